@@ -1,0 +1,162 @@
+// Package archtest keeps the import direction, the owners of goroutines and the size budget.
+package archtest
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/fstest"
+)
+
+const module = "millrace/"
+
+// layers says what each folder may import of this module; the longest matching prefix rules.
+var layers = map[string][]string{
+	"cmd":                         {"internal/app"},
+	"internal/app":                {"internal"},
+	"internal/bridge":             {"internal/control", "internal/media", "internal/storage/blob", "internal/lifecycle", "internal/id", "internal/fault"},
+	"internal/config":             {},
+	"internal/deps":               {},
+	"internal/id":                 {},
+	"internal/fault":              {},
+	"internal/lifecycle":          {},
+	"internal/fetch":              {"internal/fault"},
+	"internal/control":            {"internal/control/event", "internal/control/job", "internal/control/playbackid", "internal/control/assetopt", "internal/control/language", "internal/id", "internal/fault"},
+	"internal/control/event":      {"internal/id"},
+	"internal/control/job":        {"internal/id", "internal/fault"},
+	"internal/control/playbackid": {"internal/id", "internal/fault"},
+	"internal/control/language":   {"internal/fault"},
+	"internal/control/assetopt":   {"internal/control/playbackid", "internal/control/language", "internal/id", "internal/fault"},
+	"internal/media/frame":        {},
+	"internal/media/hls":          {},
+	"internal/media/captions":     {},
+	"internal/media/codec":        {"internal/media/frame"},
+	"internal/media/container":    {"internal/media/frame", "internal/media/codec", "internal/media/container"},
+	"internal/media/timeline":     {"internal/media/frame"},
+	"internal/media/ingest":       {"internal/media/frame", "internal/media/codec", "internal/media/container", "internal/media/ingest", "internal/lifecycle"},
+	"internal/media/session":      {"internal/media/frame", "internal/media/codec", "internal/lifecycle"},
+	"internal/media/packager":     {"internal/media/frame", "internal/media/timeline", "internal/media/container", "internal/media/codec"},
+	"internal/media/window":       {"internal/media/frame", "internal/media/timeline", "internal/media/hls", "internal/media/container", "internal/lifecycle"},
+	"internal/media/playback":     {"internal/media/frame", "internal/media/hls", "internal/media/timeline", "internal/media/captions", "internal/id", "internal/fault"},
+	"internal/media/encode":       {"internal/media/frame", "internal/media/codec", "internal/media/container", "internal/media/timeline", "internal/lifecycle", "internal/fault"},
+	"internal/storage/blob":       {"internal/fault"},
+	"internal/storage/db":         {"internal/control", "internal/storage/db", "internal/id", "internal/fault"},
+	"internal/storage/queue":      {"internal/control/job", "internal/lifecycle", "internal/id", "internal/fault"},
+	"internal/worker":             {"internal/control", "internal/media", "internal/storage/blob", "internal/fetch", "internal/id", "internal/fault"},
+	"internal/web":                {"internal/control", "internal/id", "internal/fault"},
+	"test":                        {"test"},
+}
+
+// mayGo lists the folders whose job is to own goroutines.
+var mayGo = []string{"internal/lifecycle", "internal/media/ingest", "internal/media/session", "internal/media/window", "internal/media/encode", "internal/storage/queue", "internal/bridge", "internal/app", "test"}
+
+const maxFuncLines, maxFileLines = 80, 500
+
+func within(pkg, folder string) bool { return pkg == folder || strings.HasPrefix(pkg, folder+"/") }
+
+func rule(pkg string) ([]string, bool) {
+	for p := pkg; p != "."; p = path.Dir(p) {
+		if allowed, ok := layers[p]; ok {
+			return allowed, true
+		}
+	}
+	return nil, false
+}
+
+func check(tree fs.FS) (complaints []string, err error) {
+	complain := func(f string, args ...any) { complaints = append(complaints, fmt.Sprintf(f, args...)) }
+	err = fs.WalkDir(tree, ".", func(p string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(p, ".go") {
+			return err
+		}
+		src, err := fs.ReadFile(tree, p)
+		if err != nil {
+			return err
+		}
+		if strings.HasSuffix(p, "_test.go") {
+			if code := string(src); strings.Contains(code, "time.Sleep"+"(") && !strings.Contains(code, `"testing/synctest"`) {
+				complain("%s sleeps outside synctest", p)
+			}
+			return nil
+		}
+		set := token.NewFileSet()
+		file, err := parser.ParseFile(set, p, src, parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		pkg := path.Dir(p)
+		allowed, ok := rule(pkg)
+		if !ok {
+			complain("%s: folder has no rule in archtest", pkg)
+		}
+		for _, spec := range file.Imports {
+			full, _ := strconv.Unquote(spec.Path.Value)
+			to, ours := strings.CutPrefix(full, module)
+			if ours && !slices.ContainsFunc(allowed, func(a string) bool { return within(to, a) }) {
+				complain("%s imports %s: may import only %v", pkg, to, allowed)
+			}
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.GoStmt:
+				if !slices.ContainsFunc(mayGo, func(f string) bool { return within(pkg, f) }) {
+					complain("%s: go statement; give it to lifecycle or to an owner in mayGo", set.Position(n.Pos()))
+				}
+			case *ast.FuncDecl:
+				if l := set.Position(n.End()).Line - set.Position(n.Pos()).Line + 1; l > maxFuncLines {
+					complain("%s: %s has %d lines, budget %d", p, n.Name.Name, l, maxFuncLines)
+				}
+			}
+			return true
+		})
+		if l := strings.Count(string(src), "\n"); l > maxFileLines {
+			complain("%s has %d lines, budget %d", p, l, maxFileLines)
+		}
+		return nil
+	})
+	return complaints, err
+}
+
+func TestTree(t *testing.T) {
+	t.Parallel()
+	complaints, err := check(os.DirFS("../.."))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range complaints {
+		t.Error(c)
+	}
+}
+
+func TestCheckComplains(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct{ file, src, want string }{
+		"planes":    {"internal/media/session/x.go", `package session; import _ "millrace/internal/control/live"`, "imports internal/control/live"},
+		"nouns":     {"internal/control/live/x.go", `package live; import _ "millrace/internal/control/asset"`, "imports internal/control/asset"},
+		"sql":       {"internal/web/api/x.go", `package api; import _ "millrace/internal/storage/db"`, "imports internal/storage/db"},
+		"config":    {"internal/worker/vod/x.go", `package vod; import _ "millrace/internal/config"`, "imports internal/config"},
+		"goroutine": {"internal/web/api/x.go", "package api\nfunc f() { go f() }", "go statement"},
+		"new":       {"internal/utils/x.go", "package utils", "no rule"},
+		"sleep":     {"internal/web/api/x_test.go", "package api\nfunc f() { time.Sleep" + "(1) }", "sleeps outside"},
+		"long":      {"internal/web/api/x.go", "package api\nfunc f() {" + strings.Repeat("\n", 90) + "}", "91 lines"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, err := check(fstest.MapFS{tt.file: {Data: []byte(tt.src)}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(got) != 1 || !strings.Contains(got[0], tt.want) {
+				t.Errorf("got %q, want one with %q", got, tt.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,70 @@
+// Package job is the work to be done: what a change asks for, what a worker is handed, how it answers.
+// It does not know what any job does, nor how jobs are stored.
+package job
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Insert asks for a job; it travels inside a noun's change and is stored in the same transaction.
+type Insert struct {
+	Kind string          // "asset.ingest"
+	Args json.RawMessage // ids, never secrets, never state
+	Key  string          // at most one unfinished job per kind and key; empty: no limit
+	At   time.Time       // not before; zero: now
+}
+
+// New makes an Insert with args as JSON.
+func New(kind, key string, args any) Insert {
+	raw, err := json.Marshal(args)
+	if err != nil {
+		panic("arguments of job " + kind + " are not JSON: " + err.Error())
+	}
+	return Insert{Kind: kind, Key: key, Args: raw}
+}
+
+// Job is a claimed job.
+type Job struct {
+	ID          int64
+	Kind        string
+	Args        json.RawMessage
+	Attempt     int // from 1
+	MaxAttempts int
+}
+
+// Last says that a failure of this attempt is final.
+func (j Job) Last() bool { return j.Attempt >= j.MaxAttempts }
+
+// Handler does one kind. Work may run twice (a dead node's job is taken up again), so outputs have names that follow from
+// the resource. nil ends the job; Snooze puts it off without using an attempt; any other error is retried with growing
+// delays until MaxAttempts, or at once final when fault.Permanent says so. ctx ends at shutdown, cancel, or Timeout.
+type Handler struct {
+	Kind        string
+	MaxAttempts int           // 0: 5
+	Timeout     time.Duration // 0: none
+	Work        func(ctx context.Context, j Job) error
+}
+
+// SnoozeError is returned by a worker to be run again later.
+type SnoozeError struct{ For time.Duration }
+
+func (e *SnoozeError) Error() string { return fmt.Sprintf("snoozed for %s", e.For) }
+
+// Snooze puts a job off.
+func Snooze(d time.Duration) error { return &SnoozeError{For: d} }
+
+// ErrCancelled is the cause of a worker's context when its job was cancelled.
+var ErrCancelled = errors.New("job was cancelled")
+
+// Decode reads a job's arguments.
+func Decode[T any](j Job) (T, error) {
+	var v T
+	if err := json.Unmarshal(j.Args, &v); err != nil {
+		return v, fmt.Errorf("decode arguments of job %s %d: %w", j.Kind, j.ID, err)
+	}
+	return v, nil
+}

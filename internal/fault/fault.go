@@ -1,0 +1,94 @@
+// Package fault says whose fault an error is and whether trying again can help.
+package fault
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// Kind is what a caller may decide on.
+type Kind int
+
+// The kinds.
+const (
+	Internal     Kind = iota // ours; may pass
+	Invalid                  // the caller's input; never passes by itself
+	NotFound                 // no such thing, or not the caller's
+	Conflict                 // the thing is not in a state that allows it
+	Unauthorized             // who are you
+	Denied                   // you may not
+	TooLarge                 // over a size limit
+	NotReady                 // not yet: ask again (412 on playback)
+	Unavailable              // a dependency is away: ask again
+)
+
+// Error carries a kind and plain sentences for whoever asked across layers.
+type Error struct {
+	Kind     Kind
+	Messages []string // each names the field by its path and says what is allowed
+	Err      error    // the cause, if there is one
+}
+
+func (e *Error) Error() string {
+	s := strings.Join(e.Messages, "; ")
+	if e.Err != nil {
+		s += ": " + e.Err.Error()
+	}
+	return s
+}
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// New makes an error of kind k with one message.
+func New(k Kind, format string, args ...any) *Error {
+	return &Error{Kind: k, Messages: []string{fmt.Sprintf(format, args...)}}
+}
+
+// Wrap marks err as of kind k and says it in plain words.
+func Wrap(k Kind, err error, format string, args ...any) *Error {
+	return &Error{Kind: k, Messages: []string{fmt.Sprintf(format, args...)}, Err: err}
+}
+
+// KindOf finds the kind of err; an unmarked error is Internal.
+func KindOf(err error) Kind {
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e.Kind
+	}
+	return Internal
+}
+
+// Messages returns what may be shown to whoever asked, and nil for an unmarked error.
+func Messages(err error) []string {
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e.Messages
+	}
+	return nil
+}
+
+// Permanent says that doing the same again gives the same: the input or the request is at fault.
+func Permanent(err error) bool {
+	switch KindOf(err) {
+	case Invalid, NotFound, Conflict, Denied, TooLarge:
+		return true
+	case Internal, Unauthorized, NotReady, Unavailable:
+	}
+	return false
+}
+
+// List collects messages about one input, so that a caller learns all of them at once.
+type List struct{ messages []string }
+
+// Add appends one message.
+func (l *List) Add(format string, args ...any) {
+	l.messages = append(l.messages, fmt.Sprintf(format, args...))
+}
+
+// Err is nil when nothing was added, else an Invalid error with every message.
+func (l *List) Err() error {
+	if len(l.messages) == 0 {
+		return nil
+	}
+	return &Error{Kind: Invalid, Messages: l.messages}
+}

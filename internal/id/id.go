@@ -1,0 +1,60 @@
+// Package id names things. One type per noun, so a stream's ID never fits where an asset's is wanted.
+package id
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"math/big"
+)
+
+// The nouns' IDs: opaque, case-sensitive, [A-Za-z0-9], at most 255 characters.
+type (
+	// Environment identifies a tenant.
+	Environment string
+	// Token identifies an access token (UUID shaped, the user name of HTTP Basic).
+	Token string
+	// LiveStream identifies a live stream.
+	LiveStream string
+	// Asset identifies an asset.
+	Asset string
+	// Track identifies a track of an asset.
+	Track string
+	// Playback is a playback ID.
+	Playback string
+	// Media identifies a set of stored bytes (an upload, the segments of one broadcast); assets refer to one or more.
+	Media string
+	// Node identifies one running process of the service.
+	Node string
+)
+
+// Epoch numbers the broadcasts of one live stream, from 1; a fact from an older epoch is stale.
+type Epoch int64
+
+const alphabet = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+
+// New returns a fresh random ID of 22 or more characters of [A-Za-z0-9] with 256 bits of randomness.
+func New() string {
+	var b [32]byte
+	_, _ = rand.Read(b[:]) // crypto/rand.Read never fails (it aborts the program instead)
+	n := new(big.Int).SetBytes(b[:])
+	base, digit := big.NewInt(int64(len(alphabet))), new(big.Int)
+	out := make([]byte, 0, 44)
+	for n.Sign() > 0 {
+		n.DivMod(n, base, digit)
+		out = append(out, alphabet[digit.Int64()])
+	}
+	for len(out) < 22 {
+		out = append(out, '0')
+	}
+	return string(out)
+}
+
+// NewUUID returns a random (version 4) UUID in its text form, RFC 9562 section 5.4.
+func NewUUID() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:])
+	b[6] = b[6]&0x0f | 0x40
+	b[8] = b[8]&0x3f | 0x80
+	h := hex.EncodeToString(b[:])
+	return h[:8] + "-" + h[8:12] + "-" + h[12:16] + "-" + h[16:20] + "-" + h[20:]
+}

@@ -1,0 +1,49 @@
+// Package ingest is what every ingest protocol needs from the rest: a gate that admits a publication and a sink that takes it.
+package ingest
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+
+	"millrace/internal/media/frame"
+)
+
+// Why a gate says no. The protocol turns each into the refusal that its encoders show.
+var (
+	ErrUnknownKey = errors.New("stream key is unknown")
+	ErrDisabled   = errors.New("live stream is disabled")
+	ErrBusy       = errors.New("another encoder is live on this stream key")
+	ErrShutdown   = errors.New("the service is shutting down")
+)
+
+// Why a publication ended. Anything else is a lost connection.
+var (
+	ErrEncoderEnded = errors.New("encoder ended the stream") // FCUnpublish, deleteStream, a clean close
+	ErrEnded        = errors.New("stream was ended by its owner")
+	ErrSilent       = errors.New("encoder sent nothing for too long")
+)
+
+// Publication is who asks to publish. Key is a secret: never log it.
+type Publication struct {
+	Protocol string // "rtmp"
+	Key      string
+	Remote   netip.AddrPort
+	Encoder  string // what the encoder calls itself, if it says
+}
+
+// Gate decides whether a key may publish. Admit returns one of the errors above, or an internal one.
+// The returned context ends, with the cause, when the publication must stop (disabled, ended, lease lost, shutdown):
+// the protocol then closes the connection.
+type Gate interface {
+	Admit(ctx context.Context, p Publication) (context.Context, Sink, error)
+}
+
+// Sink takes one publication's frames. It is used by one goroutine, never blocks on a reader, and is closed exactly once.
+// Frames of a track are written after a Config of its kind; a Config that equals the last one is ignored.
+// An error means that the publication can not go on: the protocol closes the connection and passes it to Close.
+type Sink interface {
+	Configure(c frame.Config) error
+	Write(f frame.Frame) error
+	Close(cause error)
+}
