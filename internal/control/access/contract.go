@@ -1,0 +1,65 @@
+// Package access is who may call the API: environments and access tokens; and what a playback ID leads to.
+// It must never know SQL, HTTP or the clock.
+package access
+
+import (
+	"context"
+	"time"
+
+	"millrace/internal/control/playbackid"
+	"millrace/internal/id"
+)
+
+// Environment is a tenant.
+type Environment struct {
+	ID        id.Environment
+	Name      string
+	Kind      string // production, development
+	CreatedAt time.Time
+}
+
+// Token is an access token without its secret.
+type Token struct {
+	ID          id.Token
+	Environment id.Environment
+	Name        string
+	Permissions []string // video:read, video:write, system:read, …
+	Hash        []byte   // of the secret; the secret is shown once and never stored
+	CreatedAt   time.Time
+	RevokedAt   time.Time // zero: valid
+}
+
+// Identity is who a request comes from.
+type Identity struct {
+	Token       Token
+	Environment Environment
+}
+
+// Store is implemented by storage/db.
+type Store interface {
+	Environment(ctx context.Context, e id.Environment) (Environment, error)
+	// EnsureDefault returns the default environment, made on first use.
+	EnsureDefault(ctx context.Context, fresh Environment) (Environment, error)
+	InsertToken(ctx context.Context, t Token) error // an existing ID is fault.Conflict
+	Token(ctx context.Context, t id.Token) (Token, error)
+	Tokens(ctx context.Context) ([]Token, error)
+	RevokeToken(ctx context.Context, t id.Token, at time.Time) error
+	PlaybackID(ctx context.Context, p id.Playback) (playbackid.Object, error) // fault.NotFound
+}
+
+// API is what the REST side, playback and the command line call.
+type API interface {
+	// Authenticate checks HTTP Basic credentials in constant time; fault.Unauthorized for an unknown, revoked or wrong one.
+	// Successful answers are cached for seconds, so that hashing costs nothing per request.
+	Authenticate(ctx context.Context, t id.Token, secret string, now time.Time) (Identity, error)
+	// Lookup resolves a playback ID of env; others' are fault.NotFound.
+	Lookup(ctx context.Context, env id.Environment, p id.Playback) (playbackid.Object, error)
+	// Resolve resolves a playback ID of any environment.
+	Resolve(ctx context.Context, p id.Playback) (playbackid.Object, error)
+	// CreateToken makes a token in the default environment and returns its secret, which is not stored.
+	CreateToken(ctx context.Context, name string, now time.Time) (Token, string, error)
+	// SeedToken stores a token with a given ID and secret unless it is there with that secret already (then nothing changes).
+	SeedToken(ctx context.Context, t id.Token, secret string, now time.Time) error
+	Tokens(ctx context.Context) ([]Token, error)
+	RevokeToken(ctx context.Context, t id.Token, now time.Time) error
+}

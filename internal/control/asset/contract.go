@@ -1,0 +1,175 @@
+package asset
+
+import (
+	"context"
+	"time"
+
+	"millrace/internal/control/assetopt"
+	"millrace/internal/control/event"
+	"millrace/internal/control/job"
+	"millrace/internal/control/playbackid"
+	"millrace/internal/id"
+)
+
+// The kinds of jobs that assets ask for, and their arguments.
+const (
+	JobIngest      = "asset.ingest" // IngestArgs: URL and clip inputs
+	JobFinish      = "asset.finish" // FinishArgs: a broadcast has ended: write the index, settle the facts
+	JobTrackIngest = "track.ingest" // TrackArgs
+	JobPurge       = "media.purge"  // PurgeArgs: delete what no asset refers to any more
+)
+
+// IngestArgs are the arguments of JobIngest.
+type IngestArgs struct {
+	Asset id.Asset `json:"asset_id"`
+}
+
+// FinishArgs are the arguments of JobFinish.
+type FinishArgs struct {
+	Asset id.Asset `json:"asset_id"`
+}
+
+// TrackArgs are the arguments of JobTrackIngest.
+type TrackArgs struct {
+	Asset id.Asset `json:"asset_id"`
+	Track id.Track `json:"track_id"`
+}
+
+// PurgeArgs are the arguments of JobPurge.
+type PurgeArgs struct {
+	Media id.Media `json:"media_id"`
+}
+
+// CreateInput is a request to create from URLs or as a clip.
+type CreateInput struct{ Options assetopt.Options }
+
+// PatchInput changes what is not nil; "" clears a string.
+type PatchInput struct {
+	Passthrough *string
+	Meta        *assetopt.Meta
+}
+
+// TrackInput is a request to add a track.
+type TrackInput struct {
+	URL            string
+	Type           TrackType // text, audio
+	TextType       string
+	LanguageCode   string
+	Name           string
+	ClosedCaptions bool
+	Passthrough    string
+}
+
+// TrackPatch changes what is not nil.
+type TrackPatch struct {
+	LanguageCode   *string
+	Name           *string
+	ClosedCaptions *bool
+	Passthrough    *string
+}
+
+// ListQuery selects assets, newest first, by page or, when Cursor or UseCursor is given, by cursor.
+type ListQuery struct {
+	LiveStream id.LiveStream
+	UploadID   string
+	Page       int // from 1
+	Limit      int // 1–100
+	Cursor     string
+}
+
+// Change is one atomic step. The store compares-and-sets on From (asset status) and writes the row, its playback IDs and the given
+// tracks (whole rows, insert or update), appends the entries, and stores events and jobs, all or nothing.
+// A row that has moved on is fault.Conflict; a deleted one fault.NotFound.
+type Change struct {
+	From    Status
+	Asset   Asset
+	Tracks  []Track         // tracks to insert or update
+	Dropped []id.Track      // tracks to remove
+	Entries []TimelineEntry // appended; one that is stored already with the same sequence is skipped
+	Events  []event.Event
+	Jobs    []job.Insert
+}
+
+// Store is implemented by storage/db; one call is one transaction.
+type Store interface {
+	Insert(ctx context.Context, c Change) error // an existing ID is fault.Conflict
+	Get(ctx context.Context, env id.Environment, a id.Asset) (Asset, error)
+	Find(ctx context.Context, a id.Asset) (Asset, error) // of any environment
+	List(ctx context.Context, env id.Environment, q ListQuery) (assets []Asset, nextCursor string, err error)
+	Save(ctx context.Context, c Change) error
+	Delete(ctx context.Context, c Change) error // row, tracks, playback IDs, entries
+	Timeline(ctx context.Context, a id.Asset, from int64) ([]TimelineEntry, error)
+	// Users lists the assets of every environment that own or use m.
+	Users(ctx context.Context, m id.Media) ([]Asset, error)
+	// Preparing lists assets that are preparing or live, for recovery at start.
+	Preparing(ctx context.Context) ([]Asset, error)
+}
+
+// API is what the REST side calls; bound to one environment.
+type API interface {
+	Create(ctx context.Context, env id.Environment, in CreateInput, now time.Time) (Asset, error)
+	Get(ctx context.Context, env id.Environment, a id.Asset) (Asset, error)
+	List(ctx context.Context, env id.Environment, q ListQuery) (assets []Asset, nextCursor string, err error)
+	Patch(ctx context.Context, env id.Environment, a id.Asset, in PatchInput, now time.Time) (Asset, error)
+	Delete(ctx context.Context, env id.Environment, a id.Asset, now time.Time) error
+	AddPlaybackID(ctx context.Context, env id.Environment, a id.Asset, r playbackid.Request, now time.Time) (playbackid.ID, error)
+	GetPlaybackID(ctx context.Context, env id.Environment, a id.Asset, p id.Playback) (playbackid.ID, error)
+	DeletePlaybackID(ctx context.Context, env id.Environment, a id.Asset, p id.Playback, now time.Time) error
+	AddTrack(ctx context.Context, env id.Environment, a id.Asset, in TrackInput, now time.Time) (Track, error)
+	PatchTrack(ctx context.Context, env id.Environment, a id.Asset, t id.Track, in TrackPatch, now time.Time) (Track, error)
+	DeleteTrack(ctx context.Context, env id.Environment, a id.Asset, t id.Track, now time.Time) error
+}
+
+// NewRecording is what a broadcast's asset is made from.
+type NewRecording struct {
+	ID          id.Asset
+	Environment id.Environment
+	LiveStream  id.LiveStream
+	Origin      Origin
+	Options     assetopt.Options // the stream's new_asset_settings
+	Media       id.Media
+}
+
+// Growth is what a broadcast or a rewrite adds to its asset; nil and zero mean unchanged.
+type Growth struct {
+	Entries    []TimelineEntry
+	Facts      *Facts
+	Tracks     []Track     // by Rendition: created on first sight, updated after; IDs are kept
+	Recordings []Recording // the whole list
+	Progress   *Progress
+}
+
+// Work is what the bridge and the workers call.
+type Work interface {
+	Find(ctx context.Context, a id.Asset) (Asset, error)
+	Users(ctx context.Context, m id.Media) ([]Asset, error)
+	Preparing(ctx context.Context) ([]Asset, error)
+	Timeline(ctx context.Context, a id.Asset, from int64) ([]TimelineEntry, error)
+	// Record makes the asset of a broadcast: preparing, is_live, progress live, event created, playback IDs from the options. Idempotent by ID.
+	Record(ctx context.Context, r NewRecording, now time.Time) (Asset, error)
+	// Grow appends. It changes a preparing or live asset only (fault.Conflict otherwise).
+	Grow(ctx context.Context, a id.Asset, g Growth, now time.Time) error
+	// Ready makes a preparing asset ready (a live one: playable, it goes on growing). Event ready. Idempotent.
+	Ready(ctx context.Context, a id.Asset, g Growth, now time.Time) error
+	// EndLive says that the broadcast is over: is_live false, job JobFinish; with nothing recorded the asset is errored. Idempotent.
+	EndLive(ctx context.Context, a id.Asset, recordings []Recording, now time.Time) error
+	// Finish settles an asset whose timeline is whole: index key, facts, uses, progress completed; ready (event ready if it was preparing)
+	// and, for a live one, event live_stream_completed. Its entries are dropped from the store.
+	Finish(ctx context.Context, a id.Asset, f Finished, now time.Time) error
+	// Fail makes a preparing asset errored. Event errored.
+	Fail(ctx context.Context, a id.Asset, e Errors, now time.Time) error
+	// SetInputInfo stores what was found in the inputs.
+	SetInputInfo(ctx context.Context, a id.Asset, info []InputInfo, now time.Time) error
+	SetProgress(ctx context.Context, a id.Asset, p Progress, now time.Time) error // no event
+	// TrackReady and TrackFailed end a preparing track. Events video.asset.track.ready/errored.
+	TrackReady(ctx context.Context, a id.Asset, t Track, now time.Time) error
+	TrackFailed(ctx context.Context, a id.Asset, t id.Track, e Errors, now time.Time) error
+}
+
+// Finished is the outcome of a whole timeline.
+type Finished struct {
+	Index  string
+	Uses   []id.Media
+	Facts  Facts
+	Tracks []Track // by Rendition, as in Growth
+}

@@ -1,0 +1,128 @@
+package live
+
+import (
+	"context"
+	"time"
+
+	"millrace/internal/control/assetopt"
+	"millrace/internal/control/event"
+	"millrace/internal/control/job"
+	"millrace/internal/control/playbackid"
+	"millrace/internal/id"
+)
+
+// CreateInput is a request to create; nil and empty mean not given. Errors name fields by these wire paths:
+// playback_policies[0], new_asset_settings.meta.title, simulcast_targets[2].url, …
+type CreateInput struct {
+	PlaybackPolicies   []playbackid.Policy
+	AdvancedPolicies   []playbackid.Request
+	NewAsset           *assetopt.Options
+	ReconnectWindow    *float64
+	SlateForStandard   bool
+	ReconnectSlateURL  string
+	Passthrough        string
+	AudioOnly          bool
+	EmbeddedSubtitles  []EmbeddedSubtitle
+	GeneratedSubtitles []assetopt.GeneratedSubtitle
+	LatencyMode        LatencyMode
+	LowLatency         *bool // deprecated mirrors of latency_mode
+	ReducedLatency     *bool
+	Test               bool
+	SimulcastTargets   []SimulcastTarget // ID is filled in
+	MaxContinuous      *int
+	Meta               assetopt.Meta
+}
+
+// PatchInput changes what is not nil; "" clears a string.
+type PatchInput struct {
+	LatencyMode       *LatencyMode // only while idle
+	ReconnectWindow   *float64
+	SlateForStandard  *bool
+	ReconnectSlateURL *string
+	Passthrough       *string
+	MaxContinuous     *int
+	Meta              *assetopt.Meta
+	NewAsset          *NewAssetPatch
+}
+
+// NewAssetPatch is what of new_asset_settings may be changed later.
+type NewAssetPatch struct {
+	MasterAccess *string
+	MP4Support   *string
+	VideoQuality *string
+	Meta         *assetopt.Meta
+}
+
+// ListQuery selects streams, newest first.
+type ListQuery struct {
+	Status    Status // empty: any
+	StreamKey string
+	Page      int // from 1
+	Limit     int // 1–100
+}
+
+// Change is one atomic step: the row, what it tells and what it asks for.
+// The store compares-and-sets on (From, FromEpoch); a row that has moved on is fault.Conflict and nothing is written.
+type Change struct {
+	From      State
+	FromEpoch id.Epoch
+	Stream    Stream
+	Events    []event.Event
+	Jobs      []job.Insert
+}
+
+// Store is implemented by storage/db; one call is one transaction. Absent or other environments' rows are fault.NotFound.
+type Store interface {
+	Insert(ctx context.Context, c Change) error
+	Get(ctx context.Context, env id.Environment, s id.LiveStream) (Stream, error)
+	// Find reads a stream of any environment: for the media side, which has been admitted already.
+	Find(ctx context.Context, s id.LiveStream) (Stream, error)
+	ByKey(ctx context.Context, streamKey string) (Stream, error)
+	List(ctx context.Context, env id.Environment, q ListQuery) ([]Stream, error)
+	// Broadcasting lists the streams of every environment that have a broadcast (ActiveAsset set), for recovery and sweeping.
+	Broadcasting(ctx context.Context) ([]Stream, error)
+	Save(ctx context.Context, c Change) error
+	Delete(ctx context.Context, c Change) error
+	// Renew extends the lease of (s, epoch) if node holds it, and returns the row as it is now; fault.Conflict when it does not.
+	Renew(ctx context.Context, s id.LiveStream, e id.Epoch, node id.Node, until time.Time) (Stream, error)
+}
+
+// Options is what a Service needs.
+type Options struct {
+	Store Store
+	// Changed is told after a committed change that the owner of a broadcast should hear of at once; it must not block. May be nil.
+	Changed func(id.LiveStream)
+}
+
+// API is what the REST side calls. Every method is bound to one environment: others' streams are fault.NotFound.
+type API interface {
+	Create(ctx context.Context, env id.Environment, in CreateInput, now time.Time) (Stream, error)
+	Get(ctx context.Context, env id.Environment, s id.LiveStream) (Stream, error)
+	List(ctx context.Context, env id.Environment, q ListQuery) ([]Stream, error)
+	Patch(ctx context.Context, env id.Environment, s id.LiveStream, in PatchInput, now time.Time) (Stream, error)
+	Delete(ctx context.Context, env id.Environment, s id.LiveStream, now time.Time) error
+	Enable(ctx context.Context, env id.Environment, s id.LiveStream, now time.Time) error
+	Disable(ctx context.Context, env id.Environment, s id.LiveStream, now time.Time) error
+	Complete(ctx context.Context, env id.Environment, s id.LiveStream, now time.Time) error
+	ResetStreamKey(ctx context.Context, env id.Environment, s id.LiveStream, now time.Time) (Stream, error)
+	AddPlaybackID(ctx context.Context, env id.Environment, s id.LiveStream, r playbackid.Request, now time.Time) (playbackid.ID, error)
+	GetPlaybackID(ctx context.Context, env id.Environment, s id.LiveStream, p id.Playback) (playbackid.ID, error)
+	DeletePlaybackID(ctx context.Context, env id.Environment, s id.LiveStream, p id.Playback, now time.Time) error
+}
+
+// Broadcasts is what the bridge calls with facts from the media plane. Facts of an older epoch, or that mean nothing in the
+// stream's state, are fault.Conflict and change nothing.
+type Broadcasts interface {
+	// Connect admits an encoder: fault.NotFound unknown key, fault.Denied disabled, fault.Conflict an encoder is live.
+	// From idle it begins a broadcast: epoch+1, ActiveAsset = newAsset, events connected. From reconnecting it continues the same one
+	// (resumed: the returned stream's ActiveAsset is not newAsset). Sets Node, LeaseUntil, Protocol, StartedAt; clears DisconnectedAt.
+	Connect(ctx context.Context, streamKey, protocol string, newAsset id.Asset, node id.Node, lease time.Duration, now time.Time) (Stream, error)
+	Recording(ctx context.Context, s id.LiveStream, e id.Epoch, now time.Time) error              // first frames accepted
+	Active(ctx context.Context, s id.LiveStream, e id.Epoch, now time.Time) error                 // playable
+	Disconnected(ctx context.Context, s id.LiveStream, e id.Epoch, now time.Time) (Stream, error) // the window starts
+	// End finishes the broadcast: idle (or disabled), ActiveAsset into RecentAssets, events idle (disabled), lease cleared.
+	End(ctx context.Context, s id.LiveStream, e id.Epoch, why EndReason, now time.Time) (Stream, error)
+	Renew(ctx context.Context, s id.LiveStream, e id.Epoch, node id.Node, until time.Time) (Stream, error)
+	Find(ctx context.Context, s id.LiveStream) (Stream, error)
+	Broadcasting(ctx context.Context) ([]Stream, error)
+}

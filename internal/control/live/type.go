@@ -1,0 +1,105 @@
+// Package live is the live stream: its type, its states, its rules and its service.
+// It must never know assets' rows, media, SQL, HTTP or the clock (`now` is an argument).
+package live
+
+import (
+	"time"
+
+	"millrace/internal/control/assetopt"
+	"millrace/internal/control/playbackid"
+	"millrace/internal/id"
+)
+
+// LatencyMode is how far players stay behind the encoder.
+type LatencyMode string
+
+// The modes.
+const (
+	Standard LatencyMode = "standard"
+	Reduced  LatencyMode = "reduced"
+	Low      LatencyMode = "low"
+)
+
+// Status is what the API shows; it follows from State.
+type Status string
+
+// The statuses.
+const (
+	StatusIdle     Status = "idle"
+	StatusActive   Status = "active"
+	StatusDisabled Status = "disabled"
+)
+
+// Settings is what the owner chose.
+type Settings struct {
+	LatencyMode        LatencyMode                  `json:"latency_mode"`
+	ReconnectWindow    float64                      `json:"reconnect_window"` // seconds, 0–1800
+	SlateForStandard   bool                         `json:"use_slate_for_standard_latency,omitempty"`
+	ReconnectSlateURL  string                       `json:"reconnect_slate_url,omitempty"`
+	MaxContinuous      int                          `json:"max_continuous_duration"` // seconds, 60–43200
+	Passthrough        string                       `json:"passthrough,omitempty"`
+	Meta               assetopt.Meta                `json:"meta,omitzero"`
+	AudioOnly          bool                         `json:"audio_only,omitempty"`
+	Test               bool                         `json:"test,omitempty"`
+	NewAsset           *assetopt.Options            `json:"new_asset_settings,omitempty"`
+	EmbeddedSubtitles  []EmbeddedSubtitle           `json:"embedded_subtitles,omitempty"`
+	GeneratedSubtitles []assetopt.GeneratedSubtitle `json:"generated_subtitles,omitempty"`
+	SimulcastTargets   []SimulcastTarget            `json:"simulcast_targets,omitempty"`
+}
+
+// EmbeddedSubtitle asks for CEA-608 captions of the incoming video.
+type EmbeddedSubtitle struct {
+	Name            string `json:"name,omitempty"`
+	LanguageCode    string `json:"language_code,omitempty"`
+	LanguageChannel string `json:"language_channel,omitempty"` // cc1–cc4
+	Passthrough     string `json:"passthrough,omitempty"`
+}
+
+// SimulcastTarget is a destination the stream is forwarded to.
+type SimulcastTarget struct {
+	ID          string `json:"id"`
+	URL         string `json:"url"`
+	StreamKey   string `json:"stream_key,omitempty"`
+	Passthrough string `json:"passthrough,omitempty"`
+}
+
+// Stream is a live stream.
+type Stream struct {
+	ID            id.LiveStream
+	Environment   id.Environment
+	StreamKey     string // secret
+	SRTPassphrase string // secret
+	State         State
+	Settings      Settings
+	PlaybackIDs   []playbackid.ID
+	Epoch         id.Epoch   // of the current or last broadcast; 0 before the first
+	ActiveAsset   id.Asset   // empty outside a broadcast
+	RecentAssets  []id.Asset // newest last, at most 100
+	Protocol      string     // of the current publication: rtmp; empty while no encoder is connected
+	CreatedAt     time.Time
+	UpdatedAt     time.Time
+
+	// The broadcast's clockwork; zero outside a broadcast.
+	StartedAt      time.Time // first connect of the broadcast
+	DisconnectedAt time.Time // since when the encoder is away; zero while connected
+	Node           id.Node   // who owns the broadcast
+	LeaseUntil     time.Time // until when, unless renewed
+	EndWanted      EndReason // set by the API while a broadcast runs; the owner ends it and clears this
+}
+
+// Status is what the API shows.
+func (s Stream) Status() Status { return s.State.Status() }
+
+// EndReason says why a broadcast ends.
+type EndReason string
+
+// The reasons.
+const (
+	EndNone        EndReason = ""
+	EndWindow      EndReason = "reconnect_window" // the encoder stayed away
+	EndComplete    EndReason = "complete"         // PUT …/complete
+	EndDisable     EndReason = "disable"
+	EndDelete      EndReason = "delete"
+	EndMaxDuration EndReason = "max_continuous_duration"
+	EndCrash       EndReason = "crash" // found at start, its window has passed
+)
