@@ -1,0 +1,206 @@
+// Package aac reads the AudioSpecificConfig of an AAC stream, ISO 14496-3 section 1.6.
+// Bytes in, values out: it must never know files, sockets, time of day or a logger, and it starts no goroutines.
+package aac
+
+import (
+	"errors"
+	"fmt"
+
+	"millrace/internal/media/frame"
+)
+
+// Audio object types, ISO 14496-3 table 1.17.
+const (
+	ObjectLC  = 2  // AAC-LC
+	ObjectSBR = 5  // HE-AAC
+	ObjectPS  = 29 // HE-AAC v2
+)
+
+// The errors of this package wrap one of these.
+var (
+	ErrMalformed   = errors.New("malformed AudioSpecificConfig")
+	ErrUnsupported = errors.New("unsupported AAC")
+)
+
+// Config is an AudioSpecificConfig in plain numbers.
+type Config struct {
+	// ObjectType is ObjectLC, ObjectSBR or ObjectPS: what the stream is as a whole.
+	ObjectType int
+	// SampleRate is that of the AAC core in Hz: one frame lasts SamplesPerFrame/SampleRate seconds whatever SBR adds.
+	SampleRate int
+	// OutputSampleRate is that of the decoded sound, twice SampleRate with SBR.
+	OutputSampleRate int
+	// Channels of the core, 1 to 8 (with parametric stereo 1 although two come out).
+	Channels int
+	// SamplesPerFrame at SampleRate: 1024 or 960.
+	SamplesPerFrame int
+}
+
+// CodecString returns the RFC 6381 name, as "mp4a.40.2".
+func (c Config) CodecString() string { return fmt.Sprintf("mp4a.40.%d", c.ObjectType) }
+
+// CodecString returns the RFC 6381 name of a stream with this AudioSpecificConfig; "" when it can't be read.
+func CodecString(asc []byte) string {
+	c, err := Parse(asc)
+	if err != nil {
+		return ""
+	}
+	return c.CodecString()
+}
+
+// TrackConfig makes the track configuration of a stream with this AudioSpecificConfig.
+func TrackConfig(asc []byte) (frame.Config, error) {
+	c, err := Parse(asc)
+	if err != nil {
+		return frame.Config{}, err
+	}
+	return frame.Config{Kind: frame.Audio, Codec: frame.AAC, ASC: asc, SampleRate: c.SampleRate, Channels: c.Channels}, nil
+}
+
+// maxASC bounds what is looked at; with a program config element it has some tens of bytes.
+const maxASC = 512
+
+var sampleRates = [...]int{96000, 88200, 64000, 48000, 44100, 32000, 24000, 22050, 16000, 12000, 11025, 8000, 7350}
+
+// Parse reads an AudioSpecificConfig. SBR and PS are found when signalled by an object type of their own or, compatible with old decoders, by the
+// sync extension behind an AAC-LC configuration. Object types other than AAC-LC below them are ErrUnsupported.
+func Parse(asc []byte) (Config, error) {
+	if len(asc) < 2 || len(asc) > maxASC {
+		return Config{}, fmt.Errorf("%w: %d bytes", ErrMalformed, len(asc))
+	}
+	r := &bitReader{b: asc}
+	object := r.objectType()
+	c := Config{ObjectType: object, SampleRate: r.sampleRate()}
+	layout := r.bits(4)
+	c.OutputSampleRate = c.SampleRate
+	if object == ObjectSBR || object == ObjectPS {
+		c.OutputSampleRate = r.sampleRate()
+		object = r.objectType()
+	}
+	if r.short {
+		return Config{}, fmt.Errorf("%w: it ends too early", ErrMalformed)
+	}
+	if object != ObjectLC {
+		return Config{}, fmt.Errorf("%w: object type %d is not AAC-LC", ErrUnsupported, object)
+	}
+	c.SamplesPerFrame = 1024
+	if r.bits(1) == 1 {
+		c.SamplesPerFrame = 960
+	}
+	if r.bits(1) == 1 {
+		r.bits(14) // core coder delay
+	}
+	r.bits(1) // extensionFlag, only with object types this package refuses
+	var err error
+	if c.Channels, err = channels(layout, r); err != nil {
+		return Config{}, err
+	}
+	if r.short {
+		return Config{}, fmt.Errorf("%w: it ends too early", ErrMalformed)
+	}
+	if c.ObjectType == ObjectLC {
+		c.syncExtension(r)
+	}
+	if c.SampleRate < 7000 || c.SampleRate > 96000 || c.OutputSampleRate < c.SampleRate || c.OutputSampleRate > 192000 {
+		return Config{}, fmt.Errorf("%w: sample rates %d and %d", ErrMalformed, c.SampleRate, c.OutputSampleRate)
+	}
+	return c, nil
+}
+
+// channels turns a channelConfiguration into a number; 0 means that a program config element follows.
+func channels(layout int, r *bitReader) (int, error) {
+	switch {
+	case layout == 0:
+		n := r.programConfig()
+		if n < 1 || n > 64 {
+			return 0, fmt.Errorf("%w: program config element with %d channels", ErrMalformed, n)
+		}
+		return n, nil
+	case layout <= 6:
+		return layout, nil
+	case layout == 7, layout == 12, layout == 14:
+		return 8, nil
+	case layout == 11:
+		return 7, nil
+	}
+	return 0, fmt.Errorf("%w: channel configuration %d", ErrMalformed, layout)
+}
+
+// syncExtension reads the backward compatible signalling of SBR and PS, section 1.6.6.1. It is optional: what is not there is not an error.
+func (c *Config) syncExtension(r *bitReader) {
+	if r.left() < 16 || r.bits(11) != 0x2b7 || r.objectType() != ObjectSBR || r.bits(1) != 1 {
+		return
+	}
+	rate := r.sampleRate()
+	if r.short || rate < c.SampleRate {
+		return
+	}
+	c.ObjectType, c.OutputSampleRate = ObjectSBR, rate
+	if r.left() >= 12 && r.bits(11) == 0x548 && r.bits(1) == 1 {
+		c.ObjectType = ObjectPS
+	}
+}
+
+// bitReader reads big-endian bit fields; past the end it gives zeros and says short.
+type bitReader struct {
+	b     []byte
+	pos   int
+	short bool
+}
+
+func (r *bitReader) left() int { return len(r.b)*8 - r.pos }
+
+func (r *bitReader) bits(n int) int {
+	if n > r.left() {
+		r.short, r.pos = true, len(r.b)*8
+		return 0
+	}
+	v := 0
+	for range n {
+		v = v<<1 | int(r.b[r.pos/8]>>(7-r.pos%8)&1)
+		r.pos++
+	}
+	return v
+}
+
+func (r *bitReader) objectType() int {
+	t := r.bits(5)
+	if t == 31 {
+		t = 32 + r.bits(6)
+	}
+	return t
+}
+
+// sampleRate reads an index or an explicit rate; a reserved index gives 0.
+func (r *bitReader) sampleRate() int {
+	i := r.bits(4)
+	if i == 15 {
+		return r.bits(24)
+	}
+	if i < len(sampleRates) {
+		return sampleRates[i]
+	}
+	return 0
+}
+
+// programConfig reads a program_config_element, section 4.4.1.1, and returns its number of channels.
+func (r *bitReader) programConfig() int {
+	r.bits(4 + 2 + 4) // instance tag, object type, sampling frequency index
+	front, side, back, lfe := r.bits(4), r.bits(4), r.bits(4), r.bits(2)
+	assoc, coupling := r.bits(3), r.bits(4)
+	for _, width := range [...]int{4, 4, 3} { // mono, stereo and matrix mixdown
+		if r.bits(1) == 1 {
+			r.bits(width)
+		}
+	}
+	n := lfe
+	for range front + side + back {
+		n += 1 + r.bits(1)
+		r.bits(4)
+	}
+	r.bits(4 * (lfe + assoc))
+	r.bits(5 * coupling)
+	r.pos += (8 - r.pos%8) % 8
+	r.bits(8 * r.bits(8)) // comment
+	return n
+}

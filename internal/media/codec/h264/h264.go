@@ -1,0 +1,126 @@
+// Package h264 reads what the rest of the media plane needs to know about an H.264 stream: parameter sets, access units, key frames.
+// Bytes in, values out: it must never know files, sockets, time of day or a logger, and it starts no goroutines.
+// All access units are length-prefixed (AVCC, ISO 14496-15 section 5.3); nothing here keeps or changes the bytes it is given.
+package h264
+
+import (
+	"errors"
+	"fmt"
+
+	"millrace/internal/media/frame"
+)
+
+// NAL unit types, ITU-T H.264 table 7-1.
+const (
+	TypeNonIDR     = 1
+	TypePartitionA = 2
+	TypeIDR        = 5
+	TypeSEI        = 6
+	TypeSPS        = 7
+	TypePPS        = 8
+	TypeAUD        = 9
+	TypeFiller     = 12
+)
+
+// ErrMalformed is wrapped by every error of this package: the bytes are not H.264 as the standard has it.
+var ErrMalformed = errors.New("malformed H.264")
+
+func malformed(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", ErrMalformed, fmt.Sprintf(format, args...))
+}
+
+// Type returns the type of a NAL unit, 0 for an empty one.
+func Type(nal []byte) int {
+	if len(nal) == 0 {
+		return 0
+	}
+	return int(nal[0] & 0x1f)
+}
+
+// ParseAVCC reads an AVCDecoderConfigurationRecord, ISO 14496-15 section 5.3.3.1. The sets share avcC's memory; there may be none
+// of either (avc3). lengthSize is the number of bytes, 1, 2 or 4, before each NAL unit of a sample.
+func ParseAVCC(avcC []byte) (sps, pps [][]byte, lengthSize int, err error) {
+	if len(avcC) < 7 {
+		return nil, nil, 0, malformed("avcC has %d bytes, at least 7 are needed", len(avcC))
+	}
+	if avcC[0] != 1 {
+		return nil, nil, 0, malformed("avcC version %d", avcC[0])
+	}
+	lengthSize = int(avcC[4]&3) + 1
+	if lengthSize == 3 {
+		return nil, nil, 0, malformed("NAL length size 3")
+	}
+	sps, rest, err := parameterSets(avcC[6:], int(avcC[5]&0x1f), TypeSPS)
+	if err != nil {
+		return nil, nil, 0, err
+	}
+	if len(rest) == 0 {
+		return nil, nil, 0, malformed("avcC ends before its PPS count")
+	}
+	pps, _, err = parameterSets(rest[1:], int(rest[0]), TypePPS)
+	if err != nil {
+		return nil, nil, 0, err
+	}
+	return sps, pps, lengthSize, nil
+}
+
+func parameterSets(b []byte, count, typ int) (sets [][]byte, rest []byte, err error) {
+	for range count {
+		if len(b) < 2 {
+			return nil, nil, malformed("avcC ends inside its parameter sets")
+		}
+		n := int(b[0])<<8 | int(b[1])
+		if n == 0 || n > len(b)-2 {
+			return nil, nil, malformed("avcC has a parameter set of %d bytes, %d are left", n, len(b)-2)
+		}
+		if set := b[2 : 2+n : 2+n]; Type(set) == typ {
+			sets = append(sets, set)
+		}
+		b = b[2+n:]
+	}
+	return sets, b, nil
+}
+
+// AppendAVCC appends the AVCDecoderConfigurationRecord of one SPS and one PPS with 4-byte lengths. sps must have passed Info.
+func AppendAVCC(b, sps, pps []byte) ([]byte, error) {
+	info, err := Info(sps)
+	if err != nil {
+		return b, err
+	}
+	if len(sps) > 0xffff || len(pps) > 0xffff || Type(pps) != TypePPS {
+		return b, malformed("parameter sets of %d and %d bytes", len(sps), len(pps))
+	}
+	b = append(b, 1, sps[1], sps[2], sps[3], 0xff, 0xe1, byte(len(sps)>>8), byte(len(sps)))
+	b = append(b, sps...)
+	b = append(b, 1, byte(len(pps)>>8), byte(len(pps)))
+	b = append(b, pps...)
+	switch info.ProfileIDC {
+	case 66, 77, 88:
+	default: // ISO 14496-15 asks for these four bytes with the High profiles
+		b = append(b, 0xfc|byte(info.ChromaFormat), 0xf8|byte(info.BitDepth-8), 0xf8|byte(info.BitDepthChroma-8), 0)
+	}
+	return b, nil
+}
+
+// CodecString returns the RFC 6381 name, as "avc1.64001f"; "" when sps is too short to have one.
+func CodecString(sps []byte) string {
+	if len(sps) < 4 || Type(sps) != TypeSPS {
+		return ""
+	}
+	return fmt.Sprintf("avc1.%02x%02x%02x", sps[1], sps[2], sps[3])
+}
+
+// TrackConfig makes the track configuration of a stream with these parameter sets; it fails when the SPS can't be read.
+func TrackConfig(sps, pps []byte) (frame.Config, error) {
+	info, err := Info(sps)
+	if err != nil {
+		return frame.Config{}, err
+	}
+	if Type(pps) != TypePPS {
+		return frame.Config{}, malformed("no PPS")
+	}
+	return frame.Config{
+		Kind: frame.Video, Codec: frame.H264, SPS: sps, PPS: pps,
+		Width: info.Width, Height: info.Height, FrameRate: info.FrameRate,
+	}, nil
+}
