@@ -1,0 +1,89 @@
+# One command for each thing a person or CI does here. `make help` lists them.
+# Everything a target needs is installed or built by the target itself; nothing is left over from before.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := help
+
+GO ?= go
+FUZZTIME ?= 20s
+BENCH ?= .
+BENCHTIME ?= 1s
+PKG ?= ./...
+
+# Tools are built from the Go module proxy, pinned with checksums in tools/*/go.mod, and kept by version.
+GOVERSION := $(shell $(GO) env GOVERSION)
+LINT_VERSION := $(shell awk '$$1 == "github.com/golangci/golangci-lint/v2" {print $$2}' tools/lint/go.mod)
+S3_VERSION := $(shell awk '$$1 == "github.com/versity/versitygw" {print $$2}' tools/s3/go.mod)
+LINT := bin/tools/golangci-lint-$(LINT_VERSION)-$(GOVERSION)
+S3 := bin/tools/versitygw-$(S3_VERSION)-$(GOVERSION)
+
+.PHONY: help
+help: ## list the targets
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: demo
+demo: ## run the whole service with a live encoder, from nothing (Ctrl-C ends it)
+	@scripts/install-packages.sh ffmpeg
+	@$(MAKE) --no-print-directory build
+	@exec bin/millrace demo $(ARGS)
+
+.PHONY: test
+test: build bin/testrun $(S3) ## run every test: unit, both storage pairs, end to end, browser
+	@scripts/install-packages.sh ffmpeg postgresql chromium node
+	@scripts/install-playwright.sh
+	@MILLRACE_TEST_BINARY="$(CURDIR)/bin/millrace" bin/testrun -services -require -versitygw "$(CURDIR)/$(S3)" -all
+
+.PHONY: check
+check: bin/testrun $(LINT) ## quick checks before a commit: format, lint, vet, layers, unit tests with -race
+	@out="$$(gofmt -l $$(git ls-files --cached --others --exclude-standard '*.go'))"; if [ -n "$$out" ]; then echo "not gofmt-ed:"; echo "$$out"; exit 1; fi
+	@$(GO) vet ./...
+	@$(LINT) run
+	@bin/testrun -race -short -units
+
+.PHONY: bench
+bench: ## run the benchmarks (BENCH=regexp BENCHTIME=1s PKG=./...)
+	@$(GO) test -run '^$$' -bench '$(BENCH)' -benchtime $(BENCHTIME) -benchmem $(PKG) | grep -v -e 'no test files' -e '^PASS' -e '^ok '
+
+.PHONY: fuzz
+fuzz: ## fuzz every target for FUZZTIME (20s) each (PKG=./...)
+	@FUZZTIME=$(FUZZTIME) GO="$(GO)" scripts/fuzz.sh $(PKG)
+
+.PHONY: golden
+golden: ## write the golden files anew; look at the diff before you commit it
+	@GO="$(GO)" scripts/golden.sh
+
+.PHONY: build
+build: ## build bin/millrace
+	@mkdir -p bin
+	@$(GO) build -trimpath -o bin/millrace ./cmd/millrace
+
+.PHONY: fmt
+fmt: $(LINT) ## format the code
+	@$(LINT) fmt
+
+.PHONY: lint
+lint: $(LINT) ## run golangci-lint alone
+	@$(LINT) run
+
+.PHONY: clean
+clean: ## remove what was built, tools too
+	@rm -rf bin tmp
+
+.PHONY: bin/testrun
+bin/testrun:
+	@mkdir -p bin
+	@$(GO) build -o $@ ./test/testrun
+
+$(LINT): tools/lint/go.mod tools/lint/go.sum
+	@echo "building golangci-lint $(LINT_VERSION) (some minutes, once)"
+	@mkdir -p bin/tools
+	@$(GO) -C tools/lint build -trimpath -ldflags '-s -w' -o "$(CURDIR)/$@" github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+	@touch $@
+
+$(S3): tools/s3/go.mod tools/s3/go.sum
+	@echo "building versitygw $(S3_VERSION), the S3 server of the tests (about two minutes, once)"
+	@mkdir -p bin/tools
+	@$(GO) -C tools/s3 build -trimpath -ldflags '-s -w' -o "$(CURDIR)/$@" github.com/versity/versitygw/cmd/versitygw
+	@touch $@

@@ -1,0 +1,261 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+// event is one line of `go test -json` (cmd/test2json).
+type event struct {
+	Action      string  `json:"Action"`
+	Package     string  `json:"Package"`
+	ImportPath  string  `json:"ImportPath"` // of a build event
+	Test        string  `json:"Test"`
+	Elapsed     float64 `json:"Elapsed"` // seconds
+	Output      string  `json:"Output"`
+	FailedBuild string  `json:"FailedBuild"` // of a package's fail event
+}
+
+// report counts tests and prints what a person wants to read. Only tests without subtests are counted, so that each
+// thing counts once; a parent counts when it fails by itself.
+type report struct {
+	out                     io.Writer
+	passed, failed, skipped int
+
+	packages map[string]*pkg
+	builds   map[string]*strings.Builder // output of the compiler, by import path
+	failures []failure
+	skips    []string
+}
+
+// pkg is a package whose tests are running.
+type pkg struct {
+	tests                   map[string]*test
+	output                  strings.Builder // outside any test: panics, leaks, exit codes
+	passed, failed, skipped int
+}
+
+type test struct {
+	output   strings.Builder
+	children int
+	failed   int // children that failed
+	done     bool
+}
+
+type failure struct{ name, output string }
+
+// maxOutput bounds what one failure prints; its end is what matters.
+const maxOutput = 64 << 10
+
+// slowTest is the duration from which a passing test is named.
+const slowTest = 10 * time.Second
+
+func newReport(out io.Writer) *report {
+	return &report{out: out, packages: map[string]*pkg{}, builds: map[string]*strings.Builder{}}
+}
+
+// read takes a stream of events up to its end.
+func (r *report) read(in io.Reader) error {
+	lines := bufio.NewReader(in)
+	for {
+		line, err := lines.ReadBytes('\n')
+		if len(line) > 0 {
+			var e event
+			if json.Unmarshal(line, &e) != nil {
+				fmt.Fprint(r.out, string(line)) // not an event: go itself speaks
+			} else {
+				r.event(e)
+			}
+		}
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return fmt.Errorf("read test events: %w", err)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.packages)) {
+		r.endPackage(name, event{Action: "fail", Package: name})
+	}
+	return nil
+}
+
+func (r *report) event(e event) {
+	if e.ImportPath != "" { // build-output, build-fail
+		b := r.builds[e.ImportPath]
+		if b == nil {
+			b = &strings.Builder{}
+			r.builds[e.ImportPath] = b
+		}
+		b.WriteString(e.Output)
+		return
+	}
+	p := r.packages[e.Package]
+	if p == nil {
+		p = &pkg{tests: map[string]*test{}}
+		r.packages[e.Package] = p
+	}
+	if e.Test == "" {
+		switch e.Action {
+		case "output":
+			p.output.WriteString(e.Output)
+		case "pass", "fail", "skip":
+			r.endPackage(e.Package, e)
+		}
+		return
+	}
+	switch e.Action {
+	case "run":
+		p.tests[e.Test] = &test{}
+		if parent := p.parent(e.Test); parent != nil {
+			parent.children++
+		}
+	case "output":
+		if t := p.tests[e.Test]; t != nil {
+			t.output.WriteString(e.Output)
+		}
+	case "pass", "fail", "skip":
+		r.endTest(p, e)
+	}
+}
+
+func (p *pkg) parent(name string) *test {
+	if i := strings.LastIndexByte(name, '/'); i >= 0 {
+		return p.tests[name[:i]]
+	}
+	return nil
+}
+
+func (r *report) endTest(p *pkg, e event) {
+	t := p.tests[e.Test]
+	if t == nil || t.done {
+		return
+	}
+	t.done = true
+	leaf := t.children == 0
+	switch {
+	case e.Action == "pass" && leaf:
+		p.passed++
+	case e.Action == "skip" && leaf:
+		p.skipped++
+		r.skips = append(r.skips, short(e.Package)+" "+e.Test+": "+skipReason(t.output.String()))
+	case e.Action == "fail":
+		if parent := p.parent(e.Test); parent != nil {
+			parent.failed++
+		}
+		if leaf || t.failed == 0 {
+			p.failed++
+			r.failures = append(r.failures, failure{short(e.Package) + " " + e.Test, t.output.String()})
+			fmt.Fprintf(r.out, "FAIL  %s %s\n", short(e.Package), e.Test)
+		}
+	}
+	if took := time.Duration(e.Elapsed * float64(time.Second)); took >= slowTest && e.Action == "pass" && leaf {
+		fmt.Fprintf(r.out, "  ok  %s %s (%.0fs)\n", short(e.Package), e.Test, took.Seconds())
+	}
+	if t.failed == 0 && e.Action != "fail" {
+		t.output.Reset()
+	}
+}
+
+func (r *report) endPackage(name string, e event) {
+	p := r.packages[name]
+	delete(r.packages, name)
+	if p == nil {
+		return
+	}
+	for _, n := range slices.Sorted(maps.Keys(p.tests)) {
+		if !p.tests[n].done && p.tests[n].children == 0 { // it never said how it ended: a panic, a timeout, an exit
+			p.tests[n].output.WriteString("(never ended)\n")
+			r.endTest(p, event{Action: "fail", Package: name, Test: n})
+		}
+	}
+	if e.Action == "fail" && p.failed == 0 {
+		p.failed++
+		out := p.output.String()
+		if b := r.builds[e.FailedBuild]; b != nil {
+			out = b.String() + out
+		}
+		r.failures = append(r.failures, failure{short(name), out})
+		fmt.Fprintf(r.out, "FAIL  %s\n", short(name))
+	} else if e.Action == "fail" && strings.Contains(p.output.String(), "panic:") {
+		r.failures = append(r.failures, failure{short(name) + " (panic)", p.output.String()})
+	}
+	r.passed, r.failed, r.skipped = r.passed+p.passed, r.failed+p.failed, r.skipped+p.skipped
+	if p.passed+p.failed+p.skipped == 0 {
+		return
+	}
+	word := "ok  "
+	if p.failed > 0 {
+		word = "FAIL"
+	}
+	fmt.Fprintf(r.out, "%s  %s: %s (%.1fs)\n", word, short(name), counts(p.passed, p.failed, p.skipped), e.Elapsed)
+}
+
+// fail counts a failure that belongs to no test.
+func (r *report) fail(name, output string) {
+	r.failed++
+	r.failures = append(r.failures, failure{name, output})
+}
+
+// close prints the failures and the closing line, and returns the exit code. With strict, a skipped test is a failed run.
+func (r *report) close(strict bool) int {
+	for _, f := range r.failures {
+		out := strings.TrimRight(f.output, "\n")
+		if len(out) > maxOutput {
+			out = "…" + out[len(out)-maxOutput:]
+		}
+		fmt.Fprintf(r.out, "\n--- FAIL %s\n    %s\n", f.name, strings.ReplaceAll(out, "\n", "\n    "))
+	}
+	if len(r.skips) > 0 {
+		fmt.Fprintf(r.out, "\nskipped:\n")
+		for _, s := range r.skips {
+			fmt.Fprintf(r.out, "  %s\n", s)
+		}
+		if strict {
+			fmt.Fprintln(r.out, "nothing may be skipped in this run, so it has failed")
+		}
+	}
+	if r.passed+r.failed == 0 {
+		fmt.Fprintln(r.out, "no test ran, so this run has failed")
+	}
+	if len(r.failures) > 0 {
+		fmt.Fprintln(r.out, "\nfailed:")
+		for _, f := range r.failures {
+			fmt.Fprintf(r.out, "  %s\n", f.name)
+		}
+	}
+	fmt.Fprintf(r.out, "\n%s\n", counts(r.passed, r.failed, r.skipped))
+	if r.failed > 0 || r.passed == 0 || strict && r.skipped > 0 {
+		return 1
+	}
+	return 0
+}
+
+// stderr takes what the go command says outside its events.
+func (r *report) stderr() io.Writer { return r.out }
+
+func counts(passed, failed, skipped int) string {
+	return fmt.Sprintf("%d passed, %d failed, %d skipped", passed, failed, skipped)
+}
+
+func short(pkg string) string { return strings.TrimPrefix(pkg, "millrace/") }
+
+// skipReason finds the sentence given to t.Skip: the last line "    file.go:12: reason".
+func skipReason(output string) string {
+	reason := "no reason given"
+	for line := range strings.Lines(output) {
+		line = strings.TrimSpace(line)
+		if _, after, ok := strings.Cut(line, ".go:"); ok {
+			if _, text, ok := strings.Cut(after, ": "); ok {
+				reason = text
+			}
+		}
+	}
+	return reason
+}
