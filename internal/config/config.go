@@ -1,0 +1,183 @@
+// Package config is the only reader of flags, environment and configuration file. It turns them into plain typed values, once.
+// One table of settings gives the flags, the MILLRACE_* names, the YAML keys, the help text and the table in the README.
+// It must never know what a value is used for: it opens, listens and connects to nothing. It owns no goroutines.
+package config
+
+import (
+	"log/slog"
+	"net"
+	"net/netip"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// Engines and kinds of storage.
+const (
+	SQLite   = "sqlite"
+	Postgres = "postgres"
+	Folder   = "folder"
+	S3       = "s3"
+)
+
+// Secret is text that prints as a mask; Reveal gives the text.
+type Secret string
+
+// Reveal returns the text itself.
+func (s Secret) Reveal() string { return string(s) }
+
+// String masks the text, so that no log, error or %v shows it.
+func (s Secret) String() string {
+	if s == "" {
+		return ""
+	}
+	return mask
+}
+
+// GoString masks the text for %#v.
+func (s Secret) GoString() string { return s.String() }
+
+// MarshalText masks the text for JSON and logs.
+func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+const mask = "********"
+
+// Database says which engine keeps the rows.
+type Database struct {
+	Engine string // SQLite or Postgres
+	Path   string // SQLite: the file
+	URL    Secret // Postgres: postgres://user:password@host/name?…
+}
+
+// Storage says where media is kept.
+type Storage struct {
+	Kind string   // Folder or S3
+	Path string   // Folder: the directory
+	URL  *url.URL // S3: s3://bucket/prefix?region=…&endpoint=…, no credentials in it
+}
+
+// AWS holds the credentials for S3, from the standard environment variables of the AWS tools.
+type AWS struct {
+	AccessKeyID     string
+	SecretAccessKey Secret
+	SessionToken    Secret
+	Region          string
+	EndpointURL     string // empty: Amazon's own
+}
+
+// Config holds every setting as a typed value. Relative paths are relative to the working directory.
+type Config struct {
+	DataDir   string
+	HTTPAddr  string // host:port; port 0 takes a free one
+	HTTPSAddr string // used only when TLSCert is set
+	TLSCert   string // PEM file, set together with TLSKey or not at all
+	TLSKey    string
+	RTMPAddr  string
+
+	PublicURL     *url.URL // nil: see PublicBase
+	RTMPPublicURL *url.URL // nil: see RTMPBase
+
+	Database Database
+	Storage  Storage
+	AWS      AWS
+
+	FetchAllow     []netip.Prefix // may be reached by downloads although private
+	MaxUploadBytes int64          // largest file that is downloaded or uploaded, in bytes
+
+	LogFormat string // text or json
+	LogLevel  slog.Level
+
+	TokenID     string // seeded access token; empty: none
+	TokenSecret Secret
+
+	NodeID                   string        // empty: made at the first start and kept in DataDir
+	MaxConnectionsPerAddress int           // concurrent ingest connections of one IP address, at least 1
+	WorkerConcurrency        int           // jobs at a time; 0: one per CPU
+	ShutdownTimeout          time.Duration // longest drain
+
+	File     string   // the configuration file that was read; empty: none
+	Warnings []string // plain sentences on what looks like a mistake but stops nothing
+
+	values []Value
+}
+
+// TLS says whether HTTPS is served.
+func (c Config) TLS() bool { return c.TLSCert != "" }
+
+// Given says whether the setting was set by flag, environment or file rather than by its default.
+func (c Config) Given(name string) bool {
+	for _, v := range c.values {
+		if v.Setting.Name == name {
+			return v.Source != FromDefault
+		}
+	}
+	return false
+}
+
+// PublicBase returns the URL under which API and playback are reached: public-url, or one made from the address that is listened on.
+func (c Config) PublicBase(httpAddr string) *url.URL {
+	if c.PublicURL != nil {
+		u := *c.PublicURL
+		return &u
+	}
+	return &url.URL{Scheme: "http", Host: reachable(httpAddr)}
+}
+
+// RTMPBase returns the URL encoders publish to, without the stream key: rtmp-public-url, or the host of public-url with the port that is listened on.
+func (c Config) RTMPBase(rtmpAddr string) *url.URL {
+	if c.RTMPPublicURL != nil {
+		u := *c.RTMPPublicURL
+		return &u
+	}
+	host := reachable(rtmpAddr)
+	if c.PublicURL != nil {
+		if _, port, err := net.SplitHostPort(host); err == nil {
+			host = net.JoinHostPort(c.PublicURL.Hostname(), port)
+		}
+	}
+	return &url.URL{Scheme: "rtmp", Host: strings.TrimSuffix(host, ":1935"), Path: "/app"}
+}
+
+// reachable turns an address to listen on into one to connect to: an unspecified host becomes localhost.
+func reachable(addr string) string {
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return addr
+	}
+	if ip, err := netip.ParseAddr(host); host == "" || err == nil && ip.IsUnspecified() {
+		host = "localhost"
+	}
+	return net.JoinHostPort(host, port)
+}
+
+// derive fills what follows from other settings.
+func (c *Config) derive() {
+	if c.Database.Engine == "" {
+		c.Database = Database{Engine: SQLite, Path: filepath.Join(c.DataDir, "millrace.db")}
+	}
+	if c.Storage.Kind == "" {
+		c.Storage = Storage{Kind: Folder, Path: filepath.Join(c.DataDir, "media")}
+	}
+}
+
+// conflicts lists what is wrong between settings that are right by themselves.
+func (c *Config) conflicts() (problems []string) {
+	if (c.TLSCert == "") != (c.TLSKey == "") {
+		problems = append(problems, "tls-cert and tls-key belong together: set both for HTTPS, or neither")
+	}
+	if (c.TokenID == "") != (c.TokenSecret == "") {
+		problems = append(problems, "token-id and token-secret belong together: set both to seed an access token, or neither")
+	}
+	used := map[string]string{}
+	for _, l := range []struct{ name, addr string }{{"http-addr", c.HTTPAddr}, {"rtmp-addr", c.RTMPAddr}, {"https-addr", c.HTTPSAddr}} {
+		if l.name == "https-addr" && !c.TLS() || strings.HasSuffix(l.addr, ":0") {
+			continue
+		}
+		if other := used[l.addr]; other != "" && l.addr != "" {
+			problems = append(problems, other+" and "+l.name+" are both "+l.addr+": give each its own port")
+		}
+		used[l.addr] = l.name
+	}
+	return problems
+}

@@ -1,0 +1,344 @@
+package config
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net/netip"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+var update = flag.Bool("update", false, "write the settings table into README.md")
+
+// files is a readFile over a map.
+func files(m map[string]string) func(string) ([]byte, error) {
+	return func(name string) ([]byte, error) {
+		text, ok := m[name]
+		if !ok {
+			return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
+		}
+		return []byte(text), nil
+	}
+}
+
+func mustLoad(t *testing.T, args, env []string, file string) Config {
+	t.Helper()
+	_, cfg, err := Load(args, env, files(map[string]string{"m.yaml": file}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cfg
+}
+
+func TestDefaults(t *testing.T) {
+	t.Parallel()
+	cfg := mustLoad(t, []string{"serve"}, nil, "")
+	if cfg.HTTPAddr != ":8080" || cfg.RTMPAddr != ":1935" || cfg.LogLevel != slog.LevelInfo || cfg.ShutdownTimeout != 30*time.Second {
+		t.Errorf("got %+v", cfg)
+	}
+	if cfg.Database != (Database{Engine: SQLite, Path: "millrace-data/millrace.db"}) {
+		t.Errorf("database %+v", cfg.Database)
+	}
+	if cfg.Storage.Kind != Folder || cfg.Storage.Path != "millrace-data/media" {
+		t.Errorf("storage %+v", cfg.Storage)
+	}
+	if cfg.MaxUploadBytes != 50<<30 || cfg.TLS() || cfg.Given("http-addr") || len(cfg.Warnings) > 0 {
+		t.Errorf("got %+v", cfg)
+	}
+}
+
+func TestPrecedence(t *testing.T) {
+	t.Parallel()
+	const file = "http-addr: :1\nrtmp-addr: :2\nlog-level: debug\n"
+	env := []string{"MILLRACE_CONFIG=m.yaml", "MILLRACE_HTTP_ADDR=:3", "MILLRACE_RTMP_ADDR=:4", "MILLRACE_LOG_FORMAT="}
+	cfg := mustLoad(t, []string{"serve", "--http-addr", ":5"}, env, file)
+	if cfg.HTTPAddr != ":5" || cfg.RTMPAddr != ":4" || cfg.LogLevel != slog.LevelDebug || cfg.LogFormat != "text" {
+		t.Errorf("got %+v", cfg)
+	}
+	var b bytes.Buffer
+	if err := cfg.WriteCheck(&b); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"--http-addr", "env MILLRACE_RTMP_ADDR", "file m.yaml:3", "default"} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("no %q in\n%s", want, b.String())
+		}
+	}
+	if cfg := mustLoad(t, []string{"serve", "--config=m.yaml"}, nil, "fetch-allow: [10.0.0.0/8, fd00::/8]"); len(cfg.FetchAllow) != 2 {
+		t.Errorf("list in file: %v", cfg.FetchAllow)
+	}
+	if cfg := mustLoad(t, []string{"serve", "--config=m.yaml"}, nil, "# nothing\n"); cfg.HTTPAddr != ":8080" {
+		t.Errorf("empty file: %v", cfg.HTTPAddr)
+	}
+}
+
+func TestValues(t *testing.T) {
+	t.Parallel()
+	cfg := mustLoad(t, []string{
+		"serve", "--fetch-allow", "127.0.0.0/8", "--fetch-allow=::1, 10.0.0.0/8", "--public-url", "https://v.example.org/", "--max-upload-bytes", "1.5GB",
+		"--database-url=postgres://u:p@db/millrace?sslmode=disable", "--storage-url", "s3://media/live?region=eu-central-1",
+	}, []string{"MILLRACE_TOKEN_ID=abc", "MILLRACE_TOKEN_SECRET=0123456789abcdef", "AWS_ACCESS_KEY_ID=AK", "AWS_SECRET_ACCESS_KEY=sk"}, "")
+	want := []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128"), netip.MustParsePrefix("10.0.0.0/8")}
+	if !slices.Equal(cfg.FetchAllow, want) {
+		t.Errorf("fetch-allow %v", cfg.FetchAllow)
+	}
+	if cfg.PublicURL.String() != "https://v.example.org" || cfg.MaxUploadBytes != 1_500_000_000 {
+		t.Errorf("got %v %d", cfg.PublicURL, cfg.MaxUploadBytes)
+	}
+	if cfg.Database.Engine != Postgres || cfg.Storage.Kind != S3 || cfg.Storage.URL.Host != "media" || cfg.AWS.AccessKeyID != "AK" {
+		t.Errorf("got %+v", cfg)
+	}
+	if cfg.TokenSecret.Reveal() != "0123456789abcdef" {
+		t.Error("secret lost")
+	}
+}
+
+func TestSecretsStayHidden(t *testing.T) {
+	t.Parallel()
+	env := []string{"MILLRACE_TOKEN_ID=abc", "MILLRACE_TOKEN_SECRET=hunter2hunter2hunter2", "AWS_SECRET_ACCESS_KEY=hunter2", "AWS_SESSION_TOKEN=hunter2"}
+	cfg := mustLoad(t, []string{"config", "check", "--database-url", "postgres://u:hunter2@db/m?sslpassword=hunter2"}, env, "")
+	var b bytes.Buffer
+	if err := cfg.WriteCheck(&b); err != nil {
+		t.Fatal(err)
+	}
+	text, err := json.Marshal(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.values = nil // unexported: printed below by %v, but only ever read through Shown
+	all := b.String() + string(text) + fmt.Sprintf("%v %+v %#v", cfg, cfg, cfg)
+	if strings.Contains(all, "hunter2") {
+		t.Errorf("a secret shows in\n%s", all)
+	}
+	_, _, err = Load([]string{"serve"}, []string{"MILLRACE_TOKEN_SECRET=hunter2", "MILLRACE_DATABASE_URL=postgre://u:hunter2@h/d"}, nil)
+	if err == nil || strings.Contains(err.Error(), "hunter2") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestRedact(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]string{
+		":8080":                              ":8080",
+		"http://h/p":                         "http://h/p",
+		"postgres://u@h/d":                   "postgres://u@h/d",
+		"postgres://u:p@h/d":                 "postgres://u:********@h/d",
+		"postgres://u:a%40b@h/d?x=1":         "postgres://u:********@h/d?x=1",
+		"postgres://u:a@b@h/d":               "postgres://u:********@h/d",
+		"postgres://u:1/2@h/d":               mask,
+		"postgres://u:%zz@h/d":               mask,
+		"s3://b?region=x&secretKey=y&z=1":    "s3://b?region=x&secretKey=********&z=1",
+		"postgres://h/d?user=u&password=abc": "postgres://h/d?user=u&password=********",
+	} {
+		if got := redact(in); got != want {
+			t.Errorf("%s: got %s, want %s", in, got, want)
+		}
+	}
+}
+
+func TestProblems(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		args, env []string
+		file      string
+		want      []string
+	}{
+		"none":            {args: nil, want: []string{"no command given"}},
+		"command":         {args: []string{"sevre"}, want: []string{`unknown command "sevre"; did you mean serve?`}},
+		"subcommand":      {args: []string{"token"}, want: []string{"token needs one of: create, list, revoke"}},
+		"subcommand typo": {args: []string{"token", "creat"}, want: []string{`unknown command "token creat"; did you mean token create?`}},
+		"operand":         {args: []string{"token", "revoke"}, want: []string{"token revoke needs TOKEN-ID"}},
+		"extra":           {args: []string{"serve", "now"}, want: []string{`serve does not know what to do with "now"`}},
+		"flag":            {args: []string{"serve", "--htp-addr", ":1"}, want: []string{"unknown flag --htp-addr; did you mean --http-addr?"}},
+		"underscore":      {args: []string{"serve", "--http_addr=:1"}, want: []string{"unknown flag --http_addr; did you mean --http-addr?"}},
+		"one dash":        {args: []string{"serve", "-http-addr", ":1"}, want: []string{"flags start with two dashes: write --http-addr"}},
+		"secret flag":     {args: []string{"serve", "--token-secret=x"}, want: []string{"--token-secret is not a flag, because process lists show flags: set MILLRACE_TOKEN_SECRET in the environment"}},
+		"no value":        {args: []string{"serve", "--http-addr"}, want: []string{"--http-addr needs a value after it"}},
+		"wrong command":   {args: []string{"serve", "--json"}, want: []string{"--json belongs to doctor, not to serve"}},
+		"address":         {args: []string{"serve", "--http-addr", "8080"}, want: []string{`--http-addr "8080" is not an address to listen on`}},
+		"port":            {args: []string{"serve", "--http-addr", ":80800"}, want: []string{"has no port between 0 and 65535"}},
+		"cidr":            {args: []string{"serve", "--fetch-allow", "10.0.0.1/8"}, want: []string{"did you mean 10.0.0.0/8?"}},
+		"cidr text":       {args: []string{"serve", "--fetch-allow", "lan"}, want: []string{`has the part "lan", which is not an address range`}},
+		"url":             {env: []string{"MILLRACE_PUBLIC_URL=video.example.org"}, args: []string{"serve"}, want: []string{`MILLRACE_PUBLIC_URL "video.example.org" is not a URL that starts with http:// or https://`}},
+		"database":        {args: []string{"serve", "--database-url", "mysql://h/d"}, want: []string{"is not a database URL"}},
+		"database name":   {args: []string{"serve", "--database-url", "postgres://h"}, want: []string{"names no database"}},
+		"storage":         {args: []string{"serve", "--storage-url", "gs://b"}, want: []string{"is not a storage URL"}},
+		"storage keys":    {args: []string{"serve", "--storage-url", "s3://k:s@b"}, want: []string{"has credentials in it"}},
+		"level":           {args: []string{"serve", "--log-level", "loud"}, want: []string{"is none of debug, info, warn, error"}},
+		"size":            {args: []string{"serve", "--max-upload-bytes", "lots"}, want: []string{"is not a size"}},
+		"duration":        {args: []string{"serve", "--shutdown-timeout", "30"}, want: []string{"is not a duration"}},
+		"duration range":  {args: []string{"serve", "--shutdown-timeout", "2h"}, want: []string{"is not between 1s and 1h"}},
+		"number":          {args: []string{"serve", "--max-connections-per-address", "0"}, want: []string{"is not a whole number from 1 to"}},
+		"demo duration":   {args: []string{"demo", "--duration", "1s"}, want: []string{"is not between 10s and 1h"}},
+		"pair":            {args: []string{"serve"}, env: []string{"MILLRACE_TOKEN_ID=a"}, want: []string{"token-id and token-secret belong together"}},
+		"tls pair":        {args: []string{"serve", "--tls-cert", "c.pem"}, want: []string{"tls-cert and tls-key belong together"}},
+		"ports":           {args: []string{"serve", "--rtmp-addr", ":8080"}, want: []string{"http-addr and rtmp-addr are both :8080"}},
+		"several":         {args: []string{"serve", "--http-addr", "x", "--log-level", "y"}, want: []string{"--http-addr", "--log-level"}},
+		"no file":         {args: []string{"serve", "--config", "none.yaml"}, want: []string{"read configuration file: open none.yaml"}},
+		"file key":        {args: []string{"serve", "--config", "m.yaml"}, file: "http-addr: :1\nhttp-adr: :2", want: []string{`m.yaml:2: unknown setting "http-adr"; did you mean http-addr?`}},
+		"file twice":      {args: []string{"serve", "--config", "m.yaml"}, file: "http-addr: :1\n\nhttp-addr: :2", want: []string{"m.yaml:3: http-addr is there already, at line 1"}},
+		"file value":      {args: []string{"serve", "--config", "m.yaml"}, file: "\nhttp-addr: 8080", want: []string{`m.yaml:2: http-addr "8080" is not an address`}},
+		"file nested":     {args: []string{"serve", "--config", "m.yaml"}, file: "http-addr: {port: 1}", want: []string{"m.yaml:1: http-addr must be one value"}},
+		"file list":       {args: []string{"serve", "--config", "m.yaml"}, file: "- a", want: []string{"m.yaml: must be lines of the form name: value"}},
+		"file syntax":     {args: []string{"serve", "--config", "m.yaml"}, file: "a: [", want: []string{"m.yaml: is not YAML"}},
+		"file aws":        {args: []string{"serve", "--config", "m.yaml"}, file: "aws-region: x", want: []string{"aws-region is read from AWS_REGION in the environment only"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, _, err := Load(tt.args, tt.env, files(map[string]string{"m.yaml": tt.file}))
+			ce, ok := errors.AsType[*Error](err)
+			if !ok {
+				t.Fatalf("got %v", err)
+			}
+			if len(ce.Problems) != len(tt.want) {
+				t.Fatalf("got %d problems: %v", len(ce.Problems), err)
+			}
+			for i, w := range tt.want {
+				if !strings.Contains(ce.Problems[i], w) {
+					t.Errorf("got %q, want %q in it", ce.Problems[i], w)
+				}
+			}
+		})
+	}
+}
+
+func TestStrangersInEnvironment(t *testing.T) {
+	t.Parallel()
+	cfg := mustLoad(t, []string{"serve"}, []string{"MILLRACE_HTP_ADDR=:1", "MILLRACE_PORT=tcp://10.0.0.1:80", "MILLRACE_SERVICE_HOST=10.0.0.1", "MILLRACE_ZZZZZZZZ=1"}, "")
+	want := []string{
+		"MILLRACE_HTP_ADDR is set in the environment, but no setting has that name; did you mean MILLRACE_HTTP_ADDR?",
+		"MILLRACE_ZZZZZZZZ is set in the environment, but no setting has that name",
+	}
+	if !slices.Equal(cfg.Warnings, want) {
+		t.Errorf("got %q", cfg.Warnings)
+	}
+}
+
+func TestCommands(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		args []string
+		want Command
+	}{
+		"flags first":  {[]string{"--http-addr", ":1", "serve"}, Command{Name: Serve, SettingFlags: []string{"--http-addr=:1"}}},
+		"token create": {[]string{"token", "create", "--name", "ci"}, Command{Name: TokenCreate, Label: "ci"}},
+		"token revoke": {[]string{"token", "revoke", "abc"}, Command{Name: TokenRevoke, Words: []string{"abc"}}},
+		"dashes":       {[]string{"token", "revoke", "--", "-abc"}, Command{Name: TokenRevoke, Words: []string{"-abc"}}},
+		"doctor":       {[]string{"doctor", "--json"}, Command{Name: Doctor, JSON: true}},
+		"demo":         {[]string{"demo"}, Command{Name: Demo, Duration: 45 * time.Second}},
+		"demo long":    {[]string{"demo", "--duration=60s"}, Command{Name: Demo, Duration: time.Minute}},
+		"version":      {[]string{"version"}, Command{Name: Version}},
+		"check":        {[]string{"config", "check"}, Command{Name: Check}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, _, err := Load(tt.args, nil, files(nil))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if fmt.Sprintf("%+v", got) != fmt.Sprintf("%+v", tt.want) {
+				t.Errorf("got %+v, want %+v", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestHelp(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{{"help"}, {"--help"}, {"-h"}, {"help", "serve"}, {"serve", "--help"}, {"serve", "--http-addr=wrong", "-h"}, {"help", "token", "create"}, {"help", "help"}} {
+		c, _, err := Load(args, nil, nil)
+		if err != nil || c.Name != Help || !strings.HasPrefix(c.Text, "Usage: millrace ") && !strings.HasPrefix(c.Text, "Millrace is ") {
+			t.Errorf("%q: got %+v, %v", args, c, err)
+		}
+	}
+	c, _, _ := Load([]string{"serve", "--help"}, nil, nil)
+	for _, s := range Settings() {
+		if !strings.Contains(c.Text, s.Help) || !strings.Contains(c.Text, s.DefaultText()) || s.DefaultText() == "" {
+			t.Errorf("%s is not explained", s.Name)
+		}
+		if shown := strings.Contains(c.Text, "--"+s.Name+" "); shown != s.Flag() {
+			t.Errorf("%s: flag shown %v", s.Name, shown)
+		}
+	}
+	for _, cmd := range commands {
+		if c, _, err := Load(append(strings.Fields(cmd.name), "--help"), nil, nil); err != nil || !strings.Contains(c.Text, cmd.text) && cmd.name != Help {
+			t.Errorf("%s --help: %v %q", cmd.name, err, c.Text)
+		}
+	}
+}
+
+func TestPublicBases(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		args       []string
+		http, rtmp string
+	}{
+		"derived":   {nil, "http://localhost:41", "rtmp://localhost/app"},
+		"public":    {[]string{"--public-url=https://v.example.org"}, "https://v.example.org", "rtmp://v.example.org/app"},
+		"both":      {[]string{"--public-url=https://v.example.org", "--rtmp-public-url=rtmps://in.example.org/live"}, "https://v.example.org", "rtmps://in.example.org/live"},
+		"with path": {[]string{"--public-url=https://example.org/video/"}, "https://example.org/video", "rtmp://example.org/app"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cfg := mustLoad(t, append([]string{"serve"}, tt.args...), nil, "")
+			if got := cfg.PublicBase("[::]:41").String(); got != tt.http {
+				t.Errorf("http %s, want %s", got, tt.http)
+			}
+			if got := cfg.RTMPBase("0.0.0.0:1935").String(); got != tt.rtmp {
+				t.Errorf("rtmp %s, want %s", got, tt.rtmp)
+			}
+		})
+	}
+	if got := (Config{}).RTMPBase("127.0.0.1:19350").String(); got != "rtmp://127.0.0.1:19350/app" {
+		t.Errorf("got %s", got)
+	}
+}
+
+func TestREADME(t *testing.T) {
+	t.Parallel()
+	const path, begin, end = "../../README.md", "<!-- settings: written by go test ./internal/config -update -->\n", "<!-- settings end -->"
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	head, rest, ok := strings.Cut(string(text), begin)
+	table, tail, ok2 := strings.Cut(rest, end)
+	if !ok || !ok2 {
+		t.Fatalf("README.md has no %q … %q", begin, end)
+	}
+	if table == Markdown() {
+		return
+	}
+	if !*update {
+		t.Fatal("the table of settings in README.md differs from the code; run go test ./internal/config -update")
+	}
+	if err := os.WriteFile(path, []byte(head+begin+Markdown()+end+tail), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// FuzzLoad looks for panics and for secrets in error texts.
+func FuzzLoad(f *testing.F) {
+	f.Add("serve\x00--http-addr\x00:1", "MILLRACE_LOG_LEVEL=x", "http-addr: :1")
+	f.Add("token\x00revoke\x00--\x00-a", "MILLRACE_CONFIG=m.yaml", "a: &a [*a]")
+	f.Add("-\x00--\x00--=\x00-h", "=", "fetch-allow:\n- 10.0.0.0/8\n? x\n")
+	f.Fuzz(func(t *testing.T, args, env, file string) {
+		c, cfg, err := Load(strings.Split(args, "\x00"), append(strings.Split(env, "\x00"), "MILLRACE_CONFIG=m.yaml"), files(map[string]string{"m.yaml": file}))
+		if err == nil && c.Name == "" {
+			t.Error("neither a command nor an error")
+		}
+		if err == nil && c.Name == Serve {
+			if err := cfg.WriteCheck(&bytes.Buffer{}); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}

@@ -1,0 +1,189 @@
+package config
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Source is where a value comes from.
+type Source string
+
+// The sources, the strongest first.
+const (
+	FromFlag    Source = "flag"
+	FromEnv     Source = "env"
+	FromFile    Source = "file"
+	FromDefault Source = "default"
+)
+
+// Value is a setting as it was found.
+type Value struct {
+	Setting Setting
+	Text    string // as it was written
+	Source  Source
+	Where   string // the flag, the environment name or file:line; empty for a default
+}
+
+// Shown is the text with secrets masked.
+func (v Value) Shown() string {
+	if v.Text == "" {
+		return ""
+	}
+	if v.Setting.Secret {
+		return mask
+	}
+	return redact(v.Text)
+}
+
+// Error is everything that is wrong with command line, environment and file, one sentence each.
+type Error struct{ Problems []string }
+
+func (e *Error) Error() string { return strings.Join(e.Problems, "\n") }
+
+// Load reads the command line (without the program's name), the environment ("NAME=value" lines, as os.Environ gives) and the
+// file named by --config or MILLRACE_CONFIG. A flag wins over the environment, that over the file, that over the default; an
+// empty environment variable counts as not set. The error is an *Error with every problem found, and its exit code is ExitUsage.
+// For Help and Version nothing is read and the Config is empty.
+func Load(args, environ []string, readFile func(string) ([]byte, error)) (Command, Config, error) {
+	l, problems := split(args)
+	if l.help && len(l.words) == 0 {
+		l.words = []string{Help}
+	}
+	c, cmd, more := l.command()
+	if l.help && cmd.name != "" {
+		return Command{Name: Help, Text: commandHelp(cmd)}, Config{}, nil
+	}
+	problems = append(problems, more...)
+	if len(problems) == 0 && c.Name == Help {
+		return helpFor(c)
+	}
+	if len(problems) > 0 || cmd.noSettings {
+		return c, Config{}, asError(problems)
+	}
+	cfg, problems := resolve(l.uses, environ, readFile)
+	return c, cfg, asError(problems)
+}
+
+// Report is the text to print on standard error: each problem on a line of its own, and where to read on.
+func (e *Error) Report() string {
+	var b strings.Builder
+	for _, p := range e.Problems {
+		b.WriteString("millrace: " + p + "\n")
+	}
+	b.WriteString("Run millrace help for the commands, millrace serve --help for every setting.\n")
+	return b.String()
+}
+
+func asError(problems []string) error {
+	if len(problems) == 0 {
+		return nil
+	}
+	return &Error{Problems: problems}
+}
+
+func helpFor(c Command) (Command, Config, error) {
+	if len(c.Words) == 0 {
+		c.Text = overview()
+		return c, Config{}, nil
+	}
+	cmd, ok := commandNamed(strings.Join(c.Words, " "))
+	if !ok {
+		return c, Config{}, &Error{Problems: []string{unknownCommand(c.Words)}}
+	}
+	c.Text = commandHelp(cmd)
+	return c, Config{}, nil
+}
+
+// resolve finds each setting's value and fills the Config.
+func resolve(uses []use, environ []string, readFile func(string) ([]byte, error)) (cfg Config, problems []string) {
+	env := environment(environ)
+	cfg.Warnings = strangers(env)
+	for _, u := range uses {
+		if u.name == "config" {
+			cfg.File = u.value
+		}
+	}
+	if cfg.File == "" {
+		cfg.File = env[envFile]
+	}
+	file, problems := readSettings(cfg.File, readFile)
+	for _, s := range settings {
+		v := find(s, uses, env, file)
+		cfg.values = append(cfg.values, v)
+		if err := s.apply(&cfg, v.Text); err != nil {
+			problems = append(problems, fmt.Sprintf("%s %q %v", v.subject(), v.Shown(), err))
+		}
+	}
+	if len(problems) > 0 {
+		return cfg, problems
+	}
+	cfg.derive()
+	return cfg, cfg.conflicts()
+}
+
+// subject names the value as whoever set it knows it.
+func (v Value) subject() string {
+	if v.Source == FromFile {
+		return v.Where + ": " + v.Setting.Name
+	}
+	return v.Where
+}
+
+func find(s Setting, uses []use, env map[string]string, file map[string]Value) Value {
+	v := Value{Setting: s, Text: s.Default, Source: FromDefault}
+	if s.Flag() {
+		var given []string
+		for _, u := range uses {
+			if u.name == s.Name {
+				given = append(given, u.value)
+			}
+		}
+		if len(given) > 0 {
+			v.Text, v.Source, v.Where = given[len(given)-1], FromFlag, "--"+s.Name
+			if s.Kind == KindPrefixes { // a list may be given piece by piece
+				v.Text = strings.Join(given, ",")
+			}
+			return v
+		}
+	}
+	if text := env[s.Env()]; text != "" {
+		v.Text, v.Source, v.Where = text, FromEnv, s.Env()
+		return v
+	}
+	if f, ok := file[s.Name]; ok {
+		f.Setting = s
+		return f
+	}
+	return v
+}
+
+func environment(environ []string) map[string]string {
+	env := make(map[string]string, len(environ))
+	for _, e := range environ {
+		if name, value, ok := strings.Cut(e, "="); ok {
+			env[name] = value
+		}
+	}
+	return env
+}
+
+// strangers warns of names in the environment that look like settings and are none.
+// Names that Kubernetes sets for a service called millrace (MILLRACE_PORT…, MILLRACE_SERVICE_…) are left alone.
+func strangers(env map[string]string) (warnings []string) {
+	known := []string{envFile}
+	for _, s := range settings {
+		if s.Foreign == "" {
+			known = append(known, s.Env())
+		}
+	}
+	for name := range env {
+		rest, ours := strings.CutPrefix(name, envPrefix)
+		if !ours || slices.Contains(known, name) || rest == "PORT" || strings.HasPrefix(rest, "PORT_") || strings.HasPrefix(rest, "SERVICE_") {
+			continue
+		}
+		warnings = append(warnings, name+" is set in the environment, but no setting has that name"+suggest(name, known, ""))
+	}
+	slices.Sort(warnings)
+	return warnings
+}

@@ -1,0 +1,250 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"net"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// A parser's error completes the sentence `http-addr "x" …`; it never repeats the value, which may be a secret.
+
+func parseText(s string) (string, error) { return s, nil }
+
+func parseSecret(s string) (Secret, error) { return Secret(s), nil }
+
+func parsePath(s string) (string, error) {
+	if s == "" {
+		return "", errors.New("is empty: name a folder")
+	}
+	return s, nil
+}
+
+func parseAddress(s string) (string, error) {
+	host, port, err := net.SplitHostPort(s)
+	if err != nil {
+		return "", errors.New("is not an address to listen on: write host:port or :port, for example :8080 or 127.0.0.1:8080")
+	}
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil || strconv.FormatUint(n, 10) != port {
+		return "", errors.New("has no port between 0 and 65535 after its last colon")
+	}
+	if strings.ContainsAny(host, "/ @") {
+		return "", errors.New("is not an address to listen on: write host:port without scheme or path")
+	}
+	return s, nil
+}
+
+func parseAbsolute(s string, schemes ...string) (*url.URL, error) {
+	u, err := url.Parse(s)
+	if err != nil || u.Hostname() == "" || !slices.Contains(schemes, u.Scheme) {
+		return nil, fmt.Errorf("is not a URL that starts with %s:// and has a host", strings.Join(schemes, ":// or "))
+	}
+	if u.User != nil {
+		return nil, errors.New("has a user or password in it, and this URL is shown to others: take it out")
+	}
+	if u.RawQuery != "" || u.Fragment != "" {
+		return nil, errors.New("has a part after ? or # that has no meaning here: take it out")
+	}
+	u.Path = strings.TrimSuffix(u.Path, "/")
+	u.RawPath = ""
+	return u, nil
+}
+
+func parseWebURL(s string) (*url.URL, error) {
+	if s == "" {
+		return nil, nil //nolint:nilnil // nil is the documented value of "not given"
+	}
+	return parseAbsolute(s, "http", "https")
+}
+
+func parseRTMPURL(s string) (*url.URL, error) {
+	if s == "" {
+		return nil, nil //nolint:nilnil // nil is the documented value of "not given"
+	}
+	return parseAbsolute(s, "rtmp", "rtmps")
+}
+
+func parseEndpoint(s string) (string, error) {
+	u, err := parseWebURL(s)
+	if err != nil || u == nil {
+		return "", err
+	}
+	return u.String(), nil
+}
+
+func parseDatabase(s string) (Database, error) {
+	if s == "" {
+		return Database{}, nil
+	}
+	if path, ok := strings.CutPrefix(s, "sqlite:"); ok {
+		path = strings.TrimPrefix(path, "//")
+		if path == "" || strings.Contains(path, "?") {
+			return Database{}, errors.New("names no file: write sqlite:/path/to/file.db, without options")
+		}
+		return Database{Engine: SQLite, Path: path}, nil
+	}
+	u, err := url.Parse(s)
+	if err != nil || u.Scheme != "postgres" && u.Scheme != "postgresql" {
+		return Database{}, errors.New("is not a database URL: write sqlite:/path/to/file.db or postgres://user:password@host/name")
+	}
+	if strings.Trim(u.Path, "/") == "" && u.Query().Get("dbname") == "" {
+		return Database{}, errors.New("names no database: write postgres://user:password@host/name")
+	}
+	return Database{Engine: Postgres, URL: Secret(s)}, nil
+}
+
+func parseStorage(s string) (Storage, error) {
+	if s == "" {
+		return Storage{}, nil
+	}
+	u, err := url.Parse(s)
+	if err != nil {
+		return Storage{}, errStorage
+	}
+	switch u.Scheme {
+	case "file":
+		if u.Host != "" || u.Path == "" {
+			return Storage{}, errors.New("names no folder: write three slashes and the whole path, as in file:///srv/media")
+		}
+		return Storage{Kind: Folder, Path: u.Path}, nil
+	case "s3":
+		if u.User != nil {
+			return Storage{}, errors.New("has credentials in it: put them into AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY in the environment")
+		}
+		if u.Host == "" {
+			return Storage{}, errors.New("names no bucket: write s3://bucket?region=…")
+		}
+		return Storage{Kind: S3, URL: u}, nil
+	case "":
+		if strings.HasPrefix(s, "/") || strings.HasPrefix(s, "./") || strings.HasPrefix(s, "../") {
+			return Storage{Kind: Folder, Path: s}, nil
+		}
+	}
+	return Storage{}, errStorage
+}
+
+var errStorage = errors.New("is not a storage URL: write file:///path/to/folder or s3://bucket?region=…")
+
+func parsePrefixes(s string) ([]netip.Prefix, error) {
+	var out []netip.Prefix
+	for item := range strings.SplitSeq(s, ",") {
+		item = strings.TrimSpace(item)
+		if item == "" {
+			continue
+		}
+		p, err := netip.ParsePrefix(item)
+		if err != nil {
+			a, aerr := netip.ParseAddr(item)
+			if aerr != nil || a.Zone() != "" {
+				return nil, fmt.Errorf("has the part %q, which is not an address range: write it as 10.0.0.0/8 or fd00::/8, several with commas between", item)
+			}
+			p = netip.PrefixFrom(a, a.BitLen())
+		}
+		if p != p.Masked() {
+			return nil, fmt.Errorf("has the part %q, whose address has bits after its prefix: did you mean %s?", item, p.Masked())
+		}
+		out = append(out, p)
+	}
+	return out, nil
+}
+
+var units = []struct {
+	suffix string
+	bytes  float64
+}{
+	{"kib", 1 << 10}, {"mib", 1 << 20}, {"gib", 1 << 30}, {"tib", 1 << 40},
+	{"kb", 1e3}, {"mb", 1e6}, {"gb", 1e9}, {"tb", 1e12}, {"b", 1}, {"", 1},
+}
+
+func parseBytes(s string) (int64, error) {
+	low := strings.ToLower(strings.TrimSpace(s))
+	for _, u := range units {
+		digits, ok := strings.CutSuffix(low, u.suffix)
+		if !ok {
+			continue
+		}
+		n, err := strconv.ParseFloat(strings.TrimSpace(digits), 64)
+		if err != nil || !(n*u.bytes >= 1 && n*u.bytes <= math.MaxInt64/2) {
+			break
+		}
+		return int64(n * u.bytes), nil
+	}
+	return 0, errors.New("is not a size: write a number of bytes, or one with a unit as in 500MB or 50GiB")
+}
+
+func number(low, high int) func(string) (int, error) {
+	return func(s string) (int, error) {
+		n, err := strconv.Atoi(s)
+		if err != nil || n < low || n > high {
+			return 0, fmt.Errorf("is not a whole number from %d to %d", low, high)
+		}
+		return n, nil
+	}
+}
+
+func parseDuration(s string) (time.Duration, error) {
+	d, err := time.ParseDuration(s)
+	if err != nil || d < 0 {
+		return 0, errors.New("is not a duration: write a number with a unit, as in 30s, 5m or 1h30m")
+	}
+	return d, nil
+}
+
+func applyShutdown(c *Config, s string) (err error) {
+	c.ShutdownTimeout, err = parseDuration(s)
+	if err == nil && (c.ShutdownTimeout < time.Second || c.ShutdownTimeout > time.Hour) {
+		err = errors.New("is not between 1s and 1h")
+	}
+	return err
+}
+
+func oneOf(words ...string) func(string) (string, error) {
+	return func(s string) (string, error) {
+		if !slices.Contains(words, s) {
+			return "", fmt.Errorf("is none of %s", strings.Join(words, ", "))
+		}
+		return s, nil
+	}
+}
+
+func applyLevel(c *Config, s string) error {
+	word, err := oneOf("debug", "info", "warn", "error")(s)
+	if err != nil {
+		return err
+	}
+	return c.LogLevel.UnmarshalText([]byte(word))
+}
+
+func parseTokenID(s string) (string, error) {
+	if !plain(s, 255) {
+		return "", errors.New("is not a token ID: use 1 to 255 of A-Z, a-z, 0-9, - and _; a UUID is usual")
+	}
+	return s, nil
+}
+
+func parseTokenSecret(s string) (Secret, error) {
+	if s != "" && (len(s) < 16 || len(s) > 255 || strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r > '~' })) {
+		return "", errors.New("is no good secret: use 16 to 255 printable ASCII characters without spaces")
+	}
+	return Secret(s), nil
+}
+
+func parseNodeID(s string) (string, error) {
+	if !plain(strings.ReplaceAll(s, ".", "-"), 100) {
+		return "", errors.New("is not a node name: use 1 to 100 of A-Z, a-z, 0-9, -, _ and the full stop")
+	}
+	return s, nil
+}
+
+// plain says whether s is empty or has only letters, digits, dash and underscore, at most limit of them.
+func plain(s string, limit int) bool {
+	return len(s) <= limit && !strings.ContainsFunc(s, func(r rune) bool {
+		return (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z') && r != '-' && r != '_'
+	})
+}
