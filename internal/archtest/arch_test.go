@@ -47,7 +47,7 @@ var layers = map[string][]string{
 	"internal/media/window":       {"internal/media/frame", "internal/media/timeline", "internal/media/hls", "internal/media/container", "internal/lifecycle"},
 	"internal/media/playback":     {"internal/media/frame", "internal/media/hls", "internal/media/timeline", "internal/media/captions", "internal/id", "internal/fault"},
 	"internal/media/encode":       {"internal/media/frame", "internal/media/codec", "internal/media/container", "internal/media/timeline", "internal/lifecycle", "internal/fault"},
-	"internal/storage/blob":       {"internal/fault"},
+	"internal/storage/blob":       {"internal/storage/blob", "internal/fault"},
 	"internal/storage/db":         {"internal/control", "internal/storage/db", "internal/id", "internal/fault"},
 	"internal/storage/queue":      {"internal/control/job", "internal/lifecycle", "internal/id", "internal/fault"},
 	"internal/worker":             {"internal/control", "internal/media", "internal/storage/blob", "internal/fetch", "internal/id", "internal/fault"},

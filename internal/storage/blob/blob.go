@@ -1,0 +1,70 @@
+// Package blob keeps immutable objects (segments, init segments, uploads, images, captions, indexes) in a folder or in
+// an S3-compatible bucket, behind one small interface with one conformance suite (blobtest).
+//
+// It must never know what an object means, who may read it, or its content type, which follows from the key's
+// extension where it is served. It starts no goroutine that outlives the call that needed it.
+package blob
+
+import (
+	"context"
+	"io"
+	"iter"
+	"time"
+)
+
+// Store keeps immutable objects under slash-separated keys (see CheckKey for what a key may look like; every method
+// answers a bad one with fault.Invalid). No key may be the folder of another: with "a/b" stored, "a" is not a key.
+// All methods may be called at the same time, also for the same key. A storage that can't be reached, or says that
+// it is overloaded, is fault.Unavailable; the end of ctx is ctx's own error.
+type Store interface {
+	// Put stores what r gives under key, replacing what was there. It is atomic: a reader sees the old object or the
+	// whole new one. When r fails, ctx ends or the write fails, the old object stays, or nothing does. When Put has
+	// returned nil the object survives the end of the process, and for a folder (see Options.NoSync) a loss of power.
+	Put(ctx context.Context, key string, r io.Reader) error
+
+	// Get reads n bytes from offset off, and to the end when n < 0; an n past the end is cut short. An off that is
+	// neither 0 nor inside the object is fault.Invalid, an absent object fault.NotFound. It costs one request to the
+	// storage. ctx must live until the reader is closed, and the caller closes it.
+	Get(ctx context.Context, key string, off, n int64) (*Reader, error)
+
+	// Stat tells size and age of an object; fault.NotFound when it is absent.
+	Stat(ctx context.Context, key string) (Info, error)
+
+	// List gives every key that begins with prefix (any string a key may begin with, "" for all), in the order of its
+	// bytes. It asks the storage page by page while the caller goes on; what is put or deleted meanwhile may be seen or
+	// missed. After an error it ends.
+	List(ctx context.Context, prefix string) iter.Seq2[string, error]
+
+	// Delete removes objects, several at a time. An absent one is no error. After an error the others are still tried.
+	Delete(ctx context.Context, keys ...string) error
+
+	// Adopt takes over the local file at path as the object at key, replacing what was there, as atomically as Put.
+	// Afterwards path is gone; when Adopt fails the file is still there. Within one filesystem a folder only renames it.
+	Adopt(ctx context.Context, key, path string) error
+
+	// Close lets go of connections. Readers that are open stay the business of their owners.
+	Close() error
+}
+
+// Local is the further ability of a store whose objects are files of this machine.
+type Local interface {
+	// Path names the file that holds key, so that it can be served by sendfile or handed to a program without a copy.
+	// It does not say that the object exists; it is false for a bad key. The file must not be written to.
+	Path(key string) (string, bool)
+}
+
+// Info describes an object.
+type Info struct {
+	Size    int64 // bytes
+	ModTime time.Time
+}
+
+// Reader reads an object, or the part of it that was asked for.
+type Reader struct {
+	io.ReadCloser
+	Size    int64 // bytes of the whole object, whatever part is read
+	ModTime time.Time
+}
+
+// WriteTo lets io.Copy pass a local file to a socket without going through memory.
+func (r *Reader) WriteTo(w io.Writer) (int64, error) { return io.Copy(w, r.ReadCloser) }

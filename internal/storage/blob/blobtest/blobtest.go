@@ -1,0 +1,385 @@
+// Package blobtest is the contract of blob.Store as a test: every sentence of the interface is a subtest, run on each
+// backend. It must never know which backend it runs on.
+package blobtest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"millrace/internal/fault"
+	"millrace/internal/storage/blob"
+)
+
+// Large is more than any backend sends in one request.
+const Large = 20 << 20
+
+// Run tests the stores that open makes. Each call of open gives an empty one, which Run closes.
+func Run(t *testing.T, open func(t *testing.T) blob.Store) {
+	t.Helper()
+	for name, test := range map[string]func(*testing.T, blob.Store){
+		"put then get gives the bytes, size and time": putGet,
+		"put replaces": putReplaces,
+		"put of a large stream of unknown length":              putLarge,
+		"put is atomic for readers":                            putAtomic,
+		"a failing reader leaves nothing":                      putFailingReader,
+		"a failing reader leaves the old object":               putFailingKeepsOld,
+		"an ended context leaves nothing":                      putCancelled,
+		"get reads ranges":                                     getRanges,
+		"get of an empty object":                               getEmpty,
+		"get and stat of an absent object are NotFound":        absent,
+		"get of an offset outside is Invalid":                  getOutside,
+		"a reader goes on after its object is deleted":         getSurvivesDelete,
+		"every method refuses a bad key":                       badKeys,
+		"list gives all keys of a prefix in order":             list,
+		"list goes over several pages and can stop":            listPages,
+		"list ends after an error":                             listCancelled,
+		"delete of present and absent keys":                    deleteKeys,
+		"delete of many":                                       deleteMany,
+		"delete leaves keys that only begin alike":             deleteNeighbours,
+		"adopt takes a file over":                              adopt,
+		"adopt of a missing file fails, of a bad key keeps it": adoptFails,
+		"methods may be called at the same time":               concurrent,
+		"a reader at any place reads like a file":              readerAt,
+		"a path of a local store holds the object":             local,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := open(t)
+			t.Cleanup(func() {
+				if err := s.Close(); err != nil {
+					t.Errorf("close: %v", err)
+				}
+			})
+			test(t, s)
+		})
+	}
+}
+
+// Bytes gives n bytes that differ with seed and can be made again.
+func Bytes(seed uint64, n int) []byte {
+	src := rand.NewChaCha8([32]byte{byte(seed), byte(seed >> 8)})
+	b := make([]byte, n)
+	_, _ = src.Read(b) // never fails
+	return b
+}
+
+func put(t *testing.T, s blob.Store, key string, data []byte) {
+	t.Helper()
+	if err := s.Put(t.Context(), key, bytes.NewReader(data)); err != nil {
+		t.Fatalf("put %s: %v", key, err)
+	}
+}
+
+func get(t *testing.T, s blob.Store, key string, off, n int64) ([]byte, *blob.Reader) {
+	t.Helper()
+	r, err := s.Get(t.Context(), key, off, n)
+	if err != nil {
+		t.Fatalf("get %s: %v", key, err)
+	}
+	data, err := io.ReadAll(r)
+	if err := errors.Join(err, r.Close()); err != nil {
+		t.Fatalf("read %s: %v", key, err)
+	}
+	return data, r
+}
+
+func wantKind(t *testing.T, what string, err error, kind fault.Kind) {
+	t.Helper()
+	if err == nil || fault.KindOf(err) != kind {
+		t.Errorf("%s: error %v of kind %d, want kind %d", what, err, fault.KindOf(err), kind)
+	}
+}
+
+func wantData(t *testing.T, what string, got, want []byte) {
+	t.Helper()
+	if !bytes.Equal(got, want) {
+		t.Errorf("%s: %d bytes differ from the %d wanted", what, len(got), len(want))
+	}
+}
+
+func wantAbsent(t *testing.T, s blob.Store, key string) {
+	t.Helper()
+	_, err := s.Stat(t.Context(), key)
+	wantKind(t, "stat "+key, err, fault.NotFound)
+	if keys := all(t, s, ""); slices.Contains(keys, key) {
+		t.Errorf("list still has %s", key)
+	}
+}
+
+func all(t *testing.T, s blob.Store, prefix string) []string {
+	t.Helper()
+	keys := []string{}
+	for key, err := range s.List(t.Context(), prefix) {
+		if err != nil {
+			t.Fatalf("list %q: %v", prefix, err)
+		}
+		keys = append(keys, key)
+	}
+	return keys
+}
+
+func putGet(t *testing.T, s blob.Store) {
+	before := time.Now().Add(-time.Minute)
+	want := Bytes(1, 60_000)
+	put(t, s, "env/asset/video/1.m4s", want)
+	got, r := get(t, s, "env/asset/video/1.m4s", 0, -1)
+	wantData(t, "get", got, want)
+	info, err := s.Stat(t.Context(), "env/asset/video/1.m4s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Size != 60_000 || info.Size != 60_000 {
+		t.Errorf("size %d in the reader and %d in stat, want 60000", r.Size, info.Size)
+	}
+	for _, at := range []time.Time{r.ModTime, info.ModTime} {
+		if at.Before(before) || at.After(time.Now().Add(time.Minute)) {
+			t.Errorf("time %v is not about now", at)
+		}
+	}
+}
+
+func putReplaces(t *testing.T, s blob.Store) {
+	put(t, s, "a/b", Bytes(1, 5000))
+	put(t, s, "a/b", []byte("new"))
+	got, r := get(t, s, "a/b", 0, -1)
+	if string(got) != "new" || r.Size != 3 {
+		t.Errorf("got %d bytes, size %d", len(got), r.Size)
+	}
+}
+
+func putLarge(t *testing.T, s blob.Store) {
+	want := Bytes(2, Large)
+	if err := s.Put(t.Context(), "large.mp4", struct{ io.Reader }{bytes.NewReader(want)}); err != nil {
+		t.Fatal(err)
+	}
+	got, _ := get(t, s, "large.mp4", 0, -1)
+	wantData(t, "get", got, want)
+}
+
+// putAtomic reads while two different contents are written in turn: every read must be one of them, whole.
+func putAtomic(t *testing.T, s blob.Store) {
+	contents := [][]byte{Bytes(1, 700_000), Bytes(2, 300_000)}
+	put(t, s, "seg", contents[0])
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	group, gctx := errgroup.WithContext(ctx)
+	group.Go(func() error {
+		defer stop()
+		for i := range 20 {
+			if err := s.Put(context.WithoutCancel(gctx), "seg", bytes.NewReader(contents[i%2])); err != nil {
+				return fmt.Errorf("put: %w", err)
+			}
+		}
+		return nil
+	})
+	group.Go(func() error {
+		for gctx.Err() == nil {
+			r, err := s.Get(context.WithoutCancel(gctx), "seg", 0, -1)
+			if err != nil {
+				return fmt.Errorf("get: %w", err)
+			}
+			data, err := io.ReadAll(r)
+			if err := errors.Join(err, r.Close()); err != nil {
+				return fmt.Errorf("read: %w", err)
+			}
+			if !bytes.Equal(data, contents[0]) && !bytes.Equal(data, contents[1]) || int64(len(data)) != r.Size {
+				return fmt.Errorf("read a mix of %d bytes, size %d", len(data), r.Size)
+			}
+		}
+		return nil
+	})
+	if err := group.Wait(); err != nil {
+		t.Error(err)
+	}
+}
+
+var errSource = errors.New("source broke")
+
+// broken gives n bytes and then fails.
+func broken(n int) io.Reader {
+	return io.MultiReader(bytes.NewReader(Bytes(9, n)), failing{})
+}
+
+type failing struct{}
+
+func (failing) Read([]byte) (int, error) { return 0, errSource }
+
+func putFailingReader(t *testing.T, s blob.Store) {
+	for _, n := range []int{0, 1000, Large} {
+		key := fmt.Sprintf("broken/%d", n)
+		if err := s.Put(t.Context(), key, broken(n)); !errors.Is(err, errSource) {
+			t.Errorf("put of %d bytes and an error: %v, want %v", n, err, errSource)
+		}
+		wantAbsent(t, s, key)
+	}
+	if keys := all(t, s, ""); len(keys) > 0 {
+		t.Errorf("left behind %v", keys)
+	}
+}
+
+func putFailingKeepsOld(t *testing.T, s blob.Store) {
+	put(t, s, "k", []byte("old"))
+	for _, n := range []int{1000, Large} {
+		if err := s.Put(t.Context(), "k", broken(n)); err == nil {
+			t.Error("put with a failing reader returned nil")
+		}
+	}
+	got, _ := get(t, s, "k", 0, -1)
+	wantData(t, "old object", got, []byte("old"))
+}
+
+// cancelling ends its context after some bytes and goes on reading.
+type cancelling struct {
+	io.Reader
+	cancel context.CancelFunc
+	after  int
+}
+
+func (c *cancelling) Read(p []byte) (int, error) {
+	n, err := c.Reader.Read(p)
+	if c.after -= n; c.after <= 0 {
+		c.cancel()
+	}
+	return n, err
+}
+
+func putCancelled(t *testing.T, s blob.Store) {
+	for _, after := range []int{0, 100_000, Large - 100_000} {
+		ctx, cancel := context.WithCancel(t.Context())
+		err := s.Put(ctx, "c/x", &cancelling{Reader: bytes.NewReader(Bytes(3, Large)), cancel: cancel, after: after})
+		cancel()
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("cancelled after %d bytes: %v, want context canceled", after, err)
+		}
+		wantAbsent(t, s, "c/x")
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := s.Put(ended, "c/y", strings.NewReader("y")); !errors.Is(err, context.Canceled) {
+		t.Errorf("ended context: %v", err)
+	}
+	wantAbsent(t, s, "c/y")
+}
+
+func getRanges(t *testing.T, s blob.Store) {
+	data := Bytes(4, 10_000)
+	put(t, s, "r", data)
+	for _, tt := range []struct{ off, n, from, to int64 }{
+		{0, -1, 0, 10_000},
+		{0, 10_000, 0, 10_000},
+		{0, 1, 0, 1},
+		{1, 1, 1, 2},
+		{9_999, 1, 9_999, 10_000},
+		{9_999, -1, 9_999, 10_000},
+		{5_000, -1, 5_000, 10_000},
+		{5_000, 2_000, 5_000, 7_000},
+		{9_000, 50_000, 9_000, 10_000},
+		{0, 50_000, 0, 10_000},
+		{0, 0, 0, 0},
+		{500, 0, 500, 500},
+	} {
+		got, r := get(t, s, "r", tt.off, tt.n)
+		wantData(t, fmt.Sprintf("get off %d n %d", tt.off, tt.n), got, data[tt.from:tt.to])
+		if r.Size != 10_000 {
+			t.Errorf("off %d n %d: size %d, want that of the whole object", tt.off, tt.n, r.Size)
+		}
+	}
+}
+
+func getEmpty(t *testing.T, s blob.Store) {
+	put(t, s, "empty", nil)
+	for _, n := range []int64{-1, 0, 10} {
+		got, r := get(t, s, "empty", 0, n)
+		if len(got) != 0 || r.Size != 0 {
+			t.Errorf("n %d: %d bytes, size %d", n, len(got), r.Size)
+		}
+	}
+}
+
+func absent(t *testing.T, s blob.Store) {
+	put(t, s, "dir/file", []byte("x"))
+	for _, key := range []string{"none", "dir", "dir/none", "dir/file/below"} {
+		for _, n := range []int64{-1, 0, 5} {
+			_, err := s.Get(t.Context(), key, 0, n)
+			wantKind(t, fmt.Sprintf("get %s n %d", key, n), err, fault.NotFound)
+		}
+		_, err := s.Stat(t.Context(), key)
+		wantKind(t, "stat "+key, err, fault.NotFound)
+		_, err = blob.ReaderAt(t.Context(), s, key, -1)
+		wantKind(t, "reader at "+key, err, fault.NotFound)
+	}
+}
+
+func getOutside(t *testing.T, s blob.Store) {
+	put(t, s, "k", Bytes(1, 100))
+	for _, off := range []int64{-1, 100, 101, 1 << 40} {
+		for _, n := range []int64{-1, 0, 10} {
+			_, err := s.Get(t.Context(), "k", off, n)
+			wantKind(t, fmt.Sprintf("off %d n %d", off, n), err, fault.Invalid)
+		}
+	}
+}
+
+func getSurvivesDelete(t *testing.T, s blob.Store) {
+	want := Bytes(5, 30_000)
+	put(t, s, "d/k", want)
+	r, err := s.Get(t.Context(), "d/k", 0, -1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Delete(t.Context(), "d/k"); err != nil {
+		t.Fatal(err)
+	}
+	got, err := io.ReadAll(r)
+	if err := errors.Join(err, r.Close()); err != nil {
+		t.Fatal(err)
+	}
+	wantData(t, "open reader", got, want)
+}
+
+func badKeys(t *testing.T, s blob.Store) {
+	ctx := t.Context()
+	file := filepath.Join(t.TempDir(), "f")
+	if err := os.WriteFile(file, []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []string{
+		"", "/", "/a", "a/", "a//b", ".", "..", "../a", "a/..", "a/../b", "a/./b", ".tmp/x", "a/.hidden", "a\x00b", "a\nb", "a b",
+		"a\\b", "a:b", "a%2fb", "a?b", "a*", "ä", "a\xff", strings.Repeat("n", 201), strings.Repeat("a/", 256) + "b",
+	} {
+		_, errGet := s.Get(ctx, key, 0, -1)
+		_, errStat := s.Stat(ctx, key)
+		_, errAt := blob.ReaderAt(ctx, s, key, 1)
+		for what, err := range map[string]error{
+			"put": s.Put(ctx, key, strings.NewReader("x")), "get": errGet, "stat": errStat, "reader at": errAt,
+			"delete": s.Delete(ctx, key), "adopt": s.Adopt(ctx, key, file),
+		} {
+			wantKind(t, fmt.Sprintf("%s %q", what, key), err, fault.Invalid)
+		}
+	}
+	for _, prefix := range []string{"/a", "a//", "..", "../", ".tmp", "a/../b"} {
+		n := 0
+		for _, err := range s.List(ctx, prefix) {
+			wantKind(t, fmt.Sprintf("list %q", prefix), err, fault.Invalid)
+			n++
+		}
+		if n != 1 {
+			t.Errorf("list %q gave %d times something, want one error", prefix, n)
+		}
+	}
+	if keys := all(t, s, ""); len(keys) > 0 {
+		t.Errorf("bad keys left %v", keys)
+	}
+}

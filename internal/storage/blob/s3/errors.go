@@ -1,0 +1,56 @@
+package s3
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"syscall"
+
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+	"github.com/aws/smithy-go"
+
+	"millrace/internal/fault"
+)
+
+// explain says in plain words what the storage answered, and marks what a caller may act on.
+func explain(ctx context.Context, err error, doing string) error {
+	if cause := ctx.Err(); cause != nil {
+		return fmt.Errorf("%s: %w", doing, cause)
+	}
+	status := 0
+	if re, ok := errors.AsType[*awshttp.ResponseError](err); ok {
+		status = re.HTTPStatusCode()
+	}
+	switch code := codeOf(err); {
+	case code == "NoSuchBucket":
+		return fault.Wrap(fault.NotFound, err, "%s: the bucket does not exist", doing)
+	case code == "InvalidRange", status == http.StatusRequestedRangeNotSatisfiable:
+		return fault.Wrap(fault.Invalid, err, "%s: offset is not inside the object", doing)
+	case code == "ExistingObjectIsDirectory", code == "ObjectParentIsFile": // versitygw on a folder
+		return fault.Wrap(fault.Conflict, err, "%s: a key can't be the folder of another", doing)
+	case code == "NoSuchKey", code == "NotFound", status == http.StatusNotFound:
+		return fault.Wrap(fault.NotFound, err, "%s: it does not exist", doing)
+	case status == http.StatusUnauthorized, status == http.StatusForbidden:
+		return fault.Wrap(fault.Denied, err, "%s: the storage refuses the credentials", doing)
+	case status >= http.StatusInternalServerError, status == http.StatusTooManyRequests, isNetwork(err):
+		return fault.Wrap(fault.Unavailable, err, "%s: the storage can't be reached or is overloaded", doing)
+	}
+	return fmt.Errorf("%s: %w", doing, err)
+}
+
+func codeOf(err error) string {
+	if ae, ok := errors.AsType[smithy.APIError](err); ok {
+		return ae.ErrorCode()
+	}
+	return ""
+}
+
+func isNoBucket(err error) bool { return codeOf(err) == "NoSuchBucket" }
+
+func isNetwork(err error) bool {
+	_, timeoutOrDial := errors.AsType[net.Error](err)
+	return timeoutOrDial || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
+}
