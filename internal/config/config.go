@@ -52,9 +52,9 @@ type Database struct {
 
 // Storage says where media is kept.
 type Storage struct {
-	Kind string   // Folder or S3
-	Path string   // Folder: the directory
-	URL  *url.URL // S3: s3://bucket/prefix?region=…&endpoint=…, no credentials in it
+	Kind string // Folder or S3
+	Path string // Folder: the directory
+	URL  Secret // as the blob store reads it: a path, file:///…, or s3://bucket?region=…, which may hold credentials
 }
 
 // AWS holds the credentials for S3, from the standard environment variables of the AWS tools.
@@ -157,7 +157,8 @@ func (c *Config) derive() {
 		c.Database = Database{Engine: SQLite, Path: filepath.Join(c.DataDir, "millrace.db")}
 	}
 	if c.Storage.Kind == "" {
-		c.Storage = Storage{Kind: Folder, Path: filepath.Join(c.DataDir, "media")}
+		path := filepath.Join(c.DataDir, "media")
+		c.Storage = Storage{Kind: Folder, Path: path, URL: Secret(path)}
 	}
 }
 
@@ -168,6 +169,9 @@ func (c *Config) conflicts() (problems []string) {
 	}
 	if (c.TokenID == "") != (c.TokenSecret == "") {
 		problems = append(problems, "token-id and token-secret belong together: set both to seed an access token, or neither")
+	}
+	if c.Storage.Kind == S3 && !strings.Contains(c.Storage.URL.Reveal(), "access_key_id=") && (c.AWS.AccessKeyID == "" || c.AWS.SecretAccessKey == "") {
+		problems = append(problems, "storage-url names an S3 bucket, but there are no credentials for it: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY in the environment")
 	}
 	used := map[string]string{}
 	for _, l := range []struct{ name, addr string }{{"http-addr", c.HTTPAddr}, {"rtmp-addr", c.RTMPAddr}, {"https-addr", c.HTTPSAddr}} {

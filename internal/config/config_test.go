@@ -84,7 +84,7 @@ func TestValues(t *testing.T) {
 	t.Parallel()
 	cfg := mustLoad(t, []string{
 		"serve", "--fetch-allow", "127.0.0.0/8", "--fetch-allow=::1, 10.0.0.0/8", "--public-url", "https://v.example.org/", "--max-upload-bytes", "1.5GB",
-		"--database-url=postgres://u:p@db/millrace?sslmode=disable", "--storage-url", "s3://media/live?region=eu-central-1",
+		"--database-url=postgres://u:p@db/millrace?sslmode=disable", "--storage-url", "s3://media?region=eu-central-1&prefix=live",
 	}, []string{"MILLRACE_TOKEN_ID=abc", "MILLRACE_TOKEN_SECRET=0123456789abcdef", "AWS_ACCESS_KEY_ID=AK", "AWS_SECRET_ACCESS_KEY=sk"}, "")
 	want := []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128"), netip.MustParsePrefix("10.0.0.0/8")}
 	if !slices.Equal(cfg.FetchAllow, want) {
@@ -93,7 +93,7 @@ func TestValues(t *testing.T) {
 	if cfg.PublicURL.String() != "https://v.example.org" || cfg.MaxUploadBytes != 1_500_000_000 {
 		t.Errorf("got %v %d", cfg.PublicURL, cfg.MaxUploadBytes)
 	}
-	if cfg.Database.Engine != Postgres || cfg.Storage.Kind != S3 || cfg.Storage.URL.Host != "media" || cfg.AWS.AccessKeyID != "AK" {
+	if cfg.Database.Engine != Postgres || cfg.Storage.Kind != S3 || cfg.Storage.URL.Reveal() != "s3://media?region=eu-central-1&prefix=live" || cfg.AWS.AccessKeyID != "AK" {
 		t.Errorf("got %+v", cfg)
 	}
 	if cfg.TokenSecret.Reveal() != "0123456789abcdef" {
@@ -104,7 +104,7 @@ func TestValues(t *testing.T) {
 func TestSecretsStayHidden(t *testing.T) {
 	t.Parallel()
 	env := []string{"MILLRACE_TOKEN_ID=abc", "MILLRACE_TOKEN_SECRET=hunter2hunter2hunter2", "AWS_SECRET_ACCESS_KEY=hunter2", "AWS_SESSION_TOKEN=hunter2"}
-	cfg := mustLoad(t, []string{"config", "check", "--database-url", "postgres://u:hunter2@db/m?sslpassword=hunter2"}, env, "")
+	cfg := mustLoad(t, []string{"config", "check", "--database-url", "postgres://u:hunter2@db/m?sslpassword=hunter2", "--storage-url", "s3://b?access_key_id=a&secret_access_key=hunter2"}, env, "")
 	var b bytes.Buffer
 	if err := cfg.WriteCheck(&b); err != nil {
 		t.Fatal(err)
@@ -172,6 +172,8 @@ func TestProblems(t *testing.T) {
 		"database name":   {args: []string{"serve", "--database-url", "postgres://h"}, want: []string{"names no database"}},
 		"storage":         {args: []string{"serve", "--storage-url", "gs://b"}, want: []string{"is not a storage URL"}},
 		"storage keys":    {args: []string{"serve", "--storage-url", "s3://k:s@b"}, want: []string{"has credentials in it"}},
+		"storage path":    {args: []string{"serve", "--storage-url", "s3://b/p"}, want: []string{"write it as s3://bucket?prefix=path"}},
+		"storage no keys": {args: []string{"serve", "--storage-url", "s3://b"}, want: []string{"there are no credentials for it"}},
 		"level":           {args: []string{"serve", "--log-level", "loud"}, want: []string{"is none of debug, info, warn, error"}},
 		"size":            {args: []string{"serve", "--max-upload-bytes", "lots"}, want: []string{"is not a size"}},
 		"duration":        {args: []string{"serve", "--shutdown-timeout", "30"}, want: []string{"is not a duration"}},

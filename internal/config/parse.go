@@ -112,7 +112,7 @@ func parseStorage(s string) (Storage, error) {
 		if u.Host != "" || u.Path == "" {
 			return Storage{}, errors.New("names no folder: write three slashes and the whole path, as in file:///srv/media")
 		}
-		return Storage{Kind: Folder, Path: u.Path}, nil
+		return Storage{Kind: Folder, Path: u.Path, URL: Secret(s)}, nil
 	case "s3":
 		if u.User != nil {
 			return Storage{}, errors.New("has credentials in it: put them into AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY in the environment")
@@ -120,10 +120,13 @@ func parseStorage(s string) (Storage, error) {
 		if u.Host == "" {
 			return Storage{}, errors.New("names no bucket: write s3://bucket?region=…")
 		}
-		return Storage{Kind: S3, URL: u}, nil
+		if strings.Trim(u.Path, "/") != "" {
+			return Storage{}, errors.New("has a path after the bucket: write it as s3://bucket?prefix=path")
+		}
+		return Storage{Kind: S3, URL: Secret(s)}, nil
 	case "":
 		if strings.HasPrefix(s, "/") || strings.HasPrefix(s, "./") || strings.HasPrefix(s, "../") {
-			return Storage{Kind: Folder, Path: s}, nil
+			return Storage{Kind: Folder, Path: s, URL: Secret(s)}, nil
 		}
 	}
 	return Storage{}, errStorage

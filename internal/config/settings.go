@@ -123,7 +123,7 @@ var settings = []Setting{
 	},
 	{
 		Name: "storage-url", Kind: KindURL, Absent: "folder media in data-dir",
-		Help:  "Where media is kept: file:///path/to/folder or s3://bucket?region=…&endpoint=…. Credentials for S3 come from AWS_* in the environment.",
+		Help:  "Where media is kept: file:///path/to/folder or s3://bucket?region=…&endpoint=…&path_style=true&prefix=…. Give credentials for S3 by AWS_* in the environment.",
 		apply: into(parseStorage, func(c *Config) *Storage { return &c.Storage }),
 	},
 	{
