@@ -67,7 +67,7 @@ func postgres(ctx context.Context, bin string) (s *Service, err error) {
 	addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
 	s = &Service{dir: dir, end: syscall.SIGINT}
 	s.URL = (&url.URL{Scheme: "postgres", User: url.UserPassword("millrace", pass), Host: addr, Path: "/postgres", RawQuery: "sslmode=disable"}).String()
-	s.cmd = exec.Command(filepath.Join(bin, "postgres"), "-D", data, "-p", strconv.Itoa(port), "-k", "",
+	s.cmd = exec.CommandContext(context.WithoutCancel(ctx), filepath.Join(bin, "postgres"), "-D", data, "-p", strconv.Itoa(port), "-k", "",
 		"-c", "listen_addresses=127.0.0.1", "-c", "fsync=off", "-c", "synchronous_commit=off", "-c", "full_page_writes=off",
 		"-c", "max_connections=300", "-c", "shared_buffers=64MB", "-c", "timezone=UTC")
 	s.cmd.Dir, s.cmd.SysProcAttr = dir, attr
