@@ -1,0 +1,198 @@
+package rtmp
+
+import (
+	"encoding/binary"
+	"errors"
+	"math"
+)
+
+// AMF0 markers, section 2.1 of its specification.
+const (
+	amfNumber      = 0x00
+	amfBoolean     = 0x01
+	amfString      = 0x02
+	amfObject      = 0x03
+	amfNull        = 0x05
+	amfUndefined   = 0x06
+	amfReference   = 0x07
+	amfECMAArray   = 0x08
+	amfObjectEnd   = 0x09
+	amfStrictArray = 0x0a
+	amfDate        = 0x0b
+	amfLongString  = 0x0c
+	amfUnsupported = 0x0d
+	amfXMLDocument = 0x0f
+	amfTypedObject = 0x10
+)
+
+const (
+	maxAMFDepth  = 8
+	maxAMFValues = 1024
+)
+
+var errAMF = errors.New("malformed AMF0")
+
+// property is a member of an AMF0 object or ECMA array.
+type property struct {
+	name  string
+	value any
+}
+
+// object is an AMF0 object or ECMA array.
+type object []property
+
+func (o object) get(name string) any {
+	for _, p := range o {
+		if p.name == name {
+			return p.value
+		}
+	}
+	return nil
+}
+
+func (o object) text(name string) string {
+	s, _ := o.get(name).(string)
+	return s
+}
+
+func (o object) number(name string) float64 {
+	n, _ := o.get(name).(float64)
+	return n
+}
+
+// amfReader decodes AMF0 from outside bytes: depth and number of values are bounded, and strings are copies.
+type amfReader struct {
+	b      []byte
+	values int
+}
+
+// decodeAMF0 returns the values up to the end or up to the first that can not be read: what a server has to know of a
+// command comes first, and encoders put all kinds of things behind it.
+// Numbers are float64, booleans bool, strings string, objects and ECMA arrays object; strict arrays []any; the rest is nil.
+func decodeAMF0(b []byte) []any {
+	r := amfReader{b: b}
+	var out []any
+	for len(r.b) > 0 {
+		v, err := r.value(0)
+		if err != nil {
+			return out
+		}
+		out = append(out, v)
+	}
+	return out
+}
+
+func (r *amfReader) take(n int) ([]byte, error) {
+	if n < 0 || n > len(r.b) {
+		return nil, errAMF
+	}
+	b := r.b[:n]
+	r.b = r.b[n:]
+	return b, nil
+}
+
+func (r *amfReader) length(size int) (int, error) {
+	b, err := r.take(size)
+	if err != nil {
+		return 0, err
+	}
+	if size == 2 {
+		return int(binary.BigEndian.Uint16(b)), nil
+	}
+	return int(binary.BigEndian.Uint32(b)), nil
+}
+
+func (r *amfReader) text(size int) (string, error) {
+	n, err := r.length(size)
+	if err != nil {
+		return "", err
+	}
+	b, err := r.take(n)
+	return string(b), err
+}
+
+func (r *amfReader) value(depth int) (any, error) {
+	if r.values++; r.values > maxAMFValues || depth > maxAMFDepth {
+		return nil, errAMF
+	}
+	marker, err := r.take(1)
+	if err != nil {
+		return nil, err
+	}
+	switch marker[0] {
+	case amfNumber:
+		b, err := r.take(8)
+		if err != nil {
+			return nil, err
+		}
+		return math.Float64frombits(binary.BigEndian.Uint64(b)), nil
+	case amfBoolean:
+		b, err := r.take(1)
+		return err == nil && b[0] != 0, err
+	case amfString:
+		return r.text(2)
+	case amfLongString:
+		return r.text(4)
+	case amfXMLDocument:
+		_, err := r.text(4)
+		return nil, err
+	case amfObject:
+		return r.object(depth)
+	case amfTypedObject:
+		if _, err := r.text(2); err != nil { // the class's name
+			return nil, err
+		}
+		return r.object(depth)
+	case amfECMAArray:
+		if _, err := r.take(4); err != nil { // its count is not to be relied on
+			return nil, err
+		}
+		return r.object(depth)
+	case amfStrictArray:
+		return r.array(depth)
+	case amfNull, amfUndefined, amfUnsupported:
+		return nil, nil
+	case amfReference:
+		_, err := r.take(2)
+		return nil, err
+	case amfDate:
+		_, err := r.take(10)
+		return nil, err
+	}
+	return nil, errAMF
+}
+
+func (r *amfReader) object(depth int) (any, error) {
+	var o object
+	for {
+		name, err := r.text(2)
+		if err != nil {
+			return nil, err
+		}
+		if name == "" && len(r.b) > 0 && r.b[0] == amfObjectEnd {
+			r.b = r.b[1:]
+			return o, nil
+		}
+		v, err := r.value(depth + 1)
+		if err != nil {
+			return nil, err
+		}
+		o = append(o, property{name, v})
+	}
+}
+
+func (r *amfReader) array(depth int) (any, error) {
+	n, err := r.length(4)
+	if err != nil {
+		return nil, err
+	}
+	var a []any
+	for range n {
+		v, err := r.value(depth + 1)
+		if err != nil {
+			return nil, err
+		}
+		a = append(a, v)
+	}
+	return a, nil
+}

@@ -1,0 +1,303 @@
+package rtmp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"runtime/debug"
+	"time"
+
+	"millrace/internal/media/ingest"
+)
+
+const (
+	maxCommandsBeforePublish = 64
+	lingerTime               = time.Second
+	lingerBytes              = 1 << 20
+)
+
+// conn is one connection; everything runs on its goroutine.
+type conn struct {
+	nc     net.Conn
+	wire   *wire
+	opts   *Options
+	remote netip.AddrPort
+
+	request   request
+	published bool // admitted
+	media     media
+}
+
+// request is what an encoder asked for before its media.
+type request struct {
+	app, tcURL  string
+	key         string // secret
+	transaction int
+	encoder     string
+}
+
+// refusal is an answer of no that was, or is to be, shown to the encoder.
+type refusal struct {
+	code, description string
+	err               error // why, for the log
+}
+
+func (r *refusal) Error() string { return r.err.Error() }
+func (r *refusal) Unwrap() error { return r.err }
+
+// panicError is a panic of this connection.
+type panicError struct {
+	value any
+	stack []byte
+}
+
+func (p *panicError) Error() string { return fmt.Sprintf("panic: %v", p.value) }
+
+// guard turns a panic into an error.
+func guard(f func() error) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = &panicError{r, debug.Stack()}
+		}
+	}()
+	return f()
+}
+
+func newConn(nc net.Conn, remote netip.AddrPort, o *Options) *conn {
+	return &conn{nc: nc, wire: newWire(nc, o.WriteTimeout), opts: o, remote: remote}
+}
+
+// run serves the connection to its end. ctx ends when the connection is to be closed.
+func (c *conn) run(ctx context.Context) error {
+	if err := c.nc.SetReadDeadline(time.Now().Add(c.opts.HandshakeTimeout)); err != nil {
+		return fmt.Errorf("set handshake deadline: %w", err)
+	}
+	err := guard(func() error {
+		if err := c.negotiate(); err != nil {
+			return err
+		}
+		return c.publish(ctx)
+	})
+	if r, ok := errors.AsType[*refusal](err); ok {
+		c.linger()
+		return r
+	}
+	if errors.Is(err, ingest.ErrEncoderEnded) {
+		c.linger()
+		return err
+	}
+	if _, ok := errors.AsType[*panicError](err); !ok && ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) && !c.published {
+		return fmt.Errorf("no publish within %v: %w", c.opts.HandshakeTimeout, err)
+	}
+	return err
+}
+
+// negotiate leads from the handshake to the publish command.
+func (c *conn) negotiate() error {
+	if err := c.wire.handshake(); err != nil {
+		return err
+	}
+	connected := false
+	for range maxCommandsBeforePublish {
+		cmd, err := c.command()
+		if err != nil {
+			return err
+		}
+		switch {
+		case cmd.name == "connect" && !connected:
+			connected = true
+			err = c.connect(cmd)
+		case !connected:
+			err = fmt.Errorf("%w: command before connect", errNotRTMP)
+		case cmd.name == "releaseStream", cmd.name == "FCPublish":
+			err = c.wire.result(cmd.transaction, nil)
+		case cmd.name == "createStream":
+			err = c.wire.result(cmd.transaction, 1.0)
+		case cmd.name == "play", cmd.name == "play2":
+			err = c.say("NetStream.Play.Failed", "this server takes publishers, it does not play RTMP", errors.New("play refused"))
+		case cmd.name == "publish":
+			name, _ := cmd.arg(1).(string)
+			c.request.key = streamKey(c.request.app, c.request.tcURL, name)
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("%w: no publish in %d commands", errNotRTMP, maxCommandsBeforePublish)
+}
+
+func (c *conn) connect(cmd command) error {
+	o, _ := cmd.arg(0).(object)
+	tcURL := o.text("tcUrl")
+	if tcURL == "" {
+		tcURL = o.text("tcurl")
+	}
+	c.request = request{app: o.text("app"), tcURL: tcURL, encoder: encoderName(o.text("flashVer"))}
+	if !knownApplication(c.request.app, c.request.tcURL) {
+		const description = "no such application: publish to /app/{stream key}"
+		if err := c.wire.refuseConnect(cmd.transaction, "NetConnection.Connect.InvalidApp", description); err != nil {
+			return err
+		}
+		return &refusal{err: errors.New("unknown application")}
+	}
+	return c.wire.welcome(cmd.transaction)
+}
+
+// command is an AMF0 command, section 7.2.
+type command struct {
+	name        string
+	transaction int
+	args        []any // after the transaction
+}
+
+func (c command) arg(i int) any {
+	if i < len(c.args) {
+		return c.args[i]
+	}
+	return nil
+}
+
+// command reads up to the next command.
+func (c *conn) command() (command, error) {
+	for {
+		p, err := c.wire.next()
+		if err != nil {
+			return command{}, err
+		}
+		if cmd, ok := parseCommand(p); ok {
+			return cmd, nil
+		}
+	}
+}
+
+func parseCommand(p packet) (command, bool) {
+	body := p.body
+	switch p.kind {
+	case typeCommandAMF0:
+	case typeCommandAMF3:
+		body = amf3Body(body)
+	default:
+		return command{}, false
+	}
+	v := decodeAMF0(body)
+	if len(v) == 0 {
+		return command{}, false
+	}
+	name, ok := v[0].(string)
+	cmd := command{name: name}
+	if len(v) > 1 {
+		if t, ok := v[1].(float64); ok && t >= 0 && t < 1<<31 {
+			cmd.transaction = int(t)
+		}
+		cmd.args = v[2:]
+	}
+	return cmd, ok
+}
+
+// say tells the encoder why it is refused and makes the refusal.
+func (c *conn) say(code, description string, why error) error {
+	if err := c.wire.onStatus("error", code, description); err != nil {
+		return err
+	}
+	return &refusal{code, description, why}
+}
+
+// refuse turns the gate's answer into an RTMP error. Encoders show the description, some only the code.
+func (c *conn) refuse(err error) error {
+	switch {
+	case errors.Is(err, ingest.ErrUnknownKey), errors.Is(err, ingest.ErrBusy):
+		return c.say("NetStream.Publish.BadName", gateAnswer(err), err)
+	case errors.Is(err, ingest.ErrDisabled), errors.Is(err, ingest.ErrShutdown):
+		return c.say("NetStream.Publish.Denied", gateAnswer(err), err)
+	}
+	return c.say("NetStream.Publish.Denied", "the stream key could not be checked, try again", err)
+}
+
+func gateAnswer(err error) string {
+	for _, e := range []error{ingest.ErrUnknownKey, ingest.ErrBusy, ingest.ErrDisabled} {
+		if errors.Is(err, e) {
+			return e.Error()
+		}
+	}
+	return ingest.ErrShutdown.Error()
+}
+
+// publish asks the gate and carries the media until the publication's end.
+func (c *conn) publish(ctx context.Context) error {
+	if c.request.key == "" {
+		return c.refuse(ingest.ErrUnknownKey)
+	}
+	pub, sink, err := c.opts.Gate.Admit(ctx, ingest.Publication{
+		Protocol: "rtmp", Key: c.request.key, Remote: c.remote, Encoder: c.request.encoder,
+	})
+	if err != nil {
+		return c.refuse(err)
+	}
+	c.published = true
+	stop := context.AfterFunc(pub, func() { c.nc.Close() })
+	defer stop()
+	err = guard(func() error { return c.carry(sink) })
+	switch {
+	case pub.Err() != nil:
+		err = context.Cause(pub)
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		err = fmt.Errorf("%w: no bytes for %v", ingest.ErrSilent, c.opts.IdleTimeout)
+	}
+	if cerr := guard(func() error { sink.Close(err); return nil }); cerr != nil {
+		return cerr
+	}
+	return err
+}
+
+// carry moves media from the connection to the sink. It always returns an error: why it ended.
+func (c *conn) carry(sink ingest.Sink) error {
+	if err := c.wire.onStatus("status", "NetStream.Publish.Start", "publish start"); err != nil {
+		return err
+	}
+	c.opts.Logger.Info("encoder connected", "protocol", "rtmp", "remote", c.remote, "encoder", c.request.encoder)
+	c.wire.chunks.allowMedia(c.opts.MaxMessage)
+	c.wire.src.idle = c.opts.IdleTimeout
+	if err := c.nc.SetReadDeadline(time.Now().Add(c.opts.IdleTimeout)); err != nil {
+		return fmt.Errorf("set idle deadline: %w", err)
+	}
+	c.media.sink = sink
+	for {
+		p, err := c.wire.next()
+		if err != nil {
+			return err
+		}
+		if cmd, ok := parseCommand(p); ok {
+			switch cmd.name {
+			case "FCUnpublish", "deleteStream", "closeStream":
+				return ingest.ErrEncoderEnded
+			}
+			continue
+		}
+		err = c.media.take(p, c.wire.src.received)
+		if u, ok := errors.AsType[unsupportedError](err); ok {
+			return c.say("NetStream.Publish.Rejected", u.Error(), err)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// linger lets the encoder read the last status before the socket goes: closing one with unread bytes resets it, and the
+// status would be lost with what the encoder had not read yet.
+func (c *conn) linger() {
+	half, ok := c.nc.(interface{ CloseWrite() error })
+	if !ok || half.CloseWrite() != nil || c.nc.SetReadDeadline(time.Now().Add(lingerTime)) != nil {
+		return
+	}
+	c.wire.src.idle = 0
+	_, _ = io.CopyN(io.Discard, c.nc, lingerBytes) // whatever comes is of no interest, nor is how it ends
+}

@@ -1,0 +1,209 @@
+// Package rtmp takes publishers over RTMP and RTMPS: sockets in, frames out. It asks an ingest.Gate whether a key may publish
+// and fills the ingest.Sink it is given. H.264 and AAC, in FLV's own and in Enhanced RTMP's form.
+//
+// The chunk and command layers are written here and not taken from a library because everything a peer says before it has
+// shown a key must cost little: messages are bounded before they are allocated, unknown ones are read past, and a frame costs
+// one allocation. Only the writing of replies is gortmplib's.
+//
+// It must never know stream records, sessions, packaging or HLS. A Server owns one goroutine per connection and all have
+// ended when Serve returns.
+package rtmp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"sync"
+	"time"
+
+	"millrace/internal/media/ingest"
+)
+
+// Options are what a Server needs. Gate and Logger are required, the rest has defaults.
+type Options struct {
+	Gate   ingest.Gate
+	Logger *slog.Logger
+
+	// HandshakeTimeout is how long a peer may take from the first byte to its publish command; 10 s when 0.
+	HandshakeTimeout time.Duration
+	// IdleTimeout ends a publication that sends no bytes at all, with ingest.ErrSilent; 15 s when 0. Encoders send at
+	// least audio or pings many times a second, and a dead connection should give its key back soon.
+	IdleTimeout time.Duration
+	// WriteTimeout bounds each reply; 5 s when 0.
+	WriteTimeout time.Duration
+	// MaxConns bounds the connections of the server, published or not; 2000 when 0.
+	MaxConns int
+	// MaxConnsPerIP bounds those of one IPv4 address or IPv6 /64; 100 when 0. Before its publish command a
+	// connection holds at most about 160 KiB.
+	MaxConnsPerIP int
+	// MaxMessage bounds one audio or video message in bytes, which is one frame; 8 MiB when 0.
+	MaxMessage int
+}
+
+// Server takes RTMP publishers.
+type Server struct {
+	opts Options
+
+	mu      sync.Mutex
+	total   int
+	perIP   map[netip.Prefix]int
+	refused int       // connections over a limit since it was last logged
+	logged  time.Time // when that was
+}
+
+// New makes a Server; Serve starts it.
+func New(o Options) *Server {
+	set := func(d *time.Duration, v time.Duration) {
+		if *d <= 0 {
+			*d = v
+		}
+	}
+	count := func(n *int, v int) {
+		if *n <= 0 {
+			*n = v
+		}
+	}
+	set(&o.HandshakeTimeout, 10*time.Second)
+	set(&o.IdleTimeout, 15*time.Second)
+	set(&o.WriteTimeout, 5*time.Second)
+	count(&o.MaxConns, 2000)
+	count(&o.MaxConnsPerIP, 100)
+	count(&o.MaxMessage, 8<<20)
+	return &Server{opts: o, perIP: map[netip.Prefix]int{}}
+}
+
+// Serve accepts connections of ln until ctx ends; a TLS listener makes it RTMPS. Then it closes ln and every connection with
+// ctx's cause (ingest.ErrShutdown when ctx has none of its own), waits for them, and returns nil. A listener that breaks is its error.
+func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
+	conns, end := context.WithCancelCause(context.WithoutCancel(ctx))
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer end(ingest.ErrShutdown)
+	stop := context.AfterFunc(ctx, func() {
+		if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
+			end(cause)
+		}
+		end(ingest.ErrShutdown)
+		ln.Close()
+	})
+	defer stop()
+	defer ln.Close()
+	wait := time.Duration(0)
+	for {
+		nc, err := ln.Accept()
+		if ctx.Err() != nil {
+			if err == nil {
+				nc.Close()
+			}
+			return nil
+		}
+		if err != nil {
+			if errors.Is(err, net.ErrClosed) || wait > 10*time.Second {
+				return fmt.Errorf("accept RTMP connection: %w", err)
+			}
+			// out of descriptors or the like: it passes, and spinning would not help
+			wait = 2*wait + 5*time.Millisecond
+			s.opts.Logger.Warn("accept failed", "protocol", "rtmp", "error", err, "again_in", wait)
+			select {
+			case <-time.After(wait):
+			case <-ctx.Done():
+			}
+			continue
+		}
+		wait = 0
+		remote := remoteAddr(nc)
+		if !s.enter(remote) {
+			nc.Close()
+			continue
+		}
+		wg.Go(func() {
+			defer s.leave(remote)
+			s.serve(conns, nc, remote)
+		})
+	}
+}
+
+func remoteAddr(nc net.Conn) netip.AddrPort {
+	if a, ok := nc.RemoteAddr().(*net.TCPAddr); ok {
+		p := a.AddrPort()
+		return netip.AddrPortFrom(p.Addr().Unmap().WithZone(""), p.Port())
+	}
+	return netip.AddrPort{}
+}
+
+// origin is what the limit per address counts by: who has one IPv6 address has its whole /64.
+func origin(remote netip.AddrPort) netip.Prefix {
+	bits := 64
+	if remote.Addr().Is4() {
+		bits = 32
+	}
+	p, err := remote.Addr().Prefix(bits)
+	if err != nil {
+		return netip.Prefix{}
+	}
+	return p
+}
+
+// enter counts a connection in, or logs at most once a second how many were over a limit.
+func (s *Server) enter(remote netip.AddrPort) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	from := origin(remote)
+	if s.total < s.opts.MaxConns && s.perIP[from] < s.opts.MaxConnsPerIP {
+		s.total++
+		s.perIP[from]++
+		return true
+	}
+	s.refused++
+	if now := time.Now(); now.Sub(s.logged) >= time.Second {
+		s.opts.Logger.Warn("too many connections", "protocol", "rtmp", "from", from, "from_there", s.perIP[from], "total", s.total, "refused", s.refused)
+		s.logged, s.refused = now, 0
+	}
+	return false
+}
+
+func (s *Server) leave(remote netip.AddrPort) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.total--
+	from := origin(remote)
+	if s.perIP[from]--; s.perIP[from] == 0 {
+		delete(s.perIP, from)
+	}
+}
+
+func (s *Server) serve(ctx context.Context, nc net.Conn, remote netip.AddrPort) {
+	defer nc.Close()
+	stop := context.AfterFunc(ctx, func() { nc.Close() })
+	defer stop()
+	start := time.Now()
+	c := newConn(nc, remote, &s.opts)
+	s.report(c, c.run(ctx), time.Since(start))
+}
+
+// report is the one line that a connection's end is worth.
+func (s *Server) report(c *conn, err error, lasted time.Duration) {
+	log := s.opts.Logger.With("protocol", "rtmp", "remote", c.remote)
+	encoder := c.request.encoder
+	if c.media.encoder != "" {
+		encoder = c.media.encoder
+	}
+	if p, ok := errors.AsType[*panicError](err); ok {
+		log.Error("connection panicked", "error", p, "encoder", encoder, "stack", string(p.stack))
+		return
+	}
+	if c.published {
+		n := c.media.counts
+		log.Info("encoder disconnected", "cause", err, "encoder", encoder, "lasted", lasted, "bytes", c.wire.src.count,
+			"video_frames", n.video, "audio_frames", n.audio, "malformed", n.malformed)
+		return
+	}
+	if r, ok := errors.AsType[*refusal](err); ok {
+		log.Warn("publish refused", "reason", r.err, "encoder", encoder)
+		return
+	}
+	log.Debug("connection ended before publish", "error", err, "encoder", encoder)
+}
