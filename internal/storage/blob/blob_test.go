@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -389,6 +390,57 @@ func TestS3SendsNoChecksums(t *testing.T) {
 		}
 	}
 }
+
+// TestS3TakesBackParts gives up a large upload in three ways: its parts must not stay.
+func TestS3TakesBackParts(t *testing.T) {
+	t.Parallel()
+	for name, body := range map[string]func(cancel func()) io.Reader{
+		"cancelled": func(cancel func()) io.Reader { return io.MultiReader(zeros(20<<20), does(cancel), zeros(20<<20)) },
+		"cancelled at the end": func(cancel func()) io.Reader {
+			return io.MultiReader(zeros(20<<20), does(cancel))
+		},
+		"broken": func(func()) io.Reader { return io.MultiReader(zeros(20<<20), errReader{}) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var begun, ended atomic.Int32
+			srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				_, _ = io.Copy(io.Discard, r.Body)
+				switch {
+				case r.Method == http.MethodPost && r.URL.Query().Has("uploads"):
+					begun.Add(1)
+					_, _ = io.WriteString(w, `<InitiateMultipartUploadResult><Bucket>b</Bucket><Key>k</Key><UploadId>u1</UploadId></InitiateMultipartUploadResult>`)
+				case r.Method == http.MethodPut:
+					w.Header().Set("ETag", `"e"`)
+				case r.Method == http.MethodDelete && r.URL.Query().Get("uploadId") == "u1":
+					ended.Add(1)
+				default:
+					t.Errorf("unexpected %s %s", r.Method, r.URL)
+				}
+			}))
+			t.Cleanup(srv.Close)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			if err := remoteAt(t, srv.URL).Put(ctx, "k", body(cancel)); err == nil {
+				t.Error("put returned nil")
+			}
+			if begun.Load() != 1 || ended.Load() != 1 {
+				t.Errorf("%d uploads begun, %d taken back", begun.Load(), ended.Load())
+			}
+		})
+	}
+}
+
+func zeros(n int64) io.Reader { return io.LimitReader(zero{}, n) }
+
+type zero struct{}
+
+func (zero) Read(p []byte) (int, error) { clear(p); return len(p), nil }
+
+// does calls itself when it is read, and is empty.
+type does func()
+
+func (d does) Read([]byte) (int, error) { d(); return 0, io.EOF }
 
 // TestS3GetIsOneRequest guards the cost of a range.
 func TestS3GetIsOneRequest(t *testing.T) {

@@ -356,7 +356,11 @@ func (r *ctxReader) Read(p []byte) (int, error) {
 	if err := r.ctx.Err(); err != nil {
 		return 0, err
 	}
-	return r.r.Read(p)
+	n, err := r.r.Read(p)
+	if cause := r.ctx.Err(); cause != nil && err != nil {
+		err = cause // also instead of the end, after which the object would be stored
+	}
+	return n, err
 }
 
 func absent(key string, err error) error {

@@ -34,6 +34,7 @@ const (
 	handshakeTime  = 10 * time.Second
 	answerTime     = 60 * time.Second // from the end of a request to the head of its answer
 	idleTime       = 90 * time.Second
+	graceTime      = 10 * time.Second           // for taking back the parts of an upload that was given up
 	contentType    = "application/octet-stream" // what a thing is follows from its key, at serving
 )
 
@@ -154,12 +155,41 @@ func (b *Bucket) Upload(ctx context.Context, key string, r io.Reader) error {
 			Bucket: &b.name, Key: aws.String(b.prefix + key), Body: body, ContentType: aws.String(contentType),
 		})
 	} else {
-		err = b.bucket.Upload(ctx, b.prefix+key, r, &blob.WriterOptions{ContentType: contentType})
+		err = b.uploadParts(ctx, b.prefix+key, r)
 	}
 	if err != nil {
 		return explain(ctx, err, "store object "+key)
 	}
 	return nil
+}
+
+// uploadParts ends at the next read after ctx has, and its requests only some time later: the upload manager takes
+// back the parts that it sent under the same context, and the storage would bill them for ever.
+func (b *Bucket) uploadParts(ctx context.Context, key string, r io.Reader) error {
+	lasting, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	grace := time.AfterFunc(time.Hour, cancel)
+	grace.Stop()
+	defer grace.Stop()
+	defer context.AfterFunc(ctx, func() { grace.Reset(graceTime) })()
+	return b.bucket.Upload(lasting, key, &endingReader{ctx: ctx, r: r}, &blob.WriterOptions{ContentType: contentType})
+}
+
+// endingReader ends with the error of its context.
+type endingReader struct {
+	ctx context.Context
+	r   io.Reader
+}
+
+func (e *endingReader) Read(p []byte) (int, error) {
+	if err := e.ctx.Err(); err != nil {
+		return 0, err
+	}
+	n, err := e.r.Read(p)
+	if cause := e.ctx.Err(); cause != nil && err != nil {
+		err = cause // also instead of the end, after which the object would be stored
+	}
+	return n, err
 }
 
 // small recognises an in-memory reader (bytes.Reader, strings.Reader) that the SDK can send, and send again.
