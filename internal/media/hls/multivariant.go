@@ -1,0 +1,131 @@
+package hls
+
+import (
+	"strconv"
+	"strings"
+)
+
+// Multivariant is a multivariant playlist, section 4.4.6.
+type Multivariant struct {
+	Independent bool // EXT-X-INDEPENDENT-SEGMENTS
+	Renditions  []Rendition
+	Variants    []Variant
+}
+
+// Rendition is EXT-X-MEDIA, section 4.4.6.1.
+type Rendition struct {
+	Type            string // AUDIO, SUBTITLES
+	GroupID         string
+	Name            string
+	Language        string // RFC 5646; empty: unknown
+	Default         bool
+	Autoselect      bool
+	Characteristics string // "public.accessibility.transcribes-spoken-dialog,…"
+	Channels        int    // audio; 0: unknown
+	URI             string
+}
+
+// Variant is EXT-X-STREAM-INF, section 4.4.6.2.
+type Variant struct {
+	Bandwidth        int64 // bits per second, peak
+	AverageBandwidth int64
+	Codecs           []string
+	Width, Height    int     // 0: no video
+	FrameRate        float64 // 0: unknown
+	Audio, Subtitles string  // group IDs
+	URI              string
+}
+
+// Append appends the playlist's text to b.
+func (m *Multivariant) Append(b []byte) []byte {
+	b = append(b, "#EXTM3U\n#EXT-X-VERSION:7\n"...)
+	if m.Independent {
+		b = append(b, "#EXT-X-INDEPENDENT-SEGMENTS\n"...)
+	}
+	for i := range m.Renditions {
+		b = m.Renditions[i].append(b)
+	}
+	for i := range m.Variants {
+		b = m.Variants[i].append(b)
+	}
+	return b
+}
+
+func (r *Rendition) append(b []byte) []byte {
+	b = append(b, "#EXT-X-MEDIA:TYPE="...)
+	b = append(b, r.Type...)
+	b = appendQuoted(b, "GROUP-ID", r.GroupID)
+	b = appendQuoted(b, "NAME", r.Name)
+	if r.Language != "" {
+		b = appendQuoted(b, "LANGUAGE", r.Language)
+	}
+	b = appendYesNo(b, "DEFAULT", r.Default)
+	b = appendYesNo(b, "AUTOSELECT", r.Autoselect || r.Default)
+	if r.Type == "SUBTITLES" {
+		b = append(b, ",FORCED=NO"...)
+	}
+	if r.Characteristics != "" {
+		b = appendQuoted(b, "CHARACTERISTICS", r.Characteristics)
+	}
+	if r.Channels > 0 {
+		b = appendQuoted(b, "CHANNELS", strconv.Itoa(r.Channels))
+	}
+	b = appendQuoted(b, "URI", r.URI)
+	return append(b, '\n')
+}
+
+func (v *Variant) append(b []byte) []byte {
+	b = append(b, "#EXT-X-STREAM-INF:BANDWIDTH="...)
+	b = strconv.AppendInt(b, v.Bandwidth, 10)
+	if v.AverageBandwidth > 0 {
+		b = append(b, ",AVERAGE-BANDWIDTH="...)
+		b = strconv.AppendInt(b, v.AverageBandwidth, 10)
+	}
+	b = appendQuoted(b, "CODECS", strings.Join(v.Codecs, ","))
+	if v.Width > 0 && v.Height > 0 {
+		b = append(b, ",RESOLUTION="...)
+		b = strconv.AppendInt(b, int64(v.Width), 10)
+		b = append(b, 'x')
+		b = strconv.AppendInt(b, int64(v.Height), 10)
+	}
+	if v.FrameRate > 0 {
+		b = append(b, ",FRAME-RATE="...)
+		b = strconv.AppendFloat(b, v.FrameRate, 'f', 3, 64)
+	}
+	if v.Audio != "" {
+		b = appendQuoted(b, "AUDIO", v.Audio)
+	}
+	if v.Subtitles != "" {
+		b = appendQuoted(b, "SUBTITLES", v.Subtitles)
+	}
+	b = append(b, ",CLOSED-CAPTIONS=NONE\n"...)
+	b = append(b, v.URI...)
+	return append(b, '\n')
+}
+
+// appendQuoted writes a quoted-string attribute, section 4.2: it can hold no quote and no line break, so those are replaced.
+func appendQuoted(b []byte, name, value string) []byte {
+	b = append(b, ',')
+	b = append(b, name...)
+	b = append(b, '=', '"')
+	for i := range len(value) {
+		switch c := value[i]; c {
+		case '"':
+			b = append(b, '\'')
+		case '\r', '\n', 0:
+			b = append(b, ' ')
+		default:
+			b = append(b, c)
+		}
+	}
+	return append(b, '"')
+}
+
+func appendYesNo(b []byte, name string, yes bool) []byte {
+	b = append(b, ',')
+	b = append(b, name...)
+	if yes {
+		return append(b, "=YES"...)
+	}
+	return append(b, "=NO"...)
+}

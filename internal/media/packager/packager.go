@@ -1,0 +1,270 @@
+// Package packager cuts one publication's frames into parts and segments. It fits the session's output and writes to an edge, joining
+// the publication to what was recorded before it. It must never know HTTP, storage, the session or who watches.
+// It starts no goroutine: the publication's own does the work.
+//
+// Video leads: a segment starts at one of its key frames, and every other rendition starts its segment with the same media sequence
+// number at the first frame presented from there on. Without video the audio leads.
+package packager
+
+import (
+	"slices"
+	"time"
+
+	"millrace/internal/media/frame"
+	"millrace/internal/media/timeline"
+)
+
+// Edge takes what is cut. media/window implements it; its methods say the contract.
+type Edge interface {
+	Target(seconds int, parts map[string]time.Duration)
+	TargetDuration() int
+	AddInit(kind frame.Kind, timescale uint32, in timeline.Init, data []byte) int
+	Begin(rendition string, start time.Time, discontinuity bool, init int, at int64)
+	Part(rendition string, buf []byte, ticks int64, independent bool)
+	Finish(rendition string, ticks int64)
+	Live(attached bool)
+}
+
+// Options is how to cut.
+type Options struct {
+	Edge    Edge
+	Segment time.Duration // wanted length of a segment; key frames decide
+	Part    time.Duration // longest part
+	// Where the recording stands: seconds of media time at which the publication goes on, and the renditions that exist.
+	At    float64
+	Began bool
+	Lanes []Lane
+}
+
+// Lane is a rendition that the recording has already.
+type Lane struct {
+	timeline.Rendition
+	Next int64 // ticks: where its media ends
+}
+
+const (
+	videoTimescale = 90000
+	// longest is the cut that needs no key frame while the target duration is not known: the longest GOP that is let be.
+	longest = 21 * time.Second
+	// maxSegmentBytes cuts a segment whatever its length.
+	maxSegmentBytes = 48 << 20
+	// partSlack is how much a part's frames may stretch when the session follows a drifting encoder.
+	partSlack = 2 * time.Millisecond
+	// audioPatience is how far the video may be ahead before the audio's segment is closed without waiting for its frames, and how
+	// much audio waits for a video that stands still.
+	audioPatience = time.Second
+)
+
+// Packager is one publication's cutter.
+type Packager struct {
+	opt   Options
+	base  time.Duration // media time of the publication's clock at 0
+	wall  time.Time     // wall clock of media time 0
+	begun bool          // the first frame has come
+	disc  bool          // the next segment does not continue the last one
+
+	video, audio *track
+	orphans      []*track // renditions of the recording that have no media now: not (yet) in this publication, or standing still
+	fps          float64
+	constant     bool
+
+	cuts []cut // where segments of the lead began that the audio has not begun yet
+	held []frame.Frame
+	gop  gopMeter
+}
+
+// cut is where a segment begins, for those that follow.
+type cut struct {
+	at    time.Duration // media time of presentation
+	start time.Time
+	disc  bool
+}
+
+// New returns a Packager for one publication.
+func New(o Options) *Packager {
+	p := &Packager{opt: o, disc: o.Began}
+	for _, r := range o.Lanes {
+		t := newTrack(o.Edge, r.ID, r.Kind, r.Timescale)
+		t.next = r.Next
+		p.orphans = append(p.orphans, t)
+	}
+	return p
+}
+
+// Configure implements the session's output.
+func (p *Packager) Configure(c frame.Config) error {
+	t := p.track(c.Kind)
+	t.config, t.stale = c, true
+	return nil
+}
+
+// track finds or makes the track of a kind; one that the recording knows already is taken over.
+func (p *Packager) track(k frame.Kind) *track {
+	slot, name, scale := &p.audio, timeline.MainAudio, uint32(0)
+	if k == frame.Video {
+		slot, name, scale = &p.video, timeline.MainVideo, videoTimescale
+	}
+	if *slot != nil {
+		return *slot
+	}
+	for _, o := range p.orphans {
+		if o.id == name {
+			*slot = o
+			return o
+		}
+	}
+	*slot = newTrack(p.opt.Edge, name, k, scale)
+	return *slot
+}
+
+// Rate implements the session's output.
+func (p *Packager) Rate(fps float64, constant bool) error {
+	p.fps, p.constant = fps, constant
+	return nil
+}
+
+// Discontinuity implements the session's output: what is open ends here.
+func (p *Packager) Discontinuity(string) error {
+	p.finish()
+	p.disc = true
+	return nil
+}
+
+// Close implements the session's output.
+func (p *Packager) Close(error) error {
+	p.finish()
+	p.opt.Edge.Live(false)
+	return nil
+}
+
+// Write implements the session's output.
+func (p *Packager) Write(f frame.Frame) error {
+	if !p.begun {
+		p.begin(&f)
+	}
+	f.DTS += p.base
+	f.PTS += p.base
+	if f.Kind == frame.Video {
+		return p.writeVideo(f)
+	}
+	if p.video == nil || !p.video.joined {
+		return p.leadAudio(f)
+	}
+	p.held = append(p.held, f)
+	if p.videoStands(&f) {
+		return p.parkVideo()
+	}
+	return p.release(p.heldUntil())
+}
+
+// begin sets the clocks with the first frame: a recording starts so that this frame is presented at Origin.
+func (p *Packager) begin(f *frame.Frame) {
+	p.begun = true
+	p.base = time.Duration(p.opt.At * float64(time.Second))
+	if !p.opt.Began {
+		p.base = timeline.Origin*time.Second - f.PTS
+	}
+	p.wall = f.Received.Add(-p.base - f.PTS)
+	p.opt.Edge.Live(true)
+}
+
+// heldUntil is how far the video has come: no later key frame is presented before that.
+func (p *Packager) heldUntil() time.Duration {
+	until := p.video.end
+	if n := len(p.held); n > 0 {
+		until = max(until, p.held[n-1].PTS-audioPatience)
+	}
+	return until
+}
+
+// release packs the held audio that is presented before `until`.
+func (p *Packager) release(until time.Duration) error {
+	n := 0
+	for ; n < len(p.held) && p.held[n].PTS < until; n++ {
+		p.followAudio(p.held[n])
+	}
+	rest := copy(p.held, p.held[n:])
+	clear(p.held[rest:])
+	p.held = p.held[:rest]
+	return nil
+}
+
+// finish ends what is open in every rendition at the end of the video, or of the audio without video.
+func (p *Packager) finish() {
+	if lead := p.lead(); lead != nil && lead.open {
+		if lead == p.video && p.audio != nil && p.audio.joined {
+			p.finishAudio(lead.end)
+		}
+		lead.finish()
+		p.closeOrphans(lead)
+	}
+	clear(p.held)
+	p.held, p.cuts = p.held[:0], nil
+}
+
+// finishAudio packs the audio that ends no later than the video, so that what comes next overlaps nothing.
+func (p *Packager) finishAudio(end time.Duration) {
+	for _, f := range p.held {
+		if f.PTS+f.Duration > end+time.Millisecond {
+			break
+		}
+		p.followAudio(f)
+	}
+	for range p.cuts {
+		p.nextAudio()
+	}
+	p.audio.conclude(end)
+}
+
+func (p *Packager) lead() *track {
+	if p.video != nil && p.video.joined {
+		return p.video
+	}
+	return p.audio
+}
+
+// join takes a track out of the orphans: from the segment that begins now on it has media.
+func (p *Packager) join(t *track) {
+	t.joined = true
+	p.orphans = slices.DeleteFunc(p.orphans, func(o *track) bool { return o == t })
+}
+
+// videoStands says that audio has gone on alone for longer than a segment may last.
+func (p *Packager) videoStands(f *frame.Frame) bool {
+	return p.audio.open && len(p.cuts) == 0 && f.PTS > p.video.end+audioPatience && f.PTS-p.audio.from > p.limit()
+}
+
+// parkVideo lets the audio lead while the video stands still; the video joins again with its next key frame.
+func (p *Packager) parkVideo() error {
+	if err := p.release(p.held[len(p.held)-1].PTS + 1); err != nil {
+		return err
+	}
+	v, a := p.video, p.audio
+	v.flush()
+	v.next = max(v.next, v.ticks(a.end)) // the last picture stands as long as the audio lasts
+	v.finish()
+	a.finish()
+	p.closeOrphans(a)
+	v.joined = false
+	p.orphans = append(p.orphans, v)
+	return nil
+}
+
+// limit is how long a segment may last, key frame or not.
+func (p *Packager) limit() time.Duration {
+	if target := p.opt.Edge.TargetDuration(); target > 0 {
+		return time.Duration(target)*time.Second + 450*time.Millisecond // EXTINF rounds to the target
+	}
+	return longest
+}
+
+// closeOrphans gives renditions without media a gap as long as the lead's segment.
+func (p *Packager) closeOrphans(lead *track) {
+	for _, o := range p.orphans {
+		o.gap(p.mark(lead.from, lead.disc), lead.last)
+	}
+}
+
+func (p *Packager) mark(at time.Duration, disc bool) cut {
+	return cut{at: at, start: p.wall.Add(at), disc: disc}
+}

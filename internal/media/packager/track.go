@@ -1,0 +1,158 @@
+package packager
+
+import (
+	"fmt"
+	"time"
+
+	"millrace/internal/media/codec/aac"
+	"millrace/internal/media/codec/h264"
+	"millrace/internal/media/container/cmaf"
+	"millrace/internal/media/frame"
+	"millrace/internal/media/timeline"
+)
+
+// track is one rendition being cut.
+type track struct {
+	edge   Edge
+	id     string
+	kind   frame.Kind
+	scale  uint32 // ticks per second; 0 until the first configuration of an audio track
+	config frame.Config
+	stale  bool // config is not in an init segment yet
+	init   int
+	joined bool // it has media in this publication, from some segment on
+
+	wait *cut          // a follower's next segment: it begins with its first frame
+	open bool          // a segment is open
+	disc bool          // that segment does not continue the last one
+	from time.Duration // media time where it begins (presentation)
+	end  time.Duration // media time (decoding) where what is written ends
+	last time.Duration // length of the segment finished last
+
+	first    int64 // ticks: where the open segment begins
+	next     int64 // ticks: where the next sample begins
+	sequence uint32
+	buf      []byte
+	size     int // of the last segment, for the next one's capacity
+
+	pending     []cmaf.Sample
+	pendingAt   int64 // ticks
+	pendingLong int64 // ticks
+	pendingKey  bool
+	partTarget  int64 // ticks; longest part
+}
+
+func newTrack(e Edge, id string, k frame.Kind, scale uint32) *track {
+	return &track{edge: e, id: id, kind: k, scale: scale, size: 64 << 10}
+}
+
+// ticks converts a time to the track's scale, rounded.
+func (t *track) ticks(d time.Duration) int64 {
+	s := int64(d / time.Second)
+	rest := int64(d % time.Second)
+	return s*int64(t.scale) + (rest*int64(t.scale)+int64(time.Second)/2)/int64(time.Second)
+}
+
+func (t *track) duration(ticks int64) time.Duration {
+	s := int64(t.scale)
+	return time.Duration(ticks/s)*time.Second + time.Duration(ticks%s)*time.Second/time.Duration(s)
+}
+
+// prepare puts a new configuration into an init segment; the rendition exists from then on.
+func (t *track) prepare(fps float64) error {
+	if !t.stale {
+		return nil
+	}
+	if t.scale == 0 {
+		t.scale = uint32(t.config.SampleRate)
+	}
+	data, err := cmaf.Init(t.config, t.scale)
+	if err != nil {
+		return fmt.Errorf("write init segment of %s: %w", t.id, err)
+	}
+	in := timeline.Init{
+		Rendition: t.id, Width: t.config.Width, Height: t.config.Height, SampleRate: t.config.SampleRate, Channels: t.config.Channels,
+	}
+	if t.kind == frame.Video {
+		in.Codec, in.FrameRate = h264.CodecString(t.config.SPS), fps
+	} else {
+		in.Codec = aac.CodecString(t.config.ASC)
+	}
+	t.init = t.edge.AddInit(t.kind, t.scale, in, data)
+	t.stale = false
+	return nil
+}
+
+// begin opens a segment that starts with a sample at ticks.
+func (t *track) begin(c cut, at int64) {
+	t.open, t.wait, t.disc, t.from = true, nil, c.disc, c.at
+	t.first, t.next = at, at
+	t.buf = make([]byte, 0, t.size+t.size/8+4096)
+	t.edge.Begin(t.id, c.start, c.disc, t.init, at)
+}
+
+// add appends a sample of some ticks to the pending part.
+func (t *track) add(s cmaf.Sample) {
+	if len(t.pending) == 0 {
+		t.pendingAt, t.pendingKey = t.next, s.Sync
+	}
+	t.pending = append(t.pending, s)
+	t.pendingLong += int64(s.Duration)
+	t.next += int64(s.Duration)
+	t.end = t.duration(t.next)
+}
+
+// flush makes the pending samples a part.
+func (t *track) flush() {
+	if len(t.pending) == 0 {
+		return
+	}
+	t.sequence++
+	t.buf = cmaf.AppendFragment(t.buf, t.sequence, cmaf.TrackID, uint64(t.pendingAt), t.pending)
+	t.edge.Part(t.id, t.buf, t.pendingLong, t.pendingKey)
+	clear(t.pending)
+	t.pending, t.pendingLong = t.pending[:0], 0
+}
+
+// finish closes the open segment.
+func (t *track) finish() {
+	t.flush()
+	t.open = false
+	t.last = t.duration(t.next - t.first)
+	if len(t.buf) > 0 {
+		t.size = len(t.buf)
+	}
+	t.buf = nil
+	t.edge.Finish(t.id, t.next-t.first)
+}
+
+// conclude ends the current segment of a follower at media time end; one that got no frame is a gap.
+func (t *track) conclude(end time.Duration) {
+	switch {
+	case t.open:
+		t.finish()
+	case t.wait != nil:
+		c := *t.wait
+		t.wait = nil
+		t.gap(c, end-c.at)
+	}
+}
+
+// align is where a segment begins whose first sample is at ticks: rounding makes no holes, and nothing overlaps.
+func (t *track) align(at int64) int64 {
+	if at <= t.next+2 {
+		return t.next
+	}
+	return at
+}
+
+// gap is a segment without media.
+func (t *track) gap(c cut, long time.Duration) {
+	at := max(t.next, t.ticks(c.at))
+	t.edge.Begin(t.id, c.start, c.disc, t.init, at)
+	t.next = at + t.ticks(max(long, time.Millisecond))
+	t.edge.Finish(t.id, t.next-at)
+}
+
+// elapsed is the length of the open segment.
+func (t *track) elapsed() time.Duration { return t.duration(t.next - t.first) }

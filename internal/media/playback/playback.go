@@ -1,0 +1,54 @@
+// Package playback delivers what can be watched over HTTP: multivariant and media playlists, init segments, segments, parts, text.
+// It asks a Source what a playback ID leads to and knows nothing of databases, publishers or token formats.
+// It starts no goroutine.
+package playback
+
+import (
+	"context"
+	"io"
+
+	"millrace/internal/media/hls"
+)
+
+// Source resolves playback IDs; bridge implements it. Errors are faults: NotFound (404), Denied (403), NotReady (412: players ask
+// again), Unavailable (503).
+type Source interface {
+	Open(ctx context.Context, playbackID, token string) (Presentation, error)
+}
+
+// Presentation is something to watch. Its media never changes under a name once it was listed.
+type Presentation interface {
+	// Media names the recording in URLs, so that a live stream's next broadcast has other URLs.
+	Media() string
+	// Private says that answers are for this viewer only.
+	Private() bool
+	// Multivariant is the playlist of playlists; URIs are relative to {media}/ below the playback ID. NotReady: nothing to play yet.
+	Multivariant(ctx context.Context) (*hls.Multivariant, error)
+	// Playlist is a rendition's media playlist, compressed with gzip if asked. It waits when r asks for what is not there yet.
+	Playlist(ctx context.Context, rendition string, r Reload, compressed bool) (Text, error)
+	// Chunk is an initialization segment, a segment or a part. The caller closes the body's Reader.
+	Chunk(ctx context.Context, rendition string, r hls.Resource) (Body, error)
+	// Sidecar is a whole text track as WebVTT.
+	Sidecar(ctx context.Context, track string) (Body, error)
+}
+
+// Reload is what a playlist request asks for beyond the playlist, RFC 8216bis section 6.2.5.
+type Reload struct {
+	MSN  int64 // _HLS_msn; -1: not given
+	Part int   // _HLS_part; -1: not given
+	Skip bool  // _HLS_skip=YES or v2
+}
+
+// Text is a playlist.
+type Text struct {
+	Data   []byte
+	MaxAge int // seconds it may be cached
+}
+
+// Body is media: Data, or Size bytes from Reader.
+type Body struct {
+	Data   []byte
+	Reader io.ReadCloser
+	Size   int64
+	Type   string // media type; empty: by the resource's extension
+}

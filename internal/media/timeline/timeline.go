@@ -1,0 +1,288 @@
+// Package timeline is the record of one asset: which segments exist in which renditions, in which order, with their times, sizes
+// and places. It is a log of entries that only grows; applied in order they give the Timeline. Pure: no file, no socket, no clock.
+//
+// All renditions are cut at the same media sequence numbers. Media time never has a hole: a pause or a jump of the encoder is a
+// discontinuity behind which media time goes on where it ended; wall-clock time is kept beside it.
+package timeline
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"millrace/internal/media/frame"
+)
+
+// Origin is the media time of an asset's first video frame, in seconds. It keeps decoding times positive for every reorder delay
+// and audio priming, without edit lists.
+const Origin = 10
+
+// The names of the renditions of the incoming tracks; others are named by their track's ID.
+const (
+	MainVideo = "v"
+	MainAudio = "a"
+)
+
+// Rendition declares one rendition.
+type Rendition struct {
+	ID        string     `json:"id"`
+	Kind      frame.Kind `json:"kind"`
+	Timescale uint32     `json:"timescale"` // ticks per second of its chunks
+	// Source is the stored file its chunks are made from when asked for; nil when each chunk is an object of its own.
+	Source *Source `json:"source,omitempty"`
+}
+
+// Source is one track of a stored MP4.
+type Source struct {
+	Object string `json:"object"` // storage key
+	Track  uint32 `json:"track"`  // track_ID, ISO 14496-12 section 8.3.2
+}
+
+// Init is one initialization segment of a rendition (EXT-X-MAP), with what it takes to describe it in a playlist.
+type Init struct {
+	Rendition  string  `json:"rendition"`
+	Codec      string  `json:"codec"` // RFC 6381
+	Width      int     `json:"width,omitempty"`
+	Height     int     `json:"height,omitempty"`
+	FrameRate  float64 `json:"frame_rate,omitempty"` // frames per second; 0: unknown or variable
+	SampleRate int     `json:"sample_rate,omitempty"`
+	Channels   int     `json:"channels,omitempty"`
+	Object     string  `json:"object,omitempty"` // storage key; empty when the rendition has a Source
+}
+
+// Segment is one media sequence number in every rendition.
+type Segment struct {
+	MSN           int64   `json:"msn"`
+	Start         int64   `json:"start,omitempty"`         // wall clock of its first frame, Unix milliseconds; 0: not from a live source
+	Discontinuity bool    `json:"discontinuity,omitempty"` // it does not continue what came before
+	Chunks        []Chunk `json:"chunks"`
+}
+
+// Chunk is a segment's media in one rendition.
+type Chunk struct {
+	Rendition   string `json:"r"`
+	Init        int    `json:"i,omitempty"` // which Init of its rendition, from 0
+	Time        int64  `json:"t"`           // decoding time of its first sample, in ticks
+	Duration    int64  `json:"d"`           // in ticks
+	Size        int64  `json:"n,omitempty"` // bytes
+	Independent bool   `json:"k,omitempty"` // starts with an IDR (video); always so for audio
+	Gap         bool   `json:"g,omitempty"` // there is no media (EXT-X-GAP)
+	Object      string `json:"o,omitempty"` // storage key; empty when the rendition has a Source
+	From        int    `json:"f,omitempty"` // samples [From, To) of the Source
+	To          int    `json:"e,omitempty"`
+}
+
+// Entry is one step of the log: exactly one field is set.
+type Entry struct {
+	Rendition *Rendition `json:"rendition,omitempty"`
+	Init      *Init      `json:"init,omitempty"`
+	Segment   *Segment   `json:"segment,omitempty"`
+	Target    int        `json:"target,omitempty"` // EXT-X-TARGETDURATION in seconds: it never changes once said
+	Zero      float64    `json:"zero,omitempty"`   // media time, in seconds, of the asset's second 0, where that is not Origin
+}
+
+// Mark is what all renditions share at one media sequence number.
+type Mark struct {
+	Start         time.Time // zero: unknown
+	Discontinuity bool
+}
+
+// Lane is one rendition with its chunks, index-aligned to the timeline's Marks.
+type Lane struct {
+	Rendition
+	Inits  []Init
+	Chunks []Chunk
+	Peak   float64 // bits per second of the fastest chunk
+	bytes  int64
+	ticks  int64
+}
+
+// Timeline is the log applied. The zero value is empty.
+type Timeline struct {
+	First  int64   // media sequence number of Marks[0]
+	Target int     // seconds
+	Zero   float64 // media time of the asset's second 0 (presentation time of its first video frame), in seconds; 0 means Origin
+	Marks  []Mark
+	Lanes  []*Lane
+}
+
+// ErrOrder says that an entry does not fit what came before.
+var ErrOrder = errors.New("timeline entry out of order")
+
+// ZeroTime is the media time of the asset's second 0, in seconds.
+func (t *Timeline) ZeroTime() float64 {
+	if t.Zero > 0 {
+		return t.Zero
+	}
+	return Origin
+}
+
+// Lane returns the rendition with that ID, or nil.
+func (t *Timeline) Lane(id string) *Lane {
+	for _, l := range t.Lanes {
+		if l.ID == id {
+			return l
+		}
+	}
+	return nil
+}
+
+// Next is the media sequence number that the next segment gets.
+func (t *Timeline) Next() int64 { return t.First + int64(len(t.Marks)) }
+
+// Apply appends one entry. A rendition that joins late has gaps in front; one without a chunk in a segment gets a gap there.
+func (t *Timeline) Apply(e Entry) error {
+	switch {
+	case e.Rendition != nil:
+		return t.addLane(*e.Rendition)
+	case e.Init != nil:
+		l := t.Lane(e.Init.Rendition)
+		if l == nil {
+			return fmt.Errorf("init of unknown rendition %q: %w", e.Init.Rendition, ErrOrder)
+		}
+		l.Inits = append(l.Inits, *e.Init)
+		return nil
+	case e.Segment != nil:
+		return t.addSegment(*e.Segment)
+	case e.Target > 0:
+		t.Target = e.Target
+		return nil
+	case e.Zero > 0:
+		t.Zero = e.Zero
+		return nil
+	}
+	return fmt.Errorf("empty entry: %w", ErrOrder)
+}
+
+func (t *Timeline) addLane(r Rendition) error {
+	if t.Lane(r.ID) != nil || r.Timescale == 0 {
+		return fmt.Errorf("rendition %q: %w", r.ID, ErrOrder)
+	}
+	l := &Lane{Rendition: r}
+	for i := range t.Marks {
+		l.Chunks = append(l.Chunks, t.gap(l, i))
+	}
+	t.Lanes = append(t.Lanes, l)
+	return nil
+}
+
+func (t *Timeline) addSegment(s Segment) error {
+	if len(t.Marks) == 0 {
+		t.First = s.MSN
+	}
+	if s.MSN != t.Next() {
+		return fmt.Errorf("segment %d after %d: %w", s.MSN, t.Next()-1, ErrOrder)
+	}
+	for i := range s.Chunks {
+		c := &s.Chunks[i]
+		l := t.Lane(c.Rendition)
+		if l == nil || c.Init < 0 || (!c.Gap && c.Init >= len(l.Inits)) || c.Duration < 0 || c.Size < 0 {
+			return fmt.Errorf("chunk of rendition %q in segment %d: %w", c.Rendition, s.MSN, ErrOrder)
+		}
+	}
+	m := Mark{Discontinuity: s.Discontinuity}
+	if s.Start != 0 {
+		m.Start = time.UnixMilli(s.Start).UTC()
+	}
+	t.Marks = append(t.Marks, m)
+	for _, l := range t.Lanes {
+		i := slices.IndexFunc(s.Chunks, func(c Chunk) bool { return c.Rendition == l.ID })
+		if i >= 0 {
+			l.add(s.Chunks[i])
+		}
+	}
+	for _, l := range t.Lanes { // after the others, whose time a gap takes over
+		if len(l.Chunks) < len(t.Marks) {
+			l.Chunks = append(l.Chunks, t.gap(l, len(t.Marks)-1))
+		}
+	}
+	return nil
+}
+
+func (l *Lane) add(c Chunk) {
+	l.Chunks = append(l.Chunks, c)
+	if c.Gap || c.Duration == 0 {
+		return
+	}
+	l.bytes += c.Size
+	l.ticks += c.Duration
+	l.Peak = max(l.Peak, float64(c.Size)*8*float64(l.Timescale)/float64(c.Duration))
+}
+
+// gap is an empty chunk of l that lasts as long as another rendition's chunk at index i.
+func (t *Timeline) gap(l *Lane, i int) Chunk {
+	g := Chunk{Rendition: l.ID, Gap: true}
+	for _, o := range t.Lanes {
+		if o != l && i < len(o.Chunks) && !o.Chunks[i].Gap {
+			g.Time = rescale(o.Chunks[i].Time, o.Timescale, l.Timescale)
+			g.Duration = rescale(o.Chunks[i].Duration, o.Timescale, l.Timescale)
+			break
+		}
+	}
+	return g
+}
+
+func rescale(v int64, from, to uint32) int64 {
+	return (v/int64(from))*int64(to) + (v%int64(from))*int64(to)/int64(from)
+}
+
+// Average is the mean bit rate in bits per second; 0 for an empty lane.
+func (l *Lane) Average() float64 {
+	if l.ticks == 0 {
+		return 0
+	}
+	return float64(l.bytes) * 8 * float64(l.Timescale) / float64(l.ticks)
+}
+
+// Seconds is the length of chunk i.
+func (l *Lane) Seconds(i int) float64 { return float64(l.Chunks[i].Duration) / float64(l.Timescale) }
+
+// Lead is the rendition that decides where segments start: the main video, else the first one.
+func (t *Timeline) Lead() *Lane {
+	if v := t.Lane(MainVideo); v != nil {
+		return v
+	}
+	if len(t.Lanes) > 0 {
+		return t.Lanes[0]
+	}
+	return nil
+}
+
+// Duration is the length of the whole in media time.
+func (t *Timeline) Duration() time.Duration {
+	lead := t.Lead()
+	if lead == nil || len(lead.Chunks) == 0 {
+		return 0
+	}
+	var ticks int64
+	for i := range lead.Chunks {
+		ticks += lead.Chunks[i].Duration
+	}
+	return time.Duration(float64(ticks) / float64(lead.Timescale) * float64(time.Second))
+}
+
+// Independent says that every video segment starts with an IDR (EXT-X-INDEPENDENT-SEGMENTS).
+func (t *Timeline) Independent() bool {
+	for _, l := range t.Lanes {
+		if l.Kind == frame.Video && slices.ContainsFunc(l.Chunks, func(c Chunk) bool { return !c.Gap && !c.Independent }) {
+			return false
+		}
+	}
+	return true
+}
+
+// Spans gives the media time of every segment from Origin on, in seconds: len(Marks)+1 borders.
+func (t *Timeline) Spans() []float64 {
+	borders := make([]float64, 0, len(t.Marks)+1)
+	lead := t.Lead()
+	if lead == nil {
+		return append(borders, 0)
+	}
+	var ticks int64
+	for i := range lead.Chunks {
+		borders = append(borders, float64(ticks)/float64(lead.Timescale))
+		ticks += lead.Chunks[i].Duration
+	}
+	return append(borders, float64(ticks)/float64(lead.Timescale))
+}
