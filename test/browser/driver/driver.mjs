@@ -1,0 +1,98 @@
+// Drives Chromium for test/browser. One JSON command a line on stdin, one JSON answer a line on stdout, in the order of the
+// commands' ids, not of the lines: {"id":1,"do":"open","url":…} → {"id":1,"value":…} or {"id":1,"error":"…"}.
+// It ends, and the browser with it, when stdin ends.
+import { createInterface } from 'node:readline';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { chromium } from 'playwright-core';
+
+const profile = mkdtempSync(path.join(tmpdir(), 'millrace-chromium-'));
+// Without the background flags Chromium calls home at each start; the machine under test is closed.
+const args = ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update',
+  '--disable-sync', '--disable-dev-shm-usage', '--autoplay-policy=no-user-gesture-required', '--mute-audio'];
+const pages = new Map();
+let context;
+let count = 0;
+
+// probe runs in the page; it reads all that a test asks about.
+function probe() {
+  const v = document.querySelector('video');
+  const m = window.millrace || {};
+  const hls = m.hls || window.hls;
+  if (!v) return null;
+  const ranges = (r) => Array.from({ length: r.length }, (_, i) => [r.start(i), r.end(i)]);
+  const finite = (n) => (Number.isFinite(n) ? n : -1);
+  const q = v.getVideoPlaybackQuality();
+  const level = hls && (hls.levels[hls.currentLevel] || hls.levels[hls.loadLevel]);
+  return {
+    state: document.body.dataset.state || '', sentence: document.getElementById('sentence')?.textContent || '',
+    time: v.currentTime, duration: finite(v.duration), paused: v.paused, ended: v.ended, readyState: v.readyState, rate: v.playbackRate,
+    width: v.videoWidth, height: v.videoHeight, frames: q.totalVideoFrames, dropped: q.droppedVideoFrames,
+    audioBytes: v.webkitAudioDecodedByteCount || 0, buffered: ranges(v.buffered), seekable: ranges(v.seekable), error: v.error ? v.error.message : '',
+    live: Boolean(level && level.details && level.details.live), latency: hls ? finite(hls.latency) : -1, targetLatency: hls ? finite(hls.targetLatency) : -1,
+    liveSync: hls ? finite(hls.liveSyncPosition ?? -1) : -1, playingDate: hls && hls.playingDate ? hls.playingDate.getTime() : 0, now: Date.now(),
+    stalls: m.seen ? m.seen.stalls : 0, restarts: m.seen ? m.seen.restarts : 0, errors: m.seen ? m.seen.errors : [],
+    levels: hls ? hls.levels.map((l) => l.height || 0) : [],
+    audioTracks: hls ? hls.audioTracks.map((t) => t.name) : [], audioTrack: hls ? hls.audioTrack : -1,
+    subtitleTracks: hls ? hls.subtitleTracks.map((t) => t.name) : [], subtitleTrack: hls ? hls.subtitleTrack : -1,
+    textTracks: Array.from(v.textTracks, (t) => ({
+      label: t.label, language: t.language, mode: t.mode, cues: t.cues ? t.cues.length : 0, active: Array.from(t.activeCues || [], (c) => c.text),
+    })),
+  };
+}
+
+const commands = {
+  async open({ url, width, height }) {
+    const page = await context.newPage();
+    await page.setViewportSize({ width: width || 1280, height: height || 800 });
+    const log = { requests: [], failed: [], console: [], errors: [] };
+    page.on('request', (r) => { if (/^https?:/.test(r.url())) log.requests.push(r.url()); });
+    page.on('response', (r) => { if (r.status() >= 400) log.failed.push(r.status() + ' ' + r.url()); });
+    page.on('console', (m) => { if (m.type() === 'error' || m.type() === 'warning') log.console.push(m.text()); });
+    page.on('pageerror', (e) => log.errors.push(String(e.message)));
+    const name = ++count;
+    pages.set(name, { page, log });
+    await page.goto(url, { waitUntil: 'domcontentloaded', timeout: 30000 });
+    return name;
+  },
+  probe: ({ page }) => pages.get(page).page.evaluate(probe),
+  // The page's policy forbids eval, so the code runs through the debugger's own evaluation.
+  eval: ({ page, code }) => pages.get(page).page.evaluate(code),
+  click: ({ page, selector }) => pages.get(page).page.click(selector, { timeout: 10000 }).then(() => true),
+  select: ({ page, selector, label }) => pages.get(page).page.selectOption(selector, { label }, { timeout: 10000 }),
+  screenshot: ({ page, file }) => pages.get(page).page.screenshot({ path: file }).then(() => true),
+  log: ({ page }) => pages.get(page).log,
+  async close({ page }) {
+    await pages.get(page).page.close();
+    pages.delete(page);
+    return true;
+  },
+};
+
+function answer(a) { process.stdout.write(JSON.stringify(a) + '\n'); }
+
+async function end(code) {
+  await context?.close().catch(() => {});
+  rmSync(profile, { recursive: true, force: true });
+  process.exit(code);
+}
+
+try {
+  context = await chromium.launchPersistentContext(profile, { executablePath: process.argv[2] || '/usr/bin/chromium', headless: true, args });
+  answer({ id: 0, value: context.browser()?.version() || 'chromium' });
+} catch (e) {
+  answer({ id: 0, error: String(e.message) });
+  await end(1);
+}
+for (const s of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(s, () => end(1));
+const lines = createInterface({ input: process.stdin });
+lines.on('line', async (line) => {
+  const c = JSON.parse(line);
+  try {
+    answer({ id: c.id, value: await commands[c.do](c) });
+  } catch (e) {
+    answer({ id: c.id, error: String(e.message) });
+  }
+});
+lines.on('close', () => end(0));

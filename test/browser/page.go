@@ -1,0 +1,218 @@
+package browser
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Page is an open tab.
+type Page struct {
+	b  *Browser
+	id int
+	// Began is when the tab was opened.
+	Began time.Time
+}
+
+// Probe is what the page's video element and player say at one moment. Times are seconds.
+type Probe struct {
+	State    string `json:"state"`    // of the watch page: loading, waiting, playing, ended, error
+	Sentence string `json:"sentence"` // what the page tells the viewer
+
+	Time          float64      `json:"time"`
+	Duration      float64      `json:"duration"` // -1: not known or endless
+	Paused        bool         `json:"paused"`
+	Ended         bool         `json:"ended"`
+	ReadyState    int          `json:"readyState"`
+	Rate          float64      `json:"rate"`
+	Width         int          `json:"width"`
+	Height        int          `json:"height"`
+	Frames        int          `json:"frames"` // decoded so far
+	Dropped       int          `json:"dropped"`
+	AudioBytes    int          `json:"audioBytes"` // decoded so far
+	Buffered      [][2]float64 `json:"buffered"`
+	Seekable      [][2]float64 `json:"seekable"`
+	Error         string       `json:"error"`
+	Live          bool         `json:"live"`
+	Latency       float64      `json:"latency"` // hls.js's own figure, -1: not known
+	TargetLatency float64      `json:"targetLatency"`
+	LiveSync      float64      `json:"liveSync"`
+	PlayingDate   int64        `json:"playingDate"` // ms since 1970 of the picture shown, by EXT-X-PROGRAM-DATE-TIME; 0: none
+	Now           int64        `json:"now"`         // ms since 1970 at the probe
+
+	Stalls         int         `json:"stalls"`
+	Restarts       int         `json:"restarts"`
+	Errors         []string    `json:"errors"`
+	Levels         []int       `json:"levels"` // heights
+	AudioTracks    []string    `json:"audioTracks"`
+	AudioTrack     int         `json:"audioTrack"`
+	SubtitleTracks []string    `json:"subtitleTracks"`
+	SubtitleTrack  int         `json:"subtitleTrack"`
+	TextTracks     []TextTrack `json:"textTracks"`
+}
+
+// TextTrack is one of the video element's text tracks.
+type TextTrack struct {
+	Label    string   `json:"label"`
+	Language string   `json:"language"`
+	Mode     string   `json:"mode"` // disabled, hidden, showing
+	Cues     int      `json:"cues"`
+	Active   []string `json:"active"` // texts shown now
+}
+
+// Log is what the page asked for and complained of since it was opened.
+type Log struct {
+	Requests []string `json:"requests"`
+	Failed   []string `json:"failed"`  // "status url" of answers from 400
+	Console  []string `json:"console"` // warnings and errors
+	Errors   []string `json:"errors"`  // uncaught exceptions
+}
+
+// Open opens url in a tab of its own.
+func (b *Browser) Open(t testing.TB, url string) *Page {
+	t.Helper()
+	return b.OpenSize(t, url, 1280, 800)
+}
+
+// OpenSize opens url in a tab of the given size in CSS pixels.
+func (b *Browser) OpenSize(t testing.TB, url string, width, height int) *Page {
+	t.Helper()
+	p := &Page{b: b, Began: time.Now()}
+	if err := b.do(command{Do: "open", URL: url, Width: width, Height: height}, &p.id); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// Probe reads the page now.
+func (p *Page) Probe(t testing.TB) Probe {
+	t.Helper()
+	var v Probe
+	if err := p.b.do(command{Do: "probe", Page: p.id}, &v); err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// Until probes the page until ok says yes and gives the last probe; the test fails when that takes longer than limit.
+// what names the wish in the failure.
+func (p *Page) Until(t testing.TB, what string, limit time.Duration, ok func(Probe) bool) Probe {
+	t.Helper()
+	end := time.Now().Add(limit)
+	for {
+		v := p.Probe(t)
+		if ok(v) {
+			return v
+		}
+		if time.Now().After(end) {
+			p.Screenshot(t, "until-"+what)
+			text, _ := json.Marshal(v) //nolint:errchkjson // plain numbers and strings
+			t.Fatalf("%s: not within %v\npage: %s\nlog: %+v", what, limit, text, p.Log(t))
+		}
+		pause(100 * time.Millisecond)
+	}
+}
+
+// Plays waits until the picture has advanced by the given number of seconds with pictures and (decoded) sound.
+func (p *Page) Plays(t testing.TB, seconds float64, limit time.Duration) Probe {
+	t.Helper()
+	first := p.Probe(t)
+	return p.Until(t, fmt.Sprintf("play %.1f s", seconds), limit, func(v Probe) bool {
+		if v.Time < first.Time { // the player began anew, or jumped back
+			first = v
+		}
+		return v.State == "playing" && v.Time-first.Time >= seconds && v.Frames > first.Frames
+	})
+}
+
+// FirstPicture waits for the first picture and gives the time since the tab was opened.
+func (p *Page) FirstPicture(t testing.TB, limit time.Duration) time.Duration {
+	t.Helper()
+	p.Until(t, "first picture", limit, func(v Probe) bool { return v.Frames > 0 && v.Time > 0 })
+	return time.Since(p.Began)
+}
+
+// Seek sets the video's time.
+func (p *Page) Seek(t testing.TB, to float64) {
+	t.Helper()
+	p.Eval(t, fmt.Sprintf("document.querySelector('video').currentTime = %f", to), nil)
+}
+
+// Eval runs JavaScript in the page and decodes its value.
+func (p *Page) Eval(t testing.TB, code string, value any) {
+	t.Helper()
+	if value == nil {
+		code = "(() => { " + code + "; return null; })()"
+	}
+	if err := p.b.do(command{Do: "eval", Page: p.id, Code: code}, value); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Select picks an entry of one of the page's menus by its text: Select(t, "#audio", "Deutsch").
+func (p *Page) Select(t testing.TB, selector, label string) {
+	t.Helper()
+	if err := p.b.do(command{Do: "select", Page: p.id, Selector: selector, Label: label}, nil); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Click clicks an element.
+func (p *Page) Click(t testing.TB, selector string) {
+	t.Helper()
+	if err := p.b.do(command{Do: "click", Page: p.id, Selector: selector}, nil); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Log reads what the page asked for so far.
+func (p *Page) Log(t testing.TB) Log {
+	t.Helper()
+	var v Log
+	if err := p.b.do(command{Do: "log", Page: p.id}, &v); err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// StaysHome fails the test if the page asked anything of another origin than the given one, or threw an exception.
+func (p *Page) StaysHome(t testing.TB, origin string) {
+	t.Helper()
+	l := p.Log(t)
+	for _, r := range l.Requests {
+		if !strings.HasPrefix(r, origin+"/") {
+			t.Errorf("page asked %s", r)
+		}
+	}
+	for _, e := range l.Errors {
+		t.Errorf("page threw %s", e)
+	}
+}
+
+// Screenshot keeps a picture of the page in the folder named by MILLRACE_TEST_SHOTS, if any.
+func (p *Page) Screenshot(t testing.TB, name string) {
+	t.Helper()
+	dir := os.Getenv("MILLRACE_TEST_SHOTS")
+	if dir == "" {
+		return
+	}
+	file := filepath.Join(dir, strings.NewReplacer("/", "_", " ", "_").Replace(t.Name()+"-"+name)+".png")
+	if err := p.b.do(command{Do: "screenshot", Page: p.id, File: file}, nil); err != nil {
+		t.Errorf("%v", err)
+	}
+}
+
+// Close closes the tab.
+func (p *Page) Close(t testing.TB) {
+	t.Helper()
+	if err := p.b.do(command{Do: "close", Page: p.id}, nil); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// pause waits on real time: a browser has no fake clock.
+func pause(d time.Duration) { <-time.After(d) }
