@@ -1,0 +1,121 @@
+// Package api is the REST API: the wire format of Mux Video in front of the control plane's services, and its OpenAPI document.
+//
+// A handler decodes, calls one method of one service and encodes; rules, states and defaults are the services'. The package must never
+// know media, storage or SQL. It starts no goroutines.
+//
+// What it decides by itself: bodies are at most 256 KiB of strict JSON; wrong JSON types are refused, all of them in one answer; unknown
+// fields are ignored and named in the header X-Ignored-Fields, because clients of newer versions of the wire format send more than we
+// know; null means absent, but in PATCH, where it clears; page is from 1 and limit from 1 to 100, outside is refused, never clamped.
+package api
+
+import (
+	"encoding/json"
+	"log/slog"
+	"maps"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
+
+	"millrace/internal/control/access"
+	"millrace/internal/control/asset"
+	"millrace/internal/control/live"
+)
+
+// Options is what the API needs. Every field without a default named here must be set.
+type Options struct {
+	Live        live.API
+	Assets      asset.API
+	Access      access.API
+	Now         func() time.Time // default time.Now
+	Logger      *slog.Logger     // default: nowhere
+	ServiceName string           // shown as the organization and the document's title; default Millrace
+	Version     string           // of the service, for the document; default dev
+	PublicURL   string           // where clients reach it, without a slash at the end; default: relative to the document
+}
+
+type server struct {
+	live    live.API
+	assets  asset.API
+	access  access.API
+	now     func() time.Time
+	log     *slog.Logger
+	name    string
+	mux     *http.ServeMux
+	huma    huma.API
+	schemas huma.Registry
+}
+
+// New returns a handler for /video/v1/…, /system/v1/…, /openapi.json, /openapi.yaml and /docs. It answers every other path with 404 in
+// the envelope of the API, so it may be mounted at the root or under any of these.
+func New(o Options) http.Handler {
+	s := newServer(o)
+	return s.observe(s.mux)
+}
+
+func newServer(o Options) *server {
+	setHumaHooks()
+	s := &server{live: o.Live, assets: o.Assets, access: o.Access, now: o.Now, log: o.Logger, name: o.ServiceName, mux: http.NewServeMux()}
+	if s.now == nil {
+		s.now = time.Now
+	}
+	if s.log == nil {
+		s.log = slog.New(slog.DiscardHandler)
+	}
+	if s.name == "" {
+		s.name = "Millrace"
+	}
+	s.huma = humago.New(s.mux, documentConfig(o, s.name))
+	s.schemas = s.huma.OpenAPI().Components.Schemas
+	s.huma.UseMiddleware(s.authenticate, checkParams(s), s.readBody)
+	s.routeLiveStreams()
+	s.routeLivePlaybackIDs()
+	s.routeAssets()
+	s.routeAssetPlaybackIDs()
+	s.routeTracks()
+	s.routeSystem()
+	s.routeDocument()
+	s.mux.HandleFunc("/", s.unrouted)
+	return s
+}
+
+// unrouted answers what no operation matches: OPTIONS, the wrong method, an unknown path.
+func (s *server) unrouted(w http.ResponseWriter, r *http.Request) {
+	allowed := s.methods(r)
+	switch {
+	case len(allowed) == 0:
+		writeError(w, newError(http.StatusNotFound, typeNotFound, textNotFound))
+	case r.Method == http.MethodOptions:
+		w.Header().Set("Allow", strings.Join(allowed, ", "))
+		w.WriteHeader(http.StatusNoContent)
+	default:
+		w.Header().Set("Allow", strings.Join(allowed, ", "))
+		writeError(w, newError(http.StatusMethodNotAllowed, typeMethod, "The method must be one of "+strings.Join(allowed, ", ")))
+	}
+}
+
+// methods lists what r's path can be asked for; nothing for an unknown path.
+func (s *server) methods(r *http.Request) []string {
+	var allowed []string
+	for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete} {
+		probe := *r
+		probe.Method = method
+		if _, pattern := s.mux.Handler(&probe); pattern != "" && pattern != "/" {
+			allowed = append(allowed, method)
+		}
+	}
+	if len(allowed) > 0 {
+		allowed = append(allowed, http.MethodOptions)
+	}
+	return allowed
+}
+
+// writeError answers outside of huma.
+func writeError(w http.ResponseWriter, e *Error) {
+	maps.Copy(w.Header(), e.GetHeaders())
+	w.Header().Set("Content-Type", jsonType)
+	w.WriteHeader(e.status)
+	_ = json.NewEncoder(w).Encode(e) // the client may have left
+}

@@ -1,0 +1,238 @@
+package api
+
+import (
+	"bytes"
+	"encoding/json"
+	"reflect"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"millrace/internal/control/assetopt"
+	"millrace/internal/control/playbackid"
+	"millrace/internal/fault"
+)
+
+// Meta is structured metadata; lengths are in Unicode code points.
+type Meta struct {
+	Title      string `json:"title,omitempty" maxLength:"512"`
+	CreatorID  string `json:"creator_id,omitempty" maxLength:"128"`
+	ExternalID string `json:"external_id,omitempty" maxLength:"128"`
+}
+
+// StaticRenditionCreate asks for one file to download.
+type StaticRenditionCreate struct {
+	Resolution  string `json:"resolution,omitempty" enum:"highest,audio-only,2160p,1440p,1080p,720p,540p,480p,360p,270p"`
+	Passthrough string `json:"passthrough,omitempty" maxLength:"255"`
+}
+
+// GeneratedSubtitle asks for speech recognition.
+type GeneratedSubtitle struct {
+	Name          string   `json:"name,omitempty"`
+	LanguageCode  string   `json:"language_code,omitempty" doc:"BCP 47."`
+	Passthrough   string   `json:"passthrough,omitempty" maxLength:"255"`
+	VocabularyIDs []string `json:"transcription_vocabulary_ids,omitempty" doc:"Live streams only."`
+}
+
+// OverlaySettings places an image over the video. Lengths are percents or pixels, such as 10% or 100px.
+type OverlaySettings struct {
+	VerticalAlign    string `json:"vertical_align,omitempty" enum:"top,middle,bottom"`
+	VerticalMargin   string `json:"vertical_margin,omitempty"`
+	HorizontalAlign  string `json:"horizontal_align,omitempty" enum:"left,center,right"`
+	HorizontalMargin string `json:"horizontal_margin,omitempty"`
+	Width            string `json:"width,omitempty"`
+	Height           string `json:"height,omitempty"`
+	Opacity          string `json:"opacity,omitempty"`
+}
+
+// InputSettings is one input file, or a clip of an asset.
+type InputSettings struct {
+	URL                string                       `json:"url,omitempty" doc:"http or https; for a clip svc://assets/{asset_id} or mux://assets/{asset_id}."`
+	Type               string                       `json:"type,omitempty" enum:"video,audio,text"`
+	TextType           string                       `json:"text_type,omitempty" enum:"subtitles"`
+	LanguageCode       string                       `json:"language_code,omitempty" doc:"BCP 47."`
+	Name               string                       `json:"name,omitempty"`
+	ClosedCaptions     bool                         `json:"closed_captions,omitempty"`
+	Passthrough        string                       `json:"passthrough,omitempty" maxLength:"255"`
+	StartTime          *float64                     `json:"start_time,omitempty" doc:"Seconds; clips only."`
+	EndTime            *float64                     `json:"end_time,omitempty" doc:"Seconds; clips only."`
+	OverlaySettings    *OverlaySettings             `json:"overlay_settings,omitempty"`
+	GeneratedSubtitles OneOrMany[GeneratedSubtitle] `json:"generated_subtitles,omitempty" doc:"First input only."`
+}
+
+// InputOrURL is an input, for which its URL may stand.
+type InputOrURL InputSettings
+
+// UnmarshalJSON reads a string or an object.
+func (i *InputOrURL) UnmarshalJSON(b []byte) error {
+	*i = InputOrURL{}
+	if b = bytes.TrimSpace(b); len(b) > 0 && b[0] == '"' {
+		return json.Unmarshal(b, &i.URL)
+	}
+	return json.Unmarshal(b, (*InputSettings)(i))
+}
+
+// Schema documents the alternatives.
+func (InputOrURL) Schema(r huma.Registry) *huma.Schema {
+	return &huma.Schema{OneOf: []*huma.Schema{
+		{Type: huma.TypeString, Description: "The input's URL."},
+		r.Schema(reflect.TypeFor[InputSettings](), true, ""),
+	}}
+}
+
+// MP4Support is the old way to ask for files to download.
+type MP4Support string
+
+// Schema documents the values, one of which has a comma.
+func (MP4Support) Schema(huma.Registry) *huma.Schema {
+	return &huma.Schema{Type: huma.TypeString, Enum: []any{"none", "standard", "capped-1080p", "audio-only", "audio-only,capped-1080p"}}
+}
+
+// AssetSettings are the settings of an asset besides its inputs and policies, the same in requests and answers.
+type AssetSettings struct {
+	Advanced         []PlaybackIDCreate      `json:"advanced_playback_policies,omitempty" doc:"Instead of playback_policies, for the policy drm."`
+	Passthrough      string                  `json:"passthrough,omitempty" maxLength:"255"`
+	Meta             Meta                    `json:"meta,omitzero"`
+	MP4Support       MP4Support              `json:"mp4_support,omitempty" deprecated:"true" doc:"Use static_renditions."`
+	StaticRenditions []StaticRenditionCreate `json:"static_renditions,omitempty"`
+	VideoQuality     string                  `json:"video_quality,omitempty" enum:"basic,plus,premium"`
+	EncodingTier     string                  `json:"encoding_tier,omitempty" deprecated:"true" enum:"smart,baseline,premium"`
+	MaxResolution    string                  `json:"max_resolution_tier,omitempty" enum:"1080p,1440p,2160p"`
+	MasterAccess     string                  `json:"master_access,omitempty" enum:"none,temporary"`
+	NormalizeAudio   bool                    `json:"normalize_audio,omitempty"`
+	CopyOverlays     *bool                   `json:"copy_overlays,omitempty" doc:"Clips only; true unless given."`
+	Test             bool                    `json:"test,omitempty"`
+}
+
+// AssetOptions are the settings of an asset as they are answered.
+type AssetOptions struct {
+	PlaybackPolicies []PlaybackPolicy `json:"playback_policies"`
+	Inputs           []InputSettings  `json:"inputs,omitempty"`
+	AssetSettings
+}
+
+// NewAssetSettings are the settings of an asset as they are asked for.
+type NewAssetSettings struct {
+	PlaybackPolicies OneOrMany[PlaybackPolicy] `json:"playback_policies,omitempty" doc:"One playback ID is made for each. Without any the asset can not be played."`
+	PlaybackPolicy   OneOrMany[PlaybackPolicy] `json:"playback_policy,omitempty" deprecated:"true" doc:"The same as playback_policies."`
+	Inputs           OneOrMany[InputOrURL]     `json:"inputs,omitempty"`
+	Input            OneOrMany[InputOrURL]     `json:"input,omitempty" deprecated:"true" doc:"The same as inputs."`
+	AssetSettings
+}
+
+// NewAssetSettingsUpdate is what of a live stream's new_asset_settings can be changed later.
+type NewAssetSettingsUpdate struct {
+	MasterAccess *string        `json:"master_access,omitempty" enum:"none,temporary"`
+	MP4Support   *MP4Support    `json:"mp4_support,omitempty" deprecated:"true"`
+	VideoQuality *string        `json:"video_quality,omitempty" enum:"plus,premium"`
+	Meta         Optional[Meta] `json:"meta,omitzero" doc:"Replaces the whole object; null clears it."`
+}
+
+func (m Meta) domain() assetopt.Meta { return assetopt.Meta(m) }
+
+// metaPtr is the patch of a meta object: replaced as a whole, cleared by null.
+func metaPtr(m Optional[Meta]) *assetopt.Meta {
+	if !m.Set {
+		return nil
+	}
+	v := m.Value.domain()
+	return &v
+}
+
+// alias returns the values of a field that has two names. Given both, they must agree.
+func alias[T any](problems *fault.List, name, old string, values, oldValues []T) []T {
+	switch {
+	case len(values) == 0:
+		return oldValues
+	case len(oldValues) > 0 && !reflect.DeepEqual(values, oldValues):
+		problems.Add("%s must not differ from %s; give %s only", old, name, name)
+	}
+	return values
+}
+
+func policiesOf(list []PlaybackPolicy) []playbackid.Policy {
+	if len(list) == 0 {
+		return nil
+	}
+	return convert(list, func(p PlaybackPolicy) playbackid.Policy { return playbackid.Policy(p) })
+}
+
+func requestsOf(list []PlaybackIDCreate) []playbackid.Request {
+	if len(list) == 0 {
+		return nil
+	}
+	return convert(list, PlaybackIDCreate.request)
+}
+
+func subtitlesOf(list []GeneratedSubtitle) []assetopt.GeneratedSubtitle {
+	if len(list) == 0 {
+		return nil
+	}
+	return convert(list, func(g GeneratedSubtitle) assetopt.GeneratedSubtitle { return assetopt.GeneratedSubtitle(g) })
+}
+
+func wireSubtitles(list []assetopt.GeneratedSubtitle) []GeneratedSubtitle {
+	if len(list) == 0 {
+		return nil
+	}
+	return convert(list, func(g assetopt.GeneratedSubtitle) GeneratedSubtitle { return GeneratedSubtitle(g) })
+}
+
+func (i InputOrURL) domain() assetopt.Input {
+	in := assetopt.Input{
+		URL: i.URL, Type: i.Type, TextType: i.TextType, LanguageCode: i.LanguageCode, Name: i.Name, ClosedCaptions: i.ClosedCaptions,
+		Passthrough: i.Passthrough, StartTime: i.StartTime, EndTime: i.EndTime, GeneratedSubtitles: subtitlesOf(i.GeneratedSubtitles),
+	}
+	if i.OverlaySettings != nil {
+		o := assetopt.Overlay(*i.OverlaySettings)
+		in.Overlay = &o
+	}
+	return in
+}
+
+func wireInput(i assetopt.Input) InputSettings {
+	out := InputSettings{
+		URL: i.URL, Type: i.Type, TextType: i.TextType, LanguageCode: i.LanguageCode, Name: i.Name, ClosedCaptions: i.ClosedCaptions,
+		Passthrough: i.Passthrough, StartTime: i.StartTime, EndTime: i.EndTime, GeneratedSubtitles: wireSubtitles(i.GeneratedSubtitles),
+	}
+	if i.Overlay != nil {
+		o := OverlaySettings(*i.Overlay)
+		out.OverlaySettings = &o
+	}
+	return out
+}
+
+func (a NewAssetSettings) domain(problems *fault.List, path string) assetopt.Options {
+	policies := alias(problems, path+"playback_policies", path+"playback_policy", a.PlaybackPolicies, a.PlaybackPolicy)
+	inputs := alias(problems, path+"inputs", path+"input", a.Inputs, a.Input)
+	o := assetopt.Options{
+		PlaybackPolicies: policiesOf(policies), AdvancedPolicies: requestsOf(a.Advanced),
+		Passthrough: a.Passthrough, Meta: a.Meta.domain(), MP4Support: string(a.MP4Support),
+		VideoQuality: a.VideoQuality, EncodingTier: a.EncodingTier, MaxResolution: a.MaxResolution, MasterAccess: a.MasterAccess,
+		NormalizeAudio: a.NormalizeAudio, CopyOverlays: a.CopyOverlays, Test: a.Test,
+	}
+	for _, i := range inputs {
+		o.Inputs = append(o.Inputs, i.domain())
+	}
+	for _, r := range a.StaticRenditions {
+		o.StaticRenditions = append(o.StaticRenditions, assetopt.StaticRendition(r))
+	}
+	return o
+}
+
+func wireOptions(o assetopt.Options) *AssetOptions {
+	out := &AssetOptions{
+		PlaybackPolicies: convert(o.PlaybackPolicies, func(p playbackid.Policy) PlaybackPolicy { return PlaybackPolicy(p) }),
+		AssetSettings: AssetSettings{
+			Advanced: advancedOf(o.AdvancedPolicies), Passthrough: o.Passthrough, Meta: Meta(o.Meta), MP4Support: MP4Support(o.MP4Support),
+			VideoQuality: o.VideoQuality, EncodingTier: o.EncodingTier, MaxResolution: o.MaxResolution, MasterAccess: o.MasterAccess,
+			NormalizeAudio: o.NormalizeAudio, CopyOverlays: o.CopyOverlays, Test: o.Test,
+		},
+	}
+	for _, i := range o.Inputs {
+		out.Inputs = append(out.Inputs, wireInput(i))
+	}
+	for _, r := range o.StaticRenditions {
+		out.StaticRenditions = append(out.StaticRenditions, StaticRenditionCreate(r))
+	}
+	return out
+}

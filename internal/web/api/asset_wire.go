@@ -1,0 +1,233 @@
+package api
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"millrace/internal/control/asset"
+	"millrace/internal/control/assetopt"
+	"millrace/internal/fault"
+)
+
+// Progress is how far the work on an asset is.
+type Progress struct {
+	State    string  `json:"state" enum:"ingesting,transcoding,completed,live,errored"`
+	Progress float64 `json:"progress" doc:"Percent; -1 for live and errored."`
+}
+
+// Problem is why an asset or a track is errored.
+type Problem struct {
+	Type     string   `json:"type"`
+	Messages []string `json:"messages"`
+}
+
+// RecordingTime is one stretch of a broadcast.
+type RecordingTime struct {
+	StartedAt string  `json:"started_at" format:"date-time"`
+	Duration  float64 `json:"duration" doc:"Seconds."`
+	Type      string  `json:"type" enum:"content,slate"`
+}
+
+// StaticRendition is one file to download.
+type StaticRendition struct {
+	Name        string `json:"name"`
+	Ext         string `json:"ext" enum:"mp4,m4a"`
+	Resolution  string `json:"resolution"`
+	Type        string `json:"type" enum:"standard,advanced"`
+	Status      string `json:"status" enum:"preparing,ready,skipped,errored"`
+	Passthrough string `json:"passthrough,omitempty"`
+}
+
+// StaticRenditions are an asset's files to download.
+type StaticRenditions struct {
+	Files []StaticRendition `json:"files"`
+}
+
+// Asset is an asset as it is answered.
+type Asset struct {
+	ID                string            `json:"id"`
+	CreatedAt         string            `json:"created_at" doc:"Seconds since 1970 as a string." example:"1767225600"`
+	Status            string            `json:"status" enum:"preparing,ready,errored"`
+	Progress          Progress          `json:"progress"`
+	MaxResolutionTier string            `json:"max_resolution_tier" enum:"1080p,1440p,2160p"`
+	EncodingTier      string            `json:"encoding_tier" enum:"smart,baseline,premium" deprecated:"true"`
+	VideoQuality      string            `json:"video_quality" enum:"basic,plus,premium"`
+	MasterAccess      string            `json:"master_access" enum:"none,temporary"`
+	MP4Support        MP4Support        `json:"mp4_support" deprecated:"true"`
+	Duration          float64           `json:"duration,omitempty" doc:"Seconds."`
+	AspectRatio       string            `json:"aspect_ratio,omitempty" example:"16:9"`
+	ResolutionTier    string            `json:"resolution_tier,omitempty" enum:"audio-only,720p,1080p,1440p,2160p"`
+	StoredResolution  string            `json:"max_stored_resolution,omitempty" enum:"Audio only,SD,HD,FHD,UHD" deprecated:"true"`
+	StoredFrameRate   float64           `json:"max_stored_frame_rate,omitempty" doc:"Frames per second; -1 when unknown."`
+	PlaybackIDs       []PlaybackID      `json:"playback_ids,omitempty"`
+	Tracks            []Track           `json:"tracks,omitempty"`
+	Errors            *Problem          `json:"errors,omitempty"`
+	LiveStreamID      string            `json:"live_stream_id,omitempty"`
+	SourceAssetID     string            `json:"source_asset_id,omitempty" doc:"Of a clip."`
+	IsLive            *bool             `json:"is_live,omitempty" doc:"Recordings only: the broadcast goes on."`
+	IngestType        string            `json:"ingest_type,omitempty" enum:"on_demand_url,on_demand_direct_upload,on_demand_clip,live_rtmp,live_srt"`
+	RecordingTimes    []RecordingTime   `json:"recording_times,omitempty"`
+	StaticRenditions  *StaticRenditions `json:"static_renditions,omitempty"`
+	NormalizeAudio    bool              `json:"normalize_audio,omitempty"`
+	Passthrough       string            `json:"passthrough,omitempty"`
+	Meta              Meta              `json:"meta,omitzero"`
+	Test              bool              `json:"test,omitempty"`
+}
+
+// AssetListResponse is the envelope of a list of assets.
+type AssetListResponse struct {
+	Data       []Asset `json:"data"`
+	NextCursor *string `json:"next_cursor" nullable:"true" doc:"What to send as cursor for the assets that follow; null at the end."`
+}
+
+// AssetCreate asks for an asset to be made from URLs or from another asset.
+type AssetCreate struct{ NewAssetSettings }
+
+// AssetUpdate changes what is given.
+type AssetUpdate struct {
+	Passthrough Optional[string] `json:"passthrough,omitzero" maxLength:"255" doc:"An empty string or null clears it."`
+	Meta        Optional[Meta]   `json:"meta,omitzero" doc:"Replaces the whole object; null clears it."`
+}
+
+func (c AssetCreate) input() (asset.CreateInput, error) {
+	var problems fault.List
+	in := asset.CreateInput{Options: c.domain(&problems, "")}
+	return in, problems.Err()
+}
+
+func (u AssetUpdate) input() asset.PatchInput {
+	return asset.PatchInput{Passthrough: u.Passthrough.Ptr(), Meta: metaPtr(u.Meta)}
+}
+
+func wireAsset(a asset.Asset) Asset {
+	o, f := a.Options, a.Facts
+	out := Asset{
+		ID: string(a.ID), CreatedAt: epoch(a.CreatedAt), Status: string(a.Status),
+		Progress:          Progress{State: a.Progress.State, Progress: finite(a.Progress.Percent)},
+		MaxResolutionTier: or(o.MaxResolution, "1080p"), MasterAccess: or(o.MasterAccess, "none"), MP4Support: MP4Support(or(o.MP4Support, "none")),
+		Duration: finite(f.Duration), AspectRatio: aspectRatio(f), ResolutionTier: resolutionTier(f), StoredResolution: storedResolution(f),
+		PlaybackIDs: playbackIDsOf(a.PlaybackIDs), Tracks: convert(a.Tracks, wireTrack), Errors: wireProblem(a.Errors),
+		LiveStreamID: string(a.LiveStream), SourceAssetID: string(a.SourceAsset), IngestType: string(a.Origin),
+		RecordingTimes: convert(a.Recordings, wireRecording), StaticRenditions: wireStatic(o.StaticRenditions),
+		NormalizeAudio: o.NormalizeAudio, Passthrough: o.Passthrough, Meta: Meta(o.Meta), Test: o.Test,
+	}
+	out.VideoQuality, out.EncodingTier = quality(o, a.LiveStream != "")
+	if f.HasVideo {
+		out.StoredFrameRate = finite(f.FrameRate)
+	}
+	if a.LiveStream != "" {
+		out.IsLive = &a.IsLive
+	}
+	return out
+}
+
+// or is text, or preset when there is none.
+func or(text, preset string) string {
+	if text == "" {
+		return preset
+	}
+	return text
+}
+
+// finite keeps what JSON can not say off the wire.
+func finite(v float64) float64 {
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		return 0
+	}
+	return v
+}
+
+// quality gives both names of the quality, whichever was asked for.
+func quality(o assetopt.Options, fromLive bool) (name, tier string) {
+	tiers := map[string]string{"basic": "baseline", "plus": "smart", "premium": "premium"}
+	if tier = tiers[o.VideoQuality]; tier != "" {
+		return o.VideoQuality, tier
+	}
+	for q, t := range tiers {
+		if t == o.EncodingTier {
+			return q, t
+		}
+	}
+	if fromLive {
+		return "plus", tiers["plus"] // live streams have no basic
+	}
+	return "basic", tiers["basic"]
+}
+
+// aspectRatio is width to height in lowest terms.
+func aspectRatio(f asset.Facts) string {
+	if f.Width <= 0 || f.Height <= 0 {
+		return ""
+	}
+	a, b := f.Width, f.Height
+	for b != 0 {
+		a, b = b, a%b
+	}
+	return fmt.Sprintf("%d:%d", f.Width/a, f.Height/a)
+}
+
+// resolutionTier goes by pixels, so that portrait and wide-screen pictures count like others.
+func resolutionTier(f asset.Facts) string {
+	switch pixels := f.Width * f.Height; {
+	case pixels <= 0 && f.HasAudio && !f.HasVideo:
+		return "audio-only"
+	case pixels <= 0:
+		return ""
+	case pixels <= 1280*720:
+		return "720p"
+	case pixels <= 1920*1080:
+		return "1080p"
+	case pixels <= 2048*2048:
+		return "1440p"
+	}
+	return "2160p"
+}
+
+// storedResolution is the older name of the tier; it tells pictures below 720p from those of it.
+func storedResolution(f asset.Facts) string {
+	long, short := max(f.Width, f.Height), min(f.Width, f.Height)
+	switch {
+	case long <= 0 && f.HasAudio && !f.HasVideo:
+		return "Audio only"
+	case long <= 0:
+		return ""
+	case long < 1280 && short < 720:
+		return "SD"
+	case long < 1920 && short < 1080:
+		return "HD"
+	case long <= 1920 || short <= 1080:
+		return "FHD"
+	}
+	return "UHD"
+}
+
+func wireProblem(e *asset.Errors) *Problem {
+	if e == nil {
+		return nil
+	}
+	return &Problem{Type: e.Type, Messages: append([]string{}, e.Messages...)}
+}
+
+func wireRecording(r asset.Recording) RecordingTime {
+	return RecordingTime{StartedAt: r.StartedAt.UTC().Format(time.RFC3339Nano), Duration: finite(r.Duration), Type: r.Type}
+}
+
+// wireStatic shows the files that were asked for as being prepared: nothing makes them yet.
+func wireStatic(list []assetopt.StaticRendition) *StaticRenditions {
+	if len(list) == 0 {
+		return nil
+	}
+	return &StaticRenditions{Files: convert(list, func(r assetopt.StaticRendition) StaticRendition {
+		f := StaticRendition{
+			Name: r.Resolution + ".mp4", Ext: "mp4", Resolution: r.Resolution, Type: "advanced", Status: "preparing", Passthrough: r.Passthrough,
+		}
+		switch r.Resolution {
+		case "audio-only":
+			f.Name, f.Ext, f.Type = "audio.m4a", "m4a", "standard"
+		case "highest":
+			f.Type = "standard"
+		}
+		return f
+	})}
+}

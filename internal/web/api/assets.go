@@ -1,0 +1,149 @@
+package api
+
+import (
+	"context"
+	"net/http"
+
+	"millrace/internal/control/asset"
+	"millrace/internal/control/assetopt"
+	"millrace/internal/id"
+)
+
+const (
+	assetTag  = "Assets"
+	assetPath = "/video/v1/assets"
+	assetItem = assetPath + "/{asset_id}"
+)
+
+// AssetRef names an asset in a path; exported for huma, which reads embedded fields of exported types only.
+type AssetRef struct {
+	ID string `path:"asset_id" maxLength:"255"`
+}
+
+func (r AssetRef) id() id.Asset { return id.Asset(r.ID) }
+
+func (s *server) routeAssets() {
+	handle(s, route{
+		method: http.MethodPost, path: assetPath, id: "create-asset", tag: assetTag, status: http.StatusCreated, permission: videoWrite,
+		summary: "Create an asset", text: "From the URL of a media file, or as a clip of another asset.",
+	}, s.createAsset)
+	handle(s, route{
+		method: http.MethodGet, path: assetPath, id: "list-assets", tag: assetTag, permission: videoRead,
+		summary: "List assets", text: "Newest first, by page or by cursor.",
+	}, s.listAssets)
+	handle(s, route{
+		method: http.MethodGet, path: assetItem, id: "get-asset", tag: assetTag, permission: videoRead, summary: "Retrieve an asset",
+	}, s.getAsset)
+	handle(s, route{
+		method: http.MethodPatch, path: assetItem, id: "update-asset", tag: assetTag, permission: videoWrite,
+		summary: "Update an asset", text: "Changes the fields that are given.",
+	}, s.updateAsset)
+	handle(s, route{
+		method: http.MethodDelete, path: assetItem, id: "delete-asset", tag: assetTag, status: http.StatusNoContent, permission: videoWrite,
+		summary: "Delete an asset", text: "Its files are deleted; those that a clip still uses stay until that is deleted.",
+	}, s.deleteAsset)
+	handle(s, route{
+		method: http.MethodGet, path: assetItem + "/input-info", id: "get-asset-input-info", tag: assetTag, permission: videoRead,
+		summary: "Retrieve what was found in an asset's inputs",
+	}, s.getInputInfo)
+}
+
+type createAssetInput struct{ Body AssetCreate }
+
+func (s *server) createAsset(ctx context.Context, in *createAssetInput) (*one[Asset], error) {
+	input, err := in.Body.input()
+	if err != nil {
+		return nil, err
+	}
+	a, err := s.assets.Create(ctx, environment(ctx), input, s.now())
+	return just(wireAsset(a)), err
+}
+
+type listAssetsInput struct {
+	Page
+	LiveStreamID string `query:"live_stream_id" doc:"Recordings of this live stream."`
+	UploadID     string `query:"upload_id" doc:"The asset of this upload."`
+	Cursor       string `query:"cursor" doc:"next_cursor of the answer before; page is not used then."`
+}
+
+type listAssetsOutput struct{ Body AssetListResponse }
+
+func (s *server) listAssets(ctx context.Context, in *listAssetsInput) (*listAssetsOutput, error) {
+	page, limit, err := in.read()
+	if err != nil {
+		return nil, err
+	}
+	assets, next, err := s.assets.List(ctx, environment(ctx), asset.ListQuery{
+		LiveStream: id.LiveStream(in.LiveStreamID), UploadID: in.UploadID, Page: page, Limit: limit, Cursor: in.Cursor,
+	})
+	out := AssetListResponse{Data: convert(assets, wireAsset)}
+	if next != "" {
+		out.NextCursor = &next
+	}
+	return &listAssetsOutput{out}, err
+}
+
+func (s *server) getAsset(ctx context.Context, in *AssetRef) (*one[Asset], error) {
+	a, err := s.assets.Get(ctx, environment(ctx), in.id())
+	return just(wireAsset(a)), err
+}
+
+type updateAssetInput struct {
+	AssetRef
+	Body AssetUpdate
+}
+
+func (s *server) updateAsset(ctx context.Context, in *updateAssetInput) (*one[Asset], error) {
+	a, err := s.assets.Patch(ctx, environment(ctx), in.id(), in.Body.input(), s.now())
+	return just(wireAsset(a)), err
+}
+
+func (s *server) deleteAsset(ctx context.Context, in *AssetRef) (*none, error) {
+	return &none{}, s.assets.Delete(ctx, environment(ctx), in.id(), s.now())
+}
+
+// InputInfo is what was found in one input file.
+type InputInfo struct {
+	Settings InputSettings `json:"settings"`
+	File     InputFile     `json:"file,omitzero"`
+}
+
+// InputFile is one input file.
+type InputFile struct {
+	ContainerFormat string           `json:"container_format,omitempty"`
+	Tracks          []InputFileTrack `json:"tracks,omitempty"`
+}
+
+// InputFileTrack is one track of an input file.
+type InputFileTrack struct {
+	Type       string  `json:"type"`
+	Duration   float64 `json:"duration,omitempty" doc:"Seconds."`
+	Encoding   string  `json:"encoding,omitempty"`
+	Width      int     `json:"width,omitempty"`
+	Height     int     `json:"height,omitempty"`
+	FrameRate  float64 `json:"frame_rate,omitempty" doc:"Frames per second; -1 when unknown."`
+	SampleRate int     `json:"sample_rate,omitempty" doc:"Hertz."`
+	SampleSize int     `json:"sample_size,omitempty" doc:"Bits."`
+	Channels   int     `json:"channels,omitempty"`
+}
+
+func (s *server) getInputInfo(ctx context.Context, in *AssetRef) (*many[InputInfo], error) {
+	a, err := s.assets.Get(ctx, environment(ctx), in.id())
+	if err != nil {
+		return nil, err
+	}
+	if len(a.InputInfo) == 0 { // nothing was looked into yet
+		return all(convert(a.Options.Inputs, func(i assetopt.Input) InputInfo { return InputInfo{Settings: wireInput(i)} })), nil
+	}
+	return all(convert(a.InputInfo, wireInputInfo)), nil
+}
+
+func wireInputInfo(i asset.InputInfo) InputInfo {
+	return InputInfo{Settings: wireInput(i.Settings), File: InputFile{
+		ContainerFormat: i.File.ContainerFormat,
+		Tracks: convert(i.File.Tracks, func(t asset.InputTrack) InputFileTrack {
+			t.Duration, t.FrameRate = finite(t.Duration), finite(t.FrameRate)
+			return InputFileTrack(t)
+		}),
+	}}
+}

@@ -1,0 +1,136 @@
+package api
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"mime"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
+
+	"millrace/internal/fault"
+)
+
+const (
+	maxBody     = 256 << 10        // bytes
+	bodyTimeout = 10 * time.Second // for a client to send one body
+	jsonType    = "application/json"
+
+	// ignoredHeader lists the fields of the body that the service does not know.
+	ignoredHeader = "X-Ignored-Fields"
+	maxIgnored    = 20
+)
+
+// readBody is the middleware in front of every operation that takes a body. It leaves huma a document that is known to fit.
+func (s *server) readBody(ctx huma.Context, next func(huma.Context)) {
+	op := ctx.Operation()
+	if op.RequestBody == nil {
+		next(ctx)
+		return
+	}
+	raw, err := read(ctx)
+	if err != nil {
+		s.refuse(ctx, err)
+		return
+	}
+	if len(bytes.TrimSpace(raw)) == 0 {
+		raw = []byte("{}") // no field is given
+	} else if e := checkContentType(ctx); e != nil {
+		s.refuse(ctx, e)
+		return
+	}
+	clean, ignored, err := s.cleanBody(raw, op)
+	if err != nil {
+		s.refuse(ctx, s.fail(ctx.Context(), err))
+		return
+	}
+	if len(ignored) > 0 {
+		ctx.SetHeader(ignoredHeader, strings.Join(ignored[:min(len(ignored), maxIgnored)], ", "))
+	}
+	next(bodyContext{ctx, bytes.NewReader(clean)})
+}
+
+// cleanBody parses, checks and shapes a body for op.
+func (s *server) cleanBody(raw []byte, op *huma.Operation) (clean []byte, ignored []string, err error) {
+	root, err := parseJSON(raw)
+	if err != nil {
+		return nil, nil, err
+	}
+	value, ignored, err := shape(root, op.RequestBody.Content[jsonType].Schema, s.schemas, op.Method)
+	if err != nil {
+		return nil, nil, err
+	}
+	clean, err = json.Marshal(value)
+	return clean, ignored, err
+}
+
+// read returns the whole body, or an error that is ready to be sent.
+func read(ctx huma.Context) ([]byte, error) {
+	r, w := humago.Unwrap(ctx)
+	if c := r.Header.Get("Content-Encoding"); c != "" && !strings.EqualFold(c, "identity") {
+		return nil, invalid("the body must be sent without Content-Encoding")
+	}
+	// Not every writer has deadlines (tests); then the server's own holds. huma clears it again (BodyReadTimeout below zero).
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTimeout))
+	raw, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	if err == nil {
+		return raw, nil
+	}
+	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
+		return nil, newError(http.StatusRequestEntityTooLarge, typeTooLarge, "the body must not be larger than 256 KiB")
+	}
+	if e, isNet := errors.AsType[net.Error](err); isNet && e.Timeout() {
+		return nil, newError(http.StatusRequestTimeout, typeInvalid, "the body must arrive within 10 seconds")
+	}
+	return nil, invalid("the body ended before it was complete")
+}
+
+func checkContentType(ctx huma.Context) error {
+	header := ctx.Header("Content-Type")
+	if header == "" {
+		return nil
+	}
+	media, params, err := mime.ParseMediaType(header)
+	isJSON := media == jsonType || strings.HasPrefix(media, "application/") && strings.HasSuffix(media, "+json")
+	if err != nil || !isJSON {
+		return invalid("the Content-Type must be application/json")
+	}
+	if charset := params["charset"]; charset != "" && !strings.EqualFold(charset, "utf-8") && !strings.EqualFold(charset, "us-ascii") {
+		return invalid("the Content-Type's charset must be utf-8")
+	}
+	return nil
+}
+
+// refuse answers instead of the operation.
+func (s *server) refuse(ctx huma.Context, err error) {
+	r, w := humago.Unwrap(ctx)
+	e, ok := errors.AsType[*Error](err)
+	if !ok {
+		e = s.fail(r.Context(), fault.Wrap(fault.Internal, err, "refuse a request"))
+	}
+	writeError(w, e)
+}
+
+// wrapped is huma.Context under a name that does not clash with its method Context.
+type wrapped huma.Context
+
+// bodyContext is the request with its body replaced by the checked one.
+type bodyContext struct {
+	wrapped
+	body io.Reader
+}
+
+func (c bodyContext) BodyReader() io.Reader { return c.body }
+func (c bodyContext) Unwrap() huma.Context  { return c.wrapped }
+func (c bodyContext) Header(name string) string {
+	if strings.EqualFold(name, "Content-Type") {
+		return jsonType
+	}
+	return c.wrapped.Header(name)
+}

@@ -1,0 +1,147 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"sync"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"millrace/internal/fault"
+)
+
+// The types of errors that clients see.
+const (
+	typeInvalid     = "invalid_parameters"
+	typeUnauth      = "unauthorized"
+	typeForbidden   = "forbidden"
+	typeNotFound    = "not_found"
+	typeMethod      = "method_not_allowed"
+	typeTooLarge    = "request_too_large"
+	typeUnavailable = "unavailable"
+	typeInternal    = "internal_error"
+)
+
+const (
+	textUnauth      = "Unauthorized request"
+	textForbidden   = "This access token does not have the permission that the request needs"
+	textNotFound    = "The requested resource does not exist, or this access token may not see it"
+	textUnavailable = "The service is not available at the moment; try again"
+)
+
+// Error is the body of every answer that is not a success.
+type Error struct {
+	status int
+	Detail ErrorDetail `json:"error"`
+}
+
+// ErrorDetail says what is wrong.
+type ErrorDetail struct {
+	Type     string   `json:"type" doc:"Kind of error." example:"invalid_parameters"`
+	Messages []string `json:"messages" doc:"What is wrong. A message about a field begins with the field's path and says what is allowed." example:"[\"reconnect_window must be from 0 to 1800 seconds\"]"`
+}
+
+func (e *Error) Error() string { return e.Detail.Type }
+
+// GetStatus tells huma the HTTP status.
+func (e *Error) GetStatus() int { return e.status }
+
+// GetHeaders tells huma, and writeError, the headers that belong to the status.
+func (e *Error) GetHeaders() http.Header {
+	h := http.Header{}
+	switch e.status {
+	case http.StatusUnauthorized:
+		h.Set("WWW-Authenticate", `Basic realm="api", charset="UTF-8"`)
+	case http.StatusServiceUnavailable:
+		h.Set("Retry-After", "1")
+	}
+	return h
+}
+
+func newError(status int, typ string, messages ...string) *Error {
+	return &Error{status: status, Detail: ErrorDetail{Type: typ, Messages: messages}}
+}
+
+func invalid(messages ...string) *Error {
+	return newError(http.StatusBadRequest, typeInvalid, messages...)
+}
+
+// statusOf is the one place that knows which HTTP status a kind of error has.
+// Conflict is 400, not 409: clients written for this wire format repeat a request by themselves after a 409, and a resource that is not
+// in the right state does not get there by being asked again.
+func statusOf(k fault.Kind) (status int, typ string) {
+	switch k {
+	case fault.Invalid, fault.Conflict, fault.NotReady:
+		return http.StatusBadRequest, typeInvalid
+	case fault.NotFound:
+		return http.StatusNotFound, typeNotFound
+	case fault.Unauthorized:
+		return http.StatusUnauthorized, typeUnauth
+	case fault.Denied:
+		return http.StatusForbidden, typeForbidden
+	case fault.TooLarge:
+		return http.StatusRequestEntityTooLarge, typeTooLarge
+	case fault.Unavailable:
+		return http.StatusServiceUnavailable, typeUnavailable
+	case fault.Internal:
+	}
+	return http.StatusInternalServerError, typeInternal
+}
+
+// fail turns any error of a service into an answer. What is ours to mend is logged here, with the request's ID, and not shown.
+func (s *server) fail(ctx context.Context, err error) *Error {
+	kind := fault.KindOf(err)
+	status, typ := statusOf(kind)
+	e := newError(status, typ, fault.Messages(err)...)
+	switch kind {
+	case fault.Internal:
+		if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+			s.log.DebugContext(ctx, "client left", slog.String("request_id", requestID(ctx)))
+		} else {
+			s.log.ErrorContext(ctx, "request failed", slog.String("request_id", requestID(ctx)), slog.Any("error", err))
+		}
+		return internalError(ctx)
+	case fault.Unavailable:
+		s.log.WarnContext(ctx, "dependency unavailable", slog.String("request_id", requestID(ctx)), slog.Any("error", err))
+		e.Detail.Messages = []string{textUnavailable}
+	case fault.Unauthorized:
+		e.Detail.Messages = []string{textUnauth}
+	case fault.NotFound:
+		if len(e.Detail.Messages) == 0 {
+			e.Detail.Messages = []string{textNotFound}
+		}
+	case fault.Denied:
+		if len(e.Detail.Messages) == 0 {
+			e.Detail.Messages = []string{textForbidden}
+		}
+	case fault.Invalid, fault.Conflict, fault.NotReady, fault.TooLarge:
+		if len(e.Detail.Messages) == 0 {
+			e.Detail.Messages = []string{"The request is not allowed"}
+		}
+	}
+	return e
+}
+
+func internalError(ctx context.Context) *Error {
+	return newError(http.StatusInternalServerError, typeInternal,
+		"The service could not answer because of an error of its own; quote request "+requestID(ctx)+" when you report it")
+}
+
+// hookOnce guards huma's own settings, which are variables of its package.
+var hookOnce sync.Once //nolint:gochecknoglobals // huma's hooks are global, so what sets them once has to be
+
+// setHumaHooks gives huma our error body and arrays that are never null. Our own middleware refuses bad requests before huma looks at
+// them, so this body is met in the document only.
+func setHumaHooks() {
+	hookOnce.Do(func() {
+		huma.DefaultArrayNullable = false
+		huma.NewError = func(status int, _ string, _ ...error) huma.StatusError {
+			if status >= http.StatusBadRequest && status < http.StatusInternalServerError {
+				return invalid("The request could not be read")
+			}
+			return newError(http.StatusInternalServerError, typeInternal, "The service could not answer because of an error of its own")
+		}
+	})
+}

@@ -1,0 +1,197 @@
+package api
+
+import (
+	"context"
+	"time"
+
+	"millrace/internal/control/access"
+	"millrace/internal/control/asset"
+	"millrace/internal/control/live"
+	"millrace/internal/control/playbackid"
+	"millrace/internal/fault"
+	"millrace/internal/id"
+)
+
+const (
+	envID      id.Environment = "env1"
+	tokenID                   = "8d1f0c1e-0000-4000-8000-000000000001"
+	readerID                  = "8d1f0c1e-0000-4000-8000-000000000002"
+	tokenValue                = "s3cret:with:colons"
+)
+
+var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+
+func now() time.Time { return noon }
+
+// fakeAccess knows two tokens; the rest of access.API is not called by the API.
+type fakeAccess struct {
+	access.API
+	lookup func(env id.Environment, p id.Playback) (playbackid.Object, error)
+	auth   func() error
+}
+
+func (f fakeAccess) Authenticate(_ context.Context, t id.Token, secret string, _ time.Time) (access.Identity, error) {
+	if f.auth != nil {
+		if err := f.auth(); err != nil {
+			return access.Identity{}, err
+		}
+	}
+	who := access.Identity{
+		Token:       access.Token{ID: t, Environment: envID, Name: "ci", Permissions: []string{videoRead, videoWrite}},
+		Environment: access.Environment{ID: envID, Name: "Production", Kind: "production"},
+	}
+	switch {
+	case secret != tokenValue:
+	case t == tokenID:
+		return who, nil
+	case t == readerID:
+		who.Token.Permissions = []string{videoRead}
+		return who, nil
+	}
+	return access.Identity{}, fault.New(fault.Unauthorized, "unknown token %s", t)
+}
+
+func (f fakeAccess) Lookup(_ context.Context, env id.Environment, p id.Playback) (playbackid.Object, error) {
+	return f.lookup(env, p)
+}
+
+// fakeLive answers with func fields; a method without one is a test's mistake.
+type fakeLive struct {
+	live.API
+	create     func(in live.CreateInput) (live.Stream, error)
+	get        func(s id.LiveStream) (live.Stream, error)
+	list       func(q live.ListQuery) ([]live.Stream, error)
+	patch      func(s id.LiveStream, in live.PatchInput) (live.Stream, error)
+	remove     func(s id.LiveStream) error
+	act        func(verb string, s id.LiveStream) error
+	reset      func(s id.LiveStream) (live.Stream, error)
+	addID      func(s id.LiveStream, r playbackid.Request) (playbackid.ID, error)
+	getID      func(s id.LiveStream, p id.Playback) (playbackid.ID, error)
+	deleteID   func(s id.LiveStream, p id.Playback) error
+	wrongScope func(env id.Environment)
+}
+
+func (f *fakeLive) in(env id.Environment) {
+	if env != envID && f.wrongScope != nil {
+		f.wrongScope(env)
+	}
+}
+
+func (f *fakeLive) Create(_ context.Context, env id.Environment, in live.CreateInput, _ time.Time) (live.Stream, error) {
+	f.in(env)
+	return f.create(in)
+}
+
+func (f *fakeLive) Get(_ context.Context, env id.Environment, s id.LiveStream) (live.Stream, error) {
+	f.in(env)
+	return f.get(s)
+}
+
+func (f *fakeLive) List(_ context.Context, env id.Environment, q live.ListQuery) ([]live.Stream, error) {
+	f.in(env)
+	return f.list(q)
+}
+
+func (f *fakeLive) Patch(_ context.Context, env id.Environment, s id.LiveStream, in live.PatchInput, _ time.Time) (live.Stream, error) {
+	f.in(env)
+	return f.patch(s, in)
+}
+
+func (f *fakeLive) Delete(_ context.Context, env id.Environment, s id.LiveStream, _ time.Time) error {
+	f.in(env)
+	return f.remove(s)
+}
+
+func (f *fakeLive) Enable(_ context.Context, env id.Environment, s id.LiveStream, _ time.Time) error {
+	f.in(env)
+	return f.act("enable", s)
+}
+
+func (f *fakeLive) Disable(_ context.Context, env id.Environment, s id.LiveStream, _ time.Time) error {
+	f.in(env)
+	return f.act("disable", s)
+}
+
+func (f *fakeLive) Complete(_ context.Context, env id.Environment, s id.LiveStream, _ time.Time) error {
+	f.in(env)
+	return f.act("complete", s)
+}
+
+func (f *fakeLive) ResetStreamKey(_ context.Context, env id.Environment, s id.LiveStream, _ time.Time) (live.Stream, error) {
+	f.in(env)
+	return f.reset(s)
+}
+
+func (f *fakeLive) AddPlaybackID(_ context.Context, env id.Environment, s id.LiveStream, r playbackid.Request, _ time.Time) (playbackid.ID, error) {
+	f.in(env)
+	return f.addID(s, r)
+}
+
+func (f *fakeLive) GetPlaybackID(_ context.Context, env id.Environment, s id.LiveStream, p id.Playback) (playbackid.ID, error) {
+	f.in(env)
+	return f.getID(s, p)
+}
+
+func (f *fakeLive) DeletePlaybackID(_ context.Context, env id.Environment, s id.LiveStream, p id.Playback, _ time.Time) error {
+	f.in(env)
+	return f.deleteID(s, p)
+}
+
+type fakeAssets struct {
+	asset.API
+	create      func(in asset.CreateInput) (asset.Asset, error)
+	get         func(a id.Asset) (asset.Asset, error)
+	list        func(q asset.ListQuery) ([]asset.Asset, string, error)
+	patch       func(a id.Asset, in asset.PatchInput) (asset.Asset, error)
+	remove      func(a id.Asset) error
+	addID       func(a id.Asset, r playbackid.Request) (playbackid.ID, error)
+	getID       func(a id.Asset, p id.Playback) (playbackid.ID, error)
+	deleteID    func(a id.Asset, p id.Playback) error
+	addTrack    func(a id.Asset, in asset.TrackInput) (asset.Track, error)
+	patchTrack  func(a id.Asset, t id.Track, in asset.TrackPatch) (asset.Track, error)
+	deleteTrack func(a id.Asset, t id.Track) error
+}
+
+func (f *fakeAssets) Create(_ context.Context, _ id.Environment, in asset.CreateInput, _ time.Time) (asset.Asset, error) {
+	return f.create(in)
+}
+
+func (f *fakeAssets) Get(_ context.Context, _ id.Environment, a id.Asset) (asset.Asset, error) {
+	return f.get(a)
+}
+
+func (f *fakeAssets) List(_ context.Context, _ id.Environment, q asset.ListQuery) ([]asset.Asset, string, error) {
+	return f.list(q)
+}
+
+func (f *fakeAssets) Patch(_ context.Context, _ id.Environment, a id.Asset, in asset.PatchInput, _ time.Time) (asset.Asset, error) {
+	return f.patch(a, in)
+}
+
+func (f *fakeAssets) Delete(_ context.Context, _ id.Environment, a id.Asset, _ time.Time) error {
+	return f.remove(a)
+}
+
+func (f *fakeAssets) AddPlaybackID(_ context.Context, _ id.Environment, a id.Asset, r playbackid.Request, _ time.Time) (playbackid.ID, error) {
+	return f.addID(a, r)
+}
+
+func (f *fakeAssets) GetPlaybackID(_ context.Context, _ id.Environment, a id.Asset, p id.Playback) (playbackid.ID, error) {
+	return f.getID(a, p)
+}
+
+func (f *fakeAssets) DeletePlaybackID(_ context.Context, _ id.Environment, a id.Asset, p id.Playback, _ time.Time) error {
+	return f.deleteID(a, p)
+}
+
+func (f *fakeAssets) AddTrack(_ context.Context, _ id.Environment, a id.Asset, in asset.TrackInput, _ time.Time) (asset.Track, error) {
+	return f.addTrack(a, in)
+}
+
+func (f *fakeAssets) PatchTrack(_ context.Context, _ id.Environment, a id.Asset, t id.Track, in asset.TrackPatch, _ time.Time) (asset.Track, error) {
+	return f.patchTrack(a, t, in)
+}
+
+func (f *fakeAssets) DeleteTrack(_ context.Context, _ id.Environment, a id.Asset, t id.Track, _ time.Time) error {
+	return f.deleteTrack(a, t)
+}

@@ -1,0 +1,160 @@
+package api
+
+import (
+	"strconv"
+	"time"
+
+	"millrace/internal/control/live"
+	"millrace/internal/fault"
+	"millrace/internal/id"
+)
+
+// EmbeddedSubtitle asks for the CEA-608 captions of the incoming video.
+type EmbeddedSubtitle struct {
+	Name            string `json:"name,omitempty"`
+	LanguageCode    string `json:"language_code,omitempty" doc:"BCP 47."`
+	LanguageChannel string `json:"language_channel,omitempty" enum:"cc1,cc2,cc3,cc4"`
+	Passthrough     string `json:"passthrough,omitempty" maxLength:"255"`
+}
+
+// SimulcastTargetCreate asks for the stream to be forwarded.
+type SimulcastTargetCreate struct {
+	URL         string `json:"url,omitempty" doc:"rtmp://host/app, rtmps://host/app or srt://host:port?streamid=…"`
+	StreamKey   string `json:"stream_key,omitempty" doc:"RTMP only."`
+	Passthrough string `json:"passthrough,omitempty" maxLength:"255"`
+}
+
+// SimulcastTarget is a destination that the stream is forwarded to.
+type SimulcastTarget struct {
+	ID          string `json:"id"`
+	Status      string `json:"status" enum:"idle,starting,broadcasting,errored"`
+	URL         string `json:"url"`
+	StreamKey   string `json:"stream_key,omitempty"`
+	Passthrough string `json:"passthrough,omitempty"`
+}
+
+// LiveStream is a live stream as it is answered.
+type LiveStream struct {
+	ID                 string              `json:"id"`
+	CreatedAt          string              `json:"created_at" doc:"Seconds since 1970 as a string." example:"1767225600"`
+	StreamKey          string              `json:"stream_key" doc:"Secret that an encoder connects with."`
+	Status             string              `json:"status" enum:"idle,active,disabled"`
+	LatencyMode        string              `json:"latency_mode" enum:"standard,reduced,low"`
+	MaxContinuous      int                 `json:"max_continuous_duration" doc:"Seconds."`
+	ActiveAssetID      string              `json:"active_asset_id,omitempty" doc:"Only while a broadcast goes on."`
+	RecentAssetIDs     []string            `json:"recent_asset_ids,omitempty" doc:"Recordings, newest last."`
+	PlaybackIDs        []PlaybackID        `json:"playback_ids,omitempty"`
+	NewAssetSettings   *AssetOptions       `json:"new_asset_settings,omitempty"`
+	Passthrough        string              `json:"passthrough,omitempty"`
+	Meta               Meta                `json:"meta,omitzero"`
+	AudioOnly          bool                `json:"audio_only,omitempty"`
+	EmbeddedSubtitles  []EmbeddedSubtitle  `json:"embedded_subtitles,omitempty"`
+	GeneratedSubtitles []GeneratedSubtitle `json:"generated_subtitles,omitempty"`
+	ReconnectWindow    float64             `json:"reconnect_window" doc:"Seconds."`
+	SlateForStandard   bool                `json:"use_slate_for_standard_latency,omitempty"`
+	ReconnectSlateURL  string              `json:"reconnect_slate_url,omitempty"`
+	SimulcastTargets   []SimulcastTarget   `json:"simulcast_targets,omitempty"`
+	Test               bool                `json:"test,omitempty"`
+	SRTPassphrase      string              `json:"srt_passphrase,omitempty" doc:"Secret of SRT encryption."`
+	IngestProtocol     string              `json:"active_ingest_protocol,omitempty" enum:"rtmp,srt" doc:"Only while an encoder is connected."`
+	LowLatency         bool                `json:"low_latency,omitempty" deprecated:"true" doc:"The same as latency_mode low."`
+	ReducedLatency     bool                `json:"reduced_latency,omitempty" deprecated:"true" doc:"The same as latency_mode reduced."`
+}
+
+// LiveStreamCreate asks for a live stream; no field is needed.
+type LiveStreamCreate struct {
+	PlaybackPolicies   OneOrMany[PlaybackPolicy]    `json:"playback_policies,omitempty" doc:"One playback ID is made for each. Without any the live stream can not be played."`
+	PlaybackPolicy     OneOrMany[PlaybackPolicy]    `json:"playback_policy,omitempty" deprecated:"true" doc:"The same as playback_policies."`
+	Advanced           []PlaybackIDCreate           `json:"advanced_playback_policies,omitempty" doc:"Instead of playback_policies, for the policy drm."`
+	NewAssetSettings   *NewAssetSettings            `json:"new_asset_settings,omitempty" doc:"Settings of the assets that are recorded."`
+	ReconnectWindow    *float64                     `json:"reconnect_window,omitempty" minimum:"0" maximum:"1800" doc:"Seconds that a disconnected encoder is waited for; 60 for standard latency and 0 for the others unless given."`
+	SlateForStandard   bool                         `json:"use_slate_for_standard_latency,omitempty"`
+	ReconnectSlateURL  string                       `json:"reconnect_slate_url,omitempty"`
+	Passthrough        string                       `json:"passthrough,omitempty" maxLength:"255"`
+	AudioOnly          bool                         `json:"audio_only,omitempty"`
+	EmbeddedSubtitles  []EmbeddedSubtitle           `json:"embedded_subtitles,omitempty"`
+	GeneratedSubtitles OneOrMany[GeneratedSubtitle] `json:"generated_subtitles,omitempty"`
+	LatencyMode        string                       `json:"latency_mode,omitempty" enum:"standard,reduced,low" doc:"standard unless given."`
+	LowLatency         *bool                        `json:"low_latency,omitempty" deprecated:"true" doc:"Use latency_mode."`
+	ReducedLatency     *bool                        `json:"reduced_latency,omitempty" deprecated:"true" doc:"Use latency_mode."`
+	Test               bool                         `json:"test,omitempty"`
+	SimulcastTargets   []SimulcastTargetCreate      `json:"simulcast_targets,omitempty"`
+	MaxContinuous      *int                         `json:"max_continuous_duration,omitempty" minimum:"60" maximum:"43200" doc:"Seconds; 43200 unless given."`
+	Meta               Meta                         `json:"meta,omitzero"`
+}
+
+// LiveStreamUpdate changes what is given.
+type LiveStreamUpdate struct {
+	LatencyMode       *string                 `json:"latency_mode,omitempty" enum:"standard,reduced,low" doc:"Only while idle."`
+	ReconnectWindow   *float64                `json:"reconnect_window,omitempty" minimum:"0" maximum:"1800"`
+	SlateForStandard  *bool                   `json:"use_slate_for_standard_latency,omitempty"`
+	ReconnectSlateURL Optional[string]        `json:"reconnect_slate_url,omitzero" doc:"An empty string or null clears it."`
+	Passthrough       Optional[string]        `json:"passthrough,omitzero" maxLength:"255" doc:"An empty string or null clears it."`
+	MaxContinuous     *int                    `json:"max_continuous_duration,omitempty" minimum:"60" maximum:"43200"`
+	Meta              Optional[Meta]          `json:"meta,omitzero" doc:"Replaces the whole object; null clears it."`
+	NewAssetSettings  *NewAssetSettingsUpdate `json:"new_asset_settings,omitempty"`
+}
+
+// epoch is a time of this wire format.
+func epoch(t time.Time) string { return strconv.FormatInt(t.Unix(), 10) }
+
+func wireLiveStream(s live.Stream) LiveStream {
+	set := s.Settings
+	out := LiveStream{
+		ID: string(s.ID), CreatedAt: epoch(s.CreatedAt), StreamKey: s.StreamKey, Status: string(s.Status()),
+		LatencyMode: string(set.LatencyMode), MaxContinuous: set.MaxContinuous, ActiveAssetID: string(s.ActiveAsset),
+		RecentAssetIDs: convert(s.RecentAssets, func(a id.Asset) string { return string(a) }),
+		PlaybackIDs:    playbackIDsOf(s.PlaybackIDs),
+		Passthrough:    set.Passthrough, Meta: Meta(set.Meta), AudioOnly: set.AudioOnly,
+		EmbeddedSubtitles:  convert(set.EmbeddedSubtitles, func(e live.EmbeddedSubtitle) EmbeddedSubtitle { return EmbeddedSubtitle(e) }),
+		GeneratedSubtitles: wireSubtitles(set.GeneratedSubtitles),
+		ReconnectWindow:    set.ReconnectWindow, SlateForStandard: set.SlateForStandard, ReconnectSlateURL: set.ReconnectSlateURL,
+		SimulcastTargets: convert(set.SimulcastTargets, wireTarget), Test: set.Test, SRTPassphrase: s.SRTPassphrase,
+		IngestProtocol: s.Protocol, LowLatency: set.LatencyMode == live.Low, ReducedLatency: set.LatencyMode == live.Reduced,
+	}
+	if set.NewAsset != nil {
+		out.NewAssetSettings = wireOptions(*set.NewAsset)
+	}
+	return out
+}
+
+// wireTarget shows a target as idle: nothing forwards yet.
+func wireTarget(t live.SimulcastTarget) SimulcastTarget {
+	return SimulcastTarget{ID: t.ID, Status: "idle", URL: t.URL, StreamKey: t.StreamKey, Passthrough: t.Passthrough}
+}
+
+func (c LiveStreamCreate) input() (live.CreateInput, error) {
+	var problems fault.List
+	in := live.CreateInput{
+		PlaybackPolicies: policiesOf(alias(&problems, "playback_policies", "playback_policy", c.PlaybackPolicies, c.PlaybackPolicy)),
+		AdvancedPolicies: requestsOf(c.Advanced),
+		ReconnectWindow:  c.ReconnectWindow, SlateForStandard: c.SlateForStandard, ReconnectSlateURL: c.ReconnectSlateURL,
+		Passthrough: c.Passthrough, AudioOnly: c.AudioOnly, GeneratedSubtitles: subtitlesOf(c.GeneratedSubtitles),
+		LatencyMode: live.LatencyMode(c.LatencyMode), LowLatency: c.LowLatency, ReducedLatency: c.ReducedLatency, Test: c.Test,
+		MaxContinuous: c.MaxContinuous, Meta: c.Meta.domain(),
+	}
+	if c.NewAssetSettings != nil {
+		o := c.NewAssetSettings.domain(&problems, "new_asset_settings.")
+		in.NewAsset = &o
+	}
+	for _, e := range c.EmbeddedSubtitles {
+		in.EmbeddedSubtitles = append(in.EmbeddedSubtitles, live.EmbeddedSubtitle(e))
+	}
+	for _, t := range c.SimulcastTargets {
+		in.SimulcastTargets = append(in.SimulcastTargets, live.SimulcastTarget{URL: t.URL, StreamKey: t.StreamKey, Passthrough: t.Passthrough})
+	}
+	return in, problems.Err()
+}
+
+func (u LiveStreamUpdate) input() live.PatchInput {
+	in := live.PatchInput{
+		LatencyMode: (*live.LatencyMode)(u.LatencyMode), ReconnectWindow: u.ReconnectWindow, SlateForStandard: u.SlateForStandard,
+		ReconnectSlateURL: u.ReconnectSlateURL.Ptr(), Passthrough: u.Passthrough.Ptr(), MaxContinuous: u.MaxContinuous, Meta: metaPtr(u.Meta),
+	}
+	if n := u.NewAssetSettings; n != nil {
+		in.NewAsset = &live.NewAssetPatch{
+			MasterAccess: n.MasterAccess, MP4Support: (*string)(n.MP4Support), VideoQuality: n.VideoQuality, Meta: metaPtr(n.Meta),
+		}
+	}
+	return in
+}

@@ -1,0 +1,68 @@
+package api
+
+import (
+	"millrace/internal/control/asset"
+)
+
+// Track is a video, audio or text track of an asset as it is answered.
+type Track struct {
+	ID             string   `json:"id"`
+	Type           string   `json:"type" enum:"video,audio,text"`
+	Status         string   `json:"status,omitempty" enum:"preparing,ready,errored"`
+	Duration       float64  `json:"duration,omitempty" doc:"Seconds."`
+	MaxWidth       int      `json:"max_width,omitempty"`
+	MaxHeight      int      `json:"max_height,omitempty"`
+	MaxFrameRate   float64  `json:"max_frame_rate,omitempty" doc:"Frames per second; -1 when unknown."`
+	MaxChannels    int      `json:"max_channels,omitempty"`
+	Primary        bool     `json:"primary,omitempty" doc:"The main audio track, which can not be deleted."`
+	TextType       string   `json:"text_type,omitempty" enum:"subtitles"`
+	TextSource     string   `json:"text_source,omitempty" enum:"uploaded,embedded,generated_live,generated_live_final,generated_vod"`
+	LanguageCode   string   `json:"language_code,omitempty" doc:"BCP 47."`
+	Name           string   `json:"name,omitempty"`
+	ClosedCaptions *bool    `json:"closed_captions,omitempty" doc:"Text tracks only."`
+	Passthrough    string   `json:"passthrough,omitempty"`
+	Error          *Problem `json:"error,omitempty"`
+}
+
+// TrackCreate asks for a text or audio track to be added.
+type TrackCreate struct {
+	URL            string `json:"url,omitempty" required:"true" doc:"http or https. Text: SubRip or WebVTT. Audio: M4A, MP3, WAV and most others."`
+	Type           string `json:"type,omitempty" required:"true" enum:"text,audio"`
+	TextType       string `json:"text_type,omitempty" enum:"subtitles" doc:"Text tracks only; subtitles unless given."`
+	LanguageCode   string `json:"language_code,omitempty" required:"true" doc:"BCP 47."`
+	Name           string `json:"name,omitempty" doc:"Unique among the asset's tracks of the type; the language's name unless given."`
+	ClosedCaptions bool   `json:"closed_captions,omitempty" doc:"Subtitles for the deaf or hard of hearing; text tracks only."`
+	Passthrough    string `json:"passthrough,omitempty" maxLength:"255"`
+}
+
+// TrackUpdate changes what is given.
+type TrackUpdate struct {
+	LanguageCode   *string          `json:"language_code,omitempty" doc:"BCP 47."`
+	Name           *string          `json:"name,omitempty"`
+	ClosedCaptions *bool            `json:"closed_captions,omitempty"`
+	Passthrough    Optional[string] `json:"passthrough,omitzero" maxLength:"255" doc:"An empty string or null clears it."`
+}
+
+func wireTrack(t asset.Track) Track {
+	out := Track{
+		ID: string(t.ID), Type: string(t.Type), Status: string(t.Status), Duration: finite(t.Duration),
+		MaxWidth: t.MaxWidth, MaxHeight: t.MaxHeight, MaxFrameRate: finite(t.MaxFrameRate), MaxChannels: t.MaxChannels, Primary: t.Primary,
+		TextType: t.TextType, TextSource: t.TextSource, LanguageCode: t.LanguageCode, Name: t.Name, Passthrough: t.Passthrough,
+		Error: wireProblem(t.Errors),
+	}
+	if t.Type == asset.TextTrack {
+		out.ClosedCaptions = &t.ClosedCaptions
+	}
+	return out
+}
+
+func (c TrackCreate) input() asset.TrackInput {
+	return asset.TrackInput{
+		URL: c.URL, Type: asset.TrackType(c.Type), TextType: c.TextType, LanguageCode: c.LanguageCode, Name: c.Name,
+		ClosedCaptions: c.ClosedCaptions, Passthrough: c.Passthrough,
+	}
+}
+
+func (u TrackUpdate) input() asset.TrackPatch {
+	return asset.TrackPatch{LanguageCode: u.LanguageCode, Name: u.Name, ClosedCaptions: u.ClosedCaptions, Passthrough: u.Passthrough.Ptr()}
+}
