@@ -169,7 +169,8 @@ func environment(environ []string) map[string]string {
 }
 
 // strangers warns of names in the environment that look like settings and are none.
-// Names that Kubernetes sets for a service called millrace (MILLRACE_PORT…, MILLRACE_SERVICE_…) are left alone.
+// Left alone are those that Kubernetes sets for a service called millrace (MILLRACE_PORT…, MILLRACE_SERVICE_…) and those of
+// the project's own test runs (MILLRACE_TEST_…).
 func strangers(env map[string]string) (warnings []string) {
 	known := []string{envFile}
 	for _, s := range settings {
@@ -179,7 +180,8 @@ func strangers(env map[string]string) (warnings []string) {
 	}
 	for name := range env {
 		rest, ours := strings.CutPrefix(name, envPrefix)
-		if !ours || slices.Contains(known, name) || rest == "PORT" || strings.HasPrefix(rest, "PORT_") || strings.HasPrefix(rest, "SERVICE_") {
+		others := rest == "PORT" || strings.HasPrefix(rest, "PORT_") || strings.HasPrefix(rest, "SERVICE_") || strings.HasPrefix(rest, "TEST_")
+		if !ours || others || slices.Contains(known, name) {
 			continue
 		}
 		warnings = append(warnings, name+" is set in the environment, but no setting has that name"+suggest(name, known, ""))

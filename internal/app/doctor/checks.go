@@ -1,0 +1,97 @@
+package doctor
+
+import (
+	"context"
+	"net"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"millrace/internal/config"
+	"millrace/internal/storage/blob"
+)
+
+// Options is what the list of checks is made from.
+type Options struct {
+	Config config.Config
+	// OpenStorage opens the storage at a URL as serve would.
+	OpenStorage func(ctx context.Context, url config.Secret) (blob.Store, error)
+	// Tools runs ffmpeg and ffprobe; nil runs the ones in PATH.
+	Tools Tools
+	Now   func() time.Time // nil: time.Now
+}
+
+// Checks lists what is looked at, in the order in which one thing builds on another.
+func Checks(o Options) []Check {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Tools == nil {
+		o.Tools = inPath
+	}
+	c := o.Config
+	checks := []Check{
+		Settings{Warnings: c.Warnings, File: c.File},
+		DataFolder{Path: c.DataDir},
+		DiskSpace{Path: c.DataDir, Stat: diskSpace},
+		OpenFiles{Limit: openFiles},
+		Clock{Dir: c.DataDir, Now: o.Now, Synchronised: clockSynchronised},
+		Tool{Program: "ffmpeg", Exec: o.Tools},
+		Tool{Program: "ffprobe", Exec: o.Tools},
+		Encoders{Exec: o.Tools},
+		FreePort{Setting: "http-addr", Addr: c.HTTPAddr, Ours: c.HTTPAddr},
+	}
+	if c.TLS() {
+		checks = append(checks,
+			FreePort{Setting: "https-addr", Addr: c.HTTPSAddr, Ours: c.HTTPAddr},
+			Certificate{CertFile: c.TLSCert, KeyFile: c.TLSKey, Now: o.Now})
+	}
+	checks = append(checks, FreePort{Setting: "rtmp-addr", Addr: c.RTMPAddr, Ours: c.HTTPAddr})
+	if c.Database.Engine == config.Postgres {
+		checks = append(checks, PostgreSQL{URL: c.Database.URL, Now: o.Now})
+	} else {
+		checks = append(checks, SQLite{Path: c.Database.Path})
+	}
+	return append(checks, Storage{Where: c.Storage, Open: o.OpenStorage, Now: o.Now})
+}
+
+// Settings tells of doubtful names in the environment.
+type Settings struct {
+	Warnings []string
+	File     string
+}
+
+// Name implements Check.
+func (Settings) Name() string { return "settings" }
+
+// Run implements Check.
+func (s Settings) Run(context.Context) Finding {
+	if len(s.Warnings) > 0 {
+		return warning("Correct the name, or take it out of the environment.", "%s", strings.Join(s.Warnings, "; "))
+	}
+	if s.File != "" {
+		return ok("read, with the file %s", s.File)
+	}
+	return ok("read, without a file")
+}
+
+// portOf gives the port of host:port, for messages.
+func portOf(addr string) string {
+	_, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return addr
+	}
+	return port
+}
+
+// nearest is path, or the closest folder above it that exists.
+func nearest(path string) string {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return "."
+	}
+	for !exists(path) && path != filepath.Dir(path) {
+		path = filepath.Dir(path)
+	}
+	return path
+}

@@ -1,0 +1,330 @@
+package doctor
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"millrace/internal/config"
+	"millrace/internal/fault"
+	"millrace/internal/storage/blob"
+)
+
+// fake is a check with a set outcome.
+type fake struct {
+	name string
+	f    Finding
+}
+
+func (f fake) Name() string                { return f.name }
+func (f fake) Run(context.Context) Finding { return f.f }
+
+func TestRunPrintsEachFinding(t *testing.T) {
+	t.Parallel()
+	checks := []Check{fake{"a", ok("fine")}, fake{"longer", warning("look", "so so")}}
+	var b bytes.Buffer
+	healthy, err := Run(t.Context(), checks, &b, false)
+	if err != nil || !healthy {
+		t.Fatalf("got %v, %v", healthy, err)
+	}
+	if want := "✓ a       fine\n! longer  so so\n          → look\n"; b.String() != want {
+		t.Errorf("got\n%swant\n%s", b.String(), want)
+	}
+	b.Reset()
+	healthy, err = Run(t.Context(), append(checks, fake{"c", problem("mend it", "broken")}), &b, false)
+	if err != nil || healthy || !strings.Contains(b.String(), "✗ c       broken\n          → mend it\n") {
+		t.Errorf("got %v, %v\n%s", healthy, err, b.String())
+	}
+}
+
+func TestRunAsJSON(t *testing.T) {
+	t.Parallel()
+	var b bytes.Buffer
+	if _, err := Run(t.Context(), []Check{fake{"a", problem("m", "<t>")}}, &b, true); err != nil {
+		t.Fatal(err)
+	}
+	var doc struct {
+		Healthy  bool
+		Findings []map[string]string
+	}
+	if err := json.Unmarshal(b.Bytes(), &doc); err != nil {
+		t.Fatal(err)
+	}
+	f := doc.Findings[0]
+	if doc.Healthy || f["name"] != "a" || f["level"] != "problem" || f["finding"] != "<t>" || f["mend"] != "m" {
+		t.Errorf("got %s", b.String())
+	}
+}
+
+func TestRunStops(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := Run(ctx, []Check{fake{"a", ok("")}}, &bytes.Buffer{}, false); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// expect runs a check and compares level and a part of the text.
+func expect(t *testing.T, c Check, level Level, text string) {
+	t.Helper()
+	f := c.Run(t.Context())
+	if f.Level != level || !strings.Contains(f.Text, text) {
+		t.Errorf("%s: got %s %q, want %s with %q", c.Name(), f.Level, f.Text, level, text)
+	}
+	if (f.Mend == "") != (f.Level == OK) {
+		t.Errorf("%s: %s with the advice %q", c.Name(), f.Level, f.Mend)
+	}
+}
+
+func TestMachine(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	file := filepath.Join(dir, "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, Settings{}, OK, "without a file")
+	expect(t, Settings{Warnings: []string{"MILLRACE_X is odd"}}, Warning, "MILLRACE_X is odd")
+	expect(t, DataFolder{filepath.Join(dir, "a/b")}, OK, "will be made")
+	expect(t, DataFolder{file}, Problem, "is a file")
+	open := filepath.Join(dir, "open")
+	if err := os.Mkdir(open, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if f := (DataFolder{open}).Run(t.Context()); f.Level == Problem {
+		t.Errorf("got %+v", f)
+	}
+	if err := os.Chmod(open, 0o777); err != nil { //nolint:gosec // that is the fault to find
+		t.Fatal(err)
+	}
+	expect(t, DataFolder{open}, Warning, "every user")
+	if entries, err := os.ReadDir(open); err != nil || len(entries) > 0 {
+		t.Errorf("left behind: %v %v", entries, err)
+	}
+	space := func(free, files uint64) func(string) (Space, error) {
+		return func(string) (Space, error) {
+			return Space{Free: free, Total: 1 << 50, FreeFiles: files, TotalFiles: 1 << 30}, nil
+		}
+	}
+	expect(t, DiskSpace{dir, space(100<<30, 1<<20)}, OK, "100 GiB free, enough for about 95 hours")
+	expect(t, DiskSpace{dir, space(5<<30, 1<<20)}, Warning, "5.0 GiB")
+	expect(t, DiskSpace{dir, space(1<<20, 1<<20)}, Problem, "only 0.0 GiB")
+	expect(t, DiskSpace{dir, space(100<<30, 3)}, Problem, "3 more files")
+	if s, err := diskSpace(dir); err != nil || s.Total == 0 {
+		t.Errorf("real disk: %+v %v", s, err)
+	}
+	limit := func(n uint64) func() (uint64, error) { return func() (uint64, error) { return n, nil } }
+	expect(t, OpenFiles{limit(65536)}, OK, "65536")
+	expect(t, OpenFiles{limit(1024)}, Warning, "1024")
+	expect(t, OpenFiles{limit(64)}, Problem, "64")
+	if n, err := openFiles(); err != nil || n == 0 {
+		t.Errorf("real limit: %d %v", n, err)
+	}
+}
+
+func TestClock(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	good := func() (bool, bool) { return true, true }
+	at := func(d time.Duration) func() time.Time { return func() time.Time { return time.Now().Add(d) } }
+	expect(t, Clock{dir, time.Now, good}, OK, "UTC")
+	expect(t, Clock{dir, time.Now, func() (bool, bool) { return false, true }}, Warning, "nothing keeps it right")
+	expect(t, Clock{dir, time.Now, func() (bool, bool) { return false, false }}, OK, "UTC")
+	expect(t, Clock{dir, at(time.Hour), good}, Warning, "off this machine's")
+	expect(t, Clock{dir, func() time.Time { return time.Unix(0, 0).UTC() }, good}, Problem, "1970")
+	calls := 0
+	expect(t, Clock{dir, func() time.Time { calls--; return time.Now().Add(time.Duration(calls) * time.Minute) }, good}, Problem, "backwards")
+}
+
+func TestTools(t *testing.T) {
+	t.Parallel()
+	says := func(out string, err error) Tools {
+		return func(context.Context, string, ...string) (string, error) { return out, err }
+	}
+	const list = "Encoders:\n ------\n V....D libx264   H.264\n A....D aac   AAC\n"
+	expect(t, Tool{"ffmpeg", says("ffmpeg version 5.1.9-0+deb12u1 Copyright", nil)}, OK, "version 5.1.9-0+deb12u1")
+	expect(t, Tool{"ffprobe", says("ffprobe version n7.1 Copyright", nil)}, OK, "n7.1")
+	expect(t, Tool{"ffmpeg", says("ffmpeg version N-1234-gabc", nil)}, OK, "N-1234-gabc")
+	expect(t, Tool{"ffmpeg", says("ffmpeg version 3.4", nil)}, Problem, "too old")
+	expect(t, Tool{"ffmpeg", says("", exec.ErrNotFound)}, Problem, "not in the PATH")
+	expect(t, Tool{"ffmpeg", says("", errors.New("exit status 127"))}, Problem, "does not run")
+	expect(t, Tool{"ffmpeg", says("?", nil)}, Warning, "does not tell")
+	expect(t, Encoders{says(list, nil)}, OK, "AAC and H.264")
+	expect(t, Encoders{says(strings.ReplaceAll(list, "libx264", "h264_vaapi"), nil)}, Warning, "libx264")
+	expect(t, Encoders{says("", nil)}, Problem, "no AAC encoder")
+	expect(t, Encoders{says("", exec.ErrNotFound)}, Problem, "cannot be listed")
+	if _, err := inPath(t.Context(), "no-such-program-anywhere"); !errors.Is(err, exec.ErrNotFound) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestPorts(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // a listener of the test's own
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	busy := l.Addr().String()
+	running := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/openapi.json" {
+			_, _ = w.Write([]byte(`{"openapi":"3.1.0","info":{"title":"Millrace","version":"1"}}`))
+		}
+	}))
+	defer running.Close()
+	ours := running.Listener.Addr().String()
+	_, oursPort, _ := net.SplitHostPort(ours)
+	other := httptest.NewServer(http.NotFoundHandler())
+	defer other.Close()
+	expect(t, FreePort{"http-addr", "127.0.0.1:0", ""}, OK, "a free port is taken")
+	expect(t, FreePort{"http-addr", ours, ours}, Warning, "a millrace is running")
+	expect(t, FreePort{"rtmp-addr", busy, "0.0.0.0:" + oursPort}, Warning, "a millrace is running")
+	expect(t, FreePort{"rtmp-addr", busy, other.Listener.Addr().String()}, Problem, "another program uses")
+	expect(t, FreePort{"http-addr", "192.0.2.1:8080", ""}, Problem, "this machine has no address")
+	expect(t, FreePort{"http-addr", "no.such.host.invalid:1", ""}, Problem, "cannot listen")
+}
+
+func TestCertificate(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	expect(t, Certificate{filepath.Join(dir, "c"), filepath.Join(dir, "k"), time.Now}, Problem, "no such file")
+	cert, key, until := selfSigned(t, dir)
+	at := func(x time.Time) func() time.Time { return func() time.Time { return x } }
+	expect(t, Certificate{cert, key, at(until.Add(-100 * 24 * time.Hour))}, OK, "video.example.org")
+	expect(t, Certificate{cert, key, at(until.Add(-time.Hour))}, Warning, "it ends on")
+	expect(t, Certificate{cert, key, at(until.Add(time.Hour))}, Problem, "it ended on")
+	expect(t, Certificate{cert, key, at(until.Add(-400 * 24 * time.Hour))}, Problem, "it is valid from")
+}
+
+func TestSQLite(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "with space#and?more%20")
+	expect(t, SQLite{filepath.Join(dir, "m.db")}, OK, "will be made at the first start")
+	if exists(dir) {
+		t.Error("the check made the folder")
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, "m.db")
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, SQLite{path}, OK, "can be written")
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 {
+		t.Errorf("left behind: %v %v", entries, err)
+	}
+	if err := os.WriteFile(path, bytes.Repeat([]byte("not a database "), 1000), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, SQLite{path}, Problem, "damaged or no SQLite file")
+	expect(t, SQLite{dir}, Problem, "cannot be used")
+}
+
+func TestPostgreSQL(t *testing.T) {
+	t.Parallel()
+	expect(t, PostgreSQL{"postgres://u:hunter2@127.0.0.1:1/m?connect_timeout=2", time.Now}, Problem, "127.0.0.1:1 cannot be reached")
+	expect(t, PostgreSQL{"postgres://u:hunter2@no.such.host.invalid/m", time.Now}, Problem, "no.such.host.invalid")
+	url := os.Getenv("MILLRACE_TEST_POSTGRES")
+	if url == "" {
+		const missing = "MILLRACE_TEST_POSTGRES holds no postgres:// URL; make test starts a server and sets it"
+		if os.Getenv("MILLRACE_TEST_REQUIRE") == "1" {
+			t.Fatal(missing)
+		}
+		t.Skip(missing)
+	}
+	expect(t, PostgreSQL{config.Secret(url), time.Now}, OK, "tables can be made and rows written")
+	ahead := func() time.Time { return time.Now().Add(time.Minute) }
+	expect(t, PostgreSQL{config.Secret(url), ahead}, Problem, "off this machine's")
+	if f := (PostgreSQL{config.Secret(url + "x"), time.Now}).Run(t.Context()); f.Level != Problem || strings.Contains(f.Text, "password=") {
+		t.Errorf("got %+v", f)
+	}
+}
+
+func openBlob(ctx context.Context, url config.Secret) (blob.Store, error) {
+	return blob.OpenURL(ctx, url.Reveal())
+}
+
+func TestStorage(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "media")
+	where := config.Storage{Kind: config.Folder, Path: dir, URL: config.Secret(dir)}
+	expect(t, Storage{where, openBlob, time.Now}, OK, "will be made at the first start")
+	if exists(dir) {
+		t.Error("the check made the folder")
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, Storage{where, openBlob, time.Now}, OK, "256 KiB put in")
+	if found, err := filepath.Glob(filepath.Join(dir, "doctor*")); err != nil || len(found) > 0 {
+		t.Errorf("left behind: %v %v", found, err)
+	}
+	slow := time.Now()
+	expect(t, Storage{where, openBlob, func() time.Time { slow = slow.Add(2 * time.Second); return slow }}, Warning, "256 KiB put in 2s")
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, Storage{config.Storage{Kind: config.Folder, Path: file, URL: config.Secret(file)}, openBlob, time.Now}, Problem, file)
+	for kind, mend := range map[fault.Kind]string{fault.Denied: "AWS_ACCESS_KEY_ID", fault.NotFound: "Make the bucket", fault.Unavailable: "Start the storage", fault.Invalid: "Correct storage-url"} {
+		broken := func(context.Context, config.Secret) (blob.Store, error) { return nil, fault.New(kind, "no") }
+		s := Storage{config.Storage{Kind: config.S3, URL: "s3://b?secret_access_key=hunter2"}, broken, time.Now}
+		expect(t, s, Problem, "s3://b: open: no")
+		if f := s.Run(t.Context()); !strings.Contains(f.Mend, mend) || strings.Contains(f.Text+f.Mend, "hunter2") {
+			t.Errorf("kind %v: got %+v", kind, f)
+		}
+	}
+}
+
+// forgetful is a folder that gives back other bytes than it was given.
+type forgetful struct{ blob.Store }
+
+func (f forgetful) Get(ctx context.Context, key string, off, n int64) (*blob.Reader, error) {
+	return f.Store.Get(ctx, key, off+1, n)
+}
+
+func TestStorageThatLies(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	open := func(ctx context.Context, url config.Secret) (blob.Store, error) {
+		s, err := openBlob(ctx, url)
+		return forgetful{s}, err
+	}
+	expect(t, Storage{config.Storage{Kind: config.Folder, Path: dir, URL: config.Secret(dir)}, open, time.Now}, Problem, "other bytes came back")
+	if found, err := filepath.Glob(filepath.Join(dir, "doctor*")); err != nil || len(found) > 0 {
+		t.Errorf("left behind: %v %v", found, err)
+	}
+}
+
+func TestChecksOfAWholeConfiguration(t *testing.T) {
+	t.Parallel()
+	_, cfg, err := config.Load([]string{"doctor", "--data-dir", t.TempDir() + "/data", "--http-addr=127.0.0.1:0", "--rtmp-addr=127.0.0.1:0"}, nil, os.ReadFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	if _, err := Run(t.Context(), Checks(Options{Config: cfg, OpenStorage: openBlob}), &b, false); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"settings", "data folder", "disk space", "open files", "clock", "ffmpeg", "ffprobe", "encoders", "http-addr", "rtmp-addr", "database", "storage"} {
+		if !strings.Contains(b.String(), " "+name+" ") {
+			t.Errorf("no line for %s in\n%s", name, b.String())
+		}
+	}
+	if exists(cfg.DataDir) {
+		t.Error("doctor made the data folder")
+	}
+	t.Log("\n" + b.String())
+}

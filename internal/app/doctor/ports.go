@@ -1,0 +1,112 @@
+package doctor
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"syscall"
+	"time"
+)
+
+// FreePort checks that an address can be listened on, or that it is millrace itself that does.
+type FreePort struct {
+	Setting string // http-addr, rtmp-addr, …
+	Addr    string // host:port
+	Ours    string // address at which a running millrace answers HTTP
+}
+
+// Name implements Check.
+func (p FreePort) Name() string { return p.Setting }
+
+// Run implements Check.
+func (p FreePort) Run(ctx context.Context) Finding {
+	port := portOf(p.Addr)
+	if port == "0" {
+		return ok("a free port is taken at start")
+	}
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", p.Addr)
+	if err == nil {
+		_ = l.Close() // nothing was accepted
+		return ok("%s is free", p.Addr)
+	}
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE) && answersAsMillrace(ctx, p.Ours):
+		return warning("Nothing to do if that is meant; a second one needs its own ports and data folder.", "%s is in use, and a millrace is running at %s", p.Addr, p.Ours)
+	case errors.Is(err, syscall.EADDRINUSE):
+		return problem("Find the program with ss -ltnp 'sport = :"+port+"' and stop it, or give another port with --"+p.Setting+".", "another program uses %s", p.Addr)
+	case errors.Is(err, syscall.EACCES):
+		return problem("Ports below 1024 need a right: AmbientCapabilities=CAP_NET_BIND_SERVICE in the systemd unit, or give a higher port with --"+p.Setting+".", "port %s is not allowed to this user", port)
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
+		return problem("Give an address of this machine, or only :"+port+" for all of them, with --"+p.Setting+".", "this machine has no address %s", p.Addr)
+	}
+	return problem("Give another address with --"+p.Setting+".", "cannot listen: %v", err)
+}
+
+// answersAsMillrace asks for the API's description and looks at its title.
+func answersAsMillrace(ctx context.Context, addr string) bool {
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return false
+	}
+	if ip, err := netip.ParseAddr(host); host == "" || err == nil && ip.IsUnspecified() {
+		host = "localhost"
+	}
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+net.JoinHostPort(host, port)+"/openapi.json", nil)
+	if err != nil {
+		return false
+	}
+	t := &http.Transport{DisableKeepAlives: true}
+	resp, err := t.RoundTrip(req)
+	if err != nil {
+		return false
+	}
+	defer resp.Body.Close()
+	var doc struct {
+		Info struct {
+			Title string `json:"title"`
+		} `json:"info"`
+	}
+	err = json.NewDecoder(io.LimitReader(resp.Body, 8<<20)).Decode(&doc)
+	return err == nil && doc.Info.Title == "Millrace"
+}
+
+// Certificate checks the files for HTTPS.
+type Certificate struct {
+	CertFile, KeyFile string
+	Now               func() time.Time
+}
+
+// Name implements Check.
+func (Certificate) Name() string { return "certificate" }
+
+// Run implements Check.
+func (c Certificate) Run(context.Context) Finding {
+	pair, err := tls.LoadX509KeyPair(c.CertFile, c.KeyFile)
+	if err != nil {
+		return problem("Give PEM files that belong together with --tls-cert and --tls-key, readable to the user that runs millrace.", "%v", err)
+	}
+	leaf := pair.Leaf
+	if leaf == nil {
+		if leaf, err = x509.ParseCertificate(pair.Certificate[0]); err != nil {
+			return problem("Give a valid certificate with --tls-cert.", "%v", err)
+		}
+	}
+	left := leaf.NotAfter.Sub(c.Now())
+	switch {
+	case left <= 0:
+		return problem("Renew it.", "it ended on %s", leaf.NotAfter.Format(time.DateOnly))
+	case c.Now().Before(leaf.NotBefore):
+		return problem("Set the clock, or wait.", "it is valid from %s on", leaf.NotBefore.Format(time.DateTime))
+	case left < 14*24*time.Hour:
+		return warning("Renew it.", "it ends on %s", leaf.NotAfter.Format(time.DateOnly))
+	}
+	return ok("for %v until %s", leaf.DNSNames, leaf.NotAfter.Format(time.DateOnly))
+}
