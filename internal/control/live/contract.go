@@ -62,7 +62,8 @@ type ListQuery struct {
 }
 
 // Change is one atomic step: the row, what it tells and what it asks for.
-// The store compares-and-sets on (From, FromEpoch); a row that has moved on is fault.Conflict and nothing is written.
+// The store compares-and-sets on (From, FromEpoch) and Stream.Revision as it was read; a row that has moved on is fault.Conflict
+// and nothing is written. It counts the revision up, and replaces the row's playback IDs by the stream's.
 type Change struct {
 	From      State
 	FromEpoch id.Epoch
@@ -72,8 +73,9 @@ type Change struct {
 }
 
 // Store is implemented by storage/db; one call is one transaction. Absent or other environments' rows are fault.NotFound.
+// A row with DeletedAt is absent for Get, ByKey and List, and there for Find, Broadcasting, Save, Delete and Renew.
 type Store interface {
-	Insert(ctx context.Context, c Change) error
+	Insert(ctx context.Context, c Change) error // an existing ID or stream key is fault.Conflict
 	Get(ctx context.Context, env id.Environment, s id.LiveStream) (Stream, error)
 	// Find reads a stream of any environment: for the media side, which has been admitted already.
 	Find(ctx context.Context, s id.LiveStream) (Stream, error)
@@ -84,6 +86,7 @@ type Store interface {
 	Save(ctx context.Context, c Change) error
 	Delete(ctx context.Context, c Change) error
 	// Renew extends the lease of (s, epoch) if node holds it, and returns the row as it is now; fault.Conflict when it does not.
+	// It counts the revision up too, so that a slower change does not put an older lease back.
 	Renew(ctx context.Context, s id.LiveStream, e id.Epoch, node id.Node, until time.Time) (Stream, error)
 }
 
@@ -114,13 +117,16 @@ type API interface {
 // stream's state, are fault.Conflict and change nothing.
 type Broadcasts interface {
 	// Connect admits an encoder: fault.NotFound unknown key, fault.Denied disabled, fault.Conflict an encoder is live.
-	// From idle it begins a broadcast: epoch+1, ActiveAsset = newAsset, events connected. From reconnecting it continues the same one
-	// (resumed: the returned stream's ActiveAsset is not newAsset). Sets Node, LeaseUntil, Protocol, StartedAt; clears DisconnectedAt.
+	// From idle it begins a broadcast: epoch+1, ActiveAsset = newAsset, events connected. From reconnecting (or waiting), within the
+	// window, it continues the same one (resumed: the returned stream's ActiveAsset is not newAsset); so it does when the lease of
+	// whoever had the encoder has run out. A broadcast that is about to be ended is fault.Conflict. Sets Node, LeaseUntil, Protocol, StartedAt; clears DisconnectedAt.
 	Connect(ctx context.Context, streamKey, protocol string, newAsset id.Asset, node id.Node, lease time.Duration, now time.Time) (Stream, error)
 	Recording(ctx context.Context, s id.LiveStream, e id.Epoch, now time.Time) error              // first frames accepted
 	Active(ctx context.Context, s id.LiveStream, e id.Epoch, now time.Time) error                 // playable
 	Disconnected(ctx context.Context, s id.LiveStream, e id.Epoch, now time.Time) (Stream, error) // the window starts
-	// End finishes the broadcast: idle (or disabled), ActiveAsset into RecentAssets, events idle (disabled), lease cleared.
+	// End finishes the broadcast: idle (or disabled), ActiveAsset into RecentAssets, events idle (disabled), lease cleared; a deleted
+	// stream's row goes away. It is the last step of an ending: the asset's EndLive comes before it, so that after a crash in
+	// between Broadcasting still lists the stream and both are done again.
 	End(ctx context.Context, s id.LiveStream, e id.Epoch, why EndReason, now time.Time) (Stream, error)
 	Renew(ctx context.Context, s id.LiveStream, e id.Epoch, node id.Node, until time.Time) (Stream, error)
 	Find(ctx context.Context, s id.LiveStream) (Stream, error)

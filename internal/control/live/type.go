@@ -33,7 +33,8 @@ const (
 // Settings is what the owner chose.
 type Settings struct {
 	LatencyMode        LatencyMode                  `json:"latency_mode"`
-	ReconnectWindow    float64                      `json:"reconnect_window"` // seconds, 0–1800
+	ReconnectWindow    float64                      `json:"reconnect_window"`                  // seconds, 0–1800
+	ReconnectChosen    bool                         `json:"reconnect_window_chosen,omitempty"` // false: it is the latency mode's default
 	SlateForStandard   bool                         `json:"use_slate_for_standard_latency,omitempty"`
 	ReconnectSlateURL  string                       `json:"reconnect_slate_url,omitempty"`
 	MaxContinuous      int                          `json:"max_continuous_duration"` // seconds, 60–43200
@@ -63,28 +64,31 @@ type SimulcastTarget struct {
 	Passthrough string `json:"passthrough,omitempty"`
 }
 
-// Stream is a live stream.
+// Stream is a live stream. Its JSON is the data of its events: what the API shows, not the clockwork.
 type Stream struct {
-	ID            id.LiveStream
-	Environment   id.Environment
-	StreamKey     string // secret
-	SRTPassphrase string // secret
-	State         State
-	Settings      Settings
-	PlaybackIDs   []playbackid.ID
-	Epoch         id.Epoch   // of the current or last broadcast; 0 before the first
-	ActiveAsset   id.Asset   // empty outside a broadcast
-	RecentAssets  []id.Asset // newest last, at most 100
-	Protocol      string     // of the current publication: rtmp; empty while no encoder is connected
-	CreatedAt     time.Time
-	UpdatedAt     time.Time
+	ID            id.LiveStream   `json:"id"`
+	Environment   id.Environment  `json:"environment_id"`
+	StreamKey     string          `json:"stream_key"`     // secret
+	SRTPassphrase string          `json:"srt_passphrase"` // secret
+	State         State           `json:"state"`
+	Settings      Settings        `json:"settings"`
+	PlaybackIDs   []playbackid.ID `json:"playback_ids,omitempty"`
+	Epoch         id.Epoch        `json:"epoch"`                      // of the current or last broadcast; 0 before the first
+	ActiveAsset   id.Asset        `json:"active_asset_id,omitempty"`  // empty outside a broadcast
+	RecentAssets  []id.Asset      `json:"recent_asset_ids,omitempty"` // newest last, at most 100
+	Protocol      string          `json:"protocol,omitempty"`         // of the current publication: rtmp; empty while no encoder is connected
+	CreatedAt     time.Time       `json:"created_at"`
+	UpdatedAt     time.Time       `json:"updated_at"`
 
 	// The broadcast's clockwork; zero outside a broadcast.
-	StartedAt      time.Time // first connect of the broadcast
-	DisconnectedAt time.Time // since when the encoder is away; zero while connected
-	Node           id.Node   // who owns the broadcast
-	LeaseUntil     time.Time // until when, unless renewed
-	EndWanted      EndReason // set by the API while a broadcast runs; the owner ends it and clears this
+	StartedAt      time.Time `json:"-"` // first connect of the broadcast
+	DisconnectedAt time.Time `json:"-"` // since when the encoder is away; zero while connected
+	Node           id.Node   `json:"-"` // who owns the broadcast
+	LeaseUntil     time.Time `json:"-"` // until when, unless renewed
+	EndWanted      EndReason `json:"-"` // set by the API while a broadcast runs; the owner ends it and clears this
+
+	DeletedAt time.Time `json:"-"` // deleted while a broadcast ran: gone for the API, kept until the broadcast has ended
+	Revision  int64     `json:"-"` // counts writes; the store compares-and-sets on it
 }
 
 // Status is what the API shows.

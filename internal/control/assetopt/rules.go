@@ -1,0 +1,375 @@
+package assetopt
+
+import (
+	"math"
+	"regexp"
+	"strings"
+
+	"millrace/internal/control/field"
+	"millrace/internal/control/playbackid"
+	"millrace/internal/fault"
+	"millrace/internal/id"
+)
+
+// Use says what the options are for; the rules of inputs and qualities differ.
+type Use int
+
+// The uses.
+const (
+	ForAsset Use = iota // body of asset creation
+	ForLive             // new_asset_settings of a live stream
+)
+
+// Limits.
+const (
+	MaxTitle      = 512 // code points
+	MaxMetaID     = 128 // code points
+	maxInputs     = 100
+	maxRenditions = 10 // one per resolution there is
+)
+
+// Check adds what is wrong with o, whose field paths start with path.
+func (o Options) Check(l *fault.List, path string, use Use) {
+	playbackid.CheckAll(l, path, o.PlaybackPolicies, o.AdvancedPolicies)
+	field.Passthrough(l, field.Join(path, "passthrough"), o.Passthrough)
+	o.Meta.Check(l, field.Join(path, "meta"))
+	o.checkQuality(l, path, use)
+	o.checkFiles(l, path)
+	o.checkInputs(l, path, use)
+	if o.MasterAccess != "" {
+		field.OneOf(l, field.Join(path, "master_access"), o.MasterAccess, "none", "temporary")
+	}
+}
+
+// Check adds what is wrong with m.
+func (m Meta) Check(l *fault.List, path string) {
+	field.Text(l, field.Join(path, "title"), m.Title, MaxTitle)
+	field.Text(l, field.Join(path, "creator_id"), m.CreatorID, MaxMetaID)
+	field.Text(l, field.Join(path, "external_id"), m.ExternalID, MaxMetaID)
+}
+
+// qualityOf maps the deprecated encoding_tier to the video_quality that replaces it.
+func qualityOf(tier string) string {
+	switch tier {
+	case "baseline":
+		return "basic"
+	case "smart":
+		return "plus"
+	}
+	return tier // premium, or none
+}
+
+func tierOf(quality string) string {
+	switch quality {
+	case "basic":
+		return "baseline"
+	case "plus":
+		return "smart"
+	}
+	return quality
+}
+
+// Quality is the video quality that was asked for by either name; empty when by none.
+func (o Options) Quality() string {
+	if o.VideoQuality != "" {
+		return o.VideoQuality
+	}
+	return qualityOf(o.EncodingTier)
+}
+
+func (o Options) checkQuality(l *fault.List, path string, use Use) {
+	at := field.Join(path, "video_quality")
+	allowed := []string{"basic", "plus", "premium"}
+	if use == ForLive {
+		allowed = allowed[1:]
+	}
+	tierAt := field.Join(path, "encoding_tier")
+	if o.EncodingTier != "" && field.OneOf(l, tierAt, o.EncodingTier, "smart", "baseline", "premium") {
+		if o.VideoQuality != "" && o.VideoQuality != qualityOf(o.EncodingTier) {
+			l.Add("%s and %s contradict each other; use %s alone", tierAt, at, at)
+		} else if use == ForLive && o.EncodingTier == "baseline" {
+			l.Add("%s must be one of: smart, premium", tierAt)
+		}
+	}
+	if o.VideoQuality != "" && !field.OneOf(l, at, o.VideoQuality, allowed...) {
+		return
+	}
+	if o.wantsDRM() && o.Quality() == "basic" {
+		l.Add("%s must be plus or premium for a drm playback ID", at)
+	}
+	if o.MaxResolution != "" {
+		field.OneOf(l, field.Join(path, "max_resolution_tier"), o.MaxResolution, "1080p", "1440p", "2160p")
+	}
+}
+
+func (o Options) wantsDRM() bool {
+	for _, r := range o.AdvancedPolicies {
+		if r.Policy == playbackid.DRM {
+			return true
+		}
+	}
+	return false
+}
+
+// checkFiles is about the downloadable files: the deprecated mp4_support and what replaced it exclude each other.
+func (o Options) checkFiles(l *fault.List, path string) {
+	mp4, at := field.Join(path, "mp4_support"), field.Join(path, "static_renditions")
+	if o.MP4Support != "" {
+		field.OneOf(l, mp4, o.MP4Support, "none", "standard", "capped-1080p", "audio-only", "audio-only,capped-1080p")
+		if o.MP4Support != "none" && len(o.StaticRenditions) > 0 {
+			l.Add("%s and %s must not be used together; set %s to none", mp4, at, mp4)
+		}
+	}
+	if !field.Count(l, at, len(o.StaticRenditions), maxRenditions) {
+		return
+	}
+	seen := map[string]bool{}
+	sized := false
+	for i, r := range o.StaticRenditions {
+		entry := field.At(at, i)
+		field.Passthrough(l, field.Join(entry, "passthrough"), r.Passthrough)
+		if !field.OneOf(l, field.Join(entry, "resolution"), r.Resolution,
+			"highest", "audio-only", "2160p", "1440p", "1080p", "720p", "540p", "480p", "360p", "270p") {
+			continue
+		}
+		if seen[r.Resolution] {
+			l.Add("%s.resolution is asked for twice; each may be there once", entry)
+		}
+		seen[r.Resolution] = true
+		sized = sized || r.Resolution != "highest" && r.Resolution != "audio-only"
+	}
+	if seen["highest"] && sized {
+		l.Add("%s may not mix highest with explicit resolutions", at)
+	}
+}
+
+func (o Options) checkInputs(l *fault.List, path string, use Use) {
+	at := field.Join(path, "inputs")
+	if !field.Count(l, at, len(o.Inputs), maxInputs) {
+		return
+	}
+	if use == ForAsset && len(o.Inputs) == 0 {
+		l.Add("%s is required: at least one input with a url", at)
+	}
+	names := map[string]bool{} // "text/English"
+	for i, in := range o.Inputs {
+		entry := field.At(at, i)
+		in.checkTexts(l, entry)
+		switch {
+		case i == 0:
+			in.checkFirst(l, entry, use)
+		case in.Overlay != nil:
+			in.checkOverlay(l, entry)
+		case use == ForLive:
+			l.Add("%s.overlay_settings is required: further inputs of a live stream are overlays", entry)
+		default:
+			in.checkTrack(l, entry, names)
+		}
+		if i > 0 && len(in.GeneratedSubtitles) > 0 {
+			l.Add("%s.generated_subtitles may be set only on the first input", entry)
+		}
+		if _, clip := ClipSource(in.URL); !clip && (in.StartTime != nil || in.EndTime != nil) {
+			l.Add("%s.start_time and end_time may be set only when url has the form svc://assets/{asset_id} or mux://assets/{asset_id}", entry)
+		}
+	}
+}
+
+func (in Input) checkTexts(l *fault.List, path string) {
+	field.Text(l, path+".name", in.Name, field.MaxName)
+	field.Passthrough(l, path+".passthrough", in.Passthrough)
+	if in.LanguageCode != "" {
+		field.Language(l, path+".language_code", in.LanguageCode)
+	}
+	if in.Type != "" {
+		field.OneOf(l, path+".type", in.Type, "video", "audio", "text")
+	}
+	if in.TextType != "" {
+		field.OneOf(l, path+".text_type", in.TextType, "subtitles")
+	}
+	if in.ClosedCaptions && in.Type != "text" {
+		l.Add("%s.closed_captions may be set only when type is text", path)
+	}
+	if in.TextType != "" && in.Type != "text" {
+		l.Add("%s.text_type may be set only when type is text", path)
+	}
+}
+
+// checkFirst is about the main file: audio and video, or a clip of another asset; a live stream's is the encoder.
+func (in Input) checkFirst(l *fault.List, path string, use Use) {
+	if in.Overlay != nil {
+		l.Add("%s.overlay_settings may be set only from the second input on; the first is the main file", path)
+	}
+	if in.Type == "text" {
+		l.Add("%s.type must be video or audio; the first input is the main file", path)
+	}
+	source, clip := ClipSource(in.URL)
+	switch {
+	case use == ForLive && in.URL != "":
+		l.Add("%s.url must not be set: the first input of a live stream is the encoder", path)
+	case use == ForAsset && in.URL == "":
+		l.Add("%s.url is required", path)
+	case use == ForAsset && clip:
+		in.checkClip(l, path, source)
+	case use == ForAsset:
+		webOrClip(l, path+".url", in.URL)
+	}
+	if use == ForAsset {
+		checkGenerated(l, path+".generated_subtitles", in.GeneratedSubtitles, recordedLanguages(), maxInputs)
+	} else {
+		CheckLiveGenerated(l, path+".generated_subtitles", in.GeneratedSubtitles)
+	}
+}
+
+// webOrClip says both forms in its message, since both are allowed.
+func webOrClip(l *fault.List, path, v string) {
+	var own fault.List
+	if strings.HasPrefix(v, "svc:") || strings.HasPrefix(v, "mux:") || !field.WebURL(&own, path, v) {
+		l.Add("%s must be an absolute http or https URL of at most %d characters, or svc://assets/{asset_id} or mux://assets/{asset_id} for a clip",
+			path, field.MaxURL)
+	}
+}
+
+const shortestClip = 0.5 // seconds
+
+func (in Input) checkClip(l *fault.List, path string, source id.Asset) {
+	if source == "" {
+		l.Add("%s.url must name an asset: svc://assets/{asset_id} or mux://assets/{asset_id}", path)
+	}
+	const day = 24 * 60 * 60
+	start := 0.0
+	if in.StartTime != nil {
+		if !field.Between(l, path+".start_time", *in.StartTime, 0, day) {
+			return
+		}
+		start = *in.StartTime
+	}
+	if in.EndTime != nil && field.Between(l, path+".end_time", *in.EndTime, 0, day) && *in.EndTime-start < shortestClip-1e-9 {
+		l.Add("%s.end_time must be at least %v seconds after start_time", path, shortestClip)
+	}
+}
+
+// ClipSource reads svc://assets/{id} and mux://assets/{id}; false for any other URL. An ID that can't be one is "".
+func ClipSource(raw string) (id.Asset, bool) {
+	rest, ok := strings.CutPrefix(raw, "svc://assets/")
+	if !ok {
+		rest, ok = strings.CutPrefix(raw, "mux://assets/")
+	}
+	if !ok {
+		return "", false
+	}
+	if len(rest) > field.MaxID || strings.ContainsFunc(rest, notIDRune) {
+		return "", true
+	}
+	return id.Asset(rest), true
+}
+
+func notIDRune(r rune) bool {
+	return (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z')
+}
+
+// checkTrack is about a further input that becomes a track of its own.
+func (in Input) checkTrack(l *fault.List, path string, names map[string]bool) {
+	if in.Type != "text" && in.Type != "audio" {
+		l.Add("%s.type must be text or audio, or overlay_settings must be set", path)
+		return
+	}
+	if in.URL == "" {
+		l.Add("%s.url is required", path)
+	} else {
+		field.WebURL(l, path+".url", in.URL)
+	}
+	if in.LanguageCode == "" {
+		l.Add("%s.language_code is required for text and audio tracks", path)
+	}
+	if in.Type == "text" && in.TextType == "" {
+		l.Add("%s.text_type is required for text tracks; subtitles is the only value", path)
+	}
+	if in.Name != "" {
+		key := in.Type + "/" + in.Name
+		if names[key] {
+			l.Add("%s.name must be unique among the %s tracks", path, in.Type)
+		}
+		names[key] = true
+	}
+}
+
+func (in Input) checkOverlay(l *fault.List, path string) {
+	if in.URL == "" {
+		l.Add("%s.url is required: the image to lay over the video", path)
+	} else {
+		field.WebURL(l, path+".url", in.URL)
+	}
+	if in.Type != "" && in.Type != "video" {
+		l.Add("%s.type must not be %s together with overlay_settings", path, in.Type)
+	}
+	in.Overlay.check(l, path+".overlay_settings")
+}
+
+var (
+	lengthForm  = regexp.MustCompile(`^-?(\d{1,5})(\.\d{1,6})?(%|px)$`)
+	opacityForm = regexp.MustCompile(`^(\d{1,3})(\.\d{1,6})?%$`)
+)
+
+func (o Overlay) check(l *fault.List, path string) {
+	if o.VerticalAlign != "" {
+		field.OneOf(l, path+".vertical_align", o.VerticalAlign, "top", "middle", "bottom")
+	}
+	if o.HorizontalAlign != "" {
+		field.OneOf(l, path+".horizontal_align", o.HorizontalAlign, "left", "center", "right")
+	}
+	for _, m := range [...]struct{ name, v string }{
+		{".vertical_margin", o.VerticalMargin}, {".horizontal_margin", o.HorizontalMargin},
+	} {
+		if m.v != "" && !lengthForm.MatchString(m.v) {
+			l.Add("%s%s must be a percentage such as 10%% or pixels such as 100px", path, m.name)
+		}
+	}
+	for _, m := range [...]struct{ name, v string }{{".width", o.Width}, {".height", o.Height}} {
+		if m.v != "" && (!lengthForm.MatchString(m.v) || strings.HasPrefix(m.v, "-")) {
+			l.Add("%s%s must be a percentage such as 10%% or pixels such as 100px, not negative", path, m.name)
+		}
+	}
+	if o.Opacity != "" && !percent(o.Opacity) {
+		l.Add("%s.opacity must be a percentage from 0%% to 100%%", path)
+	}
+}
+
+func percent(v string) bool {
+	m := opacityForm.FindStringSubmatch(v)
+	return m != nil && (len(m[1]) < 3 || m[1] == "100" && strings.Trim(m[2], ".0") == "" || m[1][0] == '0')
+}
+
+// WithDefaults fills in what an asset is made with when it was not said. The default quality is basic on demand, and plus
+// where basic is not to be had: live and DRM.
+func (o Options) WithDefaults(use Use) Options {
+	o.VideoQuality = o.Quality()
+	if o.VideoQuality == "" {
+		o.VideoQuality = "basic"
+		if use == ForLive || o.wantsDRM() {
+			o.VideoQuality = "plus"
+		}
+	}
+	o.EncodingTier = tierOf(o.VideoQuality)
+	if o.MaxResolution == "" {
+		o.MaxResolution = "1080p"
+	}
+	if o.MasterAccess == "" {
+		o.MasterAccess = "none"
+	}
+	if o.MP4Support == "" {
+		o.MP4Support = "none"
+	}
+	return o
+}
+
+// ClipRange is the stretch of the source that in asks for, in seconds; end is +Inf when it goes to the source's end.
+func (in Input) ClipRange() (start, end float64) {
+	end = math.Inf(1)
+	if in.StartTime != nil {
+		start = *in.StartTime
+	}
+	if in.EndTime != nil {
+		end = *in.EndTime
+	}
+	return start, end
+}

@@ -1,0 +1,124 @@
+// Package field is the rules of single values of a request: characters, lengths, ranges, URLs, languages.
+// Every rule adds a message that names the field by its path and says what is allowed, and never repeats the value.
+// A leaf of the control plane: pure, no noun, no I/O.
+package field
+
+import (
+	"math"
+	"net/url"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"millrace/internal/control/language"
+	"millrace/internal/fault"
+)
+
+// Limits in characters (Unicode code points).
+const (
+	MaxPassthrough = 255
+	MaxName        = 255
+	MaxID          = 255
+	MaxURL         = 2048
+)
+
+// Join appends name to a path.
+func Join(path, name string) string {
+	if path == "" {
+		return name
+	}
+	return path + "." + name
+}
+
+// At appends an index to a path.
+func At(path string, i int) string { return path + "[" + strconv.Itoa(i) + "]" }
+
+// Text allows at most limit code points of valid UTF-8 without U+0000, and says whether v is so.
+func Text(l *fault.List, path, v string, limit int) bool {
+	switch {
+	case !utf8.ValidString(v):
+		l.Add("%s must be valid UTF-8", path)
+	case strings.ContainsRune(v, 0):
+		l.Add("%s must not contain the character U+0000", path)
+	case utf8.RuneCountInString(v) > limit:
+		l.Add("%s may have at most %d characters", path, limit)
+	default:
+		return true
+	}
+	return false
+}
+
+// Passthrough checks free text of the caller's own.
+func Passthrough(l *fault.List, path, v string) { Text(l, path, v, MaxPassthrough) }
+
+// OneOf allows the given values.
+func OneOf(l *fault.List, path, v string, allowed ...string) bool {
+	for _, a := range allowed {
+		if v == a {
+			return true
+		}
+	}
+	l.Add("%s must be one of: %s", path, strings.Join(allowed, ", "))
+	return false
+}
+
+// Count allows at most limit entries.
+func Count(l *fault.List, path string, n, limit int) bool {
+	if n <= limit {
+		return true
+	}
+	l.Add("%s may have at most %d entries", path, limit)
+	return false
+}
+
+// Between allows finite numbers from low to high, both included.
+func Between(l *fault.List, path string, v, low, high float64) bool {
+	if !math.IsNaN(v) && v >= low && v <= high {
+		return true
+	}
+	l.Add("%s must be a number from %v to %v", path, low, high)
+	return false
+}
+
+// WebURL allows absolute http and https URLs of at most 2048 characters.
+func WebURL(l *fault.List, path, v string) bool {
+	if !Text(l, path, v, MaxURL) {
+		return false
+	}
+	u, err := url.Parse(v)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" {
+		l.Add("%s must be an absolute http or https URL", path)
+		return false
+	}
+	return true
+}
+
+// Language allows well-formed BCP 47 language tags.
+func Language(l *fault.List, path, v string) bool {
+	if !Text(l, path, v, MaxName) {
+		return false
+	}
+	if _, err := language.Parse(v); err != nil {
+		l.Add("%s %s", path, err)
+		return false
+	}
+	return true
+}
+
+// Page checks which part of a list is asked for and fills in what is not given: page 1 of 25.
+func Page(page, limit int) (int, int, error) {
+	var l fault.List
+	if page < 0 || page > 1_000_000 {
+		l.Add("page must be a whole number from 1 to 1000000")
+	}
+	if limit < 0 || limit > 100 {
+		l.Add("limit must be a whole number from 1 to 100")
+	}
+	if page == 0 {
+		page = 1
+	}
+	if limit == 0 {
+		limit = 25
+	}
+	return page, limit, l.Err()
+}

@@ -1,0 +1,163 @@
+package live
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"millrace/internal/fault"
+	"millrace/internal/id"
+)
+
+// Connect admits an encoder; see Broadcasts.
+func (s *Service) Connect(ctx context.Context, streamKey, protocol string, newAsset id.Asset, node id.Node, lease time.Duration, now time.Time) (Stream, error) {
+	now = stamp(now)
+	return s.save(ctx, now, func() (Stream, error) { return s.store.ByKey(ctx, streamKey) }, func(st *Stream) ([]string, error) {
+		var events []string
+		switch {
+		case st.State == Disabled:
+			return nil, fault.New(fault.Denied, "the live stream is disabled")
+		case st.EndWanted != EndNone, st.State == Idle && st.ActiveAsset != "":
+			return nil, fault.New(fault.Conflict, "the last broadcast of the live stream is being finished")
+		}
+		if lost, ok := Next(st.State, PublisherLost); ok { // somebody has the encoder
+			if now.Before(st.LeaseUntil) {
+				return nil, fault.New(fault.Conflict, "another encoder is connected to the live stream")
+			}
+			st.State, st.DisconnectedAt = lost, st.LeaseUntil // whoever it was is gone since then at the latest
+			events = append(events, EventDisconnected)
+		}
+		if st.State != Idle && now.After(st.DisconnectedAt.Add(st.window())) {
+			return nil, fault.New(fault.Conflict, "the reconnect window of the live stream has passed and its broadcast is being finished")
+		}
+		to, ok := Next(st.State, PublisherConnected)
+		if !ok {
+			return nil, stale()
+		}
+		if st.State == Idle {
+			st.Epoch, st.ActiveAsset, st.StartedAt = st.Epoch+1, newAsset, now
+		}
+		st.State, st.Protocol, st.DisconnectedAt = to, protocol, time.Time{}
+		st.Node, st.LeaseUntil = node, stamp(now.Add(lease))
+		return append(events, EventConnected), nil
+	})
+}
+
+func (s Stream) window() time.Duration {
+	return time.Duration(s.Settings.ReconnectWindow * float64(time.Second))
+}
+
+// Recording says that first frames were accepted. Event recording.
+func (s *Service) Recording(ctx context.Context, stream id.LiveStream, e id.Epoch, now time.Time) error {
+	_, err := s.fact(ctx, stream, e, now, func(st *Stream) ([]string, error) {
+		return []string{EventRecording}, st.step(FirstFrames)
+	})
+	return err
+}
+
+// Active says that the stream can be played. Event active, and recording when that was not told before.
+func (s *Service) Active(ctx context.Context, stream id.LiveStream, e id.Epoch, now time.Time) error {
+	_, err := s.fact(ctx, stream, e, now, func(st *Stream) ([]string, error) {
+		events := []string{EventActive}
+		if st.State == Connected {
+			events = []string{EventRecording, EventActive}
+		}
+		return events, st.step(Playable)
+	})
+	return err
+}
+
+// Disconnected says that the encoder is away and starts the reconnect window. Event disconnected.
+func (s *Service) Disconnected(ctx context.Context, stream id.LiveStream, e id.Epoch, now time.Time) (Stream, error) {
+	return s.fact(ctx, stream, e, now, func(st *Stream) ([]string, error) {
+		st.Protocol, st.DisconnectedAt = "", stamp(now)
+		return []string{EventDisconnected}, st.step(PublisherLost)
+	})
+}
+
+// End finishes the broadcast; see Broadcasts.
+func (s *Service) End(ctx context.Context, stream id.LiveStream, e id.Epoch, why EndReason, now time.Time) (Stream, error) {
+	now = stamp(now)
+	var after Stream
+	err := retry(func() error {
+		st, err := s.ofEpoch(ctx, stream, e)
+		if err != nil {
+			return err
+		}
+		c := begin(st)
+		var types []string
+		if why == EndDisable && st.EndWanted != EndDisable && st.EndWanted != EndDelete { // the media plane's own wish, not the API's
+			if c.Stream.step(DisabledByOwner) == nil {
+				types = append(types, EventDisabled)
+			}
+		}
+		if err := c.Stream.step(BroadcastEnded); err != nil {
+			return stop{err}
+		}
+		c.Stream.UpdatedAt, c.Stream.Protocol, c.Stream.EndWanted = now, "", EndNone
+		c.Stream.StartedAt, c.Stream.DisconnectedAt, c.Stream.LeaseUntil, c.Stream.Node = time.Time{}, time.Time{}, time.Time{}, ""
+		if c.Stream.State == Idle {
+			types = append(types, EventIdle)
+		}
+		if st.DeletedAt.IsZero() { // a deleted stream has told its last
+			c.Events = tell(c.Stream, now, types...) // which still name the asset
+		}
+		c.Stream.RecentAssets = append(slices.Clip(st.RecentAssets), st.ActiveAsset)
+		if n := len(c.Stream.RecentAssets); n > maxRecent {
+			c.Stream.RecentAssets = c.Stream.RecentAssets[n-maxRecent:]
+		}
+		c.Stream.ActiveAsset = ""
+		after = c.Stream
+		after.Revision++
+		if !st.DeletedAt.IsZero() {
+			return s.store.Delete(ctx, c)
+		}
+		return s.store.Save(ctx, c)
+	})
+	if err != nil {
+		return Stream{}, err
+	}
+	return after, nil
+}
+
+// Renew extends the lease; the answer carries what the API wants of the owner.
+func (s *Service) Renew(ctx context.Context, stream id.LiveStream, e id.Epoch, node id.Node, until time.Time) (Stream, error) {
+	return s.store.Renew(ctx, stream, e, node, stamp(until))
+}
+
+// Find reads a stream of any environment.
+func (s *Service) Find(ctx context.Context, stream id.LiveStream) (Stream, error) {
+	return s.store.Find(ctx, stream)
+}
+
+// Broadcasting lists the streams with a broadcast, deleted ones among them.
+func (s *Service) Broadcasting(ctx context.Context) ([]Stream, error) {
+	return s.store.Broadcasting(ctx)
+}
+
+// fact makes one step of the broadcast of epoch e.
+func (s *Service) fact(ctx context.Context, stream id.LiveStream, e id.Epoch, now time.Time, step func(*Stream) ([]string, error)) (Stream, error) {
+	return s.save(ctx, now, func() (Stream, error) { return s.ofEpoch(ctx, stream, e) }, step)
+}
+
+// ofEpoch reads a stream whose broadcast is e.
+func (s *Service) ofEpoch(ctx context.Context, stream id.LiveStream, e id.Epoch) (Stream, error) {
+	st, err := s.store.Find(ctx, stream)
+	if err == nil && (st.Epoch != e || st.ActiveAsset == "") {
+		return Stream{}, stop{stale()}
+	}
+	return st, err
+}
+
+func (s *Stream) step(f Fact) error {
+	to, ok := Next(s.State, f)
+	if !ok {
+		return stale()
+	}
+	s.State = to
+	return nil
+}
+
+func stale() error {
+	return fault.New(fault.Conflict, "the broadcast is over or in a state that does not allow this")
+}

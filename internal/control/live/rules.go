@@ -1,0 +1,247 @@
+package live
+
+import (
+	"net/url"
+	"strings"
+
+	"millrace/internal/control/assetopt"
+	"millrace/internal/control/field"
+	"millrace/internal/control/language"
+	"millrace/internal/control/playbackid"
+	"millrace/internal/fault"
+	"millrace/internal/id"
+)
+
+// Limits and defaults.
+const (
+	MaxReconnectWindow   = 1800.0 // seconds
+	MinContinuous        = 60     // seconds
+	MaxContinuous        = 43200  // seconds; also the default
+	MaxSimulcastTargets  = 6
+	MaxEmbeddedSubtitles = 1
+	maxStreamKey         = 2048 // of a simulcast target; some destinations put tokens into it
+	maxRecent            = 100
+)
+
+// DefaultWindow is the reconnect window in seconds of a stream that did not choose one.
+func DefaultWindow(m LatencyMode) float64 {
+	if m == Standard {
+		return 60
+	}
+	return 0
+}
+
+// settings checks in and gives the settings that it asks for, defaults filled in.
+func (in CreateInput) settings() (Settings, error) {
+	var l fault.List
+	s := Settings{
+		LatencyMode: in.latency(&l), SlateForStandard: in.SlateForStandard, ReconnectSlateURL: in.ReconnectSlateURL,
+		MaxContinuous: MaxContinuous, Passthrough: in.Passthrough, Meta: in.Meta, AudioOnly: in.AudioOnly, Test: in.Test,
+		NewAsset: in.NewAsset, EmbeddedSubtitles: in.EmbeddedSubtitles, GeneratedSubtitles: in.GeneratedSubtitles,
+		SimulcastTargets: in.SimulcastTargets,
+	}
+	s.ReconnectWindow = DefaultWindow(s.LatencyMode)
+	if in.ReconnectWindow != nil {
+		s.ReconnectWindow, s.ReconnectChosen = *in.ReconnectWindow, true
+	}
+	if in.MaxContinuous != nil {
+		s.MaxContinuous = *in.MaxContinuous
+	}
+	playbackid.CheckAll(&l, "", in.PlaybackPolicies, in.AdvancedPolicies)
+	s.check(&l)
+	if err := l.Err(); err != nil {
+		return Settings{}, err
+	}
+	return s.named(), nil
+}
+
+// latency reads latency_mode and its deprecated mirrors, which may repeat but not contradict it.
+func (in CreateInput) latency(l *fault.List) LatencyMode {
+	mode := in.LatencyMode
+	if mode != "" && !field.OneOf(l, "latency_mode", string(mode), string(Standard), string(Reduced), string(Low)) {
+		return Standard
+	}
+	low, reduced := in.LowLatency != nil && *in.LowLatency, in.ReducedLatency != nil && *in.ReducedLatency
+	if low && reduced {
+		l.Add("low_latency and reduced_latency must not both be true; use latency_mode")
+		return Standard
+	}
+	asked := Standard
+	switch {
+	case low:
+		asked = Low
+	case reduced:
+		asked = Reduced
+	}
+	if mode == "" {
+		return asked
+	}
+	for name, flag := range map[string]struct {
+		given *bool
+		mode  LatencyMode
+	}{"low_latency": {in.LowLatency, Low}, "reduced_latency": {in.ReducedLatency, Reduced}} {
+		if flag.given != nil && *flag.given != (mode == flag.mode) {
+			l.Add("%s contradicts latency_mode; use latency_mode alone", name)
+		}
+	}
+	return mode
+}
+
+// check adds what is wrong with s as a whole.
+func (s Settings) check(l *fault.List) {
+	field.OneOf(l, "latency_mode", string(s.LatencyMode), string(Standard), string(Reduced), string(Low))
+	field.Between(l, "reconnect_window", s.ReconnectWindow, 0, MaxReconnectWindow)
+	if s.MaxContinuous < MinContinuous || s.MaxContinuous > MaxContinuous {
+		l.Add("max_continuous_duration must be a whole number of seconds from %d to %d", MinContinuous, MaxContinuous)
+	}
+	if s.ReconnectSlateURL != "" {
+		field.WebURL(l, "reconnect_slate_url", s.ReconnectSlateURL)
+	}
+	field.Passthrough(l, "passthrough", s.Passthrough)
+	s.Meta.Check(l, "meta")
+	if s.NewAsset != nil {
+		s.NewAsset.Check(l, "new_asset_settings", assetopt.ForLive)
+		if s.AudioOnly && len(s.NewAsset.Inputs) > 1 {
+			l.Add("new_asset_settings.inputs may have no overlays when audio_only is true")
+		}
+	}
+	s.checkCaptions(l)
+	s.checkTargets(l)
+}
+
+func (s Settings) checkCaptions(l *fault.List) {
+	const embedded, generated = "embedded_subtitles", "generated_subtitles"
+	if len(s.EmbeddedSubtitles) > 0 && s.AudioOnly {
+		l.Add("%s must not be set when audio_only is true: there is no video to read captions from", embedded)
+	}
+	for _, c := range [...]struct {
+		name string
+		n    int
+	}{{embedded, len(s.EmbeddedSubtitles)}, {generated, len(s.GeneratedSubtitles)}} {
+		if c.n > 0 && s.LatencyMode == Low {
+			l.Add("%s must not be set when latency_mode is low; standard and reduced are allowed", c.name)
+		}
+	}
+	if field.Count(l, embedded, len(s.EmbeddedSubtitles), MaxEmbeddedSubtitles) {
+		for i, e := range s.EmbeddedSubtitles {
+			at := field.At(embedded, i)
+			field.Text(l, at+".name", e.Name, field.MaxName)
+			field.Passthrough(l, at+".passthrough", e.Passthrough)
+			if e.LanguageCode != "" {
+				field.Language(l, at+".language_code", e.LanguageCode)
+			}
+			if e.LanguageChannel != "" {
+				field.OneOf(l, at+".language_channel", e.LanguageChannel, "cc1", "cc2", "cc3", "cc4")
+			}
+		}
+	}
+	assetopt.CheckLiveGenerated(l, generated, s.GeneratedSubtitles)
+	if len(s.EmbeddedSubtitles) == 1 && len(s.GeneratedSubtitles) == 1 && s.GeneratedSubtitles[0].Name != "" &&
+		s.GeneratedSubtitles[0].Name == s.EmbeddedSubtitles[0].Name {
+		l.Add("%s[0].name must be unique among the text tracks", generated)
+	}
+}
+
+func (s Settings) checkTargets(l *fault.List) {
+	const at = "simulcast_targets"
+	if !field.Count(l, at, len(s.SimulcastTargets), MaxSimulcastTargets) {
+		return
+	}
+	for i, t := range s.SimulcastTargets {
+		t.check(l, field.At(at, i))
+	}
+}
+
+func (t SimulcastTarget) check(l *fault.List, path string) {
+	field.Passthrough(l, path+".passthrough", t.Passthrough)
+	field.Text(l, path+".stream_key", t.StreamKey, maxStreamKey)
+	if !field.Text(l, path+".url", t.URL, field.MaxURL) {
+		return
+	}
+	u, err := url.Parse(t.URL)
+	switch {
+	case err == nil && u.Scheme == "srt" && u.Hostname() != "" && u.Port() != "":
+		if t.StreamKey != "" {
+			l.Add("%s.stream_key may be set only for rtmp and rtmps; an srt url carries its streamid itself", path)
+		}
+	case err == nil && (u.Scheme == "rtmp" || u.Scheme == "rtmps") && u.Hostname() != "" && strings.Trim(u.Path, "/") != "":
+	default:
+		l.Add("%s.url must have the form rtmp://host/app, rtmps://host/app or srt://host:port?streamid=…&passphrase=…", path)
+	}
+}
+
+// named fills in the defaults of caption tracks and the IDs of simulcast targets, on copies.
+func (s Settings) named() Settings {
+	embedded := make([]EmbeddedSubtitle, 0, len(s.EmbeddedSubtitles))
+	for _, e := range s.EmbeddedSubtitles {
+		if e.LanguageCode == "" {
+			e.LanguageCode = "en"
+		}
+		if e.LanguageChannel == "" {
+			e.LanguageChannel = "cc1"
+		}
+		if e.Name == "" {
+			e.Name = e.LanguageCode
+		}
+		embedded = append(embedded, e)
+	}
+	generated := make([]assetopt.GeneratedSubtitle, 0, len(s.GeneratedSubtitles))
+	for _, g := range s.GeneratedSubtitles {
+		g.LanguageCode = assetopt.BaseLanguage(g.LanguageCode)
+		g = g.Named()
+		if len(embedded) == 1 && embedded[0].Name == g.Name {
+			g.Name = language.EnglishName(g.LanguageCode) + " (generated)"
+		}
+		generated = append(generated, g)
+	}
+	targets := make([]SimulcastTarget, 0, len(s.SimulcastTargets))
+	for _, t := range s.SimulcastTargets {
+		t.ID = id.New()
+		targets = append(targets, t)
+	}
+	s.EmbeddedSubtitles, s.GeneratedSubtitles, s.SimulcastTargets = embedded, generated, targets
+	return s
+}
+
+// apply gives the settings that in asks for; broadcasting says that a broadcast runs.
+func (in PatchInput) apply(s Settings, broadcasting bool) (Settings, error) {
+	var l fault.List
+	if in.LatencyMode != nil && *in.LatencyMode != s.LatencyMode {
+		if broadcasting {
+			return s, fault.New(fault.Conflict, "latency_mode may be changed only while the live stream is idle")
+		}
+		s.LatencyMode = *in.LatencyMode
+		if !s.ReconnectChosen {
+			s.ReconnectWindow = DefaultWindow(s.LatencyMode)
+		}
+	}
+	if in.ReconnectWindow != nil {
+		s.ReconnectWindow, s.ReconnectChosen = *in.ReconnectWindow, true
+	}
+	set(&s.SlateForStandard, in.SlateForStandard)
+	set(&s.ReconnectSlateURL, in.ReconnectSlateURL)
+	set(&s.Passthrough, in.Passthrough)
+	set(&s.MaxContinuous, in.MaxContinuous)
+	set(&s.Meta, in.Meta)
+	if in.NewAsset != nil {
+		var o assetopt.Options
+		if s.NewAsset != nil {
+			o = *s.NewAsset
+		}
+		set(&o.MasterAccess, in.NewAsset.MasterAccess)
+		set(&o.MP4Support, in.NewAsset.MP4Support)
+		set(&o.Meta, in.NewAsset.Meta)
+		if in.NewAsset.VideoQuality != nil {
+			o.VideoQuality, o.EncodingTier = *in.NewAsset.VideoQuality, "" // the new name replaces the deprecated one
+		}
+		s.NewAsset = &o
+	}
+	s.check(&l)
+	return s, l.Err()
+}
+
+func set[T any](field *T, v *T) {
+	if v != nil {
+		*field = *v
+	}
+}

@@ -1,0 +1,287 @@
+package live
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"millrace/internal/control/event"
+	"millrace/internal/control/field"
+	"millrace/internal/control/playbackid"
+	"millrace/internal/fault"
+	"millrace/internal/id"
+)
+
+// The events of a live stream.
+const (
+	EventCreated      = "video.live_stream.created"
+	EventConnected    = "video.live_stream.connected"
+	EventRecording    = "video.live_stream.recording"
+	EventActive       = "video.live_stream.active"
+	EventDisconnected = "video.live_stream.disconnected"
+	EventIdle         = "video.live_stream.idle"
+	EventUpdated      = "video.live_stream.updated"
+	EventEnabled      = "video.live_stream.enabled"
+	EventDisabled     = "video.live_stream.disabled"
+	EventDeleted      = "video.live_stream.deleted"
+
+	// EventObject is the kind of object of these events.
+	EventObject = "live_stream"
+)
+
+// tries bounds how often a change is made again on a row that somebody else has changed meanwhile; each loser means a winner.
+const tries = 100
+
+// Service makes the changes of live streams. It owns no goroutine; all its methods may be called at the same time.
+type Service struct {
+	store   Store
+	changed func(id.LiveStream)
+}
+
+var (
+	_ API        = (*Service)(nil)
+	_ Broadcasts = (*Service)(nil)
+)
+
+// New makes a service; nothing starts.
+func New(o Options) *Service {
+	if o.Changed == nil {
+		o.Changed = func(id.LiveStream) {}
+	}
+	return &Service{store: o.Store, changed: o.Changed}
+}
+
+// Create makes an idle stream with a fresh key. Event created.
+func (s *Service) Create(ctx context.Context, env id.Environment, in CreateInput, now time.Time) (Stream, error) {
+	settings, err := in.settings()
+	if err != nil {
+		return Stream{}, err
+	}
+	now = stamp(now)
+	st := Stream{
+		ID: id.LiveStream(id.New()), Environment: env, StreamKey: id.NewUUID(), SRTPassphrase: id.New(), State: Idle, Settings: settings,
+		PlaybackIDs: playbackid.NewAll(in.PlaybackPolicies, in.AdvancedPolicies), CreatedAt: now, UpdatedAt: now,
+	}
+	if err := s.store.Insert(ctx, Change{Stream: st, Events: tell(st, now, EventCreated)}); err != nil {
+		return Stream{}, err
+	}
+	return st, nil
+}
+
+// Get reads a stream of env.
+func (s *Service) Get(ctx context.Context, env id.Environment, stream id.LiveStream) (Stream, error) {
+	return s.store.Get(ctx, env, stream)
+}
+
+// List reads streams of env, newest first.
+func (s *Service) List(ctx context.Context, env id.Environment, q ListQuery) ([]Stream, error) {
+	var err error
+	if q.Page, q.Limit, err = field.Page(q.Page, q.Limit); err != nil {
+		return nil, err
+	}
+	switch q.Status {
+	case "", StatusIdle, StatusActive, StatusDisabled:
+	default:
+		return nil, fault.New(fault.Invalid, "status must be one of: idle, active, disabled")
+	}
+	return s.store.List(ctx, env, q)
+}
+
+// Patch changes settings. Event updated.
+func (s *Service) Patch(ctx context.Context, env id.Environment, stream id.LiveStream, in PatchInput, now time.Time) (Stream, error) {
+	return s.change(ctx, env, stream, now, func(st *Stream) ([]string, error) {
+		var err error
+		st.Settings, err = in.apply(st.Settings, st.ActiveAsset != "")
+		return []string{EventUpdated}, err
+	})
+}
+
+// Delete removes a stream: for the API at once; while a broadcast runs the row stays until its owner has ended it. Event deleted.
+func (s *Service) Delete(ctx context.Context, env id.Environment, stream id.LiveStream, now time.Time) error {
+	now = stamp(now)
+	var after Stream
+	err := retry(func() error {
+		st, err := s.store.Get(ctx, env, stream)
+		if err != nil {
+			return err
+		}
+		c := begin(st)
+		c.Events = tell(st, now, EventDeleted)
+		if after = st; st.ActiveAsset == "" {
+			return s.store.Delete(ctx, c)
+		}
+		c.Stream.State, c.Stream.EndWanted, c.Stream.DeletedAt = Disabled, EndDelete, now
+		c.Stream.Protocol, c.Stream.PlaybackIDs, c.Stream.UpdatedAt = "", nil, now
+		return s.store.Save(ctx, c)
+	})
+	if err == nil && after.ActiveAsset != "" {
+		s.changed(stream)
+	}
+	return err
+}
+
+// Enable lets encoders connect again. Event enabled; nothing happens when it is enabled already.
+func (s *Service) Enable(ctx context.Context, env id.Environment, stream id.LiveStream, now time.Time) error {
+	_, err := s.change(ctx, env, stream, now, func(st *Stream) ([]string, error) {
+		to, ok := Next(st.State, EnabledByOwner)
+		if !ok {
+			return nil, nil
+		}
+		st.State = to
+		return []string{EventEnabled}, nil
+	})
+	return err
+}
+
+// Disable refuses encoders from now on; the owner of a running broadcast drops the encoder and ends it. Event disabled; nothing
+// happens when it is disabled already.
+func (s *Service) Disable(ctx context.Context, env id.Environment, stream id.LiveStream, now time.Time) error {
+	_, err := s.change(ctx, env, stream, now, func(st *Stream) ([]string, error) {
+		to, ok := Next(st.State, DisabledByOwner)
+		if !ok {
+			return nil, nil
+		}
+		st.State, st.Protocol = to, ""
+		if st.ActiveAsset != "" {
+			st.EndWanted = EndDisable
+		}
+		return []string{EventDisabled}, nil
+	})
+	return err
+}
+
+// Complete asks the owner of a running broadcast to end it; nothing happens when none runs, or its end is wanted already.
+func (s *Service) Complete(ctx context.Context, env id.Environment, stream id.LiveStream, now time.Time) error {
+	_, err := s.change(ctx, env, stream, now, func(st *Stream) ([]string, error) {
+		if st.ActiveAsset == "" || st.EndWanted != EndNone {
+			return nil, nil
+		}
+		st.EndWanted = EndComplete
+		return []string{}, nil
+	})
+	return err
+}
+
+// ResetStreamKey gives a stream a new key; the old one is unknown at once, an encoder that is connected stays. Event updated.
+func (s *Service) ResetStreamKey(ctx context.Context, env id.Environment, stream id.LiveStream, now time.Time) (Stream, error) {
+	return s.change(ctx, env, stream, now, func(st *Stream) ([]string, error) {
+		st.StreamKey = id.NewUUID()
+		return []string{EventUpdated}, nil
+	})
+}
+
+// AddPlaybackID adds a playback ID. Event updated.
+func (s *Service) AddPlaybackID(ctx context.Context, env id.Environment, stream id.LiveStream, r playbackid.Request, now time.Time) (playbackid.ID, error) {
+	var l fault.List
+	r.Check(&l, "")
+	if err := l.Err(); err != nil {
+		return playbackid.ID{}, err
+	}
+	made := playbackid.New(r)
+	_, err := s.change(ctx, env, stream, now, func(st *Stream) ([]string, error) {
+		if len(st.PlaybackIDs) >= playbackid.Max {
+			return nil, playbackid.ErrTooMany()
+		}
+		st.PlaybackIDs = append(slices.Clip(st.PlaybackIDs), made)
+		return []string{EventUpdated}, nil
+	})
+	return made, err
+}
+
+// GetPlaybackID reads a playback ID of a stream of env.
+func (s *Service) GetPlaybackID(ctx context.Context, env id.Environment, stream id.LiveStream, p id.Playback) (playbackid.ID, error) {
+	st, err := s.store.Get(ctx, env, stream)
+	if err != nil {
+		return playbackid.ID{}, err
+	}
+	i := playbackid.Index(st.PlaybackIDs, p)
+	if i < 0 {
+		return playbackid.ID{}, playbackid.ErrUnknown()
+	}
+	return st.PlaybackIDs[i], nil
+}
+
+// DeletePlaybackID takes a playback ID away. Event updated.
+func (s *Service) DeletePlaybackID(ctx context.Context, env id.Environment, stream id.LiveStream, p id.Playback, now time.Time) error {
+	_, err := s.change(ctx, env, stream, now, func(st *Stream) ([]string, error) {
+		i := playbackid.Index(st.PlaybackIDs, p)
+		if i < 0 {
+			return nil, playbackid.ErrUnknown()
+		}
+		st.PlaybackIDs = slices.Delete(slices.Clone(st.PlaybackIDs), i, i+1)
+		return []string{EventUpdated}, nil
+	})
+	return err
+}
+
+// change makes one step on a stream of env and tells the owner of its broadcast. step changes st and names the events; with nil
+// nothing has changed and nothing is written, but the owner is still told.
+func (s *Service) change(ctx context.Context, env id.Environment, stream id.LiveStream, now time.Time, step func(st *Stream) ([]string, error)) (Stream, error) {
+	after, err := s.save(ctx, now, func() (Stream, error) { return s.store.Get(ctx, env, stream) }, step)
+	if err == nil && after.ActiveAsset != "" {
+		s.changed(stream)
+	}
+	return after, err
+}
+
+// save reads, steps and writes, again when somebody else was faster.
+func (s *Service) save(ctx context.Context, now time.Time, read func() (Stream, error), step func(st *Stream) ([]string, error)) (Stream, error) {
+	now = stamp(now)
+	var after Stream
+	err := retry(func() error {
+		st, err := read()
+		if err != nil {
+			return err
+		}
+		c := begin(st)
+		types, err := step(&c.Stream)
+		if err != nil {
+			return stop{err}
+		}
+		if after = c.Stream; types == nil {
+			return nil
+		}
+		c.Stream.UpdatedAt = now
+		after = c.Stream
+		after.Revision++
+		c.Events = tell(c.Stream, now, types...)
+		return s.store.Save(ctx, c)
+	})
+	if err != nil {
+		return Stream{}, err
+	}
+	return after, nil
+}
+
+func begin(st Stream) Change { return Change{From: st.State, FromEpoch: st.Epoch, Stream: st} }
+
+// tell makes the events about st.
+func tell(st Stream, now time.Time, types ...string) []event.Event {
+	events := make([]event.Event, 0, len(types))
+	for _, t := range types {
+		events = append(events, event.New(st.Environment, t, EventObject, string(st.ID), now, st))
+	}
+	return events
+}
+
+// stop marks an error that trying again does not help.
+type stop struct{ error }
+
+func (s stop) Unwrap() error { return s.error }
+
+// retry does f again while it ends in a conflict with another writer.
+func retry(f func() error) (err error) {
+	for range tries {
+		err = f()
+		if s, ok := err.(stop); ok { //nolint:errorlint // never wrapped: made a few lines above
+			return s.error
+		}
+		if fault.KindOf(err) != fault.Conflict || err == nil {
+			return err
+		}
+	}
+	return err
+}
+
+// stamp is now as the store keeps it: milliseconds, UTC.
+func stamp(now time.Time) time.Time { return now.UTC().Truncate(time.Millisecond) }
