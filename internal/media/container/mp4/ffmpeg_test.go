@@ -1,0 +1,102 @@
+package mp4_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// need returns the path of a program; without it the test is skipped, or fails where everything must run.
+func need(t testing.TB, name string) string {
+	t.Helper()
+	p, err := exec.LookPath(name)
+	if err != nil {
+		if os.Getenv("MILLRACE_TEST_REQUIRE") == "1" {
+			t.Fatalf("%s is not installed and MILLRACE_TEST_REQUIRE=1", name)
+		}
+		t.Skipf("%s is not installed: what it would check stays unchecked", name)
+	}
+	return p
+}
+
+func run(t testing.TB, name string, args ...string) []byte {
+	t.Helper()
+	cmd := exec.Command(need(t, name), args...)
+	var log bytes.Buffer
+	cmd.Stderr = &log
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, log.String())
+	}
+	return out
+}
+
+// ffmpeg makes a file of this name from these arguments and returns its path.
+func ffmpeg(t testing.TB, name string, args ...string) string {
+	t.Helper()
+	out := filepath.Join(t.TempDir(), name)
+	run(t, "ffmpeg", append(append([]string{"-nostdin", "-y", "-loglevel", "error"}, args...), out)...)
+	return out
+}
+
+// picture and sound are inputs of three seconds.
+func picture(rate string) []string {
+	return []string{"-f", "lavfi", "-i", "testsrc2=size=320x180:duration=3:rate=" + rate}
+}
+
+func sound() []string {
+	return []string{"-f", "lavfi", "-i", "sine=frequency=440:sample_rate=48000:duration=3"}
+}
+
+func args(parts ...[]string) []string {
+	var out []string
+	for _, p := range parts {
+		out = append(out, p...)
+	}
+	return out
+}
+
+var x264 = []string{"-c:v", "libx264", "-preset", "ultrafast", "-pix_fmt", "yuv420p", "-g", "30", "-bf", "2", "-c:a", "aac"}
+
+// packet is what ffprobe says about one; numbers it does not know are nil.
+type packet struct {
+	Stream   int    `json:"stream_index"`
+	PTS      *int64 `json:"pts"`
+	DTS      *int64 `json:"dts"`
+	Duration *int64 `json:"duration"`
+	Size     string `json:"size"`
+	Pos      string `json:"pos"`
+	Flags    string `json:"flags"`
+}
+
+func (p packet) pos(t testing.TB) int64 {
+	t.Helper()
+	n, err := strconv.ParseInt(p.Pos, 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// packets asks ffprobe for every packet by stream. With edits ffmpeg's own reading of the edit list is in their times.
+func packets(t testing.TB, path string, edits bool) map[int][]packet {
+	t.Helper()
+	ignore := "1"
+	if edits {
+		ignore = "0"
+	}
+	var all struct{ Packets []packet }
+	if err := json.Unmarshal(run(t, "ffprobe", "-v", "error", "-ignore_editlist", ignore, "-show_packets", "-of", "json", path), &all); err != nil {
+		t.Fatal(err)
+	}
+	out := map[int][]packet{}
+	for _, p := range all.Packets {
+		out[p.Stream] = append(out[p.Stream], p)
+	}
+	return out
+}

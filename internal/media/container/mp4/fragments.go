@@ -1,0 +1,140 @@
+package mp4
+
+import (
+	"fmt"
+
+	"millrace/internal/media/container/bmff"
+)
+
+// fragments collects a track's samples from moofs.
+type fragments struct {
+	track   *Track
+	next    int64 // decoding time after the last sample
+	allSync bool
+}
+
+// newFragments goes on behind the samples, if any, that the moov has.
+func newFragments(t *Track) *fragments {
+	f := &fragments{track: t, allSync: t.samples.sync == nil}
+	s := &t.samples
+	n := len(s.sizes)
+	if n > 0 {
+		f.next = s.dtsAt(n-1) + int64(s.last)
+	}
+	if s.dts == nil { // unpack what compact packed
+		for i := range n {
+			s.dts = append(s.dts, s.first+int64(i)*int64(s.step))
+		}
+	}
+	return f
+}
+
+// fragment reads a moof; it is taken in when it is known how far its data may reach.
+func (x *indexer) fragment(h bmff.Header, at, body int64, cut bool) error {
+	if x.fragments == nil {
+		if x.hasMoov {
+			return nil
+		}
+		return bmff.Malformed("it begins with a fragment, its header is missing")
+	}
+	if cut {
+		x.file.Truncated = true
+		return nil
+	}
+	if err := x.takeMoof(at, false); err != nil {
+		return err
+	}
+	if x.moofTotal += body; body > maxMoof || x.moofTotal > maxMoofTotal {
+		return fmt.Errorf("%w: its fragments' headers are too large", ErrUnsupported)
+	}
+	b, err := x.bytes(at+int64(h.Len), body)
+	x.moof, x.moofAt = b, at
+	return err
+}
+
+// takeMoof adds the samples of the moof that was read last; the next one begins at end. A last fragment that the file does not hold whole is left out.
+func (x *indexer) takeMoof(end int64, last bool) error {
+	if x.moof == nil {
+		return nil
+	}
+	m := bmff.Moof{Body: x.moof, Start: x.moofAt, MaxSamples: int(min(end-x.moofAt, int64(x.left))), Defaults: x.defaults}
+	x.moof = nil
+	runs, err := m.Runs()
+	if err != nil {
+		return fmt.Errorf("fragment at byte %d: %w", x.moofAt, err)
+	}
+	for _, run := range runs {
+		for i, s := range run.Samples {
+			if s.Offset >= 0 && s.Offset+int64(s.Size) <= x.size {
+				continue
+			}
+			if last {
+				x.file.Truncated = true
+				return nil
+			}
+			return fmt.Errorf("%w: fragment at byte %d, track %d: sample %d would lie beyond the end of the file", ErrTruncated, x.moofAt, run.TrackID, i+1)
+		}
+	}
+	for _, run := range runs {
+		f := x.fragments[run.TrackID]
+		if f == nil {
+			continue
+		}
+		x.left -= len(run.Samples)
+		if err := f.add(run); err != nil {
+			return fmt.Errorf("fragment at byte %d: track %d: %w", x.moofAt, run.TrackID, err)
+		}
+	}
+	return nil
+}
+
+func (f *fragments) add(run bmff.TrackRun) error {
+	if len(run.Samples) == 0 {
+		return nil
+	}
+	if run.Description != 0 && run.Description != f.track.description {
+		return fmt.Errorf("%w: its samples have several descriptions, the codec's parameters change inside of the track", ErrUnsupported)
+	}
+	s := &f.track.samples
+	now := f.next
+	if run.HasTime {
+		now = int64(run.BaseTime)
+	}
+	if n := len(s.dts); n > 0 && now < s.dts[n-1] {
+		return bmff.Malformed("decoding times go backwards")
+	}
+	for _, x := range run.Samples {
+		i := len(s.sizes)
+		s.offsets, s.sizes, s.dts = append(s.offsets, x.Offset), append(s.sizes, x.Size), append(s.dts, now)
+		if s.cts == nil && x.CompositionOffset != 0 {
+			s.cts = make([]int32, i, cap(s.sizes))
+		}
+		if s.cts != nil {
+			s.cts = append(s.cts, x.CompositionOffset)
+		}
+		if f.allSync && !x.Sync {
+			f.allSync = false
+			s.noSync(i)
+			for k := range i {
+				s.setSync(k)
+			}
+		}
+		if !f.allSync && x.Sync {
+			s.setSync(i)
+		}
+		now += int64(x.Duration)
+		s.last = x.Duration
+	}
+	f.next = now
+	return nil
+}
+
+func (f *fragments) finish() {
+	s := &f.track.samples
+	if !f.allSync {
+		for (len(s.sizes)+63)/64 > len(s.sync) {
+			s.sync = append(s.sync, 0)
+		}
+	}
+	s.compact()
+}

@@ -1,0 +1,141 @@
+package mp4
+
+import (
+	"fmt"
+	"io"
+
+	"millrace/internal/media/codec/h264"
+	"millrace/internal/media/container/cmaf"
+	"millrace/internal/media/frame"
+)
+
+// MaxRead is the most bytes that one ReadSamples returns.
+const MaxRead = 256 << 20
+
+const (
+	// bridge is the largest hole between two samples that is read along: another track's chunk. One read is cheaper than two.
+	bridge = 64 << 10
+	// maxRun bounds what one read brings.
+	maxRun = 8 << 20
+	// peekSize is how much of a sample is looked at to find its first slice.
+	peekSize = 64
+)
+
+// ReadSamples reads samples from to to-1 of t in as few reads as makes sense. They share one buffer that belongs to the caller. DTS of the first is t.DTS(from).
+// ErrTooLarge above MaxRead bytes.
+func ReadSamples(r io.ReaderAt, t *Track, from, to int) ([]cmaf.Sample, error) {
+	if from < 0 || to < from || to > t.Len() {
+		return nil, fmt.Errorf("read samples %d to %d of %d: out of range", from, to, t.Len())
+	}
+	total := int64(0)
+	for i := from; i < to; i++ {
+		total += int64(t.samples.sizes[i])
+	}
+	if total > MaxRead {
+		return nil, fmt.Errorf("%w: samples %d to %d have %d, at most %d", ErrTooLarge, from, to, total, MaxRead)
+	}
+	buf := make([]byte, total)
+	out := make([]cmaf.Sample, to-from)
+	pos := int64(0)
+	for i := range out {
+		s := t.Sample(from + i)
+		end := pos + int64(s.Size)
+		out[i] = cmaf.Sample{Duration: s.Duration, CompositionOffset: s.CTS, Sync: s.Sync, Data: buf[pos:end:end]}
+		pos = end
+	}
+	var scratch []byte
+	for i := from; i < to; {
+		j, length, payload := t.run(i, to)
+		at := t.samples.offsets[i]
+		if payload == length { // no holes: straight to where it belongs
+			if err := readFull(r, buf[:length], at); err != nil {
+				return nil, fmt.Errorf("read samples %d to %d: %w", i, j, err)
+			}
+		} else {
+			if int64(cap(scratch)) < length {
+				scratch = make([]byte, length)
+			}
+			if err := readFull(r, scratch[:length], at); err != nil {
+				return nil, fmt.Errorf("read samples %d to %d: %w", i, j, err)
+			}
+			for k := i; k < j; k++ {
+				copy(out[k-from].Data, scratch[t.samples.offsets[k]-at:])
+			}
+		}
+		buf = buf[payload:]
+		i = j
+	}
+	return out, nil
+}
+
+// run finds how many samples from i on one read brings: up to j, length bytes in the file of which payload are theirs.
+func (t *Track) run(i, to int) (j int, length, payload int64) {
+	s := &t.samples
+	length = int64(s.sizes[i])
+	payload = length
+	for j = i + 1; j < to; j++ {
+		hole := s.offsets[j] - s.offsets[i] - length
+		grown := length + hole + int64(s.sizes[j])
+		if hole < 0 || hole > bridge || grown > maxRun {
+			break
+		}
+		length = grown
+		payload += int64(s.sizes[j])
+	}
+	return j, length, payload
+}
+
+// IDRs returns which sync samples of an H.264 track are IDR pictures, in order: at others (open GOP) decoding can't begin without losing
+// pictures. It reads some 64 bytes of each.
+func IDRs(r io.ReaderAt, t *Track) ([]int, error) {
+	if t.Config.Codec != frame.H264 {
+		return nil, fmt.Errorf("find IDRs of %s: %w", t.FourCC, ErrUnsupported)
+	}
+	var out []int
+	buf := make([]byte, peekSize)
+	for i := range t.Len() {
+		if !t.Sync(i) {
+			continue
+		}
+		idr, err := t.isIDR(r, i, buf)
+		if err != nil {
+			return nil, fmt.Errorf("read sample %d: %w", i+1, err)
+		}
+		if idr {
+			out = append(out, i)
+		}
+	}
+	return out, nil
+}
+
+// isIDR walks from NAL unit to NAL unit up to the first slice; what stands before it is a few units at most.
+func (t *Track) isIDR(r io.ReaderAt, i int, buf []byte) (bool, error) {
+	offset, size := t.samples.offsets[i], int64(t.samples.sizes[i])
+	const maxSteps = 64
+	for range maxSteps {
+		n := min(peekSize, size)
+		if n <= 0 {
+			return false, nil
+		}
+		if err := readFull(r, buf[:n], offset); err != nil {
+			return false, err
+		}
+		idr, known, at := h264.IsIDRPrefix(buf[:n], t.LengthSize)
+		if known {
+			return idr, nil
+		}
+		if at == 0 { // not even a NAL unit header fits
+			return false, nil
+		}
+		offset, size = offset+at, size-at
+	}
+	return false, nil
+}
+
+// InitSegment makes the CMAF init segment that goes with the own samples of t, which is video or audio: track ID 1, t's timescale and rotation, no edit list.
+func InitSegment(t *Track) []byte {
+	return cmaf.InitFromEntry(cmaf.InitOptions{
+		Kind: t.Kind, SampleEntry: t.SampleEntry, Timescale: t.Timescale,
+		Width: t.shownW, Height: t.shownH, Matrix: t.matrix, Language: t.Language,
+	})
+}
