@@ -1,0 +1,150 @@
+package browser_test
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"millrace/internal/web/watch"
+	"millrace/test/browser"
+	"millrace/test/origin"
+)
+
+var clips = sync.OnceValues(func() ([2]origin.Clip, error) {
+	var c [2]origin.Clip
+	var err error
+	for i, hz := range []int{440, 660} {
+		if c[i], err = origin.Generate(context.Background(), "ffmpeg", hz); err != nil {
+			return c, err
+		}
+	}
+	return c, nil
+})
+
+// site serves the watch page and the origin as the real service does, on one address.
+func site(t *testing.T, o origin.Options) (page string, base string) {
+	t.Helper()
+	c, err := clips()
+	if err != nil {
+		if os.Getenv("MILLRACE_TEST_REQUIRE") == "" {
+			t.Skip(err)
+		}
+		t.Fatal(err)
+	}
+	o.Clip, o.Commentary = c[0], &c[1]
+	g, err := origin.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mux := http.NewServeMux()
+	mux.Handle("/watch/", watch.Handler())
+	mux.Handle("/", g)
+	s := httptest.NewServer(mux)
+	t.Cleanup(s.Close)
+	return s.URL + "/watch/" + origin.ID, s.URL
+}
+
+// TestWatchAsset plays a finished asset from its first second, shows its subtitles and switches its sound.
+func TestWatchAsset(t *testing.T) {
+	b := browser.Start(t)
+	url, base := site(t, origin.Options{Mode: origin.VOD, Subtitles: true})
+	p := b.Open(t, url)
+	v := p.Plays(t, 1, 20*time.Second)
+	if v.Time > 5 || v.Live || v.Width != origin.Width || v.Height != origin.Height || v.AudioBytes == 0 {
+		t.Errorf("plays wrongly: %+v", v)
+	}
+	if v.Duration < origin.Seconds-0.2 || v.Duration > origin.Seconds+0.2 {
+		t.Errorf("duration %.2f s, want %d", v.Duration, origin.Seconds)
+	}
+	if want := []string{"English", "Deutsch"}; !slices.Equal(v.AudioTracks, want) {
+		t.Errorf("audio tracks %v, want %v", v.AudioTracks, want)
+	}
+	p.Select(t, "#subtitles", "English")
+	v = p.Until(t, "subtitle shown", 10*time.Second, func(v browser.Probe) bool {
+		return slices.ContainsFunc(v.TextTracks, func(tt browser.TextTrack) bool { return tt.Mode == "showing" && len(tt.Active) == 1 })
+	})
+	p.Screenshot(t, "subtitles")
+	p.Select(t, "#audio", "Deutsch")
+	p.Until(t, "other sound", 10*time.Second, func(v browser.Probe) bool { return v.AudioTrack == 1 })
+	p.Plays(t, 1, 10*time.Second)
+	p.Seek(t, 20)
+	if v = p.Plays(t, 1, 10*time.Second); v.Time < 21 {
+		t.Errorf("after a seek to 20 s the time is %.1f", v.Time)
+	}
+	if asked := strings.Join(p.Log(t).Requests, "\n"); !strings.Contains(asked, "commentary_") {
+		t.Error("the other sound was never fetched")
+	}
+	p.StaysHome(t, base)
+	phone := b.OpenSize(t, url, 390, 844)
+	phone.Plays(t, 0.5, 20*time.Second)
+	phone.Screenshot(t, "phone")
+}
+
+// TestWatchLive waits for a stream that has not begun, then plays it close to its edge.
+func TestWatchLive(t *testing.T) {
+	b := browser.Start(t)
+	begun := time.Now().Add(time.Second)
+	url, base := site(t, origin.Options{LowLatency: true, Begin: begun, Respond: func(w http.ResponseWriter, _ *http.Request) bool {
+		if time.Since(begun) > 2100*time.Millisecond { // one whole segment exists
+			return false
+		}
+		http.Error(w, "not live", http.StatusPreconditionFailed)
+		return true
+	}})
+	p := b.Open(t, url)
+	p.Until(t, "says that it waits", 5*time.Second, func(v browser.Probe) bool {
+		return v.State == "waiting" && strings.Contains(v.Sentence, "Waiting for the stream")
+	})
+	p.Screenshot(t, "waiting")
+	first := p.FirstPicture(t, 15*time.Second)
+	v := p.Plays(t, 8, 20*time.Second)
+	p.Screenshot(t, "live")
+	behind := float64(v.Now-v.PlayingDate) / 1000
+	t.Logf("first picture after %v, %.2f s behind (hls.js says %.2f), %d stalls", first, behind, v.Latency, v.Stalls)
+	if !v.Live || behind < 0.3 || behind > 4 {
+		t.Errorf("live %t and %.2f s behind, want under 4", v.Live, behind)
+	}
+	p.Eval(t, "document.querySelector('video').pause()", nil)
+	<-time.After(6 * time.Second)
+	p.Eval(t, "document.querySelector('video').play()", nil)
+	p.Plays(t, 1, 10*time.Second)
+	p.Until(t, "offers the way to the edge", 5*time.Second, func(browser.Probe) bool {
+		var s string
+		p.Eval(t, "document.getElementById('live-text').textContent", &s)
+		return s == "Go to live"
+	})
+	p.Click(t, "#live")
+	p.Until(t, "back at the edge", 10*time.Second, func(v browser.Probe) bool { return v.Latency > 0 && v.Latency < 4 && !v.Paused })
+	p.StaysHome(t, base)
+}
+
+// TestWatchFaults shows what the page says when there is nothing to play, and that it comes back by itself.
+func TestWatchFaults(t *testing.T) {
+	b := browser.Start(t)
+	var status atomic.Int32
+	url, _ := site(t, origin.Options{Mode: origin.VOD, Respond: func(w http.ResponseWriter, _ *http.Request) bool {
+		if s := status.Load(); s != 0 {
+			http.Error(w, "no", int(s))
+			return true
+		}
+		return false
+	}})
+	for code, want := range map[int]string{404: "no video at this address", 403: "private", 500: "has a problem (500)"} {
+		status.Store(int32(code))
+		p := b.Open(t, url)
+		p.Until(t, "a sentence", 10*time.Second, func(v browser.Probe) bool { return strings.Contains(v.Sentence, want) })
+		p.Close(t)
+	}
+	status.Store(412)
+	p := b.Open(t, url)
+	p.Until(t, "waits", 10*time.Second, func(v browser.Probe) bool { return v.State == "waiting" })
+	status.Store(0)
+	p.Plays(t, 1, 15*time.Second)
+}

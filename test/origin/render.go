@@ -1,0 +1,212 @@
+package origin
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// listed gives the segments that are whole at now and in the window.
+func (g *Origin) listed(v *rendition, now float64) []segment {
+	n := 0
+	for n < len(v.segments) && v.segments[n].end() <= now {
+		n++
+	}
+	first := 0
+	if g.o.Mode == Live {
+		first = max(0, n-windowSize)
+	}
+	return v.segments[first:n]
+}
+
+func (g *Origin) breaks(msn int) bool { return g.o.BreakAt > 0 && msn == g.o.BreakAt }
+
+func (g *Origin) initName(v *rendition, msn int) string {
+	if g.o.BreakAt > 0 && msn >= g.o.BreakAt {
+		return v.name + "_init2.mp4"
+	}
+	return v.name + "_init.mp4"
+}
+
+// render writes the media playlist as it is at now.
+func (g *Origin) render(v *rendition, now float64, skip bool) string {
+	list := g.listed(v, now)
+	open := v.open(now)
+	var b strings.Builder
+	p := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
+	first := open.msn
+	if len(list) > 0 {
+		first = list[0].msn
+	}
+	g.head(p, first)
+	skipped := 0
+	if skip && g.o.LowLatency {
+		// A segment may be skipped when it is further from the playlist's end than the skip boundary (4.4.3.8).
+		for skipped < len(list) && now-list[skipped].end() > skipUntil && open.end0(now)-list[skipped].end() > skipUntil {
+			skipped++
+		}
+	}
+	if skipped > 0 {
+		p("#EXT-X-SKIP:SKIPPED-SEGMENTS=%d", skipped)
+	} else if first <= open.msn {
+		p(`#EXT-X-MAP:URI="%s"`, g.initName(v, first))
+	}
+	edge := 0.0
+	if len(list) > 0 {
+		edge = list[len(list)-1].end()
+	}
+	for _, s := range list[skipped:] {
+		g.segmentHead(p, v, s.msn, s.start(), s.msn != first)
+		if g.o.LowLatency && g.o.Mode != VOD && s.end() > edge-fullParts*GOPSeconds {
+			g.parts(p, v, s)
+		}
+		p("#EXTINF:%.5f,\n%s_%d.m4s", s.end()-s.start(), v.name, s.msn)
+	}
+	if g.o.Mode == VOD || open.msn == len(v.segments) {
+		p("#EXT-X-ENDLIST")
+		return b.String()
+	}
+	if g.o.LowLatency {
+		if len(open.parts) > 0 {
+			g.segmentHead(p, v, open.msn, open.start(), open.msn != first)
+			g.parts(p, v, open)
+		} else if g.breaks(open.msn) {
+			g.segmentHead(p, v, open.msn, v.segments[open.msn].start(), open.msn != first)
+		}
+		p(`#EXT-X-PRELOAD-HINT:TYPE=PART,URI="%s_%d.%d.m4s"`, v.name, open.msn, len(open.parts))
+		g.reports(p, v, now)
+	}
+	return b.String()
+}
+
+// end0 is the playlist's end: the open segment's last part, or now when it has none.
+func (s segment) end0(now float64) float64 {
+	if len(s.parts) == 0 {
+		return now
+	}
+	return s.end()
+}
+
+func (g *Origin) head(p func(string, ...any), first int) {
+	p("#EXTM3U\n#EXT-X-VERSION:9\n#EXT-X-TARGETDURATION:%d", GOPSeconds)
+	if g.o.LowLatency && g.o.Mode != VOD {
+		p("#EXT-X-PART-INF:PART-TARGET=%.5f", PartTarget)
+		p("#EXT-X-SERVER-CONTROL:CAN-BLOCK-RELOAD=YES,CAN-SKIP-UNTIL=%d,PART-HOLD-BACK=%.5f,HOLD-BACK=%.1f", skipUntil, 3*PartTarget, holdBack)
+	} else if g.o.Mode != VOD {
+		p("#EXT-X-SERVER-CONTROL:HOLD-BACK=%.1f", holdBack)
+	}
+	switch g.o.Mode {
+	case VOD:
+		p("#EXT-X-PLAYLIST-TYPE:VOD")
+	case Event:
+		p("#EXT-X-PLAYLIST-TYPE:EVENT")
+	case Live:
+	}
+	p("#EXT-X-MEDIA-SEQUENCE:%d", first)
+	// A break counts when its segment has left the window (6.2.2).
+	gone := 0
+	if g.o.BreakAt > 0 && first > g.o.BreakAt {
+		gone = 1
+	}
+	p("#EXT-X-DISCONTINUITY-SEQUENCE:%d", gone)
+}
+
+// segmentHead writes what stands before a segment's first part: the break, with its map unless the head has it, and the date.
+func (g *Origin) segmentHead(p func(string, ...any), v *rendition, msn int, start float64, withMap bool) {
+	if g.breaks(msn) {
+		p("#EXT-X-DISCONTINUITY")
+		if withMap {
+			p(`#EXT-X-MAP:URI="%s"`, g.initName(v, msn))
+		}
+	}
+	begin := g.o.Begin
+	if begin.IsZero() {
+		begin = time.Unix(1700000000, 0)
+	}
+	p("#EXT-X-PROGRAM-DATE-TIME:%s", begin.Add(time.Duration(start*float64(time.Second))).UTC().Format("2006-01-02T15:04:05.000Z"))
+}
+
+func (g *Origin) parts(p func(string, ...any), v *rendition, s segment) {
+	for i, part := range s.parts {
+		independent := ""
+		if part.sync {
+			independent = ",INDEPENDENT=YES"
+		}
+		p(`#EXT-X-PART:DURATION=%.5f,URI="%s_%d.%d.m4s"%s`, part.end-part.start, v.name, s.msn, i, independent)
+	}
+}
+
+func (g *Origin) reports(p func(string, ...any), v *rendition, now float64) {
+	for _, name := range g.names {
+		if name == v.name {
+			continue
+		}
+		o := g.renditions[name].open(now)
+		msn, part := o.msn, len(o.parts)-1
+		if part < 0 {
+			msn--
+			part = len(g.renditions[name].segments[msn].parts) - 1
+		}
+		p(`#EXT-X-RENDITION-REPORT:URI="%s.m3u8",LAST-MSN=%d,LAST-PART=%d`, name, msn, part)
+	}
+}
+
+func (g *Origin) multivariant() string {
+	var b strings.Builder
+	p := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
+	p("#EXTM3U\n#EXT-X-VERSION:9\n#EXT-X-INDEPENDENT-SEGMENTS")
+	p(`#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID="audio",NAME="English",LANGUAGE="en",DEFAULT=YES,AUTOSELECT=YES,CHANNELS="2",URI="%s/audio.m3u8"`, ID)
+	if g.o.Commentary != nil {
+		p(`#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID="audio",NAME="Deutsch",LANGUAGE="de",DEFAULT=NO,AUTOSELECT=YES,CHANNELS="2",URI="%s/commentary.m3u8"`, ID)
+	}
+	text := ""
+	if g.o.Subtitles {
+		text = `,SUBTITLES="text"`
+		p(`#EXT-X-MEDIA:TYPE=SUBTITLES,GROUP-ID="text",NAME="English",LANGUAGE="en",DEFAULT=NO,AUTOSELECT=YES,URI="%s/text.m3u8"`, ID)
+	}
+	peak, average := g.rates()
+	p(`#EXT-X-STREAM-INF:BANDWIDTH=%d,AVERAGE-BANDWIDTH=%d,CODECS="%s,%s",RESOLUTION=%dx%d,FRAME-RATE=%d.000,AUDIO="audio"%s`+"\n%s/video.m3u8",
+		peak, average, g.o.Clip.Video.Codec, g.o.Clip.Audio.Codec, Width, Height, FrameRate, text, ID)
+	return b.String()
+}
+
+// rates gives the peak and average bits per second of a variant with its largest audio (4.4.6.2).
+func (g *Origin) rates() (peak, average int) {
+	rate := func(name string) (peak, average float64) {
+		v := g.renditions[name]
+		if v == nil {
+			return 0, 0
+		}
+		bits, seconds := 0.0, 0.0
+		for _, s := range v.segments {
+			n := 8 * float64(len(s.data()))
+			bits, seconds = bits+n, seconds+s.end()-s.start()
+			peak = max(peak, n/(s.end()-s.start()))
+		}
+		return peak, bits / seconds
+	}
+	p0, a0 := rate("video")
+	p1, a1 := rate("audio")
+	p2, a2 := rate("commentary")
+	return int(p0 + max(p1, p2) + 1), int(a0 + max(a1, a2) + 1)
+}
+
+func (g *Origin) textPlaylist(now float64) string {
+	var b strings.Builder
+	p := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
+	video := g.renditions["video"]
+	list := g.listed(video, now)
+	first := 0
+	if len(list) > 0 {
+		first = list[0].msn
+	}
+	g.head(p, first)
+	for _, s := range list {
+		g.segmentHead(p, video, s.msn, s.start(), false)
+		p("#EXTINF:%.5f,\ntext_%d.vtt", s.end()-s.start(), s.msn)
+	}
+	if g.o.Mode == VOD {
+		p("#EXT-X-ENDLIST")
+	}
+	return b.String()
+}
