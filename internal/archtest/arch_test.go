@@ -42,6 +42,7 @@ var layers = map[string][]string{
 	"internal/media/codec":        {"internal/media/frame"},
 	"internal/media/container":    {"internal/media/frame", "internal/media/codec", "internal/media/container"},
 	"internal/media/timeline":     {"internal/media/frame"},
+	"internal/media/ondemand":     {"internal/media/frame", "internal/media/timeline", "internal/media/container", "internal/media/codec"},
 	"internal/media/ingest":       {"internal/media/frame", "internal/media/codec", "internal/media/container", "internal/media/ingest", "internal/lifecycle"},
 	"internal/media/session":      {"internal/media/frame", "internal/media/codec", "internal/lifecycle"},
 	"internal/media/packager":     {"internal/media/frame", "internal/media/timeline", "internal/media/container", "internal/media/codec"},

@@ -171,6 +171,7 @@ func (e *Edge) changed(l *lane) {
 // Standing is where the recording stands when a publication begins.
 type Standing struct {
 	At    float64 // seconds of media time where what was recorded ends
+	Zero  float64 // seconds of media time where it begins
 	Began bool    // something was recorded
 	Lanes []timeline.Rendition
 	Next  []int64 // by lane: ticks where its media ends
@@ -186,6 +187,9 @@ func (e *Edge) Standing() Standing {
 		if n := len(l.segs); n > 0 {
 			s := l.segs[n-1]
 			out.Next[len(out.Next)-1] = s.time + s.dur
+			if first := float64(l.segs[0].time) / float64(l.Timescale); !out.Began || first < out.Zero {
+				out.Zero = first
+			}
 			out.At = max(out.At, float64(s.time+s.dur)/float64(l.Timescale))
 			out.Began = true
 		}
