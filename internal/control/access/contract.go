@@ -35,16 +35,17 @@ type Identity struct {
 	Environment Environment
 }
 
-// Store is implemented by storage/db.
+// Store is implemented by storage/db; one call is one transaction. What is not there is fault.NotFound.
 type Store interface {
 	Environment(ctx context.Context, e id.Environment) (Environment, error)
-	// EnsureDefault returns the default environment, made on first use.
+	// EnsureDefault returns the default environment, made from fresh on first use.
 	EnsureDefault(ctx context.Context, fresh Environment) (Environment, error)
 	InsertToken(ctx context.Context, t Token) error // an existing ID is fault.Conflict
 	Token(ctx context.Context, t id.Token) (Token, error)
-	Tokens(ctx context.Context) ([]Token, error)
+	Tokens(ctx context.Context) ([]Token, error) // oldest first
+	// RevokeToken keeps the time of the first revocation.
 	RevokeToken(ctx context.Context, t id.Token, at time.Time) error
-	PlaybackID(ctx context.Context, p id.Playback) (playbackid.Object, error) // fault.NotFound
+	PlaybackID(ctx context.Context, p id.Playback) (playbackid.Object, error)
 }
 
 // API is what the REST side, playback and the command line call.

@@ -77,33 +77,39 @@ type ListQuery struct {
 	Cursor     string
 }
 
-// Change is one atomic step. The store compares-and-sets on From (asset status) and writes the row, its playback IDs and the given
-// tracks (whole rows, insert or update), appends the entries, and stores events and jobs, all or nothing.
-// A row that has moved on is fault.Conflict; a deleted one fault.NotFound.
+// Change is one atomic step. The store compares-and-sets on From (asset status) and Asset.Revision as it was read, counts the
+// revision up, writes the row, its playback IDs and the given tracks (whole rows, insert or update), removes and appends entries,
+// and stores events and jobs, all or nothing. A row that has moved on is fault.Conflict; a deleted one fault.NotFound.
 type Change struct {
 	From    Status
-	Asset   Asset
-	Tracks  []Track         // tracks to insert or update
+	Asset   Asset           // Asset.Tracks is not written
+	Tracks  []Track         // tracks to insert or update; new ones come last in Asset.Tracks
 	Dropped []id.Track      // tracks to remove
+	Forget  bool            // remove every entry: the finished timeline has an index
 	Entries []TimelineEntry // appended; one that is stored already with the same sequence is skipped
 	Events  []event.Event
 	Jobs    []job.Insert
 }
 
-// Store is implemented by storage/db; one call is one transaction.
+// Store is implemented by storage/db; one call is one transaction. Absent or other environments' rows are fault.NotFound.
 type Store interface {
 	Insert(ctx context.Context, c Change) error // an existing ID is fault.Conflict
 	Get(ctx context.Context, env id.Environment, a id.Asset) (Asset, error)
 	Find(ctx context.Context, a id.Asset) (Asset, error) // of any environment
+	// List gives a cursor when there are more; an asset added later never moves what a cursor gives. A bad cursor is fault.Invalid.
 	List(ctx context.Context, env id.Environment, q ListQuery) (assets []Asset, nextCursor string, err error)
 	Save(ctx context.Context, c Change) error
 	Delete(ctx context.Context, c Change) error // row, tracks, playback IDs, entries
+	// Timeline reads the entries from sequence from on, in order.
 	Timeline(ctx context.Context, a id.Asset, from int64) ([]TimelineEntry, error)
 	// Users lists the assets of every environment that own or use m.
 	Users(ctx context.Context, m id.Media) ([]Asset, error)
 	// Preparing lists assets that are preparing or live, for recovery at start.
 	Preparing(ctx context.Context) ([]Asset, error)
 }
+
+// Options is what a Service needs.
+type Options struct{ Store Store }
 
 // API is what the REST side calls; bound to one environment.
 type API interface {

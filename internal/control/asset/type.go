@@ -20,30 +20,32 @@ const (
 	FromLiveRTMP Origin = "live_rtmp"
 )
 
-// Asset is something playable.
+// Asset is something playable. Its JSON is the data of its events: what the API shows of it, not where its bytes are.
 type Asset struct {
-	ID          id.Asset
-	Environment id.Environment
-	Status      Status // preparing, ready, errored
-	Progress    Progress
-	Origin      Origin
-	LiveStream  id.LiveStream // if recorded from one
-	SourceAsset id.Asset      // if a clip
-	IsLive      bool          // the broadcast is going on
-	Options     assetopt.Options
-	PlaybackIDs []playbackid.ID
-	Tracks      []Track
-	Facts       Facts
-	Errors      *Errors
-	Recordings  []Recording // live only: one per encoder connection (and per slate)
-	InputInfo   []InputInfo
+	ID          id.Asset         `json:"id"`
+	Environment id.Environment   `json:"environment_id"`
+	Status      Status           `json:"status"` // preparing, ready, errored
+	Progress    Progress         `json:"progress"`
+	Origin      Origin           `json:"origin"`
+	LiveStream  id.LiveStream    `json:"live_stream_id,omitempty"`  // if recorded from one
+	SourceAsset id.Asset         `json:"source_asset_id,omitempty"` // if a clip
+	IsLive      bool             `json:"is_live,omitempty"`         // the broadcast is going on
+	Options     assetopt.Options `json:"options"`
+	PlaybackIDs []playbackid.ID  `json:"playback_ids,omitempty"`
+	Tracks      []Track          `json:"tracks,omitempty"`
+	Facts       Facts            `json:"facts"`
+	Errors      *Errors          `json:"errors,omitempty"`
+	Recordings  []Recording      `json:"recordings,omitempty"` // live only: one per encoder connection (and per slate)
+	InputInfo   []InputInfo      `json:"-"`
 	// Media is where its own bytes are (prefix media/{Media}/); Uses lists the media of others that its timeline refers to (clips).
-	Media id.Media
-	Uses  []id.Media
+	Media id.Media   `json:"-"`
+	Uses  []id.Media `json:"-"`
 	// Index is the storage key of the finished timeline; empty while the timeline is still growing (its rows are in the store).
-	Index     string
-	CreatedAt time.Time
-	UpdatedAt time.Time
+	Index     string    `json:"-"`
+	Entries   int64     `json:"-"` // how many entries its growing timeline has had
+	CreatedAt time.Time `json:"created_at"`
+	UpdatedAt time.Time `json:"updated_at"`
+	Revision  int64     `json:"-"` // counts writes; the store compares-and-sets on it
 }
 
 // Progress is how far the work is. State: ingesting, transcoding, completed, live, errored. Percent 0–100; -1 for live and errored.
@@ -86,31 +88,31 @@ const (
 	TextTrack  TrackType = "text"
 )
 
-// Track is a video, audio or text track of an asset.
+// Track is a video, audio or text track of an asset. Its JSON is the data of its events.
 type Track struct {
-	ID             id.Track
-	Asset          id.Asset
-	Type           TrackType
-	Status         TrackStatus // preparing, ready, errored
-	Primary        bool        // the main audio track; it can not be deleted
-	TextType       string      // subtitles
-	TextSource     string      // uploaded, …
-	LanguageCode   string      // BCP 47
-	Name           string
-	ClosedCaptions bool
-	Passthrough    string
-	URL            string // what it is made from; not shown
+	ID             id.Track    `json:"id"`
+	Asset          id.Asset    `json:"asset_id"`
+	Type           TrackType   `json:"type"`
+	Status         TrackStatus `json:"status"`                // preparing, ready, errored
+	Primary        bool        `json:"primary,omitempty"`     // the main audio track; it can not be deleted
+	TextType       string      `json:"text_type,omitempty"`   // subtitles
+	TextSource     string      `json:"text_source,omitempty"` // uploaded, …
+	LanguageCode   string      `json:"language_code,omitempty"`
+	Name           string      `json:"name,omitempty"` // unique among the asset's tracks of its type
+	ClosedCaptions bool        `json:"closed_captions,omitempty"`
+	Passthrough    string      `json:"passthrough,omitempty"`
+	URL            string      `json:"-"` // what it is made from; not shown, it may carry the caller's credentials
 	// Rendition is the timeline's rendition that carries it ("v", "a", or the track's own ID).
-	Rendition string
+	Rendition string `json:"-"`
 	// Object is the storage key of its file: WebVTT for text, M4A for an alternate audio track.
-	Object       string
-	Duration     float64
-	MaxWidth     int
-	MaxHeight    int
-	MaxFrameRate float64
-	MaxChannels  int
-	Errors       *Errors
-	CreatedAt    time.Time
+	Object       string    `json:"-"`
+	Duration     float64   `json:"duration,omitempty"` // seconds
+	MaxWidth     int       `json:"max_width,omitempty"`
+	MaxHeight    int       `json:"max_height,omitempty"`
+	MaxFrameRate float64   `json:"max_frame_rate,omitempty"`
+	MaxChannels  int       `json:"max_channels,omitempty"`
+	Errors       *Errors   `json:"errors,omitempty"`
+	CreatedAt    time.Time `json:"created_at"`
 }
 
 // InputInfo is what was found in one input file.

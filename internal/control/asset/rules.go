@@ -1,0 +1,232 @@
+package asset
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"millrace/internal/control/assetopt"
+	"millrace/internal/control/field"
+	"millrace/internal/control/language"
+	"millrace/internal/fault"
+	"millrace/internal/id"
+)
+
+// The values that subtitles have today.
+const (
+	Subtitles    = "subtitles" // text_type
+	Uploaded     = "uploaded"  // text_source
+	DefaultAudio = "Default"   // name of the primary audio track that nobody named
+	maxTracks    = 100         // of one asset
+)
+
+func (in CreateInput) check() error {
+	var l fault.List
+	in.Options.Check(&l, "", assetopt.ForAsset)
+	return l.Err()
+}
+
+// check adds what is wrong with the request by itself. A missing text_type is subtitles, the only one there is.
+func (in TrackInput) check() error {
+	var l fault.List
+	if in.URL == "" {
+		l.Add("url is required")
+	} else {
+		field.WebURL(&l, "url", in.URL)
+	}
+	if in.Type == "" {
+		l.Add("type is required: text or audio")
+	} else {
+		field.OneOf(&l, "type", string(in.Type), string(TextTrack), string(AudioTrack))
+	}
+	if in.TextType != "" {
+		field.OneOf(&l, "text_type", in.TextType, Subtitles)
+		if in.Type == AudioTrack {
+			l.Add("text_type may be set only when type is text")
+		}
+	}
+	if in.LanguageCode == "" {
+		l.Add("language_code is required")
+	} else {
+		field.Language(&l, "language_code", in.LanguageCode)
+	}
+	if in.ClosedCaptions && in.Type == AudioTrack {
+		l.Add("closed_captions may be set only when type is text")
+	}
+	field.Text(&l, "name", in.Name, field.MaxName)
+	field.Passthrough(&l, "passthrough", in.Passthrough)
+	return l.Err()
+}
+
+// track makes the preparing track that in asks for.
+func (in TrackInput) track(a id.Asset, others []Track, now time.Time) (Track, error) {
+	t := Track{
+		ID: id.Track(id.New()), Asset: a, Type: in.Type, Status: TrackPreparing, LanguageCode: in.LanguageCode, Name: in.Name,
+		ClosedCaptions: in.ClosedCaptions, Passthrough: in.Passthrough, URL: in.URL, CreatedAt: now,
+	}
+	t.Rendition = string(t.ID)
+	if t.Type == TextTrack {
+		t.TextType, t.TextSource = Subtitles, Uploaded
+	}
+	return named(t, others)
+}
+
+// named gives t its default name, or checks the one it has: unique among the asset's tracks of its type. A default that is taken is
+// counted on ("English (2)"), since nobody chose it; a chosen name that is taken is refused.
+func named(t Track, others []Track) (Track, error) {
+	taken := func(name string) bool {
+		return slices.ContainsFunc(others, func(o Track) bool { return o.ID != t.ID && o.Type == t.Type && o.Name == name })
+	}
+	if t.Name != "" {
+		if taken(t.Name) {
+			return t, fault.New(fault.Invalid, "name must be unique among the asset's %s tracks", t.Type)
+		}
+		return t, nil
+	}
+	base := language.EnglishName(t.LanguageCode)
+	t.Name = base
+	for n := 2; taken(t.Name); n++ {
+		t.Name = fmt.Sprintf("%s (%d)", base, n)
+	}
+	return t, nil
+}
+
+// extraTracks makes the preparing tracks of the inputs after the first one.
+func extraTracks(a id.Asset, inputs []assetopt.Input, now time.Time) ([]Track, error) {
+	var tracks []Track
+	given := func(in assetopt.Input) bool { return in.Name != "" }
+	for _, round := range []bool{true, false} { // chosen names first, so that no default takes one
+		for i, in := range inputs {
+			if i == 0 || in.Overlay != nil || given(in) != round {
+				continue
+			}
+			t, err := TrackInput{
+				URL: in.URL, Type: TrackType(in.Type), TextType: in.TextType, LanguageCode: in.LanguageCode, Name: in.Name,
+				ClosedCaptions: in.ClosedCaptions, Passthrough: in.Passthrough,
+			}.track(a, tracks, now)
+			if err != nil {
+				return nil, err
+			}
+			tracks = append(tracks, t)
+		}
+	}
+	return tracks, nil
+}
+
+// apply changes t as p asks; others are the asset's tracks.
+func (p TrackPatch) apply(t Track, others []Track) (Track, error) {
+	var l fault.List
+	if t.Type == VideoTrack {
+		return t, fault.New(fault.Invalid, "only text and audio tracks can be changed")
+	}
+	if p.LanguageCode != nil && field.Language(&l, "language_code", *p.LanguageCode) {
+		t.LanguageCode = *p.LanguageCode
+	}
+	if p.ClosedCaptions != nil {
+		if *p.ClosedCaptions && t.Type != TextTrack {
+			l.Add("closed_captions may be set only for text tracks")
+		}
+		t.ClosedCaptions = *p.ClosedCaptions
+	}
+	if p.Passthrough != nil {
+		field.Passthrough(&l, "passthrough", *p.Passthrough)
+		t.Passthrough = *p.Passthrough
+	}
+	if p.Name != nil {
+		field.Text(&l, "name", *p.Name, field.MaxName)
+		t.Name = *p.Name
+	}
+	if err := l.Err(); err != nil {
+		return t, err
+	}
+	if p.Name != nil {
+		return named(t, others)
+	}
+	return t, nil
+}
+
+// checkClip says whether in may be cut from source, which is in the same environment.
+func checkClip(in assetopt.Input, source Asset) error {
+	if source.Status != Ready {
+		return fault.New(fault.Conflict, "inputs[0].url must name an asset that is ready")
+	}
+	start, end := in.ClipRange()
+	if !source.IsLive && source.Facts.Duration > 0 {
+		if start > source.Facts.Duration-0.5 {
+			return fault.New(fault.Invalid, "inputs[0].start_time must be at least 0.5 seconds before the end of the source asset")
+		}
+		if in.EndTime != nil && end > source.Facts.Duration+1 { // measured and shown durations differ by less than a segment's rounding
+			return fault.New(fault.Invalid, "inputs[0].end_time must not be after the end of the source asset")
+		}
+	}
+	return nil
+}
+
+// growing says that the asset's timeline may still get entries: a recording until its broadcast is over, anything else until
+// it has an index.
+func (a Asset) growing() bool {
+	if a.Status == Errored {
+		return false
+	}
+	if a.LiveStream != "" {
+		return a.IsLive
+	}
+	return a.Index == ""
+}
+
+// merge puts the media tracks found by a worker in: by rendition, new ones named, known ones measured anew. It gives the tracks to write.
+func (a *Asset) merge(found []Track, now time.Time) []Track {
+	written := make([]Track, 0, len(found))
+	for _, f := range found {
+		i := slices.IndexFunc(a.Tracks, func(t Track) bool { return t.Rendition == f.Rendition })
+		if i < 0 {
+			a.Tracks = append(slices.Clip(a.Tracks), a.fresh(f, now))
+			i = len(a.Tracks) - 1
+		} else {
+			a.Tracks = slices.Clone(a.Tracks)
+			a.Tracks[i] = measured(a.Tracks[i], f)
+		}
+		written = append(written, a.Tracks[i])
+	}
+	return written
+}
+
+// fresh fills in what a worker does not know of a main track.
+func (a *Asset) fresh(t Track, now time.Time) Track {
+	t.ID, t.Asset, t.CreatedAt = id.Track(id.New()), a.ID, now
+	if t.Status == "" {
+		t.Status = TrackReady
+	}
+	if t.Type != AudioTrack {
+		return t
+	}
+	t.Primary = !slices.ContainsFunc(a.Tracks, func(o Track) bool { return o.Type == AudioTrack && o.Primary })
+	if t.Primary && t.Name == "" {
+		t.Name = DefaultAudio
+		if len(a.Options.Inputs) > 0 {
+			if in := a.Options.Inputs[0]; in.Name != "" || in.LanguageCode != "" {
+				t.Name, t.LanguageCode = in.Name, in.LanguageCode
+			}
+		}
+	}
+	if n, err := named(Track{ID: t.ID, Type: t.Type, Name: t.Name, LanguageCode: t.LanguageCode}, a.Tracks); err == nil {
+		t.Name = n.Name
+		return t
+	}
+	t.Name = "" // the name of the file's own track is taken by one that came with the request
+	n, _ := named(t, a.Tracks)
+	return n
+}
+
+// measured keeps who t is and takes over what was measured of it.
+func measured(t, f Track) Track {
+	if f.Status != "" && t.Status == TrackPreparing {
+		t.Status = f.Status
+	}
+	if f.Object != "" {
+		t.Object = f.Object
+	}
+	t.Duration, t.MaxWidth, t.MaxHeight = f.Duration, f.MaxWidth, f.MaxHeight
+	t.MaxFrameRate, t.MaxChannels = f.MaxFrameRate, f.MaxChannels
+	return t
+}

@@ -1,0 +1,290 @@
+package asset
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"millrace/internal/control/assetopt"
+	"millrace/internal/control/event"
+	"millrace/internal/control/field"
+	"millrace/internal/control/job"
+	"millrace/internal/control/playbackid"
+	"millrace/internal/fault"
+	"millrace/internal/id"
+)
+
+// The events of an asset and of its tracks.
+const (
+	EventCreated       = "video.asset.created"
+	EventReady         = "video.asset.ready"
+	EventErrored       = "video.asset.errored"
+	EventUpdated       = "video.asset.updated"
+	EventDeleted       = "video.asset.deleted"
+	EventLiveCompleted = "video.asset.live_stream_completed"
+	EventTrackCreated  = "video.asset.track.created"
+	EventTrackReady    = "video.asset.track.ready"
+	EventTrackErrored  = "video.asset.track.errored"
+	EventTrackDeleted  = "video.asset.track.deleted"
+
+	// EventObject and EventTrackObject are the kinds of objects of these events.
+	EventObject      = "asset"
+	EventTrackObject = "track"
+)
+
+// The states of Progress.
+const (
+	Ingesting  = "ingesting"
+	Completed  = "completed"
+	Live       = "live"
+	InError    = "errored"
+	unmeasured = -1
+)
+
+// tries bounds how often a change is made again on a row that somebody else has changed meanwhile; each loser means a winner.
+const tries = 100
+
+// Service makes the changes of assets and their tracks. It owns no goroutine; all its methods may be called at the same time.
+type Service struct{ store Store }
+
+var (
+	_ API  = (*Service)(nil)
+	_ Work = (*Service)(nil)
+)
+
+// New makes a service; nothing starts.
+func New(o Options) *Service { return &Service{store: o.Store} }
+
+// Create makes a preparing asset from URLs or as a clip. Events created, track.created; job JobIngest.
+func (s *Service) Create(ctx context.Context, env id.Environment, in CreateInput, now time.Time) (Asset, error) {
+	if err := in.check(); err != nil {
+		return Asset{}, err
+	}
+	now = stamp(now)
+	a := Asset{
+		ID: id.Asset(id.New()), Environment: env, Status: Preparing, Progress: Progress{State: Ingesting}, Origin: FromURL,
+		Options: in.Options.WithDefaults(assetopt.ForAsset), PlaybackIDs: playbackid.NewAll(in.Options.PlaybackPolicies, in.Options.AdvancedPolicies),
+		Media: id.Media(id.New()), CreatedAt: now, UpdatedAt: now,
+	}
+	if source, clip := assetopt.ClipSource(in.Options.Inputs[0].URL); clip {
+		from, err := s.store.Get(ctx, env, source)
+		if fault.KindOf(err) == fault.NotFound && err != nil {
+			return Asset{}, fault.New(fault.Invalid, "inputs[0].url must name an asset that exists")
+		}
+		if err != nil {
+			return Asset{}, err
+		}
+		if err := checkClip(in.Options.Inputs[0], from); err != nil {
+			return Asset{}, err
+		}
+		// From now on, so that the source may be deleted without taking the bytes away.
+		a.Origin, a.SourceAsset, a.Uses = FromClip, source, append([]id.Media{from.Media}, from.Uses...)
+	}
+	tracks, err := extraTracks(a.ID, in.Options.Inputs, now)
+	if err != nil {
+		return Asset{}, err
+	}
+	a.Tracks = tracks
+	c := Change{Asset: a, Tracks: tracks, Events: tell(a, now, EventCreated), Jobs: []job.Insert{job.New(JobIngest, string(a.ID), IngestArgs{Asset: a.ID})}}
+	for _, t := range tracks {
+		c.Events = append(c.Events, tellTrack(env, t, now, EventTrackCreated))
+	}
+	if err := s.store.Insert(ctx, c); err != nil {
+		return Asset{}, err
+	}
+	return a, nil
+}
+
+// Get reads an asset of env.
+func (s *Service) Get(ctx context.Context, env id.Environment, a id.Asset) (Asset, error) {
+	return s.store.Get(ctx, env, a)
+}
+
+// List reads assets of env, newest first.
+func (s *Service) List(ctx context.Context, env id.Environment, q ListQuery) ([]Asset, string, error) {
+	var err error
+	if q.Page, q.Limit, err = field.Page(q.Page, q.Limit); err != nil {
+		return nil, "", err
+	}
+	return s.store.List(ctx, env, q)
+}
+
+// Patch changes what the owner may change. Event updated.
+func (s *Service) Patch(ctx context.Context, env id.Environment, a id.Asset, in PatchInput, now time.Time) (Asset, error) {
+	var l fault.List
+	if in.Passthrough != nil {
+		field.Passthrough(&l, "passthrough", *in.Passthrough)
+	}
+	if in.Meta != nil {
+		in.Meta.Check(&l, "meta")
+	}
+	if err := l.Err(); err != nil {
+		return Asset{}, err
+	}
+	return s.change(ctx, env, a, now, func(c *Change) error {
+		if in.Passthrough != nil {
+			c.Asset.Options.Passthrough = *in.Passthrough
+		}
+		if in.Meta != nil {
+			c.Asset.Options.Meta = *in.Meta
+		}
+		c.tell(EventUpdated)
+		return nil
+	})
+}
+
+// Delete removes an asset with everything that only it refers to. Event deleted; jobs JobPurge. One that is being recorded is refused.
+func (s *Service) Delete(ctx context.Context, env id.Environment, a id.Asset, now time.Time) error {
+	now = stamp(now)
+	return retry(func() error {
+		old, err := s.store.Get(ctx, env, a)
+		if err != nil {
+			return err
+		}
+		if old.IsLive {
+			return stop{fault.New(fault.Conflict, "the asset is being recorded; complete, disable or delete its live stream first")}
+		}
+		c := Change{From: old.Status, Asset: old, Events: tell(old, now, EventDeleted)}
+		for _, m := range append([]id.Media{old.Media}, old.Uses...) {
+			if m != "" { // the key holds the asset too: each deletion has to look again who else uses the bytes
+				c.Jobs = append(c.Jobs, job.New(JobPurge, string(m)+"/"+string(a), PurgeArgs{Media: m}))
+			}
+		}
+		return s.store.Delete(ctx, c)
+	})
+}
+
+// AddPlaybackID adds a playback ID. Event updated.
+func (s *Service) AddPlaybackID(ctx context.Context, env id.Environment, a id.Asset, r playbackid.Request, now time.Time) (playbackid.ID, error) {
+	var l fault.List
+	r.Check(&l, "")
+	if err := l.Err(); err != nil {
+		return playbackid.ID{}, err
+	}
+	made := playbackid.New(r)
+	_, err := s.change(ctx, env, a, now, func(c *Change) error {
+		if len(c.Asset.PlaybackIDs) >= playbackid.Max {
+			return playbackid.ErrTooMany()
+		}
+		if r.Policy == playbackid.DRM && c.Asset.Options.VideoQuality == "basic" {
+			return fault.New(fault.Conflict, "policy drm needs an asset with video_quality plus or premium")
+		}
+		c.Asset.PlaybackIDs = append(slices.Clip(c.Asset.PlaybackIDs), made)
+		c.tell(EventUpdated)
+		return nil
+	})
+	return made, err
+}
+
+// GetPlaybackID reads a playback ID of an asset of env.
+func (s *Service) GetPlaybackID(ctx context.Context, env id.Environment, a id.Asset, p id.Playback) (playbackid.ID, error) {
+	old, err := s.store.Get(ctx, env, a)
+	if err != nil {
+		return playbackid.ID{}, err
+	}
+	i := playbackid.Index(old.PlaybackIDs, p)
+	if i < 0 {
+		return playbackid.ID{}, playbackid.ErrUnknown()
+	}
+	return old.PlaybackIDs[i], nil
+}
+
+// DeletePlaybackID takes a playback ID away. Event updated.
+func (s *Service) DeletePlaybackID(ctx context.Context, env id.Environment, a id.Asset, p id.Playback, now time.Time) error {
+	_, err := s.change(ctx, env, a, now, func(c *Change) error {
+		i := playbackid.Index(c.Asset.PlaybackIDs, p)
+		if i < 0 {
+			return playbackid.ErrUnknown()
+		}
+		c.Asset.PlaybackIDs = slices.Delete(slices.Clone(c.Asset.PlaybackIDs), i, i+1)
+		c.tell(EventUpdated)
+		return nil
+	})
+	return err
+}
+
+// tell adds events about the asset as it is now in the change.
+func (c *Change) tell(types ...string) {
+	c.Events = append(c.Events, tell(c.Asset, c.Asset.UpdatedAt, types...)...)
+}
+
+// ask adds jobs.
+func (c *Change) ask(jobs ...job.Insert) { c.Jobs = append(c.Jobs, jobs...) }
+
+func tell(a Asset, now time.Time, types ...string) []event.Event {
+	a.Options.Inputs = nil // URLs may carry the caller's credentials, and the API does not show them with the asset
+	events := make([]event.Event, 0, len(types))
+	for _, t := range types {
+		events = append(events, event.New(a.Environment, t, EventObject, string(a.ID), now, a))
+	}
+	return events
+}
+
+func tellTrack(env id.Environment, t Track, now time.Time, typ string) event.Event {
+	return event.New(env, typ, EventTrackObject, string(t.ID), now, t)
+}
+
+// errSame is a step's answer when there is nothing to write.
+var errSame = errors.New("nothing has changed")
+
+// change makes one step on an asset of env.
+func (s *Service) change(ctx context.Context, env id.Environment, a id.Asset, now time.Time, step func(c *Change) error) (Asset, error) {
+	return s.save(ctx, now, func() (Asset, error) { return s.store.Get(ctx, env, a) }, step)
+}
+
+// advance makes one step on an asset of any environment.
+func (s *Service) advance(ctx context.Context, a id.Asset, now time.Time, step func(c *Change) error) error {
+	_, err := s.save(ctx, now, func() (Asset, error) { return s.store.Find(ctx, a) }, step)
+	return err
+}
+
+// save reads, steps and writes, again when somebody else was faster.
+func (s *Service) save(ctx context.Context, now time.Time, read func() (Asset, error), step func(c *Change) error) (Asset, error) {
+	now = stamp(now)
+	var after Asset
+	err := retry(func() error {
+		old, err := read()
+		if err != nil {
+			return err
+		}
+		c := Change{From: old.Status, Asset: old}
+		c.Asset.UpdatedAt = now
+		if err := step(&c); err != nil {
+			after = old
+			return stop{err}
+		}
+		after = c.Asset
+		after.Revision++
+		return s.store.Save(ctx, c)
+	})
+	if errors.Is(err, errSame) {
+		return after, nil
+	}
+	if err != nil {
+		return Asset{}, err
+	}
+	return after, nil
+}
+
+// stop marks an error that trying again does not help.
+type stop struct{ error }
+
+func (s stop) Unwrap() error { return s.error }
+
+// retry does f again while it ends in a conflict with another writer.
+func retry(f func() error) (err error) {
+	for range tries {
+		err = f()
+		if s, ok := err.(stop); ok { //nolint:errorlint // never wrapped: made a few lines above
+			return s.error
+		}
+		if err == nil || fault.KindOf(err) != fault.Conflict {
+			return err
+		}
+	}
+	return err
+}
+
+// stamp is now as the store keeps it: milliseconds, UTC.
+func stamp(now time.Time) time.Time { return now.UTC().Truncate(time.Millisecond) }

@@ -1,0 +1,136 @@
+package asset
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"millrace/internal/control/job"
+	"millrace/internal/fault"
+	"millrace/internal/id"
+)
+
+// AddTrack adds a preparing track to a ready asset. Event track.created; job JobTrackIngest.
+func (s *Service) AddTrack(ctx context.Context, env id.Environment, a id.Asset, in TrackInput, now time.Time) (Track, error) {
+	if err := in.check(); err != nil {
+		return Track{}, err
+	}
+	var t Track
+	_, err := s.change(ctx, env, a, now, func(c *Change) (err error) {
+		if c.Asset.Status != Ready {
+			return fault.New(fault.Conflict, "tracks can be added only to an asset that is ready")
+		}
+		if len(c.Asset.Tracks) >= maxTracks {
+			return fault.New(fault.Conflict, "an asset may have at most %d tracks; delete one first", maxTracks)
+		}
+		if t, err = in.track(a, c.Asset.Tracks, c.Asset.UpdatedAt); err != nil {
+			return err
+		}
+		c.Asset.Tracks = append(slices.Clip(c.Asset.Tracks), t)
+		c.Tracks = []Track{t}
+		c.Events = append(c.Events, tellTrack(env, t, c.Asset.UpdatedAt, EventTrackCreated))
+		c.ask(t.ingest())
+		return nil
+	})
+	return t, err
+}
+
+func (t Track) ingest() job.Insert {
+	return job.New(JobTrackIngest, string(t.ID), TrackArgs{Asset: t.Asset, Track: t.ID})
+}
+
+// PatchTrack changes a text or audio track. Event updated of the asset, since tracks have none.
+func (s *Service) PatchTrack(ctx context.Context, env id.Environment, a id.Asset, track id.Track, in TrackPatch, now time.Time) (Track, error) {
+	var t Track
+	_, err := s.change(ctx, env, a, now, func(c *Change) error {
+		i, err := c.Asset.track(track)
+		if err != nil {
+			return err
+		}
+		if t, err = in.apply(c.Asset.Tracks[i], c.Asset.Tracks); err != nil {
+			return err
+		}
+		c.put(i, t)
+		c.tell(EventUpdated)
+		return nil
+	})
+	return t, err
+}
+
+// DeleteTrack removes a text or alternate audio track. Event track.deleted.
+func (s *Service) DeleteTrack(ctx context.Context, env id.Environment, a id.Asset, track id.Track, now time.Time) error {
+	_, err := s.change(ctx, env, a, now, func(c *Change) error {
+		i, err := c.Asset.track(track)
+		if err != nil {
+			return err
+		}
+		t := c.Asset.Tracks[i]
+		if t.Type == VideoTrack || t.Primary {
+			return fault.New(fault.Conflict, "the video track and the primary audio track can not be deleted; text and other audio tracks can")
+		}
+		c.Asset.Tracks = slices.Delete(slices.Clone(c.Asset.Tracks), i, i+1)
+		c.Dropped = []id.Track{track}
+		c.Events = append(c.Events, tellTrack(env, t, c.Asset.UpdatedAt, EventTrackDeleted))
+		return nil
+	})
+	return err
+}
+
+// TrackReady ends a preparing track with what was made of it. Event track.ready; nothing happens when it is ready already.
+func (s *Service) TrackReady(ctx context.Context, a id.Asset, done Track, now time.Time) error {
+	return s.settleTrack(ctx, a, done.ID, BecamePlayable, now, func(t *Track) {
+		t.Object, t.Duration, t.MaxChannels = done.Object, done.Duration, done.MaxChannels
+		if done.Rendition != "" {
+			t.Rendition = done.Rendition
+		}
+	})
+}
+
+// TrackFailed ends a preparing track. Event track.errored; nothing happens when it is errored already.
+func (s *Service) TrackFailed(ctx context.Context, a id.Asset, track id.Track, e Errors, now time.Time) error {
+	return s.settleTrack(ctx, a, track, WorkFailed, now, func(t *Track) { t.Errors = &e })
+}
+
+func (s *Service) settleTrack(ctx context.Context, a id.Asset, track id.Track, f Fact, now time.Time, fill func(*Track)) error {
+	return s.advance(ctx, a, now, func(c *Change) error {
+		i, err := c.Asset.track(track)
+		if err != nil {
+			return err
+		}
+		t := c.Asset.Tracks[i]
+		to, ok := NextTrack(t.Status, f)
+		if !ok {
+			if want, _ := NextTrack(TrackPreparing, f); t.Status == want {
+				return errSame
+			}
+			return fault.New(fault.Conflict, "the track is %s already", t.Status)
+		}
+		t.Status = to
+		fill(&t)
+		c.put(i, t)
+		c.Events = append(c.Events, tellTrack(c.Asset.Environment, t, c.Asset.UpdatedAt, trackEvent(to)))
+		return nil
+	})
+}
+
+func trackEvent(s TrackStatus) string {
+	if s == TrackReady {
+		return EventTrackReady
+	}
+	return EventTrackErrored
+}
+
+// put replaces the track at i.
+func (c *Change) put(i int, t Track) {
+	c.Asset.Tracks = slices.Clone(c.Asset.Tracks)
+	c.Asset.Tracks[i] = t
+	c.Tracks = append(c.Tracks, t)
+}
+
+func (a Asset) track(t id.Track) (int, error) {
+	i := slices.IndexFunc(a.Tracks, func(have Track) bool { return have.ID == t })
+	if i < 0 {
+		return 0, fault.New(fault.NotFound, "the track does not exist")
+	}
+	return i, nil
+}

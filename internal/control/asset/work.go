@@ -1,0 +1,207 @@
+package asset
+
+import (
+	"context"
+	"time"
+
+	"millrace/internal/control/assetopt"
+	"millrace/internal/control/job"
+	"millrace/internal/control/playbackid"
+	"millrace/internal/fault"
+	"millrace/internal/id"
+)
+
+// Find reads an asset of any environment.
+func (s *Service) Find(ctx context.Context, a id.Asset) (Asset, error) { return s.store.Find(ctx, a) }
+
+// Users lists the assets that own or use m.
+func (s *Service) Users(ctx context.Context, m id.Media) ([]Asset, error) {
+	return s.store.Users(ctx, m)
+}
+
+// Preparing lists assets that are preparing or live.
+func (s *Service) Preparing(ctx context.Context) ([]Asset, error) { return s.store.Preparing(ctx) }
+
+// Timeline reads entries of a growing timeline.
+func (s *Service) Timeline(ctx context.Context, a id.Asset, from int64) ([]TimelineEntry, error) {
+	return s.store.Timeline(ctx, a, from)
+}
+
+// Record makes the asset of a broadcast; see Work.
+func (s *Service) Record(ctx context.Context, r NewRecording, now time.Time) (Asset, error) {
+	now = stamp(now)
+	a := Asset{
+		ID: r.ID, Environment: r.Environment, Status: Preparing, Progress: Progress{State: Live, Percent: unmeasured},
+		Origin: r.Origin, LiveStream: r.LiveStream, IsLive: true, Options: r.Options.WithDefaults(assetopt.ForLive),
+		PlaybackIDs: playbackid.NewAll(r.Options.PlaybackPolicies, r.Options.AdvancedPolicies), Media: r.Media, CreatedAt: now, UpdatedAt: now,
+	}
+	if a.Origin == "" {
+		a.Origin = FromLiveRTMP
+	}
+	err := s.store.Insert(ctx, Change{Asset: a, Events: tell(a, now, EventCreated)})
+	if fault.KindOf(err) == fault.Conflict && err != nil { // made before a crash
+		return s.store.Find(ctx, r.ID)
+	}
+	if err != nil {
+		return Asset{}, err
+	}
+	return a, nil
+}
+
+// Grow appends; see Work.
+func (s *Service) Grow(ctx context.Context, a id.Asset, g Growth, now time.Time) error {
+	return s.advance(ctx, a, now, func(c *Change) error {
+		if !c.Asset.growing() {
+			return fault.New(fault.Conflict, "the asset does not grow any more")
+		}
+		c.grow(g)
+		return nil
+	})
+}
+
+func (c *Change) grow(g Growth) {
+	c.Entries = g.Entries
+	if n := len(g.Entries); n > 0 {
+		c.Asset.Entries = max(c.Asset.Entries, g.Entries[n-1].Sequence+1)
+	}
+	if g.Facts != nil {
+		c.Asset.Facts = *g.Facts
+	}
+	if g.Recordings != nil {
+		c.Asset.Recordings = g.Recordings
+	}
+	if g.Progress != nil {
+		c.Asset.Progress = *g.Progress
+	}
+	c.Tracks = append(c.Tracks, c.Asset.merge(g.Tracks, c.Asset.UpdatedAt)...)
+}
+
+// Ready makes a preparing asset ready; see Work. Tracks that came with the request get their jobs now.
+func (s *Service) Ready(ctx context.Context, a id.Asset, g Growth, now time.Time) error {
+	return s.advance(ctx, a, now, func(c *Change) error {
+		if !c.Asset.growing() {
+			if c.Asset.Status == Ready {
+				return errSame
+			}
+			return fault.New(fault.Conflict, "the asset does not grow any more")
+		}
+		c.grow(g)
+		c.ready()
+		return nil
+	})
+}
+
+// ready tells of the asset as it is now, so it comes last in a step.
+func (c *Change) ready() {
+	to, ok := Next(c.Asset.Status, BecamePlayable)
+	if !ok {
+		return
+	}
+	c.Asset.Status = to
+	c.tell(EventReady)
+	for _, t := range c.Asset.Tracks {
+		if t.Status == TrackPreparing && t.URL != "" {
+			c.ask(t.ingest())
+		}
+	}
+}
+
+// EndLive says that the broadcast is over; see Work.
+func (s *Service) EndLive(ctx context.Context, a id.Asset, recordings []Recording, now time.Time) error {
+	return s.advance(ctx, a, now, func(c *Change) error {
+		if !c.Asset.IsLive {
+			return errSame
+		}
+		if recordings != nil {
+			c.Asset.Recordings = recordings
+		}
+		if c.Asset.Entries == 0 && c.Asset.Status == Preparing {
+			c.fail(Errors{Type: "invalid_input", Messages: []string{"the encoder sent nothing that could be recorded"}})
+			return nil
+		}
+		c.Asset.IsLive = false
+		c.Asset.Progress = Progress{State: Completed, Percent: 100}
+		c.ask(job.New(JobFinish, string(a), FinishArgs{Asset: a}))
+		return nil
+	})
+}
+
+// Finish settles an asset; see Work.
+func (s *Service) Finish(ctx context.Context, a id.Asset, f Finished, now time.Time) error {
+	return s.advance(ctx, a, now, func(c *Change) error {
+		switch {
+		case c.Asset.Index != "" && c.Asset.Status == Ready:
+			return errSame
+		case c.Asset.Status == Errored:
+			return fault.New(fault.Conflict, "the asset is errored")
+		case c.Asset.IsLive:
+			return fault.New(fault.Conflict, "the asset is still being recorded")
+		case f.Index == "":
+			return fault.New(fault.Internal, "finish asset: no index")
+		}
+		c.Asset.Index, c.Asset.Uses, c.Asset.Facts = f.Index, f.Uses, f.Facts
+		c.Asset.Progress = Progress{State: Completed, Percent: 100}
+		c.Forget = true
+		c.Tracks = c.Asset.merge(f.Tracks, c.Asset.UpdatedAt)
+		c.ready()
+		if c.Asset.LiveStream != "" {
+			c.tell(EventLiveCompleted)
+		}
+		return nil
+	})
+}
+
+// Fail makes a preparing asset errored, with the tracks that waited for it; nothing happens when it is errored already.
+func (s *Service) Fail(ctx context.Context, a id.Asset, e Errors, now time.Time) error {
+	return s.advance(ctx, a, now, func(c *Change) error {
+		switch c.Asset.Status {
+		case Errored:
+			return errSame
+		case Ready:
+			return fault.New(fault.Conflict, "the asset is ready already")
+		case Preparing:
+		}
+		c.fail(e)
+		return nil
+	})
+}
+
+func (c *Change) fail(e Errors) {
+	to, ok := Next(c.Asset.Status, WorkFailed)
+	if !ok {
+		return
+	}
+	c.Asset.Status, c.Asset.IsLive, c.Asset.Errors = to, false, &e
+	c.Asset.Progress = Progress{State: InError, Percent: unmeasured}
+	var told []Track
+	for i, t := range c.Asset.Tracks {
+		if failed, ok := NextTrack(t.Status, WorkFailed); ok {
+			t.Status, t.Errors = failed, &Errors{Type: e.Type, Messages: []string{"the asset that the track belongs to is errored"}}
+			c.put(i, t)
+			told = append(told, t)
+		}
+	}
+	c.tell(EventErrored)
+	for _, t := range told {
+		c.Events = append(c.Events, tellTrack(c.Asset.Environment, t, c.Asset.UpdatedAt, EventTrackErrored))
+	}
+}
+
+// SetInputInfo stores what was found in the inputs. No event.
+func (s *Service) SetInputInfo(ctx context.Context, a id.Asset, info []InputInfo, now time.Time) error {
+	return s.advance(ctx, a, now, func(c *Change) error {
+		c.Asset.InputInfo = info
+		return nil
+	})
+}
+
+// SetProgress stores how far the work is. No event; fault.Conflict when there is none to do any more.
+func (s *Service) SetProgress(ctx context.Context, a id.Asset, p Progress, now time.Time) error {
+	return s.advance(ctx, a, now, func(c *Change) error {
+		if !c.Asset.growing() {
+			return fault.New(fault.Conflict, "the asset does not grow any more")
+		}
+		c.Asset.Progress = p
+		return nil
+	})
+}
