@@ -48,6 +48,7 @@ type option struct {
 	apply                 func(c *Command, text string) error
 }
 
+//nolint:gochecknoglobals // a table
 var options = []option{
 	{
 		name: "name", word: "text", help: "What the token is for; it is shown in lists.", commands: []string{TokenCreate},
@@ -89,6 +90,7 @@ type command struct {
 	noSettings          bool     // reads no setting
 }
 
+//nolint:gochecknoglobals // a table
 var commands = []command{
 	{name: Serve, summary: "run the service", text: "Runs API, ingest, playback and workers in one process until Ctrl-C or SIGTERM. A second Ctrl-C ends it at once."},
 	{name: Demo, summary: "run the service with a test encoder and print what to look at", text: "Starts the service, streams a generated picture into it with ffmpeg, turns the stream into a recording with subtitles and a second audio track, and keeps serving until Ctrl-C.\nWithout --data-dir everything is kept in a temporary folder and removed at the end. Taken ports are replaced by free ones."},

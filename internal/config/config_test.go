@@ -109,7 +109,7 @@ func TestSecretsStayHidden(t *testing.T) {
 	if err := cfg.WriteCheck(&b); err != nil {
 		t.Fatal(err)
 	}
-	text, err := json.Marshal(cfg)
+	text, err := json.Marshal([]any{cfg.TokenSecret, cfg.Database.URL, cfg.Storage.URL, cfg.AWS.SecretAccessKey, cfg.AWS.SessionToken})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -157,12 +157,21 @@ func parsePrefixes(s string) ([]netip.Prefix, error) {
 	return out, nil
 }
 
+//nolint:gochecknoglobals // a table
 var units = []struct {
 	suffix string
 	bytes  float64
 }{
-	{"kib", 1 << 10}, {"mib", 1 << 20}, {"gib", 1 << 30}, {"tib", 1 << 40},
-	{"kb", 1e3}, {"mb", 1e6}, {"gb", 1e9}, {"tb", 1e12}, {"b", 1}, {"", 1},
+	{"kib", 1 << 10},
+	{"mib", 1 << 20},
+	{"gib", 1 << 30},
+	{"tib", 1 << 40},
+	{"kb", 1e3},
+	{"mb", 1e6},
+	{"gb", 1e9},
+	{"tb", 1e12},
+	{"b", 1},
+	{"", 1},
 }
 
 func parseBytes(s string) (int64, error) {

@@ -75,6 +75,7 @@ func into[T any](parse func(string) (T, error), field func(*Config) *T) func(*Co
 // Settings returns the table.
 func Settings() []Setting { return settings }
 
+//nolint:gochecknoglobals // a table
 var settings = []Setting{
 	{
 		Name: "data-dir", Kind: KindPath, Default: "millrace-data",
@@ -116,7 +117,7 @@ var settings = []Setting{
 		Help:  "URL that encoders are told to publish to, without the stream key.",
 		apply: into(parseRTMPURL, func(c *Config) **url.URL { return &c.RTMPPublicURL }),
 	},
-	{
+	{ //nolint:gosec // the password is an example
 		Name: "database-url", Kind: KindURL, Absent: "SQLite file millrace.db in data-dir",
 		Help:  "sqlite:/path/to/file.db or postgres://user:password@host/name.",
 		apply: into(parseDatabase, func(c *Config) *Database { return &c.Database }),

@@ -36,7 +36,7 @@ func (s SQLite) Run(ctx context.Context) Finding {
 		if err != nil {
 			return problem(mend, "%s is not there and cannot be made: %v", s.Path, cause(err))
 		}
-		defer os.RemoveAll(dir)
+		defer func() { _ = os.RemoveAll(dir) }() // a folder of our own
 		path = filepath.Join(dir, "try.db")
 	}
 	dsn := (&url.URL{Scheme: "file", Opaque: (&url.URL{Path: path}).EscapedPath(), RawQuery: "_txlock=immediate&_pragma=busy_timeout(5000)"}).String()
@@ -44,7 +44,7 @@ func (s SQLite) Run(ctx context.Context) Finding {
 	if err != nil {
 		return problem(mend, "%s cannot be opened: %v", s.Path, err)
 	}
-	defer db.Close()
+	defer func() { _ = db.Close() }() // nothing was kept
 	db.SetMaxOpenConns(1)
 	version, err := tryRows(ctx, db, "SELECT sqlite_version()")
 	switch {
@@ -62,7 +62,7 @@ func (s SQLite) Run(ctx context.Context) Finding {
 
 // tryRows makes a table, writes a row, reads it and rolls all of it back. It gives the answer to the version query.
 func tryRows(ctx context.Context, db *sql.DB, versionQuery string) (version string, err error) {
-	if err := db.QueryRowContext(ctx, versionQuery).Scan(&version); err != nil {
+	if err = db.QueryRowContext(ctx, versionQuery).Scan(&version); err != nil {
 		return "", fmt.Errorf("read version: %w", err)
 	}
 	tx, err := db.BeginTx(ctx, nil)
@@ -78,7 +78,7 @@ func tryRows(ctx context.Context, db *sql.DB, versionQuery string) (version stri
 		return "", fmt.Errorf("write row: %w", err)
 	}
 	var n int
-	if err := tx.QueryRowContext(ctx, "SELECT n FROM "+name).Scan(&n); err != nil { //nolint:gosec // as above
+	if err := tx.QueryRowContext(ctx, "SELECT n FROM "+name).Scan(&n); err != nil {
 		return "", fmt.Errorf("read row: %w", err)
 	}
 	if n != 42 {
@@ -110,10 +110,10 @@ func (p PostgreSQL) Run(ctx context.Context) Finding {
 	if err != nil {
 		return problem("Write it as postgres://user:password@host:5432/name.", "the database URL cannot be read")
 	}
-	defer db.Close()
+	defer func() { _ = db.Close() }() // nothing was kept
 	var number int
 	begin := p.Now()
-	if err := db.QueryRowContext(ctx, "SELECT current_setting('server_version_num')::int").Scan(&number); err != nil {
+	if err = db.QueryRowContext(ctx, "SELECT current_setting('server_version_num')::int").Scan(&number); err != nil {
 		return p.explain(err)
 	}
 	version, err := tryRows(ctx, db, "SELECT current_setting('server_version')")

@@ -54,8 +54,8 @@ func TestRunAsJSON(t *testing.T) {
 		t.Fatal(err)
 	}
 	var doc struct {
-		Healthy  bool
-		Findings []map[string]string
+		Healthy  bool                `json:"healthy"`
+		Findings []map[string]string `json:"findings"`
 	}
 	if err := json.Unmarshal(b.Bytes(), &doc); err != nil {
 		t.Fatal(err)
@@ -105,7 +105,7 @@ func TestMachine(t *testing.T) {
 	if f := (DataFolder{open}).Run(t.Context()); f.Level == Problem {
 		t.Errorf("got %+v", f)
 	}
-	if err := os.Chmod(open, 0o777); err != nil { //nolint:gosec // that is the fault to find
+	if err := os.Chmod(open, 0o777); err != nil {
 		t.Fatal(err)
 	}
 	expect(t, DataFolder{open}, Warning, "every user")
@@ -175,7 +175,7 @@ func TestPorts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
+	defer func() { _ = l.Close() }()
 	busy := l.Addr().String()
 	running := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/openapi.json" {
@@ -232,18 +232,37 @@ func TestSQLite(t *testing.T) {
 	expect(t, SQLite{dir}, Problem, "cannot be used")
 }
 
-func TestPostgreSQL(t *testing.T) {
-	t.Parallel()
-	expect(t, PostgreSQL{"postgres://u:hunter2@127.0.0.1:1/m?connect_timeout=2", time.Now}, Problem, "127.0.0.1:1 cannot be reached")
-	expect(t, PostgreSQL{"postgres://u:hunter2@no.such.host.invalid/m", time.Now}, Problem, "no.such.host.invalid")
-	url := os.Getenv("MILLRACE_TEST_POSTGRES")
+// server is the address of a server that a full test run starts.
+func server(t *testing.T, variable string) string {
+	t.Helper()
+	url := os.Getenv(variable)
 	if url == "" {
-		const missing = "MILLRACE_TEST_POSTGRES holds no postgres:// URL; make test starts a server and sets it"
+		missing := variable + " holds no URL; make test starts a server and sets it"
 		if os.Getenv("MILLRACE_TEST_REQUIRE") == "1" {
 			t.Fatal(missing)
 		}
 		t.Skip(missing)
 	}
+	return url
+}
+
+func TestBucket(t *testing.T) {
+	t.Parallel()
+	url := server(t, "MILLRACE_TEST_S3")
+	s := Storage{config.Storage{Kind: config.S3, URL: config.Secret(url + "&create=true")}, openBlob, time.Now}
+	expect(t, s, OK, "256 KiB put in")
+	url = strings.ReplaceAll(url, "create=true", "create=false")
+	s.Where.URL = config.Secret(strings.Replace(url, "s3://", "s3://no-such-", 1))
+	expect(t, s, Problem, "s3://no-such-")
+	s.Where.URL = config.Secret(strings.Replace(url, "secret_access_key=", "secret_access_key=x", 1))
+	expect(t, s, Problem, "s3://")
+}
+
+func TestPostgreSQL(t *testing.T) {
+	t.Parallel()
+	expect(t, PostgreSQL{"postgres://u:hunter2@127.0.0.1:1/m?connect_timeout=2", time.Now}, Problem, "127.0.0.1:1 cannot be reached")
+	expect(t, PostgreSQL{"postgres://u:hunter2@no.such.host.invalid/m", time.Now}, Problem, "no.such.host.invalid")
+	url := server(t, "MILLRACE_TEST_POSTGRES")
 	expect(t, PostgreSQL{config.Secret(url), time.Now}, OK, "tables can be made and rows written")
 	ahead := func() time.Time { return time.Now().Add(time.Minute) }
 	expect(t, PostgreSQL{config.Secret(url), ahead}, Problem, "off this machine's")

@@ -31,7 +31,7 @@ func (d DataFolder) Run(context.Context) Finding {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		parent := nearest(d.Path)
-		if err := tryWriting(parent); err != nil {
+		if err = tryWriting(parent); err != nil {
 			return problem("Make the folder for the user that runs millrace, or give another one with --data-dir.", "%s is not there and cannot be made: %v", whole, err)
 		}
 		return ok("%s will be made at the first start", whole)
@@ -58,7 +58,7 @@ func tryWriting(dir string) error {
 	if err != nil {
 		return fmt.Errorf("make file: %w", cause(err))
 	}
-	defer os.Remove(f.Name())
+	defer func() { _ = os.Remove(f.Name()) }() // may be gone already
 	_, err = f.WriteString("doctor")
 	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return fmt.Errorf("write file: %w", cause(err))
@@ -191,7 +191,7 @@ func fileTime(dir string) (time.Time, error) {
 	if err != nil {
 		return time.Time{}, err
 	}
-	defer os.Remove(f.Name())
+	defer func() { _ = os.Remove(f.Name()) }() // may be gone already
 	_, err = f.WriteString("doctor")
 	info, statErr := f.Stat()
 	if err = errors.Join(err, statErr, f.Close()); err != nil {

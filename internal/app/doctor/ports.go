@@ -54,7 +54,7 @@ func answersAsMillrace(ctx context.Context, addr string) bool {
 	if err != nil {
 		return false
 	}
-	if ip, err := netip.ParseAddr(host); host == "" || err == nil && ip.IsUnspecified() {
+	if ip, bad := netip.ParseAddr(host); host == "" || bad == nil && ip.IsUnspecified() {
 		host = "localhost"
 	}
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
@@ -68,7 +68,7 @@ func answersAsMillrace(ctx context.Context, addr string) bool {
 	if err != nil {
 		return false
 	}
-	defer resp.Body.Close()
+	defer func() { _ = resp.Body.Close() }() // only read
 	var doc struct {
 		Info struct {
 			Title string `json:"title"`

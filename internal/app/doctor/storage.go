@@ -41,14 +41,14 @@ func (s Storage) Run(ctx context.Context) Finding {
 		if err != nil {
 			return problem(mendFolder, "%s is not there and cannot be made: %v", target, cause(err))
 		}
-		defer os.RemoveAll(dir)
+		defer func() { _ = os.RemoveAll(dir) }() // a folder of our own
 		url, later = config.Secret(filepath.Join(dir, "media")), " will be made at the first start;"
 	}
 	store, err := s.Open(ctx, url)
 	if err != nil {
 		return s.explain(fmt.Errorf("open: %w", err))
 	}
-	defer store.Close() //nolint:errcheck // everything was read
+	defer func() { _ = store.Close() }() // nothing was kept
 	put, get, err := s.trial(ctx, store)
 	if err != nil {
 		return s.explain(err)

@@ -12,7 +12,7 @@ func diskSpace(path string) (Space, error) {
 	if err := unix.Statfs(path, &s); err != nil {
 		return Space{}, fmt.Errorf("stat file system: %w", err)
 	}
-	block := uint64(max(s.Bsize, 1)) //nolint:gosec // a block size is never negative
+	block := uint64(max(s.Bsize, 1))
 	return Space{Free: s.Bavail * block, Total: s.Blocks * block, FreeFiles: s.Ffree, TotalFiles: s.Files}, nil
 }
 
