@@ -9,7 +9,6 @@
 package api
 
 import (
-	"encoding/json"
 	"log/slog"
 	"maps"
 	"net/http"
@@ -117,5 +116,5 @@ func writeError(w http.ResponseWriter, e *Error) {
 	maps.Copy(w.Header(), e.GetHeaders())
 	w.Header().Set("Content-Type", jsonType)
 	w.WriteHeader(e.status)
-	_ = json.NewEncoder(w).Encode(e) // the client may have left
+	_ = huma.DefaultJSONFormat.Marshal(w, e) // the client may have left
 }

@@ -2,12 +2,17 @@ package api
 
 import (
 	"bytes"
+	"encoding/json"
 	"flag"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"regexp"
+	"strings"
 	"testing"
+
+	"gopkg.in/yaml.v3"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -33,15 +38,107 @@ func golden(t *testing.T, name string, got []byte) {
 	}
 }
 
+func get(h http.Handler, path string) *httptest.ResponseRecorder {
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
+	return w
+}
+
 func TestDocument(t *testing.T) {
 	t.Parallel()
 	h := New(Options{PublicURL: "https://video.example.com/", Version: "1.2.3"})
-	for _, path := range []string{"/openapi.json", "/openapi.yaml"} {
-		w := httptest.NewRecorder()
-		h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
-		if w.Code != http.StatusOK {
-			t.Fatalf("%s: %d", path, w.Code)
-		}
-		golden(t, filepath.Base(path), w.Body.Bytes())
+	w := get(h, "/openapi.json")
+	golden(t, "openapi.json", w.Body.Bytes())
+	var fromJSON, fromYAML any
+	if err := json.Unmarshal(w.Body.Bytes(), &fromJSON); err != nil {
+		t.Fatal(err)
 	}
+	if err := yaml.Unmarshal(get(h, "/openapi.yaml").Body.Bytes(), &fromYAML); err != nil {
+		t.Fatal(err)
+	}
+	a, _ := json.Marshal(fromJSON)
+	b, _ := json.Marshal(fromYAML)
+	if !bytes.Equal(a, b) {
+		t.Error("the YAML document says something else than the JSON one")
+	}
+	again := httptest.NewRequest(http.MethodGet, "/openapi.json", nil)
+	again.Header.Set("If-None-Match", w.Header().Get("ETag"))
+	w = httptest.NewRecorder()
+	h.ServeHTTP(w, again)
+	if w.Code != http.StatusNotModified {
+		t.Errorf("asked again: %d", w.Code)
+	}
+}
+
+// TestDocumentRefs follows every reference of the document.
+func TestDocumentRefs(t *testing.T) {
+	t.Parallel()
+	var doc map[string]any
+	if err := json.Unmarshal(get(New(Options{}), "/openapi.json").Body.Bytes(), &doc); err != nil {
+		t.Fatal(err)
+	}
+	components, _ := doc["components"].(map[string]any)
+	schemas, _ := components["schemas"].(map[string]any)
+	ids := map[string]bool{}
+	var walk func(v any)
+	walk = func(v any) {
+		switch v := v.(type) {
+		case map[string]any:
+			if ref, ok := v["$ref"].(string); ok && schemas[strings.TrimPrefix(ref, "#/components/schemas/")] == nil {
+				t.Errorf("%s leads nowhere", ref)
+			}
+			if name, ok := v["operationId"].(string); ok {
+				if ids[name] {
+					t.Errorf("operationId %s is used twice", name)
+				}
+				ids[name] = true
+			}
+			for _, child := range v {
+				walk(child)
+			}
+		case []any:
+			for _, child := range v {
+				walk(child)
+			}
+		}
+	}
+	walk(doc)
+	if len(ids) != 26 {
+		t.Errorf("%d operations", len(ids))
+	}
+}
+
+// TestDocsPage checks that the page loads itself and the document and nothing else.
+func TestDocsPage(t *testing.T) {
+	t.Parallel()
+	h := New(Options{})
+	page := get(h, "/docs")
+	if page.Code != http.StatusOK || page.Header().Get("Content-Type") != "text/html; charset=utf-8" {
+		t.Fatalf("%d %v", page.Code, page.Header())
+	}
+	policy := page.Header().Get("Content-Security-Policy")
+	if !strings.Contains(policy, "default-src 'none'") || strings.Contains(policy, "unsafe") || strings.Contains(policy, "http") {
+		t.Errorf("policy %q", policy)
+	}
+	outside := regexp.MustCompile(`(?i)(https?:)?//[a-z0-9.-]+\.[a-z]{2,}|\burl\(|@import`)
+	links := regexp.MustCompile(`(?:href|src)="(/[^"]*)"`)
+	for _, path := range append([]string{"/docs"}, paths(links.FindAllStringSubmatch(page.Body.String(), -1))...) {
+		w := get(h, path)
+		if w.Code != http.StatusOK || w.Header().Get("X-Content-Type-Options") != "nosniff" {
+			t.Errorf("%s: %d %v", path, w.Code, w.Header())
+		}
+		if strings.HasPrefix(path, "/docs") {
+			for _, found := range outside.FindAllString(strings.ReplaceAll(w.Body.String(), "https://example.com", ""), -1) {
+				t.Errorf("%s mentions %s", path, found)
+			}
+		}
+	}
+}
+
+func paths(matches [][]string) []string {
+	var out []string
+	for _, m := range matches {
+		out = append(out, m[1])
+	}
+	return out
 }

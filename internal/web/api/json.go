@@ -13,10 +13,13 @@ import (
 )
 
 const (
-	maxDepth    = 16 // levels of nesting; the deepest documented body has 5
-	maxMessages = 20 // problems told in one answer
-	maxNameRune = 64 // of a client's own field name in a message
+	maxDepth    = 16  // levels of nesting; the deepest documented body has 5
+	maxMessages = 20  // problems told in one answer
+	maxNameRune = 32  // of a client's own field name in a message
+	maxPath     = 200 // bytes of a path in a message
 )
+
+const cut = "..."
 
 // kind is the JSON type of a node.
 type kind int
@@ -188,7 +191,15 @@ func at(path string) string {
 	return path
 }
 
-func index(path string, i int) string { return fmt.Sprintf("%s[%d]", path, i) }
+func index(path string, i int) string { return bound(fmt.Sprintf("%s[%d]", path, i)) }
+
+// bound cuts a path that only a client's own names can have made so long; it is ASCII.
+func bound(path string) string {
+	if len(path) > maxPath {
+		return path[:maxPath-len(cut)] + cut
+	}
+	return path
+}
 
 // join adds a member's name, cut and quoted if it is not one of ours, so that a message never carries what a client made up.
 func join(path, name string) string {
@@ -198,12 +209,12 @@ func join(path, name string) string {
 	}
 	if !plain {
 		if r := []rune(name); len(r) > maxNameRune {
-			name = string(r[:maxNameRune]) + "…"
+			name = string(r[:maxNameRune]) + cut
 		}
 		name = strconv.QuoteToASCII(name)
 	}
 	if path == "" {
-		return name
+		return bound(name)
 	}
-	return path + "." + name
+	return bound(path + "." + name)
 }
