@@ -72,7 +72,7 @@ func (x *indexer) takeMoof(end int64, last bool) error {
 				x.file.Truncated = true
 				return nil
 			}
-			return fmt.Errorf("%w: fragment at byte %d, track %d: sample %d would lie beyond the end of the file", ErrTruncated, x.moofAt, run.TrackID, i+1)
+			return fmt.Errorf("%w: fragment at byte %d, track %d: sample %d would lie beyond its end", ErrTruncated, x.moofAt, run.TrackID, i+1)
 		}
 	}
 	for _, run := range runs {

@@ -117,7 +117,7 @@ func (x *indexer) box(h bmff.Header, at, end int64) error {
 	case h.Type.Is("moov"):
 		x.media = true
 		if cut {
-			return fmt.Errorf("%w moov", ErrTruncated)
+			return fmt.Errorf("%w inside its index (moov)", ErrTruncated)
 		}
 		if x.hasMoov {
 			return nil // the first one counts

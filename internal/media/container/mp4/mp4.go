@@ -19,8 +19,8 @@ var (
 	ErrNotMP4 = errors.New("not an MP4 or MOV file")
 	// ErrMalformed means that the file contradicts itself.
 	ErrMalformed = bmff.ErrMalformed
-	// ErrTruncated means that the file goes on past its end: an upload or a recording that was cut off. It wraps ErrMalformed.
-	ErrTruncated = bmff.ErrTruncated
+	// ErrTruncated means that something lies past the end of the file: an upload or a recording that was not finished.
+	ErrTruncated = errors.New("the file is cut off")
 	// ErrUnsupported means that the file is well-formed and uses something that is not handled.
 	ErrUnsupported = errors.New("unsupported MP4")
 	// ErrEncrypted wraps ErrUnsupported.

@@ -79,7 +79,7 @@ func (t *tables) sampleSizes(b bmff.Box) error {
 	if b.Type.Is("stsz") {
 		t.fixedSize, t.sizeBits = field, 32
 	} else {
-		t.sizeBits = field & 0xff
+		t.fixedSize, t.sizeBits = 0, field&0xff
 		if t.sizeBits != 4 && t.sizeBits != 8 && t.sizeBits != 16 {
 			return bmff.Malformed("box stz2 has sizes of %d bits", t.sizeBits)
 		}
@@ -172,7 +172,7 @@ func (t *tables) place(s *samples, fileSize int64) (description uint32, err erro
 			pos := t.chunk(int(c - 1))
 			for k := uint32(0); k < per && i < n; k++ {
 				if pos > uint64(fileSize) || uint64(s.sizes[i]) > uint64(fileSize)-pos {
-					return 0, fmt.Errorf("%w: sample %d would lie beyond the end of the file", ErrTruncated, i+1)
+					return 0, fmt.Errorf("%w: sample %d would lie beyond its end", ErrTruncated, i+1)
 				}
 				s.offsets[i] = int64(pos)
 				pos += uint64(s.sizes[i])
