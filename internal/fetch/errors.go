@@ -1,0 +1,79 @@
+package fetch
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"millrace/internal/fault"
+)
+
+// later is an error that may pass, with the wait that the server asks for.
+type later struct {
+	error
+	after time.Duration
+}
+
+func (l *later) Unwrap() error { return l.error }
+
+// explain says in plain words why a request or a read of its answer ended, and whether it may pass. It drops the text
+// of *url.Error, which repeats the whole URL.
+func explain(ctx context.Context, u *url.URL, err error) error {
+	cause := context.Cause(ctx)
+	switch {
+	case errors.Is(cause, errIdle), errors.Is(cause, errTotal):
+		return fault.New(fault.Unavailable, "%s: %s", show(u), cause)
+	case cause != nil && errors.Is(cause, ctx.Err()):
+		return fmt.Errorf("fetch %s: %w", show(u), cause)
+	case cause != nil:
+		return fmt.Errorf("fetch %s: %w: %w", show(u), ctx.Err(), cause)
+	}
+	if e, ok := errors.AsType[*url.Error](err); ok {
+		err = e.Err
+	}
+	if e, ok := errors.AsType[*fault.Error](err); ok { // the dialer's or the redirect's
+		return e
+	}
+	if e, ok := errors.AsType[*net.DNSError](err); ok && e.IsNotFound {
+		return fault.New(fault.Invalid, "host %.100s can't be found", u.Hostname())
+	}
+	if e, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
+		return fault.Wrap(fault.Invalid, e.Err, "%s has a certificate that is not trusted", show(u))
+	}
+	if _, ok := errors.AsType[tls.RecordHeaderError](err); ok || errors.Is(err, http.ErrSchemeMismatch) {
+		return fault.Wrap(fault.Invalid, err, "%s does not speak TLS", show(u))
+	}
+	return fault.Wrap(fault.Unavailable, err, "%s %s", show(u), passing(err))
+}
+
+// passing names what may be better the next time.
+func passing(err error) string {
+	timeout, ok := errors.AsType[net.Error](err)
+	switch {
+	case ok && timeout.Timeout():
+		return "did not answer in time"
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return "refuses connections"
+	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET):
+		return "broke off"
+	}
+	return "can't be reached"
+}
+
+// retryAfter reads the header of RFC 9110 10.2.3 in seconds; a date is not worth its clock.
+func retryAfter(resp *http.Response) time.Duration {
+	seconds, err := strconv.Atoi(strings.TrimSpace(resp.Header.Get("Retry-After")))
+	if err != nil || seconds < 0 || seconds > 3600 {
+		return 0
+	}
+	return time.Duration(seconds) * time.Second
+}
