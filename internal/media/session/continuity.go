@@ -1,0 +1,281 @@
+package session
+
+import (
+	"fmt"
+	"time"
+
+	"millrace/internal/media/frame"
+)
+
+const (
+	jumpForward  = time.Second            // more than this beyond where the next frame is due, on every track, is a jump
+	jumpBackward = 500 * time.Millisecond // more than this backwards is a jump, less is a step that is smoothed away
+	slowFrame    = 5 * time.Second        // a video alone at a variable rate may stand still for this long in real time
+	unrelated    = 10 * time.Second       // tracks further apart than this have clocks of their own
+
+	maxPending      = 128 // frames of a kind that wait for a verdict
+	maxPendingBytes = 8 << 20
+	verdictTime     = time.Second
+	smallVerdict    = 4 // frames that have to agree on a small step back
+)
+
+// item is a frame on its way: at is its decoding time on the continuous clock.
+type item struct {
+	frame.Frame
+	at     time.Duration
+	jumped string // why this frame is not continuous with what came before; "" when it is
+}
+
+func (i item) offset() time.Duration { return i.PTS - i.DTS }
+
+// continuity maps the encoder's clock to one without jumps. Both tracks share one offset, so that a jump that both make keeps them
+// in step; a jump that only one makes is told from a hole by where the other one is.
+//
+// A frame that does not fit waits until others show what it is: a glitch of its own, a jump of its track, or a jump of all.
+type continuity struct {
+	offset time.Duration
+	tracks [2]track
+	pass   func(item) error
+	glitch func() // a frame's time was put right
+	steady func() bool
+}
+
+type track struct {
+	seen     bool
+	last     time.Duration // continuous time of the last frame
+	step     time.Duration // usual distance to the next
+	fixed    bool          // step is known from the stream's parameters
+	own      time.Duration // added to offset for this track alone
+	received time.Time
+
+	pending []frame.Frame
+	bytes   int
+	small   bool          // what waits is a small step back
+	other   time.Duration // where the other track was when the waiting began
+}
+
+func (t *track) due() time.Duration { return t.last + t.step }
+
+func (t *track) setStep(d time.Duration) { t.step, t.fixed = d, true }
+
+// fit is what a frame's time looks like.
+type fit int
+
+const (
+	fits fit = iota
+	smallStep
+	jump
+)
+
+func (c *continuity) time(f frame.Frame) time.Duration {
+	return f.DTS + c.offset + c.tracks[f.Kind].own
+}
+
+func (c *continuity) other(k frame.Kind) *track { return &c.tracks[1-k] }
+
+func (c *continuity) judge(f frame.Frame) fit {
+	t, u := &c.tracks[f.Kind], c.other(f.Kind)
+	at := c.time(f)
+	switch {
+	case at < t.last-jumpBackward:
+		return jump
+	case at < t.last-c.backlash(f.Kind):
+		return smallStep
+	case at <= t.due()+jumpForward, u.seen && at <= u.due()+jumpForward:
+		return fits
+	case !u.seen && !c.steady() && at <= t.due()+slowFrame && 2*f.Received.Sub(t.received) >= at-t.last:
+		return fits
+	}
+	return jump
+}
+
+// backlash is how far a track may go back without being stopped here: what comes later takes care of jitter.
+func (c *continuity) backlash(k frame.Kind) time.Duration {
+	if k == frame.Audio {
+		return 2 * c.tracks[k].step
+	}
+	return 0
+}
+
+// write takes the next frame as the encoder stamped it.
+func (c *continuity) write(f frame.Frame) error {
+	t := &c.tracks[f.Kind]
+	if !t.seen {
+		c.join(f)
+		return c.accept(f)
+	}
+	verdict := c.judge(f)
+	if len(t.pending) == 0 {
+		if verdict == fits {
+			if err := c.accept(f); err != nil {
+				return err
+			}
+			return c.consider(1 - f.Kind)
+		}
+		t.small, t.other = verdict == smallStep, c.other(f.Kind).last
+		return c.hold(f)
+	}
+	if verdict == fits && (!t.small || len(t.pending) < 2) {
+		// the old clock goes on: what waits was a glitch
+		if err := c.flatten(f.Kind, c.time(f)); err != nil {
+			return err
+		}
+		return c.accept(f)
+	}
+	last := t.pending[len(t.pending)-1]
+	if d := f.DTS - last.DTS; d < -jumpBackward || d > t.step+jumpForward {
+		if err := c.settle(f.Kind, !c.other(f.Kind).seen); err != nil { // yet another jump: close the one before
+			return err
+		}
+		return c.write(f)
+	}
+	return c.hold(f)
+}
+
+// join places the first frame of a track: by the shared clock, unless it can't be the same one.
+func (c *continuity) join(f frame.Frame) {
+	t, u := &c.tracks[f.Kind], c.other(f.Kind)
+	if d := c.time(f) - u.last; u.seen && (d > unrelated || d < -unrelated) {
+		t.own = u.last - (f.DTS + c.offset)
+	}
+}
+
+func (c *continuity) accept(f frame.Frame) error {
+	t := &c.tracks[f.Kind]
+	i := item{Frame: f, at: c.time(f)}
+	if d := i.at - t.last; t.seen && !t.fixed && d > 0 {
+		t.step = min(d, 2*time.Second)
+	}
+	t.seen, t.last, t.received = true, i.at, f.Received
+	return c.pass(i)
+}
+
+func (c *continuity) hold(f frame.Frame) error {
+	t := &c.tracks[f.Kind]
+	t.pending = append(t.pending, f)
+	t.bytes += len(f.Data)
+	t.received = f.Received
+	return c.consider(f.Kind)
+}
+
+// consider decides about what waits of kind k, if there is enough to decide on.
+func (c *continuity) consider(k frame.Kind) error {
+	t, u := &c.tracks[k], c.other(k)
+	n := len(t.pending)
+	if n == 0 {
+		return nil
+	}
+	first, last := t.pending[0], t.pending[n-1]
+	alone := !u.seen || last.Received.Sub(u.received) > verdictTime
+	went := u.last - t.other
+	switch {
+	case len(u.pending) > 0 && !(t.small && u.small && n < 2):
+		return c.settle(k, true)
+	case t.small && n >= smallVerdict:
+		return c.settle(k, k == frame.Video)
+	case t.small:
+		return nil
+	case alone && n >= 2:
+		return c.settle(k, true)
+	case went >= verdictTime, last.DTS-first.DTS >= verdictTime, n >= maxPending, t.bytes >= maxPendingBytes:
+		return c.settle(k, went < verdictTime/4)
+	}
+	return nil
+}
+
+// settle moves the clock so that what waits of kind k continues where the written ends: for all tracks, or for this one alone.
+func (c *continuity) settle(k frame.Kind, all bool) error {
+	t, u := &c.tracks[k], c.other(k)
+	if t.small && !all {
+		return c.release(k, "") // sound a little back alone: frames are dropped until it fits
+	}
+	if len(u.pending) > 0 && all {
+		k = frame.Video // both wait: the picture says where it goes on
+		t, u = &c.tracks[frame.Video], &c.tracks[frame.Audio]
+	}
+	from := c.time(t.pending[0])
+	to := t.due()
+	if !all {
+		to = max(to, t.other)
+	} else if v := &c.tracks[frame.Video]; v.seen {
+		to = max(to, v.due())
+	}
+	reason := ""
+	if d := from - t.due(); !t.small || len(u.pending) > 0 && !u.small {
+		reason = fmt.Sprintf("%s clock jumped by %v", t.pending[0].Kind, d.Round(time.Millisecond))
+		if all {
+			reason = fmt.Sprintf("clock jumped by %v", d.Round(time.Millisecond))
+		}
+	} else {
+		c.glitch()
+	}
+	if !all {
+		t.own += to - from
+		return c.release(k, reason)
+	}
+	lead := u.due() - t.due()
+	c.offset += to - from + t.own
+	t.own, u.own = 0, 0
+	if err := c.release(k, reason); err != nil || len(u.pending) == 0 {
+		return err
+	}
+	if d := c.time(u.pending[0]) - to - lead; d > jumpForward || d < -jumpForward {
+		u.own = max(to, u.due()) - c.time(u.pending[0]) // it jumped elsewhere: the order of arrival is all there is to go by
+	}
+	return c.release(1-k, "")
+}
+
+// slip moves the clock of all tracks by d, which the picture was found to be off by for good.
+func (c *continuity) slip(d time.Duration) {
+	c.offset += d
+	c.tracks[frame.Video].last += d
+}
+
+// release passes on what waited.
+func (c *continuity) release(k frame.Kind, reason string) error {
+	t := &c.tracks[k]
+	for n, f := range t.pending {
+		i := item{Frame: f, at: c.time(f)}
+		if n == 0 {
+			i.jumped = reason
+		}
+		t.last = i.at
+		if err := c.pass(i); err != nil {
+			return err
+		}
+	}
+	t.clear()
+	return nil
+}
+
+// flatten passes on what waited, spread evenly up to the frame that showed it to be a glitch.
+func (c *continuity) flatten(k frame.Kind, until time.Duration) error {
+	t := &c.tracks[k]
+	start, n := t.last, time.Duration(len(t.pending)+1)
+	for i, f := range t.pending {
+		c.glitch()
+		t.last = start + max(0, until-start)*time.Duration(i+1)/n
+		if err := c.pass(item{Frame: f, at: t.last}); err != nil {
+			return err
+		}
+	}
+	t.clear()
+	return nil
+}
+
+func (t *track) clear() {
+	clear(t.pending) // the frames' bytes are not to be kept
+	t.pending, t.bytes, t.small = t.pending[:0], 0, false
+}
+
+// finish passes on whatever still waits.
+func (c *continuity) finish() error {
+	for k := range c.tracks {
+		if len(c.tracks[k].pending) > 0 {
+			if err := c.settle(frame.Kind(k), true); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

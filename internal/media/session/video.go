@@ -1,0 +1,276 @@
+package session
+
+import (
+	"time"
+
+	"millrace/internal/media/frame"
+)
+
+const (
+	probeFrames    = 10          // enough when the parameter sets announce a rate that fits
+	probeTime      = time.Second // enough in any case, of stream time
+	probeWall      = 2 * time.Second
+	maxProbeFrames = 256
+	maxProbeBytes  = 32 << 20
+
+	gridSlack    = 2 * time.Millisecond // a smoothed error beyond this is followed
+	gridFollow   = time.Millisecond     // by at most this in a second
+	gridStray    = 8 * time.Millisecond // a frame further off than this does not stand on the grid
+	offsetStray  = 3 * time.Millisecond / 2
+	maxStrays    = 12 // a stray counts 4, a frame on the grid takes 1 away
+	strayWeight  = 4
+	windowFrames = 64
+	maxOffset    = 5 * time.Second // of PTS after DTS: 16 frames at 3 per second
+	minFrame     = time.Millisecond
+	maxStill     = time.Second // a frame is not held back longer than sound runs on
+)
+
+// videoTrack puts frames on their grid when there is one, and else gives them the time until the next.
+type videoTrack struct {
+	s       *Session
+	config  *frame.Config // as told to the output; nil before
+	next    *frame.Config // to be told at the next key frame
+	started bool
+	rate    rate
+	grid    grid
+	end     time.Duration // DTS + Duration of the last written frame
+	shift   time.Duration // added to every PTS because the encoder's are before its DTS
+	drift   time.Duration // smoothed: encoder's time - grid
+
+	followed time.Duration // when a duration was last changed to follow
+	strays   int
+	early    time.Duration // how far off the last frame was when it came too early, 0 when it did not
+	earlies  int
+
+	held     item // variable rate: the frame whose duration is not known
+	holding  bool
+	window   [windowFrames]time.Duration // times of the last frames
+	windowed int
+	patience int // windows on a grid that are wanted before it is believed in
+	calm     int
+}
+
+// begin sets the rate and tells it to the output.
+func (v *videoTrack) begin(r rate, at time.Duration) error {
+	v.rate = r
+	v.grid = newGrid(r.interval, at)
+	v.started = true
+	v.strays, v.earlies, v.early, v.windowed, v.calm = 0, 0, 0, 0, 0
+	v.drift, v.followed = 0, at
+	v.s.continuity.tracks[frame.Video].step = r.interval.duration()
+	v.s.continuity.tracks[frame.Video].fixed = r.constant
+	v.s.stats.FPS, v.s.stats.Constant = r.fps, r.constant
+	return v.s.out.Rate(r.fps, r.constant)
+}
+
+// configure tells the output the waiting configuration; i is the key frame that comes first with it.
+func (v *videoTrack) configure() error {
+	c := v.next
+	v.next = nil
+	before := 0.0
+	if v.config != nil {
+		before = v.config.FrameRate
+	}
+	v.config = c
+	if err := v.s.out.Configure(*c); err != nil {
+		return err
+	}
+	if !v.started || c.FrameRate == before {
+		return nil
+	}
+	if i, ok := rational(c.FrameRate); ok && i != v.rate.interval {
+		return v.begin(rate{i, true, i.fps()}, v.end)
+	}
+	return nil
+}
+
+// offset is PTS - DTS in bounds; a negative one moves all that follows, once.
+func (v *videoTrack) offset(i item) time.Duration {
+	o := i.offset()
+	if o < -maxOffset || o > maxOffset {
+		v.s.stats.Clamped++
+		o = 0
+	}
+	if o += v.shift; o < 0 {
+		v.shift -= o
+		v.s.stats.Clamped++
+		o = 0
+	}
+	return o
+}
+
+// write takes a frame that is due at t on the output's clock.
+func (v *videoTrack) write(i item, t time.Duration) error {
+	i.at = t
+	if v.rate.constant {
+		return v.onGrid(i)
+	}
+	return v.variable(i)
+}
+
+func (v *videoTrack) onGrid(i item) error {
+	step := v.rate.interval.duration()
+	off := i.at - v.grid.at(0)
+	stray := false
+	if off >= step*6/10 {
+		n := int64((off + step/2) / step)
+		v.grid.advance(n)
+		v.s.stats.Lost += n
+		off = i.at - v.grid.at(0)
+	}
+	switch early := off < -gridStray; {
+	case off > gridStray && off < step, early && v.grid.at(0)+off >= v.end:
+		stray = true // between two places: its own time is nearer to the sound
+		v.grid.shift(off)
+		off = i.at - v.grid.at(0)
+	case early:
+		stray = true
+		v.s.stats.Clamped++
+	}
+	if err := v.countStray(i, stray, off); err != nil || !v.rate.constant {
+		return err
+	}
+	if !stray {
+		v.drift += (off - v.drift) / time.Duration(min(max(int64(v.rate.fps), 4), 64))
+	}
+	o := v.offset(i)
+	f := i.Frame
+	f.DTS = v.grid.at(0)
+	f.PTS = f.DTS + o
+	if n := int64((o + step/2) / step); n >= 0 && abs(o-time.Duration(n)*step) <= max(offsetStray, step/10) {
+		f.PTS = v.grid.at(n)
+	}
+	v.grid.advance(1)
+	v.follow(f.DTS)
+	v.end = v.grid.at(0)
+	f.Duration = v.end - f.DTS
+	v.s.stats.VideoFrames++
+	return v.s.out.Write(f)
+}
+
+// follow changes the grid by a little when the encoder's clock runs differently. It is done before the frame goes out, so that
+// its duration says it.
+func (v *videoTrack) follow(now time.Duration) {
+	if abs(v.drift) <= gridSlack || now-v.followed < time.Second {
+		return
+	}
+	by := min(max(v.drift, -gridFollow), gridFollow)
+	v.grid.shift(by)
+	v.drift -= by
+	v.followed = now
+}
+
+// countStray gives the grid up when frames keep missing it. A clock that went back by a constant amount is not that: all tracks
+// go on from where the picture is.
+func (v *videoTrack) countStray(i item, stray bool, off time.Duration) error {
+	if off < -gridStray && abs(off-v.early) < gridStray/2 {
+		if v.earlies++; v.earlies >= 2 {
+			v.s.continuity.slip(-off)
+			v.earlies, v.early, v.strays = 0, 0, 0
+			return nil
+		}
+	} else {
+		v.earlies = 0
+	}
+	v.early = off
+	if !stray {
+		v.strays = max(0, v.strays-1)
+		if abs(v.drift) < gridStray {
+			return nil
+		}
+	}
+	if v.strays += strayWeight; v.strays < maxStrays {
+		return nil
+	}
+	v.patience = min(2*v.patience+1, 32)
+	if err := v.begin(rate{interval: v.rate.interval, fps: v.rate.fps}, v.end); err != nil {
+		return err
+	}
+	return v.variable(i)
+}
+
+// variable holds one frame back until the next one tells how long it lasts.
+func (v *videoTrack) variable(i item) error {
+	at := i.at
+	if v.holding {
+		if least := v.held.at + minFrame; at < least {
+			v.s.stats.Clamped++
+			at = least
+		}
+		if err := v.release(at - v.held.at); err != nil {
+			return err
+		}
+	}
+	if at < v.end {
+		v.s.stats.Clamped++
+		at = v.end
+	}
+	if r, ok := v.look(i.at); ok {
+		if err := v.begin(r, at); err != nil {
+			return err
+		}
+		i.at = at
+		return v.onGrid(i)
+	}
+	i.at = at
+	v.held, v.holding = i, true
+	return nil
+}
+
+// look keeps the times of frames and tells when they have come to stand on a grid.
+func (v *videoTrack) look(t time.Duration) (rate, bool) {
+	if v.windowed > 0 && t <= v.window[v.windowed-1] {
+		v.windowed, v.calm = 0, 0
+		return rate{}, false
+	}
+	v.window[v.windowed] = t
+	if v.windowed++; v.windowed < windowFrames {
+		return rate{}, false
+	}
+	r := classify(v.window[:], v.config.FrameRate)
+	v.windowed = 0
+	if !r.constant {
+		v.calm = 0
+		return rate{}, false
+	}
+	v.calm++
+	return r, v.calm > v.patience
+}
+
+// release writes the held frame.
+func (v *videoTrack) release(d time.Duration) error {
+	f := v.held.Frame
+	f.DTS = v.held.at
+	f.PTS = f.DTS + v.offset(v.held)
+	f.Duration = d
+	v.end = f.DTS + d
+	v.holding, v.held = false, item{}
+	v.s.stats.VideoFrames++
+	return v.s.out.Write(f)
+}
+
+// still writes the held frame when sound has run on to t, in real time too, and would have to wait for the picture.
+func (v *videoTrack) still(t time.Duration, received time.Time) error {
+	if !v.holding || t-v.held.at < maxStill || received.Sub(v.held.Received) < maxStill {
+		return nil
+	}
+	return v.release(t - v.held.at)
+}
+
+// finish writes the held frame: up to t if that is not far, else with its usual duration.
+func (v *videoTrack) finish(t time.Duration) error {
+	if !v.holding {
+		return nil
+	}
+	if d := t - v.held.at; d >= minFrame && d <= maxStill {
+		return v.release(d)
+	}
+	return v.release(max(minFrame, v.rate.interval.duration()))
+}
+
+func abs(d time.Duration) time.Duration {
+	if d < 0 {
+		return -d
+	}
+	return d
+}
