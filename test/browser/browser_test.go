@@ -67,7 +67,7 @@ func TestWatchAsset(t *testing.T) {
 		t.Errorf("audio tracks %v, want %v", v.AudioTracks, want)
 	}
 	p.Select(t, "#subtitles", "English")
-	v = p.Until(t, "subtitle shown", 10*time.Second, func(v browser.Probe) bool {
+	p.Until(t, "subtitle shown", 10*time.Second, func(v browser.Probe) bool {
 		return slices.ContainsFunc(v.TextTracks, func(tt browser.TextTrack) bool { return tt.Mode == "showing" && len(tt.Active) == 1 })
 	})
 	p.Screenshot(t, "subtitles")

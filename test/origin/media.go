@@ -54,7 +54,8 @@ func Generate(ctx context.Context, ffmpeg string, frequency int) (Clip, error) {
 	}
 	args = append(append(args, cmaf...), v, "-map", "1:a", "-c:a", "aac", "-ac", "2", "-b:a", "96k")
 	args = append(append(args, cmaf...), a)
-	if out, err := exec.CommandContext(ctx, ffmpeg, args...).CombinedOutput(); err != nil {
+	out, err := exec.CommandContext(ctx, ffmpeg, args...).CombinedOutput()
+	if err != nil {
 		return Clip{}, fmt.Errorf("encode clip: %w: %s", err, out)
 	}
 	var c Clip

@@ -1,0 +1,205 @@
+package rig
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// Clip describes what an encoder sends. The zero value is 640x360 at 30 frames a second with a key frame each 2 s, B-frames,
+// and sound that comes and goes like speech.
+type Clip struct {
+	Rate    int     // frames a second
+	GOP     float64 // seconds between key frames
+	NoB     bool    // without B-frames
+	NoAudio bool
+	NoVideo bool
+	Size    string
+	Kbit    int
+	Seconds float64 // 0: until stopped
+	Offset  float64 // seconds that the first timestamp is later than 0
+}
+
+func (c Clip) withDefaults() Clip {
+	if c.Rate == 0 {
+		c.Rate = 30
+	}
+	if c.GOP == 0 {
+		c.GOP = 2
+	}
+	if c.Size == "" {
+		c.Size = "640x360"
+	}
+	if c.Kbit == 0 {
+		c.Kbit = 800
+	}
+	return c
+}
+
+// args gives ffmpeg's options up to the output: a moving picture with a running clock, and a voice-like hum.
+func (c Clip) args(realTime bool) []string {
+	c = c.withDefaults()
+	args := []string{"-nostdin", "-loglevel", "error", "-y"}
+	input := func(spec string) {
+		if realTime {
+			args = append(args, "-re")
+		}
+		args = append(args, "-f", "lavfi", "-i", spec)
+	}
+	if !c.NoVideo {
+		input(fmt.Sprintf("testsrc2=size=%s:rate=%d", c.Size, c.Rate))
+	}
+	if !c.NoAudio {
+		// Formants of a vowel, in syllables of a third of a second with a pause each two seconds.
+		input("aevalsrc='0.3*(sin(2*PI*140*t)+0.5*sin(2*PI*700*t)+0.3*sin(2*PI*1200*t))*abs(sin(PI*t*3))*lt(mod(t,2),1.6)':s=48000")
+	}
+	if !c.NoVideo {
+		b := "2"
+		if c.NoB {
+			b = "0"
+		}
+		gop := fmt.Sprint(int(c.GOP*float64(c.Rate) + 0.5))
+		args = append(args, "-c:v", "libx264", "-preset", "ultrafast", "-profile:v", "main", "-pix_fmt", "yuv420p", "-bf", b, "-g", gop, "-keyint_min", gop,
+			"-sc_threshold", "0", "-b:v", fmt.Sprintf("%dk", c.Kbit), "-maxrate", fmt.Sprintf("%dk", c.Kbit), "-bufsize", fmt.Sprintf("%dk", c.Kbit))
+	}
+	if !c.NoAudio {
+		args = append(args, "-c:a", "aac", "-ac", "2", "-b:a", "96k")
+	}
+	if c.Seconds > 0 {
+		args = append(args, "-t", fmt.Sprint(c.Seconds))
+	}
+	if c.Offset != 0 {
+		args = append(args, "-output_ts_offset", fmt.Sprint(c.Offset))
+	}
+	return args
+}
+
+// Encoder is an ffmpeg that publishes.
+type Encoder struct {
+	Began time.Time
+	cmd   *exec.Cmd
+	out   output
+	done  chan error
+	once  sync.Once
+	err   error
+}
+
+// FFmpeg gives ffmpeg's path.
+func FFmpeg(t testing.TB) string {
+	t.Helper()
+	p, err := exec.LookPath("ffmpeg")
+	if err != nil {
+		Missing(t, "ffmpeg is not installed")
+	}
+	return p
+}
+
+// Publish starts an encoder on a stream key. It ends with the test.
+func (s *Server) Publish(t testing.TB, streamKey string, c Clip) *Encoder {
+	t.Helper()
+	e := &Encoder{Began: time.Now(), done: make(chan error, 1)}
+	args := append(c.args(true), "-flvflags", "no_duration_filesize", "-f", "flv", s.RTMP+"/app/"+streamKey)
+	e.cmd = exec.Command(FFmpeg(t), args...) //nolint:noctx // ended by Stop or the test's cleanup
+	e.cmd.Stdout, e.cmd.Stderr = &e.out, &e.out
+	e.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	if err := e.cmd.Start(); err != nil {
+		t.Fatalf("start encoder: %v", err)
+	}
+	go func() { e.done <- e.cmd.Wait() }()
+	t.Cleanup(func() { e.Kill() })
+	return e
+}
+
+// Stop ends the encoder as a person would: it says goodbye.
+func (e *Encoder) Stop() { e.end(syscall.SIGINT) }
+
+// Kill ends the encoder without a goodbye.
+func (e *Encoder) Kill() { e.end(syscall.SIGKILL) }
+
+func (e *Encoder) end(sig syscall.Signal) {
+	e.once.Do(func() {
+		_ = e.cmd.Process.Signal(sig)
+		select {
+		case e.err = <-e.done:
+		case <-time.After(10 * time.Second):
+			_ = e.cmd.Process.Kill()
+			e.err = <-e.done
+		}
+	})
+}
+
+// Wait gives the encoder's end and what it said, when it ends by itself within limit.
+func (e *Encoder) Wait(t testing.TB, limit time.Duration) (string, error) {
+	t.Helper()
+	e.once.Do(func() {
+		select {
+		case e.err = <-e.done:
+		case <-time.After(limit):
+			_ = e.cmd.Process.Kill()
+			e.err = <-e.done
+			t.Errorf("encoder did not end within %v", limit)
+		}
+	})
+	return e.out.String(), e.err
+}
+
+// output is a buffer that may be read while it is written.
+type output struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.b.Write(p)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.b.String()
+}
+
+// File makes a media file with ffmpeg; the ending of name chooses the container.
+func File(t testing.TB, name string, c Clip) string {
+	t.Helper()
+	p := filepath.Join(t.TempDir(), name)
+	if c.Seconds == 0 {
+		t.Fatal("a file needs a length")
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	if out, err := exec.CommandContext(ctx, FFmpeg(t), append(c.args(false), p)...).CombinedOutput(); err != nil {
+		t.Fatalf("make %s: %v: %s", name, err, out)
+	}
+	return p
+}
+
+// Files serves named texts and files from disk over HTTP for the server to fetch: the value is a path when it begins with a
+// slash, else the content. It gives the base URL.
+func Files(t testing.TB, files map[string]string) string {
+	t.Helper()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		content, ok := files[strings.TrimPrefix(r.URL.Path, "/")]
+		switch {
+		case !ok:
+			http.NotFound(w, r)
+		case strings.HasPrefix(content, "/"):
+			http.ServeFile(w, r, content)
+		default:
+			http.ServeContent(w, r, r.URL.Path, time.Unix(1700000000, 0), strings.NewReader(content))
+		}
+	}))
+	t.Cleanup(s.Close)
+	return s.URL
+}

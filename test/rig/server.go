@@ -1,0 +1,312 @@
+// Package rig runs the real millrace binary for end-to-end tests: on either pair of database and storage, on ports of its own,
+// with encoders that publish to it and a client for its REST API. It knows the service from outside only: flags, environment,
+// log lines, HTTP and RTMP. The goroutines it starts read the children's output and end with them.
+package rig
+
+import (
+	"bufio"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// Pair is a database with a storage.
+type Pair string
+
+// The pairs that every end-to-end test of stored things runs on.
+const (
+	Embedded Pair = "sqlite+folder"
+	Scaled   Pair = "postgres+s3"
+)
+
+// Pairs runs test on both pairs; the scaled one is skipped where its servers are missing, unless MILLRACE_TEST_REQUIRE is set.
+func Pairs(t *testing.T, test func(t *testing.T, p Pair)) {
+	t.Helper()
+	for _, p := range []Pair{Embedded, Scaled} {
+		t.Run(string(p), func(t *testing.T) {
+			if p == Scaled && (os.Getenv("MILLRACE_TEST_POSTGRES") == "" || os.Getenv("MILLRACE_TEST_S3") == "") {
+				Missing(t, "MILLRACE_TEST_POSTGRES and MILLRACE_TEST_S3 are not set")
+			}
+			test(t, p)
+		})
+	}
+}
+
+// Missing skips the test for the given reason, or fails it when nothing may be skipped.
+func Missing(t testing.TB, reason string) {
+	t.Helper()
+	if os.Getenv("MILLRACE_TEST_REQUIRE") != "" {
+		t.Fatal(reason)
+	}
+	t.Skip(reason)
+}
+
+// Options say how a server is started.
+type Options struct {
+	Pair Pair
+	Args []string // more flags of serve
+	Env  []string // more environment, NAME=value
+}
+
+// Server is a running millrace with its data. It ends with the test, its data with it.
+type Server struct {
+	HTTP string // base URL: http://127.0.0.1:port
+	RTMP string // rtmp://127.0.0.1:port
+	Dir  string // data folder
+
+	o           Options
+	env         []string
+	tokenID     string
+	tokenSecret string
+
+	cmd  *exec.Cmd
+	done chan struct{} // closed when the process has ended and its output is read
+	log  *journal
+}
+
+// startWait bounds the time until both addresses are logged; stopWait the drain after SIGTERM.
+const (
+	startWait = 30 * time.Second
+	stopWait  = 45 * time.Second
+)
+
+// Start builds the binary if need be and starts it on empty data.
+func Start(t testing.TB, o Options) *Server {
+	t.Helper()
+	needServe(t)
+	if o.Pair == "" {
+		o.Pair = Embedded
+	}
+	s := &Server{o: o, Dir: t.TempDir(), tokenID: "e2e-" + strings.ToLower(rand.Text()[:12]), tokenSecret: rand.Text() + rand.Text(), log: &journal{}}
+	s.env = append(s.env, "MILLRACE_TOKEN_ID="+s.tokenID, "MILLRACE_TOKEN_SECRET="+s.tokenSecret)
+	if o.Pair == Scaled {
+		s.env = append(s.env, "MILLRACE_DATABASE_URL="+database(t), "MILLRACE_STORAGE_URL="+os.Getenv("MILLRACE_TEST_S3")+"&prefix=e2e-"+strings.ToLower(rand.Text()[:12]))
+	}
+	s.env = append(s.env, o.Env...)
+	t.Cleanup(func() {
+		if s.cmd != nil {
+			s.end(syscall.SIGKILL, stopWait)
+		}
+		if t.Failed() {
+			t.Logf("server log (end):\n%s", s.log.tail(200))
+		}
+	})
+	s.Run(t)
+	return s
+}
+
+// Run starts the server's process again after Stop or Kill, on the same data but new ports.
+func (s *Server) Run(t testing.TB) {
+	t.Helper()
+	args := append([]string{
+		"serve", "--data-dir", s.Dir, "--http-addr", "127.0.0.1:0", "--rtmp-addr", "127.0.0.1:0",
+		"--fetch-allow", "127.0.0.0/8,::1/128", "--log-format", "json",
+	}, s.o.Args...)
+	s.cmd = exec.Command(Binary(t), args...) //nolint:noctx // ended by Stop, Kill or the test's cleanup
+	s.cmd.Env = append(s.cmd.Environ(), s.env...)
+	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	read, write, err := os.Pipe()
+	if err != nil {
+		t.Fatalf("start server: %v", err)
+	}
+	s.cmd.Stdout, s.cmd.Stderr = write, write
+	if err = s.cmd.Start(); err != nil {
+		t.Fatalf("start server: %v", err)
+	}
+	_ = write.Close()
+	s.done = make(chan struct{})
+	addresses := make(chan [2]string, 8)
+	go func() {
+		defer close(s.done)
+		s.log.read(read, addresses)
+		_ = read.Close()
+		_ = s.cmd.Wait()
+	}()
+	s.HTTP, s.RTMP = "", ""
+	limit := time.After(startWait)
+	for s.HTTP == "" || s.RTMP == "" {
+		select {
+		case a := <-addresses:
+			switch a[0] {
+			case "http":
+				s.HTTP = "http://" + a[1]
+			case "rtmp":
+				s.RTMP = "rtmp://" + a[1]
+			}
+		case <-s.done:
+			t.Fatalf("server ended at its start:\n%s", s.log.tail(50))
+		case <-limit:
+			t.Fatalf("server did not say where it listens within %v:\n%s", startWait, s.log.tail(50))
+		}
+	}
+}
+
+// Stop asks the server to drain and waits for its end; it fails the test when that takes too long or ends badly.
+func (s *Server) Stop(t testing.TB) {
+	t.Helper()
+	if !s.end(syscall.SIGTERM, stopWait) {
+		t.Fatalf("server did not drain within %v:\n%s", stopWait, s.log.tail(50))
+	}
+	if code := s.cmd.ProcessState.ExitCode(); code != 0 {
+		t.Errorf("server ended with code %d:\n%s", code, s.log.tail(50))
+	}
+}
+
+// Kill ends the server as a power cut would, its children too.
+func (s *Server) Kill(t testing.TB) {
+	t.Helper()
+	s.end(syscall.SIGKILL, stopWait)
+}
+
+// end signals the process and tells whether it ended by that; what is left of its group is killed.
+func (s *Server) end(sig syscall.Signal, wait time.Duration) bool {
+	if sig == syscall.SIGKILL {
+		_ = syscall.Kill(-s.cmd.Process.Pid, sig)
+	} else {
+		_ = s.cmd.Process.Signal(sig)
+	}
+	ok := true
+	select {
+	case <-s.done:
+	case <-time.After(wait):
+		ok = false
+	}
+	_ = syscall.Kill(-s.cmd.Process.Pid, syscall.SIGKILL)
+	<-s.done
+	return ok
+}
+
+// Logged tells whether a log line contains all the given texts.
+func (s *Server) Logged(texts ...string) bool { return s.log.has(texts) }
+
+// Log is everything the server has written.
+func (s *Server) Log() string { return s.log.tail(1 << 30) }
+
+// Secrets are texts that must never appear in the log.
+func (s *Server) Secrets() []string { return []string{s.tokenSecret} }
+
+// WatchURL is the page of a playback ID, PlayURL its playlist.
+func (s *Server) WatchURL(playbackID string) string { return s.HTTP + "/watch/" + playbackID }
+
+// PlayURL is the multivariant playlist of a playback ID.
+func (s *Server) PlayURL(playbackID string) string { return s.HTTP + "/" + playbackID + ".m3u8" }
+
+// journal keeps the log lines.
+type journal struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+// read keeps every line and passes on the addresses that "listening" lines name.
+func (j *journal) read(in io.Reader, addresses chan<- [2]string) {
+	lines := bufio.NewReader(in)
+	for {
+		line, err := lines.ReadString('\n')
+		if line != "" {
+			j.mu.Lock()
+			j.lines = append(j.lines, strings.TrimRight(line, "\n"))
+			j.mu.Unlock()
+			var l struct {
+				Msg  string `json:"msg"`
+				What string `json:"what"`
+				Addr string `json:"addr"`
+			}
+			if json.Unmarshal([]byte(line), &l) == nil && l.Msg == "listening" {
+				select {
+				case addresses <- [2]string{l.What, l.Addr}:
+				default: // nobody waits any more
+				}
+			}
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+func (j *journal) tail(n int) string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return strings.Join(j.lines[max(0, len(j.lines)-n):], "\n")
+}
+
+func (j *journal) has(texts []string) bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+lines:
+	for _, l := range j.lines {
+		for _, text := range texts {
+			if !strings.Contains(l, text) {
+				continue lines
+			}
+		}
+		return true
+	}
+	return false
+}
+
+// needServe skips the test while the binary has no serve command.
+func needServe(t testing.TB) {
+	t.Helper()
+	if out, err := exec.CommandContext(t.Context(), Binary(t), "serve", "--help").CombinedOutput(); err != nil {
+		t.Skipf("this build of millrace has no serve command yet: %v: %s", err, out)
+	}
+}
+
+// Binary gives the path of the millrace binary: MILLRACE_TEST_BINARY, or one built now, once for the test process.
+func Binary(t testing.TB) string {
+	t.Helper()
+	if p := os.Getenv("MILLRACE_TEST_BINARY"); p != "" {
+		return p
+	}
+	p, err := built()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+//nolint:gochecknoglobals // one build for the test process
+var built = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "millrace-bin-")
+	if err != nil {
+		return "", fmt.Errorf("make folder for binary: %w", err)
+	}
+	p := filepath.Join(dir, "millrace")
+	if out, err := exec.CommandContext(context.Background(), "go", "build", "-o", p, "millrace/cmd/millrace").CombinedOutput(); err != nil {
+		return "", errors.Join(fmt.Errorf("build millrace: %w: %s", err, out), os.RemoveAll(dir))
+	}
+	return p, nil
+})
+
+// database makes an empty database that is dropped with the test, and gives its URL.
+func database(t testing.TB) string {
+	t.Helper()
+	admin := os.Getenv("MILLRACE_TEST_POSTGRES")
+	name := "e2e_" + strings.ToLower(rand.Text()[:16])
+	sql := func(command string) {
+		if out, err := exec.CommandContext(context.Background(), "psql", "-XAtqc", command, admin).CombinedOutput(); err != nil {
+			t.Errorf("%s: %v: %s", command, err, out)
+		}
+	}
+	sql("CREATE DATABASE " + name)
+	t.Cleanup(func() { sql("DROP DATABASE IF EXISTS " + name + " WITH (FORCE)") })
+	u, err := url.Parse(admin)
+	if err != nil {
+		t.Fatalf("read MILLRACE_TEST_POSTGRES: %v", err)
+	}
+	u.Path = "/" + name
+	return u.String()
+}
