@@ -34,7 +34,7 @@ const (
 func (s *server) authenticate(ctx huma.Context, next func(huma.Context)) {
 	r, w := humago.Unwrap(ctx)
 	user, secret, ok := r.BasicAuth()
-	if !ok || !validID(user) || secret == "" || len(secret) > maxSecret || strings.ContainsRune(secret, 0) {
+	if !ok || !credential(user, maxID) || !credential(secret, maxSecret) {
 		writeError(w, newError(http.StatusUnauthorized, typeUnauth, textUnauth))
 		return
 	}
@@ -48,6 +48,11 @@ func (s *server) authenticate(ctx huma.Context, next func(huma.Context)) {
 		return
 	}
 	next(huma.WithValue(ctx, identityKey, who))
+}
+
+// credential says whether s can be one at all; what it may be made of is the service's business.
+func credential(s string, limit int) bool {
+	return s != "" && len(s) <= limit && utf8.ValidString(s) && !strings.ContainsRune(s, 0)
 }
 
 // caller is who authenticate let in.

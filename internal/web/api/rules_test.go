@@ -1,0 +1,104 @@
+package api
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+)
+
+// TestRules sends what the services refuse through the real ones: every message reaches the client, names the field that the client
+// sent and does not repeat the value.
+func TestRules(t *testing.T) {
+	t.Parallel()
+	const lives, assets = "/video/v1/live-streams", "/video/v1/assets"
+	secret, h := realServices(t, &memory{})
+	ask := func(method, path, body string) *httptest.ResponseRecorder {
+		r := httptest.NewRequest(method, path, strings.NewReader(body))
+		r.SetBasicAuth(tokenID, secret)
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		return w
+	}
+	var made struct {
+		Data struct {
+			ID string `json:"id"`
+		} `json:"data"`
+	}
+	w := ask(http.MethodPost, lives, `{}`)
+	if err := json.Unmarshal(w.Body.Bytes(), &made); err != nil || w.Code != http.StatusCreated {
+		t.Fatalf("%d %s", w.Code, w.Body)
+	}
+	long := strings.Repeat("VALUE", 110)
+	for _, tt := range []struct {
+		name, method, path, body string
+		want                     []string // the beginnings of messages
+	}{
+		{"mp4_support with static_renditions", "POST", lives, `{"new_asset_settings":{"mp4_support":"standard","static_renditions":[{"resolution":"highest"}]}}`, []string{"new_asset_settings.mp4_support"}},
+		{"drm without the advanced policies", "POST", lives, `{"playback_policy":"drm"}`, []string{"playback_policies[0]"}},
+		{"drm configuration without drm", "POST", assets, `{"input":"https://example.com/a.mp4","advanced_playback_policies":[{"policy":"public","drm_configuration_id":"d"}]}`, []string{"advanced_playback_policies[0].drm_configuration_id"}},
+		{"generated subtitles on the second input", "POST", assets, `{"inputs":["https://example.com/a.mp4",{"url":"https://example.com/a.srt","type":"text","text_type":"subtitles","language_code":"en","generated_subtitles":[{"language_code":"en"}]}]}`, []string{"inputs[1].generated_subtitles"}},
+		{"many at once", "POST", lives, `{"passthrough":"` + long + `","reconnect_window":-1,"latency_mode":"VALUE","max_continuous_duration":59,"meta":{"title":"` + long + `"}}`, []string{"passthrough", "reconnect_window", "latency_mode", "max_continuous_duration", "meta.title"}},
+		{"no inputs", "POST", assets, `{}`, []string{"inputs"}},
+		{"an input that is no URL", "POST", assets, `{"input":"VALUE://x"}`, []string{"inputs[0].url"}},
+		{"patch", "PATCH", lives + "/" + made.Data.ID, `{"reconnect_window":1801,"meta":{"title":"` + long + `"}}`, []string{"reconnect_window", "meta.title"}},
+		{"playback ID", "POST", lives + "/" + made.Data.ID + "/playback-ids", `{}`, []string{"policy"}},
+		{"cursor", "GET", assets + "?cursor=VALUE", ``, []string{"cursor"}},
+	} {
+		w := ask(tt.method, tt.path, tt.body)
+		var e Error
+		if err := json.Unmarshal(w.Body.Bytes(), &e); err != nil || w.Code != http.StatusBadRequest || e.Detail.Type != typeInvalid {
+			t.Errorf("%s: %d %s", tt.name, w.Code, w.Body)
+		}
+		for _, want := range tt.want {
+			found := false
+			for _, m := range e.Detail.Messages {
+				found = found || strings.HasPrefix(m, want+" ")
+			}
+			if !found {
+				t.Errorf("%s: no message about %s: %q", tt.name, want, e.Detail.Messages)
+			}
+		}
+		if strings.Contains(w.Body.String(), "VALUE") {
+			t.Errorf("%s: the value is repeated: %s", tt.name, w.Body)
+		}
+	}
+}
+
+// TestTenants checks that one environment's resources are not there for another's token.
+func TestTenants(t *testing.T) {
+	t.Parallel()
+	m := &memory{}
+	secret, h := realServices(t, m)
+	streams := liveMemory{m}
+	for _, path := range []string{"/video/v1/live-streams", "/video/v1/assets"} {
+		r := httptest.NewRequest(http.MethodPost, path, strings.NewReader(`{"playback_policy":"public","input":"https://example.com/a.mp4"}`))
+		r.SetBasicAuth(tokenID, secret)
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		if w.Code != http.StatusCreated {
+			t.Fatalf("%d %s", w.Code, w.Body)
+		}
+	}
+	live, film := "/video/v1/live-streams/"+string(streams.streams[0].ID), "/video/v1/assets/"+string(m.assets[0].ID)
+	streams.streams[0].Environment, m.assets[0].Environment = "other", "other"
+	for _, tt := range []struct{ method, path, body string }{
+		{"GET", live, ""}, {"PATCH", live, "{}"}, {"PUT", live + "/disable", ""}, {"PUT", live + "/enable", ""}, {"PUT", live + "/complete", ""},
+		{"POST", live + "/reset-stream-key", ""}, {"POST", live + "/playback-ids", `{"policy":"public"}`},
+		{"GET", live + "/playback-ids/" + string(m.streams[0].PlaybackIDs[0].ID), ""}, {"DELETE", live + "/playback-ids/" + string(m.streams[0].PlaybackIDs[0].ID), ""},
+		{"DELETE", live, ""},
+		{"GET", film, ""}, {"PATCH", film, "{}"}, {"GET", film + "/input-info", ""}, {"POST", film + "/playback-ids", `{"policy":"public"}`},
+		{"POST", film + "/tracks", `{"url":"https://example.com/a.srt","type":"text","text_type":"subtitles","language_code":"en"}`},
+		{"PATCH", film + "/tracks/x", "{}"}, {"DELETE", film + "/tracks/x", ""}, {"DELETE", film, ""},
+		{"GET", "/video/v1/playback-ids/" + string(m.assets[0].PlaybackIDs[0].ID), ""},
+	} {
+		r := httptest.NewRequest(tt.method, tt.path, strings.NewReader(tt.body))
+		r.SetBasicAuth(tokenID, secret)
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		if w.Code != http.StatusNotFound {
+			t.Errorf("%s %s: %d %s", tt.method, tt.path, w.Code, w.Body)
+		}
+	}
+}
