@@ -52,7 +52,8 @@ var layers = map[string][]string{
 	"internal/storage/blob":       {"internal/storage/blob", "internal/fault"},
 	"internal/storage/db":         {"internal/control", "internal/storage/db", "internal/id", "internal/fault"},
 	"internal/storage/queue":      {"internal/control/job", "internal/storage/db", "internal/lifecycle", "internal/id", "internal/fault"},
-	"internal/worker":             {"internal/control", "internal/media", "internal/storage/blob", "internal/fetch", "internal/id", "internal/fault"},
+	"internal/bridge/measure":     {"internal/control/asset", "internal/media/frame", "internal/media/timeline"},
+	"internal/worker":             {"internal/bridge/measure", "internal/worker/settle", "internal/control", "internal/media", "internal/storage/blob", "internal/fetch", "internal/id", "internal/fault"},
 	"internal/web":                {"internal/control", "internal/id", "internal/fault"},
 	"test":                        {"test"},
 }

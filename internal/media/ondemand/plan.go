@@ -227,14 +227,14 @@ func Follow(a *mp4.Track, object, id string, borders []float64, zero float64) *t
 			i++
 		}
 		if i == from {
-			l.Chunks = append(l.Chunks, gap(id, a, borders[k], borders[k+1], zero))
+			l.Append(gap(id, a, borders[k], borders[k+1], zero))
 			continue
 		}
 		last := a.DTS(i-1) + int64(a.Sample(i-1).Duration)
 		if i < n {
 			last = a.DTS(i)
 		}
-		l.Chunks = append(l.Chunks, timeline.Chunk{
+		l.Append(timeline.Chunk{
 			Rendition: id, Time: a.DTS(from) + shift, Duration: last - a.DTS(from), Size: sizeOf(a, from, i), Independent: true, From: from, To: i,
 		})
 	}

@@ -20,7 +20,7 @@ func (t *Timeline) Slice(from, to float64) *Timeline {
 	for _, l := range t.Lanes {
 		c := &Lane{Rendition: l.Rendition, Inits: append([]Init(nil), l.Inits...)}
 		for _, chunk := range l.Chunks[a:b] {
-			c.add(chunk)
+			c.Append(chunk)
 		}
 		out.Lanes = append(out.Lanes, c)
 	}

@@ -189,7 +189,7 @@ func (t *Timeline) addSegment(s Segment) error {
 	for _, l := range t.Lanes {
 		i := slices.IndexFunc(s.Chunks, func(c Chunk) bool { return c.Rendition == l.ID })
 		if i >= 0 {
-			l.add(s.Chunks[i])
+			l.Append(s.Chunks[i])
 		}
 	}
 	for _, l := range t.Lanes { // after the others, whose time a gap takes over
@@ -200,7 +200,8 @@ func (t *Timeline) addSegment(s Segment) error {
 	return nil
 }
 
-func (l *Lane) add(c Chunk) {
+// Append adds the next chunk.
+func (l *Lane) Append(c Chunk) {
 	l.Chunks = append(l.Chunks, c)
 	if c.Gap || c.Duration == 0 {
 		return

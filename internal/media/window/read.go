@@ -27,9 +27,8 @@ type Place struct {
 // Lane describes a rendition at the edge.
 type Lane struct {
 	timeline.Rendition
-	Init    timeline.Init // the newest
-	Codecs  []string      // of every init so far
-	Peak    float64       // bits per second, of the fastest segment
+	Inits   []timeline.Init // every one so far, the newest last
+	Peak    float64         // bits per second, of the fastest segment
 	Average float64
 }
 
@@ -45,7 +44,10 @@ func (e *Edge) Describe() ([]Lane, error) {
 		if len(l.inits) == 0 {
 			continue
 		}
-		d := Lane{Rendition: l.Rendition, Init: l.inits[len(l.inits)-1].Init, Peak: l.peak}
+		d := Lane{Rendition: l.Rendition, Peak: l.peak}
+		for i := range l.inits {
+			d.Inits = append(d.Inits, l.inits[i].Init)
+		}
 		if l.ticks > 0 {
 			d.Average = float64(l.bytes) * 8 * float64(l.Timescale) / float64(l.ticks)
 		}

@@ -1,0 +1,116 @@
+package bridge
+
+import (
+	"context"
+	"errors"
+	"math"
+
+	"millrace/internal/fault"
+	"millrace/internal/media/frame"
+	"millrace/internal/media/hls"
+	"millrace/internal/media/playback"
+	"millrace/internal/media/window"
+)
+
+// edgeView is a broadcast as it is watched: the last half minute through the live stream's playback ID, all of it (EVENT) through the
+// asset's.
+type edgeView struct {
+	p     *Playback
+	media string
+	edge  *window.Edge
+	event bool
+}
+
+func (v *edgeView) Media() string { return v.media }
+
+func (v *edgeView) Private() bool { return false }
+
+// Multivariant implements playback.Presentation.
+func (v *edgeView) Multivariant(context.Context) (*hls.Multivariant, error) {
+	lanes, err := v.edge.Describe()
+	if err != nil {
+		return nil, told(err)
+	}
+	m := &hls.Multivariant{}
+	variant := hls.Variant{}
+	var peak, mean float64
+	for _, l := range lanes {
+		newest := l.Inits[len(l.Inits)-1]
+		variant.Codecs = append(variant.Codecs, newest.Codec)
+		peak, mean = peak+l.Peak, mean+l.Average
+		switch l.Kind {
+		case frame.Video:
+			variant.URI = hls.PlaylistURI(l.ID)
+			variant.Width, variant.Height, variant.FrameRate = newest.Width, newest.Height, newest.FrameRate
+		case frame.Audio:
+			if len(lanes) == 1 {
+				variant.URI = hls.PlaylistURI(l.ID)
+				break
+			}
+			variant.Audio = audioGroup
+			m.Renditions = append(m.Renditions, hls.Rendition{
+				Type: "AUDIO", GroupID: audioGroup, Name: "Default", Default: true, Channels: newest.Channels, URI: hls.PlaylistURI(l.ID),
+			})
+		case frame.Text:
+		}
+	}
+	variant.Bandwidth, variant.AverageBandwidth = int64(math.Ceil(peak)), int64(math.Ceil(mean))
+	m.Variants = []hls.Variant{variant}
+	return m, nil
+}
+
+const (
+	audioGroup = "audio"
+	textGroup  = "subtitles"
+)
+
+// Playlist implements playback.Presentation.
+func (v *edgeView) Playlist(ctx context.Context, rendition string, r playback.Reload, compressed bool) (playback.Text, error) {
+	data, err := v.edge.Playlist(ctx, rendition, window.Reload{Event: v.event, MSN: r.MSN, Part: r.Part, Skip: r.Skip}, compressed)
+	return playback.Text{Data: data, MaxAge: 1}, told(err)
+}
+
+// Chunk implements playback.Presentation.
+func (v *edgeView) Chunk(ctx context.Context, rendition string, r hls.Resource) (playback.Body, error) {
+	var at window.Place
+	var err error
+	switch {
+	case r.Init >= 0:
+		at, err = v.edge.ReadInit(rendition, r.Init)
+	case r.Ext != "m4s":
+		err = window.ErrUnknown
+	case r.Part >= 0:
+		at, err = v.edge.ReadPart(ctx, rendition, r.MSN, r.Part)
+	default:
+		at, err = v.edge.ReadSegment(ctx, rendition, r.MSN)
+	}
+	if err != nil {
+		return playback.Body{}, told(err)
+	}
+	if at.Data != nil {
+		return playback.Body{Data: at.Data}, nil
+	}
+	return v.p.object(ctx, at.Object, at.Offset, at.N)
+}
+
+// Sidecar implements playback.Presentation.
+func (v *edgeView) Sidecar(context.Context, string) (playback.Body, error) {
+	return playback.Body{}, fault.New(fault.NotFound, "there is no such text track")
+}
+
+// told puts an edge's answer into the words of a fault.
+func told(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, window.ErrNotYet):
+		return fault.New(fault.NotReady, "the live stream has just started: ask again in a moment")
+	case errors.Is(err, window.ErrTooFar):
+		return fault.New(fault.Invalid, "_HLS_msn: is too far ahead of the live edge")
+	case errors.Is(err, window.ErrUnknown):
+		return fault.New(fault.NotFound, "there is no such rendition, segment or part")
+	case errors.Is(err, window.ErrTimeout):
+		return fault.New(fault.Unavailable, "the live edge stands still")
+	}
+	return err
+}

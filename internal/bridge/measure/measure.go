@@ -1,0 +1,88 @@
+// Package measure says in the control plane's words what media is: facts and tracks of an asset from its renditions.
+// Pure values; it must never know where they come from.
+package measure
+
+import (
+	"math"
+
+	"millrace/internal/control/asset"
+	"millrace/internal/media/frame"
+	"millrace/internal/media/timeline"
+)
+
+// Lane is one rendition with every init segment that it has used.
+type Lane struct {
+	ID    string
+	Kind  frame.Kind
+	Inits []timeline.Init
+}
+
+// Lanes gives the renditions of a timeline.
+func Lanes(t *timeline.Timeline) []Lane {
+	out := make([]Lane, len(t.Lanes))
+	for i, l := range t.Lanes {
+		out[i] = Lane{ID: l.ID, Kind: l.Kind, Inits: l.Inits}
+	}
+	return out
+}
+
+// Facts is what the asset shows of renditions that last so many seconds.
+func Facts(lanes []Lane, seconds float64) asset.Facts {
+	f := asset.Facts{Duration: Seconds(seconds)}
+	for _, l := range lanes {
+		switch l.Kind {
+		case frame.Video:
+			f.HasVideo = true
+			f.Width, f.Height, f.FrameRate = largest(l.Inits)
+		case frame.Audio:
+			f.HasAudio = true
+			f.Channels = max(f.Channels, channels(l.Inits))
+		case frame.Text:
+		}
+	}
+	return f
+}
+
+// Tracks is the renditions as ready tracks.
+func Tracks(lanes []Lane, seconds float64) []asset.Track {
+	var out []asset.Track
+	for _, l := range lanes {
+		t := asset.Track{Rendition: l.ID, Status: asset.TrackReady, Duration: Seconds(seconds)}
+		switch l.Kind {
+		case frame.Video:
+			t.Type = asset.VideoTrack
+			t.MaxWidth, t.MaxHeight, t.MaxFrameRate = largest(l.Inits)
+		case frame.Audio:
+			t.Type, t.Primary, t.MaxChannels = asset.AudioTrack, l.ID == timeline.MainAudio, channels(l.Inits)
+		case frame.Text:
+			continue
+		}
+		out = append(out, t)
+	}
+	return out
+}
+
+// Seconds rounds to the microsecond.
+func Seconds(s float64) float64 { return math.Round(s*1e6) / 1e6 }
+
+// largest is the biggest picture and the highest frame rate; -1 when no rate is known.
+func largest(inits []timeline.Init) (width, height int, rate float64) {
+	rate = -1
+	for _, in := range inits {
+		if in.Width*in.Height > width*height {
+			width, height = in.Width, in.Height
+		}
+		if in.FrameRate > 0 {
+			rate = max(rate, math.Round(in.FrameRate*1000)/1000)
+		}
+	}
+	return width, height, rate
+}
+
+func channels(inits []timeline.Init) int {
+	n := 0
+	for _, in := range inits {
+		n = max(n, in.Channels)
+	}
+	return n
+}

@@ -1,0 +1,207 @@
+package bridge
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"sync"
+	"time"
+
+	"millrace/internal/control/access"
+	"millrace/internal/control/asset"
+	"millrace/internal/control/playbackid"
+	"millrace/internal/fault"
+	"millrace/internal/id"
+	"millrace/internal/media/captions"
+	"millrace/internal/media/ondemand"
+	"millrace/internal/media/playback"
+	"millrace/internal/media/timeline"
+	"millrace/internal/storage/blob"
+)
+
+// Resolver finds what a playback ID leads to.
+type Resolver interface {
+	Resolve(ctx context.Context, p id.Playback) (playbackid.Object, error)
+}
+
+var _ Resolver = access.API(nil)
+
+// PlaybackOptions is what Playback needs.
+type PlaybackOptions struct {
+	Access  Resolver
+	Assets  asset.Work
+	Live    *Live // nil on nodes without ingest
+	Blob    blob.Store
+	Library *ondemand.Library
+	Now     func() time.Time
+	Logger  *slog.Logger
+}
+
+// Playback implements playback.Source: rows say what may be watched, edges and stored timelines what there is.
+type Playback struct {
+	opt PlaybackOptions
+
+	ids    *shelf[id.Playback, playbackid.Object]
+	assets *shelf[id.Asset, asset.Asset]
+	whole  *shelf[string, *timeline.Timeline] // by index object; they never change
+	views  *shelf[string, *recorded]          // by asset and version
+	texts  *shelf[string, captions.Document]  // by object
+}
+
+// fresh is how long a row may be used without asking the database again: how late a deleted playback ID may still answer.
+const fresh = time.Second
+
+// NewPlayback returns a Playback.
+func NewPlayback(o PlaybackOptions) *Playback {
+	return &Playback{
+		opt: o, ids: newShelf[id.Playback, playbackid.Object](4096, fresh), assets: newShelf[id.Asset, asset.Asset](4096, fresh),
+		whole: newShelf[string, *timeline.Timeline](256, 0), views: newShelf[string, *recorded](256, 0),
+		texts: newShelf[string, captions.Document](256, 0),
+	}
+}
+
+// Open implements playback.Source.
+func (p *Playback) Open(ctx context.Context, playbackID, _ string) (playback.Presentation, error) {
+	now := p.opt.Now()
+	o, err := p.ids.get(ctx, id.Playback(playbackID), now, func(ctx context.Context) (playbackid.Object, error) {
+		return p.opt.Access.Resolve(ctx, id.Playback(playbackID))
+	})
+	if err != nil {
+		return nil, err
+	}
+	if o.ID.Policy != playbackid.Public {
+		return nil, fault.New(fault.Denied, "this playback ID is %s: it needs a valid token", o.ID.Policy)
+	}
+	if o.Kind == playbackid.OfLiveStream {
+		return p.openLive(id.LiveStream(o.ObjectID))
+	}
+	return p.openAsset(ctx, id.Asset(o.ObjectID), now)
+}
+
+func (p *Playback) openLive(s id.LiveStream) (playback.Presentation, error) {
+	if p.opt.Live != nil {
+		if b := p.opt.Live.newest(s); b != nil {
+			return &edgeView{p: p, media: string(b.asset.Media), edge: b.edge}, nil
+		}
+	}
+	return nil, fault.New(fault.NotReady, "the live stream is not active: connect an encoder, then ask again")
+}
+
+func (p *Playback) openAsset(ctx context.Context, a id.Asset, now time.Time) (playback.Presentation, error) {
+	row, err := p.assets.get(ctx, a, now, func(ctx context.Context) (asset.Asset, error) { return p.opt.Assets.Find(ctx, a) })
+	if err != nil {
+		return nil, err
+	}
+	if row.Status == asset.Errored {
+		return nil, fault.New(fault.NotReady, "the asset is errored and can not be played")
+	}
+	if p.opt.Live != nil && row.Index == "" {
+		if b := p.opt.Live.holding(a); b != nil {
+			return &edgeView{p: p, media: string(b.asset.Media), edge: b.edge, event: true}, nil
+		}
+	}
+	key := fmt.Sprintf("%s/%d", a, row.UpdatedAt.UnixMilli())
+	return p.views.get(ctx, key, now, func(ctx context.Context) (*recorded, error) { return p.view(ctx, row) })
+}
+
+// view is what is stored of an asset with its ready tracks.
+func (p *Playback) view(ctx context.Context, row asset.Asset) (*recorded, error) {
+	t, err := p.stored(ctx, row)
+	if err != nil {
+		return nil, err
+	}
+	return p.present(ctx, row, t)
+}
+
+func (p *Playback) stored(ctx context.Context, row asset.Asset) (*timeline.Timeline, error) {
+	if row.Index == "" { // still growing, elsewhere
+		rows, err := p.opt.Assets.Timeline(ctx, row.ID, 0)
+		if err != nil {
+			return nil, err
+		}
+		return build(rows)
+	}
+	return p.whole.get(ctx, row.Index, p.opt.Now(), func(ctx context.Context) (*timeline.Timeline, error) {
+		r, err := p.opt.Blob.Get(ctx, row.Index, 0, -1)
+		if err != nil {
+			return nil, fmt.Errorf("read timeline index: %w", err)
+		}
+		defer func() { _ = r.Close() }() // it was only read
+		entries, err := timeline.ReadIndex(r)
+		if err != nil {
+			return nil, err
+		}
+		return timeline.Build(entries)
+	})
+}
+
+// document is a text track's cues.
+func (p *Playback) document(ctx context.Context, object string) (captions.Document, error) {
+	return p.texts.get(ctx, object, p.opt.Now(), func(ctx context.Context) (captions.Document, error) {
+		r, err := p.opt.Blob.Get(ctx, object, 0, -1)
+		if err != nil {
+			return captions.Document{}, err
+		}
+		defer func() { _ = r.Close() }() // it was only read
+		data, err := io.ReadAll(io.LimitReader(r, 64<<20))
+		if err != nil {
+			return captions.Document{}, fmt.Errorf("read text track: %w", err)
+		}
+		return captions.Parse(data)
+	})
+}
+
+// object is a stored object, or a part of it, as a body.
+func (p *Playback) object(ctx context.Context, key string, offset, n int64) (playback.Body, error) {
+	r, err := p.opt.Blob.Get(ctx, key, offset, n)
+	if err != nil {
+		return playback.Body{}, err
+	}
+	if n < 0 {
+		n = r.Size - offset
+	}
+	return playback.Body{Reader: r.ReadCloser, Size: n}, nil
+}
+
+// shelf keeps the newest answers of a slow source: at most limit of them, each for a while (0: until it is pushed out).
+type shelf[K comparable, V any] struct {
+	limit int
+	ttl   time.Duration
+
+	mu    sync.Mutex
+	items map[K]shelved[V]
+}
+
+type shelved[V any] struct {
+	value V
+	until time.Time
+}
+
+func newShelf[K comparable, V any](limit int, ttl time.Duration) *shelf[K, V] {
+	return &shelf[K, V]{limit: limit, ttl: ttl, items: map[K]shelved[V]{}}
+}
+
+// get answers from the shelf or asks; errors are not kept.
+func (s *shelf[K, V]) get(ctx context.Context, k K, now time.Time, ask func(context.Context) (V, error)) (V, error) {
+	s.mu.Lock()
+	it, ok := s.items[k]
+	s.mu.Unlock()
+	if ok && (s.ttl == 0 || now.Before(it.until)) {
+		return it.value, nil
+	}
+	v, err := ask(ctx)
+	if err != nil {
+		return v, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for old := range s.items {
+		if len(s.items) < s.limit {
+			break
+		}
+		delete(s.items, old)
+	}
+	s.items[k] = shelved[V]{v, now.Add(s.ttl)}
+	return v, nil
+}

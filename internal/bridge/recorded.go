@@ -1,0 +1,322 @@
+package bridge
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"fmt"
+	"math"
+	"sync"
+	"time"
+
+	"millrace/internal/control/asset"
+	"millrace/internal/fault"
+	"millrace/internal/media/frame"
+	"millrace/internal/media/hls"
+	"millrace/internal/media/ondemand"
+	"millrace/internal/media/playback"
+	"millrace/internal/media/timeline"
+)
+
+// recorded is an asset as it is watched from storage: its timeline with the ready tracks beside it.
+type recorded struct {
+	p        *Playback
+	media    string
+	timeline *timeline.Timeline
+	whole    bool // nothing is added any more
+	lanes    []*timeline.Lane
+	tracks   map[string]asset.Track // by rendition
+	texts    map[string]asset.Track // by track ID: text tracks
+	spans    []float64
+
+	mu    sync.Mutex
+	lists map[string]*list
+}
+
+type list struct{ plain, packed []byte }
+
+// present joins a timeline and the asset's ready tracks: alternate audio and text are cut where the video is cut.
+func (p *Playback) present(ctx context.Context, row asset.Asset, t *timeline.Timeline) (*recorded, error) {
+	v := &recorded{
+		p: p, media: string(row.Media), timeline: t, whole: row.Index != "", lanes: append([]*timeline.Lane(nil), t.Lanes...),
+		tracks: map[string]asset.Track{}, texts: map[string]asset.Track{}, spans: t.Spans(), lists: map[string]*list{},
+	}
+	for _, tr := range row.Tracks {
+		if tr.Status != asset.TrackReady {
+			continue
+		}
+		v.tracks[tr.Rendition] = tr
+		switch {
+		case tr.Type == asset.TextTrack:
+			v.texts[string(tr.ID)] = tr
+			v.lanes = append(v.lanes, v.textLane(tr))
+		case tr.Type == asset.AudioTrack && tr.Object != "":
+			l, err := p.alternate(ctx, tr, v)
+			if err != nil {
+				return nil, fmt.Errorf("open alternate audio %s: %w", tr.ID, err)
+			}
+			v.lanes = append(v.lanes, l)
+		}
+	}
+	return v, nil
+}
+
+func (v *recorded) textLane(tr asset.Track) *timeline.Lane {
+	l := &timeline.Lane{Rendition: timeline.Rendition{ID: string(tr.ID), Kind: frame.Text, Timescale: 1000000}}
+	for i := range len(v.spans) - 1 {
+		from, to := int64(math.Round(v.spans[i]*1e6)), int64(math.Round(v.spans[i+1]*1e6))
+		l.Chunks = append(l.Chunks, timeline.Chunk{Rendition: l.ID, Time: from, Duration: to - from})
+	}
+	return l
+}
+
+func (p *Playback) alternate(ctx context.Context, tr asset.Track, v *recorded) (*timeline.Lane, error) {
+	f, err := p.opt.Library.File(ctx, tr.Object)
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range f.Tracks {
+		if t.Kind == frame.Audio {
+			return ondemand.Follow(t, tr.Object, string(tr.ID), v.spans, v.timeline.ZeroTime()), nil
+		}
+	}
+	return nil, ondemand.ErrUnknown
+}
+
+func (v *recorded) Media() string { return v.media }
+
+func (v *recorded) Private() bool { return false }
+
+// Multivariant implements playback.Presentation.
+func (v *recorded) Multivariant(context.Context) (*hls.Multivariant, error) {
+	if len(v.timeline.Marks) == 0 {
+		return nil, fault.New(fault.NotReady, "the asset is being prepared: ask again in a moment")
+	}
+	m := &hls.Multivariant{Independent: v.whole && v.timeline.Independent()}
+	variant := hls.Variant{}
+	var audioPeak, audioMean float64
+	video := v.timeline.Lane(timeline.MainVideo)
+	audios := 0
+	for _, l := range v.lanes {
+		if l.Kind == frame.Audio {
+			audios++
+			audioPeak, audioMean = max(audioPeak, l.Peak), max(audioMean, l.Average())
+		}
+	}
+	if video != nil {
+		addVideo(&variant, video)
+	}
+	for _, l := range v.lanes {
+		switch l.Kind {
+		case frame.Audio:
+			addCodecs(&variant, l)
+			if video == nil && audios == 1 {
+				variant.URI = hls.PlaylistURI(l.ID)
+				continue
+			}
+			variant.Audio = audioGroup
+			m.Renditions = append(m.Renditions, v.audioRendition(l))
+		case frame.Text:
+			variant.Subtitles = textGroup
+			m.Renditions = append(m.Renditions, v.textRendition(l))
+		case frame.Video:
+		}
+	}
+	if variant.URI == "" {
+		variant.URI = hls.PlaylistURI(v.lanes[0].ID)
+	}
+	variant.Bandwidth += int64(math.Ceil(audioPeak))
+	variant.AverageBandwidth += int64(math.Ceil(audioMean))
+	m.Variants = []hls.Variant{variant}
+	return m, nil
+}
+
+func addVideo(variant *hls.Variant, l *timeline.Lane) {
+	variant.URI = hls.PlaylistURI(l.ID)
+	variant.Bandwidth, variant.AverageBandwidth = int64(math.Ceil(l.Peak)), int64(math.Ceil(l.Average()))
+	for _, in := range l.Inits {
+		if in.Width*in.Height > variant.Width*variant.Height {
+			variant.Width, variant.Height = in.Width, in.Height
+		}
+		variant.FrameRate = max(variant.FrameRate, in.FrameRate)
+	}
+	addCodecs(variant, l)
+}
+
+// addCodecs names every codec of a rendition once.
+func addCodecs(variant *hls.Variant, l *timeline.Lane) {
+next:
+	for _, in := range l.Inits {
+		for _, c := range variant.Codecs {
+			if c == in.Codec {
+				continue next
+			}
+		}
+		variant.Codecs = append(variant.Codecs, in.Codec)
+	}
+}
+
+func (v *recorded) audioRendition(l *timeline.Lane) hls.Rendition {
+	tr := v.tracks[l.ID]
+	main := l.ID == timeline.MainAudio
+	r := hls.Rendition{
+		Type: "AUDIO", GroupID: audioGroup, Name: tr.Name, Language: language(tr), Default: main, Autoselect: true, URI: hls.PlaylistURI(l.ID),
+	}
+	if r.Name == "" {
+		r.Name = "Default"
+	}
+	if n := len(l.Inits); n > 0 {
+		r.Channels = l.Inits[n-1].Channels
+	}
+	return r
+}
+
+func (v *recorded) textRendition(l *timeline.Lane) hls.Rendition {
+	tr := v.texts[l.ID]
+	r := hls.Rendition{
+		Type: "SUBTITLES", GroupID: textGroup, Name: tr.Name, Language: language(tr), Autoselect: true, URI: hls.PlaylistURI(l.ID),
+	}
+	if tr.ClosedCaptions {
+		r.Characteristics = "public.accessibility.transcribes-spoken-dialog,public.accessibility.describes-music-and-sound"
+	}
+	return r
+}
+
+// language leaves out what says nothing.
+func language(tr asset.Track) string {
+	if tr.LanguageCode == "und" {
+		return ""
+	}
+	return tr.LanguageCode
+}
+
+func (v *recorded) lane(rendition string) *timeline.Lane {
+	for _, l := range v.lanes {
+		if l.ID == rendition {
+			return l
+		}
+	}
+	return nil
+}
+
+// Playlist implements playback.Presentation; nothing is ever waited for here.
+func (v *recorded) Playlist(_ context.Context, rendition string, _ playback.Reload, compressed bool) (playback.Text, error) {
+	l := v.lane(rendition)
+	if l == nil {
+		return playback.Text{}, fault.New(fault.NotFound, "there is no such rendition")
+	}
+	if len(v.timeline.Marks) == 0 {
+		return playback.Text{}, fault.New(fault.NotReady, "the asset is being prepared: ask again in a moment")
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	text := v.lists[rendition]
+	if text == nil {
+		text = &list{plain: v.render(l)}
+		v.lists[rendition] = text
+	}
+	age := 1
+	if v.whole {
+		age = max(v.timeline.Target-1, 1)
+	}
+	if !compressed {
+		return playback.Text{Data: text.plain, MaxAge: age}, nil
+	}
+	if text.packed == nil {
+		var b bytes.Buffer
+		w := gzip.NewWriter(&b)
+		_, _ = w.Write(text.plain) // a buffer takes everything
+		_ = w.Close()
+		text.packed = b.Bytes()
+	}
+	return playback.Text{Data: text.packed, MaxAge: age}, nil
+}
+
+func (v *recorded) render(l *timeline.Lane) []byte {
+	m := &hls.Media{Type: hls.VOD, TargetDuration: v.timeline.Target, MediaSequence: v.timeline.First, Ended: v.whole}
+	if !v.whole {
+		m.Type = hls.Event
+	}
+	m.Independent = v.whole && v.timeline.Independent()
+	ext, last := "m4s", -1
+	if l.Kind == frame.Text {
+		ext, last = "vtt", 0
+	}
+	for i, c := range l.Chunks {
+		mark := v.timeline.Marks[i]
+		s := hls.Segment{
+			URI: hls.SegmentURI(l.ID, v.timeline.First+int64(i), ext), Duration: seconds64(c.Duration, l.Timescale),
+			ProgramDateTime: mark.Start, Discontinuity: mark.Discontinuity && i > 0, Gap: c.Gap,
+		}
+		if c.Init != last && !c.Gap {
+			s.Map, last = hls.InitURI(l.ID, c.Init), c.Init
+		}
+		m.TargetDuration = max(m.TargetDuration, int(math.Round(s.Duration.Seconds())))
+		m.Segments = append(m.Segments, s)
+	}
+	return m.Append(make([]byte, 0, 256+96*len(m.Segments)))
+}
+
+func seconds64(ticks int64, scale uint32) time.Duration {
+	s := int64(scale)
+	return time.Duration(ticks/s)*time.Second + time.Duration(ticks%s)*time.Second/time.Duration(s)
+}
+
+// Chunk implements playback.Presentation.
+func (v *recorded) Chunk(ctx context.Context, rendition string, r hls.Resource) (playback.Body, error) {
+	missing := fault.New(fault.NotFound, "there is no such rendition or segment")
+	l := v.lane(rendition)
+	if l == nil || r.Part >= 0 {
+		return playback.Body{}, missing
+	}
+	if r.Init >= 0 {
+		return v.init(ctx, l, r.Init)
+	}
+	i := r.MSN - v.timeline.First
+	if i < 0 || i >= int64(len(l.Chunks)) || l.Chunks[i].Gap {
+		return playback.Body{}, missing
+	}
+	if (l.Kind == frame.Text) != (r.Ext == "vtt") {
+		return playback.Body{}, missing
+	}
+	c := l.Chunks[i]
+	switch {
+	case l.Kind == frame.Text:
+		return v.text(ctx, l, i)
+	case l.Source != nil:
+		data, err := v.p.opt.Library.Chunk(ctx, *l.Source, r.MSN, c)
+		return playback.Body{Data: data}, err
+	}
+	return v.p.object(ctx, c.Object, 0, -1)
+}
+
+func (v *recorded) init(ctx context.Context, l *timeline.Lane, n int) (playback.Body, error) {
+	if n >= len(l.Inits) {
+		return playback.Body{}, fault.New(fault.NotFound, "there is no such init segment")
+	}
+	if l.Source != nil {
+		data, err := v.p.opt.Library.Init(ctx, *l.Source)
+		return playback.Body{Data: data}, err
+	}
+	return v.p.object(ctx, l.Inits[n].Object, 0, -1)
+}
+
+// text is a WebVTT segment: the cues that show during it, with the map to the media's clock.
+func (v *recorded) text(ctx context.Context, l *timeline.Lane, i int64) (playback.Body, error) {
+	d, err := v.p.document(ctx, v.texts[l.ID].Object)
+	if err != nil {
+		return playback.Body{}, err
+	}
+	zero := int64(math.Round(v.timeline.ZeroTime() * 90000))
+	at := func(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+	return playback.Body{Data: d.Slice(at(v.spans[i]), at(v.spans[i+1]), zero)}, nil
+}
+
+// Sidecar implements playback.Presentation.
+func (v *recorded) Sidecar(ctx context.Context, track string) (playback.Body, error) {
+	tr, ok := v.texts[track]
+	if !ok {
+		return playback.Body{}, fault.New(fault.NotFound, "there is no such text track")
+	}
+	return v.p.object(ctx, tr.Object, 0, -1)
+}
