@@ -8,6 +8,8 @@ import (
 
 // refused lists what is not the public internet, by the IANA special-purpose registries (RFC 6890 and its updates)
 // and the clouds' metadata services. The first match names the reason, so the narrow ones stand first.
+//
+//nolint:gochecknoglobals // a table
 var refused = []struct {
 	prefix netip.Prefix
 	reason string
@@ -55,6 +57,7 @@ var refused = []struct {
 	{netip.MustParsePrefix("ff00::/8"), "multicast"},
 }
 
+//nolint:gochecknoglobals // constants, but for the language
 var (
 	nat64  = netip.MustParsePrefix("64:ff9b::/96") // RFC 6052: the last four bytes are an IPv4 address
 	global = netip.MustParsePrefix("2000::/3")     // all of IPv6 that is handed out as public

@@ -141,8 +141,15 @@ func TestDialContext(t *testing.T) {
 	strict := fetch.New(fetch.Options{})
 	t.Cleanup(strict.Close)
 	for _, tt := range []struct{ network, address string }{
-		{"unix", "/run/docker.sock"}, {"ip4:icmp", "8.8.8.8"}, {"tcp", "127.0.0.1:80"}, {"udp", "127.0.0.1:53"},
-		{"tcp", "localhost:80"}, {"tcp", "[::1]:80"}, {"tcp", "[::ffff:127.0.0.1]:80"}, {"tcp", "0.0.0.0:80"}, {"tcp", ":80"},
+		{"unix", "/run/docker.sock"},
+		{"ip4:icmp", "8.8.8.8"},
+		{"tcp", "127.0.0.1:80"},
+		{"udp", "127.0.0.1:53"},
+		{"tcp", "localhost:80"},
+		{"tcp", "[::1]:80"},
+		{"tcp", "[::ffff:127.0.0.1]:80"},
+		{"tcp", "0.0.0.0:80"},
+		{"tcp", ":80"},
 	} {
 		conn, err := strict.DialContext(t.Context(), tt.network, tt.address)
 		if err == nil {
@@ -170,7 +177,8 @@ func names(t *testing.T, answer func(name string) []netip.Addr) *net.Resolver {
 		ours, theirs := net.Pipe()
 		running.Go(func() {
 			defer func() { _ = ours.Close() }()
-			for answerOne(ours, answer) == nil {
+			for err := error(nil); err == nil; {
+				err = answerOne(ours, answer)
 			}
 		})
 		return theirs, nil
@@ -192,10 +200,10 @@ func answerOne(conn net.Conn, answer func(name string) []netip.Addr) error {
 		return err
 	}
 	q := m.Questions[0]
-	m.Header.Response, m.Header.RecursionAvailable, m.Additionals = true, true, nil
+	m.Response, m.RecursionAvailable, m.Additionals = true, true, nil
 	addrs := answer(strings.TrimSuffix(q.Name.String(), "."))
 	if addrs == nil {
-		m.Header.RCode = dnsmessage.RCodeNameError
+		m.RCode = dnsmessage.RCodeNameError
 	}
 	for _, a := range addrs {
 		h := dnsmessage.ResourceHeader{Name: q.Name, Type: q.Type, Class: q.Class}

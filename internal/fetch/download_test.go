@@ -171,7 +171,7 @@ func TestDownloadResumesInAnotherProcess(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "v.mp4")
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	_, err := one.Download(ctx, "http://video.example/v.mp4", path, fetch.Limits{MaxBytes: 10 * mib}, func(done, _ int64) {
+	_, err := one.Download(ctx, "http://video.example/v.mp4", path, fetch.Limits{MaxBytes: 10 * mib}, func(int64, int64) {
 		cancel()
 	})
 	if !errors.Is(err, context.Canceled) {

@@ -19,8 +19,7 @@ func (c *Client) Get(ctx context.Context, rawURL string, maxBytes int64) ([]byte
 	defer cancel()
 	var data []byte
 	var info Info
-	err = c.again(ctx, u, func() int64 { return 0 }, func() error {
-		var err error
+	err = c.again(ctx, u, func() int64 { return 0 }, func() (err error) {
 		data, info, err = c.getOnce(ctx, u, maxBytes)
 		return err
 	})

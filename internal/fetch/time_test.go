@@ -50,8 +50,14 @@ func (p *pipes) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	}
 }
 
+// bubble is what a test has within its own time.
+type bubble struct {
+	t      *testing.T
+	client *fetch.Client
+}
+
 // inBubble runs test with a client and a server that have the time of the bubble, starting at 0.
-func inBubble(t *testing.T, h http.HandlerFunc, test func(t *testing.T, c *fetch.Client)) {
+func inBubble(t *testing.T, h http.HandlerFunc, test func(b bubble)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		l := &pipes{conns: make(chan net.Conn), closed: make(chan struct{})}
@@ -60,7 +66,7 @@ func inBubble(t *testing.T, h http.HandlerFunc, test func(t *testing.T, c *fetch
 		go func() { defer close(done); _ = srv.Serve(l) }()
 		c := fetch.New(fetch.Options{Retry: fetch.Retry{Tries: 3, First: time.Second, Max: 20 * time.Second}})
 		c.DialBy(l.dial)
-		test(t, c)
+		test(bubble{t: t, client: c})
 		c.Close()
 		_ = srv.Close()
 		<-done
@@ -85,7 +91,8 @@ func wantUnavailable(t *testing.T, err error, msg string) {
 
 func TestIdle(t *testing.T) {
 	t.Parallel()
-	inBubble(t, holding([]byte("some"), 100), func(t *testing.T, c *fetch.Client) {
+	inBubble(t, holding([]byte("some"), 100), func(b bubble) {
+		t, c := b.t, b.client
 		start := time.Now()
 		_, err := c.Download(t.Context(), "http://slow.example/", filepath.Join(t.TempDir(), "f"), fetch.Limits{MaxBytes: 100, Idle: 10 * time.Second}, nil)
 		wantUnavailable(t, err, "no data came for too long")
@@ -108,7 +115,8 @@ func TestSlowLoris(t *testing.T) {
 			}
 		}
 	}
-	inBubble(t, drip, func(t *testing.T, c *fetch.Client) {
+	inBubble(t, drip, func(b bubble) {
+		t, c := b.t, b.client
 		start := time.Now()
 		limits := fetch.Limits{MaxBytes: 1 << 30, Idle: 10 * time.Second, Total: 5 * time.Minute}
 		_, err := c.Download(t.Context(), "http://slow.example/", filepath.Join(t.TempDir(), "f"), limits, nil)
@@ -124,7 +132,8 @@ func TestSlowLoris(t *testing.T) {
 func TestNoHeader(t *testing.T) {
 	t.Parallel()
 	silent := func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
-	inBubble(t, silent, func(t *testing.T, c *fetch.Client) {
+	inBubble(t, silent, func(b bubble) {
+		t, c := b.t, b.client
 		start := time.Now()
 		_, err := c.Download(t.Context(), "http://slow.example/", filepath.Join(t.TempDir(), "f"), fetch.Limits{MaxBytes: 100}, nil)
 		wantUnavailable(t, err, "did not answer in time")
@@ -144,7 +153,8 @@ func TestWaits(t *testing.T) {
 			w.Header().Set("Retry-After", strconv.Itoa(after))
 			w.WriteHeader(http.StatusServiceUnavailable)
 		}
-		inBubble(t, busy, func(t *testing.T, c *fetch.Client) {
+		inBubble(t, busy, func(b bubble) {
+			t, c := b.t, b.client
 			start := time.Now()
 			_, _, err := c.Get(t.Context(), "http://busy.example/", 100)
 			wantUnavailable(t, err, "503")

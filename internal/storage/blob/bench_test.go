@@ -32,6 +32,7 @@ func backends(b *testing.B, run func(b *testing.B, s blob.Store)) {
 
 func BenchmarkPut(b *testing.B) {
 	backends(b, func(b *testing.B, s blob.Store) {
+		b.Helper()
 		for _, size := range sizes {
 			data := blobtest.Bytes(1, size)
 			b.Run(fmt.Sprintf("%dKB", size/1000), func(b *testing.B) {
@@ -49,6 +50,7 @@ func BenchmarkPut(b *testing.B) {
 
 func BenchmarkGet(b *testing.B) {
 	backends(b, func(b *testing.B, s blob.Store) {
+		b.Helper()
 		for _, size := range sizes {
 			key := fmt.Sprintf("bench/get/%d", size)
 			if err := s.Put(b.Context(), key, bytes.NewReader(blobtest.Bytes(1, size))); err != nil {

@@ -18,7 +18,8 @@ import (
 	"millrace/internal/storage/blob"
 )
 
-func list(t *testing.T, s blob.Store) {
+func (c contract) list() {
+	t, s := c.t, c.s
 	keys := []string{"a", "a-b", "a.b", "a0", "ab/c", "b/1", "b/10", "b/2", "b/2.x/y", "b/2x", "b/c/d/e", "B", "z~", "b=1", "b+1", "b@1", "b,1"}
 	for _, key := range keys {
 		put(t, s, key, []byte(key))
@@ -54,7 +55,8 @@ func putMany(t *testing.T, s blob.Store, n int) []string {
 	return keys
 }
 
-func listPages(t *testing.T, s blob.Store) {
+func (c contract) listPages() {
+	t, s := c.t, c.s
 	want := slices.Sorted(slices.Values(putMany(t, s, pages)))
 	if got := all(t, s, "many/"); !slices.Equal(got, want) {
 		t.Errorf("listed %d keys, want %d in order", len(got), len(want))
@@ -73,7 +75,8 @@ func listPages(t *testing.T, s blob.Store) {
 	}
 }
 
-func listCancelled(t *testing.T, s blob.Store) {
+func (c contract) listCancelled() {
+	t, s := c.t, c.s
 	put(t, s, "k", nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -86,7 +89,8 @@ func listCancelled(t *testing.T, s blob.Store) {
 	}
 }
 
-func deleteKeys(t *testing.T, s blob.Store) {
+func (c contract) deleteKeys() {
+	t, s := c.t, c.s
 	ctx := t.Context()
 	put(t, s, "d/1", []byte("1"))
 	put(t, s, "d/2", []byte("2"))
@@ -107,7 +111,8 @@ func deleteKeys(t *testing.T, s blob.Store) {
 	put(t, s, "d", []byte("the name of a folder that is gone"))
 }
 
-func deleteMany(t *testing.T, s blob.Store) {
+func (c contract) deleteMany() {
+	t, s := c.t, c.s
 	keys := putMany(t, s, 300)
 	if err := s.Delete(t.Context(), keys...); err != nil {
 		t.Fatal(err)
@@ -117,7 +122,8 @@ func deleteMany(t *testing.T, s blob.Store) {
 	}
 }
 
-func deleteNeighbours(t *testing.T, s blob.Store) {
+func (c contract) deleteNeighbours() {
+	t, s := c.t, c.s
 	put(t, s, "x/1", nil)
 	put(t, s, "x/10", nil)
 	put(t, s, "x/1.m4s", nil)
@@ -129,7 +135,8 @@ func deleteNeighbours(t *testing.T, s blob.Store) {
 	}
 }
 
-func adopt(t *testing.T, s blob.Store) {
+func (c contract) adopt() {
+	t, s := c.t, c.s
 	put(t, s, "up/2", []byte("old"))
 	for key, n := range map[string]int{"up/1": 100, "up/2": 60_000, "up/3/large.mp4": Large, "up/empty": 0} {
 		path, want := filepath.Join(t.TempDir(), "upload"), Bytes(6, n)
@@ -147,7 +154,8 @@ func adopt(t *testing.T, s blob.Store) {
 	}
 }
 
-func adoptFails(t *testing.T, s blob.Store) {
+func (c contract) adoptFails() {
+	t, s := c.t, c.s
 	dir := t.TempDir()
 	if err := s.Adopt(t.Context(), "k", filepath.Join(dir, "none")); err == nil {
 		t.Error("adopt of a missing file returned nil")
@@ -172,7 +180,8 @@ func adoptFails(t *testing.T, s blob.Store) {
 }
 
 // concurrent puts, reads and deletes side by side.
-func concurrent(t *testing.T, s blob.Store) {
+func (c contract) concurrent() {
+	t, s := c.t, c.s
 	put(t, s, "deep/er/stays", nil)
 	Churn(t, s)
 	if left := all(t, s, ""); !slices.Equal(left, []string{"deep/er/stays"}) {
@@ -184,10 +193,10 @@ func concurrent(t *testing.T, s blob.Store) {
 func Churn(t *testing.T, s blob.Store) {
 	t.Helper()
 	var group errgroup.Group
-	for w := range 8 {
+	for w := range byte(8) {
 		group.Go(func() error {
-			for i := range 10 {
-				key, data := fmt.Sprintf("deep/er/%d", w), Bytes(uint64(w*10+i), 2000) //nolint:gosec // small numbers
+			for i := range byte(10) {
+				key, data := fmt.Sprintf("deep/er/%d", w), Bytes(w*10+i, 2000)
 				if err := s.Put(t.Context(), key, bytes.NewReader(data)); err != nil {
 					return err
 				}
@@ -195,8 +204,8 @@ func Churn(t *testing.T, s blob.Store) {
 				if err != nil {
 					return err
 				}
-				got, err := io.ReadAll(r)
-				if err := errors.Join(err, r.Close()); err != nil {
+				got, err := readClose(r)
+				if err != nil {
 					return err
 				}
 				if !bytes.Equal(got, data) {
@@ -214,7 +223,8 @@ func Churn(t *testing.T, s blob.Store) {
 	}
 }
 
-func readerAt(t *testing.T, s blob.Store) {
+func (c contract) readerAt() {
+	t, s := c.t, c.s
 	want := Bytes(7, 1_000_003)
 	put(t, s, "at", want)
 	for _, size := range []int64{-1, int64(len(want))} {
@@ -227,8 +237,22 @@ func readerAt(t *testing.T, s blob.Store) {
 			off int64
 			n   int
 		}{
-			{0, 8}, {0, 8}, {131_068, 8}, {1_000_000, 3}, {1_000_000, 10}, {1_000_003, 1}, {2_000_000, 1}, {500, 131_072},
-			{0, 1_000_003}, {1, 1_000_003}, {300_000, 262_144}, {1_000_002, 1}, {131_072, 131_071}, {7, 0}, {900_000, 100}, {0, 8},
+			{0, 8},
+			{0, 8},
+			{131_068, 8},
+			{1_000_000, 3},
+			{1_000_000, 10},
+			{1_000_003, 1},
+			{2_000_000, 1},
+			{500, 131_072},
+			{0, 1_000_003},
+			{1, 1_000_003},
+			{300_000, 262_144},
+			{1_000_002, 1},
+			{131_072, 131_071},
+			{7, 0},
+			{900_000, 100},
+			{0, 8},
 		} {
 			got, exp := make([]byte, tt.n), make([]byte, tt.n)
 			n, err := r.ReadAt(got, tt.off)
@@ -246,7 +270,8 @@ func readerAt(t *testing.T, s blob.Store) {
 	}
 }
 
-func local(t *testing.T, s blob.Store) {
+func (c contract) local() {
+	t, s := c.t, c.s
 	l, ok := s.(blob.Local)
 	if !ok {
 		t.Skip("this store has no files of its own")
