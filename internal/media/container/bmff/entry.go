@@ -48,12 +48,12 @@ func visual(e SampleEntry) (Codec, error) {
 	}
 	sps, pps, lengthSize, err := h264.ParseAVCC(avcC)
 	if err != nil {
-		return Codec{}, err
+		return Codec{}, fmt.Errorf("%w: %w", ErrMalformed, err)
 	}
 	c := Codec{LengthSize: lengthSize, Config: frame.Config{Kind: frame.Video, Codec: frame.H264}}
 	if len(sps) > 0 && len(pps) > 0 {
 		if c.Config, err = h264.TrackConfig(sps[0], pps[0]); err != nil {
-			return Codec{}, err
+			return Codec{}, fmt.Errorf("%w: %w", ErrMalformed, err)
 		}
 	} else { // avc3 may have its sets in the samples only
 		c.Config.Width = int(binary.BigEndian.Uint16(e.Raw[32:]))
@@ -92,10 +92,13 @@ func sound(e SampleEntry) (Codec, error) {
 		return Codec{}, err
 	}
 	c.Config, err = aac.TrackConfig(asc)
-	if errors.Is(err, aac.ErrUnsupported) {
+	switch {
+	case errors.Is(err, aac.ErrUnsupported):
 		return Codec{}, fmt.Errorf("%w: %w", ErrUnknownCodec, err)
+	case err != nil:
+		return Codec{}, fmt.Errorf("%w: %w", ErrMalformed, err)
 	}
-	return c, err
+	return c, nil
 }
 
 // Descriptor tags and object types, ISO 14496-1 sections 7.2.2.1 and 7.2.6.6.

@@ -29,11 +29,12 @@ func Init(c frame.Config, timescale uint32) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		// The presented size has square pixels.
-		o.Width = uint32(uint64(info.Width) << 16 * uint64(info.PARWidth) / uint64(info.PARHeight))
-		if w := uint64(info.Width) * uint64(info.PARWidth) / uint64(info.PARHeight); w > 0xffff {
-			o.Width = uint32(info.Width) << 16
+		// The presented size has square pixels; 16 bits before the point must do.
+		w := (uint64(info.Width)*uint64(info.PARWidth) + uint64(info.PARHeight)/2) / uint64(info.PARHeight)
+		if w == 0 || w > 0xffff {
+			w = uint64(info.Width)
 		}
+		o.Width = uint32(w) << 16
 		o.Height = uint32(info.Height) << 16
 	}
 	return InitFromEntry(o), nil

@@ -170,28 +170,38 @@ func (x *indexer) moov(b []byte) error {
 		x.defaults, x.fragments = bmff.ParseDefaults(mvex), map[uint32]*fragments{}
 	}
 	seen := map[uint32]bool{}
-	return bmff.Walk(b, func(box bmff.Box) error {
-		if !box.Type.Is("trak") {
-			return nil
+	var refused error
+	err := bmff.Walk(b, func(box bmff.Box) error {
+		if box.Type.Is("trak") {
+			refused = x.add(box.Body, seen)
 		}
-		if len(seen) == maxTracks {
-			return fmt.Errorf("%w: more than %d tracks", ErrUnsupported, maxTracks)
-		}
-		t, err := x.track(box.Body)
-		if err != nil {
-			return err
-		}
-		if t.ID == 0 || seen[t.ID] {
-			return bmff.Malformed("two tracks have the ID %d", t.ID)
-		}
-		seen[t.ID] = true
-		if t.FourCC == "" { // neither video nor audio nor text
-			return nil
-		}
-		x.file.Tracks = append(x.file.Tracks, t)
-		if x.file.Fragmented {
-			x.fragments[t.ID] = newFragments(t)
-		}
-		return nil
+		return refused
 	})
+	if refused == nil && len(x.file.Tracks) > 0 {
+		return nil // rubbish behind the tracks hurts nobody
+	}
+	return err
+}
+
+// add takes in a track; seen has the IDs so far.
+func (x *indexer) add(trak []byte, seen map[uint32]bool) error {
+	if len(seen) == maxTracks {
+		return fmt.Errorf("%w: more than %d tracks", ErrUnsupported, maxTracks)
+	}
+	t, err := x.track(trak)
+	if err != nil {
+		return err
+	}
+	if t.ID == 0 || seen[t.ID] {
+		return bmff.Malformed("two tracks have the ID %d", t.ID)
+	}
+	seen[t.ID] = true
+	if t.FourCC == "" { // neither video nor audio nor text
+		return nil
+	}
+	x.file.Tracks = append(x.file.Tracks, t)
+	if x.file.Fragmented {
+		x.fragments[t.ID] = newFragments(t)
+	}
+	return nil
 }

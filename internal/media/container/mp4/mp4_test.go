@@ -62,7 +62,7 @@ func TestIndexAgreesWithFFprobe(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			path := ffmpeg(t, fx.name, fx.args...)
-			_, file := open(t, path)
+			f, file := open(t, path)
 			raw := packets(t, path, false)
 			if len(file.Tracks) != len(raw) {
 				t.Fatalf("%d tracks, ffprobe has %d", len(file.Tracks), len(raw))
@@ -72,6 +72,9 @@ func TestIndexAgreesWithFFprobe(t *testing.T) {
 			}
 			if file.Fragmented != strings.Contains(strings.Join(fx.args, " "), "frag_") {
 				t.Errorf("fragmented: %v", file.Fragmented)
+			}
+			for i, tr := range file.Tracks {
+				passThrough(t, f, tr, i, name == "by frame")
 			}
 			if name == "cmaf" {
 				return // ffmpeg 5.1 moves the times of negative offsets in fragments
@@ -193,41 +196,32 @@ func sums(t testing.TB, path, stream string, more ...string) []string {
 	return out
 }
 
-// TestPassthroughDecodesTheSame cuts every fixture into CMAF segments and has ffmpeg decode both: the same frames in the same order.
-func TestPassthroughDecodesTheSame(t *testing.T) {
-	t.Parallel()
-	for name, fx := range fixtures {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			path := ffmpeg(t, fx.name, fx.args...)
-			f, file := open(t, path)
-			for i, tr := range file.Tracks {
-				b := mp4.InitSegment(tr)
-				for from := 0; from < tr.Len(); from += 40 {
-					ss, err := mp4.ReadSamples(f, tr, from, min(from+40, tr.Len()))
-					if err != nil {
-						t.Fatal(err)
-					}
-					b = cmaf.AppendFragment(b, uint32(from/40+1), cmaf.TrackID, uint64(tr.Sample(from).DTS), ss)
-				}
-				r := cmaf.NewReader(bytes.NewReader(b), cmaf.ReaderOptions{})
-				got, err := r.Tracks()
-				if err != nil || got[0].Timescale != tr.Timescale || got[0].Config.Codec != tr.Config.Codec || got[0].Language != tr.Language {
-					t.Fatalf("init segment reads back as %+v, %v", got, err)
-				}
-				out := t.TempDir() + "/out.mp4"
-				if err := os.WriteFile(out, b, 0o600); err != nil {
-					t.Fatal(err)
-				}
-				frames, want := sums(t, out, "0:0"), sums(t, path, "0:"+strconv.Itoa(i))
-				if name == "by frame" && tr.Kind == frame.Audio && len(want) < tr.Len() {
-					want = frames[:min(tr.Len(), len(frames))] // ffmpeg 5.1 loses some frames of its own file
-				}
-				if !slices.Equal(frames, want) || len(want) == 0 {
-					t.Errorf("track %d: %d frames, want %d alike", tr.ID, len(frames), len(want))
-				}
-			}
-		})
+// passThrough cuts a track into CMAF segments and has ffmpeg decode both: the same frames in the same order.
+func passThrough(t *testing.T, f *os.File, tr *mp4.Track, stream int, loses bool) {
+	t.Helper()
+	b := mp4.InitSegment(tr)
+	for from := 0; from < tr.Len(); from += 40 {
+		ss, err := mp4.ReadSamples(f, tr, from, min(from+40, tr.Len()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		b = cmaf.AppendFragment(b, uint32(from/40+1), cmaf.TrackID, uint64(tr.Sample(from).DTS), ss)
+	}
+	r := cmaf.NewReader(bytes.NewReader(b), cmaf.ReaderOptions{})
+	got, err := r.Tracks()
+	if err != nil || got[0].Timescale != tr.Timescale || got[0].Config.Codec != tr.Config.Codec || got[0].Language != tr.Language {
+		t.Fatalf("init segment reads back as %+v, %v", got, err)
+	}
+	out := t.TempDir() + "/out.mp4"
+	if err := os.WriteFile(out, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	frames, want := sums(t, out, "0:0"), sums(t, f.Name(), "0:"+strconv.Itoa(stream))
+	if loses && tr.Kind == frame.Audio && len(want) < tr.Len() {
+		want = frames[:min(tr.Len(), len(frames))] // ffmpeg 5.1 loses some frames of its own file
+	}
+	if !slices.Equal(frames, want) || len(want) == 0 {
+		t.Errorf("track %d: %d frames, want %d alike", tr.ID, len(frames), len(want))
 	}
 }
 
@@ -259,6 +253,44 @@ func TestIDRs(t *testing.T) {
 			}
 			if _, err := mp4.IDRs(f, file.Tracks[1]); err == nil {
 				t.Error("IDRs of audio")
+			}
+		})
+	}
+}
+
+// TestOtherTracks indexes what can't be packaged without refusing the file: the codec's name is what the caller tells the uploader.
+func TestOtherTracks(t *testing.T) {
+	t.Parallel()
+	srt := t.TempDir() + "/a.srt"
+	if err := os.WriteFile(srt, []byte("1\n00:00:00,500 --> 00:00:02,000\nHello\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, tt := range map[string]struct {
+		name string
+		args []string
+		want string
+	}{
+		"PCM":       {"a.mov", args(picture("30"), sound(), []string{"-c:v", "mjpeg", "-c:a", "pcm_s16le"}), "video jpeg , audio sowt "},
+		"MP3":       {"a.mp4", args(sound(), []string{"-c:a", "libmp3lame"}), "audio mp4a "},
+		"Opus":      {"a.mp4", args(sound(), []string{"-c:a", "libopus"}), "audio Opus "},
+		"MPEG-4":    {"a.mp4", args(picture("25"), []string{"-c:v", "mpeg4"}), "video mp4v "},
+		"time code": {"a.mov", args(picture("25"), x264, []string{"-timecode", "01:00:00:00"}), "video avc1 h264"},
+		"subtitles": {"a.mp4", args(picture("25"), []string{"-i", srt}, x264, []string{"-c:s", "mov_text"}), "video avc1 h264, text tx3g "},
+		"MOV audio": {"a.mov", args(sound(), []string{"-c:a", "aac", "-ar", "44100"}), "audio mp4a aac"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			path := ffmpeg(t, tt.name, tt.args...)
+			_, file := open(t, path)
+			var got []string
+			for _, tr := range file.Tracks {
+				got = append(got, tr.Kind.String()+" "+tr.FourCC+" "+string(tr.Config.Codec))
+				if tr.Len() == 0 {
+					t.Errorf("%s has no samples", tr.FourCC)
+				}
+			}
+			if s := strings.Join(got, ", "); s != tt.want {
+				t.Errorf("got %q, want %q", s, tt.want)
 			}
 		})
 	}

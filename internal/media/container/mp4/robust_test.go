@@ -57,11 +57,14 @@ func TestIndexRefuses(t *testing.T) {
 		"encrypted":            {file(1000, with(ok, func(x *trak) { x.entries = [][]byte{bmff.Make("encv", make([]byte, 78))} })), mp4.ErrEncrypted, "encrypted"},
 		"avc1 without avcC":    {file(1000, with(ok, func(x *trak) { x.entries = [][]byte{bmff.Make("avc1", make([]byte, 78))} })), mp4.ErrMalformed, "avcC"},
 		"video track of sound": {file(1000, with(ok, func(x *trak) { x.entries = [][]byte{entry(aacConfig)} })), mp4.ErrMalformed, "samples of mp4a"},
-		"external media":       {file(1000, with(ok, func(x *trak) { x.dref = bmff.Full("url ", 0, 0, []byte("http://x/\x00")) })), mp4.ErrUnsupported, "another file"},
-		"same ID":              {file(1000, ok, ok), mp4.ErrMalformed, "two tracks"},
-		"no timescale":         {file(1000, with(ok, func(x *trak) { x.timescale = 0 })), mp4.ErrMalformed, "media header"},
-		"edits":                {file(1000, with(ok, func(x *trak) { x.edits = bmff.Full("elst", 0, 0, bmff.U32(0xffff, 0)) })), mp4.ErrMalformed, "edit list"},
-		"fragment first":       {cmaf.AppendFragment(nil, 1, 1, 0, []cmaf.Sample{{Data: []byte{1}}}), mp4.ErrMalformed, "header is missing"},
+		"broken avcC": {file(1000, with(ok, func(x *trak) {
+			x.entries = [][]byte{bmff.Make("avc1", make([]byte, 78), bmff.Make("avcC", make([]byte, 9)))}
+		})), mp4.ErrMalformed, "avcC version"},
+		"external media": {file(1000, with(ok, func(x *trak) { x.dref = bmff.Full("url ", 0, 0, []byte("http://x/\x00")) })), mp4.ErrUnsupported, "another file"},
+		"same ID":        {file(1000, ok, ok), mp4.ErrMalformed, "two tracks"},
+		"no timescale":   {file(1000, with(ok, func(x *trak) { x.timescale = 0 })), mp4.ErrMalformed, "media header"},
+		"edits":          {file(1000, with(ok, func(x *trak) { x.edits = bmff.Full("elst", 0, 0, bmff.U32(0xffff, 0)) })), mp4.ErrMalformed, "edit list"},
+		"fragment first": {cmaf.AppendFragment(nil, 1, 1, 0, []cmaf.Sample{{Data: []byte{1}}}), mp4.ErrMalformed, "header is missing"},
 		"time goes back": {cmaf.AppendFragment(cmaf.AppendFragment(slices.Clone(frag), 1, 1, 9000, []cmaf.Sample{{Data: []byte{1}}}), 2, 1, 0, []cmaf.Sample{{Data: []byte{1}}}),
 			mp4.ErrMalformed, "backwards"},
 		"many tracks": {func() []byte {
@@ -138,6 +141,12 @@ func TestIndexAccepts(t *testing.T) {
 		"long mdat size": {func() []byte {
 			mdat := append(binary.BigEndian.AppendUint64([]byte("\x00\x00\x00\x01mdat"), 1016), make([]byte, 1000)...)
 			return append(mdat, file(0, with(ok, func(x *trak) { x.offset = 16 }))...)
+		}(), func(t *mp4.Track) bool { return t.Len() == 10 }},
+		"rubbish in moov": {func() []byte {
+			b := file(1000, with(ok, func(x *trak) { x.offset = 100 }))
+			moov := binary.BigEndian.Uint32(b[20:])
+			binary.BigEndian.PutUint32(b[20:], moov+10)
+			return slices.Insert(b, int(20+moov), []byte("\x7f\xff\xff\xfffree\x01\x02")...)
 		}(), func(t *mp4.Track) bool { return t.Len() == 10 }},
 		"open mdat": {func() []byte { b := file(1000, ok); binary.BigEndian.PutUint32(b[len(b)-1008:], 0); return b }(), func(t *mp4.Track) bool { return t.Len() == 10 }},
 	} {
