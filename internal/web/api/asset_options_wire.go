@@ -90,17 +90,17 @@ func (MP4Support) Schema(huma.Registry) *huma.Schema {
 // AssetSettings are the settings of an asset besides its inputs and policies, the same in requests and answers.
 type AssetSettings struct {
 	Advanced         []PlaybackIDCreate      `json:"advanced_playback_policies,omitempty" doc:"Instead of playback_policies, for the policy drm."`
-	Passthrough      string                  `json:"passthrough,omitempty" maxLength:"255"`
-	Meta             Meta                    `json:"meta,omitzero"`
+	Passthrough      string                  `json:"passthrough,omitempty" maxLength:"255" doc:"Free text of your own, in answers and events."`
+	Meta             Meta                    `json:"meta,omitzero" doc:"What players and people are shown."`
 	MP4Support       MP4Support              `json:"mp4_support,omitempty" deprecated:"true" doc:"Use static_renditions."`
-	StaticRenditions []StaticRenditionCreate `json:"static_renditions,omitempty"`
-	VideoQuality     string                  `json:"video_quality,omitempty" enum:"basic,plus,premium"`
-	EncodingTier     string                  `json:"encoding_tier,omitempty" deprecated:"true" enum:"smart,baseline,premium"`
-	MaxResolution    string                  `json:"max_resolution_tier,omitempty" enum:"1080p,1440p,2160p"`
-	MasterAccess     string                  `json:"master_access,omitempty" enum:"none,temporary"`
-	NormalizeAudio   bool                    `json:"normalize_audio,omitempty"`
+	StaticRenditions []StaticRenditionCreate `json:"static_renditions,omitempty" doc:"Files to download; not together with mp4_support."`
+	VideoQuality     string                  `json:"video_quality,omitempty" enum:"basic,plus,premium" doc:"plus for live streams and for the policy drm, basic for others, unless given. Live streams have no basic."`
+	EncodingTier     string                  `json:"encoding_tier,omitempty" deprecated:"true" enum:"smart,baseline,premium" doc:"Use video_quality."`
+	MaxResolution    string                  `json:"max_resolution_tier,omitempty" enum:"1080p,1440p,2160p" doc:"Top of what is encoded, stored and played; 1080p unless given."`
+	MasterAccess     string                  `json:"master_access,omitempty" enum:"none,temporary" doc:"temporary offers the original for a day; none unless given."`
+	NormalizeAudio   bool                    `json:"normalize_audio,omitempty" doc:"Bring the loudness to -24 LUFS; on demand only."`
 	CopyOverlays     *bool                   `json:"copy_overlays,omitempty" doc:"Clips only; true unless given."`
-	Test             bool                    `json:"test,omitempty"`
+	Test             bool                    `json:"test,omitempty" doc:"Watermarked, at most 10 seconds, deleted after 24 hours."`
 }
 
 // AssetOptions are the settings of an asset as they are answered.

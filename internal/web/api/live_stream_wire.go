@@ -68,19 +68,19 @@ type LiveStreamCreate struct {
 	Advanced           []PlaybackIDCreate           `json:"advanced_playback_policies,omitempty" doc:"Instead of playback_policies, for the policy drm."`
 	NewAssetSettings   *NewAssetSettings            `json:"new_asset_settings,omitempty" doc:"Settings of the assets that are recorded."`
 	ReconnectWindow    *float64                     `json:"reconnect_window,omitempty" minimum:"0" maximum:"1800" doc:"Seconds that a disconnected encoder is waited for; 60 for standard latency and 0 for the others unless given."`
-	SlateForStandard   bool                         `json:"use_slate_for_standard_latency,omitempty"`
-	ReconnectSlateURL  string                       `json:"reconnect_slate_url,omitempty"`
-	Passthrough        string                       `json:"passthrough,omitempty" maxLength:"255"`
-	AudioOnly          bool                         `json:"audio_only,omitempty"`
-	EmbeddedSubtitles  []EmbeddedSubtitle           `json:"embedded_subtitles,omitempty"`
-	GeneratedSubtitles OneOrMany[GeneratedSubtitle] `json:"generated_subtitles,omitempty"`
+	SlateForStandard   bool                         `json:"use_slate_for_standard_latency,omitempty" doc:"Show a slate while a stream of standard latency waits for its encoder."`
+	ReconnectSlateURL  string                       `json:"reconnect_slate_url,omitempty" doc:"Image of the slate; downloaded when a recording begins."`
+	Passthrough        string                       `json:"passthrough,omitempty" maxLength:"255" doc:"Free text of your own, in answers and events."`
+	AudioOnly          bool                         `json:"audio_only,omitempty" doc:"Drop the video."`
+	EmbeddedSubtitles  []EmbeddedSubtitle           `json:"embedded_subtitles,omitempty" doc:"Make a text track of the CEA-608 captions in the video."`
+	GeneratedSubtitles OneOrMany[GeneratedSubtitle] `json:"generated_subtitles,omitempty" doc:"Make a text track by speech recognition; at most one."`
 	LatencyMode        string                       `json:"latency_mode,omitempty" enum:"standard,reduced,low" doc:"standard unless given."`
 	LowLatency         *bool                        `json:"low_latency,omitempty" deprecated:"true" doc:"Use latency_mode."`
 	ReducedLatency     *bool                        `json:"reduced_latency,omitempty" deprecated:"true" doc:"Use latency_mode."`
-	Test               bool                         `json:"test,omitempty"`
-	SimulcastTargets   []SimulcastTargetCreate      `json:"simulcast_targets,omitempty"`
+	Test               bool                         `json:"test,omitempty" doc:"At most 5 minutes; recordings are deleted after 24 hours."`
+	SimulcastTargets   []SimulcastTargetCreate      `json:"simulcast_targets,omitempty" doc:"Where the stream is forwarded to."`
 	MaxContinuous      *int                         `json:"max_continuous_duration,omitempty" minimum:"60" maximum:"43200" doc:"Seconds; 43200 unless given."`
-	Meta               Meta                         `json:"meta,omitzero"`
+	Meta               Meta                         `json:"meta,omitzero" doc:"What players and people are shown."`
 }
 
 // LiveStreamUpdate changes what is given.

@@ -24,10 +24,10 @@
   const typeOf = (s) => (Array.isArray(s.type) ? s.type.join(" or ") : s.type);
 
   /** type says in words what a schema allows. */
-  function type(schema) {
+  function type(schema, within = ", or ") {
     const s = resolve(schema);
-    if (s.oneOf) return [...new Set(s.oneOf.map(type))].join(", or ");
-    if (s.type === "array") return "array of " + type(s.items);
+    if (s.oneOf) return [...new Set(s.oneOf.map((o) => type(o)))].join(within);
+    if (s.type === "array") return "array of " + type(s.items, " and ");
     return typeOf(s) || "anything";
   }
 
@@ -47,17 +47,19 @@
     if (s.minimum !== undefined && s.maximum !== undefined) words.push(`${s.minimum} to ${s.maximum}`);
     if (s.maxLength !== undefined) words.push(`at most ${s.maxLength} characters`);
     if (s.default !== undefined) words.push(`default ${s.default}`);
-    return words.join("; ");
+    const text = words.join("; ");
+    return text && text[0].toUpperCase() + text.slice(1) + ".";
   }
 
-  function fieldRow(name, schema, required, depth) {
+  /** fieldRow shows one field; mark is what is said of one that is always there. */
+  function fieldRow(name, schema, mark, depth) {
     const s = resolve(schema);
     const text = [s.description, limits(schema)].filter(Boolean).join(" ");
     const cell = el("td", {}, text);
     const object = depth < maxDepth ? inner(schema) : undefined;
-    if (object) cell.append(el("details", {}, el("summary", {}, "Fields"), el("div", { class: "nested" }, fields(object, depth + 1))));
+    if (object) cell.append(el("details", {}, el("summary", {}, "Fields"), el("div", { class: "nested" }, fields(object, mark, depth + 1))));
     return el("tr", {},
-      el("td", {}, el("code", {}, name), required ? el("span", { class: "tag" }, "required") : null, s.deprecated ? el("span", { class: "tag" }, "deprecated") : null),
+      el("td", {}, el("code", {}, name), mark ? el("span", { class: "tag" }, mark) : null, s.deprecated ? el("span", { class: "tag" }, "deprecated") : null),
       el("td", { class: "soft" }, type(schema)), cell);
   }
 
@@ -66,15 +68,15 @@
     return el("table", {}, head, el("tbody", {}, rows));
   }
 
-  function fields(schema, depth) {
+  function fields(schema, mark, depth) {
     const required = schema.required || [];
-    return table(Object.entries(schema.properties).map(([name, s]) => fieldRow(name, s, required.includes(name), depth)));
+    return table(Object.entries(schema.properties).map(([name, s]) => fieldRow(name, s, required.includes(name) ? mark : "", depth)));
   }
 
-  function body(title, schema) {
+  function body(title, schema, mark) {
     const object = inner(schema);
     if (!object || Object.keys(object.properties).length === 0) return [];
-    return [el("h4", {}, title), fields(object, 0)];
+    return [el("h4", {}, title), fields(object, mark, 0)];
   }
 
   /** sample makes a request body of the fields that are required, or of the first that is not. */
@@ -117,14 +119,14 @@
     const answer = success.content && success.content["application/json"].schema;
     const data = answer && resolve(answer).properties.data;
     const params = (operation.parameters || []).map((p) =>
-      fieldRow(p.name, { ...p.schema, description: [p.in === "path" ? "In the path." : "", p.description].filter(Boolean).join(" ") }, p.required, 0));
+      fieldRow(p.name, { ...p.schema, description: [p.in === "path" ? "In the path." : "", p.description].filter(Boolean).join(" ") }, p.required ? "required" : "", 0));
     return el("section", { class: "op", id: operation.operationId, "aria-labelledby": operation.operationId + "-title" },
       el("h3", { id: operation.operationId + "-title" }, operation.summary),
       el("p", { class: "route" }, el("span", { class: "method " + method }, method.toUpperCase()), el("code", {}, path)),
       operation.description ? el("p", {}, operation.description) : null,
       params.length ? [el("h4", {}, "Parameters"), table(params)] : null,
-      request ? body("Request", request) : null,
-      data ? body("Answer: data", data) : null,
+      request ? body("Request", request, "required") : null,
+      data ? body("Answer: data", data, "always") : null,
       answers(operation),
       el("h4", {}, "Example"), el("pre", { tabindex: "0" }, el("code", {}, curl(path, method, operation))));
   }
