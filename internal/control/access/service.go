@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
+	"fmt"
 	"strings"
 	"sync"
 	"time"
@@ -19,6 +20,8 @@ const (
 	// cacheFor is how long a right answer is remembered; a token revoked by another process works at most this long.
 	cacheFor = 5 * time.Second
 	maxCache = 1000
+	// maxHashing is how many secrets are checked at the same time.
+	maxHashing = 2
 
 	minSecret, maxSecret = 8, 255 // characters
 	tokenName            = "default"
@@ -29,7 +32,8 @@ type Options struct{ Store Store }
 
 // Service checks credentials and keeps tokens. It owns no goroutine; all its methods may be called at the same time.
 type Service struct {
-	store Store
+	store   Store
+	hashing chan struct{} // bounds how much of the machine wrong credentials can take
 
 	mu    sync.Mutex
 	cache map[id.Token]remembered
@@ -44,7 +48,9 @@ type remembered struct {
 var _ API = (*Service)(nil)
 
 // New makes a service; nothing starts.
-func New(o Options) *Service { return &Service{store: o.Store, cache: map[id.Token]remembered{}} }
+func New(o Options) *Service {
+	return &Service{store: o.Store, hashing: make(chan struct{}, maxHashing), cache: map[id.Token]remembered{}}
+}
 
 func unauthorized() error { return fault.New(fault.Unauthorized, "Unauthorized request") }
 
@@ -61,7 +67,13 @@ func (s *Service) Authenticate(ctx context.Context, t id.Token, secret string, n
 	if err != nil && fault.KindOf(err) != fault.NotFound {
 		return Identity{}, err
 	}
+	select {
+	case s.hashing <- struct{}{}:
+	case <-ctx.Done():
+		return Identity{}, fmt.Errorf("wait to check a secret: %w", context.Cause(ctx))
+	}
 	ok, err := matches(token.Hash, secret) // of no token too: the time must not tell which IDs exist
+	<-s.hashing
 	if err != nil {
 		return Identity{}, err
 	}

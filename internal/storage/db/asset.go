@@ -1,0 +1,307 @@
+package db
+
+import (
+	"context"
+	"database/sql"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/uptrace/bun"
+
+	"millrace/internal/control/asset"
+	"millrace/internal/control/playbackid"
+	"millrace/internal/fault"
+	"millrace/internal/id"
+)
+
+const assetNoun = "asset"
+
+type assetStore struct{ *DB }
+
+func (d assetStore) Insert(ctx context.Context, c asset.Change) error {
+	row, err := assetRowOf(c.Asset)
+	if err != nil {
+		return err
+	}
+	return d.engine.begin(ctx, func(ctx context.Context, t tx) error {
+		if _, err := t.NewInsert().Model(&row).Exec(ctx); isUnique(err) {
+			return exists(err, assetNoun)
+		} else if err != nil {
+			return fmt.Errorf("insert asset: %w", err)
+		}
+		return t.putAsset(ctx, c)
+	})
+}
+
+func (d assetStore) Save(ctx context.Context, c asset.Change) error {
+	row, err := assetRowOf(c.Asset)
+	if err != nil {
+		return err
+	}
+	row.Revision++
+	return d.engine.begin(ctx, func(ctx context.Context, t tx) error {
+		res, err := t.NewUpdate().Model(&row).WherePK().
+			Where("revision = ?", c.Asset.Revision).Where("status = ?", string(c.From)).Exec(ctx)
+		if err := t.touched(ctx, res, err, (*assetRow)(nil), row.ID, assetNoun); err != nil {
+			return err
+		}
+		return t.putAsset(ctx, c)
+	})
+}
+
+// putAsset writes what hangs on the row.
+func (t tx) putAsset(ctx context.Context, c asset.Change) error {
+	key := string(c.Asset.ID)
+	if err := t.putPlaybackIDs(ctx, c.Asset.Environment, playbackid.OfAsset, key, c.Asset.PlaybackIDs); err != nil {
+		return err
+	}
+	if err := t.putUses(ctx, key, c.Asset.Uses); err != nil {
+		return err
+	}
+	if err := t.putTracks(ctx, c); err != nil {
+		return err
+	}
+	if err := t.putEntries(ctx, c); err != nil {
+		return err
+	}
+	return t.tell(ctx, c.Events, c.Jobs)
+}
+
+func (t tx) putUses(ctx context.Context, key string, uses []id.Media) error {
+	if _, err := t.NewDelete().Model((*useRow)(nil)).Where("asset_id = ?", key).Exec(ctx); err != nil {
+		return fmt.Errorf("delete uses of asset: %w", err)
+	}
+	if len(uses) == 0 {
+		return nil
+	}
+	rows := make([]useRow, 0, len(uses))
+	for i, m := range uses {
+		rows = append(rows, useRow{Asset: key, Media: string(m), Position: int64(i)})
+	}
+	if _, err := t.NewInsert().Model(&rows).On("CONFLICT DO NOTHING").Exec(ctx); err != nil {
+		return fmt.Errorf("insert uses of asset: %w", err)
+	}
+	return nil
+}
+
+func (t tx) putTracks(ctx context.Context, c asset.Change) error {
+	if len(c.Dropped) > 0 {
+		_, err := t.NewDelete().Model((*trackRow)(nil)).Where("id IN (?)", bun.In(c.Dropped)).Where("asset_id = ?", string(c.Asset.ID)).Exec(ctx)
+		if err != nil {
+			return fmt.Errorf("delete tracks: %w", err)
+		}
+	}
+	if len(c.Tracks) == 0 {
+		return nil
+	}
+	rows := make([]trackRow, 0, len(c.Tracks))
+	for i, track := range c.Tracks {
+		row, err := trackRowOf(c.Asset.ID, track)
+		if err != nil {
+			return err
+		}
+		row.Position = int64(len(c.Asset.Tracks) + i) // beside created_at; only for tracks that are new
+		rows = append(rows, row)
+	}
+	_, err := t.NewInsert().Model(&rows).On("CONFLICT (id) DO UPDATE").
+		Set("status = EXCLUDED.status").Set("url = EXCLUDED.url").Set("rendition = EXCLUDED.rendition").
+		Set("object = EXCLUDED.object").Set("document = EXCLUDED.document").Exec(ctx)
+	if err != nil {
+		return fmt.Errorf("write tracks: %w", err)
+	}
+	return nil
+}
+
+func (t tx) putEntries(ctx context.Context, c asset.Change) error {
+	key := string(c.Asset.ID)
+	if c.Forget {
+		if _, err := t.NewDelete().Model((*entryRow)(nil)).Where("asset_id = ?", key).Exec(ctx); err != nil {
+			return fmt.Errorf("delete timeline: %w", err)
+		}
+	}
+	if len(c.Entries) == 0 {
+		return nil
+	}
+	rows := make([]entryRow, 0, len(c.Entries))
+	for _, e := range c.Entries {
+		rows = append(rows, entryRow{Asset: key, Sequence: e.Sequence, Data: e.Data})
+	}
+	if _, err := t.NewInsert().Model(&rows).On("CONFLICT DO NOTHING").Exec(ctx); err != nil {
+		return fmt.Errorf("append to timeline: %w", err)
+	}
+	return nil
+}
+
+func (d assetStore) Delete(ctx context.Context, c asset.Change) error {
+	key := string(c.Asset.ID)
+	return d.engine.begin(ctx, func(ctx context.Context, t tx) error { // tracks, entries and uses go with the row
+		res, err := t.NewDelete().Model((*assetRow)(nil)).Where("id = ?", key).
+			Where("revision = ?", c.Asset.Revision).Where("status = ?", string(c.From)).Exec(ctx)
+		if err := t.touched(ctx, res, err, (*assetRow)(nil), key, assetNoun); err != nil {
+			return err
+		}
+		if err := t.dropPlaybackIDs(ctx, key); err != nil {
+			return err
+		}
+		return t.tell(ctx, c.Events, c.Jobs)
+	})
+}
+
+func (d assetStore) Get(ctx context.Context, env id.Environment, a id.Asset) (asset.Asset, error) {
+	return d.one(ctx, a, func(q *bun.SelectQuery) *bun.SelectQuery { return q.Where("environment_id = ?", string(env)) })
+}
+
+func (d assetStore) Find(ctx context.Context, a id.Asset) (asset.Asset, error) {
+	return d.one(ctx, a, func(q *bun.SelectQuery) *bun.SelectQuery { return q })
+}
+
+func (d assetStore) one(ctx context.Context, a id.Asset, and func(*bun.SelectQuery) *bun.SelectQuery) (asset.Asset, error) {
+	if !possible(string(a)) {
+		return asset.Asset{}, noSuch(assetNoun)
+	}
+	found, err := d.many(ctx, func(q *bun.SelectQuery) *bun.SelectQuery { return and(q.Where("id = ?", string(a))) })
+	if err != nil {
+		return asset.Asset{}, err
+	}
+	if len(found) == 0 {
+		return asset.Asset{}, noSuch(assetNoun)
+	}
+	return found[0], nil
+}
+
+// many reads assets with all that hangs on them, in one query each.
+func (d assetStore) many(ctx context.Context, where func(*bun.SelectQuery) *bun.SelectQuery) ([]asset.Asset, error) {
+	var rows []assetRow
+	if err := where(d.read.NewSelect().Model(&rows)).Scan(ctx); err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return nil, fmt.Errorf("read assets: %w", err)
+	}
+	if len(rows) == 0 {
+		return []asset.Asset{}, nil
+	}
+	keys := make([]string, 0, len(rows))
+	for _, r := range rows {
+		keys = append(keys, r.ID)
+	}
+	ids, err := playbackIDs(ctx, d.read, playbackid.OfAsset, keys)
+	if err != nil {
+		return nil, err
+	}
+	tracks, err := d.tracks(ctx, keys)
+	if err != nil {
+		return nil, err
+	}
+	var used []useRow
+	if err := d.read.NewSelect().Model(&used).Where("asset_id IN (?)", bun.In(keys)).Order("position").Scan(ctx); err != nil {
+		return nil, fmt.Errorf("read uses of assets: %w", err)
+	}
+	uses := map[string][]id.Media{}
+	for _, u := range used {
+		uses[u.Asset] = append(uses[u.Asset], id.Media(u.Media))
+	}
+	out := make([]asset.Asset, 0, len(rows))
+	for _, r := range rows {
+		a, err := r.value()
+		if err != nil {
+			return nil, err
+		}
+		a.PlaybackIDs, a.Tracks, a.Uses = ids[r.ID], tracks[r.ID], uses[r.ID]
+		out = append(out, a)
+	}
+	return out, nil
+}
+
+func (d assetStore) tracks(ctx context.Context, assets []string) (map[string][]asset.Track, error) {
+	var rows []trackRow
+	err := d.read.NewSelect().Model(&rows).Where("asset_id IN (?)", bun.In(assets)).Order("created_at", "position", "id").Scan(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read tracks: %w", err)
+	}
+	out := make(map[string][]asset.Track, len(assets))
+	for _, r := range rows {
+		t, err := r.value()
+		if err != nil {
+			return nil, err
+		}
+		out[r.Asset] = append(out[r.Asset], t)
+	}
+	return out, nil
+}
+
+func (d assetStore) List(ctx context.Context, env id.Environment, q asset.ListQuery) ([]asset.Asset, string, error) {
+	if q.UploadID != "" || !possible(string(q.LiveStream)) { // there are no uploads yet
+		return []asset.Asset{}, "", nil
+	}
+	at, after, err := readCursor(q.Cursor)
+	if err != nil {
+		return nil, "", err
+	}
+	found, err := d.many(ctx, func(sel *bun.SelectQuery) *bun.SelectQuery {
+		sel = sel.Where("environment_id = ?", string(env))
+		if q.LiveStream != "" {
+			sel = sel.Where("live_stream_id = ?", string(q.LiveStream))
+		}
+		if q.Cursor != "" {
+			sel = sel.Where("(created_at < ? OR created_at = ? AND id < ?)", at, at, after)
+		} else {
+			sel = sel.Offset(int64(q.Page-1) * int64(q.Limit))
+		}
+		return sel.Order("created_at DESC", "id DESC").Limit(int64(q.Limit) + 1) // one more tells whether there are more
+	})
+	if err != nil || len(found) <= q.Limit {
+		return found, "", err
+	}
+	found = found[:q.Limit]
+	last := found[q.Limit-1]
+	return found, cursor(millis(last.CreatedAt), string(last.ID)), nil
+}
+
+// cursor is the place behind a row in a list, newest first.
+func cursor(at int64, key string) string {
+	return base64.RawURLEncoding.EncodeToString([]byte(strconv.FormatInt(at, 10) + "." + key))
+}
+
+func readCursor(c string) (at int64, key string, err error) {
+	if c == "" {
+		return 0, "", nil
+	}
+	raw, err := base64.RawURLEncoding.DecodeString(c)
+	ms, key, ok := strings.Cut(string(raw), ".")
+	if err == nil && ok && len(c) <= 512 && possible(key) {
+		if at, err = strconv.ParseInt(ms, 10, 64); err == nil {
+			return at, key, nil
+		}
+	}
+	return 0, "", fault.New(fault.Invalid, "cursor must be a next_cursor of an earlier answer")
+}
+
+func (d assetStore) Timeline(ctx context.Context, a id.Asset, from int64) ([]asset.TimelineEntry, error) {
+	var rows []entryRow
+	err := d.read.NewSelect().Model(&rows).Where("asset_id = ?", string(a)).Where("sequence >= ?", from).Order("sequence").Scan(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read timeline: %w", err)
+	}
+	out := make([]asset.TimelineEntry, 0, len(rows))
+	for _, r := range rows {
+		out = append(out, asset.TimelineEntry{Sequence: r.Sequence, Data: r.Data})
+	}
+	return out, nil
+}
+
+func (d assetStore) Users(ctx context.Context, m id.Media) ([]asset.Asset, error) {
+	if m == "" {
+		return []asset.Asset{}, nil
+	}
+	users := d.read.NewSelect().Model((*useRow)(nil)).Column("asset_id").Where("media_id = ?", string(m))
+	return d.many(ctx, func(q *bun.SelectQuery) *bun.SelectQuery {
+		return q.Where("media_id = ? OR id IN (?)", string(m), users).Order("created_at", "id")
+	})
+}
+
+func (d assetStore) Preparing(ctx context.Context) ([]asset.Asset, error) {
+	return d.many(ctx, func(q *bun.SelectQuery) *bun.SelectQuery {
+		return q.Where("status = 'preparing' OR is_live").Order("created_at", "id")
+	})
+}

@@ -1,0 +1,116 @@
+package db
+
+import (
+	"fmt"
+
+	"github.com/uptrace/bun"
+
+	"millrace/internal/control/asset"
+	"millrace/internal/control/assetopt"
+	"millrace/internal/id"
+)
+
+type assetRow struct {
+	bun.BaseModel `bun:"table:assets,alias:a"`
+	ID            string `bun:"id,pk"`
+	Environment   string `bun:"environment_id"`
+	Status        string `bun:"status"`
+	Origin        string `bun:"origin"`
+	LiveStream    string `bun:"live_stream_id"`
+	SourceAsset   string `bun:"source_asset_id"`
+	IsLive        bool   `bun:"is_live"`
+	Media         string `bun:"media_id"`
+	Index         string `bun:"index_key"`
+	Entries       int64  `bun:"entries"`
+	Document      string `bun:"document"` // assetDocument
+	CreatedAt     int64  `bun:"created_at"`
+	UpdatedAt     int64  `bun:"updated_at"`
+	Revision      int64  `bun:"revision"`
+}
+
+// assetDocument is what is read and written as a whole and never searched.
+type assetDocument struct {
+	Progress   asset.Progress    `json:"progress"`
+	Options    assetopt.Options  `json:"options"`
+	Facts      asset.Facts       `json:"facts"`
+	Errors     *asset.Errors     `json:"errors,omitempty"`
+	Recordings []asset.Recording `json:"recordings,omitempty"`
+	InputInfo  []asset.InputInfo `json:"input_info,omitempty"`
+}
+
+type useRow struct {
+	bun.BaseModel `bun:"table:asset_uses,alias:u"`
+	Asset         string `bun:"asset_id,pk"`
+	Media         string `bun:"media_id,pk"`
+	Position      int64  `bun:"position"`
+}
+
+type trackRow struct {
+	bun.BaseModel `bun:"table:tracks,alias:t"`
+	ID            string `bun:"id,pk"`
+	Asset         string `bun:"asset_id"`
+	Type          string `bun:"type"`
+	Status        string `bun:"status"`
+	URL           string `bun:"url"`
+	Rendition     string `bun:"rendition"`
+	Object        string `bun:"object"`
+	Document      string `bun:"document"` // asset.Track as its events show it
+	CreatedAt     int64  `bun:"created_at"`
+	Position      int64  `bun:"position"`
+}
+
+type entryRow struct {
+	bun.BaseModel `bun:"table:timeline_entries,alias:e"`
+	Asset         string `bun:"asset_id,pk"`
+	Sequence      int64  `bun:"sequence,pk"`
+	Data          []byte `bun:"data"`
+}
+
+func assetRowOf(a asset.Asset) (assetRow, error) {
+	doc, err := document(assetDocument{
+		Progress: a.Progress, Options: a.Options, Facts: a.Facts, Errors: a.Errors, Recordings: a.Recordings, InputInfo: a.InputInfo,
+	})
+	if err != nil {
+		return assetRow{}, err
+	}
+	return assetRow{
+		ID: string(a.ID), Environment: string(a.Environment), Status: string(a.Status), Origin: string(a.Origin),
+		LiveStream: string(a.LiveStream), SourceAsset: string(a.SourceAsset), IsLive: a.IsLive, Media: string(a.Media), Index: a.Index,
+		Entries: a.Entries, Document: doc, CreatedAt: millis(a.CreatedAt), UpdatedAt: millis(a.UpdatedAt), Revision: a.Revision,
+	}, nil
+}
+
+func (r assetRow) value() (asset.Asset, error) {
+	var doc assetDocument
+	if err := read(r.Document, &doc); err != nil {
+		return asset.Asset{}, fmt.Errorf("read asset %s: %w", r.ID, err)
+	}
+	return asset.Asset{
+		ID: id.Asset(r.ID), Environment: id.Environment(r.Environment), Status: asset.Status(r.Status), Progress: doc.Progress,
+		Origin: asset.Origin(r.Origin), LiveStream: id.LiveStream(r.LiveStream), SourceAsset: id.Asset(r.SourceAsset), IsLive: r.IsLive,
+		Options: doc.Options, Facts: doc.Facts, Errors: doc.Errors, Recordings: doc.Recordings, InputInfo: doc.InputInfo,
+		Media: id.Media(r.Media), Index: r.Index, Entries: r.Entries,
+		CreatedAt: moment(r.CreatedAt), UpdatedAt: moment(r.UpdatedAt), Revision: r.Revision,
+	}, nil
+}
+
+func trackRowOf(a id.Asset, t asset.Track) (trackRow, error) {
+	doc, err := document(t)
+	if err != nil {
+		return trackRow{}, err
+	}
+	return trackRow{
+		ID: string(t.ID), Asset: string(a), Type: string(t.Type), Status: string(t.Status), URL: t.URL, Rendition: t.Rendition,
+		Object: t.Object, Document: doc, CreatedAt: millis(t.CreatedAt),
+	}, nil
+}
+
+func (r trackRow) value() (asset.Track, error) {
+	var t asset.Track
+	if err := read(r.Document, &t); err != nil {
+		return asset.Track{}, fmt.Errorf("read track %s: %w", r.ID, err)
+	}
+	t.ID, t.Asset, t.Type, t.Status = id.Track(r.ID), id.Asset(r.Asset), asset.TrackType(r.Type), asset.TrackStatus(r.Status)
+	t.URL, t.Rendition, t.Object, t.CreatedAt = r.URL, r.Rendition, r.Object, moment(r.CreatedAt)
+	return t, nil
+}

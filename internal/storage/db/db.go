@@ -1,0 +1,152 @@
+// Package db keeps the control plane's rows, events and jobs, on SQLite or PostgreSQL with the same code.
+// One call of a store is one transaction: row, playback IDs, tracks, timeline entries, events and jobs together or not at all.
+// It must never know media, HTTP or what a job does, and starts no goroutine of its own; the pools of database/sql and pgx do,
+// and end with Close. Only this package speaks SQL.
+package db
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/riverqueue/river"
+	"github.com/uptrace/bun"
+
+	"millrace/internal/control/access"
+	"millrace/internal/control/asset"
+	"millrace/internal/control/live"
+)
+
+// Options is what Open needs.
+type Options struct {
+	// URL is a path of an SQLite file, sqlite:///absolute/path, sqlite:relative/path, or postgres://….
+	URL    string
+	Logger *slog.Logger
+}
+
+// DB is an open database with its schema up to date. Close it last.
+type DB struct {
+	write  *bun.DB // SQLite: one connection, since it has one writer; fair queueing is then database/sql's
+	read   *bun.DB // SQLite: a pool that can't write; PostgreSQL: the same as write
+	engine engine
+	logger *slog.Logger
+}
+
+// engine is what differs between the two.
+type engine interface {
+	// begin runs fn in one transaction, in which jobs can be inserted; an error rolls back.
+	begin(ctx context.Context, fn func(ctx context.Context, tx tx) error) error
+	// client makes a working River client on the same handles.
+	client(cfg *river.Config) (JobClient, error)
+	// now is the SQL expression for the database's clock in Unix milliseconds, lastAttempt for who took a job last,
+	// cancelled for whether a running job is to be cancelled, jobKey for our key of a job.
+	now() string
+	lastAttempt() string
+	cancelled() string
+	jobKey() string
+	close() error
+}
+
+// Open opens the database and migrates its schema. Several processes may do so at the same time.
+func Open(ctx context.Context, o Options) (*DB, error) {
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if strings.HasPrefix(o.URL, "postgres://") || strings.HasPrefix(o.URL, "postgresql://") {
+		return openPostgres(ctx, o)
+	}
+	path, err := sqlitePath(o.URL)
+	if err != nil {
+		return nil, err
+	}
+	return openSQLite(ctx, path, o)
+}
+
+func sqlitePath(raw string) (string, error) {
+	path := raw
+	if rest, ok := strings.CutPrefix(raw, "sqlite:"); ok {
+		path = strings.TrimPrefix(rest, "//")
+	} else if scheme, _, ok := strings.Cut(raw, "://"); ok {
+		return "", fmt.Errorf("open database: %q is not a known kind of database URL; use sqlite:///path or postgres://host/name", scheme)
+	}
+	if path == "" || strings.ContainsRune(path, 0) {
+		return "", errors.New("open database: the URL names no file")
+	}
+	return path, nil
+}
+
+// LiveStreams is the store of live streams.
+func (d *DB) LiveStreams() live.Store { return liveStore{d} }
+
+// Assets is the store of assets.
+func (d *DB) Assets() asset.Store { return assetStore{d} }
+
+// Access is the store of environments and tokens.
+func (d *DB) Access() access.Store { return accessStore{d} }
+
+// Ping says whether the database answers, by reading from it.
+func (d *DB) Ping(ctx context.Context) error {
+	var one int
+	if err := d.read.NewSelect().ColumnExpr("1").Scan(ctx, &one); err != nil {
+		return fmt.Errorf("ping database: %w", err)
+	}
+	return nil
+}
+
+// Close lets go of every connection; nothing may use the DB at the same time.
+func (d *DB) Close() error {
+	if err := d.engine.close(); err != nil {
+		return fmt.Errorf("close database: %w", err)
+	}
+	return nil
+}
+
+// tx is one transaction: rows and jobs.
+type tx struct {
+	bun.IDB
+	jobs interface {
+		insert(ctx context.Context, args river.JobArgs, opts *river.InsertOpts) error
+		cancel(ctx context.Context, job int64) error
+	}
+}
+
+// jobsIn binds River to a transaction of either engine.
+type jobsIn[T any] struct {
+	client *river.Client[T]
+	tx     T
+}
+
+func (j jobsIn[T]) insert(ctx context.Context, args river.JobArgs, opts *river.InsertOpts) error {
+	_, err := j.client.InsertTx(ctx, j.tx, args, opts)
+	return err
+}
+
+func (j jobsIn[T]) cancel(ctx context.Context, job int64) error {
+	_, err := j.client.JobCancelTx(ctx, j.tx, job)
+	return err
+}
+
+// JobClient is a working River client on either engine.
+type JobClient interface {
+	Start(ctx context.Context) error
+	Stop(ctx context.Context) error
+	StopAndCancel(ctx context.Context) error
+}
+
+var (
+	_ JobClient = (*river.Client[pgx.Tx])(nil)
+	_ JobClient = (*river.Client[*sql.Tx])(nil)
+)
+
+// JobClient makes a River client that works jobs; package queue is its only caller.
+func (d *DB) JobClient(cfg *river.Config) (JobClient, error) {
+	c, err := d.engine.client(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("make job client: %w", err)
+	}
+	return c, nil
+}

@@ -1,0 +1,92 @@
+// Package dbtest gives tests a fresh database of each engine: SQLite always, PostgreSQL where MILLRACE_TEST_POSTGRES holds the URL
+// of an admin database (MILLRACE_TEST_REQUIRE=1 makes its absence a failure). Only tests import it.
+package dbtest
+
+import (
+	"context"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"millrace/internal/id"
+	"millrace/internal/storage/db"
+)
+
+const (
+	adminURL = "MILLRACE_TEST_POSTGRES"
+	require  = "MILLRACE_TEST_REQUIRE"
+)
+
+// Each runs test on each engine with the URL of a database that is empty and goes away afterwards.
+func Each(t *testing.T, test func(t *testing.T, url string)) {
+	t.Helper()
+	t.Run("sqlite", func(t *testing.T) {
+		t.Parallel()
+		test(t, SQLite(t))
+	})
+	t.Run("postgres", func(t *testing.T) {
+		t.Parallel()
+		test(t, Postgres(t))
+	})
+}
+
+// SQLite gives the URL of a database in a folder of the test.
+func SQLite(t *testing.T) string {
+	t.Helper()
+	return "sqlite://" + filepath.Join(t.TempDir(), "a b?#%.db") // a name that has to be escaped
+}
+
+// Postgres gives the URL of a fresh database, or skips the test.
+func Postgres(t *testing.T) string {
+	t.Helper()
+	admin := os.Getenv(adminURL) //nolint:forbidigo // a test's own switch
+	if admin == "" {
+		if os.Getenv(require) != "" { //nolint:forbidigo // a test's own switch
+			t.Fatalf("%s is set but %s is not: it has to hold the URL of an admin database", require, adminURL)
+		}
+		t.Skipf("set %s to the URL of an admin database to run this on PostgreSQL too", adminURL)
+	}
+	u, err := url.Parse(admin)
+	if err != nil {
+		t.Fatalf("%s is not a URL", adminURL)
+	}
+	name := "millrace_test_" + strings.ToLower(id.New())[:20]
+	execute(t, admin, "CREATE DATABASE "+name)
+	t.Cleanup(func() { execute(t, admin, "DROP DATABASE IF EXISTS "+name+" WITH (FORCE)") })
+	u.Path = "/" + name
+	return u.String()
+}
+
+func execute(t *testing.T, admin, query string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
+	defer cancel()
+	conn, err := pgx.Connect(ctx, admin)
+	if err != nil {
+		t.Fatalf("connect to the admin database: %v", err)
+	}
+	defer func() { _ = conn.Close(ctx) }()
+	if _, err := conn.Exec(ctx, query); err != nil {
+		t.Fatalf("%s: %v", query, err)
+	}
+}
+
+// Open opens a database and closes it when the test ends.
+func Open(t *testing.T, url string) *db.DB {
+	t.Helper()
+	d, err := db.Open(t.Context(), db.Options{URL: url})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := d.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return d
+}

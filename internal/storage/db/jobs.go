@@ -1,0 +1,134 @@
+package db
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/riverqueue/river"
+	"github.com/riverqueue/river/rivertype"
+	"github.com/uptrace/bun"
+
+	"millrace/internal/control/job"
+	"millrace/internal/id"
+)
+
+// JobArgs is a job of ours as River stores it.
+type JobArgs struct {
+	kind string
+	Key  string          `json:"key,omitempty" river:"unique"`
+	Body json.RawMessage `json:"args"`
+}
+
+// Kind is for River.
+func (a JobArgs) Kind() string { return a.kind }
+
+// ArgsOf names a kind to River.
+func ArgsOf(kind string) JobArgs { return JobArgs{kind: kind} }
+
+// maxAttempts is beyond what any handler allows: the handlers' own limits, which only the worker knows, are kept in package queue.
+const maxAttempts = 1000
+
+// unfinished are the states in which a job still has its key.
+func unfinished() []rivertype.JobState {
+	return []rivertype.JobState{
+		rivertype.JobStateAvailable, rivertype.JobStatePending, rivertype.JobStateRetryable, rivertype.JobStateRunning, rivertype.JobStateScheduled,
+	}
+}
+
+func (t tx) enqueue(ctx context.Context, jobs []job.Insert) error {
+	for _, j := range jobs {
+		opts := &river.InsertOpts{MaxAttempts: maxAttempts, ScheduledAt: j.At}
+		if j.Key != "" {
+			opts.UniqueOpts = river.UniqueOpts{ByArgs: true, ByState: unfinished()}
+		}
+		if err := t.jobs.insert(ctx, JobArgs{kind: j.Kind, Key: j.Key, Body: j.Args}, opts); err != nil {
+			return fmt.Errorf("insert job %s: %w", j.Kind, err)
+		}
+	}
+	return nil
+}
+
+// Enqueue inserts jobs that belong to no change. One whose kind and key are unfinished already is skipped.
+func (d *DB) Enqueue(ctx context.Context, jobs ...job.Insert) error {
+	return d.engine.begin(ctx, func(ctx context.Context, t tx) error { return t.enqueue(ctx, jobs) })
+}
+
+// CancelJobs ends the unfinished jobs of a kind and key: waiting ones at once, a running one within seconds by its context.
+// It gives how many there were.
+func (d *DB) CancelJobs(ctx context.Context, kind, key string) (int, error) {
+	n := 0
+	err := d.engine.begin(ctx, func(ctx context.Context, t tx) error {
+		var ids []int64
+		err := t.NewSelect().Table("river_job").Column("id").Where("kind = ?", kind).Where(d.engine.jobKey()+" = ?", key).
+			Where("state IN (?)", bun.In(unfinished())).Scan(ctx, &ids)
+		if err != nil {
+			return err
+		}
+		n = len(ids)
+		for _, one := range ids {
+			if err := t.jobs.cancel(ctx, one); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return 0, fmt.Errorf("cancel jobs %s: %w", kind, err)
+	}
+	return n, nil
+}
+
+// CancelWanted gives those of the running jobs that somebody has cancelled: on SQLite, and when a notification was lost,
+// River does not hear of it.
+func (d *DB) CancelWanted(ctx context.Context, running []int64) ([]int64, error) {
+	var ids []int64
+	err := d.read.NewSelect().Table("river_job").Column("id").Where("id IN (?)", bun.In(running)).
+		Where(d.engine.cancelled()).Scan(ctx, &ids)
+	if err != nil {
+		return nil, fmt.Errorf("read cancelled jobs: %w", err)
+	}
+	return ids, nil
+}
+
+// SeeNode says that node is alive, by the database's clock.
+func (d *DB) SeeNode(ctx context.Context, node id.Node) error {
+	_, err := d.write.NewRaw("INSERT INTO nodes (id, seen_at) VALUES (?, "+d.engine.now()+
+		") ON CONFLICT (id) DO UPDATE SET seen_at = EXCLUDED.seen_at", string(node)).Exec(ctx)
+	if err != nil {
+		return fmt.Errorf("write node: %w", err)
+	}
+	return nil
+}
+
+// LostNodes gives the nodes that were not seen for that long and did not take their leave.
+func (d *DB) LostNodes(ctx context.Context, silent time.Duration) ([]id.Node, error) {
+	var ids []id.Node
+	err := d.read.NewSelect().Table("nodes").Column("id").Where("seen_at < "+d.engine.now()+" - ?", silent.Milliseconds()).Scan(ctx, &ids)
+	if err != nil {
+		return nil, fmt.Errorf("read nodes: %w", err)
+	}
+	return ids, nil
+}
+
+// ReleaseJobs gives the jobs back that a dead node was working on, so that they are taken up at once, and forgets the node.
+// River itself would wait for an hour or, without a timeout, for ever. Never call it for a node that may be alive.
+func (d *DB) ReleaseJobs(ctx context.Context, node id.Node) (int, error) {
+	var n int64
+	err := d.engine.begin(ctx, func(ctx context.Context, t tx) error {
+		res, err := t.NewRaw("UPDATE river_job SET state = 'available' WHERE state = 'running' AND "+d.engine.lastAttempt()+" = ?", string(node)).Exec(ctx)
+		if err != nil {
+			return err
+		}
+		if n, err = res.RowsAffected(); err != nil {
+			return err
+		}
+		_, err = t.NewRaw("DELETE FROM nodes WHERE id = ?", string(node)).Exec(ctx)
+		return err
+	})
+	if err != nil {
+		return 0, fmt.Errorf("release jobs of a dead node: %w", err)
+	}
+	return int(n), nil
+}

@@ -1,0 +1,249 @@
+package db
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/uptrace/bun"
+
+	"millrace/internal/control/live"
+	"millrace/internal/control/playbackid"
+	"millrace/internal/id"
+)
+
+const liveStream = "live stream"
+
+type liveStore struct{ *DB }
+
+type liveRow struct {
+	bun.BaseModel  `bun:"table:live_streams,alias:s"`
+	ID             string `bun:"id,pk"`
+	Environment    string `bun:"environment_id"`
+	StreamKey      string `bun:"stream_key"`
+	SRTPassphrase  string `bun:"srt_passphrase"`
+	State          string `bun:"state"`
+	Settings       string `bun:"settings"`
+	Epoch          int64  `bun:"epoch"`
+	ActiveAsset    string `bun:"active_asset"`
+	RecentAssets   string `bun:"recent_assets"`
+	Protocol       string `bun:"protocol"`
+	StartedAt      int64  `bun:"started_at"`
+	DisconnectedAt int64  `bun:"disconnected_at"`
+	Node           string `bun:"node"`
+	LeaseUntil     int64  `bun:"lease_until"`
+	EndWanted      string `bun:"end_wanted"`
+	CreatedAt      int64  `bun:"created_at"`
+	UpdatedAt      int64  `bun:"updated_at"`
+	DeletedAt      int64  `bun:"deleted_at"`
+	Revision       int64  `bun:"revision"`
+}
+
+func liveRowOf(s live.Stream) (liveRow, error) {
+	settings, err := document(s.Settings)
+	if err != nil {
+		return liveRow{}, err
+	}
+	recent, err := document(s.RecentAssets)
+	if err != nil {
+		return liveRow{}, err
+	}
+	return liveRow{
+		ID: string(s.ID), Environment: string(s.Environment), StreamKey: s.StreamKey, SRTPassphrase: s.SRTPassphrase, State: string(s.State),
+		Settings: settings, Epoch: int64(s.Epoch), ActiveAsset: string(s.ActiveAsset), RecentAssets: recent, Protocol: s.Protocol,
+		StartedAt: millis(s.StartedAt), DisconnectedAt: millis(s.DisconnectedAt), Node: string(s.Node), LeaseUntil: millis(s.LeaseUntil),
+		EndWanted: string(s.EndWanted), CreatedAt: millis(s.CreatedAt), UpdatedAt: millis(s.UpdatedAt), DeletedAt: millis(s.DeletedAt),
+		Revision: s.Revision,
+	}, nil
+}
+
+func (r liveRow) value(ids []playbackid.ID) (live.Stream, error) {
+	s := live.Stream{
+		ID: id.LiveStream(r.ID), Environment: id.Environment(r.Environment), StreamKey: r.StreamKey, SRTPassphrase: r.SRTPassphrase,
+		State: live.State(r.State), PlaybackIDs: ids, Epoch: id.Epoch(r.Epoch), ActiveAsset: id.Asset(r.ActiveAsset), Protocol: r.Protocol,
+		CreatedAt: moment(r.CreatedAt), UpdatedAt: moment(r.UpdatedAt), StartedAt: moment(r.StartedAt), DisconnectedAt: moment(r.DisconnectedAt),
+		Node: id.Node(r.Node), LeaseUntil: moment(r.LeaseUntil), EndWanted: live.EndReason(r.EndWanted), DeletedAt: moment(r.DeletedAt),
+		Revision: r.Revision,
+	}
+	if err := read(r.Settings, &s.Settings); err != nil {
+		return live.Stream{}, fmt.Errorf("read live stream %s: %w", r.ID, err)
+	}
+	if err := read(r.RecentAssets, &s.RecentAssets); err != nil {
+		return live.Stream{}, fmt.Errorf("read live stream %s: %w", r.ID, err)
+	}
+	return s, nil
+}
+
+func (d liveStore) Insert(ctx context.Context, c live.Change) error {
+	row, err := liveRowOf(c.Stream)
+	if err != nil {
+		return err
+	}
+	return d.engine.begin(ctx, func(ctx context.Context, t tx) error {
+		if _, err := t.NewInsert().Model(&row).Exec(ctx); isUnique(err) {
+			return exists(err, liveStream)
+		} else if err != nil {
+			return fmt.Errorf("insert live stream: %w", err)
+		}
+		if len(c.Stream.PlaybackIDs) > 0 {
+			if err := t.putPlaybackIDs(ctx, c.Stream.Environment, playbackid.OfLiveStream, row.ID, c.Stream.PlaybackIDs); err != nil {
+				return err
+			}
+		}
+		return t.tell(ctx, c.Events, c.Jobs)
+	})
+}
+
+func (d liveStore) Get(ctx context.Context, env id.Environment, s id.LiveStream) (live.Stream, error) {
+	if !possible(string(s)) {
+		return live.Stream{}, noSuch(liveStream)
+	}
+	return d.one(ctx, func(q *bun.SelectQuery) *bun.SelectQuery {
+		return q.Where("id = ?", string(s)).Where("environment_id = ?", string(env)).Where("deleted_at = 0")
+	})
+}
+
+func (d liveStore) Find(ctx context.Context, s id.LiveStream) (live.Stream, error) {
+	if !possible(string(s)) {
+		return live.Stream{}, noSuch(liveStream)
+	}
+	return d.one(ctx, func(q *bun.SelectQuery) *bun.SelectQuery { return q.Where("id = ?", string(s)) })
+}
+
+func (d liveStore) ByKey(ctx context.Context, key string) (live.Stream, error) {
+	if !possible(key) {
+		return live.Stream{}, noSuch(liveStream)
+	}
+	return d.one(ctx, func(q *bun.SelectQuery) *bun.SelectQuery {
+		return q.Where("stream_key = ?", key).Where("deleted_at = 0")
+	})
+}
+
+func (d liveStore) one(ctx context.Context, where func(*bun.SelectQuery) *bun.SelectQuery) (live.Stream, error) {
+	found, err := d.many(ctx, where)
+	if err != nil {
+		return live.Stream{}, err
+	}
+	if len(found) == 0 {
+		return live.Stream{}, noSuch(liveStream)
+	}
+	return found[0], nil
+}
+
+// many reads streams with their playback IDs in two queries.
+func (d liveStore) many(ctx context.Context, where func(*bun.SelectQuery) *bun.SelectQuery) ([]live.Stream, error) {
+	var rows []liveRow
+	if err := where(d.read.NewSelect().Model(&rows)).Scan(ctx); err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return nil, fmt.Errorf("read live streams: %w", err)
+	}
+	keys := make([]string, 0, len(rows))
+	for _, r := range rows {
+		keys = append(keys, r.ID)
+	}
+	ids, err := playbackIDs(ctx, d.read, playbackid.OfLiveStream, keys)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]live.Stream, 0, len(rows))
+	for _, r := range rows {
+		s, err := r.value(ids[r.ID])
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, s)
+	}
+	return out, nil
+}
+
+func (d liveStore) List(ctx context.Context, env id.Environment, q live.ListQuery) ([]live.Stream, error) {
+	if !possible(q.StreamKey) {
+		return nil, nil
+	}
+	return d.many(ctx, func(sel *bun.SelectQuery) *bun.SelectQuery {
+		sel = sel.Where("environment_id = ?", string(env)).Where("deleted_at = 0")
+		if q.Status != "" {
+			sel = sel.Where("state IN (?)", bun.In(live.StatesOf(q.Status)))
+		}
+		if q.StreamKey != "" {
+			sel = sel.Where("stream_key = ?", q.StreamKey)
+		}
+		return sel.Order("created_at DESC", "id DESC").Limit(int64(q.Limit)).Offset(int64(q.Page-1) * int64(q.Limit))
+	})
+}
+
+func (d liveStore) Broadcasting(ctx context.Context) ([]live.Stream, error) {
+	return d.many(ctx, func(q *bun.SelectQuery) *bun.SelectQuery { return q.Where("active_asset <> ''").Order("id") })
+}
+
+func (d liveStore) Save(ctx context.Context, c live.Change) error {
+	row, err := liveRowOf(c.Stream)
+	if err != nil {
+		return err
+	}
+	row.Revision++
+	return d.engine.begin(ctx, func(ctx context.Context, t tx) error {
+		res, err := t.NewUpdate().Model(&row).WherePK().
+			Where("revision = ?", c.Stream.Revision).Where("state = ?", string(c.From)).Where("epoch = ?", int64(c.FromEpoch)).Exec(ctx)
+		if isUnique(err) {
+			return exists(err, liveStream)
+		}
+		if err := t.touched(ctx, res, err, (*liveRow)(nil), row.ID, liveStream); err != nil {
+			return err
+		}
+		if err := t.putPlaybackIDs(ctx, c.Stream.Environment, playbackid.OfLiveStream, row.ID, c.Stream.PlaybackIDs); err != nil {
+			return err
+		}
+		return t.tell(ctx, c.Events, c.Jobs)
+	})
+}
+
+func (d liveStore) Delete(ctx context.Context, c live.Change) error {
+	key := string(c.Stream.ID)
+	return d.engine.begin(ctx, func(ctx context.Context, t tx) error {
+		res, err := t.NewDelete().Model((*liveRow)(nil)).Where("id = ?", key).
+			Where("revision = ?", c.Stream.Revision).Where("state = ?", string(c.From)).Where("epoch = ?", int64(c.FromEpoch)).Exec(ctx)
+		if err := t.touched(ctx, res, err, (*liveRow)(nil), key, liveStream); err != nil {
+			return err
+		}
+		if err := t.dropPlaybackIDs(ctx, key); err != nil {
+			return err
+		}
+		return t.tell(ctx, c.Events, c.Jobs)
+	})
+}
+
+func (d liveStore) Renew(ctx context.Context, s id.LiveStream, e id.Epoch, node id.Node, until time.Time) (live.Stream, error) {
+	err := d.engine.begin(ctx, func(ctx context.Context, t tx) error {
+		res, err := t.NewUpdate().Model((*liveRow)(nil)).Set("lease_until = ?", millis(until)).Set("revision = revision + 1").
+			Where("id = ?", string(s)).Where("epoch = ?", int64(e)).Where("node = ?", string(node)).Where("active_asset <> ''").Exec(ctx)
+		return t.touched(ctx, res, err, (*liveRow)(nil), string(s), liveStream)
+	})
+	if err != nil {
+		return live.Stream{}, err
+	}
+	return d.Find(ctx, s)
+}
+
+// touched says why a compare-and-set found nothing to change: the row has moved on, or is gone.
+func (t tx) touched(ctx context.Context, res sql.Result, err error, model any, key, what string) error {
+	if err != nil {
+		return fmt.Errorf("write %s: %w", what, err)
+	}
+	n, err := res.RowsAffected()
+	if err != nil {
+		return fmt.Errorf("write %s: %w", what, err)
+	}
+	if n == 1 {
+		return nil
+	}
+	there, err := t.NewSelect().Model(model).Where("id = ?", key).Exists(ctx)
+	if err != nil {
+		return fmt.Errorf("read %s: %w", what, err)
+	}
+	if !there {
+		return noSuch(what)
+	}
+	return moved(what)
+}

@@ -1,0 +1,129 @@
+package db
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/pressly/goose/v3"
+	"github.com/riverqueue/river"
+	"github.com/riverqueue/river/riverdriver/riverpgxv5"
+	"github.com/riverqueue/river/rivermigrate"
+	"github.com/uptrace/bun"
+	"github.com/uptrace/bun/dialect/pgdialect"
+)
+
+const (
+	migrationLock = 0x6d696c6c72616365 // "millrace"
+	maxConns      = 16                 // unless the URL says pool_max_conns
+)
+
+type postgresEngine struct {
+	pool *pgxpool.Pool
+	std  *sql.DB
+	db   *bun.DB
+	jobs *river.Client[pgx.Tx]
+}
+
+func openPostgres(ctx context.Context, o Options) (_ *DB, err error) {
+	cfg, err := pgxpool.ParseConfig(o.URL)
+	if err != nil {
+		return nil, errors.New("open database: the PostgreSQL URL is not valid") // the cause repeats the URL with its password
+	}
+	if !strings.Contains(o.URL, "pool_max_conns=") {
+		cfg.MaxConns = maxConns
+	}
+	pool, err := pgxpool.NewWithConfig(ctx, cfg)
+	if err != nil {
+		return nil, fmt.Errorf("open database: %w", err)
+	}
+	e := &postgresEngine{pool: pool, std: stdlib.OpenDBFromPool(pool)}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, e.close())
+		}
+	}()
+	driver := riverpgxv5.New(pool)
+	if err := e.migrate(ctx, driver, o); err != nil {
+		return nil, err
+	}
+	if e.jobs, err = river.NewClient(driver, &river.Config{Logger: o.Logger}); err != nil {
+		return nil, fmt.Errorf("make job client: %w", err)
+	}
+	e.db = bun.NewDB(e.std, pgdialect.New())
+	return &DB{write: e.db, read: e.db, engine: e, logger: o.Logger}, nil
+}
+
+// migrate lets one process at a time migrate: several that boot together on an empty database would trip over each other.
+func (e *postgresEngine) migrate(ctx context.Context, driver *riverpgxv5.Driver, o Options) error {
+	m, err := rivermigrate.New(driver, &rivermigrate.Config{Logger: o.Logger})
+	if err != nil {
+		return fmt.Errorf("prepare migration of jobs: %w", err)
+	}
+	conn, err := e.pool.Acquire(ctx)
+	if err != nil {
+		return fmt.Errorf("connect to database: %w", err)
+	}
+	defer conn.Release()
+	if _, err := conn.Exec(ctx, "SELECT pg_advisory_lock($1)", int64(migrationLock)); err != nil {
+		return fmt.Errorf("lock migration: %w", err)
+	}
+	defer func() { // a connection that can't unlock must not go back into the pool
+		if _, err := conn.Exec(context.WithoutCancel(ctx), "SELECT pg_advisory_unlock($1)", int64(migrationLock)); err != nil {
+			_ = conn.Conn().Close(context.WithoutCancel(ctx))
+		}
+	}()
+	if _, err := m.Migrate(ctx, rivermigrate.DirectionUp, nil); err != nil {
+		return fmt.Errorf("migrate jobs: %w", err)
+	}
+	return migrate(ctx, goose.DialectPostgres, e.std)
+}
+
+// begin opens a pgx transaction on the connection under a bun connection, so that bun's queries and River's inserts are one transaction.
+func (e *postgresEngine) begin(ctx context.Context, fn func(context.Context, tx) error) error {
+	conn, err := e.db.Conn(ctx)
+	if err != nil {
+		return fmt.Errorf("connect to database: %w", err)
+	}
+	defer func() { _ = conn.Close() }() // gives it back to the pool
+	var raw *pgx.Conn
+	if err := conn.Raw(func(driverConn any) error {
+		std, ok := driverConn.(*stdlib.Conn)
+		if !ok {
+			return fmt.Errorf("connection is a %T", driverConn)
+		}
+		raw = std.Conn()
+		return nil
+	}); err != nil {
+		return fmt.Errorf("reach PostgreSQL connection: %w", err)
+	}
+	return pgx.BeginFunc(ctx, raw, func(t pgx.Tx) error {
+		return fn(ctx, tx{IDB: conn, jobs: jobsIn[pgx.Tx]{e.jobs, t}})
+	})
+}
+
+func (e *postgresEngine) client(cfg *river.Config) (JobClient, error) {
+	return river.NewClient(riverpgxv5.New(e.pool), cfg)
+}
+
+func (e *postgresEngine) now() string {
+	return "CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS bigint)"
+}
+func (e *postgresEngine) lastAttempt() string {
+	return "attempted_by[array_length(attempted_by, 1)]"
+}
+func (e *postgresEngine) cancelled() string {
+	return "metadata ->> 'cancel_attempted_at' IS NOT NULL"
+}
+func (e *postgresEngine) jobKey() string { return "args ->> 'key'" }
+
+func (e *postgresEngine) close() error {
+	err := e.std.Close()
+	e.pool.Close()
+	return err
+}
