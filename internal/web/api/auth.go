@@ -97,10 +97,5 @@ func validID(s string) bool {
 	if s == "" || len(s) > maxID {
 		return false
 	}
-	for _, r := range s {
-		if !(r == '-' || r == '_' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z') {
-			return false
-		}
-	}
-	return true
+	return isPlain(s)
 }

@@ -35,8 +35,10 @@ func documentConfig(o Options, name string) huma.Config {
 			Servers:  []*huma.Server{{URL: url}},
 			Security: []map[string][]string{{"accessToken": {}}},
 			Tags: []*huma.Tag{
-				{Name: liveTag, Description: "What an encoder pushes to."}, {Name: assetTag, Description: "What is played on demand."},
-				{Name: "Playback IDs"}, {Name: "System"},
+				{Name: liveTag, Description: "What an encoder pushes to."},
+				{Name: assetTag, Description: "What is played on demand."},
+				{Name: "Playback IDs"},
+				{Name: "System"},
 			},
 			Components: &huma.Components{
 				Schemas: huma.NewMapRegistry("#/components/schemas/", schemaName),

@@ -38,22 +38,23 @@ func golden(t *testing.T, name string, got []byte) {
 	}
 }
 
-func get(h http.Handler, path string) *httptest.ResponseRecorder {
+func get(t *testing.T, h http.Handler, path string) *httptest.ResponseRecorder {
+	t.Helper()
 	w := httptest.NewRecorder()
-	h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
+	h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil))
 	return w
 }
 
 func TestDocument(t *testing.T) {
 	t.Parallel()
 	h := New(Options{PublicURL: "https://video.example.com/", Version: "1.2.3"})
-	w := get(h, "/openapi.json")
+	w := get(t, h, "/openapi.json")
 	golden(t, "openapi.json", w.Body.Bytes())
 	var fromJSON, fromYAML any
 	if err := json.Unmarshal(w.Body.Bytes(), &fromJSON); err != nil {
 		t.Fatal(err)
 	}
-	if err := yaml.Unmarshal(get(h, "/openapi.yaml").Body.Bytes(), &fromYAML); err != nil {
+	if err := yaml.Unmarshal(get(t, h, "/openapi.yaml").Body.Bytes(), &fromYAML); err != nil {
 		t.Fatal(err)
 	}
 	a, _ := json.Marshal(fromJSON)
@@ -61,7 +62,7 @@ func TestDocument(t *testing.T) {
 	if !bytes.Equal(a, b) {
 		t.Error("the YAML document says something else than the JSON one")
 	}
-	again := httptest.NewRequest(http.MethodGet, "/openapi.json", nil)
+	again := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/openapi.json", nil)
 	again.Header.Set("If-None-Match", w.Header().Get("ETag"))
 	w = httptest.NewRecorder()
 	h.ServeHTTP(w, again)
@@ -74,7 +75,7 @@ func TestDocument(t *testing.T) {
 func TestDocumentRefs(t *testing.T) {
 	t.Parallel()
 	var doc map[string]any
-	if err := json.Unmarshal(get(New(Options{}), "/openapi.json").Body.Bytes(), &doc); err != nil {
+	if err := json.Unmarshal(get(t, New(Options{}), "/openapi.json").Body.Bytes(), &doc); err != nil {
 		t.Fatal(err)
 	}
 	components, _ := doc["components"].(map[string]any)
@@ -112,7 +113,7 @@ func TestDocumentRefs(t *testing.T) {
 func TestDocsPage(t *testing.T) {
 	t.Parallel()
 	h := New(Options{})
-	page := get(h, "/docs")
+	page := get(t, h, "/docs")
 	if page.Code != http.StatusOK || page.Header().Get("Content-Type") != "text/html; charset=utf-8" {
 		t.Fatalf("%d %v", page.Code, page.Header())
 	}
@@ -123,7 +124,7 @@ func TestDocsPage(t *testing.T) {
 	outside := regexp.MustCompile(`(?i)(https?:)?//[a-z0-9.-]+\.[a-z]{2,}|\burl\(|@import`)
 	links := regexp.MustCompile(`(?:href|src)="(/[^"]*)"`)
 	for _, path := range append([]string{"/docs"}, paths(links.FindAllStringSubmatch(page.Body.String(), -1))...) {
-		w := get(h, path)
+		w := get(t, h, path)
 		if w.Code != http.StatusOK || w.Header().Get("X-Content-Type-Options") != "nosniff" {
 			t.Errorf("%s: %d %v", path, w.Code, w.Header())
 		}

@@ -12,11 +12,12 @@ import (
 	"millrace/internal/id"
 )
 
+const envID id.Environment = "env1"
+
 const (
-	envID      id.Environment = "env1"
-	tokenID                   = "8d1f0c1e-0000-4000-8000-000000000001"
-	readerID                  = "8d1f0c1e-0000-4000-8000-000000000002"
-	tokenValue                = "s3cret:with:colons"
+	tokenID    = "8d1f0c1e-0000-4000-8000-000000000001"
+	readerID   = "8d1f0c1e-0000-4000-8000-000000000002"
+	tokenValue = "s3cret:with:colons"
 )
 
 var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)

@@ -38,7 +38,7 @@ func FuzzBody(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
 		for _, target := range targets {
-			clean, ignored, err := s.cleanBody(body, operationFor(s, target.method, target.path))
+			clean, ignored, err := s.cleanBody(body, operationFor(t, s, target.method, target.path))
 			if err != nil {
 				checkMessages(t, err)
 				continue

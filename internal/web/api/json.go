@@ -203,11 +203,7 @@ func bound(path string) string {
 
 // join adds a member's name, cut and quoted if it is not one of ours, so that a message never carries what a client made up.
 func join(path, name string) string {
-	plain := name != "" && len(name) <= maxNameRune
-	for _, r := range name {
-		plain = plain && (r == '_' || r == '-' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z')
-	}
-	if !plain {
+	if name == "" || len(name) > maxNameRune || !isPlain(name) {
 		if r := []rune(name); len(r) > maxNameRune {
 			name = string(r[:maxNameRune]) + cut
 		}
@@ -217,4 +213,11 @@ func join(path, name string) string {
 		return bound(name)
 	}
 	return bound(path + "." + name)
+}
+
+// isPlain says that s is made of letters, digits, - and _ of ASCII.
+func isPlain(s string) bool {
+	return !strings.ContainsFunc(s, func(r rune) bool {
+		return r != '_' && r != '-' && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')
+	})
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"reflect"
+	"slices"
 
 	"github.com/danielgtaylor/huma/v2"
 )
@@ -35,7 +36,7 @@ func (OneOrMany[T]) Schema(r huma.Registry) *huma.Schema {
 	if len(alternatives) == 0 {
 		alternatives = []*huma.Schema{one}
 	}
-	return &huma.Schema{OneOf: append(alternatives[:len(alternatives):len(alternatives)], &huma.Schema{Type: huma.TypeArray, Items: one})}
+	return &huma.Schema{OneOf: append(slices.Clip(alternatives), &huma.Schema{Type: huma.TypeArray, Items: one})}
 }
 
 // Optional tells a field that is absent from one that is null, for PATCH: null clears what can be cleared, as its zero value does.

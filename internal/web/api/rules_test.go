@@ -15,7 +15,7 @@ func TestRules(t *testing.T) {
 	const lives, assets = "/video/v1/live-streams", "/video/v1/assets"
 	secret, h := realServices(t, &memory{})
 	ask := func(method, path, body string) *httptest.ResponseRecorder {
-		r := httptest.NewRequest(method, path, strings.NewReader(body))
+		r := httptest.NewRequestWithContext(t.Context(), method, path, strings.NewReader(body))
 		r.SetBasicAuth(tokenID, secret)
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, r)
@@ -73,7 +73,7 @@ func TestTenants(t *testing.T) {
 	secret, h := realServices(t, m)
 	streams := liveMemory{m}
 	for _, path := range []string{"/video/v1/live-streams", "/video/v1/assets"} {
-		r := httptest.NewRequest(http.MethodPost, path, strings.NewReader(`{"playback_policy":"public","input":"https://example.com/a.mp4"}`))
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, path, strings.NewReader(`{"playback_policy":"public","input":"https://example.com/a.mp4"}`))
 		r.SetBasicAuth(tokenID, secret)
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, r)
@@ -84,16 +84,27 @@ func TestTenants(t *testing.T) {
 	live, film := "/video/v1/live-streams/"+string(streams.streams[0].ID), "/video/v1/assets/"+string(m.assets[0].ID)
 	streams.streams[0].Environment, m.assets[0].Environment = "other", "other"
 	for _, tt := range []struct{ method, path, body string }{
-		{"GET", live, ""}, {"PATCH", live, "{}"}, {"PUT", live + "/disable", ""}, {"PUT", live + "/enable", ""}, {"PUT", live + "/complete", ""},
-		{"POST", live + "/reset-stream-key", ""}, {"POST", live + "/playback-ids", `{"policy":"public"}`},
-		{"GET", live + "/playback-ids/" + string(m.streams[0].PlaybackIDs[0].ID), ""}, {"DELETE", live + "/playback-ids/" + string(m.streams[0].PlaybackIDs[0].ID), ""},
+		{"GET", live, ""},
+		{"PATCH", live, "{}"},
+		{"PUT", live + "/disable", ""},
+		{"PUT", live + "/enable", ""},
+		{"PUT", live + "/complete", ""},
+		{"POST", live + "/reset-stream-key", ""},
+		{"POST", live + "/playback-ids", `{"policy":"public"}`},
+		{"GET", live + "/playback-ids/" + string(m.streams[0].PlaybackIDs[0].ID), ""},
+		{"DELETE", live + "/playback-ids/" + string(m.streams[0].PlaybackIDs[0].ID), ""},
 		{"DELETE", live, ""},
-		{"GET", film, ""}, {"PATCH", film, "{}"}, {"GET", film + "/input-info", ""}, {"POST", film + "/playback-ids", `{"policy":"public"}`},
+		{"GET", film, ""},
+		{"PATCH", film, "{}"},
+		{"GET", film + "/input-info", ""},
+		{"POST", film + "/playback-ids", `{"policy":"public"}`},
 		{"POST", film + "/tracks", `{"url":"https://example.com/a.srt","type":"text","text_type":"subtitles","language_code":"en"}`},
-		{"PATCH", film + "/tracks/x", "{}"}, {"DELETE", film + "/tracks/x", ""}, {"DELETE", film, ""},
+		{"PATCH", film + "/tracks/x", "{}"},
+		{"DELETE", film + "/tracks/x", ""},
+		{"DELETE", film, ""},
 		{"GET", "/video/v1/playback-ids/" + string(m.assets[0].PlaybackIDs[0].ID), ""},
 	} {
-		r := httptest.NewRequest(tt.method, tt.path, strings.NewReader(tt.body))
+		r := httptest.NewRequestWithContext(t.Context(), tt.method, tt.path, strings.NewReader(tt.body))
 		r.SetBasicAuth(tokenID, secret)
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, r)

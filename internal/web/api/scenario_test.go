@@ -38,7 +38,7 @@ func runScenarios(t *testing.T, file string, list []scenario) {
 	h := s.observe(s.mux)
 	for _, sc := range list {
 		notes.calls = nil
-		r := httptest.NewRequest(sc.method, sc.path, strings.NewReader(sc.body))
+		r := httptest.NewRequestWithContext(t.Context(), sc.method, sc.path, strings.NewReader(sc.body))
 		if sc.auth == nil {
 			sc.auth = func(r *http.Request) { r.SetBasicAuth(tokenID, tokenValue) }
 		}
@@ -91,7 +91,7 @@ func brief(s string) string {
 // validate checks an answer against the document: a status that it names, and a body of the schema it names.
 func validate(t *testing.T, s *server, sc scenario, w *httptest.ResponseRecorder) {
 	t.Helper()
-	op := operationFor(s, sc.method, sc.path)
+	op := operationFor(t, s, sc.method, sc.path)
 	if op == nil || sc.method == http.MethodHead {
 		return
 	}
@@ -135,11 +135,12 @@ func checkSchema(t *testing.T, s *server, name string, schema *huma.Schema, body
 	}
 }
 
-func operationFor(s *server, method, target string) *huma.Operation {
+func operationFor(t testing.TB, s *server, method, target string) *huma.Operation {
+	t.Helper()
 	if method == http.MethodHead {
 		method = http.MethodGet
 	}
-	_, pattern := s.mux.Handler(httptest.NewRequest(method, target, nil))
+	_, pattern := s.mux.Handler(httptest.NewRequestWithContext(t.Context(), method, target, nil))
 	_, path, _ := strings.Cut(pattern, " ")
 	item := s.huma.OpenAPI().Paths[path]
 	if item == nil {

@@ -126,11 +126,11 @@ func encode(ctx context.Context, lives *live.Service, assets *asset.Service, m *
 	if st.EndWanted != live.EndComplete {
 		return fault.New(fault.Conflict, "nobody asked for the end")
 	}
-	if _, err := lives.Disconnected(ctx, st.ID, st.Epoch, now); err != nil {
+	if _, err = lives.Disconnected(ctx, st.ID, st.Epoch, now); err != nil {
 		return err
 	}
 	stretch := asset.Recording{StartedAt: st.StartedAt, Duration: 10, Type: "content"}
-	if err := assets.EndLive(ctx, st.ActiveAsset, []asset.Recording{stretch}, now); err != nil {
+	if err = assets.EndLive(ctx, st.ActiveAsset, []asset.Recording{stretch}, now); err != nil {
 		return err
 	}
 	_, err = lives.End(ctx, st.ID, st.Epoch, live.EndComplete, now)

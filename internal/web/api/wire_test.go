@@ -121,7 +121,7 @@ func TestLog(t *testing.T) {
 	h := New(o)
 	ask := func(method, path, body string) string {
 		out.Reset()
-		r := httptest.NewRequest(method, path, strings.NewReader(body))
+		r := httptest.NewRequestWithContext(t.Context(), method, path, strings.NewReader(body))
 		r.SetBasicAuth(tokenID, tokenValue)
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, r)
