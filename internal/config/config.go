@@ -157,7 +157,7 @@ func (c *Config) derive() {
 		c.Database = Database{Engine: SQLite, Path: filepath.Join(c.DataDir, "millrace.db")}
 	}
 	if c.Storage.Kind == "" {
-		path := filepath.Join(c.DataDir, "media")
+		path := filepath.Join(c.DataDir, "storage")
 		c.Storage = Storage{Kind: Folder, Path: path, URL: Secret(path)}
 	}
 }

@@ -47,7 +47,7 @@ func TestDefaults(t *testing.T) {
 	if cfg.Database != (Database{Engine: SQLite, Path: "millrace-data/millrace.db"}) {
 		t.Errorf("database %+v", cfg.Database)
 	}
-	if cfg.Storage.Kind != Folder || cfg.Storage.Path != "millrace-data/media" {
+	if cfg.Storage.Kind != Folder || cfg.Storage.Path != "millrace-data/storage" {
 		t.Errorf("storage %+v", cfg.Storage)
 	}
 	if cfg.MaxUploadBytes != 50<<30 || cfg.TLS() || cfg.Given("http-addr") || len(cfg.Warnings) > 0 {

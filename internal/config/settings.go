@@ -123,7 +123,7 @@ var settings = []Setting{
 		apply: into(parseDatabase, func(c *Config) *Database { return &c.Database }),
 	},
 	{
-		Name: "storage-url", Kind: KindURL, Absent: "folder media in data-dir",
+		Name: "storage-url", Kind: KindURL, Absent: "folder storage in data-dir",
 		Help:  "Where media is kept: file:///path/to/folder or s3://bucket?region=…&endpoint=…&path_style=true&prefix=…. Give credentials for S3 by AWS_* in the environment.",
 		apply: into(parseStorage, func(c *Config) *Storage { return &c.Storage }),
 	},
