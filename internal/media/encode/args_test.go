@@ -1,0 +1,38 @@
+package encode
+
+import (
+	"flag"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+func TestArgs(t *testing.T) {
+	t.Parallel()
+	var b strings.Builder
+	for _, c := range []struct {
+		name string
+		args []string
+	}{
+		{"audio from MP3, 44.1 kHz stereo", AudioArgs{Input: "/in/a:b", Format: MP3, Output: "/out/t.m4a", SampleRate: 44100, Channels: 2}.Build()},
+		{"audio from WAV, 96 kHz 5.1", AudioArgs{Input: "/in/a", Format: WAV, Output: "/out/t.m4a", SampleRate: 96000, Channels: 6}.Build()},
+		{"audio from Ogg, 48 kHz mono", AudioArgs{Input: "/in/a", Format: Ogg, Output: "/out/t.m4a", SampleRate: 48000, Channels: 1}.Build()},
+		{"audio from M4A, HE-AAC 24 kHz", AudioArgs{Input: "/in/a", Format: MOV, Output: "/out/t.m4a", SampleRate: 24000, Channels: 2}.Build()},
+		{"AAC-LC from ADTS as it is", AudioArgs{Input: "/in/a", Format: ADTS, Output: "/out/t.m4a", Copy: true}.Build()},
+		{"AAC-LC from M4A as it is", AudioArgs{Input: "/in/a", Format: MOV, Output: "/out/t.m4a", Copy: true}.Build()},
+		{"rewrite Matroska", RewriteArgs{Input: "/in/a", Format: Matroska}.Build()},
+		{"rewrite MPEG-TS", RewriteArgs{Input: "/in/a", Format: MPEGTS}.Build()},
+		{"probe", ProbeArgs("/in/a", FLAC)},
+	} {
+		b.WriteString(c.name)
+		for i, a := range c.args {
+			if strings.HasPrefix(a, "-") && a != "-1" || i == len(c.args)-1 {
+				b.WriteString("\n   ")
+			}
+			b.WriteString(" " + a)
+		}
+		b.WriteString("\n\n")
+	}
+	golden(t, "testdata/args.golden", b.String())
+}

@@ -1,0 +1,117 @@
+package encode
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os/exec"
+	"strings"
+	"time"
+)
+
+// Find looks for a program in the search path, unless path already says where it is.
+func Find(name, path string) (string, error) {
+	if path != "" {
+		name = path
+	}
+	found, err := exec.LookPath(name)
+	if err != nil {
+		return "", fmt.Errorf("find %s: %w", name, err)
+	}
+	return found, nil
+}
+
+// Report is the state of ffmpeg on this machine.
+type Report struct {
+	FFmpeg, FFprobe string   // paths; empty when not found
+	Version         string   // such as 5.1.9-0+deb12u1
+	Problems        []string // each a sentence with how to mend it; none when all is well
+}
+
+const (
+	install   = "Install it with: apt-get install -y ffmpeg"
+	checkTime = 20 * time.Second
+)
+
+// Check looks for ffmpeg and ffprobe at the given paths, or in the search path where a path is empty, and for every encoder,
+// muxer and demuxer that the service uses.
+func Check(ctx context.Context, ffmpeg, ffprobe string) Report {
+	var r Report
+	r.FFmpeg = r.find("ffmpeg", ffmpeg)
+	r.FFprobe = r.find("ffprobe", ffprobe)
+	if r.FFmpeg == "" {
+		return r
+	}
+	ctx, cancel := context.WithTimeout(ctx, checkTime)
+	defer cancel()
+	version, err := ask(ctx, r.FFmpeg, "-version")
+	if err != nil {
+		r.Problems = append(r.Problems, fmt.Sprintf("%s does not run (%v). Install it again: apt-get install -y --reinstall ffmpeg", r.FFmpeg, err))
+		return r
+	}
+	if fields := strings.Fields(version); len(fields) > 2 {
+		r.Version = fields[2]
+	}
+	formats := make([]string, 0, len(Formats()))
+	for _, f := range Formats() {
+		formats = append(formats, string(f))
+	}
+	r.lookFor(ctx, "encoder", "-encoders", "libx264", "aac")
+	r.lookFor(ctx, "muxer", "-muxers", "mp4")
+	r.lookFor(ctx, "demuxer", "-demuxers", formats...)
+	if r.FFprobe != "" {
+		if _, err := ask(ctx, r.FFprobe, "-version"); err != nil {
+			r.Problems = append(r.Problems, fmt.Sprintf("%s does not run (%v). Install it again: apt-get install -y --reinstall ffmpeg", r.FFprobe, err))
+		}
+	}
+	return r
+}
+
+func (r *Report) find(name, path string) string {
+	found, err := Find(name, path)
+	if err != nil {
+		where := "in the search path"
+		if path != "" {
+			where = "at " + path
+		}
+		r.Problems = append(r.Problems, fmt.Sprintf("%s is not found %s. %s", name, where, install))
+	}
+	return found
+}
+
+func (r *Report) lookFor(ctx context.Context, kind, flag string, names ...string) {
+	list, err := ask(ctx, r.FFmpeg, flag)
+	if err != nil {
+		r.Problems = append(r.Problems, fmt.Sprintf("%s can't list its %ss (%v)", r.FFmpeg, kind, err))
+		return
+	}
+	have := map[string]bool{}
+	for line := range strings.Lines(list) {
+		// " V....D libx264   libx264 H.264 …", " D  matroska,webm   Matroska / WebM"
+		if fields := strings.Fields(line); len(fields) > 1 {
+			for name := range strings.SplitSeq(fields[1], ",") {
+				have[name] = true
+			}
+		}
+	}
+	for _, name := range names {
+		if !have[name] {
+			r.Problems = append(r.Problems, fmt.Sprintf("%s lacks the %s %s. The ffmpeg package of Debian and Ubuntu has it: apt-get install -y ffmpeg", r.FFmpeg, kind, name))
+		}
+	}
+}
+
+// ask runs a program that prints a list.
+func ask(ctx context.Context, program string, args ...string) (string, error) {
+	var out bytes.Buffer
+	err := NewProcess(ProcessOptions{
+		Program: program, Args: append([]string{"-hide_banner"}, args...), Priority: Live,
+		Limits: Limits{CPU: checkTime, AddressSpace: 1 << 30},
+		Output: func(_ context.Context, r io.Reader) error {
+			_, err := io.Copy(&out, io.LimitReader(r, 1<<20))
+			return err //nolint:wrapcheck // Run says what was read
+		},
+	}).Run(ctx)
+	return out.String(), err
+}

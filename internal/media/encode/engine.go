@@ -1,0 +1,152 @@
+package encode
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"time"
+
+	"millrace/internal/fault"
+)
+
+// Options of an Engine.
+type Options struct {
+	FFmpeg, FFprobe string // absolute paths; see Find
+	Budget          *Budget
+	Limits          Limits        // of encodes; zero means DefaultLimits
+	Stall           time.Duration // an encode that gives no sign of life for so long is killed; zero means a minute
+}
+
+// Engine runs the jobs that need ffmpeg. It keeps nothing and may be used from many goroutines.
+//
+// Errors are of kind fault.Invalid when the file is at fault, with a message fit for whoever sent it, and unmarked when it
+// may be us. Then, as always when ctx ends, trying again may help.
+type Engine struct{ opts Options }
+
+// NewEngine checks the options; nothing runs yet.
+func NewEngine(opts Options) (*Engine, error) {
+	if opts.FFmpeg == "" || opts.FFprobe == "" || opts.Budget == nil {
+		return nil, errors.New("make encode engine: ffmpeg, ffprobe and a budget are needed")
+	}
+	if opts.Limits == (Limits{}) {
+		opts.Limits = DefaultLimits()
+	}
+	if opts.Stall == 0 {
+		opts.Stall = time.Minute
+	}
+	return &Engine{opts: opts}, nil
+}
+
+// probeTime bounds a probe, which reads a few megabytes.
+const probeTime = 30 * time.Second
+
+var errProbeTime = errors.New("ffprobe took too long")
+
+// Probe tells what a local file holds.
+func (e *Engine) Probe(ctx context.Context, path string, format Format) (Info, error) {
+	bounded, cancel := context.WithTimeoutCause(ctx, probeTime, errProbeTime)
+	defer cancel()
+	var answer bytes.Buffer
+	err := NewProcess(ProcessOptions{
+		Program: e.opts.FFprobe, Args: ProbeArgs(path, format), Priority: OnDemand,
+		Limits: Limits{AddressSpace: 1 << 30, CPU: probeTime, FileSize: 1 << 20},
+		Output: func(_ context.Context, r io.Reader) error {
+			n, err := io.Copy(&answer, io.LimitReader(r, maxProbe+1))
+			if err == nil && n > maxProbe {
+				return fault.New(fault.Invalid, "the file describes more tracks than can be read")
+			}
+			return err //nolint:wrapcheck // Run says what was read
+		},
+	}).Run(bounded)
+	if errors.Is(err, errProbeTime) {
+		return Info{}, fault.Wrap(fault.Invalid, err, "the file takes too long to be examined")
+	}
+	if err != nil {
+		return Info{}, blame(err, "the file can't be read as "+format.Name())
+	}
+	info, err := parseProbe(answer.Bytes(), format)
+	if err != nil {
+		return Info{}, err
+	}
+	if len(info.Tracks) == 0 {
+		return Info{}, fault.New(fault.Invalid, "the file holds neither video nor audio")
+	}
+	return info, nil
+}
+
+// EncodeAudio makes an M4A file in the background; progress may be nil.
+func (e *Engine) EncodeAudio(ctx context.Context, job AudioArgs, progress func(time.Duration)) error {
+	release, err := e.opts.Budget.Acquire(ctx, Background, 1)
+	if err != nil {
+		return err
+	}
+	defer release()
+	if progress == nil {
+		progress = func(time.Duration) {}
+	}
+	err = NewProcess(ProcessOptions{
+		Program: e.opts.FFmpeg, Args: job.Build(), Limits: e.opts.Limits, Priority: Background,
+		Progress: progress, Stall: e.opts.Stall,
+	}).Run(ctx)
+	return blame(err, "the file's audio can't be decoded")
+}
+
+// Rewrite reads a file of a container that we don't read ourselves and gives output its first video and first audio track
+// as fragmented MP4, from the first fragment on as they come. When output returns an error, that is the error.
+func (e *Engine) Rewrite(ctx context.Context, job RewriteArgs, output func(ctx context.Context, mp4 io.Reader) error) error {
+	release, err := e.opts.Budget.Acquire(ctx, OnDemand, 1)
+	if err != nil {
+		return err
+	}
+	defer release()
+	err = NewProcess(ProcessOptions{
+		Program: e.opts.FFmpeg, Args: job.Build(), Limits: e.opts.Limits, Priority: OnDemand,
+		Output: output, Stall: e.opts.Stall,
+	}).Run(ctx)
+	return blame(err, "the file can't be read as "+job.Format.Name())
+}
+
+// blame marks an error that is the file's fault: ffmpeg gave up by itself and did not lack anything.
+func blame(err error, message string) error {
+	if err == nil {
+		return nil
+	}
+	if errors.Is(err, ErrStalled) {
+		return fault.Wrap(fault.Invalid, err, "%s: the decoder does not get on with it", message)
+	}
+	exit, ok := errors.AsType[*ExitError](err)
+	if !ok || exit.Signal == "killed" { // the system's memory killer, most likely
+		return err
+	}
+	for _, lack := range []string{"No space left on device", "Input/output error", "Permission denied", "Too many open files", "error while loading shared libraries"} {
+		if strings.Contains(exit.Stderr, lack) {
+			return err
+		}
+	}
+	return fault.Wrap(fault.Invalid, err, "%s", message)
+}
+
+// Name is what a format is called in a sentence.
+func (f Format) Name() string {
+	switch f {
+	case MOV:
+		return "MP4 or MOV"
+	case Matroska:
+		return "Matroska or WebM"
+	case MPEGTS:
+		return "MPEG-TS"
+	case MP3:
+		return "MP3"
+	case ADTS:
+		return "AAC (ADTS)"
+	case WAV:
+		return "WAV"
+	case FLAC:
+		return "FLAC"
+	case Ogg:
+		return "Ogg"
+	}
+	return string(f)
+}

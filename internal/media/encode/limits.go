@@ -1,0 +1,91 @@
+package encode
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Priority is whose turn it is when the processor is short.
+type Priority int
+
+// The priorities.
+const (
+	Background Priority = iota // runs only where nothing else wants to (SCHED_IDLE)
+	OnDemand                   // somebody waits for it, but a live stream goes first (nice 5)
+	Live                       // as the service itself
+)
+
+const niceOnDemand, niceBackground = 5, 19
+
+// Limits bound what a child may use; zero fields are not limited.
+type Limits struct {
+	AddressSpace uint64        // bytes
+	CPU          time.Duration // of all its threads, rounded up to seconds; then it gets SIGXCPU, 5 s later SIGKILL
+	FileSize     uint64        // bytes of any one file it writes
+}
+
+// DefaultLimits fit a job on a hostile file.
+func DefaultLimits() Limits {
+	return Limits{AddressSpace: 2 << 30, CPU: 2 * time.Hour, FileSize: 64 << 30}
+}
+
+// maxOpenFiles of a child: its libraries, its files and pipes.
+const maxOpenFiles = 256
+
+// apply sets the limits of pid. A child that has ended meanwhile is no error.
+func (l Limits) apply(pid int) error {
+	cpu := uint64((l.CPU + time.Second - 1) / time.Second)
+	for _, r := range []struct {
+		name       string
+		resource   int
+		soft, hard uint64
+	}{
+		{"address space", unix.RLIMIT_AS, l.AddressSpace, l.AddressSpace},
+		{"processor time", unix.RLIMIT_CPU, cpu, cpu + 5},
+		{"file size", unix.RLIMIT_FSIZE, l.FileSize, l.FileSize},
+		{"open files", unix.RLIMIT_NOFILE, maxOpenFiles, maxOpenFiles},
+	} {
+		if r.soft == 0 {
+			continue
+		}
+		err := unix.Prlimit(pid, r.resource, &unix.Rlimit{Cur: r.soft, Max: r.hard}, nil)
+		if err != nil && !errors.Is(err, unix.ESRCH) {
+			return fmt.Errorf("limit %s of child: %w", r.name, err)
+		}
+	}
+	// No core files: they would hold what was being decoded.
+	if err := unix.Prlimit(pid, unix.RLIMIT_CORE, &unix.Rlimit{}, nil); err != nil && !errors.Is(err, unix.ESRCH) {
+		return fmt.Errorf("limit core of child: %w", err)
+	}
+	return nil
+}
+
+// apply sets the priority of every thread of pid; those it starts later inherit it. Where the system forbids it the work
+// is done all the same, so there is no error.
+func (p Priority) apply(pid int) {
+	if p == Live {
+		return
+	}
+	threads, err := os.ReadDir("/proc/" + strconv.Itoa(pid) + "/task")
+	if err != nil {
+		return
+	}
+	for _, t := range threads {
+		tid, err := strconv.Atoi(t.Name())
+		if err != nil {
+			continue
+		}
+		if p == OnDemand {
+			_ = unix.Setpriority(unix.PRIO_PROCESS, tid, niceOnDemand)
+			continue
+		}
+		if unix.SchedSetAttr(tid, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_IDLE}, 0) != nil {
+			_ = unix.Setpriority(unix.PRIO_PROCESS, tid, niceBackground)
+		}
+	}
+}

@@ -1,0 +1,179 @@
+package encode
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+const (
+	maxTracks = 64
+	maxProbe  = 1 << 20 // bytes of ffprobe's answer
+)
+
+// Info is what a file holds.
+type Info struct {
+	Container Format
+	Duration  time.Duration // zero when unknown
+	Start     time.Duration // earliest presentation time of any stream
+	Tracks    []Track
+}
+
+// Kind is the kind of a track.
+type Kind string
+
+// The kinds. Covers and other attached pictures are not listed as tracks.
+const (
+	Video Kind = "video"
+	Audio Kind = "audio"
+	Text  Kind = "text"
+	Data  Kind = "data" // anything else
+)
+
+// Track is one stream of a file. Fields that don't belong to its kind, or that are unknown, are zero.
+type Track struct {
+	Kind     Kind
+	Codec    string // ffmpeg's name, such as h264, aac, opus
+	Profile  string // such as High, LC
+	Duration time.Duration
+	Start    time.Duration
+	Language string // as the file says, often ISO 639-2
+
+	Width, Height     int     // pixels as stored, before rotation
+	PixelAspect       string  // such as 1:1
+	FrameRate         float64 // average, per second
+	PixelFormat       string  // such as yuv420p
+	Interlaced        bool
+	Rotation          int // degrees clockwise to be turned for display: 0, 90, 180, 270
+	SampleRate        int // Hz
+	Channels, BitSize int // BitSize is of one sample or one colour, where the codec has a fixed one
+}
+
+// probed is ffprobe's JSON.
+type probed struct {
+	Streams []probedStream `json:"streams"`
+	Format  struct {
+		Duration  string `json:"duration"`
+		StartTime string `json:"start_time"`
+	} `json:"format"`
+}
+
+type probedStream struct {
+	CodecType        string `json:"codec_type"`
+	CodecName        string `json:"codec_name"`
+	Profile          string `json:"profile"`
+	PixelFormat      string `json:"pix_fmt"`
+	FieldOrder       string `json:"field_order"`
+	Width            int    `json:"width"`
+	Height           int    `json:"height"`
+	PixelAspect      string `json:"sample_aspect_ratio"`
+	AverageRate      string `json:"avg_frame_rate"`
+	RealRate         string `json:"r_frame_rate"`
+	SampleRate       string `json:"sample_rate"`
+	Channels         int    `json:"channels"`
+	BitsPerSample    int    `json:"bits_per_sample"`
+	BitsPerRawSample string `json:"bits_per_raw_sample"`
+	StartTime        string `json:"start_time"`
+	Duration         string `json:"duration"`
+	Tags             struct {
+		Language string `json:"language"`
+		Duration string `json:"DURATION"`
+	} `json:"tags"`
+	Disposition struct {
+		AttachedPic int `json:"attached_pic"`
+	} `json:"disposition"`
+	SideData []struct {
+		Rotation json.Number `json:"rotation"`
+	} `json:"side_data_list"`
+}
+
+// parseProbe reads ffprobe's answer about a file of the given format.
+func parseProbe(answer []byte, format Format) (Info, error) {
+	var p probed
+	if err := json.Unmarshal(answer, &p); err != nil {
+		return Info{}, fmt.Errorf("parse answer of ffprobe: %w", err)
+	}
+	info := Info{Container: format, Duration: parseSeconds(p.Format.Duration), Start: parseSeconds(p.Format.StartTime)}
+	for _, s := range p.Streams {
+		if s.Disposition.AttachedPic != 0 {
+			continue
+		}
+		if len(info.Tracks) == maxTracks {
+			break
+		}
+		info.Tracks = append(info.Tracks, s.track())
+	}
+	return info, nil
+}
+
+func (s probedStream) track() Track {
+	t := Track{
+		Kind: Data, Codec: s.CodecName, Profile: s.Profile, Language: clip(s.Tags.Language, 64),
+		Duration: parseSeconds(s.Duration), Start: parseSeconds(s.StartTime), BitSize: s.BitsPerSample,
+	}
+	if t.Duration == 0 {
+		t.Duration = parseClock(s.Tags.Duration) // Matroska has it in a tag only
+	}
+	if bits, err := strconv.Atoi(s.BitsPerRawSample); err == nil && bits > 0 {
+		t.BitSize = bits
+	}
+	switch s.CodecType {
+	case "video":
+		t.Kind = Video
+		t.Width, t.Height, t.PixelFormat, t.PixelAspect = s.Width, s.Height, s.PixelFormat, s.PixelAspect
+		t.Interlaced = s.FieldOrder != "" && s.FieldOrder != "progressive" && s.FieldOrder != "unknown"
+		if t.FrameRate = parseRate(s.AverageRate); t.FrameRate == 0 {
+			t.FrameRate = parseRate(s.RealRate)
+		}
+		for _, side := range s.SideData {
+			if turn, err := side.Rotation.Float64(); err == nil {
+				t.Rotation = ((-int(turn)%360 + 360) % 360) / 90 * 90 // ffprobe counts against the clock
+			}
+		}
+	case "audio":
+		t.Kind = Audio
+		t.Channels = s.Channels
+		t.SampleRate, _ = strconv.Atoi(s.SampleRate)
+	case "subtitle":
+		t.Kind = Text
+	}
+	return t
+}
+
+// parseSeconds reads a decimal number of seconds; "N/A" and nonsense are zero.
+func parseSeconds(s string) time.Duration {
+	v, err := strconv.ParseFloat(s, 64)
+	if err != nil || !(v > -1e9 && v < 1e9) {
+		return 0
+	}
+	return time.Duration(v*1e6) * time.Microsecond
+}
+
+// parseClock reads hh:mm:ss.fraction.
+func parseClock(s string) time.Duration {
+	fields := strings.Split(s, ":")
+	if len(fields) != 3 {
+		return 0
+	}
+	hours, err := strconv.Atoi(fields[0])
+	minutes, err2 := strconv.Atoi(fields[1])
+	if err != nil || err2 != nil || hours < 0 || hours > 100_000 || minutes < 0 || minutes > 59 {
+		return 0
+	}
+	return time.Duration(hours)*time.Hour + time.Duration(minutes)*time.Minute + parseSeconds(fields[2])
+}
+
+// parseRate reads a fraction such as 30000/1001.
+func parseRate(s string) float64 {
+	above, below, found := strings.Cut(s, "/")
+	n, err := strconv.ParseFloat(above, 64)
+	d, err2 := strconv.ParseFloat(below, 64)
+	if !found || err != nil || err2 != nil || !(d > 0) || !(n >= 0) || n/d > 1e6 {
+		return 0
+	}
+	return n / d
+}
+
+func clip(s string, n int) string { return strings.ToValidUTF8(s[:min(len(s), n)], "") }

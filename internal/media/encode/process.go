@@ -1,0 +1,394 @@
+// Package encode runs ffmpeg and ffprobe as children that turn pictures into pictures and sound into sound, and rewrite
+// containers that the service does not read itself.
+//
+// It must never know jobs, resources, HLS or HTTP. A child sees files and pipes, no network, one demuxer chosen by us and
+// none of our environment; it is bounded in time, memory and output, and it is always killed and reaped before Run returns.
+// The goroutines that serve a child's pipes belong to Process.Run and end with it.
+package encode
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// ErrStalled is the cause of a child killed because it gave no sign of life.
+var ErrStalled = errors.New("gave no output in time")
+
+// ProcessOptions describe one run of a program.
+type ProcessOptions struct {
+	Program  string // absolute path
+	Args     []string
+	Limits   Limits
+	Priority Priority
+
+	// Input writes to the child's standard input, which is closed when it returns; nil gives an empty one. Its context
+	// ends with the child. An error kills the child, but a child that stops reading is no error.
+	Input func(ctx context.Context, w io.Writer) error
+	// Output reads the child's standard output; nil discards it. Its context ends when the child is killed. What it leaves
+	// is drained; an error kills the child and comes back from Run.
+	Output func(ctx context.Context, r io.Reader) error
+	// Progress is told how far the output has come; the arguments must then hold "-progress pipe:3".
+	Progress func(at time.Duration)
+	// Stall is how long the child may give neither output nor, without Output, progress; zero is for ever.
+	Stall time.Duration
+}
+
+// Process is one child, run once.
+type Process struct {
+	opts ProcessOptions
+
+	mu    sync.Mutex
+	state State
+}
+
+// NewProcess prepares a child; nothing runs yet.
+func NewProcess(opts ProcessOptions) *Process { return &Process{opts: opts, state: Starting} }
+
+// State is where the child is.
+func (p *Process) State() State {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.state
+}
+
+func (p *Process) happened(f Fact) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if to, ok := Next(p.state, f); ok {
+		p.state = to
+	}
+}
+
+// ExitError is an end of the child that we did not cause.
+type ExitError struct {
+	Program string // its base name
+	Code    int    // exit status, -1 after a signal
+	Signal  string // empty after an exit
+	Stderr  string // the last 4 KiB of what it said: for our log, not for users
+}
+
+func (e *ExitError) Error() string {
+	s := e.Program + " ended with exit status " + strconv.Itoa(e.Code)
+	if e.Signal != "" {
+		s = e.Program + " was ended by signal: " + e.Signal
+	}
+	if said := strings.TrimSpace(e.Stderr); said != "" {
+		s += ": " + said[strings.LastIndexByte(said, '\n')+1:]
+	}
+	return s
+}
+
+// run is a started child with our ends of its pipes.
+type run struct {
+	process *Process
+	cmd     *exec.Cmd
+	cancel  context.CancelCauseFunc
+	stderr  tail
+	input   *os.File // ours to write; nil without
+	output  *os.File // ours to read; nil without
+	said    *os.File
+	told    *os.File // progress; nil without
+	theirs  []*os.File
+	serving sync.WaitGroup // stderr, progress, output
+	feeding sync.WaitGroup
+
+	mu       sync.Mutex
+	reaped   bool  // the child's number may be another's now
+	broken   error // of Output, after the child closed its end
+	lastCall *time.Timer
+}
+
+// Run starts the child and returns when it has ended, has been reaped and its pipes are drained. When ctx ends, the child's
+// process group is killed at once and the cause of ctx is the error.
+func (p *Process) Run(ctx context.Context) error {
+	if ctx.Err() != nil {
+		p.happened(Cut)
+		return fmt.Errorf("start %s: %w", filepath.Base(p.opts.Program), context.Cause(ctx))
+	}
+	// The death signal is sent when the thread that started the child ends, so this thread has to stay.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	r := &run{process: p, cancel: cancel}
+	defer r.closeAll()
+	if err := r.start(ctx); err != nil {
+		p.happened(SpawnBroke)
+		return fmt.Errorf("start %s: %w", filepath.Base(p.opts.Program), err)
+	}
+	p.happened(Spawned)
+	p.opts.Priority.apply(r.cmd.Process.Pid)
+	if err := p.opts.Limits.apply(r.cmd.Process.Pid); err != nil {
+		cancel(err)
+	}
+	feedCtx, stopFeeding := context.WithCancel(ctx)
+	defer stopFeeding()
+	r.serve(ctx)
+	r.feed(feedCtx)
+	r.reap()
+	stopFeeding()
+	return r.result(ctx)
+}
+
+func (r *run) start(ctx context.Context) error {
+	opts := r.process.opts
+	r.cmd = exec.CommandContext(ctx, opts.Program, opts.Args...)
+	r.cmd.Env = []string{"LC_ALL=C", "PATH=/usr/local/bin:/usr/bin:/bin", "AV_LOG_FORCE_NOCOLOR=1"} // ours holds secrets
+	r.cmd.Dir = "/"
+	r.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	r.cmd.Cancel = r.kill
+	var stdin, stdout, stderr, progress *os.File
+	var err error
+	if opts.Input != nil {
+		if stdin, r.input, err = os.Pipe(); err != nil {
+			return fmt.Errorf("open pipe: %w", err)
+		}
+		r.theirs = append(r.theirs, stdin)
+		r.cmd.Stdin = stdin
+	}
+	for _, out := range []struct {
+		ours, its **os.File
+		wanted    bool
+	}{{&r.output, &stdout, opts.Output != nil}, {&r.said, &stderr, true}, {&r.told, &progress, opts.Progress != nil}} {
+		if !out.wanted {
+			continue
+		}
+		if *out.ours, *out.its, err = os.Pipe(); err != nil {
+			return fmt.Errorf("open pipe: %w", err)
+		}
+		r.theirs = append(r.theirs, *out.its)
+	}
+	if stdout != nil {
+		r.cmd.Stdout = stdout
+	}
+	r.cmd.Stderr = stderr
+	if progress != nil {
+		r.cmd.ExtraFiles = []*os.File{progress} // descriptor 3
+	}
+	if err := r.cmd.Start(); err != nil {
+		return err //nolint:wrapcheck // Run says what was started
+	}
+	for _, f := range r.theirs {
+		_ = f.Close()
+	}
+	return nil
+}
+
+// kill ends the child's whole group; os/exec calls it when the context ends.
+func (r *run) kill() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.process.happened(Cut)
+	r.abandon()
+	if r.reaped {
+		return os.ErrProcessDone
+	}
+	return syscall.Kill(-r.cmd.Process.Pid, syscall.SIGKILL) //nolint:wrapcheck // read by os/exec
+}
+
+// abandon closes our ends of the pipes, which wakes readers even if something escaped from the group and holds the others.
+func (r *run) abandon() {
+	if r.output != nil {
+		_ = r.output.Close()
+	}
+	if r.told != nil {
+		_ = r.told.Close()
+	}
+	_ = r.said.SetReadDeadline(time.Now().Add(time.Second))
+}
+
+func (r *run) closeAll() {
+	for _, f := range append(r.theirs, r.input, r.output, r.said, r.told) {
+		if f != nil {
+			_ = f.Close()
+		}
+	}
+}
+
+// serve reads every pipe that the child writes to.
+func (r *run) serve(ctx context.Context) {
+	r.serving.Go(func() { _, _ = io.Copy(&r.stderr, r.said) })
+	if r.told != nil {
+		r.serving.Go(r.readProgress)
+	}
+	if r.output == nil {
+		return
+	}
+	out := &watched{file: r.output, stall: r.process.opts.Stall, stalled: func() { r.cancel(ErrStalled) }}
+	r.serving.Go(func() {
+		if err := r.process.opts.Output(ctx, out); err != nil {
+			r.outputBroke(fmt.Errorf("read output of %s: %w", filepath.Base(r.cmd.Path), err), out.ended)
+		}
+		_, _ = io.Copy(io.Discard, out)
+	})
+}
+
+// outputBroke ends a child whose output is of no use. One that has closed its output is about to end by itself and may have a
+// better reason: it gets a moment for that.
+func (r *run) outputBroke(err error, ended bool) {
+	if !ended {
+		r.cancel(err)
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.broken = err
+	if !r.reaped {
+		r.lastCall = time.AfterFunc(5*time.Second, func() { r.cancel(err) })
+	}
+}
+
+func (r *run) feed(ctx context.Context) {
+	if r.input == nil {
+		return
+	}
+	r.feeding.Go(func() {
+		err := r.process.opts.Input(ctx, r.input)
+		_ = r.input.Close()
+		if err != nil && ctx.Err() == nil && !errors.Is(err, syscall.EPIPE) {
+			r.cancel(fmt.Errorf("write input of %s: %w", filepath.Base(r.cmd.Path), err))
+		}
+		r.process.happened(InputEnded)
+	})
+}
+
+// reap waits for the child. While it is dead but not yet reaped its number can't be given to another group, which makes it
+// safe to end what it may have left behind.
+func (r *run) reap() {
+	pid := r.cmd.Process.Pid
+	for {
+		if err := unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil); !errors.Is(err, unix.EINTR) {
+			break
+		}
+	}
+	_ = syscall.Kill(-pid, syscall.SIGKILL)
+	r.mu.Lock()
+	r.reaped = true
+	if r.lastCall != nil {
+		r.lastCall.Stop()
+	}
+	r.mu.Unlock()
+	_ = r.cmd.Wait() // the state tells the end
+}
+
+// result waits for the pipes and says how it ended.
+func (r *run) result(ctx context.Context) error {
+	if r.input != nil {
+		_ = r.input.SetWriteDeadline(time.Now())
+	}
+	r.feeding.Wait()
+	drained := make(chan struct{})
+	go func() {
+		r.serving.Wait()
+		close(drained)
+	}()
+	select {
+	case <-drained:
+	case <-ctx.Done():
+		r.abandon()
+		<-drained
+	}
+	ended := r.cmd.ProcessState
+	if ended.Success() && ctx.Err() == nil {
+		r.process.happened(Succeeded)
+		return r.broken
+	}
+	name := filepath.Base(r.cmd.Path)
+	if ctx.Err() != nil {
+		r.process.happened(Cut)
+		if said := r.stderr.String(); said != "" {
+			return fmt.Errorf("run %s: %w (it said: %s)", name, context.Cause(ctx), said)
+		}
+		return fmt.Errorf("run %s: %w", name, context.Cause(ctx))
+	}
+	r.process.happened(Broke)
+	e := &ExitError{Program: name, Code: ended.ExitCode(), Stderr: r.stderr.String()}
+	if status, ok := ended.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+		e.Signal = status.Signal().String()
+	}
+	return e
+}
+
+// readProgress follows ffmpeg's -progress: lines key=value, about two blocks a second.
+func (r *run) readProgress() {
+	opts := r.process.opts
+	in := &watched{file: r.told, stalled: func() { r.cancel(ErrStalled) }}
+	if opts.Output == nil {
+		in.stall = opts.Stall
+	}
+	lines := bufio.NewScanner(in)
+	for lines.Scan() {
+		value, found := strings.CutPrefix(lines.Text(), "out_time_us=")
+		if us, err := strconv.ParseInt(value, 10, 64); found && err == nil && us >= 0 {
+			opts.Progress(time.Duration(us) * time.Microsecond)
+		}
+	}
+	_, _ = io.Copy(io.Discard, in)
+}
+
+// watched is a pipe whose writer has to say something now and then. Time that the reader takes does not count.
+type watched struct {
+	file    *os.File
+	stall   time.Duration
+	stalled func()
+	ended   bool
+}
+
+func (w *watched) Read(b []byte) (int, error) {
+	if w.stall > 0 {
+		_ = w.file.SetReadDeadline(time.Now().Add(w.stall))
+	}
+	n, err := w.file.Read(b)
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		w.stalled()
+		return n, ErrStalled
+	}
+	w.ended = w.ended || errors.Is(err, io.EOF)
+	return n, err //nolint:wrapcheck // io.EOF has to stay as it is
+}
+
+// tailSize is how much of a child's last words is kept, in bytes.
+const tailSize = 4 << 10
+
+// tail keeps the last bytes written to it.
+type tail struct {
+	mu   sync.Mutex
+	last []byte
+}
+
+func (t *tail) Write(b []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	n := len(b)
+	b = b[max(0, n-tailSize):]
+	t.last = append(t.last[max(0, min(len(t.last), len(t.last)+len(b)-tailSize)):], b...)
+	return n, nil
+}
+
+// String is what was kept, as printable text.
+func (t *tail) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	printable := strings.Map(func(r rune) rune {
+		if r < 0x20 && r != '\n' || r == 0x7F {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(string(t.last), "?"))
+	return strings.TrimSpace(printable)
+}
