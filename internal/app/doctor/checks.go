@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"millrace/internal/config"
+	"millrace/internal/media/encode"
 	"millrace/internal/storage/blob"
 )
 
@@ -16,18 +17,13 @@ type Options struct {
 	Config config.Config
 	// OpenStorage opens the storage at a URL as serve would.
 	OpenStorage func(ctx context.Context, url config.Secret) (blob.Store, error)
-	// Tools runs ffmpeg and ffprobe; nil runs the ones in PATH.
-	Tools Tools
-	Now   func() time.Time // nil: time.Now
+	Now         func() time.Time // nil: time.Now
 }
 
 // Checks lists what is looked at, in the order in which one thing builds on another.
 func Checks(o Options) []Check {
 	if o.Now == nil {
 		o.Now = time.Now
-	}
-	if o.Tools == nil {
-		o.Tools = inPath
 	}
 	c := o.Config
 	checks := []Check{
@@ -36,9 +32,7 @@ func Checks(o Options) []Check {
 		DiskSpace{Path: c.DataDir, Stat: diskSpace},
 		OpenFiles{Limit: openFiles},
 		Clock{Dir: c.DataDir, Now: o.Now, Synchronised: clockSynchronised},
-		Tool{Program: "ffmpeg", Exec: o.Tools},
-		Tool{Program: "ffprobe", Exec: o.Tools},
-		Encoders{Exec: o.Tools},
+		FFmpeg{Inspect: encode.Check},
 		FreePort{Setting: "http-addr", Addr: c.HTTPAddr, Ours: c.HTTPAddr},
 	}
 	if c.TLS() {

@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -17,6 +16,7 @@ import (
 
 	"millrace/internal/config"
 	"millrace/internal/fault"
+	"millrace/internal/media/encode"
 	"millrace/internal/storage/blob"
 )
 
@@ -147,26 +147,21 @@ func TestClock(t *testing.T) {
 	expect(t, Clock{dir, func() time.Time { calls--; return time.Now().Add(time.Duration(calls) * time.Minute) }, good}, Problem, "backwards")
 }
 
-func TestTools(t *testing.T) {
+func TestFFmpeg(t *testing.T) {
 	t.Parallel()
-	says := func(out string, err error) Tools {
-		return func(context.Context, string, ...string) (string, error) { return out, err }
+	reports := func(r encode.Report) FFmpeg {
+		return FFmpeg{func(context.Context, string, string) encode.Report { return r }}
 	}
-	const list = "Encoders:\n ------\n V....D libx264   H.264\n A....D aac   AAC\n"
-	expect(t, Tool{"ffmpeg", says("ffmpeg version 5.1.9-0+deb12u1 Copyright", nil)}, OK, "version 5.1.9-0+deb12u1")
-	expect(t, Tool{"ffprobe", says("ffprobe version n7.1 Copyright", nil)}, OK, "n7.1")
-	expect(t, Tool{"ffmpeg", says("ffmpeg version N-1234-gabc", nil)}, OK, "N-1234-gabc")
-	expect(t, Tool{"ffmpeg", says("ffmpeg version 3.4", nil)}, Problem, "too old")
-	expect(t, Tool{"ffmpeg", says("", exec.ErrNotFound)}, Problem, "not in the PATH")
-	expect(t, Tool{"ffmpeg", says("", errors.New("exit status 127"))}, Problem, "does not run")
-	expect(t, Tool{"ffmpeg", says("?", nil)}, Warning, "does not tell")
-	expect(t, Encoders{says(list, nil)}, OK, "AAC and H.264")
-	expect(t, Encoders{says(strings.ReplaceAll(list, "libx264", "h264_vaapi"), nil)}, Warning, "libx264")
-	expect(t, Encoders{says("", nil)}, Problem, "no AAC encoder")
-	expect(t, Encoders{says("", exec.ErrNotFound)}, Problem, "cannot be listed")
-	if _, err := inPath(t.Context(), "no-such-program-anywhere"); !errors.Is(err, exec.ErrNotFound) {
-		t.Errorf("got %v", err)
+	expect(t, reports(encode.Report{Version: "5.1.9"}), OK, "version 5.1.9, with every encoder")
+	two := reports(encode.Report{Problems: []string{"ffmpeg lacks the encoder aac. Install it", "ffmpeg lacks the muxer mp4. Install it"}})
+	expect(t, two, Problem, "ffmpeg lacks the encoder aac; ffmpeg lacks the muxer mp4")
+	if f := two.Run(t.Context()); f.Mend != "Install it" {
+		t.Errorf("got %+v", f)
 	}
+	expect(t, reports(encode.Report{Problems: []string{"ffmpeg can't list its encoders (exit status 1)"}}), Problem, "can't list")
+	expect(t, FFmpeg{func(ctx context.Context, _, _ string) encode.Report {
+		return encode.Check(ctx, "/no/such/ffmpeg", "/no/such/ffprobe")
+	}}, Problem, "ffmpeg is not found at /no/such/ffmpeg")
 }
 
 func TestPorts(t *testing.T) {
@@ -337,7 +332,7 @@ func TestChecksOfAWholeConfiguration(t *testing.T) {
 	if _, err := Run(t.Context(), Checks(Options{Config: cfg, OpenStorage: openBlob}), &b, false); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"settings", "data folder", "disk space", "open files", "clock", "ffmpeg", "ffprobe", "encoders", "http-addr", "rtmp-addr", "database", "storage"} {
+	for _, name := range []string{"settings", "data folder", "disk space", "open files", "clock", "ffmpeg", "http-addr", "rtmp-addr", "database", "storage"} {
 		if !strings.Contains(b.String(), " "+name+" ") {
 			t.Errorf("no line for %s in\n%s", name, b.String())
 		}
