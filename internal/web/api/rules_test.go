@@ -3,9 +3,14 @@ package api
 import (
 	"encoding/json"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"millrace/internal/control/asset"
+	"millrace/internal/control/assetopt"
+	"millrace/internal/control/live"
+	"millrace/internal/control/playbackid"
+	"millrace/internal/storage/db/dbtest"
 )
 
 // TestRules sends what the services refuse through the real ones: every message reaches the client, names the field that the client
@@ -13,20 +18,13 @@ import (
 func TestRules(t *testing.T) {
 	t.Parallel()
 	const lives, assets = "/video/v1/live-streams", "/video/v1/assets"
-	secret, h := realServices(t, &memory{})
-	ask := func(method, path, body string) *httptest.ResponseRecorder {
-		r := httptest.NewRequestWithContext(t.Context(), method, path, strings.NewReader(body))
-		r.SetBasicAuth(tokenID, secret)
-		w := httptest.NewRecorder()
-		h.ServeHTTP(w, r)
-		return w
-	}
+	services := openServices(t, dbtest.SQLite(t))
 	var made struct {
 		Data struct {
 			ID string `json:"id"`
 		} `json:"data"`
 	}
-	w := ask(http.MethodPost, lives, `{}`)
+	w := services.ask(t, http.MethodPost, lives, `{}`)
 	if err := json.Unmarshal(w.Body.Bytes(), &made); err != nil || w.Code != http.StatusCreated {
 		t.Fatalf("%d %s", w.Code, w.Body)
 	}
@@ -46,7 +44,7 @@ func TestRules(t *testing.T) {
 		{"playback ID", "POST", lives + "/" + made.Data.ID + "/playback-ids", `{}`, []string{"policy"}},
 		{"cursor", "GET", assets + "?cursor=VALUE", ``, []string{"cursor"}},
 	} {
-		w := ask(tt.method, tt.path, tt.body)
+		w := services.ask(t, tt.method, tt.path, tt.body)
 		var e Error
 		if err := json.Unmarshal(w.Body.Bytes(), &e); err != nil || w.Code != http.StatusBadRequest || e.Detail.Type != typeInvalid {
 			t.Errorf("%s: %d %s", tt.name, w.Code, w.Body)
@@ -69,20 +67,20 @@ func TestRules(t *testing.T) {
 // TestTenants checks that one environment's resources are not there for another's token.
 func TestTenants(t *testing.T) {
 	t.Parallel()
-	m := &memory{}
-	secret, h := realServices(t, m)
-	streams := liveMemory{m}
-	for _, path := range []string{"/video/v1/live-streams", "/video/v1/assets"} {
-		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, path, strings.NewReader(`{"playback_policy":"public","input":"https://example.com/a.mp4"}`))
-		r.SetBasicAuth(tokenID, secret)
-		w := httptest.NewRecorder()
-		h.ServeHTTP(w, r)
-		if w.Code != http.StatusCreated {
-			t.Fatalf("%d %s", w.Code, w.Body)
-		}
+	services := openServices(t, dbtest.SQLite(t))
+	public := []playbackid.Policy{playbackid.Public}
+	stream, err := services.lives.Create(t.Context(), "other", live.CreateInput{PlaybackPolicies: public}, noon)
+	if err != nil {
+		t.Fatal(err)
 	}
-	live, film := "/video/v1/live-streams/"+string(streams.streams[0].ID), "/video/v1/assets/"+string(m.assets[0].ID)
-	streams.streams[0].Environment, m.assets[0].Environment = "other", "other"
+	made, err := services.assets.Create(t.Context(), "other", asset.CreateInput{Options: assetopt.Options{
+		PlaybackPolicies: public, Inputs: []assetopt.Input{{URL: "https://example.com/a.mp4"}},
+	}}, noon)
+	if err != nil {
+		t.Fatal(err)
+	}
+	live, film := "/video/v1/live-streams/"+string(stream.ID), "/video/v1/assets/"+string(made.ID)
+	livePB, filmPB := string(stream.PlaybackIDs[0].ID), string(made.PlaybackIDs[0].ID)
 	for _, tt := range []struct{ method, path, body string }{
 		{"GET", live, ""},
 		{"PATCH", live, "{}"},
@@ -91,8 +89,8 @@ func TestTenants(t *testing.T) {
 		{"PUT", live + "/complete", ""},
 		{"POST", live + "/reset-stream-key", ""},
 		{"POST", live + "/playback-ids", `{"policy":"public"}`},
-		{"GET", live + "/playback-ids/" + string(m.streams[0].PlaybackIDs[0].ID), ""},
-		{"DELETE", live + "/playback-ids/" + string(m.streams[0].PlaybackIDs[0].ID), ""},
+		{"GET", live + "/playback-ids/" + livePB, ""},
+		{"DELETE", live + "/playback-ids/" + livePB, ""},
 		{"DELETE", live, ""},
 		{"GET", film, ""},
 		{"PATCH", film, "{}"},
@@ -102,14 +100,16 @@ func TestTenants(t *testing.T) {
 		{"PATCH", film + "/tracks/x", "{}"},
 		{"DELETE", film + "/tracks/x", ""},
 		{"DELETE", film, ""},
-		{"GET", "/video/v1/playback-ids/" + string(m.assets[0].PlaybackIDs[0].ID), ""},
+		{"GET", "/video/v1/playback-ids/" + filmPB, ""},
 	} {
-		r := httptest.NewRequestWithContext(t.Context(), tt.method, tt.path, strings.NewReader(tt.body))
-		r.SetBasicAuth(tokenID, secret)
-		w := httptest.NewRecorder()
-		h.ServeHTTP(w, r)
+		w := services.ask(t, tt.method, tt.path, tt.body)
 		if w.Code != http.StatusNotFound {
 			t.Errorf("%s %s: %d %s", tt.method, tt.path, w.Code, w.Body)
+		}
+	}
+	for _, path := range []string{"/video/v1/live-streams", "/video/v1/live-streams?stream_key=" + stream.StreamKey, "/video/v1/assets", "/video/v1/assets?live_stream_id=" + string(stream.ID)} {
+		if w := services.ask(t, http.MethodGet, path, ""); w.Code != http.StatusOK || !strings.Contains(w.Body.String(), `"data":[]`) {
+			t.Errorf("%s: %d %s", path, w.Code, w.Body)
 		}
 	}
 }

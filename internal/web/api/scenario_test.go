@@ -135,12 +135,12 @@ func checkSchema(t *testing.T, s *server, name string, schema *huma.Schema, body
 	}
 }
 
-func operationFor(t testing.TB, s *server, method, target string) *huma.Operation {
-	t.Helper()
+func operationFor(tb testing.TB, s *server, method, target string) *huma.Operation {
+	tb.Helper()
 	if method == http.MethodHead {
 		method = http.MethodGet
 	}
-	_, pattern := s.mux.Handler(httptest.NewRequestWithContext(t.Context(), method, target, nil))
+	_, pattern := s.mux.Handler(httptest.NewRequestWithContext(tb.Context(), method, target, nil))
 	_, path, _ := strings.Cut(pattern, " ")
 	item := s.huma.OpenAPI().Paths[path]
 	if item == nil {

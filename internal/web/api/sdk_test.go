@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 	"millrace/internal/control/live"
 	"millrace/internal/fault"
 	"millrace/internal/id"
+	"millrace/internal/storage/db/dbtest"
 )
 
 const sdkFolder = "../../../test/sdk"
@@ -31,18 +33,19 @@ func TestOfficialSDK(t *testing.T) {
 		}
 		t.Skip(err)
 	}
-	secret, h := realServices(t, &memory{})
-	srv := httptest.NewServer(h)
-	t.Cleanup(srv.Close)
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, "node", "run.mjs", srv.URL, tokenID, secret)
-	cmd.Dir = sdkFolder
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v:\n%s", err, out)
-	}
-	t.Logf("\n%s", out)
+	dbtest.Each(t, func(t *testing.T, url string) {
+		srv := httptest.NewServer(openServices(t, url))
+		t.Cleanup(srv.Close)
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+		defer cancel()
+		cmd := exec.CommandContext(ctx, "node", "run.mjs", srv.URL, tokenID, tokenValue)
+		cmd.Dir = sdkFolder
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v:\n%s", err, out)
+		}
+		t.Logf("\n%s", out)
+	})
 }
 
 // installSDK puts the locked packages in place, once.
@@ -64,24 +67,40 @@ func installSDK(t *testing.T) error {
 	return nil
 }
 
-// realServices is the API over the real services with m as their stores, and an encoder and a worker behind /test/….
-func realServices(t *testing.T, m *memory) (secret string, h http.Handler) {
+// real is the API over the real services on a real database, and an encoder and a worker behind /test/….
+type real struct {
+	*http.ServeMux
+	streams live.Store
+	lives   *live.Service
+	assets  *asset.Service
+}
+
+func openServices(t *testing.T, url string) real {
 	t.Helper()
-	secret = "sdk-secret-with-enough-characters"
-	lives, assets := live.New(live.Options{Store: liveMemory{m}}), asset.New(asset.Options{Store: assetMemory{m}})
-	tokens := access.New(access.Options{Store: accessMemory{m}})
-	if err := tokens.SeedToken(t.Context(), tokenID, secret, time.Now()); err != nil {
+	d := dbtest.Open(t, url)
+	r := real{http.NewServeMux(), d.LiveStreams(), live.New(live.Options{Store: d.LiveStreams()}), asset.New(asset.Options{Store: d.Assets()})}
+	tokens := access.New(access.Options{Store: d.Access()})
+	if err := tokens.SeedToken(t.Context(), tokenID, tokenValue, time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	mux := http.NewServeMux()
-	mux.Handle("/", New(Options{Live: lives, Assets: assets, Access: tokens, Logger: quietLogger(io.Discard)}))
-	mux.HandleFunc("POST /test/encoder/{what}", func(w http.ResponseWriter, r *http.Request) {
-		done(w, encode(r.Context(), lives, assets, m, r.PathValue("what"), r.FormValue("key")))
+	r.Handle("/", New(Options{Live: r.lives, Assets: r.assets, Access: tokens, Logger: quietLogger(io.Discard)}))
+	r.HandleFunc("POST /test/encoder/{what}", func(w http.ResponseWriter, req *http.Request) {
+		done(w, r.encode(req.Context(), req.PathValue("what"), req.FormValue("key")))
 	})
-	mux.HandleFunc("POST /test/ready", func(w http.ResponseWriter, r *http.Request) {
-		done(w, assets.Ready(r.Context(), id.Asset(r.FormValue("asset")), measured(), time.Now()))
+	r.HandleFunc("POST /test/ready", func(w http.ResponseWriter, req *http.Request) {
+		done(w, r.assets.Ready(req.Context(), id.Asset(req.FormValue("asset")), measured(), time.Now()))
 	})
-	return secret, mux
+	return r
+}
+
+// ask sends one request with the token that may do everything.
+func (r real) ask(t *testing.T, method, path, body string) *httptest.ResponseRecorder {
+	t.Helper()
+	req := httptest.NewRequestWithContext(t.Context(), method, path, strings.NewReader(body))
+	req.SetBasicAuth(tokenID, tokenValue)
+	w := httptest.NewRecorder()
+	r.ServeHTTP(w, req)
+	return w
 }
 
 func done(w http.ResponseWriter, err error) {
@@ -104,35 +123,35 @@ func measured() asset.Growth {
 }
 
 // encode does what the media side does for a broadcast.
-func encode(ctx context.Context, lives *live.Service, assets *asset.Service, m *memory, what, key string) error {
+func (r real) encode(ctx context.Context, what, key string) error {
 	now := time.Now()
 	if what == "connect" {
-		st, err := lives.Connect(ctx, key, "rtmp", id.Asset(id.New()), "node", time.Minute, now)
+		st, err := r.lives.Connect(ctx, key, "rtmp", id.Asset(id.New()), "node", time.Minute, now)
 		if err != nil {
 			return err
 		}
-		r := asset.NewRecording{
-			ID: st.ActiveAsset, Environment: st.Environment, LiveStream: st.ID, Origin: asset.FromLiveRTMP, Options: *st.Settings.NewAsset, Media: "m",
+		made := asset.NewRecording{
+			ID: st.ActiveAsset, Environment: st.Environment, LiveStream: st.ID, Origin: asset.FromLiveRTMP, Options: *st.Settings.NewAsset, Media: id.Media(id.New()),
 		}
-		if _, err := assets.Record(ctx, r, now); err != nil {
+		if _, err := r.assets.Record(ctx, made, now); err != nil {
 			return err
 		}
-		return lives.Active(ctx, st.ID, st.Epoch, now)
+		return r.lives.Active(ctx, st.ID, st.Epoch, now)
 	}
-	st, err := liveMemory{m}.ByKey(ctx, key)
+	st, err := r.streams.ByKey(ctx, key)
 	if err != nil {
 		return err
 	}
 	if st.EndWanted != live.EndComplete {
 		return fault.New(fault.Conflict, "nobody asked for the end")
 	}
-	if _, err = lives.Disconnected(ctx, st.ID, st.Epoch, now); err != nil {
+	if _, err = r.lives.Disconnected(ctx, st.ID, st.Epoch, now); err != nil {
 		return err
 	}
 	stretch := asset.Recording{StartedAt: st.StartedAt, Duration: 10, Type: "content"}
-	if err = assets.EndLive(ctx, st.ActiveAsset, []asset.Recording{stretch}, now); err != nil {
+	if err = r.assets.EndLive(ctx, st.ActiveAsset, []asset.Recording{stretch}, now); err != nil {
 		return err
 	}
-	_, err = lives.End(ctx, st.ID, st.Epoch, live.EndComplete, now)
+	_, err = r.lives.End(ctx, st.ID, st.Epoch, live.EndComplete, now)
 	return err
 }
