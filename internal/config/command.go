@@ -31,7 +31,7 @@ const (
 // Command is what was asked for on the command line.
 type Command struct {
 	Name     string        // one of the constants
-	Text     string        // Help: what to print
+	Text     string        // Help: what to print, without a last line feed
 	Words    []string      // operands, as many as the command takes
 	Label    string        // token create: --name
 	JSON     bool          // doctor: --json

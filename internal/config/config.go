@@ -54,7 +54,7 @@ type Database struct {
 type Storage struct {
 	Kind string // Folder or S3
 	Path string // Folder: the directory
-	URL  Secret // as the blob store reads it: a path, file:///…, or s3://bucket?region=…, which may hold credentials
+	URL  Secret // as the blob store reads it: a path, file:///…, or s3://bucket?region=…, with what AWS_* in the environment adds
 }
 
 // AWS holds the credentials for S3, from the standard environment variables of the AWS tools.
@@ -160,6 +160,38 @@ func (c *Config) derive() {
 		path := filepath.Join(c.DataDir, "storage")
 		c.Storage = Storage{Kind: Folder, Path: path, URL: Secret(path)}
 	}
+	if c.Storage.Kind == S3 {
+		c.Storage.URL = c.AWS.complete(c.Storage.URL)
+	}
+}
+
+func (s Storage) hasCredentials() bool {
+	u, err := url.Parse(s.URL.Reveal())
+	return err == nil && u.Query().Get("access_key_id") != "" && u.Query().Get("secret_access_key") != ""
+}
+
+// complete adds to a storage URL what it does not say itself. Credentials belong together: they are added all or none.
+func (a AWS) complete(raw Secret) Secret {
+	u, err := url.Parse(raw.Reveal())
+	if err != nil {
+		return raw
+	}
+	q := u.Query()
+	if !q.Has("access_key_id") && a.AccessKeyID != "" {
+		q.Set("access_key_id", a.AccessKeyID)
+		q.Set("secret_access_key", a.SecretAccessKey.Reveal())
+		if a.SessionToken != "" {
+			q.Set("session_token", a.SessionToken.Reveal())
+		}
+	}
+	if !q.Has("region") && a.Region != "" {
+		q.Set("region", a.Region)
+	}
+	if !q.Has("endpoint") && a.EndpointURL != "" {
+		q.Set("endpoint", a.EndpointURL)
+	}
+	u.RawQuery = q.Encode()
+	return Secret(u.String())
 }
 
 // conflicts lists what is wrong between settings that are right by themselves.
@@ -170,7 +202,7 @@ func (c *Config) conflicts() (problems []string) {
 	if (c.TokenID == "") != (c.TokenSecret == "") {
 		problems = append(problems, "token-id and token-secret belong together: set both to seed an access token, or neither")
 	}
-	if c.Storage.Kind == S3 && !strings.Contains(c.Storage.URL.Reveal(), "access_key_id=") && (c.AWS.AccessKeyID == "" || c.AWS.SecretAccessKey == "") {
+	if c.Storage.Kind == S3 && !c.Storage.hasCredentials() {
 		problems = append(problems, "storage-url names an S3 bucket, but there are no credentials for it: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY in the environment")
 	}
 	used := map[string]string{}

@@ -64,7 +64,7 @@ func TestPrecedence(t *testing.T) {
 		t.Errorf("got %+v", cfg)
 	}
 	var b bytes.Buffer
-	if err := cfg.WriteCheck(&b); err != nil {
+	if err := cfg.Print(&b); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"--http-addr", "env MILLRACE_RTMP_ADDR", "file m.yaml:3", "default"} {
@@ -93,7 +93,7 @@ func TestValues(t *testing.T) {
 	if cfg.PublicURL.String() != "https://v.example.org" || cfg.MaxUploadBytes != 1_500_000_000 {
 		t.Errorf("got %v %d", cfg.PublicURL, cfg.MaxUploadBytes)
 	}
-	if cfg.Database.Engine != Postgres || cfg.Storage.Kind != S3 || cfg.Storage.URL.Reveal() != "s3://media?region=eu-central-1&prefix=live" || cfg.AWS.AccessKeyID != "AK" {
+	if cfg.Database.Engine != Postgres || cfg.Storage.Kind != S3 || cfg.Storage.URL.Reveal() != "s3://media?access_key_id=AK&prefix=live&region=eu-central-1&secret_access_key=sk" || cfg.AWS.AccessKeyID != "AK" {
 		t.Errorf("got %+v", cfg)
 	}
 	if cfg.TokenSecret.Reveal() != "0123456789abcdef" {
@@ -106,7 +106,7 @@ func TestSecretsStayHidden(t *testing.T) {
 	env := []string{"MILLRACE_TOKEN_ID=abc", "MILLRACE_TOKEN_SECRET=hunter2hunter2hunter2", "AWS_SECRET_ACCESS_KEY=hunter2", "AWS_SESSION_TOKEN=hunter2"}
 	cfg := mustLoad(t, []string{"config", "check", "--database-url", "postgres://u:hunter2@db/m?sslpassword=hunter2", "--storage-url", "s3://b?access_key_id=a&secret_access_key=hunter2"}, env, "")
 	var b bytes.Buffer
-	if err := cfg.WriteCheck(&b); err != nil {
+	if err := cfg.Print(&b); err != nil {
 		t.Fatal(err)
 	}
 	text, err := json.Marshal([]any{cfg.TokenSecret, cfg.Database.URL, cfg.Storage.URL, cfg.AWS.SecretAccessKey, cfg.AWS.SessionToken})
@@ -338,7 +338,7 @@ func FuzzLoad(f *testing.F) {
 			t.Error("neither a command nor an error")
 		}
 		if err == nil && c.Name == Serve {
-			if err := cfg.WriteCheck(&bytes.Buffer{}); err != nil {
+			if err := cfg.Print(&bytes.Buffer{}); err != nil {
 				t.Error(err)
 			}
 		}

@@ -18,7 +18,7 @@ func overview() string {
 		fmt.Fprintf(&b, "  %-14s %s\n", c.name, c.summary)
 	}
 	b.WriteString("\nmillrace COMMAND --help explains a command; millrace serve --help lists every setting.\n")
-	b.WriteString("Exit codes: 0 done, 1 it did not work, 2 the command line or the configuration is wrong.\n")
+	b.WriteString("Exit codes: 0 done, 1 it did not work, 2 the command line or the configuration is wrong.")
 	return b.String()
 }
 
@@ -53,7 +53,7 @@ func commandHelp(c command) string {
 	default:
 		b.WriteString("\nIt takes the settings of serve too, from flags, environment and file: millrace serve --help.\n")
 	}
-	return b.String()
+	return strings.TrimSuffix(b.String(), "\n")
 }
 
 func optionsOf(command string) []option {
@@ -100,8 +100,8 @@ func Markdown() string {
 	return b.String()
 }
 
-// WriteCheck prints each value with its origin, secrets masked: the output of config check.
-func (c Config) WriteCheck(w io.Writer) error {
+// Print prints each value with its origin, secrets masked: the output of config check.
+func (c Config) Print(w io.Writer) error {
 	tab := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(tab, "SETTING\tVALUE\tFROM")
 	for _, v := range c.values {

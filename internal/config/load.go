@@ -65,13 +65,13 @@ func Load(args, environ []string, readFile func(string) ([]byte, error)) (Comman
 	return c, cfg, asError(problems)
 }
 
-// Report is the text to print on standard error: each problem on a line of its own, and where to read on.
+// Report is the text for standard error, without a last line feed: each problem on a line of its own, and where to read on.
 func (e *Error) Report() string {
 	var b strings.Builder
 	for _, p := range e.Problems {
 		b.WriteString("millrace: " + p + "\n")
 	}
-	b.WriteString("Run millrace help for the commands, millrace serve --help for every setting.\n")
+	b.WriteString("Run millrace help for the commands, millrace serve --help for every setting.")
 	return b.String()
 }
 
