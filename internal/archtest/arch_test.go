@@ -22,7 +22,7 @@ const module = "millrace/"
 var layers = map[string][]string{
 	"cmd":                         {"internal/app"},
 	"internal/app":                {"internal"},
-	"internal/bridge":             {"internal/control", "internal/media", "internal/storage/blob", "internal/lifecycle", "internal/id", "internal/fault"},
+	"internal/bridge":             {"internal/bridge/measure", "internal/control", "internal/media", "internal/storage/blob", "internal/lifecycle", "internal/id", "internal/fault"},
 	"internal/config":             {},
 	"internal/deps":               {},
 	"internal/id":                 {},

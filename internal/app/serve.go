@@ -1,0 +1,222 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"millrace/internal/app/cli"
+	"millrace/internal/bridge"
+	"millrace/internal/config"
+	"millrace/internal/control/access"
+	"millrace/internal/control/asset"
+	"millrace/internal/control/live"
+	"millrace/internal/fetch"
+	"millrace/internal/id"
+	"millrace/internal/lifecycle"
+	"millrace/internal/media/encode"
+	"millrace/internal/media/ingest/rtmp"
+	"millrace/internal/media/ondemand"
+	"millrace/internal/media/playback"
+	"millrace/internal/storage/blob"
+	"millrace/internal/storage/db"
+	"millrace/internal/web/api"
+	"millrace/internal/worker/finish"
+	"millrace/internal/worker/ingest"
+	"millrace/internal/worker/purge"
+	"millrace/internal/worker/track"
+)
+
+// node is everything one process holds, built before anything runs.
+type node struct {
+	cfg   config.Config
+	log   *slog.Logger
+	out   io.Writer // what a person reads, once
+	id    id.Node
+	db    *db.DB
+	blob  blob.Store
+	fetch *fetch.Client
+
+	access  *access.Service
+	streams *live.Service
+	assets  *asset.Service
+	live    *bridge.Live
+	library *ondemand.Library
+
+	close []func() error // in the order of opening
+}
+
+// serve runs the service until ctx ends.
+func serve(ctx context.Context, cfg config.Config, log *slog.Logger, out io.Writer) (err error) {
+	release, err := occupy(cfg.DataDir)
+	if err != nil {
+		return err
+	}
+	defer release()
+	n := &node{cfg: cfg, log: log, out: out}
+	defer func() { err = errors.Join(err, n.shut()) }()
+	if err := n.open(ctx); err != nil {
+		return err
+	}
+	var g lifecycle.Group
+	if err := n.assemble(ctx, &g); err != nil {
+		return err
+	}
+	log.Info("ready", "node", n.id, "public_url", cfg.PublicBase(cfg.HTTPAddr).String())
+	err = g.Run(ctx)
+	log.Info("stopped")
+	return err
+}
+
+func (n *node) shut() error {
+	var errs []error
+	for i := len(n.close) - 1; i >= 0; i-- {
+		errs = append(errs, n.close[i]())
+	}
+	return errors.Join(errs...)
+}
+
+// open opens what the services stand on.
+func (n *node) open(ctx context.Context) (err error) {
+	if n.id, err = nodeID(n.cfg); err != nil {
+		return err
+	}
+	if n.db, err = openDatabase(ctx, n.cfg, n.log); err != nil {
+		return fmt.Errorf("open database: %w", err)
+	}
+	n.close = append(n.close, n.db.Close)
+	if n.blob, err = openStorage(ctx, n.cfg, n.cfg.Storage.URL); err != nil {
+		return fmt.Errorf("open storage: %w", err)
+	}
+	n.close = append(n.close, n.blob.Close)
+	n.fetch = fetch.New(fetch.Options{Allow: n.cfg.FetchAllow, UserAgent: "millrace/" + cli.Version(), Logger: n.log})
+	n.close = append(n.close, func() error { n.fetch.Close(); return nil })
+	n.library = ondemand.NewLibrary(objects{n.blob}, 256<<20)
+	n.access = access.New(access.Options{Store: n.db.Access()})
+	n.assets = asset.New(asset.Options{Store: n.db.Assets()})
+	n.streams = live.New(live.Options{Store: n.db.LiveStreams(), Changed: func(s id.LiveStream) { n.live.Changed(s) }})
+	n.live = bridge.NewLive(bridge.LiveOptions{
+		Streams: n.streams, Assets: n.assets, Store: n.blob, Node: n.id, Now: clock, Logger: n.log,
+	})
+	return firstToken(ctx, n.access, n.cfg, n.log, n.out)
+}
+
+// assemble adds the services; they stop in the reverse order: encoders first, so that their last segments are stored.
+func (n *node) assemble(ctx context.Context, g *lifecycle.Group) error {
+	jobs, err := n.jobs(ctx)
+	if err != nil {
+		return err
+	}
+	g.Add(n.live)
+	_ = jobs
+	web, err := listen(ctx, n.log, "http", n.cfg.HTTPAddr)
+	if err != nil {
+		return err
+	}
+	mux := n.mux(web.Addr().String())
+	g.Add(&webServer{name: "http", ln: web, mux: mux, log: n.log, drain: n.cfg.ShutdownTimeout})
+	if n.cfg.TLS() {
+		cert, err := certificate(n.cfg)
+		if err != nil {
+			return err
+		}
+		secure, err := listen(ctx, n.log, "https", n.cfg.HTTPSAddr)
+		if err != nil {
+			return err
+		}
+		g.Add(&webServer{name: "https", ln: secure, cert: cert, mux: mux, log: n.log, drain: n.cfg.ShutdownTimeout})
+	}
+	encoders, err := listen(ctx, n.log, "rtmp", n.cfg.RTMPAddr)
+	if err != nil {
+		return err
+	}
+	g.Add(&encoderServer{ln: encoders, server: rtmp.New(rtmp.Options{
+		Gate: n.live, Logger: n.log, MaxConnsPerIP: n.cfg.MaxConnectionsPerAddress,
+	})})
+	return nil
+}
+
+func (n *node) mux(httpAddr string) http.Handler {
+	base := strings.TrimSuffix(n.cfg.PublicBase(httpAddr).String(), "/")
+	return router(
+		api.New(api.Options{
+			Live: n.streams, Assets: n.assets, Access: n.access, Now: clock, Logger: n.log, Version: cli.Version(), PublicURL: base,
+		}),
+		playback.New(playback.Options{Logger: n.log, Source: bridge.NewPlayback(bridge.PlaybackOptions{
+			Access: n.access, Assets: n.assets, Live: n.live, Blob: n.blob, Library: n.library, Now: clock, Logger: n.log,
+		})}),
+	)
+}
+
+// jobs is the queue with every worker.
+func (n *node) jobs(context.Context) (lifecycle.Service, error) {
+	scratch := filepath.Join(n.cfg.DataDir, "downloads")
+	if err := os.MkdirAll(scratch, 0o750); err != nil {
+		return nil, fmt.Errorf("make folder for downloads: %w", err)
+	}
+	engine, err := newEngine()
+	if err != nil {
+		return nil, err
+	}
+	workers := n.cfg.WorkerConcurrency
+	if workers <= 0 {
+		workers = runtime.NumCPU()
+	}
+	files := ingest.New(ingest.Options{
+		Assets: n.assets, Store: n.blob, Fetch: n.fetch, Engine: engine, Scratch: scratch, MaxSize: n.cfg.MaxUploadBytes, Now: clock, Logger: n.log,
+	})
+	tracks := track.New(track.Options{
+		Assets: n.assets, Store: n.blob, Fetch: n.fetch, Engine: engine, Scratch: scratch, MaxSize: n.cfg.MaxUploadBytes, Now: clock,
+	})
+	ends := &finish.Worker{Assets: n.assets, Store: n.blob, Now: clock}
+	sweeps := &purge.Worker{Assets: n.assets, Store: n.blob}
+	_, _, _, _, _ = files, tracks, ends, sweeps, workers
+	return nil, nil
+}
+
+func newEngine() (*encode.Engine, error) {
+	ffmpeg, err := encode.Find("ffmpeg", "")
+	if err != nil {
+		return nil, fmt.Errorf("%w (install it with: apt-get install -y ffmpeg; millrace doctor checks the rest)", err)
+	}
+	ffprobe, err := encode.Find("ffprobe", "")
+	if err != nil {
+		return nil, fmt.Errorf("%w (it comes with ffmpeg)", err)
+	}
+	return encode.NewEngine(encode.Options{
+		FFmpeg: ffmpeg, FFprobe: ffprobe, Budget: encode.NewBudget(encode.BudgetOptions{Cores: runtime.NumCPU()}),
+	})
+}
+
+// encoderServer is the RTMP listener as a service.
+type encoderServer struct {
+	ln     net.Listener
+	server *rtmp.Server
+}
+
+// Name implements lifecycle.Service.
+func (*encoderServer) Name() string { return "rtmp" }
+
+// Run implements lifecycle.Service.
+func (s *encoderServer) Run(ctx context.Context) error { return s.server.Serve(ctx, s.ln) }
+
+// objects opens stored files for the on-demand library.
+type objects struct{ store blob.Store }
+
+// Open implements ondemand.Objects.
+func (o objects) Open(ctx context.Context, key string) (ondemand.ReaderAtCloser, int64, error) {
+	info, err := o.store.Stat(ctx, key)
+	if err != nil {
+		return nil, 0, err
+	}
+	r, err := blob.ReaderAt(ctx, o.store, key, info.Size)
+	return r, info.Size, err
+}

@@ -1,0 +1,76 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"millrace/internal/config"
+	"millrace/internal/id"
+	"millrace/internal/storage/blob"
+	"millrace/internal/storage/db"
+)
+
+// openDatabase opens the database that the configuration names.
+func openDatabase(ctx context.Context, cfg config.Config, log *slog.Logger) (*db.DB, error) {
+	url := cfg.Database.Path
+	if cfg.Database.Engine == config.Postgres {
+		url = cfg.Database.URL.Reveal()
+	} else if err := os.MkdirAll(filepath.Dir(url), 0o750); err != nil {
+		return nil, fmt.Errorf("make folder of database: %w", err)
+	}
+	return db.Open(ctx, db.Options{URL: url, Logger: log})
+}
+
+// openStorage opens the media storage at a URL; credentials that it does not hold come from the standard environment.
+func openStorage(ctx context.Context, cfg config.Config, url config.Secret) (blob.Store, error) {
+	o, err := blob.ParseURL(url.Reveal())
+	if err != nil {
+		return nil, err
+	}
+	if o.S3.Bucket != "" && o.S3.AccessKeyID == "" {
+		o.S3.AccessKeyID, o.S3.SecretAccessKey = cfg.AWS.AccessKeyID, cfg.AWS.SecretAccessKey.Reveal()
+		o.S3.SessionToken = cfg.AWS.SessionToken.Reveal()
+	}
+	return blob.Open(ctx, o)
+}
+
+// occupy makes the data folder and keeps a second service out of it; release gives it back.
+func occupy(dir string) (release func(), err error) {
+	if err := os.MkdirAll(dir, 0o750); err != nil {
+		return nil, fmt.Errorf("make data folder: %w", err)
+	}
+	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600) //nolint:gosec // the operator names the folder
+	if err != nil {
+		return nil, fmt.Errorf("open lock of data folder: %w", err)
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil { //nolint:gosec // a descriptor fits an int
+		return nil, errors.Join(fmt.Errorf("another millrace uses the data folder %s: stop it, or give this one its own --data-dir", dir), f.Close())
+	}
+	return func() { _ = f.Close() }, nil // the lock goes with it
+}
+
+// nodeID is the configured name of this node, or one that is made at the first start and kept.
+func nodeID(cfg config.Config) (id.Node, error) {
+	if cfg.NodeID != "" {
+		return id.Node(cfg.NodeID), nil
+	}
+	path := filepath.Join(cfg.DataDir, "node-id")
+	data, err := os.ReadFile(path) //nolint:gosec // the operator names the folder
+	if err == nil && len(strings.TrimSpace(string(data))) > 0 {
+		return id.Node(strings.TrimSpace(string(data))), nil
+	}
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return "", fmt.Errorf("read node ID: %w", err)
+	}
+	fresh := id.NewUUID()
+	if err := os.WriteFile(path, []byte(fresh+"\n"), 0o600); err != nil {
+		return "", fmt.Errorf("write node ID: %w", err)
+	}
+	return id.Node(fresh), nil
+}

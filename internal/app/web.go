@@ -1,0 +1,95 @@
+package app
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"millrace/internal/config"
+	"millrace/internal/web/watch"
+)
+
+// router puts API, playback and pages behind one listener. Playback stands at the root.
+func router(api, playback http.Handler) http.Handler {
+	mux := http.NewServeMux()
+	for _, path := range []string{"/video/", "/system/", "/openapi.json", "/openapi.yaml", "/docs", "/docs/"} {
+		mux.Handle(path, api)
+	}
+	mux.Handle("/watch/", watch.Handler())
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
+	mux.Handle("GET /{$}", http.RedirectHandler("/docs", http.StatusFound))
+	mux.Handle("/", playback)
+	return mux
+}
+
+// webServer serves HTTP/1.1 and HTTP/2, in clear text and, with a certificate, over TLS.
+type webServer struct {
+	name  string
+	ln    net.Listener
+	cert  *tls.Config // nil: clear text
+	mux   http.Handler
+	log   *slog.Logger
+	drain time.Duration
+}
+
+// Name implements lifecycle.Service.
+func (s *webServer) Name() string { return s.name }
+
+// Run implements lifecycle.Service.
+func (s *webServer) Run(ctx context.Context) error {
+	var protocols http.Protocols
+	protocols.SetHTTP1(true)
+	protocols.SetHTTP2(true)
+	protocols.SetUnencryptedHTTP2(true)
+	server := &http.Server{
+		Handler: s.mux, Protocols: &protocols, TLSConfig: s.cert,
+		ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 2 * time.Minute, WriteTimeout: 5 * time.Minute, IdleTimeout: 2 * time.Minute,
+		MaxHeaderBytes: 64 << 10, ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+		BaseContext: func(net.Listener) context.Context { return ctx }, // blocked playlist requests end with the service
+	}
+	stopped := make(chan error, 1)
+	unhook := context.AfterFunc(ctx, func() {
+		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.drain)
+		defer cancel()
+		err := server.Shutdown(grace)
+		if err != nil {
+			err = server.Close()
+		}
+		stopped <- err
+	})
+	defer unhook()
+	var err error
+	if s.cert != nil {
+		err = server.ServeTLS(s.ln, "", "")
+	} else {
+		err = server.Serve(s.ln)
+	}
+	if !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serve: %w", err)
+	}
+	return <-stopped
+}
+
+// listen opens a listener and says where, which matters when the port was left to the system.
+func listen(ctx context.Context, log *slog.Logger, what, addr string) (net.Listener, error) {
+	var lc net.ListenConfig
+	ln, err := lc.Listen(ctx, "tcp", addr)
+	if err != nil {
+		return nil, fmt.Errorf("listen for %s on %s: %w (millrace doctor says who has the port)", what, addr, err)
+	}
+	log.Info("listening", "what", what, "addr", ln.Addr().String())
+	return ln, nil
+}
+
+func certificate(cfg config.Config) (*tls.Config, error) {
+	pair, err := tls.LoadX509KeyPair(cfg.TLSCert, cfg.TLSKey)
+	if err != nil {
+		return nil, fmt.Errorf("load certificate: %w", err)
+	}
+	return &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}}, nil
+}
