@@ -66,7 +66,7 @@ func TestDemo(t *testing.T) {
 	for _, want := range []string{
 		"token ID ", "RTMP        rtmp://127.0.0.1:1/app/secretkey", "/watch/play\n", "/play.m3u8\n", "✓ playing", "✓ the encoder has ended",
 		"✓ the recording is ready: 9.5 s, asset asset", "✓ subtitles “English” and audio track “Commentary”", "watch the recording  http://127.0.0.1:",
-		"! serve: {\"level\":\"WARN\",\"msg\":\"something odd\"}", "removed at the end", "Stopping.",
+		"! serve: something odd: at night\n", "removed at the end", "Stopping.",
 	} {
 		if !strings.Contains(said, want) {
 			t.Errorf("no %q in\n%s", want, said)

@@ -83,7 +83,7 @@ func fakeServe(args []string) int {
 	signal.Notify(ends, syscall.SIGTERM)
 	f := &fakeService{errs: strings.HasSuffix(dir, "errored")}
 	go func() { _ = http.Serve(l, f.handler()) }()
-	fmt.Fprintln(os.Stdout, `{"level":"WARN","msg":"something odd"}`)
+	fmt.Fprintln(os.Stdout, `{"level":"WARN","msg":"something odd","error":"at night","n":1}`)
 	fmt.Fprintf(os.Stdout, "{\"level\":\"INFO\",\"msg\":\"listening\",\"what\":\"rtmp\",\"addr\":%q}\n", option(args, "rtmp-addr"))
 	fmt.Fprintf(os.Stdout, "{\"level\":\"INFO\",\"msg\":\"listening\",\"what\":\"http\",\"addr\":%q}\n", l.Addr())
 	if strings.HasSuffix(dir, "dying") {

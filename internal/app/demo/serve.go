@@ -79,16 +79,23 @@ type watcher struct {
 // line takes one line of the log.
 func (w *watcher) line(text string) {
 	var entry struct {
-		Level string `json:"level"`
-		Msg   string `json:"msg"`
-		What  string `json:"what"`
-		Addr  string `json:"addr"`
+		Level   string `json:"level"`
+		Msg     string `json:"msg"`
+		What    string `json:"what"`
+		Addr    string `json:"addr"`
+		Error   string `json:"error"`
+		Warning string `json:"warning"`
 	}
 	if json.Unmarshal([]byte(text), &entry) != nil {
-		entry.Level = "ERROR" // a panic, or what was said before the log was there
+		entry.Level, entry.Msg = "ERROR", text // a panic, or what was said before the log was there
 	}
 	if entry.Level == "WARN" || entry.Level == "ERROR" {
-		fmt.Fprintf(w.out, "! serve: %s\n", text)
+		for _, more := range []string{entry.Error, entry.Warning} {
+			if more != "" {
+				entry.Msg += ": " + more
+			}
+		}
+		fmt.Fprintf(w.out, "! serve: %s\n", entry.Msg)
 	}
 	if entry.Msg != "listening" {
 		return
