@@ -76,10 +76,11 @@ func read(ctx huma.Context) ([]byte, error) {
 	if c := r.Header.Get("Content-Encoding"); c != "" && !strings.EqualFold(c, "identity") {
 		return nil, invalid("the body must be sent without Content-Encoding")
 	}
-	// Not every writer has deadlines (tests); then the server's own holds. huma clears it again (BodyReadTimeout below zero).
-	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTimeout))
+	conn := http.NewResponseController(w)
+	_ = conn.SetReadDeadline(time.Now().Add(bodyTimeout)) // not every writer has deadlines; then the server's own holds
 	raw, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	if err == nil {
+		_ = conn.SetReadDeadline(time.Time{}) // or it would end the request's context in the middle of the work
 		return raw, nil
 	}
 	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {

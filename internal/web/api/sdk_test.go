@@ -33,19 +33,22 @@ func TestOfficialSDK(t *testing.T) {
 		}
 		t.Skip(err)
 	}
-	dbtest.Each(t, func(t *testing.T, url string) {
-		srv := httptest.NewServer(openServices(t, url))
-		t.Cleanup(srv.Close)
-		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-		defer cancel()
-		cmd := exec.CommandContext(ctx, "node", "run.mjs", srv.URL, tokenID, tokenValue)
-		cmd.Dir = sdkFolder
-		out, err := cmd.CombinedOutput()
-		if err != nil {
-			t.Fatalf("%v:\n%s", err, out)
-		}
-		t.Logf("\n%s", out)
-	})
+	dbtest.Each(t, runSDK)
+}
+
+func runSDK(t *testing.T, url string) {
+	t.Helper()
+	srv := httptest.NewServer(openServices(t, url))
+	t.Cleanup(srv.Close)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "node", "run.mjs", srv.URL, tokenID, tokenValue)
+	cmd.Dir = sdkFolder
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v:\n%s", err, out)
+	}
+	t.Logf("\n%s", out)
 }
 
 // installSDK puts the locked packages in place, once.
@@ -67,18 +70,18 @@ func installSDK(t *testing.T) error {
 	return nil
 }
 
-// real is the API over the real services on a real database, and an encoder and a worker behind /test/….
-type real struct {
+// deployment is the API over the real services on a real database, and an encoder and a worker behind /test/….
+type deployment struct {
 	*http.ServeMux
 	streams live.Store
 	lives   *live.Service
 	assets  *asset.Service
 }
 
-func openServices(t *testing.T, url string) real {
+func openServices(t *testing.T, url string) deployment {
 	t.Helper()
 	d := dbtest.Open(t, url)
-	r := real{http.NewServeMux(), d.LiveStreams(), live.New(live.Options{Store: d.LiveStreams()}), asset.New(asset.Options{Store: d.Assets()})}
+	r := deployment{http.NewServeMux(), d.LiveStreams(), live.New(live.Options{Store: d.LiveStreams()}), asset.New(asset.Options{Store: d.Assets()})}
 	tokens := access.New(access.Options{Store: d.Access()})
 	if err := tokens.SeedToken(t.Context(), tokenID, tokenValue, time.Now()); err != nil {
 		t.Fatal(err)
@@ -94,7 +97,7 @@ func openServices(t *testing.T, url string) real {
 }
 
 // ask sends one request with the token that may do everything.
-func (r real) ask(t *testing.T, method, path, body string) *httptest.ResponseRecorder {
+func (r deployment) ask(t *testing.T, method, path, body string) *httptest.ResponseRecorder {
 	t.Helper()
 	req := httptest.NewRequestWithContext(t.Context(), method, path, strings.NewReader(body))
 	req.SetBasicAuth(tokenID, tokenValue)
@@ -123,7 +126,7 @@ func measured() asset.Growth {
 }
 
 // encode does what the media side does for a broadcast.
-func (r real) encode(ctx context.Context, what, key string) error {
+func (r deployment) encode(ctx context.Context, what, key string) error {
 	now := time.Now()
 	if what == "connect" {
 		st, err := r.lives.Connect(ctx, key, "rtmp", id.Asset(id.New()), "node", time.Minute, now)
