@@ -54,7 +54,7 @@ func Main(args, environ []string, stdout, stderr io.Writer, a Actions) int {
 func Run(ctx context.Context, args, environ []string, stdout, stderr io.Writer, a Actions) int {
 	c, cfg, err := config.Load(args, environ, os.ReadFile)
 	if ce, is := errors.AsType[*config.Error](err); is {
-		fmt.Fprint(stderr, ce.Report())
+		fmt.Fprintln(stderr, ce.Report())
 		return config.ExitUsage
 	}
 	if c.Name != config.Check && c.Name != config.Doctor { // those two show them in their own way
@@ -86,11 +86,11 @@ func sentences(err error) []string {
 func run(ctx context.Context, c config.Command, cfg config.Config, stdout io.Writer, a Actions) (healthy bool, err error) {
 	switch c.Name {
 	case config.Help:
-		_, err = io.WriteString(stdout, c.Text)
+		_, err = fmt.Fprintln(stdout, c.Text)
 	case config.Version:
 		_, err = fmt.Fprintf(stdout, "millrace %s (%s, %s/%s)\n", Version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 	case config.Check:
-		err = cfg.WriteCheck(stdout)
+		err = cfg.Print(stdout)
 	case config.Doctor:
 		open := func(ctx context.Context, url config.Secret) (blob.Store, error) { return a.OpenStorage(ctx, cfg, url) }
 		return doctor.Run(ctx, doctor.Checks(doctor.Options{Config: cfg, OpenStorage: open}), stdout, c.JSON)
