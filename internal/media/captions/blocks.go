@@ -9,22 +9,25 @@ const (
 	maxBlockSize = 64 << 10 // bytes of all blocks, as each segment repeats them
 )
 
-// unsafeCSS is what a style sheet from outside may not hold, in lower case: each could load something, run something or
-// end the block. Escapes are refused as they could hide the others.
-var unsafeCSS = [...]string{
-	"\\", "@", "<", "-->", "url", "image", "src(", "element(", "paint(", "cross-fade", "expression", "javascript", "behavior", "binding", "var(", "attr(", "env(",
+// unsafeCSS says whether a style sheet, in lower case, holds what one from outside may not: each of these could load
+// something, run something or end the block. Escapes are refused as they could hide the others.
+func unsafeCSS(lower string) bool {
+	for _, bad := range [...]string{
+		"\\", "@", "<", "-->", "url", "image", "src(", "element(", "paint(", "cross-fade", "expression", "javascript", "behavior", "binding",
+		"var(", "attr(", "env(",
+	} {
+		if strings.Contains(lower, bad) {
+			return true
+		}
+	}
+	return false
 }
 
 // cleanStyle returns the block "STYLE\n…" as it stands when it is safe, else nothing.
 func cleanStyle(body []string) string {
 	css := strings.Join(body, "\n")
 	lower := strings.ToLower(css)
-	for _, bad := range unsafeCSS {
-		if strings.Contains(lower, bad) {
-			return ""
-		}
-	}
-	if len(css) > maxBlock || stripControls(css) != css || !strings.Contains(lower, "::cue") {
+	if unsafeCSS(lower) || len(css) > maxBlock || stripControls(css) != css || !strings.Contains(lower, "::cue") {
 		return ""
 	}
 	return "STYLE\n" + css

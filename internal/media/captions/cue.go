@@ -163,7 +163,7 @@ func thin(cues []Cue) (kept []Cue, crowded int) {
 	kept = cues[:0]
 	for _, c := range cues {
 		for len(shown) > 0 && shown[0].end <= c.Start {
-			size -= heap.Pop(&shown).(shownCue).size //nolint:forcetypeassert // the heap holds nothing else
+			size -= heap.Pop(&shown).(shownCue).size
 		}
 		if len(shown) == MaxAtOnce || size+len(c.Text) > MaxOnScreen {
 			crowded++
@@ -187,7 +187,7 @@ type shownHeap []shownCue
 func (h shownHeap) Len() int           { return len(h) }
 func (h shownHeap) Less(i, j int) bool { return h[i].end < h[j].end }
 func (h shownHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
-func (h *shownHeap) Push(x any)        { *h = append(*h, x.(shownCue)) } //nolint:forcetypeassert // see thin
+func (h *shownHeap) Push(x any)        { *h = append(*h, x.(shownCue)) }
 func (h *shownHeap) Pop() any {
 	last := (*h)[len(*h)-1]
 	*h = (*h)[:len(*h)-1]

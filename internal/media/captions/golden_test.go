@@ -37,7 +37,7 @@ func TestGolden(t *testing.T) {
 				got := fmt.Sprintf("%s\nNOTE dropped %+v\n", d.AppendVTT(nil), d.Dropped())
 				golden := strings.TrimSuffix(input, ".in") + ".golden"
 				if *update && v.name == "lf" {
-					if err := os.WriteFile(golden, []byte(got), 0o600); err != nil {
+					if err = os.WriteFile(golden, []byte(got), 0o600); err != nil {
 						t.Fatal(err)
 					}
 				}

@@ -2,6 +2,7 @@ package captions
 
 import (
 	"html"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -83,22 +84,22 @@ func (m *markup) special(s string) int {
 // escape writes text so that nothing in it is markup or ends the line.
 func (m *markup) escape(s string) {
 	for _, r := range s {
-		switch {
-		case r == '&':
+		switch r {
+		case '&':
 			m.plain("&amp;")
-		case r == '<':
+		case '<':
 			m.plain("&lt;")
-		case r == '>':
+		case '>':
 			m.plain("&gt;")
-		case r == '\u00a0':
+		case '\u00a0':
 			m.out = append(m.out, "&nbsp;"...)
-		case r == '\u200e':
+		case '\u200e':
 			m.out = append(m.out, "&lrm;"...)
-		case r == '\u200f':
+		case '\u200f':
 			m.out = append(m.out, "&rlm;"...)
-		case r == '\n' || r == '\r' || r == '\t':
+		case '\n', '\r', '\t':
 			m.out = append(m.out, ' ')
-		case r == 0:
+		case 0:
 			m.plain("\uFFFD")
 		default:
 			m.plain(stripControls(string(r)))
@@ -134,8 +135,8 @@ func (m *markup) end(name string) bool {
 	if !m.knows(name) {
 		return false
 	}
-	for i := len(m.open) - 1; i >= 0; i-- {
-		if m.open[i].in == name {
+	for i, t := range slices.Backward(m.open) {
+		if t.in == name {
 			m.closeTo(i)
 			break
 		}

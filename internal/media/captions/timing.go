@@ -103,4 +103,5 @@ func appendTime(dst []byte, t time.Duration) []byte {
 	return append2(dst, ms%100)
 }
 
-func append2(dst []byte, v int64) []byte { return append(dst, byte('0'+v/10), byte('0'+v%10)) }
+// append2 writes v, 0 to 99, with two digits.
+func append2(dst []byte, v int64) []byte { return append(dst, byte('0'+v/10%10), byte('0'+v%10)) }

@@ -9,7 +9,7 @@ import (
 // Write writes the document as a WebVTT file.
 func (d Document) Write(w io.Writer) error {
 	_, err := w.Write(d.AppendVTT(nil))
-	return err //nolint:wrapcheck // the caller knows what it writes to
+	return err // the caller knows what it writes to
 }
 
 // AppendVTT appends the document as a WebVTT file. Parsing it gives the same document.

@@ -110,7 +110,7 @@ func ask(ctx context.Context, program string, args ...string) (string, error) {
 		Limits: Limits{CPU: checkTime, AddressSpace: 1 << 30},
 		Output: func(_ context.Context, r io.Reader) error {
 			_, err := io.Copy(&out, io.LimitReader(r, 1<<20))
-			return err //nolint:wrapcheck // Run says what was read
+			return err // Run says what was read
 		},
 	}).Run(ctx)
 	return out.String(), err

@@ -57,7 +57,7 @@ func (e *Engine) Probe(ctx context.Context, path string, format Format) (Info, e
 			if err == nil && n > maxProbe {
 				return fault.New(fault.Invalid, "the file describes more tracks than can be read")
 			}
-			return err //nolint:wrapcheck // Run says what was read
+			return err // Run says what was read
 		},
 	}).Run(bounded)
 	if errors.Is(err, errProbeTime) {

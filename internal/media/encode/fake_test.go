@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"go.uber.org/goleak"
 )
@@ -35,15 +36,27 @@ func fake(what string) {
 		fmt.Fprintln(os.Stderr, "hanging")
 		forever()
 	case "family": // a grandchild that holds our pipes and ignores signals
-		child := exec.Command(os.Args[0], os.Args[1], "hang", os.Args[3])
+		child := exec.CommandContext(rootOfFake(), os.Args[0], os.Args[1], "hang", os.Args[3])
 		child.Stdout, child.Stderr = os.Stdout, os.Stderr
 		if err := child.Start(); err != nil {
 			panic(err)
 		}
-		fmt.Println("up")
+		fmt.Fprintln(os.Stdout, "up")
 	case "family-hang":
 		fake("family")
 		forever()
+	case "up-hang":
+		fmt.Fprintln(os.Stdout, "up")
+		fake("hang")
+	case "parent": // as the service: runs a child of its own
+		err := NewProcess(ProcessOptions{
+			Program: os.Args[0], Args: []string{"fake", "up-hang", os.Args[3]}, Priority: Live,
+			Output: func(_ context.Context, r io.Reader) error {
+				_, err := io.Copy(os.Stdout, r)
+				return err
+			},
+		}).Run(rootOfFake())
+		fmt.Fprintln(os.Stdout, "ended", err)
 	case "flood":
 		line := []byte(strings.Repeat("noise \x1b[31m\xff", 100) + "\n")
 		for range 20_000 {
@@ -54,7 +67,7 @@ func fake(what string) {
 	case "copy":
 		_, _ = io.Copy(os.Stdout, os.Stdin)
 	case "deaf": // never reads its input
-		fmt.Println("done")
+		fmt.Fprintln(os.Stdout, "done")
 	case "endless":
 		for {
 			if _, err := os.Stdout.Write(make([]byte, 1<<16)); err != nil {
@@ -62,16 +75,16 @@ func fake(what string) {
 			}
 		}
 	case "closes": // ends its output in the middle, then fails
-		fmt.Print("half")
+		fmt.Fprint(os.Stdout, "half")
 		_ = os.Stdout.Close()
 		fmt.Fprintln(os.Stderr, "the reason")
 		os.Exit(5)
 	case "env":
 		for _, e := range os.Environ() {
-			fmt.Println(e)
+			fmt.Fprintln(os.Stdout, e)
 		}
 		dir, _ := os.Getwd()
-		fmt.Println(dir)
+		fmt.Fprintln(os.Stdout, dir)
 	case "spin":
 		for {
 			_ = os.Args
@@ -91,6 +104,9 @@ func fake(what string) {
 		forever()
 	}
 }
+
+// rootOfFake is what main would have: a fake is a program.
+func rootOfFake() context.Context { return context.Background() } //nolint:forbidigo // see above
 
 func forever() {
 	for {
@@ -118,7 +134,7 @@ func fakeOptions(t *testing.T, what string) ProcessOptions {
 func running(t *testing.T, mark string) []string {
 	t.Helper()
 	var found []string
-	for tries := 0; tries < 100; tries++ { // an orphan that was killed takes a moment to be reaped by init
+	for range 100 { // an orphan that was killed takes a moment to be reaped by init
 		found = nil
 		procs, err := filepath.Glob("/proc/[0-9]*")
 		if err != nil {
@@ -180,13 +196,29 @@ func TestRunKillsGrandchildrenOfTheDead(t *testing.T) {
 	}
 }
 
+// A child ends with the service even if the service is killed.
+func TestChildDiesWithItsParent(t *testing.T) {
+	t.Parallel()
+	opts := fakeOptions(t, "parent")
+	opts.Output = func(_ context.Context, r io.Reader) error {
+		said := make([]byte, 3)
+		if _, err := io.ReadFull(r, said); err != nil || string(said) != "up\n" {
+			t.Errorf("said %q, %v", said, err)
+		}
+		return errEnough // kills the parent alone: its child leads a group of its own
+	}
+	if err := NewProcess(opts).Run(t.Context()); !errors.Is(err, errEnough) {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestRunKeepsLastWords(t *testing.T) {
 	t.Parallel()
 	p := NewProcess(fakeOptions(t, "flood"))
 	err := p.Run(t.Context())
 	exit, ok := errors.AsType[*ExitError](err)
 	if !ok || exit.Code != 3 || len(exit.Stderr) > tailSize || !strings.HasSuffix(err.Error(), "ended with exit status 3: the last words") ||
-		strings.ContainsAny(exit.Stderr, "\x1b\xff") || p.State() != Failed {
+		strings.Contains(exit.Stderr, "\x1b") || !utf8.ValidString(exit.Stderr) || p.State() != Failed {
 		t.Errorf("got %v in state %s", err, p.State())
 	}
 }

@@ -126,12 +126,11 @@ func rewrite(t *testing.T, e *Engine, in string, format Format) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer out.Close()
 	err = e.Rewrite(t.Context(), RewriteArgs{Input: in, Format: format}, func(_ context.Context, r io.Reader) error {
-		_, err := io.Copy(out, r)
-		return err
+		_, copyErr := io.Copy(out, r)
+		return copyErr
 	})
-	if err != nil {
+	if err = errors.Join(err, out.Close()); err != nil {
 		t.Fatal(err)
 	}
 	return out.Name()
@@ -360,7 +359,7 @@ func TestProbe(t *testing.T) {
 func TestPlaylistsInDisguiseAreRefused(t *testing.T) {
 	t.Parallel()
 	e := newEngine(t)
-	listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // a test
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}

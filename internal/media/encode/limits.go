@@ -39,7 +39,7 @@ const maxOpenFiles = 256
 
 // apply sets the limits of pid. A child that has ended meanwhile is no error.
 func (l Limits) apply(pid int) error {
-	cpu := uint64((l.CPU + time.Second - 1) / time.Second)
+	cpu := uint64(max(0, (l.CPU+time.Second-1)/time.Second))
 	for _, r := range []struct {
 		name       string
 		resource   int

@@ -147,7 +147,7 @@ func (p *Process) Run(ctx context.Context) error {
 
 func (r *run) start(ctx context.Context) error {
 	opts := r.process.opts
-	r.cmd = exec.CommandContext(ctx, opts.Program, opts.Args...)
+	r.cmd = exec.CommandContext(ctx, opts.Program, opts.Args...)                                    //nolint:gosec // arguments from args.go, no shell
 	r.cmd.Env = []string{"LC_ALL=C", "PATH=/usr/local/bin:/usr/bin:/bin", "AV_LOG_FORCE_NOCOLOR=1"} // ours holds secrets
 	r.cmd.Dir = "/"
 	r.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
@@ -181,7 +181,7 @@ func (r *run) start(ctx context.Context) error {
 		r.cmd.ExtraFiles = []*os.File{progress} // descriptor 3
 	}
 	if err := r.cmd.Start(); err != nil {
-		return err //nolint:wrapcheck // Run says what was started
+		return err // Run says what was started
 	}
 	for _, f := range r.theirs {
 		_ = f.Close()
@@ -198,7 +198,7 @@ func (r *run) kill() error {
 	if r.reaped {
 		return os.ErrProcessDone
 	}
-	return syscall.Kill(-r.cmd.Process.Pid, syscall.SIGKILL) //nolint:wrapcheck // read by os/exec
+	return syscall.Kill(-r.cmd.Process.Pid, syscall.SIGKILL) // read by os/exec
 }
 
 // abandon closes our ends of the pipes, which wakes readers even if something escaped from the group and holds the others.
@@ -359,7 +359,7 @@ func (w *watched) Read(b []byte) (int, error) {
 		return n, ErrStalled
 	}
 	w.ended = w.ended || errors.Is(err, io.EOF)
-	return n, err //nolint:wrapcheck // io.EOF has to stay as it is
+	return n, err // io.EOF has to stay as it is
 }
 
 // tailSize is how much of a child's last words is kept, in bytes.

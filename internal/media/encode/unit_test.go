@@ -2,8 +2,8 @@ package encode
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
+	"reflect"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -76,15 +76,16 @@ func TestParseProbe(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := Info{Container: Matroska, Duration: 3602500 * time.Millisecond, Start: -21 * time.Millisecond, Tracks: []Track{
+	tracks := []Track{
 		{Kind: Video, Codec: "hevc", Width: 1920, Height: 1080, FrameRate: 25, Interlaced: true, BitSize: 10, Duration: 3602500 * time.Millisecond, Rotation: 90},
 		{Kind: Audio, Codec: "pcm_s24le", SampleRate: 96000, Channels: 2, BitSize: 24},
-		{Kind: Text, Codec: "mov_text"}, {Kind: Data}, {Kind: Data},
-	}}
-	a, _ := json.Marshal(got)
-	b, _ := json.Marshal(want)
-	if string(a) != string(b) {
-		t.Errorf("got\n%s, want\n%s", a, b)
+		{Kind: Text, Codec: "mov_text"},
+		{Kind: Data},
+		{Kind: Data},
+	}
+	want := Info{Container: Matroska, Duration: 3602500 * time.Millisecond, Start: -21 * time.Millisecond, Tracks: tracks}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got\n%+v, want\n%+v", got, want)
 	}
 }
 
@@ -142,8 +143,8 @@ func TestBudget(t *testing.T) {
 		}()
 		synctest.Wait()
 		select {
-		case <-second:
-			t.Error("two background jobs at once")
+		case err := <-second:
+			t.Errorf("two background jobs at once: %v", err)
 		default:
 		}
 		live, ok := b.TryAcquire(Live, 2)
