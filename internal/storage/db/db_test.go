@@ -59,7 +59,9 @@ func happened(env id.Environment, typ string) []event.Event {
 }
 
 // wish is a job that nobody works in these tests.
-func wish(key string) []job.Insert { return []job.Insert{job.New("test.kind", key, map[string]int{"n": 1})} }
+func wish(key string) []job.Insert {
+	return []job.Insert{job.New("test.kind", key, map[string]int{"n": 1})}
+}
 
 // pending counts the unfinished jobs of a key, and ends them.
 func pending(t *testing.T, d *db.DB, key string) int {

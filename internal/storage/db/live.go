@@ -87,10 +87,8 @@ func (d liveStore) Insert(ctx context.Context, c live.Change) error {
 		} else if err != nil {
 			return fmt.Errorf("insert live stream: %w", err)
 		}
-		if len(c.Stream.PlaybackIDs) > 0 {
-			if err := t.putPlaybackIDs(ctx, c.Stream.Environment, playbackid.OfLiveStream, row.ID, c.Stream.PlaybackIDs); err != nil {
-				return err
-			}
+		if err := t.syncPlaybackIDs(ctx, c.Stream.Environment, playbackid.OfLiveStream, row.ID, nil, c.Stream.PlaybackIDs); err != nil {
+			return err
 		}
 		return t.tell(ctx, c.Events, c.Jobs)
 	})

@@ -1,10 +1,12 @@
 package db_test
 
 import (
+	"context"
 	"fmt"
 	"reflect"
 	"slices"
 	"sort"
+	"sync"
 	"testing"
 	"time"
 
@@ -332,6 +334,11 @@ func TestCreateLatency(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, url string) {
 		d := dbtest.Open(t, url)
+		ctx, stop := context.WithCancel(t.Context())
+		var house sync.WaitGroup
+		house.Go(func() { must(t, d.Run(ctx)) })
+		defer house.Wait()
+		defer stop()
 		service := live.New(live.Options{Store: d.LiveStreams()})
 		const clients, each = 16, 40
 		took := make([][]time.Duration, clients)

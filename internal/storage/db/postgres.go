@@ -127,3 +127,9 @@ func (e *postgresEngine) close() error {
 	e.pool.Close()
 	return err
 }
+
+// run has nothing to do: PostgreSQL keeps itself.
+func (e *postgresEngine) run(ctx context.Context) error {
+	<-ctx.Done()
+	return nil
+}

@@ -99,9 +99,13 @@ func (t tx) putPlaybackIDs(ctx context.Context, env id.Environment, kind playbac
 	if err != nil {
 		return err
 	}
+	return t.syncPlaybackIDs(ctx, env, kind, object, have[object], want)
+}
+
+func (t tx) syncPlaybackIDs(ctx context.Context, env id.Environment, kind playbackid.ObjectKind, object string, have, want []playbackid.ID) error {
 	var fresh []playbackRow
 	for i, w := range want {
-		if playbackid.Index(have[object], w.ID) < 0 {
+		if playbackid.Index(have, w.ID) < 0 {
 			fresh = append(fresh, playbackRow{
 				ID: string(w.ID), Environment: string(env), ObjectKind: string(kind), ObjectID: object,
 				Policy: string(w.Policy), DRM: w.DRMConfigurationID, Position: int64(i),
@@ -109,7 +113,7 @@ func (t tx) putPlaybackIDs(ctx context.Context, env id.Environment, kind playbac
 		}
 	}
 	var gone []string
-	for _, h := range have[object] {
+	for _, h := range have {
 		if playbackid.Index(want, h.ID) < 0 {
 			gone = append(gone, string(h.ID))
 		}

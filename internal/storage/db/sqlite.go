@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/pressly/goose/v3"
 	"github.com/riverqueue/river"
@@ -20,28 +21,35 @@ import (
 
 const (
 	// WAL lets readers go on while one writes. NORMAL loses no committed transaction when the process dies, only when the power does.
-	pragmas     = "_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)&_pragma=synchronous(NORMAL)&_pragma=foreign_keys(1)"
-	writePragma = "&_txlock=immediate"
-	readPragma  = "&_pragma=query_only(1)"
-	readers     = 4
+	// A checkpoint waits for the disk (tens of milliseconds), so run does it beside the writer; the writer's own comes only
+	// when the log has grown to 128 MiB, should nobody run.
+	pragmas      = "_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)&_pragma=synchronous(NORMAL)&_pragma=foreign_keys(1)"
+	writePragmas = pragmas + "&_txlock=immediate&_pragma=wal_autocheckpoint(32768)"
+	readPragmas  = pragmas + "&_pragma=query_only(1)"
+	readers      = 4
+
+	checkpointEvery = 500 * time.Millisecond
 )
 
 type sqliteEngine struct {
 	db          *bun.DB
+	path        string
 	write, read *sql.DB
+	side        *sql.DB // for checkpoints
 	jobs        *river.Client[*sql.Tx]
+	turn        chan struct{} // held by the one transaction that runs; waiters are served in order, database/sql's are at random
 }
 
 func openSQLite(ctx context.Context, path string, o Options) (_ *DB, err error) {
 	if err := makeFile(path); err != nil {
 		return nil, err
 	}
-	name := "file:" + (&url.URL{Path: path}).EscapedPath() + "?" + pragmas
-	write, err := sql.Open("sqlite", name+writePragma)
+	name := "file:" + (&url.URL{Path: path}).EscapedPath() + "?"
+	write, err := sql.Open("sqlite", name+writePragmas)
 	if err != nil {
 		return nil, fmt.Errorf("open database: %w", err)
 	}
-	e := &sqliteEngine{write: write}
+	e := &sqliteEngine{path: path, write: write, turn: make(chan struct{}, 1)}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, e.close())
@@ -52,11 +60,15 @@ func openSQLite(ctx context.Context, path string, o Options) (_ *DB, err error) 
 	if err := migrateSQLite(ctx, driver, write, o); err != nil {
 		return nil, err
 	}
-	if e.read, err = sql.Open("sqlite", name+readPragma); err != nil {
+	if e.read, err = sql.Open("sqlite", name+readPragmas); err != nil {
 		return nil, fmt.Errorf("open database for reading: %w", err)
 	}
 	e.read.SetMaxOpenConns(readers)
 	e.read.SetMaxIdleConns(readers)
+	if e.side, err = sql.Open("sqlite", name+pragmas); err != nil {
+		return nil, fmt.Errorf("open database for checkpoints: %w", err)
+	}
+	e.side.SetMaxOpenConns(1)
 	if e.jobs, err = river.NewClient(driver, &river.Config{Logger: o.Logger}); err != nil {
 		return nil, fmt.Errorf("make job client: %w", err)
 	}
@@ -97,6 +109,12 @@ func migrateSQLite(ctx context.Context, driver *riversqlite.Driver, write *sql.D
 }
 
 func (e *sqliteEngine) begin(ctx context.Context, fn func(context.Context, tx) error) error {
+	select {
+	case e.turn <- struct{}{}:
+	case <-ctx.Done():
+		return fmt.Errorf("wait to write: %w", context.Cause(ctx))
+	}
+	defer func() { <-e.turn }()
 	return e.db.RunInTx(ctx, nil, func(ctx context.Context, t bun.Tx) error {
 		return fn(ctx, tx{IDB: t, jobs: jobsIn[*sql.Tx]{e.jobs, t.Tx}})
 	})
@@ -115,8 +133,32 @@ func (e *sqliteEngine) jobKey() string      { return "args ->> 'key'" }
 
 func (e *sqliteEngine) close() error {
 	var errs []error
-	if e.read != nil {
-		errs = append(errs, e.read.Close())
+	for _, pool := range []*sql.DB{e.read, e.side} {
+		if pool != nil {
+			errs = append(errs, pool.Close())
+		}
 	}
 	return errors.Join(append(errs, e.write.Close())...) // the last one out folds the WAL back into the file
+}
+
+// run writes the log back into the file, beside the writer, whenever it has changed.
+func (e *sqliteEngine) run(ctx context.Context) error {
+	tick := time.NewTicker(checkpointEvery)
+	defer tick.Stop()
+	var done time.Time
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		info, err := os.Stat(e.path + "-wal")
+		if err != nil || info.ModTime().Equal(done) {
+			continue
+		}
+		// A checkpoint that can't be now (a reader is in the way, or it is stopped) is made at the next tick.
+		if _, err := e.side.ExecContext(ctx, "PRAGMA wal_checkpoint(PASSIVE)"); err == nil {
+			done = info.ModTime()
+		}
+	}
 }
