@@ -27,6 +27,9 @@ func (v *edgeView) Private() bool { return false }
 
 // Multivariant implements playback.Presentation.
 func (v *edgeView) Multivariant(context.Context) (*hls.Multivariant, error) {
+	if !v.event && v.edge.Ended() { // who watches already finds the end in the media playlists
+		return nil, inactive()
+	}
 	lanes, err := v.edge.Describe()
 	if err != nil {
 		return nil, told(err)

@@ -85,7 +85,11 @@ func (p *Playback) openLive(s id.LiveStream) (playback.Presentation, error) {
 			return &edgeView{p: p, media: string(b.asset.Media), edge: b.edge}, nil
 		}
 	}
-	return nil, fault.New(fault.NotReady, "the live stream is not active: connect an encoder, then ask again")
+	return nil, inactive()
+}
+
+func inactive() error {
+	return fault.New(fault.NotReady, "the live stream is not active: connect an encoder, then ask again")
 }
 
 func (p *Playback) openAsset(ctx context.Context, a id.Asset, now time.Time) (playback.Presentation, error) {

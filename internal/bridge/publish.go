@@ -49,7 +49,7 @@ func (b *broadcast) publish(ctx context.Context, p ingest.Publication) (context.
 	b.mu.Lock()
 	b.sink, b.away = s, time.Time{}
 	b.mu.Unlock()
-	log.Info("encoder connected", slog.Bool("reconnect", stands.Began))
+	log.Debug("publication opened", slog.Bool("reconnect", stands.Began))
 	return pub, s, nil
 }
 
@@ -165,7 +165,7 @@ func (b *broadcast) disconnected(ctx context.Context, s *sink, cause error) {
 	b.mu.Unlock()
 	b.closeRecording()
 	now := b.owner.opt.Now()
-	b.log.Info("encoder gone", "cause", cause)
+	b.log.Debug("publication closed", "cause", cause)
 	fresh, err := b.owner.opt.Streams.Disconnected(ctx, row.ID, row.Epoch, now)
 	if err == nil {
 		row = fresh

@@ -305,6 +305,13 @@ func (e *Edge) Finish(rendition string, ticks int64) {
 	e.seal()
 }
 
+// Ended says that nothing is added any more.
+func (e *Edge) Ended() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.ended
+}
+
 // Close ends the broadcast's record: what is open is finished, playlists get their end.
 func (e *Edge) Close() {
 	e.mu.Lock()
