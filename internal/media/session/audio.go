@@ -51,9 +51,6 @@ func (a *audioTrack) configure() error {
 	}
 	rate = max(rate, 1)
 	if a.started {
-		if err := a.settle(); err != nil {
-			return err
-		}
 		now := a.end
 		a.rate, a.length = rate, length
 		if a.pos = a.samples(now); a.time(a.pos) < now {

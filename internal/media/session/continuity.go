@@ -10,6 +10,7 @@ import (
 const (
 	jumpForward  = time.Second            // more than this beyond where the next frame is due, on every track, is a jump
 	jumpBackward = 500 * time.Millisecond // more than this backwards is a jump, less is a step that is smoothed away
+	believed     = 150 * time.Millisecond // a hole up to this is taken as it is, of a larger one a second frame has to tell as well
 	slowFrame    = 5 * time.Second        // a video alone at a variable rate may stand still for this long in real time
 	unrelated    = 10 * time.Second       // tracks further apart than this have clocks of their own
 
@@ -37,6 +38,7 @@ type continuity struct {
 	tracks [2]track
 	pass   func(item) error
 	glitch func() // a frame's time was put right
+	lose   func() // a frame is not passed on
 	steady func() bool
 }
 
@@ -50,7 +52,7 @@ type track struct {
 
 	pending []frame.Frame
 	bytes   int
-	small   bool          // what waits is a small step back
+	why     fit           // what the first of them looked like
 	other   time.Duration // where the other track was when the waiting began
 }
 
@@ -63,6 +65,7 @@ type fit int
 
 const (
 	fits fit = iota
+	gap      // later than due, but by little: frames were lost, or its time is wrong
 	smallStep
 	jump
 )
@@ -81,8 +84,13 @@ func (c *continuity) judge(f frame.Frame) fit {
 		return jump
 	case at < t.last-c.backlash(f.Kind):
 		return smallStep
-	case at <= t.due()+jumpForward, u.seen && at <= u.due()+jumpForward:
+	case at <= t.due()+believed:
 		return fits
+	case at <= t.due()+jumpForward, u.seen && at <= u.due()+jumpForward:
+		if f.Kind == frame.Video && !c.steady() {
+			return fits
+		}
+		return gap
 	case !u.seen && !c.steady() && at <= t.due()+slowFrame && 2*f.Received.Sub(t.received) >= at-t.last:
 		return fits
 	}
@@ -101,8 +109,7 @@ func (c *continuity) backlash(k frame.Kind) time.Duration {
 func (c *continuity) write(f frame.Frame) error {
 	t := &c.tracks[f.Kind]
 	if !t.seen {
-		c.join(f)
-		return c.accept(f)
+		return c.first(f)
 	}
 	verdict := c.judge(f)
 	if len(t.pending) == 0 {
@@ -112,10 +119,10 @@ func (c *continuity) write(f frame.Frame) error {
 			}
 			return c.consider(1 - f.Kind)
 		}
-		t.small, t.other = verdict == smallStep, c.other(f.Kind).last
+		t.why, t.other = verdict, c.other(f.Kind).last
 		return c.hold(f)
 	}
-	if verdict == fits && (!t.small || len(t.pending) < 2) {
+	if verdict == fits && (t.why != smallStep || len(t.pending) < 2) {
 		// the old clock goes on: what waits was a glitch
 		if err := c.flatten(f.Kind, c.time(f)); err != nil {
 			return err
@@ -123,13 +130,66 @@ func (c *continuity) write(f frame.Frame) error {
 		return c.accept(f)
 	}
 	last := t.pending[len(t.pending)-1]
-	if d := f.DTS - last.DTS; d < -jumpBackward || d > t.step+jumpForward {
-		if err := c.settle(f.Kind, !c.other(f.Kind).seen); err != nil { // yet another jump: close the one before
+	if d := f.DTS - last.DTS; d >= -jumpBackward && d <= t.step+jumpForward {
+		return c.hold(f)
+	}
+	// yet another jump: close the one before, unless it was of one frame only, which never sets the clock
+	settle := func() error { return c.settle(f.Kind, !c.other(f.Kind).seen) }
+	if len(t.pending) == 1 {
+		settle = func() error { return c.flatten(f.Kind, t.due()+t.step) }
+	}
+	if err := settle(); err != nil {
+		return err
+	}
+	return c.write(f)
+}
+
+// first holds a track's first frame until the second: some encoders stamp the very first one with 0 or with anything, and
+// what a whole publication is placed by must not be that.
+func (c *continuity) first(f frame.Frame) error {
+	t := &c.tracks[f.Kind]
+	follows := func(head frame.Frame) bool {
+		d := f.DTS - head.DTS
+		return d >= -jumpBackward && (d <= 2*jumpForward || 2*f.Received.Sub(head.Received) >= d)
+	}
+	switch held := t.pending; {
+	case len(held) == 2 && follows(held[1]): // the first one is odd
+		return c.begin(retimed(held[0], held[1].DTS-max(f.DTS-held[1].DTS, time.Millisecond)), held[1], f)
+	case len(held) == 2 && follows(held[0]): // the second one is
+		return c.begin(held[0], retimed(held[1], held[0].DTS+max(0, f.DTS-held[0].DTS)/2), f)
+	case len(held) == 1 && follows(held[0]):
+		return c.begin(held[0], f)
+	case len(held) == 2: // no two of three agree
+		t.pending = append(t.pending[:0], held[1])
+		c.lose()
+	}
+	t.pending = append(t.pending, f)
+	return nil
+}
+
+func retimed(f frame.Frame, at time.Duration) frame.Frame {
+	f.PTS += at - f.DTS
+	f.DTS = at
+	return f
+}
+
+// begin lets a track start with these frames.
+func (c *continuity) begin(frames ...frame.Frame) error {
+	t := &c.tracks[frames[0].Kind]
+	if n := len(t.pending); n > 1 {
+		c.glitch()
+	}
+	t.clear()
+	c.join(frames[0])
+	if err := c.accept(frames[0]); err != nil {
+		return err
+	}
+	for _, f := range frames[1:] {
+		if err := c.write(f); err != nil {
 			return err
 		}
-		return c.write(f)
 	}
-	return c.hold(f)
+	return nil
 }
 
 // join places the first frame of a track: by the shared clock, unless it can't be the same one.
@@ -162,18 +222,22 @@ func (c *continuity) hold(f frame.Frame) error {
 func (c *continuity) consider(k frame.Kind) error {
 	t, u := &c.tracks[k], c.other(k)
 	n := len(t.pending)
-	if n == 0 {
+	if n == 0 || !t.seen {
 		return nil
 	}
 	first, last := t.pending[0], t.pending[n-1]
 	alone := !u.seen || last.Received.Sub(u.received) > verdictTime
 	went := u.last - t.other
 	switch {
-	case len(u.pending) > 0 && !(t.small && u.small && n < 2):
+	case t.why == gap && n >= 2:
+		return c.release(k, "")
+	case t.why == gap:
+		return nil
+	case n >= 2 && len(u.pending) >= 2:
 		return c.settle(k, true)
-	case t.small && n >= smallVerdict:
+	case t.why == smallStep && n >= smallVerdict:
 		return c.settle(k, k == frame.Video)
-	case t.small:
+	case t.why == smallStep:
 		return nil
 	case alone && n >= 2:
 		return c.settle(k, true)
@@ -186,7 +250,7 @@ func (c *continuity) consider(k frame.Kind) error {
 // settle moves the clock so that what waits of kind k continues where the written ends: for all tracks, or for this one alone.
 func (c *continuity) settle(k frame.Kind, all bool) error {
 	t, u := &c.tracks[k], c.other(k)
-	if t.small && !all {
+	if t.why == gap || t.why == smallStep && !all {
 		return c.release(k, "") // sound a little back alone: frames are dropped until it fits
 	}
 	if len(u.pending) > 0 && all {
@@ -201,7 +265,7 @@ func (c *continuity) settle(k frame.Kind, all bool) error {
 		to = max(to, v.due())
 	}
 	reason := ""
-	if d := from - t.due(); !t.small || len(u.pending) > 0 && !u.small {
+	if d := from - t.due(); t.why == jump || len(u.pending) > 0 && u.why == jump {
 		reason = fmt.Sprintf("%s clock jumped by %v", t.pending[0].Kind, d.Round(time.Millisecond))
 		if all {
 			reason = fmt.Sprintf("clock jumped by %v", d.Round(time.Millisecond))
@@ -265,16 +329,22 @@ func (c *continuity) flatten(k frame.Kind, until time.Duration) error {
 
 func (t *track) clear() {
 	clear(t.pending) // the frames' bytes are not to be kept
-	t.pending, t.bytes, t.small = t.pending[:0], 0, false
+	t.pending, t.bytes, t.why = t.pending[:0], 0, fits
 }
 
 // finish passes on whatever still waits.
 func (c *continuity) finish() error {
 	for k := range c.tracks {
-		if len(c.tracks[k].pending) > 0 {
-			if err := c.settle(frame.Kind(k), true); err != nil {
-				return err
-			}
+		var err error
+		switch t := &c.tracks[k]; {
+		case len(t.pending) == 0:
+		case !t.seen:
+			err = c.begin(t.pending[0])
+		default:
+			err = c.settle(frame.Kind(k), true)
+		}
+		if err != nil {
+			return err
 		}
 	}
 	return nil

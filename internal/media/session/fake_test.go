@@ -35,7 +35,7 @@ type checker struct {
 func (c *checker) errorf(f string, args ...any) { c.t.Helper(); c.t.Errorf(f, args...) }
 
 func (c *checker) Configure(f frame.Config) error {
-	if c.configs[f.Kind]++; c.configs[f.Kind] > 1 && !c.fresh {
+	if c.configs[f.Kind]++; c.configs[f.Kind] > 1 && !c.fresh && c.count[0]+c.count[1] > 0 {
 		c.errorf("%v configured again without a discontinuity", f.Kind)
 	}
 	c.log = append(c.log, "configure "+f.Kind.String())

@@ -9,14 +9,15 @@ import "millrace/internal/media/frame"
 // Frames of one kind come in DTS order; between the kinds the order is that of arrival, so audio may run ahead of video or behind it.
 type Output interface {
 	// Configure gives the parameters of a kind: before the first frame of that kind, and again when they change.
-	// The second and later ones of a kind come directly after a Discontinuity. The first one of a kind may come late
-	// (audio that joins, a camera that sends video after its audio) and is then no discontinuity.
+	// The second and later ones of a kind come directly after a Discontinuity, unless no frame at all has been written yet.
+	// The first one of a kind may come late (audio that joins, a camera that sends video after its audio) and is then no
+	// discontinuity.
 	Configure(c frame.Config) error
 
 	// Discontinuity says that what follows is not continuous with what came before (a jump of the encoder's clock, new
-	// parameters). The clock goes on without a hole all the same. Where the publication has video, the next video frame
-	// is a key frame and starts exactly at the end of the one before. Audio that follows starts no earlier than the end of
-	// the audio before, and belongs to the new side when its DTS is not before that key frame's.
+	// parameters). The clock goes on without a hole all the same. The next video frame is a key frame, and Write of it
+	// follows at once unless the video is away (none for 2 s while sound goes on). Audio belongs to the new side when its
+	// DTS is not before that key frame's.
 	Discontinuity(reason string) error
 
 	// Rate tells the frame rate of the video: once before its first frame and when it changes. constant means that frames

@@ -268,7 +268,7 @@ func TestDriftOverDays(t *testing.T) {
 			out.quiet = true
 			x.interval += time.Duration(float64(x.interval) * tt.video / 1e6)
 			x.step += time.Duration(float64(x.step) * tt.audio / 1e6)
-			hours := 2
+			hours := 1
 			for range hours * 60 {
 				x.run(time.Minute)
 				x.sent = [2][]sent{}

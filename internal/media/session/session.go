@@ -51,6 +51,7 @@ type Session struct {
 	probing   bool // early has the first key frame and what follows it
 	began     time.Time
 	jumped    string // a discontinuity to be told at the next key frame
+	needKey   bool   // one was told while the picture was away: it comes back with a key frame
 	closed    bool
 	failed    error
 	stats     Stats
@@ -74,6 +75,7 @@ func New(o Options) *Session {
 	s.audio.rate, s.audio.length = 48000, 1024
 	s.continuity.pass = s.pass
 	s.continuity.glitch = func() { s.stats.Clamped++ }
+	s.continuity.lose = func() { s.stats.Dropped++ }
 	s.continuity.steady = func() bool { return s.video.rate.constant || !s.video.started }
 	return s
 }
@@ -297,7 +299,7 @@ func (s *Session) startVideo(kept []item) error {
 		if len(times) == 0 || i.at > times[len(times)-1] {
 			times = append(times, i.at)
 		}
-		if o := i.offset(); o < -s.video.shift && o >= -maxOffset {
+		if o := i.offset(); o < -s.video.shift && o >= minOffset {
 			s.video.shift = -o
 		}
 	}
@@ -323,6 +325,9 @@ func (s *Session) deliver(i item) error {
 		return err
 	}
 	if alone := !s.video.started || t > s.video.end+videoGone; alone && (s.jumped != "" || s.audio.next != nil) {
+		if err := s.video.finish(t); err != nil {
+			return err
+		}
 		if err := s.change(false); err != nil {
 			return err
 		}
@@ -344,6 +349,11 @@ func (s *Session) deliverVideo(i item, t time.Duration) error {
 		s.stats.Dropped++ // belongs to parameters that are gone or are not told yet
 		return nil
 	}
+	if s.needKey && !i.Key {
+		s.stats.Dropped++
+		return nil
+	}
+	s.needKey = false
 	if i.Key && (s.jumped != "" || s.video.next != nil || s.audio.next != nil && s.audio.config != nil) {
 		if err := s.video.finish(t); err != nil {
 			return err
@@ -366,8 +376,14 @@ func (s *Session) change(key bool) error {
 		reason = "audio parameters changed"
 	}
 	s.jumped = ""
+	if s.audio.next != nil && s.audio.started { // what waits belongs to the old parameters
+		if err := s.audio.settle(); err != nil {
+			return err
+		}
+	}
 	if reason != "" && s.stats.VideoFrames+s.stats.AudioFrames > 0 {
 		s.stats.Discontinuities++
+		s.needKey = !key && s.video.started
 		s.log.Info("discontinuity", "reason", reason, "at", max(s.video.end, s.audio.end))
 		if err := s.out.Discontinuity(reason); err != nil {
 			return err

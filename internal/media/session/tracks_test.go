@@ -275,3 +275,68 @@ func TestFramesWithoutParametersAreDropped(t *testing.T) {
 		t.Errorf("%+v", s.Stats())
 	}
 }
+
+// some encoders stamp their very first frame with 0 and the next ones with the time of day.
+func TestOddFirstFrame(t *testing.T) {
+	t.Parallel()
+	for _, k := range []frame.Kind{frame.Video, frame.Audio} {
+		for _, odd := range []time.Duration{0, 30 * time.Hour} {
+			s, out, x := standard(t)
+			x.base = [2]time.Duration{20 * time.Hour, 20 * time.Hour}
+			x.edit = func(f *frame.Frame) bool {
+				if f.Kind == k && tag(*f) == 0 {
+					f.DTS, f.PTS = odd, odd
+				}
+				return true
+			}
+			x.run(5 * time.Second)
+			s.Close(nil)
+			if len(out.breaks) > 0 || out.count[0] != x.n[0] || out.count[1] < x.n[1]-1 {
+				t.Errorf("%v %v: discontinuities %q, %v of %v", k, odd, out.breaks, out.count, x.n)
+			}
+			checkSync(t, x, out, 3*ms)
+		}
+	}
+}
+
+// a picture that stands still at a variable rate does not hold the sound's segments back.
+func TestStillPicture(t *testing.T) {
+	t.Parallel()
+	s, out := start(t, withRate(0), audio48)
+	steps := []time.Duration{33 * ms, 71 * ms, 17 * ms, 113 * ms}
+	at, n := time.Duration(0), 0
+	sound := time.Duration(0)
+	until := func(d time.Duration) {
+		for ; sound < d; sound += aac48 {
+			stamp := sound.Truncate(ms)
+			if err := s.Write(frame.Frame{Kind: frame.Audio, DTS: stamp, PTS: stamp, Received: epoch.Add(sound)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	picture := func() {
+		until(at)
+		if err := s.Write(frame.Frame{Kind: frame.Video, DTS: at, PTS: at, Key: n%50 == 0, Received: epoch.Add(at)}); err != nil {
+			t.Fatal(err)
+		}
+		at += steps[n%len(steps)]
+		n++
+	}
+	for range 100 {
+		picture()
+	}
+	held := out.count[frame.Video]
+	until(at + 1500*ms)
+	if out.count[frame.Video] != held+1 {
+		t.Errorf("the last picture is held while the sound goes on")
+	}
+	at += 4 * time.Second
+	for range 100 {
+		picture()
+	}
+	s.Close(nil)
+	if len(out.breaks) > 0 || out.count[frame.Video] != n {
+		t.Errorf("discontinuities %q, %d of %d", out.breaks, out.count[frame.Video], n)
+	}
+	near(t, "picture", length(out, frame.Video), at, 150*ms)
+}

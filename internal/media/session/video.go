@@ -21,6 +21,7 @@ const (
 	strayWeight  = 4
 	windowFrames = 64
 	maxOffset    = 5 * time.Second // of PTS after DTS: 16 frames at 3 per second
+	minOffset    = -500 * time.Millisecond
 	minFrame     = time.Millisecond
 	maxStill     = time.Second // a frame is not held back longer than sound runs on
 )
@@ -87,7 +88,7 @@ func (v *videoTrack) configure() error {
 // offset is PTS - DTS in bounds; a negative one moves all that follows, once.
 func (v *videoTrack) offset(i item) time.Duration {
 	o := i.offset()
-	if o < -maxOffset || o > maxOffset {
+	if o < minOffset || o > maxOffset {
 		v.s.stats.Clamped++
 		o = 0
 	}
