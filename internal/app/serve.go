@@ -18,6 +18,7 @@ import (
 	"millrace/internal/config"
 	"millrace/internal/control/access"
 	"millrace/internal/control/asset"
+	"millrace/internal/control/job"
 	"millrace/internal/control/live"
 	"millrace/internal/fetch"
 	"millrace/internal/id"
@@ -28,6 +29,7 @@ import (
 	"millrace/internal/media/playback"
 	"millrace/internal/storage/blob"
 	"millrace/internal/storage/db"
+	"millrace/internal/storage/queue"
 	"millrace/internal/web/api"
 	"millrace/internal/worker/finish"
 	"millrace/internal/worker/ingest"
@@ -116,7 +118,7 @@ func (n *node) assemble(ctx context.Context, g *lifecycle.Group) error {
 		return err
 	}
 	g.Add(n.live)
-	_ = jobs
+	g.Add(jobs)
 	web, err := listen(ctx, n.log, "http", n.cfg.HTTPAddr)
 	if err != nil {
 		return err
@@ -178,8 +180,10 @@ func (n *node) jobs(context.Context) (lifecycle.Service, error) {
 	})
 	ends := &finish.Worker{Assets: n.assets, Store: n.blob, Now: clock}
 	sweeps := &purge.Worker{Assets: n.assets, Store: n.blob}
-	_, _, _, _, _ = files, tracks, ends, sweeps, workers
-	return nil, nil
+	return queue.New(queue.Options{
+		DB: n.db, Node: n.id, Logger: n.log, Workers: workers,
+		Handlers: []job.Handler{files.Handler(), tracks.Handler(), ends.Handler(), sweeps.Handler()},
+	})
 }
 
 func newEngine() (*encode.Engine, error) {
