@@ -55,14 +55,28 @@ func (d *DB) Enqueue(ctx context.Context, jobs ...job.Insert) error {
 	return d.engine.begin(ctx, func(ctx context.Context, t tx) error { return t.enqueue(ctx, jobs) })
 }
 
+// Unfinished counts the jobs of a kind and key that have not come to their end.
+func (d *DB) Unfinished(ctx context.Context, kind, key string) (int, error) {
+	ids, err := d.unfinished(ctx, d.read, kind, key)
+	return len(ids), err
+}
+
+func (d *DB) unfinished(ctx context.Context, q bun.IDB, kind, key string) ([]int64, error) {
+	var ids []int64
+	err := q.NewSelect().Table("river_job").Column("id").Where("kind = ?", kind).Where(d.engine.jobKey()+" = ?", key).
+		Where("state IN (?)", bun.In(unfinished())).Scan(ctx, &ids)
+	if err != nil {
+		return nil, fmt.Errorf("read jobs %s: %w", kind, err)
+	}
+	return ids, nil
+}
+
 // CancelJobs ends the unfinished jobs of a kind and key: waiting ones at once, a running one within seconds by its context.
 // It gives how many there were.
 func (d *DB) CancelJobs(ctx context.Context, kind, key string) (int, error) {
 	n := 0
 	err := d.engine.begin(ctx, func(ctx context.Context, t tx) error {
-		var ids []int64
-		err := t.NewSelect().Table("river_job").Column("id").Where("kind = ?", kind).Where(d.engine.jobKey()+" = ?", key).
-			Where("state IN (?)", bun.In(unfinished())).Scan(ctx, &ids)
+		ids, err := d.unfinished(ctx, t, kind, key)
 		if err != nil {
 			return err
 		}

@@ -1,0 +1,220 @@
+// Package queue works the jobs that changes ask for: it hands each to the handler of its kind and keeps the promises of
+// job.Handler, on River, in the database of the changes. It must never know what a job does or any noun.
+// It owns the goroutines of River and one per running job; Run leaves none behind.
+//
+// River lacks three things, which are added here and in package db: a heartbeat (a dead node's jobs would rest for an hour or for
+// ever), the cancel of running jobs on SQLite, and limits that the worker knows and the inserter does not.
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/riverqueue/river"
+
+	"millrace/internal/control/job"
+	"millrace/internal/id"
+	"millrace/internal/storage/db"
+)
+
+const (
+	defaultWorkers = 4
+	// A notification starts a job at once; the poll finds what was released, or was due later.
+	fetchCooldown = 50 * time.Millisecond
+	fetchPoll     = time.Second
+
+	cancelEvery = time.Second
+	seeEvery    = 5 * time.Second
+	// lostAfter is how long a node may be silent; then its jobs are taken over. Work may run twice if it was only slow.
+	lostAfter = 30 * time.Second
+	stopAfter = 30 * time.Second // what a handler may take to let go
+)
+
+// Options is what New needs.
+type Options struct {
+	DB *db.DB
+	// Node is this process; stable across restarts, so that it finds the jobs it died on, and never shared with a living one.
+	Node     id.Node
+	Handlers []job.Handler // one per kind
+	Workers  int           // jobs at a time; 0: 4
+	Logger   *slog.Logger
+}
+
+// Queue works jobs.
+type Queue struct {
+	db     *db.DB
+	node   id.Node
+	logger *slog.Logger
+	client db.JobClient // nil without handlers
+
+	lostAfter time.Duration
+
+	mu      sync.Mutex
+	running map[int64]context.CancelCauseFunc
+}
+
+// New makes a queue; nothing starts.
+func New(o Options) (*Queue, error) {
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.DB == nil || o.Node == "" || len(o.Node) > 100 {
+		return nil, errors.New("make queue: it needs a database and a node of 1 to 100 characters")
+	}
+	if o.Workers <= 0 {
+		o.Workers = defaultWorkers
+	}
+	q := &Queue{db: o.DB, node: o.Node, logger: o.Logger, lostAfter: lostAfter, running: map[int64]context.CancelCauseFunc{}}
+	if len(o.Handlers) == 0 {
+		return q, nil
+	}
+	workers := river.NewWorkers()
+	seen := map[string]bool{}
+	for _, h := range o.Handlers {
+		if h.Kind == "" || h.Work == nil || seen[h.Kind] {
+			return nil, fmt.Errorf("make queue: kind %q must be there once, with work", h.Kind)
+		}
+		seen[h.Kind] = true
+		if h.MaxAttempts <= 0 {
+			h.MaxAttempts = defaultAttempts
+		}
+		river.AddWorkerArgs(workers, db.ArgsOf(h.Kind), &worker{handler: h, queue: q})
+	}
+	client, err := o.DB.JobClient(&river.Config{
+		ID:                string(o.Node),
+		Logger:            slog.New(warnings{o.Logger.Handler()}),
+		Queues:            map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: o.Workers}},
+		Workers:           workers,
+		FetchCooldown:     fetchCooldown,
+		FetchPollInterval: fetchPoll,
+		JobTimeout:        -1, // each handler's own
+	})
+	if err != nil {
+		return nil, fmt.Errorf("make queue: %w", err)
+	}
+	q.client = client
+	return q, nil
+}
+
+// Name is for lifecycle.
+func (q *Queue) Name() string { return "queue" }
+
+// Cancel ends the unfinished jobs of a kind and key; a running one's context ends with job.ErrCancelled within seconds.
+func (q *Queue) Cancel(ctx context.Context, kind, key string) error {
+	_, err := q.db.CancelJobs(ctx, kind, key)
+	return err
+}
+
+// Run works jobs until ctx ends: first those this node died on. When it ends, the running jobs' contexts do too, and they are
+// given back without an attempt being counted.
+func (q *Queue) Run(ctx context.Context) error {
+	if err := q.start(ctx); err != nil {
+		if ctx.Err() != nil {
+			return nil //nolint:nilerr // stopped before it began
+		}
+		return fmt.Errorf("start queue: %w", err)
+	}
+	q.keep(ctx)
+	return q.stop(context.WithoutCancel(ctx))
+}
+
+func (q *Queue) start(ctx context.Context) error {
+	n, err := q.db.ReleaseJobs(ctx, q.node)
+	if err != nil {
+		return err
+	}
+	if n > 0 {
+		q.logger.WarnContext(ctx, "jobs of an earlier run are taken up again", slog.Int("jobs", n))
+	}
+	if err := q.db.SeeNode(ctx, q.node); err != nil || q.client == nil {
+		return err
+	}
+	// River must not hear of ctx: that would end the jobs without waiting for them.
+	return q.client.Start(context.WithoutCancel(ctx))
+}
+
+func (q *Queue) stop(ctx context.Context) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, stopAfter, errors.New("a job did not let go"))
+	defer cancel()
+	if q.client != nil {
+		if err := q.client.StopAndCancel(ctx); err != nil {
+			return fmt.Errorf("stop queue: %w", context.Cause(ctx)) // the jobs are released at the next start
+		}
+	}
+	if _, err := q.db.ReleaseJobs(ctx, q.node); err != nil {
+		return fmt.Errorf("stop queue: %w", err)
+	}
+	return nil
+}
+
+// keep does what River does not, until ctx ends.
+func (q *Queue) keep(ctx context.Context) {
+	cancels, nodes := time.NewTicker(cancelEvery), time.NewTicker(seeEvery)
+	defer cancels.Stop()
+	defer nodes.Stop()
+	for {
+		var err error
+		select {
+		case <-ctx.Done():
+			return
+		case <-cancels.C:
+			err = q.passCancels(ctx)
+		case <-nodes.C:
+			err = q.watchNodes(ctx)
+		}
+		if err != nil && ctx.Err() == nil {
+			q.logger.WarnContext(ctx, "queue could not keep house", slog.Any("error", err))
+		}
+	}
+}
+
+// passCancels tells running jobs that they were cancelled.
+func (q *Queue) passCancels(ctx context.Context) error {
+	q.mu.Lock()
+	ids := make([]int64, 0, len(q.running))
+	for k := range q.running {
+		ids = append(ids, k)
+	}
+	q.mu.Unlock()
+	if len(ids) == 0 {
+		return nil
+	}
+	cancelled, err := q.db.CancelWanted(ctx, ids)
+	if err != nil {
+		return err
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, k := range cancelled {
+		if end, ok := q.running[k]; ok {
+			end(job.ErrCancelled)
+		}
+	}
+	return nil
+}
+
+// watchNodes says that this node is alive and takes over from those that are not.
+func (q *Queue) watchNodes(ctx context.Context) error {
+	if err := q.db.SeeNode(ctx, q.node); err != nil {
+		return err
+	}
+	lost, err := q.db.LostNodes(ctx, q.lostAfter)
+	if err != nil {
+		return err
+	}
+	for _, node := range lost {
+		if node == q.node {
+			continue
+		}
+		n, err := q.db.ReleaseJobs(ctx, node)
+		if err != nil {
+			return err
+		}
+		q.logger.WarnContext(ctx, "a node was lost", slog.String("node", string(node)), slog.Int("jobs", n))
+	}
+	return nil
+}

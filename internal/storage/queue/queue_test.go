@@ -1,0 +1,332 @@
+package queue
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"millrace/internal/control/job"
+	"millrace/internal/fault"
+	"millrace/internal/id"
+	"millrace/internal/storage/db"
+	"millrace/internal/storage/db/dbtest"
+)
+
+func TestMain(m *testing.M) {
+	childMain()
+	goleak.VerifyTestMain(m)
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// patience is for machines that have much else to do; nothing here takes nearly as long.
+const patience = time.Minute
+
+// got waits for a value.
+func got[T any](t *testing.T, from <-chan T, what string) T {
+	t.Helper()
+	limit := time.NewTimer(patience)
+	defer limit.Stop()
+	select {
+	case v := <-from:
+		return v
+	case <-limit.C:
+		t.Fatalf("waited in vain for %s", what)
+		panic("unreachable")
+	}
+}
+
+// ended waits until a job has come to its end.
+func ended(t *testing.T, d *db.DB, key string) {
+	t.Helper()
+	limit, tick := time.NewTimer(patience), time.NewTicker(20*time.Millisecond)
+	defer limit.Stop()
+	defer tick.Stop()
+	for {
+		n, err := d.Unfinished(t.Context(), "test.kind", key)
+		must(t, err)
+		if n == 0 {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-limit.C:
+			t.Fatalf("job %s does not end", key)
+		}
+	}
+}
+
+// run works jobs in the background until the returned stop is called, or the test ends.
+func run(t *testing.T, d *db.DB, node id.Node, log *slog.Logger, handlers ...job.Handler) (stop func()) {
+	t.Helper()
+	q, err := New(Options{DB: d, Node: node, Handlers: handlers, Logger: log})
+	must(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		if err := q.Run(ctx); err != nil {
+			t.Errorf("run: %v", err)
+		}
+	})
+	stop = sync.OnceFunc(func() {
+		cancel()
+		wg.Wait()
+	})
+	t.Cleanup(stop) // before the database is closed
+	return stop
+}
+
+type buffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (b *buffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+func (b *buffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
+}
+
+func TestWork(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, url string) {
+		d := dbtest.Open(t, url)
+		jobs := make(chan job.Job, 10)
+		run(t, d, "n", nil, job.Handler{Kind: "test.kind", MaxAttempts: 3, Work: func(_ context.Context, j job.Job) error {
+			jobs <- j
+			return nil
+		}})
+		began := time.Now()
+		must(t, d.Enqueue(t.Context(), job.New("test.kind", "a", map[string]string{"x": "it's ?"})))
+		j := got(t, jobs, "the job")
+		t.Logf("started after %v", time.Since(began))
+		args, err := job.Decode[map[string]string](j)
+		must(t, err)
+		if j.Kind != "test.kind" || j.Attempt != 1 || j.MaxAttempts != 3 || j.ID == 0 || args["x"] != "it's ?" || j.Last() {
+			t.Errorf("got %+v with %v", j, args)
+		}
+		ended(t, d, "a")
+		must(t, d.Enqueue(t.Context(), job.New("test.kind", "a", nil))) // a key is free again once its job has ended
+		got(t, jobs, "the second job of the key")
+		later := job.New("test.kind", "later", nil)
+		later.At = time.Now().Add(1500 * time.Millisecond)
+		must(t, d.Enqueue(t.Context(), later))
+		got(t, jobs, "the later job")
+		if time.Now().Before(later.At) {
+			t.Error("it came too early")
+		}
+	})
+}
+
+func TestErrors(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name     string
+		handler  job.Handler
+		attempts int
+		log      string
+	}{
+		{"retried", job.Handler{MaxAttempts: 3, Work: func(_ context.Context, j job.Job) error {
+			if j.Attempt == 1 {
+				return errors.New("once")
+			}
+			return nil
+		}}, 2, "final=false"},
+		{"permanent", job.Handler{MaxAttempts: 3, Work: func(context.Context, job.Job) error {
+			return fmt.Errorf("read: %w", fault.New(fault.Invalid, "broken"))
+		}}, 1, "final=true"},
+		{"last attempt", job.Handler{MaxAttempts: 2, Work: func(_ context.Context, j job.Job) error {
+			return fmt.Errorf("again, last %v", j.Last())
+		}}, 2, "again, last true"},
+		{"panic", job.Handler{MaxAttempts: 1, Work: func(context.Context, job.Job) error { panic("boo") }}, 1, "job panicked: boo"},
+		{"timeout", job.Handler{MaxAttempts: 1, Timeout: 300 * time.Millisecond, Work: func(ctx context.Context, _ job.Job) error {
+			<-ctx.Done()
+			return context.Cause(ctx)
+		}}, 1, "deadline"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			dbtest.Each(t, func(t *testing.T, url string) {
+				d := dbtest.Open(t, url)
+				var log buffer
+				runs := make(chan int, 10)
+				h := tt.handler
+				h.Kind = "test.kind"
+				h.Work = func(ctx context.Context, j job.Job) error {
+					runs <- j.Attempt
+					return tt.handler.Work(ctx, j)
+				}
+				must(t, d.Enqueue(t.Context(), job.New("test.kind", "a", nil)))
+				run(t, d, "n", slog.New(slog.NewTextHandler(&log, nil)), h)
+				for want := 1; want <= tt.attempts; want++ {
+					if n := got(t, runs, "an attempt"); n != want {
+						t.Errorf("attempt %d, want %d", n, want)
+					}
+				}
+				ended(t, d, "a")
+				if len(runs) > 0 {
+					t.Errorf("more than %d attempts", tt.attempts)
+				}
+				if !strings.Contains(log.String(), tt.log) {
+					t.Errorf("log %q, want one with %q", log.String(), tt.log)
+				}
+			})
+		})
+	}
+}
+
+func TestSnooze(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, url string) {
+		d := dbtest.Open(t, url)
+		attempts := make(chan int, 10)
+		n := 0
+		run(t, d, "n", nil, job.Handler{Kind: "test.kind", MaxAttempts: 2, Work: func(_ context.Context, j job.Job) error {
+			attempts <- j.Attempt
+			if n++; n < 4 {
+				return job.Snooze(50 * time.Millisecond)
+			}
+			return nil
+		}})
+		must(t, d.Enqueue(t.Context(), job.New("test.kind", "a", nil)))
+		for range 4 { // more often than there are attempts
+			if a := got(t, attempts, "a run"); a != 1 {
+				t.Errorf("attempt %d after a snooze, want 1", a)
+			}
+		}
+		ended(t, d, "a")
+	})
+}
+
+func TestCancel(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, url string) {
+		d := dbtest.Open(t, url)
+		q, err := New(Options{DB: d, Node: "other"}) // any process may cancel
+		must(t, err)
+		started, causes := make(chan bool, 1), make(chan error, 1)
+		run(t, d, "n", nil, job.Handler{Kind: "test.kind", Work: func(ctx context.Context, _ job.Job) error {
+			started <- true
+			<-ctx.Done()
+			causes <- context.Cause(ctx)
+			return ctx.Err()
+		}})
+		waiting := job.New("test.kind", "waiting", nil)
+		waiting.At = time.Now().Add(time.Hour)
+		must(t, d.Enqueue(t.Context(), job.New("test.kind", "running", nil), waiting))
+		got(t, started, "the start")
+		must(t, q.Cancel(t.Context(), "test.kind", "waiting"))
+		ended(t, d, "waiting")
+		began := time.Now()
+		must(t, q.Cancel(t.Context(), "test.kind", "running"))
+		if cause := got(t, causes, "the end of the context"); !errors.Is(cause, job.ErrCancelled) {
+			t.Errorf("cause %v, want %v", cause, job.ErrCancelled)
+		}
+		t.Logf("cancelled after %v", time.Since(began))
+		ended(t, d, "running")
+	})
+}
+
+// TestStop says that a stop ends the running job's context, gives the job back and counts no attempt.
+func TestStop(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, url string) {
+		d := dbtest.Open(t, url)
+		attempts := make(chan int, 10)
+		block := true
+		h := job.Handler{Kind: "test.kind", MaxAttempts: 1, Work: func(ctx context.Context, j job.Job) error {
+			attempts <- j.Attempt
+			if block {
+				<-ctx.Done()
+				return fault.New(fault.Invalid, "whatever a handler makes of a stop")
+			}
+			return nil
+		}}
+		stop := run(t, d, "n", nil, h)
+		must(t, d.Enqueue(t.Context(), job.New("test.kind", "a", nil)))
+		got(t, attempts, "the start")
+		stop()
+		if n, err := d.Unfinished(t.Context(), "test.kind", "a"); n != 1 || err != nil {
+			t.Fatalf("%d unfinished jobs after a stop (%v), want 1", n, err)
+		}
+		block = false
+		run(t, d, "n", nil, h)
+		if a := got(t, attempts, "the second start"); a != 1 {
+			t.Errorf("attempt %d after a stop, want 1", a)
+		}
+		ended(t, d, "a")
+	})
+}
+
+// TestLostNode lets one node take over from another that is not heard of any more.
+func TestLostNode(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, url string) {
+		d := dbtest.Open(t, url)
+		q, err := New(Options{DB: d, Node: "alive"})
+		must(t, err)
+		must(t, d.SeeNode(t.Context(), "silent"))
+		must(t, q.watchNodes(t.Context()))
+		if lost, err := d.LostNodes(t.Context(), -time.Minute); err != nil || len(lost) != 2 {
+			t.Errorf("nodes %v (%v), want both: a silence of less than %v is none", lost, err, lostAfter)
+		}
+		q.lostAfter = -time.Minute // everybody is silent
+		must(t, q.watchNodes(t.Context()))
+		if lost, err := d.LostNodes(t.Context(), -time.Minute); err != nil || len(lost) != 1 || lost[0] != "alive" {
+			t.Errorf("nodes %v (%v), want the living one only", lost, err)
+		}
+	})
+}
+
+func TestNewRefuses(t *testing.T) {
+	t.Parallel()
+	d := dbtest.Open(t, dbtest.SQLite(t))
+	work := func(context.Context, job.Job) error { return nil }
+	for name, o := range map[string]Options{
+		"no database":  {Node: "n"},
+		"no node":      {DB: d},
+		"no kind":      {DB: d, Node: "n", Handlers: []job.Handler{{Work: work}}},
+		"no work":      {DB: d, Node: "n", Handlers: []job.Handler{{Kind: "test.kind"}}},
+		"a kind twice": {DB: d, Node: "n", Handlers: []job.Handler{{Kind: "test.kind", Work: work}, {Kind: "test.kind", Work: work}}},
+	} {
+		if _, err := New(o); err == nil {
+			t.Errorf("%s: made", name)
+		}
+	}
+}
+
+func TestRunWithoutHandlers(t *testing.T) {
+	t.Parallel()
+	run(t, dbtest.Open(t, dbtest.SQLite(t)), "n", nil)()
+}
+
+func TestDelay(t *testing.T) {
+	t.Parallel()
+	last := time.Duration(0)
+	for attempt := range 20 {
+		low, high := delay(attempt, 0), delay(attempt, 1)
+		if low < last || high <= low || high > longestDelay*6/5 || low < 2*time.Second {
+			t.Errorf("attempt %d waits %v to %v after %v", attempt, low, high, last)
+		}
+		last = low
+	}
+}

@@ -1,0 +1,133 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"time"
+
+	"github.com/riverqueue/river"
+	"github.com/riverqueue/river/rivertype"
+
+	"millrace/internal/control/job"
+	"millrace/internal/fault"
+	"millrace/internal/storage/db"
+)
+
+const (
+	defaultAttempts = 5
+	longestDelay    = time.Hour
+)
+
+// worker lets River work one kind.
+type worker struct {
+	river.WorkerDefaults[db.JobArgs]
+
+	handler job.Handler
+	queue   *Queue
+}
+
+// Timeout is for River; -1 is none.
+func (w *worker) Timeout(*river.Job[db.JobArgs]) time.Duration {
+	if w.handler.Timeout <= 0 {
+		return -1
+	}
+	return w.handler.Timeout
+}
+
+// NextRetry is for River.
+func (w *worker) NextRetry(j *river.Job[db.JobArgs]) time.Time {
+	return time.Now().Add(delay(j.Attempt, rand.Float64())) //nolint:gosec // spreads load, guards nothing
+}
+
+// delay before the attempt after this one: 2 s, 10 s, 30 s, 2 min, 10 min, 30 min, then an hour; spread by up to a fifth, so that
+// what failed together does not come back together. spread is from 0 to 1.
+func delay(attempt int, spread float64) time.Duration {
+	steps := [...]time.Duration{2 * time.Second, 10 * time.Second, 30 * time.Second, 2 * time.Minute, 10 * time.Minute, 30 * time.Minute, longestDelay}
+	step := steps[min(max(attempt, 1), len(steps))-1]
+	return step + time.Duration(spread*float64(step)/5)
+}
+
+// Work is for River.
+func (w *worker) Work(outer context.Context, r *river.Job[db.JobArgs]) error {
+	j := job.Job{ID: r.ID, Kind: w.handler.Kind, Args: r.Args.Body, Attempt: r.Attempt, MaxAttempts: w.handler.MaxAttempts}
+	if j.Attempt > 2*j.MaxAttempts { // it takes its process down each time: attempts that end are counted in settle
+		w.log(outer, j, errors.New("its process died too often"), true)
+		return river.JobCancel(errors.New("gave up: the process died too often"))
+	}
+	// The handler's context ends with outer's, with our own cause, and when somebody has cancelled the job.
+	ctx, end := context.WithCancelCause(context.WithoutCancel(outer))
+	defer end(nil)
+	defer context.AfterFunc(outer, func() {
+		cause := context.Cause(outer)
+		if errors.Is(cause, rivertype.ErrJobCancelledRemotely) {
+			cause = job.ErrCancelled
+		}
+		end(cause)
+	})()
+	w.queue.mu.Lock()
+	w.queue.running[j.ID] = end
+	w.queue.mu.Unlock()
+	defer func() {
+		w.queue.mu.Lock()
+		delete(w.queue.running, j.ID)
+		w.queue.mu.Unlock()
+	}()
+	return w.settle(ctx, outer, j, w.try(ctx, j))
+}
+
+// try makes an error of a panic, which would otherwise be retried for ever.
+func (w *worker) try(ctx context.Context, j job.Job) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("job panicked: %v", p)
+		}
+	}()
+	return w.handler.Work(ctx, j)
+}
+
+// settle says to River what becomes of the job.
+func (w *worker) settle(ctx, outer context.Context, j job.Job, err error) error {
+	if err == nil {
+		return nil
+	}
+	snooze, snoozed := errors.AsType[*job.SnoozeError](err)
+	switch {
+	case errors.Is(context.Cause(ctx), job.ErrCancelled):
+		w.queue.logger.InfoContext(ctx, "job was cancelled", attrs(j)...)
+		return river.JobCancel(job.ErrCancelled)
+	case outer.Err() != nil && !errors.Is(outer.Err(), context.DeadlineExceeded): // stopped: no fault of the job's
+		return fmt.Errorf("%w: %w", context.Canceled, err)
+	case snoozed:
+		return river.JobSnooze(max(snooze.For, 0))
+	case fault.Permanent(err), j.Last():
+		w.log(ctx, j, err, true)
+		return river.JobCancel(err)
+	}
+	w.log(ctx, j, err, false)
+	return err
+}
+
+func (w *worker) log(ctx context.Context, j job.Job, err error, final bool) {
+	level := slog.LevelWarn
+	if final {
+		level = slog.LevelError
+	}
+	w.queue.logger.Log(ctx, level, "job attempt ended in an error", append(attrs(j), slog.Bool("final", final), slog.Any("error", err))...)
+}
+
+func attrs(j job.Job) []any {
+	return []any{slog.Int64("job_id", j.ID), slog.String("kind", j.Kind), slog.Int("attempt", j.Attempt)}
+}
+
+// warnings keeps River's news down: what concerns a job is told above.
+type warnings struct{ slog.Handler }
+
+func (w warnings) Enabled(ctx context.Context, l slog.Level) bool {
+	return l >= slog.LevelWarn && w.Handler.Enabled(ctx, l)
+}
+
+func (w warnings) WithAttrs(a []slog.Attr) slog.Handler { return warnings{w.Handler.WithAttrs(a)} }
+func (w warnings) WithGroup(n string) slog.Handler      { return warnings{w.Handler.WithGroup(n)} }
