@@ -42,11 +42,14 @@ type Tokens interface {
 	RevokeToken(ctx context.Context, t id.Token, now time.Time) error
 }
 
+// oneWish is how long a signal counts as the same wish as the one before: timeout(1) and some supervisors send each twice.
+const oneWish = 300 * time.Millisecond
+
 // Main runs one command line and returns the exit code. The first Ctrl-C or SIGTERM ends the context, a second one the process.
 func Main(args, environ []string, stdout, stderr io.Writer, a Actions) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	defer context.AfterFunc(ctx, stop)() // from then on a signal does what it does by itself
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(oneWish, stop) })() // from then on a signal does what it does by itself
 	return Run(ctx, args, environ, stdout, stderr, a)
 }
 

@@ -35,6 +35,7 @@ type playback struct {
 type recording struct {
 	ID          string     `json:"id"`
 	Status      string     `json:"status"`
+	IsLive      bool       `json:"is_live"`  // more is coming
 	Duration    float64    `json:"duration"` // seconds
 	PlaybackIDs []playback `json:"playback_ids"`
 	Tracks      []track    `json:"tracks"`
@@ -154,7 +155,7 @@ func (c *client) assetOf(ctx context.Context, streamID string) (assetID string, 
 	return assetID, err
 }
 
-// ready waits until the asset, and each of its tracks, is ready.
+// ready waits until the asset is ready as a whole, and each of its tracks.
 func (c *client) ready(ctx context.Context, assetID string, limit time.Duration) (a recording, err error) {
 	err = poll(ctx, limit, "the recording does not get ready", func() (bool, error) {
 		a = recording{}
@@ -164,7 +165,7 @@ func (c *client) ready(ctx context.Context, assetID string, limit time.Duration)
 		if a.Status == "errored" {
 			return false, fmt.Errorf("the recording is errored: %s", strings.Join(a.Errors.Messages, "; "))
 		}
-		done := a.Status == "ready"
+		done := a.Status == "ready" && !a.IsLive
 		for _, t := range a.Tracks {
 			if t.Status == "errored" {
 				return false, fmt.Errorf("the %s track %q is errored: %s", t.Type, t.Name, strings.Join(t.Error.Messages, "; "))

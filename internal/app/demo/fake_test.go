@@ -54,6 +54,7 @@ type fakeService struct {
 	mu     sync.Mutex
 	errs   bool // the asset ends errored
 	asked  int
+	looked int  // at the asset
 	tracks []map[string]any
 }
 
@@ -116,10 +117,11 @@ func (f *fakeService) handler() http.Handler {
 	})
 	mux.HandleFunc("GET /video/v1/assets/asset", func(w http.ResponseWriter, _ *http.Request) {
 		status := "ready"
+		f.looked++
 		if f.errs {
 			status = "errored"
 		}
-		answer(w, map[string]any{"id": "asset", "status": status, "duration": 9.5, "playback_ids": ids, "tracks": f.tracks, "errors": map[string]any{"messages": []string{"no media came"}}})
+		answer(w, map[string]any{"id": "asset", "status": status, "is_live": f.looked < 3, "duration": 9.5, "playback_ids": ids, "tracks": f.tracks, "errors": map[string]any{"messages": []string{"no media came"}}})
 	})
 	mux.HandleFunc("POST /video/v1/assets/asset/tracks", f.addTrack)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
