@@ -68,9 +68,10 @@ type Packager struct {
 	fps          float64
 	constant     bool
 
-	cuts []cut // where segments of the lead began that the audio has not begun yet
-	held []frame.Frame
-	gop  gopMeter
+	cuts  []cut         // where segments of the lead began that the audio has not begun yet
+	held  []frame.Frame // audio that is presented later than the video has come
+	early []frame.Frame // audio in front of the first picture
+	gop   gopMeter
 }
 
 // cut is where a segment begins, for those that follow.
@@ -140,8 +141,21 @@ func (p *Packager) Close(error) error {
 // Write implements the session's output.
 func (p *Packager) Write(f frame.Frame) error {
 	if !p.begun {
-		p.begin(&f)
+		if p.awaitsVideo(&f) {
+			p.early = append(p.early, f)
+			return nil
+		}
+		return p.begin(f)
 	}
+	return p.write(f)
+}
+
+// awaitsVideo says that f is audio in front of the first picture of a publication that has announced video.
+func (p *Packager) awaitsVideo(f *frame.Frame) bool {
+	return f.Kind == frame.Audio && p.video != nil && (len(p.early) == 0 || f.PTS-p.early[0].PTS < audioPatience)
+}
+
+func (p *Packager) write(f frame.Frame) error {
 	f.DTS += p.base
 	f.PTS += p.base
 	if f.Kind == frame.Video {
@@ -157,15 +171,35 @@ func (p *Packager) Write(f frame.Frame) error {
 	return p.release(p.heldUntil())
 }
 
-// begin sets the clocks with the first frame: a recording starts so that this frame is presented at Origin.
-func (p *Packager) begin(f *frame.Frame) {
+// begin sets the clocks with the first frame, which leads: a recording starts so that this frame is presented at Origin.
+func (p *Packager) begin(f frame.Frame) error {
+	first := f
+	if f.Kind == frame.Audio && len(p.early) > 0 { // the announced video did not come
+		first = p.early[0]
+	}
 	p.begun = true
 	p.base = time.Duration(p.opt.At * float64(time.Second))
 	if !p.opt.Began {
-		p.base = timeline.Origin*time.Second - f.PTS
+		p.base = timeline.Origin*time.Second - first.PTS
 	}
-	p.wall = f.Received.Add(-p.base - f.PTS)
+	p.wall = first.Received.Add(-p.base - first.PTS)
 	p.opt.Edge.Live(true)
+	early := p.early
+	p.early = nil
+	if f.Kind == frame.Video { // so that it leads
+		if err := p.write(f); err != nil {
+			return err
+		}
+	}
+	for _, e := range early {
+		if err := p.write(e); err != nil {
+			return err
+		}
+	}
+	if f.Kind == frame.Audio {
+		return p.write(f)
+	}
+	return nil
 }
 
 // heldUntil is how far the video has come: no later key frame is presented before that.

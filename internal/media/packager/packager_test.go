@@ -371,3 +371,36 @@ func TestPartsKeepTheirTarget(t *testing.T) {
 		})
 	}
 }
+
+func TestAudioInFrontOfTheFirstPictureMakesNoSegment(t *testing.T) {
+	t.Parallel()
+	for _, ahead := range []int{1, 3, 30} {
+		b := newBench(t, low)
+		p := b.publication(2*time.Second, part)
+		if err := errors.Join(p.Configure(video()), p.Configure(audio()), p.Rate(30, true)); err != nil {
+			t.Fatal(err)
+		}
+		frames := script{fps: 30, gop: 60, seconds: 10}.frames()
+		var first, rest []frame.Frame
+		for _, f := range frames {
+			if f.Kind == frame.Audio && len(first) < ahead {
+				first = append(first, f)
+			} else {
+				rest = append(rest, f)
+			}
+		}
+		for _, f := range append(first, rest...) {
+			if err := p.Write(f); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := p.Close(nil); err != nil {
+			t.Fatal(err)
+		}
+		tl := b.finish()
+		b.check(tl)
+		if len(tl.Marks) != 5 || tl.Lane(timeline.MainVideo).Chunks[0].Gap {
+			t.Errorf("%d audio frames first: %d segments, want 5 that all have video", ahead, len(tl.Marks))
+		}
+	}
+}
