@@ -173,3 +173,24 @@ func admit(key string, sink ingest.Sink) ingest.Gate {
 		return ctx, sink, nil
 	})
 }
+
+var quiet = slog.New(slog.DiscardHandler)
+
+// discard is a sink that checks frames and keeps none.
+type discard struct {
+	t      testing.TB
+	closed int
+	frames int
+}
+
+func (d *discard) Configure(frame.Config) error { return nil }
+
+func (d *discard) Write(f frame.Frame) error {
+	d.frames++
+	if len(f.Data) == 0 {
+		d.t.Error("empty frame")
+	}
+	return nil
+}
+
+func (d *discard) Close(error) { d.closed++ }

@@ -1,0 +1,456 @@
+package rtmp
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/binary"
+	"errors"
+	"io"
+	"math/big"
+	"net"
+	"net/netip"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"millrace/internal/media/frame"
+	"millrace/internal/media/ingest"
+)
+
+var neverAsked = gateFunc(func(context.Context, ingest.Publication) (context.Context, ingest.Sink, error) {
+	panic("the gate was asked")
+})
+
+// what a stranger sends is answered with a closed connection, at once, and the gate is not asked.
+func TestStrangersAreHungUpOn(t *testing.T) {
+	t.Parallel()
+	hello := append([]byte{3}, make([]byte, 2*handshakeSize)...)
+	for name, raw := range map[string][]byte{
+		"HTTP":                    []byte("GET / HTTP/1.1\r\nHost: x\r\n\r\n"),
+		"TLS":                     {0x16, 3, 1, 0, 200},
+		"RTMPE":                   cat([]byte{6}, make([]byte, handshakeSize)),
+		"nothing":                 nil,
+		"half a handshake":        hello[:2000],
+		"garbage after handshake": cat(hello, bytes.Repeat([]byte{0xff, 0x81, 7}, 100)),
+		"huge command":            cat(hello, []byte{3, 0, 0, 0, 0xff, 0xff, 0xff, 20, 0, 0, 0, 0}),
+		"huge control message":    cat(hello, []byte{2, 0, 0, 0, 0xff, 0xff, 0xff, 1, 0, 0, 0, 0}),
+		"chunk size 0":            cat(hello, []byte{2, 0, 0, 0, 0, 0, 4, 1, 0, 0, 0, 0, 0, 0, 0, 0}),
+		"short control message":   cat(hello, []byte{2, 0, 0, 0, 0, 0, 1, 1, 0, 0, 0, 0, 9}),
+		"format 3 first":          cat(hello, []byte{0xc3}),
+		"many chunk streams": cat(hello, func() (b []byte) {
+			for i := range byte(60) {
+				b = append(b, 3+i, 0, 0, 0, 0, 0, 0, 18, 0, 0, 0, 0)
+			}
+			return b
+		}()),
+		"many unfinished commands": cat(hello, func() (b []byte) {
+			for i := range byte(30) {
+				b = append(b, 3+i, 0, 0, 0, 0, 0xff, 0xff, 20, 0, 0, 0, 0)
+				b = append(b, make([]byte, 128)...)
+			}
+			return b
+		}()),
+		"commands without connect": cat(hello, commandBytes("createStream")),
+		"commands without end":     cat(hello, opening("app", "rtmp://h/app", "")[1+2*handshakeSize:][:200], bytes.Repeat(commandBytes("_checkbw"), 100)),
+		"play":                     cat(bytes.Replace(opened(), []byte("\x00\x07publish"), []byte("\x00\x07publisx"), 1), commandBytes("play", key)),
+		"connect without app":      opening("", "", key),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := startServer(t, Options{Gate: neverAsked})
+			send(t, s.addr, raw)
+			s.stop()
+			if log := s.log.String(); strings.Contains(log, "panic") || strings.Count(log, "\n") != 1 || strings.Contains(log, key) {
+				t.Errorf("log:\n%s", log)
+			}
+		})
+	}
+}
+
+// media that a stranger sends before its key is read past, not kept.
+func TestMediaBeforePublishCostsNoMemory(t *testing.T) {
+	t.Parallel()
+	r := newChunkReader(bufio.NewReader(io.MultiReader(
+		bytes.NewReader([]byte{2, 0, 0, 0, 0, 0, 4, 1, 0, 0, 0, 0, 0, 0xff, 0xff, 0xff}),
+		bytes.NewReader([]byte{6, 0, 0, 0, 0xff, 0xff, 0xff, 9, 1, 0, 0, 0}), io.LimitReader(zeros{}, 1<<24-1),
+	)))
+	p, err := r.read()
+	if err != nil || p.kind != typeSetChunkSize {
+		t.Fatal(p, err)
+	}
+	r.chunkSize = binary.BigEndian.Uint32(p.body)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	if _, err := r.read(); !errors.Is(err, io.EOF) {
+		t.Fatal(err)
+	}
+	runtime.ReadMemStats(&after)
+	if n := after.TotalAlloc - before.TotalAlloc; n > 4<<20 {
+		t.Errorf("%d bytes allocated for a message that nobody wants", n)
+	}
+}
+
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
+
+func TestPublisherIsBoundedToo(t *testing.T) {
+	t.Parallel()
+	for name, raw := range map[string][]byte{
+		"huge frame":          {6, 0, 0, 0, 0xff, 0xff, 0xff, 9, 1, 0, 0, 0},
+		"unfinished messages": bytes.Join([][]byte{{6, 0, 0, 0, 0x0f, 0xff, 0xff, 9, 1, 0, 0, 0, 1}, make([]byte, 1<<20-2), {7, 0, 0, 0, 0x0f, 0xff, 0xff, 9, 1, 0, 0, 0, 1}}, nil),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			sink := newRecorder()
+			s := startServer(t, Options{Gate: admit(key, sink), MaxMessage: 4 << 20})
+			send(t, s.addr, cat(opened(), raw))
+			if cause := sink.cause(t); name == "huge frame" && !errors.Is(cause, errChunk) {
+				t.Errorf("cause %v", cause)
+			}
+		})
+	}
+}
+
+func TestHandshakeDeadline(t *testing.T) {
+	t.Parallel()
+	for name, slow := range map[string]func(c net.Conn) error{
+		"silent": func(net.Conn) error { return nil },
+		"a byte a second": func(c net.Conn) error {
+			for i := range 60 {
+				if _, err := c.Write([]byte{byte(3 * (1 - min(i, 1)))}); err != nil {
+					return err
+				}
+				time.Sleep(time.Second)
+			}
+			return nil
+		},
+		"pings instead of publish": func(c net.Conn) error {
+			if _, err := c.Write(opened()[:1+2*handshakeSize]); err != nil {
+				return err
+			}
+			for range 60 {
+				if _, err := c.Write([]byte{2, 0, 0, 0, 0, 0, 6, 4, 0, 0, 0, 0, 0, 6, 0, 0, 0, 9}); err != nil {
+					return err
+				}
+				time.Sleep(time.Second)
+			}
+			return nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ln := newPipeListener()
+				s := serveOn(t, Options{Gate: neverAsked, HandshakeTimeout: 7 * time.Second}, ln)
+				start := time.Now()
+				c, closed := ln.dial()
+				var wg sync.WaitGroup
+				wg.Go(func() { _ = slow(c) })
+				<-closed
+				if d := time.Since(start); d != 7*time.Second {
+					t.Errorf("hung up after %v", d)
+				}
+				c.Close()
+				wg.Wait()
+				s.stop()
+			})
+		})
+	}
+}
+
+func TestIdlePublisherIsSilent(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ln := newPipeListener()
+		sink := newRecorder()
+		s := serveOn(t, Options{Gate: admit(key, sink), IdleTimeout: 15 * time.Second}, ln)
+		c, closed := ln.dial()
+		if _, err := c.Write(cat(opened(), videoConfig(testAvcC))); err != nil {
+			t.Fatal(err)
+		}
+		for i := range 20 { // a message that trickles in for longer than the timeout is no silence
+			if _, err := c.Write(videoFrame(0)[i : i+1]); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(3 * time.Second)
+		}
+		start := time.Now()
+		<-closed
+		if d := time.Since(start); d < 11*time.Second || d > 16*time.Second {
+			t.Errorf("hung up after %v", d)
+		}
+		if cause := sink.cause(t); !errors.Is(cause, ingest.ErrSilent) {
+			t.Errorf("cause %v", cause)
+		}
+		c.Close()
+		s.stop()
+	})
+}
+
+func TestPublicationIsEndedFromAbove(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]func(cancel context.CancelCauseFunc, s *server) error{
+		"by its owner":   func(cancel context.CancelCauseFunc, _ *server) error { cancel(ingest.ErrEnded); return ingest.ErrEnded },
+		"by a shut-down": func(_ context.CancelCauseFunc, s *server) error { s.stop(); return ingest.ErrShutdown },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			sink := newRecorder()
+			cancels := make(chan context.CancelCauseFunc, 1)
+			s := startServer(t, Options{Gate: gateFunc(func(ctx context.Context, _ ingest.Publication) (context.Context, ingest.Sink, error) {
+				pub, cancel := context.WithCancelCause(ctx)
+				cancels <- cancel
+				return pub, sink, nil
+			})})
+			c, err := net.Dial("tcp", s.addr)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+			if _, err := c.Write(cat(opened(), videoConfig(testAvcC), videoFrame(0))); err != nil {
+				t.Fatal(err)
+			}
+			cancel := <-cancels
+			defer cancel(nil)
+			want := end(cancel, s)
+			if _, err := io.Copy(io.Discard, c); err != nil && !strings.Contains(err.Error(), "reset") {
+				t.Error(err)
+			}
+			if cause := sink.cause(t); !errors.Is(cause, want) {
+				t.Errorf("cause %v, want %v", cause, want)
+			}
+		})
+	}
+}
+
+func TestSinkErrorEndsThePublication(t *testing.T) {
+	t.Parallel()
+	full := errors.New("disk is full")
+	sink := newRecorder()
+	sink.onWrite = func(frame.Frame) error { return full }
+	s := startServer(t, Options{Gate: admit(key, sink)})
+	send(t, s.addr, cat(opened(), videoConfig(testAvcC), videoFrame(0), videoFrame(33)))
+	if cause := sink.cause(t); !errors.Is(cause, full) || len(sink.of(frame.Video)) != 1 {
+		t.Errorf("cause %v after %d frames", cause, len(sink.of(frame.Video)))
+	}
+}
+
+// a panic below one connection closes that one, with its sink, and the others go on.
+func TestPanicIsOneConnections(t *testing.T) {
+	t.Parallel()
+	good, bad, worse := newRecorder(), newRecorder(), newRecorder()
+	bad.onWrite = func(frame.Frame) error { panic("boom in write") }
+	worse.onClose = func() { panic("boom in close") }
+	s := startServer(t, Options{Gate: gateFunc(func(ctx context.Context, p ingest.Publication) (context.Context, ingest.Sink, error) {
+		switch p.Key {
+		case "good":
+			return ctx, good, nil
+		case "bad":
+			return ctx, bad, nil
+		case "worse":
+			return ctx, worse, nil
+		}
+		panic("boom in gate")
+	})})
+	c, err := net.Dial("tcp", s.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	media := cat(videoConfig(testAvcC), videoFrame(0))
+	if _, err := c.Write(cat(opening("app", "rtmp://h/app", "good"), media)); err != nil {
+		t.Fatal(err)
+	}
+	for _, k := range []string{"bad", "worse", "other"} {
+		send(t, s.addr, cat(opening("app", "rtmp://h/app", k), media))
+	}
+	if cause := bad.cause(t); !strings.Contains(cause.Error(), "boom in write") {
+		t.Errorf("cause %v", cause)
+	}
+	if _, err := c.Write(cat(videoFrame(33), commandBytes("FCUnpublish"))); err != nil {
+		t.Fatal(err)
+	}
+	if cause := good.cause(t); !errors.Is(cause, ingest.ErrEncoderEnded) || len(good.of(frame.Video)) != 2 {
+		t.Errorf("the other connection ended with %v after %d frames", cause, len(good.of(frame.Video)))
+	}
+	s.stop()
+	if n := strings.Count(s.log.String(), "connection panicked"); n != 3 || !strings.Contains(s.log.String(), "hostile_test.go") {
+		t.Errorf("%d panics in the log, with their stacks:\n%s", n, s.log)
+	}
+}
+
+func TestConnectionLimits(t *testing.T) {
+	t.Parallel()
+	for name, o := range map[string]Options{"per address": {MaxConnsPerIP: 2}, "in all": {MaxConns: 2}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o.Gate = neverAsked
+			s := startServer(t, o)
+			dial := func() net.Conn {
+				c, err := net.Dial("tcp", s.addr)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return c
+			}
+			answered := func(c net.Conn) bool {
+				_, _ = c.Write(opened()[:1+handshakeSize])
+				_, err := io.ReadFull(c, make([]byte, 100))
+				return err == nil
+			}
+			a, b := dial(), dial()
+			if !answered(a) || !answered(b) {
+				t.Fatal("connections below the limit are refused")
+			}
+			for range 20 {
+				if c := dial(); answered(c) {
+					t.Error("a connection over the limit is served")
+				} else {
+					c.Close()
+				}
+			}
+			a.Close()
+			b.Close()
+			for range 1000 { // leaving takes the server a moment
+				c := dial()
+				ok := answered(c)
+				c.Close()
+				if ok {
+					break
+				}
+				runtime.Gosched()
+			}
+			s.stop()
+			if n := strings.Count(s.log.String(), "too many connections"); n < 1 || n > 3 {
+				t.Errorf("logged %d times:\n%s", n, s.log)
+			}
+		})
+	}
+}
+
+func TestOrigin(t *testing.T) {
+	t.Parallel()
+	for addr, want := range map[string]string{
+		"192.0.2.7:5": "192.0.2.7/32", "[2001:db8:1:2:3:4:5:6]:5": "2001:db8:1:2::/64",
+	} {
+		if got := origin(netip.MustParseAddrPort(addr)); got.String() != want {
+			t.Errorf("%s counts as %s, want %s", addr, got, want)
+		}
+	}
+	if got := origin(netip.AddrPort{}); got != (netip.Prefix{}) {
+		t.Errorf("no address counts as %v", got)
+	}
+}
+
+func TestListenerErrors(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ln := &failingListener{pipeListener: newPipeListener(), failures: 3}
+		s := serveOn(t, Options{Gate: neverAsked}, ln)
+		c, closed := ln.dial()
+		c.Close()
+		<-closed
+		s.stop()
+		if ln.accepts.Load() < 4 || !strings.Contains(s.log.String(), "accept failed") {
+			t.Errorf("%d accepts:\n%s", ln.accepts.Load(), s.log)
+		}
+	})
+	ln := newPipeListener()
+	ln.Close()
+	if err := New(Options{}).Serve(t.Context(), ln); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("a broken listener gives %v", err)
+	}
+}
+
+type failingListener struct {
+	*pipeListener
+	failures int32
+	accepts  atomic.Int32
+}
+
+func (l *failingListener) Accept() (net.Conn, error) {
+	if l.accepts.Add(1) <= l.failures {
+		return nil, errors.New("too many open files")
+	}
+	return l.pipeListener.Accept()
+}
+
+func TestRTMPS(t *testing.T) {
+	t.Parallel()
+	priv, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &priv.PublicKey, priv)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ln, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: priv}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sink := newRecorder()
+	s := serveOn(t, Options{Gate: admit(key, sink)}, ln)
+	if out, err := ffmpeg(t, "rtmps://"+s.addr+"/app/"+key, join(tone, aacEnc)...); err != nil {
+		t.Fatalf("ffmpeg: %v\n%s\n%s", err, out, s.log)
+	}
+	if cause := sink.cause(t); !errors.Is(cause, ingest.ErrEncoderEnded) || len(sink.of(frame.Audio)) < 90 {
+		t.Errorf("cause %v, %d frames", cause, len(sink.of(frame.Audio)))
+	}
+}
+
+// FuzzConnection feeds a connection with arbitrary bytes: behind nothing, behind the handshake, and behind a publish command.
+func FuzzConnection(f *testing.F) {
+	f.Add(byte(0), opened())
+	f.Add(byte(1), opened()[1+2*handshakeSize:])
+	f.Add(byte(2), cat(videoConfig(testAvcC), audioConfig(), videoFrame(1<<31), audioFrame(7), commandBytes("deleteStream")))
+	f.Add(byte(2), chunk(9, 2, cat([]byte{0x96, 0x23}, []byte("avc1"), []byte{0, 0, 0, 9}, testIDR)...))
+	f.Fuzz(func(t *testing.T, depth byte, b []byte) {
+		front := [][]byte{nil, opened()[:1+2*handshakeSize], opened()}[depth%3]
+		ours, theirs := net.Pipe()
+		go func() { _, _ = io.Copy(io.Discard, ours) }()
+		go func() {
+			_, _ = ours.Write(cat(front, b))
+			ours.Close()
+		}()
+		sink := &discard{t: t}
+		o := New(Options{Gate: gateFunc(func(ctx context.Context, _ ingest.Publication) (context.Context, ingest.Sink, error) {
+			return ctx, sink, nil
+		}), Logger: quiet}).opts
+		c := newConn(theirs, netip.AddrPort{}, &o)
+		err := c.run(t.Context())
+		theirs.Close()
+		if p, ok := errors.AsType[*panicError](err); ok {
+			t.Fatalf("%v\n%s", p, p.stack)
+		}
+		if c.wire.chunks.held > c.wire.chunks.budget+o.MaxMessage {
+			t.Errorf("%d bytes held", c.wire.chunks.held)
+		}
+		if c.published != (sink.closed == 1) {
+			t.Errorf("published %v, closed %d times", c.published, sink.closed)
+		}
+	})
+}
+
+// FuzzAMF0 checks that decoding ends, and in bounded depth.
+func FuzzAMF0(f *testing.F) {
+	f.Add([]byte{2, 0, 1, 'x', 0, 1, 2, 3, 4, 5, 6, 7, 8, 3, 0, 1, 'a', 5, 0, 0, 9})
+	f.Add(bytes.Repeat([]byte{10, 0, 0, 0, 1}, 100))
+	f.Add([]byte{8, 0, 0, 0, 0, 0, 1, 'a', 11, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9, 1, 1, 7, 0, 0, 12, 0, 0, 0, 1, 'x', 16, 0, 0, 0, 0, 9})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if n := len(decodeAMF0(b)); n > maxAMFValues {
+			t.Errorf("%d values", n)
+		}
+	})
+}
