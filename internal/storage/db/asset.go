@@ -97,16 +97,21 @@ func (t tx) putTracks(ctx context.Context, c asset.Change) error {
 	if len(c.Tracks) == 0 {
 		return nil
 	}
+	var last int64
+	err := t.NewSelect().Model((*trackRow)(nil)).ColumnExpr("COALESCE(MAX(position), 0)").Where("asset_id = ?", string(c.Asset.ID)).Scan(ctx, &last)
+	if err != nil {
+		return fmt.Errorf("read tracks: %w", err)
+	}
 	rows := make([]trackRow, 0, len(c.Tracks))
 	for i, track := range c.Tracks {
 		row, err := trackRowOf(c.Asset.ID, track)
 		if err != nil {
 			return err
 		}
-		row.Position = int64(len(c.Asset.Tracks) + i) // beside created_at; only for tracks that are new
+		row.Position = last + 1 + int64(i) // only for tracks that are new
 		rows = append(rows, row)
 	}
-	_, err := t.NewInsert().Model(&rows).On("CONFLICT (id) DO UPDATE").
+	_, err = t.NewInsert().Model(&rows).On("CONFLICT (id) DO UPDATE").
 		Set("status = EXCLUDED.status").Set("url = EXCLUDED.url").Set("rendition = EXCLUDED.rendition").
 		Set("object = EXCLUDED.object").Set("document = EXCLUDED.document").Exec(ctx)
 	if err != nil {
@@ -215,7 +220,7 @@ func (d assetStore) many(ctx context.Context, where func(*bun.SelectQuery) *bun.
 
 func (d assetStore) tracks(ctx context.Context, assets []string) (map[string][]asset.Track, error) {
 	var rows []trackRow
-	err := d.read.NewSelect().Model(&rows).Where("asset_id IN (?)", bun.In(assets)).Order("created_at", "position", "id").Scan(ctx)
+	err := d.read.NewSelect().Model(&rows).Where("asset_id IN (?)", bun.In(assets)).Order("position", "id").Scan(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read tracks: %w", err)
 	}
@@ -269,7 +274,7 @@ func readCursor(c string) (at int64, key string, err error) {
 	}
 	raw, err := base64.RawURLEncoding.DecodeString(c)
 	ms, key, ok := strings.Cut(string(raw), ".")
-	if err == nil && ok && len(c) <= 512 && possible(key) {
+	if err == nil && ok && key != "" && len(c) <= 512 && possible(key) {
 		if at, err = strconv.ParseInt(ms, 10, 64); err == nil {
 			return at, key, nil
 		}

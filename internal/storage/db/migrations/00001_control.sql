@@ -88,7 +88,7 @@ CREATE TABLE tracks (
     created_at bigint NOT NULL,
     position bigint NOT NULL
 );
-CREATE INDEX tracks_of_asset ON tracks (asset_id, created_at, position);
+CREATE INDEX tracks_of_asset ON tracks (asset_id, position);
 
 -- the timeline of an asset while it grows
 CREATE TABLE timeline_entries (
