@@ -54,7 +54,7 @@ type fakeService struct {
 	mu     sync.Mutex
 	errs   bool // the asset ends errored
 	asked  int
-	looked int  // at the asset
+	looked int // at the asset
 	tracks []map[string]any
 }
 

@@ -174,7 +174,7 @@ func TestPorts(t *testing.T) {
 	busy := l.Addr().String()
 	running := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/openapi.json" {
-			_, _ = w.Write([]byte(`{"openapi":"3.1.0","info":{"title":"Millrace","version":"1"}}`))
+			_, _ = w.Write([]byte(`{"openapi":"3.1.0","info":{"title":"Millrace API","version":"1"}}`))
 		}
 	}))
 	defer running.Close()

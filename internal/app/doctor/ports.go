@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -75,7 +76,7 @@ func answersAsMillrace(ctx context.Context, addr string) bool {
 		} `json:"info"`
 	}
 	err = json.NewDecoder(io.LimitReader(resp.Body, 8<<20)).Decode(&doc)
-	return err == nil && doc.Info.Title == "Millrace"
+	return err == nil && strings.HasPrefix(doc.Info.Title, "Millrace ")
 }
 
 // Certificate checks the files for HTTPS.
