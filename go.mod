@@ -39,6 +39,8 @@ require github.com/Eyevinn/mp4ff v0.53.0
 
 require github.com/bluenviron/gortmplib v1.0.1
 
+require github.com/bluenviron/gohlslib/v2 v2.4.3
+
 require golang.org/x/text v0.43.0
 
 require golang.org/x/sync v0.24.0
@@ -53,6 +55,8 @@ require go.uber.org/goleak v1.3.0
 
 require (
 	github.com/abema/go-mp4 v1.7.1 // indirect
+	github.com/asticode/go-astikit v0.30.0 // indirect
+	github.com/asticode/go-astits v1.16.0 // indirect
 	github.com/aws/aws-sdk-go-v2/aws/protocol/eventstream v1.7.26 // indirect
 	github.com/aws/aws-sdk-go-v2/config v1.33.3 // indirect
 	github.com/aws/aws-sdk-go-v2/feature/ec2/imds v1.19.2 // indirect

@@ -21,12 +21,13 @@ type Media struct {
 	Type                  Type
 	TargetDuration        int           // seconds, EXT-X-TARGETDURATION
 	PartTarget            time.Duration // EXT-X-PART-INF; 0: no parts
+	PartHoldBack          time.Duration // PART-HOLD-BACK, where renditions have other part targets; 0: by PartTarget
 	CanBlock              bool          // CAN-BLOCK-RELOAD
 	SkipUntil             time.Duration // CAN-SKIP-UNTIL; 0: no delta updates
 	MediaSequence         int64         // of Segments[0], or of the first skipped one
 	DiscontinuitySequence int64
-	Independent           bool // EXT-X-INDEPENDENT-SEGMENTS
-	Skipped               int  // EXT-X-SKIP: how many segments from the front this delta update leaves out
+	Independent           bool   // EXT-X-INDEPENDENT-SEGMENTS
+	Skipped               int    // EXT-X-SKIP: how many segments from the front this delta update leaves out
 	Rendered              []byte // text of the segments in front of Segments, as AppendSegment gave it
 	Segments              []Segment
 	Open                  *Segment // the segment being written, with its parts; nil: none
@@ -60,10 +61,11 @@ type Report struct {
 	LastPart int // -1: the rendition has no parts
 }
 
-// Version is the least EXT-X-VERSION that the playlist needs, section 8.
+// Version is the least EXT-X-VERSION that the playlist needs, section 8. One that offers delta updates has the version of these, so
+// that a client which joins them finds one version.
 func (m *Media) Version() int {
 	switch {
-	case m.Skipped > 0:
+	case m.Skipped > 0 || m.SkipUntil > 0:
 		return 9
 	default:
 		return 7 // EXT-X-MAP in a playlist without I-frames-only: 6; fMP4 is widely expected at 7
@@ -111,8 +113,13 @@ func (m *Media) Append(b []byte) []byte {
 	return m.appendTail(b)
 }
 
-// appendServerControl writes EXT-X-SERVER-CONTROL, section 4.4.3.8. PART-HOLD-BACK is at least three times the part target; a little
-// more, because players round.
+// HoldBack is the PART-HOLD-BACK that goes with the longest part target of all renditions: three times as much, section 4.4.3.8, and a
+// little more, because players round.
+func HoldBack(longest time.Duration) time.Duration { return 3*longest + longest/10 }
+
+func (m *Media) partHoldBack() time.Duration { return max(m.PartHoldBack, HoldBack(m.PartTarget)) }
+
+// appendServerControl writes EXT-X-SERVER-CONTROL, section 4.4.3.8.
 func (m *Media) appendServerControl(b []byte) []byte {
 	if !m.CanBlock && m.SkipUntil == 0 && m.PartTarget == 0 {
 		return b
@@ -128,7 +135,7 @@ func (m *Media) appendServerControl(b []byte) []byte {
 	}
 	if m.PartTarget > 0 {
 		b = append(append(b, sep...), "PART-HOLD-BACK="...)
-		b, sep = appendSeconds(b, 3*m.PartTarget+m.PartTarget/10), ","
+		b, sep = appendSeconds(b, m.partHoldBack()), ","
 	}
 	b = append(append(b, sep...), "HOLD-BACK="...)
 	b = appendSeconds(b, time.Duration(3*m.TargetDuration)*time.Second)
@@ -200,9 +207,9 @@ func (s *Segment) append(b []byte, whole bool) []byte {
 	return b
 }
 
-// appendSeconds writes a decimal-floating-point with microseconds, rounded; no binary float is involved.
+// appendSeconds writes a decimal-floating-point with microseconds, rounded; no binary float is involved. It has no sign, section 4.2.
 func appendSeconds(b []byte, d time.Duration) []byte {
-	us := int64((d + 500*time.Nanosecond) / time.Microsecond)
+	us := int64((max(d, 0) + 500*time.Nanosecond) / time.Microsecond)
 	b = strconv.AppendInt(b, us/1e6, 10)
 	b = append(b, '.')
 	frac := us % 1e6

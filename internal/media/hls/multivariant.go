@@ -3,6 +3,7 @@ package hls
 import (
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // Multivariant is a multivariant playlist, section 4.4.6.
@@ -76,12 +77,14 @@ func (r *Rendition) append(b []byte) []byte {
 
 func (v *Variant) append(b []byte) []byte {
 	b = append(b, "#EXT-X-STREAM-INF:BANDWIDTH="...)
-	b = strconv.AppendInt(b, v.Bandwidth, 10)
+	b = strconv.AppendInt(b, max(v.Bandwidth, 1), 10)
 	if v.AverageBandwidth > 0 {
 		b = append(b, ",AVERAGE-BANDWIDTH="...)
 		b = strconv.AppendInt(b, v.AverageBandwidth, 10)
 	}
-	b = appendQuoted(b, "CODECS", strings.Join(v.Codecs, ","))
+	if len(v.Codecs) > 0 {
+		b = appendQuoted(b, "CODECS", strings.Join(v.Codecs, ","))
+	}
 	if v.Width > 0 && v.Height > 0 {
 		b = append(b, ",RESOLUTION="...)
 		b = strconv.AppendInt(b, int64(v.Width), 10)
@@ -103,19 +106,20 @@ func (v *Variant) append(b []byte) []byte {
 	return append(b, '\n')
 }
 
-// appendQuoted writes a quoted-string attribute, section 4.2: it can hold no quote and no line break, so those are replaced.
+// appendQuoted writes a quoted-string attribute, section 4.2. It can hold no quote, and a playlist no control character and nothing
+// that is not UTF-8, section 4.1: those are replaced.
 func appendQuoted(b []byte, name, value string) []byte {
 	b = append(b, ',')
 	b = append(b, name...)
 	b = append(b, '=', '"')
-	for i := range len(value) {
-		switch c := value[i]; c {
-		case '"':
+	for _, r := range value {
+		switch {
+		case r == '"':
 			b = append(b, '\'')
-		case '\r', '\n', 0:
+		case r < 0x20 || r >= 0x7f && r < 0xa0:
 			b = append(b, ' ')
 		default:
-			b = append(b, c)
+			b = utf8.AppendRune(b, r)
 		}
 	}
 	return append(b, '"')
