@@ -65,11 +65,11 @@ func serve(ctx context.Context, cfg config.Config, log *slog.Logger, out io.Writ
 	defer release()
 	n := &node{cfg: cfg, log: log, out: out}
 	defer func() { err = errors.Join(err, n.shut()) }()
-	if err := n.open(ctx); err != nil {
+	if err = n.open(ctx); err != nil {
 		return err
 	}
 	var g lifecycle.Group
-	if err := n.assemble(ctx, &g); err != nil {
+	if err = n.assemble(ctx, &g); err != nil {
 		return err
 	}
 	log.Info("ready", "node", n.id, "public_url", cfg.PublicBase(cfg.HTTPAddr).String())
@@ -113,7 +113,7 @@ func (n *node) open(ctx context.Context) (err error) {
 
 // assemble adds the services; they stop in the reverse order: encoders first, so that their last segments are stored.
 func (n *node) assemble(ctx context.Context, g *lifecycle.Group) error {
-	jobs, err := n.jobs(ctx)
+	jobs, err := n.jobs()
 	if err != nil {
 		return err
 	}
@@ -126,15 +126,11 @@ func (n *node) assemble(ctx context.Context, g *lifecycle.Group) error {
 	mux := n.mux(web.Addr().String())
 	g.Add(&webServer{name: "http", ln: web, mux: mux, log: n.log, drain: n.cfg.ShutdownTimeout})
 	if n.cfg.TLS() {
-		cert, err := certificate(n.cfg)
-		if err != nil {
-			return err
+		secure, secureErr := n.secure(ctx, mux)
+		if secureErr != nil {
+			return secureErr
 		}
-		secure, err := listen(ctx, n.log, "https", n.cfg.HTTPSAddr)
-		if err != nil {
-			return err
-		}
-		g.Add(&webServer{name: "https", ln: secure, cert: cert, mux: mux, log: n.log, drain: n.cfg.ShutdownTimeout})
+		g.Add(secure)
 	}
 	encoders, err := listen(ctx, n.log, "rtmp", n.cfg.RTMPAddr)
 	if err != nil {
@@ -144,6 +140,19 @@ func (n *node) assemble(ctx context.Context, g *lifecycle.Group) error {
 		Gate: n.live, Logger: n.log, MaxConnsPerIP: n.cfg.MaxConnectionsPerAddress,
 	})})
 	return nil
+}
+
+// secure is the HTTPS listener.
+func (n *node) secure(ctx context.Context, mux http.Handler) (*webServer, error) {
+	cert, err := certificate(n.cfg)
+	if err != nil {
+		return nil, err
+	}
+	ln, err := listen(ctx, n.log, "https", n.cfg.HTTPSAddr)
+	if err != nil {
+		return nil, err
+	}
+	return &webServer{name: "https", ln: ln, cert: cert, mux: mux, log: n.log, drain: n.cfg.ShutdownTimeout}, nil
 }
 
 func (n *node) mux(httpAddr string) http.Handler {
@@ -159,7 +168,7 @@ func (n *node) mux(httpAddr string) http.Handler {
 }
 
 // jobs is the queue with every worker.
-func (n *node) jobs(context.Context) (lifecycle.Service, error) {
+func (n *node) jobs() (lifecycle.Service, error) {
 	scratch := filepath.Join(n.cfg.DataDir, "downloads")
 	if err := os.MkdirAll(scratch, 0o750); err != nil {
 		return nil, fmt.Errorf("make folder for downloads: %w", err)

@@ -49,7 +49,7 @@ func occupy(dir string) (release func(), err error) {
 	if err != nil {
 		return nil, fmt.Errorf("open lock of data folder: %w", err)
 	}
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil { //nolint:gosec // a descriptor fits an int
+	if err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil { //nolint:gosec // a descriptor fits an int
 		return nil, errors.Join(fmt.Errorf("another millrace uses the data folder %s: stop it, or give this one its own --data-dir", dir), f.Close())
 	}
 	return func() { _ = f.Close() }, nil // the lock goes with it
