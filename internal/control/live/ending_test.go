@@ -1,0 +1,279 @@
+package live_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"millrace/internal/control/live"
+	"millrace/internal/control/playbackid"
+	"millrace/internal/fault"
+	"millrace/internal/id"
+)
+
+func broadcasting() []live.State {
+	return []live.State{live.Connected, live.Recording, live.Active, live.Waiting, live.Reconnecting}
+}
+
+// recovered is what a bridge finds after a crash: the broadcasts that are to be ended still.
+func (w *world) recovered() []id.LiveStream {
+	w.t.Helper()
+	all, err := w.Broadcasting(w.ctx())
+	w.must(err)
+	var ids []id.LiveStream
+	for _, s := range all {
+		ids = append(ids, s.ID)
+	}
+	return ids
+}
+
+func TestComplete(t *testing.T) {
+	t.Parallel()
+	for _, state := range broadcasting() {
+		t.Run(string(state), func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			s := w.on(state)
+			w.must(w.Complete(w.ctx(), env, s.ID, w.now()))
+			w.must(w.Complete(w.ctx(), env, s.ID, w.now())) // again is the same
+			if got := w.state(s.ID, state); got.EndWanted != live.EndComplete {
+				t.Errorf("end wanted is %q", got.EndWanted)
+			}
+			if len(w.told) != 2 || w.told[0] != s.ID {
+				t.Errorf("the owner was told of %v", w.told)
+			}
+			got, err := w.Renew(w.ctx(), s.ID, s.Epoch, "node", w.now().Add(time.Minute))
+			w.must(err)
+			if got.EndWanted != live.EndComplete {
+				t.Errorf("the renewal answers %q", got.EndWanted)
+			}
+			w.events()
+			_, err = w.End(w.ctx(), s.ID, s.Epoch, live.EndComplete, w.now())
+			w.must(err)
+			w.events("idle")
+			if got := w.state(s.ID, live.Idle); got.EndWanted != live.EndNone || got.ActiveAsset != "" {
+				t.Errorf("ended %+v", got)
+			}
+		})
+	}
+}
+
+func TestDisable(t *testing.T) {
+	t.Parallel()
+	for _, state := range broadcasting() {
+		t.Run(string(state), func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			s := w.on(state)
+			w.must(w.Disable(w.ctx(), env, s.ID, w.now()))
+			w.must(w.Disable(w.ctx(), env, s.ID, w.now()))
+			w.events("disabled")
+			got := w.state(s.ID, live.Disabled) // at once
+			if got.EndWanted != live.EndDisable || got.ActiveAsset != s.ActiveAsset || got.Protocol != "" || len(w.told) == 0 {
+				t.Errorf("disabled %+v, owner told %v", got, w.told)
+			}
+			if r := w.recovered(); !slices.Contains(r, s.ID) { // a crash here loses nothing
+				t.Errorf("recovered are %v", r)
+			}
+			w.wantKind(w.Active(w.ctx(), s.ID, s.Epoch, w.now()), fault.Conflict) // what the owner says before it knows
+			_, err := w.Disconnected(w.ctx(), s.ID, s.Epoch, w.now())
+			w.wantKind(err, fault.Conflict)
+			_, err = w.End(w.ctx(), s.ID, s.Epoch, live.EndDisable, w.now())
+			w.must(err)
+			w.events() // told already
+			if got := w.state(s.ID, live.Disabled); got.ActiveAsset != "" || got.EndWanted != live.EndNone || len(got.RecentAssets) != 1 {
+				t.Errorf("ended %+v", got)
+			}
+			if r := w.recovered(); len(r) != 0 {
+				t.Errorf("recovered after the end are %v", r)
+			}
+			w.must(w.Enable(w.ctx(), env, s.ID, w.now()))
+			w.must(w.Enable(w.ctx(), env, s.ID, w.now()))
+			w.events("enabled")
+			w.state(s.ID, live.Idle)
+		})
+	}
+}
+
+// TestEnableBeforeEnd enables a stream whose broadcast has not been ended yet.
+func TestEnableBeforeEnd(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	s := w.on(live.Active)
+	w.must(w.Disable(w.ctx(), env, s.ID, w.now()))
+	w.must(w.Enable(w.ctx(), env, s.ID, w.now()))
+	w.events("disabled", "enabled")
+	got := w.state(s.ID, live.Idle)
+	if got.ActiveAsset == "" || got.EndWanted != live.EndDisable || len(w.recovered()) != 1 {
+		t.Errorf("enabled %+v", got)
+	}
+	_, err := w.Connect(w.ctx(), s.StreamKey, "rtmp", "new", "node", time.Minute, w.now())
+	w.wantKind(err, fault.Conflict) // one broadcast at a time
+	_, err = w.End(w.ctx(), s.ID, s.Epoch, live.EndDisable, w.now())
+	w.must(err)
+	w.events("idle")
+	if got := w.state(s.ID, live.Idle); got.ActiveAsset != "" || got.EndWanted != live.EndNone {
+		t.Errorf("ended %+v", got)
+	}
+	_, err = w.Connect(w.ctx(), s.StreamKey, "rtmp", "new", "node", time.Minute, w.now())
+	w.must(err)
+}
+
+// TestEndDisable is the media plane's own wish, as for a test stream after five minutes.
+func TestEndDisable(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	s := w.on(live.Active)
+	_, err := w.End(w.ctx(), s.ID, s.Epoch, live.EndDisable, w.now())
+	w.must(err)
+	w.events("disabled")
+	w.state(s.ID, live.Disabled)
+}
+
+func TestCompleteThenDisable(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	s := w.on(live.Active)
+	w.must(w.Complete(w.ctx(), env, s.ID, w.now()))
+	w.must(w.Disable(w.ctx(), env, s.ID, w.now()))
+	w.must(w.Complete(w.ctx(), env, s.ID, w.now())) // does not weaken it
+	if got := w.state(s.ID, live.Disabled); got.EndWanted != live.EndDisable {
+		t.Errorf("end wanted is %q", got.EndWanted)
+	}
+	_, err := w.End(w.ctx(), s.ID, s.Epoch, live.EndComplete, w.now()) // the owner heard of the first wish only
+	w.must(err)
+	w.state(s.ID, live.Disabled)
+	w.events("disabled")
+}
+
+func TestDeleteIdle(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	s := w.create(live.CreateInput{PlaybackPolicies: []playbackid.Policy{"public"}})
+	w.must(w.Delete(w.ctx(), env, s.ID, w.now()))
+	w.events("deleted")
+	w.wantKind(w.Delete(w.ctx(), env, s.ID, w.now()), fault.NotFound)
+	_, err := w.Find(w.ctx(), s.ID)
+	w.wantKind(err, fault.NotFound)
+	_, err = w.Connect(w.ctx(), s.StreamKey, "rtmp", "a", "n", time.Minute, w.now())
+	w.wantKind(err, fault.NotFound)
+	if len(w.told) != 0 {
+		t.Errorf("told %v, but nobody owns anything", w.told)
+	}
+	w.events()
+}
+
+func TestDeleteWhileBroadcasting(t *testing.T) {
+	t.Parallel()
+	for _, state := range broadcasting() {
+		t.Run(string(state), func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			s := w.on(state)
+			w.must(w.Delete(w.ctx(), env, s.ID, w.now()))
+			w.events("deleted")
+			if len(w.told) != 1 {
+				t.Errorf("the owner was told of %v", w.told)
+			}
+			_, err := w.Get(w.ctx(), env, s.ID)
+			w.wantKind(err, fault.NotFound)
+			w.wantKind(w.Delete(w.ctx(), env, s.ID, w.now()), fault.NotFound)
+			w.wantKind(w.Enable(w.ctx(), env, s.ID, w.now()), fault.NotFound)
+			_, err = w.Connect(w.ctx(), s.StreamKey, "rtmp", "a", "n", time.Minute, w.now())
+			w.wantKind(err, fault.NotFound)
+			_, err = w.db.Access().PlaybackID(w.ctx(), s.PlaybackIDs[0].ID)
+			w.wantKind(err, fault.NotFound) // new playback fails at once
+			got, err := w.Renew(w.ctx(), s.ID, s.Epoch, "node", w.now().Add(time.Minute))
+			w.must(err)
+			if got.EndWanted != live.EndDelete || !slices.Contains(w.recovered(), s.ID) {
+				t.Errorf("the owner reads %+v, recovered are %v", got, w.recovered())
+			}
+			_, err = w.Disconnected(w.ctx(), s.ID, s.Epoch, w.now())
+			w.wantKind(err, fault.Conflict)
+			_, err = w.End(w.ctx(), s.ID, s.Epoch, live.EndDelete, w.now())
+			w.must(err)
+			_, err = w.Find(w.ctx(), s.ID)
+			w.wantKind(err, fault.NotFound)
+			if r := w.recovered(); len(r) != 0 {
+				t.Errorf("recovered are %v", r)
+			}
+			w.events()
+		})
+	}
+}
+
+func TestRecentAssetsAreBounded(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	s := w.create(live.CreateInput{})
+	full := w.find(s.ID)
+	for range 100 {
+		full.RecentAssets = append(full.RecentAssets, "old")
+	}
+	w.must(w.store.Save(w.ctx(), live.Change{From: live.Idle, Stream: full}))
+	got, err := w.Connect(w.ctx(), s.StreamKey, "rtmp", "newest", "n", time.Minute, w.now())
+	w.must(err)
+	got, err = w.End(w.ctx(), s.ID, got.Epoch, live.EndWindow, w.now())
+	w.must(err)
+	if n := len(got.RecentAssets); n != 100 || got.RecentAssets[99] != "newest" {
+		t.Errorf("%d recent assets, the last is %s", n, got.RecentAssets[n-1])
+	}
+}
+
+func TestOthersEnvironment(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	s := w.on(live.Active)
+	const other = id.Environment("other")
+	_, get := w.Get(w.ctx(), other, s.ID)
+	_, patch := w.Patch(w.ctx(), other, s.ID, live.PatchInput{}, w.now())
+	_, reset := w.ResetStreamKey(w.ctx(), other, s.ID, w.now())
+	_, add := w.AddPlaybackID(w.ctx(), other, s.ID, playbackid.Request{Policy: "public"}, w.now())
+	_, pid := w.GetPlaybackID(w.ctx(), other, s.ID, s.PlaybackIDs[0].ID)
+	for what, err := range map[string]error{
+		"get": get, "patch": patch, "reset": reset, "add playback ID": add, "get playback ID": pid,
+		"delete": w.Delete(w.ctx(), other, s.ID, w.now()), "enable": w.Enable(w.ctx(), other, s.ID, w.now()),
+		"disable": w.Disable(w.ctx(), other, s.ID, w.now()), "complete": w.Complete(w.ctx(), other, s.ID, w.now()),
+		"delete playback ID": w.DeletePlaybackID(w.ctx(), other, s.ID, s.PlaybackIDs[0].ID, w.now()),
+	} {
+		if err == nil || fault.KindOf(err) != fault.NotFound {
+			t.Errorf("%s: %v, want not found", what, err)
+		}
+	}
+	if list, err := w.List(w.ctx(), other, live.ListQuery{}); err != nil || len(list) != 0 {
+		t.Errorf("list gives %v, %v", list, err)
+	}
+	w.events()
+}
+
+func TestPlaybackIDs(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	s := w.create(live.CreateInput{PlaybackPolicies: []playbackid.Policy{"public", "signed"}})
+	if len(s.PlaybackIDs) != 2 || s.PlaybackIDs[0].Policy != "public" || s.PlaybackIDs[1].Policy != "signed" {
+		t.Fatalf("made with %v", s.PlaybackIDs)
+	}
+	p, err := w.AddPlaybackID(w.ctx(), env, s.ID, playbackid.Request{Policy: "drm", DRMConfigurationID: "d"}, w.now())
+	w.must(err)
+	got, err := w.GetPlaybackID(w.ctx(), env, s.ID, p.ID)
+	w.must(err)
+	if got != p || got.DRMConfigurationID != "d" {
+		t.Errorf("got %+v, added %+v", got, p)
+	}
+	w.must(w.DeletePlaybackID(w.ctx(), env, s.ID, p.ID, w.now()))
+	w.wantKind(w.DeletePlaybackID(w.ctx(), env, s.ID, p.ID, w.now()), fault.NotFound)
+	_, err = w.GetPlaybackID(w.ctx(), env, s.ID, p.ID)
+	w.wantKind(err, fault.NotFound)
+	_, err = w.AddPlaybackID(w.ctx(), env, s.ID, playbackid.Request{Policy: "public", DRMConfigurationID: "d"}, w.now())
+	w.wantKind(err, fault.Invalid)
+	w.events("updated", "updated")
+}
+
+func TestListRefuses(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for _, q := range []live.ListQuery{{Page: -1}, {Limit: 101}, {Limit: -1}, {Status: "connected"}} {
+		_, err := w.List(w.ctx(), env, q)
+		w.wantKind(err, fault.Invalid)
+	}
+}
