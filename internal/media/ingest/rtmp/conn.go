@@ -44,6 +44,7 @@ type request struct {
 type refusal struct {
 	code, description string
 	err               error // why, for the log
+	ours              bool  // the fault is this service's
 }
 
 func (r *refusal) Error() string { return r.err.Error() }
@@ -207,7 +208,7 @@ func (c *conn) say(code, description string, why error) error {
 	if err := c.wire.onStatus("error", code, description); err != nil {
 		return err
 	}
-	return &refusal{code, description, why}
+	return &refusal{code: code, description: description, err: why}
 }
 
 // refuse turns the gate's answer into an RTMP error. Encoders show the description, some only the code.
@@ -218,7 +219,11 @@ func (c *conn) refuse(err error) error {
 	case errors.Is(err, ingest.ErrDisabled), errors.Is(err, ingest.ErrShutdown):
 		return c.say("NetStream.Publish.Denied", gateAnswer(err), err)
 	}
-	return c.say("NetStream.Publish.Denied", "the stream key could not be checked, try again", err)
+	said := c.say("NetStream.Publish.Denied", "the stream key could not be checked, try again", err)
+	if r, ok := errors.AsType[*refusal](said); ok {
+		r.ours = true
+	}
+	return said
 }
 
 func gateAnswer(err error) string {
@@ -291,11 +296,10 @@ func (c *conn) carry(sink ingest.Sink) error {
 	}
 }
 
-// linger lets the encoder read the last status before the socket goes: closing one with unread bytes resets it, and the
-// status would be lost with what the encoder had not read yet.
+// linger gives the encoder time to read the last status and to hang up itself: some take a connection that goes while they are
+// saying goodbye for a failure, and closing one with unread bytes resets it, by which the status would be lost.
 func (c *conn) linger() {
-	half, ok := c.nc.(interface{ CloseWrite() error })
-	if !ok || half.CloseWrite() != nil || c.nc.SetReadDeadline(time.Now().Add(lingerTime)) != nil {
+	if c.nc.SetReadDeadline(time.Now().Add(lingerTime)) != nil {
 		return
 	}
 	c.wire.src.idle = 0

@@ -202,7 +202,11 @@ func (s *Server) report(c *conn, err error, lasted time.Duration) {
 		return
 	}
 	if r, ok := errors.AsType[*refusal](err); ok {
-		log.Warn("publish refused", "reason", r.err, "encoder", encoder)
+		level := slog.LevelWarn
+		if r.ours {
+			level = slog.LevelError
+		}
+		log.Log(context.Background(), level, "publish refused", "reason", r.err, "encoder", encoder)
 		return
 	}
 	log.Debug("connection ended before publish", "error", err, "encoder", encoder)

@@ -1,0 +1,93 @@
+package rtmp
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"io"
+	"testing"
+	"time"
+)
+
+// stream makes n frames of video (6.5 KB, as 720p30 at 1.6 Mbit/s) in chunks of 4 KiB with format 0, 1 and 3 headers.
+func stream(n int) []byte {
+	const chunkSize = 4096
+	body := append([]byte{0x27, 1, 0, 0, 0}, binary.BigEndian.AppendUint32(nil, 6500)...)
+	body = append(body, append([]byte{0x41}, make([]byte, 6499)...)...)
+	b := []byte{2, 0, 0, 0, 0, 0, 4, 1, 0, 0, 0, 0, 0, 0, chunkSize >> 8, 0}
+	for i := range n {
+		if i == 0 {
+			b = append(b, 6, 0, 0, 0, byte(len(body)>>16), byte(len(body)>>8), byte(len(body)), 9, 1, 0, 0, 0)
+		} else {
+			b = append(b, 0x46, 0, 0, 33, byte(len(body)>>16), byte(len(body)>>8), byte(len(body)), 9)
+		}
+		b = append(b, body[:chunkSize]...)
+		b = append(b, 0xc6)
+		b = append(b, body[chunkSize:]...)
+	}
+	return b
+}
+
+type repeat struct {
+	b  []byte
+	at int
+}
+
+func (r *repeat) Read(p []byte) (int, error) {
+	if r.at == len(r.b) {
+		return 0, io.EOF
+	}
+	n := copy(p, r.b[r.at:])
+	r.at += n
+	return n, nil
+}
+
+// a frame costs one allocation: its bytes.
+func TestAllocationsPerFrame(t *testing.T) {
+	r := newChunkReader(bufio.NewReaderSize(&repeat{b: stream(2000)}, readBuffer))
+	r.allowMedia(8 << 20)
+	m := media{sink: &discard{t: t}, avcC: testAvcC, lengthSize: 4}
+	p, err := r.read()
+	if err != nil || p.kind != typeSetChunkSize {
+		t.Fatal(p.kind, err)
+	}
+	r.chunkSize = binary.BigEndian.Uint32(p.body)
+	now := time.Now()
+	allocs := testing.AllocsPerRun(1000, func() {
+		p, err := r.read()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := m.take(p, now); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if allocs > 1 {
+		t.Errorf("%v allocations per frame", allocs)
+	}
+}
+
+func BenchmarkFrame(b *testing.B) {
+	data := stream(1000)
+	src := &repeat{b: data}
+	r := newChunkReader(bufio.NewReaderSize(src, readBuffer))
+	r.allowMedia(8 << 20)
+	m := media{sink: &discard{t: b}, avcC: testAvcC, lengthSize: 4}
+	b.SetBytes(6509)
+	b.ReportAllocs()
+	now := time.Now()
+	for b.Loop() {
+		p, err := r.read()
+		if errors.Is(err, io.EOF) {
+			src.at = 0
+			continue
+		}
+		if p.kind == typeSetChunkSize {
+			r.chunkSize = binary.BigEndian.Uint32(p.body)
+			continue
+		}
+		if err := m.take(p, now); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,65 @@
+package rtmp
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"millrace/internal/media/frame"
+	"millrace/internal/media/ingest"
+)
+
+// gstreamer sends an FLV file with one of GStreamer's sinks: rtmp2sink is its own RTMP, rtmpsink is librtmp, which OBS and
+// many encoders are built on too.
+func gstreamer(t *testing.T, file, element, url string) (string, error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "gst-launch-1.0", "-q", "filesrc", "location="+file, "!", "flvdemux", "name=d",
+		"flvmux", "name=m", "streamable=true", "!", element, "location="+url,
+		"d.video", "!", "queue", "!", "m.video", "d.audio", "!", "queue", "!", "m.audio")
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	err := cmd.Run()
+	return out.String(), err
+}
+
+func hasElement(name string) bool {
+	return exec.Command("gst-inspect-1.0", "--exists", name).Run() == nil
+}
+
+func TestGStreamerPublishes(t *testing.T) {
+	t.Parallel()
+	for _, element := range []string{"rtmp2sink", "rtmpsink"} {
+		if !hasElement(element) || !hasElement("flvmux") {
+			t.Logf("GStreamer's %s or flvmux is not installed", element)
+			continue
+		}
+		t.Run(element, func(t *testing.T) {
+			t.Parallel()
+			file := filepath.Join(t.TempDir(), "in.flv")
+			if out, err := ffmpeg(t, file, join(picture, tone, x264, aacEnc)...); err != nil {
+				t.Fatalf("ffmpeg: %v\n%s", err, out)
+			}
+			sink := newRecorder()
+			s := startServer(t, Options{Gate: admit(key, sink)})
+			if out, err := gstreamer(t, file, element, "rtmp://"+s.addr+"/app/"+key); err != nil {
+				t.Fatalf("gst-launch: %v\n%s\n%s", err, out, s.log)
+			}
+			cause := sink.cause(t)
+			if v, a := len(sink.of(frame.Video)), len(sink.of(frame.Audio)); v != 60 || a < 90 || !errors.Is(cause, ingest.ErrEncoderEnded) {
+				t.Errorf("%d video and %d audio frames, cause %v\n%s", v, a, cause, s.log)
+			}
+			refused := startServer(t, Options{Gate: gateFunc(func(context.Context, ingest.Publication) (context.Context, ingest.Sink, error) {
+				return nil, nil, ingest.ErrUnknownKey
+			})})
+			if out, err := gstreamer(t, file, element, "rtmp://"+refused.addr+"/app/"+key); err == nil {
+				t.Errorf("a refused publisher went on, printed %q", out)
+			}
+		})
+	}
+}
