@@ -126,7 +126,7 @@ func (t Track) cut(segmentSeconds, partSeconds, gapAt, gap float64) ([]segment, 
 	scale := float64(t.Timescale)
 	first := 0
 	perSegment := int(segmentSeconds/partSeconds + 0.5)
-	for n := 0; first < len(t.Samples); n++ {
+	for n := 0; first < len(t.Samples) && n < Seconds*perSegment/GOPSeconds; n++ { // sound that is longer than the picture is left out
 		// A sample's time may be just under its boundary by rounding.
 		until := partSeconds*float64(n+1) - 1e-4
 		next := first + 1

@@ -147,7 +147,7 @@ func (g *Origin) media(w http.ResponseWriter, r *http.Request, file string, v *r
 	if q.Has("_HLS_msn") {
 		msn, err := strconv.Atoi(q.Get("_HLS_msn"))
 		part, noPart := strconv.Atoi(q.Get("_HLS_part"))
-		if err != nil || q.Has("_HLS_part") && noPart != nil {
+		if err != nil || msn < 0 || q.Has("_HLS_part") && noPart != nil {
 			http.Error(w, "bad directive", http.StatusBadRequest)
 			return
 		}
@@ -163,6 +163,9 @@ func (g *Origin) media(w http.ResponseWriter, r *http.Request, file string, v *r
 			return
 		}
 		age = 6 * time.Second
+	} else if q.Has("_HLS_part") {
+		http.Error(w, "_HLS_part without _HLS_msn", http.StatusBadRequest)
+		return
 	}
 	g.playlist(w, r, file, render(g.now(), q.Get("_HLS_skip") != ""), age)
 }
@@ -288,9 +291,13 @@ func (g *Origin) text(w http.ResponseWriter, r *http.Request, file, stem string)
 	}
 	at := func(s int) string { return fmt.Sprintf("%02d:%02d.000", s/60, s%60) }
 	body := fmt.Sprintf("WEBVTT\nX-TIMESTAMP-MAP=LOCAL:00:00:00.000,MPEGTS:0\n\n%s --> %s\nline %d\n", at(n*GOPSeconds), at((n+1)*GOPSeconds), n)
+	data := []byte(body)
+	if g.o.Data != nil {
+		data = g.o.Data(file, data)
+	}
 	w.Header().Set("Content-Type", "text/vtt; charset=utf-8")
 	w.Header().Set("Cache-Control", "public, max-age=31536000, immutable")
-	g.send(w, file, []byte(body))
+	g.send(w, file, data)
 }
 
 func (g *Origin) send(w http.ResponseWriter, name string, body []byte) {

@@ -2,6 +2,7 @@ package origin
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -38,12 +39,20 @@ func (g *Origin) render(v *rendition, now float64, skip bool) string {
 	if len(list) > 0 {
 		first = list[0].msn
 	}
-	g.head(p, first)
+	g.head(p, first, g.o.LowLatency)
 	skipped := 0
 	if skip && g.o.LowLatency {
-		// A segment may be skipped when it is further from the playlist's end than the skip boundary (4.4.3.8).
-		for skipped < len(list) && now-list[skipped].end() > skipUntil && open.end0(now)-list[skipped].end() > skipUntil {
-			skipped++
+		// A segment may be skipped when the durations after it are more than the skip boundary (4.4.3.8); a gap counts nothing.
+		after := 0.0
+		for _, p := range open.parts {
+			after += p.end - p.start
+		}
+		for i, s := range slices.Backward(list) {
+			if after > skipUntil {
+				skipped = i + 1
+				break
+			}
+			after += s.end() - s.start()
 		}
 	}
 	if skipped > 0 {
@@ -79,21 +88,13 @@ func (g *Origin) render(v *rendition, now float64, skip bool) string {
 	return b.String()
 }
 
-// end0 is the playlist's end: the open segment's last part, or now when it has none.
-func (s segment) end0(now float64) float64 {
-	if len(s.parts) == 0 {
-		return now
-	}
-	return s.end()
-}
-
-func (g *Origin) head(p func(string, ...any), first int) {
+func (g *Origin) head(p func(string, ...any), first int, parts bool) {
 	p("#EXTM3U\n#EXT-X-VERSION:9\n#EXT-X-TARGETDURATION:%d", GOPSeconds)
-	if g.o.LowLatency && g.o.Mode != VOD {
+	if parts && g.o.Mode != VOD {
 		p("#EXT-X-PART-INF:PART-TARGET=%.5f", PartTarget)
 		p("#EXT-X-SERVER-CONTROL:CAN-BLOCK-RELOAD=YES,CAN-SKIP-UNTIL=%d,PART-HOLD-BACK=%.5f,HOLD-BACK=%.1f", skipUntil, 3*PartTarget, holdBack)
 	} else if g.o.Mode != VOD {
-		p("#EXT-X-SERVER-CONTROL:HOLD-BACK=%.1f", holdBack)
+		p("#EXT-X-SERVER-CONTROL:CAN-BLOCK-RELOAD=YES,HOLD-BACK=%.1f", holdBack)
 	}
 	switch g.o.Mode {
 	case VOD:
@@ -200,12 +201,12 @@ func (g *Origin) textPlaylist(now float64) string {
 	if len(list) > 0 {
 		first = list[0].msn
 	}
-	g.head(p, first)
+	g.head(p, first, false)
 	for _, s := range list {
 		g.segmentHead(p, video, s.msn, s.start(), false)
 		p("#EXTINF:%.5f,\ntext_%d.vtt", s.end()-s.start(), s.msn)
 	}
-	if g.o.Mode == VOD {
+	if g.o.Mode == VOD || len(list) > 0 && list[len(list)-1].msn == len(video.segments)-1 {
 		p("#EXT-X-ENDLIST")
 	}
 	return b.String()

@@ -1,0 +1,121 @@
+package hlscheck
+
+import (
+	"context"
+	"strconv"
+)
+
+// checkExtras checks delta updates and rendition reports.
+func (v *rendition) checkExtras(ctx context.Context, m *media) error {
+	if m.control.number("CAN-SKIP-UNTIL") > 0 {
+		if err := v.checkDelta(ctx); err != nil {
+			return err
+		}
+	}
+	for _, r := range m.reports {
+		for _, other := range v.c.renditions {
+			if other.url == v.c.resolve(v.url, r.text("URI")) {
+				if err := v.checkReport(ctx, other); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// checkDelta loads the playlist whole and as a delta, in the same state, and compares.
+func (v *rendition) checkDelta(ctx context.Context) error {
+	u := withQuery(v.url, "_HLS_skip", "YES")
+	for range 4 { // until no part came between the two
+		full, err := v.load(ctx, v.url)
+		if err != nil || full == nil || full.ended {
+			return err
+		}
+		delta, err := v.load(ctx, u)
+		if err != nil || delta == nil || delta.ended {
+			return err
+		}
+		fm, fp := full.lastPart()
+		dm, dp := delta.lastPart()
+		if fm != dm || fp != dp {
+			continue
+		}
+		v.compareDelta(u, full, delta)
+		return nil
+	}
+	return nil
+}
+
+func (v *rendition) compareDelta(u string, full, delta *media) {
+	c := v.c
+	boundary := full.control.number("CAN-SKIP-UNTIL")
+	end, at, may := full.length(), 0.0, 0
+	for i, e := range full.entries {
+		at += e.duration
+		if end-at > boundary {
+			may = i + 1
+		}
+	}
+	c.check("skip-boundary", delta.skipped <= may, u, "skips %d segments, %d lie beyond the skip boundary of %g s", delta.skipped, may, boundary)
+	// Near the boundary a server may be cautious by one.
+	c.check("skip-boundary", delta.skipped > 0 || may < 2, u, "skips nothing, though %d segments lie beyond the skip boundary", may)
+	if delta.skipped > len(full.entries) {
+		return
+	}
+	rest := full.entries[delta.skipped:]
+	same := len(rest) == len(delta.entries) && delta.sequence == full.sequence && delta.target == full.target &&
+		delta.discontinuities == full.discontinuities && delta.partTarget == full.partTarget
+	for i := 0; same && i < len(rest); i++ {
+		f, d := rest[i], delta.entries[i]
+		same = f.msn == d.msn && f.uri == d.uri && f.duration == d.duration && f.discontinuity == d.discontinuity && f.pdt.Equal(d.pdt) &&
+			len(f.parts) == len(d.parts) && (d.mapURI == "" || d.mapURI == f.mapURI)
+	}
+	same = same && len(full.open.parts) == len(delta.open.parts) && len(full.hints) == len(delta.hints)
+	c.check("delta", same, u, "with its %d skipped segments it is not the full playlist:\n%s\nagainst\n%s", delta.skipped, delta.text, full.text)
+}
+
+// checkReport holds our report of another rendition against that rendition.
+func (v *rendition) checkReport(ctx context.Context, other *rendition) error {
+	c := v.c
+	before, err := other.load(ctx, other.url)
+	if err != nil || before == nil {
+		return err
+	}
+	ours, err := v.load(ctx, v.url)
+	if err != nil || ours == nil || ours.ended {
+		return err
+	}
+	for _, r := range ours.reports {
+		if c.resolve(v.url, r.text("URI")) != other.url {
+			continue
+		}
+		msn, part := r.integer("LAST-MSN"), r.integer("LAST-PART")
+		bm, bp := before.lastPart()
+		// The report is as old as our own newest part, so it may be a part or two behind.
+		behind := (bm-msn)*before.partsPerSegment() + bp - part
+		c.check("report", msn <= bm+1 && behind <= 2, v.url, "report of %s says %d.%d, it was at %d.%d", other.url, msn, part, bm, bp)
+		c.check("report", part >= 0 || !before.lowLatency(), v.url, "report of %s has no LAST-PART", other.url)
+		pairs := []string{"_HLS_msn", strconv.Itoa(msn)}
+		if part >= 0 {
+			pairs = append(pairs, "_HLS_part", strconv.Itoa(part))
+		}
+		u := withQuery(other.url, pairs...)
+		after, err := other.load(ctx, u)
+		if err != nil || after == nil {
+			return err
+		}
+		am, ap := after.lastPart()
+		c.check("report", am > msn || am == msn && ap >= part, v.url, "report of %s says %d.%d, but it is only at %d.%d", other.url, msn, part, am, ap)
+	}
+	return nil
+}
+
+// partsPerSegment is a usual number, to tell how far two places are apart.
+func (m *media) partsPerSegment() int {
+	n := 0
+	for _, e := range m.entries {
+		n = max(n, len(e.parts))
+	}
+	return n
+}

@@ -1,0 +1,279 @@
+package hlscheck
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"time"
+)
+
+// rendition is a media playlist that is watched.
+type rendition struct {
+	c        *checker
+	url      string
+	kind     string     // video, audio, text
+	variants []*variant // that name it
+
+	latest   *media
+	reloads  int
+	changed  time.Time // when next() last grew
+	first    int       // lowest media sequence number seen
+	last     int
+	breaks   map[int]bool
+	segments map[int]*segmentSeen
+	parts    map[partKey]*partSeen
+	inits    map[string]*initSeen
+	ranged   bool // a range request has been tried
+}
+
+func (v *rendition) summary() Rendition {
+	r := Rendition{URL: v.url, Kind: v.kind, Parts: len(v.parts), Reloads: v.reloads, First: v.first, Last: v.last, Discontinuities: len(v.breaks)}
+	for _, s := range v.segments {
+		r.Segments++
+		r.Seconds += s.duration
+	}
+	if v.latest != nil {
+		r.Ended, r.TargetDuration, r.PartTarget = v.latest.ended, v.latest.target, v.latest.partTarget
+	}
+	return r
+}
+
+// follow watches the playlist until deadline or its end.
+func (v *rendition) follow(ctx context.Context, deadline time.Time) error {
+	m, err := v.load(ctx, v.url)
+	if err != nil || m == nil {
+		return err
+	}
+	v.changed, v.first = time.Now(), m.sequence
+	v.note(m)
+	v.static(v.url, m)
+	if !m.ended && m.control.yes("CAN-BLOCK-RELOAD") {
+		if err := v.checkDirectives(ctx, m); err != nil {
+			return err
+		}
+	}
+	if err := v.take(ctx, m, v.c.o.MaxSegments); err != nil {
+		return err
+	}
+	for turn := 0; !m.ended && time.Now().Before(deadline); turn++ {
+		next, u, err := v.reload(ctx, m)
+		if err != nil {
+			return err
+		}
+		if next == nil {
+			continue
+		}
+		v.reloads++
+		v.note(next)
+		v.static(u, next)
+		v.compare(u, m, next)
+		v.checkGrowth(m, next)
+		if err := v.checkRemoved(ctx, m, next); err != nil {
+			return err
+		}
+		if err := v.take(ctx, next, 0); err != nil {
+			return err
+		}
+		if turn%4 == 3 && !next.ended {
+			if err := v.checkExtras(ctx, next); err != nil {
+				return err
+			}
+		}
+		m = next
+	}
+	return v.again(ctx)
+}
+
+// load fetches and reads a playlist; nil without error when it could not be had.
+func (v *rendition) load(ctx context.Context, u string) (*media, error) {
+	a, err := v.c.fetchPlaylist(ctx, u)
+	if err != nil {
+		return nil, err
+	}
+	if !v.c.check("status", a.status == http.StatusOK, u, "status %d: %.100q", a.status, a.body) {
+		return nil, nil
+	}
+	m := parseMedia(string(a.body), func(rule string, ok bool, format string, args ...any) { v.c.check(rule, ok, u, format, args...) })
+	v.c.checkPlaylistCache(u, a, m)
+	return m, nil
+}
+
+// note keeps what the summary and the comparison of renditions need.
+func (v *rendition) note(m *media) {
+	v.latest = m
+	v.last = m.next() - 1
+	for _, e := range m.entries {
+		if e.discontinuity {
+			if v.breaks == nil {
+				v.breaks = map[int]bool{}
+			}
+			v.breaks[e.msn] = true
+		}
+	}
+}
+
+// reload gets the next state of the playlist: blocked for, when the server offers that, else polled for. nil: try again.
+func (v *rendition) reload(ctx context.Context, m *media) (*media, string, error) {
+	if !m.control.yes("CAN-BLOCK-RELOAD") {
+		if err := sleep(ctx, max(time.Duration(m.target)*time.Second/2, time.Second/2)); err != nil {
+			return nil, "", err
+		}
+		next, err := v.load(ctx, v.url)
+		return next, v.url, err
+	}
+	msn, part := m.next(), -1
+	pairs := []string{"_HLS_msn", strconv.Itoa(msn)}
+	limit := 3 * time.Duration(m.target) * time.Second / 2
+	if m.lowLatency() && (len(m.open.parts) > 0 || len(m.hints) > 0) {
+		part = len(m.open.parts)
+		pairs = append(pairs, "_HLS_part", strconv.Itoa(part))
+		limit = time.Duration(2 * m.partTarget * float64(time.Second))
+	}
+	hint := v.fetchHint(ctx, m)
+	u := withQuery(v.url, pairs...)
+	began := time.Now()
+	next, err := v.load(ctx, u)
+	took := time.Since(began)
+	h := <-hint
+	if err != nil {
+		return nil, "", err
+	}
+	if next == nil { // 503 while the encoder is away is no fault, but it is no reason to ask on the spot
+		return nil, "", sleep(ctx, time.Second)
+	}
+	if !v.c.o.MayStall && !next.ended {
+		v.c.check("blocking-time", took <= limit+time.Second, u, "took %v, want at most %v", took.Round(time.Millisecond), limit)
+	}
+	has := next.contains(msn, part)
+	v.c.check("blocking-reload", next.ended || v.c.o.MayStall || has, u, "the answer does not have segment %d part %d", msn, part)
+	if !has && !next.ended { // a server that does not block must not be hammered
+		if err := sleep(ctx, 300*time.Millisecond); err != nil {
+			return nil, "", err
+		}
+	}
+	return next, u, v.checkHint(next, h)
+}
+
+// contains tells whether the segment, or its part, is listed.
+func (m *media) contains(msn, part int) bool {
+	switch {
+	case m.next() > msn:
+		return true
+	case m.open.msn == msn && part >= 0:
+		return len(m.open.parts) > part
+	default:
+		return false
+	}
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// hinted is a part that was asked for by its hint.
+type hinted struct {
+	url  string
+	a    answer
+	err  error
+	none bool
+}
+
+// fetchHint asks for the hinted part right away, as a player does; the channel gives the outcome once.
+func (v *rendition) fetchHint(ctx context.Context, m *media) <-chan hinted {
+	out := make(chan hinted, 1)
+	for _, h := range m.hints {
+		if h.text("TYPE") != "PART" {
+			continue
+		}
+		u := v.c.resolve(v.url, h.text("URI"))
+		go func() {
+			a, err := v.c.fetch(ctx, http.MethodGet, u, "")
+			out <- hinted{url: u, a: a, err: err}
+		}()
+		return out
+	}
+	out <- hinted{none: true}
+	return out
+}
+
+// checkHint looks for the hinted part in the playlist that came after.
+func (v *rendition) checkHint(m *media, h hinted) error {
+	if h.none {
+		return nil
+	}
+	if h.err != nil {
+		return h.err
+	}
+	if m.ended || v.c.o.MayStall && h.a.status != http.StatusOK {
+		return nil // the end may take back a hint
+	}
+	v.c.check("preload-hint", h.a.status == http.StatusOK, h.url, "status %d", h.a.status)
+	listed := false
+	for _, e := range append(m.entries, m.open) {
+		for _, p := range e.parts {
+			listed = listed || v.c.resolve(v.url, p.uri) == h.url
+		}
+	}
+	v.c.check("preload-hint", listed || v.c.o.MayStall, h.url, "the hinted part is not in the next playlist")
+	if listed && h.a.status == http.StatusOK {
+		v.hintBytes(h.url, h.a.body)
+	}
+	return nil
+}
+
+// checkGrowth wants a new segment in time (6.2.2).
+func (v *rendition) checkGrowth(old, m *media) {
+	if m.next() > old.next() || m.ended || v.c.o.MayStall {
+		v.changed = time.Now()
+	}
+	limit := 3*time.Duration(m.target)*time.Second/2 + time.Second
+	v.c.check("reload-grows", time.Since(v.changed) <= limit, v.url, "no new segment for %v, target duration %d s", time.Since(v.changed).Round(time.Millisecond), m.target)
+}
+
+// checkRemoved asks for a segment that has just left the playlist.
+func (v *rendition) checkRemoved(ctx context.Context, old, m *media) error {
+	for _, e := range old.entries {
+		if e.msn >= m.sequence || e.gap {
+			continue
+		}
+		u := v.c.resolve(v.url, e.uri)
+		a, err := v.c.fetch(ctx, http.MethodGet, u, rangeHeader(e.byteRange))
+		if err != nil {
+			return err
+		}
+		v.c.check("removal-early", a.status/100 == 2, u, "status %d as soon as it left the playlist", a.status)
+		if s := v.segments[e.msn]; s != nil && a.status/100 == 2 {
+			v.c.check("immutable-bytes", s.same(a.body), u, "other bytes than before")
+		}
+	}
+	return nil
+}
+
+// checkDirectives sends directives that must be refused.
+func (v *rendition) checkDirectives(ctx context.Context, m *media) error {
+	for _, d := range []struct {
+		rule  string
+		pairs []string
+	}{
+		{"far-future", []string{"_HLS_msn", strconv.Itoa(m.next() + 10)}},
+		{"far-future", []string{"_HLS_msn", strconv.Itoa(m.next() + 10), "_HLS_part", "0"}},
+		{"directive", []string{"_HLS_part", "0"}},
+		{"directive", []string{"_HLS_msn", "x"}},
+		{"directive", []string{"_HLS_msn", "-1"}},
+	} {
+		u := withQuery(v.url, d.pairs...)
+		a, err := v.c.fetch(ctx, http.MethodGet, u, "")
+		if err != nil {
+			return err
+		}
+		v.c.check(d.rule, a.status == http.StatusBadRequest && a.took < 2*time.Second, u, "status %d after %v, want 400 at once", a.status, a.took.Round(time.Millisecond))
+	}
+	return nil
+}

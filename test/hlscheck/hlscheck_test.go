@@ -1,0 +1,172 @@
+package hlscheck
+
+import (
+	"bytes"
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"millrace/test/origin"
+)
+
+var clips = sync.OnceValues(func() ([2]origin.Clip, error) {
+	var c [2]origin.Clip
+	var err error
+	for i, hz := range []int{440, 660} {
+		if c[i], err = origin.Generate(context.Background(), "ffmpeg", hz); err != nil {
+			return c, err
+		}
+	}
+	return c, nil
+})
+
+// direct hands requests to a handler without a network, so that a test runs on synctest's clock.
+type direct struct{ h http.Handler }
+
+func (d direct) RoundTrip(r *http.Request) (*http.Response, error) {
+	w := httptest.NewRecorder()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if r.Method == http.MethodHead || r.Header.Get("Range") != "" {
+			plain := httptest.NewRecorder()
+			d.h.ServeHTTP(plain, r)
+			for k, v := range plain.Header() {
+				w.Header()[k] = v
+			}
+			w.Header().Del("Content-Length")
+			if plain.Code != http.StatusOK {
+				w.WriteHeader(plain.Code)
+				return
+			}
+			http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(plain.Body.Bytes()))
+			return
+		}
+		d.h.ServeHTTP(w, r)
+	}()
+	<-done
+	res := w.Result()
+	res.Request = r
+	return res, nil
+}
+
+// watch checks an origin on a clock of its own. A live one has been on the air for nine seconds.
+func watch(t *testing.T, o origin.Options, with Options) (report *Report) {
+	t.Helper()
+	c, err := clips()
+	if err != nil {
+		if os.Getenv("MILLRACE_TEST_REQUIRE") == "" {
+			t.Skip(err)
+		}
+		t.Fatal(err)
+	}
+	o.Clip, o.Commentary, o.Subtitles = c[0], &c[1], true
+	synctest.Test(t, func(t *testing.T) {
+		if o.Mode != origin.VOD && o.Begin.IsZero() {
+			o.Begin = time.Now().Add(-9 * time.Second)
+		}
+		g, err := origin.New(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		with.URL = "http://origin.test" + g.Path()
+		with.Client = &http.Client{Transport: direct{g}}
+		if report, err = Check(t.Context(), with); err != nil {
+			t.Fatal(err)
+		}
+	})
+	return report
+}
+
+// TestGood watches origins that are right: not a word may be said, and the rules must have been applied.
+func TestGood(t *testing.T) {
+	t.Parallel()
+	lowLatency := []string{
+		"blocking-reload", "blocking-time", "far-future", "directive", "preload-hint", "delta", "skip-boundary", "report", "part-bytes", "part-target",
+		"part-short", "part-sum", "part-kept", "part-old", "part-duration", "independent-part", "listed-parts", "low-latency-server", "part-hold-back",
+	}
+	live := []string{
+		"constants", "media-sequence", "entry-immutable", "append-only", "reload-grows", "removal-early", "tfdt", "segment-duration", "segment-sync",
+		"align-start", "align-pdt", "align-discontinuity", "webvtt", "immutable-bytes", "hold-back", "window-length", "codecs", "frame-rate", "resolution",
+	}
+	for name, tt := range map[string]struct {
+		o    origin.Options
+		with Options
+		must []string
+	}{
+		"low latency":   {origin.Options{LowLatency: true}, Options{Follow: 16 * time.Second, LowLatency: true}, append(live, lowLatency...)},
+		"plain live":    {origin.Options{}, Options{Follow: 16 * time.Second}, live},
+		"rewindable":    {origin.Options{Mode: origin.Event, LowLatency: true}, Options{Follow: 8 * time.Second, LowLatency: true}, lowLatency},
+		"with a break":  {origin.Options{LowLatency: true, BreakAt: 6, GapSeconds: 1}, Options{Follow: 16 * time.Second, LowLatency: true, MayStall: true}, []string{"tfdt-break", "discontinuity-sequence"}},
+		"break is gone": {origin.Options{LowLatency: true, BreakAt: 1}, Options{Follow: 19 * time.Second, LowLatency: true}, []string{"discontinuity-sequence"}},
+		"up to its end": {origin.Options{LowLatency: true}, Options{Follow: 40 * time.Second, LowLatency: true}, []string{"align-ends"}},
+		"finished":      {origin.Options{Mode: origin.VOD}, Options{}, []string{"average-bandwidth", "bandwidth", "align-ends", "ranges", "head", "unknown-404", "gzip"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := watch(t, tt.o, tt.with)
+			if len(r.Findings) > 0 {
+				t.Errorf("%s", r)
+			}
+			if u := r.Unchecked(tt.must...); len(u) > 0 {
+				t.Errorf("rules never applied: %v\n%s", u, r)
+			}
+		})
+	}
+}
+
+// TestDecodes has ffmpeg decode every segment of a finished asset, and complain of a broken one.
+func TestDecodes(t *testing.T) {
+	t.Parallel()
+	ffmpeg, err := exec.LookPath("ffmpeg")
+	if err != nil {
+		t.Skip("ffmpeg is not installed")
+	}
+	if r := watch(t, origin.Options{Mode: origin.VOD}, Options{Decoder: ffmpeg, MaxSegments: 3}); len(r.Findings) > 0 || r.Checked["decodes"] < 6 {
+		t.Errorf("%s", r)
+	}
+	broken := origin.Options{Mode: origin.VOD, Data: func(name string, b []byte) []byte {
+		if name != "video_14.m4s" {
+			return b
+		}
+		b = bytes.Clone(b)
+		for i := len(b) / 2; i < len(b)/2+2000; i++ {
+			b[i] ^= 0xff
+		}
+		return b
+	}}
+	r := watch(t, broken, Options{Decoder: ffmpeg, MaxSegments: 3})
+	if !found(r, "decodes") {
+		t.Errorf("a broken segment went unseen:\n%s", r)
+	}
+}
+
+func found(r *Report, rule string) bool {
+	for _, f := range r.Findings {
+		if f.Rule == rule {
+			return true
+		}
+	}
+	return false
+}
+
+// in changes the named playlists only; "" is every media playlist with audio or video.
+func in(name string, change func(text string) string) func(string, string) string {
+	return func(n, text string) string {
+		if n == name || name == "" && (n == "video.m3u8" || n == "audio.m3u8" || n == "commentary.m3u8") {
+			return change(text)
+		}
+		return text
+	}
+}
+
+func swap(name, old, with string) func(string, string) string {
+	return in(name, func(text string) string { return strings.ReplaceAll(text, old, with) })
+}

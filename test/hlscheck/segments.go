@@ -1,0 +1,295 @@
+package hlscheck
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"math"
+	"net/http"
+	"slices"
+	"strings"
+)
+
+// segmentSeen is a segment that was fetched.
+type segmentSeen struct {
+	entry
+	url      string
+	data     []byte // kept for the decoder only
+	sum      [32]byte
+	size     int
+	init     *initSeen
+	start    uint64  // first decode time, in the track's timescale
+	end      uint64  // after the last sample
+	pts      float64 // lowest presentation time of the first fragment, seconds
+	samples  int
+	fragment bool // start, end and pts are known
+}
+
+func (s *segmentSeen) same(b []byte) bool { return sha256.Sum256(b) == s.sum }
+
+type partKey struct{ msn, part int }
+
+type partSeen struct {
+	url        string
+	data       []byte
+	start, end uint64
+	known      bool // start and end are
+}
+
+type initSeen struct {
+	url  string
+	data []byte
+	info *initInfo // nil: broken
+}
+
+// take fetches what is new in m, newest limit segments only unless limit is 0, and checks the bytes.
+func (v *rendition) take(ctx context.Context, m *media, limit int) error {
+	entries := m.entries
+	if limit > 0 && len(entries) > limit {
+		entries = entries[len(entries)-limit:]
+	}
+	for _, e := range entries {
+		if v.segments[e.msn] != nil || e.gap {
+			continue
+		}
+		for i := range e.parts {
+			if err := v.takePart(ctx, e, i); err != nil {
+				return err
+			}
+		}
+		if err := v.takeSegment(ctx, e); err != nil {
+			return err
+		}
+	}
+	for i := range m.open.parts {
+		if err := v.takePart(ctx, m.open, i); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// hintBytes keeps a part that was fetched by its hint, to be compared when it is listed.
+func (v *rendition) hintBytes(u string, data []byte) {
+	for _, p := range v.parts {
+		if p.url == u {
+			v.c.check("immutable-bytes", bytes.Equal(p.data, data), u, "the hinted part has other bytes than the listed one")
+			return
+		}
+	}
+	if v.inits["hint "+u] == nil {
+		v.inits["hint "+u] = &initSeen{url: u, data: data}
+	}
+}
+
+func (v *rendition) takeInit(ctx context.Context, e entry) (*initSeen, error) {
+	if e.mapURI == "" {
+		return nil, nil //nolint:nilnil // a rendition without init segments, or one that the rule map has reported
+	}
+	u := v.c.resolve(v.url, e.mapURI)
+	key := u + "#" + e.mapRange
+	if s := v.inits[key]; s != nil {
+		return s, nil
+	}
+	b, err := v.c.fetchMedia(ctx, u, e.mapRange, v.kind)
+	if err != nil {
+		return nil, err
+	}
+	s := &initSeen{url: u, data: b}
+	v.inits[key] = s
+	if b == nil {
+		return s, nil
+	}
+	info, err := parseInit(b)
+	if v.c.check("init", err == nil, u, "%v", err) {
+		want := map[string]string{"video": "vide", "audio": "soun"}[v.kind]
+		v.c.check("init", info.handler == want, u, "track of handler %q in a %s rendition", info.handler, v.kind)
+		s.info = info
+	}
+	return s, nil
+}
+
+func (v *rendition) takePart(ctx context.Context, e entry, i int) error {
+	key := partKey{e.msn, i}
+	p := e.parts[i]
+	if v.parts[key] != nil || p.gap {
+		return nil
+	}
+	init, err := v.takeInit(ctx, e)
+	if err != nil {
+		return err
+	}
+	u := v.c.resolve(v.url, p.uri)
+	b, err := v.c.fetchMedia(ctx, u, p.byteRange, v.kind)
+	if err != nil {
+		return err
+	}
+	s := &partSeen{url: u, data: b}
+	v.parts[key] = s
+	if h := v.inits["hint "+u]; h != nil && b != nil {
+		v.c.check("immutable-bytes", bytes.Equal(h.data, b), u, "the hinted part has other bytes than the listed one")
+		delete(v.inits, "hint "+u)
+	}
+	if b == nil || init == nil || init.info == nil {
+		return nil
+	}
+	list := v.fragments(u, b, init.info)
+	if len(list) == 0 {
+		return nil
+	}
+	v.checkPart(u, e, i, list, init.info)
+	s.start, s.end, s.known = list[0].time, list[len(list)-1].time+list[len(list)-1].duration, true
+	if prev := v.parts[partKey{e.msn, i - 1}]; prev != nil && prev.known {
+		v.c.check("tfdt", near(s.start, prev.end), u, "decode time %d, the part before ended at %d (timescale %d)", s.start, prev.end, init.info.timescale)
+	}
+	return nil
+}
+
+func (v *rendition) checkPart(u string, e entry, i int, list []fragment, info *initInfo) {
+	p := e.parts[i]
+	seconds := length(list, info)
+	v.c.check("part-duration", math.Abs(seconds-p.duration) <= tick, u, "samples last %.5f s, DURATION is %.5f", seconds, p.duration)
+	v.c.check("independent-part", list[0].sync == p.independent, u, "INDEPENDENT=%t, first sample is sync: %t", p.independent, list[0].sync)
+	if i == 0 && v.kind == "video" {
+		v.c.check("segment-sync", list[0].sync, u, "the segment's first part does not begin with a sync sample")
+	}
+}
+
+// fragments parses fMP4 bytes and checks how they are built.
+func (v *rendition) fragments(u string, b []byte, info *initInfo) []fragment {
+	list, structure, err := parseFragments(b, info)
+	if !v.c.check("fmp4", err == nil, u, "%v", err) {
+		return nil
+	}
+	shape := strings.Join(slices.DeleteFunc(slices.Clone(structure), func(s string) bool {
+		return s == "styp" || s == "prft" || s == "emsg" || s == "sidx"
+	}), " ")
+	pairs := strings.TrimSpace(strings.Repeat("moof mdat ", len(list)))
+	if !v.c.check("fmp4", len(list) > 0 && shape == pairs, u, "boxes are %s, want moof and mdat in turn", strings.Join(structure, " ")) {
+		return nil
+	}
+	for i := 1; i < len(list); i++ {
+		end := list[i-1].time + list[i-1].duration
+		v.c.check("tfdt", near(list[i].time, end), u, "fragment %d has decode time %d, the one before ended at %d (timescale %d)", i, list[i].time, end, info.timescale)
+	}
+	return list
+}
+
+// near allows a decode time to be off by one tick, from rounding to the track's timescale.
+func near(a, b uint64) bool { return a == b || a == b+1 || a+1 == b }
+
+// length is the samples' time in seconds.
+func length(list []fragment, info *initInfo) float64 {
+	total := uint64(0)
+	for _, f := range list {
+		total += f.duration
+	}
+	return float64(total) / float64(info.timescale)
+}
+
+func (v *rendition) takeSegment(ctx context.Context, e entry) error {
+	init, err := v.takeInit(ctx, e)
+	if err != nil {
+		return err
+	}
+	u := v.c.resolve(v.url, e.uri)
+	b, err := v.c.fetchMedia(ctx, u, e.byteRange, v.kind)
+	if err != nil {
+		return err
+	}
+	s := &segmentSeen{entry: e, url: u, init: init, size: len(b), sum: sha256.Sum256(b)}
+	v.segments[e.msn] = s
+	if b == nil {
+		return nil
+	}
+	if v.c.o.Decoder != "" || v.kind == "text" {
+		s.data = b
+	}
+	if !v.ranged && e.byteRange == "" {
+		v.ranged = true
+		if err := v.c.checkRange(ctx, u, b); err != nil {
+			return err
+		}
+	}
+	v.checkPartBytes(u, e, b)
+	if v.kind == "text" {
+		v.c.check("webvtt", bytes.HasPrefix(bytes.TrimPrefix(b, []byte("\ufeff")), []byte("WEBVTT")), u, "begins with %.20q", b)
+		return nil
+	}
+	if init == nil || init.info == nil {
+		return nil
+	}
+	list := v.fragments(u, b, init.info)
+	if len(list) == 0 {
+		return nil
+	}
+	last := list[len(list)-1]
+	s.start, s.end, s.fragment = list[0].time, last.time+last.duration, true
+	s.pts = float64(list[0].minPTS) / float64(init.info.timescale)
+	for _, f := range list {
+		s.samples += f.samples
+	}
+	seconds := length(list, init.info)
+	v.c.check("segment-duration", math.Abs(seconds-e.duration) <= tick, u, "samples last %.5f s, EXTINF is %.5f", seconds, e.duration)
+	if v.kind == "video" {
+		v.c.check("segment-sync", list[0].sync, u, "the first sample is no sync sample")
+	}
+	v.checkNeighbour(v.segments[e.msn-1], s)
+	v.checkNeighbour(s, v.segments[e.msn+1])
+	return nil
+}
+
+// checkPartBytes compares a segment with its parts, when all were fetched.
+func (v *rendition) checkPartBytes(u string, e entry, b []byte) {
+	var joined []byte
+	n := 0
+	for ; v.parts[partKey{e.msn, n}] != nil; n++ {
+		joined = append(joined, v.parts[partKey{e.msn, n}].data...)
+	}
+	if n > 0 && n >= len(e.parts) {
+		v.c.check("part-bytes", bytes.Equal(joined, b), u, "%d parts have %d bytes, the segment has %d, or others", n, len(joined), len(b))
+	}
+	for i := range n { // they have done their work
+		v.parts[partKey{e.msn, i}].data = nil
+	}
+}
+
+// checkNeighbour holds the decode times of two segments in a row against each other.
+func (v *rendition) checkNeighbour(a, b *segmentSeen) {
+	if a == nil || b == nil || !a.fragment || !b.fragment {
+		return
+	}
+	if b.discontinuity {
+		sameScale := a.init.info.timescale == b.init.info.timescale
+		v.c.check("tfdt-break", !sameScale || b.start+1 >= a.end, b.url, "decode time %d, the segment before the break ended at %d", b.start, a.end)
+		return
+	}
+	v.c.check("discontinuity-map", a.init == b.init || bytes.Equal(a.init.data, b.init.data), b.url, "a new EXT-X-MAP without EXT-X-DISCONTINUITY")
+	v.c.check("tfdt", near(b.start, a.end), b.url, "decode time %d, the segment before ended at %d (timescale %d)", b.start, a.end, b.init.info.timescale)
+}
+
+// again fetches some things a second time at the end of the watch.
+func (v *rendition) again(ctx context.Context) error {
+	for _, s := range v.sorted() {
+		if v.latest == nil || s.msn < v.latest.sequence || s.size == 0 {
+			continue
+		}
+		a, err := v.c.fetch(ctx, http.MethodGet, s.url, rangeHeader(s.byteRange))
+		if err != nil {
+			return err
+		}
+		v.c.check("immutable-bytes", a.status/100 == 2 && s.same(a.body), s.url, "other bytes than before, or status %d", a.status)
+		break
+	}
+	return nil
+}
+
+// sorted gives the fetched segments by number.
+func (v *rendition) sorted() []*segmentSeen {
+	list := make([]*segmentSeen, 0, len(v.segments))
+	for _, s := range v.segments {
+		list = append(list, s)
+	}
+	slices.SortFunc(list, func(a, b *segmentSeen) int { return a.msn - b.msn })
+	return list
+}
