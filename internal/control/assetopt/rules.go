@@ -78,6 +78,9 @@ func (o Options) Quality() string {
 }
 
 func (o Options) checkQuality(l *fault.List, path string, use Use) {
+	if o.MaxResolution != "" {
+		field.OneOf(l, field.Join(path, "max_resolution_tier"), o.MaxResolution, "1080p", "1440p", "2160p")
+	}
 	at := field.Join(path, "video_quality")
 	allowed := []string{"basic", "plus", "premium"}
 	if use == ForLive {
@@ -96,9 +99,6 @@ func (o Options) checkQuality(l *fault.List, path string, use Use) {
 	}
 	if o.wantsDRM() && o.Quality() == "basic" {
 		l.Add("%s must be plus or premium for a drm playback ID", at)
-	}
-	if o.MaxResolution != "" {
-		field.OneOf(l, field.Join(path, "max_resolution_tier"), o.MaxResolution, "1080p", "1440p", "2160p")
 	}
 }
 

@@ -1,0 +1,171 @@
+package live_test
+
+import (
+	"strings"
+	"testing"
+
+	"millrace/internal/control/assetopt"
+	"millrace/internal/control/live"
+	"millrace/internal/control/playbackid"
+	"millrace/internal/fault"
+)
+
+// wantMessages wants these messages, each by its beginning; none: no error.
+func wantMessages(t *testing.T, err error, want ...string) {
+	t.Helper()
+	got := fault.Messages(err)
+	ok := len(got) == len(want) && (err == nil) == (len(want) == 0)
+	for i := range min(len(got), len(want)) {
+		ok = ok && strings.HasPrefix(got[i], want[i])
+	}
+	if !ok {
+		t.Errorf("got %v\n%s\nwant\n%s", err, strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+func TestCreateRules(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	target := func(url, key string) []live.SimulcastTarget {
+		return []live.SimulcastTarget{{URL: url, StreamKey: key}}
+	}
+	const form = "simulcast_targets[0].url must have the form rtmp://host/app, rtmps://host/app or srt://host:port?streamid=…&passphrase=…"
+	for _, tt := range []struct {
+		name string
+		in   live.CreateInput
+		want []string
+	}{
+		{"nothing", live.CreateInput{}, nil},
+		{"policies of both kinds", live.CreateInput{PlaybackPolicies: []playbackid.Policy{"public"}, AdvancedPolicies: []playbackid.Request{{Policy: "drm"}}}, []string{"playback_policies and advanced_playback_policies must not be used together"}},
+		{"drm", live.CreateInput{PlaybackPolicies: []playbackid.Policy{"drm"}}, []string{"playback_policies[0] must be public or signed"}},
+		{"of the assets too", live.CreateInput{NewAsset: &assetopt.Options{PlaybackPolicies: []playbackid.Policy{"drm"}, Meta: assetopt.Meta{Title: strings.Repeat("x", 513)}, VideoQuality: "basic"}},
+			[]string{"new_asset_settings.playback_policies[0] must be public or signed", "new_asset_settings.meta.title may have at most 512 characters", "new_asset_settings.video_quality must be one of: plus, premium"}},
+		{"window", live.CreateInput{ReconnectWindow: ptr(1800.5)}, []string{"reconnect_window must be a number from 0 to 1800"}},
+		{"negative window", live.CreateInput{ReconnectWindow: ptr(-1.0)}, []string{"reconnect_window must be a number from 0 to 1800"}},
+		{"longest window", live.CreateInput{ReconnectWindow: ptr(1800.0)}, nil},
+		{"short", live.CreateInput{MaxContinuous: ptr(59)}, []string{"max_continuous_duration must be a whole number of seconds from 60 to 43200"}},
+		{"long", live.CreateInput{MaxContinuous: ptr(43201)}, []string{"max_continuous_duration must be a whole number of seconds from 60 to 43200"}},
+		{"slate", live.CreateInput{ReconnectSlateURL: "x.png"}, []string{"reconnect_slate_url must be an absolute http or https URL"}},
+		{"passthrough", live.CreateInput{Passthrough: strings.Repeat("ä", 256), Meta: assetopt.Meta{CreatorID: "\x00"}}, []string{"passthrough may have at most 255 characters", "meta.creator_id must not contain the character U+0000"}},
+		{"latency", live.CreateInput{LatencyMode: "fast"}, []string{"latency_mode must be one of: standard, reduced, low"}},
+		{"both flags", live.CreateInput{LowLatency: ptr(true), ReducedLatency: ptr(true)}, []string{"low_latency and reduced_latency must not both be true; use latency_mode"}},
+		{"flag against mode", live.CreateInput{LatencyMode: live.Standard, LowLatency: ptr(true)}, []string{"low_latency contradicts latency_mode; use latency_mode alone"}},
+		{"mode against flag", live.CreateInput{LatencyMode: live.Reduced, ReducedLatency: ptr(false)}, []string{"reduced_latency contradicts latency_mode; use latency_mode alone"}},
+		{"flag with its mode", live.CreateInput{LatencyMode: live.Low, LowLatency: ptr(true), ReducedLatency: ptr(false)}, nil},
+		{"captions", live.CreateInput{EmbeddedSubtitles: []live.EmbeddedSubtitle{{LanguageCode: "x!", LanguageChannel: "cc5", Name: "\x00", Passthrough: strings.Repeat("x", 256)}}},
+			[]string{"embedded_subtitles[0].name must not contain the character U+0000", "embedded_subtitles[0].passthrough may have at most 255 characters", "embedded_subtitles[0].language_code must be a BCP 47 language tag", "embedded_subtitles[0].language_channel must be one of: cc1, cc2, cc3, cc4"}},
+		{"two captions", live.CreateInput{EmbeddedSubtitles: make([]live.EmbeddedSubtitle, 2), GeneratedSubtitles: make([]assetopt.GeneratedSubtitle, 2)}, []string{"embedded_subtitles may have at most 1 entries", "generated_subtitles may have at most 1 entries"}},
+		{"captions with low latency", live.CreateInput{LowLatency: ptr(true), EmbeddedSubtitles: make([]live.EmbeddedSubtitle, 1), GeneratedSubtitles: make([]assetopt.GeneratedSubtitle, 1)},
+			[]string{"embedded_subtitles must not be set when latency_mode is low", "generated_subtitles must not be set when latency_mode is low"}},
+		{"captions of audio", live.CreateInput{AudioOnly: true, EmbeddedSubtitles: make([]live.EmbeddedSubtitle, 1), GeneratedSubtitles: make([]assetopt.GeneratedSubtitle, 1)}, []string{"embedded_subtitles must not be set when audio_only is true"}},
+		{"overlays on audio", live.CreateInput{AudioOnly: true, NewAsset: &assetopt.Options{Inputs: []assetopt.Input{{}, {URL: "https://h/x", Overlay: &assetopt.Overlay{}}}}}, []string{"new_asset_settings.inputs may have no overlays when audio_only is true"}},
+		{"same name", live.CreateInput{EmbeddedSubtitles: []live.EmbeddedSubtitle{{Name: "A"}}, GeneratedSubtitles: []assetopt.GeneratedSubtitle{{Name: "A"}}}, []string{"generated_subtitles[0].name must be unique among the text tracks"}},
+		{"generated language", live.CreateInput{GeneratedSubtitles: []assetopt.GeneratedSubtitle{{LanguageCode: "ja"}}}, []string{"generated_subtitles[0].language_code must be one of: en, es, fr, de, pt, it"}},
+		{"rtmp target", live.CreateInput{SimulcastTargets: target("rtmp://h/app", "key")}, nil},
+		{"rtmps target", live.CreateInput{SimulcastTargets: target("rtmps://h:443/app/x", "")}, nil},
+		{"srt target", live.CreateInput{SimulcastTargets: target("srt://h:6001?streamid=a&passphrase=b", "")}, nil},
+		{"srt target with key", live.CreateInput{SimulcastTargets: target("srt://h:6001", "key")}, []string{"simulcast_targets[0].stream_key may be set only for rtmp and rtmps"}},
+		{"srt without port", live.CreateInput{SimulcastTargets: target("srt://h", "")}, []string{form}},
+		{"rtmp without app", live.CreateInput{SimulcastTargets: target("rtmp://h/", "")}, []string{form}},
+		{"http target", live.CreateInput{SimulcastTargets: target("http://h/app", "")}, []string{form}},
+		{"no target", live.CreateInput{SimulcastTargets: target("", "")}, []string{form}},
+		{"long target", live.CreateInput{SimulcastTargets: target("rtmp://h/"+strings.Repeat("x", 2048), "\x00")}, []string{"simulcast_targets[0].stream_key must not contain the character U+0000", "simulcast_targets[0].url may have at most 2048 characters"}},
+		{"seven targets", live.CreateInput{SimulcastTargets: make([]live.SimulcastTarget, 7)}, []string{"simulcast_targets may have at most 6 entries"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			_, err := w.Create(w.ctx(), "rules", tt.in, w.now())
+			wantMessages(t, err, tt.want...)
+		})
+	}
+}
+
+func TestCreateDefaults(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for _, tt := range []struct {
+		in     live.CreateInput
+		mode   live.LatencyMode
+		window float64
+	}{
+		{live.CreateInput{}, live.Standard, 60},
+		{live.CreateInput{LatencyMode: live.Reduced}, live.Reduced, 0},
+		{live.CreateInput{LatencyMode: live.Low}, live.Low, 0},
+		{live.CreateInput{LowLatency: ptr(true)}, live.Low, 0},
+		{live.CreateInput{ReducedLatency: ptr(true), LowLatency: ptr(false)}, live.Reduced, 0},
+		{live.CreateInput{LatencyMode: live.Low, ReconnectWindow: ptr(12.5)}, live.Low, 12.5},
+		{live.CreateInput{ReconnectWindow: ptr(0.0)}, live.Standard, 0},
+	} {
+		s := w.create(tt.in)
+		if s.Settings.LatencyMode != tt.mode || s.Settings.ReconnectWindow != tt.window || s.Settings.MaxContinuous != 43200 || s.State != live.Idle {
+			t.Errorf("%+v gives %+v", tt.in, s.Settings)
+		}
+	}
+	s := w.create(live.CreateInput{
+		EmbeddedSubtitles: make([]live.EmbeddedSubtitle, 1), GeneratedSubtitles: []assetopt.GeneratedSubtitle{{LanguageCode: "de-AT"}},
+		SimulcastTargets: []live.SimulcastTarget{{URL: "rtmp://h/app", StreamKey: "k"}},
+	})
+	if e := s.Settings.EmbeddedSubtitles[0]; e.Name != "en" || e.LanguageCode != "en" || e.LanguageChannel != "cc1" {
+		t.Errorf("embedded subtitles %+v", e)
+	}
+	if g := s.Settings.GeneratedSubtitles[0]; g.Name != "German" || g.LanguageCode != "de" {
+		t.Errorf("generated subtitles %+v", g)
+	}
+	if s.Settings.SimulcastTargets[0].ID == "" {
+		t.Error("the target has no ID")
+	}
+	if len(s.StreamKey) != 36 || len(s.SRTPassphrase) < 22 || len(s.SRTPassphrase) > 64 || s.Epoch != 0 || len(s.PlaybackIDs) != 0 {
+		t.Errorf("made %+v", s)
+	}
+}
+
+func TestPatch(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	s := w.create(live.CreateInput{Passthrough: "p", ReconnectSlateURL: "https://h/x", NewAsset: &assetopt.Options{EncodingTier: "smart", StaticRenditions: []assetopt.StaticRendition{{Resolution: "highest"}}}})
+	patch := func(in live.PatchInput) (live.Stream, error) { return w.Patch(w.ctx(), env, s.ID, in, w.now()) }
+	got, err := patch(live.PatchInput{
+		LatencyMode: ptr(live.Low), SlateForStandard: ptr(true), ReconnectSlateURL: ptr(""), Passthrough: ptr(""), MaxContinuous: ptr(60),
+		Meta: &assetopt.Meta{Title: "t"}, NewAsset: &live.NewAssetPatch{MasterAccess: ptr("temporary"), VideoQuality: ptr("premium"), Meta: &assetopt.Meta{Title: "a"}, MP4Support: ptr("none")},
+	})
+	w.must(err)
+	set := got.Settings
+	if set.LatencyMode != live.Low || set.ReconnectWindow != 0 || !set.SlateForStandard || set.ReconnectSlateURL != "" || set.Passthrough != "" || set.MaxContinuous != 60 ||
+		set.Meta.Title != "t" || set.NewAsset.MasterAccess != "temporary" || set.NewAsset.VideoQuality != "premium" || set.NewAsset.Meta.Title != "a" || len(set.NewAsset.StaticRenditions) != 1 {
+		t.Errorf("patched %+v with %+v", set, set.NewAsset)
+	}
+	w.events("updated")
+	if !same(got, w.find(s.ID)) {
+		t.Errorf("patch gives %+v, the store has %+v", got, w.find(s.ID))
+	}
+	_, err = patch(live.PatchInput{ReconnectWindow: ptr(5.0)})
+	w.must(err)
+	got, err = patch(live.PatchInput{LatencyMode: ptr(live.Standard)})
+	w.must(err)
+	if got.Settings.ReconnectWindow != 5 {
+		t.Errorf("a chosen window became %v", got.Settings.ReconnectWindow)
+	}
+	w.events("updated", "updated")
+	for _, tt := range []struct {
+		in   live.PatchInput
+		want string
+	}{
+		{live.PatchInput{LatencyMode: ptr(live.LatencyMode("x"))}, "latency_mode must be one of"},
+		{live.PatchInput{ReconnectWindow: ptr(2000.0)}, "reconnect_window must be a number from 0 to 1800"},
+		{live.PatchInput{MaxContinuous: ptr(0)}, "max_continuous_duration must be"},
+		{live.PatchInput{Passthrough: ptr("\x00")}, "passthrough must not contain the character U+0000"},
+		{live.PatchInput{NewAsset: &live.NewAssetPatch{MP4Support: ptr("standard")}}, "new_asset_settings.mp4_support and new_asset_settings.static_renditions must not be used together"},
+		{live.PatchInput{NewAsset: &live.NewAssetPatch{VideoQuality: ptr("basic")}}, "new_asset_settings.video_quality must be one of: plus, premium"},
+	} {
+		_, err := patch(tt.in)
+		wantMessages(t, err, tt.want)
+	}
+	w.events()
+	on := w.on(live.Active)
+	_, err = w.Patch(w.ctx(), env, on.ID, live.PatchInput{LatencyMode: ptr(live.Low)}, w.now())
+	wantMessages(t, err, "latency_mode may be changed only while the live stream is idle")
+	_, err = w.Patch(w.ctx(), env, on.ID, live.PatchInput{LatencyMode: ptr(live.Standard), ReconnectWindow: ptr(90.0)}, w.now())
+	w.must(err) // the mode it has
+	if len(w.told) != 1 {
+		t.Errorf("the owner was told of %v", w.told)
+	}
+}
