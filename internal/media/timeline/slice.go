@@ -13,12 +13,16 @@ func (t *Timeline) Slice(from, to float64) *Timeline {
 	for b > a && borders[b-1] >= to-slack {
 		b--
 	}
+	if !(to > from) {
+		b = a
+	}
 	out := &Timeline{Target: t.Target, Zero: t.ZeroTime() + borders[a], Marks: append([]Mark(nil), t.Marks[a:b]...)}
 	if len(out.Marks) > 0 {
 		out.Marks[0].Discontinuity = false
 	}
 	for _, l := range t.Lanes {
-		c := &Lane{Rendition: l.Rendition, Inits: append([]Init(nil), l.Inits...)}
+		c := &Lane{Rendition: l.Rendition, Inits: append([]Init(nil), l.Inits...), target: t.Target}
+		c.PartTarget = 0 // a clip is not live
 		for _, chunk := range l.Chunks[a:b] {
 			c.Append(chunk)
 		}

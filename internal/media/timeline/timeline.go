@@ -29,6 +29,8 @@ type Rendition struct {
 	ID        string     `json:"id"`
 	Kind      frame.Kind `json:"kind"`
 	Timescale uint32     `json:"timescale"` // ticks per second of its chunks
+	// PartTarget is EXT-X-PART-INF's in microseconds: it never changes once said. 0: cut without parts.
+	PartTarget int64 `json:"part_target,omitempty"`
 	// Source is the stored file its chunks are made from when asked for; nil when each chunk is an object of its own.
 	Source *Source `json:"source,omitempty"`
 }
@@ -93,9 +95,9 @@ type Lane struct {
 	Rendition
 	Inits  []Init
 	Chunks []Chunk
-	Peak   float64 // bits per second of the fastest chunk
-	bytes  int64
-	ticks  int64
+	Peak   float64 // bits per second of the fastest stretch
+	target int     // seconds; 0: unknown
+	rate   Rate
 }
 
 // Timeline is the log applied. The zero value is empty.
@@ -131,8 +133,12 @@ func (t *Timeline) Lane(id string) *Lane {
 // Next is the media sequence number that the next segment gets.
 func (t *Timeline) Next() int64 { return t.First + int64(len(t.Marks)) }
 
-// Apply appends one entry. A rendition that joins late has gaps in front; one without a chunk in a segment gets a gap there.
+// Apply appends one entry. A rendition that joins late has gaps in front; one without a chunk in a segment gets a gap there. An entry
+// that is refused with ErrOrder changes nothing.
 func (t *Timeline) Apply(e Entry) error {
+	if n := e.fields(); n != 1 {
+		return fmt.Errorf("entry of %d things: %w", n, ErrOrder)
+	}
 	switch {
 	case e.Rendition != nil:
 		return t.addLane(*e.Rendition)
@@ -145,21 +151,46 @@ func (t *Timeline) Apply(e Entry) error {
 		return nil
 	case e.Segment != nil:
 		return t.addSegment(*e.Segment)
-	case e.Target > 0:
-		t.Target = e.Target
-		return nil
-	case e.Zero > 0:
-		t.Zero = e.Zero
-		return nil
+	case e.Target != 0:
+		return t.setTarget(e.Target)
 	}
-	return fmt.Errorf("empty entry: %w", ErrOrder)
+	if !(e.Zero > 0) {
+		return fmt.Errorf("second 0 at %v: %w", e.Zero, ErrOrder)
+	}
+	t.Zero = e.Zero
+	return nil
 }
 
+// fields counts what e says.
+func (e *Entry) fields() int {
+	n := 0
+	for _, said := range []bool{e.Rendition != nil, e.Init != nil, e.Segment != nil, e.Target != 0, e.Zero != 0} {
+		if said {
+			n++
+		}
+	}
+	return n
+}
+
+func (t *Timeline) setTarget(seconds int) error {
+	if seconds < 0 || t.Target != 0 && t.Target != seconds {
+		return fmt.Errorf("target duration %d s after %d s: %w", seconds, t.Target, ErrOrder)
+	}
+	t.Target = seconds
+	for _, l := range t.Lanes {
+		l.target = seconds
+	}
+	return nil
+}
+
+// maxLanes bounds what one hostile row can make of many others.
+const maxLanes = 256
+
 func (t *Timeline) addLane(r Rendition) error {
-	if t.Lane(r.ID) != nil || r.Timescale == 0 {
+	if r.ID == "" || t.Lane(r.ID) != nil || r.Timescale == 0 || r.Kind > frame.Text || r.PartTarget < 0 || len(t.Lanes) >= maxLanes {
 		return fmt.Errorf("rendition %q: %w", r.ID, ErrOrder)
 	}
-	l := &Lane{Rendition: r}
+	l := &Lane{Rendition: r, target: t.Target}
 	for i := range t.Marks {
 		l.Chunks = append(l.Chunks, t.gap(l, i))
 	}
@@ -168,18 +199,16 @@ func (t *Timeline) addLane(r Rendition) error {
 }
 
 func (t *Timeline) addSegment(s Segment) error {
-	if len(t.Marks) == 0 {
-		t.First = s.MSN
-	}
-	if s.MSN != t.Next() {
+	if s.MSN < 0 || len(t.Marks) > 0 && s.MSN != t.Next() {
 		return fmt.Errorf("segment %d after %d: %w", s.MSN, t.Next()-1, ErrOrder)
 	}
 	for i := range s.Chunks {
-		c := &s.Chunks[i]
-		l := t.Lane(c.Rendition)
-		if l == nil || c.Init < 0 || (!c.Gap && c.Init >= len(l.Inits)) || c.Duration < 0 || c.Size < 0 {
+		if c := &s.Chunks[i]; !t.fits(c) || slices.ContainsFunc(s.Chunks[:i], func(o Chunk) bool { return o.Rendition == c.Rendition }) {
 			return fmt.Errorf("chunk of rendition %q in segment %d: %w", c.Rendition, s.MSN, ErrOrder)
 		}
+	}
+	if len(t.Marks) == 0 {
+		t.First = s.MSN
 	}
 	m := Mark{Discontinuity: s.Discontinuity}
 	if s.Start != 0 {
@@ -200,24 +229,31 @@ func (t *Timeline) addSegment(s Segment) error {
 	return nil
 }
 
+// fits says that a chunk is of a rendition and an init segment that were declared.
+func (t *Timeline) fits(c *Chunk) bool {
+	l := t.Lane(c.Rendition)
+	return l != nil && c.Init >= 0 && (c.Gap || c.Init < len(l.Inits)) && c.Duration >= 0 && c.Size >= 0 && c.From >= 0 && c.To >= c.From
+}
+
 // Append adds the next chunk.
 func (l *Lane) Append(c Chunk) {
 	l.Chunks = append(l.Chunks, c)
-	if c.Gap || c.Duration == 0 {
-		return
+	if !c.Gap {
+		l.rate.Add(c.Size, c.Duration, l.Timescale, l.target)
+		l.Peak = l.rate.Peak(l.Timescale)
 	}
-	l.bytes += c.Size
-	l.ticks += c.Duration
-	l.Peak = max(l.Peak, float64(c.Size)*8*float64(l.Timescale)/float64(c.Duration))
 }
 
-// gap is an empty chunk of l that lasts as long as another rendition's chunk at index i.
+// gap is an empty chunk of l that lasts as long as another rendition's chunk at index i: one with media, if there is one.
 func (t *Timeline) gap(l *Lane, i int) Chunk {
 	g := Chunk{Rendition: l.ID, Gap: true}
 	for _, o := range t.Lanes {
-		if o != l && i < len(o.Chunks) && !o.Chunks[i].Gap {
-			g.Time = rescale(o.Chunks[i].Time, o.Timescale, l.Timescale)
-			g.Duration = rescale(o.Chunks[i].Duration, o.Timescale, l.Timescale)
+		if o == l || i >= len(o.Chunks) || o.Chunks[i].Gap && g.Duration > 0 {
+			continue
+		}
+		g.Time = rescale(o.Chunks[i].Time, o.Timescale, l.Timescale)
+		g.Duration = rescale(o.Chunks[i].Duration, o.Timescale, l.Timescale)
+		if !o.Chunks[i].Gap {
 			break
 		}
 	}
@@ -229,12 +265,7 @@ func rescale(v int64, from, to uint32) int64 {
 }
 
 // Average is the mean bit rate in bits per second; 0 for an empty lane.
-func (l *Lane) Average() float64 {
-	if l.ticks == 0 {
-		return 0
-	}
-	return float64(l.bytes) * 8 * float64(l.Timescale) / float64(l.ticks)
-}
+func (l *Lane) Average() float64 { return l.rate.Average(l.Timescale) }
 
 // Seconds is the length of chunk i.
 func (l *Lane) Seconds(i int) float64 { return float64(l.Chunks[i].Duration) / float64(l.Timescale) }
@@ -273,12 +304,12 @@ func (t *Timeline) Independent() bool {
 	return true
 }
 
-// Spans gives the media time of every segment from Origin on, in seconds: len(Marks)+1 borders.
+// Spans gives the borders of the segments in seconds from the asset's second 0 on: len(Marks)+1 of them.
 func (t *Timeline) Spans() []float64 {
 	borders := make([]float64, 0, len(t.Marks)+1)
 	lead := t.Lead()
 	if lead == nil {
-		return append(borders, 0)
+		return make([]float64, len(t.Marks)+1)
 	}
 	var ticks int64
 	for i := range lead.Chunks {
