@@ -3,6 +3,7 @@ package hlscheck
 import (
 	"bytes"
 	"context"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -38,9 +39,7 @@ func (d direct) RoundTrip(r *http.Request) (*http.Response, error) {
 		if r.Method == http.MethodHead || r.Header.Get("Range") != "" {
 			plain := httptest.NewRecorder()
 			d.h.ServeHTTP(plain, r)
-			for k, v := range plain.Header() {
-				w.Header()[k] = v
-			}
+			maps.Copy(w.Header(), plain.Header())
 			w.Header().Del("Content-Length")
 			if plain.Code != http.StatusOK {
 				w.WriteHeader(plain.Code)
