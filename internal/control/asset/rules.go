@@ -91,26 +91,28 @@ func named(t Track, others []Track) (Track, error) {
 	return t, nil
 }
 
-// extraTracks makes the preparing tracks of the inputs after the first one.
+// extraTracks makes the preparing tracks of the inputs after the first one, in their order.
 func extraTracks(a id.Asset, inputs []assetopt.Input, now time.Time) ([]Track, error) {
-	var tracks []Track
-	given := func(in assetopt.Input) bool { return in.Name != "" }
-	for _, round := range []bool{true, false} { // chosen names first, so that no default takes one
+	var made []Track
+	at := map[id.Track]int{}
+	for _, chosen := range []bool{true, false} { // chosen names first, so that no default takes one
 		for i, in := range inputs {
-			if i == 0 || in.Overlay != nil || given(in) != round {
+			if i == 0 || in.Overlay != nil || (in.Name != "") != chosen {
 				continue
 			}
 			t, err := TrackInput{
 				URL: in.URL, Type: TrackType(in.Type), TextType: in.TextType, LanguageCode: in.LanguageCode, Name: in.Name,
 				ClosedCaptions: in.ClosedCaptions, Passthrough: in.Passthrough,
-			}.track(a, tracks, now)
+			}.track(a, made, now)
 			if err != nil {
 				return nil, err
 			}
-			tracks = append(tracks, t)
+			made = append(made, t)
+			at[t.ID] = i
 		}
 	}
-	return tracks, nil
+	slices.SortFunc(made, func(x, y Track) int { return at[x.ID] - at[y.ID] })
+	return made, nil
 }
 
 // apply changes t as p asks; others are the asset's tracks.

@@ -1,0 +1,176 @@
+package access_test
+
+import (
+	"bytes"
+	"context"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"millrace/internal/control/access"
+	"millrace/internal/control/live"
+	"millrace/internal/control/playbackid"
+	"millrace/internal/fault"
+	"millrace/internal/id"
+	"millrace/internal/storage/db"
+)
+
+var start = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// counting counts how often a token is read.
+type counting struct {
+	access.Store
+	reads atomic.Int64
+}
+
+func (c *counting) Token(ctx context.Context, t id.Token) (access.Token, error) {
+	c.reads.Add(1)
+	return c.Store.Token(ctx, t)
+}
+
+func newService(t *testing.T) (*access.Service, *counting, *db.DB) {
+	t.Helper()
+	d, err := db.Open(t.Context(), db.Options{URL: filepath.Join(t.TempDir(), "x.db")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = d.Close() })
+	store := &counting{Store: d.Access()}
+	return access.New(access.Options{Store: store}), store, d
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func wantKind(t *testing.T, err error, want fault.Kind) {
+	t.Helper()
+	if err == nil || fault.KindOf(err) != want {
+		t.Errorf("error %v of kind %d, want kind %d", err, fault.KindOf(err), want)
+	}
+}
+
+func TestAuthenticate(t *testing.T) {
+	t.Parallel()
+	s, store, _ := newService(t)
+	ctx := t.Context()
+	token, secret, err := s.CreateToken(ctx, "", start)
+	must(t, err)
+	if len(token.ID) != 36 || len(secret) < 22 || token.Name != "default" || len(token.Permissions) != 6 || bytes.Contains(token.Hash, []byte(secret)) {
+		t.Errorf("made %+v", token)
+	}
+	who, err := s.Authenticate(ctx, token.ID, secret, start)
+	must(t, err)
+	if who.Token.ID != token.ID || who.Environment.ID != token.Environment || who.Environment.Name != "Default" || who.Environment.Kind != "production" {
+		t.Errorf("identity %+v", who)
+	}
+	for what, c := range map[string]struct {
+		id     id.Token
+		secret string
+	}{
+		"wrong secret": {token.ID, secret + "x"}, "no secret": {token.ID, ""}, "unknown": {"x", secret}, "nothing": {"", ""},
+		"impossible": {"\x00", "\x00"}, "long": {id.Token(strings.Repeat("x", 300)), secret}, "long secret": {token.ID, strings.Repeat("x", 2000)},
+	} {
+		_, err := s.Authenticate(ctx, c.id, c.secret, start)
+		if fault.KindOf(err) != fault.Unauthorized || err == nil || strings.Contains(err.Error(), secret) || fault.Messages(err)[0] != "Unauthorized request" {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	before := store.reads.Load()
+	for range 100 {
+		_, err := s.Authenticate(ctx, token.ID, secret, start.Add(time.Second))
+		must(t, err)
+	}
+	if n := store.reads.Load() - before; n != 0 {
+		t.Errorf("a remembered answer reads the store %d times", n)
+	}
+	_, err = s.Authenticate(ctx, token.ID, secret, start.Add(6*time.Second))
+	must(t, err)
+	if n := store.reads.Load() - before; n != 1 {
+		t.Errorf("an old answer reads the store %d times, want 1", n)
+	}
+	must(t, s.RevokeToken(ctx, token.ID, start))
+	_, err = s.Authenticate(ctx, token.ID, secret, start.Add(7*time.Second)) // at once, in this process
+	wantKind(t, err, fault.Unauthorized)
+	wantKind(t, s.RevokeToken(ctx, "x", start), fault.NotFound)
+}
+
+// TestRevokedElsewhere says how long a revoked token may work in another process.
+func TestRevokedElsewhere(t *testing.T) {
+	t.Parallel()
+	s, store, _ := newService(t)
+	token, secret, err := s.CreateToken(t.Context(), "n", start)
+	must(t, err)
+	_, err = s.Authenticate(t.Context(), token.ID, secret, start)
+	must(t, err)
+	must(t, store.RevokeToken(t.Context(), token.ID, start))
+	_, err = s.Authenticate(t.Context(), token.ID, secret, start.Add(5*time.Second))
+	wantKind(t, err, fault.Unauthorized)
+}
+
+func TestAuthenticateWaits(t *testing.T) {
+	t.Parallel()
+	s, _, _ := newService(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := s.Authenticate(ctx, "x", "y", start); err == nil {
+		t.Error("authenticated")
+	}
+}
+
+func TestSeedToken(t *testing.T) {
+	t.Parallel()
+	s, _, _ := newService(t)
+	ctx := t.Context()
+	must(t, s.SeedToken(ctx, "seeded", "a secret of mine", start))
+	must(t, s.SeedToken(ctx, "seeded", "a secret of mine", start.Add(time.Hour)))
+	who, err := s.Authenticate(ctx, "seeded", "a secret of mine", start)
+	must(t, err)
+	if !who.Token.CreatedAt.Equal(start) {
+		t.Errorf("made at %v: the second time changes nothing", who.Token.CreatedAt)
+	}
+	wantKind(t, s.SeedToken(ctx, "seeded", "another secret", start), fault.Conflict)
+	must(t, s.RevokeToken(ctx, "seeded", start))
+	wantKind(t, s.SeedToken(ctx, "seeded", "a secret of mine", start), fault.Conflict)
+	for _, c := range [][2]string{{"", "long enough"}, {"a:b", "long enough"}, {"a\x00", "long enough"}, {"a\n", "long enough"}, {"a\xff", "long enough"}, {"ok", "short"}, {"ok", "long\x00enough"}, {strings.Repeat("x", 256), "long enough"}} {
+		err := s.SeedToken(ctx, id.Token(c[0]), c[1], start)
+		wantKind(t, err, fault.Invalid)
+	}
+	created, _, err := s.CreateToken(ctx, "second", start.Add(time.Minute))
+	must(t, err)
+	all, err := s.Tokens(ctx)
+	must(t, err)
+	if len(all) != 2 || all[0].ID != "seeded" || all[1].ID != created.ID || all[0].Environment != all[1].Environment || all[0].RevokedAt.IsZero() {
+		t.Errorf("tokens %+v", all)
+	}
+	_, _, err = s.CreateToken(ctx, strings.Repeat("x", 256), start)
+	wantKind(t, err, fault.Invalid)
+}
+
+func TestPlaybackIDs(t *testing.T) {
+	t.Parallel()
+	s, _, d := newService(t)
+	stream, err := live.New(live.Options{Store: d.LiveStreams()}).Create(t.Context(), "env", live.CreateInput{PlaybackPolicies: []playbackid.Policy{"signed"}}, start)
+	must(t, err)
+	p := stream.PlaybackIDs[0].ID
+	want := playbackid.Object{ID: stream.PlaybackIDs[0], Environment: "env", Kind: playbackid.OfLiveStream, ObjectID: string(stream.ID)}
+	got, err := s.Lookup(t.Context(), "env", p)
+	must(t, err)
+	if got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+	if got, err = s.Resolve(t.Context(), p); err != nil || got != want {
+		t.Errorf("resolved %+v, %v", got, err)
+	}
+	_, err = s.Lookup(t.Context(), "other", p)
+	wantKind(t, err, fault.NotFound)
+	_, err = s.Lookup(t.Context(), "env", "x")
+	wantKind(t, err, fault.NotFound)
+	_, err = s.Resolve(t.Context(), "x")
+	wantKind(t, err, fault.NotFound)
+}

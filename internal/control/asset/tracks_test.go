@@ -1,0 +1,181 @@
+package asset_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"millrace/internal/control/asset"
+	"millrace/internal/fault"
+)
+
+func text(language, name string) asset.TrackInput {
+	return asset.TrackInput{URL: "https://u:secret@h/x.srt", Type: "text", LanguageCode: language, Name: name}
+}
+
+func TestAddTrack(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a := w.ready()
+	tr, err := w.AddTrack(w.ctx(), env, a.ID, asset.TrackInput{
+		URL: "https://u:secret@h/x.srt", Type: "text", TextType: "subtitles", LanguageCode: "en-US", ClosedCaptions: true, Passthrough: "p",
+	}, w.now())
+	w.must(err)
+	if tr.Status != asset.TrackPreparing || tr.Name != "American English" || tr.TextType != "subtitles" || tr.TextSource != "uploaded" || !tr.ClosedCaptions ||
+		tr.Passthrough != "p" || tr.Asset != a.ID || tr.Rendition != string(tr.ID) || tr.Primary {
+		t.Errorf("made %+v", tr)
+	}
+	w.happened("track.created", "job track.ingest")
+	audio, err := w.AddTrack(w.ctx(), env, a.ID, asset.TrackInput{URL: "https://h/x.mp3", Type: "audio", LanguageCode: "en"}, w.now())
+	w.must(err)
+	if audio.Name != "English" || audio.TextType != "" || audio.TextSource != "" || audio.Primary {
+		t.Errorf("made %+v", audio)
+	}
+	names := []string{}
+	for range 3 {
+		tr, err := w.AddTrack(w.ctx(), env, a.ID, text("en", ""), w.now())
+		w.must(err)
+		names = append(names, tr.Name)
+	}
+	if want := []string{"English", "English (2)", "English (3)"}; !slices.Equal(names, want) {
+		t.Errorf("names %q, want %q: audio and text are groups of their own", names, want)
+	}
+	_, err = w.AddTrack(w.ctx(), env, a.ID, text("de", "English"), w.now())
+	if got := fault.Messages(err); !slices.Equal(got, []string{"name must be unique among the asset's text tracks"}) {
+		t.Errorf("messages %q", got)
+	}
+	w.forget()
+	_, err = w.AddTrack(w.ctx(), env, "x", text("en", ""), w.now())
+	w.wantKind(err, fault.NotFound)
+	preparing := w.create()
+	w.forget()
+	_, err = w.AddTrack(w.ctx(), env, preparing.ID, text("en", ""), w.now())
+	w.wantKind(err, fault.Conflict)
+	w.happened()
+}
+
+func TestAddTrackRules(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a := w.ready()
+	for _, tt := range []struct {
+		in   asset.TrackInput
+		want []string
+	}{
+		{asset.TrackInput{}, []string{"url is required", "type is required: text or audio", "language_code is required"}},
+		{asset.TrackInput{URL: "svc://assets/x", Type: "video", TextType: "captions", LanguageCode: "english", Name: "\x00", Passthrough: strings.Repeat("x", 256)},
+			[]string{"url must be an absolute http or https URL", "type must be one of: text, audio", "text_type must be one of: subtitles", "language_code must be a BCP 47 language tag", "name must not contain the character U+0000", "passthrough may have at most 255 characters"}},
+		{asset.TrackInput{URL: "https://h/x", Type: "audio", TextType: "subtitles", LanguageCode: "en", ClosedCaptions: true},
+			[]string{"text_type may be set only when type is text", "closed_captions may be set only when type is text"}},
+	} {
+		_, err := w.AddTrack(w.ctx(), env, a.ID, tt.in, w.now())
+		got := fault.Messages(err)
+		if !slices.EqualFunc(got, tt.want, strings.HasPrefix) {
+			t.Errorf("%+v: messages %q, want %q", tt.in, got, tt.want)
+		}
+	}
+	w.happened()
+}
+
+func TestPatchTrack(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a := w.ready()
+	one, err := w.AddTrack(w.ctx(), env, a.ID, text("en", ""), w.now())
+	w.must(err)
+	_, err = w.AddTrack(w.ctx(), env, a.ID, text("de", ""), w.now())
+	w.must(err)
+	w.forget()
+	got, err := w.PatchTrack(w.ctx(), env, a.ID, one.ID, asset.TrackPatch{LanguageCode: ptr("en-GB"), Name: ptr("British"), ClosedCaptions: ptr(true), Passthrough: ptr("p")}, w.now())
+	w.must(err)
+	if got.LanguageCode != "en-GB" || got.Name != "British" || !got.ClosedCaptions || got.Passthrough != "p" || got.Status != asset.TrackPreparing || got.URL != one.URL {
+		t.Errorf("patched %+v", got)
+	}
+	got, err = w.PatchTrack(w.ctx(), env, a.ID, one.ID, asset.TrackPatch{LanguageCode: ptr("de"), Name: ptr("")}, w.now())
+	w.must(err)
+	if got.Name != "German (2)" {
+		t.Errorf("a cleared name became %q", got.Name)
+	}
+	w.happened("updated", "updated")
+	primary := a.Tracks[1]
+	if got, err = w.PatchTrack(w.ctx(), env, a.ID, primary.ID, asset.TrackPatch{Name: ptr("Main"), LanguageCode: ptr("fr")}, w.now()); err != nil || got.Name != "Main" || !got.Primary {
+		t.Errorf("primary audio %+v, %v", got, err)
+	}
+	w.happened("updated")
+	for _, tt := range []struct {
+		track asset.Track
+		in    asset.TrackPatch
+		want  string
+	}{
+		{one, asset.TrackPatch{Name: ptr("German")}, "name must be unique"},
+		{one, asset.TrackPatch{LanguageCode: ptr("")}, "language_code must be a BCP 47 language tag"},
+		{one, asset.TrackPatch{Passthrough: ptr("\x00")}, "passthrough must not contain the character U+0000"},
+		{primary, asset.TrackPatch{ClosedCaptions: ptr(true)}, "closed_captions may be set only for text tracks"},
+		{a.Tracks[0], asset.TrackPatch{Name: ptr("x")}, "only text and audio tracks can be changed"},
+		{asset.Track{ID: "x"}, asset.TrackPatch{}, "the track does not exist"},
+	} {
+		_, err := w.PatchTrack(w.ctx(), env, a.ID, tt.track.ID, tt.in, w.now())
+		if got := fault.Messages(err); len(got) != 1 || !strings.HasPrefix(got[0], tt.want) {
+			t.Errorf("messages %q, want %q", got, tt.want)
+		}
+	}
+	w.happened()
+}
+
+func TestDeleteTrack(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a := w.ready()
+	tr, err := w.AddTrack(w.ctx(), env, a.ID, text("en", ""), w.now())
+	w.must(err)
+	w.forget()
+	for _, main := range a.Tracks {
+		w.wantKind(w.DeleteTrack(w.ctx(), env, a.ID, main.ID, w.now()), fault.Conflict)
+	}
+	w.must(w.DeleteTrack(w.ctx(), env, a.ID, tr.ID, w.now()))
+	w.wantKind(w.DeleteTrack(w.ctx(), env, a.ID, tr.ID, w.now()), fault.NotFound)
+	w.happened("track.deleted")
+	if n := len(w.find(a.ID).Tracks); n != 2 {
+		t.Errorf("%d tracks are left, want 2", n)
+	}
+	w.wantKind(w.TrackReady(w.ctx(), a.ID, tr, w.now()), fault.NotFound) // its worker is late
+}
+
+func TestTrackOutcomes(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a := w.ready()
+	good, err := w.AddTrack(w.ctx(), env, a.ID, text("en", ""), w.now())
+	w.must(err)
+	bad, err := w.AddTrack(w.ctx(), env, a.ID, text("de", ""), w.now())
+	w.must(err)
+	w.forget()
+	done := asset.Track{ID: good.ID, Object: "media-x/t.vtt", Duration: 9, Name: "worker's own", LanguageCode: "xx"}
+	w.must(w.TrackReady(w.ctx(), a.ID, done, w.now()))
+	w.must(w.TrackReady(w.ctx(), a.ID, done, w.now()))
+	why := asset.Errors{Type: "invalid_input", Messages: []string{"no cues"}}
+	w.must(w.TrackFailed(w.ctx(), a.ID, bad.ID, why, w.now()))
+	w.must(w.TrackFailed(w.ctx(), a.ID, bad.ID, why, w.now()))
+	w.happened("track.ready", "track.errored")
+	w.wantKind(w.TrackFailed(w.ctx(), a.ID, good.ID, why, w.now()), fault.Conflict)
+	w.wantKind(w.TrackReady(w.ctx(), a.ID, bad, w.now()), fault.Conflict)
+	got := w.find(a.ID)
+	if tr := got.Tracks[2]; tr.Status != asset.TrackReady || tr.Object != done.Object || tr.Name != "English" || tr.LanguageCode != "en" || tr.Duration != 9 {
+		t.Errorf("ready %+v", tr)
+	}
+	if tr := got.Tracks[3]; tr.Status != asset.TrackErrored || tr.Errors.Messages[0] != "no cues" {
+		t.Errorf("errored %+v", tr)
+	}
+	if got.Status != asset.Ready {
+		t.Errorf("a broken track made the asset %s", got.Status)
+	}
+}
+
+func TestListRefuses(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for _, q := range []asset.ListQuery{{Page: -1}, {Limit: 101}, {Limit: -1}, {Cursor: "x"}} {
+		_, _, err := w.List(w.ctx(), env, q)
+		w.wantKind(err, fault.Invalid)
+	}
+}
