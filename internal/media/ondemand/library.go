@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"sync"
 
 	"millrace/internal/media/container/cmaf"
@@ -42,9 +43,28 @@ type Library struct {
 	size  int64
 }
 
+// kept is an index with what was worked out of it.
 type kept struct {
 	key  string
 	file *mp4.File
+
+	mu    sync.Mutex
+	reels map[uint32]*reel // by track
+}
+
+// reel is worked out when the track is first played.
+func (k *kept) reel(t *mp4.Track) (*reel, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	r := k.reels[t.ID]
+	if r != nil {
+		return r, nil
+	}
+	r, err := newReel(t)
+	if err == nil {
+		k.reels[t.ID] = r
+	}
+	return r, err
 }
 
 // NewLibrary returns a Library that keeps up to limit bytes of indexes in memory.
@@ -54,8 +74,16 @@ func NewLibrary(objects Objects, limit int64) *Library {
 
 // File is the index of a stored file; it is made once however many ask for it at the same time.
 func (l *Library) File(ctx context.Context, key string) (*mp4.File, error) {
-	if f := l.lookup(key); f != nil {
-		return f, nil
+	k, err := l.find(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	return k.file, nil
+}
+
+func (l *Library) find(ctx context.Context, key string) (*kept, error) {
+	if k := l.lookup(key); k != nil {
+		return k, nil
 	}
 	v, err, _ := l.flight.Do(key, func() (any, error) {
 		r, size, err := l.objects.Open(context.WithoutCancel(ctx), key) // others wait for it too
@@ -67,16 +95,15 @@ func (l *Library) File(ctx context.Context, key string) (*mp4.File, error) {
 		if err != nil {
 			return nil, fmt.Errorf("index %s: %w", key, err)
 		}
-		l.keep(key, f)
-		return f, nil
+		return l.keep(key, f), nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	return v.(*mp4.File), nil
+	return v.(*kept), nil
 }
 
-func (l *Library) lookup(key string) *mp4.File {
+func (l *Library) lookup(key string) *kept {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	e := l.files[key]
@@ -84,16 +111,17 @@ func (l *Library) lookup(key string) *mp4.File {
 		return nil
 	}
 	l.order.MoveToFront(e)
-	return e.Value.(*kept).file
+	return e.Value.(*kept)
 }
 
-func (l *Library) keep(key string, f *mp4.File) {
+func (l *Library) keep(key string, f *mp4.File) *kept {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.files[key] != nil {
-		return
+	if e := l.files[key]; e != nil {
+		return e.Value.(*kept)
 	}
-	l.files[key] = l.order.PushFront(&kept{key, f})
+	made := &kept{key: key, file: f, reels: map[uint32]*reel{}}
+	l.files[key] = l.order.PushFront(made)
 	l.size += f.Bytes()
 	for l.size > l.limit && l.order.Len() > 1 {
 		e := l.order.Back()
@@ -102,33 +130,35 @@ func (l *Library) keep(key string, f *mp4.File) {
 		delete(l.files, k.key)
 		l.size -= k.file.Bytes()
 	}
+	return made
 }
 
-func (l *Library) track(ctx context.Context, src timeline.Source) (*mp4.Track, error) {
-	f, err := l.File(ctx, src.Object)
+func (l *Library) track(ctx context.Context, src timeline.Source) (*kept, *mp4.Track, error) {
+	k, err := l.find(ctx, src.Object)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	for _, t := range f.Tracks {
+	for _, t := range k.file.Tracks {
 		if t.ID == src.Track {
-			return t, nil
+			return k, t, nil
 		}
 	}
-	return nil, ErrUnknown
+	return nil, nil, ErrUnknown
 }
 
 // Init is the init segment of a rendition with a source.
 func (l *Library) Init(ctx context.Context, src timeline.Source) ([]byte, error) {
-	t, err := l.track(ctx, src)
+	_, t, err := l.track(ctx, src)
 	if err != nil {
 		return nil, err
 	}
 	return mp4.InitSegment(t), nil
 }
 
-// Chunk is a segment: one fragment of the chunk's samples, its first decoding time being the chunk's.
+// Chunk is a segment: one fragment of the chunk's samples, its first decoding time being the chunk's. It costs twice the segment's bytes
+// of memory, one half of which is given back.
 func (l *Library) Chunk(ctx context.Context, src timeline.Source, msn int64, c timeline.Chunk) ([]byte, error) {
-	t, err := l.track(ctx, src)
+	k, t, err := l.track(ctx, src)
 	if err != nil {
 		return nil, err
 	}
@@ -144,17 +174,27 @@ func (l *Library) Chunk(ctx context.Context, src timeline.Source, msn int64, c t
 	if err != nil {
 		return nil, fmt.Errorf("read samples of %s: %w", src.Object, err)
 	}
-	settle(t, c, samples)
+	if t.Kind == frame.Video {
+		x, err := k.reel(t)
+		if err != nil {
+			return nil, err
+		}
+		if err := x.fit(c, samples); err != nil {
+			return nil, err
+		}
+	} else {
+		fitSound(c, samples)
+	}
 	return cmaf.AppendFragment(nil, uint32(msn+1), cmaf.TrackID, uint64(c.Time), samples), nil
 }
 
-// settle makes the samples last exactly as long as the chunk says and keeps composition offsets positive: a first video sample that was
-// pulled to the beginning is still presented in its time.
-func settle(t *mp4.Track, c timeline.Chunk, samples []cmaf.Sample) {
-	n := len(samples) - 1
-	own := t.DTS(c.From+n) + int64(t.Sample(c.From+n).Duration) - t.DTS(c.From)
-	if early := c.Duration - own; t.Kind == frame.Video && c.From == 0 && early > 0 {
-		samples[0].Duration += uint32(early)
-		samples[0].CompositionOffset += int32(early)
+// fitSound makes the last sample end where the chunk does: behind it there may be a hole that a gap shows.
+func fitSound(c timeline.Chunk, samples []cmaf.Sample) {
+	left := c.Duration
+	for i := range samples[:len(samples)-1] {
+		left -= int64(samples[i].Duration)
+	}
+	if left >= 0 && left <= math.MaxUint32 {
+		samples[len(samples)-1].Duration = uint32(left)
 	}
 }

@@ -1,5 +1,6 @@
 // Package ondemand makes the segments of a stored MP4 when somebody asks for them, from its byte ranges: nothing is copied and nothing
-// re-encoded. It plans the timeline of a file, and reads chunks and init segments of such timelines.
+// re-encoded. It plans the timeline of a file, and reads chunks and init segments of such timelines. What comes as a stream of fragments
+// it cuts by the same rules into segments to be stored.
 // It must never know HTTP, jobs, resources or where objects are kept. It starts no goroutine.
 package ondemand
 
@@ -7,191 +8,194 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"sort"
 	"time"
 
 	"millrace/internal/media/codec/aac"
-	"millrace/internal/media/codec/h264"
 	"millrace/internal/media/container/mp4"
 	"millrace/internal/media/frame"
 	"millrace/internal/media/timeline"
 )
 
-// ErrNothing says that a file has neither video nor audio that can be played.
+// ErrNothing says that there is neither video nor audio that can be played.
 var ErrNothing = errors.New("the file has no video or audio that can be played")
 
 const (
-	wanted  = 4 * time.Second
-	longest = 12 * time.Second // a segment ends there without a key frame
+	wanted = 4 * time.Second
+	// longest is a segment that waits for the next IDR of a stored file.
+	longest = 20 * time.Second
+	// heavy bounds the bytes of a segment of video, and with it the memory of a request.
+	heavy = 48 << 20
+	// standing is for how long the last picture stands when the sound goes on. Behind that there are segments without pictures.
+	standing = 30 * time.Second
+	// together is by how much sound and picture may end apart without anything being done about it.
+	together = time.Second
 	// overhead is about what the boxes of a fragment add: fixed and per sample.
 	overhead, perSample = 112, 16
 )
 
-// Plan cuts a file into segments: the given video and audio tracks (either may be nil), at the video's IDRs. Presentation times of the
-// output are those of the file after its edit list plus timeline.Origin; every video sample is kept, audio from the start of its edit on.
+// Plan cuts a file into segments: the given video and audio tracks (either may be nil), at the video's IDRs, which are given in order.
+// Presentation times of the output are those of the file after its edit list plus timeline.Origin. Every video sample is kept that is
+// shown or needed to decode one that is, and all sound from the start to the end of its edit.
 func Plan(video, audio *mp4.Track, idrs []int, object string) (*timeline.Timeline, error) {
-	if video == nil && audio == nil {
-		return nil, ErrNothing
-	}
-	t := &timeline.Timeline{}
-	var cuts []int
-	borders := []float64{0}
-	if video != nil {
-		cuts = videoCuts(video, idrs)
-		borders = bordersOf(video, cuts)
-	}
-	if audio != nil {
-		borders = extend(borders, secondsOf(audio, audio.EditEnd()), end(audio))
-	}
-	entries := []timeline.Entry{{Target: target(borders)}}
 	var lanes []*timeline.Lane
-	if video != nil {
-		l := &timeline.Lane{Rendition: timeline.Rendition{
-			ID: timeline.MainVideo, Kind: frame.Video, Timescale: video.Timescale, Source: &timeline.Source{Object: object, Track: video.ID},
-		}, Inits: []timeline.Init{videoInit(video)}}
-		l.Chunks = videoChunks(video, cuts, idrs, len(borders)-1, borders)
-		lanes = append(lanes, l)
+	borders := []float64{0}
+	if video != nil && video.Len() > 0 {
+		r, err := newReel(video)
+		if err != nil {
+			return nil, err
+		}
+		var lane *timeline.Lane
+		if lane, borders, err = film(r, audio, idrs, object); err != nil {
+			return nil, err
+		}
+		lanes = append(lanes, lane)
+	} else if audio != nil && audio.Len() > 0 {
+		borders = split(borders, soundStart(audio), soundEnd(audio))
 	}
-	if audio != nil {
+	if audio != nil && audio.Len() > 0 {
 		lanes = append(lanes, Follow(audio, object, timeline.MainAudio, borders, timeline.Origin))
 	}
+	if len(lanes) == 0 {
+		return nil, ErrNothing
+	}
+	return assemble(lanes, len(borders)-1)
+}
+
+// assemble makes a timeline of lanes of n chunks each.
+func assemble(lanes []*timeline.Lane, n int) (*timeline.Timeline, error) {
+	entries := []timeline.Entry{{Target: target(lanes)}}
 	for _, l := range lanes {
 		entries = append(entries, timeline.Entry{Rendition: &l.Rendition}, timeline.Entry{Init: &l.Inits[0]})
 	}
-	for i := range len(borders) - 1 {
+	for i := range n {
 		s := timeline.Segment{MSN: int64(i)}
 		for _, l := range lanes {
 			s.Chunks = append(s.Chunks, l.Chunks[i])
 		}
 		entries = append(entries, timeline.Entry{Segment: &s})
 	}
-	for _, e := range entries {
-		if err := t.Apply(e); err != nil {
-			return nil, fmt.Errorf("plan segments: %w", err)
-		}
+	t, err := timeline.Build(entries)
+	if err != nil {
+		return nil, fmt.Errorf("plan segments: %w", err)
 	}
 	return t, nil
 }
 
-// videoCuts picks the samples that start a segment: IDRs about `wanted` apart, and samples in between where key frames are too rare.
-func videoCuts(v *mp4.Track, idrs []int) []int {
+// target is EXT-X-TARGETDURATION: no EXTINF, rounded to the nearest integer, is above it (RFC 8216bis section 4.4.3.1).
+func target(lanes []*timeline.Lane) int {
+	long := 1.0
+	for _, l := range lanes {
+		for i := range l.Chunks {
+			long = max(long, l.Seconds(i))
+		}
+	}
+	return int(math.Round(long))
+}
+
+// film plans the video, and where all renditions are cut: in seconds of presentation, one more than there are segments.
+func film(r *reel, audio *mp4.Track, idrs []int, object string) (*timeline.Lane, []float64, error) {
+	in, err := r.init()
+	if err != nil {
+		return nil, nil, err
+	}
+	l := &timeline.Lane{Rendition: timeline.Rendition{
+		ID: timeline.MainVideo, Kind: frame.Video, Timescale: r.t.Timescale, Source: &timeline.Source{Object: object, Track: r.t.ID},
+	}, Inits: []timeline.Init{in}}
+	cuts := r.cuts(idrs)
+	borders := make([]float64, 0, len(cuts)+1)
+	borders = append(borders, min(r.shownAt(0, false), 0)) // what is in front of a late first picture belongs to it
+	for _, i := range cuts[1:] {
+		borders = append(borders, r.shownAt(i, isIDR(idrs, i)))
+	}
+	end := r.end()
+	last := secondsOf(r.t, end+r.delay)
+	soundEnds := last
+	if audio != nil && audio.Len() > 0 {
+		soundEnds = soundEnd(audio)
+	}
+	switch tail := soundEnds - last; {
+	case tail > standing.Seconds():
+	case tail > together.Seconds():
+		end += int64(math.Round(tail * float64(r.t.Timescale)))
+		last = soundEnds
+	default:
+		last = max(last, soundEnds)
+	}
+	if end-r.dts(r.to-1) > math.MaxUint32 {
+		return nil, nil, fmt.Errorf("%w: its last picture stands for too long", mp4.ErrMalformed)
+	}
+	borders = append(borders, last)
+	for k, from := range cuts {
+		at, to, until := r.dts(from), r.to, end
+		if k == 0 {
+			at = r.start()
+		}
+		if k+1 < len(cuts) {
+			to, until = cuts[k+1], r.dts(cuts[k+1])
+		}
+		l.Append(timeline.Chunk{
+			Rendition: l.ID, Time: at + r.origin(), Duration: until - at, Size: sizeOf(r.t, from, to),
+			Independent: isIDR(idrs, from), From: from, To: to,
+		})
+	}
+	if soundEnds-last > together.Seconds() {
+		from := len(borders) - 1
+		borders = split(borders, last, soundEnds)
+		for k := from; k < len(borders)-1; k++ {
+			l.Append(gap(l, borders[k], borders[k+1], timeline.Origin))
+		}
+	}
+	return l, borders, nil
+}
+
+// cuts gives the samples that segments begin with, 0 first.
+func (r *reel) cuts(idrs []int) []int {
+	c := cutter{wanted: r.ticks(wanted), limit: r.ticks(longest), heavy: heavy}
 	cuts := []int{0}
-	from := v.DTS(0)
-	tooLong := int64(longest.Seconds() * float64(v.Timescale))
-	want := int64(wanted.Seconds() * float64(v.Timescale))
-	last := from // of the IDR before
-	k := 0
-	for i := 1; i < v.Len(); i++ {
+	for i, k := 0, 0; i < r.to; i++ {
 		for k < len(idrs) && idrs[k] < i {
 			k++
 		}
 		idr := k < len(idrs) && idrs[k] == i
-		at := v.DTS(i)
-		elapsed := at - from
-		if idr && (elapsed+(at-last)/2 >= want || elapsed+(at-last) > tooLong) || elapsed >= tooLong {
-			cuts = append(cuts, i)
-			from = at
+		alone := false
+		if idr || i == 0 {
+			n := k
+			if idr {
+				n++
+			}
+			until := r.end()
+			if n < len(idrs) && idrs[n] < r.to {
+				until = r.dts(idrs[n])
+			}
+			alone = until-r.dts(i) > c.limit
 		}
-		if idr {
-			last = at
-		}
+		cuts = append(cuts, c.next(i, r.dts(i), int64(r.t.Sample(i).Size), r.t.Sync(i), idr, alone)...)
 	}
 	return cuts
 }
 
-// bordersOf gives where segments begin and the last one ends, in seconds of presentation: a constant reorder delay after the decoding
-// times that playlists count.
-func bordersOf(v *mp4.Track, cuts []int) []float64 {
-	delay := firstPTS(v) - v.DTS(0)
-	out := make([]float64, 0, len(cuts)+1)
-	for k, i := range cuts {
-		at := secondsOf(v, v.DTS(i)+delay)
-		if k == 0 {
-			at = min(at, 0) // what is in front of a late first picture belongs to it
-		}
-		out = append(out, at)
-	}
-	n := v.Len() - 1
-	return append(out, secondsOf(v, v.DTS(n)+int64(v.Sample(n).Duration)+delay))
-}
+func (r *reel) ticks(d time.Duration) int64 { return int64(d.Seconds() * float64(r.t.Timescale)) }
 
-func firstPTS(v *mp4.Track) int64 {
-	first := int64(math.MaxInt64)
-	for i := range min(v.Len(), 32) {
-		first = min(first, v.PTS(i))
-	}
-	return first
+func isIDR(idrs []int, i int) bool {
+	k := sort.SearchInts(idrs, i)
+	return k < len(idrs) && idrs[k] == i
 }
 
 func secondsOf(t *mp4.Track, ticks int64) float64 { return float64(ticks) / float64(t.Timescale) }
 
-// end is where the last sample of a track ends, in seconds.
-func end(t *mp4.Track) float64 {
-	n := t.Len() - 1
-	if n < 0 {
-		return 0
+// split adds borders up to end, `wanted` apart: the first one behind `from` and what follows the last border.
+func split(borders []float64, from, end float64) []float64 {
+	at := max(from, borders[len(borders)-1])
+	for at += wanted.Seconds(); end-at > wanted.Seconds()/2; at += wanted.Seconds() {
+		borders = append(borders, at)
 	}
-	return secondsOf(t, t.DTS(n)+int64(t.Sample(n).Duration))
+	return append(borders, max(end, borders[len(borders)-1]+0.001))
 }
 
-// extend adds borders for audio that goes on for more than a second after the video, or stands alone.
-func extend(borders []float64, trimmed, end float64) []float64 {
-	end = min(end, trimmed)
-	last := borders[len(borders)-1]
-	if len(borders) > 1 && end < last+1 {
-		return borders
-	}
-	for end-last > 1.5*wanted.Seconds() {
-		last += wanted.Seconds()
-		borders = append(borders, last)
-	}
-	return append(borders, max(end, last+0.001))
-}
-
-func target(borders []float64) int {
-	long := wanted.Seconds()
-	for i := 1; i < len(borders); i++ {
-		long = max(long, borders[i]-borders[i-1])
-	}
-	return int(math.Ceil(long - 0.45)) // EXTINF is rounded for the comparison, RFC 8216bis section 4.4.3.1
-}
-
-func videoChunks(v *mp4.Track, cuts, idrs []int, n int, borders []float64) []timeline.Chunk {
-	shift := int64(timeline.Origin) * int64(v.Timescale)
-	isIDR := map[int]bool{}
-	for _, i := range idrs {
-		isIDR[i] = true
-	}
-	var out []timeline.Chunk
-	for k, from := range cuts {
-		to, until := v.Len(), v.DTS(v.Len()-1)+int64(v.Sample(v.Len()-1).Duration)
-		if k+1 < len(cuts) {
-			to, until = cuts[k+1], v.DTS(cuts[k+1])
-		}
-		at := v.DTS(from)
-		if k == 0 {
-			at = startOf(v)
-		}
-		out = append(out, timeline.Chunk{
-			Rendition: timeline.MainVideo, Time: at + shift, Duration: until - at, Size: sizeOf(v, from, to),
-			Independent: isIDR[from], From: from, To: to,
-		})
-	}
-	for k := len(out); k < n; k++ { // the audio goes on alone
-		out = append(out, gap(timeline.MainVideo, v, borders[k], borders[k+1], timeline.Origin))
-	}
-	return out
-}
-
-// startOf is the decoding time given to the first video sample: one that is presented late is decoded at the beginning, so that the
-// playlists of all renditions start together.
-func startOf(v *mp4.Track) int64 {
-	delay := firstPTS(v) - v.DTS(0)
-	return min(v.DTS(0), -delay)
-}
-
-func gap(rendition string, t *mp4.Track, from, to, zero float64) timeline.Chunk {
-	at, until := int64(math.Round((zero+from)*float64(t.Timescale))), int64(math.Round((zero+to)*float64(t.Timescale)))
-	return timeline.Chunk{Rendition: rendition, Time: at, Duration: until - at, Gap: true}
+func gap(l *timeline.Lane, from, to, zero float64) timeline.Chunk {
+	at, until := int64(math.Round((zero+from)*float64(l.Timescale))), int64(math.Round((zero+to)*float64(l.Timescale)))
+	return timeline.Chunk{Rendition: l.ID, Time: at, Duration: until - at, Gap: true}
 }
 
 func sizeOf(t *mp4.Track, from, to int) int64 {
@@ -202,57 +206,66 @@ func sizeOf(t *mp4.Track, from, to int) int64 {
 	return n
 }
 
-// Follow cuts an audio track where another rendition is cut: borders in seconds of the asset, len(segments)+1 of them, whose second 0 is
-// media time zero. Samples before the start of the track's edit (priming) and from its end on are left out.
+// sound gives the samples [from, to) of an audio track that are heard: not those that end before the edit begins (priming), nor those
+// from its end on.
+func sound(a *mp4.Track) (from, to int) {
+	n := a.Len()
+	for to = n; to > 0 && a.PTS(to-1) >= a.EditEnd(); {
+		to--
+	}
+	if to == 0 { // an edit that lets nothing be heard is a mistake
+		to = n
+	}
+	for from < to && a.PTS(from)+int64(a.Sample(from).Duration) <= a.EditStart() {
+		from++
+	}
+	if from == to {
+		from = 0
+	}
+	return from, to
+}
+
+func soundStart(a *mp4.Track) float64 {
+	from, _ := sound(a)
+	return max(secondsOf(a, a.PTS(from)), 0)
+}
+
+// soundEnd is where the last sample that is heard ends, in seconds.
+func soundEnd(a *mp4.Track) float64 {
+	_, to := sound(a)
+	return min(secondsOf(a, a.PTS(to-1)+int64(a.Sample(to-1).Duration)), secondsOf(a, a.EditEnd()))
+}
+
+// Follow cuts an audio track where another rendition is cut: borders in seconds of the asset, one more than there are segments, where
+// zero is the media time of the asset's second 0. What would be heard behind the last border is left out.
 func Follow(a *mp4.Track, object, id string, borders []float64, zero float64) *timeline.Lane {
 	l := &timeline.Lane{
 		Rendition: timeline.Rendition{ID: id, Kind: frame.Audio, Timescale: a.Timescale, Source: &timeline.Source{Object: object, Track: a.ID}},
 		Inits:     []timeline.Init{audioInit(id, a)},
 	}
 	shift := int64(math.Round(zero * float64(a.Timescale)))
-	i, n := 0, a.Len()
-	for i < n && a.PTS(i) < a.EditStart() {
-		i++
-	}
-	for n > i && a.PTS(n-1) >= a.EditEnd() {
-		n--
+	i, n := 0, 0
+	if a.Len() > 0 {
+		i, n = sound(a)
 	}
 	for k := range len(borders) - 1 {
-		from := i
-		until := borders[k+1]
-		if k == len(borders)-2 {
-			until = math.Inf(1)
-		}
+		from, until := i, borders[k+1]
 		for i < n && secondsOf(a, a.PTS(i)) < until {
 			i++
 		}
 		if i == from {
-			l.Append(gap(id, a, borders[k], borders[k+1], zero))
+			l.Append(gap(l, borders[k], borders[k+1], zero))
 			continue
 		}
-		last := a.DTS(i-1) + int64(a.Sample(i-1).Duration)
-		if i < n {
-			last = a.DTS(i)
+		end := a.DTS(i-1) + int64(a.Sample(i-1).Duration)
+		if k+2 < len(borders) && i < n && secondsOf(a, a.PTS(i)) >= borders[k+2] { // a hole: the next segment is a gap from its border on
+			end = min(end, max(int64(math.Round(until*float64(a.Timescale))), a.DTS(i-1)+1))
 		}
 		l.Append(timeline.Chunk{
-			Rendition: id, Time: a.DTS(from) + shift, Duration: last - a.DTS(from), Size: sizeOf(a, from, i), Independent: true, From: from, To: i,
+			Rendition: id, Time: a.DTS(from) + shift, Duration: end - a.DTS(from), Size: sizeOf(a, from, i), Independent: true, From: from, To: i,
 		})
 	}
 	return l
-}
-
-func videoInit(v *mp4.Track) timeline.Init {
-	in := timeline.Init{Rendition: timeline.MainVideo, Codec: h264.CodecString(v.Config.SPS), Width: v.Width, Height: v.Height}
-	if v.PARWidth > 0 && v.PARHeight > 0 {
-		in.Width = in.Width * v.PARWidth / v.PARHeight
-	}
-	if v.Rotation == 90 || v.Rotation == 270 {
-		in.Width, in.Height = in.Height, in.Width
-	}
-	if d := v.Duration(); d > 0 {
-		in.FrameRate = math.Round(float64(v.Len())*float64(v.Timescale)/float64(d)*1000) / 1000
-	}
-	return in
 }
 
 func audioInit(id string, a *mp4.Track) timeline.Init {
