@@ -16,7 +16,7 @@ var (
 	ErrTimeout = errors.New("the live edge did not get there in time")
 )
 
-// Place is where bytes are: in Data, or N bytes from Offset on of a stored Object.
+// Place is where bytes are: in Data, or N bytes from Offset on of a stored Object (-1: all of it).
 type Place struct {
 	Data   []byte
 	Object string
@@ -28,7 +28,7 @@ type Place struct {
 type Lane struct {
 	timeline.Rendition
 	Inits   []timeline.Init // every one so far, the newest last
-	Peak    float64         // bits per second, of the fastest segment
+	Peak    float64         // bits per second, of the fastest stretch
 	Average float64
 }
 
@@ -44,12 +44,9 @@ func (e *Edge) Describe() ([]Lane, error) {
 		if len(l.inits) == 0 {
 			continue
 		}
-		d := Lane{Rendition: l.Rendition, Peak: l.peak}
+		d := Lane{Rendition: l.Rendition, Peak: l.rate.Peak(l.Timescale), Average: l.rate.Average(l.Timescale)}
 		for i := range l.inits {
 			d.Inits = append(d.Inits, l.inits[i].Init)
-		}
-		if l.ticks > 0 {
-			d.Average = float64(l.bytes) * 8 * float64(l.Timescale) / float64(l.ticks)
 		}
 		out = append(out, d)
 	}
@@ -70,7 +67,7 @@ func (e *Edge) ReadInit(rendition string, n int) (Place, error) {
 
 // ReadSegment is a whole media segment; one that is still open, or comes next, is waited for.
 func (e *Edge) ReadSegment(ctx context.Context, rendition string, msn int64) (Place, error) {
-	return e.await(ctx, rendition, func(l *lane) (Place, bool, error) {
+	return e.await(ctx, rendition, 3, func(l *lane) (Place, bool, error) {
 		i := msn - e.first
 		if i < 0 || i > int64(len(l.segs))+1 {
 			return Place{}, false, ErrUnknown
@@ -78,41 +75,83 @@ func (e *Edge) ReadSegment(ctx context.Context, rendition string, msn int64) (Pl
 		if i >= int64(len(l.segs)) || !l.segs[i].done {
 			return Place{}, false, nil
 		}
-		s := l.segs[i]
+		s := &l.segs[i]
 		if s.gap {
 			return Place{}, false, ErrUnknown
 		}
-		return Place{Data: s.buf, Object: e.key(l.ID, msn), N: s.size}, true, nil
+		p := Place{Object: e.key(l.ID, msn), N: s.size}
+		if s.hot != nil {
+			p.Data = s.hot.buf
+		}
+		return p, true, nil
 	})
 }
 
-// ReadPart is a partial segment; the next ones of the open segment are waited for.
+// ReadPart is a partial segment. The next one is waited for, for one target duration: a player that follows a hint must not hang on it
+// when the encoder stands still. A segment that ends early hands the name of its next part on to the next segment's first one; where
+// that is not so (a discontinuity, a gap, the encoder is away) the answer is ErrUnknown at once.
 func (e *Edge) ReadPart(ctx context.Context, rendition string, msn int64, part int) (Place, error) {
-	return e.await(ctx, rendition, func(l *lane) (Place, bool, error) {
+	return e.await(ctx, rendition, 1, func(l *lane) (Place, bool, error) {
 		i := msn - e.first
-		if i < 0 || i > int64(len(l.segs)) {
+		if i < 0 || i > int64(len(l.segs)) || part < 0 {
 			return Place{}, false, ErrUnknown
 		}
-		if i == int64(len(l.segs)) {
+		at, k, wait := l.locate(int(i), part)
+		switch {
+		case wait && e.live:
 			return Place{}, false, nil
-		}
-		s := l.segs[i]
-		if part < len(s.parts) {
-			p := s.parts[part]
-			if s.buf == nil {
-				return Place{Object: e.key(l.ID, msn), Offset: p.off, N: p.end - p.off}, true, nil
-			}
-			return Place{Data: s.buf[p.off:p.end:p.end], N: p.end - p.off}, true, nil
-		}
-		if s.done || part > len(s.parts)+e.advanceLimit(l) {
+		case wait || at < 0:
 			return Place{}, false, ErrUnknown
 		}
-		return Place{}, false, nil
+		h := l.segs[at].hot
+		if h == nil || k >= len(h.parts) {
+			return Place{}, false, ErrUnknown
+		}
+		p := h.parts[k]
+		if h.buf == nil {
+			return Place{Object: e.key(l.ID, e.first+int64(at)), Offset: p.off, N: p.end - p.off}, true, nil
+		}
+		return Place{Data: h.buf[p.off:p.end:p.end], N: p.end - p.off}, true, nil
 	})
 }
 
-// await runs look, with the lock, now and after every publication on the rendition, until it has an answer.
-func (e *Edge) await(ctx context.Context, rendition string, look func(l *lane) (Place, bool, error)) (Place, error) {
+// locate finds the part with the name (segment i, k): part `part` of segment `at`, or wait while it may still come; at -1: it never does.
+func (l *lane) locate(i, k int) (at, part int, wait bool) {
+	if i == len(l.segs) {
+		return -1, 0, k == 0
+	}
+	s := &l.segs[i]
+	switch {
+	case k < int(s.parts):
+		return i, k, false
+	case k > int(s.parts):
+		return -1, 0, !s.done && k <= int(s.parts)+1
+	case !s.done:
+		return -1, 0, true
+	case !l.follows(i + 1):
+		return -1, 0, false
+	case i+1 == len(l.segs) || !l.segs[i+1].done && l.segs[i+1].parts == 0:
+		return -1, 0, true
+	}
+	return i + 1, 0, false
+}
+
+// follows says that segment i, which may be the one that comes next, goes on where the one before ends: its first part is then known by
+// the name of the part that would have come next there, which is what was hinted.
+func (l *lane) follows(i int) bool {
+	if i == 0 || l.segs[i-1].gap || l.segs[i-1].parts == 0 {
+		return false
+	}
+	if i == len(l.segs) {
+		return !l.fresh
+	}
+	s := &l.segs[i]
+	return !s.disc && !s.gap && s.init == l.segs[i-1].init
+}
+
+// await runs look, with the lock, now and after every publication on the rendition, until it has an answer; for so many target
+// durations at most.
+func (e *Edge) await(ctx context.Context, rendition string, targets int, look func(l *lane) (Place, bool, error)) (Place, error) {
 	var timer *time.Timer
 	for {
 		e.mu.Lock()
@@ -130,7 +169,7 @@ func (e *Edge) await(ctx context.Context, rendition string, look func(l *lane) (
 			return p, err
 		}
 		if timer == nil {
-			timer = time.NewTimer(e.patience())
+			timer = time.NewTimer(time.Duration(targets*max(e.target, 2)) * time.Second)
 			defer timer.Stop()
 		}
 		if l.wait == nil {
@@ -146,11 +185,6 @@ func (e *Edge) await(ctx context.Context, rendition string, look func(l *lane) (
 			return Place{}, ErrTimeout
 		}
 	}
-}
-
-// patience is how long a blocked request waits: three target durations, RFC 8216bis section 6.2.5.2.
-func (e *Edge) patience() time.Duration {
-	return time.Duration(3*max(e.target, 2)) * time.Second
 }
 
 // advanceLimit is the Advance Part Limit, section 6.2.5.2: how many parts ahead of the edge may be asked for.
@@ -174,11 +208,19 @@ type Reload struct {
 // when the edge stands still for three target durations the unchanged playlist is the answer, so that players keep polling.
 func (e *Edge) Playlist(ctx context.Context, rendition string, r Reload, compressed bool) ([]byte, error) {
 	if r.MSN >= 0 {
-		_, err := e.await(ctx, rendition, func(l *lane) (Place, bool, error) { return Place{}, e.reached(l, r), e.sane(l, r) })
+		_, err := e.await(ctx, rendition, 3, func(l *lane) (Place, bool, error) { return Place{}, e.reached(l, r), e.sane(l, r) })
 		if err != nil && !errors.Is(err, ErrTimeout) && !errors.Is(err, ErrUnknown) {
 			return nil, err
 		}
 	}
+	text, err := e.current(rendition, listing{event: r.Event, skip: r.Skip && e.opt.Mode.Low})
+	if err != nil {
+		return nil, err
+	}
+	return text.bytes(compressed) // without the lock: compressing takes its time
+}
+
+func (e *Edge) current(rendition string, k listing) (*rendered, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	l := e.lane(rendition)
@@ -188,16 +230,19 @@ func (e *Edge) Playlist(ctx context.Context, rendition string, r Reload, compres
 	if e.sealed == 0 {
 		return nil, ErrNotYet
 	}
-	return e.rendered(l, listing{event: r.Event, skip: r.Skip && e.opt.Mode.Low}).bytes(compressed)
+	return e.rendered(l, k), nil
 }
 
 // sane refuses what no playlist will say soon, section 6.2.5.2.
 func (e *Edge) sane(l *lane, r Reload) error {
+	if e.ended {
+		return nil // the end is the answer to everything
+	}
 	last := e.first + int64(len(l.segs)) - 1
 	if r.MSN > last+2 {
 		return ErrTooFar
 	}
-	if s := l.open(); r.Part >= 0 && s != nil && r.MSN == s.msn && r.Part > len(s.parts)-1+e.advanceLimit(l) {
+	if s := l.open(); r.Part >= 0 && s != nil && r.MSN == last && r.Part > int(s.parts)-1+e.advanceLimit(l) {
 		return ErrTooFar
 	}
 	return nil
@@ -213,12 +258,22 @@ func (e *Edge) reached(l *lane, r Reload) bool {
 	if i >= int64(len(l.segs)) {
 		return false
 	}
-	s := l.segs[i]
-	if r.Part < 0 || s.done && r.Part < len(s.parts) {
+	s := &l.segs[i]
+	if r.Part < 0 || s.done && r.Part < int(s.parts) {
 		return s.done
 	}
-	if r.Part < len(s.parts) {
-		return true
+	if !s.done {
+		return r.Part < e.listed(l, s)
 	}
-	return s.done && i+1 < int64(len(l.segs)) && (l.segs[i+1].done || len(l.segs[i+1].parts) > 0)
+	return i+1 < int64(len(l.segs)) && (l.segs[i+1].done || e.listed(l, &l.segs[i+1]) > 0)
+}
+
+// listed is how many parts of a segment a playlist may show. A segment whose first part is longer than the part target, which never
+// changes (the encoder came back with fewer frames a second), is shown when it is whole.
+func (e *Edge) listed(l *lane, s *segment) int {
+	target := e.parts[l.ID]
+	if !e.opt.Mode.Low || target == 0 || s.hot == nil || s.parts == 0 || l.duration(s.hot.parts[0].dur) > target {
+		return 0
+	}
+	return len(s.hot.parts)
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"time"
 
 	"millrace/internal/media/timeline"
@@ -31,25 +32,38 @@ type row struct {
 }
 
 type object struct {
-	key  string
-	data []byte
+	key   string
+	data  []byte
+	media bool // not an init segment
 }
-
-// maxHeld bounds the bytes that wait for a storage that does not answer; behind it segments are lost, counted and logged.
-const maxHeld = 256 << 20
 
 // seal queues every segment that is now whole in all renditions. Called with the lock.
 func (e *Edge) seal() {
 	for e.wholeAt(e.sealed) {
+		if e.target == 0 {
+			e.target = e.leastTarget(e.sealed)
+		}
 		r := e.row(e.sealed)
-		if e.held+r.size > maxHeld {
+		if e.held+r.size > e.opt.MaxHeld {
 			e.lose(&r)
 		}
 		e.queue = append(e.queue, r)
 		e.held += r.size
 		e.sealed++
 	}
+	for _, l := range e.lanes {
+		e.trim(l)
+	}
 	e.signal()
+}
+
+// leastTarget is the target duration when nobody said one: the broadcast ended with its first segment.
+func (e *Edge) leastTarget(i int) int {
+	longest := time.Second
+	for _, l := range e.lanes {
+		longest = max(longest, l.duration(l.segs[i].dur))
+	}
+	return int(longest.Round(time.Second) / time.Second)
 }
 
 func (e *Edge) wholeAt(i int) bool {
@@ -69,10 +83,10 @@ func (e *Edge) row(i int) row {
 		r.entries = append(r.entries, timeline.Entry{Target: e.target})
 	}
 	for _, l := range e.lanes {
-		s := l.segs[i]
+		s := &l.segs[i]
 		for k := range l.inits {
 			in := &l.inits[k]
-			if in.stored || k > s.init {
+			if in.stored || k > int(s.init) {
 				continue
 			}
 			if k == 0 {
@@ -81,17 +95,17 @@ func (e *Edge) row(i int) row {
 			}
 			meta := in.Init
 			r.entries = append(r.entries, timeline.Entry{Init: &meta})
-			r.objects = append(r.objects, object{in.Object, in.data})
+			r.objects = append(r.objects, object{key: in.Object, data: in.data})
 			in.stored = true // queued: rows are stored in order
 		}
-		if !s.start.IsZero() && seg.Start == 0 {
-			seg.Start = s.start.UnixMilli()
+		if seg.Start == 0 {
+			seg.Start = s.start
 		}
 		seg.Discontinuity = seg.Discontinuity || s.disc
-		c := timeline.Chunk{Rendition: l.ID, Init: s.init, Time: s.time, Duration: s.dur, Size: s.size, Independent: s.independent, Gap: s.gap}
+		c := timeline.Chunk{Rendition: l.ID, Init: int(s.init), Time: s.time, Duration: s.dur, Size: s.size, Independent: s.independent, Gap: s.gap}
 		if !s.gap {
-			c.Object = e.key(l.ID, s.msn)
-			r.objects = append(r.objects, object{c.Object, s.buf})
+			c.Object = e.key(l.ID, seg.MSN)
+			r.objects = append(r.objects, object{key: c.Object, data: s.hot.buf, media: true})
 			r.size += s.size
 		}
 		seg.Chunks = append(seg.Chunks, c)
@@ -100,19 +114,18 @@ func (e *Edge) row(i int) row {
 	return r
 }
 
-// lose turns a row into a gap: storage has been away for longer than memory lasts.
+// lose turns a row into a gap: storage has been away for longer than memory lasts. What players were offered a moment ago stays until
+// memory lets go of it as of any other segment; then the playlists have a gap there too.
 func (e *Edge) lose(r *row) {
 	seg := r.entries[len(r.entries)-1].Segment
 	for i := range seg.Chunks {
-		seg.Chunks[i].Gap, seg.Chunks[i].Object, seg.Chunks[i].Size = true, "", 0
+		c := &seg.Chunks[i]
+		c.Gap, c.Object, c.Size, c.Independent = true, "", 0, false
+		l := e.lane(c.Rendition)
+		l.segs[r.index].lost = !l.segs[r.index].gap
 	}
-	kept := r.objects[:0]
-	for _, o := range r.objects {
-		if len(o.key) > 4 && o.key[len(o.key)-4:] == ".mp4" {
-			kept = append(kept, o)
-		}
-	}
-	r.objects, r.size = kept, 0
+	r.objects = slices.DeleteFunc(r.objects, func(o object) bool { return o.media })
+	r.size = 0
 	e.opt.Logger.Error("segment lost: storage does not keep up", "media", e.opt.Media, "msn", seg.MSN, "held_bytes", e.held)
 }
 
@@ -194,26 +207,35 @@ func (e *Edge) stored(r *row) {
 	}
 	e.queue[0] = row{}
 	e.queue = e.queue[1:]
-	e.trim()
+	for _, l := range e.lanes {
+		e.trim(l)
+	}
 }
 
-func (e *Edge) trim() {
-	for _, l := range e.lanes {
-		n := len(l.segs)
-		if l.open() != nil {
-			n--
+// trim lets go of the bytes of stored segments behind the newest whole ones, and of what is known of their parts once no playlist has
+// listed these for as long as a player may take to fetch them. Called with the lock.
+func (e *Edge) trim(l *lane) {
+	whole := len(l.segs)
+	if l.open() != nil {
+		whole--
+	}
+	keep := whole - e.opt.Mode.InMemory
+	asked := l.within(l.cold, time.Duration(6*e.target)*time.Second)
+	for i := l.cold; i < keep; i++ {
+		s := &l.segs[i]
+		switch {
+		case s.hot == nil:
+		case s.lost:
+			s.gap, s.size, s.hot = true, 0, nil
+			e.version++
+		case s.stored:
+			s.hot.buf = nil
+			if i < asked {
+				s.hot = nil
+			}
 		}
-		for i := n - 1 - e.opt.Mode.InMemory; i >= 0; i-- {
-			s := l.segs[i]
-			if s.buf == nil && s.parts == nil {
-				break
-			}
-			if s.stored {
-				s.buf = nil
-			}
-			if i < n-16 { // far behind every listed part
-				s.parts = nil
-			}
-		}
+	}
+	for l.cold < keep && l.segs[l.cold].hot == nil {
+		l.cold++
 	}
 }

@@ -3,7 +3,8 @@ package window
 import (
 	"bytes"
 	"compress/gzip"
-	"fmt"
+	"slices"
+	"sync"
 	"time"
 
 	"millrace/internal/media/hls"
@@ -16,6 +17,7 @@ type listing struct{ event, skip bool }
 type rendered struct {
 	version uint64
 	text    []byte
+	pack    sync.Once
 	packed  []byte
 }
 
@@ -25,21 +27,25 @@ type prefix struct {
 	count int // segments from the first on
 }
 
+var packers = sync.Pool{New: func() any { //nolint:gochecknoglobals // scratch memory (1 MB each), no state that anyone could see
+	w, _ := gzip.NewWriterLevel(nil, gzip.BestSpeed) // the level is valid
+	return w
+}}
+
+// bytes compresses once, whoever asks first.
 func (r *rendered) bytes(compressed bool) ([]byte, error) {
 	if !compressed {
 		return r.text, nil
 	}
-	if r.packed == nil {
-		var b bytes.Buffer
-		w, _ := gzip.NewWriterLevel(&b, gzip.BestSpeed) // the level is valid
-		if _, err := w.Write(r.text); err != nil {
-			return nil, fmt.Errorf("compress playlist: %w", err)
-		}
-		if err := w.Close(); err != nil {
-			return nil, fmt.Errorf("compress playlist: %w", err)
-		}
+	r.pack.Do(func() {
+		b := bytes.NewBuffer(make([]byte, 0, len(r.text)/4+128))
+		w := packers.Get().(*gzip.Writer)
+		defer packers.Put(w)
+		w.Reset(b)
+		_, _ = w.Write(r.text) // a buffer takes everything
+		_ = w.Close()
 		r.packed = b.Bytes()
-	}
+	})
 	return r.packed, nil
 }
 
@@ -59,10 +65,10 @@ func (e *Edge) rendered(l *lane, k listing) *rendered {
 
 func (e *Edge) media(l *lane, k listing) *hls.Media {
 	m := &hls.Media{TargetDuration: e.target, Ended: e.ended, MediaSequence: e.first}
-	low := e.opt.Mode.Low
-	if low && !e.ended {
+	if e.opt.Mode.Low && !e.ended {
 		m.CanBlock = true
 		m.PartTarget = e.parts[l.ID]
+		m.PartHoldBack = hls.HoldBack(e.longestPart())
 		m.SkipUntil = time.Duration(6*e.target) * time.Second
 	}
 	from := 0
@@ -74,35 +80,40 @@ func (e *Edge) media(l *lane, k listing) *hls.Media {
 	default:
 		from = e.windowStart(l, m)
 	}
-	if k.event && !k.skip {
+	if m.SkipUntil > 0 && k.skip {
+		if n := l.within(from, m.SkipUntil) - from; n > 0 {
+			m.Skipped, m.Segments = n+len(m.Segments), nil // leading gaps are older still
+			from += n
+		}
+	}
+	if k.event && m.Skipped == 0 {
 		from = l.settle(e)
 		m.Rendered = l.event.text
 	}
-	behind := l.behind(from)
-	if k.skip && !e.ended {
-		if n := l.skippable(from, behind, m.SkipUntil); n > 0 {
-			m.Skipped, m.Segments = n+len(m.Segments), nil // leading gaps are older still
-			from, behind = from+n, behind[n:]
-		}
-	}
-	e.list(l, m, from, behind)
+	e.list(l, m, from)
 	if !e.ended && m.PartTarget > 0 {
-		e.announce(l, m)
+		m.Hint = e.hint(l)
+	}
+	if m.CanBlock {
+		e.report(l, m)
 	}
 	return m
 }
 
 // list adds the segments from `from` on, the newest with their parts.
-func (e *Edge) list(l *lane, m *hls.Media, from int, behind []time.Duration) {
-	partsWithin := time.Duration(3*e.target) * time.Second
+func (e *Edge) list(l *lane, m *hls.Media, from int) {
+	parted := len(l.segs)
+	if m.PartTarget > 0 {
+		parted = l.within(from, time.Duration(3*e.target)*time.Second)
+	}
 	atFront := m.Skipped == 0 && len(m.Rendered) == 0 && len(m.Segments) == 0
+	m.Segments = slices.Grow(m.Segments, len(l.segs)-from)
 	for i := from; i < len(l.segs); i++ {
-		s := l.segs[i]
-		seg := l.describe(i, atFront && i == from)
-		if m.PartTarget > 0 && behind[i-from] < partsWithin {
-			seg.Parts = l.listParts(s)
+		seg := e.describe(l, i, atFront && i == from)
+		if i >= parted {
+			seg.Parts = e.listParts(l, i)
 		}
-		if s.done {
+		if l.segs[i].done {
 			m.Segments = append(m.Segments, seg)
 		} else if len(seg.Parts) > 0 {
 			m.Open = &seg
@@ -121,6 +132,7 @@ func (e *Edge) windowStart(l *lane, m *hls.Media) int {
 			sum += l.duration(l.segs[from].dur)
 		}
 	}
+	from = max(from, l.slid.count) // what has left does not come back when a segment behind it gets shorter
 	for ; l.slid.count < from; l.slid.count++ {
 		if l.segs[l.slid.count].disc && l.slid.count > 0 {
 			l.slid.discontinuities++
@@ -128,94 +140,102 @@ func (e *Edge) windowStart(l *lane, m *hls.Media) int {
 	}
 	m.DiscontinuitySequence = l.slid.discontinuities
 	m.MediaSequence = e.first + int64(from)
-	if from > 0 || e.ended {
+	if from > 0 || e.ended || len(l.segs) == 0 {
 		return from
 	}
 	gap := time.Duration(e.target) * time.Second
-	for n := e.opt.Mode.Leading; n > 0 && sum < least; n-- {
+	n := int64(0)
+	for ; n < e.opt.Mode.Leading && sum < least; n++ {
 		sum += gap
-		m.MediaSequence--
-		seg := hls.Segment{URI: hls.SegmentURI(l.ID, m.MediaSequence, "m4s"), Duration: gap, Gap: true}
-		m.Segments = append([]hls.Segment{seg}, m.Segments...)
 	}
-	if len(m.Segments) > 0 {
-		m.Segments[0].Map = hls.InitURI(l.ID, l.segs[0].init)
+	m.MediaSequence -= n
+	for i := range n {
+		m.Segments = append(m.Segments, hls.Segment{URI: hls.SegmentURI(l.ID, m.MediaSequence+i, "m4s"), Duration: gap, Gap: true})
+	}
+	if n > 0 {
+		m.Segments[0].Map = hls.InitURI(l.ID, int(l.segs[0].init))
 	}
 	return from
 }
 
-// behind is, for each segment from `from` on, how long the playlist goes on after its end.
-func (l *lane) behind(from int) []time.Duration {
-	out := make([]time.Duration, len(l.segs)-from)
-	var sum time.Duration
-	for i := len(out) - 1; i >= 0; i-- {
-		out[i] = sum
-		sum += l.duration(l.segs[from+i].dur)
-	}
-	return out
-}
-
-// skippable counts the segments from `from` on that lie wholly behind the skip boundary, section 4.4.3.8.
-func (l *lane) skippable(from int, behind []time.Duration, boundary time.Duration) int {
-	n := 0
-	for n < len(behind) && l.segs[from+n].done && behind[n] >= boundary {
-		n++
-	}
-	return n
-}
-
 // settle moves segments whose text can not change any more into the kept prefix and returns the first one behind it.
 func (l *lane) settle(e *Edge) int {
-	old := time.Duration(4*e.target) * time.Second
 	p := &l.event
-	for _, rest := range l.behind(p.count) {
-		if rest < old || !l.segs[p.count].done {
+	for until := l.within(p.count, time.Duration(4*e.target)*time.Second); p.count < until; p.count++ {
+		if s := &l.segs[p.count]; s.lost && !s.gap {
 			break
 		}
-		seg := l.describe(p.count, p.count == 0)
+		seg := e.describe(l, p.count, p.count == 0)
 		p.text = hls.AppendSegment(p.text, &seg)
-		p.count++
 	}
 	return p.count
 }
 
-func (l *lane) describe(i int, first bool) hls.Segment {
-	s := l.segs[i]
+func (e *Edge) describe(l *lane, i int, first bool) hls.Segment {
+	s := &l.segs[i]
 	seg := hls.Segment{
-		URI: hls.SegmentURI(l.ID, s.msn, "m4s"), Duration: l.duration(s.dur), ProgramDateTime: s.start,
-		Discontinuity: s.disc && i > 0, Gap: s.gap,
+		URI: hls.SegmentURI(l.ID, e.first+int64(i), "m4s"), Duration: l.duration(s.dur), Discontinuity: s.disc && i > 0, Gap: s.gap,
+	}
+	if s.start != 0 {
+		seg.ProgramDateTime = time.UnixMilli(s.start)
 	}
 	if first || l.segs[max(i-1, 0)].init != s.init {
-		seg.Map = hls.InitURI(l.ID, s.init)
+		seg.Map = hls.InitURI(l.ID, int(s.init))
 	}
 	return seg
 }
 
-func (l *lane) listParts(s *segment) []hls.Part {
-	out := make([]hls.Part, len(s.parts))
-	for k, p := range s.parts {
-		out[k] = hls.Part{URI: hls.PartURI(l.ID, s.msn, k), Duration: l.duration(p.dur), Independent: p.independent}
+// listParts gives the parts that may be shown. One that is longer than the part target for a frame that was lost is listed as long as
+// the target: no part may be longer, and its media says where it is.
+func (e *Edge) listParts(l *lane, i int) []hls.Part {
+	s := &l.segs[i]
+	out := make([]hls.Part, e.listed(l, s))
+	for k := range out {
+		p := &s.hot.parts[k]
+		out[k] = hls.Part{URI: e.partURI(l, i, k), Duration: min(l.duration(p.dur), e.parts[l.ID]), Independent: p.independent}
 	}
 	return out
 }
 
-// announce adds the preload hint and the rendition reports.
-func (e *Edge) announce(l *lane, m *hls.Media) {
-	if e.live {
-		if s := l.open(); s != nil {
-			m.Hint = hls.PartURI(l.ID, s.msn, len(s.parts))
-		} else {
-			m.Hint = hls.PartURI(l.ID, e.first+int64(len(l.segs)), 0)
-		}
+// partURI names part k of segment i, which may be the next one to come: the name that was hinted for it.
+func (e *Edge) partURI(l *lane, i, k int) string {
+	if k == 0 && l.follows(i) {
+		return hls.PartURI(l.ID, e.first+int64(i)-1, int(l.segs[i-1].parts))
 	}
+	return hls.PartURI(l.ID, e.first+int64(i), k)
+}
+
+// hint is the URI of the next part, empty when none is promised: the encoder is away, or the rendition has no media now.
+func (e *Edge) hint(l *lane) string {
+	n := len(l.segs)
+	if !e.live {
+		return ""
+	}
+	if n == 0 {
+		return e.partURI(l, 0, 0)
+	}
+	s := &l.segs[n-1]
+	switch {
+	case s.gap || s.parts > 0 && s.hot != nil && e.listed(l, s) == 0:
+		return ""
+	case s.done:
+		return e.partURI(l, n, 0)
+	}
+	return e.partURI(l, n-1, int(s.parts))
+}
+
+// report adds the rendition reports, section 4.4.5.4: where the other renditions' playlists end.
+func (e *Edge) report(l *lane, m *hls.Media) {
 	for _, o := range e.lanes {
-		if o == l || len(o.segs) == 0 {
+		n := len(o.segs)
+		if o == l || n == 0 {
 			continue
 		}
-		s := o.segs[len(o.segs)-1]
-		if len(s.parts) == 0 && len(o.segs) > 1 {
-			s = o.segs[len(o.segs)-2]
+		if s := &o.segs[n-1]; !s.done && e.listed(o, s) == 0 {
+			n-- // not in its playlist yet
 		}
-		m.Reports = append(m.Reports, hls.Report{URI: hls.PlaylistURI(o.ID), LastMSN: s.msn, LastPart: len(s.parts) - 1})
+		if n > 0 {
+			m.Reports = append(m.Reports, hls.Report{URI: hls.PlaylistURI(o.ID), LastMSN: e.first + int64(n) - 1, LastPart: e.listed(o, &o.segs[n-1]) - 1})
+		}
 	}
 }

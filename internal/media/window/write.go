@@ -1,0 +1,209 @@
+package window
+
+import (
+	"fmt"
+	"time"
+
+	"millrace/internal/media/frame"
+	"millrace/internal/media/timeline"
+)
+
+// The packager's side: one goroutine at a time. Once the edge is closed nothing is taken any more.
+
+// Target says the constants of the playlists: the target duration in seconds (0: not known yet) and part targets by rendition. Only
+// what is said first counts. A rendition that comes later has no longer part target than the others, so that PART-HOLD-BACK stays.
+func (e *Edge) Target(seconds int, parts map[string]time.Duration) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.target == 0 {
+		e.target = seconds
+	}
+	longest := e.longestPart()
+	for id, d := range parts {
+		if _, said := e.parts[id]; said || d <= 0 {
+			continue
+		}
+		d = (d + time.Microsecond - 1) / time.Microsecond * time.Microsecond // as playlists say it
+		if longest > 0 {
+			d = min(d, longest)
+		}
+		e.parts[id] = d
+		for _, l := range e.lanes {
+			if l.ID == id {
+				l.PartTarget = d.Microseconds()
+			}
+		}
+	}
+}
+
+func (e *Edge) longestPart() time.Duration {
+	var longest time.Duration
+	for _, d := range e.parts {
+		longest = max(longest, d)
+	}
+	return longest
+}
+
+// TargetDuration is EXT-X-TARGETDURATION in seconds, 0 while it is not known.
+func (e *Edge) TargetDuration() int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.target
+}
+
+// PartLimit is how long a part of the rendition may be: its part target if that was said, else the longest of the others; 0: nothing
+// was said.
+func (e *Edge) PartLimit(rendition string) time.Duration {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if d, said := e.parts[rendition]; said {
+		return d
+	}
+	return e.longestPart()
+}
+
+// AddInit adds an initialization segment and, with its first one, the rendition; it returns its number.
+// The same bytes as the rendition's last one give that one's number.
+func (e *Edge) AddInit(kind frame.Kind, timescale uint32, in timeline.Init, data []byte) int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	l := e.lane(in.Rendition)
+	if l == nil {
+		l = &lane{Rendition: timeline.Rendition{ID: in.Rendition, Kind: kind, Timescale: timescale, PartTarget: e.parts[in.Rendition].Microseconds()}}
+		if len(e.lanes) > 0 {
+			l.backfill(e.lanes[0])
+		}
+		e.lanes = append(e.lanes, l)
+	}
+	if n := len(l.inits); n > 0 && string(l.inits[n-1].data) == string(data) {
+		return n - 1
+	}
+	in.Object = fmt.Sprintf("media/%s/%s/init-%d.mp4", e.opt.Media, in.Rendition, len(l.inits))
+	l.inits = append(l.inits, initSegment{Init: in, data: data})
+	return len(l.inits) - 1
+}
+
+// backfill gives a rendition that joins late a gap for every segment that o has finished and l has not.
+func (l *lane) backfill(o *lane) {
+	for i := len(l.segs); i < len(o.segs) && o.segs[i].done; i++ {
+		s := &o.segs[i]
+		l.segs = append(l.segs, segment{
+			start: s.start, disc: s.disc, time: rescale(s.time, o.Timescale, l.Timescale), dur: rescale(s.dur, o.Timescale, l.Timescale),
+			gap: true, done: true, stored: s.stored, init: l.lastInit(),
+		})
+	}
+}
+
+func rescale(v int64, from, to uint32) int64 {
+	return v/int64(from)*int64(to) + v%int64(from)*int64(to)/int64(from)
+}
+
+// lastInit is the init segment of the last segment, which a gap keeps so that no EXT-X-MAP stands at it.
+func (l *lane) lastInit() int32 {
+	if n := len(l.segs); n > 0 {
+		return l.segs[n-1].init
+	}
+	return 0
+}
+
+// Live says whether a publication is attached. While none is, playlists promise no next part.
+func (e *Edge) Live(attached bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.live = attached && !e.ended
+	for _, l := range e.lanes {
+		l.fresh = e.live
+		e.changed(l)
+	}
+}
+
+// Begin opens the next segment of a rendition: wall clock of its first frame, whether it continues the last one, which init segment,
+// decoding time of its first sample in ticks.
+func (e *Edge) Begin(rendition string, start time.Time, discontinuity bool, init int, at int64) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	l := e.lane(rendition)
+	if e.ended || l == nil {
+		return
+	}
+	l.segs = append(l.segs, segment{start: start.UnixMilli(), disc: discontinuity, init: int32(init), time: at, hot: &hot{parts: make([]part, 0, 8)}}) //nolint:gosec // an index into inits
+	l.fresh = false
+	if discontinuity {
+		l.awake() // who waits for a part that would have continued waits in vain
+	}
+}
+
+// Part adds one part to the open segment. buf is the whole segment so far, the part being its tail from where the last one ended;
+// what was given before may move but must not change, and nothing is written below len(buf) later.
+func (e *Edge) Part(rendition string, buf []byte, ticks int64, independent bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	l := e.lane(rendition)
+	if e.ended || l == nil || l.open() == nil {
+		return
+	}
+	s := l.open()
+	s.independent = s.independent || (s.parts == 0 && independent)
+	s.hot.parts = append(s.hot.parts, part{off: s.size, end: int64(len(buf)), dur: ticks, independent: independent})
+	s.hot.buf, s.size = buf, int64(len(buf))
+	s.parts++
+	s.dur += ticks
+	e.changed(l)
+}
+
+// Finish closes the open segment of a rendition; one without parts becomes a gap that lasts ticks.
+// When every rendition has closed it, it is sealed: queued for storage.
+func (e *Edge) Finish(rendition string, ticks int64) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	l := e.lane(rendition)
+	if e.ended || l == nil || l.open() == nil {
+		return
+	}
+	e.finish(l, ticks)
+	e.changed(l)
+	e.seal()
+}
+
+func (e *Edge) finish(l *lane, ticks int64) {
+	s := l.open()
+	s.done = true
+	s.dur = max(s.dur, ticks) // the last picture may stand for longer than its part said
+	if s.parts == 0 {
+		s.gap, s.hot = true, nil
+		if n := len(l.segs); n > 1 {
+			s.init = l.segs[n-2].init
+		}
+		return
+	}
+	l.rate.Add(s.size, s.dur, l.Timescale, e.target)
+}
+
+// Close ends the broadcast's record: what is open is finished, playlists get their end.
+func (e *Edge) Close() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.ended {
+		return
+	}
+	longest := (*lane)(nil)
+	for _, l := range e.lanes {
+		if s := l.open(); s != nil && s.parts == 0 {
+			l.segs = l.segs[:len(l.segs)-1]
+		} else if s != nil {
+			e.finish(l, 0)
+		}
+		if longest == nil || len(l.segs) > len(longest.segs) {
+			longest = l
+		}
+	}
+	for _, l := range e.lanes {
+		l.backfill(longest) // what one rendition has is not thrown away for another's sake
+	}
+	e.ended, e.live = true, false
+	e.seal()
+	for _, l := range e.lanes {
+		e.changed(l)
+	}
+	e.signal()
+}
