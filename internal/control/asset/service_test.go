@@ -249,18 +249,18 @@ func TestClip(t *testing.T) {
 		in.URL = "mux://assets/" + string(source.ID)
 		return w.Create(w.ctx(), env, asset.CreateInput{Options: assetopt.Options{Inputs: []assetopt.Input{in}}}, w.now())
 	}
-	a, err := clip(assetopt.Input{StartTime: ptr(1.0), EndTime: ptr(2.0)})
+	a, err := clip(assetopt.Input{StartTime: new(1.0), EndTime: new(2.0)})
 	w.must(err)
 	if a.Origin != asset.FromClip || a.SourceAsset != source.ID || !slices.Equal(a.Uses, []id.Media{source.Media}) || a.Media == source.Media {
 		t.Errorf("made %+v", a)
 	}
 	w.happened("created", "job asset.ingest")
-	_, err = clip(assetopt.Input{StartTime: ptr(9.6)})
+	_, err = clip(assetopt.Input{StartTime: new(9.6)})
 	w.wantKind(err, fault.Invalid)
-	_, err = clip(assetopt.Input{EndTime: ptr(12.0)})
+	_, err = clip(assetopt.Input{EndTime: new(12.0)})
 	w.wantKind(err, fault.Invalid)
 	for what, in := range map[string]assetopt.Input{"unknown": {URL: "svc://assets/x"}, "preparing": {URL: "svc://assets/" + string(a.ID)}} {
-		_, err := w.Create(w.ctx(), env, asset.CreateInput{Options: assetopt.Options{Inputs: []assetopt.Input{in}}}, w.now())
+		_, err = w.Create(w.ctx(), env, asset.CreateInput{Options: assetopt.Options{Inputs: []assetopt.Input{in}}}, w.now())
 		if fault.KindOf(err) != fault.Invalid && fault.KindOf(err) != fault.Conflict || !strings.HasPrefix(fault.Messages(err)[0], "inputs[0].url must name an asset that") {
 			t.Errorf("%s: %v", what, err)
 		}
@@ -282,20 +282,22 @@ func TestPatchAndPlaybackIDs(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	a := w.ready()
-	got, err := w.Patch(w.ctx(), env, a.ID, asset.PatchInput{Passthrough: ptr("new"), Meta: &assetopt.Meta{Title: "t"}}, w.now())
+	got, err := w.Patch(w.ctx(), env, a.ID, asset.PatchInput{Passthrough: new("new"), Meta: &assetopt.Meta{Title: "t"}}, w.now())
 	w.must(err)
 	if got.Options.Passthrough != "new" || got.Options.Meta.Title != "t" || !got.UpdatedAt.Equal(w.clock) || len(got.Options.Inputs) != 1 {
 		t.Errorf("patched %+v", got)
 	}
 	w.happened("updated")
-	_, err = w.Patch(w.ctx(), env, a.ID, asset.PatchInput{Passthrough: ptr(strings.Repeat("x", 256)), Meta: &assetopt.Meta{CreatorID: "\x00"}}, w.now())
+	_, err = w.Patch(w.ctx(), env, a.ID, asset.PatchInput{Passthrough: new(strings.Repeat("x", 256)), Meta: &assetopt.Meta{CreatorID: "\x00"}}, w.now())
 	if got := fault.Messages(err); !slices.Equal(got, []string{"passthrough may have at most 255 characters", "meta.creator_id must not contain the character U+0000"}) {
 		t.Errorf("messages %q", got)
 	}
 	p, err := w.AddPlaybackID(w.ctx(), env, a.ID, playbackid.Request{Policy: "signed"}, w.now())
 	w.must(err)
-	if got, err := w.GetPlaybackID(w.ctx(), env, a.ID, p.ID); err != nil || got != p {
-		t.Errorf("got %v, %v", got, err)
+	same, err := w.GetPlaybackID(w.ctx(), env, a.ID, p.ID)
+	w.must(err)
+	if same != p {
+		t.Errorf("got %v, want %v", same, p)
 	}
 	w.must(w.DeletePlaybackID(w.ctx(), env, a.ID, p.ID, w.now()))
 	w.happened("updated", "updated")
@@ -490,5 +492,3 @@ func TestNothingIsLost(t *testing.T) {
 		t.Errorf("%d tracks with names %v, %d entries of %d", len(got.Tracks), names, len(stored), got.Entries)
 	}
 }
-
-func ptr[T any](v T) *T { return &v }

@@ -33,7 +33,7 @@ func TestAddTrack(t *testing.T) {
 	}
 	names := []string{}
 	for range 3 {
-		tr, err := w.AddTrack(w.ctx(), env, a.ID, text("en", ""), w.now())
+		tr, err = w.AddTrack(w.ctx(), env, a.ID, text("en", ""), w.now())
 		w.must(err)
 		names = append(names, tr.Name)
 	}
@@ -63,10 +63,14 @@ func TestAddTrackRules(t *testing.T) {
 		want []string
 	}{
 		{asset.TrackInput{}, []string{"url is required", "type is required: text or audio", "language_code is required"}},
-		{asset.TrackInput{URL: "svc://assets/x", Type: "video", TextType: "captions", LanguageCode: "english", Name: "\x00", Passthrough: strings.Repeat("x", 256)},
-			[]string{"url must be an absolute http or https URL", "type must be one of: text, audio", "text_type must be one of: subtitles", "language_code must be a BCP 47 language tag", "name must not contain the character U+0000", "passthrough may have at most 255 characters"}},
-		{asset.TrackInput{URL: "https://h/x", Type: "audio", TextType: "subtitles", LanguageCode: "en", ClosedCaptions: true},
-			[]string{"text_type may be set only when type is text", "closed_captions may be set only when type is text"}},
+		{
+			asset.TrackInput{URL: "svc://assets/x", Type: "video", TextType: "captions", LanguageCode: "english", Name: "\x00", Passthrough: strings.Repeat("x", 256)},
+			[]string{"url must be an absolute http or https URL", "type must be one of: text, audio", "text_type must be one of: subtitles", "language_code must be a BCP 47 language tag", "name must not contain the character U+0000", "passthrough may have at most 255 characters"},
+		},
+		{
+			asset.TrackInput{URL: "https://h/x", Type: "audio", TextType: "subtitles", LanguageCode: "en", ClosedCaptions: true},
+			[]string{"text_type may be set only when type is text", "closed_captions may be set only when type is text"},
+		},
 	} {
 		_, err := w.AddTrack(w.ctx(), env, a.ID, tt.in, w.now())
 		got := fault.Messages(err)
@@ -86,19 +90,19 @@ func TestPatchTrack(t *testing.T) {
 	_, err = w.AddTrack(w.ctx(), env, a.ID, text("de", ""), w.now())
 	w.must(err)
 	w.forget()
-	got, err := w.PatchTrack(w.ctx(), env, a.ID, one.ID, asset.TrackPatch{LanguageCode: ptr("en-GB"), Name: ptr("British"), ClosedCaptions: ptr(true), Passthrough: ptr("p")}, w.now())
+	got, err := w.PatchTrack(w.ctx(), env, a.ID, one.ID, asset.TrackPatch{LanguageCode: new("en-GB"), Name: new("British"), ClosedCaptions: new(true), Passthrough: new("p")}, w.now())
 	w.must(err)
 	if got.LanguageCode != "en-GB" || got.Name != "British" || !got.ClosedCaptions || got.Passthrough != "p" || got.Status != asset.TrackPreparing || got.URL != one.URL {
 		t.Errorf("patched %+v", got)
 	}
-	got, err = w.PatchTrack(w.ctx(), env, a.ID, one.ID, asset.TrackPatch{LanguageCode: ptr("de"), Name: ptr("")}, w.now())
+	got, err = w.PatchTrack(w.ctx(), env, a.ID, one.ID, asset.TrackPatch{LanguageCode: new("de"), Name: new("")}, w.now())
 	w.must(err)
 	if got.Name != "German (2)" {
 		t.Errorf("a cleared name became %q", got.Name)
 	}
 	w.happened("updated", "updated")
 	primary := a.Tracks[1]
-	if got, err = w.PatchTrack(w.ctx(), env, a.ID, primary.ID, asset.TrackPatch{Name: ptr("Main"), LanguageCode: ptr("fr")}, w.now()); err != nil || got.Name != "Main" || !got.Primary {
+	if got, err = w.PatchTrack(w.ctx(), env, a.ID, primary.ID, asset.TrackPatch{Name: new("Main"), LanguageCode: new("fr")}, w.now()); err != nil || got.Name != "Main" || !got.Primary {
 		t.Errorf("primary audio %+v, %v", got, err)
 	}
 	w.happened("updated")
@@ -107,11 +111,11 @@ func TestPatchTrack(t *testing.T) {
 		in    asset.TrackPatch
 		want  string
 	}{
-		{one, asset.TrackPatch{Name: ptr("German")}, "name must be unique"},
-		{one, asset.TrackPatch{LanguageCode: ptr("")}, "language_code must be a BCP 47 language tag"},
-		{one, asset.TrackPatch{Passthrough: ptr("\x00")}, "passthrough must not contain the character U+0000"},
-		{primary, asset.TrackPatch{ClosedCaptions: ptr(true)}, "closed_captions may be set only for text tracks"},
-		{a.Tracks[0], asset.TrackPatch{Name: ptr("x")}, "only text and audio tracks can be changed"},
+		{one, asset.TrackPatch{Name: new("German")}, "name must be unique"},
+		{one, asset.TrackPatch{LanguageCode: new("")}, "language_code must be a BCP 47 language tag"},
+		{one, asset.TrackPatch{Passthrough: new("\x00")}, "passthrough must not contain the character U+0000"},
+		{primary, asset.TrackPatch{ClosedCaptions: new(true)}, "closed_captions may be set only for text tracks"},
+		{a.Tracks[0], asset.TrackPatch{Name: new("x")}, "only text and audio tracks can be changed"},
 		{asset.Track{ID: "x"}, asset.TrackPatch{}, "the track does not exist"},
 	} {
 		_, err := w.PatchTrack(w.ctx(), env, a.ID, tt.track.ID, tt.in, w.now())

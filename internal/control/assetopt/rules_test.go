@@ -39,32 +39,50 @@ func TestCheckForAsset(t *testing.T) {
 		{"no web URL", `{"inputs":[{"url":"ftp://h/x"}]}`, []string{"inputs[0].url must be an absolute http or https URL of at most 2048 characters, or svc://assets/{asset_id} or mux://assets/{asset_id} for a clip"}},
 		{"everything", `{"inputs":[` + main + `],"playback_policies":["public"],"passthrough":"` + long(255) + `","meta":{"title":"` + long(512) + `","creator_id":"` + long(128) + `","external_id":"` + long(128) + `"},
 			"mp4_support":"capped-1080p","video_quality":"basic","encoding_tier":"baseline","max_resolution_tier":"2160p","master_access":"temporary","normalize_audio":true,"test":true,"copy_overlays":false}`, nil},
-		{"long texts", `{"inputs":[` + main + `],"passthrough":"` + long(256) + `","meta":{"title":"` + long(513) + `","creator_id":"` + long(129) + `","external_id":"` + long(129) + `"}}`,
-			[]string{"passthrough may have at most 255 characters", "meta.title may have at most 512 characters", "meta.creator_id may have at most 128 characters", "meta.external_id may have at most 128 characters"}},
-		{"unknown values", `{"inputs":[` + main + `],"mp4_support":"x","video_quality":"x","encoding_tier":"x","max_resolution_tier":"720p","master_access":"x"}`,
-			[]string{"max_resolution_tier must be one of: 1080p, 1440p, 2160p", "encoding_tier must be one of: smart, baseline, premium", "video_quality must be one of: basic, plus, premium", "mp4_support must be one of: none, standard, capped-1080p, audio-only, audio-only,capped-1080p", "master_access must be one of: none, temporary"}},
+		{
+			"long texts", `{"inputs":[` + main + `],"passthrough":"` + long(256) + `","meta":{"title":"` + long(513) + `","creator_id":"` + long(129) + `","external_id":"` + long(129) + `"}}`,
+			[]string{"passthrough may have at most 255 characters", "meta.title may have at most 512 characters", "meta.creator_id may have at most 128 characters", "meta.external_id may have at most 128 characters"},
+		},
+		{
+			"unknown values", `{"inputs":[` + main + `],"mp4_support":"x","video_quality":"x","encoding_tier":"x","max_resolution_tier":"720p","master_access":"x"}`,
+			[]string{"max_resolution_tier must be one of: 1080p, 1440p, 2160p", "encoding_tier must be one of: smart, baseline, premium", "video_quality must be one of: basic, plus, premium", "mp4_support must be one of: none, standard, capped-1080p, audio-only, audio-only,capped-1080p", "master_access must be one of: none, temporary"},
+		},
 		{"resolution", `{"inputs":[` + main + `],"max_resolution_tier":"720p"}`, []string{"max_resolution_tier must be one of: 1080p, 1440p, 2160p"}},
 		{"tier and quality", `{"inputs":[` + main + `],"encoding_tier":"smart","video_quality":"basic"}`, []string{"encoding_tier and video_quality contradict each other; use video_quality alone"}},
 		{"drm is not basic", `{"inputs":[` + main + `],"encoding_tier":"baseline","advanced_playback_policies":[{"policy":"drm"}]}`, []string{"video_quality must be plus or premium for a drm playback ID"}},
 		{"mp4 and renditions", `{"inputs":[` + main + `],"mp4_support":"standard","static_renditions":[{"resolution":"highest"}]}`, []string{"mp4_support and static_renditions must not be used together; set mp4_support to none"}},
 		{"no mp4 and renditions", `{"inputs":[` + main + `],"mp4_support":"none","static_renditions":[{"resolution":"highest"},{"resolution":"audio-only","passthrough":"p"}]}`, nil},
 		{"sized renditions", `{"inputs":[` + main + `],"static_renditions":[{"resolution":"2160p"},{"resolution":"1440p"},{"resolution":"1080p"},{"resolution":"720p"},{"resolution":"540p"},{"resolution":"480p"},{"resolution":"360p"},{"resolution":"270p"},{"resolution":"audio-only"}]}`, nil},
-		{"renditions", `{"inputs":[` + main + `],"static_renditions":[{"resolution":"highest"},{"resolution":"1080p","passthrough":"` + long(256) + `"},{"resolution":"1080p"},{}]}`,
-			[]string{"static_renditions[1].passthrough may have at most 255 characters", "static_renditions[2].resolution is asked for twice; each may be there once", "static_renditions[3].resolution must be one of: highest, audio-only, 2160p, 1440p, 1080p, 720p, 540p, 480p, 360p, 270p", "static_renditions may not mix highest with explicit resolutions"}},
+		{
+			"renditions", `{"inputs":[` + main + `],"static_renditions":[{"resolution":"highest"},{"resolution":"1080p","passthrough":"` + long(256) + `"},{"resolution":"1080p"},{}]}`,
+			[]string{"static_renditions[1].passthrough may have at most 255 characters", "static_renditions[2].resolution is asked for twice; each may be there once", "static_renditions[3].resolution must be one of: highest, audio-only, 2160p, 1440p, 1080p, 720p, 540p, 480p, 360p, 270p", "static_renditions may not mix highest with explicit resolutions"},
+		},
 		{"tracks", `{"inputs":[` + main + `,{"url":"https://h/a.srt","type":"text","text_type":"subtitles","language_code":"en","name":"English","closed_captions":true},{"url":"https://h/a.m4a","type":"audio","language_code":"fr","name":"English"}]}`, nil},
-		{"what tracks lack", `{"inputs":[` + main + `,{"type":"text"},{"type":"audio","text_type":"subtitles","closed_captions":true},{"url":"https://h/x"},{"type":"film","url":"https://h/x"}]}`,
-			[]string{"inputs[1].url is required", "inputs[1].language_code is required for text and audio tracks", "inputs[1].text_type is required for text tracks; subtitles is the only value", "inputs[2].closed_captions may be set only when type is text", "inputs[2].text_type may be set only when type is text",
-				"inputs[2].url is required", "inputs[2].language_code is required for text and audio tracks", "inputs[3].type must be text or audio, or overlay_settings must be set", "inputs[4].type must be one of: video, audio, text", "inputs[4].type must be text or audio, or overlay_settings must be set"}},
-		{"track values", `{"inputs":[` + main + `,{"url":"svc://assets/a","type":"text","text_type":"captions","language_code":"english","passthrough":"` + long(256) + `"}]}`,
-			[]string{"inputs[1].passthrough may have at most 255 characters", "inputs[1].language_code must be a BCP 47 language tag", "inputs[1].text_type must be one of: subtitles", "inputs[1].url must be an absolute http or https URL"}},
-		{"names twice", `{"inputs":[` + main + `,{"url":"https://h/1","type":"text","text_type":"subtitles","language_code":"en","name":"A"},{"url":"https://h/2","type":"text","text_type":"subtitles","language_code":"de","name":"A"}]}`,
-			[]string{"inputs[2].name must be unique among the text tracks"}},
+		{
+			"what tracks lack", `{"inputs":[` + main + `,{"type":"text"},{"type":"audio","text_type":"subtitles","closed_captions":true},{"url":"https://h/x"},{"type":"film","url":"https://h/x"}]}`,
+			[]string{
+				"inputs[1].url is required", "inputs[1].language_code is required for text and audio tracks", "inputs[1].text_type is required for text tracks; subtitles is the only value", "inputs[2].closed_captions may be set only when type is text", "inputs[2].text_type may be set only when type is text",
+				"inputs[2].url is required", "inputs[2].language_code is required for text and audio tracks", "inputs[3].type must be text or audio, or overlay_settings must be set", "inputs[4].type must be one of: video, audio, text", "inputs[4].type must be text or audio, or overlay_settings must be set",
+			},
+		},
+		{
+			"track values", `{"inputs":[` + main + `,{"url":"svc://assets/a","type":"text","text_type":"captions","language_code":"english","passthrough":"` + long(256) + `"}]}`,
+			[]string{"inputs[1].passthrough may have at most 255 characters", "inputs[1].language_code must be a BCP 47 language tag", "inputs[1].text_type must be one of: subtitles", "inputs[1].url must be an absolute http or https URL"},
+		},
+		{
+			"names twice", `{"inputs":[` + main + `,{"url":"https://h/1","type":"text","text_type":"subtitles","language_code":"en","name":"A"},{"url":"https://h/2","type":"text","text_type":"subtitles","language_code":"de","name":"A"}]}`,
+			[]string{"inputs[2].name must be unique among the text tracks"},
+		},
 		{"labelled main", `{"inputs":[{"url":"https://h/x","name":"Main","language_code":"en","type":"video"}]}`, nil},
 		{"main of text", `{"inputs":[{"url":"https://h/x","type":"text","overlay_settings":{}}]}`, []string{"inputs[0].overlay_settings may be set only from the second input on; the first is the main file", "inputs[0].type must be video or audio; the first input is the main file"}},
 		{"overlay", `{"inputs":[` + main + `,{"url":"https://h/x.png","overlay_settings":{"vertical_align":"middle","vertical_margin":"-10%","horizontal_align":"center","horizontal_margin":"12.5px","width":"100%","height":"100px","opacity":"90%"}}]}`, nil},
-		{"overlay values", `{"inputs":[` + main + `,{"type":"text","overlay_settings":{"vertical_align":"up","vertical_margin":"10","horizontal_align":"middle","horizontal_margin":"1em","width":"-1px","height":"x","opacity":"101%"}}]}`,
-			[]string{"inputs[1].url is required: the image to lay over the video", "inputs[1].type must not be text together with overlay_settings", "inputs[1].overlay_settings.vertical_align must be one of: top, middle, bottom", "inputs[1].overlay_settings.horizontal_align must be one of: left, center, right", "inputs[1].overlay_settings.vertical_margin must be a percentage such as 10% or pixels such as 100px", "inputs[1].overlay_settings.horizontal_margin must be a percentage such as 10% or pixels such as 100px",
-				"inputs[1].overlay_settings.width must be a percentage such as 10% or pixels such as 100px, not negative", "inputs[1].overlay_settings.height must be a percentage such as 10% or pixels such as 100px, not negative", "inputs[1].overlay_settings.opacity must be a percentage from 0% to 100%"}},
+		{
+			"overlay values", `{"inputs":[` + main + `,{"type":"text","overlay_settings":{"vertical_align":"up","vertical_margin":"10","horizontal_align":"middle","horizontal_margin":"1em","width":"-1px","height":"x","opacity":"101%"}}]}`,
+			[]string{
+				"inputs[1].url is required: the image to lay over the video", "inputs[1].type must not be text together with overlay_settings", "inputs[1].overlay_settings.vertical_align must be one of: top, middle, bottom", "inputs[1].overlay_settings.horizontal_align must be one of: left, center, right", "inputs[1].overlay_settings.vertical_margin must be a percentage such as 10% or pixels such as 100px", "inputs[1].overlay_settings.horizontal_margin must be a percentage such as 10% or pixels such as 100px",
+				"inputs[1].overlay_settings.width must be a percentage such as 10% or pixels such as 100px, not negative", "inputs[1].overlay_settings.height must be a percentage such as 10% or pixels such as 100px, not negative", "inputs[1].overlay_settings.opacity must be a percentage from 0% to 100%",
+			},
+		},
 		{"clip", `{"inputs":[{"url":"mux://assets/abc","start_time":1,"end_time":1.5}]}`, nil},
 		{"open clip", `{"inputs":[{"url":"svc://assets/abc"}]}`, nil},
 		{"short clip", `{"inputs":[{"url":"svc://assets/abc","start_time":1,"end_time":1.4}]}`, []string{"inputs[0].end_time must be at least 0.5 seconds after start_time"}},
@@ -74,8 +92,10 @@ func TestCheckForAsset(t *testing.T) {
 		{"clip of a path", `{"inputs":[{"url":"mux://assets/../x"}]}`, []string{"inputs[0].url must name an asset: svc://assets/{asset_id} or mux://assets/{asset_id}"}},
 		{"times without a clip", `{"inputs":[{"url":"https://h/x","start_time":0}]}`, []string{"inputs[0].start_time and end_time may be set only when url has the form svc://assets/{asset_id} or mux://assets/{asset_id}"}},
 		{"generated", `{"inputs":[{"url":"https://h/x","generated_subtitles":[{"language_code":"auto"},{"language_code":"bg","name":"B","passthrough":"p"},{}]}]}`, nil},
-		{"generated values", `{"inputs":[{"url":"https://h/x","generated_subtitles":[{"language_code":"ja","name":"A"},{"name":"A","transcription_vocabulary_ids":["v"]}]}]}`,
-			[]string{"inputs[0].generated_subtitles[0].language_code must be one of: en,", "inputs[0].generated_subtitles[1].name must be unique among the text tracks", "inputs[0].generated_subtitles[1].transcription_vocabulary_ids may be set only for live streams"}},
+		{
+			"generated values", `{"inputs":[{"url":"https://h/x","generated_subtitles":[{"language_code":"ja","name":"A"},{"name":"A","transcription_vocabulary_ids":["v"]}]}]}`,
+			[]string{"inputs[0].generated_subtitles[0].language_code must be one of: en,", "inputs[0].generated_subtitles[1].name must be unique among the text tracks", "inputs[0].generated_subtitles[1].transcription_vocabulary_ids may be set only for live streams"},
+		},
 		{"generated elsewhere", `{"inputs":[` + main + `,{"url":"https://h/a.m4a","type":"audio","language_code":"fr","generated_subtitles":[{}]}]}`, []string{"inputs[1].generated_subtitles may be set only on the first input"}},
 		{"too many inputs", `{"inputs":[` + strings.Repeat(main+",", 100) + main + `]}`, []string{"inputs may have at most 100 entries"}},
 	} {
@@ -164,7 +184,7 @@ func poison(v reflect.Value, which int) int {
 	n := 0
 	var walk func(v reflect.Value)
 	walk = func(v reflect.Value) {
-		switch v.Kind() {
+		switch v.Kind() { //nolint:exhaustive // the kinds that may hold strings
 		case reflect.String:
 			if v.String() == "" {
 				return
@@ -174,8 +194,8 @@ func poison(v reflect.Value, which int) int {
 			}
 			n++
 		case reflect.Struct:
-			for i := range v.NumField() {
-				walk(v.Field(i))
+			for _, f := range v.Fields() {
+				walk(f)
 			}
 		case reflect.Slice:
 			for i := range v.Len() {

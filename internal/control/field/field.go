@@ -6,6 +6,7 @@ package field
 import (
 	"math"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -53,10 +54,8 @@ func Passthrough(l *fault.List, path, v string) { Text(l, path, v, MaxPassthroug
 
 // OneOf allows the given values.
 func OneOf(l *fault.List, path, v string, allowed ...string) bool {
-	for _, a := range allowed {
-		if v == a {
-			return true
-		}
+	if slices.Contains(allowed, v) {
+		return true
 	}
 	l.Add("%s must be one of: %s", path, strings.Join(allowed, ", "))
 	return false

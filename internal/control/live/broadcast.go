@@ -43,6 +43,35 @@ func (s *Service) Connect(ctx context.Context, streamKey, protocol string, newAs
 	})
 }
 
+// Adopt takes a broadcast over from a dead node; see Broadcasts.
+func (s *Service) Adopt(ctx context.Context, stream id.LiveStream, e id.Epoch, node id.Node, lease time.Duration, now time.Time) (Stream, error) {
+	now = stamp(now)
+	return s.fact(ctx, stream, e, now, func(st *Stream) ([]string, error) {
+		if st.Node != node && now.Before(st.LeaseUntil) {
+			return nil, fault.New(fault.Conflict, "the owner of the broadcast is alive")
+		}
+		events := []string{}
+		if lost, ok := Next(st.State, PublisherLost); ok {
+			st.State, st.Protocol, st.DisconnectedAt = lost, "", st.lastSign(lease, now)
+			events = append(events, EventDisconnected)
+		}
+		st.Node, st.LeaseUntil = node, stamp(now.Add(lease))
+		return events, nil
+	})
+}
+
+// lastSign is when the owner was heard of last: not before the broadcast began, and not in the future.
+func (s Stream) lastSign(lease time.Duration, now time.Time) time.Time {
+	sign := stamp(s.LeaseUntil.Add(-lease))
+	if sign.Before(s.StartedAt) {
+		sign = s.StartedAt
+	}
+	if sign.After(now) {
+		sign = now
+	}
+	return sign
+}
+
 func (s Stream) window() time.Duration {
 	return time.Duration(s.Settings.ReconnectWindow * float64(time.Second))
 }

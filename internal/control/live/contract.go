@@ -12,7 +12,7 @@ import (
 )
 
 // CreateInput is a request to create; nil and empty mean not given. Errors name fields by these wire paths:
-// playback_policies[0], new_asset_settings.meta.title, simulcast_targets[2].url, …
+// playback_policies[0], new_asset_settings.meta.title, simulcast_targets[2].url and so on.
 type CreateInput struct {
 	PlaybackPolicies   []playbackid.Policy
 	AdvancedPolicies   []playbackid.Request
@@ -121,6 +121,10 @@ type Broadcasts interface {
 	// window, it continues the same one (resumed: the returned stream's ActiveAsset is not newAsset); so it does when the lease of
 	// whoever had the encoder has run out. A broadcast that is about to be ended is fault.Conflict. Sets Node, LeaseUntil, Protocol, StartedAt; clears DisconnectedAt.
 	Connect(ctx context.Context, streamKey, protocol string, newAsset id.Asset, node id.Node, lease time.Duration, now time.Time) (Stream, error)
+	// Adopt makes node the owner of a broadcast whose owner is gone: its lease has run out, or it was node itself in an earlier
+	// life. An encoder that was connected is away since the owner's last sign of life, that is a lease before its end (event
+	// disconnected). fault.Conflict when the owner lives or the epoch is another: of several nodes that try, one succeeds.
+	Adopt(ctx context.Context, s id.LiveStream, e id.Epoch, node id.Node, lease time.Duration, now time.Time) (Stream, error)
 	Recording(ctx context.Context, s id.LiveStream, e id.Epoch, now time.Time) error              // first frames accepted
 	Active(ctx context.Context, s id.LiveStream, e id.Epoch, now time.Time) error                 // playable
 	Disconnected(ctx context.Context, s id.LiveStream, e id.Epoch, now time.Time) (Stream, error) // the window starts

@@ -26,6 +26,7 @@ func wantMessages(t *testing.T, err error, want ...string) {
 func TestCreateRules(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
+	now := w.now()
 	target := func(url, key string) []live.SimulcastTarget {
 		return []live.SimulcastTarget{{URL: url, StreamKey: key}}
 	}
@@ -38,25 +39,34 @@ func TestCreateRules(t *testing.T) {
 		{"nothing", live.CreateInput{}, nil},
 		{"policies of both kinds", live.CreateInput{PlaybackPolicies: []playbackid.Policy{"public"}, AdvancedPolicies: []playbackid.Request{{Policy: "drm"}}}, []string{"playback_policies and advanced_playback_policies must not be used together"}},
 		{"drm", live.CreateInput{PlaybackPolicies: []playbackid.Policy{"drm"}}, []string{"playback_policies[0] must be public or signed"}},
-		{"of the assets too", live.CreateInput{NewAsset: &assetopt.Options{PlaybackPolicies: []playbackid.Policy{"drm"}, Meta: assetopt.Meta{Title: strings.Repeat("x", 513)}, VideoQuality: "basic"}},
-			[]string{"new_asset_settings.playback_policies[0] must be public or signed", "new_asset_settings.meta.title may have at most 512 characters", "new_asset_settings.video_quality must be one of: plus, premium"}},
-		{"window", live.CreateInput{ReconnectWindow: ptr(1800.5)}, []string{"reconnect_window must be a number from 0 to 1800"}},
-		{"negative window", live.CreateInput{ReconnectWindow: ptr(-1.0)}, []string{"reconnect_window must be a number from 0 to 1800"}},
-		{"longest window", live.CreateInput{ReconnectWindow: ptr(1800.0)}, nil},
-		{"short", live.CreateInput{MaxContinuous: ptr(59)}, []string{"max_continuous_duration must be a whole number of seconds from 60 to 43200"}},
-		{"long", live.CreateInput{MaxContinuous: ptr(43201)}, []string{"max_continuous_duration must be a whole number of seconds from 60 to 43200"}},
+		{
+			"of the assets too",
+			live.CreateInput{NewAsset: &assetopt.Options{PlaybackPolicies: []playbackid.Policy{"drm"}, Meta: assetopt.Meta{Title: strings.Repeat("x", 513)}, VideoQuality: "basic"}},
+			[]string{"new_asset_settings.playback_policies[0] must be public or signed", "new_asset_settings.meta.title may have at most 512 characters", "new_asset_settings.video_quality must be one of: plus, premium"},
+		},
+		{"window", live.CreateInput{ReconnectWindow: new(1800.5)}, []string{"reconnect_window must be a number from 0 to 1800"}},
+		{"negative window", live.CreateInput{ReconnectWindow: new(-1.0)}, []string{"reconnect_window must be a number from 0 to 1800"}},
+		{"longest window", live.CreateInput{ReconnectWindow: new(1800.0)}, nil},
+		{"short", live.CreateInput{MaxContinuous: new(59)}, []string{"max_continuous_duration must be a whole number of seconds from 60 to 43200"}},
+		{"long", live.CreateInput{MaxContinuous: new(43201)}, []string{"max_continuous_duration must be a whole number of seconds from 60 to 43200"}},
 		{"slate", live.CreateInput{ReconnectSlateURL: "x.png"}, []string{"reconnect_slate_url must be an absolute http or https URL"}},
 		{"passthrough", live.CreateInput{Passthrough: strings.Repeat("ä", 256), Meta: assetopt.Meta{CreatorID: "\x00"}}, []string{"passthrough may have at most 255 characters", "meta.creator_id must not contain the character U+0000"}},
 		{"latency", live.CreateInput{LatencyMode: "fast"}, []string{"latency_mode must be one of: standard, reduced, low"}},
-		{"both flags", live.CreateInput{LowLatency: ptr(true), ReducedLatency: ptr(true)}, []string{"low_latency and reduced_latency must not both be true; use latency_mode"}},
-		{"flag against mode", live.CreateInput{LatencyMode: live.Standard, LowLatency: ptr(true)}, []string{"low_latency contradicts latency_mode; use latency_mode alone"}},
-		{"mode against flag", live.CreateInput{LatencyMode: live.Reduced, ReducedLatency: ptr(false)}, []string{"reduced_latency contradicts latency_mode; use latency_mode alone"}},
-		{"flag with its mode", live.CreateInput{LatencyMode: live.Low, LowLatency: ptr(true), ReducedLatency: ptr(false)}, nil},
-		{"captions", live.CreateInput{EmbeddedSubtitles: []live.EmbeddedSubtitle{{LanguageCode: "x!", LanguageChannel: "cc5", Name: "\x00", Passthrough: strings.Repeat("x", 256)}}},
-			[]string{"embedded_subtitles[0].name must not contain the character U+0000", "embedded_subtitles[0].passthrough may have at most 255 characters", "embedded_subtitles[0].language_code must be a BCP 47 language tag", "embedded_subtitles[0].language_channel must be one of: cc1, cc2, cc3, cc4"}},
+		{"both flags", live.CreateInput{LowLatency: new(true), ReducedLatency: new(true)}, []string{"low_latency and reduced_latency must not both be true; use latency_mode"}},
+		{"flag against mode", live.CreateInput{LatencyMode: live.Standard, LowLatency: new(true)}, []string{"low_latency contradicts latency_mode; use latency_mode alone"}},
+		{"mode against flag", live.CreateInput{LatencyMode: live.Reduced, ReducedLatency: new(false)}, []string{"reduced_latency contradicts latency_mode; use latency_mode alone"}},
+		{"flag with its mode", live.CreateInput{LatencyMode: live.Low, LowLatency: new(true), ReducedLatency: new(false)}, nil},
+		{
+			"captions",
+			live.CreateInput{EmbeddedSubtitles: []live.EmbeddedSubtitle{{LanguageCode: "x!", LanguageChannel: "cc5", Name: "\x00", Passthrough: strings.Repeat("x", 256)}}},
+			[]string{"embedded_subtitles[0].name must not contain the character U+0000", "embedded_subtitles[0].passthrough may have at most 255 characters", "embedded_subtitles[0].language_code must be a BCP 47 language tag", "embedded_subtitles[0].language_channel must be one of: cc1, cc2, cc3, cc4"},
+		},
 		{"two captions", live.CreateInput{EmbeddedSubtitles: make([]live.EmbeddedSubtitle, 2), GeneratedSubtitles: make([]assetopt.GeneratedSubtitle, 2)}, []string{"embedded_subtitles may have at most 1 entries", "generated_subtitles may have at most 1 entries"}},
-		{"captions with low latency", live.CreateInput{LowLatency: ptr(true), EmbeddedSubtitles: make([]live.EmbeddedSubtitle, 1), GeneratedSubtitles: make([]assetopt.GeneratedSubtitle, 1)},
-			[]string{"embedded_subtitles must not be set when latency_mode is low", "generated_subtitles must not be set when latency_mode is low"}},
+		{
+			"captions with low latency",
+			live.CreateInput{LowLatency: new(true), EmbeddedSubtitles: make([]live.EmbeddedSubtitle, 1), GeneratedSubtitles: make([]assetopt.GeneratedSubtitle, 1)},
+			[]string{"embedded_subtitles must not be set when latency_mode is low", "generated_subtitles must not be set when latency_mode is low"},
+		},
 		{"captions of audio", live.CreateInput{AudioOnly: true, EmbeddedSubtitles: make([]live.EmbeddedSubtitle, 1), GeneratedSubtitles: make([]assetopt.GeneratedSubtitle, 1)}, []string{"embedded_subtitles must not be set when audio_only is true"}},
 		{"overlays on audio", live.CreateInput{AudioOnly: true, NewAsset: &assetopt.Options{Inputs: []assetopt.Input{{}, {URL: "https://h/x", Overlay: &assetopt.Overlay{}}}}}, []string{"new_asset_settings.inputs may have no overlays when audio_only is true"}},
 		{"same name", live.CreateInput{EmbeddedSubtitles: []live.EmbeddedSubtitle{{Name: "A"}}, GeneratedSubtitles: []assetopt.GeneratedSubtitle{{Name: "A"}}}, []string{"generated_subtitles[0].name must be unique among the text tracks"}},
@@ -73,7 +83,8 @@ func TestCreateRules(t *testing.T) {
 		{"seven targets", live.CreateInput{SimulcastTargets: make([]live.SimulcastTarget, 7)}, []string{"simulcast_targets may have at most 6 entries"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			_, err := w.Create(w.ctx(), "rules", tt.in, w.now())
+			t.Parallel()
+			_, err := w.Create(t.Context(), "rules", tt.in, now)
 			wantMessages(t, err, tt.want...)
 		})
 	}
@@ -90,10 +101,10 @@ func TestCreateDefaults(t *testing.T) {
 		{live.CreateInput{}, live.Standard, 60},
 		{live.CreateInput{LatencyMode: live.Reduced}, live.Reduced, 0},
 		{live.CreateInput{LatencyMode: live.Low}, live.Low, 0},
-		{live.CreateInput{LowLatency: ptr(true)}, live.Low, 0},
-		{live.CreateInput{ReducedLatency: ptr(true), LowLatency: ptr(false)}, live.Reduced, 0},
-		{live.CreateInput{LatencyMode: live.Low, ReconnectWindow: ptr(12.5)}, live.Low, 12.5},
-		{live.CreateInput{ReconnectWindow: ptr(0.0)}, live.Standard, 0},
+		{live.CreateInput{LowLatency: new(true)}, live.Low, 0},
+		{live.CreateInput{ReducedLatency: new(true), LowLatency: new(false)}, live.Reduced, 0},
+		{live.CreateInput{LatencyMode: live.Low, ReconnectWindow: new(12.5)}, live.Low, 12.5},
+		{live.CreateInput{ReconnectWindow: new(0.0)}, live.Standard, 0},
 	} {
 		s := w.create(tt.in)
 		if s.Settings.LatencyMode != tt.mode || s.Settings.ReconnectWindow != tt.window || s.Settings.MaxContinuous != 43200 || s.State != live.Idle {
@@ -124,8 +135,8 @@ func TestPatch(t *testing.T) {
 	s := w.create(live.CreateInput{Passthrough: "p", ReconnectSlateURL: "https://h/x", NewAsset: &assetopt.Options{EncodingTier: "smart", StaticRenditions: []assetopt.StaticRendition{{Resolution: "highest"}}}})
 	patch := func(in live.PatchInput) (live.Stream, error) { return w.Patch(w.ctx(), env, s.ID, in, w.now()) }
 	got, err := patch(live.PatchInput{
-		LatencyMode: ptr(live.Low), SlateForStandard: ptr(true), ReconnectSlateURL: ptr(""), Passthrough: ptr(""), MaxContinuous: ptr(60),
-		Meta: &assetopt.Meta{Title: "t"}, NewAsset: &live.NewAssetPatch{MasterAccess: ptr("temporary"), VideoQuality: ptr("premium"), Meta: &assetopt.Meta{Title: "a"}, MP4Support: ptr("none")},
+		LatencyMode: new(live.Low), SlateForStandard: new(true), ReconnectSlateURL: new(""), Passthrough: new(""), MaxContinuous: new(60),
+		Meta: &assetopt.Meta{Title: "t"}, NewAsset: &live.NewAssetPatch{MasterAccess: new("temporary"), VideoQuality: new("premium"), Meta: &assetopt.Meta{Title: "a"}, MP4Support: new("none")},
 	})
 	w.must(err)
 	set := got.Settings
@@ -137,9 +148,9 @@ func TestPatch(t *testing.T) {
 	if !same(got, w.find(s.ID)) {
 		t.Errorf("patch gives %+v, the store has %+v", got, w.find(s.ID))
 	}
-	_, err = patch(live.PatchInput{ReconnectWindow: ptr(5.0)})
+	_, err = patch(live.PatchInput{ReconnectWindow: new(5.0)})
 	w.must(err)
-	got, err = patch(live.PatchInput{LatencyMode: ptr(live.Standard)})
+	got, err = patch(live.PatchInput{LatencyMode: new(live.Standard)})
 	w.must(err)
 	if got.Settings.ReconnectWindow != 5 {
 		t.Errorf("a chosen window became %v", got.Settings.ReconnectWindow)
@@ -149,21 +160,21 @@ func TestPatch(t *testing.T) {
 		in   live.PatchInput
 		want string
 	}{
-		{live.PatchInput{LatencyMode: ptr(live.LatencyMode("x"))}, "latency_mode must be one of"},
-		{live.PatchInput{ReconnectWindow: ptr(2000.0)}, "reconnect_window must be a number from 0 to 1800"},
-		{live.PatchInput{MaxContinuous: ptr(0)}, "max_continuous_duration must be"},
-		{live.PatchInput{Passthrough: ptr("\x00")}, "passthrough must not contain the character U+0000"},
-		{live.PatchInput{NewAsset: &live.NewAssetPatch{MP4Support: ptr("standard")}}, "new_asset_settings.mp4_support and new_asset_settings.static_renditions must not be used together"},
-		{live.PatchInput{NewAsset: &live.NewAssetPatch{VideoQuality: ptr("basic")}}, "new_asset_settings.video_quality must be one of: plus, premium"},
+		{live.PatchInput{LatencyMode: new(live.LatencyMode("x"))}, "latency_mode must be one of"},
+		{live.PatchInput{ReconnectWindow: new(2000.0)}, "reconnect_window must be a number from 0 to 1800"},
+		{live.PatchInput{MaxContinuous: new(0)}, "max_continuous_duration must be"},
+		{live.PatchInput{Passthrough: new("\x00")}, "passthrough must not contain the character U+0000"},
+		{live.PatchInput{NewAsset: &live.NewAssetPatch{MP4Support: new("standard")}}, "new_asset_settings.mp4_support and new_asset_settings.static_renditions must not be used together"},
+		{live.PatchInput{NewAsset: &live.NewAssetPatch{VideoQuality: new("basic")}}, "new_asset_settings.video_quality must be one of: plus, premium"},
 	} {
-		_, err := patch(tt.in)
+		_, err = patch(tt.in)
 		wantMessages(t, err, tt.want)
 	}
 	w.events()
 	on := w.on(live.Active)
-	_, err = w.Patch(w.ctx(), env, on.ID, live.PatchInput{LatencyMode: ptr(live.Low)}, w.now())
+	_, err = w.Patch(w.ctx(), env, on.ID, live.PatchInput{LatencyMode: new(live.Low)}, w.now())
 	wantMessages(t, err, "latency_mode may be changed only while the live stream is idle")
-	_, err = w.Patch(w.ctx(), env, on.ID, live.PatchInput{LatencyMode: ptr(live.Standard), ReconnectWindow: ptr(90.0)}, w.now())
+	_, err = w.Patch(w.ctx(), env, on.ID, live.PatchInput{LatencyMode: new(live.Standard), ReconnectWindow: new(90.0)}, w.now())
 	w.must(err) // the mode it has
 	if len(w.told) != 1 {
 		t.Errorf("the owner was told of %v", w.told)

@@ -124,14 +124,14 @@ func (w *world) on(state live.State) live.Stream {
 	}{
 		{live.Connected, func() error { return w.Recording(w.ctx(), s.ID, s.Epoch, w.now()) }},
 		{live.Recording, func() error { return w.Active(w.ctx(), s.ID, s.Epoch, w.now()) }},
-		{live.Active, func() error { _, err := w.Disconnected(w.ctx(), s.ID, s.Epoch, w.now()); return err }},
+		{live.Active, func() error { _, lost := w.Disconnected(w.ctx(), s.ID, s.Epoch, w.now()); return lost }},
 	}
 	for _, step := range steps {
 		if step.reached == state {
 			break
 		}
 		if state == live.Waiting {
-			_, err := w.Disconnected(w.ctx(), s.ID, s.Epoch, w.now())
+			_, err = w.Disconnected(w.ctx(), s.ID, s.Epoch, w.now())
 			w.must(err)
 			break
 		}
@@ -341,7 +341,7 @@ func TestNothingIsLost(t *testing.T) {
 				_, errs[i] = w.AddPlaybackID(w.ctx(), env, s.ID, playbackid.Request{Policy: "public"}, now)
 				return
 			}
-			_, errs[i] = w.Patch(w.ctx(), env, s.ID, live.PatchInput{Passthrough: ptr(fmt.Sprint(i))}, now)
+			_, errs[i] = w.Patch(w.ctx(), env, s.ID, live.PatchInput{Passthrough: new(fmt.Sprint(i))}, now)
 		})
 	}
 	wg.Wait()
@@ -350,5 +350,3 @@ func TestNothingIsLost(t *testing.T) {
 		t.Errorf("after 16 changes %d playback IDs, revision %d", len(got.PlaybackIDs), got.Revision)
 	}
 }
-
-func ptr[T any](v T) *T { return &v }

@@ -45,7 +45,7 @@ func (d assetStore) Save(ctx context.Context, c asset.Change) error {
 	return d.engine.begin(ctx, func(ctx context.Context, t tx) error {
 		res, err := t.NewUpdate().Model(&row).WherePK().
 			Where("revision = ?", c.Asset.Revision).Where("status = ?", string(c.From)).Exec(ctx)
-		if err := t.touched(ctx, res, err, (*assetRow)(nil), row.ID, assetNoun); err != nil {
+		if err = t.touched(ctx, res, err, (*assetRow)(nil), row.ID, assetNoun); err != nil {
 			return err
 		}
 		return t.putAsset(ctx, c)
@@ -89,7 +89,7 @@ func (t tx) putUses(ctx context.Context, key string, uses []id.Media) error {
 
 func (t tx) putTracks(ctx context.Context, c asset.Change) error {
 	if len(c.Dropped) > 0 {
-		_, err := t.NewDelete().Model((*trackRow)(nil)).Where("id IN (?)", bun.In(c.Dropped)).Where("asset_id = ?", string(c.Asset.ID)).Exec(ctx)
+		_, err := t.NewDelete().Model((*trackRow)(nil)).Where("id IN ?", bun.Tuple(c.Dropped)).Where("asset_id = ?", string(c.Asset.ID)).Exec(ctx)
 		if err != nil {
 			return fmt.Errorf("delete tracks: %w", err)
 		}
@@ -104,9 +104,9 @@ func (t tx) putTracks(ctx context.Context, c asset.Change) error {
 	}
 	rows := make([]trackRow, 0, len(c.Tracks))
 	for i, track := range c.Tracks {
-		row, err := trackRowOf(c.Asset.ID, track)
-		if err != nil {
-			return err
+		row, rowErr := trackRowOf(c.Asset.ID, track)
+		if rowErr != nil {
+			return rowErr
 		}
 		row.Position = last + 1 + int64(i) // only for tracks that are new
 		rows = append(rows, row)
@@ -145,7 +145,7 @@ func (d assetStore) Delete(ctx context.Context, c asset.Change) error {
 	return d.engine.begin(ctx, func(ctx context.Context, t tx) error { // tracks, entries and uses go with the row
 		res, err := t.NewDelete().Model((*assetRow)(nil)).Where("id = ?", key).
 			Where("revision = ?", c.Asset.Revision).Where("status = ?", string(c.From)).Exec(ctx)
-		if err := t.touched(ctx, res, err, (*assetRow)(nil), key, assetNoun); err != nil {
+		if err = t.touched(ctx, res, err, (*assetRow)(nil), key, assetNoun); err != nil {
 			return err
 		}
 		if err := t.dropPlaybackIDs(ctx, key); err != nil {
@@ -199,7 +199,7 @@ func (d assetStore) many(ctx context.Context, where func(*bun.SelectQuery) *bun.
 		return nil, err
 	}
 	var used []useRow
-	if err := d.read.NewSelect().Model(&used).Where("asset_id IN (?)", bun.In(keys)).Order("position").Scan(ctx); err != nil {
+	if err := d.read.NewSelect().Model(&used).Where("asset_id IN ?", bun.Tuple(keys)).Order("position").Scan(ctx); err != nil {
 		return nil, fmt.Errorf("read uses of assets: %w", err)
 	}
 	uses := map[string][]id.Media{}
@@ -220,7 +220,7 @@ func (d assetStore) many(ctx context.Context, where func(*bun.SelectQuery) *bun.
 
 func (d assetStore) tracks(ctx context.Context, assets []string) (map[string][]asset.Track, error) {
 	var rows []trackRow
-	err := d.read.NewSelect().Model(&rows).Where("asset_id IN (?)", bun.In(assets)).Order("position", "id").Scan(ctx)
+	err := d.read.NewSelect().Model(&rows).Where("asset_id IN ?", bun.Tuple(assets)).Order("position", "id").Scan(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read tracks: %w", err)
 	}

@@ -67,298 +67,332 @@ func assetNames(assets []asset.Asset) []string {
 
 func TestAssetRoundTrip(t *testing.T) {
 	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, url string) {
-		d := dbtest.Open(t, url)
-		store := d.Assets()
-		want := fullAsset("a")
-		every(t, want)
-		every(t, want.Tracks[0])
-		must(t, store.Insert(t.Context(), asset.Change{Asset: want, Tracks: want.Tracks, Events: happened("env", "one"), Jobs: wish("k")}))
-		for how, read := range map[string]func() (asset.Asset, error){
-			"get":  func() (asset.Asset, error) { return store.Get(t.Context(), "env", want.ID) },
-			"find": func() (asset.Asset, error) { return store.Find(t.Context(), want.ID) },
-		} {
-			got, err := read()
-			must(t, err)
-			if !reflect.DeepEqual(got, want) {
-				t.Errorf("%s gives\n%+v, want\n%+v", how, got, want)
+	for name, fresh := range dbtest.Engines() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			url := fresh(t)
+			d := dbtest.Open(t, url)
+			store := d.Assets()
+			want := fullAsset("a")
+			every(t, want)
+			every(t, want.Tracks[0])
+			must(t, store.Insert(t.Context(), asset.Change{Asset: want, Tracks: want.Tracks, Events: happened("one"), Jobs: wish("k")}))
+			for how, read := range map[string]func() (asset.Asset, error){
+				"get":  func() (asset.Asset, error) { return store.Get(t.Context(), "env", want.ID) },
+				"find": func() (asset.Asset, error) { return store.Find(t.Context(), want.ID) },
+			} {
+				got, err := read()
+				must(t, err)
+				if !reflect.DeepEqual(got, want) {
+					t.Errorf("%s gives\n%+v, want\n%+v", how, got, want)
+				}
 			}
-		}
-		next := want
-		next.Status, next.IsLive, next.Uses, next.Errors = asset.Errored, false, []id.Media{"n3"}, nil
-		next.PlaybackIDs = want.PlaybackIDs[1:]
-		changed := want.Tracks[1]
-		changed.Name, changed.Status, changed.Object = "other", asset.TrackErrored, "elsewhere"
-		added := fullTrack(want.ID, "0", at(1)) // at the very same time, and first by ID
-		must(t, store.Save(t.Context(), asset.Change{
-			From: asset.Ready, Asset: next, Tracks: []asset.Track{changed, added}, Dropped: []id.Track{want.Tracks[0].ID}, Events: happened("env", "two"),
-		}))
-		next.Revision++
-		next.Tracks = []asset.Track{changed, added}
-		got, err := store.Find(t.Context(), want.ID)
-		must(t, err)
-		if !reflect.DeepEqual(got, next) {
-			t.Errorf("after save\n%+v, want\n%+v", got, next)
-		}
-		if n := pending(t, d, "k"); n != 1 || len(told(t, d, "env")) != 2 {
-			t.Errorf("%d jobs and events %v, want 1 and 2", n, told(t, d, "env"))
-		}
-	})
+			next := want
+			next.Status, next.IsLive, next.Uses, next.Errors = asset.Errored, false, []id.Media{"n3"}, nil
+			next.PlaybackIDs = want.PlaybackIDs[1:]
+			changed := want.Tracks[1]
+			changed.Name, changed.Status, changed.Object = "other", asset.TrackErrored, "elsewhere"
+			added := fullTrack(want.ID, "0", at(1)) // at the very same time, and first by ID
+			must(t, store.Save(t.Context(), asset.Change{
+				From: asset.Ready, Asset: next, Tracks: []asset.Track{changed, added}, Dropped: []id.Track{want.Tracks[0].ID}, Events: happened("two"),
+			}))
+			next.Revision++
+			next.Tracks = []asset.Track{changed, added}
+			got, err := store.Find(t.Context(), want.ID)
+			must(t, err)
+			if !reflect.DeepEqual(got, next) {
+				t.Errorf("after save\n%+v, want\n%+v", got, next)
+			}
+			if n := pending(t, d, "k"); n != 1 || len(told(t, d)) != 2 {
+				t.Errorf("%d jobs and events %v, want 1 and 2", n, told(t, d))
+			}
+		})
+	}
 }
 
 func TestAssetAbsent(t *testing.T) {
 	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, url string) {
-		d := dbtest.Open(t, url)
-		store, ctx := d.Assets(), t.Context()
-		insertAssets(t, d, plainAsset("env", "a", at(0)))
-		for what, read := range map[string]func() (asset.Asset, error){
-			"other environment": func() (asset.Asset, error) { return store.Get(ctx, "other", "a-a") },
-			"unknown":           func() (asset.Asset, error) { return store.Get(ctx, "env", "a-x") },
-			"unknown to find":   func() (asset.Asset, error) { return store.Find(ctx, "a-x") },
-			"U+0000":            func() (asset.Asset, error) { return store.Get(ctx, "env", "a-a\x00") },
-			"not UTF-8":         func() (asset.Asset, error) { return store.Find(ctx, "\xff") },
-		} {
-			_, err := read()
-			if fault.KindOf(err) != fault.NotFound || err == nil {
-				t.Errorf("%s: %v", what, err)
+	for name, fresh := range dbtest.Engines() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			url := fresh(t)
+			d := dbtest.Open(t, url)
+			store, ctx := d.Assets(), t.Context()
+			insertAssets(t, d, plainAsset("env", "a", at(0)))
+			for what, read := range map[string]func() (asset.Asset, error){
+				"other environment": func() (asset.Asset, error) { return store.Get(ctx, "other", "a-a") },
+				"unknown":           func() (asset.Asset, error) { return store.Get(ctx, "env", "a-x") },
+				"unknown to find":   func() (asset.Asset, error) { return store.Find(ctx, "a-x") },
+				"U+0000":            func() (asset.Asset, error) { return store.Get(ctx, "env", "a-a\x00") },
+				"not UTF-8":         func() (asset.Asset, error) { return store.Find(ctx, "\xff") },
+			} {
+				_, err := read()
+				if fault.KindOf(err) != fault.NotFound || err == nil {
+					t.Errorf("%s: %v", what, err)
+				}
 			}
-		}
-		unknown := plainAsset("env", "x", at(0))
-		c := asset.Change{From: asset.Preparing, Asset: unknown, Events: happened("env", "x"), Jobs: wish("x")}
-		wantKind(t, store.Save(ctx, c), fault.NotFound)
-		wantKind(t, store.Delete(ctx, c), fault.NotFound)
-		c.Asset = plainAsset("env", "a", at(0))
-		wantKind(t, store.Insert(ctx, c), fault.Conflict)
-		if n := pending(t, d, "x"); n != 0 || len(told(t, d, "env")) != 0 {
-			t.Errorf("refused changes left %d jobs and events %v", n, told(t, d, "env"))
-		}
-	})
+			unknown := plainAsset("env", "x", at(0))
+			c := asset.Change{From: asset.Preparing, Asset: unknown, Events: happened("x"), Jobs: wish("x")}
+			wantKind(t, store.Save(ctx, c), fault.NotFound)
+			wantKind(t, store.Delete(ctx, c), fault.NotFound)
+			c.Asset = plainAsset("env", "a", at(0))
+			wantKind(t, store.Insert(ctx, c), fault.Conflict)
+			if n := pending(t, d, "x"); n != 0 || len(told(t, d)) != 0 {
+				t.Errorf("refused changes left %d jobs and events %v", n, told(t, d))
+			}
+		})
+	}
 }
 
 // TestAssetRollback makes the last step of a change fail: nothing of it may stay.
 func TestAssetRollback(t *testing.T) {
 	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, url string) {
-		d := dbtest.Open(t, url)
-		a := plainAsset("env", "a", at(0))
-		insertAssets(t, d, a)
-		want, err := d.Assets().Find(t.Context(), a.ID)
-		must(t, err)
-		broken := happened("env", "one")
-		broken = append(broken, broken[0]) // the same event ID twice
-		a.PlaybackIDs, a.Uses, a.Status = []playbackid.ID{{ID: "p", Policy: "public"}}, []id.Media{"u"}, asset.Ready
-		err = d.Assets().Save(t.Context(), asset.Change{
-			From: asset.Preparing, Asset: a, Tracks: []asset.Track{fullTrack(a.ID, "x", at(0))},
-			Entries: []asset.TimelineEntry{{Sequence: 0, Data: []byte("x")}}, Events: broken, Jobs: wish("k"),
+	for name, fresh := range dbtest.Engines() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			url := fresh(t)
+			d := dbtest.Open(t, url)
+			a := plainAsset("env", "a", at(0))
+			insertAssets(t, d, a)
+			want, err := d.Assets().Find(t.Context(), a.ID)
+			must(t, err)
+			broken := happened("one")
+			broken = append(broken, broken[0]) // the same event ID twice
+			a.PlaybackIDs, a.Uses, a.Status = []playbackid.ID{{ID: "p", Policy: "public"}}, []id.Media{"u"}, asset.Ready
+			err = d.Assets().Save(t.Context(), asset.Change{
+				From: asset.Preparing, Asset: a, Tracks: []asset.Track{fullTrack(a.ID, "x", at(0))},
+				Entries: []asset.TimelineEntry{{Sequence: 0, Data: []byte("x")}}, Events: broken, Jobs: wish("k"),
+			})
+			if err == nil {
+				t.Fatal("saved")
+			}
+			got, err := d.Assets().Find(t.Context(), a.ID)
+			must(t, err)
+			entries, err := d.Assets().Timeline(t.Context(), a.ID, 0)
+			must(t, err)
+			if !reflect.DeepEqual(got, want) || len(entries) != 0 {
+				t.Errorf("left behind: %+v, %d entries", got, len(entries))
+			}
+			if n := pending(t, d, "k"); n != 0 || len(told(t, d)) != 0 {
+				t.Errorf("left behind: %d jobs, events %v", n, told(t, d))
+			}
 		})
-		if err == nil {
-			t.Fatal("saved")
-		}
-		got, err := d.Assets().Find(t.Context(), a.ID)
-		must(t, err)
-		entries, err := d.Assets().Timeline(t.Context(), a.ID, 0)
-		must(t, err)
-		if !reflect.DeepEqual(got, want) || len(entries) != 0 {
-			t.Errorf("left behind: %+v, %d entries", got, len(entries))
-		}
-		if n := pending(t, d, "k"); n != 0 || len(told(t, d, "env")) != 0 {
-			t.Errorf("left behind: %d jobs, events %v", n, told(t, d, "env"))
-		}
-	})
+	}
 }
 
 func TestAssetCompareAndSet(t *testing.T) {
 	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, url string) {
-		d := dbtest.Open(t, url)
-		store := d.Assets()
-		a := plainAsset("env", "a", at(0))
-		a.Revision = 9
-		insertAssets(t, d, a)
-		old := a
-		old.Revision = 8
-		for what, c := range map[string]asset.Change{"status": {From: asset.Ready, Asset: a}, "revision": {From: asset.Preparing, Asset: old}} {
-			c.Events, c.Jobs = happened("env", what), wish("x")
-			wantKind(t, store.Save(t.Context(), c), fault.Conflict)
-			wantKind(t, store.Delete(t.Context(), c), fault.Conflict)
-		}
-		errs := together(16, func(i int) error {
-			mine := a
-			mine.Options.Passthrough = fmt.Sprint(i)
-			return store.Save(t.Context(), asset.Change{
-				From: asset.Preparing, Asset: mine, Events: happened("env", "won"), Entries: []asset.TimelineEntry{{Sequence: int64(i), Data: []byte{byte(i)}}},
+	for name, fresh := range dbtest.Engines() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			url := fresh(t)
+			d := dbtest.Open(t, url)
+			store := d.Assets()
+			a := plainAsset("env", "a", at(0))
+			a.Revision = 9
+			insertAssets(t, d, a)
+			old := a
+			old.Revision = 8
+			for what, c := range map[string]asset.Change{"status": {From: asset.Ready, Asset: a}, "revision": {From: asset.Preparing, Asset: old}} {
+				c.Events, c.Jobs = happened(what), wish("x")
+				wantKind(t, store.Save(t.Context(), c), fault.Conflict)
+				wantKind(t, store.Delete(t.Context(), c), fault.Conflict)
+			}
+			errs := together(16, func(i int) error {
+				mine := a
+				mine.Options.Passthrough = fmt.Sprint(i)
+				return store.Save(t.Context(), asset.Change{
+					From: asset.Preparing, Asset: mine, Events: happened("won"), Entries: []asset.TimelineEntry{{Sequence: int64(i), Data: []byte{byte(i)}}},
+				})
 			})
+			if won, lost := count(errs, isNil), count(errs, isConflict); won != 1 || lost != 15 {
+				t.Errorf("%d writers won and %d lost, want 1 and 15: %v", won, lost, errs)
+			}
+			entries, err := store.Timeline(t.Context(), a.ID, 0)
+			must(t, err)
+			if got := told(t, d); !slices.Equal(got, []string{"won"}) || len(entries) != 1 {
+				t.Errorf("events %v and %d entries, want one each", got, len(entries))
+			}
 		})
-		if won, lost := count(errs, isNil), count(errs, isConflict); won != 1 || lost != 15 {
-			t.Errorf("%d writers won and %d lost, want 1 and 15: %v", won, lost, errs)
-		}
-		entries, err := store.Timeline(t.Context(), a.ID, 0)
-		must(t, err)
-		if got := told(t, d, "env"); !slices.Equal(got, []string{"won"}) || len(entries) != 1 {
-			t.Errorf("events %v and %d entries, want one each", got, len(entries))
-		}
-	})
+	}
 }
 
 func TestTimeline(t *testing.T) {
 	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, url string) {
-		d := dbtest.Open(t, url)
-		store := d.Assets()
-		a := plainAsset("env", "a", at(0))
-		insertAssets(t, d, a, plainAsset("env", "b", at(0)))
-		data := make([]byte, 256)
-		for i := range data {
-			data[i] = byte(i)
-		}
-		save := func(forget bool, entries ...asset.TimelineEntry) {
-			t.Helper()
-			must(t, store.Save(t.Context(), asset.Change{From: asset.Preparing, Asset: a, Forget: forget, Entries: entries}))
-			a.Revision++
-		}
-		save(false, asset.TimelineEntry{Sequence: 0, Data: data}, asset.TimelineEntry{Sequence: 1, Data: []byte("one")})
-		save(false, asset.TimelineEntry{Sequence: 1, Data: []byte("other")}, asset.TimelineEntry{Sequence: 2, Data: []byte{}})
-		got, err := store.Timeline(t.Context(), a.ID, 0)
-		must(t, err)
-		if len(got) != 3 || !bytes.Equal(got[0].Data, data) || string(got[1].Data) != "one" || len(got[2].Data) != 0 || got[2].Sequence != 2 {
-			t.Errorf("got %v; a sequence that is stored already is skipped", got)
-		}
-		if got, err = store.Timeline(t.Context(), a.ID, 2); err != nil || len(got) != 1 {
-			t.Errorf("from 2: %v, %v", got, err)
-		}
-		if got, err = store.Timeline(t.Context(), "a-b", 0); err != nil || len(got) != 0 {
-			t.Errorf("another asset's: %v, %v", got, err)
-		}
-		save(true)
-		if got, err = store.Timeline(t.Context(), a.ID, 0); err != nil || len(got) != 0 {
-			t.Errorf("after forgetting: %v, %v", got, err)
-		}
-	})
+	for name, fresh := range dbtest.Engines() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			url := fresh(t)
+			d := dbtest.Open(t, url)
+			store := d.Assets()
+			a := plainAsset("env", "a", at(0))
+			insertAssets(t, d, a, plainAsset("env", "b", at(0)))
+			data := make([]byte, 256)
+			for i := range data {
+				data[i] = byte(i)
+			}
+			save := func(forget bool, entries ...asset.TimelineEntry) {
+				t.Helper()
+				must(t, store.Save(t.Context(), asset.Change{From: asset.Preparing, Asset: a, Forget: forget, Entries: entries}))
+				a.Revision++
+			}
+			save(false, asset.TimelineEntry{Sequence: 0, Data: data}, asset.TimelineEntry{Sequence: 1, Data: []byte("one")})
+			save(false, asset.TimelineEntry{Sequence: 1, Data: []byte("other")}, asset.TimelineEntry{Sequence: 2, Data: []byte{}})
+			got, err := store.Timeline(t.Context(), a.ID, 0)
+			must(t, err)
+			if len(got) != 3 || !bytes.Equal(got[0].Data, data) || string(got[1].Data) != "one" || len(got[2].Data) != 0 || got[2].Sequence != 2 {
+				t.Errorf("got %v; a sequence that is stored already is skipped", got)
+			}
+			if got, err = store.Timeline(t.Context(), a.ID, 2); err != nil || len(got) != 1 {
+				t.Errorf("from 2: %v, %v", got, err)
+			}
+			if got, err = store.Timeline(t.Context(), "a-b", 0); err != nil || len(got) != 0 {
+				t.Errorf("another asset's: %v, %v", got, err)
+			}
+			save(true)
+			if got, err = store.Timeline(t.Context(), a.ID, 0); err != nil || len(got) != 0 {
+				t.Errorf("after forgetting: %v, %v", got, err)
+			}
+		})
+	}
 }
 
 func TestAssetDelete(t *testing.T) {
 	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, url string) {
-		d := dbtest.Open(t, url)
-		store := d.Assets()
-		a, b := fullAsset("a"), fullAsset("b")
-		insertAssets(t, d, a, b)
-		must(t, store.Save(t.Context(), asset.Change{From: a.Status, Asset: a, Entries: []asset.TimelineEntry{{Sequence: 0, Data: []byte("x")}}}))
-		a.Revision++
-		must(t, store.Delete(t.Context(), asset.Change{From: a.Status, Asset: a, Events: happened("env", "gone"), Jobs: wish("k")}))
-		_, err := store.Find(t.Context(), a.ID)
-		wantKind(t, err, fault.NotFound)
-		_, err = d.Access().PlaybackID(t.Context(), a.PlaybackIDs[0].ID)
-		wantKind(t, err, fault.NotFound)
-		if entries, err := store.Timeline(t.Context(), a.ID, 0); err != nil || len(entries) != 0 {
-			t.Errorf("entries %v, %v", entries, err)
-		}
-		got, err := store.Find(t.Context(), b.ID)
-		must(t, err)
-		if !reflect.DeepEqual(got, b) {
-			t.Errorf("another asset became %+v", got)
-		}
-		users, err := store.Users(t.Context(), "n1")
-		must(t, err)
-		if !slices.Equal(assetNames(users), []string{"a-b"}) {
-			t.Errorf("users are %v", assetNames(users))
-		}
-		if n := pending(t, d, "k"); n != 1 || len(told(t, d, "env")) != 1 {
-			t.Errorf("%d jobs and events %v, want one each", n, told(t, d, "env"))
-		}
-		insertAssets(t, d, func() asset.Asset { c := fullAsset("a"); c.Revision = 0; return c }()) // nothing is left that stands in the way
-	})
+	for name, fresh := range dbtest.Engines() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			url := fresh(t)
+			d := dbtest.Open(t, url)
+			store := d.Assets()
+			a, b := fullAsset("a"), fullAsset("b")
+			insertAssets(t, d, a, b)
+			must(t, store.Save(t.Context(), asset.Change{From: a.Status, Asset: a, Entries: []asset.TimelineEntry{{Sequence: 0, Data: []byte("x")}}}))
+			a.Revision++
+			must(t, store.Delete(t.Context(), asset.Change{From: a.Status, Asset: a, Events: happened("gone"), Jobs: wish("k")}))
+			_, err := store.Find(t.Context(), a.ID)
+			wantKind(t, err, fault.NotFound)
+			_, err = d.Access().PlaybackID(t.Context(), a.PlaybackIDs[0].ID)
+			wantKind(t, err, fault.NotFound)
+			entries, err := store.Timeline(t.Context(), a.ID, 0)
+			must(t, err)
+			if len(entries) != 0 {
+				t.Errorf("entries %v", entries)
+			}
+			got, err := store.Find(t.Context(), b.ID)
+			must(t, err)
+			if !reflect.DeepEqual(got, b) {
+				t.Errorf("another asset became %+v", got)
+			}
+			users, err := store.Users(t.Context(), "n1")
+			must(t, err)
+			if !slices.Equal(assetNames(users), []string{"a-b"}) {
+				t.Errorf("users are %v", assetNames(users))
+			}
+			if n := pending(t, d, "k"); n != 1 || len(told(t, d)) != 1 {
+				t.Errorf("%d jobs and events %v, want one each", n, told(t, d))
+			}
+			insertAssets(t, d, func() asset.Asset { c := fullAsset("a"); c.Revision = 0; return c }()) // nothing is left that stands in the way
+		})
+	}
 }
 
 func TestAssetUsersAndPreparing(t *testing.T) {
 	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, url string) {
-		d := dbtest.Open(t, url)
-		owner, clip, other := plainAsset("env", "1", at(1)), plainAsset("elsewhere", "2", at(2)), plainAsset("env", "3", at(3))
-		clip.Uses = []id.Media{"m-1", "m-9"}
-		clip.Status = asset.Ready
-		other.Status, other.IsLive = asset.Ready, true
-		insertAssets(t, d, owner, clip, other)
-		for m, want := range map[id.Media][]string{"m-1": {"a-1", "a-2"}, "m-9": {"a-2"}, "m-3": {"a-3"}, "m-x": {}, "": {}} {
-			got, err := d.Assets().Users(t.Context(), m)
-			must(t, err)
-			if !slices.Equal(assetNames(got), want) {
-				t.Errorf("users of %q are %v, want %v", m, assetNames(got), want)
+	for name, fresh := range dbtest.Engines() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			url := fresh(t)
+			d := dbtest.Open(t, url)
+			owner, clip, other := plainAsset("env", "1", at(1)), plainAsset("elsewhere", "2", at(2)), plainAsset("env", "3", at(3))
+			clip.Uses = []id.Media{"m-1", "m-9"}
+			clip.Status = asset.Ready
+			other.Status, other.IsLive = asset.Ready, true
+			insertAssets(t, d, owner, clip, other)
+			for m, want := range map[id.Media][]string{"m-1": {"a-1", "a-2"}, "m-9": {"a-2"}, "m-3": {"a-3"}, "m-x": {}, "": {}} {
+				got, err := d.Assets().Users(t.Context(), m)
+				must(t, err)
+				if !slices.Equal(assetNames(got), want) {
+					t.Errorf("users of %q are %v, want %v", m, assetNames(got), want)
+				}
 			}
-		}
-		got, err := d.Assets().Preparing(t.Context())
-		must(t, err)
-		if want := []string{"a-1", "a-3"}; !slices.Equal(assetNames(got), want) {
-			t.Errorf("preparing are %v, want %v", assetNames(got), want)
-		}
-	})
+			got, err := d.Assets().Preparing(t.Context())
+			must(t, err)
+			if want := []string{"a-1", "a-3"}; !slices.Equal(assetNames(got), want) {
+				t.Errorf("preparing are %v, want %v", assetNames(got), want)
+			}
+		})
+	}
 }
 
 func TestAssetList(t *testing.T) {
 	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, url string) {
-		d := dbtest.Open(t, url)
-		for i := range 7 {
-			a := plainAsset("env", fmt.Sprint(i), at(i/3)) // some at the same time
-			if i%2 == 0 {
-				a.LiveStream = "live"
+	for name, fresh := range dbtest.Engines() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			url := fresh(t)
+			d := dbtest.Open(t, url)
+			for i := range 7 {
+				a := plainAsset("env", fmt.Sprint(i), at(i/3)) // some at the same time
+				if i%2 == 0 {
+					a.LiveStream = "live"
+				}
+				a.PlaybackIDs = []playbackid.ID{{ID: id.Playback(fmt.Sprint("p", i)), Policy: "public"}}
+				a.Tracks = []asset.Track{fullTrack(a.ID, fmt.Sprint(i), at(0))}
+				insertAssets(t, d, a)
 			}
-			a.PlaybackIDs = []playbackid.ID{{ID: id.Playback(fmt.Sprint("p", i)), Policy: "public"}}
-			a.Tracks = []asset.Track{fullTrack(a.ID, fmt.Sprint(i), at(0))}
-			insertAssets(t, d, a)
-		}
-		insertAssets(t, d, plainAsset("other", "x", at(1)))
-		list := func(q asset.ListQuery) ([]string, string) {
-			t.Helper()
-			got, next, err := d.Assets().List(t.Context(), "env", q)
-			must(t, err)
-			for _, a := range got {
-				if len(a.PlaybackIDs) != 1 || len(a.Tracks) != 1 || string(a.Tracks[0].Asset) != string(a.ID) {
-					t.Errorf("%s comes with %v and %v", a.ID, a.PlaybackIDs, a.Tracks)
+			insertAssets(t, d, plainAsset("other", "x", at(1)))
+			list := func(q asset.ListQuery) ([]string, string) {
+				t.Helper()
+				got, next, err := d.Assets().List(t.Context(), "env", q)
+				must(t, err)
+				for _, a := range got {
+					if len(a.PlaybackIDs) != 1 || len(a.Tracks) != 1 || string(a.Tracks[0].Asset) != string(a.ID) {
+						t.Errorf("%s comes with %v and %v", a.ID, a.PlaybackIDs, a.Tracks)
+					}
+				}
+				return assetNames(got), next
+			}
+			for _, tt := range []struct {
+				q    asset.ListQuery
+				want []string
+				more bool
+			}{
+				{asset.ListQuery{Page: 1, Limit: 3}, []string{"a-6", "a-5", "a-4"}, true},
+				{asset.ListQuery{Page: 3, Limit: 3}, []string{"a-0"}, false},
+				{asset.ListQuery{Page: 4, Limit: 3}, []string{}, false},
+				{asset.ListQuery{Page: 1, Limit: 7}, []string{"a-6", "a-5", "a-4", "a-3", "a-2", "a-1", "a-0"}, false},
+				{asset.ListQuery{Page: 1, Limit: 3, LiveStream: "live"}, []string{"a-6", "a-4", "a-2"}, true},
+				{asset.ListQuery{Page: 1, Limit: 3, LiveStream: "x\x00"}, []string{}, false},
+				{asset.ListQuery{Page: 1, Limit: 3, UploadID: "u"}, []string{}, false},
+			} {
+				got, next := list(tt.q)
+				if !slices.Equal(got, tt.want) || (next != "") != tt.more {
+					t.Errorf("%+v gives %v and cursor %q, want %v", tt.q, got, next, tt.want)
 				}
 			}
-			return assetNames(got), next
-		}
-		for _, tt := range []struct {
-			q    asset.ListQuery
-			want []string
-			more bool
-		}{
-			{asset.ListQuery{Page: 1, Limit: 3}, []string{"a-6", "a-5", "a-4"}, true},
-			{asset.ListQuery{Page: 3, Limit: 3}, []string{"a-0"}, false},
-			{asset.ListQuery{Page: 4, Limit: 3}, []string{}, false},
-			{asset.ListQuery{Page: 1, Limit: 7}, []string{"a-6", "a-5", "a-4", "a-3", "a-2", "a-1", "a-0"}, false},
-			{asset.ListQuery{Page: 1, Limit: 3, LiveStream: "live"}, []string{"a-6", "a-4", "a-2"}, true},
-			{asset.ListQuery{Page: 1, Limit: 3, LiveStream: "x\x00"}, []string{}, false},
-			{asset.ListQuery{Page: 1, Limit: 3, UploadID: "u"}, []string{}, false},
-		} {
-			got, next := list(tt.q)
-			if !slices.Equal(got, tt.want) || (next != "") != tt.more {
-				t.Errorf("%+v gives %v and cursor %q, want %v", tt.q, got, next, tt.want)
+			// A cursor's pages neither repeat nor miss one, whatever is added meanwhile.
+			var all []string
+			q := asset.ListQuery{Page: 1, Limit: 2}
+			for round := 0; ; round++ {
+				got, next := list(q)
+				all = append(all, got...)
+				if q.Cursor = next; next == "" {
+					break
+				}
+				a := plainAsset("env", fmt.Sprint("new", round), at(100))
+				a.PlaybackIDs = []playbackid.ID{{ID: id.Playback(fmt.Sprint("new", round)), Policy: "public"}}
+				a.Tracks = []asset.Track{fullTrack(a.ID, fmt.Sprint("new", round), at(0))}
+				insertAssets(t, d, a)
 			}
-		}
-		// A cursor's pages neither repeat nor miss one, whatever is added meanwhile.
-		var all []string
-		q := asset.ListQuery{Page: 1, Limit: 2}
-		for round := 0; ; round++ {
-			got, next := list(q)
-			all = append(all, got...)
-			if q.Cursor = next; next == "" {
-				break
+			if want := []string{"a-6", "a-5", "a-4", "a-3", "a-2", "a-1", "a-0"}; !slices.Equal(all, want) {
+				t.Errorf("by cursor %v, want %v", all, want)
 			}
-			a := plainAsset("env", fmt.Sprint("new", round), at(100))
-			a.PlaybackIDs = []playbackid.ID{{ID: id.Playback(fmt.Sprint("new", round)), Policy: "public"}}
-			a.Tracks = []asset.Track{fullTrack(a.ID, fmt.Sprint("new", round), at(0))}
-			insertAssets(t, d, a)
-		}
-		if want := []string{"a-6", "a-5", "a-4", "a-3", "a-2", "a-1", "a-0"}; !slices.Equal(all, want) {
-			t.Errorf("by cursor %v, want %v", all, want)
-		}
-		for _, bad := range []string{"x", "!!", "bm90aGluZw", "MS4A", "MS4", "YS5h"} {
-			if _, _, err := d.Assets().List(t.Context(), "env", asset.ListQuery{Limit: 1, Cursor: bad}); fault.KindOf(err) != fault.Invalid || err == nil {
-				t.Errorf("cursor %q: %v", bad, err)
+			for _, bad := range []string{"x", "!!", "bm90aGluZw", "MS4A", "MS4", "YS5h"} {
+				if _, _, err := d.Assets().List(t.Context(), "env", asset.ListQuery{Limit: 1, Cursor: bad}); fault.KindOf(err) != fault.Invalid || err == nil {
+					t.Errorf("cursor %q: %v", bad, err)
+				}
 			}
-		}
-	})
+		})
+	}
 }

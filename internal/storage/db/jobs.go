@@ -64,7 +64,7 @@ func (d *DB) Unfinished(ctx context.Context, kind, key string) (int, error) {
 func (d *DB) unfinished(ctx context.Context, q bun.IDB, kind, key string) ([]int64, error) {
 	var ids []int64
 	err := q.NewSelect().Table("river_job").Column("id").Where("kind = ?", kind).Where(d.engine.jobKey()+" = ?", key).
-		Where("state IN (?)", bun.In(unfinished())).Scan(ctx, &ids)
+		Where("state IN ?", bun.Tuple(unfinished())).Scan(ctx, &ids)
 	if err != nil {
 		return nil, fmt.Errorf("read jobs %s: %w", kind, err)
 	}
@@ -98,7 +98,7 @@ func (d *DB) CancelJobs(ctx context.Context, kind, key string) (int, error) {
 // River does not hear of it.
 func (d *DB) CancelWanted(ctx context.Context, running []int64) ([]int64, error) {
 	var ids []int64
-	err := d.read.NewSelect().Table("river_job").Column("id").Where("id IN (?)", bun.In(running)).
+	err := d.read.NewSelect().Table("river_job").Column("id").Where("id IN ?", bun.Tuple(running)).
 		Where(d.engine.cancelled()).Scan(ctx, &ids)
 	if err != nil {
 		return nil, fmt.Errorf("read cancelled jobs: %w", err)

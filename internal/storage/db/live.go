@@ -162,7 +162,7 @@ func (d liveStore) List(ctx context.Context, env id.Environment, q live.ListQuer
 	return d.many(ctx, func(sel *bun.SelectQuery) *bun.SelectQuery {
 		sel = sel.Where("environment_id = ?", string(env)).Where("deleted_at = 0")
 		if q.Status != "" {
-			sel = sel.Where("state IN (?)", bun.In(live.StatesOf(q.Status)))
+			sel = sel.Where("state IN ?", bun.Tuple(live.StatesOf(q.Status)))
 		}
 		if q.StreamKey != "" {
 			sel = sel.Where("stream_key = ?", q.StreamKey)
@@ -187,7 +187,7 @@ func (d liveStore) Save(ctx context.Context, c live.Change) error {
 		if isUnique(err) {
 			return exists(err, liveStream)
 		}
-		if err := t.touched(ctx, res, err, (*liveRow)(nil), row.ID, liveStream); err != nil {
+		if err = t.touched(ctx, res, err, (*liveRow)(nil), row.ID, liveStream); err != nil {
 			return err
 		}
 		if err := t.putPlaybackIDs(ctx, c.Stream.Environment, playbackid.OfLiveStream, row.ID, c.Stream.PlaybackIDs); err != nil {
@@ -202,7 +202,7 @@ func (d liveStore) Delete(ctx context.Context, c live.Change) error {
 	return d.engine.begin(ctx, func(ctx context.Context, t tx) error {
 		res, err := t.NewDelete().Model((*liveRow)(nil)).Where("id = ?", key).
 			Where("revision = ?", c.Stream.Revision).Where("state = ?", string(c.From)).Where("epoch = ?", int64(c.FromEpoch)).Exec(ctx)
-		if err := t.touched(ctx, res, err, (*liveRow)(nil), key, liveStream); err != nil {
+		if err = t.touched(ctx, res, err, (*liveRow)(nil), key, liveStream); err != nil {
 			return err
 		}
 		if err := t.dropPlaybackIDs(ctx, key); err != nil {

@@ -49,7 +49,7 @@ func openPostgres(ctx context.Context, o Options) (_ *DB, err error) {
 		}
 	}()
 	driver := riverpgxv5.New(pool)
-	if err := e.migrate(ctx, driver, o); err != nil {
+	if err = e.migrate(ctx, driver, o); err != nil {
 		return nil, err
 	}
 	if e.jobs, err = river.NewClient(driver, &river.Config{Logger: o.Logger}); err != nil {
@@ -114,9 +114,11 @@ func (e *postgresEngine) client(cfg *river.Config) (JobClient, error) {
 func (e *postgresEngine) now() string {
 	return "CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS bigint)"
 }
+
 func (e *postgresEngine) lastAttempt() string {
 	return "attempted_by[array_length(attempted_by, 1)]"
 }
+
 func (e *postgresEngine) cancelled() string {
 	return "metadata ->> 'cancel_attempted_at' IS NOT NULL"
 }

@@ -81,7 +81,7 @@ func playbackIDs(ctx context.Context, q bun.IDB, kind playbackid.ObjectKind, obj
 		return nil, nil
 	}
 	var rows []playbackRow
-	err := q.NewSelect().Model(&rows).Where("object_id IN (?)", bun.In(objects)).Where("object_kind = ?", string(kind)).
+	err := q.NewSelect().Model(&rows).Where("object_id IN ?", bun.Tuple(objects)).Where("object_kind = ?", string(kind)).
 		Order("position", "id").Scan(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read playback IDs: %w", err)
@@ -119,7 +119,7 @@ func (t tx) syncPlaybackIDs(ctx context.Context, env id.Environment, kind playba
 		}
 	}
 	if len(gone) > 0 {
-		if _, err := t.NewDelete().Model((*playbackRow)(nil)).Where("id IN (?)", bun.In(gone)).Exec(ctx); err != nil {
+		if _, err := t.NewDelete().Model((*playbackRow)(nil)).Where("id IN ?", bun.Tuple(gone)).Exec(ctx); err != nil {
 			return fmt.Errorf("delete playback IDs: %w", err)
 		}
 	}

@@ -41,7 +41,7 @@ type sqliteEngine struct {
 }
 
 func openSQLite(ctx context.Context, path string, o Options) (_ *DB, err error) {
-	if err := makeFile(path); err != nil {
+	if err = makeFile(path); err != nil {
 		return nil, err
 	}
 	name := "file:" + (&url.URL{Path: path}).EscapedPath() + "?"
@@ -57,7 +57,7 @@ func openSQLite(ctx context.Context, path string, o Options) (_ *DB, err error) 
 	}()
 	write.SetMaxOpenConns(1)
 	driver := riversqlite.New(write)
-	if err := migrateSQLite(ctx, driver, write, o); err != nil {
+	if err = migrateSQLite(ctx, driver, write, o); err != nil {
 		return nil, err
 	}
 	if e.read, err = sql.Open("sqlite", name+readPragmas); err != nil {
@@ -94,8 +94,8 @@ func migrateSQLite(ctx context.Context, driver *riversqlite.Driver, write *sql.D
 		return fmt.Errorf("prepare migration of jobs: %w", err)
 	}
 	up := func() error {
-		if _, err := m.Migrate(ctx, rivermigrate.DirectionUp, nil); err != nil {
-			return fmt.Errorf("migrate jobs: %w", err)
+		if _, upErr := m.Migrate(ctx, rivermigrate.DirectionUp, nil); upErr != nil {
+			return fmt.Errorf("migrate jobs: %w", upErr)
 		}
 		return migrate(ctx, goose.DialectSQLite3, write)
 	}

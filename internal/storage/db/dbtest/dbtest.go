@@ -22,17 +22,9 @@ const (
 	require  = "MILLRACE_TEST_REQUIRE"
 )
 
-// Each runs test on each engine with the URL of a database that is empty and goes away afterwards.
-func Each(t *testing.T, test func(t *testing.T, url string)) {
-	t.Helper()
-	t.Run("sqlite", func(t *testing.T) {
-		t.Parallel()
-		test(t, SQLite(t))
-	})
-	t.Run("postgres", func(t *testing.T) {
-		t.Parallel()
-		test(t, Postgres(t))
-	})
+// Engines gives each engine's name with what makes an empty database of it, which goes away with the test.
+func Engines() map[string]func(t *testing.T) (url string) {
+	return map[string]func(t *testing.T) (url string){"sqlite": SQLite, "postgres": Postgres}
 }
 
 // SQLite gives the URL of a database in a folder of the test.
