@@ -27,6 +27,17 @@ func Engines() map[string]func(t *testing.T) (url string) {
 	return map[string]func(t *testing.T) (url string){"sqlite": SQLite, "postgres": Postgres}
 }
 
+// Each runs test on each engine with the URL of an empty database.
+func Each(t *testing.T, test func(t *testing.T, url string)) {
+	t.Helper()
+	for name, fresh := range Engines() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, fresh(t))
+		})
+	}
+}
+
 // SQLite gives the URL of a database in a folder of the test.
 func SQLite(t *testing.T) string {
 	t.Helper()
