@@ -1,0 +1,202 @@
+package ondemand_test
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"millrace/internal/media/container/cmaf"
+	"millrace/internal/media/encode"
+	"millrace/internal/media/frame"
+	"millrace/internal/media/ondemand"
+	"millrace/internal/media/timeline"
+)
+
+// streamed is what was cut from a stream.
+type streamed struct {
+	timeline *timeline.Timeline
+	objects  map[string][]byte
+	entries  []timeline.Entry
+	order    string // of everything that came, as a hash
+}
+
+func stream(t *testing.T, mp4 []byte) streamed {
+	t.Helper()
+	s := streamed{objects: map[string][]byte{}}
+	sum := sha256.New()
+	var err error
+	s.timeline, err = ondemand.Stream(cmaf.NewReader(bytes.NewReader(mp4), cmaf.ReaderOptions{}), "media/x/", func(sealed ondemand.Sealed) error {
+		for _, o := range sealed.Objects {
+			if s.objects[o.Key] != nil {
+				t.Errorf("%s comes twice", o.Key)
+			}
+			s.objects[o.Key] = o.Data
+			_, _ = fmt.Fprintf(sum, "%s %x\n", o.Key, sha256.Sum256(o.Data))
+		}
+		for _, e := range sealed.Entries {
+			s.entries = append(s.entries, e)
+			_, _ = sum.Write(timeline.Encode(e))
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.order = hex.EncodeToString(sum.Sum(nil))
+	return s
+}
+
+func (s streamed) join(t *testing.T, l *timeline.Lane) string {
+	t.Helper()
+	all := slices.Clone(s.objects[l.Inits[0].Object])
+	next := int64(-1)
+	for i, c := range l.Chunks {
+		if c.Gap {
+			continue
+		}
+		data := s.objects[c.Object]
+		f, err := cmaf.ParseFragments(data)
+		if err != nil || len(f) != 1 {
+			t.Fatalf("%s: %d fragments, %v", c.Object, len(f), err)
+		}
+		if int64(f[0].BaseMediaDecodeTime) != c.Time || int64(f[0].Duration) != c.Duration || int64(len(data)) != c.Size {
+			t.Errorf("%s: at %d for %d with %d bytes, the timeline has %+v", c.Object, f[0].BaseMediaDecodeTime, f[0].Duration, len(data), c)
+		}
+		if next >= 0 && c.Time != next && !l.Chunks[i-1].Gap {
+			t.Errorf("%s begins at %d, the one before ended at %d", c.Object, c.Time, next)
+		}
+		if c.Independent && !f[0].Samples[0].Sync {
+			t.Errorf("%s does not begin with a sync sample", c.Object)
+		}
+		if math.Round(l.Seconds(i)) > float64(s.timeline.Target) {
+			t.Errorf("%s lasts %.3f s, the target duration is %d", c.Object, l.Seconds(i), s.timeline.Target)
+		}
+		next = c.Time + c.Duration
+		all = append(all, data...)
+	}
+	path := filepath.Join(t.TempDir(), l.ID+".mp4")
+	if err := os.WriteFile(path, all, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// What is joined of the segments of a rewritten file is the source: every frame with its time, and sound in step with pictures.
+func TestStreamedSegmentsAreTheSource(t *testing.T) {
+	t.Parallel()
+	cfr := ffmpeg(t, "cfr.mp4", args(picture("13", "30"), sound("13"), h264("60"))...)
+	vfr := ffmpeg(t, "vfr.mp4", args(picture("13", "60"), sound("13"), h264("30", "-vf", "select='not(mod(n*n,7))+not(mod(n,5))'", "-fps_mode", "vfr"))...)
+	open := ffmpeg(t, "open.mp4", args(picture("26", "30000/1001"), sound("26"), openGOP)...)
+	long := ffmpeg(t, "long.mp4", args(picture("33", "10"), sound("33"), h264("9999", "-keyint_min", "9999", "-sc_threshold", "0"))...)
+	for name, src := range map[string]struct {
+		from     string
+		extra    []string
+		segments int
+		depends  bool
+		gaps     string
+	}{
+		"constant rate": {from: cfr, segments: 4},
+		"variable rate": {from: vfr, segments: 4},
+		"open GOP":      {from: open, segments: 5, depends: true},
+		"one GOP":       {from: long, segments: 7, depends: true},
+		"sound late":    {from: cfr, extra: []string{"-itsoffset", "0.7", "-i", cfr, "-map", "0:v", "-map", "1:a"}, segments: 4},
+		"picture late":  {from: cfr, extra: []string{"-itsoffset", "0.7", "-i", cfr, "-map", "1:v", "-map", "0:a"}, segments: 4},
+		"an hour late":  {from: cfr, extra: []string{"-output_ts_offset", "3600"}, segments: 4},
+		"picture only":  {from: cfr, extra: []string{"-an"}, segments: 4},
+		"sound only":    {from: cfr, extra: []string{"-vn"}, segments: 3},
+		"sound goes on": {from: cfr, extra: []string{"-i", long, "-map", "0:v", "-map", "1:a"}, segments: 4},
+	} {
+		for format, ext := range map[encode.Format]string{encode.Matroska: ".mkv", encode.MPEGTS: ".ts"} {
+			t.Run(name+ext, func(t *testing.T) {
+				t.Parallel()
+				in := ffmpeg(t, "in"+ext, append(append([]string{"-i", src.from}, src.extra...), "-c", "copy")...)
+				mp4 := run(t, "ffmpeg", encode.RewriteArgs{Input: in, Format: format}.Build()...)
+				got := stream(t, mp4)
+				if again := stream(t, mp4); again.order != got.order {
+					t.Error("a second time gives other segments")
+				}
+				if n := len(got.timeline.Marks); n != src.segments {
+					t.Errorf("%d segments, want %d", n, src.segments)
+				}
+				if got.timeline.Independent() == src.depends {
+					t.Errorf("every segment begins with an IDR: %t", got.timeline.Independent())
+				}
+				rebuilt, err := timeline.Build(got.entries)
+				if err != nil || len(rebuilt.Marks) != len(got.timeline.Marks) {
+					t.Errorf("the entries give %d segments, %v", len(rebuilt.Marks), err)
+				}
+				got.compare(t, in)
+			})
+		}
+	}
+}
+
+func (s streamed) compare(t *testing.T, in string) {
+	t.Helper()
+	type pair struct {
+		lane      *timeline.Lane
+		want, got []shown
+	}
+	var pairs []pair
+	earliest := math.Inf(1)
+	for _, l := range s.timeline.Lanes {
+		stream := "v"
+		if l.Kind == frame.Audio {
+			stream = "a"
+		}
+		joined := s.join(t, l)
+		p := pair{lane: l}
+		if stream == "v" {
+			p.want, p.got = decode(t, in, "v"), decode(t, joined, "v")
+		} else {
+			for _, x := range packets(t, in, "a") {
+				p.want = append(p.want, shown{x.at(), x.Hash})
+			}
+			for _, x := range packets(t, joined, "a") {
+				p.got = append(p.got, shown{x.at(), x.Hash})
+			}
+			if strings.HasSuffix(in, ".ts") { // the bytes differ by their ADTS headers
+				for _, list := range [][]shown{p.want, p.got} {
+					for i := range list {
+						list[i].hash = ""
+					}
+				}
+			}
+		}
+		earliest = min(earliest, p.want[0].at)
+		pairs = append(pairs, p)
+	}
+	for _, p := range pairs {
+		if len(p.got) != len(p.want) {
+			t.Fatalf("%s: %d frames, the source has %d", p.lane.ID, len(p.got), len(p.want))
+		}
+		for i, f := range p.got {
+			if want := p.want[i].at - earliest + timeline.Origin; f.hash != p.want[i].hash || math.Abs(f.at-want) > 0.0016 {
+				t.Fatalf("%s: frame %d at %.4f is %q, should be at %.4f and %q", p.lane.ID, i, f.at, f.hash, want, p.want[i].hash)
+			}
+		}
+	}
+	if len(pairs) == 2 {
+		for i, c := range pairs[0].lane.Chunks {
+			a := pairs[1].lane.Chunks[i]
+			if i == 0 || c.Gap || a.Gap || !c.Independent {
+				continue
+			}
+			f, err := cmaf.ParseFragments(s.objects[c.Object])
+			if err != nil {
+				t.Fatal(err)
+			}
+			picture := float64(c.Time+int64(f[0].Samples[0].CompositionOffset)) / float64(pairs[0].lane.Timescale)
+			if d := float64(a.Time)/float64(pairs[1].lane.Timescale) - picture; d < -1e-6 || d > 0.022 {
+				t.Errorf("segment %d: sound begins %.4f s after the picture", i, d)
+			}
+		}
+	}
+}

@@ -1,0 +1,210 @@
+package ondemand
+
+import (
+	"fmt"
+	"math"
+
+	"millrace/internal/media/codec/aac"
+	"millrace/internal/media/codec/h264"
+	"millrace/internal/media/container/bmff"
+	"millrace/internal/media/container/cmaf"
+	"millrace/internal/media/frame"
+	"millrace/internal/media/timeline"
+)
+
+// taped is a sample with its times in ticks of media time.
+type taped struct {
+	dts, pts int64
+	long     uint32 // what the fragment says, used for the last sample only
+	idr      bool   // audio: always
+	sync     bool
+	data     []byte
+}
+
+// tape is what has come of one track and is not stored yet.
+type tape struct {
+	id     uint32
+	lane   timeline.Rendition
+	init   timeline.Init
+	header []byte // the init segment
+	length int    // of NAL units' lengths; video only
+
+	shift    int64 // to media time
+	samples  []taped
+	bytes    int64
+	placed   bool  // times are media times
+	gone     int   // samples taken off,
+	ticks    int64 // which last so long
+	frame    int64 // audio: how long a frame lasts; 0: unknown
+	expected int64 // audio: when the next sample is due; 0 before the first
+
+	cutter cutter
+	seen   int   // samples that the cutter knows
+	cuts   []int // samples that begin segments, counted from the first of all
+}
+
+func filmTape(t cmaf.Track) (*tape, error) {
+	entry, err := bmff.ParseEntry(bmff.SampleEntry{Type: bmff.FourCC([]byte(t.FourCC)), Raw: t.SampleEntry})
+	if err != nil {
+		return nil, fmt.Errorf("read sample entry: %w", err)
+	}
+	parW, parH := int(entry.PARWidth), int(entry.PARHeight)
+	if info, err := h264.Info(t.Config.SPS); err == nil && (parW <= 0 || parH <= 0) {
+		parW, parH = info.PARWidth, info.PARHeight
+	}
+	w, h := presented(t.Config.Width, t.Config.Height, parW, parH)
+	m := newTape(t, timeline.MainVideo, cmaf.InitOptions{Width: uint32(w) << 16, Height: uint32(h) << 16})
+	m.length = t.LengthSize
+	m.init = timeline.Init{
+		Rendition: m.lane.ID, Codec: codecOf(t.FourCC, t.Config.SPS), Width: w, Height: h, FrameRate: math.Round(t.Config.FrameRate*1000) / 1000,
+	}
+	m.cutter = cutter{wanted: m.at(wanted.Seconds()), limit: m.at(streamTarget), heavy: heavy}
+	return m, nil
+}
+
+func soundTape(t cmaf.Track) (*tape, error) {
+	c, err := aac.Parse(t.Config.ASC)
+	if err != nil {
+		return nil, fmt.Errorf("read sound configuration: %w", err)
+	}
+	m := newTape(t, timeline.MainAudio, cmaf.InitOptions{})
+	m.init = timeline.Init{Rendition: m.lane.ID, Codec: c.CodecString(), SampleRate: c.SampleRate, Channels: c.Channels}
+	m.frame = int64(c.SamplesPerFrame) * int64(t.Timescale) / int64(c.SampleRate)
+	return m, nil
+}
+
+func newTape(t cmaf.Track, id string, o cmaf.InitOptions) *tape {
+	o.Kind, o.SampleEntry, o.Timescale, o.Language = t.Kind, t.SampleEntry, t.Timescale, t.Language
+	return &tape{
+		id: t.ID, lane: timeline.Rendition{ID: id, Kind: t.Kind, Timescale: t.Timescale}, header: cmaf.InitFromEntry(o),
+	}
+}
+
+func (t *tape) scale() float64 { return float64(t.lane.Timescale) }
+
+func (t *tape) at(seconds float64) int64 { return int64(math.Round(seconds * t.scale())) }
+
+// add takes in a fragment.
+func (t *tape) add(f cmaf.Fragment) {
+	at := int64(f.BaseMediaDecodeTime) + t.shift
+	for _, s := range f.Samples {
+		x := taped{dts: at, pts: at + int64(s.CompositionOffset), long: s.Duration, data: s.Data, sync: s.Sync}
+		at += int64(s.Duration)
+		if t.placed {
+			x.dts = max(x.dts, 0)
+		}
+		if t.lane.Kind == frame.Video {
+			idr, known, _ := h264.IsIDRPrefix(s.Data, t.length)
+			x.idr = idr && known
+		} else {
+			t.steady(&x)
+		}
+		if n := len(t.samples); n > 0 {
+			x.dts = max(x.dts, t.samples[n-1].dts) // never backwards
+		}
+		t.samples = append(t.samples, x)
+		t.bytes += int64(len(s.Data))
+	}
+}
+
+// steady gives sound the times that its frames have by themselves, where the container only counts in milliseconds.
+func (t *tape) steady(x *taped) {
+	x.idr = true
+	if t.frame <= 0 {
+		return
+	}
+	const slack = 2.0 / 1000 // seconds
+	if d := float64(x.dts - t.expected); t.expected != 0 && math.Abs(d) <= slack*t.scale() {
+		x.dts, x.pts = t.expected, x.pts+t.expected-x.dts
+	}
+	t.expected = x.dts + t.frame
+}
+
+// move puts everything, also what is still to come, so many ticks later.
+func (t *tape) move(by int64) {
+	t.shift += by
+	t.placed = true
+	if t.expected != 0 {
+		t.expected += by
+	}
+	for i := range t.samples {
+		t.samples[i].dts = max(t.samples[i].dts+by, 0)
+		t.samples[i].pts += by
+	}
+}
+
+// first is when the earliest of what has come is shown.
+func (t *tape) first() int64 {
+	at := int64(math.MaxInt64)
+	for i := range t.samples[:min(len(t.samples), opening)] {
+		at = min(at, t.samples[i].pts)
+	}
+	return at
+}
+
+// rate is how many pictures a second there are at the beginning; 0: unknown.
+func (t *tape) rate() float64 {
+	n := min(len(t.samples), opening)
+	if n < 2 || t.samples[n-1].dts <= t.samples[0].dts {
+		return 0
+	}
+	return math.Round(float64(n-1)*t.scale()/float64(t.samples[n-1].dts-t.samples[0].dts)*1000) / 1000
+}
+
+// span is how many seconds wait.
+func (t *tape) span() float64 {
+	if len(t.samples) == 0 {
+		return 0
+	}
+	return float64(t.samples[len(t.samples)-1].dts-t.samples[0].dts) / t.scale()
+}
+
+// last is the time, in seconds, of the last sample that has come.
+func (t *tape) last() float64 {
+	if len(t.samples) == 0 {
+		return math.Inf(-1)
+	}
+	return float64(t.samples[len(t.samples)-1].dts) / t.scale()
+}
+
+// end is where the last sample ends.
+func (t *tape) end() int64 {
+	if len(t.samples) == 0 {
+		return 0
+	}
+	s := t.samples[len(t.samples)-1]
+	return s.dts + max(int64(s.long), 1)
+}
+
+// decide tells the cutter of what is new.
+func (t *tape) decide() {
+	for t.seen < t.gone+len(t.samples) {
+		s := &t.samples[t.seen-t.gone]
+		t.cuts = append(t.cuts, t.cutter.next(t.seen, s.dts, int64(len(s.data)), s.sync, s.idr, false)...)
+		t.seen++
+	}
+}
+
+// cut takes n samples off; the last of them ends at end.
+func (t *tape) cut(n int, end int64) []cmaf.Sample {
+	out := make([]cmaf.Sample, n)
+	for i, s := range t.samples[:n] {
+		until := end
+		if i+1 < n {
+			until = t.samples[i+1].dts
+		}
+		out[i] = cmaf.Sample{
+			Duration: uint32(min(max(until-s.dts, 0), math.MaxUint32)), CompositionOffset: int32(min(max(s.pts-s.dts, 0), math.MaxInt32)),
+			Sync: s.sync, Data: s.data,
+		}
+		t.bytes -= int64(len(s.data))
+	}
+	t.gone += n
+	t.ticks += end - t.samples[0].dts
+	t.samples = append([]taped(nil), t.samples[n:]...) // lets go of the data
+	return out
+}
+
+func (t *tape) gap(from, to float64) timeline.Chunk {
+	return timeline.Chunk{Rendition: t.lane.ID, Time: t.at(from), Duration: max(t.at(to)-t.at(from), 0), Gap: true}
+}
