@@ -1,9 +1,11 @@
 package e2e
 
 import (
-	"context"
+	"maps"
+	"math"
 	"net/http"
-	"strings"
+	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -11,246 +13,230 @@ import (
 	"millrace/test/rig"
 )
 
-// conform watches a playlist and fails the test for each finding.
-func conform(t *testing.T, o hlscheck.Options) *hlscheck.Report {
-	t.Helper()
-	if o.Decoder == "" {
-		o.Decoder = rig.FFmpeg(t)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), o.Follow+3*time.Minute)
-	defer cancel()
-	r, err := hlscheck.Check(ctx, o)
-	if err != nil {
-		t.Fatalf("check %s: %v\n%s", o.URL, err, r)
-	}
-	for _, f := range r.Findings {
-		t.Errorf("%s", f)
-	}
-	if r.Left > 0 {
-		t.Errorf("… and %d more of the same", r.Left)
-	}
-	for _, v := range r.Renditions {
-		t.Logf("%s: %+v", o.URL, v)
-	}
-	return r
+// broadcast is one way to stream: what the first encoder sends, and the second, which comes in its place within the window.
+type broadcast struct {
+	mode          string
+	first, second rig.Clip
+	prefix        string // of the RTMP path
 }
 
-// mustApply fails the test when a rule that this case is about was never applied.
-func mustApply(t *testing.T, r *hlscheck.Report, rules ...string) {
-	t.Helper()
-	if u := r.Unchecked(rules...); len(u) > 0 {
-		t.Errorf("rules never applied: %v", u)
+// broadcasts are the ways that are tested: each latency mode, each combination of tracks, frame rates and sample rates that differ.
+func broadcasts() map[string]broadcast {
+	return map[string]broadcast{
+		"low with B-frames": {
+			mode: "low", first: rig.Clip{Size: "426x240", Kbit: 400, GOP: 2, Flash: true}, second: rig.Clip{Size: "320x180", Kbit: 300, GOP: 2, Rate: 25, Flash: true},
+		},
+		"low at 29.97": {
+			mode: "low", first: rig.Clip{Size: "320x180", Kbit: 300, GOP: 1, Drop: true, NoB: true, Hertz: 44100, Flash: true, Offset: 3600}, second: rig.Clip{Size: "320x180", Kbit: 300, GOP: 1, Flash: true},
+			prefix: "/live/",
+		},
+		"reduced": {
+			mode: "reduced", first: rig.Clip{Size: "320x180", Kbit: 300, GOP: 1, Drop: true, Hertz: 44100, Flash: true}, second: rig.Clip{Size: "426x240", Kbit: 300, GOP: 1, NoB: true, Flash: true},
+		},
+		"standard": {
+			mode: "standard", first: rig.Clip{Size: "320x180", Kbit: 300, GOP: 2, Rate: 25, Flash: true}, second: rig.Clip{Size: "426x240", Kbit: 300, GOP: 2, NoB: true, Flash: true},
+		},
+		"audio only": {
+			mode: "low", first: rig.Clip{NoVideo: true, Hertz: 44100}, second: rig.Clip{NoVideo: true},
+		},
+		"video only": {
+			mode: "low", first: rig.Clip{Size: "320x180", Kbit: 300, GOP: 2, NoAudio: true}, second: rig.Clip{Size: "426x240", Kbit: 300, GOP: 1, NoAudio: true, NoB: true},
+		},
 	}
 }
 
-func playbackID(t *testing.T, o rig.Object) string {
-	t.Helper()
-	id := o.Text("playback_ids.0.id")
-	if id == "" {
-		t.Fatalf("no playback ID: %v", o)
+// Rules that must have been applied, or the test has proved nothing.
+var (
+	liveRules = []string{
+		"constants", "media-sequence", "entry-immutable", "append-only", "reload-grows", "tfdt", "segment-duration", "immutable-bytes", "hold-back",
+		"codecs", "pdt", "target-duration", "bandwidth", "playlist-cache", "media-cache", "cors", "gzip", "unknown-404", "ranges",
 	}
-	return id
-}
+	lowLatencyRules = []string{
+		"blocking-reload", "blocking-time", "far-future", "directive", "preload-hint", "delta", "part-bytes", "part-target",
+		"part-short", "part-sum", "part-duration", "independent-part", "listed-parts", "low-latency-server", "part-hold-back",
+	}
+	bothTracksRules = []string{"align-start", "align-pdt", "align-discontinuity", "align-target"}
+	breakRules      = []string{"tfdt-break", "discontinuity-map", "discontinuity-sequence"}
+	finishedRules   = []string{"average-bandwidth", "bandwidth", "tfdt", "segment-duration", "decodes", "tfdt-break", "discontinuity-map"}
+)
 
-// segmentSeconds is the target duration by latency mode with key frames each two seconds.
-var segmentSeconds = map[string]int{"low": 2, "reduced": 2, "standard": 4}
+// The lengths of what both encoders send, in seconds.
+const firstLength, secondLength = 20, 9
 
-// TestLive takes a stream of each latency mode from its creation to the finished recording and holds each playlist on the way
-// against the specification.
+// TestLive streams in every way, with a reconnect, and holds everything that a player sees on the way against RFC 8216bis.
 func TestLive(t *testing.T) {
+	t.Parallel()
 	rig.Pairs(t, func(t *testing.T, p rig.Pair) {
+		t.Parallel()
 		s := rig.Start(t, rig.Options{Pair: p})
-		for _, mode := range []string{"low", "reduced", "standard"} {
-			t.Run(mode, func(t *testing.T) { liveToAsset(t, s, mode) })
-		}
-	})
-}
-
-func liveToAsset(t *testing.T, s *rig.Server, mode string) {
-	live := s.CreateLive(t, mode, rig.Object{"reconnect_window": 0})
-	url := s.PlayURL(playbackID(t, live))
-	if code, _, _ := s.Get(t, url); code != http.StatusPreconditionFailed {
-		t.Errorf("status %d before anything was published, want 412", code)
-	}
-	e := s.Publish(t, live.Text("stream_key"), rig.Clip{})
-	took := s.AwaitPlayable(t, url, 30*time.Second)
-	t.Logf("playable %v after the encoder's start", took)
-
-	live = s.AwaitLive(t, live.Text("id"), "active", 10*time.Second, func(o rig.Object) bool { return o.Text("status") == "active" })
-	assetID := live.Text("active_asset_id")
-	if assetID == "" {
-		t.Fatalf("an active stream without active_asset_id: %v", live)
-	}
-	r := conform(t, hlscheck.Options{URL: url, Follow: 16 * time.Second, LowLatency: mode == "low"})
-	mustApply(t, r, "segment-sync", "tfdt", "align-start", "pdt", "constants", "media-sequence", "decodes")
-	if mode == "low" {
-		mustApply(t, r, "part-bytes", "part-target", "preload-hint", "blocking-reload", "report", "delta", "far-future", "independent-part")
-	}
-	for _, v := range r.Renditions {
-		if v.TargetDuration != segmentSeconds[mode] {
-			t.Errorf("%s: target duration %d, want %d", v.URL, v.TargetDuration, segmentSeconds[mode])
-		}
-		if mode == "low" && (v.PartTarget <= 0 || v.PartTarget > 0.4) && v.Kind != "text" {
-			t.Errorf("%s: PART-TARGET %.3f s", v.URL, v.PartTarget)
-		}
-	}
-
-	asset := s.AwaitAsset(t, assetID, "playable while live", 20*time.Second, rig.Ready)
-	if !asset.Flag("is_live") {
-		t.Errorf("is_live is false during the broadcast: %v", asset)
-	}
-	assetURL := s.PlayURL(playbackID(t, asset))
-	r = conform(t, hlscheck.Options{URL: assetURL, Follow: 6 * time.Second})
-	for _, v := range r.Renditions {
-		if v.First != 0 || v.Ended {
-			t.Errorf("a recording in progress begins at segment %d, ended %t", v.First, v.Ended)
-		}
-	}
-
-	published := time.Since(e.Began).Seconds()
-	e.Stop()
-	s.AwaitLive(t, live.Text("id"), "idle", 30*time.Second, func(o rig.Object) bool { return o.Text("status") == "idle" && o.Text("active_asset_id") == "" })
-	asset = s.AwaitAsset(t, assetID, "finished", 30*time.Second, rig.Finished)
-	if d := asset.Number("duration"); d < published-4 || d > published+1 {
-		t.Errorf("the recording lasts %.2f s, the encoder ran %.2f s", d, published)
-	}
-	finished(t, s, assetURL, asset.Number("duration"))
-	if code, _, _ := s.Get(t, url); code != http.StatusPreconditionFailed {
-		t.Errorf("status %d after the end, want 412", code)
-	}
-	if live = s.Live(t, live.Text("id")); len(live.Texts("recent_asset_ids")) != 1 || live.Texts("recent_asset_ids")[0] != assetID {
-		t.Errorf("recent_asset_ids %v, want %s", live.Texts("recent_asset_ids"), assetID)
-	}
-	if log := s.Log(); strings.Contains(log, live.Text("stream_key")) || strings.Contains(log, s.Secrets()[0]) {
-		t.Error("the log shows a secret")
-	}
-}
-
-// finished holds a finished asset against the specification and against its duration.
-func finished(t *testing.T, s *rig.Server, url string, duration float64) {
-	t.Helper()
-	r := conform(t, hlscheck.Options{URL: url})
-	mustApply(t, r, "average-bandwidth", "bandwidth", "align-ends", "segment-duration", "ranges")
-	for _, v := range r.Renditions {
-		if !v.Ended || v.First != 0 {
-			t.Errorf("%s: begins at segment %d, ended %t", v.URL, v.First, v.Ended)
-		}
-		if v.Seconds < duration-0.5 || v.Seconds > duration+0.5 {
-			t.Errorf("%s: segments last %.2f s, the asset %.2f s", v.URL, v.Seconds, duration)
-		}
-	}
-	_, _, text := s.Get(t, url)
-	if !strings.Contains(string(text), "#EXT-X-STREAM-INF") {
-		t.Errorf("no variant in %s", text)
-	}
-	// The address without the ending answers as well.
-	if code, _, other := s.Get(t, strings.TrimSuffix(url, ".m3u8")); code != http.StatusOK || string(other) != string(text) {
-		t.Errorf("without .m3u8: status %d, another body", code)
-	}
-}
-
-// TestReconnect drops the encoder inside and outside the reconnect window.
-func TestReconnect(t *testing.T) {
-	rig.Pairs(t, func(t *testing.T, p rig.Pair) {
-		s := rig.Start(t, rig.Options{Pair: p})
-		live := s.CreateLive(t, "low", rig.Object{"reconnect_window": 8})
-		id, url := live.Text("id"), s.PlayURL(playbackID(t, live))
-		first := s.Publish(t, live.Text("stream_key"), rig.Clip{})
-		s.AwaitPlayable(t, url, 30*time.Second)
-		assetID := s.AwaitLive(t, id, "active", 10*time.Second, func(o rig.Object) bool { return o.Text("status") == "active" }).Text("active_asset_id")
-
-		checked := make(chan *hlscheck.Report, 1)
-		go func() {
-			r, err := hlscheck.Check(t.Context(), hlscheck.Options{URL: url, Follow: 20 * time.Second, LowLatency: true, MayStall: true})
-			if err != nil {
-				t.Errorf("check over the break: %v", err)
+		t.Cleanup(func() {
+			noSecrets(t, s)
+			for _, a := range alarms(s) {
+				t.Errorf("log: %s", a)
 			}
-			checked <- r
-		}()
-		rig.Pause(5 * time.Second)
-		first.Kill()
-		rig.Pause(3 * time.Second)
-		// Another picture size: other codec parameters, so another init segment.
-		second := s.Publish(t, live.Text("stream_key"), rig.Clip{Size: "480x270", NoB: true, Offset: 1000})
-		r := <-checked
-		if r == nil {
-			t.FailNow()
-		}
-		for _, f := range r.Findings {
-			t.Errorf("%s", f)
-		}
-		mustApply(t, r, "tfdt-break", "discontinuity-map")
-		for _, v := range r.Renditions {
-			if v.Discontinuities != 1 {
-				t.Errorf("%s: %d discontinuities, want 1", v.URL, v.Discontinuities)
-			}
-		}
-		if now := s.Live(t, id); now.Text("active_asset_id") != assetID {
-			t.Errorf("asset %s after a reconnect inside the window, want %s", now.Text("active_asset_id"), assetID)
-		}
-		second.Stop()
-		asset := s.AwaitAsset(t, assetID, "finished", 40*time.Second, rig.Finished)
-		finished(t, s, s.PlayURL(playbackID(t, asset)), asset.Number("duration"))
-		if n := len(asset.List("recording_times")); n != 2 {
-			t.Errorf("%d recording_times, want one for each connection: %v", n, asset["recording_times"])
-		}
-
-		third := s.Publish(t, live.Text("stream_key"), rig.Clip{})
-		s.AwaitPlayable(t, url, 30*time.Second)
-		if now := s.Live(t, id); now.Text("active_asset_id") == assetID || now.Text("active_asset_id") == "" {
-			t.Errorf("asset %q after a reconnect outside the window, want a new one", now.Text("active_asset_id"))
-		}
-		third.Stop()
-	})
-}
-
-// TestRefused shows an encoder why it may not publish.
-func TestRefused(t *testing.T) {
-	s := rig.Start(t, rig.Options{})
-	live := s.CreateLive(t, "low", nil)
-	refused := func(name, key string) {
-		t.Helper()
-		e := s.Publish(t, key, rig.Clip{Seconds: 20})
-		if said, err := e.Wait(t, 10*time.Second); err == nil {
-			t.Errorf("%s was taken: %s", name, said)
-		}
-	}
-	refused("an unknown key", "no-such-key")
-	if code, o := s.Do(t, "PUT", "/video/v1/live-streams/"+live.Text("id")+"/disable", nil); code/100 != 2 {
-		t.Fatalf("disable: status %d: %v", code, o)
-	}
-	refused("a disabled stream", live.Text("stream_key"))
-	if code, o := s.Do(t, "PUT", "/video/v1/live-streams/"+live.Text("id")+"/enable", nil); code/100 != 2 {
-		t.Fatalf("enable: status %d: %v", code, o)
-	}
-	s.Publish(t, live.Text("stream_key"), rig.Clip{})
-	s.AwaitPlayable(t, s.PlayURL(playbackID(t, live)), 30*time.Second)
-	refused("a second encoder", live.Text("stream_key"))
-}
-
-// TestSources publishes what encoders differ in.
-func TestSources(t *testing.T) {
-	s := rig.Start(t, rig.Options{})
-	for name, c := range map[string]rig.Clip{
-		"no B-frames":   {NoB: true},
-		"video only":    {NoAudio: true},
-		"audio only":    {NoVideo: true},
-		"long GOP":      {GOP: 7},
-		"25 fps":        {Rate: 25},
-		"late start":    {Offset: 3000},
-		"50 fps, 1 s":   {Rate: 50, GOP: 1},
-		"odd frame GOP": {Rate: 30, GOP: 1.7},
-	} {
-		t.Run(name, func(t *testing.T) {
-			live := s.CreateLive(t, "low", rig.Object{"reconnect_window": 0})
-			url := s.PlayURL(playbackID(t, live))
-			e := s.Publish(t, live.Text("stream_key"), c)
-			s.AwaitPlayable(t, url, 40*time.Second)
-			assetID := s.Live(t, live.Text("id")).Text("active_asset_id")
-			conform(t, hlscheck.Options{URL: url, Follow: 9 * time.Second, LowLatency: true})
-			e.Stop()
-			asset := s.AwaitAsset(t, assetID, "finished", 40*time.Second, rig.Finished)
-			finished(t, s, s.PlayURL(playbackID(t, asset)), asset.Number("duration"))
 		})
+		for name, b := range broadcasts() {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				b.run(t, s)
+			})
+		}
+	})
+}
+
+func (b broadcast) tracks() (video, audio bool) { return !b.first.NoVideo, !b.first.NoAudio }
+
+func (b broadcast) run(t *testing.T, s *rig.Server) {
+	b.first.Seconds, b.second.Seconds = firstLength, secondLength
+	l := s.CreateLive(t, b.mode, rig.Object{"reconnect_window": 30})
+	id, url := l.Text("id"), s.PlayURL(l.Text("playback_ids.0.id"))
+	for _, u := range []string{url, url[:len(url)-len(".m3u8")]} {
+		if code, _, body := s.Get(t, u); code != http.StatusPreconditionFailed {
+			t.Errorf("%s before the stream began: status %d, want 412: %.200s", u, code, body)
+		}
+	}
+	began := time.Now()
+	encoder := b.publish(t, s, l, b.first)
+	s.AwaitPlayable(t, url, patience)
+	l = s.AwaitLive(t, id, "active", patience, func(o rig.Object) bool { return o.Text("status") == "active" })
+	a := s.Asset(t, l.Text("active_asset_id"))
+	if !rig.Ready(a) || !a.Flag("is_live") || a.Text("live_stream_id") != id || a.Text("progress.state") != "live" {
+		t.Errorf("asset of a stream that is live: %v", a)
+	}
+	recording := s.PlayURL(a.Text("playback_ids.0.id"))
+
+	b.watch(t, url, recording, time.Until(began.Add(firstLength*time.Second))-2*time.Second, false)
+	var watched sync.WaitGroup
+	watched.Go(func() { b.watch(t, url, recording, 8*time.Second, true) })
+	if said, err := encoder.Wait(t, patience); err != nil {
+		t.Errorf("first encoder: %v: %s", err, said)
+	}
+	encoder = b.publish(t, s, l, b.second)
+	if said, err := encoder.Wait(t, patience); err != nil {
+		t.Errorf("second encoder: %v: %s", err, said)
+	}
+	watched.Wait()
+	s.Complete(t, id)
+	b.finished(t, s, id, a.Text("id"))
+}
+
+func (b broadcast) publish(t *testing.T, s *rig.Server, l rig.Object, c rig.Clip) *rig.Encoder {
+	t.Helper()
+	prefix := b.prefix
+	if prefix == "" {
+		prefix = "/app/"
+	}
+	return rig.PublishTo(t, s.RTMP+prefix+l.Text("stream_key"), c)
+}
+
+// watch follows the live stream's presentation and the recording's side by side.
+func (b broadcast) watch(t *testing.T, url, recording string, follow time.Duration, stall bool) {
+	must := slices.Clone(liveRules)
+	if b.mode == "low" {
+		must = append(must, lowLatencyRules...)
+	}
+	if v, a := b.tracks(); v && a {
+		must = append(must, bothTracksRules...)
+	}
+	if stall {
+		must = breakRules
+	}
+	var g sync.WaitGroup
+	for what, u := range map[string]string{"live": url, "recording while live": recording} {
+		g.Go(func() {
+			r := check(t, what, hlscheck.Options{URL: u, Follow: max(follow, 4*time.Second), LowLatency: b.mode == "low", MayStall: stall, MaxSegments: 4}, must...)
+			for _, v := range r.Renditions {
+				if v.Ended {
+					t.Errorf("%s: %s ended while the stream was live", what, v.URL)
+				}
+			}
+		})
+	}
+	g.Wait()
+}
+
+// finished looks at the asset and at the stream after the end.
+func (b broadcast) finished(t *testing.T, s *rig.Server, stream, asset string) {
+	t.Helper()
+	l := s.AwaitLive(t, stream, "idle", patience, func(o rig.Object) bool { return o.Text("status") == "idle" })
+	if l.Text("active_asset_id") != "" || !slices.Equal(l.Texts("recent_asset_ids"), []string{asset}) {
+		t.Errorf("stream after its end: %v", l)
+	}
+	a := s.AwaitAsset(t, asset, "finished", patience, rig.Finished)
+	if a.Text("progress.state") != "completed" {
+		t.Errorf("progress of a finished asset: %v", a["progress"])
+	}
+	video, audio := b.tracks()
+	must := slices.Clone(finishedRules)
+	if video && audio {
+		must = append(must, bothTracksRules...)
+	}
+	url := s.PlayURL(a.Text("playback_ids.0.id"))
+	r := check(t, "finished", hlscheck.Options{URL: url, Decoder: rig.FFmpeg(t)}, must...)
+	for _, v := range r.Renditions {
+		if !v.Ended || v.Discontinuities != 1 {
+			t.Errorf("finished: %s has ended %t with %d discontinuities, want 1", v.URL, v.Ended, v.Discontinuities)
+		}
+	}
+	b.whole(t, a, read(t, url))
+	if b.first.Flash {
+		_, one := b.first.FPS()
+		_, two := b.second.FPS()
+		inStep(t, url, int(firstLength/one)+int(secondLength/two)-1)
+	}
+	want := []string{
+		"video.live_stream.created", "video.live_stream.connected", "video.live_stream.recording", "video.live_stream.active",
+		"video.live_stream.disconnected", "video.live_stream.connected", "video.live_stream.disconnected", "video.live_stream.idle",
+	}
+	if got := events(t, s, stream); !slices.Equal(got, want) {
+		t.Errorf("events of the stream: %v, want %v", got, want)
+	}
+	want = []string{"video.asset.created", "video.asset.ready", "video.asset.live_stream_completed"}
+	if got := events(t, s, asset); !inOrder(got, want) {
+		t.Errorf("events of the asset: %v, want %v among them", got, want)
+	}
+}
+
+// whole holds what was sent against what is there: every frame, no hole, the right length, in the media and in the asset's fields.
+func (b broadcast) whole(t *testing.T, a rig.Object, have map[string]packets) {
+	t.Helper()
+	const sent = firstLength + secondLength
+	video, audio := b.tracks()
+	slack := 0.1
+	if video {
+		one, _ := b.first.FPS()
+		two, _ := b.second.FPS()
+		slack = 2/one + 2/two
+		v := have["video"]
+		if want := int(math.Round(one*firstLength) + math.Round(two*secondLength)); v.count < want-1 || v.count > want+1 {
+			t.Errorf("%d frames, %d were sent", v.count, want)
+		}
+		if v.gap > 0.05 || math.Abs(v.last-v.first-sent) > slack {
+			t.Errorf("picture from %.3f to %.3f s with a hole of %.3f s, sent were %d s", v.first, v.last, v.gap, sent)
+		}
+	}
+	if audio {
+		v := have["audio"]
+		if v.gap > 0.05 || math.Abs(v.last-v.first-sent) > slack+0.1 {
+			t.Errorf("sound from %.3f to %.3f s with a hole of %.3f s, sent were %d s", v.first, v.last, v.gap, sent)
+		}
+	}
+	if len(have) != len(slices.Collect(maps.Keys(have))) || video != (have["video"].count > 0) || audio != (have["audio"].count > 0) {
+		t.Errorf("tracks %v, want video %t and audio %t", have, video, audio)
+	}
+	if d := a.Number("duration"); math.Abs(d-sent) > slack+0.1 {
+		t.Errorf("duration %.3f s, sent were %d s", d, sent)
+	}
+	times := a.List("recording_times")
+	total := 0.0
+	for i, r := range times {
+		total += r.Number("duration")
+		_, err := time.Parse(time.RFC3339, r.Text("started_at"))
+		if err != nil || r.Text("type") != "content" || math.Abs(r.Number("duration")-[]float64{firstLength, secondLength}[min(i, 1)]) > slack+0.1 {
+			t.Errorf("recording time %d: %v (%v)", i, r, err)
+		}
+	}
+	if len(times) != 2 || math.Abs(total-a.Number("duration")) > 0.05 {
+		t.Errorf("recording times %v, want two, together as long as the asset", times)
 	}
 }

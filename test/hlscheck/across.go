@@ -19,6 +19,10 @@ func (c *checker) checkAcross() {
 		return
 	}
 	lead := c.renditions[0]
+	for _, v := range c.renditions { // the tag counts for the playlist it is in
+		stated := c.master.independent || v.kind == "text" || v.latest != nil && v.latest.independent
+		c.check("independent-segments", stated, v.url, "no EXT-X-INDEPENDENT-SEGMENTS, neither here nor in the multivariant playlist")
+	}
 	for _, v := range c.renditions[1:] {
 		if v.latest == nil {
 			continue
@@ -166,7 +170,7 @@ func (c *checker) checkVariant(v *rendition, x *variant) {
 	}
 	u := c.o.URL
 	delete(codecs, "")
-	if len(codecs) > 0 {
+	if len(codecs) > 0 && len(v.breaks) == 0 { // after a change of codec parameters the playlist can name one of them
 		stated := strings.Split(x.codecs, ",")
 		for codec := range codecs {
 			c.check("codecs", slices.ContainsFunc(stated, func(s string) bool { return strings.EqualFold(strings.TrimSpace(s), codec) }), u,

@@ -41,20 +41,22 @@ type Finding struct {
 	Section string // of RFC 8216bis unless it names another document
 	URL     string
 	Text    string // what was seen
+	More    int    // how often the same rule was broken at the same place besides
 }
 
 func (f Finding) String() string {
-	return fmt.Sprintf("%s (%s): %s: %s", f.Rule, f.Section, f.URL, f.Text)
+	more := ""
+	if f.More > 0 {
+		more = fmt.Sprintf(" (and %d more)", f.More)
+	}
+	return fmt.Sprintf("%s (%s): %s: %s%s", f.Rule, f.Section, f.URL, f.Text, more)
 }
 
 // Report is the outcome.
 type Report struct {
 	Findings []Finding
 	// Checked counts for each rule how often it was applied: a rule that was never applied has proved nothing.
-	Checked map[string]int
-	// Left counts findings that were left out because their rule had many at the same playlist.
-	Left int
-
+	Checked    map[string]int
 	Renditions []Rendition
 }
 
@@ -79,9 +81,6 @@ func (r *Report) String() string {
 	for _, f := range r.Findings {
 		fmt.Fprintln(&b, f)
 	}
-	if r.Left > 0 {
-		fmt.Fprintf(&b, "… and %d more of the same\n", r.Left)
-	}
 	for _, v := range r.Renditions {
 		fmt.Fprintf(&b, "%s %s: %d segments (%.1f s), %d parts, %d reloads, msn %d to %d, %d discontinuities, ended %t\n",
 			v.Kind, v.URL, v.Segments, v.Seconds, v.Parts, v.Reloads, v.First, v.Last, v.Discontinuities, v.Ended)
@@ -90,7 +89,7 @@ func (r *Report) String() string {
 	for _, n := range r.Checked {
 		total += n
 	}
-	fmt.Fprintf(&b, "%d findings; %d rules applied %d times\n", len(r.Findings)+r.Left, len(r.Checked), total)
+	fmt.Fprintf(&b, "%d findings; %d rules applied %d times\n", len(r.Findings), len(r.Checked), total)
 	return b.String()
 }
 
@@ -106,9 +105,9 @@ func Check(ctx context.Context, o Options) (*Report, error) {
 		defer transport.CloseIdleConnections()
 		o.Client = &http.Client{Transport: transport}
 	}
-	c := &checker{o: o, checked: map[string]int{}, seen: map[string]int{}, reported: map[string]bool{}}
+	c := &checker{o: o, checked: map[string]int{}, seen: map[string]int{}, last: map[string]int{}}
 	err := c.run(ctx)
-	r := &Report{Findings: c.findings, Checked: c.checked, Left: c.left}
+	r := &Report{Findings: c.findings, Checked: c.checked}
 	for _, v := range c.renditions {
 		r.Renditions = append(r.Renditions, v.summary())
 	}
@@ -127,13 +126,12 @@ type checker struct {
 	mu       sync.Mutex
 	findings []Finding
 	checked  map[string]int
-	seen     map[string]int // findings by rule and playlist
-	reported map[string]bool
-	left     int
+	seen     map[string]int // findings by rule and folder
+	last     map[string]int // the place in findings of the last one, by the same
 }
 
 // manyFindings is how many findings of one rule at one playlist are worth reading.
-const manyFindings = 5
+const manyFindings = 3
 
 // check applies a rule: it counts it, and reports when ok is false.
 func (c *checker) check(rule string, ok bool, url, format string, args ...any) bool {
@@ -148,16 +146,13 @@ func (c *checker) check(rule string, ok bool, url, format string, args ...any) b
 		return true
 	}
 	f := Finding{Rule: rule, Section: section.Section, URL: url, Text: fmt.Sprintf(format, args...)}
-	if c.reported[f.String()] {
-		return false
-	}
-	c.reported[f.String()] = true
 	base, _, _ := strings.Cut(url, "?")
 	key := rule + " " + base[:strings.LastIndex(base, "/")+1]
 	if c.seen[key]++; c.seen[key] > manyFindings {
-		c.left++
+		c.findings[c.last[key]].More++
 		return false
 	}
+	c.last[key] = len(c.findings)
 	c.findings = append(c.findings, f)
 	return false
 }

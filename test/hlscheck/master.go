@@ -8,7 +8,6 @@ import (
 // checkMaster applies the rules of the multivariant playlist that need nothing but its text.
 func (c *checker) checkMaster(m *multivariant) {
 	u := c.o.URL
-	c.check("independent-segments", m.independent, u, "no EXT-X-INDEPENDENT-SEGMENTS")
 	for _, v := range m.variants {
 		c.check("bandwidth", v.bandwidth > 0, u, "BANDWIDTH=%d of %s", v.bandwidth, v.uri)
 		c.check("average-bandwidth", v.average > 0 && v.average <= v.bandwidth, u, "AVERAGE-BANDWIDTH=%d, BANDWIDTH=%d of %s", v.average, v.bandwidth, v.uri)

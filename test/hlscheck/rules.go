@@ -34,7 +34,7 @@ var Rules = map[string]Rule{
 	"gzip":               {"6.2.1", "playlists are compressed for who accepts gzip"},
 	"unknown-404":        {"player", "a playback ID or segment that does not exist is 404, never an empty 200"},
 	"head":               {"RFC 9110, 9.3.2", "HEAD answers as GET does, without a body"},
-	"ranges":             {"RFC 9110, 14", "a range of a segment is 206 with those bytes"},
+	"ranges":             {"RFC 9110, 14", "a range of a segment is 206 with those bytes, or 200 with all"},
 
 	// Multivariant playlist.
 	"independent-segments": {"4.4.2.1", "EXT-X-INDEPENDENT-SEGMENTS is there"},

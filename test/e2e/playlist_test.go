@@ -1,0 +1,109 @@
+package e2e
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+// mediaPlaylist is one rendition's list of files.
+type mediaPlaylist struct {
+	url     string
+	audio   bool
+	entries []entry
+	text    string
+}
+
+// entry is a file that a media playlist names: an init segment or a whole segment.
+type entry struct {
+	url  string
+	init bool
+}
+
+var uriAttribute = regexp.MustCompile(`URI="([^"]+)"`)
+
+// mediaPlaylists reads the multivariant playlist and every audio and video playlist that it names.
+func mediaPlaylists(t *testing.T, address string) []mediaPlaylist {
+	t.Helper()
+	var list []mediaPlaylist
+	master := string(get(t, address))
+	for line := range strings.Lines(master) {
+		line = strings.TrimSpace(line)
+		switch m := uriAttribute.FindStringSubmatch(line); {
+		case strings.HasPrefix(line, "#EXT-X-MEDIA:TYPE=AUDIO") && m != nil:
+			list = append(list, mediaPlaylist{url: join(t, address, m[1]), audio: true})
+		case line != "" && !strings.HasPrefix(line, "#"):
+			list = append(list, mediaPlaylist{url: join(t, address, line), audio: !strings.Contains(master, "avc1")})
+		}
+	}
+	if len(list) == 0 {
+		t.Fatalf("%s names no media playlist:\n%s", address, master)
+	}
+	for i := range list {
+		list[i].read(t)
+	}
+	return list
+}
+
+func (m *mediaPlaylist) read(t *testing.T) {
+	t.Helper()
+	m.text = string(get(t, m.url))
+	lines := bufio.NewScanner(strings.NewReader(m.text))
+	for lines.Scan() {
+		line := strings.TrimSpace(lines.Text())
+		switch {
+		case strings.HasPrefix(line, "#EXT-X-MAP:"):
+			m.entries = append(m.entries, entry{url: join(t, m.url, uriAttribute.FindStringSubmatch(line)[1]), init: true})
+		case line != "" && !strings.HasPrefix(line, "#"):
+			m.entries = append(m.entries, entry{url: join(t, m.url, line)})
+		}
+	}
+}
+
+func join(t *testing.T, base, ref string) string {
+	t.Helper()
+	b, err := url.Parse(base)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u, err := b.Parse(ref)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u.String()
+}
+
+// get fetches what must be there.
+func get(t *testing.T, address string) []byte {
+	t.Helper()
+	code, b, err := try(t.Context(), address)
+	if err != nil || code != http.StatusOK {
+		t.Fatalf("%s: status %d: %v: %.200s", address, code, err, b)
+	}
+	return b
+}
+
+// try fetches what may not be there.
+func try(ctx context.Context, address string) (int, []byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return 0, nil, err
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer func() { _ = res.Body.Close() }()
+	var b bytes.Buffer
+	_, err = b.ReadFrom(io.LimitReader(res.Body, 256<<20))
+	return res.StatusCode, b.Bytes(), err
+}
