@@ -51,6 +51,7 @@ type Init struct {
 	SampleRate int     `json:"sample_rate,omitempty"`
 	Channels   int     `json:"channels,omitempty"`
 	Object     string  `json:"object,omitempty"` // storage key; empty when the rendition has a Source
+	Hash       string  `json:"hash,omitempty"`   // of its bytes, so that the same ones are known again
 }
 
 // Segment is one media sequence number in every rendition.

@@ -81,7 +81,7 @@ func (e *Edge) media(l *lane, k listing) *hls.Media {
 		from = e.windowStart(l, m)
 	}
 	if m.SkipUntil > 0 && k.skip {
-		if n := l.within(from, m.SkipUntil) - from; n > 0 {
+		if n := l.within(from, m.SkipUntil+time.Millisecond) - from; n > 0 { // rounding leaves nobody short
 			m.Skipped, m.Segments = n+len(m.Segments), nil // leading gaps are older still
 			from += n
 		}

@@ -1,6 +1,8 @@
 package window
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"time"
 
@@ -75,7 +77,9 @@ func (e *Edge) AddInit(kind frame.Kind, timescale uint32, in timeline.Init, data
 		}
 		e.lanes = append(e.lanes, l)
 	}
-	if n := len(l.inits); n > 0 && string(l.inits[n-1].data) == string(data) {
+	sum := sha256.Sum256(data)
+	in.Hash = hex.EncodeToString(sum[:16])
+	if n := len(l.inits); n > 0 && l.inits[n-1].Hash == in.Hash {
 		return n - 1
 	}
 	in.Object = fmt.Sprintf("media/%s/%s/init-%d.mp4", e.opt.Media, in.Rendition, len(l.inits))
