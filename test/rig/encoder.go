@@ -19,14 +19,28 @@ import (
 // and sound that comes and goes like speech.
 type Clip struct {
 	Rate    int     // frames a second
+	Drop    bool    // 1000/1001 of Rate, as in 29.97
 	GOP     float64 // seconds between key frames
 	NoB     bool    // without B-frames
 	NoAudio bool
 	NoVideo bool
 	Size    string
 	Kbit    int
-	Seconds float64 // 0: until stopped
-	Offset  float64 // seconds that the first timestamp is later than 0
+	Hertz   int      // sample rate; 48000 when 0
+	Seconds float64  // 0: until stopped
+	Offset  float64  // seconds that the first timestamp is later than 0
+	Flash   bool     // every Rate frames three white ones with a beep, in place of the hum: shows how picture and sound stand to each other
+	More    []string // more of ffmpeg's output options
+}
+
+// FPS is the exact frame rate, and the seconds from one flash to the next.
+func (c Clip) FPS() (fps, flash float64) {
+	c = c.withDefaults()
+	fps = float64(c.Rate)
+	if c.Drop {
+		fps *= 1000.0 / 1001
+	}
+	return fps, float64(c.Rate) / fps
 }
 
 func (c Clip) withDefaults() Clip {
@@ -42,6 +56,9 @@ func (c Clip) withDefaults() Clip {
 	if c.Kbit == 0 {
 		c.Kbit = 800
 	}
+	if c.Hertz == 0 {
+		c.Hertz = 48000
+	}
 	return c
 }
 
@@ -56,11 +73,10 @@ func (c Clip) args(realTime bool) []string {
 		args = append(args, "-f", "lavfi", "-i", spec)
 	}
 	if !c.NoVideo {
-		input(fmt.Sprintf("testsrc2=size=%s:rate=%d", c.Size, c.Rate))
+		input(c.picture())
 	}
 	if !c.NoAudio {
-		// Formants of a vowel, in syllables of a third of a second with a pause each two seconds.
-		input("aevalsrc='0.3*(sin(2*PI*140*t)+0.5*sin(2*PI*700*t)+0.3*sin(2*PI*1200*t))*abs(sin(PI*t*3))*lt(mod(t,2),1.6)':s=48000")
+		input(c.sound())
 	}
 	if !c.NoVideo {
 		b := "2"
@@ -80,7 +96,28 @@ func (c Clip) args(realTime bool) []string {
 	if c.Offset != 0 {
 		args = append(args, "-output_ts_offset", fmt.Sprint(c.Offset))
 	}
-	return args
+	return append(args, c.More...)
+}
+
+func (c Clip) picture() string {
+	rate := fmt.Sprint(c.Rate)
+	if c.Drop {
+		rate = fmt.Sprintf("%d000/1001", c.Rate)
+	}
+	spec := fmt.Sprintf("testsrc2=size=%s:rate=%s", c.Size, rate)
+	if c.Flash {
+		spec += fmt.Sprintf(",drawbox=x=0:y=0:w=iw:h=ih:color=white:t=fill:enable='lt(mod(n,%d),3)'", c.Rate)
+	}
+	return spec
+}
+
+func (c Clip) sound() string {
+	if c.Flash {
+		_, period := c.FPS()
+		return fmt.Sprintf("aevalsrc='0.8*sin(2*PI*1000*t)*lt(mod(t,%.9f),0.1)':s=%d", period, c.Hertz)
+	}
+	// Formants of a vowel, in syllables of a third of a second with a pause each two seconds.
+	return fmt.Sprintf("aevalsrc='0.3*(sin(2*PI*140*t)+0.5*sin(2*PI*700*t)+0.3*sin(2*PI*1200*t))*abs(sin(PI*t*3))*lt(mod(t,2),1.6)':s=%d", c.Hertz)
 }
 
 // Encoder is an ffmpeg that publishes.
@@ -106,8 +143,14 @@ func FFmpeg(t testing.TB) string {
 // Publish starts an encoder on a stream key. It ends with the test.
 func (s *Server) Publish(t testing.TB, streamKey string, c Clip) *Encoder {
 	t.Helper()
+	return PublishTo(t, s.RTMP+"/app/"+streamKey, c)
+}
+
+// PublishTo starts an encoder on an RTMP URL. It ends with the test.
+func PublishTo(t testing.TB, url string, c Clip) *Encoder {
+	t.Helper()
 	e := &Encoder{Began: time.Now(), done: make(chan error, 1)}
-	args := append(c.args(true), "-flvflags", "no_duration_filesize", "-f", "flv", s.RTMP+"/app/"+streamKey)
+	args := append(c.args(true), "-flvflags", "no_duration_filesize", "-f", "flv", url)
 	e.cmd = exec.Command(FFmpeg(t), args...) //nolint:noctx // ended by Stop or the test's cleanup
 	e.cmd.Stdout, e.cmd.Stderr = &e.out, &e.out
 	e.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}

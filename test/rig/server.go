@@ -194,6 +194,16 @@ func (s *Server) Logged(texts ...string) bool { return s.log.has(texts) }
 // Log is everything the server has written.
 func (s *Server) Log() string { return s.log.tail(1 << 30) }
 
+// Setting is the value of a variable that the server was started with; "" when it has none.
+func (s *Server) Setting(name string) string {
+	for _, e := range s.env {
+		if value, ok := strings.CutPrefix(e, name+"="); ok {
+			return value
+		}
+	}
+	return ""
+}
+
 // Secrets are texts that must never appear in the log.
 func (s *Server) Secrets() []string { return []string{s.tokenSecret} }
 
