@@ -4,66 +4,73 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"sync"
 	"time"
 
-	"millrace/internal/bridge/measure"
 	"millrace/internal/control/asset"
 	"millrace/internal/control/live"
-	"millrace/internal/fault"
 	"millrace/internal/id"
 	"millrace/internal/media/ingest"
-	"millrace/internal/media/timeline"
 	"millrace/internal/media/window"
 )
 
 // broadcast is one epoch of a live stream on this node: from its first publication to the end of its last reconnect window.
-// Its goroutine tells the control plane what happens, in order, and ends it.
+//
+// One goroutine, run, has everything below "its own" to itself: others post to its mailbox or wake it, and never wait while holding a
+// lock. It tells the control plane what happens, in order, through its errands. When to do what is decided by its course; what is
+// stored, and whether this node may store at all, is its ledger's business, on the edge's goroutine.
 type broadcast struct {
-	owner *Live
-	id    id.LiveStream
-	epoch id.Epoch
-	asset asset.Asset
-	edge  *window.Edge
-	log   *slog.Logger
-	// stored is closed when the edge's record is complete in storage.
-	stored chan struct{}
+	owner  *Live
+	opt    *LiveOptions
+	id     id.LiveStream
+	epoch  id.Epoch
+	key    string // the stream key when it began
+	asset  asset.Asset
+	edge   *window.Edge
+	ledger *ledger
+	log    *slog.Logger
 
-	mail chan func(ctx context.Context) // facts; the goroutine is their only reader
-	wake chan struct{}                  // one token: look at the stream's row
+	mail   *mailbox
+	wake   chan struct{}           // one token: look at the stream's row
+	stored chan struct{}           // closed when the edge's goroutine has ended
+	halt   context.CancelCauseFunc // ends the edge's goroutine before it has stored everything
+	gone   chan struct{}           // closed when nobody takes from the mailbox any more
 
-	mu         sync.Mutex
-	stream     live.Stream
-	sink       *sink // the current publication; nil while the encoder is away
-	away       time.Time
-	rows       int64 // timeline rows stored
-	announced  bool  // active and ready were told
-	recordings []asset.Recording
-	ended      bool
+	// its own
+	stream   live.Stream
+	course   course
+	sink     *sink // the current publication; nil while the encoder is away
+	errands  errands
+	renewAt  time.Time
+	why      live.EndReason  // of the end that has begun
+	sealed   bool            // everything is stored
+	over     bool            // the end is told
+	lost     bool            // the broadcast is another node's now
+	quitting time.Time       // the service stops: how long what is left may take; zero otherwise
+	waiting  []chan struct{} // for the errands, or for the end
 }
 
-// modeOf is how a latency mode is cut and listed. Lengths of segments and parts are in publish.go.
-func modeOf(m live.LatencyMode) window.Mode {
-	mode := window.Mode{Listed: 30 * time.Second, InMemory: 2}
-	if m == live.Low {
-		mode.Low, mode.Leading = true, 7
-	}
-	return mode
-}
-
-func newBroadcast(l *Live, s live.Stream, a asset.Asset, before *timeline.Timeline) *broadcast {
+// newBroadcast goes on from what is stored of a broadcast. asked is when the lease was taken.
+func newBroadcast(l *Live, s live.Stream, a asset.Asset, before stored, asked time.Time) *broadcast {
 	b := &broadcast{
-		owner: l, id: s.ID, epoch: s.Epoch, asset: a, stream: s, away: s.DisconnectedAt, recordings: a.Recordings,
-		log:    l.opt.Logger.With("live_stream_id", s.ID, "asset_id", a.ID, "epoch", int64(s.Epoch)),
-		stored: make(chan struct{}), mail: make(chan func(context.Context), 64), wake: make(chan struct{}, 1),
+		owner: l, opt: &l.opt, id: s.ID, epoch: s.Epoch, key: s.StreamKey, asset: a, stream: s,
+		log:  l.opt.Logger.With("live_stream_id", s.ID, "asset_id", a.ID, "epoch", int64(s.Epoch)),
+		mail: newMailbox(), wake: make(chan struct{}, 1), stored: make(chan struct{}), gone: make(chan struct{}),
 	}
+	b.ledger = &ledger{
+		opt: &l.opt, of: s, asset: a.ID, refused: b.refused, rows: before.rows, ready: a.Status == asset.Ready,
+		lease: lease{long: l.opt.Lease}, stretches: resumeStretches(a.Recordings, before.timeline),
+	}
+	b.ledger.resume(s, asked)
 	b.edge = window.New(window.Options{
-		Media: string(a.Media), Mode: modeOf(s.Settings.LatencyMode), Store: l.opt.Store, Recorder: b, Timeline: before, Logger: b.log,
+		Media: string(a.Media), Mode: modeOf(s.Settings.LatencyMode), Store: b.ledger, Recorder: b.ledger, Timeline: before.timeline, Logger: b.log,
 	})
-	if before != nil {
-		b.rows = int64(len(before.Entries()))
-		b.announced = a.Status == asset.Ready && s.State.Status() == live.StatusActive
+	b.ledger.edge = b.edge
+	now := l.opt.Now()
+	b.course = course{began: now.Add(s.StartedAt.Sub(now)), since: now}
+	if !s.DisconnectedAt.IsZero() {
+		b.course.away, b.course.adopted = now.Add(s.DisconnectedAt.Sub(now)), true
 	}
+	b.course.follow(s)
 	return b
 }
 
@@ -77,228 +84,292 @@ func (b *broadcast) poke() {
 // store runs the edge's own goroutine.
 func (b *broadcast) store(ctx context.Context) {
 	defer close(b.stored)
-	if err := b.edge.Run(ctx); err != nil && ctx.Err() == nil {
-		b.log.Error("store segments", "error", err)
+	if err := b.edge.Run(ctx); err != nil {
+		b.log.Warn("segments were left behind", "error", err)
 	}
 }
 
-// run is the broadcast's goroutine.
-func (b *broadcast) run(ctx context.Context) {
-	renew := time.NewTicker(b.owner.opt.Lease / 3)
-	defer renew.Stop()
+// run is the broadcast's goroutine. It goes on after root has ended, until what is left is done or has taken too long.
+func (b *broadcast) run(root context.Context) {
+	ctx, down := context.WithoutCancel(root), root.Done()
+	alarm := time.NewTimer(0)
+	defer alarm.Stop()
 	for {
-		expiry, why := b.deadline()
+		b.act(ctx)
+		if b.finished() {
+			break
+		}
+		var stored <-chan struct{}
+		if !b.sealed && (b.course.ending || !b.quitting.IsZero()) {
+			stored = b.stored
+		}
+		alarm.Reset(b.due())
 		select {
-		case <-ctx.Done():
-			b.drain()
-			return
-		case fact := <-b.mail:
-			fact(ctx)
-		case <-renew.C:
-			b.renew(ctx)
+		case <-b.mail.ready:
+			for _, job := range b.mail.take() {
+				job()
+			}
 		case <-b.wake:
-			b.renew(ctx)
-		case <-expiry:
-			b.end(ctx, why)
+			b.renewAt = time.Time{}
+		case <-stored:
+			b.sealed = true
+			b.conclude()
+		case <-alarm.C:
+		case <-down:
+			down = nil
+			b.quit()
 		}
-		if b.isEnded() {
-			b.serveRest(ctx)
-			return
+	}
+	b.leave(root)
+}
+
+// act does what is due.
+func (b *broadcast) act(ctx context.Context) {
+	if now := b.opt.Now(); !now.Before(b.renewAt) {
+		b.renew(ctx)
+	}
+	now := b.opt.Now()
+	if t := b.course.next(now); !b.lost && !t.at.IsZero() && !now.Before(t.at) {
+		if t.hangUp {
+			b.hangUp(now)
+		} else {
+			b.end(t.end)
 		}
+	}
+	if b.lost {
+		return
+	}
+	b.errands.run(ctx, b.opt.Now, func(what string, err error) {
+		b.log.Warn("control plane not reached, trying again", "what", what, "error", err)
+	}, func(what string, err error) {
+		b.log.Debug("control plane has moved on", "what", what, "error", err)
+	})
+	if _, busy := b.errands.due(); !busy && !b.course.ending {
+		b.answer()
 	}
 }
 
-func (b *broadcast) isEnded() bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.ended
+// due is how long nothing happens by itself.
+func (b *broadcast) due() time.Duration {
+	now := b.opt.Now()
+	next := b.renewAt
+	sooner := func(at time.Time) {
+		if !at.IsZero() && at.Before(next) {
+			next = at
+		}
+	}
+	sooner(b.course.next(now).at)
+	sooner(b.quitting)
+	if at, busy := b.errands.due(); busy {
+		sooner(at)
+	}
+	return max(next.Sub(now), 0)
 }
 
-// deadline is when the broadcast ends by itself.
-func (b *broadcast) deadline() (<-chan time.Time, live.EndReason) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	now := b.owner.opt.Now()
-	if b.stream.EndWanted != live.EndNone {
-		return time.After(0), b.stream.EndWanted
+func (b *broadcast) finished() bool {
+	if b.lost || b.over {
+		return true
 	}
-	last := b.stream.StartedAt.Add(time.Duration(b.stream.Settings.MaxContinuous) * time.Second)
-	if b.away.IsZero() || len(b.mail) > 0 {
-		return time.After(last.Sub(now)), live.EndMaxDuration
+	if b.quitting.IsZero() {
+		return false
 	}
-	window := time.Duration(b.stream.Settings.ReconnectWindow * float64(time.Second))
-	return time.After(b.away.Add(window).Sub(now)), live.EndWindow
+	_, busy := b.errands.due()
+	return b.sealed && !busy && !b.course.ending || !b.opt.Now().Before(b.quitting)
+}
+
+// tell adds an errand. It is not run before it is sure that the broadcast is still this node's, and dropped when it is not.
+func (b *broadcast) tell(what string, do func(ctx context.Context) error) {
+	b.errands.add(what, func(ctx context.Context) error {
+		if lost, err := b.ledger.lost(ctx); err != nil || lost {
+			return err
+		}
+		return do(ctx)
+	})
 }
 
 // renew keeps the lease and learns what the owner of the stream wants.
 func (b *broadcast) renew(ctx context.Context) {
-	b.mu.Lock()
-	s := b.stream
-	b.mu.Unlock()
-	now := b.owner.opt.Now()
-	fresh, err := b.owner.opt.Streams.Renew(ctx, s.ID, s.Epoch, b.owner.opt.Node, now.Add(b.owner.opt.Lease))
+	try, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	s, err := b.ledger.renew(try)
+	b.renewAt = b.opt.Now().Add(b.opt.Lease / 3)
 	switch {
 	case err == nil:
-		b.mu.Lock()
-		b.stream = fresh
-		b.mu.Unlock()
-	case fault.KindOf(err) == fault.Conflict || fault.KindOf(err) == fault.NotFound:
-		b.lose(err)
-	case now.After(s.LeaseUntil):
-		b.lose(err)
+		b.stream = s
+		b.course.follow(s)
+	case errors.Is(err, ErrLeaseLost): // the ledger has posted it
 	default:
-		b.log.Warn("renew lease", "error", err)
+		b.renewAt = b.opt.Now().Add(min(b.opt.Lease/3, time.Second))
+		b.log.Warn("lease not renewed, trying again", "error", err)
 	}
 }
 
-var errLeaseLost = errors.New("lease lost")
-
-// lose lets go of a broadcast that is not this node's any more: whoever has it now finishes it.
-func (b *broadcast) lose(err error) {
-	b.log.Warn("broadcast lost", "error", err)
-	b.dismiss(errLeaseLost)
-	b.edge.Close()
-	b.mu.Lock()
-	b.ended = true
-	b.mu.Unlock()
+// refused is the ledger's word that nothing can be recorded any more.
+func (b *broadcast) refused(why error) {
+	b.mail.post(func() {
+		if !errors.Is(why, ErrLeaseLost) {
+			b.log.Warn("asset does not take any more", "error", why)
+			b.end(live.EndDelete)
+			return
+		}
+		b.log.Warn("broadcast lost to another node")
+		b.lost = true
+		b.owner.forget(b) // first: its viewers are not to take this for the end
+		b.halt(why)
+		b.dismiss(why)
+	})
 }
 
-// dismiss ends the current publication, if there is one.
+// attach opens a publication, on the goroutine of the broadcast. s is the row as the admission left it.
+func (b *broadcast) attach(ctx context.Context, s live.Stream, p ingest.Publication, asked time.Time) (*sink, error) {
+	switch {
+	case !b.quitting.IsZero():
+		return nil, ingest.ErrShutdown
+	case b.course.ending, b.lost, b.over:
+		return nil, errEnding
+	}
+	b.dismiss(ErrLeaseLost) // the admission took the key over from a publication whose lease ran out
+	b.stream = s
+	b.course.follow(s)
+	b.course.away, b.course.since, b.course.heard, b.course.adopted = time.Time{}, b.opt.Now(), false, false
+	b.ledger.resume(s, asked)
+	b.sink = b.newSink(ctx, p)
+	return b.sink, nil
+}
+
+// began says that an encoder's first frame was taken.
+func (b *broadcast) began(s *sink) {
+	if b.sink == s {
+		b.course.heard = true
+	}
+	now := b.opt.Now()
+	b.tell("recording began", func(ctx context.Context) error { return b.opt.Streams.Recording(ctx, b.id, b.epoch, now) })
+}
+
+// closed says that an encoder is away.
+func (b *broadcast) closed(s *sink, at time.Time, cause, broken error) {
+	if b.sink != s {
+		return // the broadcast had let go of it before
+	}
+	b.sink = nil
+	b.course.away = at
+	b.log.Debug("publication closed", "cause", cause)
+	b.tell("encoder is away", func(ctx context.Context) error {
+		_, err := b.opt.Streams.Disconnected(ctx, b.id, b.epoch, at)
+		return err
+	})
+	if broken != nil { // the edge can not be gone on from; what it has is kept
+		b.log.Error("publication broke", "error", broken)
+		b.end(live.EndCrash)
+	}
+}
+
+// dismiss lets go of the current publication, if there is one, and closes its connection.
 func (b *broadcast) dismiss(cause error) {
-	b.mu.Lock()
 	s := b.sink
 	b.sink = nil
-	b.mu.Unlock()
 	if s != nil {
-		s.dismiss(cause)
+		b.finish(s, cause)
+		s.stop(cause)
 	}
 }
 
-// end finishes the broadcast: the record first, the resources after it, so that a crash in between is made good at the next start.
-func (b *broadcast) end(ctx context.Context, why live.EndReason) {
-	b.mu.Lock()
-	s, publication := b.stream, b.sink
-	b.sink = nil
-	b.mu.Unlock()
-	if publication != nil {
-		publication.conclude(ingest.ErrEnded)
-		switch why {
-		case live.EndComplete, live.EndMaxDuration:
-			publication.linger(b.owner.opt.Linger)
-		case live.EndNone, live.EndWindow, live.EndDisable, live.EndDelete, live.EndCrash:
-			publication.drop(ingest.ErrEnded)
-		}
-		b.closeRecording()
+func (b *broadcast) finish(s *sink, cause error) {
+	if _, broken := s.finish(cause); broken != nil {
+		b.log.Error("publication broke", "error", broken)
+	}
+}
+
+// hangUp ends a publication that sends nothing; from now on its encoder is away.
+func (b *broadcast) hangUp(now time.Time) {
+	s := b.sink
+	b.dismiss(ingest.ErrSilent)
+	b.sink = s
+	b.closed(s, now, ingest.ErrSilent, nil)
+}
+
+// end begins the end: the record first, the resources after it, so that a crash in between is made good at the next start.
+func (b *broadcast) end(why live.EndReason) {
+	if b.course.ending {
+		return
+	}
+	b.course.ending, b.why = true, why
+	if s := b.sink; s != nil && keepsLink(why) {
+		b.sink = nil
+		b.finish(s, ingest.ErrEnded)
+		s.linger(b.opt.Linger)
+	}
+	b.dismiss(ingest.ErrEnded)
+	b.edge.Close()
+	b.conclude()
+}
+
+// conclude tells the end, once everything is stored.
+func (b *broadcast) conclude() {
+	if !b.course.ending || !b.sealed {
+		return
+	}
+	now := b.opt.Now()
+	b.tell("recording ended", func(ctx context.Context) error {
+		return b.opt.Assets.EndLive(ctx, b.asset.ID, b.ledger.recordings(), now)
+	})
+	b.tell("broadcast ended", func(ctx context.Context) error {
+		_, err := b.opt.Streams.End(ctx, b.id, b.epoch, b.why, now)
+		return err
+	})
+	b.tell("broadcast over", func(context.Context) error {
+		b.over = true
+		return nil
+	})
+}
+
+// quit is a shutdown: encoders are gone or go now, what is sealed is stored and told. The row says since when the encoder is away, and
+// the next start goes on from there.
+func (b *broadcast) quit() {
+	now := b.opt.Now()
+	b.quitting = now.Add(b.opt.Grace)
+	if s := b.sink; s != nil {
+		b.dismiss(ingest.ErrShutdown)
+		b.sink = s
+		b.closed(s, now, ingest.ErrShutdown, nil)
 	}
 	b.edge.Close()
-	select {
-	case <-b.stored:
-	case <-ctx.Done():
-		return // the next start goes on from the row
-	}
-	now := b.owner.opt.Now()
-	if err := b.owner.opt.Assets.EndLive(ctx, b.asset.ID, b.spans(), now); err != nil && fault.KindOf(err) != fault.NotFound {
-		b.log.Error("end recording", "error", err)
-		b.later()
-		return
-	}
-	if _, err := b.owner.opt.Streams.End(ctx, s.ID, s.Epoch, why, now); err != nil && fault.KindOf(err) != fault.Conflict && fault.KindOf(err) != fault.NotFound {
-		b.log.Error("end broadcast", "error", err)
-		b.later()
-		return
-	}
-	b.log.Info("broadcast ended", "reason", string(why))
-	b.mu.Lock()
-	b.ended = true
-	b.mu.Unlock()
-	b.owner.ended(b)
 }
 
-// later has the end tried again with the next renewal instead of at once.
-func (b *broadcast) later() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.away.IsZero() {
-		b.away = b.owner.opt.Now()
-	}
-	window := time.Duration(b.stream.Settings.ReconnectWindow * float64(time.Second))
-	b.away = b.owner.opt.Now().Add(2*time.Second - window)
-	b.stream.EndWanted = live.EndNone
-}
-
-// serveRest keeps the ended edge for the viewers that are still at it.
-func (b *broadcast) serveRest(ctx context.Context) {
+// leave ends the goroutine: whoever waits for it is told, and an edge that has ended is served for a while to those who watch it.
+func (b *broadcast) leave(root context.Context) {
+	b.halt(ingest.ErrShutdown)
 	b.owner.ended(b)
-	t := time.NewTimer(b.owner.opt.Keep)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-	case <-t.C:
+	b.mail.close()
+	close(b.gone)
+	if b.over {
+		b.log.Info("broadcast ended", "reason", string(b.why))
+		t := time.NewTimer(b.opt.Keep)
+		defer t.Stop()
+		select {
+		case <-root.Done():
+		case <-t.C:
+		}
 	}
 	b.owner.forget(b)
 }
 
-// drain is a shutdown: what is sealed is stored and told; the row says since when the encoder is away, and the next start goes on.
-func (b *broadcast) drain() {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(b.owner.root), 10*time.Second)
-	defer cancel()
-	for {
-		select {
-		case fact := <-b.mail:
-			fact(ctx)
-			continue
-		default:
-		}
-		return
+// settle waits until everything that has happened so far is told, or the broadcast has ended; false when ctx ends before.
+func (b *broadcast) settle(ctx context.Context) bool {
+	done := make(chan struct{})
+	b.mail.post(func() { b.waiting = append(b.waiting, done) })
+	select {
+	case <-done:
+	case <-b.gone:
+	case <-ctx.Done():
+		return false
 	}
+	return true
 }
 
-// Record implements window.Recorder: stored segments become rows of the asset; the first ones make stream and asset playable.
-func (b *broadcast) Record(ctx context.Context, entries []timeline.Entry) error {
-	b.mu.Lock()
-	first, s, announced := b.rows, b.stream, b.announced
-	b.mu.Unlock()
-	g := b.measured()
-	for i, e := range entries {
-		g.Entries = append(g.Entries, asset.TimelineEntry{Sequence: first + int64(i), Data: timeline.Encode(e)})
+func (b *broadcast) answer() {
+	for _, w := range b.waiting {
+		close(w)
 	}
-	now := b.owner.opt.Now()
-	if !announced {
-		if err := b.owner.opt.Assets.Ready(ctx, b.asset.ID, g, now); err != nil {
-			return gone(err)
-		}
-		if err := b.owner.opt.Streams.Active(ctx, s.ID, s.Epoch, now); err != nil && fault.KindOf(err) != fault.Conflict {
-			return gone(err)
-		}
-	} else if err := b.owner.opt.Assets.Grow(ctx, b.asset.ID, g, now); err != nil {
-		return gone(err)
-	}
-	b.mu.Lock()
-	b.rows += int64(len(entries))
-	b.announced = true
-	b.mu.Unlock()
-	return nil
-}
-
-// gone makes peace with an asset that was deleted under its broadcast: there is nothing left to record to.
-func gone(err error) error {
-	if fault.KindOf(err) == fault.NotFound {
-		return nil
-	}
-	return err
-}
-
-// measured is what the edge shows of the media so far.
-func (b *broadcast) measured() asset.Growth {
-	lanes, err := b.edge.Describe()
-	if err != nil {
-		return asset.Growth{}
-	}
-	stands := b.edge.Standing()
-	var all []measure.Lane
-	for _, l := range lanes {
-		all = append(all, measure.Lane{ID: l.ID, Kind: l.Kind, Inits: l.Inits})
-	}
-	facts := measure.Facts(all, stands.At-stands.Zero)
-	return asset.Growth{Facts: &facts, Tracks: measure.Tracks(all, stands.At-stands.Zero)}
+	b.waiting = nil
 }

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"math"
 
+	"millrace/internal/control/asset"
 	"millrace/internal/fault"
+	"millrace/internal/id"
 	"millrace/internal/media/frame"
 	"millrace/internal/media/hls"
 	"millrace/internal/media/playback"
@@ -15,10 +17,12 @@ import (
 // edgeView is a broadcast as it is watched: the last half minute through the live stream's playback ID, all of it (EVENT) through the
 // asset's.
 type edgeView struct {
-	p     *Playback
-	media string
-	edge  *window.Edge
-	event bool
+	p      *Playback
+	stream id.LiveStream // empty when event
+	media  string
+	edge   *window.Edge
+	event  bool
+	tracks []asset.Track // of the asset; those that were added join the playlists when it is finished
 }
 
 func (v *edgeView) Media() string { return v.media }
@@ -97,8 +101,25 @@ func (v *edgeView) Chunk(ctx context.Context, rendition string, r hls.Resource) 
 }
 
 // Sidecar implements playback.Presentation.
-func (v *edgeView) Sidecar(context.Context, string) (playback.Body, error) {
+func (v *edgeView) Sidecar(ctx context.Context, track string) (playback.Body, error) {
+	for _, t := range v.tracks {
+		if string(t.ID) == track && t.Type == asset.TextTrack && t.Status == asset.TrackReady {
+			return v.p.object(ctx, t.Object, 0, -1)
+		}
+	}
 	return playback.Body{}, fault.New(fault.NotFound, "there is no such text track")
+}
+
+// Earlier implements playback.Series: who watches a broadcast while the next one begins still finds its end.
+func (v *edgeView) Earlier(media string) (playback.Presentation, bool) {
+	if v.event {
+		return nil, false
+	}
+	b := v.p.opt.Live.earlier(v.stream, id.Media(media))
+	if b == nil {
+		return nil, false
+	}
+	return &edgeView{p: v.p, stream: v.stream, media: media, edge: b.edge}, true
 }
 
 // told puts an edge's answer into the words of a fault.

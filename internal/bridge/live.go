@@ -1,6 +1,6 @@
 // Package bridge is the one place where the two planes meet: facts of the media plane become changes of resources, an encoder's key
 // becomes a session, a playback ID becomes something to watch. It must never know SQL, S3's API or sockets.
-// Goroutines: one per broadcast, one that stores what the broadcast seals, and Live's own.
+// Goroutines: Live's own, and for each broadcast one that leads it and one that stores what it seals.
 package bridge
 
 import (
@@ -29,6 +29,7 @@ type LiveOptions struct {
 	Lease   time.Duration // how long a broadcast stays this node's without a sign of life; 15 s when 0
 	Keep    time.Duration // how long an ended broadcast is still served from memory; 60 s when 0
 	Linger  time.Duration // how long an encoder stays connected after complete; 60 s when 0
+	Grace   time.Duration // how long a shutdown waits for what is not stored or told yet; 10 s when 0
 	Now     func() time.Time
 	Logger  *slog.Logger
 }
@@ -43,7 +44,9 @@ type Live struct {
 	mu         sync.Mutex
 	closing    bool
 	broadcasts map[id.LiveStream]*broadcast // the current ones
-	byAsset    map[id.Asset]*broadcast      // and the ended ones that are still served from memory
+	newest     map[id.LiveStream]*broadcast // and, without a current one, the last one that is still served from memory
+	byAsset    map[id.Asset]*broadcast      // all that are in memory
+	byMedia    map[id.Media]*broadcast
 }
 
 // NewLive returns a Live.
@@ -56,7 +59,11 @@ func NewLive(o LiveOptions) *Live {
 	set(&o.Lease, 15*time.Second)
 	set(&o.Keep, time.Minute)
 	set(&o.Linger, time.Minute)
-	return &Live{opt: o, up: make(chan struct{}), broadcasts: map[id.LiveStream]*broadcast{}, byAsset: map[id.Asset]*broadcast{}}
+	set(&o.Grace, 10*time.Second)
+	return &Live{
+		opt: o, up: make(chan struct{}), broadcasts: map[id.LiveStream]*broadcast{}, newest: map[id.LiveStream]*broadcast{},
+		byAsset: map[id.Asset]*broadcast{}, byMedia: map[id.Media]*broadcast{},
+	}
 }
 
 // Name implements lifecycle.Service.
@@ -66,11 +73,11 @@ func (l *Live) Name() string { return "broadcasts" }
 // let go. Encoders must be gone before it is stopped.
 func (l *Live) Run(ctx context.Context) error {
 	root, stop := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer stop(nil)
 	l.mu.Lock()
 	l.root = root
 	l.mu.Unlock()
 	if err := l.recover(ctx, true); err != nil {
-		stop(err)
 		return fmt.Errorf("recover broadcasts: %w", err)
 	}
 	close(l.up)
@@ -103,26 +110,93 @@ func (l *Live) Changed(s id.LiveStream) {
 	}
 }
 
-// Admit implements ingest.Gate.
+// errEnding is a broadcast's answer to a publication that comes too late for it.
+var errEnding = fault.New(fault.Conflict, "the broadcast is ending")
+
+// admitPatience bounds how long an admission waits for the last publication's end to be told.
+const admitPatience = 5 * time.Second
+
+// Admit implements ingest.Gate. An encoder that comes back while its last connection, or its last broadcast, is still being finished
+// waits for that for a moment instead of being refused.
 func (l *Live) Admit(ctx context.Context, p ingest.Publication) (context.Context, ingest.Sink, error) {
 	select {
 	case <-l.up:
 	case <-ctx.Done():
 		return nil, nil, context.Cause(ctx)
 	}
-	fresh := id.Asset(id.New())
-	s, err := l.opt.Streams.Connect(ctx, p.Key, p.Protocol, fresh, l.opt.Node, l.opt.Lease, l.opt.Now())
+	s, err := l.admit(ctx, p)
+	if fault.KindOf(err) == fault.Conflict && err != nil && (l.settle(ctx, p.Key) || errors.Is(err, errEnding)) {
+		s, err = l.admit(ctx, p)
+	}
 	if err != nil {
 		return nil, nil, refusal(err)
 	}
-	b, err := l.broadcast(ctx, s, s.ActiveAsset == fresh)
+	return s.pub, s, nil
+}
+
+func (l *Live) admit(ctx context.Context, p ingest.Publication) (*sink, error) {
+	fresh, asked := id.Asset(id.New()), l.opt.Now()
+	s, err := l.opt.Streams.Connect(ctx, p.Key, p.Protocol, fresh, l.opt.Node, l.opt.Lease, asked)
 	if err != nil {
-		if _, undo := l.opt.Streams.Disconnected(context.WithoutCancel(ctx), s.ID, s.Epoch, l.opt.Now()); undo != nil {
-			err = errors.Join(err, undo)
-		}
-		return nil, nil, fmt.Errorf("open broadcast of live stream %s: %w", s.ID, err)
+		return nil, err
 	}
-	return b.publish(ctx, p)
+	sink, err := l.join(ctx, s, p, s.ActiveAsset == fresh, asked)
+	if err == nil {
+		return sink, nil
+	}
+	undo, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+	defer cancel()
+	if _, uerr := l.opt.Streams.Disconnected(undo, s.ID, s.Epoch, l.opt.Now()); uerr != nil && !fault.Permanent(uerr) {
+		err = errors.Join(err, uerr)
+	}
+	return nil, fmt.Errorf("open broadcast of live stream %s: %w", s.ID, err)
+}
+
+// join opens a publication of the broadcast that s was admitted to, which runs already, or begins, or goes on from what is stored.
+func (l *Live) join(ctx context.Context, s live.Stream, p ingest.Publication, fresh bool, asked time.Time) (*sink, error) {
+	b := l.current(s.ID)
+	if b == nil || b.epoch != s.Epoch {
+		a, before, err := l.record(ctx, s, fresh)
+		if err != nil {
+			return nil, err
+		}
+		if b, err = l.start(s, a, before, asked); err != nil {
+			return nil, err
+		}
+	}
+	type answer struct {
+		sink *sink
+		err  error
+	}
+	done := make(chan answer, 1)
+	b.mail.post(func() {
+		opened, err := b.attach(ctx, s, p, asked)
+		done <- answer{opened, err}
+	})
+	select { // not on ctx: what is opened has to be closed by somebody
+	case a := <-done:
+		return a.sink, a.err
+	case <-b.gone:
+		return nil, errEnding
+	}
+}
+
+// settle waits for the broadcast of a stream key to tell what has happened to it; false when there is none or it takes too long.
+func (l *Live) settle(ctx context.Context, key string) bool {
+	var found *broadcast
+	l.mu.Lock()
+	for _, b := range l.broadcasts {
+		if b.key == key {
+			found = b
+		}
+	}
+	l.mu.Unlock()
+	if found == nil {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, admitPatience)
+	defer cancel()
+	return found.settle(ctx)
 }
 
 // refusal says no in the ingest's words.
@@ -139,31 +213,30 @@ func refusal(err error) error {
 	return err
 }
 
-// broadcast finds the running broadcast of s, or begins or recovers it.
-func (l *Live) broadcast(ctx context.Context, s live.Stream, fresh bool) (*broadcast, error) {
-	l.mu.Lock()
-	b := l.broadcasts[s.ID]
-	l.mu.Unlock()
-	if b != nil && b.epoch == s.Epoch {
-		b.resumed(s)
-		return b, nil
-	}
-	a, before, err := l.record(ctx, s, fresh)
-	if err != nil {
-		return nil, err
-	}
-	return l.start(s, a, before)
+// stored is what is stored of a broadcast: nothing, or a timeline of so many rows.
+type stored struct {
+	timeline *timeline.Timeline
+	rows     int64
 }
 
-// record makes or finds the asset of a broadcast and what it holds already.
-func (l *Live) record(ctx context.Context, s live.Stream, fresh bool) (asset.Asset, *timeline.Timeline, error) {
-	a, err := l.opt.Assets.Find(ctx, s.ActiveAsset)
-	switch {
-	case err == nil && !fresh:
-		before, terr := l.timeline(ctx, a.ID)
-		return a, before, terr
-	case err != nil && fault.KindOf(err) != fault.NotFound:
-		return a, nil, err
+// record makes or finds the asset of a broadcast and what it holds already. When the asset is settled already, only the end of the
+// broadcast was not told any more: then it is told, and the answer is errEnding.
+func (l *Live) record(ctx context.Context, s live.Stream, fresh bool) (asset.Asset, stored, error) {
+	if !fresh {
+		a, err := l.opt.Assets.Find(ctx, s.ActiveAsset)
+		if err == nil && !a.IsLive {
+			if _, err := l.opt.Streams.End(ctx, s.ID, s.Epoch, live.EndCrash, l.opt.Now()); err != nil && !fault.Permanent(err) {
+				return a, stored{}, err
+			}
+			return a, stored{}, errEnding
+		}
+		if err == nil {
+			before, err := l.before(ctx, a.ID)
+			return a, before, err
+		}
+		if fault.KindOf(err) != fault.NotFound {
+			return a, stored{}, err
+		}
 	}
 	r := asset.NewRecording{
 		ID: s.ActiveAsset, Environment: s.Environment, LiveStream: s.ID, Origin: asset.FromLiveRTMP, Media: id.Media(id.New()),
@@ -171,16 +244,17 @@ func (l *Live) record(ctx context.Context, s live.Stream, fresh bool) (asset.Ass
 	if s.Settings.NewAsset != nil {
 		r.Options = *s.Settings.NewAsset
 	}
-	a, err = l.opt.Assets.Record(ctx, r, l.opt.Now())
-	return a, nil, err
+	a, err := l.opt.Assets.Record(ctx, r, l.opt.Now())
+	return a, stored{}, err
 }
 
-func (l *Live) timeline(ctx context.Context, a id.Asset) (*timeline.Timeline, error) {
+func (l *Live) before(ctx context.Context, a id.Asset) (stored, error) {
 	rows, err := l.opt.Assets.Timeline(ctx, a, 0)
-	if err != nil {
-		return nil, err
+	if err != nil || len(rows) == 0 {
+		return stored{}, err
 	}
-	return build(rows)
+	t, err := build(rows)
+	return stored{t, rows[len(rows)-1].Sequence + 1}, err
 }
 
 // build applies the stored rows of a growing timeline.
@@ -198,17 +272,24 @@ func build(rows []asset.TimelineEntry) (*timeline.Timeline, error) {
 	return t, nil
 }
 
-// start runs a broadcast.
-func (l *Live) start(s live.Stream, a asset.Asset, before *timeline.Timeline) (*broadcast, error) {
+// start runs a broadcast, unless somebody else just did.
+func (l *Live) start(s live.Stream, a asset.Asset, before stored, asked time.Time) (*broadcast, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closing {
 		return nil, ingest.ErrShutdown
 	}
-	b := newBroadcast(l, s, a, before)
-	l.broadcasts[s.ID] = b
-	l.byAsset[a.ID] = b
-	l.wg.Go(func() { b.store(l.root) })
+	if b := l.broadcasts[s.ID]; b != nil && b.epoch >= s.Epoch {
+		if b.epoch > s.Epoch {
+			return nil, errEnding
+		}
+		return b, nil
+	}
+	b := newBroadcast(l, s, a, before, asked)
+	l.broadcasts[s.ID], l.newest[s.ID], l.byAsset[a.ID], l.byMedia[a.Media] = b, b, b, b
+	storing, halt := context.WithCancelCause(context.WithoutCancel(l.root))
+	b.halt = halt
+	l.wg.Go(func() { b.store(storing) })
 	l.wg.Go(func() { b.run(l.root) })
 	return b, nil
 }
@@ -217,15 +298,30 @@ func (l *Live) start(s live.Stream, a asset.Asset, before *timeline.Timeline) (*
 func (l *Live) ended(b *broadcast) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.broadcasts[b.id] == b {
-		delete(l.broadcasts, b.id)
-	}
+	drop(l.broadcasts, b.id, b)
 }
 
+// forget takes a broadcast out of memory.
 func (l *Live) forget(b *broadcast) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	delete(l.byAsset, b.asset.ID)
+	drop(l.broadcasts, b.id, b)
+	drop(l.newest, b.id, b)
+	drop(l.byAsset, b.asset.ID, b)
+	drop(l.byMedia, b.asset.Media, b)
+}
+
+// drop deletes b, but nothing that has taken its place.
+func drop[K comparable](m map[K]*broadcast, k K, b *broadcast) {
+	if m[k] == b {
+		delete(m, k)
+	}
+}
+
+func (l *Live) current(s id.LiveStream) *broadcast {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.broadcasts[s]
 }
 
 // holding is the broadcast of an asset, running or ended, if it is in this node's memory.
@@ -235,23 +331,24 @@ func (l *Live) holding(a id.Asset) *broadcast {
 	return l.byAsset[a]
 }
 
-// newest is the broadcast that a live stream's viewers see: the current one, or the last one while it is kept.
-func (l *Live) newest(s id.LiveStream) *broadcast {
+// watched is the broadcast that a live stream's viewers see: the current one, or the last one while it is kept.
+func (l *Live) watched(s id.LiveStream) *broadcast {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if b := l.broadcasts[s]; b != nil {
-		return b
-	}
-	var last *broadcast
-	for _, b := range l.byAsset {
-		if b.id == s && (last == nil || b.epoch > last.epoch) {
-			last = b
-		}
-	}
-	return last
+	return l.newest[s]
 }
 
-// recover takes over broadcasts that nobody owns: at start those that this node owned in its last life, at any time those whose lease
+// earlier is a broadcast of a live stream by its media, current or kept.
+func (l *Live) earlier(s id.LiveStream, m id.Media) *broadcast {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if b := l.byMedia[m]; b != nil && b.id == s {
+		return b
+	}
+	return nil
+}
+
+// recover takes over broadcasts that nobody leads: at start those that this node led in its last life, at any time those whose lease
 // has run out.
 func (l *Live) recover(ctx context.Context, starting bool) error {
 	streams, err := l.opt.Streams.Broadcasting(ctx)
@@ -260,42 +357,35 @@ func (l *Live) recover(ctx context.Context, starting bool) error {
 	}
 	now := l.opt.Now()
 	for _, s := range streams {
-		l.mu.Lock()
-		mine := l.broadcasts[s.ID] != nil
-		l.mu.Unlock()
-		if mine || now.Before(s.LeaseUntil) && !(starting && s.Node == l.opt.Node) {
+		if l.current(s.ID) != nil || now.Before(s.LeaseUntil) && !(starting && s.Node == l.opt.Node) {
 			continue
 		}
-		if err := l.adopt(ctx, s, now); err != nil {
+		switch err := l.adopt(ctx, s); {
+		case err == nil:
+		case fault.KindOf(err) == fault.Conflict, fault.KindOf(err) == fault.NotFound: // ended, or another node was faster
+			l.opt.Logger.Debug("broadcast needs no recovery", "live_stream_id", s.ID, "asset_id", s.ActiveAsset, "reason", err)
+		default:
 			l.opt.Logger.Error("recover broadcast", "live_stream_id", s.ID, "asset_id", s.ActiveAsset, "error", err)
 		}
 	}
 	return nil
 }
 
-// adopt goes on with a broadcast whose owner died: its encoder is away since the last sign of life.
-func (l *Live) adopt(ctx context.Context, s live.Stream, now time.Time) error {
-	if s.DisconnectedAt.IsZero() {
-		away := s.LeaseUntil.Add(-l.opt.Lease)
-		if away.After(now) || s.LeaseUntil.IsZero() {
-			away = now
-		}
-		lost, err := l.opt.Streams.Disconnected(ctx, s.ID, s.Epoch, away)
-		if err != nil && fault.KindOf(err) != fault.Conflict {
-			return err
-		}
-		if err == nil {
-			s = lost
-		}
-		if s.DisconnectedAt.IsZero() {
-			s.DisconnectedAt = away
-		}
+// adopt goes on with a broadcast whose owner died: its encoder is away since the owner's last sign of life.
+func (l *Live) adopt(ctx context.Context, s live.Stream) error {
+	asked := l.opt.Now()
+	s, err := l.opt.Streams.Adopt(ctx, s.ID, s.Epoch, l.opt.Node, l.opt.Lease, asked)
+	if err != nil {
+		return err
+	}
+	if s.DisconnectedAt.IsZero() { // disabled meanwhile, and so without a state that would say it
+		s.DisconnectedAt = asked
 	}
 	a, before, err := l.record(ctx, s, false)
 	if err != nil {
 		return err
 	}
-	_, err = l.start(s, a, before)
+	_, err = l.start(s, a, before, asked)
 	if err == nil {
 		l.opt.Logger.Info("broadcast recovered", "live_stream_id", s.ID, "asset_id", a.ID, "epoch", int64(s.Epoch))
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"sync"
 	"time"
 
 	"millrace/internal/control/access"
@@ -45,7 +44,7 @@ type Playback struct {
 	ids    *shelf[id.Playback, playbackid.Object]
 	assets *shelf[id.Asset, asset.Asset]
 	whole  *shelf[string, *timeline.Timeline] // by index object; they never change
-	views  *shelf[string, *recorded]          // by asset and version
+	views  *shelf[id.Asset, *recorded]        // of one revision of the asset each
 	texts  *shelf[string, captions.Document]  // by object
 }
 
@@ -56,7 +55,7 @@ const fresh = time.Second
 func NewPlayback(o PlaybackOptions) *Playback {
 	return &Playback{
 		opt: o, ids: newShelf[id.Playback, playbackid.Object](4096, fresh), assets: newShelf[id.Asset, asset.Asset](4096, fresh),
-		whole: newShelf[string, *timeline.Timeline](256, 0), views: newShelf[string, *recorded](256, 0),
+		whole: newShelf[string, *timeline.Timeline](256, 0), views: newShelf[id.Asset, *recorded](256, 0),
 		texts: newShelf[string, captions.Document](256, 0),
 	}
 }
@@ -81,8 +80,8 @@ func (p *Playback) Open(ctx context.Context, playbackID, _ string) (playback.Pre
 
 func (p *Playback) openLive(s id.LiveStream) (playback.Presentation, error) {
 	if p.opt.Live != nil {
-		if b := p.opt.Live.newest(s); b != nil {
-			return &edgeView{p: p, media: string(b.asset.Media), edge: b.edge}, nil
+		if b := p.opt.Live.watched(s); b != nil {
+			return &edgeView{p: p, stream: s, media: string(b.asset.Media), edge: b.edge}, nil
 		}
 	}
 	return nil, inactive()
@@ -102,11 +101,11 @@ func (p *Playback) openAsset(ctx context.Context, a id.Asset, now time.Time) (pl
 	}
 	if p.opt.Live != nil && row.Index == "" {
 		if b := p.opt.Live.holding(a); b != nil {
-			return &edgeView{p: p, media: string(b.asset.Media), edge: b.edge, event: true}, nil
+			return &edgeView{p: p, media: string(b.asset.Media), edge: b.edge, event: true, tracks: row.Tracks}, nil
 		}
 	}
-	key := fmt.Sprintf("%s/%d", a, row.UpdatedAt.UnixMilli())
-	return p.views.get(ctx, key, now, func(ctx context.Context) (*recorded, error) { return p.view(ctx, row) })
+	current := func(v *recorded) bool { return v.revision == row.Revision }
+	return p.views.getIf(ctx, a, now, current, func(ctx context.Context) (*recorded, error) { return p.view(ctx, row) })
 }
 
 // view is what is stored of an asset with its ready tracks.
@@ -166,46 +165,4 @@ func (p *Playback) object(ctx context.Context, key string, offset, n int64) (pla
 		n = r.Size - offset
 	}
 	return playback.Body{Reader: r.ReadCloser, Size: n}, nil
-}
-
-// shelf keeps the newest answers of a slow source: at most limit of them, each for a while (0: until it is pushed out).
-type shelf[K comparable, V any] struct {
-	limit int
-	ttl   time.Duration
-
-	mu    sync.Mutex
-	items map[K]shelved[V]
-}
-
-type shelved[V any] struct {
-	value V
-	until time.Time
-}
-
-func newShelf[K comparable, V any](limit int, ttl time.Duration) *shelf[K, V] {
-	return &shelf[K, V]{limit: limit, ttl: ttl, items: map[K]shelved[V]{}}
-}
-
-// get answers from the shelf or asks; errors are not kept.
-func (s *shelf[K, V]) get(ctx context.Context, k K, now time.Time, ask func(context.Context) (V, error)) (V, error) {
-	s.mu.Lock()
-	it, ok := s.items[k]
-	s.mu.Unlock()
-	if ok && (s.ttl == 0 || now.Before(it.until)) {
-		return it.value, nil
-	}
-	v, err := ask(ctx)
-	if err != nil {
-		return v, err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for old := range s.items {
-		if len(s.items) < s.limit {
-			break
-		}
-		delete(s.items, old)
-	}
-	s.items[k] = shelved[V]{v, now.Add(s.ttl)}
-	return v, nil
 }

@@ -2,17 +2,17 @@ package bridge
 
 import (
 	"context"
-	"log/slog"
+	"fmt"
+	"runtime/debug"
 	"sync"
 	"time"
 
-	"millrace/internal/control/asset"
 	"millrace/internal/control/live"
-	"millrace/internal/fault"
 	"millrace/internal/media/frame"
 	"millrace/internal/media/ingest"
 	"millrace/internal/media/packager"
 	"millrace/internal/media/session"
+	"millrace/internal/media/window"
 )
 
 // cutOf is how a latency mode is cut: length of segments and of parts.
@@ -27,44 +27,35 @@ func cutOf(m live.LatencyMode) (segment, part time.Duration) {
 	return 4 * time.Second, time.Second
 }
 
-// resumed notes that the encoder is back in time.
-func (b *broadcast) resumed(s live.Stream) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.stream, b.away = s, time.Time{}
+// sink is one publication's way into its broadcast. The connection's goroutine writes; the broadcast's may end it.
+type sink struct {
+	owner     *broadcast
+	pub       context.Context // ends when the connection is to be closed
+	stop      context.CancelCauseFunc
+	audioOnly bool
+	from      float64 // seconds of media time where this publication goes on
+
+	mu      sync.Mutex // one writer, no reader while media flows: it is free but for the moment of an end
+	session *session.Session
+	started bool // the first frame has come
+	inside  bool // the session has a call that did not return: left behind by a panic
+	over    bool // nothing is taken any more
 }
 
-// publish opens one publication of the broadcast.
-func (b *broadcast) publish(ctx context.Context, p ingest.Publication) (context.Context, ingest.Sink, error) {
+// newSink opens a publication that goes on where the edge stands.
+func (b *broadcast) newSink(ctx context.Context, p ingest.Publication) *sink {
 	stands := b.edge.Standing()
 	segment, part := cutOf(b.stream.Settings.LatencyMode)
 	cutter := packager.Options{Edge: b.edge, Segment: segment, Part: part, At: stands.At, Began: stands.Began}
 	for i, r := range stands.Lanes {
 		cutter.Lanes = append(cutter.Lanes, packager.Lane{Rendition: r, Next: stands.Next[i]})
 	}
-	pub, stop := context.WithCancelCause(ctx)
-	s := &sink{owner: b, stop: stop, audioOnly: b.stream.Settings.AudioOnly, began: stands.At}
+	s := &sink{owner: b, audioOnly: b.stream.Settings.AudioOnly, from: stands.At}
+	s.pub, s.stop = context.WithCancelCause(ctx)
 	log := b.log.With("protocol", p.Protocol, "remote", p.Remote.String(), "encoder", p.Encoder)
-	s.session = session.New(session.Options{Output: packager.New(cutter), Logger: log, Now: b.owner.opt.Now})
-	b.mu.Lock()
-	b.sink, b.away = s, time.Time{}
-	b.mu.Unlock()
-	log.Debug("publication opened", slog.Bool("reconnect", stands.Began))
-	return pub, s, nil
-}
-
-// sink is one publication's way into its broadcast. The connection's goroutine writes; the broadcast's may end it.
-type sink struct {
-	owner     *broadcast
-	stop      context.CancelCauseFunc
-	audioOnly bool
-	began     float64 // seconds of media time where this publication goes on
-
-	mu      sync.Mutex
-	session *session.Session
-	started bool // the first frame has come
-	over    bool // nothing is taken any more
-	wall    time.Time
+	s.session = session.New(session.Options{Output: packager.New(cutter), Logger: log, Now: b.opt.Now})
+	log.Debug("publication opened", "reconnect", stands.Began)
+	return s
 }
 
 // Configure implements ingest.Sink.
@@ -74,7 +65,7 @@ func (s *sink) Configure(c frame.Config) error {
 	if s.over || s.audioOnly && c.Kind == frame.Video {
 		return nil
 	}
-	return s.session.Configure(c)
+	return s.pass(func() error { return s.session.Configure(c) })
 }
 
 // Write implements ingest.Sink.
@@ -85,121 +76,66 @@ func (s *sink) Write(f frame.Frame) error {
 		return nil
 	}
 	if !s.started {
-		s.started, s.wall = true, f.Received
-		s.owner.tell(func(ctx context.Context) { s.owner.recording(ctx) })
+		s.started = true
+		if f.Received.IsZero() {
+			f.Received = s.owner.opt.Now()
+		}
+		s.owner.ledger.begin(f.Received, s.from)
+		s.owner.mail.post(func() { s.owner.began(s) })
 	}
-	return s.session.Write(f)
+	return s.pass(func() error { return s.session.Write(f) })
+}
+
+// pass notices a panic on its way to the connection, which is the one to catch it.
+func (s *sink) pass(call func() error) error {
+	s.inside = true
+	err := call()
+	s.inside = false
+	return err
 }
 
 // Close implements ingest.Sink: the encoder is gone.
 func (s *sink) Close(cause error) {
-	if s.finish(cause) {
-		s.owner.lost(s, cause)
+	if first, broken := s.finish(cause); first {
+		at := s.owner.opt.Now()
+		s.owner.mail.post(func() { s.owner.closed(s, at, cause, broken) })
 	}
 	s.stop(cause)
 }
 
-// finish closes the session; true for who did it.
-func (s *sink) finish(cause error) bool {
+// finish ends what is recorded of the publication; the connection stays. It says whether it was the first to do so, and whether the
+// media's repair or packaging panicked on the way: then the edge holds what can not be gone on from.
+func (s *sink) finish(cause error) (first bool, broken error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.over {
-		return false
+		return false, nil
 	}
-	s.over = true
-	s.session.Close(cause)
-	return true
-}
-
-// conclude ends what is recorded of the publication; the connection stays.
-func (s *sink) conclude(cause error) { s.finish(cause) }
-
-// drop closes the connection.
-func (s *sink) drop(cause error) { s.stop(cause) }
-
-// linger closes the connection later: an encoder that reconnects at once would begin a new broadcast.
-func (s *sink) linger(d time.Duration) { time.AfterFunc(d, func() { s.stop(ingest.ErrEnded) }) }
-
-func (s *sink) dismiss(cause error) {
-	s.conclude(cause)
-	s.drop(cause)
-}
-
-// tell puts a fact into the broadcast's mailbox. Facts are few and never dropped.
-func (b *broadcast) tell(fact func(ctx context.Context)) { b.mail <- fact }
-
-func (b *broadcast) recording(ctx context.Context) {
-	b.mu.Lock()
-	s, p := b.stream, b.sink
-	b.mu.Unlock()
-	now := b.owner.opt.Now()
-	if err := b.owner.opt.Streams.Recording(ctx, s.ID, s.Epoch, now); err != nil && fault.KindOf(err) != fault.Conflict {
-		b.log.Warn("tell that recording began", "error", err)
+	s.over, first = true, true
+	if s.inside {
+		broken = fmt.Errorf("write media: %w", cause)
 	}
-	if p != nil {
-		b.mu.Lock()
-		b.recordings = append(b.recordings, asset.Recording{StartedAt: now, Type: "content"})
-		b.mu.Unlock()
-	}
-}
-
-// lost says that the encoder is away. The stream's key is free for it again before this returns to the connection's goroutine.
-func (b *broadcast) lost(s *sink, cause error) {
-	done := make(chan struct{})
-	b.tell(func(ctx context.Context) {
-		defer close(done)
-		b.disconnected(ctx, s, cause)
-	})
-	select {
-	case <-done:
-	case <-b.owner.root.Done():
-	}
-}
-
-func (b *broadcast) disconnected(ctx context.Context, s *sink, cause error) {
-	b.mu.Lock()
-	if b.sink == s {
-		b.sink = nil
-	}
-	row := b.stream
-	b.mu.Unlock()
-	b.closeRecording()
-	now := b.owner.opt.Now()
-	b.log.Debug("publication closed", "cause", cause)
-	fresh, err := b.owner.opt.Streams.Disconnected(ctx, row.ID, row.Epoch, now)
-	if err == nil {
-		row = fresh
-	} else if fault.KindOf(err) != fault.Conflict {
-		b.log.Warn("tell that the encoder is away", "error", err)
-	}
-	b.mu.Lock()
-	b.stream, b.away = row, now
-	b.mu.Unlock()
-	if g := (asset.Growth{Recordings: b.spans()}); len(g.Recordings) > 0 {
-		if err := b.owner.opt.Assets.Grow(ctx, b.asset.ID, g, now); err != nil && fault.KindOf(err) == fault.Internal {
-			b.log.Warn("store recording times", "error", err)
+	defer func() {
+		if r := recover(); r != nil {
+			broken = fmt.Errorf("close publication: panic: %v\n%s", r, debug.Stack())
 		}
-	}
+	}()
+	s.session.Close(cause)
+	return first, broken
 }
 
-// closeRecording gives the open stretch its length.
-func (b *broadcast) closeRecording() {
-	total := b.edge.Standing()
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	n := len(b.recordings)
-	if n == 0 || b.recordings[n-1].Duration != 0 {
-		return
-	}
-	var before float64
-	for _, r := range b.recordings[:n-1] {
-		before += r.Duration
-	}
-	b.recordings[n-1].Duration = max(total.At-total.Zero-before, 0)
+// linger closes the connection later. What it still sends is dropped, and it does not stand in the way of the next broadcast: somebody
+// who publishes anew on the key is not held up by it.
+func (s *sink) linger(d time.Duration) {
+	t := time.AfterFunc(d, func() { s.stop(ingest.ErrEnded) })
+	context.AfterFunc(s.pub, func() { t.Stop() })
 }
 
-func (b *broadcast) spans() []asset.Recording {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return append([]asset.Recording(nil), b.recordings...)
+// modeOf is how a latency mode is listed.
+func modeOf(m live.LatencyMode) window.Mode {
+	mode := window.Mode{Listed: 30 * time.Second, InMemory: 2}
+	if m == live.Low {
+		mode.Low, mode.Leading = true, 7
+	}
+	return mode
 }

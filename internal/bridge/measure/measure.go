@@ -12,18 +12,32 @@ import (
 
 // Lane is one rendition with every init segment that it has used.
 type Lane struct {
-	ID    string
-	Kind  frame.Kind
-	Inits []timeline.Init
+	ID      string
+	Kind    frame.Kind
+	Inits   []timeline.Init
+	Seconds float64 // up to its last media; 0: as long as the whole
 }
 
 // Lanes gives the renditions of a timeline.
 func Lanes(t *timeline.Timeline) []Lane {
 	out := make([]Lane, len(t.Lanes))
 	for i, l := range t.Lanes {
-		out[i] = Lane{ID: l.ID, Kind: l.Kind, Inits: l.Inits}
+		out[i] = Lane{ID: l.ID, Kind: l.Kind, Inits: l.Inits, Seconds: length(l)}
 	}
 	return out
+}
+
+// length is how far a rendition's media reach; gaps at its end do not count.
+func length(l *timeline.Lane) float64 {
+	n := len(l.Chunks)
+	for n > 0 && l.Chunks[n-1].Gap {
+		n--
+	}
+	var ticks int64
+	for _, c := range l.Chunks[:n] {
+		ticks += c.Duration
+	}
+	return float64(ticks) / float64(l.Timescale)
 }
 
 // Facts is what the asset shows of renditions that last so many seconds.
@@ -48,6 +62,9 @@ func Tracks(lanes []Lane, seconds float64) []asset.Track {
 	var out []asset.Track
 	for _, l := range lanes {
 		t := asset.Track{Rendition: l.ID, Status: asset.TrackReady, Duration: Seconds(seconds)}
+		if l.Seconds > 0 {
+			t.Duration = Seconds(l.Seconds)
+		}
 		switch l.Kind {
 		case frame.Video:
 			t.Type = asset.VideoTrack

@@ -77,7 +77,13 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) error {
 		return h.sidecar(w, r, p, rest)
 	}
 	if first != p.Media() {
-		return unknown()
+		s, ok := p.(Series)
+		if !ok {
+			return unknown()
+		}
+		if p, ok = s.Earlier(first); !ok {
+			return unknown()
+		}
 	}
 	if rendition, ok := strings.CutSuffix(rest, ".m3u8"); ok && !strings.Contains(rendition, "/") {
 		return h.playlist(w, r, p, rendition)

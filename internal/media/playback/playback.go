@@ -32,6 +32,12 @@ type Presentation interface {
 	Sidecar(ctx context.Context, track string) (Body, error)
 }
 
+// Series is the further ability of a Presentation whose media changes from time to time, as a live stream's does with each broadcast.
+type Series interface {
+	// Earlier is what was watched under an earlier media's name, for as long as it is kept.
+	Earlier(media string) (Presentation, bool)
+}
+
 // Reload is what a playlist request asks for beyond the playlist, RFC 8216bis section 6.2.5.
 type Reload struct {
 	MSN  int64 // _HLS_msn; -1: not given

@@ -1,0 +1,85 @@
+package bridge
+
+import (
+	"time"
+
+	"millrace/internal/control/live"
+)
+
+// course is where a broadcast stands in time, and so what it does next by itself. Pure: its times are the caller's, on one clock.
+type course struct {
+	began time.Time // first encoder of the broadcast
+	away  time.Time // since when no encoder is connected; zero while one is
+	since time.Time // the connected encoder was admitted
+	heard bool      // it has sent something that can be recorded
+
+	wanted  live.EndReason // what the owner of the stream asked for
+	window  time.Duration  // how long it waits for an encoder that is away
+	longest time.Duration  // of the whole broadcast, pauses included
+
+	ending  bool // the end has begun; nothing is decided any more
+	adopted bool // taken over from a dead process, and no encoder has come since
+}
+
+// silence is how long an encoder may be connected without sending anything that can be recorded.
+const silence = 5 * time.Minute
+
+// turn is the next thing a broadcast does by itself: it ends, or with hangUp it only drops its encoder. The zero turn is none.
+type turn struct {
+	at     time.Time
+	end    live.EndReason
+	hangUp bool
+}
+
+// next gives the next turn; one that is due already has a time that is not after now.
+func (c course) next(now time.Time) turn {
+	if c.ending {
+		return turn{}
+	}
+	if c.wanted != live.EndNone {
+		return turn{at: now, end: c.wanted}
+	}
+	first := turn{at: c.began.Add(c.longest), end: live.EndMaxDuration}
+	sooner := func(t turn) {
+		if t.at.Before(first.at) {
+			first = t
+		}
+	}
+	switch {
+	case !c.away.IsZero() && c.adopted:
+		sooner(turn{at: c.away.Add(c.window), end: live.EndCrash})
+	case !c.away.IsZero():
+		sooner(turn{at: c.away.Add(c.window), end: live.EndWindow})
+	case !c.heard:
+		sooner(turn{at: c.since.Add(silence), hangUp: true})
+	}
+	return first
+}
+
+// follow takes over what the stream's row says and may have been changed since.
+func (c *course) follow(s live.Stream) {
+	c.wanted = s.EndWanted
+	c.window = time.Duration(s.Settings.ReconnectWindow * float64(time.Second))
+	c.longest = time.Duration(s.Settings.MaxContinuous) * time.Second
+}
+
+// keepsLink says whether the encoder's connection outlives the broadcast: one that was cut off at once would come back and begin the
+// next broadcast by itself.
+func keepsLink(why live.EndReason) bool {
+	switch why {
+	case live.EndComplete, live.EndMaxDuration:
+		return true
+	case live.EndNone, live.EndWindow, live.EndDisable, live.EndDelete, live.EndCrash:
+	}
+	return false
+}
+
+// lease is the right to record a broadcast, as this node knows it. It is measured on the node's own steady clock: a jump of the wall
+// clock neither ends nor lengthens it.
+type lease struct {
+	long    time.Duration
+	renewed time.Time // when the last renewal that succeeded was asked for
+}
+
+// doubtful says that somebody else may have it by now, unless it is renewed first.
+func (l lease) doubtful(now time.Time) bool { return now.Sub(l.renewed) > l.long*2/3 }

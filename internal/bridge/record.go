@@ -1,0 +1,186 @@
+package bridge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"millrace/internal/bridge/measure"
+	"millrace/internal/control/asset"
+	"millrace/internal/control/live"
+	"millrace/internal/fault"
+	"millrace/internal/id"
+	"millrace/internal/media/timeline"
+	"millrace/internal/media/window"
+)
+
+// ErrLeaseLost is why a publication ends when another node has taken its broadcast over.
+var ErrLeaseLost = errors.New("lease lost")
+
+// ledger is a broadcast's record: what the edge has stored becomes rows of the asset, and the first of it makes stream and asset
+// playable. Nothing is written unless this node holds the broadcast's lease.
+// The edge's goroutine calls Record; everybody else may call the rest.
+type ledger struct {
+	opt   *LiveOptions
+	of    live.Stream // whose broadcast it is; only ID and Epoch count
+	asset id.Asset
+	edge  *window.Edge
+	// refused is told, once, that nothing can be recorded any more: ErrLeaseLost, or the asset is gone.
+	refused func(error)
+
+	mu        sync.Mutex
+	lease     lease
+	over      error // nothing is recorded any more
+	rows      int64 // the sequence number that the next row gets
+	ready     bool  // the asset was told to be playable
+	active    bool  // so was the stream
+	stretches *stretches
+}
+
+// Put implements window.Store: it keeps a node that was out for a while from writing over the next owner's segments.
+func (l *ledger) Put(ctx context.Context, key string, r io.Reader) error {
+	if mine, err := l.hold(ctx); err != nil || !mine {
+		return err
+	}
+	return l.opt.Store.Put(ctx, key, r)
+}
+
+// Record implements window.Recorder.
+func (l *ledger) Record(ctx context.Context, entries []timeline.Entry) error {
+	if mine, err := l.hold(ctx); err != nil || !mine {
+		return err
+	}
+	l.mu.Lock()
+	first, ready, active := l.rows, l.ready, l.active
+	next := l.stretches.count(entries)
+	l.mu.Unlock()
+	now := l.opt.Now()
+	if !active { // conflict: it is already, or the encoder has left before; then it is told with what the next encoder sends
+		switch err := l.opt.Streams.Active(ctx, l.of.ID, l.of.Epoch, now); {
+		case err == nil:
+			active = true
+		case !fault.Permanent(err):
+			return fmt.Errorf("tell that the stream is active: %w", err)
+		}
+	}
+	g := l.growth(next)
+	for i, e := range entries {
+		g.Entries = append(g.Entries, asset.TimelineEntry{Sequence: first + int64(i), Data: timeline.Encode(e)})
+	}
+	if err := l.grow(ctx, ready, g, now); err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	next.merge(l.stretches.list)
+	l.rows, l.ready, l.active, l.stretches = first+int64(len(entries)), true, active || l.active, next
+	return nil
+}
+
+// grow writes; an asset that does not grow any more ends the broadcast, and what was to be written is dropped.
+func (l *ledger) grow(ctx context.Context, ready bool, g asset.Growth, now time.Time) error {
+	write := l.opt.Assets.Grow
+	if !ready {
+		write = l.opt.Assets.Ready
+	}
+	err := write(ctx, l.asset, g, now)
+	if err != nil && fault.Permanent(err) {
+		l.stop(fmt.Errorf("record segment: %w", err))
+		return nil
+	}
+	return err
+}
+
+// hold makes sure that the broadcast is still this node's. When it is not, or has no asset any more, what comes is dropped.
+func (l *ledger) hold(ctx context.Context) (mine bool, err error) {
+	l.mu.Lock()
+	over, doubtful := l.over != nil, l.lease.doubtful(l.opt.Now())
+	l.mu.Unlock()
+	if over || !doubtful {
+		return !over, nil
+	}
+	_, err = l.renew(ctx)
+	if errors.Is(err, ErrLeaseLost) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// lost says that the broadcast is another node's now.
+func (l *ledger) lost(ctx context.Context) (bool, error) {
+	_, err := l.hold(ctx)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return errors.Is(l.over, ErrLeaseLost), err
+}
+
+// renew prolongs the lease; the answer is the stream's row. Losing it ends the record. A database that does not answer does not:
+// nobody else can take the broadcast over through it either.
+func (l *ledger) renew(ctx context.Context) (live.Stream, error) {
+	asked := l.opt.Now()
+	s, err := l.opt.Streams.Renew(ctx, l.of.ID, l.of.Epoch, l.opt.Node, asked.Add(l.opt.Lease))
+	switch {
+	case err == nil:
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.lease.renewed = asked
+		l.active = s.Status() == live.StatusActive
+	case fault.KindOf(err) == fault.Conflict, fault.KindOf(err) == fault.NotFound:
+		l.stop(ErrLeaseLost)
+		return s, ErrLeaseLost
+	}
+	return s, err
+}
+
+// resume takes over what an admission or an adoption has found: the lease is this node's since it was asked for.
+func (l *ledger) resume(s live.Stream, asked time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lease.renewed = asked
+	l.active = s.Status() == live.StatusActive
+}
+
+// stop ends the record.
+func (l *ledger) stop(why error) {
+	l.mu.Lock()
+	told := l.over != nil
+	if !told {
+		l.over = why
+	}
+	l.mu.Unlock()
+	if !told {
+		l.refused(why)
+	}
+}
+
+// begin notes a publication's first frame.
+func (l *ledger) begin(started time.Time, from float64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.stretches.begin(started, from)
+}
+
+func (l *ledger) recordings() []asset.Recording {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.stretches.recordings()
+}
+
+// growth is what the asset shows of the media once s is stored.
+func (l *ledger) growth(s *stretches) asset.Growth {
+	g := asset.Growth{Recordings: s.recordings()}
+	lanes, err := l.edge.Describe()
+	if err != nil {
+		return g
+	}
+	var all []measure.Lane
+	for _, lane := range lanes {
+		all = append(all, measure.Lane{ID: lane.ID, Kind: lane.Kind, Inits: lane.Inits})
+	}
+	facts := measure.Facts(all, s.total)
+	g.Facts, g.Tracks = &facts, measure.Tracks(all, s.total)
+	return g
+}

@@ -1,0 +1,106 @@
+package bridge
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"millrace/internal/fault"
+)
+
+// shelf keeps the newest answers of a slow source: at most limit of them, each for a while (0: until it is pushed out). That there is no
+// such thing is an answer too, kept apart so that made-up names push nothing real out. Of many who ask for the same at once, one asks
+// the source.
+type shelf[K comparable, V any] struct {
+	limit int
+	ttl   time.Duration
+
+	mu      sync.Mutex
+	items   map[K]shelved[V]
+	misses  map[K]shelved[error]
+	flights map[K]*flight[V]
+}
+
+type shelved[V any] struct {
+	value V
+	until time.Time
+}
+
+type flight[V any] struct {
+	done  chan struct{}
+	value V
+	err   error
+}
+
+func newShelf[K comparable, V any](limit int, ttl time.Duration) *shelf[K, V] {
+	return &shelf[K, V]{
+		limit: limit, ttl: ttl, items: map[K]shelved[V]{}, misses: map[K]shelved[error]{}, flights: map[K]*flight[V]{},
+	}
+}
+
+// get answers from the shelf or asks.
+func (s *shelf[K, V]) get(ctx context.Context, k K, now time.Time, ask func(context.Context) (V, error)) (V, error) {
+	return s.getIf(ctx, k, now, func(V) bool { return true }, ask)
+}
+
+// getIf is get, but what does not fit is asked for again.
+func (s *shelf[K, V]) getIf(ctx context.Context, k K, now time.Time, fits func(V) bool, ask func(context.Context) (V, error)) (V, error) {
+	s.mu.Lock()
+	if it, ok := s.items[k]; ok && (s.ttl == 0 || now.Before(it.until)) && fits(it.value) {
+		s.mu.Unlock()
+		return it.value, nil
+	}
+	if miss, ok := s.misses[k]; ok && now.Before(miss.until) {
+		s.mu.Unlock()
+		var none V
+		return none, miss.value
+	}
+	f, joined := s.flights[k]
+	if !joined {
+		f = &flight[V]{done: make(chan struct{}), err: errors.New("the source of an answer broke")}
+		s.flights[k] = f
+	}
+	s.mu.Unlock()
+	if joined {
+		select {
+		case <-f.done:
+			return f.value, f.err
+		case <-ctx.Done():
+			var none V
+			return none, context.Cause(ctx)
+		}
+	}
+	defer s.land(k, now, f)
+	long, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience) // others wait for this answer
+	defer cancel()
+	f.value, f.err = ask(long)
+	return f.value, f.err
+}
+
+// land ends a flight and keeps its answer.
+func (s *shelf[K, V]) land(k K, now time.Time, f *flight[V]) {
+	defer close(f.done)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.flights, k)
+	delete(s.items, k)
+	delete(s.misses, k)
+	switch {
+	case f.err == nil:
+		put(s.items, s.limit, k, shelved[V]{f.value, now.Add(s.ttl)})
+	case s.ttl > 0 && fault.KindOf(f.err) == fault.NotFound:
+		put(s.misses, s.limit, k, shelved[error]{f.err, now.Add(s.ttl)})
+	}
+}
+
+// put makes room by taking out any other.
+func put[K comparable, V any](m map[K]shelved[V], limit int, k K, v shelved[V]) {
+	for old := range m {
+		if len(m) < limit {
+			break
+		}
+		delete(m, old)
+	}
+	m[k] = v
+}

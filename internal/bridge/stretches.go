@@ -1,0 +1,114 @@
+package bridge
+
+import (
+	"time"
+
+	"millrace/internal/bridge/measure"
+	"millrace/internal/control/asset"
+	"millrace/internal/media/timeline"
+)
+
+// content is the kind of a stretch that an encoder sent.
+const content = "content"
+
+// stretches are an asset's recording times: one for each publication that something is stored of. A stretch is as long as what is
+// stored of it, so together they are as long as the timeline, also after a crash. Pure.
+type stretches struct {
+	list   []stretch
+	scales map[string]uint32 // ticks per second by rendition
+	total  float64           // seconds stored
+}
+
+type stretch struct {
+	started time.Time
+	kind    string
+	from    float64 // seconds of media time where it begins
+	long    float64 // seconds stored
+}
+
+// resumeStretches goes on from what is stored of a broadcast; what was stored last counts for its last stretch.
+func resumeStretches(have []asset.Recording, t *timeline.Timeline) *stretches {
+	s := &stretches{scales: map[string]uint32{}}
+	for _, r := range have {
+		s.list = append(s.list, stretch{started: r.StartedAt, kind: r.Type, long: r.Duration})
+	}
+	if t == nil {
+		return s
+	}
+	for _, l := range t.Lanes {
+		s.scales[l.ID] = l.Timescale
+	}
+	s.total = t.Duration().Seconds()
+	rest := s.total
+	for i := range s.list {
+		if i == len(s.list)-1 {
+			s.list[i].long = max(rest, 0)
+		}
+		rest -= s.list[i].long
+	}
+	return s
+}
+
+// begin notes that a publication's first frame has come; its media begins at media time from.
+func (s *stretches) begin(started time.Time, from float64) {
+	s.list = append(s.list, stretch{started: started, kind: content, from: from})
+}
+
+// count adds what is about to be stored; it returns a copy, so that a failed attempt leaves nothing behind.
+func (s *stretches) count(entries []timeline.Entry) *stretches {
+	next := &stretches{list: append([]stretch(nil), s.list...), scales: map[string]uint32{}, total: s.total}
+	for k, v := range s.scales {
+		next.scales[k] = v
+	}
+	for _, e := range entries {
+		switch {
+		case e.Rendition != nil:
+			next.scales[e.Rendition.ID] = e.Rendition.Timescale
+		case e.Segment != nil:
+			next.add(e.Segment)
+		}
+	}
+	return next
+}
+
+// add counts a segment for the last stretch that begins before its middle.
+func (s *stretches) add(seg *timeline.Segment) {
+	lead := -1
+	for i, c := range seg.Chunks {
+		if s.scales[c.Rendition] > 0 && (lead < 0 || c.Rendition == timeline.MainVideo) {
+			lead = i
+		}
+	}
+	if lead < 0 {
+		return
+	}
+	c := seg.Chunks[lead]
+	scale := float64(s.scales[c.Rendition])
+	long := float64(c.Duration) / scale
+	middle := float64(c.Time)/scale + long/2
+	s.total += long
+	for i := len(s.list) - 1; i >= 0; i-- {
+		if s.list[i].from <= middle || i == 0 {
+			s.list[i].long += long
+			return
+		}
+	}
+}
+
+// merge takes over the stretches that began while s was being stored.
+func (s *stretches) merge(newer []stretch) {
+	if n := len(s.list); len(newer) > n {
+		s.list = append(s.list, newer[n:]...)
+	}
+}
+
+// recordings leaves out what nothing is stored of.
+func (s *stretches) recordings() []asset.Recording {
+	var out []asset.Recording
+	for _, r := range s.list {
+		if r.long > 0 {
+			out = append(out, asset.Recording{StartedAt: r.started, Duration: measure.Seconds(r.long), Type: r.kind})
+		}
+	}
+	return out
+}
