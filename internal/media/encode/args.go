@@ -70,11 +70,12 @@ func (a AudioArgs) encoder() []string {
 	}
 }
 
-// RewriteArgs describe a file whose first video and first audio stream are written as fragmented MP4 to standard output,
+// RewriteArgs describe a file whose first video stream and one audio stream are written as fragmented MP4 to standard output,
 // packet by packet as they are.
 type RewriteArgs struct {
 	Input  string // path
 	Format Format // Matroska or MPEGTS
+	Audio  int    // which of its audio streams, from 0
 }
 
 // Build returns the arguments for ffmpeg. Every time of every stream is the input's plus one constant, such that none is
@@ -85,7 +86,7 @@ func (a RewriteArgs) Build() []string {
 	flags += "+frag_discont"
 	args := append(common(), input(a.Format, a.Input)...)
 	args = append(args,
-		"-map", "0:V:0?", "-map", "0:a:0?", // V: no cover pictures
+		"-map", "0:V:0?", "-map", "0:a:"+strconv.Itoa(a.Audio)+"?", // V: no cover pictures
 		"-sn", "-dn", "-map_metadata", "-1", "-map_chapters", "-1",
 		"-c", "copy")
 	if a.Format == MPEGTS {

@@ -93,7 +93,7 @@ func (e *Engine) EncodeAudio(ctx context.Context, job AudioArgs, progress func(t
 	return blame(err, "the file's audio can't be decoded")
 }
 
-// Rewrite reads a file of a container that we don't read ourselves and gives output its first video and first audio track
+// Rewrite reads a file of a container that we don't read ourselves and gives output its first video track and one audio track
 // as fragmented MP4, from the first fragment on as they come. When output returns an error, that is the error.
 func (e *Engine) Rewrite(ctx context.Context, job RewriteArgs, output func(ctx context.Context, mp4 io.Reader) error) error {
 	release, err := e.opts.Budget.Acquire(ctx, OnDemand, 1)

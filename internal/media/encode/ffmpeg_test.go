@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"millrace/internal/fault"
+	"millrace/internal/media/container/sniff"
 )
 
 // makeFile makes a file with ffmpeg in a directory of its own and returns its path.
@@ -258,7 +259,7 @@ func TestEncodeAudio(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got, ok := Sniff(head[:min(len(head), SniffSize)]); !ok || got != tt.format {
+			if got := Format(sniff.Kind(head).Demuxer()); got != tt.format {
 				t.Fatalf("sniffed %q", got)
 			}
 			info, err := e.Probe(t.Context(), in, tt.format)
@@ -385,7 +386,7 @@ func TestPlaylistsInDisguiseAreRefused(t *testing.T) {
 		if err := os.WriteFile(path, []byte(text+strings.Repeat("\n", 4096)), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if got, ok := Sniff([]byte(text)); ok {
+		if got := sniff.Kind([]byte(text)); got.Demuxer() != "" {
 			t.Errorf("%s sniffed as %s", name, got)
 		}
 		if name == "m3u8" || name == "concat" { // the disguise is good: left to itself, ffmpeg falls for it

@@ -9,60 +9,6 @@ import (
 	"time"
 )
 
-func TestSniff(t *testing.T) {
-	t.Parallel()
-	adts := "\xff\xf1\x50\x80\x01\x1f\xfcX" // eight bytes long
-	ts := make([]byte, 188*3)
-	m2ts := make([]byte, 192*3)
-	for i := range 3 {
-		ts[i*188], m2ts[4+i*192] = 0x47, 0x47
-	}
-	id3 := func(size byte) string { return "ID3\x04\x00\x00\x00\x00\x00" + string([]byte{size}) }
-	for name, tt := range map[string]struct {
-		head string
-		want Format
-	}{
-		"mp4":               {"\x00\x00\x00\x18ftypmp42....", MOV},
-		"old mov":           {"\x00\x00\x00\x08wide\x00\x00\x00\x00mdat", MOV},
-		"large mdat":        {"\x00\x00\x00\x01mdat\x00\x00\x00\x00", MOV},
-		"box too small":     {"\x00\x00\x00\x02ftypmp42....", ""},
-		"webm":              {"\x1a\x45\xdf\xa3\x9f\x42\x86\x81\x01\x42\xf7\x81", Matroska},
-		"wav":               {"RIFF\x24\x00\x00\x00WAVEfmt ", WAV},
-		"rf64":              {"RF64\xff\xff\xff\xffWAVEds64", WAV},
-		"avi":               {"RIFF\x24\x00\x00\x00AVI LIST", ""},
-		"ogg":               {"OggS\x00\x02\x00\x00\x00\x00\x00\x00\x00\x00", Ogg},
-		"flac":              {"fLaC\x00\x00\x00\x22\x10\x00\x10\x00", FLAC},
-		"flac after a tag":  {id3(2) + "xxfLaC\x00\x00\x00\x22", FLAC},
-		"adts":              {adts + adts, ADTS},
-		"adts after a tag":  {id3(2) + "xx" + adts + adts, ADTS},
-		"two tags":          {id3(0) + id3(0) + adts + adts, ADTS},
-		"mp3":               {"\xff\xfb\x90\x64xxxxxxxxxxxx", MP3},
-		"mp3 after padding": {id3(1) + "x\x00\x00\x00\xff\xfb\x90\x64xxxx", MP3},
-		"huge tag":          {"ID3\x04\x00\x00\x7f\x7f\x7f\x7fxxxxxx", MP3},
-		"ts":                {string(ts), MPEGTS},
-		"m2ts":              {string(m2ts), MPEGTS},
-		"one G":             {"GGGGGGGGGGGGGGGG", ""},
-		"playlist":          {"#EXTM3U\n#EXT-X-VERSION:3\n", ""},
-		"html":              {"<!DOCTYPE html><html>", ""},
-		"nothing":           {"", ""},
-		"bad bitrate":       {"\xff\xfb\xf0\x64xxxxxxxxxxxx", ""},
-	} {
-		if got, ok := Sniff([]byte(tt.head)); got != tt.want || ok != (tt.want != "") {
-			t.Errorf("%s: got %q, want %q", name, got, tt.want)
-		}
-	}
-}
-
-func FuzzSniff(f *testing.F) {
-	f.Add([]byte("ID3\x04\x00\x10\x00\x00\x00\x01x\xff\xf1\x50\x80\x01\x1f\xfc"))
-	f.Add([]byte("GGGGGGGGGGGGGGGGG"))
-	f.Fuzz(func(t *testing.T, head []byte) {
-		if got, ok := Sniff(head); ok != (got != "") {
-			t.Errorf("got %q, %v", got, ok)
-		}
-	})
-}
-
 func TestParseProbe(t *testing.T) {
 	t.Parallel()
 	const answer = `{"streams":[

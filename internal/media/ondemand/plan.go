@@ -17,8 +17,16 @@ import (
 	"millrace/internal/media/timeline"
 )
 
-// ErrNothing says that there is neither video nor audio that can be played.
-var ErrNothing = errors.New("the file has no video or audio that can be played")
+// The errors of planning; their text is fit for whoever sent the file.
+var (
+	// ErrNothing says that there is neither video nor audio that can be played.
+	ErrNothing = errors.New("the file has no video or audio that can be played")
+	// ErrTooLong says that it would last longer than MaxDuration.
+	ErrTooLong = errors.New("the file lasts longer than 12 hours, which is the most that an asset may")
+)
+
+// MaxDuration is the longest asset.
+const MaxDuration = 12 * time.Hour
 
 const (
 	wanted = 4 * time.Second
@@ -30,6 +38,10 @@ const (
 	standing = 30 * time.Second
 	// together is by how much sound and picture may end apart without anything being done about it.
 	together = time.Second
+	// maxSeconds leaves room for a last frame.
+	maxSeconds = float64(MaxDuration/time.Second) + 1
+	// mostSegments bounds what a hostile file can ask for: twelve hours have 11,000 at the usual length.
+	mostSegments = 100_000
 	// overhead is about what the boxes of a fragment add: fixed and per sample.
 	overhead, perSample = 112, 16
 )
@@ -51,6 +63,9 @@ func Plan(video, audio *mp4.Track, idrs []int, object string) (*timeline.Timelin
 		}
 		lanes = append(lanes, lane)
 	} else if audio != nil && audio.Len() > 0 {
+		if soundEnd(audio) > maxSeconds {
+			return nil, ErrTooLong
+		}
 		borders = split(borders, soundStart(audio), soundEnd(audio))
 	}
 	if audio != nil && audio.Len() > 0 {
@@ -64,6 +79,9 @@ func Plan(video, audio *mp4.Track, idrs []int, object string) (*timeline.Timelin
 
 // assemble makes a timeline of lanes of n chunks each.
 func assemble(lanes []*timeline.Lane, n int) (*timeline.Timeline, error) {
+	if n > mostSegments {
+		return nil, fmt.Errorf("%w: it would have %d segments", mp4.ErrMalformed, n)
+	}
 	entries := []timeline.Entry{{Target: target(lanes)}}
 	for _, l := range lanes {
 		entries = append(entries, timeline.Entry{Rendition: &l.Rendition}, timeline.Entry{Init: &l.Inits[0]})
@@ -102,17 +120,20 @@ func film(r *reel, audio *mp4.Track, idrs []int, object string) (*timeline.Lane,
 	l := &timeline.Lane{Rendition: timeline.Rendition{
 		ID: timeline.MainVideo, Kind: frame.Video, Timescale: r.t.Timescale, Source: &timeline.Source{Object: object, Track: r.t.ID},
 	}, Inits: []timeline.Init{in}}
-	cuts := r.cuts(idrs)
-	borders := make([]float64, 0, len(cuts)+1)
-	borders = append(borders, min(r.shownAt(0, false), 0)) // what is in front of a late first picture belongs to it
-	for _, i := range cuts[1:] {
-		borders = append(borders, r.shownAt(i, isIDR(idrs, i)))
-	}
 	end := r.end()
 	last := secondsOf(r.t, end+r.delay)
 	soundEnds := last
 	if audio != nil && audio.Len() > 0 {
 		soundEnds = soundEnd(audio)
+	}
+	if max(last, soundEnds) > maxSeconds {
+		return nil, nil, ErrTooLong
+	}
+	cuts := r.cuts(idrs)
+	borders := make([]float64, 0, len(cuts)+1)
+	borders = append(borders, min(r.shownAt(0, false), 0)) // what is in front of a late first picture belongs to it
+	for _, i := range cuts[1:] {
+		borders = append(borders, r.shownAt(i, isIDR(idrs, i)))
 	}
 	switch tail := soundEnds - last; {
 	case tail > standing.Seconds():

@@ -45,7 +45,7 @@ type Sealed struct {
 // and gives the timeline of all. It takes the first H.264 and the first AAC track. What is shown first is at timeline.Origin; all else
 // keeps its distance to it. The same stream gives the same segments. It holds about a segment in memory.
 //
-// Errors are of the reader, of emit, ErrNothing or ErrApart.
+// Errors are of the reader, of emit, ErrNothing, ErrTooLong or ErrApart.
 func Stream(r *cmaf.Reader, prefix string, emit func(Sealed) error) (*timeline.Timeline, error) {
 	s := &streamer{prefix: prefix, emit: emit, timeline: &timeline.Timeline{}}
 	tracks, err := r.Tracks()
@@ -330,5 +330,8 @@ func (s *streamer) out(border float64, chunks []timeline.Chunk) error {
 	}
 	s.objects, s.pending, s.border = nil, nil, border
 	s.msn++
+	if border > timeline.Origin+maxSeconds {
+		return ErrTooLong
+	}
 	return s.emit(sealed)
 }

@@ -113,6 +113,9 @@ func tagged(head []byte) Format {
 		return FLAC
 	}
 	rest = bytes.TrimLeft(rest, "\x00") // padding
+	if bytes.HasPrefix(rest, []byte("ID3")) {
+		return tagged(rest)
+	}
 	if f := audio(rest); f != Unknown || len(rest) > 0 {
 		return f
 	}

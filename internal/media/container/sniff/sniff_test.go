@@ -37,6 +37,7 @@ func TestKindOfBytes(t *testing.T) {
 		"EBML":               {"\x1a\x45\xdf\xa3\x9f\x42\x86\x81\x01", sniff.Matroska},
 		"ID3, long tag":      {"ID3\x04\x00\x00\x00\x7f\x7f\x7f\x00\x00\x00", sniff.MP3},
 		"ID3 before FLAC":    {"ID3\x04\x00\x00\x00\x00\x00\x04\x00\x00\x00\x00fLaC\x00\x00", sniff.FLAC},
+		"two ID3":            {"ID3\x04\x00\x00\x00\x00\x00\x02\x00\x00ID3\x04\x00\x00\x00\x00\x00\x04\x00\x00\x00\x00fLaC\x00\x00", sniff.FLAC},
 		"ID3 before HTML":    {"ID3\x04\x00\x00\x00\x00\x00\x04\x00\x00\x00\x00<html>abcdefg", sniff.Unknown},
 		"PNG":                {"\x89PNG\r\n\x1a\n\x00\x00\x00\x0dIHDR", sniff.Unknown},
 		"JPEG":               {"\xff\xd8\xff\xe0\x00\x10JFIF\x00\x01", sniff.Unknown},
@@ -113,4 +114,19 @@ func FuzzKind(f *testing.F) {
 			t.Fatal("ffmpeg would read a playlist")
 		}
 	})
+}
+
+// A tag with a cover picture in it is passed over.
+func TestReadBehindLongTag(t *testing.T) {
+	t.Parallel()
+	tag := append([]byte("ID3\x04\x00\x00\x00\x02\x00\x00"), make([]byte, 2<<14)...)
+	for want, behind := range map[sniff.Format]string{sniff.FLAC: "fLaC\x00\x00\x00\x22", sniff.Playlist: "#EXTM3U\n", sniff.MP3: "\xff"} {
+		file := append(bytes.Clone(tag), behind...)
+		if got, err := sniff.Read(bytes.NewReader(file)); got != want || err != nil {
+			t.Errorf("%s, %v, want %s", got, err, want)
+		}
+	}
+	if got, err := sniff.Read(bytes.NewReader(nil)); got != sniff.Unknown || err != nil {
+		t.Errorf("nothing is %s, %v", got, err)
+	}
 }
