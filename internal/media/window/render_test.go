@@ -73,7 +73,7 @@ func TestModesWithoutPartsShowNone(t *testing.T) {
 // against the ones before it and against an independent parser.
 func TestRandomBroadcast(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(12) {
+	for seed := range uint64(8) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			rnd := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // not a secret
@@ -86,7 +86,7 @@ func TestRandomBroadcast(t *testing.T) {
 			r.start()
 			ids := []string{"v", "a"}
 			disc := false
-			for n := range 150 {
+			for n := range 80 {
 				switch rnd.IntN(12) {
 				case 0: // the encoder reconnects, perhaps without sound
 					r.Live(false)
