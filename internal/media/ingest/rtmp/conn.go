@@ -250,6 +250,7 @@ func (c *conn) publish(ctx context.Context) error {
 	stop := context.AfterFunc(pub, func() { c.nc.Close() })
 	defer stop()
 	err = guard(func() error { return c.carry(sink) })
+	stop() // the sink ends pub when it is closed, which must not cut off an encoder that is saying goodbye
 	switch {
 	case pub.Err() != nil:
 		err = context.Cause(pub)

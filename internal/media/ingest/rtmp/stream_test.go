@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -56,6 +58,37 @@ func TestWaysToEnd(t *testing.T) {
 				t.Errorf("%d frames", len(sink.of(frame.Video)))
 			}
 		})
+	}
+}
+
+func TestGoodbyeIsNotCutOff(t *testing.T) {
+	t.Parallel()
+	sink := newRecorder()
+	s := startServer(t, Options{Gate: gateFunc(func(ctx context.Context, _ ingest.Publication) (context.Context, ingest.Sink, error) {
+		pub, cancel := context.WithCancel(ctx)
+		sink.onClose = cancel // as a broadcast does whose encoder is gone
+		return pub, sink, nil
+	})})
+	c, err := net.Dial("tcp", s.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if _, err := c.Write(cat(opened(), videoConfig(testAvcC), videoFrame(0), commandBytes("FCUnpublish", key))); err != nil {
+		t.Fatal(err)
+	}
+	if cause := sink.cause(t); !errors.Is(cause, ingest.ErrEncoderEnded) {
+		t.Errorf("cause %v", cause)
+	}
+	if err := c.SetReadDeadline(time.Now().Add(300 * time.Millisecond)); err != nil {
+		t.Fatal(err)
+	}
+	// Encoders say FCUnpublish, then deleteStream: a connection closed in between looks like a failure to them.
+	if _, err := io.Copy(io.Discard, c); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("connection ended before the encoder hung up: %v", err)
+	}
+	if _, err := c.Write(commandBytes("deleteStream", 1.0)); err != nil {
+		t.Error(err)
 	}
 }
 
