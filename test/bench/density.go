@@ -1,0 +1,252 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"millrace/test/bench/encoder"
+	"millrace/test/bench/proc"
+	"millrace/test/bench/viewer"
+)
+
+// peerPart is the part length of the peer: what millrace chooses at 30 frames a second, so that both make as many parts.
+const peerPart = 300 * time.Millisecond
+
+// crowd is a number of encoders on one server, with viewers.
+type crowd struct {
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+	plays  []string
+
+	mu    sync.Mutex
+	ended []error // encoders that ended before they were told to
+	parts int     // that viewers got
+	fails int
+}
+
+// gather lets n encoders publish to a server, a tenth of a second apart, each with some LL-HLS viewers.
+func gather(ctx context.Context, s server, clip *encoder.Clip, n, viewers int) (*crowd, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	c := &crowd{cancel: cancel}
+	for range n {
+		publish, play, err := s.stream("low")
+		if err != nil {
+			return nil, errors.Join(err, c.disperse())
+		}
+		p, err := encoder.Dial(ctx, publish)
+		if err != nil {
+			return nil, errors.Join(err, c.disperse())
+		}
+		c.plays = append(c.plays, play)
+		c.wg.Go(func() {
+			defer p.Close()
+			if err := p.Play(ctx, clip, nil); err != nil {
+				c.mu.Lock()
+				c.ended = append(c.ended, err)
+				c.mu.Unlock()
+			}
+		})
+		for range viewers {
+			c.wg.Go(func() { c.watch(ctx, s.addr(), play) })
+		}
+		if err := sleep(ctx, 100*time.Millisecond); err != nil {
+			return nil, errors.Join(err, c.disperse())
+		}
+	}
+	return c, nil
+}
+
+// watch follows every rendition of a stream.
+func (c *crowd) watch(ctx context.Context, addr, play string) {
+	streams, err := viewer.Tune(ctx, addr, play, 250*time.Millisecond)
+	if err != nil {
+		return
+	}
+	var wg sync.WaitGroup
+	for _, s := range streams {
+		wg.Go(func() {
+			defer s.Close()
+			s.Skip()
+			failed := s.Follow(ctx, func(viewer.Seen) {
+				c.mu.Lock()
+				c.parts++
+				c.mu.Unlock()
+			})
+			c.mu.Lock()
+			c.fails += failed
+			c.mu.Unlock()
+		})
+	}
+	wg.Wait()
+}
+
+// disperse ends all; an encoder that had ended by itself makes the measurement worthless.
+func (c *crowd) disperse() error {
+	c.cancel()
+	c.wg.Wait()
+	return errors.Join(c.ended...)
+}
+
+// usage is one window of one server.
+type usage struct {
+	cores    float64 // CPU seconds per second, per stream
+	rss      float64 // MiB above idle, per stream, mean of the window
+	harness  float64 // cores of encoders and viewers
+	machine  float64 // share of the whole machine that was busy
+	playable int
+	parts    float64 // per second, that viewers got
+}
+
+// usage starts a server, gathers a crowd and measures one window.
+func (b *bench) usage(ctx context.Context, start func() (server, error), clip *encoder.Clip, n, viewers int) (u usage, err error) {
+	s, err := start()
+	if err != nil {
+		return u, err
+	}
+	defer s.stop()
+	if err := sleep(ctx, 2*time.Second); err != nil {
+		return u, err
+	}
+	idle, err := proc.Read(s.process().PID())
+	if err != nil {
+		return u, err
+	}
+	c, err := gather(ctx, s, clip, n, viewers)
+	if err != nil {
+		return u, fmt.Errorf("%s: %w", s.name(), err)
+	}
+	defer func() {
+		if d := c.disperse(); d != nil {
+			err = errors.Join(err, fmt.Errorf("%s: %w", s.name(), d))
+		}
+	}()
+	if err := sleep(ctx, b.warmup); err != nil {
+		return u, err
+	}
+	if err := u.measure(ctx, s, c, b.window, idle.RSS, n); err != nil {
+		return u, err
+	}
+	for _, play := range c.plays {
+		t, cancel := context.WithTimeout(ctx, 3*time.Second)
+		streams, err := viewer.Tune(t, s.addr(), play, 100*time.Millisecond)
+		cancel()
+		if err != nil {
+			continue
+		}
+		if parts := streams[0].Playlist().Segments; len(parts) > 0 {
+			if body, err := streams[0].Fetch(parts[len(parts)-1].URI); err == nil && len(body) > 10000 {
+				u.playable++
+			}
+		}
+		for _, x := range streams {
+			x.Close()
+		}
+	}
+	return u, nil
+}
+
+func (u *usage) measure(ctx context.Context, s server, c *crowd, window time.Duration, idle int64, n int) error {
+	cost := func() (server, harness proc.Cost, machine time.Duration, err error) {
+		server, err1 := proc.Read(s.process().PID())
+		harness, err2 := proc.Read(os.Getpid())
+		machine, err3 := proc.Machine()
+		harness.CPU -= server.CPU // a child of ours
+		return server, harness, machine, errors.Join(err1, err2, err3)
+	}
+	c.mu.Lock()
+	parts := c.parts
+	c.mu.Unlock()
+	before, harness, machine, err := cost()
+	if err != nil {
+		return err
+	}
+	start := time.Now()
+	var rss, samples int64
+	for time.Since(start) < window {
+		if err := sleep(ctx, 500*time.Millisecond); err != nil {
+			return err
+		}
+		now, err := proc.Read(s.process().PID())
+		if err != nil {
+			return err
+		}
+		rss += now.RSS
+		samples++
+	}
+	after, harness2, machine2, err := cost()
+	if err != nil {
+		return err
+	}
+	wall := time.Since(start).Seconds()
+	u.cores = (after.CPU - before.CPU).Seconds() / wall / float64(n)
+	u.rss = float64(rss/samples-idle) / float64(n) / (1 << 20)
+	u.harness = (harness2.CPU - harness.CPU).Seconds() / wall
+	u.machine = (machine2 - machine).Seconds() / wall
+	c.mu.Lock()
+	u.parts = float64(c.parts-parts) / wall
+	c.mu.Unlock()
+	return nil
+}
+
+// density compares many encoders without viewers.
+func (b *bench) density(ctx context.Context) error {
+	return b.compare(ctx, b.streams, 0, b.rounds, "at most 0.5 of the peer", "at most 8")
+}
+
+// viewers compares fewer encoders with two viewers each.
+func (b *bench) viewers(ctx context.Context) error {
+	return b.compare(ctx, 10, 2, 1, "", "")
+}
+
+func (b *bench) compare(ctx context.Context, n, viewers, rounds int, cpuGoal, rssGoal string) error {
+	clip, err := b.clip(ctx)
+	if err != nil {
+		return err
+	}
+	starts := []func() (server, error){
+		func() (server, error) { return b.millrace() },
+		func() (server, error) { return b.mediamtx(peerPart) },
+	}
+	var got [2][]usage
+	for range rounds {
+		for i, start := range starts {
+			if i == 1 && b.peer == "" {
+				continue
+			}
+			u, err := b.usage(ctx, start, clip, n, viewers)
+			if err != nil {
+				return err
+			}
+			got[i] = append(got[i], u)
+		}
+	}
+	b.out.begin(fmt.Sprintf("%d encoders (720p30 2.5 Mbit/s + AAC) into LL-HLS, %d viewers each", n, viewers), "MediaMTX")
+	pick := func(i int, f func(usage) float64) float64 {
+		var v []float64
+		for _, u := range got[i] {
+			v = append(v, f(u))
+		}
+		return median(v)
+	}
+	pair := func(name, unit, goal string, f func(usage) float64) {
+		b.out.pair(name, unit, pick(0, f), pick(1, f), goal)
+	}
+	pair("CPU per stream", "cores", cpuGoal, func(u usage) float64 { return u.cores })
+	pair("resident memory per stream", "MiB", rssGoal, func(u usage) float64 { return u.rss })
+	pair("streams playable at the end", fmt.Sprintf("of %d", n), "all", func(u usage) float64 { return float64(u.playable) })
+	if viewers > 0 {
+		pair("parts that viewers got", "1/s", "", func(u usage) float64 { return u.parts })
+	}
+	pair("encoders' and viewers' own CPU", "cores", "", func(u usage) float64 { return u.harness })
+	pair("whole machine busy", "cores", "", func(u usage) float64 { return u.machine })
+	for i, name := range []string{"millrace", "MediaMTX"} {
+		for r, u := range got[i] {
+			b.out.note("%s, round %d: %.4f cores, %.1f MiB per stream", name, r+1, u.cores, u.rss)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,104 @@
+// Command bench measures the real binary against the programs that it is to be compared with, side by side in one run: MediaMTX for
+// live streams, nginx for serving files. BENCHMARKS.md says what the figures mean. Everything runs on loopback, on the first two cores.
+// Goroutines: encoders and viewers, each ended by the measurement that started it.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// bench holds what all measurements share.
+type bench struct {
+	dir         string // for made media, data folders and configurations
+	binary      string // millrace
+	peer        string // MediaMTX
+	nginxBinary string
+
+	streams, rounds int
+	warmup, window  time.Duration
+	out             *report
+}
+
+// measurement is one of the things that are measured.
+type measurement struct {
+	name string
+	run  func(*bench, context.Context) error
+}
+
+func measurements() []measurement {
+	return []measurement{
+		{"density", (*bench).density}, {"viewers", (*bench).viewers}, {"latency", (*bench).latency}, {"startup", (*bench).startup},
+		{"serving", (*bench).serving}, {"create", (*bench).creating}, {"vod", (*bench).vod},
+	}
+}
+
+func main() {
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func run() error {
+	var names []string
+	for _, m := range measurements() {
+		names = append(names, m.name)
+	}
+	b := &bench{}
+	only := flag.String("run", strings.Join(names, ","), "what to measure")
+	flag.StringVar(&b.dir, "dir", "tmp/bench", "folder for media and data")
+	flag.StringVar(&b.binary, "millrace", "bin/millrace", "the binary to measure")
+	flag.StringVar(&b.peer, "mediamtx", "", "MediaMTX, to compare live streams with")
+	flag.StringVar(&b.nginxBinary, "nginx", "", "nginx, to compare serving with")
+	flag.IntVar(&b.streams, "streams", 30, "encoders at once")
+	flag.IntVar(&b.rounds, "rounds", 2, "how often the servers take turns")
+	flag.DurationVar(&b.warmup, "warmup", 16*time.Second, "time before each window")
+	flag.DurationVar(&b.window, "window", 20*time.Second, "length of each window")
+	results := flag.String("json", "", "file for the results")
+	flag.Parse()
+	var err error
+	if b.dir, err = filepath.Abs(b.dir); err != nil {
+		return fmt.Errorf("find folder: %w", err)
+	}
+	if err := os.MkdirAll(b.dir, 0o750); err != nil {
+		return fmt.Errorf("make folder: %w", err)
+	}
+	b.out = newReport(os.Stdout)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	var errs []error
+	for _, name := range strings.Split(*only, ",") {
+		if err := b.measure(ctx, name); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", name, err))
+			fmt.Fprintf(os.Stderr, "%s: %v\n", name, err)
+		}
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	if *results != "" {
+		errs = append(errs, b.out.save(*results))
+	}
+	return errors.Join(errs...)
+}
+
+func (b *bench) measure(ctx context.Context, name string) error {
+	for _, m := range measurements() {
+		if m.name == name {
+			start := time.Now()
+			err := m.run(b, ctx)
+			fmt.Fprintf(os.Stderr, "(%s took %v)\n", name, time.Since(start).Round(time.Second))
+			return err
+		}
+	}
+	return fmt.Errorf("nothing of that name is measured")
+}
