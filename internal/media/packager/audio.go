@@ -1,8 +1,6 @@
 package packager
 
 import (
-	"time"
-
 	"millrace/internal/media/container/cmaf"
 	"millrace/internal/media/frame"
 )
@@ -34,9 +32,9 @@ func (p *Packager) addAudio(f frame.Frame) {
 	a := p.audio
 	long := a.ticks(f.Duration)
 	if a.partTarget == 0 {
-		a.partTarget = max(int64(p.opt.Part.Seconds()*float64(a.scale))/long, 1) * long
+		a.partTarget = p.audioPart(long)
 	}
-	full := a.partTarget + a.ticks(time.Millisecond)
+	full := a.partTarget + a.ticks(audioSlack)
 	if hole := a.ticks(f.DTS) - a.next; hole > 2 && len(a.pending) > 0 { // samples were lost
 		a.pending[len(a.pending)-1].Duration += uint32(hole)
 		a.pendingLong += hole
@@ -51,6 +49,17 @@ func (p *Packager) addAudio(f frame.Frame) {
 	if a.pendingLong+long > full {
 		a.flush()
 	}
+}
+
+// audioPart is the longest part in ticks: whole frames of `long` ticks. What the playlists have said already, with an encoder of
+// another sample rate, stays.
+func (p *Packager) audioPart(long int64) int64 {
+	want := p.opt.Part
+	if said := p.opt.Edge.PartLimit(p.audio.id); said > 0 {
+		want = min(want, said-audioSlack)
+	}
+	frames := int64(want.Seconds()*float64(p.audio.scale)/float64(long) + roundingFrames)
+	return max(frames, 1) * long
 }
 
 // leadAudio cuts a publication without video by length.

@@ -18,6 +18,7 @@ import (
 type Edge interface {
 	Target(seconds int, parts map[string]time.Duration)
 	TargetDuration() int
+	PartLimit(rendition string) time.Duration
 	AddInit(kind frame.Kind, timescale uint32, in timeline.Init, data []byte) int
 	Begin(rendition string, start time.Time, discontinuity bool, init int, at int64)
 	Part(rendition string, buf []byte, ticks int64, independent bool)
@@ -50,6 +51,8 @@ const (
 	maxSegmentBytes = 48 << 20
 	// partSlack is how much a part's frames may stretch when the session follows a drifting encoder.
 	partSlack = 2 * time.Millisecond
+	// audioSlack is the same for sound, whose frames are of one length.
+	audioSlack = time.Millisecond
 	// audioPatience is how far the video may be ahead before the audio's segment is closed without waiting for its frames, and how
 	// much audio waits for a video that stands still.
 	audioPatience = time.Second
@@ -72,6 +75,7 @@ type Packager struct {
 	held  []frame.Frame // audio that is presented later than the video has come
 	early []frame.Frame // audio in front of the first picture
 	gop   gopMeter
+	lag   time.Duration // from decoding to presentation, of the last key frame
 }
 
 // cut is where a segment begins, for those that follow.
@@ -287,7 +291,7 @@ func (p *Packager) parkVideo() error {
 // limit is how long a segment may last, key frame or not.
 func (p *Packager) limit() time.Duration {
 	if target := p.opt.Edge.TargetDuration(); target > 0 {
-		return time.Duration(target)*time.Second + 450*time.Millisecond // EXTINF rounds to the target
+		return time.Duration(target)*time.Second + 350*time.Millisecond // EXTINF rounds to the target, also the sound's, which may last a frame longer
 	}
 	return longest
 }

@@ -65,6 +65,7 @@ type script struct {
 	noVideo bool
 	offset  time.Duration // of the publication's clock
 	lose    func(i int) bool
+	pyramid bool // decoded as I P B B P B B
 }
 
 func at(i int, rate float64) time.Duration {
@@ -91,6 +92,12 @@ func (s script) frames() []frame.Frame {
 			return out
 		}
 		f := frame.Frame{Kind: frame.Video, DTS: vt, PTS: vt + at(s.reorder, s.fps), Duration: at(v+1, s.fps) - vt, Key: v%s.gop == 0, Data: []byte{0, 0, 0, 2, 0x65, 1}}
+		if s.pyramid {
+			f.PTS = vt + at([]int{0, 3, 0}[v%3], s.fps)
+			if v == 0 {
+				f.PTS = at(1, s.fps)
+			}
+		}
 		f.Received = wall.Add(f.DTS)
 		if s.lose == nil || !s.lose(v) {
 			out = append(out, f)
@@ -257,6 +264,38 @@ func TestSegmentsFollowKeyFrames(t *testing.T) {
 				t.Errorf("lasts %.3f s, want %v", got, tt.s.seconds)
 			}
 		})
+	}
+}
+
+func TestCutInsideGOPKeepsRenditionsTogether(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, low)
+	p := b.publication(2*time.Second, part)
+	b.play(p, script{fps: 10, gop: 20, seconds: 2, pyramid: true})
+	long := script{fps: 10, gop: 1000, seconds: 30, pyramid: true}.frames() // one GOP from here on, much longer than the target
+	var err error
+	for _, f := range long {
+		f.DTS += 2 * time.Second
+		f.PTS += 2 * time.Second
+		f.Received = f.Received.Add(2 * time.Second)
+		err = errors.Join(err, p.Write(f))
+	}
+	if err := errors.Join(err, p.Close(nil)); err != nil {
+		t.Fatal(err)
+	}
+	tl := b.finish()
+	b.check(tl)
+	if len(tl.Marks) < 12 {
+		t.Errorf("%d segments in 32 s with a target of %d s", len(tl.Marks), tl.Target)
+	}
+	for i := 1; i < len(tl.Marks); i++ {
+		span := tl.Marks[i].Start.Sub(tl.Marks[i-1].Start).Seconds()
+		for _, l := range tl.Lanes {
+			long := float64(l.Chunks[i-1].Duration) / float64(l.Timescale)
+			if math.Abs(long-span) > 0.05 || math.Round(long) > float64(tl.Target) {
+				t.Errorf("%s %d lasts %.3f s, its date says %.3f s, target %d s", l.ID, i-1, long, span, tl.Target)
+			}
+		}
 	}
 }
 

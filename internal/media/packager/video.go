@@ -14,6 +14,9 @@ func (p *Packager) writeVideo(f frame.Frame) error {
 	if !v.joined && !f.Key {
 		return nil // it joins with a key frame
 	}
+	if f.Key {
+		p.lag = f.PTS - f.DTS
+	}
 	if p.startsSegment(&f) {
 		if err := p.cutVideo(&f); err != nil {
 			return err
@@ -99,7 +102,8 @@ func (p *Packager) cutVideo(f *frame.Frame) error {
 	if v.partTarget == 0 {
 		v.partTarget = p.videoPart()
 	}
-	c := p.mark(f.PTS, p.disc)
+	// A cut inside a GOP may fall on a frame that others decoded after it are presented before: it is placed by decoding time.
+	c := p.mark(f.DTS+p.lag, p.disc)
 	p.disc = false
 	v.begin(c, v.align(v.ticks(f.DTS)))
 	if p.audio != nil {
@@ -124,25 +128,35 @@ func (p *Packager) joinAll() error {
 	return nil
 }
 
-// videoPart is the longest part in ticks: as many whole frames as fit into the wanted length, at least one.
+// videoPart is the longest part in ticks: as many whole frames as fit into the wanted length, at least one. What the playlists have
+// said already, with an encoder of another frame rate, stays.
 func (p *Packager) videoPart() int64 {
-	want := p.opt.Part.Seconds()
+	want := (p.opt.Part - partSlack).Seconds()
 	if !p.constant || p.fps <= 0 {
+		want = p.opt.Part.Seconds()
 		if p.fps > 0 {
 			want = min(max(want, 7/p.fps), 1) // room for frames of uneven length within 85 to 100 %
 		}
+	}
+	if said := p.opt.Edge.PartLimit(p.video.id); said > 0 {
+		want = min(want, (said - partSlack).Seconds())
+	}
+	if !p.constant || p.fps <= 0 {
 		return int64(want * videoTimescale)
 	}
-	n := max(math.Floor((want-partSlack.Seconds())*p.fps), 1)
+	n := max(math.Floor(want*p.fps+roundingFrames), 1)
 	return int64(math.Round(n * videoTimescale / p.fps))
 }
+
+// roundingFrames is more than a part's length in frames loses on its way through a playlist's microseconds.
+const roundingFrames = 1e-3
 
 // settleTargets says the constants of the playlists when the first segment ends.
 func (p *Packager) settleTargets(lead *track) {
 	least := int(p.opt.Segment / time.Second)
 	parts := map[string]time.Duration{lead.id: lead.duration(lead.partTarget) + partSlack}
 	if p.audio != nil && p.audio.partTarget > 0 {
-		parts[timeline.MainAudio] = p.audio.duration(p.audio.partTarget) + time.Millisecond
+		parts[timeline.MainAudio] = p.audio.duration(p.audio.partTarget) + audioSlack
 	}
 	p.opt.Edge.Target(max(least, int(math.Ceil(lead.elapsed().Seconds()-0.1))), parts)
 }
