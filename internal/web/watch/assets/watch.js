@@ -9,7 +9,7 @@
   // One folder up from /watch/{id}, so that a prefix in front of the service stays.
   const source = new URL('../' + encodeURIComponent(id) + '.m3u8' + (token ? '?token=' + encodeURIComponent(token) : ''), location.href).href;
 
-  const WAIT_FAST = 400; // ms between attempts in the first minute of waiting
+  const WAIT_FAST = 250; // ms between attempts in the first minute of waiting
   const WAIT_SLOW = 2000; // ms between attempts later
   const FAR_BEHIND = 2; // target durations beyond the target latency at which a viewer who did not choose it is brought back
 
@@ -175,6 +175,17 @@
     return level && level.details;
   }
 
+  // late is how many seconds the picture is behind where the player would have it. Read from the positions, for hls.latency is
+  // as old as the last timeupdate, and a viewer who has just rewound must not be taken back.
+  function late() {
+    const edge = hls && hls.liveSyncPosition;
+    return Number.isFinite(edge) ? edge - video.currentTime : 0;
+  }
+
+  function far(d) {
+    return late() > Math.max(3, d.targetduration);
+  }
+
   // timing shows how far behind the live edge the picture is, and brings back who fell behind without wishing to.
   function timing() {
     const d = details();
@@ -183,14 +194,13 @@
     el('speed-label').hidden = live || !d;
     if (!live) return;
     const latency = hls.latency;
-    const late = latency - (hls.targetLatency || 0);
-    const edge = late < Math.max(3, d.targetduration);
+    const edge = !far(d);
     el('live').dataset.edge = String(edge);
     el('live-text').textContent = edge ? 'Live' : 'Go to live';
     el('live').setAttribute('aria-label', edge ? 'Live: you see the newest picture' : 'Go to the live picture');
     el('delay').textContent = everPlayed && latency > 0 ? (latency < 10 ? latency.toFixed(1) : Math.round(latency)) + ' s behind' : '';
     if (edge && !video.paused) chosenBehind = false;
-    if (!chosenBehind && !video.paused && everPlayed && late > FAR_BEHIND * d.targetduration + 2) toLive();
+    if (!chosenBehind && !video.paused && everPlayed && !video.seeking && late() > FAR_BEHIND * d.targetduration + 2) toLive();
   }
 
   function toLive() {
@@ -203,9 +213,9 @@
   video.addEventListener('timeupdate', () => { if (!video.paused && document.body.dataset.state === 'loading') { everPlayed = true; state('playing'); } });
   video.addEventListener('ended', () => state('ended'));
   video.addEventListener('pause', () => { if (!video.ended) chosenBehind = true; });
-  video.addEventListener('seeked', () => {
+  video.addEventListener('seeking', () => {
     const d = details();
-    if (d && d.live) chosenBehind = hls.latency - (hls.targetLatency || 0) > Math.max(3, d.targetduration);
+    if (d && d.live) chosenBehind = far(d);
   });
   video.addEventListener('volumechange', () => { if (!video.muted) el('sound').hidden = true; });
   video.addEventListener('error', () => {
