@@ -216,10 +216,25 @@ func (h *Handler) body(w http.ResponseWriter, r *http.Request, b Body, typ, cach
 	if r.Method == http.MethodHead {
 		return nil
 	}
-	if _, err := io.CopyN(w, b.Reader, b.Size); err != nil {
+	if err := send(w, b); err != nil {
 		h.opt.Logger.Debug("viewer or storage went away", "path", r.URL.Path, "error", err)
 	}
 	return nil
+}
+
+// send copies exactly what was announced. A range of a file writes itself, because only then does it go from the disk to the socket
+// inside the kernel; io.CopyN would hide the file.
+func send(w io.Writer, b Body) error {
+	self, ok := b.Reader.(io.WriterTo)
+	if !ok {
+		_, err := io.CopyN(w, b.Reader, b.Size)
+		return err
+	}
+	n, err := self.WriteTo(w)
+	if err == nil && n < b.Size {
+		err = io.ErrUnexpectedEOF
+	}
+	return err
 }
 
 func (h *Handler) write(w http.ResponseWriter, r *http.Request, data []byte) {
