@@ -269,7 +269,7 @@ func (c *conn) carry(sink ingest.Sink) error {
 		return err
 	}
 	c.opts.Logger.Info("encoder connected", "protocol", "rtmp", "remote", c.remote, "encoder", c.request.encoder)
-	c.wire.chunks.allowMedia(c.opts.MaxMessage)
+	c.wire.allowMedia(c.opts.MaxMessage)
 	c.wire.src.idle = c.opts.IdleTimeout
 	if err := c.nc.SetReadDeadline(time.Now().Add(c.opts.IdleTimeout)); err != nil {
 		return fmt.Errorf("set idle deadline: %w", err)

@@ -2,6 +2,7 @@ package rtmp
 
 import (
 	"bufio"
+	"bytes"
 	"crypto/rand"
 	"encoding/binary"
 	"errors"
@@ -20,7 +21,8 @@ const (
 	sendChunkSize = 65536
 	publishStream = 0x1000000 // message stream 1 as the library stores it
 	minAckWindow  = 1 << 16   // a peer that asks for an acknowledgement of every byte gets fewer
-	readBuffer    = 8 << 10
+	readBuffer    = 8 << 10   // of a peer that has shown no key
+	mediaBuffer   = 32 << 10  // of a publisher: most frames come with one read
 )
 
 var errNotRTMP = errors.New("peer does not speak RTMP")
@@ -33,9 +35,15 @@ type source struct {
 	moved    time.Time
 	received time.Time
 	count    uint64
+	ahead    []byte // was read already
 }
 
 func (s *source) Read(p []byte) (int, error) {
+	if len(s.ahead) > 0 {
+		n := copy(p, s.ahead)
+		s.ahead = s.ahead[n:]
+		return n, nil
+	}
 	n, err := s.nc.Read(p)
 	s.received = time.Now()
 	s.count += uint64(n)
@@ -80,6 +88,15 @@ func newWire(nc net.Conn, writeTimeout time.Duration) *wire {
 		src: src, br: br, chunks: newChunkReader(br), out: out,
 		w: message.NewWriter(out, bytecounter.NewWriter(out), false),
 	}
+}
+
+// allowMedia lets audio and video through once the peer may publish, with a buffer that fits them.
+func (w *wire) allowMedia(maxMessage int) {
+	rest, _ := w.br.Peek(w.br.Buffered()) // what is there can be peeked at
+	w.src.ahead = bytes.Clone(rest)
+	w.br = bufio.NewReaderSize(w.src, mediaBuffer)
+	w.chunks.br = w.br
+	w.chunks.allowMedia(maxMessage)
 }
 
 // handshake is the plain one of RTMP 1.0 section 5.2; every encoder has it. RTMPE is not offered: RTMPS is.
