@@ -1,6 +1,10 @@
 package packager
 
 import (
+	"math"
+	"slices"
+
+	"millrace/internal/media/codec/aac"
 	"millrace/internal/media/container/cmaf"
 	"millrace/internal/media/frame"
 )
@@ -12,7 +16,7 @@ func (p *Packager) followAudio(f frame.Frame) {
 		p.nextAudio()
 	}
 	if a.wait != nil {
-		a.begin(*a.wait, a.align(a.ticks(f.DTS)))
+		a.begin(*a.wait, a.align(a.ticks(f.DTS), a.wait.disc))
 	}
 	if a.open { // else it is presented before the first segment
 		p.addAudio(f)
@@ -31,9 +35,6 @@ func (p *Packager) nextAudio() {
 func (p *Packager) addAudio(f frame.Frame) {
 	a := p.audio
 	long := a.ticks(f.Duration)
-	if a.partTarget == 0 {
-		a.partTarget = p.audioPart(long)
-	}
 	full := a.partTarget + a.ticks(audioSlack)
 	if hole := a.ticks(f.DTS) - a.next; hole > 2 && len(a.pending) > 0 { // samples were lost
 		a.pending[len(a.pending)-1].Duration += uint32(hole)
@@ -51,33 +52,43 @@ func (p *Packager) addAudio(f frame.Frame) {
 	}
 }
 
-// audioPart is the longest part in ticks: whole frames of `long` ticks. What the playlists have said already, with an encoder of
-// another sample rate, stays.
-func (p *Packager) audioPart(long int64) int64 {
+// audioPart is the longest part in ticks, in whole frames. What the playlists have said already, with an encoder of another sample
+// rate, stays.
+func (p *Packager) audioPart() int64 {
+	a := p.audio
+	rate, samples := max(a.config.SampleRate, 1), 1024
+	if c, err := aac.Parse(a.config.ASC); err == nil {
+		rate, samples = c.SampleRate, c.SamplesPerFrame
+	}
 	want := p.opt.Part
-	if said := p.opt.Edge.PartLimit(p.audio.id); said > 0 {
+	if said := p.opt.Edge.PartLimit(a.id); said > 0 {
 		want = min(want, said-audioSlack)
 	}
-	frames := int64(want.Seconds()*float64(p.audio.scale)/float64(long) + roundingFrames)
-	return max(frames, 1) * long
+	frames := max(math.Floor(want.Seconds()*float64(rate)/float64(samples)+roundingFrames), 1)
+	return int64(math.Ceil(frames * float64(samples) / float64(rate) * float64(a.scale)))
 }
 
 // leadAudio cuts a publication without video by length.
 func (p *Packager) leadAudio(f frame.Frame) error {
+	if held := slices.Clone(p.held); len(held) > 0 { // it was ahead of a video that is away now
+		p.hold(nil)
+		for _, h := range held {
+			if err := p.leadAudio(h); err != nil {
+				return err
+			}
+		}
+	}
 	a := p.audio
 	if a.open && (a.elapsed()+f.Duration/2 >= p.opt.Segment || len(a.buf) > maxSegmentBytes) {
-		p.settleTargets(a)
-		a.finish()
-		p.closeOrphans(a)
+		p.closeLead(a)
 	}
 	if !a.open {
-		if err := a.prepare(0); err != nil {
+		if err := p.join(a); err != nil {
 			return err
 		}
-		p.join(a)
 		c := p.mark(f.PTS, p.disc)
 		p.disc = false
-		a.begin(c, a.align(a.ticks(f.DTS)))
+		a.begin(c, a.align(a.ticks(f.DTS), c.disc))
 	}
 	p.addAudio(f)
 	return nil

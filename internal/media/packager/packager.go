@@ -7,6 +7,7 @@
 package packager
 
 import (
+	"math"
 	"slices"
 	"time"
 
@@ -63,7 +64,8 @@ type Packager struct {
 	opt   Options
 	base  time.Duration // media time of the publication's clock at 0
 	wall  time.Time     // wall clock of media time 0
-	begun bool          // the first frame has come
+	begun bool          // the clocks are set
+	turn  bool          // the next frame tells the wall clock again
 	disc  bool          // the next segment does not continue the last one
 
 	video, audio *track
@@ -99,6 +101,9 @@ func New(o Options) *Packager {
 // Configure implements the session's output.
 func (p *Packager) Configure(c frame.Config) error {
 	t := p.track(c.Kind)
+	if c.Kind == frame.Audio { // what waits belongs to the old parameters
+		p.hold(nil)
+	}
 	t.config, t.stale = c, true
 	return nil
 }
@@ -128,38 +133,73 @@ func (p *Packager) Rate(fps float64, constant bool) error {
 	return nil
 }
 
-// Discontinuity implements the session's output: what is open ends here.
+// Discontinuity implements the session's output: what is open ends here. Sound that is ahead of the picture belongs to what follows.
 func (p *Packager) Discontinuity(string) error {
+	if !p.begun {
+		return nil
+	}
 	p.finish()
-	p.disc = true
+	p.disc, p.turn = true, true
+	if p.video != nil && p.video.joined { // it comes back with its key frame; if it stays away the sound goes on alone
+		p.leave(p.video)
+	}
 	return nil
 }
 
 // Close implements the session's output.
 func (p *Packager) Close(error) error {
+	if early := p.early; len(early) > 0 {
+		p.early = nil
+		p.begin(&early[0])
+		for _, f := range early {
+			if err := p.write(f); err != nil {
+				return err
+			}
+		}
+	}
 	p.finish()
+	p.hold(nil)
 	p.opt.Edge.Live(false)
 	return nil
 }
 
 // Write implements the session's output.
 func (p *Packager) Write(f frame.Frame) error {
-	if !p.begun {
-		if p.awaitsVideo(&f) {
-			p.early = append(p.early, f)
+	if p.begun {
+		return p.write(f)
+	}
+	if f.Kind == frame.Video && !f.Key {
+		return nil
+	}
+	first := &f
+	if f.Kind == frame.Audio && p.video != nil { // announced: the recording begins with it
+		p.early = append(p.early, f)
+		if f.PTS-p.early[0].PTS < audioPatience {
 			return nil
 		}
-		return p.begin(f)
+		first = &p.early[0]
 	}
-	return p.write(f)
-}
-
-// awaitsVideo says that f is audio in front of the first picture of a publication that has announced video.
-func (p *Packager) awaitsVideo(f *frame.Frame) bool {
-	return f.Kind == frame.Audio && p.video != nil && (len(p.early) == 0 || f.PTS-p.early[0].PTS < audioPatience)
+	p.begin(first)
+	if f.Kind == frame.Video || p.video == nil {
+		if err := p.write(f); err != nil {
+			return err
+		}
+	}
+	early := p.early
+	p.early = nil
+	for _, e := range early {
+		if err := p.write(e); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (p *Packager) write(f frame.Frame) error {
+	if p.turn {
+		p.turn = false
+		p.setWall(&f)
+	}
 	f.DTS += p.base
 	f.PTS += p.base
 	if f.Kind == frame.Video {
@@ -172,39 +212,23 @@ func (p *Packager) write(f frame.Frame) error {
 	if p.videoStands(&f) {
 		return p.parkVideo()
 	}
-	return p.release(p.heldUntil())
+	p.release(p.heldUntil())
+	return nil
 }
 
-// begin sets the clocks with the first frame, which leads: a recording starts so that this frame is presented at Origin.
-func (p *Packager) begin(f frame.Frame) error {
-	first := f
-	if f.Kind == frame.Audio && len(p.early) > 0 { // the announced video did not come
-		first = p.early[0]
-	}
+// begin sets the clocks with the first frame: a recording starts so that this frame is presented at Origin.
+func (p *Packager) begin(f *frame.Frame) {
 	p.begun = true
 	p.base = time.Duration(p.opt.At * float64(time.Second))
 	if !p.opt.Began {
-		p.base = timeline.Origin*time.Second - first.PTS
+		p.base = timeline.Origin*time.Second - f.PTS
 	}
-	p.wall = first.Received.Add(-p.base - first.PTS)
+	p.setWall(f)
 	p.opt.Edge.Live(true)
-	early := p.early
-	p.early = nil
-	if f.Kind == frame.Video { // so that it leads
-		if err := p.write(f); err != nil {
-			return err
-		}
-	}
-	for _, e := range early {
-		if err := p.write(e); err != nil {
-			return err
-		}
-	}
-	if f.Kind == frame.Audio {
-		return p.write(f)
-	}
-	return nil
 }
+
+// setWall ties the wall clock to media time: f, not yet on it, is presented when it was received.
+func (p *Packager) setWall(f *frame.Frame) { p.wall = f.Received.Add(-p.base - f.PTS) }
 
 // heldUntil is how far the video has come: no later key frame is presented before that.
 func (p *Packager) heldUntil() time.Duration {
@@ -216,15 +240,19 @@ func (p *Packager) heldUntil() time.Duration {
 }
 
 // release packs the held audio that is presented before `until`.
-func (p *Packager) release(until time.Duration) error {
+func (p *Packager) release(until time.Duration) {
 	n := 0
 	for ; n < len(p.held) && p.held[n].PTS < until; n++ {
 		p.followAudio(p.held[n])
 	}
-	rest := copy(p.held, p.held[n:])
-	clear(p.held[rest:])
-	p.held = p.held[:rest]
-	return nil
+	p.hold(p.held[n:])
+}
+
+// hold keeps a tail of the held audio.
+func (p *Packager) hold(tail []frame.Frame) {
+	n := copy(p.held, tail)
+	clear(p.held[n:])
+	p.held = p.held[:n]
 }
 
 // finish ends what is open in every rendition at the end of the video, or of the audio without video.
@@ -233,25 +261,30 @@ func (p *Packager) finish() {
 		if lead == p.video && p.audio != nil && p.audio.joined {
 			p.finishAudio(lead.end)
 		}
-		lead.finish()
-		p.closeOrphans(lead)
+		p.closeLead(lead)
 	}
-	clear(p.held)
-	p.held, p.cuts = p.held[:0], nil
+	p.cuts = nil
 }
 
 // finishAudio packs the audio that ends no later than the video, so that what comes next overlaps nothing.
 func (p *Packager) finishAudio(end time.Duration) {
-	for _, f := range p.held {
-		if f.PTS+f.Duration > end+time.Millisecond {
-			break
-		}
-		p.followAudio(f)
+	n := 0
+	for ; n < len(p.held) && p.held[n].PTS+p.held[n].Duration <= end+time.Millisecond; n++ {
+		p.followAudio(p.held[n])
 	}
+	p.hold(p.held[n:])
 	for range p.cuts {
 		p.nextAudio()
 	}
 	p.audio.conclude(end)
+}
+
+// closeLead ends the lead's segment. The first one that ends says the target duration.
+func (p *Packager) closeLead(lead *track) {
+	least := int(p.opt.Segment / time.Second)
+	p.opt.Edge.Target(max(least, int(math.Ceil(lead.elapsed().Seconds()-0.1))), nil)
+	lead.finish()
+	p.closeOrphans(lead)
 }
 
 func (p *Packager) lead() *track {
@@ -261,10 +294,30 @@ func (p *Packager) lead() *track {
 	return p.audio
 }
 
-// join takes a track out of the orphans: from the segment that begins now on it has media.
-func (p *Packager) join(t *track) {
+// join takes a track out of the orphans: from the segment that begins now on it has media. Its first join says its part target.
+func (p *Packager) join(t *track) error {
+	if err := t.prepare(p.fps); err != nil {
+		return err
+	}
 	t.joined = true
 	p.orphans = slices.DeleteFunc(p.orphans, func(o *track) bool { return o == t })
+	if t.partTarget > 0 {
+		return nil
+	}
+	slack := audioSlack
+	if t == p.video {
+		t.partTarget, slack = p.videoPart(), partSlack
+	} else {
+		t.partTarget = p.audioPart()
+	}
+	p.opt.Edge.Target(0, map[string]time.Duration{t.id: t.duration(t.partTarget) + slack})
+	return nil
+}
+
+// leave makes a track an orphan.
+func (p *Packager) leave(t *track) {
+	t.joined = false
+	p.orphans = append(p.orphans, t)
 }
 
 // videoStands says that audio has gone on alone for longer than a segment may last.
@@ -274,17 +327,23 @@ func (p *Packager) videoStands(f *frame.Frame) bool {
 
 // parkVideo lets the audio lead while the video stands still; the video joins again with its next key frame.
 func (p *Packager) parkVideo() error {
-	if err := p.release(p.held[len(p.held)-1].PTS + 1); err != nil {
-		return err
-	}
 	v, a := p.video, p.audio
+	n := 0
+	for ; n < len(p.held) && a.elapsed()+p.held[n].Duration <= p.limit(); n++ {
+		p.followAudio(p.held[n])
+	}
+	rest := slices.Clone(p.held[n:])
+	p.hold(nil)
 	v.flush()
 	v.next = max(v.next, v.ticks(a.end)) // the last picture stands as long as the audio lasts
-	v.finish()
 	a.finish()
-	p.closeOrphans(a)
-	v.joined = false
-	p.orphans = append(p.orphans, v)
+	p.closeLead(v)
+	p.leave(v)
+	for _, f := range rest {
+		if err := p.leadAudio(f); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 

@@ -28,6 +28,7 @@ type track struct {
 	from time.Duration // media time where it begins (presentation)
 	end  time.Duration // media time (decoding) where what is written ends
 	last time.Duration // length of the segment finished last
+	goes bool          // the next segment goes on at next: the last one had media
 
 	first    int64 // ticks: where the open segment begins
 	next     int64 // ticks: where the next sample begins
@@ -40,6 +41,7 @@ type track struct {
 	pendingLong int64 // ticks
 	pendingKey  bool
 	partTarget  int64 // ticks; longest part
+	foreseen    int64 // ticks: how long the open segment is expected to get; 0: nobody knows
 }
 
 func newTrack(e Edge, id string, k frame.Kind, scale uint32) *track {
@@ -122,7 +124,7 @@ func (t *track) finish() {
 	if len(t.buf) > 0 {
 		t.size = len(t.buf)
 	}
-	t.buf = nil
+	t.buf, t.goes = nil, true
 	t.edge.Finish(t.id, t.next-t.first)
 }
 
@@ -138,9 +140,10 @@ func (t *track) conclude(end time.Duration) {
 	}
 }
 
-// align is where a segment begins whose first sample is at ticks: rounding makes no holes, and nothing overlaps.
-func (t *track) align(at int64) int64 {
-	if at <= t.next+2 {
+// align is where a segment begins whose first sample is at ticks: nothing overlaps, and decoding time has no hole where media goes on;
+// the sample is then decoded early and presented in time.
+func (t *track) align(at int64, disc bool) int64 {
+	if at <= t.next+2 || t.goes && !disc {
 		return t.next
 	}
 	return at
@@ -151,6 +154,7 @@ func (t *track) gap(c cut, long time.Duration) {
 	at := max(t.next, t.ticks(c.at))
 	t.edge.Begin(t.id, c.start, c.disc, t.init, at)
 	t.next = at + t.ticks(max(long, time.Millisecond))
+	t.goes = false
 	t.edge.Finish(t.id, t.next-at)
 }
 

@@ -6,7 +6,6 @@ import (
 
 	"millrace/internal/media/container/cmaf"
 	"millrace/internal/media/frame"
-	"millrace/internal/media/timeline"
 )
 
 func (p *Packager) writeVideo(f frame.Frame) error {
@@ -41,13 +40,15 @@ func (p *Packager) writeVideo(f frame.Frame) error {
 	for len(p.cuts) > 0 && p.audio != nil && v.end > p.cuts[0].at+audioPatience {
 		p.nextAudio()
 	}
-	return p.release(p.heldUntil())
+	p.release(p.heldUntil())
+	return nil
 }
 
 // partIsFull closes a part with its last frame instead of the next part's first one.
 func (p *Packager) partIsFull(v *track) bool {
 	if p.constant && p.fps > 0 {
-		return v.pendingLong+int64(float64(v.scale)/p.fps) > v.partTarget+v.ticks(partSlack)
+		frame := int64(float64(v.scale) / p.fps)
+		return v.pendingLong+frame > v.partTarget+v.ticks(partSlack) || v.endsEvenly(frame)
 	}
 	return v.pendingLong*100 >= v.partTarget*85
 }
@@ -85,46 +86,32 @@ func (m *gopMeter) key(at time.Duration) time.Duration {
 func (p *Packager) cutVideo(f *frame.Frame) error {
 	v := p.video
 	if v.open {
-		p.settleTargets(v)
-		v.finish()
-		p.closeOrphans(v)
+		if hole := v.ticks(f.DTS) - v.next - v.ticks(audioPatience); hole > 0 { // too much to be put in front of f
+			v.next += max(0, min(hole, v.first+v.ticks(p.limit())-v.next))
+		}
+		p.closeLead(v)
 	} else {
 		p.gop = gopMeter{}
 		p.gop.key(f.DTS)
 		if p.audio != nil && p.audio.open { // the audio led until now
-			p.audio.finish()
-			p.closeOrphans(p.audio)
+			p.closeLead(p.audio)
 		}
 	}
-	if err := p.joinAll(); err != nil {
+	if err := p.join(v); err != nil {
 		return err
 	}
-	if v.partTarget == 0 {
-		v.partTarget = p.videoPart()
+	if p.audio != nil {
+		if err := p.join(p.audio); err != nil {
+			return err
+		}
 	}
 	// A cut inside a GOP may fall on a frame that others decoded after it are presented before: it is placed by decoding time.
 	c := p.mark(f.DTS+p.lag, p.disc)
 	p.disc = false
-	v.begin(c, v.align(v.ticks(f.DTS)))
+	v.begin(c, v.align(v.ticks(f.DTS), c.disc))
 	if p.audio != nil {
 		p.cuts = append(p.cuts, c)
 	}
-	return nil
-}
-
-// joinAll lets what is configured take part from here on: between two segments of every rendition.
-func (p *Packager) joinAll() error {
-	if err := p.video.prepare(p.fps); err != nil {
-		return err
-	}
-	p.join(p.video)
-	if p.audio == nil {
-		return nil
-	}
-	if err := p.audio.prepare(0); err != nil {
-		return err
-	}
-	p.join(p.audio)
 	return nil
 }
 
@@ -150,13 +137,3 @@ func (p *Packager) videoPart() int64 {
 
 // roundingFrames is more than a part's length in frames loses on its way through a playlist's microseconds.
 const roundingFrames = 1e-3
-
-// settleTargets says the constants of the playlists when the first segment ends.
-func (p *Packager) settleTargets(lead *track) {
-	least := int(p.opt.Segment / time.Second)
-	parts := map[string]time.Duration{lead.id: lead.duration(lead.partTarget) + partSlack}
-	if p.audio != nil && p.audio.partTarget > 0 {
-		parts[timeline.MainAudio] = p.audio.duration(p.audio.partTarget) + audioSlack
-	}
-	p.opt.Edge.Target(max(least, int(math.Ceil(lead.elapsed().Seconds()-0.1))), parts)
-}
