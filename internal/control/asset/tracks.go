@@ -57,7 +57,7 @@ func (s *Service) PatchTrack(ctx context.Context, env id.Environment, a id.Asset
 	return t, err
 }
 
-// DeleteTrack removes a text or alternate audio track. Event track.deleted.
+// DeleteTrack removes a text or alternate audio track. Event track.deleted; job JobPurge for its file.
 func (s *Service) DeleteTrack(ctx context.Context, env id.Environment, a id.Asset, track id.Track, now time.Time) error {
 	_, err := s.change(ctx, env, a, now, func(c *Change) error {
 		i, err := c.Asset.track(track)
@@ -71,6 +71,7 @@ func (s *Service) DeleteTrack(ctx context.Context, env id.Environment, a id.Asse
 		c.Asset.Tracks = slices.Delete(slices.Clone(c.Asset.Tracks), i, i+1)
 		c.Dropped = []id.Track{track}
 		c.Events = append(c.Events, tellTrack(env, t, c.Asset.UpdatedAt, EventTrackDeleted))
+		c.ask(job.New(JobPurge, string(c.Asset.Media)+"/"+string(track), PurgeArgs{Media: c.Asset.Media}))
 		return nil
 	})
 	return err

@@ -138,7 +138,7 @@ func TestDeleteTrack(t *testing.T) {
 	}
 	w.must(w.DeleteTrack(w.ctx(), env, a.ID, tr.ID, w.now()))
 	w.wantKind(w.DeleteTrack(w.ctx(), env, a.ID, tr.ID, w.now()), fault.NotFound)
-	w.happened("track.deleted")
+	w.happened("track.deleted", "job media.purge")
 	if n := len(w.find(a.ID).Tracks); n != 2 {
 		t.Errorf("%d tracks are left, want 2", n)
 	}

@@ -3,6 +3,7 @@ package finish
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"millrace/internal/control/asset"
@@ -30,19 +31,23 @@ func (w *Worker) work(ctx context.Context, j job.Job) error {
 		return err
 	}
 	a, err := w.Assets.Find(ctx, args.Asset)
-	if fault.KindOf(err) == fault.NotFound && err != nil {
-		return nil // deleted meanwhile
+	if err != nil {
+		return settle.Gone(err) // deleted meanwhile
 	}
-	if err != nil || a.Index != "" {
-		return err
+	if a.Index != "" || a.Status == asset.Errored {
+		return nil
 	}
 	t, err := settle.Timeline(ctx, w.Store, w.Assets, a)
 	if err != nil {
-		return err
+		return fmt.Errorf("read timeline of %s: %w", a.ID, err)
 	}
 	f, err := settle.Write(ctx, w.Store, a.Media, t)
 	if err != nil {
 		return err
 	}
-	return w.Assets.Finish(ctx, a.ID, f, w.Now())
+	err = w.Assets.Finish(ctx, a.ID, f, w.Now())
+	if err != nil && fault.KindOf(err) == fault.NotFound { // the index came too late for the purge
+		return settle.Abandon(ctx, w.Store, w.Assets, a.Media)
+	}
+	return err
 }

@@ -1,18 +1,30 @@
 package ingest
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"math"
+	"time"
 
 	"millrace/internal/control/asset"
 	"millrace/internal/control/assetopt"
+	"millrace/internal/control/job"
 	"millrace/internal/fault"
+	"millrace/internal/media/captions"
+	"millrace/internal/media/timeline"
 	"millrace/internal/worker/settle"
 )
 
-// clip makes an asset that plays a stretch of another one's segments where they are.
+// patience is how long a clip of a live asset waits for what was asked for to be on record.
+const patience, again = 30 * time.Second, time.Second
+
+// clip makes an asset that plays a stretch of another one's segments where they are, with its text tracks.
 func (w *Worker) clip(ctx context.Context, a asset.Asset, in assetopt.Input) error {
+	if err := w.found(ctx, a, asset.InputInfo{Settings: in}); err != nil {
+		return err
+	}
 	source, err := w.opt.Assets.Find(ctx, a.SourceAsset)
 	if err != nil {
 		if fault.KindOf(err) == fault.NotFound {
@@ -25,11 +37,15 @@ func (w *Worker) clip(ctx context.Context, a asset.Asset, in assetopt.Input) err
 		return fmt.Errorf("read timeline of %s: %w", source.ID, err)
 	}
 	from, to := in.ClipRange()
-	whole := t.Duration().Seconds()
-	if from >= whole {
-		return fault.New(fault.Invalid, "inputs[0].start_time: must be before the end of the source, which lasts %.3f seconds", whole)
+	to, whole := wanted(t, source, a, to)
+	if !whole && source.IsLive && w.opt.Now().Sub(a.CreatedAt) < patience {
+		return job.Snooze(again)
 	}
-	part := t.Slice(from, math.Min(to, whole))
+	length := t.Duration().Seconds()
+	if from >= length {
+		return fault.New(fault.Invalid, "inputs[0].start_time: must be before the end of the source, which lasts %.3f seconds", length)
+	}
+	part := t.Slice(from, math.Min(to, length))
 	if len(part.Marks) == 0 {
 		return fault.New(fault.Invalid, "inputs[0]: the clip would be empty")
 	}
@@ -37,5 +53,99 @@ func (w *Worker) clip(ctx context.Context, a asset.Asset, in assetopt.Input) err
 	if err != nil {
 		return err
 	}
-	return gone(w.opt.Assets.Finish(ctx, a.ID, f, w.opt.Now()))
+	for i := range f.Tracks {
+		inherit(&f.Tracks[i], source, in)
+	}
+	texts, err := w.texts(ctx, a, source, part.ZeroTime()-t.ZeroTime(), part.Duration())
+	if err != nil {
+		return err
+	}
+	f.Tracks = append(f.Tracks, texts...)
+	err = w.opt.Assets.Finish(ctx, a.ID, f, w.opt.Now())
+	if err != nil && fault.KindOf(err) == fault.NotFound {
+		return errGone
+	}
+	return err
+}
+
+// wanted is where the clip ends; without an end that is what had been recorded when it was asked for. whole tells that all of it is on
+// record.
+func wanted(t *timeline.Timeline, source, clip asset.Asset, to float64) (end float64, whole bool) {
+	spans := t.Spans()
+	if !math.IsInf(to, 1) {
+		return to, to <= spans[len(spans)-1]
+	}
+	if source.LiveStream == "" {
+		return to, true
+	}
+	for i, m := range t.Marks {
+		if i > 0 && m.Start.After(clip.CreatedAt) {
+			return spans[i], true
+		}
+	}
+	return to, false
+}
+
+// inherit gives a track of the clip the name and language of the source's, unless the request has its own.
+func inherit(t *asset.Track, source asset.Asset, in assetopt.Input) {
+	if in.Name != "" || in.LanguageCode != "" {
+		return
+	}
+	for _, s := range source.Tracks {
+		if s.Rendition == t.Rendition && s.Type == t.Type {
+			t.Name, t.LanguageCode = s.Name, s.LanguageCode
+		}
+	}
+}
+
+// texts copies the source's text tracks, cut to the clip: from is where in the source it begins, in seconds.
+func (w *Worker) texts(ctx context.Context, a, source asset.Asset, from float64, long time.Duration) ([]asset.Track, error) {
+	var out []asset.Track
+	taken := map[string]bool{}
+	for _, t := range a.Tracks {
+		taken[t.Name] = taken[t.Name] || t.Type == asset.TextTrack
+	}
+	for _, s := range source.Tracks {
+		if s.Type != asset.TextTrack || s.Status != asset.TrackReady || s.Object == "" {
+			continue
+		}
+		d, err := w.document(ctx, s.Object)
+		if err != nil {
+			if fault.KindOf(err) == fault.NotFound { // the track was deleted a moment ago
+				continue
+			}
+			return nil, fmt.Errorf("copy text track %s: %w", s.ID, err)
+		}
+		start := time.Duration(math.Round(from * float64(time.Second)))
+		if d = d.Trim(start, start+long).Shift(-start); d.Len() == 0 { // nothing is said in the clip
+			continue
+		}
+		key := settle.TracksPrefix(a.Media) + string(s.ID) + ".vtt"
+		if err := w.opt.Store.Put(ctx, key, bytes.NewReader(d.AppendVTT(nil))); err != nil {
+			return nil, fmt.Errorf("store text track: %w", err)
+		}
+		name := s.Name
+		for n := 2; taken[name]; n++ {
+			name = fmt.Sprintf("%s (%d)", s.Name, n)
+		}
+		taken[name] = true
+		out = append(out, asset.Track{
+			Type: asset.TextTrack, Status: asset.TrackReady, TextType: s.TextType, TextSource: s.TextSource, LanguageCode: s.LanguageCode,
+			Name: name, ClosedCaptions: s.ClosedCaptions, Rendition: string(s.ID), Object: key, Duration: d.End().Seconds(),
+		})
+	}
+	return out, nil
+}
+
+func (w *Worker) document(ctx context.Context, key string) (captions.Document, error) {
+	r, err := w.opt.Store.Get(ctx, key, 0, -1)
+	if err != nil {
+		return captions.Document{}, err
+	}
+	defer func() { _ = r.Close() }() // it was only read
+	data, err := io.ReadAll(io.LimitReader(r, 2*captions.MaxInput))
+	if err != nil {
+		return captions.Document{}, fmt.Errorf("read text track: %w", err)
+	}
+	return captions.Parse(data)
 }

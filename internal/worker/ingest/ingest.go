@@ -1,15 +1,15 @@
 // Package ingest does the job asset.ingest: a file by URL, or a stretch of another asset, becomes a playable asset.
+// It must never know HTTP serving or SQL. It starts no goroutine.
 package ingest
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
-	"math"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"millrace/internal/control/asset"
@@ -17,8 +17,10 @@ import (
 	"millrace/internal/control/job"
 	"millrace/internal/fault"
 	"millrace/internal/fetch"
+	"millrace/internal/id"
 	"millrace/internal/media/encode"
 	"millrace/internal/storage/blob"
+	"millrace/internal/worker/settle"
 )
 
 // Options is what a Worker needs.
@@ -39,9 +41,11 @@ type Worker struct{ opt Options }
 // New returns a Worker.
 func New(o Options) *Worker { return &Worker{opt: o} }
 
+const attempts = 8
+
 // Handler is its place in the queue.
 func (w *Worker) Handler() job.Handler {
-	return job.Handler{Kind: asset.JobIngest, MaxAttempts: 8, Timeout: 24 * time.Hour, Work: w.work}
+	return job.Handler{Kind: asset.JobIngest, MaxAttempts: attempts, Timeout: 24 * time.Hour, Work: w.work}
 }
 
 func (w *Worker) work(ctx context.Context, j job.Job) error {
@@ -51,128 +55,102 @@ func (w *Worker) work(ctx context.Context, j job.Job) error {
 	}
 	a, err := w.opt.Assets.Find(ctx, args.Asset)
 	if err != nil {
-		return gone(err)
+		return settle.Gone(err)
 	}
 	if a.Status != asset.Preparing || len(a.Options.Inputs) == 0 {
 		return nil
 	}
+	return w.settled(ctx, a, w.attempt(ctx, a, j), j)
+}
+
+// errDied is the end of a file that takes its process down each time.
+var errDied = fault.New(fault.Invalid, "the file can't be processed: the service ended each time it tried")
+
+// attempt makes the asset. A panic is an error, so that the asset gets an end.
+func (w *Worker) attempt(ctx context.Context, a asset.Asset, j job.Job) (err error) {
+	if j.MaxAttempts > 0 && j.Attempt >= 2*j.MaxAttempts { // the queue gives up now
+		return errDied
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("ingest panicked: %v", p)
+		}
+	}()
 	in := a.Options.Inputs[0]
 	if _, clip := assetopt.ClipSource(in.URL); clip {
-		err = w.clip(ctx, a, in)
-	} else {
-		err = w.file(ctx, a, in)
+		return w.clip(ctx, a, in)
 	}
-	return w.settled(ctx, a, err, j.Last())
+	return w.file(ctx, a, in)
 }
 
-func gone(err error) error {
-	if fault.KindOf(err) == fault.NotFound {
-		return nil
-	}
-	return err
-}
+// errGone says that the asset was deleted while it was made.
+var errGone = errors.New("the asset was deleted")
 
-// settled errors the asset when the input is at fault, or on the last attempt.
-func (w *Worker) settled(ctx context.Context, a asset.Asset, err error, last bool) error {
-	if err == nil || ctx.Err() != nil {
+// settled errors the asset when the input is at fault, or when nothing will be tried again.
+func (w *Worker) settled(ctx context.Context, a asset.Asset, err error, j job.Job) error {
+	if _, snoozed := errors.AsType[*job.SnoozeError](err); err == nil || snoozed {
 		return err
 	}
-	if !fault.Permanent(err) && !last {
+	if errors.Is(err, errGone) {
+		return errors.Join(w.discard(a.ID), settle.Abandon(ctx, w.opt.Store, w.opt.Assets, a.Media))
+	}
+	if ctx.Err() != nil && !errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
+		return err // stopped: the job is taken up again
+	}
+	if !fault.Permanent(err) && !j.Last() {
 		return err
 	}
 	messages := fault.Messages(err)
 	if len(messages) == 0 {
 		messages = []string{"the input could not be ingested; the service's log says why"}
 	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+	defer cancel()
 	failed := w.opt.Assets.Fail(ctx, a.ID, asset.Errors{Type: "invalid_input", Messages: messages}, w.opt.Now())
-	return errors.Join(err, gone(failed))
+	if failed == nil { // nothing of it can be played
+		failed = settle.Sweep(ctx, w.opt.Store, settle.Prefix(a.Media), func(string) bool { return false })
+	}
+	return errors.Join(err, settle.Gone(failed), w.discard(a.ID))
 }
 
-// file downloads and takes over a media file.
-func (w *Worker) file(ctx context.Context, a asset.Asset, in assetopt.Input) error {
-	path := filepath.Join(w.opt.Scratch, "asset-"+string(a.ID))
-	if _, err := w.opt.Fetch.Download(ctx, in.URL, path, fetch.Limits{MaxBytes: w.opt.MaxSize}, w.progress(ctx, a)); err != nil {
-		return err
-	}
-	err := w.accept(ctx, a, in, path)
-	if err == nil || fault.Permanent(err) {
-		_ = os.Remove(path) // it has moved when all went well
-	}
-	return err
+const scratchPrefix = "asset-"
+
+// path is where an asset's download goes; a later attempt continues what is there.
+func (w *Worker) path(a id.Asset) string {
+	return filepath.Join(w.opt.Scratch, scratchPrefix+string(a))
 }
 
-// progress tells how far the download is, once a second.
-func (w *Worker) progress(ctx context.Context, a asset.Asset) func(done, total int64) {
-	var told time.Time
-	return func(done, total int64) {
-		now := w.opt.Now()
-		if total <= 0 || now.Sub(told) < time.Second {
-			return
+// discard removes what an asset has in the scratch folder.
+func (w *Worker) discard(a id.Asset) error {
+	err := os.Remove(sound(w.path(a)))
+	if errors.Is(err, os.ErrNotExist) {
+		err = nil
+	}
+	return errors.Join(err, fetch.Discard(w.path(a)))
+}
+
+// Tidy removes what earlier processes have left in the scratch folder of assets that are not being made any more. It is called before the
+// first job.
+func (w *Worker) Tidy(ctx context.Context) error {
+	files, err := os.ReadDir(w.opt.Scratch)
+	if err != nil {
+		return fmt.Errorf("tidy downloads: %w", err)
+	}
+	var errs []error
+	for _, f := range files {
+		name, ours := strings.CutPrefix(f.Name(), scratchPrefix)
+		if !ours || f.IsDir() {
+			continue
 		}
-		told = now
-		percent := math.Floor(100 * float64(done) / float64(total))
-		if err := w.opt.Assets.SetProgress(ctx, a.ID, asset.Progress{State: asset.Ingesting, Percent: percent}, now); err != nil {
-			w.opt.Logger.Debug("tell progress", "asset_id", a.ID, "error", err)
+		name, _, _ = strings.Cut(name, ".")
+		a, err := w.opt.Assets.Find(ctx, id.Asset(name))
+		switch {
+		case err == nil && a.Status == asset.Preparing:
+		case settle.Gone(err) != nil:
+			errs = append(errs, err)
+		default:
+			errs = append(errs, os.Remove(filepath.Join(w.opt.Scratch, f.Name())))
 		}
 	}
-}
-
-// accept makes the asset of a downloaded file.
-func (w *Worker) accept(ctx context.Context, a asset.Asset, in assetopt.Input, path string) error {
-	format, err := sniff(path)
-	if err != nil {
-		return err
-	}
-	info, err := w.opt.Engine.Probe(ctx, path, format)
-	if err != nil {
-		return err
-	}
-	if err := w.opt.Assets.SetInputInfo(ctx, a.ID, []asset.InputInfo{inputInfo(in, info)}, w.opt.Now()); err != nil {
-		return gone(err)
-	}
-	if err := playable(info); err != nil {
-		return err
-	}
-	if format != encode.MOV {
-		if path, err = w.rewrite(ctx, path, format); err != nil {
-			return err
-		}
-		defer func() { _ = os.Remove(path) }() // it has moved when all went well
-	}
-	return w.takeOver(ctx, a, path)
-}
-
-func sniff(path string) (encode.Format, error) {
-	f, err := os.Open(path) //nolint:gosec // our own scratch file
-	if err != nil {
-		return "", fmt.Errorf("open download: %w", err)
-	}
-	defer func() { _ = f.Close() }() // it was only read
-	head := make([]byte, encode.SniffSize)
-	n, err := f.ReadAt(head, 0)
-	if n == 0 {
-		return "", fault.Wrap(fault.Invalid, err, "the file is empty")
-	}
-	format, ok := encode.Sniff(head[:n])
-	if !ok {
-		return "", fault.New(fault.Invalid, "%s", unknownFile(head[:n]))
-	}
-	return format, nil
-}
-
-// rewrite puts the packets of another container into a fragmented MP4 beside it.
-func (w *Worker) rewrite(ctx context.Context, path string, format encode.Format) (string, error) {
-	out := path + ".mp4"
-	f, err := os.Create(out) //nolint:gosec // our own scratch file
-	if err != nil {
-		return "", fmt.Errorf("create rewritten file: %w", err)
-	}
-	err = w.opt.Engine.Rewrite(ctx, encode.RewriteArgs{Input: path, Format: format}, func(_ context.Context, mp4 io.Reader) error {
-		_, err := io.Copy(f, mp4)
-		return err
-	})
-	if err = errors.Join(err, f.Close()); err != nil {
-		return "", errors.Join(err, os.Remove(out))
-	}
-	return out, nil
+	return errors.Join(errs...)
 }

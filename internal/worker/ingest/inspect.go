@@ -1,61 +1,158 @@
 package ingest
 
 import (
-	"bytes"
+	"encoding/binary"
+	"math"
 	"strings"
 
 	"millrace/internal/control/asset"
 	"millrace/internal/control/assetopt"
 	"millrace/internal/fault"
+	"millrace/internal/media/container/mp4"
+	"millrace/internal/media/container/sniff"
 	"millrace/internal/media/encode"
+	"millrace/internal/media/frame"
 )
 
-// unknownFile says what a file seems to be that is no media file.
-func unknownFile(head []byte) string {
-	text := bytes.ToLower(bytes.TrimSpace(head[:min(len(head), 512)]))
-	switch {
-	case bytes.HasPrefix(text, []byte("#extm3u")):
-		return "the URL leads to a playlist (M3U8): give the URL of a media file"
-	case bytes.HasPrefix(text, []byte("<!doctype")), bytes.HasPrefix(text, []byte("<html")), bytes.HasPrefix(text, []byte("<?xml")):
-		return "the URL leads to a web page, not to a media file"
+// refusal says why a file of this format can't be an asset.
+func refusal(f sniff.Format) string {
+	switch f {
+	case sniff.Playlist:
+		return "the URL leads to a playlist (M3U8, MPD or the like), not to a media file: give the URL of the file itself"
+	case sniff.HTML:
+		return "the URL leads to a web page or another document, not to a media file: give the URL from which the file itself is downloaded"
+	case sniff.Text:
+		return "the file is text, not video or audio; subtitles are added as a text track"
+	case sniff.FLV, sniff.AVI:
+		return "the file is " + strings.ToUpper(string(f)) + ", which can't be played yet: MP4, MOV, MPEG-TS and Matroska can"
+	case sniff.Unknown, sniff.MP4, sniff.Matroska, sniff.MPEGTS, sniff.WAV, sniff.MP3, sniff.ADTS, sniff.Ogg, sniff.FLAC:
 	}
 	return "the file is of no known media format: MP4, MOV, MPEG-TS and Matroska can be used"
 }
 
-// playable refuses what this version can not play as it is.
-func playable(info encode.Info) error {
+// containerName is what the API calls a format: the names of ffprobe, which its users know.
+func containerName(f sniff.Format) string {
+	switch f {
+	case sniff.MP4:
+		return "mov,mp4,m4a,3gp,3g2,mj2"
+	case sniff.Matroska:
+		return "matroska,webm"
+	case sniff.ADTS:
+		return "aac"
+	case sniff.Unknown, sniff.Playlist, sniff.HTML, sniff.Text:
+		return ""
+	case sniff.MPEGTS, sniff.FLV, sniff.AVI, sniff.WAV, sniff.MP3, sniff.Ogg, sniff.FLAC:
+	}
+	return string(f)
+}
+
+func onlyThese(found []string) error {
+	return fault.New(fault.Invalid, "the file has %s: only H.264 video and AAC audio can be played so far; convert it first", strings.Join(found, " and "))
+}
+
+func nothing() error {
+	return fault.New(fault.Invalid, "the file has neither H.264 video nor AAC audio")
+}
+
+// playable says which of the audio streams to take, counted among them, and refuses what this version can't play as it is. The video is
+// the first one.
+func playable(info encode.Info) (audio int, err error) {
 	var found []string
-	usable := false
+	videos, audios, usable := 0, 0, 0
+	audio = -1
 	for _, t := range info.Tracks {
-		switch {
-		case t.Kind == encode.Video && t.Codec == "h264", t.Kind == encode.Audio && t.Codec == "aac":
-			usable = true
-		case t.Kind == encode.Video, t.Kind == encode.Audio && !hasAAC(info):
-			found = append(found, string(t.Kind)+" "+t.Codec)
+		switch t.Kind {
+		case encode.Video:
+			videos++
+			if t.Codec == "h264" && videos == 1 {
+				usable++
+			} else if videos == 1 {
+				found = append(found, "video "+title(t.Codec))
+			}
+		case encode.Audio:
+			if t.Codec == "aac" && audio < 0 {
+				audio = audios
+				usable++
+			}
+			audios++
+		case encode.Text, encode.Data:
 		}
 	}
-	if len(found) > 0 {
-		return fault.New(fault.Invalid, "the file has %s: only H.264 video and AAC audio can be played so far; convert it first", strings.Join(found, " and "))
-	}
-	if !usable {
-		return fault.New(fault.Invalid, "the file has neither H.264 video nor AAC audio")
-	}
-	return nil
-}
-
-func hasAAC(info encode.Info) bool {
-	for _, t := range info.Tracks {
-		if t.Kind == encode.Audio && t.Codec == "aac" {
-			return true
+	if audios > 0 && audio < 0 {
+		for _, t := range info.Tracks {
+			if t.Kind == encode.Audio {
+				found = append(found, "audio "+title(t.Codec))
+				break
+			}
 		}
 	}
-	return false
+	switch {
+	case len(found) > 0:
+		return 0, onlyThese(found)
+	case usable == 0:
+		return 0, nothing()
+	}
+	return max(audio, 0), nil
 }
 
-// inputInfo is what the API shows of an input file.
-func inputInfo(in assetopt.Input, info encode.Info) asset.InputInfo {
+// codec is how ffmpeg, and so the API, calls a codec, and what people call it.
+type codec struct{ name, title string }
+
+// codecs by the sample entries of MP4 and MOV.
+//
+//nolint:gochecknoglobals // a table
+var codecs = map[string]codec{
+	"avc1": {"h264", "H.264"}, "avc3": {"h264", "H.264"}, "hvc1": {"hevc", "HEVC (H.265)"}, "hev1": {"hevc", "HEVC (H.265)"},
+	"dvh1": {"hevc", "HEVC (Dolby Vision)"}, "dvhe": {"hevc", "HEVC (Dolby Vision)"}, "av01": {"av1", "AV1"}, "vp08": {"vp8", "VP8"}, "vp09": {"vp9", "VP9"},
+	"mp4v": {"mpeg4", "MPEG-4 Part 2"}, "s263": {"h263", "H.263"}, "jpeg": {"mjpeg", "Motion JPEG"}, "mjpa": {"mjpeg", "Motion JPEG"},
+	"apch": {"prores", "ProRes"}, "apcn": {"prores", "ProRes"}, "apcs": {"prores", "ProRes"}, "apco": {"prores", "ProRes"}, "ap4h": {"prores", "ProRes"}, "ap4x": {"prores", "ProRes"},
+	"mp4a": {"aac", "AAC that is not AAC-LC"}, "ac-3": {"ac3", "Dolby AC-3"}, "ec-3": {"eac3", "Dolby E-AC-3"}, "Opus": {"opus", "Opus"}, "fLaC": {"flac", "FLAC"},
+	"alac": {"alac", "ALAC"}, ".mp3": {"mp3", "MP3"}, "sowt": {"pcm_s16le", "PCM"}, "twos": {"pcm_s16be", "PCM"}, "lpcm": {"pcm", "PCM"}, "ipcm": {"pcm", "PCM"},
+	"in24": {"pcm_s24be", "PCM"}, "raw ": {"pcm_u8", "PCM"}, "samr": {"amr_nb", "AMR"}, "sawb": {"amr_wb", "AMR"},
+	"tx3g": {"mov_text", "text"}, "wvtt": {"webvtt", "WebVTT"}, "stpp": {"ttml", "TTML"}, "c608": {"eia_608", "CEA-608"},
+}
+
+// titles of codecs by ffmpeg's names, where they differ by more than the case.
+//
+//nolint:gochecknoglobals // a table
+var titles = map[string]string{
+	"h264": "H.264", "hevc": "HEVC (H.265)", "mpeg4": "MPEG-4 Part 2", "mpeg2video": "MPEG-2", "mpeg1video": "MPEG-1", "vorbis": "Vorbis",
+	"opus": "Opus", "mp2": "MPEG layer 2", "ac3": "Dolby AC-3", "eac3": "Dolby E-AC-3", "prores": "ProRes",
+}
+
+func title(name string) string {
+	if t := titles[name]; t != "" {
+		return t
+	}
+	if strings.HasPrefix(name, "pcm_") {
+		return "PCM"
+	}
+	if name == "" {
+		return "of an unknown codec"
+	}
+	return strings.ToUpper(name)
+}
+
+func codecTitle(t *mp4.Track) string {
+	if c, ok := codecs[t.FourCC]; ok {
+		return c.title
+	}
+	return "of the unknown codec " + printable(t.FourCC)
+}
+
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r < 0x20 || r > 0x7e {
+			return '?'
+		}
+		return r
+	}, s)
+}
+
+// describe is what the API shows of an input that ffprobe has read.
+func describe(in assetopt.Input, f sniff.Format, info encode.Info) asset.InputInfo {
 	out := asset.InputInfo{Settings: in}
-	out.File.ContainerFormat = string(info.Container)
+	out.File.ContainerFormat = containerName(f)
 	for _, t := range info.Tracks {
 		if t.Kind == encode.Data {
 			continue
@@ -65,9 +162,47 @@ func inputInfo(in assetopt.Input, info encode.Info) asset.InputInfo {
 			long = info.Duration
 		}
 		out.File.Tracks = append(out.File.Tracks, asset.InputTrack{
-			Type: string(t.Kind), Duration: long.Seconds(), Encoding: t.Codec, Width: t.Width, Height: t.Height, FrameRate: t.FrameRate,
+			Type: string(t.Kind), Duration: rounded(long.Seconds()), Encoding: t.Codec, Width: t.Width, Height: t.Height, FrameRate: rounded(t.FrameRate),
 			SampleRate: t.SampleRate, SampleSize: t.BitSize, Channels: t.Channels,
 		})
 	}
 	return out
 }
+
+// describeMP4 is what the API shows of an MP4 by its own index.
+func describeMP4(in assetopt.Input, f *mp4.File) asset.InputInfo {
+	out := asset.InputInfo{Settings: in}
+	out.File.ContainerFormat = containerName(sniff.MP4)
+	for _, t := range f.Tracks {
+		long := float64(t.Duration()) / float64(t.Timescale)
+		x := asset.InputTrack{Type: t.Kind.String(), Duration: rounded(long), Encoding: printable(t.FourCC)}
+		if c, ok := codecs[t.FourCC]; ok {
+			x.Encoding = c.name
+		}
+		switch t.Kind {
+		case frame.Video:
+			x.Width, x.Height = t.Width, t.Height
+			if long > 0 {
+				x.FrameRate = rounded(float64(t.Len()) / long)
+			}
+		case frame.Audio:
+			x.SampleRate, x.Channels = t.Config.SampleRate, t.Config.Channels
+			if t.Config.Codec == "" {
+				x.SampleRate, x.Channels, x.SampleSize = soundEntry(t.SampleEntry)
+			}
+		case frame.Text:
+		}
+		out.File.Tracks = append(out.File.Tracks, x)
+	}
+	return out
+}
+
+// soundEntry reads an AudioSampleEntry, ISO 14496-12 section 12.2.3.
+func soundEntry(b []byte) (rate, channels, bits int) {
+	if len(b) < 36 {
+		return 0, 0, 0
+	}
+	return int(binary.BigEndian.Uint32(b[32:]) >> 16), int(binary.BigEndian.Uint16(b[24:])), int(binary.BigEndian.Uint16(b[26:]))
+}
+
+func rounded(v float64) float64 { return math.Round(v*1000) / 1000 }

@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 
 	"millrace/internal/control/asset"
+	"millrace/internal/control/assetopt"
 	"millrace/internal/fault"
+	"millrace/internal/id"
 	"millrace/internal/media/container/mp4"
 	"millrace/internal/media/frame"
 	"millrace/internal/media/ondemand"
@@ -15,79 +18,144 @@ import (
 	"millrace/internal/worker/settle"
 )
 
-// takeOver indexes a local MP4, moves it into the store and makes the asset ready: nothing of it is copied or re-encoded.
-func (w *Worker) takeOver(ctx context.Context, a asset.Asset, path string) error {
-	key := fmt.Sprintf("media/%s/source.mp4", a.Media)
-	t, err := plan(path, key)
-	if err != nil {
-		return err
-	}
-	if err := w.opt.Store.Adopt(ctx, key, path); err != nil {
-		return fmt.Errorf("store upload: %w", err)
-	}
-	f, err := settle.Write(ctx, w.opt.Store, a.Media, t)
-	if err != nil {
-		return err
-	}
-	return gone(w.opt.Assets.Finish(ctx, a.ID, f, w.opt.Now()))
+// sourceKey is where a file that is played from its byte ranges is stored.
+func sourceKey(m id.Media) string { return settle.Prefix(m) + "source.mp4" }
+
+// mp4 takes over a downloaded MP4 or MOV.
+func (w *Worker) mp4(ctx context.Context, a asset.Asset, in assetopt.Input, f *os.File, path string) error {
+	return w.takeOver(ctx, a, &in, f, path)
 }
 
-// plan makes the timeline of a local MP4 that will be stored under key.
-func plan(path, key string) (*timeline.Timeline, error) {
-	file, err := os.Open(path) //nolint:gosec // our own scratch file
+// takeOver plans a local MP4, moves it into the store and makes the asset ready: nothing of it is copied or re-encoded. in is nil when
+// what was found in the input is told already.
+func (w *Worker) takeOver(ctx context.Context, a asset.Asset, in *assetopt.Input, f *os.File, path string) error {
+	st, err := f.Stat()
 	if err != nil {
-		return nil, fmt.Errorf("open file: %w", err)
+		return fmt.Errorf("look at file: %w", err)
 	}
-	defer func() { _ = file.Close() }() // it was only read
-	st, err := file.Stat()
+	var t *timeline.Timeline
+	if in != nil {
+		t, err = w.plan(ctx, a, *in, f, st.Size())
+	} else {
+		t, err = planSound(f, st.Size(), sourceKey(a.Media))
+	}
 	if err != nil {
-		return nil, fmt.Errorf("look at file: %w", err)
+		return err
 	}
-	index, err := mp4.Index(file, st.Size())
+	if err := w.opt.Store.Adopt(ctx, sourceKey(a.Media), path); err != nil {
+		return fmt.Errorf("store upload: %w", err)
+	}
+	return w.finish(ctx, a, t)
+}
+
+// plan tells what is in an MP4 and makes the timeline of it, stored as the asset's source.
+func (w *Worker) plan(ctx context.Context, a asset.Asset, in assetopt.Input, r io.ReaderAt, size int64) (*timeline.Timeline, error) {
+	index, err := mp4.Index(r, size)
+	if err != nil {
+		info := asset.InputInfo{Settings: in}
+		info.File.ContainerFormat = containerName("mp4")
+		return nil, errors.Join(unusable(err), w.found(ctx, a, info))
+	}
+	if err := w.found(ctx, a, describeMP4(in, index)); err != nil {
+		return nil, err
+	}
+	video, audio, err := choose(index)
+	if err != nil {
+		return nil, err
+	}
+	return planTracks(r, video, audio, sourceKey(a.Media))
+}
+
+func planSound(r io.ReaderAt, size int64, key string) (*timeline.Timeline, error) {
+	index, err := mp4.Index(r, size)
 	if err != nil {
 		return nil, unusable(err)
 	}
-	video, audio := choose(index)
-	if video == nil && audio == nil {
-		return nil, fault.New(fault.Invalid, "the file has neither H.264 video nor AAC audio")
+	_, audio, err := choose(index)
+	if err != nil {
+		return nil, err
 	}
+	return planTracks(r, nil, audio, key)
+}
+
+func planTracks(r io.ReaderAt, video, audio *mp4.Track, key string) (t *timeline.Timeline, err error) {
 	var idrs []int
 	if video != nil {
-		if idrs, err = mp4.IDRs(file, video); err != nil {
+		if idrs, err = mp4.IDRs(r, video); err != nil {
 			return nil, unusable(err)
 		}
 	}
-	t, err := ondemand.Plan(video, audio, idrs, key)
-	if err != nil {
+	if t, err = ondemand.Plan(video, audio, idrs, key); err != nil {
 		return nil, unusable(err)
 	}
 	return t, nil
 }
 
-// choose picks the first video and the first enabled audio track.
-func choose(f *mp4.File) (video, audio *mp4.Track) {
+// finish makes the asset ready with a whole timeline.
+func (w *Worker) finish(ctx context.Context, a asset.Asset, t *timeline.Timeline) error {
+	f, err := settle.Write(ctx, w.opt.Store, a.Media, t)
+	if err != nil {
+		return err
+	}
+	err = w.opt.Assets.Finish(ctx, a.ID, f, w.opt.Now())
+	if err != nil && fault.KindOf(err) == fault.NotFound {
+		return errGone
+	}
+	return err
+}
+
+// cover is how long sound has to be, in seconds, for a single picture beside it to be its cover.
+const cover = 30
+
+// choose picks the first video that can be played and the first enabled audio that can. A file in which there is video but none that can
+// be played is refused, and audio alike.
+func choose(f *mp4.File) (video, audio *mp4.Track, err error) {
+	refused := map[frame.Kind]string{}
 	for _, t := range f.Tracks {
-		if t.Len() == 0 {
-			continue
-		}
 		switch {
-		case t.Kind == frame.Video && video == nil && t.Config.Codec == frame.H264:
+		case t.Kind == frame.Text:
+		case t.Config.Codec == "":
+			if refused[t.Kind] == "" {
+				refused[t.Kind] = t.Kind.String() + " " + codecTitle(t)
+			}
+		case t.Len() == 0:
+		case t.Kind == frame.Video && video == nil:
 			video = t
-		case t.Kind == frame.Audio && t.Config.Codec == frame.AAC && (audio == nil || !audio.Enabled && t.Enabled):
+		case t.Kind == frame.Audio && (audio == nil || !audio.Enabled && t.Enabled):
 			audio = t
 		}
 	}
-	return video, audio
+	var missing []string
+	if video == nil && refused[frame.Video] != "" {
+		missing = append(missing, refused[frame.Video])
+	}
+	if audio == nil && refused[frame.Audio] != "" {
+		missing = append(missing, refused[frame.Audio])
+	}
+	switch {
+	case len(missing) > 0:
+		return nil, nil, onlyThese(missing)
+	case video == nil && audio == nil:
+		return nil, nil, nothing()
+	case video != nil && audio != nil && video.Len() == 1 && audio.Duration() > cover*int64(audio.Timescale):
+		video = nil
+	}
+	return video, audio, nil
 }
 
 // unusable tells what is wrong with a file in its own words; an error of reading is ours.
 func unusable(err error) error {
-	for _, known := range []error{
-		mp4.ErrNotMP4, mp4.ErrMalformed, mp4.ErrUnsupported, mp4.ErrTooLarge, ondemand.ErrNothing, timeline.ErrOrder,
-	} {
-		if errors.Is(err, known) {
-			return fault.Wrap(fault.Invalid, err, "the file can not be played: %s", err)
-		}
+	switch {
+	case errors.Is(err, mp4.ErrEncrypted):
+		return fault.Wrap(fault.Invalid, err, "the file is encrypted: only files without DRM can be used")
+	case errors.Is(err, mp4.ErrTruncated):
+		return fault.Wrap(fault.Invalid, err, "the file is not complete, its end is missing (%s)", err)
+	case errors.Is(err, mp4.ErrMalformed), errors.Is(err, mp4.ErrNotMP4):
+		return fault.Wrap(fault.Invalid, err, "the file is damaged (%s)", err)
+	case errors.Is(err, ondemand.ErrNothing), errors.Is(err, ondemand.ErrTooLong), errors.Is(err, ondemand.ErrApart):
+		return fault.Wrap(fault.Invalid, err, "%s", err)
+	case errors.Is(err, mp4.ErrUnsupported), errors.Is(err, mp4.ErrTooLarge), errors.Is(err, timeline.ErrOrder):
+		return fault.Wrap(fault.Invalid, err, "the file can't be played (%s)", err)
 	}
-	return fmt.Errorf("index file: %w", err)
+	return fmt.Errorf("plan file: %w", err)
 }

@@ -1,10 +1,11 @@
-// Package purge does the job media.purge: it deletes the files of a media set that no asset needs any more, and leaves those that clips
-// still play.
+// Package purge does the job media.purge: it deletes the files of a media set that no asset needs any more. It leaves those that clips
+// still play, and, where the set's own asset lives, all but the files of tracks that are gone.
 package purge
 
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"millrace/internal/control/asset"
@@ -37,51 +38,51 @@ func (w *Worker) work(ctx context.Context, j job.Job) error {
 	if err != nil {
 		return err
 	}
+	for _, u := range users {
+		if u.Status == asset.Preparing {
+			return job.Snooze(preparing) // what it will need is not known yet
+		}
+	}
 	needed := map[string]bool{}
 	for _, u := range users {
 		if u.Media == args.Media {
-			return nil // its own asset lives
+			return w.tracks(ctx, u)
 		}
-		if u.Status == asset.Preparing {
-			return job.Snooze(preparing)
-		}
-		if u.Status == asset.Errored {
-			continue
-		}
-		t, err := settle.Timeline(ctx, w.Store, w.Assets, u)
-		if err != nil {
+		if err := w.need(ctx, u, needed); err != nil {
 			return err
 		}
-		for key := range t.Objects {
-			needed[key] = true
-		}
 	}
-	return w.sweep(ctx, args.Media, needed)
+	return settle.Sweep(ctx, w.Store, settle.Prefix(args.Media), func(key string) bool { return needed[key] })
 }
 
-func (w *Worker) sweep(ctx context.Context, m id.Media, needed map[string]bool) error {
-	const batch = 500
-	var gone []string
-	flush := func() error {
-		err := w.Store.Delete(ctx, gone...)
-		gone = gone[:0]
-		return err
+// need adds what an asset plays.
+func (w *Worker) need(ctx context.Context, u asset.Asset, needed map[string]bool) error {
+	if u.Status == asset.Errored {
+		return nil
 	}
-	for key, err := range w.Store.List(ctx, "media/"+string(m)+"/") {
-		if err != nil {
-			return fmt.Errorf("list media: %w", err)
-		}
-		if needed[key] {
-			continue
-		}
-		if gone = append(gone, key); len(gone) == batch {
-			if err := flush(); err != nil {
-				return fmt.Errorf("delete media: %w", err)
-			}
-		}
+	t, err := settle.Timeline(ctx, w.Store, w.Assets, u)
+	if err != nil {
+		return fmt.Errorf("read timeline of %s: %w", u.ID, err)
 	}
-	if err := flush(); err != nil {
-		return fmt.Errorf("delete media: %w", err)
+	for key := range t.Objects {
+		needed[key] = true
+	}
+	for _, tr := range u.Tracks {
+		needed[tr.Object] = true
 	}
 	return nil
+}
+
+// tracks sweeps the files of tracks that the asset does not have any more. The file of one that is being made has its track's name.
+func (w *Worker) tracks(ctx context.Context, a asset.Asset) error {
+	keep := map[string]bool{}
+	names := map[id.Track]bool{}
+	for _, tr := range a.Tracks {
+		keep[tr.Object], names[tr.ID] = true, true
+	}
+	prefix := settle.TracksPrefix(a.Media)
+	return settle.Sweep(ctx, w.Store, prefix, func(key string) bool {
+		name, _, _ := strings.Cut(strings.TrimPrefix(key, prefix), ".")
+		return keep[key] || names[id.Track(name)]
+	})
 }

@@ -1,23 +1,30 @@
-// Package settle writes down a whole timeline: its index beside the media, and what the asset is told of it.
+// Package settle is what the workers share about an asset's files: it writes down a whole timeline as the index beside the media, reads
+// timelines, and sweeps away what nobody needs any more.
 package settle
 
 import (
 	"bytes"
 	"context"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
 	"millrace/internal/bridge/measure"
 	"millrace/internal/control/asset"
+	"millrace/internal/fault"
 	"millrace/internal/id"
 	"millrace/internal/media/timeline"
 	"millrace/internal/storage/blob"
 )
 
+// Prefix is where the files of a media set are.
+func Prefix(m id.Media) string { return "media/" + string(m) + "/" }
+
+// TracksPrefix is where the files of an asset's text and alternate audio tracks are, each named by its track.
+func TracksPrefix(m id.Media) string { return Prefix(m) + "tracks/" }
+
 // IndexKey is where the index of an asset's timeline is kept.
-func IndexKey(m id.Media) string { return "media/" + string(m) + "/timeline.jsonl" }
+func IndexKey(m id.Media) string { return Prefix(m) + "timeline.jsonl" }
 
 // Write stores the index of t, the timeline of an asset whose own media is m.
 func Write(ctx context.Context, store blob.Store, m id.Media, t *timeline.Timeline) (asset.Finished, error) {
@@ -35,22 +42,28 @@ func Write(ctx context.Context, store blob.Store, m id.Media, t *timeline.Timeli
 	return f, nil
 }
 
-// Read loads an index.
-func Read(ctx context.Context, store blob.Store, key string) (*timeline.Timeline, error) {
-	r, err := store.Get(ctx, key, 0, -1)
+// Timeline is an asset's timeline, whole or still growing.
+func Timeline(ctx context.Context, store blob.Store, assets asset.Work, a asset.Asset) (*timeline.Timeline, error) {
+	if a.Index == "" {
+		rows, err := assets.Timeline(ctx, a.ID, 0)
+		if err != nil {
+			return nil, err
+		}
+		return build(rows)
+	}
+	r, err := store.Get(ctx, a.Index, 0, -1)
 	if err != nil {
 		return nil, fmt.Errorf("read timeline index: %w", err)
 	}
 	defer func() { _ = r.Close() }() // it was only read
-	entries, err := timeline.ReadIndex(io.Reader(r))
+	entries, err := timeline.ReadIndex(r)
 	if err != nil {
 		return nil, err
 	}
 	return timeline.Build(entries)
 }
 
-// Rows builds a growing timeline from its stored rows.
-func Rows(rows []asset.TimelineEntry) (*timeline.Timeline, error) {
+func build(rows []asset.TimelineEntry) (*timeline.Timeline, error) {
 	t := &timeline.Timeline{}
 	for _, r := range rows {
 		e, err := timeline.Decode(r.Data)
@@ -64,18 +77,6 @@ func Rows(rows []asset.TimelineEntry) (*timeline.Timeline, error) {
 	return t, nil
 }
 
-// Timeline is an asset's timeline, whole or still growing.
-func Timeline(ctx context.Context, store blob.Store, assets asset.Work, a asset.Asset) (*timeline.Timeline, error) {
-	if a.Index != "" {
-		return Read(ctx, store, a.Index)
-	}
-	rows, err := assets.Timeline(ctx, a.ID, 0)
-	if err != nil {
-		return nil, err
-	}
-	return Rows(rows)
-}
-
 // uses lists the media of others that t refers to.
 func uses(t *timeline.Timeline, own id.Media) []id.Media {
 	var out []id.Media
@@ -87,4 +88,48 @@ func uses(t *timeline.Timeline, own id.Media) []id.Media {
 		}
 	}
 	return out
+}
+
+// Sweep deletes every object below prefix but those that keep wants.
+func Sweep(ctx context.Context, store blob.Store, prefix string, keep func(key string) bool) error {
+	const batch = 500
+	var gone []string
+	flush := func() error {
+		if err := store.Delete(ctx, gone...); err != nil {
+			return fmt.Errorf("delete media: %w", err)
+		}
+		gone = gone[:0]
+		return nil
+	}
+	for key, err := range store.List(ctx, prefix) {
+		if err != nil {
+			return fmt.Errorf("list media: %w", err)
+		}
+		if keep(key) {
+			continue
+		}
+		if gone = append(gone, key); len(gone) == batch {
+			if err := flush(); err != nil {
+				return err
+			}
+		}
+	}
+	return flush()
+}
+
+// Abandon deletes what work has stored for an asset that turned out to be gone. It leaves media alone that any asset still needs.
+func Abandon(ctx context.Context, store blob.Store, assets asset.Work, m id.Media) error {
+	users, err := assets.Users(ctx, m)
+	if err != nil || len(users) > 0 {
+		return err
+	}
+	return Sweep(ctx, store, Prefix(m), func(string) bool { return false })
+}
+
+// Gone makes peace with an asset, or a track, that was deleted while work on it was under way.
+func Gone(err error) error {
+	if err != nil && fault.KindOf(err) == fault.NotFound {
+		return nil
+	}
+	return err
 }

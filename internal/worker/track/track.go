@@ -1,4 +1,5 @@
 // Package track does the job track.ingest: a file by URL becomes a text or an alternate audio track of an asset.
+// It must never know HTTP serving or SQL. It starts no goroutine.
 package track
 
 import (
@@ -8,17 +9,18 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"millrace/internal/control/asset"
 	"millrace/internal/control/job"
 	"millrace/internal/fault"
 	"millrace/internal/fetch"
+	"millrace/internal/id"
 	"millrace/internal/media/captions"
-	"millrace/internal/media/container/mp4"
 	"millrace/internal/media/encode"
-	"millrace/internal/media/frame"
 	"millrace/internal/storage/blob"
+	"millrace/internal/worker/settle"
 )
 
 // Options is what a Worker needs.
@@ -38,11 +40,11 @@ type Worker struct{ opt Options }
 // New returns a Worker.
 func New(o Options) *Worker { return &Worker{opt: o} }
 
-const maxText = 16 << 20 // bytes of a subtitle file
+const attempts = 5
 
 // Handler is its place in the queue.
 func (w *Worker) Handler() job.Handler {
-	return job.Handler{Kind: asset.JobTrackIngest, MaxAttempts: 5, Timeout: 6 * time.Hour, Work: w.work}
+	return job.Handler{Kind: asset.JobTrackIngest, MaxAttempts: attempts, Timeout: 6 * time.Hour, Work: w.work}
 }
 
 func (w *Worker) work(ctx context.Context, j job.Job) error {
@@ -52,47 +54,85 @@ func (w *Worker) work(ctx context.Context, j job.Job) error {
 	}
 	a, err := w.opt.Assets.Find(ctx, args.Asset)
 	if err != nil {
-		return gone(err)
+		if settle.Gone(err) == nil {
+			err = w.discard(args.Asset, args.Track)
+		}
+		return err
 	}
 	for _, t := range a.Tracks {
-		if t.ID == args.Track && t.Status == asset.TrackPreparing {
-			return w.ingest(ctx, a, t, j.Last())
+		if t.ID != args.Track {
+			continue
 		}
+		if t.Status != asset.TrackPreparing {
+			return nil
+		}
+		return w.settled(ctx, a, t, w.attempt(ctx, a, t, j), j)
 	}
-	return nil // deleted or done meanwhile
+	return w.dropped(ctx, a, args.Track)
 }
 
-func gone(err error) error {
-	if fault.KindOf(err) == fault.NotFound {
-		return nil
+// attempt makes the track. A panic is an error, so that the track gets an end.
+func (w *Worker) attempt(ctx context.Context, a asset.Asset, t asset.Track, j job.Job) (err error) {
+	if j.MaxAttempts > 0 && j.Attempt >= 2*j.MaxAttempts { // the queue gives up now
+		return fault.New(fault.Invalid, "the file can't be processed: the service ended each time it tried")
 	}
-	return err
-}
-
-// ingest makes the track; a file that is at fault, or the last attempt, errors it. The asset stays as it is.
-func (w *Worker) ingest(ctx context.Context, a asset.Asset, t asset.Track, last bool) error {
-	var err error
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("track ingest panicked: %v", p)
+		}
+	}()
 	if t.Type == asset.TextTrack {
 		err = w.text(ctx, a, &t)
 	} else {
 		err = w.audio(ctx, a, &t)
 	}
-	if err == nil {
-		return gone(w.opt.Assets.TrackReady(ctx, a.ID, t, w.opt.Now()))
+	if err != nil {
+		return err
 	}
-	if ctx.Err() != nil || !fault.Permanent(err) && !last {
+	return w.opt.Assets.TrackReady(ctx, a.ID, t, w.opt.Now())
+}
+
+// settled errors the track when the file is at fault, or when nothing will be tried again. The asset stays as it is.
+func (w *Worker) settled(ctx context.Context, a asset.Asset, t asset.Track, err error, j job.Job) error {
+	switch {
+	case err == nil:
+		return w.discard(a.ID, t.ID)
+	case fault.KindOf(err) == fault.NotFound: // deleted meanwhile
+		return w.dropped(ctx, a, t.ID)
+	case ctx.Err() != nil && !errors.Is(context.Cause(ctx), context.DeadlineExceeded):
+		return err // stopped: the job is taken up again
+	case !fault.Permanent(err) && !j.Last():
 		return err
 	}
 	messages := fault.Messages(err)
 	if len(messages) == 0 {
 		messages = []string{"the track could not be made; the service's log says why"}
 	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+	defer cancel()
 	failed := w.opt.Assets.TrackFailed(ctx, a.ID, t.ID, asset.Errors{Type: "invalid_input", Messages: messages}, w.opt.Now())
-	return errors.Join(err, gone(failed))
+	return errors.Join(err, settle.Gone(failed), w.discard(a.ID, t.ID))
+}
+
+// The storage keys of a track's file follow from the track, so that a second run overwrites the first.
+func textKey(a asset.Asset, t id.Track) string {
+	return settle.TracksPrefix(a.Media) + string(t) + ".vtt"
+}
+
+func soundKey(a asset.Asset, t id.Track) string {
+	return settle.TracksPrefix(a.Media) + string(t) + ".m4a"
+}
+
+// dropped removes what was stored for a track that is not there any more.
+func (w *Worker) dropped(ctx context.Context, a asset.Asset, t id.Track) error {
+	if err := w.opt.Store.Delete(ctx, textKey(a, t), soundKey(a, t)); err != nil {
+		return fmt.Errorf("delete file of dropped track: %w", err)
+	}
+	return w.discard(a.ID, t)
 }
 
 func (w *Worker) text(ctx context.Context, a asset.Asset, t *asset.Track) error {
-	data, _, err := w.opt.Fetch.Get(ctx, t.URL, maxText)
+	data, _, err := w.opt.Fetch.Get(ctx, t.URL, captions.MaxInput)
 	if err != nil {
 		return err
 	}
@@ -100,94 +140,67 @@ func (w *Worker) text(ctx context.Context, a asset.Asset, t *asset.Track) error 
 	if err != nil {
 		return fault.Wrap(fault.Invalid, err, "the file is no usable subtitle file: %s", err)
 	}
-	t.Object = fmt.Sprintf("media/%s/tracks/%s.vtt", a.Media, t.ID)
-	t.Rendition, t.Duration = string(t.ID), d.End().Seconds()
+	t.Object, t.Rendition, t.Duration = textKey(a, t.ID), string(t.ID), d.End().Seconds()
 	if err := w.opt.Store.Put(ctx, t.Object, bytes.NewReader(d.AppendVTT(nil))); err != nil {
 		return fmt.Errorf("store text track: %w", err)
 	}
 	return nil
 }
 
-func (w *Worker) audio(ctx context.Context, a asset.Asset, t *asset.Track) error {
-	raw := filepath.Join(w.opt.Scratch, "track-"+string(t.ID))
-	made := raw + ".m4a"
-	if _, err := w.opt.Fetch.Download(ctx, t.URL, raw, fetch.Limits{MaxBytes: w.opt.MaxSize}, nil); err != nil {
-		return err
-	}
-	defer func() { _ = errors.Join(os.Remove(raw), os.Remove(made)) }() // the second has moved when all went well
-	if err := w.convert(ctx, raw, made); err != nil {
-		return err
-	}
-	if err := describe(made, t); err != nil {
-		return err
-	}
-	t.Object = fmt.Sprintf("media/%s/tracks/%s.m4a", a.Media, t.ID)
-	t.Rendition = string(t.ID)
-	if err := w.opt.Store.Adopt(ctx, t.Object, made); err != nil {
-		return fmt.Errorf("store audio track: %w", err)
-	}
-	return nil
+const scratchPrefix = "track-"
+
+// raw is where a track's download goes, made where the M4A that is made of it.
+func (w *Worker) raw(a id.Asset, t id.Track) string {
+	return filepath.Join(w.opt.Scratch, scratchPrefix+string(a)+"-"+string(t))
 }
 
-// convert makes an M4A of any audio file; AAC is passed through.
-func (w *Worker) convert(ctx context.Context, raw, made string) error {
-	format, err := sniff(raw)
-	if err != nil {
-		return err
+func made(raw string) string { return raw + ".m4a" }
+
+// discard removes what a track has in the scratch folder.
+func (w *Worker) discard(a id.Asset, t id.Track) error {
+	err := os.Remove(made(w.raw(a, t)))
+	if errors.Is(err, os.ErrNotExist) {
+		err = nil
 	}
-	info, err := w.opt.Engine.Probe(ctx, raw, format)
+	return errors.Join(err, fetch.Discard(w.raw(a, t)))
+}
+
+// Tidy removes what earlier processes have left in the scratch folder of tracks that are not being made any more. It is called before the
+// first job.
+func (w *Worker) Tidy(ctx context.Context) error {
+	files, err := os.ReadDir(w.opt.Scratch)
 	if err != nil {
-		return err
+		return fmt.Errorf("tidy downloads: %w", err)
 	}
-	for _, s := range info.Tracks {
-		if s.Kind == encode.Audio {
-			return w.opt.Engine.EncodeAudio(ctx, encode.AudioArgs{
-				Input: raw, Format: format, Output: made, Copy: s.Codec == "aac" && s.Channels <= 2, SampleRate: s.SampleRate, Channels: s.Channels,
-			}, nil)
+	var errs []error
+	for _, f := range files {
+		name, ours := strings.CutPrefix(f.Name(), scratchPrefix)
+		if !ours || f.IsDir() {
+			continue
+		}
+		name, _, _ = strings.Cut(name, ".")
+		owner, track, _ := strings.Cut(name, "-")
+		busy, err := w.preparing(ctx, id.Asset(owner), id.Track(track))
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		if !busy {
+			errs = append(errs, os.Remove(filepath.Join(w.opt.Scratch, f.Name())))
 		}
 	}
-	return fault.New(fault.Invalid, "the file has no audio")
+	return errors.Join(errs...)
 }
 
-func sniff(path string) (encode.Format, error) {
-	f, err := os.Open(path) //nolint:gosec // our own scratch file
+func (w *Worker) preparing(ctx context.Context, owner id.Asset, track id.Track) (bool, error) {
+	a, err := w.opt.Assets.Find(ctx, owner)
 	if err != nil {
-		return "", fmt.Errorf("open download: %w", err)
+		return false, settle.Gone(err)
 	}
-	defer func() { _ = f.Close() }() // it was only read
-	head := make([]byte, encode.SniffSize)
-	n, err := f.ReadAt(head, 0)
-	if n == 0 && err != nil {
-		return "", fault.New(fault.Invalid, "the file is empty")
-	}
-	format, ok := encode.Sniff(head[:n])
-	if !ok {
-		return "", fault.New(fault.Invalid, "the file is of no known audio format: M4A, MP3, WAV, AAC, Opus and FLAC can be used")
-	}
-	return format, nil
-}
-
-// describe measures what was made.
-func describe(path string, t *asset.Track) error {
-	f, err := os.Open(path) //nolint:gosec // our own scratch file
-	if err != nil {
-		return fmt.Errorf("open converted audio: %w", err)
-	}
-	defer func() { _ = f.Close() }() // it was only read
-	st, err := f.Stat()
-	if err != nil {
-		return fmt.Errorf("look at converted audio: %w", err)
-	}
-	index, err := mp4.Index(f, st.Size())
-	if err != nil {
-		return fmt.Errorf("index converted audio: %w", err)
-	}
-	for _, tr := range index.Tracks {
-		if tr.Kind == frame.Audio && tr.Len() > 0 {
-			t.Duration = float64(tr.Duration()) / float64(tr.Timescale)
-			t.MaxChannels = tr.Config.Channels
-			return nil
+	for _, t := range a.Tracks {
+		if t.ID == track {
+			return t.Status == asset.TrackPreparing, nil
 		}
 	}
-	return fault.New(fault.Invalid, "the file has no audio that can be decoded")
+	return false, nil
 }

@@ -1,0 +1,135 @@
+package ingest
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"millrace/internal/bridge/measure"
+	"millrace/internal/control/asset"
+	"millrace/internal/control/assetopt"
+	"millrace/internal/fault"
+	"millrace/internal/media/container/cmaf"
+	"millrace/internal/media/container/sniff"
+	"millrace/internal/media/encode"
+	"millrace/internal/media/ondemand"
+	"millrace/internal/media/timeline"
+	"millrace/internal/worker/settle"
+)
+
+// rewrite cuts a file of another container into segments while ffmpeg unpacks it. Each is stored as it comes and put on record, so that
+// the asset can be watched from its first segment on. A second run, after a crash, makes the same segments under the same names.
+func (w *Worker) rewrite(ctx context.Context, a asset.Asset, in assetopt.Input, path string, format encode.Format) error {
+	info, err := w.opt.Engine.Probe(ctx, path, format)
+	if err != nil {
+		return err
+	}
+	kind := sniff.Matroska
+	if format == encode.MPEGTS {
+		kind = sniff.MPEGTS
+	}
+	if err := w.found(ctx, a, describe(in, kind, info)); err != nil {
+		return err
+	}
+	audio, err := playable(info)
+	if err != nil {
+		return err
+	}
+	if info.Duration > ondemand.MaxDuration+time.Second {
+		return unusable(ondemand.ErrTooLong)
+	}
+	have, err := w.opt.Assets.Timeline(ctx, a.ID, 0)
+	if err != nil {
+		return err
+	}
+	r := &record{w: w, asset: a, have: have, long: info.Duration.Seconds()}
+	var whole *timeline.Timeline
+	err = w.opt.Engine.Rewrite(ctx, encode.RewriteArgs{Input: path, Format: format, Audio: audio}, func(ctx context.Context, mp4 io.Reader) error {
+		var err error
+		whole, err = ondemand.Stream(cmaf.NewReader(mp4, cmaf.ReaderOptions{}), settle.Prefix(a.Media), func(s ondemand.Sealed) error { return r.add(ctx, s) })
+		return err
+	})
+	if err == nil {
+		err = r.flush(ctx)
+	}
+	if err != nil {
+		return refused(err)
+	}
+	return w.finish(ctx, a, whole)
+}
+
+// refused marks what is the file's fault.
+func refused(err error) error {
+	if fault.KindOf(err) != fault.Internal {
+		return err
+	}
+	return unusable(err)
+}
+
+// record puts segments into the store and on the asset's record.
+type record struct {
+	w     *Worker
+	asset asset.Asset
+	have  []asset.TimelineEntry // by an earlier run
+	long  float64               // seconds of the whole, as the file says; 0: unknown
+
+	next     int64 // sequence of the next row
+	rows     []asset.TimelineEntry
+	timeline timeline.Timeline
+	flushed  time.Time
+}
+
+// often is how long segments may wait to be put on record together.
+const often = 300 * time.Millisecond
+
+// add stores a segment. One that an earlier run has put on record is stored already.
+func (r *record) add(ctx context.Context, s ondemand.Sealed) error {
+	known := true
+	for _, e := range s.Entries {
+		if err := r.timeline.Apply(e); err != nil {
+			return err
+		}
+		row := asset.TimelineEntry{Sequence: r.next, Data: timeline.Encode(e)}
+		known = known && r.next < int64(len(r.have)) && bytes.Equal(r.have[r.next].Data, row.Data)
+		r.next++
+		r.rows = append(r.rows, row)
+	}
+	if known {
+		r.rows = r.rows[:len(r.rows)-len(s.Entries)]
+		return nil
+	}
+	for _, o := range s.Objects {
+		if err := r.w.opt.Store.Put(ctx, o.Key, bytes.NewReader(o.Data)); err != nil {
+			return fmt.Errorf("store segment: %w", err)
+		}
+	}
+	if r.w.opt.Now().Sub(r.flushed) < often {
+		return nil
+	}
+	return r.flush(ctx)
+}
+
+// flush puts what is stored on record: from now on it can be watched.
+func (r *record) flush(ctx context.Context) error {
+	if len(r.rows) == 0 {
+		return nil
+	}
+	now, done := r.w.opt.Now(), r.timeline.Duration().Seconds()
+	lanes := measure.Lanes(&r.timeline)
+	facts := measure.Facts(lanes, done)
+	g := asset.Growth{Entries: r.rows, Facts: &facts, Tracks: measure.Tracks(lanes, done)}
+	if r.long > 0 {
+		g.Progress = &asset.Progress{State: asset.Ingesting, Percent: float64(int(min(downloaded+(100-downloaded)*done/r.long, 99)))}
+	}
+	err := r.w.opt.Assets.Grow(ctx, r.asset.ID, g, now)
+	if err != nil && fault.KindOf(err) == fault.NotFound {
+		return errGone
+	}
+	if err != nil {
+		return fmt.Errorf("record segments: %w", err)
+	}
+	r.rows, r.flushed = nil, now
+	return nil
+}

@@ -1,0 +1,188 @@
+package track
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"millrace/internal/control/asset"
+	"millrace/internal/fault"
+	"millrace/internal/fetch"
+	"millrace/internal/media/container/mp4"
+	"millrace/internal/media/container/sniff"
+	"millrace/internal/media/encode"
+	"millrace/internal/media/frame"
+	"millrace/internal/storage/blob"
+)
+
+func (w *Worker) audio(ctx context.Context, a asset.Asset, t *asset.Track) error {
+	t.Object, t.Rendition = soundKey(a, t.ID), string(t.ID)
+	if stored, err := w.stored(ctx, t); stored || err != nil {
+		return err
+	}
+	raw := w.raw(a.ID, t.ID)
+	if _, err := os.Stat(raw); err != nil { // not downloaded by an earlier attempt
+		if _, err := w.opt.Fetch.Download(ctx, t.URL, raw, fetch.Limits{MaxBytes: w.opt.MaxSize}, nil); err != nil {
+			return err
+		}
+	}
+	path, err := w.convert(ctx, raw)
+	if err != nil {
+		return err
+	}
+	x, err := index(path)
+	if err != nil {
+		return fmt.Errorf("index audio: %w", err)
+	}
+	if err := measure(x, t); err != nil {
+		return err
+	}
+	if err := w.opt.Store.Adopt(ctx, t.Object, path); err != nil {
+		return fmt.Errorf("store audio track: %w", err)
+	}
+	return nil
+}
+
+// convert gives the path of an M4A made of any file with audio. AAC is passed through.
+func (w *Worker) convert(ctx context.Context, raw string) (string, error) {
+	format, err := formatOf(raw)
+	if err != nil {
+		return "", err
+	}
+	if format == encode.MOV {
+		if ready, err := isM4A(raw); err != nil || ready {
+			return raw, err
+		}
+	}
+	info, err := w.opt.Engine.Probe(ctx, raw, format)
+	if err != nil {
+		return "", err
+	}
+	if info.Duration > encode.MaxDuration {
+		return "", tooLong()
+	}
+	for _, s := range info.Tracks {
+		if s.Kind != encode.Audio {
+			continue
+		}
+		args := encode.AudioArgs{
+			Input: raw, Format: format, Output: made(raw), Copy: passable(s), SampleRate: s.SampleRate, Channels: s.Channels,
+		}
+		return args.Output, w.opt.Engine.EncodeAudio(ctx, args, nil)
+	}
+	return "", noAudio()
+}
+
+func tooLong() error {
+	return fault.New(fault.Invalid, "the file lasts longer than 12 hours, which is the most that an asset may")
+}
+
+func noAudio() error { return fault.New(fault.Invalid, "the file has no audio") }
+
+// passable tells the AAC that every player decodes.
+func passable(s encode.Track) bool {
+	return s.Codec == "aac" && (s.Profile == "LC" || s.Profile == "HE-AAC" || s.Profile == "HE-AACv2")
+}
+
+// formatOf refuses what can't hold audio before any other program sees it.
+func formatOf(path string) (encode.Format, error) {
+	f, err := os.Open(path) //nolint:gosec // our own scratch file
+	if err != nil {
+		return "", fmt.Errorf("open download: %w", err)
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	kind, err := sniff.Read(f)
+	if err != nil {
+		return "", fmt.Errorf("read download: %w", err)
+	}
+	switch kind {
+	case sniff.MP4, sniff.Matroska, sniff.MPEGTS, sniff.MP3, sniff.ADTS, sniff.WAV, sniff.FLAC, sniff.Ogg:
+		return encode.Format(kind.Demuxer()), nil
+	case sniff.Playlist:
+		return "", fault.New(fault.Invalid, "the URL leads to a playlist (M3U8, MPD or the like), not to an audio file: give the URL of the file itself")
+	case sniff.HTML:
+		return "", fault.New(fault.Invalid, "the URL leads to a web page or another document, not to an audio file")
+	case sniff.Text:
+		return "", fault.New(fault.Invalid, "the file is text, not audio; subtitles are added as a track of type text")
+	case sniff.Unknown, sniff.FLV, sniff.AVI:
+	}
+	if st, err := f.Stat(); err == nil && st.Size() == 0 {
+		return "", fault.New(fault.Invalid, "the file is empty")
+	}
+	return "", fault.New(fault.Invalid, "the file is of no known audio format: M4A, MP3, WAV, AAC, Opus and FLAC can be used")
+}
+
+// isM4A tells a whole file whose only media is AAC: it is used as it is. Of a file with more in it the audio is taken out.
+func isM4A(path string) (bool, error) {
+	index, err := index(path)
+	switch {
+	case errors.Is(err, mp4.ErrEncrypted):
+		return false, fault.Wrap(fault.Invalid, err, "the file is encrypted: only files without DRM can be used")
+	case errors.Is(err, mp4.ErrTruncated):
+		return false, fault.Wrap(fault.Invalid, err, "the file is not complete, its end is missing (%s)", err)
+	case errors.Is(err, mp4.ErrMalformed), errors.Is(err, mp4.ErrUnsupported), errors.Is(err, mp4.ErrNotMP4):
+		return false, nil // ffmpeg may get on with it
+	case err != nil:
+		return false, err
+	}
+	sounds, others := 0, 0
+	for _, t := range index.Tracks {
+		if t.Kind == frame.Audio && t.Config.Codec == frame.AAC && t.Len() > 0 && !t.NonStandardEdit {
+			sounds++
+		} else {
+			others++
+		}
+	}
+	return sounds == 1 && others == 0, nil
+}
+
+func index(path string) (*mp4.File, error) {
+	f, err := os.Open(path) //nolint:gosec // our own scratch file
+	if err != nil {
+		return nil, fmt.Errorf("open audio: %w", err)
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	size, err := f.Seek(0, io.SeekEnd)
+	if err != nil {
+		return nil, fmt.Errorf("look at audio: %w", err)
+	}
+	return mp4.Index(f, size)
+}
+
+// measure fills in what the file tells of the track.
+func measure(index *mp4.File, t *asset.Track) error {
+	for _, tr := range index.Tracks {
+		if tr.Kind != frame.Audio || tr.Len() == 0 {
+			continue
+		}
+		t.Duration, t.MaxChannels = float64(tr.Duration())/float64(tr.Timescale), tr.Config.Channels
+		if t.Duration > encode.MaxDuration.Seconds()+1 {
+			return tooLong()
+		}
+		return nil
+	}
+	return fault.New(fault.Invalid, "the file has no audio that can be decoded")
+}
+
+// stored goes on where an earlier attempt had its file in the store already.
+func (w *Worker) stored(ctx context.Context, t *asset.Track) (bool, error) {
+	info, err := w.opt.Store.Stat(ctx, t.Object)
+	if err != nil {
+		if fault.KindOf(err) == fault.NotFound {
+			err = nil
+		}
+		return false, err
+	}
+	r, err := blob.ReaderAt(ctx, w.opt.Store, t.Object, info.Size)
+	if err != nil {
+		return false, err
+	}
+	defer func() { _ = r.Close() }() // it was only read
+	x, err := mp4.Index(r, info.Size)
+	if err != nil {
+		return false, fmt.Errorf("index stored audio: %w", err)
+	}
+	return true, measure(x, t)
+}
