@@ -117,15 +117,17 @@ func (p *Page) Until(t testing.TB, what string, limit time.Duration, ok func(Pro
 	}
 }
 
-// Plays waits until the picture has advanced by the given number of seconds with pictures and (decoded) sound.
+// Plays waits until the picture has run for the given number of seconds; what the player jumps over does not count.
 func (p *Page) Plays(t testing.TB, seconds float64, limit time.Duration) Probe {
 	t.Helper()
-	first := p.Probe(t)
+	last, at, ran := p.Probe(t), time.Now(), 0.0
 	return p.Until(t, fmt.Sprintf("play %.1f s", seconds), limit, func(v Probe) bool {
-		if v.Time < first.Time { // the player began anew, or jumped back
-			first = v
+		step, passed := v.Time-last.Time, time.Since(at).Seconds()
+		if step > 0 && step <= 2*passed+0.3 && v.Frames > last.Frames {
+			ran += step
 		}
-		return v.State == "playing" && v.Time-first.Time >= seconds && v.Frames > first.Frames
+		last, at = v, time.Now()
+		return v.State == "playing" && ran >= seconds
 	})
 }
 

@@ -67,7 +67,7 @@ func TestServiceReconnect(t *testing.T) {
 	r.Seek(t, 1)
 	v = r.Plays(t, 2, 20*time.Second)
 	if v.Time > 10 || v.Width != 640 {
-		t.Errorf("rewound to 1 s, it shows %.1f s of %d pixels", v.Time, v.Width)
+		t.Errorf("rewound to 1 s, it shows %.1f s of %d pixels, buffered %v, errors %v", v.Time, v.Width, v.Buffered, v.Errors)
 	}
 	second.Stop()
 }
