@@ -42,6 +42,7 @@ type track struct {
 	pendingKey  bool
 	partTarget  int64 // ticks; longest part
 	foreseen    int64 // ticks: how long the open segment is expected to get; 0: nobody knows
+	least       int64 // ticks: the shortest part but for a segment's last
 }
 
 func newTrack(e Edge, id string, k frame.Kind, scale uint32) *track {

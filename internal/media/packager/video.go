@@ -89,6 +89,7 @@ func (p *Packager) cutVideo(f *frame.Frame) error {
 		if hole := v.ticks(f.DTS) - v.next - v.ticks(audioPatience); hole > 0 { // too much to be put in front of f
 			v.next += max(0, min(hole, v.first+v.ticks(p.limit())-v.next))
 		}
+		v.foresee(f)
 		p.closeLead(v)
 	} else {
 		p.gop = gopMeter{}
