@@ -38,7 +38,7 @@ func (v *edgeView) Multivariant(context.Context) (*hls.Multivariant, error) {
 	if err != nil {
 		return nil, told(err)
 	}
-	m := &hls.Multivariant{}
+	m := &hls.Multivariant{Independent: v.edge.Ended() && v.edge.Independent()}
 	variant := hls.Variant{}
 	var peak, mean float64
 	for _, l := range lanes {

@@ -123,7 +123,7 @@ func faults() map[string]fault {
 		"empty 200":          {rule: "unknown-404", o: status(200, func(r *http.Request) bool { return strings.Contains(r.URL.Path, "no-such-segment") })},
 		"HEAD refused":       {rule: "head", o: status(405, func(r *http.Request) bool { return r.Method == http.MethodHead })},
 		"range ignored":      {rule: "ranges", o: status(416, func(r *http.Request) bool { return r.Header.Get("Range") != "" })},
-		"not independent":    {rule: "independent-segments", o: text(in(master, drop("#EXT-X-INDEPENDENT-SEGMENTS")))},
+		"not independent":    {rule: "independent-segments", o: vod(text(in(master, drop("#EXT-X-INDEPENDENT-SEGMENTS"))))},
 		"bandwidth too low":  {rule: "bandwidth", o: vod(text(in(master, number("BANDWIDTH", 0.7))))},
 		"bandwidth too high": {rule: "bandwidth", o: vod(text(in(master, number("BANDWIDTH", 3))))},
 		"average off":        {rule: "average-bandwidth", o: vod(text(in(master, number("AVERAGE-BANDWIDTH", 0.5))))},

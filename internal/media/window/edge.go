@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"millrace/internal/media/frame"
 	"millrace/internal/media/timeline"
 )
 
@@ -226,4 +227,22 @@ func (e *Edge) Ended() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.ended
+}
+
+// Independent tells whether each segment of the video so far can be decoded without another one (EXT-X-INDEPENDENT-SEGMENTS). It may
+// be said to players only once nothing is added any more.
+func (e *Edge) Independent() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, l := range e.lanes {
+		if l.Kind != frame.Video {
+			continue
+		}
+		for i := range l.segs {
+			if !l.segs[i].gap && !l.segs[i].independent {
+				return false
+			}
+		}
+	}
+	return true
 }

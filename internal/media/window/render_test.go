@@ -355,6 +355,9 @@ func TestTheEnd(t *testing.T) {
 	}
 	r.begin("v", false)
 	r.part("v") // open in one rendition only: kept, with a gap in the other
+	if !r.Independent() {
+		t.Error("every segment begins with a key frame, and it is not said")
+	}
 	r.Close()
 	r.Close()
 	v, a := r.list(t, "v", now()), r.list(t, "a", Reload{MSN: -1, Part: -1, Event: true, Skip: true})
@@ -373,6 +376,23 @@ func TestTheEnd(t *testing.T) {
 	r.Finish("v", 0)
 	if got := r.text(t, "v", now()); got != v.text {
 		t.Errorf("changed after the end:\n%s", got)
+	}
+}
+
+func TestIndependentUntilASegmentIsNot(t *testing.T) {
+	t.Parallel()
+	r := newRig(Options{Mode: low})
+	r.start()
+	r.segment(7, false)
+	r.Begin("a", r.wall, false, 0, 1<<20)
+	r.Part("a", []byte("sound may begin anywhere"), 1024, false)
+	if !r.Independent() {
+		t.Error("sound alone counts as dependent")
+	}
+	r.Begin("v", r.wall, false, 0, 1<<20)
+	r.Part("v", []byte("no key frame"), partTicks, false)
+	if r.Independent() {
+		t.Error("a segment of video without a key frame went unseen")
 	}
 }
 
