@@ -52,9 +52,13 @@ func (e *encoder) send(long time.Duration) *encoder {
 	}
 	end := time.Now().Add(long)
 	began := time.Now().Add(-max(at(e.picture, fps), at(e.sound*1024, 48000)))
-	for time.Now().Before(end) {
-		f := e.next()
-		if d := time.Until(began.Add(f.DTS)); d > 0 {
+	for {
+		f, sent := e.next()
+		due := began.Add(f.DTS)
+		if !due.Before(end) {
+			due = end
+		}
+		if d := time.Until(due); d > 0 {
 			select {
 			case <-e.ctx.Done():
 				e.leave(context.Cause(e.ctx))
@@ -62,20 +66,22 @@ func (e *encoder) send(long time.Duration) *encoder {
 			case <-time.After(d):
 			}
 		}
+		if due.Equal(end) {
+			return e
+		}
 		f.Received = time.Now()
 		e.must(e.sink.Write(f))
+		*sent++
 	}
-	return e
 }
 
-func (e *encoder) next() frame.Frame {
+// next is the next frame, and what counts it once it is sent.
+func (e *encoder) next() (frame.Frame, *int) {
 	picture, sound := at(e.picture, fps), at(e.sound*1024, 48000)
 	if e.noVideo || !e.noAudio && sound < picture {
-		e.sound++
-		return frame.Frame{Kind: frame.Audio, DTS: sound, PTS: sound, Key: true, Data: make([]byte, 20)}
+		return frame.Frame{Kind: frame.Audio, DTS: sound, PTS: sound, Key: true, Data: make([]byte, 20)}, &e.sound
 	}
-	e.picture++
-	return frame.Frame{Kind: frame.Video, DTS: picture, PTS: picture, Key: (e.picture-1)%fps == 0, Data: []byte{0, 0, 0, 2, 0x65, 1}}
+	return frame.Frame{Kind: frame.Video, DTS: picture, PTS: picture, Key: e.picture%fps == 0, Data: []byte{0, 0, 0, 2, 0x65, 1}}, &e.picture
 }
 
 func (e *encoder) must(err error) {

@@ -124,6 +124,9 @@ func (l *Live) Admit(ctx context.Context, p ingest.Publication) (context.Context
 	case <-ctx.Done():
 		return nil, nil, context.Cause(ctx)
 	}
+	if l.stopping() { // before a row says that an encoder is connected
+		return nil, nil, ingest.ErrShutdown
+	}
 	s, err := l.admit(ctx, p)
 	if fault.KindOf(err) == fault.Conflict && err != nil && (l.settle(ctx, p.Key) || errors.Is(err, errEnding)) {
 		s, err = l.admit(ctx, p)
@@ -316,6 +319,12 @@ func drop[K comparable](m map[K]*broadcast, k K, b *broadcast) {
 	if m[k] == b {
 		delete(m, k)
 	}
+}
+
+func (l *Live) stopping() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.closing
 }
 
 func (l *Live) current(s id.LiveStream) *broadcast {

@@ -111,5 +111,5 @@ func (o nodeObjects) Put(ctx context.Context, key string, r io.Reader) error {
 	if err := o.power.reach(&o.power.storage); err != nil {
 		return err
 	}
-	return o.objects.Put(ctx, key, r)
+	return o.power.wrote(o.objects.Put(ctx, key, r))
 }

@@ -112,6 +112,7 @@ func (s *sink) finish(cause error) (first bool, broken error) {
 		return false, nil
 	}
 	s.over, first = true, true
+	s.owner.ledger.finish()
 	if s.inside {
 		broken = fmt.Errorf("write media: %w", cause)
 	}

@@ -37,6 +37,7 @@ type ledger struct {
 	rows      int64 // the sequence number that the next row gets
 	ready     bool  // the asset was told to be playable
 	active    bool  // so was the stream
+	connected bool  // an encoder is; a stream does not become active behind its back
 	stretches *stretches
 }
 
@@ -54,11 +55,11 @@ func (l *ledger) Record(ctx context.Context, entries []timeline.Entry) error {
 		return err
 	}
 	l.mu.Lock()
-	first, ready, active := l.rows, l.ready, l.active
+	first, ready, active, connected := l.rows, l.ready, l.active, l.connected
 	next := l.stretches.count(entries)
 	l.mu.Unlock()
 	now := l.opt.Now()
-	if !active { // conflict: it is already, or the encoder has left before; then it is told with what the next encoder sends
+	if !active && connected { // conflict: it is already, or the encoder has just left; then it is told with what the next one sends
 		switch err := l.opt.Streams.Active(ctx, l.of.ID, l.of.Epoch, now); {
 		case err == nil:
 			active = true
@@ -160,7 +161,15 @@ func (l *ledger) stop(why error) {
 func (l *ledger) begin(started time.Time, from float64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.connected = true
 	l.stretches.begin(started, from)
+}
+
+// finish notes the end of a publication; the last segments of it come later.
+func (l *ledger) finish() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.connected = false
 }
 
 func (l *ledger) recordings() []asset.Recording {

@@ -27,7 +27,7 @@ func (s *Service) Connect(ctx context.Context, streamKey, protocol string, newAs
 			st.State, st.DisconnectedAt = lost, st.LeaseUntil // whoever it was is gone since then at the latest
 			events = append(events, EventDisconnected)
 		}
-		if st.State != Idle && now.After(st.DisconnectedAt.Add(st.window())) {
+		if st.State != Idle && !now.Before(st.DisconnectedAt.Add(st.window())) {
 			return nil, fault.New(fault.Conflict, "the reconnect window of the live stream has passed and its broadcast is being finished")
 		}
 		to, ok := Next(st.State, PublisherConnected)
