@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"time"
 
 	"millrace/internal/app/cli"
 	"millrace/internal/bridge"
@@ -34,6 +35,7 @@ import (
 	"millrace/internal/worker/finish"
 	"millrace/internal/worker/ingest"
 	"millrace/internal/worker/purge"
+	"millrace/internal/worker/sweep"
 	"millrace/internal/worker/track"
 )
 
@@ -117,8 +119,10 @@ func (n *node) assemble(ctx context.Context, g *lifecycle.Group) error {
 	if err != nil {
 		return err
 	}
+	g.Add(n.db)
 	g.Add(n.live)
 	g.Add(jobs)
+	g.Add(&sweep.Sweeper{Assets: n.assets, Queue: n.db, Every: 10 * time.Minute, Now: clock, Logger: n.log})
 	web, err := listen(ctx, n.log, "http", n.cfg.HTTPAddr)
 	if err != nil {
 		return err
