@@ -45,7 +45,7 @@ func (c *checker) checkGroups(m *multivariant) {
 		c.check("groups", n <= 1, u, "group %s has %d defaults", key, n)
 	}
 	for _, t := range m.media {
-		if t.kind == "SUBTITLES" || members[t.kind+" "+t.group] > 1 {
+		if t.kind == "SUBTITLES" || members[t.kind+" "+t.group] > 1 && !t.isDefault {
 			c.check("language", t.language != "", u, "%s %q has no LANGUAGE", t.kind, t.name)
 		}
 	}

@@ -44,7 +44,7 @@ var Rules = map[string]Rule{
 	"resolution":           {"4.4.6.2", "RESOLUTION is there for video, and is the media's"},
 	"frame-rate":           {"4.4.6.2", "FRAME-RATE is there for video, and is the media's"},
 	"groups":               {"4.4.6.1.1", "group members differ in NAME; at most one is DEFAULT, which is AUTOSELECT; groups that are named exist"},
-	"language":             {"4.4.6.1", "LANGUAGE is there for audio that has alternatives and for subtitles"},
+	"language":             {"4.4.6.1", "LANGUAGE is there for alternative sounds and for subtitles"},
 
 	// One media playlist.
 	"target-duration":    {"4.4.3.1", "no EXTINF, rounded to the nearest integer, is above the target duration"},

@@ -53,6 +53,9 @@ func (v *rendition) static(u string, m *media) {
 
 // checkDates holds the date of a segment against the one before.
 func (v *rendition) checkDates(before, e entry, say report) {
+	if before.pdt.IsZero() && e.pdt.IsZero() {
+		return // checkDrift says whether there must be any
+	}
 	if before.pdt.IsZero() || e.pdt.IsZero() {
 		missing := e.pdt.IsZero() && !e.gap || before.pdt.IsZero() && !before.gap // what is not there needs no date
 		say("pdt", !missing, "segment %d: one of two segments has a date, the other none", e.msn)
@@ -94,7 +97,7 @@ func (v *rendition) checkDrift(m *media, say report) {
 		}
 		sum += e.duration
 	}
-	say("pdt", dated > 0, "no EXT-X-PROGRAM-DATE-TIME")
+	say("pdt", dated > 0 || m.ended, "no EXT-X-PROGRAM-DATE-TIME in a live playlist") // a file was never live
 }
 
 // staticParts checks durations of parts and which segments have them.
