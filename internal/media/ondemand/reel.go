@@ -92,9 +92,6 @@ func (r *reel) rank() {
 
 // check refuses times that a fragment can't hold.
 func (r *reel) check() error {
-	if r.start()+r.origin() < 0 {
-		return fmt.Errorf("%w: its first picture would be decoded more than %d seconds before it is shown", mp4.ErrMalformed, timeline.Origin)
-	}
 	for i := range r.to {
 		from, until := r.dts(i), r.end()
 		if i == 0 {
@@ -115,15 +112,17 @@ func (r *reel) check() error {
 
 func (r *reel) nominal(i int) int64 { return r.t.DTS(i) - r.lead }
 
+// dts is not before media time 0: pictures that wait for longer than timeline.Origin, as in a slide show with reordering, are decoded later.
 func (r *reel) dts(i int) int64 {
-	if i >= r.pre {
-		return r.nominal(i)
+	at := r.nominal(i)
+	if i < r.pre {
+		base := r.first - int64(r.hidden)
+		if r.pre < r.to {
+			base = min(base, r.nominal(r.pre))
+		}
+		at = base - int64(r.pre-i)
 	}
-	base := r.first - int64(r.hidden)
-	if r.pre < r.to {
-		base = min(base, r.nominal(r.pre))
-	}
-	return base - int64(r.pre-i)
+	return max(at, int64(i)-r.origin())
 }
 
 func (r *reel) pts(i int) int64 {
@@ -134,7 +133,7 @@ func (r *reel) pts(i int) int64 {
 }
 
 // start is when the first sample is decoded.
-func (r *reel) start() int64 { return min(r.dts(0), -r.delay) }
+func (r *reel) start() int64 { return max(min(r.dts(0), -r.delay), -r.origin()) }
 
 // end is where the last sample ends, in decoding times. One that lasts no time at all gets the time of the one before.
 func (r *reel) end() int64 {
@@ -187,11 +186,22 @@ func (r *reel) init() (timeline.Init, error) {
 	if t.Rotation == 90 || t.Rotation == 270 {
 		in.Width, in.Height = in.Height, in.Width
 	}
-	shown := r.to - r.hidden
-	if long := r.end() - r.dts(min(r.hidden, r.to-1)); long > 0 && shown > 0 {
-		in.FrameRate = math.Round(float64(shown)*float64(t.Timescale)/float64(long)*1000) / 1000
-	}
+	in.FrameRate = r.rate()
 	return in, nil
+}
+
+// rate is how many pictures are shown in a second. The first one may stand longer than the others, where a muxer without edit list
+// puts the wait for the sound, and does not count.
+func (r *reel) rate() float64 {
+	from := min(r.hidden, r.to-1)
+	if r.to-from > 2 {
+		from++
+	}
+	long := r.end() - r.dts(from)
+	if long <= 0 {
+		return 0
+	}
+	return math.Round(float64(r.to-from)*float64(r.t.Timescale)/float64(long)*1000) / 1000
 }
 
 // codecOf is the RFC 6381 name of a track of H.264; "" when its parameter sets are not known.

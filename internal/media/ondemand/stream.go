@@ -279,8 +279,7 @@ func (s *streamer) whole() *timeline.Timeline {
 	})
 	t.Target = max(t.Target, target(t.Lanes))
 	if l := t.Lane(timeline.MainVideo); l != nil && s.video.ticks > 0 {
-		rate := float64(s.video.gone) * s.video.scale() / float64(s.video.ticks)
-		l.Inits[0].FrameRate = math.Round(rate*1000) / 1000
+		l.Inits[0].FrameRate = s.video.shown()
 	}
 	return t
 }

@@ -200,3 +200,29 @@ func (s streamed) compare(t *testing.T, in string) {
 		}
 	}
 }
+
+// A muxer without edit lists lets the first picture stand while the first sound comes: that is no slower rate.
+func TestFirstPictureDoesNotSlowTheRate(t *testing.T) {
+	t.Parallel()
+	rate := func(tl *timeline.Timeline) float64 { return tl.Lane(timeline.MainVideo).Inits[0].FrameRate }
+	for name, how := range map[string][]string{
+		"fragmented":   {"-movflags", "+frag_keyframe+empty_moov+default_base_moof"},
+		"no edit list": {"-use_editlist", "0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := plan(t, ffmpeg(t, "a.mp4", args(picture("9", "30"), sound("9"), h264("60", how...))...))
+			if got := rate(m.timeline); math.Abs(got-30) > 0.005 {
+				t.Errorf("%v frames per second, want 30", got)
+			}
+		})
+	}
+	t.Run("rewritten", func(t *testing.T) {
+		t.Parallel()
+		in := ffmpeg(t, "a.mkv", args(picture("9", "30"), sound("9"), h264("60"))...)
+		got := rate(stream(t, run(t, "ffmpeg", encode.RewriteArgs{Input: in, Format: encode.Matroska}.Build()...)).timeline)
+		if math.Abs(got-30) > 0.02 { // Matroska counts milliseconds
+			t.Errorf("%v frames per second, want 30", got)
+		}
+	})
+}

@@ -34,7 +34,8 @@ type tape struct {
 	bytes    int64
 	placed   bool  // times are media times
 	gone     int   // samples taken off,
-	ticks    int64 // which last so long
+	ticks    int64 // which last so long,
+	head     int64 // and the very first of them so long
 	frame    int64 // audio: how long a frame lasts; 0: unknown
 	expected int64 // audio: when the next sample is due; 0 before the first
 
@@ -151,6 +152,15 @@ func (t *tape) rate() float64 {
 	return math.Round(float64(n-1)*t.scale()/float64(t.samples[n-1].dts-t.samples[0].dts)*1000) / 1000
 }
 
+// shown is how many samples of those taken off come in a second. The first one may stand for a wait, and does not count.
+func (t *tape) shown() float64 {
+	n, long := t.gone, t.ticks
+	if n > 2 && long > t.head {
+		n, long = n-1, long-t.head
+	}
+	return math.Round(float64(n)*t.scale()/float64(long)*1000) / 1000
+}
+
 // span is how many seconds wait.
 func (t *tape) span() float64 {
 	if len(t.samples) == 0 {
@@ -198,6 +208,9 @@ func (t *tape) cut(n int, end int64) []cmaf.Sample {
 			Sync: s.sync, Data: s.data,
 		}
 		t.bytes -= int64(len(s.data))
+	}
+	if t.gone == 0 {
+		t.head = int64(out[0].Duration)
 	}
 	t.gone += n
 	t.ticks += end - t.samples[0].dts

@@ -66,21 +66,28 @@ func (w *Worker) work(ctx context.Context, j job.Job) error {
 // errDied is the end of a file that takes its process down each time.
 var errDied = fault.New(fault.Invalid, "the file can't be processed: the service ended each time it tried")
 
-// attempt makes the asset. A panic is an error, so that the asset gets an end.
-func (w *Worker) attempt(ctx context.Context, a asset.Asset, j job.Job) (err error) {
+// attempt makes the asset.
+func (w *Worker) attempt(ctx context.Context, a asset.Asset, j job.Job) error {
 	if j.MaxAttempts > 0 && j.Attempt >= 2*j.MaxAttempts { // the queue gives up now
 		return errDied
 	}
+	return guarded(func() error {
+		in := a.Options.Inputs[0]
+		if _, clip := assetopt.ClipSource(in.URL); clip {
+			return w.clip(ctx, a, in)
+		}
+		return w.file(ctx, a, in)
+	})
+}
+
+// guarded makes an error of a panic: a file from outside must neither end the process nor leave its asset without an end.
+func guarded(f func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("ingest panicked: %v", p)
 		}
 	}()
-	in := a.Options.Inputs[0]
-	if _, clip := assetopt.ClipSource(in.URL); clip {
-		return w.clip(ctx, a, in)
-	}
-	return w.file(ctx, a, in)
+	return f()
 }
 
 // errGone says that the asset was deleted while it was made.

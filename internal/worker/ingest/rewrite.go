@@ -47,9 +47,11 @@ func (w *Worker) rewrite(ctx context.Context, a asset.Asset, in assetopt.Input, 
 	r := &record{w: w, asset: a, have: have, long: info.Duration.Seconds()}
 	var whole *timeline.Timeline
 	err = w.opt.Engine.Rewrite(ctx, encode.RewriteArgs{Input: path, Format: format, Audio: audio}, func(ctx context.Context, mp4 io.Reader) error {
-		var err error
-		whole, err = ondemand.Stream(cmaf.NewReader(mp4, cmaf.ReaderOptions{}), settle.Prefix(a.Media), func(s ondemand.Sealed) error { return r.add(ctx, s) })
-		return err
+		return guarded(func() (err error) { // it has a goroutine of its own
+			reader := cmaf.NewReader(mp4, cmaf.ReaderOptions{})
+			whole, err = ondemand.Stream(reader, settle.Prefix(a.Media), func(s ondemand.Sealed) error { return r.add(ctx, s) })
+			return err
+		})
 	})
 	if err == nil {
 		err = r.flush(ctx)

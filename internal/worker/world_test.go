@@ -1,0 +1,376 @@
+package worker_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"millrace/internal/control/asset"
+	"millrace/internal/control/assetopt"
+	"millrace/internal/control/job"
+	"millrace/internal/control/playbackid"
+	"millrace/internal/fault"
+	"millrace/internal/fetch"
+	"millrace/internal/id"
+	"millrace/internal/media/encode"
+	"millrace/internal/storage/blob"
+	"millrace/internal/storage/db/dbtest"
+	"millrace/internal/worker/finish"
+	"millrace/internal/worker/ingest"
+	"millrace/internal/worker/purge"
+	"millrace/internal/worker/track"
+)
+
+const env = id.Environment("env")
+
+// jobs notes the jobs of the changes that were committed.
+type jobs struct {
+	asset.Store
+	mu  sync.Mutex
+	all []job.Insert
+}
+
+func (r *jobs) note(c asset.Change, err error) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err == nil {
+		r.all = append(r.all, c.Jobs...)
+	}
+	return err
+}
+
+func (r *jobs) Insert(ctx context.Context, c asset.Change) error {
+	return r.note(c, r.Store.Insert(ctx, c))
+}
+
+func (r *jobs) Save(ctx context.Context, c asset.Change) error {
+	return r.note(c, r.Store.Save(ctx, c))
+}
+
+func (r *jobs) Delete(ctx context.Context, c asset.Change) error {
+	return r.note(c, r.Store.Delete(ctx, c))
+}
+
+func (r *jobs) take() []job.Insert {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	out := r.all
+	r.all = nil
+	return out
+}
+
+// store can be made to fail, and tells of what is put.
+type store struct {
+	blob.Store
+	put func(key string) error // nil: all goes well
+}
+
+func (s *store) Put(ctx context.Context, key string, r io.Reader) error {
+	if s.put != nil {
+		if err := s.put(key); err != nil {
+			return err
+		}
+	}
+	return s.Store.Put(ctx, key, r)
+}
+
+func (s *store) Adopt(ctx context.Context, key, path string) error {
+	if s.put != nil {
+		if err := s.put(key); err != nil {
+			return err
+		}
+	}
+	return s.Store.Adopt(ctx, key, path)
+}
+
+// world is everything that workers stand on, with a clock that goes on by a second each time it is read.
+type world struct {
+	*asset.Service
+	t       *testing.T
+	jobs    *jobs
+	store   *store
+	scratch string
+	site    *site
+	ingest  *ingest.Worker
+	track   *track.Worker
+	handle  map[string]job.Handler
+
+	mu    sync.Mutex
+	clock time.Time
+}
+
+type options struct {
+	maxSize int64
+	strict  bool // nothing of this machine may be fetched
+}
+
+func newWorld(t *testing.T, o options) *world {
+	t.Helper()
+	files, err := blob.Open(t.Context(), blob.Options{Dir: t.TempDir(), NoSync: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := dbtest.Open(t, dbtest.SQLite(t))
+	w := &world{
+		t: t, jobs: &jobs{Store: d.Assets()}, store: &store{Store: files}, scratch: t.TempDir(), site: newSite(t),
+		clock: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC),
+	}
+	w.Service = asset.New(asset.Options{Store: w.jobs})
+	if o.maxSize == 0 {
+		o.maxSize = 1 << 30
+	}
+	allow := []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
+	if o.strict {
+		allow = nil
+	}
+	client := fetch.New(fetch.Options{Allow: allow, Retry: fetch.Retry{Tries: 2, First: time.Millisecond}})
+	t.Cleanup(client.Close)
+	engine := newEngine(t)
+	log := slog.New(slog.DiscardHandler)
+	w.ingest = ingest.New(ingest.Options{
+		Assets: w.Service, Store: w.store, Fetch: client, Engine: engine, Scratch: w.scratch, MaxSize: o.maxSize, Now: w.now, Logger: log,
+	})
+	w.track = track.New(track.Options{
+		Assets: w.Service, Store: w.store, Fetch: client, Engine: engine, Scratch: w.scratch, MaxSize: o.maxSize, Now: w.now,
+	})
+	w.handle = map[string]job.Handler{}
+	for _, h := range []job.Handler{
+		w.ingest.Handler(), w.track.Handler(),
+		(&finish.Worker{Assets: w.Service, Store: w.store, Now: w.now}).Handler(), (&purge.Worker{Assets: w.Service, Store: w.store}).Handler(),
+	} {
+		w.handle[h.Kind] = h
+	}
+	return w
+}
+
+// newEngine shares the processor with the other tests.
+var budget = encode.NewBudget(encode.BudgetOptions{Cores: runtime.NumCPU()})
+
+func newEngine(t *testing.T) *encode.Engine {
+	t.Helper()
+	e, err := encode.NewEngine(encode.Options{FFmpeg: program(t, "ffmpeg"), FFprobe: program(t, "ffprobe"), Budget: budget})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+func (w *world) now() time.Time {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.clock = w.clock.Add(time.Second)
+	return w.clock
+}
+
+func (w *world) ctx() context.Context { return w.t.Context() }
+
+func (w *world) must(err error) {
+	w.t.Helper()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// do works a job as its n-th attempt.
+func (w *world) do(j job.Insert, attempt int) error {
+	h := w.handle[j.Kind]
+	return h.Work(w.ctx(), job.Job{Kind: j.Kind, Args: j.Args, Attempt: attempt, MaxAttempts: h.MaxAttempts})
+}
+
+// work does every job there is, and those that they ask for; what is put off comes back. Errors are those of jobs that have ended.
+func (w *world) work() error {
+	var errs []error
+	queue := w.jobs.take()
+	for n := 0; len(queue) > 0; n++ {
+		if n > 1000 {
+			w.t.Fatal("the jobs have no end")
+		}
+		j := queue[0]
+		queue = queue[1:]
+		err := w.do(j, 1)
+		for attempt := 2; err != nil && !final(err) && attempt <= w.handle[j.Kind].MaxAttempts; attempt++ {
+			err = w.do(j, attempt)
+		}
+		if _, snoozed := errors.AsType[*job.SnoozeError](err); snoozed {
+			queue = append(queue, j)
+		} else if err != nil {
+			errs = append(errs, err)
+		}
+		queue = append(queue, w.jobs.take()...)
+	}
+	return errors.Join(errs...)
+}
+
+func final(err error) bool {
+	_, snoozed := errors.AsType[*job.SnoozeError](err)
+	return snoozed || fault.Permanent(err)
+}
+
+func (w *world) find(a id.Asset) asset.Asset {
+	w.t.Helper()
+	got, err := w.Find(w.ctx(), a)
+	w.must(err)
+	return got
+}
+
+// create asks for an asset.
+func (w *world) create(inputs ...assetopt.Input) asset.Asset {
+	w.t.Helper()
+	o := assetopt.Options{PlaybackPolicies: []playbackid.Policy{playbackid.Public}, Inputs: inputs}
+	a, err := w.Create(w.ctx(), env, asset.CreateInput{Options: o}, w.now())
+	w.must(err)
+	return a
+}
+
+// ready makes an asset of a file and wants it to be ready.
+func (w *world) ready(path string, more ...assetopt.Input) asset.Asset {
+	w.t.Helper()
+	a := w.create(append([]assetopt.Input{{URL: w.site.offer(path)}}, more...)...)
+	w.must(w.work())
+	a = w.find(a.ID)
+	if a.Status != asset.Ready {
+		w.t.Fatalf("asset is %s: %+v", a.Status, a.Errors)
+	}
+	return a
+}
+
+// objects lists what is stored.
+func (w *world) objects() []string {
+	w.t.Helper()
+	var out []string
+	for key, err := range w.store.List(w.ctx(), "") {
+		w.must(err)
+		out = append(out, key)
+	}
+	return out
+}
+
+// nothingLeft wants an empty scratch folder.
+func (w *world) nothingLeft() {
+	w.t.Helper()
+	files, err := os.ReadDir(w.scratch)
+	w.must(err)
+	for _, f := range files {
+		w.t.Errorf("left in the scratch folder: %s", f.Name())
+	}
+}
+
+// site serves files under names that say nothing.
+type site struct {
+	*httptest.Server
+	mu    sync.Mutex
+	files map[string]string // path of URL to path of file
+	gate  map[string]func(w http.ResponseWriter, r *http.Request)
+}
+
+func newSite(t *testing.T) *site {
+	t.Helper()
+	s := &site{files: map[string]string{}, gate: map[string]func(http.ResponseWriter, *http.Request){}}
+	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.mu.Lock()
+		path, gate := s.files[r.URL.Path], s.gate[r.URL.Path]
+		s.mu.Unlock()
+		switch {
+		case gate != nil:
+			gate(w, r)
+		case path == "":
+			http.NotFound(w, r)
+		default:
+			http.ServeFile(w, r, path)
+		}
+	}))
+	t.Cleanup(s.Close)
+	return s
+}
+
+// offer serves a file and gives its URL.
+func (s *site) offer(path string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	name := "/" + id.New()
+	s.files[name] = path
+	return s.URL + name
+}
+
+// answer serves what f writes.
+func (s *site) answer(f func(w http.ResponseWriter, r *http.Request)) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	name := "/" + id.New()
+	s.gate[name] = f
+	return s.URL + name
+}
+
+func program(t testing.TB, name string) string {
+	t.Helper()
+	path, err := exec.LookPath(name)
+	if err != nil {
+		if os.Getenv("MILLRACE_TEST_REQUIRE") != "" {
+			t.Fatalf("%s is not installed", name)
+		}
+		t.Skipf("%s is not installed", name)
+	}
+	return path
+}
+
+func run(t testing.TB, name string, args ...string) []byte {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), program(t, name), args...)
+	var log bytes.Buffer
+	cmd.Stderr = &log
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, log.String())
+	}
+	return out
+}
+
+// ffmpeg makes a file of this name and returns its path.
+func ffmpeg(t testing.TB, name string, args ...string) string {
+	t.Helper()
+	out := filepath.Join(t.TempDir(), name)
+	run(t, "ffmpeg", append(append([]string{"-nostdin", "-y", "-loglevel", "error", "-threads", "1"}, args...), out)...)
+	return out
+}
+
+func args(parts ...[]string) []string { return slices.Concat(parts...) }
+
+func picture(seconds string) []string {
+	return []string{"-f", "lavfi", "-i", "testsrc2=size=160x90:rate=30:duration=" + seconds}
+}
+
+func sound(seconds string) []string {
+	return []string{"-f", "lavfi", "-i", "sine=frequency=440:sample_rate=48000:duration=" + seconds}
+}
+
+// h264 has a key frame every two seconds.
+var h264 = []string{"-c:v", "libx264", "-preset", "ultrafast", "-pix_fmt", "yuv420p", "-g", "60", "-bf", "2", "-threads", "1", "-c:a", "aac"}
+
+// clip is a usual film of 13 seconds.
+func clip(t testing.TB, name string, more ...string) string {
+	return ffmpeg(t, name, args(picture("13"), sound("13"), h264, more)...)
+}
+
+// text writes a file.
+func text(t testing.TB, name, content string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
