@@ -2,7 +2,7 @@ package packager
 
 import (
 	"math"
-	"slices"
+	"time"
 
 	"millrace/internal/media/codec/aac"
 	"millrace/internal/media/container/cmaf"
@@ -15,12 +15,18 @@ func (p *Packager) followAudio(f frame.Frame) {
 	for len(p.cuts) > 0 && f.PTS >= p.cuts[0].at {
 		p.nextAudio()
 	}
-	if a.wait != nil {
+	if a.wait != nil && !a.passed(&f) {
 		a.begin(*a.wait, a.align(a.ticks(f.DTS), a.wait.disc))
 	}
-	if a.open { // else it is presented before the first segment
+	if a.open && !p.audioIsFull(&f) { // else it is presented before the first segment, or hopelessly late
 		p.addAudio(f)
 	}
+}
+
+// audioIsFull says that f would make the open segment longer than the target duration allows.
+func (p *Packager) audioIsFull(f *frame.Frame) bool {
+	const slack = 100 * time.Millisecond // the sound's segment may last a frame longer than the picture's
+	return p.audio.open && p.audio.elapsed()+f.Duration > p.limit()+slack
 }
 
 // nextAudio ends the current audio segment and makes the next cut the current one.
@@ -70,19 +76,14 @@ func (p *Packager) audioPart() int64 {
 
 // leadAudio cuts a publication without video by length.
 func (p *Packager) leadAudio(f frame.Frame) error {
-	if held := slices.Clone(p.held); len(held) > 0 { // it was ahead of a video that is away now
-		p.hold(nil)
-		for _, h := range held {
-			if err := p.leadAudio(h); err != nil {
-				return err
-			}
-		}
-	}
 	a := p.audio
 	if a.open && (a.elapsed()+f.Duration/2 >= p.opt.Segment || len(a.buf) > maxSegmentBytes) {
 		p.closeLead(a)
 	}
 	if !a.open {
+		if a.passed(&f) {
+			return nil
+		}
 		if err := p.join(a); err != nil {
 			return err
 		}

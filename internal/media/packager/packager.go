@@ -78,6 +78,9 @@ type Packager struct {
 	early []frame.Frame // audio in front of the first picture
 	gop   gopMeter
 	lag   time.Duration // from decoding to presentation, of the last key frame
+
+	arrival arrival
+	past    bool // the video, which is not joined, is behind what the audio has led
 }
 
 // cut is where a segment begins, for those that follow.
@@ -89,7 +92,7 @@ type cut struct {
 
 // New returns a Packager for one publication.
 func New(o Options) *Packager {
-	p := &Packager{opt: o, disc: o.Began}
+	p := &Packager{opt: o, disc: o.Began, arrival: newArrival()}
 	for _, r := range o.Lanes {
 		t := newTrack(o.Edge, r.ID, r.Kind, r.Timescale)
 		t.next = r.Next
@@ -138,12 +141,12 @@ func (p *Packager) Discontinuity(string) error {
 	if !p.begun {
 		return nil
 	}
-	p.finish()
+	err := p.finish()
 	p.disc, p.turn = true, true
 	if p.video != nil && p.video.joined { // it comes back with its key frame; if it stays away the sound goes on alone
 		p.leave(p.video)
 	}
-	return nil
+	return err
 }
 
 // Close implements the session's output.
@@ -157,10 +160,10 @@ func (p *Packager) Close(error) error {
 			}
 		}
 	}
-	p.finish()
+	err := p.finish()
 	p.hold(nil)
 	p.opt.Edge.Live(false)
-	return nil
+	return err
 }
 
 // Write implements the session's output.
@@ -174,7 +177,7 @@ func (p *Packager) Write(f frame.Frame) error {
 	first := &f
 	if f.Kind == frame.Audio && p.video != nil { // announced: the recording begins with it
 		p.early = append(p.early, f)
-		if f.PTS-p.early[0].PTS < audioPatience {
+		if f.PTS-p.early[0].PTS < maxLate {
 			return nil
 		}
 		first = &p.early[0]
@@ -202,18 +205,21 @@ func (p *Packager) write(f frame.Frame) error {
 	}
 	f.DTS += p.base
 	f.PTS += p.base
+	p.arrival.came(&f)
 	if f.Kind == frame.Video {
 		return p.writeVideo(f)
 	}
-	if p.video == nil || !p.video.joined {
-		return p.leadAudio(f)
-	}
 	p.held = append(p.held, f)
-	if p.videoStands(&f) {
+	switch {
+	case p.video == nil || !p.video.joined:
+		if p.past && !p.arrival.away(frame.Video) && f.PTS-p.held[0].PTS < maxLate {
+			return nil // the picture is catching up
+		}
+		return p.leadHeld(f.PTS + 1)
+	case p.videoStands(&f):
 		return p.parkVideo()
 	}
-	p.release(p.heldUntil())
-	return nil
+	return p.release(p.heldUntil())
 }
 
 // begin sets the clocks with the first frame: a recording starts so that this frame is presented at Origin.
@@ -234,18 +240,35 @@ func (p *Packager) setWall(f *frame.Frame) { p.wall = f.Received.Add(-p.base - f
 func (p *Packager) heldUntil() time.Duration {
 	until := p.video.end
 	if n := len(p.held); n > 0 {
-		until = max(until, p.held[n-1].PTS-audioPatience)
+		until = max(until, p.held[n-1].PTS-p.arrival.patience(frame.Video))
 	}
 	return until
 }
 
 // release packs the held audio that is presented before `until`.
-func (p *Packager) release(until time.Duration) {
+func (p *Packager) release(until time.Duration) error {
 	n := 0
 	for ; n < len(p.held) && p.held[n].PTS < until; n++ {
+		if len(p.cuts) == 0 && p.audioIsFull(&p.held[n]) {
+			p.hold(p.held[n:])
+			return p.parkVideo()
+		}
 		p.followAudio(p.held[n])
 	}
 	p.hold(p.held[n:])
+	return nil
+}
+
+// leadHeld cuts the held audio that is presented before `until` by itself.
+func (p *Packager) leadHeld(until time.Duration) error {
+	n := 0
+	for ; n < len(p.held) && p.held[n].PTS < until; n++ {
+		if err := p.leadAudio(p.held[n]); err != nil {
+			return err
+		}
+	}
+	p.hold(p.held[n:])
+	return nil
 }
 
 // hold keeps a tail of the held audio.
@@ -256,7 +279,11 @@ func (p *Packager) hold(tail []frame.Frame) {
 }
 
 // finish ends what is open in every rendition at the end of the video, or of the audio without video.
-func (p *Packager) finish() {
+func (p *Packager) finish() error {
+	var err error
+	if p.video == nil || !p.video.joined {
+		err = p.leadHeld(math.MaxInt64)
+	}
 	if lead := p.lead(); lead != nil && lead.open {
 		if lead == p.video && p.audio != nil && p.audio.joined {
 			p.finishAudio(lead.end)
@@ -264,6 +291,7 @@ func (p *Packager) finish() {
 		p.closeLead(lead)
 	}
 	p.cuts = nil
+	return err
 }
 
 // finishAudio packs the audio that ends no later than the video, so that what comes next overlaps nothing.
@@ -322,7 +350,7 @@ func (p *Packager) leave(t *track) {
 
 // videoStands says that audio has gone on alone for longer than a segment may last.
 func (p *Packager) videoStands(f *frame.Frame) bool {
-	return p.audio.open && len(p.cuts) == 0 && f.PTS > p.video.end+audioPatience && f.PTS-p.audio.from > p.limit()
+	return p.arrival.away(frame.Video) && p.audio.open && len(p.cuts) == 0 && f.PTS > p.video.end+audioPatience && f.PTS-p.audio.from > p.limit()
 }
 
 // parkVideo lets the audio lead while the video stands still; the video joins again with its next key frame.
@@ -332,19 +360,13 @@ func (p *Packager) parkVideo() error {
 	for ; n < len(p.held) && a.elapsed()+p.held[n].Duration <= p.limit(); n++ {
 		p.followAudio(p.held[n])
 	}
-	rest := slices.Clone(p.held[n:])
-	p.hold(nil)
+	p.hold(p.held[n:])
 	v.flush()
 	v.next = max(v.next, v.ticks(a.end)) // the last picture stands as long as the audio lasts
 	a.finish()
 	p.closeLead(v)
 	p.leave(v)
-	for _, f := range rest {
-		if err := p.leadAudio(f); err != nil {
-			return err
-		}
-	}
-	return nil
+	return p.leadHeld(math.MaxInt64)
 }
 
 // limit is how long a segment may last, key frame or not.

@@ -150,6 +150,12 @@ func (t *track) align(at int64, disc bool) int64 {
 	return at
 }
 
+// passed says that f is too late: what begins with it would be presented too late, behind what stands there already.
+func (t *track) passed(f *frame.Frame) bool {
+	const step = 40 * time.Millisecond
+	return t.next-t.ticks(f.DTS) > t.ticks(step)
+}
+
 // gap is a segment without media.
 func (t *track) gap(c cut, long time.Duration) {
 	at := max(t.next, t.ticks(c.at))

@@ -10,8 +10,12 @@ import (
 
 func (p *Packager) writeVideo(f frame.Frame) error {
 	v := p.video
-	if !v.joined && !f.Key {
-		return nil // it joins with a key frame
+	if !v.joined {
+		const overlap = 100 * time.Millisecond
+		p.past = p.audio != nil && p.audio.open && f.DTS < p.audio.end-overlap
+		if p.past || !f.Key {
+			return nil // it joins with a key frame
+		}
 	}
 	if f.Key {
 		p.lag = f.PTS - f.DTS
@@ -37,11 +41,10 @@ func (p *Packager) writeVideo(f frame.Frame) error {
 	if p.partIsFull(v) {
 		v.flush()
 	}
-	for len(p.cuts) > 0 && p.audio != nil && v.end > p.cuts[0].at+audioPatience {
+	for len(p.cuts) > 0 && p.audio != nil && v.end > p.cuts[0].at+p.arrival.patience(frame.Audio) {
 		p.nextAudio()
 	}
-	p.release(p.heldUntil())
-	return nil
+	return p.release(p.heldUntil())
 }
 
 // partIsFull closes a part with its last frame instead of the next part's first one.
@@ -95,6 +98,9 @@ func (p *Packager) cutVideo(f *frame.Frame) error {
 		p.gop = gopMeter{}
 		p.gop.key(f.DTS)
 		if p.audio != nil && p.audio.open { // the audio led until now
+			if err := p.leadHeld(f.DTS + p.lag); err != nil {
+				return err
+			}
 			p.closeLead(p.audio)
 		}
 	}
