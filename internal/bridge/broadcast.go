@@ -310,6 +310,7 @@ func (b *broadcast) conclude() {
 		return
 	}
 	now := b.opt.Now()
+	b.tell("recording whole", b.ledger.show)
 	b.tell("recording ended", func(ctx context.Context) error {
 		return b.opt.Assets.EndLive(ctx, b.asset.ID, b.ledger.recordings(), now)
 	})

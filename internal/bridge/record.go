@@ -39,6 +39,11 @@ type ledger struct {
 	active    bool  // so was the stream
 	connected bool  // an encoder is; a stream does not become active behind its back
 	stretches *stretches
+
+	shown struct { // what the asset shows; the edge's goroutine alone
+		at        time.Time
+		stretches int
+	}
 }
 
 // Put implements window.Store: it keeps a node that was out for a while from writing over the next owner's segments.
@@ -67,11 +72,11 @@ func (l *ledger) Record(ctx context.Context, entries []timeline.Entry) error {
 			return fmt.Errorf("tell that the stream is active: %w", err)
 		}
 	}
-	g := l.growth(next)
+	rows := make([]asset.TimelineEntry, len(entries))
 	for i, e := range entries {
-		g.Entries = append(g.Entries, asset.TimelineEntry{Sequence: first + int64(i), Data: timeline.Encode(e)})
+		rows[i] = asset.TimelineEntry{Sequence: first + int64(i), Data: timeline.Encode(e)}
 	}
-	if err := l.grow(ctx, ready, g, now); err != nil {
+	if err := l.grow(ctx, ready, rows, next, now); err != nil {
 		return err
 	}
 	l.mu.Lock()
@@ -81,18 +86,42 @@ func (l *ledger) Record(ctx context.Context, entries []timeline.Entry) error {
 	return nil
 }
 
+// showEvery is how far what an asset shows (length, recording times) may be behind what is stored: writing all that with each segment
+// was a sixth of the cost of a stream.
+const showEvery = 10 * time.Second
+
 // grow writes; an asset that does not grow any more ends the broadcast, and what was to be written is dropped.
-func (l *ledger) grow(ctx context.Context, ready bool, g asset.Growth, now time.Time) error {
+func (l *ledger) grow(ctx context.Context, ready bool, rows []asset.TimelineEntry, next *stretches, now time.Time) error {
 	write := l.opt.Assets.Grow
 	if !ready {
 		write = l.opt.Assets.Ready
 	}
-	err := write(ctx, l.asset, g, now)
+	var err error
+	if ready && len(rows) == 1 && next.stored() == l.shown.stretches && now.Sub(l.shown.at) < showEvery {
+		err = l.opt.Assets.Append(ctx, l.asset, rows)
+	} else {
+		g := l.growth(next)
+		g.Entries = rows
+		if err = write(ctx, l.asset, g, now); err == nil {
+			l.shown.at, l.shown.stretches = now, next.stored()
+		}
+	}
 	if err != nil && fault.Permanent(err) {
 		l.stop(fmt.Errorf("record segment: %w", err))
 		return nil
 	}
 	return err
+}
+
+// show makes the asset show all that is stored, once nothing comes any more.
+func (l *ledger) show(ctx context.Context) error {
+	l.mu.Lock()
+	s, skip := l.stretches, l.over != nil || !l.ready
+	l.mu.Unlock()
+	if skip {
+		return nil
+	}
+	return l.opt.Assets.Grow(ctx, l.asset, l.growth(s), l.opt.Now())
 }
 
 // hold makes sure that the broadcast is still this node's. When it is not, or has no asset any more, what comes is dropped.

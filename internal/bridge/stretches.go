@@ -102,6 +102,16 @@ func (s *stretches) merge(newer []stretch) {
 	}
 }
 
+// stored counts the stretches that something is stored of.
+func (s *stretches) stored() (n int) {
+	for _, r := range s.list {
+		if r.long > 0 {
+			n++
+		}
+	}
+	return n
+}
+
 // recordings leaves out what nothing is stored of.
 func (s *stretches) recordings() []asset.Recording {
 	var out []asset.Recording

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"io"
 	"log/slog"
 	"net/netip"
 	"os"
@@ -481,16 +480,6 @@ func (s assetStore) Timeline(ctx context.Context, a id.Asset, from int64) ([]ass
 		return nil, err
 	}
 	return s.Store.Timeline(ctx, a, from)
-}
-
-// readAll is io.ReadAll of a body.
-func readAll(t *testing.T, r io.ReadCloser) []byte {
-	t.Helper()
-	data, err := io.ReadAll(r)
-	if err = errors.Join(err, r.Close()); err != nil {
-		t.Fatal(err)
-	}
-	return data
 }
 
 func kind(err error) fault.Kind { return fault.KindOf(err) }
