@@ -59,6 +59,11 @@ func (s *Service) Grow(ctx context.Context, a id.Asset, g Growth, now time.Time)
 	})
 }
 
+// Append adds entries alone; see Work.
+func (s *Service) Append(ctx context.Context, a id.Asset, entries []TimelineEntry) error {
+	return s.store.Append(ctx, a, entries)
+}
+
 func (c *Change) grow(g Growth) {
 	c.Entries = g.Entries
 	if n := len(g.Entries); n > 0 {

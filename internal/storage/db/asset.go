@@ -282,6 +282,49 @@ func readCursor(c string) (at int64, key string, err error) {
 	return 0, "", fault.New(fault.Invalid, "cursor must be a next_cursor of an earlier answer")
 }
 
+func (d assetStore) Append(ctx context.Context, a id.Asset, entries []asset.TimelineEntry) error {
+	key := string(a)
+	if !possible(key) {
+		return noSuch(assetNoun)
+	}
+	return d.engine.begin(ctx, func(ctx context.Context, t tx) error {
+		for _, e := range entries {
+			const statement = "INSERT INTO timeline_entries (asset_id, sequence, data) SELECT id, ?, ? FROM assets " +
+				"WHERE id = ? AND is_live AND status <> 'errored' ON CONFLICT DO NOTHING"
+			res, err := t.NewRaw(statement, e.Sequence, e.Data, key).Exec(ctx)
+			if err := t.appended(ctx, res, err, key, e.Sequence); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// appended says why an entry was not inserted: it is there already, or the asset takes none.
+func (t tx) appended(ctx context.Context, res sql.Result, err error, key string, sequence int64) error {
+	if err == nil {
+		if n, nerr := res.RowsAffected(); nerr == nil && n == 1 {
+			return nil
+		}
+		var there bool
+		there, err = t.NewSelect().Model((*entryRow)(nil)).Where("asset_id = ?", key).Where("sequence = ?", sequence).Exists(ctx)
+		if there {
+			return nil
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("append to timeline: %w", err)
+	}
+	there, err := t.NewSelect().Model((*assetRow)(nil)).Where("id = ?", key).Exists(ctx)
+	if err != nil {
+		return fmt.Errorf("read asset: %w", err)
+	}
+	if !there {
+		return noSuch(assetNoun)
+	}
+	return moved(assetNoun)
+}
+
 func (d assetStore) Timeline(ctx context.Context, a id.Asset, from int64) ([]asset.TimelineEntry, error) {
 	var rows []entryRow
 	err := d.read.NewSelect().Model(&rows).Where("asset_id = ?", string(a)).Where("sequence >= ?", from).Order("sequence").Scan(ctx)
