@@ -104,7 +104,9 @@ func (p *Playback) openAsset(ctx context.Context, a id.Asset, now time.Time) (pl
 			return &edgeView{p: p, media: string(b.asset.Media), edge: b.edge, event: true, tracks: row.Tracks}, nil
 		}
 	}
-	current := func(v *recorded) bool { return v.revision == row.Revision }
+	current := func(v *recorded) bool { // a timeline grows without the row
+		return v.revision == row.Revision && (row.Index != "" || now.Sub(v.read) < fresh)
+	}
 	return p.views.getIf(ctx, a, now, current, func(ctx context.Context) (*recorded, error) { return p.view(ctx, row) })
 }
 

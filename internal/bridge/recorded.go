@@ -23,6 +23,7 @@ type recorded struct {
 	p        *Playback
 	media    string
 	revision int64 // of the asset's row
+	read     time.Time
 	timeline *timeline.Timeline
 	whole    bool // nothing is added any more
 	lanes    []*timeline.Lane
@@ -39,7 +40,7 @@ type list struct{ plain, packed []byte }
 // present joins a timeline and the asset's ready tracks: alternate audio and text are cut where the video is cut.
 func (p *Playback) present(ctx context.Context, row asset.Asset, t *timeline.Timeline) (*recorded, error) {
 	v := &recorded{
-		p: p, media: string(row.Media), revision: row.Revision, timeline: t, whole: row.Index != "" || row.LiveStream != "" && !row.IsLive, lanes: append([]*timeline.Lane(nil), t.Lanes...),
+		p: p, media: string(row.Media), revision: row.Revision, read: p.opt.Now(), timeline: t, whole: row.Index != "" || row.LiveStream != "" && !row.IsLive, lanes: append([]*timeline.Lane(nil), t.Lanes...),
 		tracks: map[string]asset.Track{}, texts: map[string]asset.Track{}, spans: t.Spans(), lists: map[string]*list{},
 	}
 	for _, tr := range row.Tracks {

@@ -471,6 +471,13 @@ func (s assetStore) Save(ctx context.Context, c asset.Change) error {
 	return s.power.wrote(s.journal.tell(s.Store.Save(ctx, c), c.Events))
 }
 
+func (s assetStore) Append(ctx context.Context, a id.Asset, entries []asset.TimelineEntry) error {
+	if err := s.up(); err != nil {
+		return err
+	}
+	return s.power.wrote(s.Store.Append(ctx, a, entries))
+}
+
 func (s assetStore) Delete(ctx context.Context, c asset.Change) error {
 	return s.power.wrote(s.journal.tell(s.Store.Delete(ctx, c), c.Events))
 }

@@ -217,6 +217,39 @@ func TestAssetCompareAndSet(t *testing.T) {
 	}
 }
 
+func TestAppend(t *testing.T) {
+	t.Parallel()
+	for name, fresh := range dbtest.Engines() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := dbtest.Open(t, fresh(t))
+			store, ctx := d.Assets(), t.Context()
+			a := plainAsset("env", "a", at(0))
+			a.LiveStream, a.IsLive = "live", true
+			broken, over := plainAsset("env", "broken", at(0)), plainAsset("env", "over", at(0))
+			broken.Status, broken.IsLive = asset.Errored, true
+			insertAssets(t, d, a, broken, over)
+			data := []byte{0, 1, 0xff, '?', '\'', '\\'}
+			entry := asset.TimelineEntry{Sequence: 0, Data: data}
+			must(t, store.Append(ctx, a.ID, []asset.TimelineEntry{entry}))
+			must(t, store.Append(ctx, a.ID, []asset.TimelineEntry{{Sequence: 0, Data: []byte("again")}, {Sequence: 1, Data: []byte("one")}}))
+			got, err := store.Timeline(ctx, a.ID, 0)
+			must(t, err)
+			if len(got) != 2 || !bytes.Equal(got[0].Data, data) || string(got[1].Data) != "one" {
+				t.Errorf("timeline %v", got)
+			}
+			row, err := store.Find(ctx, a.ID)
+			must(t, err)
+			if row.Revision != a.Revision || !row.UpdatedAt.Equal(a.UpdatedAt) {
+				t.Errorf("the row has changed: %+v", row)
+			}
+			for id, want := range map[id.Asset]fault.Kind{broken.ID: fault.Conflict, over.ID: fault.Conflict, "a-x": fault.NotFound, "\x00": fault.NotFound} {
+				wantKind(t, store.Append(ctx, id, []asset.TimelineEntry{entry}), want)
+			}
+		})
+	}
+}
+
 func TestTimeline(t *testing.T) {
 	t.Parallel()
 	for name, fresh := range dbtest.Engines() {
