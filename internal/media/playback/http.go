@@ -2,8 +2,9 @@ package playback
 
 import (
 	"encoding/json"
-	"io"
 	"log/slog"
+	"maps"
+	"math"
 	"net/http"
 	"strconv"
 	"strings"
@@ -20,10 +21,13 @@ type Options struct {
 
 // Handler is the HTTP face of playback. Paths: /{id} and /{id}.m3u8, /{id}/{media}/{rendition}.m3u8,
 // /{id}/{media}/{rendition}/{resource}, /{id}/text/{track}.vtt.
-type Handler struct{ opt Options }
+type Handler struct {
+	opt  Options
+	open http.Header // of every answer
+}
 
 // New returns a Handler.
-func New(o Options) *Handler { return &Handler{opt: o} }
+func New(o Options) *Handler { return &Handler{opt: o, open: openToAll()} }
 
 const (
 	typePlaylist = "application/vnd.apple.mpegurl"
@@ -32,7 +36,7 @@ const (
 
 // ServeHTTP implements http.Handler.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	allowCORS(w.Header())
+	maps.Copy(w.Header(), h.open)
 	switch r.Method {
 	case http.MethodGet, http.MethodHead:
 	case http.MethodOptions:
@@ -48,13 +52,15 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// allowCORS opens playback to every page: a playback ID is the permission, cookies are never looked at.
-func allowCORS(header http.Header) {
-	header.Set("Access-Control-Allow-Origin", "*")
-	header.Set("Access-Control-Allow-Methods", "GET, HEAD, OPTIONS")
-	header.Set("Access-Control-Allow-Headers", "*")
-	header.Set("Access-Control-Expose-Headers", "Content-Length, Content-Range, Date")
-	header.Set("Access-Control-Max-Age", "86400")
+// openToAll opens playback to every page: a playback ID is the permission, cookies are never looked at.
+func openToAll() http.Header {
+	return http.Header{
+		"Access-Control-Allow-Origin":   {"*"},
+		"Access-Control-Allow-Methods":  {"GET, HEAD, OPTIONS"},
+		"Access-Control-Allow-Headers":  {"*"},
+		"Access-Control-Expose-Headers": {"Content-Length, Content-Range, Date"},
+		"Access-Control-Max-Age":        {"86400"},
+	}
 }
 
 func (h *Handler) serve(w http.ResponseWriter, r *http.Request) error {
@@ -134,11 +140,11 @@ func (h *Handler) multivariant(w http.ResponseWriter, r *http.Request, p Present
 }
 
 func (h *Handler) playlist(w http.ResponseWriter, r *http.Request, p Presentation, rendition string) error {
-	reload, err := reloadOf(r)
+	reload, err := reloadOf(r.URL.RawQuery)
 	if err != nil {
 		return err
 	}
-	compressed := acceptsGzip(r)
+	compressed := acceptsGzip(r.Header)
 	t, err := p.Playlist(r.Context(), rendition, reload, compressed)
 	if err != nil {
 		return err
@@ -197,46 +203,6 @@ func mediaType(ext string) string {
 	}
 }
 
-// body sends media. A single byte range of what is in memory is honoured; a Range on anything else gets the whole, which RFC 9110
-// section 14.2 allows.
-func (h *Handler) body(w http.ResponseWriter, r *http.Request, b Body, typ, cache string) error {
-	head := w.Header()
-	if b.Type != "" {
-		typ = b.Type
-	}
-	head.Set("Content-Type", typ)
-	head.Set("Cache-Control", cache)
-	if b.Reader == nil {
-		head.Set("Content-Length", strconv.Itoa(len(b.Data)))
-		h.write(w, r, b.Data)
-		return nil
-	}
-	defer func() { _ = b.Reader.Close() }() // it was only read
-	head.Set("Content-Length", strconv.FormatInt(b.Size, 10))
-	if r.Method == http.MethodHead {
-		return nil
-	}
-	if err := send(w, b); err != nil {
-		h.opt.Logger.Debug("viewer or storage went away", "path", r.URL.Path, "error", err)
-	}
-	return nil
-}
-
-// send copies exactly what was announced. A range of a file writes itself, because only then does it go from the disk to the socket
-// inside the kernel; io.CopyN would hide the file.
-func send(w io.Writer, b Body) error {
-	self, ok := b.Reader.(io.WriterTo)
-	if !ok {
-		_, err := io.CopyN(w, b.Reader, b.Size)
-		return err
-	}
-	n, err := self.WriteTo(w)
-	if err == nil && n < b.Size {
-		err = io.ErrUnexpectedEOF
-	}
-	return err
-}
-
 func (h *Handler) write(w http.ResponseWriter, r *http.Request, data []byte) {
 	if r.Method == http.MethodHead {
 		return
@@ -246,40 +212,47 @@ func (h *Handler) write(w http.ResponseWriter, r *http.Request, data []byte) {
 	}
 }
 
-// reloadOf reads the delivery directives, section 6.2.5.
-func reloadOf(r *http.Request) (Reload, error) {
+// reloadOf reads the delivery directives, section 6.2.5. Of one that is given twice the first counts.
+func reloadOf(query string) (Reload, error) {
 	out := Reload{MSN: -1, Part: -1}
-	if !strings.Contains(r.URL.RawQuery, "_HLS_") {
-		return out, nil
-	}
-	q := r.URL.Query()
-	if v := q.Get("_HLS_msn"); v != "" {
-		n, err := strconv.ParseInt(v, 10, 62)
-		if err != nil || n < 0 {
-			return out, fault.New(fault.Invalid, "_HLS_msn: must be a media sequence number of 0 or more")
+	var partGiven bool
+	for pair := range strings.SplitSeq(query, "&") {
+		name, value, _ := strings.Cut(pair, "=")
+		switch name {
+		case "_HLS_msn":
+			n, ok := position(value)
+			if !ok {
+				return out, fault.New(fault.Invalid, "_HLS_msn: must be a media sequence number of 0 or more")
+			}
+			if out.MSN < 0 {
+				out.MSN = n
+			}
+		case "_HLS_part":
+			n, ok := position(value)
+			if !ok {
+				return out, fault.New(fault.Invalid, "_HLS_part: must be a part index of 0 or more")
+			}
+			if !partGiven {
+				out.Part, partGiven = int(min(n, math.MaxInt32)), true
+			}
+		case "_HLS_skip":
+			out.Skip = out.Skip || value == "YES" || value == "v2"
 		}
-		out.MSN = n
 	}
-	if v := q.Get("_HLS_part"); v != "" {
-		n, err := strconv.ParseInt(v, 10, 32)
-		if err != nil || n < 0 {
-			return out, fault.New(fault.Invalid, "_HLS_part: must be a part index of 0 or more")
-		}
-		if out.MSN < 0 {
-			return out, fault.New(fault.Invalid, "_HLS_part: needs _HLS_msn beside it")
-		}
-		out.Part = int(n)
+	if partGiven && out.MSN < 0 {
+		return out, fault.New(fault.Invalid, "_HLS_part: needs _HLS_msn beside it")
 	}
-	out.Skip = q.Get("_HLS_skip") == "YES" || q.Get("_HLS_skip") == "v2"
 	return out, nil
 }
 
-func acceptsGzip(r *http.Request) bool {
-	for _, line := range r.Header.Values("Accept-Encoding") {
+// acceptsGzip reads Accept-Encoding, RFC 9110 section 12.5.3.
+func acceptsGzip(header http.Header) bool {
+	for _, line := range header["Accept-Encoding"] {
 		for e := range strings.SplitSeq(line, ",") {
-			name, q, _ := strings.Cut(strings.TrimSpace(e), ";")
-			if name == "gzip" && strings.TrimSpace(q) != "q=0" {
-				return true
+			name, weight, _ := strings.Cut(strings.TrimSpace(e), ";")
+			if strings.EqualFold(strings.TrimSpace(name), "gzip") {
+				q, isWeight := strings.CutPrefix(strings.TrimSpace(weight), "q=")
+				return !isWeight || strings.Trim(q, "0.") != ""
 			}
 		}
 	}
@@ -290,8 +263,9 @@ func unknown() error { return fault.New(fault.NotFound, "there is nothing to pla
 
 // fail answers an error; nothing but a fault's own sentences is shown.
 func (h *Handler) fail(w http.ResponseWriter, r *http.Request, err error) {
-	if r.Context().Err() != nil {
-		return // nobody is there to read it
+	if r.Context().Err() != nil { // the viewer is gone and reads nothing, or the server stops: never an empty 200
+		writeError(w, http.StatusServiceUnavailable, "unavailable", "the request was given up")
+		return
 	}
 	status, typ := http.StatusInternalServerError, "internal"
 	switch fault.KindOf(err) {

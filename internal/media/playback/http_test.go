@@ -1,0 +1,475 @@
+package playback_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"millrace/internal/fault"
+	"millrace/internal/media/hls"
+	"millrace/internal/media/playback"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const id = "playbackid01"
+
+// source knows one playback ID; it is the presentation as well.
+type source struct {
+	private  bool
+	err      error // of everything
+	asked    []string
+	closed   *int
+	playlist func(rendition string, r playback.Reload, compressed bool) (playback.Text, error)
+}
+
+func (s *source) Open(_ context.Context, pid, token string) (playback.Presentation, error) {
+	s.asked = append(s.asked, pid+" "+token)
+	if s.err != nil {
+		return nil, s.err
+	}
+	if pid != id {
+		return nil, fault.New(fault.NotFound, "no such playback ID")
+	}
+	return s, nil
+}
+
+func (s *source) Media() string { return "m1" }
+
+func (s *source) Private() bool { return s.private }
+
+func (s *source) Earlier(media string) (playback.Presentation, bool) { return s, media == "m0" }
+
+func (s *source) Multivariant(context.Context) (*hls.Multivariant, error) {
+	return &hls.Multivariant{
+		Renditions: []hls.Rendition{{Type: "AUDIO", GroupID: "audio", Name: "Default", URI: "a.m3u8"}},
+		Variants:   []hls.Variant{{Bandwidth: 1, Codecs: []string{"avc1"}, Audio: "audio", URI: "v.m3u8"}},
+	}, nil
+}
+
+func (s *source) Playlist(_ context.Context, rendition string, r playback.Reload, compressed bool) (playback.Text, error) {
+	if s.playlist != nil {
+		return s.playlist(rendition, r, compressed)
+	}
+	if rendition != "v" {
+		return playback.Text{}, fault.New(fault.NotFound, "no such rendition")
+	}
+	text := fmt.Appendf(nil, "#EXTM3U %d %d %v", r.MSN, r.Part, r.Skip)
+	if compressed {
+		var b bytes.Buffer
+		z := gzip.NewWriter(&b)
+		_, _ = z.Write(text) // a buffer takes everything
+		_ = z.Close()
+		text = b.Bytes()
+	}
+	return playback.Text{Data: text, MaxAge: 1}, nil
+}
+
+const stored = "0123456789"
+
+func (s *source) Chunk(_ context.Context, rendition string, r hls.Resource) (playback.Body, error) {
+	what := fmt.Sprintf("%s init %d msn %d part %d", rendition, r.Init, r.MSN, r.Part)
+	switch {
+	case rendition == "t":
+		return playback.Body{Data: []byte("WEBVTT")}, nil
+	case rendition == "file":
+		return playback.Body{Reader: writerTo{body{strings.NewReader(stored), s.closed}}, Size: int64(len(stored))}, nil
+	case rendition == "object":
+		return playback.Body{Reader: body{strings.NewReader(stored), s.closed}, Size: int64(len(stored))}, nil
+	case rendition == "short":
+		return playback.Body{Reader: body{strings.NewReader(stored[:4]), s.closed}, Size: int64(len(stored))}, nil
+	case rendition == "empty":
+		return playback.Body{Data: []byte{}}, nil
+	case rendition != "v":
+		return playback.Body{}, fault.New(fault.NotFound, "no such rendition")
+	}
+	return playback.Body{Data: []byte(what)}, nil
+}
+
+func (s *source) Sidecar(_ context.Context, track string) (playback.Body, error) {
+	if track != "t1" {
+		return playback.Body{}, fault.New(fault.NotFound, "no such track")
+	}
+	return playback.Body{Data: []byte("WEBVTT\n"), Type: "text/vtt; charset=utf-8"}, nil
+}
+
+type body struct {
+	io.Reader
+	closed *int
+}
+
+func (b body) Close() error {
+	if b.closed != nil {
+		*b.closed++
+	}
+	return nil
+}
+
+type writerTo struct{ body }
+
+func (b writerTo) WriteTo(w io.Writer) (int64, error) { return io.Copy(w, b.Reader) }
+
+func serve(t testing.TB, s *source, method, target string, header http.Header) *http.Response {
+	t.Helper()
+	h := playback.New(playback.Options{Source: s, Logger: slog.New(slog.DiscardHandler)})
+	r := httptest.NewRequestWithContext(t.Context(), method, "http://x/", nil)
+	path, query, _ := strings.Cut(target, "?")
+	r.URL.Path, r.URL.RawQuery = path, query
+	for k, v := range header {
+		r.Header[k] = v
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w.Result()
+}
+
+func text(t testing.TB, r *http.Response) string {
+	t.Helper()
+	defer func() { _ = r.Body.Close() }() // a recorder
+	b, err := io.ReadAll(r.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+func TestPaths(t *testing.T) {
+	t.Parallel()
+	const (
+		list  = "application/vnd.apple.mpegurl"
+		brief = "public, max-age=1"
+		long  = "public, max-age=31536000, immutable"
+	)
+	master := "URI=\"" + id + "/m1/a.m3u8\""
+	for _, tt := range []struct {
+		path   string
+		status int
+		body   string // part of it
+		typ    string
+		cache  string
+	}{
+		{"/" + id, 200, master, list, brief},
+		{"/" + id + ".m3u8", 200, "\n" + id + "/m1/v.m3u8\n", list, brief},
+		{"/" + id + ".m3u8?token=x", 200, master, list, brief},
+		{"/" + id + "/m1/v.m3u8", 200, "#EXTM3U -1 -1 false", list, brief},
+		{"/" + id + "/m0/v.m3u8", 200, "#EXTM3U -1 -1 false", list, brief},
+		{"/" + id + "/m1/v.m3u8?_HLS_msn=7", 200, "#EXTM3U 7 -1 false", list, brief},
+		{"/" + id + "/m1/v.m3u8?_HLS_msn=7&_HLS_part=3&_HLS_skip=YES", 200, "#EXTM3U 7 3 true", list, brief},
+		{"/" + id + "/m1/v.m3u8?a=b&_HLS_part=0&_HLS_skip=v2&_HLS_msn=0", 200, "#EXTM3U 0 0 true", list, brief},
+		{"/" + id + "/m1/v.m3u8?_HLS_skip=NO&_HLS_push=0", 200, "#EXTM3U -1 -1 false", list, brief},
+		{"/" + id + "/m1/v.m3u8?_HLS_msn=1&_HLS_msn=2", 200, "#EXTM3U 1 -1 false", list, brief},
+		{"/" + id + "/m1/v.m3u8?_HLS_msn=99999999999999999999", 200, "#EXTM3U 9223372036854775807 -1 false", list, brief},
+		{"/" + id + "/m1/v.m3u8?_HLS_msn=-1", 400, "_HLS_msn", "", "no-store"},
+		{"/" + id + "/m1/v.m3u8?_HLS_msn=", 400, "_HLS_msn", "", "no-store"},
+		{"/" + id + "/m1/v.m3u8?_HLS_msn=1e3", 400, "_HLS_msn", "", "no-store"},
+		{"/" + id + "/m1/v.m3u8?_HLS_msn=+1", 400, "_HLS_msn", "", "no-store"},
+		{"/" + id + "/m1/v.m3u8?_HLS_part=1", 400, "needs _HLS_msn", "", "no-store"},
+		{"/" + id + "/m1/v.m3u8?_HLS_msn=1&_HLS_part=x", 400, "_HLS_part", "", "no-store"},
+		{"/" + id + "/m1/x.m3u8", 404, "no such rendition", "", "no-store"},
+		{"/" + id + "/m1/v/init-0.mp4", 200, "v init 0 msn 0 part -1", "video/mp4", long},
+		{"/" + id + "/m1/v/7.m4s", 200, "v init -1 msn 7 part -1", "video/iso.segment", long},
+		{"/" + id + "/m0/v/7.m4s", 200, "v init -1 msn 7 part -1", "video/iso.segment", long},
+		{"/" + id + "/m1/v/7.3.m4s", 200, "v init -1 msn 7 part 3", "video/iso.segment", long},
+		{"/" + id + "/m1/t/7.vtt", 200, "WEBVTT", "text/vtt; charset=utf-8", long},
+		{"/" + id + "/m1/x/7.m4s", 404, "no such rendition", "", "no-store"},
+		{"/" + id + "/m2/v/7.m4s", 404, "nothing to play", "", "no-store"},
+		{"/" + id + "/m1/v/07.m4s", 404, "nothing to play", "", "no-store"},
+		{"/" + id + "/m1/v/x/7.m4s", 404, "nothing to play", "", "no-store"},
+		{"/" + id + "/m1/v", 404, "nothing to play", "", "no-store"},
+		{"/" + id + "/m1/", 404, "nothing to play", "", "no-store"},
+		{"/" + id + "/m1", 404, "nothing to play", "", "no-store"},
+		{"/" + id + "/", 404, "nothing to play", "", "no-store"},
+		{"/" + id + ".m3u8/", 404, "nothing to play", "", "no-store"},
+		{"/" + id + "/text/t1.vtt", 200, "WEBVTT", "text/vtt; charset=utf-8", "public, max-age=60"},
+		{"/" + id + "/text/t2.vtt", 404, "no such track", "", "no-store"},
+		{"/" + id + "/text/t1.srt", 404, "nothing to play", "", "no-store"},
+		{"/" + id + "/text/", 404, "nothing to play", "", "no-store"},
+		{"/unknown0000", 404, "no such playback ID", "", "no-store"},
+		{"/", 404, "nothing to play", "", "no-store"},
+		{"", 404, "nothing to play", "", "no-store"},
+		{"//" + id, 404, "nothing to play", "", "no-store"},
+		{"/short", 404, "nothing to play", "", "no-store"},
+		{"/../" + id, 404, "nothing to play", "", "no-store"},
+		{"/" + id + "\x00", 404, "nothing to play", "", "no-store"},
+		{"/" + strings.Repeat("a", 300), 404, "nothing to play", "", "no-store"},
+	} {
+		t.Run(tt.path, func(t *testing.T) {
+			t.Parallel()
+			r := serve(t, &source{}, http.MethodGet, tt.path, nil)
+			got := text(t, r)
+			if r.StatusCode != tt.status || !strings.Contains(got, tt.body) || got == "" {
+				t.Errorf("%d %q", r.StatusCode, got)
+			}
+			typ := tt.typ
+			if typ == "" {
+				typ = "application/json"
+				if !strings.HasPrefix(got, `{"error":{"type":"`) {
+					t.Errorf("error is %s", got)
+				}
+			}
+			if r.Header.Get("Content-Type") != typ || r.Header.Get("Cache-Control") != tt.cache {
+				t.Errorf("%q, %q", r.Header.Get("Content-Type"), r.Header.Get("Cache-Control"))
+			}
+			if r.Header.Get("Access-Control-Allow-Origin") != "*" || r.Header.Get("Access-Control-Allow-Credentials") != "" {
+				t.Error("closed to other origins, or open to cookies")
+			}
+			head := serve(t, &source{}, http.MethodHead, tt.path, nil)
+			if head.StatusCode != r.StatusCode || head.Header.Get("Content-Type") != typ {
+				t.Errorf("HEAD: %d, %v", head.StatusCode, head.Header)
+			}
+			if tt.status == 200 && (text(t, head) != "" || head.Header.Get("Content-Length") != fmt.Sprint(len(got))) {
+				t.Errorf("HEAD: %v of %d bytes", head.Header, len(got))
+			}
+		})
+	}
+}
+
+func TestToken(t *testing.T) {
+	t.Parallel()
+	s := &source{}
+	for _, q := range []string{"", "?token=a.b.c", "?x=1&token=a%2Eb", "?nottoken=1"} {
+		serve(t, s, http.MethodGet, "/"+id+".m3u8"+q, nil)
+	}
+	if want := []string{id + " ", id + " a.b.c", id + " a.b", id + " "}; !slices.Equal(s.asked, want) {
+		t.Errorf("asked %q", s.asked)
+	}
+}
+
+func TestMethods(t *testing.T) {
+	t.Parallel()
+	for method, want := range map[string]int{"GET": 200, "HEAD": 200, "OPTIONS": 204, "POST": 405, "PUT": 405, "DELETE": 405, "PATCH": 405, "TRACE": 405, "get": 405} {
+		s := &source{}
+		r := serve(t, s, method, "/"+id+"/m1/v/7.m4s", http.Header{"Origin": {"https://player.example"}, "Access-Control-Request-Headers": {"range"}})
+		if r.StatusCode != want || r.Header.Get("Access-Control-Allow-Methods") != "GET, HEAD, OPTIONS" || r.Header.Get("Access-Control-Allow-Headers") != "*" {
+			t.Errorf("%s: %d %v", method, r.StatusCode, r.Header)
+		}
+		if want > 200 && len(s.asked) > 0 {
+			t.Errorf("%s reached the source", method)
+		}
+		if want == 405 && r.Header.Get("Allow") != "GET, HEAD, OPTIONS" {
+			t.Errorf("%s: Allow %q", method, r.Header.Get("Allow"))
+		}
+	}
+}
+
+func TestErrorsAreAnswered(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		err    error
+		status int
+		body   string
+	}{
+		{fault.New(fault.Invalid, "bad"), 400, `{"error":{"type":"invalid_parameters","messages":["bad"]}}`},
+		{fault.New(fault.Denied, "no"), 403, `{"error":{"type":"forbidden","messages":["no"]}}`},
+		{fault.New(fault.Unauthorized, "who"), 403, `{"error":{"type":"forbidden","messages":["who"]}}`},
+		{fault.New(fault.NotFound, "gone"), 404, `{"error":{"type":"not_found","messages":["gone"]}}`},
+		{fault.New(fault.NotReady, "soon"), 412, `{"error":{"type":"not_ready","messages":["soon"]}}`},
+		{fault.New(fault.Unavailable, "later"), 503, `{"error":{"type":"unavailable","messages":["later"]}}`},
+		{fault.Wrap(fault.NotFound, errors.New("secret"), "gone"), 404, `{"error":{"type":"not_found","messages":["gone"]}}`},
+		{errors.New("dial tcp 10.0.0.1: secret"), 500, `{"error":{"type":"internal","messages":["something went wrong on our side"]}}`},
+	} {
+		r := serve(t, &source{err: tt.err}, http.MethodGet, "/"+id, nil)
+		if got := text(t, r); r.StatusCode != tt.status || got != tt.body || r.Header.Get("Cache-Control") != "no-store" {
+			t.Errorf("%v: %d %s", tt.err, r.StatusCode, got)
+		}
+	}
+}
+
+func TestPrivateAnswersStayWithTheViewer(t *testing.T) {
+	t.Parallel()
+	for _, path := range []string{"/" + id, "/" + id + "/m1/v.m3u8", "/" + id + "/m1/v/7.m4s", "/" + id + "/m1/v/init-0.mp4", "/" + id + "/text/t1.vtt"} {
+		if got := serve(t, &source{private: true}, http.MethodGet, path, nil).Header.Get("Cache-Control"); !strings.HasPrefix(got, "private, max-age=") {
+			t.Errorf("%s: %s", path, got)
+		}
+	}
+}
+
+func TestCompression(t *testing.T) {
+	t.Parallel()
+	for accept, want := range map[string]bool{
+		"": false, "gzip": true, "br, gzip;q=0.8": true, "GZIP": true, "gzip;q=0": false, "gzip; q=0.000": false, "identity": false, "deflate,gzip": true, "gzipped": false, "gzip;q=1": true,
+	} {
+		r := serve(t, &source{}, http.MethodGet, "/"+id+"/m1/v.m3u8", http.Header{"Accept-Encoding": {accept}})
+		got := text(t, r)
+		packed := r.Header.Get("Content-Encoding") == "gzip"
+		if packed != want || r.Header.Get("Vary") != "Accept-Encoding" || r.Header.Get("Content-Length") != fmt.Sprint(len(got)) {
+			t.Errorf("%q: %v", accept, r.Header)
+		}
+		if packed {
+			z, err := gzip.NewReader(strings.NewReader(got))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if plain, err := io.ReadAll(z); err != nil || string(plain) != "#EXTM3U -1 -1 false" {
+				t.Errorf("%q: %s, %v", accept, plain, err)
+			}
+		}
+	}
+	if r := serve(t, &source{}, http.MethodGet, "/"+id+"/m1/v/7.m4s", http.Header{"Accept-Encoding": {"gzip"}}); r.Header.Get("Content-Encoding") != "" {
+		t.Error("media is compressed")
+	}
+}
+
+func TestByteRanges(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		asked  string
+		status int
+		body   string
+		says   string
+	}{
+		{"", 200, stored, ""},
+		{"bytes=0-", 206, stored, "bytes 0-9/10"},
+		{"bytes=0-9", 206, stored, "bytes 0-9/10"},
+		{"bytes=0-0", 206, "0", "bytes 0-0/10"},
+		{"bytes=3-5", 206, "345", "bytes 3-5/10"},
+		{"bytes=8-99999999999999999999", 206, "89", "bytes 8-9/10"},
+		{"bytes=9-", 206, "9", "bytes 9-9/10"},
+		{"bytes=-3", 206, "789", "bytes 7-9/10"},
+		{"bytes=-30", 206, stored, "bytes 0-9/10"},
+		{"bytes=10-", 416, "", "bytes */10"},
+		{"bytes=99999999999999999999-", 416, "", "bytes */10"},
+		{"bytes=-0", 416, "", "bytes */10"},
+		{"bytes=5-3", 200, stored, ""},
+		{"bytes=0-1,4-5", 200, stored, ""},
+		{"bytes=", 200, stored, ""},
+		{"bytes=-", 200, stored, ""},
+		{"bytes=a-b", 200, stored, ""},
+		{"bytes=--1", 200, stored, ""},
+		{"items=0-1", 200, stored, ""},
+	} {
+		for _, rendition := range []string{"file", "object"} {
+			closed := 0
+			r := serve(t, &source{closed: &closed}, http.MethodGet, "/"+id+"/m1/"+rendition+"/7.m4s", http.Header{"Range": {tt.asked}})
+			got := text(t, r)
+			if r.StatusCode != tt.status || r.Header.Get("Content-Range") != tt.says || closed != 1 {
+				t.Errorf("%s %q: %d %v, closed %d times", rendition, tt.asked, r.StatusCode, r.Header, closed)
+			}
+			if tt.status != 416 && (got != tt.body || r.Header.Get("Content-Length") != fmt.Sprint(len(tt.body)) || r.Header.Get("Accept-Ranges") != "bytes") {
+				t.Errorf("%s %q: %q %v", rendition, tt.asked, got, r.Header)
+			}
+		}
+	}
+	media := "v init -1 msn 7 part 3"
+	r := serve(t, &source{}, http.MethodGet, "/"+id+"/m1/v/7.3.m4s", http.Header{"Range": {"bytes=2-5"}})
+	if got := text(t, r); r.StatusCode != 206 || got != media[2:6] || r.Header.Get("Content-Range") != fmt.Sprintf("bytes 2-5/%d", len(media)) {
+		t.Errorf("in memory: %d %q %v", r.StatusCode, got, r.Header)
+	}
+	if r := serve(t, &source{}, http.MethodGet, "/"+id+"/m1/v/7.m4s", http.Header{"Range": {"bytes=0-1"}, "If-Range": {`"x"`}}); r.StatusCode != 200 {
+		t.Errorf("with a condition: %d", r.StatusCode)
+	}
+	if r := serve(t, &source{}, http.MethodHead, "/"+id+"/m1/v/7.m4s", http.Header{"Range": {"bytes=0-1"}}); r.StatusCode != 200 {
+		t.Errorf("HEAD: %d", r.StatusCode)
+	}
+	if r := serve(t, &source{}, http.MethodGet, "/"+id+"/m1/empty/7.m4s", http.Header{"Range": {"bytes=0-"}}); r.StatusCode != 416 {
+		t.Errorf("of nothing: %d", r.StatusCode)
+	}
+}
+
+// TestStorageThatBreaksOff: the connection is closed in the middle of the body, so that nobody takes half a segment for a whole one.
+func TestStorageThatBreaksOff(t *testing.T) {
+	t.Parallel()
+	h := playback.New(playback.Options{Source: &source{}, Logger: slog.New(slog.DiscardHandler)})
+	server := httptest.NewServer(h)
+	defer server.Close()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+"/"+id+"/m1/short/7.m4s", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := server.Client().Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = r.Body.Close() }() // it was only read
+	if got, err := io.ReadAll(r.Body); !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Errorf("%q, %v", got, err)
+	}
+}
+
+func TestRequestThatIsGivenUpIsNeverAnEmpty200(t *testing.T) {
+	t.Parallel()
+	s := &source{playlist: func(string, playback.Reload, bool) (playback.Text, error) { return playback.Text{}, context.Canceled }}
+	h := playback.New(playback.Options{Source: s, Logger: slog.New(slog.DiscardHandler)})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequestWithContext(ctx, http.MethodGet, "/"+id+"/m1/v.m3u8", nil))
+	if w.Code != http.StatusServiceUnavailable || w.Body.Len() == 0 {
+		t.Errorf("%d %q", w.Code, w.Body)
+	}
+}
+
+func FuzzRequest(f *testing.F) {
+	for _, s := range []string{"/" + id, "/" + id + "/m1/v.m3u8", "/" + id + "/m1/v/7.3.m4s", "/" + id + "/text/t1.vtt", "/x/../y", "//"} {
+		f.Add(s, "_HLS_msn=1&_HLS_part=2&_HLS_skip=YES&token=x", "bytes=1-2", "gzip;q=0.5")
+	}
+	f.Fuzz(func(t *testing.T, path, query, ranged, accept string) {
+		r := serve(t, &source{}, http.MethodGet, path+"?"+query, http.Header{"Range": {ranged}, "Accept-Encoding": {accept}})
+		got := text(t, r)
+		switch r.StatusCode {
+		case 200, 206:
+			if r.Header.Get("Content-Length") != fmt.Sprint(len(got)) || got == "" {
+				t.Errorf("%q: %d bytes, %v", path, len(got), r.Header)
+			}
+		case 400, 403, 404, 416:
+			if !strings.HasPrefix(got, `{"error":`) || r.Header.Get("Cache-Control") != "no-store" {
+				t.Errorf("%q: %d %q", path, r.StatusCode, got)
+			}
+		default:
+			t.Errorf("%q: %d", path, r.StatusCode)
+		}
+	})
+}
+
+// blank is a response writer that costs nothing.
+type blank struct{ head http.Header }
+
+func (b *blank) Header() http.Header         { return b.head }
+func (b *blank) WriteHeader(int)             {}
+func (b *blank) Write(p []byte) (int, error) { return len(p), nil }
+
+func BenchmarkServe(b *testing.B) {
+	media := make([]byte, 600<<10)
+	s := &fixed{Body: playback.Body{Data: media}, Text: playback.Text{Data: media[:2000], MaxAge: 1}}
+	h := playback.New(playback.Options{Source: s, Logger: slog.New(slog.DiscardHandler)})
+	for name, path := range map[string]string{"segment": "/" + id + "/m1/v/7.m4s", "playlist": "/" + id + "/m1/v.m3u8?_HLS_msn=7&_HLS_part=1"} {
+		b.Run(name, func(b *testing.B) {
+			r := httptest.NewRequestWithContext(b.Context(), http.MethodGet, path, nil)
+			r.Header.Set("Accept-Encoding", "gzip, deflate, br")
+			w := &blank{head: http.Header{}}
+			b.ReportAllocs()
+			for b.Loop() {
+				clear(w.head)
+				h.ServeHTTP(w, r)
+			}
+		})
+	}
+}
+
+// fixed answers everything with the same.
+type fixed struct {
+	source
+	playback.Body
+	playback.Text
+}
+
+func (f *fixed) Open(context.Context, string, string) (playback.Presentation, error) { return f, nil }
+
+func (f *fixed) Playlist(context.Context, string, playback.Reload, bool) (playback.Text, error) {
+	return f.Text, nil
+}
+
+func (f *fixed) Chunk(context.Context, string, hls.Resource) (playback.Body, error) {
+	return f.Body, nil
+}

@@ -1,0 +1,109 @@
+package playback
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+)
+
+// body sends media: the whole, or the single byte range that was asked for, RFC 9110 section 14. Whoever asks for several ranges, or
+// with a condition (there are no validators: nothing ever changes), gets the whole, which section 14.2 allows.
+func (h *Handler) body(w http.ResponseWriter, r *http.Request, b Body, typ, cache string) error {
+	if b.Reader != nil {
+		defer func() { _ = b.Reader.Close() }() // it was only read
+	} else {
+		b.Size = int64(len(b.Data))
+	}
+	if b.Type != "" {
+		typ = b.Type
+	}
+	head := w.Header()
+	head.Set("Content-Type", typ)
+	head.Set("Cache-Control", cache)
+	head.Set("Accept-Ranges", "bytes")
+	from, n, status := int64(0), b.Size, http.StatusOK
+	if asked := r.Header.Get("Range"); asked != "" && r.Method == http.MethodGet && r.Header.Get("If-Range") == "" {
+		var ok bool
+		if from, n, status, ok = byteRange(asked, b.Size); !ok {
+			head.Set("Content-Range", "bytes */"+strconv.FormatInt(b.Size, 10))
+			writeError(w, http.StatusRequestedRangeNotSatisfiable, "invalid_parameters", "Range: begins behind the end")
+			return nil
+		}
+		if status == http.StatusPartialContent {
+			head.Set("Content-Range", fmt.Sprintf("bytes %d-%d/%d", from, from+n-1, b.Size))
+		}
+	}
+	head.Set("Content-Length", strconv.FormatInt(n, 10))
+	w.WriteHeader(status)
+	if r.Method == http.MethodHead {
+		return nil
+	}
+	if err := send(w, b, from, n); err != nil {
+		h.opt.Logger.Debug("viewer or storage went away", "path", r.URL.Path, "error", err)
+	}
+	return nil
+}
+
+// byteRange reads a Range header for something of a size: where to begin, how much, and the status. What is not a single range of
+// bytes is ignored. ok is false when nothing of it is there.
+func byteRange(header string, size int64) (from, n int64, status int, ok bool) {
+	spec, isBytes := strings.CutPrefix(header, "bytes=")
+	first, last, isRange := strings.Cut(strings.TrimSpace(spec), "-")
+	if !isBytes || !isRange || strings.Contains(spec, ",") {
+		return 0, size, http.StatusOK, true
+	}
+	if first == "" { // the last so many
+		k, valid := position(last)
+		if !valid {
+			return 0, size, http.StatusOK, true
+		}
+		n = min(k, size)
+		return size - n, n, http.StatusPartialContent, n > 0
+	}
+	from, valid := position(first)
+	to, bounded := size-1, last != ""
+	if bounded && valid {
+		to, valid = position(last)
+		valid = valid && to >= from
+	}
+	if !valid {
+		return 0, size, http.StatusOK, true
+	}
+	to = min(to, size-1)
+	return from, to - from + 1, http.StatusPartialContent, from < size
+}
+
+// position reads digits only; one too large for anything is the largest.
+func position(s string) (int64, bool) {
+	if s == "" || strings.Trim(s, "0123456789") != "" {
+		return 0, false
+	}
+	n, err := strconv.ParseInt(s, 10, 64)
+	if err != nil {
+		return 1<<63 - 1, true
+	}
+	return n, true
+}
+
+// send copies n bytes from `from` on. All of a file writes itself, because only then does it go from the disk to the socket inside the
+// kernel; io.CopyN would hide the file.
+func send(w io.Writer, b Body, from, n int64) error {
+	if b.Reader == nil {
+		_, err := w.Write(b.Data[from : from+n])
+		return err
+	}
+	if self, ok := b.Reader.(io.WriterTo); ok && n == b.Size {
+		sent, err := self.WriteTo(w)
+		if err == nil && sent < n {
+			err = io.ErrUnexpectedEOF
+		}
+		return err
+	}
+	if _, err := io.CopyN(io.Discard, b.Reader, from); err != nil {
+		return err
+	}
+	_, err := io.CopyN(w, b.Reader, n)
+	return err
+}
