@@ -55,6 +55,7 @@ type node struct {
 	live    *bridge.Live
 	library *ondemand.Library
 
+	base  string         // how the outside reaches the HTTP listener, without a last slash
 	close []func() error // in the order of opening
 }
 
@@ -74,7 +75,7 @@ func serve(ctx context.Context, cfg config.Config, log *slog.Logger, out io.Writ
 	if err = n.assemble(ctx, &g); err != nil {
 		return err
 	}
-	log.Info("ready", "node", n.id, "public_url", cfg.PublicBase(cfg.HTTPAddr).String())
+	log.Info("ready", "node", n.id, "public_url", n.base)
 	err = g.Run(ctx)
 	log.Info("stopped")
 	return err
@@ -108,7 +109,7 @@ func (n *node) open(ctx context.Context) (err error) {
 	n.assets = asset.New(asset.Options{Store: n.db.Assets()})
 	n.streams = live.New(live.Options{Store: n.db.LiveStreams(), Changed: func(s id.LiveStream) { n.live.Changed(s) }})
 	n.live = bridge.NewLive(bridge.LiveOptions{
-		Streams: n.streams, Assets: n.assets, Store: n.blob, Node: n.id, Now: clock, Logger: n.log,
+		Streams: n.streams, Assets: n.assets, Store: n.blob, Node: n.id, Grace: n.cfg.ShutdownTimeout, Now: clock, Logger: n.log,
 	})
 	return firstToken(ctx, n.access, n.cfg, n.log, n.out)
 }
@@ -123,11 +124,12 @@ func (n *node) assemble(ctx context.Context, g *lifecycle.Group) error {
 	g.Add(n.live)
 	g.Add(jobs)
 	g.Add(&sweep.Sweeper{Assets: n.assets, Queue: n.db, Every: 10 * time.Minute, Now: clock, Logger: n.log})
-	web, err := listen(ctx, n.log, "http", n.cfg.HTTPAddr)
+	web, err := n.listen(ctx, "http", n.cfg.HTTPAddr)
 	if err != nil {
 		return err
 	}
-	mux := n.mux(web.Addr().String())
+	n.base = strings.TrimSuffix(n.cfg.PublicBase(web.Addr().String()).String(), "/")
+	mux := n.mux()
 	g.Add(&webServer{name: "http", ln: web, mux: mux, log: n.log, drain: n.cfg.ShutdownTimeout})
 	if n.cfg.TLS() {
 		secure, secureErr := n.secure(ctx, mux)
@@ -136,7 +138,7 @@ func (n *node) assemble(ctx context.Context, g *lifecycle.Group) error {
 		}
 		g.Add(secure)
 	}
-	encoders, err := listen(ctx, n.log, "rtmp", n.cfg.RTMPAddr)
+	encoders, err := n.listen(ctx, "rtmp", n.cfg.RTMPAddr)
 	if err != nil {
 		return err
 	}
@@ -152,18 +154,17 @@ func (n *node) secure(ctx context.Context, mux http.Handler) (*webServer, error)
 	if err != nil {
 		return nil, err
 	}
-	ln, err := listen(ctx, n.log, "https", n.cfg.HTTPSAddr)
+	ln, err := n.listen(ctx, "https", n.cfg.HTTPSAddr)
 	if err != nil {
 		return nil, err
 	}
 	return &webServer{name: "https", ln: ln, cert: cert, mux: mux, log: n.log, drain: n.cfg.ShutdownTimeout}, nil
 }
 
-func (n *node) mux(httpAddr string) http.Handler {
-	base := strings.TrimSuffix(n.cfg.PublicBase(httpAddr).String(), "/")
+func (n *node) mux() http.Handler {
 	return router(
 		api.New(api.Options{
-			Live: n.streams, Assets: n.assets, Access: n.access, Now: clock, Logger: n.log, Version: cli.Version(), PublicURL: base,
+			Live: n.streams, Assets: n.assets, Access: n.access, Now: clock, Logger: n.log, Version: cli.Version(), PublicURL: n.base,
 		}),
 		playback.New(playback.Options{Logger: n.log, Source: bridge.NewPlayback(bridge.PlaybackOptions{
 			Access: n.access, Assets: n.assets, Live: n.live, Blob: n.blob, Library: n.library, Now: clock, Logger: n.log,

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"millrace/internal/config"
+	"millrace/internal/lifecycle"
 	"millrace/internal/web/watch"
 )
 
@@ -18,13 +19,28 @@ import (
 func router(api, playback http.Handler) http.Handler {
 	mux := http.NewServeMux()
 	for _, path := range []string{"/video/", "/system/", "/openapi.json", "/openapi.yaml", "/docs", "/docs/"} {
-		mux.Handle(path, api)
+		mux.Handle(path, finishing(api))
 	}
 	mux.Handle("/watch/", watch.Handler())
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
 	mux.Handle("GET /{$}", http.RedirectHandler("/docs", http.StatusFound))
 	mux.Handle("/", playback)
 	return mux
+}
+
+// finishing lets requests of h end by themselves when the service stops, which they do soon; those of h's neighbours end at once, because
+// players wait for media that does not come any more.
+func finishing(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithCancelCause(context.WithoutCancel(r.Context()))
+		defer cancel(nil)
+		defer context.AfterFunc(r.Context(), func() {
+			if cause := context.Cause(r.Context()); !errors.Is(cause, lifecycle.ErrStop) {
+				cancel(cause)
+			}
+		})()
+		h.ServeHTTP(w, r.WithContext(ctx))
+	})
 }
 
 // webServer serves HTTP/1.1 and HTTP/2, in clear text and, with a certificate, over TLS.
@@ -75,14 +91,20 @@ func (s *webServer) Run(ctx context.Context) error {
 	return <-stopped
 }
 
-// listen opens a listener and says where, which matters when the port was left to the system.
-func listen(ctx context.Context, log *slog.Logger, what, addr string) (net.Listener, error) {
+// listen opens a listener and says where, which matters when the port was left to the system. It is closed with the node at the latest.
+func (n *node) listen(ctx context.Context, what, addr string) (net.Listener, error) {
 	var lc net.ListenConfig
 	ln, err := lc.Listen(ctx, "tcp", addr)
 	if err != nil {
 		return nil, fmt.Errorf("listen for %s on %s: %w (millrace doctor says who has the port)", what, addr, err)
 	}
-	log.Info("listening", "what", what, "addr", ln.Addr().String())
+	n.close = append(n.close, func() error {
+		if err := ln.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
+			return fmt.Errorf("close %s listener: %w", what, err)
+		}
+		return nil
+	})
+	n.log.Info("listening", "what", what, "addr", ln.Addr().String())
 	return ln, nil
 }
 

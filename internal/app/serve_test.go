@@ -1,0 +1,451 @@
+package app
+
+import (
+	"bytes"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"io"
+	"log/slog"
+	"math/big"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"millrace/internal/config"
+	"millrace/internal/lifecycle"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// patience is how long anything here may take on a busy machine.
+const patience = time.Minute
+
+// service is a running service and what it has logged.
+type service struct {
+	t    *testing.T
+	stop context.CancelFunc
+	done chan error
+	out  *output
+	*logs
+}
+
+// logs is a slog.Handler that keeps addresses and tells when the service is ready.
+type logs struct {
+	slog.Handler
+	mu    sync.Mutex
+	addrs map[string]string
+	ready chan struct{}
+	once  sync.Once
+}
+
+func (l *logs) WithAttrs([]slog.Attr) slog.Handler { return l }
+func (l *logs) WithGroup(string) slog.Handler      { return l }
+
+func (l *logs) Enabled(context.Context, slog.Level) bool { return true }
+
+func (l *logs) Handle(_ context.Context, r slog.Record) error {
+	attrs := map[string]string{}
+	r.Attrs(func(a slog.Attr) bool {
+		attrs[a.Key] = a.Value.String()
+		return true
+	})
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch r.Message {
+	case "listening":
+		l.addrs[attrs["what"]] = attrs["addr"]
+	case "ready":
+		l.addrs["base"] = attrs["public_url"]
+		l.once.Do(func() { close(l.ready) })
+	}
+	return nil
+}
+
+func (l *logs) addr(what string) string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.addrs[what]
+}
+
+// output is what a person would read.
+type output struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.b.Write(p)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.b.String()
+}
+
+// configuration is that of a service on free ports in a data folder.
+func configuration(t *testing.T, dir string, args ...string) config.Config {
+	t.Helper()
+	for _, tool := range []string{"ffmpeg", "ffprobe"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			if os.Getenv("MILLRACE_TEST_REQUIRE") != "" {
+				t.Fatalf("%s is missing", tool)
+			}
+			t.Skipf("%s is missing", tool)
+		}
+	}
+	args = append([]string{"serve", "--data-dir", dir, "--http-addr", "127.0.0.1:0", "--rtmp-addr", "127.0.0.1:0"}, args...)
+	_, cfg, err := config.Load(args, nil, os.ReadFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cfg
+}
+
+func start(t *testing.T, cfg config.Config) *service {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	s := &service{t: t, stop: stop, done: make(chan error, 1), out: &output{}, logs: &logs{addrs: map[string]string{}, ready: make(chan struct{})}}
+	go func() { s.done <- serve(ctx, cfg, slog.New(s.logs), s.out) }()
+	t.Cleanup(s.end)
+	select {
+	case <-s.ready:
+	case err := <-s.done:
+		s.done = nil
+		t.Fatalf("it ended at once: %v", err)
+	case <-time.After(patience):
+		t.Fatal("it is not ready")
+	}
+	return s
+}
+
+// end stops the service and waits for it.
+func (s *service) end() {
+	s.stop()
+	if s.done == nil {
+		return
+	}
+	select {
+	case err := <-s.done:
+		if err != nil {
+			s.t.Errorf("it ended with %v", err)
+		}
+	case <-time.After(patience):
+		s.t.Error("it does not stop")
+	}
+	s.done = nil
+}
+
+// client speaks to a service and leaves no connection behind.
+func client(t *testing.T, change func(*http.Transport)) *http.Client {
+	t.Helper()
+	tr := &http.Transport{}
+	if change != nil {
+		change(tr)
+	}
+	t.Cleanup(tr.CloseIdleConnections)
+	return &http.Client{Transport: tr, Timeout: patience, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+}
+
+type answer struct {
+	status int
+	head   http.Header
+	body   string
+	proto  int
+}
+
+func ask(t *testing.T, c *http.Client, method, url string, body string, change func(*http.Request)) answer {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if change != nil {
+		change(r)
+	}
+	resp, err := c.Do(r)
+	if err != nil {
+		t.Fatalf("%s %s: %v", method, url, err)
+	}
+	data, err := io.ReadAll(resp.Body)
+	if err = errors.Join(err, resp.Body.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return answer{resp.StatusCode, resp.Header, string(data), resp.ProtoMajor}
+}
+
+// credentials reads the token that a first start prints.
+func credentials(t *testing.T, printed string) (token, secret string) {
+	t.Helper()
+	for line := range strings.Lines(printed) {
+		line = strings.TrimSpace(line)
+		if v, ok := strings.CutPrefix(line, "MILLRACE_TOKEN_ID="); ok {
+			token = v
+		}
+		if v, ok := strings.CutPrefix(line, "MILLRACE_TOKEN_SECRET="); ok {
+			secret = v
+		}
+	}
+	if token == "" || secret == "" {
+		t.Fatalf("no token in %q", printed)
+	}
+	return token, secret
+}
+
+func TestFirstTokenIsPrintedOnce(t *testing.T) {
+	t.Parallel()
+	cfg := configuration(t, t.TempDir())
+	s := start(t, cfg)
+	token, secret := credentials(t, s.out.String())
+	s.end()
+	again := start(t, cfg)
+	if printed := again.out.String(); printed != "" {
+		t.Errorf("the second start prints %q", printed)
+	}
+	c := client(t, nil)
+	who := ask(t, c, http.MethodGet, "http://"+again.addr("http")+"/system/v1/whoami", "", func(r *http.Request) { r.SetBasicAuth(token, secret) })
+	if who.status != http.StatusOK {
+		t.Errorf("the first token is answered %d: %s", who.status, who.body)
+	}
+}
+
+func TestSeededToken(t *testing.T) {
+	t.Parallel()
+	cfg := configuration(t, t.TempDir())
+	cfg.TokenID, cfg.TokenSecret = "seeded-id", "a secret that is long enough"
+	s := start(t, cfg)
+	if printed := s.out.String(); printed != "" {
+		t.Errorf("it prints %q", printed)
+	}
+	who := ask(t, client(t, nil), http.MethodGet, "http://"+s.addr("http")+"/system/v1/whoami", "", func(r *http.Request) {
+		r.SetBasicAuth(cfg.TokenID, cfg.TokenSecret.Reveal())
+	})
+	if who.status != http.StatusOK {
+		t.Errorf("answered %d: %s", who.status, who.body)
+	}
+}
+
+func TestSecondServiceOnTheSameFolderIsRefused(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	cfg := configuration(t, dir)
+	start(t, cfg)
+	err := serve(t.Context(), cfg, slog.New(slog.DiscardHandler), io.Discard)
+	if err == nil || !strings.Contains(err.Error(), "another millrace uses the data folder "+dir) || !strings.Contains(err.Error(), "--data-dir") {
+		t.Errorf("it says %v", err)
+	}
+}
+
+func TestPortInUse(t *testing.T) {
+	t.Parallel()
+	var lc net.ListenConfig
+	ln, err := lc.Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = ln.Close() }()
+	cfg := configuration(t, t.TempDir())
+	cfg.RTMPAddr = ln.Addr().String()
+	err = serve(t.Context(), cfg, slog.New(slog.DiscardHandler), io.Discard)
+	if err == nil || !strings.Contains(err.Error(), "listen for rtmp on "+cfg.RTMPAddr) {
+		t.Errorf("it says %v", err)
+	}
+	start(t, configuration(t, cfg.DataDir)) // nothing of it is left in the way
+}
+
+func TestBothListeners(t *testing.T) {
+	t.Parallel()
+	s := start(t, configuration(t, t.TempDir()))
+	var d net.Dialer
+	conn, err := d.DialContext(t.Context(), "tcp", s.addr("rtmp"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = conn.Close()
+	base := "http://" + s.addr("http")
+	if got := s.addr("base"); got != base {
+		t.Errorf("it calls itself %s, and listens on %s", got, base)
+	}
+	c := client(t, nil)
+	for path, want := range map[string]int{
+		"/healthz": http.StatusNoContent, "/": http.StatusFound, "/openapi.json": http.StatusOK, "/docs": http.StatusOK,
+		"/video/v1/live-streams": http.StatusUnauthorized, "/noSuchPlaybackID.m3u8": http.StatusNotFound, "/noSuchPlaybackID": http.StatusNotFound,
+		"/watch/noSuchPlaybackID": http.StatusOK,
+	} {
+		if got := ask(t, c, http.MethodGet, base+path, "", nil); got.status != want {
+			t.Errorf("GET %s is answered %d, want %d: %s", path, got.status, want, got.body)
+		}
+	}
+}
+
+// TestOrigins keeps the API closed to other sites' pages and playback open to them.
+func TestOrigins(t *testing.T) {
+	t.Parallel()
+	s := start(t, configuration(t, t.TempDir()))
+	base, c := "http://"+s.addr("http"), client(t, nil)
+	foreign := func(r *http.Request) {
+		r.Header.Set("Origin", "https://elsewhere.example")
+		r.Header.Set("Access-Control-Request-Method", http.MethodGet)
+	}
+	for path, open := range map[string]bool{
+		"/noSuchPlaybackID.m3u8": true, "/noSuchPlaybackID/text/x.vtt": true, "/video/v1/live-streams": false, "/system/v1/whoami": false, "/healthz": false,
+	} {
+		for _, method := range []string{http.MethodGet, http.MethodOptions} {
+			got := ask(t, c, method, base+path, "", foreign).head.Get("Access-Control-Allow-Origin")
+			// The health check has only GET; other methods on its path reach playback, which says what it allows.
+			if method == http.MethodOptions && path == "/healthz" {
+				continue
+			}
+			if (got == "*") != open || !open && got != "" {
+				t.Errorf("%s %s: Access-Control-Allow-Origin is %q", method, path, got)
+			}
+		}
+	}
+}
+
+// TestPlaybackAddresses makes a live stream over the API and asks for it under both of its addresses.
+func TestPlaybackAddresses(t *testing.T) {
+	t.Parallel()
+	s := start(t, configuration(t, t.TempDir()))
+	token, secret := credentials(t, s.out.String())
+	base, c := "http://"+s.addr("http"), client(t, nil)
+	made := ask(t, c, http.MethodPost, base+"/video/v1/live-streams", `{"playback_policies":["public"]}`, func(r *http.Request) {
+		r.SetBasicAuth(token, secret)
+		r.Header.Set("Content-Type", "application/json")
+	})
+	var stream struct {
+		Data struct {
+			PlaybackIDs []struct {
+				ID string `json:"id"`
+			} `json:"playback_ids"`
+		} `json:"data"`
+	}
+	if err := json.Unmarshal([]byte(made.body), &stream); err != nil || made.status != http.StatusCreated || len(stream.Data.PlaybackIDs) != 1 {
+		t.Fatalf("answered %d: %s", made.status, made.body)
+	}
+	id := stream.Data.PlaybackIDs[0].ID
+	for _, path := range []string{"/" + id, "/" + id + ".m3u8"} {
+		if got := ask(t, c, http.MethodGet, base+path, "", nil); got.status != http.StatusPreconditionFailed {
+			t.Errorf("GET %s is answered %d: %s", path, got.status, got.body)
+		}
+	}
+}
+
+func TestProtocols(t *testing.T) {
+	t.Parallel()
+	certFile, keyFile, pool := selfSigned(t)
+	s := start(t, configuration(t, t.TempDir(), "--tls-cert", certFile, "--tls-key", keyFile, "--https-addr", "127.0.0.1:0"))
+	versions := func(h1, h2, h2c bool) func(*http.Transport) {
+		return func(tr *http.Transport) {
+			tr.Protocols = &http.Protocols{}
+			tr.Protocols.SetHTTP1(h1)
+			tr.Protocols.SetHTTP2(h2)
+			tr.Protocols.SetUnencryptedHTTP2(h2c)
+			tr.TLSClientConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
+		}
+	}
+	for name, tt := range map[string]struct {
+		change func(*http.Transport)
+		base   string
+		want   int
+	}{
+		"http/1.1":          {versions(true, false, false), "http://" + s.addr("http"), 1},
+		"h2c":               {versions(false, false, true), "http://" + s.addr("http"), 2},
+		"http/1.1 over tls": {versions(true, false, false), "https://" + s.addr("https"), 1},
+		"h2 over tls":       {versions(false, true, false), "https://" + s.addr("https"), 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := ask(t, client(t, tt.change), http.MethodGet, tt.base+"/openapi.json", "", nil)
+			if got.status != http.StatusOK || got.proto != tt.want {
+				t.Errorf("answered %d with HTTP/%d", got.status, got.proto)
+			}
+		})
+	}
+}
+
+// TestRequestsAtTheEnd tells a request of the API, which may finish, from one for media, which would wait in vain.
+func TestRequestsAtTheEnd(t *testing.T) {
+	t.Parallel()
+	gone := errors.New("the client is gone")
+	for name, tt := range map[string]struct {
+		path  string
+		cause error
+		ends  bool
+	}{
+		"api, the service stops":      {"/video/v1/assets", lifecycle.ErrStop, false},
+		"api, the client is gone":     {"/video/v1/assets", gone, true},
+		"playback, the service stops": {"/someID.m3u8", lifecycle.ErrStop, true},
+		"playback, the client leaves": {"/someID.m3u8", gone, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				ctx, end := context.WithCancelCause(t.Context())
+				var got error
+				h := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+					end(tt.cause)
+					synctest.Wait()
+					got = context.Cause(r.Context())
+				})
+				router(h, h).ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, http.MethodGet, tt.path, nil))
+				if (got != nil) != tt.ends {
+					t.Errorf("it ended with %v", got)
+				}
+			})
+		})
+	}
+}
+
+// selfSigned makes a certificate for the loopback address.
+func selfSigned(t *testing.T) (certFile, keyFile string, pool *x509.CertPool) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	about := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "millrace test"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, about, about, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	certFile, keyFile = filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	for file, block := range map[string]*pem.Block{certFile: {Type: "CERTIFICATE", Bytes: der}, keyFile: {Type: "PRIVATE KEY", Bytes: private}} {
+		if err := os.WriteFile(file, pem.EncodeToMemory(block), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	pool = x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})) {
+		t.Fatal("the certificate can not be read back")
+	}
+	return certFile, keyFile, pool
+}
