@@ -1,0 +1,246 @@
+package worker_test
+
+import (
+	"bytes"
+	"errors"
+	"math"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+
+	"millrace/internal/control/asset"
+	"millrace/internal/fault"
+	"millrace/internal/media/container/mp4"
+	"millrace/internal/media/frame"
+	"millrace/internal/media/ondemand"
+	"millrace/internal/media/timeline"
+	"millrace/internal/worker/settle"
+)
+
+// add asks for a track of an asset.
+func (w *world) add(a asset.Asset, typ asset.TrackType, url string) asset.Track {
+	w.t.Helper()
+	in := asset.TrackInput{URL: url, Type: typ, LanguageCode: "de"}
+	tr, err := w.AddTrack(w.ctx(), env, a.ID, in, w.now())
+	w.must(err)
+	return tr
+}
+
+func (w *world) findTrack(a asset.Asset, tr asset.Track) (asset.Track, bool) {
+	w.t.Helper()
+	for _, t := range w.find(a.ID).Tracks {
+		if t.ID == tr.ID {
+			return t, true
+		}
+	}
+	return asset.Track{}, false
+}
+
+// Whatever holds sound becomes an alternate audio track: AAC as it is, all else as AAC-LC.
+func TestAudioTracks(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, options{})
+	a := w.ready(clip(t, "a.mp4"))
+	spans := []float64{0, 4, 8, 12, 13}
+	for name, tt := range map[string]struct {
+		args           []string
+		rate, channels int
+		same           string // codec whose packets are passed through
+		seconds        float64
+	}{
+		"stereo.m4a":    {[]string{"-ac", "2", "-c:a", "aac"}, 48000, 2, "aac", 13},
+		"faststart.m4a": {[]string{"-ac", "2", "-c:a", "aac", "-movflags", "+faststart"}, 48000, 2, "aac", 13},
+		"low.m4a":       {[]string{"-ar", "22050", "-c:a", "aac"}, 22050, 1, "aac", 13},
+		"surround.m4a":  {[]string{"-ac", "6", "-c:a", "aac"}, 48000, 6, "aac", 13},
+		"a.aac":         {[]string{"-ar", "44100", "-ac", "2", "-c:a", "aac"}, 44100, 2, "aac", 13},
+		"film.mp4":      {[]string{"-f", "lavfi", "-i", "color=s=64x64:d=13", "-c:v", "libx264", "-pix_fmt", "yuv420p", "-c:a", "aac"}, 48000, 1, "aac", 13},
+		"film.mkv":      {[]string{"-f", "lavfi", "-i", "color=s=64x64:d=13", "-c:v", "libx264", "-pix_fmt", "yuv420p", "-c:a", "aac"}, 48000, 1, "aac", 13},
+		"a.mp3":         {[]string{"-ac", "2"}, 48000, 2, "", 13},
+		"mono.wav":      {nil, 48000, 1, "", 13},
+		"low.wav":       {[]string{"-ar", "22050"}, 48000, 1, "", 13},
+		"surround.wav":  {[]string{"-ac", "6"}, 48000, 2, "", 13},
+		"a.flac":        {[]string{"-ar", "44100"}, 44100, 1, "", 13},
+		"a.opus":        {[]string{"-ac", "2"}, 48000, 2, "", 13},
+		"a.webm":        {[]string{"-ac", "2", "-c:a", "libopus"}, 48000, 2, "", 13},
+		"long.m4a":      {[]string{"-af", "apad", "-t", "600", "-c:a", "aac"}, 48000, 1, "aac", 600},
+	} {
+		t.Run(name, func(t *testing.T) { // one after the other: they share the asset
+			path := ffmpeg(t, name, args(sound("13"), tt.args)...)
+			tr := w.add(a, asset.AudioTrack, w.site.offer(path))
+			w.must(w.work())
+			got, _ := w.findTrack(a, tr)
+			if got.Status != asset.TrackReady || got.MaxChannels != tt.channels || math.Abs(got.Duration-tt.seconds) > 0.1 || got.Primary {
+				t.Fatalf("track %+v %+v", got, got.Errors)
+			}
+			library := ondemand.NewLibrary(objects{w.store}, 1<<20)
+			f, err := library.File(w.ctx(), got.Object)
+			w.must(err)
+			if len(f.Tracks) != 1 || f.Tracks[0].Config.SampleRate != tt.rate {
+				t.Fatalf("stored %d tracks", len(f.Tracks))
+			}
+			if tt.same != "" {
+				if n := packets(t, path, tt.same); f.Tracks[0].Len() != n {
+					t.Errorf("%d frames, the file has %d", f.Tracks[0].Len(), n)
+				}
+			}
+			w.follow(library, f.Tracks[0], got, spans)
+			w.nothingLeft()
+			w.must(w.DeleteTrack(w.ctx(), env, a.ID, tr.ID, w.now()))
+			w.must(w.work())
+		})
+	}
+	if left := w.objects(); len(left) != 2 {
+		t.Errorf("deleted tracks leave %v", left)
+	}
+	if w.find(a.ID).Status != asset.Ready || w.samples(a)["v"] != 390 {
+		t.Error("the asset is not what it was")
+	}
+}
+
+// follow plays a track beside an asset: its segments are as long as those of the asset, and nothing goes on behind.
+func (w *world) follow(library *ondemand.Library, tr *mp4.Track, row asset.Track, spans []float64) {
+	w.t.Helper()
+	l := ondemand.Follow(tr, row.Object, string(row.ID), spans, timeline.Origin)
+	if tr.Kind != frame.Audio || len(l.Chunks) != len(spans)-1 {
+		w.t.Fatalf("%d chunks of %s", len(l.Chunks), tr.Kind)
+	}
+	for i, c := range l.Chunks {
+		if d := l.Seconds(i) - (spans[i+1] - spans[i]); c.Gap || math.Abs(d) > 0.1 {
+			w.t.Errorf("chunk %d is %.3f s too long: %+v", i, d, c)
+		}
+		if _, err := library.Chunk(w.ctx(), *l.Source, int64(i), c); err != nil {
+			w.t.Error(err)
+		}
+	}
+	if first := float64(l.Chunks[0].Time)/float64(l.Timescale) - timeline.Origin; first < -0.05 || first > 0.05 {
+		w.t.Errorf("it begins at %.3f s", first)
+	}
+}
+
+func TestTextTracks(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, options{})
+	a := w.ready(clip(t, "a.mp4"))
+	for name, content := range map[string]string{
+		"SRT":            "1\n00:00:01,000 --> 00:00:02,000\nGr\u00fc\u00dfe\n",
+		"with BOM, CRLF": "\xef\xbb\xbf1\r\n00:00:01,000 --> 00:00:02,000\r\nGr\u00fc\u00dfe\r\n",
+		"Latin-1":        "1\n00:00:01,000 --> 00:00:02,000\nGr\xfc\xdfe\n",
+		"UTF-16":         "\xff\xfe" + utf16("1\n00:00:01,000 --> 00:00:02,000\nGr\u00fc\u00dfe\n"),
+		"WebVTT":         "WEBVTT\n\n00:01.000 --> 00:02.000 align:start\nGr\u00fc\u00dfe\n",
+		"unordered":      "2\n00:00:05,000 --> 00:00:06,000\nlater\n\n1\n00:00:01,000 --> 00:00:02,000\nGr\u00fc\u00dfe\n",
+	} {
+		tr := w.add(a, asset.TextTrack, w.site.offer(text(t, "x", content)))
+		w.must(w.work())
+		got, _ := w.findTrack(a, tr)
+		if got.Status != asset.TrackReady || got.Duration < 2 || got.Object == "" {
+			t.Errorf("%s: %+v %+v", name, got, got.Errors)
+			continue
+		}
+		if vtt := string(w.read(got.Object)); !strings.HasPrefix(vtt, "WEBVTT\n") || !strings.Contains(vtt, "00:00:01.000 --> 00:00:02.000") || !strings.Contains(vtt, "Gr\u00fc\u00dfe") {
+			t.Errorf("%s became %q", name, vtt)
+		}
+	}
+}
+
+func utf16(s string) string {
+	var b strings.Builder
+	for _, r := range s {
+		b.WriteByte(byte(r))
+		b.WriteByte(byte(r >> 8))
+	}
+	return b.String()
+}
+
+// A file that is at fault errors its track in plain words, and nothing else.
+func TestTracksRefuse(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, options{maxSize: 20_000_000})
+	a := w.ready(clip(t, "a.mp4"))
+	before := w.objects()
+	whole, err := os.ReadFile(ffmpeg(t, "a.m4a", args(sound("3"), []string{"-c:a", "aac"})...))
+	w.must(err)
+	mute := ffmpeg(t, "mute.mp4", args(picture("1"), h264)...)
+	for name, tt := range map[string]struct {
+		typ  asset.TrackType
+		url  string
+		want string
+	}{
+		"no cue":       {asset.TextTrack, w.site.offer(text(t, "x", "nothing in here")), "no usable subtitle file"},
+		"page":         {asset.TextTrack, w.site.offer(text(t, "x", "<!doctype html><html></html>")), "no usable subtitle file"},
+		"empty text":   {asset.TextTrack, w.site.offer(text(t, "x", "")), "no usable subtitle file"},
+		"text is film": {asset.TextTrack, w.site.offer(mute), "no usable subtitle file"},
+		"huge text":    {asset.TextTrack, w.site.offer(text(t, "x", strings.Repeat("x\n", 9<<20))), "is larger than the 16777216 bytes allowed"},
+		"gone text":    {asset.TextTrack, w.site.URL + "/none", "the server answered 404"},
+		"empty":        {asset.AudioTrack, w.site.offer(text(t, "x", "")), "the file is empty"},
+		"page again":   {asset.AudioTrack, w.site.offer(text(t, "x", "<!doctype html><html></html>")), "leads to a web page"},
+		"playlist":     {asset.AudioTrack, w.site.offer(text(t, "x", "#EXTM3U\nhttp://127.0.0.1/x.ts\n")), "leads to a playlist"},
+		"text":         {asset.AudioTrack, w.site.offer(text(t, "x", "1\n00:00:01,000 --> 00:00:02,000\nHello\n")), "the file is text"},
+		"noise":        {asset.AudioTrack, w.site.offer(text(t, "x", strings.Repeat("\x00\x02\x01", 999))), "no known audio format"},
+		"mute film":    {asset.AudioTrack, w.site.offer(mute), "the file has no audio"},
+		"cut off":      {asset.AudioTrack, w.site.offer(text(t, "x", string(whole[:len(whole)/2]))), "is not complete"},
+		"broken MP3":   {asset.AudioTrack, w.site.offer(text(t, "x", "ID3\x04\x00\x00\x00\x00\x00\x00"+strings.Repeat("\x00\xfe\x01", 3000))), "the file"},
+		"too large":    {asset.AudioTrack, w.site.answer(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(make([]byte, 21_000_000)) }), "is larger than the 20000000 bytes allowed"},
+		"very long":    {asset.AudioTrack, w.site.offer(ffmpeg(t, "x.flac", "-f", "lavfi", "-i", "anullsrc=r=1000:cl=mono", "-t", "46000")), "longer than 12 hours"},
+	} {
+		tr := w.add(a, tt.typ, tt.url)
+		if err := w.work(); !fault.Permanent(err) {
+			t.Errorf("%s: the job ended with %v", name, err)
+		}
+		got, _ := w.findTrack(a, tr)
+		if got.Status != asset.TrackErrored || got.Errors == nil || got.Errors.Type != "invalid_input" || !strings.Contains(strings.Join(got.Errors.Messages, "; "), tt.want) {
+			t.Errorf("%s: %s %+v, want %q", name, got.Status, got.Errors, tt.want)
+		}
+		if got.Object != "" || got.Errors != nil && strings.Contains(strings.Join(got.Errors.Messages, ""), w.scratch) {
+			t.Errorf("%s: %+v %+v", name, got, got.Errors)
+		}
+	}
+	if after := w.objects(); len(after) != len(before) {
+		t.Errorf("stored: %v", after)
+	}
+	w.nothingLeft()
+	if got := w.find(a.ID); got.Status != asset.Ready || w.samples(got)["v"] != 390 {
+		t.Errorf("the asset is %+v", got)
+	}
+}
+
+// A track whose store fails is made later; one that was deleted meanwhile leaves no file behind.
+func TestTrackStartsOver(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, options{})
+	a := w.ready(clip(t, "a.mp4"))
+	before := w.objects()
+	srt := w.site.offer(text(t, "x", "1\n00:00:01,000 --> 00:00:02,000\nHello\n"))
+	m4a := w.site.offer(ffmpeg(t, "a.m4a", args(sound("3"), []string{"-c:a", "aac"})...))
+	for typ, url := range map[asset.TrackType]string{asset.TextTrack: srt, asset.AudioTrack: m4a} {
+		tr := w.add(a, typ, url)
+		j := w.jobs.take()[0]
+		w.store.put = func(string) error { return errStore }
+		if err := w.do(j, 1); !errors.Is(err, errStore) {
+			t.Fatalf("got %v", err)
+		}
+		w.store.put = func(string) error { // deleted while it is stored
+			w.must(w.DeleteTrack(w.ctx(), env, a.ID, tr.ID, w.now()))
+			w.must(w.do(w.jobs.take()[0], 1)) // its purge finds nothing yet
+			return nil
+		}
+		w.must(w.do(j, 2))
+		w.store.put = nil
+		if after := w.objects(); len(after) != len(before) {
+			t.Errorf("%s track leaves %v", typ, after)
+		}
+		w.must(w.store.Put(w.ctx(), settle.TracksPrefix(a.Media)+string(tr.ID)+".vtt", bytes.NewReader([]byte("x")))) // before it died
+		w.must(w.do(j, 3))
+		if after := w.objects(); len(after) != len(before) {
+			t.Errorf("%s track leaves %v", typ, after)
+		}
+	}
+	w.nothingLeft()
+	tr := w.add(a, asset.AudioTrack, m4a)
+	j := w.jobs.take()[0]
+	w.must(w.do(j, 1))
+	if got, _ := w.findTrack(a, tr); got.Status != asset.TrackReady {
+		t.Errorf("track %+v", got)
+	}
+	w.must(w.do(j, 2)) // it was done
+}
