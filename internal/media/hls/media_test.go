@@ -77,17 +77,20 @@ func TestMediaText(t *testing.T) {
 			edgeText[:strings.Index(edgeText, "#EXT-X-MAP")] + "#EXT-X-SKIP:SKIPPED-SEGMENTS=2\n" + edgeText[strings.Index(edgeText, "#EXT-X-DISCONTINUITY\n"):],
 		},
 		{
-			"recorded", hls.Media{Type: hls.VOD, TargetDuration: 4, Independent: true, Segments: one, Ended: true, Hint: "never after the end"},
+			"recorded",
+			hls.Media{Type: hls.VOD, TargetDuration: 4, Independent: true, Segments: one, Ended: true, Hint: "never after the end"},
 			"#EXTM3U\n#EXT-X-VERSION:7\n#EXT-X-TARGETDURATION:4\n#EXT-X-PLAYLIST-TYPE:VOD\n#EXT-X-INDEPENDENT-SEGMENTS\n#EXT-X-MEDIA-SEQUENCE:0\n" +
 				"#EXT-X-DISCONTINUITY-SEQUENCE:0\n#EXT-X-MAP:URI=\"v/init-0.mp4\"\n#EXTINF:4.000000,\nv/0.m4s\n#EXT-X-ENDLIST\n",
 		},
 		{
-			"growing, a part of it rendered before", hls.Media{Type: hls.Event, TargetDuration: 4, MediaSequence: 5, Rendered: []byte("#EXTINF:4.000000,\nv/5.m4s\n"), Segments: one},
+			"growing, a part of it rendered before",
+			hls.Media{Type: hls.Event, TargetDuration: 4, MediaSequence: 5, Rendered: []byte("#EXTINF:4.000000,\nv/5.m4s\n"), Segments: one},
 			"#EXTM3U\n#EXT-X-VERSION:7\n#EXT-X-TARGETDURATION:4\n#EXT-X-PLAYLIST-TYPE:EVENT\n#EXT-X-MEDIA-SEQUENCE:5\n#EXT-X-DISCONTINUITY-SEQUENCE:0\n" +
 				"#EXTINF:4.000000,\nv/5.m4s\n#EXT-X-MAP:URI=\"v/init-0.mp4\"\n#EXTINF:4.000000,\nv/0.m4s\n",
 		},
 		{
-			"other renditions have longer parts", hls.Media{TargetDuration: 2, PartTarget: time.Second / 4, PartHoldBack: hls.HoldBack(time.Second)},
+			"other renditions have longer parts",
+			hls.Media{TargetDuration: 2, PartTarget: time.Second / 4, PartHoldBack: hls.HoldBack(time.Second)},
 			"#EXTM3U\n#EXT-X-VERSION:7\n#EXT-X-TARGETDURATION:2\n#EXT-X-SERVER-CONTROL:PART-HOLD-BACK=3.100000,HOLD-BACK=6.000000\n" +
 				"#EXT-X-PART-INF:PART-TARGET=0.250000\n#EXT-X-MEDIA-SEQUENCE:0\n#EXT-X-DISCONTINUITY-SEQUENCE:0\n",
 		},
@@ -146,8 +149,8 @@ func TestVersion(t *testing.T) {
 	}
 }
 
-func TestAppendAllocatesNothing(t *testing.T) {
-	m := edge() //nolint:paralleltest // AllocsPerRun counts the whole process
+func TestAppendAllocatesNothing(t *testing.T) { //nolint:paralleltest // AllocsPerRun counts the whole process
+	m := edge()
 	b := make([]byte, 0, 4096)
 	if n := testing.AllocsPerRun(100, func() { b = m.Append(b[:0]) }); n != 0 {
 		t.Errorf("%v allocations", n)

@@ -60,7 +60,7 @@ func TrackConfig(asc []byte) (frame.Config, error) {
 // maxASC bounds what is looked at; with a program config element it has some tens of bytes.
 const maxASC = 512
 
-var sampleRates = [...]int{96000, 88200, 64000, 48000, 44100, 32000, 24000, 22050, 16000, 12000, 11025, 8000, 7350}
+var sampleRates = [...]int{96000, 88200, 64000, 48000, 44100, 32000, 24000, 22050, 16000, 12000, 11025, 8000, 7350} //nolint:gochecknoglobals // a table
 
 // Parse reads an AudioSpecificConfig. SBR and PS are found when signalled by an object type of their own or, compatible with old decoders, by the
 // sync extension behind an AAC-LC configuration. Object types other than AAC-LC below them are ErrUnsupported.

@@ -172,8 +172,8 @@ func TestIsIDRPrefix(t *testing.T) {
 	}
 }
 
-func TestStrip(t *testing.T) {
-	for name, tt := range map[string]struct {
+func TestStrip(t *testing.T) { //nolint:paralleltest // AllocsPerRun counts the whole process
+	for name, tt := range map[string]struct { //nolint:paralleltest // the same
 		in, want []byte
 		shared   bool
 	}{
@@ -204,7 +204,7 @@ func TestStrip(t *testing.T) {
 	}
 }
 
-func TestNALsAllocateNothing(t *testing.T) {
+func TestNALsAllocateNothing(t *testing.T) { //nolint:paralleltest // AllocsPerRun counts the whole process
 	unit := au(aud, sps, ppsNAL, sei, idr)
 	var types []int
 	for nal := range h264.NALs(unit, 4) {

@@ -43,7 +43,7 @@ func TestFragmentRoundTrip(t *testing.T) {
 		"variable durations": vary(func(i int, s *cmaf.Sample) { s.Duration = uint32(i) * 100 }),
 		"negative offsets":   vary(func(i int, s *cmaf.Sample) { s.CompositionOffset = int32(-i) }),
 		"no sync":            vary(func(_ int, s *cmaf.Sample) { s.Sync = false }),
-		"empty sample":       vary(func(i int, s *cmaf.Sample) { s.Data = s.Data[:0] }),
+		"empty sample":       vary(func(_ int, s *cmaf.Sample) { s.Data = s.Data[:0] }),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -71,7 +71,7 @@ func TestFragmentRoundTrip(t *testing.T) {
 	}
 }
 
-func TestAppendFragmentAllocatesNothing(t *testing.T) {
+func TestAppendFragmentAllocatesNothing(t *testing.T) { //nolint:paralleltest // AllocsPerRun counts the whole process
 	ss := samples(10)
 	buf := make([]byte, 0, 1<<16)
 	if n := testing.AllocsPerRun(100, func() { buf = cmaf.AppendFragment(buf[:0], 1, 1, 0, ss) }); n != 0 {

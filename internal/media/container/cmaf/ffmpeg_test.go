@@ -25,7 +25,7 @@ func need(t testing.TB, name string) string {
 // ffmpeg runs it with these arguments and input and returns its output; anything on its error log at level error fails the test.
 func ffmpeg(t testing.TB, input []byte, args ...string) []byte {
 	t.Helper()
-	cmd := exec.Command(need(t, "ffmpeg"), append([]string{"-nostdin", "-hide_banner", "-loglevel", "error"}, args...)...)
+	cmd := exec.CommandContext(t.Context(), need(t, "ffmpeg"), append([]string{"-nostdin", "-hide_banner", "-loglevel", "error"}, args...)...)
 	cmd.Stdin = bytes.NewReader(input)
 	var log bytes.Buffer
 	cmd.Stderr = &log

@@ -53,7 +53,7 @@ type InitOptions struct {
 	Language string
 }
 
-var identity = [9]uint32{0x10000, 0, 0, 0, 0x10000, 0, 0, 0, 0x40000000}
+var identity = [9]uint32{0x10000, 0, 0, 0, 0x10000, 0, 0, 0, 0x40000000} //nolint:gochecknoglobals // a table
 
 // InitFromEntry makes the init segment of a track with ID 1, no edit list.
 func InitFromEntry(o InitOptions) []byte {

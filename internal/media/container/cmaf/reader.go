@@ -101,7 +101,7 @@ func (r *Reader) fragment() ([]Fragment, error) {
 			return nil, err
 		}
 		if !h.Type.Is("moof") {
-			if err := r.skip(h); err != nil {
+			if err = r.skip(h); err != nil {
 				return nil, err
 			}
 			continue
@@ -210,33 +210,41 @@ func (r *Reader) moov(h bmff.Header) error {
 		if len(tracks) == maxTracks {
 			return bmff.Malformed("more than %d tracks", maxTracks)
 		}
-		t, err := bmff.ParseTrack(b.Body)
-		if err != nil {
-			return err
+		track, ok, walkErr := parseTrack(b.Body)
+		if ok {
+			tracks = append(tracks, track)
 		}
-		track := Track{ID: t.ID, Timescale: t.Timescale, Language: t.Language, Name: t.Name}
-		switch {
-		case t.Handler.Is("vide"):
-			track.Kind = frame.Video
-		case t.Handler.Is("soun"):
-			track.Kind = frame.Audio
-		default:
-			return nil
-		}
-		e := t.Entries[0]
-		track.FourCC, track.SampleEntry, track.Config.Kind = e.Type.String(), e.Raw, track.Kind
-		c, err := bmff.ParseEntry(e)
-		if err == nil {
-			track.Config, track.LengthSize = c.Config, c.LengthSize
-		} else if !errors.Is(err, bmff.ErrUnknownCodec) {
-			return fmt.Errorf("track %d: %w", t.ID, err)
-		}
-		tracks = append(tracks, track)
-		return nil
+		return walkErr
 	})
 	if err != nil {
 		return err
 	}
 	r.tracks = tracks
 	return nil
+}
+
+// parseTrack reads a trak box; ok is false for a track that is neither picture nor sound.
+func parseTrack(trak []byte) (track Track, ok bool, err error) {
+	t, err := bmff.ParseTrack(trak)
+	if err != nil {
+		return Track{}, false, err
+	}
+	track = Track{ID: t.ID, Timescale: t.Timescale, Language: t.Language, Name: t.Name}
+	switch {
+	case t.Handler.Is("vide"):
+		track.Kind = frame.Video
+	case t.Handler.Is("soun"):
+		track.Kind = frame.Audio
+	default:
+		return Track{}, false, nil
+	}
+	e := t.Entries[0]
+	track.FourCC, track.SampleEntry, track.Config.Kind = e.Type.String(), e.Raw, track.Kind
+	c, err := bmff.ParseEntry(e)
+	if err == nil {
+		track.Config, track.LengthSize = c.Config, c.LengthSize
+	} else if !errors.Is(err, bmff.ErrUnknownCodec) {
+		return Track{}, false, fmt.Errorf("track %d: %w", t.ID, err)
+	}
+	return track, true, nil
 }

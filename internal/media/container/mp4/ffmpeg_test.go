@@ -26,7 +26,7 @@ func need(t testing.TB, name string) string {
 
 func run(t testing.TB, name string, args ...string) []byte {
 	t.Helper()
-	cmd := exec.Command(need(t, name), args...)
+	cmd := exec.CommandContext(t.Context(), need(t, name), args...)
 	var log bytes.Buffer
 	cmd.Stderr = &log
 	out, err := cmd.Output()
@@ -90,7 +90,9 @@ func packets(t testing.TB, path string, edits bool) map[int][]packet {
 	if edits {
 		ignore = "0"
 	}
-	var all struct{ Packets []packet }
+	var all struct {
+		Packets []packet `json:"packets"`
+	}
 	if err := json.Unmarshal(run(t, "ffprobe", "-v", "error", "-ignore_editlist", ignore, "-show_packets", "-of", "json", path), &all); err != nil {
 		t.Fatal(err)
 	}

@@ -65,8 +65,10 @@ func TestIndexRefuses(t *testing.T) {
 		"no timescale":   {file(1000, with(ok, func(x *trak) { x.timescale = 0 })), mp4.ErrMalformed, "media header"},
 		"edits":          {file(1000, with(ok, func(x *trak) { x.edits = bmff.Full("elst", 0, 0, bmff.U32(0xffff, 0)) })), mp4.ErrMalformed, "edit list"},
 		"fragment first": {cmaf.AppendFragment(nil, 1, 1, 0, []cmaf.Sample{{Data: []byte{1}}}), mp4.ErrMalformed, "header is missing"},
-		"time goes back": {cmaf.AppendFragment(cmaf.AppendFragment(slices.Clone(frag), 1, 1, 9000, []cmaf.Sample{{Data: []byte{1}}}), 2, 1, 0, []cmaf.Sample{{Data: []byte{1}}}),
-			mp4.ErrMalformed, "backwards"},
+		"time goes back": {
+			cmaf.AppendFragment(cmaf.AppendFragment(slices.Clone(frag), 1, 1, 9000, []cmaf.Sample{{Data: []byte{1}}}), 2, 1, 0, []cmaf.Sample{{Data: []byte{1}}}),
+			mp4.ErrMalformed, "backwards",
+		},
 		"many tracks": {func() []byte {
 			var many []trak
 			for i := range uint32(70) {
@@ -112,24 +114,36 @@ func TestIndexAccepts(t *testing.T) {
 		})), func(t *mp4.Track) bool {
 			return t.Sample(0).Size == 1 && t.Sample(9).Size == 10 && t.Sample(2).Size == 3
 		}},
-		"second description": {file(1000, with(ok, func(x *trak) { x.entries = [][]byte{bmff.Make("zzzz"), x.entries[0]}; x.stsc = bmff.U32(1, 1, 10, 2) })),
-			func(t *mp4.Track) bool { return t.FourCC == "avc1" }},
-		"other codec": {file(1000, with(ok, func(x *trak) { x.entries = [][]byte{bmff.Make("hvc1", make([]byte, 78))} })),
-			func(t *mp4.Track) bool { return t.FourCC == "hvc1" && t.Config.Codec == "" && t.Len() == 10 }},
-		"other codec, broken": {file(1000, with(ok, func(x *trak) { x.entries = [][]byte{bmff.Make("hvc1", make([]byte, 78))}; x.offset = 1 << 30 })),
-			func(t *mp4.Track) bool { return t.Len() == 0 }},
-		"pause and edit": {file(1000, with(ok, func(x *trak) {
-			x.edits = bmff.Full("elst", 0, 0, bmff.U32(2, 700, 0xffffffff, 1<<16, 200, 3000, 1<<16))
-		})),
+		"second description": {
+			file(1000, with(ok, func(x *trak) { x.entries = [][]byte{bmff.Make("zzzz"), x.entries[0]}; x.stsc = bmff.U32(1, 1, 10, 2) })),
+			func(t *mp4.Track) bool { return t.FourCC == "avc1" },
+		},
+		"other codec": {
+			file(1000, with(ok, func(x *trak) { x.entries = [][]byte{bmff.Make("hvc1", make([]byte, 78))} })),
+			func(t *mp4.Track) bool { return t.FourCC == "hvc1" && t.Config.Codec == "" && t.Len() == 10 },
+		},
+		"other codec, broken": {
+			file(1000, with(ok, func(x *trak) { x.entries = [][]byte{bmff.Make("hvc1", make([]byte, 78))}; x.offset = 1 << 30 })),
+			func(t *mp4.Track) bool { return t.Len() == 0 },
+		},
+		"pause and edit": {
+			file(1000, with(ok, func(x *trak) {
+				x.edits = bmff.Full("elst", 0, 0, bmff.U32(2, 700, 0xffffffff, 1<<16, 200, 3000, 1<<16))
+			})),
 			func(t *mp4.Track) bool {
 				return t.EmptyEdit == 63000 && t.MediaTime == 3000 && t.EditDuration == 18000 && t.PTS(0) == 60000 && t.EditStart() == 63000 && t.EditEnd() == 81000 && !t.NonStandardEdit
-			}},
-		"edits v1": {file(1000, with(ok, func(x *trak) {
-			x.edits = bmff.Full("elst", 1, 0, bmff.U32(2, 0, 700, 0xffffffff, 0xffffffff, 1<<16, 0, 200, 0, 3000, 1<<16))
-		})),
-			func(t *mp4.Track) bool { return t.EmptyEdit == 63000 && t.MediaTime == 3000 && t.EditDuration == 18000 }},
-		"two edits": {file(1000, with(ok, func(x *trak) { x.edits = bmff.Full("elst", 0, 0, bmff.U32(2, 100, 0, 1<<16, 100, 9000, 1<<16)) })),
-			func(t *mp4.Track) bool { return t.NonStandardEdit && t.MediaTime == 0 && t.EditEnd() == math.MaxInt64 }},
+			},
+		},
+		"edits v1": {
+			file(1000, with(ok, func(x *trak) {
+				x.edits = bmff.Full("elst", 1, 0, bmff.U32(2, 0, 700, 0xffffffff, 0xffffffff, 1<<16, 0, 200, 0, 3000, 1<<16))
+			})),
+			func(t *mp4.Track) bool { return t.EmptyEdit == 63000 && t.MediaTime == 3000 && t.EditDuration == 18000 },
+		},
+		"two edits": {
+			file(1000, with(ok, func(x *trak) { x.edits = bmff.Full("elst", 0, 0, bmff.U32(2, 100, 0, 1<<16, 100, 9000, 1<<16)) })),
+			func(t *mp4.Track) bool { return t.NonStandardEdit && t.MediaTime == 0 && t.EditEnd() == math.MaxInt64 },
+		},
 		"half speed": {file(1000, with(ok, func(x *trak) { x.edits = bmff.Full("elst", 0, 0, bmff.U32(1, 100, 0, 1<<15)) })), func(t *mp4.Track) bool { return t.NonStandardEdit }},
 		"endless edits": {file(1000, with(ok, func(x *trak) {
 			x.edits = bmff.Full("elst", 1, 0, bmff.U32(2, 0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff, 1<<16, 0xffffffff, 0, 0x7fffffff, 0, 1<<16))

@@ -70,8 +70,12 @@ func magic(head []byte) Format {
 		text string
 		f    Format
 	}{
-		{0, "\x1a\x45\xdf\xa3", Matroska}, {0, "OggS", Ogg}, {0, "fLaC", FLAC}, {0, "FLV\x01", FLV},
-		{8, "WAVE", WAV}, {8, "AVI ", AVI},
+		{0, "\x1a\x45\xdf\xa3", Matroska},
+		{0, "OggS", Ogg},
+		{0, "fLaC", FLAC},
+		{0, "FLV\x01", FLV},
+		{8, "WAVE", WAV},
+		{8, "AVI ", AVI},
 	} {
 		if len(head) < m.at+len(m.text) || string(head[m.at:m.at+len(m.text)]) != m.text {
 			continue
@@ -166,7 +170,7 @@ func adtsLength(b []byte) int {
 }
 
 // Bit rates in kbit/s of layers I, II, III of MPEG-1 and I, II and III of MPEG-2, ISO 11172-3 section 2.4.2.3.
-var bitRates = [5][15]int{
+var bitRates = [5][15]int{ //nolint:gochecknoglobals // a table
 	{0, 32, 64, 96, 128, 160, 192, 224, 256, 288, 320, 352, 384, 416, 448},
 	{0, 32, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384},
 	{0, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320},

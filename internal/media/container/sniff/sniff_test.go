@@ -78,7 +78,7 @@ func TestKindOfRealFiles(t *testing.T) {
 			t.Parallel()
 			p := filepath.Join(dir, name)
 			args := append([]string{"-nostdin", "-y", "-loglevel", "error", "-f", "lavfi", "-i", "sine=duration=2:sample_rate=48000"}, tt.args...)
-			if out, err := exec.Command(ffmpeg, append(args, p)...).CombinedOutput(); err != nil {
+			if out, err := exec.CommandContext(t.Context(), ffmpeg, append(args, p)...).CombinedOutput(); err != nil {
 				t.Fatalf("%v\n%s", err, out)
 			}
 			b, err := os.ReadFile(p)
@@ -90,7 +90,7 @@ func TestKindOfRealFiles(t *testing.T) {
 				if got != tt.want {
 					t.Errorf("%d bytes: %s, want %s", n, got, tt.want)
 				}
-				if out, err := exec.Command(ffmpeg, "-nostdin", "-loglevel", "error", "-f", got.Demuxer(), "-i", p, "-f", "null", "-").CombinedOutput(); err != nil {
+				if out, err := exec.CommandContext(t.Context(), ffmpeg, "-nostdin", "-loglevel", "error", "-f", got.Demuxer(), "-i", p, "-f", "null", "-").CombinedOutput(); err != nil {
 					t.Errorf("demuxer %q: %v\n%s", got.Demuxer(), err, out)
 				}
 			}
