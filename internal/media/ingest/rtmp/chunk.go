@@ -112,7 +112,7 @@ func (r *chunkReader) basicHeader() (*chunkStream, byte, error) {
 	}
 	id := uint32(b & 0x3f)
 	if more := 1 + int(id); id < 2 { // ids from 64 on have one or two bytes more
-		if err := r.fill(more); err != nil {
+		if err = r.fill(more); err != nil {
 			return nil, 0, err
 		}
 		id = 64 + uint32(r.header[0])

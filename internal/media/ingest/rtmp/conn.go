@@ -34,10 +34,9 @@ type conn struct {
 
 // request is what an encoder asked for before its media.
 type request struct {
-	app, tcURL  string
-	key         string // secret
-	transaction int
-	encoder     string
+	app, tcURL string
+	key        string // secret
+	encoder    string
 }
 
 // refusal is an answer of no that was, or is to be, shown to the encoder.
@@ -195,7 +194,7 @@ func parseCommand(p packet) (command, bool) {
 	name, ok := v[0].(string)
 	cmd := command{name: name}
 	if len(v) > 1 {
-		if t, ok := v[1].(float64); ok && t >= 0 && t < 1<<31 {
+		if t, number := v[1].(float64); number && t >= 0 && t < 1<<31 {
 			cmd.transaction = int(t)
 		}
 		cmd.args = v[2:]
@@ -247,7 +246,7 @@ func (c *conn) publish(ctx context.Context) error {
 		return c.refuse(err)
 	}
 	c.published = true
-	stop := context.AfterFunc(pub, func() { c.nc.Close() })
+	stop := context.AfterFunc(pub, func() { _ = c.nc.Close() })
 	defer stop()
 	err = guard(func() error { return c.carry(sink) })
 	stop() // the sink ends pub when it is closed, which must not cut off an encoder that is saying goodbye

@@ -43,7 +43,7 @@ func (r *repeat) Read(p []byte) (int, error) {
 }
 
 // a frame costs one allocation: its bytes.
-func TestAllocationsPerFrame(t *testing.T) {
+func TestAllocationsPerFrame(t *testing.T) { //nolint:paralleltest // AllocsPerRun counts the whole process
 	r := newChunkReader(bufio.NewReaderSize(&repeat{b: stream(2000)}, readBuffer))
 	r.allowMedia(8 << 20)
 	m := media{sink: &discard{t: t}, avcC: testAvcC, lengthSize: 4}

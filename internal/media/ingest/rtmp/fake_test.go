@@ -146,7 +146,7 @@ func serveOn(t *testing.T, o Options, ln net.Listener) *server {
 	t.Helper()
 	s := &server{addr: ln.Addr().String(), log: &logBuffer{}}
 	o.Logger = slog.New(slog.NewTextHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context())) // ended by stop alone
 	done := make(chan error, 1)
 	go func() { done <- New(o).Serve(ctx, ln) }()
 	s.stop = sync.OnceFunc(func() {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// what a tag body carries
+// content is what a tag body carries.
 type content uint8
 
 const (
@@ -34,8 +34,8 @@ func (e unsupportedError) Error() string { return string(e) }
 
 // Codecs of the FLV specification, annex E.4.2.1 and E.4.3.1, as people know them; 12 is the unofficial HEVC.
 var (
-	videoCodecs = map[byte]string{2: "Sorenson H.263", 3: "Screen Video", 4: "VP6", 5: "VP6 with alpha", 6: "Screen Video 2", 12: "HEVC", 13: "AV1"}
-	audioCodecs = map[byte]string{0: "linear PCM", 1: "ADPCM", 2: "MP3", 3: "linear PCM", 4: "Nellymoser", 5: "Nellymoser", 6: "Nellymoser", 7: "G.711 A-law", 8: "G.711 mu-law", 11: "Speex", 13: "Opus", 14: "MP3"}
+	videoCodecs = map[byte]string{2: "Sorenson H.263", 3: "Screen Video", 4: "VP6", 5: "VP6 with alpha", 6: "Screen Video 2", 12: "HEVC", 13: "AV1"}                                                                  //nolint:gochecknoglobals // a table
+	audioCodecs = map[byte]string{0: "linear PCM", 1: "ADPCM", 2: "MP3", 3: "linear PCM", 4: "Nellymoser", 5: "Nellymoser", 6: "Nellymoser", 7: "G.711 A-law", 8: "G.711 mu-law", 11: "Speex", 13: "Opus", 14: "MP3"} //nolint:gochecknoglobals // a table
 )
 
 const (

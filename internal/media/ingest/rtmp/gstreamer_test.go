@@ -28,14 +28,15 @@ func gstreamer(t *testing.T, file, element, url string) (string, error) {
 	return out.String(), err
 }
 
-func hasElement(name string) bool {
-	return exec.Command("gst-inspect-1.0", "--exists", name).Run() == nil
+func hasElement(t *testing.T, name string) bool {
+	t.Helper()
+	return exec.CommandContext(t.Context(), "gst-inspect-1.0", "--exists", name).Run() == nil
 }
 
 func TestGStreamerPublishes(t *testing.T) {
 	t.Parallel()
 	for _, element := range []string{"rtmp2sink", "rtmpsink"} {
-		if !hasElement(element) || !hasElement("flvmux") {
+		if !hasElement(t, element) || !hasElement(t, "flvmux") {
 			t.Logf("GStreamer's %s or flvmux is not installed", element)
 			continue
 		}

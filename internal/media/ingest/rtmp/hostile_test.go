@@ -149,6 +149,7 @@ func TestHandshakeDeadline(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				ln := newPipeListener()
 				s := serveOn(t, Options{Gate: neverAsked, HandshakeTimeout: 7 * time.Second}, ln)

@@ -87,16 +87,16 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 			end(cause)
 		}
 		end(ingest.ErrShutdown)
-		ln.Close()
+		_ = ln.Close()
 	})
 	defer stop()
-	defer ln.Close()
+	defer func() { _ = ln.Close() }()
 	wait := time.Duration(0)
 	for {
 		nc, err := ln.Accept()
 		if ctx.Err() != nil {
 			if err == nil {
-				nc.Close()
+				_ = nc.Close()
 			}
 			return nil
 		}
@@ -106,17 +106,19 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 			}
 			// out of descriptors or the like: it passes, and spinning would not help
 			wait = 2*wait + 5*time.Millisecond
-			s.opts.Logger.Warn("accept failed", "protocol", "rtmp", "error", err, "again_in", wait)
+			s.opts.Logger.WarnContext(ctx, "accept failed", "protocol", "rtmp", "error", err, "again_in", wait)
+			again := time.NewTimer(wait)
 			select {
-			case <-time.After(wait):
+			case <-again.C:
 			case <-ctx.Done():
+				again.Stop()
 			}
 			continue
 		}
 		wait = 0
 		remote := remoteAddr(nc)
 		if !s.enter(remote) {
-			nc.Close()
+			_ = nc.Close()
 			continue
 		}
 		wg.Go(func() {
@@ -176,28 +178,28 @@ func (s *Server) leave(remote netip.AddrPort) {
 }
 
 func (s *Server) serve(ctx context.Context, nc net.Conn, remote netip.AddrPort) {
-	defer nc.Close()
-	stop := context.AfterFunc(ctx, func() { nc.Close() })
+	defer func() { _ = nc.Close() }()
+	stop := context.AfterFunc(ctx, func() { _ = nc.Close() })
 	defer stop()
 	start := time.Now()
 	c := newConn(nc, remote, &s.opts)
-	s.report(c, c.run(ctx), time.Since(start))
+	s.report(ctx, c, c.run(ctx), time.Since(start))
 }
 
 // report is the one line that a connection's end is worth.
-func (s *Server) report(c *conn, err error, lasted time.Duration) {
+func (s *Server) report(ctx context.Context, c *conn, err error, lasted time.Duration) {
 	log := s.opts.Logger.With("protocol", "rtmp", "remote", c.remote)
 	encoder := c.request.encoder
 	if c.media.encoder != "" {
 		encoder = c.media.encoder
 	}
 	if p, ok := errors.AsType[*panicError](err); ok {
-		log.Error("connection panicked", "error", p, "encoder", encoder, "stack", string(p.stack))
+		log.ErrorContext(ctx, "connection panicked", "error", p, "encoder", encoder, "stack", string(p.stack))
 		return
 	}
 	if c.published {
 		n := c.media.counts
-		log.Info("encoder disconnected", "cause", err, "encoder", encoder, "lasted", lasted, "bytes", c.wire.src.count,
+		log.InfoContext(ctx, "encoder disconnected", "cause", err, "encoder", encoder, "lasted", lasted, "bytes", c.wire.src.count,
 			"video_frames", n.video, "audio_frames", n.audio, "malformed", n.malformed)
 		return
 	}
@@ -206,8 +208,8 @@ func (s *Server) report(c *conn, err error, lasted time.Duration) {
 		if r.ours {
 			level = slog.LevelError
 		}
-		log.Log(context.Background(), level, "publish refused", "reason", r.err, "encoder", encoder)
+		log.Log(ctx, level, "publish refused", "reason", r.err, "encoder", encoder)
 		return
 	}
-	log.Debug("connection ended before publish", "error", err, "encoder", encoder)
+	log.DebugContext(ctx, "connection ended before publish", "error", err, "encoder", encoder)
 }

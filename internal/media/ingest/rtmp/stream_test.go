@@ -19,19 +19,26 @@ import (
 )
 
 // publishes sends the opening and then b, and gives back the filled sink with its cause.
-func publishes(t *testing.T, parts ...[]byte) (*recorder, error, *server) {
+func publishes(t *testing.T, parts ...[]byte) (*recorder, *server, error) {
 	t.Helper()
 	sink := newRecorder()
 	s := startServer(t, Options{Gate: admit(key, sink)})
 	send(t, s.addr, cat(opened(), cat(parts...)))
 	cause := sink.cause(t)
 	s.stop()
-	return sink, cause, s
+	return sink, s, cause
 }
 
 func dts(frames []frame.Frame) (out []time.Duration) {
 	for _, f := range frames {
 		out = append(out, f.DTS)
+	}
+	return out
+}
+
+func millis(n []int64) (out []time.Duration) {
+	for _, n := range n {
+		out = append(out, time.Duration(n)*time.Millisecond)
 	}
 	return out
 }
@@ -50,7 +57,7 @@ func TestWaysToEnd(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			sink, cause, _ := publishes(t, videoConfig(testAvcC), videoFrame(0), tt.last)
+			sink, _, cause := publishes(t, videoConfig(testAvcC), videoFrame(0), tt.last)
 			if !errors.Is(cause, tt.want) {
 				t.Errorf("cause %v, want %v", cause, tt.want)
 			}
@@ -120,31 +127,28 @@ func TestChunkHeaders(t *testing.T) {
 	n := byte(len(body))
 	for name, tt := range map[string]struct {
 		raw  []byte
-		want []time.Duration // milliseconds
+		want []int64 // milliseconds
 	}{
 		"deltas of format 1, 2 and 3": {cat(
-			[]byte{6, 0, 0, 100, 0, 0, n, 9, 1, 0, 0, 0}, body, []byte{0x46, 0, 0, 33, 0, 0, n, 9}, body, []byte{0x86, 0, 0, 34}, body, []byte{0xc6}, body), []time.Duration{100, 133, 167, 201}},
-		"format 1 first":        {cat([]byte{0x46, 0, 0, 33, 0, 0, n, 9}, body), []time.Duration{33}},
-		"format 3 after 0":      {cat([]byte{6, 0, 0, 100, 0, 0, n, 9, 1, 0, 0, 0}, body, []byte{0xc6}, body), []time.Duration{100, 100}},
-		"2-byte chunk stream":   {cat([]byte{0, 10, 0, 0, 7, 0, 0, n, 9, 1, 0, 0, 0}, body), []time.Duration{7}},
-		"3-byte chunk stream":   {cat([]byte{1, 10, 2, 0, 0, 7, 0, 0, n, 9, 1, 0, 0, 0}, body), []time.Duration{7}},
-		"new message over half": {cat([]byte{2, 0, 0, 0, 0, 0, 4, 1, 0, 0, 0, 0, 0, 0, 0, 8}, []byte{6, 0, 0, 1, 0, 0, n, 9, 1, 0, 0, 0}, body[:8], []byte{2, 0, 0, 0, 0, 0, 4, 1, 0, 0, 0, 0, 0, 0, 1, 0}, []byte{6, 0, 0, 2, 0, 0, n, 9, 1, 0, 0, 0}, body), []time.Duration{2}},
-		"aborted":               {cat([]byte{2, 0, 0, 0, 0, 0, 4, 1, 0, 0, 0, 0, 0, 0, 0, 8}, []byte{6, 0, 0, 1, 0, 0, n, 9, 1, 0, 0, 0}, body[:8], []byte{2, 0, 0, 0, 0, 0, 4, 2, 0, 0, 0, 0, 0, 0, 0, 6}, []byte{0xc6}, body[:8], []byte{0xc6}, body[8:]), []time.Duration{1}},
+			[]byte{6, 0, 0, 100, 0, 0, n, 9, 1, 0, 0, 0}, body, []byte{0x46, 0, 0, 33, 0, 0, n, 9}, body, []byte{0x86, 0, 0, 34}, body, []byte{0xc6}, body), []int64{100, 133, 167, 201}},
+		"format 1 first":        {cat([]byte{0x46, 0, 0, 33, 0, 0, n, 9}, body), []int64{33}},
+		"format 3 after 0":      {cat([]byte{6, 0, 0, 100, 0, 0, n, 9, 1, 0, 0, 0}, body, []byte{0xc6}, body), []int64{100, 100}},
+		"2-byte chunk stream":   {cat([]byte{0, 10, 0, 0, 7, 0, 0, n, 9, 1, 0, 0, 0}, body), []int64{7}},
+		"3-byte chunk stream":   {cat([]byte{1, 10, 2, 0, 0, 7, 0, 0, n, 9, 1, 0, 0, 0}, body), []int64{7}},
+		"new message over half": {cat([]byte{2, 0, 0, 0, 0, 0, 4, 1, 0, 0, 0, 0, 0, 0, 0, 8}, []byte{6, 0, 0, 1, 0, 0, n, 9, 1, 0, 0, 0}, body[:8], []byte{2, 0, 0, 0, 0, 0, 4, 1, 0, 0, 0, 0, 0, 0, 1, 0}, []byte{6, 0, 0, 2, 0, 0, n, 9, 1, 0, 0, 0}, body), []int64{2}},
+		"aborted":               {cat([]byte{2, 0, 0, 0, 0, 0, 4, 1, 0, 0, 0, 0, 0, 0, 0, 8}, []byte{6, 0, 0, 1, 0, 0, n, 9, 1, 0, 0, 0}, body[:8], []byte{2, 0, 0, 0, 0, 0, 4, 2, 0, 0, 0, 0, 0, 0, 0, 6}, []byte{0xc6}, body[:8], []byte{0xc6}, body[8:]), []int64{1}},
 		"interleaved": {cat([]byte{2, 0, 0, 0, 0, 0, 4, 1, 0, 0, 0, 0, 0, 0, 0, 8}, []byte{6, 0, 0, 1, 0, 0, n, 9, 1, 0, 0, 0}, body[:8],
-			[]byte{7, 0, 0, 2, 0, 0, n, 9, 1, 0, 0, 0}, body[:8], []byte{0xc6}, body[8:], []byte{0xc7}, body[8:]), []time.Duration{1, 2}},
-		"extended, repeated": {cat([]byte{2, 0, 0, 0, 0, 0, 4, 1, 0, 0, 0, 0, 0, 0, 0, 8}, []byte{6, 255, 255, 255, 0, 0, n, 9, 1, 0, 0, 0, 1, 0, 0, 0}, body[:8], []byte{0xc6, 1, 0, 0, 0}, body[8:]), []time.Duration{1 << 24}},
-		"extended, zero":     {cat([]byte{2, 0, 0, 0, 0, 0, 4, 1, 0, 0, 0, 0, 0, 0, 0, 8}, []byte{6, 255, 255, 255, 0, 0, n, 9, 1, 0, 0, 0, 1, 0, 0, 0}, body[:8], []byte{0xc6, 0, 0, 0, 0}, body[8:]), []time.Duration{1 << 24}},
-		"extended, left out": {cat([]byte{2, 0, 0, 0, 0, 0, 4, 1, 0, 0, 0, 0, 0, 0, 0, 8}, []byte{6, 255, 255, 255, 0, 0, n, 9, 1, 0, 0, 0, 1, 0, 0, 0}, body[:8], []byte{0xc6}, body[8:]), []time.Duration{1 << 24}},
+			[]byte{7, 0, 0, 2, 0, 0, n, 9, 1, 0, 0, 0}, body[:8], []byte{0xc6}, body[8:], []byte{0xc7}, body[8:]), []int64{1, 2}},
+		"extended, repeated": {cat([]byte{2, 0, 0, 0, 0, 0, 4, 1, 0, 0, 0, 0, 0, 0, 0, 8}, []byte{6, 255, 255, 255, 0, 0, n, 9, 1, 0, 0, 0, 1, 0, 0, 0}, body[:8], []byte{0xc6, 1, 0, 0, 0}, body[8:]), []int64{1 << 24}},
+		"extended, zero":     {cat([]byte{2, 0, 0, 0, 0, 0, 4, 1, 0, 0, 0, 0, 0, 0, 0, 8}, []byte{6, 255, 255, 255, 0, 0, n, 9, 1, 0, 0, 0, 1, 0, 0, 0}, body[:8], []byte{0xc6, 0, 0, 0, 0}, body[8:]), []int64{1 << 24}},
+		"extended, left out": {cat([]byte{2, 0, 0, 0, 0, 0, 4, 1, 0, 0, 0, 0, 0, 0, 0, 8}, []byte{6, 255, 255, 255, 0, 0, n, 9, 1, 0, 0, 0, 1, 0, 0, 0}, body[:8], []byte{0xc6}, body[8:]), []int64{1 << 24}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			sink, cause, _ := publishes(t, videoConfig(testAvcC), tt.raw)
+			sink, _, cause := publishes(t, videoConfig(testAvcC), tt.raw)
 			got := sink.of(frame.Video)
-			for i := range tt.want {
-				tt.want[i] *= time.Millisecond
-			}
-			if !slices.Equal(dts(got), tt.want) {
-				t.Errorf("frames at %v, want %v (%v)", dts(got), tt.want, cause)
+			if want := millis(tt.want); !slices.Equal(dts(got), want) {
+				t.Errorf("frames at %v, want %v (%v)", dts(got), want, cause)
 			}
 			for _, f := range got {
 				if !bytes.Equal(f.Data, testIDR) {
@@ -163,42 +167,36 @@ func TestFramesOfOddEncoders(t *testing.T) {
 	legacy := cat([]byte{0x17, 1, 0, 0, 0}, testIDR)
 	for name, tt := range map[string]struct {
 		raw          []byte
-		video, audio []time.Duration
+		video, audio []int64
 		offset       time.Duration
 	}{
-		"negative composition time":     {cat(videoConfig(testAvcC), chunk(9, 0, cat([]byte{0x17, 1, 0xff, 0xff, 0xd8}, testIDR)...)), []time.Duration{0}, nil, -40 * time.Millisecond},
-		"largest composition time":      {cat(videoConfig(testAvcC), chunk(9, 0, cat([]byte{0x17, 1, 0x7f, 0xff, 0xff}, testIDR)...)), []time.Duration{0}, nil, 8388607 * time.Millisecond},
-		"frames before configuration":   {cat(videoFrame(1), audioFrame(1), videoConfig(testAvcC), audioConfig(), videoFrame(2), audioFrame(3)), []time.Duration{2}, []time.Duration{3}, 0},
-		"sound first, picture later":    {cat(audioConfig(), audioFrame(0), audioFrame(2100), videoConfig(testAvcC), videoFrame(2200)), []time.Duration{2200}, []time.Duration{0, 2100}, 0},
-		"empty messages":                {cat(videoConfig(testAvcC), chunk(9, 1), chunk(8, 1), videoFrame(2), chunk(9, 3, 0x17, 1, 0, 0, 0), chunk(9, 3, 0x17, 2, 0, 0, 0)), []time.Duration{2}, nil, 0},
-		"malformed frames":              {cat(videoConfig(testAvcC), chunk(9, 1, 0x17, 1), chunk(9, 1, 0x17, 1, 0, 0, 0, 0, 0, 0, 99, 1), chunk(8, 1, 0xaf), videoFrame(2)), []time.Duration{2}, nil, 0},
-		"2-byte lengths":                {cat(videoConfig(avcC(testSPS, 2)), chunk(9, 2, 0x17, 1, 0, 0, 0, 0, 5, 0x65, 1, 2, 3, 4)), []time.Duration{2}, nil, 0},
-		"seek command frames":           {cat(videoConfig(testAvcC), chunk(9, 1, 0x57, 0), videoFrame(2)), []time.Duration{2}, nil, 0},
-		"aggregate":                     {cat(videoConfig(testAvcC), audioConfig(), chunk(22, 1000, cat(tagBytes(9, 50, legacy), tagBytes(8, 60, []byte{0xaf, 1, 9}), tagBytes(18, 0, nil), tagBytes(9, 83, legacy))...)), []time.Duration{1000, 1033}, []time.Duration{1010}, 0},
-		"broken aggregate":              {cat(videoConfig(testAvcC), chunk(22, 1000, 9, 0, 0, 200, 0, 0, 0, 0, 0, 0, 0, 1), videoFrame(2)), []time.Duration{2}, nil, 0},
-		"unknown and AMF3 messages":     {cat(chunk(16, 0, 1, 2), chunk(17, 0, 0, 5), chunk(15, 0, 0, 5), chunk(19, 0), chunk(99, 0, make([]byte, 5000)...), videoConfig(testAvcC), chunk(18, 0, 2, 0), chunk(20, 0), videoFrame(2)), []time.Duration{2}, nil, 0},
-		"unknown user control, ping":    {cat([]byte{2, 0, 0, 0, 0, 0, 6, 4, 0, 0, 0, 0, 0, 77, 0, 0, 0, 0}, []byte{2, 0, 0, 0, 0, 0, 6, 4, 0, 0, 0, 0, 0, 6, 0, 0, 0, 9}, []byte{2, 0, 0, 0, 0, 0, 1, 4, 0, 0, 0, 0, 0}, videoConfig(testAvcC), videoFrame(2)), []time.Duration{2}, nil, 0},
-		"window of one byte":            {cat([]byte{2, 0, 0, 0, 0, 0, 4, 5, 0, 0, 0, 0, 0, 0, 0, 1}, videoConfig(testAvcC), videoFrame(2)), []time.Duration{2}, nil, 0},
-		"enhanced":                      {cat(chunk(9, 0, cat([]byte{0x90}, []byte("avc1"), testAvcC)...), chunk(9, 2, cat([]byte{0x91}, []byte("avc1"), []byte{0, 0, 40}, testIDR)...)), []time.Duration{2}, nil, 40 * time.Millisecond},
-		"enhanced without offset":       {cat(chunk(9, 0, cat([]byte{0x90}, []byte("avc1"), testAvcC)...), chunk(9, 2, cat([]byte{0x93}, []byte("avc1"), testIDR)...)), []time.Duration{2}, nil, 0},
-		"enhanced with modifier":        {cat(chunk(9, 0, cat([]byte{0x90}, []byte("avc1"), testAvcC)...), chunk(9, 2, cat([]byte{0x97, 2, 1, 2, 3, 0x03}, []byte("avc1"), testIDR)...)), []time.Duration{2}, nil, 0},
-		"enhanced multitrack":           {cat(chunk(9, 0, cat([]byte{0x96, 0x00}, []byte("avc1"), []byte{0}, testAvcC)...), chunk(9, 2, cat([]byte{0x96, 0x03}, []byte("avc1"), []byte{0}, testIDR)...), chunk(9, 2, cat([]byte{0x96, 0x03}, []byte("avc1"), []byte{1}, testIDR)...)), []time.Duration{2}, nil, 0},
-		"enhanced many tracks":          {cat(videoConfig(testAvcC), chunk(9, 2, cat([]byte{0x96, 0x13}, []byte("avc1"), []byte{1, 0, 0, 1, 7}, []byte{0, 0, 0, byte(len(testIDR))}, testIDR)...)), []time.Duration{2}, nil, 0},
-		"enhanced many codecs":          {cat(videoConfig(testAvcC), chunk(9, 2, cat([]byte{0x96, 0x23}, []byte("hvc1"), []byte{1, 0, 0, 1, 7}, []byte("avc1"), []byte{0, 0, 0, byte(len(testIDR))}, testIDR)...)), []time.Duration{2}, nil, 0},
-		"enhanced AAC":                  {cat(chunk(8, 0, cat([]byte{0x90}, []byte("mp4a"), testASC)...), chunk(8, 7, cat([]byte{0x91}, []byte("mp4a"), []byte{1, 2})...), chunk(8, 7, cat([]byte{0x94}, []byte("mp4a"), []byte{1, 2})...)), nil, []time.Duration{7}, 0},
-		"truncated enhanced":            {cat(videoConfig(testAvcC), chunk(9, 1, 0x90), chunk(9, 1, 0x96), chunk(9, 1, 0x97, 255), chunk(9, 1, 0x96, 0x13, 'a', 'v', 'c', '1', 0, 1, 0, 0), chunk(9, 1, cat([]byte{0x91}, []byte("avc1"), []byte{1})...), videoFrame(2)), []time.Duration{2}, nil, 0},
-		"sequence header in mid-stream": {cat(videoConfig(testAvcC), videoFrame(3000000000), videoConfig(testAvcC), videoFrame(3000000033)), []time.Duration{3000000000, 3000000033}, nil, 0},
+		"negative composition time":     {cat(videoConfig(testAvcC), chunk(9, 0, cat([]byte{0x17, 1, 0xff, 0xff, 0xd8}, testIDR)...)), []int64{0}, nil, -40 * time.Millisecond},
+		"largest composition time":      {cat(videoConfig(testAvcC), chunk(9, 0, cat([]byte{0x17, 1, 0x7f, 0xff, 0xff}, testIDR)...)), []int64{0}, nil, 8388607 * time.Millisecond},
+		"frames before configuration":   {cat(videoFrame(1), audioFrame(1), videoConfig(testAvcC), audioConfig(), videoFrame(2), audioFrame(3)), []int64{2}, []int64{3}, 0},
+		"sound first, picture later":    {cat(audioConfig(), audioFrame(0), audioFrame(2100), videoConfig(testAvcC), videoFrame(2200)), []int64{2200}, []int64{0, 2100}, 0},
+		"empty messages":                {cat(videoConfig(testAvcC), chunk(9, 1), chunk(8, 1), videoFrame(2), chunk(9, 3, 0x17, 1, 0, 0, 0), chunk(9, 3, 0x17, 2, 0, 0, 0)), []int64{2}, nil, 0},
+		"malformed frames":              {cat(videoConfig(testAvcC), chunk(9, 1, 0x17, 1), chunk(9, 1, 0x17, 1, 0, 0, 0, 0, 0, 0, 99, 1), chunk(8, 1, 0xaf), videoFrame(2)), []int64{2}, nil, 0},
+		"2-byte lengths":                {cat(videoConfig(avcC(testSPS, 2)), chunk(9, 2, 0x17, 1, 0, 0, 0, 0, 5, 0x65, 1, 2, 3, 4)), []int64{2}, nil, 0},
+		"seek command frames":           {cat(videoConfig(testAvcC), chunk(9, 1, 0x57, 0), videoFrame(2)), []int64{2}, nil, 0},
+		"aggregate":                     {cat(videoConfig(testAvcC), audioConfig(), chunk(22, 1000, cat(tagBytes(9, 50, legacy), tagBytes(8, 60, []byte{0xaf, 1, 9}), tagBytes(18, 0, nil), tagBytes(9, 83, legacy))...)), []int64{1000, 1033}, []int64{1010}, 0},
+		"broken aggregate":              {cat(videoConfig(testAvcC), chunk(22, 1000, 9, 0, 0, 200, 0, 0, 0, 0, 0, 0, 0, 1), videoFrame(2)), []int64{2}, nil, 0},
+		"unknown and AMF3 messages":     {cat(chunk(16, 0, 1, 2), chunk(17, 0, 0, 5), chunk(15, 0, 0, 5), chunk(19, 0), chunk(99, 0, make([]byte, 5000)...), videoConfig(testAvcC), chunk(18, 0, 2, 0), chunk(20, 0), videoFrame(2)), []int64{2}, nil, 0},
+		"unknown user control, ping":    {cat([]byte{2, 0, 0, 0, 0, 0, 6, 4, 0, 0, 0, 0, 0, 77, 0, 0, 0, 0}, []byte{2, 0, 0, 0, 0, 0, 6, 4, 0, 0, 0, 0, 0, 6, 0, 0, 0, 9}, []byte{2, 0, 0, 0, 0, 0, 1, 4, 0, 0, 0, 0, 0}, videoConfig(testAvcC), videoFrame(2)), []int64{2}, nil, 0},
+		"window of one byte":            {cat([]byte{2, 0, 0, 0, 0, 0, 4, 5, 0, 0, 0, 0, 0, 0, 0, 1}, videoConfig(testAvcC), videoFrame(2)), []int64{2}, nil, 0},
+		"enhanced":                      {cat(chunk(9, 0, cat([]byte{0x90}, []byte("avc1"), testAvcC)...), chunk(9, 2, cat([]byte{0x91}, []byte("avc1"), []byte{0, 0, 40}, testIDR)...)), []int64{2}, nil, 40 * time.Millisecond},
+		"enhanced without offset":       {cat(chunk(9, 0, cat([]byte{0x90}, []byte("avc1"), testAvcC)...), chunk(9, 2, cat([]byte{0x93}, []byte("avc1"), testIDR)...)), []int64{2}, nil, 0},
+		"enhanced with modifier":        {cat(chunk(9, 0, cat([]byte{0x90}, []byte("avc1"), testAvcC)...), chunk(9, 2, cat([]byte{0x97, 2, 1, 2, 3, 0x03}, []byte("avc1"), testIDR)...)), []int64{2}, nil, 0},
+		"enhanced multitrack":           {cat(chunk(9, 0, cat([]byte{0x96, 0x00}, []byte("avc1"), []byte{0}, testAvcC)...), chunk(9, 2, cat([]byte{0x96, 0x03}, []byte("avc1"), []byte{0}, testIDR)...), chunk(9, 2, cat([]byte{0x96, 0x03}, []byte("avc1"), []byte{1}, testIDR)...)), []int64{2}, nil, 0},
+		"enhanced many tracks":          {cat(videoConfig(testAvcC), chunk(9, 2, cat([]byte{0x96, 0x13}, []byte("avc1"), []byte{1, 0, 0, 1, 7}, []byte{0, 0, 0, byte(len(testIDR))}, testIDR)...)), []int64{2}, nil, 0},
+		"enhanced many codecs":          {cat(videoConfig(testAvcC), chunk(9, 2, cat([]byte{0x96, 0x23}, []byte("hvc1"), []byte{1, 0, 0, 1, 7}, []byte("avc1"), []byte{0, 0, 0, byte(len(testIDR))}, testIDR)...)), []int64{2}, nil, 0},
+		"enhanced AAC":                  {cat(chunk(8, 0, cat([]byte{0x90}, []byte("mp4a"), testASC)...), chunk(8, 7, cat([]byte{0x91}, []byte("mp4a"), []byte{1, 2})...), chunk(8, 7, cat([]byte{0x94}, []byte("mp4a"), []byte{1, 2})...)), nil, []int64{7}, 0},
+		"truncated enhanced":            {cat(videoConfig(testAvcC), chunk(9, 1, 0x90), chunk(9, 1, 0x96), chunk(9, 1, 0x97, 255), chunk(9, 1, 0x96, 0x13, 'a', 'v', 'c', '1', 0, 1, 0, 0), chunk(9, 1, cat([]byte{0x91}, []byte("avc1"), []byte{1})...), videoFrame(2)), []int64{2}, nil, 0},
+		"sequence header in mid-stream": {cat(videoConfig(testAvcC), videoFrame(3000000000), videoConfig(testAvcC), videoFrame(3000000033)), []int64{3000000000, 3000000033}, nil, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			sink, cause, s := publishes(t, tt.raw)
+			sink, s, cause := publishes(t, tt.raw)
 			video, audio := sink.of(frame.Video), sink.of(frame.Audio)
-			millis := func(d []time.Duration) (out []time.Duration) {
-				for _, d := range d {
-					out = append(out, d*time.Millisecond)
-				}
-				return out
-			}
 			gotVideo := dts(video)
 			if len(gotVideo) > 0 && gotVideo[0] < 0 { // a clock that first said 0 and then more than 2^31
 				for i := range gotVideo {
@@ -250,7 +248,7 @@ func TestMetadata(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sink, _, s := publishes(t, chunk(18, 0, body...), videoConfig(avcC(noTiming, 4)), videoFrame(0))
+	sink, s, _ := publishes(t, chunk(18, 0, body...), videoConfig(avcC(noTiming, 4)), videoFrame(0))
 	if c, n := sink.config(frame.Video); n != 1 || c.FrameRate != 25 {
 		t.Errorf("%d configurations, %+v", n, c)
 	}

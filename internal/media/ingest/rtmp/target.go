@@ -8,7 +8,7 @@ import (
 const maxKey = 256 // bytes
 
 // applications are the first part of the path that publishers may use.
-var applications = []string{"app", "live"}
+var applications = []string{"app", "live"} //nolint:gochecknoglobals // a table
 
 // segments splits a path and leaves out its query, empty parts and the instance name that Flash encoders add.
 func segments(path string) []string {

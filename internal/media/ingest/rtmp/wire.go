@@ -176,7 +176,7 @@ func (w *wire) userControl(b []byte) error {
 	if len(b) < 6 || binary.BigEndian.Uint16(b) != pingRequest {
 		return nil
 	}
-	t := uint32(binary.BigEndian.Uint32(b[2:]))
+	t := binary.BigEndian.Uint32(b[2:])
 	if err := w.w.Write(&message.UserControlPingResponse{ServerTime: t}); err != nil {
 		return fmt.Errorf("write ping response: %w", err)
 	}
