@@ -2,7 +2,6 @@ package session
 
 import (
 	"fmt"
-	"io"
 	"log/slog"
 	"testing"
 	"time"
@@ -106,7 +105,7 @@ func withRate(fps float64) frame.Config { c := videoC; c.FrameRate = fps; return
 func start(t testing.TB, configs ...frame.Config) (*Session, *checker) {
 	t.Helper()
 	out := &checker{t: t}
-	s := New(Options{Output: out, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	s := New(Options{Output: out, Logger: slog.New(slog.DiscardHandler)})
 	for _, c := range configs {
 		if err := s.Configure(c); err != nil {
 			t.Fatal(err)
@@ -138,14 +137,15 @@ type sent struct {
 }
 
 func newSource(t testing.TB, s *Session, video, audio time.Duration) *source {
+	t.Helper()
 	return &source{t: t, s: s, interval: video, step: audio, gop: 30, wall: epoch}
 }
 
 func (x *source) one(k frame.Kind) {
 	x.t.Helper()
-	real := x.clock[k]
-	at := x.base[k] + real.Truncate(ms)
-	f := frame.Frame{Kind: k, DTS: at, PTS: at, Key: true, Data: []byte{byte(x.n[k] >> 16), byte(x.n[k] >> 8), byte(x.n[k])}, Received: x.wall.Add(real)}
+	exact := x.clock[k]
+	at := x.base[k] + exact.Truncate(ms)
+	f := frame.Frame{Kind: k, DTS: at, PTS: at, Key: true, Data: []byte{byte(x.n[k] >> 16), byte(x.n[k] >> 8), byte(x.n[k])}, Received: x.wall.Add(exact)}
 	if k == frame.Video {
 		f.Key = x.n[k]%x.gop == 0
 		f.PTS += x.offset
@@ -153,7 +153,7 @@ func (x *source) one(k frame.Kind) {
 	x.n[k]++
 	ok := x.edit == nil || x.edit(&f)
 	if ok {
-		x.sent[k] = append(x.sent[k], sent{real, f.DTS, x.n[k] - 1})
+		x.sent[k] = append(x.sent[k], sent{exact, f.DTS, x.n[k] - 1})
 		if err := x.s.Write(f); err != nil {
 			x.t.Fatal(err)
 		}

@@ -63,12 +63,12 @@ func checkSync(t *testing.T, x *source, out *checker, limit time.Duration) {
 	t.Helper()
 	worst := time.Duration(0)
 	for k := range out.frames {
-		real := map[int]time.Duration{}
+		exact := map[int]time.Duration{}
 		for _, s := range x.sent[k] {
-			real[s.tag] = s.real
+			exact[s.tag] = s.real
 		}
 		for _, f := range out.frames[k] {
-			if d := abs(f.DTS - real[tag(f)]); d > worst {
+			if d := abs(f.DTS - exact[tag(f)]); d > worst {
 				worst = d
 			}
 		}
@@ -84,7 +84,7 @@ func TestClosesOnce(t *testing.T) {
 	cause := errors.New("gone")
 	s.Close(cause)
 	s.Close(nil)
-	if len(out.causes) != 1 || out.causes[0] != cause {
+	if len(out.causes) != 1 || !errors.Is(out.causes[0], cause) {
 		t.Errorf("closed with %v", out.causes)
 	}
 	if err := s.Write(frame.Frame{}); !errors.Is(err, ErrClosed) {

@@ -3,7 +3,6 @@ package session
 import (
 	"encoding/binary"
 	"fmt"
-	"io"
 	"log/slog"
 	"math/rand/v2"
 	"testing"
@@ -88,14 +87,14 @@ func TestRandomStreams(t *testing.T) {
 	}
 }
 
-func TestSteadyStateAllocatesNothing(t *testing.T) {
-	for name, tt := range map[string]struct {
+func TestSteadyStateAllocatesNothing(t *testing.T) { //nolint:paralleltest // AllocsPerRun counts the whole process
+	for name, tt := range map[string]struct { //nolint:paralleltest // the same
 		said float64
 		step time.Duration
 	}{"constant": {30, 33 * ms}, "variable": {0, 0}} {
 		t.Run(name, func(t *testing.T) {
 			out := &checker{t: t, quiet: true}
-			s := New(Options{Output: out, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
+			s := New(Options{Output: out, Logger: slog.New(slog.DiscardHandler)})
 			_ = s.Configure(withRate(tt.said))
 			_ = s.Configure(audio48)
 			n := 0
@@ -130,7 +129,7 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 
 func BenchmarkWrite(b *testing.B) {
 	out := &checker{t: b, quiet: true}
-	s := New(Options{Output: out, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	s := New(Options{Output: out, Logger: slog.New(slog.DiscardHandler)})
 	_ = s.Configure(withRate(30))
 	n := 0
 	for b.Loop() {
@@ -146,6 +145,7 @@ func FuzzSession(f *testing.F) {
 	f.Add([]byte("\x11\xff\xff\x00\x00\x01\x80\x00\x00\x00\x02\x00\x00\x00\x17\x01\x00\x00\x00\x21\x05\xff\xff\xff\xf0"))
 	f.Fuzz(fuzzBody)
 }
+
 func fuzzBody(t *testing.T, b []byte) {
 	s, out := start(t, withRate(30), audio48)
 	var at [2]time.Duration

@@ -15,10 +15,39 @@ func (i interval) fps() float64            { return float64(i.den) / float64(i.n
 const ticks = 90000 // per second
 
 // knownRates are the intervals that cameras and encoders work at.
-var knownRates = []interval{
-	{1, 60}, {1001, 60000}, {1, 50}, {1, 30}, {1001, 30000}, {1, 25}, {1, 24}, {1001, 24000}, {1, 15}, {1, 20}, {1, 10},
-	{1, 120}, {1, 100}, {1, 48}, {2, 25}, {1001, 15000}, {1, 12}, {1, 8}, {1, 6}, {1, 5}, {1, 4}, {1, 3}, {1, 2}, {1, 1},
-	{1, 90}, {1, 72}, {1, 75}, {1, 40}, {1, 16}, {1, 18}, {1, 14}, {2, 1},
+var knownRates = []interval{ //nolint:gochecknoglobals // a table
+	{1, 60},
+	{1001, 60000},
+	{1, 50},
+	{1, 30},
+	{1001, 30000},
+	{1, 25},
+	{1, 24},
+	{1001, 24000},
+	{1, 15},
+	{1, 20},
+	{1, 10},
+	{1, 120},
+	{1, 100},
+	{1, 48},
+	{2, 25},
+	{1001, 15000},
+	{1, 12},
+	{1, 8},
+	{1, 6},
+	{1, 5},
+	{1, 4},
+	{1, 3},
+	{1, 2},
+	{1, 1},
+	{1, 90},
+	{1, 72},
+	{1, 75},
+	{1, 40},
+	{1, 16},
+	{1, 18},
+	{1, 14},
+	{2, 1},
 }
 
 // rational finds the interval for an announced rate; ok is false for one that no grid can be made of.

@@ -378,9 +378,9 @@ func TestOffsetsOfBFramesStandOnTheGrid(t *testing.T) {
 	}
 	x.run(3 * time.Second)
 	s.Close(nil)
-	places := []time.Duration{2, 4, 1, 0}
+	places := []int{2, 4, 1, 0} // in frames
 	for n, f := range out.frames[frame.Video] {
-		if want := (time.Duration(n) + places[n%4]) * time.Second / 30; abs(f.PTS-want) > 1 {
+		if want := time.Duration(n+places[n%4]) * time.Second / 30; abs(f.PTS-want) > 1 {
 			t.Fatalf("frame %d shown at %v, want %v", n, f.PTS, want)
 		}
 	}
