@@ -5,7 +5,6 @@ package cmaf
 
 import (
 	"encoding/binary"
-	"slices"
 
 	"millrace/internal/media/container/bmff"
 )
@@ -28,7 +27,9 @@ const TrackID = 1
 // baseMediaDecodeTime is the first sample's DTS in ticks. The samples' bytes together must stay below 4 GiB.
 func AppendFragment(b []byte, sequence, trackID uint32, baseMediaDecodeTime uint64, samples []Sample) []byte {
 	l := layoutOf(samples)
-	b = slices.Grow(b, l.moof+8+l.payload)
+	if need := len(b) + l.moof + 8 + l.payload; need > cap(b) { // slices.Grow would allocate twice under the race detector
+		b = append(make([]byte, 0, need), b...)
+	}
 	be := binary.BigEndian
 	b = be.AppendUint32(b, uint32(l.moof))
 	b = append(b, "moof\x00\x00\x00\x10mfhd\x00\x00\x00\x00"...)
