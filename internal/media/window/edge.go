@@ -1,7 +1,7 @@
 // Package window is the live edge of one broadcast: the open segment and the last ones in memory, every earlier one by its place in
 // storage; playlists rendered when somebody asks; sealed segments handed to storage in order. The packager writes it, playback reads
 // it, neither knows the other. It must never know HTTP, S3, the database or who may watch.
-// Goroutines: one per Edge, Run, which stores what was sealed.
+// Goroutines: one per Edge, Run, which stores what was sealed, and one below it that writes the part journal.
 package window
 
 import (
@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"millrace/internal/media/frame"
+	"millrace/internal/media/journal"
 	"millrace/internal/media/timeline"
 )
 
@@ -32,6 +33,8 @@ type Options struct {
 	// MaxHeld bounds the bytes that wait for a storage that does not answer; behind it segments are lost, which is logged and recorded
 	// as gaps. 256 MiB when 0.
 	MaxHeld int64
+	// Journal keeps parts until they are recorded; what an earlier process left in it is taken over. nil: a crash loses what is not stored.
+	Journal *journal.Journal
 	Logger  *slog.Logger
 }
 
@@ -105,7 +108,8 @@ type part struct {
 	independent bool
 }
 
-// New returns an Edge that continues o.Timeline, if there is one.
+// New returns an Edge that continues o.Timeline, if there is one, with what o.Journal holds behind it: that is stored and recorded by
+// Run like any other segment.
 func New(o Options) *Edge {
 	if o.MaxHeld <= 0 {
 		o.MaxHeld = 256 << 20
@@ -113,6 +117,9 @@ func New(o Options) *Edge {
 	e := &Edge{opt: o, first: o.Mode.Leading, wake: make(chan struct{}, 1), parts: map[string]time.Duration{}}
 	if t := o.Timeline; t != nil && len(t.Marks) > 0 {
 		e.resume(t)
+	}
+	if o.Journal != nil {
+		e.takeOver(o.Journal)
 	}
 	return e
 }

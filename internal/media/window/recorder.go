@@ -139,6 +139,26 @@ func (e *Edge) signal() {
 // Run stores what is sealed, in order, until the edge is closed and everything is stored, or ctx ends. Storage that fails is tried
 // again with growing pauses for as long as the edge lives.
 func (e *Edge) Run(ctx context.Context) error {
+	j := e.opt.Journal
+	if j == nil {
+		return e.store(ctx)
+	}
+	running, stop := context.WithCancel(context.WithoutCancel(ctx))
+	written := make(chan struct{})
+	go func() {
+		defer close(written)
+		_ = j.Run(running) // its end is ours
+	}()
+	err := e.store(ctx)
+	if err == nil {
+		j.Close()
+	}
+	stop()
+	<-written
+	return err
+}
+
+func (e *Edge) store(ctx context.Context) error {
 	for {
 		r, ended := e.head()
 		if r == nil {
@@ -207,6 +227,9 @@ func (e *Edge) stored(r *row) {
 	}
 	e.queue[0] = row{}
 	e.queue = e.queue[1:]
+	if e.opt.Journal != nil {
+		e.opt.Journal.Forget(e.first + int64(r.index))
+	}
 	for _, l := range e.lanes {
 		e.trim(l)
 	}

@@ -132,6 +132,7 @@ func (e *Edge) Begin(rendition string, start time.Time, discontinuity bool, init
 	}
 	l.segs = append(l.segs, segment{start: start.UnixMilli(), disc: discontinuity, init: int32(init), time: at, hot: &hot{parts: make([]part, 0, 8)}}) //nolint:gosec // an index into inits
 	l.fresh = false
+	e.noteBegin(l)
 	if discontinuity {
 		l.awake() // who waits for a part that would have continued waits in vain
 	}
@@ -140,6 +141,7 @@ func (e *Edge) Begin(rendition string, start time.Time, discontinuity bool, init
 // Part adds one part to the open segment. buf is the whole segment so far, the part being its tail from where the last one ended;
 // what was given before may move but must not change, and nothing is written below len(buf) later.
 func (e *Edge) Part(rendition string, buf []byte, ticks int64, independent bool) {
+	e.notePart(rendition, buf, ticks, independent)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	l := e.lane(rendition)
@@ -173,6 +175,7 @@ func (e *Edge) finish(l *lane, ticks int64) {
 	s := l.open()
 	s.done = true
 	s.dur = max(s.dur, ticks) // the last picture may stand for longer than its part said
+	e.noteEnd(l)
 	if s.parts == 0 {
 		s.gap, s.hot = true, nil
 		if n := len(l.segs); n > 1 {
