@@ -150,9 +150,13 @@ var (
 	_ JobClient = (*river.Client[*sql.Tx])(nil)
 )
 
-// JobClient makes a River client that works jobs; package queue is its only caller.
+// JobClient makes a River client that works jobs; package queue is its only caller. River's news are details to cfg's logger.
 func (d *DB) JobClient(cfg *river.Config) (JobClient, error) {
-	c, err := d.engine.client(cfg)
+	own := *cfg
+	if own.Logger != nil {
+		own.Logger = riverLog(own.Logger)
+	}
+	c, err := d.engine.client(&own)
 	if err != nil {
 		return nil, fmt.Errorf("make job client: %w", err)
 	}

@@ -116,6 +116,18 @@ func TestOpen(t *testing.T) {
 			}
 		}
 	})
+	t.Run("River's news are details", func(t *testing.T) {
+		t.Parallel()
+		for level, want := range map[slog.Level]bool{slog.LevelInfo: false, slog.LevelDebug: true} {
+			var log bytes.Buffer
+			d, err := db.Open(t.Context(), db.Options{URL: dbtest.SQLite(t), Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: level}))})
+			must(t, err)
+			must(t, d.Close())
+			if strings.Contains(log.String(), "level=DEBUG") != want || strings.Contains(log.String(), "level=INFO") {
+				t.Errorf("log at level %v:\n%s", level, &log)
+			}
+		}
+	})
 	t.Run("what is refused", func(t *testing.T) {
 		t.Parallel()
 		for _, url := range []string{"", "mysql://u:geheim@h/x", "sqlite://", "postgres://u:geheim@h:x/y", filepath.Join(t.TempDir(), "a\x00b")} {

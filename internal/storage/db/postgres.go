@@ -52,7 +52,7 @@ func openPostgres(ctx context.Context, o Options) (_ *DB, err error) {
 	if err = e.migrate(ctx, driver, o); err != nil {
 		return nil, err
 	}
-	if e.jobs, err = river.NewClient(driver, &river.Config{Logger: o.Logger}); err != nil {
+	if e.jobs, err = river.NewClient(driver, &river.Config{Logger: riverLog(o.Logger)}); err != nil {
 		return nil, fmt.Errorf("make job client: %w", err)
 	}
 	e.db = bun.NewDB(e.std, pgdialect.New())
@@ -61,7 +61,7 @@ func openPostgres(ctx context.Context, o Options) (_ *DB, err error) {
 
 // migrate lets one process at a time migrate: several that boot together on an empty database would trip over each other.
 func (e *postgresEngine) migrate(ctx context.Context, driver *riverpgxv5.Driver, o Options) error {
-	m, err := rivermigrate.New(driver, &rivermigrate.Config{Logger: o.Logger})
+	m, err := rivermigrate.New(driver, &rivermigrate.Config{Logger: riverLog(o.Logger)})
 	if err != nil {
 		return fmt.Errorf("prepare migration of jobs: %w", err)
 	}

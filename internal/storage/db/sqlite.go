@@ -69,7 +69,7 @@ func openSQLite(ctx context.Context, path string, o Options) (_ *DB, err error) 
 		return nil, fmt.Errorf("open database for checkpoints: %w", err)
 	}
 	e.side.SetMaxOpenConns(1)
-	if e.jobs, err = river.NewClient(driver, &river.Config{Logger: o.Logger}); err != nil {
+	if e.jobs, err = river.NewClient(driver, &river.Config{Logger: riverLog(o.Logger)}); err != nil {
 		return nil, fmt.Errorf("make job client: %w", err)
 	}
 	e.db = bun.NewDB(write, sqlitedialect.New())
@@ -89,7 +89,7 @@ func makeFile(path string) error {
 }
 
 func migrateSQLite(ctx context.Context, driver *riversqlite.Driver, write *sql.DB, o Options) error {
-	m, err := rivermigrate.New(driver, &rivermigrate.Config{Logger: o.Logger})
+	m, err := rivermigrate.New(driver, &rivermigrate.Config{Logger: riverLog(o.Logger)})
 	if err != nil {
 		return fmt.Errorf("prepare migration of jobs: %w", err)
 	}

@@ -86,7 +86,7 @@ func New(o Options) (*Queue, error) {
 	}
 	client, err := o.DB.JobClient(&river.Config{
 		ID:                string(o.Node),
-		Logger:            slog.New(warnings{o.Logger.Handler()}),
+		Logger:            o.Logger,
 		Queues:            map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: o.Workers}},
 		Workers:           workers,
 		FetchCooldown:     fetchCooldown,

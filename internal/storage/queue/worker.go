@@ -121,13 +121,3 @@ func (w *worker) log(ctx context.Context, j job.Job, err error, final bool) {
 func attrs(j job.Job) []any {
 	return []any{slog.Int64("job_id", j.ID), slog.String("kind", j.Kind), slog.Int("attempt", j.Attempt)}
 }
-
-// warnings keeps River's news down: what concerns a job is told above.
-type warnings struct{ slog.Handler }
-
-func (w warnings) Enabled(ctx context.Context, l slog.Level) bool {
-	return l >= slog.LevelWarn && w.Handler.Enabled(ctx, l)
-}
-
-func (w warnings) WithAttrs(a []slog.Attr) slog.Handler { return warnings{w.Handler.WithAttrs(a)} }
-func (w warnings) WithGroup(n string) slog.Handler      { return warnings{w.Handler.WithGroup(n)} }
