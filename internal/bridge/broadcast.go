@@ -63,6 +63,7 @@ func newBroadcast(l *Live, s live.Stream, a asset.Asset, before stored, asked ti
 	b.ledger.resume(s, asked)
 	b.edge = window.New(window.Options{
 		Media: string(a.Media), Mode: modeOf(s.Settings.LatencyMode), Store: b.ledger, Recorder: b.ledger, Timeline: before.timeline, Logger: b.log,
+		Journal: l.journal(a.Media, b.log),
 	})
 	b.ledger.edge = b.edge
 	now := l.opt.Now()

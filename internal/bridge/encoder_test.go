@@ -32,6 +32,8 @@ type encoder struct {
 	sound   int
 	tuned   bool
 	close   sync.Once
+	ended   chan error    // of stream
+	quit    chan struct{} // of hangUp
 }
 
 func at(i int, rate float64) time.Duration {
@@ -62,6 +64,9 @@ func (e *encoder) send(long time.Duration) *encoder {
 			select {
 			case <-e.ctx.Done():
 				e.leave(context.Cause(e.ctx))
+				return e
+			case <-e.quit:
+				e.stop()
 				return e
 			case <-time.After(d):
 			}
@@ -99,12 +104,18 @@ func (e *encoder) stop() { e.leave(ingest.ErrEncoderEnded) }
 
 // stream is send for as long as the connection lasts, in the background; the channel gives why it ended.
 func (e *encoder) stream() <-chan error {
-	ended := make(chan error, 1)
+	e.ended, e.quit = make(chan error, 1), make(chan struct{})
 	go func() {
 		e.send(24 * time.Hour)
-		ended <- context.Cause(e.ctx)
+		e.ended <- context.Cause(e.ctx)
 	}()
-	return ended
+	return e.ended
+}
+
+// hangUp ends what stream began.
+func (e *encoder) hangUp() {
+	close(e.quit)
+	<-e.ended
 }
 
 // dropped is why the connection was closed by the service, if it was.

@@ -362,14 +362,14 @@ func TestSecondEncoderWhileTheFirstIsClosing(t *testing.T) {
 		w.wait(2 * time.Second)
 		admitted := make(chan error, 1)
 		go func() {
-			w.wait(1500 * time.Millisecond)
+			pause(1500 * time.Millisecond)
 			n.power.database.Store(false)
 		}()
 		go func() {
 			for {
 				e, err := n.admit(s.StreamKey)
 				if errors.Is(err, errCut) {
-					time.Sleep(100 * time.Millisecond)
+					pause(100 * time.Millisecond)
 					continue
 				}
 				if err == nil {

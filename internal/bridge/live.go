@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 	"millrace/internal/fault"
 	"millrace/internal/id"
 	"millrace/internal/media/ingest"
+	"millrace/internal/media/journal"
 	"millrace/internal/media/timeline"
 	"millrace/internal/media/window"
 )
@@ -30,8 +32,10 @@ type LiveOptions struct {
 	Keep    time.Duration // how long an ended broadcast is still served from memory; 60 s when 0
 	Linger  time.Duration // how long an encoder stays connected after complete; 60 s when 0
 	Grace   time.Duration // how long a shutdown waits for what is not stored or told yet; 10 s when 0
-	Now     func() time.Time
-	Logger  *slog.Logger
+	// Journals is the folder of this machine that keeps the parts of open segments over the end of the process; empty: they are lost with it.
+	Journals string
+	Now      func() time.Time
+	Logger   *slog.Logger
 }
 
 // Live owns the broadcasts of this node. It implements ingest.Gate and is a lifecycle service.
@@ -39,6 +43,7 @@ type Live struct {
 	opt  LiveOptions
 	root context.Context // of the broadcasts; set by Run
 	up   chan struct{}   // closed when Run accepts
+	down chan struct{}   // closed when Run has ended
 	wg   sync.WaitGroup
 
 	mu         sync.Mutex
@@ -61,7 +66,7 @@ func NewLive(o LiveOptions) *Live {
 	set(&o.Linger, time.Minute)
 	set(&o.Grace, 10*time.Second)
 	return &Live{
-		opt: o, up: make(chan struct{}), broadcasts: map[id.LiveStream]*broadcast{}, newest: map[id.LiveStream]*broadcast{},
+		opt: o, up: make(chan struct{}), down: make(chan struct{}), broadcasts: map[id.LiveStream]*broadcast{}, newest: map[id.LiveStream]*broadcast{},
 		byAsset: map[id.Asset]*broadcast{}, byMedia: map[id.Media]*broadcast{},
 	}
 }
@@ -74,12 +79,14 @@ func (l *Live) Name() string { return "broadcasts" }
 func (l *Live) Run(ctx context.Context) error {
 	root, stop := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer stop(nil)
+	defer close(l.down)
 	l.mu.Lock()
 	l.root = root
 	l.mu.Unlock()
 	if err := l.recover(ctx, true); err != nil {
 		return fmt.Errorf("recover broadcasts: %w", err)
 	}
+	l.sweepJournals()
 	close(l.up)
 	t := time.NewTicker(l.opt.Lease)
 	defer t.Stop()
@@ -98,6 +105,29 @@ func (l *Live) Run(ctx context.Context) error {
 	stop(ingest.ErrShutdown)
 	l.wg.Wait()
 	return context.Cause(ctx)
+}
+
+// journal keeps the parts of one recording's open segments; nil when there is no folder for it.
+func (l *Live) journal(m id.Media, log *slog.Logger) *journal.Journal {
+	if l.opt.Journals == "" {
+		return nil
+	}
+	return journal.New(journal.Options{Dir: filepath.Join(l.opt.Journals, string(m)), Logger: log})
+}
+
+// sweepJournals deletes what dead processes left of broadcasts that are over.
+func (l *Live) sweepJournals() {
+	if l.opt.Journals == "" {
+		return
+	}
+	err := journal.Sweep(l.opt.Journals, func(name string) bool {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return l.byMedia[id.Media(name)] != nil
+	})
+	if err != nil {
+		l.opt.Logger.Warn("delete old journals", "error", err)
+	}
 }
 
 // Changed tells the owner of a broadcast that its stream has changed; it does not block.
@@ -121,6 +151,7 @@ const admitPatience = 5 * time.Second
 func (l *Live) Admit(ctx context.Context, p ingest.Publication) (context.Context, ingest.Sink, error) {
 	select {
 	case <-l.up:
+	case <-l.down:
 	case <-ctx.Done():
 		return nil, nil, context.Cause(ctx)
 	}
@@ -322,6 +353,11 @@ func drop[K comparable](m map[K]*broadcast, k K, b *broadcast) {
 }
 
 func (l *Live) stopping() bool {
+	select {
+	case <-l.down:
+		return true
+	default:
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.closing

@@ -48,7 +48,8 @@ type Playback struct {
 	texts  *shelf[string, captions.Document]  // by object
 }
 
-// fresh is how long a row may be used without asking the database again: how late a deleted playback ID may still answer.
+// fresh is how long a row may be used without asking the database again: how late another node's changes are seen. Of changes on this
+// node AssetChanged and StreamChanged tell.
 const fresh = time.Second
 
 // NewPlayback returns a Playback.
@@ -58,6 +59,14 @@ func NewPlayback(o PlaybackOptions) *Playback {
 		whole: newShelf[string, *timeline.Timeline](256, 0), views: newShelf[id.Asset, *recorded](256, 0),
 		texts: newShelf[string, captions.Document](256, 0),
 	}
+}
+
+// AssetChanged says that an asset, its playback IDs or its tracks have changed on this node: who was told of it may look at once.
+func (p *Playback) AssetChanged(a id.Asset) { p.assets.drop(a) }
+
+// StreamChanged is AssetChanged of a live stream.
+func (p *Playback) StreamChanged(s id.LiveStream) {
+	p.ids.dropIf(func(o playbackid.Object) bool { return o.Kind == playbackid.OfLiveStream && o.ObjectID == string(s) })
 }
 
 // Open implements playback.Source.
@@ -75,7 +84,7 @@ func (p *Playback) Open(ctx context.Context, playbackID, _ string) (playback.Pre
 	if o.Kind == playbackid.OfLiveStream {
 		return p.openLive(id.LiveStream(o.ObjectID))
 	}
-	return p.openAsset(ctx, id.Asset(o.ObjectID), now)
+	return p.openAsset(ctx, id.Asset(o.ObjectID), o.ID.ID, now)
 }
 
 func (p *Playback) openLive(s id.LiveStream) (playback.Presentation, error) {
@@ -91,10 +100,13 @@ func inactive() error {
 	return fault.New(fault.NotReady, "the live stream is not active: connect an encoder, then ask again")
 }
 
-func (p *Playback) openAsset(ctx context.Context, a id.Asset, now time.Time) (playback.Presentation, error) {
+func (p *Playback) openAsset(ctx context.Context, a id.Asset, by id.Playback, now time.Time) (playback.Presentation, error) {
 	row, err := p.assets.get(ctx, a, now, func(ctx context.Context) (asset.Asset, error) { return p.opt.Assets.Find(ctx, a) })
 	if err != nil {
 		return nil, err
+	}
+	if playbackid.Index(row.PlaybackIDs, by) < 0 { // deleted since it was resolved
+		return nil, playbackid.ErrUnknown()
 	}
 	if row.Status == asset.Errored {
 		return nil, fault.New(fault.NotReady, "the asset is errored and can not be played")

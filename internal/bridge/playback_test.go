@@ -308,7 +308,7 @@ type counted struct {
 
 func (c *counted) Resolve(ctx context.Context, p id.Playback) (playbackid.Object, error) {
 	c.asked.Add(1)
-	time.Sleep(10 * time.Millisecond)
+	pause(10 * time.Millisecond)
 	return c.Resolver.Resolve(ctx, p)
 }
 

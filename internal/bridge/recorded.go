@@ -30,6 +30,7 @@ type recorded struct {
 	tracks   map[string]asset.Track // by rendition
 	texts    map[string]asset.Track // by track ID: text tracks
 	spans    []float64
+	target   int // EXT-X-TARGETDURATION
 
 	mu    sync.Mutex
 	lists map[string]*list
@@ -54,10 +55,19 @@ func (p *Playback) present(ctx context.Context, row asset.Asset, t *timeline.Tim
 			v.lanes = append(v.lanes, v.textLane(tr))
 		case tr.Type == asset.AudioTrack && tr.Object != "":
 			l, err := p.alternate(ctx, tr, v)
+			if fault.KindOf(err) == fault.NotFound && err != nil { // deleted a moment ago
+				continue
+			}
 			if err != nil {
 				return nil, fmt.Errorf("open alternate audio %s: %w", tr.ID, err)
 			}
 			v.lanes = append(v.lanes, l)
+		}
+	}
+	v.target = t.Target
+	for _, l := range v.lanes { // the same in every rendition, RFC 8216bis section 6.2.4
+		for i := range l.Chunks {
+			v.target = max(v.target, int(math.Round(l.Seconds(i))))
 		}
 	}
 	return v, nil
@@ -235,7 +245,7 @@ func (v *recorded) Playlist(_ context.Context, rendition string, _ playback.Relo
 }
 
 func (v *recorded) render(l *timeline.Lane) []byte {
-	m := &hls.Media{Type: hls.VOD, TargetDuration: v.timeline.Target, MediaSequence: v.timeline.First, Ended: v.whole}
+	m := &hls.Media{Type: hls.VOD, TargetDuration: v.target, MediaSequence: v.timeline.First, Ended: v.whole}
 	if !v.whole {
 		m.Type = hls.Event
 	}
@@ -253,7 +263,6 @@ func (v *recorded) render(l *timeline.Lane) []byte {
 		if c.Init != last && !c.Gap {
 			s.Map, last = hls.InitURI(l.ID, c.Init), c.Init
 		}
-		m.TargetDuration = max(m.TargetDuration, int(math.Round(s.Duration.Seconds())))
 		m.Segments = append(m.Segments, s)
 	}
 	return m.Append(make([]byte, 0, 256+96*len(m.Segments)))

@@ -3,6 +3,7 @@ package bridge
 import (
 	"context"
 	"errors"
+	"maps"
 	"sync"
 	"time"
 
@@ -83,6 +84,9 @@ func (s *shelf[K, V]) land(k K, now time.Time, f *flight[V]) {
 	defer close(f.done)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.flights[k] != f { // dropped meanwhile: the answer may be older than that
+		return
+	}
 	delete(s.flights, k)
 	delete(s.items, k)
 	delete(s.misses, k)
@@ -92,6 +96,23 @@ func (s *shelf[K, V]) land(k K, now time.Time, f *flight[V]) {
 	case s.ttl > 0 && fault.KindOf(f.err) == fault.NotFound:
 		put(s.misses, s.limit, k, shelved[error]{f.err, now.Add(s.ttl)})
 	}
+}
+
+// drop forgets the answers about k, and the one that is being asked for.
+func (s *shelf[K, V]) drop(k K) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.items, k)
+	delete(s.misses, k)
+	delete(s.flights, k)
+}
+
+// dropIf forgets the answers that are so, and all that are being asked for.
+func (s *shelf[K, V]) dropIf(so func(V) bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	maps.DeleteFunc(s.items, func(_ K, it shelved[V]) bool { return so(it.value) })
+	clear(s.flights)
 }
 
 // put makes room by taking out any other.
