@@ -42,14 +42,14 @@ func openStorage(ctx context.Context, cfg config.Config, url config.Secret) (blo
 
 // occupy makes the data folder and keeps a second service out of it; release gives it back.
 func occupy(dir string) (release func(), err error) {
-	if err := os.MkdirAll(dir, 0o750); err != nil {
+	if err = os.MkdirAll(dir, 0o750); err != nil {
 		return nil, fmt.Errorf("make data folder: %w", err)
 	}
 	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600) //nolint:gosec // the operator names the folder
 	if err != nil {
 		return nil, fmt.Errorf("open lock of data folder: %w", err)
 	}
-	if err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil { //nolint:gosec // a descriptor fits an int
+	if err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		return nil, errors.Join(fmt.Errorf("another millrace uses the data folder %s: stop it, or give this one its own --data-dir", dir), f.Close())
 	}
 	return func() { _ = f.Close() }, nil // the lock goes with it

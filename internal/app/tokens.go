@@ -24,7 +24,7 @@ func firstToken(ctx context.Context, service access.API, cfg config.Config, log 
 	if err != nil {
 		return err
 	}
-	log.Info("made the first access token", "token_id", t.ID)
+	log.InfoContext(ctx, "made the first access token", "token_id", t.ID)
 	fmt.Fprintf(show, "\nAccess token for the API (the secret is shown this once):\n  MILLRACE_TOKEN_ID=%s\n  MILLRACE_TOKEN_SECRET=%s\n\n", t.ID, secret)
 	return nil
 }

@@ -104,7 +104,7 @@ func (n *node) listen(ctx context.Context, what, addr string) (net.Listener, err
 		}
 		return nil
 	})
-	n.log.Info("listening", "what", what, "addr", ln.Addr().String())
+	n.log.InfoContext(ctx, "listening", "what", what, "addr", ln.Addr().String())
 	return ln, nil
 }
 

@@ -8,7 +8,7 @@ func fileSystem(path string) string {
 	if unix.Statfs(path, &s) != nil {
 		return ""
 	}
-	switch uint32(s.Type) { //nolint:gosec // magic numbers are 32 bits
+	switch uint32(s.Type) {
 	case unix.TMPFS_MAGIC, unix.RAMFS_MAGIC:
 		return "a file system in memory: everything is gone after a restart of the machine"
 	case unix.NFS_SUPER_MAGIC:
