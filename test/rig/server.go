@@ -85,7 +85,6 @@ const (
 // Start builds the binary if need be and starts it on empty data.
 func Start(t testing.TB, o Options) *Server {
 	t.Helper()
-	needServe(t)
 	if o.Pair == "" {
 		o.Pair = Embedded
 	}
@@ -265,14 +264,6 @@ lines:
 		return true
 	}
 	return false
-}
-
-// needServe skips the test while the binary has no serve command.
-func needServe(t testing.TB) {
-	t.Helper()
-	if out, err := exec.CommandContext(t.Context(), Binary(t), "serve", "--help").CombinedOutput(); err != nil {
-		t.Skipf("this build of millrace has no serve command yet: %v: %s", err, out)
-	}
 }
 
 // Binary gives the path of the millrace binary: MILLRACE_TEST_BINARY, or one built now, once for the test process.
