@@ -53,6 +53,7 @@ type node struct {
 	streams *live.Service
 	assets  *asset.Service
 	live    *bridge.Live
+	viewers *bridge.Playback
 	library *ondemand.Library
 
 	base  string         // how the outside reaches the HTTP listener, without a last slash
@@ -106,10 +107,17 @@ func (n *node) open(ctx context.Context) (err error) {
 	n.close = append(n.close, func() error { n.fetch.Close(); return nil })
 	n.library = ondemand.NewLibrary(objects{n.blob}, 256<<20)
 	n.access = access.New(access.Options{Store: n.db.Access()})
-	n.assets = asset.New(asset.Options{Store: n.db.Assets()})
-	n.streams = live.New(live.Options{Store: n.db.LiveStreams(), Changed: func(s id.LiveStream) { n.live.Changed(s) }})
+	n.assets = asset.New(asset.Options{Store: n.db.Assets(), Changed: func(a id.Asset) { n.viewers.AssetChanged(a) }})
+	n.streams = live.New(live.Options{Store: n.db.LiveStreams(), Changed: func(s id.LiveStream) {
+		n.live.Changed(s)
+		n.viewers.StreamChanged(s)
+	}})
 	n.live = bridge.NewLive(bridge.LiveOptions{
 		Streams: n.streams, Assets: n.assets, Store: n.blob, Node: n.id, Grace: n.cfg.ShutdownTimeout, Now: clock, Logger: n.log,
+		Journals: filepath.Join(n.cfg.DataDir, "journal"),
+	})
+	n.viewers = bridge.NewPlayback(bridge.PlaybackOptions{
+		Access: n.access, Assets: n.assets, Live: n.live, Blob: n.blob, Library: n.library, Now: clock, Logger: n.log,
 	})
 	return firstToken(ctx, n.access, n.cfg, n.log, n.out)
 }
@@ -166,9 +174,7 @@ func (n *node) mux() http.Handler {
 		api.New(api.Options{
 			Live: n.streams, Assets: n.assets, Access: n.access, Now: clock, Logger: n.log, Version: cli.Version(), PublicURL: n.base,
 		}),
-		playback.New(playback.Options{Logger: n.log, Source: bridge.NewPlayback(bridge.PlaybackOptions{
-			Access: n.access, Assets: n.assets, Live: n.live, Blob: n.blob, Library: n.library, Now: clock, Logger: n.log,
-		})}),
+		playback.New(playback.Options{Logger: n.log, Source: n.viewers}),
 	)
 }
 

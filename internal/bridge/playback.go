@@ -101,11 +101,12 @@ func inactive() error {
 }
 
 func (p *Playback) openAsset(ctx context.Context, a id.Asset, by id.Playback, now time.Time) (playback.Presentation, error) {
-	row, err := p.assets.get(ctx, a, now, func(ctx context.Context) (asset.Asset, error) { return p.opt.Assets.Find(ctx, a) })
+	has := func(row asset.Asset) bool { return playbackid.Index(row.PlaybackIDs, by) >= 0 }
+	row, err := p.assets.getIf(ctx, a, now, has, func(ctx context.Context) (asset.Asset, error) { return p.opt.Assets.Find(ctx, a) })
 	if err != nil {
 		return nil, err
 	}
-	if playbackid.Index(row.PlaybackIDs, by) < 0 { // deleted since it was resolved
+	if !has(row) { // deleted since it was resolved
 		return nil, playbackid.ErrUnknown()
 	}
 	if row.Status == asset.Errored {

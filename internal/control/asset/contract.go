@@ -112,7 +112,11 @@ type Store interface {
 }
 
 // Options is what a Service needs.
-type Options struct{ Store Store }
+type Options struct {
+	Store Store
+	// Changed is told after each committed change of an asset or its tracks, and after its deletion; it must not block. May be nil.
+	Changed func(id.Asset)
+}
 
 // API is what the REST side calls; bound to one environment.
 type API interface {

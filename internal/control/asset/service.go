@@ -46,7 +46,10 @@ const (
 const tries = 100
 
 // Service makes the changes of assets and their tracks. It owns no goroutine; all its methods may be called at the same time.
-type Service struct{ store Store }
+type Service struct {
+	store   Store
+	changed func(id.Asset)
+}
 
 var (
 	_ API  = (*Service)(nil)
@@ -54,7 +57,12 @@ var (
 )
 
 // New makes a service; nothing starts.
-func New(o Options) *Service { return &Service{store: o.Store} }
+func New(o Options) *Service {
+	if o.Changed == nil {
+		o.Changed = func(id.Asset) {}
+	}
+	return &Service{store: o.Store, changed: o.Changed}
+}
 
 // Create makes a preparing asset from URLs or as a clip. Events created, track.created; job JobIngest.
 func (s *Service) Create(ctx context.Context, env id.Environment, in CreateInput, now time.Time) (Asset, error) {
@@ -137,7 +145,7 @@ func (s *Service) Patch(ctx context.Context, env id.Environment, a id.Asset, in 
 // Delete removes an asset with everything that only it refers to. Event deleted; jobs JobPurge. One that is being recorded is refused.
 func (s *Service) Delete(ctx context.Context, env id.Environment, a id.Asset, now time.Time) error {
 	now = stamp(now)
-	return retry(func() error {
+	err := retry(func() error {
 		old, err := s.store.Get(ctx, env, a)
 		if err != nil {
 			return err
@@ -153,6 +161,10 @@ func (s *Service) Delete(ctx context.Context, env id.Environment, a id.Asset, no
 		}
 		return s.store.Delete(ctx, c)
 	})
+	if err == nil {
+		s.changed(a)
+	}
+	return err
 }
 
 // AddPlaybackID adds a playback ID. Event updated.
@@ -264,6 +276,7 @@ func (s *Service) save(ctx context.Context, now time.Time, read func() (Asset, e
 	if err != nil {
 		return Asset{}, err
 	}
+	s.changed(after.ID)
 	return after, nil
 }
 

@@ -93,7 +93,7 @@ type Store interface {
 // Options is what a Service needs.
 type Options struct {
 	Store Store
-	// Changed is told after a committed change that the owner of a broadcast should hear of at once; it must not block. May be nil.
+	// Changed is told after each committed change that somebody asked for; it must not block. May be nil.
 	Changed func(id.LiveStream)
 }
 

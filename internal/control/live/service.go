@@ -99,7 +99,6 @@ func (s *Service) Patch(ctx context.Context, env id.Environment, stream id.LiveS
 // Delete removes a stream: for the API at once; while a broadcast runs the row stays until its owner has ended it. Event deleted.
 func (s *Service) Delete(ctx context.Context, env id.Environment, stream id.LiveStream, now time.Time) error {
 	now = stamp(now)
-	var after Stream
 	err := retry(func() error {
 		st, err := s.store.Get(ctx, env, stream)
 		if err != nil {
@@ -107,14 +106,14 @@ func (s *Service) Delete(ctx context.Context, env id.Environment, stream id.Live
 		}
 		c := begin(st)
 		c.Events = tell(st, now, EventDeleted)
-		if after = st; st.ActiveAsset == "" {
+		if st.ActiveAsset == "" {
 			return s.store.Delete(ctx, c)
 		}
 		c.Stream.State, c.Stream.EndWanted, c.Stream.DeletedAt = Disabled, EndDelete, now
 		c.Stream.Protocol, c.Stream.PlaybackIDs, c.Stream.UpdatedAt = "", nil, now
 		return s.store.Save(ctx, c)
 	})
-	if err == nil && after.ActiveAsset != "" {
+	if err == nil {
 		s.changed(stream)
 	}
 	return err
@@ -218,7 +217,7 @@ func (s *Service) DeletePlaybackID(ctx context.Context, env id.Environment, stre
 // nothing has changed and nothing is written, but the owner is still told.
 func (s *Service) change(ctx context.Context, env id.Environment, stream id.LiveStream, now time.Time, step func(st *Stream) ([]string, error)) (Stream, error) {
 	after, err := s.save(ctx, now, func() (Stream, error) { return s.store.Get(ctx, env, stream) }, step)
-	if err == nil && after.ActiveAsset != "" {
+	if err == nil {
 		s.changed(stream)
 	}
 	return after, err
