@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"time"
 
@@ -31,6 +32,7 @@ var errNotRTMP = errors.New("peer does not speak RTMP")
 // deadline along, at most a few times per idle span because each costs a timer.
 type source struct {
 	nc       net.Conn
+	in       io.Reader // of nc
 	idle     time.Duration
 	moved    time.Time
 	received time.Time
@@ -44,7 +46,7 @@ func (s *source) Read(p []byte) (int, error) {
 		s.ahead = s.ahead[n:]
 		return n, nil
 	}
-	n, err := s.nc.Read(p)
+	n, err := s.in.Read(p)
 	s.received = time.Now()
 	s.count += uint64(n)
 	if s.idle > 0 && s.received.Sub(s.moved) > s.idle/16 {
@@ -81,7 +83,7 @@ type wire struct {
 }
 
 func newWire(nc net.Conn, writeTimeout time.Duration) *wire {
-	src := &source{nc: nc}
+	src := &source{nc: nc, in: reader(nc)}
 	br := bufio.NewReaderSize(src, readBuffer)
 	out := sinkWriter{nc: nc, timeout: writeTimeout}
 	return &wire{
