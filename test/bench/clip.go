@@ -69,7 +69,7 @@ func once(path string, fill func(to string) error) error {
 
 func ffmpeg(ctx context.Context, args ...string) error {
 	args = append([]string{"-nostdin", "-hide_banner", "-loglevel", "error", "-y"}, args...)
-	out, err := exec.CommandContext(ctx, "ffmpeg", args...).CombinedOutput() //nolint:gosec // our own arguments
+	out, err := exec.CommandContext(ctx, "ffmpeg", args...).CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("ffmpeg: %w: %s", err, out)
 	}

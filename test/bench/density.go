@@ -108,7 +108,7 @@ func (b *bench) usage(ctx context.Context, start func() (server, error), clip *e
 		return u, err
 	}
 	defer s.stop()
-	if err := sleep(ctx, 2*time.Second); err != nil {
+	if err = sleep(ctx, 2*time.Second); err != nil {
 		return u, err
 	}
 	idle, err := proc.Read(s.process().PID())
@@ -124,10 +124,10 @@ func (b *bench) usage(ctx context.Context, start func() (server, error), clip *e
 			err = errors.Join(err, fmt.Errorf("%s: %w", s.name(), d))
 		}
 	}()
-	if err := sleep(ctx, b.warmup); err != nil {
+	if err = sleep(ctx, b.warmup); err != nil {
 		return u, err
 	}
-	if err := u.measure(ctx, s, c, b.window, idle.RSS, n); err != nil {
+	if err = u.measure(ctx, s, c, b.window, idle.RSS, n); err != nil {
 		return u, err
 	}
 	for _, play := range c.plays {
@@ -167,11 +167,11 @@ func (u *usage) measure(ctx context.Context, s server, c *crowd, window time.Dur
 	start := time.Now()
 	var rss, samples int64
 	for time.Since(start) < window {
-		if err := sleep(ctx, 500*time.Millisecond); err != nil {
+		if err = sleep(ctx, 500*time.Millisecond); err != nil {
 			return err
 		}
-		now, err := proc.Read(s.process().PID())
-		if err != nil {
+		var now proc.Cost
+		if now, err = proc.Read(s.process().PID()); err != nil {
 			return err
 		}
 		rss += now.RSS

@@ -69,14 +69,14 @@ func run() error {
 	if b.dir, err = filepath.Abs(b.dir); err != nil {
 		return fmt.Errorf("find folder: %w", err)
 	}
-	if err := os.MkdirAll(b.dir, 0o750); err != nil {
+	if err = os.MkdirAll(b.dir, 0o750); err != nil {
 		return fmt.Errorf("make folder: %w", err)
 	}
 	b.out = newReport(os.Stdout)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	var errs []error
-	for _, name := range strings.Split(*only, ",") {
+	for name := range strings.SplitSeq(*only, ",") {
 		if err := b.measure(ctx, name); err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", name, err))
 			fmt.Fprintf(os.Stderr, "%s: %v\n", name, err)

@@ -42,7 +42,7 @@ func pinned(name string, args ...string) []string {
 
 // free finds a port that nobody listens on.
 func free() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // at once
+	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return "", fmt.Errorf("find a free port: %w", err)
 	}
@@ -75,7 +75,7 @@ type millrace struct {
 }
 
 // millrace starts one on empty data and its embedded defaults.
-func (b *bench) millrace(args ...string) (*millrace, error) {
+func (b *bench) millrace() (*millrace, error) {
 	data, err := os.MkdirTemp(b.dir, "data-")
 	if err != nil {
 		return nil, fmt.Errorf("make data folder: %w", err)
@@ -85,7 +85,11 @@ func (b *bench) millrace(args ...string) (*millrace, error) {
 	m := &millrace{data: data, auth: "Basic " + base64.StdEncoding.EncodeToString([]byte(tokenID+":"+secret))}
 	said := make(chan [2]string, 8)
 	lines := func(line string) {
-		var l struct{ Msg, What, Addr string }
+		var l struct {
+			Msg  string `json:"msg"`
+			What string `json:"what"`
+			Addr string `json:"addr"`
+		}
 		if json.Unmarshal([]byte(line), &l) == nil && l.Msg == "listening" {
 			select {
 			case said <- [2]string{l.What, l.Addr}:
@@ -93,10 +97,10 @@ func (b *bench) millrace(args ...string) (*millrace, error) {
 			}
 		}
 	}
-	command := append(pinned(
+	command := pinned(
 		b.binary, "serve", "--data-dir", data, "--http-addr", "127.0.0.1:0", "--rtmp-addr", "127.0.0.1:0",
 		"--fetch-allow", "127.0.0.0/8", "--log-format", "json", "--max-connections-per-address", "1000",
-	), args...)
+	)
 	env := []string{"MILLRACE_TOKEN_ID=" + tokenID, "MILLRACE_TOKEN_SECRET=" + secret}
 	if m.p, err = proc.Start(env, lines, command[0], command[1:]...); err != nil {
 		return nil, err
@@ -172,7 +176,9 @@ func call(c *viewer.Client, method, path, body string, into any) error {
 	if into == nil {
 		return nil
 	}
-	return json.Unmarshal(r.Body, &struct{ Data any }{into})
+	return json.Unmarshal(r.Body, &struct {
+		Data any `json:"data"`
+	}{into})
 }
 
 func (m *millrace) create(latency string) (liveStream, error) {
@@ -217,7 +223,7 @@ func (b *bench) mediamtx(part time.Duration) (*mediamtx, error) {
 	}
 	config := strings.NewReplacer("{rtmp}", m.rtmp, "{http}", m.http, "{part}", part.String()).Replace(mediamtxConfig)
 	path := filepath.Join(b.dir, "mediamtx.yml")
-	if err := os.WriteFile(path, []byte(config), 0o600); err != nil {
+	if err = os.WriteFile(path, []byte(config), 0o600); err != nil {
 		return nil, fmt.Errorf("write configuration: %w", err)
 	}
 	command := pinned(b.peer, path)
@@ -265,7 +271,7 @@ func (b *bench) startNginx(root string) (*nginx, error) {
 	}
 	config := strings.NewReplacer("{user}", user, "{http}", n.http, "{root}", root, "{dir}", b.dir, "{cores}", fmt.Sprint(cores)).Replace(nginxConfig)
 	path := filepath.Join(b.dir, "nginx.conf")
-	if err := os.WriteFile(path, []byte(config), 0o600); err != nil {
+	if err = os.WriteFile(path, []byte(config), 0o600); err != nil {
 		return nil, fmt.Errorf("write configuration: %w", err)
 	}
 	command := pinned(b.nginxBinary, "-p", b.dir, "-e", "stderr", "-c", path)

@@ -45,7 +45,7 @@ func (b *bench) serving(ctx context.Context) (err error) {
 	}
 	defer s.stop()
 	root := filepath.Join(b.dir, "www")
-	if err := errors.Join(os.RemoveAll(root), os.MkdirAll(root, 0o755)); err != nil { //nolint:gosec // nginx's workers read it
+	if err = errors.Join(os.RemoveAll(root), os.MkdirAll(root, 0o755)); err != nil { //nolint:gosec // nginx's workers read it
 		return fmt.Errorf("make folder for nginx: %w", err)
 	}
 	peer, err := b.startNginx(root)
@@ -207,7 +207,7 @@ func mirror(s *millrace, path, file string, packed bool) error {
 		return fmt.Errorf("%s: status %d, %d bytes", path, r.Status, len(r.Body))
 	}
 	tmp := file + ".new"
-	if err := os.WriteFile(tmp, r.Body, 0o644); err != nil { //nolint:gosec // nginx's workers read it
+	if err := os.WriteFile(tmp, r.Body, 0o644); err != nil {
 		return fmt.Errorf("copy for nginx: %w", err)
 	}
 	return os.Rename(tmp, file)

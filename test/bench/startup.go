@@ -113,14 +113,14 @@ func (b *bench) creating(ctx context.Context) error {
 			c := s.client()
 			defer c.Close()
 			var all []float64
-			var err error
-			for err == nil && ctx.Err() == nil && time.Now().Before(end) {
+			var failed error
+			for failed == nil && ctx.Err() == nil && time.Now().Before(end) {
 				start := time.Now()
-				err = call(c, "POST", "/video/v1/live-streams", fmt.Sprintf(createBody, "low"), nil)
+				failed = call(c, "POST", "/video/v1/live-streams", fmt.Sprintf(createBody, "low"), nil)
 				all = append(all, milliseconds(time.Since(start)))
 			}
 			took <- all
-			errs <- err
+			errs <- failed
 		}()
 	}
 	var all []float64
@@ -129,7 +129,7 @@ func (b *bench) creating(ctx context.Context) error {
 		err = errors.Join(err, <-errs)
 	}
 	after, err2 := proc.Read(s.p.PID())
-	if err := errors.Join(err, err2); err != nil {
+	if err = errors.Join(err, err2); err != nil {
 		return err
 	}
 	b.out.begin(fmt.Sprintf("Creating live streams, %d clients, SQLite", clients), "-")

@@ -41,7 +41,7 @@ var errFLV = errors.New("not the FLV file that was expected")
 // ReadClip takes the first `frames` frames of video and `samples` frames of sound out of an FLV file with H.264 and AAC; they last for
 // length.
 func ReadClip(path string, frames, samples int, length time.Duration) (*Clip, error) {
-	b, err := os.ReadFile(path) //nolint:gosec // the caller's file
+	b, err := os.ReadFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("read clip: %w", err)
 	}
@@ -100,12 +100,12 @@ func (c *Clip) setup(p Packet) bool {
 func (c *Clip) Uneven() *Clip {
 	out := *c
 	out.Media = append([]Packet(nil), c.Media...)
-	shift := [...]time.Duration{0, 9, -7, 12, 3, -11, 5, -4, 14, -9}
+	shift := [...]int{0, 6, -5, 7, 2, -6, 3, -3, 7, -5} // milliseconds
 	n := 0
 	for i := range out.Media {
 		if p := &out.Media[i]; p.Video() {
 			if n > 0 {
-				p.At += shift[n%len(shift)] * time.Millisecond
+				p.At += time.Duration(shift[n%len(shift)]) * time.Millisecond
 			}
 			n++
 		}

@@ -41,10 +41,12 @@ func (p *Publisher) Play(ctx context.Context, c *Clip, stamps *Stamps) error {
 }
 
 func (p *Publisher) ended(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return nil
+	if ctx.Err() == nil {
+		err = fmt.Errorf("send media: %w", err)
+	} else {
+		err = nil // it was told to end
 	}
-	return fmt.Errorf("send media: %w", err)
+	return err
 }
 
 // Stamps numbers frames of video by an SEI message of their own, ISO 14496-10 annex D.1.7, that a packager hands on untouched.

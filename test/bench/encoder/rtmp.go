@@ -78,9 +78,9 @@ func (p *Publisher) negotiate(app, tcURL, key string) error {
 		messages [][]byte
 		answer   string
 	}{
-		{[][]byte{message(2, 1, 0, 0, size), message(3, 20, 0, 0, connect)}, "NetConnection.Connect.Success"},
-		{[][]byte{message(3, 20, 0, 0, append(appendNumber(appendString(nil, "createStream"), 2), 5))}, "_result"},
-		{[][]byte{message(3, 20, 1, 0, appendString(appendString(append(appendNumber(appendString(nil, "publish"), 3), 5), key), "live"))}, "NetStream.Publish.Start"},
+		{[][]byte{message(2, 1, 0, size), message(3, 20, 0, connect)}, "NetConnection.Connect.Success"},
+		{[][]byte{message(3, 20, 0, append(appendNumber(appendString(nil, "createStream"), 2), 5))}, "_result"},
+		{[][]byte{message(3, 20, 1, appendString(appendString(append(appendNumber(appendString(nil, "publish"), 3), 5), key), "live"))}, "NetStream.Publish.Start"},
 	}
 	for _, s := range steps {
 		if _, err := p.nc.Write(bytes.Join(s.messages, nil)); err != nil {
@@ -110,9 +110,9 @@ func (p *Publisher) await(word string) error {
 }
 
 // message is a short message with a header of type 0.
-func message(chunkStream, kind byte, stream uint32, at time.Duration, body []byte) []byte {
+func message(chunkStream, kind byte, stream uint32, body []byte) []byte {
 	var h [12]byte
-	putHeader(&h, chunkStream, kind, stream, at, len(body))
+	putHeader(&h, chunkStream, kind, stream, 0, len(body))
 	return append(h[:], body...) // none is longer than a chunk
 }
 
@@ -127,7 +127,7 @@ func putHeader(h *[12]byte, chunkStream, kind byte, stream uint32, at time.Durat
 
 // send writes a media message with one system call.
 func (p *Publisher) send(kind byte, at time.Duration, body []byte) error {
-	stream := byte(4 + kind - typeAudio)
+	stream := 4 + kind - typeAudio
 	if kind == typeData {
 		stream = 7
 	}

@@ -84,7 +84,7 @@ type conn struct {
 	request []byte
 }
 
-var lengthField = []byte("Content-Length: ")
+const lengthField = "Content-Length: "
 
 // once asks and reads the answer to its end. Both servers that are compared write the field's name like this.
 func (c *conn) once() error {
@@ -100,7 +100,7 @@ func (c *conn) once() error {
 		switch {
 		case first && !bytes.HasPrefix(line, []byte("HTTP/1.1 200")):
 			return fmt.Errorf("answer %q", bytes.TrimSpace(line))
-		case bytes.HasPrefix(line, lengthField):
+		case bytes.HasPrefix(line, []byte(lengthField)):
 			if length, err = strconv.Atoi(string(bytes.TrimSpace(line[len(lengthField):]))); err != nil {
 				return fmt.Errorf("content length: %w", err)
 			}

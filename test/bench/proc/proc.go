@@ -101,7 +101,7 @@ func processes() (map[int]stat, error) {
 	}
 	out := make(map[int]stat, len(files))
 	for _, f := range files {
-		b, err := os.ReadFile(f) //nolint:gosec // a name under /proc
+		b, err := os.ReadFile(f)
 		if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
 			continue // it ended meanwhile
 		}
