@@ -99,8 +99,8 @@ func (b broadcast) run(t *testing.T, s *rig.Server) {
 	encoder := b.publish(t, s, l, b.first)
 	s.AwaitPlayable(t, url, patience)
 	l = s.AwaitLive(t, id, "active", patience, func(o rig.Object) bool { return o.Text("status") == "active" })
-	a := s.Asset(t, l.Text("active_asset_id"))
-	if !rig.Ready(a) || !a.Flag("is_live") || a.Text("live_stream_id") != id || a.Text("progress.state") != "live" {
+	a := s.AwaitAsset(t, l.Text("active_asset_id"), "playable", patience, rig.Ready)
+	if !a.Flag("is_live") || a.Text("live_stream_id") != id || a.Text("progress.state") != "live" {
 		t.Errorf("asset of a stream that is live: %v", a)
 	}
 	recording := s.PlayURL(a.Text("playback_ids.0.id"))
@@ -116,9 +116,13 @@ func (b broadcast) run(t *testing.T, s *rig.Server) {
 		t.Errorf("second encoder: %v: %s", err, said)
 	}
 	watched.Wait()
+	s.AwaitLive(t, id, "without encoder", patience, away) // what it sent last may still be on its way
 	s.Complete(t, id)
 	b.finished(t, s, id, a.Text("id"))
 }
+
+// away is a condition: no encoder is connected.
+func away(o rig.Object) bool { return o.Text("active_ingest_protocol") == "" }
 
 func (b broadcast) publish(t *testing.T, s *rig.Server, l rig.Object, c rig.Clip) *rig.Encoder {
 	t.Helper()

@@ -29,6 +29,7 @@ type Clip struct {
 	Hertz   int      // sample rate; 48000 when 0
 	Seconds float64  // 0: until stopped
 	Offset  float64  // seconds that the first timestamp is later than 0
+	Tone    int      // Hz: a steady tone in place of the hum
 	Flash   bool     // every Rate frames three white ones with a beep, in place of the hum: shows how picture and sound stand to each other
 	More    []string // more of ffmpeg's output options
 }
@@ -115,6 +116,9 @@ func (c Clip) sound() string {
 	if c.Flash {
 		_, period := c.FPS()
 		return fmt.Sprintf("aevalsrc='0.8*sin(2*PI*1000*t)*lt(mod(t,%.9f),0.1)':s=%d", period, c.Hertz)
+	}
+	if c.Tone > 0 {
+		return fmt.Sprintf("sine=frequency=%d:sample_rate=%d", c.Tone, c.Hertz)
 	}
 	// Formants of a vowel, in syllables of a third of a second with a pause each two seconds.
 	return fmt.Sprintf("aevalsrc='0.3*(sin(2*PI*140*t)+0.5*sin(2*PI*700*t)+0.3*sin(2*PI*1200*t))*abs(sin(PI*t*3))*lt(mod(t,2),1.6)':s=%d", c.Hertz)

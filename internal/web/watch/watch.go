@@ -21,7 +21,7 @@ var files embed.FS
 
 // policy lets the page run its own script, talk to its own origin, and nothing else. hls.js runs its worker and feeds
 // the video element from blobs.
-const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; media-src 'self' blob:; " +
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; media-src 'self' blob: data:; " +
 	"connect-src 'self'; worker-src blob:; base-uri 'none'; form-action 'none'"
 
 // maxID bounds a playback ID in an address; the service's own are shorter.

@@ -192,6 +192,7 @@
     const live = Boolean(d && d.live);
     el('live').hidden = el('delay').hidden = !live;
     el('speed-label').hidden = live || !d;
+    if (d && !live) conclude(d);
     if (!live) return;
     const latency = hls.latency;
     const edge = !far(d);
@@ -201,6 +202,14 @@
     el('delay').textContent = everPlayed && latency > 0 ? (latency < 10 ? latency.toFixed(1) : Math.round(latency)) + ' s behind' : '';
     if (edge && !video.paused) chosenBehind = false;
     if (!chosenBehind && !video.paused && everPlayed && !video.seeking && late() > FAR_BEHIND * d.targetduration + 2) toLive();
+  }
+
+  // conclude ends what hls.js would let stand still a moment before its end: it finds no end behind a hole that it takes for none.
+  function conclude(d) {
+    const n = video.buffered.length;
+    if (video.paused || video.ended || video.seeking || video.readyState > 2 || !n) return;
+    const end = video.buffered.end(n - 1);
+    if (d.edge - end < 1 && video.currentTime > end - 1) hls.trigger(Hls.Events.BUFFER_EOS, {});
   }
 
   function toLive() {
