@@ -36,8 +36,13 @@ type measurement struct {
 
 func measurements() []measurement {
 	return []measurement{
-		{"density", (*bench).density}, {"viewers", (*bench).viewers}, {"latency", (*bench).latency}, {"startup", (*bench).startup},
-		{"serving", (*bench).serving}, {"create", (*bench).creating}, {"vod", (*bench).vod},
+		{"density", (*bench).density},
+		{"viewers", (*bench).viewers},
+		{"latency", (*bench).latency},
+		{"startup", (*bench).startup},
+		{"serving", (*bench).serving},
+		{"create", (*bench).creating},
+		{"vod", (*bench).vod},
 	}
 }
 

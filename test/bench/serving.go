@@ -45,7 +45,7 @@ func (b *bench) serving(ctx context.Context) (err error) {
 	}
 	defer s.stop()
 	root := filepath.Join(b.dir, "www")
-	if err = errors.Join(os.RemoveAll(root), os.MkdirAll(root, 0o755)); err != nil { //nolint:gosec // nginx's workers read it
+	if err = errors.Join(os.RemoveAll(root), os.MkdirAll(root, 0o755)); err != nil {
 		return fmt.Errorf("make folder for nginx: %w", err)
 	}
 	peer, err := b.startNginx(root)
