@@ -28,6 +28,7 @@ import (
 	"millrace/internal/id"
 	"millrace/internal/media/encode"
 	"millrace/internal/storage/blob"
+	"millrace/internal/storage/db"
 	"millrace/internal/storage/db/dbtest"
 	"millrace/internal/worker/finish"
 	"millrace/internal/worker/ingest"
@@ -101,6 +102,7 @@ func (s *store) Adopt(ctx context.Context, key, path string) error {
 type world struct {
 	*asset.Service
 	t       *testing.T
+	db      *db.DB
 	jobs    *jobs
 	store   *store
 	scratch string
@@ -126,7 +128,7 @@ func newWorld(t *testing.T, o options) *world {
 	}
 	d := dbtest.Open(t, dbtest.SQLite(t))
 	w := &world{
-		t: t, jobs: &jobs{Store: d.Assets()}, store: &store{Store: files}, scratch: t.TempDir(), site: newSite(t),
+		t: t, db: d, jobs: &jobs{Store: d.Assets()}, store: &store{Store: files}, scratch: t.TempDir(), site: newSite(t),
 		clock: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC),
 	}
 	w.Service = asset.New(asset.Options{Store: w.jobs})

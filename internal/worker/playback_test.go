@@ -1,0 +1,130 @@
+package worker_test
+
+import (
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+
+	"millrace/internal/bridge"
+	"millrace/internal/control/access"
+	"millrace/internal/control/asset"
+	"millrace/internal/control/assetopt"
+	"millrace/internal/media/ondemand"
+	"millrace/internal/media/playback"
+	"millrace/test/hlscheck"
+)
+
+// watch serves the world's assets to players.
+func (w *world) watch() *httptest.Server {
+	w.t.Helper()
+	log := slog.New(slog.DiscardHandler)
+	h := playback.New(playback.Options{Logger: log, Source: bridge.NewPlayback(bridge.PlaybackOptions{
+		Access: access.New(access.Options{Store: w.db.Access()}), Assets: w.Service, Blob: w.store, Library: ondemand.NewLibrary(objects{w.store}, 1<<20), Now: w.now, Logger: log,
+	})})
+	s := httptest.NewServer(h)
+	w.t.Cleanup(s.Close)
+	return s
+}
+
+func url(s *httptest.Server, a asset.Asset) string {
+	return s.URL + "/" + string(a.PlaybackIDs[0].ID) + ".m3u8"
+}
+
+func get(t *testing.T, url string) (int, string) {
+	t.Helper()
+	r, err := http.Get(url) //nolint:noctx // a test
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = r.Body.Close() }()
+	b, err := io.ReadAll(r.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r.StatusCode, string(b)
+}
+
+// What players get of each kind of asset keeps every rule of HLS.
+func TestPlaybackConforms(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		file   func(t *testing.T) string
+		except []string // rules that the file itself breaks
+	}{
+		"MP4":      {func(t *testing.T) string { return clip(t, "a.mp4") }, nil},
+		"Matroska": {func(t *testing.T) string { return clip(t, "a.mkv") }, nil},
+		"MPEG-TS":  {func(t *testing.T) string { return clip(t, "a.ts") }, nil},
+		"late sound": {func(t *testing.T) string {
+			return ffmpeg(t, "a.mp4", args(picture("13"), []string{"-itsoffset", "0.7"}, sound("12"), h264)...)
+		}, []string{"align-start"}},
+		"sound alone": {func(t *testing.T) string { return ffmpeg(t, "a.m4a", args(sound("13"), []string{"-c:a", "aac"})...) },
+			[]string{"bandwidth", "average-bandwidth"}}, // hlscheck takes two languages to be heard at once
+		"mute": {func(t *testing.T) string { return clip(t, "a.mp4", "-an") }, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, options{})
+			a := w.ready(tt.file(t),
+				assetopt.Input{URL: w.site.offer(text(t, "x.vtt", subtitles)), Type: "text", TextType: "subtitles", LanguageCode: "en"},
+				assetopt.Input{URL: w.site.offer(ffmpeg(t, "de.mp3", sound("20")...)), Type: "audio", LanguageCode: "de"})
+			server := w.watch()
+			w.conforms(url(server, a), append(tt.except, "language")...) // the file's own sound has none
+			if name == "MP4" || name == "Matroska" {
+				w.conforms(url(server, w.clipped(a, 5, 11)), "language")
+			}
+		})
+	}
+}
+
+func (w *world) conforms(url string, except ...string) {
+	w.t.Helper()
+	r, err := hlscheck.Check(w.ctx(), hlscheck.Options{URL: url, Decoder: program(w.t, "ffmpeg")})
+	w.must(err)
+	r.Findings = slices.DeleteFunc(r.Findings, func(f hlscheck.Finding) bool { return slices.Contains(except, f.Rule) })
+	if len(r.Findings) > 0 {
+		w.t.Errorf("%s", r)
+	}
+}
+
+// An asset that is still cut is 412 before its first segment, then an EVENT that grows, at last a VOD of the same segments.
+func TestPlaybackOfPreparing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, options{})
+	a := w.create(assetopt.Input{URL: w.site.offer(clip(t, "a.mkv"))})
+	server := w.watch()
+	if code, _ := get(t, url(server, a)); code != http.StatusPreconditionFailed {
+		t.Errorf("status %d before the first segment", code)
+	}
+	media := strings.TrimSuffix(url(server, a), ".m3u8") + "/" + string(a.Media) + "/v.m3u8"
+	var during string
+	w.store.put = func(key string) error {
+		if strings.HasSuffix(key, "v/2.m4s") {
+			if code, _ := get(t, url(server, a)); code != http.StatusOK {
+				t.Errorf("status %d after the first segment", code)
+			}
+			_, during = get(t, media)
+		}
+		return nil
+	}
+	w.must(w.do(w.jobs.take()[0], 1))
+	if !strings.Contains(during, "#EXT-X-PLAYLIST-TYPE:EVENT") || strings.Contains(during, "ENDLIST") || !strings.Contains(during, "v/0.m4s") {
+		t.Errorf("while it is cut:\n%s", during)
+	}
+	_, after := get(t, media)
+	if !strings.Contains(after, "#EXT-X-PLAYLIST-TYPE:VOD") || !strings.Contains(after, "#EXT-X-ENDLIST") {
+		t.Errorf("afterwards:\n%s", after)
+	}
+	lines := func(s string) []string {
+		all := slices.Collect(strings.Lines(s))
+		return slices.DeleteFunc(all, func(l string) bool {
+			return !strings.HasPrefix(l, "#EXTINF") && !strings.HasPrefix(l, "v/") && !strings.HasPrefix(l, "#EXT-X-TARGET")
+		})
+	}
+	if was := lines(during); len(was) < 3 || !slices.Equal(was, lines(after)[:len(was)]) {
+		t.Errorf("what was listed has changed:\n%s\n%s", during, after)
+	}
+}
