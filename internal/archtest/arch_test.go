@@ -24,7 +24,6 @@ var layers = map[string][]string{
 	"internal/app":                {"internal"},
 	"internal/bridge":             {"internal/bridge/measure", "internal/control", "internal/media", "internal/storage/blob", "internal/lifecycle", "internal/id", "internal/fault"},
 	"internal/config":             {},
-	"internal/deps":               {},
 	"internal/id":                 {},
 	"internal/fault":              {},
 	"internal/lifecycle":          {},
