@@ -124,12 +124,16 @@ type tx struct {
 
 // jobsIn binds River to a transaction of either engine.
 type jobsIn[T any] struct {
-	client *river.Client[T]
-	tx     T
+	client   *river.Client[T]
+	tx       T
+	inserted func() // told of each job; nil: nobody wants to know
 }
 
 func (j jobsIn[T]) insert(ctx context.Context, args river.JobArgs, opts *river.InsertOpts) error {
 	_, err := j.client.InsertTx(ctx, j.tx, args, opts)
+	if err == nil && j.inserted != nil {
+		j.inserted()
+	}
 	return err
 }
 

@@ -103,7 +103,7 @@ func (e *postgresEngine) begin(ctx context.Context, fn func(context.Context, tx)
 		return fmt.Errorf("reach PostgreSQL connection: %w", err)
 	}
 	return pgx.BeginFunc(ctx, raw, func(t pgx.Tx) error {
-		return fn(ctx, tx{IDB: conn, jobs: jobsIn[pgx.Tx]{e.jobs, t}})
+		return fn(ctx, tx{IDB: conn, jobs: jobsIn[pgx.Tx]{client: e.jobs, tx: t}})
 	})
 }
 

@@ -37,6 +37,7 @@ type sqliteEngine struct {
 	write, read *sql.DB
 	side        *sql.DB // for checkpoints
 	jobs        *river.Client[*sql.Tx]
+	news        chan struct{} // one token: jobs were inserted
 	turn        chan struct{} // held by the one transaction that runs; waiters are served in order, database/sql's are at random
 }
 
@@ -49,7 +50,7 @@ func openSQLite(ctx context.Context, path string, o Options) (_ *DB, err error) 
 	if err != nil {
 		return nil, fmt.Errorf("open database: %w", err)
 	}
-	e := &sqliteEngine{path: path, write: write, turn: make(chan struct{}, 1)}
+	e := &sqliteEngine{path: path, write: write, turn: make(chan struct{}, 1), news: make(chan struct{}, 1)}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, e.close())
@@ -115,13 +116,21 @@ func (e *sqliteEngine) begin(ctx context.Context, fn func(context.Context, tx) e
 		return fmt.Errorf("wait to write: %w", context.Cause(ctx))
 	}
 	defer func() { <-e.turn }()
-	return e.db.RunInTx(ctx, nil, func(ctx context.Context, t bun.Tx) error {
-		return fn(ctx, tx{IDB: t, jobs: jobsIn[*sql.Tx]{e.jobs, t.Tx}})
+	inserted := false
+	err := e.db.RunInTx(ctx, nil, func(ctx context.Context, t bun.Tx) error {
+		return fn(ctx, tx{IDB: t, jobs: jobsIn[*sql.Tx]{client: e.jobs, tx: t.Tx, inserted: func() { inserted = true }}})
 	})
+	if err == nil && inserted {
+		select {
+		case e.news <- struct{}{}:
+		default:
+		}
+	}
+	return err
 }
 
 func (e *sqliteEngine) client(cfg *river.Config) (JobClient, error) {
-	return river.NewClient(riversqlite.New(e.write), cfg)
+	return river.NewClient(quietDriver{riversqlite.New(e.write), e.news}, cfg)
 }
 
 func (e *sqliteEngine) now() string {

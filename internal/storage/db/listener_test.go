@@ -1,0 +1,54 @@
+package db_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/riverqueue/river"
+
+	"millrace/internal/control/job"
+	"millrace/internal/storage/db"
+	"millrace/internal/storage/db/dbtest"
+)
+
+type runner struct {
+	river.WorkerDefaults[db.JobArgs]
+	ran chan string
+}
+
+func (r *runner) Work(_ context.Context, j *river.Job[db.JobArgs]) error {
+	r.ran <- j.Args.Key
+	return nil
+}
+
+// TestInsertedJobsAreHeardOf has no poll to fall back on: what starts a job is the news that it was inserted, as often as it is.
+func TestInsertedJobsAreHeardOf(t *testing.T) {
+	t.Parallel()
+	for name, fresh := range dbtest.Engines() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := dbtest.Open(t, fresh(t))
+			workers, r := river.NewWorkers(), &runner{ran: make(chan string, 8)}
+			river.AddWorkerArgs(workers, db.ArgsOf("sing"), r)
+			client, err := d.JobClient(&river.Config{
+				Queues: map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 1}}, Workers: workers,
+				FetchCooldown: 10 * time.Millisecond, FetchPollInterval: time.Hour,
+			})
+			must(t, err)
+			must(t, client.Start(context.WithoutCancel(t.Context())))
+			defer func() { must(t, client.StopAndCancel(context.WithoutCancel(t.Context()))) }()
+			for _, key := range []string{"a", "b", "c"} {
+				must(t, d.Enqueue(t.Context(), job.New("sing", key, struct{}{})))
+				select {
+				case got := <-r.ran:
+					if got != key {
+						t.Errorf("job %q ran, want %q", got, key)
+					}
+				case <-time.After(20 * time.Second):
+					t.Fatalf("job %q was not heard of", key)
+				}
+			}
+		})
+	}
+}
