@@ -12,7 +12,7 @@ import (
 
 // shelf keeps the newest answers of a slow source: at most limit of them, each for a while (0: until it is pushed out). That there is no
 // such thing is an answer too, kept apart so that made-up names push nothing real out. Of many who ask for the same at once, one asks
-// the source.
+// the source. While the source is away, what it said last goes on being the answer: who watches does not need the database.
 type shelf[K comparable, V any] struct {
 	limit int
 	ttl   time.Duration
@@ -25,8 +25,12 @@ type shelf[K comparable, V any] struct {
 
 type shelved[V any] struct {
 	value V
-	until time.Time
+	said  time.Time // when the source said so
+	until time.Time // when it is asked again
 }
+
+// stale is how long an answer is good for while the source is away.
+const stale = 10 * time.Minute
 
 type flight[V any] struct {
 	done  chan struct{}
@@ -48,7 +52,8 @@ func (s *shelf[K, V]) get(ctx context.Context, k K, now time.Time, ask func(cont
 // getIf is get, but what does not fit is asked for again.
 func (s *shelf[K, V]) getIf(ctx context.Context, k K, now time.Time, fits func(V) bool, ask func(context.Context) (V, error)) (V, error) {
 	s.mu.Lock()
-	if it, ok := s.items[k]; ok && (s.ttl == 0 || now.Before(it.until)) && fits(it.value) {
+	it, ok := s.items[k]
+	if ok && (s.ttl == 0 || now.Before(it.until)) && fits(it.value) {
 		s.mu.Unlock()
 		return it.value, nil
 	}
@@ -72,15 +77,25 @@ func (s *shelf[K, V]) getIf(ctx context.Context, k K, now time.Time, fits func(V
 			return none, context.Cause(ctx)
 		}
 	}
-	defer s.land(k, now, f)
+	said := now
+	defer func() { s.land(k, shelved[V]{f.value, said, now.Add(s.ttl)}, f) }()
 	long, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience) // others wait for this answer
 	defer cancel()
 	f.value, f.err = ask(long)
+	if f.err != nil && ok && now.Sub(it.said) < stale && away(f.err) && fits(it.value) {
+		f.value, f.err, said = it.value, nil, it.said
+	}
 	return f.value, f.err
 }
 
+// away says that the source has not answered.
+func away(err error) bool {
+	kind := fault.KindOf(err)
+	return kind == fault.Internal || kind == fault.Unavailable
+}
+
 // land ends a flight and keeps its answer.
-func (s *shelf[K, V]) land(k K, now time.Time, f *flight[V]) {
+func (s *shelf[K, V]) land(k K, it shelved[V], f *flight[V]) {
 	defer close(f.done)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -88,13 +103,15 @@ func (s *shelf[K, V]) land(k K, now time.Time, f *flight[V]) {
 		return
 	}
 	delete(s.flights, k)
-	delete(s.items, k)
-	delete(s.misses, k)
+	if f.err == nil || !away(f.err) {
+		delete(s.items, k)
+		delete(s.misses, k)
+	}
 	switch {
 	case f.err == nil:
-		put(s.items, s.limit, k, shelved[V]{f.value, now.Add(s.ttl)})
+		put(s.items, s.limit, k, it)
 	case s.ttl > 0 && fault.KindOf(f.err) == fault.NotFound:
-		put(s.misses, s.limit, k, shelved[error]{f.err, now.Add(s.ttl)})
+		put(s.misses, s.limit, k, shelved[error]{f.err, it.said, it.until})
 	}
 }
 

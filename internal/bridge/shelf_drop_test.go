@@ -2,8 +2,11 @@ package bridge
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
+
+	"millrace/internal/fault"
 )
 
 func TestShelfDrop(t *testing.T) {
@@ -32,4 +35,38 @@ func TestShelfDrop(t *testing.T) {
 		t.Error(err)
 	}
 	expect("what was old on arrival is not kept", 7, 7)
+}
+
+func TestShelfWhileTheSourceIsAway(t *testing.T) {
+	t.Parallel()
+	began := time.Now()
+	s := newShelf[string, int](10, time.Second)
+	asked := 0
+	get := func(after time.Duration, says int, err error) (int, error) {
+		return s.get(t.Context(), "k", began.Add(after), func(context.Context) (int, error) { asked++; return says, err })
+	}
+	trouble := fault.New(fault.Unavailable, "database is away")
+	for _, step := range []struct {
+		after time.Duration
+		says  int
+		err   error
+		want  int
+		fails error
+		asked int
+	}{
+		{after: 0, says: 1, want: 1, asked: 1},
+		{after: time.Second, err: trouble, want: 1, asked: 2},
+		{after: 1900 * time.Millisecond, err: trouble, want: 1, asked: 2}, // a source that is away is not asked at every turn
+		{after: 3 * time.Second, err: errors.New("broken"), want: 1, asked: 3},
+		{after: 5 * time.Second, says: 2, want: 2, asked: 4},
+		{after: 5*time.Second + stale, err: trouble, fails: trouble, asked: 5},
+		{after: 6*time.Second + stale, says: 3, want: 3, asked: 6},
+		{after: 8*time.Second + stale, err: fault.New(fault.NotFound, "gone"), fails: fault.New(fault.NotFound, "gone"), asked: 7},
+		{after: 10*time.Second + stale, err: trouble, fails: trouble, asked: 8}, // what is gone does not come back
+	} {
+		got, err := get(step.after, step.says, step.err)
+		if got != step.want || fault.KindOf(err) != fault.KindOf(step.fails) || (err == nil) != (step.fails == nil) || asked != step.asked {
+			t.Errorf("after %v: %d, %v, asked %d times; want %d, %v, %d", step.after, got, err, asked, step.want, step.fails, step.asked)
+		}
+	}
 }

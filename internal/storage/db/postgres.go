@@ -3,6 +3,7 @@ package db
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"strings"
@@ -16,6 +17,8 @@ import (
 	"github.com/riverqueue/river/rivermigrate"
 	"github.com/uptrace/bun"
 	"github.com/uptrace/bun/dialect/pgdialect"
+
+	"millrace/internal/fault"
 )
 
 const (
@@ -42,7 +45,8 @@ func openPostgres(ctx context.Context, o Options) (_ *DB, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("open database: %w", err)
 	}
-	e := &postgresEngine{pool: pool, std: stdlib.OpenDBFromPool(pool)}
+	e := &postgresEngine{pool: pool, std: sql.OpenDB(reached{stdlib.GetPoolConnector(pool)})}
+	e.std.SetMaxIdleConns(0) // the pool below keeps them
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, e.close())
@@ -57,6 +61,17 @@ func openPostgres(ctx context.Context, o Options) (_ *DB, err error) {
 	}
 	e.db = bun.NewDB(e.std, pgdialect.New())
 	return &DB{write: e.db, read: e.db, engine: e, logger: o.Logger}, nil
+}
+
+// reached marks a database that can not be connected to as away, which callers may wait out.
+type reached struct{ driver.Connector }
+
+func (r reached) Connect(ctx context.Context) (driver.Conn, error) {
+	conn, err := r.Connector.Connect(ctx)
+	if err != nil && ctx.Err() == nil {
+		return nil, fault.Wrap(fault.Unavailable, err, "the database can't be reached")
+	}
+	return conn, err //nolint:wrapcheck // the caller's own end
 }
 
 // migrate lets one process at a time migrate: several that boot together on an empty database would trip over each other.
