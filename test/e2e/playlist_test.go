@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -69,15 +70,11 @@ func (m *mediaPlaylist) read(t *testing.T) {
 
 func join(t *testing.T, base, ref string) string {
 	t.Helper()
-	b, err := url.Parse(base)
+	u, err := resolve(base, ref)
 	if err != nil {
 		t.Fatal(err)
 	}
-	u, err := b.Parse(ref)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return u.String()
+	return u
 }
 
 // get fetches what must be there.
@@ -106,4 +103,75 @@ func try(ctx context.Context, address string) (int, []byte, error) {
 	var b bytes.Buffer
 	_, err = b.ReadFrom(io.LimitReader(res.Body, 256<<20))
 	return res.StatusCode, b.Bytes(), err
+}
+
+// references lists the media playlists that a multivariant playlist names.
+func references(master string) []string {
+	var list []string
+	for line := range strings.Lines(master) {
+		line = strings.TrimSpace(line)
+		if m := uriAttribute.FindStringSubmatch(line); m != nil {
+			list = append(list, m[1])
+		} else if line != "" && !strings.HasPrefix(line, "#") {
+			list = append(list, line)
+		}
+	}
+	return list
+}
+
+func resolve(base, ref string) (string, error) {
+	b, err := url.Parse(base)
+	if err != nil {
+		return "", err
+	}
+	u, err := b.Parse(ref)
+	if err != nil {
+		return "", err
+	}
+	return u.String(), nil
+}
+
+// path is a URL without its authority.
+func path(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return address
+	}
+	return u.RequestURI()
+}
+
+// seconds sums up what the playlist lists: whole segments, and the parts of the open one.
+func (m *mediaPlaylist) seconds(t *testing.T) float64 {
+	t.Helper()
+	total, parts := 0.0, 0.0
+	gap := false
+	for line := range strings.Lines(m.text) {
+		line = strings.TrimSpace(line)
+		value, isPart := strings.CutPrefix(line, "#EXT-X-PART:")
+		switch {
+		case line == "#EXT-X-GAP":
+			gap = true
+		case isPart:
+			for a := range strings.SplitSeq(value, ",") {
+				if d, ok := strings.CutPrefix(a, "DURATION="); ok {
+					parts += number(t, d)
+				}
+			}
+		case strings.HasPrefix(line, "#EXTINF:"):
+			if d := number(t, strings.TrimSuffix(strings.TrimPrefix(line, "#EXTINF:"), ",")); !gap {
+				total += d
+			}
+			parts, gap = 0, false
+		}
+	}
+	return total + parts
+}
+
+func number(t *testing.T, text string) float64 {
+	t.Helper()
+	n, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
 }

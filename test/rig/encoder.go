@@ -2,12 +2,14 @@ package rig
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -29,6 +31,8 @@ type Clip struct {
 	Hertz   int      // sample rate; 48000 when 0
 	Seconds float64  // 0: until stopped
 	Offset  float64  // seconds that the first timestamp is later than 0
+	Video   string   // ffmpeg's encoder; libx264 when empty
+	Audio   string   // the same; aac when empty
 	Tone    int      // Hz: a steady tone in place of the hum
 	Flash   bool     // every Rate frames three white ones with a beep, in place of the hum: shows how picture and sound stand to each other
 	More    []string // more of ffmpeg's output options
@@ -85,11 +89,15 @@ func (c Clip) args(realTime bool) []string {
 			b = "0"
 		}
 		gop := fmt.Sprint(int(c.GOP*float64(c.Rate) + 0.5))
-		args = append(args, "-c:v", "libx264", "-preset", "ultrafast", "-profile:v", "main", "-pix_fmt", "yuv420p", "-bf", b, "-g", gop, "-keyint_min", gop,
-			"-sc_threshold", "0", "-b:v", fmt.Sprintf("%dk", c.Kbit), "-maxrate", fmt.Sprintf("%dk", c.Kbit), "-bufsize", fmt.Sprintf("%dk", c.Kbit))
+		if c.Video == "" {
+			args = append(args, "-c:v", "libx264", "-preset", "ultrafast", "-profile:v", "main", "-bf", b, "-keyint_min", gop, "-sc_threshold", "0")
+		} else {
+			args = append(args, "-c:v", c.Video)
+		}
+		args = append(args, "-pix_fmt", "yuv420p", "-g", gop, "-b:v", fmt.Sprintf("%dk", c.Kbit), "-maxrate", fmt.Sprintf("%dk", c.Kbit), "-bufsize", fmt.Sprintf("%dk", c.Kbit))
 	}
 	if !c.NoAudio {
-		args = append(args, "-c:a", "aac", "-ac", "2", "-b:a", "96k")
+		args = append(args, "-c:a", cmp.Or(c.Audio, "aac"), "-ac", "2", "-b:a", "96k")
 	}
 	if c.Seconds > 0 {
 		args = append(args, "-t", fmt.Sprint(c.Seconds))
@@ -164,6 +172,38 @@ func PublishTo(t testing.TB, url string, c Clip) *Encoder {
 	go func() { e.done <- e.cmd.Wait() }()
 	t.Cleanup(func() { e.Kill() })
 	return e
+}
+
+// KeepPublishing starts an encoder that begins again whenever it fails, as those in the field do, until stop is called or the test
+// ends. url is asked before each attempt.
+func KeepPublishing(t testing.TB, url func() string, c Clip) (stop func()) {
+	t.Helper()
+	ffmpeg, args := FFmpeg(t), append(c.args(true), "-flvflags", "no_duration_filesize", "-f", "flv")
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for ctx.Err() == nil {
+			cmd := exec.CommandContext(ctx, ffmpeg, append(slices.Clip(args), url())...)
+			cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+			cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGINT) }
+			cmd.WaitDelay = 10 * time.Second
+			_ = cmd.Run() // a refusal is tried again
+			select {
+			case <-ctx.Done():
+			case <-time.After(200 * time.Millisecond):
+			}
+		}
+	}()
+	var once sync.Once
+	stop = func() {
+		once.Do(func() {
+			cancel()
+			<-done
+		})
+	}
+	t.Cleanup(stop)
+	return stop
 }
 
 // Stop ends the encoder as a person would: it says goodbye.

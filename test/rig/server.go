@@ -169,6 +169,24 @@ func (s *Server) Kill(t testing.TB) {
 	s.end(syscall.SIGKILL, stopWait)
 }
 
+// Signal sends the server's process a signal and does not wait.
+func (s *Server) Signal(t testing.TB, sig syscall.Signal) {
+	t.Helper()
+	if err := s.cmd.Process.Signal(sig); err != nil {
+		t.Fatalf("signal server: %v", err)
+	}
+}
+
+// Ended waits for the server's process to end and gives how it did; nil when it goes on after limit.
+func (s *Server) Ended(limit time.Duration) *os.ProcessState {
+	select {
+	case <-s.done:
+		return s.cmd.ProcessState
+	case <-time.After(limit):
+		return nil
+	}
+}
+
 // end signals the process and tells whether it ended by that; what is left of its group is killed.
 func (s *Server) end(sig syscall.Signal, wait time.Duration) bool {
 	if sig == syscall.SIGKILL {
