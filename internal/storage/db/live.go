@@ -213,15 +213,25 @@ func (d liveStore) Delete(ctx context.Context, c live.Change) error {
 }
 
 func (d liveStore) Renew(ctx context.Context, s id.LiveStream, e id.Epoch, node id.Node, until time.Time) (live.Stream, error) {
+	var row liveRow
+	var ids map[string][]playbackid.ID
 	err := d.engine.begin(ctx, func(ctx context.Context, t tx) error {
-		res, err := t.NewUpdate().Model((*liveRow)(nil)).Set("lease_until = ?", millis(until)).Set("revision = revision + 1").
-			Where("id = ?", string(s)).Where("epoch = ?", int64(e)).Where("node = ?", string(node)).Where("active_asset <> ''").Exec(ctx)
-		return t.touched(ctx, res, err, (*liveRow)(nil), string(s), liveStream)
+		res, err := t.NewUpdate().Model(&row).Set("lease_until = ?", millis(until)).Set("revision = revision + 1").
+			Where("id = ?", string(s)).Where("epoch = ?", int64(e)).Where("node = ?", string(node)).Where("active_asset <> ''").
+			Returning("*").Exec(ctx)
+		if errors.Is(err, sql.ErrNoRows) {
+			err = nil // touched says why
+		}
+		if err := t.touched(ctx, res, err, (*liveRow)(nil), string(s), liveStream); err != nil {
+			return err
+		}
+		ids, err = playbackIDs(ctx, t, playbackid.OfLiveStream, []string{row.ID})
+		return err
 	})
 	if err != nil {
 		return live.Stream{}, err
 	}
-	return d.Find(ctx, s)
+	return row.value(ids[row.ID])
 }
 
 // touched says why a compare-and-set found nothing to change: the row has moved on, or is gone.
