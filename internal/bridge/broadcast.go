@@ -41,6 +41,7 @@ type broadcast struct {
 	sink     *sink // the current publication; nil while the encoder is away
 	errands  errands
 	renewAt  time.Time
+	pause    time.Duration   // before the next renewal, while they fail
 	why      live.EndReason  // of the end that has begun
 	sealed   bool            // everything is stored
 	over     bool            // the end is told
@@ -193,16 +194,19 @@ func (b *broadcast) renew(ctx context.Context) {
 	try, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	s, err := b.ledger.renew(try)
-	b.renewAt = b.opt.Now().Add(b.opt.Lease / 3)
 	switch {
 	case err == nil:
+		b.pause = 0
 		b.stream = s
 		b.course.follow(s)
 	case errors.Is(err, ErrLeaseLost): // the ledger has posted it
 	default:
-		b.renewAt = b.opt.Now().Add(min(b.opt.Lease/3, time.Second))
+		b.pause = min(max(2*b.pause, firstPause), b.opt.Lease/3)
+		b.renewAt = b.opt.Now().Add(b.pause)
 		b.log.Warn("lease not renewed, trying again", "error", err)
+		return
 	}
+	b.renewAt = b.opt.Now().Add(b.opt.Lease / 3)
 }
 
 // refused is the ledger's word that nothing can be recorded any more.
@@ -319,7 +323,7 @@ func (b *broadcast) conclude() {
 		_, err := b.opt.Streams.End(ctx, b.id, b.epoch, b.why, now)
 		return err
 	})
-	b.tell("broadcast over", func(context.Context) error {
+	b.errands.add("broadcast over", func(context.Context) error { // not told: there is no lease any more
 		b.over = true
 		return nil
 	})

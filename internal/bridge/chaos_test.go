@@ -189,7 +189,11 @@ func (c *chaos) calm() {
 // TestChaos does anything at any time. Afterwards every asset is settled, and what is recorded is stored and adds up.
 func TestChaos(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(8) {
+	seeds := uint64(8)
+	if testing.Short() {
+		seeds = 2
+	}
+	for seed := range seeds {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			run(t, func(w *world) {

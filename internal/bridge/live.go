@@ -52,7 +52,12 @@ type Live struct {
 	newest     map[id.LiveStream]*broadcast // and, without a current one, the last one that is still served from memory
 	byAsset    map[id.Asset]*broadcast      // all that are in memory
 	byMedia    map[id.Media]*broadcast
+
+	seen map[id.LiveStream]sighting // of other nodes' broadcasts; Run's own
 }
+
+// sighting is a lease as it was found first, on this node's own clock.
+type sighting struct{ until, since time.Time }
 
 // NewLive returns a Live.
 func NewLive(o LiveOptions) *Live {
@@ -67,7 +72,7 @@ func NewLive(o LiveOptions) *Live {
 	set(&o.Grace, 10*time.Second)
 	return &Live{
 		opt: o, up: make(chan struct{}), down: make(chan struct{}), broadcasts: map[id.LiveStream]*broadcast{}, newest: map[id.LiveStream]*broadcast{},
-		byAsset: map[id.Asset]*broadcast{}, byMedia: map[id.Media]*broadcast{},
+		byAsset: map[id.Asset]*broadcast{}, byMedia: map[id.Media]*broadcast{}, seen: map[id.LiveStream]sighting{},
 	}
 }
 
@@ -190,6 +195,11 @@ func (l *Live) admit(ctx context.Context, p ingest.Publication) (*sink, error) {
 func (l *Live) join(ctx context.Context, s live.Stream, p ingest.Publication, fresh bool, asked time.Time) (*sink, error) {
 	b := l.current(s.ID)
 	if b == nil || b.epoch != s.Epoch {
+		if !fresh { // it was another node's until now, which may be about to record its last segment
+			if err := pause(ctx, handover); err != nil {
+				return nil, err
+			}
+		}
 		a, before, err := l.record(ctx, s, fresh)
 		if err != nil {
 			return nil, err
@@ -212,6 +222,20 @@ func (l *Live) join(ctx context.Context, s live.Stream, p ingest.Publication, fr
 		return a.sink, a.err
 	case <-b.gone:
 		return nil, errEnding
+	}
+}
+
+// handover is how long a write may take that another node was sure to have the right to.
+const handover = 250 * time.Millisecond
+
+func pause(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-t.C:
+		return nil
 	}
 }
 
@@ -400,11 +424,7 @@ func (l *Live) recover(ctx context.Context, starting bool) error {
 	if err != nil {
 		return err
 	}
-	now := l.opt.Now()
-	for _, s := range streams {
-		if l.current(s.ID) != nil || now.Before(s.LeaseUntil) && !(starting && s.Node == l.opt.Node) {
-			continue
-		}
+	for _, s := range l.orphans(streams, starting) {
 		switch err := l.adopt(ctx, s); {
 		case err == nil:
 		case fault.KindOf(err) == fault.Conflict, fault.KindOf(err) == fault.NotFound: // ended, or another node was faster
@@ -414,6 +434,29 @@ func (l *Live) recover(ctx context.Context, starting bool) error {
 		}
 	}
 	return nil
+}
+
+// orphans picks those whose owner is gone. A running node also wants to have seen that a lease was not renewed for as long as it lasts:
+// a clock that was set forward, here or there, is no death.
+func (l *Live) orphans(streams []live.Stream, starting bool) []live.Stream {
+	now, seen := l.opt.Now(), map[id.LiveStream]sighting{}
+	var out []live.Stream
+	for _, s := range streams {
+		if l.current(s.ID) != nil {
+			continue
+		}
+		before, known := l.seen[s.ID]
+		if !known || !before.until.Equal(s.LeaseUntil) {
+			before = sighting{s.LeaseUntil, now}
+		}
+		seen[s.ID] = before
+		expired := !now.Before(s.LeaseUntil)
+		if starting && (expired || s.Node == l.opt.Node) || expired && now.Sub(before.since) >= l.opt.Lease {
+			out = append(out, s)
+		}
+	}
+	l.seen = seen
+	return out
 }
 
 // adopt goes on with a broadcast whose owner died: its encoder is away since the owner's last sign of life.

@@ -125,9 +125,10 @@ func (l *ledger) show(ctx context.Context) error {
 }
 
 // hold makes sure that the broadcast is still this node's. When it is not, or has no asset any more, what comes is dropped.
+// While no encoder is connected it may come back to another node at any time, lease or not, so each write asks.
 func (l *ledger) hold(ctx context.Context) (mine bool, err error) {
 	l.mu.Lock()
-	over, doubtful := l.over != nil, l.lease.doubtful(l.opt.Now())
+	over, doubtful := l.over != nil, !l.connected || l.lease.doubtful(l.opt.Now())
 	l.mu.Unlock()
 	if over || !doubtful {
 		return !over, nil

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -64,7 +65,11 @@ func TestCrash(t *testing.T) {
 // nothing that was complete is lost.
 func TestCrashAnywhere(t *testing.T) {
 	t.Parallel()
-	for writes := 1; ; writes++ {
+	step := 1
+	if testing.Short() {
+		step = 4
+	}
+	for writes := 1; ; writes += step {
 		over := false
 		run(t, func(w *world) {
 			t := w.t
@@ -222,6 +227,47 @@ func TestTakeover(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestEncoderMovesToAnotherNode has the encoder come back elsewhere while the node that it left is alive and about to wait for it.
+func TestEncoderMovesToAnotherNode(t *testing.T) {
+	t.Parallel()
+	run(t, func(w *world) {
+		a, b, s := w.start("a"), w.start("b"), w.stream()
+		a.publish(s.StreamKey).send(11 * time.Second).stop()
+		w.wait(0)
+		b.publish(s.StreamKey).send(10 * time.Second).stop()
+		w.wait(0)
+		a.publish(s.StreamKey).send(9 * time.Second).stop()
+		w.wait(61 * time.Second)
+		w.expect(strings.Fields(begun + " disconnected connected disconnected connected " + closed)...)
+		ended(w, s.ID, 1, []time.Duration{11 * time.Second, 10 * time.Second, 9 * time.Second})
+	})
+}
+
+// TestClockSetForward does not make a node take over what lives elsewhere.
+func TestClockSetForward(t *testing.T) {
+	t.Parallel()
+	run(t, func(w *world) {
+		a, s := w.start("a"), w.stream()
+		gone := a.publish(s.StreamKey).stream()
+		var ahead atomic.Int64
+		w.start("b", func(o *bridge.LiveOptions) {
+			o.Now = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
+		})
+		w.wait(40 * time.Second)
+		ahead.Store(int64(time.Hour))
+		w.wait(2 * time.Minute)
+		if got := w.row(s.ID); got.Node != "a" || got.State != live.Active {
+			t.Errorf("the stream is %s on %s", got.State, got.Node)
+		}
+		w.must(w.streams.Disable(w.ctx, env, s.ID, time.Now())) // nobody tells a, it finds out
+		<-gone
+		w.wait(0)
+		if got := w.row(s.ID); got.ActiveAsset != "" || len(got.RecentAssets) != 1 {
+			t.Errorf("the stream is left as %+v", got)
+		}
+	})
 }
 
 // TestLeaseLost has a node come back after another one has taken its broadcast over.
