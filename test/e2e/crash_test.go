@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -100,14 +101,17 @@ func playing(t *testing.T, s *rig.Server, stream rig.Object) rig.Object {
 	return s.AwaitAsset(t, l.Text("active_asset_id"), "playable", patience, rig.Ready)
 }
 
-// settled waits until no asset and no stream is in the middle of something.
+// settled waits until no asset, track or stream is in the middle of something.
 func settled(t *testing.T, s *rig.Server) {
 	t.Helper()
 	end := time.Now().Add(patience)
 	for {
 		var open []rig.Object
+		preparing := func(o rig.Object) bool { return o.Text("status") == "preparing" }
 		for path, over := range map[string]func(rig.Object) bool{
-			"/video/v1/assets?limit=100":       func(o rig.Object) bool { return o.Text("status") != "preparing" && !o.Flag("is_live") },
+			"/video/v1/assets?limit=100": func(o rig.Object) bool {
+				return !preparing(o) && !o.Flag("is_live") && !slices.ContainsFunc(o.List("tracks"), preparing)
+			},
 			"/video/v1/live-streams?limit=100": func(o rig.Object) bool { return o.Text("status") == "idle" && o.Text("active_asset_id") == "" },
 		} {
 			_, list := s.Do(t, "GET", path, nil)

@@ -1,6 +1,8 @@
 package playback
 
 import (
+	"bytes"
+	"compress/gzip"
 	"encoding/json"
 	"log/slog"
 	"maps"
@@ -8,6 +10,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync"
 
 	"millrace/internal/fault"
 	"millrace/internal/media/hls"
@@ -22,8 +25,9 @@ type Options struct {
 // Handler is the HTTP face of playback. Paths: /{id} and /{id}.m3u8, /{id}/{media}/{rendition}.m3u8,
 // /{id}/{media}/{rendition}/{resource}, /{id}/text/{track}.vtt.
 type Handler struct {
-	opt  Options
-	open http.Header // of every answer
+	opt   Options
+	open  http.Header // of every answer
+	packs sync.Pool   // *gzip.Writer: scratch memory
 }
 
 // New returns a Handler.
@@ -116,7 +120,7 @@ func plausible(id string) bool {
 	}
 	for i := range len(id) {
 		c := id[i]
-		if !(c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z') {
+		if (c < '0' || c > '9') && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') {
 			return false
 		}
 	}
@@ -135,8 +139,28 @@ func (h *Handler) multivariant(w http.ResponseWriter, r *http.Request, p Present
 	for i := range m.Variants {
 		m.Variants[i].URI = below + m.Variants[i].URI
 	}
-	h.text(w, r, p, Text{Data: m.Append(nil), MaxAge: 1}, false)
+	data, compressed := m.Append(nil), false
+	if len(data) > onePacket && acceptsGzip(r.Header) {
+		data, compressed = h.pack(data), true
+	}
+	h.text(w, r, p, Text{Data: data, MaxAge: 1}, compressed)
 	return nil
+}
+
+// onePacket is what reaches a viewer in one packet as it is, head included.
+const onePacket = 1000
+
+func (h *Handler) pack(data []byte) []byte {
+	z, _ := h.packs.Get().(*gzip.Writer)
+	if z == nil {
+		z, _ = gzip.NewWriterLevel(nil, gzip.BestSpeed) // the level is valid
+	}
+	defer h.packs.Put(z)
+	b := bytes.NewBuffer(make([]byte, 0, len(data)/2))
+	z.Reset(b)
+	_, _ = z.Write(data) // a buffer takes everything
+	_ = z.Close()
+	return b.Bytes()
 }
 
 func (h *Handler) playlist(w http.ResponseWriter, r *http.Request, p Presentation, rendition string) error {
@@ -208,7 +232,7 @@ func (h *Handler) write(w http.ResponseWriter, r *http.Request, data []byte) {
 		return
 	}
 	if _, err := w.Write(data); err != nil {
-		h.opt.Logger.Debug("viewer went away", "path", r.URL.Path, "error", err)
+		h.opt.Logger.DebugContext(r.Context(), "viewer went away", "path", r.URL.Path, "error", err)
 	}
 }
 
@@ -280,7 +304,7 @@ func (h *Handler) fail(w http.ResponseWriter, r *http.Request, err error) {
 	case fault.Unavailable:
 		status, typ = http.StatusServiceUnavailable, "unavailable"
 	case fault.Internal:
-		h.opt.Logger.Error("playback failed", "path", r.URL.Path, "error", err)
+		h.opt.Logger.ErrorContext(r.Context(), "playback failed", "path", r.URL.Path, "error", err)
 	}
 	messages := fault.Messages(err)
 	if len(messages) == 0 {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -31,6 +32,7 @@ type source struct {
 	err      error // of everything
 	asked    []string
 	closed   *int
+	sounds   int // renditions in the multivariant playlist beyond the first
 	playlist func(rendition string, r playback.Reload, compressed bool) (playback.Text, error)
 }
 
@@ -52,10 +54,14 @@ func (s *source) Private() bool { return s.private }
 func (s *source) Earlier(media string) (playback.Presentation, bool) { return s, media == "m0" }
 
 func (s *source) Multivariant(context.Context) (*hls.Multivariant, error) {
-	return &hls.Multivariant{
+	m := &hls.Multivariant{
 		Renditions: []hls.Rendition{{Type: "AUDIO", GroupID: "audio", Name: "Default", URI: "a.m3u8"}},
 		Variants:   []hls.Variant{{Bandwidth: 1, Codecs: []string{"avc1"}, Audio: "audio", URI: "v.m3u8"}},
-	}, nil
+	}
+	for i := range s.sounds {
+		m.Renditions = append(m.Renditions, hls.Rendition{Type: "AUDIO", GroupID: "audio", Name: fmt.Sprint(i), URI: fmt.Sprintf("a%d.m3u8", i)})
+	}
+	return m, nil
 }
 
 func (s *source) Playlist(_ context.Context, rendition string, r playback.Reload, compressed bool) (playback.Text, error) {
@@ -126,9 +132,7 @@ func serve(t testing.TB, s *source, method, target string, header http.Header) *
 	r := httptest.NewRequestWithContext(t.Context(), method, "http://x/", nil)
 	path, query, _ := strings.Cut(target, "?")
 	r.URL.Path, r.URL.RawQuery = path, query
-	for k, v := range header {
-		r.Header[k] = v
-	}
+	maps.Copy(r.Header, header)
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, r)
 	return w.Result()
@@ -313,6 +317,21 @@ func TestCompression(t *testing.T) {
 			}
 			if plain, err := io.ReadAll(z); err != nil || string(plain) != "#EXTM3U -1 -1 false" {
 				t.Errorf("%q: %s, %v", accept, plain, err)
+			}
+		}
+	}
+	for sounds, want := range map[int]bool{0: false, 30: true} { // what fits a packet goes as it is
+		r := serve(t, &source{sounds: sounds}, http.MethodGet, "/"+id+".m3u8", http.Header{"Accept-Encoding": {"gzip"}})
+		got, plain := text(t, r), text(t, serve(t, &source{sounds: sounds}, http.MethodGet, "/"+id+".m3u8", nil))
+		if packed := r.Header.Get("Content-Encoding") == "gzip"; packed != want {
+			t.Errorf("multivariant playlist of %d bytes: compressed %t, want %t", len(plain), packed, want)
+		} else if packed {
+			z, err := gzip.NewReader(strings.NewReader(got))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if unpacked, err := io.ReadAll(z); err != nil || string(unpacked) != plain {
+				t.Errorf("unpacked %s, %v", unpacked, err)
 			}
 		}
 	}

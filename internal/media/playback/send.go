@@ -41,7 +41,7 @@ func (h *Handler) body(w http.ResponseWriter, r *http.Request, b Body, typ, cach
 		return nil
 	}
 	if err := send(w, b, from, n); err != nil {
-		h.opt.Logger.Debug("viewer or storage went away", "path", r.URL.Path, "error", err)
+		h.opt.Logger.DebugContext(r.Context(), "viewer or storage went away", "path", r.URL.Path, "error", err)
 	}
 	return nil
 }
