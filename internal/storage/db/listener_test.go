@@ -23,7 +23,8 @@ func (r *runner) Work(_ context.Context, j *river.Job[db.JobArgs]) error {
 	return nil
 }
 
-// TestInsertedJobsAreHeardOf has no poll to fall back on: what starts a job is the news that it was inserted, as often as it is.
+// TestInsertedJobsAreHeardOf has no poll to fall back on: what starts a job is the news that it was inserted. River tells that only once in
+// a while, so several are.
 func TestInsertedJobsAreHeardOf(t *testing.T) {
 	t.Parallel()
 	for name, fresh := range dbtest.Engines() {
@@ -40,24 +41,14 @@ func TestInsertedJobsAreHeardOf(t *testing.T) {
 			must(t, client.Start(context.WithoutCancel(t.Context())))
 			defer func() { must(t, client.StopAndCancel(context.WithoutCancel(t.Context()))) }()
 			limit := time.After(30 * time.Second)
-			for n, heard := 0, false; !heard; n++ { // what is inserted before the listener stands is not heard of
-				must(t, d.Enqueue(t.Context(), job.New("sing", fmt.Sprint("early ", n), struct{}{})))
+			for n, heard := 0, 0; heard < 3; n++ {
+				must(t, d.Enqueue(t.Context(), job.New("sing", fmt.Sprint(n), struct{}{})))
 				select {
 				case <-r.ran:
-					heard = true
-				case <-time.After(100 * time.Millisecond):
+					heard++
+				case <-time.After(150 * time.Millisecond):
 				case <-limit:
-					t.Fatal("no job was heard of")
-				}
-			}
-			for _, key := range []string{"a", "b", "c"} {
-				must(t, d.Enqueue(t.Context(), job.New("sing", key, struct{}{})))
-				for got := ""; got != key; {
-					select {
-					case got = <-r.ran:
-					case <-limit:
-						t.Fatalf("job %q was not heard of", key)
-					}
+					t.Fatalf("%d of %d jobs were heard of", heard, n+1)
 				}
 			}
 		})
