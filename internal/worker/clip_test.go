@@ -176,9 +176,10 @@ func TestPurge(t *testing.T) {
 // A source that is deleted while a clip of it is made: either the clip plays, or it says why not; nothing is left over.
 func TestPurgeWaitsForClips(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, options{})
 	path := clip(t, "a.mp4")
 	t.Run("deleted first", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, options{})
 		source := w.ready(path)
 		to := 11.0
 		a := w.clip(source, 5, &to)
@@ -202,11 +203,13 @@ func TestPurgeWaitsForClips(t *testing.T) {
 		}
 	})
 	t.Run("deleted in between", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, options{})
 		source := w.ready(path)
 		to := 11.0
 		a := w.clip(source, 5, &to)
 		cut := w.jobs.take()[0]
-		w.store.put = func(key string) error { // the source's timeline was read
+		w.store.put = func(string) error { // the source's timeline was read
 			w.store.put = nil
 			w.must(w.Delete(w.ctx(), env, source.ID, w.now()))
 			if _, snoozed := errors.AsType[*job.SnoozeError](w.do(w.jobs.all[0], 1)); !snoozed {
@@ -231,7 +234,8 @@ func (w *world) recording(n int, start time.Time) asset.Asset {
 	}, start)
 	w.must(err)
 	entries := []timeline.Entry{
-		{Target: 2}, {Rendition: &timeline.Rendition{ID: "v", Kind: frame.Video, Timescale: 1000}},
+		{Target: 2},
+		{Rendition: &timeline.Rendition{ID: "v", Kind: frame.Video, Timescale: 1000}},
 		{Init: &timeline.Init{Rendition: "v", Codec: "avc1.64001f", Width: 160, Height: 90, Object: settle.Prefix(media) + "v/init-0.mp4"}},
 	}
 	w.must(w.Ready(w.ctx(), a.ID, asset.Growth{Entries: w.rows(0, entries...)}, start))

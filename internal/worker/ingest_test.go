@@ -101,35 +101,36 @@ func packets(t testing.TB, path, codec string) int {
 	return 0
 }
 
+const ofMP4 = "mov,mp4,m4a,3gp,3g2,mj2"
+
+var twoSounds = args(picture("13"), sound("13"), sound("13"), h264, []string{"-map", "0", "-map", "1", "-map", "2", "-c:a:0", "ac3", "-c:a:1", "aac"})
+
 // Every container that is played becomes an asset with all its pictures.
 func TestIngest(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
-		file      func(t *testing.T) string
+		file      string
+		args      []string
 		container string
 		tracks    string // of input-info
 		video     bool
 		primed    int // frames of sound in front of the beginning
 	}{
-		"a.mp4":          {func(t *testing.T) string { return clip(t, "a.mp4") }, "mov,mp4,m4a,3gp,3g2,mj2", "video h264, audio aac", true, 1},
-		"a.mov":          {func(t *testing.T) string { return clip(t, "a.mov") }, "mov,mp4,m4a,3gp,3g2,mj2", "video h264, audio aac", true, 1},
-		"fragmented.mp4": {func(t *testing.T) string { return clip(t, "a.mp4", "-movflags", "+frag_keyframe+empty_moov") }, "mov,mp4,m4a,3gp,3g2,mj2", "video h264, audio aac", true, 0},
-		"a.mkv":          {func(t *testing.T) string { return clip(t, "a.mkv") }, "matroska,webm", "video h264, audio aac", true, 0},
-		"a.ts":           {func(t *testing.T) string { return clip(t, "a.ts") }, "mpegts", "video h264, audio aac", true, 0},
-		"mute.mkv":       {func(t *testing.T) string { return clip(t, "a.mkv", "-an") }, "matroska,webm", "video h264", true, 0},
-		"second sound.mkv": {func(t *testing.T) string {
-			return ffmpeg(t, "a.mkv", args(picture("13"), sound("13"), sound("13"), h264, []string{"-map", "0", "-map", "1", "-map", "2", "-c:a:0", "ac3", "-c:a:1", "aac"})...)
-		}, "matroska,webm", "video h264, audio ac3, audio aac", true, 0},
-		"second sound.mp4": {func(t *testing.T) string {
-			return ffmpeg(t, "a.mp4", args(picture("13"), sound("13"), sound("13"), h264, []string{"-map", "0", "-map", "1", "-map", "2", "-c:a:0", "ac3", "-c:a:1", "aac"})...)
-		}, "mov,mp4,m4a,3gp,3g2,mj2", "video h264, audio ac3, audio aac", true, 1},
-		"a.m4a": {func(t *testing.T) string { return ffmpeg(t, "a.m4a", args(sound("13"), []string{"-c:a", "aac"})...) }, "mov,mp4,m4a,3gp,3g2,mj2", "audio aac", false, 1},
-		"a.aac": {func(t *testing.T) string { return ffmpeg(t, "a.aac", args(sound("13"), []string{"-c:a", "aac"})...) }, "aac", "audio aac", false, 0},
+		"MP4":                      {"a.mp4", film(), ofMP4, "video h264, audio aac", true, 1},
+		"MOV":                      {"a.mov", film(), ofMP4, "video h264, audio aac", true, 1},
+		"fragmented":               {"a.mp4", film("-movflags", "+frag_keyframe+empty_moov"), ofMP4, "video h264, audio aac", true, 0},
+		"Matroska":                 {"a.mkv", film(), "matroska,webm", "video h264, audio aac", true, 0},
+		"MPEG-TS":                  {"a.ts", film(), "mpegts", "video h264, audio aac", true, 0},
+		"mute":                     {"a.mkv", film("-an"), "matroska,webm", "video h264", true, 0},
+		"second sound in Matroska": {"a.mkv", twoSounds, "matroska,webm", "video h264, audio ac3, audio aac", true, 0},
+		"second sound in MP4":      {"a.mp4", twoSounds, ofMP4, "video h264, audio ac3, audio aac", true, 1},
+		"M4A":                      {"a.m4a", args(sound("13"), []string{"-c:a", "aac"}), ofMP4, "audio aac", false, 1},
+		"bare AAC":                 {"a.aac", args(sound("13"), []string{"-c:a", "aac"}), "aac", "audio aac", false, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, options{})
-			path := tt.file(t)
+			path := ffmpeg(t, tt.file, tt.args...)
 			a := w.ready(path)
 			if d := a.Facts.Duration; d < 12.9 || d > 13.1 {
 				t.Errorf("duration %.3f", d)

@@ -34,9 +34,13 @@ func url(s *httptest.Server, a asset.Asset) string {
 	return s.URL + "/" + string(a.PlaybackIDs[0].ID) + ".m3u8"
 }
 
-func get(t *testing.T, url string) (int, string) {
+func get(t *testing.T, s *httptest.Server, url string) (int, string) {
 	t.Helper()
-	r, err := http.Get(url) //nolint:noctx // a test
+	q, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := s.Client().Do(q)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,23 +56,22 @@ func get(t *testing.T, url string) (int, string) {
 func TestPlaybackConforms(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
-		file   func(t *testing.T) string
+		file   string
+		args   []string
 		except []string // rules that the file itself breaks
 	}{
-		"MP4":      {func(t *testing.T) string { return clip(t, "a.mp4") }, nil},
-		"Matroska": {func(t *testing.T) string { return clip(t, "a.mkv") }, nil},
-		"MPEG-TS":  {func(t *testing.T) string { return clip(t, "a.ts") }, nil},
-		"late sound": {func(t *testing.T) string {
-			return ffmpeg(t, "a.mp4", args(picture("13"), []string{"-itsoffset", "0.7"}, sound("12"), h264)...)
-		}, []string{"align-start"}},
-		"sound alone": {func(t *testing.T) string { return ffmpeg(t, "a.m4a", args(sound("13"), []string{"-c:a", "aac"})...) },
-			[]string{"bandwidth", "average-bandwidth"}}, // hlscheck takes two languages to be heard at once
-		"mute": {func(t *testing.T) string { return clip(t, "a.mp4", "-an") }, nil},
+		"MP4":        {"a.mp4", film(), nil},
+		"Matroska":   {"a.mkv", film(), nil},
+		"MPEG-TS":    {"a.ts", film(), nil},
+		"late sound": {"a.mp4", args(picture("13"), []string{"-itsoffset", "0.7"}, sound("12"), h264), []string{"align-start"}},
+		// hlscheck takes two languages to be heard at once.
+		"sound alone": {"a.m4a", args(sound("13"), []string{"-c:a", "aac"}), []string{"bandwidth", "average-bandwidth"}},
+		"mute":        {"a.mp4", film("-an"), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, options{})
-			a := w.ready(tt.file(t),
+			a := w.ready(ffmpeg(t, tt.file, tt.args...),
 				assetopt.Input{URL: w.site.offer(text(t, "x.vtt", subtitles)), Type: "text", TextType: "subtitles", LanguageCode: "en"},
 				assetopt.Input{URL: w.site.offer(ffmpeg(t, "de.mp3", sound("20")...)), Type: "audio", LanguageCode: "de"})
 			server := w.watch()
@@ -96,17 +99,17 @@ func TestPlaybackOfPreparing(t *testing.T) {
 	w := newWorld(t, options{})
 	a := w.create(assetopt.Input{URL: w.site.offer(clip(t, "a.mkv"))})
 	server := w.watch()
-	if code, _ := get(t, url(server, a)); code != http.StatusPreconditionFailed {
+	if code, _ := get(t, server, url(server, a)); code != http.StatusPreconditionFailed {
 		t.Errorf("status %d before the first segment", code)
 	}
 	media := strings.TrimSuffix(url(server, a), ".m3u8") + "/" + string(a.Media) + "/v.m3u8"
 	var during string
 	w.store.put = func(key string) error {
 		if strings.HasSuffix(key, "v/2.m4s") {
-			if code, _ := get(t, url(server, a)); code != http.StatusOK {
+			if code, _ := get(t, server, url(server, a)); code != http.StatusOK {
 				t.Errorf("status %d after the first segment", code)
 			}
-			_, during = get(t, media)
+			_, during = get(t, server, media)
 		}
 		return nil
 	}
@@ -114,7 +117,7 @@ func TestPlaybackOfPreparing(t *testing.T) {
 	if !strings.Contains(during, "#EXT-X-PLAYLIST-TYPE:EVENT") || strings.Contains(during, "ENDLIST") || !strings.Contains(during, "v/0.m4s") {
 		t.Errorf("while it is cut:\n%s", during)
 	}
-	_, after := get(t, media)
+	_, after := get(t, server, media)
 	if !strings.Contains(after, "#EXT-X-PLAYLIST-TYPE:VOD") || !strings.Contains(after, "#EXT-X-ENDLIST") {
 		t.Errorf("afterwards:\n%s", after)
 	}

@@ -40,8 +40,7 @@ func (w *world) findTrack(a asset.Asset, tr asset.Track) (asset.Track, bool) {
 // Whatever holds sound becomes an alternate audio track: AAC as it is, all else as AAC-LC.
 func TestAudioTracks(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, options{})
-	a := w.ready(clip(t, "a.mp4"))
+	film := clip(t, "film.mp4")
 	spans := []float64{0, 4, 8, 12, 13}
 	for name, tt := range map[string]struct {
 		args           []string
@@ -65,7 +64,10 @@ func TestAudioTracks(t *testing.T) {
 		"a.webm":        {[]string{"-ac", "2", "-c:a", "libopus"}, 48000, 2, "", 13},
 		"long.m4a":      {[]string{"-af", "apad", "-t", "600", "-c:a", "aac"}, 48000, 1, "aac", 600},
 	} {
-		t.Run(name, func(t *testing.T) { // one after the other: they share the asset
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, options{})
+			a := w.ready(film)
 			path := ffmpeg(t, name, args(sound("13"), tt.args)...)
 			tr := w.add(a, asset.AudioTrack, w.site.offer(path))
 			w.must(w.work())
@@ -88,13 +90,13 @@ func TestAudioTracks(t *testing.T) {
 			w.nothingLeft()
 			w.must(w.DeleteTrack(w.ctx(), env, a.ID, tr.ID, w.now()))
 			w.must(w.work())
+			if left := w.objects(); len(left) != 2 {
+				t.Errorf("the deleted track leaves %v", left)
+			}
+			if w.find(a.ID).Status != asset.Ready || w.samples(a)["v"] != 390 {
+				t.Error("the asset is not what it was")
+			}
 		})
-	}
-	if left := w.objects(); len(left) != 2 {
-		t.Errorf("deleted tracks leave %v", left)
-	}
-	if w.find(a.ID).Status != asset.Ready || w.samples(a)["v"] != 390 {
-		t.Error("the asset is not what it was")
 	}
 }
 

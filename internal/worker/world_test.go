@@ -29,7 +29,6 @@ import (
 	"millrace/internal/media/encode"
 	"millrace/internal/storage/blob"
 	"millrace/internal/storage/db"
-	"millrace/internal/storage/db/dbtest"
 	"millrace/internal/worker/finish"
 	"millrace/internal/worker/ingest"
 	"millrace/internal/worker/purge"
@@ -101,7 +100,7 @@ func (s *store) Adopt(ctx context.Context, key, path string) error {
 // world is everything that workers stand on, with a clock that goes on by a second each time it is read.
 type world struct {
 	*asset.Service
-	t       *testing.T
+	t       testing.TB
 	db      *db.DB
 	jobs    *jobs
 	store   *store
@@ -120,13 +119,17 @@ type options struct {
 	strict  bool // nothing of this machine may be fetched
 }
 
-func newWorld(t *testing.T, o options) *world {
+func newWorld(t testing.TB, o options) *world {
 	t.Helper()
 	files, err := blob.Open(t.Context(), blob.Options{Dir: t.TempDir(), NoSync: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := dbtest.Open(t, dbtest.SQLite(t))
+	d, err := db.Open(t.Context(), db.Options{URL: filepath.Join(t.TempDir(), "x.db")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = d.Close() })
 	w := &world{
 		t: t, db: d, jobs: &jobs{Store: d.Assets()}, store: &store{Store: files}, scratch: t.TempDir(), site: newSite(t),
 		clock: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC),
@@ -162,7 +165,7 @@ func newWorld(t *testing.T, o options) *world {
 // newEngine shares the processor with the other tests.
 var budget = encode.NewBudget(encode.BudgetOptions{Cores: runtime.NumCPU()})
 
-func newEngine(t *testing.T) *encode.Engine {
+func newEngine(t testing.TB) *encode.Engine {
 	t.Helper()
 	e, err := encode.NewEngine(encode.Options{FFmpeg: program(t, "ffmpeg"), FFprobe: program(t, "ffprobe"), Budget: budget})
 	if err != nil {
@@ -279,7 +282,7 @@ type site struct {
 	gate  map[string]func(w http.ResponseWriter, r *http.Request)
 }
 
-func newSite(t *testing.T) *site {
+func newSite(t testing.TB) *site {
 	t.Helper()
 	s := &site{files: map[string]string{}, gate: map[string]func(http.ResponseWriter, *http.Request){}}
 	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -362,9 +365,12 @@ func sound(seconds string) []string {
 // h264 has a key frame every two seconds.
 var h264 = []string{"-c:v", "libx264", "-preset", "ultrafast", "-pix_fmt", "yuv420p", "-g", "60", "-bf", "2", "-threads", "1", "-c:a", "aac"}
 
-// clip is a usual film of 13 seconds.
-func clip(t testing.TB, name string, more ...string) string {
-	return ffmpeg(t, name, args(picture("13"), sound("13"), h264, more)...)
+// film is what makes a usual one of 13 seconds.
+func film(more ...string) []string { return args(picture("13"), sound("13"), h264, more) }
+
+func clip(t testing.TB, name string) string {
+	t.Helper()
+	return ffmpeg(t, name, film()...)
 }
 
 // text writes a file.

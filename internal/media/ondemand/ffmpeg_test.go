@@ -218,7 +218,9 @@ func (p packet) at() float64 {
 
 func packets(t testing.TB, path, stream string) []packet {
 	t.Helper()
-	var all struct{ Packets []packet }
+	var all struct {
+		Packets []packet `json:"packets"`
+	}
 	out := run(t, "ffprobe", "-v", "error", "-select_streams", stream+":0", "-show_packets", "-show_data_hash", "md5", "-of", "json", path)
 	if err := json.Unmarshal(out, &all); err != nil {
 		t.Fatal(err)
@@ -306,6 +308,7 @@ func made(parts ...[]string) func(*testing.T) []string {
 // cut copies from an inner place on: the pictures between the key frame and the place are in front of the edit.
 func cut(from, long string) func(*testing.T) []string {
 	return func(t *testing.T) []string {
+		t.Helper()
 		whole := ffmpeg(t, "whole.mp4", args(picture("13", "30"), sound("13"), h264("60"))...)
 		return []string{"-ss", from, "-i", whole, "-t", long, "-c", "copy"}
 	}

@@ -9,12 +9,12 @@ import (
 	"math"
 	"sync"
 
+	"golang.org/x/sync/singleflight"
+
 	"millrace/internal/media/container/cmaf"
 	"millrace/internal/media/container/mp4"
 	"millrace/internal/media/frame"
 	"millrace/internal/media/timeline"
-
-	"golang.org/x/sync/singleflight"
 )
 
 // Objects opens stored files for reading at any place.

@@ -63,7 +63,7 @@ func Stream(r *cmaf.Reader, prefix string, emit func(Sealed) error) (*timeline.T
 	for {
 		fragments, err := r.Next()
 		if errors.Is(err, io.EOF) {
-			if err := s.advance(true); err != nil {
+			if err = s.advance(true); err != nil {
 				return nil, err
 			}
 			return s.whole(), nil

@@ -93,7 +93,7 @@ func (w *Worker) tell(ctx context.Context, a asset.Asset, percent float64) error
 		return errGone
 	}
 	if err != nil {
-		w.opt.Logger.Debug("tell progress", "asset_id", a.ID, "error", err)
+		w.opt.Logger.DebugContext(ctx, "tell progress", "asset_id", a.ID, "error", err)
 	}
 	return nil
 }
@@ -128,7 +128,7 @@ func (w *Worker) accept(ctx context.Context, a asset.Asset, in assetopt.Input, p
 		if err != nil {
 			return err
 		}
-		if err := w.found(ctx, a, describe(in, format, info)); err != nil {
+		if err = w.found(ctx, a, describe(in, format, info)); err != nil {
 			return err
 		}
 		_, err = playable(info)
@@ -149,14 +149,14 @@ func (w *Worker) bareSound(ctx context.Context, a asset.Asset, in assetopt.Input
 	if err != nil {
 		return err
 	}
-	if err := w.found(ctx, a, describe(in, sniff.ADTS, info)); err != nil {
+	if err = w.found(ctx, a, describe(in, sniff.ADTS, info)); err != nil {
 		return err
 	}
-	if _, err := playable(info); err != nil {
+	if _, err = playable(info); err != nil {
 		return err
 	}
 	made := sound(path)
-	if err := w.opt.Engine.EncodeAudio(ctx, encode.AudioArgs{Input: path, Format: encode.ADTS, Output: made, Copy: true}, nil); err != nil {
+	if err = w.opt.Engine.EncodeAudio(ctx, encode.AudioArgs{Input: path, Format: encode.ADTS, Output: made, Copy: true}, nil); err != nil {
 		return err
 	}
 	f, err := os.Open(made) //nolint:gosec // our own scratch file

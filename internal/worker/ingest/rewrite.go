@@ -30,7 +30,7 @@ func (w *Worker) rewrite(ctx context.Context, a asset.Asset, in assetopt.Input, 
 	if format == encode.MPEGTS {
 		kind = sniff.MPEGTS
 	}
-	if err := w.found(ctx, a, describe(in, kind, info)); err != nil {
+	if err = w.found(ctx, a, describe(in, kind, info)); err != nil {
 		return err
 	}
 	audio, err := playable(info)

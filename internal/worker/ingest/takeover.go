@@ -56,7 +56,7 @@ func (w *Worker) plan(ctx context.Context, a asset.Asset, in assetopt.Input, r i
 		info.File.ContainerFormat = containerName("mp4")
 		return nil, errors.Join(unusable(err), w.found(ctx, a, info))
 	}
-	if err := w.found(ctx, a, describeMP4(in, index)); err != nil {
+	if err = w.found(ctx, a, describeMP4(in, index)); err != nil {
 		return nil, err
 	}
 	video, audio, err := choose(index)

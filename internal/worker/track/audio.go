@@ -52,8 +52,9 @@ func (w *Worker) convert(ctx context.Context, raw string) (string, error) {
 		return "", err
 	}
 	if format == encode.MOV {
-		if ready, err := isM4A(raw); err != nil || ready {
-			return raw, err
+		ready, bad := isM4A(raw)
+		if bad != nil || ready {
+			return raw, bad
 		}
 	}
 	info, err := w.opt.Engine.Probe(ctx, raw, format)
