@@ -166,7 +166,7 @@ func TestFFmpeg(t *testing.T) {
 
 func TestPorts(t *testing.T) {
 	t.Parallel()
-	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // a listener of the test's own
+	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
