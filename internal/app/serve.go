@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -76,16 +77,16 @@ func serve(ctx context.Context, cfg config.Config, log *slog.Logger, out io.Writ
 	if err = n.assemble(ctx, &g); err != nil {
 		return err
 	}
-	log.Info("ready", "node", n.id, "public_url", n.base)
+	log.InfoContext(ctx, "ready", "node", n.id, "public_url", n.base)
 	err = g.Run(ctx)
-	log.Info("stopped")
+	log.InfoContext(ctx, "stopped")
 	return err
 }
 
 func (n *node) shut() error {
 	var errs []error
-	for i := len(n.close) - 1; i >= 0; i-- {
-		errs = append(errs, n.close[i]())
+	for _, shut := range slices.Backward(n.close) {
+		errs = append(errs, shut())
 	}
 	return errors.Join(errs...)
 }
