@@ -309,7 +309,7 @@ func (j *Journal) file(msn int64) (*os.File, error) {
 	}
 	f, err := os.OpenFile(j.path(msn), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if errors.Is(err, fs.ErrNotExist) {
-		if err := os.MkdirAll(j.opt.Dir, 0o700); err != nil {
+		if err = os.MkdirAll(j.opt.Dir, 0o700); err != nil {
 			return nil, fmt.Errorf("make journal folder: %w", err)
 		}
 		f, err = os.OpenFile(j.path(msn), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)

@@ -258,7 +258,7 @@ func FuzzLeft(f *testing.F) {
 	dir := f.TempDir()
 	j := open(dir)
 	write(j, 0, 2, true)
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(f.Context())
 	cancel()
 	_ = j.Run(ctx) // it writes what is there
 	seed, err := os.ReadFile(filepath.Join(dir, "0.parts"))

@@ -51,8 +51,8 @@ func appendHead(b []byte, r *Record, data []byte) []byte {
 		panic("a journal record is not JSON: " + err.Error()) // only numbers and strings in there
 	}
 	sum := crc32.Update(crc32.Checksum(head, castagnoli()), castagnoli(), data)
-	b = binary.BigEndian.AppendUint32(b, uint32(len(head))) //nolint:gosec // far below 4 GiB, as the reader's bounds are
-	b = binary.BigEndian.AppendUint32(b, uint32(len(data))) //nolint:gosec // the same
+	b = binary.BigEndian.AppendUint32(b, uint32(len(head)))
+	b = binary.BigEndian.AppendUint32(b, uint32(len(data)))
 	b = binary.BigEndian.AppendUint32(b, sum)
 	return append(b, head...)
 }

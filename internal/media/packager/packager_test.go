@@ -280,7 +280,7 @@ func TestCutInsideGOPKeepsRenditionsTogether(t *testing.T) {
 		f.Received = f.Received.Add(2 * time.Second)
 		err = errors.Join(err, p.Write(f))
 	}
-	if err := errors.Join(err, p.Close(nil)); err != nil {
+	if err = errors.Join(err, p.Close(nil)); err != nil {
 		t.Fatal(err)
 	}
 	tl := b.finish()

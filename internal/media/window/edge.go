@@ -133,7 +133,7 @@ func (e *Edge) resume(t *timeline.Timeline) {
 		}
 		for i, c := range from.Chunks {
 			s := segment{
-				disc: t.Marks[i].Discontinuity, init: int32(c.Init), time: c.Time, dur: c.Duration, //nolint:gosec // an index into inits
+				disc: t.Marks[i].Discontinuity, init: int32(c.Init), time: c.Time, dur: c.Duration,
 				size: c.Size, independent: c.Independent, gap: c.Gap, done: true, stored: true,
 			}
 			if !t.Marks[i].Start.IsZero() {

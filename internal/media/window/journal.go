@@ -98,7 +98,7 @@ func (e *Edge) adopt(s *journal.Segment, n int, whole *bool) bool {
 		}
 		l := e.lane(from.ID)
 		l.segs = append(l.segs, segment{
-			start: from.Start, time: from.Time, dur: from.Ticks(), size: int64(len(from.Data)), hot: &hot{buf: from.Data}, init: int32(from.Use), //nolint:gosec // below len(inits)
+			start: from.Start, time: from.Time, dur: from.Ticks(), size: int64(len(from.Data)), hot: &hot{buf: from.Data}, init: int32(from.Use),
 			disc: from.Discontinuity, independent: from.Parts[0].Independent, done: true,
 		})
 		l.rate.Add(int64(len(from.Data)), from.Ticks(), l.Timescale, e.target)

@@ -204,7 +204,7 @@ func (e *Edge) retry(ctx context.Context, what string, do func() error) error {
 		if err == nil {
 			return nil
 		}
-		e.opt.Logger.Warn("storage failed, trying again", "media", e.opt.Media, "what", what, "error", err, slog.Duration("pause", pause))
+		e.opt.Logger.WarnContext(ctx, "storage failed, trying again", "media", e.opt.Media, "what", what, "error", err, slog.Duration("pause", pause))
 		t := time.NewTimer(pause)
 		select {
 		case <-ctx.Done():

@@ -76,7 +76,7 @@ func TestRandomBroadcast(t *testing.T) {
 	for seed := range uint64(8) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
-			rnd := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // not a secret
+			rnd := rand.New(rand.NewPCG(seed, 1))
 			mode := low
 			mode.Leading = int64(seed % 8)
 			r := newRig(Options{Mode: mode})

@@ -382,8 +382,8 @@ func TestReadersAndWriter(t *testing.T) {
 }
 
 // TestNothingIsRenderedWithoutViewers: publications cost no text, and a part no allocation beyond what it is.
-func TestNothingIsRenderedWithoutViewers(t *testing.T) {
-	r := newRig(Options{Mode: low}) //nolint:paralleltest // AllocsPerRun counts the whole process
+func TestNothingIsRenderedWithoutViewers(t *testing.T) { //nolint:paralleltest // AllocsPerRun counts the whole process
+	r := newRig(Options{Mode: low})
 	r.start()
 	buf := make([]byte, 0, 1<<20)
 	r.begin("v", false)

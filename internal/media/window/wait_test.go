@@ -133,8 +133,15 @@ func TestReloadsTooFarAhead(t *testing.T) {
 		q    Reload
 		want error
 	}{
-		{ask(8, 0), nil}, {ask(8, 10), context.Canceled}, {ask(8, 11), ErrTooFar}, {ask(9, 0), context.Canceled}, {ask(10, -1), context.Canceled},
-		{ask(11, -1), ErrTooFar}, {ask(11, 0), ErrTooFar}, {ask(1<<61, -1), ErrTooFar}, {ask(0, 99), nil},
+		{ask(8, 0), nil},
+		{ask(8, 10), context.Canceled},
+		{ask(8, 11), ErrTooFar},
+		{ask(9, 0), context.Canceled},
+		{ask(10, -1), context.Canceled},
+		{ask(11, -1), ErrTooFar},
+		{ask(11, 0), ErrTooFar},
+		{ask(1<<61, -1), ErrTooFar},
+		{ask(0, 99), nil},
 	} {
 		if _, err := r.Playlist(ctx, "v", tt.q, false); !errors.Is(err, tt.want) || (err != nil) != (tt.want != nil) {
 			t.Errorf("%+v: %v, want %v", tt.q, err, tt.want)
@@ -322,8 +329,19 @@ func TestPartsAndSegmentsThatAreNotThere(t *testing.T) {
 		part int
 		want error
 	}{
-		{"v", 7, 0, nil}, {"v", 7, 6, nil}, {"v", 6, 0, ErrUnknown}, {"v", 7, 8, ErrUnknown}, {"v", 10, 0, ErrUnknown}, {"v", 9, 1, ErrUnknown}, {"v", 7, -1, ErrUnknown},
-		{"v", -1, 0, ErrUnknown}, {"x", 7, 0, ErrUnknown}, {"a", 8, 0, ErrUnknown}, {"v", 9, 0, context.Canceled}, {"v", 8, 7, context.Canceled}, {"v", 1 << 62, 0, ErrUnknown},
+		{"v", 7, 0, nil},
+		{"v", 7, 6, nil},
+		{"v", 6, 0, ErrUnknown},
+		{"v", 7, 8, ErrUnknown},
+		{"v", 10, 0, ErrUnknown},
+		{"v", 9, 1, ErrUnknown},
+		{"v", 7, -1, ErrUnknown},
+		{"v", -1, 0, ErrUnknown},
+		{"x", 7, 0, ErrUnknown},
+		{"a", 8, 0, ErrUnknown},
+		{"v", 9, 0, context.Canceled},
+		{"v", 8, 7, context.Canceled},
+		{"v", 1 << 62, 0, ErrUnknown},
 	} {
 		if _, err := r.ReadPart(ctx, tt.id, tt.msn, tt.part); !errors.Is(err, tt.want) || (err != nil) != (tt.want != nil) {
 			t.Errorf("part %s %d.%d: %v, want %v", tt.id, tt.msn, tt.part, err, tt.want)

@@ -25,7 +25,7 @@ func (e *Edge) Target(seconds int, parts map[string]time.Duration) {
 		if _, said := e.parts[id]; said || d <= 0 {
 			continue
 		}
-		d = (d + time.Microsecond - 1) / time.Microsecond * time.Microsecond // as playlists say it
+		d = (d + time.Microsecond - 1).Truncate(time.Microsecond) // as playlists say it
 		if longest > 0 {
 			d = min(d, longest)
 		}
@@ -130,7 +130,7 @@ func (e *Edge) Begin(rendition string, start time.Time, discontinuity bool, init
 	if e.ended || l == nil {
 		return
 	}
-	l.segs = append(l.segs, segment{start: start.UnixMilli(), disc: discontinuity, init: int32(init), time: at, hot: &hot{parts: make([]part, 0, 8)}}) //nolint:gosec // an index into inits
+	l.segs = append(l.segs, segment{start: start.UnixMilli(), disc: discontinuity, init: int32(init), time: at, hot: &hot{parts: make([]part, 0, 8)}})
 	l.fresh = false
 	e.noteBegin(l)
 	if discontinuity {
