@@ -37,7 +37,7 @@ func (s *Sweeper) Run(ctx context.Context) error {
 	defer t.Stop()
 	for {
 		if err := s.sweep(ctx); err != nil && ctx.Err() == nil {
-			s.Logger.Warn("look for unfinished assets", "error", err)
+			s.Logger.WarnContext(ctx, "look for unfinished assets", "error", err)
 		}
 		select {
 		case <-ctx.Done():
