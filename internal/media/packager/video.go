@@ -26,7 +26,11 @@ func (p *Packager) writeVideo(f frame.Frame) error {
 		}
 	}
 	at, end := v.ticks(f.DTS), v.ticks(f.DTS+f.Duration)
-	if hole := at - v.next; hole > 0 && len(v.pending) > 0 {
+	hole := at - v.next
+	if hole > 0 && v.pendingLong+hole > v.partTarget+v.ticks(partSlack) {
+		v.flush() // no part may be longer than said
+	}
+	if hole > 0 && len(v.pending) > 0 {
 		// Something was lost: the picture before stands until this one.
 		v.pending[len(v.pending)-1].Duration += uint32(hole)
 		v.pendingLong += hole
