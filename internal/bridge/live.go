@@ -18,7 +18,6 @@ import (
 	"millrace/internal/id"
 	"millrace/internal/media/ingest"
 	"millrace/internal/media/journal"
-	"millrace/internal/media/timeline"
 	"millrace/internal/media/window"
 )
 
@@ -55,9 +54,6 @@ type Live struct {
 
 	seen map[id.LiveStream]sighting // of other nodes' broadcasts; Run's own
 }
-
-// sighting is a lease as it was found first, on this node's own clock.
-type sighting struct{ until, since time.Time }
 
 // NewLive returns a Live.
 func NewLive(o LiveOptions) *Live {
@@ -271,65 +267,6 @@ func refusal(err error) error {
 	return err
 }
 
-// stored is what is stored of a broadcast: nothing, or a timeline of so many rows.
-type stored struct {
-	timeline *timeline.Timeline
-	rows     int64
-}
-
-// record makes or finds the asset of a broadcast and what it holds already. When the asset is settled already, only the end of the
-// broadcast was not told any more: then it is told, and the answer is errEnding.
-func (l *Live) record(ctx context.Context, s live.Stream, fresh bool) (asset.Asset, stored, error) {
-	if !fresh {
-		a, err := l.opt.Assets.Find(ctx, s.ActiveAsset)
-		if err == nil && !a.IsLive {
-			if _, err := l.opt.Streams.End(ctx, s.ID, s.Epoch, live.EndCrash, l.opt.Now()); err != nil && !fault.Permanent(err) {
-				return a, stored{}, err
-			}
-			return a, stored{}, errEnding
-		}
-		if err == nil {
-			before, err := l.before(ctx, a.ID)
-			return a, before, err
-		}
-		if fault.KindOf(err) != fault.NotFound {
-			return a, stored{}, err
-		}
-	}
-	r := asset.NewRecording{
-		ID: s.ActiveAsset, Environment: s.Environment, LiveStream: s.ID, Origin: asset.FromLiveRTMP, Media: id.Media(id.New()),
-	}
-	if s.Settings.NewAsset != nil {
-		r.Options = *s.Settings.NewAsset
-	}
-	a, err := l.opt.Assets.Record(ctx, r, l.opt.Now())
-	return a, stored{}, err
-}
-
-func (l *Live) before(ctx context.Context, a id.Asset) (stored, error) {
-	rows, err := l.opt.Assets.Timeline(ctx, a, 0)
-	if err != nil || len(rows) == 0 {
-		return stored{}, err
-	}
-	t, err := build(rows)
-	return stored{t, rows[len(rows)-1].Sequence + 1}, err
-}
-
-// build applies the stored rows of a growing timeline.
-func build(rows []asset.TimelineEntry) (*timeline.Timeline, error) {
-	t := &timeline.Timeline{}
-	for _, r := range rows {
-		e, err := timeline.Decode(r.Data)
-		if err != nil {
-			return nil, err
-		}
-		if err := t.Apply(e); err != nil {
-			return nil, fmt.Errorf("timeline row %d: %w", r.Sequence, err)
-		}
-	}
-	return t, nil
-}
-
 // start runs a broadcast, unless somebody else just did.
 func (l *Live) start(s live.Stream, a asset.Asset, before stored, asked time.Time) (*broadcast, error) {
 	l.mu.Lock()
@@ -415,67 +352,4 @@ func (l *Live) earlier(s id.LiveStream, m id.Media) *broadcast {
 		return b
 	}
 	return nil
-}
-
-// recover takes over broadcasts that nobody leads: at start those that this node led in its last life, at any time those whose lease
-// has run out.
-func (l *Live) recover(ctx context.Context, starting bool) error {
-	streams, err := l.opt.Streams.Broadcasting(ctx)
-	if err != nil {
-		return err
-	}
-	for _, s := range l.orphans(streams, starting) {
-		switch err := l.adopt(ctx, s); {
-		case err == nil:
-		case fault.KindOf(err) == fault.Conflict, fault.KindOf(err) == fault.NotFound: // ended, or another node was faster
-			l.opt.Logger.Debug("broadcast needs no recovery", "live_stream_id", s.ID, "asset_id", s.ActiveAsset, "reason", err)
-		default:
-			l.opt.Logger.Error("recover broadcast", "live_stream_id", s.ID, "asset_id", s.ActiveAsset, "error", err)
-		}
-	}
-	return nil
-}
-
-// orphans picks those whose owner is gone. A running node also wants to have seen that a lease was not renewed for as long as it lasts:
-// a clock that was set forward, here or there, is no death.
-func (l *Live) orphans(streams []live.Stream, starting bool) []live.Stream {
-	now, seen := l.opt.Now(), map[id.LiveStream]sighting{}
-	var out []live.Stream
-	for _, s := range streams {
-		if l.current(s.ID) != nil {
-			continue
-		}
-		before, known := l.seen[s.ID]
-		if !known || !before.until.Equal(s.LeaseUntil) {
-			before = sighting{s.LeaseUntil, now}
-		}
-		seen[s.ID] = before
-		expired := !now.Before(s.LeaseUntil)
-		if starting && (expired || s.Node == l.opt.Node) || expired && now.Sub(before.since) >= l.opt.Lease {
-			out = append(out, s)
-		}
-	}
-	l.seen = seen
-	return out
-}
-
-// adopt goes on with a broadcast whose owner died: its encoder is away since the owner's last sign of life.
-func (l *Live) adopt(ctx context.Context, s live.Stream) error {
-	asked := l.opt.Now()
-	s, err := l.opt.Streams.Adopt(ctx, s.ID, s.Epoch, l.opt.Node, l.opt.Lease, asked)
-	if err != nil {
-		return err
-	}
-	if s.DisconnectedAt.IsZero() { // disabled meanwhile, and so without a state that would say it
-		s.DisconnectedAt = asked
-	}
-	a, before, err := l.record(ctx, s, false)
-	if err != nil {
-		return err
-	}
-	_, err = l.start(s, a, before, asked)
-	if err == nil {
-		l.opt.Logger.Info("broadcast recovered", "live_stream_id", s.ID, "asset_id", a.ID, "epoch", int64(s.Epoch))
-	}
-	return err
 }

@@ -1,0 +1,45 @@
+package measure_test
+
+import (
+	"reflect"
+	"testing"
+
+	"millrace/internal/bridge/measure"
+	"millrace/internal/control/asset"
+	"millrace/internal/media/frame"
+	"millrace/internal/media/timeline"
+)
+
+func TestMeasure(t *testing.T) {
+	t.Parallel()
+	line := &timeline.Timeline{Lanes: []*timeline.Lane{
+		{
+			Rendition: timeline.Rendition{ID: "v", Kind: frame.Video, Timescale: 1000},
+			Inits:     []timeline.Init{{Width: 1280, Height: 720, FrameRate: 29.97002997}, {Width: 640, Height: 360, FrameRate: 60}, {}},
+			Chunks:    []timeline.Chunk{{Duration: 4000}, {Duration: 4000, Gap: true}, {Duration: 2000}},
+		},
+		{
+			Rendition: timeline.Rendition{ID: "a", Kind: frame.Audio, Timescale: 48000}, Inits: []timeline.Init{{Channels: 1}, {Channels: 6}},
+			Chunks: []timeline.Chunk{{Duration: 96000, Gap: true}, {Duration: 96000}, {Duration: 480000, Gap: true}},
+		},
+		{Rendition: timeline.Rendition{ID: "x", Kind: frame.Audio, Timescale: 1}, Inits: []timeline.Init{{Channels: 2}}},
+		{Rendition: timeline.Rendition{ID: "t", Kind: frame.Text, Timescale: 1}},
+	}}
+	lanes := measure.Lanes(line)
+	facts := measure.Facts(lanes, 10.00000049)
+	if want := (asset.Facts{Duration: 10, Width: 1280, Height: 720, FrameRate: 60, Channels: 6, HasVideo: true, HasAudio: true}); facts != want {
+		t.Errorf("facts %+v, want %+v", facts, want)
+	}
+	got := measure.Tracks(lanes, 10)
+	want := []asset.Track{
+		{Rendition: "v", Type: asset.VideoTrack, Status: asset.TrackReady, Duration: 10, MaxWidth: 1280, MaxHeight: 720, MaxFrameRate: 60},
+		{Rendition: "a", Type: asset.AudioTrack, Status: asset.TrackReady, Duration: 4, Primary: true, MaxChannels: 6},
+		{Rendition: "x", Type: asset.AudioTrack, Status: asset.TrackReady, Duration: 10, MaxChannels: 2}, // nothing is known of its length
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("tracks\n%+v, want\n%+v", got, want)
+	}
+	if unknown := measure.Facts([]measure.Lane{{ID: "v", Kind: frame.Video, Inits: []timeline.Init{{Width: 2, Height: 2}}}}, 0); unknown.FrameRate != -1 {
+		t.Errorf("facts %+v", unknown)
+	}
+}
