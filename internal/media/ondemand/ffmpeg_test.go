@@ -409,3 +409,29 @@ func (m media) end() float64 {
 	}
 	return end
 }
+
+// Playlists say the size of the picture as it is shown, and how many there are in a second.
+func TestPictureIsDescribed(t *testing.T) {
+	t.Parallel()
+	plain := args(picture("2", "30000/1001"), h264("30"))
+	whole := ffmpeg(t, "whole.mp4", plain...)
+	for name, tt := range map[string]struct {
+		args          []string
+		width, height int
+		rate          float64
+	}{
+		"plain":      {plain, 160, 90, 29.97},
+		"wide":       {args(plain, []string{"-vf", "setsar=4/3"}), 213, 90, 29.97},
+		"upright":    {[]string{"-i", whole, "-c", "copy", "-metadata:s:v:0", "rotate=90"}, 90, 160, 29.97},
+		"the middle": {[]string{"-ss", "0.5", "-i", whole, "-c", "copy"}, 160, 90, 29.97},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := plan(t, ffmpeg(t, "a.mp4", tt.args...))
+			in := m.timeline.Lane(timeline.MainVideo).Inits[0]
+			if in.Width != tt.width || in.Height != tt.height || math.Abs(in.FrameRate-tt.rate) > 0.01 || !strings.HasPrefix(in.Codec, "avc1.") {
+				t.Errorf("got %+v", in)
+			}
+		})
+	}
+}

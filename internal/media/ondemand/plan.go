@@ -113,7 +113,7 @@ func target(lanes []*timeline.Lane) int {
 
 // film plans the video, and where all renditions are cut: in seconds of presentation, one more than there are segments.
 func film(r *reel, audio *mp4.Track, idrs []int, object string) (*timeline.Lane, []float64, error) {
-	in, err := r.init()
+	in, err := r.describe()
 	if err != nil {
 		return nil, nil, err
 	}

@@ -175,8 +175,8 @@ func (r *reel) fit(c timeline.Chunk, samples []cmaf.Sample) error {
 	return nil
 }
 
-// init describes the track for playlists.
-func (r *reel) init() (timeline.Init, error) {
+// describe is the track for playlists.
+func (r *reel) describe() (timeline.Init, error) {
 	t := r.t
 	in := timeline.Init{Rendition: timeline.MainVideo, Codec: codecOf(t.FourCC, t.Config.SPS), Width: t.Width, Height: t.Height}
 	if in.Codec == "" {
