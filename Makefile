@@ -31,7 +31,7 @@ demo: ## run the whole service with a live encoder, from nothing (Ctrl-C ends it
 
 .PHONY: test
 test: build bin/testrun $(S3) ## run every test: unit, both storage pairs, end to end, browser
-	@scripts/install-packages.sh ffmpeg postgresql chromium node
+	@scripts/install-packages.sh ffmpeg postgresql chromium node gstreamer
 	@scripts/install-playwright.sh
 	@MILLRACE_TEST_BINARY="$(CURDIR)/bin/millrace" bin/testrun -services -require -versitygw "$(CURDIR)/$(S3)" -all
 

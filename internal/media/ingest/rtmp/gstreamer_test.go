@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
@@ -37,6 +38,9 @@ func TestGStreamerPublishes(t *testing.T) {
 	t.Parallel()
 	for _, element := range []string{"rtmp2sink", "rtmpsink"} {
 		if !hasElement(t, element) || !hasElement(t, "flvmux") {
+			if os.Getenv("MILLRACE_TEST_REQUIRE") != "" {
+				t.Errorf("GStreamer's %s or flvmux is not installed", element)
+			}
 			t.Logf("GStreamer's %s or flvmux is not installed", element)
 			continue
 		}
