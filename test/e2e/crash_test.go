@@ -35,7 +35,7 @@ func dice(t *testing.T) *rand.Rand {
 		seed = n
 	}
 	t.Logf("MILLRACE_TEST_SEED=%d", seed)
-	return rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // moments, not secrets
+	return rand.New(rand.NewPCG(seed, 0))
 }
 
 // TestCrash kills the server at random moments of a broadcast whose encoder comes back, of one whose encoder does not, and of one that

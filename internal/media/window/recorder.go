@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"log/slog"
 	"slices"
 	"time"
 
@@ -204,7 +203,7 @@ func (e *Edge) retry(ctx context.Context, what string, do func() error) error {
 		if err == nil {
 			return nil
 		}
-		e.opt.Logger.WarnContext(ctx, "storage failed, trying again", "media", e.opt.Media, "what", what, "error", err, slog.Duration("pause", pause))
+		e.opt.Logger.WarnContext(ctx, "storage failed, trying again", "media", e.opt.Media, "what", what, "error", err, "pause", pause)
 		t := time.NewTimer(pause)
 		select {
 		case <-ctx.Done():

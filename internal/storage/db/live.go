@@ -222,7 +222,7 @@ func (d liveStore) Renew(ctx context.Context, s id.LiveStream, e id.Epoch, node 
 		if errors.Is(err, sql.ErrNoRows) {
 			err = nil // touched says why
 		}
-		if err := t.touched(ctx, res, err, (*liveRow)(nil), string(s), liveStream); err != nil {
+		if err = t.touched(ctx, res, err, (*liveRow)(nil), string(s), liveStream); err != nil {
 			return err
 		}
 		ids, err = playbackIDs(ctx, t, playbackid.OfLiveStream, []string{row.ID})
