@@ -87,7 +87,7 @@ func (l *Live) Run(ctx context.Context) error {
 	if err := l.recover(ctx, true); err != nil {
 		return fmt.Errorf("recover broadcasts: %w", err)
 	}
-	l.sweepJournals()
+	l.sweepJournals(ctx)
 	close(l.up)
 	t := time.NewTicker(l.opt.Lease)
 	defer t.Stop()
@@ -96,7 +96,7 @@ func (l *Live) Run(ctx context.Context) error {
 		case <-ctx.Done():
 		case <-t.C:
 			if err := l.recover(ctx, false); err != nil && ctx.Err() == nil {
-				l.opt.Logger.Warn("look for orphaned broadcasts", "error", err)
+				l.opt.Logger.WarnContext(ctx, "look for orphaned broadcasts", "error", err)
 			}
 		}
 	}
@@ -116,19 +116,38 @@ func (l *Live) journal(m id.Media, log *slog.Logger) *journal.Journal {
 	return journal.New(journal.Options{Dir: filepath.Join(l.opt.Journals, string(m)), Logger: log})
 }
 
-// sweepJournals deletes what dead processes left of broadcasts that are over.
-func (l *Live) sweepJournals() {
+// sweepJournals deletes what dead processes left of broadcasts that are over; none when it can not be told which these are.
+func (l *Live) sweepJournals(ctx context.Context) {
 	if l.opt.Journals == "" {
 		return
 	}
-	err := journal.Sweep(l.opt.Journals, func(name string) bool {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		return l.byMedia[id.Media(name)] != nil
-	})
-	if err != nil {
-		l.opt.Logger.Warn("delete old journals", "error", err)
+	going, err := l.recordings(ctx)
+	if err == nil {
+		err = journal.Sweep(l.opt.Journals, func(name string) bool { return going[id.Media(name)] })
 	}
+	if err != nil {
+		l.opt.Logger.WarnContext(ctx, "delete old journals", "error", err)
+	}
+}
+
+// recordings are the media of every broadcast that is going on, here or elsewhere.
+func (l *Live) recordings(ctx context.Context) (map[id.Media]bool, error) {
+	streams, err := l.opt.Streams.Broadcasting(ctx)
+	if err != nil {
+		return nil, err
+	}
+	going := map[id.Media]bool{}
+	for _, s := range streams {
+		a, err := l.opt.Assets.Find(ctx, s.ActiveAsset)
+		if fault.KindOf(err) == fault.NotFound && err != nil {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		going[a.Media] = true
+	}
+	return going, nil
 }
 
 // Changed tells the owner of a broadcast that its stream has changed; it does not block.
