@@ -146,11 +146,15 @@ func newWorld(t testing.TB, o options) *world {
 	t.Cleanup(client.Close)
 	engine := newEngine(t)
 	log := slog.New(slog.DiscardHandler)
+	here, err := os.Getwd()
+	w.must(err)
+	scratch, err := filepath.Rel(here, w.scratch) // as an operator may give it
+	w.must(err)
 	w.ingest = ingest.New(ingest.Options{
-		Assets: w.Service, Store: w.store, Fetch: client, Engine: engine, Scratch: w.scratch, MaxSize: o.maxSize, Now: w.now, Logger: log,
+		Assets: w.Service, Store: w.store, Fetch: client, Engine: engine, Scratch: scratch, MaxSize: o.maxSize, Now: w.now, Logger: log,
 	})
 	w.track = track.New(track.Options{
-		Assets: w.Service, Store: w.store, Fetch: client, Engine: engine, Scratch: w.scratch, MaxSize: o.maxSize, Now: w.now,
+		Assets: w.Service, Store: w.store, Fetch: client, Engine: engine, Scratch: scratch, MaxSize: o.maxSize, Now: w.now,
 	})
 	w.handle = map[string]job.Handler{}
 	for _, h := range []job.Handler{

@@ -120,7 +120,7 @@ func blame(err error, message string) error {
 	if !ok || exit.Signal == "killed" { // the system's memory killer, most likely
 		return err
 	}
-	for _, lack := range []string{"No space left on device", "Input/output error", "Permission denied", "Too many open files", "error while loading shared libraries"} {
+	for _, lack := range []string{"No space left on device", "Input/output error", "Permission denied", "No such file or directory", "Too many open files", "error while loading shared libraries"} {
 		if strings.Contains(exit.Stderr, lack) {
 			return err
 		}

@@ -38,7 +38,12 @@ type Options struct {
 type Worker struct{ opt Options }
 
 // New returns a Worker.
-func New(o Options) *Worker { return &Worker{opt: o} }
+func New(o Options) *Worker {
+	if whole, err := filepath.Abs(o.Scratch); err == nil { // ffmpeg has a working folder of its own
+		o.Scratch = whole
+	}
+	return &Worker{opt: o}
+}
 
 const attempts = 5
 
