@@ -87,7 +87,7 @@ func (b *broadcast) poke() {
 func (b *broadcast) store(ctx context.Context) {
 	defer close(b.stored)
 	if err := b.edge.Run(ctx); err != nil {
-		b.log.Warn("segments were left behind", "error", err)
+		b.log.WarnContext(ctx, "segments were left behind", "error", err)
 	}
 }
 
@@ -142,9 +142,9 @@ func (b *broadcast) act(ctx context.Context) {
 		return
 	}
 	b.errands.run(ctx, b.opt.Now, func(what string, err error) {
-		b.log.Warn("control plane not reached, trying again", "what", what, "error", err)
+		b.log.WarnContext(ctx, "control plane not reached, trying again", "what", what, "error", err)
 	}, func(what string, err error) {
-		b.log.Debug("control plane has moved on", "what", what, "error", err)
+		b.log.DebugContext(ctx, "control plane has moved on", "what", what, "error", err)
 	})
 	if _, busy := b.errands.due(); !busy && !b.course.ending {
 		b.answer()
@@ -203,7 +203,7 @@ func (b *broadcast) renew(ctx context.Context) {
 	default:
 		b.pause = min(max(2*b.pause, firstPause), b.opt.Lease/3)
 		b.renewAt = b.opt.Now().Add(b.pause)
-		b.log.Warn("lease not renewed, trying again", "error", err)
+		b.log.WarnContext(ctx, "lease not renewed, trying again", "error", err)
 		return
 	}
 	b.renewAt = b.opt.Now().Add(b.opt.Lease / 3)
@@ -349,7 +349,7 @@ func (b *broadcast) leave(root context.Context) {
 	b.mail.close()
 	close(b.gone)
 	if b.over {
-		b.log.Info("broadcast ended", "reason", string(b.why))
+		b.log.InfoContext(root, "broadcast ended", "reason", string(b.why))
 		t := time.NewTimer(b.opt.Keep)
 		defer t.Stop()
 		select {

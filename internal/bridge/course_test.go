@@ -118,7 +118,8 @@ func TestStretchesAfterACrash(t *testing.T) {
 	t.Parallel()
 	var line timeline.Timeline
 	for _, e := range []timeline.Entry{
-		{Rendition: &timeline.Rendition{ID: "v", Kind: frame.Video, Timescale: 90000}}, {Init: &timeline.Init{Rendition: "v"}},
+		{Rendition: &timeline.Rendition{ID: "v", Kind: frame.Video, Timescale: 90000}},
+		{Init: &timeline.Init{Rendition: "v"}},
 		{Segment: &timeline.Segment{Chunks: []timeline.Chunk{{Rendition: "v", Time: 900000, Duration: 360000}}}},
 		{Segment: &timeline.Segment{MSN: 1, Chunks: []timeline.Chunk{{Rendition: "v", Time: 1260000, Duration: 360000}}}},
 	} {

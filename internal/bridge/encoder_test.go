@@ -115,7 +115,9 @@ func (e *encoder) stream() <-chan error {
 // hangUp ends what stream began.
 func (e *encoder) hangUp() {
 	close(e.quit)
-	<-e.ended
+	if err := <-e.ended; err == nil {
+		e.t.Error("the connection is still open")
+	}
 }
 
 // dropped is why the connection was closed by the service, if it was.

@@ -29,7 +29,7 @@ func schema() ([]byte, error) {
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	path := filepath.Join(dir, "template.db")
-	d, err := db.Open(context.Background(), db.Options{URL: path})
+	d, err := db.Open(context.Background(), db.Options{URL: path}) //nolint:forbidigo // there is no test yet to take one from
 	if err != nil {
 		return nil, err
 	}

@@ -54,7 +54,7 @@ func (b *broadcast) newSink(ctx context.Context, p ingest.Publication) *sink {
 	s.pub, s.stop = context.WithCancelCause(ctx)
 	log := b.log.With("protocol", p.Protocol, "remote", p.Remote.String(), "encoder", p.Encoder)
 	s.session = session.New(session.Options{Output: packager.New(cutter), Logger: log, Now: b.opt.Now})
-	log.Debug("publication opened", "reconnect", stands.Began)
+	log.DebugContext(ctx, "publication opened", "reconnect", stands.Began)
 	return s
 }
 

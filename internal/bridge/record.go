@@ -126,19 +126,22 @@ func (l *ledger) show(ctx context.Context) error {
 
 // hold makes sure that the broadcast is still this node's. When it is not, or has no asset any more, what comes is dropped.
 // While no encoder is connected it may come back to another node at any time, lease or not, so each write asks.
-func (l *ledger) hold(ctx context.Context) (mine bool, err error) {
+func (l *ledger) hold(ctx context.Context) (bool, error) {
 	l.mu.Lock()
-	over, doubtful := l.over != nil, !l.connected || l.lease.doubtful(l.opt.Now())
+	stopped, sure := l.stopped(), l.connected && !l.lease.doubtful(l.opt.Now())
 	l.mu.Unlock()
-	if over || !doubtful {
-		return !over, nil
+	if stopped || sure {
+		return sure && !stopped, nil
 	}
-	_, err = l.renew(ctx)
+	_, err := l.renew(ctx)
 	if errors.Is(err, ErrLeaseLost) {
 		return false, nil
 	}
 	return err == nil, err
 }
+
+// stopped says that nothing is recorded any more. Called with the lock.
+func (l *ledger) stopped() bool { return l.over != nil }
 
 // lost says that the broadcast is another node's now.
 func (l *ledger) lost(ctx context.Context) (bool, error) {

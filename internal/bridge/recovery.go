@@ -23,9 +23,9 @@ func (l *Live) recover(ctx context.Context, starting bool) error {
 		switch err := l.adopt(ctx, s); {
 		case err == nil:
 		case fault.KindOf(err) == fault.Conflict, fault.KindOf(err) == fault.NotFound: // ended, or another node was faster
-			l.opt.Logger.Debug("broadcast needs no recovery", "live_stream_id", s.ID, "asset_id", s.ActiveAsset, "reason", err)
+			l.opt.Logger.DebugContext(ctx, "broadcast needs no recovery", "live_stream_id", s.ID, "asset_id", s.ActiveAsset, "reason", err)
 		default:
-			l.opt.Logger.Error("recover broadcast", "live_stream_id", s.ID, "asset_id", s.ActiveAsset, "error", err)
+			l.opt.Logger.ErrorContext(ctx, "recover broadcast", "live_stream_id", s.ID, "asset_id", s.ActiveAsset, "error", err)
 		}
 	}
 	return nil
@@ -73,7 +73,7 @@ func (l *Live) adopt(ctx context.Context, s live.Stream) error {
 	}
 	_, err = l.start(s, a, before, asked)
 	if err == nil {
-		l.opt.Logger.Info("broadcast recovered", "live_stream_id", s.ID, "asset_id", a.ID, "epoch", int64(s.Epoch))
+		l.opt.Logger.InfoContext(ctx, "broadcast recovered", "live_stream_id", s.ID, "asset_id", a.ID, "epoch", int64(s.Epoch))
 	}
 	return err
 }
@@ -90,14 +90,14 @@ func (l *Live) record(ctx context.Context, s live.Stream, fresh bool) (asset.Ass
 	if !fresh {
 		a, err := l.opt.Assets.Find(ctx, s.ActiveAsset)
 		if err == nil && !a.IsLive {
-			if _, err := l.opt.Streams.End(ctx, s.ID, s.Epoch, live.EndCrash, l.opt.Now()); err != nil && !fault.Permanent(err) {
-				return a, stored{}, err
+			if _, err = l.opt.Streams.End(ctx, s.ID, s.Epoch, live.EndCrash, l.opt.Now()); err == nil || fault.Permanent(err) {
+				err = errEnding
 			}
-			return a, stored{}, errEnding
+			return a, stored{}, err
 		}
 		if err == nil {
-			before, err := l.before(ctx, a.ID)
-			return a, before, err
+			before, failed := l.before(ctx, a.ID)
+			return a, before, failed
 		}
 		if fault.KindOf(err) != fault.NotFound {
 			return a, stored{}, err

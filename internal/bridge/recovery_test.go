@@ -72,7 +72,6 @@ func TestCrashAnywhere(t *testing.T) {
 	for writes := 1; ; writes += step {
 		over := false
 		run(t, func(w *world) {
-			t := w.t
 			first, s := w.start("a"), w.stream()
 			first.power.writes.Store(int64(writes))
 			e, err := first.admit(s.StreamKey)
@@ -262,7 +261,9 @@ func TestClockSetForward(t *testing.T) {
 			t.Errorf("the stream is %s on %s", got.State, got.Node)
 		}
 		w.must(w.streams.Disable(w.ctx, env, s.ID, time.Now())) // nobody tells a, it finds out
-		<-gone
+		if err := <-gone; !errors.Is(err, ingest.ErrEnded) {
+			t.Errorf("the encoder was dropped: %v", err)
+		}
 		w.wait(0)
 		if got := w.row(s.ID); got.ActiveAsset != "" || len(got.RecentAssets) != 1 {
 			t.Errorf("the stream is left as %+v", got)
@@ -383,7 +384,7 @@ func TestAssetGone(t *testing.T) {
 func TestSettledBeforeTheEndWasTold(t *testing.T) {
 	t.Parallel()
 	for name, before := range map[string]func(w *world, s live.Stream){
-		"at the next start": func(w *world, s live.Stream) {
+		"at the next start": func(w *world, _ live.Stream) {
 			w.start("a")
 			w.wait(0)
 		},

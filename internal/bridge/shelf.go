@@ -57,7 +57,7 @@ func (s *shelf[K, V]) getIf(ctx context.Context, k K, now time.Time, fits func(V
 		s.mu.Unlock()
 		return it.value, nil
 	}
-	if miss, ok := s.misses[k]; ok && now.Before(miss.until) {
+	if miss, missed := s.misses[k]; missed && now.Before(miss.until) {
 		s.mu.Unlock()
 		var none V
 		return none, miss.value

@@ -1,6 +1,7 @@
 package bridge
 
 import (
+	"maps"
 	"time"
 
 	"millrace/internal/bridge/measure"
@@ -57,9 +58,7 @@ func (s *stretches) begin(started time.Time, from float64) {
 // count adds what is about to be stored; it returns a copy, so that a failed attempt leaves nothing behind.
 func (s *stretches) count(entries []timeline.Entry) *stretches {
 	next := &stretches{list: append([]stretch(nil), s.list...), scales: map[string]uint32{}, total: s.total}
-	for k, v := range s.scales {
-		next.scales[k] = v
-	}
+	maps.Copy(next.scales, s.scales)
 	for _, e := range entries {
 		switch {
 		case e.Rendition != nil:
