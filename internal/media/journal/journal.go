@@ -46,8 +46,9 @@ type Journal struct {
 
 	timer *time.Timer // of the one who appends
 
-	files  map[int64]*os.File // Run's own, as is failed: segments whose file misses something
+	files  map[int64]*os.File // Run's own, as are failed: segments whose file misses something, and spare: an empty file waits for reuse
 	failed map[int64]bool
+	spare  bool
 }
 
 // Stats counts what went wrong.
@@ -65,7 +66,10 @@ type op struct {
 	done    chan struct{} // nil: nobody waits
 }
 
-const suffix = ".parts"
+const (
+	suffix    = ".parts"
+	spareName = "spare"
+)
 
 // New returns a Journal in o.Dir. What an earlier process left there is read by Left.
 func New(o Options) *Journal {
@@ -264,7 +268,7 @@ func (j *Journal) do(o *op) {
 	case o.forget:
 		j.closeFile(o.msn)
 		delete(j.failed, o.msn)
-		if err := os.Remove(j.path(o.msn)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := j.remove(o.msn); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			j.opt.Logger.Warn("part journal can not be deleted", "msn", o.msn, "error", err)
 		}
 	default:
@@ -300,6 +304,29 @@ func (j *Journal) write(o *op) error {
 	return err
 }
 
+// remove empties a segment's file and keeps it for the next segment: to delete one and make another every few seconds is work for the
+// file system, which some do badly. It is empty before it changes its name, so that a crash never leaves it under a wrong one.
+func (j *Journal) remove(msn int64) error {
+	path := j.path(msn)
+	if j.spare || os.Truncate(path, 0) != nil {
+		return os.Remove(path)
+	}
+	err := os.Rename(path, filepath.Join(j.opt.Dir, spareName))
+	j.spare = err == nil
+	return err
+}
+
+// create opens the file of a new segment.
+func (j *Journal) create(msn int64) (*os.File, error) {
+	if j.spare {
+		j.spare = false
+		if err := os.Rename(filepath.Join(j.opt.Dir, spareName), j.path(msn)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+	}
+	return os.OpenFile(j.path(msn), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+}
+
 // maxFiles bounds the open files: the renditions of a broadcast are in at most two segments at a time.
 const maxFiles = 3
 
@@ -307,12 +334,12 @@ func (j *Journal) file(msn int64) (*os.File, error) {
 	if f := j.files[msn]; f != nil {
 		return f, nil
 	}
-	f, err := os.OpenFile(j.path(msn), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	f, err := j.create(msn)
 	if errors.Is(err, fs.ErrNotExist) {
 		if err = os.MkdirAll(j.opt.Dir, 0o700); err != nil {
 			return nil, fmt.Errorf("make journal folder: %w", err)
 		}
-		f, err = os.OpenFile(j.path(msn), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+		f, err = j.create(msn)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("open journal: %w", err)

@@ -96,6 +96,30 @@ func TestWhatIsWrittenIsLeft(t *testing.T) {
 	}
 }
 
+// TestFilesAreUsedAgain: what was in a file before never comes back.
+func TestFilesAreUsedAgain(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "m")
+	j := open(dir)
+	stop := run(t, j)
+	for msn := range int64(20) {
+		write(j, msn, 5, true)
+		if msn > 1 {
+			j.Forget(msn - 2)
+		}
+	}
+	write(j, 20, 1, false)
+	stop()
+	entries, err := os.ReadDir(dir)
+	if err != nil || len(entries) > 4 {
+		t.Errorf("%d files, %v", len(entries), err)
+	}
+	got := left(open(dir))
+	if len(got) != 3 || got[0].MSN != 18 || got[2].MSN != 20 || string(got[2].Lane("v").Data) != "<v 20 0>" {
+		t.Fatalf("%+v", got)
+	}
+}
+
 func TestCloseLeavesNothing(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "m")
