@@ -161,10 +161,14 @@ func describe(in assetopt.Input, f sniff.Format, info encode.Info) asset.InputIn
 		if long == 0 {
 			long = info.Duration
 		}
-		out.File.Tracks = append(out.File.Tracks, asset.InputTrack{
+		x := asset.InputTrack{
 			Type: string(t.Kind), Duration: rounded(long.Seconds()), Encoding: t.Codec, Width: t.Width, Height: t.Height, FrameRate: rounded(t.FrameRate),
-			SampleRate: t.SampleRate, SampleSize: t.BitSize, Channels: t.Channels,
-		})
+			SampleRate: t.SampleRate, Channels: t.Channels,
+		}
+		if t.Kind == encode.Audio {
+			x.SampleSize = t.BitSize
+		}
+		out.File.Tracks = append(out.File.Tracks, x)
 	}
 	return out
 }
