@@ -65,12 +65,8 @@ type Packager struct {
 	base  time.Duration // media time of the publication's clock at 0
 	wall  time.Time     // wall clock of media time 0
 	begun bool          // the clocks are set
-	// delay is from decoding to presentation of the first picture. It is taken out of the decoding times, so that a segment's tfdt is
-	// when its first picture is presented (offsets may be negative, as in CMAF's brand cmf2): players that set their clock by tfdt
-	// would otherwise shift the picture by it, with a hole at each discontinuity.
-	delay time.Duration
-	turn  bool // the next frame tells the wall clock again
-	disc  bool // the next segment does not continue the last one
+	turn  bool          // the next frame tells the wall clock again
+	disc  bool          // the next segment does not continue the last one
 
 	video, audio *track
 	orphans      []*track // renditions of the recording that have no media now: not (yet) in this publication, or standing still
@@ -209,9 +205,6 @@ func (p *Packager) write(f frame.Frame) error {
 	}
 	f.DTS += p.base
 	f.PTS += p.base
-	if f.Kind == frame.Video {
-		f.DTS += p.delay
-	}
 	p.arrival.came(&f)
 	if f.Kind == frame.Video {
 		return p.writeVideo(f)
@@ -233,14 +226,8 @@ func (p *Packager) write(f frame.Frame) error {
 func (p *Packager) begin(f *frame.Frame) {
 	p.begun = true
 	p.base = time.Duration(p.opt.At * float64(time.Second))
-	switch {
-	case !p.opt.Began:
+	if !p.opt.Began {
 		p.base = timeline.Origin*time.Second - f.PTS
-	case f.Kind == frame.Video: // it goes on where the last picture ended
-		p.base -= f.PTS
-	}
-	if f.Kind == frame.Video {
-		p.delay = f.PTS - f.DTS
 	}
 	p.setWall(f)
 	p.opt.Edge.Live(true)

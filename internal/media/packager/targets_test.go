@@ -54,29 +54,3 @@ func TestPartTargetOutlivesAReconnect(t *testing.T) {
 		}
 	}
 }
-
-// TestSegmentsSayWhenTheyArePresented has encoders with and without B-frames follow one another: the decoding time of each segment is
-// the time of presentation of its first picture, and the picture has no hole where the encoder changed.
-func TestSegmentsSayWhenTheyArePresented(t *testing.T) {
-	t.Parallel()
-	b := newBench(t, low)
-	for _, reorder := range []int{2, 0, 1, 2} {
-		p := b.publication(2*time.Second, part)
-		b.play(p, script{fps: 30, gop: 60, seconds: 5, reorder: reorder})
-		if err := p.Close(nil); err != nil {
-			t.Fatal(err)
-		}
-	}
-	next := int64(timeline.Origin * 90000)
-	for i, c := range b.finish().Lane(timeline.MainVideo).Chunks {
-		frags, err := cmaf.ParseFragments(b.mem.objects[c.Object])
-		if err != nil {
-			t.Fatal(err)
-		}
-		const audioFrame = 1920 // the sound of what came before may end a frame later than the picture
-		if off := frags[0].Samples[0].CompositionOffset; c.Time < next || c.Time >= next+audioFrame || off != 0 {
-			t.Errorf("segment %d is decoded at %d and presented %d ticks later, want %d and 0", i, c.Time, off, next)
-		}
-		next = c.Time + c.Duration
-	}
-}

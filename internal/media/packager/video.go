@@ -37,6 +37,8 @@ func (p *Packager) writeVideo(f frame.Frame) error {
 		v.next += hole
 	}
 	// Behind a part that is out already the hole is put in front: decoded early, presented in time.
+	// Decoding times are the encoder's: tfdt at the time of presentation would need negative offsets, and ffmpeg (mov.c, dts_shift) takes
+	// the smallest of those for a delay of the picture behind the sound.
 	sample := cmaf.Sample{Duration: uint32(max(end-v.next, 1)), CompositionOffset: int32(v.ticks(f.PTS) - v.next), Sync: f.Key, Data: f.Data}
 	if len(v.pending) > 0 && v.pendingLong+int64(sample.Duration) > v.partTarget+v.ticks(partSlack) {
 		v.flush()
