@@ -125,7 +125,7 @@ func (n *node) open(ctx context.Context) (err error) {
 
 // assemble adds the services; they stop in the reverse order: encoders first, so that their last segments are stored.
 func (n *node) assemble(ctx context.Context, g *lifecycle.Group) error {
-	jobs, err := n.jobs()
+	jobs, err := n.jobs(ctx)
 	if err != nil {
 		return err
 	}
@@ -180,7 +180,7 @@ func (n *node) mux() http.Handler {
 }
 
 // jobs is the queue with every worker.
-func (n *node) jobs() (lifecycle.Service, error) {
+func (n *node) jobs(ctx context.Context) (lifecycle.Service, error) {
 	scratch := filepath.Join(n.cfg.DataDir, "downloads")
 	if err := os.MkdirAll(scratch, 0o750); err != nil {
 		return nil, fmt.Errorf("make folder for downloads: %w", err)
@@ -199,6 +199,9 @@ func (n *node) jobs() (lifecycle.Service, error) {
 	tracks := track.New(track.Options{
 		Assets: n.assets, Store: n.blob, Fetch: n.fetch, Engine: engine, Scratch: scratch, MaxSize: n.cfg.MaxUploadBytes, Now: clock,
 	})
+	if err = errors.Join(files.Tidy(ctx), tracks.Tidy(ctx)); err != nil {
+		return nil, err
+	}
 	ends := &finish.Worker{Assets: n.assets, Store: n.blob, Now: clock}
 	sweeps := &purge.Worker{Assets: n.assets, Store: n.blob}
 	return queue.New(queue.Options{
