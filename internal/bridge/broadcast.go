@@ -64,7 +64,7 @@ func newBroadcast(l *Live, s live.Stream, a asset.Asset, before stored, asked ti
 	b.ledger.resume(s, asked)
 	b.edge = window.New(window.Options{
 		Media: string(a.Media), Mode: modeOf(s.Settings.LatencyMode), Store: b.ledger, Recorder: b.ledger, Timeline: before.timeline, Logger: b.log,
-		Journal: l.journal(a.Media, b.log),
+		Journal: l.journal(a.Media, before.own, b.log),
 	})
 	b.ledger.edge = b.edge
 	now := l.opt.Now()
@@ -219,7 +219,7 @@ func (b *broadcast) refused(why error) {
 		}
 		b.log.Warn("broadcast lost to another node")
 		b.lost = true
-		b.owner.forget(b) // first: its viewers are not to take this for the end
+		b.owner.lose(b) // first
 		b.halt(why)
 		b.dismiss(why)
 	})
@@ -356,6 +356,9 @@ func (b *broadcast) leave(root context.Context) {
 		case <-root.Done():
 		case <-t.C:
 		}
+	}
+	if b.lost {
+		<-b.stored
 	}
 	b.owner.forget(b)
 }

@@ -197,6 +197,9 @@ func TestChaos(t *testing.T) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			run(t, func(w *world) {
+				if seed%2 == 0 {
+					w.journals(t)
+				}
 				c := &chaos{w: w, rand: rand.New(rand.NewPCG(seed, 1)), s: w.stream(window(10))}
 				c.nodes = []*node{w.start("a"), w.start("b")}
 				for range 40 {

@@ -51,6 +51,7 @@ type Live struct {
 	newest     map[id.LiveStream]*broadcast // and, without a current one, the last one that is still served from memory
 	byAsset    map[id.Asset]*broadcast      // all that are in memory
 	byMedia    map[id.Media]*broadcast
+	lost       map[id.Media]*broadcast // to other nodes, until the last of their goroutines has ended
 
 	seen map[id.LiveStream]sighting // of other nodes' broadcasts; Run's own
 }
@@ -68,7 +69,8 @@ func NewLive(o LiveOptions) *Live {
 	set(&o.Grace, 10*time.Second)
 	return &Live{
 		opt: o, up: make(chan struct{}), down: make(chan struct{}), broadcasts: map[id.LiveStream]*broadcast{}, newest: map[id.LiveStream]*broadcast{},
-		byAsset: map[id.Asset]*broadcast{}, byMedia: map[id.Media]*broadcast{}, seen: map[id.LiveStream]sighting{},
+		byAsset: map[id.Asset]*broadcast{}, byMedia: map[id.Media]*broadcast{},
+		lost: map[id.Media]*broadcast{}, seen: map[id.LiveStream]sighting{},
 	}
 }
 
@@ -108,10 +110,16 @@ func (l *Live) Run(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// journal keeps the parts of one recording's open segments; nil when there is no folder for it.
-func (l *Live) journal(m id.Media, log *slog.Logger) *journal.Journal {
+// journal keeps the parts of one recording's open segments; nil when there is no folder for it. What this node left in it is of use
+// only when nobody else has recorded since.
+func (l *Live) journal(m id.Media, goOn bool, log *slog.Logger) *journal.Journal {
 	if l.opt.Journals == "" {
 		return nil
+	}
+	if !goOn {
+		if err := journal.Sweep(l.opt.Journals, func(name string) bool { return name != string(m) }); err != nil {
+			log.Warn("delete old journal", "error", err) //nolint:sloglint // nobody waits for it
+		}
 	}
 	return journal.New(journal.Options{Dir: filepath.Join(l.opt.Journals, string(m)), Logger: log})
 }
@@ -323,6 +331,31 @@ func (l *Live) forget(b *broadcast) {
 	drop(l.newest, b.id, b)
 	drop(l.byAsset, b.asset.ID, b)
 	drop(l.byMedia, b.asset.Media, b)
+	drop(l.lost, b.asset.Media, b)
+}
+
+// lose is forget for one that another node has now. Its viewers are not to take that for the end.
+func (l *Live) lose(b *broadcast) {
+	l.forget(b)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lost[b.asset.Media] = b
+}
+
+// lettingGo waits until this node has let go of a recording that it lost before.
+func (l *Live) lettingGo(ctx context.Context, m id.Media) error {
+	l.mu.Lock()
+	b := l.lost[m]
+	l.mu.Unlock()
+	if b == nil {
+		return nil
+	}
+	select {
+	case <-b.stored:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }
 
 // drop deletes b, but nothing that has taken its place.

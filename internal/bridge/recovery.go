@@ -59,7 +59,7 @@ func (l *Live) orphans(streams []live.Stream, starting bool) []live.Stream {
 
 // adopt goes on with a broadcast whose owner died: its encoder is away since the owner's last sign of life.
 func (l *Live) adopt(ctx context.Context, s live.Stream) error {
-	asked := l.opt.Now()
+	asked, own := l.opt.Now(), s.Node == l.opt.Node
 	s, err := l.opt.Streams.Adopt(ctx, s.ID, s.Epoch, l.opt.Node, l.opt.Lease, asked)
 	if err != nil {
 		return err
@@ -71,6 +71,7 @@ func (l *Live) adopt(ctx context.Context, s live.Stream) error {
 	if err != nil {
 		return err
 	}
+	before.own = own
 	_, err = l.start(s, a, before, asked)
 	if err == nil {
 		l.opt.Logger.InfoContext(ctx, "broadcast recovered", "live_stream_id", s.ID, "asset_id", a.ID, "epoch", int64(s.Epoch))
@@ -82,6 +83,7 @@ func (l *Live) adopt(ctx context.Context, s live.Stream) error {
 type stored struct {
 	timeline *timeline.Timeline
 	rows     int64
+	own      bool // nobody but this node has recorded it lately
 }
 
 // record makes or finds the asset of a broadcast and what it holds already. When the asset is settled already, only the end of the
@@ -96,6 +98,9 @@ func (l *Live) record(ctx context.Context, s live.Stream, fresh bool) (asset.Ass
 			return a, stored{}, err
 		}
 		if err == nil {
+			if err = l.lettingGo(ctx, a.Media); err != nil {
+				return a, stored{}, err
+			}
 			before, failed := l.before(ctx, a.ID)
 			return a, before, failed
 		}
@@ -119,7 +124,7 @@ func (l *Live) before(ctx context.Context, a id.Asset) (stored, error) {
 		return stored{}, err
 	}
 	t, err := build(rows)
-	return stored{t, rows[len(rows)-1].Sequence + 1}, err
+	return stored{timeline: t, rows: rows[len(rows)-1].Sequence + 1}, err
 }
 
 // build applies the stored rows of a growing timeline.

@@ -20,9 +20,17 @@ func TestCrash(t *testing.T) {
 	for name, tt := range map[string]struct {
 		down    time.Duration // from the crash to the next start
 		back    bool          // the encoder publishes again, at once
+		journal bool          // the open segment's parts are on disk
 		events  string
 		lengths []time.Duration
 	}{
+		"the encoder is back in time, with a journal": {
+			down: 20 * time.Second, back: true, journal: true, events: begun + " disconnected connected " + closed,
+			lengths: []time.Duration{10400 * time.Millisecond, 10 * time.Second}, // the last part was open
+		},
+		"the encoder stays away, with a journal": {
+			down: 20 * time.Second, journal: true, events: begun + " " + closed, lengths: []time.Duration{10400 * time.Millisecond},
+		},
 		"the encoder is back in time": {
 			down: 20 * time.Second, back: true, events: begun + " disconnected connected " + closed,
 			lengths: []time.Duration{8 * time.Second, 10 * time.Second}, // the third segment was open
@@ -40,6 +48,9 @@ func TestCrash(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			run(t, func(w *world) {
+				if tt.journal {
+					w.journals(t)
+				}
 				first, s := w.start("a"), w.stream()
 				e := first.publish(s.StreamKey).send(11 * time.Second)
 				first.kill()
@@ -186,6 +197,53 @@ func TestShutdownWithoutStorage(t *testing.T) {
 		w.wait(61 * time.Second)
 		ended(w, s.ID, 1, []time.Duration{8 * time.Second})
 	})
+	run(t, func(w *world) { // with a journal nothing is lost
+		w.journals(t)
+		n, s := w.start("a"), w.stream()
+		e := n.publish(s.StreamKey).send(11 * time.Second)
+		n.power.storage.Store(true)
+		n.power.database.Store(true)
+		e.send(20 * time.Second).stop()
+		n.end()
+		w.start("a")
+		w.wait(61 * time.Second)
+		ended(w, s.ID, 1, []time.Duration{31 * time.Second})
+	})
+}
+
+// TestJournalOfAnother does not put what a node once had into a recording that has gone on elsewhere.
+func TestJournalOfAnother(t *testing.T) {
+	t.Parallel()
+	for name, back := range map[string]func(w *world, a, b *node, s live.Stream) *encoder{
+		"the encoder moves back": func(w *world, a, _ *node, s live.Stream) *encoder {
+			w.wait(10 * time.Second)
+			return a.publish(s.StreamKey)
+		},
+		"the other one dies": func(w *world, a, b *node, s live.Stream) *encoder {
+			b.kill()
+			w.wait(50 * time.Second)
+			return a.publish(s.StreamKey)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			run(t, func(w *world) {
+				w.journals(t)
+				a, b, s := w.start("a"), w.start("b"), w.stream(window(100))
+				e := a.publish(s.StreamKey).send(11 * time.Second)
+				a.power.database.Store(true) // segments after this are in its journal only
+				e.send(20 * time.Second)
+				b.publish(s.StreamKey).send(17 * time.Second).stop()
+				w.wait(0)
+				e.leave(errCut)
+				a.power.database.Store(false)
+				w.wait(10 * time.Second)
+				back(w, a, b, s).send(10 * time.Second).stop()
+				w.wait(101 * time.Second)
+				ended(w, s.ID, 1, []time.Duration{8 * time.Second, 17 * time.Second, 10 * time.Second})
+			})
+		})
+	}
 }
 
 // TestTakeover has another node finish, or go on with, what a dead one left.

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -46,6 +47,8 @@ type world struct {
 	journal *journal
 	changed func(id.LiveStream) // of the API's changes; the nodes that should hear of them at once
 	began   time.Time
+	disks   map[id.Node]string // the folder of each machine's journals; none without
+	disk    func() string      // makes one; nil: there are none
 	log     *strings.Builder
 	logMu   sync.Mutex
 }
@@ -66,7 +69,7 @@ func run(t *testing.T, test func(w *world)) {
 		defer cancel()
 		w := &world{
 			t: t, ctx: ctx, db: d, objects: &objects{data: map[string][]byte{}}, access: access.New(access.Options{Store: d.Access()}),
-			journal: &journal{}, began: time.Now(), log: &strings.Builder{},
+			journal: &journal{}, began: time.Now(), log: &strings.Builder{}, disks: map[id.Node]string{},
 		}
 		w.streams = live.New(live.Options{Store: streamStore{Store: d.LiveStreams(), journal: w.journal}, Changed: func(s id.LiveStream) {
 			if w.changed != nil {
@@ -127,6 +130,7 @@ func (w *world) stream(change ...func(*live.CreateInput)) live.Stream {
 type node struct {
 	*bridge.Live
 	w        *world
+	name     id.Node
 	playback *bridge.Playback
 	streams  *live.Service
 	assets   *asset.Service
@@ -172,6 +176,10 @@ func (w *world) start(name id.Node, change ...func(*bridge.LiveOptions)) *node {
 	o := bridge.LiveOptions{
 		Streams: n.streams, Assets: n.assets, Store: nodeObjects{w.objects, n.power}, Node: name, Now: time.Now, Logger: log,
 	}
+	if w.disk != nil && w.disks[name] == "" {
+		w.disks[name] = w.disk()
+	}
+	n.name, o.Journals = name, w.disks[name]
 	for _, c := range change {
 		c(&o)
 	}
@@ -201,7 +209,27 @@ func (n *node) end() {
 }
 
 // kill takes the node's power away: from now on nothing it does has an effect.
-func (n *node) kill() { n.power.dead.Store(true) }
+func (n *node) kill() {
+	n.w.t.Helper()
+	synctest.Wait()
+	n.power.dead.Store(true)
+	if old := n.w.disks[n.name]; old != "" { // what it still writes is not what the next one finds
+		n.w.disks[n.name] = n.w.disk()
+		n.w.must(os.CopyFS(n.w.disks[n.name], os.DirFS(old)))
+	}
+}
+
+// journals has the nodes keep journals from now on.
+func (w *world) journals(t *testing.T) {
+	t.Helper()
+	root, n := t.TempDir(), 0
+	w.disk = func() string {
+		n++
+		dir := filepath.Join(root, strconv.Itoa(n))
+		w.must(os.Mkdir(dir, 0o700))
+		return dir
+	}
+}
 
 // admit asks for a publication.
 func (n *node) admit(key string) (*encoder, error) {
