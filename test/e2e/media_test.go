@@ -173,6 +173,9 @@ func inStep(t *testing.T, url string, atLeast int) {
 	}
 	worst := 0.0
 	for _, w := range white {
+		if w > beep[len(beep)-1]+0.5 { // an encoder that is stopped has sent less sound than picture
+			continue
+		}
 		near := math.Inf(1)
 		for _, b := range beep {
 			if math.Abs(b-w) < math.Abs(near) {
@@ -183,8 +186,8 @@ func inStep(t *testing.T, url string, atLeast int) {
 			worst = near
 		}
 	}
-	t.Logf("sound is at most %.1f ms from the picture (%d flashes)", worst*1000, len(white))
+	t.Logf("sound is at most %.1f ms from the picture: flashes %.3f, beeps %.3f", worst*1000, white, beep)
 	if math.Abs(worst) >= 0.040 {
-		t.Errorf("sound is %.1f ms from the picture: flashes %.3f, beeps %.3f", worst*1000, white, beep)
+		t.Errorf("sound is %.1f ms from the picture", worst*1000)
 	}
 }

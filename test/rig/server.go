@@ -58,6 +58,8 @@ type Options struct {
 	Pair Pair
 	Args []string // more flags of serve
 	Env  []string // more environment, NAME=value
+	// Closed leaves downloads as they are by default: from public addresses only, not from this machine.
+	Closed bool
 }
 
 // Server is a running millrace with its data. It ends with the test, its data with it.
@@ -109,10 +111,11 @@ func Start(t testing.TB, o Options) *Server {
 // Run starts the server's process again after Stop or Kill, on the same data but new ports.
 func (s *Server) Run(t testing.TB) {
 	t.Helper()
-	args := append([]string{
-		"serve", "--data-dir", s.Dir, "--http-addr", "127.0.0.1:0", "--rtmp-addr", "127.0.0.1:0",
-		"--fetch-allow", "127.0.0.0/8,::1/128", "--log-format", "json",
-	}, s.o.Args...)
+	args := []string{"serve", "--data-dir", s.Dir, "--http-addr", "127.0.0.1:0", "--rtmp-addr", "127.0.0.1:0", "--log-format", "json"}
+	if !s.o.Closed {
+		args = append(args, "--fetch-allow", "127.0.0.0/8,::1/128")
+	}
+	args = append(args, s.o.Args...)
 	s.cmd = exec.Command(Binary(t), args...) //nolint:noctx // ended by Stop, Kill or the test's cleanup
 	s.cmd.Env = append(s.cmd.Environ(), s.env...)
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
