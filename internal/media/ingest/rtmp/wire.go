@@ -14,6 +14,8 @@ import (
 	"github.com/bluenviron/gortmplib/pkg/amf0"
 	"github.com/bluenviron/gortmplib/pkg/bytecounter"
 	"github.com/bluenviron/gortmplib/pkg/message"
+
+	"millrace/internal/socket"
 )
 
 const (
@@ -83,7 +85,7 @@ type wire struct {
 }
 
 func newWire(nc net.Conn, writeTimeout time.Duration) *wire {
-	src := &source{nc: nc, in: reader(nc)}
+	src := &source{nc: nc, in: socket.Reader(nc)}
 	br := bufio.NewReaderSize(src, readBuffer)
 	out := sinkWriter{nc: nc, timeout: writeTimeout}
 	return &wire{

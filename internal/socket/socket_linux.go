@@ -1,4 +1,4 @@
-package rtmp
+package socket
 
 import (
 	"io"
@@ -8,10 +8,10 @@ import (
 	"unsafe"
 )
 
-// socket reads from a TCP connection without telling the scheduler about each system call. A read of a socket that never blocks is over
-// within microseconds; announcing it wakes the runtime's watchdog thread each time the process was idle before, and with many
-// encoders sending small messages that is more work than the reading: about a sixth of what a stream costs.
-type socket struct {
+// quick reads from a TCP connection without telling the scheduler about each system call. A read of a socket that never blocks is over
+// within microseconds; announcing it wakes the runtime's watchdog thread each time the process was idle before, and with many peers
+// sending small messages that is more work than the reading: about a sixth of what a live stream costs.
+type quick struct {
 	raw syscall.RawConn
 	try func(fd uintptr) bool // reads into p; false: nothing is there yet
 
@@ -20,8 +20,9 @@ type socket struct {
 	err error
 }
 
-// reader gives the way to read from nc that costs least.
-func reader(nc net.Conn) io.Reader {
+// Reader gives the way to read from nc that costs least. Deadlines and Close of nc end its reads as they end nc's own. One goroutine at
+// a time may use it.
+func Reader(nc net.Conn) io.Reader {
 	tcp, ok := nc.(*net.TCPConn)
 	if !ok {
 		return nc
@@ -30,12 +31,12 @@ func reader(nc net.Conn) io.Reader {
 	if err != nil {
 		return nc
 	}
-	s := &socket{raw: raw}
+	s := &quick{raw: raw}
 	s.try = s.attempt
 	return s
 }
 
-func (s *socket) attempt(fd uintptr) bool {
+func (s *quick) attempt(fd uintptr) bool {
 	for {
 		to := unsafe.Pointer(unsafe.SliceData(s.p)) //nolint:gosec // what syscall.Read does, too
 		n, _, errno := syscall.RawSyscall(syscall.SYS_READ, fd, uintptr(to), uintptr(len(s.p)))
@@ -53,8 +54,8 @@ func (s *socket) attempt(fd uintptr) bool {
 	}
 }
 
-// Read implements io.Reader; deadlines and Close end it as they end net.Conn's own.
-func (s *socket) Read(p []byte) (int, error) {
+// Read implements io.Reader.
+func (s *quick) Read(p []byte) (int, error) {
 	if len(p) == 0 {
 		return 0, nil
 	}

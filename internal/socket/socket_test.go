@@ -1,4 +1,4 @@
-package rtmp
+package socket_test
 
 import (
 	"errors"
@@ -8,6 +8,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"millrace/internal/socket"
 )
 
 // pair is a TCP connection's two ends.
@@ -48,7 +50,7 @@ func TestReaderReadsLikeTheConnection(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			ours, theirs := pair(t)
-			in := reader(ours)
+			in := socket.Reader(ours)
 			if err := tt.do(ours, theirs); err != nil {
 				t.Fatal(err)
 			}
@@ -65,7 +67,7 @@ func TestReaderReadsLikeTheConnection(t *testing.T) {
 func TestReaderWaits(t *testing.T) {
 	t.Parallel()
 	ours, theirs := pair(t)
-	in := reader(ours)
+	in := socket.Reader(ours)
 	got := make(chan error, 1)
 	buf := make([]byte, 4)
 	go func() {
