@@ -28,7 +28,8 @@ type world struct {
 	db    *db.DB
 	store live.Store
 	clock time.Time
-	told  []id.LiveStream // by Options.Changed
+	mu    sync.Mutex
+	told  []id.LiveStream // by Options.Changed, which may be called from several goroutines
 	seen  int             // events read already
 }
 
@@ -40,7 +41,11 @@ func newWorld(t *testing.T) *world {
 	}
 	t.Cleanup(func() { _ = d.Close() })
 	w := &world{t: t, db: d, store: d.LiveStreams(), clock: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}
-	w.Service = live.New(live.Options{Store: w.store, Changed: func(s id.LiveStream) { w.told = append(w.told, s) }})
+	w.Service = live.New(live.Options{Store: w.store, Changed: func(s id.LiveStream) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.told = append(w.told, s)
+	}})
 	return w
 }
 
