@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"bytes"
 	"encoding/binary"
 	"math"
 	"strings"
@@ -134,10 +135,63 @@ func title(name string) string {
 }
 
 func codecTitle(t *mp4.Track) string {
-	if c, ok := codecs[t.FourCC]; ok {
+	if c, ok := codecOf(t); ok {
 		return c.title
 	}
 	return "of the unknown codec " + printable(t.FourCC)
+}
+
+// codecOf tells what a track is: MPEG-4's own sample entries name the codec in their esds only.
+func codecOf(t *mp4.Track) (codec, bool) {
+	if c, ok := objects[objectType(t.SampleEntry)]; ok && t.Config.Codec == "" {
+		return c, true
+	}
+	c, ok := codecs[t.FourCC]
+	return c, ok
+}
+
+// objects are the codecs by objectTypeIndication, ISO 14496-1 section 7.2.6.6 and mp4ra.org.
+//
+//nolint:gochecknoglobals // a table
+var objects = map[byte]codec{
+	0x69: {"mp3", "MP3"}, 0x6b: {"mp3", "MP3"}, 0xa5: {"ac3", "Dolby AC-3"}, 0xa6: {"eac3", "Dolby E-AC-3"}, 0xa9: {"dts", "DTS"}, 0xad: {"opus", "Opus"},
+	0xdd: {"vorbis", "Vorbis"}, 0x60: {"mpeg2video", "MPEG-2"}, 0x61: {"mpeg2video", "MPEG-2"}, 0x6a: {"mpeg1video", "MPEG-1"}, 0x6c: {"mjpeg", "Motion JPEG"},
+}
+
+// objectType reads the esds of a sample entry as far as objectTypeIndication, ISO 14496-1 sections 7.2.6.5 and 7.2.6.6; 0: there is none.
+func objectType(entry []byte) byte {
+	_, b, ok := bytes.Cut(entry, []byte("esds"))
+	if !ok || len(b) < 4 {
+		return 0
+	}
+	b = descriptor(b[4:], 3)
+	if len(b) < 3 {
+		return 0
+	}
+	flags := b[2]
+	b = b[3:]
+	for bit, skip := range map[byte]int{0x80: 2, 0x20: 2} { // dependsOn_ES_ID, OCR_ES_Id; a URL is not used in files
+		if flags&bit != 0 {
+			b = b[min(skip, len(b)):]
+		}
+	}
+	if b = descriptor(b, 4); len(b) == 0 {
+		return 0
+	}
+	return b[0]
+}
+
+// descriptor is the content of the descriptor with this tag at the begin of b.
+func descriptor(b []byte, tag byte) []byte {
+	if len(b) == 0 || b[0] != tag {
+		return nil
+	}
+	for i := 1; i < min(len(b), 5); i++ { // the length has up to four bytes of seven bits
+		if b[i]&0x80 == 0 {
+			return b[i+1:]
+		}
+	}
+	return nil
 }
 
 func printable(s string) string {
@@ -180,7 +234,7 @@ func describeMP4(in assetopt.Input, f *mp4.File) asset.InputInfo {
 	for _, t := range f.Tracks {
 		long := float64(t.Duration()) / float64(t.Timescale)
 		x := asset.InputTrack{Type: t.Kind.String(), Duration: rounded(long), Encoding: printable(t.FourCC)}
-		if c, ok := codecs[t.FourCC]; ok {
+		if c, ok := codecOf(t); ok {
 			x.Encoding = c.name
 		}
 		switch t.Kind {
