@@ -150,3 +150,14 @@ func TestStretchesAfterACrash(t *testing.T) {
 		})
 	}
 }
+
+// TestStretchOfADeadProcess begins one for media that nobody has noted the beginning of.
+func TestStretchOfADeadProcess(t *testing.T) {
+	t.Parallel()
+	e := segment(0, 10000, 4000)
+	e.Segment.Start = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC).UnixMilli()
+	s := resumeStretches(nil, nil).count([]timeline.Entry{{Rendition: &timeline.Rendition{ID: "v", Timescale: 90000}}, e})
+	if got := s.recordings(); len(got) != 1 || got[0].Duration != 4 || got[0].StartedAt.UnixMilli() != e.Segment.Start {
+		t.Errorf("got %+v", got)
+	}
+}

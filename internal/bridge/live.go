@@ -118,7 +118,7 @@ func (l *Live) journal(m id.Media, goOn bool, log *slog.Logger) *journal.Journal
 	}
 	if !goOn {
 		if err := journal.Sweep(l.opt.Journals, func(name string) bool { return name != string(m) }); err != nil {
-			log.Warn("delete old journal", "error", err) //nolint:sloglint // nobody waits for it
+			log.Warn("delete old journal", "error", err)
 		}
 	}
 	return journal.New(journal.Options{Dir: filepath.Join(l.opt.Journals, string(m)), Logger: log})

@@ -89,33 +89,40 @@ type stored struct {
 // record makes or finds the asset of a broadcast and what it holds already. When the asset is settled already, only the end of the
 // broadcast was not told any more: then it is told, and the answer is errEnding.
 func (l *Live) record(ctx context.Context, s live.Stream, fresh bool) (asset.Asset, stored, error) {
-	if !fresh {
-		a, err := l.opt.Assets.Find(ctx, s.ActiveAsset)
-		if err == nil && !a.IsLive {
-			if _, err = l.opt.Streams.End(ctx, s.ID, s.Epoch, live.EndCrash, l.opt.Now()); err == nil || fault.Permanent(err) {
-				err = errEnding
-			}
-			return a, stored{}, err
-		}
-		if err == nil {
-			if err = l.lettingGo(ctx, a.Media); err != nil {
-				return a, stored{}, err
-			}
-			before, failed := l.before(ctx, a.ID)
-			return a, before, failed
-		}
-		if fault.KindOf(err) != fault.NotFound {
-			return a, stored{}, err
-		}
+	if fresh {
+		a, err := l.make(ctx, s)
+		return a, stored{}, err
 	}
+	a, err := l.opt.Assets.Find(ctx, s.ActiveAsset)
+	switch {
+	case err != nil && fault.KindOf(err) == fault.NotFound: // whoever began the broadcast died before
+		a, err = l.make(ctx, s)
+		return a, stored{}, err
+	case err != nil:
+		return a, stored{}, err
+	case !a.IsLive:
+		_, err = l.opt.Streams.End(ctx, s.ID, s.Epoch, live.EndCrash, l.opt.Now())
+		if err == nil || fault.Permanent(err) {
+			err = errEnding
+		}
+		return a, stored{}, err
+	}
+	if err = l.lettingGo(ctx, a.Media); err != nil {
+		return a, stored{}, err
+	}
+	before, err := l.before(ctx, a.ID)
+	return a, before, err
+}
+
+// make makes the asset of a broadcast.
+func (l *Live) make(ctx context.Context, s live.Stream) (asset.Asset, error) {
 	r := asset.NewRecording{
 		ID: s.ActiveAsset, Environment: s.Environment, LiveStream: s.ID, Origin: asset.FromLiveRTMP, Media: id.Media(id.New()),
 	}
 	if s.Settings.NewAsset != nil {
 		r.Options = *s.Settings.NewAsset
 	}
-	a, err := l.opt.Assets.Record(ctx, r, l.opt.Now())
-	return a, stored{}, err
+	return l.opt.Assets.Record(ctx, r, l.opt.Now())
 }
 
 func (l *Live) before(ctx context.Context, a id.Asset) (stored, error) {

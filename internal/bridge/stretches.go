@@ -86,6 +86,9 @@ func (s *stretches) add(seg *timeline.Segment) {
 	long := float64(c.Duration) / scale
 	middle := float64(c.Time)/scale + long/2
 	s.total += long
+	if len(s.list) == 0 { // a process that died had noted a beginning, and left only the media
+		s.begin(time.UnixMilli(seg.Start).UTC(), 0)
+	}
 	for i := len(s.list) - 1; i >= 0; i-- {
 		if s.list[i].from <= middle || i == 0 {
 			s.list[i].long += long
