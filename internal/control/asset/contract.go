@@ -45,8 +45,9 @@ type CreateInput struct{ Options assetopt.Options }
 
 // PatchInput changes what is not nil; "" clears a string.
 type PatchInput struct {
-	Passthrough *string
-	Meta        *assetopt.Meta
+	Passthrough   *string
+	Meta          *assetopt.Meta
+	ThumbnailTime **float64 // seconds; one that leads to nil clears it
 }
 
 // TrackInput is a request to add a track.

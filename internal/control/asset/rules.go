@@ -147,6 +147,20 @@ func (p TrackPatch) apply(t Track, others []Track) (Track, error) {
 	return t, nil
 }
 
+// maxTime is the latest second of an asset whose duration is not known yet.
+const maxTime = 86400
+
+// checkThumbnail says whether the asset has a picture at v seconds, as far as that is known.
+func (a Asset) checkThumbnail(v float64) error {
+	last := float64(maxTime)
+	if d := a.Facts.Duration; d > 0 && !a.growing() {
+		last = d
+	}
+	var l fault.List
+	field.Between(&l, "thumbnail_time", v, 0, last)
+	return l.Err()
+}
+
 // checkClip says whether in may be cut from source, which is in the same environment.
 func checkClip(in assetopt.Input, source Asset) error {
 	if source.Status != Ready {

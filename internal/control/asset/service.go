@@ -137,6 +137,14 @@ func (s *Service) Patch(ctx context.Context, env id.Environment, a id.Asset, in 
 		if in.Meta != nil {
 			c.Asset.Options.Meta = *in.Meta
 		}
+		if in.ThumbnailTime != nil {
+			if v := *in.ThumbnailTime; v != nil {
+				if err := c.Asset.checkThumbnail(*v); err != nil {
+					return err
+				}
+			}
+			c.Asset.ThumbnailTime = *in.ThumbnailTime
+		}
 		c.tell(EventUpdated)
 		return nil
 	})

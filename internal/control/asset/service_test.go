@@ -311,6 +311,43 @@ func TestPatchAndPlaybackIDs(t *testing.T) {
 	w.happened()
 }
 
+func TestThumbnailTime(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a := w.create()
+	patch := func(v *float64) error {
+		_, err := w.Patch(w.ctx(), env, a.ID, asset.PatchInput{ThumbnailTime: &v}, w.now())
+		return err
+	}
+	refused := func(v float64, want string) {
+		t.Helper()
+		if got := fault.Messages(patch(&v)); !slices.Equal(got, []string{want}) {
+			t.Errorf("%v: messages %q, want %q", v, got, want)
+		}
+	}
+	w.must(patch(new(50.0))) // nobody knows how long it is
+	refused(-0.1, "thumbnail_time must be a number from 0 to 86400")
+	refused(86401, "thumbnail_time must be a number from 0 to 86400")
+	w.must(w.Finish(w.ctx(), a.ID, asset.Finished{Index: "i", Facts: asset.Facts{Duration: 10.5}}, w.now()))
+	refused(10.6, "thumbnail_time must be a number from 0 to 10.5")
+	for _, v := range []*float64{new(10.5), new(0.0)} {
+		w.must(patch(v))
+		if got := w.find(a.ID).ThumbnailTime; got == nil || *got != *v {
+			t.Errorf("stored %v, want %v", got, *v)
+		}
+	}
+	got, err := w.Patch(w.ctx(), env, a.ID, asset.PatchInput{Passthrough: new("p")}, w.now())
+	w.must(err)
+	if got.ThumbnailTime == nil {
+		t.Error("another patch has cleared it")
+	}
+	w.must(patch(nil))
+	w.must(patch(nil))
+	if got := w.find(a.ID).ThumbnailTime; got != nil {
+		t.Errorf("cleared, but %v", *got)
+	}
+}
+
 func TestOthersEnvironment(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -36,7 +36,9 @@ type Asset struct {
 	Facts       Facts            `json:"facts"`
 	Errors      *Errors          `json:"errors,omitempty"`
 	Recordings  []Recording      `json:"recordings,omitempty"` // live only: one per encoder connection (and per slate)
-	InputInfo   []InputInfo      `json:"-"`
+	// ThumbnailTime is where the picture is that stands for the asset when nobody says which, in seconds; nil: not chosen.
+	ThumbnailTime *float64    `json:"thumbnail_time,omitempty"`
+	InputInfo     []InputInfo `json:"-"`
 	// Media is where its own bytes are (prefix media/{Media}/); Uses lists the media of others that its timeline refers to (clips).
 	Media id.Media   `json:"-"`
 	Uses  []id.Media `json:"-"`

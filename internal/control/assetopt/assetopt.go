@@ -20,6 +20,7 @@ type Options struct {
 	MasterAccess     string               `json:"master_access,omitempty"` // none, temporary
 	NormalizeAudio   bool                 `json:"normalize_audio,omitempty"`
 	CopyOverlays     *bool                `json:"copy_overlays,omitempty"` // clips; nil: true
+	GenerateShots    bool                 `json:"generate_shots,omitempty"`
 	Test             bool                 `json:"test,omitempty"`
 }
 

@@ -36,6 +36,7 @@ type assetDocument struct {
 	Errors     *asset.Errors     `json:"errors,omitempty"`
 	Recordings []asset.Recording `json:"recordings,omitempty"`
 	InputInfo  []asset.InputInfo `json:"input_info,omitempty"`
+	Thumbnail  *float64          `json:"thumbnail_time,omitempty"`
 }
 
 type useRow struct {
@@ -69,6 +70,7 @@ type entryRow struct {
 func assetRowOf(a asset.Asset) (assetRow, error) {
 	doc, err := document(assetDocument{
 		Progress: a.Progress, Options: a.Options, Facts: a.Facts, Errors: a.Errors, Recordings: a.Recordings, InputInfo: a.InputInfo,
+		Thumbnail: a.ThumbnailTime,
 	})
 	if err != nil {
 		return assetRow{}, err
@@ -89,7 +91,8 @@ func (r assetRow) value() (asset.Asset, error) {
 		ID: id.Asset(r.ID), Environment: id.Environment(r.Environment), Status: asset.Status(r.Status), Progress: doc.Progress,
 		Origin: asset.Origin(r.Origin), LiveStream: id.LiveStream(r.LiveStream), SourceAsset: id.Asset(r.SourceAsset), IsLive: r.IsLive,
 		Options: doc.Options, Facts: doc.Facts, Errors: doc.Errors, Recordings: doc.Recordings, InputInfo: doc.InputInfo,
-		Media: id.Media(r.Media), Index: r.Index, Entries: r.Entries,
+		ThumbnailTime: doc.Thumbnail,
+		Media:         id.Media(r.Media), Index: r.Index, Entries: r.Entries,
 		CreatedAt: moment(r.CreatedAt), UpdatedAt: moment(r.UpdatedAt), Revision: r.Revision,
 	}, nil
 }

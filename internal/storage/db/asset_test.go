@@ -31,13 +31,14 @@ func fullAsset(name string) asset.Asset {
 	a := asset.Asset{
 		ID: id.Asset("a-" + name), Environment: "env", Status: asset.Ready, Progress: asset.Progress{State: "live", Percent: -1},
 		Origin: asset.FromClip, LiveStream: "live", SourceAsset: "source", IsLive: true,
-		Options:     assetopt.Options{Inputs: []assetopt.Input{{URL: "https://h/?a=1"}}, Passthrough: "ä'?\\", VideoQuality: "plus"},
-		PlaybackIDs: []playbackid.ID{{ID: id.Playback("q2-" + name), Policy: "signed"}, {ID: id.Playback("q1-" + name), Policy: "drm", DRMConfigurationID: "d"}},
-		Facts:       asset.Facts{Duration: 2.5, Width: 3, Height: 4, FrameRate: 30, Channels: 2, HasVideo: true, HasAudio: true},
-		Errors:      &asset.Errors{Type: "t", Messages: []string{"a", "b"}},
-		Recordings:  []asset.Recording{{StartedAt: at(3), Duration: 2, Type: "content"}},
-		InputInfo:   []asset.InputInfo{{Settings: assetopt.Input{URL: "u"}}},
-		Media:       id.Media("m-" + name), Uses: []id.Media{"n2", "n1"}, Index: "media/index", Entries: 3, CreatedAt: at(1), UpdatedAt: at(2), Revision: 4,
+		Options:       assetopt.Options{Inputs: []assetopt.Input{{URL: "https://h/?a=1"}}, Passthrough: "ä'?\\", VideoQuality: "plus"},
+		PlaybackIDs:   []playbackid.ID{{ID: id.Playback("q2-" + name), Policy: "signed"}, {ID: id.Playback("q1-" + name), Policy: "drm", DRMConfigurationID: "d"}},
+		Facts:         asset.Facts{Duration: 2.5, Width: 3, Height: 4, FrameRate: 30, Channels: 2, HasVideo: true, HasAudio: true},
+		Errors:        &asset.Errors{Type: "t", Messages: []string{"a", "b"}},
+		Recordings:    []asset.Recording{{StartedAt: at(3), Duration: 2, Type: "content"}},
+		ThumbnailTime: new(1.25),
+		InputInfo:     []asset.InputInfo{{Settings: assetopt.Input{URL: "u"}}},
+		Media:         id.Media("m-" + name), Uses: []id.Media{"n2", "n1"}, Index: "media/index", Entries: 3, CreatedAt: at(1), UpdatedAt: at(2), Revision: 4,
 	}
 	a.Tracks = []asset.Track{fullTrack(a.ID, name+"2", at(1)), fullTrack(a.ID, name+"1", at(1))}
 	return a

@@ -19,6 +19,13 @@ type Meta struct {
 	ExternalID string `json:"external_id,omitempty" maxLength:"128"`
 }
 
+// MetaUpdate is Meta in PATCH: null says that there is no such member any more.
+type MetaUpdate struct {
+	Title      Optional[string] `json:"title,omitzero" maxLength:"512"`
+	CreatorID  Optional[string] `json:"creator_id,omitzero" maxLength:"128"`
+	ExternalID Optional[string] `json:"external_id,omitzero" maxLength:"128"`
+}
+
 // StaticRenditionCreate asks for one file to download.
 type StaticRenditionCreate struct {
 	Resolution  string `json:"resolution,omitempty" enum:"highest,audio-only,2160p,1440p,1080p,720p,540p,480p,360p,270p"`
@@ -100,6 +107,7 @@ type AssetSettings struct {
 	MasterAccess     string                  `json:"master_access,omitempty" enum:"none,temporary" doc:"temporary offers the original for a day; none unless given."`
 	NormalizeAudio   bool                    `json:"normalize_audio,omitempty" doc:"Bring the loudness to -24 LUFS; on demand only."`
 	CopyOverlays     *bool                   `json:"copy_overlays,omitempty" doc:"Clips only; true unless given."`
+	GenerateShots    bool                    `json:"generate_shots,omitempty" doc:"Find the shots of the video; false unless given."`
 	Test             bool                    `json:"test,omitempty" doc:"Watermarked, at most 10 seconds, deleted after 24 hours."`
 }
 
@@ -121,21 +129,21 @@ type NewAssetSettings struct {
 
 // NewAssetSettingsUpdate is what of a live stream's new_asset_settings can be changed later.
 type NewAssetSettingsUpdate struct {
-	MasterAccess *string        `json:"master_access,omitempty" enum:"none,temporary"`
-	MP4Support   *MP4Support    `json:"mp4_support,omitempty" deprecated:"true"`
-	VideoQuality *string        `json:"video_quality,omitempty" enum:"plus,premium"`
-	Meta         Optional[Meta] `json:"meta,omitzero" doc:"Replaces the whole object; null clears it."`
+	MasterAccess *string              `json:"master_access,omitempty" enum:"none,temporary"`
+	MP4Support   *MP4Support          `json:"mp4_support,omitempty" deprecated:"true"`
+	VideoQuality *string              `json:"video_quality,omitempty" enum:"plus,premium"`
+	Meta         Optional[MetaUpdate] `json:"meta,omitzero" doc:"Replaces the whole object; null clears it."`
 }
 
 func (m Meta) domain() assetopt.Meta { return assetopt.Meta(m) }
 
 // metaPtr is the patch of a meta object: replaced as a whole, cleared by null.
-func metaPtr(m Optional[Meta]) *assetopt.Meta {
+func metaPtr(m Optional[MetaUpdate]) *assetopt.Meta {
 	if !m.Set {
 		return nil
 	}
-	v := m.Value.domain()
-	return &v
+	v := m.Value
+	return &assetopt.Meta{Title: v.Title.Value, CreatorID: v.CreatorID.Value, ExternalID: v.ExternalID.Value}
 }
 
 // alias returns the values of a field that has two names. Given both, they must agree.
@@ -208,7 +216,7 @@ func (a NewAssetSettings) domain(problems *fault.List, path string) assetopt.Opt
 		PlaybackPolicies: policiesOf(policies), AdvancedPolicies: requestsOf(a.Advanced),
 		Passthrough: a.Passthrough, Meta: a.Meta.domain(), MP4Support: string(a.MP4Support),
 		VideoQuality: a.VideoQuality, EncodingTier: a.EncodingTier, MaxResolution: a.MaxResolution, MasterAccess: a.MasterAccess,
-		NormalizeAudio: a.NormalizeAudio, CopyOverlays: a.CopyOverlays, Test: a.Test,
+		NormalizeAudio: a.NormalizeAudio, CopyOverlays: a.CopyOverlays, GenerateShots: a.GenerateShots, Test: a.Test,
 	}
 	for _, i := range inputs {
 		o.Inputs = append(o.Inputs, i.domain())
@@ -225,7 +233,7 @@ func wireOptions(o assetopt.Options) *AssetOptions {
 		AssetSettings: AssetSettings{
 			Advanced: advancedOf(o.AdvancedPolicies), Passthrough: o.Passthrough, Meta: Meta(o.Meta), MP4Support: MP4Support(o.MP4Support),
 			VideoQuality: o.VideoQuality, EncodingTier: o.EncodingTier, MaxResolution: o.MaxResolution, MasterAccess: o.MasterAccess,
-			NormalizeAudio: o.NormalizeAudio, CopyOverlays: o.CopyOverlays, Test: o.Test,
+			NormalizeAudio: o.NormalizeAudio, CopyOverlays: o.CopyOverlays, GenerateShots: o.GenerateShots, Test: o.Test,
 		},
 	}
 	for _, i := range o.Inputs {

@@ -72,6 +72,8 @@ type Asset struct {
 	NormalizeAudio    bool              `json:"normalize_audio,omitempty"`
 	Passthrough       string            `json:"passthrough,omitempty"`
 	Meta              Meta              `json:"meta,omitzero"`
+	ThumbnailTime     *float64          `json:"thumbnail_time,omitempty" doc:"Seconds."`
+	GenerateShots     bool              `json:"generate_shots,omitempty"`
 	Test              bool              `json:"test,omitempty"`
 }
 
@@ -86,8 +88,9 @@ type AssetCreate struct{ NewAssetSettings }
 
 // AssetUpdate changes what is given.
 type AssetUpdate struct {
-	Passthrough Optional[string] `json:"passthrough,omitzero" maxLength:"255" doc:"An empty string or null clears it."`
-	Meta        Optional[Meta]   `json:"meta,omitzero" doc:"Replaces the whole object; null clears it."`
+	Passthrough   Optional[string]     `json:"passthrough,omitzero" maxLength:"255" doc:"An empty string or null clears it."`
+	Meta          Optional[MetaUpdate] `json:"meta,omitzero" doc:"Replaces the whole object; null clears it."`
+	ThumbnailTime Optional[*float64]   `json:"thumbnail_time,omitzero" minimum:"0" doc:"Seconds, not after the end; null clears it."`
 }
 
 func (c AssetCreate) input() (asset.CreateInput, error) {
@@ -97,7 +100,7 @@ func (c AssetCreate) input() (asset.CreateInput, error) {
 }
 
 func (u AssetUpdate) input() asset.PatchInput {
-	return asset.PatchInput{Passthrough: u.Passthrough.Ptr(), Meta: metaPtr(u.Meta)}
+	return asset.PatchInput{Passthrough: u.Passthrough.Ptr(), Meta: metaPtr(u.Meta), ThumbnailTime: u.ThumbnailTime.Ptr()}
 }
 
 func wireAsset(a asset.Asset) Asset {
@@ -111,6 +114,7 @@ func wireAsset(a asset.Asset) Asset {
 		LiveStreamID: string(a.LiveStream), SourceAssetID: string(a.SourceAsset), IngestType: string(a.Origin),
 		RecordingTimes: convert(a.Recordings, wireRecording), StaticRenditions: wireStatic(o.StaticRenditions),
 		NormalizeAudio: o.NormalizeAudio, Passthrough: o.Passthrough, Meta: Meta(o.Meta), Test: o.Test,
+		ThumbnailTime: a.ThumbnailTime, GenerateShots: o.GenerateShots,
 	}
 	out.VideoQuality, out.EncodingTier = quality(o, a.LiveStream != "")
 	if f.HasVideo {

@@ -43,6 +43,10 @@ func (s *server) routeAssets() {
 		summary: "Delete an asset", text: "Its files are deleted; those that a clip still uses stay until that is deleted.",
 	}, s.deleteAsset)
 	handle(s, route{
+		method: http.MethodDelete, path: assetItem + "/thumbnail-time", id: "delete-asset-thumbnail-time", tag: assetTag,
+		status: http.StatusNoContent, permission: videoWrite, summary: "Clear an asset's thumbnail_time",
+	}, s.deleteThumbnailTime)
+	handle(s, route{
 		method: http.MethodGet, path: assetItem + "/input-info", id: "get-asset-input-info", tag: assetTag, permission: videoRead,
 		summary: "Retrieve what was found in an asset's inputs",
 	}, s.getInputInfo)
@@ -100,6 +104,11 @@ func (s *server) updateAsset(ctx context.Context, in *updateAssetInput) (*one[As
 
 func (s *server) deleteAsset(ctx context.Context, in *AssetRef) (*none, error) {
 	return &none{}, s.assets.Delete(ctx, environment(ctx), in.id(), s.now())
+}
+
+func (s *server) deleteThumbnailTime(ctx context.Context, in *AssetRef) (*none, error) {
+	_, err := s.assets.Patch(ctx, environment(ctx), in.id(), asset.PatchInput{ThumbnailTime: new(*float64)}, s.now())
+	return &none{}, err
 }
 
 // InputInfo is what was found in one input file.

@@ -91,7 +91,7 @@ type LiveStreamUpdate struct {
 	ReconnectSlateURL Optional[string]        `json:"reconnect_slate_url,omitzero" doc:"An empty string or null clears it."`
 	Passthrough       Optional[string]        `json:"passthrough,omitzero" maxLength:"255" doc:"An empty string or null clears it."`
 	MaxContinuous     *int                    `json:"max_continuous_duration,omitempty" minimum:"60" maximum:"43200"`
-	Meta              Optional[Meta]          `json:"meta,omitzero" doc:"Replaces the whole object; null clears it."`
+	Meta              Optional[MetaUpdate]    `json:"meta,omitzero" doc:"Replaces the whole object; null clears it."`
 	NewAssetSettings  *NewAssetSettingsUpdate `json:"new_asset_settings,omitempty"`
 }
 

@@ -180,7 +180,7 @@ func fullStream() live.Stream {
 				URL: "https://example.com/logo.png", Overlay: &assetopt.Overlay{VerticalAlign: "top", Width: "10%"},
 			}},
 			Passthrough: "asset", Meta: assetopt.Meta{Title: "t"}, MP4Support: "none", VideoQuality: "plus", MaxResolution: "1080p",
-			StaticRenditions: []assetopt.StaticRendition{{Resolution: "highest"}}, MasterAccess: "none", NormalizeAudio: true, CopyOverlays: &yes, Test: true,
+			StaticRenditions: []assetopt.StaticRendition{{Resolution: "highest"}}, MasterAccess: "none", NormalizeAudio: true, CopyOverlays: &yes, GenerateShots: true, Test: true,
 		},
 		EmbeddedSubtitles:  []live.EmbeddedSubtitle{{Name: "English CC", LanguageCode: "en", LanguageChannel: "cc1"}},
 		GeneratedSubtitles: []assetopt.GeneratedSubtitle{{Name: "English", LanguageCode: "en", VocabularyIDs: []string{"v1"}}},
@@ -199,10 +199,10 @@ func preparingAsset() asset.Asset {
 func fullAsset() asset.Asset {
 	a := asset.Asset{
 		ID: "asset9", Status: asset.Errored, Progress: asset.Progress{State: "live", Percent: -1}, Origin: asset.FromLiveRTMP, CreatedAt: noon,
-		LiveStream: "live1", SourceAsset: "asset8", IsLive: true,
+		LiveStream: "live1", SourceAsset: "asset8", IsLive: true, ThumbnailTime: new(2.5),
 		Options: assetopt.Options{
 			Passthrough: "p", Meta: assetopt.Meta{Title: "t"}, VideoQuality: "plus", MP4Support: "audio-only,capped-1080p", MasterAccess: "temporary",
-			MaxResolution: "2160p", NormalizeAudio: true, Test: true,
+			MaxResolution: "2160p", NormalizeAudio: true, GenerateShots: true, Test: true,
 			StaticRenditions: []assetopt.StaticRendition{{Resolution: "highest", Passthrough: "x"}, {Resolution: "audio-only"}, {Resolution: "720p"}},
 		},
 		PlaybackIDs: []playbackid.ID{{ID: "pb1", Policy: playbackid.Public}},

@@ -28,6 +28,11 @@ func TestRules(t *testing.T) {
 	if err := json.Unmarshal(w.Body.Bytes(), &made); err != nil || w.Code != http.StatusCreated {
 		t.Fatalf("%d %s", w.Code, w.Body)
 	}
+	film := made
+	w = services.ask(t, http.MethodPost, assets, `{"input":"https://example.com/a.mp4"}`)
+	if err := json.Unmarshal(w.Body.Bytes(), &film); err != nil || w.Code != http.StatusCreated {
+		t.Fatalf("%d %s", w.Code, w.Body)
+	}
 	long := strings.Repeat("VALUE", 110)
 	for _, tt := range []struct {
 		name, method, path, body string
@@ -41,6 +46,7 @@ func TestRules(t *testing.T) {
 		{"no inputs", "POST", assets, `{}`, []string{"inputs"}},
 		{"an input that is no URL", "POST", assets, `{"input":"VALUE://x"}`, []string{"inputs[0].url"}},
 		{"patch", "PATCH", lives + "/" + made.Data.ID, `{"reconnect_window":1801,"meta":{"title":"` + long + `"}}`, []string{"reconnect_window", "meta.title"}},
+		{"thumbnail time", "PATCH", assets + "/" + film.Data.ID, `{"thumbnail_time":-1}`, []string{"thumbnail_time"}},
 		{"playback ID", "POST", lives + "/" + made.Data.ID + "/playback-ids", `{}`, []string{"policy"}},
 		{"cursor", "GET", assets + "?cursor=VALUE", ``, []string{"cursor"}},
 	} {
@@ -60,6 +66,51 @@ func TestRules(t *testing.T) {
 		}
 		if strings.Contains(w.Body.String(), "VALUE") {
 			t.Errorf("%s: the value is repeated: %s", tt.name, w.Body)
+		}
+	}
+}
+
+// TestClearing sets fields of an asset and a live stream and clears them by null, member by member.
+func TestClearing(t *testing.T) {
+	t.Parallel()
+	services := openServices(t, dbtest.SQLite(t))
+	create := func(path, body string) string {
+		var made struct {
+			Data struct {
+				ID string `json:"id"`
+			} `json:"data"`
+		}
+		w := services.ask(t, http.MethodPost, path, body)
+		if err := json.Unmarshal(w.Body.Bytes(), &made); err != nil || w.Code != http.StatusCreated {
+			t.Fatalf("%d %s", w.Code, w.Body)
+		}
+		return path + "/" + made.Data.ID
+	}
+	stream := create("/video/v1/live-streams", `{"meta":{"title":"t","creator_id":"c"}}`)
+	film := create("/video/v1/assets", `{"input":"https://example.com/a.mp4","meta":{"title":"t","creator_id":"c"},"generate_shots":true}`)
+	for _, tt := range []struct {
+		method, path, body string
+		status             int
+		want               string // of what is answered afterwards
+	}{
+		{"GET", film, ``, 200, `"generate_shots":true`},
+		{"PATCH", film, `{"meta":{"title":null,"creator_id":"c"}}`, 200, `"meta":{"creator_id":"c"}`},
+		{"PATCH", stream, `{"meta":{"title":null,"creator_id":"c"}}`, 200, `"meta":{"creator_id":"c"}`},
+		{"PATCH", film, `{"thumbnail_time":0}`, 200, `"thumbnail_time":0`},
+		{"PATCH", film, `{"thumbnail_time":null}`, 200, `!thumbnail_time`},
+		{"PATCH", film, `{"thumbnail_time":2.5}`, 200, `"thumbnail_time":2.5`},
+		{"PATCH", film, `{"passthrough":"p"}`, 200, `"thumbnail_time":2.5`},
+		{"DELETE", film + "/thumbnail-time", ``, 204, `!thumbnail_time`},
+		{"DELETE", film + "/thumbnail-time", ``, 204, `!thumbnail_time`},
+	} {
+		w := services.ask(t, tt.method, tt.path, tt.body)
+		if w.Code != tt.status || tt.status == http.StatusNoContent && w.Body.Len() > 0 {
+			t.Errorf("%s %s %s: %d %s", tt.method, tt.path, tt.body, w.Code, w.Body)
+		}
+		now := services.ask(t, http.MethodGet, strings.TrimSuffix(tt.path, "/thumbnail-time"), "").Body.String()
+		want, absent := strings.CutPrefix(tt.want, "!")
+		if strings.Contains(now, want) == absent {
+			t.Errorf("after %s %s %s: %s, want %s", tt.method, tt.path, tt.body, now, tt.want)
 		}
 	}
 }
@@ -94,6 +145,7 @@ func TestTenants(t *testing.T) {
 		{"DELETE", live, ""},
 		{"GET", film, ""},
 		{"PATCH", film, "{}"},
+		{"DELETE", film + "/thumbnail-time", ""},
 		{"GET", film + "/input-info", ""},
 		{"POST", film + "/playback-ids", `{"policy":"public"}`},
 		{"POST", film + "/tracks", `{"url":"https://example.com/a.srt","type":"text","text_type":"subtitles","language_code":"en"}`},
