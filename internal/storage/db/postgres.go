@@ -3,7 +3,6 @@ package db
 import (
 	"context"
 	"database/sql"
-	"database/sql/driver"
 	"errors"
 	"fmt"
 	"strings"
@@ -17,8 +16,6 @@ import (
 	"github.com/riverqueue/river/rivermigrate"
 	"github.com/uptrace/bun"
 	"github.com/uptrace/bun/dialect/pgdialect"
-
-	"millrace/internal/fault"
 )
 
 const (
@@ -63,17 +60,6 @@ func openPostgres(ctx context.Context, o Options) (_ *DB, err error) {
 	return &DB{write: e.db, read: e.db, engine: e, logger: o.Logger}, nil
 }
 
-// reached marks a database that can not be connected to as away, which callers may wait out.
-type reached struct{ driver.Connector }
-
-func (r reached) Connect(ctx context.Context) (driver.Conn, error) {
-	conn, err := r.Connector.Connect(ctx)
-	if err != nil && ctx.Err() == nil {
-		return nil, fault.Wrap(fault.Unavailable, err, "the database can't be reached")
-	}
-	return conn, err //nolint:wrapcheck // the caller's own end
-}
-
 // migrate lets one process at a time migrate: several that boot together on an empty database would trip over each other.
 func (e *postgresEngine) migrate(ctx context.Context, driver *riverpgxv5.Driver, o Options) error {
 	m, err := rivermigrate.New(driver, &rivermigrate.Config{Logger: riverLog(o.Logger)})
@@ -108,18 +94,18 @@ func (e *postgresEngine) begin(ctx context.Context, fn func(context.Context, tx)
 	defer func() { _ = conn.Close() }() // gives it back to the pool
 	var raw *pgx.Conn
 	if err := conn.Raw(func(driverConn any) error {
-		std, ok := driverConn.(*stdlib.Conn)
+		std, ok := driverConn.(reachedConn)
 		if !ok {
 			return fmt.Errorf("connection is a %T", driverConn)
 		}
-		raw = std.Conn()
+		raw = std.Conn.Conn()
 		return nil
 	}); err != nil {
 		return fmt.Errorf("reach PostgreSQL connection: %w", err)
 	}
-	return pgx.BeginFunc(ctx, raw, func(t pgx.Tx) error {
+	return away(ctx, pgx.BeginFunc(ctx, raw, func(t pgx.Tx) error {
 		return fn(ctx, tx{IDB: conn, jobs: jobsIn[pgx.Tx]{client: e.jobs, tx: t}})
-	})
+	}))
 }
 
 func (e *postgresEngine) client(cfg *river.Config) (JobClient, error) {

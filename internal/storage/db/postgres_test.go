@@ -6,7 +6,12 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"io"
+	"net"
+	"syscall"
 	"testing"
+
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"millrace/internal/fault"
 )
@@ -16,6 +21,54 @@ type absent struct{ err error }
 
 func (a absent) Connect(context.Context) (driver.Conn, error) { return nil, a.err }
 func (a absent) Driver() driver.Driver                        { return nil }
+
+func TestAway(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		err  error
+		want fault.Kind
+	}{
+		{&pgconn.PgError{Code: "57P01"}, fault.Unavailable},
+		{&pgconn.PgError{Code: "57P02"}, fault.Unavailable},
+		{&pgconn.PgError{Code: "57P03"}, fault.Unavailable},
+		{&pgconn.PgError{Code: "57014"}, fault.Internal}, // query_canceled
+		{&pgconn.PgError{Code: "23505"}, fault.Internal}, // unique_violation
+		{&pgconn.ConnectError{}, fault.Unavailable},
+		{io.EOF, fault.Unavailable},
+		{io.ErrUnexpectedEOF, fault.Unavailable},
+		{&net.OpError{Op: "write", Err: syscall.EPIPE}, fault.Unavailable},
+		{net.ErrClosed, fault.Unavailable},
+		{pgconn.ErrConnClosed, fault.Unavailable},
+		{busy{}, fault.Unavailable},
+		{driver.ErrBadConn, fault.Unavailable},
+		{sql.ErrNoRows, fault.Internal},
+		{errors.New("other"), fault.Internal},
+		{fault.New(fault.Conflict, "moved on"), fault.Conflict},
+	} {
+		err := fmt.Errorf("write row: %w", tt.err)
+		got := away(t.Context(), err)
+		if fault.KindOf(got) != tt.want || !errors.Is(got, tt.err) {
+			t.Errorf("%v becomes %v of kind %v, want %v", err, got, fault.KindOf(got), tt.want)
+		}
+		if again := away(t.Context(), got); again != got { //nolint:errorlint // the very same
+			t.Errorf("%v is marked twice", again)
+		}
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		if away(ended, err) != err { //nolint:errorlint // the very same
+			t.Errorf("%v of a request that was given up is marked", err)
+		}
+	}
+	if away(t.Context(), nil) != nil {
+		t.Error("no error is one")
+	}
+}
+
+// busy is an error of the driver from before anything was sent.
+type busy struct{}
+
+func (busy) Error() string     { return "conn busy" }
+func (busy) SafeToRetry() bool { return true }
 
 func TestUnreachableDatabaseIsAway(t *testing.T) {
 	t.Parallel()

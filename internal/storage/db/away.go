@@ -1,0 +1,122 @@
+package db
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/stdlib"
+
+	"millrace/internal/fault"
+)
+
+// away marks err as fault.Unavailable, which callers may wait out, when the PostgreSQL server is away or went away meanwhile. What was
+// asked for may have been done nevertheless, if the answer to a commit was lost.
+func away(ctx context.Context, err error) error {
+	if err == nil || ctx.Err() != nil || fault.KindOf(err) == fault.Unavailable || !ended(err) {
+		return err // with ctx, a connection ends because the caller wants it
+	}
+	return gone(err)
+}
+
+func gone(err error) error {
+	return fault.Wrap(fault.Unavailable, err, "the database can't be reached")
+}
+
+// ended says that err is the end of a connection and not an answer to a query.
+func ended(err error) bool {
+	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
+		switch e.Code {
+		case "57P01", "57P02", "57P03": // admin_shutdown, crash_shutdown, cannot_connect_now
+			return true
+		}
+		return false
+	}
+	if _, ok := errors.AsType[*pgconn.ConnectError](err); ok {
+		return true
+	}
+	if _, ok := errors.AsType[*net.OpError](err); ok {
+		return true
+	}
+	if pgconn.SafeToRetry(err) { // among others "conn closed" and "conn busy", whose type has no name
+		return true
+	}
+	for _, end := range []error{io.EOF, io.ErrUnexpectedEOF, net.ErrClosed, pgconn.ErrConnClosed, driver.ErrBadConn} {
+		if errors.Is(err, end) {
+			return true
+		}
+	}
+	return false
+}
+
+// reached makes connections whose errors say that the database is away when it is.
+type reached struct{ driver.Connector }
+
+func (r reached) Connect(ctx context.Context) (driver.Conn, error) {
+	conn, err := r.Connector.Connect(ctx)
+	if err != nil && ctx.Err() == nil {
+		return nil, gone(err)
+	}
+	if err != nil {
+		return nil, err //nolint:wrapcheck // the caller's own end
+	}
+	std, ok := conn.(*stdlib.Conn)
+	if !ok {
+		return nil, errors.Join(fmt.Errorf("connection is a %T", conn), conn.Close())
+	}
+	return reachedConn{std}, nil
+}
+
+// reachedConn is a connection of reached; database/sql sends everything through these methods.
+type reachedConn struct{ *stdlib.Conn }
+
+func (c reachedConn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
+	rows, err := c.Conn.QueryContext(ctx, query, args)
+	if err != nil {
+		return nil, away(ctx, err)
+	}
+	if std, ok := rows.(*stdlib.Rows); ok {
+		return reachedRows{std, ctx}, nil
+	}
+	return rows, nil
+}
+
+func (c reachedConn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
+	result, err := c.Conn.ExecContext(ctx, query, args)
+	return result, away(ctx, err)
+}
+
+func (c reachedConn) PrepareContext(ctx context.Context, query string) (driver.Stmt, error) {
+	stmt, err := c.Conn.PrepareContext(ctx, query)
+	return stmt, away(ctx, err)
+}
+
+func (c reachedConn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, error) {
+	tx, err := c.Conn.BeginTx(ctx, opts)
+	return tx, away(ctx, err)
+}
+
+func (c reachedConn) Ping(ctx context.Context) error { return away(ctx, c.Conn.Ping(ctx)) }
+
+func (c reachedConn) ResetSession(ctx context.Context) error {
+	return away(ctx, c.Conn.ResetSession(ctx))
+}
+
+// reachedRows are the rows of a query whose connection may end before the last one.
+type reachedRows struct {
+	*stdlib.Rows
+
+	ctx context.Context //nolint:containedctx // of the one query that the rows are the answer to
+}
+
+func (r reachedRows) Next(dest []driver.Value) error {
+	err := r.Rows.Next(dest)
+	if err == io.EOF { //nolint:errorlint // exactly this value is the end of the rows
+		return err
+	}
+	return away(r.ctx, err)
+}
