@@ -124,7 +124,7 @@ func (f film) run(t *testing.T, s *rig.Server) {
 	}
 	f.fields(t, a)
 	if f.clip.Flash && !slices.Contains(f.then, "0:a") {
-		inStep(t, url, filmSeconds-3)
+		inStep(t, url, 6)
 	}
 	if f.rotated {
 		if _, _, master := s.Get(t, url); !strings.Contains(string(master), "RESOLUTION=180x320") {

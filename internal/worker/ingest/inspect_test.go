@@ -8,7 +8,9 @@ import (
 
 func TestCodecOfAnMPEG4Entry(t *testing.T) {
 	t.Parallel()
-	entry := func(esds ...byte) []byte { return append([]byte("....mp4a..............................esds\x00\x00\x00\x00"), esds...) }
+	entry := func(esds ...byte) []byte {
+		return append([]byte("....mp4a..............................esds\x00\x00\x00\x00"), esds...)
+	}
 	for name, tt := range map[string]struct {
 		entry []byte
 		want  string
