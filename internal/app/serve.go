@@ -138,9 +138,8 @@ func (n *node) assemble(ctx context.Context, g *lifecycle.Group) error {
 		return err
 	}
 	n.base = strings.TrimSuffix(n.cfg.PublicBase(web.Addr().String()).String(), "/")
-	players := playback.New(playback.Options{Logger: n.log, Source: n.viewers})
-	mux := n.mux(players)
-	g.Add(&webServer{name: "http", ln: web, mux: mux, players: players, log: n.log, drain: n.cfg.ShutdownTimeout})
+	mux := n.mux()
+	g.Add(&webServer{name: "http", ln: web, mux: mux, log: n.log, drain: n.cfg.ShutdownTimeout})
 	if n.cfg.TLS() {
 		secure, secureErr := n.secure(ctx, mux)
 		if secureErr != nil {
@@ -171,12 +170,12 @@ func (n *node) secure(ctx context.Context, mux http.Handler) (*webServer, error)
 	return &webServer{name: "https", ln: ln, cert: cert, mux: mux, log: n.log, drain: n.cfg.ShutdownTimeout}, nil
 }
 
-func (n *node) mux(players http.Handler) http.Handler {
+func (n *node) mux() http.Handler {
 	return router(
 		api.New(api.Options{
 			Live: n.streams, Assets: n.assets, Access: n.access, Now: clock, Logger: n.log, Version: cli.Version(), PublicURL: n.base,
 		}),
-		players,
+		playback.New(playback.Options{Logger: n.log, Source: n.viewers}),
 	)
 }
 

@@ -113,13 +113,6 @@ func tokenOf(r *http.Request) string {
 	return r.URL.Query().Get("token")
 }
 
-// Owns says that a path leads to a playback ID and to nothing else that a server may have at its root: their names are shorter.
-func Owns(path string) bool {
-	id, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
-	id = strings.TrimSuffix(id, ".m3u8")
-	return len(id) >= 24 && plausible(id)
-}
-
 // plausible keeps paths that can not be a playback ID away from the source.
 func plausible(id string) bool {
 	if len(id) < 8 || len(id) > 255 {
