@@ -426,7 +426,8 @@ func TestIngestAlwaysEnds(t *testing.T) {
 	a := w.create(assetopt.Input{URL: w.site.offer(clip(t, "a.mkv"))})
 	j := w.jobs.take()[0]
 	w.store.put = func(string) error { panic("a bug") }
-	for attempt := 1; attempt < 8; attempt++ {
+	last := w.handle[j.Kind].MaxAttempts
+	for attempt := 1; attempt < last; attempt++ {
 		if err := w.do(j, attempt); err == nil || !strings.Contains(err.Error(), "a bug") {
 			t.Fatalf("attempt %d: %v", attempt, err)
 		}
@@ -434,11 +435,11 @@ func TestIngestAlwaysEnds(t *testing.T) {
 			t.Fatalf("attempt %d was the last", attempt)
 		}
 	}
-	if err := w.do(j, 8); err == nil || w.find(a.ID).Status != asset.Errored {
+	if err := w.do(j, last); err == nil || w.find(a.ID).Status != asset.Errored {
 		t.Errorf("the last attempt: %v", err)
 	}
 	b := w.create(assetopt.Input{URL: w.site.offer(clip(t, "a.mkv"))})
-	if err := w.do(w.jobs.take()[0], 16); err == nil || w.find(b.ID).Status != asset.Errored {
+	if err := w.do(w.jobs.take()[0], 2*last); err == nil || w.find(b.ID).Status != asset.Errored {
 		t.Errorf("after the process died too often: %v", err)
 	}
 	w.nothingLeft()
