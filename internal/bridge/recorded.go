@@ -295,8 +295,8 @@ func (v *recorded) Chunk(ctx context.Context, rendition string, r hls.Resource) 
 	case l.Kind == frame.Text:
 		return v.text(ctx, l, i)
 	case l.Source != nil:
-		data, err := v.p.opt.Library.Chunk(ctx, *l.Source, r.MSN, c)
-		return playback.Body{Data: data}, err
+		segment, size, err := v.p.opt.Library.Segment(ctx, *l.Source, r.MSN, c)
+		return playback.Body{Reader: segment, Size: size}, err
 	}
 	return v.p.object(ctx, c.Object, 0, -1)
 }

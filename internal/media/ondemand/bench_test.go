@@ -2,6 +2,7 @@ package ondemand_test
 
 import (
 	"bytes"
+	"io"
 	"os"
 	"testing"
 
@@ -63,6 +64,27 @@ func BenchmarkChunk(b *testing.B) {
 				if _, err := m.library.Chunk(b.Context(), *l.Source, 1, l.Chunks[1]); err != nil {
 					b.Fatal(err)
 				}
+			}
+		})
+	}
+}
+
+// BenchmarkSegment copies the same from the file; nobody takes the bytes by sendfile here.
+func BenchmarkSegment(b *testing.B) {
+	m := plan(b, ffmpeg(b, "a.mp4", args([]string{"-f", "lavfi", "-i", "testsrc2=size=1280x720:duration=12:rate=30"}, sound("12"), h264("60", "-b:v", "4M"))...))
+	for _, l := range m.timeline.Lanes {
+		b.Run(l.ID, func(b *testing.B) {
+			b.ReportAllocs()
+			b.SetBytes(l.Chunks[1].Size)
+			for b.Loop() {
+				r, size, err := m.library.Segment(b.Context(), *l.Source, 1, l.Chunks[1])
+				if err != nil {
+					b.Fatal(err)
+				}
+				if n, err := io.Copy(io.Discard, r); n != size || err != nil {
+					b.Fatal(n, err)
+				}
+				_ = r.Close()
 			}
 		})
 	}

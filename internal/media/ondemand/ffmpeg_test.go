@@ -136,6 +136,7 @@ func (m media) join(t *testing.T, id string) string {
 		if err != nil {
 			t.Fatal(err)
 		}
+		m.checkCopy(t, *l.Source, int64(i), c, b)
 		fragments, err := cmaf.ParseFragments(b)
 		if err != nil || len(fragments) != 1 || cmaf.Whole(fragments) != len(b) {
 			t.Fatalf("%s %d: %d fragments, %v", id, i, len(fragments), err)

@@ -185,6 +185,9 @@ func TestLibrary(t *testing.T) {
 			if _, err := library.Chunk(t.Context(), src, 0, c); !errors.Is(err, ondemand.ErrUnknown) {
 				t.Errorf("%s: %v", name, err)
 			}
+			if _, _, err := library.Segment(t.Context(), src, 0, c); !errors.Is(err, ondemand.ErrUnknown) {
+				t.Errorf("%s to copy: %v", name, err)
+			}
 		}
 	}
 	if _, err := library.Init(t.Context(), timeline.Source{Object: "a", Track: 99}); !errors.Is(err, ondemand.ErrUnknown) {

@@ -158,12 +158,9 @@ func (l *Library) Init(ctx context.Context, src timeline.Source) ([]byte, error)
 // Chunk is a segment: one fragment of the chunk's samples, its first decoding time being the chunk's. It costs twice the segment's bytes
 // of memory, one half of which is given back.
 func (l *Library) Chunk(ctx context.Context, src timeline.Source, msn int64, c timeline.Chunk) ([]byte, error) {
-	k, t, err := l.track(ctx, src)
+	k, t, err := l.samples(ctx, src, c)
 	if err != nil {
 		return nil, err
-	}
-	if c.From < 0 || c.To > t.Len() || c.From >= c.To {
-		return nil, ErrUnknown
 	}
 	r, _, err := l.objects.Open(ctx, src.Object)
 	if err != nil {
@@ -174,18 +171,31 @@ func (l *Library) Chunk(ctx context.Context, src timeline.Source, msn int64, c t
 	if err != nil {
 		return nil, fmt.Errorf("read samples of %s: %w", src.Object, err)
 	}
-	if t.Kind == frame.Video {
-		x, err := k.reel(t)
-		if err != nil {
-			return nil, err
-		}
-		if err := x.fit(c, samples); err != nil {
-			return nil, err
-		}
-	} else {
-		fitSound(c, samples)
+	if err := k.fit(t, c, samples); err != nil {
+		return nil, err
 	}
 	return cmaf.AppendFragment(nil, uint32(msn+1), cmaf.TrackID, uint64(c.Time), samples), nil
+}
+
+func (l *Library) samples(ctx context.Context, src timeline.Source, c timeline.Chunk) (*kept, *mp4.Track, error) {
+	k, t, err := l.track(ctx, src)
+	if err == nil && (c.From < 0 || c.To > t.Len() || c.From >= c.To) {
+		err = ErrUnknown
+	}
+	return k, t, err
+}
+
+// fit gives samples the times that they have in the chunk.
+func (k *kept) fit(t *mp4.Track, c timeline.Chunk, samples []cmaf.Sample) error {
+	if t.Kind != frame.Video {
+		fitSound(c, samples)
+		return nil
+	}
+	x, err := k.reel(t)
+	if err != nil {
+		return err
+	}
+	return x.fit(c, samples)
 }
 
 // fitSound makes the last sample end where the chunk does: behind it there may be a hole that a gap shows.

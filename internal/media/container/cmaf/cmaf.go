@@ -18,6 +18,15 @@ type Sample struct {
 	// Sync tells that decoding can begin here: an IDR, any audio frame.
 	Sync bool
 	Data []byte
+	// Size is how many bytes it has, where Data is not at hand.
+	Size uint32
+}
+
+func (s *Sample) size() int {
+	if s.Data == nil {
+		return int(s.Size)
+	}
+	return len(s.Data)
 }
 
 // TrackID is the ID of the one track of what this package writes.
@@ -30,6 +39,23 @@ func AppendFragment(b []byte, sequence, trackID uint32, baseMediaDecodeTime uint
 	if need := len(b) + l.moof + 8 + l.payload; need > cap(b) { // slices.Grow would allocate twice under the race detector
 		b = append(make([]byte, 0, need), b...)
 	}
+	b = l.appendHead(b, sequence, trackID, baseMediaDecodeTime, samples)
+	for i := range samples {
+		b = append(b, samples[i].Data...)
+	}
+	return b
+}
+
+// AppendFragmentHead appends what AppendFragment does but for the samples' bytes, which are to follow. payload is how many those are.
+func AppendFragmentHead(b []byte, sequence, trackID uint32, baseMediaDecodeTime uint64, samples []Sample) (head []byte, payload int64) {
+	l := layoutOf(samples)
+	if need := len(b) + l.moof + 8; need > cap(b) {
+		b = append(make([]byte, 0, need), b...)
+	}
+	return l.appendHead(b, sequence, trackID, baseMediaDecodeTime, samples), int64(l.payload)
+}
+
+func (l *layout) appendHead(b []byte, sequence, trackID uint32, baseMediaDecodeTime uint64, samples []Sample) []byte {
 	be := binary.BigEndian
 	b = be.AppendUint32(b, uint32(l.moof))
 	b = append(b, "moof\x00\x00\x00\x10mfhd\x00\x00\x00\x00"...)
@@ -58,7 +84,7 @@ func AppendFragment(b []byte, sequence, trackID uint32, baseMediaDecodeTime uint
 		if l.trunFlags&trunDuration != 0 {
 			b = be.AppendUint32(b, s.Duration)
 		}
-		b = be.AppendUint32(b, uint32(len(s.Data)))
+		b = be.AppendUint32(b, uint32(s.size()))
 		if l.trunFlags&trunFlags != 0 {
 			b = be.AppendUint32(b, flagsOf(s))
 		}
@@ -67,11 +93,7 @@ func AppendFragment(b []byte, sequence, trackID uint32, baseMediaDecodeTime uint
 		}
 	}
 	b = be.AppendUint32(b, uint32(l.payload+8))
-	b = append(b, "mdat"...)
-	for i := range samples {
-		b = append(b, samples[i].Data...)
-	}
-	return b
+	return append(b, "mdat"...)
 }
 
 // Flags of tfhd and trun, ISO 14496-12 sections 8.8.7 and 8.8.8.
@@ -93,7 +115,7 @@ func layoutOf(samples []Sample) layout {
 		sameDuration = sameDuration && samples[i].Duration == samples[0].Duration
 		sameSync = sameSync && samples[i].Sync == samples[0].Sync
 		composition = composition || samples[i].CompositionOffset != 0
-		l.payload += len(samples[i].Data)
+		l.payload += samples[i].size()
 	}
 	per := 4
 	if sameDuration {

@@ -68,6 +68,34 @@ func ReadSamples(r io.ReaderAt, t *Track, from, to int) ([]cmaf.Sample, error) {
 	return out, nil
 }
 
+// Extent is a stretch of bytes of a file.
+type Extent struct{ Offset, Length int64 }
+
+// Layout gives samples from to to-1 of t without their bytes, and where those are, in the samples' order. ErrTooLarge as in ReadSamples.
+func Layout(t *Track, from, to int) ([]cmaf.Sample, []Extent, error) {
+	if from < 0 || to < from || to > t.Len() {
+		return nil, nil, fmt.Errorf("lay out samples %d to %d of %d: out of range", from, to, t.Len())
+	}
+	out := make([]cmaf.Sample, to-from)
+	var extents []Extent
+	total := int64(0)
+	for i := range out {
+		s := t.Sample(from + i)
+		out[i] = cmaf.Sample{Duration: s.Duration, CompositionOffset: s.CTS, Sync: s.Sync, Size: uint32(s.Size)}
+		at, size := t.samples.offsets[from+i], int64(s.Size)
+		total += size
+		if n := len(extents); n > 0 && extents[n-1].Offset+extents[n-1].Length == at {
+			extents[n-1].Length += size
+		} else if size > 0 {
+			extents = append(extents, Extent{at, size})
+		}
+	}
+	if total > MaxRead {
+		return nil, nil, fmt.Errorf("%w: samples %d to %d have %d, at most %d", ErrTooLarge, from, to, total, MaxRead)
+	}
+	return out, extents, nil
+}
+
 // run finds how many samples from i on one read brings: up to j, length bytes in the file of which payload are theirs.
 func (t *Track) run(i, to int) (j int, length, payload int64) {
 	s := &t.samples
