@@ -43,7 +43,10 @@ check: bin/testrun $(LINT) ## quick checks before a commit: format, lint, vet, l
 	@bin/testrun -race -short -units
 
 .PHONY: bench
-bench: ## run the benchmarks (BENCH=regexp BENCHTIME=1s PKG=./...)
+bench: build ## run the benchmarks (BENCH=regexp BENCHTIME=1s PKG=./...; MEDIAMTX=path NGINX=path compare with these)
+	@scripts/install-packages.sh ffmpeg
+	@mkdir -p tmp/bench
+	@$(GO) run ./test/bench -dir tmp/bench -millrace bin/millrace $(if $(MEDIAMTX),-mediamtx $(MEDIAMTX)) $(if $(NGINX),-nginx $(NGINX))
 	@$(GO) test -run '^$$' -bench '$(BENCH)' -benchtime $(BENCHTIME) -benchmem $(PKG) | grep -v -e 'no test files' -e '^PASS' -e '^ok '
 
 .PHONY: fuzz

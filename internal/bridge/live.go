@@ -158,6 +158,19 @@ func (l *Live) recordings(ctx context.Context) (map[id.Media]bool, error) {
 	return going, nil
 }
 
+// Recovered waits until this node has taken up what it was recording in its last life: until then stored rows do not tell everything
+// that players were shown.
+func (l *Live) Recovered(ctx context.Context) error {
+	select {
+	case <-l.up:
+		return nil
+	case <-l.down:
+		return ingest.ErrShutdown
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
 // Changed tells the owner of a broadcast that its stream has changed; it does not block.
 func (l *Live) Changed(s id.LiveStream) {
 	l.mu.Lock()

@@ -71,6 +71,11 @@ func (p *Playback) StreamChanged(s id.LiveStream) {
 
 // Open implements playback.Source.
 func (p *Playback) Open(ctx context.Context, playbackID, _ string) (playback.Presentation, error) {
+	if p.opt.Live != nil {
+		if err := p.opt.Live.Recovered(ctx); err != nil {
+			return nil, fault.Wrap(fault.Unavailable, err, "the service is starting or stopping: ask again in a moment")
+		}
+	}
 	now := p.opt.Now()
 	o, err := p.ids.get(ctx, id.Playback(playbackID), now, func(ctx context.Context) (playbackid.Object, error) {
 		return p.opt.Access.Resolve(ctx, id.Playback(playbackID))

@@ -66,7 +66,9 @@ func (e *Edge) takeOver(j *journal.Journal) {
 			j.Forget(s.MSN)
 			continue
 		}
-		if !whole || s.MSN > e.first+int64(n) || !e.adopt(s, n, &whole) {
+		// Behind a segment that was cut short only another publication may follow: it begins with a discontinuity.
+		follows := whole || slices.ContainsFunc(s.Lanes, func(l *journal.Lane) bool { return l.Discontinuity })
+		if !follows || s.MSN > e.first+int64(n) || !e.adopt(s, n, &whole) {
 			e.opt.Logger.Warn("parts of a segment are lost: what comes before them was not kept", "media", e.opt.Media, "msn", s.MSN)
 			j.Forget(s.MSN)
 			whole = false
