@@ -244,3 +244,55 @@ func (b broadcast) whole(t *testing.T, a rig.Object, have map[string]packets) {
 		t.Errorf("recording times %v, want two, together as long as the asset", times)
 	}
 }
+
+// TestEncoders publishes what encoders differ in otherwise.
+func TestEncoders(t *testing.T) {
+	t.Parallel()
+	s := rig.Start(t, rig.Options{})
+	for name, tt := range map[string]struct {
+		clip   rig.Clip
+		breaks int
+		but    []string // rules that do not fit
+	}{
+		"key frames 7 s apart": {clip: rig.Clip{GOP: 7, Flash: true}},
+		"50 pictures a second": {clip: rig.Clip{Rate: 50, GOP: 1, Flash: true}},
+		"12 pictures a second": {clip: rig.Clip{Rate: 12, GOP: 2, Flash: true}},
+		"odd key frames":       {clip: rig.Clip{GOP: 1.7, Flash: true}},
+		// ffmpeg's clock has 31 bits only, so it jumps back by half of RTMP's.
+		"clock that jumps back": {clip: rig.Clip{GOP: 1, Offset: 1<<31/1000.0 - 9.3, Flash: true}, breaks: 1},
+		"mono at 22.05 kHz":     {clip: rig.Clip{GOP: 1, Hertz: 22050, Flash: true, More: []string{"-ac", "1"}}},
+		"several slices":        {clip: rig.Clip{GOP: 1, Flash: true, More: []string{"-x264-params", "slices=4"}}},
+		// FRAME-RATE is the highest one, the checker measures the average; dates follow presentation, lengths decoding.
+		"rate varies":           {clip: rig.Clip{GOP: 2, More: []string{"-vf", "select='not(eq(mod(n,5),3))'", "-vsync", "vfr"}}, but: []string{"frame-rate", "pdt"}},
+		"sound ahead by 300 ms": {clip: rig.Clip{GOP: 1, More: []string{"-vf", "setpts=PTS+0.3/TB"}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := tt.clip
+			c.Size, c.Kbit, c.Seconds = "320x180", 300, 18
+			l := s.CreateLive(t, "low", nil)
+			e := s.Publish(t, l.Text("stream_key"), c)
+			a := playing(t, s, l)
+			checkBut(t, "live", tt.but, hlscheck.Options{
+				URL: s.PlayURL(l.Text("playback_ids.0.id")), Follow: 6 * time.Second, LowLatency: true, MayStall: tt.breaks > 0,
+			}, "tfdt", "part-bytes")
+			if said, err := e.Wait(t, patience); err != nil {
+				t.Errorf("encoder: %v: %s", err, said)
+			}
+			a = s.AwaitAsset(t, a.Text("id"), "finished", patience, rig.Finished)
+			url := s.PlayURL(a.Text("playback_ids.0.id"))
+			r := checkBut(t, "finished", tt.but, hlscheck.Options{URL: url, Decoder: rig.FFmpeg(t)}, "tfdt", "decodes")
+			for _, v := range r.Renditions {
+				if v.Discontinuities != tt.breaks {
+					t.Errorf("%s has %d discontinuities, want %d", v.URL, v.Discontinuities, tt.breaks)
+				}
+			}
+			if d := a.Number("duration"); math.Abs(d-c.Seconds) > 0.5 {
+				t.Errorf("duration %.3f s, sent were %.0f", d, c.Seconds)
+			}
+			if c.Flash {
+				inStep(t, url, 10)
+			}
+		})
+	}
+}

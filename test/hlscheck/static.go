@@ -73,7 +73,7 @@ func (v *rendition) checkDates(before, e entry, say report) {
 // dateSlack is a rounding for video. A sound's segment may carry the date of the picture's, from which it is up to a frame apart.
 func (v *rendition) dateSlack() time.Duration {
 	if v.kind == "audio" {
-		return 25 * time.Millisecond
+		return 50 * time.Millisecond // a frame of 1024 samples at 22.05 kHz
 	}
 	return 3 * time.Millisecond
 }

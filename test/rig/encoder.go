@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -103,7 +104,7 @@ func (c Clip) args(realTime bool) []string {
 		args = append(args, "-t", fmt.Sprint(c.Seconds))
 	}
 	if c.Offset != 0 {
-		args = append(args, "-output_ts_offset", fmt.Sprint(c.Offset))
+		args = append(args, "-output_ts_offset", strconv.FormatFloat(c.Offset, 'f', -1, 64))
 	}
 	return append(args, c.More...)
 }
