@@ -33,9 +33,7 @@ type options struct {
 // isSlow tells the folders whose tests start the real binary, encoders and browsers: they run after the others, one
 // package at a time, without the race detector.
 func isSlow(pkg string) bool {
-	return slices.ContainsFunc([]string{
-		"millrace/test/e2e", "millrace/test/browser", "millrace/test/recovery", "millrace/test/assets", "millrace/test/sources",
-	}, func(s string) bool {
+	return slices.ContainsFunc([]string{"millrace/test/e2e", "millrace/test/browser"}, func(s string) bool {
 		return pkg == s || strings.HasPrefix(pkg, s+"/")
 	})
 }
