@@ -36,6 +36,7 @@ type Library struct {
 	objects Objects
 	limit   int64
 	flight  singleflight.Group
+	buffers sync.Pool // *loaded
 
 	mu    sync.Mutex
 	files map[string]*list.Element

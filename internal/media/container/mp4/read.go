@@ -43,29 +43,39 @@ func ReadSamples(r io.ReaderAt, t *Track, from, to int) ([]cmaf.Sample, error) {
 		out[i] = cmaf.Sample{Duration: s.Duration, CompositionOffset: s.CTS, Sync: s.Sync, Data: buf[pos:end:end]}
 		pos = end
 	}
-	var scratch []byte
+	_, err := ReadBytes(r, t, from, to, buf, nil)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// ReadBytes fills buf, which is as long as they are, with the bytes of samples from to to-1 of t, one after the other. What it needs beside
+// that is scratch, grown if need be; it is given back to be used again.
+func ReadBytes(r io.ReaderAt, t *Track, from, to int, buf, scratch []byte) ([]byte, error) {
 	for i := from; i < to; {
 		j, length, payload := t.run(i, to)
 		at := t.samples.offsets[i]
-		if payload == length { // no holes: straight to where it belongs
-			if err := readFull(r, buf[:length], at); err != nil {
-				return nil, fmt.Errorf("read samples %d to %d: %w", i, j, err)
-			}
-		} else {
+		into := buf[:payload]
+		if payload != length { // holes: what is between goes with them, and is left out afterwards
 			if int64(cap(scratch)) < length {
 				scratch = make([]byte, length)
 			}
-			if err := readFull(r, scratch[:length], at); err != nil {
-				return nil, fmt.Errorf("read samples %d to %d: %w", i, j, err)
-			}
-			for k := i; k < j; k++ {
-				copy(out[k-from].Data, scratch[t.samples.offsets[k]-at:])
+			into = scratch[:length]
+		}
+		if err := readFull(r, into, at); err != nil {
+			return scratch, fmt.Errorf("read samples %d to %d: %w", i, j, err)
+		}
+		if payload != length {
+			for to := buf; i < j; i++ {
+				start := t.samples.offsets[i] - at
+				to = to[copy(to, into[start:start+int64(t.samples.sizes[i])]):]
 			}
 		}
 		buf = buf[payload:]
 		i = j
 	}
-	return out, nil
+	return scratch, nil
 }
 
 // Extent is a stretch of bytes of a file.
