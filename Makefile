@@ -9,7 +9,7 @@ SHELL := /bin/bash
 GO ?= go
 FUZZTIME ?= 20s
 BENCH ?= .
-BENCHTIME ?= 1s
+BENCHTIME ?= 200ms
 PKG ?= ./...
 
 # Tools are built from the Go module proxy, pinned with checksums in tools/*/go.mod, and kept by version.
@@ -18,6 +18,8 @@ LINT_VERSION := $(shell awk '$$1 == "github.com/golangci/golangci-lint/v2" {prin
 S3_VERSION := $(shell awk '$$1 == "github.com/versity/versitygw" {print $$2}' tools/s3/go.mod)
 LINT := bin/tools/golangci-lint-$(LINT_VERSION)-$(GOVERSION)
 S3 := bin/tools/versitygw-$(S3_VERSION)-$(GOVERSION)
+MEDIAMTX_VERSION := $(shell awk '$$1 == "require" && $$2 == "github.com/bluenviron/mediamtx" {print $$3}' tools/peer/go.mod)
+MEDIAMTX := bin/tools/mediamtx-$(MEDIAMTX_VERSION)-$(GOVERSION)
 
 .PHONY: help
 help: ## list the targets
@@ -43,11 +45,13 @@ check: bin/testrun $(LINT) ## quick checks before a commit: format, lint, vet, l
 	@bin/testrun -race -short -units
 
 .PHONY: bench
-bench: build ## run the benchmarks (BENCH=regexp BENCHTIME=1s PKG=./...; MEDIAMTX=path NGINX=path compare with these)
+bench: build $(MEDIAMTX) ## measure everything beside MediaMTX and nginx (MEASURE=density,…), then the benchmarks (BENCH=regexp BENCHTIME=200ms PKG=./…)
 	@scripts/install-packages.sh ffmpeg
 	@mkdir -p tmp/bench
-	@$(GO) run ./test/bench -dir tmp/bench -millrace bin/millrace $(if $(MEDIAMTX),-mediamtx $(MEDIAMTX)) $(if $(NGINX),-nginx $(NGINX))
-	@$(GO) test -run '^$$' -bench '$(BENCH)' -benchtime $(BENCHTIME) -benchmem $(PKG) | grep -v -e 'no test files' -e '^PASS' -e '^ok '
+	@$(GO) build -o bin/bench ./test/bench
+	@nginx="$$(test/bench/peers/nginx.sh bin/tools/nginx)" && \
+		bin/bench $(if $(MEASURE),-run $(MEASURE)) -dir tmp/bench -millrace bin/millrace -mediamtx $(MEDIAMTX) -nginx "$$nginx" -json tmp/bench/results.json
+	@$(GO) test -run '^$$' -bench '$(BENCH)' -benchtime $(BENCHTIME) -benchmem $(PKG) | grep -v -e 'no test files' -e '^PASS' -e '^ok ' -e '^goos' -e '^goarch' -e '^cpu'
 
 .PHONY: fuzz
 fuzz: ## fuzz every target for FUZZTIME (20s) each (PKG=./...)
@@ -89,4 +93,10 @@ $(S3): tools/s3/go.mod tools/s3/go.sum
 	@echo "building versitygw $(S3_VERSION), the S3 server of the tests (about two minutes, once)"
 	@mkdir -p bin/tools
 	@$(GO) -C tools/s3 build -trimpath -ldflags '-s -w' -o "$(CURDIR)/$@" github.com/versity/versitygw/cmd/versitygw
+	@touch $@
+
+$(MEDIAMTX): tools/peer/go.mod tools/peer/go.sum test/bench/peers/mediamtx.sh
+	@echo "building MediaMTX $(MEDIAMTX_VERSION), the peer of the benchmarks (some minutes, once)"
+	@mkdir -p bin/tools
+	@GO="$(GO)" test/bench/peers/mediamtx.sh "$(CURDIR)/$@"
 	@touch $@

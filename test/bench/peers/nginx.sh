@@ -1,0 +1,29 @@
+#!/bin/bash
+# Prints the path of an nginx to compare with: the system's, or the distribution's package unpacked (not installed, nothing is started)
+# below the given folder.
+set -euo pipefail
+if command -v nginx; then exit 0; fi
+dir="$(realpath -m "$1")"
+if [ ! -x "$dir/usr/sbin/nginx" ]; then
+  if ! command -v apt-get >/dev/null; then
+    echo "nginx.sh: please install nginx by hand: this system has no apt-get" >&2
+    exit 1
+  fi
+  work="$(mktemp -d)"
+  trap 'rm -rf "$work"' EXIT
+  cd "$work"
+  if ! apt-get -q download nginx >log 2>&1; then
+    as_root=()
+    if [ "$(id -u)" -ne 0 ]; then as_root=(sudo); fi
+    "${as_root[@]}" apt-get -q update >log 2>&1
+    apt-get -q download nginx >>log 2>&1 || { cat log >&2; exit 1; }
+  fi
+  rm -rf "$dir"
+  mkdir -p "$dir"
+  dpkg-deb -x nginx_*.deb "$dir"
+fi
+if ! "$dir/usr/sbin/nginx" -v 2>/dev/null; then
+  echo "nginx.sh: the unpacked nginx lacks libraries: please install nginx by hand" >&2
+  exit 1
+fi
+echo "$dir/usr/sbin/nginx"
