@@ -20,7 +20,7 @@ import (
 var files embed.FS
 
 // policy lets the page run its own script, talk to its own origin, and nothing else. hls.js runs its worker and feeds
-// the video element from blobs.
+// the video element from blobs; its subtitle tracks begin with an empty data: address.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; media-src 'self' blob: data:; " +
 	"connect-src 'self'; worker-src blob:; base-uri 'none'; form-action 'none'"
 
