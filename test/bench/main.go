@@ -22,6 +22,7 @@ type bench struct {
 	binary      string // millrace
 	peer        string // MediaMTX
 	nginxBinary string
+	litter      []string // folders that go at the end
 
 	streams, rounds int
 	warmup, window  time.Duration
@@ -80,6 +81,11 @@ func run() error {
 	b.out = newReport(os.Stdout)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	defer func() {
+		for _, dir := range b.litter {
+			_ = os.RemoveAll(dir) // the next run's folders are others
+		}
+	}()
 	var errs []error
 	for name := range strings.SplitSeq(*only, ",") {
 		if err := b.measure(ctx, name); err != nil {

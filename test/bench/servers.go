@@ -70,19 +70,20 @@ func listening(p *proc.Server, addr string) error {
 type millrace struct {
 	p          *proc.Server
 	http, rtmp string
-	data       string
 	auth       string
 }
 
-// millrace starts one on empty data and its embedded defaults.
+// millrace starts one on empty data and its embedded defaults. The data stays until the end of the run: for minutes after many files
+// were deleted, ext4 is slow to make new ones.
 func (b *bench) millrace() (*millrace, error) {
 	data, err := os.MkdirTemp(b.dir, "data-")
 	if err != nil {
 		return nil, fmt.Errorf("make data folder: %w", err)
 	}
+	b.litter = append(b.litter, data)
 	const tokenID = "6f1c8a52-0c2e-4a62-9d63-3c1f5b7e9a10"
 	secret := rand.Text() + rand.Text()
-	m := &millrace{data: data, auth: "Basic " + base64.StdEncoding.EncodeToString([]byte(tokenID+":"+secret))}
+	m := &millrace{auth: "Basic " + base64.StdEncoding.EncodeToString([]byte(tokenID+":"+secret))}
 	said := make(chan [2]string, 8)
 	lines := func(line string) {
 		var l struct {
@@ -131,7 +132,6 @@ func (m *millrace) process() *proc.Server { return m.p }
 
 func (m *millrace) stop() {
 	m.p.Stop(20 * time.Second)
-	_ = os.RemoveAll(m.data) // the next run's folder is another one
 }
 
 // liveStream is what the API says of a live stream, as far as it is needed here.
