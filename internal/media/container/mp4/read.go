@@ -91,7 +91,7 @@ func Layout(t *Track, from, to int) ([]cmaf.Sample, []Extent, error) {
 	total := int64(0)
 	for i := range out {
 		s := t.Sample(from + i)
-		out[i] = cmaf.Sample{Duration: s.Duration, CompositionOffset: s.CTS, Sync: s.Sync, Size: uint32(s.Size)}
+		out[i] = cmaf.Sample{Duration: s.Duration, CompositionOffset: s.CTS, Sync: s.Sync, Size: s.Size}
 		at, size := t.samples.offsets[from+i], int64(s.Size)
 		total += size
 		if n := len(extents); n > 0 && extents[n-1].Offset+extents[n-1].Length == at {
