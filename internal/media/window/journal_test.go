@@ -255,3 +255,30 @@ func TestRenditionsThatComeAndGoAreRecovered(t *testing.T) {
 		t.Errorf("gaps %s inits %+v chunks %+v", gaps, v.Inits, v.Chunks)
 	}
 }
+
+// TestJournalForgetsWhatIsStored while the broadcast goes on: on the disk is never more than storage lacks.
+func TestJournalForgetsWhatIsStored(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "m")
+	r := newRig(Options{Mode: low, Journal: journalIn(dir)})
+	stop := r.run(t)
+	r.start()
+	for range 12 {
+		r.segment(3, false)
+	}
+	r.drain(t)
+	stop()
+	var left []string
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if filepath.Ext(e.Name()) == ".parts" {
+			left = append(left, e.Name())
+		}
+	}
+	if len(left) != 0 {
+		t.Errorf("left of segments that are stored: %v", left)
+	}
+}

@@ -224,11 +224,11 @@ func (e *Edge) stored(r *row) {
 			l.segs[r.index].stored = true
 		}
 	}
-	e.queue[0] = row{}
-	e.queue = e.queue[1:]
 	if e.opt.Journal != nil {
 		e.opt.Journal.Forget(e.first + int64(r.index))
 	}
+	e.queue[0] = row{} // r is in there
+	e.queue = e.queue[1:]
 	for _, l := range e.lanes {
 		e.trim(l)
 	}
