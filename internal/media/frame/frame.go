@@ -18,10 +18,19 @@ func (k Kind) String() string { return [...]string{"video", "audio", "text"}[k] 
 // Codec names a codec.
 type Codec string
 
-// The codecs that this version packages.
+// The codecs that encoders send. VP8 has no place in CMAF: it is known so that it can be named and encoded anew.
 const (
 	H264 Codec = "h264"
+	HEVC Codec = "hevc"
+	AV1  Codec = "av1"
+	VP9  Codec = "vp9"
+	VP8  Codec = "vp8"
+
 	AAC  Codec = "aac"
+	Opus Codec = "opus"
+	FLAC Codec = "flac"
+	AC3  Codec = "ac3"
+	MP3  Codec = "mp3"
 )
 
 // Config is the decoder configuration of one track. A new Config in mid-stream means that the parameters changed.
@@ -29,10 +38,14 @@ type Config struct {
 	Kind  Kind
 	Codec Codec
 
-	// H.264: SPS and PPS as NAL units without start code or length.
-	SPS, PPS []byte
+	// H.264 and HEVC: parameter sets as NAL units without start code or length. VPS is HEVC's alone.
+	VPS, SPS, PPS []byte
 	// AAC: AudioSpecificConfig, ISO 14496-3 section 1.6.2.1.
 	ASC []byte
+	// Header is what the other codecs' sample entries carry: the sequence header OBU with its size field (AV1), the
+	// VPCodecConfigurationRecord without the box's version and flags (VP9), OpusSpecificBox (Opus), STREAMINFO of 34 bytes (FLAC),
+	// AC3SpecificBox (AC-3). Nothing for VP8 and MP3.
+	Header []byte
 
 	Width, Height int     // video, in pixels, after cropping
 	FrameRate     float64 // video, frames per second as announced by the stream; 0 when unknown
@@ -49,7 +62,9 @@ type Frame struct {
 	// Duration is filled by the session; 0 before it.
 	Duration time.Duration
 	Key      bool // video: an IDR; audio: always true
-	// Data is length-prefixed NAL units (AVCC, 4 bytes) for H.264 and one raw_data_block for AAC.
+	// Data is one access unit in the form that ISO BMFF samples have: length-prefixed NAL units (4 bytes) for H.264 and HEVC, OBUs with
+	// size fields and without temporal delimiters for AV1, a frame or superframe for VP8 and VP9, one raw_data_block for AAC, one packet
+	// or frame for every other audio codec.
 	Data []byte
 	// Received is when its last byte came off the socket.
 	Received time.Time
