@@ -17,6 +17,7 @@ import (
 
 	"millrace/internal/media/frame"
 	"millrace/internal/media/ingest"
+	"millrace/internal/media/rtmpwire"
 )
 
 func TestGortmplibClientPublishes(t *testing.T) {
@@ -78,7 +79,7 @@ func TestPingsAndAcknowledgements(t *testing.T) {
 	s := startServer(t, Options{Gate: admit(key, sink)})
 	window := []byte{2, 0, 0, 0, 0, 0, 4, 5, 0, 0, 0, 0, 0, 1, 0, 0}
 	ping := []byte{2, 0, 0, 0, 0, 0, 6, 4, 0, 0, 0, 0, 0, 6, 1, 2, 3, 4}
-	big := chunk(typeVideo, 0, append([]byte{0x17, 1, 0, 0, 0}, make([]byte, 1<<17)...)...)
+	big := chunk(rtmpwire.TypeVideo, 0, append([]byte{0x17, 1, 0, 0, 0}, make([]byte, 1<<17)...)...)
 	said := send(t, s.addr, cat(opened(), window, videoConfig(testAvcC), big, ping))
 	if cause := sink.cause(t); !errors.Is(cause, io.EOF) {
 		t.Logf("cause %v", cause)

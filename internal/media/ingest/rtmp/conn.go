@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"millrace/internal/media/ingest"
+	"millrace/internal/media/rtmpwire"
 )
 
 const (
@@ -135,12 +136,12 @@ func (c *conn) negotiate() error {
 }
 
 func (c *conn) connect(cmd command) error {
-	o, _ := cmd.arg(0).(object)
-	tcURL := o.text("tcUrl")
+	o, _ := cmd.arg(0).(rtmpwire.Object)
+	tcURL := o.Text("tcUrl")
 	if tcURL == "" {
-		tcURL = o.text("tcurl")
+		tcURL = o.Text("tcurl")
 	}
-	c.request = request{app: o.text("app"), tcURL: tcURL, encoder: encoderName(o.text("flashVer"))}
+	c.request = request{app: o.Text("app"), tcURL: tcURL, encoder: encoderName(o.Text("flashVer"))}
 	if !knownApplication(c.request.app, c.request.tcURL) {
 		const description = "no such application: publish to /app/{stream key}"
 		if err := c.wire.refuseConnect(cmd.transaction, "NetConnection.Connect.InvalidApp", description); err != nil {
@@ -178,16 +179,16 @@ func (c *conn) command() (command, error) {
 	}
 }
 
-func parseCommand(p packet) (command, bool) {
-	body := p.body
-	switch p.kind {
-	case typeCommandAMF0:
-	case typeCommandAMF3:
+func parseCommand(p rtmpwire.Packet) (command, bool) {
+	body := p.Body
+	switch p.Kind {
+	case rtmpwire.TypeCommandAMF0:
+	case rtmpwire.TypeCommandAMF3:
 		body = amf3Body(body)
 	default:
 		return command{}, false
 	}
-	v := decodeAMF0(body)
+	v := rtmpwire.DecodeAMF0(body)
 	if len(v) == 0 {
 		return command{}, false
 	}

@@ -7,6 +7,8 @@ import (
 	"io"
 	"testing"
 	"time"
+
+	"millrace/internal/media/rtmpwire"
 )
 
 // stream makes n frames of video (6.5 KB, as 720p30 at 1.6 Mbit/s) in chunks of 4 KiB with format 0, 1 and 3 headers.
@@ -44,17 +46,17 @@ func (r *repeat) Read(p []byte) (int, error) {
 
 // a frame costs one allocation: its bytes.
 func TestAllocationsPerFrame(t *testing.T) { //nolint:paralleltest // AllocsPerRun counts the whole process
-	r := newChunkReader(bufio.NewReaderSize(&repeat{b: stream(2000)}, readBuffer))
-	r.allowMedia(8 << 20)
+	r := rtmpwire.NewReader(bufio.NewReaderSize(&repeat{b: stream(2000)}, readBuffer))
+	r.AllowMedia(8 << 20)
 	m := media{sink: &discard{t: t}, avcC: testAvcC, lengthSize: 4}
-	p, err := r.read()
-	if err != nil || p.kind != typeSetChunkSize {
-		t.Fatal(p.kind, err)
+	p, err := r.Read()
+	if err != nil || p.Kind != rtmpwire.TypeSetChunkSize {
+		t.Fatal(p.Kind, err)
 	}
-	r.chunkSize = binary.BigEndian.Uint32(p.body)
+	r.ChunkSize = binary.BigEndian.Uint32(p.Body)
 	now := time.Now()
 	allocs := testing.AllocsPerRun(1000, func() {
-		p, err := r.read()
+		p, err := r.Read()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -70,20 +72,20 @@ func TestAllocationsPerFrame(t *testing.T) { //nolint:paralleltest // AllocsPerR
 func BenchmarkFrame(b *testing.B) {
 	data := stream(1000)
 	src := &repeat{b: data}
-	r := newChunkReader(bufio.NewReaderSize(src, readBuffer))
-	r.allowMedia(8 << 20)
+	r := rtmpwire.NewReader(bufio.NewReaderSize(src, readBuffer))
+	r.AllowMedia(8 << 20)
 	m := media{sink: &discard{t: b}, avcC: testAvcC, lengthSize: 4}
 	b.SetBytes(6509)
 	b.ReportAllocs()
 	now := time.Now()
 	for b.Loop() {
-		p, err := r.read()
+		p, err := r.Read()
 		if errors.Is(err, io.EOF) {
 			src.at = 0
 			continue
 		}
-		if p.kind == typeSetChunkSize {
-			r.chunkSize = binary.BigEndian.Uint32(p.body)
+		if p.Kind == rtmpwire.TypeSetChunkSize {
+			r.ChunkSize = binary.BigEndian.Uint32(p.Body)
 			continue
 		}
 		if err := m.take(p, now); err != nil {

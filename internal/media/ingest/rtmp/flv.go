@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"millrace/internal/media/rtmpwire"
 )
 
 // content is what a tag body carries.
@@ -240,10 +242,10 @@ func (c *clock) unwrap(timestamp uint32) time.Duration {
 }
 
 // eachTag calls f for the tags of an aggregate message, section 7.1.6: FLV tags whose timestamps count from the first one's.
-func eachTag(p packet, f func(packet) error) error {
+func eachTag(p rtmpwire.Packet, f func(rtmpwire.Packet) error) error {
 	const header, trailer = 11, 4
 	var first uint32
-	for b, n := p.body, 0; len(b) >= header; n++ {
+	for b, n := p.Body, 0; len(b) >= header; n++ {
 		size := int(b[1])<<16 | int(b[2])<<8 | int(b[3])
 		t := uint32(b[7])<<24 | uint32(b[4])<<16 | uint32(b[5])<<8 | uint32(b[6])
 		if n == 0 {
@@ -252,7 +254,7 @@ func eachTag(p packet, f func(packet) error) error {
 		if size > len(b)-header {
 			return fmt.Errorf("%w: aggregate ends inside a tag", errTag)
 		}
-		if err := f(packet{kind: b[0] & 0x1f, timestamp: p.timestamp + t - first, body: b[header : header+size : header+size]}); err != nil {
+		if err := f(rtmpwire.Packet{Kind: b[0] & 0x1f, Timestamp: p.Timestamp + t - first, Body: b[header : header+size : header+size]}); err != nil {
 			return err
 		}
 		b = b[min(len(b), header+size+trailer):]

@@ -11,6 +11,7 @@ import (
 	"millrace/internal/media/codec/h264"
 	"millrace/internal/media/frame"
 	"millrace/internal/media/ingest"
+	"millrace/internal/media/rtmpwire"
 )
 
 const (
@@ -34,24 +35,24 @@ type media struct {
 type counts struct{ video, audio, malformed int }
 
 // take serves one media or data message that was complete at received.
-func (m *media) take(p packet, received time.Time) error {
+func (m *media) take(p rtmpwire.Packet, received time.Time) error {
 	var err error
-	switch p.kind {
-	case typeVideo:
+	switch p.Kind {
+	case rtmpwire.TypeVideo:
 		err = m.video(p, received)
-	case typeAudio:
+	case rtmpwire.TypeAudio:
 		err = m.audio(p, received)
-	case typeAggregate:
-		err = eachTag(p, func(p packet) error {
-			if p.kind == typeAggregate {
+	case rtmpwire.TypeAggregate:
+		err = eachTag(p, func(p rtmpwire.Packet) error {
+			if p.Kind == rtmpwire.TypeAggregate {
 				return nil
 			}
 			return m.take(p, received)
 		})
-	case typeDataAMF0:
-		m.data(p.body)
-	case typeDataAMF3:
-		m.data(amf3Body(p.body))
+	case rtmpwire.TypeDataAMF0:
+		m.data(p.Body)
+	case rtmpwire.TypeDataAMF3:
+		m.data(amf3Body(p.Body))
 	}
 	if !errors.Is(err, errTag) {
 		return err
@@ -62,9 +63,9 @@ func (m *media) take(p packet, received time.Time) error {
 	return nil
 }
 
-func (m *media) video(p packet, received time.Time) error {
-	at := m.clock.unwrap(p.timestamp)
-	t, err := parseVideo(p.body)
+func (m *media) video(p rtmpwire.Packet, received time.Time) error {
+	at := m.clock.unwrap(p.Timestamp)
+	t, err := parseVideo(p.Body)
 	switch {
 	case err != nil || t.content == nothing:
 		return err
@@ -116,9 +117,9 @@ func widen(au []byte, lengthSize int) []byte {
 	return out
 }
 
-func (m *media) audio(p packet, received time.Time) error {
-	at := m.clock.unwrap(p.timestamp)
-	t, err := parseAudio(p.body)
+func (m *media) audio(p rtmpwire.Packet, received time.Time) error {
+	at := m.clock.unwrap(p.Timestamp)
+	t, err := parseAudio(p.Body)
 	switch {
 	case err != nil || t.content == nothing:
 		return err
@@ -148,12 +149,12 @@ func (m *media) data(b []byte) {
 	if m.metadata++; m.metadata > maxMetadata {
 		return
 	}
-	for _, v := range decodeAMF0(b) {
-		if o, ok := v.(object); ok {
-			if name := encoderName(o.text("encoder")); name != "" {
+	for _, v := range rtmpwire.DecodeAMF0(b) {
+		if o, ok := v.(rtmpwire.Object); ok {
+			if name := encoderName(o.Text("encoder")); name != "" {
 				m.encoder = name
 			}
-			if fps := o.number("framerate"); fps > 0 && fps <= 1000 {
+			if fps := o.Number("framerate"); fps > 0 && fps <= 1000 {
 				m.fps = fps
 			}
 		}

@@ -12,6 +12,8 @@ import (
 	"github.com/bluenviron/gortmplib/pkg/amf0"
 	"github.com/bluenviron/gortmplib/pkg/bytecounter"
 	"github.com/bluenviron/gortmplib/pkg/message"
+
+	"millrace/internal/media/rtmpwire"
 )
 
 // chunk is one format 0 chunk with a whole message on chunk stream 4, message stream 1.
@@ -49,7 +51,7 @@ func commandBytes(name string, args ...any) []byte {
 	if err != nil {
 		panic(err)
 	}
-	return chunk(typeCommandAMF0, 0, body...)
+	return chunk(rtmpwire.TypeCommandAMF0, 0, body...)
 }
 
 var (
@@ -69,13 +71,13 @@ func avcC(sps []byte, lengthSize byte) []byte {
 func cat(parts ...[]byte) []byte { return bytes.Join(parts, nil) }
 
 func videoConfig(avcC []byte) []byte {
-	return chunk(typeVideo, 0, cat([]byte{0x17, 0, 0, 0, 0}, avcC)...)
+	return chunk(rtmpwire.TypeVideo, 0, cat([]byte{0x17, 0, 0, 0, 0}, avcC)...)
 }
-func audioConfig() []byte { return chunk(typeAudio, 0, cat([]byte{0xaf, 0}, testASC)...) }
+func audioConfig() []byte { return chunk(rtmpwire.TypeAudio, 0, cat([]byte{0xaf, 0}, testASC)...) }
 func videoFrame(t uint32) []byte {
-	return chunk(typeVideo, t, cat([]byte{0x17, 1, 0, 0, 0}, testIDR)...)
+	return chunk(rtmpwire.TypeVideo, t, cat([]byte{0x17, 1, 0, 0, 0}, testIDR)...)
 }
-func audioFrame(t uint32) []byte { return chunk(typeAudio, t, 0xaf, 1, 0x21, 0x22) }
+func audioFrame(t uint32) []byte { return chunk(rtmpwire.TypeAudio, t, 0xaf, 1, 0x21, 0x22) }
 
 // pipeListener hands out one side of net.Pipe.
 type pipeListener struct {

@@ -15,6 +15,7 @@ import (
 	"github.com/bluenviron/gortmplib/pkg/bytecounter"
 	"github.com/bluenviron/gortmplib/pkg/message"
 
+	"millrace/internal/media/rtmpwire"
 	"millrace/internal/socket"
 )
 
@@ -77,7 +78,7 @@ func (w sinkWriter) Write(p []byte) (int, error) {
 type wire struct {
 	src    *source
 	br     *bufio.Reader
-	chunks *chunkReader
+	chunks *rtmpwire.Reader
 	out    sinkWriter
 	w      *message.Writer
 	window uint64 // bytes after which the peer wants an acknowledgement; 0: never
@@ -89,7 +90,7 @@ func newWire(nc net.Conn, writeTimeout time.Duration) *wire {
 	br := bufio.NewReaderSize(src, readBuffer)
 	out := sinkWriter{nc: nc, timeout: writeTimeout}
 	return &wire{
-		src: src, br: br, chunks: newChunkReader(br), out: out,
+		src: src, br: br, chunks: rtmpwire.NewReader(br), out: out,
 		w: message.NewWriter(out, bytecounter.NewWriter(out), false),
 	}
 }
@@ -99,8 +100,8 @@ func (w *wire) allowMedia(maxMessage int) {
 	rest, _ := w.br.Peek(w.br.Buffered()) // what is there can be peeked at
 	w.src.ahead = bytes.Clone(rest)
 	w.br = bufio.NewReaderSize(w.src, mediaBuffer)
-	w.chunks.br = w.br
-	w.chunks.allowMedia(maxMessage)
+	w.chunks.Reset(w.br)
+	w.chunks.AllowMedia(maxMessage)
 }
 
 // handshake is the plain one of RTMP 1.0 section 5.2; every encoder has it. RTMPE is not offered: RTMPS is.
@@ -114,7 +115,7 @@ func (w *wire) handshake() error {
 	}
 	reply := make([]byte, 1+2*handshakeSize) // S0, S1, S2
 	s1, s2 := reply[1:1+handshakeSize], reply[1+handshakeSize:]
-	if err := readFull(w.br, s2); err != nil { // S2 is an echo of C1
+	if err := rtmpwire.ReadFull(w.br, s2); err != nil { // S2 is an echo of C1
 		return fmt.Errorf("read C1: %w", err)
 	}
 	reply[0] = 3
@@ -131,45 +132,45 @@ func (w *wire) handshake() error {
 }
 
 // next returns the next command, data or media message and serves the protocol control messages before it.
-func (w *wire) next() (packet, error) {
+func (w *wire) next() (rtmpwire.Packet, error) {
 	for {
-		p, err := w.chunks.read()
+		p, err := w.chunks.Read()
 		if err != nil {
-			return packet{}, err
+			return rtmpwire.Packet{}, err
 		}
 		if w.window > 0 && w.src.count-w.acked >= w.window {
 			w.acked = w.src.count
 			if err := w.w.Write(&message.Acknowledge{Value: uint32(w.acked)}); err != nil {
-				return packet{}, fmt.Errorf("write acknowledgement: %w", err)
+				return rtmpwire.Packet{}, fmt.Errorf("write acknowledgement: %w", err)
 			}
 		}
-		if p.kind >= typeAudio {
+		if p.Kind >= rtmpwire.TypeAudio {
 			return p, nil
 		}
 		if err := w.control(p); err != nil {
-			return packet{}, err
+			return rtmpwire.Packet{}, err
 		}
 	}
 }
 
 // control serves one protocol control message, sections 5.4 and 7.1.7. Kinds that say nothing to a server are passed over.
-func (w *wire) control(p packet) error {
-	if p.kind == typeUserControl {
-		return w.userControl(p.body)
+func (w *wire) control(p rtmpwire.Packet) error {
+	if p.Kind == rtmpwire.TypeUserControl {
+		return w.userControl(p.Body)
 	}
-	if len(p.body) < 4 {
-		return fmt.Errorf("%w: control message type %d of %d bytes", errChunk, p.kind, len(p.body))
+	if len(p.Body) < 4 {
+		return fmt.Errorf("%w: control message type %d of %d bytes", rtmpwire.ErrChunk, p.Kind, len(p.Body))
 	}
-	v := binary.BigEndian.Uint32(p.body)
-	switch p.kind {
-	case typeSetChunkSize:
+	v := binary.BigEndian.Uint32(p.Body)
+	switch p.Kind {
+	case rtmpwire.TypeSetChunkSize:
 		if v &= 0x7fffffff; v == 0 {
-			return fmt.Errorf("%w: chunk size 0", errChunk)
+			return fmt.Errorf("%w: chunk size 0", rtmpwire.ErrChunk)
 		}
-		w.chunks.chunkSize = v // bounds no allocation: a message is at most as long as it may be
-	case typeAbort:
-		w.chunks.abort(v)
-	case typeWindowAckSize:
+		w.chunks.ChunkSize = v
+	case rtmpwire.TypeAbort:
+		w.chunks.Abort(v)
+	case rtmpwire.TypeWindowAckSize:
 		w.window = uint64(max(v, minAckWindow))
 	}
 	return nil

@@ -1,4 +1,8 @@
-package rtmp
+// Package rtmpwire is RTMP below its commands: chunks, AMF0 and the handshake's sizes, for the side that takes publishers and the side
+// that is one. Bytes ↔ values. Every byte that is read is hostile: depth, number and size are bounded before anything is allocated.
+//
+// It must never know sockets, stream keys, tags or codecs. No goroutines.
+package rtmpwire
 
 import (
 	"bufio"
@@ -9,19 +13,19 @@ import (
 
 // Message types, RTMP 1.0 sections 5.4 and 7.1.
 const (
-	typeSetChunkSize  = 1
-	typeAbort         = 2
-	typeAck           = 3
-	typeUserControl   = 4
-	typeWindowAckSize = 5
-	typePeerBandwidth = 6
-	typeAudio         = 8
-	typeVideo         = 9
-	typeDataAMF3      = 15
-	typeCommandAMF3   = 17
-	typeDataAMF0      = 18
-	typeCommandAMF0   = 20
-	typeAggregate     = 22
+	TypeSetChunkSize  = 1
+	TypeAbort         = 2
+	TypeAck           = 3
+	TypeUserControl   = 4
+	TypeWindowAckSize = 5
+	TypePeerBandwidth = 6
+	TypeAudio         = 8
+	TypeVideo         = 9
+	TypeDataAMF3      = 15
+	TypeCommandAMF3   = 17
+	TypeDataAMF0      = 18
+	TypeCommandAMF0   = 20
+	TypeAggregate     = 22
 )
 
 const (
@@ -31,20 +35,22 @@ const (
 	extendedMark    = 0xffffff
 )
 
-var errChunk = errors.New("malformed RTMP chunk")
+// ErrChunk means that what comes is no chunk stream, or one that asks for too much.
+var ErrChunk = errors.New("malformed RTMP chunk")
 
-// packet is one whole RTMP message. body belongs to whoever takes it.
-type packet struct {
-	kind      uint8
-	timestamp uint32 // milliseconds modulo 2^32
-	body      []byte
+// Packet is one whole RTMP message. Body belongs to whoever takes it.
+type Packet struct {
+	Kind      uint8
+	Timestamp uint32 // milliseconds modulo 2^32
+	Body      []byte
 }
 
-// chunkReader joins chunks to messages, RTMP 1.0 section 5.3. What it does not want it reads past without keeping it, and
+// Reader joins chunks to messages, RTMP 1.0 section 5.3. What it does not want it reads past without keeping it, and
 // it never holds more than budget bytes of unfinished messages, whatever the peer announces.
-type chunkReader struct {
-	br        *bufio.Reader
-	chunkSize uint32
+type Reader struct {
+	br *bufio.Reader
+	// ChunkSize is the size of the peer's chunks, as its last Set Chunk Size says. It bounds no allocation: a message is at most as long as it may be.
+	ChunkSize uint32
 	low       [64]*chunkStream // by chunk stream id
 	high      map[uint32]*chunkStream
 	streams   int
@@ -65,21 +71,22 @@ type chunkStream struct {
 	open, skip       bool // a message is unfinished; it is not kept
 }
 
-func newChunkReader(br *bufio.Reader) *chunkReader {
-	return &chunkReader{br: br, chunkSize: 128, budget: 2 * maxCommand}
+// NewReader reads commands and protocol control messages alone, until AllowMedia.
+func NewReader(br *bufio.Reader) *Reader {
+	return &Reader{br: br, ChunkSize: 128, budget: 2 * maxCommand}
 }
 
-// allowMedia lets audio and video through once the peer may publish.
-func (r *chunkReader) allowMedia(maxMessage int) {
+// AllowMedia lets audio and video through once the peer may publish.
+func (r *Reader) AllowMedia(maxMessage int) {
 	r.media, r.budget = maxMessage, 2*maxMessage+2*maxCommand
 }
 
-// read returns the next message that is wanted.
-func (r *chunkReader) read() (packet, error) {
+// Read returns the next message that is wanted.
+func (r *Reader) Read() (Packet, error) {
 	for {
 		s, format, err := r.basicHeader()
 		if err != nil {
-			return packet{}, err
+			return Packet{}, err
 		}
 		if format == 3 && s.open {
 			err = r.repeatedTimestamp(s)
@@ -87,15 +94,15 @@ func (r *chunkReader) read() (packet, error) {
 			err = r.messageHeader(s, format)
 		}
 		if err != nil {
-			return packet{}, err
+			return Packet{}, err
 		}
 		if err := r.payload(s); err != nil {
-			return packet{}, err
+			return Packet{}, err
 		}
 		if s.got < s.length {
 			continue
 		}
-		p := packet{kind: s.kind, timestamp: s.timestamp, body: s.body}
+		p := Packet{Kind: s.kind, Timestamp: s.timestamp, Body: s.body}
 		skip := s.skip
 		r.drop(s)
 		if !skip {
@@ -105,7 +112,7 @@ func (r *chunkReader) read() (packet, error) {
 }
 
 // basicHeader reads format and chunk stream id, section 5.3.1.1.
-func (r *chunkReader) basicHeader() (*chunkStream, byte, error) {
+func (r *Reader) basicHeader() (*chunkStream, byte, error) {
 	b, err := r.br.ReadByte()
 	if err != nil {
 		return nil, 0, fmt.Errorf("read chunk header: %w", err)
@@ -124,7 +131,7 @@ func (r *chunkReader) basicHeader() (*chunkStream, byte, error) {
 	return s, b >> 6, err
 }
 
-func (r *chunkReader) stream(id uint32) (*chunkStream, error) {
+func (r *Reader) stream(id uint32) (*chunkStream, error) {
 	var s *chunkStream
 	if id < uint32(len(r.low)) {
 		s = r.low[id]
@@ -135,7 +142,7 @@ func (r *chunkReader) stream(id uint32) (*chunkStream, error) {
 		return s, nil
 	}
 	if r.streams++; r.streams > maxChunkStreams {
-		return nil, fmt.Errorf("%w: more than %d chunk streams", errChunk, maxChunkStreams)
+		return nil, fmt.Errorf("%w: more than %d chunk streams", ErrChunk, maxChunkStreams)
 	}
 	s = &chunkStream{}
 	if id < uint32(len(r.low)) {
@@ -149,7 +156,7 @@ func (r *chunkReader) stream(id uint32) (*chunkStream, error) {
 	return s, nil
 }
 
-func (r *chunkReader) fill(n int) error {
+func (r *Reader) fill(n int) error {
 	for i := range n {
 		b, err := r.br.ReadByte()
 		if err != nil {
@@ -161,7 +168,7 @@ func (r *chunkReader) fill(n int) error {
 }
 
 // messageHeader starts a message, section 5.3.1.2. A message that was not finished before is forgotten.
-func (r *chunkReader) messageHeader(s *chunkStream, format byte) error {
+func (r *Reader) messageHeader(s *chunkStream, format byte) error {
 	r.drop(s)
 	if err := r.fill([...]int{11, 7, 3, 0}[format]); err != nil {
 		return err
@@ -171,7 +178,7 @@ func (r *chunkReader) messageHeader(s *chunkStream, format byte) error {
 		s.kind, s.known = r.header[6], true
 	}
 	if !s.known { // format 1 as the first one is sent by librtmp and harmless
-		return fmt.Errorf("%w: format %d without a message before it", errChunk, format)
+		return fmt.Errorf("%w: format %d without a message before it", ErrChunk, format)
 	}
 	if format == 3 {
 		s.timestamp += s.delta
@@ -195,7 +202,7 @@ func (r *chunkReader) messageHeader(s *chunkStream, format byte) error {
 
 // repeatedTimestamp reads past the extended timestamp that follows a format 3 header, section 5.3.1.3. Some encoders leave it
 // out and some write 0, so it counts as there when it says one of the two values that it may have.
-func (r *chunkReader) repeatedTimestamp(s *chunkStream) error {
+func (r *Reader) repeatedTimestamp(s *chunkStream) error {
 	if !s.hasExtended {
 		return nil
 	}
@@ -210,21 +217,21 @@ func (r *chunkReader) repeatedTimestamp(s *chunkStream) error {
 }
 
 // start decides what becomes of the message whose header was just read. Nothing is allocated before.
-func (r *chunkReader) start(s *chunkStream, err error) error {
+func (r *Reader) start(s *chunkStream, err error) error {
 	if err != nil {
 		return err
 	}
 	limit := 0
 	switch s.kind {
-	case typeSetChunkSize, typeAbort, typeAck, typeUserControl, typeWindowAckSize, typePeerBandwidth:
+	case TypeSetChunkSize, TypeAbort, TypeAck, TypeUserControl, TypeWindowAckSize, TypePeerBandwidth:
 		limit = maxControl
-	case typeCommandAMF0, typeCommandAMF3:
+	case TypeCommandAMF0, TypeCommandAMF3:
 		limit = maxCommand
-	case typeDataAMF0, typeDataAMF3:
+	case TypeDataAMF0, TypeDataAMF3:
 		if r.media > 0 && s.length <= maxCommand {
 			limit = maxCommand
 		}
-	case typeAudio, typeVideo, typeAggregate:
+	case TypeAudio, TypeVideo, TypeAggregate:
 		limit = r.media
 	}
 	s.open, s.skip = true, limit == 0
@@ -232,23 +239,23 @@ func (r *chunkReader) start(s *chunkStream, err error) error {
 		return nil
 	}
 	if int(s.length) > limit {
-		return fmt.Errorf("%w: message type %d of %d bytes, at most %d are taken", errChunk, s.kind, s.length, limit)
+		return fmt.Errorf("%w: message type %d of %d bytes, at most %d are taken", ErrChunk, s.kind, s.length, limit)
 	}
 	if r.held += int(s.length); r.held > r.budget {
-		return fmt.Errorf("%w: unfinished messages of %d bytes", errChunk, r.held)
+		return fmt.Errorf("%w: unfinished messages of %d bytes", ErrChunk, r.held)
 	}
 	s.body = make([]byte, s.length)
 	return nil
 }
 
 // payload reads one chunk's worth of the message.
-func (r *chunkReader) payload(s *chunkStream) error {
-	n := min(s.length-s.got, r.chunkSize)
+func (r *Reader) payload(s *chunkStream) error {
+	n := min(s.length-s.got, r.ChunkSize)
 	var err error
 	if s.skip {
 		_, err = r.br.Discard(int(n))
 	} else {
-		err = readFull(r.br, s.body[s.got:s.got+n])
+		err = ReadFull(r.br, s.body[s.got:s.got+n])
 	}
 	if err != nil {
 		return fmt.Errorf("read chunk: %w", err)
@@ -258,15 +265,15 @@ func (r *chunkReader) payload(s *chunkStream) error {
 }
 
 // drop forgets the unfinished message of a chunk stream.
-func (r *chunkReader) drop(s *chunkStream) {
+func (r *Reader) drop(s *chunkStream) {
 	if s.open && !s.skip {
 		r.held -= int(s.length)
 	}
 	s.open, s.skip, s.got, s.body = false, false, 0, nil
 }
 
-// abort serves Abort Message, section 5.4.2.
-func (r *chunkReader) abort(id uint32) {
+// Abort serves Abort Message, section 5.4.2.
+func (r *Reader) Abort(id uint32) {
 	if id < uint32(len(r.low)) {
 		if s := r.low[id]; s != nil {
 			r.drop(s)
@@ -278,8 +285,14 @@ func (r *chunkReader) abort(id uint32) {
 	}
 }
 
-// readFull is io.ReadFull without the interface, so that nothing escapes.
-func readFull(br *bufio.Reader, p []byte) error {
+// Reset goes on reading from br: whoever reads more than commands wants a larger buffer.
+func (r *Reader) Reset(br *bufio.Reader) { r.br = br }
+
+// Held says how many bytes of unfinished messages are held, and how many may be.
+func (r *Reader) Held() (held, most int) { return r.held, r.budget }
+
+// ReadFull is io.ReadFull without the interface, so that nothing escapes.
+func ReadFull(br *bufio.Reader, p []byte) error {
 	for len(p) > 0 {
 		n, err := br.Read(p)
 		p = p[n:]

@@ -1,4 +1,4 @@
-package rtmp
+package rtmpwire
 
 import (
 	"encoding/binary"
@@ -32,31 +32,34 @@ const (
 
 var errAMF = errors.New("malformed AMF0")
 
-// property is a member of an AMF0 object or ECMA array.
-type property struct {
-	name  string
-	value any
+// Property is a member of an AMF0 object or ECMA array.
+type Property struct {
+	Name  string
+	Value any
 }
 
-// object is an AMF0 object or ECMA array.
-type object []property
+// Object is an AMF0 object or ECMA array.
+type Object []Property
 
-func (o object) get(name string) any {
+// Get gives the first member of a name, nil when there is none.
+func (o Object) Get(name string) any {
 	for _, p := range o {
-		if p.name == name {
-			return p.value
+		if p.Name == name {
+			return p.Value
 		}
 	}
 	return nil
 }
 
-func (o object) text(name string) string {
-	s, _ := o.get(name).(string)
+// Text gives a string member, "" when there is none.
+func (o Object) Text(name string) string {
+	s, _ := o.Get(name).(string)
 	return s
 }
 
-func (o object) number(name string) float64 {
-	n, _ := o.get(name).(float64)
+// Number gives a number member, 0 when there is none.
+func (o Object) Number(name string) float64 {
+	n, _ := o.Get(name).(float64)
 	return n
 }
 
@@ -66,10 +69,10 @@ type amfReader struct {
 	values int
 }
 
-// decodeAMF0 returns the values up to the end or up to the first that can not be read: what a server has to know of a
+// DecodeAMF0 returns the values up to the end or up to the first that can not be read: what a server has to know of a
 // command comes first, and encoders put all kinds of things behind it.
-// Numbers are float64, booleans bool, strings string, objects and ECMA arrays object; strict arrays []any; the rest is nil.
-func decodeAMF0(b []byte) []any {
+// Numbers are float64, booleans bool, strings string, objects and ECMA arrays Object; strict arrays []any; the rest is nil.
+func DecodeAMF0(b []byte) []any {
 	r := amfReader{b: b}
 	var out []any
 	for len(r.b) > 0 {
@@ -163,7 +166,7 @@ func (r *amfReader) value(depth int) (any, error) {
 }
 
 func (r *amfReader) object(depth int) (any, error) {
-	var o object
+	var o Object
 	for {
 		name, err := r.text(2)
 		if err != nil {
@@ -177,7 +180,7 @@ func (r *amfReader) object(depth int) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		o = append(o, property{name, v})
+		o = append(o, Property{name, v})
 	}
 }
 
