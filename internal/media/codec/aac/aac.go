@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"millrace/internal/media/codec/bits"
 	"millrace/internal/media/frame"
 )
 
@@ -68,34 +69,34 @@ func Parse(asc []byte) (Config, error) {
 	if len(asc) < 2 || len(asc) > maxASC {
 		return Config{}, fmt.Errorf("%w: %d bytes", ErrMalformed, len(asc))
 	}
-	r := &bitReader{b: asc}
-	object := r.objectType()
-	c := Config{ObjectType: object, SampleRate: r.sampleRate()}
-	layout := r.bits(4)
+	r := bits.NewReader(asc)
+	object := objectType(r)
+	c := Config{ObjectType: object, SampleRate: sampleRate(r)}
+	layout := r.Bits(4)
 	c.OutputSampleRate = c.SampleRate
 	if object == ObjectSBR || object == ObjectPS {
-		c.OutputSampleRate = r.sampleRate()
-		object = r.objectType()
+		c.OutputSampleRate = sampleRate(r)
+		object = objectType(r)
 	}
-	if r.short {
+	if r.Short() {
 		return Config{}, fmt.Errorf("%w: it ends too early", ErrMalformed)
 	}
 	if object != ObjectLC {
 		return Config{}, fmt.Errorf("%w: object type %d is not AAC-LC", ErrUnsupported, object)
 	}
 	c.SamplesPerFrame = 1024
-	if r.bits(1) == 1 {
+	if r.Bits(1) == 1 {
 		c.SamplesPerFrame = 960
 	}
-	if r.bits(1) == 1 {
-		r.bits(14) // core coder delay
+	if r.Bits(1) == 1 {
+		r.Bits(14) // core coder delay
 	}
-	r.bits(1) // extensionFlag, only with object types this package refuses
+	r.Bits(1) // extensionFlag, only with object types this package refuses
 	var err error
 	if c.Channels, err = channels(layout, r); err != nil {
 		return Config{}, err
 	}
-	if r.short {
+	if r.Short() {
 		return Config{}, fmt.Errorf("%w: it ends too early", ErrMalformed)
 	}
 	if c.ObjectType == ObjectLC {
@@ -108,10 +109,10 @@ func Parse(asc []byte) (Config, error) {
 }
 
 // channels turns a channelConfiguration into a number; 0 means that a program config element follows.
-func channels(layout int, r *bitReader) (int, error) {
+func channels(layout int, r *bits.Reader) (int, error) {
 	switch {
 	case layout == 0:
-		n := r.programConfig()
+		n := programConfig(r)
 		if n < 1 || n > 64 {
 			return 0, fmt.Errorf("%w: program config element with %d channels", ErrMalformed, n)
 		}
@@ -127,55 +128,33 @@ func channels(layout int, r *bitReader) (int, error) {
 }
 
 // syncExtension reads the backward compatible signalling of SBR and PS, section 1.6.6.1. It is optional: what is not there is not an error.
-func (c *Config) syncExtension(r *bitReader) {
-	if r.left() < 16 || r.bits(11) != 0x2b7 || r.objectType() != ObjectSBR || r.bits(1) != 1 {
+func (c *Config) syncExtension(r *bits.Reader) {
+	if r.Left() < 16 || r.Bits(11) != 0x2b7 || objectType(r) != ObjectSBR || r.Bits(1) != 1 {
 		return
 	}
-	rate := r.sampleRate()
-	if r.short || rate < c.SampleRate {
+	rate := sampleRate(r)
+	if r.Short() || rate < c.SampleRate {
 		return
 	}
 	c.ObjectType, c.OutputSampleRate = ObjectSBR, rate
-	if r.left() >= 12 && r.bits(11) == 0x548 && r.bits(1) == 1 {
+	if r.Left() >= 12 && r.Bits(11) == 0x548 && r.Bits(1) == 1 {
 		c.ObjectType = ObjectPS
 	}
 }
 
-// bitReader reads big-endian bit fields; past the end it gives zeros and says short.
-type bitReader struct {
-	b     []byte
-	pos   int
-	short bool
-}
-
-func (r *bitReader) left() int { return len(r.b)*8 - r.pos }
-
-func (r *bitReader) bits(n int) int {
-	if n > r.left() {
-		r.short, r.pos = true, len(r.b)*8
-		return 0
-	}
-	v := 0
-	for range n {
-		v = v<<1 | int(r.b[r.pos/8]>>(7-r.pos%8)&1)
-		r.pos++
-	}
-	return v
-}
-
-func (r *bitReader) objectType() int {
-	t := r.bits(5)
+func objectType(r *bits.Reader) int {
+	t := r.Bits(5)
 	if t == 31 {
-		t = 32 + r.bits(6)
+		t = 32 + r.Bits(6)
 	}
 	return t
 }
 
 // sampleRate reads an index or an explicit rate; a reserved index gives 0.
-func (r *bitReader) sampleRate() int {
-	i := r.bits(4)
+func sampleRate(r *bits.Reader) int {
+	i := r.Bits(4)
 	if i == 15 {
-		return r.bits(24)
+		return r.Bits(24)
 	}
 	if i < len(sampleRates) {
 		return sampleRates[i]
@@ -184,23 +163,23 @@ func (r *bitReader) sampleRate() int {
 }
 
 // programConfig reads a program_config_element, section 4.4.1.1, and returns its number of channels.
-func (r *bitReader) programConfig() int {
-	r.bits(4 + 2 + 4) // instance tag, object type, sampling frequency index
-	front, side, back, lfe := r.bits(4), r.bits(4), r.bits(4), r.bits(2)
-	assoc, coupling := r.bits(3), r.bits(4)
+func programConfig(r *bits.Reader) int {
+	r.Bits(4 + 2 + 4) // instance tag, object type, sampling frequency index
+	front, side, back, lfe := r.Bits(4), r.Bits(4), r.Bits(4), r.Bits(2)
+	assoc, coupling := r.Bits(3), r.Bits(4)
 	for _, width := range [...]int{4, 4, 3} { // mono, stereo and matrix mixdown
-		if r.bits(1) == 1 {
-			r.bits(width)
+		if r.Bits(1) == 1 {
+			r.Bits(width)
 		}
 	}
 	n := lfe
 	for range front + side + back {
-		n += 1 + r.bits(1)
-		r.bits(4)
+		n += 1 + r.Bits(1)
+		r.Bits(4)
 	}
-	r.bits(4 * (lfe + assoc))
-	r.bits(5 * coupling)
-	r.pos += (8 - r.pos%8) % 8
-	r.bits(8 * r.bits(8)) // comment
+	r.Skip(4 * (lfe + assoc))
+	r.Skip(5 * coupling)
+	r.Align()
+	r.Skip(8 * r.Bits(8)) // comment
 	return n
 }

@@ -2,50 +2,20 @@ package h264
 
 import (
 	"bytes"
+	"fmt"
 	"iter"
-)
 
-// next cuts the first NAL unit off an access unit. ok is false at the end and at a length that lies.
-func next(au []byte, lengthSize int) (nal, rest []byte, ok bool) {
-	if len(au) < lengthSize {
-		return nil, nil, false
-	}
-	var n uint64
-	for _, c := range au[:lengthSize] {
-		n = n<<8 | uint64(c)
-	}
-	au = au[lengthSize:]
-	if n > uint64(len(au)) {
-		return nil, nil, false
-	}
-	return au[:n:n], au[n:], true
-}
+	"millrace/internal/media/codec/nal"
+)
 
 // NALs iterates over the NAL units of an access unit whose lengths have lengthSize bytes, without copying or allocating.
 // It ends silently at a length that points past the end; see Check.
-func NALs(au []byte, lengthSize int) iter.Seq[[]byte] {
-	return func(yield func([]byte) bool) {
-		for {
-			nal, rest, ok := next(au, lengthSize)
-			if !ok || !yield(nal) {
-				return
-			}
-			au = rest
-		}
-	}
-}
+func NALs(au []byte, lengthSize int) iter.Seq[[]byte] { return nal.Units(au, lengthSize) }
 
 // Check tells whether the lengths (4 bytes each) of an access unit add up to it exactly and it holds at least one NAL unit.
 func Check(au []byte) error {
-	if len(au) == 0 {
-		return malformed("empty access unit")
-	}
-	for len(au) > 0 {
-		_, rest, ok := next(au, 4)
-		if !ok {
-			return malformed("a NAL unit is longer than its access unit")
-		}
-		au = rest
+	if err := nal.Check(au); err != nil {
+		return fmt.Errorf("%w: %w", ErrMalformed, err)
 	}
 	return nil
 }
@@ -53,11 +23,11 @@ func Check(au []byte) error {
 // HasIDR tells whether an access unit with 4-byte lengths is an IDR picture.
 func HasIDR(au []byte) bool {
 	for {
-		nal, rest, ok := next(au, 4)
+		unit, rest, ok := nal.Next(au, 4)
 		if !ok {
 			return false
 		}
-		if t := Type(nal); t >= TypeNonIDR && t <= TypeIDR {
+		if t := Type(unit); t >= TypeNonIDR && t <= TypeIDR {
 			return t == TypeIDR
 		}
 		au = rest
@@ -94,18 +64,18 @@ func Strip(au []byte, sets ...[]byte) []byte {
 	kept, first, last, total := 0, -1, 0, 0
 	for rest := au; len(rest) > 0; {
 		at := len(au) - len(rest)
-		nal, after, ok := next(rest, 4)
+		unit, after, ok := nal.Next(rest, 4)
 		if !ok {
 			return au
 		}
-		if !droppable(nal, sets) {
+		if !droppable(unit, sets) {
 			if first < 0 {
 				first = at
 			}
-			last = at + 4 + len(nal)
-			kept += 4 + len(nal)
+			last = at + 4 + len(unit)
+			kept += 4 + len(unit)
 		}
-		total += 4 + len(nal)
+		total += 4 + len(unit)
 		rest = after
 	}
 	if kept == 0 || kept == total {
@@ -116,22 +86,22 @@ func Strip(au []byte, sets ...[]byte) []byte {
 	}
 	out := make([]byte, 0, kept)
 	for rest := au; len(rest) > 0; {
-		nal, after, _ := next(rest, 4)
-		if !droppable(nal, sets) {
-			out = append(out, rest[:4+len(nal)]...)
+		unit, after, _ := nal.Next(rest, 4)
+		if !droppable(unit, sets) {
+			out = append(out, rest[:4+len(unit)]...)
 		}
 		rest = after
 	}
 	return out
 }
 
-func droppable(nal []byte, sets [][]byte) bool {
-	switch Type(nal) {
+func droppable(unit []byte, sets [][]byte) bool {
+	switch Type(unit) {
 	case 0, TypeAUD, TypeFiller:
 		return true
 	case TypeSPS, TypePPS:
 		for _, s := range sets {
-			if bytes.Equal(s, nal) {
+			if bytes.Equal(s, unit) {
 				return true
 			}
 		}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	"github.com/bluenviron/mediacommon/v2/pkg/codecs/h264"
+
+	"millrace/internal/media/codec/nal"
 )
 
 // Bounds that no real stream passes: level 6.2 allows pictures up to 16384 by 16384 or so.
@@ -102,7 +104,7 @@ func (i *SPSInfo) size(s *h264.SPS) error {
 
 func (i *SPSInfo) vui(v *h264.SPS_VUI) {
 	if v.AspectRatioInfoPresentFlag {
-		i.PARWidth, i.PARHeight = aspect(v)
+		i.PARWidth, i.PARHeight = nal.Aspect(v.AspectRatioIdc, v.SarWidth, v.SarHeight)
 	}
 	if t := v.TimingInfo; t != nil && t.NumUnitsInTick > 0 && t.TimeScale > 0 {
 		if r := float64(t.TimeScale) / 2 / float64(t.NumUnitsInTick); r <= maxFrameRate {
@@ -117,36 +119,4 @@ func (i *SPSInfo) vui(v *h264.SPS_VUI) {
 		i.Colour.Present = true
 		i.Colour.Primaries, i.Colour.Transfer, i.Colour.Matrix = v.ColourPrimaries, v.TransferCharacteristics, v.MatrixCoefficients
 	}
-}
-
-// aspects is table E-1, sample aspect ratio by aspect_ratio_idc.
-var aspects = [...][2]int{ //nolint:gochecknoglobals // a table
-	{1, 1},
-	{1, 1},
-	{12, 11},
-	{10, 11},
-	{16, 11},
-	{40, 33},
-	{24, 11},
-	{20, 11},
-	{32, 11},
-	{80, 33},
-	{18, 11},
-	{15, 11},
-	{64, 33},
-	{160, 99},
-	{4, 3},
-	{3, 2},
-	{2, 1},
-}
-
-func aspect(v *h264.SPS_VUI) (w, h int) {
-	if v.AspectRatioIdc == 255 && v.SarWidth > 0 && v.SarHeight > 0 {
-		return int(v.SarWidth), int(v.SarHeight)
-	}
-	if int(v.AspectRatioIdc) < len(aspects) {
-		a := aspects[v.AspectRatioIdc]
-		return a[0], a[1]
-	}
-	return 1, 1
 }
