@@ -19,6 +19,8 @@ type (
 	Asset string
 	// Track identifies a track of an asset.
 	Track string
+	// SimulcastTarget identifies a destination of a live stream.
+	SimulcastTarget string
 	// Playback is a playback ID.
 	Playback string
 	// Media identifies a set of stored bytes (an upload, the segments of one broadcast); assets refer to one or more.

@@ -139,6 +139,33 @@ step("live stream: a broadcast", async () => {
   await liveStreams.delete(stream.id);
 });
 
+step("live stream: simulcast targets", async () => {
+  const stream = await liveStreams.create({
+    new_asset_settings: { playback_policies: ["public"] },
+    simulcast_targets: [{ url: "rtmp://example.com/app", stream_key: "k1", passthrough: "first" }],
+  });
+  const [first] = stream.simulcast_targets;
+  assert.deepEqual(first, { id: first.id, status: "idle", url: "rtmp://example.com/app", stream_key: "k1", passthrough: "first" });
+  const second = await liveStreams.createSimulcastTarget(stream.id, { url: "srt://example.com:6000?streamid=a&passphrase=0123456789" });
+  assert.equal(second.status, "idle");
+  assert.equal("stream_key" in second, false);
+  assert.deepEqual(await liveStreams.retrieveSimulcastTarget(stream.id, second.id), second);
+  assert.deepEqual((await liveStreams.retrieve(stream.id)).simulcast_targets, [first, second]);
+  const error = await refused(Mux.BadRequestError, 400, () => liveStreams.createSimulcastTarget(stream.id, { url: "http://example.com/app" }));
+  assert.ok(error.messages[0].startsWith("url must have the form"), error.messages[0]);
+  await refused(Mux.BadRequestError, 400, () => liveStreams.create({ simulcast_targets: Array(7).fill({ url: "rtmp://example.com/app" }) }));
+  await encoder(stream.stream_key, "connect");
+  assert.deepEqual((await liveStreams.retrieve(stream.id)).simulcast_targets.map((t) => t.status), ["starting", "starting"]);
+  await refused(Mux.BadRequestError, 400, () => liveStreams.createSimulcastTarget(stream.id, { url: "rtmp://example.com/app" }));
+  await refused(Mux.BadRequestError, 400, () => liveStreams.deleteSimulcastTarget(stream.id, first.id));
+  await liveStreams.complete(stream.id);
+  await encoder(stream.stream_key, "end");
+  await liveStreams.deleteSimulcastTarget(stream.id, first.id);
+  await refused(Mux.NotFoundError, 404, () => liveStreams.retrieveSimulcastTarget(stream.id, first.id));
+  assert.deepEqual((await liveStreams.retrieve(stream.id)).simulcast_targets, [second]);
+  await liveStreams.delete(stream.id);
+});
+
 step("asset: create, retrieve, update, delete", async () => {
   const made = await assets.create({
     inputs: [{ url: "https://example.com/film.mp4" }],

@@ -25,6 +25,7 @@ func (s *Service) Connect(ctx context.Context, streamKey, protocol string, newAs
 				return nil, fault.New(fault.Conflict, "another encoder is connected to the live stream")
 			}
 			st.State, st.DisconnectedAt = lost, st.LeaseUntil // whoever it was is gone since then at the latest
+			st.targets(SourceLost)
 			events = append(events, EventDisconnected)
 		}
 		if st.State != Idle && !now.Before(st.DisconnectedAt.Add(st.window())) {
@@ -39,6 +40,7 @@ func (s *Service) Connect(ctx context.Context, streamKey, protocol string, newAs
 		}
 		st.State, st.Protocol, st.DisconnectedAt = to, protocol, time.Time{}
 		st.Node, st.LeaseUntil = node, stamp(now.Add(lease))
+		st.targets(SourceConnected)
 		return append(events, EventConnected), nil
 	})
 }
@@ -53,6 +55,7 @@ func (s *Service) Adopt(ctx context.Context, stream id.LiveStream, e id.Epoch, n
 		events := []string{}
 		if lost, ok := Next(st.State, PublisherLost); ok {
 			st.State, st.Protocol, st.DisconnectedAt = lost, "", st.lastSign(lease, now)
+			st.targets(SourceLost)
 			events = append(events, EventDisconnected)
 		}
 		st.Node, st.LeaseUntil = node, stamp(now.Add(lease))
@@ -100,6 +103,7 @@ func (s *Service) Active(ctx context.Context, stream id.LiveStream, e id.Epoch, 
 func (s *Service) Disconnected(ctx context.Context, stream id.LiveStream, e id.Epoch, now time.Time) (Stream, error) {
 	return s.fact(ctx, stream, e, now, func(st *Stream) ([]string, error) {
 		st.Protocol, st.DisconnectedAt = "", stamp(now)
+		st.targets(SourceLost)
 		return []string{EventDisconnected}, st.step(PublisherLost)
 	})
 }
@@ -128,8 +132,9 @@ func (s *Service) End(ctx context.Context, stream id.LiveStream, e id.Epoch, why
 		if c.Stream.State == Idle {
 			types = append(types, EventIdle)
 		}
+		c.Stream.targets(SourceEnded)
 		if st.DeletedAt.IsZero() { // a deleted stream has told its last
-			c.Events = tell(c.Stream, now, types...) // which still name the asset
+			c.Events = append(tell(c.Stream, now, types...), tellTargets(st, c.Stream, now)...) // which still name the asset
 		}
 		c.Stream.RecentAssets = append(slices.Clip(st.RecentAssets), st.ActiveAsset)
 		if n := len(c.Stream.RecentAssets); n > maxRecent {

@@ -28,7 +28,7 @@ type CreateInput struct {
 	LowLatency         *bool // deprecated mirrors of latency_mode
 	ReducedLatency     *bool
 	Test               bool
-	SimulcastTargets   []SimulcastTarget // ID is filled in
+	SimulcastTargets   []SimulcastTarget // ID and State are filled in
 	MaxContinuous      *int
 	Meta               assetopt.Meta
 }
@@ -111,6 +111,11 @@ type API interface {
 	AddPlaybackID(ctx context.Context, env id.Environment, s id.LiveStream, r playbackid.Request, now time.Time) (playbackid.ID, error)
 	GetPlaybackID(ctx context.Context, env id.Environment, s id.LiveStream, p id.Playback) (playbackid.ID, error)
 	DeletePlaybackID(ctx context.Context, env id.Environment, s id.LiveStream, p id.Playback, now time.Time) error
+	// AddSimulcastTarget takes URL, stream key and passthrough of in, whose errors name the fields url, stream_key and passthrough. It and
+	// DeleteSimulcastTarget are fault.Conflict while a broadcast goes on.
+	AddSimulcastTarget(ctx context.Context, env id.Environment, s id.LiveStream, in SimulcastTarget, now time.Time) (SimulcastTarget, error)
+	GetSimulcastTarget(ctx context.Context, env id.Environment, s id.LiveStream, t id.SimulcastTarget) (SimulcastTarget, error)
+	DeleteSimulcastTarget(ctx context.Context, env id.Environment, s id.LiveStream, t id.SimulcastTarget, now time.Time) error
 }
 
 // Broadcasts is what the bridge calls with facts from the media plane. Facts of an older epoch, or that mean nothing in the
@@ -128,6 +133,9 @@ type Broadcasts interface {
 	Recording(ctx context.Context, s id.LiveStream, e id.Epoch, now time.Time) error              // first frames accepted
 	Active(ctx context.Context, s id.LiveStream, e id.Epoch, now time.Time) error                 // playable
 	Disconnected(ctx context.Context, s id.LiveStream, e id.Epoch, now time.Time) (Stream, error) // the window starts
+	// Target tells what became of the link to a simulcast target: LinkUp, LinkDown or LinkImpossible. What happens to the stream itself
+	// (connect, disconnect, adopt, end) moves its targets in the same change.
+	Target(ctx context.Context, s id.LiveStream, e id.Epoch, t id.SimulcastTarget, f TargetFact, now time.Time) error
 	// End finishes the broadcast: idle (or disabled), ActiveAsset into RecentAssets, events idle (disabled), lease cleared; a deleted
 	// stream's row goes away. It is the last step of an ending: the asset's EndLive comes before it, so that after a crash in
 	// between Broadcasting still lists the stream and both are done again.

@@ -1,15 +1,11 @@
 package live
 
 import (
-	"net/url"
-	"strings"
-
 	"millrace/internal/control/assetopt"
 	"millrace/internal/control/field"
 	"millrace/internal/control/language"
 	"millrace/internal/control/playbackid"
 	"millrace/internal/fault"
-	"millrace/internal/id"
 )
 
 // Limits and defaults.
@@ -152,24 +148,6 @@ func (s Settings) checkTargets(l *fault.List) {
 	}
 }
 
-func (t SimulcastTarget) check(l *fault.List, path string) {
-	field.Passthrough(l, path+".passthrough", t.Passthrough)
-	field.Text(l, path+".stream_key", t.StreamKey, maxStreamKey)
-	if !field.Text(l, path+".url", t.URL, field.MaxURL) {
-		return
-	}
-	u, err := url.Parse(t.URL)
-	switch {
-	case err == nil && u.Scheme == "srt" && u.Hostname() != "" && u.Port() != "":
-		if t.StreamKey != "" {
-			l.Add("%s.stream_key may be set only for rtmp and rtmps; an srt url carries its streamid itself", path)
-		}
-	case err == nil && (u.Scheme == "rtmp" || u.Scheme == "rtmps") && u.Hostname() != "" && strings.Trim(u.Path, "/") != "":
-	default:
-		l.Add("%s.url must have the form rtmp://host/app, rtmps://host/app or srt://host:port?streamid=…&passphrase=…", path)
-	}
-}
-
 // named fills in the defaults of caption tracks and the IDs of simulcast targets, on copies.
 func (s Settings) named() Settings {
 	embedded := make([]EmbeddedSubtitle, 0, len(s.EmbeddedSubtitles))
@@ -196,8 +174,7 @@ func (s Settings) named() Settings {
 	}
 	targets := make([]SimulcastTarget, 0, len(s.SimulcastTargets))
 	for _, t := range s.SimulcastTargets {
-		t.ID = id.New()
-		targets = append(targets, t)
+		targets = append(targets, t.fresh())
 	}
 	s.EmbeddedSubtitles, s.GeneratedSubtitles, s.SimulcastTargets = embedded, generated, targets
 	return s

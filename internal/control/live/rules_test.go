@@ -73,13 +73,29 @@ func TestCreateRules(t *testing.T) {
 		{"generated language", live.CreateInput{GeneratedSubtitles: []assetopt.GeneratedSubtitle{{LanguageCode: "ja"}}}, []string{"generated_subtitles[0].language_code must be one of: en, es, fr, de, pt, it"}},
 		{"rtmp target", live.CreateInput{SimulcastTargets: target("rtmp://h/app", "key")}, nil},
 		{"rtmps target", live.CreateInput{SimulcastTargets: target("rtmps://h:443/app/x", "")}, nil},
-		{"srt target", live.CreateInput{SimulcastTargets: target("srt://h:6001?streamid=a&passphrase=b", "")}, nil},
+		{"srt target", live.CreateInput{SimulcastTargets: target("srt://h:6001?streamid=a&passphrase=0123456789", "")}, nil},
 		{"srt target with key", live.CreateInput{SimulcastTargets: target("srt://h:6001", "key")}, []string{"simulcast_targets[0].stream_key may be set only for rtmp and rtmps"}},
 		{"srt without port", live.CreateInput{SimulcastTargets: target("srt://h", "")}, []string{form}},
 		{"rtmp without app", live.CreateInput{SimulcastTargets: target("rtmp://h/", "")}, []string{form}},
 		{"http target", live.CreateInput{SimulcastTargets: target("http://h/app", "")}, []string{form}},
 		{"no target", live.CreateInput{SimulcastTargets: target("", "")}, []string{form}},
 		{"long target", live.CreateInput{SimulcastTargets: target("rtmp://h/"+strings.Repeat("x", 2048), "\x00")}, []string{"simulcast_targets[0].stream_key must not contain the character U+0000", "simulcast_targets[0].url may have at most 2048 characters"}},
+		{"srt options", live.CreateInput{SimulcastTargets: target("srt://h:6001?streamid=a&passphrase=0123456789&pbkeylen=32&latency=200&mode=caller&x=1", "")}, nil},
+		{"srt to nobody", live.CreateInput{SimulcastTargets: target("srt://:6001?streamid=a", "")}, []string{form}},
+		{"srt with a path", live.CreateInput{SimulcastTargets: target("srt://h:6001/x", "")}, []string{form}},
+		{"srt with a bad query", live.CreateInput{SimulcastTargets: target("srt://h:6001?streamid=%zz", "")}, []string{form}},
+		{
+			"srt options out of bounds",
+			live.CreateInput{SimulcastTargets: target("srt://h:6001?passphrase=short&pbkeylen=17&latency=-1&mode=listener&streamid="+strings.Repeat("x", 513), "")},
+			[]string{
+				"simulcast_targets[0].url: streamid may have at most 512 bytes", "simulcast_targets[0].url: passphrase must have 10 to 79 characters",
+				"simulcast_targets[0].url: pbkeylen must be one of: 0, 16, 24, 32", "simulcast_targets[0].url: latency must be a whole number of milliseconds from 0 to 10000",
+				"simulcast_targets[0].url: mode must be caller",
+			},
+		},
+		{"rtmp with a port out of range", live.CreateInput{SimulcastTargets: target("rtmp://h:65536/app", "key")}, []string{form}},
+		{"rtmp with credentials", live.CreateInput{SimulcastTargets: target("rtmp://u:p@h/app", "key")}, []string{"simulcast_targets[0].url must not hold a user name or password"}},
+		{"opaque target", live.CreateInput{SimulcastTargets: target("rtmp:h/app", "key")}, []string{form}},
 		{"seven targets", live.CreateInput{SimulcastTargets: make([]live.SimulcastTarget, 7)}, []string{"simulcast_targets may have at most 6 entries"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -121,8 +137,8 @@ func TestCreateDefaults(t *testing.T) {
 	if g := s.Settings.GeneratedSubtitles[0]; g.Name != "German" || g.LanguageCode != "de" {
 		t.Errorf("generated subtitles %+v", g)
 	}
-	if s.Settings.SimulcastTargets[0].ID == "" {
-		t.Error("the target has no ID")
+	if got := s.Settings.SimulcastTargets[0]; got.ID == "" || got.State != live.TargetIdle {
+		t.Errorf("target %+v", got)
 	}
 	if len(s.StreamKey) != 36 || len(s.SRTPassphrase) < 22 || len(s.SRTPassphrase) > 64 || s.Epoch != 0 || len(s.PlaybackIDs) != 0 {
 		t.Errorf("made %+v", s)

@@ -51,7 +51,7 @@ func New(o Options) *Service {
 	return &Service{store: o.Store, changed: o.Changed}
 }
 
-// Create makes an idle stream with a fresh key. Event created.
+// Create makes an idle stream with a fresh key. Event created, and simulcast_target.created for each target.
 func (s *Service) Create(ctx context.Context, env id.Environment, in CreateInput, now time.Time) (Stream, error) {
 	settings, err := in.settings()
 	if err != nil {
@@ -62,7 +62,8 @@ func (s *Service) Create(ctx context.Context, env id.Environment, in CreateInput
 		ID: id.LiveStream(id.New()), Environment: env, StreamKey: id.NewUUID(), SRTPassphrase: id.New(), State: Idle, Settings: settings,
 		PlaybackIDs: playbackid.NewAll(in.PlaybackPolicies, in.AdvancedPolicies), CreatedAt: now, UpdatedAt: now,
 	}
-	if err := s.store.Insert(ctx, Change{Stream: st, Events: tell(st, now, EventCreated)}); err != nil {
+	told := append(tell(st, now, EventCreated), tellTargets(Stream{}, st, now)...)
+	if err := s.store.Insert(ctx, Change{Stream: st, Events: told}); err != nil {
 		return Stream{}, err
 	}
 	return st, nil
@@ -244,6 +245,9 @@ func (s *Service) save(ctx context.Context, now time.Time, read func() (Stream, 
 		after = c.Stream
 		after.Revision++
 		c.Events = tell(c.Stream, now, types...)
+		if st.DeletedAt.IsZero() { // a deleted stream has told its last, and its targets with it
+			c.Events = append(c.Events, tellTargets(st, c.Stream, now)...)
+		}
 		return s.store.Save(ctx, c)
 	})
 	if err != nil {

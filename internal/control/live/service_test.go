@@ -81,7 +81,11 @@ func (w *world) events(want ...string) []live.Stream {
 		got = append(got, strings.TrimPrefix(e.Type, "video.live_stream."))
 		var s live.Stream
 		w.must(json.Unmarshal(e.Data, &s))
-		if e.ObjectKind != "live_stream" || e.ObjectID != string(s.ID) || e.Environment != env || s.ID == "" {
+		kind := "live_stream"
+		if strings.HasPrefix(e.Type, "video.live_stream.simulcast_target.") {
+			kind = "simulcast_target"
+		}
+		if e.ObjectKind != kind || e.ObjectID != string(s.ID) || e.Environment != env || s.ID == "" {
 			w.t.Errorf("event %s is about %s %s of %s, its data about %s", e.Type, e.ObjectKind, e.ObjectID, e.Environment, s.ID)
 		}
 		data = append(data, s)
@@ -97,7 +101,11 @@ func (w *world) create(in live.CreateInput) live.Stream {
 	w.t.Helper()
 	s, err := w.Create(w.ctx(), env, in, w.now())
 	w.must(err)
-	w.events("created")
+	told := []string{"created"}
+	for range in.SimulcastTargets {
+		told = append(told, "simulcast_target.created")
+	}
+	w.events(told...)
 	return s
 }
 

@@ -56,12 +56,14 @@ type EmbeddedSubtitle struct {
 	Passthrough     string `json:"passthrough,omitempty"`
 }
 
-// SimulcastTarget is a destination the stream is forwarded to.
+// SimulcastTarget is a destination the stream is forwarded to. It is stored with the stream, and its state moves together with the
+// stream's: no change of the one without the other's.
 type SimulcastTarget struct {
-	ID          string `json:"id"`
-	URL         string `json:"url"`
-	StreamKey   string `json:"stream_key,omitempty"`
-	Passthrough string `json:"passthrough,omitempty"`
+	ID          id.SimulcastTarget `json:"id"`
+	State       TargetState        `json:"state,omitempty"`
+	URL         string             `json:"url"`                  // may hold a secret
+	StreamKey   string             `json:"stream_key,omitempty"` // secret; rtmp and rtmps alone
+	Passthrough string             `json:"passthrough,omitempty"`
 }
 
 // Stream is a live stream. Its JSON is the data of its events: what the API shows, not the clockwork.

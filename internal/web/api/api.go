@@ -71,6 +71,7 @@ func newServer(o Options) *server {
 	s.huma.UseMiddleware(s.authenticate, checkParams(s), s.readBody)
 	s.routeLiveStreams()
 	s.routeLivePlaybackIDs()
+	s.routeSimulcastTargets()
 	s.routeAssets()
 	s.routeAssetPlaybackIDs()
 	s.routeTracks()

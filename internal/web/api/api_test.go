@@ -77,6 +77,13 @@ func TestLiveStreams(t *testing.T) {
 		{name: "add a playback ID", method: "POST", path: base + "/live1/playback-ids", body: `{"policy":"drm","drm_configuration_id":"d1"}`, status: 201},
 		{name: "get a playback ID", method: "GET", path: base + "/live1/playback-ids/pb1", status: 200},
 		{name: "delete a playback ID", method: "DELETE", path: base + "/live1/playback-ids/pb1", status: 204},
+		{name: "add a simulcast target", method: "POST", path: base + "/live1/simulcast-targets", body: `{"url":"rtmp://example.com/app","stream_key":"k","passthrough":"p"}`, status: 201},
+		{name: "add a simulcast target with wrong types", method: "POST", path: base + "/live1/simulcast-targets", body: `{"url":1,"stream_key":["k"],"passthrough":{}}`, status: 400},
+		{name: "add a simulcast target while active", method: "POST", path: base + "/busy/simulcast-targets", body: `{"url":"rtmp://example.com/app"}`, status: 400},
+		{name: "get a simulcast target", method: "GET", path: base + "/live1/simulcast-targets/sim1", status: 200},
+		{name: "get an unknown simulcast target", method: "GET", path: base + "/live1/simulcast-targets/absent", status: 404},
+		{name: "simulcast targets have no list", method: "GET", path: base + "/live1/simulcast-targets", status: 405},
+		{name: "delete a simulcast target", method: "DELETE", path: base + "/live1/simulcast-targets/sim1", status: 204},
 	})
 }
 

@@ -69,6 +69,9 @@ type fakeLive struct {
 	addID      func(s id.LiveStream, r playbackid.Request) (playbackid.ID, error)
 	getID      func(s id.LiveStream, p id.Playback) (playbackid.ID, error)
 	deleteID   func(s id.LiveStream, p id.Playback) error
+	addTarget  func(s id.LiveStream, in live.SimulcastTarget) (live.SimulcastTarget, error)
+	getTarget  func(s id.LiveStream, t id.SimulcastTarget) (live.SimulcastTarget, error)
+	dropTarget func(s id.LiveStream, t id.SimulcastTarget) error
 	wrongScope func(env id.Environment)
 }
 
@@ -136,6 +139,21 @@ func (f *fakeLive) GetPlaybackID(_ context.Context, env id.Environment, s id.Liv
 func (f *fakeLive) DeletePlaybackID(_ context.Context, env id.Environment, s id.LiveStream, p id.Playback, _ time.Time) error {
 	f.in(env)
 	return f.deleteID(s, p)
+}
+
+func (f *fakeLive) AddSimulcastTarget(_ context.Context, env id.Environment, s id.LiveStream, in live.SimulcastTarget, _ time.Time) (live.SimulcastTarget, error) {
+	f.in(env)
+	return f.addTarget(s, in)
+}
+
+func (f *fakeLive) GetSimulcastTarget(_ context.Context, env id.Environment, s id.LiveStream, t id.SimulcastTarget) (live.SimulcastTarget, error) {
+	f.in(env)
+	return f.getTarget(s, t)
+}
+
+func (f *fakeLive) DeleteSimulcastTarget(_ context.Context, env id.Environment, s id.LiveStream, t id.SimulcastTarget, _ time.Time) error {
+	f.in(env)
+	return f.dropTarget(s, t)
 }
 
 type fakeAssets struct {

@@ -35,6 +35,7 @@ func FuzzBody(f *testing.F) {
 		{"POST", "/video/v1/assets/a/tracks", func() any { return new(TrackCreate) }},
 		{"PATCH", "/video/v1/assets/a/tracks/b", func() any { return new(TrackUpdate) }},
 		{"POST", "/video/v1/assets/a/playback-ids", func() any { return new(PlaybackIDCreate) }},
+		{"POST", "/video/v1/live-streams/a/simulcast-targets", func() any { return new(SimulcastTargetCreate) }},
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
 		for _, target := range targets {

@@ -19,18 +19,19 @@ type EmbeddedSubtitle struct {
 
 // SimulcastTargetCreate asks for the stream to be forwarded.
 type SimulcastTargetCreate struct {
-	URL         string `json:"url,omitempty" doc:"rtmp://host/app, rtmps://host/app or srt://host:port?streamid=…"`
-	StreamKey   string `json:"stream_key,omitempty" doc:"RTMP only."`
+	URL         string `json:"url,omitempty" doc:"rtmp://host/app, rtmps://host/app or srt://host:port?streamid=…&passphrase=…. An SRT destination is served only while the encoder sends SRT."`
+	StreamKey   string `json:"stream_key,omitempty" doc:"RTMP and RTMPS only."`
 	Passthrough string `json:"passthrough,omitempty" maxLength:"255"`
 }
 
 // SimulcastTarget is a destination that the stream is forwarded to.
 type SimulcastTarget struct {
-	ID          string `json:"id"`
-	Status      string `json:"status" enum:"idle,starting,broadcasting,errored"`
-	URL         string `json:"url"`
-	StreamKey   string `json:"stream_key,omitempty"`
-	Passthrough string `json:"passthrough,omitempty"`
+	ID            string `json:"id"`
+	Status        string `json:"status" enum:"idle,starting,broadcasting,errored" doc:"starting: an encoder is connected. broadcasting: the destination takes the stream."`
+	ErrorSeverity string `json:"error_severity,omitempty" enum:"normal,fatal" doc:"Only while errored. normal: it is tried again. fatal: the destination can not take what the encoder sends, and is not tried again for the current asset."`
+	URL           string `json:"url"`
+	StreamKey     string `json:"stream_key,omitempty" doc:"Secret; RTMP and RTMPS only."`
+	Passthrough   string `json:"passthrough,omitempty"`
 }
 
 // LiveStream is a live stream as it is answered.
@@ -78,7 +79,7 @@ type LiveStreamCreate struct {
 	LowLatency         *bool                        `json:"low_latency,omitempty" deprecated:"true" doc:"Use latency_mode."`
 	ReducedLatency     *bool                        `json:"reduced_latency,omitempty" deprecated:"true" doc:"Use latency_mode."`
 	Test               bool                         `json:"test,omitempty" doc:"At most 5 minutes; recordings are deleted after 24 hours."`
-	SimulcastTargets   []SimulcastTargetCreate      `json:"simulcast_targets,omitempty" doc:"Where the stream is forwarded to."`
+	SimulcastTargets   []SimulcastTargetCreate      `json:"simulcast_targets,omitempty" doc:"Where the stream is forwarded to; at most 6."`
 	MaxContinuous      *int                         `json:"max_continuous_duration,omitempty" minimum:"60" maximum:"43200" doc:"Seconds; 43200 unless given."`
 	Meta               Meta                         `json:"meta,omitzero" doc:"What players and people are shown."`
 }
@@ -118,9 +119,15 @@ func wireLiveStream(s live.Stream) LiveStream {
 	return out
 }
 
-// wireTarget shows a target as idle: nothing forwards yet.
 func wireTarget(t live.SimulcastTarget) SimulcastTarget {
-	return SimulcastTarget{ID: t.ID, Status: "idle", URL: t.URL, StreamKey: t.StreamKey, Passthrough: t.Passthrough}
+	status, severity := t.State.Show()
+	return SimulcastTarget{
+		ID: string(t.ID), Status: string(status), ErrorSeverity: string(severity), URL: t.URL, StreamKey: t.StreamKey, Passthrough: t.Passthrough,
+	}
+}
+
+func (c SimulcastTargetCreate) domain() live.SimulcastTarget {
+	return live.SimulcastTarget{URL: c.URL, StreamKey: c.StreamKey, Passthrough: c.Passthrough}
 }
 
 func (c LiveStreamCreate) input() (live.CreateInput, error) {
@@ -141,7 +148,7 @@ func (c LiveStreamCreate) input() (live.CreateInput, error) {
 		in.EmbeddedSubtitles = append(in.EmbeddedSubtitles, live.EmbeddedSubtitle(e))
 	}
 	for _, t := range c.SimulcastTargets {
-		in.SimulcastTargets = append(in.SimulcastTargets, live.SimulcastTarget{URL: t.URL, StreamKey: t.StreamKey, Passthrough: t.Passthrough})
+		in.SimulcastTargets = append(in.SimulcastTargets, t.domain())
 	}
 	return in, problems.Err()
 }

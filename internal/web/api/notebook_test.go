@@ -107,6 +107,19 @@ func (n *notebook) live() *fakeLive {
 			n.note("live.DeletePlaybackID", s, p)
 			return outcome(string(s))
 		},
+		addTarget: func(s id.LiveStream, in live.SimulcastTarget) (live.SimulcastTarget, error) {
+			n.note("live.AddSimulcastTarget", s, in)
+			in.ID, in.State = "sim2", live.TargetIdle
+			return in, outcome(string(s))
+		},
+		getTarget: func(s id.LiveStream, t id.SimulcastTarget) (live.SimulcastTarget, error) {
+			n.note("live.GetSimulcastTarget", s, t)
+			return live.SimulcastTarget{ID: t, State: live.TargetErrored, URL: "srt://example.com:6000?streamid=a"}, outcome(string(t))
+		},
+		dropTarget: func(s id.LiveStream, t id.SimulcastTarget) error {
+			n.note("live.DeleteSimulcastTarget", s, t)
+			return outcome(string(s))
+		},
 	}
 }
 
@@ -184,7 +197,7 @@ func fullStream() live.Stream {
 		},
 		EmbeddedSubtitles:  []live.EmbeddedSubtitle{{Name: "English CC", LanguageCode: "en", LanguageChannel: "cc1"}},
 		GeneratedSubtitles: []assetopt.GeneratedSubtitle{{Name: "English", LanguageCode: "en", VocabularyIDs: []string{"v1"}}},
-		SimulcastTargets:   []live.SimulcastTarget{{ID: "sim1", URL: "rtmp://example.com/app", StreamKey: "k"}},
+		SimulcastTargets:   []live.SimulcastTarget{{ID: "sim1", URL: "rtmp://example.com/app", StreamKey: "k"}, {ID: "sim2", State: live.TargetFatal, URL: "srt://example.com:6000"}},
 	}
 	return s
 }

@@ -47,6 +47,8 @@ func TestRules(t *testing.T) {
 		{"an input that is no URL", "POST", assets, `{"input":"VALUE://x"}`, []string{"inputs[0].url"}},
 		{"patch", "PATCH", lives + "/" + made.Data.ID, `{"reconnect_window":1801,"meta":{"title":"` + long + `"}}`, []string{"reconnect_window", "meta.title"}},
 		{"thumbnail time", "PATCH", assets + "/" + film.Data.ID, `{"thumbnail_time":-1}`, []string{"thumbnail_time"}},
+		{"simulcast target", "POST", lives + "/" + made.Data.ID + "/simulcast-targets", `{"url":"http://VALUE/app","passthrough":"` + long + `"}`, []string{"url", "passthrough"}},
+		{"simulcast target with a password", "POST", lives + "/" + made.Data.ID + "/simulcast-targets", `{"url":"rtmp://a:VALUE@example.com/app"}`, []string{"url"}},
 		{"playback ID", "POST", lives + "/" + made.Data.ID + "/playback-ids", `{}`, []string{"policy"}},
 		{"cursor", "GET", assets + "?cursor=VALUE", ``, []string{"cursor"}},
 	} {
@@ -120,7 +122,9 @@ func TestTenants(t *testing.T) {
 	t.Parallel()
 	services := openServices(t, dbtest.SQLite(t))
 	public := []playbackid.Policy{playbackid.Public}
-	stream, err := services.lives.Create(t.Context(), "other", live.CreateInput{PlaybackPolicies: public}, noon)
+	stream, err := services.lives.Create(t.Context(), "other", live.CreateInput{
+		PlaybackPolicies: public, SimulcastTargets: []live.SimulcastTarget{{URL: "rtmp://example.com/app"}},
+	}, noon)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,6 +136,7 @@ func TestTenants(t *testing.T) {
 	}
 	live, film := "/video/v1/live-streams/"+string(stream.ID), "/video/v1/assets/"+string(made.ID)
 	livePB, filmPB := string(stream.PlaybackIDs[0].ID), string(made.PlaybackIDs[0].ID)
+	target := string(stream.Settings.SimulcastTargets[0].ID)
 	for _, tt := range []struct{ method, path, body string }{
 		{"GET", live, ""},
 		{"PATCH", live, "{}"},
@@ -142,6 +147,9 @@ func TestTenants(t *testing.T) {
 		{"POST", live + "/playback-ids", `{"policy":"public"}`},
 		{"GET", live + "/playback-ids/" + livePB, ""},
 		{"DELETE", live + "/playback-ids/" + livePB, ""},
+		{"POST", live + "/simulcast-targets", `{"url":"rtmp://example.com/app"}`},
+		{"GET", live + "/simulcast-targets/" + target, ""},
+		{"DELETE", live + "/simulcast-targets/" + target, ""},
 		{"DELETE", live, ""},
 		{"GET", film, ""},
 		{"PATCH", film, "{}"},
