@@ -225,6 +225,7 @@ func (j *Journal) Stats() Stats {
 func (j *Journal) Run(ctx context.Context) error {
 	defer j.closeFiles()
 	for {
+		ended := ctx.Err() // asked before the queue: what was ordered before the end is done
 		batch, closed := j.take()
 		for i := range batch {
 			j.do(&batch[i])
@@ -235,7 +236,7 @@ func (j *Journal) Run(ctx context.Context) error {
 		if closed {
 			return nil
 		}
-		if ctx.Err() != nil {
+		if ended != nil {
 			return context.Cause(ctx)
 		}
 		select {

@@ -141,6 +141,33 @@ func TestCloseLeavesNothing(t *testing.T) {
 }
 
 // TestTornAnywhere: whatever the last write came to, the records before it are read.
+// ending is a context that ends in the very moment somebody asks whether it has; at is done just before.
+type ending struct {
+	context.Context
+	at func()
+}
+
+func (e ending) Err() error {
+	e.at()
+	return context.Canceled
+}
+
+// TestClosedInTheLastMoment: what was ordered before the end is done, also when Run has just found nothing to do.
+func TestClosedInTheLastMoment(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "m")
+	j := open(dir)
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := j.Run(ending{t.Context(), j.Close}); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(dir); !os.IsNotExist(err) {
+		t.Errorf("the journal is still there: %v", err)
+	}
+}
+
 func TestTornAnywhere(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

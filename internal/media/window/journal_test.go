@@ -8,14 +8,16 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"millrace/internal/media/frame"
 	"millrace/internal/media/journal"
 	"millrace/internal/media/timeline"
 )
 
+// journalIn waits for the disk however long it takes: what was published is on it, also on a machine that is busy.
 func journalIn(dir string) *journal.Journal {
-	return journal.New(journal.Options{Dir: dir, Logger: slog.New(slog.DiscardHandler)})
+	return journal.New(journal.Options{Dir: dir, Patience: time.Minute, Logger: slog.New(slog.DiscardHandler)})
 }
 
 // copyOf is what a killed process leaves on the disk.
