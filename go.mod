@@ -57,6 +57,8 @@ require (
 	go.uber.org/goleak v1.3.0
 )
 
+require golang.org/x/crypto v0.58.0
+
 require (
 	github.com/abema/go-mp4 v1.7.1 // indirect
 	github.com/aws/aws-sdk-go-v2/aws/protocol/eventstream v1.7.26 // indirect

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Installs what the tests and the demo need from the distribution: install-packages.sh ffmpeg|postgresql|chromium|node|gstreamer ...
+# Installs what the tests and the demo need from the distribution: install-packages.sh ffmpeg|postgresql|chromium|node|gstreamer|pebble ...
 # Does nothing for what is there already. Needs root or sudo only when something is missing.
 set -euo pipefail
 
@@ -9,7 +9,8 @@ have() {
     postgresql) command -v initdb || compgen -G '/usr/lib/postgresql/*/bin/initdb' ;;
     chromium) command -v chromium ;;
     node) command -v node && command -v npm ;;
-    gstreamer) for e in flvmux rtmpsink rtmp2sink; do gst-inspect-1.0 --exists "$e" || return 1; done 2>/dev/null ;;
+    gstreamer) for e in flvmux rtmpsink rtmp2sink; do gst-inspect-1.0 --exists "$e" || return 1; done 2>/dev/null && compgen -G '/usr/lib/*/gio/modules/libgiognutls.so' ;;
+    pebble) command -v pebble ;;
     *) echo "install-packages: unknown name $1" >&2; exit 2 ;;
   esac >/dev/null
 }
@@ -17,7 +18,7 @@ have() {
 packages() {
   case "$1" in
     node) echo nodejs npm ;;
-    gstreamer) echo gstreamer1.0-tools gstreamer1.0-plugins-base gstreamer1.0-plugins-good gstreamer1.0-plugins-bad ;;
+    gstreamer) echo gstreamer1.0-tools gstreamer1.0-plugins-base gstreamer1.0-plugins-good gstreamer1.0-plugins-bad glib-networking ;;
     *) echo "$1" ;;
   esac
 }

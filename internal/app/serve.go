@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -139,35 +140,39 @@ func (n *node) assemble(ctx context.Context, g *lifecycle.Group) error {
 	}
 	n.base = strings.TrimSuffix(n.cfg.PublicBase(web.Addr().String()).String(), "/")
 	mux := n.mux()
-	g.Add(&webServer{name: "http", ln: web, mux: mux, log: n.log, drain: n.cfg.ShutdownTimeout})
-	if n.cfg.TLS() {
-		secure, secureErr := n.secure(ctx, mux)
-		if secureErr != nil {
-			return secureErr
-		}
-		g.Add(secure)
-	}
-	encoders, err := n.listen(ctx, "rtmp", n.cfg.RTMPAddr)
+	secure, err := n.identity()
 	if err != nil {
 		return err
 	}
-	g.Add(&encoderServer{ln: encoders, server: rtmp.New(rtmp.Options{
-		Gate: n.live, Logger: n.log, MaxConnsPerIP: n.cfg.MaxConnectionsPerAddress,
-	})})
+	g.Add(&webServer{name: "http", ln: web, mux: secure.plain(mux), log: n.log, drain: n.cfg.ShutdownTimeout})
+	encoders := rtmp.New(rtmp.Options{Gate: n.live, Logger: n.log, MaxConnsPerIP: n.cfg.MaxConnectionsPerAddress})
+	if secure != nil {
+		if err = n.secure(ctx, g, secure, mux, encoders); err != nil {
+			return err
+		}
+	}
+	ln, err := n.listen(ctx, "rtmp", n.cfg.RTMPAddr)
+	if err != nil {
+		return err
+	}
+	g.Add(&encoderServer{name: "rtmp", ln: ln, server: encoders})
 	return nil
 }
 
-// secure is the HTTPS listener.
-func (n *node) secure(ctx context.Context, mux http.Handler) (*webServer, error) {
-	cert, err := certificate(n.cfg)
+// secure adds the listeners over TLS.
+func (n *node) secure(ctx context.Context, g *lifecycle.Group, id *identity, mux http.Handler, encoders *rtmp.Server) error {
+	https, err := n.listen(ctx, "https", n.cfg.HTTPSAddr)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	ln, err := n.listen(ctx, "https", n.cfg.HTTPSAddr)
+	rtmps, err := n.listen(ctx, "rtmps", n.cfg.RTMPSAddr)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return &webServer{name: "https", ln: ln, cert: cert, mux: mux, log: n.log, drain: n.cfg.ShutdownTimeout}, nil
+	g.Add(&webServer{name: "https", ln: https, cert: id.web(), mux: mux, log: n.log, drain: n.cfg.ShutdownTimeout})
+	g.Add(id.source)
+	g.Add(&encoderServer{name: "rtmps", ln: rtmps, secure: id.encoders(), server: encoders})
+	return nil
 }
 
 func (n *node) mux() http.Handler {
@@ -224,17 +229,19 @@ func newEngine() (*encode.Engine, error) {
 	})
 }
 
-// encoderServer is the RTMP listener as a service.
+// encoderServer is an RTMP listener as a service.
 type encoderServer struct {
+	name   string
 	ln     net.Listener
+	secure *tls.Config // nil: without TLS
 	server *rtmp.Server
 }
 
 // Name implements lifecycle.Service.
-func (*encoderServer) Name() string { return "rtmp" }
+func (s *encoderServer) Name() string { return s.name }
 
 // Run implements lifecycle.Service.
-func (s *encoderServer) Run(ctx context.Context) error { return s.server.Serve(ctx, s.ln) }
+func (s *encoderServer) Run(ctx context.Context) error { return s.server.Serve(ctx, s.ln, s.secure) }
 
 // objects opens stored files for the on-demand library.
 type objects struct{ store blob.Store }

@@ -354,7 +354,7 @@ func TestPlaybackAddresses(t *testing.T) {
 func TestProtocols(t *testing.T) {
 	t.Parallel()
 	certFile, keyFile, pool := selfSigned(t)
-	s := start(t, configuration(t, t.TempDir(), "--tls-cert", certFile, "--tls-key", keyFile, "--https-addr", "127.0.0.1:0"))
+	s := start(t, configuration(t, t.TempDir(), "--tls-cert", certFile, "--tls-key", keyFile, "--https-addr", "127.0.0.1:0", "--rtmps-addr", "127.0.0.1:0"))
 	versions := func(h1, h2, h2c bool) func(*http.Transport) {
 		return func(tr *http.Transport) {
 			tr.Protocols = &http.Protocols{}

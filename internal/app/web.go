@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"time"
 
-	"millrace/internal/config"
 	"millrace/internal/lifecycle"
 	"millrace/internal/web/watch"
 )
@@ -106,12 +105,4 @@ func (n *node) listen(ctx context.Context, what, addr string) (net.Listener, err
 	})
 	n.log.InfoContext(ctx, "listening", "what", what, "addr", ln.Addr().String())
 	return ln, nil
-}
-
-func certificate(cfg config.Config) (*tls.Config, error) {
-	pair, err := tls.LoadX509KeyPair(cfg.TLSCert, cfg.TLSKey)
-	if err != nil {
-		return nil, fmt.Errorf("load certificate: %w", err)
-	}
-	return &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}}, nil
 }

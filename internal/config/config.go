@@ -70,10 +70,15 @@ type AWS struct {
 type Config struct {
 	DataDir   string
 	HTTPAddr  string // host:port; port 0 takes a free one
-	HTTPSAddr string // used only when TLSCert is set
+	HTTPSAddr string // used only with TLS()
 	TLSCert   string // PEM file, set together with TLSKey or not at all
 	TLSKey    string
 	RTMPAddr  string
+	RTMPSAddr string // used only with TLS()
+
+	ACMEDomains   []string // certificates come over ACME; excludes TLSCert
+	ACMEEmail     string
+	ACMEDirectory string // URL
 
 	PublicURL     *url.URL // nil: see PublicBase
 	RTMPPublicURL *url.URL // nil: see RTMPBase
@@ -102,8 +107,8 @@ type Config struct {
 	values []Value
 }
 
-// TLS says whether HTTPS is served.
-func (c Config) TLS() bool { return c.TLSCert != "" }
+// TLS says whether HTTPS and RTMPS are served.
+func (c Config) TLS() bool { return c.TLSCert != "" || len(c.ACMEDomains) > 0 }
 
 // Given says whether the setting was set by flag, environment or file rather than by its default.
 func (c Config) Given(name string) bool {
@@ -199,6 +204,14 @@ func (c *Config) conflicts() (problems []string) {
 	if (c.TLSCert == "") != (c.TLSKey == "") {
 		problems = append(problems, "tls-cert and tls-key belong together: set both for HTTPS, or neither")
 	}
+	if c.TLSCert != "" && len(c.ACMEDomains) > 0 {
+		problems = append(problems, "tls-cert and acme-domain are two ways to have a certificate: set one of them")
+	}
+	for _, name := range []string{"https-addr", "rtmps-addr"} {
+		if !c.TLS() && c.Given(name) {
+			problems = append(problems, name+" needs a certificate: set tls-cert and tls-key, or acme-domain")
+		}
+	}
 	if (c.TokenID == "") != (c.TokenSecret == "") {
 		problems = append(problems, "token-id and token-secret belong together: set both to seed an access token, or neither")
 	}
@@ -206,8 +219,8 @@ func (c *Config) conflicts() (problems []string) {
 		problems = append(problems, "storage-url names an S3 bucket, but there are no credentials for it: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY in the environment")
 	}
 	used := map[string]string{}
-	for _, l := range []struct{ name, addr string }{{"http-addr", c.HTTPAddr}, {"rtmp-addr", c.RTMPAddr}, {"https-addr", c.HTTPSAddr}} {
-		if l.name == "https-addr" && !c.TLS() || strings.HasSuffix(l.addr, ":0") {
+	for _, l := range []struct{ name, addr string }{{"http-addr", c.HTTPAddr}, {"rtmp-addr", c.RTMPAddr}, {"https-addr", c.HTTPSAddr}, {"rtmps-addr", c.RTMPSAddr}} {
+		if (l.name == "https-addr" || l.name == "rtmps-addr") && !c.TLS() || strings.HasSuffix(l.addr, ":0") {
 			continue
 		}
 		if other := used[l.addr]; other != "" && l.addr != "" {

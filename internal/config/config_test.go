@@ -99,6 +99,10 @@ func TestValues(t *testing.T) {
 	if cfg.TokenSecret.Reveal() != "0123456789abcdef" {
 		t.Error("secret lost")
 	}
+	secure := mustLoad(t, []string{"serve", "--acme-domain", "Video.Example.org", "--acme-domain=bücher.example, video.example.org", "--acme-email", "me@example.org"}, nil, "")
+	if !slices.Equal(secure.ACMEDomains, []string{"video.example.org", "xn--bcher-kva.example"}) || !secure.TLS() || secure.RTMPSAddr != ":1936" || secure.ACMEEmail != "me@example.org" {
+		t.Errorf("got %+v", secure)
+	}
 }
 
 func TestSecretsStayHidden(t *testing.T) {
@@ -182,6 +186,13 @@ func TestProblems(t *testing.T) {
 		"demo duration":   {args: []string{"demo", "--duration", "1s"}, want: []string{"is not between 10s and 1h"}},
 		"pair":            {args: []string{"serve"}, env: []string{"MILLRACE_TOKEN_ID=a"}, want: []string{"token-id and token-secret belong together"}},
 		"tls pair":        {args: []string{"serve", "--tls-cert", "c.pem"}, want: []string{"tls-cert and tls-key belong together"}},
+		"two ways":        {args: []string{"serve", "--tls-cert", "c.pem", "--tls-key", "k.pem", "--acme-domain", "a.example.org"}, want: []string{"two ways to have a certificate"}},
+		"no certificate":  {args: []string{"serve", "--rtmps-addr", ":1936"}, want: []string{"rtmps-addr needs a certificate"}},
+		"secure ports":    {args: []string{"serve", "--acme-domain", "a.example.org", "--https-addr", ":1936"}, want: []string{"https-addr and rtmps-addr are both :1936"}},
+		"domain":          {args: []string{"serve", "--acme-domain", "*.example.org"}, want: []string{`has the part "*.example.org", which is not a whole domain name`}},
+		"domain address":  {args: []string{"serve", "--acme-domain", "192.0.2.1"}, want: []string{"certificates are for names"}},
+		"email":           {args: []string{"serve", "--acme-email", "me"}, want: []string{"is not an e-mail address"}},
+		"directory":       {args: []string{"serve", "--acme-directory", "http://ca.example.org/dir"}, want: []string{"starts with https://"}},
 		"ports":           {args: []string{"serve", "--rtmp-addr", ":8080"}, want: []string{"http-addr and rtmp-addr are both :8080"}},
 		"several":         {args: []string{"serve", "--http-addr", "x", "--log-level", "y"}, want: []string{"--http-addr", "--log-level"}},
 		"no file":         {args: []string{"serve", "--config", "none.yaml"}, want: []string{"read configuration file: open none.yaml"}},

@@ -5,12 +5,15 @@ import (
 	"fmt"
 	"math"
 	"net"
+	"net/mail"
 	"net/netip"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"golang.org/x/net/idna"
 )
 
 // A parser's error completes the sentence `http-addr "x" …`; it never repeats the value, which may be a secret.
@@ -68,6 +71,43 @@ func parseRTMPURL(s string) (*url.URL, error) {
 		return nil, nil //nolint:nilnil // nil is the documented value of "not given"
 	}
 	return parseAbsolute(s, "rtmp", "rtmps")
+}
+
+// parseDirectory reads an ACME directory, RFC 8555 section 7.1.1. What is said to it is signed, but what it answers is not.
+func parseDirectory(s string) (string, error) {
+	if u, err := url.Parse(s); err != nil || u.Scheme != "https" || u.Hostname() == "" || u.User != nil {
+		return "", errors.New("is not a URL that starts with https:// and has a host")
+	}
+	return s, nil
+}
+
+// parseDomains reads names that a certificate authority can check over HTTP or TLS: no addresses, no wildcards.
+func parseDomains(s string) ([]string, error) {
+	var out []string
+	for item := range strings.SplitSeq(s, ",") {
+		item = strings.ToLower(strings.TrimSuffix(strings.TrimSpace(item), "."))
+		if item == "" {
+			continue
+		}
+		name, err := idna.Lookup.ToASCII(item)
+		if err != nil || !strings.Contains(name, ".") || strings.ContainsAny(name, "*:/@") {
+			return nil, fmt.Errorf("has the part %q, which is not a whole domain name: write it as video.example.org, several with commas between", item)
+		}
+		if _, err := netip.ParseAddr(name); err == nil {
+			return nil, fmt.Errorf("has the part %q, which is an address: certificates are for names", item)
+		}
+		if !slices.Contains(out, name) {
+			out = append(out, name)
+		}
+	}
+	return out, nil
+}
+
+func parseEmail(s string) (string, error) {
+	if a, err := mail.ParseAddress(s); s != "" && (err != nil || a.Address != s) {
+		return "", errors.New("is not an e-mail address: write it as name@example.org")
+	}
+	return s, nil
 }
 
 func parseEndpoint(s string) (string, error) {

@@ -20,6 +20,7 @@ const (
 	KindDuration Kind = "duration"
 	KindPrefixes Kind = "cidr,…"
 	KindChoice   Kind = "word"
+	KindNames    Kind = "name,…"
 )
 
 // Setting is one row of the table from which flags, environment names, YAML keys and all documentation are made.
@@ -89,23 +90,43 @@ var settings = []Setting{
 	},
 	{
 		Name: "https-addr", Kind: KindAddress, Default: ":8443",
-		Help:  "Where the same is served over HTTPS. Used only with tls-cert and tls-key.",
+		Help:  "Where the same is served over HTTPS. Used only with a certificate: tls-cert and tls-key, or acme-domain.",
 		apply: into(parseAddress, func(c *Config) *string { return &c.HTTPSAddr }),
 	},
 	{
-		Name: "tls-cert", Kind: KindPath, Absent: "no HTTPS",
-		Help:  "PEM file with the certificate chain.",
+		Name: "tls-cert", Kind: KindPath, Absent: "no HTTPS, no RTMPS",
+		Help:  "PEM file with the certificate chain. It and tls-key are read again when they change, and on SIGHUP.",
 		apply: into(parseText, func(c *Config) *string { return &c.TLSCert }),
 	},
 	{
-		Name: "tls-key", Kind: KindPath, Absent: "no HTTPS",
+		Name: "tls-key", Kind: KindPath, Absent: "no HTTPS, no RTMPS",
 		Help:  "PEM file with the certificate's private key.",
 		apply: into(parseText, func(c *Config) *string { return &c.TLSKey }),
+	},
+	{
+		Name: "acme-domain", Kind: KindNames, Absent: "certificate from files, or none",
+		Help:  "Names to get a certificate for over ACME instead, which accepts the authority's terms of service. It must reach this service at them: http-addr on port 80, or https-addr on port 443.",
+		apply: into(parseDomains, func(c *Config) *[]string { return &c.ACMEDomains }),
+	},
+	{
+		Name: "acme-email", Kind: KindText, Absent: "none",
+		Help:  "Where the authority may write to about these certificates.",
+		apply: into(parseEmail, func(c *Config) *string { return &c.ACMEEmail }),
+	},
+	{
+		Name: "acme-directory", Kind: KindURL, Default: "https://acme-v02.api.letsencrypt.org/directory",
+		Help:  "Directory URL of the certificate authority. One with a private address needs fetch-allow, one with a private root SSL_CERT_FILE.",
+		apply: into(parseDirectory, func(c *Config) *string { return &c.ACMEDirectory }),
 	},
 	{
 		Name: "rtmp-addr", Kind: KindAddress, Default: ":1935",
 		Help:  "Where encoders connect over RTMP.",
 		apply: into(parseAddress, func(c *Config) *string { return &c.RTMPAddr }),
+	},
+	{
+		Name: "rtmps-addr", Kind: KindAddress, Default: ":1936",
+		Help:  "Where encoders connect over RTMPS. Used only with a certificate, the one of HTTPS.",
+		apply: into(parseAddress, func(c *Config) *string { return &c.RTMPSAddr }),
 	},
 	{
 		Name: "public-url", Kind: KindURL, Absent: "made from http-addr",

@@ -104,6 +104,12 @@ func New(o Options) *Client {
 	return c
 }
 
+// HTTP gives a client for libraries that speak HTTP themselves, to an address that the operator has set: connections go through the
+// same door and redirects under the same rule. An exchange takes a Get's time at most. What an answer may hold is up to the library.
+func (c *Client) HTTP() *http.Client {
+	return &http.Client{Transport: c.transport, CheckRedirect: c.checkRedirect, Timeout: c.getTime}
+}
+
 // Close ends idle connections.
 func (c *Client) Close() { c.transport.CloseIdleConnections() }
 

@@ -68,6 +68,8 @@ type Server struct {
 	RTMP string // rtmp://127.0.0.1:port
 	Dir  string // data folder
 
+	HTTPS, RTMPS string // the same over TLS; empty without a certificate
+
 	o           Options
 	env         []string
 	tokenID     string
@@ -136,7 +138,7 @@ func (s *Server) Run(t testing.TB) {
 		_ = read.Close()
 		_ = s.cmd.Wait()
 	}()
-	s.HTTP, s.RTMP = "", ""
+	s.HTTP, s.RTMP, s.HTTPS, s.RTMPS = "", "", "", ""
 	limit := time.After(startWait)
 	for s.HTTP == "" || s.RTMP == "" {
 		select {
@@ -144,8 +146,12 @@ func (s *Server) Run(t testing.TB) {
 			switch a[0] {
 			case "http":
 				s.HTTP = "http://" + a[1]
-			case "rtmp":
+			case "rtmp": // after those over TLS
 				s.RTMP = "rtmp://" + a[1]
+			case "https":
+				s.HTTPS = "https://" + a[1]
+			case "rtmps":
+				s.RTMPS = "rtmps://" + a[1]
 			}
 		case <-s.done:
 			t.Fatalf("server ended at its start:\n%s", s.log.tail(50))

@@ -38,7 +38,16 @@ func Checks(o Options) []Check {
 	if c.TLS() {
 		checks = append(checks,
 			FreePort{Setting: "https-addr", Addr: c.HTTPSAddr, Ours: c.HTTPAddr},
-			Certificate{CertFile: c.TLSCert, KeyFile: c.TLSKey, Now: o.Now})
+			FreePort{Setting: "rtmps-addr", Addr: c.RTMPSAddr, Ours: c.HTTPAddr})
+	}
+	if c.TLSCert != "" {
+		checks = append(checks, Certificate{CertFile: c.TLSCert, KeyFile: c.TLSKey, Now: o.Now})
+	}
+	for _, domain := range c.ACMEDomains {
+		checks = append(checks, ACME{
+			Domain: domain, Folder: filepath.Join(c.DataDir, "acme"), HTTP: c.HTTPAddr, HTTPS: c.HTTPSAddr,
+			Now: o.Now, LookUp: net.DefaultResolver.LookupHost,
+		})
 	}
 	checks = append(checks, FreePort{Setting: "rtmp-addr", Addr: c.RTMPAddr, Ours: c.HTTPAddr})
 	if c.Database.Engine == config.Postgres {

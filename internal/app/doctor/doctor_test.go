@@ -202,6 +202,40 @@ func TestCertificate(t *testing.T) {
 	expect(t, Certificate{cert, key, at(until.Add(-400 * 24 * time.Hour))}, Problem, "it is valid from")
 }
 
+func TestACME(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	cert, key, until := selfSigned(t, dir)
+	a := ACME{
+		Domain: "video.example.org", Folder: dir, HTTP: ":8080", HTTPS: ":8443", Now: func() time.Time { return until.Add(-100 * 24 * time.Hour) },
+		LookUp: func(context.Context, string) ([]string, error) { return []string{"192.0.2.7"}, nil },
+	}
+	with := func(change func(*ACME)) ACME { b := a; change(&b); return b }
+	expect(t, a, Warning, "port 80 or 443 of 192.0.2.7")
+	expect(t, with(func(a *ACME) { a.HTTP = ":80" }), OK, "is asked for at the start")
+	expect(t, with(func(a *ACME) {
+		a.LookUp = func(context.Context, string) ([]string, error) { return nil, errors.New("no such host") }
+	}), Problem, "has no address")
+	data, err := os.ReadFile(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	chain, err := os.ReadFile(cert)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, a.Domain), append(data, chain...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, a, OK, "video.example.org")
+	expect(t, with(func(a *ACME) { a.Now = func() time.Time { return until.Add(-20 * 24 * time.Hour) } }), Warning, "it ends on")
+	expect(t, with(func(a *ACME) { a.Now = func() time.Time { return until.Add(time.Hour) } }), Problem, "it ended on")
+	if err := os.WriteFile(filepath.Join(dir, a.Domain), data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, a, Problem, "no certificate in it")
+}
+
 func TestSQLite(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "with space#and?more%20")

@@ -2,8 +2,6 @@ package doctor
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"io"
@@ -77,37 +75,4 @@ func answersAsMillrace(ctx context.Context, addr string) bool {
 	}
 	err = json.NewDecoder(io.LimitReader(resp.Body, 8<<20)).Decode(&doc)
 	return err == nil && strings.HasPrefix(doc.Info.Title, "Millrace ")
-}
-
-// Certificate checks the files for HTTPS.
-type Certificate struct {
-	CertFile, KeyFile string
-	Now               func() time.Time
-}
-
-// Name implements Check.
-func (Certificate) Name() string { return "certificate" }
-
-// Run implements Check.
-func (c Certificate) Run(context.Context) Finding {
-	pair, err := tls.LoadX509KeyPair(c.CertFile, c.KeyFile)
-	if err != nil {
-		return problem("Give PEM files that belong together with --tls-cert and --tls-key, readable to the user that runs millrace.", "%v", err)
-	}
-	leaf := pair.Leaf
-	if leaf == nil {
-		if leaf, err = x509.ParseCertificate(pair.Certificate[0]); err != nil {
-			return problem("Give a valid certificate with --tls-cert.", "%v", err)
-		}
-	}
-	left := leaf.NotAfter.Sub(c.Now())
-	switch {
-	case left <= 0:
-		return problem("Renew it.", "it ended on %s", leaf.NotAfter.Format(time.DateOnly))
-	case c.Now().Before(leaf.NotBefore):
-		return problem("Set the clock, or wait.", "it is valid from %s on", leaf.NotBefore.Format(time.DateTime))
-	case left < 14*24*time.Hour:
-		return warning("Renew it.", "it ends on %s", leaf.NotAfter.Format(time.DateOnly))
-	}
-	return ok("for %v until %s", leaf.DNSNames, leaf.NotAfter.Format(time.DateOnly))
 }

@@ -2,6 +2,7 @@ package rtmp
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -23,10 +24,11 @@ const (
 
 // conn is one connection; everything runs on its goroutine.
 type conn struct {
-	nc     net.Conn
-	wire   *wire
-	opts   *Options
-	remote netip.AddrPort
+	nc       net.Conn
+	protocol string // rtmp or rtmps
+	wire     *wire
+	opts     *Options
+	remote   netip.AddrPort
 
 	request   request
 	published bool // admitted
@@ -69,15 +71,23 @@ func guard(f func() error) (err error) {
 }
 
 func newConn(nc net.Conn, remote netip.AddrPort, o *Options) *conn {
-	return &conn{nc: nc, wire: newWire(nc, o.WriteTimeout), opts: o, remote: remote}
+	c := &conn{nc: nc, protocol: "rtmp", wire: newWire(nc, o.WriteTimeout), opts: o, remote: remote}
+	if _, secure := nc.(*tls.Conn); secure {
+		c.protocol = "rtmps"
+	}
+	return c
 }
 
 // run serves the connection to its end. ctx ends when the connection is to be closed.
 func (c *conn) run(ctx context.Context) error {
-	if err := c.nc.SetReadDeadline(time.Now().Add(c.opts.HandshakeTimeout)); err != nil {
+	// of both directions: a TLS handshake writes, too
+	if err := c.nc.SetDeadline(time.Now().Add(c.opts.HandshakeTimeout)); err != nil {
 		return fmt.Errorf("set handshake deadline: %w", err)
 	}
 	err := guard(func() error {
+		if err := c.secure(ctx); err != nil {
+			return err
+		}
 		if err := c.negotiate(); err != nil {
 			return err
 		}
@@ -98,6 +108,21 @@ func (c *conn) run(ctx context.Context) error {
 		return fmt.Errorf("no publish within %v: %w", c.opts.HandshakeTimeout, err)
 	}
 	return err
+}
+
+// secure does the TLS handshake of RTMPS.
+func (c *conn) secure(ctx context.Context) error {
+	tc, ok := c.nc.(*tls.Conn)
+	if !ok {
+		return nil
+	}
+	if err := tc.HandshakeContext(ctx); err != nil {
+		if h, ok := errors.AsType[tls.RecordHeaderError](err); ok && h.RecordHeader[0] == rtmpVersion {
+			return fmt.Errorf("%w: it speaks RTMP without TLS on the port of RTMPS", errNotRTMP)
+		}
+		return fmt.Errorf("TLS handshake: %w", err)
+	}
+	return nil
 }
 
 // negotiate leads from the handshake to the publish command.
@@ -241,7 +266,7 @@ func (c *conn) publish(ctx context.Context) error {
 		return c.refuse(ingest.ErrUnknownKey)
 	}
 	pub, sink, err := c.opts.Gate.Admit(ctx, ingest.Publication{
-		Protocol: "rtmp", Key: c.request.key, Remote: c.remote, Encoder: c.request.encoder,
+		Protocol: c.protocol, Key: c.request.key, Remote: c.remote, Encoder: c.request.encoder,
 	})
 	if err != nil {
 		return c.refuse(err)
@@ -268,7 +293,7 @@ func (c *conn) carry(sink ingest.Sink) error {
 	if err := c.wire.onStatus("status", "NetStream.Publish.Start", "publish start"); err != nil {
 		return err
 	}
-	c.opts.Logger.Info("encoder connected", "protocol", "rtmp", "remote", c.remote, "encoder", c.request.encoder)
+	c.opts.Logger.Info("encoder connected", "protocol", c.protocol, "remote", c.remote, "encoder", c.request.encoder)
 	c.wire.allowMedia(c.opts.MaxMessage)
 	c.wire.src.idle = c.opts.IdleTimeout
 	if err := c.nc.SetReadDeadline(time.Now().Add(c.opts.IdleTimeout)); err != nil {

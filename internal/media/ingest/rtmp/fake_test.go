@@ -3,6 +3,7 @@ package rtmp
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"log/slog"
 	"net"
 	"sync"
@@ -139,16 +140,16 @@ func startServer(t *testing.T, o Options) *server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return serveOn(t, o, ln)
+	return serveOn(t, o, ln, nil)
 }
 
-func serveOn(t *testing.T, o Options, ln net.Listener) *server {
+func serveOn(t *testing.T, o Options, ln net.Listener, secure *tls.Config) *server {
 	t.Helper()
 	s := &server{addr: ln.Addr().String(), log: &logBuffer{}}
 	o.Logger = slog.New(slog.NewTextHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context())) // ended by stop alone
 	done := make(chan error, 1)
-	go func() { done <- New(o).Serve(ctx, ln) }()
+	go func() { done <- New(o).Serve(ctx, ln, secure) }()
 	s.stop = sync.OnceFunc(func() {
 		cancel()
 		select {

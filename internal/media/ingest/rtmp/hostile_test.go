@@ -4,15 +4,9 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/tls"
-	"crypto/x509"
 	"encoding/binary"
 	"errors"
 	"io"
-	"math/big"
 	"net"
 	"net/netip"
 	"runtime"
@@ -153,7 +147,7 @@ func TestHandshakeDeadline(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				ln := newPipeListener()
-				s := serveOn(t, Options{Gate: neverAsked, HandshakeTimeout: 7 * time.Second}, ln)
+				s := serveOn(t, Options{Gate: neverAsked, HandshakeTimeout: 7 * time.Second}, ln, nil)
 				start := time.Now()
 				c, closed := ln.dial()
 				var wg sync.WaitGroup
@@ -175,7 +169,7 @@ func TestIdlePublisherIsSilent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ln := newPipeListener()
 		sink := newRecorder()
-		s := serveOn(t, Options{Gate: admit(key, sink), IdleTimeout: 15 * time.Second}, ln)
+		s := serveOn(t, Options{Gate: admit(key, sink), IdleTimeout: 15 * time.Second}, ln, nil)
 		c, closed := ln.dial()
 		if _, err := c.Write(cat(opened(), videoConfig(testAvcC))); err != nil {
 			t.Fatal(err)
@@ -358,7 +352,7 @@ func TestListenerErrors(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		ln := &failingListener{pipeListener: newPipeListener(), failures: 3}
-		s := serveOn(t, Options{Gate: neverAsked}, ln)
+		s := serveOn(t, Options{Gate: neverAsked}, ln, nil)
 		c, closed := ln.dial()
 		c.Close()
 		<-closed
@@ -369,7 +363,7 @@ func TestListenerErrors(t *testing.T) {
 	})
 	ln := newPipeListener()
 	ln.Close()
-	if err := New(Options{}).Serve(t.Context(), ln); !errors.Is(err, net.ErrClosed) {
+	if err := New(Options{}).Serve(t.Context(), ln, nil); !errors.Is(err, net.ErrClosed) {
 		t.Errorf("a broken listener gives %v", err)
 	}
 }
@@ -385,31 +379,6 @@ func (l *failingListener) Accept() (net.Conn, error) {
 		return nil, errors.New("too many open files")
 	}
 	return l.pipeListener.Accept()
-}
-
-func TestRTMPS(t *testing.T) {
-	t.Parallel()
-	priv, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &priv.PublicKey, priv)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ln, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: priv}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	sink := newRecorder()
-	s := serveOn(t, Options{Gate: admit(key, sink)}, ln)
-	if out, err := ffmpeg(t, "rtmps://"+s.addr+"/app/"+key, join(tone, aacEnc)...); err != nil {
-		t.Fatalf("ffmpeg: %v\n%s\n%s", err, out, s.log)
-	}
-	if cause := sink.cause(t); !errors.Is(cause, ingest.ErrEncoderEnded) || len(sink.of(frame.Audio)) < 90 {
-		t.Errorf("cause %v, %d frames", cause, len(sink.of(frame.Audio)))
-	}
 }
 
 // FuzzConnection feeds a connection with arbitrary bytes: behind nothing, behind the handshake, and behind a publish command.

@@ -11,6 +11,7 @@ package rtmp
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -27,7 +28,7 @@ type Options struct {
 	Gate   ingest.Gate
 	Logger *slog.Logger
 
-	// HandshakeTimeout is how long a peer may take from the first byte to its publish command; 10 s when 0.
+	// HandshakeTimeout is how long a peer may take from the connect to its publish command, TLS handshake and all; 10 s when 0.
 	HandshakeTimeout time.Duration
 	// IdleTimeout ends a publication that sends no bytes at all, with ingest.ErrSilent; 15 s when 0. Encoders send at
 	// least audio or pings many times a second, and a dead connection should give its key back soon.
@@ -37,7 +38,7 @@ type Options struct {
 	// MaxConns bounds the connections of the server, published or not; 2000 when 0.
 	MaxConns int
 	// MaxConnsPerIP bounds those of one IPv4 address or IPv6 /64; 100 when 0. Before its publish command a
-	// connection holds at most about 160 KiB.
+	// connection holds at most about 160 KiB, and some 50 KiB more over TLS.
 	MaxConnsPerIP int
 	// MaxMessage bounds one audio or video message in bytes, which is one frame; 8 MiB when 0.
 	MaxMessage int
@@ -75,9 +76,10 @@ func New(o Options) *Server {
 	return &Server{opts: o, perIP: map[netip.Prefix]int{}}
 }
 
-// Serve accepts connections of ln until ctx ends; a TLS listener makes it RTMPS. Then it closes ln and every connection with
-// ctx's cause (ingest.ErrShutdown when ctx has none of its own), waits for them, and returns nil. A listener that breaks is its error.
-func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
+// Serve accepts connections of ln until ctx ends: RTMPS with secure, RTMP without. Then it closes ln and every connection with ctx's
+// cause (ingest.ErrShutdown when ctx has none of its own), waits for them, and returns nil. A listener that breaks is its error.
+// Several listeners may be served at a time; the limits hold for all of them together.
+func (s *Server) Serve(ctx context.Context, ln net.Listener, secure *tls.Config) error {
 	conns, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	var wg sync.WaitGroup
 	defer wg.Wait()
@@ -123,7 +125,7 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 		}
 		wg.Go(func() {
 			defer s.leave(remote)
-			s.serve(conns, nc, remote)
+			s.serve(conns, nc, remote, secure)
 		})
 	}
 }
@@ -177,7 +179,10 @@ func (s *Server) leave(remote netip.AddrPort) {
 	}
 }
 
-func (s *Server) serve(ctx context.Context, nc net.Conn, remote netip.AddrPort) {
+func (s *Server) serve(ctx context.Context, nc net.Conn, remote netip.AddrPort, secure *tls.Config) {
+	if secure != nil {
+		nc = tls.Server(nc, secure)
+	}
 	defer func() { _ = nc.Close() }()
 	stop := context.AfterFunc(ctx, func() { _ = nc.Close() })
 	defer stop()
@@ -188,7 +193,7 @@ func (s *Server) serve(ctx context.Context, nc net.Conn, remote netip.AddrPort) 
 
 // report is the one line that a connection's end is worth.
 func (s *Server) report(ctx context.Context, c *conn, err error, lasted time.Duration) {
-	log := s.opts.Logger.With("protocol", "rtmp", "remote", c.remote)
+	log := s.opts.Logger.With("protocol", c.protocol, "remote", c.remote)
 	encoder := c.request.encoder
 	if c.media.encoder != "" {
 		encoder = c.media.encoder

@@ -20,6 +20,8 @@ import (
 )
 
 const (
+	rtmpVersion   = 3    // first byte of a plain RTMP connection
+	tlsRecord     = 0x16 // first byte of a TLS connection
 	handshakeSize = 1536 // bytes of C1, C2, S1 and S2, RTMP 1.0 section 5.2
 	ackWindow     = 2_500_000
 	sendChunkSize = 65536
@@ -110,7 +112,10 @@ func (w *wire) handshake() error {
 	if err != nil {
 		return fmt.Errorf("read C0: %w", err)
 	}
-	if version != 3 {
+	if version == tlsRecord {
+		return fmt.Errorf("%w: it speaks TLS on the port of plain RTMP", errNotRTMP)
+	}
+	if version != rtmpVersion {
 		return fmt.Errorf("%w: first byte %#02x", errNotRTMP, version)
 	}
 	reply := make([]byte, 1+2*handshakeSize) // S0, S1, S2
@@ -118,7 +123,7 @@ func (w *wire) handshake() error {
 	if err := rtmpwire.ReadFull(w.br, s2); err != nil { // S2 is an echo of C1
 		return fmt.Errorf("read C1: %w", err)
 	}
-	reply[0] = 3
+	reply[0] = rtmpVersion
 	if _, err := rand.Read(s1[8:]); err != nil {
 		return fmt.Errorf("make S1: %w", err)
 	}
