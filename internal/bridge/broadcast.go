@@ -23,7 +23,7 @@ type broadcast struct {
 	opt    *LiveOptions
 	id     id.LiveStream
 	epoch  id.Epoch
-	key    string // the stream key when it began
+	key    string // the stream key; guarded by owner.mu
 	asset  asset.Asset
 	edge   *window.Edge
 	ledger *ledger
@@ -42,6 +42,7 @@ type broadcast struct {
 	errands  errands
 	renewAt  time.Time
 	pause    time.Duration   // before the next renewal, while they fail
+	told     int64           // the revision of the stream's row that its last errand about the encoder has made
 	why      live.EndReason  // of the end that has begun
 	sealed   bool            // everything is stored
 	over     bool            // the end is told
@@ -68,7 +69,7 @@ func newBroadcast(l *Live, s live.Stream, a asset.Asset, before stored, asked ti
 	})
 	b.ledger.edge = b.edge
 	now := l.opt.Now()
-	b.course = course{began: now.Add(s.StartedAt.Sub(now)), since: now}
+	b.course = course{began: now.Add(s.StartedAt.Sub(now)), heard: now}
 	if !s.DisconnectedAt.IsZero() {
 		b.course.away, b.course.adopted = now.Add(s.DisconnectedAt.Sub(now)), true
 	}
@@ -131,10 +132,14 @@ func (b *broadcast) act(ctx context.Context) {
 		b.renew(ctx)
 	}
 	now := b.opt.Now()
+	b.listen()
 	if t := b.course.next(now); !b.lost && !t.at.IsZero() && !now.Before(t.at) {
-		if t.hangUp {
-			b.hangUp(now)
-		} else {
+		switch {
+		case t.hangUp:
+			b.drop(now, ingest.ErrSilent)
+		case t.hush:
+			b.hush(true)
+		default:
 			b.end(t.end)
 		}
 	}
@@ -197,8 +202,7 @@ func (b *broadcast) renew(ctx context.Context) {
 	switch {
 	case err == nil:
 		b.pause = 0
-		b.stream = s
-		b.course.follow(s)
+		b.follow(s)
 	case errors.Is(err, ErrLeaseLost): // the ledger has posted it
 	default:
 		b.pause = min(max(2*b.pause, firstPause), b.opt.Lease/3)
@@ -207,6 +211,51 @@ func (b *broadcast) renew(ctx context.Context) {
 		return
 	}
 	b.renewAt = b.opt.Now().Add(b.opt.Lease / 3)
+}
+
+// follow takes over what the stream's row says. An encoder that came with a key that is no more is dropped.
+func (b *broadcast) follow(s live.Stream) {
+	b.stream = s
+	b.course.follow(s)
+	b.owner.rekey(b, s.StreamKey)
+	if b.sink != nil && b.sink.key != s.StreamKey && b.course.wanted == live.EndNone && !b.course.ending {
+		b.drop(b.opt.Now(), ingest.ErrKeyReset)
+	}
+}
+
+// listen asks the publication when it last had media. One whose silence was told, and that goes on, takes its place again.
+func (b *broadcast) listen() {
+	if b.sink == nil {
+		return
+	}
+	if last := b.sink.last(); last.After(b.course.heard) {
+		b.course.heard = last
+		if b.course.quiet {
+			b.hush(false)
+		}
+	}
+}
+
+// hush tells whether the connected encoder is silent, and so whether another connection may take its place.
+func (b *broadcast) hush(silent bool) {
+	s := b.sink
+	b.course.quiet = silent
+	if silent {
+		b.log.Info("encoder is silent", "since", b.course.heard)
+		b.ledger.hush(true) // before anybody else can come in
+		s.hush()
+	}
+	b.tell("encoder is silent", func(ctx context.Context) error {
+		if b.sink != s || b.course.quiet != silent {
+			return nil
+		}
+		row, err := b.opt.Streams.Silence(ctx, b.id, b.epoch, b.opt.Node, silent, b.opt.Now())
+		if err == nil {
+			b.told = row.Revision
+			b.ledger.hush(silent)
+		}
+		return err
+	})
 }
 
 // refused is the ledger's word that nothing can be recorded any more.
@@ -232,21 +281,33 @@ func (b *broadcast) attach(ctx context.Context, s live.Stream, p ingest.Publicat
 		return nil, ingest.ErrShutdown
 	case b.course.ending, b.lost, b.over:
 		return nil, errEnding
+	case s.Revision < b.told: // what was told of the last publication came after the admission, which has to be made again
+		return nil, errOvertaken
 	}
-	b.dismiss(ErrLeaseLost) // the admission took the key over from a publication whose lease ran out
+	b.replace()
 	b.stream = s
 	b.course.follow(s)
-	b.course.away, b.course.since, b.course.heard, b.course.adopted = time.Time{}, b.opt.Now(), false, false
+	b.owner.rekey(b, s.StreamKey)
+	b.course.away, b.course.heard, b.course.quiet, b.course.adopted = time.Time{}, b.opt.Now(), false, false
 	b.ledger.resume(s, asked)
 	b.sink = b.newSink(ctx, p)
 	return b.sink, nil
 }
 
-// began says that an encoder's first frame was taken.
-func (b *broadcast) began(s *sink) {
-	if b.sink == s {
-		b.course.heard = true
+// replace closes the publication whose place an admission has given to another: it was silent, or its lease ran out.
+func (b *broadcast) replace() {
+	switch {
+	case b.sink == nil:
+	case b.course.quiet:
+		b.log.Info("silent encoder is replaced", "silent_for", b.opt.Now().Sub(b.course.heard))
+		b.dismiss(ingest.ErrReplaced)
+	default:
+		b.dismiss(ErrLeaseLost)
 	}
+}
+
+// began says that an encoder's first frame was taken.
+func (b *broadcast) began() {
 	now := b.opt.Now()
 	b.tell("recording began", func(ctx context.Context) error { return b.opt.Streams.Recording(ctx, b.id, b.epoch, now) })
 }
@@ -260,7 +321,13 @@ func (b *broadcast) closed(s *sink, at time.Time, cause, broken error) {
 	b.course.away = at
 	b.log.Debug("publication closed", "cause", cause)
 	b.tell("encoder is away", func(ctx context.Context) error {
-		_, err := b.opt.Streams.Disconnected(ctx, b.id, b.epoch, at)
+		if b.sink != nil {
+			return nil // an admission has told it
+		}
+		row, err := b.opt.Streams.Disconnected(ctx, b.id, b.epoch, at)
+		if err == nil {
+			b.told = row.Revision
+		}
 		return err
 	})
 	if broken != nil { // the edge can not be gone on from; what it has is kept
@@ -285,12 +352,13 @@ func (b *broadcast) finish(s *sink, cause error) {
 	}
 }
 
-// hangUp ends a publication that sends nothing; from now on its encoder is away.
-func (b *broadcast) hangUp(now time.Time) {
+// drop ends the current publication; from now on its encoder is away.
+func (b *broadcast) drop(now time.Time, cause error) {
 	s := b.sink
-	b.dismiss(ingest.ErrSilent)
+	b.log.Info("encoder is dropped", "cause", cause)
+	b.dismiss(cause)
 	b.sink = s
-	b.closed(s, now, ingest.ErrSilent, nil)
+	b.closed(s, now, cause, nil)
 }
 
 // end begins the end: the record first, the resources after it, so that a crash in between is made good at the next start.
@@ -334,10 +402,8 @@ func (b *broadcast) conclude() {
 func (b *broadcast) quit() {
 	now := b.opt.Now()
 	b.quitting = now.Add(b.opt.Grace)
-	if s := b.sink; s != nil {
-		b.dismiss(ingest.ErrShutdown)
-		b.sink = s
-		b.closed(s, now, ingest.ErrShutdown, nil)
+	if b.sink != nil {
+		b.drop(now, ingest.ErrShutdown)
 	}
 	b.edge.Close()
 }

@@ -10,8 +10,8 @@ import (
 type course struct {
 	began time.Time // first encoder of the broadcast
 	away  time.Time // since when no encoder is connected; zero while one is
-	since time.Time // the connected encoder was admitted
-	heard bool      // it has sent something that can be recorded
+	heard time.Time // when the connected encoder last sent something that can be recorded; when it was admitted, if it never did
+	quiet bool      // its silence is told
 
 	wanted  live.EndReason // what the owner of the stream asked for
 	window  time.Duration  // how long it waits for an encoder that is away
@@ -21,14 +21,19 @@ type course struct {
 	adopted bool // taken over from a dead process, and no encoder has come since
 }
 
-// silence is how long an encoder may be connected without sending anything that can be recorded.
-const silence = 5 * time.Minute
+const (
+	// silence is how long an encoder may be connected without sending anything that can be recorded.
+	silence = 5 * time.Minute
+	// hush is after how much silence it loses its place to another connection: a half-dead one must not lock its owner out.
+	hush = 5 * time.Second
+)
 
-// turn is the next thing a broadcast does by itself: it ends, or with hangUp it only drops its encoder. The zero turn is none.
+// turn is the next thing a broadcast does by itself: it ends, or with hangUp it only drops its encoder, or with hush it tells that this
+// one is silent. The zero turn is none.
 type turn struct {
-	at     time.Time
-	end    live.EndReason
-	hangUp bool
+	at           time.Time
+	end          live.EndReason
+	hangUp, hush bool
 }
 
 // next gives the next turn; one that is due already has a time that is not after now.
@@ -50,8 +55,10 @@ func (c course) next(now time.Time) turn {
 		sooner(turn{at: c.away.Add(c.window), end: live.EndCrash})
 	case !c.away.IsZero():
 		sooner(turn{at: c.away.Add(c.window), end: live.EndWindow})
-	case !c.heard:
-		sooner(turn{at: c.since.Add(silence), hangUp: true})
+	case !c.quiet:
+		sooner(turn{at: c.heard.Add(hush), hush: true})
+	default:
+		sooner(turn{at: c.heard.Add(silence), hangUp: true})
 	}
 	return first
 }

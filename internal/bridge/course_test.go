@@ -19,17 +19,19 @@ func TestCourse(t *testing.T) {
 		course course
 		want   turn
 	}{
-		"sending":                              {course{began: zero, heard: true, window: time.Minute, longest: time.Hour}, turn{at: in(3600), end: live.EndMaxDuration}},
-		"silent":                               {course{began: zero, since: in(90), window: time.Minute, longest: time.Hour}, turn{at: in(390), hangUp: true}},
-		"silent, the longest time comes first": {course{began: zero, since: in(90), window: time.Minute, longest: 2 * time.Minute}, turn{at: in(120), end: live.EndMaxDuration}},
-		"away":                                 {course{began: zero, away: in(95), heard: true, window: time.Minute, longest: time.Hour}, turn{at: in(155), end: live.EndWindow}},
+		"sending":                              {course{began: zero, heard: in(99), window: time.Minute, longest: time.Hour}, turn{at: in(104), hush: true}},
+		"sending, the longest time is near":    {course{began: zero, heard: in(99), longest: 101 * time.Second}, turn{at: in(101), end: live.EndMaxDuration}},
+		"silent, and nobody knows":             {course{began: zero, heard: in(90), longest: time.Hour}, turn{at: in(95), hush: true}},
+		"silent":                               {course{began: zero, heard: in(90), quiet: true, window: time.Minute, longest: time.Hour}, turn{at: in(390), hangUp: true}},
+		"silent, the longest time comes first": {course{began: zero, heard: in(90), quiet: true, window: time.Minute, longest: 2 * time.Minute}, turn{at: in(120), end: live.EndMaxDuration}},
+		"away":                                 {course{began: zero, away: in(95), window: time.Minute, longest: time.Hour}, turn{at: in(155), end: live.EndWindow}},
 		"away without a window":                {course{began: zero, away: in(100), longest: time.Hour}, turn{at: in(100), end: live.EndWindow}},
 		"away, the longest time comes first":   {course{began: zero, away: in(95), window: time.Hour, longest: 2 * time.Minute}, turn{at: in(120), end: live.EndMaxDuration}},
 		"away since a crash":                   {course{began: zero, away: in(50), adopted: true, window: time.Minute, longest: time.Hour}, turn{at: in(110), end: live.EndCrash}},
-		"the owner wants the end":              {course{began: zero, heard: true, wanted: live.EndDisable, longest: time.Hour}, turn{at: now, end: live.EndDisable}},
+		"the owner wants the end":              {course{began: zero, wanted: live.EndDisable, longest: time.Hour}, turn{at: now, end: live.EndDisable}},
 		"so it is while the encoder is away":   {course{began: zero, away: in(95), wanted: live.EndComplete, window: time.Hour, longest: time.Hour}, turn{at: now, end: live.EndComplete}},
 		"the end has begun":                    {course{began: zero, away: in(1), wanted: live.EndComplete, ending: true}, turn{}},
-		"too long already":                     {course{began: zero, heard: true, longest: time.Minute}, turn{at: in(60), end: live.EndMaxDuration}},
+		"too long already":                     {course{began: zero, heard: in(99), longest: time.Minute}, turn{at: in(60), end: live.EndMaxDuration}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

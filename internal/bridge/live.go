@@ -181,6 +181,16 @@ func (l *Live) Changed(s id.LiveStream) {
 	}
 }
 
+// rekey notes a broadcast's stream key.
+func (l *Live) rekey(b *broadcast, key string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	b.key = key
+}
+
+// errOvertaken is its answer to one whose admission it did not know of when it told what became of the last.
+var errOvertaken = fault.New(fault.Conflict, "the last encoder left meanwhile")
+
 // errEnding is a broadcast's answer to a publication that comes too late for it.
 var errEnding = fault.New(fault.Conflict, "the broadcast is ending")
 

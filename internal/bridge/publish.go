@@ -32,14 +32,17 @@ type sink struct {
 	owner     *broadcast
 	pub       context.Context // ends when the connection is to be closed
 	stop      context.CancelCauseFunc
+	key       string // that it came with; secret
 	audioOnly bool
 	from      float64 // seconds of media time where this publication goes on
 
 	mu      sync.Mutex // one writer, no reader while media flows: it is free but for the moment of an end
 	session *session.Session
-	started bool // the first frame has come
-	inside  bool // the session has a call that did not return: left behind by a panic
-	over    bool // nothing is taken any more
+	started bool      // the first frame has come
+	heard   time.Time // when the last frame came; zero before the first
+	hushed  bool      // it is told to be silent: the next frame is told as well
+	inside  bool      // the session has a call that did not return: left behind by a panic
+	over    bool      // nothing is taken any more
 }
 
 // newSink opens a publication that goes on where the edge stands.
@@ -50,7 +53,7 @@ func (b *broadcast) newSink(ctx context.Context, p ingest.Publication) *sink {
 	for i, r := range stands.Lanes {
 		cutter.Lanes = append(cutter.Lanes, packager.Lane{Rendition: r, Next: stands.Next[i]})
 	}
-	s := &sink{owner: b, audioOnly: b.stream.Settings.AudioOnly, from: stands.At}
+	s := &sink{owner: b, key: p.Key, audioOnly: b.stream.Settings.AudioOnly, from: stands.At}
 	s.pub, s.stop = context.WithCancelCause(ctx)
 	log := b.log.With("protocol", p.Protocol, "remote", p.Remote.String(), "encoder", p.Encoder)
 	s.session = session.New(session.Options{Output: packager.New(cutter), Logger: log, Now: b.opt.Now})
@@ -75,15 +78,34 @@ func (s *sink) Write(f frame.Frame) error {
 	if s.over || s.audioOnly && f.Kind == frame.Video {
 		return nil
 	}
+	s.heard = s.owner.opt.Now()
+	if s.hushed {
+		s.hushed = false
+		s.owner.mail.post(s.owner.listen)
+	}
 	if !s.started {
 		s.started = true
 		if f.Received.IsZero() {
-			f.Received = s.owner.opt.Now()
+			f.Received = s.heard
 		}
 		s.owner.ledger.begin(f.Received, s.from)
-		s.owner.mail.post(func() { s.owner.began(s) })
+		s.owner.mail.post(s.owner.began)
 	}
 	return s.pass(func() error { return s.session.Write(f) })
+}
+
+// last is when media came last; zero when none has.
+func (s *sink) last() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.heard
+}
+
+// hush asks for the broadcast to be woken by the next frame.
+func (s *sink) hush() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.hushed = true
 }
 
 // pass notices a panic on its way to the connection, which is the one to catch it.

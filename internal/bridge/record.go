@@ -38,6 +38,7 @@ type ledger struct {
 	ready     bool  // the asset was told to be playable
 	active    bool  // so was the stream
 	connected bool  // an encoder is; a stream does not become active behind its back
+	hushed    bool  // the row says, or may say, that it is silent
 	stretches *stretches
 
 	shown struct { // what the asset shows; the edge's goroutine alone
@@ -125,10 +126,10 @@ func (l *ledger) show(ctx context.Context) error {
 }
 
 // hold makes sure that the broadcast is still this node's. When it is not, or has no asset any more, what comes is dropped.
-// While no encoder is connected it may come back to another node at any time, lease or not, so each write asks.
+// While no encoder is connected, or a silent one is, it may come back to another node at any time, lease or not, so each write asks.
 func (l *ledger) hold(ctx context.Context) (bool, error) {
 	l.mu.Lock()
-	stopped, sure := l.stopped(), l.connected && !l.lease.doubtful(l.opt.Now())
+	stopped, sure := l.stopped(), l.connected && !l.hushed && !l.lease.doubtful(l.opt.Now())
 	l.mu.Unlock()
 	if stopped || sure {
 		return sure && !stopped, nil
@@ -174,7 +175,14 @@ func (l *ledger) resume(s live.Stream, asked time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.lease.renewed = asked
-	l.active = s.Status() == live.StatusActive
+	l.active, l.hushed = s.Status() == live.StatusActive, s.Silent
+}
+
+// hush says whether the row lets another connection take the silent encoder's place.
+func (l *ledger) hush(silent bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.hushed = silent
 }
 
 // stop ends the record.

@@ -143,6 +143,22 @@ type node struct {
 type power struct {
 	database, storage, dead atomic.Bool  // cut off
 	writes                  atomic.Int64 // the node dies with this one; 0: never
+	committed               atomic.Pointer[func(types []string)]
+}
+
+// tell calls what waits for a commit, once.
+func (p *power) tell(err error, events []event.Event) error {
+	if p == nil || err != nil || len(events) == 0 {
+		return err
+	}
+	if f := p.committed.Swap(nil); f != nil {
+		var types []string
+		for _, e := range events {
+			types = append(types, short(e.Type))
+		}
+		(*f)(types)
+	}
+	return nil
 }
 
 var errCut = errors.New("connection refused")
@@ -232,8 +248,10 @@ func (w *world) journals(t *testing.T) {
 }
 
 // admit asks for a publication.
-func (n *node) admit(key string) (*encoder, error) {
-	ctx, sink, err := n.Admit(n.w.ctx, ingest.Publication{Protocol: "rtmp", Key: key, Remote: netip.MustParseAddrPort("192.0.2.1:4711"), Encoder: "test"})
+func (n *node) admit(key string) (*encoder, error) { return n.admitOver("rtmp", key) }
+
+func (n *node) admitOver(protocol, key string) (*encoder, error) {
+	ctx, sink, err := n.Admit(n.w.ctx, ingest.Publication{Protocol: protocol, Key: key, Remote: netip.MustParseAddrPort("192.0.2.1:4711"), Encoder: "test"})
 	if err != nil {
 		return nil, err
 	}
@@ -457,7 +475,7 @@ func (s streamStore) Save(ctx context.Context, c live.Change) error {
 	if err := s.up(); err != nil {
 		return err
 	}
-	return s.power.wrote(s.journal.tell(s.Store.Save(ctx, c), c.Events))
+	return s.power.wrote(s.power.tell(s.journal.tell(s.Store.Save(ctx, c), c.Events), c.Events))
 }
 
 func (s streamStore) Delete(ctx context.Context, c live.Change) error {

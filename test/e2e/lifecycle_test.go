@@ -51,7 +51,7 @@ func TestLifecycle(t *testing.T) {
 			}
 		})
 		for name, test := range map[string]func(*testing.T, *stage){
-			"disable and enable": disable, "complete": complete, "delete": remove, "reset of the key": resetKey, "second encoder": secondEncoder,
+			"disable and enable": disable, "complete": complete, "delete": remove, "reset of the key": resetKey, "second encoder": secondEncoder, "half-dead encoder": halfDead,
 			"unknown key": unknownKey, "longest duration": longest, "window that passes": outside, "clip while live": clipLive, "nothing sent": nothingSent,
 		} {
 			t.Run(name, func(t *testing.T) {
@@ -171,11 +171,11 @@ func resetKey(t *testing.T, s *stage) {
 	}
 	s.note(fresh)
 	refused(t, s, "the old key", l.Text("stream_key"))
-	if now := s.Live(t, l.Text("id")); now.Text("status") != "active" || now.Text("active_asset_id") != a.Text("id") {
-		t.Errorf("the broadcast did not go on over a reset of the key: %v", now)
-	}
-	e.Stop()
+	cut(t, "reset of the key", e)
 	s.AwaitLive(t, l.Text("id"), "without encoder", patience, away)
+	if now := s.Live(t, l.Text("id")); now.Text("status") != "active" || now.Text("active_asset_id") != a.Text("id") {
+		t.Errorf("no window runs after a reset of the key: %v", now)
+	}
 	s.Publish(t, fresh, small())
 	s.AwaitLive(t, l.Text("id"), "with encoder", patience, func(o rig.Object) bool { return !away(o) })
 	if now := s.Live(t, l.Text("id")); now.Text("active_asset_id") != a.Text("id") {
@@ -193,6 +193,33 @@ func secondEncoder(t *testing.T, s *stage) {
 	}
 	e.Stop()
 	recorded(t, s, a.Text("id"))
+}
+
+// halfDead freezes an encoder: its connection stays, and nothing comes. Without a window the same recording goes on with the next one.
+func halfDead(t *testing.T, s *stage) {
+	l := s.stream(t, "low", nil)
+	first := s.Publish(t, l.Text("stream_key"), small())
+	a := playing(t, s.Server, l)
+	first.Freeze()
+	rig.Pause(6 * time.Second)
+	second := s.Publish(t, l.Text("stream_key"), small())
+	end := time.Now().Add(patience)
+	for !s.Logged(`"silent encoder is replaced"`, l.Text("id")) {
+		if time.Now().After(end) {
+			t.Fatal("the frozen encoder was not replaced")
+		}
+		rig.Pause(100 * time.Millisecond)
+	}
+	rig.Pause(3 * time.Second)
+	if now := s.Live(t, l.Text("id")); now.Text("status") != "active" || now.Text("active_asset_id") != a.Text("id") || away(now) {
+		t.Errorf("with the second encoder: %v", now)
+	}
+	first.Kill()
+	second.Stop()
+	now := recorded(t, s, a.Text("id"))
+	if n := len(now.List("recording_times")); n != 2 {
+		t.Errorf("%d recording times, want 2: %v", n, now)
+	}
 }
 
 func unknownKey(t *testing.T, s *stage) {

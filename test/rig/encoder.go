@@ -210,6 +210,9 @@ func KeepPublishing(t testing.TB, url func() string, c Clip) (stop func()) {
 // Stop ends the encoder as a person would: it says goodbye.
 func (e *Encoder) Stop() { e.end(syscall.SIGINT) }
 
+// Freeze leaves the encoder's connection open and lets it send nothing more.
+func (e *Encoder) Freeze() { _ = e.cmd.Process.Signal(syscall.SIGSTOP) }
+
 // Kill ends the encoder without a goodbye.
 func (e *Encoder) Kill() { e.end(syscall.SIGKILL) }
 

@@ -18,7 +18,20 @@ const (
 	FromURL      Origin = "on_demand_url"
 	FromClip     Origin = "on_demand_clip"
 	FromLiveRTMP Origin = "live_rtmp"
+	FromLiveSRT  Origin = "live_srt"
+	FromLiveWHIP Origin = "live_whip"
 )
+
+// FromLive is the origin of a recording whose first encoder came over a protocol.
+func FromLive(protocol string) Origin {
+	switch protocol {
+	case "srt":
+		return FromLiveSRT
+	case "whip":
+		return FromLiveWHIP
+	}
+	return FromLiveRTMP
+}
 
 // Asset is something playable. Its JSON is the data of its events: what the API shows of it, not where its bytes are.
 type Asset struct {

@@ -20,15 +20,18 @@ func (s *Service) Connect(ctx context.Context, streamKey, protocol string, newAs
 		case st.EndWanted != EndNone, st.State == Idle && st.ActiveAsset != "":
 			return nil, fault.New(fault.Conflict, "the last broadcast of the live stream is being finished")
 		}
+		goesOn := false
 		if lost, ok := Next(st.State, PublisherLost); ok { // somebody has the encoder
-			if now.Before(st.LeaseUntil) {
+			alive := now.Before(st.LeaseUntil)
+			if alive && !st.Silent {
 				return nil, fault.New(fault.Conflict, "another encoder is connected to the live stream")
 			}
-			st.State, st.DisconnectedAt = lost, st.LeaseUntil // whoever it was is gone since then at the latest
+			goesOn = alive                                    // it never left, so no window runs
+			st.State, st.DisconnectedAt = lost, st.LeaseUntil // otherwise, whoever it was is gone since then at the latest
 			st.targets(SourceLost)
 			events = append(events, EventDisconnected)
 		}
-		if st.State != Idle && !now.Before(st.DisconnectedAt.Add(st.window())) {
+		if st.State != Idle && !goesOn && !now.Before(st.DisconnectedAt.Add(st.window())) {
 			return nil, fault.New(fault.Conflict, "the reconnect window of the live stream has passed and its broadcast is being finished")
 		}
 		to, ok := Next(st.State, PublisherConnected)
@@ -38,7 +41,7 @@ func (s *Service) Connect(ctx context.Context, streamKey, protocol string, newAs
 		if st.State == Idle {
 			st.Epoch, st.ActiveAsset, st.StartedAt = st.Epoch+1, newAsset, now
 		}
-		st.State, st.Protocol, st.DisconnectedAt = to, protocol, time.Time{}
+		st.State, st.Protocol, st.DisconnectedAt, st.Silent = to, protocol, time.Time{}, false
 		st.Node, st.LeaseUntil = node, stamp(now.Add(lease))
 		st.targets(SourceConnected)
 		return append(events, EventConnected), nil
@@ -54,7 +57,7 @@ func (s *Service) Adopt(ctx context.Context, stream id.LiveStream, e id.Epoch, n
 		}
 		events := []string{}
 		if lost, ok := Next(st.State, PublisherLost); ok {
-			st.State, st.Protocol, st.DisconnectedAt = lost, "", st.lastSign(lease, now)
+			st.State, st.Protocol, st.DisconnectedAt, st.Silent = lost, "", st.lastSign(lease, now), false
 			st.targets(SourceLost)
 			events = append(events, EventDisconnected)
 		}
@@ -94,6 +97,9 @@ func (s *Service) Active(ctx context.Context, stream id.LiveStream, e id.Epoch, 
 		if st.State == Connected {
 			events = []string{EventRecording, EventActive}
 		}
+		if st.ActiveAt.IsZero() {
+			st.ActiveAt = stamp(now)
+		}
 		return events, st.step(Playable)
 	})
 	return err
@@ -102,9 +108,20 @@ func (s *Service) Active(ctx context.Context, stream id.LiveStream, e id.Epoch, 
 // Disconnected says that the encoder is away and starts the reconnect window. Event disconnected.
 func (s *Service) Disconnected(ctx context.Context, stream id.LiveStream, e id.Epoch, now time.Time) (Stream, error) {
 	return s.fact(ctx, stream, e, now, func(st *Stream) ([]string, error) {
-		st.Protocol, st.DisconnectedAt = "", stamp(now)
+		st.Protocol, st.DisconnectedAt, st.Silent = "", stamp(now), false
 		st.targets(SourceLost)
 		return []string{EventDisconnected}, st.step(PublisherLost)
+	})
+}
+
+// Silence says whether the connected encoder has been silent for long enough to lose its place to another; see Broadcasts.
+func (s *Service) Silence(ctx context.Context, stream id.LiveStream, e id.Epoch, node id.Node, silent bool, now time.Time) (Stream, error) {
+	return s.fact(ctx, stream, e, now, func(st *Stream) ([]string, error) {
+		if _, connected := Next(st.State, PublisherLost); !connected || st.Node != node {
+			return nil, stale()
+		}
+		st.Silent = silent
+		return []string{}, nil
 	})
 }
 
@@ -129,6 +146,7 @@ func (s *Service) End(ctx context.Context, stream id.LiveStream, e id.Epoch, why
 		}
 		c.Stream.UpdatedAt, c.Stream.Protocol, c.Stream.EndWanted = now, "", EndNone
 		c.Stream.StartedAt, c.Stream.DisconnectedAt, c.Stream.LeaseUntil, c.Stream.Node = time.Time{}, time.Time{}, time.Time{}, ""
+		c.Stream.ActiveAt, c.Stream.Silent = time.Time{}, false
 		if c.Stream.State == Idle {
 			types = append(types, EventIdle)
 		}

@@ -124,7 +124,7 @@ type Broadcasts interface {
 	// Connect admits an encoder: fault.NotFound unknown key, fault.Denied disabled, fault.Conflict an encoder is live.
 	// From idle it begins a broadcast: epoch+1, ActiveAsset = newAsset, events connected. From reconnecting (or waiting), within the
 	// window, it continues the same one (resumed: the returned stream's ActiveAsset is not newAsset); so it does when the lease of
-	// whoever had the encoder has run out. A broadcast that is about to be ended is fault.Conflict. Sets Node, LeaseUntil, Protocol, StartedAt; clears DisconnectedAt.
+	// whoever had the encoder has run out, and, whatever the window, when that encoder is silent (events disconnected, connected). A broadcast that is about to be ended is fault.Conflict. Sets Node, LeaseUntil, Protocol, StartedAt; clears DisconnectedAt.
 	Connect(ctx context.Context, streamKey, protocol string, newAsset id.Asset, node id.Node, lease time.Duration, now time.Time) (Stream, error)
 	// Adopt makes node the owner of a broadcast whose owner is gone: its lease has run out, or it was node itself in an earlier
 	// life. An encoder that was connected is away since the owner's last sign of life, that is a lease before its end (event
@@ -136,6 +136,9 @@ type Broadcasts interface {
 	// Target tells what became of the link to a simulcast target: LinkUp, LinkDown or LinkImpossible. What happens to the stream itself
 	// (connect, disconnect, adopt, end) moves its targets in the same change.
 	Target(ctx context.Context, s id.LiveStream, e id.Epoch, t id.SimulcastTarget, f TargetFact, now time.Time) error
+	// Silence says whether the encoder that node has is silent, so that another connection is let in; no event. fault.Conflict when no
+	// encoder is connected or it is another node's.
+	Silence(ctx context.Context, s id.LiveStream, e id.Epoch, node id.Node, silent bool, now time.Time) (Stream, error)
 	// End finishes the broadcast: idle (or disabled), ActiveAsset into RecentAssets, events idle (disabled), lease cleared; a deleted
 	// stream's row goes away. It is the last step of an ending: the asset's EndLive comes before it, so that after a crash in
 	// between Broadcasting still lists the stream and both are done again.

@@ -162,7 +162,8 @@ func (s *Service) Complete(ctx context.Context, env id.Environment, stream id.Li
 	return err
 }
 
-// ResetStreamKey gives a stream a new key; the old one is unknown at once, an encoder that is connected stays. Event updated.
+// ResetStreamKey gives a stream a new key; the old one is unknown at once, and the owner of a running broadcast drops the encoder that
+// came with it. Event updated.
 func (s *Service) ResetStreamKey(ctx context.Context, env id.Environment, stream id.LiveStream, now time.Time) (Stream, error) {
 	return s.change(ctx, env, stream, now, func(st *Stream) ([]string, error) {
 		st.StreamKey = id.NewUUID()

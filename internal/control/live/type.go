@@ -87,6 +87,8 @@ type Stream struct {
 	DisconnectedAt time.Time `json:"-"` // since when the encoder is away; zero while connected
 	Node           id.Node   `json:"-"` // who owns the broadcast
 	LeaseUntil     time.Time `json:"-"` // until when, unless renewed
+	ActiveAt       time.Time `json:"-"` // since when it can be played
+	Silent         bool      `json:"-"` // the owner has had no media from the connected encoder for a while: another may take its place
 	EndWanted      EndReason `json:"-"` // set by the API while a broadcast runs; the owner ends it and clears this
 
 	DeletedAt time.Time `json:"-"` // deleted while a broadcast ran: gone for the API, kept until the broadcast has ended

@@ -22,6 +22,8 @@ var (
 	ErrEncoderEnded = errors.New("encoder ended the stream") // FCUnpublish, deleteStream, a clean close
 	ErrEnded        = errors.New("stream was ended by its owner")
 	ErrSilent       = errors.New("encoder sent nothing for too long")
+	ErrReplaced     = errors.New("another connection took the place of a silent encoder")
+	ErrKeyReset     = errors.New("stream key was reset")
 )
 
 // Publication is who asks to publish. Key is a secret: never log it.
@@ -33,7 +35,7 @@ type Publication struct {
 }
 
 // Gate decides whether a key may publish. Admit returns one of the errors above, or an internal one.
-// The returned context ends, with the cause, when the publication must stop (disabled, ended, lease lost, shutdown):
+// The returned context ends, with the cause, when the publication must stop (disabled, ended, key reset, silent, replaced, lease lost, shutdown):
 // the protocol then closes the connection.
 type Gate interface {
 	Admit(ctx context.Context, p Publication) (context.Context, Sink, error)

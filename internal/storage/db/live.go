@@ -34,6 +34,8 @@ type liveRow struct {
 	DisconnectedAt int64  `bun:"disconnected_at"`
 	Node           string `bun:"node"`
 	LeaseUntil     int64  `bun:"lease_until"`
+	ActiveAt       int64  `bun:"active_at"`
+	Silent         bool   `bun:"silent"`
 	EndWanted      string `bun:"end_wanted"`
 	CreatedAt      int64  `bun:"created_at"`
 	UpdatedAt      int64  `bun:"updated_at"`
@@ -54,7 +56,7 @@ func liveRowOf(s live.Stream) (liveRow, error) {
 		ID: string(s.ID), Environment: string(s.Environment), StreamKey: s.StreamKey, SRTPassphrase: s.SRTPassphrase, State: string(s.State),
 		Settings: settings, Epoch: int64(s.Epoch), ActiveAsset: string(s.ActiveAsset), RecentAssets: recent, Protocol: s.Protocol,
 		StartedAt: millis(s.StartedAt), DisconnectedAt: millis(s.DisconnectedAt), Node: string(s.Node), LeaseUntil: millis(s.LeaseUntil),
-		EndWanted: string(s.EndWanted), CreatedAt: millis(s.CreatedAt), UpdatedAt: millis(s.UpdatedAt), DeletedAt: millis(s.DeletedAt),
+		ActiveAt: millis(s.ActiveAt), Silent: s.Silent, EndWanted: string(s.EndWanted), CreatedAt: millis(s.CreatedAt), UpdatedAt: millis(s.UpdatedAt), DeletedAt: millis(s.DeletedAt),
 		Revision: s.Revision,
 	}, nil
 }
@@ -64,7 +66,7 @@ func (r liveRow) value(ids []playbackid.ID) (live.Stream, error) {
 		ID: id.LiveStream(r.ID), Environment: id.Environment(r.Environment), StreamKey: r.StreamKey, SRTPassphrase: r.SRTPassphrase,
 		State: live.State(r.State), PlaybackIDs: ids, Epoch: id.Epoch(r.Epoch), ActiveAsset: id.Asset(r.ActiveAsset), Protocol: r.Protocol,
 		CreatedAt: moment(r.CreatedAt), UpdatedAt: moment(r.UpdatedAt), StartedAt: moment(r.StartedAt), DisconnectedAt: moment(r.DisconnectedAt),
-		Node: id.Node(r.Node), LeaseUntil: moment(r.LeaseUntil), EndWanted: live.EndReason(r.EndWanted), DeletedAt: moment(r.DeletedAt),
+		Node: id.Node(r.Node), LeaseUntil: moment(r.LeaseUntil), ActiveAt: moment(r.ActiveAt), Silent: r.Silent, EndWanted: live.EndReason(r.EndWanted), DeletedAt: moment(r.DeletedAt),
 		Revision: r.Revision,
 	}
 	if err := read(r.Settings, &s.Settings); err != nil {

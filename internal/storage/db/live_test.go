@@ -32,7 +32,7 @@ func fullStream(name string) live.Stream {
 		},
 		PlaybackIDs: []playbackid.ID{{ID: id.Playback("p2-" + name), Policy: "public"}, {ID: id.Playback("p1-" + name), Policy: "drm", DRMConfigurationID: "d"}},
 		Epoch:       7, ActiveAsset: "asset", RecentAssets: []id.Asset{"old", "newer"}, Protocol: "rtmp", CreatedAt: at(1), UpdatedAt: at(2),
-		StartedAt: at(3), DisconnectedAt: at(4), Node: "node", LeaseUntil: at(5), EndWanted: live.EndComplete, Revision: 3,
+		StartedAt: at(3), DisconnectedAt: at(4), Node: "node", LeaseUntil: at(5), ActiveAt: at(6), Silent: true, EndWanted: live.EndComplete, Revision: 3,
 	}
 }
 

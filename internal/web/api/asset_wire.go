@@ -66,7 +66,7 @@ type Asset struct {
 	LiveStreamID      string            `json:"live_stream_id,omitempty"`
 	SourceAssetID     string            `json:"source_asset_id,omitempty" doc:"Of a clip."`
 	IsLive            *bool             `json:"is_live,omitempty" doc:"Recordings only: the broadcast goes on."`
-	IngestType        string            `json:"ingest_type,omitempty" enum:"on_demand_url,on_demand_direct_upload,on_demand_clip,live_rtmp,live_srt"`
+	IngestType        string            `json:"ingest_type,omitempty" enum:"on_demand_url,on_demand_direct_upload,on_demand_clip,live_rtmp,live_srt,live_whip"`
 	RecordingTimes    []RecordingTime   `json:"recording_times,omitempty"`
 	StaticRenditions  *StaticRenditions `json:"static_renditions,omitempty"`
 	NormalizeAudio    bool              `json:"normalize_audio,omitempty"`

@@ -57,7 +57,7 @@ type LiveStream struct {
 	SimulcastTargets   []SimulcastTarget   `json:"simulcast_targets,omitempty"`
 	Test               bool                `json:"test,omitempty"`
 	SRTPassphrase      string              `json:"srt_passphrase,omitempty" doc:"Secret of SRT encryption."`
-	IngestProtocol     string              `json:"active_ingest_protocol,omitempty" enum:"rtmp,srt" doc:"Only while an encoder is connected."`
+	IngestProtocol     string              `json:"active_ingest_protocol,omitempty" enum:"rtmp,srt,whip" doc:"Only while an encoder is connected."`
 	LowLatency         bool                `json:"low_latency,omitempty" deprecated:"true" doc:"The same as latency_mode low."`
 	ReducedLatency     bool                `json:"reduced_latency,omitempty" deprecated:"true" doc:"The same as latency_mode reduced."`
 }
@@ -111,12 +111,20 @@ func wireLiveStream(s live.Stream) LiveStream {
 		GeneratedSubtitles: wireSubtitles(set.GeneratedSubtitles),
 		ReconnectWindow:    set.ReconnectWindow, SlateForStandard: set.SlateForStandard, ReconnectSlateURL: set.ReconnectSlateURL,
 		SimulcastTargets: convert(set.SimulcastTargets, wireTarget), Test: set.Test, SRTPassphrase: s.SRTPassphrase,
-		IngestProtocol: s.Protocol, LowLatency: set.LatencyMode == live.Low, ReducedLatency: set.LatencyMode == live.Reduced,
+		IngestProtocol: wireProtocol(s.Protocol), LowLatency: set.LatencyMode == live.Low, ReducedLatency: set.LatencyMode == live.Reduced,
 	}
 	if set.NewAsset != nil {
 		out.NewAssetSettings = wireOptions(*set.NewAsset)
 	}
 	return out
+}
+
+// wireProtocol shows a protocol without its encryption.
+func wireProtocol(p string) string {
+	if p == "rtmps" {
+		return "rtmp"
+	}
+	return p
 }
 
 func wireTarget(t live.SimulcastTarget) SimulcastTarget {

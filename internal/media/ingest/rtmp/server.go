@@ -30,8 +30,8 @@ type Options struct {
 
 	// HandshakeTimeout is how long a peer may take from the connect to its publish command, TLS handshake and all; 10 s when 0.
 	HandshakeTimeout time.Duration
-	// IdleTimeout ends a publication that sends no bytes at all, with ingest.ErrSilent; 15 s when 0. Encoders send at
-	// least audio or pings many times a second, and a dead connection should give its key back soon.
+	// IdleTimeout ends a publication that sends no bytes at all, with ingest.ErrSilent; 6 min when 0, which is after the gate's own
+	// patience: it alone knows whether somebody else waits for the key.
 	IdleTimeout time.Duration
 	// WriteTimeout bounds each reply; 5 s when 0.
 	WriteTimeout time.Duration
@@ -68,7 +68,7 @@ func New(o Options) *Server {
 		}
 	}
 	set(&o.HandshakeTimeout, 10*time.Second)
-	set(&o.IdleTimeout, 15*time.Second)
+	set(&o.IdleTimeout, 6*time.Minute)
 	set(&o.WriteTimeout, 5*time.Second)
 	count(&o.MaxConns, 2000)
 	count(&o.MaxConnsPerIP, 100)
