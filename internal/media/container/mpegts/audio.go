@@ -1,0 +1,426 @@
+package mpegts
+
+import (
+	"bytes"
+	"errors"
+	"time"
+
+	"millrace/internal/media/codec/aac"
+	"millrace/internal/media/codec/ac3"
+	"millrace/internal/media/codec/mp3"
+	"millrace/internal/media/codec/opus"
+	"millrace/internal/media/frame"
+)
+
+// framer cuts one codec's frames out of its elementary stream.
+type framer interface {
+	// sync is the first byte of every frame.
+	sync() byte
+	// next reads the frame at the start of b. size is how many bytes it takes of b, or would take if b were longer; short
+	// says that b is too short to tell. An error means that there is no frame here.
+	next(b []byte) (size int, short bool, err error)
+	// open reads the frame b[:size] that next found: what it holds, one access unit for each data, and how long each lasts.
+	open(b []byte) (units [][]byte, each time.Duration, err error)
+	// config is the track configuration as of the last frame that was opened.
+	config() (frame.Config, error)
+	// changed tells whether it has changed since config was called.
+	changed() bool
+}
+
+func newFramer(e elementary) framer {
+	switch e.codec {
+	case codecADTS:
+		return &adts{}
+	case codecLATM:
+		return &latm{}
+	case codecMPEGAudio:
+		return &mpegAudio{}
+	case codecAC3:
+		return &dolby{}
+	case codecOpus:
+		return &opusFramer{channels: e.channels}
+	case none, codecH264, codecHEVC:
+	}
+	return nil
+}
+
+// audio makes access units of a stream of sound.
+type audio struct {
+	framer  framer
+	carry   []byte        // the beginning of a frame whose end is in the next PES packet
+	next    time.Duration // when the next frame begins
+	timed   bool
+	usable  bool // the configuration could be used
+	waiting []sound
+}
+
+// sound is an access unit and its length.
+type sound struct {
+	data []byte
+	long time.Duration
+}
+
+// lost tells that something is missing: what has begun has no end.
+func (a *audio) lost() { a.carry, a.timed, a.waiting = nil, false, nil }
+
+// takeAudio takes the payload of a PES packet. Its time is that of the first frame that begins in it, section 2.4.3.7.
+func (s *stream) takeAudio(d *Demuxer, b []byte, t stamps) error {
+	a := &s.audio
+	if err := s.place(d, t); err != nil {
+		return err
+	}
+	carried := len(a.carry)
+	own := make([]byte, 0, carried+len(b)) // the frames share it
+	own = append(append(own, a.carry...), b...)
+	return s.frames(d, own, !a.timed, func(at int, u sound) error {
+		if t.known && at >= carried {
+			a.next, a.timed, t.known = t.pts, true, false
+		}
+		if !a.timed {
+			return nil
+		}
+		begin := a.next
+		a.next += u.long
+		return s.sound(d, u, begin)
+	})
+}
+
+// salvage takes a PES packet with a hole: what is before it, and what is after it, whose time is known when the next PES packet comes.
+func (s *stream) salvage(d *Demuxer, head, tail []byte, t stamps) error {
+	if err := s.takeAudio(d, head, t); err != nil {
+		return err
+	}
+	a := &s.audio
+	a.lost()
+	return s.frames(d, bytes.Clone(tail), true, func(_ int, u sound) error {
+		a.waiting = append(a.waiting, u)
+		return nil
+	})
+}
+
+// place gives out the sound behind a hole now that its end is known.
+func (s *stream) place(d *Demuxer, t stamps) error {
+	a := &s.audio
+	waiting := a.waiting
+	a.waiting = nil
+	if !t.known || len(waiting) == 0 {
+		return nil
+	}
+	begin := t.pts
+	if len(a.carry) > 0 { // one more has begun
+		begin -= waiting[len(waiting)-1].long
+	}
+	for _, u := range waiting {
+		begin -= u.long
+	}
+	for _, u := range waiting {
+		if begin > a.next-u.long/2 {
+			if err := s.sound(d, u, begin); err != nil {
+				return err
+			}
+		}
+		begin += u.long
+	}
+	a.next, a.timed = begin, true
+	return nil
+}
+
+// frames cuts b into frames and carries over what is left. sure asks that the first is followed by another, or by nothing: b may not
+// begin with one.
+func (s *stream) frames(d *Demuxer, b []byte, sure bool, yield func(at int, u sound) error) error {
+	a, at := &s.audio, 0
+	a.carry = nil
+	for at < len(b) {
+		size, short, err := a.framer.next(b[at:])
+		if err == nil && (short || at+size > len(b)) {
+			a.carry = bytes.Clone(b[at:])
+			return nil
+		}
+		if err == nil && sure {
+			_, _, err = a.framer.next(b[at+size:])
+		}
+		if err != nil {
+			if !sure { // one complaint for each place where it goes wrong
+				d.stats.Malformed++
+			}
+			sure = true
+			n := bytes.IndexByte(b[at+1:], a.framer.sync())
+			if n < 0 {
+				return nil
+			}
+			at += 1 + n
+			continue
+		}
+		sure = false
+		units, each, err := a.framer.open(b[at : at+size])
+		if err != nil {
+			d.stats.Malformed++
+		}
+		for _, u := range units {
+			if err := yield(at, sound{u, each}); err != nil {
+				return err
+			}
+		}
+		at += size
+	}
+	return nil
+}
+
+// sound gives out one access unit, after its configuration.
+func (s *stream) sound(d *Demuxer, u sound, at time.Duration) error {
+	a := &s.audio
+	if a.framer.changed() {
+		c, err := a.framer.config()
+		if a.usable = err == nil; a.usable {
+			if err := d.out.Configure(c); err != nil {
+				return err
+			}
+		} else {
+			d.stats.Malformed++
+		}
+	}
+	if !a.usable {
+		return nil
+	}
+	d.stats.Audio++
+	return d.out.Write(frame.Frame{Kind: frame.Audio, DTS: at, PTS: at, Key: true, Data: u.data, Received: d.when})
+}
+
+// long is how long so many samples last.
+func long(samples int64, rate int) time.Duration {
+	if rate <= 0 {
+		return 0
+	}
+	return time.Duration(samples) * time.Second / time.Duration(rate)
+}
+
+// setting remembers a configuration by the header bytes it follows from.
+type setting struct {
+	key   []byte
+	fresh bool
+}
+
+func (s *setting) changed() bool { return s.fresh }
+
+func (s *setting) set(key []byte) {
+	if s.key == nil || !bytes.Equal(s.key, key) {
+		s.key, s.fresh = bytes.Clone(key), true
+	}
+}
+
+// adts cuts AAC in ADTS.
+type adts struct {
+	setting
+	rate int
+}
+
+func (*adts) sync() byte { return 0xff }
+
+func (*adts) next(b []byte) (size int, short bool, err error) {
+	if len(b) < aac.ADTSHeaderSize {
+		return 0, true, nil
+	}
+	h, err := aac.ParseADTS(b)
+	return h.Size, false, err
+}
+
+func (f *adts) open(b []byte) ([][]byte, time.Duration, error) {
+	h, err := aac.ParseADTS(b)
+	if err != nil {
+		return nil, 0, err
+	}
+	if f.set(h.ASC[:]); f.fresh || f.rate == 0 {
+		c, err := aac.Parse(f.key)
+		if err != nil {
+			return nil, 0, err
+		}
+		f.rate = c.SampleRate
+	}
+	return [][]byte{b[h.Header:len(b):len(b)]}, long(1024, f.rate), nil
+}
+
+func (f *adts) config() (frame.Config, error) {
+	f.fresh = false
+	return aac.TrackConfig(f.key)
+}
+
+// latm cuts AAC in LATM with LOAS framing, ISO 14496-3 section 1.7.2.
+type latm struct {
+	setting
+	mux  aac.LATM
+	each time.Duration
+}
+
+func (*latm) sync() byte { return 0x56 }
+
+func (*latm) next(b []byte) (size int, short bool, err error) {
+	if len(b) < aac.LOASHeaderSize {
+		return 0, true, nil
+	}
+	n, err := aac.ParseLOAS(b)
+	return aac.LOASHeaderSize + n, false, err
+}
+
+func (f *latm) open(b []byte) ([][]byte, time.Duration, error) {
+	units, err := f.mux.Read(b[aac.LOASHeaderSize:])
+	if err != nil || f.mux.ASC() == nil {
+		return nil, 0, err
+	}
+	if f.set(f.mux.ASC()); f.fresh || f.each == 0 {
+		c, err := aac.Parse(f.key)
+		if err != nil {
+			return nil, 0, err
+		}
+		f.each = long(int64(c.SamplesPerFrame), c.SampleRate)
+	}
+	return units, f.each, nil
+}
+
+func (f *latm) config() (frame.Config, error) {
+	f.fresh = false
+	return aac.TrackConfig(f.key)
+}
+
+// mpegAudio cuts MP3.
+type mpegAudio struct {
+	setting
+	header []byte
+}
+
+func (*mpegAudio) sync() byte { return 0xff }
+
+func (*mpegAudio) next(b []byte) (size int, short bool, err error) {
+	if len(b) < mp3.HeaderSize {
+		return 0, true, nil
+	}
+	h, err := mp3.Parse(b)
+	return h.Size, false, err
+}
+
+func (f *mpegAudio) open(b []byte) ([][]byte, time.Duration, error) {
+	h, err := mp3.Parse(b)
+	if err != nil {
+		return nil, 0, err
+	}
+	key := [...]byte{byte(h.Channels), byte(h.SampleRate >> 16), byte(h.SampleRate >> 8), byte(h.SampleRate)} // bit rates may vary
+	if f.set(key[:]); f.fresh {
+		f.header = bytes.Clone(b[:mp3.HeaderSize])
+	}
+	return [][]byte{b[:len(b):len(b)]}, long(h.Samples, h.SampleRate), nil
+}
+
+func (f *mpegAudio) config() (frame.Config, error) {
+	f.fresh = false
+	return mp3.TrackConfig(f.header)
+}
+
+// dolby cuts AC-3.
+type dolby struct {
+	setting
+	header []byte
+}
+
+func (*dolby) sync() byte { return 0x0b }
+
+func (*dolby) next(b []byte) (size int, short bool, err error) {
+	if len(b) < ac3.HeaderSize {
+		return 0, true, nil
+	}
+	h, err := ac3.Parse(b)
+	return h.Size, false, err
+}
+
+func (f *dolby) open(b []byte) ([][]byte, time.Duration, error) {
+	h, err := ac3.Parse(b)
+	if err != nil {
+		return nil, 0, err
+	}
+	if f.set(h.Specific[:]); f.fresh {
+		f.header = bytes.Clone(b[:ac3.HeaderSize])
+	}
+	return [][]byte{b[:len(b):len(b)]}, long(ac3.Samples, h.SampleRate), nil
+}
+
+func (f *dolby) config() (frame.Config, error) {
+	f.fresh = false
+	return ac3.TrackConfig(f.header)
+}
+
+const maxOpus = 8 * 1275 * 48 // bytes of a packet: eight channels, 120 ms in frames of 2.5 ms at the largest size of one
+
+var errOpusControl = errors.New("malformed Opus control header")
+
+// opusFramer cuts Opus by its control headers, "Opus in MPEG-TS" section 4.
+type opusFramer struct {
+	channels int
+	told     bool
+}
+
+func (*opusFramer) sync() byte { return 0x7f }
+
+func (*opusFramer) next(b []byte) (size int, short bool, err error) {
+	at, n, short, err := opusHeader(b)
+	return at + n, short, err
+}
+
+// opusHeader reads a control header: at is where the packet begins and n how long it is.
+func opusHeader(b []byte) (at, n int, short bool, err error) {
+	if len(b) < 3 {
+		return 0, 0, true, nil
+	}
+	if b[0] != 0x7f || b[1]&0xe0 != 0xe0 {
+		return 0, 0, false, errOpusControl
+	}
+	flags := b[1]
+	for at = 2; ; at++ {
+		if n > maxOpus {
+			return 0, 0, false, errOpusControl
+		}
+		if at >= len(b) {
+			return 0, 0, true, nil
+		}
+		if n += int(b[at]); b[at] != 0xff {
+			at++
+			break
+		}
+	}
+	if flags&0x10 != 0 {
+		at += 2 // samples to cut at the start
+	}
+	if flags&0x08 != 0 {
+		at += 2 // and at the end
+	}
+	if flags&0x04 != 0 {
+		if at >= len(b) {
+			return 0, 0, true, nil
+		}
+		at += 1 + int(b[at])
+	}
+	if n == 0 || n > maxOpus {
+		return 0, 0, false, errOpusControl
+	}
+	return at, n, false, nil
+}
+
+func (*opusFramer) open(b []byte) ([][]byte, time.Duration, error) {
+	at, n, short, err := opusHeader(b)
+	if short || err != nil || at+n > len(b) {
+		return nil, 0, errOpusControl
+	}
+	samples := opus.Samples(b[at : at+n])
+	if samples <= 0 {
+		return nil, 0, errOpusControl
+	}
+	return [][]byte{b[at : at+n : at+n]}, long(samples, opus.SampleRate), nil
+}
+
+func (f *opusFramer) changed() bool { return !f.told }
+
+func (f *opusFramer) config() (frame.Config, error) {
+	f.told = true
+	h, err := opus.Header(f.channels)
+	if err != nil {
+		return frame.Config{}, err
+	}
+	return opus.TrackConfig(h)
+}
