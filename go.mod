@@ -53,11 +53,33 @@ require gopkg.in/yaml.v3 v3.0.1
 
 require (
 	github.com/aws/smithy-go v1.28.8
+	github.com/pion/ice/v4 v4.4.1
+	github.com/pion/interceptor v0.1.47
+	github.com/pion/logging v0.2.4
+	github.com/pion/rtcp v1.2.17
+	github.com/pion/rtp v1.10.5
+	github.com/pion/sdp/v3 v3.0.19
+	github.com/pion/transport/v4 v4.1.0
+	github.com/pion/webrtc/v4 v4.2.18
 	github.com/riverqueue/river/rivertype v0.47.0
 	go.uber.org/goleak v1.3.0
 )
 
 require golang.org/x/crypto v0.58.0
+
+require (
+	github.com/pion/datachannel v1.6.2 // indirect
+	github.com/pion/dtls/v3 v3.1.5 // indirect
+	github.com/pion/mdns/v2 v2.1.0 // indirect
+	github.com/pion/randutil v0.1.0 // indirect
+	github.com/pion/sctp v1.11.1 // indirect
+	github.com/pion/srtp/v3 v3.0.12 // indirect
+	github.com/pion/stun/v3 v3.1.6 // indirect
+	github.com/pion/turn/v5 v5.0.12 // indirect
+	github.com/wlynxg/anet v0.0.5 // indirect
+	golang.org/x/crypto v0.58.0 // indirect
+	golang.org/x/time v0.15.0 // indirect
+)
 
 require (
 	github.com/abema/go-mp4 v1.7.1 // indirect

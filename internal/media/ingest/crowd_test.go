@@ -1,0 +1,39 @@
+package ingest_test
+
+import (
+	"net/netip"
+	"testing"
+
+	"millrace/internal/media/ingest"
+)
+
+func TestCrowd(t *testing.T) {
+	t.Parallel()
+	at := netip.MustParseAddrPort
+	c := &ingest.Crowd{Max: 4, PerOrigin: 2}
+	for i, tt := range []struct {
+		remote string
+		leave  bool
+		want   bool
+	}{
+		{"192.0.2.1:1", false, true},
+		{"[::ffff:192.0.2.1]:2", false, true}, // the same one
+		{"192.0.2.1:3", false, false},
+		{"192.0.2.2:1", false, true},
+		{"[2001:db8::1]:1", false, true},
+		{"[2001:db8::2]:1", false, false}, // full
+		{"192.0.2.1:1", true, true},
+		{"[2001:db8:0:0:1::]:1", false, true}, // the same /64
+		{"192.0.2.2:1", true, true},
+		{"[2001:db8::3]:1", false, false},
+		{"[2001:db8:0:1::]:1", false, true},
+	} {
+		if tt.leave {
+			c.Leave(at(tt.remote))
+			continue
+		}
+		if got := c.Enter(at(tt.remote)); got != tt.want {
+			t.Errorf("step %d: %s enters: %t", i, tt.remote, got)
+		}
+	}
+}

@@ -1,0 +1,116 @@
+package whip
+
+import (
+	"time"
+
+	"millrace/internal/media/frame"
+)
+
+// Two RTP clocks begin anywhere, RFC 3550 section 5.1. What tells how they belong together are the sender reports, which give a moment
+// of each on one wall clock, section 6.4.1; until both are there it is when the packets arrived.
+const (
+	reportStep  = 20 * time.Millisecond // a difference up to this is followed slowly, a larger one has to be told twice
+	reportShare = 8                     // of a small difference, so much is followed at each report
+	reportLimit = 2 * time.Second       // so far off is a wall clock that means nothing
+)
+
+// rtpClock is the clock of one track.
+type rtpClock struct {
+	rate int64 // Hz
+
+	seen bool
+	last int64 // newest timestamp, unwrapped
+
+	least    time.Duration // smallest arrival - media time: the frame that was delayed least
+	measured bool
+
+	wall     time.Duration // sender's wall clock - media time, by the last report
+	reported bool
+}
+
+// unwrap makes a timestamp one that does not wrap. It is that of the nearest one: packets may come out of order.
+func (c *rtpClock) unwrap(ts uint32) int64 {
+	if !c.seen {
+		c.seen, c.last = true, int64(ts)
+		return c.last
+	}
+	at := c.last + int64(int32(ts-uint32(c.last))) //nolint:gosec // the difference modulo 2³² is what is meant
+	c.last = max(c.last, at)
+	return at
+}
+
+// media is how long after timestamp 0 a timestamp is.
+func (c *rtpClock) media(ts int64) time.Duration {
+	sec, rest := ts/c.rate, ts%c.rate
+	return time.Duration(sec)*time.Second + time.Duration(rest*int64(time.Second)/c.rate)
+}
+
+// arrived takes the time, on this machine's clock, when a frame's first packet was there.
+func (c *rtpClock) arrived(ts int64, at time.Duration) {
+	if d := at - c.media(ts); !c.measured || d < c.least {
+		c.least, c.measured = d, true
+	}
+}
+
+// report takes a sender report: its 64-bit NTP time and the same moment's timestamp.
+func (c *rtpClock) report(ntp uint64, ts uint32) {
+	if !c.seen { // the timestamp could be anywhere
+		return
+	}
+	at := c.last + int64(int32(ts-uint32(c.last))) //nolint:gosec // as in unwrap
+	wall := time.Duration(ntp>>32)*time.Second + time.Duration((ntp&0xffffffff)*uint64(time.Second)>>32)
+	c.wall, c.reported = wall-c.media(at), true
+}
+
+// clocks puts audio and video on one clock. The picture's clock is what it goes by, and the sound is moved to it, as the session has a
+// grid for pictures and can shift sound by a hole or a frame less.
+type clocks struct {
+	tracks  [2]rtpClock
+	base    [2]time.Duration // added to media time
+	based   [2]bool
+	synced  bool          // base of the sound is by reports
+	wanted  time.Duration // a larger difference told by the last report
+	pending bool
+}
+
+// time is where a frame stands.
+func (c *clocks) time(k frame.Kind, ts int64) time.Duration {
+	t := &c.tracks[k]
+	if !c.based[k] {
+		c.base[k], c.based[k] = t.least, true
+		c.sync()
+	}
+	return t.media(ts) + c.base[k]
+}
+
+// both tells whether reports of both tracks are there.
+func (c *clocks) both() bool { return c.tracks[frame.Video].reported && c.tracks[frame.Audio].reported }
+
+// report takes a sender report of a track.
+func (c *clocks) report(k frame.Kind, ntp uint64, ts uint32) {
+	c.tracks[k].report(ntp, ts)
+	c.sync()
+}
+
+// sync moves the sound to where reports say that it belongs.
+func (c *clocks) sync() {
+	if !c.both() || !c.based[frame.Video] || !c.based[frame.Audio] {
+		return
+	}
+	off := c.base[frame.Video] + c.tracks[frame.Audio].wall - c.tracks[frame.Video].wall - c.base[frame.Audio]
+	switch size := off.Abs(); {
+	case size > reportLimit:
+		return
+	case !c.synced:
+		c.base[frame.Audio] += off
+		c.synced = true
+	case size <= reportStep:
+		c.base[frame.Audio] += off / reportShare
+		c.pending = false
+	case c.pending && (off-c.wanted).Abs() <= reportStep:
+		c.base[frame.Audio] += off
+		c.pending = false
+	default:
+		c.wanted, c.pending = off, true
+	}
+}

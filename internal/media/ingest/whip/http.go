@@ -1,0 +1,257 @@
+package whip
+
+import (
+	"context"
+	"crypto/subtle"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"mime"
+	"net/http"
+	"net/netip"
+	"strings"
+	"time"
+
+	"millrace/internal/media/ingest"
+)
+
+const (
+	typeSDP      = "application/sdp"
+	typeFragment = "application/trickle-ice-sdpfrag"
+
+	maxOffer    = 64 << 10 // bytes; a browser's has about 8 KiB
+	maxFragment = 16 << 10
+	maxKey      = 256
+
+	endTime = 10 * time.Second // that a DELETE waits for the session's end
+)
+
+// ServeHTTP implements http.Handler for Options.Path and what lies under it.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	id, under := strings.CutPrefix(strings.TrimPrefix(r.URL.Path, s.opts.Path), "/")
+	if !strings.HasPrefix(r.URL.Path, s.opts.Path) || !under && r.URL.Path != s.opts.Path || strings.Contains(id, "/") {
+		http.NotFound(w, r)
+		return
+	}
+	// A page of any origin may publish: what it needs is the key, which no browser adds by itself.
+	head := w.Header()
+	head.Set("Access-Control-Allow-Origin", "*")
+	head.Set("Access-Control-Expose-Headers", "Location, ETag, Link, Accept-Patch, Retry-After")
+	head.Set("Cache-Control", "no-store")
+	var err error
+	if id == "" {
+		err = s.endpoint(w, r)
+	} else {
+		err = s.resource(w, r, id)
+	}
+	if err != nil {
+		s.refuse(w, r, err)
+	}
+}
+
+// endpoint serves the WHIP endpoint, RFC 9725 sections 4.1 and 4.2.
+func (s *Server) endpoint(w http.ResponseWriter, r *http.Request) error {
+	head := w.Header()
+	switch r.Method {
+	case http.MethodOptions:
+		head.Set("Access-Control-Allow-Methods", "POST, OPTIONS")
+		head.Set("Access-Control-Allow-Headers", "Authorization, Content-Type")
+		head.Set("Access-Control-Max-Age", "86400")
+		head.Set("Accept-Post", typeSDP)
+		w.WriteHeader(http.StatusOK)
+		return nil
+	case http.MethodGet, http.MethodHead:
+		w.WriteHeader(http.StatusNoContent)
+		return nil
+	case http.MethodPost:
+		return s.publish(w, r)
+	}
+	head.Set("Allow", "POST, OPTIONS, GET, HEAD")
+	return &problem{status: http.StatusMethodNotAllowed, detail: "publish with POST"}
+}
+
+func (s *Server) publish(w http.ResponseWriter, r *http.Request) error {
+	head := w.Header()
+	key := bearer(r)
+	if key == "" {
+		return &problem{status: http.StatusUnauthorized, detail: "give the stream key as bearer token in the Authorization header"}
+	}
+	body, err := read(w, r, typeSDP, maxOffer)
+	if err != nil {
+		if p, ok := errors.AsType[*problem](err); ok && p.status == http.StatusUnsupportedMediaType {
+			head.Set("Accept-Post", typeSDP)
+		}
+		return err
+	}
+	o, err := parseOffer(body, s.opts.Video)
+	if err != nil {
+		return err
+	}
+	n, err := s.open(o, key, clip(r.UserAgent()), remoteOf(r))
+	if err != nil {
+		return err
+	}
+	n.signal.Lock()
+	defer n.signal.Unlock()
+	answer, err := n.said.Marshal()
+	if err != nil {
+		n.cancel(err)
+		return fmt.Errorf("write answer: %w", err)
+	}
+	head.Set("Content-Type", typeSDP)
+	head.Set("Location", s.opts.Path+"/"+n.id)
+	head.Set("ETag", n.etag)
+	head.Set("Accept-Patch", typeFragment)
+	for _, l := range s.opts.ICEServers {
+		head.Add("Link", l.link())
+	}
+	w.WriteHeader(http.StatusCreated)
+	_, _ = w.Write(answer) // who has gone does not connect, and its session ends by that
+	return nil
+}
+
+// link is RFC 9725 section 4.6.
+func (i ICEServer) link() string {
+	l := "<" + i.URL + `>; rel="ice-server"`
+	if i.Username != "" {
+		l += fmt.Sprintf(`; username=%q; credential=%q; credential-type="password"`, i.Username, i.Credential)
+	}
+	return l
+}
+
+// resource serves a session's URL.
+func (s *Server) resource(w http.ResponseWriter, r *http.Request, id string) error {
+	head := w.Header()
+	switch r.Method {
+	case http.MethodOptions:
+		head.Set("Access-Control-Allow-Methods", "PATCH, DELETE, OPTIONS")
+		head.Set("Access-Control-Allow-Headers", "Authorization, Content-Type, If-Match")
+		head.Set("Access-Control-Max-Age", "86400")
+		head.Set("Accept-Patch", typeFragment)
+		w.WriteHeader(http.StatusOK)
+		return nil
+	case http.MethodGet, http.MethodHead, http.MethodPatch, http.MethodDelete:
+	default:
+		head.Set("Allow", "PATCH, DELETE, OPTIONS, GET, HEAD")
+		return &problem{status: http.StatusMethodNotAllowed, detail: "change a session with PATCH, end it with DELETE"}
+	}
+	n := s.find(id)
+	if n == nil {
+		return &problem{status: http.StatusNotFound, detail: "there is no such session, or it has ended"}
+	}
+	switch key := bearer(r); {
+	case r.Method == http.MethodGet, r.Method == http.MethodHead:
+		w.WriteHeader(http.StatusNoContent)
+		return nil
+	case key == "":
+		return &problem{status: http.StatusUnauthorized, detail: "give the stream key as bearer token in the Authorization header"}
+	case subtle.ConstantTimeCompare([]byte(key), []byte(n.key)) != 1:
+		return &problem{status: http.StatusForbidden, detail: "the session belongs to another stream key"}
+	case r.Method == http.MethodPatch:
+		return n.patch(w, r)
+	}
+	n.cancel(ingest.ErrEncoderEnded)
+	wait, stop := context.WithTimeout(r.Context(), endTime)
+	defer stop()
+	select {
+	case <-n.done:
+	case <-wait.Done():
+	}
+	w.WriteHeader(http.StatusOK)
+	return nil
+}
+
+// patch takes candidates or restarts ICE, RFC 9725 section 4.3.
+func (n *session) patch(w http.ResponseWriter, r *http.Request) error {
+	body, err := read(w, r, typeFragment, maxFragment)
+	if err != nil {
+		return err
+	}
+	f, err := parseFragment(body)
+	if err != nil {
+		return err
+	}
+	n.signal.Lock()
+	defer n.signal.Unlock()
+	match := r.Header.Get("If-Match")
+	restart := f.ufrag != "" && (f.ufrag != n.offer.ufrag || f.pwd != n.offer.pwd)
+	switch {
+	case match == "":
+		return &problem{status: http.StatusPreconditionRequired, detail: `If-Match is missing: give the session's ETag, or "*" to restart ICE`}
+	case match == "*" || match == `"*"`: // section 4.3.3 has it in both ways
+	case match != n.etag:
+		return &problem{status: http.StatusPreconditionFailed, detail: "ICE was restarted since: If-Match is not the session's ETag"}
+	}
+	if !restart {
+		w.WriteHeader(http.StatusNoContent)
+		return nil
+	}
+	if err := n.negotiate(n.offer.restarted(f.ufrag, f.pwd)); err != nil {
+		return &problem{status: http.StatusInternalServerError, detail: "ICE could not be restarted", err: fmt.Errorf("restart ICE: %w", err), ours: true}
+	}
+	head := w.Header()
+	head.Set("Content-Type", typeFragment)
+	head.Set("ETag", n.etag)
+	w.WriteHeader(http.StatusOK)
+	_, _ = io.WriteString(w, iceFragment(n.said))
+	return nil
+}
+
+// bearer is the key in a request; "" when there is none that could be one.
+func bearer(r *http.Request) string {
+	scheme, key, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	key = strings.TrimSpace(key)
+	if !strings.EqualFold(scheme, "Bearer") || len(key) > maxKey || strings.ContainsFunc(key, func(c rune) bool { return c <= ' ' || c > '~' }) {
+		return ""
+	}
+	return key
+}
+
+// read gives the body of a request, which must have a type and may have so many bytes.
+func read(w http.ResponseWriter, r *http.Request, want string, limit int64) (string, error) {
+	if got, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || got != want {
+		return "", &problem{status: http.StatusUnsupportedMediaType, detail: "the body must be " + want}
+	}
+	b, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
+	if _, large := errors.AsType[*http.MaxBytesError](err); large {
+		return "", &problem{status: http.StatusRequestEntityTooLarge, detail: fmt.Sprintf("the body has more than %d bytes", limit)}
+	}
+	if err != nil {
+		return "", &problem{status: http.StatusBadRequest, detail: "the body could not be read", err: err}
+	}
+	return string(b), nil
+}
+
+func remoteOf(r *http.Request) netip.AddrPort {
+	a, err := netip.ParseAddrPort(r.RemoteAddr)
+	if err != nil {
+		return netip.AddrPort{}
+	}
+	return netip.AddrPortFrom(a.Addr().Unmap().WithZone(""), a.Port())
+}
+
+// refuse writes a problem, RFC 9457, and logs it.
+func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
+	p, ok := errors.AsType[*problem](err)
+	if !ok {
+		p = &problem{status: http.StatusInternalServerError, detail: "this service has a problem, try again", err: err, ours: true}
+	}
+	level := slog.LevelWarn
+	if p.ours {
+		level = slog.LevelError
+	}
+	s.opts.Logger.Log(r.Context(), level, "publish refused", "protocol", "whip", "remote", remoteOf(r), "method", r.Method, "status", p.status,
+		"reason", p, "encoder", clip(r.UserAgent()))
+	head := w.Header()
+	switch p.status {
+	case http.StatusUnauthorized:
+		head.Set("WWW-Authenticate", `Bearer realm="whip"`)
+	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
+		head.Set("Retry-After", "5")
+	}
+	head.Set("Content-Type", "application/problem+json")
+	w.WriteHeader(p.status)
+	_ = json.NewEncoder(w).Encode(map[string]any{"title": http.StatusText(p.status), "status": p.status, "detail": p.detail})
+}

@@ -1,0 +1,299 @@
+package whip
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/pion/rtcp"
+	"github.com/pion/rtp"
+	"github.com/pion/sdp/v3"
+	"github.com/pion/webrtc/v4"
+
+	"millrace/internal/media/frame"
+	"millrace/internal/media/ingest"
+)
+
+var (
+	errLost        = errors.New("connection was lost")
+	errHungUp      = errors.New("publisher closed the connection")
+	errNoConnect   = errors.New("no connection in time")
+	errManyStreams = errors.New("too many RTP streams")
+)
+
+const (
+	maxEvents = 512                   // packets on their way from the connection
+	tickTime  = 20 * time.Millisecond // between looks at what is waited for
+)
+
+// event is what the readers of a session's tracks hand on.
+type event struct {
+	kind   frame.Kind
+	at     time.Time
+	packet *rtp.Packet        // or
+	report *rtcp.SenderReport // or
+	ssrc   uint32             // of a track that begins
+}
+
+// session is one publisher's, from its offer to its end.
+type session struct {
+	server  *Server
+	id      string // part of its URL; nobody guesses it
+	key     string // secret
+	encoder string
+	remote  netip.AddrPort
+	log     *slog.Logger
+
+	pub    context.Context // ends when the session is to end, with the cause
+	cancel context.CancelCauseFunc
+	sink   ingest.Sink
+	media  *media
+	pc     *webrtc.PeerConnection
+	events chan event
+	done   chan struct{} // closed when all is over
+
+	payloads [2]uint8 // types, by kind
+
+	connected atomic.Bool
+	readers   sync.WaitGroup
+	reading   sync.Mutex // guards closing
+	closing   bool
+
+	signal sync.Mutex // one request at a time; guards:
+	offer  *offer
+	etag   string // of the ICE session
+	said   *sdp.SessionDescription
+}
+
+func newSession(s *Server, o *offer, key, encoder string, remote netip.AddrPort, pub context.Context, cancel context.CancelCauseFunc, sink ingest.Sink) *session {
+	n := &session{
+		server: s, id: rand.Text(), key: key, encoder: encoder, remote: remote, pub: pub, cancel: cancel, sink: sink, offer: o,
+		log:    s.opts.Logger.With("protocol", "whip", "remote", remote),
+		events: make(chan event, maxEvents), done: make(chan struct{}),
+		payloads: [2]uint8{frame.Video: o.video.payload, frame.Audio: o.audio.payload}, media: newMedia(o.video, o.audio, s.opts.MaxFrame, time.Now()),
+	}
+	n.media.sink = sink
+	return n
+}
+
+// answer makes the connection and the first answer.
+func (n *session) answer(k *sockets) (err error) {
+	n.signal.Lock()
+	defer n.signal.Unlock()
+	if n.pc, err = newPeer(k, n.offer, func() { n.cancel(errManyStreams) }); err != nil {
+		return err
+	}
+	n.pc.OnTrack(n.track)
+	n.pc.OnConnectionStateChange(func(s webrtc.PeerConnectionState) {
+		switch s {
+		case webrtc.PeerConnectionStateConnected:
+			n.connected.Store(true)
+		case webrtc.PeerConnectionStateFailed:
+			n.cancel(errLost)
+		case webrtc.PeerConnectionStateClosed:
+			n.cancel(errHungUp)
+		}
+	})
+	return n.negotiate(n.offer)
+}
+
+// negotiate takes an offer; the caller holds signal.
+func (n *session) negotiate(o *offer) error {
+	n.server.mu.Lock()
+	k := n.server.sockets
+	n.server.mu.Unlock()
+	if k == nil {
+		return ingest.ErrShutdown
+	}
+	machine, err := k.machines()
+	if err != nil {
+		return err
+	}
+	said, err := exchange(n.pub, n.pc, o, candidates(n.server.opts.Public, k.udpAddr, k.tcpAddr, machine))
+	if err != nil {
+		return err
+	}
+	n.offer, n.said, n.etag = o, said, `"`+rand.Text()+`"`
+	return nil
+}
+
+// track reads what the peer sends of a track until the connection ends; pion calls it on a goroutine of its own.
+func (n *session) track(t *webrtc.TrackRemote, r *webrtc.RTPReceiver) {
+	kind, want := frame.Video, n.media.tracks[frame.Video]
+	if t.Kind() == webrtc.RTPCodecTypeAudio {
+		kind, want = frame.Audio, n.media.tracks[frame.Audio]
+	}
+	n.reading.Lock()
+	if n.closing || want == nil {
+		n.reading.Unlock()
+		return
+	}
+	n.readers.Add(2)
+	n.reading.Unlock()
+	go func() {
+		defer n.readers.Done()
+		n.readReports(kind, uint32(t.SSRC()), r)
+	}()
+	defer n.readers.Done()
+	if n.hand(event{kind: kind, at: time.Now(), ssrc: uint32(t.SSRC())}) {
+		n.readPackets(kind, t)
+	}
+}
+
+// hand passes an event to the session's goroutine; false when that has ended.
+func (n *session) hand(e event) bool {
+	select {
+	case n.events <- e:
+		return true
+	case <-n.pub.Done():
+		return false
+	}
+}
+
+func (n *session) readPackets(kind frame.Kind, t *webrtc.TrackRemote) {
+	payload := n.payloads[kind]
+	buf := make([]byte, receiveMTU)
+	for {
+		size, _, err := t.Read(buf)
+		if err != nil && size == 0 {
+			return
+		}
+		at, p := time.Now(), &rtp.Packet{}
+		if err != nil || p.Unmarshal(bytes.Clone(buf[:size])) != nil || p.PayloadType != payload {
+			continue
+		}
+		if !n.hand(event{kind: kind, at: at, packet: p}) {
+			return
+		}
+	}
+}
+
+// readReports reads sender reports; reading alone lets pion answer what it answers by itself.
+func (n *session) readReports(kind frame.Kind, ssrc uint32, r *webrtc.RTPReceiver) {
+	buf := make([]byte, receiveMTU)
+	for {
+		size, _, err := r.Read(buf)
+		if err != nil {
+			return
+		}
+		packets, err := rtcp.Unmarshal(buf[:size])
+		if err != nil {
+			continue
+		}
+		for _, p := range packets {
+			if report, ok := p.(*rtcp.SenderReport); ok && report.SSRC == ssrc && !n.hand(event{kind: kind, at: time.Now(), report: report}) {
+				return
+			}
+		}
+	}
+}
+
+// run carries the media until the session's end, and closes everything.
+func (n *session) run() {
+	began := time.Now()
+	n.log.Info("encoder connected", "encoder", n.encoder, "video", n.offer.video.codec, "audio", n.offer.audio.codec)
+	err := guard(n.carry)
+	if cause := context.Cause(n.pub); cause != nil {
+		if _, panicked := errors.AsType[*panicError](err); !panicked {
+			err = cause
+		}
+	}
+	if cerr := n.close(err); cerr != nil {
+		err = cerr
+	}
+	if p, ok := errors.AsType[*panicError](err); ok {
+		n.log.Error("session panicked", "error", p, "encoder", n.encoder, "stack", string(p.stack))
+		return
+	}
+	c := n.media.total()
+	n.log.Info("encoder disconnected", "cause", err, "encoder", n.encoder, "lasted", time.Since(began), "video_frames", c.video,
+		"audio_frames", c.audio, "malformed", c.malformed, "damaged", c.damaged, "packets_lost", c.lost, "packets_late", c.late, "key_frames_asked", c.requests)
+}
+
+// close ends the connection, its readers and the publication.
+func (n *session) close(cause error) error {
+	n.cancel(cause)
+	n.reading.Lock()
+	n.closing = true
+	n.reading.Unlock()
+	if n.pc != nil {
+		if err := n.pc.GracefulClose(); err != nil {
+			n.log.Debug("close peer connection", "error", err)
+		}
+	}
+	n.readers.Wait()
+	return guard(func() error { n.sink.Close(cause); return nil })
+}
+
+// carry moves media from the readers to the sink. It always returns an error: why it ended.
+func (n *session) carry() error {
+	began := time.Now()
+	active := began
+	var ssrc uint32 // of the pictures
+	ticker := time.NewTicker(tickTime)
+	defer ticker.Stop()
+	for {
+		var err error
+		var now time.Time
+		select {
+		case <-n.pub.Done():
+			return context.Cause(n.pub)
+		case now = <-ticker.C:
+			err = n.media.tick(now)
+		case e := <-n.events:
+			now = time.Now()
+			switch {
+			case e.packet != nil:
+				active = now
+				err = n.media.packet(e.kind, e.packet, e.at)
+			case e.report != nil:
+				n.media.clocks.report(e.kind, e.report.NTPTime, e.report.RTPTime)
+			case e.kind == frame.Video:
+				ssrc = e.ssrc
+			}
+		}
+		switch {
+		case err != nil:
+			return err
+		case !n.connected.Load() && now.Sub(began) > n.server.opts.ConnectTimeout:
+			return fmt.Errorf("%w: %v", errNoConnect, n.server.opts.ConnectTimeout)
+		case n.connected.Load() && now.Sub(active) > n.server.opts.IdleTimeout:
+			return fmt.Errorf("%w: no media for %v", ingest.ErrSilent, n.server.opts.IdleTimeout)
+		case ssrc != 0 && n.media.wantsKey(now):
+			n.askForKey(ssrc)
+		}
+	}
+}
+
+// askForKey sends a picture loss indication, RFC 4585 section 6.3.1. Whether it can be sent is the connection's affair.
+func (n *session) askForKey(ssrc uint32) {
+	if err := n.pc.WriteRTCP([]rtcp.Packet{&rtcp.PictureLossIndication{MediaSSRC: ssrc}}); err != nil {
+		n.log.Debug("ask for key frame", "error", err)
+	}
+}
+
+// panicError is a panic of this session.
+type panicError struct {
+	value any
+	stack []byte
+}
+
+func (p *panicError) Error() string { return fmt.Sprintf("panic: %v", p.value) }
+
+// guard turns a panic into an error.
+func guard(f func() error) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = &panicError{r, debug.Stack()}
+		}
+	}()
+	return f()
+}

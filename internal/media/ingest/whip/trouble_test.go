@@ -1,0 +1,268 @@
+package whip
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/pion/interceptor"
+	"github.com/pion/rtp"
+	"github.com/pion/sdp/v3"
+	"github.com/pion/webrtc/v4"
+
+	"millrace/internal/media/frame"
+	"millrace/internal/media/ingest"
+)
+
+// lossy drops packets of pictures on their way to the network.
+type lossy struct {
+	interceptor.NoOp
+	drop func(n int) bool // the n-th packet that is sent, repeated ones too
+	n    atomic.Int64
+}
+
+func (l *lossy) NewInterceptor(string) (interceptor.Interceptor, error) { return l, nil }
+
+func (l *lossy) BindLocalStream(info *interceptor.StreamInfo, w interceptor.RTPWriter) interceptor.RTPWriter {
+	if info.MimeType != webrtc.MimeTypeH264 {
+		return w
+	}
+	return interceptor.RTPWriterFunc(func(h *rtp.Header, payload []byte, a interceptor.Attributes) (int, error) {
+		if l.drop(int(l.n.Add(1))) {
+			return len(payload), nil
+		}
+		return w.Write(h, payload, a)
+	})
+}
+
+// TestLossIsRepaired loses every 13th packet once: what is asked for again comes, and no picture is missing.
+func TestLossIsRepaired(t *testing.T) {
+	t.Parallel()
+	sink := newRecorder()
+	s := startServer(t, Options{Gate: admit(key, sink)})
+	p := newPublisher(t, wants{interceptor: &lossy{drop: func(n int) bool { return n%13 == 0 }}})
+	p.publish(s.url)
+	stop := p.start()
+	sink.until(t, "three seconds of pictures", func() bool { return len(sink.of(frame.Video)) >= 75 })
+	stop()
+	p.delete()
+	sink.cause(t)
+	checkVideo(t, sink)
+}
+
+// TestLossIsMended loses half a second for good: pictures go on with a key frame that was asked for, and none of those between.
+func TestLossIsMended(t *testing.T) {
+	t.Parallel()
+	sink := newRecorder()
+	s := startServer(t, Options{Gate: admit(key, sink)})
+	p := newPublisher(t, wants{noRepeat: true, interceptor: &lossy{drop: func(n int) bool { return n >= 130 && n < 170 }}})
+	p.gop = 1000
+	p.publish(s.url)
+	stop := p.start()
+	sink.until(t, "four seconds of pictures", func() bool { return len(sink.of(frame.Video)) >= 90 })
+	stop()
+	p.delete()
+	sink.cause(t)
+	frames := sink.of(frame.Video)
+	holes := 0
+	for i, f := range frames[1:] {
+		if numberOf(f.Data) == numberOf(frames[i].Data)+1 {
+			continue
+		}
+		holes++
+		if !f.Key {
+			t.Errorf("picture %d follows %d and is no key frame", numberOf(f.Data), numberOf(frames[i].Data))
+		}
+		if d, want := f.DTS-frames[i].DTS, time.Duration(numberOf(f.Data)-numberOf(frames[i].Data))*40*time.Millisecond; d != want {
+			t.Errorf("the hole is %v long, want %v", d, want)
+		}
+	}
+	if holes != 1 {
+		t.Errorf("%d holes\n%s", holes, s.log)
+	}
+}
+
+// TestKeyFramesAreAsked sends a key frame only when one is asked for, as browsers do.
+func TestKeyFramesAreAsked(t *testing.T) {
+	t.Parallel()
+	m := newMedia(negotiated{codec: frame.H264, rate: 90000}, negotiated{}, 1<<20, time.Time{}.Add(time.Hour))
+	m.sink = newRecorder()
+	began := m.began
+	seq := uint16(0)
+	for _, tt := range []struct {
+		ms   int
+		key  bool
+		want bool
+	}{
+		{0, false, false}, {240, false, false}, {260, false, true}, {400, false, false}, {770, false, true}, {800, true, false},
+		{2600, false, false}, {2710, false, true}, {3000, false, false}, {3220, false, true}, {3300, true, false}, {5190, false, false}, {5210, false, true},
+	} {
+		now := began.Add(time.Duration(tt.ms) * time.Millisecond)
+		for _, pkt := range packetsOf(t, picture(0, tt.key, 10), uint32(tt.ms*90), &seq) {
+			if err := m.packet(frame.Video, pkt, now); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := m.wantsKey(now); got != tt.want {
+			t.Errorf("after %d ms a key frame is asked for: %t", tt.ms, got)
+		}
+	}
+}
+
+// TestRestart changes the publisher's ICE session twice while it plays, as after a change of its network.
+func TestRestart(t *testing.T) {
+	t.Parallel()
+	sink := newRecorder()
+	s := startServer(t, Options{Gate: admit(key, sink)})
+	p := newPublisher(t, wants{})
+	p.publish(s.url)
+	stop := p.start()
+	for range 2 {
+		n := len(sink.of(frame.Video))
+		sink.until(t, "pictures", func() bool { return len(sink.of(frame.Video)) >= n+15 })
+		before := p.etag
+		p.restart()
+		if p.etag == before {
+			t.Error("the ICE session has the same ETag")
+		}
+		if a := p.patch(before, fragmentOf(t, p.pc.LocalDescription().SDP)); a.status != http.StatusPreconditionFailed {
+			t.Errorf("an old ETag is answered %d", a.status)
+		}
+		if a := p.patch(p.etag, fragmentOf(t, p.pc.LocalDescription().SDP)); a.status != http.StatusNoContent || a.head.Get("ETag") != "" {
+			t.Errorf("trickled candidates are answered %d with ETag %q", a.status, a.head.Get("ETag"))
+		}
+	}
+	n := len(sink.of(frame.Video))
+	sink.until(t, "pictures after the restarts", func() bool { return len(sink.of(frame.Video)) >= n+25 })
+	stop()
+	p.delete()
+	if cause := sink.cause(t); !errors.Is(cause, ingest.ErrEncoderEnded) {
+		t.Errorf("cause %v\n%s", cause, s.log)
+	}
+}
+
+func (p *publisher) patch(etag, body string) reply {
+	p.t.Helper()
+	return ask(p.t, http.MethodPatch, p.url, body, "Authorization", "Bearer "+key, "Content-Type", "application/trickle-ice-sdpfrag", "If-Match", etag)
+}
+
+// fragmentOf makes a fragment of an offer.
+func fragmentOf(t *testing.T, offer string) string {
+	t.Helper()
+	var d sdp.SessionDescription
+	if err := d.UnmarshalString(offer); err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	b.WriteString("a=ice-options:trickle ice2\r\na=group:BUNDLE 0 1\r\nm=audio 9 UDP/TLS/RTP/SAVPF 111\r\na=mid:0\r\n")
+	for _, a := range d.MediaDescriptions[0].Attributes {
+		if a.Key == "ice-ufrag" || a.Key == "ice-pwd" || a.Key == "candidate" {
+			b.WriteString("a=" + a.Key + ":" + a.Value + "\r\n")
+		}
+	}
+	return b.String()
+}
+
+// restart makes a new ICE session, as RFC 9725 section 4.3.3 tells clients.
+func (p *publisher) restart() {
+	p.t.Helper()
+	fragment := fragmentOf(p.t, p.offer(&webrtc.OfferOptions{ICERestart: true}))
+	a := p.patch("*", fragment)
+	if a.status != http.StatusOK || a.head.Get("Content-Type") != "application/trickle-ice-sdpfrag" {
+		p.t.Fatalf("PATCH: %d %s", a.status, a.body)
+	}
+	p.etag = a.head.Get("ETag")
+	f := map[string][]string{}
+	for line := range strings.Lines(a.body) {
+		if k, v, ok := strings.Cut(strings.TrimRight(strings.TrimPrefix(line, "a="), "\r\n"), ":"); ok {
+			f[k] = append(f[k], v)
+		}
+	}
+	var answer sdp.SessionDescription
+	if err := answer.UnmarshalString(p.answer); err != nil {
+		p.t.Fatal(err)
+	}
+	if len(f["ice-ufrag"]) != 1 || len(f["candidate"]) == 0 || !strings.Contains(a.body, "a=ice-lite\r\n") {
+		p.t.Fatalf("answer to PATCH: %s", a.body)
+	}
+	answer.Origin.SessionVersion++
+	for _, m := range answer.MediaDescriptions {
+		for i, a := range m.Attributes {
+			switch a.Key {
+			case "ice-ufrag":
+				if a.Value == f["ice-ufrag"][0] {
+					p.t.Error("the restart has the same ufrag")
+				}
+				m.Attributes[i].Value = f["ice-ufrag"][0]
+			case "ice-pwd":
+				m.Attributes[i].Value = f["ice-pwd"][0]
+			}
+		}
+	}
+	b, err := answer.Marshal()
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	p.answer = string(b)
+	if err := p.pc.SetRemoteDescription(webrtc.SessionDescription{Type: webrtc.SDPTypeAnswer, SDP: p.answer}); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// TestEnds lists how a publication may end but by DELETE.
+func TestEnds(t *testing.T) {
+	t.Parallel()
+	errOwner := errors.New("disabled by its owner")
+	for name, tt := range map[string]struct {
+		o    Options
+		end  func(t *testing.T, s *server, p *publisher, drop context.CancelCauseFunc)
+		want error
+	}{
+		"dropped by the owner": {end: func(_ *testing.T, _ *server, _ *publisher, drop context.CancelCauseFunc) { drop(errOwner) }, want: errOwner},
+		"shutdown":             {end: func(_ *testing.T, s *server, _ *publisher, _ context.CancelCauseFunc) { s.stop() }, want: ingest.ErrShutdown},
+		"hung up":              {end: func(_ *testing.T, _ *server, p *publisher, _ context.CancelCauseFunc) { p.hangUp() }, want: errHungUp},
+		"silent": {
+			o: Options{IdleTimeout: 300 * time.Millisecond}, end: func(*testing.T, *server, *publisher, context.CancelCauseFunc) {}, want: ingest.ErrSilent,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			sink := newRecorder()
+			var drop context.CancelCauseFunc
+			tt.o.Gate = gateFunc(func(ctx context.Context, _ ingest.Publication) (context.Context, ingest.Sink, error) {
+				ctx, drop = context.WithCancelCause(ctx)
+				return ctx, sink, nil
+			})
+			s := startServer(t, tt.o)
+			p := newPublisher(t, wants{})
+			p.publish(s.url)
+			stop := p.start()
+			sink.until(t, "pictures", func() bool { return len(sink.of(frame.Video)) >= 10 })
+			stop()
+			tt.end(t, s, p, drop)
+			if cause := sink.cause(t); !errors.Is(cause, tt.want) {
+				t.Errorf("cause %v, want %v\n%s", cause, tt.want, s.log)
+			}
+			drop(nil)
+		})
+	}
+}
+
+// TestNeverConnects gives a session up whose publisher does not come.
+func TestNeverConnects(t *testing.T) {
+	t.Parallel()
+	sink := newRecorder()
+	s := startServer(t, Options{Gate: admit(key, sink), ConnectTimeout: 200 * time.Millisecond})
+	p := newPublisher(t, wants{})
+	a := ask(t, http.MethodPost, s.url, p.offer(nil), "Authorization", "Bearer "+key, "Content-Type", "application/sdp")
+	if a.status != http.StatusCreated {
+		t.Fatalf("POST: %d %s", a.status, a.body)
+	}
+	if cause := sink.cause(t); !errors.Is(cause, errNoConnect) {
+		t.Errorf("cause %v", cause)
+	}
+}
