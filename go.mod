@@ -65,7 +65,10 @@ require (
 	go.uber.org/goleak v1.3.0
 )
 
-require golang.org/x/crypto v0.58.0
+require (
+	golang.org/x/crypto v0.58.0
+	golang.org/x/image v0.38.0
+)
 
 require (
 	github.com/pion/datachannel v1.6.2 // indirect

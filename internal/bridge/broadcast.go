@@ -10,6 +10,7 @@ import (
 	"millrace/internal/control/live"
 	"millrace/internal/id"
 	"millrace/internal/media/ingest"
+	"millrace/internal/media/slate"
 	"millrace/internal/media/window"
 )
 
@@ -27,11 +28,15 @@ type broadcast struct {
 	asset  asset.Asset
 	edge   *window.Edge
 	ledger *ledger
+	filler *slate.Filler // the edge's writer
+	fill   fillers
+	mode   live.LatencyMode
 	log    *slog.Logger
 
 	mail   *mailbox
 	wake   chan struct{}           // one token: look at the stream's row
 	stored chan struct{}           // closed when the edge's goroutine has ended
+	full   context.CancelFunc      // ends the goroutine of the edge's writer
 	halt   context.CancelCauseFunc // ends the edge's goroutine before it has stored everything
 	gone   chan struct{}           // closed when nobody takes from the mailbox any more
 
@@ -54,7 +59,7 @@ type broadcast struct {
 // newBroadcast goes on from what is stored of a broadcast. asked is when the lease was taken.
 func newBroadcast(l *Live, s live.Stream, a asset.Asset, before stored, asked time.Time) *broadcast {
 	b := &broadcast{
-		owner: l, opt: &l.opt, id: s.ID, epoch: s.Epoch, key: s.StreamKey, asset: a, stream: s,
+		owner: l, opt: &l.opt, id: s.ID, epoch: s.Epoch, key: s.StreamKey, asset: a, stream: s, mode: s.Settings.LatencyMode,
 		log:  l.opt.Logger.With("live_stream_id", s.ID, "asset_id", a.ID, "epoch", int64(s.Epoch)),
 		mail: newMailbox(), wake: make(chan struct{}, 1), stored: make(chan struct{}), gone: make(chan struct{}),
 	}
@@ -69,11 +74,13 @@ func newBroadcast(l *Live, s live.Stream, a asset.Asset, before stored, asked ti
 	})
 	b.ledger.edge = b.edge
 	now := l.opt.Now()
+	b.filler = b.newFiller(before.timeline, now)
 	b.course = course{began: now.Add(s.StartedAt.Sub(now)), heard: now}
 	if !s.DisconnectedAt.IsZero() {
 		b.course.away, b.course.adopted = now.Add(s.DisconnectedAt.Sub(now)), true
 	}
 	b.course.follow(s)
+	b.allowSlate(s)
 	return b
 }
 
@@ -217,6 +224,7 @@ func (b *broadcast) renew(ctx context.Context) {
 func (b *broadcast) follow(s live.Stream) {
 	b.stream = s
 	b.course.follow(s)
+	b.allowSlate(s)
 	b.owner.rekey(b, s.StreamKey)
 	if b.sink != nil && b.sink.key != s.StreamKey && b.course.wanted == live.EndNone && !b.course.ending {
 		b.drop(b.opt.Now(), ingest.ErrKeyReset)
@@ -271,6 +279,7 @@ func (b *broadcast) refused(why error) {
 		b.owner.lose(b) // first
 		b.halt(why)
 		b.dismiss(why)
+		b.stopFiller()
 	})
 }
 
@@ -287,6 +296,7 @@ func (b *broadcast) attach(ctx context.Context, s live.Stream, p ingest.Publicat
 	b.replace()
 	b.stream = s
 	b.course.follow(s)
+	b.allowSlate(s)
 	b.owner.rekey(b, s.StreamKey)
 	b.course.away, b.course.heard, b.course.quiet, b.course.adopted = time.Time{}, b.opt.Now(), false, false
 	b.ledger.resume(s, asked)
@@ -330,10 +340,16 @@ func (b *broadcast) closed(s *sink, at time.Time, cause, broken error) {
 		}
 		return err
 	})
-	if broken != nil { // the edge can not be gone on from; what it has is kept
-		b.log.Error("publication broke", "error", broken)
-		b.end(live.EndCrash)
+	if broken != nil {
+		b.crash(broken)
 	}
+}
+
+// crash ends the broadcast when the edge can not be gone on from; what it has is kept.
+func (b *broadcast) crash(broken error) {
+	b.log.Error("publication broke", "error", broken)
+	b.filler.Abandon()
+	b.end(live.EndCrash)
 }
 
 // dismiss lets go of the current publication, if there is one, and closes its connection.
@@ -349,6 +365,7 @@ func (b *broadcast) dismiss(cause error) {
 func (b *broadcast) finish(s *sink, cause error) {
 	if _, broken := s.finish(cause); broken != nil {
 		b.log.Error("publication broke", "error", broken)
+		b.filler.Abandon()
 	}
 }
 
@@ -373,6 +390,7 @@ func (b *broadcast) end(why live.EndReason) {
 		s.linger(b.opt.Linger)
 	}
 	b.dismiss(ingest.ErrEnded)
+	b.stopFiller()
 	b.edge.Close()
 	b.conclude()
 }
@@ -405,11 +423,13 @@ func (b *broadcast) quit() {
 	if b.sink != nil {
 		b.drop(now, ingest.ErrShutdown)
 	}
+	b.stopFiller()
 	b.edge.Close()
 }
 
 // leave ends the goroutine: whoever waits for it is told, and an edge that has ended is served for a while to those who watch it.
 func (b *broadcast) leave(root context.Context) {
+	b.full()
 	b.halt(ingest.ErrShutdown)
 	b.owner.ended(b)
 	b.mail.close()

@@ -87,14 +87,14 @@ func TestStretches(t *testing.T) {
 	audio := timeline.Entry{Rendition: &timeline.Rendition{ID: "a", Kind: frame.Audio, Timescale: 48000}}
 	first := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	s := resumeStretches(nil, nil)
-	s.begin(first, 0)
+	s.begin(content, first, 0)
 	failed := s.count([]timeline.Entry{video, audio, segment(0, 10000, 4000)})
 	s = s.count([]timeline.Entry{video, audio, segment(0, 10000, 4000)}) // the first attempt to store it failed
-	s.begin(first.Add(time.Minute), 18.0)                                // while the last segments of the first wait for storage
+	s.begin(content, first.Add(time.Minute), 18.0)                       // while the last segments of the first wait for storage
 	s = s.count([]timeline.Entry{segment(1, 14000, 4000)})
 	s = s.count([]timeline.Entry{segment(2, 18000, 1000)})
-	s.begin(first.Add(2*time.Minute), 19) // nothing comes of it
-	s.begin(first.Add(3*time.Minute), 19)
+	s.begin(content, first.Add(2*time.Minute), 19) // nothing comes of it
+	s.begin(content, first.Add(3*time.Minute), 19)
 	s = s.count([]timeline.Entry{segment(3, 18999, 2000)}) // it joins to the tick, not to the float
 	want := []asset.Recording{
 		{StartedAt: first, Duration: 8, Type: content},

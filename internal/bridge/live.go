@@ -30,6 +30,8 @@ type LiveOptions struct {
 	Lease   time.Duration // how long a broadcast stays this node's without a sign of life; 15 s when 0
 	Keep    time.Duration // how long an ended broadcast is still served from memory; 60 s when 0
 	Linger  time.Duration // how long an encoder stays connected after complete; 60 s when 0
+	Stills  Stills        // encodes the slate's pictures; nil: the last key frame is shown instead
+	Images  Images        // fetches the owners' slates
 	Grace   time.Duration // how long a shutdown waits for what is not stored or told yet; 10 s when 0
 	// Journals is the folder of this machine that keeps the parts of open segments over the end of the process; empty: they are lost with it.
 	Journals string
@@ -54,6 +56,9 @@ type Live struct {
 	lost       map[id.Media]*broadcast // to other nodes, until the last of their goroutines has ended
 
 	seen map[id.LiveStream]sighting // of other nodes' broadcasts; Run's own
+
+	stills   stills
+	decoding sync.Mutex // of images
 }
 
 // NewLive returns a Live.
@@ -334,7 +339,10 @@ func (l *Live) start(s live.Stream, a asset.Asset, before stored, asked time.Tim
 	l.broadcasts[s.ID], l.newest[s.ID], l.byAsset[a.ID], l.byMedia[a.Media] = b, b, b, b
 	storing, halt := context.WithCancelCause(context.WithoutCancel(l.root))
 	b.halt = halt
+	filling, full := context.WithCancel(storing)
+	b.full = full
 	l.wg.Go(func() { b.store(storing) })
+	l.wg.Go(func() { b.runFiller(filling) })
 	l.wg.Go(func() { b.run(l.root) })
 	return b, nil
 }

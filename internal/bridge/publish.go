@@ -10,8 +10,8 @@ import (
 	"millrace/internal/control/live"
 	"millrace/internal/media/frame"
 	"millrace/internal/media/ingest"
-	"millrace/internal/media/packager"
 	"millrace/internal/media/session"
+	"millrace/internal/media/slate"
 	"millrace/internal/media/window"
 )
 
@@ -34,7 +34,7 @@ type sink struct {
 	stop      context.CancelCauseFunc
 	key       string // that it came with; secret
 	audioOnly bool
-	from      float64 // seconds of media time where this publication goes on
+	out       *slate.Publication
 
 	mu      sync.Mutex // one writer, no reader while media flows: it is free but for the moment of an end
 	session *session.Session
@@ -47,17 +47,11 @@ type sink struct {
 
 // newSink opens a publication that goes on where the edge stands.
 func (b *broadcast) newSink(ctx context.Context, p ingest.Publication) *sink {
-	stands := b.edge.Standing()
-	segment, part := cutOf(b.stream.Settings.LatencyMode)
-	cutter := packager.Options{Edge: b.edge, Segment: segment, Part: part, At: stands.At, Began: stands.Began}
-	for i, r := range stands.Lanes {
-		cutter.Lanes = append(cutter.Lanes, packager.Lane{Rendition: r, Next: stands.Next[i]})
-	}
-	s := &sink{owner: b, key: p.Key, audioOnly: b.stream.Settings.AudioOnly, from: stands.At}
+	s := &sink{owner: b, key: p.Key, audioOnly: b.stream.Settings.AudioOnly, out: b.filler.Attach()}
 	s.pub, s.stop = context.WithCancelCause(ctx)
 	log := b.log.With("protocol", p.Protocol, "remote", p.Remote.String(), "encoder", p.Encoder)
-	s.session = session.New(session.Options{Output: packager.New(cutter), Logger: log, Now: b.opt.Now})
-	log.DebugContext(ctx, "publication opened", "reconnect", stands.Began)
+	s.session = session.New(session.Options{Output: s.out, Logger: log, Now: b.opt.Now})
+	log.DebugContext(ctx, "publication opened")
 	return s
 }
 
@@ -88,7 +82,8 @@ func (s *sink) Write(f frame.Frame) error {
 		if f.Received.IsZero() {
 			f.Received = s.heard
 		}
-		s.owner.ledger.begin(f.Received, s.from)
+		s.owner.ledger.connect()
+		s.out.Began(f.Received)
 		s.owner.mail.post(s.owner.began)
 	}
 	return s.pass(func() error { return s.session.Write(f) })

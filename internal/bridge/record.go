@@ -198,12 +198,22 @@ func (l *ledger) stop(why error) {
 	}
 }
 
-// begin notes a publication's first frame.
-func (l *ledger) begin(started time.Time, from float64) {
+// connect notes a publication's first frame.
+func (l *ledger) connect() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.connected = true
-	l.stretches.begin(started, from)
+}
+
+// begin notes that a stretch of media, or of slate, begins at media time from.
+func (l *ledger) begin(slate bool, started time.Time, from float64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	kind := content
+	if slate {
+		kind = slated
+	}
+	l.stretches.begin(kind, started, from)
 }
 
 // finish notes the end of a publication; the last segments of it come later.

@@ -9,13 +9,18 @@ import (
 	"millrace/internal/media/timeline"
 )
 
-// content is the kind of a stretch that an encoder sent.
-const content = "content"
+// The kinds of stretches: what an encoder sent, and what stood in for it.
+const (
+	content = "content"
+	slated  = "slate"
+)
 
-// stretches are an asset's recording times: one for each publication that something is stored of. A stretch is as long as what is
-// stored of it, so together they are as long as the timeline, also after a crash. Pure.
+// stretches are an asset's recording times: one for each publication that something is stored of, or for each part of it when slate
+// came in between, and one for each time of slate. A stretch is as long as what is stored of it, so together they are as long as the
+// timeline, also after a crash. Pure.
 type stretches struct {
 	list   []stretch
+	at     int               // what was stored last is of this one
 	scales map[string]uint32 // ticks per second by rendition
 	total  float64           // seconds stored
 }
@@ -39,7 +44,7 @@ func resumeStretches(have []asset.Recording, t *timeline.Timeline) *stretches {
 	for _, l := range t.Lanes {
 		s.scales[l.ID] = l.Timescale
 	}
-	s.total = t.Duration().Seconds()
+	s.total, s.at = t.Duration().Seconds(), max(len(s.list)-1, 0)
 	rest := s.total
 	for i := range s.list {
 		if i == len(s.list)-1 {
@@ -50,14 +55,17 @@ func resumeStretches(have []asset.Recording, t *timeline.Timeline) *stretches {
 	return s
 }
 
-// begin notes that a publication's first frame has come; its media begins at media time from.
-func (s *stretches) begin(started time.Time, from float64) {
-	s.list = append(s.list, stretch{started: started, kind: content, from: from})
+// begin notes that a stretch begins at media time from. Slate goes on with slate.
+func (s *stretches) begin(kind string, started time.Time, from float64) {
+	if n := len(s.list); kind == slated && n > 0 && s.list[n-1].kind == slated {
+		return
+	}
+	s.list = append(s.list, stretch{started: started, kind: kind, from: from})
 }
 
 // count adds what is about to be stored; it returns a copy, so that a failed attempt leaves nothing behind.
 func (s *stretches) count(entries []timeline.Entry) *stretches {
-	next := &stretches{list: append([]stretch(nil), s.list...), scales: map[string]uint32{}, total: s.total}
+	next := &stretches{list: append([]stretch(nil), s.list...), at: s.at, scales: map[string]uint32{}, total: s.total}
 	maps.Copy(next.scales, s.scales)
 	for _, e := range entries {
 		switch {
@@ -70,7 +78,7 @@ func (s *stretches) count(entries []timeline.Entry) *stretches {
 	return next
 }
 
-// add counts a segment for the last stretch that begins before its middle.
+// add counts a segment for the last stretch of its kind that begins before its middle.
 func (s *stretches) add(seg *timeline.Segment) {
 	lead := -1
 	for i, c := range seg.Chunks {
@@ -86,15 +94,20 @@ func (s *stretches) add(seg *timeline.Segment) {
 	long := float64(c.Duration) / scale
 	middle := float64(c.Time)/scale + long/2
 	s.total += long
-	if len(s.list) == 0 { // a process that died had noted a beginning, and left only the media
-		s.begin(time.UnixMilli(seg.Start).UTC(), 0)
+	kind := content
+	if seg.Slate {
+		kind = slated
 	}
-	for i := len(s.list) - 1; i >= 0; i-- {
-		if s.list[i].from <= middle || i == 0 {
-			s.list[i].long += long
+	for i := len(s.list) - 1; i >= s.at; i-- {
+		if r := &s.list[i]; r.kind == kind && (r.from <= middle || i == s.at) {
+			r.long += long
+			s.at = i
 			return
 		}
 	}
+	// A process that died had noted a beginning, and left only the media.
+	s.list = append(s.list, stretch{started: time.UnixMilli(seg.Start).UTC(), kind: kind, long: long})
+	s.at = len(s.list) - 1
 }
 
 // merge takes over the stretches that began while s was being stored.

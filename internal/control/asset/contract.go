@@ -178,6 +178,8 @@ type Work interface {
 	// SetInputInfo stores what was found in the inputs.
 	SetInputInfo(ctx context.Context, a id.Asset, info []InputInfo, now time.Time) error
 	SetProgress(ctx context.Context, a id.Asset, p Progress, now time.Time) error // no event
+	// Warn tells the asset's owner that something is not as wanted. Event warning.
+	Warn(ctx context.Context, a id.Asset, w Warning, now time.Time) error
 	// TrackReady and TrackFailed end a preparing track. Events video.asset.track.ready/errored.
 	TrackReady(ctx context.Context, a id.Asset, t Track, now time.Time) error
 	TrackFailed(ctx context.Context, a id.Asset, t id.Track, e Errors, now time.Time) error

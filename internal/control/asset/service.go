@@ -23,6 +23,7 @@ const (
 	EventUpdated       = "video.asset.updated"
 	EventDeleted       = "video.asset.deleted"
 	EventLiveCompleted = "video.asset.live_stream_completed"
+	EventWarning       = "video.asset.warning" // its data are a Warned
 	EventTrackCreated  = "video.asset.track.created"
 	EventTrackReady    = "video.asset.track.ready"
 	EventTrackErrored  = "video.asset.track.errored"

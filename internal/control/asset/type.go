@@ -157,3 +157,19 @@ type TimelineEntry struct {
 	Sequence int64 // from 0, without holes
 	Data     []byte
 }
+
+// Warning is what is not as the asset's owner wanted, and does not keep it from getting ready.
+type Warning struct {
+	Type    string `json:"type"`
+	Message string `json:"message"`
+}
+
+// Warned is the data of a warning's event: little of the asset, as it was at that moment.
+type Warned struct {
+	ID          id.Asset       `json:"id"`
+	Environment id.Environment `json:"environment_id"`
+	Status      Status         `json:"status"`
+	LiveStream  id.LiveStream  `json:"live_stream_id,omitempty"`
+	CreatedAt   time.Time      `json:"created_at"`
+	Warning     Warning        `json:"warning"`
+}

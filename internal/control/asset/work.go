@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"millrace/internal/control/assetopt"
+	"millrace/internal/control/event"
 	"millrace/internal/control/job"
 	"millrace/internal/control/playbackid"
 	"millrace/internal/fault"
@@ -207,6 +208,16 @@ func (s *Service) SetProgress(ctx context.Context, a id.Asset, p Progress, now t
 			return fault.New(fault.Conflict, "the asset does not grow any more")
 		}
 		c.Asset.Progress = p
+		return nil
+	})
+}
+
+// Warn tells of a warning; see Work.
+func (s *Service) Warn(ctx context.Context, a id.Asset, w Warning, now time.Time) error {
+	return s.advance(ctx, a, now, func(c *Change) error {
+		c.Events = append(c.Events, event.New(c.Asset.Environment, EventWarning, EventObject, string(a), c.Asset.UpdatedAt, Warned{
+			ID: a, Environment: c.Asset.Environment, Status: c.Asset.Status, LiveStream: c.Asset.LiveStream, CreatedAt: c.Asset.CreatedAt, Warning: w,
+		}))
 		return nil
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"millrace/internal/control/event"
 	"millrace/internal/fault"
 	"millrace/internal/id"
 )
@@ -170,6 +171,23 @@ func (s *Service) End(ctx context.Context, stream id.LiveStream, e id.Epoch, why
 		return Stream{}, err
 	}
 	return after, nil
+}
+
+// Warn tells of a warning; see Broadcasts.
+func (s *Service) Warn(ctx context.Context, stream id.LiveStream, e id.Epoch, w Warning, now time.Time) error {
+	now = stamp(now)
+	return retry(func() error {
+		st, err := s.ofEpoch(ctx, stream, e)
+		if err != nil {
+			return err
+		}
+		c := begin(st)
+		c.Stream.UpdatedAt = now
+		c.Events = append(c.Events, event.New(st.Environment, EventWarning, EventObject, string(st.ID), now, Warned{
+			ID: st.ID, Environment: st.Environment, State: st.State, ActiveAsset: st.ActiveAsset, CreatedAt: st.CreatedAt, Warning: w,
+		}))
+		return s.store.Save(ctx, c)
+	})
 }
 
 // Renew extends the lease; the answer carries what the API wants of the owner.

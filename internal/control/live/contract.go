@@ -144,6 +144,8 @@ type Broadcasts interface {
 	// between Broadcasting still lists the stream and both are done again.
 	End(ctx context.Context, s id.LiveStream, e id.Epoch, why EndReason, now time.Time) (Stream, error)
 	Renew(ctx context.Context, s id.LiveStream, e id.Epoch, node id.Node, until time.Time) (Stream, error)
+	// Warn tells the owner of the stream that something of the broadcast is not as wanted. Event warning.
+	Warn(ctx context.Context, s id.LiveStream, e id.Epoch, w Warning, now time.Time) error
 	Find(ctx context.Context, s id.LiveStream) (Stream, error)
 	Broadcasting(ctx context.Context) ([]Stream, error)
 }

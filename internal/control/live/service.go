@@ -24,6 +24,7 @@ const (
 	EventEnabled      = "video.live_stream.enabled"
 	EventDisabled     = "video.live_stream.disabled"
 	EventDeleted      = "video.live_stream.deleted"
+	EventWarning      = "video.live_stream.warning" // its data are a Warned
 
 	// EventObject is the kind of object of these events.
 	EventObject = "live_stream"

@@ -95,6 +95,25 @@ type Stream struct {
 	Revision  int64     `json:"-"` // counts writes; the store compares-and-sets on it
 }
 
+// Warning is what is not as its owner wanted, and does not stop the stream.
+type Warning struct {
+	Type    string `json:"type"`
+	Message string `json:"message"`
+}
+
+// CustomSlateUnavailable is the type of the warning that the slate image of the owner can't be used.
+const CustomSlateUnavailable = "custom_slate_unavailable"
+
+// Warned is the data of a warning's event: little of the stream, as it was at that moment.
+type Warned struct {
+	ID          id.LiveStream  `json:"id"`
+	Environment id.Environment `json:"environment_id"`
+	State       State          `json:"state"`
+	ActiveAsset id.Asset       `json:"active_asset_id,omitempty"`
+	CreatedAt   time.Time      `json:"created_at"`
+	Warning     Warning        `json:"warning"`
+}
+
 // Status is what the API shows.
 func (s Stream) Status() Status { return s.State.Status() }
 

@@ -21,6 +21,7 @@ type Record struct {
 	Begin         string `json:"begin,omitempty"` // rendition whose segment begins
 	Start         int64  `json:"start,omitempty"` // wall clock, Unix milliseconds
 	Discontinuity bool   `json:"disc,omitempty"`
+	Slate         bool   `json:"slate,omitempty"`
 	Use           int    `json:"use,omitempty"` // number of its init segment
 	Time          int64  `json:"t,omitempty"`   // ticks
 
@@ -98,6 +99,7 @@ type Lane struct {
 	Begun         bool
 	Start         int64 // Unix milliseconds
 	Discontinuity bool
+	Slate         bool
 	Use           int
 	Time          int64 // ticks
 	Parts         []Part
@@ -176,7 +178,7 @@ func (s *Segment) apply(r *Record, data []byte) error {
 		if l.Begun {
 			return fmt.Errorf("%s begins again: %w", r.Begin, errOrder)
 		}
-		l.Begun, l.Start, l.Discontinuity, l.Use, l.Time = true, r.Start, r.Discontinuity, r.Use, r.Time
+		l.Begun, l.Start, l.Discontinuity, l.Slate, l.Use, l.Time = true, r.Start, r.Discontinuity, r.Slate, r.Use, r.Time
 		return nil
 	case r.Part != "":
 		l := s.Lane(r.Part)

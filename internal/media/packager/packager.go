@@ -36,6 +36,9 @@ type Options struct {
 	At    float64
 	Began bool
 	Lanes []Lane
+	// Still says that the pictures look all the same: a segment begins where its first one is decoded, however much later that one is
+	// presented, and so does the sound in it.
+	Still bool
 }
 
 // Lane is a rendition that the recording has already.

@@ -17,7 +17,7 @@ func (p *Packager) writeVideo(f frame.Frame) error {
 			return nil // it joins with a key frame
 		}
 	}
-	if f.Key {
+	if f.Key && !p.opt.Still {
 		p.lag = f.PTS - f.DTS
 	}
 	if p.startsSegment(&f) {

@@ -83,7 +83,7 @@ func (t *Timeline) Entries() []Entry {
 		}
 	}
 	for i, m := range t.Marks {
-		s := Segment{MSN: t.First + int64(i), Discontinuity: m.Discontinuity}
+		s := Segment{MSN: t.First + int64(i), Discontinuity: m.Discontinuity, Slate: m.Slate}
 		if !m.Start.IsZero() {
 			s.Start = m.Start.UnixMilli()
 		}

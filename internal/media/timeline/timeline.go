@@ -59,6 +59,7 @@ type Segment struct {
 	MSN           int64   `json:"msn"`
 	Start         int64   `json:"start,omitempty"`         // wall clock of its first frame, Unix milliseconds; 0: not from a live source
 	Discontinuity bool    `json:"discontinuity,omitempty"` // it does not continue what came before
+	Slate         bool    `json:"slate,omitempty"`         // it stands in for an encoder that was away
 	Chunks        []Chunk `json:"chunks"`
 }
 
@@ -89,6 +90,7 @@ type Entry struct {
 type Mark struct {
 	Start         time.Time // zero: unknown
 	Discontinuity bool
+	Slate         bool // no encoder's media
 }
 
 // Lane is one rendition with its chunks, index-aligned to the timeline's Marks.
@@ -211,7 +213,7 @@ func (t *Timeline) addSegment(s Segment) error {
 	if len(t.Marks) == 0 {
 		t.First = s.MSN
 	}
-	m := Mark{Discontinuity: s.Discontinuity}
+	m := Mark{Discontinuity: s.Discontinuity, Slate: s.Slate}
 	if s.Start != 0 {
 		m.Start = time.UnixMilli(s.Start).UTC()
 	}

@@ -51,6 +51,7 @@ type Edge struct {
 	parts   map[string]time.Duration
 	ended   bool
 	live    bool          // a publication is attached: more parts are coming
+	slate   bool          // what is attached is no encoder
 	queue   []row         // sealed, not yet stored
 	wake    chan struct{} // one token: the queue has grown or the edge has ended
 	held    int64         // bytes in the queue
@@ -89,6 +90,7 @@ type segment struct {
 	init        int32
 	parts       int32 // how many it has or had; 0 for one of an earlier life
 	disc        bool
+	slate       bool
 	independent bool
 	gap         bool
 	done        bool
@@ -133,7 +135,7 @@ func (e *Edge) resume(t *timeline.Timeline) {
 		}
 		for i, c := range from.Chunks {
 			s := segment{
-				disc: t.Marks[i].Discontinuity, init: int32(c.Init), time: c.Time, dur: c.Duration,
+				disc: t.Marks[i].Discontinuity, slate: t.Marks[i].Slate, init: int32(c.Init), time: c.Time, dur: c.Duration,
 				size: c.Size, independent: c.Independent, gap: c.Gap, done: true, stored: true,
 			}
 			if !t.Marks[i].Start.IsZero() {

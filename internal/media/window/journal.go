@@ -24,7 +24,7 @@ func (e *Edge) noteBegin(l *lane) {
 		}
 	}
 	j.Append(msn, journal.Record{
-		Begin: l.ID, Start: s.start, Discontinuity: s.disc, Use: int(s.init), Time: s.time, Target: e.target,
+		Begin: l.ID, Start: s.start, Discontinuity: s.disc, Slate: s.slate, Use: int(s.init), Time: s.time, Target: e.target,
 	}, nil, false)
 }
 
@@ -101,7 +101,7 @@ func (e *Edge) adopt(s *journal.Segment, n int, whole *bool) bool {
 		l := e.lane(from.ID)
 		l.segs = append(l.segs, segment{
 			start: from.Start, time: from.Time, dur: from.Ticks(), size: int64(len(from.Data)), hot: &hot{buf: from.Data}, init: int32(from.Use),
-			disc: from.Discontinuity, independent: from.Parts[0].Independent, done: true,
+			disc: from.Discontinuity, slate: from.Slate, independent: from.Parts[0].Independent, done: true,
 		})
 		l.rate.Add(int64(len(from.Data)), from.Ticks(), l.Timescale, e.target)
 		if longest == nil {

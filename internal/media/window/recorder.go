@@ -100,7 +100,7 @@ func (e *Edge) row(i int) row {
 		if seg.Start == 0 {
 			seg.Start = s.start
 		}
-		seg.Discontinuity = seg.Discontinuity || s.disc
+		seg.Discontinuity, seg.Slate = seg.Discontinuity || s.disc, seg.Slate || s.slate
 		c := timeline.Chunk{Rendition: l.ID, Init: int(s.init), Time: s.time, Duration: s.dur, Size: s.size, Independent: s.independent, Gap: s.gap}
 		if !s.gap {
 			c.Object = e.key(l.ID, seg.MSN)

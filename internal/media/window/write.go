@@ -92,7 +92,7 @@ func (l *lane) backfill(o *lane) {
 	for i := len(l.segs); i < len(o.segs) && o.segs[i].done; i++ {
 		s := &o.segs[i]
 		l.segs = append(l.segs, segment{
-			start: s.start, disc: s.disc, time: rescale(s.time, o.Timescale, l.Timescale), dur: rescale(s.dur, o.Timescale, l.Timescale),
+			start: s.start, disc: s.disc, slate: s.slate, time: rescale(s.time, o.Timescale, l.Timescale), dur: rescale(s.dur, o.Timescale, l.Timescale),
 			gap: true, done: true, stored: s.stored, init: l.lastInit(),
 		})
 	}
@@ -121,6 +121,13 @@ func (e *Edge) Live(attached bool) {
 	}
 }
 
+// Slate says whether the segments that begin from now on stand in for an encoder that is away.
+func (e *Edge) Slate(on bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.slate = on
+}
+
 // Begin opens the next segment of a rendition: wall clock of its first frame, whether it continues the last one, which init segment,
 // decoding time of its first sample in ticks.
 func (e *Edge) Begin(rendition string, start time.Time, discontinuity bool, init int, at int64) {
@@ -130,7 +137,9 @@ func (e *Edge) Begin(rendition string, start time.Time, discontinuity bool, init
 	if e.ended || l == nil {
 		return
 	}
-	l.segs = append(l.segs, segment{start: start.UnixMilli(), disc: discontinuity, init: int32(init), time: at, hot: &hot{parts: make([]part, 0, 8)}})
+	l.segs = append(l.segs, segment{
+		start: start.UnixMilli(), disc: discontinuity, slate: e.slate, init: int32(init), time: at, hot: &hot{parts: make([]part, 0, 8)},
+	})
 	l.fresh = false
 	e.noteBegin(l)
 	if discontinuity {

@@ -5,6 +5,7 @@ package aac
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"millrace/internal/media/codec/bits"
 	"millrace/internal/media/frame"
@@ -182,4 +183,13 @@ func programConfig(r *bits.Reader) int {
 	r.Align()
 	r.Skip(8 * r.Bits(8)) // comment
 	return n
+}
+
+// LC makes the AudioSpecificConfig of AAC-LC with frames of 1024 samples; nil for a sample rate or a number of channels that has no code.
+func LC(sampleRate, channels int) []byte {
+	code := slices.Index(sampleRates[:], sampleRate)
+	if code < 0 || channels < 1 || channels > 6 { // layout 7 has eight channels
+		return nil
+	}
+	return []byte{byte(ObjectLC<<3 | code>>1), byte(code<<7 | channels<<3)}
 }

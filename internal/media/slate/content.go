@@ -1,0 +1,191 @@
+package slate
+
+import (
+	"fmt"
+	"time"
+
+	"millrace/internal/media/frame"
+)
+
+// content is a stretch of an encoder's media. Times are the stretch's own.
+type content struct {
+	f       *Filler
+	pub     *Publication
+	out     Output
+	shift   time.Duration // from the session's clock
+	started time.Time     // of the first frame, wall clock
+	first   time.Duration // its PTS
+	begun   bool
+
+	step    time.Duration // of the pictures
+	fps     float64
+	lag     time.Duration    // from decoding to presentation, of the last key frame
+	end     [2]time.Duration // where what is written of a kind ends; 0: nothing is
+	newest  [2]time.Duration // latest presentation of a kind
+	other   [2]time.Duration // the same of the other kind when this one came last
+	missing [2]bool          // what is written of the kind is ours
+	sets    bool             // the next key frame brings its parameter sets along
+}
+
+// begin tells the output what is known, of this encoder or, after a slate, of those before.
+func (c *content) begin(resumed bool, first *frame.Frame) error {
+	c.sets = resumed
+	start := first.PTS + c.shift
+	c.other = [2]time.Duration{start, start}
+	c.newest = c.other
+	for k, given := range c.pub.configs {
+		if given == nil && c.f.on && c.f.known[k].has && c.fills(frame.Kind(k)) {
+			given = &c.f.known[k].config
+			if frame.Kind(k) == frame.Video {
+				c.fps = c.f.known[k].fps
+			}
+		}
+		if given == nil {
+			continue
+		}
+		if err := c.out.Configure(*given); err != nil {
+			return err
+		}
+	}
+	if c.pub.configs[frame.Video] != nil || c.fps > 0 {
+		return c.out.Rate(c.fps, c.f.known[frame.Video].fixed)
+	}
+	return nil
+}
+
+// fills says that a kind that is missing can be filled in.
+func (c *content) fills(k frame.Kind) bool {
+	known := &c.f.known[k]
+	if !c.f.on || !known.has {
+		return false
+	}
+	if k == frame.Video {
+		return len(known.key) > 0
+	}
+	_, ok := SilenceOf(known.config)
+	return ok
+}
+
+// write writes an encoder's frame, after what was missing before it.
+func (c *content) write(f frame.Frame) error {
+	f.DTS += c.shift
+	f.PTS += c.shift
+	k, o := f.Kind, 1-f.Kind
+	if f.DTS < 0 && c.shift != 0 {
+		return nil // from before the key frame that the stretch begins with
+	}
+	if !c.begun {
+		c.begun, c.first = true, f.PTS
+	}
+	c.came(&f)
+	if c.newest[k]-c.other[o] > alone && c.fills(o) {
+		if err := c.fill(o, f.PTS); err != nil {
+			return err
+		}
+	}
+	if c.missing[k] {
+		if f.DTS < c.end[k] || !f.Key {
+			return nil // its place is taken, or it needs pictures that were never written
+		}
+		c.missing[k] = false
+	}
+	if k == frame.Video && c.sets && f.Key {
+		c.sets, f.Data = false, withSets(c.pub.configs[frame.Video], f.Data)
+	}
+	return c.put(f)
+}
+
+func (c *content) came(f *frame.Frame) {
+	c.newest[f.Kind] = max(c.newest[f.Kind], f.PTS)
+	c.other[f.Kind] = c.newest[1-f.Kind]
+	if f.Kind == frame.Video {
+		c.step = f.Duration
+		if f.Key {
+			c.lag = f.PTS - f.DTS
+		}
+	}
+}
+
+// put writes a frame; silence is put where sound was lost.
+func (c *content) put(f frame.Frame) error {
+	if f.Kind == frame.Audio && c.f.on && c.end[frame.Audio] > 0 && f.DTS > c.end[frame.Audio] {
+		if err := c.hush(f.DTS); err != nil {
+			return err
+		}
+	}
+	c.end[f.Kind] = max(c.end[f.Kind], f.DTS+f.Duration)
+	c.f.began = true
+	if at := c.started.Add(f.PTS + f.Duration - c.first); at.Before(c.f.came.Add(maxLead)) {
+		c.f.reached = latest(c.f.reached, at)
+	}
+	return c.out.Write(f)
+}
+
+// fill writes what is missing of a kind up to a time of presentation.
+func (c *content) fill(k frame.Kind, until time.Duration) error {
+	if c.end[k] == 0 {
+		c.end[k] = max(c.other[k], 0) // where the stretch began
+	}
+	c.missing[k] = true
+	if k == frame.Audio {
+		return c.hush(until)
+	}
+	return c.hold(until)
+}
+
+// hush writes whole frames of silence up to a time.
+func (c *content) hush(until time.Duration) error {
+	s, ok := SilenceOf(c.f.known[frame.Audio].config)
+	if !ok {
+		return nil
+	}
+	from := c.end[frame.Audio]
+	for n := int64(0); from+s.at(n+1) <= until+time.Microsecond; n++ {
+		f := frame.Frame{Kind: frame.Audio, DTS: from + s.at(n), PTS: from + s.at(n), Duration: s.at(n+1) - s.at(n), Key: true, Data: s.Packet}
+		f.Received = c.started.Add(f.PTS - c.first)
+		c.end[frame.Audio] = f.DTS + f.Duration
+		if err := c.out.Write(f); err != nil {
+			return fmt.Errorf("write silence: %w", err)
+		}
+	}
+	return nil
+}
+
+// hold writes the last key frame, each time for as long as a part may last, up to a time.
+func (c *content) hold(until time.Duration) error {
+	v := &c.f.known[frame.Video]
+	long := at(int64(frames(v.rate(), c.f.opt.Limit())), v.rate())
+	for c.end[frame.Video]+long <= until {
+		f := frame.Frame{Kind: frame.Video, DTS: c.end[frame.Video], PTS: c.end[frame.Video] + c.lag, Duration: long, Key: true, Data: v.key}
+		f.Received = c.started.Add(f.PTS - c.first)
+		c.end[frame.Video] += long
+		if err := c.out.Write(f); err != nil {
+			return fmt.Errorf("hold picture: %w", err)
+		}
+	}
+	return nil
+}
+
+// conclude fills the sound up to where the picture ends, so that what follows finds both at one place.
+func (c *content) conclude() {
+	if end := c.end[frame.Audio]; c.f.on && end > 0 && c.end[frame.Video] > end {
+		_ = c.hush(c.end[frame.Video]) // closing says what is wrong with the output
+	}
+}
+
+// withSets puts parameter sets in front of a key frame. Players read them in the init segment; ffmpeg's HLS reader keeps the init segment
+// that it has found first.
+func withSets(c *frame.Config, data []byte) []byte {
+	if c == nil {
+		return data
+	}
+	var out []byte
+	for _, set := range [][]byte{c.VPS, c.SPS, c.PPS} {
+		if len(set) > 0 && (c.Codec == frame.H264 || c.Codec == frame.HEVC) {
+			n := len(set)
+			out = append(out, byte(n>>24), byte(n>>16), byte(n>>8), byte(n))
+			out = append(out, set...)
+		}
+	}
+	return append(out, data...)
+}

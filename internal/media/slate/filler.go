@@ -1,0 +1,212 @@
+package slate
+
+import (
+	"math"
+	"sync"
+	"time"
+
+	"millrace/internal/media/frame"
+)
+
+// Filler is the writer of one broadcast; see the package comment. Its methods may be called from any goroutine.
+type Filler struct {
+	opt Options
+
+	mu      sync.Mutex
+	on      bool // slate is wanted
+	stopped bool // nothing is written any more
+	still   *Still
+	known   [2]known     // what the recording has of each kind
+	pub     *Publication // the encoder that is connected; nil while none is
+	content *content     // the open stretch, of either sort; at most one is not nil
+	slate   *show
+	began   bool      // something was recorded
+	came    time.Time // when media came last
+	reached time.Time // the wall clock that the recording has got to
+}
+
+// known is what the recording has of a kind.
+type known struct {
+	config frame.Config
+	has    bool
+	fps    float64 // video; 0: unknown
+	fixed  bool    // video: its frames stand on a grid of 1/fps
+	key    []byte  // video: the last key frame
+}
+
+// New returns a Filler of an empty recording, without slate.
+func New(o Options) *Filler { return &Filler{opt: o} }
+
+// Resume says what an earlier process has recorded: nothing has come since.
+func (f *Filler) Resume(since time.Time, have ...frame.Config) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.began, f.came, f.reached = true, since, since
+	for _, c := range have {
+		f.known[c.Kind] = known{config: c, has: true, fps: c.FrameRate, fixed: true}
+	}
+}
+
+// Allow says whether slate is wanted from now on.
+func (f *Filler) Allow(on bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.on && !on {
+		f.end()
+	}
+	f.on = on
+}
+
+// Stop ends what is open; nothing is written from now on.
+func (f *Filler) Stop() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.end()
+	f.stopped, f.pub = true, nil
+}
+
+// Abandon is Stop for a recording whose open output panicked: it is left as it is.
+func (f *Filler) Abandon() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.stopped, f.pub, f.content, f.slate = true, nil, nil, nil
+}
+
+// Wants tells which still is needed and not there; false when none is.
+func (f *Filler) Wants() (Shape, bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	v := &f.known[frame.Video]
+	if !f.on || f.stopped || !v.has || v.config.Width <= 0 || v.config.Height <= 0 {
+		return Shape{}, false
+	}
+	s := v.shape()
+	return s, f.still == nil || f.still.shape() != s
+}
+
+// Use gives the still that was wanted. A slate that is shown already begins anew with it.
+func (f *Filler) Use(s *Still) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if v := &f.known[frame.Video]; v.has && s.shape() != v.shape() {
+		return // another shape is wanted by now
+	}
+	f.still = s
+	if f.slate != nil {
+		f.end()
+	}
+}
+
+func (k *known) shape() Shape {
+	return Shape{k.config.Codec, k.config.Width, k.config.Height, k.rate()}
+}
+
+// rate is the slate's frame rate.
+func (k *known) rate() float64 {
+	if k.fps <= 0 || !k.fixed || k.fps > maxRate {
+		return defaultRate
+	}
+	return k.fps
+}
+
+// Tick writes the slate that is due and tells how long nothing happens by itself.
+func (f *Filler) Tick() time.Duration {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	now := f.opt.Now()
+	const asleep = time.Hour // until Allow
+	switch {
+	case f.stopped || !f.on:
+		return asleep
+	case !f.began:
+		return patience
+	case f.slate == nil:
+		if wait := f.due().Sub(now); wait > 0 {
+			return wait
+		}
+		if !f.showable() {
+			return patience
+		}
+		if err := f.begin(); err != nil {
+			return f.broke(err)
+		}
+	}
+	if err := f.slate.advance(now.Sub(f.slate.started)); err != nil {
+		return f.broke(err)
+	}
+	f.reached = f.slate.started.Add(f.slate.length())
+	return f.slate.pace
+}
+
+// due is when the slate is to begin unless something comes.
+func (f *Filler) due() time.Time {
+	wait := patience
+	if c := f.content; c != nil && c.end[frame.Audio] == 0 { // a picture every second is no gap
+		wait = max(wait, 3*c.step)
+	}
+	return f.start().Add(wait)
+}
+
+// start is where slate goes on in real time: when media came last, or later when there is media for longer than that.
+func (f *Filler) start() time.Time { return latest(f.came, f.reached) }
+
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// showable says that there is something to show: a picture, or for a recording without pictures, silence.
+func (f *Filler) showable() bool {
+	v, a := &f.known[frame.Video], &f.known[frame.Audio]
+	if v.has {
+		return f.still != nil && f.still.shape() == v.shape() || len(v.key) > 0
+	}
+	_, ok := SilenceOf(a.config)
+	return a.has && ok
+}
+
+// begin opens a stretch of slate where the recording ends.
+func (f *Filler) begin() error {
+	f.end()
+	f.slate = newShow(f, f.start())
+	return f.slate.open()
+}
+
+// end closes the open stretch. What was missing of the sound is filled up first.
+func (f *Filler) end() {
+	var out Output
+	switch {
+	case f.slate != nil:
+		out = f.slate.out
+	case f.content != nil:
+		f.content.conclude()
+		out = f.content.out
+	}
+	f.slate, f.content = nil, nil
+	if out != nil {
+		if err := out.Close(nil); err != nil {
+			f.opt.Broken(err)
+		}
+	}
+}
+
+// broke gives the slate up.
+func (f *Filler) broke(err error) time.Duration {
+	f.on = false
+	f.end()
+	f.opt.Broken(err)
+	return time.Hour
+}
+
+// frames is how many whole frames of a rate fit into a part, at least one.
+func frames(fps float64, part time.Duration) int {
+	const rounding, slack = 1e-3, 2 * time.Millisecond
+	return max(int(math.Floor((part-slack).Seconds()*fps+rounding)), 1)
+}
+
+// at is when frame n begins at a rate.
+func at(n int64, fps float64) time.Duration {
+	return time.Duration(math.Round(float64(n) * float64(time.Second) / fps))
+}

@@ -1,0 +1,128 @@
+package slate
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"image"
+	"image/color"
+	_ "image/jpeg" // decoded
+	_ "image/png"  // decoded
+	"math"
+
+	"golang.org/x/image/draw"
+	"golang.org/x/image/font"
+	"golang.org/x/image/font/gofont/gobold"
+	"golang.org/x/image/font/gofont/goregular"
+	"golang.org/x/image/font/opentype"
+	"golang.org/x/image/math/fixed"
+)
+
+const (
+	// MaxBytes bounds an image that is used as slate.
+	MaxBytes = 10 << 20
+	// maxPixels bounds what is decoded of it: a little more than 3840x2160.
+	maxPixels = 4096 * 2304
+)
+
+// ErrImage says that bytes are no image that can be shown.
+var ErrImage = errors.New("the image can't be used")
+
+// Decode reads a PNG or a JPEG. One with more pixels than fit is refused before they are decoded.
+func Decode(data []byte) (image.Image, error) {
+	if len(data) > MaxBytes {
+		return nil, fmt.Errorf("%w: it has more than %d bytes", ErrImage, MaxBytes)
+	}
+	head, format, err := image.DecodeConfig(bytes.NewReader(data))
+	if err != nil {
+		return nil, fmt.Errorf("%w: it is neither PNG nor JPEG", ErrImage)
+	}
+	if head.Width <= 0 || head.Height <= 0 || head.Width > maxPixels/head.Height {
+		return nil, fmt.Errorf("%w: %d x %d pixels are too many", ErrImage, head.Width, head.Height)
+	}
+	img, _, err := image.Decode(bytes.NewReader(data))
+	if err != nil {
+		return nil, fmt.Errorf("%w: the %s is damaged", ErrImage, format)
+	}
+	return img, nil
+}
+
+// Fit scales an image into a picture of w x h pixels; what it does not cover is black.
+func Fit(img image.Image, w, h int) *image.RGBA {
+	out := image.NewRGBA(image.Rect(0, 0, w, h))
+	draw.Draw(out, out.Bounds(), image.Black, image.Point{}, draw.Src)
+	from := img.Bounds()
+	scale := min(float64(w)/float64(from.Dx()), float64(h)/float64(from.Dy()))
+	fw, fh := max(int(math.Round(float64(from.Dx())*scale)), 1), max(int(math.Round(float64(from.Dy())*scale)), 1)
+	to := image.Rect(0, 0, min(fw, w), min(fh, h)).Add(image.Pt(max(w-fw, 0)/2, max(h-fh, 0)/2))
+	draw.CatmullRom.Scale(out, to, img, from, draw.Over, nil)
+	return out
+}
+
+// What the default picture says.
+const (
+	mark     = "millrace"
+	sentence = "The stream will be back in a moment"
+)
+
+var (
+	ground = color.RGBA{0x0b, 0x0d, 0x12, 0xff} //nolint:gochecknoglobals // a table
+	glow   = color.RGBA{0x1d, 0x2b, 0x45, 0xff} //nolint:gochecknoglobals // a table
+	text   = color.RGBA{0xee, 0xf1, 0xf6, 0xff} //nolint:gochecknoglobals // a table
+	soft   = color.RGBA{0xa7, 0xb0, 0xc0, 0xff} //nolint:gochecknoglobals // a table
+)
+
+// Default draws the picture that is shown when nobody gave one: the service's name and a sentence, laid out for the nearest of the
+// aspect ratios 16:9, 4:3, 1:1 and 9:16 in the middle of whatever shape it is asked for.
+func Default(w, h int) (*image.RGBA, error) {
+	out := image.NewRGBA(image.Rect(0, 0, w, h))
+	for y := range h {
+		for x := range w { // a soft light behind the words
+			dx, dy := (float64(x)-float64(w)/2)/float64(w), (float64(y)-float64(h)/2)/float64(h)
+			out.SetRGBA(x, y, mix(glow, ground, min(math.Hypot(dx, dy)*1.6, 1)))
+		}
+	}
+	lines := []string{sentence}
+	big, small := float64(h)/9, float64(h)/22
+	switch ratio := float64(w) / float64(h); {
+	case ratio < 0.78: // 9:16: the sentence goes on two lines
+		lines = []string{"The stream will be back", "in a moment"}
+		big, small = float64(w)/7, float64(w)/16
+	case ratio < 1.16: // 1:1
+		big, small = float64(h)/9, float64(w)/23
+	case ratio < 1.55: // 4:3
+		big, small = float64(h)/9, float64(h)/20
+	}
+	middle := float64(h) / 2
+	if err := write(out, gobold.TTF, mark, max(big, 8), middle-big*0.2, text); err != nil {
+		return nil, err
+	}
+	for i, line := range lines {
+		if err := write(out, goregular.TTF, line, max(small, 6), middle+big*0.55+small*1.4*float64(i), soft); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+func mix(a, b color.RGBA, t float64) color.RGBA {
+	of := func(x, y uint8) uint8 { return uint8(float64(x)*(1-t) + float64(y)*t) }
+	return color.RGBA{of(a.R, b.R), of(a.G, b.G), of(a.B, b.B), 0xff}
+}
+
+// write writes a centred line whose letters stand at y.
+func write(out *image.RGBA, ttf []byte, line string, size, y float64, c color.Color) error {
+	parsed, err := opentype.Parse(ttf)
+	if err != nil {
+		return fmt.Errorf("read font: %w", err)
+	}
+	face, err := opentype.NewFace(parsed, &opentype.FaceOptions{Size: size, DPI: 72, Hinting: font.HintingNone})
+	if err != nil {
+		return fmt.Errorf("read font: %w", err)
+	}
+	defer func() { _ = face.Close() }() // it holds memory only
+	d := font.Drawer{Dst: out, Src: image.NewUniform(c), Face: face}
+	d.Dot = fixed.Point26_6{X: (fixed.I(out.Bounds().Dx()) - d.MeasureString(line)) / 2, Y: fixed.Int26_6(y * 64)}
+	d.DrawString(line)
+	return nil
+}

@@ -1,0 +1,215 @@
+package slate
+
+import (
+	"bytes"
+	"time"
+
+	"millrace/internal/media/frame"
+)
+
+// Publication is what one encoder's session writes to. Until its first frame, and when it has been silent, there may be slate; media takes
+// over again with a key frame.
+type Publication struct {
+	f       *Filler
+	started time.Time // when its first frame came; zero: not said
+	configs [2]*frame.Config
+	fps     float64
+	fixed   bool
+
+	seen   [2]time.Duration // on the session's clock: where the newest frame of each kind ends
+	last   time.Duration    // the same when media stopped
+	burst  *burst           // media has come again, and nothing of it is written yet
+	sounds []frame.Frame    // of it, the newest
+}
+
+// burst is media that comes again after a pause.
+type burst struct {
+	at    time.Duration // session's clock of its first frame
+	since time.Time
+	pause time.Time // when the last frame before it came
+}
+
+// Attach begins a publication; what its predecessor still writes is dropped.
+func (f *Filler) Attach() *Publication {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.detach()
+	f.pub = &Publication{f: f}
+	return f.pub
+}
+
+// detach ends the current publication's stretch, if it has one open.
+func (f *Filler) detach() {
+	f.pub = nil
+	if f.content != nil {
+		f.end()
+	}
+}
+
+// Began says when the publication's first frame came, before it is written.
+func (p *Publication) Began(started time.Time) {
+	p.f.mu.Lock()
+	defer p.f.mu.Unlock()
+	p.started = started
+}
+
+// Configure implements Output.
+func (p *Publication) Configure(c frame.Config) error {
+	f := p.f
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.pub != p || c.Kind > frame.Audio {
+		return nil
+	}
+	p.configs[c.Kind] = &c
+	k := &f.known[c.Kind]
+	other := !same(k.config, c)
+	if other {
+		k.key = nil
+	}
+	k.config, k.has = c, true
+	switch {
+	case f.content == nil:
+		return nil
+	case other && f.content.missing[c.Kind]: // what was filled in had the parameters of an encoder before this one
+		f.end()
+		return nil
+	}
+	return f.content.out.Configure(c)
+}
+
+func same(a, b frame.Config) bool {
+	return a.Codec == b.Codec && bytes.Equal(a.SPS, b.SPS) && bytes.Equal(a.PPS, b.PPS) && bytes.Equal(a.VPS, b.VPS) &&
+		bytes.Equal(a.ASC, b.ASC) && bytes.Equal(a.Header, b.Header) && a.SampleRate == b.SampleRate && a.Channels == b.Channels
+}
+
+// Rate implements Output.
+func (p *Publication) Rate(fps float64, constant bool) error {
+	f := p.f
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.pub != p {
+		return nil
+	}
+	p.fps, p.fixed = fps, constant
+	f.known[frame.Video].fps, f.known[frame.Video].fixed = fps, constant
+	if f.content == nil {
+		return nil
+	}
+	return f.content.out.Rate(fps, constant)
+}
+
+// Discontinuity implements Output.
+func (p *Publication) Discontinuity(reason string) error {
+	f := p.f
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.pub != p || f.content == nil {
+		return nil
+	}
+	f.content.conclude()
+	return f.content.out.Discontinuity(reason)
+}
+
+// Write implements Output.
+func (p *Publication) Write(fr frame.Frame) error {
+	f := p.f
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.pub != p || f.stopped {
+		return nil
+	}
+	pause := f.came
+	f.came = f.opt.Now()
+	defer func() { p.seen[fr.Kind] = max(p.seen[fr.Kind], fr.DTS+fr.Duration) }()
+	if fr.Kind == frame.Video && fr.Key {
+		f.known[frame.Video].key = fr.Data
+	}
+	if f.content == nil {
+		if p.burst == nil {
+			p.burst = &burst{at: fr.DTS, since: f.came, pause: pause}
+			p.last = max(p.seen[frame.Video], p.seen[frame.Audio])
+		}
+		if (f.slate != nil || p.last > 0) && !p.takesOver(&fr) {
+			return nil
+		}
+		return p.open(fr)
+	}
+	return f.content.write(fr)
+}
+
+// takesOver says that media goes on in place of the slate with fr; what is not written with it is kept, or too old.
+func (p *Publication) takesOver(fr *frame.Frame) bool {
+	if fr.Kind == frame.Audio {
+		if len(p.sounds) >= kept {
+			p.sounds = append(p.sounds[:0], p.sounds[1:]...)
+		}
+		p.sounds = append(p.sounds, *fr)
+		late := p.f.came.Sub(p.burst.since) >= soundFirst
+		return (p.configs[frame.Video] == nil || late && p.seen[frame.Video] <= p.burst.at) && !p.stale(fr)
+	}
+	return fr.Key && !p.stale(fr)
+}
+
+// stale says that fr belongs to the time that the slate has stood in for, and more of it is coming at once: a connection that was stuck
+// delivers what has piled up. A clock that stood still while nothing came looks the same at first; it goes on at the pace of real time.
+func (p *Publication) stale(fr *frame.Frame) bool {
+	const tolerance = 250 * time.Millisecond
+	if p.last == 0 { // a new connection has no old clock
+		return false
+	}
+	now := p.f.came
+	behind := p.last + now.Sub(p.burst.pause) - fr.DTS
+	ran := fr.DTS - p.burst.at
+	return behind > tolerance && ran > 2*now.Sub(p.burst.since)+tolerance
+}
+
+// open begins a stretch of media with fr.
+func (p *Publication) open(fr frame.Frame) error {
+	f := p.f
+	resumed := f.slate != nil || p.last > 0
+	started := fr.Received
+	if !resumed && !p.started.IsZero() {
+		started = p.started
+	}
+	if f.slate != nil {
+		if err := f.slate.advance(f.came.Sub(f.slate.started)); err != nil {
+			return err
+		}
+	}
+	f.end()
+	c := &content{f: f, pub: p, fps: p.fps, started: started}
+	if resumed {
+		c.shift = -fr.DTS
+	}
+	f.content = c
+	c.out = f.opt.Open(false, started)
+	if err := c.begin(resumed, &fr); err != nil {
+		return err
+	}
+	sounds := p.sounds
+	p.burst, p.sounds = nil, nil
+	if fr.Kind == frame.Video || !resumed {
+		if err := c.write(fr); err != nil {
+			return err
+		}
+	}
+	for _, s := range sounds {
+		if s.PTS+s.Duration/2 >= fr.PTS {
+			if err := c.write(s); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Close implements Output: the encoder is gone.
+func (p *Publication) Close(error) error {
+	p.f.mu.Lock()
+	defer p.f.mu.Unlock()
+	if p.f.pub == p {
+		p.f.detach()
+	}
+	return nil
+}

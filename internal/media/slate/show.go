@@ -1,0 +1,112 @@
+package slate
+
+import (
+	"fmt"
+	"time"
+
+	"millrace/internal/media/frame"
+)
+
+// show is a stretch of slate: the picture over and over, and silence.
+type show struct {
+	f       *Filler
+	started time.Time // wall clock of its beginning
+	pace    time.Duration
+	out     Output
+
+	video   *frame.Config
+	samples [][]byte
+	fps     float64
+	shown   int64 // pictures so far
+
+	audio   *frame.Config
+	silence Silence
+	heard   int64 // frames of silence so far
+}
+
+func newShow(f *Filler, started time.Time) *show {
+	s := &show{f: f, started: started, pace: max(f.opt.Limit()/2, 100*time.Millisecond)}
+	if v := &f.known[frame.Video]; v.has {
+		if f.still != nil && f.still.shape() == v.shape() {
+			s.video, s.samples, s.fps = &f.still.Config, f.still.Samples, f.still.FPS
+		} else { // the picture that the encoder sent last, as often as a part may last
+			s.video, s.samples = &v.config, [][]byte{v.key}
+			s.fps = v.rate() / float64(frames(v.rate(), f.opt.Limit()))
+		}
+	}
+	if a := &f.known[frame.Audio]; a.has {
+		if silence, ok := SilenceOf(a.config); ok {
+			s.audio, s.silence = &a.config, silence
+		}
+	}
+	return s
+}
+
+func (s *show) open() error {
+	s.out = s.f.opt.Open(true, s.started)
+	if s.video != nil {
+		if err := s.out.Configure(*s.video); err != nil {
+			return fmt.Errorf("show slate: %w", err)
+		}
+		if err := s.out.Rate(s.fps, true); err != nil {
+			return fmt.Errorf("show slate: %w", err)
+		}
+	}
+	if s.audio == nil {
+		return nil
+	}
+	if err := s.out.Configure(*s.audio); err != nil {
+		return fmt.Errorf("show slate: %w", err)
+	}
+	return nil
+}
+
+// advance writes everything that ends before `until` on the stretch's clock.
+func (s *show) advance(until time.Duration) error {
+	for {
+		f, ok := s.next()
+		if !ok || f.DTS+f.Duration > until {
+			return nil
+		}
+		if err := s.out.Write(f); err != nil {
+			return fmt.Errorf("show slate: %w", err)
+		}
+		if f.Kind == frame.Video {
+			s.shown++
+		} else {
+			s.heard++
+		}
+	}
+}
+
+// next is the frame that comes next.
+func (s *show) next() (frame.Frame, bool) {
+	video, audio := at(s.shown, s.fps), s.silence.at(s.heard)
+	switch {
+	case s.video != nil && (s.audio == nil || video <= audio):
+		n := s.shown % int64(len(s.samples))
+		late := delay(video)
+		return frame.Frame{
+			Kind: frame.Video, DTS: video, PTS: video + late, Duration: at(s.shown+1, s.fps) - video, Key: n == 0, Data: s.samples[n],
+			Received: s.started.Add(video + late),
+		}, true
+	case s.audio != nil:
+		return frame.Frame{
+			Kind: frame.Audio, DTS: audio, PTS: audio, Duration: s.silence.at(s.heard+1) - audio, Key: true, Data: s.silence.Packet,
+			Received: s.started.Add(audio),
+		}, true
+	}
+	return frame.Frame{}, false
+}
+
+// delay is how much later than it is decoded the slate's picture is presented: the first one by as long as the last picture before it
+// stands, the others, which look the same, by less and less.
+func delay(decoded time.Duration) time.Duration { return max(0, patience-decoded/2) }
+
+// length is how much of the stretch is written.
+func (s *show) length() time.Duration {
+	if s.video != nil {
+		return at(s.shown, s.fps)
+	}
+	return s.silence.at(s.heard)
+}
