@@ -43,13 +43,14 @@ import (
 
 // node is everything one process holds, built before anything runs.
 type node struct {
-	cfg   config.Config
-	log   *slog.Logger
-	out   io.Writer // what a person reads, once
-	id    id.Node
-	db    *db.DB
-	blob  blob.Store
-	fetch *fetch.Client
+	cfg    config.Config
+	log    *slog.Logger
+	out    io.Writer // what a person reads, once
+	id     id.Node
+	db     *db.DB
+	blob   blob.Store
+	fetch  *fetch.Client
+	ffmpeg *encode.Engine
 
 	access  *access.Service
 	streams *live.Service
@@ -107,6 +108,9 @@ func (n *node) open(ctx context.Context) (err error) {
 	n.close = append(n.close, n.blob.Close)
 	n.fetch = fetch.New(fetch.Options{Allow: n.cfg.FetchAllow, UserAgent: "millrace/" + cli.Version(), Logger: n.log})
 	n.close = append(n.close, func() error { n.fetch.Close(); return nil })
+	if n.ffmpeg, err = newEngine(); err != nil {
+		return err
+	}
 	n.library = ondemand.NewLibrary(objects{n.blob}, 256<<20)
 	n.access = access.New(access.Options{Store: n.db.Access()})
 	n.assets = asset.New(asset.Options{Store: n.db.Assets(), Changed: func(a id.Asset) { n.viewers.AssetChanged(a) }})
@@ -116,7 +120,7 @@ func (n *node) open(ctx context.Context) (err error) {
 	}})
 	n.live = bridge.NewLive(bridge.LiveOptions{
 		Streams: n.streams, Assets: n.assets, Store: n.blob, Node: n.id, Grace: n.cfg.ShutdownTimeout, Now: clock, Logger: n.log,
-		Journals: filepath.Join(n.cfg.DataDir, "journal"),
+		Journals: filepath.Join(n.cfg.DataDir, "journal"), Stills: n.ffmpeg, Images: images{n.fetch},
 	})
 	n.viewers = bridge.NewPlayback(bridge.PlaybackOptions{
 		Access: n.access, Assets: n.assets, Live: n.live, Blob: n.blob, Library: n.library, Now: clock, Logger: n.log,
@@ -190,21 +194,17 @@ func (n *node) jobs(ctx context.Context) (lifecycle.Service, error) {
 	if err := os.MkdirAll(scratch, 0o750); err != nil {
 		return nil, fmt.Errorf("make folder for downloads: %w", err)
 	}
-	engine, err := newEngine()
-	if err != nil {
-		return nil, err
-	}
 	workers := n.cfg.WorkerConcurrency
 	if workers <= 0 {
 		workers = runtime.NumCPU()
 	}
 	files := ingest.New(ingest.Options{
-		Assets: n.assets, Store: n.blob, Fetch: n.fetch, Engine: engine, Scratch: scratch, MaxSize: n.cfg.MaxUploadBytes, Now: clock, Logger: n.log,
+		Assets: n.assets, Store: n.blob, Fetch: n.fetch, Engine: n.ffmpeg, Scratch: scratch, MaxSize: n.cfg.MaxUploadBytes, Now: clock, Logger: n.log,
 	})
 	tracks := track.New(track.Options{
-		Assets: n.assets, Store: n.blob, Fetch: n.fetch, Engine: engine, Scratch: scratch, MaxSize: n.cfg.MaxUploadBytes, Now: clock,
+		Assets: n.assets, Store: n.blob, Fetch: n.fetch, Engine: n.ffmpeg, Scratch: scratch, MaxSize: n.cfg.MaxUploadBytes, Now: clock,
 	})
-	if err = errors.Join(files.Tidy(ctx), tracks.Tidy(ctx)); err != nil {
+	if err := errors.Join(files.Tidy(ctx), tracks.Tidy(ctx)); err != nil {
 		return nil, err
 	}
 	ends := &finish.Worker{Assets: n.assets, Store: n.blob, Now: clock}
@@ -242,6 +242,15 @@ func (s *encoderServer) Name() string { return s.name }
 
 // Run implements lifecycle.Service.
 func (s *encoderServer) Run(ctx context.Context) error { return s.server.Serve(ctx, s.ln, s.secure) }
+
+// images fetches the owners' slates.
+type images struct{ client *fetch.Client }
+
+// Image implements bridge.Images.
+func (i images) Image(ctx context.Context, url string, maxBytes int64) ([]byte, error) {
+	data, _, err := i.client.Get(ctx, url, maxBytes)
+	return data, err
+}
 
 // objects opens stored files for the on-demand library.
 type objects struct{ store blob.Store }

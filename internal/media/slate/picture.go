@@ -82,6 +82,9 @@ func Default(w, h int) (*image.RGBA, error) {
 			out.SetRGBA(x, y, mix(glow, ground, min(math.Hypot(dx, dy)*1.6, 1)))
 		}
 	}
+	if min(w, h) < 32 {
+		return out, nil // nothing that anybody could read
+	}
 	lines := []string{sentence}
 	big, small := float64(h)/9, float64(h)/22
 	switch ratio := float64(w) / float64(h); {

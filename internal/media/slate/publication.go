@@ -176,8 +176,13 @@ func (p *Publication) open(fr frame.Frame) error {
 		if err := f.slate.advance(f.came.Sub(f.slate.started)); err != nil {
 			return err
 		}
+		f.reached = f.slate.started.Add(f.slate.length())
 	}
 	f.end()
+	if resumed { // what the session has held back came while the slate was still shown: dates only grow
+		started = latest(started, f.reached)
+		fr.Received = started
+	}
 	c := &content{f: f, pub: p, fps: p.fps, started: started}
 	if resumed {
 		c.shift = -fr.DTS

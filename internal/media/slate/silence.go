@@ -23,18 +23,54 @@ func (s Silence) at(n int64) time.Duration {
 	return time.Duration(pos/s.rate)*time.Second + time.Duration((pos%s.rate*int64(time.Second)+s.rate/2)/s.rate)
 }
 
-// Raw data blocks of AAC (ISO 14496-3 section 4.4.2.1) whose channels have no spectrum: they say the same at every sample rate. Without
-// extension payload a decoder for SBR makes silence of them as well. By channels; the elements follow the channel configuration.
-var silentAAC = map[int][]byte{ //nolint:gochecknoglobals // a table
-	1: {0x00, 0xc8, 0x00, 0x80, 0x23, 0x80},
-	2: {0x21, 0x00, 0x49, 0x90, 0x02, 0x19, 0x00, 0x23, 0x80},
-	3: {0x00, 0xc8, 0x00, 0x80, 0x20, 0x84, 0x01, 0x26, 0x40, 0x08, 0x64, 0x00, 0x8e},
-	4: {0x00, 0xc8, 0x00, 0x80, 0x20, 0x84, 0x01, 0x26, 0x40, 0x08, 0x64, 0x00, 0x80, 0x2c, 0x80, 0x08, 0x02, 0x38},
-	5: {0x00, 0xc8, 0x00, 0x80, 0x20, 0x84, 0x01, 0x26, 0x40, 0x08, 0x64, 0x00, 0x82, 0x30, 0x04, 0x99, 0x00, 0x21, 0x90, 0x02, 0x38},
-	6: {
-		0x00, 0xc8, 0x00, 0x80, 0x20, 0x84, 0x01, 0x26, 0x40, 0x08, 0x64, 0x00, 0x82, 0x30, 0x04, 0x99, 0x00, 0x21, 0x90, 0x02, 0x00, 0xb2,
-		0x00, 0x20, 0x08, 0xe0,
-	},
+// The syntactic elements of AAC, ISO 14496-3 table 4.85, and how a channel configuration of table 1.19 is made of them.
+const (
+	singleChannel = iota
+	channelPair
+	_
+	lowFrequencies
+	endOfBlock = 7
+)
+
+var elements = map[int][]uint{ //nolint:gochecknoglobals // a table
+	1: {singleChannel}, 2: {channelPair}, 3: {singleChannel, channelPair}, 4: {singleChannel, channelPair, singleChannel},
+	5: {singleChannel, channelPair, channelPair}, 6: {singleChannel, channelPair, channelPair, lowFrequencies},
+}
+
+// silentAAC is a raw_data_block, section 4.4.2.1, whose channels have no spectrum: it says the same at every sample rate. Without
+// extension payload a decoder for SBR makes silence of it as well. nil for more channels than six.
+func silentAAC(channels int) []byte {
+	var out []byte
+	free := 0
+	put := func(v uint, n int) {
+		for ; n > 0; n-- {
+			if free == 0 {
+				out, free = append(out, 0), 8
+			}
+			free--
+			out[len(out)-1] |= byte(v>>(n-1)&1) << free
+		}
+	}
+	used := [4]uint{}
+	for _, e := range elements[channels] {
+		put(e, 3)
+		put(used[e], 4) // element_instance_tag
+		used[e]++
+		streams := 1
+		if e == channelPair {
+			put(0, 1) // no common window
+			streams = 2
+		}
+		for range streams {
+			put(0, 8)  // global_gain
+			put(0, 11) // ics_info: a long window, max_sfb 0, no prediction
+			put(0, 3)  // no pulses, noise shaping or gain control
+		}
+	}
+	if out != nil {
+		put(endOfBlock, 3)
+	}
+	return out
 }
 
 // silentOpus is 20 ms of silence in CELT at full band, RFC 6716 section 3.1: configuration 31, one frame.
@@ -48,8 +84,8 @@ func SilenceOf(c frame.Config) (Silence, bool) {
 		if err != nil {
 			return Silence{}, false
 		}
-		packet, ok := silentAAC[p.Channels]
-		return Silence{Packet: packet, samples: int64(p.SamplesPerFrame), rate: int64(p.SampleRate)}, ok
+		packet := silentAAC(p.Channels)
+		return Silence{Packet: packet, samples: int64(p.SamplesPerFrame), rate: int64(p.SampleRate)}, packet != nil
 	case frame.Opus:
 		packet := silentOpus
 		if c.Channels == 2 {
