@@ -158,4 +158,3 @@ func TestDefault(t *testing.T) {
 		})
 	}
 }
-
