@@ -34,6 +34,7 @@ import (
 	"millrace/internal/storage/db"
 	"millrace/internal/storage/queue"
 	"millrace/internal/web/api"
+	"millrace/internal/worker/expire"
 	"millrace/internal/worker/finish"
 	"millrace/internal/worker/ingest"
 	"millrace/internal/worker/purge"
@@ -209,9 +210,10 @@ func (n *node) jobs(ctx context.Context) (lifecycle.Service, error) {
 	}
 	ends := &finish.Worker{Assets: n.assets, Store: n.blob, Now: clock}
 	sweeps := &purge.Worker{Assets: n.assets, Store: n.blob}
+	tests := &expire.Worker{Assets: n.assets, Now: clock}
 	return queue.New(queue.Options{
 		DB: n.db, Node: n.id, Logger: n.log, Workers: workers,
-		Handlers: []job.Handler{files.Handler(), tracks.Handler(), ends.Handler(), sweeps.Handler()},
+		Handlers: []job.Handler{files.Handler(), tracks.Handler(), ends.Handler(), sweeps.Handler(), tests.Handler()},
 	})
 }
 

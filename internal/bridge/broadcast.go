@@ -79,7 +79,7 @@ func newBroadcast(l *Live, s live.Stream, a asset.Asset, before stored, asked ti
 	if !s.DisconnectedAt.IsZero() {
 		b.course.away, b.course.adopted = now.Add(s.DisconnectedAt.Sub(now)), true
 	}
-	b.course.follow(s)
+	b.course.follow(s, now)
 	b.allowSlate(s)
 	return b
 }
@@ -223,7 +223,7 @@ func (b *broadcast) renew(ctx context.Context) {
 // follow takes over what the stream's row says. An encoder that came with a key that is no more is dropped.
 func (b *broadcast) follow(s live.Stream) {
 	b.stream = s
-	b.course.follow(s)
+	b.course.follow(s, b.opt.Now())
 	b.allowSlate(s)
 	b.owner.rekey(b, s.StreamKey)
 	if b.sink != nil && b.sink.key != s.StreamKey && b.course.wanted == live.EndNone && !b.course.ending {
@@ -295,7 +295,7 @@ func (b *broadcast) attach(ctx context.Context, s live.Stream, p ingest.Publicat
 	}
 	b.replace()
 	b.stream = s
-	b.course.follow(s)
+	b.course.follow(s, b.opt.Now())
 	b.allowSlate(s)
 	b.owner.rekey(b, s.StreamKey)
 	b.course.away, b.course.heard, b.course.quiet, b.course.adopted = time.Time{}, b.opt.Now(), false, false

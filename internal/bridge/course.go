@@ -13,6 +13,9 @@ type course struct {
 	heard time.Time // when the connected encoder last sent something that can be recorded; when it was admitted, if it never did
 	quiet bool      // its silence is told
 
+	active time.Time // since when it can be watched; zero before
+	test   bool      // it is a test, and may not be active for long
+
 	wanted  live.EndReason // what the owner of the stream asked for
 	window  time.Duration  // how long it waits for an encoder that is away
 	longest time.Duration  // of the whole broadcast, pauses included
@@ -50,6 +53,9 @@ func (c course) next(now time.Time) turn {
 			first = t
 		}
 	}
+	if c.test && !c.active.IsZero() {
+		sooner(turn{at: c.active.Add(live.MaxTest), end: live.EndTest})
+	}
 	switch {
 	case !c.away.IsZero() && c.adopted:
 		sooner(turn{at: c.away.Add(c.window), end: live.EndCrash})
@@ -63,8 +69,12 @@ func (c course) next(now time.Time) turn {
 	return first
 }
 
-// follow takes over what the stream's row says and may have been changed since.
-func (c *course) follow(s live.Stream) {
+// follow takes over what the stream's row says and may have been changed since. now is of the caller's clock, the row's times are not.
+func (c *course) follow(s live.Stream, now time.Time) {
+	if c.active.IsZero() && !s.ActiveAt.IsZero() {
+		c.active = now.Add(s.ActiveAt.Sub(now))
+	}
+	c.test = s.Settings.Test
 	c.wanted = s.EndWanted
 	c.window = time.Duration(s.Settings.ReconnectWindow * float64(time.Second))
 	c.longest = time.Duration(s.Settings.MaxContinuous) * time.Second
@@ -76,7 +86,7 @@ func keepsLink(why live.EndReason) bool {
 	switch why {
 	case live.EndComplete, live.EndMaxDuration:
 		return true
-	case live.EndNone, live.EndWindow, live.EndDisable, live.EndDelete, live.EndCrash:
+	case live.EndNone, live.EndWindow, live.EndDisable, live.EndTest, live.EndDelete, live.EndCrash:
 	}
 	return false
 }

@@ -28,6 +28,10 @@ func TestCourse(t *testing.T) {
 		"away without a window":                {course{began: zero, away: in(100), longest: time.Hour}, turn{at: in(100), end: live.EndWindow}},
 		"away, the longest time comes first":   {course{began: zero, away: in(95), window: time.Hour, longest: 2 * time.Minute}, turn{at: in(120), end: live.EndMaxDuration}},
 		"away since a crash":                   {course{began: zero, away: in(50), adopted: true, window: time.Minute, longest: time.Hour}, turn{at: in(110), end: live.EndCrash}},
+		"a test":                               {course{began: zero, heard: in(99), quiet: true, active: in(10), test: true, longest: time.Hour}, turn{at: in(310), end: live.EndTest}},
+		"a test that is away":                  {course{began: zero, away: in(99), active: in(10), test: true, window: time.Hour, longest: time.Hour}, turn{at: in(310), end: live.EndTest}},
+		"a test that nobody could watch yet":   {course{began: zero, heard: in(99), quiet: true, test: true, longest: time.Hour}, turn{at: in(399), hangUp: true}},
+		"active, and no test":                  {course{began: zero, heard: in(99), quiet: true, active: in(10), longest: time.Hour}, turn{at: in(399), hangUp: true}},
 		"the owner wants the end":              {course{began: zero, wanted: live.EndDisable, longest: time.Hour}, turn{at: now, end: live.EndDisable}},
 		"so it is while the encoder is away":   {course{began: zero, away: in(95), wanted: live.EndComplete, window: time.Hour, longest: time.Hour}, turn{at: now, end: live.EndComplete}},
 		"the end has begun":                    {course{began: zero, away: in(1), wanted: live.EndComplete, ending: true}, turn{}},
@@ -46,8 +50,15 @@ func TestFollow(t *testing.T) {
 	t.Parallel()
 	var c course
 	s := live.Stream{EndWanted: live.EndDelete}
-	s.Settings.ReconnectWindow, s.Settings.MaxContinuous = 1.5, 60
-	c.follow(s)
+	s.Settings.ReconnectWindow, s.Settings.MaxContinuous, s.Settings.Test = 1.5, 60, true
+	now := time.Now()
+	s.ActiveAt = now.UTC().Add(-time.Second)
+	c.follow(s, now)
+	s.ActiveAt = now
+	c.follow(s, now) // it is known once and for all
+	if !c.test || now.Sub(c.active).Round(time.Millisecond) != time.Second {
+		t.Errorf("active since %v", c.active)
+	}
 	if c.wanted != live.EndDelete || c.window != 1500*time.Millisecond || c.longest != time.Minute {
 		t.Errorf("got %+v", c)
 	}
@@ -56,7 +67,7 @@ func TestFollow(t *testing.T) {
 func TestKeepsLink(t *testing.T) {
 	t.Parallel()
 	for why, want := range map[live.EndReason]bool{
-		live.EndComplete: true, live.EndMaxDuration: true, live.EndDisable: false, live.EndDelete: false, live.EndWindow: false, live.EndCrash: false,
+		live.EndComplete: true, live.EndMaxDuration: true, live.EndDisable: false, live.EndTest: false, live.EndDelete: false, live.EndWindow: false, live.EndCrash: false,
 	} {
 		if keepsLink(why) != want {
 			t.Errorf("%s: %v", why, !want)

@@ -22,6 +22,8 @@ func longest(seconds int) func(*live.CreateInput) {
 	return func(in *live.CreateInput) { in.MaxContinuous = &seconds }
 }
 
+func isTest(in *live.CreateInput) { in.Test = true }
+
 func audioOnly(in *live.CreateInput) { in.AudioOnly = true }
 
 // whole is what every ordinary broadcast tells.
@@ -214,6 +216,30 @@ func TestLifecycle(t *testing.T) {
 				w.wait(11 * time.Second)
 			},
 			events: begun + " disconnected connected " + closed, recordings: []time.Duration{10 * time.Second, 10 * time.Second},
+		},
+		"a test": {
+			stream: []func(*live.CreateInput){isTest},
+			play: func(w *world, n *node, s live.Stream) {
+				ended := n.publish(s.StreamKey).stream()
+				w.wait(11 * time.Second)
+				active := w.row(s.ID).ActiveAt
+				if err := <-ended; !errors.Is(err, ingest.ErrEnded) || time.Since(active).Round(time.Second) != 5*time.Minute {
+					w.t.Errorf("the encoder was dropped %v after it became active: %v", time.Since(active), err)
+				}
+				w.wait(0)
+				if _, err := n.admit(s.StreamKey); !errors.Is(err, ingest.ErrDisabled) {
+					w.t.Errorf("a test that is over says %v", err)
+				}
+				if got := w.asset(w.row(s.ID).RecentAssets[0]); !got.Options.Test {
+					w.t.Error("the recording is no test")
+				}
+				jobs, err := w.db.Unfinished(w.ctx, asset.JobExpire, string(w.row(s.ID).RecentAssets[0]))
+				if w.must(err); jobs != 1 {
+					w.t.Errorf("%d jobs delete the recording", jobs)
+				}
+				w.must(w.streams.Enable(w.ctx, env, s.ID, time.Now()))
+			},
+			events: begun + " disabled enabled", recordings: []time.Duration{304 * time.Second},
 		},
 		"nothing is sent": {
 			play: func(w *world, n *node, s live.Stream) {

@@ -117,7 +117,7 @@ func (l *Live) record(ctx context.Context, s live.Stream, fresh bool) (asset.Ass
 // make makes the asset of a broadcast.
 func (l *Live) make(ctx context.Context, s live.Stream) (asset.Asset, error) {
 	r := asset.NewRecording{
-		ID: s.ActiveAsset, Environment: s.Environment, LiveStream: s.ID, Origin: asset.FromLive(s.Protocol), Media: id.Media(id.New()),
+		ID: s.ActiveAsset, Environment: s.Environment, LiveStream: s.ID, Test: s.Settings.Test, Origin: asset.FromLive(s.Protocol), Media: id.Media(id.New()),
 	}
 	if s.Settings.NewAsset != nil {
 		r.Options = *s.Settings.NewAsset

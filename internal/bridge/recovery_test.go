@@ -476,3 +476,35 @@ func TestSettledBeforeTheEndWasTold(t *testing.T) {
 		})
 	}
 }
+
+// TestCrashOfATest counts the minutes of a test over the end of its process.
+func TestCrashOfATest(t *testing.T) {
+	t.Parallel()
+	for name, down := range map[string]time.Duration{"shortly": 10 * time.Second, "for longer than the test may be": time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			run(t, func(w *world) {
+				first, s := w.start("a"), w.stream(isTest, window(1800))
+				e := first.publish(s.StreamKey).send(2 * time.Minute)
+				active := w.row(s.ID).ActiveAt
+				first.kill()
+				e.stop()
+				w.wait(down)
+				second := w.start("a")
+				end := max(time.Until(active.Add(5*time.Minute)), 0)
+				w.wait(end - end/1000)
+				if got := w.row(s.ID).State; end > 0 && got != live.Reconnecting {
+					t.Errorf("before the end of the test the stream is %s", got)
+				}
+				w.wait(time.Second)
+				if got := w.row(s.ID); got.State != live.Disabled || got.ActiveAsset != "" {
+					t.Errorf("after the test the stream is %s", got.State)
+				}
+				if _, err := second.admit(s.StreamKey); !errors.Is(err, ingest.ErrDisabled) {
+					t.Errorf("after the test: %v", err)
+				}
+				w.expect(strings.Fields(begun + " disconnected disabled")...)
+			})
+		})
+	}
+}

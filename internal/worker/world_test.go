@@ -29,6 +29,7 @@ import (
 	"millrace/internal/media/encode"
 	"millrace/internal/storage/blob"
 	"millrace/internal/storage/db"
+	"millrace/internal/worker/expire"
 	"millrace/internal/worker/finish"
 	"millrace/internal/worker/ingest"
 	"millrace/internal/worker/purge"
@@ -160,6 +161,7 @@ func newWorld(t testing.TB, o options) *world {
 	for _, h := range []job.Handler{
 		w.ingest.Handler(), w.track.Handler(),
 		(&finish.Worker{Assets: w.Service, Store: w.store, Now: w.now}).Handler(), (&purge.Worker{Assets: w.Service, Store: w.store}).Handler(),
+		(&expire.Worker{Assets: w.Service, Now: w.now}).Handler(),
 	} {
 		w.handle[h.Kind] = h
 	}

@@ -17,7 +17,16 @@ const (
 	JobFinish      = "asset.finish" // FinishArgs: a broadcast has ended: write the index, settle the facts
 	JobTrackIngest = "track.ingest" // TrackArgs
 	JobPurge       = "media.purge"  // PurgeArgs: delete what no asset refers to any more
+	JobExpire      = "asset.expire" // ExpireArgs: delete a test asset, TestLife after it was made or its broadcast ended
 )
+
+// TestLife is how long a test asset is kept.
+const TestLife = 24 * time.Hour
+
+// ExpireArgs are the arguments of JobExpire.
+type ExpireArgs struct {
+	Asset id.Asset `json:"asset_id"`
+}
 
 // IngestArgs are the arguments of JobIngest.
 type IngestArgs struct {
@@ -141,6 +150,7 @@ type NewRecording struct {
 	LiveStream  id.LiveStream
 	Origin      Origin
 	Options     assetopt.Options // the stream's new_asset_settings
+	Test        bool             // the stream is a test
 	Media       id.Media
 }
 
@@ -168,11 +178,14 @@ type Work interface {
 	Append(ctx context.Context, a id.Asset, entries []TimelineEntry) error
 	// Ready makes a preparing asset ready (a live one: playable, it goes on growing). Event ready. Idempotent.
 	Ready(ctx context.Context, a id.Asset, g Growth, now time.Time) error
-	// EndLive says that the broadcast is over: is_live false, job JobFinish; with nothing recorded the asset is errored. Idempotent.
+	// EndLive says that the broadcast is over: is_live false, job JobFinish, JobExpire of a test; with nothing recorded the asset is
+	// errored. Idempotent.
 	EndLive(ctx context.Context, a id.Asset, recordings []Recording, now time.Time) error
 	// Finish settles an asset whose timeline is whole: index key, facts, uses, progress completed; ready (event ready if it was preparing)
 	// and, for a live one, event live_stream_completed. Its entries are dropped from the store.
 	Finish(ctx context.Context, a id.Asset, f Finished, now time.Time) error
+	// Expire deletes an asset, of any environment, whose time has come. Event deleted; jobs JobPurge.
+	Expire(ctx context.Context, a id.Asset, now time.Time) error
 	// Fail makes a preparing asset errored. Event errored.
 	Fail(ctx context.Context, a id.Asset, e Errors, now time.Time) error
 	// SetInputInfo stores what was found in the inputs.

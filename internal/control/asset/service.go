@@ -65,7 +65,7 @@ func New(o Options) *Service {
 	return &Service{store: o.Store, changed: o.Changed}
 }
 
-// Create makes a preparing asset from URLs or as a clip. Events created, track.created; job JobIngest.
+// Create makes a preparing asset from URLs or as a clip. Events created, track.created; job JobIngest, and JobExpire of a test.
 func (s *Service) Create(ctx context.Context, env id.Environment, in CreateInput, now time.Time) (Asset, error) {
 	if err := in.check(); err != nil {
 		return Asset{}, err
@@ -96,6 +96,7 @@ func (s *Service) Create(ctx context.Context, env id.Environment, in CreateInput
 	}
 	a.Tracks = tracks
 	c := Change{Asset: a, Tracks: tracks, Events: tell(a, now, EventCreated), Jobs: []job.Insert{job.New(JobIngest, string(a.ID), IngestArgs{Asset: a.ID})}}
+	c.expire(now)
 	for _, t := range tracks {
 		c.Events = append(c.Events, tellTrack(env, t, now, EventTrackCreated))
 	}
@@ -153,9 +154,27 @@ func (s *Service) Patch(ctx context.Context, env id.Environment, a id.Asset, in 
 
 // Delete removes an asset with everything that only it refers to. Event deleted; jobs JobPurge. One that is being recorded is refused.
 func (s *Service) Delete(ctx context.Context, env id.Environment, a id.Asset, now time.Time) error {
+	return s.remove(ctx, a, now, func() (Asset, error) { return s.store.Get(ctx, env, a) })
+}
+
+// Expire deletes an asset of any environment; see Work.
+func (s *Service) Expire(ctx context.Context, a id.Asset, now time.Time) error {
+	return s.remove(ctx, a, now, func() (Asset, error) { return s.store.Find(ctx, a) })
+}
+
+// expire asks for the deletion of a test asset.
+func (c *Change) expire(now time.Time) {
+	if c.Asset.Options.Test {
+		end := job.New(JobExpire, string(c.Asset.ID), ExpireArgs{Asset: c.Asset.ID})
+		end.At = now.Add(TestLife)
+		c.ask(end)
+	}
+}
+
+func (s *Service) remove(ctx context.Context, a id.Asset, now time.Time, read func() (Asset, error)) error {
 	now = stamp(now)
 	err := retry(func() error {
-		old, err := s.store.Get(ctx, env, a)
+		old, err := read()
 		if err != nil {
 			return err
 		}

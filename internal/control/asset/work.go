@@ -39,6 +39,7 @@ func (s *Service) Record(ctx context.Context, r NewRecording, now time.Time) (As
 	if a.Origin == "" {
 		a.Origin = FromLiveRTMP
 	}
+	a.Options.Test = a.Options.Test || r.Test
 	err := s.store.Insert(ctx, Change{Asset: a, Events: tell(a, now, EventCreated)})
 	if fault.KindOf(err) == fault.Conflict && err != nil { // made before a crash
 		return s.store.Find(ctx, r.ID)
@@ -121,6 +122,7 @@ func (s *Service) EndLive(ctx context.Context, a id.Asset, recordings []Recordin
 		if recordings != nil {
 			c.Asset.Recordings = recordings
 		}
+		c.expire(c.Asset.UpdatedAt)
 		if c.Asset.Entries == 0 && c.Asset.Status == Preparing {
 			c.fail(Errors{Type: "invalid_input", Messages: []string{"the encoder sent nothing that could be recorded"}})
 			return nil

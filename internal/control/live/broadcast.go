@@ -137,7 +137,7 @@ func (s *Service) End(ctx context.Context, stream id.LiveStream, e id.Epoch, why
 		}
 		c := begin(st)
 		var types []string
-		if why == EndDisable && st.EndWanted != EndDisable && st.EndWanted != EndDelete { // the media plane's own wish, not the API's
+		if (why == EndDisable || why == EndTest) && st.EndWanted != EndDisable && st.EndWanted != EndDelete { // the media plane's own wish, not the API's
 			if c.Stream.step(DisabledByOwner) == nil {
 				types = append(types, EventDisabled)
 			}

@@ -124,7 +124,7 @@ func TestEndDisable(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	s := w.on(live.Active)
-	_, err := w.End(w.ctx(), s.ID, s.Epoch, live.EndDisable, w.now())
+	_, err := w.End(w.ctx(), s.ID, s.Epoch, live.EndTest, w.now())
 	w.must(err)
 	w.events("disabled")
 	w.state(s.ID, live.Disabled)

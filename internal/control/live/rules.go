@@ -1,6 +1,8 @@
 package live
 
 import (
+	"time"
+
 	"millrace/internal/control/assetopt"
 	"millrace/internal/control/field"
 	"millrace/internal/control/language"
@@ -10,9 +12,10 @@ import (
 
 // Limits and defaults.
 const (
-	MaxReconnectWindow   = 1800.0 // seconds
-	MinContinuous        = 60     // seconds
-	MaxContinuous        = 43200  // seconds; also the default
+	MaxReconnectWindow   = 1800.0          // seconds
+	MinContinuous        = 60              // seconds
+	MaxContinuous        = 43200           // seconds; also the default
+	MaxTest              = 5 * time.Minute // of a test stream's broadcast, from its becoming active
 	MaxSimulcastTargets  = 6
 	MaxEmbeddedSubtitles = 1
 	maxStreamKey         = 2048 // of a simulcast target; some destinations put tokens into it

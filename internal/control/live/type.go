@@ -128,5 +128,6 @@ const (
 	EndDisable     EndReason = "disable"
 	EndDelete      EndReason = "delete"
 	EndMaxDuration EndReason = "max_continuous_duration"
+	EndTest        EndReason = "test"  // a test stream was active for as long as it may; it is disabled
 	EndCrash       EndReason = "crash" // found at start, its window has passed
 )

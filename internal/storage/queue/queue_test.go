@@ -297,6 +297,39 @@ func TestStop(t *testing.T) {
 	}
 }
 
+// TestLaterOverARestart keeps a job that is to be done later over the end of the process and of the database's connection.
+func TestLaterOverARestart(t *testing.T) {
+	t.Parallel()
+	for name, fresh := range dbtest.Engines() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			url := fresh(t)
+			ran := make(chan time.Time, 10)
+			h := job.Handler{Kind: "test.kind", Work: func(context.Context, job.Job) error {
+				ran <- time.Now()
+				return nil
+			}}
+			first, err := db.Open(t.Context(), db.Options{URL: url})
+			must(t, err)
+			stop := run(t, first, "n", nil, h)
+			later := job.New("test.kind", "a", nil)
+			later.At = time.Now().Add(3 * time.Second)
+			must(t, first.Enqueue(t.Context(), later, later)) // one of them
+			stop()
+			must(t, first.Close())
+			d := dbtest.Open(t, url)
+			run(t, d, "n", nil, h)
+			if at := got(t, ran, "the job"); at.Before(later.At) {
+				t.Errorf("it came %v early", later.At.Sub(at))
+			}
+			ended(t, d, "a")
+			if len(ran) > 0 {
+				t.Error("it ran twice")
+			}
+		})
+	}
+}
+
 // TestLostNode lets one node take over from another that is not heard of any more.
 func TestLostNode(t *testing.T) {
 	t.Parallel()

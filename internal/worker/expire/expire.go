@@ -1,0 +1,38 @@
+// Package expire does the job asset.expire: a test asset has been there for as long as it may and is deleted.
+package expire
+
+import (
+	"context"
+	"time"
+
+	"millrace/internal/control/asset"
+	"millrace/internal/control/job"
+	"millrace/internal/fault"
+	"millrace/internal/worker/settle"
+)
+
+// Worker does asset.expire.
+type Worker struct {
+	Assets asset.Work
+	Now    func() time.Time
+}
+
+// Handler is its place in the queue.
+func (w *Worker) Handler() job.Handler {
+	return job.Handler{Kind: asset.JobExpire, MaxAttempts: 100, Work: w.work}
+}
+
+// recording is how long to wait for a broadcast that is not over yet.
+const recording = time.Minute
+
+func (w *Worker) work(ctx context.Context, j job.Job) error {
+	args, err := job.Decode[asset.ExpireArgs](j)
+	if err != nil {
+		return err
+	}
+	err = w.Assets.Expire(ctx, args.Asset, w.Now())
+	if err != nil && fault.KindOf(err) == fault.Conflict {
+		return job.Snooze(recording)
+	}
+	return settle.Gone(err) // deleted by its owner
+}
