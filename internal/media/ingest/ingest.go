@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"net/netip"
+	"time"
 
 	"millrace/internal/media/frame"
 )
@@ -32,6 +33,19 @@ type Publication struct {
 	Key      string
 	Remote   netip.AddrPort
 	Encoder  string // what the encoder calls itself, if it says
+	// Link tells how the connection does; nil where the protocol has nothing to tell. It is called from other goroutines than the
+	// connection's, every few seconds, until the sink is closed and perhaps once after.
+	Link func() LinkStats
+}
+
+// LinkStats is what a protocol knows of its connection. Counts are since its start; what a protocol does not have is zero.
+type LinkStats struct {
+	Encoder       string        // what the encoder has called itself since it was admitted
+	Packets       int64         // that came, repeated ones too
+	Lost          int64         // found missing, whether they came later or not
+	Retransmitted int64         // sent again
+	Dropped       int64         // given up: they never came, or too late
+	RTT           time.Duration // round trip, smoothed
 }
 
 // Gate decides whether a key may publish. Admit returns one of the errors above, or an internal one.
