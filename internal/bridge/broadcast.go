@@ -49,6 +49,7 @@ type broadcast struct {
 	pause    time.Duration   // before the next renewal, while they fail
 	told     int64           // the revision of the stream's row that its last errand about the encoder has made
 	why      live.EndReason  // of the end that has begun
+	unfit    string          // why the last encoder's media could not be recorded; "" when it could
 	sealed   bool            // everything is stored
 	over     bool            // the end is told
 	lost     bool            // the broadcast is another node's now
@@ -330,6 +331,9 @@ func (b *broadcast) closed(s *sink, at time.Time, cause, broken error) {
 	b.sink = nil
 	b.course.away = at
 	b.log.Debug("publication closed", "cause", cause)
+	if u, ok := errors.AsType[ingest.Unsupported](cause); ok {
+		b.unfit = string(u)
+	}
 	b.tell("encoder is away", func(ctx context.Context) error {
 		if b.sink != nil {
 			return nil // an admission has told it
@@ -402,6 +406,7 @@ func (b *broadcast) conclude() {
 	}
 	now := b.opt.Now()
 	b.tell("recording whole", b.ledger.show)
+	b.tell("recording impossible", b.giveReason)
 	b.tell("recording ended", func(ctx context.Context) error {
 		return b.opt.Assets.EndLive(ctx, b.asset.ID, b.ledger.recordings(), now)
 	})
@@ -413,6 +418,18 @@ func (b *broadcast) conclude() {
 		b.over = true
 		return nil
 	})
+}
+
+// giveReason tells why an asset has nothing in it, where the ingest protocol knows.
+func (b *broadcast) giveReason(ctx context.Context) error {
+	if b.unfit == "" {
+		return nil
+	}
+	a, err := b.opt.Assets.Find(ctx, b.asset.ID)
+	if err != nil || a.Entries > 0 || a.Status != asset.Preparing {
+		return err
+	}
+	return b.opt.Assets.Fail(ctx, a.ID, asset.Errors{Type: "invalid_input", Messages: []string{b.unfit}}, b.opt.Now())
 }
 
 // quit is a shutdown: encoders are gone or go now, what is sealed is stored and told. The row says since when the encoder is away, and

@@ -413,3 +413,26 @@ func TestSecondEncoderWhileTheFirstIsClosing(t *testing.T) {
 		ended(w, s.ID, 1, []time.Duration{10 * time.Second, 5 * time.Second})
 	})
 }
+
+// TestWhatCanNotBeRecorded gives the ingest protocol's reason to the asset, when there is nothing else in it.
+func TestWhatCanNotBeRecorded(t *testing.T) {
+	t.Parallel()
+	const reason = "video codec VP8 is not supported, send H.264"
+	run(t, func(w *world) {
+		n, s := w.start("a"), w.stream()
+		n.publish(s.StreamKey).leave(ingest.Unsupported(reason))
+		w.wait(61 * time.Second)
+		w.expect("connected", "asset.created", "disconnected", "asset.errored", "idle")
+		if a := w.asset(w.row(s.ID).RecentAssets[0]); a.Status != asset.Errored || a.Errors == nil || !slices.Equal(a.Errors.Messages, []string{reason}) {
+			t.Errorf("the asset is %s: %+v", a.Status, a.Errors)
+		}
+	})
+	run(t, func(w *world) {
+		n, s := w.start("a"), w.stream()
+		n.publish(s.StreamKey).send(10 * time.Second).leave(ingest.Unsupported(reason))
+		w.wait(61 * time.Second)
+		if a := w.asset(w.row(s.ID).RecentAssets[0]); a.Status != asset.Ready || a.Errors != nil {
+			t.Errorf("the asset is %s: %+v", a.Status, a.Errors)
+		}
+	})
+}

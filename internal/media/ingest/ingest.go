@@ -27,6 +27,12 @@ var (
 	ErrKeyReset     = errors.New("stream key was reset")
 )
 
+// Unsupported is why a publication ended that sends what can not be recorded, from a protocol or from its sink. Its text is for people: the
+// encoder, the log and the asset show it.
+type Unsupported string
+
+func (u Unsupported) Error() string { return string(u) }
+
 // Publication is who asks to publish. Key is a secret: never log it.
 type Publication struct {
 	Protocol string // "rtmp"

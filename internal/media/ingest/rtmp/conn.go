@@ -174,7 +174,7 @@ func (c *conn) connect(cmd command) error {
 		}
 		return &refusal{err: errors.New("unknown application")}
 	}
-	return c.wire.welcome(cmd.transaction)
+	return c.wire.welcome(cmd.transaction, enhancements(o))
 }
 
 // command is an AMF0 command, section 7.2.
@@ -299,7 +299,7 @@ func (c *conn) carry(sink ingest.Sink) error {
 	if err := c.nc.SetReadDeadline(time.Now().Add(c.opts.IdleTimeout)); err != nil {
 		return fmt.Errorf("set idle deadline: %w", err)
 	}
-	c.media.sink = sink
+	c.media = newMedia(sink)
 	for {
 		p, err := c.wire.next()
 		if err != nil {
@@ -313,7 +313,7 @@ func (c *conn) carry(sink ingest.Sink) error {
 			continue
 		}
 		err = c.media.take(p, c.wire.src.received)
-		if u, ok := errors.AsType[unsupportedError](err); ok {
+		if u, ok := errors.AsType[ingest.Unsupported](err); ok {
 			return c.say("NetStream.Publish.Rejected", u.Error(), err)
 		}
 		if err != nil {

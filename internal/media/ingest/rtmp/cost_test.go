@@ -44,11 +44,21 @@ func (r *repeat) Read(p []byte) (int, error) {
 	return n, nil
 }
 
+// ready is a publication whose video is configured.
+func ready(t testing.TB) media {
+	t.Helper()
+	m := newMedia(&discard{t: t})
+	if err := m.take(rtmpwire.Packet{Kind: rtmpwire.TypeVideo, Body: cat([]byte{0x17, 0, 0, 0, 0}, testAvcC)}, time.Time{}); err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
 // a frame costs one allocation: its bytes.
 func TestAllocationsPerFrame(t *testing.T) { //nolint:paralleltest // AllocsPerRun counts the whole process
 	r := rtmpwire.NewReader(bufio.NewReaderSize(&repeat{b: stream(2000)}, readBuffer))
 	r.AllowMedia(8 << 20)
-	m := media{sink: &discard{t: t}, avcC: testAvcC, lengthSize: 4}
+	m := ready(t)
 	p, err := r.Read()
 	if err != nil || p.Kind != rtmpwire.TypeSetChunkSize {
 		t.Fatal(p.Kind, err)
@@ -74,7 +84,7 @@ func BenchmarkFrame(b *testing.B) {
 	src := &repeat{b: data}
 	r := rtmpwire.NewReader(bufio.NewReaderSize(src, readBuffer))
 	r.AllowMedia(8 << 20)
-	m := media{sink: &discard{t: b}, avcC: testAvcC, lengthSize: 4}
+	m := ready(b)
 	b.SetBytes(6509)
 	b.ReportAllocs()
 	now := time.Now()

@@ -1,12 +1,12 @@
 package rtmp
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
+	"millrace/internal/media/frame"
+	"millrace/internal/media/ingest"
 	"millrace/internal/media/rtmpwire"
 )
 
@@ -22,85 +22,110 @@ const (
 // tag is the body of an audio or video message without its header. data shares the message's memory.
 type tag struct {
 	content content
+	codec   frame.Codec
+	track   uint8         // of a multitrack message; 0 otherwise
 	offset  time.Duration // composition time: PTS - DTS, may be negative
+	fine    time.Duration // to be added to the message's time, which is in milliseconds
 	data    []byte
 }
 
 // errTag is a single body that can not be read: it is passed over and counted.
 var errTag = errors.New("malformed media message")
 
-// unsupportedError ends a publication: what it sends can not be packaged. Its text is shown to the encoder.
-type unsupportedError string
+// What may be sent, as an encoder is told that sends something else.
+const (
+	videoWanted = "H.264, HEVC, AV1 or VP9"
+	audioWanted = "AAC, Opus, FLAC, AC-3 or MP3"
+)
 
-func (e unsupportedError) Error() string { return string(e) }
-
-// Codecs of the FLV specification, annex E.4.2.1 and E.4.3.1, as people know them; 12 is the unofficial HEVC.
+// Codecs of the FLV specification, annex E.4.2.1 and E.4.3.1, as people know them, that are not taken; 13 is unofficial.
 var (
-	videoCodecs = map[byte]string{2: "Sorenson H.263", 3: "Screen Video", 4: "VP6", 5: "VP6 with alpha", 6: "Screen Video 2", 12: "HEVC", 13: "AV1"}                                                                  //nolint:gochecknoglobals // a table
-	audioCodecs = map[byte]string{0: "linear PCM", 1: "ADPCM", 2: "MP3", 3: "linear PCM", 4: "Nellymoser", 5: "Nellymoser", 6: "Nellymoser", 7: "G.711 A-law", 8: "G.711 mu-law", 11: "Speex", 13: "Opus", 14: "MP3"} //nolint:gochecknoglobals // a table
+	videoCodecs = map[byte]string{2: "Sorenson H.263", 3: "Screen Video", 4: "VP6", 5: "VP6 with alpha", 6: "Screen Video 2", 13: "AV1 outside Enhanced RTMP"}                                                         //nolint:gochecknoglobals // a table
+	audioCodecs = map[byte]string{0: "linear PCM", 1: "ADPCM", 3: "linear PCM", 4: "Nellymoser", 5: "Nellymoser", 6: "Nellymoser", 7: "G.711 A-law", 8: "G.711 mu-law", 11: "Speex", 13: "Opus outside Enhanced RTMP"} //nolint:gochecknoglobals // a table
 )
 
 const (
 	flvAVC          = 7
+	flvHEVC         = 12 // unofficial; encoders that are older than Enhanced RTMP send it
 	flvAAC          = 10
+	flvMP3          = 2
+	flvMP3Low       = 14 // at 8 kHz
 	flvExtendedBit  = 0x80
 	flvExtendedFlag = 9 // audio: the codec id that means an extended header
 	flvCommandFrame = 5
 )
 
-func unsupported(kind, name string, id byte, want string) error {
-	if name == "" {
-		name = fmt.Sprintf("codec %d", id)
-	}
-	return unsupportedError(fmt.Sprintf("%s codec %s is not supported, send %s", kind, name, want))
+func unsupported(kind, name, wanted string) error {
+	return ingest.Unsupported(fmt.Sprintf("%s codec %s is not supported, send %s", kind, name, wanted))
 }
 
-// parseVideo reads a video message: FLV annex E.4.3, and Enhanced RTMP for H.264 under its own name.
-func parseVideo(b []byte) (tag, error) {
+func named(names map[byte]string, id byte) string {
+	if name := names[id]; name != "" {
+		return name
+	}
+	return fmt.Sprintf("number %d", id)
+}
+
+// parseVideo reads a video message: FLV annex E.4.3, and Enhanced RTMP. want is the track that is kept, anyTrack before there is one.
+func parseVideo(b []byte, want int) (tag, error) {
 	if len(b) == 0 {
 		return tag{}, nil // an empty message is a keep-alive of some encoders
 	}
 	if b[0]&flvExtendedBit != 0 {
-		return parseExtended(b, "avc1", "video", "H.264")
+		return extendedVideo(b, want)
 	}
-	if b[0]>>4 == flvCommandFrame {
+	if b[0]>>4 == flvCommandFrame || want > 0 {
 		return tag{}, nil
 	}
-	if id := b[0] & 15; id != flvAVC {
-		return tag{}, unsupported("video", videoCodecs[id], id, "H.264")
+	t := tag{codec: frame.H264}
+	switch id := b[0] & 15; id {
+	case flvAVC:
+	case flvHEVC:
+		t.codec = frame.HEVC
+	default:
+		return tag{}, unsupported("video", named(videoCodecs, id), videoWanted)
 	}
 	if len(b) < 5 {
 		return tag{}, fmt.Errorf("%w: video of %d bytes", errTag, len(b))
 	}
 	switch b[1] {
 	case 0:
-		return tag{content: configuration, data: b[5:]}, nil
+		t.content, t.data = configuration, b[5:]
 	case 1:
-		return tag{content: mediaFrame, offset: signed24(b[2:]), data: b[5:]}, nil
+		t.content, t.offset, t.data = mediaFrame, signed24(b[2:]), b[5:]
+	default:
+		return tag{}, nil
 	}
-	return tag{}, nil
+	return t, nil
 }
 
-// parseAudio reads an audio message: FLV annex E.4.2, and Enhanced RTMP for AAC under its own name.
-func parseAudio(b []byte) (tag, error) {
+// parseAudio reads an audio message: FLV annex E.4.2, and Enhanced RTMP.
+func parseAudio(b []byte, want int) (tag, error) {
 	if len(b) == 0 {
 		return tag{}, nil
 	}
-	switch id := b[0] >> 4; id {
+	id := b[0] >> 4
+	if id == flvExtendedFlag {
+		return extendedAudio(b, want)
+	}
+	if want > 0 {
+		return tag{}, nil
+	}
+	switch id {
 	case flvAAC:
-	case flvExtendedFlag:
-		return parseExtended(b, "mp4a", "audio", "AAC")
+	case flvMP3, flvMP3Low:
+		return tag{content: mediaFrame, codec: frame.MP3, data: b[1:]}, nil
 	default:
-		return tag{}, unsupported("audio", audioCodecs[id], id, "AAC")
+		return tag{}, unsupported("audio", named(audioCodecs, id), audioWanted)
 	}
 	if len(b) < 2 {
 		return tag{}, fmt.Errorf("%w: audio of %d bytes", errTag, len(b))
 	}
 	switch b[1] {
 	case 0:
-		return tag{content: configuration, data: b[2:]}, nil
+		return tag{content: configuration, codec: frame.AAC, data: b[2:]}, nil
 	case 1:
-		return tag{content: mediaFrame, data: b[2:]}, nil
+		return tag{content: mediaFrame, codec: frame.AAC, data: b[2:]}, nil
 	}
 	return tag{}, nil
 }
@@ -108,120 +133,6 @@ func parseAudio(b []byte) (tag, error) {
 func signed24(b []byte) time.Duration {
 	v := int32(uint32(b[0])<<24|uint32(b[1])<<16|uint32(b[2])<<8) >> 8
 	return time.Duration(v) * time.Millisecond
-}
-
-// Packet types of Enhanced RTMP version 2; audio and video share the first three numbers and multitrack is one apart.
-const (
-	exSequenceStart = 0
-	exCodedFrames   = 1
-	exFramesX       = 3 // video: coded frames whose composition time is 0
-	exMultitrack    = 6 // video; audio has 5
-	exModEx         = 7
-)
-
-// parseExtended reads an Enhanced RTMP header, "ExVideoTagHeader" and "ExAudioTagHeader" of its version 2.
-func parseExtended(b []byte, fourCC, kind, want string) (tag, error) {
-	video := kind == "video"
-	packetType := b[0] & 15
-	b = b[1:]
-	for packetType == exModEx { // modifiers such as nanosecond offsets are read past
-		var ok bool
-		if packetType, b, ok = skipModifier(b); !ok {
-			return tag{}, fmt.Errorf("%w: %s modifier", errTag, kind)
-		}
-	}
-	if (video && packetType == exMultitrack) || (!video && packetType == exMultitrack-1) {
-		var ok bool
-		if packetType, b, ok = firstTrack(b); !ok {
-			return tag{}, nil
-		}
-	}
-	if len(b) < 4 {
-		return tag{}, fmt.Errorf("%w: extended %s of %d bytes", errTag, kind, len(b)+1)
-	}
-	name, b := string(b[:4]), b[4:]
-	if name != fourCC {
-		return tag{}, unsupported(kind, encoderName(strings.TrimSpace(name)), 0, want)
-	}
-	switch {
-	case packetType == exSequenceStart:
-		return tag{content: configuration, data: b}, nil
-	case packetType == exCodedFrames && video:
-		if len(b) < 3 {
-			return tag{}, fmt.Errorf("%w: extended video without composition time", errTag)
-		}
-		return tag{content: mediaFrame, offset: signed24(b), data: b[3:]}, nil
-	case packetType == exCodedFrames, packetType == exFramesX && video:
-		return tag{content: mediaFrame, data: b}, nil
-	}
-	return tag{}, nil
-}
-
-// skipModifier reads past one ModEx block: size, data, and the packet type that follows it.
-func skipModifier(b []byte) (packetType byte, rest []byte, ok bool) {
-	if len(b) < 1 {
-		return 0, nil, false
-	}
-	n := int(b[0]) + 1
-	b = b[1:]
-	if n == 256 {
-		if len(b) < 2 {
-			return 0, nil, false
-		}
-		n = int(binary.BigEndian.Uint16(b)) + 1
-		b = b[2:]
-	}
-	if len(b) < n+1 {
-		return 0, nil, false
-	}
-	return b[n] & 15, b[n+1:], true
-}
-
-// firstTrack takes track 0 out of a multitrack message and gives it back as a message of one track: four-character code, then
-// its body. Other tracks are not taken in this version.
-func firstTrack(b []byte) (packetType byte, body []byte, ok bool) {
-	const oneTrack, manyCodecs = 0, 2
-	if len(b) < 1 {
-		return 0, nil, false
-	}
-	layout, packetType := b[0]>>4, b[0]&15
-	b = b[1:]
-	shared := []byte(nil)
-	if layout != manyCodecs {
-		if len(b) < 4 {
-			return 0, nil, false
-		}
-		shared, b = b[:4], b[4:]
-	}
-	for len(b) > 0 {
-		fourCC := shared
-		if fourCC == nil {
-			if len(b) < 4 {
-				return 0, nil, false
-			}
-			fourCC, b = b[:4], b[4:]
-		}
-		if len(b) < 1 {
-			return 0, nil, false
-		}
-		id, n := b[0], len(b)-1
-		b = b[1:]
-		if layout != oneTrack {
-			if len(b) < 3 {
-				return 0, nil, false
-			}
-			n = int(b[0])<<16 | int(b[1])<<8 | int(b[2])
-			b = b[3:]
-		}
-		if n > len(b) {
-			return 0, nil, false
-		}
-		if id == 0 {
-			return packetType, append(fourCC[:4:4], b[:n]...), true
-		}
-		b = b[n:]
-	}
-	return 0, nil, false
 }
 
 // clock unwraps RTMP's timestamps, milliseconds modulo 2^32 and shared by audio and video. A step of more than 24.8 days

@@ -1,14 +1,9 @@
 package rtmp
 
 import (
-	"bytes"
-	"encoding/binary"
 	"errors"
-	"fmt"
 	"time"
 
-	"millrace/internal/media/codec/aac"
-	"millrace/internal/media/codec/h264"
 	"millrace/internal/media/frame"
 	"millrace/internal/media/ingest"
 	"millrace/internal/media/rtmpwire"
@@ -23,12 +18,18 @@ const (
 type media struct {
 	sink       ingest.Sink
 	clock      clock
-	avcC, asc  []byte // as last configured
-	lengthSize int    // bytes of the NAL unit lengths
+	picture    videoState
+	sound      audioState
+	videoTrack int // of multitrack messages: the first of each kind that was configured, anyTrack before
+	audioTrack int
 	metadata   int
 	fps        float64 // as onMetaData says
 	encoder    string
 	counts     counts
+}
+
+func newMedia(sink ingest.Sink) media {
+	return media{sink: sink, videoTrack: anyTrack, audioTrack: anyTrack}
 }
 
 // counts is what a publication leaves in the log.
@@ -58,90 +59,86 @@ func (m *media) take(p rtmpwire.Packet, received time.Time) error {
 		return err
 	}
 	if m.counts.malformed++; m.counts.malformed >= maxMalformed && m.counts.video+m.counts.audio == 0 {
-		return unsupportedError("none of the frames can be read")
+		return ingest.Unsupported("none of the frames can be read")
 	}
 	return nil
 }
 
 func (m *media) video(p rtmpwire.Packet, received time.Time) error {
 	at := m.clock.unwrap(p.Timestamp)
-	t, err := parseVideo(p.Body)
-	switch {
-	case err != nil || t.content == nothing:
+	t, err := parseVideo(p.Body, m.videoTrack)
+	if err != nil || t.content == nothing {
 		return err
-	case t.content == configuration:
-		return m.configureVideo(t.data)
-	case m.avcC == nil || len(t.data) == 0:
+	}
+	at += t.fine
+	var c *frame.Config
+	if t.content == configuration {
+		if c, err = m.picture.configure(t.codec, t.data); err != nil {
+			return err
+		}
+		m.videoTrack = int(t.track)
+		return m.configure(c)
+	}
+	if t.codec != m.picture.codec || len(t.data) == 0 {
 		return nil // no decoder could use it
 	}
-	au := t.data
-	if m.lengthSize != 4 {
-		au = widen(au, m.lengthSize)
+	sample, key, c, err := m.picture.read(t.data)
+	if err != nil || sample == nil {
+		return err
 	}
-	if err := h264.Check(au); err != nil {
-		return fmt.Errorf("%w: %w", errTag, err)
+	if err := m.configure(c); err != nil {
+		return err
 	}
 	m.counts.video++
-	return m.sink.Write(frame.Frame{Kind: frame.Video, DTS: at, PTS: at + t.offset, Key: h264.HasIDR(au), Data: au, Received: received})
+	return m.sink.Write(frame.Frame{Kind: frame.Video, DTS: at, PTS: at + t.offset, Key: key, Data: sample, Received: received})
 }
 
-func (m *media) configureVideo(avcC []byte) error {
-	if len(avcC) == 0 || m.avcC != nil && bytes.Equal(avcC, m.avcC) {
+func (m *media) configure(c *frame.Config) error {
+	if c == nil {
 		return nil
 	}
-	sps, pps, lengthSize, err := h264.ParseAVCC(avcC)
-	if err != nil {
-		return unsupportedError("video configuration can not be read: " + err.Error())
-	}
-	if len(sps) == 0 || len(pps) == 0 {
-		return unsupportedError("video configuration has no parameter sets, send them in the sequence header")
-	}
-	c, err := h264.TrackConfig(sps[0], pps[0])
-	if err != nil {
-		return unsupportedError("video configuration can not be read: " + err.Error())
-	}
-	if c.FrameRate == 0 {
+	if c.Kind == frame.Video && c.FrameRate == 0 {
 		c.FrameRate = m.fps
 	}
-	m.avcC, m.lengthSize = avcC, lengthSize
-	return m.sink.Configure(c)
-}
-
-// widen rewrites an access unit with 1 or 2 byte lengths to one with 4.
-func widen(au []byte, lengthSize int) []byte {
-	out := make([]byte, 0, len(au)+64)
-	for nal := range h264.NALs(au, lengthSize) {
-		out = binary.BigEndian.AppendUint32(out, uint32(len(nal)))
-		out = append(out, nal...)
-	}
-	return out
+	return m.sink.Configure(*c)
 }
 
 func (m *media) audio(p rtmpwire.Packet, received time.Time) error {
 	at := m.clock.unwrap(p.Timestamp)
-	t, err := parseAudio(p.Body)
-	switch {
-	case err != nil || t.content == nothing:
+	t, err := parseAudio(p.Body, m.audioTrack)
+	if err != nil || t.content == nothing {
 		return err
-	case t.content == configuration:
-		return m.configureAudio(t.data)
-	case m.asc == nil || len(t.data) == 0:
-		return nil
 	}
-	m.counts.audio++
-	return m.sink.Write(frame.Frame{Kind: frame.Audio, DTS: at, PTS: at, Key: true, Data: t.data, Received: received})
-}
-
-func (m *media) configureAudio(asc []byte) error {
-	if len(asc) == 0 || m.asc != nil && bytes.Equal(asc, m.asc) {
-		return nil
+	at += t.fine
+	if t.content == configuration {
+		c, err := m.sound.configure(t.codec, t.data)
+		if err != nil {
+			return err
+		}
+		m.audioTrack = int(t.track)
+		return m.configure(c)
 	}
-	c, err := aac.TrackConfig(asc)
-	if err != nil {
-		return unsupportedError("audio configuration can not be used: " + err.Error())
+	for rest := t.data; len(rest) > 0; {
+		sample, after, length, c, err := m.sound.next(t.codec, rest)
+		if errors.Is(err, errNoSequenceHeader) {
+			return nil // no decoder could use it
+		}
+		if err != nil {
+			return err
+		}
+		if c != nil {
+			m.audioTrack = int(t.track)
+		}
+		if err := m.configure(c); err != nil {
+			return err
+		}
+		m.counts.audio++
+		if err := m.sink.Write(frame.Frame{Kind: frame.Audio, DTS: at, PTS: at, Key: true, Data: sample, Received: received}); err != nil {
+			return err
+		}
+		at, rest = at+length, after
 	}
-	m.asc = asc
-	return m.sink.Configure(c)
+	return nil
 }
 
 // data reads the encoder's name and the frame rate out of onMetaData.

@@ -1,5 +1,6 @@
 // Package rtmp takes publishers over RTMP and RTMPS: sockets in, frames out. It asks an ingest.Gate whether a key may publish
-// and fills the ingest.Sink it is given. H.264 and AAC, in FLV's own and in Enhanced RTMP's form.
+// and fills the ingest.Sink it is given. H.264, HEVC, AAC and MP3 in FLV's form, these and AV1, VP9, Opus, FLAC and AC-3 in the form of
+// Enhanced RTMP version 2 (veovera.org), of several tracks the first of each kind.
 //
 // The chunk and command layers are written here and not taken from a library because everything a peer says before it has
 // shown a key must cost little: messages are bounded before they are allocated, unknown ones are read past, and a frame costs

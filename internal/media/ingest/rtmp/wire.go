@@ -193,14 +193,15 @@ func (w *wire) userControl(b []byte) error {
 	return nil
 }
 
-// welcome answers connect, section 7.2.1.1.
-func (w *wire) welcome(transaction int) error {
+// welcome answers connect, section 7.2.1.1; more are further properties of the server.
+func (w *wire) welcome(transaction int, more amf0.Object) error {
+	properties := append(amf0.Object{{Key: "fmsVer", Value: "FMS/3,5,7,7009"}, {Key: "capabilities", Value: 31.0}}, more...)
 	for _, m := range []message.Message{
 		&message.SetWindowAckSize{Value: ackWindow},
 		&message.SetPeerBandwidth{Value: ackWindow, Type: 2},
 		&message.SetChunkSize{Value: sendChunkSize},
 		&message.CommandAMF0{ChunkStreamID: 3, Name: "_result", CommandID: transaction, Arguments: amf0.Data{
-			amf0.Object{{Key: "fmsVer", Value: "FMS/3,5,7,7009"}, {Key: "capabilities", Value: 31.0}},
+			properties,
 			status("status", "NetConnection.Connect.Success", "Connection succeeded.", amf0.ObjectEntry{Key: "objectEncoding", Value: 0.0}),
 		}},
 	} {
