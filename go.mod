@@ -39,6 +39,8 @@ require github.com/Eyevinn/mp4ff v0.53.0
 
 require github.com/bluenviron/gortmplib v1.0.1
 
+require github.com/datarhei/gosrt v0.11.1-0.20260812091715-a77b40bb4b76
+
 require github.com/bluenviron/gohlslib/v2 v2.4.3
 
 require golang.org/x/text v0.43.0
@@ -71,6 +73,9 @@ require (
 )
 
 require (
+	github.com/asticode/go-astikit v0.30.0 // indirect
+	github.com/asticode/go-astits v1.16.0 // indirect
+	github.com/benburkert/openpgp v0.0.0-20160410205803-c2471f86866c // indirect
 	github.com/pion/datachannel v1.6.2 // indirect
 	github.com/pion/dtls/v3 v3.1.5 // indirect
 	github.com/pion/mdns/v2 v2.1.0 // indirect

@@ -46,6 +46,7 @@ var layers = map[string][]string{
 	"internal/media/ondemand":     {"internal/media/frame", "internal/media/timeline", "internal/media/container", "internal/media/codec"},
 	"internal/media/rtmpwire":     {},
 	"internal/media/ingest":       {"internal/media/frame", "internal/media/codec", "internal/media/container", "internal/media/rtmpwire", "internal/media/ingest", "internal/lifecycle", "internal/socket"},
+	"internal/media/relay":        {"internal/media/frame", "internal/media/codec", "internal/media/rtmpwire", "internal/fault"},
 	"internal/media/session":      {"internal/media/frame", "internal/media/codec", "internal/lifecycle"},
 	"internal/media/slate":        {"internal/media/frame", "internal/media/codec", "internal/media/container"},
 	"internal/media/packager":     {"internal/media/frame", "internal/media/timeline", "internal/media/container", "internal/media/codec"},
@@ -63,7 +64,7 @@ var layers = map[string][]string{
 }
 
 // mayGo lists the folders whose job is to own goroutines.
-var mayGo = []string{"internal/lifecycle", "internal/certificate", "internal/media/ingest", "internal/media/session", "internal/media/window", "internal/media/encode", "internal/storage/queue", "internal/bridge", "internal/app", "test"}
+var mayGo = []string{"internal/lifecycle", "internal/certificate", "internal/media/ingest", "internal/media/session", "internal/media/window", "internal/media/encode", "internal/media/relay", "internal/storage/queue", "internal/bridge", "internal/app", "test"}
 
 const maxFuncLines, maxFileLines = 80, 500
 

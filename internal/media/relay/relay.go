@@ -1,0 +1,185 @@
+// Package relay forwards a live stream to other platforms, as it is: frames in, RTMP, RTMPS or SRT out. Nothing is encoded anew.
+//
+// A Group serves one broadcast. Each of its targets has a goroutine and a bounded queue of its own, so that a target that is slow, dead
+// or hostile delays neither the stream nor its siblings: what it does not take is dropped up to the next key frame, a link that breaks is
+// made again with growing pauses, and one that can't carry the stream is given up. While no encoder is connected nothing is sent.
+//
+// It must never know resources, HLS, the database or who owns the stream. It connects through the Dialer that it is given and nowhere
+// else. URLs and keys are secret: only scheme and host appear in logs and errors. Goroutines: one per target, which Run waits for, and
+// while a link stands one that reads what the destination says, which ends with the link.
+package relay
+
+import (
+	"context"
+	"crypto/x509"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"sync"
+	"time"
+
+	"millrace/internal/media/frame"
+)
+
+// Dialer is the door to the outside. An error of a permanent kind (package fault) means that the address is not allowed.
+type Dialer interface {
+	DialContext(ctx context.Context, network, address string) (net.Conn, error)
+	// Resolve gives an address of host:port that may be connected to.
+	Resolve(ctx context.Context, network, address string) (netip.AddrPort, error)
+}
+
+// Target is one destination.
+type Target struct {
+	ID  string
+	URL string // rtmp, rtmps or srt
+	Key string // of RTMP
+}
+
+// State is what became of a target's link.
+type State uint8
+
+// The states.
+const (
+	Up         State = iota // the destination has taken the first frame of this publication
+	Down                    // the link broke or could not be made; it is tried again
+	Impossible              // the stream can not go there; it is not tried again
+)
+
+func (s State) String() string { return [...]string{"up", "down", "impossible"}[s] }
+
+// Report is one change of a target's link.
+type Report struct {
+	Target      string
+	State       State
+	Err         error // why, unless Up
+	Publication int   // which one it is about, counted from 1
+}
+
+// Options are what a Group needs.
+type Options struct {
+	Targets []Target
+	Dial    Dialer
+	// Report is told of each change, from the targets' goroutines; it must not block.
+	Report func(Report)
+	Roots  *x509.CertPool // who RTMPS certificates are signed by; the system's when nil
+	Logger *slog.Logger
+}
+
+// Group forwards one broadcast.
+type Group struct {
+	opt     Options
+	targets []*target
+	closing chan struct{}
+	shut    sync.Once
+
+	mu          sync.Mutex
+	publication int
+	began       time.Time     // first frame of the first publication
+	end         time.Duration // of what was forwarded, on the relay's clock
+}
+
+// New makes a group; nothing starts.
+func New(o Options) *Group {
+	g := &Group{opt: o, closing: make(chan struct{})}
+	for _, t := range o.Targets {
+		g.targets = append(g.targets, newTarget(g, t))
+	}
+	return g
+}
+
+// Run serves the targets until ctx ends, which cuts them off, or Close is called and all have said goodbye.
+func (g *Group) Run(ctx context.Context) error {
+	var wg sync.WaitGroup
+	for _, t := range g.targets {
+		wg.Go(func() { t.run(ctx) })
+	}
+	wg.Wait()
+	return nil
+}
+
+// Close ends the broadcast: what is queued is sent, and then each destination is told goodbye.
+func (g *Group) Close() { g.shut.Do(func() { close(g.closing) }) }
+
+// Join begins a publication, after the last one was closed. protocol is how its encoder is connected.
+func (g *Group) Join(protocol string) *Tap {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.publication++
+	for _, t := range g.targets {
+		t.join(g.publication, protocol)
+	}
+	return &Tap{group: g, number: g.publication}
+}
+
+// Tap takes the frames of one publication. It never blocks and never fails; it is used by one goroutine. After Close, or once another
+// publication has begun, it does nothing.
+type Tap struct {
+	group   *Group
+	number  int
+	base    time.Duration
+	started bool
+}
+
+// Number counts the publications of a group from 1.
+func (p *Tap) Number() int { return p.number }
+
+// Configure hands on a track's parameters.
+func (p *Tap) Configure(c frame.Config) {
+	g := p.group
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if p.number != g.publication {
+		return
+	}
+	for _, t := range g.targets {
+		t.q.configure(c)
+	}
+}
+
+// Write hands on a frame whose clock starts at 0 with the publication. On the relay's clock a publication goes on as long after the last
+// one as the encoder was away.
+func (p *Tap) Write(f frame.Frame) {
+	g := p.group
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if p.number != g.publication {
+		return
+	}
+	if !p.started {
+		p.started = true
+		if g.began.IsZero() {
+			g.began = f.Received
+		} else {
+			p.base = max(g.end, f.Received.Sub(g.began)) - f.DTS
+		}
+	}
+	f.DTS += p.base
+	f.PTS += p.base
+	g.end = max(g.end, f.DTS+f.Duration)
+	for _, t := range g.targets {
+		t.q.write(f)
+	}
+}
+
+// Close ends the publication: targets wait for the next one, and hold their links for a moment.
+func (p *Tap) Close() {
+	g := p.group
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if p.number != g.publication {
+		return
+	}
+	for _, t := range g.targets {
+		t.q.leave()
+	}
+}
+
+// impossibleError is a reason that trying again does not change.
+type impossibleError struct{ reason string }
+
+func (e impossibleError) Error() string { return e.reason }
+
+func impossible(format string, args ...any) error {
+	return impossibleError{fmt.Sprintf(format, args...)}
+}

@@ -1,0 +1,119 @@
+package relay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	srt "github.com/datarhei/gosrt"
+
+	"millrace/internal/media/frame"
+)
+
+const (
+	srtPayload = 7 * 188 // bytes: TS packets in an SRT packet
+	srtBurst   = 256     // packets written in a row; the library's queue holds 1024 and breaks when it is full
+	srtPause   = 10 * time.Millisecond
+	srtIdle    = 10 * time.Second // without a word of the peer
+	srtLatency = 120 * time.Millisecond
+)
+
+// srtLink calls an SRT listener and sends it a transport stream.
+type srtLink struct {
+	conn    srt.Conn
+	latency time.Duration
+	ts      *tsWriter
+	burst   int
+
+	once  sync.Once
+	ended chan struct{} // the reader's
+}
+
+// dialSRT connects to an address that the door has checked: the library resolves nothing.
+func dialSRT(ctx context.Context, t *target, configs []frame.Config) (link, error) {
+	for _, c := range configs {
+		if err := tsCarries(c); err != nil {
+			return nil, err
+		}
+	}
+	addr, err := t.group.opt.Dial.Resolve(ctx, "udp", t.addr.hostPort())
+	if err != nil {
+		return nil, fmt.Errorf("find destination: %w", err)
+	}
+	c := srt.DefaultConfig()
+	c.StreamId, c.Passphrase = t.addr.streamID, t.addr.passphrase
+	if t.addr.keyLength > 0 {
+		c.PBKeylen = t.addr.keyLength
+	}
+	c.Latency = srtLatency
+	if t.addr.latency > 0 {
+		c.Latency = t.addr.latency
+	}
+	c.ConnectionTimeout, c.PeerIdleTimeout, c.PayloadSize = openTime/2, srtIdle, srtPayload
+	conn, err := srt.DialWithContext(ctx, "srt", addr.String(), c)
+	if err != nil {
+		return nil, fmt.Errorf("connect: %w", err)
+	}
+	l := &srtLink{conn: conn, latency: c.Latency, ended: make(chan struct{})}
+	if l.ts, err = newTSWriter(l, configs); err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	go l.listen()
+	return l, nil
+}
+
+// listen waits for the end: a listener that takes a stream has nothing to say.
+func (l *srtLink) listen() {
+	defer close(l.ended)
+	buf := make([]byte, 2*srtPayload)
+	for {
+		if _, err := l.conn.Read(buf); err != nil {
+			return
+		}
+	}
+}
+
+func (l *srtLink) broken() <-chan struct{} { return l.ended }
+
+func (l *srtLink) cause() error { return errors.New("the destination hung up or went silent") }
+
+func (l *srtLink) configure(c frame.Config) error { return l.ts.configure(c) }
+
+func (l *srtLink) write(f frame.Frame) error {
+	if err := l.ts.write(f); err != nil {
+		return fmt.Errorf("write frame: %w", err)
+	}
+	return nil
+}
+
+// Write sends one SRT packet. The library has no back-pressure: it ends the connection when its queue is full, so a long burst is spread.
+func (l *srtLink) Write(b []byte) (int, error) {
+	if l.burst++; l.burst >= srtBurst {
+		l.burst = 0
+		timer := time.NewTimer(srtPause)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-l.ended:
+		}
+	}
+	return l.conn.Write(b)
+}
+
+// close ends the link; a clean end waits until what was sent last is presented there.
+func (l *srtLink) close(clean bool) {
+	l.once.Do(func() {
+		if clean {
+			timer := time.NewTimer(l.latency + 200*time.Millisecond)
+			defer timer.Stop()
+			select {
+			case <-timer.C:
+			case <-l.ended:
+			}
+		}
+		_ = l.conn.Close()
+	})
+	<-l.ended
+}
