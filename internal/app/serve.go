@@ -144,12 +144,13 @@ func (n *node) assemble(ctx context.Context, g *lifecycle.Group) error {
 		return err
 	}
 	n.base = strings.TrimSuffix(n.cfg.PublicBase(web.Addr().String()).String(), "/")
-	mux := n.mux()
+	players := playback.New(playback.Options{Logger: n.log, Source: n.viewers})
+	mux := n.mux(players)
 	secure, err := n.identity()
 	if err != nil {
 		return err
 	}
-	g.Add(&webServer{name: "http", ln: web, mux: secure.plain(mux), log: n.log, drain: n.cfg.ShutdownTimeout})
+	g.Add(&webServer{name: "http", ln: web, mux: secure.plain(mux), players: players, log: n.log, drain: n.cfg.ShutdownTimeout})
 	encoders := rtmp.New(rtmp.Options{Gate: n.live, Logger: n.log, MaxConnsPerIP: n.cfg.MaxConnectionsPerAddress})
 	if secure != nil {
 		if err = n.secure(ctx, g, secure, mux, encoders); err != nil {
@@ -180,12 +181,12 @@ func (n *node) secure(ctx context.Context, g *lifecycle.Group, id *identity, mux
 	return nil
 }
 
-func (n *node) mux() http.Handler {
+func (n *node) mux(players http.Handler) http.Handler {
 	return router(
 		api.New(api.Options{
 			Live: n.streams, Assets: n.assets, Access: n.access, Now: clock, Logger: n.log, Version: cli.Version(), PublicURL: n.base,
 		}),
-		playback.New(playback.Options{Logger: n.log, Source: n.viewers}),
+		players,
 	)
 }
 

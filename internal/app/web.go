@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"millrace/internal/lifecycle"
+	"millrace/internal/media/playback"
+	"millrace/internal/web/express"
 	"millrace/internal/web/watch"
 )
 
@@ -44,12 +46,13 @@ func finishing(h http.Handler) http.Handler {
 
 // webServer serves HTTP/1.1 and HTTP/2, in clear text and, with a certificate, over TLS.
 type webServer struct {
-	name  string
-	ln    net.Listener
-	cert  *tls.Config // nil: clear text
-	mux   http.Handler
-	log   *slog.Logger
-	drain time.Duration
+	name    string
+	ln      net.Listener
+	cert    *tls.Config // nil: clear text
+	mux     http.Handler
+	players http.Handler // what of mux is for players; nil: no short way for it
+	log     *slog.Logger
+	drain   time.Duration
 }
 
 // Name implements lifecycle.Service.
@@ -67,27 +70,41 @@ func (s *webServer) Run(ctx context.Context) error {
 		MaxHeaderBytes: 64 << 10, ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 		BaseContext: func(net.Listener) context.Context { return ctx }, // blocked playlist requests end with the service
 	}
+	ln, shut := s.express(ctx)
 	stopped := make(chan error, 1)
 	unhook := context.AfterFunc(ctx, func() {
 		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.drain)
 		defer cancel()
+		viewers := make(chan error, 1)
+		go func() { viewers <- shut(grace) }()
 		err := server.Shutdown(grace)
 		if err != nil {
 			err = server.Close()
 		}
-		stopped <- err
+		stopped <- errors.Join(err, <-viewers)
 	})
 	defer unhook()
 	var err error
 	if s.cert != nil {
-		err = server.ServeTLS(s.ln, "", "")
+		err = server.ServeTLS(ln, "", "")
 	} else {
-		err = server.Serve(s.ln)
+		err = server.Serve(ln)
 	}
 	if !errors.Is(err, http.ErrServerClosed) {
-		return fmt.Errorf("serve: %w", err)
+		now, cancel := context.WithCancel(context.WithoutCancel(ctx))
+		cancel()
+		return errors.Join(fmt.Errorf("serve: %w", err), shut(now))
 	}
 	return <-stopped
+}
+
+// express puts the short way for players in front of net/http, in clear text.
+func (s *webServer) express(ctx context.Context) (ln net.Listener, shut func(context.Context) error) {
+	if s.cert != nil || s.players == nil {
+		return s.ln, func(context.Context) error { return nil }
+	}
+	l := express.Listen(ctx, s.ln, express.Options{Handler: s.players, Takes: playback.Owns, Logger: s.log})
+	return l, l.Shutdown
 }
 
 // listen opens a listener and says where, which matters when the port was left to the system. It is closed with the node at the latest.

@@ -167,6 +167,11 @@ func (l *Live) recordings(ctx context.Context) (map[id.Media]bool, error) {
 // that players were shown.
 func (l *Live) Recovered(ctx context.Context) error {
 	select {
+	case <-l.up: // nearly always: nobody need be told when ctx ends
+		return nil
+	default:
+	}
+	select {
 	case <-l.up:
 		return nil
 	case <-l.down:

@@ -42,7 +42,7 @@ type Playback struct {
 	opt PlaybackOptions
 
 	ids    *shelf[id.Playback, playbackid.Object]
-	assets *shelf[id.Asset, asset.Asset]
+	assets *shelf[id.Asset, *asset.Asset]     // rows that are never changed
 	whole  *shelf[string, *timeline.Timeline] // by index object; they never change
 	views  *shelf[id.Asset, *recorded]        // of one revision of the asset each
 	texts  *shelf[string, captions.Document]  // by object
@@ -55,7 +55,7 @@ const fresh = time.Second
 // NewPlayback returns a Playback.
 func NewPlayback(o PlaybackOptions) *Playback {
 	return &Playback{
-		opt: o, ids: newShelf[id.Playback, playbackid.Object](4096, fresh), assets: newShelf[id.Asset, asset.Asset](4096, fresh),
+		opt: o, ids: newShelf[id.Playback, playbackid.Object](4096, fresh), assets: newShelf[id.Asset, *asset.Asset](4096, fresh),
 		whole: newShelf[string, *timeline.Timeline](256, 0), views: newShelf[id.Asset, *recorded](256, 0),
 		texts: newShelf[string, captions.Document](256, 0),
 	}
@@ -106,8 +106,11 @@ func inactive() error {
 }
 
 func (p *Playback) openAsset(ctx context.Context, a id.Asset, by id.Playback, now time.Time) (playback.Presentation, error) {
-	has := func(row asset.Asset) bool { return playbackid.Index(row.PlaybackIDs, by) >= 0 }
-	row, err := p.assets.getIf(ctx, a, now, has, func(ctx context.Context) (asset.Asset, error) { return p.opt.Assets.Find(ctx, a) })
+	has := func(row *asset.Asset) bool { return playbackid.Index(row.PlaybackIDs, by) >= 0 }
+	row, err := p.assets.getIf(ctx, a, now, has, func(ctx context.Context) (*asset.Asset, error) {
+		found, err := p.opt.Assets.Find(ctx, a)
+		return &found, err
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -125,7 +128,7 @@ func (p *Playback) openAsset(ctx context.Context, a id.Asset, by id.Playback, no
 	current := func(v *recorded) bool { // a timeline grows without the row
 		return v.revision == row.Revision && (row.Index != "" || now.Sub(v.read) < fresh)
 	}
-	return p.views.getIf(ctx, a, now, current, func(ctx context.Context) (*recorded, error) { return p.view(ctx, row) })
+	return p.views.getIf(ctx, a, now, current, func(ctx context.Context) (*recorded, error) { return p.view(ctx, *row) })
 }
 
 // view is what is stored of an asset with its ready tracks.

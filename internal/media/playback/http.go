@@ -5,7 +5,6 @@ import (
 	"compress/gzip"
 	"encoding/json"
 	"log/slog"
-	"maps"
 	"math"
 	"net/http"
 	"strconv"
@@ -26,25 +25,21 @@ type Options struct {
 // /{id}/{media}/{rendition}/{resource}, /{id}/text/{track}.vtt.
 type Handler struct {
 	opt   Options
-	open  http.Header // of every answer
-	packs sync.Pool   // *gzip.Writer: scratch memory
+	packs sync.Pool // *gzip.Writer: scratch memory
 }
 
 // New returns a Handler.
-func New(o Options) *Handler { return &Handler{opt: o, open: openToAll()} }
+func New(o Options) *Handler { return &Handler{opt: o} }
 
-const (
-	typePlaylist = "application/vnd.apple.mpegurl"
-	forever      = "max-age=31536000, immutable"
-)
+const forever = "max-age=31536000, immutable"
 
 // ServeHTTP implements http.Handler.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	maps.Copy(w.Header(), h.open)
+	openToAll(w.Header())
 	switch r.Method {
 	case http.MethodGet, http.MethodHead:
 	case http.MethodOptions:
-		w.WriteHeader(http.StatusNoContent)
+		preflight(w)
 		return
 	default:
 		w.Header().Set("Allow", "GET, HEAD, OPTIONS")
@@ -56,15 +51,31 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// openToAll opens playback to every page: a playback ID is the permission, cookies are never looked at.
-func openToAll() http.Header {
-	return http.Header{
-		"Access-Control-Allow-Origin":   {"*"},
-		"Access-Control-Allow-Methods":  {"GET, HEAD, OPTIONS"},
-		"Access-Control-Allow-Headers":  {"*"},
-		"Access-Control-Expose-Headers": {"Content-Length, Content-Range, Date"},
-		"Access-Control-Max-Age":        {"86400"},
-	}
+// Values of header fields that never change, shared by all answers.
+//
+//nolint:gochecknoglobals // constants
+var (
+	anyOrigin  = []string{"*"}
+	exposed    = []string{"Content-Length, Content-Range, Date"}
+	mpegURL    = []string{"application/vnd.apple.mpegurl"}
+	byEncoding = []string{"Accept-Encoding"}
+	gzipped    = []string{"gzip"}
+	byBytes    = []string{"bytes"}
+)
+
+// openToAll opens an answer to every page: a playback ID is the permission, cookies are never looked at.
+func openToAll(head http.Header) {
+	head["Access-Control-Allow-Origin"] = anyOrigin
+	head["Access-Control-Expose-Headers"] = exposed
+}
+
+// preflight answers a browser that asks whether it may ask, Fetch standard section 3.3.3.
+func preflight(w http.ResponseWriter) {
+	head := w.Header()
+	head.Set("Access-Control-Allow-Methods", "GET, HEAD, OPTIONS")
+	head.Set("Access-Control-Allow-Headers", "*")
+	head.Set("Access-Control-Max-Age", "86400")
+	w.WriteHeader(http.StatusNoContent)
 }
 
 func (h *Handler) serve(w http.ResponseWriter, r *http.Request) error {
@@ -111,6 +122,13 @@ func tokenOf(r *http.Request) string {
 		return ""
 	}
 	return r.URL.Query().Get("token")
+}
+
+// Owns says that a path leads to a playback ID and to nothing else that a server may have at its root: their names are shorter.
+func Owns(path string) bool {
+	id, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
+	id = strings.TrimSuffix(id, ".m3u8")
+	return len(id) >= 24 && plausible(id)
 }
 
 // plausible keeps paths that can not be a playback ID away from the source.
@@ -179,13 +197,13 @@ func (h *Handler) playlist(w http.ResponseWriter, r *http.Request, p Presentatio
 
 func (h *Handler) text(w http.ResponseWriter, r *http.Request, p Presentation, t Text, compressed bool) {
 	head := w.Header()
-	head.Set("Content-Type", typePlaylist)
-	head.Set("Vary", "Accept-Encoding")
+	head["Content-Type"] = mpegURL
+	head["Vary"] = byEncoding
 	if compressed {
-		head.Set("Content-Encoding", "gzip")
+		head["Content-Encoding"] = gzipped
 	}
-	head.Set("Cache-Control", cacheControl(p, "max-age="+strconv.Itoa(t.MaxAge)))
-	head.Set("Content-Length", strconv.Itoa(len(t.Data)))
+	head["Cache-Control"] = []string{cacheControl(p, "max-age="+strconv.Itoa(t.MaxAge))}
+	head["Content-Length"] = []string{strconv.Itoa(len(t.Data))}
 	h.write(w, r, t.Data)
 }
 

@@ -20,9 +20,9 @@ func (h *Handler) body(w http.ResponseWriter, r *http.Request, b Body, typ, cach
 		typ = b.Type
 	}
 	head := w.Header()
-	head.Set("Content-Type", typ)
-	head.Set("Cache-Control", cache)
-	head.Set("Accept-Ranges", "bytes")
+	head["Content-Type"] = []string{typ}
+	head["Cache-Control"] = []string{cache}
+	head["Accept-Ranges"] = byBytes
 	from, n, status := int64(0), b.Size, http.StatusOK
 	if asked := r.Header.Get("Range"); asked != "" && r.Method == http.MethodGet && r.Header.Get("If-Range") == "" {
 		var ok bool
@@ -35,7 +35,7 @@ func (h *Handler) body(w http.ResponseWriter, r *http.Request, b Body, typ, cach
 			head.Set("Content-Range", fmt.Sprintf("bytes %d-%d/%d", from, from+n-1, b.Size))
 		}
 	}
-	head.Set("Content-Length", strconv.FormatInt(n, 10))
+	head["Content-Length"] = []string{strconv.FormatInt(n, 10)}
 	w.WriteHeader(status)
 	if r.Method == http.MethodHead {
 		return nil

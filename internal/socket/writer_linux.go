@@ -1,0 +1,86 @@
+package socket
+
+import (
+	"net"
+	"os"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// Writer writes to a TCP connection without telling the scheduler about each system call, as Reader reads. Deadlines and Close of the
+// connection end its writes as they end the connection's own. One goroutine at a time may use it.
+type Writer struct {
+	raw syscall.RawConn
+	bad error // nothing can be written: why
+	try func(fd uintptr) bool
+
+	rest  [2][]byte // what is to be written still
+	flags int
+	err   error
+}
+
+// NewWriter returns the Writer of nc.
+func NewWriter(nc *net.TCPConn) *Writer {
+	w := &Writer{}
+	w.raw, w.bad = nc.SyscallConn()
+	w.try = w.attempt
+	return w
+}
+
+// Write writes a and then b, together.
+func (w *Writer) Write(a, b []byte) error { return w.write(a, b, 0) }
+
+// WriteMore writes what is about to be followed by more, so that the two share a packet.
+func (w *Writer) WriteMore(a []byte) error { return w.write(a, nil, unix.MSG_MORE) }
+
+func (w *Writer) write(a, b []byte, flags int) error {
+	if w.bad != nil {
+		return w.bad
+	}
+	w.rest, w.flags, w.err = [2][]byte{a, b}, flags, nil
+	err := w.raw.Write(w.try)
+	w.rest = [2][]byte{}
+	if err == nil {
+		err = w.err
+	}
+	return err
+}
+
+// most is how many bytes one system call copies: the goroutine can't be interrupted meanwhile.
+const most = 256 << 10
+
+func (w *Writer) attempt(fd uintptr) bool {
+	for len(w.rest[0])+len(w.rest[1]) > 0 {
+		var iov [2]unix.Iovec
+		var msg unix.Msghdr
+		total := 0
+		for _, p := range w.rest {
+			if p = p[:min(len(p), most-total)]; len(p) > 0 {
+				v := &iov[msg.Iovlen]
+				v.Base = unsafe.SliceData(p)
+				v.SetLen(len(p))
+				msg.Iovlen++
+				total += len(p)
+			}
+		}
+		msg.Iov = &iov[0]
+		//nolint:gosec // what unix.SendmsgBuffers does, too
+		n, _, errno := syscall.RawSyscall(syscall.SYS_SENDMSG, fd, uintptr(unsafe.Pointer(&msg)), uintptr(w.flags|unix.MSG_NOSIGNAL))
+		switch errno {
+		case 0:
+		case syscall.EINTR:
+			continue
+		case syscall.EAGAIN:
+			return false
+		default:
+			w.err = os.NewSyscallError("sendmsg", errno)
+			return true
+		}
+		first := min(int(n), len(w.rest[0]))
+		w.rest[0] = w.rest[0][first:]
+		w.rest[1] = w.rest[1][int(n)-first:]
+	}
+	return true
+}

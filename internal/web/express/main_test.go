@@ -1,0 +1,242 @@
+package express_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"millrace/internal/web/express"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// servers are an express listener with net/http behind it, and net/http alone, with the same handler.
+type servers struct {
+	fast, plain string // addresses
+	listener    *express.Listener
+	taken       *atomic.Int64 // requests that express answered
+}
+
+func serve(t testing.TB, h http.Handler, o express.Options) *servers {
+	t.Helper()
+	s := &servers{taken: &atomic.Int64{}}
+	o.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.taken.Add(1)
+		h.ServeHTTP(w, r)
+	})
+	if o.Takes == nil {
+		o.Takes = func(path string) bool { return !strings.HasPrefix(path, "/api") }
+	}
+	o.Logger = slog.New(slog.DiscardHandler)
+	inner, other := listen(t), listen(t)
+	s.fast, s.plain = inner.Addr().String(), other.Addr().String()
+	s.listener = express.Listen(context.WithoutCancel(t.Context()), inner, o)
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		if err := s.listener.Shutdown(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	behind(t, s.listener, h)
+	behind(t, other, h)
+	return s
+}
+
+func listen(t testing.TB) net.Listener {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ln
+}
+
+// behind runs net/http on a listener until the test ends.
+func behind(t testing.TB, ln net.Listener, h http.Handler) {
+	t.Helper()
+	var protocols http.Protocols
+	protocols.SetHTTP1(true)
+	protocols.SetUnencryptedHTTP2(true)
+	server := &http.Server{
+		Handler: h, Protocols: &protocols, ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 64 << 10,
+		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError),
+	}
+	done := make(chan error, 1)
+	go func() { done <- server.Serve(ln) }()
+	t.Cleanup(func() {
+		if err := server.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
+			t.Error(err)
+		}
+		<-done
+	})
+}
+
+// dial connects for a test that is over within 20 s.
+func dial(t testing.TB, addr string) *net.TCPConn {
+	t.Helper()
+	nc, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = nc.Close() })
+	if err := nc.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	return nc.(*net.TCPConn)
+}
+
+func write(t testing.TB, nc net.Conn, text string) {
+	t.Helper()
+	if _, err := io.WriteString(nc, text); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// told is one answer, as far as two servers have to agree.
+type told struct {
+	status int
+	proto  string
+	head   string // without Date, sorted
+	body   string
+	coding []string
+	cut    bool // the body broke off
+	close  bool
+}
+
+// converse sends bytes as they are, says that nothing more comes, and reads all answers.
+func converse(t testing.TB, addr, request string) (all []told) {
+	t.Helper()
+	nc := dial(t, addr)
+	defer nc.Close()
+	_, _ = io.WriteString(nc, request) // a server that has heard enough may have closed
+	_ = nc.CloseWrite()
+	br := bufio.NewReader(nc)
+	asked := bufio.NewReader(strings.NewReader(request))
+	for {
+		method := http.MethodGet
+		if r, err := http.ReadRequest(asked); err == nil {
+			method = r.Method
+			_, _ = io.Copy(io.Discard, r.Body) // what is broken in it is the server's to find
+		}
+		r, err := http.ReadResponse(br, &http.Request{Method: method})
+		if err != nil {
+			if errors.Is(err, os.ErrDeadlineExceeded) {
+				t.Errorf("%q: the connection stays open", request)
+			}
+			return all
+		}
+		body, err := io.ReadAll(r.Body)
+		_ = r.Body.Close()
+		a := told{status: r.StatusCode, proto: r.Proto, body: string(body), coding: r.TransferEncoding, close: r.Close}
+		a.cut = err != nil && (r.ContentLength >= 0 || len(r.TransferEncoding) > 0)
+		if _, err := http.ParseTime(r.Header.Get("Date")); r.Header["Date"] != nil && err != nil {
+			t.Errorf("%q: %v", request, err)
+		}
+		r.Header.Del("Date")
+		var b bytes.Buffer
+		_ = r.Header.Write(&b) // a buffer takes everything
+		a.head = b.String()
+		all = append(all, a)
+	}
+}
+
+func text(all []told) string { return fmt.Sprintf("%q", fmt.Sprint(all)) }
+
+// same says that two servers told the same.
+func same(a, b []told) bool {
+	return slices.EqualFunc(a, b, func(x, y told) bool { return text([]told{x}) == text([]told{y}) })
+}
+
+// handler answers in the ways that a handler can.
+func handler(t testing.TB) http.Handler {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, bytes.Repeat([]byte("0123456789abcdef"), 40<<10), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	mux := http.NewServeMux()
+	answer := func(path string, f func(w http.ResponseWriter, r *http.Request)) { mux.HandleFunc(path, f) }
+	answer("/echo", func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("X-Line", "a\r\nb")
+		fmt.Fprintf(w, "%s %s %q %q %q|%s|%s|%v|%d|%v", r.Method, r.Proto, r.URL.Path, r.URL.RawPath, r.URL.RawQuery, r.Host, r.RequestURI, r.Header, r.ContentLength, r.Close)
+	})
+	answer("/length", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/plain")
+		w.Header().Set("Content-Length", "5")
+		_, _ = io.WriteString(w, "he")
+		_, _ = io.WriteString(w, "llo")
+	})
+	sized := func(head http.Header, body []byte) {
+		head.Set("Content-Type", "text/plain")
+		head.Set("Content-Length", strconv.Itoa(len(body)))
+	}
+	answer("/large", func(w http.ResponseWriter, _ *http.Request) {
+		data := bytes.Repeat([]byte("x"), 3<<20)
+		sized(w.Header(), data)
+		_, _ = w.Write(data)
+	})
+	fromFile := func(w http.ResponseWriter, announced, given int64) {
+		f, err := os.Open(file)
+		if err != nil {
+			panic(err)
+		}
+		defer f.Close()
+		w.Header().Set("Content-Type", "video/mp4")
+		w.Header().Set("Content-Length", strconv.FormatInt(announced, 10))
+		_, _ = io.Copy(w, io.LimitReader(f, given))
+	}
+	answer("/file", func(w http.ResponseWriter, _ *http.Request) { fromFile(w, 500000, 500000) })
+	answer("/shortfile", func(w http.ResponseWriter, _ *http.Request) { fromFile(w, 500000, 400000) })
+	answer("/stream", func(w http.ResponseWriter, _ *http.Request) { // not announced: chunks
+		for i := range 40 {
+			_, _ = w.Write(bytes.Repeat([]byte{'a' + byte(i%26)}, 1000*(i%7)))
+		}
+	})
+	answer("/html", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<!DOCTYPE html><p>") })
+	answer("/status", func(w http.ResponseWriter, r *http.Request) {
+		n, _ := strconv.Atoi(r.URL.RawQuery)
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(n)
+		if n == 412 {
+			_, _ = io.WriteString(w, `{"error":"later"}`)
+		}
+		if _, err := w.Write([]byte("x")); (n == 204 || n == 304) && !errors.Is(err, http.ErrBodyNotAllowed) {
+			t.Errorf("%d with a body: %v", n, err)
+		}
+	})
+	answer("/nothing", func(http.ResponseWriter, *http.Request) {})
+	answer("/last", func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Connection", "close") })
+	answer("/short", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Length", "10")
+		_, _ = io.WriteString(w, "short")
+	})
+	answer("/long", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Length", "4")
+		if _, err := io.WriteString(w, "too much"); !errors.Is(err, http.ErrContentLength) {
+			t.Errorf("more than announced: %v", err)
+		}
+	})
+	answer("/panic", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
+	answer("/api/", func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		fmt.Fprintf(w, "api %s %s", r.Method, body)
+	})
+	return mux
+}

@@ -1,0 +1,133 @@
+package express_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"millrace/internal/fault"
+	"millrace/internal/media/hls"
+	"millrace/internal/media/playback"
+	"millrace/internal/web/express"
+)
+
+const playbackID = "AbCdEfGhIjKlMnOpQrStUvWxYz0123"
+
+// recording is a Source and its only Presentation, with media in memory ("v") and in a file ("f").
+type recording struct{ file string }
+
+func (s recording) Open(_ context.Context, id, token string) (playback.Presentation, error) {
+	switch {
+	case token == "bad":
+		return nil, fault.New(fault.Denied, "no")
+	case id != playbackID:
+		return nil, fault.New(fault.NotReady, "soon")
+	}
+	return s, nil
+}
+
+func (recording) Media() string { return "m1" }
+func (recording) Private() bool { return false }
+func (recording) Multivariant(context.Context) (*hls.Multivariant, error) {
+	return &hls.Multivariant{Variants: []hls.Variant{{Bandwidth: 1, Codecs: []string{"avc1"}, URI: "v.m3u8"}}}, nil
+}
+
+func (recording) Playlist(_ context.Context, _ string, r playback.Reload, compressed bool) (playback.Text, error) {
+	return playback.Text{Data: bytes.Repeat(fmt.Appendf(nil, "#%d %d %v %v\n", r.MSN, r.Part, r.Skip, compressed), 2000), MaxAge: 1}, nil
+}
+
+func (s recording) Chunk(_ context.Context, rendition string, _ hls.Resource) (playback.Body, error) {
+	if rendition != "f" {
+		return playback.Body{Data: bytes.Repeat([]byte("part"), 20000)}, nil
+	}
+	f, err := os.Open(s.file)
+	if err != nil {
+		return playback.Body{}, err
+	}
+	return playback.Body{Reader: f, Size: 500000}, nil
+}
+
+func (recording) Sidecar(context.Context, string) (playback.Body, error) {
+	return playback.Body{Data: []byte("WEBVTT\n"), Type: "text/vtt"}, nil
+}
+
+// TestPlayersGetTheSame of everything that the playback handler answers, whichever way.
+func TestPlayersGetTheSame(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "segment")
+	if err := os.WriteFile(file, bytes.Repeat([]byte("0123456789"), 50000), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	h := playback.New(playback.Options{Source: recording{file}, Logger: slog.New(slog.DiscardHandler)})
+	s := serve(t, h, express.Options{Takes: playback.Owns})
+	lines := []string{
+		"/" + playbackID, "/" + playbackID + ".m3u8", "/" + playbackID + "/m1/v.m3u8", "/" + playbackID + "/m1/v.m3u8?_HLS_msn=5&_HLS_part=2&_HLS_skip=YES",
+		"/" + playbackID + "/m1/v.m3u8?_HLS_part=2", "/" + playbackID + "/m1/v/7.3.m4s", "/" + playbackID + "/m1/f/7.m4s", "/" + playbackID + "/m1/v/init-0.mp4",
+		"/" + playbackID + "/text/t.vtt", "/" + playbackID + ".m3u8?token=bad", "/" + playbackID + "/m9/v.m3u8", "/" + playbackID + "/m1/v/x", "/" + strings.ToLower(playbackID),
+	}
+	fields := []string{
+		"", "Range: bytes=3-9\r\n", "Range: bytes=-5\r\n", "Range: bytes=100-\r\n", "Range: bytes=9999999-\r\n", "Range: bytes=1-2,4-5\r\n", "Range: bytes=1-2\r\nIf-Range: \"x\"\r\n",
+		"If-None-Match: \"x\"\r\n", "If-Modified-Since: Sat, 21 Nov 2026 00:00:00 GMT\r\n", "Accept-Encoding: gzip, deflate, br\r\n", "Accept-Encoding: gzip;q=0\r\n",
+		"Origin: https://player.example\r\nReferer: https://player.example/\r\nSec-Fetch-Mode: cors\r\n",
+	}
+	var all strings.Builder
+	n := int64(0)
+	for _, line := range lines {
+		for _, f := range fields {
+			for _, method := range []string{"GET", "HEAD"} {
+				fmt.Fprintf(&all, "%s %s HTTP/1.1\r\nHost: stream.example\r\nUser-Agent: player\r\n%s\r\n", method, line, f)
+				n++
+			}
+		}
+	}
+	fast, plain := converse(t, s.fast, all.String()), converse(t, s.plain, all.String())
+	if int64(len(plain)) != n || s.taken.Load() != n {
+		t.Fatalf("%d answers of %d, %d here", len(plain), n, s.taken.Load())
+	}
+	for i := range plain {
+		if !same(fast[i:i+1], plain[i:i+1]) {
+			t.Errorf("answer %d: %.900s, net/http says\n%.900s", i, text(fast[i:i+1]), text(plain[i:i+1]))
+		}
+	}
+	for _, odd := range []string{
+		"OPTIONS " + lines[2] + " HTTP/1.1\r\nHost: x\r\nOrigin: https://player.example\r\nAccess-Control-Request-Method: GET\r\nAccess-Control-Request-Headers: range\r\n\r\n",
+		"POST " + lines[2] + " HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc", "GET " + lines[2] + " HTTP/1.0\r\n\r\n", "GET /short HTTP/1.1\r\nHost: x\r\n\r\n",
+	} {
+		if fast, plain := converse(t, s.fast, odd), converse(t, s.plain, odd); !same(fast, plain) || len(plain) != 1 {
+			t.Errorf("%q: %.900s, net/http says\n%.900s", odd, text(fast), text(plain))
+		}
+	}
+	if s.taken.Load() != n {
+		t.Errorf("odd requests were answered here")
+	}
+}
+
+// TestAllocations of a playlist that is asked for again and again.
+func TestAllocations(t *testing.T) { //nolint:paralleltest // counts everybody's allocations
+	s := serve(t, playback.New(playback.Options{Source: recording{}, Logger: slog.New(slog.DiscardHandler)}), express.Options{Takes: playback.Owns})
+	nc := dial(t, s.fast)
+	ask := []byte("GET /" + playbackID + "/text/t.vtt HTTP/1.1\r\nHost: x\r\nAccept-Encoding: gzip\r\n\r\n")
+	answer := make([]byte, 4096)
+	once := func() {
+		if _, err := nc.Write(ask); err != nil {
+			t.Fatal(err)
+		}
+		got := 0
+		for !bytes.HasSuffix(answer[:got], []byte("WEBVTT\n")) {
+			n, err := nc.Read(answer[got:])
+			if err != nil && err != io.EOF {
+				t.Fatal(err)
+			}
+			got += n
+		}
+	}
+	if n := testing.AllocsPerRun(200, once); n > 8 {
+		t.Errorf("%v allocations for an answer, of which the handler makes 6", n)
+	}
+}

@@ -1,0 +1,245 @@
+package express
+
+import (
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+)
+
+// maxHeld is how many bytes of a body whose length was not announced wait for its end; a longer one is chunked. It is net/http's figure.
+const maxHeld = 2048
+
+// response is the http.ResponseWriter of a connection, used again for every answer.
+type response struct {
+	c        *conn
+	header   http.Header
+	status   int // 0: not said
+	headOnly bool
+	started  bool  // the head is made
+	chunked  bool  // the body goes out in chunks: its length was not announced
+	last     bool  // the connection ends with this answer
+	length   int64 // that was announced; -1: none
+	written  int64 // bytes of the body that the handler has given, sent or refused
+	held     []byte
+	pending  []byte // to be sent before the next bytes of the body: the head, the ends of chunks
+	err      error
+}
+
+func (w *response) reset(headOnly bool) {
+	clear(w.header)
+	*w = response{c: w.c, header: w.header, headOnly: headOnly, last: w.c.last, length: -1, held: w.held[:0], pending: w.pending[:0]}
+}
+
+// Header implements http.ResponseWriter.
+func (w *response) Header() http.Header { return w.header }
+
+// WriteHeader implements http.ResponseWriter.
+func (w *response) WriteHeader(status int) {
+	if w.status != 0 || status < http.StatusOK {
+		return
+	}
+	w.status = status
+	if v := w.header["Content-Length"]; len(v) > 0 {
+		n, err := strconv.ParseInt(v[0], 10, 64)
+		if err != nil || n < 0 {
+			delete(w.header, "Content-Length")
+			return
+		}
+		w.length = n
+	}
+}
+
+// Write implements http.ResponseWriter.
+func (w *response) Write(p []byte) (int, error) {
+	w.WriteHeader(http.StatusOK)
+	if len(p) == 0 {
+		return 0, nil
+	}
+	if bodyless(w.status) {
+		return 0, http.ErrBodyNotAllowed
+	}
+	w.written += int64(len(p))
+	if w.length >= 0 && w.written > w.length {
+		return 0, http.ErrContentLength
+	}
+	if w.length < 0 && !w.started && len(w.held)+len(p) <= maxHeld {
+		w.held = append(w.held, p...)
+		return len(p), nil
+	}
+	begins := !w.started
+	if begins {
+		w.chunked = w.length < 0 && !w.headOnly
+		w.start(p)
+	}
+	if w.headOnly {
+		return len(p), w.emit(nil)
+	}
+	if w.chunked {
+		w.openChunk(p, begins)
+	}
+	if err := w.emit(p); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+// openChunk begins a chunk that ends with p; the first one has what was held before it.
+func (w *response) openChunk(p []byte, first bool) {
+	n := len(p)
+	if first {
+		n += len(w.held)
+	} else {
+		w.pending = append(w.pending, "\r\n"...)
+	}
+	w.pending = append(strconv.AppendInt(w.pending, int64(n), 16), "\r\n"...)
+	if first {
+		w.pending = append(w.pending, w.held...)
+	}
+}
+
+// emit sends what is pending and what follows it.
+func (w *response) emit(p []byte) error {
+	if w.err == nil && len(w.pending)+len(p) > 0 {
+		w.err = w.c.out.Write(w.pending, p)
+	}
+	w.pending = w.pending[:0]
+	return w.err
+}
+
+// ReadFrom implements io.ReaderFrom: a file goes to the socket inside the kernel.
+func (w *response) ReadFrom(src io.Reader) (int64, error) {
+	w.WriteHeader(http.StatusOK)
+	room := w.length - w.written
+	if _, typed := w.header["Content-Type"]; room <= 0 || w.headOnly || !typed || bodyless(w.status) {
+		return io.Copy(struct{ io.Writer }{w}, src)
+	}
+	if !w.started {
+		w.start(nil)
+	}
+	if w.err == nil && len(w.pending) > 0 { // the head shares a packet with what follows
+		w.err = w.c.out.WriteMore(w.pending)
+		w.pending = w.pending[:0]
+	}
+	if w.err != nil {
+		return 0, w.err
+	}
+	if some, ok := src.(*io.LimitedReader); !ok || some.N > room { // a body never runs into the next answer
+		src = io.LimitReader(src, room)
+	}
+	n, err := w.c.nc.ReadFrom(src)
+	w.written += n
+	if err != nil {
+		w.err = err
+	}
+	return n, err
+}
+
+// finish ends the answer; false when the connection can't go on.
+func (w *response) finish() bool {
+	w.WriteHeader(http.StatusOK)
+	switch {
+	case w.chunked:
+		w.pending = append(w.pending, "\r\n0\r\n\r\n"...)
+		_ = w.emit(nil) // kept
+	case !w.started:
+		if w.length < 0 && !bodyless(w.status) && (!w.headOnly || len(w.held) > 0) {
+			w.length = int64(len(w.held))
+			w.header["Content-Length"] = []string{strconv.Itoa(len(w.held))}
+		}
+		w.start(nil)
+		body := w.held
+		if w.headOnly {
+			body = nil
+		}
+		_ = w.emit(body) // kept
+	}
+	whole := w.headOnly || w.length < 0 || bodyless(w.status) || w.written == w.length
+	return w.err == nil && whole && !w.last
+}
+
+func bodyless(status int) bool {
+	return status == http.StatusNoContent || status == http.StatusNotModified
+}
+
+// start makes the status line and the header fields, RFC 9112 sections 4 and 5, as net/http would: p is what is written first.
+func (w *response) start(p []byte) {
+	w.started = true
+	h := w.header
+	delete(h, "Transfer-Encoding")
+	if bodyless(w.status) {
+		delete(h, "Content-Length")
+		if w.status == http.StatusNotModified {
+			delete(h, "Content-Type")
+		}
+	} else if _, typed := h["Content-Type"]; !typed && len(w.held)+len(p) > 0 && len(h["Content-Encoding"]) == 0 {
+		sample := p
+		if len(w.held) > 0 {
+			sample = append(w.held[:len(w.held):len(w.held)], p[:min(len(p), maxHeld)]...)
+		}
+		h["Content-Type"] = []string{http.DetectContentType(sample)}
+	}
+	if v := h["Connection"]; len(v) > 0 {
+		w.last = w.last || strings.EqualFold(v[0], "close")
+		delete(h, "Connection")
+	}
+	w.last = w.last || w.c.resting.Load()
+	b := append(w.pending[:0], "HTTP/1.1 "...)
+	b = strconv.AppendInt(b, int64(w.status), 10)
+	b = append(append(b, ' '), statusText(w.status)...)
+	if _, dated := h["Date"]; !dated {
+		b = append(append(b, "\r\nDate: "...), date()...)
+	}
+	for name, values := range h {
+		if !plainName(name) {
+			continue
+		}
+		for _, v := range values {
+			b = append(append(append(b, "\r\n"...), name...), ": "...)
+			b = appendValue(b, v)
+		}
+	}
+	if w.last {
+		b = append(b, "\r\nConnection: close"...)
+	}
+	if w.chunked {
+		b = append(b, "\r\nTransfer-Encoding: chunked"...)
+	}
+	w.pending = append(b, "\r\n\r\n"...)
+}
+
+func statusText(status int) string {
+	if s := http.StatusText(status); s != "" {
+		return s
+	}
+	return "status code " + strconv.Itoa(status)
+}
+
+// appendValue lets no value end its line.
+func appendValue(b []byte, v string) []byte {
+	if strings.ContainsAny(v, "\r\n") {
+		v = strings.NewReplacer("\r", " ", "\n", " ").Replace(v)
+	}
+	return append(b, strings.Trim(v, " \t")...)
+}
+
+// stamp is the Date of one second.
+type stamp struct {
+	second int64
+	text   string
+}
+
+//nolint:gochecknoglobals // the time of day, made once a second
+var lastStamp atomic.Pointer[stamp]
+
+func date() string {
+	now := time.Now()
+	s := lastStamp.Load()
+	if s == nil || s.second != now.Unix() {
+		s = &stamp{now.Unix(), now.UTC().Format(http.TimeFormat)}
+		lastStamp.Store(s)
+	}
+	return s.text
+}
