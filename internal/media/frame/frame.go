@@ -62,6 +62,8 @@ type Frame struct {
 	// Duration is filled by the session; 0 before it.
 	Duration time.Duration
 	Key      bool // video: an IDR; audio: always true
+	// BeforeKey: video after the session, the next picture has come already and is a key frame. False says nothing.
+	BeforeKey bool
 	// Data is one access unit in the form that ISO BMFF samples have: length-prefixed NAL units (4 bytes) for H.264 and HEVC, OBUs with
 	// size fields and without temporal delimiters for AV1, a frame or superframe for VP8 and VP9, one raw_data_block for AAC, one packet
 	// or frame for every other audio codec.

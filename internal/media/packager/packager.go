@@ -80,6 +80,7 @@ type Packager struct {
 	held  []frame.Frame // audio that is presented later than the video has come
 	early []frame.Frame // audio in front of the first picture
 	gop   gopMeter
+	ends  bool          // the picture written last is the last of its segment
 	lag   time.Duration // from decoding to presentation, of the last key frame
 
 	arrival arrival

@@ -44,7 +44,8 @@ func (p *Packager) writeVideo(f frame.Frame) error {
 		v.flush()
 	}
 	v.add(sample)
-	if p.partIsFull(v) {
+	p.ends = f.BeforeKey && p.endsBefore(v.end)
+	if p.ends || p.partIsFull(v) {
 		v.flush()
 	}
 	for len(p.cuts) > 0 && p.audio != nil && v.end > p.cuts[0].at+p.arrival.patience(frame.Audio) {
@@ -74,7 +75,15 @@ func (p *Packager) startsSegment(f *frame.Frame) bool {
 		return elapsed+f.Duration > limit || len(v.buf) > maxSegmentBytes
 	}
 	gop := p.gop.key(f.DTS)
-	return elapsed+gop/2 >= p.opt.Segment || elapsed+gop > limit
+	return p.ends || elapsed+gop/2 >= p.opt.Segment || elapsed+gop > limit
+}
+
+// endsBefore says that a key frame at `at`, which is here already but waits for its duration, begins the next segment: the last part
+// need not wait for it. It may be short, so what was said once (p.ends) holds.
+func (p *Packager) endsBefore(at time.Duration) bool {
+	elapsed := at - p.video.duration(p.video.first)
+	gop := p.gop.until(at)
+	return elapsed+gop/2 >= p.opt.Segment || elapsed+gop > p.limit()
 }
 
 // gopMeter remembers how far apart key frames are.
@@ -84,10 +93,16 @@ type gopMeter struct {
 }
 
 func (m *gopMeter) key(at time.Duration) time.Duration {
-	if m.seen {
-		m.gap = at - m.last
-	}
+	m.gap = m.until(at)
 	m.last, m.seen = at, true
+	return m.gap
+}
+
+// until is the distance of a key frame at `at` from the last one.
+func (m *gopMeter) until(at time.Duration) time.Duration {
+	if m.seen {
+		return at - m.last
+	}
 	return m.gap
 }
 

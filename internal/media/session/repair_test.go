@@ -327,6 +327,9 @@ func TestVariableRate(t *testing.T) {
 		if f.DTS != at[n] || n+1 < len(at) && f.DTS+f.Duration != at[n+1] {
 			t.Fatalf("frame %d at %v for %v, came at %v", n, f.DTS, f.Duration, at[n])
 		}
+		if f.BeforeKey != (n+1 < len(at) && (n+1)%20 == 0) {
+			t.Fatalf("frame %d before a key frame: %v", n, f.BeforeKey)
+		}
 	}
 }
 

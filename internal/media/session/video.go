@@ -198,6 +198,7 @@ func (v *videoTrack) variable(i item) error {
 			v.s.stats.Clamped++
 			at = least
 		}
+		v.held.BeforeKey = i.Key
 		if err := v.release(at - v.held.at); err != nil {
 			return err
 		}
