@@ -33,7 +33,7 @@ demo: ## run the whole service with a live encoder, from nothing (Ctrl-C ends it
 
 .PHONY: test
 test: build bin/testrun $(S3) ## run every test: unit, both storage pairs, end to end, browser
-	@scripts/install-packages.sh ffmpeg postgresql chromium node gstreamer pebble
+	@scripts/install-packages.sh ffmpeg postgresql chromium node gstreamer pebble srt
 	@scripts/install-playwright.sh
 	@MILLRACE_TEST_BINARY="$(CURDIR)/bin/millrace" bin/testrun -services -require -versitygw "$(CURDIR)/$(S3)" -all
 

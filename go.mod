@@ -68,6 +68,7 @@ require (
 )
 
 require (
+	github.com/datarhei/gosrt v0.11.1-0.20260812091715-a77b40bb4b76
 	golang.org/x/crypto v0.58.0
 	golang.org/x/image v0.38.0
 )

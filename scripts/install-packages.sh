@@ -1,5 +1,5 @@
 #!/bin/bash
-# Installs what the tests and the demo need from the distribution: install-packages.sh ffmpeg|postgresql|chromium|node|gstreamer|pebble ...
+# Installs what the tests and the demo need from the distribution: install-packages.sh ffmpeg|postgresql|chromium|node|gstreamer|pebble|srt ...
 # Does nothing for what is there already. Needs root or sudo only when something is missing.
 set -euo pipefail
 
@@ -11,6 +11,7 @@ have() {
     node) command -v node && command -v npm ;;
     gstreamer) for e in flvmux rtmpsink rtmp2sink; do gst-inspect-1.0 --exists "$e" || return 1; done 2>/dev/null && compgen -G '/usr/lib/*/gio/modules/libgiognutls.so' ;;
     pebble) command -v pebble ;;
+    srt) command -v srt-live-transmit ;;
     *) echo "install-packages: unknown name $1" >&2; exit 2 ;;
   esac >/dev/null
 }
@@ -19,6 +20,7 @@ packages() {
   case "$1" in
     node) echo nodejs npm ;;
     gstreamer) echo gstreamer1.0-tools gstreamer1.0-plugins-base gstreamer1.0-plugins-good gstreamer1.0-plugins-bad glib-networking ;;
+    srt) echo srt-tools ;;
     *) echo "$1" ;;
   esac
 }

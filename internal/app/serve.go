@@ -28,6 +28,7 @@ import (
 	"millrace/internal/lifecycle"
 	"millrace/internal/media/encode"
 	"millrace/internal/media/ingest/rtmp"
+	"millrace/internal/media/ingest/srt"
 	"millrace/internal/media/ondemand"
 	"millrace/internal/media/playback"
 	"millrace/internal/storage/blob"
@@ -157,6 +158,15 @@ func (n *node) assemble(ctx context.Context, g *lifecycle.Group) error {
 			return err
 		}
 	}
+	callers, err := srt.Listen(ctx, n.cfg.SRTAddr, srt.Options{
+		Gate: n.live, Secrets: n.live, Logger: n.log, MaxConnsPerIP: n.cfg.MaxConnectionsPerAddress,
+	})
+	if err != nil {
+		return fmt.Errorf("%w (millrace doctor says who has the port)", err)
+	}
+	n.close = append(n.close, func() error { callers.Close(); return nil })
+	n.log.InfoContext(ctx, "listening", "what", "srt", "addr", callers.Addr().String())
+	g.Add(callerServer{callers})
 	ln, err := n.listen(ctx, "rtmp", n.cfg.RTMPAddr)
 	if err != nil {
 		return err
@@ -254,6 +264,15 @@ func (i images) Image(ctx context.Context, url string, maxBytes int64) ([]byte, 
 	data, _, err := i.client.Get(ctx, url, maxBytes)
 	return data, err
 }
+
+// callerServer is the SRT listener as a service.
+type callerServer struct{ *srt.Server }
+
+// Name implements lifecycle.Service.
+func (callerServer) Name() string { return "srt" }
+
+// Run implements lifecycle.Service.
+func (s callerServer) Run(ctx context.Context) error { return s.Serve(ctx) }
 
 // objects opens stored files for the on-demand library.
 type objects struct{ store blob.Store }

@@ -39,7 +39,7 @@ type LiveOptions struct {
 	Logger   *slog.Logger
 }
 
-// Live owns the broadcasts of this node. It implements ingest.Gate and is a lifecycle service.
+// Live owns the broadcasts of this node. It implements ingest.Gate and srt.Secrets and is a lifecycle service.
 type Live struct {
 	opt  LiveOptions
 	root context.Context // of the broadcasts; set by Run
@@ -227,6 +227,15 @@ func (l *Live) Admit(ctx context.Context, p ingest.Publication) (context.Context
 		return nil, nil, refusal(err)
 	}
 	return s.pub, s, nil
+}
+
+// Passphrase tells an SRT listener, before anybody is admitted, the secret that an encoder with this stream key must know.
+func (l *Live) Passphrase(ctx context.Context, key string) (string, error) {
+	p, err := l.opt.Streams.Passphrase(ctx, key)
+	if err != nil {
+		return "", refusal(err)
+	}
+	return p, nil
 }
 
 func (l *Live) admit(ctx context.Context, p ingest.Publication) (*sink, error) {

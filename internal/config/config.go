@@ -75,6 +75,7 @@ type Config struct {
 	TLSKey    string
 	RTMPAddr  string
 	RTMPSAddr string // used only with TLS()
+	SRTAddr   string // UDP
 
 	ACMEDomains   []string // certificates come over ACME; excludes TLSCert
 	ACMEEmail     string
@@ -218,7 +219,7 @@ func (c *Config) conflicts() (problems []string) {
 	if c.Storage.Kind == S3 && !c.Storage.hasCredentials() {
 		problems = append(problems, "storage-url names an S3 bucket, but there are no credentials for it: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY in the environment")
 	}
-	used := map[string]string{}
+	used := map[string]string{} // srt-addr is UDP: it may have the number of another one
 	for _, l := range []struct{ name, addr string }{{"http-addr", c.HTTPAddr}, {"rtmp-addr", c.RTMPAddr}, {"https-addr", c.HTTPSAddr}, {"rtmps-addr", c.RTMPSAddr}} {
 		if (l.name == "https-addr" || l.name == "rtmps-addr") && !c.TLS() || strings.HasSuffix(l.addr, ":0") {
 			continue

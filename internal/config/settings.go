@@ -129,6 +129,11 @@ var settings = []Setting{
 		apply: into(parseAddress, func(c *Config) *string { return &c.RTMPSAddr }),
 	},
 	{
+		Name: "srt-addr", Kind: KindAddress, Default: ":6001",
+		Help:  "Where encoders connect over SRT, which is UDP.",
+		apply: into(parseAddress, func(c *Config) *string { return &c.SRTAddr }),
+	},
+	{
 		Name: "public-url", Kind: KindURL, Absent: "made from http-addr",
 		Help:  "URL under which viewers and API clients reach this service, for example https://video.example.org.",
 		apply: into(parseWebURL, func(c *Config) **url.URL { return &c.PublicURL }),

@@ -66,6 +66,7 @@ type Options struct {
 type Server struct {
 	HTTP string // base URL: http://127.0.0.1:port
 	RTMP string // rtmp://127.0.0.1:port
+	SRT  string // 127.0.0.1:port, UDP
 	Dir  string // data folder
 
 	HTTPS, RTMPS string // the same over TLS; empty without a certificate
@@ -113,7 +114,7 @@ func Start(t testing.TB, o Options) *Server {
 // Run starts the server's process again after Stop or Kill, on the same data but new ports.
 func (s *Server) Run(t testing.TB) {
 	t.Helper()
-	args := []string{"serve", "--data-dir", s.Dir, "--http-addr", "127.0.0.1:0", "--rtmp-addr", "127.0.0.1:0", "--log-format", "json"}
+	args := []string{"serve", "--data-dir", s.Dir, "--http-addr", "127.0.0.1:0", "--rtmp-addr", "127.0.0.1:0", "--srt-addr", "127.0.0.1:0", "--log-format", "json"}
 	if !s.o.Closed {
 		args = append(args, "--fetch-allow", "127.0.0.0/8,::1/128")
 	}
@@ -138,9 +139,9 @@ func (s *Server) Run(t testing.TB) {
 		_ = read.Close()
 		_ = s.cmd.Wait()
 	}()
-	s.HTTP, s.RTMP, s.HTTPS, s.RTMPS = "", "", "", ""
+	s.HTTP, s.RTMP, s.SRT, s.HTTPS, s.RTMPS = "", "", "", "", ""
 	limit := time.After(startWait)
-	for s.HTTP == "" || s.RTMP == "" {
+	for s.HTTP == "" || s.RTMP == "" || s.SRT == "" {
 		select {
 		case a := <-addresses:
 			switch a[0] {
@@ -148,6 +149,8 @@ func (s *Server) Run(t testing.TB) {
 				s.HTTP = "http://" + a[1]
 			case "rtmp": // after those over TLS
 				s.RTMP = "rtmp://" + a[1]
+			case "srt":
+				s.SRT = a[1]
 			case "https":
 				s.HTTPS = "https://" + a[1]
 			case "rtmps":

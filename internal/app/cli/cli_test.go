@@ -82,8 +82,8 @@ func TestExitCodes(t *testing.T) {
 		"serve":    {[]string{"serve"}, 0, "", "millrace: warning: MILLRACE_HTP_ADDR"},
 		"fails":    {[]string{"serve", "--http-addr=:1"}, 1, "", "millrace: listen on :1: permission denied"},
 		"unknown":  {[]string{"token", "revoke", "nobody"}, 1, "", "millrace: there is no token nobody"},
-		"doctor":   {[]string{"doctor", data, "--http-addr=127.0.0.1:0", "--rtmp-addr=192.0.2.1:1"}, 1, "✗ rtmp-addr", ""},
-		"doc json": {[]string{"doctor", "--json", data, "--http-addr=127.0.0.1:0", "--rtmp-addr=192.0.2.1:1"}, 1, `"healthy": false`, ""},
+		"doctor":   {[]string{"doctor", data, "--http-addr=127.0.0.1:0", "--rtmp-addr=192.0.2.1:1", "--srt-addr=127.0.0.1:0"}, 1, "✗ rtmp-addr", ""},
+		"doc json": {[]string{"doctor", "--json", data, "--http-addr=127.0.0.1:0", "--rtmp-addr=192.0.2.1:1", "--srt-addr=127.0.0.1:0"}, 1, `"healthy": false`, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

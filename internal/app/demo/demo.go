@@ -120,16 +120,17 @@ func (s *stage) serve(ctx context.Context) error {
 	if !s.o.Config.Given("data-dir") {
 		dir, fate = filepath.Join(s.scratch, "data"), "removed at the end; --data-dir keeps it"
 	}
-	httpAddr, taken := available(ctx, s.o.Config.HTTPAddr)
+	httpAddr, taken := available(ctx, "tcp", s.o.Config.HTTPAddr)
 	if taken {
 		s.say("Address %s is taken: the demo takes a free port for HTTP.\n", s.o.Config.HTTPAddr)
 	}
-	rtmpAddr, taken := available(ctx, s.o.Config.RTMPAddr)
+	rtmpAddr, taken := available(ctx, "tcp", s.o.Config.RTMPAddr)
 	if taken {
 		s.say("Address %s is taken: the demo takes a free port for RTMP.\n", s.o.Config.RTMPAddr)
 	}
+	srtAddr, _ := available(ctx, "udp", s.o.Config.SRTAddr) // not shown
 	var err error
-	if s.service, err = startService(ctx, s.o, serveArgs(s.o, dir, httpAddr, rtmpAddr), s.o.Out); err != nil {
+	if s.service, err = startService(ctx, s.o, serveArgs(s.o, dir, httpAddr, rtmpAddr, srtAddr), s.o.Out); err != nil {
 		return err
 	}
 	s.base = strings.TrimSuffix(s.o.Config.PublicBase(s.service.http).String(), "/")

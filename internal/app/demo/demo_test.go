@@ -44,7 +44,7 @@ func fakeOptions(t *testing.T, until string, args ...string) (context.Context, O
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	t.Cleanup(cancel)
-	c, cfg, err := config.Load(append([]string{"demo", "--http-addr=127.0.0.1:0", "--rtmp-addr=127.0.0.1:1", "--log-level=error"}, args...), nil, os.ReadFile)
+	c, cfg, err := config.Load(append([]string{"demo", "--http-addr=127.0.0.1:0", "--rtmp-addr=127.0.0.1:1", "--srt-addr=127.0.0.1:0", "--log-level=error"}, args...), nil, os.ReadFile)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,8 +155,8 @@ func TestProcessThatDoesNotListenIsKilled(t *testing.T) {
 func TestServeArgs(t *testing.T) {
 	t.Parallel()
 	_, o, _ := fakeOptions(t, "", "--fetch-allow=10.0.0.0/8")
-	got := strings.Join(serveArgs(o, "d", ":1", ":2"), " ")
-	const want = "serve --http-addr=127.0.0.1:0 --rtmp-addr=127.0.0.1:1 --log-level=error --fetch-allow=10.0.0.0/8 --data-dir=d --http-addr=:1 --rtmp-addr=:2 --fetch-allow=10.0.0.0/8,127.0.0.0/8 --log-format=json --log-level=info"
+	got := strings.Join(serveArgs(o, "d", ":1", ":2", ":3"), " ")
+	const want = "serve --http-addr=127.0.0.1:0 --rtmp-addr=127.0.0.1:1 --srt-addr=127.0.0.1:0 --log-level=error --fetch-allow=10.0.0.0/8 --data-dir=d --http-addr=:1 --rtmp-addr=:2 --srt-addr=:3 --fetch-allow=10.0.0.0/8,127.0.0.0/8 --log-format=json --log-level=info"
 	if got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}

@@ -28,13 +28,13 @@ type service struct {
 const patience = 60 * time.Second
 
 // serveArgs is the command line of the service: what the demo was given, and over it what the demo needs.
-func serveArgs(o Options, dir, httpAddr, rtmpAddr string) []string {
+func serveArgs(o Options, dir, httpAddr, rtmpAddr, srtAddr string) []string {
 	allow := make([]string, 0, len(o.Config.FetchAllow)+1)
 	for _, p := range append(slices.Clip(o.Config.FetchAllow), netip.MustParsePrefix("127.0.0.0/8")) {
 		allow = append(allow, p.String())
 	}
 	args := append([]string{config.Serve}, o.Flags...)
-	args = append(args, "--data-dir="+dir, "--http-addr="+httpAddr, "--rtmp-addr="+rtmpAddr, "--fetch-allow="+strings.Join(allow, ","), "--log-format=json")
+	args = append(args, "--data-dir="+dir, "--http-addr="+httpAddr, "--rtmp-addr="+rtmpAddr, "--srt-addr="+srtAddr, "--fetch-allow="+strings.Join(allow, ","), "--log-format=json")
 	if o.Config.LogLevel > 0 { // its addresses are logged at info
 		args = append(args, "--log-level=info")
 	}
@@ -112,8 +112,14 @@ func (w *watcher) line(text string) {
 }
 
 // available gives addr if it can be listened on, else the same host with a free port to be chosen by the kernel.
-func available(ctx context.Context, addr string) (usable string, taken bool) {
-	l, err := new(net.ListenConfig).Listen(ctx, "tcp", addr)
+func available(ctx context.Context, network, addr string) (usable string, taken bool) {
+	var l io.Closer
+	var err error
+	if network == "udp" {
+		l, err = new(net.ListenConfig).ListenPacket(ctx, network, addr)
+	} else {
+		l, err = new(net.ListenConfig).Listen(ctx, network, addr)
+	}
 	if err == nil {
 		_ = l.Close() // nothing was accepted
 		return addr, false

@@ -49,7 +49,7 @@ func Checks(o Options) []Check {
 			Now: o.Now, LookUp: net.DefaultResolver.LookupHost,
 		})
 	}
-	checks = append(checks, FreePort{Setting: "rtmp-addr", Addr: c.RTMPAddr, Ours: c.HTTPAddr})
+	checks = append(checks, FreePort{Setting: "rtmp-addr", Addr: c.RTMPAddr, Ours: c.HTTPAddr}, FreePort{Setting: "srt-addr", Addr: c.SRTAddr, Ours: c.HTTPAddr, UDP: true})
 	if c.Database.Engine == config.Postgres {
 		checks = append(checks, PostgreSQL{URL: c.Database.URL, Now: o.Now})
 	} else {

@@ -182,12 +182,12 @@ func TestPorts(t *testing.T) {
 	_, oursPort, _ := net.SplitHostPort(ours)
 	other := httptest.NewServer(http.NotFoundHandler())
 	defer other.Close()
-	expect(t, FreePort{"http-addr", "127.0.0.1:0", ""}, OK, "a free port is taken")
-	expect(t, FreePort{"http-addr", ours, ours}, Warning, "a millrace is running")
-	expect(t, FreePort{"rtmp-addr", busy, "0.0.0.0:" + oursPort}, Warning, "a millrace is running")
-	expect(t, FreePort{"rtmp-addr", busy, other.Listener.Addr().String()}, Problem, "another program uses")
-	expect(t, FreePort{"http-addr", "192.0.2.1:8080", ""}, Problem, "this machine has no address")
-	expect(t, FreePort{"http-addr", "no.such.host.invalid:1", ""}, Problem, "cannot listen")
+	expect(t, FreePort{"http-addr", "127.0.0.1:0", "", false}, OK, "a free port is taken")
+	expect(t, FreePort{"http-addr", ours, ours, false}, Warning, "a millrace is running")
+	expect(t, FreePort{"rtmp-addr", busy, "0.0.0.0:" + oursPort, false}, Warning, "a millrace is running")
+	expect(t, FreePort{"rtmp-addr", busy, other.Listener.Addr().String(), false}, Problem, "another program uses")
+	expect(t, FreePort{"http-addr", "192.0.2.1:8080", "", false}, Problem, "this machine has no address")
+	expect(t, FreePort{"http-addr", "no.such.host.invalid:1", "", false}, Problem, "cannot listen")
 }
 
 func TestCertificate(t *testing.T) {
@@ -358,7 +358,7 @@ func TestStorageThatLies(t *testing.T) {
 
 func TestChecksOfAWholeConfiguration(t *testing.T) {
 	t.Parallel()
-	_, cfg, err := config.Load([]string{"doctor", "--data-dir", t.TempDir() + "/data", "--http-addr=127.0.0.1:0", "--rtmp-addr=127.0.0.1:0"}, nil, os.ReadFile)
+	_, cfg, err := config.Load([]string{"doctor", "--data-dir", t.TempDir() + "/data", "--http-addr=127.0.0.1:0", "--rtmp-addr=127.0.0.1:0", "--srt-addr=127.0.0.1:0"}, nil, os.ReadFile)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -366,7 +366,7 @@ func TestChecksOfAWholeConfiguration(t *testing.T) {
 	if _, err := Run(t.Context(), Checks(Options{Config: cfg, OpenStorage: openBlob}), &b, false); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"settings", "data folder", "disk space", "open files", "clock", "ffmpeg", "http-addr", "rtmp-addr", "database", "storage"} {
+	for _, name := range []string{"settings", "data folder", "disk space", "open files", "clock", "ffmpeg", "http-addr", "rtmp-addr", "srt-addr", "database", "storage"} {
 		if !strings.Contains(b.String(), " "+name+" ") {
 			t.Errorf("no line for %s in\n%s", name, b.String())
 		}

@@ -18,6 +18,7 @@ type FreePort struct {
 	Setting string // http-addr, rtmp-addr, …
 	Addr    string // host:port
 	Ours    string // address at which a running millrace answers HTTP
+	UDP     bool   // instead of TCP
 }
 
 // Name implements Check.
@@ -29,22 +30,34 @@ func (p FreePort) Run(ctx context.Context) Finding {
 	if port == "0" {
 		return ok("a free port is taken at start")
 	}
-	l, err := new(net.ListenConfig).Listen(ctx, "tcp", p.Addr)
+	l, err := p.listen(ctx)
 	if err == nil {
 		_ = l.Close() // nothing was accepted
 		return ok("%s is free", p.Addr)
+	}
+	list := "ss -ltnp"
+	if p.UDP {
+		list = "ss -lunp"
 	}
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE) && answersAsMillrace(ctx, p.Ours):
 		return warning("Nothing to do if that is meant; a second one needs its own ports and data folder.", "%s is in use, and a millrace is running at %s", p.Addr, p.Ours)
 	case errors.Is(err, syscall.EADDRINUSE):
-		return problem("Find the program with ss -ltnp 'sport = :"+port+"' and stop it, or give another port with --"+p.Setting+".", "another program uses %s", p.Addr)
+		return problem("Find the program with "+list+" 'sport = :"+port+"' and stop it, or give another port with --"+p.Setting+".", "another program uses %s", p.Addr)
 	case errors.Is(err, syscall.EACCES):
 		return problem("Ports below 1024 need a right: AmbientCapabilities=CAP_NET_BIND_SERVICE in the systemd unit, or give a higher port with --"+p.Setting+".", "port %s is not allowed to this user", port)
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
 		return problem("Give an address of this machine, or only :"+port+" for all of them, with --"+p.Setting+".", "this machine has no address %s", p.Addr)
 	}
 	return problem("Give another address with --"+p.Setting+".", "cannot listen: %v", err)
+}
+
+func (p FreePort) listen(ctx context.Context) (io.Closer, error) {
+	var c net.ListenConfig
+	if p.UDP {
+		return c.ListenPacket(ctx, "udp", p.Addr)
+	}
+	return c.Listen(ctx, "tcp", p.Addr)
 }
 
 // answersAsMillrace asks for the API's description and looks at its title.

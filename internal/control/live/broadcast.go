@@ -49,6 +49,12 @@ func (s *Service) Connect(ctx context.Context, streamKey, protocol string, newAs
 	})
 }
 
+// Passphrase is the secret of an SRT encoder; see Broadcasts.
+func (s *Service) Passphrase(ctx context.Context, streamKey string) (string, error) {
+	st, err := s.store.ByKey(ctx, streamKey)
+	return st.SRTPassphrase, err
+}
+
 // Adopt takes a broadcast over from a dead node; see Broadcasts.
 func (s *Service) Adopt(ctx context.Context, stream id.LiveStream, e id.Epoch, node id.Node, lease time.Duration, now time.Time) (Stream, error) {
 	now = stamp(now)

@@ -126,6 +126,8 @@ type Broadcasts interface {
 	// window, it continues the same one (resumed: the returned stream's ActiveAsset is not newAsset); so it does when the lease of
 	// whoever had the encoder has run out, and, whatever the window, when that encoder is silent (events disconnected, connected). A broadcast that is about to be ended is fault.Conflict. Sets Node, LeaseUntil, Protocol, StartedAt; clears DisconnectedAt.
 	Connect(ctx context.Context, streamKey, protocol string, newAsset id.Asset, node id.Node, lease time.Duration, now time.Time) (Stream, error)
+	// Passphrase is the SRT passphrase that goes with a stream key, whatever the stream's state: fault.NotFound unknown key.
+	Passphrase(ctx context.Context, streamKey string) (string, error)
 	// Adopt makes node the owner of a broadcast whose owner is gone: its lease has run out, or it was node itself in an earlier
 	// life. An encoder that was connected is away since the owner's last sign of life, that is a lease before its end (event
 	// disconnected). fault.Conflict when the owner lives or the epoch is another: of several nodes that try, one succeeds.

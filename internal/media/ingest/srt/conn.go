@@ -1,0 +1,368 @@
+package srt
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net/netip"
+	"reflect"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	gosrt "github.com/datarhei/gosrt"
+	"github.com/datarhei/gosrt/circular"
+	"github.com/datarhei/gosrt/packet"
+
+	"millrace/internal/media/container/mpegts"
+	"millrace/internal/media/ingest"
+)
+
+// conn is one caller. Everything but inspect, heard and goodbye runs on its goroutine.
+type conn struct {
+	server  *Server
+	opts    *Options
+	remote  netip.AddrPort
+	req     gosrt.ConnRequest
+	begun   time.Time
+	encoder string
+
+	wire    gosrt.Conn
+	demuxer *mpegts.Demuxer
+	bytes   int64 // of media
+	link    Link
+
+	taken atomic.Uint64 // packets read
+	gone  chan struct{} // closed when nobody reads any more
+
+	mu       sync.Mutex // what gosrt's and the watching goroutine share
+	started  bool       // media has come
+	ended    bool       // the caller has said goodbye
+	answered time.Time  // when the caller answered an acknowledgement last
+	cause    error      // why inspect closed the connection
+}
+
+// Link is what a connection's transport has been through.
+type Link struct {
+	Received      uint64 // packets of media, with those that came twice
+	Lost          uint64 // packets that were missing at first
+	Retransmitted uint64 // packets that the caller sent again
+	Missing       uint64 // packets that never came in time
+	Plain         uint64 // packets that were not encrypted and not taken
+}
+
+// refusal is an answer of no that was given to the caller.
+type refusal struct {
+	code gosrt.RejectionReason
+	err  error // why, for the log
+	ours bool  // the fault is this service's
+}
+
+func (r *refusal) Error() string { return r.err.Error() }
+func (r *refusal) Unwrap() error { return r.err }
+
+// panicError is a panic of this connection.
+type panicError struct {
+	value any
+	stack []byte
+}
+
+func (p *panicError) Error() string { return fmt.Sprintf("panic: %v", p.value) }
+
+// guard turns a panic into an error.
+func guard(f func() error) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = &panicError{r, debug.Stack()}
+		}
+	}()
+	return f()
+}
+
+// The reasons for a refusal that are not the gate's.
+var (
+	errOldCaller   = errors.New("the caller speaks an SRT before 1.3")
+	errTinyPackets = errors.New("the caller asks for packets that are too small for media")
+	errRequest     = errors.New("the caller asks for something other than publishing")
+	errPlain       = errors.New("the caller does not encrypt: a passphrase is required")
+	errPassphrase  = errors.New("wrong passphrase")
+	errNoAnswer    = errors.New("the caller's media did not come")
+	errFlood       = errors.New("the caller sent more than may be held")
+	errMute        = errors.New("the caller does not answer acknowledgements")
+)
+
+// run serves the caller to its end. ctx ends when the connection is to be closed.
+func (c *conn) run(ctx context.Context) error {
+	var pub context.Context
+	var sink ingest.Sink
+	err := guard(func() (err error) {
+		defer func() { <-c.server.answers }()
+		pub, sink, err = c.answer(ctx)
+		return err
+	})
+	if err == nil {
+		return c.publish(ctx, pub, sink)
+	}
+	if _, refused := errors.AsType[*refusal](err); !refused { // a panic: whoever was not answered must not stay on gosrt's lists
+		c.req.Reject(gosrt.REJX_ISE)
+		if sink != nil {
+			sink.Close(err)
+		}
+	}
+	return err
+}
+
+// answer accepts the caller or refuses it.
+func (c *conn) answer(ctx context.Context) (pub context.Context, sink ingest.Sink, err error) {
+	looking, cancel := context.WithTimeout(ctx, c.opts.HandshakeTimeout)
+	defer cancel()
+	id, err := c.check(looking)
+	if err != nil {
+		return nil, nil, c.refuse(ctx, err)
+	}
+	// The publication must not end with this function, but an admission that comes too late must be given up.
+	admitted, giveUp := context.WithCancelCause(ctx)
+	late := context.AfterFunc(looking, func() { giveUp(context.Cause(looking)) })
+	pub, sink, err = c.opts.Gate.Admit(admitted, ingest.Publication{Protocol: "srt", Key: id.key, Remote: c.remote, Encoder: c.encoder})
+	intime := late()
+	if err != nil {
+		giveUp(err)
+		return nil, nil, c.refuse(ctx, err)
+	}
+	if !intime { // nobody waits for the answer any more
+		err = fmt.Errorf("admission took longer than %v", c.opts.HandshakeTimeout)
+		sink.Close(err)
+		return nil, nil, c.refuse(ctx, err)
+	}
+	if c.wire, err = c.req.Accept(); err != nil {
+		err = fmt.Errorf("accept connection: %w", err)
+		sink.Close(err)
+		return nil, nil, c.refuse(ctx, err)
+	}
+	return pub, sink, nil
+}
+
+// check reads what the caller wants and whether its passphrase is right.
+func (c *conn) check(ctx context.Context) (streamID, error) {
+	if c.req.Version() != 5 {
+		return streamID{}, errOldCaller
+	}
+	if payloadSize(c.req) > gosrt.MAX_PAYLOAD_SIZE {
+		return streamID{}, errTinyPackets
+	}
+	id, err := parseStreamID(c.req.StreamId())
+	if err != nil {
+		return streamID{}, err
+	}
+	c.encoder = id.user
+	switch {
+	case id.mode != "" && id.mode != "publish":
+		return streamID{}, errRequest
+	case !c.req.IsEncrypted():
+		return streamID{}, errPlain
+	}
+	passphrase, err := c.opts.Secrets.Passphrase(ctx, id.key)
+	unknown := errors.Is(err, ingest.ErrUnknownKey)
+	if err != nil && !unknown {
+		return streamID{}, err
+	}
+	if unknown { // takes as long as a known one does
+		passphrase = rand.Text()
+	}
+	if wrong := c.req.SetPassphrase(passphrase); unknown {
+		return streamID{}, ingest.ErrUnknownKey
+	} else if wrong != nil {
+		return streamID{}, errPassphrase
+	}
+	return id, nil
+}
+
+// payloadSize is what gosrt makes of the packet size that the caller announces. For one below its own headers that is a number that has
+// gone around below zero, which gosrt does not notice and then allocates so much; and it does not let one see it.
+func payloadSize(req gosrt.ConnRequest) uint64 {
+	config := reflect.ValueOf(req).Elem().FieldByName("config")
+	return config.FieldByName("PayloadSize").Uint()
+}
+
+// refuse tells the caller why it is refused and makes the refusal. Callers show the code or its text.
+func (c *conn) refuse(ctx context.Context, err error) error {
+	r := &refusal{code: gosrt.REJX_ISE, err: err, ours: true}
+	if ctx.Err() != nil {
+		r.code, r.err, r.ours = gosrt.REJX_DOWN, context.Cause(ctx), false
+	}
+	for _, answer := range answers {
+		if errors.Is(err, answer.err) {
+			r.code, r.ours = answer.code, false
+			break
+		}
+	}
+	c.req.Reject(r.code)
+	return r
+}
+
+// answers are the rejection codes: those of the protocol, and from 1400 on those of its Access Control guidelines.
+var answers = []struct { //nolint:gochecknoglobals // a table
+	err  error
+	code gosrt.RejectionReason
+}{
+	{errOldCaller, gosrt.REJ_VERSION},
+	{errTinyPackets, gosrt.REJ_ROGUE},
+	{errPlain, gosrt.REJ_UNSECURE},
+	{errPassphrase, gosrt.REJ_BADSECRET},
+	{errStreamID, gosrt.REJX_BAD_REQUEST},
+	{errRequest, gosrt.REJX_BAD_MODE},
+	{ingest.ErrUnknownKey, gosrt.REJX_UNAUTHORIZED},
+	{ingest.ErrDisabled, gosrt.REJX_FORBIDDEN},
+	{ingest.ErrBusy, gosrt.REJX_CONFLICT},
+	{ingest.ErrShutdown, gosrt.REJX_DOWN},
+}
+
+// publish carries the media until the publication's end.
+func (c *conn) publish(ctx, pub context.Context, sink ingest.Sink) error {
+	c.demuxer = mpegts.NewDemuxer(sink)
+	c.begun, c.answered, c.gone = time.Now(), time.Now(), make(chan struct{})
+	hangUp := func() { _ = c.wire.Close() }
+	defer hangUp()
+	defer close(c.gone)
+	for _, end := range []context.Context{ctx, pub} {
+		defer context.AfterFunc(end, hangUp)()
+	}
+	c.server.enter(c)
+	defer c.server.leave(c)
+	c.opts.Logger.InfoContext(ctx, "encoder connected", "protocol", "srt", "remote", c.remote, "encoder", c.encoder)
+	err := guard(c.carry)
+	c.mu.Lock()
+	cause := c.cause
+	c.mu.Unlock()
+	_, panicked := errors.AsType[*panicError](err)
+	switch {
+	case panicked:
+	case pub.Err() != nil:
+		err = context.Cause(pub)
+	case ctx.Err() != nil:
+		err = context.Cause(ctx)
+	case cause != nil:
+		err = cause
+	}
+	c.measure()
+	if cerr := guard(func() error { sink.Close(err); return nil }); cerr != nil {
+		return cerr
+	}
+	return err
+}
+
+// carry moves media from the connection to the sink. It always returns an error: why it ended.
+func (c *conn) carry() error {
+	var expected circular.Number
+	for known := false; ; known = true {
+		p, err := c.wire.ReadPacket()
+		if err != nil {
+			if err := c.demuxer.Flush(); err != nil {
+				return fmt.Errorf("take media: %w", err)
+			}
+			return c.ending()
+		}
+		h, data := p.Header(), p.Data()
+		if gap := h.PacketSequenceNumber.Distance(expected); known && gap > 0 {
+			c.link.Missing += uint64(gap)
+			c.demuxer.Missing(int(gap) * max(len(data), mpegts.PacketSize))
+		}
+		expected = h.PacketSequenceNumber.Inc()
+		c.taken.Add(1)
+		if h.KeyBaseEncryptionFlag == packet.UnencryptedPacket { // anybody could have sent it
+			c.link.Plain++
+			c.demuxer.Missing(len(data))
+		} else {
+			c.bytes += int64(len(data))
+			err = c.demuxer.Write(data, time.Now())
+		}
+		p.Decommission()
+		if err != nil {
+			return fmt.Errorf("take media: %w", err)
+		}
+		if !known {
+			c.mu.Lock()
+			c.started = true
+			c.mu.Unlock()
+		}
+	}
+}
+
+// ending is why there is nothing more to read.
+func (c *conn) ending() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ended {
+		return ingest.ErrEncoderEnded
+	}
+	return fmt.Errorf("%w: no sign of life for %v", ingest.ErrSilent, c.opts.IdleTimeout)
+}
+
+// goodbye notes that the caller has said that it ends, and waits until what it sent before is taken. It runs on the goroutine on which
+// gosrt reads the connection's packets, of which no more come: as soon as it returns, gosrt throws away what is not due yet, and that is
+// the last part of every broadcast, as long as the latency.
+func (c *conn) goodbye() {
+	c.mu.Lock()
+	c.ended = true
+	c.mu.Unlock()
+	limit := time.NewTimer(c.opts.IdleTimeout)
+	defer limit.Stop()
+	look := time.NewTicker(5 * time.Millisecond)
+	defer look.Stop()
+	for {
+		var s gosrt.Statistics
+		c.wire.Stats(&s)
+		if s.Instantaneous.PktRecvBuf == 0 && c.taken.Load() >= s.Accumulated.PktRecvUnique {
+			return
+		}
+		select {
+		case <-look.C:
+		case <-limit.C:
+			return
+		case <-c.gone:
+			return
+		}
+	}
+}
+
+// heard notes that the caller has answered an acknowledgement.
+func (c *conn) heard() {
+	now := time.Now()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.answered = now
+}
+
+// measure reads the counters of the transport.
+func (c *conn) measure() {
+	var s gosrt.Statistics
+	c.wire.Stats(&s)
+	c.link.Received, c.link.Lost, c.link.Retransmitted = s.Accumulated.PktRecv, s.Accumulated.PktRecvLoss, s.Accumulated.PktRecvRetrans
+}
+
+// muteness is how long a peer may go without answering acknowledgements, a hundred of which it gets each second: gosrt remembers each
+// until it, or a later one, is answered.
+const muteness = time.Minute
+
+// inspect closes the connection if it is beyond its bounds. It runs on the server's watching goroutine.
+func (c *conn) inspect(now time.Time) {
+	var s gosrt.Statistics
+	c.wire.Stats(&s)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.cause != nil:
+		return
+	case s.Instantaneous.ByteRecvBuf > c.opts.MaxBuffer:
+		c.cause = errFlood
+	case !c.started && now.Sub(c.begun) > c.opts.HandshakeTimeout && s.Accumulated.PktRecv == 0:
+		c.cause = errNoAnswer
+	case now.Sub(c.answered) > muteness:
+		c.cause = errMute
+	default:
+		return
+	}
+	_ = c.wire.Close() // ends carry
+}

@@ -1,0 +1,322 @@
+// Package srt takes publishers over SRT: MPEG-TS in, frames out. It asks Secrets for the passphrase of a stream key, checks it in the
+// handshake, asks an ingest.Gate whether the key may publish, and fills the ingest.Sink it is given. Callers publish; nobody is
+// played to. There is no publishing without encryption.
+//
+// The protocol itself is gosrt's. What it leaves open is closed here: a handshake that makes it panic, or that would make it
+// allocate by the peer's wish; a peer that lets its receive buffer grow; packets that are not encrypted on an encrypted connection.
+//
+// It must never know stream records, sessions, packaging or HLS. A Server owns one goroutine that accepts, one that watches over its
+// connections and one for each connection; gosrt has three more for each. All have ended when Serve returns.
+package srt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	gosrt "github.com/datarhei/gosrt"
+
+	"millrace/internal/media/ingest"
+)
+
+// Secrets tells the passphrase that goes with a stream key: ingest.ErrUnknownKey, or an internal error. Both strings are secrets.
+type Secrets interface {
+	Passphrase(ctx context.Context, key string) (string, error)
+}
+
+// Options are what a Server needs. Gate, Secrets and Logger are required, the rest has defaults.
+type Options struct {
+	Gate    ingest.Gate
+	Secrets Secrets
+	Logger  *slog.Logger
+
+	// HandshakeTimeout is how long the answer to a caller may take, and then how long the first packet of media may; 4 s when 0,
+	// which is longer than callers wait for their answer.
+	HandshakeTimeout time.Duration
+	// IdleTimeout ends a connection from which nothing came, not even a sign of life; 15 s when 0. Callers give one each second.
+	IdleTimeout time.Duration
+	// Latency is what packets are held for at least, so that lost ones can be sent again; 120 ms when 0. A caller may ask for more.
+	Latency time.Duration
+	// MaxConns bounds the connections of the server; 2000 when 0.
+	MaxConns int
+	// MaxConnsPerIP bounds those of one IPv4 address or IPv6 /64, with callers that are being answered; 100 when 0.
+	MaxConnsPerIP int
+	// MaxHandshakes bounds how many callers are answered at a time: each costs a look-up and some milliseconds of work; 64 when 0.
+	MaxHandshakes int
+	// MaxBuffer bounds what one connection holds of packets that are not due yet, in bytes; 32 MiB when 0: twelve seconds of 20 Mbit/s.
+	MaxBuffer uint64
+}
+
+// Server takes SRT publishers.
+type Server struct {
+	opts    Options
+	ln      gosrt.Listener
+	crowd   ingest.Crowd
+	answers chan struct{} // a token for each caller that is being answered
+
+	mu      sync.Mutex
+	conns   map[uint32]*conn // by socket id
+	dropped int              // callers over a limit, and handshakes that can not be read, since it was last logged
+	logged  time.Time        // when that was
+}
+
+// kernelBuffer is asked for on the socket, in bytes: all connections share it, and a burst of key frames must not overflow it. The kernel
+// gives at most net.core.rmem_max.
+const kernelBuffer = 8 << 20
+
+// Listen opens the UDP socket; Serve starts the Server, and Close is for one that is never started.
+func Listen(ctx context.Context, addr string, o Options) (*Server, error) {
+	for _, d := range []struct {
+		field *time.Duration
+		value time.Duration
+	}{{&o.HandshakeTimeout, 4 * time.Second}, {&o.IdleTimeout, 15 * time.Second}, {&o.Latency, 120 * time.Millisecond}} {
+		if *d.field <= 0 {
+			*d.field = d.value
+		}
+	}
+	for _, n := range []struct {
+		field *int
+		value int
+	}{{&o.MaxConns, 2000}, {&o.MaxConnsPerIP, 100}, {&o.MaxHandshakes, 64}} {
+		if *n.field <= 0 {
+			*n.field = n.value
+		}
+	}
+	if o.MaxBuffer == 0 {
+		o.MaxBuffer = 32 << 20
+	}
+	bind, err := resolve(ctx, addr)
+	if err != nil {
+		return nil, err
+	}
+	c := gosrt.DefaultConfig()
+	c.ReceiverLatency, c.PeerLatency = o.Latency, o.Latency
+	c.PeerIdleTimeout = o.IdleTimeout
+	c.AllowPeerIpChange = true
+	c.ListenerControl = func(_, _ string, raw syscall.RawConn) error {
+		return raw.Control(func(fd uintptr) {
+			_ = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVBUF, kernelBuffer) // as much as there is
+		})
+	}
+	s := &Server{
+		opts: o, answers: make(chan struct{}, o.MaxHandshakes), conns: map[uint32]*conn{},
+		crowd: ingest.Crowd{Max: o.MaxConns, PerOrigin: o.MaxConnsPerIP},
+	}
+	c.Logger = ear{s}
+	if s.ln, err = gosrt.Listen("srt", bind, c); err != nil {
+		return nil, fmt.Errorf("listen for SRT: %w", err)
+	}
+	return s, nil
+}
+
+// ear hears of gosrt's log what gosrt does not tell otherwise. It implements gosrt.Logger.
+type ear struct{ s *Server }
+
+// HasTopic implements gosrt.Logger.
+func (ear) HasTopic(string) bool { return false }
+
+// Listen implements gosrt.Logger.
+func (ear) Listen() <-chan gosrt.Log { return nil }
+
+// Close implements gosrt.Logger.
+func (ear) Close() {}
+
+// Print implements gosrt.Logger. It is called for each packet, before anything is done about it, and makes no text of it.
+func (e ear) Print(topic string, socket uint32, _ int, _ func() string) {
+	switch topic {
+	case "control:recv:shutdown:dump":
+		if c := e.s.conn(socket); c != nil {
+			c.goodbye()
+		}
+	case "control:recv:ACKACK:dump":
+		if c := e.s.conn(socket); c != nil {
+			c.heard()
+		}
+	}
+}
+
+func (s *Server) conn(socket uint32) *conn {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.conns[socket]
+}
+
+// resolve turns the host of an address into the IP address that gosrt wants.
+func resolve(ctx context.Context, addr string) (string, error) {
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return "", fmt.Errorf("read SRT address: %w", err)
+	}
+	if _, err := netip.ParseAddr(host); host == "" || err == nil {
+		return addr, nil
+	}
+	ips, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+	if err != nil {
+		return "", fmt.Errorf("look up host of SRT address: %w", err)
+	}
+	return net.JoinHostPort(ips[0].Unmap().String(), port), nil
+}
+
+// Addr is where the server listens.
+func (s *Server) Addr() net.Addr { return s.ln.Addr() }
+
+// Close frees the socket of a Server that is not served.
+func (s *Server) Close() { s.ln.Close() }
+
+// Serve takes callers until ctx ends. Then it closes every connection with ctx's cause (ingest.ErrShutdown when ctx has none of its
+// own), waits for them, and returns nil. A socket that breaks is its error.
+func (s *Server) Serve(ctx context.Context) error {
+	conns, end := context.WithCancelCause(context.WithoutCancel(ctx))
+	accepting, stop := context.WithCancel(context.WithoutCancel(ctx))
+	var wg, watch sync.WaitGroup
+	watch.Go(func() { s.watch(accepting) })
+	defer watch.Wait()
+	defer stop()
+	defer s.ln.Close() // last of all: the connections say goodbye over it
+	defer wg.Wait()
+	defer end(ingest.ErrShutdown)
+	failed := make(chan error, 1)
+	watch.Go(func() { failed <- s.accept(conns, &wg) })
+	select {
+	case err := <-failed:
+		return fmt.Errorf("accept SRT connection: %w", err)
+	case <-ctx.Done():
+		if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
+			end(cause)
+		}
+		return nil
+	}
+}
+
+// accept takes callers until the listener ends, which is its error.
+func (s *Server) accept(ctx context.Context, wg *sync.WaitGroup) error {
+	for {
+		var req gosrt.ConnRequest
+		var broken error
+		err := guard(func() error {
+			req, broken = s.ln.Accept2()
+			return nil
+		})
+		if broken != nil {
+			return broken
+		}
+		if err != nil { // gosrt reads past the end of a handshake whose extensions are cut short
+			s.drop("handshake can not be read", netip.AddrPort{})
+			continue
+		}
+		s.meet(ctx, wg, req)
+	}
+}
+
+// meet answers a caller on a goroutine of its own, or at once when it is one too many.
+func (s *Server) meet(ctx context.Context, wg *sync.WaitGroup, req gosrt.ConnRequest) {
+	remote := addrPort(req.RemoteAddr())
+	if ctx.Err() != nil {
+		req.Reject(gosrt.REJX_DOWN)
+		return
+	}
+	if !s.crowd.Enter(remote) {
+		req.Reject(gosrt.REJX_OVERLOAD)
+		s.drop("too many connections", remote)
+		return
+	}
+	select {
+	case s.answers <- struct{}{}:
+	default:
+		s.crowd.Leave(remote)
+		req.Reject(gosrt.REJX_OVERLOAD)
+		s.drop("too many callers at a time", remote)
+		return
+	}
+	c := &conn{server: s, opts: &s.opts, remote: remote, req: req, begun: time.Now()}
+	wg.Go(func() {
+		defer s.crowd.Leave(remote)
+		s.report(ctx, c, c.run(ctx))
+	})
+}
+
+func addrPort(a net.Addr) netip.AddrPort {
+	if u, ok := a.(*net.UDPAddr); ok {
+		p := u.AddrPort()
+		return netip.AddrPortFrom(p.Addr().Unmap().WithZone(""), p.Port())
+	}
+	return netip.AddrPort{}
+}
+
+// drop logs at most once a second who was turned away without a look.
+func (s *Server) drop(why string, remote netip.AddrPort) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.dropped++
+	if now := time.Now(); now.Sub(s.logged) >= time.Second {
+		s.opts.Logger.Warn("SRT callers turned away", "why", why, "from", ingest.Origin(remote), "count", s.dropped)
+		s.logged, s.dropped = now, 0
+	}
+}
+
+func (s *Server) enter(c *conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.conns[c.wire.SocketId()] = c
+}
+
+func (s *Server) leave(c *conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.conns, c.wire.SocketId())
+}
+
+// watchEvery is how far a connection may get beyond its bounds.
+const watchEvery = 250 * time.Millisecond
+
+// watch looks after the connections: gosrt has no deadlines, and its receive buffer no bound.
+func (s *Server) watch(ctx context.Context) {
+	t := time.NewTicker(watchEvery)
+	defer t.Stop()
+	var all []*conn
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case now := <-t.C:
+			s.mu.Lock()
+			all = all[:0]
+			for _, c := range s.conns {
+				all = append(all, c)
+			}
+			s.mu.Unlock()
+			for _, c := range all {
+				c.inspect(now)
+			}
+		}
+	}
+}
+
+// report is the one line that a connection's end is worth.
+func (s *Server) report(ctx context.Context, c *conn, err error) {
+	log := s.opts.Logger.With("protocol", "srt", "remote", c.remote)
+	if p, ok := errors.AsType[*panicError](err); ok {
+		log.ErrorContext(ctx, "connection panicked", "error", p, "encoder", c.encoder, "stack", string(p.stack))
+		return
+	}
+	if r, ok := errors.AsType[*refusal](err); ok {
+		level := slog.LevelWarn
+		if r.ours {
+			level = slog.LevelError
+		}
+		log.Log(ctx, level, "publish refused", "reason", r.err, "code", int(r.code), "encoder", c.encoder)
+		return
+	}
+	ts, link := c.demuxer.Stats(), c.link
+	log.InfoContext(ctx, "encoder disconnected", "cause", err, "encoder", c.encoder, "lasted", time.Since(c.begun), "bytes", c.bytes,
+		"video_frames", ts.Video, "audio_frames", ts.Audio, "malformed", ts.Malformed,
+		"packets", link.Received, "lost", link.Lost, "retransmitted", link.Retransmitted, "missing", link.Missing, "plain", link.Plain,
+		"broken_units", ts.Broken, "undecodable", ts.Waiting, "scrambled", ts.Scrambled, "ignored", strings.Join(c.demuxer.Ignored(), ", "))
+}

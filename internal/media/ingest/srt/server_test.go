@@ -1,0 +1,424 @@
+package srt
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	gosrt "github.com/datarhei/gosrt"
+	"github.com/datarhei/gosrt/circular"
+	"github.com/datarhei/gosrt/packet"
+
+	"millrace/internal/media/container/mpegts"
+	"millrace/internal/media/frame"
+	"millrace/internal/media/ingest"
+)
+
+// send writes a stream in packets as encoders do, one each millisecond: a caller's queue is short. Then it waits until they are sent.
+func send(t *testing.T, c gosrt.Conn, b []byte) {
+	t.Helper()
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for p := range slices.Chunk(b, 7*mpegts.PacketSize) {
+		if _, err := c.Write(p); err != nil {
+			t.Fatal(err)
+		}
+		<-tick.C
+	}
+	for range 60 {
+		<-tick.C
+	}
+}
+
+func TestPublishes(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		id   string
+		bits int
+	}{
+		"AES-128": {key, 16}, "AES-192": {key, 24}, "AES-256": {key, 32}, "standard form": {"#!::u=studio,r=" + key + ",m=publish", 16},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			sink := newRecorder()
+			g := &gate{sink: sink}
+			s := start(t, Options{Gate: g, Latency: 500 * time.Millisecond})
+			c, err := dial(t, s.addr, func(c *gosrt.Config) { c.StreamId, c.PBKeylen = tt.id, tt.bits })
+			if err != nil {
+				t.Fatalf("%v\n%s", err, s.log)
+			}
+			want := newRecorder()
+			d := mpegts.NewDemuxer(want)
+			if err := errors.Join(d.Write(media(t), time.Time{}), d.Flush()); err != nil {
+				t.Fatal(err)
+			}
+			send(t, c, media(t))
+			_ = c.Close() // while the last half second is not due yet
+			if cause := sink.cause(t); !errors.Is(cause, ingest.ErrEncoderEnded) {
+				t.Errorf("cause %v\n%s", cause, s.log)
+			}
+			for _, k := range []frame.Kind{frame.Video, frame.Audio} {
+				if !slices.EqualFunc(sink.of(k), want.of(k), func(a, b frame.Frame) bool {
+					return a.DTS == b.DTS && a.PTS == b.PTS && a.Key == b.Key && bytes.Equal(a.Data, b.Data) && !a.Received.IsZero()
+				}) {
+					t.Errorf("%v differs from what was sent", k)
+				}
+			}
+			if p := g.asked(); len(p) != 1 || p[0].Protocol != "srt" || p[0].Key != key || p[0].Remote.Port() == 0 || tt.id != key && p[0].Encoder != "studio" {
+				t.Errorf("the gate saw %+v", p)
+			}
+			s.stop()
+			checkSecrets(t, s)
+			for _, line := range []string{"encoder connected", "encoder disconnected"} {
+				if strings.Count(s.log.String(), line) != 1 {
+					t.Errorf("no line %q:\n%s", line, s.log)
+				}
+			}
+		})
+	}
+}
+
+func checkSecrets(t *testing.T, s *server) {
+	t.Helper()
+	for _, secret := range []string{key, passphrase, "sk-other", "some other passphrase"} {
+		if strings.Contains(s.log.String(), secret) {
+			t.Errorf("a secret is in the log:\n%s", s.log)
+		}
+	}
+}
+
+func TestRefuses(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		caller  func(*gosrt.Config)
+		gate    error
+		secrets secrets
+		code    gosrt.RejectionReason
+		asked   bool // the gate is
+	}{
+		"unknown key":      {func(c *gosrt.Config) { c.StreamId = "sk-other" }, nil, secrets{}, gosrt.REJX_UNAUTHORIZED, false},
+		"wrong passphrase": {func(c *gosrt.Config) { c.Passphrase = "some other passphrase" }, nil, secrets{}, gosrt.REJ_BADSECRET, false},
+		"no encryption":    {func(c *gosrt.Config) { c.Passphrase = "" }, nil, secrets{}, gosrt.REJ_UNSECURE, false},
+		"no stream id":     {func(c *gosrt.Config) { c.StreamId = "" }, nil, secrets{}, gosrt.REJX_BAD_REQUEST, false},
+		"nested stream id": {func(c *gosrt.Config) { c.StreamId = "#!:{r=" + key + "}" }, nil, secrets{}, gosrt.REJX_BAD_REQUEST, false},
+		"player":           {func(c *gosrt.Config) { c.StreamId = "#!::r=" + key + ",m=request" }, nil, secrets{}, gosrt.REJX_BAD_MODE, false},
+		"disabled":         {nil, ingest.ErrDisabled, secrets{}, gosrt.REJX_FORBIDDEN, true},
+		"busy":             {nil, ingest.ErrBusy, secrets{}, gosrt.REJX_CONFLICT, true},
+		"shutting down":    {nil, ingest.ErrShutdown, secrets{}, gosrt.REJX_DOWN, true},
+		"gate broken":      {nil, errors.New("on fire"), secrets{}, gosrt.REJX_ISE, true},
+		"database broken":  {nil, nil, secrets{errors.New("on fire")}, gosrt.REJX_ISE, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g := &gate{err: tt.gate, sink: newRecorder()}
+			s := start(t, Options{Gate: g, Secrets: tt.secrets})
+			_, err := dial(t, s.addr, tt.caller)
+			if err == nil || !strings.Contains(err.Error(), "rejected") {
+				t.Fatalf("dial: %v", err)
+			}
+			s.stop()
+			if n := strings.Count(s.log.String(), "publish refused"); n != 1 || !strings.Contains(s.log.String(), fmt.Sprintf("code=%d ", tt.code)) {
+				t.Errorf("%d refusals, want one with %d:\n%s", n, tt.code, s.log)
+			}
+			if level := strings.Contains(s.log.String(), "ERROR"); level != (tt.code == gosrt.REJX_ISE) {
+				t.Errorf("log:\n%s", s.log)
+			}
+			if (len(g.asked()) > 0) != tt.asked {
+				t.Errorf("the gate was asked %v", g.asked())
+			}
+			checkSecrets(t, s)
+		})
+	}
+}
+
+func TestEnds(t *testing.T) {
+	t.Parallel()
+	stopped := errors.New("stopped by its owner")
+	t.Run("by the publication", func(t *testing.T) {
+		t.Parallel()
+		sink := newRecorder()
+		var stop context.CancelCauseFunc
+		g := &gate{sink: sink, ctx: func(ctx context.Context) context.Context {
+			ctx, stop = context.WithCancelCause(ctx)
+			return ctx
+		}}
+		s := start(t, Options{Gate: g})
+		c := connect(t, s.addr)
+		send(t, c, media(t))
+		wait(t, sink.first, "the first frame")
+		stop(stopped)
+		if cause := sink.cause(t); !errors.Is(cause, stopped) {
+			t.Errorf("cause %v", cause)
+		}
+		if _, err := c.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
+			t.Errorf("the caller reads %v", err)
+		}
+	})
+	t.Run("by the service", func(t *testing.T) {
+		t.Parallel()
+		sink := newRecorder()
+		s := start(t, Options{Gate: &gate{sink: sink}})
+		c := connect(t, s.addr)
+		send(t, c, media(t))
+		wait(t, sink.first, "the first frame")
+		s.stop()
+		if cause := sink.cause(t); !errors.Is(cause, ingest.ErrShutdown) {
+			t.Errorf("cause %v", cause)
+		}
+	})
+	t.Run("by the sink", func(t *testing.T) {
+		t.Parallel()
+		sink := newRecorder()
+		sink.onWrite = func(frame.Frame) error { return stopped }
+		s := start(t, Options{Gate: &gate{sink: sink}})
+		send(t, connect(t, s.addr), media(t))
+		if cause := sink.cause(t); !errors.Is(cause, stopped) {
+			t.Errorf("cause %v", cause)
+		}
+	})
+	t.Run("by a panic", func(t *testing.T) {
+		t.Parallel()
+		sink := newRecorder()
+		sink.onWrite = func(frame.Frame) error { panic("at the disco") }
+		s := start(t, Options{Gate: &gate{sink: sink}})
+		send(t, connect(t, s.addr), media(t))
+		if cause := sink.cause(t); !strings.Contains(cause.Error(), "at the disco") {
+			t.Errorf("cause %v", cause)
+		}
+		s.stop()
+		if !strings.Contains(s.log.String(), "connection panicked") {
+			t.Errorf("log:\n%s", s.log)
+		}
+	})
+	t.Run("without media", func(t *testing.T) {
+		t.Parallel()
+		sink := newRecorder()
+		s := start(t, Options{Gate: &gate{sink: sink}, HandshakeTimeout: 500 * time.Millisecond})
+		connect(t, s.addr)
+		if cause := sink.cause(t); !errors.Is(cause, errNoAnswer) {
+			t.Errorf("cause %v", cause)
+		}
+	})
+	t.Run("garbage", func(t *testing.T) {
+		t.Parallel()
+		sink := newRecorder()
+		s := start(t, Options{Gate: &gate{sink: sink}})
+		c := connect(t, s.addr)
+		send(t, c, bytes.Repeat([]byte{1}, 1316*30))
+		_ = c.Close()
+		if cause := sink.cause(t); !errors.Is(cause, ingest.ErrEncoderEnded) {
+			t.Errorf("cause %v", cause)
+		}
+	})
+	t.Run("dead peer", func(t *testing.T) {
+		t.Parallel()
+		sink := newRecorder()
+		s := start(t, Options{Gate: &gate{sink: sink}, IdleTimeout: time.Second})
+		through, cut := between(t, s.addr)
+		c := connect(t, through)
+		send(t, c, media(t))
+		wait(t, sink.first, "the first frame")
+		cut()
+		if cause := sink.cause(t); !errors.Is(cause, ingest.ErrSilent) {
+			t.Errorf("cause %v", cause)
+		}
+	})
+}
+
+// between passes datagrams on to addr and back until it is cut.
+func between(t *testing.T, addr string) (through string, cut func()) {
+	t.Helper()
+	in, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := net.Dial("udp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	caller := make(chan net.Addr, 1)
+	go func() {
+		b := make([]byte, 2000)
+		for first := true; ; first = false {
+			n, from, err := in.ReadFrom(b)
+			if err != nil {
+				return
+			}
+			if first {
+				caller <- from
+			}
+			_, _ = out.Write(b[:n])
+		}
+	}()
+	go func() {
+		b := make([]byte, 2000)
+		var to net.Addr
+		for {
+			n, err := out.Read(b)
+			if err != nil {
+				return
+			}
+			if to == nil {
+				to = <-caller
+			}
+			_, _ = in.WriteTo(b[:n], to)
+		}
+	}()
+	cut = func() { _, _ = in.Close(), out.Close() }
+	t.Cleanup(cut)
+	return in.LocalAddr().String(), cut
+}
+
+func TestLimits(t *testing.T) {
+	t.Parallel()
+	s := start(t, Options{Gate: &gate{sink: newRecorder()}, MaxConnsPerIP: 2})
+	connect(t, s.addr)
+	connect(t, s.addr)
+	if _, err := dial(t, s.addr, nil); err == nil {
+		t.Error("a third connection is let in")
+	}
+	s.stop()
+	if !strings.Contains(s.log.String(), "too many connections") {
+		t.Errorf("log:\n%s", s.log)
+	}
+}
+
+// TestFlood: packets that are due in an hour are not kept until then.
+func TestFlood(t *testing.T) {
+	t.Parallel()
+	sink := newRecorder()
+	s := start(t, Options{Gate: &gate{sink: sink}, MaxBuffer: 200_000, Latency: 60 * time.Second})
+	c := connect(t, s.addr)
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for range 20_000 {
+		if _, err := c.Write(make([]byte, 1316)); err != nil {
+			break
+		}
+		<-tick.C
+		select {
+		case <-sink.closed:
+		default:
+			continue
+		}
+		break
+	}
+	if cause := sink.cause(t); !errors.Is(cause, errFlood) {
+		t.Errorf("cause %v", cause)
+	}
+}
+
+// handshake sends a datagram of a handshake that was changed, after the one that gets the cookie, and gives the answer.
+func handshake(t *testing.T, addr string, change func(*packet.CIFHandshake), cut int) []byte {
+	t.Helper()
+	conn, err := net.Dial("udp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	answer := make([]byte, 1500)
+	exchange := func(c *packet.CIFHandshake, cut int, patience time.Duration) []byte {
+		_ = conn.SetReadDeadline(time.Now().Add(patience))
+		p := packet.NewPacket(conn.RemoteAddr())
+		h := p.Header()
+		h.IsControlPacket, h.ControlType = true, packet.CTRLTYPE_HANDSHAKE
+		if err := p.MarshalCIF(c); err != nil {
+			t.Fatal(err)
+		}
+		var b bytes.Buffer
+		if err := p.Marshal(&b); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := conn.Write(b.Bytes()[:b.Len()-cut]); err != nil {
+			t.Fatal(err)
+		}
+		n, err := conn.Read(answer)
+		if err != nil {
+			return nil
+		}
+		return answer[:n]
+	}
+	c := &packet.CIFHandshake{
+		Version: 4, EncryptionField: 0, ExtensionField: 2, InitialPacketSequenceNumber: circular.New(1, packet.MAX_SEQUENCENUMBER),
+		MaxTransmissionUnitSize: 1500, MaxFlowWindowSize: 8192, HandshakeType: packet.HSTYPE_INDUCTION, SRTSocketId: 4711,
+	}
+	first := exchange(c, 0, 10*time.Second)
+	if len(first) < 64 {
+		t.Fatal("no answer to the first handshake")
+	}
+	c.SynCookie = uint32(first[44])<<24 | uint32(first[45])<<16 | uint32(first[46])<<8 | uint32(first[47])
+	c.HandshakeType = packet.HSTYPE_CONCLUSION
+	change(c)
+	return exchange(c, cut, 20*time.Millisecond)
+}
+
+// five makes the handshake one of version 5 with a stream id.
+func five(c *packet.CIFHandshake) {
+	c.Version, c.ExtensionField, c.EncryptionField = 5, 5, 0
+	c.HasHS, c.SRTHS = true, &packet.CIFHandshakeExtension{
+		SRTVersion:     0x010501,
+		SRTFlags:       packet.CIFHandshakeExtensionFlags{TSBPDSND: true, TSBPDRCV: true, CRYPT: true, TLPKTDROP: true, PERIODICNAK: true, REXMITFLG: true},
+		RecvTSBPDDelay: 120, SendTSBPDDelay: 120,
+	}
+	c.HasSID, c.StreamId = true, key
+}
+
+// TestHostileHandshakes: what would make gosrt panic, or allocate gigabytes, makes nothing.
+func TestHostileHandshakes(t *testing.T) { //nolint:paralleltest // it measures memory
+	s := start(t, Options{Gate: &gate{sink: newRecorder()}})
+	for _, tt := range []struct {
+		name   string
+		change func(*packet.CIFHandshake)
+		cuts   int // how many bytes are cut off, up to
+	}{
+		{"extensions cut short", five, 60},
+		{"tiny packets", func(c *packet.CIFHandshake) { five(c); c.MaxTransmissionUnitSize = 40 }, 1},
+		{"no packets", func(c *packet.CIFHandshake) { five(c); c.MaxTransmissionUnitSize = 0 }, 1},
+		{"version 4", func(*packet.CIFHandshake) {}, 1},
+	} {
+		for cut := range tt.cuts {
+			handshake(t, s.addr, tt.change, cut)
+		}
+	}
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	if m.HeapSys > 1<<30 {
+		t.Errorf("heap of %d MiB", m.HeapSys>>20)
+	}
+	conn := connect(t, s.addr) // it still takes publishers
+	_ = conn.Close()
+	s.stop()
+	for _, want := range []string{"too small", "before 1.3"} {
+		if !strings.Contains(s.log.String(), want) {
+			t.Errorf("no %q in the log:\n%s", want, s.log)
+		}
+	}
+}
+
+// FuzzWire feeds the parsers of gosrt that run on goroutines of its own, where a panic could not be caught.
+func FuzzWire(f *testing.F) {
+	f.Add([]byte("\x80\x03\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x01\x80\x00\x00\x01\x00\x00\x00\x05"))
+	f.Add([]byte("\x80\x02\x00\x00\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00\x07"))
+	f.Add(append([]byte("\xff\xff\x00\x03\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x01\x12\x20\x29\x01\x00\x00\x00\x00\x02\x00\x02\x00\x00\x00\x04\x04"), make([]byte, 40)...))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		p, err := packet.NewPacketFromData(&net.UDPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1}, b)
+		if err != nil {
+			return
+		}
+		defer p.Decommission()
+		for _, cif := range []packet.CIF{&packet.CIFACK{}, &packet.CIFNAK{}, &packet.CIFShutdown{}, &packet.CIFHandshakeExtension{}, &packet.CIFKeyMaterialExtension{}} {
+			_ = p.UnmarshalCIF(cif)
+			if nak, ok := cif.(*packet.CIFNAK); ok && len(nak.LostPacketSequenceNumber) > 2*len(b) {
+				t.Fatal("a list longer than its packet")
+			}
+		}
+	})
+}
