@@ -47,6 +47,7 @@ var layers = map[string][]string{
 	"internal/media/rtmpwire":     {},
 	"internal/media/ingest":       {"internal/media/frame", "internal/media/codec", "internal/media/container", "internal/media/rtmpwire", "internal/media/ingest", "internal/lifecycle", "internal/socket"},
 	"internal/media/relay":        {"internal/media/frame", "internal/media/codec", "internal/media/rtmpwire", "internal/fault"},
+	"internal/media/health":       {"internal/media/frame"},
 	"internal/media/session":      {"internal/media/frame", "internal/media/codec", "internal/lifecycle"},
 	"internal/media/slate":        {"internal/media/frame", "internal/media/codec", "internal/media/container"},
 	"internal/media/packager":     {"internal/media/frame", "internal/media/timeline", "internal/media/container", "internal/media/codec"},

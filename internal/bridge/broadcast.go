@@ -46,6 +46,7 @@ type broadcast struct {
 	sink     *sink // the current publication; nil while the encoder is away
 	errands  errands
 	renewAt  time.Time
+	sampleAt time.Time       // of the encoder's health
 	pause    time.Duration   // before the next renewal, while they fail
 	told     int64           // the revision of the stream's row that its last errand about the encoder has made
 	why      live.EndReason  // of the end that has begun
@@ -154,6 +155,7 @@ func (b *broadcast) act(ctx context.Context) {
 	if b.lost {
 		return
 	}
+	b.measure(now)
 	b.errands.run(ctx, b.opt.Now, func(what string, err error) {
 		b.log.WarnContext(ctx, "control plane not reached, trying again", "what", what, "error", err)
 	}, func(what string, err error) {
@@ -175,6 +177,9 @@ func (b *broadcast) due() time.Duration {
 	}
 	sooner(b.course.next(now).at)
 	sooner(b.quitting)
+	if b.sink != nil {
+		sooner(b.sampleAt)
+	}
 	if at, busy := b.errands.due(); busy {
 		sooner(at)
 	}
@@ -301,7 +306,7 @@ func (b *broadcast) attach(ctx context.Context, s live.Stream, p ingest.Publicat
 	b.owner.rekey(b, s.StreamKey)
 	b.course.away, b.course.heard, b.course.quiet, b.course.adopted = time.Time{}, b.opt.Now(), false, false
 	b.ledger.resume(s, asked)
-	b.sink = b.newSink(ctx, p)
+	b.sink, b.sampleAt = b.newSink(ctx, p), b.opt.Now().Add(sampleEvery)
 	return b.sink, nil
 }
 

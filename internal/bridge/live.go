@@ -53,6 +53,7 @@ type Live struct {
 	newest     map[id.LiveStream]*broadcast // and, without a current one, the last one that is still served from memory
 	byAsset    map[id.Asset]*broadcast      // all that are in memory
 	byMedia    map[id.Media]*broadcast
+	records    records                 // of the encoders' health
 	lost       map[id.Media]*broadcast // to other nodes, until the last of their goroutines has ended
 
 	seen map[id.LiveStream]sighting // of other nodes' broadcasts; Run's own
@@ -75,7 +76,7 @@ func NewLive(o LiveOptions) *Live {
 	return &Live{
 		opt: o, up: make(chan struct{}), down: make(chan struct{}), broadcasts: map[id.LiveStream]*broadcast{}, newest: map[id.LiveStream]*broadcast{},
 		byAsset: map[id.Asset]*broadcast{}, byMedia: map[id.Media]*broadcast{},
-		lost: map[id.Media]*broadcast{}, seen: map[id.LiveStream]sighting{},
+		records: records{all: map[id.LiveStream]*record{}}, lost: map[id.Media]*broadcast{}, seen: map[id.LiveStream]sighting{},
 	}
 }
 

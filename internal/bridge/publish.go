@@ -9,6 +9,7 @@ import (
 
 	"millrace/internal/control/live"
 	"millrace/internal/media/frame"
+	"millrace/internal/media/health"
 	"millrace/internal/media/ingest"
 	"millrace/internal/media/session"
 	"millrace/internal/media/slate"
@@ -35,9 +36,13 @@ type sink struct {
 	key       string // that it came with; secret
 	audioOnly bool
 	out       *slate.Publication
+	link      func() ingest.LinkStats // nil: the protocol has nothing to tell
+	record    *record                 // of the stream's encoders
+	turn      int                     // its own in there
 
 	mu      sync.Mutex // one writer, no reader while media flows: it is free but for the moment of an end
 	session *session.Session
+	meter   *health.Meter
 	started bool      // the first frame has come
 	heard   time.Time // when the last frame came; zero before the first
 	hushed  bool      // it is told to be silent: the next frame is told as well
@@ -52,6 +57,10 @@ func (b *broadcast) newSink(ctx context.Context, p ingest.Publication) *sink {
 	log := b.log.With("protocol", p.Protocol, "remote", p.Remote.String(), "encoder", p.Encoder)
 	s.session = session.New(session.Options{Output: s.out, Logger: log, Now: b.opt.Now})
 	log.DebugContext(ctx, "publication opened")
+	s.link, s.meter = p.Link, health.NewMeter(b.opt.Now())
+	s.record, s.turn = b.owner.records.begin(b.id, live.Encoder{
+		Protocol: p.Protocol, Remote: p.Remote.String(), Name: p.Encoder, Since: b.opt.Now(),
+	}, s.audioOnly, s.last)
 	return s
 }
 
@@ -62,6 +71,7 @@ func (s *sink) Configure(c frame.Config) error {
 	if s.over || s.audioOnly && c.Kind == frame.Video {
 		return nil
 	}
+	s.meter.Configure(c.Kind)
 	return s.pass(func() error { return s.session.Configure(c) })
 }
 
@@ -73,6 +83,11 @@ func (s *sink) Write(f frame.Frame) error {
 		return nil
 	}
 	s.heard = s.owner.opt.Now()
+	received := f.Received
+	if received.IsZero() {
+		received = s.heard
+	}
+	s.meter.Write(&f, received)
 	if s.hushed {
 		s.hushed = false
 		s.owner.mail.post(s.owner.listen)
@@ -130,6 +145,9 @@ func (s *sink) finish(cause error) (first bool, broken error) {
 	}
 	s.over, first = true, true
 	s.owner.ledger.finish()
+	now := s.owner.opt.Now()
+	s.meter.Sample(now, s.meter.Totals().Counts)
+	s.record.end(s.turn, now, cause, s.meter.Totals())
 	if s.inside {
 		broken = fmt.Errorf("write media: %w", cause)
 	}

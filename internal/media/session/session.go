@@ -368,6 +368,9 @@ func (s *Session) deliverVideo(i item, t time.Duration) error {
 // change tells the output that a new stretch begins, and with which parameters. key: its first frame is a key frame.
 func (s *Session) change(key bool) error {
 	reason := s.jumped
+	if reason != "" {
+		s.stats.Jumps++
+	}
 	video := key && s.video.next != nil && s.video.started
 	switch {
 	case video:

@@ -10,6 +10,7 @@ type Stats struct {
 	Clamped                  int64 // frames whose time was changed because it went backwards or made no sense
 	Holes                    int64 // places where sound is missing
 	Discontinuities          int64
+	Jumps                    int64 // of the encoder's clock; discontinuities that are no change of parameters
 	// VideoDrift and AudioDrift are how far the written clock is behind the encoder's (smoothed; negative: ahead).
 	VideoDrift, AudioDrift time.Duration
 	FPS                    float64 // as last told to the output

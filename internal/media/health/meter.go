@@ -1,0 +1,186 @@
+// Package health measures what an encoder sends: how much, how regularly and on what clock, and says in plain sentences what is wrong
+// with it. A Meter takes the frames of one publication as they come, a Watch looks at its samples.
+//
+// It is pure: it must never know protocols, sessions, streams, who reads its figures, or the time of day but from its arguments. It owns
+// no goroutine; every type is used by one at a time. A frame costs no allocation.
+package health
+
+import (
+	"time"
+
+	"millrace/internal/media/frame"
+)
+
+const (
+	jumpForward  = time.Second            // a frame later than its arrival explains by more than this is a jump of the encoder's clock
+	jumpBackward = 500 * time.Millisecond // a frame this much before the last one is
+	farOff       = 2 * time.Second        // a difference larger than this is a pause of the connection, no jitter
+)
+
+// Counts is what others count of a publication since its start.
+type Counts struct {
+	Dropped         int64 // frames that were not recorded
+	Repaired        int64 // frames whose timestamp was changed because it went backwards or made no sense
+	Jumps           int64 // of the encoder's clock
+	Discontinuities int64 // jumps, and changes of codec or picture size
+	Holes           int64 // places where sound is missing
+	Missing         int64 // pictures that the frame rate asks for and that never came
+	Variable        bool  // the frame rate is not constant; a state, no count
+
+	Packets, PacketsLost, PacketsRetransmitted, PacketsDropped int64 // of the link, where the protocol counts them
+
+	RTT time.Duration // a state, no count
+}
+
+func (c Counts) since(b Counts) Counts {
+	c.Dropped, c.Repaired, c.Jumps, c.Discontinuities = c.Dropped-b.Dropped, c.Repaired-b.Repaired, c.Jumps-b.Jumps, c.Discontinuities-b.Discontinuities
+	c.Holes, c.Missing, c.Packets, c.PacketsLost = c.Holes-b.Holes, c.Missing-b.Missing, c.Packets-b.Packets, c.PacketsLost-b.PacketsLost
+	c.PacketsRetransmitted, c.PacketsDropped = c.PacketsRetransmitted-b.PacketsRetransmitted, c.PacketsDropped-b.PacketsDropped
+	return c
+}
+
+// Flow is what came of one kind in a sample.
+type Flow struct {
+	Frames  int64
+	Bytes   int64
+	Bitrate float64 // bit/s of media, without the protocol's share
+	Rate    float64 // frames a second
+	// Jitter is how unevenly frames arrive compared with their timestamps, smoothed as in RFC 3550 section 6.4.1.
+	Jitter time.Duration
+	// Drift is how far the encoder's clock has run ahead of this machine's since it connected, smoothed; negative: behind.
+	Drift time.Duration
+}
+
+// Sample is a few seconds of a publication. Its Counts are of that time.
+type Sample struct {
+	At           time.Time // its end
+	Span         time.Duration
+	Video, Audio Flow
+	GOP          time.Duration // largest distance of key frames, that of the last one to now included
+	Pace         float64       // seconds of media a second; 1 when the encoder keeps up
+	Counts       Counts
+}
+
+// Totals are of a whole publication.
+type Totals struct {
+	VideoFrames, AudioFrames int64
+	Bytes                    int64
+	Counts                   Counts
+}
+
+// Meter measures one publication.
+type Meter struct {
+	flows   [2]flow
+	since   time.Time // beginning of the sample
+	counted Counts    // at the beginning of the sample
+	totals  Totals
+
+	keyed bool          // there was a key frame
+	key   time.Duration // time of the last one, on the flow's clock without jumps
+	gop   time.Duration // largest distance in the sample
+}
+
+type flow struct {
+	announced bool
+	seen      bool
+	dts       time.Duration // of the last frame
+	received  time.Time
+	clock     time.Duration // time since the first frame without jumps
+	first     time.Time     // arrival of the first frame
+	jitter    float64       // nanoseconds
+	drift     float64       // nanoseconds
+
+	frames, bytes int64 // of the sample
+	went          time.Duration
+}
+
+// NewMeter begins to measure.
+func NewMeter(now time.Time) *Meter { return &Meter{since: now} }
+
+// Configure says that there is a track of a kind.
+func (m *Meter) Configure(k frame.Kind) {
+	if int(k) < len(m.flows) {
+		m.flows[k].announced = true
+	}
+}
+
+// Write takes a frame as the encoder sent it; received must be set.
+func (m *Meter) Write(f *frame.Frame, received time.Time) {
+	if int(f.Kind) >= len(m.flows) {
+		return
+	}
+	w := &m.flows[f.Kind]
+	w.take(f.DTS, received)
+	w.frames++
+	w.bytes += int64(len(f.Data))
+	if f.Kind != frame.Video {
+		return
+	}
+	if m.keyed {
+		m.gop = max(m.gop, w.clock-m.key)
+	}
+	if f.Key {
+		m.keyed, m.key = true, w.clock
+	}
+}
+
+// smooth is the gain of RFC 3550's estimator; slow that of the drift, which is to follow no jitter.
+const smooth, slow = 1.0 / 16, 1.0 / 128
+
+func (w *flow) take(dts time.Duration, received time.Time) {
+	if !w.seen {
+		w.seen, w.dts, w.received, w.first = true, dts, received, received
+		return
+	}
+	step, wait := dts-w.dts, received.Sub(w.received)
+	w.dts, w.received = dts, received
+	if step < -jumpBackward || step > wait+jumpForward {
+		w.first = w.first.Add(wait) // the time of the jump counts on neither clock
+		return
+	}
+	w.clock += step
+	w.went += step
+	if late := wait - step; late < farOff && late > -farOff {
+		w.jitter += (float64(late.Abs()) - w.jitter) * smooth
+	}
+	w.drift += (float64(w.clock-received.Sub(w.first)) - w.drift) * slow
+}
+
+// Sample gives what came since the last sample and begins the next. counts are of the whole publication.
+func (m *Meter) Sample(now time.Time, counts Counts) Sample {
+	span := now.Sub(m.since)
+	s := Sample{At: now, Span: span, GOP: m.gop, Counts: counts.since(m.counted)}
+	m.since, m.counted, m.gop = now, counts, 0
+	s.Video, s.Audio = m.flows[frame.Video].sample(span), m.flows[frame.Audio].sample(span)
+	lead := &m.flows[frame.Video]
+	if s.Video.Frames == 0 {
+		lead = &m.flows[frame.Audio]
+	}
+	if span > 0 {
+		s.Pace = float64(lead.went) / float64(span)
+	}
+	m.totals.VideoFrames += s.Video.Frames
+	m.totals.AudioFrames += s.Audio.Frames
+	m.totals.Bytes += s.Video.Bytes + s.Audio.Bytes
+	m.totals.Counts = counts
+	for i := range m.flows {
+		m.flows[i].frames, m.flows[i].bytes, m.flows[i].went = 0, 0, 0
+	}
+	return s
+}
+
+func (w *flow) sample(span time.Duration) Flow {
+	f := Flow{Frames: w.frames, Bytes: w.bytes, Jitter: time.Duration(w.jitter), Drift: time.Duration(w.drift)}
+	if seconds := span.Seconds(); seconds > 0 {
+		f.Bitrate, f.Rate = float64(w.bytes)*8/seconds, float64(w.frames)/seconds
+	}
+	return f
+}
+
+// Totals are those up to the last sample.
+func (m *Meter) Totals() Totals { return m.totals }
+
+// Announced says which tracks there are.
+func (m *Meter) Announced() (video, audio bool) {
+	return m.flows[frame.Video].announced, m.flows[frame.Audio].announced
+}
