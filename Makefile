@@ -8,6 +8,7 @@ SHELL := /bin/bash
 
 GO ?= go
 FUZZTIME ?= 20s
+NETFUZZTIME ?= 60s
 BENCH ?= .
 BENCHTIME ?= 200ms
 PKG ?= ./...
@@ -32,10 +33,10 @@ demo: ## run the whole service with a live encoder, from nothing (Ctrl-C ends it
 	@exec bin/millrace demo $(ARGS)
 
 .PHONY: test
-test: build bin/testrun $(S3) ## run every test: unit, both storage pairs, end to end, browser
+test: build bin/testrun $(S3) ## run every test: unit, both storage pairs, end to end, browser, a minute of fuzzing for each parser that faces the network
 	@scripts/install-packages.sh ffmpeg postgresql chromium node gstreamer pebble srt
 	@scripts/install-playwright.sh
-	@MILLRACE_TEST_BINARY="$(CURDIR)/bin/millrace" bin/testrun -services -require -versitygw "$(CURDIR)/$(S3)" -all
+	@MILLRACE_TEST_BINARY="$(CURDIR)/bin/millrace" bin/testrun -services -require -versitygw "$(CURDIR)/$(S3)" -all -fuzz $(NETFUZZTIME)
 
 .PHONY: check
 check: bin/testrun $(LINT) ## quick checks before a commit: format, lint, vet, layers, unit tests with -race

@@ -27,6 +27,7 @@ type options struct {
 	versitygw         string
 	run               string
 	timeout           time.Duration
+	fuzz              time.Duration // for each target that faces the network; 0: none
 	packages          []string
 }
 
@@ -61,6 +62,7 @@ func parse(args []string, out io.Writer) (options, error) {
 	f.StringVar(&o.versitygw, "versitygw", "", "path of the S3 server's binary")
 	f.StringVar(&o.run, "run", "", "go test -run")
 	f.DurationVar(&o.timeout, "timeout", 20*time.Minute, "go test -timeout, for each package")
+	f.DurationVar(&o.fuzz, "fuzz", 0, "in the end, how long to fuzz each target that faces the network")
 	if err := f.Parse(args); err != nil {
 		return o, err
 	}
@@ -115,6 +117,9 @@ func runAll(ctx context.Context, o options, r *report) error {
 		if err := p.goTest(ctx, env, r); err != nil {
 			return err
 		}
+	}
+	if o.fuzz > 0 && ctx.Err() == nil {
+		return fuzzAll(ctx, o.fuzz, r)
 	}
 	return nil
 }

@@ -380,36 +380,3 @@ func (l *failingListener) Accept() (net.Conn, error) {
 	}
 	return l.pipeListener.Accept()
 }
-
-// FuzzConnection feeds a connection with arbitrary bytes: behind nothing, behind the handshake, and behind a publish command.
-func FuzzConnection(f *testing.F) {
-	f.Add(byte(0), opened())
-	f.Add(byte(1), opened()[1+2*handshakeSize:])
-	f.Add(byte(2), cat(videoConfig(testAvcC), audioConfig(), videoFrame(1<<31), audioFrame(7), commandBytes("deleteStream")))
-	f.Add(byte(2), chunk(9, 2, cat([]byte{0x96, 0x23}, []byte("avc1"), []byte{0, 0, 0, 9}, testIDR)...))
-	f.Fuzz(func(t *testing.T, depth byte, b []byte) {
-		front := [][]byte{nil, opened()[:1+2*handshakeSize], opened()}[depth%3]
-		ours, theirs := net.Pipe()
-		go func() { _, _ = io.Copy(io.Discard, ours) }()
-		go func() {
-			_, _ = ours.Write(cat(front, b))
-			ours.Close()
-		}()
-		sink := &discard{t: t}
-		o := New(Options{Gate: gateFunc(func(ctx context.Context, _ ingest.Publication) (context.Context, ingest.Sink, error) {
-			return ctx, sink, nil
-		}), Logger: quiet}).opts
-		c := newConn(theirs, netip.AddrPort{}, &o)
-		err := c.run(t.Context())
-		theirs.Close()
-		if p, ok := errors.AsType[*panicError](err); ok {
-			t.Fatalf("%v\n%s", p, p.stack)
-		}
-		if held, most := c.wire.chunks.Held(); held > most+o.MaxMessage {
-			t.Errorf("%d bytes held", held)
-		}
-		if c.published != (sink.closed == 1) {
-			t.Errorf("published %v, closed %d times", c.published, sink.closed)
-		}
-	})
-}

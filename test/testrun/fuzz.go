@@ -1,0 +1,189 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// facesNetwork are the folders whose fuzz targets -fuzz runs: what reads bytes that a stranger has sent over a connection. A package
+// below one of them needs nothing more than a function FuzzXxx.
+var facesNetwork = []string{ //nolint:gochecknoglobals // a table
+	"millrace/internal/media/ingest", "millrace/internal/media/rtmpwire", "millrace/internal/media/relay",
+	"millrace/internal/media/container/mpegts", "millrace/internal/media/codec",
+}
+
+const (
+	fuzzers   = 2                // targets at a time, each with one worker
+	fuzzBuild = 10 * time.Minute // that a target may take beyond its time: building it, first of all
+	// minimize is how many attempts are made at a smaller input. Go's minute for each that reaches something new would be all of the time.
+	minimize = "10x"
+)
+
+// target is one fuzz target.
+type target struct{ pkg, dir, name string }
+
+// targets finds the fuzz targets of the packages that face the network.
+func targets(ctx context.Context) ([]target, error) {
+	list, err := exec.CommandContext(ctx, "go", "list", "-f", "{{.ImportPath}}\t{{.Dir}}", "millrace/...").Output()
+	if err != nil {
+		return nil, fmt.Errorf("list packages: %w", err)
+	}
+	var out []target
+	for line := range strings.Lines(string(list)) {
+		pkg, dir, _ := strings.Cut(strings.TrimSpace(line), "\t")
+		if !slices.ContainsFunc(facesNetwork, func(f string) bool { return pkg == f || strings.HasPrefix(pkg, f+"/") }) {
+			continue
+		}
+		names, err := fuzzFunctions(dir)
+		if err != nil {
+			return nil, err
+		}
+		for _, n := range names {
+			out = append(out, target{pkg, dir, n})
+		}
+	}
+	if len(out) == 0 {
+		return nil, errors.New("find fuzz targets: there are none, the table of folders must be wrong")
+	}
+	return out, nil
+}
+
+func fuzzFunctions(dir string) (names []string, err error) {
+	files, err := filepath.Glob(filepath.Join(dir, "*_test.go"))
+	if err != nil {
+		return nil, fmt.Errorf("find tests: %w", err)
+	}
+	for _, name := range files {
+		f, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
+		if err != nil {
+			return nil, fmt.Errorf("read tests: %w", err)
+		}
+		for _, d := range f.Decls {
+			if fn, ok := d.(*ast.FuncDecl); ok && fn.Recv == nil && strings.HasPrefix(fn.Name.Name, "Fuzz") {
+				names = append(names, fn.Name.Name)
+			}
+		}
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+// fuzzed is how a target's time has ended.
+type fuzzed struct {
+	target
+	took   time.Duration
+	output string
+	failed bool
+}
+
+// fuzzAll gives each target its time, two at a time, and reports each as a test.
+func fuzzAll(ctx context.Context, long time.Duration, r *report) error {
+	list, err := targets(ctx)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(r.out, "fuzzing %d targets for %v each, about %v\n", len(list), long, (long * time.Duration(len(list)) / fuzzers).Round(time.Minute))
+	todo, done := make(chan target), make(chan fuzzed)
+	var workers sync.WaitGroup
+	for range fuzzers {
+		workers.Go(func() {
+			for t := range todo {
+				done <- t.fuzz(ctx, long)
+			}
+		})
+	}
+	go func() {
+		defer close(done)
+		defer workers.Wait()
+		defer close(todo)
+		for _, t := range list {
+			select {
+			case todo <- t:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	for f := range done {
+		if ctx.Err() == nil {
+			r.fuzzed(f)
+		}
+	}
+	return nil
+}
+
+// fuzz runs one target. A cancelled ctx ends the whole process group.
+func (t target) fuzz(ctx context.Context, long time.Duration) fuzzed {
+	ctx, cancel := context.WithTimeout(ctx, long+fuzzBuild)
+	defer cancel()
+	begin := time.Now()
+	cmd := exec.CommandContext(ctx, "go", "test", "-run", "^$", "-fuzz", "^"+t.name+"$", "-fuzztime", long.String(), "-fuzzminimizetime", minimize, "-parallel", "1", t.pkg)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd.WaitDelay = 20 * time.Second
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	err := cmd.Run()
+	f := fuzzed{target: t, took: time.Since(begin), output: out.String(), failed: err != nil && !justEnded(out.String())}
+	if f.failed {
+		f.output += t.input(f.output)
+		if ctx.Err() != nil {
+			f.output += fmt.Sprintf("\nit did not end within %v\n", long+fuzzBuild)
+		}
+	}
+	return f
+}
+
+var written = regexp.MustCompile(`Failing input written to (\S+)`)
+
+// justEnded tells a fuzzer that was interrupted at the end of its time in the middle of an input, which Go takes for a failure
+// (golang.org/issue/75804), from one that has found something.
+func justEnded(output string) bool {
+	return strings.Contains(output, "context deadline exceeded") && !written.MatchString(output) && !strings.Contains(output, "panic:")
+}
+
+// input is the input that was found, to be read in a log whose machine is gone.
+func (t target) input(output string) string {
+	m := written.FindStringSubmatch(output)
+	if m == nil {
+		return ""
+	}
+	b, err := os.ReadFile(filepath.Join(t.dir, m[1]))
+	if err != nil {
+		return fmt.Sprintf("\nthe input can not be read: %v\n", err)
+	}
+	return fmt.Sprintf("\nThe input; put it into %s:\n%s", filepath.Join(strings.TrimPrefix(t.pkg, "millrace/"), m[1]), b)
+}
+
+var executed = regexp.MustCompile(`execs: (\d+)`)
+
+// fuzzed counts a target as a test.
+func (r *report) fuzzed(f fuzzed) {
+	name := short(f.pkg) + " " + f.name
+	if f.failed {
+		r.failed++
+		r.failures = append(r.failures, failure{name + " (fuzzing)", f.output})
+		fmt.Fprintf(r.out, "FAIL  %s, fuzzed for %.0fs\n", name, f.took.Seconds())
+		return
+	}
+	r.passed++
+	runs := "?"
+	if all := executed.FindAllStringSubmatch(f.output, -1); len(all) > 0 {
+		runs = all[len(all)-1][1]
+	}
+	fmt.Fprintf(r.out, "ok    %s: fuzzed with %s inputs (%.0fs)\n", name, runs, f.took.Seconds())
+}
