@@ -293,15 +293,32 @@ func (j *Journal) write(o *op) error {
 	}
 	f, err := j.file(o.msn)
 	if err == nil {
-		_, err = f.Write(o.head)
-	}
-	if err == nil {
-		_, err = f.Write(o.data)
+		err = writeOnce(f, o.head, o.data)
 	}
 	if err != nil {
 		j.failed[o.msn] = true
 		j.opt.Logger.Warn("part journal can not be written", "msn", o.msn, "error", err)
 	}
+	return err
+}
+
+const maxScratch = 256 << 10 // bytes of a record that is written at once
+
+var scratch = sync.Pool{New: func() any { return new([]byte) }} //nolint:gochecknoglobals // scratch memory, no state that anyone could see
+
+// writeOnce puts head and data together: to copy them costs less than a system call, and what wakes up with it.
+func writeOnce(f *os.File, head, data []byte) error {
+	if len(head)+len(data) > maxScratch {
+		if _, err := f.Write(head); err != nil {
+			return err
+		}
+		_, err := f.Write(data)
+		return err
+	}
+	b, _ := scratch.Get().(*[]byte)
+	defer scratch.Put(b)
+	*b = append(append((*b)[:0], head...), data...)
+	_, err := f.Write(*b)
 	return err
 }
 

@@ -244,7 +244,6 @@ func (r *Reader) start(s *chunkStream, err error) error {
 	if r.held += int(s.length); r.held > r.budget {
 		return fmt.Errorf("%w: unfinished messages of %d bytes", ErrChunk, r.held)
 	}
-	s.body = make([]byte, s.length)
 	return nil
 }
 
@@ -252,9 +251,18 @@ func (r *Reader) start(s *chunkStream, err error) error {
 func (r *Reader) payload(s *chunkStream) error {
 	n := min(s.length-s.got, r.ChunkSize)
 	var err error
-	if s.skip {
+	switch {
+	case s.skip:
 		_, err = r.br.Discard(int(n))
-	} else {
+	case n == s.length && r.br.Buffered() >= int(n): // all of it is here: memory that is not cleared first will do
+		var whole []byte
+		whole, err = r.br.Peek(int(n))
+		s.body = append([]byte(nil), whole...)
+		_, _ = r.br.Discard(len(whole)) // they are there
+	default:
+		if s.body == nil {
+			s.body = make([]byte, s.length)
+		}
 		err = ReadFull(r.br, s.body[s.got:s.got+n])
 	}
 	if err != nil {

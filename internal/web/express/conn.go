@@ -94,10 +94,18 @@ func (c *conn) serve() (mine bool) {
 
 var errNotPlain = errors.New("not a plain request")
 
+// least is how many bytes behind an answer are looked at: what is shorter is no request, and has no answer. It is net/http's figure.
+const least = 4
+
 // head reads until a whole head is at hand and gives its length. Every line has to end with CR LF: what else ends one for some readers
 // and not for others is net/http's to judge.
 func (c *conn) head() (int, error) {
 	line, seen := 0, 0 // from c.from on: where the line begins, and what is known to have no end of a line
+	for c.request.Method != "" && c.to-c.from < least {
+		if err := c.await(c.to > c.from); err != nil {
+			return 0, err
+		}
+	}
 	for {
 		got := c.buf[c.from:c.to]
 		for {

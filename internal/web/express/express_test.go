@@ -38,6 +38,7 @@ func conversations() []conversation {
 		{"GET /status?200" + end + "GET /status?204" + end + "GET /status?304" + end + "GET /status?412" + end + "GET /status?599" + end + "HEAD /status?412" + end, 6},
 		{"GET /unknown" + end, 1},
 		{"GET /last" + end, 1},
+		{"GET /length" + end + "GET", 1}, {"GET /length" + end + "\r\n", 1}, {"GET /length" + end + "\n\n\n\n", 1}, {"GET /length" + end + "GET ", 1},
 		{"GET /short" + end, 1},
 		{"GET /long" + end, 1},
 		{"HEAD /long" + end, 1},
