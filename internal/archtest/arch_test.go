@@ -40,7 +40,7 @@ var layers = map[string][]string{
 	"internal/media/frame":        {},
 	"internal/media/hls":          {},
 	"internal/media/captions":     {},
-	"internal/media/codec":        {"internal/media/frame", "internal/media/codec/bits", "internal/media/codec/nal"},
+	"internal/media/codec":        {"internal/media/frame", "internal/media/codec"},
 	"internal/media/container":    {"internal/media/frame", "internal/media/codec", "internal/media/container"},
 	"internal/media/timeline":     {"internal/media/frame"},
 	"internal/media/ondemand":     {"internal/media/frame", "internal/media/timeline", "internal/media/container", "internal/media/codec"},

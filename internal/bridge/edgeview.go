@@ -42,8 +42,12 @@ func (v *edgeView) Multivariant(context.Context) (*hls.Multivariant, error) {
 	variant := hls.Variant{}
 	var peak, mean float64
 	for _, l := range lanes {
-		newest := l.Inits[len(l.Inits)-1]
-		variant.Codecs = append(variant.Codecs, newest.Codec)
+		met := l.Listed
+		if v.event {
+			met = l.Inits
+		}
+		newest := l.Listed[len(l.Listed)-1]
+		addCodecs(&variant, met)
 		peak, mean = peak+l.Peak, mean+l.Average
 		switch l.Kind {
 		case frame.Video:

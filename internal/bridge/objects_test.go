@@ -36,6 +36,16 @@ func (o *objects) Put(_ context.Context, key string, r io.Reader) error {
 	return nil
 }
 
+// total is how many bytes are stored.
+func (o *objects) total() (n int64) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, data := range o.data {
+		n += int64(len(data))
+	}
+	return n
+}
+
 func (o *objects) Get(_ context.Context, key string, off, n int64) (*blob.Reader, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

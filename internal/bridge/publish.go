@@ -11,6 +11,7 @@ import (
 	"millrace/internal/media/frame"
 	"millrace/internal/media/health"
 	"millrace/internal/media/ingest"
+	"millrace/internal/media/packager"
 	"millrace/internal/media/session"
 	"millrace/internal/media/slate"
 	"millrace/internal/media/window"
@@ -70,6 +71,10 @@ func (s *sink) Configure(c frame.Config) error {
 	defer s.mu.Unlock()
 	if s.over || s.audioOnly && c.Kind == frame.Video {
 		return nil
+	}
+	if err := packager.Accepts(c); err != nil { // now, not when its first pictures would be cut: whoever asks for it can still give it to an encoder
+		s.owner.log.Warn("publication refused", "codec", c.Codec, "error", err)
+		return err
 	}
 	s.meter.Configure(c.Kind)
 	return s.pass(func() error { return s.session.Configure(c) })

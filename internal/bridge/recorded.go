@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"sync"
 	"time"
 
@@ -121,7 +122,7 @@ func (v *recorded) Multivariant(context.Context) (*hls.Multivariant, error) {
 	for _, l := range v.lanes {
 		switch l.Kind {
 		case frame.Audio:
-			addCodecs(&variant, l)
+			addCodecs(&variant, l.Inits)
 			if video == nil && audios == 1 {
 				variant.URI = hls.PlaylistURI(l.ID)
 				continue
@@ -152,19 +153,15 @@ func addVideo(variant *hls.Variant, l *timeline.Lane) {
 		}
 		variant.FrameRate = max(variant.FrameRate, in.FrameRate)
 	}
-	addCodecs(variant, l)
+	addCodecs(variant, l.Inits)
 }
 
-// addCodecs names every codec of a rendition once.
-func addCodecs(variant *hls.Variant, l *timeline.Lane) {
-next:
-	for _, in := range l.Inits {
-		for _, c := range variant.Codecs {
-			if c == in.Codec {
-				continue next
-			}
+// addCodecs names every codec that a player of a rendition meets once: it must be able to play all of them.
+func addCodecs(variant *hls.Variant, inits []timeline.Init) {
+	for _, in := range inits {
+		if !slices.Contains(variant.Codecs, in.Codec) {
+			variant.Codecs = append(variant.Codecs, in.Codec)
 		}
-		variant.Codecs = append(variant.Codecs, in.Codec)
 	}
 }
 

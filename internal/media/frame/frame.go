@@ -40,6 +40,8 @@ type Config struct {
 
 	// H.264 and HEVC: parameter sets as NAL units without start code or length. VPS is HEVC's alone.
 	VPS, SPS, PPS []byte
+	// Sets are further parameter sets that pictures may refer to, in the stream's order; nil in most streams.
+	Sets [][]byte
 	// AAC: AudioSpecificConfig, ISO 14496-3 section 1.6.2.1.
 	ASC []byte
 	// Header is what the other codecs' sample entries carry: the sequence header OBU with its size field (AV1), the

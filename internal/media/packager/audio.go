@@ -4,7 +4,7 @@ import (
 	"math"
 	"time"
 
-	"millrace/internal/media/codec/aac"
+	"millrace/internal/media/codec"
 	"millrace/internal/media/container/cmaf"
 	"millrace/internal/media/frame"
 )
@@ -62,9 +62,12 @@ func (p *Packager) addAudio(f frame.Frame) {
 // rate, stays.
 func (p *Packager) audioPart() int64 {
 	a := p.audio
-	rate, samples := max(a.config.SampleRate, 1), 1024
-	if c, err := aac.Parse(a.config.ASC); err == nil {
-		rate, samples = c.SampleRate, c.SamplesPerFrame
+	clock := codec.ClockOf(a.config)
+	rate, samples := clock.Rate, clock.Length
+	for _, waiting := range [...][]frame.Frame{p.held, p.early} {
+		if len(waiting) > 0 { // Opus packets have the length that the encoder was set to
+			samples = max(samples, clock.Samples(waiting[0].Data))
+		}
 	}
 	want := p.opt.Part
 	if said := p.opt.Edge.PartLimit(a.id); said > 0 {

@@ -7,10 +7,12 @@
 package packager
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"time"
 
+	"millrace/internal/media/container/cmaf"
 	"millrace/internal/media/frame"
 	"millrace/internal/media/timeline"
 )
@@ -103,6 +105,14 @@ func New(o Options) *Packager {
 		p.orphans = append(p.orphans, t)
 	}
 	return p
+}
+
+// Accepts says why a track can not be packaged, as VP8; nil when it can.
+func Accepts(c frame.Config) error {
+	if _, err := cmaf.SampleEntry(c); err != nil {
+		return fmt.Errorf("package %s: %w", c.Kind, err)
+	}
+	return nil
 }
 
 // Configure implements the session's output.

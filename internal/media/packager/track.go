@@ -4,8 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"millrace/internal/media/codec/aac"
-	"millrace/internal/media/codec/h264"
+	"millrace/internal/media/codec"
 	"millrace/internal/media/container/cmaf"
 	"millrace/internal/media/frame"
 	"millrace/internal/media/timeline"
@@ -74,12 +73,10 @@ func (t *track) prepare(fps float64) error {
 		return fmt.Errorf("write init segment of %s: %w", t.id, err)
 	}
 	in := timeline.Init{
-		Rendition: t.id, Width: t.config.Width, Height: t.config.Height, SampleRate: t.config.SampleRate, Channels: t.config.Channels,
+		Rendition: t.id, Codec: codec.Name(t.config), Width: t.config.Width, Height: t.config.Height, SampleRate: t.config.SampleRate, Channels: t.config.Channels,
 	}
 	if t.kind == frame.Video {
-		in.Codec, in.FrameRate = h264.CodecString(t.config.SPS), fps
-	} else {
-		in.Codec = aac.CodecString(t.config.ASC)
+		in.FrameRate = fps
 	}
 	t.init = t.edge.AddInit(t.kind, t.scale, in, data)
 	t.stale = false

@@ -109,9 +109,9 @@ func sequenceHeader(c frame.Config) ([]byte, error) {
 	}
 	switch c.Codec {
 	case frame.H264:
-		b, err = h264.AppendAVCC([]byte{1<<4 | flvAVC, 0, 0, 0, 0}, c.SPS, c.PPS)
+		b, err = h264.AppendAVCC([]byte{1<<4 | flvAVC, 0, 0, 0, 0}, c.SPS, c.PPS, c.Sets...)
 	case frame.HEVC:
-		b, err = hevc.AppendHVCC(b, [][]byte{c.VPS}, [][]byte{c.SPS}, [][]byte{c.PPS})
+		b, err = hevc.AppendHVCC(b, c.VPS, c.SPS, c.PPS, c.Sets...)
 	case frame.AV1:
 		b, err = av1.AppendConfig(b, c.Header)
 	case frame.VP9:

@@ -3,7 +3,7 @@ package session
 import (
 	"time"
 
-	"millrace/internal/media/codec/aac"
+	"millrace/internal/media/codec"
 	"millrace/internal/media/frame"
 )
 
@@ -19,13 +19,15 @@ type audioTrack struct {
 	s       *Session
 	config  *frame.Config // as told to the output; nil before
 	next    *frame.Config // to be told
-	rate    int64         // Hz, of the core: what a frame's length is counted in
-	length  int64         // samples per frame
+	clock   codec.Clock
+	rate    int64 // Hz, of the core: what a frame's length is counted in
+	length  int64 // samples of the last frame
 	started bool
 	pos     int64 // samples from the origin to the next frame
 	end     time.Duration
 	drift   time.Duration // smoothed: encoder's time - counted time
 	waiting []item        // strays
+	waits   int64         // samples of the strays
 }
 
 func (a *audioTrack) time(pos int64) time.Duration {
@@ -45,19 +47,14 @@ func (a *audioTrack) step() time.Duration {
 func (a *audioTrack) configure() error {
 	c := a.next
 	a.next = nil
-	rate, length := int64(c.SampleRate), int64(1024)
-	if p, err := aac.Parse(c.ASC); err == nil {
-		rate, length = int64(p.SampleRate), int64(p.SamplesPerFrame)
-	}
-	rate = max(rate, 1)
+	a.clock, a.config = codec.ClockOf(*c), c
+	a.rate, a.length = a.clock.Rate, a.clock.Length
 	if a.started {
 		now := a.end
-		a.rate, a.length = rate, length
 		if a.pos = a.samples(now); a.time(a.pos) < now {
 			a.pos++
 		}
 	}
-	a.rate, a.length, a.config = rate, length, c
 	a.s.continuity.tracks[frame.Audio].setStep(a.step())
 	return a.s.out.Configure(*c)
 }
@@ -72,11 +69,16 @@ func (a *audioTrack) write(i item, t time.Duration) error {
 		a.started, a.pos = true, a.samples(max(t, 0))
 	}
 	i.at = t
-	off := t - a.time(a.pos) - time.Duration(len(a.waiting))*a.step()
+	if n := a.clock.Samples(i.Data); n != a.length { // Opus and FLAC may change it at any frame
+		a.length = n
+		a.s.continuity.tracks[frame.Audio].setStep(a.step())
+	}
+	off := t - a.time(a.pos+a.waits)
 	if off > audioStray || off < -audioStray {
 		a.waiting = append(a.waiting, i)
+		a.waits += a.length
 		n := len(a.waiting)
-		if n >= maxVerify || n >= 2 && time.Duration(n)*a.step() >= audioVerify {
+		if n >= maxVerify || n >= 2 && a.time(a.waits) >= audioVerify {
 			return a.settle()
 		}
 		return nil
@@ -119,7 +121,7 @@ func (a *audioTrack) emit(i item) error {
 	f := i.Frame
 	f.DTS = a.time(a.pos)
 	f.PTS = f.DTS
-	a.pos += a.length
+	a.pos += a.clock.Samples(f.Data)
 	a.end = a.time(a.pos)
 	f.Duration = a.end - f.DTS
 	f.Key = true
@@ -142,12 +144,14 @@ func (a *audioTrack) flush() error {
 // without the frames that come too late for it.
 func (a *audioTrack) settle() error {
 	late, early := 0, 0
-	for n, i := range a.waiting {
-		if i.at > a.time(a.pos+int64(n)*a.length) {
+	due := a.pos
+	for _, i := range a.waiting {
+		if i.at > a.time(due) {
 			late++
 		} else {
 			early++
 		}
+		due += a.clock.Samples(i.Data)
 	}
 	if late > 0 && early > 0 {
 		return a.flush()
@@ -171,5 +175,5 @@ func (a *audioTrack) settle() error {
 
 func (a *audioTrack) forget() {
 	clear(a.waiting)
-	a.waiting = a.waiting[:0]
+	a.waiting, a.waits = a.waiting[:0], 0
 }

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"millrace/internal/media/codec"
 	"millrace/internal/media/frame"
 )
 
@@ -72,7 +73,8 @@ func New(o Options) *Session {
 		s.wait = time.Second
 	}
 	s.video.s, s.audio.s = s, s
-	s.audio.rate, s.audio.length = 48000, 1024
+	s.audio.clock = codec.ClockOf(frame.Config{Codec: frame.AAC, SampleRate: 48000})
+	s.audio.rate, s.audio.length = s.audio.clock.Rate, s.audio.clock.Length
 	s.continuity.pass = s.pass
 	s.continuity.glitch = func() { s.stats.Clamped++ }
 	s.continuity.lose = func() { s.stats.Dropped++ }
@@ -123,7 +125,9 @@ func (s *Session) settle(k frame.Kind) error {
 }
 
 func same(a, b frame.Config) bool {
-	return a.Codec == b.Codec && bytes.Equal(a.SPS, b.SPS) && bytes.Equal(a.PPS, b.PPS) && bytes.Equal(a.ASC, b.ASC)
+	return a.Codec == b.Codec && a.Width == b.Width && a.Height == b.Height && a.SampleRate == b.SampleRate && a.Channels == b.Channels &&
+		bytes.Equal(a.VPS, b.VPS) && bytes.Equal(a.SPS, b.SPS) && bytes.Equal(a.PPS, b.PPS) && slices.EqualFunc(a.Sets, b.Sets, bytes.Equal) &&
+		bytes.Equal(a.ASC, b.ASC) && bytes.Equal(a.Header, b.Header)
 }
 
 // Write takes the next frame as the encoder stamped it.

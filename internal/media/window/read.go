@@ -3,6 +3,7 @@ package window
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"millrace/internal/media/timeline"
@@ -27,7 +28,8 @@ type Place struct {
 // Lane describes a rendition at the edge.
 type Lane struct {
 	timeline.Rendition
-	Inits   []timeline.Init // every one so far, the newest last
+	Inits   []timeline.Init // every one so far
+	Listed  []timeline.Init // those of the segments in the sliding playlist, that of the newest segment last
 	Peak    float64         // bits per second, of the fastest stretch
 	Average float64
 }
@@ -48,9 +50,28 @@ func (e *Edge) Describe() ([]Lane, error) {
 		for i := range l.inits {
 			d.Inits = append(d.Inits, l.inits[i].Init)
 		}
+		d.Listed = l.listedInits()
 		out = append(out, d)
 	}
 	return out, nil
+}
+
+// listedInits are the parameters that a player of the sliding playlist meets. Called with the lock.
+func (l *lane) listedInits() []timeline.Init {
+	var used []int32
+	for i := len(l.segs) - 1; i >= min(l.slid.count, len(l.segs)-1) && i >= 0; i-- {
+		if n := l.segs[i].init; !slices.Contains(used, n) && int(n) < len(l.inits) {
+			used = append(used, n)
+		}
+	}
+	if len(used) == 0 {
+		used = []int32{int32(len(l.inits) - 1)}
+	}
+	out := make([]timeline.Init, 0, len(used))
+	for _, n := range slices.Backward(used) {
+		out = append(out, l.inits[n].Init)
+	}
+	return out
 }
 
 // ReadInit is an initialization segment.

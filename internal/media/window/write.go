@@ -65,7 +65,7 @@ func (e *Edge) PartLimit(rendition string) time.Duration {
 }
 
 // AddInit adds an initialization segment and, with its first one, the rendition; it returns its number.
-// The same bytes as the rendition's last one give that one's number.
+// The same bytes as one before give that one's number: an encoder that goes back and forth costs no storage.
 func (e *Edge) AddInit(kind frame.Kind, timescale uint32, in timeline.Init, data []byte) int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -79,8 +79,10 @@ func (e *Edge) AddInit(kind frame.Kind, timescale uint32, in timeline.Init, data
 	}
 	sum := sha256.Sum256(data)
 	in.Hash = hex.EncodeToString(sum[:16])
-	if n := len(l.inits); n > 0 && l.inits[n-1].Hash == in.Hash {
-		return n - 1
+	for n := range l.inits {
+		if l.inits[n].Hash == in.Hash {
+			return n
+		}
 	}
 	in.Object = fmt.Sprintf("media/%s/%s/init-%d.mp4", e.opt.Media, in.Rendition, len(l.inits))
 	l.inits = append(l.inits, initSegment{Init: in, data: data})

@@ -81,19 +81,36 @@ func parameterSets(b []byte, count, typ int) (sets [][]byte, rest []byte, err er
 	return sets, b, nil
 }
 
-// AppendAVCC appends the AVCDecoderConfigurationRecord of one SPS and one PPS with 4-byte lengths. sps must have passed Info.
-func AppendAVCC(b, sps, pps []byte) ([]byte, error) {
+// AppendAVCC appends the AVCDecoderConfigurationRecord of these parameter sets with 4-byte lengths. sps must have passed Info; it and pps come
+// first among their kind.
+func AppendAVCC(b, sps, pps []byte, more ...[]byte) ([]byte, error) {
 	info, err := Info(sps)
 	if err != nil {
 		return b, err
 	}
-	if len(sps) > 0xffff || len(pps) > 0xffff || Type(pps) != TypePPS {
-		return b, malformed("parameter sets of %d and %d bytes", len(sps), len(pps))
+	b = append(b, 1, sps[1], sps[2], sps[3], 0xff)
+	for _, kind := range [...]struct {
+		typ, most int
+		first     []byte
+		flags     byte
+	}{{TypeSPS, 31, sps, 0xe0}, {TypePPS, 255, pps, 0}} {
+		at := len(b)
+		b = append(b, kind.flags)
+		for i := -1; i < len(more); i++ {
+			set := kind.first
+			if i >= 0 {
+				set = more[i]
+			}
+			switch t := Type(set); {
+			case i >= 0 && t != kind.typ:
+				continue
+			case t != kind.typ, len(set) > 0xffff, int(b[at]&^kind.flags) == kind.most:
+				return b, malformed("parameter set of type %d with %d bytes", t, len(set))
+			}
+			b[at]++
+			b = append(append(b, byte(len(set)>>8), byte(len(set))), set...)
+		}
 	}
-	b = append(b, 1, sps[1], sps[2], sps[3], 0xff, 0xe1, byte(len(sps)>>8), byte(len(sps)))
-	b = append(b, sps...)
-	b = append(b, 1, byte(len(pps)>>8), byte(len(pps)))
-	b = append(b, pps...)
 	switch info.ProfileIDC {
 	case 66, 77, 88:
 	default: // ISO 14496-15 asks for these four bytes with the High profiles
@@ -110,8 +127,9 @@ func CodecString(sps []byte) string {
 	return fmt.Sprintf("avc1.%02x%02x%02x", sps[1], sps[2], sps[3])
 }
 
-// TrackConfig makes the track configuration of a stream with these parameter sets; it fails when the SPS can't be read.
-func TrackConfig(sps, pps []byte) (frame.Config, error) {
+// TrackConfig makes the track configuration of a stream with these parameter sets; it fails when the SPS can't be read. sps and pps are
+// the ones that the first picture uses, more are all others.
+func TrackConfig(sps, pps []byte, more ...[]byte) (frame.Config, error) {
 	info, err := Info(sps)
 	if err != nil {
 		return frame.Config{}, err
@@ -119,8 +137,13 @@ func TrackConfig(sps, pps []byte) (frame.Config, error) {
 	if Type(pps) != TypePPS {
 		return frame.Config{}, malformed("no PPS")
 	}
+	for _, set := range more {
+		if t := Type(set); t != TypeSPS && t != TypePPS {
+			return frame.Config{}, malformed("NAL unit of type %d is no parameter set", t)
+		}
+	}
 	return frame.Config{
-		Kind: frame.Video, Codec: frame.H264, SPS: sps, PPS: pps,
+		Kind: frame.Video, Codec: frame.H264, SPS: sps, PPS: pps, Sets: more,
 		Width: info.Width, Height: info.Height, FrameRate: info.FrameRate,
 	}, nil
 }

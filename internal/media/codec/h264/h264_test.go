@@ -97,6 +97,33 @@ func TestInfoRefuses(t *testing.T) {
 	}
 }
 
+func TestAVCCOfSeveralSets(t *testing.T) {
+	t.Parallel()
+	second, third := unhex(t, sps720), append(unhex(t, pps), 1)
+	c, err := h264.TrackConfig(unhex(t, spsHigh1080), unhex(t, pps), third, second)
+	if err != nil || c.Height != 1080 {
+		t.Fatalf("%+v, %v", c, err)
+	}
+	b, err := h264.AppendAVCC(nil, c.SPS, c.PPS, c.Sets...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, p, _, err := h264.ParseAVCC(b)
+	if err != nil || len(s) != 2 || len(p) != 2 || hex.EncodeToString(s[0]) != spsHigh1080 || !bytes.Equal(s[1], second) || !bytes.Equal(p[1], third) || b[1] != 0x64 || b[3] != 0x28 {
+		t.Errorf("%x %x, %v", s, p, err)
+	}
+	if _, err := h264.TrackConfig(c.SPS, c.PPS, []byte{0x65, 1}); !errors.Is(err, h264.ErrMalformed) {
+		t.Error(err)
+	}
+	many := make([][]byte, 31)
+	for i := range many {
+		many[i] = second
+	}
+	if _, err := h264.AppendAVCC(nil, c.SPS, c.PPS, many...); !errors.Is(err, h264.ErrMalformed) {
+		t.Error("32 SPS have no place in avcC")
+	}
+}
+
 func TestAVCCRoundTrip(t *testing.T) {
 	t.Parallel()
 	for name, s := range map[string]string{"high": spsHigh1080, "baseline": spsBaseline} {

@@ -45,8 +45,9 @@ func Type(unit []byte) int {
 	return int(unit[0] >> 1 & 0x3f)
 }
 
-// TrackConfig makes the track configuration of a stream with these parameter sets; it fails when the SPS can't be read.
-func TrackConfig(vps, sps, pps []byte) (frame.Config, error) {
+// TrackConfig makes the track configuration of a stream with these parameter sets; it fails when the SPS can't be read. The three are
+// the ones that the first picture uses, more are all others.
+func TrackConfig(vps, sps, pps []byte, more ...[]byte) (frame.Config, error) {
 	info, err := Info(sps)
 	if err != nil {
 		return frame.Config{}, err
@@ -54,8 +55,13 @@ func TrackConfig(vps, sps, pps []byte) (frame.Config, error) {
 	if Type(vps) != TypeVPS || Type(pps) != TypePPS {
 		return frame.Config{}, malformed("no VPS or no PPS")
 	}
+	for _, set := range more {
+		if !IsSet(set) {
+			return frame.Config{}, malformed("NAL unit of type %d is no parameter set", Type(set))
+		}
+	}
 	return frame.Config{
-		Kind: frame.Video, Codec: frame.HEVC, VPS: vps, SPS: sps, PPS: pps,
+		Kind: frame.Video, Codec: frame.HEVC, VPS: vps, SPS: sps, PPS: pps, Sets: more,
 		Width: info.Width, Height: info.Height, FrameRate: info.FrameRate,
 	}, nil
 }
@@ -150,12 +156,10 @@ func ParseHVCC(hvcC []byte) (vps, sps, pps [][]byte, lengthSize int, err error) 
 	return vps, sps, pps, lengthSize, nil
 }
 
-// AppendHVCC appends the HEVCDecoderConfigurationRecord of these sets with 4-byte lengths. The first SPS must pass Info.
-func AppendHVCC(b []byte, vps, sps, pps [][]byte) ([]byte, error) {
-	if len(vps) == 0 || len(sps) == 0 || len(pps) == 0 {
-		return b, malformed("no VPS, SPS or PPS")
-	}
-	info, err := Info(sps[0])
+// AppendHVCC appends the HEVCDecoderConfigurationRecord of these parameter sets with 4-byte lengths. sps must have passed Info; vps, it and pps
+// come first among their kind.
+func AppendHVCC(b, vps, sps, pps []byte, more ...[]byte) ([]byte, error) {
+	info, err := Info(sps)
 	if err != nil {
 		return b, err
 	}
@@ -169,17 +173,20 @@ func AppendHVCC(b []byte, vps, sps, pps [][]byte) ([]byte, error) {
 		nested = 4
 	}
 	b = append(b, byte(info.temporalLayers)<<3|nested|3, 3)
-	for _, array := range [...]struct {
-		typ  byte
-		sets [][]byte
-	}{{TypeVPS, vps}, {TypeSPS, sps}, {TypePPS, pps}} {
-		b = append(b, 0x80|array.typ, byte(len(array.sets)>>8), byte(len(array.sets))) // complete
-		for _, s := range array.sets {
-			if len(s) > 0xffff || Type(s) != int(array.typ) {
+	for n, first := range [...][]byte{vps, sps, pps} {
+		typ := TypeVPS + n
+		sets := [][]byte{first}
+		for _, s := range more {
+			if Type(s) == typ {
+				sets = append(sets, s)
+			}
+		}
+		b = append(b, 0x80|byte(typ), byte(len(sets)>>8), byte(len(sets))) // complete
+		for _, s := range sets {
+			if len(s) > 0xffff || Type(s) != typ {
 				return b, malformed("parameter set of %d bytes and type %d", len(s), Type(s))
 			}
-			b = append(b, byte(len(s)>>8), byte(len(s)))
-			b = append(b, s...)
+			b = append(append(b, byte(len(s)>>8), byte(len(s))), s...)
 		}
 	}
 	return b, nil

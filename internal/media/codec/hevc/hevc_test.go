@@ -69,8 +69,7 @@ func TestInfoRefuses(t *testing.T) {
 
 func TestHVCCRoundTrip(t *testing.T) {
 	t.Parallel()
-	one := func(s string) [][]byte { return [][]byte{unhex(t, s)} }
-	b, err := hevc.AppendHVCC(nil, one(vps), one(sps), append(one(pps), unhex(t, pps+"01")))
+	b, err := hevc.AppendHVCC(nil, unhex(t, vps), unhex(t, sps), unhex(t, pps), unhex(t, pps+"01"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +85,7 @@ func TestHVCCRoundTrip(t *testing.T) {
 			t.Fatalf("cut at %d: %v", n, err)
 		}
 	}
-	if _, err := hevc.AppendHVCC(nil, nil, one(sps), one(pps)); !errors.Is(err, hevc.ErrMalformed) {
+	if _, err := hevc.AppendHVCC(nil, nil, unhex(t, sps), unhex(t, pps)); !errors.Is(err, hevc.ErrMalformed) {
 		t.Error(err)
 	}
 }
@@ -137,7 +136,7 @@ func FuzzInfo(f *testing.F) {
 }
 
 func FuzzParseHVCC(f *testing.F) {
-	b, err := hevc.AppendHVCC(nil, [][]byte{unhex(f, vps)}, [][]byte{unhex(f, sps)}, [][]byte{unhex(f, pps)})
+	b, err := hevc.AppendHVCC(nil, unhex(f, vps), unhex(f, sps), unhex(f, pps))
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 
 	"millrace/internal/media/codec/aac"
 	"millrace/internal/media/codec/h264"
@@ -52,7 +53,7 @@ func visual(e SampleEntry) (Codec, error) {
 	}
 	c := Codec{LengthSize: lengthSize, Config: frame.Config{Kind: frame.Video, Codec: frame.H264}}
 	if len(sps) > 0 && len(pps) > 0 {
-		if c.Config, err = h264.TrackConfig(sps[0], pps[0]); err != nil {
+		if c.Config, err = h264.TrackConfig(sps[0], pps[0], slices.Concat(sps[1:], pps[1:])...); err != nil {
 			return Codec{}, fmt.Errorf("%w: %w", ErrMalformed, err)
 		}
 	} else { // avc3 may have its sets in the samples only

@@ -25,13 +25,18 @@ func need(t testing.TB, name string) string {
 // ffmpeg runs it with these arguments and input and returns its output; anything on its error log at level error fails the test.
 func ffmpeg(t testing.TB, input []byte, args ...string) []byte {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), need(t, "ffmpeg"), append([]string{"-nostdin", "-hide_banner", "-loglevel", "error"}, args...)...)
+	return command(t, input, "ffmpeg", append([]string{"-nostdin", "-hide_banner", "-loglevel", "error"}, args...)...)
+}
+
+func command(t testing.TB, input []byte, name string, args ...string) []byte {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), need(t, name), args...)
 	cmd.Stdin = bytes.NewReader(input)
 	var log bytes.Buffer
 	cmd.Stderr = &log
 	out, err := cmd.Output()
 	if err != nil || log.Len() > 0 {
-		t.Fatalf("ffmpeg %s: %v\n%s", strings.Join(args, " "), err, log.String())
+		t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, log.String())
 	}
 	return out
 }

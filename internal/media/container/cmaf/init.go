@@ -1,18 +1,15 @@
 package cmaf
 
 import (
-	"encoding/binary"
 	"errors"
-	"fmt"
 
-	"millrace/internal/media/codec/aac"
-	"millrace/internal/media/codec/h264"
+	"millrace/internal/media/codec"
 	"millrace/internal/media/container/bmff"
 	"millrace/internal/media/frame"
 )
 
-// ErrUnsupported means that a track is of a kind or codec that is not packaged.
-var ErrUnsupported = errors.New("only H.264 and AAC can be packaged")
+// ErrUnsupported means that a track is of a kind or codec that has no place in CMAF, or none that players read.
+var ErrUnsupported = errors.New("the codec can not be packaged in CMAF")
 
 // Init makes the init segment, ftyp and moov, of one track with ID 1 and no edit list. timescale is in ticks per second, not 0.
 func Init(c frame.Config, timescale uint32) ([]byte, error) {
@@ -25,17 +22,14 @@ func Init(c frame.Config, timescale uint32) ([]byte, error) {
 	}
 	o := InitOptions{Kind: c.Kind, SampleEntry: entry, Timescale: timescale}
 	if c.Kind == frame.Video {
-		info, err := h264.Info(c.SPS)
-		if err != nil {
-			return nil, err
-		}
 		// The presented size has square pixels; 16 bits before the point must do.
-		w := (uint64(info.Width)*uint64(info.PARWidth) + uint64(info.PARHeight)/2) / uint64(info.PARHeight)
+		shapeW, shapeH := codec.Shape(c)
+		w := (uint64(c.Width)*uint64(shapeW) + uint64(shapeH)/2) / uint64(shapeH)
 		if w == 0 || w > 0xffff {
-			w = uint64(info.Width)
+			w = uint64(c.Width)
 		}
 		o.Width = uint32(w) << 16
-		o.Height = uint32(info.Height) << 16
+		o.Height = uint32(c.Height) << 16
 	}
 	return InitFromEntry(o), nil
 }
@@ -89,79 +83,4 @@ func packLanguage(code string) uint16 {
 		code = "und"
 	}
 	return uint16(code[0]-0x60)&31<<10 | uint16(code[1]-0x60)&31<<5 | uint16(code[2]-0x60)&31
-}
-
-// SampleEntry makes the avc1 or mp4a box of a track.
-func SampleEntry(c frame.Config) ([]byte, error) {
-	switch {
-	case c.Kind == frame.Video && c.Codec == frame.H264:
-		return avc1(c)
-	case c.Kind == frame.Audio && c.Codec == frame.AAC:
-		return mp4a(c)
-	}
-	return nil, fmt.Errorf("%w: not %s %q", ErrUnsupported, c.Kind, c.Codec)
-}
-
-func avc1(c frame.Config) ([]byte, error) {
-	info, err := h264.Info(c.SPS)
-	if err != nil {
-		return nil, err
-	}
-	avcC, err := h264.AppendAVCC(nil, c.SPS, c.PPS)
-	if err != nil {
-		return nil, err
-	}
-	head := make([]byte, 78) // ISO 14496-12 section 12.1.3
-	be := binary.BigEndian
-	be.PutUint16(head[6:], 1) // data reference
-	be.PutUint16(head[24:], uint16(info.Width))
-	be.PutUint16(head[26:], uint16(info.Height))
-	be.PutUint32(head[28:], 72<<16)
-	be.PutUint32(head[32:], 72<<16)
-	be.PutUint16(head[40:], 1)      // frame count
-	be.PutUint16(head[74:], 24)     // depth
-	be.PutUint16(head[76:], 0xffff) // pre-defined
-	children := bmff.Make("avcC", avcC)
-	if info.Colour.Present {
-		full := byte(0)
-		if info.Colour.FullRange {
-			full = 0x80
-		}
-		children = append(children, bmff.Make("colr", []byte("nclx"),
-			bmff.U16(uint16(info.Colour.Primaries), uint16(info.Colour.Transfer), uint16(info.Colour.Matrix)), []byte{full})...)
-	}
-	if info.PARWidth != info.PARHeight {
-		children = append(children, bmff.Make("pasp", bmff.U32(uint32(info.PARWidth), uint32(info.PARHeight)))...)
-	}
-	return bmff.Make("avc1", head, children), nil
-}
-
-func mp4a(c frame.Config) ([]byte, error) {
-	a, err := aac.Parse(c.ASC)
-	if err != nil {
-		return nil, err
-	}
-	head := make([]byte, 28) // ISO 14496-12 section 12.2.3
-	be := binary.BigEndian
-	be.PutUint16(head[6:], 1)
-	be.PutUint16(head[16:], uint16(a.Channels))
-	be.PutUint16(head[18:], 16)
-	if a.SampleRate <= 0xffff {
-		be.PutUint32(head[24:], uint32(a.SampleRate)<<16)
-	}
-	specific := descriptor(5, c.ASC)
-	config := descriptor(4, []byte{0x40, 0x15, 0, 0, 0}, bmff.U32(0, 0), specific) // AAC, audio stream, no buffer size, no rates
-	es := descriptor(3, bmff.U16(TrackID), []byte{0}, config, descriptor(6, []byte{2}))
-	return bmff.Make("mp4a", head, bmff.Full("esds", 0, 0, es)), nil
-}
-
-// descriptor builds an ISO 14496-1 descriptor with a size of four bytes.
-func descriptor(tag byte, parts ...[]byte) []byte {
-	b := []byte{tag, 0, 0, 0, 0}
-	for _, p := range parts {
-		b = append(b, p...)
-	}
-	n := len(b) - 5
-	b[1], b[2], b[3], b[4] = 0x80|byte(n>>21&0x7f), 0x80|byte(n>>14&0x7f), 0x80|byte(n>>7&0x7f), byte(n&0x7f)
-	return b
 }

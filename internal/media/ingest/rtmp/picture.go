@@ -73,7 +73,7 @@ func (p *videoState) fromAVC(sps, pps [][]byte) (frame.Config, error) {
 		return frame.Config{}, fmt.Errorf("%w: no parameter sets, send them in the sequence header", h264.ErrMalformed)
 	}
 	p.sets = sps
-	return h264.TrackConfig(sps[0], pps[0])
+	return h264.TrackConfig(sps[0], pps[0], slices.Concat(sps[1:], pps[1:])...)
 }
 
 func (p *videoState) fromHEVC(vps, sps, pps [][]byte) (frame.Config, error) {
@@ -81,7 +81,7 @@ func (p *videoState) fromHEVC(vps, sps, pps [][]byte) (frame.Config, error) {
 		return frame.Config{}, fmt.Errorf("%w: no parameter sets, send them in the sequence header", hevc.ErrMalformed)
 	}
 	p.sets = sps
-	return hevc.TrackConfig(vps[0], sps[0], pps[0])
+	return hevc.TrackConfig(vps[0], sps[0], pps[0], slices.Concat(vps[1:], sps[1:], pps[1:])...)
 }
 
 // read turns a coded frame into a sample. It gives a configuration when the frame brings a new one; a frame without any before it can not be
