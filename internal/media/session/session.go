@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	maxEarly      = 256 // frames of sound kept while the picture has not begun
+	maxEarly      = 2048 // frames of sound kept while the picture has not begun: 5 s of the shortest Opus packets
 	maxEarlyBytes = 2 << 20
 	keyFrameWait  = 25 * time.Second // for a first key frame when there is video: more than the longest GOP
 	videoGone     = 2 * time.Second  // video this far behind sound is not waited for
