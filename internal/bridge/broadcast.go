@@ -20,18 +20,19 @@ import (
 // lock. It tells the control plane what happens, in order, through its errands. When to do what is decided by its course; what is
 // stored, and whether this node may store at all, is its ledger's business, on the edge's goroutine.
 type broadcast struct {
-	owner  *Live
-	opt    *LiveOptions
-	id     id.LiveStream
-	epoch  id.Epoch
-	key    string // the stream key; guarded by owner.mu
-	asset  asset.Asset
-	edge   *window.Edge
-	ledger *ledger
-	filler *slate.Filler // the edge's writer
-	fill   fillers
-	mode   live.LatencyMode
-	log    *slog.Logger
+	owner   *Live
+	opt     *LiveOptions
+	id      id.LiveStream
+	epoch   id.Epoch
+	key     string // the stream key; guarded by owner.mu
+	asset   asset.Asset
+	edge    *window.Edge
+	ledger  *ledger
+	filler  *slate.Filler // the edge's writer
+	fill    fillers
+	forward forwarder
+	mode    live.LatencyMode
+	log     *slog.Logger
 
 	mail   *mailbox
 	wake   chan struct{}           // one token: look at the stream's row
@@ -77,6 +78,7 @@ func newBroadcast(l *Live, s live.Stream, a asset.Asset, before stored, asked ti
 	b.ledger.edge = b.edge
 	now := l.opt.Now()
 	b.filler = b.newFiller(before.timeline, now)
+	b.forward = b.newForwarder(s)
 	b.course = course{began: now.Add(s.StartedAt.Sub(now)), heard: now}
 	if !s.DisconnectedAt.IsZero() {
 		b.course.away, b.course.adopted = now.Add(s.DisconnectedAt.Sub(now)), true
@@ -284,6 +286,7 @@ func (b *broadcast) refused(why error) {
 		b.lost = true
 		b.owner.lose(b) // first
 		b.halt(why)
+		b.forward.abandon(why)
 		b.dismiss(why)
 		b.stopFiller()
 	})
@@ -399,6 +402,7 @@ func (b *broadcast) end(why live.EndReason) {
 		s.linger(b.opt.Linger)
 	}
 	b.dismiss(ingest.ErrEnded)
+	b.forward.end()
 	b.stopFiller()
 	b.edge.Close()
 	b.conclude()
@@ -445,6 +449,7 @@ func (b *broadcast) quit() {
 	if b.sink != nil {
 		b.drop(now, ingest.ErrShutdown)
 	}
+	b.forward.end()
 	b.stopFiller()
 	b.edge.Close()
 }

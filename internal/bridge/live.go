@@ -18,21 +18,23 @@ import (
 	"millrace/internal/id"
 	"millrace/internal/media/ingest"
 	"millrace/internal/media/journal"
+	"millrace/internal/media/relay"
 	"millrace/internal/media/window"
 )
 
 // LiveOptions is what Live needs.
 type LiveOptions struct {
-	Streams live.Broadcasts
-	Assets  asset.Work
-	Store   window.Store
-	Node    id.Node
-	Lease   time.Duration // how long a broadcast stays this node's without a sign of life; 15 s when 0
-	Keep    time.Duration // how long an ended broadcast is still served from memory; 60 s when 0
-	Linger  time.Duration // how long an encoder stays connected after complete; 60 s when 0
-	Stills  Stills        // encodes the slate's pictures; nil: the last key frame is shown instead
-	Images  Images        // fetches the owners' slates
-	Grace   time.Duration // how long a shutdown waits for what is not stored or told yet; 10 s when 0
+	Streams   live.Broadcasts
+	Assets    asset.Work
+	Store     window.Store
+	Node      id.Node
+	Lease     time.Duration // how long a broadcast stays this node's without a sign of life; 15 s when 0
+	Keep      time.Duration // how long an ended broadcast is still served from memory; 60 s when 0
+	Linger    time.Duration // how long an encoder stays connected after complete; 60 s when 0
+	Stills    Stills        // encodes the slate's pictures; nil: the last key frame is shown instead
+	Images    Images        // fetches the owners' slates
+	Simulcast relay.Dialer  // the door to simulcast targets; nil: nothing is forwarded
+	Grace     time.Duration // how long a shutdown waits for what is not stored or told yet; 10 s when 0
 	// Journals is the folder of this machine that keeps the parts of open segments over the end of the process; empty: they are lost with it.
 	Journals string
 	Now      func() time.Time
@@ -358,6 +360,7 @@ func (l *Live) start(s live.Stream, a asset.Asset, before stored, asked time.Tim
 	b.full = full
 	l.wg.Go(func() { b.store(storing) })
 	l.wg.Go(func() { b.runFiller(filling) })
+	b.forward.run(l.root, l.wg.Go, func(err error) { b.log.Warn("simulcast ended", "error", err) })
 	l.wg.Go(func() { b.run(l.root) })
 	return b, nil
 }

@@ -40,6 +40,7 @@ type sink struct {
 	link      func() ingest.LinkStats // nil: the protocol has nothing to tell
 	record    *record                 // of the stream's encoders
 	turn      int                     // its own in there
+	forwarded int                     // the publication's number with the simulcast targets
 
 	mu      sync.Mutex // one writer, no reader while media flows: it is free but for the moment of an end
 	session *session.Session
@@ -56,7 +57,7 @@ func (b *broadcast) newSink(ctx context.Context, p ingest.Publication) *sink {
 	s := &sink{owner: b, key: p.Key, audioOnly: b.stream.Settings.AudioOnly, out: b.filler.Attach()}
 	s.pub, s.stop = context.WithCancelCause(ctx)
 	log := b.log.With("protocol", p.Protocol, "remote", p.Remote.String(), "encoder", p.Encoder)
-	s.session = session.New(session.Options{Output: s.out, Logger: log, Now: b.opt.Now})
+	s.session = session.New(session.Options{Output: b.tap(s, p.Protocol), Logger: log, Now: b.opt.Now})
 	log.DebugContext(ctx, "publication opened")
 	s.link, s.meter = p.Link, health.NewMeter(b.opt.Now())
 	s.record, s.turn = b.owner.records.begin(b.id, live.Encoder{

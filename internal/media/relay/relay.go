@@ -72,6 +72,8 @@ type Group struct {
 	targets []*target
 	closing chan struct{}
 	shut    sync.Once
+	life    context.Context // of the links
+	cut     context.CancelFunc
 
 	mu          sync.Mutex
 	publication int
@@ -82,6 +84,7 @@ type Group struct {
 // New makes a group; nothing starts.
 func New(o Options) *Group {
 	g := &Group{opt: o, closing: make(chan struct{})}
+	g.life, g.cut = context.WithCancel(context.Background())
 	for _, t := range o.Targets {
 		g.targets = append(g.targets, newTarget(g, t))
 	}
@@ -90,16 +93,24 @@ func New(o Options) *Group {
 
 // Run serves the targets until ctx ends, which cuts them off, or Close is called and all have said goodbye.
 func (g *Group) Run(ctx context.Context) error {
+	defer g.cut()
+	defer context.AfterFunc(ctx, g.cut)()
 	var wg sync.WaitGroup
 	for _, t := range g.targets {
-		wg.Go(func() { t.run(ctx) })
+		wg.Go(func() { t.run(g.life) })
 	}
 	wg.Wait()
 	return nil
 }
 
-// Close ends the broadcast: what is queued is sent, and then each destination is told goodbye.
-func (g *Group) Close() { g.shut.Do(func() { close(g.closing) }) }
+// Close ends the broadcast: what is queued is sent, and then each destination is told goodbye. It does not wait for that, which takes a
+// few seconds at most.
+func (g *Group) Close() {
+	g.shut.Do(func() {
+		close(g.closing)
+		time.AfterFunc(farewell+2*goodbyeTime, g.cut)
+	})
+}
 
 // Join begins a publication, after the last one was closed. protocol is how its encoder is connected.
 func (g *Group) Join(protocol string) *Tap {

@@ -52,6 +52,8 @@ type target struct {
 	q     *queue
 	log   *slog.Logger
 
+	joined chan struct{} // one token: an encoder has come
+
 	mu       sync.Mutex
 	protocol string // of the publication
 
@@ -66,7 +68,7 @@ func newTarget(g *Group, t Target) *target {
 	if err == nil {
 		log = log.With("destination", a.String())
 	}
-	return &target{group: g, id: t.ID, addr: a, bad: err, q: newQueue(), log: log}
+	return &target{group: g, id: t.ID, addr: a, bad: err, q: newQueue(), log: log, joined: make(chan struct{}, 1)}
 }
 
 func (t *target) join(publication int, protocol string) {
@@ -74,6 +76,10 @@ func (t *target) join(publication int, protocol string) {
 	t.protocol = protocol
 	t.mu.Unlock()
 	t.q.join(publication)
+	select {
+	case t.joined <- struct{}{}:
+	default:
+	}
 }
 
 // report tells a change once.
@@ -90,6 +96,10 @@ func (t *target) run(ctx context.Context) {
 	defer t.q.shut()
 	for t.await(ctx) {
 		began := time.Now()
+		select {
+		case <-t.joined: // it is the one that is forwarded now
+		default:
+		}
 		err := t.guarded(ctx)
 		publication, _, dropped, _ := t.q.tally()
 		var never impossibleError
@@ -117,17 +127,22 @@ func (t *target) run(ctx context.Context) {
 	}
 }
 
-// sleep is false when there is nothing more to do after it.
+// sleep is a pause between attempts, which an encoder that comes back cuts short. It is false when there is nothing more to do after it.
 func (t *target) sleep(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-	case <-t.group.closing:
+	for {
+		select {
+		case <-timer.C:
+			return true
+		case <-t.joined:
+			timer.Reset(min(d, firstPause))
+		case <-ctx.Done():
+			return false
+		case <-t.group.closing:
+			return false
+		}
 	}
-	return false
 }
 
 // await waits for a frame to begin with; false when the broadcast is over.
