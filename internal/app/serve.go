@@ -146,7 +146,11 @@ func (n *node) assemble(ctx context.Context, g *lifecycle.Group) error {
 	}
 	n.base = strings.TrimSuffix(n.cfg.PublicBase(web.Addr().String()).String(), "/")
 	players := playback.New(playback.Options{Logger: n.log, Source: n.viewers})
-	mux := n.mux(players)
+	publishers, err := n.publishers(ctx)
+	if err != nil {
+		return err
+	}
+	mux := n.mux(players, publishers)
 	secure, err := n.identity()
 	if err != nil {
 		return err
@@ -172,6 +176,9 @@ func (n *node) assemble(ctx context.Context, g *lifecycle.Group) error {
 		return err
 	}
 	g.Add(&encoderServer{name: "rtmp", ln: ln, server: encoders})
+	if publishers != nil {
+		g.Add(publishers)
+	}
 	return nil
 }
 
@@ -191,12 +198,17 @@ func (n *node) secure(ctx context.Context, g *lifecycle.Group, id *identity, mux
 	return nil
 }
 
-func (n *node) mux(players http.Handler) http.Handler {
+func (n *node) mux(players http.Handler, p *publishers) http.Handler {
+	var door http.Handler
+	if p != nil {
+		door = p.server
+	}
 	return router(
 		api.New(api.Options{
 			Live: n.streams, Assets: n.assets, Access: n.access, Now: clock, Logger: n.log, Version: cli.Version(), PublicURL: n.base,
 		}),
 		players,
+		door,
 	)
 }
 

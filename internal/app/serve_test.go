@@ -114,7 +114,8 @@ func configuration(t *testing.T, dir string, args ...string) config.Config {
 			t.Skipf("%s is missing", tool)
 		}
 	}
-	args = append([]string{"serve", "--data-dir", dir, "--http-addr", "127.0.0.1:0", "--rtmp-addr", "127.0.0.1:0", "--srt-addr", "127.0.0.1:0"}, args...)
+	args = append([]string{"serve", "--data-dir", dir, "--http-addr", "127.0.0.1:0", "--rtmp-addr", "127.0.0.1:0", "--srt-addr", "127.0.0.1:0",
+		"--webrtc-udp-addr", "127.0.0.1:0", "--webrtc-tcp-addr", "127.0.0.1:0"}, args...)
 	_, cfg, err := config.Load(args, nil, os.ReadFile)
 	if err != nil {
 		t.Fatal(err)
@@ -408,7 +409,7 @@ func TestRequestsAtTheEnd(t *testing.T) {
 					synctest.Wait()
 					got = context.Cause(r.Context())
 				})
-				router(h, h).ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, http.MethodGet, tt.path, nil))
+				router(h, h, h).ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, http.MethodGet, tt.path, nil))
 				if (got != nil) != tt.ends {
 					t.Errorf("it ended with %v", got)
 				}

@@ -13,16 +13,23 @@ import (
 	"millrace/internal/lifecycle"
 	"millrace/internal/media/playback"
 	"millrace/internal/web/express"
+	"millrace/internal/web/publish"
 	"millrace/internal/web/watch"
 )
 
-// router puts API, playback and pages behind one listener. Playback stands at the root.
-func router(api, playback http.Handler) http.Handler {
+// router puts API, playback, pages and, if there is one, WHIP behind one listener. Playback stands at the root.
+func router(api, playback, whip http.Handler) http.Handler {
 	mux := http.NewServeMux()
 	for _, path := range []string{"/video/", "/system/", "/openapi.json", "/openapi.yaml", "/docs", "/docs/"} {
 		mux.Handle(path, finishing(api))
 	}
 	mux.Handle("/watch/", watch.Handler())
+	if whip != nil {
+		mux.Handle("/whip", finishing(whip))
+		mux.Handle("/whip/", finishing(whip))
+		mux.Handle("/publish", publish.Handler())
+		mux.Handle("/publish/", publish.Handler())
+	}
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
 	mux.Handle("GET /{$}", http.RedirectHandler("/docs", http.StatusFound))
 	mux.Handle("/", playback)
@@ -105,6 +112,23 @@ func (s *webServer) express(ctx context.Context) (ln net.Listener, shut func(con
 	}
 	l := express.Listen(ctx, s.ln, express.Options{Handler: s.players, Takes: playback.Owns, Logger: s.log})
 	return l, l.Shutdown
+}
+
+// listenUDP opens a UDP socket, as listen does for TCP.
+func (n *node) listenUDP(ctx context.Context, what, addr string) (net.PacketConn, error) {
+	var lc net.ListenConfig
+	c, err := lc.ListenPacket(ctx, "udp", addr)
+	if err != nil {
+		return nil, fmt.Errorf("listen for %s on %s over UDP: %w (millrace doctor says who has the port)", what, addr, err)
+	}
+	n.close = append(n.close, func() error {
+		if err := c.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
+			return fmt.Errorf("close %s socket: %w", what, err)
+		}
+		return nil
+	})
+	n.log.InfoContext(ctx, "listening", "what", what, "addr", c.LocalAddr().String())
+	return c, nil
 }
 
 // listen opens a listener and says where, which matters when the port was left to the system. It is closed with the node at the latest.

@@ -60,7 +60,7 @@ var layers = map[string][]string{
 	"internal/storage/queue":      {"internal/control/job", "internal/storage/db", "internal/lifecycle", "internal/id", "internal/fault"},
 	"internal/bridge/measure":     {"internal/control/asset", "internal/media/frame", "internal/media/timeline"},
 	"internal/worker":             {"internal/bridge/measure", "internal/worker/settle", "internal/control", "internal/media", "internal/storage/blob", "internal/fetch", "internal/id", "internal/fault"},
-	"internal/web":                {"internal/control", "internal/id", "internal/fault"},
+	"internal/web":                {"internal/control", "internal/web/static", "internal/id", "internal/fault"},
 	"internal/web/express":        {"internal/socket"},
 	"test":                        {"test"},
 }

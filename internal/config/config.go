@@ -66,6 +66,13 @@ type AWS struct {
 	EndpointURL     string // empty: Amazon's own
 }
 
+// ICEServer is a STUN or TURN server that encoders are told of.
+type ICEServer struct {
+	URL        string // stun:host:port, turn:host:port?transport=…, turns:…
+	Username   string // of TURN
+	Credential Secret
+}
+
 // Config holds every setting as a typed value. Relative paths are relative to the working directory.
 type Config struct {
 	DataDir   string
@@ -76,6 +83,11 @@ type Config struct {
 	RTMPAddr  string
 	RTMPSAddr string // used only with TLS()
 	SRTAddr   string // UDP
+
+	WebRTCUDPAddr    string // empty: none
+	WebRTCTCPAddr    string // empty: none
+	WebRTCPublicIPs  []netip.Addr
+	WebRTCICEServers []ICEServer
 
 	ACMEDomains   []string // certificates come over ACME; excludes TLSCert
 	ACMEEmail     string
@@ -110,6 +122,9 @@ type Config struct {
 
 // TLS says whether HTTPS and RTMPS are served.
 func (c Config) TLS() bool { return c.TLSCert != "" || len(c.ACMEDomains) > 0 }
+
+// WebRTC says whether WHIP encoders are taken.
+func (c Config) WebRTC() bool { return c.WebRTCUDPAddr != "" || c.WebRTCTCPAddr != "" }
 
 // Given says whether the setting was set by flag, environment or file rather than by its default.
 func (c Config) Given(name string) bool {
@@ -219,15 +234,23 @@ func (c *Config) conflicts() (problems []string) {
 	if c.Storage.Kind == S3 && !c.Storage.hasCredentials() {
 		problems = append(problems, "storage-url names an S3 bucket, but there are no credentials for it: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY in the environment")
 	}
-	used := map[string]string{} // srt-addr is UDP: it may have the number of another one
-	for _, l := range []struct{ name, addr string }{{"http-addr", c.HTTPAddr}, {"rtmp-addr", c.RTMPAddr}, {"https-addr", c.HTTPSAddr}, {"rtmps-addr", c.RTMPSAddr}} {
+	return append(problems, c.sharedPorts()...)
+}
+
+// sharedPorts lists the addresses that two settings have. A UDP port may have the number of a TCP port.
+func (c *Config) sharedPorts() (problems []string) {
+	used := map[string]string{}
+	for _, l := range []struct{ name, addr, network string }{
+		{"http-addr", c.HTTPAddr, "tcp"}, {"rtmp-addr", c.RTMPAddr, "tcp"}, {"https-addr", c.HTTPSAddr, "tcp"}, {"rtmps-addr", c.RTMPSAddr, "tcp"},
+		{"webrtc-tcp-addr", c.WebRTCTCPAddr, "tcp"}, {"srt-addr", c.SRTAddr, "udp"}, {"webrtc-udp-addr", c.WebRTCUDPAddr, "udp"},
+	} {
 		if (l.name == "https-addr" || l.name == "rtmps-addr") && !c.TLS() || strings.HasSuffix(l.addr, ":0") {
 			continue
 		}
-		if other := used[l.addr]; other != "" && l.addr != "" {
+		if other := used[l.network+l.addr]; other != "" && l.addr != "" {
 			problems = append(problems, other+" and "+l.name+" are both "+l.addr+": give each its own port")
 		}
-		used[l.addr] = l.name
+		used[l.network+l.addr] = l.name
 	}
 	return problems
 }

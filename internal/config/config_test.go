@@ -105,6 +105,32 @@ func TestValues(t *testing.T) {
 	}
 }
 
+func TestWebRTC(t *testing.T) {
+	t.Parallel()
+	plain := mustLoad(t, []string{"serve"}, nil, "")
+	if !plain.WebRTC() || plain.WebRTCUDPAddr != ":8189" || plain.WebRTCTCPAddr != ":8189" || plain.WebRTCPublicIPs != nil {
+		t.Errorf("got %+v", plain)
+	}
+	if off := mustLoad(t, []string{"serve", "--webrtc-udp-addr", "off", "--webrtc-tcp-addr=off"}, nil, ""); off.WebRTC() {
+		t.Errorf("off is %+v", off)
+	}
+	cfg := mustLoad(t, []string{"serve", "--webrtc-tcp-addr=off", "--webrtc-public-ip", "203.0.113.7", "--webrtc-public-ip=2001:db8::7"},
+		[]string{"MILLRACE_WEBRTC_ICE_SERVERS=stun:stun.example.org:3478, turns:me:p@ss:word@[2001:db8::1]:5349?transport=tcp"}, "")
+	if !cfg.WebRTC() || !slices.Equal(cfg.WebRTCPublicIPs, []netip.Addr{netip.MustParseAddr("203.0.113.7"), netip.MustParseAddr("2001:db8::7")}) {
+		t.Errorf("got %+v", cfg)
+	}
+	want := []ICEServer{{URL: "stun:stun.example.org:3478"}, {"turns:[2001:db8::1]:5349?transport=tcp", "me", "p@ss:word"}}
+	if !slices.Equal(cfg.WebRTCICEServers, want) {
+		t.Errorf("got %#v", cfg.WebRTCICEServers)
+	}
+	for _, bad := range []string{"stun.example.org", "http://h", "turn:h", "turn:user@h", "turn::hunter2@h", "stun:u:hunter2@h", "stun:h?transport=tcp", "turn:u:hunter2@h?transport=x", "turn:u:hunter2@", "turn:u:hunter2@h/x"} {
+		_, _, err := Load([]string{"serve"}, []string{"MILLRACE_WEBRTC_ICE_SERVERS=" + bad}, nil)
+		if err == nil || strings.Contains(err.Error(), "hunter2") || !strings.Contains(err.Error(), "STUN or TURN") {
+			t.Errorf("%s: got %v", bad, err)
+		}
+	}
+}
+
 func TestSecretsStayHidden(t *testing.T) {
 	t.Parallel()
 	env := []string{"MILLRACE_TOKEN_ID=abc", "MILLRACE_TOKEN_SECRET=hunter2hunter2hunter2", "AWS_SECRET_ACCESS_KEY=hunter2", "AWS_SESSION_TOKEN=hunter2"}
@@ -170,6 +196,11 @@ func TestProblems(t *testing.T) {
 		"address":         {args: []string{"serve", "--http-addr", "8080"}, want: []string{`--http-addr "8080" is not an address to listen on`}},
 		"port":            {args: []string{"serve", "--http-addr", ":80800"}, want: []string{"has no port between 0 and 65535"}},
 		"cidr":            {args: []string{"serve", "--fetch-allow", "10.0.0.1/8"}, want: []string{"did you mean 10.0.0.0/8?"}},
+		"public IP":       {args: []string{"serve", "--webrtc-public-ip", "video.example.org"}, want: []string{"is not an address that can be reached"}},
+		"public IP any":   {args: []string{"serve", "--webrtc-public-ip", "0.0.0.0"}, want: []string{"is not an address that can be reached"}},
+		"socket":          {args: []string{"serve", "--webrtc-udp-addr", "no"}, want: []string{"or off"}},
+		"one UDP port":    {args: []string{"serve", "--webrtc-udp-addr", ":6001"}, want: []string{"srt-addr and webrtc-udp-addr are both :6001"}},
+		"one TCP port":    {args: []string{"serve", "--webrtc-tcp-addr", ":8080"}, want: []string{"http-addr and webrtc-tcp-addr are both :8080"}},
 		"cidr text":       {args: []string{"serve", "--fetch-allow", "lan"}, want: []string{`has the part "lan", which is not an address range`}},
 		"url":             {env: []string{"MILLRACE_PUBLIC_URL=video.example.org"}, args: []string{"serve"}, want: []string{`MILLRACE_PUBLIC_URL "video.example.org" is not a URL that starts with http:// or https://`}},
 		"database":        {args: []string{"serve", "--database-url", "mysql://h/d"}, want: []string{"is not a database URL"}},

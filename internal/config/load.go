@@ -141,7 +141,7 @@ func find(s Setting, uses []use, env map[string]string, file map[string]Value) V
 		}
 		if len(given) > 0 {
 			v.Text, v.Source, v.Where = given[len(given)-1], FromFlag, "--"+s.Name
-			if s.Kind == KindPrefixes || s.Kind == KindNames { // a list may be given piece by piece
+			if s.Kind == KindPrefixes || s.Kind == KindNames || s.Kind == KindIPs { // a list may be given piece by piece
 				v.Text = strings.Join(given, ",")
 			}
 			return v

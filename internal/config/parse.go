@@ -43,6 +43,73 @@ func parseAddress(s string) (string, error) {
 	return s, nil
 }
 
+// parseSocket reads an address to listen on that may be left out.
+func parseSocket(s string) (string, error) {
+	if s == "off" {
+		return "", nil
+	}
+	addr, err := parseAddress(s)
+	if err != nil {
+		return "", fmt.Errorf("%w, or off", err)
+	}
+	return addr, nil
+}
+
+func parseIPs(s string) ([]netip.Addr, error) {
+	var out []netip.Addr
+	for item := range strings.SplitSeq(s, ",") {
+		item = strings.TrimSpace(item)
+		if item == "" {
+			continue
+		}
+		a, err := netip.ParseAddr(item)
+		if err != nil || a.Zone() != "" || a.IsUnspecified() || a.IsMulticast() {
+			return nil, fmt.Errorf("has the part %q, which is not an address that can be reached: write it as 203.0.113.7 or 2001:db8::7, several with commas between", item)
+		}
+		out = append(out, a.Unmap())
+	}
+	return out, nil
+}
+
+var errICEServer = errors.New("has a part that is no STUN or TURN server: write stun:host:port or turn:user:password@host:port?transport=tcp, several with commas between")
+
+// parseICEServers reads URLs of RFC 7064 and 7065, those of TURN with user and password before the host. No error shows a part: it may be a password.
+func parseICEServers(s string) ([]ICEServer, error) {
+	var out []ICEServer
+	for item := range strings.SplitSeq(s, ",") {
+		item = strings.TrimSpace(item)
+		if item == "" {
+			continue
+		}
+		scheme, rest, ok := strings.Cut(item, ":")
+		if !ok || !slices.Contains([]string{"stun", "stuns", "turn", "turns"}, scheme) {
+			return nil, errICEServer
+		}
+		var server ICEServer
+		if at := strings.LastIndex(rest, "@"); at >= 0 {
+			user, password, both := strings.Cut(rest[:at], ":")
+			if !both || user == "" || password == "" {
+				return nil, errICEServer
+			}
+			server.Username, server.Credential, rest = user, Secret(password), rest[at+1:]
+		}
+		host, query, _ := strings.Cut(rest, "?")
+		if turn := strings.HasPrefix(scheme, "turn"); turn != (server.Username != "") || !isHost(host) ||
+			!slices.Contains([]string{"", "transport=udp", "transport=tcp"}, query) || !turn && query != "" {
+			return nil, errICEServer
+		}
+		server.URL = scheme + ":" + rest
+		out = append(out, server)
+	}
+	return out, nil
+}
+
+// isHost tells whether s is a host with or without a port.
+func isHost(s string) bool {
+	u, err := url.Parse("any://" + s)
+	return err == nil && u.Hostname() != "" && u.Host == s
+}
+
 func parseAbsolute(s string, schemes ...string) (*url.URL, error) {
 	u, err := url.Parse(s)
 	if err != nil || u.Hostname() == "" || !slices.Contains(schemes, u.Scheme) {

@@ -21,6 +21,7 @@ const (
 	KindPrefixes Kind = "cidr,…"
 	KindChoice   Kind = "word"
 	KindNames    Kind = "name,…"
+	KindIPs      Kind = "ip,…"
 )
 
 // Setting is one row of the table from which flags, environment names, YAML keys and all documentation are made.
@@ -132,6 +133,26 @@ var settings = []Setting{
 		Name: "srt-addr", Kind: KindAddress, Default: ":6001",
 		Help:  "Where encoders connect over SRT, which is UDP.",
 		apply: into(parseAddress, func(c *Config) *string { return &c.SRTAddr }),
+	},
+	{
+		Name: "webrtc-udp-addr", Kind: KindAddress, Default: ":8189",
+		Help:  "Where browsers and other WHIP encoders send their media, over UDP: one port for all of them. off takes none over UDP.",
+		apply: into(parseSocket, func(c *Config) *string { return &c.WebRTCUDPAddr }),
+	},
+	{
+		Name: "webrtc-tcp-addr", Kind: KindAddress, Default: ":8189",
+		Help:  "The same over TCP, for networks that let no UDP through. off takes none over TCP; off for both is no WHIP.",
+		apply: into(parseSocket, func(c *Config) *string { return &c.WebRTCTCPAddr }),
+	},
+	{
+		Name: "webrtc-public-ip", Kind: KindIPs, Absent: "the addresses of this machine",
+		Help:  "Addresses at which both are reached from outside, where the machine does not know them: behind a NAT, in a container.",
+		apply: into(parseIPs, func(c *Config) *[]netip.Addr { return &c.WebRTCPublicIPs }),
+	},
+	{ //nolint:gosec // the password is an example
+		Name: "webrtc-ice-servers", Kind: KindText, Absent: "none", Secret: true, NoFlag: true,
+		Help:  "STUN and TURN servers that WHIP encoders are told of, with commas between: stun:host:port, turn:user:password@host:port?transport=tcp, turns:….",
+		apply: into(parseICEServers, func(c *Config) *[]ICEServer { return &c.WebRTCICEServers }),
 	},
 	{
 		Name: "public-url", Kind: KindURL, Absent: "made from http-addr",

@@ -100,6 +100,7 @@ func (b *bench) millrace() (*millrace, error) {
 	}
 	command := pinned(
 		b.binary, "serve", "--data-dir", data, "--http-addr", "127.0.0.1:0", "--rtmp-addr", "127.0.0.1:0", "--srt-addr", "127.0.0.1:0",
+		"--webrtc-udp-addr", "off", "--webrtc-tcp-addr", "off",
 		"--fetch-allow", "127.0.0.0/8", "--log-format", "json", "--max-connections-per-address", "1000",
 	)
 	env := []string{"MILLRACE_TOKEN_ID=" + tokenID, "MILLRACE_TOKEN_SECRET=" + secret}

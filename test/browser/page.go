@@ -163,6 +163,14 @@ func (p *Page) Select(t testing.TB, selector, label string) {
 	}
 }
 
+// Fill types a text into a field.
+func (p *Page) Fill(t testing.TB, selector, text string) {
+	t.Helper()
+	if err := p.b.do(command{Do: "fill", Page: p.id, Selector: selector, Label: text}, nil); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // Click clicks an element.
 func (p *Page) Click(t testing.TB, selector string) {
 	t.Helper()

@@ -156,7 +156,7 @@ func TestServeArgs(t *testing.T) {
 	t.Parallel()
 	_, o, _ := fakeOptions(t, "", "--fetch-allow=10.0.0.0/8")
 	got := strings.Join(serveArgs(o, "d", ":1", ":2", ":3"), " ")
-	const want = "serve --http-addr=127.0.0.1:0 --rtmp-addr=127.0.0.1:1 --srt-addr=127.0.0.1:0 --log-level=error --fetch-allow=10.0.0.0/8 --data-dir=d --http-addr=:1 --rtmp-addr=:2 --srt-addr=:3 --fetch-allow=10.0.0.0/8,127.0.0.0/8 --log-format=json --log-level=info"
+	const want = "serve --webrtc-udp-addr=:0 --webrtc-tcp-addr=:0 --http-addr=127.0.0.1:0 --rtmp-addr=127.0.0.1:1 --srt-addr=127.0.0.1:0 --log-level=error --fetch-allow=10.0.0.0/8 --data-dir=d --http-addr=:1 --rtmp-addr=:2 --srt-addr=:3 --fetch-allow=10.0.0.0/8,127.0.0.0/8 --log-format=json --log-level=info"
 	if got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}

@@ -33,7 +33,8 @@ func serveArgs(o Options, dir, httpAddr, rtmpAddr, srtAddr string) []string {
 	for _, p := range append(slices.Clip(o.Config.FetchAllow), netip.MustParsePrefix("127.0.0.0/8")) {
 		allow = append(allow, p.String())
 	}
-	args := append([]string{config.Serve}, o.Flags...)
+	// Browsers are told where to send their media, so that any free port will do.
+	args := append([]string{config.Serve, "--webrtc-udp-addr=:0", "--webrtc-tcp-addr=:0"}, o.Flags...)
 	args = append(args, "--data-dir="+dir, "--http-addr="+httpAddr, "--rtmp-addr="+rtmpAddr, "--srt-addr="+srtAddr, "--fetch-allow="+strings.Join(allow, ","), "--log-format=json")
 	if o.Config.LogLevel > 0 { // its addresses are logged at info
 		args = append(args, "--log-level=info")

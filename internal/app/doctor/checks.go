@@ -50,6 +50,12 @@ func Checks(o Options) []Check {
 		})
 	}
 	checks = append(checks, FreePort{Setting: "rtmp-addr", Addr: c.RTMPAddr, Ours: c.HTTPAddr}, FreePort{Setting: "srt-addr", Addr: c.SRTAddr, Ours: c.HTTPAddr, UDP: true})
+	if c.WebRTCUDPAddr != "" {
+		checks = append(checks, FreePort{Setting: "webrtc-udp-addr", Addr: c.WebRTCUDPAddr, Ours: c.HTTPAddr, UDP: true})
+	}
+	if c.WebRTCTCPAddr != "" {
+		checks = append(checks, FreePort{Setting: "webrtc-tcp-addr", Addr: c.WebRTCTCPAddr, Ours: c.HTTPAddr})
+	}
 	if c.Database.Engine == config.Postgres {
 		checks = append(checks, PostgreSQL{URL: c.Database.URL, Now: o.Now})
 	} else {

@@ -358,7 +358,8 @@ func TestStorageThatLies(t *testing.T) {
 
 func TestChecksOfAWholeConfiguration(t *testing.T) {
 	t.Parallel()
-	_, cfg, err := config.Load([]string{"doctor", "--data-dir", t.TempDir() + "/data", "--http-addr=127.0.0.1:0", "--rtmp-addr=127.0.0.1:0", "--srt-addr=127.0.0.1:0"}, nil, os.ReadFile)
+	_, cfg, err := config.Load([]string{"doctor", "--data-dir", t.TempDir() + "/data", "--http-addr=127.0.0.1:0", "--rtmp-addr=127.0.0.1:0", "--srt-addr=127.0.0.1:0",
+		"--webrtc-udp-addr=127.0.0.1:0", "--webrtc-tcp-addr=127.0.0.1:0"}, nil, os.ReadFile)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -366,7 +367,7 @@ func TestChecksOfAWholeConfiguration(t *testing.T) {
 	if _, err := Run(t.Context(), Checks(Options{Config: cfg, OpenStorage: openBlob}), &b, false); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"settings", "data folder", "disk space", "open files", "clock", "ffmpeg", "http-addr", "rtmp-addr", "srt-addr", "database", "storage"} {
+	for _, name := range []string{"settings", "data folder", "disk space", "open files", "clock", "ffmpeg", "http-addr", "rtmp-addr", "srt-addr", "webrtc-udp-addr", "webrtc-tcp-addr", "database", "storage"} {
 		if !strings.Contains(b.String(), " "+name+" ") {
 			t.Errorf("no line for %s in\n%s", name, b.String())
 		}

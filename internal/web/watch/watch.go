@@ -4,16 +4,12 @@
 package watch
 
 import (
-	"bytes"
-	"compress/gzip"
-	"crypto/sha256"
 	"embed"
-	"encoding/hex"
-	"fmt"
 	"net/http"
 	"path"
-	"strconv"
 	"strings"
+
+	"millrace/internal/web/static"
 )
 
 //go:embed assets
@@ -27,63 +23,17 @@ const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src
 // maxID bounds a playback ID in an address; the service's own are shorter.
 const maxID = 128
 
-// asset is one file ready to be sent.
-type asset struct {
-	contentType string
-	etag        string
-	plain       []byte
-	zipped      []byte
-}
-
 type handler struct {
-	page   asset
-	assets map[string]asset
+	page   static.Asset
+	assets static.Assets
 }
 
 // Handler serves GET and HEAD of /watch/{playback_id} and of /watch/assets/….
 func Handler() http.Handler {
-	h := &handler{assets: map[string]asset{}}
-	for name, kind := range map[string]string{
-		"hls.min.js":  "text/javascript; charset=utf-8",
-		"watch.js":    "text/javascript; charset=utf-8",
-		"watch.css":   "text/css; charset=utf-8",
-		"hls.LICENSE": "text/plain; charset=utf-8",
-	} {
-		h.assets[name] = newAsset(read(name), kind)
-	}
-	page := read("watch.html")
-	for name, a := range h.assets {
-		// The address changes with the content, so that a cache may keep it for ever.
-		page = bytes.ReplaceAll(page, []byte(`"assets/`+name+`"`), []byte(`"assets/`+name+"?v="+a.version()+`"`))
-	}
-	h.page = newAsset(page, "text/html; charset=utf-8")
+	h := &handler{assets: static.Read(files, "assets/hls.min.js", "assets/watch.js", "assets/watch.css", "assets/hls.LICENSE")}
+	h.page = static.Page(files, "assets/watch.html", h.assets)
 	return h
 }
-
-// read panics when a file is missing, which the compiler has already seen to.
-func read(name string) []byte {
-	b, err := files.ReadFile("assets/" + name)
-	if err != nil {
-		panic(fmt.Sprintf("watch: embedded file is missing: %v", err))
-	}
-	return b
-}
-
-func newAsset(b []byte, contentType string) asset {
-	sum := sha256.Sum256(b)
-	a := asset{contentType: contentType, etag: `"` + hex.EncodeToString(sum[:10]) + `"`, plain: b}
-	var z bytes.Buffer
-	w, err := gzip.NewWriterLevel(&z, gzip.BestCompression)
-	if err != nil {
-		panic(fmt.Sprintf("watch: gzip level: %v", err))
-	}
-	_, _ = w.Write(b) // a bytes.Buffer takes all
-	_ = w.Close()
-	a.zipped = z.Bytes()
-	return a
-}
-
-func (a asset) version() string { return strings.Trim(a.etag, `"`) }
 
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
@@ -97,7 +47,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if name, ok := strings.CutPrefix(rest, "assets/"); ok {
-		h.serveAsset(w, r, name)
+		h.assets.Serve(w, r, name)
 		return
 	}
 	if !validID(rest) {
@@ -117,75 +67,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	head.Set("Content-Security-Policy", policy)
 	head.Set("Referrer-Policy", "no-referrer") // a token may be in the address
 	head.Set("Cache-Control", "no-cache")
-	h.page.serve(w, r)
-}
-
-func (h *handler) serveAsset(w http.ResponseWriter, r *http.Request, name string) {
-	a, ok := h.assets[name]
-	if !ok {
-		http.NotFound(w, r)
-		return
-	}
-	if r.URL.Query().Get("v") == a.version() {
-		w.Header().Set("Cache-Control", "public, max-age=31536000, immutable")
-	} else {
-		w.Header().Set("Cache-Control", "no-cache")
-	}
-	a.serve(w, r)
-}
-
-func (a asset) serve(w http.ResponseWriter, r *http.Request) {
-	head := w.Header()
-	head.Set("Content-Type", a.contentType)
-	head.Set("X-Content-Type-Options", "nosniff")
-	head.Set("Vary", "Accept-Encoding")
-	head.Set("Cross-Origin-Resource-Policy", "same-origin")
-	body, etag := a.plain, a.etag
-	if acceptsGzip(r.Header.Get("Accept-Encoding")) {
-		body, etag = a.zipped, strings.TrimSuffix(a.etag, `"`)+`-gzip"`
-		head.Set("Content-Encoding", "gzip")
-	}
-	head.Set("ETag", etag)
-	if matches(r.Header.Get("If-None-Match"), etag) {
-		head.Del("Content-Type")
-		head.Del("Content-Encoding")
-		w.WriteHeader(http.StatusNotModified)
-		return
-	}
-	head.Set("Content-Length", strconv.Itoa(len(body)))
-	w.WriteHeader(http.StatusOK)
-	if r.Method != http.MethodHead {
-		_, _ = w.Write(body) // who has gone needs no answer
-	}
-}
-
-// acceptsGzip reads an Accept-Encoding header (RFC 9110, 12.5.3).
-func acceptsGzip(header string) bool {
-	for item := range strings.SplitSeq(header, ",") {
-		coding, params, _ := strings.Cut(item, ";")
-		coding = strings.ToLower(strings.TrimSpace(coding))
-		if coding != "gzip" && coding != "*" {
-			continue
-		}
-		q, ok := strings.CutPrefix(strings.ReplaceAll(params, " ", ""), "q=")
-		if !ok {
-			return true
-		}
-		weight, err := strconv.ParseFloat(q, 64)
-		return err == nil && weight > 0
-	}
-	return false
-}
-
-// matches compares If-None-Match with an ETag, weakly (RFC 9110, 13.1.2).
-func matches(header, etag string) bool {
-	for item := range strings.SplitSeq(header, ",") {
-		item = strings.TrimPrefix(strings.TrimSpace(item), "W/")
-		if item == "*" || item == etag {
-			return true
-		}
-	}
-	return false
+	h.page.Serve(w, r)
 }
 
 func validID(id string) bool {

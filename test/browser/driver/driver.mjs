@@ -10,7 +10,9 @@ import { chromium } from 'playwright-core';
 const profile = mkdtempSync(path.join(tmpdir(), 'millrace-chromium-'));
 // Without the background flags Chromium calls home at each start; the machine under test is closed.
 const args = ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update',
-  '--disable-sync', '--disable-dev-shm-usage', '--autoplay-policy=no-user-gesture-required', '--mute-audio'];
+  '--disable-sync', '--disable-dev-shm-usage', '--autoplay-policy=no-user-gesture-required', '--mute-audio',
+  // a camera and a microphone of its own, and WebRTC to this machine where it has no network
+  '--use-fake-device-for-media-stream', '--use-fake-ui-for-media-stream', '--allow-loopback-in-peer-connection'];
 const pages = new Map();
 let context;
 let count = 0;
@@ -60,6 +62,7 @@ const commands = {
   // The page's policy forbids eval, so the code runs through the debugger's own evaluation.
   eval: ({ page, code }) => pages.get(page).page.evaluate(code),
   click: ({ page, selector }) => pages.get(page).page.click(selector, { timeout: 10000 }).then(() => true),
+  fill: ({ page, selector, label }) => pages.get(page).page.fill(selector, label, { timeout: 10000 }).then(() => true),
   select: ({ page, selector, label }) => pages.get(page).page.selectOption(selector, { label }, { timeout: 10000 }),
   screenshot: ({ page, file }) => pages.get(page).page.screenshot({ path: file }).then(() => true),
   log: ({ page }) => pages.get(page).log,

@@ -257,6 +257,20 @@ func (m *media) wantsKey(now time.Time) bool {
 	return true
 }
 
+// link is how the connection does.
+func (m *media) link() ingest.LinkStats {
+	var l ingest.LinkStats
+	for _, t := range m.tracks {
+		if t != nil {
+			l.Packets += int64(t.reorder.packets)
+			l.Lost += int64(t.reorder.missed)
+			l.Retransmitted += int64(t.reorder.mend)
+			l.Dropped += int64(t.reorder.lost)
+		}
+	}
+	return l
+}
+
 // total is what there is to tell at the end.
 func (m *media) total() counts {
 	c := m.counts

@@ -32,11 +32,14 @@ type reorder struct {
 	bytes   int
 	stale   int // packets in a row that came too late
 
-	lost, late int // packets that never came, and that came when they were given up
+	packets      int // that came
+	missed, mend int // packets that were not there when later ones were, and those of them that came in time
+	lost, late   int // packets that never came, and that came when they were given up, or once more
 }
 
 // push takes a packet that came at now.
 func (r *reorder) push(p *rtp.Packet, now time.Time) {
+	r.packets++
 	seq := int64(p.SequenceNumber)
 	if !r.started {
 		r.started, r.next, r.newest = true, seq, seq
@@ -63,7 +66,12 @@ func (r *reorder) push(p *rtp.Packet, now time.Time) {
 		return // twice
 	}
 	*slot = waiting{p, now}
-	r.newest = max(r.newest, seq)
+	if seq > r.newest {
+		r.missed += int(seq - r.newest - 1)
+		r.newest = seq
+	} else if seq < r.newest {
+		r.mend++
+	}
 	r.count++
 	r.bytes += len(p.Payload)
 }

@@ -107,6 +107,7 @@ func New(o Options) *Server {
 }
 
 const (
+	udpReadBytes   = 4 << 20 // that wait in the system for all sessions together: key frames come in bursts
 	tcpReadPackets = 64      // of a TCP connection that wait to be read
 	tcpWriteBytes  = 1 << 20 // that wait to be sent; what is too much is dropped, as UDP would
 )
@@ -121,6 +122,9 @@ func (s *Server) Serve(ctx context.Context, udp net.PacketConn, tcp net.Listener
 	defer end(ingest.ErrShutdown)
 	k := &sockets{root: root, loggers: loggers{s.opts.Logger}, machines: machineAddresses}
 	if udp != nil {
+		if b, ok := udp.(interface{ SetReadBuffer(bytes int) error }); ok {
+			_ = b.SetReadBuffer(udpReadBytes) // as much of it as the system allows
+		}
 		k.udp = ice.NewUDPMuxDefault(ice.UDPMuxParams{UDPConn: udp, Logger: k.loggers.NewLogger("udp")})
 		k.udpAddr = addrPort(udp.LocalAddr())
 		defer func() { _ = k.udp.Close() }() // closes udp
@@ -170,18 +174,16 @@ func (s *Server) open(o *offer, key, encoder string, remote netip.AddrPort) (*se
 		leave()
 		return nil, refusal(ingest.ErrShutdown)
 	}
-	ctx, cancel := context.WithCancelCause(k.root)
-	pub, sink, err := s.opts.Gate.Admit(ctx, ingest.Publication{Protocol: "whip", Key: key, Remote: remote, Encoder: encoder})
-	if err != nil {
-		cancel(err)
+	n := newSession(s, o, key, encoder, remote)
+	if err := n.admit(k.root); err != nil {
 		leave()
-		return nil, refusal(err)
+		return nil, err
 	}
-	n := newSession(s, o, key, encoder, remote, pub, cancel, sink)
-	if err = n.answer(k); err != nil {
+	if err := n.answer(k); err != nil {
 		err = &problem{status: 500, detail: "the connection could not be prepared, try again", err: err, ours: true}
-		cancel(err)
-		n.close(err)
+		if cerr := n.close(err); cerr != nil {
+			err = cerr
+		}
 		leave()
 		return nil, err
 	}

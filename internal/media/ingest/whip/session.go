@@ -63,6 +63,7 @@ type session struct {
 	payloads [2]uint8 // types, by kind
 
 	connected atomic.Bool
+	link      atomic.Pointer[ingest.LinkStats] // as last told; nil: nothing yet
 	readers   sync.WaitGroup
 	reading   sync.Mutex // guards closing
 	closing   bool
@@ -73,15 +74,35 @@ type session struct {
 	said   *sdp.SessionDescription
 }
 
-func newSession(s *Server, o *offer, key, encoder string, remote netip.AddrPort, pub context.Context, cancel context.CancelCauseFunc, sink ingest.Sink) *session {
-	n := &session{
-		server: s, id: rand.Text(), key: key, encoder: encoder, remote: remote, pub: pub, cancel: cancel, sink: sink, offer: o,
+func newSession(s *Server, o *offer, key, encoder string, remote netip.AddrPort) *session {
+	return &session{
+		server: s, id: rand.Text(), key: key, encoder: encoder, remote: remote, offer: o,
 		log:    s.opts.Logger.With("protocol", "whip", "remote", remote),
 		events: make(chan event, maxEvents), done: make(chan struct{}),
 		payloads: [2]uint8{frame.Video: o.video.payload, frame.Audio: o.audio.payload}, media: newMedia(o.video, o.audio, s.opts.MaxFrame, time.Now()),
 	}
-	n.media.sink = sink
-	return n
+}
+
+// admit asks the gate.
+func (n *session) admit(root context.Context) error {
+	ctx, cancel := context.WithCancelCause(root)
+	pub, sink, err := n.server.opts.Gate.Admit(ctx, ingest.Publication{
+		Protocol: "whip", Key: n.key, Remote: n.remote, Encoder: n.encoder, Link: n.linkStats,
+	})
+	if err != nil {
+		cancel(err)
+		return refusal(err)
+	}
+	n.pub, n.cancel, n.sink, n.media.sink = pub, cancel, sink, sink
+	return nil
+}
+
+// linkStats is ingest.Publication.Link.
+func (n *session) linkStats() ingest.LinkStats {
+	if l := n.link.Load(); l != nil {
+		return *l
+	}
+	return ingest.LinkStats{}
 }
 
 // answer makes the connection and the first answer.
@@ -248,6 +269,8 @@ func (n *session) carry() error {
 			return context.Cause(n.pub)
 		case now = <-ticker.C:
 			err = n.media.tick(now)
+			link := n.media.link()
+			n.link.Store(&link)
 		case e := <-n.events:
 			now = time.Now()
 			switch {

@@ -1,0 +1,140 @@
+// Package static serves files that are part of the binary: compressed where that is wanted, under an address that changes with the content.
+// It must never know what is in them. It starts no goroutine.
+package static
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"strconv"
+	"strings"
+)
+
+// Asset is one file ready to be sent.
+type Asset struct {
+	contentType string
+	etag        string
+	plain       []byte
+	zipped      []byte
+}
+
+// Assets are files by their names.
+type Assets map[string]Asset
+
+// kinds are the content types by the end of a name.
+var kinds = map[string]string{ //nolint:gochecknoglobals // a table
+	".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8", ".html": "text/html; charset=utf-8", ".LICENSE": "text/plain; charset=utf-8",
+}
+
+// Read reads embedded files; it panics when one is missing, which the compiler has already seen to.
+func Read(files fs.FS, names ...string) Assets {
+	out := Assets{}
+	for _, name := range names {
+		b, err := fs.ReadFile(files, name)
+		if err != nil {
+			panic(fmt.Sprintf("static: embedded file is missing: %v", err))
+		}
+		base := name[strings.LastIndex(name, "/")+1:]
+		out[base] = newAsset(b, kinds[base[strings.LastIndex(base, "."):]])
+	}
+	return out
+}
+
+// Page reads an embedded page. What it names as "assets/…" gets an address that changes with the content, so that a cache may keep it for ever.
+func Page(files fs.FS, name string, assets Assets) Asset {
+	page := Read(files, name)[name[strings.LastIndex(name, "/")+1:]].plain
+	for name, a := range assets {
+		page = bytes.ReplaceAll(page, []byte(`"assets/`+name+`"`), []byte(`"assets/`+name+"?v="+a.version()+`"`))
+	}
+	return newAsset(page, kinds[".html"])
+}
+
+func newAsset(b []byte, contentType string) Asset {
+	sum := sha256.Sum256(b)
+	a := Asset{contentType: contentType, etag: `"` + hex.EncodeToString(sum[:10]) + `"`, plain: b}
+	var z bytes.Buffer
+	w, err := gzip.NewWriterLevel(&z, gzip.BestCompression)
+	if err != nil {
+		panic(fmt.Sprintf("static: gzip level: %v", err))
+	}
+	_, _ = w.Write(b) // a bytes.Buffer takes all
+	_ = w.Close()
+	a.zipped = z.Bytes()
+	return a
+}
+
+func (a Asset) version() string { return strings.Trim(a.etag, `"`) }
+
+// Serve answers with one of the assets by its name.
+func (as Assets) Serve(w http.ResponseWriter, r *http.Request, name string) {
+	a, ok := as[name]
+	if !ok {
+		http.NotFound(w, r)
+		return
+	}
+	if r.URL.Query().Get("v") == a.version() {
+		w.Header().Set("Cache-Control", "public, max-age=31536000, immutable")
+	} else {
+		w.Header().Set("Cache-Control", "no-cache")
+	}
+	a.Serve(w, r)
+}
+
+// Serve answers with the file, or says that the browser has it.
+func (a Asset) Serve(w http.ResponseWriter, r *http.Request) {
+	head := w.Header()
+	head.Set("Content-Type", a.contentType)
+	head.Set("X-Content-Type-Options", "nosniff")
+	head.Set("Vary", "Accept-Encoding")
+	head.Set("Cross-Origin-Resource-Policy", "same-origin")
+	body, etag := a.plain, a.etag
+	if acceptsGzip(r.Header.Get("Accept-Encoding")) {
+		body, etag = a.zipped, strings.TrimSuffix(a.etag, `"`)+`-gzip"`
+		head.Set("Content-Encoding", "gzip")
+	}
+	head.Set("ETag", etag)
+	if matches(r.Header.Get("If-None-Match"), etag) {
+		head.Del("Content-Type")
+		head.Del("Content-Encoding")
+		w.WriteHeader(http.StatusNotModified)
+		return
+	}
+	head.Set("Content-Length", strconv.Itoa(len(body)))
+	w.WriteHeader(http.StatusOK)
+	if r.Method != http.MethodHead {
+		_, _ = w.Write(body) // who has gone needs no answer
+	}
+}
+
+// acceptsGzip reads an Accept-Encoding header (RFC 9110, 12.5.3).
+func acceptsGzip(header string) bool {
+	for item := range strings.SplitSeq(header, ",") {
+		coding, params, _ := strings.Cut(item, ";")
+		coding = strings.ToLower(strings.TrimSpace(coding))
+		if coding != "gzip" && coding != "*" {
+			continue
+		}
+		q, ok := strings.CutPrefix(strings.ReplaceAll(params, " ", ""), "q=")
+		if !ok {
+			return true
+		}
+		weight, err := strconv.ParseFloat(q, 64)
+		return err == nil && weight > 0
+	}
+	return false
+}
+
+// matches compares If-None-Match with an ETag, weakly (RFC 9110, 13.1.2).
+func matches(header, etag string) bool {
+	for item := range strings.SplitSeq(header, ",") {
+		item = strings.TrimPrefix(strings.TrimSpace(item), "W/")
+		if item == "*" || item == etag {
+			return true
+		}
+	}
+	return false
+}
