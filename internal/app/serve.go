@@ -120,9 +120,14 @@ func (n *node) open(ctx context.Context) (err error) {
 		n.live.Changed(s)
 		n.viewers.StreamChanged(s)
 	}})
+	mark, err := writeMark(n.cfg.DataDir)
+	if err != nil {
+		return err
+	}
 	n.live = bridge.NewLive(bridge.LiveOptions{
 		Streams: n.streams, Assets: n.assets, Store: n.blob, Node: n.id, Grace: n.cfg.ShutdownTimeout, Now: clock, Logger: n.log,
 		Journals: filepath.Join(n.cfg.DataDir, "journal"), Stills: n.ffmpeg, Images: images{n.fetch}, Simulcast: n.fetch,
+		Encoder: n.ffmpeg, Mark: mark,
 	})
 	n.viewers = bridge.NewPlayback(bridge.PlaybackOptions{
 		Access: n.access, Assets: n.assets, Live: n.live, Blob: n.blob, Library: n.library, Now: clock, Logger: n.log,

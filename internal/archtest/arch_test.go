@@ -49,7 +49,9 @@ var layers = map[string][]string{
 	"internal/media/relay":        {"internal/media/frame", "internal/media/codec", "internal/media/rtmpwire", "internal/fault"},
 	"internal/media/health":       {"internal/media/frame"},
 	"internal/media/session":      {"internal/media/frame", "internal/media/codec", "internal/lifecycle"},
-	"internal/media/slate":        {"internal/media/frame", "internal/media/codec", "internal/media/container"},
+	"internal/media/slate":        {"internal/media/frame", "internal/media/codec", "internal/media/container", "internal/media/lettering"},
+	"internal/media/transform":    {"internal/media/frame", "internal/media/codec", "internal/media/container", "internal/media/encode", "internal/media/lettering"},
+	"internal/media/lettering":    {},
 	"internal/media/packager":     {"internal/media/frame", "internal/media/timeline", "internal/media/container", "internal/media/codec"},
 	"internal/media/journal":      {"internal/media/frame", "internal/media/timeline"},
 	"internal/media/window":       {"internal/media/frame", "internal/media/timeline", "internal/media/journal", "internal/media/hls", "internal/media/container", "internal/lifecycle"},
@@ -66,7 +68,7 @@ var layers = map[string][]string{
 }
 
 // mayGo lists the folders whose job is to own goroutines.
-var mayGo = []string{"internal/lifecycle", "internal/certificate", "internal/media/ingest", "internal/media/session", "internal/media/window", "internal/media/encode", "internal/media/relay", "internal/storage/queue", "internal/bridge", "internal/web/express", "internal/app", "test"}
+var mayGo = []string{"internal/lifecycle", "internal/certificate", "internal/media/ingest", "internal/media/session", "internal/media/window", "internal/media/encode", "internal/media/relay", "internal/media/transform", "internal/storage/queue", "internal/bridge", "internal/web/express", "internal/app", "test"}
 
 const maxFuncLines, maxFileLines = 80, 500
 

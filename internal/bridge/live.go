@@ -19,6 +19,7 @@ import (
 	"millrace/internal/media/ingest"
 	"millrace/internal/media/journal"
 	"millrace/internal/media/relay"
+	"millrace/internal/media/transform"
 	"millrace/internal/media/window"
 )
 
@@ -28,13 +29,15 @@ type LiveOptions struct {
 	Assets    asset.Work
 	Store     window.Store
 	Node      id.Node
-	Lease     time.Duration // how long a broadcast stays this node's without a sign of life; 15 s when 0
-	Keep      time.Duration // how long an ended broadcast is still served from memory; 60 s when 0
-	Linger    time.Duration // how long an encoder stays connected after complete; 60 s when 0
-	Stills    Stills        // encodes the slate's pictures; nil: the last key frame is shown instead
-	Images    Images        // fetches the owners' slates
-	Simulcast relay.Dialer  // the door to simulcast targets; nil: nothing is forwarded
-	Grace     time.Duration // how long a shutdown waits for what is not stored or told yet; 10 s when 0
+	Lease     time.Duration     // how long a broadcast stays this node's without a sign of life; 15 s when 0
+	Keep      time.Duration     // how long an ended broadcast is still served from memory; 60 s when 0
+	Linger    time.Duration     // how long an encoder stays connected after complete; 60 s when 0
+	Stills    Stills            // encodes the slate's pictures; nil: the last key frame is shown instead
+	Images    Images            // fetches the owners' slates
+	Simulcast relay.Dialer      // the door to simulcast targets; nil: nothing is forwarded
+	Encoder   transform.Encoder // encodes pictures anew that can't stay as they are; nil: none are
+	Mark      string            // path of the PNG that test streams' pictures carry
+	Grace     time.Duration     // how long a shutdown waits for what is not stored or told yet; 10 s when 0
 	// Journals is the folder of this machine that keeps the parts of open segments over the end of the process; empty: they are lost with it.
 	Journals string
 	Now      func() time.Time

@@ -3,6 +3,7 @@ package bridge
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"runtime/debug"
 	"sync"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"millrace/internal/media/packager"
 	"millrace/internal/media/session"
 	"millrace/internal/media/slate"
+	"millrace/internal/media/transform"
 	"millrace/internal/media/window"
 )
 
@@ -57,13 +59,31 @@ func (b *broadcast) newSink(ctx context.Context, p ingest.Publication) *sink {
 	s := &sink{owner: b, key: p.Key, audioOnly: b.stream.Settings.AudioOnly, out: b.filler.Attach()}
 	s.pub, s.stop = context.WithCancelCause(ctx)
 	log := b.log.With("protocol", p.Protocol, "remote", p.Remote.String(), "encoder", p.Encoder)
-	s.session = session.New(session.Options{Output: b.tap(s, p.Protocol), Logger: log, Now: b.opt.Now})
+	s.session = session.New(session.Options{Output: b.tap(s, p.Protocol, b.transformed(s.out, log)), Logger: log, Now: b.opt.Now})
 	log.DebugContext(ctx, "publication opened")
 	s.link, s.meter = p.Link, health.NewMeter(b.opt.Now())
 	s.record, s.turn = b.owner.records.begin(b.id, live.Encoder{
 		Protocol: p.Protocol, Remote: p.Remote.String(), Name: p.Encoder, Since: b.opt.Now(),
 	}, s.audioOnly, s.last)
 	return s
+}
+
+// transformed puts what encodes a picture anew in front of out: a test stream's gets its mark, and what players can't play becomes H.264.
+func (b *broadcast) transformed(out transform.Output, log *slog.Logger) transform.Output {
+	if b.opt.Encoder == nil {
+		return out
+	}
+	o := transform.Options{Output: out, Encoder: b.opt.Encoder, Logger: log}
+	if b.stream.Settings.Test {
+		o.Mark = b.opt.Mark
+	}
+	t := transform.New(o)
+	b.owner.wg.Go(func() { // its end is the publication's
+		if err := t.Run(context.WithoutCancel(b.owner.root)); err != nil {
+			log.Error("picture transform ended", "error", err)
+		}
+	})
+	return t
 }
 
 // Configure implements ingest.Sink.
@@ -73,7 +93,7 @@ func (s *sink) Configure(c frame.Config) error {
 	if s.over || s.audioOnly && c.Kind == frame.Video {
 		return nil
 	}
-	if err := packager.Accepts(c); err != nil { // now, not when its first pictures would be cut: whoever asks for it can still give it to an encoder
+	if err := packager.Accepts(c); err != nil && s.owner.opt.Encoder == nil { // now, not when its first pictures would be cut: whoever asks for it can still give it to an encoder
 		s.owner.log.Warn("publication refused", "codec", c.Codec, "error", err)
 		return err
 	}

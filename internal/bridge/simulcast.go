@@ -60,13 +60,13 @@ func (f *forwarder) abandon(why error) {
 }
 
 // tap gives a session's output, with the targets beside what is recorded. They get what the encoder sent, repaired, and no slate.
-func (b *broadcast) tap(s *sink, protocol string) session.Output {
+func (b *broadcast) tap(s *sink, protocol string, out session.Output) session.Output {
 	if b.forward.group == nil {
-		return s.out
+		return out
 	}
 	t := b.forward.group.Join(protocol)
 	s.forwarded = t.Number()
-	return session.Tee(s.out, t)
+	return session.Tee(out, t)
 }
 
 // forwarded tells what became of a target, from its goroutine.

@@ -11,11 +11,10 @@ import (
 	"math"
 
 	"golang.org/x/image/draw"
-	"golang.org/x/image/font"
 	"golang.org/x/image/font/gofont/gobold"
 	"golang.org/x/image/font/gofont/goregular"
-	"golang.org/x/image/font/opentype"
-	"golang.org/x/image/math/fixed"
+
+	"millrace/internal/media/lettering"
 )
 
 const (
@@ -97,11 +96,11 @@ func Default(w, h int) (*image.RGBA, error) {
 		big, small = float64(h)/9, float64(h)/20
 	}
 	middle := float64(h) / 2
-	if err := write(out, gobold.TTF, mark, max(big, 8), middle-big*0.2, text); err != nil {
+	if err := lettering.Centre(out, gobold.TTF, mark, max(big, 8), middle-big*0.2, text); err != nil {
 		return nil, err
 	}
 	for i, line := range lines {
-		if err := write(out, goregular.TTF, line, max(small, 6), middle+big*0.55+small*1.4*float64(i), soft); err != nil {
+		if err := lettering.Centre(out, goregular.TTF, line, max(small, 6), middle+big*0.55+small*1.4*float64(i), soft); err != nil {
 			return nil, err
 		}
 	}
@@ -111,21 +110,4 @@ func Default(w, h int) (*image.RGBA, error) {
 func mix(a, b color.RGBA, t float64) color.RGBA {
 	of := func(x, y uint8) uint8 { return uint8(float64(x)*(1-t) + float64(y)*t) }
 	return color.RGBA{of(a.R, b.R), of(a.G, b.G), of(a.B, b.B), 0xff}
-}
-
-// write writes a centred line whose letters stand at y.
-func write(out *image.RGBA, ttf []byte, line string, size, y float64, c color.Color) error {
-	parsed, err := opentype.Parse(ttf)
-	if err != nil {
-		return fmt.Errorf("read font: %w", err)
-	}
-	face, err := opentype.NewFace(parsed, &opentype.FaceOptions{Size: size, DPI: 72, Hinting: font.HintingNone})
-	if err != nil {
-		return fmt.Errorf("read font: %w", err)
-	}
-	defer func() { _ = face.Close() }() // it holds memory only
-	d := font.Drawer{Dst: out, Src: image.NewUniform(c), Face: face}
-	d.Dot = fixed.Point26_6{X: (fixed.I(out.Bounds().Dx()) - d.MeasureString(line)) / 2, Y: fixed.Int26_6(y * 64)}
-	d.DrawString(line)
-	return nil
 }

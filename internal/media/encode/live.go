@@ -1,0 +1,75 @@
+package encode
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strconv"
+	"time"
+)
+
+// IVF is the format in which VP8 goes to ffmpeg's standard input; nothing is ever stored in it.
+const IVF Format = "ivf"
+
+// LiveArgs describe a picture that is encoded anew while it streams: in come access units as fragmented MP4, or as IVF for VP8, on
+// standard input; out goes H.264 as FLV on standard output, a frame for each frame with its time, key frames where the input has them.
+type LiveArgs struct {
+	Format        Format // MOV or IVF
+	Width, Height int    // of the picture, in pixels
+	FrameRate     float64
+	// Mark is the path of a PNG that is laid over the picture's upper right corner; empty: none.
+	Mark string
+}
+
+// Build returns the arguments for ffmpeg. Nothing is held back on the way: the decoder works in slices, the encoder looks at no frame
+// ahead, and FLV needs to know nothing of the next frame.
+func (a LiveArgs) Build() []string {
+	args := append(common(),
+		"-probesize", "32", "-analyzeduration", "0", "-thread_type", "slice", "-copyts",
+		"-protocol_whitelist", "file,pipe", "-format_whitelist", string(a.Format), "-f", string(a.Format), "-i", "pipe:0")
+	even := "scale=trunc(iw/2)*2:trunc(ih/2)*2,format=yuv420p"
+	if a.Mark == "" {
+		args = append(args, "-map", "0:v:0", "-vf", even)
+	} else {
+		args = append(args, "-protocol_whitelist", "file", "-format_whitelist", "png_pipe", "-f", "png_pipe", "-i", "file:"+a.Mark,
+			"-filter_complex", a.overlay(even), "-map", "[out]")
+	}
+	rate := strconv.Itoa(a.bitrate())
+	return append(args,
+		"-an", "-sn", "-dn", "-map_metadata", "-1",
+		"-c:v", "libx264", "-preset", "superfast", "-tune", "zerolatency", "-profile:v", "high",
+		"-b:v", rate, "-maxrate", rate, "-bufsize", rate,
+		"-force_key_frames", "source", "-x264-params", "keyint=infinite:scenecut=0:open-gop=0",
+		"-fps_mode", "passthrough", "-enc_time_base", "-1",
+		"-f", "flv", "-flvflags", "no_duration_filesize+no_sequence_end", "-flush_packets", "1", "pipe:1")
+}
+
+// overlay lays the mark, a twelfth of the picture's shorter side high, into the upper right corner.
+func (a LiveArgs) overlay(even string) string {
+	side := min(a.Width, a.Height)
+	margin := max(side/36, 4)
+	return fmt.Sprintf("[1:v]scale=-2:%d,format=yuva420p[mark];[0:v]%s[picture];[picture][mark]overlay=W-w-%d:%d:format=yuv420[out]",
+		max(side/12/2*2, 16), even, margin, margin)
+}
+
+// bitrate is what the picture gets, in bits per second: a tenth of a bit for each of its pixels, within reason.
+func (a LiveArgs) bitrate() int {
+	fps := a.FrameRate
+	if fps <= 0 || fps > 120 {
+		fps = 30
+	}
+	return min(max(int(float64(a.Width*a.Height)*fps/10), 300_000), 16_000_000)
+}
+
+// liveTime is how much processor time a live encode may take: more than the longest broadcast needs on four cores.
+const liveTime = 48 * time.Hour
+
+// Live encodes a picture while it streams, until input returns and what it has written is encoded. It does not wait for a free
+// processor: a broadcast can't.
+func (e *Engine) Live(ctx context.Context, job LiveArgs, input func(context.Context, io.Writer) error, output func(context.Context, io.Reader) error) error {
+	err := NewProcess(ProcessOptions{
+		Program: e.opts.FFmpeg, Args: job.Build(), Priority: Live, Limits: Limits{AddressSpace: e.opts.Limits.AddressSpace, CPU: liveTime},
+		Input: input, Output: output,
+	}).Run(ctx)
+	return blame(err, "the picture can't be decoded")
+}

@@ -1,0 +1,237 @@
+package transform
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"millrace/internal/media/codec/h264"
+	"millrace/internal/media/container/flv"
+	"millrace/internal/media/frame"
+)
+
+// worker puts what the encoder gives and what goes past it back together. Its methods but encoded are Run's own.
+type worker struct {
+	t   *Transform
+	log *slog.Logger
+
+	source   frame.Config // of the picture, as it comes
+	fps      float64
+	held     []frame.Frame // sound that waits for the first picture of a run
+	failures int
+	failedAt time.Time // received time of the picture that found the last encoder gone
+
+	mu      sync.Mutex // guards what follows, and the output
+	out     Output
+	run     *run
+	avcC    []byte        // as told to the output
+	end     time.Duration // where the picture that was written last ends
+	trouble error         // of the output, met by the encoder's goroutine
+}
+
+func (w *worker) take(ctx context.Context, c call) error {
+	w.mu.Lock()
+	err := w.trouble
+	w.mu.Unlock()
+	if c.do != nil && (err == nil || c.last) {
+		return c.do(w)
+	}
+	switch {
+	case err != nil:
+		return err
+	case c.f.Kind != frame.Video:
+		return w.sound(c.f)
+	}
+	return w.picture(ctx, c.f)
+}
+
+// pass calls the output.
+func (w *worker) pass(do func() error) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return do()
+}
+
+func (w *worker) configure(c frame.Config) error {
+	if c.Kind != frame.Video {
+		return w.pass(func() error { return w.out.Configure(c) })
+	}
+	w.endRun()
+	w.source = c
+	return nil
+}
+
+func (w *worker) discontinuity(reason string) error {
+	w.endRun()
+	if err := w.flush(); err != nil {
+		return err
+	}
+	return w.pass(func() error { return w.out.Discontinuity(reason) })
+}
+
+func (w *worker) close(cause error) error {
+	w.endRun()
+	return errors.Join(w.flush(), w.pass(func() error { return w.out.Close(cause) }))
+}
+
+// sound goes past the encoder, but not past the first picture of a run: that says how the picture is configured.
+func (w *worker) sound(f frame.Frame) error {
+	if w.awaited(&f) {
+		w.held = append(w.held, f)
+		return nil
+	}
+	if err := w.flush(); err != nil {
+		return err
+	}
+	return w.pass(func() error { return w.out.Write(f) })
+}
+
+// awaited says that a picture is about to come that has to be written before f.
+func (w *worker) awaited(f *frame.Frame) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.run == nil { // announced, but not begun
+		return w.source.Codec != "" && w.avcC == nil && (len(w.held) == 0 || f.PTS-w.held[0].PTS < patience)
+	}
+	return !w.run.begun
+}
+
+func (w *worker) flush() error {
+	for _, f := range w.held {
+		if err := w.pass(func() error { return w.out.Write(f) }); err != nil {
+			return err
+		}
+	}
+	clear(w.held)
+	w.held = w.held[:0]
+	return nil
+}
+
+// picture gives a picture to the encoder, which is started with a key frame.
+func (w *worker) picture(ctx context.Context, f frame.Frame) error {
+	if w.run != nil && w.run.over() {
+		if err := w.broke(f.Received); err != nil {
+			return err
+		}
+	}
+	if w.run == nil {
+		if !f.Key {
+			return nil
+		}
+		r, err := w.begin(ctx, &f)
+		if err != nil {
+			return err
+		}
+		w.mu.Lock()
+		w.run = r
+		w.mu.Unlock()
+	}
+	w.mu.Lock()
+	stuck := w.run.expect(&f)
+	w.mu.Unlock()
+	if stuck {
+		w.run.cancel(errStuck)
+	}
+	if !w.run.feed(&f) {
+		return nil // over: the next picture says so
+	}
+	if len(w.held) > 0 && !w.awaited(&w.held[0]) {
+		return w.flush()
+	}
+	return nil
+}
+
+var errStuck = errors.New("the encoder keeps pictures to itself")
+
+// broke deals with an encoder that ended by itself: another one takes over at the next key frame, unless that happens again and again.
+func (w *worker) broke(at time.Time) error {
+	err := w.run.wait()
+	if !w.failedAt.IsZero() && at.Sub(w.failedAt) > calm {
+		w.failures = 0
+	}
+	w.failures, w.failedAt = w.failures+1, at
+	w.log.Warn("encoder ended, the next key frame starts another", "error", err, "failures", w.failures)
+	w.mu.Lock()
+	w.run = nil
+	w.mu.Unlock()
+	if w.failures >= maxFailures {
+		return errors.Join(ErrPicture, err)
+	}
+	return nil
+}
+
+// endRun waits for the last pictures.
+func (w *worker) endRun() {
+	if w.run == nil {
+		return
+	}
+	if err := w.run.drain(); err != nil {
+		w.log.Warn("encoder did not end well", "error", err)
+	}
+	w.mu.Lock()
+	w.run = nil
+	w.mu.Unlock()
+}
+
+// abort ends the encoder at once. It may be called from any goroutine.
+func (w *worker) abort(cause error) {
+	w.mu.Lock()
+	r := w.run
+	w.mu.Unlock()
+	if r != nil {
+		r.cancel(cause)
+		_ = r.wait()
+	}
+}
+
+// encoded takes what comes out of the encoder, on its goroutine.
+func (w *worker) encoded(r *run, tag flv.Tag) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.trouble != nil {
+		return w.trouble
+	}
+	if tag.Config {
+		w.trouble = w.configured(tag.Data)
+		return w.trouble
+	}
+	src, ok := r.match(tag)
+	if !ok {
+		return nil // of no picture that went in
+	}
+	f := frame.Frame{Kind: frame.Video, DTS: max(src.pts, w.end), Duration: src.duration, Key: tag.Key, Data: tag.Data, Received: src.received}
+	f.PTS = f.DTS
+	if !r.begun && !f.Key {
+		return nil
+	}
+	r.begun = true
+	w.end = f.DTS + f.Duration
+	w.trouble = w.out.Write(f)
+	return w.trouble
+}
+
+// configured tells the output the parameters of the pictures that follow, unless they are the last ones.
+func (w *worker) configured(avcC []byte) error {
+	if bytes.Equal(avcC, w.avcC) {
+		return nil
+	}
+	sps, pps, _, err := h264.ParseAVCC(avcC)
+	if err != nil {
+		return err
+	}
+	if len(sps) == 0 || len(pps) == 0 {
+		return errors.New("the encoder gave no parameter sets")
+	}
+	c, err := h264.TrackConfig(sps[0], pps[0])
+	if err != nil {
+		return err
+	}
+	if w.fps > 0 {
+		c.FrameRate = w.fps
+	}
+	w.avcC = avcC
+	return w.out.Configure(c)
+}
