@@ -76,33 +76,40 @@ func TestCertificateFromAnAuthority(t *testing.T) {
 	}
 }
 
+// ownCertificate writes a self-signed one and its key into a folder.
+func ownCertificate(t *testing.T, dir string, serial int64) (certFile, keyFile string) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	about := &x509.Certificate{SerialNumber: big.NewInt(serial), DNSNames: []string{"video.example.org"}, NotAfter: time.Now().Add(24 * time.Hour)}
+	der, err := x509.CreateCertificate(rand.Reader, about, about, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	certFile, keyFile = filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	for file, block := range map[string]*pem.Block{certFile: {Type: "CERTIFICATE", Bytes: der}, keyFile: {Type: "PRIVATE KEY", Bytes: private}} {
+		if err := os.WriteFile(file, pem.EncodeToMemory(block), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return certFile, keyFile
+}
+
 // TestCertificateIsRenewed replaces the files under a running service: connections go on, new ones see the new certificate.
 func TestCertificateIsRenewed(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	certFile, keyFile := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	certFile, keyFile := ownCertificate(t, dir, 1)
 	renew := func(serial int64) {
 		t.Helper()
-		key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-		if err != nil {
-			t.Fatal(err)
-		}
-		about := &x509.Certificate{SerialNumber: big.NewInt(serial), DNSNames: []string{"video.example.org"}, NotAfter: time.Now().Add(24 * time.Hour)}
-		der, err := x509.CreateCertificate(rand.Reader, about, about, &key.PublicKey, key)
-		if err != nil {
-			t.Fatal(err)
-		}
-		private, err := x509.MarshalPKCS8PrivateKey(key)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for file, block := range map[string]*pem.Block{certFile: {Type: "CERTIFICATE", Bytes: der}, keyFile: {Type: "PRIVATE KEY", Bytes: private}} {
-			if err := os.WriteFile(file, pem.EncodeToMemory(block), 0o600); err != nil {
-				t.Fatal(err)
-			}
-		}
+		ownCertificate(t, dir, serial)
 	}
-	renew(1)
 	s := rig.Start(t, rig.Options{Args: []string{"--tls-cert", certFile, "--tls-key", keyFile, "--https-addr", "127.0.0.1:0", "--rtmps-addr", "127.0.0.1:0"}})
 	stream := s.CreateLive(t, "low", nil)
 	e := rig.PublishTo(t, s.RTMPS+"/app/"+stream.Text("stream_key"), rig.Clip{Size: "320x180", Kbit: 300, GOP: 1})

@@ -147,6 +147,14 @@ func (c *checker) checkRates() {
 	}
 }
 
+// names tells whether a name of CODECS is that of a sample entry, of which only the family is known here but for H.264 and AAC.
+func names(stated, codec string) bool {
+	if family, _, more := strings.Cut(stated, "."); more && !strings.Contains(codec, ".") {
+		stated = family
+	}
+	return strings.EqualFold(stated, codec)
+}
+
 func (c *checker) checkVariant(v *rendition, x *variant) {
 	peak, average := v.rates()
 	var audioPeak, audioAverage float64
@@ -173,7 +181,7 @@ func (c *checker) checkVariant(v *rendition, x *variant) {
 	if len(codecs) > 0 && len(v.breaks) == 0 { // after a change of codec parameters the playlist can name one of them
 		stated := strings.Split(x.codecs, ",")
 		for codec := range codecs {
-			c.check("codecs", slices.ContainsFunc(stated, func(s string) bool { return strings.EqualFold(strings.TrimSpace(s), codec) }), u,
+			c.check("codecs", slices.ContainsFunc(stated, func(s string) bool { return names(strings.TrimSpace(s), codec) }), u,
 				"CODECS=%q of %s lacks %s", x.codecs, x.uri, codec)
 		}
 		c.check("codecs", len(stated) <= len(codecs), u, "CODECS=%q of %s has more than the media's %d", x.codecs, x.uri, len(codecs))

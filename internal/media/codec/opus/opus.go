@@ -65,16 +65,21 @@ var mappings = [...][]byte{ //nolint:gochecknoglobals // a table
 	{5, 3, 0, 6, 1, 2, 3, 4, 5, 7},
 }
 
-// FromHead turns an identification header, RFC 7845 section 5.1, which is little-endian, into an OpusSpecificBox.
+// FromHead turns an identification header, RFC 7845 section 5.1, into an OpusSpecificBox. It is little-endian; one whose input sample rate
+// makes sense only the other way round is read so: mediacommon writes it like that, and with it MediaMTX.
 func FromHead(head []byte) ([]byte, error) {
 	if len(head) < 19 || string(head[:8]) != "OpusHead" || head[8]>>4 != 0 {
 		return nil, malformed("identification header of %d bytes", len(head))
 	}
-	le := binary.LittleEndian
+	const fastest = 1 << 20 // Hz, of what was encoded
+	var order binary.ByteOrder = binary.LittleEndian
+	if order.Uint32(head[12:]) > fastest && binary.BigEndian.Uint32(head[12:]) <= fastest {
+		order = binary.BigEndian
+	}
 	b := []byte{0, head[9]}
-	b = binary.BigEndian.AppendUint16(b, le.Uint16(head[10:]))
-	b = binary.BigEndian.AppendUint32(b, le.Uint32(head[12:]))
-	b = binary.BigEndian.AppendUint16(b, le.Uint16(head[16:]))
+	b = binary.BigEndian.AppendUint16(b, order.Uint16(head[10:]))
+	b = binary.BigEndian.AppendUint32(b, order.Uint32(head[12:]))
+	b = binary.BigEndian.AppendUint16(b, order.Uint16(head[16:]))
 	b = append(b, head[18:]...)
 	n, err := size(b)
 	if err != nil {

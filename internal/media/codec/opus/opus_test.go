@@ -30,6 +30,9 @@ func TestHeaders(t *testing.T) {
 	if err != nil || hex.EncodeToString(got) != "000201380000bb80000000" { // as ffmpeg writes it
 		t.Errorf("%x, %v", got, err)
 	}
+	if got, err := opus.FromHead(append([]byte("OpusHead\x01\x02"), 0x01, 0x38, 0, 0, 0xbb, 0x80, 0, 0, 0)); err != nil || hex.EncodeToString(got) != "000201380000bb80000000" {
+		t.Errorf("the other way round: %x, %v", got, err)
+	}
 	for n := range head {
 		if _, err := opus.FromHead(head[:n]); !errors.Is(err, opus.ErrMalformed) {
 			t.Errorf("cut at %d: %v", n, err)

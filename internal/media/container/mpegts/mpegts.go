@@ -112,6 +112,8 @@ func (d *Demuxer) Write(b []byte, received time.Time) error {
 
 // Flush gives out what waits for the start of the next access unit: nothing more comes.
 func (d *Demuxer) Flush() error {
+	d.stats.Skipped += len(d.rest)
+	d.rest = d.rest[:0]
 	for _, s := range [...]*stream{d.video, d.audio} {
 		if s != nil && d.err == nil {
 			d.err = s.finish(d, true)
