@@ -41,7 +41,7 @@ func mediaPlaylists(t *testing.T, address string) []mediaPlaylist {
 		case strings.HasPrefix(line, "#EXT-X-MEDIA:TYPE=AUDIO") && m != nil:
 			list = append(list, mediaPlaylist{url: join(t, address, m[1]), audio: true})
 		case line != "" && !strings.HasPrefix(line, "#"):
-			list = append(list, mediaPlaylist{url: join(t, address, line), audio: !strings.Contains(master, "avc1")})
+			list = append(list, mediaPlaylist{url: join(t, address, line), audio: !strings.Contains(master, "RESOLUTION=")})
 		}
 	}
 	if len(list) == 0 {

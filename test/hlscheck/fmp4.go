@@ -1,9 +1,12 @@
 package hlscheck
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math/bits"
+	"strings"
 )
 
 // fragment is what a moof says (ISO 14496-12, 8.8).
@@ -269,6 +272,9 @@ func (i *initInfo) sampleEntry(kind string, body []byte) error {
 			if box == "avcC" && len(b) >= 4 {
 				i.codec = fmt.Sprintf("%s.%02x%02x%02x", kind, b[1], b[2], b[3])
 			}
+			if box == "hvcC" && len(b) >= 13 {
+				i.codec = kind + hevcCodec(b)
+			}
 			return nil
 		})
 	case "mp4a":
@@ -281,6 +287,20 @@ func (i *initInfo) sampleEntry(kind string, body []byte) error {
 		})
 	}
 	return nil
+}
+
+// hevcCodec is profile, compatibility, tier, level and constraints as ISO 14496-15 annex E writes them.
+func hevcCodec(hvcC []byte) string {
+	tier := "L"
+	if hvcC[1]&0x20 != 0 {
+		tier = "H"
+	}
+	compatible := bits.Reverse32(binary.BigEndian.Uint32(hvcC[2:]))
+	name := fmt.Sprintf(".%s%d.%x.%s%d", []string{"", "a", "b", "c"}[hvcC[1]>>6], hvcC[1]&0x1f, compatible, tier, hvcC[12])
+	for _, c := range bytes.TrimRight(hvcC[6:12], "\x00") {
+		name += fmt.Sprintf(".%x", c)
+	}
+	return strings.ToLower(name)
 }
 
 // esdsCodec reads object type indication and AAC's audio object type (ISO 14496-1, 7.2.6).
@@ -303,6 +323,9 @@ func esdsCodec(b []byte) string {
 		case 4:
 			if at >= len(b) {
 				return ""
+			}
+			if b[at] == 0x69 || b[at] == 0x6b { // MPEG audio, which players know by the name that MPEG-4 has for its layer III
+				return ".40.34"
 			}
 			if b[at] != 0x40 {
 				return fmt.Sprintf(".%x", b[at])

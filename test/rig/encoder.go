@@ -159,11 +159,14 @@ func (s *Server) Publish(t testing.TB, streamKey string, c Clip) *Encoder {
 	return PublishTo(t, s.RTMP+"/app/"+streamKey, c)
 }
 
-// PublishTo starts an encoder on an RTMP URL. It ends with the test.
+// PublishTo starts an encoder on an RTMP or SRT URL. It ends with the test.
 func PublishTo(t testing.TB, url string, c Clip) *Encoder {
 	t.Helper()
 	e := &Encoder{Began: time.Now(), done: make(chan error, 1)}
 	args := append(c.args(true), "-flvflags", "no_duration_filesize", "-f", "flv", url)
+	if strings.HasPrefix(url, "srt:") {
+		args = append(c.args(true), "-f", "mpegts", url)
+	}
 	e.cmd = exec.Command(FFmpeg(t), args...) //nolint:noctx // ended by Stop or the test's cleanup
 	e.cmd.Stdout, e.cmd.Stderr = &e.out, &e.out
 	e.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}

@@ -172,7 +172,7 @@ func (s *stream) sound(d *Demuxer, u sound, at time.Duration) error {
 	if a.framer.changed() {
 		c, err := a.framer.config()
 		if a.usable = err == nil; a.usable {
-			if err := d.out.Configure(c); err != nil {
+			if err := d.configure(c); err != nil {
 				return err
 			}
 		} else {
@@ -183,7 +183,7 @@ func (s *stream) sound(d *Demuxer, u sound, at time.Duration) error {
 		return nil
 	}
 	d.stats.Audio++
-	return d.out.Write(frame.Frame{Kind: frame.Audio, DTS: at, PTS: at, Key: true, Data: u.data, Received: d.when})
+	return d.write(frame.Frame{Kind: frame.Audio, DTS: at, PTS: at, Key: true, Data: u.data, Received: d.when})
 }
 
 // long is how long so many samples last.

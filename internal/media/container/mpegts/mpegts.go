@@ -69,6 +69,7 @@ type Demuxer struct {
 	video   *stream
 	audio   *stream
 	ignored []string
+	hold    hold
 	when    time.Time // when the bytes at hand came
 	last    int64     // the newest timestamp of any track, unwrapped, in 90 kHz
 	timed   bool      // last is known
@@ -119,7 +120,73 @@ func (d *Demuxer) Flush() error {
 			d.err = s.finish(d, true)
 		}
 	}
+	if d.err == nil {
+		d.err = d.release()
+	}
 	return d.err
+}
+
+// hold keeps the first pictures until the sound that the program has is there too: encoders gather it for up to 0.7 s before they send
+// any, and who takes the frames should know of both tracks when the first one comes.
+type hold struct {
+	over   bool
+	config *frame.Config
+	frames []frame.Frame
+	bytes  int
+}
+
+const (
+	maxHold      = time.Second // of pictures, by their clock
+	maxHoldBytes = maxVideoPES
+)
+
+func (d *Demuxer) configure(c frame.Config) error {
+	if d.hold.over || c.Kind == frame.Audio {
+		return d.out.Configure(c)
+	}
+	if d.hold.config != nil { // the parameters change already
+		if err := d.release(); err != nil {
+			return err
+		}
+		return d.out.Configure(c)
+	}
+	d.hold.config = &c
+	return nil
+}
+
+func (d *Demuxer) write(f frame.Frame) error {
+	h := &d.hold
+	if h.over {
+		return d.out.Write(f)
+	}
+	if f.Kind == frame.Video && d.audio != nil {
+		h.frames, h.bytes = append(h.frames, f), h.bytes+len(f.Data)
+		if first := h.frames[0].DTS; h.bytes <= maxHoldBytes && f.DTS >= first && f.DTS-first < maxHold {
+			return nil
+		}
+		return d.release()
+	}
+	if err := d.release(); err != nil {
+		return err
+	}
+	return d.out.Write(f)
+}
+
+// release gives out what is held, and holds nothing any more.
+func (d *Demuxer) release() error {
+	h := d.hold
+	d.hold = hold{over: true}
+	if h.config != nil {
+		if err := d.out.Configure(*h.config); err != nil {
+			return err
+		}
+	}
+	for _, f := range h.frames {
+		if err := d.out.Write(f); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Missing tells that about so many bytes of the stream were lost just now. The continuity counters show small losses, but they count

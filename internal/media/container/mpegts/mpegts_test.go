@@ -472,3 +472,64 @@ func TestBounds(t *testing.T) {
 		t.Errorf("%+v", d.Stats())
 	}
 }
+
+// order writes down what comes, as letters: V and A configurations, v and a frames.
+type order struct{ b strings.Builder }
+
+func (o *order) Configure(c frame.Config) error {
+	o.b.WriteByte("VA"[c.Kind])
+	return nil
+}
+
+func (o *order) Write(f frame.Frame) error {
+	o.b.WriteByte("va"[f.Kind])
+	return nil
+}
+
+// TestSoundComesLater: pictures wait for the sound that the program has, for a second at most.
+func TestSoundComesLater(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		sound int // with which picture the first sound comes; 0 never
+		maps  []es
+		want  string
+	}{
+		"soon":           {5, []es{{0x1b, videoPID, ""}, {0x0f, audioPID, ""}}, "AVvvvvvaavav"},
+		"never":          {0, []es{{0x1b, videoPID, ""}, {0x0f, audioPID, ""}}, "V" + strings.Repeat("v", 30)},
+		"not in the map": {0, []es{{0x1b, videoPID, ""}}, "V" + strings.Repeat("v", 30)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := newMux()
+			m.pat(0, 1, mapPID)
+			m.pmt(mapPID, 1, 0, tt.maps...)
+			n := len(tt.want) - 1
+			if tt.sound > 0 {
+				n = 7
+			}
+			for i := range int64(n) {
+				m.pes(videoPID, 0xe0, i*tick, i*tick, h264Unit(i == 0, 50))
+				if i == int64(tt.sound)-1 {
+					m.pes(audioPID, 0xc0, 0, 0, adtsFrames(2, 50))
+				} else if tt.sound > 0 && i >= int64(tt.sound) {
+					m.pes(audioPID, 0xc0, i*tick, i*tick, adtsFrames(1, 50))
+				}
+			}
+			var o order
+			d := mpegts.NewDemuxer(&o)
+			if err := d.Write(m.b, time.Time{}); err != nil {
+				t.Fatal(err)
+			}
+			held := strings.Count(o.b.String(), "v")
+			if err := d.Flush(); err != nil {
+				t.Fatal(err)
+			}
+			if got := o.b.String(); got != tt.want && tt.sound == 0 || tt.sound > 0 && (!strings.HasPrefix(got, "AVvvvv") || strings.Count(got, "v") != 7 || strings.Count(got, "a") != 4) {
+				t.Errorf("%s, %d before the end", got, held)
+			}
+			if tt.sound == 0 && held < 26 {
+				t.Errorf("%d of 30 pictures were given out before the end", held)
+			}
+		})
+	}
+}

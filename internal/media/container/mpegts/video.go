@@ -140,7 +140,7 @@ func (s *stream) picture(d *Demuxer, t stamps) error {
 		return nil
 	}
 	d.stats.Video++
-	return d.out.Write(frame.Frame{Kind: frame.Video, DTS: t.dts, PTS: t.pts, Key: key, Data: au, Received: d.when})
+	return d.write(frame.Frame{Kind: frame.Video, DTS: t.dts, PTS: t.pts, Key: key, Data: au, Received: d.when})
 }
 
 func (s *stream) isKey(au []byte) bool {
@@ -194,7 +194,7 @@ func (s *stream) configure(d *Demuxer, key bool) error {
 		return nil
 	}
 	v.vps, v.sps, v.pps, v.configured = vps, sps, pps, true
-	return d.out.Configure(c)
+	return d.configure(c)
 }
 
 // keep returns what is kept of a set: a copy, unless it is the one that is kept already.

@@ -20,7 +20,7 @@ import (
 	"millrace/internal/media/ingest"
 )
 
-// conn is one caller. Everything but inspect, heard and goodbye runs on its goroutine.
+// conn is one caller. Everything but inspect, link, heard and goodbye runs on its goroutine.
 type conn struct {
 	server  *Server
 	opts    *Options
@@ -32,25 +32,18 @@ type conn struct {
 	wire    gosrt.Conn
 	demuxer *mpegts.Demuxer
 	bytes   int64 // of media
-	link    Link
+	plain   int   // packets that were not encrypted, and not taken
 
-	taken atomic.Uint64 // packets read
-	gone  chan struct{} // closed when nobody reads any more
+	taken   atomic.Uint64 // packets read
+	missing atomic.Int64  // packets that never came in time
+	gone    chan struct{} // closed when nobody reads any more
 
-	mu       sync.Mutex // what gosrt's and the watching goroutine share
+	mu       sync.Mutex // what gosrt's and other goroutines share
+	accepted bool       // wire is there
 	started  bool       // media has come
 	ended    bool       // the caller has said goodbye
 	answered time.Time  // when the caller answered an acknowledgement last
 	cause    error      // why inspect closed the connection
-}
-
-// Link is what a connection's transport has been through.
-type Link struct {
-	Received      uint64 // packets of media, with those that came twice
-	Lost          uint64 // packets that were missing at first
-	Retransmitted uint64 // packets that the caller sent again
-	Missing       uint64 // packets that never came in time
-	Plain         uint64 // packets that were not encrypted and not taken
 }
 
 // refusal is an answer of no that was given to the caller.
@@ -125,7 +118,7 @@ func (c *conn) answer(ctx context.Context) (pub context.Context, sink ingest.Sin
 	// The publication must not end with this function, but an admission that comes too late must be given up.
 	admitted, giveUp := context.WithCancelCause(ctx)
 	late := context.AfterFunc(looking, func() { giveUp(context.Cause(looking)) })
-	pub, sink, err = c.opts.Gate.Admit(admitted, ingest.Publication{Protocol: "srt", Key: id.key, Remote: c.remote, Encoder: c.encoder})
+	pub, sink, err = c.opts.Gate.Admit(admitted, ingest.Publication{Protocol: "srt", Key: id.key, Remote: c.remote, Encoder: c.encoder, Link: c.link})
 	intime := late()
 	if err != nil {
 		giveUp(err)
@@ -141,6 +134,9 @@ func (c *conn) answer(ctx context.Context) (pub context.Context, sink ingest.Sin
 		sink.Close(err)
 		return nil, nil, c.refuse(ctx, err)
 	}
+	c.mu.Lock()
+	c.accepted = true
+	c.mu.Unlock()
 	return pub, sink, nil
 }
 
@@ -246,7 +242,6 @@ func (c *conn) publish(ctx, pub context.Context, sink ingest.Sink) error {
 	case cause != nil:
 		err = cause
 	}
-	c.measure()
 	if cerr := guard(func() error { sink.Close(err); return nil }); cerr != nil {
 		return cerr
 	}
@@ -266,20 +261,23 @@ func (c *conn) carry() error {
 		}
 		h, data := p.Header(), p.Data()
 		if gap := h.PacketSequenceNumber.Distance(expected); known && gap > 0 {
-			c.link.Missing += uint64(gap)
+			c.missing.Add(int64(gap))
 			c.demuxer.Missing(int(gap) * max(len(data), mpegts.PacketSize))
 		}
 		expected = h.PacketSequenceNumber.Inc()
 		c.taken.Add(1)
 		if h.KeyBaseEncryptionFlag == packet.UnencryptedPacket { // anybody could have sent it
-			c.link.Plain++
+			c.plain++
 			c.demuxer.Missing(len(data))
 		} else {
 			c.bytes += int64(len(data))
 			err = c.demuxer.Write(data, time.Now())
 		}
 		p.Decommission()
-		if err != nil {
+		switch {
+		case errors.Is(err, mpegts.ErrUnsupported), errors.Is(err, mpegts.ErrNotTS):
+			return ingest.Unsupported(err.Error())
+		case err != nil:
 			return fmt.Errorf("take media: %w", err)
 		}
 		if !known {
@@ -335,11 +333,21 @@ func (c *conn) heard() {
 	c.answered = now
 }
 
-// measure reads the counters of the transport.
-func (c *conn) measure() {
+// link tells how the connection does.
+func (c *conn) link() ingest.LinkStats {
+	c.mu.Lock()
+	accepted := c.accepted
+	c.mu.Unlock()
+	if !accepted {
+		return ingest.LinkStats{}
+	}
 	var s gosrt.Statistics
 	c.wire.Stats(&s)
-	c.link.Received, c.link.Lost, c.link.Retransmitted = s.Accumulated.PktRecv, s.Accumulated.PktRecvLoss, s.Accumulated.PktRecvRetrans
+	return ingest.LinkStats{
+		Encoder: c.encoder, Packets: int64(s.Accumulated.PktRecv), Lost: int64(s.Accumulated.PktRecvLoss), //nolint:gosec // counters
+		Retransmitted: int64(s.Accumulated.PktRecvRetrans), Dropped: c.missing.Load(), //nolint:gosec // counters
+		RTT: time.Duration(s.Instantaneous.MsRTT * float64(time.Millisecond)),
+	}
 }
 
 // muteness is how long a peer may go without answering acknowledgements, a hundred of which it gets each second: gosrt remembers each

@@ -314,9 +314,9 @@ func (s *Server) report(ctx context.Context, c *conn, err error) {
 		log.Log(ctx, level, "publish refused", "reason", r.err, "code", int(r.code), "encoder", c.encoder)
 		return
 	}
-	ts, link := c.demuxer.Stats(), c.link
+	ts, link := c.demuxer.Stats(), c.link()
 	log.InfoContext(ctx, "encoder disconnected", "cause", err, "encoder", c.encoder, "lasted", time.Since(c.begun), "bytes", c.bytes,
 		"video_frames", ts.Video, "audio_frames", ts.Audio, "malformed", ts.Malformed,
-		"packets", link.Received, "lost", link.Lost, "retransmitted", link.Retransmitted, "missing", link.Missing, "plain", link.Plain,
+		"packets", link.Packets, "lost", link.Lost, "retransmitted", link.Retransmitted, "missing", link.Dropped, "plain", c.plain,
 		"broken_units", ts.Broken, "undecodable", ts.Waiting, "scrambled", ts.Scrambled, "ignored", strings.Join(c.demuxer.Ignored(), ", "))
 }

@@ -9,6 +9,7 @@ import (
 	"net"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -75,6 +76,9 @@ func TestPublishes(t *testing.T) {
 			if p := g.asked(); len(p) != 1 || p[0].Protocol != "srt" || p[0].Key != key || p[0].Remote.Port() == 0 || tt.id != key && p[0].Encoder != "studio" {
 				t.Errorf("the gate saw %+v", p)
 			}
+			if l := g.asked()[0].Link(); l.Packets < int64(len(media(t))/1316) || l.RTT <= 0 || l.Dropped != 0 {
+				t.Errorf("link %+v", l)
+			}
 			s.stop()
 			checkSecrets(t, s)
 			for _, line := range []string{"encoder connected", "encoder disconnected"} {
@@ -121,7 +125,7 @@ func TestRefuses(t *testing.T) {
 			g := &gate{err: tt.gate, sink: newRecorder()}
 			s := start(t, Options{Gate: g, Secrets: tt.secrets})
 			_, err := dial(t, s.addr, tt.caller)
-			if err == nil || !strings.Contains(err.Error(), "rejected") {
+			if err == nil || !strings.Contains(err.Error(), "REJECT ("+strconv.FormatUint(uint64(tt.code), 32)+")") { // gosrt writes it so
 				t.Fatalf("dial: %v", err)
 			}
 			s.stop()
@@ -218,6 +222,15 @@ func TestEnds(t *testing.T) {
 			t.Errorf("cause %v", cause)
 		}
 	})
+	t.Run("unknown codecs", func(t *testing.T) {
+		t.Parallel()
+		sink := newRecorder()
+		s := start(t, Options{Gate: &gate{sink: sink}})
+		send(t, connect(t, s.addr), mpeg2(t))
+		if cause := sink.cause(t); !isUnsupported(cause) || !strings.Contains(cause.Error(), "MPEG-2 video") {
+			t.Errorf("cause %v", cause)
+		}
+	})
 	t.Run("dead peer", func(t *testing.T) {
 		t.Parallel()
 		sink := newRecorder()
@@ -231,6 +244,45 @@ func TestEnds(t *testing.T) {
 			t.Errorf("cause %v", cause)
 		}
 	})
+}
+
+func isUnsupported(err error) bool {
+	_, ok := errors.AsType[ingest.Unsupported](err)
+	return ok
+}
+
+// mpeg2 is the stream of media with both its tracks called MPEG-2 video.
+func mpeg2(t *testing.T) []byte {
+	b := bytes.Clone(media(t))
+	for p := range slices.Chunk(b, mpegts.PacketSize) {
+		if p[4] != 0 || p[5] != 2 || p[1]&0x40 == 0 { // the map's section
+			continue
+		}
+		n := 3 + int(p[6]&15)<<8 + int(p[7])
+		s := p[5 : 5+n]
+		for at := 12 + int(s[11]); at < n-4; at += 5 + int(s[at+4]) {
+			s[at] = 2
+		}
+		c := crc(s[:n-4])
+		s[n-4], s[n-3], s[n-2], s[n-1] = byte(c>>24), byte(c>>16), byte(c>>8), byte(c)
+	}
+	return b
+}
+
+// crc is CRC-32/MPEG-2.
+func crc(b []byte) uint32 {
+	c := ^uint32(0)
+	for _, v := range b {
+		c ^= uint32(v) << 24
+		for range 8 {
+			if c&0x80000000 != 0 {
+				c = c<<1 ^ 0x04c11db7
+			} else {
+				c <<= 1
+			}
+		}
+	}
+	return c
 }
 
 // between passes datagrams on to addr and back until it is cut.

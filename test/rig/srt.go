@@ -1,0 +1,304 @@
+package rig
+
+import (
+	"bytes"
+	"container/heap"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// SRTURL is where an SRT encoder of a live stream connects, as the API's users write it; more is added to the query.
+func (s *Server) SRTURL(l Object, more string) string {
+	return SRTURL(s.SRT, l.Text("stream_key"), l.Text("srt_passphrase"), more)
+}
+
+// SRTURL is the address of an SRT listener with what a caller says to it. A caller that ends waits until its last packets are there.
+func SRTURL(addr, streamID, passphrase, more string) string {
+	return "srt://" + addr + "?streamid=" + streamID + "&passphrase=" + passphrase + "&pkt_size=1316&linger=3" + more
+}
+
+// Transmit publishes a transport stream with libsrt's own program, in real time, and gives what it said and whether it was let in. The
+// query of url is as srt-live-transmit has it.
+func Transmit(t testing.TB, file, url string) (said string, connected bool) {
+	t.Helper()
+	bin, lookErr := exec.LookPath("srt-live-transmit")
+	if lookErr != nil {
+		Missing(t, "srt-live-transmit is not installed")
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, bin, "-loglevel:warning", "-chunk:1316", "-autoreconnect:no", "file://con", url)
+	var out output
+	cmd.Stdout, cmd.Stderr = &out, &out
+	in, pipeErr := cmd.StdinPipe()
+	if pipeErr != nil {
+		t.Fatalf("start srt-live-transmit: %v", pipeErr)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatalf("start srt-live-transmit: %v", err)
+	}
+	b, readErr := os.ReadFile(file) //nolint:gosec // the test's own
+	if readErr != nil {
+		t.Fatal(readErr)
+	}
+	fed := make(chan struct{})
+	go func() {
+		defer close(fed)
+		defer func() { _ = in.Close() }()
+		pace(ctx, in, b)
+		select { // it does not notice the end of its input, and forgets what it has not sent when it is ended
+		case <-ctx.Done():
+		case <-time.After(2 * time.Second):
+			_ = cmd.Process.Signal(syscall.SIGINT)
+		}
+	}()
+	_ = cmd.Wait() // its exit code tells nothing
+	cancel()
+	<-fed
+	return out.String(), strings.Contains(out.String(), "SRT target connected")
+}
+
+// pace writes a transport stream as fast as its clock runs: it reads the program clock references, ISO 13818-1 section 2.4.3.5.
+func pace(ctx context.Context, w io.Writer, b []byte) {
+	const packet = 188
+	begin, last, clock := time.Now(), -1.0, 0.0
+	sent := 0
+	for at := 0; at+packet <= len(b); at += packet {
+		p := b[at : at+packet]
+		if p[3]&0x20 == 0 || p[4] < 7 || p[5]&0x10 == 0 {
+			continue
+		}
+		now := float64(uint64(p[6])<<25|uint64(p[7])<<17|uint64(p[8])<<9|uint64(p[9])<<1|uint64(p[10])>>7) / 90000
+		if step := now - last; last >= 0 && step > 0 && step < 1 { // what jumps takes no time
+			clock += step
+		}
+		last = now
+		select {
+		case <-time.After(time.Until(begin.Add(time.Duration(clock * float64(time.Second))))):
+		case <-ctx.Done():
+			return
+		}
+		if _, err := w.Write(b[sent : at+packet]); err != nil {
+			return
+		}
+		sent = at + packet
+	}
+	_, _ = w.Write(b[sent:])
+}
+
+// Weather is what a network does to datagrams, in either direction.
+type Weather struct {
+	Loss   float64       // share of datagrams that vanish
+	Delay  time.Duration // of each
+	Jitter time.Duration // more delay, of each by chance up to this, which also changes their order
+	Seed   uint64        // of the chance
+	Junk   bool          // garbage from elsewhere arrives among them
+}
+
+// Through puts weather in front of a UDP address until the test ends, and gives the address to send to.
+func (w Weather) Through(t testing.TB, addr string) string {
+	t.Helper()
+	front, err := net.ListenPacket("udp", "127.0.0.1:0") //nolint:noctx // closed at the test's end
+	if err != nil {
+		t.Fatal(err)
+	}
+	to, err := net.ResolveUDPAddr("udp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	open := []io.Closer{front}
+	var mu sync.Mutex
+	t.Cleanup(func() {
+		cancel()
+		mu.Lock()
+		for _, c := range open {
+			_ = c.Close()
+		}
+		mu.Unlock()
+		wg.Wait()
+	})
+	up := w.sky(1, &wg, ctx)
+	wg.Go(func() {
+		backs := map[string]net.Conn{} // by caller
+		b := make([]byte, 2048)
+		for {
+			n, from, err := front.ReadFrom(b)
+			if err != nil {
+				return
+			}
+			back := backs[from.String()]
+			if back == nil {
+				if back, err = net.DialUDP("udp", nil, to); err != nil {
+					return
+				}
+				mu.Lock()
+				open = append(open, back)
+				mu.Unlock()
+				backs[from.String()] = back
+				down := w.sky(2, &wg, ctx)
+				wg.Go(func() {
+					b := make([]byte, 2048)
+					for {
+						n, err := back.Read(b)
+						if errors.Is(err, syscall.ECONNREFUSED) {
+							continue
+						}
+						if err != nil {
+							return
+						}
+						down.carry(b[:n], func(p []byte) { _, _ = front.WriteTo(p, from) })
+					}
+				})
+			}
+			up.carry(b[:n], func(p []byte) { _, _ = back.Write(p) })
+		}
+	})
+	if w.Junk {
+		stranger, err := net.DialUDP("udp", nil, to)
+		if err != nil {
+			t.Fatal(err)
+		}
+		open = append(open, stranger)
+		wg.Go(func() { w.junk(ctx, stranger) })
+	}
+	return front.LocalAddr().String()
+}
+
+// junk sends garbage from an address of its own: anything, and what looks like SRT.
+func (w Weather) junk(ctx context.Context, to io.Writer) {
+	chance := rand.New(rand.NewPCG(w.Seed, 3))
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		p := make([]byte, chance.IntN(1500))
+		for i := range p {
+			p[i] = byte(chance.Uint32())
+		}
+		if len(p) > 16 && chance.IntN(2) == 0 { // a handshake, or another control packet
+			copy(p, []byte{0x80, byte(chance.IntN(8)), 0, 0})
+			copy(p[12:], []byte{0, 0, 0, 0})
+		}
+		_, _ = to.Write(p)
+	}
+}
+
+// sky delays and drops what goes one way.
+type sky struct {
+	w      Weather
+	chance *rand.Rand // of the goroutine that calls carry
+	in     chan drop
+}
+
+// drop is a datagram on its way.
+type drop struct {
+	due  time.Time
+	turn int // keeps those that are due at the same time in order
+	p    []byte
+	send func([]byte)
+}
+
+func (w Weather) sky(way uint64, wg *sync.WaitGroup, ctx context.Context) *sky { //nolint:revive // the group owns it
+	s := &sky{w: w, chance: rand.New(rand.NewPCG(w.Seed, way)), in: make(chan drop, 4096)}
+	wg.Go(func() { s.rain(ctx) })
+	return s
+}
+
+// carry takes a datagram: every decision is by chance of the seed, in the order in which they come.
+func (s *sky) carry(p []byte, send func([]byte)) {
+	lost, more := s.chance.Float64() < s.w.Loss, time.Duration(s.chance.Float64()*float64(s.w.Jitter))
+	if lost {
+		return
+	}
+	select {
+	case s.in <- drop{due: time.Now().Add(s.w.Delay + more), p: bytes.Clone(p), send: send}:
+	default: // as a router would
+	}
+}
+
+// rain lets datagrams go on when they are due.
+func (s *sky) rain(ctx context.Context) {
+	var up drops
+	next := time.NewTimer(time.Hour)
+	defer next.Stop()
+	for turn := 0; ; turn++ {
+		wait := time.Hour
+		if len(up) > 0 {
+			wait = time.Until(up[0].due)
+		}
+		next.Reset(wait)
+		select {
+		case <-ctx.Done():
+			return
+		case d := <-s.in:
+			d.turn = turn
+			heap.Push(&up, d)
+		case <-next.C:
+			for len(up) > 0 && time.Until(up[0].due) <= 0 {
+				d := heap.Pop(&up).(drop) //nolint:forcetypeassert // nothing else is in it
+				d.send(d.p)
+			}
+		}
+	}
+}
+
+// drops is a heap.
+type drops []drop
+
+func (d drops) Len() int { return len(d) }
+func (d drops) Less(i, j int) bool {
+	return d[i].due.Before(d[j].due) || d[i].due.Equal(d[j].due) && d[i].turn < d[j].turn
+}
+func (d drops) Swap(i, j int) { d[i], d[j] = d[j], d[i] }
+
+// Push implements heap.Interface.
+func (d *drops) Push(x any) { *d = append(*d, x.(drop)) } //nolint:forcetypeassert // nothing else is in it
+
+// Pop implements heap.Interface.
+func (d *drops) Pop() any {
+	last := (*d)[len(*d)-1]
+	*d = (*d)[:len(*d)-1]
+	return last
+}
+
+// LogLines are the log's lines with this message, as values.
+func (s *Server) LogLines(msg string) (lines []Object) {
+	for line := range strings.Lines(s.Log()) {
+		var o Object
+		if json.Unmarshal([]byte(line), &o) == nil && o.Text("msg") == msg {
+			lines = append(lines, o)
+		}
+	}
+	return lines
+}
+
+// AwaitLogLine waits for a line with this message and gives it.
+func (s *Server) AwaitLogLine(t testing.TB, msg string, limit time.Duration) Object {
+	t.Helper()
+	var last Object
+	await(t, fmt.Sprintf("a log line %q", msg), limit, func() Object {
+		if lines := s.LogLines(msg); len(lines) > 0 {
+			last = lines[len(lines)-1]
+		}
+		return last
+	}, func(o Object) bool { return o != nil })
+	return last
+}
