@@ -44,6 +44,7 @@ func measurements() []measurement {
 		{"serving", (*bench).serving},
 		{"create", (*bench).creating},
 		{"vod", (*bench).vod},
+		{"simulcast", (*bench).simulcast},
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 
 const (
 	srtPayload = 7 * 188 // bytes: TS packets in an SRT packet
-	srtBurst   = 256     // packets written in a row; the library's queue holds 1024 and breaks when it is full
+	srtBurst   = 64      // packets written in a row: more run a receiver's socket over, and the library's queue of 1024 ends the link when it is full
 	srtPause   = 10 * time.Millisecond
 	srtIdle    = 10 * time.Second // without a word of the peer
 	srtLatency = 120 * time.Millisecond
@@ -106,7 +106,7 @@ func (l *srtLink) Write(b []byte) (int, error) {
 func (l *srtLink) close(clean bool) {
 	l.once.Do(func() {
 		if clean {
-			timer := time.NewTimer(l.latency + 200*time.Millisecond)
+			timer := time.NewTimer(max(l.latency, srtLatency) + 300*time.Millisecond) // the other side may want more
 			defer timer.Stop()
 			select {
 			case <-timer.C:

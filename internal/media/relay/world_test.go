@@ -20,6 +20,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
+var discard = slog.New(slog.DiscardHandler)
+
 const streamKey = "very-secret-key"
 
 // dialFunc is a door.
