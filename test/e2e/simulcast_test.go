@@ -51,7 +51,7 @@ func identity(t *testing.T) (certFile, keyFile string) {
 }
 
 // sums gives the MD5 of every frame of one kind ("v" or "a") of a presentation, as it is stored.
-func sums(t *testing.T, url, kind string) (all []string) {
+func sums(t *testing.T, url, kind string) []string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
@@ -60,7 +60,12 @@ func sums(t *testing.T, url, kind string) (all []string) {
 	if err != nil {
 		t.Fatalf("read frames of %s: %v", url, err)
 	}
-	for line := range strings.Lines(string(out)) {
+	return frameSums(string(out))
+}
+
+// frameSums reads what ffmpeg's framemd5 writes.
+func frameSums(list string) (all []string) {
+	for line := range strings.Lines(list) {
 		if f := strings.Split(strings.TrimSpace(line), ","); !strings.HasPrefix(line, "#") && len(f) >= 6 {
 			all = append(all, strings.TrimSpace(f[5]))
 		}
@@ -203,4 +208,78 @@ func TestSimulcastStaysOutside(t *testing.T) {
 	if !s.Logged("simulcast is not possible", "add it with --fetch-allow") {
 		t.Error("the log does not say why")
 	}
+}
+
+// TestSimulcastToOthers forwards to ffmpeg as an RTMP server and to srt-live-transmit as an SRT listener.
+func TestSimulcastToOthers(t *testing.T) {
+	t.Parallel()
+	transmit, err := exec.LookPath("srt-live-transmit")
+	if err != nil {
+		rig.Missing(t, "srt-live-transmit is not installed")
+	}
+	s := rig.Start(t, rig.Options{})
+	dir := t.TempDir()
+	rtmp, srt := free(t), free(t)
+	taken, stored := filepath.Join(dir, "rtmp.md5"), filepath.Join(dir, "srt.ts")
+	server := serve(t, rig.FFmpeg(t), "-v", "error", "-listen", "1", "-i", "rtmp://"+rtmp+"/app/key", "-map", "0:v", "-c", "copy", "-f", "framemd5", taken)
+	listener := serve(t, transmit, "-q", "-a:no", "srt://"+srt+"?mode=listener&passphrase=0123456789&pbkeylen=32", "file://con")
+	file, err := os.Create(stored)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	listener.Stdout = file
+	for _, cmd := range []*exec.Cmd{server, listener} {
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	}
+	stream := s.CreateLive(t, "standard", rig.Object{"simulcast_targets": []rig.Object{
+		{"url": "rtmp://" + rtmp + "/app", "stream_key": "key"}, {"url": "srt://" + srt + "?passphrase=0123456789&pbkeylen=32"},
+	}})
+	id := stream.Text("id")
+	e := rig.PublishTo(t, fmt.Sprintf("srt://%s?streamid=%s&passphrase=%s", s.SRT, stream.Text("stream_key"), stream.Text("srt_passphrase")), rig.Clip{Size: "320x180", Kbit: 300, GOP: 1, Seconds: 15})
+	shows(t, s, id, "broadcasting", "broadcasting")
+	if out, err := e.Wait(t, time.Minute); err != nil {
+		t.Fatalf("encoder: %v\n%s", err, out)
+	}
+	url := whole(t, s, id)
+	if err := server.Wait(); err != nil { // it ends when it is told goodbye
+		t.Errorf("ffmpeg: %v", err)
+	}
+	if err := listener.Wait(); err != nil {
+		t.Errorf("srt-live-transmit: %v", err)
+	}
+	want := sums(t, url, "v")
+	b, err := os.ReadFile(taken)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := frameSums(string(b))
+	if len(got) < 10*30 || !slices.Equal(got, want[len(want)-len(got):]) { // it may have come a little later
+		t.Errorf("ffmpeg took %d pictures, %d are recorded; the same: no", len(got), len(want))
+	}
+	if n := len(sums(t, stored, "v")); n < 10*30 || n > len(want) {
+		t.Errorf("srt-live-transmit stored %d pictures, %d are recorded", n, len(want))
+	}
+}
+
+// serve is a program that waits for one connection.
+func serve(t *testing.T, name string, args ...string) *exec.Cmd {
+	t.Helper()
+	cmd := exec.Command(name, args...) //nolint:noctx // ended by the test's cleanup
+	cmd.Stderr = os.Stderr
+	return cmd
+}
+
+// free is an address that nobody listens on.
+func free(t *testing.T) string {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	return ln.Addr().String()
 }
