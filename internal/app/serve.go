@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"millrace/internal/app/cli"
+	"millrace/internal/app/metrics"
 	"millrace/internal/bridge"
 	"millrace/internal/config"
 	"millrace/internal/control/access"
@@ -45,14 +46,15 @@ import (
 
 // node is everything one process holds, built before anything runs.
 type node struct {
-	cfg    config.Config
-	log    *slog.Logger
-	out    io.Writer // what a person reads, once
-	id     id.Node
-	db     *db.DB
-	blob   blob.Store
-	fetch  *fetch.Client
-	ffmpeg *encode.Engine
+	cfg     config.Config
+	log     *slog.Logger
+	out     io.Writer // what a person reads, once
+	id      id.Node
+	db      *db.DB
+	blob    blob.Store
+	metrics *metrics.Metrics // nil: nobody wants to read them
+	fetch   *fetch.Client
+	ffmpeg  *encode.Engine
 
 	access  *access.Service
 	streams *live.Service
@@ -108,6 +110,7 @@ func (n *node) open(ctx context.Context) (err error) {
 		return fmt.Errorf("open storage: %w", err)
 	}
 	n.close = append(n.close, n.blob.Close)
+	n.measure()
 	n.fetch = fetch.New(fetch.Options{Allow: n.cfg.FetchAllow, UserAgent: "millrace/" + cli.Version(), Logger: n.log})
 	n.close = append(n.close, func() error { n.fetch.Close(); return nil })
 	if n.ffmpeg, err = newEngine(); err != nil {
@@ -144,13 +147,19 @@ func (n *node) assemble(ctx context.Context, g *lifecycle.Group) error {
 	g.Add(n.db)
 	g.Add(n.live)
 	g.Add(jobs)
+	if err = n.serveMetrics(ctx, g); err != nil {
+		return err
+	}
 	g.Add(&sweep.Sweeper{Assets: n.assets, Queue: n.db, Every: 10 * time.Minute, Now: clock, Logger: n.log})
 	web, err := n.listen(ctx, "http", n.cfg.HTTPAddr)
 	if err != nil {
 		return err
 	}
 	n.base = strings.TrimSuffix(n.cfg.PublicBase(web.Addr().String()).String(), "/")
-	players := playback.New(playback.Options{Logger: n.log, Source: n.viewers})
+	var players http.Handler = playback.New(playback.Options{Logger: n.log, Source: n.viewers})
+	if n.metrics != nil {
+		players = n.metrics.Viewers(players)
+	}
 	publishers, err := n.publishers(ctx)
 	if err != nil {
 		return err
@@ -210,7 +219,7 @@ func (n *node) mux(players http.Handler, p *publishers) http.Handler {
 	}
 	return router(
 		api.New(api.Options{
-			Live: n.streams, Assets: n.assets, Access: n.access, Now: clock, Logger: n.log, Version: cli.Version(), PublicURL: n.base,
+			Live: n.streams, Assets: n.assets, Access: n.access, Health: n.live, Now: clock, Logger: n.log, Version: cli.Version(), PublicURL: n.base,
 		}),
 		players,
 		door,
@@ -239,10 +248,11 @@ func (n *node) jobs(ctx context.Context) (lifecycle.Service, error) {
 	ends := &finish.Worker{Assets: n.assets, Store: n.blob, Now: clock}
 	sweeps := &purge.Worker{Assets: n.assets, Store: n.blob}
 	tests := &expire.Worker{Assets: n.assets, Now: clock}
-	return queue.New(queue.Options{
-		DB: n.db, Node: n.id, Logger: n.log, Workers: workers,
-		Handlers: []job.Handler{files.Handler(), tracks.Handler(), ends.Handler(), sweeps.Handler(), tests.Handler()},
-	})
+	handlers := []job.Handler{files.Handler(), tracks.Handler(), ends.Handler(), sweeps.Handler(), tests.Handler()}
+	if n.metrics != nil {
+		handlers = n.metrics.Handlers(handlers)
+	}
+	return queue.New(queue.Options{DB: n.db, Node: n.id, Logger: n.log, Workers: workers, Handlers: handlers})
 }
 
 func newEngine() (*encode.Engine, error) {

@@ -75,14 +75,15 @@ type ICEServer struct {
 
 // Config holds every setting as a typed value. Relative paths are relative to the working directory.
 type Config struct {
-	DataDir   string
-	HTTPAddr  string // host:port; port 0 takes a free one
-	HTTPSAddr string // used only with TLS()
-	TLSCert   string // PEM file, set together with TLSKey or not at all
-	TLSKey    string
-	RTMPAddr  string
-	RTMPSAddr string // used only with TLS()
-	SRTAddr   string // UDP
+	DataDir     string
+	HTTPAddr    string // host:port; port 0 takes a free one
+	HTTPSAddr   string // used only with TLS()
+	TLSCert     string // PEM file, set together with TLSKey or not at all
+	TLSKey      string
+	RTMPAddr    string
+	RTMPSAddr   string // used only with TLS()
+	MetricsAddr string // empty: none
+	SRTAddr     string // UDP
 
 	WebRTCUDPAddr    string // empty: none
 	WebRTCTCPAddr    string // empty: none
@@ -242,6 +243,7 @@ func (c *Config) sharedPorts() (problems []string) {
 	used := map[string]string{}
 	for _, l := range []struct{ name, addr, network string }{
 		{"http-addr", c.HTTPAddr, "tcp"}, {"rtmp-addr", c.RTMPAddr, "tcp"}, {"https-addr", c.HTTPSAddr, "tcp"}, {"rtmps-addr", c.RTMPSAddr, "tcp"},
+		{"metrics-addr", c.MetricsAddr, "tcp"},
 		{"webrtc-tcp-addr", c.WebRTCTCPAddr, "tcp"}, {"srt-addr", c.SRTAddr, "udp"}, {"webrtc-udp-addr", c.WebRTCUDPAddr, "udp"},
 	} {
 		if (l.name == "https-addr" || l.name == "rtmps-addr") && !c.TLS() || strings.HasSuffix(l.addr, ":0") {

@@ -155,6 +155,11 @@ var settings = []Setting{
 		apply: into(parseICEServers, func(c *Config) *[]ICEServer { return &c.WebRTCICEServers }),
 	},
 	{
+		Name: "metrics-addr", Kind: KindAddress, Default: "off",
+		Help:  "Where /metrics listens, in the form of Prometheus, or off. Everybody who reaches it may read it, so give an address inside, for example 127.0.0.1:9464.",
+		apply: into(parseSocket, func(c *Config) *string { return &c.MetricsAddr }),
+	},
+	{
 		Name: "public-url", Kind: KindURL, Absent: "made from http-addr",
 		Help:  "URL under which viewers and API clients reach this service, for example https://video.example.org.",
 		apply: into(parseWebURL, func(c *Config) **url.URL { return &c.PublicURL }),

@@ -56,6 +56,9 @@ func Checks(o Options) []Check {
 	if c.WebRTCTCPAddr != "" {
 		checks = append(checks, FreePort{Setting: "webrtc-tcp-addr", Addr: c.WebRTCTCPAddr, Ours: c.HTTPAddr})
 	}
+	if c.MetricsAddr != "" {
+		checks = append(checks, FreePort{Setting: "metrics-addr", Addr: c.MetricsAddr, Ours: c.HTTPAddr})
+	}
 	if c.Database.Engine == config.Postgres {
 		checks = append(checks, PostgreSQL{URL: c.Database.URL, Now: o.Now})
 	} else {

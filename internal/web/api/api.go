@@ -28,6 +28,7 @@ type Options struct {
 	Live        live.API
 	Assets      asset.API
 	Access      access.API
+	Health      Health
 	Now         func() time.Time // default time.Now
 	Logger      *slog.Logger     // default: nowhere
 	ServiceName string           // shown as the organization and the document's title; default Millrace
@@ -39,6 +40,7 @@ type server struct {
 	live    live.API
 	assets  asset.API
 	access  access.API
+	health  Health
 	now     func() time.Time
 	log     *slog.Logger
 	name    string
@@ -56,7 +58,7 @@ func New(o Options) http.Handler {
 
 func newServer(o Options) *server {
 	setHumaHooks()
-	s := &server{live: o.Live, assets: o.Assets, access: o.Access, now: o.Now, log: o.Logger, name: o.ServiceName, mux: http.NewServeMux()}
+	s := &server{live: o.Live, assets: o.Assets, access: o.Access, health: o.Health, now: o.Now, log: o.Logger, name: o.ServiceName, mux: http.NewServeMux()}
 	if s.now == nil {
 		s.now = time.Now
 	}
@@ -72,6 +74,7 @@ func newServer(o Options) *server {
 	s.routeLiveStreams()
 	s.routeLivePlaybackIDs()
 	s.routeSimulcastTargets()
+	s.routeHealth()
 	s.routeAssets()
 	s.routeAssetPlaybackIDs()
 	s.routeTracks()

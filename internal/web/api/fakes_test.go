@@ -214,3 +214,24 @@ func (f *fakeAssets) PatchTrack(_ context.Context, _ id.Environment, a id.Asset,
 func (f *fakeAssets) DeleteTrack(_ context.Context, _ id.Environment, a id.Asset, t id.Track, _ time.Time) error {
 	return f.deleteTrack(a, t)
 }
+
+// metered has figures of every stream but the plain one.
+type metered struct{}
+
+func (metered) Health(s live.Stream) live.Health {
+	if s.ID == plainStream().ID {
+		return live.Health{Stream: s.ID, Status: live.HealthIdle}
+	}
+	counts := live.Counts{FramesDropped: 1, TimestampsRepaired: 2, ClockJumps: 3, Discontinuities: 4, AudioHoles: 5, FramesMissing: 6, Packets: 7, PacketsLost: 8, PacketsRetransmitted: 9, PacketsDropped: 10}
+	return live.Health{
+		Stream: s.ID, Status: live.HealthLive,
+		Encoder: &live.Encoder{
+			Protocol: "srt", Remote: "192.0.2.1:4711", Name: "test", Since: noon, Until: noon.Add(time.Minute), Cause: "gone", VideoFrames: 11, AudioFrames: 12, Bytes: 13, Counts: counts,
+		},
+		Samples: []live.Sample{{
+			At: noon, Span: 5 * time.Second, Video: live.Flow{Bitrate: 2999999.6, Rate: 29.97003, Jitter: 1234567, Drift: -20 * time.Millisecond},
+			Audio: live.Flow{Bitrate: 128000, Rate: 46.875}, GOP: 2 * time.Second, Pace: 0.99951, VariableFrameRate: true, RTT: 20 * time.Millisecond, Counts: counts,
+		}},
+		Trouble: []live.Trouble{{Warning: live.Warning{Type: "audio_missing", Message: "The encoder sends no sound."}, Since: noon}},
+	}
+}

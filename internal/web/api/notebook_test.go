@@ -57,7 +57,7 @@ func outcome(name string) error {
 
 func (n *notebook) options() Options {
 	return Options{
-		Now: now, Logger: quietLogger(io.Discard), Live: n.live(), Assets: n.assets(),
+		Now: now, Logger: quietLogger(io.Discard), Live: n.live(), Assets: n.assets(), Health: metered{},
 		Access: fakeAccess{lookup: func(_ id.Environment, p id.Playback) (playbackid.Object, error) {
 			n.note("access.Lookup", p)
 			return playbackid.Object{ID: playbackid.ID{ID: p, Policy: playbackid.Signed}, Kind: playbackid.OfAsset, ObjectID: "asset1"}, outcome(string(p))

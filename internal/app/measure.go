@@ -1,0 +1,32 @@
+package app
+
+import (
+	"context"
+
+	"millrace/internal/app/cli"
+	"millrace/internal/app/metrics"
+	"millrace/internal/lifecycle"
+)
+
+// measure begins to count when somebody wants to read it; nothing is wrapped otherwise.
+func (n *node) measure() {
+	if n.cfg.MetricsAddr == "" {
+		return
+	}
+	n.metrics = metrics.New(cli.Version())
+	n.blob = n.metrics.Store(n.blob)
+}
+
+// serveMetrics adds the listener of the metrics.
+func (n *node) serveMetrics(ctx context.Context, g *lifecycle.Group) error {
+	if n.metrics == nil {
+		return nil
+	}
+	n.metrics.Watch(n.live)
+	ln, err := n.listen(ctx, "metrics", n.cfg.MetricsAddr)
+	if err != nil {
+		return err
+	}
+	g.Add(&webServer{name: "metrics", ln: ln, mux: n.metrics.Handler(), log: n.log, drain: n.cfg.ShutdownTimeout})
+	return nil
+}

@@ -1,0 +1,66 @@
+// Package metrics shows in the form of Prometheus what the service does: its encoders' health, viewers' requests, jobs and the storage.
+// It wraps what it counts, so that nothing else knows of it, and reads the rest when it is asked. It must never show a stream key, an
+// address or anything else that a peer chose: its labels are live stream IDs of encoders that are connected now, and words of its own.
+// It starts no goroutine.
+package metrics
+
+import (
+	"net/http"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"millrace/internal/control/live"
+)
+
+// Encoders are those that are connected to this node; bridge.Live fits.
+type Encoders interface {
+	Encoders() []live.Health
+	Broadcasts() int
+}
+
+// Metrics are all of one node.
+type Metrics struct {
+	registry *prometheus.Registry
+	requests *prometheus.CounterVec
+	jobs     *prometheus.CounterVec
+	working  *prometheus.GaugeVec
+	storage  *prometheus.HistogramVec
+}
+
+// New makes them.
+func New(version string) *Metrics {
+	m := &Metrics{
+		registry: prometheus.NewRegistry(),
+		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "millrace_playback_requests_total", Help: "Answered requests of viewers, by what was asked for and the class of the answer.",
+		}, []string{"kind", "code"}),
+		jobs: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "millrace_jobs_total", Help: "Ended attempts of jobs, by kind and outcome.",
+		}, []string{"kind", "outcome"}),
+		working: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "millrace_jobs_running", Help: "Jobs that this node works on.",
+		}, []string{"kind"}),
+		storage: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "millrace_storage_seconds", Help: "How long the media storage took, by operation and outcome; reading: to the first byte.",
+			Buckets: []float64{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30},
+		}, []string{"operation", "outcome"}),
+	}
+	build := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "millrace_build_info", Help: "1, with the version."}, []string{"version"})
+	build.WithLabelValues(version).Set(1)
+	m.registry.MustRegister(
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), build, m.requests, m.jobs, m.working, m.storage,
+	)
+	return m
+}
+
+// Watch adds the health of encoders.
+func (m *Metrics) Watch(e Encoders) { m.registry.MustRegister(newEncoderCollector(e)) }
+
+// Handler answers /metrics; every other path is unknown.
+func (m *Metrics) Handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{}))
+	return mux
+}

@@ -1,0 +1,172 @@
+package metrics
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"millrace/internal/control/job"
+	"millrace/internal/control/live"
+	"millrace/internal/fault"
+	"millrace/internal/storage/blob"
+)
+
+type encoders []live.Health
+
+func (e encoders) Encoders() []live.Health { return e }
+func (e encoders) Broadcasts() int         { return 3 }
+
+func scrape(t *testing.T, m *Metrics) string {
+	t.Helper()
+	w := httptest.NewRecorder()
+	m.Handler().ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", nil))
+	if w.Code != http.StatusOK {
+		t.Fatalf("status %d: %s", w.Code, w.Body)
+	}
+	return w.Body.String()
+}
+
+func expect(t *testing.T, text string, lines ...string) {
+	t.Helper()
+	for _, l := range lines {
+		if !strings.Contains(text, "\n"+l+"\n") {
+			t.Errorf("no line %s", l)
+		}
+	}
+	if t.Failed() {
+		for line := range strings.Lines(text) {
+			if strings.HasPrefix(line, "millrace_") {
+				t.Log(strings.TrimSpace(line))
+			}
+		}
+	}
+}
+
+func TestEncoders(t *testing.T) {
+	t.Parallel()
+	m := New("1.2.3")
+	m.Watch(encoders{
+		{
+			Stream: "s1", Status: live.HealthLive,
+			Encoder: &live.Encoder{Protocol: "srt", Remote: "192.0.2.77:4711", Name: "secret name", Bytes: 5000, Counts: live.Counts{PacketsLost: 7, ClockJumps: 2}},
+			Samples: []live.Sample{{}, {
+				GOP: 2 * time.Second, Pace: 1, Video: live.Flow{Bitrate: 3e6, Rate: 30, Jitter: 5 * time.Millisecond}, Audio: live.Flow{Drift: -time.Second},
+			}},
+			Trouble: []live.Trouble{{Warning: live.Warning{Type: "audio_missing"}}},
+		},
+		{Stream: "s2", Status: live.HealthSilent, Encoder: &live.Encoder{Protocol: "srt"}},
+	})
+	text := scrape(t, m)
+	expect(t, text,
+		`millrace_build_info{version="1.2.3"} 1`, `millrace_broadcasts 3`, `millrace_encoders{protocol="srt"} 2`,
+		`millrace_ingest_bitrate{live_stream_id="s1",track="video"} 3e+06`, `millrace_ingest_frame_rate{live_stream_id="s1",track="video"} 30`,
+		`millrace_ingest_keyframe_interval_seconds{live_stream_id="s1"} 2`, `millrace_ingest_jitter_seconds{live_stream_id="s1",track="video"} 0.005`,
+		`millrace_ingest_drift_seconds{live_stream_id="s1",track="audio"} -1`, `millrace_ingest_packets_lost_total{live_stream_id="s1"} 7`,
+		`millrace_ingest_clock_jumps_total{live_stream_id="s1"} 2`, `millrace_ingest_bytes_total{live_stream_id="s1"} 5000`,
+		`millrace_ingest_warning{live_stream_id="s1",type="audio_missing"} 1`, `millrace_ingest_silent{live_stream_id="s1"} 0`,
+		`millrace_ingest_silent{live_stream_id="s2"} 1`,
+	)
+	for _, never := range []string{"192.0.2.77", "secret name"} {
+		if strings.Contains(text, never) {
+			t.Errorf("shows %q", never)
+		}
+	}
+	if !strings.Contains(text, "go_goroutines") || !strings.Contains(text, "process_resident_memory_bytes") {
+		t.Error("nothing of the process")
+	}
+}
+
+func TestViewers(t *testing.T) {
+	t.Parallel()
+	m := New("")
+	h := m.Viewers(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.Contains(r.URL.Path, "absent") {
+			w.WriteHeader(http.StatusNotFound)
+			return
+		}
+		_, _ = io.Copy(w, strings.NewReader("bytes"))
+	}))
+	for _, path := range []string{
+		"/abc.m3u8", "/abc", "/absent.m3u8", "/abc/m/v.m3u8", "/abc/m/v/init-0.mp4", "/abc/m/v/7.m4s", "/abc/m/v/8.m4s", "/abc/m/v/7.0.m4s", "/abc/text/t.vtt", "/abc/m/v/" + strings.Repeat("x", 300),
+	} {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil))
+		if w.Code == http.StatusOK && w.Body.String() != "bytes" {
+			t.Errorf("%s: %q", path, w.Body)
+		}
+	}
+	expect(t, scrape(t, m),
+		`millrace_playback_requests_total{code="2xx",kind="multivariant"} 2`, `millrace_playback_requests_total{code="4xx",kind="multivariant"} 1`,
+		`millrace_playback_requests_total{code="2xx",kind="playlist"} 1`, `millrace_playback_requests_total{code="2xx",kind="init"} 1`,
+		`millrace_playback_requests_total{code="2xx",kind="segment"} 2`, `millrace_playback_requests_total{code="2xx",kind="part"} 1`,
+		`millrace_playback_requests_total{code="2xx",kind="text"} 1`, `millrace_playback_requests_total{code="2xx",kind="other"} 1`,
+	)
+}
+
+func TestHandlers(t *testing.T) {
+	t.Parallel()
+	m := New("")
+	var answer error
+	h := m.Handlers([]job.Handler{{Kind: "x.y", MaxAttempts: 3, Work: func(context.Context, job.Job) error {
+		if answer == nil {
+			expect(t, scrape(t, m), `millrace_jobs_running{kind="x.y"} 1`)
+		}
+		return answer
+	}}, {Kind: "x.panics", Work: func(context.Context, job.Job) error { panic("boo") }}})
+	for _, err := range []error{nil, job.Snooze(time.Second), errors.New("again"), fault.New(fault.Invalid, "never")} {
+		answer = err
+		if got := h[0].Work(t.Context(), job.Job{Attempt: 1, MaxAttempts: 3}); !errors.Is(got, err) {
+			t.Errorf("%v became %v", err, got)
+		}
+	}
+	_ = h[0].Work(t.Context(), job.Job{Attempt: 3, MaxAttempts: 3})
+	func() {
+		defer func() { _ = recover() }()
+		_ = h[1].Work(t.Context(), job.Job{})
+	}()
+	expect(t, scrape(t, m),
+		`millrace_jobs_total{kind="x.y",outcome="done"} 1`, `millrace_jobs_total{kind="x.y",outcome="put_off"} 1`,
+		`millrace_jobs_total{kind="x.y",outcome="tried_again"} 1`, `millrace_jobs_total{kind="x.y",outcome="failed"} 2`,
+		`millrace_jobs_total{kind="x.panics",outcome="panicked"} 1`, `millrace_jobs_running{kind="x.y"} 0`,
+	)
+}
+
+func TestStore(t *testing.T) {
+	t.Parallel()
+	m := New("")
+	files, err := blob.Open(t.Context(), blob.Options{Dir: t.TempDir(), NoSync: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := m.Store(files)
+	if _, ok := s.(blob.Local); !ok {
+		t.Error("a folder's files are no files any more")
+	}
+	if err := s.Put(t.Context(), "a/b", bytes.NewReader([]byte("x"))); err != nil {
+		t.Fatal(err)
+	}
+	r, err := s.Get(t.Context(), "a/b", 0, -1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = r.Close()
+	_, err = s.Stat(t.Context(), "absent")
+	if fault.KindOf(err) != fault.NotFound {
+		t.Error(err)
+	}
+	_ = s.Delete(t.Context(), "a/b")
+	_ = s.Adopt(t.Context(), "a/c", "/nowhere/at/all")
+	expect(t, scrape(t, m),
+		`millrace_storage_seconds_count{operation="put",outcome="ok"} 1`, `millrace_storage_seconds_count{operation="get",outcome="ok"} 1`,
+		`millrace_storage_seconds_count{operation="stat",outcome="absent"} 1`, `millrace_storage_seconds_count{operation="delete",outcome="ok"} 1`,
+	)
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,183 @@
+package metrics
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"millrace/internal/control/job"
+	"millrace/internal/fault"
+	"millrace/internal/media/hls"
+	"millrace/internal/storage/blob"
+)
+
+// Viewers counts the requests that h answers.
+func (m *Metrics) Viewers(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		rec := &answer{ResponseWriter: w}
+		defer func() {
+			if rec.status == 0 {
+				rec.status = http.StatusOK
+			}
+			m.requests.WithLabelValues(kindOf(r.URL.Path), strconv.Itoa(rec.status/100)+"xx").Inc()
+		}()
+		h.ServeHTTP(rec, r)
+	})
+}
+
+// kindOf says what a viewer asks for.
+func kindOf(path string) string {
+	_, rest, deep := strings.Cut(strings.TrimPrefix(path, "/"), "/")
+	name := rest[strings.LastIndexByte(rest, '/')+1:]
+	switch {
+	case !deep:
+		return "multivariant"
+	case strings.HasSuffix(name, ".m3u8"):
+		return "playlist"
+	case strings.HasPrefix(rest, "text/"):
+		return "text"
+	}
+	r, ok := hls.ParseResource(name)
+	switch {
+	case !ok:
+		return "other"
+	case r.Init >= 0:
+		return "init"
+	case r.Part >= 0:
+		return "part"
+	}
+	return "segment"
+}
+
+// answer remembers an answer's status.
+type answer struct {
+	http.ResponseWriter
+
+	status int
+}
+
+// WriteHeader implements http.ResponseWriter.
+func (a *answer) WriteHeader(status int) {
+	if a.status == 0 && status >= http.StatusOK {
+		a.status = status
+	}
+	a.ResponseWriter.WriteHeader(status)
+}
+
+// ReadFrom leaves a file's way to the socket as it is.
+func (a *answer) ReadFrom(src io.Reader) (int64, error) { return io.Copy(a.ResponseWriter, src) }
+
+// Unwrap lets http.ResponseController reach the connection.
+func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
+
+// Handlers counts the attempts of jobs.
+func (m *Metrics) Handlers(all []job.Handler) []job.Handler {
+	out := make([]job.Handler, len(all))
+	for i, h := range all {
+		work := h.Work
+		h.Work = func(ctx context.Context, j job.Job) (err error) {
+			running := m.working.WithLabelValues(h.Kind)
+			running.Inc()
+			outcome := "panicked"
+			defer func() {
+				running.Dec()
+				m.jobs.WithLabelValues(h.Kind, outcome).Inc()
+			}()
+			err = work(ctx, j)
+			outcome = outcomeOf(j, err)
+			return err
+		}
+		out[i] = h
+	}
+	return out
+}
+
+func outcomeOf(j job.Job, err error) string {
+	_, snoozed := errors.AsType[*job.SnoozeError](err)
+	switch {
+	case err == nil:
+		return "done"
+	case snoozed:
+		return "put_off"
+	case fault.Permanent(err), j.Last():
+		return "failed"
+	}
+	return "tried_again"
+}
+
+// Store measures what s takes.
+func (m *Metrics) Store(s blob.Store) blob.Store {
+	t := &store{s, m}
+	if local, ok := s.(blob.Local); ok {
+		return &localStore{t, local}
+	}
+	return t
+}
+
+type store struct {
+	blob.Store
+
+	m *Metrics
+}
+
+// localStore keeps the further ability of a folder.
+type localStore struct {
+	*store
+	blob.Local
+}
+
+func (s *store) note(operation string, began time.Time, err error) {
+	outcome := "ok"
+	switch {
+	case err == nil:
+	case fault.KindOf(err) == fault.NotFound:
+		outcome = "absent"
+	default:
+		outcome = "error"
+	}
+	s.m.storage.WithLabelValues(operation, outcome).Observe(time.Since(began).Seconds())
+}
+
+// Put implements blob.Store.
+func (s *store) Put(ctx context.Context, key string, r io.Reader) error {
+	began := time.Now()
+	err := s.Store.Put(ctx, key, r)
+	s.note("put", began, err)
+	return err
+}
+
+// Get implements blob.Store.
+func (s *store) Get(ctx context.Context, key string, off, n int64) (*blob.Reader, error) {
+	began := time.Now()
+	r, err := s.Store.Get(ctx, key, off, n)
+	s.note("get", began, err)
+	return r, err
+}
+
+// Stat implements blob.Store.
+func (s *store) Stat(ctx context.Context, key string) (blob.Info, error) {
+	began := time.Now()
+	info, err := s.Store.Stat(ctx, key)
+	s.note("stat", began, err)
+	return info, err
+}
+
+// Delete implements blob.Store.
+func (s *store) Delete(ctx context.Context, keys ...string) error {
+	began := time.Now()
+	err := s.Store.Delete(ctx, keys...)
+	s.note("delete", began, err)
+	return err
+}
+
+// Adopt implements blob.Store.
+func (s *store) Adopt(ctx context.Context, key, path string) error {
+	began := time.Now()
+	err := s.Store.Adopt(ctx, key, path)
+	s.note("adopt", began, err)
+	return err
+}
