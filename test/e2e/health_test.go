@@ -81,7 +81,7 @@ func figures(t *testing.T, s *stage) {
 		t.Errorf("key frames %v s apart", gop)
 	}
 	if last.Number("video.bitrate") < 50e3 || last.Number("audio.bitrate") < 10e3 || h.Text("encoder.protocol") != "rtmp" ||
-		!strings.HasPrefix(h.Text("encoder.remote_address"), "127.0.0.1:") || h.Text("encoder.name") == "" {
+		!strings.HasPrefix(h.Text("encoder.remote_address"), "127.0.0.1:") || !strings.HasPrefix(h.Text("encoder.name"), "Lavf") {
 		t.Errorf("health: %v", h)
 	}
 	text := metrics(t, s)

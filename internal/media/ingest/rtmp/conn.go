@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"os"
 	"runtime/debug"
+	"sync/atomic"
 	"time"
 
 	"millrace/internal/media/ingest"
@@ -33,6 +34,7 @@ type conn struct {
 	request   request
 	published bool // admitted
 	media     media
+	name      atomic.Pointer[string] // that the encoder has given itself in its metadata; for other goroutines
 }
 
 // request is what an encoder asked for before its media.
@@ -266,7 +268,7 @@ func (c *conn) publish(ctx context.Context) error {
 		return c.refuse(ingest.ErrUnknownKey)
 	}
 	pub, sink, err := c.opts.Gate.Admit(ctx, ingest.Publication{
-		Protocol: c.protocol, Key: c.request.key, Remote: c.remote, Encoder: c.request.encoder,
+		Protocol: c.protocol, Key: c.request.key, Remote: c.remote, Encoder: c.request.encoder, Link: c.link,
 	})
 	if err != nil {
 		return c.refuse(err)
@@ -300,6 +302,7 @@ func (c *conn) carry(sink ingest.Sink) error {
 		return fmt.Errorf("set idle deadline: %w", err)
 	}
 	c.media = newMedia(sink)
+	c.media.named = func(encoder string) { c.name.Store(&encoder) }
 	for {
 		p, err := c.wire.next()
 		if err != nil {
@@ -320,6 +323,14 @@ func (c *conn) carry(sink ingest.Sink) error {
 			return err
 		}
 	}
+}
+
+// link tells what the encoder has said of itself; TCP hides the rest.
+func (c *conn) link() ingest.LinkStats {
+	if name := c.name.Load(); name != nil {
+		return ingest.LinkStats{Encoder: *name}
+	}
+	return ingest.LinkStats{}
 }
 
 // linger gives the encoder time to read the last status and to hang up itself: some take a connection that goes while they are

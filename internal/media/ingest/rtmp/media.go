@@ -25,6 +25,7 @@ type media struct {
 	metadata   int
 	fps        float64 // as onMetaData says
 	encoder    string
+	named      func(encoder string) // is told what the encoder calls itself; may be nil
 	counts     counts
 }
 
@@ -150,6 +151,9 @@ func (m *media) data(b []byte) {
 		if o, ok := v.(rtmpwire.Object); ok {
 			if name := encoderName(o.Text("encoder")); name != "" {
 				m.encoder = name
+				if m.named != nil {
+					m.named(name)
+				}
 			}
 			if fps := o.Number("framerate"); fps > 0 && fps <= 1000 {
 				m.fps = fps
