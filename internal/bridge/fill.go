@@ -69,7 +69,7 @@ func (b *broadcast) newFiller(before *timeline.Timeline, now time.Time) *slate.F
 func (b *broadcast) open(still bool, started time.Time) slate.Output {
 	stands := b.edge.Standing()
 	segment, part := cutOf(b.mode)
-	cutter := packager.Options{Edge: b.edge, Segment: segment, Part: part, At: stands.At, Began: stands.Began, Still: still}
+	cutter := packager.Options{Edge: b.edge, Segment: segment, Part: part, At: stands.At, Began: stands.Began}
 	for i, r := range stands.Lanes {
 		cutter.Lanes = append(cutter.Lanes, packager.Lane{Rendition: r, Next: stands.Next[i]})
 	}

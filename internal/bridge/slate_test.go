@@ -124,15 +124,15 @@ func TestSlate(t *testing.T) {
 			w.wait(20 * time.Second)
 			n.publish(key).send(10 * time.Second).stop()
 			w.wait(31 * time.Second)
-		}, []string{"content 10.0 at 0.0", "slate 20.9 at 10.0", "content 10.0 at 30.9", "slate 29.0 at 40.9"}, false},
+		}, []string{"content 10.5 at 0.0", "slate 20.4 at 10.5", "content 10.5 at 30.9", "slate 28.5 at 41.4"}, false},
 		"reduced latency": {func(in *live.CreateInput) { in.LatencyMode, in.ReconnectWindow = live.Reduced, new(20.0) }, func(w *world, n *node, key string) {
 			n.publish(key).send(10 * time.Second).stop()
 			w.wait(21 * time.Second)
-		}, []string{"content 10.0 at 0.0", "slate 19.9 at 10.0"}, false},
+		}, []string{"content 10.5 at 0.0", "slate 19.4 at 10.5"}, false},
 		"standard latency, asked for": {func(in *live.CreateInput) { in.SlateForStandard = true }, func(w *world, n *node, key string) {
 			n.publish(key).send(10 * time.Second).stop()
 			w.wait(61 * time.Second)
-		}, []string{"content 10.0 at 0.0", "slate 59.9 at 10.0"}, false},
+		}, []string{"content 10.5 at 0.0", "slate 59.4 at 10.5"}, false},
 		"standard latency, not asked for": {window(60), func(w *world, n *node, key string) {
 			n.publish(key).send(10 * time.Second).stop()
 			w.wait(61 * time.Second)
@@ -144,20 +144,20 @@ func TestSlate(t *testing.T) {
 		"the encoder leaves before a segment is whole": {low(20), func(w *world, n *node, key string) {
 			n.publish(key).send(500 * time.Millisecond).stop()
 			w.wait(21 * time.Second)
-		}, []string{"content 0.5 at 0.0", "slate 19.9 at 0.5"}, false},
+		}, []string{"content 1.0 at 0.0", "slate 19.4 at 1.0"}, false},
 		"connected and silent, then dropped": {low(20), func(w *world, n *node, key string) {
 			e := n.publish(key).send(10 * time.Second)
 			w.wait(60 * time.Second)
 			e.leave(ingest.ErrSilent)
 			w.wait(21 * time.Second)
-		}, []string{"content 10.0 at 0.0", "slate 79.9 at 10.0"}, false},
+		}, []string{"content 10.5 at 0.0", "slate 79.4 at 10.5"}, false},
 		"a pause while connected": {low(20), func(w *world, n *node, key string) {
 			e := n.publish(key).send(10 * time.Second)
 			w.wait(5 * time.Second)
 			e.skip(5 * time.Second)
 			e.send(10 * time.Second).stop()
 			w.wait(21 * time.Second)
-		}, []string{"content 10.0 at 0.0", "slate 5.0 at 10.0", "content 10.0 at 15.0", "slate 19.9 at 25.0"}, false},
+		}, []string{"content 10.5 at 0.0", "slate 4.5 at 10.5", "content 10.5 at 15.0", "slate 19.4 at 25.5"}, false},
 		"sound fails": {low(20), func(w *world, n *node, key string) {
 			e := n.publish(key).send(10 * time.Second)
 			e.noAudio = true
@@ -187,7 +187,7 @@ func TestSlate(t *testing.T) {
 			n.publish(key).send(10 * time.Second)
 			w.must(w.streams.Complete(w.ctx, env, w.only(), time.Now()))
 			w.wait(time.Second)
-		}, []string{"content 10.0 at 0.0", "slate 19.9 at 10.0", "content 10.0 at 50.0"}, true},
+		}, []string{"content 10.5 at 0.0", "slate 19.4 at 10.5", "content 10.0 at 50.0"}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -332,7 +332,7 @@ func TestSlateWithoutAnEncoder(t *testing.T) {
 		n.publish(s.StreamKey).send(10 * time.Second).stop()
 		w.wait(21 * time.Second)
 		a := w.row(s.ID).RecentAssets[0]
-		if got, want := w.times(a), []string{"content 10.0 at 0.0", "slate 19.8 at 10.0"}; !slices.Equal(got, want) {
+		if got, want := w.times(a), []string{"content 10.5 at 0.0", "slate 19.2 at 10.5"}; !slices.Equal(got, want) {
 			t.Errorf("recorded %q, want %q", got, want)
 		}
 		t1 := w.timeline(a)
@@ -350,8 +350,8 @@ func TestSlateAfterACrash(t *testing.T) {
 		journal bool
 		times   []string
 	}{
-		"with a journal": {true, []string{"content 10.0 at 0.0", "slate 35.9 at 10.0", "content 10.0 at 51.0", "slate 58.9 at 61.0"}},
-		"without":        {false, []string{"content 10.0 at 0.0", "slate 35.0 at 10.0", "content 10.0 at 51.0", "slate 58.9 at 61.0"}},
+		"with a journal": {true, []string{"content 10.5 at 0.0", "slate 35.3 at 10.5", "content 10.5 at 51.0", "slate 58.4 at 61.5"}},
+		"without":        {false, []string{"content 10.5 at 0.0", "slate 35.0 at 10.5", "content 10.5 at 51.0", "slate 58.4 at 61.5"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -38,9 +38,6 @@ type Options struct {
 	At    float64
 	Began bool
 	Lanes []Lane
-	// Still says that the pictures look all the same: a segment begins where its first one is decoded, however much later that one is
-	// presented, and so does the sound in it.
-	Still bool
 }
 
 // Lane is a rendition that the recording has already.
@@ -71,6 +68,7 @@ type Packager struct {
 	wall  time.Time     // wall clock of media time 0
 	begun bool          // the clocks are set
 	turn  bool          // the next frame tells the wall clock again
+	cut   bool          // the next key frame begins a segment
 	disc  bool          // the next segment does not continue the last one
 
 	video, audio *track
@@ -162,6 +160,9 @@ func (p *Packager) Discontinuity(string) error {
 	}
 	return err
 }
+
+// Cut has the next key frame begin a segment, whatever the last one's length: what comes is cut differently.
+func (p *Packager) Cut() { p.cut = true }
 
 // Close implements the session's output.
 func (p *Packager) Close(error) error {
@@ -300,7 +301,7 @@ func (p *Packager) finish() error {
 	}
 	if lead := p.lead(); lead != nil && lead.open {
 		if lead == p.video && p.audio != nil && p.audio.joined {
-			p.finishAudio(lead.end)
+			p.finishAudio(lead.end + p.lag)
 		}
 		p.closeLead(lead)
 	}
@@ -308,7 +309,7 @@ func (p *Packager) finish() error {
 	return err
 }
 
-// finishAudio packs the audio that ends no later than the video, so that what comes next overlaps nothing.
+// finishAudio packs the audio that ends no later than the video is presented, so that what comes next overlaps nothing.
 func (p *Packager) finishAudio(end time.Duration) {
 	n := 0
 	for ; n < len(p.held) && p.held[n].PTS+p.held[n].Duration <= end+time.Millisecond; n++ {

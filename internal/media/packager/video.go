@@ -17,7 +17,7 @@ func (p *Packager) writeVideo(f frame.Frame) error {
 			return nil // it joins with a key frame
 		}
 	}
-	if f.Key && !p.opt.Still {
+	if f.Key {
 		p.lag = f.PTS - f.DTS
 	}
 	if p.startsSegment(&f) {
@@ -75,6 +75,10 @@ func (p *Packager) startsSegment(f *frame.Frame) bool {
 		return elapsed+f.Duration > limit || len(v.buf) > maxSegmentBytes
 	}
 	gop := p.gop.key(f.DTS)
+	if p.cut {
+		p.cut = false
+		return true
+	}
 	return p.ends || elapsed+gop/2 >= p.opt.Segment || elapsed+gop > limit
 }
 

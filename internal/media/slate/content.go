@@ -87,12 +87,29 @@ func (c *content) write(f frame.Frame) error {
 		if f.DTS < c.end[k] || !f.Key {
 			return nil // its place is taken, or it needs pictures that were never written
 		}
-		c.missing[k] = false
+		if err := c.back(&f); err != nil {
+			return err
+		}
 	}
 	if k == frame.Video && c.sets && f.Key {
 		c.sets, f.Data = false, withSets(c.pub.configs[frame.Video], f.Data)
 	}
 	return c.put(f)
+}
+
+// back ends the filling in of a kind, where f goes on.
+func (c *content) back(f *frame.Frame) error {
+	c.missing[f.Kind] = false
+	if f.Kind == frame.Audio {
+		return nil
+	}
+	if rest := f.DTS - c.end[frame.Video]; rest > 0 {
+		if err := c.repeat(rest); err != nil {
+			return err
+		}
+	}
+	c.out.Cut()
+	return nil
 }
 
 func (c *content) came(f *frame.Frame) {
@@ -102,6 +119,7 @@ func (c *content) came(f *frame.Frame) {
 		c.step = f.Duration
 		if f.Key {
 			c.lag = f.PTS - f.DTS
+			c.f.known[frame.Video].lag = c.lag
 		}
 	}
 }
@@ -126,9 +144,13 @@ func (c *content) fill(k frame.Kind, until time.Duration) error {
 	if c.end[k] == 0 {
 		c.end[k] = max(c.other[k], 0) // where the stretch began
 	}
-	c.missing[k] = true
 	if k == frame.Audio {
+		c.missing[k] = true
 		return c.hush(until)
+	}
+	if !c.missing[k] {
+		c.missing[k] = true
+		c.out.Cut()
 	}
 	return c.hold(until)
 }
@@ -156,20 +178,47 @@ func (c *content) hold(until time.Duration) error {
 	v := &c.f.known[frame.Video]
 	long := at(int64(frames(v.rate(), c.f.opt.Limit())), v.rate())
 	for c.end[frame.Video]+long <= until {
-		f := frame.Frame{Kind: frame.Video, DTS: c.end[frame.Video], PTS: c.end[frame.Video] + c.lag, Duration: long, Key: true, Data: v.key}
-		f.Received = c.started.Add(f.PTS - c.first)
-		c.end[frame.Video] += long
-		if err := c.out.Write(f); err != nil {
-			return fmt.Errorf("hold picture: %w", err)
+		if err := c.repeat(long); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
+// repeat writes the last key frame once.
+func (c *content) repeat(long time.Duration) error {
+	f := frame.Frame{
+		Kind: frame.Video, DTS: c.end[frame.Video], PTS: c.end[frame.Video] + c.lag, Duration: long, Key: true, Data: c.f.known[frame.Video].key,
+	}
+	f.Received = c.started.Add(f.PTS - c.first)
+	c.end[frame.Video] += long
+	if err := c.out.Write(f); err != nil {
+		return fmt.Errorf("hold picture: %w", err)
+	}
+	return nil
+}
+
+// stand lets the last picture stand at the stretch's end; it says for how long.
+func (c *content) stand(long time.Duration) (time.Duration, error) {
+	v := &c.f.known[frame.Video]
+	if c.end[frame.Video] == 0 || len(v.key) == 0 {
+		return 0, nil
+	}
+	c.out.Cut()
+	from, rate := c.end[frame.Video], v.rate()
+	part := int64(frames(rate, c.f.opt.Limit()))
+	for left := int64(frames(rate, long+time.Second/100)); left > 0; left -= part {
+		if err := c.repeat(at(min(left, part), rate)); err != nil {
+			return 0, err
+		}
+	}
+	return c.end[frame.Video] - from, nil
+}
+
 // conclude fills the sound up to where the picture ends, so that what follows finds both at one place.
 func (c *content) conclude() {
-	if end := c.end[frame.Audio]; c.f.on && end > 0 && c.end[frame.Video] > end {
-		_ = c.hush(c.end[frame.Video]) // closing says what is wrong with the output
+	if end := c.end[frame.Audio]; c.f.on && end > 0 && c.end[frame.Video]+c.lag > end {
+		_ = c.hush(c.end[frame.Video] + c.lag) // closing says what is wrong with the output
 	}
 }
 

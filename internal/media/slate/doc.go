@@ -22,6 +22,8 @@ type Output interface {
 	Discontinuity(reason string) error
 	Rate(fps float64, constant bool) error
 	Write(f frame.Frame) error
+	// Cut has the next key frame begin a segment.
+	Cut()
 	Close(cause error) error
 }
 

@@ -29,9 +29,10 @@ type Filler struct {
 type known struct {
 	config frame.Config
 	has    bool
-	fps    float64 // video; 0: unknown
-	fixed  bool    // video: its frames stand on a grid of 1/fps
-	key    []byte  // video: the last key frame
+	fps    float64       // video; 0: unknown
+	fixed  bool          // video: its frames stand on a grid of 1/fps
+	key    []byte        // video: the last key frame
+	lag    time.Duration // video: from its decoding to its presentation
 }
 
 // New returns a Filler of an empty recording, without slate.
@@ -51,7 +52,7 @@ func (f *Filler) Resume(since time.Time, have ...frame.Config) {
 func (f *Filler) Allow(on bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.on && !on {
+	if f.on && !on && f.pub == nil || f.slate != nil && !on {
 		f.end()
 	}
 	f.on = on
@@ -167,10 +168,18 @@ func (f *Filler) showable() bool {
 	return a.has && ok
 }
 
-// begin opens a stretch of slate where the recording ends.
+// begin opens a stretch of slate where the recording ends, once the last picture has stood for a while.
 func (f *Filler) begin() error {
+	start := f.start()
+	if f.content != nil {
+		stood, err := f.content.stand(patience)
+		if err != nil {
+			return err
+		}
+		start = start.Add(stood)
+	}
 	f.end()
-	f.slate = newShow(f, f.start())
+	f.slate = newShow(f, start)
 	return f.slate.open()
 }
 

@@ -38,12 +38,20 @@ func (f *Filler) Attach() *Publication {
 	return f.pub
 }
 
-// detach ends the current publication's stretch, if it has one open.
+// detach lets go of the current publication. Where there may be slate its stretch stays open: the last picture stands for a while.
 func (f *Filler) detach() {
 	f.pub = nil
-	if f.content != nil {
+	if f.content != nil && !f.on {
 		f.end()
 	}
+}
+
+// stretch is the publication's own, if it is the one that is open.
+func (p *Publication) stretch() *content {
+	if c := p.f.content; c != nil && c.pub == p {
+		return c
+	}
+	return nil
 }
 
 // Began says when the publication's first frame came, before it is written.
@@ -68,14 +76,15 @@ func (p *Publication) Configure(c frame.Config) error {
 		k.key = nil
 	}
 	k.config, k.has = c, true
-	switch {
-	case f.content == nil:
+	switch open := p.stretch(); {
+	case open == nil:
 		return nil
-	case other && f.content.missing[c.Kind]: // what was filled in had the parameters of an encoder before this one
+	case other && open.missing[c.Kind]: // what was filled in had the parameters of an encoder before this one
 		f.end()
 		return nil
+	default:
+		return open.out.Configure(c)
 	}
-	return f.content.out.Configure(c)
 }
 
 func same(a, b frame.Config) bool {
@@ -93,10 +102,10 @@ func (p *Publication) Rate(fps float64, constant bool) error {
 	}
 	p.fps, p.fixed = fps, constant
 	f.known[frame.Video].fps, f.known[frame.Video].fixed = fps, constant
-	if f.content == nil {
-		return nil
+	if c := p.stretch(); c != nil {
+		return c.out.Rate(fps, constant)
 	}
-	return f.content.out.Rate(fps, constant)
+	return nil
 }
 
 // Discontinuity implements Output.
@@ -104,11 +113,11 @@ func (p *Publication) Discontinuity(reason string) error {
 	f := p.f
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.pub != p || f.content == nil {
-		return nil
+	if c := p.stretch(); c != nil && f.pub == p {
+		c.conclude()
+		return c.out.Discontinuity(reason)
 	}
-	f.content.conclude()
-	return f.content.out.Discontinuity(reason)
+	return nil
 }
 
 // Write implements Output.
@@ -125,7 +134,8 @@ func (p *Publication) Write(fr frame.Frame) error {
 	if fr.Kind == frame.Video && fr.Key {
 		f.known[frame.Video].key = fr.Data
 	}
-	if f.content == nil {
+	c := p.stretch()
+	if c == nil {
 		if p.burst == nil {
 			p.burst = &burst{at: fr.DTS, since: f.came, pause: pause}
 			p.last = max(p.seen[frame.Video], p.seen[frame.Audio])
@@ -135,7 +145,7 @@ func (p *Publication) Write(fr frame.Frame) error {
 		}
 		return p.open(fr)
 	}
-	return f.content.write(fr)
+	return c.write(fr)
 }
 
 // takesOver says that media goes on in place of the slate with fr; what is not written with it is kept, or too old.

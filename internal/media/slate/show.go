@@ -17,7 +17,8 @@ type show struct {
 	video   *frame.Config
 	samples [][]byte
 	fps     float64
-	shown   int64 // pictures so far
+	lag     time.Duration // when it begins: the encoder's last picture is presented so much later than it is decoded
+	shown   int64         // pictures so far
 
 	audio   *frame.Config
 	silence Silence
@@ -27,6 +28,7 @@ type show struct {
 func newShow(f *Filler, started time.Time) *show {
 	s := &show{f: f, started: started, pace: max(f.opt.Limit()/2, 100*time.Millisecond)}
 	if v := &f.known[frame.Video]; v.has {
+		s.lag = v.lag
 		if f.still != nil && f.still.shape() == v.shape() {
 			s.video, s.samples, s.fps = &f.still.Config, f.still.Samples, f.still.FPS
 		} else { // the picture that the encoder sent last, as often as a part may last
@@ -65,7 +67,7 @@ func (s *show) open() error {
 func (s *show) advance(until time.Duration) error {
 	for {
 		f, ok := s.next()
-		if !ok || f.DTS+f.Duration > until {
+		if !ok || f.DTS+f.Duration-s.lag > until {
 			return nil
 		}
 		if err := s.out.Write(f); err != nil {
@@ -81,27 +83,22 @@ func (s *show) advance(until time.Duration) error {
 
 // next is the frame that comes next.
 func (s *show) next() (frame.Frame, bool) {
-	video, audio := at(s.shown, s.fps), s.silence.at(s.heard)
+	video, audio := s.lag+at(s.shown, s.fps), s.lag+s.silence.at(s.heard)
 	switch {
 	case s.video != nil && (s.audio == nil || video <= audio):
 		n := s.shown % int64(len(s.samples))
-		late := delay(video)
 		return frame.Frame{
-			Kind: frame.Video, DTS: video, PTS: video + late, Duration: at(s.shown+1, s.fps) - video, Key: n == 0, Data: s.samples[n],
-			Received: s.started.Add(video + late),
+			Kind: frame.Video, DTS: video, PTS: video, Duration: s.lag + at(s.shown+1, s.fps) - video, Key: n == 0, Data: s.samples[n],
+			Received: s.started.Add(video - s.lag),
 		}, true
 	case s.audio != nil:
 		return frame.Frame{
-			Kind: frame.Audio, DTS: audio, PTS: audio, Duration: s.silence.at(s.heard+1) - audio, Key: true, Data: s.silence.Packet,
-			Received: s.started.Add(audio),
+			Kind: frame.Audio, DTS: audio, PTS: audio, Duration: s.lag + s.silence.at(s.heard+1) - audio, Key: true, Data: s.silence.Packet,
+			Received: s.started.Add(audio - s.lag),
 		}, true
 	}
 	return frame.Frame{}, false
 }
-
-// delay is how much later than it is decoded the slate's picture is presented: the first one by as long as the last picture before it
-// stands, the others, which look the same, by less and less.
-func delay(decoded time.Duration) time.Duration { return max(0, patience-decoded/2) }
 
 // length is how much of the stretch is written.
 func (s *show) length() time.Duration {
