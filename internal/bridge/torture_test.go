@@ -334,6 +334,7 @@ func (x *torturer) check(t *testing.T, dir string, lists []string) {
 		}
 		scale, samples := 1.0, 0
 		end := uint64(0)
+		once := map[string]bool{} // a key frame stands for a while where nothing comes after it
 		for _, uri := range uris(at, string(text)) {
 			data, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(uri)))
 			if err != nil {
@@ -355,7 +356,8 @@ func (x *torturer) check(t *testing.T, dir string, lists []string) {
 				ticks := int64(f.BaseMediaDecodeTime)
 				for _, s := range f.Samples {
 					samples++
-					if m, ok := x.meant[string(s.Data)]; ok {
+					if m, ok := x.meant[string(s.Data)]; ok && !once[string(s.Data)] {
+						once[string(s.Data)] = true
 						seen[i] = append(seen[i], placed{float64(ticks+int64(s.CompositionOffset)) / scale, m.at.Seconds(), m.play})
 					}
 					ticks += int64(s.Duration)

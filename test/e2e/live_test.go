@@ -178,15 +178,15 @@ func (b broadcast) finished(t *testing.T, s *rig.Server, stream, asset string) {
 	url := s.PlayURL(a.Text("playback_ids.0.id"))
 	r := check(t, "finished", hlscheck.Options{URL: url, Decoder: rig.FFmpeg(t)}, must...)
 	for _, v := range r.Renditions {
-		if !v.Ended || v.Discontinuities != 1 {
-			t.Errorf("finished: %s has ended %t with %d discontinuities, want 1", v.URL, v.Ended, v.Discontinuities)
+		if !v.Ended || b.mode == "standard" && v.Discontinuities != 1 || v.Discontinuities < 1 { // slate has one at either end
+			t.Errorf("finished: %s has ended %t with %d discontinuities", v.URL, v.Ended, v.Discontinuities)
 		}
 	}
 	b.whole(t, a, read(t, url, true))
 	if b.first.Flash {
 		_, one := b.first.FPS()
 		_, two := b.second.FPS()
-		inStep(t, url, int(firstLength/one)+int(secondLength/two)-1)
+		inStep(t, url, int(firstLength/one)+int(secondLength/two)-1, b.mode != "standard")
 	}
 	want := []string{
 		"video.live_stream.created", "video.live_stream.connected", "video.live_stream.recording", "video.live_stream.active",
@@ -304,7 +304,7 @@ func TestEncoders(t *testing.T) {
 				t.Errorf("duration %.3f s, sent were %.0f", d, c.Seconds)
 			}
 			if c.Flash {
-				inStep(t, url, 10)
+				inStep(t, url, 10, false)
 			}
 		})
 	}

@@ -119,7 +119,6 @@ func (c *content) came(f *frame.Frame) {
 		c.step = f.Duration
 		if f.Key {
 			c.lag = f.PTS - f.DTS
-			c.f.known[frame.Video].lag = c.lag
 		}
 	}
 }

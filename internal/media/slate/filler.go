@@ -29,10 +29,9 @@ type Filler struct {
 type known struct {
 	config frame.Config
 	has    bool
-	fps    float64       // video; 0: unknown
-	fixed  bool          // video: its frames stand on a grid of 1/fps
-	key    []byte        // video: the last key frame
-	lag    time.Duration // video: from its decoding to its presentation
+	fps    float64 // video; 0: unknown
+	fixed  bool    // video: its frames stand on a grid of 1/fps
+	key    []byte  // video: the last key frame
 }
 
 // New returns a Filler of an empty recording, without slate.

@@ -17,8 +17,7 @@ type show struct {
 	video   *frame.Config
 	samples [][]byte
 	fps     float64
-	lag     time.Duration // when it begins: the encoder's last picture is presented so much later than it is decoded
-	shown   int64         // pictures so far
+	shown   int64 // pictures so far
 
 	audio   *frame.Config
 	silence Silence
@@ -28,7 +27,6 @@ type show struct {
 func newShow(f *Filler, started time.Time) *show {
 	s := &show{f: f, started: started, pace: max(f.opt.Limit()/2, 100*time.Millisecond)}
 	if v := &f.known[frame.Video]; v.has {
-		s.lag = v.lag
 		if f.still != nil && f.still.shape() == v.shape() {
 			s.video, s.samples, s.fps = &f.still.Config, f.still.Samples, f.still.FPS
 		} else { // the picture that the encoder sent last, as often as a part may last
@@ -67,7 +65,7 @@ func (s *show) open() error {
 func (s *show) advance(until time.Duration) error {
 	for {
 		f, ok := s.next()
-		if !ok || f.DTS+f.Duration-s.lag > until {
+		if !ok || f.DTS+f.Duration > until {
 			return nil
 		}
 		if err := s.out.Write(f); err != nil {
@@ -83,18 +81,18 @@ func (s *show) advance(until time.Duration) error {
 
 // next is the frame that comes next.
 func (s *show) next() (frame.Frame, bool) {
-	video, audio := s.lag+at(s.shown, s.fps), s.lag+s.silence.at(s.heard)
+	video, audio := at(s.shown, s.fps), s.silence.at(s.heard)
 	switch {
 	case s.video != nil && (s.audio == nil || video <= audio):
 		n := s.shown % int64(len(s.samples))
 		return frame.Frame{
-			Kind: frame.Video, DTS: video, PTS: video, Duration: s.lag + at(s.shown+1, s.fps) - video, Key: n == 0, Data: s.samples[n],
-			Received: s.started.Add(video - s.lag),
+			Kind: frame.Video, DTS: video, PTS: video, Duration: at(s.shown+1, s.fps) - video, Key: n == 0, Data: s.samples[n],
+			Received: s.started.Add(video),
 		}, true
 	case s.audio != nil:
 		return frame.Frame{
-			Kind: frame.Audio, DTS: audio, PTS: audio, Duration: s.lag + s.silence.at(s.heard+1) - audio, Key: true, Data: s.silence.Packet,
-			Received: s.started.Add(audio - s.lag),
+			Kind: frame.Audio, DTS: audio, PTS: audio, Duration: s.silence.at(s.heard+1) - audio, Key: true, Data: s.silence.Packet,
+			Received: s.started.Add(audio),
 		}, true
 	}
 	return frame.Frame{}, false

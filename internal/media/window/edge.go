@@ -228,11 +228,6 @@ func (e *Edge) Standing() Standing {
 			out.Began = true
 		}
 	}
-	if v := e.lane(timeline.MainVideo); v != nil && len(v.segs) > 0 {
-		// The sound may end later, by as much as pictures are presented after they are decoded.
-		s := &v.segs[len(v.segs)-1]
-		out.At = float64(s.time+s.dur) / float64(v.Timescale)
-	}
 	return out
 }
 
