@@ -276,14 +276,14 @@ func clipLive(t *testing.T, s *stage) {
 		t.Errorf("clip of 7 s: %v", c)
 	}
 	e.Stop()
-	inStep(t, s.PlayURL(recorded(t, s, a.Text("id")).Text("playback_ids.0.id")), 8, false)
+	inStep(t, s.PlayURL(recorded(t, s, a.Text("id")).Text("playback_ids.0.id")), 8)
 	if code, o := s.Do(t, "DELETE", "/video/v1/assets/"+a.Text("id"), nil); code != http.StatusNoContent {
 		t.Fatalf("delete the source: status %d: %v", code, o)
 	}
 	gone(t, s.Server, s.PlayURL(a.Text("playback_ids.0.id")))
 	url := s.PlayURL(c.Text("playback_ids.0.id"))
 	check(t, "clip", hlscheck.Options{URL: url, Decoder: rig.FFmpeg(t)}, "tfdt", "decodes")
-	inStep(t, url, 6, false)
+	inStep(t, url, 6)
 }
 
 // nothingSent connects with audio only for a moment: what becomes of it must not stay as it is for ever.

@@ -36,7 +36,7 @@ func TestTestStream(t *testing.T) {
 	if v := have["video"]; v.count < 14*30-1 || v.gap > 0.05 || math.Abs(v.last-v.first-14) > 0.1 {
 		t.Errorf("picture: %+v, sent were %d frames", v, 14*30)
 	}
-	inStep(t, url, 12, false)
+	inStep(t, url, 12)
 
 	// The first picture is white: where the mark is it is dark.
 	pixels, err := exec.CommandContext(t.Context(), rig.FFmpeg(t), "-v", "error", "-i", url, "-frames:v", "1", "-f", "rawvideo", "-pix_fmt", "gray", "pipe:1").Output() //nolint:gosec // the tests' own

@@ -124,7 +124,7 @@ func (f film) run(t *testing.T, s *rig.Server) {
 	}
 	f.fields(t, a)
 	if f.clip.Flash && !slices.Contains(f.then, "0:a") {
-		inStep(t, url, 6, false)
+		inStep(t, url, 6)
 	}
 	if f.rotated {
 		if _, _, master := s.Get(t, url); !strings.Contains(string(master), "RESOLUTION=180x320") {
@@ -321,7 +321,7 @@ func TestClipOutlivesItsSource(t *testing.T) {
 				}
 				url := s.PlayURL(c.Text("playback_ids.0.id"))
 				check(t, "clip", hlscheck.Options{URL: url, Decoder: rig.FFmpeg(t)}, "tfdt", "decodes", "align-ends")
-				inStep(t, url, 7, false)
+				inStep(t, url, 7)
 			})
 		}
 		t.Run("everything deleted", func(t *testing.T) { nothingLeft(t, s, p) })
