@@ -112,8 +112,8 @@ func TestDrain(t *testing.T) {
 	rig.Pairs(t, func(t *testing.T, p rig.Pair) {
 		t.Parallel()
 		s := rig.Start(t, rig.Options{Pair: p})
-		l := s.CreateLive(t, "low", rig.Object{"reconnect_window": 120})
-		brief := s.CreateLive(t, "standard", rig.Object{"reconnect_window": 0})
+		l := s.CreateLive(t, "standard", rig.Object{"reconnect_window": 120}) // without slate while its encoder is away
+		brief := s.CreateLive(t, "low", rig.Object{"reconnect_window": 0})
 		clip := small()
 		clip.GOP = 2
 		s.Publish(t, l.Text("stream_key"), clip)

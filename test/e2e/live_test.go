@@ -192,7 +192,8 @@ func (b broadcast) finished(t *testing.T, s *rig.Server, stream, asset string) {
 		"video.live_stream.created", "video.live_stream.connected", "video.live_stream.recording", "video.live_stream.active",
 		"video.live_stream.disconnected", "video.live_stream.connected", "video.live_stream.disconnected", "video.live_stream.idle",
 	}
-	if got := events(t, s, stream); !slices.Equal(got, want) {
+	warning := func(e string) bool { return e == "video.live_stream.warning" } // of sound that is missing, and of a machine that is busy
+	if got := slices.DeleteFunc(events(t, s, stream), warning); !slices.Equal(got, want) {
 		t.Errorf("events of the stream: %v, want %v", got, want)
 	}
 	want = []string{"video.asset.created", "video.asset.ready", "video.asset.live_stream_completed"}
@@ -210,7 +211,7 @@ func (b broadcast) whole(t *testing.T, a rig.Object, have map[string]packets) {
 			slate += r.Number("duration")
 		}
 	}
-	if (slate > 0) != (b.mode != "standard") {
+	if slate > 0 && b.mode == "standard" { // in the other modes it depends on how soon the second encoder is there
 		t.Errorf("%.1f s of slate with latency %s", slate, b.mode)
 	}
 	sent := firstLength + secondLength + slate

@@ -33,11 +33,14 @@ func red(t *testing.T) string {
 }
 
 // TestSlate drops encoders of every latency mode: what players are shown meanwhile goes on by the rules, Chromium plays through it, and
-// the recording can be read from end to end.
-func TestSlate(t *testing.T) {
-	t.Parallel()
-	rig.Pairs(t, func(t *testing.T, p rig.Pair) {
-		t.Parallel()
+// the recording can be read from end to end. Nothing else runs beside it: an encoder that is late by half a second because the machine
+// has other things to do gets slate too, and rightly.
+func TestSlate(t *testing.T) { //nolint:paralleltest // alone
+	rig.Pairs(t, func(t *testing.T, p rig.Pair) { //nolint:paralleltest // alone
+		modes := []string{"low", "reduced", "standard"}
+		if p == rig.Scaled {
+			modes = modes[:1] // slate does not know where it is stored
+		}
 		s := rig.Start(t, rig.Options{Pair: p})
 		slate := rig.Files(t, map[string]string{"red.png": red(t)})
 		t.Cleanup(func() {
@@ -46,9 +49,8 @@ func TestSlate(t *testing.T) {
 				t.Errorf("log: %s", a)
 			}
 		})
-		for name, mode := range map[string]string{"low": "low", "reduced": "reduced", "standard": "standard"} {
-			t.Run(name, func(t *testing.T) {
-				t.Parallel()
+		for _, mode := range modes {
+			t.Run(mode, func(t *testing.T) {
 				c := dropped{s: s, mode: mode, image: slate + "/red.png"}
 				c.run(t)
 			})
@@ -69,7 +71,7 @@ const sentLength, awayLength = 12, 8
 func (d dropped) run(t *testing.T) {
 	l := d.s.CreateLive(t, d.mode, rig.Object{"reconnect_window": 60, "use_slate_for_standard_latency": true, "reconnect_slate_url": d.image})
 	id, url := l.Text("id"), d.s.PlayURL(l.Text("playback_ids.0.id"))
-	clip := rig.Clip{Size: "320x180", Kbit: 300, GOP: 1, Flash: true}
+	clip := rig.Clip{Size: "320x180", Kbit: 300, GOP: 1, Flash: true, NoB: true} // cut off among B-frames, the last one is shown behind its successor
 	began := time.Now()
 	first := d.s.Publish(t, l.Text("stream_key"), clip)
 	d.s.AwaitPlayable(t, url, patience)
