@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 
+	"millrace/internal/media/frame"
 	"millrace/internal/media/ingest/whip"
 )
 
@@ -31,7 +32,10 @@ func (n *node) publishers(ctx context.Context) (*publishers, error) {
 			return nil, err
 		}
 	}
-	o := whip.Options{Gate: n.live, Logger: n.log, Public: n.cfg.WebRTCPublicIPs, MaxPerIP: n.cfg.MaxConnectionsPerAddress}
+	o := whip.Options{
+		Gate: n.live, Logger: n.log, Video: []frame.Codec{frame.H264, frame.AV1, frame.VP9, frame.VP8}, // the last one has to be encoded anew
+		Public: n.cfg.WebRTCPublicIPs, MaxPerIP: n.cfg.MaxConnectionsPerAddress,
+	}
 	for _, s := range n.cfg.WebRTCICEServers {
 		o.ICEServers = append(o.ICEServers, whip.ICEServer{URL: s.URL, Username: s.Username, Credential: s.Credential.Reveal()})
 	}

@@ -31,6 +31,7 @@ type reorder struct {
 	count   int // packets that wait
 	bytes   int
 	stale   int // packets in a row that came too late
+	odd     int // sequence number that would confirm one far ahead; -1: none
 
 	packets      int // that came
 	missed, mend int // packets that were not there when later ones were, and those of them that came in time
@@ -42,7 +43,7 @@ func (r *reorder) push(p *rtp.Packet, now time.Time) {
 	r.packets++
 	seq := int64(p.SequenceNumber)
 	if !r.started {
-		r.started, r.next, r.newest = true, seq, seq
+		r.started, r.next, r.newest, r.odd = true, seq, seq, -1
 	} else {
 		seq = r.newest + int64(int16(p.SequenceNumber-uint16(r.newest))) //nolint:gosec // the difference modulo 2¹⁶ is what is meant
 	}
@@ -58,9 +59,16 @@ func (r *reorder) push(p *rtp.Packet, now time.Time) {
 		r.jump(seq, 0)
 	}
 	r.stale = 0
-	if seq >= r.next+reorderSlots { // so much is missing that nothing is worth waiting for
+	if seq >= r.next+reorderSlots {
+		// So much is missing that nothing is worth waiting for, or the number is wrong: the next packet tells, RFC 3550 appendix A.1.
+		confirmed := r.odd == int(p.SequenceNumber)
+		r.odd = int(p.SequenceNumber + 1)
+		if !confirmed {
+			return
+		}
 		r.jump(seq, int(seq-r.next)-r.count)
 	}
+	r.odd = -1
 	slot := &r.slots[seq%reorderSlots]
 	if slot.packet != nil {
 		return // twice
