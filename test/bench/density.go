@@ -28,23 +28,39 @@ type crowd struct {
 	fails int
 }
 
+// publishing connects an encoder of a new stream: it gives the path of the stream's playlist, and what sends until its context ends.
+type publishing func(ctx context.Context) (play string, send func(context.Context) error, err error)
+
+// sending publishes over RTMP.
+func sending(s server, clip *encoder.Clip) publishing {
+	return func(ctx context.Context) (string, func(context.Context) error, error) {
+		publish, play, err := s.stream("low")
+		if err != nil {
+			return "", nil, err
+		}
+		p, err := encoder.Dial(ctx, publish)
+		if err != nil {
+			return "", nil, err
+		}
+		return play, func(ctx context.Context) error {
+			defer p.Close()
+			return p.Play(ctx, clip, nil)
+		}, nil
+	}
+}
+
 // gather lets n encoders publish to a server, a tenth of a second apart, each with some LL-HLS viewers.
-func gather(ctx context.Context, s server, clip *encoder.Clip, n, viewers int) (*crowd, error) {
+func gather(ctx context.Context, s server, publish publishing, n, viewers int) (*crowd, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	c := &crowd{cancel: cancel}
 	for range n {
-		publish, play, err := s.stream("low")
-		if err != nil {
-			return nil, errors.Join(err, c.disperse())
-		}
-		p, err := encoder.Dial(ctx, publish)
+		play, send, err := publish(ctx)
 		if err != nil {
 			return nil, errors.Join(err, c.disperse())
 		}
 		c.plays = append(c.plays, play)
 		c.wg.Go(func() {
-			defer p.Close()
-			if err := p.Play(ctx, clip, nil); err != nil {
+			if err := send(ctx); err != nil {
 				c.mu.Lock()
 				c.ended = append(c.ended, err)
 				c.mu.Unlock()
@@ -102,7 +118,7 @@ type usage struct {
 }
 
 // usage starts a server, gathers a crowd and measures one window.
-func (b *bench) usage(ctx context.Context, start func() (server, error), clip *encoder.Clip, n, viewers int) (u usage, err error) {
+func (b *bench) usage(ctx context.Context, start func() (server, error), by func(server) publishing, n, viewers int) (u usage, err error) {
 	s, err := start()
 	if err != nil {
 		return u, err
@@ -115,7 +131,7 @@ func (b *bench) usage(ctx context.Context, start func() (server, error), clip *e
 	if err != nil {
 		return u, err
 	}
-	c, err := gather(ctx, s, clip, n, viewers)
+	c, err := gather(ctx, s, by(s), n, viewers)
 	if err != nil {
 		return u, fmt.Errorf("%s: %w", s.name(), err)
 	}
@@ -194,19 +210,24 @@ func (u *usage) measure(ctx context.Context, s server, c *crowd, window time.Dur
 
 // density compares many encoders without viewers.
 func (b *bench) density(ctx context.Context) error {
-	return b.compare(ctx, b.streams, 0, b.rounds, "at most 0.5 of the peer", "at most 8")
+	return b.overRTMP(ctx, b.streams, 0, b.rounds, "at most 0.5 of the peer", "at most 8")
 }
 
 // viewers compares fewer encoders with two viewers each.
 func (b *bench) viewers(ctx context.Context) error {
-	return b.compare(ctx, 10, 2, 1, "", "")
+	return b.overRTMP(ctx, 10, 2, 1, "", "")
 }
 
-func (b *bench) compare(ctx context.Context, n, viewers, rounds int, cpuGoal, rssGoal string) error {
+func (b *bench) overRTMP(ctx context.Context, n, viewers, rounds int, cpuGoal, rssGoal string) error {
 	clip, err := b.clip(ctx)
 	if err != nil {
 		return err
 	}
+	by := func(s server) publishing { return sending(s, clip) }
+	return b.compare(ctx, "over RTMP", by, n, viewers, rounds, cpuGoal, rssGoal)
+}
+
+func (b *bench) compare(ctx context.Context, how string, by func(server) publishing, n, viewers, rounds int, cpuGoal, rssGoal string) error {
 	starts := []func() (server, error){
 		func() (server, error) { return b.millrace() },
 		func() (server, error) { return b.mediamtx(peerPart) },
@@ -217,14 +238,14 @@ func (b *bench) compare(ctx context.Context, n, viewers, rounds int, cpuGoal, rs
 			if i == 1 && b.peer == "" {
 				continue
 			}
-			u, err := b.usage(ctx, start, clip, n, viewers)
+			u, err := b.usage(ctx, start, by, n, viewers)
 			if err != nil {
 				return err
 			}
 			got[i] = append(got[i], u)
 		}
 	}
-	b.out.begin(fmt.Sprintf("%d encoders (720p30 2.5 Mbit/s + AAC) into LL-HLS, %d viewers each", n, viewers), "MediaMTX")
+	b.out.begin(fmt.Sprintf("%d encoders (720p30 2.5 Mbit/s + AAC) %s into LL-HLS, %d viewers each", n, how, viewers), "MediaMTX")
 	pick := func(i int, f func(usage) float64) float64 {
 		var v []float64
 		for _, u := range got[i] {

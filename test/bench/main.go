@@ -38,9 +38,11 @@ type measurement struct {
 func measurements() []measurement {
 	return []measurement{
 		{"density", (*bench).density},
+		{"srt", (*bench).srt},
 		{"viewers", (*bench).viewers},
 		{"latency", (*bench).latency},
 		{"startup", (*bench).startup},
+		{"active", (*bench).active},
 		{"serving", (*bench).serving},
 		{"create", (*bench).creating},
 		{"vod", (*bench).vod},

@@ -68,9 +68,9 @@ func listening(p *proc.Server, addr string) error {
 // --- millrace ---
 
 type millrace struct {
-	p          *proc.Server
-	http, rtmp string
-	auth       string
+	p               *proc.Server
+	http, rtmp, srt string
+	auth            string
 }
 
 // millrace starts one on empty data and its embedded defaults. The data stays until the end of the run: for minutes after many files
@@ -108,7 +108,7 @@ func (b *bench) millrace() (*millrace, error) {
 		return nil, err
 	}
 	limit := time.After(30 * time.Second)
-	for m.http == "" || m.rtmp == "" {
+	for m.http == "" || m.rtmp == "" || m.srt == "" {
 		select {
 		case a := <-said:
 			switch a[0] {
@@ -116,6 +116,8 @@ func (b *bench) millrace() (*millrace, error) {
 				m.http = a[1]
 			case "rtmp":
 				m.rtmp = a[1]
+			case "srt":
+				m.srt = a[1]
 			}
 		case <-m.p.Done():
 			return nil, fmt.Errorf("millrace ended at its start:\n%s", m.p.Output())
@@ -138,6 +140,7 @@ func (m *millrace) stop() {
 // liveStream is what the API says of a live stream, as far as it is needed here.
 type liveStream struct {
 	StreamKey     string `json:"stream_key"`
+	SRTPassphrase string `json:"srt_passphrase"`
 	ActiveAssetID string `json:"active_asset_id"`
 	playable
 }
@@ -201,16 +204,27 @@ func (m *millrace) stream(latency string) (publish, play string, err error) {
 	return "rtmp://" + m.rtmp + "/app/" + s.StreamKey, "/" + s.PlaybackIDs[0].ID + ".m3u8", nil
 }
 
+func (m *millrace) call(latency string) (addr, streamID, passphrase, play string, err error) {
+	s, err := m.create(latency)
+	if err != nil {
+		return "", "", "", "", err
+	}
+	return m.srt, s.StreamKey, s.SRTPassphrase, "/" + s.PlaybackIDs[0].ID + ".m3u8", nil
+}
+
 // --- MediaMTX ---
 
 //go:embed mediamtx.yml
 var mediamtxConfig string
 
 type mediamtx struct {
-	p          *proc.Server
-	http, rtmp string
-	n          int
+	p               *proc.Server
+	http, rtmp, srt string
+	n               int
 }
+
+// peerPassphrase is what the peer's SRT callers encrypt with, all of them.
+const peerPassphrase = "a passphrase of the benchmark" //nolint:gosec // of the benchmark
 
 // mediamtx starts the peer with LL-HLS of the given part length, nothing recorded.
 func (b *bench) mediamtx(part time.Duration) (*mediamtx, error) {
@@ -222,7 +236,10 @@ func (b *bench) mediamtx(part time.Duration) (*mediamtx, error) {
 	if m.rtmp, err = free(); err != nil {
 		return nil, err
 	}
-	config := strings.NewReplacer("{rtmp}", m.rtmp, "{http}", m.http, "{part}", part.String()).Replace(mediamtxConfig)
+	if m.srt, err = free(); err != nil {
+		return nil, err
+	}
+	config := strings.NewReplacer("{srt}", m.srt, "{passphrase}", peerPassphrase, "{rtmp}", m.rtmp, "{http}", m.http, "{part}", part.String()).Replace(mediamtxConfig)
 	path := filepath.Join(b.dir, "mediamtx.yml")
 	if err = os.WriteFile(path, []byte(config), 0o600); err != nil {
 		return nil, fmt.Errorf("write configuration: %w", err)
@@ -246,6 +263,11 @@ func (m *mediamtx) stop()                 { m.p.Stop(5 * time.Second) }
 func (m *mediamtx) stream(string) (publish, play string, err error) {
 	m.n++
 	return fmt.Sprintf("rtmp://%s/live/s%d", m.rtmp, m.n), fmt.Sprintf("/live/s%d/index.m3u8", m.n), nil
+}
+
+func (m *mediamtx) call(string) (addr, streamID, passphrase, play string, err error) {
+	m.n++
+	return m.srt, fmt.Sprintf("publish:live/s%d", m.n), peerPassphrase, fmt.Sprintf("/live/s%d/index.m3u8", m.n), nil
 }
 
 // --- nginx ---

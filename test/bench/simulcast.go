@@ -57,7 +57,7 @@ func (b *bench) simulcast(ctx context.Context) error {
 	got := map[int][]usage{}
 	for range b.rounds {
 		for _, n := range counts {
-			u, err := b.usage(ctx, func() (server, error) { return b.forwarding(n) }, clip, encoders, 0)
+			u, err := b.usage(ctx, func() (server, error) { return b.forwarding(n) }, func(s server) publishing { return sending(s, clip) }, encoders, 0)
 			if err != nil {
 				return err
 			}

@@ -107,9 +107,13 @@ func (c *conn) run(ctx context.Context) error {
 	return err
 }
 
+// callersPatience is how long callers wait for their answer, 3 s, less the way to them: one who has given up must not be let in, because
+// it would be in its own way when it calls again.
+const callersPatience = 2900 * time.Millisecond
+
 // answer accepts the caller or refuses it.
 func (c *conn) answer(ctx context.Context) (pub context.Context, sink ingest.Sink, err error) {
-	looking, cancel := context.WithTimeout(ctx, c.opts.HandshakeTimeout)
+	looking, cancel := context.WithTimeout(ctx, min(c.opts.HandshakeTimeout, callersPatience))
 	defer cancel()
 	id, err := c.check(looking)
 	if err != nil {
@@ -125,7 +129,7 @@ func (c *conn) answer(ctx context.Context) (pub context.Context, sink ingest.Sin
 		return nil, nil, c.refuse(ctx, err)
 	}
 	if !intime { // nobody waits for the answer any more
-		err = fmt.Errorf("admission took longer than %v", c.opts.HandshakeTimeout)
+		err = errors.New("admission took longer than callers wait")
 		sink.Close(err)
 		return nil, nil, c.refuse(ctx, err)
 	}

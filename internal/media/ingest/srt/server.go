@@ -37,8 +37,8 @@ type Options struct {
 	Secrets Secrets
 	Logger  *slog.Logger
 
-	// HandshakeTimeout is how long the answer to a caller may take, and then how long the first packet of media may; 4 s when 0,
-	// which is longer than callers wait for their answer.
+	// HandshakeTimeout is how long the answer to a caller may take (3 s at most, which is how long callers wait), and then how long the
+	// first packet of media may; 4 s when 0.
 	HandshakeTimeout time.Duration
 	// IdleTimeout ends a connection from which nothing came, not even a sign of life; 15 s when 0. Callers give one each second.
 	IdleTimeout time.Duration
@@ -99,7 +99,6 @@ func Listen(ctx context.Context, addr string, o Options) (*Server, error) {
 	c := gosrt.DefaultConfig()
 	c.ReceiverLatency, c.PeerLatency = o.Latency, o.Latency
 	c.PeerIdleTimeout = o.IdleTimeout
-	c.AllowPeerIpChange = true
 	c.ListenerControl = func(_, _ string, raw syscall.RawConn) error {
 		return raw.Control(func(fd uintptr) {
 			_ = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVBUF, kernelBuffer) // as much as there is
