@@ -479,7 +479,10 @@ func (b *broadcast) leave(root context.Context) {
 // settle waits until everything that has happened so far is told, or the broadcast has ended; false when ctx ends before.
 func (b *broadcast) settle(ctx context.Context) bool {
 	done := make(chan struct{})
-	b.mail.post(func() { b.waiting = append(b.waiting, done) })
+	b.mail.post(func() {
+		b.renewAt = time.Time{} // what was asked of the broadcast before counts, whether its wake-up has come or not
+		b.waiting = append(b.waiting, done)
+	})
 	select {
 	case <-done:
 	case <-b.gone:

@@ -310,7 +310,7 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// settle waits for the broadcast of a stream key to tell what has happened to it; false when there is none or it takes too long.
+// settle waits for the broadcast of a stream key, if it is here, to tell what has happened to it; false when that takes too long.
 func (l *Live) settle(ctx context.Context, key string) bool {
 	var found *broadcast
 	l.mu.Lock()
@@ -321,7 +321,7 @@ func (l *Live) settle(ctx context.Context, key string) bool {
 	}
 	l.mu.Unlock()
 	if found == nil {
-		return false
+		return true // it has ended in this moment, or is another node's: the row says which
 	}
 	ctx, cancel := context.WithTimeout(ctx, admitPatience)
 	defer cancel()

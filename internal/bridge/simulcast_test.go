@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"millrace/internal/bridge"
@@ -133,6 +134,7 @@ func forwardTo(urls ...string) func(*live.CreateInput) {
 
 func (w *world) targets(s live.Stream, want ...live.TargetState) {
 	w.t.Helper()
+	synctest.Wait() // what has happened is told
 	var got []live.TargetState
 	for _, t := range w.row(s.ID).Settings.SimulcastTargets {
 		got = append(got, t.State)
@@ -218,8 +220,11 @@ func TestSimulcastGivenUpStaysSo(t *testing.T) {
 		n.end()
 		w.targets(s, live.TargetFatal, live.TargetIdle)
 		n = w.start("a", forward)
-		n.publish(s.StreamKey).send(10 * time.Second).stop()
+		again := n.publish(s.StreamKey)
+		again.send(10 * time.Second)
 		w.targets(s, live.TargetFatal, live.TargetBroadcasting)
+		again.stop()
+		w.targets(s, live.TargetFatal, live.TargetIdle)
 		w.wait(2 * time.Minute)
 		w.targets(s, live.TargetIdle, live.TargetIdle)
 		e, err := n.admitOver("rtmp", s.StreamKey)
