@@ -93,7 +93,8 @@ func (s *sink) Configure(c frame.Config) error {
 	if s.over || s.audioOnly && c.Kind == frame.Video {
 		return nil
 	}
-	if err := packager.Accepts(c); err != nil && s.owner.opt.Encoder == nil { // now, not when its first pictures would be cut: whoever asks for it can still give it to an encoder
+	replaced := s.owner.opt.Encoder != nil && transform.Replaces(c)
+	if err := packager.Accepts(c); err != nil && !replaced { // now, not when its first pictures would be cut: whoever asks for it can still give it to an encoder
 		s.owner.log.Warn("publication refused", "codec", c.Codec, "error", err)
 		return err
 	}

@@ -2,9 +2,11 @@ package bridge_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"net/http"
 	"os"
@@ -17,6 +19,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"millrace/internal/bridge"
 	"millrace/internal/control/asset"
 	"millrace/internal/control/live"
 	"millrace/internal/id"
@@ -26,6 +29,7 @@ import (
 	"millrace/internal/media/codec/hevc"
 	"millrace/internal/media/codec/opus"
 	"millrace/internal/media/container/cmaf"
+	"millrace/internal/media/encode"
 	"millrace/internal/media/frame"
 )
 
@@ -406,5 +410,30 @@ func TestRefusedCodec(t *testing.T) {
 			t.Error("the log does not say it")
 		}
 		n.publish(s.StreamKey).send(10 * time.Second).stop()
+	})
+}
+
+// idle is an encoder that is never asked for anything.
+type idle struct{}
+
+func (idle) Live(context.Context, encode.LiveArgs, func(context.Context, io.Writer) error, func(context.Context, io.Reader) error) error {
+	return errors.New("not asked for")
+}
+
+// TestRefusedBesideAnEncoder: a node that encodes VP8 anew still refuses at once what nobody can package.
+func TestRefusedBesideAnEncoder(t *testing.T) {
+	t.Parallel()
+	run(t, func(w *world) {
+		n, s := w.start("a", func(o *bridge.LiveOptions) { o.Encoder = idle{} }), w.stream()
+		e := n.publish(s.StreamKey)
+		if err := e.sink.Configure(frame.Config{Kind: frame.Video, Codec: frame.VP8, Width: 320, Height: 180}); err != nil {
+			t.Errorf("VP8: %v", err)
+		}
+		err := e.sink.Configure(frame.Config{Kind: frame.Video, Codec: "mpeg2", Width: 320, Height: 180})
+		if err == nil {
+			t.Error("MPEG-2 is taken")
+		}
+		e.leave(err)
+		w.wait(61 * time.Second)
 	})
 }

@@ -85,9 +85,12 @@ func New(o Options) *Transform {
 	return t
 }
 
+// Replaces says that a picture players can't play is encoded anew.
+func Replaces(c frame.Config) bool { return c.Kind == frame.Video && c.Codec == frame.VP8 }
+
 // needed says whether a picture has to be encoded anew.
 func (t *Transform) needed(c frame.Config) bool {
-	return c.Kind == frame.Video && (t.opt.Mark != "" || c.Codec == frame.VP8)
+	return Replaces(c) || c.Kind == frame.Video && t.opt.Mark != ""
 }
 
 // Configure implements the session's output.
