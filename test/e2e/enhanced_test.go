@@ -26,7 +26,7 @@ func TestEnhancedRTMP(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			stream := s.CreateLive(t, "low", rig.Object{"reconnect_window": 0})
-			done := rig.PublishEnhanced(t, tt.server, stream.Text("stream_key"), rig.Enhanced{Video: tt.encoder, Seconds: 15})
+			done := rig.PublishEnhanced(t, tt.server, stream.Text("stream_key"), tt.encoder, 15)
 			url := s.PlayURL(stream.Text("playback_ids.0.id"))
 			s.AwaitPlayable(t, url, 30*time.Second)
 			_, _, master := s.Get(t, url)
