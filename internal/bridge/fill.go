@@ -16,6 +16,9 @@ import (
 	"millrace/internal/control/live"
 	"millrace/internal/fault"
 	"millrace/internal/media/codec/aac"
+	"millrace/internal/media/codec/ac3"
+	"millrace/internal/media/codec/flac"
+	"millrace/internal/media/codec/opus"
 	"millrace/internal/media/encode"
 	"millrace/internal/media/frame"
 	"millrace/internal/media/packager"
@@ -320,16 +323,34 @@ func recordedConfigs(t *timeline.Timeline) []frame.Config {
 			out = append(out, frame.Config{
 				Kind: frame.Video, Codec: codecOf(in.Codec), Width: in.Width, Height: in.Height, FrameRate: in.FrameRate,
 			})
-		case l.ID == timeline.MainAudio && codecOf(in.Codec) == frame.AAC:
-			if c, err := aac.TrackConfig(aac.LC(in.SampleRate, in.Channels)); err == nil {
+		case l.ID == timeline.MainAudio:
+			if c, ok := recordedSound(codecOf(in.Codec), in.SampleRate, in.Channels); ok {
 				out = append(out, c)
 			}
-		case l.ID == timeline.MainAudio && codecOf(in.Codec) == frame.Opus:
-			head := []byte{0, byte(in.Channels), 0, 0, 0, 0, 0xbb, 0x80, 0, 0, 0} // OpusSpecificBox: no pre-skip, 48 kHz, no gain, plain mapping
-			out = append(out, frame.Config{Kind: frame.Audio, Codec: frame.Opus, Header: head, SampleRate: 48000, Channels: in.Channels})
 		}
 	}
 	return out
+}
+
+// recordedSound makes the parameters of silence of a codec: not those that were recorded, but such that say the same of it.
+func recordedSound(codec frame.Codec, rate, channels int) (frame.Config, bool) {
+	c, err := frame.Config{Kind: frame.Audio, Codec: codec, SampleRate: rate, Channels: channels}, error(nil)
+	switch codec {
+	case frame.AAC:
+		c, err = aac.TrackConfig(aac.LC(rate, channels))
+	case frame.Opus:
+		if c.Header, err = opus.Header(channels); err == nil {
+			c.Header[2], c.Header[3] = 0, 0 // nothing to be skipped: an encoder's delay is no part of silence
+			c, err = opus.TrackConfig(c.Header)
+		}
+	case frame.FLAC:
+		c, err = flac.TrackConfig(flac.Info(rate, channels))
+	case frame.AC3:
+		c.Header = ac3.Specific(rate, channels)
+	case frame.MP3, frame.H264, frame.HEVC, frame.AV1, frame.VP9, frame.VP8:
+	}
+	_, ok := slate.SilenceOf(c)
+	return c, ok && err == nil
 }
 
 // codecOf is the codec of an RFC 6381 name, as far as slate can stand in for it.
@@ -337,6 +358,7 @@ func codecOf(name string) frame.Codec {
 	for prefix, c := range map[string]frame.Codec{
 		"avc1.": frame.H264, "hvc1.": frame.HEVC, "hev1.": frame.HEVC, "av01.": frame.AV1, "vp09.": frame.VP9,
 		"mp4a.40.2": frame.AAC, "mp4a.40.5": frame.AAC, "mp4a.40.29": frame.AAC, "opus": frame.Opus, "Opus": frame.Opus,
+		"fLaC": frame.FLAC, "flac": frame.FLAC, "ac-3": frame.AC3, "mp4a.40.34": frame.MP3,
 	} {
 		if strings.HasPrefix(name, prefix) {
 			return c

@@ -126,7 +126,7 @@ func (c *content) came(f *frame.Frame) {
 // put writes a frame; silence is put where sound was lost.
 func (c *content) put(f frame.Frame) error {
 	if f.Kind == frame.Audio && c.f.on && c.end[frame.Audio] > 0 && f.DTS > c.end[frame.Audio] {
-		if err := c.hush(f.DTS); err != nil {
+		if err := c.hush(f.DTS, true); err != nil {
 			return err
 		}
 	}
@@ -145,7 +145,7 @@ func (c *content) fill(k frame.Kind, until time.Duration) error {
 	}
 	if k == frame.Audio {
 		c.missing[k] = true
-		return c.hush(until)
+		return c.hush(until, false)
 	}
 	if !c.missing[k] {
 		c.missing[k] = true
@@ -154,20 +154,29 @@ func (c *content) fill(k frame.Kind, until time.Duration) error {
 	return c.hold(until)
 }
 
-// hush writes whole frames of silence up to a time.
-func (c *content) hush(until time.Duration) error {
+// hush writes whole frames of silence up to a time; last: and a shorter one for the rest, where the codec has them.
+func (c *content) hush(until time.Duration, last bool) error {
 	s, ok := SilenceOf(c.f.known[frame.Audio].config)
 	if !ok {
 		return nil
 	}
 	from := c.end[frame.Audio]
 	for n := int64(0); from+s.at(n+1) <= until+time.Microsecond; n++ {
-		f := frame.Frame{Kind: frame.Audio, DTS: from + s.at(n), PTS: from + s.at(n), Duration: s.at(n+1) - s.at(n), Key: true, Data: s.Packet}
-		f.Received = c.started.Add(f.PTS - c.first)
-		c.end[frame.Audio] = f.DTS + f.Duration
-		if err := c.out.Write(f); err != nil {
-			return fmt.Errorf("write silence: %w", err)
+		if err := c.silent(s.Packet, from+s.at(n), s.at(n+1)-s.at(n)); err != nil {
+			return err
 		}
+	}
+	if packet, long := s.fit(until - c.end[frame.Audio]); last && packet != nil {
+		return c.silent(packet, c.end[frame.Audio], long)
+	}
+	return nil
+}
+
+func (c *content) silent(packet []byte, at, long time.Duration) error {
+	f := frame.Frame{Kind: frame.Audio, DTS: at, PTS: at, Duration: long, Key: true, Data: packet, Received: c.started.Add(at - c.first)}
+	c.end[frame.Audio] = at + long
+	if err := c.out.Write(f); err != nil {
+		return fmt.Errorf("write silence: %w", err)
 	}
 	return nil
 }
@@ -217,7 +226,7 @@ func (c *content) stand(long time.Duration) (time.Duration, error) {
 // conclude fills the sound up to where the picture ends, so that what follows finds both at one place.
 func (c *content) conclude() {
 	if end := c.end[frame.Audio]; c.f.on && end > 0 && c.end[frame.Video]+c.lag > end {
-		_ = c.hush(c.end[frame.Video] + c.lag) // closing says what is wrong with the output
+		_ = c.hush(c.end[frame.Video]+c.lag, true) // closing says what is wrong with the output
 	}
 }
 

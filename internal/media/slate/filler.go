@@ -187,6 +187,7 @@ func (f *Filler) end() {
 	var out Output
 	switch {
 	case f.slate != nil:
+		f.slate.conclude()
 		out = f.slate.out
 	case f.content != nil:
 		f.content.conclude()

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"millrace/internal/media/codec/opus"
 	"millrace/internal/media/frame"
 )
 
@@ -387,23 +388,45 @@ func TestFillerResumes(t *testing.T) {
 
 func TestSilence(t *testing.T) {
 	t.Parallel()
+	stereo, err := opus.Header(2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	flacInfo := append([]byte{0x12, 0, 0x12, 0, 0, 0, 0, 0, 0, 0, 0x0a, 0xc4, 0x42, 0xf0}, make([]byte, 20)...)
 	for name, tt := range map[string]struct {
 		config frame.Config
 		want   time.Duration // of a packet; 0: none
+		rest   time.Duration // of the packet that fits a hole of 7 ms
 	}{
-		"AAC, stereo":          {sound, 1024 * time.Second / 48000},
-		"AAC, 44.1 kHz mono":   {frame.Config{Codec: frame.AAC, ASC: []byte{0x12, 0x08}}, 1024 * time.Second / 44100},
-		"AAC, nonsense":        {frame.Config{Codec: frame.AAC}, 0},
-		"Opus, mono":           {frame.Config{Codec: frame.Opus, Channels: 1}, 20 * time.Millisecond},
-		"Opus, stereo":         {frame.Config{Codec: frame.Opus, Channels: 2}, 20 * time.Millisecond},
-		"Opus, more":           {frame.Config{Codec: frame.Opus, Channels: 6}, 0},
-		"something else again": {frame.Config{Codec: frame.AC3, Channels: 2}, 0},
+		"AAC, stereo":          {sound, 1024 * time.Second / 48000, 0},
+		"AAC, 44.1 kHz mono":   {frame.Config{Codec: frame.AAC, ASC: []byte{0x12, 0x08}}, 1024 * time.Second / 44100, 0},
+		"AAC, nonsense":        {frame.Config{Codec: frame.AAC}, 0, 0},
+		"Opus, stereo":         {frame.Config{Codec: frame.Opus, Header: stereo}, 20 * time.Millisecond, 5 * time.Millisecond},
+		"Opus, nonsense":       {frame.Config{Codec: frame.Opus}, 0, 0},
+		"FLAC":                 {frame.Config{Codec: frame.FLAC, Header: flacInfo, SampleRate: 44100, Channels: 2}, 4608 * time.Second / 44100, 309 * time.Second / 44100},
+		"FLAC, nonsense":       {frame.Config{Codec: frame.FLAC, SampleRate: 44100, Channels: 2}, 0, 0},
+		"AC-3":                 {frame.Config{Codec: frame.AC3, Header: []byte{0x10, 0x3d, 0xe0}, SampleRate: 48000, Channels: 6}, 32 * time.Millisecond, 0},
+		"AC-3, nonsense":       {frame.Config{Codec: frame.AC3, Header: []byte{0xff, 0xff, 0xff}, SampleRate: 48000}, 0, 0},
+		"AC-3, nothing":        {frame.Config{Codec: frame.AC3, SampleRate: 48000}, 0, 0},
+		"MP3":                  {frame.Config{Codec: frame.MP3, SampleRate: 48000, Channels: 2}, 24 * time.Millisecond, 0},
+		"MP3, nonsense":        {frame.Config{Codec: frame.MP3, SampleRate: 1234, Channels: 2}, 0, 0},
+		"no sound":             {picture, 0, 0},
+		"something else again": {frame.Config{Codec: "x"}, 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s, ok := SilenceOf(tt.config)
 			if ok != (tt.want > 0) || ok && (math.Abs(float64(s.at(1)-tt.want)) > 1 || len(s.Packet) == 0) {
 				t.Errorf("%v: %v, want %v", ok, s.at(1), tt.want)
+			}
+			if !ok {
+				return
+			}
+			if p, long := s.fit(7 * time.Millisecond); (p != nil) != (tt.rest > 0) || math.Abs(float64(long-tt.rest)) > 1 {
+				t.Errorf("for 7 ms there are %v, want %v", long, tt.rest)
+			}
+			if p, _ := s.fit(s.at(1)); p != nil {
+				t.Error("a whole packet is no rest")
 			}
 		})
 	}

@@ -98,6 +98,19 @@ func (s *show) next() (frame.Frame, bool) {
 	return frame.Frame{}, false
 }
 
+// conclude fills the sound up to where the picture ends.
+func (s *show) conclude() {
+	if s.video == nil || s.audio == nil {
+		return
+	}
+	from := s.silence.at(s.heard)
+	if packet, long := s.silence.fit(s.length() - from); packet != nil {
+		_ = s.out.Write(frame.Frame{ // closing says what is wrong with the output
+			Kind: frame.Audio, DTS: from, PTS: from, Duration: long, Key: true, Data: packet, Received: s.started.Add(from),
+		})
+	}
+}
+
 // length is how much of the stretch is written.
 func (s *show) length() time.Duration {
 	if s.video != nil {

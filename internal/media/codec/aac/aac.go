@@ -113,7 +113,7 @@ func Parse(asc []byte) (Config, error) {
 func channels(layout int, r *bits.Reader) (int, error) {
 	switch {
 	case layout == 0:
-		n := programConfig(r)
+		n, _ := programConfig(r)
 		if n < 1 || n > 64 {
 			return 0, fmt.Errorf("%w: program config element with %d channels", ErrMalformed, n)
 		}
@@ -126,6 +126,58 @@ func channels(layout int, r *bits.Reader) (int, error) {
 		return 7, nil
 	}
 	return 0, fmt.Errorf("%w: channel configuration %d", ErrMalformed, layout)
+}
+
+// Element is a syntactic element that each of a stream's raw_data_blocks has, ISO 14496-3 table 4.85.
+type Element struct{ ID, Tag int }
+
+// The elements that have channels.
+const (
+	SingleChannel = iota
+	ChannelPair
+	_
+	LowFrequencies
+)
+
+// layouts are the elements of the channel configurations of table 1.19; elements of a kind are numbered in order.
+var layouts = map[int][]int{ //nolint:gochecknoglobals // a table
+	1: {SingleChannel}, 2: {ChannelPair}, 3: {SingleChannel, ChannelPair}, 4: {SingleChannel, ChannelPair, SingleChannel},
+	5: {SingleChannel, ChannelPair, ChannelPair}, 6: {SingleChannel, ChannelPair, ChannelPair, LowFrequencies},
+	7:  {SingleChannel, ChannelPair, ChannelPair, ChannelPair, LowFrequencies},
+	11: {SingleChannel, ChannelPair, ChannelPair, SingleChannel, LowFrequencies},
+	12: {SingleChannel, ChannelPair, ChannelPair, ChannelPair, LowFrequencies},
+	14: {SingleChannel, ChannelPair, ChannelPair, LowFrequencies, ChannelPair},
+}
+
+// Elements lists what each raw_data_block of a stream with this AudioSpecificConfig consists of.
+func Elements(asc []byte) ([]Element, error) {
+	if _, err := Parse(asc); err != nil {
+		return nil, err
+	}
+	r := bits.NewReader(asc)
+	object := objectType(r)
+	sampleRate(r)
+	layout := r.Bits(4)
+	if object == ObjectSBR || object == ObjectPS {
+		sampleRate(r)
+		objectType(r)
+	}
+	r.Bits(1)
+	if r.Bits(1) == 1 {
+		r.Bits(14)
+	}
+	r.Bits(1)
+	if layout == 0 {
+		_, out := programConfig(r)
+		return out, nil
+	}
+	var out []Element
+	var used [LowFrequencies + 1]int
+	for _, id := range layouts[layout] {
+		out = append(out, Element{id, used[id]})
+		used[id]++
+	}
+	return out, nil
 }
 
 // syncExtension reads the backward compatible signalling of SBR and PS, section 1.6.6.1. It is optional: what is not there is not an error.
@@ -163,8 +215,8 @@ func sampleRate(r *bits.Reader) int {
 	return 0
 }
 
-// programConfig reads a program_config_element, section 4.4.1.1, and returns its number of channels.
-func programConfig(r *bits.Reader) int {
+// programConfig reads a program_config_element, section 4.4.1.1, and returns its number of channels and its elements.
+func programConfig(r *bits.Reader) (n int, elements []Element) {
 	r.Bits(4 + 2 + 4) // instance tag, object type, sampling frequency index
 	front, side, back, lfe := r.Bits(4), r.Bits(4), r.Bits(4), r.Bits(2)
 	assoc, coupling := r.Bits(3), r.Bits(4)
@@ -173,16 +225,20 @@ func programConfig(r *bits.Reader) int {
 			r.Bits(width)
 		}
 	}
-	n := lfe
+	n = lfe
 	for range front + side + back {
-		n += 1 + r.Bits(1)
-		r.Bits(4)
+		pair := r.Bits(1)
+		n += 1 + pair
+		elements = append(elements, Element{SingleChannel + pair, r.Bits(4)})
 	}
-	r.Skip(4 * (lfe + assoc))
+	for range lfe {
+		elements = append(elements, Element{LowFrequencies, r.Bits(4)})
+	}
+	r.Skip(4 * assoc)
 	r.Skip(5 * coupling)
 	r.Align()
 	r.Skip(8 * r.Bits(8)) // comment
-	return n
+	return n, elements
 }
 
 // LC makes the AudioSpecificConfig of AAC-LC with frames of 1024 samples; nil for a sample rate or a number of channels that has no code.

@@ -3,6 +3,7 @@ package aac_test
 import (
 	"encoding/hex"
 	"errors"
+	"slices"
 	"testing"
 
 	"millrace/internal/media/codec/aac"
@@ -60,6 +61,30 @@ func TestParseRefuses(t *testing.T) {
 		if c, err := aac.Parse(tt.asc); !errors.Is(err, tt.want) {
 			t.Errorf("%s: %+v, %v", name, c, err)
 		}
+	}
+}
+
+func TestElements(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		asc  string
+		want []aac.Element
+	}{
+		"stereo":             {"1190", []aac.Element{{ID: aac.ChannelPair}}},
+		"5.1":                {"11b0", []aac.Element{{}, {ID: aac.ChannelPair}, {ID: aac.ChannelPair, Tag: 1}, {ID: aac.LowFrequencies}}},
+		"HE explicit":        {"2b11880000", []aac.Element{{ID: aac.ChannelPair}}},
+		"program config 2.1": {"118004c4010020000d4c61766335392e33372e31303056e500", []aac.Element{{ID: aac.ChannelPair}, {ID: aac.LowFrequencies}}},
+	} {
+		b, err := hex.DecodeString(tt.asc)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := aac.Elements(b); err != nil || !slices.Equal(got, tt.want) {
+			t.Errorf("%s: %v, %v, want %v", name, got, err, tt.want)
+		}
+	}
+	if _, err := aac.Elements([]byte{0x12}); !errors.Is(err, aac.ErrMalformed) {
+		t.Error(err)
 	}
 }
 

@@ -5,6 +5,7 @@ package ac3
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	library "github.com/bluenviron/mediacommon/v2/pkg/codecs/ac3"
 
@@ -63,4 +64,17 @@ func TrackConfig(syncframe []byte) (frame.Config, error) {
 		return frame.Config{}, err
 	}
 	return frame.Config{Kind: frame.Audio, Codec: frame.AC3, Header: h.Specific[:], SampleRate: h.SampleRate, Channels: h.Channels}, nil
+}
+
+// Specific makes the AC3SpecificBox of a stream with so many channels in the usual order, at a bit rate that is usual for them; nil for
+// what there is none of.
+func Specific(sampleRate, channels int) []byte {
+	const id = 8
+	rate := slices.Index([]int{48000, 44100, 32000}, sampleRate)
+	if rate < 0 || channels < 1 || channels > 6 {
+		return nil
+	}
+	acmod, bits, lfe := []int{1, 2, 3, 6, 7, 7}[channels-1], []int{6, 10, 13, 14, 14, 15}[channels-1], channels/6
+	v := rate<<22 | id<<17 | acmod<<11 | lfe<<10 | bits<<5
+	return []byte{byte(v >> 16), byte(v >> 8), byte(v)}
 }

@@ -36,6 +36,16 @@ func TestParse(t *testing.T) {
 	}
 }
 
+func TestSpecific(t *testing.T) {
+	t.Parallel()
+	if got := hex.EncodeToString(ac3.Specific(48000, 6)); got != "103de0" { // as ffmpeg has it
+		t.Error(got)
+	}
+	if ac3.Specific(22050, 2) != nil || ac3.Specific(48000, 7) != nil {
+		t.Error("made of what there is none of")
+	}
+}
+
 func FuzzParse(f *testing.F) {
 	f.Add(unhex(f, syncframe))
 	f.Fuzz(func(t *testing.T, b []byte) {

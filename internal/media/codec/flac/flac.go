@@ -4,6 +4,7 @@ package flac
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 
@@ -51,6 +52,20 @@ func TrackConfig(info []byte) (frame.Config, error) {
 		return frame.Config{}, malformed("STREAMINFO: %d Hz, blocks of %d, %d bits", s.SampleRate, s.MaxBlockSize, s.BitDepth)
 	}
 	return frame.Config{Kind: frame.Audio, Codec: frame.FLAC, Header: info, SampleRate: int(s.SampleRate), Channels: int(s.ChannelCount)}, nil
+}
+
+// Info makes the STREAMINFO of a stream of 16-bit samples in blocks of 4096, section 8.2; nil for what it has no place for.
+func Info(sampleRate, channels int) []byte {
+	const block, bits = 4096, 16
+	if sampleRate < 1 || sampleRate >= 1<<20 || channels < 1 || channels > 8 {
+		return nil
+	}
+	b := make([]byte, 0, InfoSize)
+	b = binary.BigEndian.AppendUint16(b, block)
+	b = binary.BigEndian.AppendUint16(b, block)
+	b = append(b, 0, 0, 0, 0, 0, 0)                                                                        // the lengths of frames are not known
+	b = binary.BigEndian.AppendUint64(b, uint64(sampleRate)<<44|uint64(channels-1)<<41|uint64(bits-1)<<36) //nolint:gosec // bounded above
+	return append(b, make([]byte, 16)...)                                                                  // nor is the sum of the samples
 }
 
 // MaxSamples is how many samples of each channel the longest frame of a stream has.

@@ -54,6 +54,17 @@ func TestSamples(t *testing.T) {
 	}
 }
 
+func TestInfo(t *testing.T) {
+	t.Parallel()
+	c, err := flac.TrackConfig(flac.Info(44100, 6))
+	if err != nil || c.SampleRate != 44100 || c.Channels != 6 || flac.MaxSamples(c.Header) != 4096 {
+		t.Errorf("%+v, %v", c, err)
+	}
+	if flac.Info(1<<20, 2) != nil || flac.Info(48000, 9) != nil {
+		t.Error("made of what there is no place for")
+	}
+}
+
 func FuzzFLAC(f *testing.F) {
 	f.Add(unhex(f, "664c614300000022"+info))
 	f.Add(unhex(f, "fff87a08001000"))
