@@ -1,6 +1,8 @@
 package socket
 
 import (
+	"errors"
+	"io"
 	"net"
 	"os"
 	"syscall"
@@ -19,13 +21,20 @@ type Writer struct {
 	rest  [2][]byte // what is to be written still
 	flags int
 	err   error
+
+	send struct { // the stretch of a file
+		try func(fd uintptr) bool
+		fd  uintptr
+		off int64
+		n   int64
+	}
 }
 
 // NewWriter returns the Writer of nc.
 func NewWriter(nc *net.TCPConn) *Writer {
 	w := &Writer{}
 	w.raw, w.bad = nc.SyscallConn()
-	w.try = w.attempt
+	w.try, w.send.try = w.attempt, w.attemptFile
 	return w
 }
 
@@ -46,6 +55,49 @@ func (w *Writer) write(a, b []byte, flags int) error {
 		err = w.err
 	}
 	return err
+}
+
+// SendFile writes head and then n bytes of a file from off on, which go to the socket inside the kernel; sent is how many of these did.
+// f must not be closed meanwhile; others may read it, or send it, at the same time.
+func (w *Writer) SendFile(head []byte, f *os.File, off, n int64) (sent int64, err error) {
+	if len(head) > 0 {
+		if err := w.WriteMore(head); err != nil {
+			return 0, err
+		}
+	}
+	if w.bad != nil {
+		return 0, w.bad
+	}
+	w.send.fd, w.send.off, w.send.n, w.err = f.Fd(), off, n, nil
+	err = w.raw.Write(w.send.try)
+	if err == nil {
+		err = w.err
+	}
+	return w.send.off - off, err
+}
+
+// mostFile is how many bytes of a file one system call sends.
+const mostFile = 2 << 20
+
+// attemptFile announces its system calls: the file may have to be read from the disk.
+func (w *Writer) attemptFile(fd uintptr) bool {
+	for w.send.n > 0 {
+		n, err := unix.Sendfile(int(fd), int(w.send.fd), &w.send.off, int(min(w.send.n, mostFile)))
+		switch {
+		case n > 0:
+			w.send.n -= int64(n)
+		case err == nil:
+			w.err = io.ErrUnexpectedEOF // the file is shorter
+			return true
+		case errors.Is(err, unix.EINTR):
+		case errors.Is(err, unix.EAGAIN):
+			return false
+		default:
+			w.err = os.NewSyscallError("sendfile", err)
+			return true
+		}
+	}
+	return true
 }
 
 // most is how many bytes one system call copies: the goroutine can't be interrupted meanwhile.

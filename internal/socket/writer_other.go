@@ -2,7 +2,11 @@
 
 package socket
 
-import "net"
+import (
+	"io"
+	"net"
+	"os"
+)
 
 // Writer writes to a TCP connection.
 type Writer struct{ nc *net.TCPConn }
@@ -19,3 +23,15 @@ func (w *Writer) Write(a, b []byte) error {
 
 // WriteMore writes what is about to be followed by more.
 func (w *Writer) WriteMore(a []byte) error { return w.Write(a, nil) }
+
+// SendFile writes head and then n bytes of a file from off on; sent is how many of these were.
+func (w *Writer) SendFile(head []byte, f *os.File, off, n int64) (sent int64, err error) {
+	if err := w.WriteMore(head); err != nil {
+		return 0, err
+	}
+	sent, err = io.Copy(w.nc, io.NewSectionReader(f, off, n))
+	if err == nil && sent < n {
+		err = io.ErrUnexpectedEOF
+	}
+	return sent, err
+}

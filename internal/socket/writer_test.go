@@ -3,9 +3,13 @@ package socket_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
 	"syscall"
 	"testing"
 	"time"
@@ -77,4 +81,70 @@ func TestWriterEnds(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestSendFile sends stretches of one file behind heads, some at the same time, and says where a file is too short.
+func TestSendFile(t *testing.T) {
+	t.Parallel()
+	data := make([]byte, 5<<20)
+	for i := range data {
+		data[i] = byte(i * 7 / 3)
+	}
+	name := filepath.Join(t.TempDir(), "f")
+	if err := os.WriteFile(name, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = f.Close() })
+	for n := range 3 {
+		t.Run(strconv.Itoa(n), func(t *testing.T) {
+			t.Parallel()
+			ours, theirs := pair(t)
+			out := socket.NewWriter(ours)
+			wrote := make(chan error, 1)
+			go func() {
+				for _, s := range [][2]int64{{0, int64(len(data))}, {17, 1}, {1 << 20, 85 << 10}, {0, 0}} {
+					if sent, err := out.SendFile([]byte("head"), f, s[0], s[1]); err != nil || sent != s[1] {
+						wrote <- fmt.Errorf("%d of %d: %w", sent, s[1], err)
+						return
+					}
+				}
+				sent, err := out.SendFile(nil, f, int64(len(data))-10, 100)
+				if sent != 10 || !errors.Is(err, io.ErrUnexpectedEOF) {
+					wrote <- fmt.Errorf("behind the end: %d, %w", sent, err)
+					return
+				}
+				wrote <- ours.CloseWrite()
+			}()
+			got, err := io.ReadAll(theirs)
+			head := []byte("head")
+			want := slices.Concat(head, data, head, data[17:18], head, data[1<<20:][:85<<10], head, data[len(data)-10:])
+			if err != nil || !bytes.Equal(got, want) {
+				t.Errorf("%d bytes of %d, %v", len(got), len(want), err)
+			}
+			if err := <-wrote; err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	t.Run("deadline", func(t *testing.T) {
+		t.Parallel()
+		ours, _ := pair(t)
+		out := socket.NewWriter(ours)
+		if err := ours.SetWriteDeadline(time.Now().Add(20 * time.Millisecond)); err != nil {
+			t.Fatal(err)
+		}
+		var err error
+		for range 10 {
+			if _, err = out.SendFile(nil, f, 0, int64(len(data))); err != nil {
+				break
+			}
+		}
+		if !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Error(err)
+		}
+	})
 }

@@ -18,6 +18,7 @@ import (
 
 // bench holds what all measurements share.
 type bench struct {
+	offers      string // part of the names of what is served
 	dir         string // for made media, data folders and configurations
 	binary      string // millrace
 	peer        string // MediaMTX
@@ -72,6 +73,7 @@ func run() error {
 	flag.IntVar(&b.rounds, "rounds", 2, "how often the servers take turns")
 	flag.DurationVar(&b.warmup, "warmup", 16*time.Second, "time before each window")
 	flag.DurationVar(&b.window, "window", 20*time.Second, "length of each window")
+	flag.StringVar(&b.offers, "offers", "", "what to serve: offers whose name has this in it")
 	results := flag.String("json", "", "file for the results")
 	flag.Parse()
 	var err error

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -71,7 +72,10 @@ func (b *bench) serving(ctx context.Context) (err error) {
 	}
 	defer func() { err = errors.Join(err, end()) }()
 	b.out.begin("Serving the same bytes, keep-alive", "nginx")
-	vod, err := b.vodOffers(ctx, s)
+	var vod []offer
+	if b.wanted("on-demand") {
+		vod, err = b.vodOffers(ctx, s)
+	}
 	if err != nil {
 		b.out.note("no figures for on-demand assets: %v", err)
 	}
@@ -80,6 +84,9 @@ func (b *bench) serving(ctx context.Context) (err error) {
 		return err
 	}
 	for _, o := range append(vod, live...) {
+		if !b.wanted(o.name) {
+			continue
+		}
 		for _, conns := range []int{1, 64} {
 			if err := b.contest(ctx, s, peer, o, conns); err != nil {
 				return fmt.Errorf("%s: %w", o.name, err)
@@ -87,6 +94,11 @@ func (b *bench) serving(ctx context.Context) (err error) {
 		}
 	}
 	return nil
+}
+
+// wanted says that an offer with such a name is to be measured.
+func (b *bench) wanted(name string) bool {
+	return strings.Contains(name, b.offers) || strings.HasPrefix(b.offers, name)
 }
 
 // onAir publishes until end is called.

@@ -54,7 +54,7 @@ type Text struct {
 // Body is media: Data, or Size bytes from Reader.
 type Body struct {
 	Data   []byte
-	Reader io.ReadCloser // one that is an io.WriterTo as well writes itself
+	Reader io.ReadCloser // one that is an io.Seeker as well is not read up to where a range begins
 	Size   int64
 	Type   string // media type; empty: by the resource's extension
 }

@@ -87,23 +87,34 @@ func position(s string) (int64, bool) {
 	return n, true
 }
 
-// send copies n bytes from `from` on. All of a file writes itself, because only then does it go from the disk to the socket inside the
-// kernel; io.CopyN would hide the file.
+// send copies n bytes from `from` on. A reader that can seek is not read up to there, and is given as it is, because only then may the
+// other side know it for a stretch of a file that it can send inside the kernel.
 func send(w io.Writer, b Body, from, n int64) error {
 	if b.Reader == nil {
 		_, err := w.Write(b.Data[from : from+n])
 		return err
 	}
-	if self, ok := b.Reader.(io.WriterTo); ok && n == b.Size {
-		sent, err := self.WriteTo(w)
-		if err == nil && sent < n {
-			err = io.ErrUnexpectedEOF
+	if from > 0 {
+		if err := skip(b.Reader, from); err != nil {
+			return err
 		}
+	}
+	if from+n < b.Size {
+		_, err := io.CopyN(w, b.Reader, n)
 		return err
 	}
-	if _, err := io.CopyN(io.Discard, b.Reader, from); err != nil {
+	sent, err := io.Copy(w, b.Reader)
+	if err == nil && sent < n {
+		err = io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+func skip(r io.Reader, n int64) error {
+	if s, ok := r.(io.Seeker); ok {
+		_, err := s.Seek(n, io.SeekStart)
 		return err
 	}
-	_, err := io.CopyN(w, b.Reader, n)
+	_, err := io.CopyN(io.Discard, r, n)
 	return err
 }

@@ -59,12 +59,9 @@ type Info struct {
 	ModTime time.Time
 }
 
-// Reader reads an object, or the part of it that was asked for.
+// Reader reads an object, or the part of it that was asked for. Of a local file its ReadCloser is an *openfile.Section.
 type Reader struct {
 	io.ReadCloser
 	Size    int64 // bytes of the whole object, whatever part is read
 	ModTime time.Time
 }
-
-// WriteTo lets io.Copy pass a local file to a socket without going through memory.
-func (r *Reader) WriteTo(w io.Writer) (int64, error) { return io.Copy(w, r.ReadCloser) }

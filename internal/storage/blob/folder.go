@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"millrace/internal/fault"
+	"millrace/internal/openfile"
 )
 
 const (
@@ -31,6 +32,7 @@ type folder struct {
 	root    string
 	noSync  bool
 	buffers sync.Pool
+	opened  opened
 }
 
 var (
@@ -128,6 +130,7 @@ func (f *folder) writeTmp(ctx context.Context, r io.Reader) (_ string, err error
 func (f *folder) install(from, key string) error {
 	to := f.file(key)
 	dir := filepath.Dir(to)
+	defer f.opened.forget(key) // what was there before
 	var err error
 	for range renameTrials {
 		if err = os.Rename(from, to); !errors.Is(err, fs.ErrNotExist) {
@@ -225,33 +228,36 @@ func (f *folder) Get(ctx context.Context, key string, off, n int64) (*Reader, er
 	if err != nil {
 		return nil, err
 	}
-	r := &Reader{ReadCloser: file, Size: info.Size(), ModTime: info.ModTime()}
-	if off < 0 || off > 0 && off >= r.Size {
-		_ = file.Close()
+	defer func() { _ = file.Close() }() // the reader holds it
+	size := info.Size()
+	if off < 0 || off > 0 && off >= size {
 		return nil, outside(key, off)
 	}
-	if off > 0 {
-		if _, err := file.Seek(off, io.SeekStart); err != nil {
-			_ = file.Close()
-			return nil, fmt.Errorf("read object %s: %w", key, err)
-		}
+	if n < 0 || n > size-off {
+		n = size - off
 	}
-	if n >= 0 {
-		r.ReadCloser = &fileRange{LimitedReader: io.LimitedReader{R: file, N: n}, file: file}
-	}
-	return r, nil
+	section, _ := file.Section(off, n)
+	return &Reader{ReadCloser: section, Size: size, ModTime: info.ModTime()}, nil
 }
 
-func (f *folder) open(key string) (*os.File, fs.FileInfo, error) {
-	file, err := openRegular(f.file(key))
+// open gives the file of a key, which the caller closes.
+func (f *folder) open(key string) (*openfile.File, fs.FileInfo, error) {
+	path := f.file(key)
+	file, info, ticket := f.opened.get(key, path)
+	if file != nil {
+		return file, info, nil
+	}
+	fresh, err := openRegular(path)
 	if err != nil {
 		return nil, nil, absent(key, err)
 	}
-	info, err := file.Stat()
+	info, err = fresh.Stat()
 	if err != nil {
-		_ = file.Close()
+		_ = fresh.Close()
 		return nil, nil, fmt.Errorf("read object %s: %w", key, err)
 	}
+	file = openfile.New(fresh)
+	f.opened.put(key, file, info, ticket)
 	return file, info, nil
 }
 
@@ -286,6 +292,7 @@ func (f *folder) Delete(ctx context.Context, keys ...string) error {
 		}
 		// unlink, and not os.Remove, which would take an empty folder too.
 		err := syscall.Unlink(f.file(key))
+		f.opened.forget(key)
 		switch {
 		case err == nil:
 			dirs[filepath.Dir(f.file(key))] = true
@@ -318,7 +325,10 @@ func (f *folder) List(ctx context.Context, prefix string) iter.Seq2[string, erro
 	}
 }
 
-func (f *folder) Close() error { return nil }
+func (f *folder) Close() error {
+	f.opened.close()
+	return nil
+}
 
 // openRegular opens a file for reading, and nothing else that may stand at path.
 func openRegular(path string) (*os.File, error) {
@@ -336,15 +346,6 @@ func openRegular(path string) (*os.File, error) {
 	}
 	return file, nil
 }
-
-// fileRange is a part of a file; io.Copy to a socket still becomes sendfile.
-type fileRange struct {
-	io.LimitedReader
-	file *os.File
-}
-
-func (r *fileRange) WriteTo(w io.Writer) (int64, error) { return io.Copy(w, &r.LimitedReader) }
-func (r *fileRange) Close() error                       { return r.file.Close() }
 
 // ctxReader ends with the error of its context.
 type ctxReader struct {

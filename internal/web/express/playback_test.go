@@ -14,12 +14,13 @@ import (
 	"millrace/internal/fault"
 	"millrace/internal/media/hls"
 	"millrace/internal/media/playback"
+	"millrace/internal/openfile"
 	"millrace/internal/web/express"
 )
 
 const playbackID = "AbCdEfGhIjKlMnOpQrStUvWxYz0123"
 
-// recording is a Source and its only Presentation, with media in memory ("v") and in a file ("f").
+// recording is a Source and its only Presentation, with media in memory ("v"), in a file ("f") and in a stretch of one ("s").
 type recording struct{ file string }
 
 func (s recording) Open(_ context.Context, id, token string) (playback.Presentation, error) {
@@ -43,14 +44,21 @@ func (recording) Playlist(_ context.Context, _ string, r playback.Reload, compre
 }
 
 func (s recording) Chunk(_ context.Context, rendition string, _ hls.Resource) (playback.Body, error) {
-	if rendition != "f" {
+	if rendition == "v" {
 		return playback.Body{Data: bytes.Repeat([]byte("part"), 20000)}, nil
 	}
 	f, err := os.Open(s.file)
 	if err != nil {
 		return playback.Body{}, err
 	}
-	return playback.Body{Reader: f, Size: 500000}, nil
+	if rendition == "f" {
+		return playback.Body{Reader: f, Size: 500000}, nil
+	}
+	shared := openfile.New(f)
+	defer func() { _ = shared.Close() }() // the reader holds it
+	const off, n = 1234, 85000
+	section, _ := shared.Section(off, n)
+	return playback.Body{Reader: section, Size: n}, nil
 }
 
 func (recording) Sidecar(context.Context, string) (playback.Body, error) {
@@ -68,11 +76,11 @@ func TestPlayersGetTheSame(t *testing.T) {
 	s := serve(t, h, express.Options{Takes: playback.Owns})
 	lines := []string{
 		"/" + playbackID, "/" + playbackID + ".m3u8", "/" + playbackID + "/m1/v.m3u8", "/" + playbackID + "/m1/v.m3u8?_HLS_msn=5&_HLS_part=2&_HLS_skip=YES",
-		"/" + playbackID + "/m1/v.m3u8?_HLS_part=2", "/" + playbackID + "/m1/v/7.3.m4s", "/" + playbackID + "/m1/f/7.m4s", "/" + playbackID + "/m1/v/init-0.mp4",
+		"/" + playbackID + "/m1/v.m3u8?_HLS_part=2", "/" + playbackID + "/m1/v/7.3.m4s", "/" + playbackID + "/m1/f/7.m4s", "/" + playbackID + "/m1/s/7.m4s", "/" + playbackID + "/m1/v/init-0.mp4",
 		"/" + playbackID + "/text/t.vtt", "/" + playbackID + ".m3u8?token=bad", "/" + playbackID + "/m9/v.m3u8", "/" + playbackID + "/m1/v/x", "/" + strings.ToLower(playbackID),
 	}
 	fields := []string{
-		"", "Range: bytes=3-9\r\n", "Range: bytes=-5\r\n", "Range: bytes=100-\r\n", "Range: bytes=9999999-\r\n", "Range: bytes=1-2,4-5\r\n", "Range: bytes=1-2\r\nIf-Range: \"x\"\r\n",
+		"", "Range: bytes=3-9\r\n", "Range: bytes=-5\r\n", "Range: bytes=100-\r\n", "Range: bytes=0-0\r\n", "Range: bytes=84999-\r\n", "Range: bytes=-84999\r\n", "Range: bytes=9999999-\r\n", "Range: bytes=1-2,4-5\r\n", "Range: bytes=1-2\r\nIf-Range: \"x\"\r\n",
 		"If-None-Match: \"x\"\r\n", "If-Modified-Since: Sat, 21 Nov 2026 00:00:00 GMT\r\n", "Accept-Encoding: gzip, deflate, br\r\n", "Accept-Encoding: gzip;q=0\r\n",
 		"Origin: https://player.example\r\nReferer: https://player.example/\r\nSec-Fetch-Mode: cors\r\n",
 	}

@@ -3,6 +3,7 @@ package express
 import (
 	"io"
 	"net/http"
+	"os"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -119,6 +120,9 @@ func (w *response) ReadFrom(src io.Reader) (int64, error) {
 	if !w.started {
 		w.start(nil)
 	}
+	if part, n := stretchOf(src, room); part != nil && w.err == nil {
+		return w.sendFile(part, n)
+	}
 	if w.err == nil && len(w.pending) > 0 { // the head shares a packet with what follows
 		w.err = w.c.out.WriteMore(w.pending)
 		w.pending = w.pending[:0]
@@ -135,6 +139,34 @@ func (w *response) ReadFrom(src io.Reader) (int64, error) {
 		w.err = err
 	}
 	return n, err
+}
+
+// stretch is a reader of some bytes of a file that others read at the same time.
+type stretch interface {
+	io.Seeker
+	// Stretch is what is not read yet. The file stays open until ReadFrom returns.
+	Stretch() (f *os.File, off, n int64)
+}
+
+// stretchOf is the stretch that src reads, and how much of it is wanted; nil when it reads something else.
+func stretchOf(src io.Reader, room int64) (stretch, int64) {
+	if some, ok := src.(*io.LimitedReader); ok {
+		src, room = some.R, min(room, max(some.N, 0))
+	}
+	part, _ := src.(stretch)
+	return part, room
+}
+
+// sendFile sends what is pending and at most n bytes of a file.
+func (w *response) sendFile(part stretch, n int64) (int64, error) {
+	f, off, left := part.Stretch()
+	n, w.err = w.c.out.SendFile(w.pending, f, off, min(n, left))
+	w.pending = w.pending[:0]
+	w.written += n
+	if w.err == nil {
+		_, w.err = part.Seek(n, io.SeekCurrent)
+	}
+	return n, w.err
 }
 
 // finish ends the answer; false when the connection can't go on.
