@@ -6,8 +6,8 @@
 // shown a key must cost little: messages are bounded before they are allocated, unknown ones are read past, and a frame costs
 // one allocation. Only the writing of replies is gortmplib's.
 //
-// It must never know stream records, sessions, packaging or HLS. A Server owns one goroutine per connection and all have
-// ended when Serve returns.
+// It must never know stream records, sessions, packaging or HLS. A Server owns one goroutine per connection, and one that polls their
+// sockets for each Serve; all have ended when Serve returns.
 package rtmp
 
 import (
@@ -22,7 +22,11 @@ import (
 	"time"
 
 	"millrace/internal/media/ingest"
+	"millrace/internal/socket"
 )
+
+// round is how often sockets are looked at. A frame waits for it, so it is a part of the latency that viewers see.
+const round = 4 * time.Millisecond
 
 // Options are what a Server needs. Gate and Logger are required, the rest has defaults.
 type Options struct {
@@ -81,8 +85,22 @@ func New(o Options) *Server {
 // cause (ingest.ErrShutdown when ctx has none of its own), waits for them, and returns nil. A listener that breaks is its error.
 // Several listeners may be served at a time; the limits hold for all of them together.
 func (s *Server) Serve(ctx context.Context, ln net.Listener, secure *tls.Config) error {
+	sockets, err := socket.NewPoller(round)
+	if err != nil {
+		_ = ln.Close()
+		return fmt.Errorf("serve RTMP: %w", err)
+	}
 	conns, end := context.WithCancelCause(context.WithoutCancel(ctx))
-	var wg sync.WaitGroup
+	var poller, wg sync.WaitGroup
+	poller.Go(func() {
+		if err := sockets.Run(); err != nil {
+			s.opts.Logger.ErrorContext(ctx, "polling of RTMP sockets ended", "error", err)
+			_ = ln.Close()
+			end(fmt.Errorf("poll sockets: %w", err))
+		}
+	})
+	defer poller.Wait()
+	defer func() { _ = sockets.Close() }()
 	defer wg.Wait()
 	defer end(ingest.ErrShutdown)
 	stop := context.AfterFunc(ctx, func() {
@@ -126,6 +144,11 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener, secure *tls.Config)
 		}
 		wg.Go(func() {
 			defer s.leave(remote)
+			nc, err := sockets.Adopt(nc)
+			if err != nil {
+				s.opts.Logger.WarnContext(conns, "connection not taken", "protocol", "rtmp", "remote", remote, "error", err)
+				return
+			}
 			s.serve(conns, nc, remote, secure)
 		})
 	}

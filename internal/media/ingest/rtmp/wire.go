@@ -7,7 +7,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"time"
 
@@ -16,7 +15,6 @@ import (
 	"github.com/bluenviron/gortmplib/pkg/message"
 
 	"millrace/internal/media/rtmpwire"
-	"millrace/internal/socket"
 )
 
 const (
@@ -37,7 +35,6 @@ var errNotRTMP = errors.New("peer does not speak RTMP")
 // deadline along, at most a few times per idle span because each costs a timer.
 type source struct {
 	nc       net.Conn
-	in       io.Reader // of nc
 	idle     time.Duration
 	moved    time.Time
 	received time.Time
@@ -51,7 +48,7 @@ func (s *source) Read(p []byte) (int, error) {
 		s.ahead = s.ahead[n:]
 		return n, nil
 	}
-	n, err := s.in.Read(p)
+	n, err := s.nc.Read(p)
 	s.received = time.Now()
 	s.count += uint64(n)
 	if s.idle > 0 && s.received.Sub(s.moved) > s.idle/16 {
@@ -88,7 +85,7 @@ type wire struct {
 }
 
 func newWire(nc net.Conn, writeTimeout time.Duration) *wire {
-	src := &source{nc: nc, in: socket.Reader(nc)}
+	src := &source{nc: nc}
 	br := bufio.NewReaderSize(src, readBuffer)
 	out := sinkWriter{nc: nc, timeout: writeTimeout}
 	return &wire{
