@@ -28,6 +28,7 @@ type encoder struct {
 	sink    ingest.Sink
 	noVideo bool
 	noAudio bool
+	lag     int // pictures are presented so many frames after they are decoded
 	picture int // frames sent
 	sound   int
 	tuned   bool
@@ -86,7 +87,7 @@ func (e *encoder) next() (frame.Frame, *int) {
 	if e.noVideo || !e.noAudio && sound < picture {
 		return frame.Frame{Kind: frame.Audio, DTS: sound, PTS: sound, Key: true, Data: make([]byte, 20)}, &e.sound
 	}
-	return frame.Frame{Kind: frame.Video, DTS: picture, PTS: picture, Key: e.picture%fps == 0, Data: []byte{0, 0, 0, 2, 0x65, 1}}, &e.picture
+	return frame.Frame{Kind: frame.Video, DTS: picture, PTS: at(e.picture+e.lag, fps), Key: e.picture%fps == 0, Data: []byte{0, 0, 0, 2, 0x65, 1}}, &e.picture
 }
 
 func (e *encoder) must(err error) {

@@ -38,15 +38,16 @@ type Images interface {
 
 // fillers is what a broadcast's slate needs besides its writer.
 type fillers struct {
-	wake    chan struct{} // one token: whether slate is wanted has changed, or what it is made of
-	url     string        // of somebody's own image; empty: the default one is shown
-	fresh   bool          // nothing was recorded before: a warning was not told yet
-	asked   chan struct{} // closed when the image is there, or will never be; nil before it was asked for
-	image   []byte        // somebody's own; nil: the default
-	working bool          // a still is being made
-	failed  slate.Shape   // what none can be made for
+	wake    chan struct{}      // one token: whether slate is wanted has changed, or what it is made of
+	url     string             // of somebody's own image; empty: the default one is shown
+	fresh   bool               // nothing was recorded before: a warning was not told yet
+	asked   chan struct{}      // closed when the image is there, or will never be; nil before it was asked for
+	image   []byte             // somebody's own; nil: the default
+	cutter  *packager.Packager // of the open stretch, or the last one; the writer's
+	working bool               // a still is being made
+	failed  slate.Shape        // what none can be made for
 
-	mu sync.Mutex // guards the last four
+	mu sync.Mutex // guards all from asked on but the cutter
 }
 
 // newFiller makes the edge's writer; before is what was recorded by an earlier process.
@@ -76,10 +77,14 @@ func (b *broadcast) open(still bool, started time.Time) slate.Output {
 	for i, r := range stands.Lanes {
 		cutter.Lanes = append(cutter.Lanes, packager.Lane{Rendition: r, Next: stands.Next[i]})
 	}
+	if b.fill.cutter != nil {
+		cutter.Lag = b.fill.cutter.Lag()
+	}
 	b.edge.Slate(still)
 	b.ledger.begin(still, started, stands.At)
 	b.log.Debug("stretch begins", "slate", still, "at", stands.At)
-	return packager.New(cutter)
+	b.fill.cutter = packager.New(cutter)
+	return b.fill.cutter
 }
 
 func (b *broadcast) fillerBroke(err error) {

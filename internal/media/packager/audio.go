@@ -15,8 +15,8 @@ func (p *Packager) followAudio(f frame.Frame) {
 	for len(p.cuts) > 0 && f.PTS >= p.cuts[0].at {
 		p.nextAudio()
 	}
-	if a.wait != nil && !a.passed(&f) {
-		a.begin(*a.wait, a.align(a.ticks(f.DTS), a.wait.disc))
+	if a.wait != nil && !a.passed(&f, a.wait.disc) {
+		a.begin(*a.wait, a.align(a.ticks(f.DTS), a.ticks(f.Duration), a.wait.disc))
 	}
 	if a.open && !p.audioIsFull(&f) { // else it is presented before the first segment, or hopelessly late
 		p.addAudio(f)
@@ -84,7 +84,7 @@ func (p *Packager) leadAudio(f frame.Frame) error {
 		p.closeLead(a)
 	}
 	if !a.open {
-		if a.passed(&f) {
+		if a.passed(&f, p.disc) {
 			return nil
 		}
 		if err := p.join(a); err != nil {
@@ -92,7 +92,7 @@ func (p *Packager) leadAudio(f frame.Frame) error {
 		}
 		c := p.mark(f.PTS, p.disc)
 		p.disc = false
-		a.begin(c, a.align(a.ticks(f.DTS), c.disc))
+		a.begin(c, a.align(a.ticks(f.DTS), a.ticks(f.Duration), c.disc))
 	}
 	p.addAudio(f)
 	return nil

@@ -34,8 +34,10 @@ type Options struct {
 	Edge    Edge
 	Segment time.Duration // wanted length of a segment; key frames decide
 	Part    time.Duration // longest part
-	// Where the recording stands: seconds of media time at which the publication goes on, and the renditions that exist.
+	// Where the recording stands: seconds of media time where it ends, by how much its last pictures are presented later than they are
+	// decoded, and the renditions that exist.
 	At    float64
+	Lag   time.Duration
 	Began bool
 	Lanes []Lane
 }
@@ -96,7 +98,7 @@ type cut struct {
 
 // New returns a Packager for one publication.
 func New(o Options) *Packager {
-	p := &Packager{opt: o, disc: o.Began, arrival: newArrival()}
+	p := &Packager{opt: o, disc: o.Began, arrival: newArrival(), lag: o.Lag}
 	for _, r := range o.Lanes {
 		t := newTrack(o.Edge, r.ID, r.Kind, r.Timescale)
 		t.next = r.Next
@@ -237,10 +239,17 @@ func (p *Packager) write(f frame.Frame) error {
 	return p.release(p.heldUntil())
 }
 
-// begin sets the clocks with the first frame: a recording starts so that this frame is presented at Origin.
+// begin sets the clocks with the first frame: a recording starts so that this frame is presented at Origin, and one that goes on so that a
+// picture is presented where the last one ends. It may be decoded before that, in the time that the last one waited for its presentation.
 func (p *Packager) begin(f *frame.Frame) {
 	p.begun = true
-	p.base = time.Duration(p.opt.At * float64(time.Second))
+	p.base = time.Duration(p.opt.At*float64(time.Second)) - (f.PTS - f.DTS)
+	for _, o := range p.opt.Lanes {
+		const frame = 50 * time.Millisecond // of sound, that may end a little later
+		if end := p.opt.Lag + newTrack(nil, o.ID, o.Kind, o.Timescale).duration(o.Next) - (f.PTS - f.DTS); o.ID == timeline.MainVideo && end > p.base-frame {
+			p.base = end
+		}
+	}
 	if !p.opt.Began {
 		p.base = timeline.Origin*time.Second - f.PTS
 	}
@@ -250,6 +259,9 @@ func (p *Packager) begin(f *frame.Frame) {
 
 // setWall ties the wall clock to media time: f, not yet on it, is presented when it was received.
 func (p *Packager) setWall(f *frame.Frame) { p.wall = f.Received.Add(-p.base - f.PTS) }
+
+// Lag is by how much the pictures written last are presented later than they are decoded.
+func (p *Packager) Lag() time.Duration { return p.lag }
 
 // heldUntil is how far the video has come: no later key frame is presented before that.
 func (p *Packager) heldUntil() time.Duration {
@@ -309,10 +321,10 @@ func (p *Packager) finish() error {
 	return err
 }
 
-// finishAudio packs the audio that ends no later than the video is presented, so that what comes next overlaps nothing.
+// finishAudio packs the audio up to where the video is presented, to the nearest frame.
 func (p *Packager) finishAudio(end time.Duration) {
 	n := 0
-	for ; n < len(p.held) && p.held[n].PTS+p.held[n].Duration <= end+time.Millisecond; n++ {
+	for ; n < len(p.held) && p.held[n].PTS+p.held[n].Duration/2 <= end; n++ {
 		p.followAudio(p.held[n])
 	}
 	p.hold(p.held[n:])

@@ -108,6 +108,7 @@ func (s script) frames() []frame.Frame {
 
 // bench is an edge under test with its store.
 type bench struct {
+	last *packager.Packager
 	t    *testing.T
 	edge *window.Edge
 	mem  *memory
@@ -125,10 +126,14 @@ func newBench(t *testing.T, mode window.Mode) *bench {
 func (b *bench) publication(segment, part time.Duration) *packager.Packager {
 	st := b.edge.Standing()
 	o := packager.Options{Edge: b.edge, Segment: segment, Part: part, At: st.At, Began: st.Began}
+	if b.last != nil {
+		o.Lag = b.last.Lag()
+	}
 	for i, r := range st.Lanes {
 		o.Lanes = append(o.Lanes, packager.Lane{Rendition: r, Next: st.Next[i]})
 	}
-	return packager.New(o)
+	b.last = packager.New(o)
+	return b.last
 }
 
 func (b *bench) play(p *packager.Packager, s script) {

@@ -138,19 +138,23 @@ func (t *track) conclude(end time.Duration) {
 	}
 }
 
-// align is where a segment begins whose first sample is at ticks: nothing overlaps, and decoding time has no hole where media goes on;
-// the sample is then decoded early and presented in time.
-func (t *track) align(at int64, disc bool) int64 {
-	if at <= t.next+2 || t.goes && !disc {
+// align is where a segment begins whose first sample is at ticks: nothing overlaps, and decoding time has no hole where media goes on; the
+// sample is then decoded early and presented in time. Where other media begins it has none of up to small ticks.
+func (t *track) align(at, small int64, disc bool) int64 {
+	if at <= t.next+2 || t.goes && !disc || t.next > 0 && at <= t.next+small {
 		return t.next
 	}
 	return at
 }
 
-// passed says that f is too late: what begins with it would be presented too late, behind what stands there already.
-func (t *track) passed(f *frame.Frame) bool {
-	const step = 40 * time.Millisecond
-	return t.next-t.ticks(f.DTS) > t.ticks(step)
+// passed says that f is too late: what begins with it would be presented too late, behind what stands there already; of other media the next
+// frame is nearer to that.
+func (t *track) passed(f *frame.Frame, disc bool) bool {
+	step := 40 * time.Millisecond
+	if disc {
+		step = min(step, f.Duration/2)
+	}
+	return t.next-t.ticks(f.DTS) > t.ticks(step)+2
 }
 
 // gap is a segment without media.

@@ -140,7 +140,9 @@ func (p *Packager) cutVideo(f *frame.Frame) error {
 	// A cut inside a GOP may fall on a frame that others decoded after it are presented before: it is placed by decoding time.
 	c := p.mark(f.DTS+p.lag, p.disc)
 	p.disc = false
-	v.begin(c, v.align(v.ticks(f.DTS), c.disc))
+	// The pictures before may have been presented longer after their decoding than these are.
+	small := min(v.ticks(p.opt.Lag), v.partTarget-v.ticks(f.Duration))
+	v.begin(c, v.align(v.ticks(f.DTS), small, c.disc))
 	if p.audio != nil {
 		p.cuts = append(p.cuts, c)
 	}

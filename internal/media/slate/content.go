@@ -77,6 +77,9 @@ func (c *content) write(f frame.Frame) error {
 	if !c.begun {
 		c.begun, c.first = true, f.PTS
 	}
+	if c.shift != 0 && f.PTS+f.Duration/2 < c.first {
+		return nil // the slate was still shown
+	}
 	c.came(&f)
 	if c.newest[k]-c.other[o] > alone && c.fills(o) {
 		if err := c.fill(o, f.PTS); err != nil {
@@ -119,6 +122,7 @@ func (c *content) came(f *frame.Frame) {
 		c.step = f.Duration
 		if f.Key {
 			c.lag = f.PTS - f.DTS
+			c.f.known[frame.Video].lag = c.lag
 		}
 	}
 }
@@ -154,7 +158,7 @@ func (c *content) fill(k frame.Kind, until time.Duration) error {
 	return c.hold(until)
 }
 
-// hush writes whole frames of silence up to a time; last: and a shorter one for the rest, where the codec has them.
+// hush writes whole frames of silence up to a time; last: and what fills the rest best.
 func (c *content) hush(until time.Duration, last bool) error {
 	s, ok := SilenceOf(c.f.known[frame.Audio].config)
 	if !ok {
@@ -166,7 +170,7 @@ func (c *content) hush(until time.Duration, last bool) error {
 			return err
 		}
 	}
-	if packet, long := s.fit(until - c.end[frame.Audio]); last && packet != nil {
+	if packet, long := s.fill(until - c.end[frame.Audio]); last && packet != nil {
 		return c.silent(packet, c.end[frame.Audio], long)
 	}
 	return nil

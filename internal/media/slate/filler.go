@@ -29,9 +29,10 @@ type Filler struct {
 type known struct {
 	config frame.Config
 	has    bool
-	fps    float64 // video; 0: unknown
-	fixed  bool    // video: its frames stand on a grid of 1/fps
-	key    []byte  // video: the last key frame
+	fps    float64       // video; 0: unknown
+	fixed  bool          // video: its frames stand on a grid of 1/fps
+	key    []byte        // video: the last key frame
+	lag    time.Duration // video: by how much it is presented later than it is decoded
 }
 
 // New returns a Filler of an empty recording, without slate.

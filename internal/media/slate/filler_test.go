@@ -222,7 +222,7 @@ func TestFillerAway(t *testing.T) {
 			t.Errorf("the slate is described as %+v, %v", c, s.fps)
 		}
 		v := s.frames[frame.Video]
-		if v[0].PTS != 0 || !v[0].Received.Equal(s.started) || !v[20].Key || v[21].Key {
+		if v[0].PTS != 100*time.Millisecond || s.frames[frame.Audio][0].PTS != v[0].PTS || !v[0].Received.Equal(s.started) || !v[20].Key || v[21].Key {
 			t.Errorf("the slate's pictures begin %+v", v[:2])
 		}
 		if got := b.stretches[2].frames[frame.Video][0]; string(got.Data) != "\x00\x00\x00\x02\x67\x01\x00\x00\x00\x02\x68\x01\x01" {
@@ -250,21 +250,21 @@ func TestFillerGaps(t *testing.T) {
 				b.pass(time.Millisecond)
 			}
 			b.send(2*time.Second, frame.Video, frame.Audio)
-		}, []string{"content at 0.0: 3.8/3.9", "slate at 3.8: 3.1/3.1", "content at 6.9: 1.3/1.3"}},
+		}, []string{"content at 0.0: 3.8/3.9", "slate at 3.8: 3.1/3.1", "content at 6.9: 1.3/1.2"}},
 		"an encoder that stops, its clock with it": {func(b *bench) {
 			b.pass(2900 * time.Millisecond)
 			b.send(2*time.Second, frame.Video, frame.Audio)
-		}, []string{"content at 0.0: 3.5/3.6", "slate at 3.5: 2.4/2.4", "content at 5.9: 2.0/2.0"}},
+		}, []string{"content at 0.0: 3.5/3.6", "slate at 3.5: 2.4/2.4", "content at 5.9: 2.0/1.9"}},
 		"frames that were never sent": {func(b *bench) {
 			b.pass(2900 * time.Millisecond)
 			b.skip(3 * time.Second)
 			b.send(2*time.Second, frame.Video, frame.Audio)
-		}, []string{"content at 0.0: 3.5/3.6", "slate at 3.5: 2.4/2.4", "content at 5.9: 2.0/2.0"}},
+		}, []string{"content at 0.0: 3.5/3.6", "slate at 3.5: 2.4/2.4", "content at 5.9: 2.0/1.9"}},
 		"media comes back between key frames": {func(b *bench) {
 			b.pass(2 * time.Second)
 			b.skip(2500 * time.Millisecond)
 			b.send(2500*time.Millisecond, frame.Video, frame.Audio)
-		}, []string{"content at 0.0: 3.5/3.6", "slate at 3.5: 2.0/2.0", "content at 5.5: 2.0/2.0"}},
+		}, []string{"content at 0.0: 3.5/3.6", "slate at 3.5: 2.0/2.0", "content at 5.5: 2.0/1.9"}},
 		"only sound comes": {func(b *bench) {
 			b.send(5*time.Second, frame.Audio)
 			b.send(2*time.Second, frame.Video, frame.Audio)
@@ -422,10 +422,10 @@ func TestSilence(t *testing.T) {
 			if !ok {
 				return
 			}
-			if p, long := s.fit(7 * time.Millisecond); (p != nil) != (tt.rest > 0) || math.Abs(float64(long-tt.rest)) > 1 {
+			if p, long := s.fill(7 * time.Millisecond); (p != nil) != (tt.rest > 0) || math.Abs(float64(long-tt.rest)) > 1 {
 				t.Errorf("for 7 ms there are %v, want %v", long, tt.rest)
 			}
-			if p, _ := s.fit(s.at(1)); p != nil {
+			if p, _ := s.fill(s.at(1)); p != nil {
 				t.Error("a whole packet is no rest")
 			}
 		})

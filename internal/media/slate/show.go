@@ -13,6 +13,7 @@ type show struct {
 	started time.Time // wall clock of its beginning
 	pace    time.Duration
 	out     Output
+	lag     time.Duration // pictures are presented so much later than they are decoded, as the encoder's are: those join without a hole
 
 	video   *frame.Config
 	samples [][]byte
@@ -27,6 +28,7 @@ type show struct {
 func newShow(f *Filler, started time.Time) *show {
 	s := &show{f: f, started: started, pace: max(f.opt.Limit()/2, 100*time.Millisecond)}
 	if v := &f.known[frame.Video]; v.has {
+		s.lag = v.lag
 		if f.still != nil && f.still.shape() == v.shape() {
 			s.video, s.samples, s.fps = &f.still.Config, f.still.Samples, f.still.FPS
 		} else { // the picture that the encoder sent last, as often as a part may last
@@ -65,7 +67,7 @@ func (s *show) open() error {
 func (s *show) advance(until time.Duration) error {
 	for {
 		f, ok := s.next()
-		if !ok || f.DTS+f.Duration > until {
+		if !ok || f.PTS+f.Duration > until+s.lag {
 			return nil
 		}
 		if err := s.out.Write(f); err != nil {
@@ -86,12 +88,12 @@ func (s *show) next() (frame.Frame, bool) {
 	case s.video != nil && (s.audio == nil || video <= audio):
 		n := s.shown % int64(len(s.samples))
 		return frame.Frame{
-			Kind: frame.Video, DTS: video, PTS: video, Duration: at(s.shown+1, s.fps) - video, Key: n == 0, Data: s.samples[n],
+			Kind: frame.Video, DTS: video, PTS: video + s.lag, Duration: at(s.shown+1, s.fps) - video, Key: n == 0, Data: s.samples[n],
 			Received: s.started.Add(video),
 		}, true
 	case s.audio != nil:
 		return frame.Frame{
-			Kind: frame.Audio, DTS: audio, PTS: audio, Duration: s.silence.at(s.heard+1) - audio, Key: true, Data: s.silence.Packet,
+			Kind: frame.Audio, DTS: audio + s.lag, PTS: audio + s.lag, Duration: s.silence.at(s.heard+1) - audio, Key: true, Data: s.silence.Packet,
 			Received: s.started.Add(audio),
 		}, true
 	}
@@ -104,9 +106,9 @@ func (s *show) conclude() {
 		return
 	}
 	from := s.silence.at(s.heard)
-	if packet, long := s.silence.fit(s.length() - from); packet != nil {
+	if packet, long := s.silence.fill(s.length() - from); packet != nil {
 		_ = s.out.Write(frame.Frame{ // closing says what is wrong with the output
-			Kind: frame.Audio, DTS: from, PTS: from, Duration: long, Key: true, Data: packet, Received: s.started.Add(from),
+			Kind: frame.Audio, DTS: from + s.lag, PTS: from + s.lag, Duration: long, Key: true, Data: packet, Received: s.started.Add(from),
 		})
 	}
 }

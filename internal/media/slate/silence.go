@@ -55,11 +55,18 @@ func (s Silence) time(samples int64) time.Duration {
 	return time.Duration(samples/s.rate)*time.Second + time.Duration((samples%s.rate*int64(time.Second)+s.rate/2)/s.rate)
 }
 
-// fit gives one packet for the rest of a hole that is shorter than a whole one; nil where there is none so short.
-func (s Silence) fit(rest time.Duration) (packet []byte, long time.Duration) {
-	if s.short == nil || rest <= 0 || rest >= s.at(1) {
+// fill gives the packet that fills the rest of a hole best, which is shorter than a whole one: a shorter one where the codec has them, else
+// a whole one if more than half of it is needed; nil where a hole is better.
+func (s Silence) fill(rest time.Duration) (packet []byte, long time.Duration) {
+	if rest <= 0 || rest >= s.at(1) {
 		return nil, 0
 	}
-	packet, n := s.short((int64(rest)*s.rate + int64(time.Second)/2) / int64(time.Second))
-	return packet, s.time(n)
+	if s.short != nil {
+		packet, n := s.short((int64(rest)*s.rate + int64(time.Second)/2) / int64(time.Second))
+		return packet, s.time(n)
+	}
+	if 2*rest > s.at(1) {
+		return s.Packet, s.at(1)
+	}
+	return nil, 0
 }
