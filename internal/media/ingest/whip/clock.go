@@ -11,7 +11,10 @@ import (
 const (
 	reportStep  = 20 * time.Millisecond // a difference up to this is followed slowly, a larger one has to be told twice
 	reportShare = 8                     // of a small difference, so much is followed at each report
-	reportLimit = 2 * time.Second       // so far off is a wall clock that means nothing
+	reportLimit = 2 * time.Second       // so far from what arrival says is a wall clock that means nothing
+
+	arrivalSpan = time.Second            // over which a frame that was not delayed is looked for
+	slipStep    = 200 * time.Millisecond // of sound that is late for two spans: samples were not recorded, and the clock does not count them
 )
 
 // rtpClock is the clock of one track.
@@ -21,8 +24,10 @@ type rtpClock struct {
 	seen bool
 	last int64 // newest timestamp, unwrapped
 
-	least    time.Duration // smallest arrival - media time: the frame that was delayed least
+	least    time.Duration // smallest arrival - media time in this span and the last one: the frame that was delayed least
+	span     time.Duration // the same in this span
 	measured bool
+	fresh    bool // nothing came in this span
 
 	wall     time.Duration // sender's wall clock - media time, by the last report
 	reported bool
@@ -47,10 +52,18 @@ func (c *rtpClock) media(ts int64) time.Duration {
 
 // arrived takes the time, on this machine's clock, when a frame's first packet was there.
 func (c *rtpClock) arrived(ts int64, at time.Duration) {
-	if d := at - c.media(ts); !c.measured || d < c.least {
-		c.least, c.measured = d, true
+	d := at - c.media(ts)
+	if !c.measured {
+		c.measured, c.least, c.span = true, d, d
 	}
+	if c.fresh {
+		c.fresh, c.span = false, d
+	}
+	c.least, c.span = min(c.least, d), min(c.span, d)
 }
+
+// turn begins a span. Where nothing came in the last one, what was measured before goes on to hold.
+func (c *rtpClock) turn() { c.least, c.fresh = c.span, true }
 
 // report takes a sender report: its 64-bit NTP time and the same moment's timestamp.
 func (c *rtpClock) report(ntp uint64, ts uint32) {
@@ -64,6 +77,9 @@ func (c *rtpClock) report(ntp uint64, ts uint32) {
 
 // clocks puts audio and video on one clock. The picture's clock is what it goes by, and the sound is moved to it, as the session has a
 // grid for pictures and can shift sound by a hole or a frame less.
+//
+// A browser's clock of pictures is the wall clock, but that of its sound counts samples: a machine that is too busy to record some leaves
+// it behind for good. Reports tell this after some seconds, and how the frames arrive does before.
 type clocks struct {
 	tracks  [2]rtpClock
 	base    [2]time.Duration // added to media time
@@ -71,6 +87,8 @@ type clocks struct {
 	synced  bool          // base of the sound is by reports
 	wanted  time.Duration // a larger difference told by the last report
 	pending bool
+	settled [2]time.Duration // least of each track when their relation was known last
+	until   time.Duration    // when the span ends
 }
 
 // time is where a frame stands.
@@ -78,9 +96,41 @@ func (c *clocks) time(k frame.Kind, ts int64) time.Duration {
 	t := &c.tracks[k]
 	if !c.based[k] {
 		c.base[k], c.based[k] = t.least, true
+		c.settle()
 		c.sync()
 	}
 	return t.media(ts) + c.base[k]
+}
+
+// arrived takes when a frame's first packet was there, and moves sound whose clock stood still for a moment.
+func (c *clocks) arrived(k frame.Kind, ts int64, at time.Duration) {
+	if at >= c.until {
+		c.until = at + arrivalSpan
+		for k := range c.tracks {
+			c.tracks[k].turn()
+		}
+	}
+	c.tracks[k].arrived(ts, at)
+	if slip := c.slip(); k == frame.Audio && slip > slipStep {
+		c.base[frame.Audio] += slip
+		c.tracks[frame.Audio].wall += slip // what was reported belongs to the time before
+		c.settle()
+	}
+}
+
+// slip is how much later sound arrives than when its place was known last. What the network delays, it delays of the picture too.
+func (c *clocks) slip() time.Duration {
+	if !c.based[frame.Video] || !c.based[frame.Audio] {
+		return 0
+	}
+	video, audio := c.tracks[frame.Video].least-c.settled[frame.Video], c.tracks[frame.Audio].least-c.settled[frame.Audio]
+	return audio - max(video, 0)
+}
+
+func (c *clocks) settle() {
+	for k := range c.tracks {
+		c.settled[k] = c.tracks[k].least
+	}
 }
 
 // both tells whether reports of both tracks are there.
@@ -89,28 +139,33 @@ func (c *clocks) both() bool { return c.tracks[frame.Video].reported && c.tracks
 // report takes a sender report of a track.
 func (c *clocks) report(k frame.Kind, ntp uint64, ts uint32) {
 	c.tracks[k].report(ntp, ts)
-	c.sync()
+	if stepped := c.sync(); stepped || k == frame.Audio {
+		c.settle()
+	}
 }
 
-// sync moves the sound to where reports say that it belongs.
-func (c *clocks) sync() {
+// sync moves the sound to where reports say that it belongs, and tells whether that was a step.
+func (c *clocks) sync() (stepped bool) {
 	if !c.both() || !c.based[frame.Video] || !c.based[frame.Audio] {
-		return
+		return false
 	}
-	off := c.base[frame.Video] + c.tracks[frame.Audio].wall - c.tracks[frame.Video].wall - c.base[frame.Audio]
+	video, audio := &c.tracks[frame.Video], &c.tracks[frame.Audio]
+	off := c.base[frame.Video] + audio.wall - video.wall - c.base[frame.Audio]
+	arrived := c.base[frame.Video] + audio.least - video.least - c.base[frame.Audio]
 	switch size := off.Abs(); {
-	case size > reportLimit:
-		return
+	case (off - arrived).Abs() > reportLimit:
+		return false
 	case !c.synced:
-		c.base[frame.Audio] += off
 		c.synced = true
 	case size <= reportStep:
 		c.base[frame.Audio] += off / reportShare
 		c.pending = false
-	case c.pending && (off-c.wanted).Abs() <= reportStep:
-		c.base[frame.Audio] += off
-		c.pending = false
-	default:
+		return false
+	case !c.pending || (off-c.wanted).Abs() > reportStep:
 		c.wanted, c.pending = off, true
+		return false
 	}
+	c.base[frame.Audio] += off
+	c.pending = false
+	return true
 }

@@ -136,11 +136,15 @@ func (m *media) damage() {
 
 // unit takes the packets of one access unit.
 func (m *media) unit(t *track, a *assembler, now time.Time) {
-	data, key, config, err := t.payloads.sample(a.payloads)
+	data, key, config, err := t.payloads.sample(a.payloads, a.torn)
 	if config != nil {
 		t.config, t.readable = config, true
 	}
-	if errors.Is(err, errNoFrame) {
+	switch {
+	case errors.Is(err, errNoFrame):
+		return
+	case errors.Is(err, errTorn):
+		m.damage()
 		return
 	}
 	if err != nil {
@@ -153,9 +157,8 @@ func (m *media) unit(t *track, a *assembler, now time.Time) {
 		}
 		return
 	}
-	clock := &m.clocks.tracks[t.kind]
-	ts := clock.unwrap(a.first.packet.Timestamp)
-	clock.arrived(ts, a.first.at.Sub(m.began))
+	ts := m.clocks.tracks[t.kind].unwrap(a.first.packet.Timestamp)
+	m.clocks.arrived(t.kind, ts, a.first.at.Sub(m.began))
 	if t.kind == frame.Video {
 		switch {
 		case key && t.readable:

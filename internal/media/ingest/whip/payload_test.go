@@ -96,7 +96,7 @@ func TestPayloads(t *testing.T) {
 					if !d.head(u.payloads[0]) {
 						t.Errorf("unit %d: the first packet is no head", i)
 					}
-					data, key, config, err := d.sample(u.payloads)
+					data, key, config, err := d.sample(u.payloads, false)
 					if err != nil || key != u.key || !bytes.Equal(data, u.want) {
 						t.Errorf("unit %d: %v, key %t, %d bytes for %d", i, err, key, len(data), len(u.want))
 					}
@@ -135,7 +135,7 @@ func TestUnreadable(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if _, _, _, err := newDepacketizer(tt.codec).sample(tt.payloads); !errors.Is(err, tt.want) {
+			if _, _, _, err := newDepacketizer(tt.codec).sample(tt.payloads, false); !errors.Is(err, tt.want) {
 				t.Errorf("got %v, want %v", err, tt.want)
 			}
 		})
@@ -249,13 +249,13 @@ func TestClocks(t *testing.T) {
 	video := func(at time.Duration) time.Duration {
 		k := &c.tracks[frame.Video]
 		ts := k.unwrap(uint32(videoStart + int64(at*90/time.Millisecond)))
-		k.arrived(ts, at+30*time.Millisecond)
+		c.arrived(frame.Video, ts, at+30*time.Millisecond)
 		return c.time(frame.Video, ts)
 	}
 	audio := func(at time.Duration) time.Duration {
 		k := &c.tracks[frame.Audio]
 		ts := k.unwrap(uint32(audioStart + int64(at*48/time.Millisecond)))
-		k.arrived(ts, at+100*time.Millisecond)
+		c.arrived(frame.Audio, ts, at+100*time.Millisecond)
 		return c.time(frame.Audio, ts)
 	}
 	report := func(k frame.Kind, at, wall time.Duration) {
@@ -401,7 +401,7 @@ func FuzzPayloads(f *testing.F) {
 		for _, c := range []frame.Codec{frame.H264, frame.AV1, frame.VP9, frame.VP8, frame.Opus} {
 			d := newDepacketizer(c)
 			d.head(payloads[0])
-			data, _, config, err := d.sample(payloads)
+			data, _, config, err := d.sample(payloads, false)
 			if err == nil && len(data) == 0 {
 				t.Errorf("%s: an empty frame", c)
 			}

@@ -22,6 +22,7 @@ const maxPackets = 8192
 var (
 	errPayload = errors.New("RTP payload can't be read")
 	errNoFrame = errors.New("nothing to show")
+	errTorn    = errors.New("the key frame's parameters are lost")
 )
 
 // assembler puts the packets of one timestamp together. A frame with a hole is dropped whole.
@@ -31,6 +32,7 @@ type assembler struct {
 	ts        uint32
 	open      bool // packets of ts are being put together
 	broken    bool // those of ts are dropped until the next one
+	torn      bool // packets in front of the first one are lost; whether they were of this frame nobody knows
 	limit     int  // bytes of a frame
 	single    bool // every packet is a frame
 	first     waiting
@@ -44,7 +46,7 @@ func (a *assembler) add(w waiting, hole bool, done func(a *assembler)) (damaged 
 	p := w.packet
 	if hole {
 		a.reset()
-		damaged, a.broken, a.ts = true, false, p.Timestamp
+		damaged, a.broken, a.torn, a.ts = true, false, true, p.Timestamp
 		if len(p.Payload) > 0 && a.headCheck != nil && !a.headCheck(p.Payload) {
 			a.broken = true
 		}
@@ -57,7 +59,7 @@ func (a *assembler) add(w waiting, hole bool, done func(a *assembler)) (damaged 
 			done(a)
 		}
 		a.reset()
-		a.broken, a.ts = false, p.Timestamp
+		a.broken, a.torn, a.ts = false, false, p.Timestamp
 	}
 	if a.broken {
 		return damaged
@@ -88,7 +90,8 @@ func (a *assembler) reset() {
 // depacketizer makes a sample of one frame's payloads, and its configuration when it has one.
 type depacketizer interface {
 	// sample returns the frame in the form of frame.Frame.Data; its config is nil when the frame says none.
-	sample(payloads [][]byte) (data []byte, key bool, config *frame.Config, err error)
+	// torn: its beginning may be lost. It is errTorn when it is a key frame without the parameters that come in front of one.
+	sample(payloads [][]byte, torn bool) (data []byte, key bool, config *frame.Config, err error)
 	// head tells whether a payload can be the first of a frame.
 	head(payload []byte) bool
 }
@@ -130,7 +133,7 @@ type h264Payloads struct{ sps, pps []byte }
 
 func (*h264Payloads) head(p []byte) bool { return (&codecs.H264Packet{}).IsPartitionHead(p) }
 
-func (h *h264Payloads) sample(payloads [][]byte) (data []byte, key bool, config *frame.Config, err error) {
+func (h *h264Payloads) sample(payloads [][]byte, torn bool) (data []byte, key bool, config *frame.Config, err error) {
 	au, err := gather(&codecs.H264Packet{IsAVC: true}, payloads)
 	if err != nil {
 		return nil, false, nil, err
@@ -138,9 +141,11 @@ func (h *h264Payloads) sample(payloads [][]byte) (data []byte, key bool, config 
 	if err = h264.Check(au); err != nil {
 		return nil, false, nil, fmt.Errorf("%w: %w", errPayload, err)
 	}
-	changed, picture := false, false
+	changed, picture, whole := false, false, !torn
 	for nal := range h264.NALs(au, 4) {
-		switch t := h264.Type(nal); {
+		t := h264.Type(nal)
+		whole = whole || t == h264.TypeSPS
+		switch {
 		case t == h264.TypeSPS && !bytes.Equal(nal, h.sps):
 			h.sps, changed = bytes.Clone(nal), true
 		case t == h264.TypePPS && !bytes.Equal(nal, h.pps):
@@ -156,10 +161,14 @@ func (h *h264Payloads) sample(payloads [][]byte) (data []byte, key bool, config 
 		}
 		config = &c
 	}
-	if !picture {
+	key = h264.HasIDR(au)
+	switch {
+	case !picture:
 		err = errNoFrame
+	case key && !whole:
+		err = errTorn
 	}
-	return au, h264.HasIDR(au), config, err
+	return au, key, config, err
 }
 
 // av1Payloads reads the AV1 RTP payload format: a sequence header comes in front of each key frame.
@@ -167,7 +176,7 @@ type av1Payloads struct{ header []byte }
 
 func (*av1Payloads) head(p []byte) bool { return (&codecs.AV1Depacketizer{}).IsPartitionHead(p) }
 
-func (a *av1Payloads) sample(payloads [][]byte) (data []byte, key bool, config *frame.Config, err error) {
+func (a *av1Payloads) sample(payloads [][]byte, torn bool) (data []byte, key bool, config *frame.Config, err error) {
 	tu, err := gather(&codecs.AV1Depacketizer{}, payloads)
 	if err != nil {
 		return nil, false, nil, err
@@ -175,14 +184,19 @@ func (a *av1Payloads) sample(payloads [][]byte) (data []byte, key bool, config *
 	if tu, err = av1.Sample(tu); err != nil {
 		return nil, false, nil, fmt.Errorf("%w: %w", errPayload, err)
 	}
-	if header := av1.SequenceHeader(tu); header != nil && !bytes.Equal(header, a.header) {
+	key = av1.IsKey(tu)
+	header := av1.SequenceHeader(tu)
+	if torn && key && header == nil {
+		return nil, false, nil, errTorn
+	}
+	if header != nil && !bytes.Equal(header, a.header) {
 		c, cerr := av1.TrackConfig(bytes.Clone(header))
 		if cerr != nil {
 			return nil, false, nil, fmt.Errorf("%w: %w", errPayload, cerr)
 		}
 		a.header, config = c.Header, &c
 	}
-	return tu, av1.IsKey(tu), config, nil
+	return tu, key, config, nil
 }
 
 // vp9Payloads reads RFC 9628. A key frame says its size itself.
@@ -190,7 +204,7 @@ type vp9Payloads struct{ last frame.Config }
 
 func (*vp9Payloads) head(p []byte) bool { return (&codecs.VP9Packet{}).IsPartitionHead(p) }
 
-func (v *vp9Payloads) sample(payloads [][]byte) (data []byte, key bool, config *frame.Config, err error) {
+func (v *vp9Payloads) sample(payloads [][]byte, _ bool) (data []byte, key bool, config *frame.Config, err error) {
 	if data, err = gather(&codecs.VP9Packet{}, payloads); err != nil {
 		return nil, false, nil, err
 	}
@@ -212,7 +226,7 @@ type vp8Payloads struct{ last frame.Config }
 
 func (*vp8Payloads) head(p []byte) bool { return (&codecs.VP8Packet{}).IsPartitionHead(p) }
 
-func (v *vp8Payloads) sample(payloads [][]byte) (data []byte, key bool, config *frame.Config, err error) {
+func (v *vp8Payloads) sample(payloads [][]byte, _ bool) (data []byte, key bool, config *frame.Config, err error) {
 	if data, err = gather(&codecs.VP8Packet{}, payloads); err != nil {
 		return nil, false, nil, err
 	}
@@ -243,7 +257,7 @@ type opusPayloads struct{ told bool }
 
 func (*opusPayloads) head([]byte) bool { return true }
 
-func (o *opusPayloads) sample(payloads [][]byte) (data []byte, key bool, config *frame.Config, err error) {
+func (o *opusPayloads) sample(payloads [][]byte, _ bool) (data []byte, key bool, config *frame.Config, err error) {
 	data = payloads[0]
 	if len(payloads) != 1 || opus.Samples(data) == 0 {
 		return nil, false, nil, fmt.Errorf("%w: not one Opus packet", errPayload)

@@ -10,7 +10,9 @@ const (
 	reorderSlots = 2048 // packets: a second of video at 20 Mbit/s
 	reorderFull  = reorderSlots * 3 / 4
 	reorderBytes = 4 << 20 // of what waits behind a hole
-	reorderStale = 256     // packets in a row that are far too old: the sender counts anew
+	reorderStale = 256     // packets in a row that are too old: the sender counts anew
+	staleTime    = time.Second
+	staleLeast   = 8 // packets in a row for so long tell the same: few come from a sender that has little to send with
 )
 
 // waiting is a packet and when it came.
@@ -30,8 +32,9 @@ type reorder struct {
 	newest  int64
 	count   int // packets that wait
 	bytes   int
-	stale   int // packets in a row that came too late
-	odd     int // sequence number that would confirm one far ahead; -1: none
+	stale   int       // packets in a row that came too late
+	since   time.Time // when the first of them came
+	odd     int       // sequence number that would confirm one far ahead; -1: none
 
 	packets      int // that came
 	missed, mend int // packets that were not there when later ones were, and those of them that came in time
@@ -49,7 +52,10 @@ func (r *reorder) push(p *rtp.Packet, now time.Time) {
 	}
 	if seq < r.next {
 		r.late++
-		if r.stale++; r.stale < reorderStale {
+		if r.stale++; r.stale == 1 {
+			r.since = now
+		}
+		if r.stale < reorderStale && (r.stale < staleLeast || now.Sub(r.since) < staleTime) {
 			return
 		}
 		seq = int64(p.SequenceNumber)
