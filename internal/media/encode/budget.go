@@ -3,22 +3,25 @@ package encode
 import (
 	"context"
 	"fmt"
+	"slices"
+	"sync"
 
-	"golang.org/x/sync/semaphore"
+	"millrace/internal/fault"
 )
 
-// Budget keeps children from taking more of the processor than there is. Background work has a share of its own, as it only
-// gets what the rest leaves: by default half the cores, so one job at a time on two.
-type Budget struct {
-	foreground, background         *semaphore.Weighted
-	foregroundSize, backgroundSize int64
-}
+// Budget keeps children from taking more of the processor than there is: who does not fit waits, in the order of priority and then of
+// arrival. Background work has a share of its own, as it only gets what the rest leaves: by default half the cores, so one job at a time
+// on two.
+type Budget struct{ foreground, background *share }
 
 // BudgetOptions are sizes in cores.
 type BudgetOptions struct {
 	Cores      int // of the machine, at least 1
 	Background int // zero means half of Cores, at least 1
 }
+
+// maxWaiting is how many may wait for a share: whoever comes then would wait for minutes.
+const maxWaiting = 256
 
 // NewBudget makes a budget of which nothing is taken.
 func NewBudget(opts BudgetOptions) *Budget {
@@ -27,35 +30,107 @@ func NewBudget(opts BudgetOptions) *Budget {
 	if background <= 0 {
 		background = max(1, cores/2)
 	}
-	return &Budget{
-		foreground: semaphore.NewWeighted(int64(cores)), foregroundSize: int64(cores),
-		background: semaphore.NewWeighted(int64(background)), backgroundSize: int64(background),
-	}
+	return &Budget{foreground: &share{size: cores, free: cores}, background: &share{size: background, free: background}}
 }
 
-// Acquire waits, first come first served, for weight cores of the share that p takes from; more than the whole share counts
-// as the whole. release is called once, when the child has ended.
+// Acquire waits for weight cores of the share that p takes from; more than the whole share counts as the whole. release is called once,
+// when the child has ended. fault.Unavailable says that too many wait already.
 func (b *Budget) Acquire(ctx context.Context, p Priority, weight int) (release func(), err error) {
-	share, n := b.share(p, weight)
-	if err := share.Acquire(ctx, n); err != nil {
-		return nil, fmt.Errorf("wait for a free processor: %w", context.Cause(ctx))
-	}
-	return func() { share.Release(n) }, nil
+	return b.share(p).acquire(ctx, p, weight)
 }
 
 // TryAcquire is Acquire for those who can't wait, such as a live stream; ok is false when the share is taken.
 func (b *Budget) TryAcquire(p Priority, weight int) (release func(), ok bool) {
-	share, n := b.share(p, weight)
-	if !share.TryAcquire(n) {
-		return nil, false
-	}
-	return func() { share.Release(n) }, true
+	return b.share(p).try(weight)
 }
 
-func (b *Budget) share(p Priority, weight int) (*semaphore.Weighted, int64) {
-	n := int64(max(1, weight))
+func (b *Budget) share(p Priority) *share {
 	if p == Background {
-		return b.background, min(n, b.backgroundSize)
+		return b.background
 	}
-	return b.foreground, min(n, b.foregroundSize)
+	return b.foreground
+}
+
+// share is a number of cores and who waits for some of them.
+type share struct {
+	size int
+
+	mu      sync.Mutex
+	free    int
+	waiting []*waiter // by priority, then by arrival
+}
+
+type waiter struct {
+	priority Priority
+	weight   int
+	let      chan struct{} // closed when it may go on
+}
+
+func (s *share) clamp(weight int) int { return min(max(1, weight), s.size) }
+
+func (s *share) try(weight int) (release func(), ok bool) {
+	weight = s.clamp(weight)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.waiting) > 0 || s.free < weight {
+		return nil, false
+	}
+	s.free -= weight
+	return func() { s.giveBack(weight) }, true
+}
+
+func (s *share) acquire(ctx context.Context, p Priority, weight int) (release func(), err error) {
+	w := &waiter{priority: p, weight: s.clamp(weight), let: make(chan struct{})}
+	s.mu.Lock()
+	if len(s.waiting) >= maxWaiting {
+		s.mu.Unlock()
+		return nil, fault.New(fault.Unavailable, "the service is busy encoding: ask again in a moment")
+	}
+	at, _ := slices.BinarySearchFunc(s.waiting, w, func(e, w *waiter) int {
+		if e.priority >= w.priority {
+			return -1
+		}
+		return 1
+	})
+	s.waiting = slices.Insert(s.waiting, at, w)
+	s.admit()
+	s.mu.Unlock()
+	select {
+	case <-w.let:
+	case <-ctx.Done():
+		if !s.leave(w) {
+			s.giveBack(w.weight) // let in at the same moment
+		}
+		return nil, fmt.Errorf("wait for a free processor: %w", context.Cause(ctx))
+	}
+	return func() { s.giveBack(w.weight) }, nil
+}
+
+// leave takes a waiter out; false when it was let in.
+func (s *share) leave(w *waiter) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	i := slices.Index(s.waiting, w)
+	if i < 0 {
+		return false
+	}
+	s.waiting = slices.Delete(s.waiting, i, i+1)
+	s.admit() // it may have stood in front of somebody who fits
+	return true
+}
+
+func (s *share) giveBack(weight int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.free += weight
+	s.admit()
+}
+
+// admit lets in whoever is first, while there is room: a heavy one is not passed by lighter ones, or it might wait for ever.
+func (s *share) admit() {
+	for len(s.waiting) > 0 && s.waiting[0].weight <= s.free {
+		s.free -= s.waiting[0].weight
+		close(s.waiting[0].let)
+		s.waiting = slices.Delete(s.waiting, 0, 1)
+	}
 }

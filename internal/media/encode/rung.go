@@ -1,0 +1,89 @@
+package encode
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// RungArgs describe a stretch of a picture that is encoded anew in another size: fragmented MP4 comes on standard input and goes to
+// standard output, a fragment a frame. Every frame that goes in comes out with its time, in ticks of the input's time scale.
+type RungArgs struct {
+	Width, Height int // pixels, even
+	Preset        string
+	CRF           int
+	Bitrate       int // the most over a second, bits per second
+	Level         int // level_idc
+	Timescale     uint32
+	// Keys are where segments begin, in seconds of the input's presentation time: key frames stand there and nowhere else.
+	Keys    []float64
+	Threads int // of the encoder and of the decoder; 0: as many as there are cores
+}
+
+// Build returns the arguments for ffmpeg. A run that ends is a full run: the encoder looks ahead, nothing is cut off. The parameter sets
+// follow from the arguments alone, not from where the run begins: x264's stitchable leaves out what the content would say, and no frame
+// rate is guessed from the input.
+func (a RungArgs) Build() []string {
+	threads := strconv.Itoa(a.Threads)
+	args := append(common(),
+		"-probesize", "32", "-analyzeduration", "0", "-threads", threads, "-copyts",
+		"-protocol_whitelist", "pipe", "-format_whitelist", string(MOV), "-f", string(MOV), "-i", "pipe:0",
+		"-map", "0:v:0", "-an", "-sn", "-dn", "-map_metadata", "-1",
+		"-vf", fmt.Sprintf("scale=%d:%d:flags=bicubic,setsar=1,format=yuv420p", a.Width, a.Height),
+		"-c:v", "libx264", "-preset", a.Preset, "-profile:v", "high", "-level:v", fmt.Sprintf("%d.%d", a.Level/10, a.Level%10),
+		"-crf", strconv.Itoa(a.CRF), "-maxrate", strconv.Itoa(a.Bitrate), "-bufsize", strconv.Itoa(a.Bitrate), "-threads", threads,
+		"-x264-params", "keyint=infinite:scenecut=0:open-gop=0:stitchable=1")
+	if len(a.Keys) > 0 {
+		args = append(args, "-force_key_frames", times(a.Keys))
+	}
+	return append(args,
+		"-fps_mode", "passthrough", "-enc_time_base", "-1", "-video_track_timescale", strconv.FormatUint(uint64(a.Timescale), 10),
+		"-f", "mp4", "-use_editlist", "0", "-movflags", "+frag_every_frame+empty_moov+default_base_moof+skip_trailer", "-flush_packets", "1", "pipe:1")
+}
+
+// times are given a hair early, so that no rounding puts a key frame one frame late.
+func times(seconds []float64) string {
+	texts := make([]string, len(seconds))
+	for i, s := range seconds {
+		texts[i] = strconv.FormatFloat(max(s-0.0005, 0), 'f', 6, 64)
+	}
+	return strings.Join(texts, ",")
+}
+
+// rungTime bounds the processor time of a run, which encodes seconds of media.
+const rungTime = 10 * time.Minute
+
+// RungJob is one run of an encoder for a stretch.
+type RungJob struct {
+	Threads int // as in the arguments
+	// Prepare is called once the budget has room: what a run needs in memory is not held while it waits.
+	Prepare func(context.Context) (RungArgs, error)
+	Input   func(context.Context, io.Writer) error
+	Output  func(context.Context, io.Reader) error
+}
+
+// Rung encodes a stretch of a picture in another size, once the budget has room.
+func (e *Engine) Rung(ctx context.Context, p Priority, job RungJob) error {
+	weight := job.Threads
+	if weight == 0 {
+		weight = e.opts.Budget.foreground.size
+	}
+	release, err := e.opts.Budget.Acquire(ctx, p, weight)
+	if err != nil {
+		return err
+	}
+	defer release()
+	args, err := job.Prepare(ctx)
+	if err != nil {
+		return err
+	}
+	args.Threads = job.Threads
+	err = NewProcess(ProcessOptions{
+		Program: e.opts.FFmpeg, Args: args.Build(), Priority: p, Limits: Limits{AddressSpace: e.opts.Limits.AddressSpace, CPU: rungTime},
+		Input: job.Input, Output: job.Output, Stall: e.opts.Stall,
+	}).Run(ctx)
+	return blame(err, "the picture can't be decoded")
+}

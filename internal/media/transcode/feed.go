@@ -1,0 +1,48 @@
+package transcode
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"millrace/internal/fault"
+	"millrace/internal/media/container/cmaf"
+)
+
+// feed is a segment of the source with the times of its pictures, in ticks.
+type feed struct {
+	msn   int64
+	data  []byte
+	dts   []int64 // in the order of decoding
+	pts   []int64 // ascending
+	end   int64   // where the last one's decoding ends
+	clean bool    // it can be decoded by itself, every picture of it
+}
+
+// feed reads a segment.
+func (w *Work) feed(ctx context.Context, msn int64) (feed, error) {
+	data, err := w.Source.Segment(ctx, msn)
+	if err != nil {
+		return feed{}, fmt.Errorf("read segment %d: %w", msn, err)
+	}
+	fragments, err := cmaf.ParseFragments(data)
+	if err != nil {
+		return feed{}, fault.Wrap(fault.Internal, err, "segment %d of the source can't be read", msn)
+	}
+	f := feed{msn: msn, data: data, clean: w.chunk(msn).Independent}
+	for _, x := range fragments {
+		at := int64(x.BaseMediaDecodeTime)
+		for _, s := range x.Samples {
+			f.dts = append(f.dts, at)
+			f.pts = append(f.pts, at+int64(s.CompositionOffset))
+			at += int64(s.Duration)
+		}
+		f.end = at
+	}
+	if len(f.pts) == 0 {
+		return feed{}, fault.New(fault.Internal, "segment %d of the source has no pictures", msn)
+	}
+	f.clean = f.clean && f.pts[0] == slices.Min(f.pts)
+	slices.Sort(f.pts)
+	return f, nil
+}

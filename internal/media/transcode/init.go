@@ -1,0 +1,112 @@
+package transcode
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"millrace/internal/fault"
+	"millrace/internal/media/container/cmaf"
+	"millrace/internal/media/encode"
+)
+
+// pendingInit is an init segment that is being made.
+type pendingInit struct {
+	done chan struct{}
+	err  error
+}
+
+// Init makes the init segment unless it is stored. A single picture says all that is in it: the parameter sets follow from the settings.
+func (m *Maker) Init(ctx context.Context, w *Work) error {
+	stored, err := m.opt.Store.Has(ctx, w.InitKey())
+	if stored || err != nil {
+		return err
+	}
+	m.mu.Lock()
+	if m.ended {
+		m.mu.Unlock()
+		return stopping()
+	}
+	x := m.inits[w.Prefix]
+	if x == nil {
+		x = &pendingInit{done: make(chan struct{})}
+		m.inits[w.Prefix] = x
+		work := *w
+		m.all.Go(func() {
+			x.err = m.makeInit(m.base, &work)
+			m.mu.Lock()
+			delete(m.inits, work.Prefix)
+			m.mu.Unlock()
+			close(x.done)
+		})
+	}
+	m.mu.Unlock()
+	select {
+	case <-x.done:
+		return x.err
+	case <-ctx.Done():
+		return fmt.Errorf("wait for init segment: %w", context.Cause(ctx))
+	}
+}
+
+func (m *Maker) makeInit(ctx context.Context, w *Work) error {
+	var head, one, made []byte
+	err := m.opt.Encoder.Rung(ctx, encode.FirstPlay, encode.RungJob{
+		Threads: 1,
+		Prepare: func(ctx context.Context) (encode.RungArgs, error) {
+			var err error
+			head, one, err = w.onePicture(ctx)
+			return w.args(), err
+		},
+		Input: func(_ context.Context, out io.Writer) error {
+			if _, err := out.Write(head); err != nil {
+				return err // the engine says what was written
+			}
+			_, err := out.Write(one)
+			return err
+		},
+		Output: func(_ context.Context, in io.Reader) error {
+			tracks, err := cmaf.NewReader(in, cmaf.ReaderOptions{MaxFragment: maxPicture}).Tracks()
+			if err != nil {
+				return err
+			}
+			if len(tracks) != 1 || tracks[0].FourCC != "avc1" {
+				return errors.New("the encoder gave no H.264")
+			}
+			made = w.initOf(&tracks[0])
+			return nil
+		},
+	})
+	if err != nil {
+		return err
+	}
+	if made == nil {
+		return fault.New(fault.Internal, "the encoder gave no init segment")
+	}
+	return m.opt.Store.Put(ctx, w.InitKey(), made)
+}
+
+// onePicture is the source's first picture that can be decoded by itself.
+func (w *Work) onePicture(ctx context.Context) (head, fragment []byte, err error) {
+	for msn := w.Timeline.First; msn < w.Timeline.Next(); msn++ {
+		c := w.chunk(msn)
+		if c == nil || !c.Independent {
+			continue
+		}
+		if head, err = w.Source.Init(ctx, c.Init); err != nil {
+			return nil, nil, fmt.Errorf("read init segment: %w", err)
+		}
+		data, err := w.Source.Segment(ctx, msn)
+		if err != nil {
+			return nil, nil, fmt.Errorf("read segment %d: %w", msn, err)
+		}
+		fragments, err := cmaf.ParseFragments(data)
+		if err != nil || len(fragments) == 0 || len(fragments[0].Samples) == 0 {
+			return nil, nil, fault.Wrap(fault.Internal, err, "segment %d of the source can't be read", msn)
+		}
+		f := fragments[0]
+		return head, cmaf.AppendFragment(nil, 1, cmaf.TrackID, f.BaseMediaDecodeTime, f.Samples[:1]), nil
+	}
+	return nil, nil, fault.New(fault.NotReady, "there is no picture yet")
+}

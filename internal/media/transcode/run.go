@@ -1,0 +1,245 @@
+package transcode
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+
+	"millrace/internal/fault"
+	"millrace/internal/media/container/cmaf"
+	"millrace/internal/media/encode"
+	"millrace/internal/media/frame"
+)
+
+// run is one encoder for a few segments.
+type run struct {
+	m        *Maker
+	w        Work
+	from     int64 // media sequence number of tickets[0]
+	priority encode.Priority
+	cancel   func(error)
+
+	// Guarded by the maker.
+	tickets []*ticket
+	next    int64 // the first segment that is not made yet; 0: none is
+	waiting int
+	started bool
+
+	init []byte   // what goes in: of the goroutine that feeds the encoder, once it is prepared
+	data [][]byte // segments
+
+	feeds  []feed // what comes out: of the goroutine that reads the encoder. Segments that went in and have not come out
+	keep   []picture
+	placed bool
+	shift  int64 // what is added to the encoder's times, in ticks
+}
+
+// ticket is what those who wait for a segment hold.
+type ticket struct {
+	done chan struct{}
+	err  error // once done
+}
+
+// picture is a frame that the encoder gave.
+type picture struct {
+	pts  int64
+	sync bool
+	data []byte
+}
+
+// maxPicture bounds one frame of the encoder's, in bytes.
+const maxPicture = 32 << 20
+
+// most threads of a run that somebody waits for; one that is ahead takes a single one.
+func (r *run) threads() int {
+	if r.priority == encode.Ahead {
+		return 1
+	}
+	return 0
+}
+
+func (r *run) encode(ctx context.Context) error {
+	return r.m.opt.Encoder.Rung(ctx, r.priority, encode.RungJob{
+		Threads: r.threads(), Prepare: r.prepare,
+		Input: func(_ context.Context, out io.Writer) error { return r.write(out) },
+		Output: func(ctx context.Context, in io.Reader) error {
+			return r.read(ctx, cmaf.NewReader(in, cmaf.ReaderOptions{MaxFragment: maxPicture}))
+		},
+	})
+}
+
+// prepare reads what the run is made of.
+func (r *run) prepare(ctx context.Context) (encode.RungArgs, error) {
+	r.m.mu.Lock()
+	r.started = true
+	r.m.mu.Unlock()
+	var err error
+	if r.init, err = r.w.Source.Init(ctx, r.w.chunk(r.from).Init); err != nil {
+		return encode.RungArgs{}, fmt.Errorf("read init segment: %w", err)
+	}
+	for msn := r.from; msn < r.from+int64(len(r.tickets)); msn++ {
+		f, err := r.w.feed(ctx, msn)
+		if err != nil {
+			return encode.RungArgs{}, err
+		}
+		r.feeds = append(r.feeds, f)
+	}
+	for back := 0; !r.feeds[0].clean && back < furthestBack && r.w.continues(r.feeds[0].msn); back++ {
+		f, err := r.w.feed(ctx, r.feeds[0].msn-1)
+		if err != nil {
+			return encode.RungArgs{}, err
+		}
+		r.feeds = slices.Insert(r.feeds, 0, f)
+	}
+	args := r.w.args()
+	for i := range r.feeds {
+		f := &r.feeds[i]
+		r.data, f.data = append(r.data, f.data), nil
+		args.Keys = append(args.Keys, float64(f.pts[0])/float64(r.w.Lane.Timescale))
+	}
+	return args, nil
+}
+
+// furthestBack is how many segments are decoded in front of one that can't be decoded by itself.
+const furthestBack = 5
+
+func (w *Work) args() encode.RungArgs {
+	return encode.RungArgs{
+		Width: w.Rung.Width, Height: w.Rung.Height, Preset: w.Rung.Preset, CRF: w.Rung.CRF, Bitrate: w.Rung.Bitrate, Level: w.Rung.Level,
+		Timescale: w.Lane.Timescale,
+	}
+}
+
+func (r *run) write(out io.Writer) error {
+	if _, err := out.Write(r.init); err != nil {
+		return err // the engine says what was written
+	}
+	for i := range r.data {
+		if _, err := out.Write(r.data[i]); err != nil {
+			return err
+		}
+		r.data[i] = nil
+	}
+	return nil
+}
+
+// read takes the encoder's frames and stores a segment whenever the next one begins.
+func (r *run) read(ctx context.Context, in *cmaf.Reader) error {
+	for {
+		fragments, err := in.Next()
+		if errors.Is(err, io.EOF) {
+			return r.flush(ctx, nil)
+		}
+		if err != nil {
+			return fmt.Errorf("read encoder: %w", err)
+		}
+		for _, f := range fragments {
+			at := int64(f.BaseMediaDecodeTime)
+			for _, s := range f.Samples {
+				p := picture{at + int64(s.CompositionOffset), s.Sync, s.Data}
+				at += int64(s.Duration)
+				if p.sync && len(r.keep) > 0 {
+					if err := r.flush(ctx, &p); err != nil {
+						return err
+					}
+				}
+				r.keep = append(r.keep, p)
+			}
+		}
+	}
+}
+
+// flush stores the segment that the pictures at hand are; next is the key frame behind them, nil at the end.
+func (r *run) flush(ctx context.Context, next *picture) error {
+	pictures := r.keep
+	r.keep = nil
+	if len(pictures) == 0 || len(r.feeds) == 0 {
+		return errUnplaced
+	}
+	f := r.feeds[0]
+	r.feeds = r.feeds[1:]
+	if !r.placed {
+		r.place(f, pictures, next)
+	}
+	for i := range pictures {
+		pictures[i].pts += r.shift
+		if _, ok := slices.BinarySearch(f.pts, pictures[i].pts); !ok {
+			return errUnplaced
+		}
+	}
+	if f.msn < r.from {
+		return nil
+	}
+	data, err := r.w.segment(&f, pictures)
+	if err != nil {
+		return err
+	}
+	if err := r.m.opt.Store.Put(ctx, r.w.SegmentKey(f.msn), data); err != nil {
+		return fmt.Errorf("store segment: %w", err)
+	}
+	r.m.made(r, f.msn)
+	return nil
+}
+
+var errUnplaced = errors.New("the encoder gave pictures of no time that went in")
+
+// place finds out by how much the encoder's clock is off: its muxer begins each run at zero. When every picture of the first segment has
+// come out, the first one is the first. Otherwise some could not be decoded, and what tells is the key frame behind them, which was forced
+// by the input's clock, or at the end the last picture.
+func (r *run) place(f feed, pictures []picture, next *picture) {
+	r.placed = true
+	switch {
+	case len(pictures) == len(f.pts):
+		r.shift = f.pts[0] - pictures[0].pts
+	case next != nil && len(r.feeds) > 0:
+		r.shift = r.feeds[0].pts[0] - next.pts
+	default:
+		last := slices.MaxFunc(pictures, func(a, b picture) int { return int(a.pts - b.pts) })
+		r.shift = f.pts[len(f.pts)-1] - last.pts
+	}
+}
+
+// segment puts pictures, in the order of decoding, into a fragment with the source's times. Decoding comes earlier than the source's by a
+// constant, for the encoder's reordering; where uneven frames want more than that, it comes as late as it may.
+func (w *Work) segment(f *feed, pictures []picture) ([]byte, error) {
+	if !pictures[0].sync || len(pictures) > len(f.dts) {
+		return nil, fault.New(fault.Internal, "the encoder gave %d pictures of %d that went in", len(pictures), len(f.dts))
+	}
+	earlier := w.reorder()
+	at := make([]int64, len(pictures)+1)
+	at[len(pictures)] = f.end - earlier
+	earliest := int64(math.MaxInt64)
+	for i := len(pictures) - 1; i >= 0; i-- {
+		earliest = min(earliest, pictures[i].pts)
+		at[i] = min(f.dts[i]-earlier, earliest)
+	}
+	samples := make([]cmaf.Sample, len(pictures))
+	for i, p := range pictures {
+		long, offset := at[i+1]-at[i], p.pts-at[i]
+		if long < 0 || long > math.MaxUint32 || offset < 0 || offset > math.MaxInt32 {
+			return nil, fault.New(fault.Internal, "picture %d of a segment lasts %d ticks and is shown %d after it is decoded", i, long, offset)
+		}
+		samples[i] = cmaf.Sample{Duration: uint32(long), CompositionOffset: int32(offset), Sync: p.sync, Data: p.data}
+	}
+	return cmaf.AppendFragment(nil, uint32(f.msn+1), cmaf.TrackID, uint64(at[0]), samples), nil
+}
+
+// reorder is by how many ticks decoding comes before the source's: two frames, which is what the encoder's pyramid of B-frames needs.
+func (w *Work) reorder() int64 {
+	fps := w.Rung.FrameRate
+	if fps < 10 || fps > 120 {
+		fps = 10
+	}
+	return int64(math.Ceil(2 * float64(w.Lane.Timescale) / fps))
+}
+
+// initOf is the init segment of what the encoder gives.
+func (w *Work) initOf(t *cmaf.Track) []byte {
+	return cmaf.InitFromEntry(cmaf.InitOptions{
+		Kind: frame.Video, SampleEntry: t.SampleEntry, Timescale: w.Lane.Timescale,
+		Width: uint32(w.Rung.Width) << 16, Height: uint32(w.Rung.Height) << 16,
+	})
+}

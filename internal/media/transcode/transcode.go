@@ -1,0 +1,331 @@
+// Package transcode makes the segments of a rung from those of the rendition above it, when somebody asks for them: a bounded encoder is
+// started at the segment that is asked for, runs a few segments ahead and ends; whoever asks for one of them meanwhile waits for the same
+// run. What was made is stored and never made again. A frame of a rung has the presentation time of the source's frame, and the rung's
+// decoding times are the source's by a constant, so that one run, many runs and another node's runs give the same numbers.
+//
+// It must never know HTTP, resources, where objects are kept, or who watches. Goroutines: one for each run, which belong to Run.
+package transcode
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"millrace/internal/fault"
+	"millrace/internal/media/encode"
+	"millrace/internal/media/ladder"
+	"millrace/internal/media/timeline"
+)
+
+// Source gives the media that a rung is made of, as it is delivered.
+type Source interface {
+	Init(ctx context.Context, n int) ([]byte, error)
+	Segment(ctx context.Context, msn int64) ([]byte, error)
+}
+
+// Store keeps what was made.
+type Store interface {
+	Has(ctx context.Context, key string) (bool, error)
+	Put(ctx context.Context, key string, data []byte) error
+}
+
+// Encoder turns pictures into pictures; encode.Engine fits.
+type Encoder interface {
+	Rung(ctx context.Context, p encode.Priority, job encode.RungJob) error
+}
+
+// Work is one rendition that is made of another.
+type Work struct {
+	Prefix   string // of its storage keys, without a slash at the end
+	Rung     ladder.Rung
+	Timeline *timeline.Timeline
+	Lane     *timeline.Lane // of the source
+	Source   Source
+}
+
+// InitKey is where the init segment is stored.
+func (w *Work) InitKey() string { return w.Prefix + "/init.mp4" }
+
+// SegmentKey is where a segment is stored.
+func (w *Work) SegmentKey(msn int64) string {
+	return w.Prefix + "/" + strconv.FormatInt(msn, 10) + ".m4s"
+}
+
+// chunk is the source's chunk; nil where there is no media.
+func (w *Work) chunk(msn int64) *timeline.Chunk {
+	i := msn - w.Timeline.First
+	if i < 0 || i >= int64(len(w.Lane.Chunks)) || w.Lane.Chunks[i].Gap {
+		return nil
+	}
+	return &w.Lane.Chunks[i]
+}
+
+// continues says that a segment goes on where the one before ended, with the same init segment.
+func (w *Work) continues(msn int64) bool {
+	before, c := w.chunk(msn-1), w.chunk(msn)
+	return before != nil && c != nil && before.Init == c.Init && !w.Timeline.Marks[msn-w.Timeline.First].Discontinuity
+}
+
+// Options are what a Maker needs.
+type Options struct {
+	Encoder Encoder
+	Store   Store
+	// Version is the encoder's: another one may write other parameter sets.
+	Version string
+	Now     func() time.Time
+	Logger  *slog.Logger
+}
+
+// Maker makes segments of rungs.
+type Maker struct {
+	opt Options
+
+	mu     sync.Mutex
+	base   context.Context //nolint:containedctx // of all runs: they outlive the request that began them
+	cancel context.CancelCauseFunc
+	runs   map[string][]*run // by prefix
+	known  *known
+	failed map[string]failure // by key
+	inits  map[string]*pendingInit
+	all    sync.WaitGroup
+	ended  bool
+}
+
+const (
+	// stretch is how many segments a run makes: from three on a run costs what one that never ends would (1.1 to 1.2 times that for one).
+	stretch = 5
+	// ahead is how many segments are made before they are asked for.
+	ahead = 3
+	// heavy bounds the source's bytes that a run holds.
+	heavy = 64 << 20
+	// sore is for how long a segment that could not be made is not tried again.
+	sore = 30 * time.Second
+)
+
+type failure struct {
+	err   error
+	until time.Time
+}
+
+// New returns a Maker; nothing is made before Run is called.
+func New(o Options) *Maker {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	return &Maker{
+		opt: o, base: ctx, cancel: cancel, runs: map[string][]*run{}, known: newKnown(), failed: map[string]failure{}, inits: map[string]*pendingInit{},
+	}
+}
+
+// Name implements lifecycle.Service.
+func (m *Maker) Name() string { return "rungs" }
+
+// Run implements lifecycle.Service: it ends what runs when ctx ends.
+func (m *Maker) Run(ctx context.Context) error {
+	<-ctx.Done()
+	m.mu.Lock()
+	m.ended = true
+	m.mu.Unlock()
+	m.cancel(context.Cause(ctx))
+	m.all.Wait()
+	return context.Cause(ctx)
+}
+
+// Rendition names a rung in URLs and keys. What its segments look like follows from the name alone: with other settings or another
+// encoder it is another rendition.
+func (m *Maker) Rendition(r ladder.Rung) string {
+	args := encode.RungArgs{Width: r.Width, Height: r.Height, Preset: r.Preset, CRF: r.CRF, Bitrate: r.Bitrate, Level: r.Level}.Build()
+	sum := sha256.Sum256([]byte(m.opt.Version + "\x00" + strings.Join(args, "\x00")))
+	return r.Name + "-" + hex.EncodeToString(sum[:4])
+}
+
+// Segment makes a segment unless it is stored: when it returns nil, it is. fault.Unavailable says that it may be asked for again.
+func (m *Maker) Segment(ctx context.Context, w *Work, msn int64) error {
+	if w.chunk(msn) == nil {
+		return fault.New(fault.NotFound, "there is no such segment")
+	}
+	stored, err := m.has(ctx, w, msn)
+	if stored || err != nil {
+		return err
+	}
+	m.mu.Lock()
+	if f, ok := m.failed[w.SegmentKey(msn)]; ok && m.opt.Now().Before(f.until) {
+		m.mu.Unlock()
+		return f.err
+	}
+	r := m.covering(w.Prefix, msn)
+	if r == nil {
+		priority := encode.OnDemand
+		if !m.known.seen(w.Prefix) {
+			priority = encode.FirstPlay
+		}
+		if r = m.begin(w, msn, priority); r == nil {
+			m.mu.Unlock()
+			return stopping()
+		}
+	}
+	r.waiting++
+	t := r.tickets[msn-r.from]
+	m.mu.Unlock()
+	defer m.leave(r)
+	select {
+	case <-t.done:
+		return t.err
+	case <-ctx.Done():
+		return fmt.Errorf("wait for segment: %w", context.Cause(ctx))
+	}
+}
+
+// Ahead says that a segment is watched now: those behind it will be asked for next. It does not wait.
+func (m *Maker) Ahead(ctx context.Context, w *Work, msn int64) {
+	for next := msn + 1; next <= msn+ahead && w.chunk(next) != nil; next++ {
+		if stored, err := m.has(ctx, w, next); stored || err != nil {
+			continue
+		}
+		m.mu.Lock()
+		if m.covering(w.Prefix, next) == nil {
+			m.begin(w, next, encode.Ahead)
+		}
+		m.mu.Unlock()
+	}
+}
+
+// has says whether a segment is stored, and remembers it.
+func (m *Maker) has(ctx context.Context, w *Work, msn int64) (bool, error) {
+	m.mu.Lock()
+	known := m.known.has(w.Prefix, msn)
+	m.mu.Unlock()
+	if known {
+		return true, nil
+	}
+	stored, err := m.opt.Store.Has(ctx, w.SegmentKey(msn))
+	if stored {
+		m.mu.Lock()
+		m.known.add(w.Prefix, msn)
+		m.mu.Unlock()
+	}
+	return stored, err
+}
+
+// Forget says that what is stored below a prefix may be gone.
+func (m *Maker) Forget(prefix string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.known.drop(prefix)
+}
+
+func stopping() error {
+	return fault.New(fault.Unavailable, "the service is stopping: ask again in a moment")
+}
+
+// covering finds the run that makes a segment. The caller holds the lock.
+func (m *Maker) covering(prefix string, msn int64) *run {
+	for _, r := range m.runs[prefix] {
+		if msn >= r.from && msn < r.from+int64(len(r.tickets)) {
+			return r
+		}
+	}
+	return nil
+}
+
+// begin starts a run from a segment on, up to where another one, a discontinuity or a gap begins; nil when the service stops. The caller
+// holds the lock.
+func (m *Maker) begin(w *Work, from int64, p encode.Priority) *run {
+	if m.ended {
+		return nil
+	}
+	to, bytes := from+1, w.chunk(from).Size
+	for to < from+stretch && w.continues(to) && m.covering(w.Prefix, to) == nil && !m.known.has(w.Prefix, to) {
+		if bytes += w.chunk(to).Size; bytes > heavy {
+			break
+		}
+		to++
+	}
+	ctx, cancel := context.WithCancelCause(m.base)
+	r := &run{m: m, w: *w, from: from, priority: p, cancel: cancel}
+	for range to - from {
+		r.tickets = append(r.tickets, &ticket{done: make(chan struct{})})
+	}
+	m.runs[w.Prefix] = append(m.runs[w.Prefix], r)
+	m.all.Go(func() {
+		err := r.encode(ctx)
+		cancel(nil)
+		m.finished(r, err)
+	})
+	return r
+}
+
+var errNobodyWaits = errors.New("nobody waits for it any more")
+
+// leave takes a waiter off a run. One that waits for a free processor and that nobody waits for is given up.
+func (m *Maker) leave(r *run) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	r.waiting--
+	if r.waiting == 0 && !r.started {
+		r.cancel(errNobodyWaits)
+	}
+}
+
+// made says that a segment of a run is stored.
+func (m *Maker) made(r *run, msn int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.known.add(r.w.Prefix, msn)
+	close(r.tickets[msn-r.from].done)
+	r.next = msn + 1
+}
+
+// finished takes a run away; what it has not made is given up.
+func (m *Maker) finished(r *run, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	rest := m.runs[r.w.Prefix]
+	for i := range rest {
+		if rest[i] == r {
+			rest = append(rest[:i:i], rest[i+1:]...)
+			break
+		}
+	}
+	if m.runs[r.w.Prefix] = rest; len(rest) == 0 {
+		delete(m.runs, r.w.Prefix)
+	}
+	first := max(r.next, r.from)
+	if first == r.from+int64(len(r.tickets)) {
+		return
+	}
+	if err == nil {
+		err = errors.New("the encoder left out a segment")
+	}
+	if errors.Is(err, errNobodyWaits) || m.ended {
+		err = fault.Wrap(fault.Unavailable, err, "the segment was given up: ask for it again")
+	} else {
+		m.opt.Logger.Warn("encoding of a rung failed", "rendition", r.w.Prefix, "media_sequence", first, "error", err)
+		m.remember(r.w.SegmentKey(first), failure{err, m.opt.Now().Add(sore)})
+	}
+	for msn := first; msn < r.from+int64(len(r.tickets)); msn++ {
+		t := r.tickets[msn-r.from]
+		if t.err = err; msn > first { // it may be well by itself
+			t.err = fault.Wrap(fault.Unavailable, err, "the segment could not be made: ask for it again")
+		}
+		close(t.done)
+	}
+}
+
+// maxFailures bounds what is remembered.
+const maxFailures = 1024
+
+func (m *Maker) remember(key string, f failure) {
+	now := m.opt.Now()
+	for k, old := range m.failed {
+		if len(m.failed) >= maxFailures || now.After(old.until) {
+			delete(m.failed, k)
+		}
+	}
+	m.failed[key] = f
+}

@@ -1,0 +1,441 @@
+package transcode_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"millrace/internal/fault"
+	"millrace/internal/media/container/cmaf"
+	"millrace/internal/media/container/mp4"
+	"millrace/internal/media/encode"
+	"millrace/internal/media/frame"
+	"millrace/internal/media/ladder"
+	"millrace/internal/media/ondemand"
+	"millrace/internal/media/timeline"
+	"millrace/internal/media/transcode"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// store keeps objects in memory and refuses to replace one.
+type store struct {
+	t  *testing.T
+	mu sync.Mutex
+	m  map[string][]byte
+}
+
+func (s *store) Has(_ context.Context, key string) (bool, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.m[key] != nil, nil
+}
+
+func (s *store) Put(_ context.Context, key string, data []byte) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.m[key] != nil {
+		s.t.Errorf("%s was made twice", key)
+	}
+	s.m[key] = bytes.Clone(data)
+	return nil
+}
+
+func (s *store) get(key string) []byte {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.m[key]
+}
+
+// files are objects on disk.
+type files struct{}
+
+func (files) Open(_ context.Context, key string) (ondemand.ReaderAtCloser, int64, error) {
+	f, err := os.Open(key) //nolint:gosec // the test's own
+	if err != nil {
+		return nil, 0, err
+	}
+	st, err := f.Stat()
+	return f, st.Size(), err
+}
+
+// source is an MP4 as it is delivered.
+type source struct {
+	library  *ondemand.Library
+	lane     *timeline.Lane
+	timeline *timeline.Timeline
+}
+
+func (s source) Init(ctx context.Context, _ int) ([]byte, error) {
+	return s.library.Init(ctx, *s.lane.Source)
+}
+
+func (s source) Segment(ctx context.Context, msn int64) ([]byte, error) {
+	return s.library.Chunk(ctx, *s.lane.Source, msn, s.lane.Chunks[msn])
+}
+
+func ffmpeg(t *testing.T, args ...string) {
+	t.Helper()
+	bin, err := exec.LookPath("ffmpeg")
+	if err != nil {
+		t.Skip("ffmpeg is not installed")
+	}
+	args = append([]string{"-nostdin", "-hide_banner", "-loglevel", "error", "-y"}, args...)
+	if out, err := exec.CommandContext(t.Context(), bin, args...).CombinedOutput(); err != nil {
+		t.Fatalf("ffmpeg %v: %v\n%s", args, err, out)
+	}
+}
+
+// open plans an MP4 that ffmpeg makes of the arguments.
+func open(t *testing.T, args ...string) source {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "source.mp4")
+	ffmpeg(t, append(args, path)...)
+	f, size, err := files{}.Open(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	index, err := mp4.Index(f, size)
+	if err != nil {
+		t.Fatal(err)
+	}
+	idrs, err := mp4.IDRs(f, index.Tracks[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan, err := ondemand.Plan(index.Tracks[0], nil, idrs, path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return source{ondemand.NewLibrary(files{}, 1<<20), plan.Lane(timeline.MainVideo), plan}
+}
+
+func (s source) work(q ladder.Quality, name string) *transcode.Work {
+	in := s.lane.Inits[0]
+	for _, r := range ladder.Instead(ladder.Source{Width: in.Width, Height: in.Height, FrameRate: in.FrameRate}, q, 1080) {
+		if name == "" || r.Name == name {
+			return &transcode.Work{Prefix: "rung", Rung: r, Timeline: s.timeline, Lane: s.lane, Source: s}
+		}
+	}
+	panic("no such rung")
+}
+
+func newMaker(t *testing.T, e transcode.Encoder) (*transcode.Maker, *store) {
+	t.Helper()
+	s := &store{t: t, m: map[string][]byte{}}
+	m := transcode.New(transcode.Options{Encoder: e, Store: s, Now: time.Now, Logger: slog.New(slog.DiscardHandler)})
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = m.Run(ctx) // ends with ctx
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-ended
+	})
+	return m, s
+}
+
+func engine(t *testing.T) *encode.Engine {
+	t.Helper()
+	ffmpeg, err := encode.Find("ffmpeg", "")
+	if err != nil {
+		t.Skip("ffmpeg is not installed")
+	}
+	ffprobe, err := encode.Find("ffprobe", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := encode.NewEngine(encode.Options{FFmpeg: ffmpeg, FFprobe: ffprobe, Budget: encode.NewBudget(encode.BudgetOptions{Cores: 2})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+const pattern = "testsrc2=s=640x360:r=30:d=14"
+
+func x264(more ...string) []string {
+	return append([]string{"-c:v", "libx264", "-preset", "veryfast", "-pix_fmt", "yuv420p"}, more...)
+}
+
+// sources are files whose frames differ in how they are timed.
+func sources() map[string][]string {
+	lavfi := func(graph string, more ...string) []string {
+		return append([]string{"-f", "lavfi", "-i", graph}, x264(more...)...)
+	}
+	return map[string][]string{
+		"constant rate":    lavfi(pattern, "-g", "60"),
+		"NTSC":             lavfi("testsrc2=s=640x360:r=30000/1001:d=14", "-g", "60"),
+		"no B-frames":      lavfi(pattern, "-g", "60", "-bf", "0"),
+		"variable rate":    lavfi(pattern+",select='not(mod(n*n\\,7))+not(mod(n\\,5))'", "-g", "30", "-fps_mode", "vfr"),
+		"slides":           lavfi("testsrc2=s=640x360:r=1:d=14", "-g", "4"),
+		"open GOP":         lavfi(pattern, "-x264-params", "open-gop=1:keyint=60:bframes=4"),
+		"late first frame": append([]string{"-itsoffset", "0.7", "-f", "lavfi", "-i", pattern}, x264("-g", "60")...),
+		"one long GOP":     lavfi(pattern, "-g", "1000"),
+		"upright":          lavfi("testsrc2=s=360x640:r=25:d=9", "-g", "50"),
+	}
+}
+
+// Every frame of a rung has the time of the source's, whatever run made it, and the segments join without a hole.
+func TestEveryFrameHasItsTime(t *testing.T) {
+	t.Parallel()
+	for name, args := range sources() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			src := open(t, args...)
+			m, s := newMaker(t, engine(t))
+			w := src.work(ladder.Plus, "")
+			if err := m.Init(t.Context(), w); err != nil {
+				t.Fatal(err)
+			}
+			last := src.timeline.Next() - 1
+			for _, msn := range []int64{last, 0, last / 2} { // not in order, so that several runs make it
+				if err := m.Segment(t.Context(), w, msn); err != nil {
+					t.Fatal(err)
+				}
+			}
+			joined := bytes.Clone(s.get(w.InitKey()))
+			end := int64(-1)
+			for msn := int64(0); msn <= last; msn++ {
+				if err := m.Segment(t.Context(), w, msn); err != nil {
+					t.Fatal(err)
+				}
+				want, err := src.Segment(t.Context(), msn)
+				if err != nil {
+					t.Fatal(err)
+				}
+				made := s.get(w.SegmentKey(msn))
+				end = compare(t, msn, times(t, want), times(t, made), end)
+				joined = append(joined, made...)
+			}
+			decodes(t, joined, w.Rung)
+		})
+	}
+}
+
+// timing is when the frames of a segment are decoded and shown.
+type timing struct {
+	begin, end int64
+	pts        []int64
+	key        bool
+}
+
+func times(t *testing.T, segment []byte) timing {
+	t.Helper()
+	fragments, err := cmaf.ParseFragments(segment)
+	if err != nil || len(fragments) != 1 {
+		t.Fatalf("%d fragments: %v", len(fragments), err)
+	}
+	f := fragments[0]
+	x := timing{begin: int64(f.BaseMediaDecodeTime), key: f.Samples[0].Sync}
+	at := x.begin
+	for i, s := range f.Samples {
+		if s.CompositionOffset < 0 || s.Duration == 0 && i > 0 {
+			t.Errorf("a frame lasts %d and is shown %d after its decoding", s.Duration, s.CompositionOffset)
+		}
+		x.pts = append(x.pts, at+int64(s.CompositionOffset))
+		at += int64(s.Duration)
+	}
+	x.end = at
+	slices.Sort(x.pts)
+	return x
+}
+
+// compare gives where the made segment ends.
+func compare(t *testing.T, msn int64, want, made timing, end int64) int64 {
+	t.Helper()
+	if !slices.Equal(want.pts, made.pts) {
+		t.Fatalf("segment %d: frames at %v, want %v", msn, made.pts, want.pts)
+	}
+	if !made.key {
+		t.Errorf("segment %d begins without a key frame", msn)
+	}
+	if end >= 0 && made.begin != end {
+		t.Errorf("segment %d begins at %d, the one before ended at %d", msn, made.begin, end)
+	}
+	return made.end
+}
+
+// decodes holds that a decoder finds nothing wrong, and frames of the rung's size.
+func decodes(t *testing.T, media []byte, r ladder.Rung) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "joined.mp4")
+	if err := os.WriteFile(path, media, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.CommandContext(t.Context(), "ffprobe", "-v", "warning", "-count_frames", "-show_entries", "stream=width,height,level,profile,nb_read_frames,sample_aspect_ratio", "-of", "csv=p=0", path).CombinedOutput()
+	fragments, parseErr := cmaf.ParseFragments(media)
+	if parseErr != nil {
+		t.Fatal(parseErr)
+	}
+	frames := 0
+	for _, f := range fragments {
+		frames += len(f.Samples)
+	}
+	want := fmt.Sprintf("High,%d,%d,1:1,%d,%d", r.Width, r.Height, r.Level, frames)
+	if got := strings.TrimSpace(string(out)); err != nil || got != want {
+		t.Errorf("decoded %q, %v; want %q", got, err, want)
+	}
+}
+
+// The parameter sets do not depend on where a run begins: one init segment fits all.
+func TestOneInitFitsAllRuns(t *testing.T) {
+	t.Parallel()
+	src := open(t, append([]string{"-f", "lavfi", "-i", pattern}, x264("-g", "60")...)...)
+	m, s := newMaker(t, engine(t))
+	w := src.work(ladder.Plus, "270p")
+	if err := m.Init(t.Context(), w); err != nil {
+		t.Fatal(err)
+	}
+	own := bytes.Clone(s.get(w.InitKey()))
+	reader := cmaf.NewReader(bytes.NewReader(own), cmaf.ReaderOptions{})
+	tracks, err := reader.Tracks()
+	if err != nil || tracks[0].Kind != frame.Video || tracks[0].Config.Width != w.Rung.Width || tracks[0].Timescale != src.lane.Timescale {
+		t.Fatalf("%+v, %v", tracks, err)
+	}
+	for msn := range src.timeline.Next() {
+		single, kept := newMaker(t, engine(t)) // a run of its own
+		if err := single.Segment(t.Context(), w, msn); err != nil {
+			t.Fatal(err)
+		}
+		decodes(t, append(bytes.Clone(own), kept.get(w.SegmentKey(msn))...), w.Rung)
+	}
+}
+
+// counted counts runs, and holds them until let go.
+type counted struct {
+	transcode.Encoder
+	mu   sync.Mutex
+	runs int
+	hold chan struct{}
+	jobs []encode.Priority
+}
+
+func (c *counted) Rung(ctx context.Context, p encode.Priority, job encode.RungJob) error {
+	c.mu.Lock()
+	c.runs++
+	c.jobs = append(c.jobs, p)
+	c.mu.Unlock()
+	if c.hold != nil {
+		select {
+		case <-c.hold:
+		case <-ctx.Done():
+			return fmt.Errorf("held: %w", context.Cause(ctx))
+		}
+	}
+	return c.Encoder.Rung(ctx, p, job)
+}
+
+func (c *counted) count() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.runs
+}
+
+// However many ask at once for the segments of a stretch, one run makes them.
+func TestViewersShareARun(t *testing.T) {
+	t.Parallel()
+	src := open(t, append([]string{"-f", "lavfi", "-i", pattern}, x264("-g", "60")...)...)
+	c := &counted{Encoder: engine(t)}
+	m, _ := newMaker(t, c)
+	w := src.work(ladder.Plus, "270p")
+	var all sync.WaitGroup
+	for range 20 {
+		all.Go(func() {
+			for msn := range src.timeline.Next() {
+				if err := m.Segment(t.Context(), w, msn); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	if c.count() != 1 {
+		t.Errorf("%d runs", c.count())
+	}
+	m.Ahead(t.Context(), w, 0)
+	if c.count() != 1 {
+		t.Error("what is made was made again")
+	}
+}
+
+// What is not asked for any more before it has begun is not begun.
+func TestRunNobodyWaitsFor(t *testing.T) {
+	t.Parallel()
+	src := open(t, append([]string{"-f", "lavfi", "-i", pattern}, x264("-g", "60")...)...)
+	c := &counted{Encoder: engine(t), hold: make(chan struct{})}
+	m, s := newMaker(t, c)
+	w := src.work(ladder.Plus, "270p")
+	ctx, cancel := context.WithCancel(t.Context())
+	gone := make(chan error)
+	go func() { gone <- m.Segment(ctx, w, 0) }()
+	for c.count() == 0 {
+		<-time.NewTimer(time.Millisecond).C
+	}
+	cancel()
+	if err := <-gone; !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+	close(c.hold)
+	if err := m.Segment(t.Context(), w, 1); err != nil && fault.KindOf(err) != fault.Unavailable {
+		t.Error(err)
+	}
+	_ = s
+}
+
+var errBroken = errors.New("broken")
+
+type broken struct{ runs int }
+
+func (b *broken) Rung(context.Context, encode.Priority, encode.RungJob) error {
+	b.runs++
+	return errBroken
+}
+
+// A segment that can't be made says so, and is not tried again with every request.
+func TestFailureIsRemembered(t *testing.T) {
+	t.Parallel()
+	src := open(t, append([]string{"-f", "lavfi", "-i", pattern}, x264("-g", "60")...)...)
+	b := &broken{}
+	m, _ := newMaker(t, b)
+	w := src.work(ladder.Plus, "270p")
+	for range 5 {
+		if err := m.Segment(t.Context(), w, 0); !errors.Is(err, errBroken) {
+			t.Errorf("got %v", err)
+		}
+	}
+	if b.runs != 1 {
+		t.Errorf("%d runs", b.runs)
+	}
+	if err := m.Segment(t.Context(), w, 99); fault.KindOf(err) != fault.NotFound {
+		t.Errorf("got %v", err)
+	}
+}
+
+// With other settings, and with another encoder, a rung has another name, as its parameter sets may differ.
+func TestRenditionNames(t *testing.T) {
+	t.Parallel()
+	r := ladder.Instead(ladder.Source{Width: 1280, Height: 720, FrameRate: 30}, ladder.Plus, 1080)[0]
+	m := transcode.New(transcode.Options{Version: "5.1"})
+	other := r
+	other.CRF++
+	seen := []string{m.Rendition(r), m.Rendition(other), transcode.New(transcode.Options{Version: "7.0"}).Rendition(r)}
+	if m.Rendition(r) != seen[0] || !strings.HasPrefix(seen[0], "720p-") || len(slices.Compact(slices.Sorted(slices.Values(seen)))) != 3 {
+		t.Errorf("%v", seen)
+	}
+}
