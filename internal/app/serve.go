@@ -32,6 +32,7 @@ import (
 	"millrace/internal/media/ingest/srt"
 	"millrace/internal/media/ondemand"
 	"millrace/internal/media/playback"
+	"millrace/internal/media/transcode"
 	"millrace/internal/storage/blob"
 	"millrace/internal/storage/db"
 	"millrace/internal/storage/queue"
@@ -62,6 +63,7 @@ type node struct {
 	live    *bridge.Live
 	viewers *bridge.Playback
 	library *ondemand.Library
+	rungs   *transcode.Maker
 
 	base  string         // how the outside reaches the HTTP listener, without a last slash
 	close []func() error // in the order of opening
@@ -132,8 +134,15 @@ func (n *node) open(ctx context.Context) (err error) {
 		Journals: filepath.Join(n.cfg.DataDir, "journal"), Stills: n.ffmpeg, Images: images{n.fetch}, Simulcast: n.fetch,
 		Encoder: n.ffmpeg, Mark: mark,
 	})
+	version, err := n.ffmpeg.Version(ctx)
+	if err != nil {
+		return fmt.Errorf("ask for ffmpeg's version: %w (millrace doctor says what is wrong)", err)
+	}
+	n.rungs = transcode.New(transcode.Options{
+		Encoder: n.ffmpeg, Store: bridge.Made{Blob: n.blob, Assets: n.assets}, Version: version, Now: clock, Logger: n.log,
+	})
 	n.viewers = bridge.NewPlayback(bridge.PlaybackOptions{
-		Access: n.access, Assets: n.assets, Live: n.live, Blob: n.blob, Library: n.library, Now: clock, Logger: n.log,
+		Access: n.access, Assets: n.assets, Live: n.live, Blob: n.blob, Library: n.library, Rungs: n.rungs, Now: clock, Logger: n.log,
 	})
 	return firstToken(ctx, n.access, n.cfg, n.log, n.out)
 }
@@ -145,6 +154,7 @@ func (n *node) assemble(ctx context.Context, g *lifecycle.Group) error {
 		return err
 	}
 	g.Add(n.db)
+	g.Add(n.rungs)
 	g.Add(n.live)
 	g.Add(jobs)
 	if err = n.serveMetrics(ctx, g); err != nil {

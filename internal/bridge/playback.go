@@ -16,6 +16,7 @@ import (
 	"millrace/internal/media/ondemand"
 	"millrace/internal/media/playback"
 	"millrace/internal/media/timeline"
+	"millrace/internal/media/transcode"
 	"millrace/internal/storage/blob"
 )
 
@@ -33,6 +34,7 @@ type PlaybackOptions struct {
 	Live    *Live // nil on nodes without ingest
 	Blob    blob.Store
 	Library *ondemand.Library
+	Rungs   *transcode.Maker // nil: what is stored is all there is
 	Now     func() time.Time
 	Logger  *slog.Logger
 }

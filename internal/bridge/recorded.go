@@ -17,6 +17,7 @@ import (
 	"millrace/internal/media/ondemand"
 	"millrace/internal/media/playback"
 	"millrace/internal/media/timeline"
+	"millrace/internal/media/transcode"
 )
 
 // recorded is an asset as it is watched from storage: its timeline with the ready tracks beside it.
@@ -33,6 +34,10 @@ type recorded struct {
 	spans    []float64
 	target   int // EXT-X-TARGETDURATION
 
+	rungs     []*transcode.Work // largest first
+	byRung    map[string]*transcode.Work
+	oversized bool // the video is larger than its asset's tier allows: rungs stand in for it
+
 	mu    sync.Mutex
 	lists map[string]*list
 }
@@ -44,7 +49,9 @@ func (p *Playback) present(ctx context.Context, row asset.Asset, t *timeline.Tim
 	v := &recorded{
 		p: p, media: string(row.Media), revision: row.Revision, read: p.opt.Now(), timeline: t, whole: row.Index != "" || row.LiveStream != "" && !row.IsLive, lanes: append([]*timeline.Lane(nil), t.Lanes...),
 		tracks: map[string]asset.Track{}, texts: map[string]asset.Track{}, spans: t.Spans(), lists: map[string]*list{},
+		byRung: map[string]*transcode.Work{},
 	}
+	v.addRungs(row)
 	for _, tr := range row.Tracks {
 		if tr.Status != asset.TrackReady {
 			continue
@@ -116,9 +123,6 @@ func (v *recorded) Multivariant(context.Context) (*hls.Multivariant, error) {
 			audioPeak, audioMean = max(audioPeak, l.Peak), max(audioMean, l.Average())
 		}
 	}
-	if video != nil {
-		addVideo(&variant, video)
-	}
 	for _, l := range v.lanes {
 		switch l.Kind {
 		case frame.Audio:
@@ -135,25 +139,34 @@ func (v *recorded) Multivariant(context.Context) (*hls.Multivariant, error) {
 		case frame.Video:
 		}
 	}
+	variant.Bandwidth, variant.AverageBandwidth = int64(math.Ceil(audioPeak)), int64(math.Ceil(audioMean))
+	m.Variants = v.variants(variant)
+	if video != nil {
+		addVideo(&variant, video)
+	}
 	if variant.URI == "" {
 		variant.URI = hls.PlaylistURI(v.lanes[0].ID)
 	}
-	variant.Bandwidth += int64(math.Ceil(audioPeak))
-	variant.AverageBandwidth += int64(math.Ceil(audioMean))
-	m.Variants = []hls.Variant{variant}
+	if !v.oversized {
+		m.Variants = append([]hls.Variant{variant}, m.Variants...)
+	}
 	return m, nil
 }
 
 func addVideo(variant *hls.Variant, l *timeline.Lane) {
 	variant.URI = hls.PlaylistURI(l.ID)
-	variant.Bandwidth, variant.AverageBandwidth = int64(math.Ceil(l.Peak)), int64(math.Ceil(l.Average()))
+	variant.Bandwidth += int64(math.Ceil(l.Peak))
+	variant.AverageBandwidth += int64(math.Ceil(l.Average()))
 	for _, in := range l.Inits {
 		if in.Width*in.Height > variant.Width*variant.Height {
 			variant.Width, variant.Height = in.Width, in.Height
 		}
 		variant.FrameRate = max(variant.FrameRate, in.FrameRate)
 	}
+	sound := variant.Codecs
+	variant.Codecs = nil
 	addCodecs(variant, l.Inits)
+	variant.Codecs = append(variant.Codecs, sound...)
 }
 
 // addCodecs names every codec that a player of a rendition meets once: it must be able to play all of them.
@@ -277,6 +290,9 @@ func (v *recorded) Chunk(ctx context.Context, rendition string, r hls.Resource) 
 	if l == nil || r.Part >= 0 {
 		return playback.Body{}, missing
 	}
+	if w := v.byRung[rendition]; w != nil && r.Init <= 0 && r.Ext != "vtt" {
+		return v.rung(ctx, w, r)
+	}
 	if r.Init >= 0 {
 		return v.init(ctx, l, r.Init)
 	}
@@ -287,12 +303,17 @@ func (v *recorded) Chunk(ctx context.Context, rendition string, r hls.Resource) 
 	if (l.Kind == frame.Text) != (r.Ext == "vtt") {
 		return playback.Body{}, missing
 	}
-	c := l.Chunks[i]
-	switch {
-	case l.Kind == frame.Text:
+	if l.Kind == frame.Text {
 		return v.text(ctx, l, i)
-	case l.Source != nil:
-		segment, size, err := v.p.opt.Library.Segment(ctx, *l.Source, r.MSN, c)
+	}
+	return v.segment(ctx, l, r.MSN)
+}
+
+// segment is one of a rendition that is stored.
+func (v *recorded) segment(ctx context.Context, l *timeline.Lane, msn int64) (playback.Body, error) {
+	c := l.Chunks[msn-v.timeline.First]
+	if l.Source != nil {
+		segment, size, err := v.p.opt.Library.Segment(ctx, *l.Source, msn, c)
 		return playback.Body{Reader: segment, Size: size}, err
 	}
 	return v.p.object(ctx, c.Object, 0, -1)

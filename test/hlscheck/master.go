@@ -8,9 +8,9 @@ import (
 // checkMaster applies the rules of the multivariant playlist that need nothing but its text.
 func (c *checker) checkMaster(m *multivariant) {
 	u := c.o.URL
-	for _, v := range m.variants {
+	for i, v := range m.variants {
 		c.check("bandwidth", v.bandwidth > 0, u, "BANDWIDTH=%d of %s", v.bandwidth, v.uri)
-		c.check("average-bandwidth", v.average > 0 && v.average <= v.bandwidth, u, "AVERAGE-BANDWIDTH=%d, BANDWIDTH=%d of %s", v.average, v.bandwidth, v.uri)
+		c.check("average-bandwidth", v.average > 0 && v.average <= v.bandwidth || v.average < 0 && i > 0, u, "AVERAGE-BANDWIDTH=%d, BANDWIDTH=%d of %s", v.average, v.bandwidth, v.uri)
 		if strings.Contains(v.codecs, "avc") || strings.Contains(v.codecs, "hvc") {
 			c.check("resolution", v.resolution != "", u, "no RESOLUTION of %s", v.uri)
 			c.check("frame-rate", v.frameRate > 0, u, "no FRAME-RATE of %s", v.uri)

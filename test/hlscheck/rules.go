@@ -39,7 +39,7 @@ var Rules = map[string]Rule{
 	// Multivariant playlist.
 	"independent-segments": {"4.4.2.1", "EXT-X-INDEPENDENT-SEGMENTS is there"},
 	"bandwidth":            {"4.4.6.2", "BANDWIDTH is an upper bound of the peak segment bit rate, and not far above it"},
-	"average-bandwidth":    {"4.4.6.2", "AVERAGE-BANDWIDTH is there, not above BANDWIDTH, and near the measured average"},
+	"average-bandwidth":    {"4.4.6.2", "AVERAGE-BANDWIDTH is not above BANDWIDTH and near the measured average; it is absent only where lower variants are encoded when asked for"},
 	"codecs":               {"4.4.6.2", "CODECS names each codec of the variant and its groups, as the media say"},
 	"resolution":           {"4.4.6.2", "RESOLUTION is there for video, and is the media's"},
 	"frame-rate":           {"4.4.6.2", "FRAME-RATE is there for video, and is the media's"},

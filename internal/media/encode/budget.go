@@ -10,9 +10,9 @@ import (
 )
 
 // Budget keeps children from taking more of the processor than there is: who does not fit waits, in the order of priority and then of
-// arrival. Background work has a share of its own, as it only gets what the rest leaves: by default half the cores, so one job at a time
-// on two.
-type Budget struct{ foreground, background *share }
+// arrival. What nobody waits for (Ahead, Background) has shares of its own, so that it is never in the way of what somebody does: the
+// system gives it what the rest leaves. By default they are half the cores each, so one job at a time on two.
+type Budget struct{ foreground, ahead, background *share }
 
 // BudgetOptions are sizes in cores.
 type BudgetOptions struct {
@@ -30,7 +30,8 @@ func NewBudget(opts BudgetOptions) *Budget {
 	if background <= 0 {
 		background = max(1, cores/2)
 	}
-	return &Budget{foreground: &share{size: cores, free: cores}, background: &share{size: background, free: background}}
+	half := max(1, cores/2)
+	return &Budget{foreground: &share{size: cores, free: cores}, ahead: &share{size: half, free: half}, background: &share{size: background, free: background}}
 }
 
 // Acquire waits for weight cores of the share that p takes from; more than the whole share counts as the whole. release is called once,
@@ -45,8 +46,12 @@ func (b *Budget) TryAcquire(p Priority, weight int) (release func(), ok bool) {
 }
 
 func (b *Budget) share(p Priority) *share {
-	if p == Background {
+	switch p {
+	case Background:
 		return b.background
+	case Ahead:
+		return b.ahead
+	case OnDemand, FirstPlay, Live:
 	}
 	return b.foreground
 }

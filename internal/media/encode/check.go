@@ -50,9 +50,7 @@ func Check(ctx context.Context, ffmpeg, ffprobe string) Report {
 		r.Problems = append(r.Problems, fmt.Sprintf("%s does not run (%v). Install it again: apt-get install -y --reinstall ffmpeg", r.FFmpeg, err))
 		return r
 	}
-	if fields := strings.Fields(version); len(fields) > 2 {
-		r.Version = fields[2]
-	}
+	r.Version = versionIn(version)
 	formats := make([]string, 0, len(Formats()))
 	for _, f := range Formats() {
 		formats = append(formats, string(f))
@@ -66,6 +64,14 @@ func Check(ctx context.Context, ffmpeg, ffprobe string) Report {
 		}
 	}
 	return r
+}
+
+// versionIn reads "ffmpeg version 5.1.9-0+deb12u1 Copyright …".
+func versionIn(said string) string {
+	if fields := strings.Fields(said); len(fields) > 2 {
+		return fields[2]
+	}
+	return ""
 }
 
 func (r *Report) find(name, path string) string {

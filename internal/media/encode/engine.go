@@ -39,6 +39,15 @@ func NewEngine(opts Options) (*Engine, error) {
 	return &Engine{opts: opts}, nil
 }
 
+// Version is ffmpeg's, such as 5.1.9-0+deb12u1.
+func (e *Engine) Version(ctx context.Context) (string, error) {
+	said, err := ask(ctx, e.opts.FFmpeg, "-version")
+	if err != nil {
+		return "", err
+	}
+	return versionIn(said), nil
+}
+
 // probeTime bounds a probe, which reads a few megabytes.
 const probeTime = 30 * time.Second
 

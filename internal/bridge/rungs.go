@@ -1,0 +1,171 @@
+package bridge
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"math"
+	"strings"
+
+	"millrace/internal/control/asset"
+	"millrace/internal/fault"
+	"millrace/internal/id"
+	"millrace/internal/media/frame"
+	"millrace/internal/media/hls"
+	"millrace/internal/media/ladder"
+	"millrace/internal/media/playback"
+	"millrace/internal/media/timeline"
+	"millrace/internal/media/transcode"
+	"millrace/internal/storage/blob"
+)
+
+// addRungs lists the rungs of the ladder that are made of a recording's video when somebody watches them. They have the video's segments
+// and times.
+func (v *recorded) addRungs(row asset.Asset) {
+	video := v.timeline.Lane(timeline.MainVideo)
+	if v.p.opt.Rungs == nil || !v.whole || video == nil || len(video.Inits) == 0 {
+		return
+	}
+	src := ladder.Source{}
+	passes := true
+	for _, in := range video.Inits {
+		if in.Width*in.Height > src.Width*src.Height {
+			src.Width, src.Height = in.Width, in.Height
+		}
+		src.FrameRate = max(src.FrameRate, in.FrameRate)
+		passes = passes && isH264(in.Codec)
+	}
+	if src.Short() == 0 {
+		return
+	}
+	quality, tier := ladder.Quality(row.Options.Quality()), ladder.Tier(row.Options.MaxResolution)
+	if quality == "" {
+		quality = ladder.Plus
+	}
+	v.oversized = !src.Within(tier)
+	rungs := ladder.Below(src, quality, tier)
+	if v.oversized || !passes {
+		rungs = ladder.Instead(src, quality, tier)
+	}
+	for _, r := range rungs {
+		name := v.p.opt.Rungs.Rendition(r)
+		l := &timeline.Lane{Rendition: timeline.Rendition{ID: name, Kind: frame.Video, Timescale: video.Timescale}}
+		for _, c := range video.Chunks {
+			l.Chunks = append(l.Chunks, timeline.Chunk{Rendition: name, Time: c.Time, Duration: c.Duration, Gap: c.Gap, Independent: true})
+		}
+		v.lanes = append(v.lanes, l)
+		v.rungs = append(v.rungs, &transcode.Work{
+			Prefix: mediaPrefix(row.Media) + "/" + name, Rung: r, Timeline: v.timeline, Lane: video, Source: original{v, video},
+		})
+		v.byRung[name] = v.rungs[len(v.rungs)-1]
+	}
+}
+
+func isH264(codec string) bool { return len(codec) > 4 && (codec[:4] == "avc1" || codec[:4] == "avc3") }
+
+// mediaPrefix is where the objects of a media set are.
+func mediaPrefix(m id.Media) string { return "media/" + string(m) }
+
+// variants adds what is listed of each rung to what all variants share.
+func (v *recorded) variants(shared hls.Variant) []hls.Variant {
+	var out []hls.Variant
+	for _, w := range v.rungs {
+		x := shared
+		x.Bandwidth += int64(math.Ceil(headroom * float64(w.Rung.Bitrate)))
+		x.AverageBandwidth = 0 // not known before it is encoded
+		x.Width, x.Height, x.FrameRate = w.Rung.Width, w.Rung.Height, w.Rung.FrameRate
+		x.Codecs = append([]string{w.Rung.Codec()}, shared.Codecs...)
+		x.URI = hls.PlaylistURI(v.p.opt.Rungs.Rendition(w.Rung))
+		out = append(out, x)
+	}
+	return out
+}
+
+// headroom is by how much a segment may be above what the encoder is held to: each run of it begins with an empty buffer model.
+const headroom = 1.15
+
+// rung is an init segment or a segment of a rung. What is not stored yet is made now.
+func (v *recorded) rung(ctx context.Context, w *transcode.Work, r hls.Resource) (playback.Body, error) {
+	key, produce := w.SegmentKey(r.MSN), func() error { return v.p.opt.Rungs.Segment(ctx, w, r.MSN) }
+	if r.Init >= 0 {
+		key, produce = w.InitKey(), func() error { return v.p.opt.Rungs.Init(ctx, w) }
+	}
+	b, err := v.p.object(ctx, key, 0, -1)
+	if err != nil && fault.KindOf(err) == fault.NotFound {
+		v.p.opt.Rungs.Forget(w.Prefix)
+		if err = produce(); err == nil {
+			b, err = v.p.object(ctx, key, 0, -1)
+		}
+	}
+	if err == nil && r.Init < 0 {
+		v.p.opt.Rungs.Ahead(ctx, w, r.MSN)
+	}
+	return b, err
+}
+
+// original is a rendition as viewers get it.
+type original struct {
+	v *recorded
+	l *timeline.Lane
+}
+
+// Init implements transcode.Source.
+func (o original) Init(ctx context.Context, n int) ([]byte, error) {
+	return whole(o.v.init(ctx, o.l, n))
+}
+
+// Segment implements transcode.Source.
+func (o original) Segment(ctx context.Context, msn int64) ([]byte, error) {
+	return whole(o.v.segment(ctx, o.l, msn))
+}
+
+// longest is the largest segment there is, in bytes.
+const longest = 256 << 20
+
+// whole reads a body to its end.
+func whole(b playback.Body, err error) ([]byte, error) {
+	if err != nil || b.Reader == nil {
+		return b.Data, err
+	}
+	defer func() { _ = b.Reader.Close() }() // it was only read
+	if b.Size > longest {
+		return nil, fault.New(fault.Internal, "a segment has %d bytes", b.Size)
+	}
+	data := make([]byte, b.Size)
+	if _, err := io.ReadFull(b.Reader, data); err != nil {
+		return nil, fmt.Errorf("read segment: %w", err)
+	}
+	return data, nil
+}
+
+// Made keeps what rungs are made; it implements transcode.Store.
+type Made struct {
+	Blob   blob.Store
+	Assets asset.Work
+}
+
+// Has implements transcode.Store.
+func (s Made) Has(ctx context.Context, key string) (bool, error) {
+	_, err := s.Blob.Stat(ctx, key)
+	if err != nil && fault.KindOf(err) == fault.NotFound {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// Put implements transcode.Store. What comes too late for the purge of its asset is taken away again.
+func (s Made) Put(ctx context.Context, key string, data []byte) error {
+	if err := s.Blob.Put(ctx, key, bytes.NewReader(data)); err != nil {
+		return err
+	}
+	m, _, _ := strings.Cut(strings.TrimPrefix(key, mediaPrefix("")), "/")
+	users, err := s.Assets.Users(ctx, id.Media(m))
+	if err != nil || len(users) > 0 {
+		return err
+	}
+	if err := s.Blob.Delete(ctx, key); err != nil {
+		return err
+	}
+	return fault.New(fault.NotFound, "the asset was deleted")
+}
