@@ -22,13 +22,16 @@ import (
 const (
 	// WAL lets readers go on while one writes. NORMAL loses no committed transaction when the process dies, only when the power does.
 	// A checkpoint waits for the disk (tens of milliseconds), so run does it beside the writer; the writer's own comes only
-	// when the log has grown to 128 MiB, should nobody run.
+	// when the log has grown to 256 MiB, should nobody run.
 	pragmas      = "_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)&_pragma=synchronous(NORMAL)&_pragma=foreign_keys(1)"
-	writePragmas = pragmas + "&_txlock=immediate&_pragma=wal_autocheckpoint(32768)"
+	writePragmas = pragmas + "&_txlock=immediate&_pragma=wal_autocheckpoint(65536)"
 	readPragmas  = pragmas + "&_pragma=query_only(1)"
 	readers      = 4
 
-	checkpointEvery = 500 * time.Millisecond
+	checkpointEvery = 250 * time.Millisecond
+	longLog         = 16384 // pages, 64 MiB
+	nearlyAll       = 512   // pages that writers may wait for
+	maxPasses       = 4
 )
 
 type sqliteEngine struct {
@@ -166,8 +169,45 @@ func (e *sqliteEngine) run(ctx context.Context) error {
 			continue
 		}
 		// A checkpoint that can't be now (a reader is in the way, or it is stopped) is made at the next tick.
-		if _, err := e.side.ExecContext(ctx, "PRAGMA wal_checkpoint(PASSIVE)"); err == nil {
+		if err := e.checkpoint(ctx); err == nil {
 			done = info.ModTime()
 		}
 	}
+}
+
+// checkpoint writes back what is in the log. A log begins anew only when all of it is written back as a transaction begins, so one that
+// is written to without a pause would grow until the writer has to do it. When it has become long, checkpoint catches up with the
+// writers, who go on meanwhile, and lets them wait for the little that is left.
+func (e *sqliteEngine) checkpoint(ctx context.Context) error {
+	size, err := e.writeBack(ctx)
+	if err != nil || size < longLog {
+		return err
+	}
+	for range maxPasses {
+		before := size
+		if size, err = e.writeBack(ctx); err != nil {
+			return err
+		}
+		if size-before < nearlyAll {
+			break
+		}
+	}
+	select {
+	case e.turn <- struct{}{}:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	defer func() { <-e.turn }()
+	_, err = e.writeBack(ctx)
+	return err
+}
+
+// writeBack is one checkpoint; it gives how many pages the log had at its beginning. What comes meanwhile, and what somebody still reads
+// from the log, is left to the next one.
+func (e *sqliteEngine) writeBack(ctx context.Context) (size int, err error) {
+	var busy, done int
+	if err = e.side.QueryRowContext(ctx, "PRAGMA wal_checkpoint(PASSIVE)").Scan(&busy, &size, &done); err != nil {
+		return 0, fmt.Errorf("write log back: %w", err)
+	}
+	return size, nil
 }
