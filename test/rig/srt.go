@@ -105,6 +105,8 @@ type Weather struct {
 	Jitter time.Duration // more delay, of each by chance up to this, which also changes their order
 	Seed   uint64        // of the chance
 	Junk   bool          // garbage from elsewhere arrives among them
+
+	Deaf func(caller string) bool // nothing goes to or from such an address; called for each datagram, from several goroutines
 }
 
 // Through puts weather in front of a UDP address until the test ends, and gives the address to send to.
@@ -140,6 +142,9 @@ func (w Weather) Through(t testing.TB, addr string) string {
 			if err != nil {
 				return
 			}
+			if w.Deaf != nil && w.Deaf(from.String()) {
+				continue
+			}
 			back := backs[from.String()]
 			if back == nil {
 				if back, err = net.DialUDP("udp", nil, to); err != nil {
@@ -160,7 +165,9 @@ func (w Weather) Through(t testing.TB, addr string) string {
 						if err != nil {
 							return
 						}
-						down.carry(b[:n], func(p []byte) { _, _ = front.WriteTo(p, from) })
+						if w.Deaf == nil || !w.Deaf(from.String()) {
+							down.carry(b[:n], func(p []byte) { _, _ = front.WriteTo(p, from) })
+						}
 					}
 				})
 			}
