@@ -118,6 +118,9 @@ func check(tree fs.FS) (complaints []string, err error) {
 			if ours && !slices.ContainsFunc(allowed, func(a string) bool { return within(to, a) }) {
 				complain("%s imports %s: may import only %v", pkg, to, allowed)
 			}
+			if ours && strings.HasSuffix(to, "test") && !within(pkg, "test") {
+				complain("%s imports %s: what tests have in common is for tests", pkg, to)
+			}
 		}
 		ast.Inspect(file, func(n ast.Node) bool {
 			switch n := n.(type) {
@@ -161,6 +164,7 @@ func TestCheckComplains(t *testing.T) {
 		"goroutine": {"internal/web/api/x.go", "package api\nfunc f() { go f() }", "go statement"},
 		"new":       {"internal/utils/x.go", "package utils", "no rule"},
 		"sleep":     {"internal/web/api/x_test.go", "package api\nfunc f() { time.Sleep" + "(1) }", "sleeps outside"},
+		"tests":     {"internal/media/ingest/srt/x.go", `package srt; import _ "millrace/internal/media/ingest/ingesttest"`, "for tests"},
 		"long":      {"internal/web/api/x.go", "package api\nfunc f() {" + strings.Repeat("\n", 90) + "}", "91 lines"},
 	} {
 		t.Run(name, func(t *testing.T) {

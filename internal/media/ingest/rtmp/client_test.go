@@ -17,13 +17,14 @@ import (
 
 	"millrace/internal/media/frame"
 	"millrace/internal/media/ingest"
+	"millrace/internal/media/ingest/ingesttest"
 	"millrace/internal/media/rtmpwire"
 )
 
 func TestGortmplibClientPublishes(t *testing.T) {
 	t.Parallel()
-	sink := newRecorder()
-	s := startServer(t, Options{Gate: admit(key, sink)})
+	sink := ingesttest.NewRecorder()
+	s := startServer(t, Options{Gate: ingesttest.Admit(key, sink)})
 	u, err := url.Parse("rtmp://" + s.addr + "/live#" + key)
 	if err != nil {
 		t.Fatal(err)
@@ -57,11 +58,11 @@ func TestGortmplibClientPublishes(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.Close()
-	if cause := sink.cause(t); !errors.Is(cause, ingest.ErrEncoderEnded) {
+	if cause := sink.Cause(t); !errors.Is(cause, ingest.ErrEncoderEnded) {
 		t.Errorf("cause %v\n%s", cause, s.log)
 	}
 	for _, k := range []frame.Kind{frame.Video, frame.Audio} {
-		frames := sink.of(k)
+		frames := sink.Of(k)
 		if len(frames) != 10 {
 			t.Fatalf("%d %v frames", len(frames), k)
 		}
@@ -75,13 +76,13 @@ func TestGortmplibClientPublishes(t *testing.T) {
 
 func TestPingsAndAcknowledgements(t *testing.T) {
 	t.Parallel()
-	sink := newRecorder()
-	s := startServer(t, Options{Gate: admit(key, sink)})
+	sink := ingesttest.NewRecorder()
+	s := startServer(t, Options{Gate: ingesttest.Admit(key, sink)})
 	window := []byte{2, 0, 0, 0, 0, 0, 4, 5, 0, 0, 0, 0, 0, 1, 0, 0}
 	ping := []byte{2, 0, 0, 0, 0, 0, 6, 4, 0, 0, 0, 0, 0, 6, 1, 2, 3, 4}
 	big := chunk(rtmpwire.TypeVideo, 0, append([]byte{0x17, 1, 0, 0, 0}, make([]byte, 1<<17)...)...)
 	said := send(t, s.addr, cat(opened(), window, videoConfig(testAvcC), big, ping))
-	if cause := sink.cause(t); !errors.Is(cause, io.EOF) {
+	if cause := sink.Cause(t); !errors.Is(cause, io.EOF) {
 		t.Logf("cause %v", cause)
 	}
 	if !bytes.Contains(said, []byte{0, 7, 1, 2, 3, 4}) {

@@ -24,6 +24,7 @@ import (
 	"millrace/internal/media/codec/hevc"
 	"millrace/internal/media/codec/nal"
 	"millrace/internal/media/frame"
+	"millrace/internal/media/ingest/ingesttest"
 )
 
 // coded is a track as ffmpeg wrote it into an MP4 file, which is the form that frames have here, too.
@@ -169,9 +170,9 @@ func (c coded) whole() []byte {
 }
 
 // check holds what a sink got against what was encoded.
-func (c coded) check(t *testing.T, sink *recorder) {
+func (c coded) check(t *testing.T, sink *ingesttest.Recorder) {
 	t.Helper()
-	got := sink.of(c.kind())
+	got := sink.Of(c.kind())
 	if len(got) != len(c.samples) {
 		t.Fatalf("%d frames of %s, want %d", len(got), c.codec, len(c.samples))
 	}
@@ -185,7 +186,7 @@ func (c coded) check(t *testing.T, sink *recorder) {
 			keys++
 		}
 	}
-	config, n := sink.config(c.kind())
+	config, n := sink.Config(c.kind())
 	if n != 1 || config.Codec != c.codec {
 		t.Fatalf("%d configurations of %s, the last %+v", n, c.codec, config)
 	}
@@ -231,8 +232,8 @@ func TestEnhancedFromGortmplib(t *testing.T) {
 			t.Run(fmt.Sprintf("%s, %d of each", name, tracks), func(t *testing.T) {
 				t.Parallel()
 				video, audio := encode(t, pair[0]), encode(t, pair[1])
-				sink := newRecorder()
-				s := startServer(t, Options{Gate: admit(key, sink)})
+				sink := ingesttest.NewRecorder()
+				s := startServer(t, Options{Gate: ingesttest.Admit(key, sink)})
 				u, err := url.Parse("rtmp://" + s.addr + "/live#" + key)
 				if err != nil {
 					t.Fatal(err)
@@ -265,7 +266,7 @@ func TestEnhancedFromGortmplib(t *testing.T) {
 					t.Fatal(err)
 				}
 				c.Close()
-				t.Log(sink.cause(t))
+				t.Log(sink.Cause(t))
 				video.check(t, sink)
 				audio.check(t, sink)
 			})

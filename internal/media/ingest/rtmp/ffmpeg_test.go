@@ -12,6 +12,7 @@ import (
 
 	"millrace/internal/media/frame"
 	"millrace/internal/media/ingest"
+	"millrace/internal/media/ingest/ingesttest"
 )
 
 // ffmpeg publishes to url and returns what it printed.
@@ -66,22 +67,22 @@ func TestFFmpegPublishes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			sink := newRecorder()
-			s := startServer(t, Options{Gate: admit(key, sink)})
+			sink := ingesttest.NewRecorder()
+			s := startServer(t, Options{Gate: ingesttest.Admit(key, sink)})
 			if out, err := ffmpeg(t, "rtmp://"+s.addr+"/app/"+key, tt.args...); err != nil {
 				t.Fatalf("ffmpeg: %v\n%s\n%s", err, out, s.log)
 			}
-			if err := sink.cause(t); !errors.Is(err, ingest.ErrEncoderEnded) {
+			if err := sink.Cause(t); !errors.Is(err, ingest.ErrEncoderEnded) {
 				t.Errorf("cause %v, want the encoder's end", err)
 			}
-			video, audio := sink.of(frame.Video), sink.of(frame.Audio)
+			video, audio := sink.Of(frame.Video), sink.Of(frame.Audio)
 			if len(video) != tt.video || len(audio) < tt.audio && tt.audio > 0 || tt.audio == 0 && len(audio) > 0 {
 				t.Errorf("%d video and %d audio frames, want %d and %d", len(video), len(audio), tt.video, tt.audio)
 			}
 			if tt.video > 0 {
 				checkVideo(t, sink, video, tt.reordered)
 			}
-			if c, _ := sink.config(frame.Audio); tt.audio > 0 && (c.SampleRate != 48000 || c.Channels != 2 || len(c.ASC) == 0) {
+			if c, _ := sink.Config(frame.Audio); tt.audio > 0 && (c.SampleRate != 48000 || c.Channels != 2 || len(c.ASC) == 0) {
 				t.Errorf("audio configuration %+v", c)
 			}
 			s.stop()
@@ -95,9 +96,9 @@ func TestFFmpegPublishes(t *testing.T) {
 	}
 }
 
-func checkVideo(t *testing.T, sink *recorder, video []frame.Frame, reordered bool) {
+func checkVideo(t *testing.T, sink *ingesttest.Recorder, video []frame.Frame, reordered bool) {
 	t.Helper()
-	if c, n := sink.config(frame.Video); n != 1 || c.Width != 320 || c.Height != 180 || c.FrameRate != 30 {
+	if c, n := sink.Config(frame.Video); n != 1 || c.Width != 320 || c.Height != 180 || c.FrameRate != 30 {
 		t.Errorf("%d video configurations, %+v", n, c)
 	}
 	keys, offsets := 0, 0
@@ -141,7 +142,7 @@ func TestFFmpegShowsRefusals(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := startServer(t, Options{Gate: gateFunc(func(context.Context, ingest.Publication) (context.Context, ingest.Sink, error) {
+			s := startServer(t, Options{Gate: ingesttest.Gate(func(context.Context, ingest.Publication) (context.Context, ingest.Sink, error) {
 				if tt.err == nil {
 					t.Error("the gate was asked")
 				}
@@ -173,10 +174,10 @@ func TestFFmpegIsToldOfUnsupportedCodecs(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			sink := newRecorder()
-			s := startServer(t, Options{Gate: admit(key, sink)})
+			sink := ingesttest.NewRecorder()
+			s := startServer(t, Options{Gate: ingesttest.Admit(key, sink)})
 			out, err := ffmpeg(t, "rtmp://"+s.addr+"/app/"+key, append([]string{"-re"}, tt.args...)...)
-			if cause := sink.cause(t); !strings.Contains(cause.Error(), tt.want) {
+			if cause := sink.Cause(t); !strings.Contains(cause.Error(), tt.want) {
 				t.Errorf("cause %v", cause)
 			}
 			if err == nil {

@@ -14,6 +14,7 @@ import (
 	"millrace/internal/media/codec/nal"
 	"millrace/internal/media/frame"
 	"millrace/internal/media/ingest"
+	"millrace/internal/media/ingest/ingesttest"
 	"millrace/internal/media/rtmpwire"
 )
 
@@ -42,7 +43,7 @@ func FuzzHandshake(f *testing.F) {
 	f.Add([]byte{0x16, 3, 1, 0, 0})
 	f.Fuzz(func(t *testing.T, b []byte) {
 		asked := false
-		o := New(Options{Gate: gateFunc(func(context.Context, ingest.Publication) (context.Context, ingest.Sink, error) {
+		o := New(Options{Gate: ingesttest.Gate(func(context.Context, ingest.Publication) (context.Context, ingest.Sink, error) {
 			asked = true
 			return nil, nil, ingest.ErrUnknownKey
 		}), Logger: quiet}).opts
@@ -65,7 +66,7 @@ func FuzzConnection(f *testing.F) {
 	f.Fuzz(func(t *testing.T, depth byte, b []byte) {
 		front := [][]byte{nil, opened()[:1+2*handshakeSize], opened()}[depth%3]
 		sink := &discard{t: t}
-		o := New(Options{Gate: gateFunc(func(ctx context.Context, _ ingest.Publication) (context.Context, ingest.Sink, error) {
+		o := New(Options{Gate: ingesttest.Gate(func(ctx context.Context, _ ingest.Publication) (context.Context, ingest.Sink, error) {
 			return ctx, sink, nil
 		}), Logger: quiet}).opts
 		c, _ := talk(t, cat(front, b), &o)

@@ -13,6 +13,7 @@ import (
 
 	"millrace/internal/media/frame"
 	"millrace/internal/media/ingest"
+	"millrace/internal/media/ingest/ingesttest"
 )
 
 // gstreamer sends an FLV file with one of GStreamer's sinks: rtmp2sink is its own RTMP, rtmpsink is librtmp, which OBS and
@@ -58,16 +59,16 @@ func TestGStreamerPublishes(t *testing.T) {
 			if out, err := ffmpeg(t, file, join(picture, tone, x264, aacEnc)...); err != nil {
 				t.Fatalf("ffmpeg: %v\n%s", err, out)
 			}
-			sink := newRecorder()
-			s := startServer(t, Options{Gate: admit(key, sink)})
+			sink := ingesttest.NewRecorder()
+			s := startServer(t, Options{Gate: ingesttest.Admit(key, sink)})
 			if out, err := gstreamer(t, file, element, "rtmp://"+s.addr+"/app/"+key); err != nil {
 				t.Fatalf("gst-launch: %v\n%s\n%s", err, out, s.log)
 			}
-			cause := sink.cause(t)
-			if v, a := len(sink.of(frame.Video)), len(sink.of(frame.Audio)); v != 60 || a < 90 || !errors.Is(cause, ingest.ErrEncoderEnded) {
+			cause := sink.Cause(t)
+			if v, a := len(sink.Of(frame.Video)), len(sink.Of(frame.Audio)); v != 60 || a < 90 || !errors.Is(cause, ingest.ErrEncoderEnded) {
 				t.Errorf("%d video and %d audio frames, cause %v\n%s", v, a, cause, s.log)
 			}
-			refused := startServer(t, Options{Gate: gateFunc(func(context.Context, ingest.Publication) (context.Context, ingest.Sink, error) {
+			refused := startServer(t, Options{Gate: ingesttest.Gate(func(context.Context, ingest.Publication) (context.Context, ingest.Sink, error) {
 				return nil, nil, ingest.ErrUnknownKey
 			})})
 			if out, err := gstreamer(t, file, element, "rtmp://"+refused.addr+"/app/"+key); err == nil {

@@ -19,10 +19,11 @@ import (
 
 	"millrace/internal/media/frame"
 	"millrace/internal/media/ingest"
+	"millrace/internal/media/ingest/ingesttest"
 	"millrace/internal/media/rtmpwire"
 )
 
-var neverAsked = gateFunc(func(context.Context, ingest.Publication) (context.Context, ingest.Sink, error) {
+var neverAsked = ingesttest.Gate(func(context.Context, ingest.Publication) (context.Context, ingest.Sink, error) {
 	panic("the gate was asked")
 })
 
@@ -107,10 +108,10 @@ func TestPublisherIsBoundedToo(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			sink := newRecorder()
-			s := startServer(t, Options{Gate: admit(key, sink), MaxMessage: 4 << 20})
+			sink := ingesttest.NewRecorder()
+			s := startServer(t, Options{Gate: ingesttest.Admit(key, sink), MaxMessage: 4 << 20})
 			send(t, s.addr, cat(opened(), raw))
-			if cause := sink.cause(t); name == "huge frame" && !errors.Is(cause, rtmpwire.ErrChunk) {
+			if cause := sink.Cause(t); name == "huge frame" && !errors.Is(cause, rtmpwire.ErrChunk) {
 				t.Errorf("cause %v", cause)
 			}
 		})
@@ -168,8 +169,8 @@ func TestIdlePublisherIsSilent(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		ln := newPipeListener()
-		sink := newRecorder()
-		s := serveOn(t, Options{Gate: admit(key, sink), IdleTimeout: 15 * time.Second}, ln, nil)
+		sink := ingesttest.NewRecorder()
+		s := serveOn(t, Options{Gate: ingesttest.Admit(key, sink), IdleTimeout: 15 * time.Second}, ln, nil)
 		c, closed := ln.dial()
 		if _, err := c.Write(cat(opened(), videoConfig(testAvcC))); err != nil {
 			t.Fatal(err)
@@ -185,7 +186,7 @@ func TestIdlePublisherIsSilent(t *testing.T) {
 		if d := time.Since(start); d < 11*time.Second || d > 16*time.Second {
 			t.Errorf("hung up after %v", d)
 		}
-		if cause := sink.cause(t); !errors.Is(cause, ingest.ErrSilent) {
+		if cause := sink.Cause(t); !errors.Is(cause, ingest.ErrSilent) {
 			t.Errorf("cause %v", cause)
 		}
 		c.Close()
@@ -201,9 +202,9 @@ func TestPublicationIsEndedFromAbove(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			sink := newRecorder()
+			sink := ingesttest.NewRecorder()
 			cancels := make(chan context.CancelCauseFunc, 1)
-			s := startServer(t, Options{Gate: gateFunc(func(ctx context.Context, _ ingest.Publication) (context.Context, ingest.Sink, error) {
+			s := startServer(t, Options{Gate: ingesttest.Gate(func(ctx context.Context, _ ingest.Publication) (context.Context, ingest.Sink, error) {
 				pub, cancel := context.WithCancelCause(ctx)
 				cancels <- cancel
 				return pub, sink, nil
@@ -222,7 +223,7 @@ func TestPublicationIsEndedFromAbove(t *testing.T) {
 			if _, err := io.Copy(io.Discard, c); err != nil && !strings.Contains(err.Error(), "reset") {
 				t.Error(err)
 			}
-			if cause := sink.cause(t); !errors.Is(cause, want) {
+			if cause := sink.Cause(t); !errors.Is(cause, want) {
 				t.Errorf("cause %v, want %v", cause, want)
 			}
 		})
@@ -232,22 +233,22 @@ func TestPublicationIsEndedFromAbove(t *testing.T) {
 func TestSinkErrorEndsThePublication(t *testing.T) {
 	t.Parallel()
 	full := errors.New("disk is full")
-	sink := newRecorder()
-	sink.onWrite = func(frame.Frame) error { return full }
-	s := startServer(t, Options{Gate: admit(key, sink)})
+	sink := ingesttest.NewRecorder()
+	sink.OnWrite = func(frame.Frame) error { return full }
+	s := startServer(t, Options{Gate: ingesttest.Admit(key, sink)})
 	send(t, s.addr, cat(opened(), videoConfig(testAvcC), videoFrame(0), videoFrame(33)))
-	if cause := sink.cause(t); !errors.Is(cause, full) || len(sink.of(frame.Video)) != 1 {
-		t.Errorf("cause %v after %d frames", cause, len(sink.of(frame.Video)))
+	if cause := sink.Cause(t); !errors.Is(cause, full) || len(sink.Of(frame.Video)) != 1 {
+		t.Errorf("cause %v after %d frames", cause, len(sink.Of(frame.Video)))
 	}
 }
 
 // a panic below one connection closes that one, with its sink, and the others go on.
 func TestPanicIsOneConnections(t *testing.T) {
 	t.Parallel()
-	good, bad, worse := newRecorder(), newRecorder(), newRecorder()
-	bad.onWrite = func(frame.Frame) error { panic("boom in write") }
-	worse.onClose = func() { panic("boom in close") }
-	s := startServer(t, Options{Gate: gateFunc(func(ctx context.Context, p ingest.Publication) (context.Context, ingest.Sink, error) {
+	good, bad, worse := ingesttest.NewRecorder(), ingesttest.NewRecorder(), ingesttest.NewRecorder()
+	bad.OnWrite = func(frame.Frame) error { panic("boom in write") }
+	worse.OnClose = func() { panic("boom in close") }
+	s := startServer(t, Options{Gate: ingesttest.Gate(func(ctx context.Context, p ingest.Publication) (context.Context, ingest.Sink, error) {
 		switch p.Key {
 		case "good":
 			return ctx, good, nil
@@ -270,14 +271,14 @@ func TestPanicIsOneConnections(t *testing.T) {
 	for _, k := range []string{"bad", "worse", "other"} {
 		send(t, s.addr, cat(opening("app", "rtmp://h/app", k), media))
 	}
-	if cause := bad.cause(t); !strings.Contains(cause.Error(), "boom in write") {
+	if cause := bad.Cause(t); !strings.Contains(cause.Error(), "boom in write") {
 		t.Errorf("cause %v", cause)
 	}
 	if _, err := c.Write(cat(videoFrame(33), commandBytes("FCUnpublish"))); err != nil {
 		t.Fatal(err)
 	}
-	if cause := good.cause(t); !errors.Is(cause, ingest.ErrEncoderEnded) || len(good.of(frame.Video)) != 2 {
-		t.Errorf("the other connection ended with %v after %d frames", cause, len(good.of(frame.Video)))
+	if cause := good.Cause(t); !errors.Is(cause, ingest.ErrEncoderEnded) || len(good.Of(frame.Video)) != 2 {
+		t.Errorf("the other connection ended with %v after %d frames", cause, len(good.Of(frame.Video)))
 	}
 	s.stop()
 	if n := strings.Count(s.log.String(), "connection panicked"); n != 3 || !strings.Contains(s.log.String(), "hostile_test.go") {

@@ -12,6 +12,7 @@ import (
 	"github.com/bluenviron/gortmplib/pkg/message"
 
 	"millrace/internal/media/frame"
+	"millrace/internal/media/ingest/ingesttest"
 )
 
 const (
@@ -83,7 +84,7 @@ func TestFirstTrackOfEachKindIsKept(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			sink, s, cause := publishes(t, tt.raw)
-			got := append(sink.of(frame.Video), sink.of(frame.Audio)...)
+			got := append(sink.Of(frame.Video), sink.Of(frame.Audio)...)
 			if len(got) != tt.frames {
 				t.Fatalf("%d frames, want %d: %v\n%s", len(got), tt.frames, cause, s.log)
 			}
@@ -92,7 +93,7 @@ func TestFirstTrackOfEachKindIsKept(t *testing.T) {
 					t.Errorf("frame of another track: %x", f.Data)
 				}
 			}
-			if c, n := sink.config(got[0].Kind); n != 1 || c.Codec != tt.codec {
+			if c, n := sink.Config(got[0].Kind); n != 1 || c.Codec != tt.codec {
 				t.Errorf("%d configurations, %+v", n, c)
 			}
 		})
@@ -121,7 +122,7 @@ func TestPacketsBesideFrames(t *testing.T) {
 		hevc.start(), hevc.message(0, exMetadata, colours), command, commandAndColours, hevc.message(0, 5, []byte{1, 2, 3}), hevc.message(0, 9), hevc.message(0, 15, []byte{1}),
 		opus.start(), opus.message(0, 4, []byte{1, 2, 0, 0, 0, 3}), opus.message(0, 4, []byte{2, 2, 0, 1}), opus.message(0, 3), opus.message(0, 15),
 		hevc.frame(hevc.samples[0]), opus.frame(opus.samples[0]), hevc.message(1, 2), opus.message(1, 2))
-	if v, a := len(sink.of(frame.Video)), len(sink.of(frame.Audio)); v != 1 || a != 1 {
+	if v, a := len(sink.Of(frame.Video)), len(sink.Of(frame.Audio)); v != 1 || a != 1 {
 		t.Errorf("%d and %d frames\n%s", v, a, s.log)
 	}
 }
@@ -142,7 +143,7 @@ func TestFineTimestamps(t *testing.T) {
 		modified(80, cat(big, []byte{0x17, 2, 0, 0, 1, 0x01})), // a large one first
 		chunk(8, 90, 0x97), chunk(8, 90, 0x97, 255, 1), chunk(8, 90, 0x97, 9, 1)) // cut off
 	want := []time.Duration{0, 20*time.Millisecond + 500*time.Microsecond, 40 * time.Millisecond, 60*time.Millisecond + 250, 80*time.Millisecond + 1}
-	if got := dts(sink.of(frame.Audio)); !slices.Equal(got, want) {
+	if got := dts(sink.Of(frame.Audio)); !slices.Equal(got, want) {
 		t.Errorf("frames at %v, want %v", got, want)
 	}
 }
@@ -163,14 +164,14 @@ func TestUnofficialHEVC(t *testing.T) {
 // TestMP3FromFFmpeg is its legacy form, number 2.
 func TestMP3FromFFmpeg(t *testing.T) {
 	t.Parallel()
-	sink := newRecorder()
-	s := startServer(t, Options{Gate: admit(key, sink)})
+	sink := ingesttest.NewRecorder()
+	s := startServer(t, Options{Gate: ingesttest.Admit(key, sink)})
 	if out, err := ffmpeg(t, "rtmp://"+s.addr+"/app/"+key, join(tone, []string{"-c:a", "libmp3lame", "-ar", "44100", "-ac", "1"})...); err != nil {
 		t.Fatalf("ffmpeg: %v\n%s", err, out)
 	}
-	_ = sink.cause(t)
-	if c, n := sink.config(frame.Audio); n != 1 || c.Codec != frame.MP3 || c.SampleRate != 44100 || c.Channels != 1 || len(sink.of(frame.Audio)) < 70 {
-		t.Errorf("%d configurations, %+v, %d frames\n%s", n, c, len(sink.of(frame.Audio)), s.log)
+	_ = sink.Cause(t)
+	if c, n := sink.Config(frame.Audio); n != 1 || c.Codec != frame.MP3 || c.SampleRate != 44100 || c.Channels != 1 || len(sink.Of(frame.Audio)) < 70 {
+		t.Errorf("%d configurations, %+v, %d frames\n%s", n, c, len(sink.Of(frame.Audio)), s.log)
 	}
 }
 
@@ -179,7 +180,7 @@ func TestSeveralFramesInAMessage(t *testing.T) {
 	t.Parallel()
 	ac3 := encode(t, frame.AC3)
 	sink, _, _ := publishes(t, ac3.message(100*time.Millisecond, exCodedFrames, ac3.samples[0].data, ac3.samples[1].data, ac3.samples[2].data[:20]))
-	if got := dts(sink.of(frame.Audio)); !slices.Equal(got, []time.Duration{100 * time.Millisecond, 132 * time.Millisecond}) {
+	if got := dts(sink.Of(frame.Audio)); !slices.Equal(got, []time.Duration{100 * time.Millisecond, 132 * time.Millisecond}) {
 		t.Errorf("frames at %v", got)
 	}
 }
@@ -193,12 +194,12 @@ func TestParametersChangeOnTheWay(t *testing.T) {
 		vp9.start(), vp9.frame(vp9.samples[0]), hevc.start(), hevc.frame(hevc.samples[0]), hevc.start(),
 		audioConfig(), audioFrame(0), opus.start(), opus.frame(opus.samples[0]), mp3.frame(mp3.samples[0]), audioConfig(), audioFrame(0))
 	var got []frame.Codec
-	for _, c := range sink.configs {
+	for _, c := range sink.Configs() {
 		got = append(got, c.Codec)
 	}
 	want := []frame.Codec{frame.H264, frame.HEVC, frame.AV1, frame.VP9, frame.HEVC, frame.AAC, frame.Opus, frame.MP3, frame.AAC}
-	if !slices.Equal(got, want) || len(sink.of(frame.Video)) != 5 || len(sink.of(frame.Audio)) != 4 {
-		t.Errorf("configurations %v, %d and %d frames: %v", got, len(sink.of(frame.Video)), len(sink.of(frame.Audio)), cause)
+	if !slices.Equal(got, want) || len(sink.Of(frame.Video)) != 5 || len(sink.Of(frame.Audio)) != 4 {
+		t.Errorf("configurations %v, %d and %d frames: %v", got, len(sink.Of(frame.Video)), len(sink.Of(frame.Audio)), cause)
 	}
 }
 
@@ -214,8 +215,8 @@ func TestParameterSetsInPictures(t *testing.T) {
 		return cat([]byte{0x17, 1, 0, 0, 0}, b, testIDR)
 	}
 	sink, _, _ := publishes(t, videoConfig(testAvcC), videoFrame(0), chunk(9, 33, units(testSPS, testPPS)...), chunk(9, 66, units(other, testPPS)...), chunk(9, 99, units(other)...), chunk(9, 132, units(testSPS)...))
-	if _, n := sink.config(frame.Video); n != 3 || len(sink.of(frame.Video)) != 5 || !bytes.Equal(sink.configs[1].SPS, other) || !bytes.Equal(sink.configs[2].SPS, testSPS) || !bytes.Equal(sink.configs[2].PPS, testPPS) {
-		t.Errorf("%d configurations, %d frames", n, len(sink.of(frame.Video)))
+	if _, n := sink.Config(frame.Video); n != 3 || len(sink.Of(frame.Video)) != 5 || !bytes.Equal(sink.Configs()[1].SPS, other) || !bytes.Equal(sink.Configs()[2].SPS, testSPS) || !bytes.Equal(sink.Configs()[2].PPS, testPPS) {
+		t.Errorf("%d configurations, %d frames", n, len(sink.Of(frame.Video)))
 	}
 }
 
@@ -232,8 +233,8 @@ func TestConnectAnswersEnhancements(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			sink := newRecorder()
-			s := startServer(t, Options{Gate: admit(key, sink)})
+			sink := ingesttest.NewRecorder()
+			s := startServer(t, Options{Gate: ingesttest.Admit(key, sink)})
 			said := send(t, s.addr, opening("app", "rtmp://host/app", key, tt.fields...))
 			r := message.NewReader(bytecounter.NewReader(bytes.NewReader(said[1+2*handshakeSize:])), bytecounter.NewReader(bytes.NewReader(nil)), nil)
 			var properties amf0.Object

@@ -16,15 +16,16 @@ import (
 
 	"millrace/internal/media/frame"
 	"millrace/internal/media/ingest"
+	"millrace/internal/media/ingest/ingesttest"
 )
 
 // publishes sends the opening and then b, and gives back the filled sink with its cause.
-func publishes(t *testing.T, parts ...[]byte) (*recorder, *server, error) {
+func publishes(t *testing.T, parts ...[]byte) (*ingesttest.Recorder, *server, error) {
 	t.Helper()
-	sink := newRecorder()
-	s := startServer(t, Options{Gate: admit(key, sink)})
+	sink := ingesttest.NewRecorder()
+	s := startServer(t, Options{Gate: ingesttest.Admit(key, sink)})
 	send(t, s.addr, cat(opened(), cat(parts...)))
-	cause := sink.cause(t)
+	cause := sink.Cause(t)
 	s.stop()
 	return sink, s, cause
 }
@@ -61,8 +62,8 @@ func TestWaysToEnd(t *testing.T) {
 			if !errors.Is(cause, tt.want) {
 				t.Errorf("cause %v, want %v", cause, tt.want)
 			}
-			if len(sink.of(frame.Video)) != 1 {
-				t.Errorf("%d frames", len(sink.of(frame.Video)))
+			if len(sink.Of(frame.Video)) != 1 {
+				t.Errorf("%d frames", len(sink.Of(frame.Video)))
 			}
 		})
 	}
@@ -70,10 +71,10 @@ func TestWaysToEnd(t *testing.T) {
 
 func TestGoodbyeIsNotCutOff(t *testing.T) {
 	t.Parallel()
-	sink := newRecorder()
-	s := startServer(t, Options{Gate: gateFunc(func(ctx context.Context, _ ingest.Publication) (context.Context, ingest.Sink, error) {
+	sink := ingesttest.NewRecorder()
+	s := startServer(t, Options{Gate: ingesttest.Gate(func(ctx context.Context, _ ingest.Publication) (context.Context, ingest.Sink, error) {
 		pub, cancel := context.WithCancel(ctx)
-		sink.onClose = cancel // as a broadcast does whose encoder is gone
+		sink.OnClose = cancel // as a broadcast does whose encoder is gone
 		return pub, sink, nil
 	})})
 	c, err := net.Dial("tcp", s.addr)
@@ -84,7 +85,7 @@ func TestGoodbyeIsNotCutOff(t *testing.T) {
 	if _, err := c.Write(cat(opened(), videoConfig(testAvcC), videoFrame(0), commandBytes("FCUnpublish", key))); err != nil {
 		t.Fatal(err)
 	}
-	if cause := sink.cause(t); !errors.Is(cause, ingest.ErrEncoderEnded) {
+	if cause := sink.Cause(t); !errors.Is(cause, ingest.ErrEncoderEnded) {
 		t.Errorf("cause %v", cause)
 	}
 	if err := c.SetReadDeadline(time.Now().Add(300 * time.Millisecond)); err != nil {
@@ -105,7 +106,7 @@ func TestTimestampsWrap(t *testing.T) {
 	sink, _, _ := publishes(t, videoConfig(testAvcC), audioConfig(),
 		videoFrame(base), audioFrame(base+20&0xffffffff), videoFrame(base+33&0xffffffff), audioFrame((base+60)&0xffffffff), videoFrame((base+66)&0xffffffff),
 		audioFrame(base+45&0xffffffff), videoFrame((base+99)&0xffffffff))
-	video, audio := dts(sink.of(frame.Video)), dts(sink.of(frame.Audio))
+	video, audio := dts(sink.Of(frame.Video)), dts(sink.Of(frame.Audio))
 	start := video[0]
 	for i := range video {
 		video[i] -= start
@@ -146,7 +147,7 @@ func TestChunkHeaders(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			sink, _, cause := publishes(t, videoConfig(testAvcC), tt.raw)
-			got := sink.of(frame.Video)
+			got := sink.Of(frame.Video)
 			if want := millis(tt.want); !slices.Equal(dts(got), want) {
 				t.Errorf("frames at %v, want %v (%v)", dts(got), want, cause)
 			}
@@ -196,7 +197,7 @@ func TestFramesOfOddEncoders(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			sink, s, cause := publishes(t, tt.raw)
-			video, audio := sink.of(frame.Video), sink.of(frame.Audio)
+			video, audio := sink.Of(frame.Video), sink.Of(frame.Audio)
 			gotVideo := dts(video)
 			if len(gotVideo) > 0 && gotVideo[0] < 0 { // a clock that first said 0 and then more than 2^31
 				for i := range gotVideo {
@@ -223,7 +224,7 @@ func TestKeyFramesAreIDRs(t *testing.T) {
 	sink, _, _ := publishes(t, videoConfig(testAvcC), videoFrame(0),
 		chunk(9, 33, cat([]byte{0x17, 1, 0, 0, 0}, testP)...), chunk(9, 66, cat([]byte{0x27, 1, 0, 0, 0}, testIDR)...))
 	var keys []bool
-	for _, f := range sink.of(frame.Video) {
+	for _, f := range sink.Of(frame.Video) {
 		keys = append(keys, f.Key)
 	}
 	if !slices.Equal(keys, []bool{true, false, true}) {
@@ -236,7 +237,7 @@ func TestNewParameters(t *testing.T) {
 	other := slices.Clone(testSPS)
 	other[3] = 0x29
 	sink, _, _ := publishes(t, videoConfig(testAvcC), videoFrame(0), videoConfig(testAvcC), videoFrame(33), videoConfig(avcC(other, 4)), videoFrame(66))
-	if c, n := sink.config(frame.Video); n != 2 || !bytes.Equal(c.SPS, other) {
+	if c, n := sink.Config(frame.Video); n != 2 || !bytes.Equal(c.SPS, other) {
 		t.Errorf("%d configurations, the last with SPS %x", n, c.SPS)
 	}
 }
@@ -249,7 +250,7 @@ func TestMetadata(t *testing.T) {
 		t.Fatal(err)
 	}
 	sink, s, _ := publishes(t, chunk(18, 0, body...), videoConfig(avcC(noTiming, 4)), videoFrame(0))
-	if c, n := sink.config(frame.Video); n != 1 || c.FrameRate != 25 {
+	if c, n := sink.Config(frame.Video); n != 1 || c.FrameRate != 25 {
 		t.Errorf("%d configurations, %+v", n, c)
 	}
 	if !strings.Contains(s.log.String(), "obs-output module (v30)") {
@@ -290,10 +291,10 @@ func TestUnsupportedIsRefusedWithReason(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			sink := newRecorder()
-			s := startServer(t, Options{Gate: admit(key, sink)})
+			sink := ingesttest.NewRecorder()
+			s := startServer(t, Options{Gate: ingesttest.Admit(key, sink)})
 			said := send(t, s.addr, cat(opened(), tt.raw))
-			if cause := sink.cause(t); !strings.Contains(cause.Error(), tt.want) {
+			if cause := sink.Cause(t); !strings.Contains(cause.Error(), tt.want) {
 				t.Errorf("cause %v", cause)
 			}
 			if !bytes.Contains(said, []byte("NetStream.Publish.Rejected")) || !bytes.Contains(said, []byte(tt.want)) {
@@ -336,14 +337,14 @@ func TestKeysInAllPlaces(t *testing.T) {
 
 func TestGateSeesThePublication(t *testing.T) {
 	t.Parallel()
-	sink := newRecorder()
+	sink := ingesttest.NewRecorder()
 	var seen ingest.Publication
-	s := startServer(t, Options{Gate: gateFunc(func(ctx context.Context, p ingest.Publication) (context.Context, ingest.Sink, error) {
+	s := startServer(t, Options{Gate: ingesttest.Gate(func(ctx context.Context, p ingest.Publication) (context.Context, ingest.Sink, error) {
 		seen = p
 		return ctx, sink, nil
 	})})
 	send(t, s.addr, opened())
-	_ = sink.cause(t)
+	_ = sink.Cause(t)
 	s.stop()
 	if seen.Protocol != "rtmp" || seen.Key != key || seen.Encoder != "test/1.0" || !seen.Remote.Addr().IsLoopback() || seen.Remote.Port() == 0 {
 		t.Errorf("publication %+v", seen)

@@ -17,6 +17,7 @@ import (
 
 	"millrace/internal/media/frame"
 	"millrace/internal/media/ingest"
+	"millrace/internal/media/ingest/ingesttest"
 )
 
 // ownCertificate is a self-signed one for the loopback address.
@@ -60,13 +61,13 @@ func TestRTMPS(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			sink := newRecorder()
-			s := startSecure(t, Options{Gate: admit(key, sink)})
+			sink := ingesttest.NewRecorder()
+			s := startSecure(t, Options{Gate: ingesttest.Admit(key, sink)})
 			if out, err := publish(t, "rtmps://"+s.addr+"/app/"+key); err != nil {
 				t.Fatalf("%v\n%s\n%s", err, out, s.log)
 			}
-			if cause := sink.cause(t); !errors.Is(cause, ingest.ErrEncoderEnded) || len(sink.of(frame.Audio)) < 90 || len(sink.of(frame.Video)) != 60 {
-				t.Errorf("cause %v, %d and %d frames", cause, len(sink.of(frame.Video)), len(sink.of(frame.Audio)))
+			if cause := sink.Cause(t); !errors.Is(cause, ingest.ErrEncoderEnded) || len(sink.Of(frame.Audio)) < 90 || len(sink.Of(frame.Video)) != 60 {
+				t.Errorf("cause %v, %d and %d frames", cause, len(sink.Of(frame.Video)), len(sink.Of(frame.Audio)))
 			}
 			s.stop()
 			if !strings.Contains(s.log.String(), "protocol=rtmps") || strings.Contains(s.log.String(), key) {
@@ -80,7 +81,7 @@ func TestRTMPS(t *testing.T) {
 func TestOneServerOnTwoListeners(t *testing.T) {
 	t.Parallel()
 	plain, secure := newPipeListener(), newPipeListener()
-	server := New(Options{Gate: admit(key, newRecorder()), Logger: quiet, MaxConnsPerIP: 1})
+	server := New(Options{Gate: ingesttest.Admit(key, ingesttest.NewRecorder()), Logger: quiet, MaxConnsPerIP: 1})
 	done := make(chan error, 2)
 	go func() { done <- server.Serve(t.Context(), plain, nil) }()
 	go func() { done <- server.Serve(t.Context(), secure, ownCertificate(t)) }()
@@ -116,7 +117,7 @@ func TestTLSWhereItIsNot(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			o := Options{Gate: admit(key, newRecorder()), HandshakeTimeout: 300 * time.Millisecond}
+			o := Options{Gate: ingesttest.Admit(key, ingesttest.NewRecorder()), HandshakeTimeout: 300 * time.Millisecond}
 			var s *server
 			if tt.secure {
 				s = startSecure(t, o)

@@ -1,19 +1,16 @@
 package srt
 
 import (
-	"bytes"
 	"context"
-	"log/slog"
 	"os"
 	"sync"
 	"testing"
-	"time"
 
 	gosrt "github.com/datarhei/gosrt"
 	"go.uber.org/goleak"
 
-	"millrace/internal/media/frame"
 	"millrace/internal/media/ingest"
+	"millrace/internal/media/ingest/ingesttest"
 )
 
 // TestMain lets a goroutine be that gosrt leaves behind where a caller is refused, which is never this package.
@@ -68,110 +65,17 @@ func (s secrets) Passphrase(_ context.Context, k string) (string, error) {
 	return passphrase, nil
 }
 
-// recorder is a sink that keeps everything.
-type recorder struct {
-	onWrite func(frame.Frame) error
-
-	mu      sync.Mutex
-	configs []frame.Config
-	frames  []frame.Frame
-	causes  []error
-	first   chan struct{} // closed with the first frame
-	closed  chan struct{}
-}
-
-func newRecorder() *recorder {
-	return &recorder{first: make(chan struct{}), closed: make(chan struct{})}
-}
-
-func (r *recorder) Configure(c frame.Config) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.configs = append(r.configs, c)
-	return nil
-}
-
-func (r *recorder) Write(f frame.Frame) error {
-	r.mu.Lock()
-	if r.frames = append(r.frames, f); len(r.frames) == 1 {
-		close(r.first)
-	}
-	r.mu.Unlock()
-	if r.onWrite != nil {
-		return r.onWrite(f)
-	}
-	return nil
-}
-
-func (r *recorder) Close(cause error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.causes = append(r.causes, cause); len(r.causes) == 1 {
-		close(r.closed)
-	}
-}
-
-func (r *recorder) of(k frame.Kind) (out []frame.Frame) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, f := range r.frames {
-		if f.Kind == k {
-			out = append(out, f)
-		}
-	}
-	return out
-}
-
-// cause waits for the end and checks that Close came once.
-func (r *recorder) cause(t *testing.T) error {
-	t.Helper()
-	wait(t, r.closed, "the sink's end")
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if len(r.causes) != 1 {
-		t.Errorf("sink closed %d times: %v", len(r.causes), r.causes)
-	}
-	return r.causes[0]
-}
-
-func wait[T any](t *testing.T, c <-chan T, what string) {
-	t.Helper()
-	select {
-	case <-c:
-	case <-time.After(30 * time.Second):
-		t.Fatalf("waited in vain for %s", what)
-	}
-}
-
-// logBuffer keeps the log of a server.
-type logBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *logBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *logBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
-}
-
 // server is a running one on a loopback port.
 type server struct {
 	addr string
-	log  *logBuffer
+	log  *ingesttest.Log
 	stop func() // ends it and waits
 }
 
 func start(t *testing.T, o Options) *server {
 	t.Helper()
-	s := &server{log: &logBuffer{}}
-	o.Logger = slog.New(slog.NewTextHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	s := &server{log: &ingesttest.Log{}}
+	o.Logger = s.log.Logger()
 	if o.Secrets == nil {
 		o.Secrets = secrets{}
 	}
@@ -180,21 +84,7 @@ func start(t *testing.T, o Options) *server {
 		t.Fatal(err)
 	}
 	s.addr = srv.Addr().String()
-	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	done := make(chan error, 1)
-	go func() { done <- srv.Serve(ctx) }()
-	s.stop = sync.OnceFunc(func() {
-		cancel()
-		select {
-		case err := <-done:
-			if err != nil {
-				t.Errorf("Serve: %v", err)
-			}
-		case <-time.After(20 * time.Second):
-			t.Error("Serve did not return")
-		}
-	})
-	t.Cleanup(s.stop)
+	s.stop = ingesttest.Serve(t, srv.Serve)
 	return s
 }
 

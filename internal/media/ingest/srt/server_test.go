@@ -21,6 +21,7 @@ import (
 	"millrace/internal/media/container/mpegts"
 	"millrace/internal/media/frame"
 	"millrace/internal/media/ingest"
+	"millrace/internal/media/ingest/ingesttest"
 )
 
 // send writes a stream in packets as encoders do, one each millisecond: a caller's queue is short. Then it waits until they are sent.
@@ -49,25 +50,25 @@ func TestPublishes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			sink := newRecorder()
+			sink := ingesttest.NewRecorder()
 			g := &gate{sink: sink}
 			s := start(t, Options{Gate: g, Latency: 500 * time.Millisecond})
 			c, err := dial(t, s.addr, func(c *gosrt.Config) { c.StreamId, c.PBKeylen = tt.id, tt.bits })
 			if err != nil {
 				t.Fatalf("%v\n%s", err, s.log)
 			}
-			want := newRecorder()
+			want := ingesttest.NewRecorder()
 			d := mpegts.NewDemuxer(want)
 			if err := errors.Join(d.Write(media(t), time.Time{}), d.Flush()); err != nil {
 				t.Fatal(err)
 			}
 			send(t, c, media(t))
 			_ = c.Close() // while the last half second is not due yet
-			if cause := sink.cause(t); !errors.Is(cause, ingest.ErrEncoderEnded) {
+			if cause := sink.Cause(t); !errors.Is(cause, ingest.ErrEncoderEnded) {
 				t.Errorf("cause %v\n%s", cause, s.log)
 			}
 			for _, k := range []frame.Kind{frame.Video, frame.Audio} {
-				if !slices.EqualFunc(sink.of(k), want.of(k), func(a, b frame.Frame) bool {
+				if !slices.EqualFunc(sink.Of(k), want.Of(k), func(a, b frame.Frame) bool {
 					return a.DTS == b.DTS && a.PTS == b.PTS && a.Key == b.Key && bytes.Equal(a.Data, b.Data) && !a.Received.IsZero()
 				}) {
 					t.Errorf("%v differs from what was sent", k)
@@ -122,7 +123,7 @@ func TestRefuses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			g := &gate{err: tt.gate, sink: newRecorder()}
+			g := &gate{err: tt.gate, sink: ingesttest.NewRecorder()}
 			s := start(t, Options{Gate: g, Secrets: tt.secrets})
 			_, err := dial(t, s.addr, tt.caller)
 			if err == nil || !strings.Contains(err.Error(), "REJECT ("+strconv.FormatUint(uint64(tt.code), 32)+")") { // gosrt writes it so
@@ -148,7 +149,7 @@ func TestEnds(t *testing.T) {
 	stopped := errors.New("stopped by its owner")
 	t.Run("by the publication", func(t *testing.T) {
 		t.Parallel()
-		sink := newRecorder()
+		sink := ingesttest.NewRecorder()
 		var stop context.CancelCauseFunc
 		g := &gate{sink: sink, ctx: func(ctx context.Context) context.Context {
 			ctx, stop = context.WithCancelCause(ctx)
@@ -157,9 +158,9 @@ func TestEnds(t *testing.T) {
 		s := start(t, Options{Gate: g})
 		c := connect(t, s.addr)
 		send(t, c, media(t))
-		wait(t, sink.first, "the first frame")
+		sink.Until(t, "the first frame", func() bool { return len(sink.Frames()) > 0 })
 		stop(stopped)
-		if cause := sink.cause(t); !errors.Is(cause, stopped) {
+		if cause := sink.Cause(t); !errors.Is(cause, stopped) {
 			t.Errorf("cause %v", cause)
 		}
 		if _, err := c.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
@@ -168,33 +169,33 @@ func TestEnds(t *testing.T) {
 	})
 	t.Run("by the service", func(t *testing.T) {
 		t.Parallel()
-		sink := newRecorder()
+		sink := ingesttest.NewRecorder()
 		s := start(t, Options{Gate: &gate{sink: sink}})
 		c := connect(t, s.addr)
 		send(t, c, media(t))
-		wait(t, sink.first, "the first frame")
+		sink.Until(t, "the first frame", func() bool { return len(sink.Frames()) > 0 })
 		s.stop()
-		if cause := sink.cause(t); !errors.Is(cause, ingest.ErrShutdown) {
+		if cause := sink.Cause(t); !errors.Is(cause, ingest.ErrShutdown) {
 			t.Errorf("cause %v", cause)
 		}
 	})
 	t.Run("by the sink", func(t *testing.T) {
 		t.Parallel()
-		sink := newRecorder()
-		sink.onWrite = func(frame.Frame) error { return stopped }
+		sink := ingesttest.NewRecorder()
+		sink.OnWrite = func(frame.Frame) error { return stopped }
 		s := start(t, Options{Gate: &gate{sink: sink}})
 		send(t, connect(t, s.addr), media(t))
-		if cause := sink.cause(t); !errors.Is(cause, stopped) {
+		if cause := sink.Cause(t); !errors.Is(cause, stopped) {
 			t.Errorf("cause %v", cause)
 		}
 	})
 	t.Run("by a panic", func(t *testing.T) {
 		t.Parallel()
-		sink := newRecorder()
-		sink.onWrite = func(frame.Frame) error { panic("at the disco") }
+		sink := ingesttest.NewRecorder()
+		sink.OnWrite = func(frame.Frame) error { panic("at the disco") }
 		s := start(t, Options{Gate: &gate{sink: sink}})
 		send(t, connect(t, s.addr), media(t))
-		if cause := sink.cause(t); !strings.Contains(cause.Error(), "at the disco") {
+		if cause := sink.Cause(t); !strings.Contains(cause.Error(), "at the disco") {
 			t.Errorf("cause %v", cause)
 		}
 		s.stop()
@@ -204,43 +205,43 @@ func TestEnds(t *testing.T) {
 	})
 	t.Run("without media", func(t *testing.T) {
 		t.Parallel()
-		sink := newRecorder()
+		sink := ingesttest.NewRecorder()
 		s := start(t, Options{Gate: &gate{sink: sink}, HandshakeTimeout: 500 * time.Millisecond})
 		connect(t, s.addr)
-		if cause := sink.cause(t); !errors.Is(cause, errNoAnswer) {
+		if cause := sink.Cause(t); !errors.Is(cause, errNoAnswer) {
 			t.Errorf("cause %v", cause)
 		}
 	})
 	t.Run("garbage", func(t *testing.T) {
 		t.Parallel()
-		sink := newRecorder()
+		sink := ingesttest.NewRecorder()
 		s := start(t, Options{Gate: &gate{sink: sink}})
 		c := connect(t, s.addr)
 		send(t, c, bytes.Repeat([]byte{1}, 1316*30))
 		_ = c.Close()
-		if cause := sink.cause(t); !errors.Is(cause, ingest.ErrEncoderEnded) {
+		if cause := sink.Cause(t); !errors.Is(cause, ingest.ErrEncoderEnded) {
 			t.Errorf("cause %v", cause)
 		}
 	})
 	t.Run("unknown codecs", func(t *testing.T) {
 		t.Parallel()
-		sink := newRecorder()
+		sink := ingesttest.NewRecorder()
 		s := start(t, Options{Gate: &gate{sink: sink}})
 		send(t, connect(t, s.addr), mpeg2(t))
-		if cause := sink.cause(t); !isUnsupported(cause) || !strings.Contains(cause.Error(), "MPEG-2 video") {
+		if cause := sink.Cause(t); !isUnsupported(cause) || !strings.Contains(cause.Error(), "MPEG-2 video") {
 			t.Errorf("cause %v", cause)
 		}
 	})
 	t.Run("dead peer", func(t *testing.T) {
 		t.Parallel()
-		sink := newRecorder()
+		sink := ingesttest.NewRecorder()
 		s := start(t, Options{Gate: &gate{sink: sink}, IdleTimeout: time.Second})
 		through, cut := between(t, s.addr)
 		c := connect(t, through)
 		send(t, c, media(t))
-		wait(t, sink.first, "the first frame")
+		sink.Until(t, "the first frame", func() bool { return len(sink.Frames()) > 0 })
 		cut()
-		if cause := sink.cause(t); !errors.Is(cause, ingest.ErrSilent) {
+		if cause := sink.Cause(t); !errors.Is(cause, ingest.ErrSilent) {
 			t.Errorf("cause %v", cause)
 		}
 	})
@@ -331,7 +332,7 @@ func between(t *testing.T, addr string) (through string, cut func()) {
 
 func TestLimits(t *testing.T) {
 	t.Parallel()
-	s := start(t, Options{Gate: &gate{sink: newRecorder()}, MaxConnsPerIP: 2})
+	s := start(t, Options{Gate: &gate{sink: ingesttest.NewRecorder()}, MaxConnsPerIP: 2})
 	connect(t, s.addr)
 	connect(t, s.addr)
 	if _, err := dial(t, s.addr, nil); err == nil {
@@ -346,7 +347,7 @@ func TestLimits(t *testing.T) {
 // TestFlood: packets that are due in an hour are not kept until then.
 func TestFlood(t *testing.T) {
 	t.Parallel()
-	sink := newRecorder()
+	sink := ingesttest.NewRecorder()
 	s := start(t, Options{Gate: &gate{sink: sink}, MaxBuffer: 200_000, Latency: 60 * time.Second})
 	c := connect(t, s.addr)
 	tick := time.NewTicker(time.Millisecond)
@@ -357,13 +358,13 @@ func TestFlood(t *testing.T) {
 		}
 		<-tick.C
 		select {
-		case <-sink.closed:
+		case <-sink.Closed:
 		default:
 			continue
 		}
 		break
 	}
-	if cause := sink.cause(t); !errors.Is(cause, errFlood) {
+	if cause := sink.Cause(t); !errors.Is(cause, errFlood) {
 		t.Errorf("cause %v", cause)
 	}
 }
@@ -425,7 +426,7 @@ func five(c *packet.CIFHandshake) {
 
 // TestHostileHandshakes: what would make gosrt panic, or allocate gigabytes, makes nothing.
 func TestHostileHandshakes(t *testing.T) { //nolint:paralleltest // it measures memory
-	s := start(t, Options{Gate: &gate{sink: newRecorder()}})
+	s := start(t, Options{Gate: &gate{sink: ingesttest.NewRecorder()}})
 	for _, tt := range []struct {
 		name   string
 		change func(*packet.CIFHandshake)

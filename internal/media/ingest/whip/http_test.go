@@ -14,6 +14,7 @@ import (
 
 	"millrace/internal/media/frame"
 	"millrace/internal/media/ingest"
+	"millrace/internal/media/ingest/ingesttest"
 )
 
 // chromium is an offer of Chromium 130 for a camera and a microphone, shortened by codecs that are all alike.
@@ -246,8 +247,8 @@ func TestFragment(t *testing.T) {
 // TestRules lists requests and how they are answered.
 func TestRules(t *testing.T) {
 	t.Parallel()
-	sink := newRecorder()
-	s := startServer(t, Options{Gate: admit(key, sink), ICEServers: []ICEServer{
+	sink := ingesttest.NewRecorder()
+	s := startServer(t, Options{Gate: ingesttest.Admit(key, sink), ICEServers: []ICEServer{
 		{URL: "stun:stun.example.org"}, {URL: "turn:turn.example.org?transport=tcp", Username: "u", Credential: "c"},
 	}})
 	auth := []string{"Authorization", "Bearer " + key}
@@ -355,12 +356,15 @@ func TestGateAnswers(t *testing.T) {
 		status int
 		detail string
 	}{
-		{ingest.ErrUnknownKey, 401, "stream key is unknown"}, {ingest.ErrDisabled, 403, "disabled"}, {ingest.ErrBusy, 409, "another encoder"},
-		{ingest.ErrShutdown, 503, "shutting down"}, {errors.New("database is away"), 503, "could not be checked"},
+		{ingest.ErrUnknownKey, 401, "stream key is unknown"},
+		{ingest.ErrDisabled, 403, "disabled"},
+		{ingest.ErrBusy, 409, "another encoder"},
+		{ingest.ErrShutdown, 503, "shutting down"},
+		{errors.New("database is away"), 503, "could not be checked"},
 	} {
 		t.Run(tt.detail, func(t *testing.T) {
 			t.Parallel()
-			s := startServer(t, Options{Gate: gateFunc(func(context.Context, ingest.Publication) (context.Context, ingest.Sink, error) {
+			s := startServer(t, Options{Gate: ingesttest.Gate(func(context.Context, ingest.Publication) (context.Context, ingest.Sink, error) {
 				return nil, nil, tt.err
 			})})
 			a := ask(t, http.MethodPost, s.url, crlf(chromium), "Authorization", "Bearer "+key, "Content-Type", "application/sdp")
@@ -374,11 +378,11 @@ func TestGateAnswers(t *testing.T) {
 // TestTooMany refuses sessions over the limit and lets others in when one has ended.
 func TestTooMany(t *testing.T) {
 	t.Parallel()
-	s := startServer(t, Options{MaxPerIP: 3, Gate: gateFunc(func(ctx context.Context, p ingest.Publication) (context.Context, ingest.Sink, error) {
+	s := startServer(t, Options{MaxPerIP: 3, Gate: ingesttest.Gate(func(ctx context.Context, p ingest.Publication) (context.Context, ingest.Sink, error) {
 		if p.Protocol != "whip" || p.Remote.Addr() != netip.MustParseAddr("127.0.0.1") {
 			t.Errorf("publication %+v", p)
 		}
-		return ctx, newRecorder(), nil
+		return ctx, ingesttest.NewRecorder(), nil
 	})})
 	post := func() reply {
 		return ask(t, http.MethodPost, s.url, crlf(chromium), "Authorization", "Bearer "+key, "Content-Type", "application/sdp")

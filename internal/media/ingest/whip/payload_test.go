@@ -12,6 +12,7 @@ import (
 
 	"millrace/internal/media/codec/h264"
 	"millrace/internal/media/frame"
+	"millrace/internal/media/ingest/ingesttest"
 )
 
 // packetsOf puts an access unit in Annex B into packets.
@@ -303,7 +304,7 @@ func TestStart(t *testing.T) {
 	}
 	t.Run("the picture is late", func(t *testing.T) {
 		t.Parallel()
-		r := newRecorder()
+		r := ingesttest.NewRecorder()
 		m := newMedia(video, audio, 1<<20, at(0))
 		m.sink = r
 		var as, vs uint16
@@ -316,18 +317,18 @@ func TestStart(t *testing.T) {
 					}
 				}
 			}
-			if ms == 2200 && len(r.frames) > 0 {
+			if ms == 2200 && len(r.Frames()) > 0 {
 				t.Error("frames flow before the relation of the tracks is known")
 			}
 		}
-		if n, k := len(r.of(frame.Audio)), len(r.of(frame.Video)); n != 150 || k != 25 {
+		if n, k := len(r.Of(frame.Audio)), len(r.Of(frame.Video)); n != 150 || k != 25 {
 			t.Errorf("%d sounds and %d pictures", n, k)
 		}
-		if r.of(frame.Video)[0].DTS != 2*time.Second || r.of(frame.Audio)[0].DTS != 0 {
-			t.Errorf("the picture begins at %v, the sound at %v", r.of(frame.Video)[0].DTS, r.of(frame.Audio)[0].DTS)
+		if r.Of(frame.Video)[0].DTS != 2*time.Second || r.Of(frame.Audio)[0].DTS != 0 {
+			t.Errorf("the picture begins at %v, the sound at %v", r.Of(frame.Video)[0].DTS, r.Of(frame.Audio)[0].DTS)
 		}
 		last := time.Duration(0)
-		for _, f := range r.frames {
+		for _, f := range r.Frames() {
 			if f.DTS < last {
 				t.Fatalf("%v at %v comes after %v", f.Kind, f.DTS, last)
 			}
@@ -336,24 +337,24 @@ func TestStart(t *testing.T) {
 	})
 	t.Run("no picture comes", func(t *testing.T) {
 		t.Parallel()
-		r := newRecorder()
+		r := ingesttest.NewRecorder()
 		m := newMedia(video, audio, 1<<20, at(0))
 		m.sink = r
 		var as uint16
 		for ms := 0; ms < 5000; ms += 20 {
 			sound(t, m, &as, ms)
 		}
-		if len(r.frames) > 0 {
+		if len(r.Frames()) > 0 {
 			t.Error("nobody waits for the picture")
 		}
 		sound(t, m, &as, 5000)
-		if n := len(r.of(frame.Audio)); n != 251 {
+		if n := len(r.Of(frame.Audio)); n != 251 {
 			t.Errorf("%d sounds", n)
 		}
 	})
 	t.Run("frames too large", func(t *testing.T) {
 		t.Parallel()
-		r := newRecorder()
+		r := ingesttest.NewRecorder()
 		m := newMedia(video, negotiated{}, 4000, at(0))
 		m.sink = r
 		var vs uint16
@@ -368,7 +369,7 @@ func TestStart(t *testing.T) {
 				}
 			}
 		}
-		if n := len(r.of(frame.Video)); n != 2 {
+		if n := len(r.Of(frame.Video)); n != 2 {
 			t.Errorf("%d pictures, want the two that are not too large", n)
 		}
 	})
@@ -378,7 +379,8 @@ func TestStart(t *testing.T) {
 func FuzzPayloads(f *testing.F) {
 	for _, payloads := range [][][]byte{
 		(&codecs.H264Payloader{}).Payload(200, picture(1, true, 500)), (&codecs.VP8Payloader{}).Payload(200, vp8Key[:400]),
-		(&codecs.VP9Payloader{}).Payload(200, vp9Key[:400]), (&codecs.AV1Payloader{}).Payload(200, av1Unit(true, true, 400)), {silence},
+		(&codecs.VP9Payloader{}).Payload(200, vp9Key[:400]), (&codecs.AV1Payloader{}).Payload(200, av1Unit(true, true, 400)),
+		{silence},
 	} {
 		var in []byte
 		for _, p := range payloads {
@@ -436,7 +438,7 @@ func FuzzPackets(f *testing.F) {
 	}
 	f.Add(seed)
 	f.Fuzz(func(t *testing.T, in []byte) {
-		r := newRecorder()
+		r := ingesttest.NewRecorder()
 		m := newMedia(negotiated{codec: frame.H264, rate: 90000}, negotiated{codec: frame.Opus, rate: 48000}, 1<<16, at(0))
 		m.sink = r
 		now := at(0)
@@ -454,7 +456,7 @@ func FuzzPackets(f *testing.F) {
 				t.Fatalf("%d frames with %d bytes are held", len(m.held), m.bytes)
 			}
 		}
-		for _, f := range r.frames {
+		for _, f := range r.Frames() {
 			if len(f.Data) == 0 {
 				t.Error("an empty frame")
 			}

@@ -9,6 +9,7 @@ import (
 
 	"millrace/internal/media/frame"
 	"millrace/internal/media/ingest"
+	"millrace/internal/media/ingest/ingesttest"
 )
 
 // TestPublish publishes over each transport and ends with DELETE.
@@ -17,23 +18,23 @@ func TestPublish(t *testing.T) {
 	for name, w := range map[string]wants{"udp": {}, "tcp": {tcp: true}, "audio only": {noVideo: true}, "video only": {noAudio: true}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			sink := newRecorder()
-			s := startServer(t, Options{Gate: admit(key, sink)})
+			sink := ingesttest.NewRecorder()
+			s := startServer(t, Options{Gate: ingesttest.Admit(key, sink)})
 			p := newPublisher(t, w)
 			p.publish(s.url)
 			stop := p.start()
-			sink.until(t, "two seconds of media", func() bool {
-				return (w.noVideo || len(sink.of(frame.Video)) >= 50) && (w.noAudio || len(sink.of(frame.Audio)) >= 100)
+			sink.Until(t, "two seconds of media", func() bool {
+				return (w.noVideo || len(sink.Of(frame.Video)) >= 50) && (w.noAudio || len(sink.Of(frame.Audio)) >= 100)
 			})
 			stop()
 			p.delete()
-			if cause := sink.cause(t); !errors.Is(cause, ingest.ErrEncoderEnded) {
+			if cause := sink.Cause(t); !errors.Is(cause, ingest.ErrEncoderEnded) {
 				t.Errorf("cause %v\n%s", cause, s.log)
 			}
 			if !w.noVideo {
 				checkVideo(t, sink)
 			}
-			if c, n := sink.configOf(frame.Audio); !w.noAudio && (n != 1 || c.Codec != frame.Opus || c.Channels != 2 || c.SampleRate != 48000) {
+			if c, n := sink.Config(frame.Audio); !w.noAudio && (n != 1 || c.Codec != frame.Opus || c.Channels != 2 || c.SampleRate != 48000) {
 				t.Errorf("%d audio configurations, the last %+v", n, c)
 			}
 			if a := ask(t, http.MethodDelete, p.url, "", "Authorization", "Bearer "+key); a.status != http.StatusNotFound {
@@ -47,12 +48,12 @@ func TestPublish(t *testing.T) {
 }
 
 // checkVideo checks that no picture is missing, that the first is a key frame, and that their distances are right.
-func checkVideo(t *testing.T, sink *recorder) {
+func checkVideo(t *testing.T, sink *ingesttest.Recorder) {
 	t.Helper()
-	if c, n := sink.configOf(frame.Video); n != 1 || c.Codec != frame.H264 || c.Width != 1920 {
+	if c, n := sink.Config(frame.Video); n != 1 || c.Codec != frame.H264 || c.Width != 1920 {
 		t.Errorf("%d video configurations, the last %+v", n, c)
 	}
-	frames := sink.of(frame.Video)
+	frames := sink.Of(frame.Video)
 	if !frames[0].Key {
 		t.Error("the first picture is no key frame")
 	}

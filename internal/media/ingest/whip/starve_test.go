@@ -9,6 +9,7 @@ import (
 
 	"millrace/internal/media/codec/h264"
 	"millrace/internal/media/frame"
+	"millrace/internal/media/ingest/ingesttest"
 )
 
 // smallSPS are the parameters that a browser goes on with when the machine is too busy for larger pictures.
@@ -59,7 +60,7 @@ func TestPicturesComeBack(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := newRecorder()
+			r := ingesttest.NewRecorder()
 			b := &starved{m: newMedia(negotiated{codec: frame.H264, rate: 90000}, negotiated{}, 1<<20, at(0)), numbers: map[int]bool{}, key: -1}
 			b.m.sink = r
 			give := func(p *rtp.Packet, now time.Duration) {
@@ -112,9 +113,9 @@ func TestPicturesComeBack(t *testing.T) {
 }
 
 // check looks at what came out; from one moment on every picture has to be there.
-func (b *starved) check(t *testing.T, r *recorder, back time.Duration) {
+func (b *starved) check(t *testing.T, r *ingesttest.Recorder, back time.Duration) {
 	t.Helper()
-	frames, last := r.of(frame.Video), -1
+	frames, last := r.Of(frame.Video), -1
 	width := 1920
 	for _, f := range frames {
 		n := numberOf(f.Data)
@@ -142,7 +143,7 @@ func (b *starved) check(t *testing.T, r *recorder, back time.Duration) {
 	if want := int(14 * time.Second / (40 * time.Millisecond)); last < want {
 		t.Errorf("the last picture is %d, want %d or later: %d of them, %+v", last, want, len(frames), b.m.total())
 	}
-	if c, _ := r.configOf(frame.Video); c.Width != width {
+	if c, _ := r.Config(frame.Video); c.Width != width {
 		t.Errorf("pictures are %d wide, told was %d", width, c.Width)
 	}
 }

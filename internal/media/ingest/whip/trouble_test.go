@@ -16,6 +16,7 @@ import (
 
 	"millrace/internal/media/frame"
 	"millrace/internal/media/ingest"
+	"millrace/internal/media/ingest/ingesttest"
 )
 
 // lossy drops packets of pictures on their way to the network.
@@ -42,32 +43,32 @@ func (l *lossy) BindLocalStream(info *interceptor.StreamInfo, w interceptor.RTPW
 // TestLossIsRepaired loses every 13th packet once: what is asked for again comes, and no picture is missing.
 func TestLossIsRepaired(t *testing.T) {
 	t.Parallel()
-	sink := newRecorder()
-	s := startServer(t, Options{Gate: admit(key, sink)})
+	sink := ingesttest.NewRecorder()
+	s := startServer(t, Options{Gate: ingesttest.Admit(key, sink)})
 	p := newPublisher(t, wants{interceptor: &lossy{drop: func(n int) bool { return n%13 == 0 }}})
 	p.publish(s.url)
 	stop := p.start()
-	sink.until(t, "three seconds of pictures", func() bool { return len(sink.of(frame.Video)) >= 75 })
+	sink.Until(t, "three seconds of pictures", func() bool { return len(sink.Of(frame.Video)) >= 75 })
 	stop()
 	p.delete()
-	sink.cause(t)
+	sink.Cause(t)
 	checkVideo(t, sink)
 }
 
 // TestLossIsMended loses half a second for good: pictures go on with a key frame that was asked for, and none of those between.
 func TestLossIsMended(t *testing.T) {
 	t.Parallel()
-	sink := newRecorder()
-	s := startServer(t, Options{Gate: admit(key, sink)})
+	sink := ingesttest.NewRecorder()
+	s := startServer(t, Options{Gate: ingesttest.Admit(key, sink)})
 	p := newPublisher(t, wants{noRepeat: true, interceptor: &lossy{drop: func(n int) bool { return n >= 130 && n < 170 }}})
 	p.gop = 1000
 	p.publish(s.url)
 	stop := p.start()
-	sink.until(t, "four seconds of pictures", func() bool { return len(sink.of(frame.Video)) >= 90 })
+	sink.Until(t, "four seconds of pictures", func() bool { return len(sink.Of(frame.Video)) >= 90 })
 	stop()
 	p.delete()
-	sink.cause(t)
-	frames := sink.of(frame.Video)
+	sink.Cause(t)
+	frames := sink.Of(frame.Video)
 	holes := 0
 	for i, f := range frames[1:] {
 		if numberOf(f.Data) == numberOf(frames[i].Data)+1 {
@@ -90,7 +91,7 @@ func TestLossIsMended(t *testing.T) {
 func TestKeyFramesAreAsked(t *testing.T) {
 	t.Parallel()
 	m := newMedia(negotiated{codec: frame.H264, rate: 90000}, negotiated{}, 1<<20, time.Time{}.Add(time.Hour))
-	m.sink = newRecorder()
+	m.sink = ingesttest.NewRecorder()
 	began := m.began
 	seq := uint16(0)
 	for _, tt := range []struct {
@@ -98,8 +99,19 @@ func TestKeyFramesAreAsked(t *testing.T) {
 		key  bool
 		want bool
 	}{
-		{0, false, false}, {240, false, false}, {260, false, true}, {400, false, false}, {770, false, true}, {800, true, false},
-		{2600, false, false}, {2710, false, true}, {3000, false, false}, {3220, false, true}, {3300, true, false}, {5190, false, false}, {5210, false, true},
+		{0, false, false},
+		{240, false, false},
+		{260, false, true},
+		{400, false, false},
+		{770, false, true},
+		{800, true, false},
+		{2600, false, false},
+		{2710, false, true},
+		{3000, false, false},
+		{3220, false, true},
+		{3300, true, false},
+		{5190, false, false},
+		{5210, false, true},
 	} {
 		now := began.Add(time.Duration(tt.ms) * time.Millisecond)
 		for _, pkt := range packetsOf(t, picture(0, tt.key, 10), uint32(tt.ms*90), &seq) {
@@ -116,14 +128,14 @@ func TestKeyFramesAreAsked(t *testing.T) {
 // TestRestart changes the publisher's ICE session twice while it plays, as after a change of its network.
 func TestRestart(t *testing.T) {
 	t.Parallel()
-	sink := newRecorder()
-	s := startServer(t, Options{Gate: admit(key, sink)})
+	sink := ingesttest.NewRecorder()
+	s := startServer(t, Options{Gate: ingesttest.Admit(key, sink)})
 	p := newPublisher(t, wants{})
 	p.publish(s.url)
 	stop := p.start()
 	for range 2 {
-		n := len(sink.of(frame.Video))
-		sink.until(t, "pictures", func() bool { return len(sink.of(frame.Video)) >= n+15 })
+		n := len(sink.Of(frame.Video))
+		sink.Until(t, "pictures", func() bool { return len(sink.Of(frame.Video)) >= n+15 })
 		before := p.etag
 		p.restart()
 		if p.etag == before {
@@ -136,11 +148,11 @@ func TestRestart(t *testing.T) {
 			t.Errorf("trickled candidates are answered %d with ETag %q", a.status, a.head.Get("ETag"))
 		}
 	}
-	n := len(sink.of(frame.Video))
-	sink.until(t, "pictures after the restarts", func() bool { return len(sink.of(frame.Video)) >= n+25 })
+	n := len(sink.Of(frame.Video))
+	sink.Until(t, "pictures after the restarts", func() bool { return len(sink.Of(frame.Video)) >= n+25 })
 	stop()
 	p.delete()
-	if cause := sink.cause(t); !errors.Is(cause, ingest.ErrEncoderEnded) {
+	if cause := sink.Cause(t); !errors.Is(cause, ingest.ErrEncoderEnded) {
 		t.Errorf("cause %v\n%s", cause, s.log)
 	}
 }
@@ -231,9 +243,9 @@ func TestEnds(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			sink := newRecorder()
+			sink := ingesttest.NewRecorder()
 			var drop context.CancelCauseFunc
-			tt.o.Gate = gateFunc(func(ctx context.Context, _ ingest.Publication) (context.Context, ingest.Sink, error) {
+			tt.o.Gate = ingesttest.Gate(func(ctx context.Context, _ ingest.Publication) (context.Context, ingest.Sink, error) {
 				ctx, drop = context.WithCancelCause(ctx)
 				return ctx, sink, nil
 			})
@@ -241,10 +253,10 @@ func TestEnds(t *testing.T) {
 			p := newPublisher(t, wants{})
 			p.publish(s.url)
 			stop := p.start()
-			sink.until(t, "pictures", func() bool { return len(sink.of(frame.Video)) >= 10 })
+			sink.Until(t, "pictures", func() bool { return len(sink.Of(frame.Video)) >= 10 })
 			stop()
 			tt.end(t, s, p, drop)
-			if cause := sink.cause(t); !errors.Is(cause, tt.want) {
+			if cause := sink.Cause(t); !errors.Is(cause, tt.want) {
 				t.Errorf("cause %v, want %v\n%s", cause, tt.want, s.log)
 			}
 			drop(nil)
@@ -255,14 +267,14 @@ func TestEnds(t *testing.T) {
 // TestNeverConnects gives a session up whose publisher does not come.
 func TestNeverConnects(t *testing.T) {
 	t.Parallel()
-	sink := newRecorder()
-	s := startServer(t, Options{Gate: admit(key, sink), ConnectTimeout: 200 * time.Millisecond})
+	sink := ingesttest.NewRecorder()
+	s := startServer(t, Options{Gate: ingesttest.Admit(key, sink), ConnectTimeout: 200 * time.Millisecond})
 	p := newPublisher(t, wants{})
 	a := ask(t, http.MethodPost, s.url, p.offer(nil), "Authorization", "Bearer "+key, "Content-Type", "application/sdp")
 	if a.status != http.StatusCreated {
 		t.Fatalf("POST: %d %s", a.status, a.body)
 	}
-	if cause := sink.cause(t); !errors.Is(cause, errNoConnect) {
+	if cause := sink.Cause(t); !errors.Is(cause, errNoConnect) {
 		t.Errorf("cause %v", cause)
 	}
 }
