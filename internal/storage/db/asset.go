@@ -289,9 +289,7 @@ func (d assetStore) Append(ctx context.Context, a id.Asset, entries []asset.Time
 	}
 	return d.engine.begin(ctx, func(ctx context.Context, t tx) error {
 		for _, e := range entries {
-			const statement = "INSERT INTO timeline_entries (asset_id, sequence, data) SELECT id, ?, ? FROM assets " +
-				"WHERE id = ? AND is_live AND status <> 'errored' ON CONFLICT DO NOTHING"
-			res, err := t.NewRaw(statement, e.Sequence, e.Data, key).Exec(ctx)
+			res, err := t.exec(ctx, appendEntry, e.Sequence, e.Data, key)
 			if err = t.appended(ctx, res, err, key, e.Sequence); err != nil {
 				return err
 			}

@@ -116,7 +116,10 @@ func (d *DB) Close() error {
 // tx is one transaction: rows and jobs.
 type tx struct {
 	bun.IDB
-	jobs interface {
+	scan     func(ctx context.Context, rows *sql.Rows, into ...any) error // reads them all
+	prepared prepared                                                     // on SQLite
+	bind     func(ctx context.Context, s *sql.Stmt) *sql.Stmt             // one of them to the transaction
+	jobs     interface {
 		insert(ctx context.Context, args river.JobArgs, opts *river.InsertOpts) error
 		cancel(ctx context.Context, job int64) error
 	}

@@ -84,7 +84,7 @@ func (d liveStore) Insert(ctx context.Context, c live.Change) error {
 		return err
 	}
 	return d.engine.begin(ctx, func(ctx context.Context, t tx) error {
-		if _, err := t.NewInsert().Model(&row).Exec(ctx); isUnique(err) {
+		if err := t.insert(ctx, &row); isUnique(err) {
 			return exists(err, liveStream)
 		} else if err != nil {
 			return fmt.Errorf("insert live stream: %w", err)
@@ -215,28 +215,29 @@ func (d liveStore) Delete(ctx context.Context, c live.Change) error {
 }
 
 func (d liveStore) Renew(ctx context.Context, s id.LiveStream, e id.Epoch, node id.Node, until time.Time) (live.Stream, error) {
-	var row liveRow
-	var ids map[string][]playbackid.ID
+	var rows []liveRow
+	var ids []playbackid.ID
 	err := d.engine.begin(ctx, func(ctx context.Context, t tx) error {
-		res, err := t.NewUpdate().Model(&row).Set("lease_until = ?", millis(until)).Set("revision = revision + 1").
-			Where("id = ?", string(s)).Where("epoch = ?", int64(e)).Where("node = ?", string(node)).Where("active_asset <> ''").
-			Returning("*").Exec(ctx)
-		if errors.Is(err, sql.ErrNoRows) {
-			err = nil // touched says why
+		found, err := t.query(ctx, renewLease, millis(until), string(s), int64(e), string(node))
+		if err == nil {
+			err = t.scan(ctx, found, &rows)
 		}
-		if err = t.touched(ctx, res, err, (*liveRow)(nil), string(s), liveStream); err != nil {
-			return err
+		if err != nil {
+			return fmt.Errorf("renew lease of live stream: %w", err)
 		}
-		ids, err = playbackIDs(ctx, t, playbackid.OfLiveStream, []string{row.ID})
+		if len(rows) == 0 {
+			return t.untouched(ctx, (*liveRow)(nil), string(s), liveStream)
+		}
+		ids, err = t.playbackIDs(ctx, playbackid.OfLiveStream, string(s))
 		return err
 	})
 	if err != nil {
 		return live.Stream{}, err
 	}
-	return row.value(ids[row.ID])
+	return rows[0].value(ids)
 }
 
-// touched says why a compare-and-set found nothing to change: the row has moved on, or is gone.
+// touched checks that a compare-and-set has found its row: otherwise that has moved on, or is gone.
 func (t tx) touched(ctx context.Context, res sql.Result, err error, model any, key, what string) error {
 	if err != nil {
 		return fmt.Errorf("write %s: %w", what, err)
@@ -248,6 +249,11 @@ func (t tx) touched(ctx context.Context, res sql.Result, err error, model any, k
 	if n == 1 {
 		return nil
 	}
+	return t.untouched(ctx, model, key, what)
+}
+
+// untouched says why there was no row to change.
+func (t tx) untouched(ctx context.Context, model any, key, what string) error {
 	there, err := t.NewSelect().Model(model).Where("id = ?", key).Exists(ctx)
 	if err != nil {
 		return fmt.Errorf("read %s: %w", what, err)

@@ -104,7 +104,7 @@ func (e *postgresEngine) begin(ctx context.Context, fn func(context.Context, tx)
 		return fmt.Errorf("reach PostgreSQL connection: %w", err)
 	}
 	return away(ctx, pgx.BeginFunc(ctx, raw, func(t pgx.Tx) error {
-		return fn(ctx, tx{IDB: conn, jobs: jobsIn[pgx.Tx]{client: e.jobs, tx: t}})
+		return fn(ctx, tx{IDB: conn, scan: e.db.ScanRows, jobs: jobsIn[pgx.Tx]{client: e.jobs, tx: t}})
 	}))
 }
 

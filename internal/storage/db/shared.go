@@ -27,16 +27,13 @@ type eventRow struct {
 
 // tell stores the events and jobs of a change.
 func (t tx) tell(ctx context.Context, events []event.Event, jobs []job.Insert) error {
-	if len(events) > 0 {
-		rows := make([]eventRow, 0, len(events))
-		for i, e := range events {
-			rows = append(rows, eventRow{
-				ID: e.ID, Environment: string(e.Environment), Type: e.Type, ObjectKind: e.ObjectKind, ObjectID: e.ObjectID,
-				At: millis(e.At), Position: int64(i), Data: string(e.Data),
-			})
-		}
-		if _, err := t.NewInsert().Model(&rows).Exec(ctx); err != nil {
-			return fmt.Errorf("insert events: %w", err)
+	for i, e := range events {
+		err := t.insert(ctx, &eventRow{
+			ID: e.ID, Environment: string(e.Environment), Type: e.Type, ObjectKind: e.ObjectKind, ObjectID: e.ObjectID,
+			At: millis(e.At), Position: int64(i), Data: string(e.Data),
+		})
+		if err != nil {
+			return fmt.Errorf("insert event: %w", err)
 		}
 	}
 	return t.enqueue(ctx, jobs)
@@ -95,11 +92,28 @@ func playbackIDs(ctx context.Context, q bun.IDB, kind playbackid.ObjectKind, obj
 
 // putPlaybackIDs makes those of one object be want.
 func (t tx) putPlaybackIDs(ctx context.Context, env id.Environment, kind playbackid.ObjectKind, object string, want []playbackid.ID) error {
-	have, err := playbackIDs(ctx, t, kind, []string{object})
+	have, err := t.playbackIDs(ctx, kind, object)
 	if err != nil {
 		return err
 	}
-	return t.syncPlaybackIDs(ctx, env, kind, object, have[object], want)
+	return t.syncPlaybackIDs(ctx, env, kind, object, have, want)
+}
+
+// playbackIDs reads those of one object.
+func (t tx) playbackIDs(ctx context.Context, kind playbackid.ObjectKind, object string) ([]playbackid.ID, error) {
+	var rows []playbackRow
+	found, err := t.query(ctx, playbackIDsOf, object, string(kind))
+	if err == nil {
+		err = t.scan(ctx, found, &rows)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read playback IDs: %w", err)
+	}
+	ids := make([]playbackid.ID, 0, len(rows))
+	for _, r := range rows {
+		ids = append(ids, r.value())
+	}
+	return ids, nil
 }
 
 func (t tx) syncPlaybackIDs(ctx context.Context, env id.Environment, kind playbackid.ObjectKind, object string, have, want []playbackid.ID) error {
@@ -123,9 +137,9 @@ func (t tx) syncPlaybackIDs(ctx context.Context, env id.Environment, kind playba
 			return fmt.Errorf("delete playback IDs: %w", err)
 		}
 	}
-	if len(fresh) > 0 {
-		if _, err := t.NewInsert().Model(&fresh).Exec(ctx); err != nil {
-			return fmt.Errorf("insert playback IDs: %w", err)
+	for i := range fresh {
+		if err := t.insert(ctx, &fresh[i]); err != nil {
+			return fmt.Errorf("insert playback ID: %w", err)
 		}
 	}
 	return nil

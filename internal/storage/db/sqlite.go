@@ -38,7 +38,8 @@ type sqliteEngine struct {
 	db          *bun.DB
 	path        string
 	write, read *sql.DB
-	side        *sql.DB // for checkpoints
+	side        *sql.DB  // for checkpoints
+	prepared    prepared // of write
 	jobs        *river.Client[*sql.Tx]
 	news        chan struct{} // one token: jobs were inserted
 	turn        chan struct{} // held by the one transaction that runs; waiters are served in order, database/sql's are at random
@@ -77,6 +78,9 @@ func openSQLite(ctx context.Context, path string, o Options) (_ *DB, err error) 
 		return nil, fmt.Errorf("make job client: %w", err)
 	}
 	e.db = bun.NewDB(write, sqlitedialect.New())
+	if e.prepared, err = prepare(ctx, e.db); err != nil {
+		return nil, err
+	}
 	return &DB{write: e.db, read: bun.NewDB(e.read, sqlitedialect.New()), engine: e, logger: o.Logger}, nil
 }
 
@@ -119,9 +123,15 @@ func (e *sqliteEngine) begin(ctx context.Context, fn func(context.Context, tx) e
 		return fmt.Errorf("wait to write: %w", context.Cause(ctx))
 	}
 	defer func() { <-e.turn }()
+	// Whoever has the turn goes on to the end, which is a matter of milliseconds: the driver has a goroutine of its own watch each
+	// statement that could be broken off.
+	ctx = context.WithoutCancel(ctx)
 	inserted := false
 	err := e.db.RunInTx(ctx, nil, func(ctx context.Context, t bun.Tx) error {
-		return fn(ctx, tx{IDB: t, jobs: jobsIn[*sql.Tx]{client: e.jobs, tx: t.Tx, inserted: func() { inserted = true }}})
+		return fn(ctx, tx{
+			IDB: t, scan: e.db.ScanRows, prepared: e.prepared, bind: t.Tx.StmtContext,
+			jobs: jobsIn[*sql.Tx]{client: e.jobs, tx: t.Tx, inserted: func() { inserted = true }},
+		})
 	})
 	if err == nil && inserted {
 		select {
@@ -144,7 +154,7 @@ func (e *sqliteEngine) cancelled() string   { return "metadata ->> 'cancel_attem
 func (e *sqliteEngine) jobKey() string      { return "args ->> 'key'" }
 
 func (e *sqliteEngine) close() error {
-	var errs []error
+	errs := []error{e.prepared.close()}
 	for _, pool := range []*sql.DB{e.read, e.side} {
 		if pool != nil {
 			errs = append(errs, pool.Close())

@@ -1,0 +1,90 @@
+package db
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+
+	"github.com/uptrace/bun"
+	"github.com/uptrace/bun/schema"
+)
+
+// Statements of the hot paths: each segment, each renewal of a lease, each new live stream. bun writes the values into the text of a
+// statement, which SQLite then has to parse each time; that was half of what a statement cost. There these are prepared once.
+const (
+	appendEntry = "INSERT INTO timeline_entries (asset_id, sequence, data) SELECT id, ?, ? FROM assets " +
+		"WHERE id = ? AND is_live AND status <> 'errored' ON CONFLICT DO NOTHING"
+	renewLease = "UPDATE live_streams SET lease_until = ?, revision = revision + 1 " +
+		"WHERE id = ? AND epoch = ? AND node = ? AND active_asset <> '' RETURNING *"
+	playbackIDsOf = "SELECT * FROM playback_ids WHERE object_id = ? AND object_kind = ? ORDER BY position, id"
+)
+
+// prepared are statements by their text.
+type prepared map[string]*sql.Stmt
+
+func prepare(ctx context.Context, db *bun.DB) (prepared, error) {
+	texts := []string{appendEntry, renewLease, playbackIDsOf}
+	for _, row := range []any{&liveRow{}, &playbackRow{}, &eventRow{}} {
+		text, _ := insertion(db.Dialect(), row)
+		texts = append(texts, text)
+	}
+	p := prepared{}
+	for _, text := range texts {
+		s, err := db.DB.PrepareContext(ctx, text)
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("prepare statement: %w", err), p.close())
+		}
+		p[text] = s
+	}
+	return p, nil
+}
+
+func (p prepared) close() (err error) {
+	for _, s := range p {
+		err = errors.Join(err, s.Close())
+	}
+	return err
+}
+
+// insertion is the statement that inserts a row, which is a pointer to a model, and its values.
+func insertion(d schema.Dialect, row any) (text string, values []any) {
+	model := reflect.ValueOf(row).Elem()
+	table := d.Tables().Get(model.Type())
+	var columns, marks strings.Builder
+	for i, f := range table.Fields {
+		if i > 0 {
+			columns.WriteString(", ")
+			marks.WriteString(", ")
+		}
+		columns.WriteString(string(f.SQLName))
+		marks.WriteByte('?')
+		values = append(values, f.Value(model).Interface())
+	}
+	return "INSERT INTO " + string(table.SQLName) + " (" + columns.String() + ") VALUES (" + marks.String() + ")", values
+}
+
+// insert inserts one row, which is a pointer to a model.
+func (t tx) insert(ctx context.Context, row any) error {
+	text, values := insertion(t.Dialect(), row)
+	_, err := t.exec(ctx, text, values...)
+	return err
+}
+
+// exec runs a statement with ? for its values.
+func (t tx) exec(ctx context.Context, text string, values ...any) (sql.Result, error) {
+	if s, ok := t.prepared[text]; ok {
+		return t.bind(ctx, s).ExecContext(ctx, values...)
+	}
+	return t.ExecContext(ctx, text, values...)
+}
+
+// query asks with ? for its values.
+func (t tx) query(ctx context.Context, text string, values ...any) (*sql.Rows, error) {
+	if s, ok := t.prepared[text]; ok {
+		return t.bind(ctx, s).QueryContext(ctx, values...)
+	}
+	return t.QueryContext(ctx, text, values...)
+}
