@@ -129,8 +129,12 @@ func (n *node) open(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	var broadcasts live.Broadcasts = n.streams
+	if n.metrics != nil {
+		broadcasts = n.metrics.Broadcasts(broadcasts)
+	}
 	n.live = bridge.NewLive(bridge.LiveOptions{
-		Streams: n.streams, Assets: n.assets, Store: n.blob, Node: n.id, Grace: n.cfg.ShutdownTimeout, Now: clock, Logger: n.log,
+		Streams: broadcasts, Assets: n.assets, Store: n.blob, Node: n.id, Grace: n.cfg.ShutdownTimeout, Now: clock, Logger: n.log,
 		Journals: filepath.Join(n.cfg.DataDir, "journal"), Stills: n.ffmpeg, Images: images{n.fetch}, Simulcast: n.fetch,
 		Encoder: n.ffmpeg, Mark: mark,
 	})

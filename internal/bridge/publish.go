@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
+	"strings"
 	"sync"
 	"time"
 
@@ -96,7 +97,11 @@ func (s *sink) Configure(c frame.Config) error {
 	replaced := s.owner.opt.Encoder != nil && transform.Replaces(c)
 	if err := packager.Accepts(c); err != nil && !replaced { // now, not when its first pictures would be cut: whoever asks for it can still give it to an encoder
 		s.owner.log.Warn("publication refused", "codec", c.Codec, "error", err)
-		return err
+		wanted := "AAC, Opus, MP3, AC-3 or FLAC"
+		if c.Kind == frame.Video {
+			wanted = "H.264, HEVC, AV1 or VP9"
+		}
+		return ingest.Unsupported(fmt.Sprintf("%s codec %s is not supported, send %s", c.Kind, strings.ToUpper(string(c.Codec)), wanted))
 	}
 	s.meter.Configure(c.Kind)
 	return s.pass(func() error { return s.session.Configure(c) })

@@ -31,6 +31,7 @@ import (
 	"millrace/internal/media/container/cmaf"
 	"millrace/internal/media/encode"
 	"millrace/internal/media/frame"
+	"millrace/internal/media/ingest"
 )
 
 // need finds a program that the test is run with.
@@ -389,21 +390,22 @@ func (x *torturer) check(t *testing.T, dir string, lists []string) {
 	}
 }
 
-// TestRefusedCodec has an encoder send what no player of HLS can play: the log says what to do, the
-// asset that nothing could be recorded, and the key is free again.
+// TestRefusedCodec has an encoder send what no player of HLS can play: the log and the asset say why nothing was recorded, and the key is
+// free again.
 func TestRefusedCodec(t *testing.T) {
 	t.Parallel()
 	run(t, func(w *world) {
 		n, s := w.start("a"), w.stream()
 		e := n.publish(s.StreamKey)
 		err := e.sink.Configure(frame.Config{Kind: frame.Video, Codec: frame.VP8, Width: 320, Height: 180})
-		if err == nil || !strings.Contains(err.Error(), "choose H.264 in the encoder") {
+		const reason = "video codec VP8 is not supported, send H.264, HEVC, AV1 or VP9"
+		if !errors.Is(err, ingest.Unsupported(reason)) {
 			t.Error(err)
 		}
 		e.leave(err)
 		a := w.row(s.ID).ActiveAsset
 		w.wait(61 * time.Second)
-		if got := w.asset(a); got.Status != asset.Errored || got.Errors == nil || !strings.Contains(strings.Join(got.Errors.Messages, " "), "nothing that could be recorded") {
+		if got := w.asset(a); got.Status != asset.Errored || got.Errors == nil || !slices.Contains(got.Errors.Messages, reason) {
 			t.Errorf("the asset is %s: %v", got.Status, got.Errors)
 		}
 		if !strings.Contains(w.logged(), "choose H.264") {

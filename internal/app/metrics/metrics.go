@@ -27,6 +27,7 @@ type Metrics struct {
 	jobs     *prometheus.CounterVec
 	working  *prometheus.GaugeVec
 	storage  *prometheus.HistogramVec
+	links    *prometheus.CounterVec
 }
 
 // New makes them.
@@ -46,11 +47,14 @@ func New(version string) *Metrics {
 			Name: "millrace_storage_seconds", Help: "How long the media storage took, by operation and outcome; reading: to the first byte.",
 			Buckets: []float64{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30},
 		}, []string{"operation", "outcome"}),
+		links: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "millrace_simulcast_links_total", Help: "Changes of links to simulcast targets, by the state that they led to.",
+		}, []string{"state"}),
 	}
 	build := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "millrace_build_info", Help: "1, with the version."}, []string{"version"})
 	build.WithLabelValues(version).Set(1)
 	m.registry.MustRegister(
-		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), build, m.requests, m.jobs, m.working, m.storage,
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), build, m.requests, m.jobs, m.working, m.storage, m.links,
 	)
 	return m
 }

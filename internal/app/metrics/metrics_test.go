@@ -14,6 +14,7 @@ import (
 	"millrace/internal/control/job"
 	"millrace/internal/control/live"
 	"millrace/internal/fault"
+	"millrace/internal/id"
 	"millrace/internal/storage/blob"
 )
 
@@ -169,4 +170,28 @@ func TestStore(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Error(err)
 	}
+}
+
+// links is a live service to which some facts are stale.
+type links struct{ live.Broadcasts }
+
+func (links) Target(_ context.Context, _ id.LiveStream, _ id.Epoch, t id.SimulcastTarget, _ live.TargetFact, _ time.Time) error {
+	if t == "stale" {
+		return fault.New(fault.Conflict, "means nothing")
+	}
+	return nil
+}
+
+func TestSimulcast(t *testing.T) {
+	t.Parallel()
+	m := New("1.2.3")
+	b := m.Broadcasts(links{})
+	for _, told := range []struct {
+		target id.SimulcastTarget
+		fact   live.TargetFact
+	}{{"one", live.LinkUp}, {"two", live.LinkUp}, {"one", live.LinkDown}, {"three", live.LinkImpossible}, {"stale", live.LinkDown}} {
+		_ = b.Target(t.Context(), "s1", 1, told.target, told.fact, time.Time{}) // counted or not
+	}
+	expect(t, scrape(t, m), `millrace_simulcast_links_total{state="broadcasting"} 2`, `millrace_simulcast_links_total{state="errored"} 1`,
+		`millrace_simulcast_links_total{state="fatal"} 1`)
 }
