@@ -64,6 +64,7 @@ type node struct {
 	viewers *bridge.Playback
 	library *ondemand.Library
 	rungs   *transcode.Maker
+	mark    string // path of the PNG that test streams and test assets get
 
 	base  string         // how the outside reaches the HTTP listener, without a last slash
 	close []func() error // in the order of opening
@@ -125,8 +126,7 @@ func (n *node) open(ctx context.Context) (err error) {
 		n.live.Changed(s)
 		n.viewers.StreamChanged(s)
 	}})
-	mark, err := writeMark(n.cfg.DataDir)
-	if err != nil {
+	if n.mark, err = writeMark(n.cfg.DataDir); err != nil {
 		return err
 	}
 	var broadcasts live.Broadcasts = n.streams
@@ -136,7 +136,7 @@ func (n *node) open(ctx context.Context) (err error) {
 	n.live = bridge.NewLive(bridge.LiveOptions{
 		Streams: broadcasts, Assets: n.assets, Store: n.blob, Node: n.id, Grace: n.cfg.ShutdownTimeout, Now: clock, Logger: n.log,
 		Journals: filepath.Join(n.cfg.DataDir, "journal"), Stills: n.ffmpeg, Images: images{n.fetch}, Simulcast: n.fetch,
-		Encoder: n.ffmpeg, Mark: mark,
+		Encoder: n.ffmpeg, Mark: n.mark,
 	})
 	version, err := n.ffmpeg.Version(ctx)
 	if err != nil {
@@ -251,7 +251,7 @@ func (n *node) jobs(ctx context.Context) (lifecycle.Service, error) {
 		workers = runtime.NumCPU()
 	}
 	files := ingest.New(ingest.Options{
-		Assets: n.assets, Store: n.blob, Fetch: n.fetch, Engine: n.ffmpeg, Scratch: scratch, MaxSize: n.cfg.MaxUploadBytes, Now: clock, Logger: n.log,
+		Assets: n.assets, Store: n.blob, Fetch: n.fetch, Engine: n.ffmpeg, Scratch: scratch, MaxSize: n.cfg.MaxUploadBytes, Mark: n.mark, Now: clock, Logger: n.log,
 	})
 	tracks := track.New(track.Options{
 		Assets: n.assets, Store: n.blob, Fetch: n.fetch, Engine: n.ffmpeg, Scratch: scratch, MaxSize: n.cfg.MaxUploadBytes, Now: clock,

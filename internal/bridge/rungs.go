@@ -39,10 +39,7 @@ func (v *recorded) addRungs(row asset.Asset) {
 	if src.Short() == 0 {
 		return
 	}
-	quality, tier := ladder.Quality(row.Options.Quality()), ladder.Tier(row.Options.MaxResolution)
-	if quality == "" {
-		quality = ladder.Plus
-	}
+	quality, tier := ladder.Quality(row.Quality()), ladder.Tier(row.Options.MaxResolution)
 	v.oversized = !src.Within(tier)
 	rungs := ladder.Below(src, quality, tier)
 	if v.oversized || !passes {

@@ -190,6 +190,8 @@ type Work interface {
 	Fail(ctx context.Context, a id.Asset, e Errors, now time.Time) error
 	// SetInputInfo stores what was found in the inputs.
 	SetInputInfo(ctx context.Context, a id.Asset, info []InputInfo, now time.Time) error
+	// SetNonStandard tells what is unusual about the first input. Event non_standard_input_detected.
+	SetNonStandard(ctx context.Context, a id.Asset, n NonStandard, now time.Time) error
 	SetProgress(ctx context.Context, a id.Asset, p Progress, now time.Time) error // no event
 	// Warn tells the asset's owner that something is not as wanted. Event warning.
 	Warn(ctx context.Context, a id.Asset, w Warning, now time.Time) error

@@ -23,6 +23,7 @@ const (
 	EventUpdated       = "video.asset.updated"
 	EventDeleted       = "video.asset.deleted"
 	EventLiveCompleted = "video.asset.live_stream_completed"
+	EventNonStandard   = "video.asset.non_standard_input_detected"
 	EventWarning       = "video.asset.warning" // its data are a Warned
 	EventTrackCreated  = "video.asset.track.created"
 	EventTrackReady    = "video.asset.track.ready"
@@ -36,11 +37,12 @@ const (
 
 // The states of Progress.
 const (
-	Ingesting  = "ingesting"
-	Completed  = "completed"
-	Live       = "live"
-	InError    = "errored"
-	unmeasured = -1
+	Ingesting   = "ingesting"
+	Transcoding = "transcoding"
+	Completed   = "completed"
+	Live        = "live"
+	InError     = "errored"
+	unmeasured  = -1
 )
 
 // tries bounds how often a change is made again on a row that somebody else has changed meanwhile; each loser means a winner.

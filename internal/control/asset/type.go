@@ -52,6 +52,8 @@ type Asset struct {
 	// ThumbnailTime is where the picture is that stands for the asset when nobody says which, in seconds; nil: not chosen.
 	ThumbnailTime *float64    `json:"thumbnail_time,omitempty"`
 	InputInfo     []InputInfo `json:"-"`
+	// NonStandard is why the first input could not be taken as it is; nil when it could.
+	NonStandard *NonStandard `json:"non_standard_input_reasons,omitempty"`
 	// Media is where its own bytes are (prefix media/{Media}/); Uses lists the media of others that its timeline refers to (clips).
 	Media id.Media   `json:"-"`
 	Uses  []id.Media `json:"-"`
@@ -61,6 +63,17 @@ type Asset struct {
 	CreatedAt time.Time `json:"created_at"`
 	UpdatedAt time.Time `json:"updated_at"`
 	Revision  int64     `json:"-"` // counts writes; the store compares-and-sets on it
+}
+
+// Quality is the video quality that the asset is made in: what was asked for, else plus for a live stream's and basic for others.
+func (a *Asset) Quality() string {
+	switch q := a.Options.Quality(); {
+	case q != "":
+		return q
+	case a.LiveStream != "":
+		return "plus"
+	}
+	return "basic"
 }
 
 // Progress is how far the work is. State: ingesting, transcoding, completed, live, errored. Percent 0–100; -1 for live and errored.
@@ -128,6 +141,20 @@ type Track struct {
 	MaxChannels  int       `json:"max_channels,omitempty"`
 	Errors       *Errors   `json:"errors,omitempty"`
 	CreatedAt    time.Time `json:"created_at"`
+}
+
+// NonStandard is what of an input file had to be encoded anew, or is unusual: fields that are empty are as they should be.
+type NonStandard struct {
+	VideoCodec     string `json:"video_codec,omitempty"` // the codec there is, where that is not H.264
+	AudioCodec     string `json:"audio_codec,omitempty"` // likewise, AAC
+	GOP            string `json:"video_gop_size,omitempty"`
+	FrameRate      string `json:"video_frame_rate,omitempty"`
+	Resolution     string `json:"video_resolution,omitempty"`
+	PixelAspect    string `json:"pixel_aspect_ratio,omitempty"`
+	PixelFormat    string `json:"unsupported_pixel_format,omitempty"`
+	VideoEditList  string `json:"video_edit_list,omitempty"`
+	AudioEditList  string `json:"audio_edit_list,omitempty"`
+	FileParameters string `json:"unexpected_media_file_parameters,omitempty"`
 }
 
 // InputInfo is what was found in one input file.

@@ -203,6 +203,18 @@ func (s *Service) SetInputInfo(ctx context.Context, a id.Asset, info []InputInfo
 	})
 }
 
+// SetNonStandard tells what is unusual about the first input; see Work.
+func (s *Service) SetNonStandard(ctx context.Context, a id.Asset, n NonStandard, now time.Time) error {
+	return s.advance(ctx, a, now, func(c *Change) error {
+		if c.Asset.NonStandard != nil && *c.Asset.NonStandard == n {
+			return errSame
+		}
+		c.Asset.NonStandard = &n
+		c.tell(EventNonStandard)
+		return nil
+	})
+}
+
 // SetProgress stores how far the work is. No event; fault.Conflict when there is none to do any more.
 func (s *Service) SetProgress(ctx context.Context, a id.Asset, p Progress, now time.Time) error {
 	return s.advance(ctx, a, now, func(c *Change) error {

@@ -19,10 +19,12 @@ const (
 	WAV      Format = "wav"
 	FLAC     Format = "flac"
 	Ogg      Format = "ogg"
+	AVI      Format = "avi"
+	FLV      Format = "flv"
 )
 
 // Formats lists every format that is read.
-func Formats() []Format { return []Format{MOV, Matroska, MPEGTS, MP3, ADTS, WAV, FLAC, Ogg} }
+func Formats() []Format { return []Format{MOV, Matroska, MPEGTS, MP3, ADTS, WAV, FLAC, Ogg, AVI, FLV} }
 
 // MaxDuration of what an encode writes: the longest asset.
 const MaxDuration = 12 * time.Hour
@@ -63,45 +65,14 @@ func (a AudioArgs) encoder() []string {
 	if a.Channels == 1 {
 		channels, bits = "1", "96k"
 	}
-	// aresample fills gaps and a late start with silence: packet n then stands for the samples from 1024n on.
 	return []string{
-		"-af", "aresample=async=1:first_pts=0",
+		"-af", steady,
 		"-c:a", "aac", "-profile:a", "aac_low", "-b:a", bits, "-ar", rate, "-ac", channels, "-threads", "1",
 	}
 }
 
-// RewriteArgs describe a file whose first video stream and one audio stream are written as fragmented MP4 to standard output,
-// packet by packet as they are.
-type RewriteArgs struct {
-	Input  string // path
-	Format Format // Matroska or MPEGTS
-	Audio  int    // which of its audio streams, from 0
-}
-
-// Build returns the arguments for ffmpeg. Every time of every stream is the input's plus one constant, such that none is
-// negative; composition offsets are not negative and there is no edit list. A jump of more than ten seconds in MPEG-TS is closed.
-func (a RewriteArgs) Build() []string {
-	flags := "+frag_keyframe+empty_moov+default_base_moof"
-	// frag_discont writes decoding times as they are, where the muxer would let every track begin at zero.
-	flags += "+frag_discont"
-	args := append(common(), input(a.Format, a.Input)...)
-	args = append(args,
-		"-map", "0:V:0?", "-map", "0:a:"+strconv.Itoa(a.Audio)+"?", // V: no cover pictures
-		"-sn", "-dn", "-map_metadata", "-1", "-map_chapters", "-1",
-		"-c", "copy")
-	if a.Format == MPEGTS {
-		// How AAC is to be decoded stands in its packets: the moov box has to wait for the first.
-		args = append(args, "-bsf:a", "aac_adtstoasc")
-		flags += "+delay_moov"
-	}
-	return append(args,
-		"-avoid_negative_ts", "make_non_negative", // make_zero moves the first packet of each stream by itself
-		"-max_muxing_queue_size", "4096",
-		"-f", "mp4", "-use_editlist", "0", "-movflags", flags,
-		// Within a long GOP too: what is not yet a fragment is held in memory.
-		"-frag_duration", "1000000", "-frag_size", "8388608",
-		"-flush_packets", "1", "pipe:1")
-}
+// steady fills gaps and a late start with silence: packet n then stands for the samples from 1024n on.
+const steady = "aresample=async=1:first_pts=0"
 
 // ProbeArgs returns the arguments for ffprobe.
 func ProbeArgs(path string, format Format) []string {
@@ -110,7 +81,7 @@ func ProbeArgs(path string, format Format) []string {
 		"-probesize", "20000000", "-analyzeduration", "10000000", "-max_streams", strconv.Itoa(maxTracks),
 		"-protocol_whitelist", "file", "-f", string(format), "-i", "file:" + path,
 		"-show_entries", "format=duration,start_time:" +
-			"stream=codec_type,codec_name,profile,level,pix_fmt,field_order,width,height,sample_aspect_ratio,avg_frame_rate,r_frame_rate," +
+			"stream=codec_type,codec_name,profile,level,pix_fmt,field_order,width,height,color_transfer,sample_aspect_ratio,avg_frame_rate,r_frame_rate," +
 			"sample_rate,channels,bits_per_sample,bits_per_raw_sample,start_time,duration" +
 			":stream_tags=language,DURATION:stream_disposition=attached_pic:stream_side_data=rotation",
 		"-of", "json",

@@ -4,6 +4,7 @@ import (
 	"flag"
 	"strings"
 	"testing"
+	"time"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -23,6 +24,11 @@ func TestArgs(t *testing.T) {
 		{"AAC-LC from M4A as it is", AudioArgs{Input: "/in/a", Format: MOV, Output: "/out/t.m4a", Copy: true}.Build()},
 		{"rewrite Matroska", RewriteArgs{Input: "/in/a", Format: Matroska}.Build()},
 		{"rewrite MPEG-TS", RewriteArgs{Input: "/in/a", Format: MPEGTS}.Build()},
+		{"convert a picture beside its sound", RewriteArgs{Input: "/in/a", Format: MOV, Picture: &Picture{Width: 1280, Height: 720, Preset: "veryfast", CRF: 23, Bitrate: 2_800_000, Level: 31}}.Build()},
+		{"convert fields, light and sound, with a mark, ten seconds", RewriteArgs{Input: "/in/a", Format: AVI, Length: 10 * time.Second, Sound: &Sound{48000, 6}, Picture: &Picture{
+			Width: 640, Height: 360, Preset: "veryfast", CRF: 23, Bitrate: 800_000, Level: 30, Interlaced: true, HDR: true, Mark: "/mark.png",
+		}}.Build()},
+		{"a rung", RungArgs{Width: 854, Height: 480, Preset: "veryfast", CRF: 23, Bitrate: 1_400_000, Level: 31, Timescale: 15360, Keys: []float64{10, 14.5}}.Build()},
 		{"probe", ProbeArgs("/in/a", FLAC)},
 	} {
 		b.WriteString(c.name)

@@ -11,13 +11,14 @@ import (
 
 // Budget keeps children from taking more of the processor than there is: who does not fit waits, in the order of priority and then of
 // arrival. What nobody waits for (Ahead, Background) has shares of its own, so that it is never in the way of what somebody does: the
-// system gives it what the rest leaves. By default they are half the cores each, so one job at a time on two.
+// system gives it what the rest leaves: half the cores for the one and all for the other, so that a short file does not wait for a long
+// one.
 type Budget struct{ foreground, ahead, background *share }
 
 // BudgetOptions are sizes in cores.
 type BudgetOptions struct {
 	Cores      int // of the machine, at least 1
-	Background int // zero means half of Cores, at least 1
+	Background int // zero means Cores
 }
 
 // maxWaiting is how many may wait for a share: whoever comes then would wait for minutes.
@@ -28,7 +29,7 @@ func NewBudget(opts BudgetOptions) *Budget {
 	cores := max(1, opts.Cores)
 	background := opts.Background
 	if background <= 0 {
-		background = max(1, cores/2)
+		background = cores
 	}
 	half := max(1, cores/2)
 	return &Budget{foreground: &share{size: cores, free: cores}, ahead: &share{size: half, free: half}, background: &share{size: background, free: background}}

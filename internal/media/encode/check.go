@@ -56,6 +56,7 @@ func Check(ctx context.Context, ffmpeg, ffprobe string) Report {
 		formats = append(formats, string(f))
 	}
 	r.lookFor(ctx, "encoder", "-encoders", "libx264", "aac")
+	r.lookFor(ctx, "filter", "-filters", "scale", "zscale", "tonemap", "yadif", "overlay")
 	r.lookFor(ctx, "muxer", "-muxers", "mp4")
 	r.lookFor(ctx, "demuxer", "-demuxers", formats...)
 	if r.FFprobe != "" {

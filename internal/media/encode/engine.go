@@ -102,21 +102,6 @@ func (e *Engine) EncodeAudio(ctx context.Context, job AudioArgs, progress func(t
 	return blame(err, "the file's audio can't be decoded")
 }
 
-// Rewrite reads a file of a container that we don't read ourselves and gives output its first video track and one audio track
-// as fragmented MP4, from the first fragment on as they come. When output returns an error, that is the error.
-func (e *Engine) Rewrite(ctx context.Context, job RewriteArgs, output func(ctx context.Context, mp4 io.Reader) error) error {
-	release, err := e.opts.Budget.Acquire(ctx, OnDemand, 1)
-	if err != nil {
-		return err
-	}
-	defer release()
-	err = NewProcess(ProcessOptions{
-		Program: e.opts.FFmpeg, Args: job.Build(), Limits: e.opts.Limits, Priority: OnDemand,
-		Output: output, Stall: e.opts.Stall,
-	}).Run(ctx)
-	return blame(err, "the file can't be read as "+job.Format.Name())
-}
-
 // blame marks an error that is the file's fault: ffmpeg gave up by itself and did not lack anything.
 func blame(err error, message string) error {
 	if err == nil {
@@ -156,6 +141,10 @@ func (f Format) Name() string {
 		return "FLAC"
 	case Ogg:
 		return "Ogg"
+	case AVI:
+		return "AVI"
+	case FLV:
+		return "FLV"
 	}
 	return string(f)
 }

@@ -32,7 +32,7 @@ func (a LiveArgs) Build() []string {
 		args = append(args, "-map", "0:v:0", "-vf", even)
 	} else {
 		args = append(args, "-protocol_whitelist", "file", "-format_whitelist", "png_pipe", "-f", "png_pipe", "-i", "file:"+a.Mark,
-			"-filter_complex", a.overlay(even), "-map", "[out]")
+			"-filter_complex", overlay(a.Width, a.Height, "0:v", even), "-map", "[out]")
 	}
 	rate := strconv.Itoa(a.bitrate())
 	return append(args,
@@ -44,12 +44,12 @@ func (a LiveArgs) Build() []string {
 		"-f", "flv", "-flvflags", "no_duration_filesize+no_sequence_end", "-flush_packets", "1", "pipe:1")
 }
 
-// overlay lays the mark, a twelfth of the picture's shorter side high, into the upper right corner.
-func (a LiveArgs) overlay(even string) string {
-	side := min(a.Width, a.Height)
+// overlay lays the mark, which is the second input, into the upper right corner of the filtered picture: a twelfth of its shorter side high.
+func overlay(width, height int, picture, filters string) string {
+	side := min(width, height)
 	margin := max(side/36, 4)
-	return fmt.Sprintf("[1:v]scale=-2:%d,format=yuva420p[mark];[0:v]%s[picture];[picture][mark]overlay=W-w-%d:%d:format=yuv420[out]",
-		max(side/12/2*2, 16), even, margin, margin)
+	return fmt.Sprintf("[1:v]scale=-2:%d,format=yuva420p[mark];[%s]%s[picture];[picture][mark]overlay=W-w-%d:%d:format=yuv420[out]",
+		max(side/12/2*2, 16), picture, filters, margin, margin)
 }
 
 // bitrate is what the picture gets, in bits per second: a tenth of a bit for each of its pixels, within reason.

@@ -46,9 +46,10 @@ type Track struct {
 	FrameRate         float64 // average, per second
 	PixelFormat       string  // such as yuv420p
 	Interlaced        bool
-	Rotation          int // degrees clockwise to be turned for display: 0, 90, 180, 270
-	SampleRate        int // Hz
-	Channels, BitSize int // BitSize is of one sample or one colour, where the codec has a fixed one
+	HDR               bool // its transfer function is that of BT.2100, PQ or HLG
+	Rotation          int  // degrees clockwise to be turned for display: 0, 90, 180, 270
+	SampleRate        int  // Hz
+	Channels, BitSize int  // BitSize is of one sample or one colour, where the codec has a fixed one
 }
 
 // probed is ffprobe's JSON.
@@ -66,6 +67,7 @@ type probedStream struct {
 	Profile          string `json:"profile"`
 	PixelFormat      string `json:"pix_fmt"`
 	FieldOrder       string `json:"field_order"`
+	Transfer         string `json:"color_transfer"`
 	Width            int    `json:"width"`
 	Height           int    `json:"height"`
 	PixelAspect      string `json:"sample_aspect_ratio"`
@@ -123,6 +125,7 @@ func (s probedStream) track() Track {
 	case "video":
 		t.Kind = Video
 		t.Width, t.Height, t.PixelFormat, t.PixelAspect = s.Width, s.Height, s.PixelFormat, s.PixelAspect
+		t.HDR = s.Transfer == "smpte2084" || s.Transfer == "arib-std-b67"
 		t.Interlaced = s.FieldOrder != "" && s.FieldOrder != "progressive" && s.FieldOrder != "unknown"
 		if t.FrameRate = parseRate(s.AverageRate); t.FrameRate == 0 {
 			t.FrameRate = parseRate(s.RealRate)

@@ -145,10 +145,11 @@ func (s Source) rung(st step, q Quality) Rung {
 	return r
 }
 
-// scaled is the source's size with the given shorter side, in whole pairs of pixels as 4:2:0 sampling wants.
+// scaled is the source's size with the given shorter side, in whole pairs of pixels as 4:2:0 sampling wants,
+// and not larger.
 func (s Source) scaled(short int) (width, height int) {
 	factor := float64(short) / float64(s.Short())
-	even := func(side int) int { return max(int(math.Round(float64(side)*factor/2))*2, 2) }
+	even := func(side int) int { return max(min(int(math.Round(float64(side)*factor/2))*2, side&^1), 2) }
 	return even(s.Width), even(s.Height)
 }
 

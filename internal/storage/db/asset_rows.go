@@ -30,13 +30,14 @@ type assetRow struct {
 
 // assetDocument is what is read and written as a whole and never searched.
 type assetDocument struct {
-	Progress   asset.Progress    `json:"progress"`
-	Options    assetopt.Options  `json:"options"`
-	Facts      asset.Facts       `json:"facts"`
-	Errors     *asset.Errors     `json:"errors,omitempty"`
-	Recordings []asset.Recording `json:"recordings,omitempty"`
-	InputInfo  []asset.InputInfo `json:"input_info,omitempty"`
-	Thumbnail  *float64          `json:"thumbnail_time,omitempty"`
+	Progress   asset.Progress     `json:"progress"`
+	Options    assetopt.Options   `json:"options"`
+	Facts      asset.Facts        `json:"facts"`
+	Errors     *asset.Errors      `json:"errors,omitempty"`
+	Recordings []asset.Recording  `json:"recordings,omitempty"`
+	InputInfo  []asset.InputInfo  `json:"input_info,omitempty"`
+	Thumbnail  *float64           `json:"thumbnail_time,omitempty"`
+	Unusual    *asset.NonStandard `json:"non_standard_input_reasons,omitempty"`
 }
 
 type useRow struct {
@@ -70,7 +71,7 @@ type entryRow struct {
 func assetRowOf(a asset.Asset) (assetRow, error) {
 	doc, err := document(assetDocument{
 		Progress: a.Progress, Options: a.Options, Facts: a.Facts, Errors: a.Errors, Recordings: a.Recordings, InputInfo: a.InputInfo,
-		Thumbnail: a.ThumbnailTime,
+		Thumbnail: a.ThumbnailTime, Unusual: a.NonStandard,
 	})
 	if err != nil {
 		return assetRow{}, err
@@ -91,8 +92,8 @@ func (r assetRow) value() (asset.Asset, error) {
 		ID: id.Asset(r.ID), Environment: id.Environment(r.Environment), Status: asset.Status(r.Status), Progress: doc.Progress,
 		Origin: asset.Origin(r.Origin), LiveStream: id.LiveStream(r.LiveStream), SourceAsset: id.Asset(r.SourceAsset), IsLive: r.IsLive,
 		Options: doc.Options, Facts: doc.Facts, Errors: doc.Errors, Recordings: doc.Recordings, InputInfo: doc.InputInfo,
-		ThumbnailTime: doc.Thumbnail,
-		Media:         id.Media(r.Media), Index: r.Index, Entries: r.Entries,
+		ThumbnailTime: doc.Thumbnail, NonStandard: doc.Unusual,
+		Media: id.Media(r.Media), Index: r.Index, Entries: r.Entries,
 		CreatedAt: moment(r.CreatedAt), UpdatedAt: moment(r.UpdatedAt), Revision: r.Revision,
 	}, nil
 }

@@ -38,6 +38,7 @@ func fullAsset(name string) asset.Asset {
 		Recordings:    []asset.Recording{{StartedAt: at(3), Duration: 2, Type: "content"}},
 		ThumbnailTime: new(1.25),
 		InputInfo:     []asset.InputInfo{{Settings: assetopt.Input{URL: "u"}}},
+		NonStandard:   &asset.NonStandard{VideoCodec: "hevc", PixelFormat: "yuv420p10le"},
 		Media:         id.Media("m-" + name), Uses: []id.Media{"n2", "n1"}, Index: "media/index", Entries: 3, CreatedAt: at(1), UpdatedAt: at(2), Revision: 4,
 	}
 	a.Tracks = []asset.Track{fullTrack(a.ID, name+"2", at(1)), fullTrack(a.ID, name+"1", at(1))}

@@ -44,6 +44,20 @@ type StaticRenditions struct {
 	Files []StaticRendition `json:"files"`
 }
 
+// NonStandard is why an input file could not be taken as it is.
+type NonStandard struct {
+	VideoCodec     string `json:"video_codec,omitempty" example:"hevc" doc:"The codec there is, where that is not H.264."`
+	AudioCodec     string `json:"audio_codec,omitempty" example:"opus" doc:"The codec there is, where that is not AAC."`
+	GOP            string `json:"video_gop_size,omitempty" enum:"high" doc:"Key frames too far apart, or none that stand by themselves."`
+	FrameRate      string `json:"video_frame_rate,omitempty" example:"120.000"`
+	Resolution     string `json:"video_resolution,omitempty" example:"7680x4320"`
+	PixelAspect    string `json:"pixel_aspect_ratio,omitempty" example:"16:15"`
+	PixelFormat    string `json:"unsupported_pixel_format,omitempty" example:"yuv422p10le"`
+	VideoEditList  string `json:"video_edit_list,omitempty" enum:"non-standard"`
+	AudioEditList  string `json:"audio_edit_list,omitempty" enum:"non-standard"`
+	FileParameters string `json:"unexpected_media_file_parameters,omitempty" enum:"non-standard" doc:"Such as interlaced pictures, high dynamic range, or a container that players don't read."`
+}
+
 // Asset is an asset as it is answered.
 type Asset struct {
 	ID                string            `json:"id"`
@@ -72,6 +86,7 @@ type Asset struct {
 	NormalizeAudio    bool              `json:"normalize_audio,omitempty"`
 	Passthrough       string            `json:"passthrough,omitempty"`
 	Meta              Meta              `json:"meta,omitzero"`
+	NonStandard       *NonStandard      `json:"non_standard_input_reasons,omitempty"`
 	ThumbnailTime     *float64          `json:"thumbnail_time,omitempty" doc:"Seconds."`
 	GenerateShots     bool              `json:"generate_shots,omitempty"`
 	Test              bool              `json:"test,omitempty"`
@@ -114,7 +129,7 @@ func wireAsset(a asset.Asset) Asset {
 		LiveStreamID: string(a.LiveStream), SourceAssetID: string(a.SourceAsset), IngestType: string(a.Origin),
 		RecordingTimes: convert(a.Recordings, wireRecording), StaticRenditions: wireStatic(o.StaticRenditions),
 		NormalizeAudio: o.NormalizeAudio, Passthrough: o.Passthrough, Meta: Meta(o.Meta), Test: o.Test,
-		ThumbnailTime: a.ThumbnailTime, GenerateShots: o.GenerateShots,
+		ThumbnailTime: a.ThumbnailTime, GenerateShots: o.GenerateShots, NonStandard: (*NonStandard)(a.NonStandard),
 	}
 	out.VideoQuality, out.EncodingTier = quality(o, a.LiveStream != "")
 	if f.HasVideo {

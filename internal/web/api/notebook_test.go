@@ -212,7 +212,7 @@ func preparingAsset() asset.Asset {
 func fullAsset() asset.Asset {
 	a := asset.Asset{
 		ID: "asset9", Status: asset.Errored, Progress: asset.Progress{State: "live", Percent: -1}, Origin: asset.FromLiveRTMP, CreatedAt: noon,
-		LiveStream: "live1", SourceAsset: "asset8", IsLive: true, ThumbnailTime: new(2.5),
+		LiveStream: "live1", SourceAsset: "asset8", IsLive: true, NonStandard: &asset.NonStandard{VideoCodec: "hevc"}, ThumbnailTime: new(2.5),
 		Options: assetopt.Options{
 			Passthrough: "p", Meta: assetopt.Meta{Title: "t"}, VideoQuality: "plus", MP4Support: "audio-only,capped-1080p", MasterAccess: "temporary",
 			MaxResolution: "2160p", NormalizeAudio: true, GenerateShots: true, Test: true,

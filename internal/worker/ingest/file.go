@@ -119,21 +119,11 @@ func (w *Worker) accept(ctx context.Context, a asset.Asset, in assetopt.Input, p
 	switch format {
 	case sniff.MP4:
 		return w.mp4(ctx, a, in, f, path)
-	case sniff.Matroska, sniff.MPEGTS:
-		return w.rewrite(ctx, a, in, path, encode.Format(format.Demuxer()))
+	case sniff.Matroska, sniff.MPEGTS, sniff.AVI, sniff.FLV, sniff.MP3, sniff.WAV, sniff.Ogg, sniff.FLAC:
+		return w.rewrite(ctx, a, in, path, format, nil)
 	case sniff.ADTS:
 		return w.bareSound(ctx, a, in, path)
-	case sniff.MP3, sniff.WAV, sniff.Ogg, sniff.FLAC:
-		info, err := w.opt.Engine.Probe(ctx, path, encode.Format(format.Demuxer()))
-		if err != nil {
-			return err
-		}
-		if err = w.found(ctx, a, describe(in, format, info)); err != nil {
-			return err
-		}
-		_, err = playable(info)
-		return err
-	case sniff.Unknown, sniff.Playlist, sniff.HTML, sniff.Text, sniff.FLV, sniff.AVI:
+	case sniff.Unknown, sniff.Playlist, sniff.HTML, sniff.Text:
 	}
 	info := asset.InputInfo{Settings: in}
 	info.File.ContainerFormat = containerName(format)
@@ -150,9 +140,6 @@ func (w *Worker) bareSound(ctx context.Context, a asset.Asset, in assetopt.Input
 		return err
 	}
 	if err = w.found(ctx, a, describe(in, sniff.ADTS, info)); err != nil {
-		return err
-	}
-	if _, err = playable(info); err != nil {
 		return err
 	}
 	made := sound(path)

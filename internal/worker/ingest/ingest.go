@@ -31,6 +31,7 @@ type Options struct {
 	Engine  *encode.Engine
 	Scratch string // folder for downloads, on the storage's filesystem if that is a folder
 	MaxSize int64  // of a file, bytes
+	Mark    string // path of the PNG that test assets get
 	Now     func() time.Time
 	Logger  *slog.Logger
 }

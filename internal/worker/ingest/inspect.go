@@ -24,11 +24,9 @@ func refusal(f sniff.Format) string {
 		return "the URL leads to a web page or another document, not to a media file: give the URL from which the file itself is downloaded"
 	case sniff.Text:
 		return "the file is text, not video or audio; subtitles are added as a text track"
-	case sniff.FLV, sniff.AVI:
-		return "the file is " + strings.ToUpper(string(f)) + ", which can't be played yet: MP4, MOV, MPEG-TS and Matroska can"
-	case sniff.Unknown, sniff.MP4, sniff.Matroska, sniff.MPEGTS, sniff.WAV, sniff.MP3, sniff.ADTS, sniff.Ogg, sniff.FLAC:
+	case sniff.Unknown, sniff.MP4, sniff.Matroska, sniff.MPEGTS, sniff.WAV, sniff.MP3, sniff.ADTS, sniff.Ogg, sniff.FLAC, sniff.FLV, sniff.AVI:
 	}
-	return "the file is of no known media format: MP4, MOV, MPEG-TS and Matroska can be used"
+	return "the file is of no known media format: MP4, MOV, MPEG-TS, Matroska, WebM, AVI, FLV, MP3, AAC, WAV, FLAC and Ogg can be used"
 }
 
 // containerName is what the API calls a format: the names of ffprobe, which its users know.
@@ -47,53 +45,8 @@ func containerName(f sniff.Format) string {
 	return string(f)
 }
 
-func onlyThese(found []string) error {
-	return fault.New(fault.Invalid, "the file has %s: only H.264 video and AAC audio can be played so far; convert it first", strings.Join(found, " and "))
-}
-
 func nothing() error {
-	return fault.New(fault.Invalid, "the file has neither H.264 video nor AAC audio")
-}
-
-// playable says which of the audio streams to take, counted among them, and refuses what this version can't play as it is. The video is
-// the first one.
-func playable(info encode.Info) (audio int, err error) {
-	var found []string
-	videos, audios, usable := 0, 0, 0
-	audio = -1
-	for _, t := range info.Tracks {
-		switch t.Kind {
-		case encode.Video:
-			videos++
-			if t.Codec == "h264" && videos == 1 {
-				usable++
-			} else if videos == 1 {
-				found = append(found, "video "+title(t.Codec))
-			}
-		case encode.Audio:
-			if t.Codec == "aac" && audio < 0 {
-				audio = audios
-				usable++
-			}
-			audios++
-		case encode.Text, encode.Data:
-		}
-	}
-	if audios > 0 && audio < 0 {
-		for _, t := range info.Tracks {
-			if t.Kind == encode.Audio {
-				found = append(found, "audio "+title(t.Codec))
-				break
-			}
-		}
-	}
-	switch {
-	case len(found) > 0:
-		return 0, onlyThese(found)
-	case usable == 0:
-		return 0, nothing()
-	}
-	return max(audio, 0), nil
+	return fault.New(fault.Invalid, "the file has neither video nor audio")
 }
 
 // codec is how ffmpeg, and so the API, calls a codec, and what people call it.

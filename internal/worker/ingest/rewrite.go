@@ -19,34 +19,47 @@ import (
 	"millrace/internal/worker/settle"
 )
 
-// rewrite cuts a file of another container into segments while ffmpeg unpacks it. Each is stored as it comes and put on record, so that
-// the asset can be watched from its first segment on. A second run, after a crash, makes the same segments under the same names.
-func (w *Worker) rewrite(ctx context.Context, a asset.Asset, in assetopt.Input, path string, format encode.Format) error {
+// rewrite cuts a file of another container, or of codecs that not every player plays, into segments while ffmpeg unpacks or encodes it.
+// Each is stored as it comes and put on record, so that the asset can be watched from its first segment on. A second run, after a crash,
+// goes over it again: what is on record already stays. anew says what of an MP4 can't stay; nil for other containers.
+func (w *Worker) rewrite(ctx context.Context, a asset.Asset, in assetopt.Input, path string, kind sniff.Format, anew *errAnew) error {
+	format := encode.Format(kind.Demuxer())
 	info, err := w.opt.Engine.Probe(ctx, path, format)
 	if err != nil {
 		return err
 	}
-	kind := sniff.Matroska
-	if format == encode.MPEGTS {
-		kind = sniff.MPEGTS
+	if anew == nil { // an MP4 was described by its own index
+		if err = w.found(ctx, a, describe(in, kind, info)); err != nil {
+			return err
+		}
 	}
-	if err = w.found(ctx, a, describe(in, kind, info)); err != nil {
-		return err
-	}
-	audio, err := playable(info)
+	c, err := w.conformed(a, info, anew != nil && anew.picture)
 	if err != nil {
 		return err
 	}
-	if info.Duration > ondemand.MaxDuration+time.Second {
+	if anew != nil {
+		c.reasons.GOP = anew.reasons.GOP
+	}
+	if err = w.tellUnusual(ctx, a, c.reasons); err != nil {
+		return err
+	}
+	if info.Duration > ondemand.MaxDuration+time.Second && c.args.Length == 0 {
 		return unusable(ondemand.ErrTooLong)
 	}
+	c.args.Input, c.args.Format = path, format
 	have, err := w.opt.Assets.Timeline(ctx, a.ID, 0)
 	if err != nil {
 		return err
 	}
-	r := &record{w: w, asset: a, have: have, long: info.Duration.Seconds()}
+	r := &record{w: w, asset: a, have: have, long: info.Duration.Seconds(), state: asset.Ingesting, before: downloaded}
+	if c.args.Picture != nil || c.args.Sound != nil {
+		r.state, r.before = asset.Transcoding, 0
+	}
+	if c.args.Length > 0 {
+		r.long = min(r.long, c.args.Length.Seconds())
+	}
 	var whole *timeline.Timeline
-	err = w.opt.Engine.Rewrite(ctx, encode.RewriteArgs{Input: path, Format: format, Audio: audio}, func(ctx context.Context, mp4 io.Reader) error {
+	err = w.opt.Engine.Rewrite(ctx, c.args, func(ctx context.Context, mp4 io.Reader) error {
 		return guarded(func() (err error) { // it has a goroutine of its own
 			reader := cmaf.NewReader(mp4, cmaf.ReaderOptions{})
 			whole, err = ondemand.Stream(reader, settle.Prefix(a.Media), func(s ondemand.Sealed) error { return r.add(ctx, s) })
@@ -76,6 +89,9 @@ type record struct {
 	asset asset.Asset
 	have  []asset.TimelineEntry // by an earlier run
 	long  float64               // seconds of the whole, as the file says; 0: unknown
+
+	state  string  // of the progress,
+	before float64 // of which so many percent were done before
 
 	next     int64 // sequence of the next row
 	rows     []asset.TimelineEntry
@@ -123,7 +139,7 @@ func (r *record) flush(ctx context.Context) error {
 	facts := measure.Facts(lanes, done)
 	g := asset.Growth{Entries: r.rows, Facts: &facts, Tracks: measure.Tracks(lanes, done)}
 	if r.long > 0 {
-		g.Progress = &asset.Progress{State: asset.Ingesting, Percent: float64(int(min(downloaded+(100-downloaded)*done/r.long, 99)))}
+		g.Progress = &asset.Progress{State: r.state, Percent: float64(int(min(r.before+(100-r.before)*done/r.long, 99)))}
 	}
 	err := r.w.opt.Assets.Grow(ctx, r.asset.ID, g, now)
 	if err != nil && fault.KindOf(err) == fault.NotFound {

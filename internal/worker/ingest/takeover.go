@@ -12,6 +12,7 @@ import (
 	"millrace/internal/fault"
 	"millrace/internal/id"
 	"millrace/internal/media/container/mp4"
+	"millrace/internal/media/container/sniff"
 	"millrace/internal/media/frame"
 	"millrace/internal/media/ondemand"
 	"millrace/internal/media/timeline"
@@ -21,9 +22,13 @@ import (
 // sourceKey is where a file that is played from its byte ranges is stored.
 func sourceKey(m id.Media) string { return settle.Prefix(m) + "source.mp4" }
 
-// mp4 takes over a downloaded MP4 or MOV.
+// mp4 takes over a downloaded MP4 or MOV, or has it encoded anew.
 func (w *Worker) mp4(ctx context.Context, a asset.Asset, in assetopt.Input, f *os.File, path string) error {
-	return w.takeOver(ctx, a, &in, f, path)
+	err := w.takeOver(ctx, a, &in, f, path)
+	if anew, ok := errors.AsType[*errAnew](err); ok {
+		return w.rewrite(ctx, a, in, path, sniff.MP4, anew)
+	}
+	return err
 }
 
 // takeOver plans a local MP4, moves it into the store and makes the asset ready: nothing of it is copied or re-encoded. in is nil when
@@ -59,6 +64,9 @@ func (w *Worker) plan(ctx context.Context, a asset.Asset, in assetopt.Input, r i
 	if err = w.found(ctx, a, describeMP4(in, index)); err != nil {
 		return nil, err
 	}
+	if a.Options.Test {
+		return nil, &errAnew{}
+	}
 	video, audio, err := choose(index)
 	if err != nil {
 		return nil, err
@@ -84,8 +92,14 @@ func planTracks(r io.ReaderAt, video, audio *mp4.Track, key string) (t *timeline
 		if idrs, err = mp4.IDRs(r, video); err != nil {
 			return nil, unusable(err)
 		}
+		if err = asItIs(video, idrs); err != nil {
+			return nil, err
+		}
 	}
 	if t, err = ondemand.Plan(video, audio, idrs, key); err != nil {
+		if errors.Is(err, mp4.ErrUnsupported) {
+			return nil, &errAnew{}
+		}
 		return nil, unusable(err)
 	}
 	return t, nil
@@ -108,16 +122,14 @@ func (w *Worker) finish(ctx context.Context, a asset.Asset, t *timeline.Timeline
 const cover = 30
 
 // choose picks the first video that can be played and the first enabled audio that can. A file in which there is video but none that can
-// be played is refused, and audio alike.
+// be played has to be encoded anew (errAnew), and audio alike.
 func choose(f *mp4.File) (video, audio *mp4.Track, err error) {
-	refused := map[frame.Kind]string{}
+	refused := map[frame.Kind]bool{}
 	for _, t := range f.Tracks {
 		switch {
 		case t.Kind == frame.Text:
 		case t.Config.Codec == "":
-			if refused[t.Kind] == "" {
-				refused[t.Kind] = t.Kind.String() + " " + codecTitle(t)
-			}
+			refused[t.Kind] = true
 		case t.Len() == 0:
 		case t.Kind == frame.Video && video == nil:
 			video = t
@@ -125,16 +137,9 @@ func choose(f *mp4.File) (video, audio *mp4.Track, err error) {
 			audio = t
 		}
 	}
-	var missing []string
-	if video == nil && refused[frame.Video] != "" {
-		missing = append(missing, refused[frame.Video])
-	}
-	if audio == nil && refused[frame.Audio] != "" {
-		missing = append(missing, refused[frame.Audio])
-	}
 	switch {
-	case len(missing) > 0:
-		return nil, nil, onlyThese(missing)
+	case video == nil && refused[frame.Video], audio == nil && refused[frame.Audio]:
+		return nil, nil, &errAnew{}
 	case video == nil && audio == nil:
 		return nil, nil, nothing()
 	case video != nil && audio != nil && video.Len() == 1 && audio.Duration() > cover*int64(audio.Timescale):

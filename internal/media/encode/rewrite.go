@@ -1,0 +1,139 @@
+package encode
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strconv"
+	"time"
+)
+
+// RewriteArgs describe a file whose first video stream and one audio stream are written as fragmented MP4 to standard output: packet by
+// packet as they are, or encoded anew.
+type RewriteArgs struct {
+	Input   string // path
+	Format  Format
+	Audio   int           // which of its audio streams, from 0
+	Picture *Picture      // how the video is encoded anew; nil: it stays
+	Sound   *Sound        // how the audio is; nil: it stays
+	Length  time.Duration // how much of it; 0: all
+}
+
+// Picture is H.264 that is made of any video, key frames KeyInterval apart.
+type Picture struct {
+	Width, Height int // pixels, even
+	Preset        string
+	CRF           int
+	Bitrate       int // the most over a second, bits per second
+	Level         int // level_idc
+	FrameRate     float64
+	Interlaced    bool // fields are put together first
+	HDR           bool // its light is brought down to what any screen shows (BT.709)
+	// Mark is the path of a PNG that is laid over the upper right corner; empty: none.
+	Mark string
+}
+
+// Sound is AAC-LC that is made of any audio.
+type Sound struct{ SampleRate, Channels int } // of the input
+
+// KeyInterval is how far apart key frames are where a video is encoded anew, in seconds: the length of its segments.
+const KeyInterval = 4
+
+// maxPixels of a picture, 8192 by 6480: what is larger is not decoded.
+const maxPixels = 8192 * 6480
+
+// Build returns the arguments for ffmpeg. Every time of every stream is the input's plus one constant, such that none is
+// negative; composition offsets are not negative and there is no edit list. A jump of more than ten seconds in MPEG-TS is closed.
+func (a RewriteArgs) Build() []string {
+	flags := "+frag_keyframe+empty_moov+default_base_moof"
+	// frag_discont writes decoding times as they are, where the muxer would let every track begin at zero.
+	flags += "+frag_discont"
+	args := append(common(), "-max_pixels", strconv.Itoa(maxPixels))
+	if a.Format == AVI {
+		args = append(args, "-fflags", "+genpts")
+	}
+	args = append(args, input(a.Format, a.Input)...)
+	args = append(args, a.video()...)
+	args = append(args, "-map", "0:a:"+strconv.Itoa(a.Audio)+"?", "-sn", "-dn", "-map_metadata", "-1", "-map_chapters", "-1")
+	switch {
+	case a.Sound != nil:
+		args = append(args, AudioArgs{SampleRate: a.Sound.SampleRate, Channels: a.Sound.Channels}.encoder()...)
+	default:
+		args = append(args, "-c:a", "copy")
+	}
+	if a.Format == MPEGTS && a.Sound == nil {
+		// How AAC is to be decoded stands in its packets: the moov box has to wait for the first.
+		args = append(args, "-bsf:a", "aac_adtstoasc")
+		flags += "+delay_moov"
+	}
+	if a.Length > 0 {
+		args = append(args, "-t", seconds(a.Length))
+	}
+	return append(args,
+		"-avoid_negative_ts", "make_non_negative", // make_zero moves the first packet of each stream by itself
+		"-max_muxing_queue_size", "4096",
+		"-f", "mp4", "-use_editlist", "0", "-movflags", flags,
+		// Within a long GOP too: what is not yet a fragment is held in memory.
+		"-frag_duration", "1000000", "-frag_size", "8388608",
+		"-flush_packets", "1", "pipe:1")
+}
+
+// video maps the first video stream that is no cover picture.
+func (a RewriteArgs) video() []string {
+	p := a.Picture
+	if p == nil {
+		return []string{"-map", "0:V:0?", "-c:v", "copy"}
+	}
+	var args []string
+	if p.Mark == "" {
+		args = []string{"-map", "0:V:0", "-vf", p.filters()}
+	} else {
+		args = []string{
+			"-protocol_whitelist", "file", "-format_whitelist", "png_pipe", "-f", "png_pipe", "-i", "file:" + p.Mark,
+			"-filter_complex", overlay(p.Width, p.Height, "0:V:0", p.filters()), "-map", "[out]",
+		}
+	}
+	return append(args,
+		"-c:v", "libx264", "-preset", p.Preset, "-profile:v", "high", "-level:v", fmt.Sprintf("%d.%d", p.Level/10, p.Level%10),
+		"-crf", strconv.Itoa(p.CRF), "-maxrate", strconv.Itoa(p.Bitrate), "-bufsize", strconv.Itoa(p.Bitrate),
+		"-force_key_frames", fmt.Sprintf("expr:gte(t,n_forced*%d)", KeyInterval),
+		"-x264-params", "keyint=infinite:open-gop=0:scenecut=0",
+		// With a number of threads of its own an encode gives the same bytes on any machine: a second run goes on where the first ended.
+		"-threads", "4", "-fps_mode", "vfr", "-enc_time_base", "-1")
+}
+
+// filters bring a picture into its size and form. It comes upright: ffmpeg turns what is to be turned.
+func (p *Picture) filters() string {
+	chain := ""
+	if p.Interlaced {
+		chain = "yadif=deint=interlaced,"
+	}
+	if p.HDR {
+		return chain + fmt.Sprintf("zscale=w=%d:h=%d:t=linear:npl=100,format=gbrpf32le,zscale=p=bt709,tonemap=tonemap=hable:desat=0,"+
+			"zscale=t=bt709:m=bt709:r=tv,format=yuv420p,setsar=1", p.Width, p.Height)
+	}
+	return chain + fmt.Sprintf("scale=%d:%d:flags=bicubic:out_range=tv,setsar=1,format=yuv420p", p.Width, p.Height)
+}
+
+// convertTime is how much processor time an encode may take: of the longest asset, the largest picture, on many cores.
+const convertTime = 10 * 24 * time.Hour
+
+// Rewrite gives output a file's first video track and one audio track as fragmented MP4, from the first fragment on as they come. When
+// output returns an error, that is the error. Where something is encoded anew it waits for a share of the processor of its own, and goes
+// behind whatever a viewer waits for.
+func (e *Engine) Rewrite(ctx context.Context, job RewriteArgs, output func(ctx context.Context, mp4 io.Reader) error) error {
+	share, nice, limits := OnDemand, OnDemand, e.opts.Limits
+	if job.Picture != nil || job.Sound != nil {
+		share, nice, limits.CPU = Background, Ahead, convertTime
+	}
+	release, err := e.opts.Budget.Acquire(ctx, share, 1)
+	if err != nil {
+		return err
+	}
+	defer release()
+	err = NewProcess(ProcessOptions{
+		Program: e.opts.FFmpeg, Args: job.Build(), Limits: limits, Priority: nice,
+		Output: output, Stall: e.opts.Stall,
+	}).Run(ctx)
+	return blame(err, "the file can't be read as "+job.Format.Name())
+}

@@ -1,0 +1,195 @@
+package worker_test
+
+import (
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"millrace/internal/control/asset"
+	"millrace/internal/media/timeline"
+	"millrace/internal/worker/settle"
+)
+
+// oddity is a file that not every player plays as it is.
+type oddity struct {
+	file string
+	args []string
+	want asset.NonStandard
+
+	width, height int     // of what it becomes; 0: 160 by 90
+	frames        int     // 0: as many as the file has
+	seconds       float64 // 0: 5
+	upright       bool    // it is to be turned
+}
+
+func oddities() map[string]oddity {
+	both := func(more ...string) []string { return args(picture("5"), sound("5"), []string{"-threads", "1"}, more) }
+	video := func(codec ...string) []string {
+		return both(append([]string{"-pix_fmt", "yuv420p", "-c:a", "aac", "-c:v"}, codec...)...)
+	}
+	x264 := func(more ...string) []string { return video(append([]string{"libx264", "-preset", "ultrafast"}, more...)...) }
+	x265 := func(more ...string) []string {
+		return video(append([]string{"libx265", "-preset", "ultrafast", "-x265-params", "log-level=none"}, more...)...)
+	}
+	audio := func(more ...string) []string { return args(sound("5"), more) }
+	h264With := func(more ...string) []string {
+		return both(append([]string{"-pix_fmt", "yuv420p", "-c:v", "libx264", "-preset", "ultrafast", "-c:a"}, more...)...)
+	}
+	codec := func(name string) asset.NonStandard { return asset.NonStandard{VideoCodec: name} }
+	heard := func(name string) asset.NonStandard { return asset.NonStandard{AudioCodec: name} }
+	all := func(video, audio string) asset.NonStandard { return asset.NonStandard{VideoCodec: video, AudioCodec: audio} }
+	return map[string]oddity{
+		"HEVC in MP4":           {file: "a.mp4", args: x265("-tag:v", "hvc1"), want: codec("hevc")},
+		"HEVC in MOV, upright":  {file: "a.mov", args: x265("-tag:v", "hvc1"), want: codec("hevc"), upright: true, width: 90, height: 160},
+		"HEVC in Matroska":      {file: "a.mkv", args: x265(), want: codec("hevc")},
+		"HEVC in MPEG-TS":       {file: "a.ts", args: x265(), want: codec("hevc")},
+		"HEVC of ten bits":      {file: "a.mp4", args: x265("-pix_fmt", "yuv420p10le"), want: asset.NonStandard{VideoCodec: "hevc", PixelFormat: "yuv420p10le"}},
+		"HDR":                   {file: "a.mp4", args: x265("-pix_fmt", "yuv420p10le", "-color_trc", "smpte2084", "-color_primaries", "bt2020", "-colorspace", "bt2020nc"), want: asset.NonStandard{VideoCodec: "hevc", PixelFormat: "yuv420p10le", FileParameters: "non-standard"}},
+		"AV1 in MP4":            {file: "a.mp4", args: video("libaom-av1", "-cpu-used", "8", "-usage", "realtime"), want: codec("av1")},
+		"AV1 and Opus in WebM":  {file: "a.webm", args: both("-c:v", "libaom-av1", "-cpu-used", "8", "-usage", "realtime", "-c:a", "libopus"), want: all("av1", "opus")},
+		"VP9 in MP4":            {file: "a.mp4", args: video("libvpx-vp9", "-deadline", "realtime", "-cpu-used", "8"), want: codec("vp9")},
+		"VP9 and Opus in WebM":  {file: "a.webm", args: both("-c:v", "libvpx-vp9", "-deadline", "realtime", "-cpu-used", "8", "-c:a", "libopus"), want: all("vp9", "opus")},
+		"VP8 and Vorbis":        {file: "a.webm", args: both("-c:v", "libvpx", "-deadline", "realtime", "-c:a", "libvorbis"), want: all("vp8", "vorbis")},
+		"MPEG-4 part 2 in MP4":  {file: "a.mp4", args: video("mpeg4"), want: codec("mpeg4")},
+		"MPEG-4 part 2 in AVI":  {file: "a.avi", args: both("-c:v", "mpeg4", "-bf", "2", "-c:a", "libmp3lame"), want: all("mpeg4", "mp3")},
+		"Motion JPEG in AVI":    {file: "a.avi", args: both("-c:v", "mjpeg", "-pix_fmt", "yuvj420p", "-c:a", "pcm_s16le"), want: all("mjpeg", "pcm_s16le")},
+		"H.264 in AVI":          {file: "a.avi", args: h264With("libmp3lame"), want: heard("mp3")},
+		"ProRes and PCM":        {file: "a.mov", args: both("-c:v", "prores_ks", "-c:a", "pcm_s24le"), want: asset.NonStandard{VideoCodec: "prores", PixelFormat: "yuv422p10le", AudioCodec: "pcm_s24le"}},
+		"MPEG-2 in MPEG-TS":     {file: "a.ts", args: both("-c:v", "mpeg2video", "-c:a", "mp2"), want: all("mpeg2video", "mp2")},
+		"MPEG-2 and AC-3":       {file: "a.mkv", args: both("-c:v", "mpeg2video", "-c:a", "ac3"), want: all("mpeg2video", "ac3")},
+		"Flash video":           {file: "a.flv", args: both("-c:v", "flv1", "-ar", "44100", "-c:a", "libmp3lame"), want: all("flv1", "mp3")},
+		"H.264 in FLV":          {file: "a.flv", args: x264()},
+		"H.264 of 4:2:2":        {file: "a.mp4", args: x264("-pix_fmt", "yuv422p"), want: asset.NonStandard{PixelFormat: "yuv422p"}},
+		"H.264 of 4:4:4":        {file: "a.mkv", args: x264("-pix_fmt", "yuv444p"), want: asset.NonStandard{PixelFormat: "yuv444p"}},
+		"H.264 of ten bits":     {file: "a.mp4", args: x264("-pix_fmt", "yuv420p10le"), want: asset.NonStandard{PixelFormat: "yuv420p10le"}},
+		"interlaced":            {file: "a.mp4", args: x264("-vf", "scale=160:96,setsar=1,interlace", "-flags", "+ildct+ilme"), want: asset.NonStandard{FileParameters: "non-standard"}, height: 96, frames: 75},
+		"interlaced in MPEG-TS": {file: "a.ts", args: x264("-vf", "scale=160:96,setsar=1,interlace", "-flags", "+ildct+ilme"), want: asset.NonStandard{FileParameters: "non-standard"}, height: 96, frames: 75},
+		"one key frame": {
+			file: "a.mp4", want: asset.NonStandard{GOP: "high"}, seconds: 25,
+			args: args([]string{"-f", "lavfi", "-i", "testsrc2=size=160x90:rate=5:duration=25"}, sound("25"), []string{"-c:v", "libx264", "-preset", "ultrafast", "-pix_fmt", "yuv420p", "-g", "1000", "-sc_threshold", "0", "-c:a", "aac"}),
+		},
+		"wide pixels":        {file: "a.mp4", args: x265("-vf", "setsar=4/3"), want: codec("hevc"), width: 212},
+		"odd size":           {file: "a.mkv", args: both("-vf", "scale=161:91,setsar=1", "-c:v", "ffv1", "-c:a", "flac"), want: asset.NonStandard{VideoCodec: "ffv1", AudioCodec: "flac"}, width: 160, height: 90},
+		"rate varies":        {file: "a.mkv", args: x265("-vf", "select='not(eq(mod(n,7),3))'", "-fps_mode", "vfr"), want: codec("hevc")},
+		"sound comes late":   {file: "a.mkv", args: args(picture("5"), []string{"-itsoffset", "0.8"}, sound("4.2"), []string{"-c:v", "libx265", "-preset", "ultrafast", "-x265-params", "log-level=none", "-c:a", "libopus"}), want: all("hevc", "opus")},
+		"AC-3 in MP4":        {file: "a.mp4", args: h264With("ac3"), want: heard("ac3")},
+		"E-AC-3 in MPEG-TS":  {file: "a.ts", args: h264With("eac3"), want: heard("eac3")},
+		"MP3 in MP4":         {file: "a.mp4", args: h264With("libmp3lame"), want: heard("mp3")},
+		"Opus in MP4":        {file: "a.mp4", args: h264With("libopus"), want: heard("opus")},
+		"FLAC in Matroska":   {file: "a.mkv", args: h264With("flac"), want: heard("flac")},
+		"PCM in MOV":         {file: "a.mov", args: h264With("pcm_s16le"), want: heard("pcm_s16le")},
+		"surround in AC-3":   {file: "a.mp4", args: h264With("ac3", "-ac", "6"), want: heard("ac3")},
+		"MP3":                {file: "a.mp3", args: audio("-c:a", "libmp3lame"), want: heard("mp3")},
+		"WAV":                {file: "a.wav", args: audio(), want: heard("pcm_s16le")},
+		"WAV at 96 kHz":      {file: "a.wav", args: audio("-ar", "96000", "-c:a", "pcm_s24le"), want: heard("pcm_s24le")},
+		"FLAC":               {file: "a.flac", args: audio(), want: heard("flac")},
+		"Ogg Vorbis":         {file: "a.ogg", args: audio("-c:a", "libvorbis"), want: heard("vorbis")},
+		"Ogg Opus":           {file: "a.opus", args: audio("-c:a", "libopus"), want: heard("opus")},
+		"ALAC":               {file: "a.m4a", args: audio("-c:a", "alac"), want: heard("alac")},
+		"Opus in WebM alone": {file: "a.webm", args: audio("-c:a", "libopus"), want: heard("opus")},
+	}
+}
+
+// What not every player plays is encoded anew, and said to be: every picture comes out at its time, and sound and picture last as long as
+// they did.
+func TestIngestConforms(t *testing.T) {
+	t.Parallel()
+	for name, o := range oddities() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			path := ffmpeg(t, o.file, o.args...)
+			if o.upright {
+				path = ffmpeg(t, o.file, "-i", path, "-metadata:s:v:0", "rotate=90", "-c", "copy")
+			}
+			w := newWorld(t, options{})
+			a := w.ready(path)
+			switch {
+			case a.NonStandard == nil && o.want != (asset.NonStandard{}):
+				t.Errorf("nothing is said to be unusual")
+			case a.NonStandard != nil && *a.NonStandard != o.want:
+				t.Errorf("unusual: %+v, want %+v", *a.NonStandard, o.want)
+			}
+			o.holds(t, w, a, path)
+			if rows, err := w.Timeline(w.ctx(), a.ID, 0); err != nil || len(rows) != 0 {
+				t.Errorf("%d rows are left, %v", len(rows), err)
+			}
+			w.nothingLeft()
+		})
+	}
+}
+
+// holds looks at what is stored.
+func (o oddity) holds(t *testing.T, w *world, a asset.Asset, path string) {
+	t.Helper()
+	seconds := max(o.seconds, 5)
+	if d := a.Facts.Duration; math.Abs(d-seconds) > 0.15 {
+		t.Errorf("duration %.3f, want %.3f", d, seconds)
+	}
+	line, err := settle.Timeline(w.ctx(), w.store, w.Service, a)
+	w.must(err)
+	count := w.samples(a)
+	if v := line.Lane(timeline.MainVideo); v != nil {
+		want := o.frames
+		if want == 0 {
+			want = decoded(t, path)
+		}
+		if count["v"] != want {
+			t.Errorf("%d pictures, want %d", count["v"], want)
+		}
+		width, height := 160, 90
+		if o.width > 0 {
+			width = o.width
+		}
+		if o.height > 0 {
+			height = o.height
+		}
+		if v.Inits[0].Width != width || v.Inits[0].Height != height || !strings.HasPrefix(v.Inits[0].Codec, "avc1.") {
+			t.Errorf("picture %+v, want %dx%d", v.Inits[0], width, height)
+		}
+		for i, c := range v.Chunks {
+			if !c.Independent && !c.Gap {
+				t.Errorf("segment %d can't be decoded by itself", i)
+			}
+		}
+	}
+	if s := line.Lane(timeline.MainAudio); s != nil && (s.Inits[0].Codec != "mp4a.40.2" || s.Inits[0].Channels > 2) {
+		t.Errorf("sound %+v", s.Inits[0])
+	}
+	plays(t, w, line)
+}
+
+// decoded counts the pictures that a decoder gives.
+func decoded(t *testing.T, path string) int {
+	t.Helper()
+	out := run(t, "ffprobe", "-v", "error", "-count_frames", "-select_streams", "V:0", "-show_entries", "stream=nb_read_frames", "-of", "csv=p=0", path)
+	first, _, _ := strings.Cut(strings.TrimSpace(string(out)), "\n") // a stream of a program is named twice
+	n, err := strconv.Atoi(strings.TrimRight(first, ","))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// plays has a decoder read each rendition from end to end.
+func plays(t *testing.T, w *world, line *timeline.Timeline) {
+	t.Helper()
+	for _, l := range line.Lanes {
+		if l.Source != nil {
+			continue
+		}
+		data := w.read(l.Inits[0].Object)
+		for _, c := range l.Chunks {
+			if !c.Gap {
+				data = append(data, w.read(c.Object)...)
+			}
+		}
+		path := filepath.Join(t.TempDir(), l.ID+".mp4")
+		w.must(os.WriteFile(path, data, 0o600))
+		if out := run(t, "ffmpeg", "-nostdin", "-v", "error", "-xerror", "-i", path, "-f", "null", "-"); len(out) > 0 {
+			t.Errorf("%s: %s", l.ID, out)
+		}
+	}
+}

@@ -1,0 +1,193 @@
+package ingest
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"millrace/internal/control/asset"
+	"millrace/internal/fault"
+	"millrace/internal/media/codec/h264"
+	"millrace/internal/media/container/mp4"
+	"millrace/internal/media/encode"
+	"millrace/internal/media/ladder"
+)
+
+// unusual is a word of the API's for what is not as it should be, and says no more.
+const unusual = "non-standard"
+
+// testLength is how much of a file a test asset has.
+const testLength = 10 * time.Second
+
+// conform is what has to be done to a file so that every player plays it.
+type conform struct {
+	video, audio *encode.Track // what is taken of the file; nil: none
+	args         encode.RewriteArgs
+	reasons      asset.NonStandard
+}
+
+// conformed says how a file is brought into the form that every player plays: H.264 of 4:2:0 with eight bits, and AAC. What is in that form
+// stays; anew says that its video does not, whatever ffprobe finds.
+func (w *Worker) conformed(a asset.Asset, info encode.Info, anew bool) (conform, error) {
+	c := conform{}
+	c.choose(info)
+	if c.video == nil && c.audio == nil {
+		return c, nothing()
+	}
+	if a.Options.Test {
+		c.args.Length = testLength
+	}
+	if v := c.video; v != nil {
+		if v.Width <= 0 || v.Height <= 0 {
+			return c, fault.New(fault.Invalid, "the file's video (%s) can't be read", title(v.Codec))
+		}
+		if anew = c.judge(v) || anew || a.Options.Test; anew {
+			c.args.Picture = picture(a, v, w.mark(a))
+		}
+	}
+	if s := c.audio; s != nil && (s.Codec != "aac" || strings.HasPrefix(s.Profile, "HE") || s.Profile == "Main" || s.Profile == "SSR" || s.Profile == "LTP") {
+		c.reasons.AudioCodec = s.Codec
+		c.args.Sound = &encode.Sound{SampleRate: s.SampleRate, Channels: s.Channels}
+	}
+	return c, nil
+}
+
+func (w *Worker) mark(a asset.Asset) string {
+	if a.Options.Test {
+		return w.opt.Mark
+	}
+	return ""
+}
+
+// choose takes the first video, and the first audio that is AAC or else the first.
+func (c *conform) choose(info encode.Info) {
+	audios := 0
+	for i := range info.Tracks {
+		t := &info.Tracks[i]
+		switch t.Kind {
+		case encode.Video:
+			if c.video == nil {
+				c.video = t
+			}
+		case encode.Audio:
+			if c.audio == nil || c.audio.Codec != "aac" && t.Codec == "aac" {
+				c.audio, c.args.Audio = t, audios
+			}
+			audios++
+		case encode.Text, encode.Data:
+		}
+	}
+}
+
+// judge says whether a video has to be encoded anew, and notes why.
+func (c *conform) judge(v *encode.Track) bool {
+	if v.Codec != "h264" {
+		c.reasons.VideoCodec = v.Codec
+	}
+	if f := v.PixelFormat; f != "" && f != "yuv420p" && f != "yuvj420p" {
+		c.reasons.PixelFormat = f
+	}
+	if v.Interlaced || v.HDR {
+		c.reasons.FileParameters = unusual
+	}
+	return c.reasons != asset.NonStandard{}
+}
+
+// picture is what a video becomes: the largest rung of its ladder.
+func picture(a asset.Asset, v *encode.Track, mark string) *encode.Picture {
+	width, height := shown(v)
+	r := ladder.Instead(ladder.Source{Width: width, Height: height, FrameRate: v.FrameRate}, ladder.Quality(a.Quality()), ladder.Tier(a.Options.MaxResolution))[0]
+	return &encode.Picture{
+		Width: r.Width, Height: r.Height, Preset: r.Preset, CRF: r.CRF, Bitrate: r.Bitrate, Level: r.Level, FrameRate: v.FrameRate,
+		Interlaced: v.Interlaced, HDR: v.HDR, Mark: mark,
+	}
+}
+
+// shown is the size of a video with square pixels, upright.
+func shown(v *encode.Track) (width, height int) {
+	width, height = v.Width, v.Height
+	if x, y, ok := strings.Cut(v.PixelAspect, ":"); ok {
+		if n, d := ratio(x), ratio(y); n > 0 && d > 0 && n/d < 16 && d/n < 16 {
+			width = max(int(math.Round(float64(width)*n/d)), 2)
+		}
+	}
+	if v.Rotation == 90 || v.Rotation == 270 {
+		width, height = height, width
+	}
+	return width, height
+}
+
+func ratio(s string) float64 {
+	v, err := strconv.ParseFloat(s, 64)
+	if err != nil {
+		return 0
+	}
+	return v
+}
+
+// errAnew says that an MP4 can't be played from its byte ranges.
+type errAnew struct {
+	reasons asset.NonStandard
+	picture bool // its video has to be encoded anew
+}
+
+func (e *errAnew) Error() string { return "the file has to be encoded anew" }
+
+// longestGOP is how far apart key frames may be for a video to be played as it is, in seconds.
+const longestGOP = 20
+
+// asItIs refuses an MP4's H.264 that not every player plays, or that can't be cut: errAnew.
+func asItIs(t *mp4.Track, idrs []int) error {
+	e := &errAnew{picture: true}
+	info, err := h264.Info(t.Config.SPS)
+	if err == nil && (info.ChromaFormat != 1 || info.BitDepth != 8 || info.BitDepthChroma != 8) {
+		e.reasons.PixelFormat = pixelFormat(info)
+	}
+	if err == nil && info.Interlaced {
+		e.reasons.FileParameters = unusual
+	}
+	if gap(t, idrs) > longestGOP {
+		e.reasons.GOP = "high"
+	}
+	if e.reasons == (asset.NonStandard{}) {
+		return nil
+	}
+	return e
+}
+
+// gap is the longest time between key frames that decoding can begin at, in seconds.
+func gap(t *mp4.Track, idrs []int) float64 {
+	if t.Len() == 0 {
+		return 0
+	}
+	longest, last := int64(0), t.DTS(0)
+	for _, i := range idrs {
+		longest, last = max(longest, t.DTS(i)-last), t.DTS(i)
+	}
+	longest = max(longest, t.DTS(t.Len()-1)-last)
+	return float64(longest) / float64(t.Timescale)
+}
+
+// pixelFormat is ffmpeg's name for how H.264 samples its pixels.
+func pixelFormat(info h264.SPSInfo) string {
+	name := [...]string{"gray", "yuv420p", "yuv422p", "yuv444p"}[info.ChromaFormat&3]
+	if depth := max(info.BitDepth, info.BitDepthChroma); depth > 8 {
+		name += fmt.Sprintf("%dle", depth)
+	}
+	return name
+}
+
+// tellUnusual stores why a file is not taken as it is.
+func (w *Worker) tellUnusual(ctx context.Context, a asset.Asset, n asset.NonStandard) error {
+	if n == (asset.NonStandard{}) {
+		return nil
+	}
+	err := w.opt.Assets.SetNonStandard(ctx, a.ID, n, w.opt.Now())
+	if err != nil && fault.KindOf(err) == fault.NotFound {
+		return errGone
+	}
+	return err
+}
