@@ -30,7 +30,9 @@ func oddities() map[string]oddity {
 	video := func(codec ...string) []string {
 		return both(append([]string{"-pix_fmt", "yuv420p", "-c:a", "aac", "-c:v"}, codec...)...)
 	}
-	x264 := func(more ...string) []string { return video(append([]string{"libx264", "-preset", "ultrafast"}, more...)...) }
+	x264 := func(more ...string) []string {
+		return video(append([]string{"libx264", "-preset", "ultrafast"}, more...)...)
+	}
 	x265 := func(more ...string) []string {
 		return video(append([]string{"libx265", "-preset", "ultrafast", "-x265-params", "log-level=none"}, more...)...)
 	}
@@ -40,7 +42,9 @@ func oddities() map[string]oddity {
 	}
 	codec := func(name string) asset.NonStandard { return asset.NonStandard{VideoCodec: name} }
 	heard := func(name string) asset.NonStandard { return asset.NonStandard{AudioCodec: name} }
-	all := func(video, audio string) asset.NonStandard { return asset.NonStandard{VideoCodec: video, AudioCodec: audio} }
+	all := func(video, audio string) asset.NonStandard {
+		return asset.NonStandard{VideoCodec: video, AudioCodec: audio}
+	}
 	return map[string]oddity{
 		"HEVC in MP4":           {file: "a.mp4", args: x265("-tag:v", "hvc1"), want: codec("hevc")},
 		"HEVC in MOV, upright":  {file: "a.mov", args: x265("-tag:v", "hvc1"), want: codec("hevc"), upright: true, width: 90, height: 160},
