@@ -101,6 +101,11 @@ func (v *edgeView) Chunk(ctx context.Context, rendition string, r hls.Resource) 
 	if at.Data != nil {
 		return playback.Body{Data: at.Data}, nil
 	}
+	if at.File != nil {
+		if s, err := at.File.Section(at.Offset, at.N); err == nil { // else it has been stored since
+			return playback.Body{Reader: s, Size: at.N}, nil
+		}
+	}
 	return v.p.object(ctx, at.Object, at.Offset, at.N)
 }
 

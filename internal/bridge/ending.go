@@ -95,4 +95,5 @@ func (b *broadcast) leave(root context.Context) {
 		<-b.stored
 	}
 	b.owner.forget(b)
+	b.edge.Release()
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"sync"
 	"time"
 
@@ -53,6 +54,14 @@ func (l *ledger) Put(ctx context.Context, key string, r io.Reader) error {
 		return err
 	}
 	return l.opt.Store.Put(ctx, key, r)
+}
+
+// Link implements window.Store.
+func (l *ledger) Link(ctx context.Context, key string, f *os.File) error {
+	if mine, err := l.hold(ctx); err != nil || !mine {
+		return err
+	}
+	return l.opt.Store.Link(ctx, key, f)
 }
 
 // Record implements window.Recorder.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -171,6 +172,14 @@ func (s *store) Delete(ctx context.Context, keys ...string) error {
 	began := time.Now()
 	err := s.Store.Delete(ctx, keys...)
 	s.note("delete", began, err)
+	return err
+}
+
+// Link implements blob.Store.
+func (s *store) Link(ctx context.Context, key string, f *os.File) error {
+	began := time.Now()
+	err := s.Store.Link(ctx, key, f)
+	s.note("link", began, err)
 	return err
 }
 

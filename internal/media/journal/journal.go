@@ -1,6 +1,8 @@
-// Package journal keeps the parts of segments that storage does not have yet in files of this machine, so that a killed process loses
-// at most what it was writing: a file per media sequence number, appended part by part before the part is published, deleted once the
-// segment is recorded. It must never know playlists, storage or who watches.
+// Package journal keeps the parts of segments on a disk of this machine from the moment they are published, so that a killed process
+// loses at most what it was writing. Each rendition's segment is a file of its own (Media), to which parts are appended as they are: when
+// it is whole it is what storage takes, and until then what viewers are sent. Beside them lies one index with a small record for each
+// part (its length and checksum), init segment, beginning and end; of what is forgotten it is cleared from time to time.
+// It must never know playlists, storage or who watches.
 //
 // A disk that is slow or hangs never delays the stream for longer than a few milliseconds: whoever appends waits that long at most,
 // then goes on; what does not fit into a bounded backlog is not journalled and counted. Files are not synced: they outlive the
@@ -16,9 +18,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"slices"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
 )
@@ -46,9 +45,11 @@ type Journal struct {
 
 	timer *time.Timer // of the one who appends
 
-	files  map[int64]*os.File // Run's own, as are failed: segments whose file misses something, and spare: an empty file waits for reuse
-	failed map[int64]bool
-	spare  bool
+	failed map[int64]bool     // Run's own, as is the rest: segments whose files miss something
+	names  map[int64][]string // of the media files
+	made   bool               // the folder is there
+	record []byte
+	index  index
 }
 
 // Stats counts what went wrong.
@@ -60,16 +61,17 @@ type Stats struct {
 type op struct {
 	msn     int64
 	forget  bool
-	removal bool // of everything
-	head    []byte
+	removal bool   // of everything
+	note    []byte // a record
+	late    bool   // it is soon enough to write the record with the next one
+	part    *Media // to which data are appended
+	about   Part
+	down    bool // to be closed
 	data    []byte
 	done    chan struct{} // nil: nobody waits
 }
 
-const (
-	suffix    = ".parts"
-	spareName = "spare"
-)
+func (o *op) size() int64 { return int64(len(o.note) + len(o.data) + 64) }
 
 // New returns a Journal in o.Dir. What an earlier process left there is read by Left.
 func New(o Options) *Journal {
@@ -79,74 +81,45 @@ func New(o Options) *Journal {
 	if o.MaxBacklog <= 0 {
 		o.MaxBacklog = 16 << 20
 	}
-	return &Journal{opt: o, broken: map[int64]bool{}, wake: make(chan struct{}, 1), files: map[int64]*os.File{}, failed: map[int64]bool{}}
+	return &Journal{
+		opt: o, broken: map[int64]bool{}, wake: make(chan struct{}, 1), failed: map[int64]bool{}, names: map[int64][]string{},
+		index: index{dir: o.Dir, live: map[int64]int64{}},
+	}
 }
 
 // Left yields what an earlier process left, in order of media sequence numbers, each cut to what is whole. It is called before
 // anything is appended.
 func (j *Journal) Left(yield func(*Segment) bool) {
-	entries, err := os.ReadDir(j.opt.Dir)
+	all, err := j.index.read()
 	if err != nil {
 		if !errors.Is(err, fs.ErrNotExist) {
 			j.opt.Logger.Error("part journal can not be read", "error", err)
 		}
 		return
 	}
-	var all []int64
-	for _, e := range entries {
-		name, ours := strings.CutSuffix(e.Name(), suffix)
-		if msn, err := strconv.ParseInt(name, 10, 64); ours && err == nil && msn >= 0 {
-			all = append(all, msn)
+	for _, s := range all {
+		for _, l := range s.Lanes {
+			j.names[s.MSN] = append(j.names[s.MSN], mediaName(s.MSN, l.ID))
 		}
 	}
-	slices.Sort(all)
-	for _, msn := range all {
-		s, err := j.load(msn)
-		if err != nil {
-			j.opt.Logger.Error("part journal can not be read", "msn", msn, "error", err)
-			continue
-		}
-		if !yield(s) {
+	for _, s := range all {
+		if s.load(j.opt.Dir) && !yield(s) {
 			return
 		}
 	}
 }
 
-func (j *Journal) path(msn int64) string {
-	return filepath.Join(j.opt.Dir, strconv.FormatInt(msn, 10)+suffix)
+// Note writes a record of a segment to the index, with the bytes of an init segment. It does not wait.
+func (j *Journal) Note(msn int64, r Record, init []byte) {
+	// That something begins is of no use before there is a part of it, and comes with that.
+	j.append(op{msn: msn, note: appendNote(nil, msn, &r, init), late: r.End == ""})
 }
 
-func (j *Journal) load(msn int64) (*Segment, error) {
-	f, err := os.Open(j.path(msn))
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = f.Close() }() // it was only read
-	info, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
-	return read(f, info.Size(), msn), nil
-}
-
-// Append writes a record to a segment's file; data must not change later. With wait it returns when the record is with the operating
-// system, or when patience is at its end. One goroutine at a time may wait.
-func (j *Journal) Append(msn int64, r Record, data []byte, wait bool) {
-	o := op{msn: msn, head: appendHead(nil, &r, data), data: data}
-	size := int64(len(o.head) + len(o.data))
-	j.mu.Lock()
-	if j.closed || j.broken[msn] || j.backlog+size > j.opt.MaxBacklog {
-		j.miss(msn)
-		j.mu.Unlock()
-		return
-	}
-	wait = wait && !j.slow
-	if wait {
-		o.done = make(chan struct{})
-	}
-	j.push(o, size)
-	j.mu.Unlock()
-	if !wait {
+// Part appends a part to a segment's file; data must not change later. It returns when the part is with the operating system, or when
+// patience is at its end. One goroutine at a time may append.
+func (j *Journal) Part(m *Media, data []byte, ticks int64, independent bool) {
+	o := op{msn: m.msn, part: m, about: Part{Ticks: ticks, Independent: independent}, data: data, done: make(chan struct{})}
+	if !j.append(o) {
 		return
 	}
 	if j.timer == nil {
@@ -160,6 +133,21 @@ func (j *Journal) Append(msn int64, r Record, data []byte, wait bool) {
 	case <-j.timer.C:
 		j.late()
 	}
+}
+
+// append queues an operation, and says whether to wait for it.
+func (j *Journal) append(o op) (wait bool) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.closed || j.broken[o.msn] || j.backlog+o.size() > j.opt.MaxBacklog {
+		j.miss(o.msn)
+		return false
+	}
+	if j.slow {
+		o.done = nil
+	}
+	j.push(o)
+	return o.done != nil
 }
 
 // miss notes that a segment lacks a record. Called with the lock.
@@ -184,17 +172,29 @@ func (j *Journal) late() {
 	}
 }
 
-func (j *Journal) push(o op, size int64) {
+func (j *Journal) push(o op) {
 	j.queue = append(j.queue, o)
-	j.backlog += size
+	j.backlog += o.size()
+	if o.late {
+		return
+	}
 	select {
 	case j.wake <- struct{}{}:
 	default:
 	}
 }
 
-// Forget deletes a segment's file: it is recorded, or was given up.
+// Forget deletes a segment's files: it is recorded, or was given up.
 func (j *Journal) Forget(msn int64) { j.order(op{msn: msn, forget: true}) }
+
+// PutDown closes the file of a segment, when Run gets to it.
+func (j *Journal) PutDown(m *Media) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if !j.closed {
+		j.push(op{part: m, down: true, late: true})
+	}
+}
 
 // Close says that everything is recorded: Run deletes what is left, and the folder, and ends.
 func (j *Journal) Close() {
@@ -211,7 +211,7 @@ func (j *Journal) order(o op) {
 		return
 	}
 	delete(j.broken, o.msn)
-	j.push(o, 0)
+	j.push(o)
 }
 
 // Stats tells what went wrong so far.
@@ -223,7 +223,7 @@ func (j *Journal) Stats() Stats {
 
 // Run writes until the journal is closed or ctx ends; what was appended before is written first.
 func (j *Journal) Run(ctx context.Context) error {
-	defer j.closeFiles()
+	defer j.index.close()
 	for {
 		ended := ctx.Err() // asked before the queue: what was ordered before the end is done
 		batch, closed := j.take()
@@ -260,130 +260,85 @@ func (j *Journal) take() (batch []op, closed bool) {
 }
 
 func (j *Journal) do(o *op) {
+	var err error
 	switch {
 	case o.removal:
-		j.closeFiles()
+		j.index.close()
 		if err := os.RemoveAll(j.opt.Dir); err != nil {
 			j.opt.Logger.Warn("part journal can not be deleted", "error", err)
 		}
 	case o.forget:
-		j.closeFile(o.msn)
-		delete(j.failed, o.msn)
-		if err := j.remove(o.msn); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			j.opt.Logger.Warn("part journal can not be deleted", "msn", o.msn, "error", err)
-		}
+		j.forget(o.msn)
+	case o.down:
+		o.part.PutDown()
 	default:
-		err := j.write(o)
-		j.mu.Lock()
-		if err != nil {
-			j.miss(o.msn)
-		}
-		j.backlog -= int64(len(o.head) + len(o.data))
-		j.mu.Unlock()
-		if o.done != nil {
-			close(o.done)
-		}
+		err = j.write(o)
 	}
-	o.head, o.data = nil, nil
+	j.mu.Lock()
+	if err != nil {
+		j.miss(o.msn)
+	}
+	j.backlog -= o.size()
+	j.mu.Unlock()
+	if o.done != nil {
+		close(o.done)
+	}
+	*o = op{} // the memory goes
 }
 
+func (j *Journal) forget(msn int64) {
+	delete(j.failed, msn)
+	for _, name := range j.names[msn] {
+		if err := os.Remove(filepath.Join(j.opt.Dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			j.opt.Logger.Warn("part journal can not be deleted", "msn", msn, "error", err)
+		}
+	}
+	delete(j.names, msn)
+	if err := j.index.forget(msn); err != nil {
+		j.opt.Logger.Warn("part journal can not be cleared", "error", err)
+	}
+}
+
+// write puts the data into their file first and says in the index what is there then.
 func (j *Journal) write(o *op) error {
 	if j.failed[o.msn] {
 		return errors.New("something before it is missing")
 	}
-	f, err := j.file(o.msn)
+	err := j.makeDir()
+	record := o.note
+	if m := o.part; m != nil && err == nil {
+		if m.size == 0 {
+			j.names[o.msn] = append(j.names[o.msn], mediaName(m.msn, m.rendition))
+		}
+		if err = m.write(o.data); err == nil {
+			j.record = appendPart(j.record[:0], m, o.about, o.data)
+			record = j.record
+		}
+	}
 	if err == nil {
-		err = writeOnce(f, o.head, o.data)
+		err = j.index.append(o.msn, record, o.late)
 	}
 	if err != nil {
 		j.failed[o.msn] = true
+		j.made = false // perhaps that is it
 		j.opt.Logger.Warn("part journal can not be written", "msn", o.msn, "error", err)
-	}
-	return err
-}
-
-const maxScratch = 256 << 10 // bytes of a record that is written at once
-
-var scratch = sync.Pool{New: func() any { return new([]byte) }} //nolint:gochecknoglobals // scratch memory, no state that anyone could see
-
-// writeOnce puts head and data together: to copy them costs less than a system call, and what wakes up with it.
-func writeOnce(f *os.File, head, data []byte) error {
-	if len(head)+len(data) > maxScratch {
-		if _, err := f.Write(head); err != nil {
-			return err
-		}
-		_, err := f.Write(data)
 		return err
 	}
-	b, _ := scratch.Get().(*[]byte)
-	defer scratch.Put(b)
-	*b = append(append((*b)[:0], head...), data...)
-	_, err := f.Write(*b)
-	return err
+	if m := o.part; m != nil {
+		m.written.Store(m.size)
+	}
+	return nil
 }
 
-// remove empties a segment's file and keeps it for the next segment: to delete one and make another every few seconds is work for the
-// file system, which some do badly. It is empty before it changes its name, so that a crash never leaves it under a wrong one.
-func (j *Journal) remove(msn int64) error {
-	path := j.path(msn)
-	if j.spare || os.Truncate(path, 0) != nil {
-		return os.Remove(path)
+func (j *Journal) makeDir() error {
+	if j.made {
+		return nil
 	}
-	err := os.Rename(path, filepath.Join(j.opt.Dir, spareName))
-	j.spare = err == nil
-	return err
-}
-
-// create opens the file of a new segment.
-func (j *Journal) create(msn int64) (*os.File, error) {
-	if j.spare {
-		j.spare = false
-		if err := os.Rename(filepath.Join(j.opt.Dir, spareName), j.path(msn)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return nil, err
-		}
+	if err := os.MkdirAll(j.opt.Dir, 0o700); err != nil {
+		return fmt.Errorf("make journal folder: %w", err)
 	}
-	return os.OpenFile(j.path(msn), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
-}
-
-// maxFiles bounds the open files: the renditions of a broadcast are in at most two segments at a time.
-const maxFiles = 3
-
-func (j *Journal) file(msn int64) (*os.File, error) {
-	if f := j.files[msn]; f != nil {
-		return f, nil
-	}
-	f, err := j.create(msn)
-	if errors.Is(err, fs.ErrNotExist) {
-		if err = os.MkdirAll(j.opt.Dir, 0o700); err != nil {
-			return nil, fmt.Errorf("make journal folder: %w", err)
-		}
-		f, err = j.create(msn)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("open journal: %w", err)
-	}
-	if len(j.files) >= maxFiles {
-		oldest := msn
-		for k := range j.files {
-			oldest = min(oldest, k)
-		}
-		j.closeFile(oldest)
-	}
-	j.files[msn] = f
-	return f, nil
-}
-
-func (j *Journal) closeFile(msn int64) {
-	if f := j.files[msn]; f != nil {
-		_ = f.Close() // nothing is buffered
-		delete(j.files, msn)
-	}
-}
-
-func (j *Journal) closeFiles() {
-	for msn := range j.files {
-		j.closeFile(msn)
-	}
+	j.made = true
+	return nil
 }
 
 // Sweep deletes the journals below root that nobody keeps: of broadcasts that were finished elsewhere.

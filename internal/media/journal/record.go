@@ -1,19 +1,23 @@
 package journal
 
 import (
-	"encoding/binary"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"hash/crc32"
-	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
 
 	"millrace/internal/media/timeline"
 )
 
-// Record is one step of an open segment. Exactly one of Init, Begin, Part and End is said; ticks are of the rendition's time scale.
+// Record is one step of an open segment beside its parts. Exactly one of Init, Begin and End is said; ticks are of the rendition's time
+// scale.
 type Record struct {
-	// Init declares an init segment that is not recorded yet, and its rendition; the data are its bytes.
+	// Init declares an init segment that is not recorded yet, and its rendition.
 	Init      *timeline.Init      `json:"init,omitempty"`
 	Rendition *timeline.Rendition `json:"rendition,omitempty"`
 	Number    int                 `json:"n,omitempty"` // of the init segment
@@ -25,63 +29,10 @@ type Record struct {
 	Use           int    `json:"use,omitempty"` // number of its init segment
 	Time          int64  `json:"t,omitempty"`   // ticks
 
-	Part        string `json:"part,omitempty"` // rendition whose next part the data are
-	Independent bool   `json:"k,omitempty"`
+	End      string `json:"end,omitempty"` // rendition whose segment is whole
+	Duration int64  `json:"d,omitempty"`   // of the whole, in ticks
 
-	End string `json:"end,omitempty"` // rendition whose segment is whole
-
-	Duration int64 `json:"d,omitempty"`      // of a part or of the whole, in ticks
-	Target   int   `json:"target,omitempty"` // EXT-X-TARGETDURATION, once it is known
-}
-
-// A stored record is 12 bytes (length of the header, length of the data, CRC-32C of both, big-endian), the header as JSON, the data.
-const (
-	prefixSize = 12
-	maxHeader  = 64 << 10
-	maxData    = 256 << 20
-)
-
-var errTorn = errors.New("torn record")
-
-func castagnoli() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) }
-
-// appendHead appends a record without its data to b.
-func appendHead(b []byte, r *Record, data []byte) []byte {
-	head, err := json.Marshal(r)
-	if err != nil {
-		panic("a journal record is not JSON: " + err.Error()) // only numbers and strings in there
-	}
-	sum := crc32.Update(crc32.Checksum(head, castagnoli()), castagnoli(), data)
-	b = binary.BigEndian.AppendUint32(b, uint32(len(head)))
-	b = binary.BigEndian.AppendUint32(b, uint32(len(data)))
-	b = binary.BigEndian.AppendUint32(b, sum)
-	return append(b, head...)
-}
-
-// next reads a record of something that has `left` bytes more; errTorn at one that is not whole, io.EOF at the end.
-func next(r io.Reader, left int64) (rec Record, data []byte, size int64, err error) {
-	var prefix [prefixSize]byte
-	if left == 0 {
-		return rec, nil, 0, io.EOF
-	}
-	if _, err := io.ReadFull(r, prefix[:]); err != nil {
-		return rec, nil, 0, errTorn
-	}
-	h, d := int64(binary.BigEndian.Uint32(prefix[:])), int64(binary.BigEndian.Uint32(prefix[4:]))
-	if size = prefixSize + h + d; h > maxHeader || d > maxData || size > left {
-		return rec, nil, 0, errTorn
-	}
-	body := make([]byte, h+d)
-	if _, err := io.ReadFull(r, body); err != nil {
-		return rec, nil, 0, errTorn
-	}
-	if crc32.Checksum(body, castagnoli()) != binary.BigEndian.Uint32(prefix[8:]) {
-		return rec, nil, 0, errTorn
-	}
-	if err := json.Unmarshal(body[:h], &rec); err != nil {
-		return rec, nil, 0, errTorn
-	}
-	return rec, body[h:], size, nil
+	Target int `json:"target,omitempty"` // EXT-X-TARGETDURATION, once it is known
 }
 
 // Segment is what a journal holds of one media sequence number.
@@ -89,6 +40,7 @@ type Segment struct {
 	MSN    int64
 	Target int // seconds; 0: not known yet
 	Lanes  []*Lane
+	torn   bool // its records make no sense any more
 }
 
 // Lane is a segment's media in one rendition.
@@ -120,6 +72,7 @@ type Part struct {
 	End         int64
 	Ticks       int64
 	Independent bool
+	sum         uint32 // CRC-32C of its bytes
 }
 
 // Lane finds a rendition, or nil.
@@ -144,49 +97,56 @@ func (s *Segment) lane(id string) *Lane {
 const (
 	maxLanes = 256
 	maxTicks = 1 << 44 // years
+	maxPart  = 256 << 20
 )
-
-// read reads a segment up to what is torn or makes no sense; size is that of the whole.
-func read(r io.Reader, size, msn int64) *Segment {
-	s := &Segment{MSN: msn}
-	for {
-		rec, data, n, err := next(r, size)
-		if err != nil || s.apply(&rec, data) != nil {
-			return s
-		}
-		size -= n
-	}
-}
 
 var errOrder = errors.New("journal record out of order")
 
-func (s *Segment) apply(r *Record, data []byte) error {
+// apply adds what a record of the index says.
+func (s *Segment) apply(kind byte, body []byte) error {
+	if len(s.Lanes) >= maxLanes {
+		return errOrder
+	}
+	at := fields{b: body}
+	switch kind {
+	case kindNote:
+		n := at.number()
+		var r Record
+		if at.bad || n > int64(len(at.b)) || json.Unmarshal(at.b[:n], &r) != nil {
+			return errTorn
+		}
+		return s.note(&r, at.b[n:])
+	case kindPart:
+		ticks, size, sum := at.number(), at.number(), at.number()
+		l := s.Lane(string(at.b))
+		if at.bad || l == nil || !l.Begun || l.Whole || size > maxPart || ticks>>1 > maxTicks {
+			return errOrder
+		}
+		l.Parts = append(l.Parts, Part{End: l.end(len(l.Parts)) + size, Ticks: ticks >> 1, Independent: ticks&1 != 0, sum: uint32(sum)})
+		return nil
+	}
+	return errTorn
+}
+
+func (s *Segment) note(r *Record, data []byte) error {
 	if r.Target > 0 {
 		s.Target = r.Target
 	}
-	if len(s.Lanes) >= maxLanes || r.Duration < 0 || r.Duration > maxTicks {
+	if r.Duration < 0 || r.Duration > maxTicks {
 		return errOrder
 	}
 	switch {
-	case r.Init != nil && r.Rendition != nil && r.Rendition.ID == r.Init.Rendition && r.Rendition.Timescale > 0 && r.Number >= 0:
+	case r.Init != nil && r.Rendition != nil && r.Rendition.ID == r.Init.Rendition && r.Rendition.Timescale > 0 && r.Number >= 0 && isName(r.Rendition.ID):
 		l := s.lane(r.Rendition.ID)
 		l.Rendition = r.Rendition
-		l.Inits = append(l.Inits, Init{Init: *r.Init, Number: r.Number, Data: data})
+		l.Inits = append(l.Inits, Init{Init: *r.Init, Number: r.Number, Data: bytes.Clone(data)})
 		return nil
-	case r.Begin != "" && r.Use >= 0:
+	case r.Use >= 0 && isName(r.Begin):
 		l := s.lane(r.Begin)
 		if l.Begun {
 			return fmt.Errorf("%s begins again: %w", r.Begin, errOrder)
 		}
 		l.Begun, l.Start, l.Discontinuity, l.Slate, l.Use, l.Time = true, r.Start, r.Discontinuity, r.Slate, r.Use, r.Time
-		return nil
-	case r.Part != "":
-		l := s.Lane(r.Part)
-		if l == nil || !l.Begun || l.Whole {
-			return fmt.Errorf("part of %s: %w", r.Part, errOrder)
-		}
-		l.Data = append(l.Data, data...)
-		l.Parts = append(l.Parts, Part{End: int64(len(l.Data)), Ticks: r.Duration, Independent: r.Independent})
 		return nil
 	case r.End != "":
 		l := s.Lane(r.End)
@@ -197,6 +157,66 @@ func (s *Segment) apply(r *Record, data []byte) error {
 		return nil
 	}
 	return errOrder
+}
+
+// isName says that a rendition may be part of a file's name.
+func isName(id string) bool {
+	return id != "" && len(id) <= 100 && !strings.ContainsAny(id, "/\\\x00") && id[0] != '.'
+}
+
+// load reads the parts' bytes; false when a file is gone: the segment was forgotten. Where the bytes are not those that were written, the
+// rendition ends.
+func (s *Segment) load(dir string) bool {
+	for _, l := range s.Lanes {
+		if len(l.Parts) == 0 {
+			continue
+		}
+		f, err := os.Open(filepath.Join(dir, mediaName(s.MSN, l.ID)))
+		if errors.Is(err, fs.ErrNotExist) {
+			return false
+		}
+		if err != nil {
+			l.Keep(0)
+			continue
+		}
+		l.load(f)
+		_ = f.Close() // it was only read
+	}
+	return true
+}
+
+func (l *Lane) load(f *os.File) {
+	info, err := f.Stat()
+	if err != nil {
+		l.Keep(0)
+		return
+	}
+	whole := 0
+	for whole < len(l.Parts) && l.Parts[whole].End <= info.Size() {
+		whole++
+	}
+	l.Data = make([]byte, l.end(whole))
+	if _, err := f.ReadAt(l.Data, 0); err != nil && len(l.Data) > 0 {
+		whole = 0
+	}
+	for k := range whole {
+		if p := l.Parts[k]; crc32.Checksum(l.Data[l.end(k):p.End], castagnoli()) != p.sum {
+			whole = k
+			break
+		}
+	}
+	l.Keep(whole)
+	for k := range l.Parts {
+		l.Parts[k].sum = 0 // it was checked
+	}
+}
+
+// end is where the first n parts end.
+func (l *Lane) end(n int) int64 {
+	if n == 0 {
+		return 0
+	}
+	return l.Parts[n-1].End
 }
 
 // Ticks is how long the lane's parts last, or the whole if that is longer.
@@ -215,11 +235,7 @@ func (l *Lane) Keep(n int) {
 	}
 	l.Whole, l.Duration = false, 0
 	l.Parts = l.Parts[:n]
-	end := int64(0)
-	if n > 0 {
-		end = l.Parts[n-1].End
-	}
-	l.Data = l.Data[:end]
+	l.Data = l.Data[:min(l.end(n), int64(len(l.Data)))]
 }
 
 // Clear drops the parts of every rendition.

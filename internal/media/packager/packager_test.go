@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"math"
+	"os"
 	"sync"
 	"testing"
 	"time"
@@ -31,6 +32,10 @@ func (m *memory) Put(_ context.Context, key string, r io.Reader) error {
 	defer m.mu.Unlock()
 	m.objects[key] = data
 	return err
+}
+
+func (m *memory) Link(ctx context.Context, key string, f *os.File) error {
+	return m.Put(ctx, key, io.NewSectionReader(f, 0, 1<<40))
 }
 
 func (m *memory) Record(_ context.Context, e []timeline.Entry) error {

@@ -1,5 +1,5 @@
-// Package window is the live edge of one broadcast: the open segment and the last ones in memory, every earlier one by its place in
-// storage; playlists rendered when somebody asks; sealed segments handed to storage in order. The packager writes it, playback reads
+// Package window is the live edge of one broadcast: the open segment in memory, those before it in the journal's files, every earlier one
+// by its place in storage; playlists rendered when somebody asks; sealed segments handed to storage in order. The packager writes it, playback reads
 // it, neither knows the other. It must never know HTTP, S3, the database or who may watch.
 // Goroutines: one per Edge, Run, which stores what was sealed, and one below it that writes the part journal.
 package window
@@ -20,7 +20,7 @@ type Mode struct {
 	Low      bool          // parts are listed (LL-HLS)
 	Listed   time.Duration // how much the sliding playlist holds, at least
 	Leading  int64         // media sequence numbers listed as gaps in front of the first segment (players on iOS want a full window)
-	InMemory int           // whole segments kept in memory behind the open one
+	InMemory int           // whole segments kept at hand, in memory or as open files, behind the open one
 }
 
 // Options is what an Edge needs.
@@ -33,7 +33,8 @@ type Options struct {
 	// MaxHeld bounds the bytes that wait for a storage that does not answer; behind it segments are lost, which is logged and recorded
 	// as gaps. 256 MiB when 0.
 	MaxHeld int64
-	// Journal keeps parts until they are recorded; what an earlier process left in it is taken over. nil: a crash loses what is not stored.
+	// Journal keeps parts in files until they are recorded; what an earlier process left in it is taken over. nil: memory has them, and a
+	// crash loses what is not stored.
 	Journal *journal.Journal
 	Logger  *slog.Logger
 }
@@ -98,10 +99,17 @@ type segment struct {
 	lost        bool // storage was away for too long: a gap as soon as memory lets go of it
 }
 
-// hot is what memory holds of a segment.
+// hot is what is at hand of a segment.
 type hot struct {
-	buf   []byte // nil once storage has it
+	buf   []byte         // nil once all of it is in a file, or storage has it
+	media *journal.Media // its file; nil without a journal, and once storage has it
 	parts []part
+	down  bool // the file was put down
+}
+
+// written says that the segment, so far, is in its file.
+func (s *segment) written() bool {
+	return s.hot != nil && s.hot.media != nil && s.hot.media.Written(s.size)
 }
 
 type part struct {

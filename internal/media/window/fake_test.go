@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
 	"runtime"
 	"strconv"
 	"strings"
@@ -29,6 +30,7 @@ type storage struct {
 	objects map[string][]byte
 	entries []timeline.Entry
 	order   []string
+	linked  int                                         // how many objects came as files
 	before  func(ctx context.Context, key string) error // nil: all is well
 }
 
@@ -45,6 +47,13 @@ func (s *storage) Put(ctx context.Context, key string, r io.Reader) error {
 	defer s.mu.Unlock()
 	s.objects[key], s.order = data, append(s.order, key)
 	return err
+}
+
+func (s *storage) Link(ctx context.Context, key string, f *os.File) error {
+	s.mu.Lock()
+	s.linked++
+	s.mu.Unlock()
+	return s.Put(ctx, key, io.NewSectionReader(f, 0, 1<<40))
 }
 
 func (s *storage) Record(ctx context.Context, e []timeline.Entry) error {

@@ -20,12 +20,13 @@ func (e *Edge) noteBegin(l *lane) {
 	for k := range l.inits[:min(int(s.init)+1, len(l.inits))] {
 		if in := &l.inits[k]; !in.stored {
 			rendition, meta := l.Rendition, in.Init
-			j.Append(msn, journal.Record{Init: &meta, Rendition: &rendition, Number: k}, in.data, false)
+			j.Note(msn, journal.Record{Init: &meta, Rendition: &rendition, Number: k}, in.data)
 		}
 	}
-	j.Append(msn, journal.Record{
+	j.Note(msn, journal.Record{
 		Begin: l.ID, Start: s.start, Discontinuity: s.disc, Slate: s.slate, Use: int(s.init), Time: s.time, Target: e.target,
-	}, nil, false)
+	}, nil)
+	s.hot.media = j.Media(msn, l.ID)
 }
 
 // notePart puts a part into the journal before it is published, if the disk is quick. Called without the lock.
@@ -40,16 +41,16 @@ func (e *Edge) notePart(rendition string, buf []byte, ticks int64, independent b
 		e.mu.Unlock()
 		return
 	}
-	msn, from := e.first+int64(len(l.segs))-1, l.open().size
+	media, from := l.open().hot.media, l.open().size
 	e.mu.Unlock()
-	j.Append(msn, journal.Record{Part: rendition, Duration: ticks, Independent: independent}, buf[from:], true)
+	j.Part(media, buf[from:], ticks, independent)
 }
 
 // noteEnd puts the end of the segment that was open into the journal. Called with the lock; it does not wait.
 func (e *Edge) noteEnd(l *lane) {
 	if j := e.opt.Journal; j != nil {
 		n := len(l.segs) - 1
-		j.Append(e.first+int64(n), journal.Record{End: l.ID, Duration: l.segs[n].dur, Target: e.target}, nil, false)
+		j.Note(e.first+int64(n), journal.Record{End: l.ID, Duration: l.segs[n].dur, Target: e.target}, nil)
 	}
 }
 

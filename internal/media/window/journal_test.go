@@ -215,8 +215,10 @@ func TestJournalThatCanNotFollow(t *testing.T) {
 		one.segment(3, false)
 	}
 	stop()
-	if err := os.Remove(filepath.Join(dir, "8.parts")); err != nil {
-		t.Fatal(err)
+	for _, id := range []string{"v", "a"} {
+		if err := os.Remove(filepath.Join(dir, "8."+id+".m4s")); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if tl, _ := recovered(t, nil, dir); len(tl.Marks) != 1 || tl.First != 7 {
 		t.Errorf("%d rows from %d", len(tl.Marks), tl.First)
@@ -276,7 +278,7 @@ func TestJournalForgetsWhatIsStored(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, e := range entries {
-		if filepath.Ext(e.Name()) == ".parts" {
+		if filepath.Ext(e.Name()) == ".m4s" {
 			left = append(left, e.Name())
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"millrace/internal/media/journal"
 	"millrace/internal/media/timeline"
 )
 
@@ -17,9 +18,10 @@ var (
 	ErrTimeout = errors.New("the live edge did not get there in time")
 )
 
-// Place is where bytes are: in Data, or N bytes from Offset on of a stored Object (-1: all of it).
+// Place is where bytes are: in Data; or N bytes from Offset on (-1: all) of File or, once that is gone, of a stored Object.
 type Place struct {
 	Data   []byte
+	File   *journal.Media
 	Object string
 	Offset int64
 	N      int64
@@ -101,7 +103,9 @@ func (e *Edge) ReadSegment(ctx context.Context, rendition string, msn int64) (Pl
 			return Place{}, false, ErrUnknown
 		}
 		p := Place{Object: e.key(l.ID, msn), N: s.size}
-		if s.hot != nil {
+		if s.written() {
+			p.File = s.hot.media
+		} else if s.hot != nil {
 			p.Data = s.hot.buf
 		}
 		return p, true, nil
@@ -129,10 +133,10 @@ func (e *Edge) ReadPart(ctx context.Context, rendition string, msn int64, part i
 			return Place{}, false, ErrUnknown
 		}
 		p := h.parts[k]
-		if h.buf == nil {
-			return Place{Object: e.key(l.ID, e.first+int64(at)), Offset: p.off, N: p.end - p.off}, true, nil
+		if h.buf != nil && (h.media == nil || !h.media.Written(p.end)) { // the disk is slow, or there is none
+			return Place{Data: h.buf[p.off:p.end:p.end], N: p.end - p.off}, true, nil
 		}
-		return Place{Data: h.buf[p.off:p.end:p.end], N: p.end - p.off}, true, nil
+		return Place{File: h.media, Object: e.key(l.ID, e.first+int64(at)), Offset: p.off, N: p.end - p.off}, true, nil
 	})
 }
 

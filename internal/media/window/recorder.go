@@ -5,9 +5,11 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"time"
 
+	"millrace/internal/media/journal"
 	"millrace/internal/media/timeline"
 )
 
@@ -15,6 +17,8 @@ import (
 type Store interface {
 	// Put stores a whole object or nothing.
 	Put(ctx context.Context, key string, r io.Reader) error
+	// Link is Put of a file, which stays where it is and is not written to any more.
+	Link(ctx context.Context, key string, f *os.File) error
 }
 
 // Recorder takes the record of what is stored. Entries come in order, each exactly once per Edge unless Record failed, then again.
@@ -33,7 +37,8 @@ type row struct {
 type object struct {
 	key   string
 	data  []byte
-	media bool // not an init segment
+	file  *journal.Media // has all of it; nil: data are it
+	media bool           // not an init segment
 }
 
 // seal queues every segment that is now whole in all renditions. Called with the lock.
@@ -104,7 +109,11 @@ func (e *Edge) row(i int) row {
 		c := timeline.Chunk{Rendition: l.ID, Init: int(s.init), Time: s.time, Duration: s.dur, Size: s.size, Independent: s.independent, Gap: s.gap}
 		if !s.gap {
 			c.Object = e.key(l.ID, seg.MSN)
-			r.objects = append(r.objects, object{key: c.Object, data: s.hot.buf, media: true})
+			o := object{key: c.Object, data: s.hot.buf, media: true}
+			if s.written() {
+				o.data, o.file = nil, s.hot.media
+			}
+			r.objects = append(r.objects, o)
 			r.size += s.size
 		}
 		seg.Chunks = append(seg.Chunks, c)
@@ -189,11 +198,23 @@ func (e *Edge) head() (*row, bool) {
 
 func (e *Edge) storeRow(ctx context.Context, r *row) error {
 	for _, o := range r.objects {
-		if err := e.retry(ctx, "store "+o.key, func() error { return e.opt.Store.Put(ctx, o.key, bytes.NewReader(o.data)) }); err != nil {
+		if err := e.retry(ctx, "store "+o.key, func() error { return e.put(ctx, &o) }); err != nil {
 			return err
 		}
 	}
 	return e.retry(ctx, "record segment", func() error { return e.opt.Recorder.Record(ctx, r.entries) })
+}
+
+func (e *Edge) put(ctx context.Context, o *object) error {
+	if o.file == nil {
+		return e.opt.Store.Put(ctx, o.key, bytes.NewReader(o.data))
+	}
+	f, err := o.file.Hold()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	return e.opt.Store.Link(ctx, o.key, f.OS())
 }
 
 func (e *Edge) retry(ctx context.Context, what string, do func() error) error {
@@ -235,7 +256,7 @@ func (e *Edge) stored(r *row) {
 }
 
 // trim lets go of the bytes of stored segments behind the newest whole ones, and of what is known of their parts once no playlist has
-// listed these for as long as a player may take to fetch them. Called with the lock.
+// listed these for as long as a player may take to fetch them. Files that wait for storage are closed meanwhile. Called with the lock.
 func (e *Edge) trim(l *lane) {
 	whole := len(l.segs)
 	if l.open() != nil {
@@ -245,19 +266,49 @@ func (e *Edge) trim(l *lane) {
 	asked := l.within(l.cold, time.Duration(6*e.target)*time.Second)
 	for i := l.cold; i < keep; i++ {
 		s := &l.segs[i]
+		if s.hot == nil {
+			continue
+		}
+		e.putDown(s.hot)
 		switch {
-		case s.hot == nil:
 		case s.lost:
 			s.gap, s.size, s.hot = true, 0, nil
 			e.version++
 		case s.stored:
-			s.hot.buf = nil
+			s.hot.buf, s.hot.media = nil, nil
 			if i < asked {
 				s.hot = nil
 			}
+		case s.written():
+			s.hot.buf = nil
 		}
 	}
 	for l.cold < keep && l.segs[l.cold].hot == nil {
 		l.cold++
+	}
+}
+
+// putDown lets the journal close a segment's file, which may take its time. Called with the lock.
+func (e *Edge) putDown(h *hot) {
+	if h.media != nil && !h.down {
+		h.down = true
+		e.opt.Journal.PutDown(h.media)
+	}
+}
+
+// Release closes the files that are open: nobody watches any more, and nothing comes.
+func (e *Edge) Release() {
+	var all []*journal.Media
+	e.mu.Lock()
+	for _, l := range e.lanes {
+		for i := l.cold; i < len(l.segs); i++ {
+			if h := l.segs[i].hot; h != nil && h.media != nil {
+				all = append(all, h.media)
+			}
+		}
+	}
+	e.mu.Unlock()
+	for _, m := range all {
+		m.PutDown()
 	}
 }

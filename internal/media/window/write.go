@@ -188,13 +188,16 @@ func (e *Edge) finish(l *lane, ticks int64) {
 	s.dur = max(s.dur, ticks) // the last picture may stand for longer than its part said
 	e.noteEnd(l)
 	if s.parts == 0 {
-		s.gap, s.hot = true, nil
+		s.gap, s.hot = true, nil // without a part there is no file
 		if n := len(l.segs); n > 1 {
 			s.init = l.segs[n-2].init
 		}
 		return
 	}
 	l.rate.Add(s.size, s.dur, l.Timescale, e.target)
+	if s.written() {
+		s.hot.buf = nil
+	}
 }
 
 // Close ends the broadcast's record: what is open is finished, playlists get their end.

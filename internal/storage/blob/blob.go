@@ -9,6 +9,7 @@ import (
 	"context"
 	"io"
 	"iter"
+	"os"
 	"time"
 )
 
@@ -41,6 +42,10 @@ type Store interface {
 	// Adopt takes over the local file at path as the object at key, replacing what was there, as atomically as Put.
 	// Afterwards path is gone; when Adopt fails the file is still there. Within one filesystem a folder only renames it.
 	Adopt(ctx context.Context, key, path string) error
+
+	// Link stores the file f, all of it, as the object at key, replacing what was there, as atomically as Put. The file stays where it
+	// is, under its own name, and must not be written to any more. Within one filesystem a folder only gives it a second name.
+	Link(ctx context.Context, key string, f *os.File) error
 
 	// Close lets go of connections. Readers that are open stay the business of their owners.
 	Close() error

@@ -231,6 +231,47 @@ func TestAdoptAcrossFilesystems(t *testing.T) {
 	}
 }
 
+// TestLink gives a file a second name where that can be, and copies it where it can not; neither leaves anything else behind.
+func TestLink(t *testing.T) {
+	t.Parallel()
+	other, err := os.MkdirTemp("/dev/shm", "millrace-blob-*") //nolint:usetesting // the point is another filesystem
+	if err != nil {
+		t.Skip("no second filesystem at /dev/shm")
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(other) })
+	dir := t.TempDir()
+	s := openFolder(t, dir, false)
+	for key, tt := range map[string]struct {
+		from string
+		same bool
+	}{"x/near": {t.TempDir(), true}, "x/far": {other, false}} {
+		path, want := filepath.Join(tt.from, "f"), blobtest.Bytes(1, 700_000)
+		if err = os.WriteFile(path, want, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		f, err := os.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err = errors.Join(s.Put(t.Context(), key, strings.NewReader("old")), s.Link(t.Context(), key, f), s.Link(t.Context(), key, f), f.Close()); err != nil {
+			t.Fatal(err)
+		}
+		got, err := os.ReadFile(filepath.Join(dir, key))
+		if err != nil || !bytes.Equal(got, want) {
+			t.Errorf("%s: %d bytes, %v", key, len(got), err)
+		}
+		a, err1 := os.Stat(path)
+		b, err2 := os.Stat(filepath.Join(dir, key))
+		if err := errors.Join(err1, err2); err != nil || os.SameFile(a, b) != tt.same {
+			t.Errorf("%s: the same file: %v, %v", key, os.SameFile(a, b), err)
+		}
+	}
+	entries, err := os.ReadDir(filepath.Join(dir, ".tmp"))
+	if err != nil || len(entries) != 0 {
+		t.Errorf("left: %v, %v", entries, err)
+	}
+}
+
 func TestFolderReaderAtIsAFile(t *testing.T) {
 	t.Parallel()
 	s := openFolder(t, t.TempDir(), true)

@@ -20,16 +20,17 @@ import (
 )
 
 const (
-	tmpDir       = ".tmp"         // holds unfinished writes; no key begins with a dot
-	tmpAge       = 24 * time.Hour // an unfinished write this old was left by a process that is gone
-	copyBytes    = 256 << 10
-	renameTrials = 100 // each is lost only when a Delete comes in between
+	tmpDir     = ".tmp"         // holds unfinished writes; no key begins with a dot
+	tmpAge     = 24 * time.Hour // an unfinished write this old was left by a process that is gone
+	copyBytes  = 256 << 10
+	nameTrials = 100 // each is lost only when a Delete comes in between
 )
 
 // folder is a Store whose objects are files. It writes them itself rather than through fileblob: one file per object
 // without side files, half the system calls, and a rename for Adopt.
 type folder struct {
 	root    string
+	device  uint64 // that root is on
 	noSync  bool
 	buffers sync.Pool
 	opened  opened
@@ -50,6 +51,11 @@ func openFolder(dir string, noSync bool) (*folder, error) {
 	if err := os.MkdirAll(filepath.Join(root, tmpDir), 0o750); err != nil {
 		return nil, fmt.Errorf("make storage folder: %w", err)
 	}
+	info, err := os.Stat(root)
+	if err != nil {
+		return nil, fmt.Errorf("look at storage folder: %w", err)
+	}
+	f.device = device(info)
 	return f, f.sweep(time.Now())
 }
 
@@ -91,7 +97,7 @@ func (f *folder) Put(ctx context.Context, key string, r io.Reader) error {
 	if err != nil {
 		return fmt.Errorf("write object %s: %w", key, err)
 	}
-	if err := f.install(tmp, key); err != nil {
+	if err := f.enter(tmp, key, os.Rename); err != nil {
 		_ = os.Remove(tmp)
 		return fmt.Errorf("store object %s: %w", key, err)
 	}
@@ -125,15 +131,15 @@ func (f *folder) writeTmp(ctx context.Context, r io.Reader) (_ string, err error
 	return name, file.Sync()
 }
 
-// install renames a complete file to its key. The folder may vanish between making it and renaming, since Delete
+// enter gives a complete file the name of its key, by os.Rename or os.Link. The folder may vanish between making it and that, since Delete
 // removes empty ones; then it is made again.
-func (f *folder) install(from, key string) error {
+func (f *folder) enter(from, key string, name func(from, to string) error) error {
 	to := f.file(key)
 	dir := filepath.Dir(to)
 	defer f.opened.forget(key) // what was there before
 	var err error
-	for range renameTrials {
-		if err = os.Rename(from, to); !errors.Is(err, fs.ErrNotExist) {
+	for range nameTrials {
+		if err = name(from, to); !errors.Is(err, fs.ErrNotExist) {
 			break
 		}
 		if _, serr := os.Lstat(from); serr != nil {
@@ -202,7 +208,7 @@ func (f *folder) adopt(ctx context.Context, key, path string) error {
 			return err
 		}
 	}
-	err = f.install(path, key)
+	err = f.enter(path, key, os.Rename)
 	if !errors.Is(err, syscall.EXDEV) {
 		return err
 	}
@@ -210,11 +216,75 @@ func (f *folder) adopt(ctx context.Context, key, path string) error {
 	if err != nil {
 		return err
 	}
-	if err := f.install(tmp, key); err != nil {
+	if err := f.enter(tmp, key, os.Rename); err != nil {
 		_ = os.Remove(tmp)
 		return err
 	}
 	return os.Remove(path)
+}
+
+func (f *folder) Link(ctx context.Context, key string, src *os.File) error {
+	if err := CheckKey(key); err != nil {
+		return err
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := f.link(ctx, key, src); err != nil {
+		return fmt.Errorf("link object %s: %w", key, err)
+	}
+	return nil
+}
+
+func (f *folder) link(ctx context.Context, key string, src *os.File) error {
+	info, err := src.Stat()
+	if err != nil {
+		return err
+	}
+	if device(info) == f.device {
+		if !f.noSync {
+			if err = src.Sync(); err != nil {
+				return err
+			}
+		}
+		err = f.enter(src.Name(), key, os.Link)
+		if errors.Is(err, fs.ErrExist) {
+			err = f.relink(key, src)
+		}
+		if err == nil {
+			return nil
+		}
+	}
+	return f.copy(ctx, key, src, info.Size()) // another filesystem, or one that gives no second names
+}
+
+// relink puts a second name of a file into the place of what key has now.
+func (f *folder) relink(key string, src *os.File) error {
+	tmp := f.tmpName()
+	if err := os.Link(src.Name(), tmp); err != nil {
+		return err
+	}
+	defer func() { _ = syscall.Unlink(tmp) }() // it stays where the key has this very file already
+	return f.enter(tmp, key, os.Rename)
+}
+
+func device(info fs.FileInfo) uint64 {
+	if s, ok := info.Sys().(*syscall.Stat_t); ok {
+		return uint64(s.Dev) //nolint:unconvert // narrower elsewhere
+	}
+	return 0
+}
+
+// copy stores what is in an open file.
+func (f *folder) copy(ctx context.Context, key string, src *os.File, size int64) error {
+	tmp, err := f.writeTmp(ctx, io.NewSectionReader(src, 0, size))
+	if err != nil {
+		return err
+	}
+	if err = f.enter(tmp, key, os.Rename); err != nil {
+		_ = os.Remove(tmp)
+	}
+	return err
 }
 
 func (f *folder) Get(ctx context.Context, key string, off, n int64) (*Reader, error) {

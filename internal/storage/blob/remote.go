@@ -49,6 +49,17 @@ func (s *remote) Adopt(ctx context.Context, key, path string) error {
 	return nil
 }
 
+func (s *remote) Link(ctx context.Context, key string, f *os.File) error {
+	if err := CheckKey(key); err != nil {
+		return err
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return fmt.Errorf("link object %s: %w", key, err)
+	}
+	return s.bucket.Upload(ctx, key, io.NewSectionReader(f, 0, info.Size()))
+}
+
 func (s *remote) Get(ctx context.Context, key string, off, n int64) (*Reader, error) {
 	if err := CheckKey(key); err != nil {
 		return nil, err

@@ -50,6 +50,7 @@ func Run(t *testing.T, open func(t *testing.T) blob.Store) {
 		"delete leaves keys that only begin alike":             contract.deleteNeighbours,
 		"adopt takes a file over":                              contract.adopt,
 		"adopt of a missing file fails, of a bad key keeps it": contract.adoptFails,
+		"link stores an open file and leaves it":               contract.link,
 		"methods may be called at the same time":               contract.concurrent,
 		"a reader at any place reads like a file":              contract.readerAt,
 		"a path of a local store holds the object":             contract.local,
@@ -381,6 +382,7 @@ func (c contract) badKeys() {
 	if err := os.WriteFile(file, []byte("x"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	opened := openFile(t, file)
 	for _, key := range []string{
 		"", "/", "/a", "a/", "a//b", ".", "..", "../a", "a/..", "a/../b", "a/./b", ".tmp/x", "a/.hidden", "a\x00b", "a\nb", "a b",
 		"a\\b", "a:b", "a%2fb", "a?b", "a*", "ä", "a\xff", strings.Repeat("n", 201), strings.Repeat("a/", 256) + "b",
@@ -390,7 +392,7 @@ func (c contract) badKeys() {
 		_, errAt := blob.ReaderAt(ctx, s, key, 1)
 		for what, err := range map[string]error{
 			"put": s.Put(ctx, key, strings.NewReader("x")), "get": errGet, "stat": errStat, "reader at": errAt,
-			"delete": s.Delete(ctx, key), "adopt": s.Adopt(ctx, key, file),
+			"delete": s.Delete(ctx, key), "adopt": s.Adopt(ctx, key, file), "link": s.Link(ctx, key, opened),
 		} {
 			wantKind(t, fmt.Sprintf("%s %q", what, key), err, fault.Invalid)
 		}

@@ -179,6 +179,64 @@ func (c contract) adoptFails() {
 	wantAbsent(t, s, "k")
 }
 
+func openFile(t *testing.T, path string) *os.File {
+	t.Helper()
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = f.Close() })
+	return f
+}
+
+func (c contract) link() {
+	t, s := c.t, c.s
+	put(t, s, "up/2", []byte("old"))
+	for key, n := range map[string]int{"up/1": 100, "up/2": 60_000, "up/3/large.m4s": Large, "up/empty": 0} {
+		path, want := filepath.Join(t.TempDir(), "segment"), Bytes(6, n)
+		if err := os.WriteFile(path, want, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		f := openFile(t, path)
+		for _, as := range []string{key, key, key + ".again"} { // what was done already may be done again
+			if err := s.Link(t.Context(), as, f); err != nil {
+				t.Fatalf("link %s: %v", as, err)
+			}
+		}
+		got, _ := get(t, s, key, 0, -1)
+		wantData(t, key, got, want)
+		if err := s.Delete(t.Context(), key+".again"); err != nil {
+			t.Error(err)
+		}
+		got, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantData(t, key+": the file", got, want)
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+		got, _ = get(t, s, key, 0, -1)
+		wantData(t, key+" without the file", got, want)
+		if err := s.Link(t.Context(), key+".late", f); err != nil { // open is enough
+			t.Errorf("link of a file without a name: %v", err)
+			continue
+		}
+		got, _ = get(t, s, key+".late", 0, -1)
+		wantData(t, key+" linked late", got, want)
+	}
+	path := filepath.Join(t.TempDir(), "f")
+	if err := os.WriteFile(path, []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := s.Link(ended, "k", openFile(t, path)); !errors.Is(err, context.Canceled) {
+		t.Errorf("link with an ended context: %v", err)
+	}
+	wantAbsent(t, s, "k")
+}
+
 // concurrent puts, reads and deletes side by side.
 func (c contract) concurrent() {
 	t, s := c.t, c.s

@@ -192,11 +192,14 @@ func (e *endingReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// small recognises an in-memory reader (bytes.Reader, strings.Reader) that the SDK can send, and send again.
+// small recognises a reader of memory (bytes.Reader, strings.Reader) or of a file (io.SectionReader) that the SDK can send, and send again.
 func small(r io.Reader) (io.ReadSeeker, bool) {
 	body, ok := r.(io.ReadSeeker)
 	if !ok {
 		return nil, false
+	}
+	if part, ok := r.(*io.SectionReader); ok {
+		return body, part.Size() <= smallBytes
 	}
 	sized, ok := r.(interface{ Len() int })
 	return body, ok && sized.Len() <= smallBytes

@@ -1,0 +1,235 @@
+package journal
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+)
+
+// A stored record is its length and the CRC-32C of the rest, 4 bytes each, big-endian; its kind, one byte; the media sequence number, as
+// are all numbers behind it an unsigned varint. Then, of a note: the length of a Record as JSON, that, the bytes of an init segment. Of a
+// part: its ticks times two, one more if it is independent; its bytes; their CRC-32C; the rendition's ID.
+const (
+	prefixSize = 8
+	maxRecord  = 16 << 20
+	kindNote   = 'n'
+	kindPart   = 'p'
+)
+
+var errTorn = errors.New("torn record")
+
+func castagnoli() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) }
+
+// appendNote appends a record to b.
+func appendNote(b []byte, msn int64, r *Record, init []byte) []byte {
+	text, err := json.Marshal(r)
+	if err != nil {
+		panic("a journal record is not JSON: " + err.Error()) // only numbers and strings in there
+	}
+	from := len(b)
+	b = append(b, make([]byte, prefixSize)...)
+	b = binary.AppendUvarint(append(b, kindNote), uint64(msn))
+	b = append(binary.AppendUvarint(b, uint64(len(text))), text...)
+	b = append(b, init...)
+	return seal(b, from)
+}
+
+// appendPart appends the record of a part to b.
+func appendPart(b []byte, m *Media, p Part, data []byte) []byte {
+	from := len(b)
+	b = append(b, make([]byte, prefixSize)...)
+	b = binary.AppendUvarint(append(b, kindPart), uint64(m.msn))
+	ticks := uint64(p.Ticks) << 1
+	if p.Independent {
+		ticks |= 1
+	}
+	b = binary.AppendUvarint(b, ticks)
+	b = binary.AppendUvarint(b, uint64(len(data)))
+	b = binary.AppendUvarint(b, uint64(crc32.Checksum(data, castagnoli())))
+	return seal(append(b, m.rendition...), from)
+}
+
+// seal fills in what is in front of a record.
+func seal(b []byte, from int) []byte {
+	body := b[from+prefixSize:]
+	binary.BigEndian.PutUint32(b[from:], uint32(len(body)))
+	binary.BigEndian.PutUint32(b[from+4:], crc32.Checksum(body, castagnoli()))
+	return b
+}
+
+// next cuts the first record off b; errTorn at one that is not whole, io.EOF at the end.
+func next(b []byte) (kind byte, msn int64, body, rest []byte, err error) {
+	if len(b) == 0 {
+		return 0, 0, nil, nil, io.EOF
+	}
+	if len(b) < prefixSize {
+		return 0, 0, nil, nil, errTorn
+	}
+	n := int64(binary.BigEndian.Uint32(b))
+	if n < 2 || n > maxRecord || n > int64(len(b)-prefixSize) {
+		return 0, 0, nil, nil, errTorn
+	}
+	body, rest = b[prefixSize:][:n], b[prefixSize+n:]
+	if crc32.Checksum(body, castagnoli()) != binary.BigEndian.Uint32(b[4:]) {
+		return 0, 0, nil, nil, errTorn
+	}
+	at := fields{b: body[1:]}
+	msn = at.number()
+	if at.bad {
+		return 0, 0, nil, nil, errTorn
+	}
+	return body[0], msn, at.b, rest, nil
+}
+
+// fields reads numbers one after the other.
+type fields struct {
+	b   []byte
+	bad bool
+}
+
+func (f *fields) number() int64 {
+	v, n := binary.Uvarint(f.b)
+	if n <= 0 || v > 1<<62 {
+		f.bad = true
+		return 0
+	}
+	f.b = f.b[n:]
+	return int64(v)
+}
+
+// index is the file of records. All but read is Run's.
+type index struct {
+	dir  string
+	file *os.File
+	size int64           // of what is whole in the file: the rest is cut off when it is opened
+	live map[int64]int64 // bytes by segment, of those that are not forgotten
+	held []byte          // records that come with the next one
+}
+
+const (
+	indexName = "index"
+	freshName = "index.new"
+	maxDead   = 64 << 10 // bytes of forgotten segments in the index
+)
+
+// read reads what is there, up to what is torn or makes no sense.
+func (x *index) read() ([]*Segment, error) {
+	data, err := os.ReadFile(filepath.Join(x.dir, indexName))
+	if err != nil {
+		return nil, err
+	}
+	var all []*Segment
+	for rest := data; ; {
+		kind, msn, body, behind, err := next(rest)
+		if err != nil {
+			break
+		}
+		n := int64(len(rest) - len(behind))
+		x.size += n
+		x.live[msn] += n
+		rest = behind
+		i, found := slices.BinarySearchFunc(all, msn, func(s *Segment, msn int64) int { return int(min(max(s.MSN-msn, -1), 1)) })
+		if !found {
+			all = slices.Insert(all, i, &Segment{MSN: msn})
+		}
+		if s := all[i]; !s.torn {
+			s.torn = s.apply(kind, body) != nil
+		}
+	}
+	return all, nil
+}
+
+// append writes a record, or lets it wait for the next one.
+func (x *index) append(msn int64, record []byte, late bool) error {
+	if x.file == nil {
+		if err := x.open(); err != nil {
+			return err
+		}
+	}
+	x.held = append(x.held, record...)
+	x.live[msn] += int64(len(record))
+	if late {
+		return nil
+	}
+	if _, err := x.file.WriteAt(x.held, x.size); err != nil { // what was written of it is written over
+		x.held = x.held[:len(x.held)-len(record)]
+		if len(x.held) > maxDead {
+			x.held = nil
+		}
+		return err
+	}
+	x.size += int64(len(x.held))
+	x.held = x.held[:0]
+	return nil
+}
+
+// forget notes that a segment's records are of no use any more, and leaves them out of a new file when there are many such.
+func (x *index) forget(msn int64) error {
+	delete(x.live, msn)
+	dead := x.size
+	for _, n := range x.live {
+		dead -= n
+	}
+	if dead < maxDead || x.file == nil {
+		return nil
+	}
+	all := make([]byte, x.size)
+	if _, err := x.file.ReadAt(all, 0); err != nil {
+		return err
+	}
+	var kept []byte
+	for rest := all; ; {
+		_, msn, _, behind, err := next(rest)
+		if err != nil {
+			break
+		}
+		if _, ok := x.live[msn]; ok {
+			kept = append(kept, rest[:len(rest)-len(behind)]...)
+		}
+		rest = behind
+	}
+	return x.replace(kept)
+}
+
+// replace puts another file into the place of this one; until it is whole this one counts.
+func (x *index) replace(data []byte) error {
+	name := filepath.Join(x.dir, freshName)
+	f, err := os.OpenFile(name, os.O_CREATE|os.O_TRUNC|os.O_RDWR, 0o600)
+	if err != nil {
+		return err
+	}
+	if _, err = f.Write(data); err == nil {
+		err = os.Rename(name, filepath.Join(x.dir, indexName))
+	}
+	if err != nil {
+		return errors.Join(err, f.Close())
+	}
+	x.close()
+	x.file, x.size = f, int64(len(data))
+	return nil
+}
+
+func (x *index) open() error {
+	f, err := os.OpenFile(filepath.Join(x.dir, indexName), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return fmt.Errorf("open journal: %w", err)
+	}
+	if err := f.Truncate(x.size); err != nil {
+		return errors.Join(fmt.Errorf("cut journal: %w", err), f.Close())
+	}
+	x.file = f
+	return nil
+}
+
+func (x *index) close() {
+	if x.file != nil {
+		_ = x.file.Close() // nothing is buffered
+		x.file = nil
+	}
+}
