@@ -114,8 +114,10 @@ func configuration(t *testing.T, dir string, args ...string) config.Config {
 			t.Skipf("%s is missing", tool)
 		}
 	}
-	args = append([]string{"serve", "--data-dir", dir, "--http-addr", "127.0.0.1:0", "--rtmp-addr", "127.0.0.1:0", "--srt-addr", "127.0.0.1:0",
-		"--webrtc-udp-addr", "127.0.0.1:0", "--webrtc-tcp-addr", "127.0.0.1:0"}, args...)
+	args = append([]string{
+		"serve", "--data-dir", dir, "--http-addr", "127.0.0.1:0", "--rtmp-addr", "127.0.0.1:0", "--srt-addr", "127.0.0.1:0",
+		"--webrtc-udp-addr", "127.0.0.1:0", "--webrtc-tcp-addr", "127.0.0.1:0",
+	}, args...)
 	_, cfg, err := config.Load(args, nil, os.ReadFile)
 	if err != nil {
 		t.Fatal(err)

@@ -183,7 +183,7 @@ func (b *broadcast) fetchImage(ctx context.Context) {
 	if ctx.Err() != nil {
 		return
 	}
-	b.log.Warn("slate image can't be used, showing the default one", "error", err)
+	b.log.WarnContext(ctx, "slate image can't be used, showing the default one", "error", err)
 	if b.fill.fresh {
 		message := fmt.Sprintf("the custom slate image can't be used, the default one is shown in this recording: %s", explain(err))
 		b.mail.post(func() { b.warn(message) })
@@ -208,7 +208,7 @@ func (b *broadcast) makeStill(ctx context.Context, shape slate.Shape) {
 	case err == nil:
 		b.filler.Use(still)
 	case ctx.Err() == nil:
-		b.log.Warn("slate can't be encoded, the last key frame is shown instead", "codec", string(shape.Codec), "error", err)
+		b.log.WarnContext(ctx, "slate can't be encoded, the last key frame is shown instead", "codec", string(shape.Codec), "error", err)
 	}
 	b.refill()
 }

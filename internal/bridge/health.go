@@ -2,6 +2,7 @@ package bridge
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -155,10 +156,7 @@ func (l *Live) Health(s live.Stream) live.Health {
 // Encoders tells how the encoders that are connected to this node do.
 func (l *Live) Encoders() []live.Health {
 	l.records.mu.Lock()
-	all := make(map[id.LiveStream]*record, len(l.records.all))
-	for s, r := range l.records.all {
-		all[s] = r
-	}
+	all := maps.Clone(l.records.all)
 	l.records.mu.Unlock()
 	var out []live.Health
 	for s, r := range all {

@@ -29,7 +29,7 @@ func (w *world) samples(t *timeline.Timeline, l *timeline.Lane) []sample {
 		w.must(err)
 		first := t.Marks[i].Discontinuity
 		for _, f := range fragments {
-			at := int64(f.BaseMediaDecodeTime) //nolint:gosec // written here
+			at := int64(f.BaseMediaDecodeTime)
 			for _, s := range f.Samples {
 				out = append(out, sample{float64(at) / scale, float64(at+int64(s.CompositionOffset)) / scale, float64(s.Duration) / scale, first})
 				at += int64(s.Duration)

@@ -199,7 +199,10 @@ func (t *teller) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, fmt.Errorf("read the authority's answer: %w", err)
 	}
 	resp.Body = io.NopCloser(bytes.NewReader(body))
-	var problem struct{ Type, Detail string }                                                   // RFC 7807
+	var problem struct { // RFC 7807
+		Type   string `json:"type"`
+		Detail string `json:"detail"`
+	}
 	if json.Unmarshal(body, &problem) == nil && !strings.HasSuffix(problem.Type, ":badNonce") { // that one is part of the protocol
 		t.log.WarnContext(r.Context(), "certificate authority refuses", "host", r.URL.Host, "status", resp.StatusCode, "type", problem.Type, "detail", problem.Detail)
 	}

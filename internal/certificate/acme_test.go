@@ -117,16 +117,16 @@ func TestPebbleGivesCertificates(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := shown(t, s.addr, "live.example.org", a.Issued, nil); err != nil {
+			if _, err = shown(t, s.addr, "live.example.org", a.Issued, nil); err != nil {
 				t.Error(err)
 			}
-			if _, err := shown(t, s.addr, "LIVE.example.org", a.Issued, nil); err != nil {
+			if _, err = shown(t, s.addr, "LIVE.example.org", a.Issued, nil); err != nil {
 				t.Error(err)
 			}
 			for _, other := range []string{"", "elsewhere.example.org"} {
-				c, err := shown(t, s.addr, other, nil, func(c *tls.Config) { c.InsecureSkipVerify = true })
-				if err != nil || !c.Equal(first) {
-					t.Errorf("%q is shown %v, %v", other, c, err)
+				c, oerr := shown(t, s.addr, other, nil, func(c *tls.Config) { c.InsecureSkipVerify = true })
+				if oerr != nil || !c.Equal(first) {
+					t.Errorf("%q is shown %v, %v", other, c, oerr)
 				}
 			}
 			old, err := shown(t, s.addr, domain, a.Issued, func(c *tls.Config) {

@@ -47,7 +47,7 @@ type stamp struct {
 // NewFiles reads the files.
 func NewFiles(o FilesOptions) (*Files, error) {
 	f := &Files{opts: o, read: stamps(o)}
-	if err := f.load(context.Background()); err != nil {
+	if err := f.load(context.Background()); err != nil { //nolint:forbidigo // for its log lines alone
 		return nil, err
 	}
 	return f, nil

@@ -242,9 +242,14 @@ func (c *Config) conflicts() (problems []string) {
 func (c *Config) sharedPorts() (problems []string) {
 	used := map[string]string{}
 	for _, l := range []struct{ name, addr, network string }{
-		{"http-addr", c.HTTPAddr, "tcp"}, {"rtmp-addr", c.RTMPAddr, "tcp"}, {"https-addr", c.HTTPSAddr, "tcp"}, {"rtmps-addr", c.RTMPSAddr, "tcp"},
+		{"http-addr", c.HTTPAddr, "tcp"},
+		{"rtmp-addr", c.RTMPAddr, "tcp"},
+		{"https-addr", c.HTTPSAddr, "tcp"},
+		{"rtmps-addr", c.RTMPSAddr, "tcp"},
 		{"metrics-addr", c.MetricsAddr, "tcp"},
-		{"webrtc-tcp-addr", c.WebRTCTCPAddr, "tcp"}, {"srt-addr", c.SRTAddr, "udp"}, {"webrtc-udp-addr", c.WebRTCUDPAddr, "udp"},
+		{"webrtc-tcp-addr", c.WebRTCTCPAddr, "tcp"},
+		{"srt-addr", c.SRTAddr, "udp"},
+		{"webrtc-udp-addr", c.WebRTCUDPAddr, "udp"},
 	} {
 		if (l.name == "https-addr" || l.name == "rtmps-addr") && !c.TLS() || strings.HasSuffix(l.addr, ":0") {
 			continue

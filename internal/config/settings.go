@@ -149,7 +149,7 @@ var settings = []Setting{
 		Help:  "Addresses at which both are reached from outside, where the machine does not know them: behind a NAT, in a container.",
 		apply: into(parseIPs, func(c *Config) *[]netip.Addr { return &c.WebRTCPublicIPs }),
 	},
-	{ //nolint:gosec // the password is an example
+	{
 		Name: "webrtc-ice-servers", Kind: KindText, Absent: "none", Secret: true, NoFlag: true,
 		Help:  "STUN and TURN servers that WHIP encoders are told of, with commas between: stun:host:port, turn:user:password@host:port?transport=tcp, turns:….",
 		apply: into(parseICEServers, func(c *Config) *[]ICEServer { return &c.WebRTCICEServers }),

@@ -87,7 +87,7 @@ func (c *Conn) receive(p []byte, look bool) (n int, wait bool, err error) {
 	for look {
 		to := unsafe.Pointer(unsafe.SliceData(p)) //nolint:gosec // what syscall.Read does, too
 		n, _, errno := syscall.RawSyscall(syscall.SYS_READ, uintptr(c.fd), uintptr(to), uintptr(min(len(p), most)))
-		switch errno {
+		switch errno { //nolint:exhaustive // the others are failures
 		case 0:
 			c.in.dry = n > 0 && int(n) < len(p) // whoever has seen the end shall see it again
 			return int(n), false, nil
@@ -131,7 +131,7 @@ func (c *Conn) send(p []byte) (done int, wait bool, err error) {
 		rest := p[done:]
 		from := unsafe.Pointer(unsafe.SliceData(rest)) //nolint:gosec // what syscall.Write does, too
 		n, _, errno := syscall.RawSyscall6(syscall.SYS_SENDTO, uintptr(c.fd), uintptr(from), uintptr(min(len(rest), most)), unix.MSG_NOSIGNAL, 0, 0)
-		switch errno {
+		switch errno { //nolint:exhaustive // the others are failures
 		case 0:
 			done += int(n)
 		case syscall.EINTR:

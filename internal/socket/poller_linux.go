@@ -155,7 +155,7 @@ func (p *Poller) look(events []unix.EpollEvent, wait bool) (int, error) {
 		if err != nil && !errors.Is(err, unix.EINTR) {
 			return 0, os.NewSyscallError("epoll_wait", err)
 		}
-		return max(n, 0), nil
+		return max(n, 0), nil //nolint:nilerr // what interrupts is no failure
 	}
 	// It does not wait, so the scheduler need not hear of it.
 	first := unsafe.Pointer(unsafe.SliceData(events)) //nolint:gosec // what unix.EpollWait does, too

@@ -77,7 +77,7 @@ func TestConnIsLikeNets(t *testing.T) {
 		return func(o net.Conn, c *net.TCPConn) error {
 			err := do(o, c)
 			if !errors.Is(err, want) {
-				return fmt.Errorf("%v, want %w", err, want)
+				return fmt.Errorf("%w, want %w", err, want)
 			}
 			if ne, ok := errors.AsType[net.Error](err); ok && ne.Timeout() != errors.Is(want, os.ErrDeadlineExceeded) {
 				return fmt.Errorf("timeout %v: %w", ne.Timeout(), err)

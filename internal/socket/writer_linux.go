@@ -61,7 +61,7 @@ func (w *Writer) write(a, b []byte, flags int) error {
 // f must not be closed meanwhile; others may read it, or send it, at the same time.
 func (w *Writer) SendFile(head []byte, f *os.File, off, n int64) (sent int64, err error) {
 	if len(head) > 0 {
-		if err := w.WriteMore(head); err != nil {
+		if err = w.WriteMore(head); err != nil {
 			return 0, err
 		}
 	}
@@ -111,16 +111,15 @@ func (w *Writer) attempt(fd uintptr) bool {
 		for _, p := range w.rest {
 			if p = p[:min(len(p), most-total)]; len(p) > 0 {
 				v := &iov[msg.Iovlen]
-				v.Base = unsafe.SliceData(p)
+				v.Base = unsafe.SliceData(p) //nolint:gosec // the same
 				v.SetLen(len(p))
 				msg.Iovlen++
 				total += len(p)
 			}
 		}
 		msg.Iov = &iov[0]
-		//nolint:gosec // what unix.SendmsgBuffers does, too
-		n, _, errno := syscall.RawSyscall(syscall.SYS_SENDMSG, fd, uintptr(unsafe.Pointer(&msg)), uintptr(w.flags|unix.MSG_NOSIGNAL))
-		switch errno {
+		n, _, errno := syscall.RawSyscall(syscall.SYS_SENDMSG, fd, uintptr(unsafe.Pointer(&msg)), uintptr(w.flags|unix.MSG_NOSIGNAL)) //nolint:gosec // what unix.SendmsgBuffers does, too
+		switch errno {                                                                                                                //nolint:exhaustive // the others are failures
 		case 0:
 		case syscall.EINTR:
 			continue

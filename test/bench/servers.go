@@ -224,7 +224,7 @@ type mediamtx struct {
 }
 
 // peerPassphrase is what the peer's SRT callers encrypt with, all of them.
-const peerPassphrase = "a passphrase of the benchmark" //nolint:gosec // of the benchmark
+const peerPassphrase = "a passphrase of the benchmark"
 
 // mediamtx starts the peer with LL-HLS of the given part length, nothing recorded.
 func (b *bench) mediamtx(part time.Duration) (*mediamtx, error) {
@@ -265,7 +265,7 @@ func (m *mediamtx) stream(string) (publish, play string, err error) {
 	return fmt.Sprintf("rtmp://%s/live/s%d", m.rtmp, m.n), fmt.Sprintf("/live/s%d/index.m3u8", m.n), nil
 }
 
-func (m *mediamtx) call(string) (addr, streamID, passphrase, play string, err error) {
+func (m *mediamtx) call(string) (addr, streamID, passphrase, play string, err error) { //nolint:unparam // as listener has it
 	m.n++
 	return m.srt, fmt.Sprintf("publish:live/s%d", m.n), peerPassphrase, fmt.Sprintf("/live/s%d/index.m3u8", m.n), nil
 }

@@ -26,9 +26,9 @@ func (f *forwarding) stream(latency string) (publish, play string, err error) {
 	}
 	targets := make([]target, 0, f.targets)
 	for range f.targets {
-		s, err := f.to.create("standard")
-		if err != nil {
-			return "", "", fmt.Errorf("make destination: %w", err)
+		s, cerr := f.to.create("standard")
+		if cerr != nil {
+			return "", "", fmt.Errorf("make destination: %w", cerr)
 		}
 		targets = append(targets, target{URL: "rtmp://" + f.to.rtmp + "/app", Key: s.StreamKey})
 	}

@@ -226,7 +226,7 @@ func (b broadcast) whole(t *testing.T, a rig.Object, have map[string]packets) {
 			t.Errorf("%d frames, %d were sent", v.count, want)
 		}
 		if slate > 0 { // it begins and ends at a frame, and the last picture stands for half a second before
-			slack += 1
+			slack++
 		}
 		if slate == 0 && v.gap > 0.1 || math.Abs(v.last-v.first-sent) > slack {
 			t.Errorf("picture from %.3f to %.3f s with a hole of %.3f s, sent were %.1f s", v.first, v.last, v.gap, sent)

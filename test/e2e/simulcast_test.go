@@ -230,7 +230,7 @@ func TestSimulcastToOthers(t *testing.T) {
 	defer file.Close()
 	listener.Stdout = file
 	for _, cmd := range []*exec.Cmd{server, listener} {
-		if err := cmd.Start(); err != nil {
+		if err = cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
@@ -241,14 +241,14 @@ func TestSimulcastToOthers(t *testing.T) {
 	id := stream.Text("id")
 	e := rig.PublishTo(t, fmt.Sprintf("srt://%s?streamid=%s&passphrase=%s", s.SRT, stream.Text("stream_key"), stream.Text("srt_passphrase")), rig.Clip{Size: "320x180", Kbit: 300, GOP: 1, Seconds: 15})
 	shows(t, s, id, "broadcasting", "broadcasting")
-	if out, err := e.Wait(t, time.Minute); err != nil {
-		t.Fatalf("encoder: %v\n%s", err, out)
+	if out, eerr := e.Wait(t, time.Minute); eerr != nil {
+		t.Fatalf("encoder: %v\n%s", eerr, out)
 	}
 	url := whole(t, s, id)
-	if err := server.Wait(); err != nil { // it ends when it is told goodbye
+	if err = server.Wait(); err != nil { // it ends when it is told goodbye
 		t.Errorf("ffmpeg: %v", err)
 	}
-	if err := listener.Wait(); err != nil {
+	if err = listener.Wait(); err != nil {
 		t.Errorf("srt-live-transmit: %v", err)
 	}
 	want := sums(t, url, "v")

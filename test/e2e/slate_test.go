@@ -35,8 +35,8 @@ func red(t *testing.T) string {
 // TestSlate drops encoders of every latency mode: what players are shown meanwhile goes on by the rules, Chromium plays through it, and
 // the recording can be read from end to end. Nothing else runs beside it: an encoder that is late by half a second because the machine
 // has other things to do gets slate too, and rightly.
-func TestSlate(t *testing.T) { //nolint:paralleltest // alone
-	rig.Pairs(t, func(t *testing.T, p rig.Pair) { //nolint:paralleltest // alone
+func TestSlate(t *testing.T) {
+	rig.Pairs(t, func(t *testing.T, p rig.Pair) {
 		modes := []string{"low", "reduced", "standard"}
 		if p == rig.Scaled {
 			modes = modes[:1] // slate does not know where it is stored
@@ -81,7 +81,8 @@ func (d dropped) run(t *testing.T) {
 	must := []string{"tfdt-break", "discontinuity-map", "reload-grows", "entry-immutable", "segment-duration", "align-start", "align-pdt", "align-discontinuity"}
 	for what, u := range map[string]string{"live": url, "recording while live": d.s.PlayURL(a.Text("playback_ids.0.id"))} {
 		watched.Go(func() {
-			check(t, what, hlscheck.Options{URL: u, Follow: (2*sentLength + awayLength - 6) * time.Second, LowLatency: d.mode == "low", MaxSegments: 4,
+			check(t, what, hlscheck.Options{
+				URL: u, Follow: (2*sentLength + awayLength - 6) * time.Second, LowLatency: d.mode == "low", MaxSegments: 4,
 				MayStall: d.mode == "low", // a part that was hinted does not come where other media begins
 			}, must...)
 		})

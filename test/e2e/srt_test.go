@@ -220,7 +220,7 @@ func TestSRTRefusals(t *testing.T) {
 }
 
 // TestSRTInBadWeather: with 5 % loss, 50 ms of jitter and 120 ms of latency nothing is missing in the recording but what SRT itself gave up.
-func TestSRTInBadWeather(t *testing.T) { //nolint:paralleltest // a medium in real time: nothing else runs beside it
+func TestSRTInBadWeather(t *testing.T) {
 	s := rig.Start(t, rig.Options{})
 	clip := srtClip(15)
 	clip.Kbit = 1500

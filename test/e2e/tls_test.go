@@ -62,7 +62,11 @@ func TestCertificateFromAnAuthority(t *testing.T) {
 	client := &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{
 		DisableKeepAlives: true, ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{RootCAs: a.Issued, ServerName: domain},
 	}}
-	res, err := client.Get(s.HTTPS + "/" + id + ".m3u8")
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.HTTPS+"/"+id+".m3u8", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := client.Do(req)
 	if err != nil {
 		t.Fatal(err)
 	}

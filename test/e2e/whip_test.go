@@ -59,8 +59,8 @@ const flashing = `navigator.mediaDevices.getUserMedia = async () => {
 
 // TestPublishFromBrowser publishes from the service's own page in Chromium, over WHIP, and watches that in another tab while it runs and
 // as an asset. A second publisher is refused; Stop ends the stream at once, and sound and picture are in step.
-func TestPublishFromBrowser(t *testing.T) { //nolint:paralleltest // a medium in real time: nothing else runs beside it
-	rig.Pairs(t, func(t *testing.T, p rig.Pair) { //nolint:paralleltest // the same
+func TestPublishFromBrowser(t *testing.T) {
+	rig.Pairs(t, func(t *testing.T, p rig.Pair) {
 		s := rig.Start(t, rig.Options{Pair: p})
 		b := browser.Start(t)
 		stream := s.CreateLive(t, "low", rig.Object{"reconnect_window": 0})
@@ -160,7 +160,7 @@ RTCPeerConnection.prototype.addTransceiver = function (track, init) {
 }
 
 // TestPublishVP8 publishes VP8, which players can't play: it is encoded anew, and what it becomes is played.
-func TestPublishVP8(t *testing.T) { //nolint:paralleltest // a medium in real time: nothing else runs beside it
+func TestPublishVP8(t *testing.T) {
 	publishCodec(t, "VP8", "h264")
 }
 

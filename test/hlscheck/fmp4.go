@@ -296,11 +296,12 @@ func hevcCodec(hvcC []byte) string {
 		tier = "H"
 	}
 	compatible := bits.Reverse32(binary.BigEndian.Uint32(hvcC[2:]))
-	name := fmt.Sprintf(".%s%d.%x.%s%d", []string{"", "a", "b", "c"}[hvcC[1]>>6], hvcC[1]&0x1f, compatible, tier, hvcC[12])
+	var name strings.Builder
+	fmt.Fprintf(&name, ".%s%d.%x.%s%d", []string{"", "a", "b", "c"}[hvcC[1]>>6], hvcC[1]&0x1f, compatible, tier, hvcC[12])
 	for _, c := range bytes.TrimRight(hvcC[6:12], "\x00") {
-		name += fmt.Sprintf(".%x", c)
+		fmt.Fprintf(&name, ".%x", c)
 	}
-	return strings.ToLower(name)
+	return strings.ToLower(name.String())
 }
 
 // esdsCodec reads object type indication and AAC's audio object type (ISO 14496-1, 7.2.6).

@@ -56,7 +56,7 @@ func (f *Forward) To(addr string) {
 // NewForward opens one.
 func NewForward(t testing.TB) *Forward {
 	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // ends with the test
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,7 +82,7 @@ func NewForward(t testing.TB) *Forward {
 func (f *Forward) carry(from net.Conn) {
 	defer func() { _ = from.Close() }()
 	<-f.told
-	to, err := net.DialTimeout("tcp", *f.to.Load(), 10*time.Second) //nolint:noctx // bounded
+	to, err := net.DialTimeout("tcp", *f.to.Load(), 10*time.Second)
 	if err != nil {
 		return
 	}
@@ -156,7 +156,7 @@ func (a *Authority) start(t testing.TB, bin, config, listen, manage string) bool
 		}
 	})
 	client := &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{
-		DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // it is ours
+		DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
 	}}
 	for end := time.Now().Add(startWait); time.Now().Before(end); Pause(50 * time.Millisecond) {
 		select {
@@ -197,7 +197,7 @@ func fetchAll(c *http.Client, url string) ([]byte, error) {
 // freePort is an address that nobody listened on a moment ago.
 func freePort(t testing.TB) string {
 	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // closed at once
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -234,7 +234,7 @@ func serverIdentity(t testing.TB, certFile, keyFile string) {
 // everyNameIsHere is a name server for which every name is 127.0.0.1; it gives its address.
 func everyNameIsHere(t testing.TB) string {
 	t.Helper()
-	conn, err := net.ListenPacket("udp", "127.0.0.1:0") //nolint:noctx // ends with the test
+	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -114,8 +114,10 @@ func Start(t testing.TB, o Options) *Server {
 // Run starts the server's process again after Stop or Kill, on the same data but new ports.
 func (s *Server) Run(t testing.TB) {
 	t.Helper()
-	args := []string{"serve", "--data-dir", s.Dir, "--http-addr", "127.0.0.1:0", "--rtmp-addr", "127.0.0.1:0", "--srt-addr", "127.0.0.1:0",
-		"--webrtc-udp-addr", "127.0.0.1:0", "--webrtc-tcp-addr", "127.0.0.1:0", "--log-format", "json"}
+	args := []string{
+		"serve", "--data-dir", s.Dir, "--http-addr", "127.0.0.1:0", "--rtmp-addr", "127.0.0.1:0", "--srt-addr", "127.0.0.1:0",
+		"--webrtc-udp-addr", "127.0.0.1:0", "--webrtc-tcp-addr", "127.0.0.1:0", "--log-format", "json",
+	}
 	if !s.o.Closed {
 		args = append(args, "--fetch-allow", "127.0.0.0/8,::1/128")
 	}

@@ -49,7 +49,7 @@ func Transmit(t testing.TB, file, url string) (said string, connected bool) {
 	if err := cmd.Start(); err != nil {
 		t.Fatalf("start srt-live-transmit: %v", err)
 	}
-	b, readErr := os.ReadFile(file) //nolint:gosec // the test's own
+	b, readErr := os.ReadFile(file)
 	if readErr != nil {
 		t.Fatal(readErr)
 	}
@@ -112,7 +112,7 @@ type Weather struct {
 // Through puts weather in front of a UDP address until the test ends, and gives the address to send to.
 func (w Weather) Through(t testing.TB, addr string) string {
 	t.Helper()
-	front, err := net.ListenPacket("udp", "127.0.0.1:0") //nolint:noctx // closed at the test's end
+	front, err := net.ListenPacket("udp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -156,9 +156,9 @@ func (w Weather) Through(t testing.TB, addr string) string {
 				backs[from.String()] = back
 				down := w.sky(2, &wg, ctx)
 				wg.Go(func() {
-					b := make([]byte, 2048)
+					answer := make([]byte, 2048)
 					for {
-						n, err := back.Read(b)
+						size, err := back.Read(answer)
 						if errors.Is(err, syscall.ECONNREFUSED) {
 							continue
 						}
@@ -166,7 +166,7 @@ func (w Weather) Through(t testing.TB, addr string) string {
 							return
 						}
 						if w.Deaf == nil || !w.Deaf(from.String()) {
-							down.carry(b[:n], func(p []byte) { _, _ = front.WriteTo(p, from) })
+							down.carry(answer[:size], func(p []byte) { _, _ = front.WriteTo(p, from) })
 						}
 					}
 				})

@@ -16,8 +16,10 @@ func TestTargetsAreFound(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range [][2]string{
-		{"millrace/internal/media/ingest/rtmp", "FuzzConnection"}, {"millrace/internal/media/rtmpwire", "FuzzAMF0"},
-		{"millrace/internal/media/container/mpegts", "FuzzDemuxer"}, {"millrace/internal/media/codec/h264", "FuzzInfo"},
+		{"millrace/internal/media/ingest/rtmp", "FuzzConnection"},
+		{"millrace/internal/media/rtmpwire", "FuzzAMF0"},
+		{"millrace/internal/media/container/mpegts", "FuzzDemuxer"},
+		{"millrace/internal/media/codec/h264", "FuzzInfo"},
 	} {
 		if !slices.ContainsFunc(list, func(x target) bool { return x.pkg == want[0] && x.name == want[1] }) {
 			t.Errorf("%s of %s is not among %v", want[1], want[0], list)

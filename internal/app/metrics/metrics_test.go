@@ -149,7 +149,7 @@ func TestStore(t *testing.T) {
 	if _, ok := s.(blob.Local); !ok {
 		t.Error("a folder's files are no files any more")
 	}
-	if err := s.Put(t.Context(), "a/b", bytes.NewReader([]byte("x"))); err != nil {
+	if err = s.Put(t.Context(), "a/b", bytes.NewReader([]byte("x"))); err != nil {
 		t.Fatal(err)
 	}
 	r, err := s.Get(t.Context(), "a/b", 0, -1)

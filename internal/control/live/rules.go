@@ -54,12 +54,12 @@ func (in CreateInput) settings() (Settings, error) {
 	return s.named(), nil
 }
 
-// latency reads latency_mode and its deprecated mirrors, which may repeat but not contradict it.
 // Slate says whether slate stands in for an encoder that is away: with a reconnect window, in standard latency only when it is asked for.
 func (s Settings) Slate() bool {
 	return s.ReconnectWindow > 0 && (s.LatencyMode != Standard || s.SlateForStandard)
 }
 
+// latency reads latency_mode and its deprecated mirrors, which may repeat but not contradict it.
 func (in CreateInput) latency(l *fault.List) LatencyMode {
 	mode := in.LatencyMode
 	if mode != "" && !field.OneOf(l, "latency_mode", string(mode), string(Standard), string(Reduced), string(Low)) {

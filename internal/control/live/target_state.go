@@ -63,7 +63,7 @@ const (
 )
 
 // A target that failed for good waits for the next broadcast, not for the next encoder.
-var nextTarget = map[TargetState]map[TargetFact]TargetState{
+var nextTarget = map[TargetState]map[TargetFact]TargetState{ //nolint:gochecknoglobals // a table
 	TargetIdle:         {SourceConnected: TargetStarting},
 	TargetStarting:     {LinkUp: TargetBroadcasting, LinkDown: TargetErrored, LinkImpossible: TargetFatal, SourceLost: TargetIdle, SourceEnded: TargetIdle},
 	TargetBroadcasting: {LinkDown: TargetErrored, LinkImpossible: TargetFatal, SourceLost: TargetIdle, SourceEnded: TargetIdle},

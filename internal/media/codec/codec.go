@@ -45,7 +45,7 @@ func Name(c frame.Config) string {
 
 // Shape is the shape of a video track's pixels, 1 and 1 when square or not said.
 func Shape(c frame.Config) (w, h int) {
-	switch c.Codec {
+	switch c.Codec { //nolint:exhaustive // the others say nothing about it
 	case frame.H264:
 		if i, err := h264.Info(c.SPS); err == nil {
 			return i.PARWidth, i.PARHeight
@@ -68,7 +68,7 @@ type Clock struct {
 // ClockOf returns the clock of a sound track.
 func ClockOf(c frame.Config) Clock {
 	k := Clock{Rate: int64(max(c.SampleRate, 1)), Length: 1024, codec: c.Codec}
-	switch c.Codec {
+	switch c.Codec { //nolint:exhaustive // of sound
 	case frame.AAC:
 		if p, err := aac.Parse(c.ASC); err == nil {
 			k.Rate, k.Length = int64(max(p.SampleRate, 1)), int64(p.SamplesPerFrame)
@@ -90,7 +90,7 @@ func ClockOf(c frame.Config) Clock {
 // Samples is how long one frame of the track is. One that does not say it, and should, counts as the usual one.
 func (k Clock) Samples(data []byte) int64 {
 	n := int64(0)
-	switch k.codec {
+	switch k.codec { //nolint:exhaustive // frames of the others are of one length
 	case frame.Opus:
 		n = opus.Samples(data)
 	case frame.FLAC:

@@ -124,7 +124,7 @@ func blame(err error, message string) error {
 
 // Name is what a format is called in a sentence.
 func (f Format) Name() string {
-	switch f {
+	switch f { //nolint:exhaustive // IVF is called that
 	case MOV:
 		return "MP4 or MOV"
 	case Matroska:

@@ -71,8 +71,8 @@ func (e *Engine) Still(ctx context.Context, job StillArgs, output func(mp4 io.Re
 		Program: e.opts.FFmpeg, Args: args, Priority: OnDemand,
 		Limits: Limits{AddressSpace: e.opts.Limits.AddressSpace, CPU: stillTime, FileSize: 1 << 20},
 		Input: func(_ context.Context, w io.Writer) error {
-			_, err := io.Copy(w, bytes.NewReader(job.Picture.Pix))
-			return err
+			_, werr := io.Copy(w, bytes.NewReader(job.Picture.Pix))
+			return werr
 		},
 		Output: func(_ context.Context, r io.Reader) error { return output(r) }, Stall: e.opts.Stall,
 	}).Run(bounded)

@@ -5,6 +5,7 @@ package ladder
 import (
 	"fmt"
 	"math"
+	"slices"
 )
 
 // Quality is what `video_quality` asks for.
@@ -85,8 +86,7 @@ const near = 0.85
 // Below gives the rungs beneath a source that is offered as it is, largest first. The source is never scaled up.
 func Below(s Source, q Quality, tier int) []Rung {
 	var rungs []Rung
-	for i := len(steps) - 1; i >= 0; i-- {
-		st := steps[i]
+	for _, st := range slices.Backward(steps[:]) {
 		if st.in(q) && st.short <= tier && float64(st.short) <= near*float64(s.Short()) {
 			rungs = append(rungs, s.rung(st, q))
 		}
@@ -158,8 +158,15 @@ func (s Source) scaled(short int) (width, height int) {
 //
 //nolint:gochecknoglobals // a table
 var limits = []struct{ level, perSecond, perPicture, rate int }{
-	{21, 19_800, 792, 4_000}, {30, 40_500, 1_620, 10_000}, {31, 108_000, 3_600, 14_000}, {32, 216_000, 5_120, 20_000},
-	{40, 245_760, 8_192, 20_000}, {42, 522_240, 8_704, 50_000}, {50, 589_824, 22_080, 135_000}, {51, 983_040, 36_864, 240_000}, {52, 2_073_600, 36_864, 240_000},
+	{21, 19_800, 792, 4_000},
+	{30, 40_500, 1_620, 10_000},
+	{31, 108_000, 3_600, 14_000},
+	{32, 216_000, 5_120, 20_000},
+	{40, 245_760, 8_192, 20_000},
+	{42, 522_240, 8_704, 50_000},
+	{50, 589_824, 22_080, 135_000},
+	{51, 983_040, 36_864, 240_000},
+	{52, 2_073_600, 36_864, 240_000},
 }
 
 func level(r Rung) int {

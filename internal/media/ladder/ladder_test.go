@@ -28,27 +28,37 @@ func TestRungs(t *testing.T) {
 		instead string
 	}{
 		{
-			"1080p30", Source{1920, 1080, 30}, Plus, "",
+			"1080p30",
+			Source{1920, 1080, 30},
+			Plus, "",
 			"720p=1280x720 480p=854x480 270p=480x270",
 			"1080p=1920x1080 720p=1280x720 480p=854x480 270p=480x270",
 		},
 		{
-			"upright", Source{1080, 1920, 30}, Plus, "",
+			"upright",
+			Source{1080, 1920, 30},
+			Plus, "",
 			"720p=720x1280 480p=480x854 270p=270x480",
 			"1080p=1080x1920 720p=720x1280 480p=480x854 270p=270x480",
 		},
 		{
-			"4K in the default tier is made smaller", Source{3840, 2160, 25}, Plus, "",
+			"4K in the default tier is made smaller",
+			Source{3840, 2160, 25},
+			Plus, "",
 			"1080p=1920x1080 720p=1280x720 480p=854x480 270p=480x270",
 			"1080p=1920x1080 720p=1280x720 480p=854x480 270p=480x270",
 		},
 		{
-			"4K", Source{3840, 2160, 25}, Plus, "2160p",
+			"4K",
+			Source{3840, 2160, 25},
+			Plus, "2160p",
 			"1440p=2560x1440 1080p=1920x1080 720p=1280x720 480p=854x480 270p=480x270",
 			"2160p=3840x2160 1440p=2560x1440 1080p=1920x1080 720p=1280x720 480p=854x480 270p=480x270",
 		},
 		{
-			"premium has every step", Source{1280, 720, 60}, Premium, "",
+			"premium has every step",
+			Source{1280, 720, 60},
+			Premium, "",
 			"540p=960x540 480p=854x480 360p=640x360 270p=480x270",
 			"720p=1280x720 540p=960x540 480p=854x480 360p=640x360 270p=480x270",
 		},

@@ -439,9 +439,9 @@ func TestLastPartAtAVariableRate(t *testing.T) {
 		t.Fatal(err)
 	}
 	frames := script{fps: 30, gop: 20, seconds: 20, noAudio: true}.frames()
-	shift := [...]time.Duration{0, 6, -5, 7, 2, -6, 3, -3, 7, -5}
+	shift := [...]int{0, 6, -5, 7, 2, -6, 3, -3, 7, -5}
 	for i := range frames[1:] {
-		frames[i+1].DTS += shift[i%len(shift)] * time.Millisecond
+		frames[i+1].DTS += time.Duration(shift[i%len(shift)]) * time.Millisecond
 		frames[i+1].PTS = frames[i+1].DTS
 		frames[i].Duration = frames[i+1].DTS - frames[i].DTS
 		frames[i].BeforeKey = frames[i+1].Key

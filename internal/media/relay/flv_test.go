@@ -82,6 +82,7 @@ func TestIndependentServerReadsEveryCodec(t *testing.T) {
 
 // takeAll serves one publisher until it ends its stream, and gives what it sent.
 func takeAll(t *testing.T, ln net.Listener, enhanced bool) (all []message.Message) {
+	t.Helper()
 	nc, err := ln.Accept()
 	if err != nil {
 		t.Error(err)

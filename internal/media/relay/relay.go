@@ -84,7 +84,7 @@ type Group struct {
 // New makes a group; nothing starts.
 func New(o Options) *Group {
 	g := &Group{opt: o, closing: make(chan struct{})}
-	g.life, g.cut = context.WithCancel(context.Background())
+	g.life, g.cut = context.WithCancel(context.Background()) //nolint:forbidigo // ended by Run
 	for _, t := range o.Targets {
 		g.targets = append(g.targets, newTarget(g, t))
 	}

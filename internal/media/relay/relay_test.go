@@ -106,6 +106,7 @@ func (h hosts) dial() dialFunc {
 
 // frozen accepts and never reads.
 func frozen(t *testing.T) func(ctx context.Context) (net.Conn, error) {
+	t.Helper()
 	return func(context.Context) (net.Conn, error) {
 		ours, theirs := net.Pipe()
 		t.Cleanup(func() { _ = theirs.Close() })

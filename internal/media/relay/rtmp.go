@@ -93,8 +93,10 @@ func (l *rtmpLink) negotiate(enhanced bool) error {
 		return err
 	}
 	connect := amf0.Object{
-		{Key: "app", Value: l.addr.app}, {Key: "type", Value: "nonprivate"},
-		{Key: "flashVer", Value: "FMLE/3.0 (compatible; millrace)"}, {Key: "tcUrl", Value: l.addr.tcURL},
+		{Key: "app", Value: l.addr.app},
+		{Key: "type", Value: "nonprivate"},
+		{Key: "flashVer", Value: "FMLE/3.0 (compatible; millrace)"},
+		{Key: "tcUrl", Value: l.addr.tcURL},
 	}
 	if enhanced { // a server that knows none of it has no use for the rest of the stream either
 		connect = append(connect, amf0.ObjectEntry{Key: "fourCcList", Value: fourCCs()})

@@ -166,7 +166,10 @@ type taken struct {
 	closed  bool
 }
 
-func newReceiver(t *testing.T) *receiver { return &receiver{t: t, fresh: make(chan struct{}, 1)} }
+func newReceiver(t *testing.T) *receiver {
+	t.Helper()
+	return &receiver{t: t, fresh: make(chan struct{}, 1)}
+}
 
 func (r *receiver) Admit(ctx context.Context, p ingest.Publication) (context.Context, ingest.Sink, error) {
 	r.mu.Lock()

@@ -154,9 +154,9 @@ func TestSilenceIsSilent(t *testing.T) {
 			clock := codec.ClockOf(c)
 			samples := make([]cmaf.Sample, 50)
 			for i := range samples {
-				samples[i] = cmaf.Sample{Duration: uint32(clock.Length), Sync: true, Data: s.Packet} //nolint:gosec // a frame's
+				samples[i] = cmaf.Sample{Duration: uint32(clock.Length), Sync: true, Data: s.Packet}
 			}
-			out := decode(t, c, uint32(clock.Rate), samples, "-f", "s16le") //nolint:gosec // a sample rate
+			out := decode(t, c, uint32(clock.Rate), samples, "-f", "s16le")
 			want := 50 * int(clock.Length) * c.Channels * 2
 			if c.Codec == frame.Opus { // what is skipped at the beginning
 				want -= 312 * c.Channels * 2

@@ -348,8 +348,9 @@ func TestFillerSlowPictures(t *testing.T) {
 	run(t, func(b *bench) {
 		b.attach(picture)
 		b.Use(still)
-		for i := range time.Duration(10) {
-			b.must(b.pub.Write(frame.Frame{Kind: frame.Video, DTS: i * time.Second, PTS: i * time.Second, Duration: time.Second, Key: true, Data: []byte{1}, Received: time.Now()}))
+		for i := range 10 {
+			at := time.Duration(i) * time.Second
+			b.must(b.pub.Write(frame.Frame{Kind: frame.Video, DTS: at, PTS: at, Duration: time.Second, Key: true, Data: []byte{1}, Received: time.Now()}))
 			b.pass(time.Second)
 		}
 		b.want("content at 0.0: 10.0/0.0")

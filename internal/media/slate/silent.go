@@ -41,8 +41,8 @@ func silentAAC(asc []byte) []byte {
 	}
 	var w writer
 	for _, e := range elements {
-		w.put(uint(e.ID), 3)  //nolint:gosec // three bits
-		w.put(uint(e.Tag), 4) //nolint:gosec // four bits
+		w.put(uint(e.ID), 3)
+		w.put(uint(e.Tag), 4)
 		streams := 1
 		if e.ID == aac.ChannelPair {
 			w.put(0, 1) // no common window
@@ -74,7 +74,7 @@ func silentOpus(c frame.Config, length int) []byte {
 	}
 	var out []byte
 	for i := range streams {
-		toc := byte(28+length) << 3 //nolint:gosec // below 32
+		toc := byte(28+length) << 3
 		if i < coupled {
 			toc |= 4 // stereo
 		}
@@ -97,12 +97,12 @@ func silentFLAC(c frame.Config, samples int64) []byte {
 	if !bytes.Equal(c.Header[:2], c.Header[2:4]) {
 		w.out[1] |= 1 // frames of different lengths
 	}
-	w.put(7, 4)                  // the number of samples follows, in 16 bits
-	w.put(0, 4)                  // the sample rate is in STREAMINFO
-	w.put(uint(c.Channels-1), 4) //nolint:gosec // 1 to 8
-	w.put(0, 4)                  // so are the bits
-	w.put(0, 8)                  // the frame's number, which is of use for seeking in files alone
-	w.put(uint(samples-1), 16)   //nolint:gosec // 16 bits
+	w.put(7, 4) // the number of samples follows, in 16 bits
+	w.put(0, 4) // the sample rate is in STREAMINFO
+	w.put(uint(c.Channels-1), 4)
+	w.put(0, 4) // so are the bits
+	w.put(0, 8) // the frame's number, which is of use for seeking in files alone
+	w.put(uint(samples-1), 16)
 	w.put(uint(crc(w.out, 0x07, 8)), 8)
 	for range c.Channels {
 		w.put(0, 8) // constant
@@ -186,7 +186,7 @@ func silentAC3(specific []byte) []byte {
 	first := (h.Size/2)/2*2 + (h.Size/2)/8*2 // five eighths, in bytes
 	sum := ac3Begin(out[4:first])
 	out[2], out[3] = byte(sum>>8), byte(sum)
-	sum = uint16(crc(out[first:h.Size-2], 0x8005, 16)) //nolint:gosec // 16 bits
+	sum = uint16(crc(out[first:h.Size-2], 0x8005, 16))
 	out[h.Size-2], out[h.Size-1] = byte(sum>>8), byte(sum)
 	return out
 }

@@ -118,7 +118,7 @@ type failure struct {
 
 // New returns a Maker; nothing is made before Run is called.
 func New(o Options) *Maker {
-	ctx, cancel := context.WithCancelCause(context.Background())
+	ctx, cancel := context.WithCancelCause(context.Background()) //nolint:forbidigo // ended by Run
 	return &Maker{
 		opt: o, base: ctx, cancel: cancel, runs: map[string][]*run{}, known: newKnown(), failed: map[string]failure{}, inits: map[string]*pendingInit{},
 	}

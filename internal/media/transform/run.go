@@ -28,7 +28,6 @@ type run struct {
 	shifted bool
 	begun   bool // its first picture is written
 	sent    []sent
-	newest  time.Time // received time of the newest picture given in
 }
 
 // sent is a picture that the encoder has, by its presentation.

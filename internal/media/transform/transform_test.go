@@ -66,7 +66,7 @@ func (o *output) Write(f frame.Frame) error {
 
 func (o *output) said() string { return strings.Join(o.calls, ", ") }
 
-var quiet = slog.New(slog.DiscardHandler) //nolint:gochecknoglobals // says nothing
+var quiet = slog.New(slog.DiscardHandler)
 
 // start runs a Transform until the test closes it.
 func start(t *testing.T, o transform.Options) *transform.Transform {
@@ -97,7 +97,7 @@ func must(t *testing.T, err error) {
 
 func ffmpeg(t *testing.T, args ...string) []byte {
 	t.Helper()
-	out, err := exec.CommandContext(t.Context(), "ffmpeg", append([]string{"-nostdin", "-v", "error"}, args...)...).Output() //nolint:gosec // constants
+	out, err := exec.CommandContext(t.Context(), "ffmpeg", append([]string{"-nostdin", "-v", "error"}, args...)...).Output()
 	if err != nil {
 		t.Fatalf("ffmpeg %v: %v", args, err)
 	}
@@ -306,7 +306,7 @@ func still(n int) []frame.Frame {
 	return out
 }
 
-var vp8Config = frame.Config{Kind: frame.Video, Codec: frame.VP8, Width: 320, Height: 180} //nolint:gochecknoglobals // a value
+var vp8Config = frame.Config{Kind: frame.Video, Codec: frame.VP8, Width: 320, Height: 180}
 
 // TestNotNeeded: what players can play goes straight through, on the caller's goroutine.
 func TestNotNeeded(t *testing.T) {
@@ -346,7 +346,7 @@ func TestEncoderThatDies(t *testing.T) {
 		if !errors.Is(err, transform.ErrPicture) || runs != 3 {
 			t.Errorf("%v after %d pictures and %d encoders", err, sent, runs)
 		}
-		if err := tr.Close(err); err == nil {
+		if tr.Close(err) == nil {
 			t.Error("closed without an error")
 		}
 		if !strings.Contains(out.said(), "close: ") {
@@ -401,7 +401,7 @@ func TestEncoderThatIsSlow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out output
 		release := make(chan struct{})
-		tr := start(t, transform.Options{Output: &out, Encoder: fake(func(ctx context.Context, in io.Reader) error {
+		tr := start(t, transform.Options{Output: &out, Encoder: fake(func(_ context.Context, in io.Reader) error {
 			<-release
 			_, _ = io.Copy(io.Discard, in)
 			return nil

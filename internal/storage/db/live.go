@@ -218,7 +218,7 @@ func (d liveStore) Renew(ctx context.Context, s id.LiveStream, e id.Epoch, node 
 	var rows []liveRow
 	var ids []playbackid.ID
 	err := d.engine.begin(ctx, func(ctx context.Context, t tx) error {
-		found, err := t.query(ctx, renewLease, millis(until), string(s), int64(e), string(node))
+		found, err := t.query(ctx, renewLease, millis(until), string(s), int64(e), string(node)) //nolint:rowserrcheck // scan looks at it
 		if err == nil {
 			err = t.scan(ctx, found, &rows)
 		}

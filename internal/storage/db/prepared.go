@@ -33,7 +33,7 @@ func prepare(ctx context.Context, db *bun.DB) (prepared, error) {
 	}
 	p := prepared{}
 	for _, text := range texts {
-		s, err := db.DB.PrepareContext(ctx, text)
+		s, err := db.DB.PrepareContext(ctx, text) //nolint:sqlclosecheck // by close
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("prepare statement: %w", err), p.close())
 		}
@@ -76,7 +76,7 @@ func (t tx) insert(ctx context.Context, row any) error {
 // exec runs a statement with ? for its values.
 func (t tx) exec(ctx context.Context, text string, values ...any) (sql.Result, error) {
 	if s, ok := t.prepared[text]; ok {
-		return t.bind(ctx, s).ExecContext(ctx, values...)
+		return t.bind(ctx, s).ExecContext(ctx, values...) //nolint:sqlclosecheck // with the transaction
 	}
 	return t.ExecContext(ctx, text, values...)
 }
@@ -84,7 +84,7 @@ func (t tx) exec(ctx context.Context, text string, values ...any) (sql.Result, e
 // query asks with ? for its values.
 func (t tx) query(ctx context.Context, text string, values ...any) (*sql.Rows, error) {
 	if s, ok := t.prepared[text]; ok {
-		return t.bind(ctx, s).QueryContext(ctx, values...)
+		return t.bind(ctx, s).QueryContext(ctx, values...) //nolint:sqlclosecheck // with the transaction
 	}
 	return t.QueryContext(ctx, text, values...)
 }

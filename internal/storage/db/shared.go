@@ -102,7 +102,7 @@ func (t tx) putPlaybackIDs(ctx context.Context, env id.Environment, kind playbac
 // playbackIDs reads those of one object.
 func (t tx) playbackIDs(ctx context.Context, kind playbackid.ObjectKind, object string) ([]playbackid.ID, error) {
 	var rows []playbackRow
-	found, err := t.query(ctx, playbackIDsOf, object, string(kind))
+	found, err := t.query(ctx, playbackIDsOf, object, string(kind)) //nolint:rowserrcheck // scan looks at it
 	if err == nil {
 		err = t.scan(ctx, found, &rows)
 	}

@@ -129,7 +129,7 @@ func (e *sqliteEngine) begin(ctx context.Context, fn func(context.Context, tx) e
 	inserted := false
 	err := e.db.RunInTx(ctx, nil, func(ctx context.Context, t bun.Tx) error {
 		return fn(ctx, tx{
-			IDB: t, scan: e.db.ScanRows, prepared: e.prepared, bind: t.Tx.StmtContext,
+			IDB: t, scan: e.db.ScanRows, prepared: e.prepared, bind: t.StmtContext,
 			jobs: jobsIn[*sql.Tx]{client: e.jobs, tx: t.Tx, inserted: func() { inserted = true }},
 		})
 	})

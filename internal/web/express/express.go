@@ -115,9 +115,11 @@ func (l *Listener) Shutdown(ctx context.Context) error {
 		_ = c.nc.Close() // it is given up
 	}
 	l.mu.Unlock()
+	last := time.NewTimer(lastGrace)
+	defer last.Stop()
 	select {
 	case <-ended:
-	case <-time.After(lastGrace): // storage that hangs
+	case <-last.C: // storage that hangs
 	}
 	return fmt.Errorf("end connections: %w", context.Cause(ctx))
 }

@@ -26,7 +26,7 @@ func newLife(c *conn) *life { return &life{parent: c.l.ctx, c: c} }
 
 //nolint:gochecknoglobals // a constant: the context of a request that is over
 var over = func() context.Context {
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(context.Background()) //nolint:forbidigo // ends here
 	cancel()
 	return ctx
 }()

@@ -48,7 +48,7 @@ func serve(t testing.TB, h http.Handler, o express.Options) *servers {
 	s.fast, s.plain = inner.Addr().String(), other.Addr().String()
 	s.listener = express.Listen(context.WithoutCancel(t.Context()), inner, o)
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 10*time.Second)
 		defer cancel()
 		if err := s.listener.Shutdown(ctx); err != nil {
 			t.Error(err)

@@ -3,6 +3,7 @@ package express_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -129,7 +130,7 @@ func TestAllocations(t *testing.T) { //nolint:paralleltest // counts everybody's
 		got := 0
 		for !bytes.HasSuffix(answer[:got], []byte("WEBVTT\n")) {
 			n, err := nc.Read(answer[got:])
-			if err != nil && err != io.EOF {
+			if err != nil && !errors.Is(err, io.EOF) {
 				t.Fatal(err)
 			}
 			got += n

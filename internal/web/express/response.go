@@ -4,6 +4,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -209,7 +210,7 @@ func (w *response) start(p []byte) {
 	} else if _, typed := h["Content-Type"]; !typed && len(w.held)+len(p) > 0 && len(h["Content-Encoding"]) == 0 {
 		sample := p
 		if len(w.held) > 0 {
-			sample = append(w.held[:len(w.held):len(w.held)], p[:min(len(p), maxHeld)]...)
+			sample = append(slices.Clip(w.held), p[:min(len(p), maxHeld)]...)
 		}
 		h["Content-Type"] = []string{http.DetectContentType(sample)}
 	}

@@ -28,11 +28,11 @@ func TestCrowd(t *testing.T) {
 	big := strings.Repeat("0123456789", 30<<10)
 	later := make(chan struct{})
 	h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		switch {
-		case r.URL.Path == "/big":
+		switch r.URL.Path {
+		case "/big":
 			w.Header().Set("Content-Length", fmt.Sprint(len(big)))
 			_, _ = io.WriteString(w, big)
-		case r.URL.Path == "/wait":
+		case "/wait":
 			select {
 			case <-later:
 			case <-r.Context().Done():

@@ -58,14 +58,7 @@ func Info(header []byte) (HeaderInfo, error) {
 func (h *HeaderInfo) operatingPoints(r *bits.Reader) {
 	model, delayBits := false, 0
 	if r.Flag() { // timing_info
-		tick, scale := r.Bits(32), r.Bits(32)
-		if r.Flag() {
-			if ticks := r.Golomb() + 1; tick > 0 {
-				if rate := float64(scale) / float64(tick) / float64(ticks); rate <= 1000 {
-					h.FrameRate = rate
-				}
-			}
-		}
+		h.timing(r)
 		if model = r.Flag(); model {
 			delayBits = r.Bits(5) + 1
 			r.Skip(32 + 5 + 5)
@@ -87,6 +80,18 @@ func (h *HeaderInfo) operatingPoints(r *bits.Reader) {
 		if delay && r.Flag() {
 			r.Skip(4)
 		}
+	}
+}
+
+// timing reads timing_info: a rate that means something is kept.
+func (h *HeaderInfo) timing(r *bits.Reader) {
+	tick, scale := r.Bits(32), r.Bits(32)
+	if !r.Flag() {
+		return
+	}
+	ticks := r.Golomb() + 1
+	if rate := float64(scale) / float64(tick) / float64(ticks); tick > 0 && rate <= 1000 {
+		h.FrameRate = rate
 	}
 }
 

@@ -63,9 +63,9 @@ func Info(sampleRate, channels int) []byte {
 	b := make([]byte, 0, InfoSize)
 	b = binary.BigEndian.AppendUint16(b, block)
 	b = binary.BigEndian.AppendUint16(b, block)
-	b = append(b, 0, 0, 0, 0, 0, 0)                                                                        // the lengths of frames are not known
-	b = binary.BigEndian.AppendUint64(b, uint64(sampleRate)<<44|uint64(channels-1)<<41|uint64(bits-1)<<36) //nolint:gosec // bounded above
-	return append(b, make([]byte, 16)...)                                                                  // nor is the sum of the samples
+	b = append(b, 0, 0, 0, 0, 0, 0) // the lengths of frames are not known
+	b = binary.BigEndian.AppendUint64(b, uint64(sampleRate)<<44|uint64(channels-1)<<41|uint64(bits-1)<<36)
+	return append(b, make([]byte, 16)...) // nor is the sum of the samples
 }
 
 // MaxSamples is how many samples of each channel the longest frame of a stream has.

@@ -107,7 +107,7 @@ func skipSubLayers(r *bits.Reader, sub int) {
 // usability takes frame rate, colours and pixel shape from far behind in the SPS. A stream can do without them: what the library
 // does not know of the syntax before is no error.
 func (i *SPSInfo) usability(sps []byte) {
-	defer func() { _ = recover() }() //nolint:errcheck // outside bytes must not take the process down
+	defer func() { _ = recover() }()
 	var s library.SPS
 	if s.Unmarshal(sps) != nil || s.VUI == nil {
 		return

@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"iter"
+	"slices"
 )
 
 // ErrMalformed means that lengths or start codes do not add up.
@@ -83,7 +84,7 @@ func AnnexB(stream []byte) iter.Seq[[]byte] {
 				unit, rest = stream[:end], stream[end+3:]
 			}
 			unit = bytes.TrimRight(unit, "\x00")
-			if len(unit) > 0 && !yield(unit[:len(unit):len(unit)]) {
+			if len(unit) > 0 && !yield(slices.Clip(unit)) {
 				return
 			}
 			stream = rest

@@ -76,13 +76,13 @@ var peers = map[string]struct {
 		}
 		return flac.TrackConfig(info)
 	}, nil},
-	"AC-3": {append(slices.Clone(sounds), "-c:a", "ac3"), "ac-3", "ac3 ac-3", func(t *testing.T, _, first []byte) (frame.Config, error) {
+	"AC-3": {append(slices.Clone(sounds), "-c:a", "ac3"), "ac-3", "ac3 ac-3", func(_ *testing.T, _, first []byte) (frame.Config, error) {
 		return ac3.TrackConfig(first)
 	}, nil},
-	"MP3": {append(slices.Clone(sounds), "-c:a", "libmp3lame"), "mp4a.40.34", "mp3 mp4a", func(t *testing.T, _, first []byte) (frame.Config, error) {
+	"MP3": {append(slices.Clone(sounds), "-c:a", "libmp3lame"), "mp4a.40.34", "mp3 mp4a", func(_ *testing.T, _, first []byte) (frame.Config, error) {
 		return mp3.TrackConfig(first)
 	}, nil},
-	"MP3 at 22 kHz": {append(slices.Clone(sounds), "-ar", "22050", "-c:a", "libmp3lame"), "mp4a.40.34", "mp3 mp4a", func(t *testing.T, _, first []byte) (frame.Config, error) {
+	"MP3 at 22 kHz": {append(slices.Clone(sounds), "-ar", "22050", "-c:a", "libmp3lame"), "mp4a.40.34", "mp3 mp4a", func(_ *testing.T, _, first []byte) (frame.Config, error) {
 		return mp3.TrackConfig(first)
 	}, nil},
 }

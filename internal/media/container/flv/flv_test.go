@@ -79,7 +79,7 @@ func TestWhatFFmpegWrites(t *testing.T) {
 	if err != nil {
 		t.Skip("ffmpeg is not installed")
 	}
-	out, err := exec.CommandContext(t.Context(), ffmpeg, "-v", "error", "-f", "lavfi", "-i", "testsrc2=size=320x180:rate=25:duration=2", //nolint:gosec // constants
+	out, err := exec.CommandContext(t.Context(), ffmpeg, "-v", "error", "-f", "lavfi", "-i", "testsrc2=size=320x180:rate=25:duration=2",
 		"-c:v", "libx264", "-preset", "ultrafast", "-g", "25", "-flvflags", "no_duration_filesize", "-f", "flv", "pipe:1").Output()
 	if err != nil {
 		t.Fatal(err)

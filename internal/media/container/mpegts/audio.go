@@ -3,6 +3,7 @@ package mpegts
 import (
 	"bytes"
 	"errors"
+	"slices"
 	"time"
 
 	"millrace/internal/media/codec/aac"
@@ -306,7 +307,7 @@ func (f *mpegAudio) open(b []byte) ([][]byte, time.Duration, error) {
 	if f.set(key[:]); f.fresh {
 		f.header = bytes.Clone(b[:mp3.HeaderSize])
 	}
-	return [][]byte{b[:len(b):len(b)]}, long(h.Samples, h.SampleRate), nil
+	return [][]byte{slices.Clip(b)}, long(h.Samples, h.SampleRate), nil
 }
 
 func (f *mpegAudio) config() (frame.Config, error) {
@@ -338,7 +339,7 @@ func (f *dolby) open(b []byte) ([][]byte, time.Duration, error) {
 	if f.set(h.Specific[:]); f.fresh {
 		f.header = bytes.Clone(b[:ac3.HeaderSize])
 	}
-	return [][]byte{b[:len(b):len(b)]}, long(ac3.Samples, h.SampleRate), nil
+	return [][]byte{slices.Clip(b)}, long(ac3.Samples, h.SampleRate), nil
 }
 
 func (f *dolby) config() (frame.Config, error) {

@@ -120,7 +120,7 @@ func BenchmarkDemuxer(b *testing.B) {
 		b.Run(size.name, func(b *testing.B) {
 			m := newMux()
 			m.tables()
-			for i := range int64(max(2, 4_000_000/int64(size.bytes))) {
+			for i := range max(2, 4_000_000/int64(size.bytes)) {
 				m.pes(videoPID, 0xe0, i*tick, i*tick, h264Unit(i%30 == 0, size.bytes))
 				m.pes(audioPID, 0xc0, i*tick, i*tick, adtsFrames(2, 200))
 			}

@@ -307,35 +307,40 @@ type header struct {
 
 // parseHeader reads header and adaptation field, sections 2.4.3.2 and 2.4.3.4.
 func parseHeader(p []byte) (h header, payload []byte, ok bool) {
-	h = header{start: p[1]&0x40 != 0, counter: int8(p[3] & 15), payload: p[3]&0x10 != 0} //nolint:gosec // four bits
+	h = header{start: p[1]&0x40 != 0, counter: int8(p[3] & 15), payload: p[3]&0x10 != 0}
 	payload = p[4:]
 	if p[3]&0x20 != 0 {
 		n := int(payload[0])
 		if n >= len(payload) && h.payload || n > len(payload)-1 {
 			return h, nil, false
 		}
-		h.stuffed = true
-		if n > 0 {
-			used := 1
-			flags := payload[1]
-			h.discontinuity = flags&0x80 != 0
-			if flags&0x10 != 0 {
-				used += 6 // PCR
-			}
-			if flags&0x08 != 0 {
-				used += 6 // original PCR
-			}
-			if flags&0x04 != 0 {
-				used++
-			}
-			h.stuffed = n > used && flags&0x03 == 0 // private data and extensions are not stuffing
-		}
+		h.adaptation(payload[1 : 1+n])
 		payload = payload[1+n:]
 	}
 	if !h.payload {
 		payload = nil
 	}
 	return h, payload, true
+}
+
+// adaptation reads an adaptation field behind its length.
+func (h *header) adaptation(field []byte) {
+	h.stuffed = true
+	if len(field) == 0 {
+		return
+	}
+	used, flags := 1, field[0]
+	h.discontinuity = flags&0x80 != 0
+	if flags&0x10 != 0 {
+		used += 6 // PCR
+	}
+	if flags&0x08 != 0 {
+		used += 6 // original PCR
+	}
+	if flags&0x04 != 0 {
+		used++
+	}
+	h.stuffed = len(field) > used && flags&0x03 == 0 // private data and extensions are not stuffing
 }
 
 // adopt makes the streams of a program the current ones, as far as they are not already.

@@ -125,7 +125,7 @@ func (s *stream) picture(d *Demuxer, t stamps) error {
 	}
 	au := make([]byte, 0, size)
 	for _, u := range v.units {
-		au = binary.BigEndian.AppendUint32(au, uint32(len(u))) //nolint:gosec // bounded by maxVideoPES
+		au = binary.BigEndian.AppendUint32(au, uint32(len(u)))
 		au = append(au, u...)
 	}
 	key := s.isKey(au)
@@ -191,7 +191,7 @@ func (s *stream) configure(d *Demuxer, key bool) error {
 	}
 	if err != nil {
 		d.stats.Malformed++
-		return nil
+		return nil //nolint:nilerr // counted
 	}
 	v.vps, v.sps, v.pps, v.configured = vps, sps, pps, true
 	return d.configure(c)

@@ -20,6 +20,7 @@ import (
 
 // talk runs a connection on which a peer says b and goes.
 func talk(t *testing.T, b []byte, o *Options) (*conn, error) {
+	t.Helper()
 	ours, theirs := net.Pipe()
 	go func() { _, _ = io.Copy(io.Discard, ours) }()
 	go func() {

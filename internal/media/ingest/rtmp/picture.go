@@ -35,7 +35,7 @@ func (p *videoState) configure(codec frame.Codec, record []byte) (*frame.Config,
 	next := videoState{codec: codec, record: record, lengthSize: 4}
 	var c frame.Config
 	var err error
-	switch codec {
+	switch codec { //nolint:exhaustive // of pictures, and RTMP has no VP8
 	case frame.H264:
 		var sps, pps [][]byte
 		if sps, pps, next.lengthSize, err = h264.ParseAVCC(record); err == nil {
@@ -87,7 +87,7 @@ func (p *videoState) fromHEVC(vps, sps, pps [][]byte) (frame.Config, error) {
 // read turns a coded frame into a sample. It gives a configuration when the frame brings a new one; a frame without any before it can not be
 // used and is nil.
 func (p *videoState) read(data []byte) (sample []byte, key bool, c *frame.Config, err error) {
-	switch p.codec {
+	switch p.codec { //nolint:exhaustive // as in configure
 	case frame.H264, frame.HEVC:
 		return p.readUnits(data)
 	case frame.AV1:
@@ -114,7 +114,7 @@ func (p *videoState) readUnits(au []byte) (sample []byte, key bool, c *frame.Con
 	if p.lengthSize != 4 {
 		au = widen(au, p.lengthSize)
 	}
-	if err := nal.Check(au); err != nil {
+	if err = nal.Check(au); err != nil {
 		return nil, false, nil, fmt.Errorf("%w: %w", errTag, err)
 	}
 	if p.codec == frame.H264 {

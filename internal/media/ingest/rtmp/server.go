@@ -144,12 +144,12 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener, secure *tls.Config)
 		}
 		wg.Go(func() {
 			defer s.leave(remote)
-			nc, err := sockets.Adopt(nc)
+			conn, err := sockets.Adopt(nc)
 			if err != nil {
 				s.opts.Logger.WarnContext(conns, "connection not taken", "protocol", "rtmp", "remote", remote, "error", err)
 				return
 			}
-			s.serve(conns, nc, remote, secure)
+			s.serve(conns, conn, remote, secure)
 		})
 	}
 }

@@ -92,7 +92,7 @@ func (c *conn) run(ctx context.Context) error {
 	var sink ingest.Sink
 	err := guard(func() (err error) {
 		defer func() { <-c.server.answers }()
-		pub, sink, err = c.answer(ctx)
+		pub, sink, err = c.answer(ctx) //nolint:fatcontext // once
 		return err
 	})
 	if err == nil {
@@ -258,8 +258,8 @@ func (c *conn) carry() error {
 	for known := false; ; known = true {
 		p, err := c.wire.ReadPacket()
 		if err != nil {
-			if err := c.demuxer.Flush(); err != nil {
-				return fmt.Errorf("take media: %w", err)
+			if ferr := c.demuxer.Flush(); ferr != nil {
+				return fmt.Errorf("take media: %w", ferr)
 			}
 			return c.ending()
 		}
@@ -348,8 +348,8 @@ func (c *conn) link() ingest.LinkStats {
 	var s gosrt.Statistics
 	c.wire.Stats(&s)
 	return ingest.LinkStats{
-		Encoder: c.encoder, Packets: int64(s.Accumulated.PktRecv), Lost: int64(s.Accumulated.PktRecvLoss), //nolint:gosec // counters
-		Retransmitted: int64(s.Accumulated.PktRecvRetrans), Dropped: c.missing.Load(), //nolint:gosec // counters
+		Encoder: c.encoder, Packets: int64(s.Accumulated.PktRecv), Lost: int64(s.Accumulated.PktRecvLoss),
+		Retransmitted: int64(s.Accumulated.PktRecvRetrans), Dropped: c.missing.Load(),
 		RTT: time.Duration(s.Instantaneous.MsRTT * float64(time.Millisecond)),
 	}
 }

@@ -153,7 +153,7 @@ func resolve(ctx context.Context, addr string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("read SRT address: %w", err)
 	}
-	if _, err := netip.ParseAddr(host); host == "" || err == nil {
+	if _, perr := netip.ParseAddr(host); host == "" || perr == nil {
 		return addr, nil
 	}
 	ips, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)

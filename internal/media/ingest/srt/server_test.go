@@ -254,6 +254,7 @@ func isUnsupported(err error) bool {
 
 // mpeg2 is the stream of media with both its tracks called MPEG-2 video.
 func mpeg2(t *testing.T) []byte {
+	t.Helper()
 	b := bytes.Clone(media(t))
 	for p := range slices.Chunk(b, mpegts.PacketSize) {
 		if p[4] != 0 || p[5] != 2 || p[1]&0x40 == 0 { // the map's section

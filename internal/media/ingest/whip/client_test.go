@@ -85,13 +85,13 @@ func newPublisher(t *testing.T, w wants) *publisher {
 		registry.Add(w.interceptor)
 	}
 	if !w.noRepeat {
-		again, err := nack.NewResponderInterceptor()
-		if err != nil {
-			t.Fatal(err)
+		again, aerr := nack.NewResponderInterceptor()
+		if aerr != nil {
+			t.Fatal(aerr)
 		}
 		registry.Add(again)
 	}
-	if err := webrtc.ConfigureTWCCHeaderExtensionSender(engine, registry); err != nil {
+	if err = webrtc.ConfigureTWCCHeaderExtensionSender(engine, registry); err != nil {
 		t.Fatal(err)
 	}
 	var set webrtc.SettingEngine

@@ -39,7 +39,7 @@ func (c *rtpClock) unwrap(ts uint32) int64 {
 		c.seen, c.last = true, int64(ts)
 		return c.last
 	}
-	at := c.last + int64(int32(ts-uint32(c.last))) //nolint:gosec // the difference modulo 2³² is what is meant
+	at := c.last + int64(int32(ts-uint32(c.last)))
 	c.last = max(c.last, at)
 	return at
 }
@@ -70,7 +70,7 @@ func (c *rtpClock) report(ntp uint64, ts uint32) {
 	if !c.seen { // the timestamp could be anywhere
 		return
 	}
-	at := c.last + int64(int32(ts-uint32(c.last))) //nolint:gosec // as in unwrap
+	at := c.last + int64(int32(ts-uint32(c.last)))
 	wall := time.Duration(ntp>>32)*time.Second + time.Duration((ntp&0xffffffff)*uint64(time.Second)>>32)
 	c.wall, c.reported = wall-c.media(at), true
 }

@@ -72,7 +72,7 @@ func (l *leveled) Error(msg string)               { l.say("%s", msg) }
 func (l *leveled) Errorf(format string, a ...any) { l.say(format, a...) }
 
 func (l *leveled) say(format string, a ...any) {
-	if l.log.Enabled(context.Background(), slog.LevelDebug) {
+	if l.log.Enabled(context.Background(), slog.LevelDebug) { //nolint:forbidigo // pion has none to pass
 		l.log.Debug("connection", "message", clip(fmt.Sprintf(format, a...)))
 	}
 }

@@ -245,7 +245,7 @@ func TestFragment(t *testing.T) {
 }
 
 // TestRules lists requests and how they are answered.
-func TestRules(t *testing.T) {
+func TestRules(t *testing.T) { //nolint:tparallel // its requests are to one session
 	t.Parallel()
 	sink := ingesttest.NewRecorder()
 	s := startServer(t, Options{Gate: ingesttest.Admit(key, sink), ICEServers: []ICEServer{
@@ -305,7 +305,7 @@ func TestRules(t *testing.T) {
 		"PATCH of another type":  {"PATCH", session, fragment, with("Content-Type", "application/sdp", "If-Match", etag), 415, nil},
 		"PATCH too large":        {"PATCH", session, strings.Repeat("a", maxFragment+1), with("Content-Type", "application/trickle-ice-sdpfrag", "If-Match", etag), 413, nil},
 		"PATCH of nonsense":      {"PATCH", session, "hello", with("Content-Type", "application/trickle-ice-sdpfrag", "If-Match", etag), 400, nil},
-	} {
+	} { //nolint:paralleltest // the same
 		t.Run(name, func(t *testing.T) {
 			a := ask(t, tt.method, tt.url, tt.body, tt.head...)
 			if a.status != tt.status {
@@ -316,7 +316,9 @@ func TestRules(t *testing.T) {
 					t.Errorf("%s: %q, want %q", tt.answer[i], got, tt.answer[i+1])
 				}
 			}
-			var problem struct{ Detail string }
+			var problem struct {
+				Detail string `json:"detail"`
+			}
 			if a.status >= 400 && a.head.Get("Content-Type") == "application/problem+json" && (json.Unmarshal([]byte(a.body), &problem) != nil || problem.Detail == "") {
 				t.Errorf("body %q", a.body)
 			}

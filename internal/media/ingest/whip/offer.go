@@ -55,7 +55,6 @@ type offer struct {
 	sdp *sdp.SessionDescription
 
 	ufrag, pwd string
-	tag        int // section that the ICE parameters stand in
 }
 
 const maxCodecs = 256 // payload types are 7 bits
@@ -177,17 +176,17 @@ func (o *offer) transport(in *sdp.SessionDescription, m, out *sdp.MediaDescripti
 		if err := credentials(o.ufrag, o.pwd); err != nil {
 			return err
 		}
-		print, setup := find("fingerprint"), find("setup")
-		if len(strings.Fields(print)) != 2 || len(print) > 512 {
+		digest, setup := find("fingerprint"), find("setup")
+		if len(strings.Fields(digest)) != 2 || len(digest) > 512 {
 			return malformed("the offer has no fingerprint")
 		}
 		if setup != "actpass" && setup != "active" {
 			return unprocessable("the offer's setup is %q: it must be actpass or active", clip(setup))
 		}
-		o.sdp.Attributes = append(o.sdp.Attributes, sdp.Attribute{Key: "fingerprint", Value: print})
+		o.sdp.Attributes = append(o.sdp.Attributes, sdp.Attribute{Key: "fingerprint", Value: digest})
 	}
-	print, _ := o.sdp.Attribute("fingerprint")
-	out.WithICECredentials(o.ufrag, o.pwd).WithValueAttribute("fingerprint", print).WithValueAttribute("setup", "actpass")
+	digest, _ := o.sdp.Attribute("fingerprint")
+	out.WithICECredentials(o.ufrag, o.pwd).WithValueAttribute("fingerprint", digest).WithValueAttribute("setup", "actpass")
 	return nil
 }
 

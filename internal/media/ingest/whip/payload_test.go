@@ -32,7 +32,7 @@ func packed(payloads [][]byte, ts uint32, seq *uint16) []*rtp.Packet {
 
 // Frames of other codecs, each with a key frame of 320 by 180 or so; the rest of them is filled up.
 var (
-	// temporal unit of libaom: sequence header, then a frame OBU that begins with show_existing_frame 0, frame_type 0, show_frame 1
+	// Temporal unit of libaom: sequence header, then a frame OBU that begins with show_existing_frame 0, frame_type 0, show_frame 1.
 	av1Header = []byte{0x0a, 0x0b, 0x00, 0x00, 0x00, 0x04, 0x3c, 0xff, 0xbc, 0xff, 0xf8, 0x42, 0x40}
 	vp8Key    = append([]byte{0x10, 0x02, 0x00, 0x9d, 0x01, 0x2a, 0x40, 0x01, 0xb4, 0x00}, bytes.Repeat([]byte{7}, 3000)...)
 	vp9Key    = append([]byte{0x82, 0x49, 0x83, 0x42, 0x00, 0x13, 0xf0, 0x0b, 0x36, 0x08}, bytes.Repeat([]byte{7}, 3000)...)

@@ -164,7 +164,7 @@ func exchange(ctx context.Context, pc *webrtc.PeerConnection, o *offer, lines []
 			continue // RFC 9143 section 9: with BUNDLE they stand in the first section
 		}
 		for _, l := range lines {
-			m.WithCandidate(l)
+			m.Attributes = append(m.Attributes, sdp.Attribute{Key: "candidate", Value: l})
 		}
 		m.WithPropertyAttribute("end-of-candidates")
 	}

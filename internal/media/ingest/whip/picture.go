@@ -97,7 +97,7 @@ type depacketizer interface {
 }
 
 func newDepacketizer(c frame.Codec) depacketizer {
-	switch c {
+	switch c { //nolint:exhaustive // what an offer may have
 	case frame.AV1:
 		return &av1Payloads{}
 	case frame.VP9:

@@ -48,7 +48,7 @@ func (r *reorder) push(p *rtp.Packet, now time.Time) {
 	if !r.started {
 		r.started, r.next, r.newest, r.odd = true, seq, seq, -1
 	} else {
-		seq = r.newest + int64(int16(p.SequenceNumber-uint16(r.newest))) //nolint:gosec // the difference modulo 2¹⁶ is what is meant
+		seq = r.newest + int64(int16(p.SequenceNumber-uint16(r.newest)))
 	}
 	if seq < r.next {
 		r.late++

@@ -114,7 +114,7 @@ func (n *session) answer(k *sockets) (err error) {
 	}
 	n.pc.OnTrack(n.track)
 	n.pc.OnConnectionStateChange(func(s webrtc.PeerConnectionState) {
-		switch s {
+		switch s { //nolint:exhaustive // the others end nothing
 		case webrtc.PeerConnectionStateConnected:
 			n.connected.Store(true)
 		case webrtc.PeerConnectionStateFailed:
