@@ -222,7 +222,7 @@ func (v *recorded) lane(rendition string) *timeline.Lane {
 }
 
 // Playlist implements playback.Presentation; nothing is ever waited for here.
-func (v *recorded) Playlist(_ context.Context, rendition string, _ playback.Reload, compressed bool) (playback.Text, error) {
+func (v *recorded) Playlist(_ context.Context, rendition string, r playback.Reload, compressed bool) (playback.Text, error) {
 	l := v.lane(rendition)
 	if l == nil {
 		return playback.Text{}, fault.New(fault.NotFound, "there is no such rendition")
@@ -230,13 +230,12 @@ func (v *recorded) Playlist(_ context.Context, rendition string, _ playback.Relo
 	if len(v.timeline.Marks) == 0 {
 		return playback.Text{}, fault.New(fault.NotReady, "the asset is being prepared: ask again in a moment")
 	}
+	text, err := v.list(l, r.Clip)
+	if err != nil {
+		return playback.Text{}, err
+	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	text := v.lists[rendition]
-	if text == nil {
-		text = &list{plain: v.render(l)}
-		v.lists[rendition] = text
-	}
 	age := 1
 	if v.whole {
 		age = max(v.timeline.Target-1, 1)
@@ -254,8 +253,51 @@ func (v *recorded) Playlist(_ context.Context, rendition string, _ playback.Relo
 	return playback.Text{Data: text.packed, MaxAge: age}, nil
 }
 
-func (v *recorded) render(l *timeline.Lane) []byte {
-	m := &hls.Media{Type: hls.VOD, TargetDuration: v.target, MediaSequence: v.timeline.First, Ended: v.whole}
+// list is a rendition's playlist; the whole one is kept.
+func (v *recorded) list(l *timeline.Lane, c playback.Clip) (*list, error) {
+	if c != (playback.Clip{}) {
+		from, to := v.within(c)
+		if from >= to {
+			return nil, fault.New(fault.NotFound, "there is nothing to play in this stretch")
+		}
+		return &list{plain: v.render(l, from, to)}, nil
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	text := v.lists[l.ID]
+	if text == nil {
+		text = &list{plain: v.render(l, 0, len(l.Chunks))}
+		v.lists[l.ID] = text
+	}
+	return text, nil
+}
+
+// within gives the segments [from, to) that have something of a clip.
+func (v *recorded) within(c playback.Clip) (from, to int) {
+	const slack = 1e-6 // of float rounding
+	to = len(v.timeline.Marks)
+	starts := func(i int) time.Time { return v.timeline.Marks[i].Start }
+	for from < to && (v.spans[from+1] <= c.From+slack || !c.Begin.IsZero() && !starts(from).Add(v.length(from)).After(c.Begin)) {
+		from++
+	}
+	for to > from && (c.To > 0 && v.spans[to-1] >= c.To-slack || !c.End.IsZero() && !starts(to-1).Before(c.End)) {
+		to--
+	}
+	return from, to
+}
+
+func (v *recorded) length(i int) time.Duration {
+	return time.Duration((v.spans[i+1] - v.spans[i]) * float64(time.Second))
+}
+
+// render lists the segments [from, to).
+func (v *recorded) render(l *timeline.Lane, from, to int) []byte {
+	m := &hls.Media{Type: hls.VOD, TargetDuration: v.target, MediaSequence: v.timeline.First + int64(from), Ended: v.whole}
+	for i := 1; i <= from; i++ {
+		if v.timeline.Marks[i].Discontinuity {
+			m.DiscontinuitySequence++
+		}
+	}
 	if !v.whole {
 		m.Type = hls.Event
 	}
@@ -264,11 +306,11 @@ func (v *recorded) render(l *timeline.Lane) []byte {
 	if l.Kind == frame.Text {
 		ext, last = "vtt", 0
 	}
-	for i, c := range l.Chunks {
-		mark := v.timeline.Marks[i]
+	for i := from; i < to; i++ {
+		c, mark := l.Chunks[i], v.timeline.Marks[i]
 		s := hls.Segment{
 			URI: hls.SegmentURI(l.ID, v.timeline.First+int64(i), ext), Duration: seconds64(c.Duration, l.Timescale),
-			ProgramDateTime: mark.Start, Discontinuity: mark.Discontinuity && i > 0, Gap: c.Gap,
+			ProgramDateTime: mark.Start, Discontinuity: mark.Discontinuity && i > from, Gap: c.Gap,
 		}
 		if c.Init != last && !c.Gap {
 			s.Map, last = hls.InitURI(l.ID, c.Init), c.Init

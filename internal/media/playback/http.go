@@ -146,16 +146,21 @@ func plausible(id string) bool {
 }
 
 func (h *Handler) multivariant(w http.ResponseWriter, r *http.Request, p Presentation, id string) error {
+	mod, err := modifiersOf(r.URL.RawQuery)
+	if err != nil {
+		return err
+	}
 	m, err := p.Multivariant(r.Context())
 	if err != nil {
 		return err
 	}
+	mod.apply(m)
 	below := id + "/" + p.Media() + "/"
 	for i := range m.Renditions {
-		m.Renditions[i].URI = below + m.Renditions[i].URI
+		m.Renditions[i].URI = below + m.Renditions[i].URI + mod.passed
 	}
 	for i := range m.Variants {
-		m.Variants[i].URI = below + m.Variants[i].URI
+		m.Variants[i].URI = below + m.Variants[i].URI + mod.passed
 	}
 	data, compressed := m.Append(nil), false
 	if len(data) > onePacket && acceptsGzip(r.Header) {
@@ -186,10 +191,27 @@ func (h *Handler) playlist(w http.ResponseWriter, r *http.Request, p Presentatio
 	if err != nil {
 		return err
 	}
-	compressed := acceptsGzip(r.Header)
-	t, err := p.Playlist(r.Context(), rendition, reload, compressed)
+	mod, err := modifiersOf(r.URL.RawQuery)
 	if err != nil {
 		return err
+	}
+	reload.Clip = mod.clip
+	compressed := acceptsGzip(r.Header)
+	if !mod.plain && !mod.dateless {
+		t, err := p.Playlist(r.Context(), rendition, reload, compressed)
+		if err != nil {
+			return err
+		}
+		h.text(w, r, p, t, compressed)
+		return nil
+	}
+	reload.Skip = reload.Skip && !mod.plain
+	t, err := p.Playlist(r.Context(), rendition, reload, false)
+	if err != nil {
+		return err
+	}
+	if t.Data = mod.text(t.Data); compressed {
+		t.Data = h.pack(t.Data)
 	}
 	h.text(w, r, p, t, compressed)
 	return nil

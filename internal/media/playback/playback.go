@@ -43,6 +43,7 @@ type Reload struct {
 	MSN  int64 // _HLS_msn; -1: not given
 	Part int   // _HLS_part; -1: not given
 	Skip bool  // _HLS_skip=YES or v2
+	Clip Clip
 }
 
 // Text is a playlist.

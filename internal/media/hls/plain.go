@@ -1,0 +1,40 @@
+package hls
+
+import "bytes"
+
+// WithoutDates is a media playlist without EXT-X-PROGRAM-DATE-TIME.
+func WithoutDates(playlist []byte) []byte {
+	return without(playlist, "#EXT-X-PROGRAM-DATE-TIME:")
+}
+
+// Plain is a low-latency media playlist as it is for players that know nothing of partial segments: without them and what belongs to
+// them, RFC 8216bis section 4.4.4.9, and without tags of a segment that is not whole yet.
+func Plain(playlist []byte) []byte {
+	out := without(playlist, "#EXT-X-PART:", "#EXT-X-PART-INF:", "#EXT-X-PRELOAD-HINT:", "#EXT-X-RENDITION-REPORT:", "#EXT-X-SERVER-CONTROL:")
+	if bytes.HasSuffix(out, []byte("#EXT-X-ENDLIST\n")) {
+		return out
+	}
+	end := 0 // of the last line that is a URI, or of the head
+	at := 0
+	for line := range bytes.Lines(out) {
+		at += len(line)
+		if line[0] != '#' || end == 0 && bytes.HasPrefix(line, []byte("#EXT-X-DISCONTINUITY-SEQUENCE:")) {
+			end = at
+		}
+	}
+	return out[:end]
+}
+
+func without(playlist []byte, tags ...string) []byte {
+	out := make([]byte, 0, len(playlist))
+	for line := range bytes.Lines(playlist) {
+		keep := true
+		for _, t := range tags {
+			keep = keep && !bytes.HasPrefix(line, []byte(t))
+		}
+		if keep {
+			out = append(out, line...)
+		}
+	}
+	return out
+}
