@@ -29,6 +29,7 @@ import (
 // Stills encodes the slate's pictures; encode.Engine fits.
 type Stills interface {
 	Still(ctx context.Context, job encode.StillArgs, output func(mp4 io.Reader) error) error
+	Last(ctx context.Context, job encode.LastArgs, input func(context.Context, io.Writer) error, output func(mp4 io.Reader) error) error
 }
 
 // Images fetches images that somebody has named; its errors tell nobody's secrets.
@@ -136,6 +137,10 @@ func (b *broadcast) runFiller(ctx context.Context) {
 		}
 		wait := b.filler.Tick()
 		b.provide(ctx)
+		if g, ok := b.filler.Gap(); ok {
+			b.owner.wg.Go(func() { b.holdLast(ctx, g) })
+			wait = b.filler.Tick()
+		}
 		alarm.Reset(wait)
 	}
 }
@@ -158,6 +163,29 @@ func (b *broadcast) provide(ctx context.Context) {
 	}
 	b.fill.working = true
 	b.owner.wg.Go(func() { b.makeStill(ctx, shape) })
+}
+
+// holdLast decodes the last picture, which is to stand when nothing comes. Where it can't be had the last key frame does.
+func (b *broadcast) holdLast(ctx context.Context, g slate.Group) {
+	var last *slate.Still
+	defer func() {
+		b.filler.Hold(g, last)
+		b.refill()
+	}()
+	if b.opt.Stills == nil {
+		return
+	}
+	shape := slate.Shape{Codec: g.Config.Codec, Width: g.Config.Width, Height: g.Config.Height}
+	err := b.opt.Stills.Last(ctx, encode.LastArgs{Codec: shape.Codec, At: g.Last()},
+		func(_ context.Context, w io.Writer) error { return g.MP4(w) },
+		func(mp4 io.Reader) (err error) {
+			last, err = slate.Read(mp4, shape)
+			return err
+		})
+	if err != nil {
+		last = nil
+		b.log.Debug("last picture can't be decoded, the last key frame stands instead", "codec", string(shape.Codec), "error", err)
+	}
 }
 
 // imagePatience bounds the download of an image: a slate that is late is none.

@@ -32,6 +32,7 @@ import (
 type stills struct {
 	mu    sync.Mutex
 	jobs  []encode.StillArgs
+	lasts []encode.LastArgs
 	fails bool
 }
 
@@ -50,6 +51,24 @@ func (s *stills) Still(_ context.Context, job encode.StillArgs, output func(mp4 
 		samples[i] = cmaf.Sample{Duration: 9000, Sync: i == 0, Data: []byte{0, 0, 0, 2, 0x65, 0xff}}
 	}
 	return output(bytes.NewReader(cmaf.AppendFragment(head, 1, cmaf.TrackID, 0, samples)))
+}
+
+// Last gives a picture that can be told from all others.
+func (s *stills) Last(_ context.Context, job encode.LastArgs, input func(context.Context, io.Writer) error, output func(mp4 io.Reader) error) error {
+	var mp4 bytes.Buffer
+	if err := input(context.Background(), &mp4); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.lasts = append(s.lasts, job); s.fails {
+		return errors.New("no encoder today")
+	}
+	head, err := cmaf.Init(frame.Config{Kind: frame.Video, Codec: frame.H264, SPS: sps, PPS: []byte{0x68, 0xeb, 0xe3, 0xcb, 0x22, 0xc2}, Width: 320, Height: 180}, 90000)
+	if err != nil {
+		return err
+	}
+	return output(bytes.NewReader(cmaf.AppendFragment(head, 1, cmaf.TrackID, 0, []cmaf.Sample{{Duration: 9000, Sync: true, Data: []byte{0, 0, 0, 2, 0x65, 0xee}}})))
 }
 
 // images is what lies at the addresses of slates.

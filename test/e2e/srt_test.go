@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"millrace/test/browser"
 	"millrace/test/hlscheck"
 	"millrace/test/rig"
 )
@@ -92,26 +93,25 @@ func TestSRT(t *testing.T) {
 	})
 }
 
-// srtWhole holds a recording against what was sent: every frame but so many is there, without a hole, picture and sound in step.
-func srtWhole(t *testing.T, s *rig.Server, a rig.Object, c rig.Clip, but int) {
+// srtWhole holds a recording against what was sent: every frame but so many that were lost is there, without a hole, picture and sound in step.
+func srtWhole(t *testing.T, s *rig.Server, a rig.Object, c rig.Clip, lost int, torn ...string) {
 	t.Helper()
 	url := s.PlayURL(a.Text("playback_ids.0.id"))
-	var torn []string
-	if but > 0 { // where pictures are gone up to the next key frame, the one before stands for longer and the sound goes on
-		torn = []string{"align-start", "frame-rate", "pdt", "segment-duration"}
+	if lost > 0 { // fewer pictures were counted than the encoder's rate says
+		torn = append(torn, "frame-rate")
 	}
 	checkBut(t, "finished", torn, hlscheck.Options{URL: url}, "tfdt", "segment-duration")
 	have := read(t, url, false)
 	fps, _ := c.FPS()
-	if want := int(math.Round(fps * c.Seconds)); have["video"].count < want-but-1 || have["video"].count > want+1 {
-		t.Errorf("%d pictures, %d were sent and at most %d were lost", have["video"].count, want, but)
+	if want := int(math.Round(fps * c.Seconds)); have["video"].count < want-lost-1 || have["video"].count > want+1 {
+		t.Errorf("%d pictures, %d were sent and at most %d were lost", have["video"].count, want, lost)
 	}
 	for kind, p := range have {
-		if but == 0 && p.gap > 0.1 || math.Abs(p.last-p.first-c.Seconds) > 0.25+float64(but)/fps {
+		if lost == 0 && p.gap > 0.1 || math.Abs(p.last-p.first-c.Seconds) > 0.25+float64(lost)/fps {
 			t.Errorf("%s from %.3f to %.3f s with a hole of %.3f s, sent were %.0f s", kind, p.first, p.last, p.gap, c.Seconds)
 		}
 	}
-	if but == 0 {
+	if lost == 0 { // else a flash may be among what was lost
 		inStep(t, url, int(c.Seconds)-2)
 	}
 }
@@ -223,7 +223,7 @@ func TestSRTRefusals(t *testing.T) {
 func TestSRTInBadWeather(t *testing.T) {
 	s := rig.Start(t, rig.Options{})
 	clip := srtClip(15)
-	clip.Kbit = 1500
+	clip.Kbit, clip.NoB = 1500, true
 	l := s.CreateLive(t, "low", nil)
 	through := rig.Weather{Loss: 0.05, Jitter: 50 * time.Millisecond, Seed: 42, Junk: true}.Through(t, s.SRT)
 	e := rig.PublishTo(t, rig.SRTURL(through, l.Text("stream_key"), l.Text("srt_passphrase"), "&latency=120000"), clip)
@@ -248,5 +248,49 @@ func TestSRTInBadWeather(t *testing.T) {
 	srtWhole(t, s, a, clip, given+int(link.Number("missing")))
 	if log := s.Log(); bytes.Contains([]byte(log), []byte("panic")) {
 		t.Error("something panicked")
+	}
+}
+
+// TestSRTGivesUp: of every hundred packets one never comes. Of the recording only those pictures are missing that lost bytes of their own (where
+// B-frames are references, also what needs a lost one); no key frame is, so that the rules for whole streams hold; sound is missing for no longer
+// than a packet's, and Chromium plays it.
+func TestSRTGivesUp(t *testing.T) {
+	t.Parallel()
+	for name, pyramid := range map[string]bool{"without B-frames": false, "with a pyramid": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := rig.Start(t, rig.Options{})
+			clip := srtClip(12)
+			clip.Kbit, clip.Flash, clip.NoB = 1500, false, !pyramid
+			l := s.CreateLive(t, "low", nil)
+			through := rig.Weather{Never: 101}.Through(t, s.SRT)
+			e := rig.PublishTo(t, rig.SRTURL(through, l.Text("stream_key"), l.Text("srt_passphrase"), "&latency=1000000"), clip)
+			if said, err := e.Wait(t, patience); err != nil {
+				t.Errorf("encoder: %v: %s", err, said)
+			}
+			a := srtRecorded(t, s, l)
+			link := s.AwaitLogLine(t, "encoder disconnected", patience)
+			t.Logf("%v", link)
+			gone := int(link.Number("broken_units") + link.Number("undecodable"))
+			if link.Number("missing") < 10 || link.Number("key_frames_replaced") < 1 || !pyramid && link.Number("undecodable") > 0 {
+				t.Errorf("%v", link)
+			}
+			var torn []string
+			if pyramid { // where pictures are gone up to the next key frame, the one before stands for longer and the sound goes on
+				torn = []string{"align-start", "pdt", "segment-duration"}
+			}
+			srtWhole(t, s, a, clip, gone+int(link.Number("missing"))/2, torn...)
+			url := s.PlayURL(a.Text("playback_ids.0.id"))
+			for kind, p := range read(t, url, false) {
+				if p.gap > 0.2 && (kind == "audio" || !pyramid) { // a packet may hold as much sound
+					t.Errorf("a hole of %.3f s in the %s", p.gap, kind)
+				}
+			}
+			page := browser.Start(t).Open(t, s.WatchURL(a.Text("playback_ids.0.id")))
+			page.FirstPicture(t, patience)
+			if p := page.Plays(t, clip.Seconds/2, patience); p.Restarts > 0 || p.Error != "" || p.Stalls > 1 {
+				t.Errorf("played: %+v", p)
+			}
+		})
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"container/heap"
 	"context"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -105,6 +106,7 @@ type Weather struct {
 	Jitter time.Duration // more delay, of each by chance up to this, which also changes their order
 	Seed   uint64        // of the chance
 	Junk   bool          // garbage from elsewhere arrives among them
+	Never  uint32        // of every so many packets of SRT's data one never arrives, however often it is sent; 0: all may
 
 	Deaf func(caller string) bool // nothing goes to or from such an address; called for each datagram, from several goroutines
 }
@@ -212,6 +214,8 @@ func (w Weather) junk(ctx context.Context, to io.Writer) {
 type sky struct {
 	w      Weather
 	chance *rand.Rand // of the goroutine that calls carry
+	first  uint32     // number of the first data packet; likewise
+	began  bool       // that is known
 	in     chan drop
 }
 
@@ -232,13 +236,26 @@ func (w Weather) sky(way uint64, wg *sync.WaitGroup, ctx context.Context) *sky {
 // carry takes a datagram: every decision is by chance of the seed, in the order in which they come.
 func (s *sky) carry(p []byte, send func([]byte)) {
 	lost, more := s.chance.Float64() < s.w.Loss, time.Duration(s.chance.Float64()*float64(s.w.Jitter))
-	if lost {
+	if lost || s.never(p) {
 		return
 	}
 	select {
 	case s.in <- drop{due: time.Now().Add(s.w.Delay + more), p: bytes.Clone(p), send: send}:
 	default: // as a router would
 	}
+}
+
+// never says that p is one of the data packets that do not arrive.
+func (s *sky) never(p []byte) bool {
+	const control = 0x80
+	if s.w.Never == 0 || len(p) < 16 || p[0]&control != 0 {
+		return false
+	}
+	number := binary.BigEndian.Uint32(p)
+	if !s.began {
+		s.first, s.began = number, true
+	}
+	return (number-s.first)%s.w.Never == s.w.Never-1
 }
 
 // rain lets datagrams go on when they are due.

@@ -24,6 +24,7 @@ type content struct {
 	newest  [2]time.Duration // latest presentation of a kind
 	other   [2]time.Duration // the same of the other kind when this one came last
 	missing [2]bool          // what is written of the kind is ours
+	held    *Still           // the last picture, which stands; nil: it does not
 	sets    bool             // the next key frame brings its parameter sets along
 }
 
@@ -81,7 +82,7 @@ func (c *content) write(f frame.Frame) error {
 		return nil // the slate was still shown
 	}
 	c.came(&f)
-	if c.newest[k]-c.other[o] > alone && c.fills(o) {
+	if c.newest[k]-c.other[o] > alone && c.fills(o) && (o == frame.Audio || !c.f.group.waiting(c.f.came)) {
 		if err := c.fill(o, f.PTS); err != nil {
 			return err
 		}
@@ -111,6 +112,9 @@ func (c *content) back(f *frame.Frame) error {
 			return err
 		}
 	}
+	if c.held != nil {
+		return c.release()
+	}
 	c.out.Cut()
 	return nil
 }
@@ -120,6 +124,7 @@ func (c *content) came(f *frame.Frame) {
 	c.other[f.Kind] = c.newest[1-f.Kind]
 	if f.Kind == frame.Video {
 		c.step = f.Duration
+		c.f.group.add(f, c.f.came)
 		if f.Key {
 			c.lag = f.PTS - f.DTS
 			c.f.known[frame.Video].lag = c.lag
@@ -150,6 +155,9 @@ func (c *content) fill(k frame.Kind, until time.Duration) error {
 	if k == frame.Audio {
 		c.missing[k] = true
 		return c.hush(until, false)
+	}
+	if err := c.holdLast(); err != nil {
+		return err
 	}
 	if !c.missing[k] {
 		c.missing[k] = true
@@ -185,7 +193,7 @@ func (c *content) silent(packet []byte, at, long time.Duration) error {
 	return nil
 }
 
-// hold writes the last key frame, each time for as long as a part may last, up to a time.
+// hold writes the last picture, each time for as long as a part may last, up to a time.
 func (c *content) hold(until time.Duration) error {
 	v := &c.f.known[frame.Video]
 	long := at(int64(frames(v.rate(), c.f.opt.Limit())), v.rate())
@@ -197,10 +205,13 @@ func (c *content) hold(until time.Duration) error {
 	return nil
 }
 
-// repeat writes the last key frame once.
+// repeat writes the last picture once, or where it is not known the last key frame.
 func (c *content) repeat(long time.Duration) error {
 	f := frame.Frame{
 		Kind: frame.Video, DTS: c.end[frame.Video], PTS: c.end[frame.Video] + c.lag, Duration: long, Key: true, Data: c.f.known[frame.Video].key,
+	}
+	if c.held != nil {
+		f.Data = c.held.Samples[0]
 	}
 	f.Received = c.started.Add(f.PTS - c.first)
 	c.end[frame.Video] += long
@@ -215,6 +226,9 @@ func (c *content) stand(long time.Duration) (time.Duration, error) {
 	v := &c.f.known[frame.Video]
 	if c.end[frame.Video] == 0 || len(v.key) == 0 {
 		return 0, nil
+	}
+	if err := c.holdLast(); err != nil {
+		return 0, err
 	}
 	c.out.Cut()
 	from, rate := c.end[frame.Video], v.rate()

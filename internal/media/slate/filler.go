@@ -17,6 +17,7 @@ type Filler struct {
 	stopped bool // nothing is written any more
 	still   *Still
 	known   [2]known     // what the recording has of each kind
+	group   group        // the pictures from the last key frame on
 	pub     *Publication // the encoder that is connected; nil while none is
 	content *content     // the open stretch, of either sort; at most one is not nil
 	slate   *show
@@ -122,7 +123,14 @@ func (f *Filler) Tick() time.Duration {
 	case !f.began:
 		return patience
 	case f.slate == nil:
-		if wait := f.due().Sub(now); wait > 0 {
+		wait := f.due().Sub(now)
+		if wait <= 0 && f.group.waiting(now) {
+			wait = f.group.asked.Add(heldIn).Sub(now)
+		}
+		if wait > 0 {
+			if at := f.suspect(); !at.IsZero() {
+				wait = min(wait, max(at.Sub(now), time.Millisecond))
+			}
 			return wait
 		}
 		if !f.showable() {

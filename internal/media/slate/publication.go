@@ -79,7 +79,9 @@ func (p *Publication) Configure(c frame.Config) error {
 	switch open := p.stretch(); {
 	case open == nil:
 		return nil
-	case other && open.missing[c.Kind]: // what was filled in had the parameters of an encoder before this one
+	case !other && c.Kind == frame.Video && open.held != nil: // told when the picture goes on
+		return nil
+	case other && (open.missing[c.Kind] || c.Kind == frame.Video && open.held != nil): // what was filled in had the parameters of an encoder before this one
 		f.end()
 		return nil
 	default:

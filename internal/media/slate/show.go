@@ -32,7 +32,8 @@ func newShow(f *Filler, started time.Time) *show {
 		if f.still != nil && f.still.shape() == v.shape() {
 			s.video, s.samples, s.fps = &f.still.Config, f.still.Samples, f.still.FPS
 		} else { // the picture that the encoder sent last, as often as a part may last
-			s.video, s.samples = &v.config, [][]byte{v.key}
+			config, data := f.lastPicture()
+			s.video, s.samples = config, [][]byte{data}
 			s.fps = v.rate() / float64(frames(v.rate(), f.opt.Limit()))
 		}
 	}

@@ -2,7 +2,8 @@
 //
 // It takes the first program that has media, of that the first video and the first audio it can read, and stays with them while
 // the program has them. What was lost on the way is known from the continuity counters: an access unit with a hole is never given
-// out, nor is a picture that refers to one. Whatever comes in, memory is bounded by the largest access unit and time by the bytes.
+// out; pictures that refer to one are, since decoders conceal what is missing. In place of a key frame that was lost the one before it is
+// given out again (lost.go says why). Whatever comes in, memory is bounded by the largest access units and time by the bytes.
 //
 // It must never know files, sockets, time of day or a logger, and it starts no goroutines.
 package mpegts
@@ -53,7 +54,8 @@ type Stats struct {
 	Damaged    int // packets marked by the sender as broken
 	Malformed  int // tables, PES packets and frames that can not be read or are too large
 	Broken     int // access units that came with a hole and were dropped
-	Waiting    int // pictures that were dropped because they refer to a lost one
+	Waiting    int // pictures that were dropped because they refer to a lost key frame that nothing could stand in for
+	Replaced   int // key frames that were lost, and in whose place the one before was given out again
 	Video      int // frames given out
 	Audio      int
 }

@@ -110,14 +110,15 @@ func TestLostPackets(t *testing.T) {
 		lost         int
 	}{
 		"nothing":               {nil, 30, 60, nil, 0},
-		"start of a picture":    {[]int{video[15]}, 25, 60, []int{15, 16, 17, 18, 19}, 1},
-		"middle of a picture":   {[]int{video[15] + 1}, 25, 60, []int{15, 16, 17, 18, 19}, 1},
-		"end of a picture":      {[]int{video[15] + 3}, 25, 60, []int{15, 16, 17, 18, 19}, 1},
-		"a key frame":           {[]int{video[10]}, 20, 60, []int{10, 11, 12, 13, 14, 15, 16, 17, 18, 19}, 1},
+		"start of a picture":    {[]int{video[15]}, 29, 60, []int{15}, 1},
+		"middle of a picture":   {[]int{video[15] + 1}, 29, 60, []int{15}, 1},
+		"end of a picture":      {[]int{video[15] + 3}, 29, 60, []int{15}, 1},
+		"a key frame":           {[]int{video[10] + 1}, 29, 60, nil, 1},   // another one takes its place
+		"a key frame's start":   {[]int{video[10]}, 29, 60, []int{10}, 1}, // nobody knows that it was one
 		"the last before a key": {[]int{video[19] + 2}, 29, 60, []int{19}, 1},
 		"start of sound":        {[]int{audio[5]}, 30, 58, nil, 1},
 		"end of sound":          {[]int{audio[5] + 1}, 30, 59, nil, 1},
-		"from picture to sound": {[]int{video[15] + 3, audio[15]}, 25, 58, []int{15, 16, 17, 18, 19}, 2},
+		"from picture to sound": {[]int{video[15] + 3, audio[15]}, 29, 58, []int{15}, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -135,7 +136,7 @@ func TestLostPackets(t *testing.T) {
 			if got := times(r.frames[frame.Video]); !slices.Equal(got, want) {
 				t.Errorf("pictures at %v", got)
 			}
-			if n := 30 - tt.video; s.Broken+s.Waiting < n-1 { // nothing came of one whose start is lost
+			if n := 30 - tt.video; s.Waiting > 0 || s.Broken < n-1 { // nothing came of one whose start is lost
 				t.Errorf("%d pictures missing, %+v", n, s)
 			}
 		})
@@ -189,7 +190,7 @@ func TestMissing(t *testing.T) {
 	err := d.Write(m.b[:at], time.Time{})
 	d.Missing(size)
 	err = errors.Join(err, d.Write(m.b[at+size:], time.Time{}), d.Flush())
-	if got := times(r.frames[frame.Video]); err != nil || !slices.Equal(got, []time.Duration{0, ticks(3 * tick)}) {
+	if got := times(r.frames[frame.Video]); err != nil || !slices.Equal(got, []time.Duration{0, ticks(2 * tick), ticks(3 * tick)}) {
 		t.Errorf("%v, pictures at %v, %+v", err, got, d.Stats())
 	}
 }
@@ -214,14 +215,14 @@ func TestDuplicatesScrambledDamaged(t *testing.T) {
 		}
 	}
 	r, d = demux(t, scrambled)
-	if len(r.frames[frame.Video]) != 22 || len(r.frames[frame.Audio]) != 60 || d.Stats().Scrambled == 0 || d.Stats().Malformed != 0 {
+	if len(r.frames[frame.Video]) != 26 || len(r.frames[frame.Audio]) != 60 || d.Stats().Scrambled == 0 || d.Stats().Malformed != 0 {
 		t.Errorf("scrambled: %d pictures, %+v", len(r.frames[frame.Video]), d.Stats())
 	}
 
 	damaged := bytes.Clone(whole)
 	damaged[find(whole, videoPID, true)[15]*mpegts.PacketSize+1] |= 0x80
 	r, d = demux(t, damaged)
-	if len(r.frames[frame.Video]) != 25 || d.Stats().Damaged != 1 || d.Stats().Lost != 1 {
+	if len(r.frames[frame.Video]) != 29 || d.Stats().Damaged != 1 || d.Stats().Lost != 1 {
 		t.Errorf("damaged: %d pictures, %+v", len(r.frames[frame.Video]), d.Stats())
 	}
 }
@@ -393,30 +394,74 @@ func TestFramesOverPES(t *testing.T) {
 	}
 }
 
-// TestRefreshWithoutKeys: an encoder that never sends a key frame again is not shut out by a loss.
-func TestRefreshWithoutKeys(t *testing.T) {
+// TestLostKeyFrames: the one before takes its place, wherever it is known that it was one; where none can, pictures are dropped up to one
+// that needs no other, or for a while.
+func TestLostKeyFrames(t *testing.T) {
 	t.Parallel()
-	m := newMux()
-	m.tables()
-	for i := range int64(200) {
-		m.pes(videoPID, 0xe0, i*tick, i*tick, h264Unit(i == 0, 300))
+	stream := func(n, gop, change int) *mux { // from picture `change` on it has other parameters
+		m := newMux()
+		m.tables()
+		for i := range n {
+			unit := h264Unit(i%gop == 0, 300+i)
+			if i >= change {
+				unit = bytes.Replace(unit, testSPS, smallSPS, 1)
+			}
+			m.pes(videoPID, 0xe0, int64(i)*tick, int64(i)*tick, unit)
+		}
+		return m
 	}
-	r, d := demux(t, drop(m.b, find(m.b, videoPID, true)[20]))
-	if n := len(r.frames[frame.Video]); n != 20+(200-21-125) {
-		t.Errorf("%d pictures, %+v", n, d.Stats())
-	}
-	m = newMux()
-	m.tables()
+	regular, changed := stream(60, 10, 60).b, stream(60, 10, 20).b
+	starts := find(regular, videoPID, true)
+	recovers := newMux()
+	recovers.tables()
 	for i := range int64(60) {
-		unit := h264Unit(i == 0, 300)
+		unit := h264Unit(i == 0 || i == 20, 300)
 		if i == 40 {
 			unit = slices.Concat([]byte{0, 0, 0, 1, 9, 0xf0, 0, 0, 1, 6, 6, 1, 0xc4, 0x80}, unit[6:])
 		}
-		m.pes(videoPID, 0xe0, i*tick, i*tick, unit)
+		if i == 20 { // of other parameters
+			unit = bytes.Replace(unit, testSPS, smallSPS, 1)
+		}
+		recovers.pes(videoPID, 0xe0, i*tick, i*tick, unit)
 	}
-	r, d = demux(t, drop(m.b, find(m.b, videoPID, true)[20]))
-	if n := len(r.frames[frame.Video]); n != 40 {
-		t.Errorf("recovery point: %d pictures, %+v", n, d.Stats())
+	long := stream(200, 1000, 200)
+	for name, tt := range map[string]struct {
+		ts                          []byte
+		drop                        []int
+		pictures, replaced, waiting int
+	}{
+		"a part of one":                          {regular, []int{starts[20] + 1}, 60, 1, 0},
+		"its start, where one was due":           {regular, []int{starts[30]}, 60, 1, 0},
+		"all of it, and more":                    {regular, []int{starts[29] + 1, starts[30], starts[30] + 1, starts[30] + 2}, 59, 1, 0},
+		"two in a row":                           {regular, []int{starts[20] + 1, starts[30] + 1}, 60, 2, 0},
+		"the first":                              {regular, []int{starts[0] + 1}, 50, 0, 0},
+		"a picture beside the place":             {regular, []int{starts[31]}, 59, 0, 0},
+		"one with other parameters":              {changed, []int{find(changed, videoPID, true)[20] + 1}, 50, 0, 9},
+		"an encoder without, and one was enough": {long.b, []int{find(long.b, videoPID, true)[20]}, 199, 0, 0},
+		"other parameters, and a recovery point": {recovers.b, []int{find(recovers.b, videoPID, true)[20] + 1}, 40, 0, 19},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r, d := demux(t, drop(tt.ts, tt.drop...))
+			frames, s := r.frames[frame.Video], d.Stats()
+			if len(frames) != tt.pictures || s.Replaced != tt.replaced || s.Waiting != tt.waiting {
+				t.Errorf("%d pictures, %+v", len(frames), s)
+			}
+			for i := 1; i < len(frames); i++ {
+				if frames[i].DTS <= frames[i-1].DTS {
+					t.Errorf("picture %d at %v after %v", i, frames[i].DTS, frames[i-1].DTS)
+				}
+			}
+			keys := 0
+			for _, f := range frames {
+				if f.Key && f.DTS%ticks(10*tick) == 0 {
+					keys++
+				}
+			}
+			if tt.replaced > 0 && keys != 6 {
+				t.Errorf("%d key frames in their places", keys)
+			}
+		})
 	}
 }
 

@@ -160,7 +160,7 @@ func (s *stream) finish(d *Demuxer, known bool) error {
 
 // hole notes that something of the stream is missing before the next packet.
 func (s *stream) hole(d *Demuxer) error {
-	s.counter, s.suspect = -1, false
+	s.counter, s.suspect, s.video.holed = -1, false, true
 	if s.open && s.codec.kind() == frame.Audio {
 		if s.tailAt = len(s.buf); s.holeAt == 0 {
 			s.holeAt = s.tailAt // sound before it and after it can be used
@@ -170,7 +170,7 @@ func (s *stream) hole(d *Demuxer) error {
 	if s.open {
 		return s.drop(d)
 	}
-	s.lost()
+	s.audio.lost()
 	return nil
 }
 
@@ -178,13 +178,11 @@ func (s *stream) hole(d *Demuxer) error {
 func (s *stream) drop(d *Demuxer) error {
 	d.stats.Broken++
 	s.open = false
-	s.lost()
-	return nil
-}
-
-func (s *stream) lost() {
-	s.video.lost()
 	s.audio.lost()
+	if s.codec.kind() == frame.Video {
+		return s.damaged(d)
+	}
+	return nil
 }
 
 // pesPayload is where the elementary stream begins in a PES packet, section 2.4.3.7.

@@ -11,10 +11,6 @@ import (
 	"millrace/internal/media/frame"
 )
 
-// maxWait is how long pictures are dropped after a loss when none comes that needs no other: an encoder that refreshes by and by never
-// sends one, and its picture heals by itself.
-const maxWait = 5 * time.Second
-
 // video makes access units of H.264 and HEVC.
 type video struct {
 	vps, sps, pps []byte
@@ -23,19 +19,9 @@ type video struct {
 	dts, interval time.Duration // of the last access unit, and before it
 	known         bool
 
-	waiting bool          // for a picture that refers to no other
-	since   time.Duration // DTS of the first one dropped
-	counted bool          // since is known
-	skip    bool          // HEVC: leading pictures of the CRA that ended the wait refer to what is missing
+	loss
 
 	units [][]byte // of the access unit at hand
-}
-
-// lost tells that a picture is missing: those that refer to it must not be shown.
-func (v *video) lost() {
-	if v.configured && !v.waiting {
-		v.waiting, v.counted = true, false
-	}
 }
 
 // kindOf sorts the NAL units of both codecs.
@@ -115,6 +101,10 @@ func (s *stream) picture(d *Demuxer, t stamps) error {
 		t.dts = v.dts + v.interval
 		t.pts = t.dts
 	}
+	key := s.isKeyUnits()
+	if err := s.stepIn(d, t.dts, key); err != nil {
+		return err
+	}
 	if step := t.dts - v.dts; v.known && step > 0 && step < time.Second {
 		v.interval = step
 	}
@@ -128,7 +118,6 @@ func (s *stream) picture(d *Demuxer, t stamps) error {
 		au = binary.BigEndian.AppendUint32(au, uint32(len(u)))
 		au = append(au, u...)
 	}
-	key := s.isKey(au)
 	if err := s.configure(d, key); err != nil {
 		return err
 	}
@@ -139,15 +128,13 @@ func (s *stream) picture(d *Demuxer, t stamps) error {
 		d.stats.Waiting++
 		return nil
 	}
+	s.order(t.pts, key)
 	d.stats.Video++
-	return d.write(frame.Frame{Kind: frame.Video, DTS: t.dts, PTS: t.pts, Key: key, Data: au, Received: d.when})
-}
-
-func (s *stream) isKey(au []byte) bool {
-	if s.codec == codecH264 {
-		return h264.HasIDR(au)
+	f := frame.Frame{Kind: frame.Video, DTS: t.dts, PTS: t.pts, Key: key, Data: au, Received: d.when}
+	if key {
+		s.remember(f)
 	}
-	return hevc.IsKey(au)
+	return d.write(f)
 }
 
 // configure takes the parameter sets of the access unit. Of several of a kind the first counts, and one that comes without the set above it counts
@@ -194,6 +181,7 @@ func (s *stream) configure(d *Demuxer, key bool) error {
 		return nil //nolint:nilerr // counted
 	}
 	v.vps, v.sps, v.pps, v.configured = vps, sps, pps, true
+	v.key, v.pyramid = nil, false
 	return d.configure(c)
 }
 
@@ -204,57 +192,3 @@ func keep(old, set []byte) []byte {
 	}
 	return bytes.Clone(set)
 }
-
-// undecodable tells whether a picture must be dropped because it refers to one that was lost, and ends the wait at one that does not.
-func (s *stream) undecodable(dts time.Duration, key bool) bool {
-	v := &s.video
-	if !v.waiting {
-		if v.skip && s.codec == codecHEVC {
-			if t := s.slice(); t == typeRASLN || t == typeRASLR {
-				return true
-			} else if t > typeRASLR || t < typeRADLN { // leading pictures come before all others
-				v.skip = false
-			}
-		}
-		return false
-	}
-	if !v.counted {
-		v.since, v.counted = dts, true
-	}
-	if !key && !s.recovers() && dts-v.since < maxWait && dts >= v.since {
-		return true
-	}
-	v.waiting, v.skip = false, key
-	return false
-}
-
-// slice is the type of the first slice of the access unit at hand, HEVC.
-func (s *stream) slice() int {
-	for _, u := range s.video.units {
-		if t := hevc.Type(u); t >= 0 && t < hevc.TypeVPS {
-			return t
-		}
-	}
-	return -1
-}
-
-// recovers tells whether the access unit at hand has a recovery point, ITU-T H.264 section D.2.8: decoders can begin there.
-func (s *stream) recovers() bool {
-	for _, u := range s.video.units {
-		switch {
-		case s.codec == codecH264 && h264.Type(u) == h264.TypeSEI && len(u) > 1 && u[1] == seiRecoveryPoint,
-			s.codec == codecHEVC && hevc.Type(u) == hevc.TypeSEI && len(u) > 2 && u[2] == seiRecoveryPoint:
-			return true
-		}
-	}
-	return false
-}
-
-const seiRecoveryPoint = 6 // payload type; encoders give it a unit of its own
-
-// Leading pictures, ITU-T H.265 table 7-1.
-const (
-	typeRADLN = 6
-	typeRASLN = 8
-	typeRASLR = 9
-)

@@ -1,0 +1,289 @@
+package mpegts
+
+import (
+	"bytes"
+	"time"
+
+	"millrace/internal/media/codec/h264"
+	"millrace/internal/media/codec/hevc"
+	"millrace/internal/media/codec/nal"
+	"millrace/internal/media/frame"
+)
+
+// What to do about pictures that were lost. One whose own bytes have a hole is dropped, and those behind it are given out: a picture that
+// nothing refers to is not missed, and decoders conceal a reference that is missing, so that motion goes on. There are two exceptions.
+//
+// Where B-frames are references too, pictures name their references one by one, and Chromium's decoder ends the playback at one that it has
+// not: then pictures are dropped up to one that needs no other.
+//
+// A key frame: H.264's and HEVC's IDR sets the count of pictures and their order back, and decoders that have not seen it put those behind it
+// in the wrong place or drop them; nor can a segment begin there. So the last key frame, which has the same parameter sets, is given out
+// again in its place and time: every reference is there, and what follows is drawn on an older picture. Where that can't be, pictures are
+// dropped here too.
+
+// loss is what is known about pictures that are missing.
+type loss struct {
+	holed bool // something is missing, perhaps whole pictures
+
+	pyramid bool          // B-frames are references
+	latest  time.Duration // PTS of the references since the last key frame
+
+	key   *frame.Frame  // the last one, with the present parameter sets
+	every time.Duration // between the last two
+	even  bool          // it was the same before
+
+	waiting bool          // for a picture that refers to no other
+	since   time.Duration // DTS of the first one dropped
+	counted bool          // since is known
+	skip    bool          // HEVC: leading pictures of the CRA that ended the wait refer to what is missing
+}
+
+// maxWait is how long pictures are dropped after a key frame was lost for which nothing stands in, when none comes that needs no other:
+// an encoder that refreshes by and by never sends one, and its picture heals by itself.
+const maxWait = 5 * time.Second
+
+// remember keeps a key frame, which may have to stand in for the next one.
+func (s *stream) remember(f frame.Frame) {
+	v := &s.video
+	if v.key != nil {
+		every := f.DTS - v.key.DTS
+		v.even = near(every, v.every)
+		v.every = every
+	}
+	v.key = &f
+}
+
+// near says that two times are of the same picture.
+func near(a, b time.Duration) bool {
+	const rounding = 5 * time.Millisecond
+	return a-b < rounding && b-a < rounding
+}
+
+// damaged takes note of the PES packet at hand, which has a hole: what came of it tells whether it was a key frame.
+func (s *stream) damaged(d *Demuxer) error {
+	v := &s.video
+	if !v.configured {
+		return nil
+	}
+	at, ok := pesPayload(s.buf)
+	if !ok || s.buf[6]&0x30 != 0 {
+		v.holed = true
+		return nil
+	}
+	t := s.times(d, s.buf)
+	if !t.known {
+		v.holed = true
+		return nil
+	}
+	reset, same := s.resets(s.buf[at:])
+	if reset && same && v.key != nil && s.setsBack(v.key.Data) && (!v.known || t.dts > v.dts) {
+		return s.standIn(d, t.dts)
+	}
+	if reset || v.pyramid && s.isReference(s.buf[at:]) {
+		v.wait()
+	}
+	if v.known && t.dts > v.dts { // it is the one that is missing
+		v.dts = t.dts
+	}
+	return nil
+}
+
+// isReference tells of the beginning of an access unit whether others may refer to it; also of one of which too little is there.
+func (s *stream) isReference(b []byte) bool {
+	for unit := range nal.AnnexB(b) {
+		if is, _ := s.isSlice(unit); is {
+			return s.refers(unit)
+		}
+	}
+	return true
+}
+
+// refers tells of a slice whether others may refer to its picture: by nal_ref_idc; HEVC's types of even numbers say that none of the same
+// sub-layer does, table 7-1.
+func (s *stream) refers(slice []byte) bool {
+	if s.codec == codecH264 {
+		return slice[0]>>5&3 != 0
+	}
+	const lastPair = 14
+	t := hevc.Type(slice)
+	return t > lastPair || t&1 == 1
+}
+
+// order takes note of a picture's place: a reference that is presented before another one that was decoded before it is a B-frame.
+func (s *stream) order(pts time.Duration, key bool) {
+	v := &s.video
+	for _, u := range v.units {
+		if is, _ := s.isSlice(u); is {
+			if !s.refers(u) {
+				return
+			}
+			break
+		}
+	}
+	if key {
+		v.latest = pts
+		return
+	}
+	v.pyramid = v.pyramid || pts < v.latest
+	v.latest = max(v.latest, pts)
+}
+
+// resets tells of the beginning of an access unit whether it sets the order of pictures back, and whether it has the parameter sets that
+// are known, as far as it has any. Its last unit is cut off.
+func (s *stream) resets(b []byte) (reset, same bool) {
+	v := &s.video
+	same = true
+	set, slice := false, false
+	known := func(unit, have []byte) {
+		set, same = true, same && bytes.HasPrefix(have, unit)
+	}
+	for unit := range nal.AnnexB(b) {
+		switch s.kindOf(unit) {
+		case setVPS:
+			known(unit, v.vps)
+		case setSPS:
+			known(unit, v.sps)
+		case setPPS:
+			known(unit, v.pps)
+		case other:
+			is, idr := s.isSlice(unit)
+			slice, reset = slice || is, reset || idr
+		case delimiter, filler:
+		}
+	}
+	return reset || set && !slice, same // sets come with key frames
+}
+
+// isSlice tells of a NAL unit whether it is a picture's, and of one that sets the order of pictures back.
+func (s *stream) isSlice(unit []byte) (is, reset bool) {
+	if s.codec == codecH264 {
+		t := h264.Type(unit)
+		return t >= h264.TypeNonIDR && t <= h264.TypeIDR, t == h264.TypeIDR
+	}
+	t := hevc.Type(unit)
+	return t >= 0 && t < hevc.TypeVPS, t >= hevc.TypeBLAWLP && t <= typeIDRN
+}
+
+// setsBack tells of a key frame whether it is an IDR: only that can stand in for another one.
+func (s *stream) setsBack(au []byte) bool {
+	if s.codec == codecH264 {
+		return true
+	}
+	for unit := range nal.Units(au, 4) {
+		if t := hevc.Type(unit); t >= 0 && t < hevc.TypeVPS {
+			return t == typeIDRW || t == typeIDRN
+		}
+	}
+	return false
+}
+
+// standIn gives the last key frame out again, in the place of one that was to be decoded at dts.
+func (s *stream) standIn(d *Demuxer, dts time.Duration) error {
+	v := &s.video
+	f := *v.key
+	f.PTS += dts - f.DTS
+	f.DTS, f.Received = dts, d.when
+	v.every, v.key = dts-v.key.DTS, &f
+	v.dts, v.known, v.waiting = dts, true, false
+	d.stats.Replaced++
+	return d.write(f)
+}
+
+// stepIn looks, before the picture to be decoded at dts, for a key frame that is missing without a trace: one that was due, as regularly as
+// they came, where something was lost.
+func (s *stream) stepIn(d *Demuxer, dts time.Duration, key bool) error {
+	v := &s.video
+	if !v.holed {
+		return nil
+	}
+	v.holed = false
+	if key || v.interval > 0 && dts-v.dts < 3*v.interval/2 {
+		return nil // no whole picture is missing, or none that is needed
+	}
+	if v.key != nil && v.even && s.setsBack(v.key.Data) {
+		if due := v.key.DTS + v.every; !near(due, v.dts) && !near(due, dts) && due > v.dts && due < dts {
+			return s.standIn(d, due)
+		}
+	}
+	if v.pyramid {
+		v.wait()
+	}
+	return nil
+}
+
+// wait has pictures dropped up to one that refers to no other.
+func (v *loss) wait() {
+	if !v.waiting {
+		v.waiting, v.counted = true, false
+	}
+}
+
+// undecodable tells whether a picture must be dropped because a key frame is missing, and ends the wait at one that needs none.
+func (s *stream) undecodable(dts time.Duration, key bool) bool {
+	v := &s.video
+	if !v.waiting {
+		if v.skip && s.codec == codecHEVC {
+			if t := s.slice(); t == typeRASLN || t == typeRASLR {
+				return true
+			} else if t > typeRASLR || t < typeRADLN { // leading pictures come before all others
+				v.skip = false
+			}
+		}
+		return false
+	}
+	if !v.counted {
+		v.since, v.counted = dts, true
+	}
+	if !key && !s.recovers() && dts-v.since < maxWait && dts >= v.since {
+		return true
+	}
+	v.waiting, v.skip = false, key
+	return false
+}
+
+// slice is the type of the first slice of the access unit at hand, HEVC.
+func (s *stream) slice() int {
+	for _, u := range s.video.units {
+		if t := hevc.Type(u); t >= 0 && t < hevc.TypeVPS {
+			return t
+		}
+	}
+	return -1
+}
+
+// isKeyUnits tells whether the access unit at hand is a key frame.
+func (s *stream) isKeyUnits() bool {
+	if s.codec == codecHEVC {
+		t := s.slice()
+		return t >= hevc.TypeBLAWLP && t <= hevc.TypeCRA
+	}
+	for _, u := range s.video.units {
+		if t := h264.Type(u); t >= h264.TypeNonIDR && t <= h264.TypeIDR {
+			return t == h264.TypeIDR
+		}
+	}
+	return false
+}
+
+// recovers tells whether the access unit at hand has a recovery point, ITU-T H.264 section D.2.8: decoders can begin there.
+func (s *stream) recovers() bool {
+	for _, u := range s.video.units {
+		switch {
+		case s.codec == codecH264 && h264.Type(u) == h264.TypeSEI && len(u) > 1 && u[1] == seiRecoveryPoint,
+			s.codec == codecHEVC && hevc.Type(u) == hevc.TypeSEI && len(u) > 2 && u[2] == seiRecoveryPoint:
+			return true
+		}
+	}
+	return false
+}
+
+const seiRecoveryPoint = 6 // payload type; encoders give it a unit of its own
+
+// Leading pictures and IDRs, ITU-T H.265 table 7-1.
+const (
+	typeIDRW  = 19
+	typeIDRN  = 20
+	typeRADLN = 6
+	typeRASLN = 8
+	typeRASLR = 9
+)
