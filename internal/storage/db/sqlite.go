@@ -28,7 +28,7 @@ const (
 	readPragmas  = pragmas + "&_pragma=query_only(1)"
 	readers      = 4
 
-	checkpointEvery = 250 * time.Millisecond
+	checkpointEvery = 500 * time.Millisecond
 	longLog         = 16384 // pages, 64 MiB
 	nearlyAll       = 512   // pages that writers may wait for
 	maxPasses       = 4
