@@ -155,7 +155,7 @@ func (p *Poller) look(events []unix.EpollEvent, wait bool) (int, error) {
 		if err != nil && !errors.Is(err, unix.EINTR) {
 			return 0, os.NewSyscallError("epoll_wait", err)
 		}
-		return max(n, 0), nil //nolint:nilerr // what interrupts is no failure
+		return max(n, 0), nil
 	}
 	// It does not wait, so the scheduler need not hear of it.
 	first := unsafe.Pointer(unsafe.SliceData(events)) //nolint:gosec // what unix.EpollWait does, too
@@ -164,7 +164,7 @@ func (p *Poller) look(events []unix.EpollEvent, wait bool) (int, error) {
 		return 0, os.NewSyscallError("epoll_pwait", errno)
 	}
 	if errno != 0 {
-		return 0, nil
+		return 0, nil //nolint:nilerr // what interrupts is no failure
 	}
 	return int(n), nil
 }

@@ -1,6 +1,7 @@
 package worker_test
 
 import (
+	"cmp"
 	"math"
 	"os"
 	"path/filepath"
@@ -143,13 +144,7 @@ func (o oddity) holds(t *testing.T, w *world, a asset.Asset, path string) {
 		if count["v"] != want {
 			t.Errorf("%d pictures, want %d", count["v"], want)
 		}
-		width, height := 160, 90
-		if o.width > 0 {
-			width = o.width
-		}
-		if o.height > 0 {
-			height = o.height
-		}
+		width, height := cmp.Or(o.width, 160), cmp.Or(o.height, 90)
 		if v.Inits[0].Width != width || v.Inits[0].Height != height || !strings.HasPrefix(v.Inits[0].Codec, "avc1.") {
 			t.Errorf("picture %+v, want %dx%d", v.Inits[0], width, height)
 		}

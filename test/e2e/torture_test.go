@@ -2,13 +2,16 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"io/fs"
 	"math"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	"millrace/test/browser"
 	"millrace/test/hlscheck"
 	"millrace/test/rig"
 )
@@ -111,6 +114,40 @@ func TestTorture(t *testing.T) {
 	}
 	a := s.AwaitAsset(t, asset, "finished", patience, rig.Finished)
 	x.endured(a, took)
+}
+
+// TestPlaysThroughAnotherSize has Chromium watch while an encoder changes the size of its pictures on the same connection, and back: the
+// player goes on by itself.
+func TestPlaysThroughAnotherSize(t *testing.T) {
+	t.Parallel()
+	small, large := rig.Record(t, "libx264", "aac", "320x180", 6), rig.Record(t, "libx264", "aac", "640x360", 6)
+	s := rig.Start(t, rig.Options{})
+	x := &torturer{t: t, s: s, l: s.CreateLive(t, "low", rig.Object{"reconnect_window": 60})}
+	x.dial()
+	t.Cleanup(x.wire.Drop)
+	sent := make(chan error, 1)
+	go func() {
+		var err error
+		for i, tape := range []*rig.Tape{small, large, small, large} {
+			err = errors.Join(err, x.wire.Play(tape, 0, 0, 6*time.Second, time.Duration(1+6*i)*time.Second))
+		}
+		sent <- err
+	}()
+	page := browser.Start(t).Open(t, s.WatchURL(x.l.Text("playback_ids.0.id")))
+	page.FirstPicture(t, patience)
+	page.Eval(t, "window.notReloaded = true", nil)
+	page.Until(t, "small pictures", patience, func(p browser.Probe) bool { return p.Width == 320 })
+	page.Until(t, "large pictures", patience, func(p browser.Probe) bool { return p.Width == 640 })
+	page.Until(t, "small pictures again", patience, func(p browser.Probe) bool { return p.Width == 320 })
+	p := page.Until(t, "large pictures again", patience, func(p browser.Probe) bool { return p.Width == 640 })
+	var stayed bool
+	page.Eval(t, "Boolean(window.notReloaded)", &stayed)
+	if !stayed || p.Restarts > 0 || p.Error != "" || slices.ContainsFunc(p.Errors, func(e string) bool { return strings.Contains(e, "fatal") }) {
+		t.Errorf("after three changes: %+v", p)
+	}
+	if err := <-sent; err != nil {
+		t.Errorf("play: %v", err)
+	}
 }
 
 // endured looks at what was recorded; the encoder has been there for so many seconds.

@@ -269,7 +269,7 @@ func TestRules(t *testing.T) { //nolint:tparallel // its requests are to one ses
 	fragment, etag := fragmentOf(t, offer), made.head.Get("ETag")
 	restart := "a=ice-ufrag:abcd\r\na=ice-pwd:0123456789012345678901\r\n"
 	frag := []string{"Content-Type", "application/trickle-ice-sdpfrag"}
-	for name, tt := range map[string]struct {
+	for name, tt := range map[string]struct { //nolint:paralleltest // the same
 		method, url, body string
 		head              []string
 		status            int
@@ -305,7 +305,7 @@ func TestRules(t *testing.T) { //nolint:tparallel // its requests are to one ses
 		"PATCH of another type":  {"PATCH", session, fragment, with("Content-Type", "application/sdp", "If-Match", etag), 415, nil},
 		"PATCH too large":        {"PATCH", session, strings.Repeat("a", maxFragment+1), with("Content-Type", "application/trickle-ice-sdpfrag", "If-Match", etag), 413, nil},
 		"PATCH of nonsense":      {"PATCH", session, "hello", with("Content-Type", "application/trickle-ice-sdpfrag", "If-Match", etag), 400, nil},
-	} { //nolint:paralleltest // the same
+	} {
 		t.Run(name, func(t *testing.T) {
 			a := ask(t, tt.method, tt.url, tt.body, tt.head...)
 			if a.status != tt.status {
