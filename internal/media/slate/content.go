@@ -24,6 +24,7 @@ type content struct {
 	newest  [2]time.Duration // latest presentation of a kind
 	other   [2]time.Duration // the same of the other kind when this one came last
 	missing [2]bool          // what is written of the kind is ours
+	late    [2]time.Duration // how far behind the other kind this one was when it came last, if that was much
 	held    *Still           // the last picture, which stands; nil: it does not
 	sets    bool             // the next key frame brings its parameter sets along
 }
@@ -83,7 +84,7 @@ func (c *content) write(f frame.Frame) error {
 	}
 	c.came(&f)
 	if c.newest[k]-c.other[o] > alone && c.fills(o) && (o == frame.Audio || !c.f.group.waiting(c.f.came)) {
-		if err := c.fill(o, f.PTS); err != nil {
+		if err := c.fill(o, f.PTS-c.late[o]); err != nil { // the place of what is on its way is left free
 			return err
 		}
 	}
@@ -122,6 +123,9 @@ func (c *content) back(f *frame.Frame) error {
 func (c *content) came(f *frame.Frame) {
 	c.newest[f.Kind] = max(c.newest[f.Kind], f.PTS)
 	c.other[f.Kind] = c.newest[1-f.Kind]
+	if c.late[f.Kind] = min(c.other[f.Kind]-f.PTS, mostLate); c.late[f.Kind] < little {
+		c.late[f.Kind] = 0
+	}
 	if f.Kind == frame.Video {
 		c.step = f.Duration
 		c.f.group.add(f, c.f.came)
@@ -151,6 +155,9 @@ func (c *content) put(f frame.Frame) error {
 func (c *content) fill(k frame.Kind, until time.Duration) error {
 	if c.end[k] == 0 {
 		c.end[k] = max(c.other[k], 0) // where the stretch began
+	}
+	if until <= c.end[k] {
+		return nil
 	}
 	if k == frame.Audio {
 		c.missing[k] = true

@@ -33,6 +33,9 @@ const (
 	// alone is by how much one kind may go on without the other before that is filled in. It is a little less than what the packager
 	// waits for, which is also what tells a track that is late from one that is away.
 	alone = 900 * time.Millisecond
+	// mostLate is how far behind the other a kind may be and still have its place left free, less than the packager waits; little is not worth
+	// that.
+	mostLate, little = 4 * time.Second, 300 * time.Millisecond
 	// maxLead bounds how far the recording may be ahead of real time and still be waited for.
 	maxLead = 2 * time.Second
 	// soundFirst is how long sound that comes back waits for a picture.

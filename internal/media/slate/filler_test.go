@@ -432,3 +432,39 @@ func TestSilence(t *testing.T) {
 		})
 	}
 }
+
+// TestFillerLatePictures has pictures that come seconds behind their sound, as from a browser on a machine that is too busy, and stop again
+// and again for more than is waited for: what is filled in does not take their place for good.
+func TestFillerLatePictures(t *testing.T) {
+	t.Parallel()
+	for _, late := range []time.Duration{0, time.Second, 3 * time.Second} {
+		t.Run(late.String(), func(t *testing.T) {
+			t.Parallel()
+			run(t, func(b *bench) {
+				const step = 100 * time.Millisecond
+				b.attach(picture, sound)
+				b.Use(still)
+				next := time.Duration(0) // picture
+				for ; b.clock < 24*time.Second; b.clock += step {
+					b.write(frame.Audio)
+					for stops := b.clock%(4*time.Second) >= 2500*time.Millisecond; !stops && next <= b.clock-late; next += step {
+						b.must(b.pub.Write(frame.Frame{
+							Kind: frame.Video, DTS: next, PTS: next, Duration: step, Key: next%time.Second == 0, Data: []byte(next.String()), Received: time.Now(),
+						}))
+					}
+					b.pass(step)
+				}
+				b.leave()
+				shown := map[string]bool{}
+				for _, s := range b.stretches {
+					for _, f := range s.frames[frame.Video] {
+						shown[string(f.Data)] = true
+					}
+				}
+				if sent := int(next / step); len(shown) < sent/2 {
+					t.Errorf("%d of %d pictures are there: %q", len(shown), sent, b.course())
+				}
+			})
+		})
+	}
+}
