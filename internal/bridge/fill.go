@@ -236,7 +236,7 @@ func (b *broadcast) makeStill(ctx context.Context, shape slate.Shape) {
 	case err == nil:
 		b.filler.Use(still)
 	case ctx.Err() == nil:
-		b.log.WarnContext(ctx, "slate can't be encoded, the last key frame is shown instead", "codec", string(shape.Codec), "error", err)
+		b.log.WarnContext(ctx, "slate can't be encoded, the last picture is shown instead", "codec", string(shape.Codec), "error", err)
 	}
 	b.refill()
 }

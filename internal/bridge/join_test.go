@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 type sample struct {
 	decoded, shown, long float64
 	first                bool // of a segment behind a discontinuity
+	last                 byte // of its data, which tells pictures apart
 }
 
 // samples reads everything that is stored of a lane, in the order of presentation.
@@ -31,7 +33,7 @@ func (w *world) samples(t *timeline.Timeline, l *timeline.Lane) []sample {
 		for _, f := range fragments {
 			at := int64(f.BaseMediaDecodeTime)
 			for _, s := range f.Samples {
-				out = append(out, sample{float64(at) / scale, float64(at+int64(s.CompositionOffset)) / scale, float64(s.Duration) / scale, first})
+				out = append(out, sample{float64(at) / scale, float64(at+int64(s.CompositionOffset)) / scale, float64(s.Duration) / scale, first, s.Data[len(s.Data)-1]})
 				at += int64(s.Duration)
 				first = false
 			}
@@ -93,5 +95,66 @@ func (w *world) joins(l *timeline.Lane, have []sample, steady bool) {
 	}
 	if borders < 3 {
 		w.t.Errorf("%s has %d discontinuities", l.ID, borders)
+	}
+}
+
+// TestLastPictureStands: when nothing comes any more, the last picture stands for half a second, and while sound alone comes for as long as it
+// does; where it can't be had it is the last key frame. It is decoded when it is needed only.
+func TestLastPictureStands(t *testing.T) {
+	t.Parallel()
+	const ours, held, slate = 1, 0xee, 0xff
+	for name, tt := range map[string]struct {
+		fails bool
+		play  func(w *world, n *node, key string)
+		want  string // kinds of pictures in order, and how long there were of each, in seconds
+		asked int
+	}{
+		"nothing is missing": {false, func(_ *world, n *node, key string) {
+			n.publish(key).send(6 * time.Second)
+		}, "ours 6.0", 0},
+		"nothing comes": {false, func(w *world, n *node, key string) {
+			n.publish(key).send(6500 * time.Millisecond).stop()
+			w.wait(3 * time.Second)
+		}, "ours 6.5, held 0.5, slate", 1},
+		"nothing comes, and it can't be had": {true, func(w *world, n *node, key string) {
+			n.publish(key).send(6500 * time.Millisecond).stop()
+			w.wait(3 * time.Second)
+		}, "ours", 1},
+		"sound alone": {false, func(_ *world, n *node, key string) {
+			e := n.publish(key).send(6500 * time.Millisecond)
+			e.noVideo = true
+			e.send(4 * time.Second)
+			e.noVideo, e.picture = false, 11*fps // it goes on with a key frame
+			e.send(4 * time.Second)
+		}, "ours 6.5, held 4.5, ours", 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			run(t, func(w *world) {
+				encoder := &stills{fails: tt.fails}
+				n, s := w.start("a", slated(encoder, nil)), w.stream(low(60))
+				tt.play(w, n, s.StreamKey)
+				if len(encoder.lasts) != tt.asked {
+					t.Errorf("decoded %d times", len(encoder.lasts))
+				}
+				w.must(w.streams.Complete(w.ctx, env, w.only(), time.Now()))
+				w.wait(30 * time.Second)
+				line := w.timeline(w.row(s.ID).RecentAssets[0])
+				var kinds []string
+				var long float64
+				have := w.samples(line, line.Lane(timeline.MainVideo))
+				for i, f := range have {
+					if long += f.long; i+1 < len(have) && have[i+1].last == f.last {
+						continue
+					}
+					name := map[byte]string{ours: "ours", held: "held", slate: "slate"}[f.last]
+					kinds = append(kinds, fmt.Sprintf("%s %.1f", name, long))
+					long = 0
+				}
+				if got := strings.Join(kinds, ", "); !strings.HasPrefix(got, tt.want) {
+					t.Errorf("pictures are %s, want %s", got, tt.want)
+				}
+			})
+		})
 	}
 }

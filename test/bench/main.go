@@ -48,6 +48,7 @@ func measurements() []measurement {
 		{"create", (*bench).creating},
 		{"vod", (*bench).vod},
 		{"simulcast", (*bench).simulcast},
+		{"slate", (*bench).slate},
 	}
 }
 

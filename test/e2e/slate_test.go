@@ -83,7 +83,7 @@ func (d dropped) run(t *testing.T) {
 		watched.Go(func() {
 			check(t, what, hlscheck.Options{
 				URL: u, Follow: (2*sentLength + awayLength - 6) * time.Second, LowLatency: d.mode == "low", MaxSegments: 4,
-				MayStall: d.mode == "low", // a part that was hinted does not come where other media begins
+				OtherMedia: true,
 			}, must...)
 		})
 	}

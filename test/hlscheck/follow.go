@@ -154,6 +154,12 @@ func (v *rendition) reload(ctx context.Context, m *media) (*media, string, error
 	return next, u, v.checkHint(next, h)
 }
 
+// breaksLast tells whether other media has begun in what is listed last.
+func (m *media) breaksLast() bool {
+	n := len(m.entries)
+	return m.open.discontinuity || n > 0 && m.entries[n-1].discontinuity || n > 1 && m.entries[n-2].discontinuity
+}
+
 // contains tells whether the segment, or its part, is listed.
 func (m *media) contains(msn, part int) bool {
 	switch {
@@ -211,7 +217,7 @@ func (v *rendition) checkHint(m *media, h hinted) error {
 	if h.err != nil {
 		return h.err
 	}
-	if m.ended || v.c.o.MayStall && h.a.status != http.StatusOK {
+	if m.ended || (v.c.o.MayStall || v.c.o.OtherMedia && m.breaksLast()) && h.a.status != http.StatusOK {
 		return nil // the end may take back a hint
 	}
 	v.c.check("preload-hint", h.a.status == http.StatusOK, h.url, "status %d", h.a.status)

@@ -8,6 +8,8 @@ import (
 	"os/exec"
 	"strings"
 	"time"
+
+	"millrace/internal/media/frame"
 )
 
 // Find looks for a program in the search path, unless path already says where it is.
@@ -55,7 +57,11 @@ func Check(ctx context.Context, ffmpeg, ffprobe string) Report {
 	for _, f := range Formats() {
 		formats = append(formats, string(f))
 	}
-	r.lookFor(ctx, "encoder", "-encoders", "libx264", "aac")
+	encoders := []string{"libx264", "aac"}
+	for _, codec := range []frame.Codec{frame.HEVC, frame.VP9, frame.AV1} { // the slate's, beside H.264
+		encoders = append(encoders, stillEncoders[codec][0])
+	}
+	r.lookFor(ctx, "encoder", "-encoders", encoders...)
 	r.lookFor(ctx, "filter", "-filters", "scale", "zscale", "tonemap", "yadif", "overlay")
 	r.lookFor(ctx, "muxer", "-muxers", "mp4")
 	r.lookFor(ctx, "demuxer", "-demuxers", formats...)
