@@ -32,7 +32,7 @@ type Options struct {
 	// MayStall says that the encoder is interrupted on purpose: a live playlist may stop growing for a while.
 	MayStall bool
 	// OtherMedia says that other media begins now and then, as slate does: the playlist has to grow all the same, but a part that was
-	// hinted may not come where it does.
+	// hinted may not come where it does, and there may be no hint.
 	OtherMedia bool
 	// LowLatency demands what Appendix B asks of a Low-Latency server, in each live media playlist with audio or video.
 	LowLatency bool
