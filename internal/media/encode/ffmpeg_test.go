@@ -469,7 +469,7 @@ func TestCheck(t *testing.T) {
 		t.Errorf("got %q", r.Problems)
 	}
 	r = Check(t.Context(), "/bin/true", "/bin/true") // runs and knows nothing
-	if len(r.Problems) != 8+len(Formats()) {
+	if len(r.Problems) != 11+len(Formats()) {
 		t.Errorf("got %q", r.Problems)
 	}
 }
