@@ -47,6 +47,7 @@ func measurements() []measurement {
 		{"serving", (*bench).serving},
 		{"create", (*bench).creating},
 		{"vod", (*bench).vod},
+		{"rungs", (*bench).rungs},
 		{"simulcast", (*bench).simulcast},
 		{"slate", (*bench).slate},
 	}

@@ -16,13 +16,13 @@ type Priority int
 // The priorities.
 const (
 	Background Priority = iota // runs only where nothing else wants to (SCHED_IDLE)
-	Ahead                      // nobody waits for it yet, but a viewer will (nice 10)
+	Ahead                      // nobody waits for it yet, but a viewer may (SCHED_IDLE)
 	OnDemand                   // somebody waits for it, but a live stream goes first (nice 5)
 	FirstPlay                  // somebody waits who has seen nothing yet (nice 5)
 	Live                       // as the service itself
 )
 
-const niceOnDemand, niceAhead, niceBackground = 5, 10, 19
+const niceOnDemand, niceBackground = 5, 19
 
 // Limits bound what a child may use; zero fields are not limited.
 type Limits struct {
@@ -82,14 +82,11 @@ func (p Priority) apply(pid int) {
 		if err != nil {
 			continue
 		}
-		switch p {
-		case OnDemand, FirstPlay:
-			_ = unix.Setpriority(unix.PRIO_PROCESS, tid, niceOnDemand)
+		if p == OnDemand || p == FirstPlay { // also of what was idle before
+			if unix.SchedSetAttr(tid, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_NORMAL, Nice: niceOnDemand}, 0) != nil {
+				_ = unix.Setpriority(unix.PRIO_PROCESS, tid, niceOnDemand)
+			}
 			continue
-		case Ahead:
-			_ = unix.Setpriority(unix.PRIO_PROCESS, tid, niceAhead)
-			continue
-		case Background, Live:
 		}
 		if unix.SchedSetAttr(tid, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_IDLE}, 0) != nil {
 			_ = unix.Setpriority(unix.PRIO_PROCESS, tid, niceBackground)

@@ -43,6 +43,8 @@ type ProcessOptions struct {
 	Output func(ctx context.Context, r io.Reader) error
 	// Progress is told how far the output has come; the arguments must then hold "-progress pipe:3".
 	Progress func(at time.Duration)
+	// Hurry, once closed, says that somebody waits for the child now: it goes on as OnDemand.
+	Hurry <-chan struct{}
 	// Stall is how long the child may give neither output nor, without Output, progress; zero is for ever.
 	Stall time.Duration
 }
@@ -140,6 +142,7 @@ func (p *Process) Run(ctx context.Context) error {
 	defer stopFeeding()
 	r.serve(ctx)
 	r.feed(feedCtx)
+	r.hurry(feedCtx)
 	r.reap()
 	stopFeeding()
 	return r.result(ctx)
@@ -264,6 +267,24 @@ func (r *run) feed(ctx context.Context) {
 			r.cancel(fmt.Errorf("write input of %s: %w", filepath.Base(r.cmd.Path), err))
 		}
 		r.process.happened(InputEnded)
+	})
+}
+
+// hurry raises the child's priority when it is told to.
+func (r *run) hurry(ctx context.Context) {
+	if r.process.opts.Hurry == nil {
+		return
+	}
+	r.feeding.Go(func() {
+		select {
+		case <-ctx.Done():
+		case <-r.process.opts.Hurry:
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			if !r.reaped {
+				OnDemand.apply(r.cmd.Process.Pid)
+			}
+		}
 	})
 }
 

@@ -59,6 +59,8 @@ const rungTime = 10 * time.Minute
 // RungJob is one run of an encoder for a stretch.
 type RungJob struct {
 	Threads int // as in the arguments
+	// Hurry, once closed, says that somebody waits for what was begun ahead.
+	Hurry <-chan struct{}
 	// Prepare is called once the budget has room: what a run needs in memory is not held while it waits.
 	Prepare func(context.Context) (RungArgs, error)
 	Input   func(context.Context, io.Writer) error
@@ -83,7 +85,7 @@ func (e *Engine) Rung(ctx context.Context, p Priority, job RungJob) error {
 	args.Threads = job.Threads
 	err = NewProcess(ProcessOptions{
 		Program: e.opts.FFmpeg, Args: args.Build(), Priority: p, Limits: Limits{AddressSpace: e.opts.Limits.AddressSpace, CPU: rungTime},
-		Input: job.Input, Output: job.Output, Stall: e.opts.Stall,
+		Input: job.Input, Output: job.Output, Hurry: job.Hurry, Stall: e.opts.Stall,
 	}).Run(ctx)
 	return blame(err, "the picture can't be decoded")
 }

@@ -21,11 +21,13 @@ type run struct {
 	from     int64 // media sequence number of tickets[0]
 	priority encode.Priority
 	cancel   func(error)
+	hurry    chan struct{} // closed when somebody waits
 
 	// Guarded by the maker.
 	tickets []*ticket
 	next    int64 // the first segment that is not made yet; 0: none is
 	waiting int
+	asked   bool // somebody has waited
 	started bool
 
 	init []byte   // what goes in: of the goroutine that feeds the encoder, once it is prepared
@@ -63,7 +65,7 @@ func (r *run) threads() int {
 
 func (r *run) encode(ctx context.Context) error {
 	return r.m.opt.Encoder.Rung(ctx, r.priority, encode.RungJob{
-		Threads: r.threads(), Prepare: r.prepare,
+		Threads: r.threads(), Hurry: r.hurry, Prepare: r.prepare,
 		Input: func(_ context.Context, out io.Writer) error { return r.write(out) },
 		Output: func(ctx context.Context, in io.Reader) error {
 			return r.read(ctx, cmaf.NewReader(in, cmaf.ReaderOptions{MaxFragment: maxPicture}))

@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -101,8 +102,9 @@ type Maker struct {
 const (
 	// stretch is how many segments a run makes that is ahead of its viewers: from three on a run costs what one that never ends would.
 	stretch = 5
-	// urgent is how many one makes that somebody waits for: it is soon out of the way of others, and costs 1.03 times as much.
-	urgent = 2
+	// urgent is how many one makes that somebody waits for: it does not look ahead into the next segment, and is soon out of the way of
+	// others.
+	urgent = 1
 	// ahead is how many segments are made before they are asked for.
 	ahead = 3
 	// heavy bounds the source's bytes that a run holds.
@@ -161,6 +163,11 @@ func (m *Maker) Segment(ctx context.Context, w *Work, msn int64) error {
 		return f.err
 	}
 	r := m.covering(w.Prefix, msn)
+	if r != nil && r.priority == encode.Ahead && !r.started { // it may wait for long
+		m.take(r)
+		r.cancel(errNobodyWaits)
+		r = nil
+	}
 	if r == nil {
 		priority := encode.OnDemand
 		if !m.known.seen(w.Prefix) {
@@ -171,7 +178,10 @@ func (m *Maker) Segment(ctx context.Context, w *Work, msn int64) error {
 			return stopping()
 		}
 	}
-	r.waiting++
+	if r.waiting++; !r.asked {
+		r.asked = true
+		close(r.hurry)
+	}
 	t := r.tickets[msn-r.from]
 	m.mu.Unlock()
 	defer m.leave(r)
@@ -253,7 +263,7 @@ func (m *Maker) begin(w *Work, from int64, p encode.Priority) *run {
 		to++
 	}
 	ctx, cancel := context.WithCancelCause(m.base)
-	r := &run{m: m, w: *w, from: from, priority: p, cancel: cancel}
+	r := &run{m: m, w: *w, from: from, priority: p, cancel: cancel, hurry: make(chan struct{})}
 	for range to - from {
 		r.tickets = append(r.tickets, &ticket{done: make(chan struct{})})
 	}
@@ -287,20 +297,19 @@ func (m *Maker) made(r *run, msn int64) {
 	r.next = msn + 1
 }
 
-// finished takes a run away; what it has not made is given up.
-func (m *Maker) finished(r *run, err error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	rest := m.runs[r.w.Prefix]
-	for i := range rest {
-		if rest[i] == r {
-			rest = append(rest[:i:i], rest[i+1:]...)
-			break
-		}
-	}
+// take takes a run away. The caller holds the lock.
+func (m *Maker) take(r *run) {
+	rest := slices.DeleteFunc(slices.Clone(m.runs[r.w.Prefix]), func(x *run) bool { return x == r })
 	if m.runs[r.w.Prefix] = rest; len(rest) == 0 {
 		delete(m.runs, r.w.Prefix)
 	}
+}
+
+// finished gives up what a run that has ended has not made.
+func (m *Maker) finished(r *run, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.take(r)
 	first := max(r.next, r.from)
 	if first == r.from+int64(len(r.tickets)) {
 		return

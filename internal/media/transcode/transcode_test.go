@@ -365,11 +365,11 @@ func TestViewersShareARun(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if want := int(src.timeline.Next()+1) / 2; c.count() != want { // each makes two
+	if want := int(src.timeline.Next()); c.count() != want {
 		t.Errorf("%d runs, want %d", c.count(), want)
 	}
 	m.Ahead(t.Context(), w, 0)
-	if want := int(src.timeline.Next()+1) / 2; c.count() != want {
+	if want := int(src.timeline.Next()); c.count() != want {
 		t.Error("what is made was made again")
 	}
 }
@@ -396,6 +396,33 @@ func TestRunNobodyWaitsFor(t *testing.T) {
 		t.Error(err)
 	}
 	_ = s
+}
+
+// A run that is ahead of a viewer makes several segments; whoever asks for one of them waits for it.
+func TestRunAhead(t *testing.T) {
+	t.Parallel()
+	src := open(t, append([]string{"-f", "lavfi", "-i", pattern}, x264("-g", "60")...)...)
+	c := &counted{Encoder: engine(t)}
+	m, _ := newMaker(t, c)
+	w := src.work(ladder.Plus, "180p")
+	if err := m.Segment(t.Context(), w, 0); err != nil {
+		t.Fatal(err)
+	}
+	m.Ahead(t.Context(), w, 0)
+	for c.count() < 2 { // it has begun
+		<-time.NewTimer(time.Millisecond).C
+	}
+	for msn := int64(1); msn < src.timeline.Next(); msn++ {
+		if err := m.Segment(t.Context(), w, msn); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	// The first one that asked may have come before the run had a processor, and had one of its own.
+	if c.jobs[1] != encode.Ahead || len(c.jobs) > 3 {
+		t.Errorf("runs %v", c.jobs)
+	}
 }
 
 var errBroken = errors.New("broken")

@@ -1,0 +1,134 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"millrace/test/bench/viewer"
+)
+
+// seeks is how many segments of a cold rung are asked for, far apart.
+const seeks = 20
+
+// rungs measures how soon a rung plays that nobody has watched before: the 480p rung of 60 minutes of 1080p30, from all over the film, and
+// the same segments once more.
+func (b *bench) rungs(ctx context.Context) error {
+	path, err := b.film(ctx)
+	if err != nil {
+		return err
+	}
+	o, err := serveFile(ctx, path)
+	if err != nil {
+		return err
+	}
+	defer o.stop()
+	s, err := b.millrace()
+	if err != nil {
+		return err
+	}
+	defer s.stop()
+	below, segments, err := s.rung(ctx, o.url, "RESOLUTION=854x480")
+	if err != nil {
+		return err
+	}
+	c := viewer.NewClient(s.http)
+	defer c.Close()
+	fetch := func(name string) (float64, error) {
+		start := time.Now()
+		r, _, err := c.Get(below + name)
+		if err == nil && r.Status != 200 {
+			err = fmt.Errorf("%s answers %d", name, r.Status)
+		}
+		return milliseconds(time.Since(start)), err
+	}
+	start, err := fetch(segments[0]) // the init segment
+	if err != nil {
+		return err
+	}
+	var cold, warm []float64
+	for _, to := range []*[]float64{&cold, &warm} {
+		for i := range seeks {
+			took, err := fetch(segments[1+(i*7919)%(len(segments)-1)])
+			if err != nil {
+				return err
+			}
+			*to = append(*to, took)
+		}
+	}
+	b.out.begin("Just in time: the 480p rung of 60 minutes of 1080p30, 4 s segments", "-")
+	b.out.alone("init segment, cold", "ms", start, "")
+	b.out.alone("segment, cold, median", "ms", median(cold), "")
+	b.out.alone("segment, cold, p95", "ms", percentile(cold, 0.95), "under 1200")
+	b.out.alone("segment, warm, median", "ms", median(warm), "")
+	return nil
+}
+
+// rung makes an asset and gives the folder of one of its media playlists and what that lists, the init segment first.
+func (m *millrace) rung(ctx context.Context, url, mark string) (below string, names []string, err error) {
+	s, err := m.asset(ctx, url)
+	if err != nil {
+		return "", nil, err
+	}
+	master, _, _ := strings.Cut(strings.TrimPrefix(s.URL(), "/"), "/")
+	s.Close()
+	c := viewer.NewClient(m.http)
+	defer c.Close()
+	text := func(path string) (string, error) {
+		r, _, err := c.Get(path)
+		if err != nil {
+			return "", err
+		}
+		return string(r.Body), nil
+	}
+	list, err := text("/" + master + ".m3u8")
+	if err != nil {
+		return "", nil, err
+	}
+	_, rest, found := strings.Cut(list, mark)
+	lines := strings.SplitN(rest, "\n", 3)
+	if !found || len(lines) < 2 {
+		return "", nil, fmt.Errorf("no variant with %s in\n%s", mark, list)
+	}
+	playlist, err := text("/" + lines[1])
+	if err != nil {
+		return "", nil, err
+	}
+	for line := range strings.Lines(playlist) {
+		line = strings.TrimSpace(line)
+		if _, uri, ok := strings.Cut(line, `#EXT-X-MAP:URI="`); ok {
+			names = append(names, strings.TrimSuffix(uri, `"`))
+		} else if line != "" && !strings.HasPrefix(line, "#") {
+			names = append(names, line)
+		}
+	}
+	if len(names) < 2 {
+		return "", nil, fmt.Errorf("an empty playlist:\n%s", playlist)
+	}
+	return "/" + lines[1][:strings.LastIndexByte(lines[1], '/')+1], names, nil
+}
+
+// film makes 60 minutes of 1080p30 with texture and movement, 4 Mbit/s.
+func (b *bench) film(ctx context.Context) (string, error) {
+	short, long := filepath.Join(b.dir, "minute-1080.mp4"), filepath.Join(b.dir, "hour-1080.mp4")
+	err := once(short, func(to string) error {
+		return ffmpeg(
+			ctx, "-f", "lavfi", "-i", "testsrc2=size=1920x1080:rate=30,noise=alls=6:allf=t", "-f", "lavfi", "-i", "sine=frequency=440:sample_rate=48000",
+			"-t", "60", "-c:v", "libx264", "-preset", "veryfast", "-pix_fmt", "yuv420p", "-g", "60",
+			"-b:v", "3900k", "-maxrate", "3900k", "-bufsize", "7800k", "-c:a", "aac", "-ac", "2", "-b:a", "96k", "-f", "mp4", to,
+		)
+	})
+	if err != nil {
+		return "", err
+	}
+	if err = once(long, func(to string) error {
+		return ffmpeg(ctx, "-stream_loop", "59", "-i", short, "-c", "copy", "-movflags", "+faststart", "-f", "mp4", to)
+	}); err != nil {
+		return "", err
+	}
+	_, err = os.Stat(long)
+	return long, err
+}
