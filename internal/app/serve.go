@@ -28,6 +28,7 @@ import (
 	"millrace/internal/id"
 	"millrace/internal/lifecycle"
 	"millrace/internal/media/encode"
+	"millrace/internal/media/images"
 	"millrace/internal/media/ingest/rtmp"
 	"millrace/internal/media/ingest/srt"
 	"millrace/internal/media/ondemand"
@@ -65,6 +66,8 @@ type node struct {
 	library *ondemand.Library
 	rungs   *transcode.Maker
 	mark    string // path of the PNG that test streams and test assets get
+	images  *images.Maker
+	spares  []*encode.Warm
 
 	base  string         // how the outside reaches the HTTP listener, without a last slash
 	close []func() error // in the order of opening
@@ -135,7 +138,7 @@ func (n *node) open(ctx context.Context) (err error) {
 	}
 	n.live = bridge.NewLive(bridge.LiveOptions{
 		Streams: broadcasts, Assets: n.assets, Store: n.blob, Node: n.id, Grace: n.cfg.ShutdownTimeout, Now: clock, Logger: n.log,
-		Journals: filepath.Join(n.cfg.DataDir, "journal"), Stills: n.ffmpeg, Images: images{n.fetch}, Simulcast: n.fetch,
+		Journals: filepath.Join(n.cfg.DataDir, "journal"), Stills: n.ffmpeg, Images: slates{n.fetch}, Simulcast: n.fetch,
 		Encoder: n.ffmpeg, Mark: n.mark,
 	})
 	version, err := n.ffmpeg.Version(ctx)
@@ -145,10 +148,21 @@ func (n *node) open(ctx context.Context) (err error) {
 	n.rungs = transcode.New(transcode.Options{
 		Encoder: n.ffmpeg, Store: bridge.Made{Blob: n.blob, Assets: n.assets}, Version: version, Now: clock, Logger: n.log,
 	})
+	n.makeImages()
 	n.viewers = bridge.NewPlayback(bridge.PlaybackOptions{
-		Access: n.access, Assets: n.assets, Live: n.live, Blob: n.blob, Library: n.library, Rungs: n.rungs, Now: clock, Logger: n.log,
+		Access: n.access, Assets: n.assets, Live: n.live, Blob: n.blob, Library: n.library, Rungs: n.rungs, Images: n.images, Now: clock, Logger: n.log,
 	})
 	return firstToken(ctx, n.access, n.cfg, n.log, n.out)
+}
+
+// makeImages builds what makes thumbnails, animations and storyboards.
+func (n *node) makeImages() {
+	pictures, webps := encode.NewWarm(n.ffmpeg, encode.PictureArgs(), 2), encode.NewWarm(n.ffmpeg, encode.WebPArgs(), 1)
+	n.spares = []*encode.Warm{pictures, webps}
+	n.images = images.New(images.Options{
+		Encoder: n.ffmpeg, Pictures: pictures, WebPs: webps, Store: bridge.Pictures{Made: bridge.Made{Blob: n.blob, Assets: n.assets}},
+		Now: clock, Logger: n.log,
+	})
 }
 
 // assemble adds the services; they stop in the reverse order: encoders first, so that their last segments are stored.
@@ -159,6 +173,10 @@ func (n *node) assemble(ctx context.Context, g *lifecycle.Group) error {
 	}
 	g.Add(n.db)
 	g.Add(n.rungs)
+	for _, w := range n.spares {
+		g.Add(w)
+	}
+	g.Add(n.images)
 	g.Add(n.live)
 	g.Add(jobs)
 	if err = n.serveMetrics(ctx, g); err != nil {
@@ -170,7 +188,7 @@ func (n *node) assemble(ctx context.Context, g *lifecycle.Group) error {
 		return err
 	}
 	n.base = strings.TrimSuffix(n.cfg.PublicBase(web.Addr().String()).String(), "/")
-	var players http.Handler = playback.New(playback.Options{Logger: n.log, Source: n.viewers})
+	var players http.Handler = playback.New(playback.Options{Logger: n.log, Source: n.viewers, Base: n.base})
 	if n.metrics != nil {
 		players = n.metrics.Viewers(players)
 	}
@@ -297,11 +315,11 @@ func (s *encoderServer) Name() string { return s.name }
 // Run implements lifecycle.Service.
 func (s *encoderServer) Run(ctx context.Context) error { return s.server.Serve(ctx, s.ln, s.secure) }
 
-// images fetches the owners' slates.
-type images struct{ client *fetch.Client }
+// slates fetches the owners' slates.
+type slates struct{ client *fetch.Client }
 
 // Image implements bridge.Images.
-func (i images) Image(ctx context.Context, url string, maxBytes int64) ([]byte, error) {
+func (i slates) Image(ctx context.Context, url string, maxBytes int64) ([]byte, error) {
 	data, _, err := i.client.Get(ctx, url, maxBytes)
 	return data, err
 }

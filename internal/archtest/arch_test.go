@@ -55,6 +55,7 @@ var layers = map[string][]string{
 	"internal/media/lettering":    {},
 	"internal/media/ladder":       {},
 	"internal/media/transcode":    {"internal/media/frame", "internal/media/timeline", "internal/media/container", "internal/media/encode", "internal/media/ladder", "internal/fault"},
+	"internal/media/images":       {"internal/media/timeline", "internal/media/container", "internal/media/encode", "internal/fault"},
 	"internal/media/packager":     {"internal/media/frame", "internal/media/timeline", "internal/media/container", "internal/media/codec"},
 	"internal/media/journal":      {"internal/media/frame", "internal/media/timeline", "internal/openfile"},
 	"internal/media/window":       {"internal/media/frame", "internal/media/timeline", "internal/media/journal", "internal/media/hls", "internal/media/container", "internal/openfile", "internal/lifecycle"},
@@ -71,7 +72,7 @@ var layers = map[string][]string{
 }
 
 // mayGo lists the folders whose job is to own goroutines.
-var mayGo = []string{"internal/lifecycle", "internal/certificate", "internal/media/ingest", "internal/media/session", "internal/media/window", "internal/media/encode", "internal/media/relay", "internal/media/transform", "internal/media/transcode", "internal/storage/queue", "internal/bridge", "internal/web/express", "internal/app", "test"}
+var mayGo = []string{"internal/lifecycle", "internal/certificate", "internal/media/ingest", "internal/media/session", "internal/media/window", "internal/media/encode", "internal/media/relay", "internal/media/transform", "internal/media/transcode", "internal/media/images", "internal/storage/queue", "internal/bridge", "internal/web/express", "internal/app", "test"}
 
 const maxFuncLines, maxFileLines = 80, 500
 

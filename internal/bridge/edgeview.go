@@ -95,18 +95,25 @@ func (v *edgeView) Chunk(ctx context.Context, rendition string, r hls.Resource) 
 	default:
 		at, err = v.edge.ReadSegment(ctx, rendition, r.MSN)
 	}
-	if err != nil {
-		return playback.Body{}, told(err)
-	}
-	if at.Data != nil {
-		return playback.Body{Data: at.Data}, nil
-	}
-	if at.File != nil {
-		if s, err := at.File.Section(at.Offset, at.N); err == nil { // else it has been stored since
-			return playback.Body{Reader: s, Size: at.N}, nil
+	return v.place(ctx)(at, err)
+}
+
+// place is what is found where an edge says.
+func (v *edgeView) place(ctx context.Context) func(window.Place, error) (playback.Body, error) {
+	return func(at window.Place, err error) (playback.Body, error) {
+		if err != nil {
+			return playback.Body{}, told(err)
 		}
+		if at.Data != nil {
+			return playback.Body{Data: at.Data}, nil
+		}
+		if at.File != nil {
+			if s, err := at.File.Section(at.Offset, at.N); err == nil { // else it has been stored since
+				return playback.Body{Reader: s, Size: at.N}, nil
+			}
+		}
+		return v.p.object(ctx, at.Object, at.Offset, at.N)
 	}
-	return v.p.object(ctx, at.Object, at.Offset, at.N)
 }
 
 // Sidecar implements playback.Presentation.

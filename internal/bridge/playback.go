@@ -13,6 +13,7 @@ import (
 	"millrace/internal/fault"
 	"millrace/internal/id"
 	"millrace/internal/media/captions"
+	"millrace/internal/media/images"
 	"millrace/internal/media/ondemand"
 	"millrace/internal/media/playback"
 	"millrace/internal/media/timeline"
@@ -35,6 +36,7 @@ type PlaybackOptions struct {
 	Blob    blob.Store
 	Library *ondemand.Library
 	Rungs   *transcode.Maker // nil: what is stored is all there is
+	Images  *images.Maker    // nil: there are none
 	Now     func() time.Time
 	Logger  *slog.Logger
 }

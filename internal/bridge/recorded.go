@@ -34,6 +34,8 @@ type recorded struct {
 	spans    []float64
 	target   int // EXT-X-TARGETDURATION
 
+	thumbnail *float64 // the asset's thumbnail_time, in seconds; nil: not chosen
+
 	rungs     []*transcode.Work // largest first
 	byRung    map[string]*transcode.Work
 	oversized bool // the video is larger than its asset's tier allows: rungs stand in for it
@@ -49,7 +51,7 @@ func (p *Playback) present(ctx context.Context, row asset.Asset, t *timeline.Tim
 	v := &recorded{
 		p: p, media: string(row.Media), revision: row.Revision, read: p.opt.Now(), timeline: t, whole: row.Index != "" || row.LiveStream != "" && !row.IsLive, lanes: append([]*timeline.Lane(nil), t.Lanes...),
 		tracks: map[string]asset.Track{}, texts: map[string]asset.Track{}, spans: t.Spans(), lists: map[string]*list{},
-		byRung: map[string]*transcode.Work{},
+		byRung: map[string]*transcode.Work{}, thumbnail: row.ThumbnailTime,
 	}
 	v.addRungs(row)
 	for _, tr := range row.Tracks {

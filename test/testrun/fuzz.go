@@ -22,7 +22,7 @@ import (
 // facesNetwork are the folders whose fuzz targets -fuzz runs: what reads bytes that a stranger has sent over a connection. A package
 // below one of them needs nothing more than a function FuzzXxx.
 var facesNetwork = []string{ //nolint:gochecknoglobals // a table
-	"millrace/internal/media/ingest", "millrace/internal/media/rtmpwire", "millrace/internal/media/relay",
+	"millrace/internal/media/ingest", "millrace/internal/media/rtmpwire", "millrace/internal/media/relay", "millrace/internal/media/images",
 	"millrace/internal/media/container/mpegts", "millrace/internal/media/codec",
 }
 

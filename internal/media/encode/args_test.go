@@ -29,6 +29,11 @@ func TestArgs(t *testing.T) {
 			Width: 640, Height: 360, Preset: "veryfast", CRF: 23, Bitrate: 800_000, Level: 30, Interlaced: true, HDR: true, Mark: "/mark.png",
 		}}.Build()},
 		{"a rung", RungArgs{Width: 854, Height: 480, Preset: "veryfast", CRF: 23, Bitrate: 1_400_000, Level: 31, Timescale: 15360, Keys: []float64{10, 14.5}}.Build()},
+		{"one picture", PictureArgs()},
+		{"WebP", WebPArgs()},
+		{"tiles", TilesArgs{Width: 256, Height: 144, Count: 50}.Build()},
+		{"animation as GIF", AnimationArgs{Width: 320, Height: 180, FPS: 15, Length: 5 * time.Second}.Build()},
+		{"animation as WebP", AnimationArgs{WebP: true, Width: 320, Height: 180, FPS: 12.5, Length: 250 * time.Millisecond}.Build()},
 		{"probe", ProbeArgs("/in/a", FLAC)},
 	} {
 		b.WriteString(c.name)

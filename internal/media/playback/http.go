@@ -18,11 +18,14 @@ import (
 // Options is what a Handler needs.
 type Options struct {
 	Source Source
+	// Base is how the outside reaches this server, without a slash at the end: texts that lead to pictures hold whole addresses.
+	Base   string
 	Logger *slog.Logger
 }
 
 // Handler is the HTTP face of playback. Paths: /{id} and /{id}.m3u8, /{id}/{media}/{rendition}.m3u8,
-// /{id}/{media}/{rendition}/{resource}, /{id}/text/{track}.vtt.
+// /{id}/{media}/{rendition}/{resource}, /{id}/text/{track}.vtt, /{id}/{image}, where an image is thumbnail, animated or storyboard with
+// an extension.
 type Handler struct {
 	opt   Options
 	packs sync.Pool // *gzip.Writer: scratch memory
@@ -88,14 +91,20 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) error {
 	}
 	p, err := h.opt.Source.Open(r.Context(), id, tokenOf(r))
 	if err != nil {
+		if deep && fault.KindOf(err) == fault.NotReady && asksLatest(rest, r) {
+			return fault.Wrap(fault.Invalid, err, "latest: there is a newest picture only while a live stream is active")
+		}
 		return err
 	}
 	if !deep {
 		return h.multivariant(w, r, p, id)
 	}
-	first, rest, _ := strings.Cut(rest, "/")
+	first, rest, deeper := strings.Cut(rest, "/")
 	if first == "text" {
 		return h.sidecar(w, r, p, rest)
+	}
+	if !deeper && isImage(first) {
+		return h.image(w, r, p, id, first)
 	}
 	if first != p.Media() {
 		s, ok := p.(Series)
@@ -265,6 +274,24 @@ func mediaType(ext string) string {
 	default:
 		return "video/mp4"
 	}
+}
+
+// isImage says that a name is an image's; whether there is such an image is not said. Media have names without a dot.
+func isImage(name string) bool {
+	return strings.Contains(name, ".") && !strings.HasSuffix(name, ".m3u8")
+}
+
+// asksLatest says that a request is for the newest picture of a live stream, which none that is not live has: that is no reason to ask again.
+func asksLatest(name string, r *http.Request) bool {
+	return isImage(name) && (strings.Contains(r.URL.RawQuery, "latest=true") || strings.Contains(r.URL.RawQuery, "latest=1"))
+}
+
+func (h *Handler) image(w http.ResponseWriter, r *http.Request, p Presentation, id, name string) error {
+	i, err := p.Image(r.Context(), name, r.URL.RawQuery, h.opt.Base+"/"+id)
+	if err != nil {
+		return err
+	}
+	return h.body(w, r, i.Body, "", cacheControl(p, "max-age="+strconv.Itoa(i.MaxAge)))
 }
 
 func (h *Handler) write(w http.ResponseWriter, r *http.Request, data []byte) {

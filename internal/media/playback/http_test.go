@@ -49,6 +49,15 @@ func (s *source) Open(_ context.Context, pid, token string) (playback.Presentati
 
 func (s *source) Media() string { return "m1" }
 
+// Image answers with what it was asked.
+func (s *source) Image(_ context.Context, name, query, base string) (playback.Image, error) {
+	if !strings.HasPrefix(name, "thumbnail.") {
+		return playback.Image{}, fault.New(fault.NotFound, "there is no such image")
+	}
+	body := playback.Body{Data: []byte(name + " " + query + " " + base), Type: "image/x-test"}
+	return playback.Image{Body: body, MaxAge: 7}, nil
+}
+
 func (s *source) Private() bool { return s.private }
 
 func (s *source) Earlier(media string) (playback.Presentation, bool) { return s, media == "m0" }
@@ -128,7 +137,7 @@ func (b writerTo) WriteTo(w io.Writer) (int64, error) { return io.Copy(w, b.Read
 
 func serve(t testing.TB, s *source, method, target string, header http.Header) *http.Response {
 	t.Helper()
-	h := playback.New(playback.Options{Source: s, Logger: slog.New(slog.DiscardHandler)})
+	h := playback.New(playback.Options{Source: s, Base: "https://base", Logger: slog.New(slog.DiscardHandler)})
 	r := httptest.NewRequestWithContext(t.Context(), method, "http://x/", nil)
 	path, query, _ := strings.Cut(target, "?")
 	r.URL.Path, r.URL.RawQuery = path, query
@@ -136,6 +145,21 @@ func serve(t testing.TB, s *source, method, target string, header http.Header) *
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, r)
 	return w.Result()
+}
+
+// What is not live has no newest picture: that is said as what is wrong with the request, while everything else may be asked for again.
+func TestLatestOfWhatIsNotLive(t *testing.T) {
+	t.Parallel()
+	idle := &source{err: fault.New(fault.NotReady, "not active")}
+	for target, want := range map[string]int{
+		"/thumbnail.jpg": 412, "/thumbnail.jpg?latest=true": 400, "/thumbnail.jpg?width=3&latest=1": 400, "/thumbnail.jpg?latest=false": 412, ".m3u8?latest=true": 412,
+	} {
+		r := serve(t, idle, http.MethodGet, "/"+id+target, nil)
+		_ = r.Body.Close()
+		if r.StatusCode != want {
+			t.Errorf("%s: %d, want %d", target, r.StatusCode, want)
+		}
+	}
 }
 
 func text(t testing.TB, r *http.Response) string {
@@ -180,6 +204,9 @@ func TestPaths(t *testing.T) {
 		{"/" + id + "/m1/v.m3u8?_HLS_msn=+1", 400, "_HLS_msn", "", "no-store"},
 		{"/" + id + "/m1/v.m3u8?_HLS_part=1", 400, "needs _HLS_msn", "", "no-store"},
 		{"/" + id + "/m1/v.m3u8?_HLS_msn=1&_HLS_part=x", 400, "_HLS_part", "", "no-store"},
+		{"/" + id + "/thumbnail.jpg?width=3", 200, "thumbnail.jpg width=3 https://base/" + id, "image/x-test", "public, max-age=7"},
+		{"/" + id + "/poster.jpg", 404, "no such image", "", "no-store"},
+		{"/" + id + "/thumbnail.jpg/x", 404, "nothing to play", "", "no-store"},
 		{"/" + id + "/m1/x.m3u8", 404, "no such rendition", "", "no-store"},
 		{"/" + id + "/m1/v/init-0.mp4", 200, "v init 0 msn 0 part -1", "video/mp4", long},
 		{"/" + id + "/m1/v/7.m4s", 200, "v init -1 msn 7 part -1", "video/iso.segment", long},

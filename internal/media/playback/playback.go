@@ -30,6 +30,15 @@ type Presentation interface {
 	Chunk(ctx context.Context, rendition string, r hls.Resource) (Body, error)
 	// Sidecar is a whole text track as WebVTT.
 	Sidecar(ctx context.Context, track string) (Body, error)
+	// Image is a picture of what there is to watch, or the text that leads to pictures, by its name and query; base is the address of the
+	// playback ID, without a slash at the end.
+	Image(ctx context.Context, name, query, base string) (Image, error)
+}
+
+// Image is an answer that may change.
+type Image struct {
+	Body
+	MaxAge int // seconds it may be cached
 }
 
 // Series is the further ability of a Presentation whose media changes from time to time, as a live stream's does with each broadcast.

@@ -66,6 +66,10 @@ func (recording) Sidecar(context.Context, string) (playback.Body, error) {
 	return playback.Body{Data: []byte("WEBVTT\n"), Type: "text/vtt"}, nil
 }
 
+func (recording) Image(_ context.Context, name, query, base string) (playback.Image, error) {
+	return playback.Image{Body: playback.Body{Data: []byte(name + query + base), Type: "image/jpeg"}, MaxAge: 60}, nil
+}
+
 // TestPlayersGetTheSame of everything that the playback handler answers, whichever way.
 func TestPlayersGetTheSame(t *testing.T) {
 	t.Parallel()
@@ -78,7 +82,7 @@ func TestPlayersGetTheSame(t *testing.T) {
 	lines := []string{
 		"/" + playbackID, "/" + playbackID + ".m3u8", "/" + playbackID + "/m1/v.m3u8", "/" + playbackID + "/m1/v.m3u8?_HLS_msn=5&_HLS_part=2&_HLS_skip=YES",
 		"/" + playbackID + "/m1/v.m3u8?_HLS_part=2", "/" + playbackID + "/m1/v/7.3.m4s", "/" + playbackID + "/m1/f/7.m4s", "/" + playbackID + "/m1/s/7.m4s", "/" + playbackID + "/m1/v/init-0.mp4",
-		"/" + playbackID + "/text/t.vtt", "/" + playbackID + ".m3u8?token=bad", "/" + playbackID + "/m9/v.m3u8", "/" + playbackID + "/m1/v/x", "/" + strings.ToLower(playbackID),
+		"/" + playbackID + "/text/t.vtt", "/" + playbackID + "/thumbnail.jpg?time=1", "/" + playbackID + ".m3u8?token=bad", "/" + playbackID + "/m9/v.m3u8", "/" + playbackID + "/m1/v/x", "/" + strings.ToLower(playbackID),
 	}
 	fields := []string{
 		"", "Range: bytes=3-9\r\n", "Range: bytes=-5\r\n", "Range: bytes=100-\r\n", "Range: bytes=0-0\r\n", "Range: bytes=84999-\r\n", "Range: bytes=-84999\r\n", "Range: bytes=9999999-\r\n", "Range: bytes=1-2,4-5\r\n", "Range: bytes=1-2\r\nIf-Range: \"x\"\r\n",

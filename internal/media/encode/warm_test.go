@@ -1,0 +1,133 @@
+package encode
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"millrace/internal/fault"
+)
+
+// shells are shells that wait for what they are to do on standard input: spares that need no ffmpeg.
+func shells(t *testing.T, script string, keep int) (*Warm, func()) {
+	t.Helper()
+	e, err := NewEngine(Options{FFmpeg: "/bin/sh", FFprobe: "/bin/sh", Budget: NewBudget(BudgetOptions{Cores: 2})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := NewWarm(e, []string{"-c", script}, keep)
+	ctx, cancel := context.WithCancelCause(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = w.Run(ctx) // ends with ctx
+	}()
+	end := sync.OnceFunc(func() {
+		cancel(errEnough)
+		<-done
+	})
+	t.Cleanup(end)
+	return w, end
+}
+
+// echo sends a text through a child.
+func echo(ctx context.Context, w *Warm, text string) (string, error) {
+	var b bytes.Buffer
+	err := w.Do(ctx, OnDemand, ImageJob{
+		Input: func(_ context.Context, in io.Writer) error {
+			_, err := io.WriteString(in, text)
+			return err
+		},
+		Output: func(r io.Reader) error {
+			_, err := b.ReadFrom(r)
+			return err
+		},
+	})
+	return b.String(), err
+}
+
+func (w *Warm) spares() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.ready)
+}
+
+// Each job has a child of its own; as many as are wanted wait for the next ones, and none before the first nor after the end.
+func TestWarm(t *testing.T) {
+	t.Parallel()
+	w, end := shells(t, "cat", 2)
+	if w.spares() != 0 {
+		t.Error("children before the first job")
+	}
+	var all sync.WaitGroup
+	for i := range 20 {
+		all.Go(func() {
+			text := strings.Repeat("x", i)
+			if got, err := echo(t.Context(), w, text); err != nil || got != text {
+				t.Errorf("%q, %v", got, err)
+			}
+		})
+	}
+	all.Wait()
+	if n := w.spares(); n != 2 {
+		t.Errorf("%d children are ready", n)
+	}
+	end()
+	if n := w.spares(); n != 0 {
+		t.Errorf("%d children are left", n)
+	}
+	if _, err := echo(t.Context(), w, "x"); fault.KindOf(err) != fault.Unavailable {
+		t.Errorf("after the end: %v", err)
+	}
+}
+
+// A child that was ended while it waited costs nobody a job.
+func TestWarmChildIsGone(t *testing.T) {
+	t.Parallel()
+	w, _ := shells(t, "cat", 1)
+	if _, err := echo(t.Context(), w, "x"); err != nil {
+		t.Fatal(err)
+	}
+	w.mu.Lock()
+	w.ready[0].cancel(errEnough)
+	w.mu.Unlock()
+	if got, err := echo(t.Context(), w, "y"); err != nil || got != "y" {
+		t.Errorf("%q, %v", got, err)
+	}
+}
+
+// What a child says is the file's fault; who goes away ends it.
+func TestWarmErrors(t *testing.T) {
+	t.Parallel()
+	w, _ := shells(t, "read x; echo broken >&2; exit 1", 1)
+	for range 3 {
+		got, err := echo(t.Context(), w, "x\n")
+		if err == nil { // the end of the output was all that was wanted: ImageJob's Output has to say what is missing
+			if got != "" {
+				t.Errorf("%q", got)
+			}
+		}
+	}
+	fails := func(r io.Reader) error {
+		_, err := io.ReadFull(r, make([]byte, 1))
+		return err
+	}
+	err := w.Do(t.Context(), OnDemand, ImageJob{Input: func(_ context.Context, in io.Writer) error {
+		_, err := io.WriteString(in, "x\n")
+		return err
+	}, Output: fails})
+	if fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), "broken") {
+		t.Errorf("%v", err)
+	}
+	slow, _ := shells(t, "sleep 60", 1)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	time.AfterFunc(50*time.Millisecond, func() { cancel(errEnough) })
+	if _, err := echo(ctx, slow, "x"); !errors.Is(err, errEnough) {
+		t.Errorf("%v", err)
+	}
+}

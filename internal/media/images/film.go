@@ -1,0 +1,428 @@
+package images
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"sort"
+
+	"millrace/internal/fault"
+	"millrace/internal/media/container/bmff"
+	"millrace/internal/media/container/cmaf"
+	"millrace/internal/media/encode"
+	"millrace/internal/media/timeline"
+)
+
+// Source gives the media of a film's video, as it is delivered.
+type Source interface {
+	Init(ctx context.Context, n int) ([]byte, error)
+	// Segment is closed by the caller, who may not have read all of it.
+	Segment(ctx context.Context, msn int64) (io.ReadCloser, error)
+}
+
+// Film is what pictures are taken from.
+type Film struct {
+	// Name is what tells films apart; Prefix is where what is made of it is kept, empty when it still grows: then nothing is.
+	Name, Prefix string
+	Timeline     *timeline.Timeline
+	Source       Source
+	// Chosen is the time of the picture that stands for the whole, in seconds; nil: the middle.
+	Chosen *float64
+	// Newest is the newest key frame of what is live now: which init segment it has, and the segment that begins with it, which may be
+	// cut off. nil: it is not live. Short says that the newest picture stands for the whole.
+	Newest func(context.Context) (init int, segment []byte, err error)
+	Short  bool
+}
+
+// lane is the video; nil: there is none.
+func (f *Film) lane() *timeline.Lane { return f.Timeline.Lane(timeline.MainVideo) }
+
+// check says why there can't be pictures.
+func (f *Film) check() error {
+	if len(f.Timeline.Marks) == 0 {
+		return fault.New(fault.NotReady, "there is no picture yet: ask again in a moment")
+	}
+	if f.lane() == nil {
+		return fault.New(fault.NotFound, "there is no video to take a picture from")
+	}
+	return nil
+}
+
+// seconds is the length of the film.
+func (f *Film) seconds() float64 {
+	spans := f.Timeline.Spans()
+	return spans[len(spans)-1]
+}
+
+// at is the segment that is shown at a time, or the nearest one that has pictures; -1: none has.
+func (f *Film) at(t float64) int {
+	spans, l := f.Timeline.Spans(), f.lane()
+	i := min(max(0, sort.Search(len(spans), func(k int) bool { return spans[k] > t+slack })-1), len(l.Chunks)-1)
+	for j := i; j >= 0; j-- {
+		if !l.Chunks[j].Gap {
+			return j
+		}
+	}
+	for j := i + 1; j < len(l.Chunks); j++ {
+		if !l.Chunks[j].Gap {
+			return j
+		}
+	}
+	return -1
+}
+
+// program is the film's time at a time of the wall clock, in seconds since 1970.
+func (f *Film) program(name string, t float64) (float64, error) {
+	spans := f.Timeline.Spans()
+	for i, m := range f.Timeline.Marks {
+		if m.Start.IsZero() {
+			continue
+		}
+		start, long := float64(m.Start.UnixMilli())/1000, spans[i+1]-spans[i]
+		if t >= start-slack && t < start+long+slack {
+			return spans[i] + max(0, t-start), nil
+		}
+	}
+	return 0, fault.New(fault.Invalid, "%s: there is nothing of that moment", name)
+}
+
+// sample is a picture in coded form, in ticks.
+type sample struct {
+	dts, pts int64
+	cmaf.Sample
+}
+
+// maxSegment bounds what is read of one segment, in bytes.
+const maxSegment = 256 << 20
+
+// samples are all pictures of a segment, in the order of decoding.
+func (f *Film) samples(ctx context.Context, i int) ([]sample, error) {
+	r, err := f.Source.Segment(ctx, f.Timeline.First+int64(i))
+	if err != nil {
+		return nil, fmt.Errorf("open segment: %w", err)
+	}
+	defer func() { _ = r.Close() }() // it was only read
+	data, err := io.ReadAll(io.LimitReader(r, maxSegment))
+	if err != nil {
+		return nil, fmt.Errorf("read segment: %w", err)
+	}
+	fragments, err := cmaf.ParseFragments(data)
+	if err != nil {
+		return nil, fmt.Errorf("parse segment: %w", err)
+	}
+	var out []sample
+	for _, x := range fragments {
+		at := int64(x.BaseMediaDecodeTime)
+		for _, s := range x.Samples {
+			out = append(out, sample{at, at + int64(s.CompositionOffset), s})
+			at += int64(s.Duration)
+		}
+	}
+	return out, nil
+}
+
+// head is the first picture of a segment; no more than that is read.
+func (f *Film) head(ctx context.Context, i int) (cmaf.Sample, error) {
+	r, err := f.Source.Segment(ctx, f.Timeline.First+int64(i))
+	if err != nil {
+		return cmaf.Sample{}, fmt.Errorf("open segment: %w", err)
+	}
+	defer func() { _ = r.Close() }() // it was only read
+	return firstSample(r)
+}
+
+// maxHead bounds a moof box, maxPicture a coded picture, in bytes.
+const maxHead, maxPicture = 16 << 20, 32 << 20
+
+var errNoPicture = errors.New("the segment holds no picture")
+
+// firstSample reads a segment up to the end of its first picture.
+func firstSample(r io.Reader) (cmaf.Sample, error) {
+	var moof []byte
+	start := int64(0) // of the moof box
+	for at := int64(0); ; {
+		var head [16]byte
+		if _, err := io.ReadFull(r, head[:8]); err != nil {
+			return cmaf.Sample{}, fmt.Errorf("%w: %w", errNoPicture, err)
+		}
+		n := 8
+		if head[3] == 1 && head[0]|head[1]|head[2] == 0 { // the size is in 64 bits
+			n = 16
+			if _, err := io.ReadFull(r, head[8:]); err != nil {
+				return cmaf.Sample{}, fmt.Errorf("%w: %w", errNoPicture, err)
+			}
+		}
+		h, err := bmff.ParseHeader(head[:n])
+		if err != nil || h.Size < uint64(n) || !h.Type.Is("mdat") && h.Size > maxHead {
+			return cmaf.Sample{}, fmt.Errorf("%w: %w", errNoPicture, err)
+		}
+		body := int64(h.Size) - int64(n)
+		switch {
+		case h.Type.Is("mdat"):
+			return sampleIn(r, moof, start, at+int64(n))
+		case h.Type.Is("moof"):
+			moof, start = make([]byte, body), at
+			_, err = io.ReadFull(r, moof)
+		default:
+			_, err = io.CopyN(io.Discard, r, body)
+		}
+		if err != nil {
+			return cmaf.Sample{}, fmt.Errorf("%w: %w", errNoPicture, err)
+		}
+		at += int64(h.Size)
+	}
+}
+
+// sampleIn reads the first picture that a moof box tells of; r is at the byte `at`, where its data begins.
+func sampleIn(r io.Reader, moof []byte, start, at int64) (cmaf.Sample, error) {
+	runs, err := bmff.Moof{Body: moof, Start: start, MaxSamples: max(len(moof), 1<<12)}.Runs()
+	if err != nil || len(runs) == 0 || len(runs[0].Samples) == 0 {
+		return cmaf.Sample{}, fmt.Errorf("%w: %w", errNoPicture, err)
+	}
+	s := runs[0].Samples[0]
+	if s.Offset < at || s.Offset-at > maxSegment || int64(s.Size) > maxPicture || s.Size == 0 {
+		return cmaf.Sample{}, errNoPicture
+	}
+	if _, err := io.CopyN(io.Discard, r, s.Offset-at); err != nil {
+		return cmaf.Sample{}, fmt.Errorf("%w: %w", errNoPicture, err)
+	}
+	data := make([]byte, s.Size)
+	if _, err := io.ReadFull(r, data); err != nil {
+		return cmaf.Sample{}, fmt.Errorf("%w: %w", errNoPicture, err)
+	}
+	return cmaf.Sample{Sync: s.Sync, Data: data}, nil
+}
+
+// clip is what a decoder is fed: an init segment, and pictures behind it.
+type clip struct{ init, pictures []byte }
+
+func (c clip) write(_ context.Context, w io.Writer) error {
+	_, err := io.Copy(w, io.MultiReader(bytes.NewReader(c.init), bytes.NewReader(c.pictures)))
+	return err
+}
+
+// single is a clip of one picture.
+func single(head []byte, s cmaf.Sample, timescale uint32) clip {
+	s.Duration, s.CompositionOffset = timescale, 0
+	return clip{head, cmaf.AppendFragment(nil, 1, cmaf.TrackID, encode.ShownFrom*uint64(timescale), []cmaf.Sample{s})}
+}
+
+// near is the key frame that is nearest to a time, in the segment that is shown then; where that has none, whatever is shown then.
+func (f *Film) near(ctx context.Context, t float64) (clip, error) {
+	i, l := f.at(t), f.lane()
+	if i < 0 {
+		return clip{}, fault.New(fault.NotFound, "there is no picture at all")
+	}
+	all, err := f.samples(ctx, i)
+	if err != nil {
+		return clip{}, err
+	}
+	k := nearestKey(all, f.ticks(t))
+	if k < 0 {
+		return f.exact(ctx, t)
+	}
+	head, err := f.Source.Init(ctx, l.Chunks[i].Init)
+	if err != nil {
+		return clip{}, fmt.Errorf("read init segment: %w", err)
+	}
+	return single(head, all[k].Sample, l.Timescale), nil
+}
+
+const (
+	// reach bounds what is decoded for the sake of one picture, in pixels: eight seconds of 1080p30.
+	reach = 1920 * 1080 * 240
+	// furthestBack is how many segments are looked at for a key frame before one that has none.
+	furthestBack = 5
+	// early is by how much a picture may be asked for too early, in seconds: times are rounded to milliseconds.
+	early = 0.001
+)
+
+// exact is the picture that is shown at a time with those that it takes to decode it. Where those are too many, it is the nearest key
+// frame instead.
+func (f *Film) exact(ctx context.Context, t float64) (clip, error) {
+	i, l := f.at(t), f.lane()
+	if i < 0 {
+		return clip{}, fault.New(fault.NotFound, "there is no picture at all")
+	}
+	all, err := f.samples(ctx, i)
+	if err != nil {
+		return clip{}, err
+	}
+	for back := i; ; back-- {
+		_, k := pick(all, f.ticks(t))
+		if k >= 0 || back == 0 || i-back == furthestBack || l.Chunks[back-1].Gap || l.Chunks[back-1].Init != l.Chunks[i].Init {
+			break
+		}
+		before, err := f.samples(ctx, back-1)
+		if err != nil {
+			return clip{}, err
+		}
+		all = append(before, all...)
+	}
+	head, err := f.Source.Init(ctx, l.Chunks[i].Init)
+	if err != nil {
+		return clip{}, fmt.Errorf("read init segment: %w", err)
+	}
+	target, k := pick(all, f.ticks(t))
+	if target < 0 {
+		return clip{}, errNoPicture
+	}
+	needed := needs(head, all[max(k, 0):target+1])
+	if in := l.Inits[l.Chunks[i].Init]; k < 0 || len(needed)*in.Width*in.Height > reach {
+		if key := nearestKey(all, f.ticks(t)); key >= 0 {
+			needed = all[key : key+1]
+		}
+	}
+	return clip{head, fragment(needed, needed[len(needed)-1].pts, l.Timescale)}, nil
+}
+
+// ticks is a time of the film in ticks of its video.
+func (f *Film) ticks(t float64) int64 {
+	return int64(math.Round((t + early + f.Timeline.ZeroTime()) * float64(f.lane().Timescale)))
+}
+
+// pick finds the picture that is shown at a time, and the key frame from which on it can be decoded; -1: there is none.
+func pick(all []sample, at int64) (target, key int) {
+	target, key = -1, -1
+	for i := range all {
+		if target < 0 || better(all[i].pts, all[target].pts, at) {
+			target = i
+		}
+	}
+	for i := 0; i <= target; i++ {
+		if all[i].Sync {
+			key = i
+		}
+	}
+	return target, key
+}
+
+// better says that a picture of time a is rather the one that is shown at a time than that of time b: the last one that has begun, or
+// where none has, the first one.
+func better(a, b, at int64) bool {
+	if (a <= at) != (b <= at) {
+		return a <= at
+	}
+	if a <= at {
+		return a > b
+	}
+	return a < b
+}
+
+func nearestKey(all []sample, at int64) int {
+	key := -1
+	for i := range all {
+		if all[i].Sync && (key < 0 || abs(all[i].pts-at) < abs(all[key].pts-at)) {
+			key = i
+		}
+	}
+	return key
+}
+
+func abs(v int64) int64 { return max(v, -v) }
+
+// needs leaves out the pictures that the last one is not decoded from, as far as they say so themselves: H.264's nal_ref_idc 0.
+func needs(head []byte, pictures []sample) []sample {
+	tracks, err := cmaf.NewReader(bytes.NewReader(head), cmaf.ReaderOptions{}).Tracks()
+	if err != nil || len(tracks) != 1 || tracks[0].FourCC != "avc1" && tracks[0].FourCC != "avc3" {
+		return pictures
+	}
+	out := make([]sample, 0, len(pictures))
+	for i, s := range pictures {
+		if i == len(pictures)-1 || !disposable(s.Data, tracks[0].LengthSize) {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// disposable says that no other picture refers to this one, H.264 section 7.4.1.
+func disposable(data []byte, lengthSize int) bool {
+	slices, refers := 0, false
+	for len(data) > lengthSize && lengthSize > 0 {
+		n := 0
+		for _, b := range data[:lengthSize] {
+			n = n<<8 | int(b)
+		}
+		data = data[lengthSize:]
+		if n <= 0 || n > len(data) {
+			return false
+		}
+		if typ := data[0] & 31; typ >= 1 && typ <= 5 {
+			slices++
+			refers = refers || data[0]>>5&3 != 0
+		}
+		data = data[n:]
+	}
+	return slices > 0 && !refers
+}
+
+// fragment writes pictures with such times that those from shown on are shown from encode.ShownFrom on.
+func fragment(pictures []sample, shown int64, timescale uint32) []byte {
+	lift := int64(0) // by how much decoding has to come earlier, so that no picture is shown before it is decoded
+	for _, p := range pictures {
+		lift = max(lift, p.dts-p.pts)
+	}
+	base := encode.ShownFrom*int64(timescale) - shown - lift
+	out := make([]cmaf.Sample, len(pictures))
+	for i, p := range pictures {
+		long := int64(p.Duration)
+		if i+1 < len(pictures) {
+			long = pictures[i+1].dts - p.dts
+		}
+		out[i] = cmaf.Sample{
+			Duration: uint32(min(max(long, 0), math.MaxUint32)), CompositionOffset: int32(min(p.pts-p.dts+lift, math.MaxInt32)),
+			Sync: p.Sync, Data: p.Data,
+		}
+	}
+	return cmaf.AppendFragment(nil, 1, cmaf.TrackID, uint64(max(0, pictures[0].dts+base)), out)
+}
+
+// stretch is what is shown from a time on for so many seconds, with what it takes to decode it; it ends before that where another init
+// segment begins or media is missing.
+func (f *Film) stretch(ctx context.Context, from, length float64) (clip, error) {
+	l := f.lane()
+	i := f.at(from)
+	if i < 0 {
+		return clip{}, fault.New(fault.NotFound, "there is no picture at all")
+	}
+	head, err := f.Source.Init(ctx, l.Chunks[i].Init)
+	if err != nil {
+		return clip{}, fmt.Errorf("read init segment: %w", err)
+	}
+	first := i
+	for !l.Chunks[first].Independent && first > 0 && i-first < furthestBack && !l.Chunks[first-1].Gap && l.Chunks[first-1].Init == l.Chunks[i].Init {
+		first--
+	}
+	end := f.ticks(from + length)
+	var all []sample
+	bytes := 0
+	for j := first; j < len(l.Chunks) && !l.Chunks[j].Gap && l.Chunks[j].Init == l.Chunks[i].Init && l.Chunks[j].Time < end && bytes < maxStretch; j++ {
+		more, err := f.samples(ctx, j)
+		if err != nil {
+			return clip{}, err
+		}
+		for _, s := range more {
+			bytes += len(s.Data)
+		}
+		all = append(all, more...)
+	}
+	target, k := pick(all, f.ticks(from))
+	if target < 0 {
+		return clip{}, errNoPicture
+	}
+	all = all[max(k, 0):]
+	last := slices.IndexFunc(all, func(s sample) bool { return s.dts >= end })
+	if last > 0 {
+		all = all[:last]
+	}
+	shown := all[target-max(k, 0)].pts
+	return clip{head, fragment(all, shown, l.Timescale)}, nil
+}
+
+// maxStretch bounds the bytes that are decoded for an animation.
+const maxStretch = 64 << 20

@@ -1,0 +1,193 @@
+package images
+
+import (
+	"image"
+	"image/color"
+	"math"
+
+	"golang.org/x/image/draw"
+)
+
+// shape brings a picture into the form that is asked for: turned, flipped, then fitted.
+func shape(src *image.RGBA, r *Request) *image.RGBA {
+	src = flip(turn(src, r.Rotate), r.FlipH, r.FlipV)
+	from := src.Bounds()
+	w, h := fitted(from.Dx(), from.Dy(), r.Width, r.Height, r.Fit)
+	switch r.Fit {
+	case Crop:
+		from = window(from, w, h, 0.5, 0.5)
+	case Smartcrop:
+		x, y := interest(src, window(from, w, h, 0, 0).Size())
+		from = window(from, w, h, x, y)
+	case Pad:
+		iw, ih := fitted(from.Dx(), from.Dy(), w, h, Preserve)
+		out := image.NewRGBA(image.Rect(0, 0, w, h))
+		draw.Draw(out, out.Bounds(), image.NewUniform(color.Black), image.Point{}, draw.Src)
+		x, y := (w-iw)/2, (h-ih)/2
+		scale(out, image.Rect(x, y, x+iw, y+ih), src, from)
+		return out
+	case Preserve, Stretch:
+	}
+	if from.Dx() == w && from.Dy() == h && from == src.Bounds() {
+		return src
+	}
+	out := image.NewRGBA(image.Rect(0, 0, w, h))
+	scale(out, out.Bounds(), src, from)
+	return out
+}
+
+// scale draws a stretch of a picture. A kernel that looks further is worth it only where pixels have to be made up.
+func scale(dst *image.RGBA, to image.Rectangle, src *image.RGBA, from image.Rectangle) {
+	var kernel draw.Scaler = draw.BiLinear
+	if to.Dx() > from.Dx() || to.Dy() > from.Dy() {
+		kernel = draw.CatmullRom
+	}
+	kernel.Scale(dst, to, src, from, draw.Src, nil)
+}
+
+// fitted is the size of what a picture of sw by sh becomes; 0 for a side that is not given. No side is longer than maxSide.
+func fitted(sw, sh, w, h int, f Fit) (int, int) {
+	if w > 0 && h > 0 && f != Preserve {
+		return w, h
+	}
+	s := 1.0
+	switch {
+	case w > 0 && h > 0:
+		s = min(float64(w)/float64(sw), float64(h)/float64(sh))
+	case w > 0:
+		s = float64(w) / float64(sw)
+	case h > 0:
+		s = float64(h) / float64(sh)
+	}
+	s = min(s, float64(maxSide)/float64(max(sw, sh)))
+	side := func(v int) int { return min(max(1, int(math.Round(float64(v)*s))), maxSide) }
+	return side(sw), side(sh)
+}
+
+// window is the largest stretch of a picture that has the shape of w by h; x and y say where in the room that is left, from 0 to 1.
+func window(from image.Rectangle, w, h int, x, y float64) image.Rectangle {
+	cw, ch := from.Dx(), from.Dy()
+	if cw*h > ch*w {
+		cw = max(1, int(math.Round(float64(ch)*float64(w)/float64(h))))
+	} else {
+		ch = max(1, int(math.Round(float64(cw)*float64(h)/float64(w))))
+	}
+	left := from.Min.X + int(math.Round(x*float64(from.Dx()-cw)))
+	top := from.Min.Y + int(math.Round(y*float64(from.Dy()-ch)))
+	return image.Rect(left, top, left+cw, top+ch)
+}
+
+// coarse is how long the longer side of the picture is in which interest looks, in pixels.
+const coarse = 160
+
+// interest says where a window of a size is to be put so that it holds as much detail as it can; of equal places the one nearest to the
+// middle. It is sought in a small copy of the picture: detail is what differs from its neighbours.
+func interest(src *image.RGBA, size image.Point) (x, y float64) {
+	b := src.Bounds()
+	room := b.Size().Sub(size)
+	if room.X <= 0 && room.Y <= 0 {
+		return 0.5, 0.5
+	}
+	k := min(1, coarse/float64(max(b.Dx(), b.Dy())))
+	w, h := max(2, int(float64(b.Dx())*k)), max(2, int(float64(b.Dy())*k))
+	small := image.NewRGBA(image.Rect(0, 0, w, h))
+	draw.BiLinear.Scale(small, small.Bounds(), src, b, draw.Src, nil)
+	columns, rows := detail(small)
+	if room.X > 0 {
+		x = best(columns, int(math.Round(float64(size.X)*k)))
+	}
+	if room.Y > 0 {
+		y = best(rows, int(math.Round(float64(size.Y)*k)))
+	}
+	return x, y
+}
+
+// detail sums up, for each column and each row, by how much pixels differ from the ones to their right and below.
+func detail(p *image.RGBA) (columns, rows []float64) {
+	w, h := p.Rect.Dx(), p.Rect.Dy()
+	columns, rows = make([]float64, w), make([]float64, h)
+	luma := func(x, y int) float64 {
+		i := y*p.Stride + 4*x
+		return 0.299*float64(p.Pix[i]) + 0.587*float64(p.Pix[i+1]) + 0.114*float64(p.Pix[i+2])
+	}
+	for y := range h - 1 {
+		for x := range w - 1 {
+			v := luma(x, y)
+			d := math.Abs(luma(x+1, y)-v) + math.Abs(luma(x, y+1)-v)
+			columns[x] += d
+			rows[y] += d
+		}
+	}
+	return columns, rows
+}
+
+// best is where in the room the window of n entries with the largest sum lies, from 0 to 1.
+func best(sums []float64, n int) float64 {
+	room := len(sums) - n
+	if room <= 0 {
+		return 0.5
+	}
+	sum := 0.0
+	for _, v := range sums[:n] {
+		sum += v
+	}
+	at, most := 0, math.Inf(-1)
+	for i := 0; ; i++ {
+		// Noise alone must not pull the window away from the middle.
+		off := math.Abs(float64(i)/float64(room) - 0.5)
+		if score := sum * (1.05 - 0.1*off); score > most {
+			at, most = i, score
+		}
+		if i == room {
+			return float64(at) / float64(room)
+		}
+		sum += sums[i+n] - sums[i]
+	}
+}
+
+// turn rotates clockwise.
+func turn(src *image.RGBA, degrees int) *image.RGBA {
+	w, h := src.Rect.Dx(), src.Rect.Dy()
+	switch degrees {
+	case 180:
+		return flip(src, true, true)
+	case 90, 270:
+	default:
+		return src
+	}
+	out := image.NewRGBA(image.Rect(0, 0, h, w))
+	for y := range h {
+		for x := range w {
+			to := x*out.Stride + 4*(h-1-y)
+			if degrees == 270 {
+				to = (w-1-x)*out.Stride + 4*y
+			}
+			copy(out.Pix[to:to+4], src.Pix[y*src.Stride+4*x:])
+		}
+	}
+	return out
+}
+
+// flip mirrors: sideways, upside down.
+func flip(src *image.RGBA, sideways, over bool) *image.RGBA {
+	if !sideways && !over {
+		return src
+	}
+	w, h := src.Rect.Dx(), src.Rect.Dy()
+	out := image.NewRGBA(image.Rect(0, 0, w, h))
+	for y := range h {
+		row := y
+		if over {
+			row = h - 1 - y
+		}
+		if !sideways {
+			copy(out.Pix[row*out.Stride:], src.Pix[y*src.Stride:y*src.Stride+4*w])
+			continue
+		}
+		for x := range w {
+			to := row*out.Stride + 4*(w-1-x)
+			copy(out.Pix[to:to+4], src.Pix[y*src.Stride+4*x:])
+		}
+	}
+	return out
+}

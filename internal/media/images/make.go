@@ -1,0 +1,237 @@
+package images
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"image"
+	"image/jpeg"
+	"image/png"
+	"io"
+	"math"
+
+	"golang.org/x/image/draw"
+
+	"millrace/internal/fault"
+	"millrace/internal/media/container/cmaf"
+	"millrace/internal/media/encode"
+)
+
+// thumbnail is one picture.
+func (m *Maker) thumbnail(ctx context.Context, f *Film, p *Plan) ([]byte, error) {
+	src, err := m.still(ctx, f, p)
+	if err != nil {
+		return nil, err
+	}
+	return m.write(ctx, shape(src, &p.Request), p.Ext)
+}
+
+// still finds the picture that a thumbnail shows.
+func (m *Maker) still(ctx context.Context, f *Film, p *Plan) (*image.RGBA, error) {
+	if math.IsNaN(p.at) {
+		return m.newest(ctx, f)
+	}
+	find := f.exact
+	if p.key {
+		find = f.near
+	}
+	c, err := find(ctx, p.at)
+	if err != nil {
+		return nil, err
+	}
+	return m.decode(ctx, c)
+}
+
+// newest is the newest key frame of what is live.
+func (m *Maker) newest(ctx context.Context, f *Film) (*image.RGBA, error) {
+	if f.Newest == nil {
+		return nil, notLive()
+	}
+	n, segment, err := f.Newest(ctx)
+	if err != nil {
+		return nil, err
+	}
+	head, err := f.Source.Init(ctx, n)
+	if err != nil {
+		return nil, fmt.Errorf("read init segment: %w", err)
+	}
+	s, err := firstSample(bytes.NewReader(segment))
+	if err != nil {
+		return nil, err
+	}
+	return m.decode(ctx, single(head, s, f.lane().Timescale))
+}
+
+// decode gives the picture of a clip.
+func (m *Maker) decode(ctx context.Context, c clip) (p *image.RGBA, err error) {
+	err = m.opt.Pictures.Do(ctx, encode.OnDemand, encode.ImageJob{
+		Input: c.write,
+		Output: func(r io.Reader) (err error) {
+			p, err = readPAM(r)
+			return err
+		},
+	})
+	return p, err
+}
+
+// quality of JPEG, from 1 to 100.
+const quality = 85
+
+// write gives a picture its form.
+func (m *Maker) write(ctx context.Context, p *image.RGBA, ext string) ([]byte, error) {
+	var b bytes.Buffer
+	switch ext {
+	case "jpg":
+		err := jpeg.Encode(&b, p, &jpeg.Options{Quality: quality})
+		return b.Bytes(), err
+	case "png":
+		err := (&png.Encoder{CompressionLevel: png.BestSpeed}).Encode(&b, p)
+		return b.Bytes(), err
+	}
+	err := m.opt.WebPs.Do(ctx, encode.OnDemand, encode.ImageJob{
+		Input: func(_ context.Context, w io.Writer) error { return writePAM(w, p) },
+		Output: func(r io.Reader) error {
+			return collect(&b, r)
+		},
+	})
+	return b.Bytes(), err
+}
+
+// maxImage bounds what an encoder may give, in bytes.
+const maxImage = 64 << 20
+
+func collect(b *bytes.Buffer, r io.Reader) error {
+	n, err := b.ReadFrom(io.LimitReader(r, maxImage+1))
+	switch {
+	case err != nil:
+		return fmt.Errorf("read image: %w", err)
+	case n > maxImage:
+		return fault.New(fault.TooLarge, "the image has more than %d bytes", maxImage)
+	case n == 0:
+		return errors.New("the encoder gave nothing")
+	}
+	return nil
+}
+
+// proportions decodes one picture for its size: what the parameters of a stream say is not yet turned, and pixels may not be square.
+func (m *Maker) proportions(ctx context.Context, f *Film, t float64) (w, h int, err error) {
+	p, err := m.still(ctx, f, &Plan{at: t, key: true})
+	if err != nil {
+		return 0, 0, err
+	}
+	return p.Rect.Dx(), p.Rect.Dy(), nil
+}
+
+func (m *Maker) animation(ctx context.Context, f *Film, p *Plan) ([]byte, error) {
+	sw, sh, err := m.proportions(ctx, f, p.Start)
+	if err != nil {
+		return nil, err
+	}
+	width := p.Width
+	if width == 0 && p.Height == 0 {
+		width = defaultWidth
+	}
+	w, h := fitted(sw, sh, width, p.Height, Preserve)
+	if most := max(w, h); most > maxAnimatedSide {
+		w, h = max(1, w*maxAnimatedSide/most), max(1, h*maxAnimatedSide/most)
+	}
+	c, err := f.stretch(ctx, p.Start, p.length)
+	if err != nil {
+		return nil, err
+	}
+	var b bytes.Buffer
+	args := encode.AnimationArgs{WebP: p.Ext == "webp", Width: w, Height: h, FPS: p.FPS, Length: span(p.length)}
+	err = m.opt.Encoder.Animation(ctx, args, encode.ImageJob{
+		Input:  c.write,
+		Output: func(r io.Reader) error { return collect(&b, r) },
+	})
+	return b.Bytes(), err
+}
+
+// storyboard is the picture of all tiles, or the layout of its text.
+func (m *Maker) storyboard(ctx context.Context, f *Film, p *Plan) ([]byte, error) {
+	w, h, err := m.proportions(ctx, f, p.Start+p.length/2)
+	if err != nil {
+		return nil, err
+	}
+	l := layout(p.length, w, h)
+	if p.Text() {
+		return json.Marshal(l)
+	}
+	w, h = l.size()
+	board := image.NewRGBA(image.Rect(0, 0, w, h))
+	for i := 3; i < len(board.Pix); i += 4 {
+		board.Pix[i] = 255
+	}
+	// A tile shows the key frame that its middle's segment begins with. Those of one init segment are decoded together.
+	from := make([]int, len(l.Tiles))
+	for i, t := range l.Tiles {
+		from[i] = f.at(p.Start + (t.Start+l.end(i))/2)
+	}
+	for i := 0; i < len(from); {
+		n := 1
+		for i+n < len(from) && f.lane().Chunks[from[i+n]].Init == f.lane().Chunks[from[i]].Init {
+			n++
+		}
+		if err := m.tiles(ctx, f, &l, board, i, from[i:i+n]); err != nil {
+			return nil, err
+		}
+		i += n
+	}
+	return m.write(ctx, board, p.Ext)
+}
+
+// tiles decodes key frames of one init segment and draws them as tiles from the first one on.
+func (m *Maker) tiles(ctx context.Context, f *Film, l *Layout, board *image.RGBA, first int, from []int) error {
+	distinct := []int{from[0]}
+	for _, i := range from[1:] {
+		if i != distinct[len(distinct)-1] {
+			distinct = append(distinct, i)
+		}
+	}
+	lane := f.lane()
+	head, err := f.Source.Init(ctx, lane.Chunks[from[0]].Init)
+	if err != nil {
+		return fmt.Errorf("read init segment: %w", err)
+	}
+	tile := image.NewRGBA(image.Rect(0, 0, l.TileWidth, l.TileHeight))
+	args := encode.TilesArgs{Width: l.TileWidth, Height: l.TileHeight, Count: len(distinct)}
+	return m.opt.Encoder.Tiles(ctx, args, encode.ImageJob{
+		Input: func(ctx context.Context, w io.Writer) error { return f.feed(ctx, w, head, distinct) },
+		Output: func(r io.Reader) error {
+			drawn := 0
+			for k, i := range distinct {
+				// Pictures at the end that can't be decoded are missing: the last one that can stands for them.
+				if _, err := io.ReadFull(r, tile.Pix); err != nil && (k == 0 || !errors.Is(err, io.EOF)) {
+					return fmt.Errorf("read tile: %w", err)
+				}
+				for ; drawn < len(from) && from[drawn] == i; drawn++ {
+					t := l.Tiles[first+drawn]
+					draw.Draw(board, tile.Rect.Add(image.Pt(t.X, t.Y)), tile, image.Point{}, draw.Src)
+				}
+			}
+			return nil
+		},
+	})
+}
+
+// feed writes the first pictures of segments, a second each.
+func (f *Film) feed(ctx context.Context, w io.Writer, head []byte, segments []int) error {
+	if _, err := w.Write(head); err != nil {
+		return err // the engine says what was written
+	}
+	scale := f.lane().Timescale
+	for k, i := range segments {
+		s, err := f.head(ctx, i)
+		if err != nil {
+			return err
+		}
+		s.Duration = scale
+		if _, err := w.Write(cmaf.AppendFragment(nil, uint32(k+1), cmaf.TrackID, uint64(k)*uint64(scale), []cmaf.Sample{s})); err != nil {
+			return err
+		}
+	}
+	return nil
+}

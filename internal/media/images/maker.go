@@ -1,0 +1,233 @@
+// Package images makes still pictures, short animations and storyboards of what can be watched, when somebody asks for them: parameters
+// and geometry, which segment and which picture of it, the layout of a storyboard and its text. ffmpeg decodes what it takes to show one
+// picture and no more; everything else about it is done here.
+//
+// It must never know HTTP, resources, playback IDs, or where objects are kept. What was made is kept below the film's prefix, so many
+// variants of each kind at most; what is still growing is only remembered for seconds. Goroutines: one for each image that is being made,
+// which belong to Run.
+package images
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"millrace/internal/fault"
+	"millrace/internal/media/encode"
+)
+
+// Encoder makes several pictures at once; encode.Engine fits.
+type Encoder interface {
+	Tiles(ctx context.Context, args encode.TilesArgs, job encode.ImageJob) error
+	Animation(ctx context.Context, args encode.AnimationArgs, job encode.ImageJob) error
+}
+
+// Spares do small jobs on programs that are there already; encode.Warm fits.
+type Spares interface {
+	Do(ctx context.Context, p encode.Priority, job encode.ImageJob) error
+}
+
+// Store keeps what was made.
+type Store interface {
+	Put(ctx context.Context, key string, data []byte) error
+	List(ctx context.Context, prefix string) iter.Seq2[string, error]
+	Delete(ctx context.Context, keys ...string) error
+}
+
+// Options are what a Maker needs.
+type Options struct {
+	Encoder  Encoder
+	Pictures Spares // with encode.PictureArgs
+	WebPs    Spares // with encode.WebPArgs
+	Store    Store
+	Now      func() time.Time
+	Logger   *slog.Logger
+}
+
+// Maker makes images.
+type Maker struct {
+	opt Options
+
+	mu     sync.Mutex
+	base   context.Context //nolint:containedctx // of what is being made: others may wait for it than the one who asked first
+	cancel context.CancelCauseFunc
+	making map[string]*making
+	recent map[string]recent // of films that grow
+	held   int               // bytes of recent
+	all    sync.WaitGroup
+	ended  bool
+}
+
+// making is an image on its way; it stays until it is kept.
+type making struct {
+	done chan struct{} // closed when data and err are there
+	data []byte
+	err  error
+}
+
+// recent is an image of a film that grows.
+type recent struct {
+	data  []byte
+	until time.Time
+}
+
+const (
+	// atOnce is how many images are on their way at once.
+	atOnce = 64
+	// patience is how long one may take.
+	patience = 60 * time.Second
+	// keepable bounds one image that is kept, maxHeld those that are remembered together, in bytes.
+	keepable, maxHeld = 4 << 20, 64 << 20
+)
+
+// New returns a Maker; what it makes ends with Run.
+func New(o Options) *Maker {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	return &Maker{opt: o, base: ctx, cancel: cancel, making: map[string]*making{}, recent: map[string]recent{}}
+}
+
+// Name implements lifecycle.Service.
+func (m *Maker) Name() string { return "images" }
+
+// Run implements lifecycle.Service: it ends what is being made when ctx ends.
+func (m *Maker) Run(ctx context.Context) error {
+	<-ctx.Done()
+	m.mu.Lock()
+	m.ended = true
+	m.mu.Unlock()
+	m.cancel(context.Cause(ctx))
+	m.all.Wait()
+	return context.Cause(ctx)
+}
+
+// Make makes what a plan of a film says. Whoever asks for the same meanwhile gets the same. A storyboard's text is given as its layout:
+// see Plan.Words.
+func (m *Maker) Make(ctx context.Context, f *Film, p Plan) ([]byte, error) {
+	id := f.Name + "/" + p.Name
+	m.mu.Lock()
+	if r, ok := m.recent[id]; ok && f.Prefix == "" && m.opt.Now().Before(r.until) {
+		m.mu.Unlock()
+		return r.data, nil
+	}
+	x := m.making[id]
+	if x == nil {
+		if m.ended || len(m.making) >= atOnce {
+			m.mu.Unlock()
+			return nil, fault.New(fault.Unavailable, "the service is busy making images: ask again in a moment")
+		}
+		x = &making{done: make(chan struct{})}
+		m.making[id] = x
+		m.all.Go(func() { m.fly(id, x, f, p) })
+	}
+	m.mu.Unlock()
+	select {
+	case <-x.done:
+		return x.data, x.err
+	case <-ctx.Done():
+		return nil, fmt.Errorf("wait for image: %w", context.Cause(ctx))
+	}
+}
+
+// fly makes an image and keeps it.
+func (m *Maker) fly(id string, x *making, f *Film, p Plan) {
+	defer func() {
+		m.mu.Lock()
+		delete(m.making, id)
+		m.mu.Unlock()
+	}()
+	ctx, cancel := context.WithTimeout(m.base, patience)
+	defer cancel()
+	x.data, x.err = m.make(ctx, f, &p)
+	if x.err != nil && m.base.Err() != nil {
+		x.err = fault.Wrap(fault.Unavailable, x.err, "the service is stopping: ask again in a moment")
+	}
+	if x.err == nil && f.Prefix == "" {
+		m.remember(id, x.data, time.Duration(p.MaxAge)*time.Second)
+	}
+	close(x.done) // who waits does not wait for the storage
+	if x.err != nil || f.Prefix == "" || len(x.data) > keepable {
+		return
+	}
+	if err := m.keep(ctx, f, &p, x.data); err != nil && fault.KindOf(err) != fault.NotFound {
+		m.opt.Logger.Warn("image can not be kept", "name", id, "error", err)
+	}
+}
+
+func (m *Maker) make(ctx context.Context, f *Film, p *Plan) ([]byte, error) {
+	var data []byte
+	var err error
+	switch p.Kind {
+	case Thumbnail:
+		data, err = m.thumbnail(ctx, f, p)
+	case Animated:
+		data, err = m.animation(ctx, f, p)
+	case Storyboard:
+		data, err = m.storyboard(ctx, f, p)
+	}
+	if err == nil && len(data) == 0 {
+		err = errors.New("the encoder gave nothing")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("make %s: %w", p.Kind, blame(err))
+	}
+	return data, nil
+}
+
+// blame answers for what is stored: a viewer did nothing wrong when it can't be decoded.
+func blame(err error) error {
+	if fault.KindOf(err) == fault.Invalid {
+		return fault.Wrap(fault.NotFound, err, "there is no picture to be had at that time")
+	}
+	return err
+}
+
+// remember keeps what is made of a film that grows, for a while.
+func (m *Maker) remember(id string, data []byte, age time.Duration) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now := m.opt.Now()
+	m.forget(id)
+	for k, r := range m.recent {
+		if m.held+len(data) > maxHeld || !now.Before(r.until) {
+			m.forget(k)
+		}
+	}
+	m.recent[id] = recent{data, now.Add(age)}
+	m.held += len(data)
+}
+
+// forget is called with the lock.
+func (m *Maker) forget(id string) {
+	m.held -= len(m.recent[id].data)
+	delete(m.recent, id)
+}
+
+// keep stores an image and takes others away where there are too many of its kind: any others, as names say nothing about age.
+func (m *Maker) keep(ctx context.Context, f *Film, p *Plan, data []byte) error {
+	own := f.Prefix + "/" + p.Name
+	if err := m.opt.Store.Put(ctx, own, data); err != nil {
+		return err
+	}
+	var there []string
+	for key, err := range m.opt.Store.List(ctx, f.Prefix+"/"+string(p.Kind)+"-") {
+		if err != nil {
+			return err
+		}
+		there = append(there, key)
+	}
+	// Names are as good as random: those that follow the new one go.
+	at := slices.Index(there, own)
+	var gone []string
+	for i := 1; at >= 0 && len(there)-len(gone) > f.most(p.Kind); i++ {
+		gone = append(gone, there[(at+i)%len(there)])
+	}
+	if len(gone) == 0 {
+		return nil
+	}
+	return m.opt.Store.Delete(ctx, gone...)
+}

@@ -1,0 +1,74 @@
+package window
+
+import (
+	"time"
+
+	"millrace/internal/media/timeline"
+)
+
+// Video is what there is of the video so far, whole segments only: all of it, or what the sliding playlist holds. The asset's second 0 is
+// where it begins. ErrUnknown: there is no video; ErrNotYet before one whole segment exists.
+func (e *Edge) Video(listed bool) (*timeline.Timeline, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.sealed == 0 {
+		return nil, ErrNotYet
+	}
+	l := e.lane(timeline.MainVideo)
+	if l == nil {
+		return nil, ErrUnknown
+	}
+	from := 0
+	if listed {
+		from = l.within(0, max(e.opt.Mode.Listed, time.Duration(7*e.target)*time.Second))
+	}
+	t := &timeline.Timeline{First: e.first + int64(from), Target: e.target}
+	out := &timeline.Lane{Rendition: l.Rendition}
+	for i := range l.inits {
+		out.Inits = append(out.Inits, l.inits[i].Init)
+	}
+	for i := from; i < len(l.segs) && l.segs[i].done; i++ {
+		s := &l.segs[i]
+		m := timeline.Mark{Discontinuity: s.disc, Slate: s.slate}
+		if s.start != 0 {
+			m.Start = time.UnixMilli(s.start).UTC()
+		}
+		t.Marks = append(t.Marks, m)
+		out.Chunks = append(out.Chunks, timeline.Chunk{
+			Rendition: l.ID, Init: int(s.init), Time: s.time, Duration: s.dur, Size: s.size, Independent: s.independent, Gap: s.gap,
+		})
+	}
+	if len(out.Chunks) > 0 && from > 0 {
+		t.Zero = seconds(out.Chunks[0].Time, l.Rendition)
+	}
+	t.Lanes = []*timeline.Lane{out}
+	return t, nil
+}
+
+// NewestKey is the newest segment of the video that begins with a key frame, as far as it goes, with the number of its
+// init segment. ErrNotYet: there is none.
+func (e *Edge) NewestKey() (p Place, init int, err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	l := e.lane(timeline.MainVideo)
+	if l == nil {
+		return Place{}, 0, ErrUnknown
+	}
+	for i := len(l.segs) - 1; i >= 0; i-- {
+		s := &l.segs[i]
+		if s.gap || !s.independent || s.parts == 0 {
+			continue
+		}
+		p = Place{Object: e.key(l.ID, e.first+int64(i)), N: s.size}
+		switch {
+		case s.written():
+			p.File = s.hot.media
+		case s.hot != nil && s.hot.buf != nil:
+			p.Data = s.hot.buf
+		case !s.stored:
+			continue
+		}
+		return p, int(s.init), nil
+	}
+	return Place{}, 0, ErrNotYet
+}
