@@ -121,6 +121,9 @@ func (w *Warm) spawn() *spare {
 		defer idle.Stop()
 		select {
 		case job = <-s.job:
+			if ctx.Err() != nil { // ended at the same moment: it takes no job any more
+				return errGone
+			}
 			close(taken)
 			return job.Input(ctx, in)
 		case <-ctx.Done():
