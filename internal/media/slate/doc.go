@@ -1,6 +1,6 @@
 // Package slate keeps a recording going while its encoder does not: it stands between the sessions of a broadcast's publications and what
-// cuts their frames, and writes what is missing. Sound that is missing becomes silence, a picture that is missing the last key frame
-// again, and when nothing has come for half a second a picture of its own with silence, at the pace of real time, until media is back.
+// cuts their frames, and writes what is missing. Sound that is missing becomes silence, a picture that is missing the last one
+// held, and when nothing has come for half a second a picture of its own with silence, at the pace of real time, until media is back.
 //
 // A Filler is the only writer of its broadcast. Each stretch, of an encoder's media or of slate, has an output of its own, which goes on
 // where the last one ended behind a discontinuity, so that everything that players are promised about reconnects holds here too.
