@@ -264,8 +264,8 @@ func (j *Journal) do(o *op) {
 	switch {
 	case o.removal:
 		j.index.close()
-		if err := os.RemoveAll(j.opt.Dir); err != nil {
-			j.opt.Logger.Warn("part journal can not be deleted", "error", err)
+		if failed := os.RemoveAll(j.opt.Dir); failed != nil {
+			j.opt.Logger.Warn("part journal can not be deleted", "error", failed)
 		}
 	case o.forget:
 		j.forget(o.msn)

@@ -198,7 +198,7 @@ func small(r io.Reader) (io.ReadSeeker, bool) {
 	if !ok {
 		return nil, false
 	}
-	if part, ok := r.(*io.SectionReader); ok {
+	if part, isFile := r.(*io.SectionReader); isFile {
 		return body, part.Size() <= smallBytes
 	}
 	sized, ok := r.(interface{ Len() int })
