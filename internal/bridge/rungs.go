@@ -69,7 +69,7 @@ func (v *recorded) variants(shared hls.Variant) []hls.Variant {
 	var out []hls.Variant
 	for _, w := range v.rungs {
 		x := shared
-		x.Bandwidth += int64(math.Ceil(headroom * float64(w.Rung.Bitrate)))
+		x.Bandwidth += int64(math.Ceil(v.peak(w.Rung)))
 		x.AverageBandwidth = 0 // not known before it is encoded
 		x.Width, x.Height, x.FrameRate = w.Rung.Width, w.Rung.Height, w.Rung.FrameRate
 		x.Codecs = append([]string{w.Rung.Codec()}, shared.Codecs...)
@@ -79,8 +79,13 @@ func (v *recorded) variants(shared hls.Variant) []hls.Variant {
 	return out
 }
 
-// headroom is by how much a segment may be above what the encoder is held to: each run of it begins with an empty buffer model.
-const headroom = 1.15
+// peak is the most that a segment of a rung takes, in bits per second. Each run of the encoder begins with half a second's worth to spare,
+// which weighs the more the shorter segments are; the boxes around frames come on top.
+func (v *recorded) peak(r ladder.Rung) float64 {
+	const spare, boxes = 0.6, 20 * 8
+	seconds := v.timeline.Duration().Seconds() / float64(max(len(v.timeline.Marks), 1))
+	return float64(r.Bitrate)*(1+spare/max(seconds, 1)) + boxes*max(r.FrameRate, 30)
+}
 
 // rung is an init segment or a segment of a rung. What is not stored yet is made now.
 func (v *recorded) rung(ctx context.Context, w *transcode.Work, r hls.Resource) (playback.Body, error) {

@@ -36,7 +36,7 @@ func read(t *testing.T, url string, changes bool) map[string]packets {
 	if changes {
 		level = "fatal"
 	}
-	cmd := exec.CommandContext(ctx, probe, "-v", level, "-show_entries", "packet=codec_type,pts_time,duration_time", "-of", "json", url)
+	cmd := exec.CommandContext(ctx, probe, "-v", level, "-show_entries", "packet=codec_type,stream_index,pts_time,duration_time", "-of", "json", url)
 	var complaints bytes.Buffer
 	cmd.Stderr = &complaints
 	out, err := cmd.Output()
@@ -46,6 +46,7 @@ func read(t *testing.T, url string, changes bool) map[string]packets {
 	var list struct {
 		Packets []struct {
 			Type     string `json:"codec_type"`
+			Stream   int    `json:"stream_index"`
 			PTS      string `json:"pts_time"`
 			Duration string `json:"duration_time"`
 		} `json:"packets"`
@@ -54,7 +55,13 @@ func read(t *testing.T, url string, changes bool) map[string]packets {
 		t.Fatalf("ffprobe %s: %v", url, err)
 	}
 	times := map[string][][2]float64{}
+	first := map[string]int{} // stream of its kind: the others are rungs of the same
 	for _, p := range list.Packets {
+		if n, known := first[p.Type]; known && n < p.Stream {
+			continue
+		} else if !known || n > p.Stream {
+			first[p.Type], times[p.Type] = p.Stream, nil
+		}
 		at, _ := strconv.ParseFloat(p.PTS, 64)
 		d, _ := strconv.ParseFloat(p.Duration, 64)
 		times[p.Type] = append(times[p.Type], [2]float64{at, at + d})

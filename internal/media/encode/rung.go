@@ -25,7 +25,7 @@ type RungArgs struct {
 
 // Build returns the arguments for ffmpeg. A run that ends is a full run: the encoder looks ahead, nothing is cut off. The parameter sets
 // follow from the arguments alone, not from where the run begins: x264's stitchable leaves out what the content would say, and no frame
-// rate is guessed from the input.
+// rate is guessed from the input. The model of the player's buffer begins half full, as runs follow one another.
 func (a RungArgs) Build() []string {
 	threads := strconv.Itoa(a.Threads)
 	args := append(common(),
@@ -35,7 +35,7 @@ func (a RungArgs) Build() []string {
 		"-vf", fmt.Sprintf("scale=%d:%d:flags=bicubic,setsar=1,format=yuv420p", a.Width, a.Height),
 		"-c:v", "libx264", "-preset", a.Preset, "-profile:v", "high", "-level:v", fmt.Sprintf("%d.%d", a.Level/10, a.Level%10),
 		"-crf", strconv.Itoa(a.CRF), "-maxrate", strconv.Itoa(a.Bitrate), "-bufsize", strconv.Itoa(a.Bitrate), "-threads", threads,
-		"-x264-params", "keyint=infinite:scenecut=0:open-gop=0:stitchable=1")
+		"-x264-params", "keyint=infinite:scenecut=0:open-gop=0:stitchable=1:vbv-init=0.5")
 	if len(a.Keys) > 0 {
 		args = append(args, "-force_key_frames", times(a.Keys))
 	}
