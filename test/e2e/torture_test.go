@@ -177,6 +177,9 @@ func (x *torturer) endured(a rig.Object, took float64) {
 	inStep(t, url, x.beats-2)
 	stored := int64(0)
 	err := filepath.WalkDir(x.s.Dir, func(p string, e fs.DirEntry, err error) error {
+		if err == nil && e.IsDir() && strings.Contains(e.Name(), "p-") { // a rung: made because this test has watched it
+			return fs.SkipDir
+		}
 		if err != nil || e.IsDir() || filepath.Ext(p) == ".db" || filepath.Ext(p) == ".db-wal" || filepath.Ext(p) == ".db-shm" {
 			return err
 		}
