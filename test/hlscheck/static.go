@@ -67,8 +67,16 @@ func (v *rendition) checkDates(before, e entry, say report) {
 		say("pdt", off > -time.Second, "segment %d after a break is dated %v before the end of the one before", e.msn, -off)
 		return
 	}
-	say("pdt", off.Abs() <= v.dateSlack(), "segment %d is dated %v off the end of the one before", e.msn, off)
+	slack := v.dateSlack()
+	if before.discontinuity {
+		slack += reordering
+	}
+	say("pdt", off.Abs() <= slack, "segment %d is dated %v off the end of the one before", e.msn, off)
 }
+
+// reordering is by how much the decoding of the first segment behind a break may be shorter than its presentation: pictures that are
+// decoded earlier than shown, behind some that are not, have no time before the break.
+const reordering = 100 * time.Millisecond
 
 // dateSlack is a rounding for video. A sound's segment may carry the date of the picture's, from which it is up to a frame apart.
 func (v *rendition) dateSlack() time.Duration {
@@ -83,8 +91,8 @@ func (v *rendition) checkDrift(m *media, say report) {
 	dated := 0
 	var anchor time.Time
 	sum := 0.0
-	for _, e := range m.entries {
-		if e.discontinuity || e.gap {
+	for i, e := range m.entries {
+		if e.discontinuity || e.gap || i > 0 && m.entries[i-1].discontinuity {
 			anchor = time.Time{}
 		}
 		if !e.pdt.IsZero() {

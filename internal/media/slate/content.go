@@ -25,6 +25,7 @@ type content struct {
 	other   [2]time.Duration // the same of the other kind when this one came last
 	missing [2]bool          // what is written of the kind is ours
 	late    [2]time.Duration // how far behind the other kind this one was when it came last, if that was much
+	sound   frame.Config     // what the output was told of the sound: what is filled in has to be the same
 	held    *Still           // the last picture, which stands; nil: it does not
 	sets    bool             // the next key frame brings its parameter sets along
 }
@@ -45,7 +46,7 @@ func (c *content) begin(resumed bool, first *frame.Frame) error {
 		if given == nil {
 			continue
 		}
-		if err := c.out.Configure(*given); err != nil {
+		if err := c.configure(*given); err != nil {
 			return err
 		}
 	}
@@ -53,6 +54,14 @@ func (c *content) begin(resumed bool, first *frame.Frame) error {
 		return c.out.Rate(c.fps, c.f.known[frame.Video].fixed)
 	}
 	return nil
+}
+
+// configure tells the output the parameters of a kind.
+func (c *content) configure(config frame.Config) error {
+	if config.Kind == frame.Audio {
+		c.sound = config
+	}
+	return c.out.Configure(config)
 }
 
 // fills says that a kind that is missing can be filled in.
@@ -175,7 +184,7 @@ func (c *content) fill(k frame.Kind, until time.Duration) error {
 
 // hush writes whole frames of silence up to a time; last: and what fills the rest best.
 func (c *content) hush(until time.Duration, last bool) error {
-	s, ok := SilenceOf(c.f.known[frame.Audio].config)
+	s, ok := SilenceOf(c.sound)
 	if !ok {
 		return nil
 	}

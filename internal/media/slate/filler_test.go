@@ -468,3 +468,38 @@ func TestFillerLatePictures(t *testing.T) {
 		})
 	}
 }
+
+// TestFillerOtherSound: what is missing of a stretch's sound when the next encoder is there, with another codec, is filled in the stretch's.
+func TestFillerOtherSound(t *testing.T) {
+	t.Parallel()
+	header, err := opus.Header(2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := opus.TrackConfig(header)
+	if err != nil {
+		t.Fatal(err)
+	}
+	run(t, func(b *bench) {
+		b.attach(picture, sound)
+		b.Use(still)
+		b.send(2*time.Second, frame.Video, frame.Audio)
+		b.send(300*time.Millisecond, frame.Video)
+		b.leave()
+		b.attach(picture, other)
+		b.send(2*time.Second, frame.Video, frame.Audio)
+		b.leave()
+		silence, _ := SilenceOf(sound)
+		filled := 0
+		for _, f := range b.stretches[0].frames[frame.Audio] {
+			if string(f.Data) == string(silence.Packet) {
+				filled++
+			} else if string(f.Data) != "\x02" {
+				t.Errorf("at %v: % x", f.PTS, f.Data)
+			}
+		}
+		if filled == 0 {
+			t.Error("nothing was filled in")
+		}
+	})
+}

@@ -85,7 +85,7 @@ func (p *Publication) Configure(c frame.Config) error {
 		f.end()
 		return nil
 	default:
-		return open.out.Configure(c)
+		return open.configure(c)
 	}
 }
 
