@@ -32,6 +32,7 @@ type known struct {
 	has    bool
 	fps    float64       // video; 0: unknown
 	fixed  bool          // video: its frames stand on a grid of 1/fps
+	rated  bool          // video: the two are said
 	key    []byte        // video: the last key frame
 	lag    time.Duration // video: by how much it is presented later than it is decoded
 }
@@ -45,7 +46,7 @@ func (f *Filler) Resume(since time.Time, have ...frame.Config) {
 	defer f.mu.Unlock()
 	f.began, f.came, f.reached = true, since, since
 	for _, c := range have {
-		f.known[c.Kind] = known{config: c, has: true, fps: c.FrameRate, fixed: true}
+		f.known[c.Kind] = known{config: c, has: true, fps: c.FrameRate, fixed: true, rated: true}
 	}
 }
 
@@ -74,12 +75,12 @@ func (f *Filler) Abandon() {
 	f.stopped, f.pub, f.content, f.slate = true, nil, nil, nil
 }
 
-// Wants tells which still is needed and not there; false when none is.
+// Wants tells which still is needed and not there; false when none is, or while the rate of the pictures is not known yet.
 func (f *Filler) Wants() (Shape, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	v := &f.known[frame.Video]
-	if !f.on || f.stopped || !v.has || v.config.Width <= 0 || v.config.Height <= 0 {
+	if !f.on || f.stopped || !v.has || !v.rated || v.config.Width <= 0 || v.config.Height <= 0 {
 		return Shape{}, false
 	}
 	s := v.shape()

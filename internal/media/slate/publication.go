@@ -73,7 +73,7 @@ func (p *Publication) Configure(c frame.Config) error {
 	k := &f.known[c.Kind]
 	other := !same(k.config, c)
 	if other {
-		k.key = nil
+		k.key, k.rated = nil, false
 	}
 	k.config, k.has = c, true
 	switch open := p.stretch(); {
@@ -103,7 +103,8 @@ func (p *Publication) Rate(fps float64, constant bool) error {
 		return nil
 	}
 	p.fps, p.fixed = fps, constant
-	f.known[frame.Video].fps, f.known[frame.Video].fixed = fps, constant
+	v := &f.known[frame.Video]
+	v.fps, v.fixed, v.rated = fps, constant, true
 	if c := p.stretch(); c != nil {
 		return c.out.Rate(fps, constant)
 	}
