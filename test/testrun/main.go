@@ -61,7 +61,7 @@ func parse(args []string, out io.Writer) (options, error) {
 	f.BoolVar(&o.require, "require", false, "set MILLRACE_TEST_REQUIRE=1 and count a skipped test as a failure")
 	f.StringVar(&o.versitygw, "versitygw", "", "path of the S3 server's binary")
 	f.StringVar(&o.run, "run", "", "go test -run")
-	f.DurationVar(&o.timeout, "timeout", 20*time.Minute, "go test -timeout, for each package")
+	f.DurationVar(&o.timeout, "timeout", 40*time.Minute, "go test -timeout, for each package")
 	f.DurationVar(&o.fuzz, "fuzz", 0, "in the end, how long to fuzz each target that faces the network")
 	if err := f.Parse(args); err != nil {
 		return o, err
