@@ -12,7 +12,8 @@ import (
 
 // TestWatch watches a stream of each latency mode in Chromium: from before it begins, over a reconnect of the encoder, rewound on the
 // recording's page, and afterwards as an asset with subtitles and another sound.
-func TestWatch(t *testing.T) { //nolint:paralleltest // players in real time: two at once are enough for a small machine
+func TestWatch(t *testing.T) {
+	t.Parallel()
 	rig.Pairs(t, func(t *testing.T, p rig.Pair) {
 		t.Parallel()
 		s := rig.Start(t, rig.Options{Pair: p})
