@@ -9,6 +9,7 @@ import (
 
 	"millrace/internal/control/asset"
 	"millrace/internal/fault"
+	"millrace/internal/id"
 	"millrace/internal/media/images"
 	"millrace/internal/media/playback"
 	"millrace/internal/media/timeline"
@@ -59,7 +60,7 @@ func (p *Playback) image(ctx context.Context, f *images.Film, name, query, base 
 func (v *recorded) Image(ctx context.Context, name, query, base string) (playback.Image, error) {
 	f := &images.Film{Name: v.media, Timeline: v.timeline, Source: footage{v}, Chosen: v.thumbnail}
 	if v.whole {
-		f.Prefix = "media/" + v.media + "/images"
+		f.Prefix = mediaPrefix(id.Media(v.media)) + "/images"
 	}
 	return v.p.image(ctx, f, name, query, base)
 }

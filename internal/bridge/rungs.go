@@ -95,7 +95,7 @@ func (v *recorded) rung(ctx context.Context, w *transcode.Work, r hls.Resource) 
 	}
 	b, err := v.p.object(ctx, key, 0, -1)
 	if err != nil && fault.KindOf(err) == fault.NotFound {
-		v.p.opt.Rungs.Forget(w.Prefix)
+		v.p.opt.Rungs.Forget(w, r.MSN)
 		if err = produce(); err == nil {
 			b, err = v.p.object(ctx, key, 0, -1)
 		}

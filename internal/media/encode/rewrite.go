@@ -24,9 +24,8 @@ type Picture struct {
 	Width, Height int // pixels, even
 	Preset        string
 	CRF           int
-	Bitrate       int // the most over a second, bits per second
-	Level         int // level_idc
-	FrameRate     float64
+	Bitrate       int  // the most over a second, bits per second
+	Level         int  // level_idc
 	Interlaced    bool // fields are put together first
 	HDR           bool // its light is brought down to what any screen shows (BT.709)
 	// Mark is the path of a PNG that is laid over the upper right corner; empty: none.

@@ -33,9 +33,5 @@ func (k *known) add(prefix string, msn int64) {
 	set[msn] = struct{}{}
 }
 
-// drop forgets a rendition; its place in the order is kept until it is pushed out.
-func (k *known) drop(prefix string) {
-	if k.sets[prefix] != nil {
-		k.sets[prefix] = map[int64]struct{}{}
-	}
-}
+// drop forgets a segment.
+func (k *known) drop(prefix string, msn int64) { delete(k.sets[prefix], msn) }

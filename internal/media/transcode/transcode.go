@@ -199,6 +199,11 @@ func (m *Maker) Ahead(ctx context.Context, w *Work, msn int64) {
 		if stored, err := m.has(ctx, w, next); stored || err != nil {
 			continue
 		}
+		for later := next + 1; later < next+stretch && w.chunk(later) != nil; later++ { // the run ends where something is stored
+			if stored, err := m.has(ctx, w, later); stored || err != nil {
+				break
+			}
+		}
 		m.mu.Lock()
 		if m.covering(w.Prefix, next) == nil {
 			m.begin(w, next, encode.Ahead)
@@ -224,11 +229,11 @@ func (m *Maker) has(ctx context.Context, w *Work, msn int64) (bool, error) {
 	return stored, err
 }
 
-// Forget says that what is stored below a prefix may be gone.
-func (m *Maker) Forget(prefix string) {
+// Forget says that a segment is not stored, whatever was known of it.
+func (m *Maker) Forget(w *Work, msn int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.known.drop(prefix)
+	m.known.drop(w.Prefix, msn)
 }
 
 func stopping() error {

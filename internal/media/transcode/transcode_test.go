@@ -425,6 +425,30 @@ func TestRunAhead(t *testing.T) {
 	}
 }
 
+// What is stored is never made again, also by a process that does not know of it: the store complains.
+func TestWhatIsStoredStays(t *testing.T) {
+	t.Parallel()
+	src := open(t, append([]string{"-f", "lavfi", "-i", pattern}, x264("-g", "60")...)...)
+	m, s := newMaker(t, engine(t))
+	w := src.work(ladder.Plus, "180p")
+	s.m[w.SegmentKey(2)] = []byte("made before")
+	for _, msn := range []int64{0, 1} {
+		if err := m.Segment(t.Context(), w, msn); err != nil {
+			t.Fatal(err)
+		}
+		m.Forget(w, 1)
+		m.Ahead(t.Context(), w, msn)
+	}
+	for msn := range src.timeline.Next() {
+		if err := m.Segment(t.Context(), w, msn); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := string(s.get(w.SegmentKey(2))); got != "made before" {
+		t.Errorf("a stored segment was replaced by %d bytes", len(got))
+	}
+}
+
 var errBroken = errors.New("broken")
 
 type broken struct{ runs int }

@@ -101,7 +101,7 @@ func picture(a asset.Asset, v *encode.Track, mark string) *encode.Picture {
 	width, height := shown(v)
 	r := ladder.Instead(ladder.Source{Width: width, Height: height, FrameRate: v.FrameRate}, ladder.Quality(a.Quality()), ladder.Tier(a.Options.MaxResolution))[0]
 	return &encode.Picture{
-		Width: r.Width, Height: r.Height, Preset: r.Preset, CRF: r.CRF, Bitrate: r.Bitrate, Level: r.Level, FrameRate: v.FrameRate,
+		Width: r.Width, Height: r.Height, Preset: r.Preset, CRF: r.CRF, Bitrate: r.Bitrate, Level: r.Level,
 		Interlaced: v.Interlaced, HDR: v.HDR, Mark: mark,
 	}
 }
