@@ -33,8 +33,10 @@ import (
 	"millrace/internal/media/ingest/rtmp"
 	"millrace/internal/media/ingest/srt"
 	"millrace/internal/media/ondemand"
+	"millrace/internal/media/overlay"
 	"millrace/internal/media/playback"
 	"millrace/internal/media/transcode"
+	"millrace/internal/media/transform"
 	"millrace/internal/storage/blob"
 	"millrace/internal/storage/db"
 	"millrace/internal/storage/queue"
@@ -66,7 +68,7 @@ type node struct {
 	viewers *bridge.Playback
 	library *ondemand.Library
 	rungs   *transcode.Maker
-	mark    string // path of the PNG that test streams and test assets get
+	mark    overlay.Layer // what test streams and test assets get
 	images  *images.Maker
 	spares  []*encode.Warm
 
@@ -140,7 +142,7 @@ func (n *node) open(ctx context.Context) (err error) {
 		n.live.Changed(s)
 		n.viewers.StreamChanged(s)
 	}})
-	if n.mark, err = writeMark(n.cfg.DataDir); err != nil {
+	if n.mark, err = transform.Mark(); err != nil {
 		return err
 	}
 	var broadcasts live.Broadcasts = n.streams

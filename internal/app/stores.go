@@ -12,7 +12,6 @@ import (
 
 	"millrace/internal/config"
 	"millrace/internal/id"
-	"millrace/internal/media/transform"
 	"millrace/internal/storage/blob"
 	"millrace/internal/storage/db"
 )
@@ -74,19 +73,4 @@ func nodeID(cfg config.Config) (id.Node, error) {
 		return "", fmt.Errorf("write node ID: %w", err)
 	}
 	return id.Node(fresh), nil
-}
-
-// writeMark puts the mark of test streams where ffmpeg can read it.
-func writeMark(dir string) (path string, err error) {
-	picture, err := transform.DrawMark()
-	if err != nil {
-		return "", err
-	}
-	if path, err = filepath.Abs(filepath.Join(dir, "mark.png")); err != nil {
-		return "", fmt.Errorf("name mark: %w", err)
-	}
-	if err = os.WriteFile(path, picture, 0o600); err != nil {
-		return "", fmt.Errorf("write mark: %w", err)
-	}
-	return path, nil
 }

@@ -18,6 +18,7 @@ import (
 	"millrace/internal/id"
 	"millrace/internal/media/ingest"
 	"millrace/internal/media/journal"
+	"millrace/internal/media/overlay"
 	"millrace/internal/media/relay"
 	"millrace/internal/media/transform"
 	"millrace/internal/media/window"
@@ -36,7 +37,7 @@ type LiveOptions struct {
 	Images    Images            // fetches the owners' slates
 	Simulcast relay.Dialer      // the door to simulcast targets; nil: nothing is forwarded
 	Encoder   transform.Encoder // encodes pictures anew that can't stay as they are; nil: none are
-	Mark      string            // path of the PNG that test streams' pictures carry
+	Mark      overlay.Layer     // what test streams' pictures carry
 	Grace     time.Duration     // how long a shutdown waits for what is not stored or told yet; 10 s when 0
 	// Journals is the folder of this machine that keeps the parts of open segments over the end of the process; empty: they are lost with it.
 	Journals string

@@ -76,7 +76,7 @@ func (b *broadcast) transformed(out transform.Output, log *slog.Logger) transfor
 	}
 	o := transform.Options{Output: out, Encoder: b.opt.Encoder, Logger: log}
 	if b.stream.Settings.Test {
-		o.Mark = b.opt.Mark
+		o.Layers = append(o.Layers, b.opt.Mark)
 	}
 	t := transform.New(o)
 	b.owner.wg.Go(func() { // its end is the publication's

@@ -27,6 +27,7 @@ import (
 	"millrace/internal/fetch"
 	"millrace/internal/id"
 	"millrace/internal/media/encode"
+	"millrace/internal/media/transform"
 	"millrace/internal/storage/blob"
 	"millrace/internal/storage/db"
 	"millrace/internal/worker/expire"
@@ -151,7 +152,10 @@ func newWorld(t testing.TB, o options) *world {
 	w.must(err)
 	scratch, err := filepath.Rel(here, w.scratch) // as an operator may give it
 	w.must(err)
+	mark, err := transform.Mark()
+	w.must(err)
 	w.ingest = ingest.New(ingest.Options{
+		Mark:   mark,
 		Assets: w.Service, Store: w.store, Fetch: client, Engine: engine, Scratch: scratch, MaxSize: o.maxSize, Now: w.now, Logger: log,
 	})
 	w.track = track.New(track.Options{

@@ -2,6 +2,7 @@ package encode
 
 import (
 	"flag"
+	"image"
 	"strings"
 	"testing"
 	"time"
@@ -26,7 +27,8 @@ func TestArgs(t *testing.T) {
 		{"rewrite MPEG-TS", RewriteArgs{Input: "/in/a", Format: MPEGTS}.Build()},
 		{"convert a picture beside its sound", RewriteArgs{Input: "/in/a", Format: MOV, Picture: &Picture{Width: 1280, Height: 720, Preset: "veryfast", CRF: 23, Bitrate: 2_800_000, Level: 31}}.Build()},
 		{"convert fields, light and sound, with a mark, ten seconds", RewriteArgs{Input: "/in/a", Format: AVI, Length: 10 * time.Second, Sound: &Sound{48000, 6}, Picture: &Picture{
-			Width: 640, Height: 360, Preset: "veryfast", CRF: 23, Bitrate: 800_000, Level: 30, Interlaced: true, HDR: true, Mark: "/mark.png",
+			Width: 640, Height: 360, Preset: "veryfast", CRF: 23, Bitrate: 800_000, Level: 30, Interlaced: true, HDR: true,
+			Overlay: &Overlay{Image: image.NewNRGBA(image.Rect(0, 0, 60, 20)), X: 570, Y: 10, HD: true},
 		}}.Build()},
 		{"a rung", RungArgs{Width: 854, Height: 480, Preset: "veryfast", CRF: 23, Bitrate: 1_400_000, Level: 31, Timescale: 15360, Keys: []float64{10, 14.5}}.Build()},
 		{"one picture", PictureArgs()},

@@ -2,8 +2,8 @@ package encode
 
 import (
 	"context"
-	"fmt"
 	"io"
+	"os"
 	"strconv"
 	"time"
 )
@@ -17,8 +17,7 @@ type LiveArgs struct {
 	Format        Format // MOV or IVF
 	Width, Height int    // of the picture, in pixels
 	FrameRate     float64
-	// Mark is the path of a PNG that is laid over the picture's upper right corner; empty: none.
-	Mark string
+	Overlay       *Overlay
 }
 
 // Build returns the arguments for ffmpeg. Nothing is held back on the way: the decoder works in slices, the encoder looks at no frame
@@ -28,12 +27,7 @@ func (a LiveArgs) Build() []string {
 		"-probesize", "32", "-analyzeduration", "0", "-thread_type", "slice", "-copyts",
 		"-protocol_whitelist", "file,pipe", "-format_whitelist", string(a.Format), "-f", string(a.Format), "-i", "pipe:0")
 	even := "scale=trunc(iw/2)*2:trunc(ih/2)*2,format=yuv420p"
-	if a.Mark == "" {
-		args = append(args, "-map", "0:v:0", "-vf", even)
-	} else {
-		args = append(args, "-protocol_whitelist", "file", "-format_whitelist", "png_pipe", "-f", "png_pipe", "-i", "file:"+a.Mark,
-			"-filter_complex", overlay(a.Width, a.Height, "0:v", even), "-map", "[out]")
-	}
+	args = append(args, a.Overlay.over("0:v:0", even)...)
 	rate := strconv.Itoa(a.bitrate())
 	return append(args,
 		"-an", "-sn", "-dn", "-map_metadata", "-1",
@@ -42,14 +36,6 @@ func (a LiveArgs) Build() []string {
 		"-force_key_frames", "source", "-x264-params", "keyint=infinite:scenecut=0:open-gop=0",
 		"-fps_mode", "passthrough", "-enc_time_base", "-1",
 		"-f", "flv", "-flvflags", "no_duration_filesize+no_sequence_end", "-flush_packets", "1", "pipe:1")
-}
-
-// overlay lays the mark, which is the second input, into the upper right corner of the filtered picture: a twelfth of its shorter side high.
-func overlay(width, height int, picture, filters string) string {
-	side := min(width, height)
-	margin := max(side/36, 4)
-	return fmt.Sprintf("[1:v]scale=-2:%d,format=yuva420p[mark];[%s]%s[picture];[picture][mark]overlay=W-w-%d:%d:format=yuv420[out]",
-		max(side/12/2*2, 16), picture, filters, margin, margin)
 }
 
 // bitrate is what the picture gets, in bits per second: a tenth of a bit for each of its pixels, within reason.
@@ -67,9 +53,18 @@ const liveTime = 48 * time.Hour
 // Live encodes a picture while it streams, until input returns and what it has written is encoded. It does not wait for a free
 // processor: a broadcast can't.
 func (e *Engine) Live(ctx context.Context, job LiveArgs, input func(context.Context, io.Writer) error, output func(context.Context, io.Reader) error) error {
+	var files []*os.File
+	if job.Overlay != nil {
+		sheet, err := job.Overlay.file()
+		if err != nil {
+			return err
+		}
+		defer func() { _ = sheet.Close() }() // it is memory
+		files = append(files, sheet)
+	}
 	err := NewProcess(ProcessOptions{
 		Program: e.opts.FFmpeg, Args: job.Build(), Priority: Live, Limits: Limits{AddressSpace: e.opts.Limits.AddressSpace, CPU: liveTime},
-		Input: input, Output: output,
+		Input: input, Output: output, Files: files,
 	}).Run(ctx)
 	return blame(err, "the picture can't be decoded")
 }

@@ -47,6 +47,7 @@ type Track struct {
 	PixelFormat       string  // such as yuv420p
 	Interlaced        bool
 	HDR               bool // its transfer function is that of BT.2100, PQ or HLG
+	HD                bool // its colours are those of BT.709: it says so, or is of a size that is taken for it
 	Rotation          int  // degrees clockwise to be turned for display: 0, 90, 180, 270
 	SampleRate        int  // Hz
 	Channels, BitSize int  // BitSize is of one sample or one colour, where the codec has a fixed one
@@ -68,6 +69,7 @@ type probedStream struct {
 	PixelFormat      string `json:"pix_fmt"`
 	FieldOrder       string `json:"field_order"`
 	Transfer         string `json:"color_transfer"`
+	Matrix           string `json:"color_space"`
 	Width            int    `json:"width"`
 	Height           int    `json:"height"`
 	PixelAspect      string `json:"sample_aspect_ratio"`
@@ -126,6 +128,7 @@ func (s probedStream) track() Track {
 		t.Kind = Video
 		t.Width, t.Height, t.PixelFormat, t.PixelAspect = s.Width, s.Height, s.PixelFormat, s.PixelAspect
 		t.HDR = s.Transfer == "smpte2084" || s.Transfer == "arib-std-b67"
+		t.HD = s.Matrix == "bt709" || (s.Matrix == "" || s.Matrix == "unknown") && min(s.Width, s.Height) >= 720
 		t.Interlaced = s.FieldOrder != "" && s.FieldOrder != "progressive" && s.FieldOrder != "unknown"
 		if t.FrameRate = parseRate(s.AverageRate); t.FrameRate == 0 {
 			t.FrameRate = parseRate(s.RealRate)

@@ -43,6 +43,8 @@ type ProcessOptions struct {
 	Output func(ctx context.Context, r io.Reader) error
 	// Progress is told how far the output has come; the arguments must then hold "-progress pipe:3".
 	Progress func(at time.Duration)
+	// Files are the child's too, from descriptor 3 on; a child that tells of its progress has none. They stay the caller's to close.
+	Files []*os.File
 	// Hurry, once closed, says that somebody waits for the child now: it goes on as OnDemand.
 	Hurry <-chan struct{}
 	// Stall is how long the child may give neither output nor, without Output, progress; zero is for ever.
@@ -182,6 +184,8 @@ func (r *run) start(ctx context.Context) error {
 	r.cmd.Stderr = stderr
 	if progress != nil {
 		r.cmd.ExtraFiles = []*os.File{progress} // descriptor 3
+	} else {
+		r.cmd.ExtraFiles = opts.Files
 	}
 	if err := r.cmd.Start(); err != nil {
 		return err // Run says what was started

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
 	"strconv"
 	"time"
 )
@@ -28,8 +29,7 @@ type Picture struct {
 	Level         int  // level_idc
 	Interlaced    bool // fields are put together first
 	HDR           bool // its light is brought down to what any screen shows (BT.709)
-	// Mark is the path of a PNG that is laid over the upper right corner; empty: none.
-	Mark string
+	Overlay       *Overlay
 }
 
 // Sound is AAC-LC that is made of any audio.
@@ -83,16 +83,7 @@ func (a RewriteArgs) video() []string {
 	if p == nil {
 		return []string{"-map", "0:V:0?", "-c:v", "copy"}
 	}
-	var args []string
-	if p.Mark == "" {
-		args = []string{"-map", "0:V:0", "-vf", p.filters()}
-	} else {
-		args = []string{
-			"-protocol_whitelist", "file", "-format_whitelist", "png_pipe", "-f", "png_pipe", "-i", "file:" + p.Mark,
-			"-filter_complex", overlay(p.Width, p.Height, "0:V:0", p.filters()), "-map", "[out]",
-		}
-	}
-	return append(args,
+	return append(p.Overlay.over("0:V:0", p.filters()),
 		"-c:v", "libx264", "-preset", p.Preset, "-profile:v", "high", "-level:v", fmt.Sprintf("%d.%d", p.Level/10, p.Level%10),
 		"-crf", strconv.Itoa(p.CRF), "-maxrate", strconv.Itoa(p.Bitrate), "-bufsize", strconv.Itoa(p.Bitrate),
 		"-force_key_frames", fmt.Sprintf("expr:gte(t,n_forced*%d)", KeyInterval),
@@ -125,6 +116,15 @@ func (e *Engine) Rewrite(ctx context.Context, job RewriteArgs, output func(ctx c
 	if job.Picture != nil || job.Sound != nil {
 		share, nice, limits.CPU = Background, Ahead, convertTime
 	}
+	var files []*os.File
+	if job.Picture != nil && job.Picture.Overlay != nil {
+		sheet, err := job.Picture.Overlay.file()
+		if err != nil {
+			return err
+		}
+		defer func() { _ = sheet.Close() }() // it is memory
+		files = append(files, sheet)
+	}
 	release, err := e.opts.Budget.Acquire(ctx, share, 1)
 	if err != nil {
 		return err
@@ -132,7 +132,7 @@ func (e *Engine) Rewrite(ctx context.Context, job RewriteArgs, output func(ctx c
 	defer release()
 	err = NewProcess(ProcessOptions{
 		Program: e.opts.FFmpeg, Args: job.Build(), Limits: limits, Priority: nice,
-		Output: output, Stall: e.opts.Stall,
+		Output: output, Stall: e.opts.Stall, Files: files,
 	}).Run(ctx)
 	return blame(err, "the file can't be read as "+job.Format.Name())
 }

@@ -23,7 +23,7 @@ func TestParseProbe(t *testing.T) {
 		t.Fatal(err)
 	}
 	tracks := []Track{
-		{Kind: Video, Codec: "hevc", Width: 1920, Height: 1080, FrameRate: 25, Interlaced: true, BitSize: 10, Duration: 3602500 * time.Millisecond, Rotation: 90},
+		{Kind: Video, Codec: "hevc", Width: 1920, Height: 1080, FrameRate: 25, Interlaced: true, HD: true, BitSize: 10, Duration: 3602500 * time.Millisecond, Rotation: 90},
 		{Kind: Audio, Codec: "pcm_s24le", SampleRate: 96000, Channels: 2, BitSize: 24},
 		{Kind: Text, Codec: "mov_text"},
 		{Kind: Data},

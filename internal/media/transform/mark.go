@@ -1,19 +1,20 @@
 package transform
 
 import (
-	"bytes"
-	"fmt"
 	"image"
 	"image/color"
-	"image/png"
 
 	"golang.org/x/image/font/gofont/gobold"
 
+	"millrace/internal/media/codec/h264"
+	"millrace/internal/media/encode"
+	"millrace/internal/media/frame"
 	"millrace/internal/media/lettering"
+	"millrace/internal/media/overlay"
 )
 
-// DrawMark draws what test streams carry: the service's name on a dark, see-through ground, as a PNG that is scaled to its picture.
-func DrawMark() ([]byte, error) {
+// Mark draws what test streams carry in their upper right corner: the service's name on a dark, see-through ground.
+func Mark() (overlay.Layer, error) {
 	const w, h = 640, 144
 	out := image.NewRGBA(image.Rect(0, 0, w, h))
 	for y := range h {
@@ -22,11 +23,34 @@ func DrawMark() ([]byte, error) {
 		}
 	}
 	if err := lettering.Centre(out, gobold.TTF, "millrace test", 88, 101, color.RGBA{0xee, 0xf1, 0xf6, 0xff}); err != nil {
-		return nil, err
+		return overlay.Layer{}, err
 	}
-	var b bytes.Buffer
-	if err := png.Encode(&b, out); err != nil {
-		return nil, fmt.Errorf("write mark: %w", err)
+	return overlay.Layer{
+		Settings: overlay.Settings{HorizontalAlign: "right", HorizontalMargin: "30px", VerticalMargin: "30px", Height: "90px"},
+		Load:     func() (image.Image, error) { return out, nil },
+	}, nil
+}
+
+// overlay draws what lies over the pictures to come; nil when nothing does. A stream goes on without what can't be drawn.
+func (w *worker) overlay() *encode.Overlay {
+	sheet, err := overlay.Draw(w.t.opt.Layers, w.source.Width&^1, w.source.Height&^1)
+	if err != nil {
+		w.log.Warn("overlay can't be drawn", "error", err)
+		return nil
 	}
-	return b.Bytes(), nil
+	if sheet == nil {
+		return nil
+	}
+	return &encode.Overlay{Image: sheet.Image, X: sheet.At.X, Y: sheet.At.Y, HD: highDefinition(w.source)}
+}
+
+// highDefinition says that a picture's colours are those of BT.709: as it says itself, or by its size, as players take it then.
+func highDefinition(c frame.Config) bool {
+	const unspecified, bt709 = 2, 1 // matrix_coefficients, ITU-T H.273
+	if c.Codec == frame.H264 {
+		if info, err := h264.Info(c.SPS); err == nil && info.Colour.Present && info.Colour.Matrix != unspecified {
+			return info.Colour.Matrix == bt709
+		}
+	}
+	return min(c.Width, c.Height) >= 720
 }

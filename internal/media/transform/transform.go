@@ -17,6 +17,7 @@ import (
 
 	"millrace/internal/media/encode"
 	"millrace/internal/media/frame"
+	"millrace/internal/media/overlay"
 )
 
 // Output takes frames as the session writes them; its methods say the contract.
@@ -37,8 +38,8 @@ type Encoder interface {
 type Options struct {
 	Output  Output
 	Encoder Encoder
-	// Mark is the path of a PNG that every picture gets; empty: only what players can't play is encoded anew.
-	Mark   string
+	// Layers lie over every picture; without any only what players can't play is encoded anew.
+	Layers []overlay.Layer
 	Logger *slog.Logger
 }
 
@@ -90,7 +91,7 @@ func Replaces(c frame.Config) bool { return c.Kind == frame.Video && c.Codec == 
 
 // needed says whether a picture has to be encoded anew.
 func (t *Transform) needed(c frame.Config) bool {
-	return Replaces(c) || c.Kind == frame.Video && t.opt.Mark != ""
+	return Replaces(c) || c.Kind == frame.Video && len(t.opt.Layers) > 0
 }
 
 // Configure implements the session's output.

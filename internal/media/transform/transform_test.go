@@ -6,6 +6,9 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"image"
+	"image/color"
+	"image/draw"
 	"io"
 	"log/slog"
 	"os"
@@ -26,6 +29,7 @@ import (
 	"millrace/internal/media/container/cmaf"
 	"millrace/internal/media/encode"
 	"millrace/internal/media/frame"
+	"millrace/internal/media/overlay"
 	"millrace/internal/media/transform"
 )
 
@@ -190,8 +194,14 @@ func compare(t *testing.T, got, sent []frame.Frame, from time.Duration) {
 func TestMarked(t *testing.T) {
 	t.Parallel()
 	e := engine(t)
-	mark := filepath.Join(t.TempDir(), "mark.png")
-	ffmpeg(t, "-f", "lavfi", "-i", "color=red:size=300x100", "-frames:v", "1", mark)
+	mark := overlay.Layer{
+		Settings: overlay.Settings{HorizontalAlign: "right", Width: "300px", Height: "100px", HorizontalMargin: "2%", VerticalMargin: "1%"},
+		Load: func() (image.Image, error) {
+			red := image.NewRGBA(image.Rect(0, 0, 3, 1))
+			draw.Draw(red, red.Rect, image.NewUniform(color.RGBA{R: 0xff, A: 0xff}), image.Point{}, draw.Src)
+			return red, nil
+		},
+	}
 	for name, args := range map[string][]string{
 		"B-frames":    {"-bf", "2"},
 		"no B-frames": {"-bf", "0"},
@@ -202,7 +212,7 @@ func TestMarked(t *testing.T) {
 			t.Parallel()
 			config, frames := filmed(t, args...)
 			var out output
-			tr := start(t, transform.Options{Output: &out, Encoder: e, Mark: mark})
+			tr := start(t, transform.Options{Output: &out, Encoder: e, Layers: []overlay.Layer{mark}})
 			must(t, tr.Configure(config))
 			must(t, tr.Rate(30, true))
 			must(t, tr.Configure(frame.Config{Kind: frame.Audio, Codec: frame.AAC}))

@@ -25,6 +25,9 @@ func (w *Worker) file(ctx context.Context, a asset.Asset, in assetopt.Input) err
 	if done, err := w.stored(ctx, a, in); done || err != nil {
 		return err
 	}
+	if err := w.fetchOverlays(ctx, a); err != nil {
+		return err
+	}
 	path := w.path(a.ID)
 	if _, err := os.Stat(path); err != nil { // not downloaded by an earlier attempt
 		if err := w.download(ctx, a, in, path); err != nil {

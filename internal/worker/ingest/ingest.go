@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"millrace/internal/control/asset"
@@ -19,6 +20,7 @@ import (
 	"millrace/internal/fetch"
 	"millrace/internal/id"
 	"millrace/internal/media/encode"
+	"millrace/internal/media/overlay"
 	"millrace/internal/storage/blob"
 	"millrace/internal/worker/settle"
 )
@@ -29,15 +31,18 @@ type Options struct {
 	Store   blob.Store
 	Fetch   *fetch.Client
 	Engine  *encode.Engine
-	Scratch string // folder for downloads, on the storage's filesystem if that is a folder
-	MaxSize int64  // of a file, bytes
-	Mark    string // path of the PNG that test assets get
+	Scratch string        // folder for downloads, on the storage's filesystem if that is a folder
+	MaxSize int64         // of a file, bytes
+	Mark    overlay.Layer // what test assets get
 	Now     func() time.Time
 	Logger  *slog.Logger
 }
 
 // Worker does asset.ingest.
-type Worker struct{ opt Options }
+type Worker struct {
+	opt      Options
+	decoding sync.Mutex
+}
 
 // New returns a Worker.
 func New(o Options) *Worker {
@@ -140,7 +145,7 @@ func (w *Worker) discard(a id.Asset) error {
 	if errors.Is(err, os.ErrNotExist) {
 		err = nil
 	}
-	return errors.Join(err, fetch.Discard(w.path(a)))
+	return errors.Join(err, fetch.Discard(w.path(a)), discardImages(w.path(a)))
 }
 
 // Tidy removes what earlier processes have left in the scratch folder of assets that are not being made any more. It is called before the

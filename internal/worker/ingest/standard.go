@@ -44,8 +44,12 @@ func (w *Worker) conformed(a asset.Asset, info encode.Info, anew bool) (conform,
 		if v.Width <= 0 || v.Height <= 0 {
 			return c, fault.New(fault.Invalid, "the file's video (%s) can't be read", title(v.Codec))
 		}
-		if anew = c.judge(v) || anew || a.Options.Test; anew {
-			c.args.Picture = picture(a, v, w.mark(a))
+		if anew = c.judge(v) || anew || over(a); anew {
+			c.args.Picture = picture(a, v)
+			var err error
+			if c.args.Picture.Overlay, err = w.overlay(a, v, c.args.Picture.Width, c.args.Picture.Height); err != nil {
+				return c, err
+			}
 		}
 	}
 	if s := c.audio; s != nil && (s.Codec != "aac" || strings.HasPrefix(s.Profile, "HE") || s.Profile == "Main" || s.Profile == "SSR" || s.Profile == "LTP") {
@@ -53,13 +57,6 @@ func (w *Worker) conformed(a asset.Asset, info encode.Info, anew bool) (conform,
 		c.args.Sound = &encode.Sound{SampleRate: s.SampleRate, Channels: s.Channels}
 	}
 	return c, nil
-}
-
-func (w *Worker) mark(a asset.Asset) string {
-	if a.Options.Test {
-		return w.opt.Mark
-	}
-	return ""
 }
 
 // choose takes the first video, and the first audio that is AAC or else the first.
@@ -97,12 +94,12 @@ func (c *conform) judge(v *encode.Track) bool {
 }
 
 // picture is what a video becomes: the largest rung of its ladder.
-func picture(a asset.Asset, v *encode.Track, mark string) *encode.Picture {
+func picture(a asset.Asset, v *encode.Track) *encode.Picture {
 	width, height := shown(v)
 	r := ladder.Instead(ladder.Source{Width: width, Height: height, FrameRate: v.FrameRate}, ladder.Quality(a.Quality()), ladder.Tier(a.Options.MaxResolution))[0]
 	return &encode.Picture{
 		Width: r.Width, Height: r.Height, Preset: r.Preset, CRF: r.CRF, Bitrate: r.Bitrate, Level: r.Level,
-		Interlaced: v.Interlaced, HDR: v.HDR, Mark: mark,
+		Interlaced: v.Interlaced, HDR: v.HDR,
 	}
 }
 

@@ -71,7 +71,11 @@ func (w *Worker) plan(ctx context.Context, a asset.Asset, in assetopt.Input, r i
 	if err != nil {
 		return nil, err
 	}
-	return planTracks(r, video, audio, sourceKey(a.Media))
+	t, err := planTracks(r, video, audio, sourceKey(a.Media))
+	if err == nil && over(a) {
+		err = &errAnew{}
+	}
+	return t, err
 }
 
 func planSound(r io.ReaderAt, size int64, key string) (*timeline.Timeline, error) {

@@ -1,0 +1,118 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"image"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"millrace/internal/control/asset"
+	"millrace/internal/fault"
+	"millrace/internal/fetch"
+	"millrace/internal/media/encode"
+	"millrace/internal/media/overlay"
+)
+
+// imagePatience bounds the download of one image, with all its attempts.
+const imagePatience = 2 * time.Minute
+
+// fetchOverlays gets the images that are to lie over the picture and has a look at each, before anything else is done: what can't be used
+// is the asset's end.
+func (w *Worker) fetchOverlays(ctx context.Context, a asset.Asset) error {
+	for i, in := range a.Options.Inputs {
+		if in.Overlay == nil {
+			continue
+		}
+		path := w.imagePath(a, i)
+		if _, err := os.Stat(path); err != nil { // not there from an earlier attempt
+			if _, err = w.opt.Fetch.Download(ctx, in.URL, path, fetch.Limits{MaxBytes: overlay.MaxBytes, Total: imagePatience}, nil); err != nil {
+				return aboutImage(i, "the overlay image can't be fetched: "+strings.Join(fault.Messages(err), "; "), err)
+			}
+		}
+		if _, err := w.image(path); errors.Is(err, overlay.ErrImage) {
+			return aboutImage(i, err.Error(), fault.Wrap(fault.Invalid, err, "image"))
+		} else if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// aboutImage says which input's image is at fault; what kind of an error it is stays.
+func aboutImage(i int, message string, err error) error {
+	if fault.KindOf(err) == fault.Internal {
+		return err
+	}
+	return fault.Wrap(fault.KindOf(err), err, "inputs[%d]: %s", i, message)
+}
+
+func (w *Worker) imagePath(a asset.Asset, input int) string {
+	return fmt.Sprintf("%s.overlay-%d", w.path(a.ID), input)
+}
+
+// image decodes one. One at a time: they are large.
+func (w *Worker) image(path string) (image.Image, error) {
+	w.decoding.Lock()
+	defer w.decoding.Unlock()
+	data, err := os.ReadFile(path) //nolint:gosec // our own scratch file
+	if err != nil {
+		return nil, fmt.Errorf("read overlay image: %w", err)
+	}
+	return overlay.Decode(data)
+}
+
+// over says that an asset has something laid over its picture.
+func over(a asset.Asset) bool {
+	if a.Options.Test {
+		return true
+	}
+	for _, in := range a.Options.Inputs {
+		if in.Overlay != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// overlay draws what lies over a picture of this size, the service's own mark on top; nil when nothing of it is to be seen.
+func (w *Worker) overlay(a asset.Asset, v *encode.Track, width, height int) (*encode.Overlay, error) {
+	var layers []overlay.Layer
+	for i, in := range a.Options.Inputs {
+		if in.Overlay != nil {
+			layers = append(layers, overlay.Layer{
+				Settings: overlay.Settings(*in.Overlay),
+				Load:     func() (image.Image, error) { return w.image(w.imagePath(a, i)) },
+			})
+		}
+	}
+	if a.Options.Test {
+		layers = append(layers, w.opt.Mark)
+	}
+	sheet, err := overlay.Draw(layers, width, height)
+	if err != nil {
+		return nil, fmt.Errorf("draw overlays: %w", err)
+	}
+	if sheet == nil {
+		return nil, nil //nolint:nilnil // nothing to be seen is no error
+	}
+	return &encode.Overlay{Image: sheet.Image, X: sheet.At.X, Y: sheet.At.Y, HD: v.HD || v.HDR}, nil
+}
+
+// discardImages removes what the images of the download at path have left.
+func discardImages(path string) error {
+	files, err := os.ReadDir(filepath.Dir(path))
+	if err != nil {
+		return fmt.Errorf("discard overlay images: %w", err)
+	}
+	var errs []error
+	for _, f := range files {
+		if strings.HasPrefix(f.Name(), filepath.Base(path)+".overlay-") {
+			errs = append(errs, os.Remove(filepath.Join(filepath.Dir(path), f.Name())))
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,196 @@
+package worker_test
+
+import (
+	"bytes"
+	"image"
+	"image/color"
+	"image/draw"
+	"image/jpeg"
+	"image/png"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"millrace/internal/control/asset"
+	"millrace/internal/control/assetopt"
+	"millrace/internal/media/timeline"
+	"millrace/internal/worker/settle"
+)
+
+// flat is an image of one colour.
+func flat(w, h int, c color.Color) image.Image {
+	img := image.NewNRGBA(image.Rect(0, 0, w, h))
+	draw.Draw(img, img.Rect, image.NewUniform(c), image.Point{}, draw.Src)
+	return img
+}
+
+func pngOf(t testing.TB, img image.Image) string {
+	t.Helper()
+	var b bytes.Buffer
+	if err := png.Encode(&b, img); err != nil {
+		t.Fatal(err)
+	}
+	return text(t, "a.png", b.String())
+}
+
+func jpegOf(t testing.TB, img image.Image) string {
+	t.Helper()
+	var b bytes.Buffer
+	if err := jpeg.Encode(&b, img, &jpeg.Options{Quality: 95}); err != nil {
+		t.Fatal(err)
+	}
+	return text(t, "a.jpg", b.String())
+}
+
+// frame decodes the first picture of a segment of what is stored.
+func (w *world) frame(a asset.Asset, segment int) *image.NRGBA {
+	w.t.Helper()
+	line, err := settle.Timeline(w.ctx(), w.store, w.Service, a)
+	w.must(err)
+	v := line.Lane(timeline.MainVideo)
+	if v == nil || v.Source != nil {
+		w.t.Fatal("the picture was not encoded anew")
+	}
+	in := v.Inits[0]
+	path := filepath.Join(w.t.TempDir(), "v.mp4")
+	w.must(os.WriteFile(path, append(w.read(in.Object), w.read(v.Chunks[segment].Object)...), 0o600))
+	matrix := "bt601" // as players take a picture that does not say it
+	if in.Height >= 720 {
+		matrix = "bt709"
+	}
+	pixels := run(w.t, "ffmpeg", "-nostdin", "-v", "error", "-i", path, "-frames:v", "1", "-vf", "scale=in_color_matrix="+matrix, "-f", "rawvideo", "-pix_fmt", "rgba", "pipe:1")
+	if len(pixels) != 4*in.Width*in.Height {
+		w.t.Fatalf("%d bytes of a picture of %d x %d", len(pixels), in.Width, in.Height)
+	}
+	return &image.NRGBA{Pix: pixels, Stride: 4 * in.Width, Rect: image.Rect(0, 0, in.Width, in.Height)}
+}
+
+// shows wants a colour at a place of a picture, as nearly as a lossy codec keeps it.
+func shows(t testing.TB, img *image.NRGBA, x, y int, want color.NRGBA) {
+	t.Helper()
+	got := img.NRGBAAt(x, y)
+	for _, d := range [3]int{int(got.R) - int(want.R), int(got.G) - int(want.G), int(got.B) - int(want.B)} {
+		if d < -14 || d > 14 {
+			t.Errorf("%d,%d is %v, want %v", x, y, got, want)
+			return
+		}
+	}
+}
+
+func grey(size, seconds string) []string {
+	return args([]string{"-f", "lavfi", "-i", "color=gray:rate=10:size=" + size + ":duration=" + seconds}, sound(seconds), h264)
+}
+
+// TestIngestOverlays lays images over files and looks where their pixels are.
+func TestIngestOverlays(t *testing.T) {
+	t.Parallel()
+	red, green, ground := color.NRGBA{R: 0xff, A: 0xff}, color.NRGBA{G: 0xff, A: 0xff}, color.NRGBA{0x80, 0x80, 0x80, 0xff}
+	half := color.NRGBA{0xc0, 0x40, 0x40, 0xff}
+	type spot struct {
+		x, y int
+		want color.NRGBA
+	}
+	for name, tt := range map[string]struct {
+		file  string
+		args  []string
+		laid  []assetopt.Overlay // red, then green
+		spots []spot
+	}{
+		"pixels": {
+			"a.mp4", grey("640x360", "5"), // a third of what pixels are relative to
+			[]assetopt.Overlay{{HorizontalAlign: "right", HorizontalMargin: "60px", VerticalMargin: "30px", Width: "300px", Height: "150px"}},
+			[]spot{{523, 13, red}, {617, 13, red}, {523, 57, red}, {617, 57, red}, {516, 30, ground}, {624, 30, ground}, {570, 6, ground}, {570, 64, ground}},
+		},
+		"percent, of a file that has to be encoded anyway": {
+			"a.mkv", args(grey("640x360", "5"), []string{"-c:v", "libx265", "-x265-params", "log-level=none"}),
+			[]assetopt.Overlay{{HorizontalMargin: "25%", VerticalAlign: "bottom", VerticalMargin: "10%", Width: "50%", Height: "25%"}},
+			[]spot{{163, 237, red}, {477, 321, red}, {156, 280, ground}, {484, 280, ground}, {300, 228, ground}, {300, 328, ground}},
+		},
+		"upright, opacity and two of them": {
+			"a.mp4", grey("360x640", "5"),
+			[]assetopt.Overlay{
+				{HorizontalAlign: "center", VerticalAlign: "middle", Width: "50%", Opacity: "50%"},
+				{VerticalAlign: "bottom", HorizontalAlign: "right", Height: "30px", Width: "30px"},
+			},
+			[]spot{{94, 279, half}, {266, 361, half}, {180, 320, half}, {84, 320, ground}, {276, 320, ground}, {180, 269, ground}, {355, 635, green}, {346, 635, ground}},
+		},
+		"in high definition, made smaller": {
+			"a.mp4", args(grey("2560x1440", "1")),
+			[]assetopt.Overlay{{HorizontalMargin: "100px", VerticalMargin: "100px", Width: "200px", Height: "200px"}},
+			[]spot{{104, 104, red}, {296, 296, red}, {96, 200, ground}, {304, 200, ground}},
+		},
+		"half outside": {
+			"a.ts", grey("640x360", "5"),
+			[]assetopt.Overlay{{HorizontalMargin: "-10%", Width: "20%", Height: "100%"}},
+			[]spot{{2, 2, red}, {60, 357, red}, {70, 180, ground}, {630, 180, ground}},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, options{})
+			images := []string{pngOf(t, flat(60, 30, red)), jpegOf(t, flat(500, 500, green))}
+			var inputs []assetopt.Input
+			for i, o := range tt.laid {
+				inputs = append(inputs, assetopt.Input{URL: w.site.offer(images[i]), Overlay: &o})
+			}
+			a := w.ready(ffmpeg(t, tt.file, tt.args...), inputs...)
+			last := len(w.timeline(a).Lane(timeline.MainVideo).Chunks) - 1
+			for _, segment := range []int{0, last} {
+				img := w.frame(a, segment)
+				for _, s := range tt.spots {
+					shows(t, img, s.x, s.y, s.want)
+				}
+			}
+			w.nothingLeft()
+		})
+	}
+}
+
+// TestIngestOverlaysRefused ends assets whose image can't be used, with a sentence that says which and why.
+func TestIngestOverlaysRefused(t *testing.T) {
+	t.Parallel()
+	film := ffmpeg(t, "a.mp4", grey("160x90", "1")...)
+	for name, tt := range map[string]struct {
+		image func(w *world) string // URL
+		want  string
+	}{
+		"not there":    {func(w *world) string { return w.site.URL + "/none.png" }, "the overlay image can't be fetched: "},
+		"no image":     {func(w *world) string { return w.site.offer(film) }, "it is neither PNG nor JPEG"},
+		"a large side": {func(w *world) string { return w.site.offer(pngOf(w.t, image.NewGray(image.Rect(0, 0, 4097, 2)))) }, "it has 4097 x 2 pixels, and 4096 x 4096 are the most"},
+		"too many bytes": {func(w *world) string {
+			return w.site.answer(func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Content-Length", "100000000") })
+		}, "the overlay image can't be fetched: "},
+		"a private address": {func(*world) string { return "http://10.0.0.1/logo.png" }, "the overlay image can't be fetched: "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, options{})
+			a := w.create(assetopt.Input{URL: w.site.offer(film)}, assetopt.Input{URL: tt.image(w), Overlay: &assetopt.Overlay{}})
+			if err := w.work(); err == nil {
+				t.Error("the job did not fail")
+			}
+			a = w.find(a.ID)
+			if a.Status != asset.Errored || a.Errors == nil || len(a.Errors.Messages) != 1 {
+				t.Fatalf("asset is %s: %+v", a.Status, a.Errors)
+			}
+			if said := a.Errors.Messages[0]; !strings.HasPrefix(said, "inputs[1]: ") || !strings.Contains(said, tt.want) {
+				t.Errorf("said %q", said)
+			}
+			w.nothingLeft()
+		})
+	}
+}
+
+// TestIngestOverlayOverSound has nothing to lie over.
+func TestIngestOverlayOverSound(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, options{})
+	img := w.site.offer(pngOf(t, flat(4, 4, color.White)))
+	a := w.ready(ffmpeg(t, "a.m4a", args(sound("5"), []string{"-c:a", "aac"})...), assetopt.Input{URL: img, Overlay: &assetopt.Overlay{}})
+	if a.Facts.HasVideo || !a.Facts.HasAudio || a.NonStandard != nil {
+		t.Errorf("%+v, %+v", a.Facts, a.NonStandard)
+	}
+	w.nothingLeft()
+}
