@@ -282,7 +282,7 @@ func (n *node) jobs(ctx context.Context) (lifecycle.Service, error) {
 		workers = runtime.NumCPU()
 	}
 	files := ingest.New(ingest.Options{
-		Assets: n.assets, Store: n.blob, Fetch: n.fetch, Engine: n.ffmpeg, Scratch: scratch, MaxSize: n.cfg.MaxUploadBytes, Mark: n.mark, Now: clock, Logger: n.log,
+		Assets: n.assets, Store: n.blob, Fetch: n.fetch, Engine: n.ffmpeg, Library: n.library, Scratch: scratch, MaxSize: n.cfg.MaxUploadBytes, Mark: n.mark, Now: clock, Logger: n.log,
 	})
 	tracks := track.New(track.Options{
 		Assets: n.assets, Store: n.blob, Fetch: n.fetch, Engine: n.ffmpeg, Scratch: scratch, MaxSize: n.cfg.MaxUploadBytes, Now: clock,

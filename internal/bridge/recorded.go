@@ -356,7 +356,7 @@ func (v *recorded) Chunk(ctx context.Context, rendition string, r hls.Resource) 
 // segment is one of a rendition that is stored.
 func (v *recorded) segment(ctx context.Context, l *timeline.Lane, msn int64) (playback.Body, error) {
 	c := l.Chunks[msn-v.timeline.First]
-	if l.Source != nil {
+	if c.Object == "" && l.Source != nil {
 		segment, size, err := v.p.opt.Library.Segment(ctx, *l.Source, msn, c)
 		return playback.Body{Reader: segment, Size: size}, err
 	}
@@ -367,7 +367,7 @@ func (v *recorded) init(ctx context.Context, l *timeline.Lane, n int) (playback.
 	if n >= len(l.Inits) {
 		return playback.Body{}, fault.New(fault.NotFound, "there is no such init segment")
 	}
-	if l.Source != nil {
+	if l.Inits[n].Object == "" && l.Source != nil {
 		data, err := v.p.opt.Library.Init(ctx, *l.Source)
 		return playback.Body{Data: data}, err
 	}

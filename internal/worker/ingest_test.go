@@ -47,12 +47,14 @@ func (w *world) samples(a asset.Asset) map[string]int {
 				continue
 			}
 			var data []byte
-			if l.Source != nil {
+			if c.Object == "" {
 				data, err = library.Chunk(w.ctx(), *l.Source, int64(i), c)
 				w.must(err)
 			} else {
 				data = w.read(c.Object)
-				w.read(l.Inits[c.Init].Object)
+				if l.Source == nil {
+					w.read(l.Inits[c.Init].Object)
+				}
 			}
 			f, err := cmaf.ParseFragments(data)
 			if err != nil || len(f) != 1 {

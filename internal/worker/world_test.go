@@ -27,6 +27,7 @@ import (
 	"millrace/internal/fetch"
 	"millrace/internal/id"
 	"millrace/internal/media/encode"
+	"millrace/internal/media/ondemand"
 	"millrace/internal/media/transform"
 	"millrace/internal/storage/blob"
 	"millrace/internal/storage/db"
@@ -114,6 +115,10 @@ type world struct {
 
 	mu    sync.Mutex
 	clock time.Time
+
+	aired sync.Once
+	init  []byte   // of what recordings are made of
+	live  [][]byte // its segments
 }
 
 type options struct {
@@ -156,7 +161,7 @@ func newWorld(t testing.TB, o options) *world {
 	w.must(err)
 	w.ingest = ingest.New(ingest.Options{
 		Mark:   mark,
-		Assets: w.Service, Store: w.store, Fetch: client, Engine: engine, Scratch: scratch, MaxSize: o.maxSize, Now: w.now, Logger: log,
+		Assets: w.Service, Store: w.store, Fetch: client, Engine: engine, Library: ondemand.NewLibrary(objects{w.store}, 1<<20), Scratch: scratch, MaxSize: o.maxSize, Now: w.now, Logger: log,
 	})
 	w.track = track.New(track.Options{
 		Assets: w.Service, Store: w.store, Fetch: client, Engine: engine, Scratch: scratch, MaxSize: o.maxSize, Now: w.now,

@@ -31,7 +31,7 @@ type Rendition struct {
 	Timescale uint32     `json:"timescale"` // ticks per second of its chunks
 	// PartTarget is EXT-X-PART-INF's in microseconds: it never changes once said. 0: cut without parts.
 	PartTarget int64 `json:"part_target,omitempty"`
-	// Source is the stored file its chunks are made from when asked for; nil when each chunk is an object of its own.
+	// Source is the stored file its init segment and its chunks are made from when asked for, but for those that are objects of their own.
 	Source *Source `json:"source,omitempty"`
 }
 
@@ -50,7 +50,7 @@ type Init struct {
 	FrameRate  float64 `json:"frame_rate,omitempty"` // frames per second; 0: unknown or variable
 	SampleRate int     `json:"sample_rate,omitempty"`
 	Channels   int     `json:"channels,omitempty"`
-	Object     string  `json:"object,omitempty"` // storage key; empty when the rendition has a Source
+	Object     string  `json:"object,omitempty"` // storage key; empty when it is made from the rendition's Source
 	Hash       string  `json:"hash,omitempty"`   // of its bytes, so that the same ones are known again
 }
 
@@ -72,7 +72,7 @@ type Chunk struct {
 	Size        int64  `json:"n,omitempty"` // bytes
 	Independent bool   `json:"k,omitempty"` // starts with an IDR (video); always so for audio
 	Gap         bool   `json:"g,omitempty"` // there is no media (EXT-X-GAP)
-	Object      string `json:"o,omitempty"` // storage key; empty when the rendition has a Source
+	Object      string `json:"o,omitempty"` // storage key; empty when it is made from the rendition's Source
 	From        int    `json:"f,omitempty"` // samples [From, To) of the Source
 	To          int    `json:"e,omitempty"`
 }

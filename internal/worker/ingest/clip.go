@@ -3,9 +3,11 @@ package ingest
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"time"
 
 	"millrace/internal/control/asset"
@@ -13,6 +15,10 @@ import (
 	"millrace/internal/control/job"
 	"millrace/internal/fault"
 	"millrace/internal/media/captions"
+	"millrace/internal/media/clip"
+	"millrace/internal/media/container/mp4"
+	"millrace/internal/media/frame"
+	"millrace/internal/media/ondemand"
 	"millrace/internal/media/timeline"
 	"millrace/internal/worker/settle"
 )
@@ -20,7 +26,7 @@ import (
 // patience is how long a clip of a live asset waits for what was asked for to be on record.
 const patience, again = 30 * time.Second, time.Second
 
-// clip makes an asset that plays a stretch of another one's segments where they are, with its text tracks.
+// clip makes an asset that plays a stretch of another one's segments where they are, with its tracks.
 func (w *Worker) clip(ctx context.Context, a asset.Asset, in assetopt.Input) error {
 	if err := w.found(ctx, a, asset.InputInfo{Settings: in}); err != nil {
 		return err
@@ -45,9 +51,12 @@ func (w *Worker) clip(ctx context.Context, a asset.Asset, in assetopt.Input) err
 	if from >= length {
 		return fault.New(fault.Invalid, "inputs[0].start_time: must be before the end of the source, which lasts %.3f seconds", length)
 	}
-	part := t.Slice(from, math.Min(to, length))
-	if len(part.Marks) == 0 {
-		return fault.New(fault.Invalid, "inputs[0]: the clip would be empty")
+	if err = w.alternates(ctx, t, source); err != nil {
+		return err
+	}
+	part, err := w.cut(ctx, a, t, from, math.Min(to, length))
+	if err != nil {
+		return err
 	}
 	f, err := settle.Write(ctx, w.opt.Store, a.Media, part)
 	if err != nil {
@@ -86,9 +95,92 @@ func wanted(t *timeline.Timeline, source, clip asset.Asset, to float64) (end flo
 	return to, false
 }
 
+// cut makes the clip's timeline; what is made for it is stored as the clip's own.
+func (w *Worker) cut(ctx context.Context, a asset.Asset, t *timeline.Timeline, from, to float64) (*timeline.Timeline, error) {
+	c := clip.Cutter{
+		Source: delivered{w, t}, Encoder: w.opt.Engine,
+		Put: func(ctx context.Context, key string, data []byte) error {
+			return w.opt.Store.Put(ctx, key, bytes.NewReader(data))
+		},
+	}
+	part, err := c.Cut(ctx, t, from, to, settle.Prefix(a.Media))
+	if errors.Is(err, clip.ErrEmpty) || errors.Is(err, clip.ErrCodec) {
+		return nil, fault.Wrap(fault.Invalid, err, "inputs[0]: %s", err)
+	}
+	return part, err
+}
+
+// delivered is a recording's media as viewers get it; it implements clip.Source.
+type delivered struct {
+	w *Worker
+	t *timeline.Timeline
+}
+
+// Init implements clip.Source.
+func (d delivered) Init(ctx context.Context, l *timeline.Lane, n int) ([]byte, error) {
+	if in := l.Inits[n]; in.Object != "" {
+		return d.w.whole(ctx, in.Object)
+	}
+	return d.w.opt.Library.Init(ctx, *l.Source)
+}
+
+// Segment implements clip.Source.
+func (d delivered) Segment(ctx context.Context, l *timeline.Lane, msn int64) ([]byte, error) {
+	c := l.Chunks[msn-d.t.First]
+	if c.Object != "" {
+		return d.w.whole(ctx, c.Object)
+	}
+	return d.w.opt.Library.Chunk(ctx, *l.Source, msn, c)
+}
+
+// longest is the largest segment there is, in bytes.
+const longest = 256 << 20
+
+// whole reads an object.
+func (w *Worker) whole(ctx context.Context, key string) ([]byte, error) {
+	r, err := w.opt.Store.Get(ctx, key, 0, -1)
+	if err != nil {
+		return nil, fmt.Errorf("read media: %w", err)
+	}
+	defer func() { _ = r.Close() }() // it was only read
+	if r.Size > longest {
+		return nil, fault.New(fault.Internal, "a segment has %d bytes", r.Size)
+	}
+	data := make([]byte, r.Size)
+	if _, err := io.ReadFull(r, data); err != nil {
+		return nil, fmt.Errorf("read media: %w", err)
+	}
+	return data, nil
+}
+
+// alternates makes renditions of a source's further audio tracks, which are cut with the others.
+func (w *Worker) alternates(ctx context.Context, t *timeline.Timeline, source asset.Asset) error {
+	for _, s := range source.Tracks {
+		if s.Type != asset.AudioTrack || s.Status != asset.TrackReady || s.Object == "" {
+			continue
+		}
+		f, err := w.opt.Library.File(ctx, s.Object)
+		if err != nil {
+			if fault.KindOf(err) == fault.NotFound { // the track was deleted a moment ago
+				continue
+			}
+			return fmt.Errorf("open audio track %s: %w", s.ID, err)
+		}
+		i := slices.IndexFunc(f.Tracks, func(x *mp4.Track) bool { return x.Kind == frame.Audio })
+		if i < 0 {
+			continue
+		}
+		l := ondemand.Follow(f.Tracks[i], s.Object, s.Rendition, t.Spans(), t.ZeroTime())
+		if slices.ContainsFunc(l.Chunks, func(c timeline.Chunk) bool { return !c.Gap }) {
+			t.Lanes = append(t.Lanes, l)
+		}
+	}
+	return nil
+}
+
 // inherit gives a track of the clip the name and language of the source's, unless the request has its own.
 func inherit(t *asset.Track, source asset.Asset, in assetopt.Input) {
-	if in.Name != "" || in.LanguageCode != "" {
+	if (in.Name != "" || in.LanguageCode != "") && (t.Type != asset.AudioTrack || t.Primary) {
 		return
 	}
 	for _, s := range source.Tracks {

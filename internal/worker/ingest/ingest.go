@@ -20,6 +20,7 @@ import (
 	"millrace/internal/fetch"
 	"millrace/internal/id"
 	"millrace/internal/media/encode"
+	"millrace/internal/media/ondemand"
 	"millrace/internal/media/overlay"
 	"millrace/internal/storage/blob"
 	"millrace/internal/worker/settle"
@@ -31,9 +32,10 @@ type Options struct {
 	Store   blob.Store
 	Fetch   *fetch.Client
 	Engine  *encode.Engine
-	Scratch string        // folder for downloads, on the storage's filesystem if that is a folder
-	MaxSize int64         // of a file, bytes
-	Mark    overlay.Layer // what test assets get
+	Library *ondemand.Library // of stored files, for clips of them
+	Scratch string            // folder for downloads, on the storage's filesystem if that is a folder
+	MaxSize int64             // of a file, bytes
+	Mark    overlay.Layer     // what test assets get
 	Now     func() time.Time
 	Logger  *slog.Logger
 }

@@ -249,3 +249,29 @@ func LC(sampleRate, channels int) []byte {
 	}
 	return []byte{byte(ObjectLC<<3 | code>>1), byte(code<<7 | channels<<3)}
 }
+
+// Window is how the sound of a raw_data_block fades out into the next one: what the decoder of the next one has to know.
+type Window struct {
+	Long  bool // over a whole block: ONLY_LONG_SEQUENCE or LONG_STOP_SEQUENCE
+	Shape int  // 0 sine, 1 Kaiser-Bessel derived
+}
+
+// WindowOf reads the ics_info of a raw_data_block's first channel, ISO 14496-3 table 4.50; false when the block does not begin with one.
+func WindowOf(block []byte) (Window, bool) {
+	r := bits.NewReader(block)
+	switch id := r.Bits(3); id {
+	case SingleChannel:
+		r.Bits(4 + 8) // tag, global gain
+	case ChannelPair:
+		r.Bits(4)
+		if r.Bits(1) == 0 { // no common window: the first channel's stream
+			r.Bits(8)
+		}
+	default:
+		return Window{}, false
+	}
+	r.Bits(1) // reserved
+	sequence := r.Bits(2)
+	w := Window{Long: sequence == 0 || sequence == 3, Shape: r.Bits(1)}
+	return w, !r.Short()
+}

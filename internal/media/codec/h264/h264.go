@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 
+	"millrace/internal/media/codec/bits"
 	"millrace/internal/media/frame"
 )
 
@@ -146,4 +147,25 @@ func TrackConfig(sps, pps []byte, more ...[]byte) (frame.Config, error) {
 		Kind: frame.Video, Codec: frame.H264, SPS: sps, PPS: pps, Sets: more,
 		Width: info.Width, Height: info.Height, FrameRate: info.FrameRate,
 	}, nil
+}
+
+// SetID is the ID of a parameter set, SPS or PPS; -1 for anything else.
+func SetID(set []byte) int {
+	head := 1
+	switch Type(set) {
+	case TypeSPS:
+		head = 4 // profile, constraints, level
+	case TypePPS:
+	default:
+		return -1
+	}
+	if len(set) <= head {
+		return -1
+	}
+	r := bits.NewReader(set[head:])
+	id := r.Golomb()
+	if r.Short() {
+		return -1
+	}
+	return id
 }

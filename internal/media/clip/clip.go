@@ -1,0 +1,232 @@
+// Package clip cuts a stretch out of a recording to the picture and to the sample. What lies inside is the recording's own segments, by
+// reference; only the segments at the two ends are made: the pictures that lost the key frame they depend on are encoded anew, and the
+// packets of sound that only part of is heard.
+//
+// It must never know HTTP, resources, or where objects are kept. It starts no goroutine.
+package clip
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+	"time"
+
+	"millrace/internal/media/container/cmaf"
+	"millrace/internal/media/encode"
+	"millrace/internal/media/frame"
+	"millrace/internal/media/timeline"
+)
+
+// Source gives the media of a recording as it is delivered.
+type Source interface {
+	Init(ctx context.Context, l *timeline.Lane, n int) ([]byte, error)
+	Segment(ctx context.Context, l *timeline.Lane, msn int64) ([]byte, error)
+}
+
+// Encoder makes what can't be taken as it is; encode.Engine fits.
+type Encoder interface {
+	CutPicture(ctx context.Context, a encode.PictureCut, input func(io.Writer) error, output func(io.Reader) error) error
+	CutSound(ctx context.Context, a encode.SoundCut, input func(io.Writer) error, output func(io.Reader) error) error
+}
+
+// Cutter makes clips.
+type Cutter struct {
+	Source  Source
+	Encoder Encoder
+	// Put stores what is made.
+	Put func(ctx context.Context, key string, data []byte) error
+}
+
+// The errors of cutting; their text is fit for whoever asked for the clip.
+var (
+	// ErrEmpty says that nothing is shown or heard in the stretch.
+	ErrEmpty = errors.New("the clip would be empty")
+	// ErrCodec says that the first pictures can't be encoded.
+	ErrCodec = errors.New("a clip of this codec can only begin where a segment does")
+)
+
+// snap is by how much a time may miss a picture's own and still mean it, in seconds: times are often given in milliseconds.
+const snap = 0.002
+
+// Cut makes the clip of t that shows what t shows from second `from` up to `to`; its own objects have keys that begin with prefix. The
+// result shares no memory that t changes later.
+func (c *Cutter) Cut(ctx context.Context, t *timeline.Timeline, from, to float64, prefix string) (*timeline.Timeline, error) {
+	x := &cut{Cutter: c, t: t, prefix: prefix, spans: t.Spans(), whole: from <= 0}
+	if !x.find(from, to) {
+		return nil, ErrEmpty
+	}
+	out := &timeline.Timeline{Target: t.Target}
+	lanes := make([]*timeline.Lane, len(t.Lanes))
+	for i, l := range t.Lanes { // the picture decides where exactly everything is cut
+		if l == t.Lead() {
+			var err error
+			if lanes[i], err = x.lane(ctx, l); err != nil {
+				return nil, err
+			}
+		}
+	}
+	for i, l := range t.Lanes {
+		if lanes[i] != nil {
+			continue
+		}
+		var err error
+		if lanes[i], err = x.lane(ctx, l); err != nil {
+			return nil, err
+		}
+	}
+	out.Zero, out.Lanes = x.from, lanes
+	out.Marks = append(out.Marks, t.Marks[x.a:x.b+1]...)
+	out.Marks[0].Discontinuity = false
+	if m := &out.Marks[0]; !m.Start.IsZero() {
+		m.Start = m.Start.Add(seconds(x.from - x.border(x.a)))
+	}
+	return timeline.Build(out.Entries()) // sizes and rates are those of what is left
+}
+
+// cut is one clip.
+type cut struct {
+	*Cutter
+	t        *timeline.Timeline
+	prefix   string
+	spans    []float64
+	whole    bool    // it begins where the recording does
+	a, b     int     // its segments, the last one included
+	from, to float64 // media time in seconds
+}
+
+// find finds the segments that hold something of [from, to), in seconds of the asset.
+func (x *cut) find(from, to float64) bool {
+	n := len(x.t.Marks)
+	from, to = max(from, 0), min(to, x.spans[n])
+	if !(to-from > snap) {
+		return false
+	}
+	for x.a < n && x.spans[x.a+1] <= from+snap {
+		x.a++
+	}
+	for x.b = n - 1; x.b > x.a && x.spans[x.b] >= to-snap; {
+		x.b--
+	}
+	x.from, x.to = x.t.ZeroTime()+from, x.t.ZeroTime()+to
+	return x.a < n
+}
+
+// border is where segment i begins, in seconds of media time.
+func (x *cut) border(i int) float64 { return x.t.ZeroTime() + x.spans[i] }
+
+// lane cuts one rendition.
+func (x *cut) lane(ctx context.Context, l *timeline.Lane) (*timeline.Lane, error) {
+	y := &laneCut{cut: x, src: l, out: &timeline.Lane{Rendition: l.Rendition}, made: map[int]timeline.Chunk{}}
+	y.out.PartTarget = 0 // a clip is not live
+	y.out.Inits = slices.Clone(l.Inits)
+	var err error
+	switch l.Kind {
+	case frame.Video:
+		err = y.film(ctx)
+	case frame.Audio:
+		err = y.sound(ctx)
+	case frame.Text:
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cut %s: %w", l.ID, err)
+	}
+	for i := x.a; i <= x.b; i++ {
+		c, ok := y.made[i]
+		if !ok {
+			c = l.Chunks[i]
+		}
+		y.out.Chunks = append(y.out.Chunks, c)
+	}
+	y.tidy()
+	return y.out, nil
+}
+
+// laneCut is one rendition of a clip.
+type laneCut struct {
+	*cut
+	src, out *timeline.Lane
+	made     map[int]timeline.Chunk // by index in the source: what takes the place of its chunks
+	sets     *sets                  // H.264's
+}
+
+// tidy leaves out the init segments that nothing needs.
+func (y *laneCut) tidy() {
+	var used []timeline.Init
+	at := map[int]int{}
+	for i := range y.out.Chunks {
+		c := &y.out.Chunks[i]
+		if c.Gap {
+			c.Init = 0
+			continue
+		}
+		n, ok := at[c.Init]
+		if !ok {
+			n = len(used)
+			at[c.Init] = n
+			used = append(used, y.out.Inits[c.Init])
+		}
+		c.Init = n
+	}
+	y.out.Inits = used
+}
+
+// ticks of a time in seconds.
+func (y *laneCut) ticks(s float64) int64 { return int64(math.Round(s * float64(y.src.Timescale))) }
+
+// store keeps a fragment as chunk i.
+func (y *laneCut) store(ctx context.Context, i int, c timeline.Chunk, samples []cmaf.Sample) error {
+	data := cmaf.AppendFragment(nil, uint32(i-y.a+1), cmaf.TrackID, uint64(c.Time), samples)
+	c.Rendition, c.Size, c.From, c.To, c.Gap = y.src.ID, int64(len(data)), 0, 0, false
+	c.Object = y.prefix + y.src.ID + "/" + strconv.Itoa(i-y.a) + ".m4s"
+	if err := y.Put(ctx, c.Object, data); err != nil {
+		return fmt.Errorf("store segment: %w", err)
+	}
+	y.made[i] = c
+	return nil
+}
+
+// read gives the samples of chunk i.
+func (y *laneCut) read(ctx context.Context, i int) (raw []byte, samples []sample, err error) {
+	raw, err = y.Source.Segment(ctx, y.src, y.t.First+int64(i))
+	if err != nil {
+		return nil, nil, fmt.Errorf("read segment %d: %w", y.t.First+int64(i), err)
+	}
+	fragments, err := cmaf.ParseFragments(raw)
+	if err != nil {
+		return nil, nil, fmt.Errorf("read segment %d: %w", y.t.First+int64(i), err)
+	}
+	for _, f := range fragments {
+		at := int64(f.BaseMediaDecodeTime)
+		for _, s := range f.Samples {
+			samples = append(samples, sample{Sample: s, dts: at, pts: at + int64(s.CompositionOffset), chunk: i})
+			at += int64(s.Duration)
+		}
+	}
+	if len(samples) == 0 {
+		return nil, nil, fmt.Errorf("segment %d of %s has no media", y.t.First+int64(i), y.src.ID)
+	}
+	return raw, samples, nil
+}
+
+// sample is one of a chunk's with its times in ticks.
+type sample struct {
+	cmaf.Sample
+	dts, pts int64
+	chunk    int
+	changed  bool
+}
+
+// continues says that chunk i goes on where the one before ended.
+func (y *laneCut) continues(i int) bool {
+	if i < 1 || i >= len(y.src.Chunks) || y.t.Marks[i].Discontinuity {
+		return false
+	}
+	before, c := &y.src.Chunks[i-1], &y.src.Chunks[i]
+	return !before.Gap && !c.Gap && before.Init == c.Init
+}
+
+func seconds(s float64) time.Duration { return time.Duration(math.Round(s * float64(time.Second))) }

@@ -1,0 +1,118 @@
+package encode
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strconv"
+	"time"
+
+	"millrace/internal/media/frame"
+)
+
+// PictureCut describes pictures that are encoded anew in their own codec, size and colours because what they depend on is cut off in front
+// of them: fragmented MP4 comes on standard input and goes to standard output, a fragment a picture, in the order in which they are shown.
+type PictureCut struct {
+	Codec     frame.Codec
+	From, To  int64 // the first and the last picture's time, in ticks: what is shown earlier or later is left out
+	Timescale uint32
+	Bitrate   int // the most over a second, bits per second
+	// Of H.264: the ID of its parameter sets, profile_idc and level_idc of the stream that it goes into, and whether its pictures are fields.
+	Set            int
+	Profile, Level uint8
+	Interlaced     bool
+}
+
+// h264Profiles are x264's names of profiles by profile_idc.
+var h264Profiles = map[uint8]string{66: "baseline", 77: "main", 100: "high"} //nolint:gochecknoglobals // a table
+
+// Build returns the arguments for ffmpeg. Nothing is reordered: each picture can be given any time that is later than the one before. The
+// picture is not turned, as the init segment says how it is to be turned.
+func (a PictureCut) Build() []string {
+	args := append(common(),
+		"-probesize", "32", "-analyzeduration", "0", "-noautorotate", "-copyts", "-max_pixels", strconv.Itoa(maxPixels),
+		"-protocol_whitelist", "pipe", "-format_whitelist", string(MOV), "-f", string(MOV), "-i", "pipe:0",
+		"-map", "0:v:0", "-an", "-sn", "-dn", "-map_metadata", "-1",
+		"-vf", fmt.Sprintf(`select=between(pts\,%d\,%d)`, a.From, a.To))
+	args = append(args, a.encoder()...)
+	return append(args,
+		"-fps_mode", "passthrough", "-enc_time_base", "-1", "-video_track_timescale", strconv.FormatUint(uint64(a.Timescale), 10),
+		"-f", "mp4", "-use_editlist", "0", "-movflags", "+frag_every_frame+empty_moov+default_base_moof+skip_trailer", "-flush_packets", "1", "pipe:1")
+}
+
+// encoder is about as good as what is replaced, which lasts for seconds at most.
+func (a PictureCut) encoder() []string {
+	rate := strconv.Itoa(a.Bitrate)
+	switch a.Codec { //nolint:exhaustive // of sound
+	case frame.HEVC:
+		return []string{
+			"-c:v", "libx265", "-preset", "ultrafast", "-crf", "18", "-tag:v", "hvc1", "-bf", "0",
+			"-x265-params", "log-level=none:keyint=-1:scenecut=0:open-gop=0:bframes=0",
+		}
+	case frame.AV1:
+		return []string{"-c:v", "libaom-av1", "-usage", "realtime", "-cpu-used", "9", "-row-mt", "1", "-crf", "20", "-b:v", rate, "-lag-in-frames", "0", "-g", "9999"}
+	case frame.VP9:
+		return []string{"-c:v", "libvpx-vp9", "-deadline", "realtime", "-cpu-used", "6", "-row-mt", "1", "-crf", "20", "-b:v", rate, "-lag-in-frames", "0", "-auto-alt-ref", "0", "-g", "9999"}
+	}
+	args := []string{"-c:v", "libx264", "-preset", "veryfast", "-crf", "16", "-maxrate", rate, "-bufsize", rate, "-bf", "0"}
+	if p := h264Profiles[a.Profile]; p != "" {
+		args = append(args, "-profile:v", p, "-level:v", fmt.Sprintf("%d.%d", a.Level/10, a.Level%10))
+	}
+	if a.Interlaced {
+		args = append(args, "-flags", "+ilme+ildct")
+	}
+	return append(args, "-x264-params", "keyint=infinite:scenecut=0:open-gop=0:stitchable=1:sps-id="+strconv.Itoa(a.Set))
+}
+
+// SoundCut describes a stretch of AAC that is encoded anew because part of it is silenced: fragmented MP4 comes on standard input, ADTS
+// goes to standard output. The first packet that comes out is the encoder's priming; behind it each packet that went in has its own.
+type SoundCut struct {
+	Channels int
+	Mute     int // samples at the beginning that are silenced
+	End      int // samples in front of the end of what is heard; 0: all is
+	Samples  int // that went in
+}
+
+// Build returns the arguments for ffmpeg.
+func (a SoundCut) Build() []string {
+	chain := "anull"
+	if a.End > 0 {
+		chain = fmt.Sprintf("atrim=end_sample=%d,apad=whole_len=%d", a.End, a.Samples)
+	}
+	if a.Mute > 0 {
+		chain += fmt.Sprintf(",atrim=start_sample=%d,asetpts=PTS-STARTPTS,adelay=delays=%dS:all=1", a.Mute, a.Mute)
+	}
+	return append(common(),
+		"-probesize", "32", "-analyzeduration", "0",
+		"-protocol_whitelist", "pipe", "-format_whitelist", string(MOV), "-f", string(MOV), "-i", "pipe:0",
+		"-map", "0:a:0", "-vn", "-sn", "-dn", "-map_metadata", "-1", "-af", chain,
+		"-c:a", "aac", "-profile:a", "aac_low", "-b:a", strconv.Itoa(128_000*max(a.Channels, 1)), "-threads", "1",
+		"-f", "adts", "-flush_packets", "1", "pipe:1")
+}
+
+// cutTime bounds the processor time of a cut, which is of one segment.
+const cutTime = 10 * time.Minute
+
+// CutPicture runs a cut as soon as the budget has room: somebody waits for it.
+func (e *Engine) CutPicture(ctx context.Context, a PictureCut, input func(io.Writer) error, output func(io.Reader) error) error {
+	return e.cut(ctx, a.Build(), e.opts.Budget.foreground.size, "the picture can't be decoded", input, output)
+}
+
+// CutSound is CutPicture of sound.
+func (e *Engine) CutSound(ctx context.Context, a SoundCut, input func(io.Writer) error, output func(io.Reader) error) error {
+	return e.cut(ctx, a.Build(), 1, "the sound can't be decoded", input, output)
+}
+
+func (e *Engine) cut(ctx context.Context, args []string, weight int, blamed string, input func(io.Writer) error, output func(io.Reader) error) error {
+	release, err := e.opts.Budget.Acquire(ctx, OnDemand, weight)
+	if err != nil {
+		return err
+	}
+	defer release()
+	err = NewProcess(ProcessOptions{
+		Program: e.opts.FFmpeg, Args: args, Priority: OnDemand, Limits: Limits{AddressSpace: e.opts.Limits.AddressSpace, CPU: cutTime},
+		Input:  func(_ context.Context, w io.Writer) error { return input(w) },
+		Output: func(_ context.Context, r io.Reader) error { return output(r) }, Stall: e.opts.Stall,
+	}).Run(ctx)
+	return blame(err, blamed)
+}
