@@ -44,7 +44,9 @@ import (
 	"millrace/internal/worker/expire"
 	"millrace/internal/worker/finish"
 	"millrace/internal/worker/ingest"
+	"millrace/internal/worker/master"
 	"millrace/internal/worker/purge"
+	"millrace/internal/worker/static"
 	"millrace/internal/worker/sweep"
 	"millrace/internal/worker/track"
 )
@@ -293,7 +295,11 @@ func (n *node) jobs(ctx context.Context) (lifecycle.Service, error) {
 	ends := &finish.Worker{Assets: n.assets, Store: n.blob, Now: clock}
 	sweeps := &purge.Worker{Assets: n.assets, Store: n.blob}
 	tests := &expire.Worker{Assets: n.assets, Now: clock}
-	handlers := []job.Handler{files.Handler(), tracks.Handler(), ends.Handler(), sweeps.Handler(), tests.Handler()}
+	downloads := &static.Worker{Assets: n.assets, Store: n.blob, Films: n.viewers, Now: clock}
+	masters := &master.Worker{Assets: n.assets, Store: n.blob, Films: n.viewers, Now: clock}
+	handlers := []job.Handler{
+		files.Handler(), tracks.Handler(), ends.Handler(), sweeps.Handler(), tests.Handler(), downloads.Handler(), masters.Handler(),
+	}
 	if n.metrics != nil {
 		handlers = n.metrics.Handlers(handlers)
 	}

@@ -22,6 +22,7 @@ type edgeView struct {
 	media  string
 	edge   *window.Edge
 	event  bool
+	files  asset.Static
 	tracks []asset.Track // of the asset; those that were added join the playlists when it is finished
 }
 

@@ -126,7 +126,7 @@ func (p *Playback) openAsset(ctx context.Context, a id.Asset, by id.Playback, no
 	}
 	if p.opt.Live != nil && row.Index == "" {
 		if b := p.opt.Live.holding(a); b != nil {
-			return &edgeView{p: p, media: string(b.asset.Media), edge: b.edge, event: true, tracks: row.Tracks}, nil
+			return &edgeView{p: p, media: string(b.asset.Media), edge: b.edge, event: true, tracks: row.Tracks, files: row.Static}, nil
 		}
 	}
 	current := func(v *recorded) bool { // a timeline grows without the row

@@ -34,6 +34,7 @@ type recorded struct {
 	spans    []float64
 	target   int // EXT-X-TARGETDURATION
 
+	files     asset.Static
 	thumbnail *float64 // the asset's thumbnail_time, in seconds; nil: not chosen
 
 	rungs     []*transcode.Work // largest first
@@ -51,7 +52,7 @@ func (p *Playback) present(ctx context.Context, row asset.Asset, t *timeline.Tim
 	v := &recorded{
 		p: p, media: string(row.Media), revision: row.Revision, read: p.opt.Now(), timeline: t, whole: row.Index != "" || row.LiveStream != "" && !row.IsLive, lanes: append([]*timeline.Lane(nil), t.Lanes...),
 		tracks: map[string]asset.Track{}, texts: map[string]asset.Track{}, spans: t.Spans(), lists: map[string]*list{},
-		byRung: map[string]*transcode.Work{}, thumbnail: row.ThumbnailTime,
+		byRung: map[string]*transcode.Work{}, thumbnail: row.ThumbnailTime, files: row.Static,
 	}
 	v.addRungs(row)
 	for _, tr := range row.Tracks {

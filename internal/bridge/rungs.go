@@ -27,13 +27,8 @@ func (v *recorded) addRungs(row asset.Asset) {
 	if v.p.opt.Rungs == nil || !v.whole || video == nil || len(video.Inits) == 0 {
 		return
 	}
-	src := ladder.Source{}
-	passes := true
+	src, passes := sourceOf(video), true
 	for _, in := range video.Inits {
-		if in.Width*in.Height > src.Width*src.Height {
-			src.Width, src.Height = in.Width, in.Height
-		}
-		src.FrameRate = max(src.FrameRate, in.FrameRate)
 		passes = passes && isH264(in.Codec)
 	}
 	if src.Short() == 0 {
@@ -52,10 +47,27 @@ func (v *recorded) addRungs(row asset.Asset) {
 			l.Chunks = append(l.Chunks, timeline.Chunk{Rendition: name, Time: c.Time, Duration: c.Duration, Gap: c.Gap, Independent: true})
 		}
 		v.lanes = append(v.lanes, l)
-		v.rungs = append(v.rungs, &transcode.Work{
-			Prefix: mediaPrefix(row.Media) + "/" + name, Rung: r, Timeline: v.timeline, Lane: video, Source: original{v, video},
-		})
+		v.rungs = append(v.rungs, v.work(row, video, r, name))
 		v.byRung[name] = v.rungs[len(v.rungs)-1]
+	}
+}
+
+// sourceOf is what rungs of a video are made of, at its largest.
+func sourceOf(video *timeline.Lane) ladder.Source {
+	src := ladder.Source{}
+	for _, in := range video.Inits {
+		if in.Width*in.Height > src.Width*src.Height {
+			src.Width, src.Height = in.Width, in.Height
+		}
+		src.FrameRate = max(src.FrameRate, in.FrameRate)
+	}
+	return src
+}
+
+// work is what makes a rung.
+func (v *recorded) work(row asset.Asset, video *timeline.Lane, r ladder.Rung, name string) *transcode.Work {
+	return &transcode.Work{
+		Prefix: mediaPrefix(row.Media) + "/" + name, Rung: r, Timeline: v.timeline, Lane: video, Source: original{v, video},
 	}
 }
 

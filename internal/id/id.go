@@ -19,6 +19,8 @@ type (
 	Asset string
 	// Track identifies a track of an asset.
 	Track string
+	// StaticRendition identifies a file to download of an asset.
+	StaticRendition string
 	// SimulcastTarget identifies a destination of a live stream.
 	SimulcastTarget string
 	// Playback is a playback ID.

@@ -17,6 +17,8 @@ const (
 	JobFinish      = "asset.finish" // FinishArgs: a broadcast has ended: write the index, settle the facts
 	JobTrackIngest = "track.ingest" // TrackArgs
 	JobPurge       = "media.purge"  // PurgeArgs: delete what no asset refers to any more
+	JobStatic      = "asset.static" // StaticArgs: make a file to download
+	JobMaster      = "asset.master" // MasterArgs: make the master, or take it away when its time has come
 	JobExpire      = "asset.expire" // ExpireArgs: delete a test asset, TestLife after it was made or its broadcast ended
 )
 
@@ -42,6 +44,18 @@ type FinishArgs struct {
 type TrackArgs struct {
 	Asset id.Asset `json:"asset_id"`
 	Track id.Track `json:"track_id"`
+}
+
+// StaticArgs are the arguments of JobStatic.
+type StaticArgs struct {
+	Asset id.Asset           `json:"asset_id"`
+	File  id.StaticRendition `json:"static_rendition_id"`
+}
+
+// MasterArgs are the arguments of JobMaster.
+type MasterArgs struct {
+	Asset id.Asset           `json:"asset_id"`
+	File  id.StaticRendition `json:"master_id"`
 }
 
 // PurgeArgs are the arguments of JobPurge.
@@ -141,6 +155,10 @@ type API interface {
 	AddTrack(ctx context.Context, env id.Environment, a id.Asset, in TrackInput, now time.Time) (Track, error)
 	PatchTrack(ctx context.Context, env id.Environment, a id.Asset, t id.Track, in TrackPatch, now time.Time) (Track, error)
 	DeleteTrack(ctx context.Context, env id.Environment, a id.Asset, t id.Track, now time.Time) error
+	AddStatic(ctx context.Context, env id.Environment, a id.Asset, in assetopt.StaticRendition, now time.Time) (StaticRendition, error)
+	DeleteStatic(ctx context.Context, env id.Environment, a id.Asset, f id.StaticRendition, now time.Time) error
+	SetMP4Support(ctx context.Context, env id.Environment, a id.Asset, v string, now time.Time) (Asset, error)
+	SetMasterAccess(ctx context.Context, env id.Environment, a id.Asset, v string, now time.Time) (Asset, error)
 }
 
 // NewRecording is what a broadcast's asset is made from.
@@ -198,6 +216,15 @@ type Work interface {
 	// TrackReady and TrackFailed end a preparing track. Events video.asset.track.ready/errored.
 	TrackReady(ctx context.Context, a id.Asset, t Track, now time.Time) error
 	TrackFailed(ctx context.Context, a id.Asset, t id.Track, e Errors, now time.Time) error
+	// StaticReady and StaticFailed end a preparing file. Events static_rendition.ready/errored; of mp4_support, with the last file,
+	// static_renditions.ready/errored.
+	StaticReady(ctx context.Context, a id.Asset, f StaticRendition, now time.Time) error
+	StaticFailed(ctx context.Context, a id.Asset, f id.StaticRendition, e Errors, now time.Time) error
+	// MasterReady and MasterFailed end a preparing master. Events master.ready/errored; MasterReady has it taken away MasterLife later.
+	MasterReady(ctx context.Context, a id.Asset, f id.StaticRendition, now time.Time) error
+	MasterFailed(ctx context.Context, a id.Asset, f id.StaticRendition, now time.Time) error
+	// MasterOver takes a master away. Event master.deleted.
+	MasterOver(ctx context.Context, a id.Asset, f id.StaticRendition, now time.Time) error
 }
 
 // Finished is the outcome of a whole timeline.

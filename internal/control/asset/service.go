@@ -30,9 +30,27 @@ const (
 	EventTrackErrored  = "video.asset.track.errored"
 	EventTrackDeleted  = "video.asset.track.deleted"
 
-	// EventObject and EventTrackObject are the kinds of objects of these events.
+	// Of a single file that static_renditions asks for; the data are a StaticRendition.
+	EventStaticCreated = "video.asset.static_rendition.created"
+	EventStaticReady   = "video.asset.static_rendition.ready"
+	EventStaticErrored = "video.asset.static_rendition.errored"
+	EventStaticDeleted = "video.asset.static_rendition.deleted" // not when the whole asset is
+	EventStaticSkipped = "video.asset.static_rendition.skipped"
+	// Of all files that mp4_support asks for.
+	EventMP4Preparing = "video.asset.static_renditions.preparing"
+	EventMP4Ready     = "video.asset.static_renditions.ready"
+	EventMP4Deleted   = "video.asset.static_renditions.deleted"
+	EventMP4Errored   = "video.asset.static_renditions.errored"
+
+	EventMasterPreparing = "video.asset.master.preparing"
+	EventMasterReady     = "video.asset.master.ready"
+	EventMasterDeleted   = "video.asset.master.deleted"
+	EventMasterErrored   = "video.asset.master.errored"
+
+	// EventObject and its neighbours are the kinds of objects of these events.
 	EventObject      = "asset"
 	EventTrackObject = "track"
+	EventFileObject  = "static_rendition"
 )
 
 // The states of Progress.
@@ -102,10 +120,11 @@ func (s *Service) Create(ctx context.Context, env id.Environment, in CreateInput
 	for _, t := range tracks {
 		c.Events = append(c.Events, tellTrack(env, t, now, EventTrackCreated))
 	}
+	c.wantFiles()
 	if err := s.store.Insert(ctx, c); err != nil {
 		return Asset{}, err
 	}
-	return a, nil
+	return c.Asset, nil
 }
 
 // Get reads an asset of env.

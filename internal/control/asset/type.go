@@ -54,6 +54,8 @@ type Asset struct {
 	InputInfo     []InputInfo `json:"-"`
 	// NonStandard is why the first input could not be taken as it is; nil when it could.
 	NonStandard *NonStandard `json:"non_standard_input_reasons,omitempty"`
+	Static      Static       `json:"static_renditions,omitzero"`
+	Master      *Master      `json:"master,omitempty"` // nil: nobody may have it
 	// Media is where its own bytes are (prefix media/{Media}/); Uses lists the media of others that its timeline refers to (clips).
 	Media id.Media   `json:"-"`
 	Uses  []id.Media `json:"-"`

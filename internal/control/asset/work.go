@@ -40,14 +40,16 @@ func (s *Service) Record(ctx context.Context, r NewRecording, now time.Time) (As
 		a.Origin = FromLiveRTMP
 	}
 	a.Options.Test = a.Options.Test || r.Test
-	err := s.store.Insert(ctx, Change{Asset: a, Events: tell(a, now, EventCreated)})
+	c := Change{Asset: a, Events: tell(a, now, EventCreated)}
+	c.wantFiles()
+	err := s.store.Insert(ctx, c)
 	if fault.KindOf(err) == fault.Conflict && err != nil { // made before a crash
 		return s.store.Find(ctx, r.ID)
 	}
 	if err != nil {
 		return Asset{}, err
 	}
-	return a, nil
+	return c.Asset, nil
 }
 
 // Grow appends; see Work.
@@ -155,6 +157,7 @@ func (s *Service) Finish(ctx context.Context, a id.Asset, f Finished, now time.T
 		if c.Asset.LiveStream != "" {
 			c.tell(EventLiveCompleted)
 		}
+		c.makeFiles()
 		return nil
 	})
 }
@@ -189,6 +192,7 @@ func (c *Change) fail(e Errors) {
 			told = append(told, t)
 		}
 	}
+	c.failFiles()
 	c.tell(EventErrored)
 	for _, t := range told {
 		c.Events = append(c.Events, tellTrack(c.Asset.Environment, t, c.Asset.UpdatedAt, EventTrackErrored))

@@ -31,6 +31,15 @@ type Meta struct {
 	ExternalID string `json:"external_id,omitempty"` // ≤ 128
 }
 
+// What a static rendition may ask for besides a height, and the values that mean nothing is wanted.
+const (
+	Highest   = "highest"
+	AudioOnly = "audio-only"
+	NoMP4     = "none"      // mp4_support
+	NoMaster  = "none"      // master_access
+	Temporary = "temporary" // master_access
+)
+
 // StaticRendition asks for one downloadable file.
 type StaticRendition struct {
 	Resolution  string `json:"resolution"`

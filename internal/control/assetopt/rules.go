@@ -37,7 +37,7 @@ func (o Options) Check(l *fault.List, path string, use Use) {
 	o.checkFiles(l, path)
 	o.checkInputs(l, path, use)
 	if o.MasterAccess != "" {
-		field.OneOf(l, field.Join(path, "master_access"), o.MasterAccess, "none", "temporary")
+		CheckMaster(l, field.Join(path, "master_access"), o.MasterAccess)
 	}
 }
 
@@ -115,32 +115,57 @@ func (o Options) wantsDRM() bool {
 func (o Options) checkFiles(l *fault.List, path string) {
 	mp4, at := field.Join(path, "mp4_support"), field.Join(path, "static_renditions")
 	if o.MP4Support != "" {
-		field.OneOf(l, mp4, o.MP4Support, "none", "standard", "capped-1080p", "audio-only", "audio-only,capped-1080p")
-		if o.MP4Support != "none" && len(o.StaticRenditions) > 0 {
+		CheckMP4(l, mp4, o.MP4Support)
+		if o.MP4Support != NoMP4 && len(o.StaticRenditions) > 0 {
 			l.Add("%s and %s must not be used together; set %s to none", mp4, at, mp4)
 		}
 	}
-	if !field.Count(l, at, len(o.StaticRenditions), maxRenditions) {
+	CheckStatic(l, at, o.StaticRenditions)
+}
+
+// resolutions are what a static rendition may ask for.
+func resolutions() []string {
+	return []string{Highest, AudioOnly, "2160p", "1440p", "1080p", "720p", "540p", "480p", "360p", "270p"}
+}
+
+// CheckStatic adds what is wrong with the files to download that are asked for.
+func CheckStatic(l *fault.List, at string, all []StaticRendition) {
+	if !field.Count(l, at, len(all), maxRenditions) {
 		return
 	}
 	seen := map[string]bool{}
 	sized := false
-	for i, r := range o.StaticRenditions {
+	for i, r := range all {
 		entry := field.At(at, i)
-		field.Passthrough(l, field.Join(entry, "passthrough"), r.Passthrough)
-		if !field.OneOf(l, field.Join(entry, "resolution"), r.Resolution,
-			"highest", "audio-only", "2160p", "1440p", "1080p", "720p", "540p", "480p", "360p", "270p") {
+		if !r.Check(l, entry) {
 			continue
 		}
 		if seen[r.Resolution] {
 			l.Add("%s.resolution is asked for twice; each may be there once", entry)
 		}
 		seen[r.Resolution] = true
-		sized = sized || r.Resolution != "highest" && r.Resolution != "audio-only"
+		sized = sized || r.Sized()
 	}
-	if seen["highest"] && sized {
+	if seen[Highest] && sized {
 		l.Add("%s may not mix highest with explicit resolutions", at)
 	}
+}
+
+// Check adds what is wrong with r by itself; false when it asks for nothing that there is.
+func (r StaticRendition) Check(l *fault.List, path string) bool {
+	field.Passthrough(l, field.Join(path, "passthrough"), r.Passthrough)
+	return field.OneOf(l, field.Join(path, "resolution"), r.Resolution, resolutions()...)
+}
+
+// Sized says that r asks for an explicit resolution.
+func (r StaticRendition) Sized() bool { return r.Resolution != Highest && r.Resolution != AudioOnly }
+
+// CheckMaster adds what is wrong with a value of master_access.
+func CheckMaster(l *fault.List, at, v string) { field.OneOf(l, at, v, NoMaster, Temporary) }
+
+// CheckMP4 adds what is wrong with a value of mp4_support.
+func CheckMP4(l *fault.List, at, v string) {
+	field.OneOf(l, at, v, NoMP4, "standard", "capped-1080p", "audio-only", "audio-only,capped-1080p")
 }
 
 func (o Options) checkInputs(l *fault.List, path string, use Use) {

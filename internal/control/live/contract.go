@@ -51,6 +51,8 @@ type NewAssetPatch struct {
 	MP4Support   *string
 	VideoQuality *string
 	Meta         *assetopt.Meta
+	// StaticRenditions replaces the whole list.
+	StaticRenditions *[]assetopt.StaticRendition
 }
 
 // ListQuery selects streams, newest first.

@@ -216,6 +216,7 @@ func (in PatchInput) apply(s Settings, broadcasting bool) (Settings, error) {
 		set(&o.MasterAccess, in.NewAsset.MasterAccess)
 		set(&o.MP4Support, in.NewAsset.MP4Support)
 		set(&o.Meta, in.NewAsset.Meta)
+		set(&o.StaticRenditions, in.NewAsset.StaticRenditions)
 		if in.NewAsset.VideoQuality != nil {
 			o.VideoQuality, o.EncodingTier = *in.NewAsset.VideoQuality, "" // the new name replaces the deprecated one
 		}

@@ -94,6 +94,16 @@ func Below(s Source, q Quality, tier int) []Rung {
 	return rungs
 }
 
+// At is the rung whose shorter side has short pixels, which is one of the steps; where the source has fewer, it is the source's own size.
+func At(s Source, q Quality, short int) Rung {
+	for _, st := range steps {
+		if st.short == short && short < s.Short() {
+			return s.rung(st, q)
+		}
+	}
+	return s.rung(s.own(), q)
+}
+
 // Instead gives the rungs of a source that is not offered as it is, largest first: one of its own size, or of the tier's where that is
 // smaller, and those beneath.
 func Instead(s Source, q Quality, tier int) []Rung {

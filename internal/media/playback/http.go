@@ -25,7 +25,7 @@ type Options struct {
 
 // Handler is the HTTP face of playback. Paths: /{id} and /{id}.m3u8, /{id}/{media}/{rendition}.m3u8,
 // /{id}/{media}/{rendition}/{resource}, /{id}/text/{track}.vtt, /{id}/{image}, where an image is thumbnail, animated or storyboard with
-// an extension.
+// an extension, /{id}/{file} with files to download, and /master/{asset}.mp4.
 type Handler struct {
 	opt   Options
 	packs sync.Pool // *gzip.Writer: scratch memory
@@ -82,6 +82,9 @@ func preflight(w http.ResponseWriter) {
 }
 
 func (h *Handler) serve(w http.ResponseWriter, r *http.Request) error {
+	if strings.HasPrefix(r.URL.Path, masterPath) {
+		return h.master(w, r)
+	}
 	id, rest, deep := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
 	if !deep {
 		id = strings.TrimSuffix(id, ".m3u8")
@@ -102,6 +105,9 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) error {
 	first, rest, deeper := strings.Cut(rest, "/")
 	if first == "text" {
 		return h.sidecar(w, r, p, rest)
+	}
+	if !deeper && isDownload(first) {
+		return h.download(w, r, p, first)
 	}
 	if !deeper && isImage(first) {
 		return h.image(w, r, p, id, first)
@@ -133,11 +139,12 @@ func tokenOf(r *http.Request) string {
 	return r.URL.Query().Get("token")
 }
 
-// Owns says that a path leads to a playback ID and to nothing else that a server may have at its root: their names are shorter.
+// Owns says that a path leads to a playback ID and to nothing else that a server may have at its root: their names are shorter. What is
+// downloaded takes longer than other answers may, and is left to net/http, which can be told so.
 func Owns(path string) bool {
-	id, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
+	id, rest, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
 	id = strings.TrimSuffix(id, ".m3u8")
-	return len(id) >= 24 && plausible(id)
+	return len(id) >= 24 && plausible(id) && (strings.Contains(rest, "/") || !isDownload(rest))
 }
 
 // plausible keeps paths that can not be a playback ID away from the source.

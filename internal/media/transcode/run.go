@@ -55,9 +55,12 @@ type picture struct {
 // maxPicture bounds one frame of the encoder's, in bytes.
 const maxPicture = 32 << 20
 
-// most threads of a run that somebody waits for; one that is ahead takes a single one.
+// patient says that no viewer waited when the run began.
+func (r *run) patient() bool { return r.priority == encode.Ahead || r.priority == encode.Background }
+
+// most threads of a run that somebody waits for; one that nobody does takes a single one.
 func (r *run) threads() int {
-	if r.priority == encode.Ahead {
+	if r.patient() {
 		return 1
 	}
 	return 0

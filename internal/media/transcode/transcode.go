@@ -163,7 +163,7 @@ func (m *Maker) Segment(ctx context.Context, w *Work, msn int64) error {
 		return f.err
 	}
 	r := m.covering(w.Prefix, msn)
-	if r != nil && r.priority == encode.Ahead && !r.started { // it may wait for long
+	if r != nil && r.patient() && !r.started { // it may wait for long
 		m.take(r)
 		r.cancel(errNobodyWaits)
 		r = nil
@@ -182,6 +182,11 @@ func (m *Maker) Segment(ctx context.Context, w *Work, msn int64) error {
 		r.asked = true
 		close(r.hurry)
 	}
+	return m.await(ctx, r, msn)
+}
+
+// await waits for a segment of a run that has been told so. The caller holds the lock, which is given back.
+func (m *Maker) await(ctx context.Context, r *run, msn int64) error {
 	t := r.tickets[msn-r.from]
 	m.mu.Unlock()
 	defer m.leave(r)
@@ -191,6 +196,37 @@ func (m *Maker) Segment(ctx context.Context, w *Work, msn int64) error {
 	case <-ctx.Done():
 		return fmt.Errorf("wait for segment: %w", context.Cause(ctx))
 	}
+}
+
+// Fill makes a segment unless it is stored, and a few behind it, where nobody else wants the processor: no viewer waits. When it returns
+// nil, it is stored, whatever was known of it. Its run may be given up for a viewer's, which makes the same segment.
+func (m *Maker) Fill(ctx context.Context, w *Work, msn int64) error {
+	if w.chunk(msn) == nil {
+		return fault.New(fault.NotFound, "there is no such segment")
+	}
+	const tries = 10
+	var err error
+	for range tries {
+		var stored bool
+		if stored, err = m.opt.Store.Has(ctx, w.SegmentKey(msn)); stored || err != nil {
+			return err
+		}
+		m.mu.Lock()
+		m.known.drop(w.Prefix, msn)
+		r := m.covering(w.Prefix, msn)
+		if r == nil {
+			r = m.begin(w, msn, encode.Background)
+		}
+		if r == nil {
+			m.mu.Unlock()
+			return stopping()
+		}
+		r.waiting++
+		if err = m.await(ctx, r, msn); fault.KindOf(err) != fault.Unavailable {
+			return err
+		}
+	}
+	return err
 }
 
 // Ahead says that a segment is watched now: those behind it will be asked for next. It does not wait.
@@ -257,7 +293,7 @@ func (m *Maker) begin(w *Work, from int64, p encode.Priority) *run {
 		return nil
 	}
 	most := int64(urgent)
-	if p == encode.Ahead {
+	if p == encode.Ahead || p == encode.Background {
 		most = stretch
 	}
 	to, bytes := from+1, w.chunk(from).Size

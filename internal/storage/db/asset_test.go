@@ -38,8 +38,13 @@ func fullAsset(name string) asset.Asset {
 		Recordings:    []asset.Recording{{StartedAt: at(3), Duration: 2, Type: "content"}},
 		ThumbnailTime: new(1.25),
 		InputInfo:     []asset.InputInfo{{Settings: assetopt.Input{URL: "u"}}},
-		NonStandard:   &asset.NonStandard{VideoCodec: "hevc", PixelFormat: "yuv420p10le"},
-		Media:         id.Media("m-" + name), Uses: []id.Media{"n2", "n1"}, Index: "media/index", Entries: 3, CreatedAt: at(1), UpdatedAt: at(2), Revision: 4,
+		Static: asset.Static{Status: asset.FileReady, Files: []asset.StaticRendition{{
+			ID: "file", Asset: id.Asset("a-" + name), Name: "720p.mp4", Ext: "mp4", Resolution: "720p", Type: "advanced", Status: asset.FileErrored,
+			ResolutionTier: "720p", Width: 1280, Height: 720, Bitrate: 1e6, Size: 5e9, Passthrough: "p", Errors: &asset.Errors{Type: "t", Messages: []string{"m"}},
+		}}},
+		Master:      &asset.Master{ID: "master", Status: asset.FileReady, Signature: "s", Expires: time.Unix(1767225600, 0).UTC()},
+		NonStandard: &asset.NonStandard{VideoCodec: "hevc", PixelFormat: "yuv420p10le"},
+		Media:       id.Media("m-" + name), Uses: []id.Media{"n2", "n1"}, Index: "media/index", Entries: 3, CreatedAt: at(1), UpdatedAt: at(2), Revision: 4,
 	}
 	a.Tracks = []asset.Track{fullTrack(a.ID, name+"2", at(1)), fullTrack(a.ID, name+"1", at(1))}
 	return a

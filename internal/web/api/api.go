@@ -44,6 +44,7 @@ type server struct {
 	now     func() time.Time
 	log     *slog.Logger
 	name    string
+	public  string // how the outside reaches the service, without a slash at the end
 	mux     *http.ServeMux
 	huma    huma.API
 	schemas huma.Registry
@@ -58,7 +59,7 @@ func New(o Options) http.Handler {
 
 func newServer(o Options) *server {
 	setHumaHooks()
-	s := &server{live: o.Live, assets: o.Assets, access: o.Access, health: o.Health, now: o.Now, log: o.Logger, name: o.ServiceName, mux: http.NewServeMux()}
+	s := &server{live: o.Live, assets: o.Assets, access: o.Access, health: o.Health, now: o.Now, log: o.Logger, name: o.ServiceName, public: o.PublicURL, mux: http.NewServeMux()}
 	if s.now == nil {
 		s.now = time.Now
 	}
@@ -78,6 +79,7 @@ func newServer(o Options) *server {
 	s.routeAssets()
 	s.routeAssetPlaybackIDs()
 	s.routeTracks()
+	s.routeStatic()
 	s.routeSystem()
 	s.routeDocument()
 	s.mux.HandleFunc("/", s.unrouted)

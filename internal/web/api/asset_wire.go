@@ -3,11 +3,14 @@ package api
 import (
 	"fmt"
 	"math"
+	"net/url"
+	"strconv"
 	"time"
 
 	"millrace/internal/control/asset"
 	"millrace/internal/control/assetopt"
 	"millrace/internal/fault"
+	"millrace/internal/id"
 )
 
 // Progress is how far the work on an asset is.
@@ -31,17 +34,30 @@ type RecordingTime struct {
 
 // StaticRendition is one file to download.
 type StaticRendition struct {
-	Name        string `json:"name"`
-	Ext         string `json:"ext" enum:"mp4,m4a"`
-	Resolution  string `json:"resolution"`
-	Type        string `json:"type" enum:"standard,advanced"`
-	Status      string `json:"status" enum:"preparing,ready,skipped,errored"`
-	Passthrough string `json:"passthrough,omitempty"`
+	ID             string `json:"id,omitempty" doc:"Not of files that mp4_support asks for, like status, type and resolution."`
+	Name           string `json:"name" example:"highest.mp4" doc:"The file is below the playback ID: /{playback_id}/{name}."`
+	Ext            string `json:"ext" enum:"mp4,m4a"`
+	Resolution     string `json:"resolution,omitempty" enum:"highest,audio-only,2160p,1440p,1080p,720p,540p,480p,360p,270p"`
+	ResolutionTier string `json:"resolution_tier,omitempty" enum:"audio-only,720p,1080p,1440p,2160p"`
+	Type           string `json:"type,omitempty" enum:"standard,advanced" doc:"advanced: an explicit resolution."`
+	Status         string `json:"status,omitempty" enum:"preparing,ready,skipped,errored" doc:"skipped: it would have to be scaled up, or there is no such media."`
+	Width          int    `json:"width,omitempty" doc:"Pixels."`
+	Height         int    `json:"height,omitempty" doc:"Pixels."`
+	Bitrate        int64  `json:"bitrate,omitempty" doc:"Bits per second."`
+	FileSize       string `json:"filesize,omitempty" doc:"Bytes, as a string." example:"1048576"`
+	Passthrough    string `json:"passthrough,omitempty"`
 }
 
 // StaticRenditions are an asset's files to download.
 type StaticRenditions struct {
-	Files []StaticRendition `json:"files"`
+	Status string            `json:"status,omitempty" enum:"preparing,ready,disabled,errored" deprecated:"true" doc:"Of all files that mp4_support asks for."`
+	Files  []StaticRendition `json:"files"`
+}
+
+// Master is the original of an asset, for its owner and for a day.
+type Master struct {
+	Status string `json:"status" enum:"preparing,ready,errored"`
+	URL    string `json:"url,omitempty" doc:"For 24 hours; &download=name.mp4 behind it names the file."`
 }
 
 // NonStandard is why an input file could not be taken as it is.
@@ -68,6 +84,7 @@ type Asset struct {
 	EncodingTier      string            `json:"encoding_tier" enum:"smart,baseline,premium" deprecated:"true"`
 	VideoQuality      string            `json:"video_quality" enum:"basic,plus,premium"`
 	MasterAccess      string            `json:"master_access" enum:"none,temporary"`
+	Master            *Master           `json:"master,omitempty"`
 	MP4Support        MP4Support        `json:"mp4_support" deprecated:"true"`
 	Duration          float64           `json:"duration,omitempty" doc:"Seconds."`
 	AspectRatio       string            `json:"aspect_ratio,omitempty" example:"16:9"`
@@ -127,7 +144,7 @@ func wireAsset(a asset.Asset) Asset {
 		Duration: finite(f.Duration), AspectRatio: aspectRatio(f), ResolutionTier: resolutionTier(f), StoredResolution: storedResolution(f),
 		PlaybackIDs: playbackIDsOf(a.PlaybackIDs), Tracks: convert(a.Tracks, wireTrack), Errors: wireProblem(a.Errors),
 		LiveStreamID: string(a.LiveStream), SourceAssetID: string(a.SourceAsset), IngestType: string(a.Origin),
-		RecordingTimes: convert(a.Recordings, wireRecording), StaticRenditions: wireStatic(o.StaticRenditions),
+		RecordingTimes: convert(a.Recordings, wireRecording), StaticRenditions: wireStatic(a.Static),
 		NormalizeAudio: o.NormalizeAudio, Passthrough: o.Passthrough, Meta: Meta(o.Meta), Test: o.Test,
 		ThumbnailTime: a.ThumbnailTime, GenerateShots: o.GenerateShots, NonStandard: (*NonStandard)(a.NonStandard),
 	}
@@ -232,21 +249,45 @@ func wireRecording(r asset.Recording) RecordingTime {
 	return RecordingTime{StartedAt: r.StartedAt.UTC().Format(time.RFC3339Nano), Duration: finite(r.Duration), Type: r.Type}
 }
 
-// wireStatic shows the files that were asked for as being prepared: nothing makes them yet.
-func wireStatic(list []assetopt.StaticRendition) *StaticRenditions {
-	if len(list) == 0 {
+// wireStatic shows the files to download; of those that mp4_support asks for only all together have a status.
+func wireStatic(st asset.Static) *StaticRenditions {
+	if st.Status == "" && len(st.Files) == 0 {
 		return nil
 	}
-	return &StaticRenditions{Files: convert(list, func(r assetopt.StaticRendition) StaticRendition {
-		f := StaticRendition{
-			Name: r.Resolution + ".mp4", Ext: "mp4", Resolution: r.Resolution, Type: "advanced", Status: "preparing", Passthrough: r.Passthrough,
+	return &StaticRenditions{Status: string(st.Status), Files: append([]StaticRendition{}, convert(st.Files, func(f asset.StaticRendition) StaticRendition {
+		out := wireFile(f)
+		if st.Status != "" {
+			out.ID, out.Status = "", ""
 		}
-		switch r.Resolution {
-		case "audio-only":
-			f.Name, f.Ext, f.Type = "audio.m4a", "m4a", "standard"
-		case "highest":
-			f.Type = "standard"
+		return out
+	})...)}
+}
+
+func wireFile(f asset.StaticRendition) StaticRendition {
+	out := StaticRendition{
+		ID: string(f.ID), Name: f.Name, Ext: f.Ext, Resolution: f.Resolution, ResolutionTier: f.ResolutionTier, Type: f.Type, Status: string(f.Status),
+		Width: f.Width, Height: f.Height, Bitrate: f.Bitrate, Passthrough: f.Passthrough,
+	}
+	if f.Size > 0 {
+		out.FileSize = strconv.FormatInt(f.Size, 10)
+	}
+	return out
+}
+
+// asset is wireAsset with the address of the master, which only this server knows.
+func (s *server) asset(a asset.Asset) Asset {
+	out := wireAsset(a)
+	if m := a.Master; m != nil {
+		out.Master = &Master{Status: string(m.Status)}
+		if m.Status == asset.FileReady {
+			out.Master.URL = s.public + masterPath(a.ID, m)
 		}
-		return f
-	})}
+	}
+	return out
+}
+
+// masterPath is where playback gives the master out.
+func masterPath(a id.Asset, m *asset.Master) string {
+	q := url.Values{"expires": {strconv.FormatInt(m.Expires.Unix(), 10)}, "signature": {m.Signature}}
+	return "/master/" + string(a) + ".mp4?" + q.Encode()
 }

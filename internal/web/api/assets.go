@@ -60,7 +60,7 @@ func (s *server) createAsset(ctx context.Context, in *createAssetInput) (*one[As
 		return nil, err
 	}
 	a, err := s.assets.Create(ctx, environment(ctx), input, s.now())
-	return just(wireAsset(a)), err
+	return just(s.asset(a)), err
 }
 
 type listAssetsInput struct {
@@ -80,7 +80,7 @@ func (s *server) listAssets(ctx context.Context, in *listAssetsInput) (*listAsse
 	assets, next, err := s.assets.List(ctx, environment(ctx), asset.ListQuery{
 		LiveStream: id.LiveStream(in.LiveStreamID), UploadID: in.UploadID, Page: page, Limit: limit, Cursor: in.Cursor,
 	})
-	out := AssetListResponse{Data: convert(assets, wireAsset)}
+	out := AssetListResponse{Data: convert(assets, s.asset)}
 	if next != "" {
 		out.NextCursor = &next
 	}
@@ -89,7 +89,7 @@ func (s *server) listAssets(ctx context.Context, in *listAssetsInput) (*listAsse
 
 func (s *server) getAsset(ctx context.Context, in *AssetRef) (*one[Asset], error) {
 	a, err := s.assets.Get(ctx, environment(ctx), in.id())
-	return just(wireAsset(a)), err
+	return just(s.asset(a)), err
 }
 
 type updateAssetInput struct {
@@ -99,7 +99,7 @@ type updateAssetInput struct {
 
 func (s *server) updateAsset(ctx context.Context, in *updateAssetInput) (*one[Asset], error) {
 	a, err := s.assets.Patch(ctx, environment(ctx), in.id(), in.Body.input(), s.now())
-	return just(wireAsset(a)), err
+	return just(s.asset(a)), err
 }
 
 func (s *server) deleteAsset(ctx context.Context, in *AssetRef) (*none, error) {

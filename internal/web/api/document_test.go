@@ -104,7 +104,7 @@ func TestDocumentRefs(t *testing.T) {
 		}
 	}
 	walk(doc)
-	if len(ids) != 31 {
+	if len(ids) != 37 {
 		t.Errorf("%d operations", len(ids))
 	}
 }

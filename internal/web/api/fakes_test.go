@@ -6,6 +6,7 @@ import (
 
 	"millrace/internal/control/access"
 	"millrace/internal/control/asset"
+	"millrace/internal/control/assetopt"
 	"millrace/internal/control/live"
 	"millrace/internal/control/playbackid"
 	"millrace/internal/fault"
@@ -169,6 +170,10 @@ type fakeAssets struct {
 	addTrack    func(a id.Asset, in asset.TrackInput) (asset.Track, error)
 	patchTrack  func(a id.Asset, t id.Track, in asset.TrackPatch) (asset.Track, error)
 	deleteTrack func(a id.Asset, t id.Track) error
+	addStatic   func(a id.Asset, r assetopt.StaticRendition) (asset.StaticRendition, error)
+	dropStatic  func(a id.Asset, f id.StaticRendition) error
+	setMP4      func(a id.Asset, v string) (asset.Asset, error)
+	setMaster   func(a id.Asset, v string) (asset.Asset, error)
 }
 
 func (f *fakeAssets) Create(_ context.Context, _ id.Environment, in asset.CreateInput, _ time.Time) (asset.Asset, error) {
@@ -213,6 +218,22 @@ func (f *fakeAssets) PatchTrack(_ context.Context, _ id.Environment, a id.Asset,
 
 func (f *fakeAssets) DeleteTrack(_ context.Context, _ id.Environment, a id.Asset, t id.Track, _ time.Time) error {
 	return f.deleteTrack(a, t)
+}
+
+func (f *fakeAssets) AddStatic(_ context.Context, _ id.Environment, a id.Asset, r assetopt.StaticRendition, _ time.Time) (asset.StaticRendition, error) {
+	return f.addStatic(a, r)
+}
+
+func (f *fakeAssets) DeleteStatic(_ context.Context, _ id.Environment, a id.Asset, file id.StaticRendition, _ time.Time) error {
+	return f.dropStatic(a, file)
+}
+
+func (f *fakeAssets) SetMP4Support(_ context.Context, _ id.Environment, a id.Asset, v string, _ time.Time) (asset.Asset, error) {
+	return f.setMP4(a, v)
+}
+
+func (f *fakeAssets) SetMasterAccess(_ context.Context, _ id.Environment, a id.Asset, v string, _ time.Time) (asset.Asset, error) {
+	return f.setMaster(a, v)
 }
 
 // metered has figures of every stream but the plain one.

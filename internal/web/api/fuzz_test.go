@@ -34,6 +34,8 @@ func FuzzBody(f *testing.F) {
 		{"PATCH", "/video/v1/assets/a", func() any { return new(AssetUpdate) }},
 		{"POST", "/video/v1/assets/a/tracks", func() any { return new(TrackCreate) }},
 		{"PATCH", "/video/v1/assets/a/tracks/b", func() any { return new(TrackUpdate) }},
+		{"POST", "/video/v1/assets/a/static-renditions", func() any { return new(StaticRenditionCreate) }},
+		{"PUT", "/video/v1/live-streams/a/new-asset-settings/static-renditions", func() any { return new(LiveStaticUpdate) }},
 		{"POST", "/video/v1/assets/a/playback-ids", func() any { return new(PlaybackIDCreate) }},
 		{"POST", "/video/v1/live-streams/a/simulcast-targets", func() any { return new(SimulcastTargetCreate) }},
 	}

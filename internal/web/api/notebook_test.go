@@ -169,6 +169,28 @@ func (n *notebook) assets() *fakeAssets {
 			return textTrack(), outcome(string(a))
 		},
 		deleteTrack: func(a id.Asset, t id.Track) error { n.note("asset.DeleteTrack", a, t); return outcome(string(t)) },
+		addStatic: func(a id.Asset, r assetopt.StaticRendition) (asset.StaticRendition, error) {
+			n.note("asset.AddStatic", a, r)
+			return bigFile(), outcome(string(a))
+		},
+		dropStatic: func(a id.Asset, f id.StaticRendition) error {
+			n.note("asset.DeleteStatic", a, f)
+			return outcome(string(f))
+		},
+		setMP4: func(a id.Asset, v string) (asset.Asset, error) {
+			n.note("asset.SetMP4Support", a, v)
+			b := preparingAsset()
+			b.Options.MP4Support = v
+			b.Static = asset.Static{Status: asset.FileReady, Files: []asset.StaticRendition{bigFile()}}
+			return b, outcome(string(a))
+		},
+		setMaster: func(a id.Asset, v string) (asset.Asset, error) {
+			n.note("asset.SetMasterAccess", a, v)
+			b := preparingAsset()
+			b.Options.MasterAccess = v
+			b.Master = &asset.Master{ID: "m1", Status: asset.FileReady, Signature: "signature", Expires: noon.Add(time.Hour)}
+			return b, outcome(string(a))
+		},
 	}
 }
 
@@ -218,6 +240,11 @@ func fullAsset() asset.Asset {
 			MaxResolution: "2160p", NormalizeAudio: true, GenerateShots: true, Test: true,
 			StaticRenditions: []assetopt.StaticRendition{{Resolution: "highest", Passthrough: "x"}, {Resolution: "audio-only"}, {Resolution: "720p"}},
 		},
+		Static: asset.Static{Files: []asset.StaticRendition{
+			{ID: "f1", Name: "highest.mp4", Ext: "mp4", Resolution: "highest", Type: "standard", Status: asset.FilePreparing, Passthrough: "x"},
+			{ID: "f2", Name: "audio.m4a", Ext: "m4a", Resolution: "audio-only", Type: "standard", Status: asset.FileSkipped}, bigFile(),
+		}},
+		Master:      &asset.Master{ID: "m1", Status: asset.FilePreparing},
 		PlaybackIDs: []playbackid.ID{{ID: "pb1", Policy: playbackid.Public}},
 		Facts:       asset.Facts{Duration: 12.345, Width: 1920, Height: 800, FrameRate: 29.97, Channels: 2, HasVideo: true, HasAudio: true},
 		Errors:      &asset.Errors{Type: "invalid_input", Messages: []string{"the file is empty"}},
@@ -233,6 +260,13 @@ func fullAsset() asset.Asset {
 	info.File.Tracks = []asset.InputTrack{{Type: "video", Duration: 12.3, Encoding: "h264", Width: 1920, Height: 800, FrameRate: 29.97}, {Type: "audio", SampleRate: 48000, Channels: 2}}
 	a.InputInfo = []asset.InputInfo{info}
 	return a
+}
+
+func bigFile() asset.StaticRendition {
+	return asset.StaticRendition{
+		ID: "f3", Name: "720p.mp4", Ext: "mp4", Resolution: "720p", Type: "advanced", Status: asset.FileReady, ResolutionTier: "720p", Width: 1280,
+		Height: 720, Bitrate: 2_000_000, Size: 5_000_000_000,
+	}
 }
 
 func textTrack() asset.Track {

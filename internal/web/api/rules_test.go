@@ -159,6 +159,12 @@ func TestTenants(t *testing.T) {
 		{"POST", film + "/tracks", `{"url":"https://example.com/a.srt","type":"text","text_type":"subtitles","language_code":"en"}`},
 		{"PATCH", film + "/tracks/x", "{}"},
 		{"DELETE", film + "/tracks/x", ""},
+		{"POST", film + "/static-renditions", `{"resolution":"highest"}`},
+		{"DELETE", film + "/static-renditions/x", ""},
+		{"PUT", film + "/mp4-support", `{"mp4_support":"none"}`},
+		{"PUT", film + "/master-access", `{"master_access":"none"}`},
+		{"PUT", live + "/new-asset-settings/static-renditions", `{"static_renditions":[]}`},
+		{"DELETE", live + "/new-asset-settings/static-renditions", ""},
 		{"DELETE", film, ""},
 		{"GET", "/video/v1/playback-ids/" + filmPB, ""},
 	} {

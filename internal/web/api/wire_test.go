@@ -85,7 +85,7 @@ func TestEveryFieldIsSent(t *testing.T) {
 	allowed := map[string]string{
 		"LiveStream.ReducedLatency": "the other of two modes", "AssetOptions.EncodingTier": "not in the sample",
 	}
-	for _, v := range []any{wireLiveStream(fullStream()), wireAsset(fullAsset()), *wireOptions(*fullStream().Settings.NewAsset)} {
+	for _, v := range []any{wireLiveStream(fullStream()), newServer(Options{}).asset(fullAsset()), *wireOptions(*fullStream().Settings.NewAsset)} {
 		rv := reflect.ValueOf(v)
 		for _, f := range reflect.VisibleFields(rv.Type()) {
 			name := rv.Type().Name() + "." + f.Name

@@ -1,5 +1,5 @@
 // Package purge does the job media.purge: it deletes the files of a media set that no asset needs any more. It leaves those that clips
-// still play, and, where the set's own asset lives, all but the files of tracks that are gone.
+// still play, and, where the set's own asset lives, all but the files of tracks and the files to download that are gone.
 package purge
 
 import (
@@ -81,8 +81,28 @@ func (w *Worker) tracks(ctx context.Context, a asset.Asset) error {
 		keep[tr.Object], names[tr.ID] = true, true
 	}
 	prefix := settle.TracksPrefix(a.Media)
-	return settle.Sweep(ctx, w.Store, prefix, func(key string) bool {
+	err := settle.Sweep(ctx, w.Store, prefix, func(key string) bool {
 		name, _, _ := strings.Cut(strings.TrimPrefix(key, prefix), ".")
 		return keep[key] || names[id.Track(name)]
+	})
+	if err != nil {
+		return err
+	}
+	return w.files(ctx, a)
+}
+
+// files sweeps the files to download that the asset does not have any more.
+func (w *Worker) files(ctx context.Context, a asset.Asset) error {
+	keep := map[id.StaticRendition]bool{}
+	for _, f := range a.Static.Files {
+		keep[f.ID] = true
+	}
+	if a.Master != nil {
+		keep[a.Master.ID] = true
+	}
+	prefix := settle.FilesPrefix(a.Media)
+	return settle.Sweep(ctx, w.Store, prefix, func(key string) bool {
+		name, _, _ := strings.Cut(strings.TrimPrefix(key, prefix), ".")
+		return keep[id.StaticRendition(name)]
 	})
 }

@@ -13,6 +13,7 @@ import (
 	"millrace/internal/control/asset"
 	"millrace/internal/fault"
 	"millrace/internal/id"
+	"millrace/internal/media/download"
 	"millrace/internal/media/timeline"
 	"millrace/internal/storage/blob"
 )
@@ -22,6 +23,14 @@ func Prefix(m id.Media) string { return "media/" + string(m) + "/" }
 
 // TracksPrefix is where the files of an asset's text and alternate audio tracks are, each named by its track.
 func TracksPrefix(m id.Media) string { return Prefix(m) + "tracks/" }
+
+// FilesPrefix is where the files to download are, each named by its ID.
+func FilesPrefix(m id.Media) string { return Prefix(m) + "files/" }
+
+// FileKey is where a file to download is kept.
+func FileKey(m id.Media, f id.StaticRendition, ext string) string {
+	return FilesPrefix(m) + string(f) + "." + ext
+}
 
 // IndexKey is where the index of an asset's timeline is kept.
 func IndexKey(m id.Media) string { return Prefix(m) + "timeline.jsonl" }
@@ -39,6 +48,18 @@ func Write(ctx context.Context, store blob.Store, m id.Media, t *timeline.Timeli
 	lanes, long := measure.Lanes(t), t.Duration().Seconds()
 	f.Facts, f.Tracks = measure.Facts(lanes, long), measure.Tracks(lanes, long)
 	f.Uses = uses(t, m)
+	return f, nil
+}
+
+// File stores a file to download.
+func File(ctx context.Context, store blob.Store, key string, of download.Footage) (*download.File, error) {
+	f, err := download.Plan(ctx, of.Zero, of.Lanes)
+	if err != nil {
+		return nil, fmt.Errorf("plan file: %w", err)
+	}
+	if err := store.Put(ctx, key, f.Reader(ctx)); err != nil {
+		return nil, fmt.Errorf("store file: %w", err)
+	}
 	return f, nil
 }
 

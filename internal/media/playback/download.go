@@ -1,0 +1,178 @@
+package playback
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Downloads is the further ability of a Presentation that has files to download.
+type Downloads interface {
+	// File is a file by its name. NotReady: it is being made.
+	File(ctx context.Context, name string) (File, error)
+}
+
+// Masters is the further ability of a Source that gives originals out to whoever has their address.
+type Masters interface {
+	// Master is the original of an asset. Denied: the address is wrong, or its time is over.
+	Master(ctx context.Context, asset, expires, signature string) (File, error)
+}
+
+// File is a whole file, whose bytes never change under its tag.
+type File struct {
+	Size int64
+	Type string // media type
+	Tag  string // ETag without its quotes
+	Open func(ctx context.Context, off, n int64) (io.ReadCloser, error)
+}
+
+// masterPath is in front of the addresses of originals. No playback ID is that short.
+const masterPath = "/master/"
+
+// isDownload says that a name is a file's; whether there is such a file is not said.
+func isDownload(name string) bool {
+	return strings.HasSuffix(name, ".mp4") || strings.HasSuffix(name, ".m4a")
+}
+
+func (h *Handler) download(w http.ResponseWriter, r *http.Request, p Presentation, name string) error {
+	d, ok := p.(Downloads)
+	if !ok {
+		return unknown()
+	}
+	f, err := d.File(r.Context(), name)
+	if err != nil {
+		return err
+	}
+	return h.file(w, r, f, cacheControl(p, "max-age=3600"))
+}
+
+func (h *Handler) master(w http.ResponseWriter, r *http.Request) error {
+	m, ok := h.opt.Source.(Masters)
+	asset, named := strings.CutSuffix(strings.TrimPrefix(r.URL.Path, masterPath), ".mp4")
+	if !ok || !named || !plausible(asset) {
+		return unknown()
+	}
+	q := r.URL.Query()
+	f, err := m.Master(r.Context(), asset, q.Get("expires"), q.Get("signature"))
+	if err != nil {
+		return err
+	}
+	return h.file(w, r, f, "private, no-store")
+}
+
+// maxName bounds the name that a file is saved under, in bytes.
+const maxName = 255
+
+// attachment reads `download`: the name that the file is to be saved under; empty when it is to be shown.
+func attachment(r *http.Request) string {
+	name := r.URL.Query().Get("download")
+	name = strings.Map(func(c rune) rune {
+		if c < ' ' || c == 0x7f || c == '/' || c == '\\' || c == '\uFFFD' {
+			return -1
+		}
+		return c
+	}, strings.ToValidUTF8(name, ""))
+	for len(name) > maxName {
+		cut := []rune(name)
+		name = string(cut[:len(cut)-1])
+	}
+	if name == "" {
+		return ""
+	}
+	return mime.FormatMediaType("attachment", map[string]string{"filename": name})
+}
+
+// file sends a file, the whole or a single range, RFC 9110 sections 13 and 14.
+func (h *Handler) file(w http.ResponseWriter, r *http.Request, f File, cache string) error {
+	head := w.Header()
+	tag := strconv.Quote(f.Tag)
+	head["Etag"] = []string{tag}
+	head["Cache-Control"] = []string{cache}
+	head["Accept-Ranges"] = byBytes
+	if matches(r.Header.Get("If-None-Match"), tag) {
+		w.WriteHeader(http.StatusNotModified)
+		return nil
+	}
+	if want := r.Header.Get("If-Match"); want != "" && !matches(want, tag) {
+		writeError(w, http.StatusPreconditionFailed, "invalid_parameters", "If-Match: the file is another one")
+		return nil
+	}
+	head["Content-Type"] = []string{f.Type}
+	if a := attachment(r); a != "" {
+		head.Set("Content-Disposition", a)
+	}
+	from, n, status := int64(0), f.Size, http.StatusOK
+	same := r.Header.Get("If-Range")
+	if asked := r.Header.Get("Range"); asked != "" && r.Method == http.MethodGet && (same == "" || same == tag) {
+		var ok bool
+		if from, n, status, ok = byteRange(asked, f.Size); !ok {
+			head.Set("Content-Range", "bytes */"+strconv.FormatInt(f.Size, 10))
+			head.Del("Content-Disposition")
+			writeError(w, http.StatusRequestedRangeNotSatisfiable, "invalid_parameters", "Range: begins behind the end")
+			return nil
+		}
+		if status == http.StatusPartialContent {
+			head.Set("Content-Range", fmt.Sprintf("bytes %d-%d/%d", from, from+n-1, f.Size))
+		}
+	}
+	head["Content-Length"] = []string{strconv.FormatInt(n, 10)}
+	if r.Method == http.MethodHead {
+		w.WriteHeader(status)
+		return nil
+	}
+	body, err := f.Open(r.Context(), from, n)
+	if err != nil {
+		for _, k := range []string{"Content-Length", "Content-Range", "Content-Disposition", "Etag"} {
+			head.Del(k)
+		}
+		return err
+	}
+	defer func() { _ = body.Close() }() // it was only read
+	w.WriteHeader(status)
+	if err := pour(w, body, n); err != nil {
+		h.opt.Logger.DebugContext(r.Context(), "viewer or storage went away", "path", r.URL.Path, "error", err)
+	}
+	return nil
+}
+
+// matches reads If-None-Match and If-Match.
+func matches(header, tag string) bool {
+	for e := range strings.SplitSeq(header, ",") {
+		if e = strings.TrimSpace(e); e == "*" || strings.TrimPrefix(e, "W/") == tag {
+			return true
+		}
+	}
+	return false
+}
+
+const (
+	// stride is how much of a file is sent within one deadline, in bytes.
+	stride = 4 << 20
+	// slowest is how long that may take: 35 kB a second, below which a download would keep its connection for days.
+	slowest = 2 * time.Minute
+)
+
+// pour sends n bytes. A file takes longer than the server gives other answers, so that what counts is that it goes on.
+func pour(w http.ResponseWriter, body io.Reader, n int64) error {
+	c := http.NewResponseController(w)
+	if err := c.SetReadDeadline(time.Time{}); err != nil && !errors.Is(err, http.ErrNotSupported) { // which would end the request's context
+		return fmt.Errorf("prolong download: %w", err)
+	}
+	for n > 0 {
+		if err := c.SetWriteDeadline(time.Now().Add(slowest)); err != nil && !errors.Is(err, http.ErrNotSupported) {
+			return fmt.Errorf("prolong download: %w", err)
+		}
+		sent, err := io.CopyN(w, body, min(n, stride))
+		if err != nil {
+			return err
+		}
+		n -= sent
+	}
+	return nil
+}

@@ -1,0 +1,113 @@
+package api
+
+import (
+	"context"
+	"net/http"
+
+	"millrace/internal/control/assetopt"
+	"millrace/internal/control/live"
+	"millrace/internal/id"
+)
+
+const liveStatic = liveItem + "/new-asset-settings/static-renditions"
+
+func (s *server) routeStatic() {
+	handle(s, route{
+		method: http.MethodPost, path: assetItem + "/static-renditions", id: "create-asset-static-rendition", tag: assetTag,
+		status: http.StatusCreated, permission: videoWrite, summary: "Add a file to download to an asset",
+		text: "Not together with mp4_support. What would have to be scaled up is skipped.",
+	}, s.createStatic)
+	handle(s, route{
+		method: http.MethodDelete, path: assetItem + "/static-renditions/{static_rendition_id}", id: "delete-asset-static-rendition", tag: assetTag,
+		status: http.StatusNoContent, permission: videoWrite, summary: "Delete a file to download",
+	}, s.deleteStatic)
+	handle(s, route{
+		method: http.MethodPut, path: assetItem + "/mp4-support", id: "update-asset-mp4-support", tag: assetTag, permission: videoWrite,
+		summary: "Set an asset's mp4_support", text: "Deprecated: use static renditions. Not together with those.",
+	}, s.setMP4Support)
+	handle(s, route{
+		method: http.MethodPut, path: assetItem + "/master-access", id: "update-asset-master-access", tag: assetTag, permission: videoWrite,
+		summary: "Set an asset's master_access", text: "temporary offers the original as one file for 24 hours.",
+	}, s.setMasterAccess)
+	handle(s, route{
+		method: http.MethodPut, path: liveStatic, id: "update-live-stream-static-renditions", tag: liveTag, permission: videoWrite,
+		summary: "Set which files to download a live stream's recordings get", text: "Replaces them all. Recordings that have begun stay as they are.",
+	}, s.setLiveStatic)
+	handle(s, route{
+		method: http.MethodDelete, path: liveStatic, id: "delete-live-stream-static-renditions", tag: liveTag, status: http.StatusNoContent,
+		permission: videoWrite, summary: "Let a live stream's recordings have no files to download",
+	}, s.deleteLiveStatic)
+}
+
+type createStaticInput struct {
+	AssetRef
+	Body StaticRenditionCreate
+}
+
+func (s *server) createStatic(ctx context.Context, in *createStaticInput) (*one[StaticRendition], error) {
+	f, err := s.assets.AddStatic(ctx, environment(ctx), in.id(), assetopt.StaticRendition(in.Body), s.now())
+	return just(wireFile(f)), err
+}
+
+type staticRef struct {
+	AssetRef
+	File string `path:"static_rendition_id" maxLength:"255"`
+}
+
+func (s *server) deleteStatic(ctx context.Context, in *staticRef) (*none, error) {
+	return &none{}, s.assets.DeleteStatic(ctx, environment(ctx), in.id(), id.StaticRendition(in.File), s.now())
+}
+
+// MP4SupportUpdate sets mp4_support.
+type MP4SupportUpdate struct {
+	MP4Support MP4Support `json:"mp4_support"`
+}
+
+type setMP4SupportInput struct {
+	AssetRef
+	Body MP4SupportUpdate
+}
+
+func (s *server) setMP4Support(ctx context.Context, in *setMP4SupportInput) (*one[Asset], error) {
+	a, err := s.assets.SetMP4Support(ctx, environment(ctx), in.id(), string(in.Body.MP4Support), s.now())
+	return just(s.asset(a)), err
+}
+
+// MasterAccessUpdate sets master_access.
+type MasterAccessUpdate struct {
+	MasterAccess string `json:"master_access" enum:"none,temporary"`
+}
+
+type setMasterAccessInput struct {
+	AssetRef
+	Body MasterAccessUpdate
+}
+
+func (s *server) setMasterAccess(ctx context.Context, in *setMasterAccessInput) (*one[Asset], error) {
+	a, err := s.assets.SetMasterAccess(ctx, environment(ctx), in.id(), in.Body.MasterAccess, s.now())
+	return just(s.asset(a)), err
+}
+
+// LiveStaticUpdate replaces the files to download of a live stream's recordings.
+type LiveStaticUpdate struct {
+	StaticRenditions []StaticRenditionCreate `json:"static_renditions"`
+}
+
+type setLiveStaticInput struct {
+	LiveRef
+	Body LiveStaticUpdate
+}
+
+func (s *server) setLiveStatic(ctx context.Context, in *setLiveStaticInput) (*one[LiveStream], error) {
+	list := []assetopt.StaticRendition{}
+	for _, r := range in.Body.StaticRenditions {
+		list = append(list, assetopt.StaticRendition(r))
+	}
+	stream, err := s.live.Patch(ctx, environment(ctx), in.id(), live.PatchInput{NewAsset: &live.NewAssetPatch{StaticRenditions: &list}}, s.now())
+	return just(wireLiveStream(stream)), err
+}
+
+func (s *server) deleteLiveStatic(ctx context.Context, in *LiveRef) (*none, error) {
+	_, err := s.live.Patch(ctx, environment(ctx), in.id(), live.PatchInput{NewAsset: &live.NewAssetPatch{StaticRenditions: new([]assetopt.StaticRendition)}}, s.now())
+	return &none{}, err
+}
