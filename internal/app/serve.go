@@ -289,13 +289,17 @@ func (n *node) jobs(ctx context.Context) (lifecycle.Service, error) {
 	tracks := track.New(track.Options{
 		Assets: n.assets, Store: n.blob, Fetch: n.fetch, Engine: n.ffmpeg, Scratch: scratch, MaxSize: n.cfg.MaxUploadBytes, Now: clock,
 	})
-	if err := errors.Join(files.Tidy(ctx), tracks.Tidy(ctx)); err != nil {
+	whole, err := filepath.Abs(scratch)
+	if err != nil {
+		return nil, fmt.Errorf("name folder for downloads: %w", err)
+	}
+	downloads := &static.Worker{Assets: n.assets, Store: n.blob, Films: n.viewers, Encoder: n.ffmpeg, Scratch: whole, Now: clock}
+	if err := errors.Join(files.Tidy(ctx), tracks.Tidy(ctx), downloads.Tidy()); err != nil {
 		return nil, err
 	}
 	ends := &finish.Worker{Assets: n.assets, Store: n.blob, Now: clock}
 	sweeps := &purge.Worker{Assets: n.assets, Store: n.blob}
 	tests := &expire.Worker{Assets: n.assets, Now: clock}
-	downloads := &static.Worker{Assets: n.assets, Store: n.blob, Films: n.viewers, Now: clock}
 	masters := &master.Worker{Assets: n.assets, Store: n.blob, Films: n.viewers, Now: clock}
 	handlers := []job.Handler{
 		files.Handler(), tracks.Handler(), ends.Handler(), sweeps.Handler(), tests.Handler(), downloads.Handler(), masters.Handler(),

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"millrace/internal/control/asset"
@@ -28,7 +29,7 @@ func (p *Playback) Footage(ctx context.Context, row asset.Asset, want download.W
 	if err != nil {
 		return download.Footage{}, err
 	}
-	f := download.Footage{Zero: t.ZeroTime()}
+	f := download.Footage{Zero: t.ZeroTime(), Spans: v.spans}
 	if video := t.Lane(timeline.MainVideo); video != nil && !want.Sound {
 		if err := v.picture(&f, row, video, want); err != nil {
 			return download.Footage{}, err
@@ -36,6 +37,10 @@ func (p *Playback) Footage(ctx context.Context, row asset.Asset, want download.W
 	}
 	if audio := t.Lane(timeline.MainAudio); audio != nil {
 		f.Lanes = append(f.Lanes, v.track(audio))
+		f.Anew = !want.Original && !simple(audio)
+		for _, in := range audio.Inits {
+			f.SampleRate, f.Channels = max(f.SampleRate, in.SampleRate), max(f.Channels, in.Channels)
+		}
 	}
 	return f, nil
 }
@@ -79,19 +84,41 @@ func (v *recorded) picture(f *download.Footage, row asset.Asset, video *timeline
 
 // plain says that one decoder shows all of a rendition, and that phones and QuickTime have it: they read one sample description in a file.
 func plain(l *timeline.Lane) bool {
-	used := -1
+	in := only(l)
+	return in != nil && (isH264(in.Codec) || strings.HasPrefix(in.Codec, "hvc1"))
+}
+
+// simple is plain of sound: AAC without a hole.
+func simple(l *timeline.Lane) bool {
+	in := only(l)
+	if in == nil || !slices.Contains([]string{"mp4a.40.2", "mp4a.40.5", "mp4a.40.29"}, in.Codec) {
+		return false
+	}
+	hole := false
+	for i, c := range l.Chunks {
+		if c.Gap {
+			hole = hole || i > 0 && !l.Chunks[i-1].Gap
+		} else if hole {
+			return false
+		}
+	}
+	return true
+}
+
+// only is what describes all of a rendition; nil when nothing does.
+func only(l *timeline.Lane) *timeline.Init {
+	var used *timeline.Init
 	for _, c := range l.Chunks {
 		if c.Gap {
 			continue
 		}
-		if used >= 0 && c.Init != used && (l.Inits[c.Init].Hash == "" || l.Inits[c.Init].Hash != l.Inits[used].Hash) {
-			return false
+		in := &l.Inits[c.Init]
+		if used != nil && in != used && (in.Hash == "" || in.Hash != used.Hash) {
+			return nil
 		}
-		if used < 0 {
-			used = c.Init
-		}
+		used = in
 	}
-	return used >= 0 && (isH264(l.Inits[used].Codec) || strings.HasPrefix(l.Inits[used].Codec, "hvc1"))
+	return used
 }
 
 // delivered is a rendition as viewers get it.

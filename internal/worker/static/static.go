@@ -13,6 +13,7 @@ import (
 	"millrace/internal/control/job"
 	"millrace/internal/fault"
 	"millrace/internal/media/download"
+	"millrace/internal/media/encode"
 	"millrace/internal/storage/blob"
 	"millrace/internal/worker/settle"
 )
@@ -22,12 +23,19 @@ type Films interface {
 	Footage(ctx context.Context, a asset.Asset, want download.Want) (download.Footage, error)
 }
 
+// Encoder makes an M4A of any sound; encode.Engine fits.
+type Encoder interface {
+	EncodeAudio(ctx context.Context, job encode.AudioArgs, progress func(time.Duration)) error
+}
+
 // Worker does asset.static.
 type Worker struct {
-	Assets asset.Work
-	Store  blob.Store
-	Films  Films
-	Now    func() time.Time
+	Assets  asset.Work
+	Store   blob.Store
+	Films   Films
+	Encoder Encoder
+	Scratch string // folder for sound that is encoded anew; absolute, since ffmpeg has a working folder of its own
+	Now     func() time.Time
 }
 
 const attempts = 8
@@ -68,8 +76,14 @@ func (w *Worker) attempt(ctx context.Context, a asset.Asset, f asset.StaticRendi
 	if err != nil {
 		return err
 	}
-	if err := encode(ctx, footage); err != nil {
+	if err := fill(ctx, footage); err != nil {
 		return err
+	}
+	if footage.Anew {
+		defer func() { err = errors.Join(err, w.dropScratch(f.ID)) }()
+		if err := w.resound(ctx, &footage, f.ID); err != nil {
+			return err
+		}
 	}
 	made, err := settle.File(ctx, w.Store, settle.FileKey(a.Media, f.ID, f.Ext), footage)
 	if err != nil {
@@ -89,8 +103,8 @@ func (w *Worker) attempt(ctx context.Context, a asset.Asset, f asset.StaticRendi
 // turn is for how long a job encodes before it lets others have its place in the queue.
 const turn = time.Minute
 
-// encode has those segments made that are not there yet.
-func encode(ctx context.Context, f download.Footage) error {
+// fill has those segments made that are not there yet.
+func fill(ctx context.Context, f download.Footage) error {
 	if f.Fill == nil {
 		return nil
 	}

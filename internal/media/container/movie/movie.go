@@ -153,7 +153,6 @@ func (t *Track) meet(at int64) error {
 		t.holds = t.holds[:len(t.holds)-1]
 	}
 	t.holds = count(t.holds, uint32(long))
-	t.end = max(t.end+at-t.next, at)
 	t.next = at
 	return nil
 }

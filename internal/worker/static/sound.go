@@ -1,0 +1,133 @@
+package static
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"millrace/internal/fault"
+	"millrace/internal/id"
+	"millrace/internal/media/download"
+	"millrace/internal/media/encode"
+	"millrace/internal/media/frame"
+	"millrace/internal/media/ondemand"
+	"millrace/internal/media/timeline"
+)
+
+const scratchPrefix = "static-"
+
+func (w *Worker) scratch(f id.StaticRendition) string {
+	return filepath.Join(w.Scratch, scratchPrefix+string(f))
+}
+
+// resound puts AAC of one piece in the place of the sound: that is written into a file, encoded, and cut where it was cut before.
+func (w *Worker) resound(ctx context.Context, f *download.Footage, file id.StaticRendition) error {
+	last := len(f.Lanes) - 1
+	raw, made := w.scratch(file)+".mp4", w.scratch(file)+".m4a"
+	if err := w.writeSound(ctx, raw, f, f.Lanes[last]); err != nil {
+		return err
+	}
+	err := w.Encoder.EncodeAudio(ctx, encode.AudioArgs{
+		Input: raw, Format: encode.MOV, Output: made, SampleRate: f.SampleRate, Channels: f.Channels,
+	}, nil)
+	if err != nil {
+		return err
+	}
+	const indexes = 64 << 20 // of one file
+	library := ondemand.NewLibrary(local{}, indexes)
+	index, err := library.File(ctx, made)
+	if err != nil {
+		return fmt.Errorf("index encoded sound: %w", err)
+	}
+	for _, t := range index.Tracks {
+		if t.Kind != frame.Audio || t.Len() == 0 {
+			continue
+		}
+		l := ondemand.Follow(t, made, timeline.MainAudio, f.Spans, f.Zero)
+		f.Lanes[last] = download.Lane{
+			Kind: frame.Audio, Timescale: l.Timescale, First: f.Lanes[last].First, Chunks: l.Chunks,
+			Source: encoded{library, l, f.Lanes[last].First},
+		}
+		return nil
+	}
+	return fault.New(fault.Invalid, "the asset has no audio that can be decoded")
+}
+
+// writeSound writes a rendition of sound as a file.
+func (w *Worker) writeSound(ctx context.Context, path string, f *download.Footage, l download.Lane) (err error) {
+	plan, err := download.Plan(ctx, f.Zero, []download.Lane{l})
+	if err != nil {
+		return fmt.Errorf("plan sound: %w", err)
+	}
+	out, err := os.Create(path) //nolint:gosec // our own scratch file
+	if err != nil {
+		return fmt.Errorf("make scratch file: %w", err)
+	}
+	defer func() { err = errors.Join(err, out.Close()) }()
+	if _, err := io.Copy(out, plan.Reader(ctx)); err != nil {
+		return fmt.Errorf("write sound: %w", err)
+	}
+	return nil
+}
+
+func (w *Worker) dropScratch(f id.StaticRendition) error {
+	var errs []error
+	for _, path := range []string{w.scratch(f) + ".mp4", w.scratch(f) + ".m4a"} {
+		if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+			errs = append(errs, fmt.Errorf("remove scratch file: %w", err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Tidy removes what earlier processes have left in the scratch folder. It is called before the first job.
+func (w *Worker) Tidy() error {
+	files, err := os.ReadDir(w.Scratch)
+	if err != nil {
+		return fmt.Errorf("tidy scratch folder: %w", err)
+	}
+	var errs []error
+	for _, f := range files {
+		if strings.HasPrefix(f.Name(), scratchPrefix) && !f.IsDir() {
+			errs = append(errs, os.Remove(filepath.Join(w.Scratch, f.Name())))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// local opens files of the scratch folder.
+type local struct{}
+
+// Open implements ondemand.Objects.
+func (local) Open(_ context.Context, path string) (ondemand.ReaderAtCloser, int64, error) {
+	f, err := os.Open(path) //nolint:gosec // our own scratch file
+	if err != nil {
+		return nil, 0, fmt.Errorf("open scratch file: %w", err)
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return nil, 0, errors.Join(fmt.Errorf("look at scratch file: %w", err), f.Close())
+	}
+	return f, info.Size(), nil
+}
+
+// encoded is sound in a scratch file.
+type encoded struct {
+	library *ondemand.Library
+	lane    *timeline.Lane
+	first   int64
+}
+
+// Init implements download.Source.
+func (e encoded) Init(ctx context.Context, _ int) ([]byte, error) {
+	return e.library.Init(ctx, *e.lane.Source)
+}
+
+// Segment implements download.Source.
+func (e encoded) Segment(ctx context.Context, msn int64) (io.ReadCloser, int64, error) {
+	return e.library.Segment(ctx, *e.lane.Source, msn, e.lane.Chunks[msn-e.first])
+}
