@@ -1,4 +1,4 @@
-// Package bits reads the bit fields of codec headers.
+// Package bits reads and writes the bit fields of codec headers.
 // Bytes in, values out: it must never know files, sockets, time of day or a logger, and it starts no goroutines.
 package bits
 
@@ -59,4 +59,13 @@ func (r *Reader) Golomb() int {
 		}
 	}
 	return 1<<zeros - 1 + r.Bits(zeros)
+}
+
+// Signed reads a signed Exp-Golomb number, se(v).
+func (r *Reader) Signed() int {
+	v := r.Golomb()
+	if v&1 == 1 {
+		return (v + 1) / 2
+	}
+	return -v / 2
 }

@@ -116,3 +116,19 @@ func Unescape(unit []byte) []byte {
 	}
 	return out
 }
+
+// Escape returns a payload with emulation prevention bytes, as Unescape takes it.
+func Escape(payload []byte) []byte {
+	out := make([]byte, 0, len(payload)+len(payload)/64+2)
+	zeros := 0
+	for _, c := range payload {
+		if zeros >= 2 && c <= 3 {
+			out, zeros = append(out, 3), 0
+		}
+		if zeros++; c != 0 {
+			zeros = 0
+		}
+		out = append(out, c)
+	}
+	return out
+}

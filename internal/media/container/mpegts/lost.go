@@ -2,6 +2,7 @@ package mpegts
 
 import (
 	"bytes"
+	"slices"
 	"time"
 
 	"millrace/internal/media/codec/h264"
@@ -11,10 +12,11 @@ import (
 )
 
 // What to do about pictures that were lost. One whose own bytes have a hole is dropped, and those behind it are given out: a picture that
-// nothing refers to is not missed, and decoders conceal a reference that is missing, so that motion goes on. There are two exceptions.
+// nothing refers to is not missed, and for a reference another picture is put in (repair.go) or decoders conceal that it is missing, so
+// that motion goes on. There are two exceptions.
 //
-// Where B-frames are references too, pictures name their references one by one, and Chromium's decoder ends the playback at one that it has
-// not: then pictures are dropped up to one that needs no other.
+// Where B-frames are references too, pictures name their references one by one, and decoders may end the playback at one that they have
+// not: where nothing can be put in, pictures are dropped up to one that needs no other.
 //
 // A key frame: H.264's and HEVC's IDR sets the count of pictures and their order back, and decoders that have not seen it put those behind it
 // in the wrong place or drop them; nor can a segment begin there. So the last key frame, which has the same parameter sets, is given out
@@ -25,6 +27,7 @@ import (
 type loss struct {
 	holed bool // something is missing, perhaps whole pictures
 
+	refs    references
 	pyramid bool          // B-frames are references
 	latest  time.Duration // PTS of the references since the last key frame
 
@@ -78,6 +81,9 @@ func (s *stream) damaged(d *Demuxer) error {
 	reset, same := s.resets(s.buf[at:])
 	if reset && same && v.key != nil && s.setsBack(v.key.Data) && (!v.known || t.dts > v.dts) {
 		return s.standIn(d, t.dts)
+	}
+	if done, err := s.patch(d, s.buf[at:], t); done || err != nil {
+		return err
 	}
 	if reset || v.pyramid && s.isReference(s.buf[at:]) {
 		v.wait()
@@ -185,27 +191,38 @@ func (s *stream) standIn(d *Demuxer, dts time.Duration) error {
 	f.DTS, f.Received = dts, d.when
 	v.every, v.key = dts-v.key.DTS, &f
 	v.dts, v.known, v.waiting = dts, true, false
+	v.refs.num = 0
 	d.stats.Replaced++
 	return d.write(f)
 }
 
 // stepIn looks, before the picture to be decoded at dts, for a key frame that is missing without a trace: one that was due, as regularly as
-// they came, where something was lost.
-func (s *stream) stepIn(d *Demuxer, dts time.Duration, key bool) error {
+// they came, where something was lost. Then for references.
+func (s *stream) stepIn(d *Demuxer, t stamps, key bool) error {
 	v := &s.video
 	if !v.holed {
 		return nil
 	}
 	v.holed = false
-	if key || v.interval > 0 && dts-v.dts < 3*v.interval/2 {
-		return nil // no whole picture is missing, or none that is needed
+	if key {
+		return nil
 	}
-	if v.key != nil && v.even && s.setsBack(v.key.Data) {
-		if due := v.key.DTS + v.every; !near(due, v.dts) && !near(due, dts) && due > v.dts && due < dts {
-			return s.standIn(d, due)
+	whole := v.interval <= 0 || t.dts-v.dts >= 3*v.interval/2 // pictures are missing
+	stood := false
+	if whole && v.key != nil && v.even && s.setsBack(v.key.Data) {
+		if due := v.key.DTS + v.every; !near(due, v.dts) && !near(due, t.dts) && due > v.dts && due < t.dts {
+			if err := s.standIn(d, due); err != nil {
+				return err
+			}
+			stood = true
 		}
 	}
-	if v.pyramid {
+	if h, ok := v.refs.header(slices.Values(v.units)); ok && !v.waiting {
+		if whole, err := s.mend(d, h, t); whole || err != nil {
+			return err
+		}
+	}
+	if whole && !stood && v.pyramid {
 		v.wait()
 	}
 	return nil

@@ -56,6 +56,7 @@ type Stats struct {
 	Broken     int // access units that came with a hole and were dropped
 	Waiting    int // pictures that were dropped because they refer to a lost key frame that nothing could stand in for
 	Replaced   int // key frames that were lost, and in whose place the one before was given out again
+	Repeated   int // references that were lost, and in whose place a picture that repeats others was given out
 	Video      int // frames given out
 	Audio      int
 }

@@ -3,6 +3,7 @@ package mpegts
 import (
 	"bytes"
 	"encoding/binary"
+	"slices"
 	"time"
 
 	"millrace/internal/media/codec/h264"
@@ -102,7 +103,7 @@ func (s *stream) picture(d *Demuxer, t stamps) error {
 		t.pts = t.dts
 	}
 	key := s.isKeyUnits()
-	if err := s.stepIn(d, t.dts, key); err != nil {
+	if err := s.stepIn(d, t, key); err != nil {
 		return err
 	}
 	if step := t.dts - v.dts; v.known && step > 0 && step < time.Second {
@@ -129,6 +130,9 @@ func (s *stream) picture(d *Demuxer, t stamps) error {
 		return nil
 	}
 	s.order(t.pts, key)
+	if h, ok := v.refs.header(slices.Values(v.units)); ok {
+		v.refs.follow(h)
+	}
 	d.stats.Video++
 	f := frame.Frame{Kind: frame.Video, DTS: t.dts, PTS: t.pts, Key: key, Data: au, Received: d.when}
 	if key {
@@ -182,6 +186,9 @@ func (s *stream) configure(d *Demuxer, key bool) error {
 	}
 	v.vps, v.sps, v.pps, v.configured = vps, sps, pps, true
 	v.key, v.pyramid = nil, false
+	if s.codec == codecH264 {
+		v.refs.sets(sps, pps)
+	}
 	return d.configure(c)
 }
 

@@ -317,5 +317,5 @@ func (s *Server) report(ctx context.Context, c *conn, err error) {
 	log.InfoContext(ctx, "encoder disconnected", "cause", err, "encoder", c.encoder, "lasted", time.Since(c.begun), "bytes", c.bytes,
 		"video_frames", ts.Video, "audio_frames", ts.Audio, "malformed", ts.Malformed,
 		"packets", link.Packets, "lost", link.Lost, "retransmitted", link.Retransmitted, "missing", link.Dropped, "plain", c.plain,
-		"broken_units", ts.Broken, "undecodable", ts.Waiting, "key_frames_replaced", ts.Replaced, "scrambled", ts.Scrambled, "ignored", strings.Join(c.demuxer.Ignored(), ", "))
+		"broken_units", ts.Broken, "undecodable", ts.Waiting, "key_frames_replaced", ts.Replaced, "references_replaced", ts.Repeated, "scrambled", ts.Scrambled, "ignored", strings.Join(c.demuxer.Ignored(), ", "))
 }

@@ -1,0 +1,268 @@
+package h264
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/bluenviron/mediacommon/v2/pkg/codecs/h264"
+
+	"millrace/internal/media/codec/bits"
+	"millrace/internal/media/codec/nal"
+)
+
+// ErrUnsupported means that a stream uses what Slices does not read: fields, slice groups or separate colour planes.
+var ErrUnsupported = errors.New("unsupported kind of slices")
+
+// Slices reads the headers of a stream's slices, ITU-T H.264 section 7.3.3, and writes pictures that repeat others. Only streams of frames
+// are read, with one pair of parameter sets.
+type Slices struct {
+	macroblocks  int // of a picture
+	references   int // that are kept at most
+	frameNumBits int
+	gaps         bool // numbers may be missing though no picture is
+	pocType      int
+	pocBits      int
+	noDelta      bool // type 1: order counts have no deltas
+	monochrome   bool
+
+	pps       int // its ID
+	cabac     bool
+	bottom    bool // the order count of the bottom field is given
+	active    [2]int
+	weighted  bool
+	bipred    int
+	qp        int
+	deblock   bool // slices say how to deblock
+	redundant bool
+}
+
+// Slice is the header of a slice.
+type Slice struct {
+	First     bool // of its picture
+	Intra     bool // refers to no picture
+	B         bool
+	IDR       bool
+	Reference bool // others may refer to its picture
+	FrameNum  int  // modulo Slices.FrameNums
+	Adaptive  bool // says which references remain, adaptive_ref_pic_marking_mode_flag
+	Restarts  bool // from the next picture on numbers and order are counted from here on, memory_management_control_operation 5
+
+	refIDC  byte
+	order   int    // pic_order_cnt_lsb
+	deltas  [2]int // of the order count
+	marking []bool // dec_ref_pic_marking, bit by bit
+}
+
+// NewSlices reads the parameter sets. Errors: ErrMalformed, ErrUnsupported.
+func NewSlices(sps, pps []byte) (x *Slices, err error) {
+	if _, err = Info(sps); err != nil {
+		return nil, err
+	}
+	defer func() { // the parser is a library's: outside bytes must not take the process down
+		if r := recover(); r != nil {
+			x, err = nil, malformed("SPS: %v", r)
+		}
+	}()
+	var s h264.SPS
+	if err = s.Unmarshal(sps); err != nil {
+		return nil, fmt.Errorf("%w: read SPS: %w", ErrMalformed, err)
+	}
+	if !s.FrameMbsOnlyFlag || s.SeparateColourPlaneFlag {
+		return nil, fmt.Errorf("%w: fields or separate colour planes", ErrUnsupported)
+	}
+	if s.Log2MaxFrameNumMinus4 > 12 || s.Log2MaxPicOrderCntLsbMinus4 > 12 || s.PicOrderCntType > 2 || s.MaxNumRefFrames > 16 {
+		return nil, malformed("SPS: counts of pictures out of range")
+	}
+	x = &Slices{
+		macroblocks: int(s.PicWidthInMbsMinus1+1) * int(s.PicHeightInMapUnitsMinus1+1), references: int(s.MaxNumRefFrames),
+		frameNumBits: int(s.Log2MaxFrameNumMinus4) + 4, gaps: s.GapsInFrameNumValueAllowedFlag,
+		pocType: int(s.PicOrderCntType), pocBits: int(s.Log2MaxPicOrderCntLsbMinus4) + 4, noDelta: s.DeltaPicOrderAlwaysZeroFlag,
+		monochrome: s.ChromaFormatIdc == 0 && hasChromaFormat(s.ProfileIdc),
+	}
+	return x, x.readPPS(pps)
+}
+
+// hasChromaFormat tells whether an SPS of a profile says its chroma format; it is 4:2:0 where it does not, section 7.3.2.1.1.
+func hasChromaFormat(profile uint8) bool {
+	switch profile {
+	case 100, 110, 122, 244, 44, 83, 86, 118, 128, 138, 139, 134, 135:
+		return true
+	}
+	return false
+}
+
+func (x *Slices) readPPS(pps []byte) error {
+	if len(pps) > maxSPS || Type(pps) != TypePPS {
+		return malformed("PPS of %d bytes", len(pps))
+	}
+	r := bits.NewReader(nal.Unescape(pps[1:]))
+	x.pps = r.Golomb()
+	r.Golomb() // seq_parameter_set_id
+	x.cabac, x.bottom = r.Flag(), r.Flag()
+	if r.Golomb() != 0 {
+		return fmt.Errorf("%w: slice groups", ErrUnsupported)
+	}
+	x.active = [2]int{r.Golomb() + 1, r.Golomb() + 1}
+	x.weighted, x.bipred = r.Flag(), r.Bits(2)
+	x.qp = 26 + r.Signed()
+	r.Signed() // pic_init_qs_minus26
+	r.Signed() // chroma_qp_index_offset
+	x.deblock = r.Flag()
+	r.Flag() // constrained_intra_pred_flag
+	x.redundant = r.Flag()
+	if r.Short() {
+		return malformed("PPS of %d bytes", len(pps))
+	}
+	return nil
+}
+
+// FrameNums is how many numbers reference pictures have, one after the other.
+func (x *Slices) FrameNums() int { return 1 << x.frameNumBits }
+
+// Gaps tells that numbers may be missing though no picture was lost, gaps_in_frame_num_value_allowed_flag.
+func (x *Slices) Gaps() bool { return x.gaps }
+
+// Bounds of a slice header: what is longer, or refers to more, is none that is read here.
+const (
+	maxSliceHeader = 512
+	maxOperations  = 66
+	maxActive      = 32
+)
+
+// Read reads the header of a slice; of the unit there need be no more than that. Errors: ErrMalformed, ErrUnsupported.
+func (x *Slices) Read(unit []byte) (h Slice, err error) {
+	t := Type(unit)
+	if t != TypeNonIDR && t != TypeIDR {
+		return h, fmt.Errorf("%w: a NAL unit of type %d", ErrUnsupported, t)
+	}
+	r := bits.NewReader(nal.Unescape(unit[1:min(len(unit), maxSliceHeader)]))
+	h.refIDC, h.IDR = unit[0]>>5&3, t == TypeIDR
+	h.Reference = h.refIDC != 0
+	h.First = r.Golomb() == 0
+	kind := r.Golomb() % 5 // table 7-6: P, B, I, SP, SI
+	if kind > 2 {
+		return h, fmt.Errorf("%w: a switching slice", ErrUnsupported)
+	}
+	h.B, h.Intra = kind == 1, kind == 2
+	if pps := r.Golomb(); pps != x.pps {
+		return h, fmt.Errorf("%w: picture parameter set %d", ErrUnsupported, pps)
+	}
+	h.FrameNum = r.Bits(x.frameNumBits)
+	if h.IDR {
+		r.Golomb() // idr_pic_id
+	}
+	x.readOrder(r, &h)
+	if x.redundant {
+		r.Golomb()
+	}
+	if h.B {
+		r.Flag() // direct_spatial_mv_pred_flag
+	}
+	if err = x.readLists(r, &h); err != nil {
+		return h, err
+	}
+	if h.Reference {
+		readMarking(r, &h)
+	}
+	if r.Short() {
+		return h, malformed("slice header of %d bytes", len(unit))
+	}
+	return h, nil
+}
+
+func (x *Slices) readOrder(r *bits.Reader, h *Slice) {
+	switch {
+	case x.pocType == 0:
+		h.order = r.Bits(x.pocBits)
+		if x.bottom {
+			h.deltas[1] = r.Signed()
+		}
+	case x.pocType == 1 && !x.noDelta:
+		h.deltas[0] = r.Signed()
+		if x.bottom {
+			h.deltas[1] = r.Signed()
+		}
+	}
+}
+
+// readLists passes over what is said of the lists of references, sections 7.3.3.1 and 7.3.3.2.
+func (x *Slices) readLists(r *bits.Reader, h *Slice) error {
+	if h.Intra {
+		return nil
+	}
+	active, lists := x.active, 1
+	if h.B {
+		lists = 2
+	}
+	if r.Flag() { // num_ref_idx_active_override_flag
+		for i := range lists {
+			active[i] = r.Golomb() + 1
+		}
+	}
+	for i := range lists {
+		if active[i] > maxActive {
+			return malformed("slice of %d references", active[i])
+		}
+		if !r.Flag() {
+			continue
+		}
+		for n := 0; r.Golomb() != 3; n++ { // modification_of_pic_nums_idc
+			if r.Golomb(); n > maxOperations || r.Short() {
+				return malformed("slice header has no end")
+			}
+		}
+	}
+	if x.weighted && !h.B || x.bipred == 1 && h.B {
+		x.readWeights(r, active[:lists])
+	}
+	return nil
+}
+
+func (x *Slices) readWeights(r *bits.Reader, active []int) {
+	r.Golomb()
+	if !x.monochrome {
+		r.Golomb()
+	}
+	for _, n := range active {
+		for range n {
+			if r.Flag() {
+				r.Signed()
+				r.Signed()
+			}
+			if !x.monochrome && r.Flag() {
+				for range 4 {
+					r.Signed()
+				}
+			}
+		}
+	}
+}
+
+// readMarking keeps what is said of which pictures remain references, section 7.3.3.3.
+func readMarking(r *bits.Reader, h *Slice) {
+	if h.IDR {
+		r.Skip(2)
+		return
+	}
+	before := *r
+	if h.Adaptive = r.Flag(); h.Adaptive {
+		for n := 0; n < maxOperations && !r.Short(); n++ {
+			op := r.Golomb()
+			if op == 0 {
+				break
+			}
+			switch op {
+			case 1, 2, 4, 6:
+				r.Golomb()
+			case 3:
+				r.Golomb()
+				r.Golomb()
+			case 5:
+				h.Restarts = true
+			}
+		}
+	}
+	for range r.Pos() - before.Pos() {
+		h.marking = append(h.marking, before.Flag())
+	}
+}
