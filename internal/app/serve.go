@@ -151,23 +151,32 @@ func (n *node) open(ctx context.Context) (err error) {
 	if n.metrics != nil {
 		broadcasts = n.metrics.Broadcasts(broadcasts)
 	}
-	n.live = bridge.NewLive(bridge.LiveOptions{
-		Streams: broadcasts, Assets: n.assets, Store: n.blob, Node: n.id, Grace: n.cfg.ShutdownTimeout, Now: clock, Logger: n.log,
-		Journals: filepath.Join(n.cfg.DataDir, "journal"), Stills: n.ffmpeg, Images: slates{n.fetch}, Simulcast: n.fetch,
-		Encoder: n.ffmpeg, Mark: n.mark,
-	})
 	version, err := n.ffmpeg.Version(ctx)
 	if err != nil {
 		return fmt.Errorf("ask for ffmpeg's version: %w (millrace doctor says what is wrong)", err)
 	}
+	made := bridge.Made{Blob: n.blob, Assets: n.assets}
 	n.rungs = transcode.New(transcode.Options{
-		Encoder: n.ffmpeg, Store: bridge.Made{Blob: n.blob, Assets: n.assets}, Version: version, Now: clock, Logger: n.log,
+		Encoder: n.ffmpeg, Store: made, Version: version, Now: clock, Logger: n.log,
+	})
+	n.live = bridge.NewLive(bridge.LiveOptions{
+		Streams: broadcasts, Assets: n.assets, Store: n.blob, Node: n.id, Grace: n.cfg.ShutdownTimeout, Now: clock, Logger: n.log,
+		Journals: filepath.Join(n.cfg.DataDir, "journal"), Stills: n.ffmpeg, Images: slates{n.fetch}, Simulcast: n.fetch,
+		Encoder: n.ffmpeg, Mark: n.mark, Rungs: n.liveRungs(made),
 	})
 	n.makeImages()
 	n.viewers = bridge.NewPlayback(bridge.PlaybackOptions{
 		Access: n.access, Assets: n.assets, Live: n.live, Blob: n.blob, Library: n.library, Rungs: n.rungs, Images: n.images, Now: clock, Logger: n.log,
 	})
 	return firstToken(ctx, n.access, n.cfg, n.log, n.out)
+}
+
+// liveRungs is how the rungs of broadcasts are made; nil: they are not.
+func (n *node) liveRungs(made bridge.Made) *bridge.LiveRungs {
+	if n.cfg.LiveRungs == "off" {
+		return nil
+	}
+	return &bridge.LiveRungs{Encoder: n.ffmpeg, Maker: n.rungs, Store: made, Always: n.cfg.LiveRungs == "always", Read: made.Read}
 }
 
 // makeImages builds what makes thumbnails, animations and storyboards.

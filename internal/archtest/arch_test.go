@@ -58,6 +58,7 @@ var layers = map[string][]string{
 	"internal/media/transcode":    {"internal/media/frame", "internal/media/timeline", "internal/media/container", "internal/media/encode", "internal/media/ladder", "internal/fault"},
 	"internal/media/clip":         {"internal/media/frame", "internal/media/timeline", "internal/media/codec", "internal/media/container", "internal/media/encode"},
 	"internal/media/download":     {"internal/media/frame", "internal/media/timeline", "internal/media/container", "internal/fault"},
+	"internal/media/cascade":      {"internal/media/container", "internal/media/encode", "internal/media/ladder", "internal/media/window"},
 	"internal/media/images":       {"internal/media/timeline", "internal/media/container", "internal/media/encode", "internal/fault"},
 	"internal/media/packager":     {"internal/media/frame", "internal/media/timeline", "internal/media/container", "internal/media/codec"},
 	"internal/media/journal":      {"internal/media/frame", "internal/media/timeline", "internal/openfile"},
@@ -75,7 +76,7 @@ var layers = map[string][]string{
 }
 
 // mayGo lists the folders whose job is to own goroutines.
-var mayGo = []string{"internal/lifecycle", "internal/certificate", "internal/media/ingest", "internal/media/session", "internal/media/window", "internal/media/encode", "internal/media/relay", "internal/media/transform", "internal/media/transcode", "internal/media/images", "internal/storage/queue", "internal/bridge", "internal/web/express", "internal/app", "test"}
+var mayGo = []string{"internal/lifecycle", "internal/certificate", "internal/media/ingest", "internal/media/session", "internal/media/window", "internal/media/encode", "internal/media/relay", "internal/media/transform", "internal/media/transcode", "internal/media/cascade", "internal/media/images", "internal/storage/queue", "internal/bridge", "internal/web/express", "internal/app", "test"}
 
 const maxFuncLines, maxFileLines = 80, 500
 

@@ -31,6 +31,7 @@ type broadcast struct {
 	filler  *slate.Filler // the edge's writer
 	fill    fillers
 	forward forwarder
+	lower   *lower // nil: no rungs are made
 	mode    live.LatencyMode
 	log     *slog.Logger
 
@@ -79,6 +80,7 @@ func newBroadcast(l *Live, s live.Stream, a asset.Asset, before stored, asked ti
 	now := l.opt.Now()
 	b.filler = b.newFiller(before.timeline, now)
 	b.forward = b.newForwarder(s)
+	b.lower = b.newLower()
 	b.course = course{began: now.Add(s.StartedAt.Sub(now)), heard: now}
 	if !s.DisconnectedAt.IsZero() {
 		b.course.away, b.course.adopted = now.Add(s.DisconnectedAt.Sub(now)), true
@@ -98,6 +100,9 @@ func (b *broadcast) poke() {
 // store runs the edge's own goroutine.
 func (b *broadcast) store(ctx context.Context) {
 	defer close(b.stored)
+	if b.lower != nil {
+		defer b.lower.cascade.End()
+	}
 	if err := b.edge.Run(ctx); err != nil {
 		b.log.WarnContext(ctx, "segments were left behind", "error", err)
 	}

@@ -23,6 +23,7 @@ type edgeView struct {
 	edge   *window.Edge
 	event  bool
 	files  asset.Static
+	lower  *lower        // nil: there are no rungs
 	tracks []asset.Track // of the asset; those that were added join the playlists when it is finished
 }
 
@@ -67,7 +68,22 @@ func (v *edgeView) Multivariant(context.Context) (*hls.Multivariant, error) {
 		}
 	}
 	variant.Bandwidth, variant.AverageBandwidth = int64(math.Ceil(peak)), int64(math.Ceil(mean))
-	m.Variants = []hls.Variant{variant}
+	shared := hls.Variant{Audio: variant.Audio}
+	for _, l := range lanes {
+		if l.Kind == frame.Audio {
+			shared.Bandwidth = int64(math.Ceil(l.Peak))
+			met := l.Listed
+			if v.event {
+				met = l.Inits
+			}
+			addCodecs(&shared, met)
+		}
+	}
+	rungs, shown := v.lower.variants(shared)
+	if shown {
+		m.Variants = []hls.Variant{variant}
+	}
+	m.Variants = append(m.Variants, rungs...)
 	return m, nil
 }
 
@@ -78,12 +94,16 @@ const (
 
 // Playlist implements playback.Presentation.
 func (v *edgeView) Playlist(ctx context.Context, rendition string, r playback.Reload, compressed bool) (playback.Text, error) {
+	v.lower.find(rendition)
 	data, err := v.edge.Playlist(ctx, rendition, window.Reload{Event: v.event, MSN: r.MSN, Part: r.Part, Skip: r.Skip}, compressed)
 	return playback.Text{Data: data, MaxAge: 1}, told(err)
 }
 
 // Chunk implements playback.Presentation.
 func (v *edgeView) Chunk(ctx context.Context, rendition string, r hls.Resource) (playback.Body, error) {
+	if rung, ok := v.lower.find(rendition); ok {
+		return v.lowerChunk(ctx, rung, rendition, r)
+	}
 	var at window.Place
 	var err error
 	switch {
@@ -136,7 +156,7 @@ func (v *edgeView) Earlier(media string) (playback.Presentation, bool) {
 	if b == nil {
 		return nil, false
 	}
-	return &edgeView{p: v.p, stream: v.stream, media: media, edge: b.edge}, true
+	return &edgeView{p: v.p, stream: v.stream, media: media, edge: b.edge, lower: b.lower}, true
 }
 
 // told puts an edge's answer into the words of a fault.

@@ -38,6 +38,7 @@ type LiveOptions struct {
 	Simulcast relay.Dialer      // the door to simulcast targets; nil: nothing is forwarded
 	Encoder   transform.Encoder // encodes pictures anew that can't stay as they are; nil: none are
 	Mark      overlay.Layer     // what test streams' pictures carry
+	Rungs     *LiveRungs        // how pictures are offered in lower sizes; nil: they are not
 	Grace     time.Duration     // how long a shutdown waits for what is not stored or told yet; 10 s when 0
 	// Journals is the folder of this machine that keeps the parts of open segments over the end of the process; empty: they are lost with it.
 	Journals string
@@ -364,6 +365,9 @@ func (l *Live) start(s live.Stream, a asset.Asset, before stored, asked time.Tim
 	b.full = full
 	l.wg.Go(func() { b.store(storing) })
 	l.wg.Go(func() { b.runFiller(filling) })
+	if b.lower != nil {
+		l.wg.Go(func() { b.runLower(storing) })
+	}
 	b.forward.run(l.root, l.wg.Go, func(err error) { b.log.Warn("simulcast ended", "error", err) })
 	l.wg.Go(func() { b.run(l.root) })
 	return b, nil

@@ -99,7 +99,7 @@ func (p *Playback) Open(ctx context.Context, playbackID, _ string) (playback.Pre
 func (p *Playback) openLive(s id.LiveStream) (playback.Presentation, error) {
 	if p.opt.Live != nil {
 		if b := p.opt.Live.watched(s); b != nil {
-			return &edgeView{p: p, stream: s, media: string(b.asset.Media), edge: b.edge}, nil
+			return &edgeView{p: p, stream: s, media: string(b.asset.Media), edge: b.edge, lower: b.lower}, nil
 		}
 	}
 	return nil, inactive()
@@ -126,7 +126,7 @@ func (p *Playback) openAsset(ctx context.Context, a id.Asset, by id.Playback, no
 	}
 	if p.opt.Live != nil && row.Index == "" {
 		if b := p.opt.Live.holding(a); b != nil {
-			return &edgeView{p: p, media: string(b.asset.Media), edge: b.edge, event: true, tracks: row.Tracks, files: row.Static}, nil
+			return &edgeView{p: p, media: string(b.asset.Media), edge: b.edge, lower: b.lower, event: true, tracks: row.Tracks, files: row.Static}, nil
 		}
 	}
 	current := func(v *recorded) bool { // a timeline grows without the row

@@ -336,7 +336,11 @@ func (v *recorded) Chunk(ctx context.Context, rendition string, r hls.Resource) 
 		return playback.Body{}, missing
 	}
 	if w := v.byRung[rendition]; w != nil && r.Init <= 0 && r.Ext != "vtt" {
-		return v.rung(ctx, w, r)
+		b, err := v.p.rung(ctx, w, r)
+		if err == nil && r.Init < 0 {
+			v.p.opt.Rungs.Ahead(ctx, w, r.MSN)
+		}
+		return b, err
 	}
 	if r.Init >= 0 {
 		return v.init(ctx, l, r.Init)

@@ -37,7 +37,11 @@ func (v *recorded) addRungs(row asset.Asset) {
 	quality, tier := ladder.Quality(row.Quality()), ladder.Tier(row.Options.MaxResolution)
 	v.oversized = !src.Within(tier)
 	rungs := ladder.Below(src, quality, tier)
-	if v.oversized || !passes {
+	switch {
+	case row.LiveStream != "": // what was offered while it was live stays
+		sources, _ := sourcesOf(video.Inits, tier)
+		rungs = ladder.Live(sources, quality, tier)
+	case v.oversized || !passes:
 		rungs = ladder.Instead(src, quality, tier)
 	}
 	for _, r := range rungs {
@@ -79,41 +83,43 @@ func mediaPrefix(m id.Media) string { return "media/" + string(m) }
 // variants adds what is listed of each rung to what all variants share.
 func (v *recorded) variants(shared hls.Variant) []hls.Variant {
 	var out []hls.Variant
+	segment := v.timeline.Duration().Seconds() / float64(max(len(v.timeline.Marks), 1))
 	for _, w := range v.rungs {
-		x := shared
-		x.Bandwidth += int64(math.Ceil(v.peak(w.Rung)))
-		x.AverageBandwidth = 0 // not known before it is encoded
-		x.Width, x.Height, x.FrameRate = w.Rung.Width, w.Rung.Height, w.Rung.FrameRate
-		x.Codecs = append([]string{w.Rung.Codec()}, shared.Codecs...)
-		x.URI = hls.PlaylistURI(v.p.opt.Rungs.Rendition(w.Rung))
-		out = append(out, x)
+		out = append(out, variantOf(shared, w.Rung, v.p.opt.Rungs.Rendition(w.Rung), segment))
 	}
 	return out
 }
 
-// peak is the most that a segment of a rung takes, in bits per second. Each run of the encoder begins with half a second's worth to spare,
+// variantOf is how a rung is listed whose segments are so many seconds long.
+func variantOf(shared hls.Variant, r ladder.Rung, name string, segment float64) hls.Variant {
+	x := shared
+	x.Bandwidth += int64(math.Ceil(peakOf(r, segment)))
+	x.AverageBandwidth = 0 // not known before it is encoded
+	x.Width, x.Height, x.FrameRate = r.Width, r.Height, r.FrameRate
+	x.Codecs = append([]string{r.Codec()}, shared.Codecs...)
+	x.URI = hls.PlaylistURI(name)
+	return x
+}
+
+// peakOf is the most that a segment of a rung takes, in bits per second. Each run of the encoder begins with half a second's worth to spare,
 // which weighs the more the shorter segments are; the boxes around frames come on top.
-func (v *recorded) peak(r ladder.Rung) float64 {
+func peakOf(r ladder.Rung, seconds float64) float64 {
 	const spare, boxes = 0.6, 20 * 8
-	seconds := v.timeline.Duration().Seconds() / float64(max(len(v.timeline.Marks), 1))
 	return float64(r.Bitrate)*(1+spare/max(seconds, 1)) + boxes*max(r.FrameRate, 30)
 }
 
 // rung is an init segment or a segment of a rung. What is not stored yet is made now.
-func (v *recorded) rung(ctx context.Context, w *transcode.Work, r hls.Resource) (playback.Body, error) {
-	key, produce := w.SegmentKey(r.MSN), func() error { return v.p.opt.Rungs.Segment(ctx, w, r.MSN) }
+func (p *Playback) rung(ctx context.Context, w *transcode.Work, r hls.Resource) (playback.Body, error) {
+	key, produce := w.SegmentKey(r.MSN), func() error { return p.opt.Rungs.Segment(ctx, w, r.MSN) }
 	if r.Init >= 0 {
-		key, produce = w.InitKey(), func() error { return v.p.opt.Rungs.Init(ctx, w) }
+		key, produce = w.InitKey(), func() error { return p.opt.Rungs.Init(ctx, w) }
 	}
-	b, err := v.p.object(ctx, key, 0, -1)
+	b, err := p.object(ctx, key, 0, -1)
 	if err != nil && fault.KindOf(err) == fault.NotFound {
-		v.p.opt.Rungs.Forget(w, r.MSN)
+		p.opt.Rungs.Forget(w, r.MSN)
 		if err = produce(); err == nil {
-			b, err = v.p.object(ctx, key, 0, -1)
+			b, err = p.object(ctx, key, 0, -1)
 		}
-	}
-	if err == nil && r.Init < 0 {
-		v.p.opt.Rungs.Ahead(ctx, w, r.MSN)
 	}
 	return b, err
 }
@@ -157,6 +163,15 @@ func whole(b playback.Body, err error) ([]byte, error) {
 type Made struct {
 	Blob   blob.Store
 	Assets asset.Work
+}
+
+// Read is what was kept.
+func (s Made) Read(ctx context.Context, key string) ([]byte, error) {
+	r, err := s.Blob.Get(ctx, key, 0, -1)
+	if err != nil {
+		return nil, err
+	}
+	return whole(playback.Body{Reader: r.ReadCloser, Size: r.Size}, nil)
 }
 
 // Has implements transcode.Store.

@@ -104,6 +104,8 @@ type Config struct {
 	FetchAllow     []netip.Prefix // may be reached by downloads although private
 	MaxUploadBytes int64          // largest file that is downloaded or uploaded, in bytes
 
+	LiveRungs string // on_demand, always or off
+
 	LogFormat string // text or json
 	LogLevel  slog.Level
 

@@ -190,6 +190,11 @@ var settings = []Setting{
 		apply: into(parseBytes, func(c *Config) *int64 { return &c.MaxUploadBytes }),
 	},
 	{
+		Name: "live-rungs", Kind: KindChoice, Default: "on_demand",
+		Help:  "When live streams are encoded in lower sizes: on_demand while somebody watches those, always, or off.",
+		apply: into(oneOf("on_demand", "always", "off"), func(c *Config) *string { return &c.LiveRungs }),
+	},
+	{
 		Name: "log-format", Kind: KindChoice, Default: "text",
 		Help:  "text for people, json for machines.",
 		apply: into(oneOf("text", "json"), func(c *Config) *string { return &c.LogFormat }),

@@ -41,6 +41,8 @@ type ProcessOptions struct {
 	// Output reads the child's standard output; nil discards it. Its context ends when the child is killed. What it leaves
 	// is drained; an error kills the child and comes back from Run.
 	Output func(ctx context.Context, r io.Reader) error
+	// Further read what the child writes to descriptors 3, 4 and so on, as Output; there is no Progress then.
+	Further []func(ctx context.Context, r io.Reader) error
 	// Progress is told how far the output has come; the arguments must then hold "-progress pipe:3".
 	Progress func(at time.Duration)
 	// Files are the child's too, from descriptor 3 on; a child that tells of its progress has none. They stay the caller's to close.
@@ -104,6 +106,7 @@ type run struct {
 	stderr  tail
 	input   *os.File // ours to write; nil without
 	output  *os.File // ours to read; nil without
+	further []*os.File
 	said    *os.File
 	told    *os.File // progress; nil without
 	theirs  []*os.File
@@ -187,6 +190,13 @@ func (r *run) start(ctx context.Context) error {
 	} else {
 		r.cmd.ExtraFiles = opts.Files
 	}
+	for range opts.Further {
+		ours, its, err := os.Pipe()
+		if err != nil {
+			return fmt.Errorf("open pipe: %w", err)
+		}
+		r.further, r.theirs, r.cmd.ExtraFiles = append(r.further, ours), append(r.theirs, its), append(r.cmd.ExtraFiles, its)
+	}
 	if err := r.cmd.Start(); err != nil {
 		return err // Run says what was started
 	}
@@ -213,6 +223,9 @@ func (r *run) abandon() {
 	if r.output != nil {
 		_ = r.output.Close()
 	}
+	for _, f := range r.further {
+		_ = f.Close()
+	}
 	if r.told != nil {
 		_ = r.told.Close()
 	}
@@ -220,7 +233,7 @@ func (r *run) abandon() {
 }
 
 func (r *run) closeAll() {
-	for _, f := range append(r.theirs, r.input, r.output, r.said, r.told) {
+	for _, f := range append(append(r.theirs, r.further...), r.input, r.output, r.said, r.told) {
 		if f != nil {
 			_ = f.Close()
 		}
@@ -233,12 +246,18 @@ func (r *run) serve(ctx context.Context) {
 	if r.told != nil {
 		r.serving.Go(r.readProgress)
 	}
-	if r.output == nil {
-		return
+	if r.output != nil {
+		r.serveOutput(ctx, r.output, r.process.opts.Output)
 	}
-	out := &watched{file: r.output, stall: r.process.opts.Stall, stalled: func() { r.cancel(ErrStalled) }}
+	for i, f := range r.further {
+		r.serveOutput(ctx, f, r.process.opts.Further[i])
+	}
+}
+
+func (r *run) serveOutput(ctx context.Context, file *os.File, read func(context.Context, io.Reader) error) {
+	out := &watched{file: file, stall: r.process.opts.Stall, stalled: func() { r.cancel(ErrStalled) }}
 	r.serving.Go(func() {
-		if err := r.process.opts.Output(ctx, out); err != nil {
+		if err := read(ctx, out); err != nil {
 			r.outputBroke(fmt.Errorf("read output of %s: %w", filepath.Base(r.cmd.Path), err), out.ended)
 		}
 		_, _ = io.Copy(io.Discard, out)

@@ -18,6 +18,9 @@ type RungArgs struct {
 	Bitrate       int // the most over a second, bits per second
 	Level         int // level_idc
 	Timescale     uint32
+	// Straight pictures refer to none that comes later: they come out as they went in. Such a rung's parameter sets are those of Ladder's.
+	Straight  bool
+	FrameRate float64 // of a straight rung, frames per second; 0: unknown
 	// Keys are where segments begin, in seconds of the input's presentation time: key frames stand there and nowhere else.
 	Keys    []float64
 	Threads int // of the encoder and of the decoder; 0: as many as there are cores
@@ -35,13 +38,26 @@ func (a RungArgs) Build() []string {
 		"-vf", fmt.Sprintf("scale=%d:%d:flags=bicubic,setsar=1,format=yuv420p", a.Width, a.Height),
 		"-c:v", "libx264", "-preset", a.Preset, "-profile:v", "high", "-level:v", fmt.Sprintf("%d.%d", a.Level/10, a.Level%10),
 		"-crf", strconv.Itoa(a.CRF), "-maxrate", strconv.Itoa(a.Bitrate), "-bufsize", strconv.Itoa(a.Bitrate), "-threads", threads,
-		"-x264-params", "keyint=infinite:scenecut=0:open-gop=0:stitchable=1:vbv-init=0.5")
+		"-x264-params", a.x264())
 	if len(a.Keys) > 0 {
 		args = append(args, "-force_key_frames", times(a.Keys))
 	}
 	return append(args,
 		"-fps_mode", "passthrough", "-enc_time_base", "-1", "-video_track_timescale", strconv.FormatUint(uint64(a.Timescale), 10),
 		"-f", "mp4", "-use_editlist", "0", "-movflags", "+frag_every_frame+empty_moov+default_base_moof+skip_trailer", "-flush_packets", "1", "pipe:1")
+}
+
+// x264 gives the encoder's own parameters. One that is told the frame rate does not wait for the next frame to know how long one lasts.
+func (a RungArgs) x264() string {
+	params := "keyint=infinite:scenecut=0:open-gop=0:stitchable=1:vbv-init=0.5"
+	if !a.Straight {
+		return params
+	}
+	fps := a.FrameRate
+	if fps < 1 || fps > 240 {
+		fps = 30
+	}
+	return fmt.Sprintf("%s:bframes=0:ref=1:weightp=0:force-cfr=1:fps=%d/1000", params, int(fps*1000+0.5))
 }
 
 // times are given a hair early, so that no rounding puts a key frame one frame late.

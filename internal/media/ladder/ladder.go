@@ -22,6 +22,7 @@ const (
 type Source struct {
 	Width, Height int     // pixels
 	FrameRate     float64 // frames per second; 0: unknown
+	Foreign       bool    // its codec is none that every player plays: Live offers a rung of its own size too
 }
 
 // Short is the shorter side of the picture, in pixels: what "1080p" means for upright pictures too.
@@ -36,6 +37,8 @@ type Rung struct {
 	Preset        string // of x264
 	Level         int    // level_idc, ITU-T H.264 table A-1: 31 is 3.1
 	FrameRate     float64
+	// Straight: no picture refers to one that is shown later, so that it can be made while it is live.
+	Straight bool
 }
 
 // Codec is the rung's RFC 6381 name: High profile, no constraints.
@@ -111,6 +114,28 @@ func Instead(s Source, q Quality, tier int) []Rung {
 		return append([]Rung{s.rung(s.own(), q)}, Below(s, q, tier)...)
 	}
 	return Below(s, q, tier)
+}
+
+// Live gives the rungs of a broadcast, whose picture may change: those of every source that it has had, in that order, largest first. What
+// was offered once stays: of two rungs with the same name the first one counts.
+func Live(sources []Source, q Quality, tier int) []Rung {
+	var rungs []Rung
+	for _, s := range sources {
+		if s.Short() == 0 {
+			continue
+		}
+		below := Instead(s, q, tier)
+		if !s.Foreign && s.Within(tier) {
+			below = Below(s, q, tier)
+		}
+		for _, r := range below {
+			if r.Straight = true; !slices.ContainsFunc(rungs, func(o Rung) bool { return o.Name == r.Name }) {
+				rungs = append(rungs, r)
+			}
+		}
+	}
+	slices.SortStableFunc(rungs, func(a, b Rung) int { return b.Width*b.Height - a.Width*a.Height })
+	return rungs
 }
 
 func (st step) in(q Quality) bool {

@@ -29,43 +29,43 @@ func TestRungs(t *testing.T) {
 	}{
 		{
 			"1080p30",
-			Source{1920, 1080, 30},
+			Source{1920, 1080, 30, false},
 			Plus, "",
 			"720p=1280x720 480p=854x480 270p=480x270",
 			"1080p=1920x1080 720p=1280x720 480p=854x480 270p=480x270",
 		},
 		{
 			"upright",
-			Source{1080, 1920, 30},
+			Source{1080, 1920, 30, false},
 			Plus, "",
 			"720p=720x1280 480p=480x854 270p=270x480",
 			"1080p=1080x1920 720p=720x1280 480p=480x854 270p=270x480",
 		},
 		{
 			"4K in the default tier is made smaller",
-			Source{3840, 2160, 25},
+			Source{3840, 2160, 25, false},
 			Plus, "",
 			"1080p=1920x1080 720p=1280x720 480p=854x480 270p=480x270",
 			"1080p=1920x1080 720p=1280x720 480p=854x480 270p=480x270",
 		},
 		{
 			"4K",
-			Source{3840, 2160, 25},
+			Source{3840, 2160, 25, false},
 			Plus, "2160p",
 			"1440p=2560x1440 1080p=1920x1080 720p=1280x720 480p=854x480 270p=480x270",
 			"2160p=3840x2160 1440p=2560x1440 1080p=1920x1080 720p=1280x720 480p=854x480 270p=480x270",
 		},
 		{
 			"premium has every step",
-			Source{1280, 720, 60},
+			Source{1280, 720, 60, false},
 			Premium, "",
 			"540p=960x540 480p=854x480 360p=640x360 270p=480x270",
 			"720p=1280x720 540p=960x540 480p=854x480 360p=640x360 270p=480x270",
 		},
-		{"cinema", Source{1920, 800, 24}, Basic, "", "480p=1152x480 270p=648x270", "800p=1920x800 480p=1152x480 270p=648x270"},
-		{"a size of its own", Source{500, 500, 30}, Plus, "", "270p=270x270", "500p=500x500 270p=270x270"},
-		{"rows of whole macroblocks", Source{1920, 1088, 30}, Basic, "", "720p=1270x720 480p=848x480 270p=476x270", "1088p=1920x1088 720p=1270x720 480p=848x480 270p=476x270"},
-		{"smaller than any", Source{320, 180, 30}, Plus, "", "", "180p=320x180"},
+		{"cinema", Source{1920, 800, 24, false}, Basic, "", "480p=1152x480 270p=648x270", "800p=1920x800 480p=1152x480 270p=648x270"},
+		{"a size of its own", Source{500, 500, 30, false}, Plus, "", "270p=270x270", "500p=500x500 270p=270x270"},
+		{"rows of whole macroblocks", Source{1920, 1088, 30, false}, Basic, "", "720p=1270x720 480p=848x480 270p=476x270", "1088p=1920x1088 720p=1270x720 480p=848x480 270p=476x270"},
+		{"smaller than any", Source{320, 180, 30, false}, Plus, "", "", "180p=320x180"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -83,7 +83,7 @@ func TestRungs(t *testing.T) {
 func TestRungsOfAnySource(t *testing.T) {
 	t.Parallel()
 	holds := func(w, h uint16, fps uint8, q, tier uint8) bool {
-		s := Source{int(w%7680) + 2, int(h%7680) + 2, float64(fps % 121)}
+		s := Source{int(w%7680) + 2, int(h%7680) + 2, float64(fps % 121), false}
 		quality := []Quality{Basic, Plus, Premium}[q%3]
 		most := []int{1080, 1440, 2160}[tier%3]
 		rungs := Instead(s, quality, most)
@@ -114,10 +114,10 @@ func TestLevels(t *testing.T) {
 		source Source
 		want   string
 	}{
-		{Source{1920, 1080, 30}, "avc1.640028"},
-		{Source{1920, 1080, 60}, "avc1.64002a"},
-		{Source{1280, 720, 30}, "avc1.64001f"},
-		{Source{3840, 2160, 60}, "avc1.640034"},
+		{Source{1920, 1080, 30, false}, "avc1.640028"},
+		{Source{1920, 1080, 60, false}, "avc1.64002a"},
+		{Source{1280, 720, 30, false}, "avc1.64001f"},
+		{Source{3840, 2160, 60, false}, "avc1.640034"},
 	} {
 		if got := Instead(tt.source, Plus, 2160)[0].Codec(); got != tt.want {
 			t.Errorf("%+v: %s, want %s", tt.source, got, tt.want)

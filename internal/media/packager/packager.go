@@ -24,6 +24,7 @@ type Edge interface {
 	PartLimit(rendition string) time.Duration
 	AddInit(kind frame.Kind, timescale uint32, in timeline.Init, data []byte) int
 	Begin(rendition string, start time.Time, discontinuity bool, init int, at int64)
+	Sample(rendition string, at int64, s cmaf.Sample)
 	Part(rendition string, buf []byte, ticks int64, independent bool)
 	Finish(rendition string, ticks int64)
 	Live(attached bool)

@@ -96,6 +96,9 @@ func (t *track) add(s cmaf.Sample) {
 	if len(t.pending) == 0 {
 		t.pendingAt, t.pendingKey = t.next, s.Sync
 	}
+	if t.kind == frame.Video {
+		t.edge.Sample(t.id, t.next, s)
+	}
 	t.pending = append(t.pending, s)
 	t.pendingLong += int64(s.Duration)
 	t.next += int64(s.Duration)

@@ -114,7 +114,7 @@ const furthestBack = 5
 func (w *Work) args() encode.RungArgs {
 	return encode.RungArgs{
 		Width: w.Rung.Width, Height: w.Rung.Height, Preset: w.Rung.Preset, CRF: w.Rung.CRF, Bitrate: w.Rung.Bitrate, Level: w.Rung.Level,
-		Timescale: w.Lane.Timescale,
+		Straight: w.Rung.Straight, FrameRate: w.Rung.FrameRate, Timescale: w.Lane.Timescale,
 	}
 }
 
@@ -240,8 +240,12 @@ func (w *Work) segment(f *feed, pictures []picture) ([]byte, error) {
 	return cmaf.AppendFragment(nil, uint32(f.msn+1), cmaf.TrackID, uint64(at[0]), samples), nil
 }
 
-// reorder is by how many ticks decoding comes before the source's: two frames, which is what the encoder's pyramid of B-frames needs.
+// reorder is by how many ticks decoding comes before the source's: two frames, which is what the encoder's pyramid of B-frames needs; none
+// where pictures come out as they are shown.
 func (w *Work) reorder() int64 {
+	if w.Rung.Straight {
+		return 0
+	}
 	fps := w.Rung.FrameRate
 	if fps < 10 || fps > 120 {
 		fps = 10

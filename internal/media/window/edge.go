@@ -46,9 +46,10 @@ type Edge struct {
 	mu      sync.Mutex
 	version uint64 // of everything a playlist shows; grows with each publication
 	lanes   []*lane
-	first   int64 // media sequence number of the first segment
-	sealed  int   // how many segments, from the first on, are whole in every lane and queued for storage
-	target  int   // seconds; 0 until the first segment is whole
+	shadows []*lane // made of lanes
+	first   int64   // media sequence number of the first segment
+	sealed  int     // how many segments, from the first on, are whole in every lane and queued for storage
+	target  int     // seconds; 0 until the first segment is whole
 	parts   map[string]time.Duration
 	ended   bool
 	live    bool          // a publication is attached: more parts are coming
@@ -73,6 +74,13 @@ type lane struct {
 		discontinuities int64
 	}
 	rate timeline.Rate
+
+	news      []Sample      // behind the last part
+	stir      chan struct{} // closed with every picture; nil: nobody follows so closely
+	followers int           // whole segments stay in memory for them
+
+	of   *lane // of a shadow: its source
+	from int   // of a shadow: the first segment that somebody makes now, from Edge.first on; -1: none
 }
 
 type initSegment struct {
@@ -115,6 +123,7 @@ func (s *segment) written() bool {
 type part struct {
 	off, end    int64
 	dur         int64 // ticks
+	samples     int   // how many pictures it has; 0: nobody counted
 	independent bool
 }
 
@@ -200,6 +209,7 @@ func (e *Edge) key(rendition string, msn int64) string {
 func (e *Edge) changed(l *lane) {
 	e.version++
 	l.awake()
+	e.shade(l)
 }
 
 // awake has waiters on l look again.
@@ -208,6 +218,7 @@ func (l *lane) awake() {
 		close(l.wait)
 		l.wait = nil
 	}
+	l.stirred()
 }
 
 // Standing is where the recording stands when a publication begins.

@@ -180,7 +180,7 @@ func (e *Edge) await(ctx context.Context, rendition string, targets int, look fu
 	var timer *time.Timer
 	for {
 		e.mu.Lock()
-		l := e.lane(rendition)
+		l := e.find(rendition)
 		if l == nil {
 			e.mu.Unlock()
 			return Place{}, ErrUnknown
@@ -214,7 +214,7 @@ func (e *Edge) await(ctx context.Context, rendition string, targets int, look fu
 
 // advanceLimit is the Advance Part Limit, section 6.2.5.2: how many parts ahead of the edge may be asked for.
 func (e *Edge) advanceLimit(l *lane) int {
-	target := e.parts[l.ID]
+	target := e.partTarget(l)
 	if target <= 0 || target >= time.Second {
 		return 3
 	}
@@ -248,7 +248,7 @@ func (e *Edge) Playlist(ctx context.Context, rendition string, r Reload, compres
 func (e *Edge) current(rendition string, k listing) (*rendered, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	l := e.lane(rendition)
+	l := e.find(rendition)
 	if l == nil {
 		return nil, ErrUnknown
 	}
@@ -296,7 +296,7 @@ func (e *Edge) reached(l *lane, r Reload) bool {
 // listed is how many parts of a segment a playlist may show. A segment whose first part is longer than the part target, which never
 // changes (the encoder came back with fewer frames a second), is shown when it is whole.
 func (e *Edge) listed(l *lane, s *segment) int {
-	target := e.parts[l.ID]
+	target := e.partTarget(l)
 	if !e.opt.Mode.Low || target == 0 || s.hot == nil || s.parts == 0 || l.duration(s.hot.parts[0].dur) > target {
 		return 0
 	}

@@ -131,6 +131,7 @@ func (e *Edge) lose(r *row) {
 		c.Gap, c.Object, c.Size, c.Independent = true, "", 0, false
 		l := e.lane(c.Rendition)
 		l.segs[r.index].lost = !l.segs[r.index].gap
+		e.loseShade(l, r.index)
 	}
 	r.objects = slices.DeleteFunc(r.objects, func(o object) bool { return o.media })
 	r.size = 0
@@ -273,6 +274,7 @@ func (e *Edge) trim(l *lane) {
 		switch {
 		case s.lost:
 			s.gap, s.size, s.hot = true, 0, nil
+			e.gapShade(l, i)
 			e.version++
 		case s.stored:
 			s.hot.buf, s.hot.media = nil, nil

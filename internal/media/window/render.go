@@ -67,7 +67,7 @@ func (e *Edge) media(l *lane, k listing) *hls.Media {
 	m := &hls.Media{TargetDuration: e.target, Ended: e.ended, MediaSequence: e.first}
 	if e.opt.Mode.Low && !e.ended {
 		m.CanBlock = true
-		m.PartTarget = e.parts[l.ID]
+		m.PartTarget = e.partTarget(l)
 		m.PartHoldBack = hls.HoldBack(e.longestPart())
 		m.SkipUntil = time.Duration(6*e.target) * time.Second
 	}
@@ -192,7 +192,7 @@ func (e *Edge) listParts(l *lane, i int) []hls.Part {
 	out := make([]hls.Part, e.listed(l, s))
 	for k := range out {
 		p := &s.hot.parts[k]
-		out[k] = hls.Part{URI: e.partURI(l, i, k), Duration: min(l.duration(p.dur), e.parts[l.ID]), Independent: p.independent}
+		out[k] = hls.Part{URI: e.partURI(l, i, k), Duration: min(l.duration(p.dur), e.partTarget(l)), Independent: p.independent}
 	}
 	return out
 }
@@ -208,7 +208,7 @@ func (e *Edge) partURI(l *lane, i, k int) string {
 // hint is the URI of the next part, empty when none is promised: the encoder is away, or the rendition has no media now.
 func (e *Edge) hint(l *lane) string {
 	n := len(l.segs)
-	if !e.live {
+	if !e.live || l.of != nil && l.from < 0 {
 		return ""
 	}
 	if n == 0 {
@@ -226,7 +226,7 @@ func (e *Edge) hint(l *lane) string {
 
 // report adds the rendition reports, section 4.4.5.4: where the other renditions' playlists end.
 func (e *Edge) report(l *lane, m *hls.Media) {
-	for _, o := range e.lanes {
+	for _, o := range slices.Concat(e.lanes, e.shadows) {
 		n := len(o.segs)
 		if o == l || n == 0 {
 			continue

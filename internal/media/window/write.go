@@ -117,6 +117,9 @@ func (e *Edge) Live(attached bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.live = attached && !e.ended
+	for _, d := range e.shadows {
+		d.fresh = e.live
+	}
 	for _, l := range e.lanes {
 		l.fresh = e.live
 		e.changed(l)
@@ -143,7 +146,9 @@ func (e *Edge) Begin(rendition string, start time.Time, discontinuity bool, init
 		start: start.UnixMilli(), disc: discontinuity, slate: e.slate, init: int32(init), time: at, hot: &hot{parts: make([]part, 0, 8)},
 	})
 	l.fresh = false
+	l.takeNews()
 	e.noteBegin(l)
+	l.stirred()
 	if discontinuity {
 		l.awake() // who waits for a part that would have continued waits in vain
 	}
@@ -161,7 +166,8 @@ func (e *Edge) Part(rendition string, buf []byte, ticks int64, independent bool)
 	}
 	s := l.open()
 	s.independent = s.independent || (s.parts == 0 && independent)
-	s.hot.parts = append(s.hot.parts, part{off: s.size, end: int64(len(buf)), dur: ticks, independent: independent})
+	s.hot.parts = append(s.hot.parts, part{off: s.size, end: int64(len(buf)), dur: ticks, samples: len(l.news), independent: independent})
+	l.takeNews()
 	s.hot.buf, s.size = buf, int64(len(buf))
 	s.parts++
 	s.dur += ticks
@@ -195,7 +201,7 @@ func (e *Edge) finish(l *lane, ticks int64) {
 		return
 	}
 	l.rate.Add(s.size, s.dur, l.Timescale, e.target)
-	if s.written() {
+	if s.written() && l.followers == 0 {
 		s.hot.buf = nil
 	}
 }
@@ -225,6 +231,9 @@ func (e *Edge) Close() {
 	e.seal()
 	for _, l := range e.lanes {
 		e.changed(l)
+	}
+	for _, d := range e.shadows {
+		e.changed(d)
 	}
 	e.signal()
 }

@@ -1,0 +1,318 @@
+// Package cascade makes the rungs of a broadcast while it is live: one encoder, fed picture by picture from the live edge, one decode for
+// all rungs that somebody watches. Segments and parts have the source's numbers, borders and times. It starts when a rung is asked for, at
+// the beginning of the open segment, and ends when nobody has asked for a while; another encoder takes over at a segment's border when the
+// rungs that are wanted change or the source gets other parameters, and where it stood when it dies. What is not made here, or too late,
+// is made later by whoever makes rungs of recordings.
+//
+// It must never know HTTP, resources, where objects are kept, or who watches. Goroutines: Run, called by the owner, and what it starts
+// below itself: one that stores, and for each encoder one with its pipes. Nothing here ever holds up the edge, which is only read.
+package cascade
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"millrace/internal/media/encode"
+	"millrace/internal/media/ladder"
+	"millrace/internal/media/window"
+)
+
+// Edge is the live edge of a broadcast; window.Edge fits, its methods say the contract.
+type Edge interface {
+	Follow(rendition string, msn int64) (*window.Follower, error)
+	Newest(rendition string) int64
+	Attach(id string, msn int64)
+	Detach(id string)
+	Forgo(id string, msn int64)
+	Shade(id string, msn int64, buf []byte, ticks int64, independent bool) bool
+	Shaded(id string, msn int64) bool
+	Kept(id string, msn int64, same bool)
+}
+
+// Encoder encodes a picture in several sizes while it streams; encode.Engine fits.
+type Encoder interface {
+	Ladder(ctx context.Context, job encode.LadderArgs, input func(context.Context, io.Writer) error, outputs []func(context.Context, io.Reader) error) error
+}
+
+// Store keeps what was made.
+type Store interface {
+	Has(ctx context.Context, key string) (bool, error)
+	Put(ctx context.Context, key string, data []byte) error
+}
+
+// Rung is one rendition that is made here.
+type Rung struct {
+	ladder.Rung
+	ID string // at the edge
+	// Key is where a segment is stored.
+	Key func(msn int64) string
+}
+
+// Options are what a Cascade needs.
+type Options struct {
+	Edge      Edge
+	Source    string // the edge's rendition that rungs are made of
+	Timescale uint32 // its ticks per second
+	// Init reads one of the source's init segments.
+	Init    func(ctx context.Context, n int) ([]byte, error)
+	Encoder Encoder
+	Store   Store
+	// Rungs are all that there are now; nil while that is not known. Those that were there once stay.
+	Rungs  func() []Rung
+	Always bool          // they are made whether somebody watches or not
+	Idle   time.Duration // how long a rung is made after it was asked for; 20 s when 0
+	Now    func() time.Time
+	Logger *slog.Logger
+}
+
+const (
+	// tick is how often is looked after encoders and viewers.
+	tick = 200 * time.Millisecond
+	// calm is how long an encoder must live for its end to be forgiven; after maxFailures ends in a row rest is taken.
+	calm        = 30 * time.Second
+	maxFailures = 3
+	rest        = 10 * time.Second
+)
+
+// Cascade makes the rungs of one broadcast.
+type Cascade struct {
+	opt  Options
+	wake chan struct{} // one token: look again
+	keep *keeper
+
+	mu    sync.Mutex
+	asked map[string]time.Time // by rung: when it was asked for last
+	ended bool
+
+	// Run's own.
+	all      sync.WaitGroup
+	children []*child            // that have not ended
+	current  *child              // the one that goes on; nil: none does
+	attached map[string]struct{} // rungs that the edge waits for
+	hold     *window.Follower    // has the edge keep what an encoder may have to read again
+	failures int
+	restTill time.Time
+}
+
+// New returns a Cascade; nothing is made before Run is called.
+func New(o Options) *Cascade {
+	if o.Idle <= 0 {
+		o.Idle = 20 * time.Second
+	}
+	return &Cascade{opt: o, wake: make(chan struct{}, 1), keep: newKeeper(o), asked: map[string]time.Time{}, attached: map[string]struct{}{}}
+}
+
+// Want says that somebody watches a rung. It does not wait.
+func (c *Cascade) Want(id string) {
+	c.mu.Lock()
+	last, known := c.asked[id]
+	now := c.opt.Now()
+	c.asked[id] = now
+	c.mu.Unlock()
+	if !known || now.Sub(last) > c.opt.Idle {
+		c.poke()
+	}
+}
+
+func (c *Cascade) poke() {
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Run makes what is wanted until End is called and all is stored, or ctx ends. What is running then is ended.
+func (c *Cascade) Run(ctx context.Context) error {
+	keeping, stop := context.WithCancelCause(ctx)
+	var kept sync.WaitGroup
+	kept.Go(func() { c.keep.run(keeping) })
+	defer kept.Wait()
+	defer stop(nil)
+	defer c.all.Wait()
+	defer c.stopAll(context.Canceled)
+	alarm := time.NewTicker(tick)
+	defer alarm.Stop()
+	for {
+		c.bury(ctx)
+		if over := c.over(); over && len(c.children) == 0 {
+			c.keep.close()
+			kept.Wait()
+			return nil
+		} else if !over {
+			c.adjust(ctx)
+		}
+		var due <-chan time.Time
+		if len(c.children) > 0 || c.opt.Always || c.resting() {
+			due = alarm.C
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-c.wake:
+		case <-due:
+		}
+		c.look()
+	}
+}
+
+// End says that the broadcast has ended: what is in the encoders still comes out, and nothing is begun.
+func (c *Cascade) End() {
+	c.mu.Lock()
+	c.ended = true
+	c.mu.Unlock()
+	c.poke()
+}
+
+func (c *Cascade) over() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.ended
+}
+
+// wanted are the rungs that somebody watches.
+func (c *Cascade) wanted() []Rung {
+	all, now := c.opt.Rungs(), c.opt.Now()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(all), func(r Rung) bool {
+		last, ok := c.asked[r.ID]
+		return !c.opt.Always && (!ok || now.Sub(last) > c.opt.Idle)
+	})
+}
+
+func (c *Cascade) resting() bool { return c.opt.Now().Before(c.restTill) }
+
+// adjust has the encoders be those that are needed.
+func (c *Cascade) adjust(ctx context.Context) {
+	want := c.wanted()
+	switch {
+	case len(want) == 0:
+		c.stopAll(errIdle)
+		c.current = nil
+	case c.resting():
+	case c.current == nil:
+		c.current = c.start(ctx, job{from: c.opt.Edge.Newest(c.opt.Source), rungs: want})
+	case !c.current.steady() || sameRungs(c.current.job.rungs, want):
+	default:
+		c.roll(ctx, want)
+	}
+}
+
+// roll has another encoder go on with other rungs at the next border. Those that are new begin at once, by themselves.
+func (c *Cascade) roll(ctx context.Context, want []Rung) {
+	next := c.opt.Edge.Newest(c.opt.Source) + 1
+	if !c.current.until(next) {
+		return // it has begun just now: the next one then
+	}
+	old := c.current
+	added := slices.DeleteFunc(slices.Clone(want), func(r Rung) bool { return old.job.has(r.ID) })
+	before := []*child{old}
+	if len(added) > 0 {
+		before = append(before, c.start(ctx, job{from: next - 1, to: next, rungs: added}))
+	}
+	c.current = c.start(ctx, job{from: next, rungs: want, after: before})
+}
+
+func sameRungs(a, b []Rung) bool {
+	return slices.EqualFunc(a, b, func(x, y Rung) bool { return x.ID == y.ID })
+}
+
+var (
+	errIdle  = errors.New("nobody watches any more")
+	errStuck = errors.New("the encoder keeps pictures to itself")
+)
+
+// start begins an encoder.
+func (c *Cascade) start(ctx context.Context, j job) *child {
+	for _, r := range j.rungs {
+		c.attached[r.ID] = struct{}{}
+		c.opt.Edge.Attach(r.ID, j.from)
+	}
+	if c.hold == nil {
+		c.hold, _ = c.opt.Edge.Follow(c.opt.Source, j.from) // without one the encoder says why
+	}
+	child := newChild(c, j)
+	c.children = append(c.children, child)
+	ctx, child.cancel = context.WithCancelCause(ctx)
+	c.all.Go(func() {
+		child.run(ctx)
+		child.cancel(nil)
+		c.poke()
+	})
+	return child
+}
+
+// stopAll ends every encoder at once.
+func (c *Cascade) stopAll(why error) {
+	for _, x := range c.children {
+		x.cancel(why)
+	}
+}
+
+// look ends encoders that hang, and has those give what they hold that get nothing, or nothing more.
+func (c *Cascade) look() {
+	now, over := c.opt.Now(), c.over()
+	for _, x := range c.children {
+		switch x.look(now) {
+		case hangs:
+			x.cancel(errStuck)
+		case starves:
+			x.finish()
+		case well:
+			if over {
+				x.finish()
+			}
+		}
+	}
+}
+
+// bury deals with the encoders that have ended, or are about to because another one has to follow.
+func (c *Cascade) bury(ctx context.Context) {
+	for _, x := range slices.Clone(c.children) {
+		next, follows := x.successor()
+		over := x.over()
+		if c.current == x && (follows || over) {
+			c.current = nil
+			if follows && !c.over() && c.forgiven(x) {
+				c.current = c.start(ctx, next)
+			}
+		}
+		if over {
+			c.children = slices.DeleteFunc(c.children, func(o *child) bool { return o == x })
+		}
+	}
+	if len(c.children) == 0 && c.hold != nil {
+		c.hold.Close()
+		c.hold = nil
+	}
+	for id := range c.attached {
+		if !slices.ContainsFunc(c.children, func(x *child) bool { return x.job.has(id) }) {
+			delete(c.attached, id)
+			c.opt.Edge.Detach(id)
+		}
+	}
+}
+
+// forgiven says whether an encoder that has ended may have a successor now.
+func (c *Cascade) forgiven(x *child) bool {
+	now := c.opt.Now()
+	why := x.trouble()
+	if why == nil {
+		return true
+	}
+	if now.Sub(x.began) > calm {
+		c.failures = 0
+	}
+	c.failures++
+	c.opt.Logger.Warn("encoder of rungs ended, another one takes over", "error", why, "failures", c.failures)
+	if c.failures < maxFailures {
+		return true
+	}
+	c.failures, c.restTill = 0, now.Add(rest)
+	return false
+}

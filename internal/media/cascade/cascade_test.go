@@ -1,0 +1,389 @@
+package cascade_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"millrace/internal/media/cascade"
+	"millrace/internal/media/codec/h264"
+	"millrace/internal/media/container/cmaf"
+	"millrace/internal/media/container/flv"
+	"millrace/internal/media/encode"
+	"millrace/internal/media/frame"
+	"millrace/internal/media/ladder"
+	"millrace/internal/media/packager"
+	"millrace/internal/media/timeline"
+	"millrace/internal/media/window"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// film is what an encoder sends.
+type film struct {
+	config frame.Config
+	frames []frame.Frame
+}
+
+// shoot has ffmpeg make a film: one key frame a second.
+func shoot(t testing.TB, size string, fps, seconds, b int, more ...string) film {
+	t.Helper()
+	args := []string{
+		"-nostdin", "-loglevel", "error", "-f", "lavfi", "-i", fmt.Sprintf("testsrc2=size=%s:rate=%d:duration=%d", size, fps, seconds), "-c:v", "libx264",
+		"-preset", "ultrafast", "-profile:v", "main", "-pix_fmt", "yuv420p", "-bf", strconv.Itoa(b), "-g", strconv.Itoa(fps), "-keyint_min", strconv.Itoa(fps), "-sc_threshold", "0",
+	}
+	out, err := exec.CommandContext(t.Context(), "ffmpeg", append(append(args, more...), "-f", "flv", "pipe:1")...).Output()
+	if err != nil {
+		t.Skipf("ffmpeg: %v", err)
+	}
+	var f film
+	for tags := flv.NewReader(bytes.NewReader(out), 32<<20); ; {
+		tag, err := tags.Next()
+		if err != nil {
+			break
+		}
+		if tag.Config {
+			sps, pps, _, err := h264.ParseAVCC(tag.Data)
+			if err != nil || len(sps) == 0 {
+				continue // the end
+			}
+			if f.config, err = h264.TrackConfig(sps[0], pps[0]); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		}
+		f.frames = append(f.frames, frame.Frame{Kind: frame.Video, DTS: tag.DTS, PTS: tag.PTS, Key: tag.Key, Data: tag.Data})
+	}
+	for i := range f.frames { // FLV has milliseconds
+		d := f.frames[i].PTS - f.frames[i].DTS
+		f.frames[i].DTS, f.frames[i].Duration = time.Duration(i)*time.Second/time.Duration(fps), time.Second/time.Duration(fps)
+		f.frames[i].PTS = f.frames[i].DTS + (d*time.Duration(fps)).Round(time.Second)/time.Duration(fps)
+	}
+	if len(f.frames) != fps*seconds {
+		t.Fatalf("%d frames", len(f.frames))
+	}
+	return f
+}
+
+// objects keep what is stored.
+type objects struct {
+	mu sync.Mutex
+	m  map[string][]byte
+}
+
+func (o *objects) Has(_ context.Context, key string) (bool, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.m[key] != nil, nil
+}
+
+func (o *objects) put(key string, data []byte) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.m[key] != nil {
+		return fmt.Errorf("%s is stored twice", key)
+	}
+	o.m[key] = bytes.Clone(data)
+	return nil
+}
+
+func (o *objects) get(key string) []byte {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.m[key]
+}
+
+type blobs struct{ *objects }
+
+func (o blobs) Put(_ context.Context, key string, r io.Reader) error {
+	data, err := io.ReadAll(r)
+	if err != nil {
+		return err
+	}
+	return o.put(key, data)
+}
+
+func (o blobs) Link(ctx context.Context, key string, f *os.File) error {
+	return o.Put(ctx, key, io.NewSectionReader(f, 0, 1<<40))
+}
+
+func (blobs) Record(context.Context, []timeline.Entry) error { return nil }
+
+type rungs struct{ *objects }
+
+func (o rungs) Put(_ context.Context, key string, data []byte) error { return o.put(key, data) }
+
+// studio is a broadcast with its rungs.
+type studio struct {
+	t       testing.TB
+	edge    *window.Edge
+	cutter  *packager.Packager
+	cascade *cascade.Cascade
+	stored  *objects
+	encoder cascade.Encoder
+	sizes   []ladder.Rung
+	ended   chan struct{}
+	done    chan error
+}
+
+type option func(*cascade.Options)
+
+// open begins a broadcast with two rungs.
+func open(t testing.TB, low bool, opts ...option) *studio {
+	t.Helper()
+	ffmpeg, err := encode.Find("ffmpeg", "")
+	if err != nil {
+		t.Skip("ffmpeg is not installed")
+	}
+	engine, err := encode.NewEngine(encode.Options{FFmpeg: ffmpeg, FFprobe: ffmpeg, Budget: encode.NewBudget(encode.BudgetOptions{Cores: 2})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &studio{t: t, stored: &objects{m: map[string][]byte{}}, done: make(chan error, 2), ended: make(chan struct{})}
+	log := slog.New(slog.NewTextHandler(io.Discard, nil))
+	if os.Getenv("MILLRACE_TEST_LOG") != "" {
+		log = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	}
+	s.edge = window.New(window.Options{
+		Media: "m", Mode: window.Mode{Low: low, Listed: 30 * time.Second, InMemory: 2}, Store: blobs{s.stored}, Recorder: blobs{s.stored}, Logger: log,
+	})
+	s.sizes = ladder.Live([]ladder.Source{{Width: 640, Height: 480, FrameRate: 30}}, ladder.Premium, 1080)
+	o := cascade.Options{
+		Edge: s.edge, Source: timeline.MainVideo, Timescale: 90000, Encoder: engine, Store: rungs{s.stored}, Now: time.Now, Logger: log, Idle: time.Hour,
+		Init: func(_ context.Context, n int) ([]byte, error) {
+			at, err := s.edge.ReadInit(timeline.MainVideo, n)
+			return at.Data, err
+		},
+		Rungs: func() []cascade.Rung {
+			var out []cascade.Rung
+			for _, r := range s.sizes {
+				out = append(out, cascade.Rung{Rung: r, ID: r.Name, Key: func(msn int64) string { return fmt.Sprintf("media/m/%s/%d.m4s", r.Name, msn) }})
+			}
+			return out
+		},
+	}
+	for _, opt := range opts {
+		opt(&o)
+	}
+	s.cascade = cascade.New(o)
+	ctx, cancel := context.WithCancel(context.Background())
+	var all sync.WaitGroup
+	all.Go(func() { s.done <- s.cascade.Run(ctx) })
+	all.Go(func() { _ = s.edge.Run(ctx) })
+	t.Cleanup(func() { cancel(); all.Wait() })
+	s.join(film{})
+	return s
+}
+
+// join is a publication that goes on where the last one ended.
+func (s *studio) join(f film) {
+	s.t.Helper()
+	stands := s.edge.Standing()
+	o := packager.Options{Edge: s.edge, Segment: 2 * time.Second, Part: 330 * time.Millisecond, At: stands.At, Began: stands.Began}
+	for i, r := range stands.Lanes {
+		o.Lanes = append(o.Lanes, packager.Lane{Rendition: r, Next: stands.Next[i]})
+	}
+	s.cutter = packager.New(o)
+	if f.config.Codec != "" {
+		s.configure(f)
+	}
+}
+
+func (s *studio) configure(f film) {
+	s.t.Helper()
+	if err := s.cutter.Configure(f.config); err != nil {
+		s.t.Fatal(err)
+	}
+	if err := s.cutter.Rate(30, true); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// send writes frames; a few behind the beginning of each segment the rungs have to have caught up with the one before.
+func (s *studio) send(frames []frame.Frame, watched ...string) {
+	s.t.Helper()
+	at, since := s.edge.Newest(timeline.MainVideo), 0
+	for _, f := range frames {
+		f.Received = time.Unix(1e9, 0).Add(f.DTS)
+		if err := s.cutter.Write(f); err != nil {
+			s.t.Fatal(err)
+		}
+		since++
+		next := s.edge.Newest(timeline.MainVideo)
+		if next == at {
+			since = 0
+		}
+		if since == 6 {
+			for _, id := range watched {
+				s.segment(id, at)
+			}
+			at = next
+		}
+	}
+}
+
+// segment waits for a segment.
+func (s *studio) segment(id string, msn int64) []byte {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(s.t.Context(), 30*time.Second)
+	defer cancel()
+	p, err := s.edge.ReadSegment(ctx, id, msn)
+	if err != nil {
+		s.t.Fatalf("segment %d of %s: %v", msn, id, err)
+	}
+	if p.Data == nil {
+		return s.stored.get(p.Object)
+	}
+	return p.Data
+}
+
+func (s *studio) want(ids ...string) {
+	s.t.Helper()
+	for _, id := range ids {
+		if err := s.edge.AddShadow(id, timeline.MainVideo); err != nil {
+			s.t.Fatal(err)
+		}
+		s.cascade.Want(id)
+	}
+	for _, id := range ids { // the encoder is at work
+		s.part(id, s.edge.Newest(timeline.MainVideo), 0)
+	}
+}
+
+// part waits for a part.
+func (s *studio) part(id string, msn int64, n int) []byte {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(s.t.Context(), 30*time.Second)
+	defer cancel()
+	for {
+		p, err := s.edge.ReadPart(ctx, id, msn, n)
+		if err == nil {
+			return p.Data
+		}
+		if !errors.Is(err, window.ErrTimeout) {
+			s.t.Fatalf("part %d of segment %d of %s: %v", n, msn, id, err)
+		}
+	}
+}
+
+// close ends the broadcast and waits until all is stored.
+func (s *studio) close() {
+	s.t.Helper()
+	if err := s.cutter.Close(nil); err != nil {
+		s.t.Fatal(err)
+	}
+	s.edge.Close()
+	s.cascade.End()
+	select {
+	case err := <-s.done:
+		if err != nil {
+			s.t.Error(err)
+		}
+	case <-time.After(20 * time.Second):
+		s.t.Fatal("the cascade does not end")
+	}
+}
+
+// times are the pictures' of a segment: decoding and presentation. keys are the places of key frames.
+func times(t testing.TB, data []byte) (decoded, shown []int64, keys []int) {
+	t.Helper()
+	fragments, err := cmaf.ParseFragments(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range fragments {
+		at := int64(f.BaseMediaDecodeTime)
+		for _, p := range f.Samples {
+			if p.Sync {
+				keys = append(keys, len(decoded))
+			}
+			decoded, shown = append(decoded, at), append(shown, at+int64(p.CompositionOffset))
+			at += int64(p.Duration)
+		}
+	}
+	slices.Sort(shown)
+	return decoded, shown, keys
+}
+
+// same checks that a rung's segment has the source's pictures.
+func (s *studio) same(id string, msn int64, keys int) {
+	s.t.Helper()
+	decoded, shown, have := times(s.t, s.segment(id, msn))
+	wantDecoded, wantShown, _ := times(s.t, s.segment(timeline.MainVideo, msn))
+	if !slices.Equal(decoded, wantDecoded) || !slices.Equal(shown, wantShown) {
+		s.t.Errorf("segment %d of %s: pictures decoded at %v and shown at %v, not at %v and %v", msn, id, decoded, shown, wantDecoded, wantShown)
+	}
+	if len(have) != keys || have[0] != 0 {
+		s.t.Errorf("segment %d of %s: key frames at %v", msn, id, have)
+	}
+}
+
+// playlist is a rendition's, without what names it.
+func (s *studio) playlist(id string) string {
+	s.t.Helper()
+	text, err := s.edge.Playlist(s.t.Context(), id, window.Reload{MSN: -1, Part: -1}, false)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	var out []string
+	for l := range strings.Lines(string(text)) {
+		if !strings.HasPrefix(l, "#EXT-X-RENDITION-REPORT") {
+			out = append(out, strings.ReplaceAll(strings.ReplaceAll(l, `"`+id+"/", `"`), id+"/", ""))
+		}
+	}
+	return strings.ReplaceAll(strings.Join(out, ""), ",INDEPENDENT=YES", "")
+}
+
+// since is a playlist from a line on.
+func (s *studio) since(id, line string) string {
+	_, after, _ := strings.Cut(s.playlist(id), "\n"+line+"\n")
+	return after
+}
+
+// TestSame makes two rungs of what is sent from the third segment on: they have its pictures, parts and playlist, and one decodes to as
+// many pictures.
+func TestSame(t *testing.T) {
+	t.Parallel()
+	for name, b := range map[string]int{"in order": 0, "with B-frames": 2} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := shoot(t, "640x480", 30, 12, b)
+			s := open(t, true)
+			s.configure(f)
+			s.send(f.frames[:140])
+			s.want("360p", "270p")
+			s.send(f.frames[140:], "360p", "270p")
+			if b == 0 {
+				for k := range 7 {
+					s.part("360p", 5, k)
+				}
+			}
+			if have, want := s.since("360p", "2.m4s"), s.since("v", "2.m4s"); b == 0 && have != want {
+				t.Errorf("playlist\n%s\nis not\n%s", have, want)
+			}
+			for msn := int64(2); msn < 5; msn++ {
+				s.same("360p", msn, 1)
+				s.same("270p", msn, 1)
+			}
+			s.close()
+			for msn := int64(2); msn < 5; msn++ {
+				if s.stored.get(fmt.Sprintf("media/m/270p/%d.m4s", msn)) == nil {
+					t.Errorf("segment %d is not stored", msn)
+				}
+			}
+		})
+	}
+}

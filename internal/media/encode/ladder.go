@@ -1,0 +1,62 @@
+package encode
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+)
+
+// LadderArgs describe a picture that is encoded in several sizes at once while it streams: fragmented MP4 comes on standard input, a fragment
+// a frame; each rung goes out as FLV, the first one on standard output, the others on descriptors 3, 4 and so on. There is one decoder.
+// A frame comes out for each frame that goes in, with its time in whole milliseconds. The first one is a key frame; others stand where the
+// presentation time is an odd number of ticks, of the input's time scale, behind the first one's, and nowhere else.
+type LadderArgs struct {
+	Rungs     []RungArgs // Straight; Keys and Threads do not count
+	Timescale uint32
+}
+
+// small is a picture that one thread encodes in time, in pixels.
+const small = 1280 * 720 / 2
+
+// Build returns the arguments for ffmpeg. As with LiveArgs nothing is held back on the way. Parameter sets are those that Rung writes for
+// the same sizes and settings: what is faster here leaves no trace in them.
+func (a LadderArgs) Build() []string {
+	args := append(common(),
+		"-probesize", "32", "-analyzeduration", "0", "-thread_type", "slice", "-copyts",
+		"-protocol_whitelist", "pipe", "-format_whitelist", string(MOV), "-f", string(MOV), "-i", "pipe:0")
+	for i, r := range a.Rungs {
+		threads := "1"
+		if r.Width*r.Height > small {
+			threads = "2"
+		}
+		pipe := 1
+		if i > 0 {
+			pipe = 2 + i
+		}
+		args = append(args,
+			"-map", "0:v:0", "-an", "-sn", "-dn", "-map_metadata", "-1",
+			"-vf", fmt.Sprintf("scale=%d:%d:flags=bicubic,setsar=1,format=yuv420p", r.Width, r.Height),
+			"-c:v", "libx264", "-preset", "superfast", "-tune", "zerolatency", "-profile:v", "high", "-level:v", fmt.Sprintf("%d.%d", r.Level/10, r.Level%10),
+			"-crf", strconv.Itoa(r.CRF), "-maxrate", strconv.Itoa(r.Bitrate), "-bufsize", strconv.Itoa(r.Bitrate), "-threads", threads,
+			"-x264-params", r.x264(),
+			"-force_key_frames", fmt.Sprintf("expr:mod(floor(t*%d+0.5),2)", a.Timescale),
+			"-fps_mode", "passthrough", "-enc_time_base", "-1",
+			"-f", "flv", "-flvflags", "no_duration_filesize+no_sequence_end", "-flush_packets", "1", "pipe:"+strconv.Itoa(pipe))
+	}
+	return args
+}
+
+// Ladder encodes a picture in several sizes while it streams, until input returns and what it has written is encoded; outputs are the
+// rungs', in their order. It does not wait for a free processor: what is live goes first.
+func (e *Engine) Ladder(ctx context.Context, job LadderArgs, input func(context.Context, io.Writer) error, outputs []func(context.Context, io.Reader) error) error {
+	if len(outputs) == 0 || len(outputs) != len(job.Rungs) {
+		return errors.New("encode ladder: every rung needs its output")
+	}
+	err := NewProcess(ProcessOptions{
+		Program: e.opts.FFmpeg, Args: job.Build(), Priority: Live, Limits: Limits{AddressSpace: e.opts.Limits.AddressSpace, CPU: liveTime},
+		Input: input, Output: outputs[0], Further: outputs[1:],
+	}).Run(ctx)
+	return blame(err, "the picture can't be decoded")
+}

@@ -1,0 +1,78 @@
+package encode
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"testing"
+
+	"millrace/internal/media/container/cmaf"
+	"millrace/internal/media/container/flv"
+)
+
+// TestStraight checks that what is encoded live and what is encoded later have the same parameter sets, bit for bit: they share an init
+// segment.
+func TestStraight(t *testing.T) {
+	t.Parallel()
+	e := newEngine(t)
+	source, err := os.ReadFile(makeFile(t, "a.mp4", "-f", "lavfi", "-i", "testsrc2=size=640x360:rate=25:duration=2", "-c:v", "libx264", "-preset", "ultrafast",
+		"-pix_fmt", "yuv420p", "-video_track_timescale", "90000", "-use_editlist", "0", "-movflags", "+frag_every_frame+empty_moov+default_base_moof"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	input := func(_ context.Context, in io.Writer) error {
+		_, err := in.Write(source)
+		return err
+	}
+	for _, preset := range []string{"veryfast", "faster"} {
+		job := LadderArgs{Timescale: 90000}
+		sets, pictures := make([][]byte, 2), make([]int, 2)
+		var outputs []func(context.Context, io.Reader) error
+		for i, width := range []int{480, 320} {
+			job.Rungs = append(job.Rungs, RungArgs{
+				Width: width, Height: width * 9 / 16 &^ 1, Preset: preset, CRF: 23, Bitrate: 400_000, Level: 30, Timescale: 90000, Straight: true, FrameRate: 25,
+			})
+			outputs = append(outputs, func(_ context.Context, in io.Reader) error {
+				for tags := flv.NewReader(in, 1<<20); ; {
+					tag, err := tags.Next()
+					switch {
+					case errors.Is(err, io.EOF):
+						return nil
+					case err != nil:
+						return err
+					case tag.Config && sets[i] == nil:
+						sets[i] = tag.Data
+					case !tag.Config:
+						pictures[i]++
+					}
+				}
+			})
+		}
+		if err := e.Ladder(t.Context(), job, input, outputs); err != nil {
+			t.Fatal(err)
+		}
+		for i, a := range job.Rungs {
+			err := e.Rung(t.Context(), OnDemand, RungJob{
+				Prepare: func(context.Context) (RungArgs, error) { return a, nil }, Input: input,
+				Output: func(_ context.Context, in io.Reader) error {
+					tracks, err := cmaf.NewReader(in, cmaf.ReaderOptions{MaxFragment: 1 << 20}).Tracks()
+					if err != nil || len(tracks) != 1 {
+						return errors.Join(err, errors.New("not one track"))
+					}
+					if sets[i] == nil || !bytes.Contains(tracks[0].SampleEntry, sets[i]) {
+						t.Errorf("%s: live %x, later\n%x", preset, sets[i], tracks[0].SampleEntry)
+					}
+					return nil
+				},
+			})
+			if err != nil {
+				t.Error(err)
+			}
+			if pictures[i] != 50 {
+				t.Errorf("%d pictures of 50", pictures[i])
+			}
+		}
+	}
+}

@@ -1,0 +1,209 @@
+package window
+
+import (
+	"time"
+
+	"millrace/internal/media/frame"
+	"millrace/internal/media/timeline"
+)
+
+// A shadow is a rendition that is made of another one: it has that one's segments, parts and times. What of it is made while it is live
+// comes here (Shade, Shaded); every other segment is listed as soon as its source's is whole, and made when somebody asks for it. Shadows
+// are in no record: they can be made again.
+
+// AddShadow adds a rendition made of another, unless it is there: it begins with all that there is. ErrUnknown: there is no such source.
+func (e *Edge) AddShadow(id, of string) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.find(id) != nil {
+		return nil
+	}
+	src := e.lane(of)
+	if src == nil {
+		return ErrUnknown
+	}
+	d := &lane{Rendition: timeline.Rendition{ID: id, Kind: frame.Video, Timescale: src.Timescale}, of: src, from: -1, fresh: src.fresh}
+	d.segs, d.slid = make([]segment, 0, len(src.segs)+64), src.slid
+	e.shadows = append(e.shadows, d)
+	e.advance(d)
+	e.changed(d)
+	return nil
+}
+
+// Attach says that somebody makes the shadow now, from a segment on; the playlist waits for him, within bounds.
+func (e *Edge) Attach(id string, msn int64) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if d := e.shadow(id); d != nil && d.from < 0 {
+		d.from = max(int(msn-e.first), 0)
+		e.advance(d)
+		e.changed(d)
+	}
+}
+
+// Detach says that nobody makes the shadow any more.
+func (e *Edge) Detach(id string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if d := e.shadow(id); d != nil {
+		d.from = -1
+		e.advance(d)
+		e.changed(d)
+	}
+}
+
+// Forgo says that whoever makes the shadow makes nothing (more) of the segments before msn.
+func (e *Edge) Forgo(id string, msn int64) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if d := e.shadow(id); d != nil && d.from >= 0 {
+		d.from = max(d.from, int(msn-e.first))
+		e.advance(d)
+	}
+}
+
+// Shade adds a part to a shadow's segment; buf is as Part's. It is the part of the same number of the source's segment, and as long. False:
+// it comes too late, and nothing of the segment is taken any more.
+func (e *Edge) Shade(id string, msn int64, buf []byte, ticks int64, independent bool) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	d, i := e.shadow(id), int(msn-e.first)
+	if d == nil || e.ended {
+		return false
+	}
+	s := d.open()
+	switch {
+	case s != nil && i == len(d.segs)-1:
+	case s != nil || i != len(d.segs) || i >= len(d.of.segs) || d.from < 0 || i < d.from:
+		return false
+	default:
+		from := &d.of.segs[i]
+		d.segs = append(d.segs, segment{
+			start: from.start, time: from.time, disc: from.disc, slate: from.slate, independent: true, hot: &hot{parts: make([]part, 0, 8)},
+		})
+		d.fresh = false
+		s = &d.segs[i]
+	}
+	s.hot.parts = append(s.hot.parts, part{off: s.size, end: int64(len(buf)), dur: ticks, independent: independent})
+	s.hot.buf, s.size = buf, int64(len(buf))
+	s.parts++
+	s.dur += ticks
+	e.changed(d)
+	return true
+}
+
+// Shaded says that a shadow's segment is whole; false as of Shade. Its bytes are kept until Kept is called, and a little longer.
+func (e *Edge) Shaded(id string, msn int64) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	d, i := e.shadow(id), int(msn-e.first)
+	if d == nil || e.ended || d.open() == nil || i != len(d.segs)-1 || !d.of.segs[i].done {
+		return false
+	}
+	s := d.open()
+	s.done, s.dur = true, d.of.segs[i].dur
+	e.changed(d)
+	e.advance(d)
+	return true
+}
+
+// Kept says that a shadow's segment is stored, or, with bytes of other parts, that another one is in its place.
+func (e *Edge) Kept(id string, msn int64, same bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	d, i := e.shadow(id), int(msn-e.first)
+	if d == nil || i < 0 || i >= len(d.segs) {
+		return
+	}
+	if s := &d.segs[i]; same {
+		s.stored = true
+	} else if s.done {
+		s.hot, s.size, s.stored = nil, 0, true
+	}
+	e.trim(d)
+}
+
+// shadow finds a shadow.
+func (e *Edge) shadow(id string) *lane {
+	for _, d := range e.shadows {
+		if d.ID == id {
+			return d
+		}
+	}
+	return nil
+}
+
+// find finds what can be watched: a rendition or a shadow.
+func (e *Edge) find(id string) *lane {
+	if l := e.lane(id); l != nil {
+		return l
+	}
+	return e.shadow(id)
+}
+
+// shade has the shadows of a rendition follow it. Called with the lock.
+func (e *Edge) shade(l *lane) {
+	for _, d := range e.shadows {
+		if d.of == l {
+			e.advance(d)
+		}
+	}
+}
+
+// patience is how many segments a shadow's playlist may be behind its source's, the open one among them, while it is made.
+const patience = 2
+
+// advance lists the source's whole segments that nobody makes, and those that whoever makes the shadow is late with. What there is of
+// such a segment is dropped: it is made anew, as a whole. Called with the lock.
+func (e *Edge) advance(d *lane) {
+	moved := false
+	for {
+		i := len(d.segs)
+		if d.open() != nil {
+			i--
+		}
+		if i >= len(d.of.segs) || !d.of.segs[i].done {
+			break
+		}
+		from := &d.of.segs[i]
+		if d.from >= 0 && i >= d.from && !from.gap && !e.ended && len(d.of.segs)-i <= patience {
+			break
+		}
+		s := segment{
+			start: from.start, time: from.time, dur: from.dur, disc: from.disc, slate: from.slate, gap: from.gap, lost: from.lost,
+			independent: !from.gap, done: true, stored: true,
+		}
+		d.segs = append(d.segs[:i], s)
+		d.fresh, moved = false, true
+	}
+	if moved {
+		e.trim(d)
+		e.changed(d)
+	}
+}
+
+// loseShade is lose for what would have been made of segment i. Called with the lock.
+func (e *Edge) loseShade(l *lane, i int) {
+	for _, d := range e.shadows {
+		if d.of == l && i < len(d.segs) && d.segs[i].done && d.segs[i].parts == 0 {
+			d.segs[i].lost = !d.segs[i].gap
+		}
+	}
+}
+
+// gapShade makes the shadows' segments gaps whose source's has become one. Called with the lock.
+func (e *Edge) gapShade(l *lane, i int) {
+	for _, d := range e.shadows {
+		if d.of == l && i < len(d.segs) && d.segs[i].lost {
+			d.segs[i].gap = true
+		}
+	}
+}
+
+// partTarget is a rendition's; a shadow has its source's.
+func (e *Edge) partTarget(l *lane) time.Duration {
+	if l.of != nil {
+		l = l.of
+	}
+	return e.parts[l.ID]
+}
