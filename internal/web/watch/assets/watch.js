@@ -14,6 +14,7 @@
   const FAR_BEHIND = 2; // target durations beyond the target latency at which a viewer who did not choose it is brought back
 
   let hls = null;
+  let stoodAt = -1; // seconds: where the player was when it was last looked at for its end
   let attempt = 0; // numbers the attempts; answers that belong to an older one are dropped
   let waitingSince = 0;
   let timer = 0;
@@ -204,10 +205,13 @@
     if (!chosenBehind && !video.paused && everPlayed && !video.seeking && late() > FAR_BEHIND * d.targetduration + 2) toLive();
   }
 
-  // conclude ends what hls.js would let stand still a moment before its end: it finds no end behind a hole that it takes for none.
+  // conclude ends what hls.js would let stand still a moment before its end: it finds no end behind a hole that it takes for none. The little
+  // steps that it makes then may leave the element seeking for ever, which stands where it stood a second ago; a viewer's seek does not.
   function conclude(d) {
     const n = video.buffered.length;
-    if (video.paused || video.ended || video.seeking || video.readyState > 2 || !n) return;
+    const moved = video.currentTime !== stoodAt;
+    stoodAt = video.currentTime;
+    if (video.paused || video.ended || video.seeking && moved || video.readyState > 2 || !n) return;
     const end = video.buffered.end(n - 1);
     if (d.edge - end < 1 && video.currentTime > end - 1) hls.trigger(Hls.Events.BUFFER_EOS, {});
   }
