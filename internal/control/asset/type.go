@@ -78,6 +78,9 @@ func (a *Asset) Quality() string {
 	return "basic"
 }
 
+// Loudness is what an asset's sound is brought to where `normalize_audio` asks for it, in LUFS (EBU R 128).
+const Loudness = -24
+
 // Progress is how far the work is. State: ingesting, transcoding, completed, live, errored. Percent 0–100; -1 for live and errored.
 type Progress struct {
 	State   string  `json:"state"`

@@ -35,9 +35,8 @@ type AudioArgs struct {
 	Format Format
 	Output string // path; overwritten. An M4A file: AAC-LC in MP4 with its index in front
 
-	Copy       bool // the input is AAC-LC: take its packets as they are
-	SampleRate int  // of the input, in Hz: 44100 stays, all else becomes 48000
-	Channels   int  // of the input: one stays one, all else becomes two
+	Copy  bool // the input is AAC-LC: take its packets as they are
+	Sound Sound
 }
 
 // Build returns the arguments for ffmpeg. Progress comes on descriptor 3.
@@ -52,27 +51,10 @@ func (a AudioArgs) Build() []string {
 	if a.Copy {
 		args = append(args, "-c:a", "copy")
 	} else {
-		args = append(args, a.encoder()...)
+		args = append(args, a.Sound.encoder()...)
 	}
 	return append(args, "-t", seconds(MaxDuration), "-f", "mp4", "-movflags", "+faststart", "-y", "file:"+a.Output)
 }
-
-func (a AudioArgs) encoder() []string {
-	rate, channels, bits := "48000", "2", "128k"
-	if a.SampleRate == 44100 {
-		rate = "44100"
-	}
-	if a.Channels == 1 {
-		channels, bits = "1", "96k"
-	}
-	return []string{
-		"-af", steady,
-		"-c:a", "aac", "-profile:a", "aac_low", "-b:a", bits, "-ar", rate, "-ac", channels, "-threads", "1",
-	}
-}
-
-// steady fills gaps and a late start with silence: packet n then stands for the samples from 1024n on.
-const steady = "aresample=async=1:first_pts=0"
 
 // ProbeArgs returns the arguments for ffprobe.
 func ProbeArgs(path string, format Format) []string {

@@ -269,7 +269,7 @@ func TestEncodeAudio(t *testing.T) {
 			out := filepath.Join(t.TempDir(), "out.m4a")
 			var last time.Duration
 			src := info.Tracks[0]
-			err = e.EncodeAudio(t.Context(), AudioArgs{Input: in, Format: tt.format, Output: out, Copy: tt.copy, SampleRate: src.SampleRate, Channels: src.Channels},
+			err = e.EncodeAudio(t.Context(), AudioArgs{Input: in, Format: tt.format, Output: out, Copy: tt.copy, Sound: Sound{SampleRate: src.SampleRate, Channels: src.Channels}},
 				func(at time.Duration) { last = at })
 			if err != nil {
 				t.Fatal(err)
@@ -297,7 +297,7 @@ func TestEncodeAudioKeepsDelay(t *testing.T) {
 	in := makeFile(t, "in.m4a", "-itsoffset", "0.5", "-i", early, "-c", "copy")
 	for _, copied := range []bool{false, true} {
 		out := filepath.Join(t.TempDir(), "out.m4a")
-		if err := e.EncodeAudio(t.Context(), AudioArgs{Input: in, Format: MOV, Output: out, Copy: copied, SampleRate: 48000, Channels: 1}, nil); err != nil {
+		if err := e.EncodeAudio(t.Context(), AudioArgs{Input: in, Format: MOV, Output: out, Copy: copied, Sound: Sound{SampleRate: 48000, Channels: 1}}, nil); err != nil {
 			t.Fatal(err)
 		}
 		info, err := e.Probe(t.Context(), out, MOV)

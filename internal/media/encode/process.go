@@ -45,6 +45,8 @@ type ProcessOptions struct {
 	Further []func(ctx context.Context, r io.Reader) error
 	// Progress is told how far the output has come; the arguments must then hold "-progress pipe:3".
 	Progress func(at time.Duration)
+	// Said is given the last of what the child has said, when it has ended well.
+	Said func(string)
 	// Files are the child's too, from descriptor 3 on; a child that tells of its progress has none. They stay the caller's to close.
 	Files []*os.File
 	// Hurry, once closed, says that somebody waits for the child now: it goes on as OnDemand.
@@ -350,6 +352,9 @@ func (r *run) result(ctx context.Context) error {
 	ended := r.cmd.ProcessState
 	if ended.Success() && ctx.Err() == nil {
 		r.process.happened(Succeeded)
+		if r.process.opts.Said != nil {
+			r.process.opts.Said(r.stderr.String())
+		}
 		return r.broken
 	}
 	name := filepath.Base(r.cmd.Path)

@@ -32,9 +32,6 @@ type Picture struct {
 	Overlay       *Overlay
 }
 
-// Sound is AAC-LC that is made of any audio.
-type Sound struct{ SampleRate, Channels int } // of the input
-
 // KeyInterval is how far apart key frames are where a video is encoded anew, in seconds: the length of its segments.
 const KeyInterval = 4
 
@@ -56,11 +53,13 @@ func (a RewriteArgs) Build() []string {
 	args = append(args, "-map", "0:a:"+strconv.Itoa(a.Audio)+"?", "-sn", "-dn", "-map_metadata", "-1", "-map_chapters", "-1")
 	switch {
 	case a.Sound != nil:
-		args = append(args, AudioArgs{SampleRate: a.Sound.SampleRate, Channels: a.Sound.Channels}.encoder()...)
+		args = append(args, a.Sound.encoder()...)
+		// What the encoder primes itself with comes before everything, and is not heard: without it sound and picture begin together.
+		args = append(args, "-bsf:a", "noise=amount=0:drop=lt(pts\\,0)")
 	default:
 		args = append(args, "-c:a", "copy")
 	}
-	if a.Format == MPEGTS && a.Sound == nil {
+	if (a.Format == MPEGTS || a.Format == ADTS) && a.Sound == nil {
 		// How AAC is to be decoded stands in its packets: the moov box has to wait for the first.
 		args = append(args, "-bsf:a", "aac_adtstoasc")
 		flags += "+delay_moov"

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"slices"
 	"time"
 
 	"millrace/internal/control/asset"
@@ -136,11 +137,14 @@ func (w *Worker) accept(ctx context.Context, a asset.Asset, in assetopt.Input, p
 	return fault.New(fault.Invalid, "%s", refusal(format))
 }
 
-// bareSound puts AAC without a container into one.
+// bareSound puts AAC without a container into one, unless it can't stay as it is.
 func (w *Worker) bareSound(ctx context.Context, a asset.Asset, in assetopt.Input, path string) error {
 	info, err := w.opt.Engine.Probe(ctx, path, encode.ADTS)
 	if err != nil {
 		return err
+	}
+	if a.Options.NormalizeAudio || slices.ContainsFunc(info.Tracks, func(t encode.Track) bool { return t.Channels > 2 }) {
+		return w.rewrite(ctx, a, in, path, sniff.ADTS, nil)
 	}
 	if err = w.found(ctx, a, describe(in, sniff.ADTS, info)); err != nil {
 		return err

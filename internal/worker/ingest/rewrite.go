@@ -47,6 +47,11 @@ func (w *Worker) rewrite(ctx context.Context, a asset.Asset, in assetopt.Input, 
 		return unusable(ondemand.ErrTooLong)
 	}
 	c.args.Input, c.args.Format = path, format
+	if a.Options.NormalizeAudio && c.audio != nil {
+		if err = w.level(ctx, &c); err != nil {
+			return err
+		}
+	}
 	have, err := w.opt.Assets.Timeline(ctx, a.ID, 0)
 	if err != nil {
 		return err
@@ -73,6 +78,18 @@ func (w *Worker) rewrite(ctx context.Context, a asset.Asset, in assetopt.Input, 
 		return refused(err)
 	}
 	return w.finish(ctx, a, whole)
+}
+
+// level has the sound made as loud as assets are to be; what is so already stays as it is.
+func (w *Worker) level(ctx context.Context, c *conform) error {
+	as := encode.Sound{SampleRate: c.audio.SampleRate, Channels: c.audio.Channels}
+	s, err := w.opt.Engine.Level(ctx, encode.LoudnessArgs{
+		Input: c.args.Input, Format: c.args.Format, Audio: c.args.Audio, Length: c.args.Length, Sound: as,
+	}, asset.Loudness)
+	if err == nil && (c.args.Sound != nil || s != as) {
+		c.args.Sound = &s
+	}
+	return err
 }
 
 // refused marks what is the file's fault.

@@ -52,9 +52,13 @@ func (w *Worker) conformed(a asset.Asset, info encode.Info, anew bool) (conform,
 			}
 		}
 	}
-	if s := c.audio; s != nil && (s.Codec != "aac" || strings.HasPrefix(s.Profile, "HE") || s.Profile == "Main" || s.Profile == "SSR" || s.Profile == "LTP") {
-		c.reasons.AudioCodec = s.Codec
-		c.args.Sound = &encode.Sound{SampleRate: s.SampleRate, Channels: s.Channels}
+	if s := c.audio; s != nil {
+		if s.Codec != "aac" || strings.HasPrefix(s.Profile, "HE") || s.Profile == "Main" || s.Profile == "SSR" || s.Profile == "LTP" {
+			c.reasons.AudioCodec = s.Codec
+		}
+		if c.reasons.AudioCodec != "" || s.Channels > 2 {
+			c.args.Sound = &encode.Sound{SampleRate: s.SampleRate, Channels: s.Channels}
+		}
 	}
 	return c, nil
 }

@@ -72,7 +72,7 @@ func (w *Worker) plan(ctx context.Context, a asset.Asset, in assetopt.Input, r i
 		return nil, err
 	}
 	t, err := planTracks(r, video, audio, sourceKey(a.Media))
-	if err == nil && over(a) {
+	if err == nil && (over(a) || audio != nil && (a.Options.NormalizeAudio || audio.Config.Channels > 2)) {
 		err = &errAnew{}
 	}
 	return t, err

@@ -28,7 +28,7 @@ func (w *Worker) audio(ctx context.Context, a asset.Asset, t *asset.Track) error
 			return err
 		}
 	}
-	path, err := w.convert(ctx, raw)
+	path, err := w.convert(ctx, a, raw)
 	if err != nil {
 		return err
 	}
@@ -45,15 +45,16 @@ func (w *Worker) audio(ctx context.Context, a asset.Asset, t *asset.Track) error
 	return nil
 }
 
-// convert gives the path of an M4A made of any file with audio. AAC is passed through.
-func (w *Worker) convert(ctx context.Context, raw string) (string, error) {
+// convert gives the path of an M4A made of any file with audio. AAC of one or two channels is passed through, unless it is to be as loud
+// as the rest of its asset and is not.
+func (w *Worker) convert(ctx context.Context, a asset.Asset, raw string) (string, error) {
 	format, err := formatOf(raw)
 	if err != nil {
 		return "", err
 	}
 	if format == encode.MOV {
 		ready, bad := isM4A(raw)
-		if bad != nil || ready {
+		if bad != nil || ready && !a.Options.NormalizeAudio {
 			return raw, bad
 		}
 	}
@@ -64,12 +65,19 @@ func (w *Worker) convert(ctx context.Context, raw string) (string, error) {
 	if info.Duration > encode.MaxDuration {
 		return "", tooLong()
 	}
-	for _, s := range info.Tracks {
+	for _, s := range info.Tracks { // the first
 		if s.Kind != encode.Audio {
 			continue
 		}
 		args := encode.AudioArgs{
-			Input: raw, Format: format, Output: made(raw), Copy: passable(s), SampleRate: s.SampleRate, Channels: s.Channels,
+			Input: raw, Format: format, Output: made(raw), Copy: passable(s), Sound: encode.Sound{SampleRate: s.SampleRate, Channels: s.Channels},
+		}
+		if a.Options.NormalizeAudio {
+			as := args.Sound
+			if args.Sound, err = w.opt.Engine.Level(ctx, encode.LoudnessArgs{Input: raw, Format: format, Sound: as}, asset.Loudness); err != nil {
+				return "", err
+			}
+			args.Copy = args.Copy && args.Sound == as
 		}
 		return args.Output, w.opt.Engine.EncodeAudio(ctx, args, nil)
 	}
@@ -84,7 +92,7 @@ func noAudio() error { return fault.New(fault.Invalid, "the file has no audio") 
 
 // passable tells the AAC that every player decodes.
 func passable(s encode.Track) bool {
-	return s.Codec == "aac" && (s.Profile == "LC" || s.Profile == "HE-AAC" || s.Profile == "HE-AACv2")
+	return s.Codec == "aac" && s.Channels <= 2 && (s.Profile == "LC" || s.Profile == "HE-AAC" || s.Profile == "HE-AACv2")
 }
 
 // formatOf refuses what can't hold audio before any other program sees it.
@@ -130,7 +138,7 @@ func isM4A(path string) (bool, error) {
 	}
 	sounds, others := 0, 0
 	for _, t := range index.Tracks {
-		if t.Kind == frame.Audio && t.Config.Codec == frame.AAC && t.Len() > 0 && !t.NonStandardEdit {
+		if t.Kind == frame.Audio && t.Config.Codec == frame.AAC && t.Config.Channels <= 2 && t.Len() > 0 && !t.NonStandardEdit {
 			sounds++
 		} else {
 			others++
