@@ -102,6 +102,9 @@ func oddities() map[string]oddity {
 // they did.
 func TestIngestConforms(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("encodes fifty files")
+	}
 	for name, o := range oddities() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -62,6 +62,9 @@ func beeps(more ...string) []string {
 // is no louder and no quieter stays as it is.
 func TestIngestNormalizes(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("encodes ten files several times")
+	}
 	for name, tt := range map[string]struct {
 		file  string
 		args  []string

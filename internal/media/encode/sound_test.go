@@ -63,6 +63,9 @@ func lasting(t *testing.T, name, graph string, more ...string) string {
 // nothing is to be done. Nothing of it moves the sound, or makes it longer or shorter.
 func TestLevel(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("encodes ten files several times")
+	}
 	e := newEngine(t)
 	const target = -24
 	noise := "anoisesrc=color=pink:seed=7:sample_rate=48000:duration=6:amplitude="
