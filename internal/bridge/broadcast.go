@@ -30,6 +30,7 @@ type broadcast struct {
 	ledger  *ledger
 	filler  *slate.Filler // the edge's writer
 	fill    fillers
+	laid    laid
 	forward forwarder
 	lower   *lower // nil: no rungs are made
 	mode    live.LatencyMode

@@ -21,6 +21,7 @@ import (
 	"millrace/internal/media/codec/opus"
 	"millrace/internal/media/encode"
 	"millrace/internal/media/frame"
+	"millrace/internal/media/overlay"
 	"millrace/internal/media/packager"
 	"millrace/internal/media/slate"
 	"millrace/internal/media/timeline"
@@ -214,7 +215,7 @@ func (b *broadcast) fetchImage(ctx context.Context) {
 	b.log.WarnContext(ctx, "slate image can't be used, showing the default one", "error", err)
 	if b.fill.fresh {
 		message := fmt.Sprintf("the custom slate image can't be used, the default one is shown in this recording: %s", explain(err))
-		b.mail.post(func() { b.warn(message) })
+		b.mail.post(func() { b.warn(live.CustomSlateUnavailable, message) })
 	}
 }
 
@@ -295,20 +296,20 @@ func explain(err error) string {
 	if said := fault.Messages(err); len(said) > 0 {
 		return strings.Join(said, "; ")
 	}
-	if errors.Is(err, slate.ErrImage) {
+	if errors.Is(err, slate.ErrImage) || errors.Is(err, overlay.ErrImage) {
 		return err.Error()
 	}
 	return "it can't be fetched"
 }
 
-// warn tells both the stream and the asset that the owner's image is not shown.
-func (b *broadcast) warn(message string) {
+// warn tells both the stream and the asset that an image of the owner's is not shown.
+func (b *broadcast) warn(kind, message string) {
 	now := b.opt.Now()
-	b.tell("slate image unavailable", func(ctx context.Context) error {
-		return b.opt.Streams.Warn(ctx, b.id, b.epoch, live.Warning{Type: live.CustomSlateUnavailable, Message: message}, now)
+	b.tell("image unavailable", func(ctx context.Context) error {
+		return b.opt.Streams.Warn(ctx, b.id, b.epoch, live.Warning{Type: kind, Message: message}, now)
 	})
-	b.tell("slate image unavailable", func(ctx context.Context) error {
-		return b.opt.Assets.Warn(ctx, b.asset.ID, asset.Warning{Type: live.CustomSlateUnavailable, Message: message}, now)
+	b.tell("image unavailable", func(ctx context.Context) error {
+		return b.opt.Assets.Warn(ctx, b.asset.ID, asset.Warning{Type: kind, Message: message}, now)
 	})
 }
 

@@ -69,16 +69,13 @@ func (b *broadcast) newSink(ctx context.Context, p ingest.Publication) *sink {
 	return s
 }
 
-// transformed puts what encodes a picture anew in front of out: a test stream's gets its mark, and what players can't play becomes H.264.
+// transformed puts what encodes a picture anew in front of out: what has images or
+// the mark of test streams over it gets them, and what players can't play becomes H.264.
 func (b *broadcast) transformed(out transform.Output, log *slog.Logger) transform.Output {
 	if b.opt.Encoder == nil {
 		return out
 	}
-	o := transform.Options{Output: out, Encoder: b.opt.Encoder, Logger: log}
-	if b.stream.Settings.Test {
-		o.Layers = append(o.Layers, b.opt.Mark)
-	}
-	t := transform.New(o)
+	t := transform.New(transform.Options{Output: out, Encoder: b.opt.Encoder, Layers: b.layers(), Logger: log})
 	b.owner.wg.Go(func() { // its end is the publication's
 		if err := t.Run(context.WithoutCancel(b.owner.root)); err != nil {
 			log.Error("picture transform ended", "error", err)

@@ -104,6 +104,9 @@ type Warning struct {
 // CustomSlateUnavailable is the type of the warning that the slate image of the owner can't be used.
 const CustomSlateUnavailable = "custom_slate_unavailable"
 
+// OverlayUnavailable is the type of the warning that an image of `new_asset_settings.inputs` can't be used.
+const OverlayUnavailable = "overlay_unavailable"
+
 // Warned is the data of a warning's event: little of the stream, as it was at that moment.
 type Warned struct {
 	ID          id.LiveStream  `json:"id"`

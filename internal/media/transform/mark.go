@@ -1,6 +1,7 @@
 package transform
 
 import (
+	"context"
 	"image"
 	"image/color"
 
@@ -32,16 +33,30 @@ func Mark() (overlay.Layer, error) {
 }
 
 // overlay draws what lies over the pictures to come; nil when nothing does. A stream goes on without what can't be drawn.
-func (w *worker) overlay() *encode.Overlay {
-	sheet, err := overlay.Draw(w.t.opt.Layers, w.source.Width&^1, w.source.Height&^1)
-	if err != nil {
-		w.log.Warn("overlay can't be drawn", "error", err)
+func (w *worker) overlay(ctx context.Context) *encode.Overlay {
+	if w.t.opt.Layers == nil || w.source.Width < 2 || w.source.Height < 2 {
 		return nil
 	}
-	if sheet == nil {
+	if !w.asked {
+		w.layers, w.asked = w.t.opt.Layers(ctx), true
+	}
+	size := image.Pt(w.source.Width&^1, w.source.Height&^1)
+	if w.drawnFor != size {
+		sheet, err := overlay.Draw(w.layers, size.X, size.Y)
+		if err != nil {
+			w.log.Warn("overlay can't be drawn", "error", err)
+		}
+		w.drawn, w.drawnFor = nil, size
+		if err == nil && sheet != nil {
+			w.drawn = &encode.Overlay{Image: sheet.Image, X: sheet.At.X, Y: sheet.At.Y}
+		}
+	}
+	if w.drawn == nil {
 		return nil
 	}
-	return &encode.Overlay{Image: sheet.Image, X: sheet.At.X, Y: sheet.At.Y, HD: highDefinition(w.source)}
+	o := *w.drawn
+	o.HD = highDefinition(w.source)
+	return &o
 }
 
 // highDefinition says that a picture's colours are those of BT.709: as it says itself, or by its size, as players take it then.

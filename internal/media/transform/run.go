@@ -46,7 +46,7 @@ const (
 
 // begin starts an encoder for the pictures from f on.
 func (w *worker) begin(ctx context.Context, f *frame.Frame) (*run, error) {
-	job := encode.LiveArgs{Format: encode.MOV, Width: w.source.Width, Height: w.source.Height, FrameRate: w.fps, Overlay: w.overlay()}
+	job := encode.LiveArgs{Format: encode.MOV, Width: w.source.Width, Height: w.source.Height, FrameRate: w.fps, Overlay: w.overlay(ctx)}
 	head, write := []byte(nil), appendFragment
 	if w.source.Codec == frame.VP8 {
 		job.Format, head, write = encode.IVF, ivfHeader(w.source), appendIVF

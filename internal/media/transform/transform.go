@@ -38,8 +38,9 @@ type Encoder interface {
 type Options struct {
 	Output  Output
 	Encoder Encoder
-	// Layers lie over every picture; without any only what players can't play is encoded anew.
-	Layers []overlay.Layer
+	// Layers gives what lies over every picture, when the first has come; it may wait for it. nil: only what players can't play is encoded
+	// anew.
+	Layers func(context.Context) []overlay.Layer
 	Logger *slog.Logger
 }
 
@@ -91,7 +92,7 @@ func Replaces(c frame.Config) bool { return c.Kind == frame.Video && c.Codec == 
 
 // needed says whether a picture has to be encoded anew.
 func (t *Transform) needed(c frame.Config) bool {
-	return Replaces(c) || c.Kind == frame.Video && len(t.opt.Layers) > 0
+	return Replaces(c) || c.Kind == frame.Video && t.opt.Layers != nil
 }
 
 // Configure implements the session's output.

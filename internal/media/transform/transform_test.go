@@ -212,7 +212,7 @@ func TestMarked(t *testing.T) {
 			t.Parallel()
 			config, frames := filmed(t, args...)
 			var out output
-			tr := start(t, transform.Options{Output: &out, Encoder: e, Layers: []overlay.Layer{mark}})
+			tr := start(t, transform.Options{Output: &out, Encoder: e, Layers: func(context.Context) []overlay.Layer { return []overlay.Layer{mark} }})
 			must(t, tr.Configure(config))
 			must(t, tr.Rate(30, true))
 			must(t, tr.Configure(frame.Config{Kind: frame.Audio, Codec: frame.AAC}))

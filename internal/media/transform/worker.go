@@ -4,13 +4,16 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"image"
 	"log/slog"
 	"sync"
 	"time"
 
 	"millrace/internal/media/codec/h264"
 	"millrace/internal/media/container/flv"
+	"millrace/internal/media/encode"
 	"millrace/internal/media/frame"
+	"millrace/internal/media/overlay"
 )
 
 // worker puts what the encoder gives and what goes past it back together. Its methods but encoded are Run's own.
@@ -19,6 +22,10 @@ type worker struct {
 	log *slog.Logger
 
 	source   frame.Config // of the picture, as it comes
+	layers   []overlay.Layer
+	asked    bool            // for the layers
+	drawn    *encode.Overlay // the layers, drawn
+	drawnFor image.Point     // for pictures of this size
 	fps      float64
 	held     []frame.Frame // sound that waits for the first picture of a run
 	failures int

@@ -1,0 +1,101 @@
+package bridge
+
+import (
+	"context"
+	"fmt"
+	"image"
+	"time"
+
+	"millrace/internal/control/assetopt"
+	"millrace/internal/control/live"
+	"millrace/internal/media/overlay"
+)
+
+const (
+	// overlayPatience bounds how long a broadcast waits for the images that lie over its picture, all together: it begins without those
+	// that have not come.
+	overlayPatience = 10 * time.Second
+	// overlayBytes bounds what their files take of memory, all together.
+	overlayBytes = 2 * overlay.MaxBytes
+)
+
+// laid is the images that lie over a broadcast's picture.
+type laid struct {
+	asked chan struct{} // closed when all that can be had are there; nil before the first encoder came
+	files map[int][]byte
+}
+
+// layers gives what lies over the pictures of a publication: the owner's images, and the mark of test streams above them; nil when there
+// is nothing. The images are fetched when the first encoder comes; whoever encodes waits for them.
+func (b *broadcast) layers() func(context.Context) []overlay.Layer {
+	inputs, test := b.asset.Options.Inputs, b.stream.Settings.Test
+	wanted := false
+	for _, in := range inputs {
+		wanted = wanted || in.Overlay != nil
+	}
+	if !wanted && !test {
+		return nil
+	}
+	if b.laid.asked == nil {
+		b.laid.asked = make(chan struct{})
+		b.owner.wg.Go(func() { b.fetchOverlays(b.owner.root, inputs) })
+	}
+	return func(ctx context.Context) []overlay.Layer {
+		select {
+		case <-b.laid.asked: // fetchOverlays always ends
+		case <-ctx.Done():
+			return nil
+		}
+		var layers []overlay.Layer
+		for i, in := range inputs {
+			if data := b.laid.files[i]; data != nil {
+				layers = append(layers, overlay.Layer{
+					Settings: overlay.Settings(*in.Overlay),
+					Load:     func() (image.Image, error) { return b.owner.decodeOverlay(data) },
+				})
+			}
+		}
+		if test {
+			layers = append(layers, b.opt.Mark)
+		}
+		return layers
+	}
+}
+
+// fetchOverlays gets the images. A broadcast goes on without one that can't be used, and both stream and asset are told.
+func (b *broadcast) fetchOverlays(ctx context.Context, inputs []assetopt.Input) {
+	defer close(b.laid.asked)
+	b.laid.files = map[int][]byte{}
+	try, cancel := context.WithTimeout(ctx, overlayPatience)
+	defer cancel()
+	left := int64(overlayBytes)
+	for i, in := range inputs {
+		if in.Overlay == nil {
+			continue
+		}
+		data, err := b.opt.Images.Image(try, in.URL, min(left, overlay.MaxBytes))
+		if err == nil {
+			_, err = b.owner.decodeOverlay(data)
+		}
+		switch {
+		case err == nil:
+			left -= int64(len(data))
+			b.laid.files[i] = data
+		case ctx.Err() != nil:
+			return
+		default:
+			b.log.WarnContext(ctx, "overlay image can't be used, the picture goes without it", "input", i, "error", err)
+			if b.fill.fresh {
+				message := fmt.Sprintf("new_asset_settings.inputs[%d]: the overlay image is not shown in this recording: %s", i, explain(err))
+				b.mail.post(func() { b.warn(live.OverlayUnavailable, message) })
+			}
+		}
+	}
+}
+
+// decodeOverlay reads an image. One at a time: they are large.
+func (l *Live) decodeOverlay(data []byte) (image.Image, error) {
+	l.decoding.Lock()
+	defer l.decoding.Unlock()
+	return overlay.Decode(data)
+}
