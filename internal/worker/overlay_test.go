@@ -86,6 +86,9 @@ func grey(size, seconds string) []string {
 // TestIngestOverlays lays images over files and looks where their pixels are.
 func TestIngestOverlays(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("encodes files of several kinds and sizes")
+	}
 	red, green, ground := color.NRGBA{R: 0xff, A: 0xff}, color.NRGBA{G: 0xff, A: 0xff}, color.NRGBA{0x80, 0x80, 0x80, 0xff}
 	half := color.NRGBA{0xc0, 0x40, 0x40, 0xff}
 	type spot struct {

@@ -40,6 +40,9 @@ func (w *world) findTrack(a asset.Asset, tr asset.Track) (asset.Track, bool) {
 // Whatever holds sound becomes an alternate audio track: AAC as it is, all else as AAC-LC.
 func TestAudioTracks(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("encodes fifteen files")
+	}
 	film := clip(t, "film.mp4")
 	spans := []float64{0, 4, 8, 12, 13}
 	for name, tt := range map[string]struct {

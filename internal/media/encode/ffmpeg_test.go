@@ -87,6 +87,9 @@ const (
 // Every packet comes out with its time plus one constant for all streams, whatever the source is like.
 func TestRewriteKeepsEveryFrameAndItsTime(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("encodes files of several kinds")
+	}
 	e := newEngine(t)
 	cfr := makeFile(t, "cfr.mp4", "-f", "lavfi", "-i", pictures, "-f", "lavfi", "-i", sound, "-t", "5",
 		"-c:v", "libx264", "-preset", "ultrafast", "-bf", "3", "-x264-params", "b-pyramid=normal:keyint=60:ref=3", "-c:a", "aac")
@@ -231,6 +234,9 @@ func TestRewriteStopsWhenItsReaderDoes(t *testing.T) {
 
 func TestEncodeAudio(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("encodes eleven files")
+	}
 	e := newEngine(t)
 	stereo := []string{"-f", "lavfi", "-i", "sine=440:sample_rate=44100", "-ac", "2", "-t", "3"}
 	for _, tt := range []struct {

@@ -139,6 +139,9 @@ func TestLevel(t *testing.T) {
 // TestDownmix listens to each channel of surround by itself, and to all of them at their loudest.
 func TestDownmix(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("encodes fourteen files")
+	}
 	e := newEngine(t)
 	const side, both = 1 / (1 + 2*0.7071), 0.7071 / (1 + 2*0.7071) // 5.1: L + C + Ls
 	const wide, narrow = 1 / (1 + 3*0.7071), 0.7071 / (1 + 3*0.7071)
