@@ -134,7 +134,7 @@ func (n *node) open(ctx context.Context) (err error) {
 	n.measure()
 	n.fetch = fetch.New(fetch.Options{Allow: n.cfg.FetchAllow, UserAgent: "millrace/" + cli.Version(), Logger: n.log})
 	n.close = append(n.close, func() error { n.fetch.Close(); return nil })
-	if n.ffmpeg, err = newEngine(); err != nil {
+	if n.ffmpeg, err = newEngine(ctx, encode.H264(n.cfg.H264Encoder)); err != nil {
 		return err
 	}
 	n.library = ondemand.NewLibrary(objects{n.blob}, 256<<20)
@@ -151,7 +151,7 @@ func (n *node) open(ctx context.Context) (err error) {
 	if n.metrics != nil {
 		broadcasts = n.metrics.Broadcasts(broadcasts)
 	}
-	version, err := n.ffmpeg.Version(ctx)
+	version, err := n.ffmpeg.Encoder(ctx)
 	if err != nil {
 		return fmt.Errorf("ask for ffmpeg's version: %w (millrace doctor says what is wrong)", err)
 	}
@@ -319,7 +319,7 @@ func (n *node) jobs(ctx context.Context) (lifecycle.Service, error) {
 	return queue.New(queue.Options{DB: n.db, Node: n.id, Logger: n.log, Workers: workers, Handlers: handlers})
 }
 
-func newEngine() (*encode.Engine, error) {
+func newEngine(ctx context.Context, h encode.H264) (*encode.Engine, error) {
 	ffmpeg, err := encode.Find("ffmpeg", "")
 	if err != nil {
 		return nil, fmt.Errorf("%w (install it with: apt-get install -y ffmpeg; millrace doctor checks the rest)", err)
@@ -328,8 +328,13 @@ func newEngine() (*encode.Engine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w (it comes with ffmpeg)", err)
 	}
+	if h != encode.X264 { // x264 comes with ffmpeg
+		if err = encode.Try(ctx, ffmpeg, h); err != nil {
+			return nil, fmt.Errorf("use --h264-encoder: %w (millrace doctor tries every encoder)", err)
+		}
+	}
 	return encode.NewEngine(encode.Options{
-		FFmpeg: ffmpeg, FFprobe: ffprobe, Budget: encode.NewBudget(encode.BudgetOptions{Cores: runtime.NumCPU()}),
+		FFmpeg: ffmpeg, FFprobe: ffprobe, H264: h, Budget: encode.NewBudget(encode.BudgetOptions{Cores: runtime.NumCPU()}),
 	})
 }
 

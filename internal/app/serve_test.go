@@ -259,6 +259,16 @@ func TestSecondServiceOnTheSameFolderIsRefused(t *testing.T) {
 	}
 }
 
+// An encoder that was chosen and does not encode is no service with another one. VideoToolbox is in no ffmpeg for Linux.
+func TestEncoderThatDoesNotEncode(t *testing.T) {
+	t.Parallel()
+	cfg := configuration(t, t.TempDir(), "--h264-encoder=videotoolbox")
+	err := serve(t.Context(), cfg, slog.New(slog.DiscardHandler), io.Discard)
+	if err == nil || !strings.Contains(err.Error(), "use --h264-encoder: videotoolbox does not encode: ") || !strings.Contains(err.Error(), "millrace doctor") {
+		t.Errorf("it says %v", err)
+	}
+}
+
 func TestPortInUse(t *testing.T) {
 	t.Parallel()
 	var lc net.ListenConfig

@@ -104,10 +104,10 @@ type Config struct {
 	FetchAllow     []netip.Prefix // may be reached by downloads although private
 	MaxUploadBytes int64          // largest file that is downloaded or uploaded, in bytes
 
-	LiveRungs string // on_demand, always or off
-
-	LogFormat string // text or json
-	LogLevel  slog.Level
+	LiveRungs   string // on_demand, always or off
+	H264Encoder string // x264, nvenc, qsv, vaapi, videotoolbox
+	LogFormat   string // text or json
+	LogLevel    slog.Level
 
 	TokenID     string // seeded access token; empty: none
 	TokenSecret Secret

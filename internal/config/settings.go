@@ -195,6 +195,11 @@ var settings = []Setting{
 		apply: into(oneOf("on_demand", "always", "off"), func(c *Config) *string { return &c.LiveRungs }),
 	},
 	{
+		Name: "h264-encoder", Kind: KindChoice, Default: "x264",
+		Help:  "What encodes pictures: x264 on the processor, or hardware: nvenc, qsv, vaapi or videotoolbox, which millrace doctor tries. The service does not start with one that does not encode.",
+		apply: into(oneOf("x264", "nvenc", "qsv", "vaapi", "videotoolbox"), func(c *Config) *string { return &c.H264Encoder }),
+	},
+	{
 		Name: "log-format", Kind: KindChoice, Default: "text",
 		Help:  "text for people, json for machines.",
 		apply: into(oneOf("text", "json"), func(c *Config) *string { return &c.LogFormat }),

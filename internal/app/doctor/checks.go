@@ -33,6 +33,7 @@ func Checks(o Options) []Check {
 		OpenFiles{Limit: openFiles},
 		Clock{Dir: c.DataDir, Now: o.Now, Synchronised: clockSynchronised},
 		FFmpeg{Inspect: encode.Check},
+		H264Encoder{Chosen: encode.H264(c.H264Encoder), Try: tryEncoder},
 		FreePort{Setting: "http-addr", Addr: c.HTTPAddr, Ours: c.HTTPAddr},
 	}
 	if c.TLS() {

@@ -5,11 +5,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -162,6 +164,22 @@ func TestFFmpeg(t *testing.T) {
 	expect(t, FFmpeg{func(ctx context.Context, _, _ string) encode.Report {
 		return encode.Check(ctx, "/no/such/ffmpeg", "/no/such/ffprobe")
 	}}, Problem, "ffmpeg is not found at /no/such/ffmpeg")
+}
+
+func TestH264Encoder(t *testing.T) {
+	t.Parallel()
+	works := func(list ...encode.H264) func(context.Context, encode.H264) error {
+		return func(_ context.Context, h encode.H264) error {
+			if slices.Contains(list, h) {
+				return nil
+			}
+			return fmt.Errorf("%s does not encode: Cannot load libcuda.so.1", h)
+		}
+	}
+	expect(t, H264Encoder{encode.X264, works(encode.X264)}, OK, "x264 encodes; there is no hardware here that would")
+	expect(t, H264Encoder{encode.X264, works(encode.X264, encode.QSV, encode.VAAPI)}, OK, "x264 encodes; so would, with --h264-encoder: qsv, vaapi")
+	expect(t, H264Encoder{encode.NVENC, works(encode.X264, encode.NVENC)}, OK, "nvenc encodes")
+	expect(t, H264Encoder{encode.NVENC, works(encode.X264)}, Problem, "nvenc does not encode: Cannot load libcuda.so.1")
 }
 
 func TestPorts(t *testing.T) {

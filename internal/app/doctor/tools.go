@@ -35,3 +35,41 @@ func (f FFmpeg) Run(ctx context.Context) Finding {
 	}
 	return problem(strings.Join(mends, "; "), "%s", strings.Join(texts, "; "))
 }
+
+// H264Encoder checks that the encoder that was chosen does encode, and says which hardware would.
+type H264Encoder struct {
+	Chosen encode.H264
+	Try    func(context.Context, encode.H264) error
+}
+
+// Name implements Check.
+func (H264Encoder) Name() string { return "H.264 encoder" }
+
+// Run implements Check.
+func (e H264Encoder) Run(ctx context.Context) Finding {
+	if err := e.Try(ctx, e.Chosen); err != nil {
+		return problem("Install its driver and let the user that runs millrace use the device, or leave out --h264-encoder.", "%v", err)
+	}
+	var more []string
+	for _, h := range encode.Encoders() {
+		if h != encode.X264 && h != e.Chosen && e.Try(ctx, h) == nil {
+			more = append(more, string(h))
+		}
+	}
+	if len(more) > 0 {
+		return ok("%s encodes; so would, with --h264-encoder: %s", e.Chosen, strings.Join(more, ", "))
+	}
+	if e.Chosen == encode.X264 {
+		return ok("%s encodes; there is no hardware here that would", e.Chosen)
+	}
+	return ok("%s encodes", e.Chosen)
+}
+
+// tryEncoder tries one as serve would use it.
+func tryEncoder(ctx context.Context, h encode.H264) error {
+	ffmpeg, err := encode.Find("ffmpeg", "")
+	if err != nil {
+		return err
+	}
+	return encode.Try(ctx, ffmpeg, h)
+}

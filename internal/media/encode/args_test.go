@@ -32,6 +32,13 @@ func TestArgs(t *testing.T) {
 		}}.Build()},
 		{"loudness", LoudnessArgs{Input: "/in/a", Format: Matroska, Audio: 1, Sound: Sound{SampleRate: 44100, Channels: 8, Gain: -3.25, Limit: true}}.Build()},
 		{"a rung", RungArgs{Width: 854, Height: 480, Preset: "veryfast", CRF: 23, Bitrate: 1_400_000, Level: 31, Timescale: 15360, Keys: []float64{10, 14.5}}.Build()},
+		{"a rung by NVENC", RungArgs{Width: 854, Height: 480, Preset: "veryfast", CRF: 23, Bitrate: 1_400_000, Level: 31, Timescale: 15360, Keys: []float64{10}, Encoder: NVENC}.Build()},
+		{"live by Quick Sync", LiveArgs{Format: MOV, Width: 1280, Height: 720, FrameRate: 30, Encoder: QSV}.Build()},
+		{"convert by VA-API, with an overlay", RewriteArgs{Input: "/in/a", Format: MOV, Picture: &Picture{
+			Width: 1280, Height: 720, CRF: 23, Bitrate: 2_800_000, Level: 31, Encoder: VAAPI, Overlay: &Overlay{Image: image.NewNRGBA(image.Rect(0, 0, 60, 20))},
+		}}.Build()},
+		{"live by VideoToolbox", LiveArgs{Format: IVF, Width: 1280, Height: 720, FrameRate: 30, Encoder: VideoToolbox}.Build()},
+		{"a trial of NVENC", NVENC.trial()},
 		{"one picture", PictureArgs()},
 		{"WebP", WebPArgs()},
 		{"tiles", TilesArgs{Width: 256, Height: 144, Count: 50}.Build()},

@@ -16,6 +16,7 @@ type Options struct {
 	FFmpeg, FFprobe string // absolute paths; see Find
 	Budget          *Budget
 	Limits          Limits        // of encodes; zero means DefaultLimits
+	H264            H264          // what encodes pictures; empty: X264. Stills and the ends of clips are always X264's
 	Stall           time.Duration // an encode that gives no sign of life for so long is killed; zero means a minute
 }
 
@@ -46,6 +47,15 @@ func (e *Engine) Version(ctx context.Context) (string, error) {
 		return "", err
 	}
 	return versionIn(said), nil
+}
+
+// Encoder names what writes parameter sets: ffmpeg's version, and what encodes where that is not x264.
+func (e *Engine) Encoder(ctx context.Context) (string, error) {
+	version, err := e.Version(ctx)
+	if e.opts.H264.hardware() {
+		version += "+" + string(e.opts.H264)
+	}
+	return version, err
 }
 
 // probeTime bounds a probe, which reads a few megabytes.

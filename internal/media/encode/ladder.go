@@ -15,6 +15,7 @@ import (
 type LadderArgs struct {
 	Rungs     []RungArgs // Straight; Keys and Threads do not count
 	Timescale uint32
+	Encoder   H264
 }
 
 // small is a picture that one thread encodes in time, in pixels.
@@ -23,7 +24,7 @@ const small = 1280 * 720 / 2
 // Build returns the arguments for ffmpeg. As with LiveArgs nothing is held back on the way. Parameter sets are those that Rung writes for
 // the same sizes and settings: what is faster here leaves no trace in them.
 func (a LadderArgs) Build() []string {
-	args := append(common(),
+	args := append(append(common(), a.Encoder.device()...),
 		"-probesize", "32", "-analyzeduration", "0", "-thread_type", "slice", "-copyts",
 		"-protocol_whitelist", "pipe", "-format_whitelist", string(MOV), "-f", string(MOV), "-i", "pipe:0")
 	for i, r := range a.Rungs {
@@ -37,10 +38,11 @@ func (a LadderArgs) Build() []string {
 		}
 		args = append(args,
 			"-map", "0:v:0", "-an", "-sn", "-dn", "-map_metadata", "-1",
-			"-vf", fmt.Sprintf("scale=%d:%d:flags=bicubic,setsar=1,format=yuv420p", r.Width, r.Height),
-			"-c:v", "libx264", "-preset", "superfast", "-tune", "zerolatency", "-profile:v", "high", "-level:v", fmt.Sprintf("%d.%d", r.Level/10, r.Level%10),
-			"-crf", strconv.Itoa(r.CRF), "-maxrate", strconv.Itoa(r.Bitrate), "-bufsize", strconv.Itoa(r.Bitrate), "-threads", threads,
-			"-x264-params", r.x264(),
+			"-vf", fmt.Sprintf("scale=%d:%d:flags=bicubic,setsar=1,format=yuv420p%s", r.Width, r.Height, a.Encoder.upload()))
+		args = append(args, a.Encoder.args(coding{
+			preset: "superfast", crf: r.CRF, bitrate: r.Bitrate, level: r.Level, threads: threads, params: r.x264(), live: true,
+		})...)
+		args = append(args,
 			"-force_key_frames", fmt.Sprintf("expr:mod(floor(t*%d+0.5),2)", a.Timescale),
 			"-fps_mode", "passthrough", "-enc_time_base", "-1",
 			"-f", "flv", "-flvflags", "no_duration_filesize+no_sequence_end", "-flush_packets", "1", "pipe:"+strconv.Itoa(pipe))
@@ -54,9 +56,11 @@ func (e *Engine) Ladder(ctx context.Context, job LadderArgs, input func(context.
 	if len(outputs) == 0 || len(outputs) != len(job.Rungs) {
 		return errors.New("encode ladder: every rung needs its output")
 	}
+	job.Encoder = e.opts.H264
 	err := NewProcess(ProcessOptions{
-		Program: e.opts.FFmpeg, Args: job.Build(), Priority: Live, Limits: Limits{AddressSpace: e.opts.Limits.AddressSpace, CPU: liveTime},
-		Input: input, Output: outputs[0], Further: outputs[1:],
+		Program: e.opts.FFmpeg, Args: job.Build(), Priority: Live,
+		Limits: Limits{AddressSpace: job.Encoder.addresses(e.opts.Limits.AddressSpace), CPU: liveTime},
+		Input:  input, Output: outputs[0], Further: outputs[1:],
 	}).Run(ctx)
 	return blame(err, "the picture can't be decoded")
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"io"
 	"os"
-	"strconv"
 	"time"
 )
 
@@ -18,22 +17,21 @@ type LiveArgs struct {
 	Width, Height int    // of the picture, in pixels
 	FrameRate     float64
 	Overlay       *Overlay
+	Encoder       H264
 }
 
 // Build returns the arguments for ffmpeg. Nothing is held back on the way: the decoder works in slices, the encoder looks at no frame
 // ahead, and FLV needs to know nothing of the next frame.
 func (a LiveArgs) Build() []string {
-	args := append(common(),
+	args := append(append(common(), a.Encoder.device()...),
 		"-probesize", "32", "-analyzeduration", "0", "-thread_type", "slice", "-copyts",
 		"-protocol_whitelist", "file,pipe", "-format_whitelist", string(a.Format), "-f", string(a.Format), "-i", "pipe:0")
 	even := "scale=trunc(iw/2)*2:trunc(ih/2)*2,format=yuv420p"
-	args = append(args, a.Overlay.over("0:v:0", even)...)
-	rate := strconv.Itoa(a.bitrate())
+	args = append(args, a.Overlay.over("0:v:0", even, a.Encoder.upload())...)
+	args = append(args, a.Encoder.args(coding{preset: "superfast", bitrate: a.bitrate(), live: true, params: "keyint=infinite:scenecut=0:open-gop=0"})...)
 	return append(args,
 		"-an", "-sn", "-dn", "-map_metadata", "-1",
-		"-c:v", "libx264", "-preset", "superfast", "-tune", "zerolatency", "-profile:v", "high",
-		"-b:v", rate, "-maxrate", rate, "-bufsize", rate,
-		"-force_key_frames", "source", "-x264-params", "keyint=infinite:scenecut=0:open-gop=0",
+		"-force_key_frames", "source",
 		"-fps_mode", "passthrough", "-enc_time_base", "-1",
 		"-f", "flv", "-flvflags", "no_duration_filesize+no_sequence_end", "-flush_packets", "1", "pipe:1")
 }
@@ -62,9 +60,11 @@ func (e *Engine) Live(ctx context.Context, job LiveArgs, input func(context.Cont
 		defer func() { _ = sheet.Close() }() // it is memory
 		files = append(files, sheet)
 	}
+	job.Encoder = e.opts.H264
 	err := NewProcess(ProcessOptions{
-		Program: e.opts.FFmpeg, Args: job.Build(), Priority: Live, Limits: Limits{AddressSpace: e.opts.Limits.AddressSpace, CPU: liveTime},
-		Input: input, Output: output, Files: files,
+		Program: e.opts.FFmpeg, Args: job.Build(), Priority: Live,
+		Limits: Limits{AddressSpace: job.Encoder.addresses(e.opts.Limits.AddressSpace), CPU: liveTime},
+		Input:  input, Output: output, Files: files,
 	}).Run(ctx)
 	return blame(err, "the picture can't be decoded")
 }

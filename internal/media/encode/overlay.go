@@ -15,10 +15,11 @@ type Overlay struct {
 	HD    bool         // the picture's colours are those of BT.709, else BT.601
 }
 
-// over has the pictures of an input go through filters, and the overlay laid over what comes out; without one there are only the filters.
-func (o *Overlay) over(input, filters string) []string {
+// over has the pictures of an input go through filters, and the overlay laid over what comes out, and the
+// last filters behind that; without one there are only the filters.
+func (o *Overlay) over(input, filters, last string) []string {
 	if o == nil {
-		return []string{"-map", input, "-vf", filters}
+		return []string{"-map", input, "-vf", filters + last}
 	}
 	matrix := "bt601"
 	if o.HD {
@@ -28,7 +29,7 @@ func (o *Overlay) over(input, filters string) []string {
 		"-protocol_whitelist", "file", "-format_whitelist", "rawvideo", "-f", "rawvideo", "-pixel_format", "rgba",
 		"-video_size", fmt.Sprintf("%dx%d", o.Image.Rect.Dx(), o.Image.Rect.Dy()), "-i", "file:/dev/fd/3",
 		"-filter_complex", fmt.Sprintf("[1:v]scale=out_color_matrix=%s:out_range=tv,format=yuva420p[sheet];[%s]%s[picture];"+
-			"[picture][sheet]overlay=%d:%d:format=yuv420[out]", matrix, input, filters, o.X, o.Y),
+			"[picture][sheet]overlay=%d:%d:format=yuv420%s[out]", matrix, input, filters, o.X, o.Y, last),
 		"-map", "[out]",
 	}
 }

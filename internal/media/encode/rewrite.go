@@ -30,6 +30,7 @@ type Picture struct {
 	Interlaced    bool // fields are put together first
 	HDR           bool // its light is brought down to what any screen shows (BT.709)
 	Overlay       *Overlay
+	Encoder       H264
 }
 
 // KeyInterval is how far apart key frames are where a video is encoded anew, in seconds: the length of its segments.
@@ -45,6 +46,9 @@ func (a RewriteArgs) Build() []string {
 	// frag_discont writes decoding times as they are, where the muxer would let every track begin at zero.
 	flags += "+frag_discont"
 	args := append(common(), "-max_pixels", strconv.Itoa(maxPixels))
+	if a.Picture != nil {
+		args = append(args, a.Picture.Encoder.device()...)
+	}
 	if a.Format == AVI {
 		args = append(args, "-fflags", "+genpts")
 	}
@@ -82,13 +86,12 @@ func (a RewriteArgs) video() []string {
 	if p == nil {
 		return []string{"-map", "0:V:0?", "-c:v", "copy"}
 	}
-	return append(p.Overlay.over("0:V:0", p.filters()),
-		"-c:v", "libx264", "-preset", p.Preset, "-profile:v", "high", "-level:v", fmt.Sprintf("%d.%d", p.Level/10, p.Level%10),
-		"-crf", strconv.Itoa(p.CRF), "-maxrate", strconv.Itoa(p.Bitrate), "-bufsize", strconv.Itoa(p.Bitrate),
-		"-force_key_frames", fmt.Sprintf("expr:gte(t,n_forced*%d)", KeyInterval),
-		"-x264-params", "keyint=infinite:open-gop=0:scenecut=0",
+	args := append(p.Overlay.over("0:V:0", p.filters(), p.Encoder.upload()), p.Encoder.args(coding{
+		preset: p.Preset, crf: p.CRF, bitrate: p.Bitrate, level: p.Level, params: "keyint=infinite:open-gop=0:scenecut=0",
 		// With a number of threads of its own an encode gives the same bytes on any machine: a second run goes on where the first ended.
-		"-threads", "4", "-fps_mode", "vfr", "-enc_time_base", "-1")
+		threads: "4",
+	})...)
+	return append(args, "-force_key_frames", fmt.Sprintf("expr:gte(t,n_forced*%d)", KeyInterval), "-fps_mode", "vfr", "-enc_time_base", "-1")
 }
 
 // filters bring a picture into its size and form. It comes upright: ffmpeg turns what is to be turned.
@@ -116,6 +119,11 @@ func (e *Engine) Rewrite(ctx context.Context, job RewriteArgs, output func(ctx c
 		share, nice, limits.CPU = Background, Ahead, convertTime
 	}
 	var files []*os.File
+	if job.Picture != nil {
+		as := *job.Picture
+		as.Encoder = e.opts.H264
+		job.Picture, limits.AddressSpace = &as, as.Encoder.addresses(limits.AddressSpace)
+	}
 	if job.Picture != nil && job.Picture.Overlay != nil {
 		sheet, err := job.Picture.Overlay.file()
 		if err != nil {

@@ -24,6 +24,7 @@ type RungArgs struct {
 	// Keys are where segments begin, in seconds of the input's presentation time: key frames stand there and nowhere else.
 	Keys    []float64
 	Threads int // of the encoder and of the decoder; 0: as many as there are cores
+	Encoder H264
 }
 
 // Build returns the arguments for ffmpeg. A run that ends is a full run: the encoder looks ahead, nothing is cut off. The parameter sets
@@ -31,14 +32,15 @@ type RungArgs struct {
 // rate is guessed from the input. The model of the player's buffer begins half full, as runs follow one another.
 func (a RungArgs) Build() []string {
 	threads := strconv.Itoa(a.Threads)
-	args := append(common(),
+	args := append(append(common(), a.Encoder.device()...),
 		"-probesize", "32", "-analyzeduration", "0", "-threads", threads, "-copyts",
 		"-protocol_whitelist", "pipe", "-format_whitelist", string(MOV), "-f", string(MOV), "-i", "pipe:0",
 		"-map", "0:v:0", "-an", "-sn", "-dn", "-map_metadata", "-1",
-		"-vf", fmt.Sprintf("scale=%d:%d:flags=bicubic,setsar=1,format=yuv420p", a.Width, a.Height),
-		"-c:v", "libx264", "-preset", a.Preset, "-profile:v", "high", "-level:v", fmt.Sprintf("%d.%d", a.Level/10, a.Level%10),
-		"-crf", strconv.Itoa(a.CRF), "-maxrate", strconv.Itoa(a.Bitrate), "-bufsize", strconv.Itoa(a.Bitrate), "-threads", threads,
-		"-x264-params", a.x264())
+		"-vf", fmt.Sprintf("scale=%d:%d:flags=bicubic,setsar=1,format=yuv420p%s", a.Width, a.Height, a.Encoder.upload()))
+	args = append(args, a.Encoder.args(coding{
+		preset: a.Preset, crf: a.CRF, bitrate: a.Bitrate, level: a.Level, threads: threads, params: a.x264(),
+		live: a.Straight && a.Encoder.hardware(), // or it would write other parameter sets than Ladder
+	})...)
 	if len(a.Keys) > 0 {
 		args = append(args, "-force_key_frames", times(a.Keys))
 	}
@@ -98,9 +100,9 @@ func (e *Engine) Rung(ctx context.Context, p Priority, job RungJob) error {
 	if err != nil {
 		return err
 	}
-	args.Threads = job.Threads
+	args.Threads, args.Encoder = job.Threads, e.opts.H264
 	err = NewProcess(ProcessOptions{
-		Program: e.opts.FFmpeg, Args: args.Build(), Priority: p, Limits: Limits{AddressSpace: e.opts.Limits.AddressSpace, CPU: rungTime},
+		Program: e.opts.FFmpeg, Args: args.Build(), Priority: p, Limits: Limits{AddressSpace: args.Encoder.addresses(e.opts.Limits.AddressSpace), CPU: rungTime},
 		Input: job.Input, Output: job.Output, Hurry: job.Hurry, Stall: e.opts.Stall,
 	}).Run(ctx)
 	return blame(err, "the picture can't be decoded")
