@@ -73,6 +73,7 @@ var layers = map[string][]string{
 	"internal/web":                {"internal/control", "internal/web/static", "internal/id", "internal/fault"},
 	"internal/web/express":        {"internal/socket"},
 	"test":                        {"test"},
+	"test/bench":                  {"test", "internal/media/encode", "internal/media/ladder"}, // whose settings its peer is given
 }
 
 // mayGo lists the folders whose job is to own goroutines.

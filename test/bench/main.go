@@ -47,7 +47,10 @@ func measurements() []measurement {
 		{"serving", (*bench).serving},
 		{"create", (*bench).creating},
 		{"vod", (*bench).vod},
+		{"first", (*bench).first},
 		{"rungs", (*bench).rungs},
+		{"cost", (*bench).cost},
+		{"images", (*bench).images},
 		{"simulcast", (*bench).simulcast},
 		{"slate", (*bench).slate},
 	}

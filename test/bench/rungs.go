@@ -3,8 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -17,7 +15,7 @@ const seeks = 20
 // rungs measures how soon a rung plays that nobody has watched before: the 480p rung of 60 minutes of 1080p30, from all over the film, and
 // the same segments once more.
 func (b *bench) rungs(ctx context.Context) error {
-	path, err := b.film(ctx)
+	path, err := b.film(ctx, "H.264", 60)
 	if err != nil {
 		return err
 	}
@@ -109,26 +107,4 @@ func (m *millrace) rung(ctx context.Context, url, mark string) (below string, na
 		return "", nil, fmt.Errorf("an empty playlist:\n%s", playlist)
 	}
 	return "/" + lines[1][:strings.LastIndexByte(lines[1], '/')+1], names, nil
-}
-
-// film makes 60 minutes of 1080p30 with texture and movement, 4 Mbit/s.
-func (b *bench) film(ctx context.Context) (string, error) {
-	short, long := filepath.Join(b.dir, "minute-1080.mp4"), filepath.Join(b.dir, "hour-1080.mp4")
-	err := once(short, func(to string) error {
-		return ffmpeg(
-			ctx, "-f", "lavfi", "-i", "testsrc2=size=1920x1080:rate=30,noise=alls=6:allf=t", "-f", "lavfi", "-i", "sine=frequency=440:sample_rate=48000",
-			"-t", "60", "-c:v", "libx264", "-preset", "veryfast", "-pix_fmt", "yuv420p", "-g", "60",
-			"-b:v", "3900k", "-maxrate", "3900k", "-bufsize", "7800k", "-c:a", "aac", "-ac", "2", "-b:a", "96k", "-f", "mp4", to,
-		)
-	})
-	if err != nil {
-		return "", err
-	}
-	if err = once(long, func(to string) error {
-		return ffmpeg(ctx, "-stream_loop", "59", "-i", short, "-c", "copy", "-movflags", "+faststart", "-f", "mp4", to)
-	}); err != nil {
-		return "", err
-	}
-	_, err = os.Stat(long)
-	return long, err
 }

@@ -1,0 +1,48 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// first measures how soon a file can be watched after it was asked for, by its length and by whether its pictures pass through.
+func (b *bench) first(ctx context.Context) error {
+	b.out.begin("From POST to the first segment: 1080p30 of 4 Mbit/s, fetched over loopback", "-")
+	for _, codec := range []string{"H.264", "HEVC"} {
+		for _, minutes := range []int{1, 10, 60} {
+			path, err := b.film(ctx, codec, minutes)
+			if err != nil {
+				return err
+			}
+			var took []float64
+			for range max(3, b.rounds) {
+				ms, err := b.firstOf(ctx, path)
+				if err != nil {
+					return fmt.Errorf("%s of %d minutes: %w", codec, minutes, err)
+				}
+				took = append(took, ms)
+			}
+			b.out.alone(fmt.Sprintf("%s, %d min, median", codec, minutes), "ms", median(took), "")
+			b.out.alone(fmt.Sprintf("%s, %d min, worst", codec, minutes), "ms", percentile(took, 1), "")
+		}
+	}
+	return nil
+}
+
+// firstOf has a service of its own fetch a file: what is encoded behind the first segment disturbs nobody.
+func (b *bench) firstOf(ctx context.Context, path string) (float64, error) {
+	o, err := serveFile(ctx, path)
+	if err != nil {
+		return 0, err
+	}
+	defer o.stop()
+	s, err := b.millrace()
+	if err != nil {
+		return 0, err
+	}
+	defer s.stop()
+	start := time.Now()
+	got, err := s.firstSegment(ctx, o.url)
+	return milliseconds(got.Sub(start)), err
+}

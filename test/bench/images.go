@@ -1,0 +1,72 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"millrace/test/bench/viewer"
+)
+
+// images measures pictures of 60 minutes of 1080p30 that nobody has asked for before, from all over the film, and the same once more.
+func (b *bench) images(ctx context.Context) error {
+	path, err := b.film(ctx, "H.264", 60)
+	if err != nil {
+		return err
+	}
+	o, err := serveFile(ctx, path)
+	if err != nil {
+		return err
+	}
+	defer o.stop()
+	s, err := b.millrace()
+	if err != nil {
+		return err
+	}
+	defer s.stop()
+	video, err := s.asset(ctx, o.url)
+	if err != nil {
+		return err
+	}
+	id, _, _ := strings.Cut(strings.TrimPrefix(video.URL(), "/"), "/")
+	video.Close()
+	c := viewer.NewClient(s.http)
+	defer c.Close()
+	fetch := func(name string) (float64, error) {
+		start := time.Now()
+		r, _, err := c.Get("/" + id + "/" + name)
+		if err == nil && r.Status != 200 {
+			err = fmt.Errorf("%s answers %d", name, r.Status)
+		}
+		return milliseconds(time.Since(start)), err
+	}
+	if _, err = fetch("thumbnail.jpg?time=1"); err != nil { // the first of all finds no program that waits for it
+		return err
+	}
+	var cold, warm []float64
+	for _, to := range []*[]float64{&cold, &warm} {
+		for i := range 2 * seeks {
+			took, err := fetch(fmt.Sprintf("thumbnail.jpg?width=640&time=%d", 3+(i*7919)%3590))
+			if err != nil {
+				return err
+			}
+			*to = append(*to, took)
+		}
+	}
+	board, err := fetch("storyboard.jpg")
+	if err != nil {
+		return err
+	}
+	animated, err := fetch("animated.gif?start=100&end=105")
+	if err != nil {
+		return err
+	}
+	b.out.begin("Images of 60 minutes of 1080p30", "-")
+	b.out.alone("thumbnail, cold, median", "ms", median(cold), "")
+	b.out.alone("thumbnail, cold, p95", "ms", percentile(cold, 0.95), "under 150")
+	b.out.alone("thumbnail, warm, median", "ms", median(warm), "")
+	b.out.alone("storyboard, cold", "ms", board, "")
+	b.out.alone("animated GIF of 5 s, cold", "ms", animated, "")
+	return nil
+}
