@@ -112,6 +112,8 @@ func (w *world) happened(want ...string) {
 		kind := "asset"
 		if strings.Contains(e.Type, ".track.") {
 			kind = "track"
+		} else if strings.Contains(e.Type, ".static_rendition.") {
+			kind = asset.EventFileObject
 		}
 		if e.ObjectKind != kind || e.ObjectID != head.ID || head.ID == "" {
 			w.t.Errorf("event %s is about %s %s, its data about %s", e.Type, e.ObjectKind, e.ObjectID, head.ID)

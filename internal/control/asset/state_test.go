@@ -17,6 +17,7 @@ func TestStateDiagrams(t *testing.T) {
 	facts := []Fact{BecamePlayable, WorkFailed}
 	diagram(t, "testdata/state.golden.mmd", []Status{Preparing, Ready, Errored}, facts, Next, len(next))
 	diagram(t, "testdata/track_state.golden.mmd", []TrackStatus{TrackPreparing, TrackReady, TrackErrored}, facts, NextTrack, len(nextTrack))
+	diagram(t, "testdata/file_state.golden.mmd", []FileStatus{FilePreparing, FileReady, FileSkipped, FileErrored}, append(facts, NothingToMake), NextFile, len(nextFile))
 }
 
 func diagram[S ~string](t *testing.T, golden string, states []S, facts []Fact, next func(S, Fact) (S, bool), rows int) {
