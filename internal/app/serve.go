@@ -302,7 +302,7 @@ func (n *node) jobs(ctx context.Context) (lifecycle.Service, error) {
 	if err != nil {
 		return nil, fmt.Errorf("name folder for downloads: %w", err)
 	}
-	downloads := &static.Worker{Assets: n.assets, Store: n.blob, Films: n.viewers, Encoder: n.ffmpeg, Scratch: whole, Now: clock}
+	downloads := &static.Worker{Assets: n.assets, Store: n.blob, Films: n.viewers, Encoder: n.ffmpeg, Scratch: whole, Turn: time.Minute, Now: clock}
 	if err := errors.Join(files.Tidy(ctx), tracks.Tidy(ctx), downloads.Tidy()); err != nil {
 		return nil, err
 	}

@@ -64,12 +64,11 @@ func (v *recorded) picture(f *download.Footage, row asset.Asset, video *timeline
 	if v.p.opt.Rungs == nil || src.Short() == 0 {
 		return fault.New(fault.Invalid, "the picture of the asset can't be encoded")
 	}
-	rung := ladder.At(src, ladder.Quality(row.Quality()), most)
-	name := v.p.opt.Rungs.Rendition(rung)
-	w := v.byRung[name]
+	w := v.offered(min(most, src.Short()))
 	if w == nil {
-		w = v.work(row, video, rung, name)
-		f.Spare = w.Prefix + "/"
+		rung := ladder.At(src, ladder.Quality(row.Quality()), most)
+		w = v.work(row, video, rung, v.p.opt.Rungs.Rendition(rung))
+		w.Prefix = want.Spare + v.p.opt.Rungs.Rendition(rung)
 	}
 	l := v.track(video)
 	l.Source = encoded{v, w}
@@ -77,8 +76,18 @@ func (v *recorded) picture(f *download.Footage, row asset.Asset, video *timeline
 	for i, c := range video.Chunks {
 		l.Chunks[i] = timeline.Chunk{Gap: c.Gap, Time: c.Time, Duration: c.Duration}
 	}
-	f.Width, f.Height, f.Lanes = rung.Width, rung.Height, append(f.Lanes, l)
-	f.Fill = func(ctx context.Context, msn int64) error { return v.p.opt.Rungs.Fill(ctx, w, msn) }
+	f.Width, f.Height, f.Lanes = w.Rung.Width, w.Rung.Height, append(f.Lanes, l)
+	f.Fill = func(ctx context.Context, msn int64) (bool, error) { return v.p.opt.Rungs.Fill(ctx, w, msn) }
+	return nil
+}
+
+// offered is the rung that viewers get whose shorter side has so many pixels; nil when there is none.
+func (v *recorded) offered(short int) *transcode.Work {
+	for _, w := range v.rungs {
+		if min(w.Rung.Width, w.Rung.Height) == short {
+			return w
+		}
+	}
 	return nil
 }
 
@@ -156,7 +165,8 @@ func (e encoded) Init(ctx context.Context, _ int) ([]byte, error) {
 func (e encoded) Segment(ctx context.Context, msn int64) (io.ReadCloser, int64, error) {
 	b, err := e.v.p.object(ctx, e.w.SegmentKey(msn), 0, -1)
 	if err != nil && fault.KindOf(err) == fault.NotFound {
-		if err = e.v.p.opt.Rungs.Fill(ctx, e.w, msn); err == nil {
+		e.v.p.opt.Rungs.Forget(e.w, msn)
+		if _, err = e.v.p.opt.Rungs.Fill(ctx, e.w, msn); err == nil {
 			b, err = e.v.p.object(ctx, e.w.SegmentKey(msn), 0, -1)
 		}
 	}

@@ -7,6 +7,8 @@ type Want struct {
 	Sound    bool // no picture
 	Short    int  // the most pixels of the picture's shorter side; 0: as many as viewers get
 	Original bool // everything as it came in, whoever can play it
+	// Spare is where segments go that have to be encoded for this file alone, as the beginning of a storage key that ends in a slash.
+	Spare string
 }
 
 // Footage is what a file is made of.
@@ -19,8 +21,7 @@ type Footage struct {
 	// don't have in an MP4.
 	Anew                 bool
 	SampleRate, Channels int // of the sound
-	// Fill makes a segment of the picture that nobody has watched yet; nil where there is nothing to encode.
-	Fill func(ctx context.Context, msn int64) error
-	// Spare is where the segments are stored that Fill makes, when nobody will ever watch them; empty: they are a rung of the ladder.
-	Spare string
+	// Fill makes a segment of the picture that nobody has watched yet, and says whether there was anything to do; nil where nothing is to be
+	// encoded.
+	Fill func(ctx context.Context, msn int64) (made bool, err error)
 }

@@ -198,35 +198,34 @@ func (m *Maker) await(ctx context.Context, r *run, msn int64) error {
 	}
 }
 
-// Fill makes a segment unless it is stored, and a few behind it, where nobody else wants the processor: no viewer waits. When it returns
-// nil, it is stored, whatever was known of it. Its run may be given up for a viewer's, which makes the same segment.
-func (m *Maker) Fill(ctx context.Context, w *Work, msn int64) error {
+// Fill makes a segment unless it is stored, and a few behind it, where nobody else wants the processor: no viewer waits. made says that it
+// was not. Its run may be given up for a viewer's, which makes the same segment.
+func (m *Maker) Fill(ctx context.Context, w *Work, msn int64) (made bool, err error) {
 	if w.chunk(msn) == nil {
-		return fault.New(fault.NotFound, "there is no such segment")
+		return false, fault.New(fault.NotFound, "there is no such segment")
 	}
 	const tries = 10
-	var err error
 	for range tries {
-		var stored bool
-		if stored, err = m.opt.Store.Has(ctx, w.SegmentKey(msn)); stored || err != nil {
-			return err
+		stored, err := m.has(ctx, w, msn)
+		if stored || err != nil {
+			return made, err
 		}
+		made = true
 		m.mu.Lock()
-		m.known.drop(w.Prefix, msn)
 		r := m.covering(w.Prefix, msn)
 		if r == nil {
 			r = m.begin(w, msn, encode.Background)
 		}
 		if r == nil {
 			m.mu.Unlock()
-			return stopping()
+			return false, stopping()
 		}
 		r.waiting++
-		if err = m.await(ctx, r, msn); fault.KindOf(err) != fault.Unavailable {
-			return err
+		if err = m.await(ctx, r, msn); err != nil && fault.KindOf(err) != fault.Unavailable {
+			return false, err
 		}
 	}
-	return err
+	return false, fault.New(fault.Unavailable, "segment %d was given up for others time and again", msn)
 }
 
 // Ahead says that a segment is watched now: those behind it will be asked for next. It does not wait.

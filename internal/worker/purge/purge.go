@@ -102,7 +102,8 @@ func (w *Worker) files(ctx context.Context, a asset.Asset) error {
 	}
 	prefix := settle.FilesPrefix(a.Media)
 	return settle.Sweep(ctx, w.Store, prefix, func(key string) bool {
-		name, _, _ := strings.Cut(strings.TrimPrefix(key, prefix), ".")
+		name := strings.TrimPrefix(key, prefix) // {file}.mp4, or {file}/… with what it is made of
+		name = name[:max(strings.IndexAny(name, "./"), 0)]
 		return keep[id.StaticRendition(name)]
 	})
 }

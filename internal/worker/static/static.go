@@ -35,7 +35,9 @@ type Worker struct {
 	Films   Films
 	Encoder Encoder
 	Scratch string // folder for sound that is encoded anew; absolute, since ffmpeg has a working folder of its own
-	Now     func() time.Time
+	// Turn is for how long a job encodes before it lets others have its place in the queue.
+	Turn time.Duration
+	Now  func() time.Time
 }
 
 const attempts = 8
@@ -72,11 +74,11 @@ func (w *Worker) attempt(ctx context.Context, a asset.Asset, f asset.StaticRendi
 			err = fmt.Errorf("making of a static rendition panicked: %v", p)
 		}
 	}()
-	footage, err := w.Films.Footage(ctx, a, download.Want{Sound: f.Sound(), Short: f.Short()})
+	footage, err := w.Films.Footage(ctx, a, download.Want{Sound: f.Sound(), Short: f.Short(), Spare: spare(a, f)})
 	if err != nil {
 		return err
 	}
-	if err := fill(ctx, footage); err != nil {
+	if err := w.fill(ctx, footage); err != nil {
 		return err
 	}
 	if footage.Anew {
@@ -97,28 +99,26 @@ func (w *Worker) attempt(ctx context.Context, a asset.Asset, f asset.StaticRendi
 	if err := w.Assets.StaticReady(ctx, a.ID, f, w.Now()); err != nil {
 		return err
 	}
-	return w.spare(ctx, footage)
+	return w.sweep(ctx, a, f)
 }
 
-// turn is for how long a job encodes before it lets others have its place in the queue.
-const turn = time.Minute
-
 // fill has those segments made that are not there yet.
-func fill(ctx context.Context, f download.Footage) error {
+func (w *Worker) fill(ctx context.Context, f download.Footage) error {
 	if f.Fill == nil {
 		return nil
 	}
 	l := f.Lanes[0]
-	turned, cancel := context.WithTimeout(ctx, turn)
+	turned, cancel := context.WithTimeout(ctx, w.Turn)
 	defer cancel()
 	for i, c := range l.Chunks {
 		if c.Gap {
 			continue
 		}
-		if err := f.Fill(ctx, l.First+int64(i)); err != nil {
+		made, err := f.Fill(ctx, l.First+int64(i))
+		if err != nil {
 			return fmt.Errorf("encode segment %d: %w", l.First+int64(i), err)
 		}
-		if turned.Err() != nil && ctx.Err() == nil && i+1 < len(l.Chunks) {
+		if made && turned.Err() != nil && ctx.Err() == nil && i+1 < len(l.Chunks) {
 			return job.Snooze(0)
 		}
 	}
@@ -140,12 +140,13 @@ func tier(f asset.StaticRendition) string {
 	return "2160p"
 }
 
-// spare takes segments away that were made for the file alone.
-func (w *Worker) spare(ctx context.Context, f download.Footage) error {
-	if f.Spare == "" {
-		return nil
-	}
-	return settle.Sweep(ctx, w.Store, f.Spare, func(string) bool { return false })
+// spare is where segments are that are made for the file alone.
+func spare(a asset.Asset, f asset.StaticRendition) string {
+	return settle.FilesPrefix(a.Media) + string(f.ID) + "/"
+}
+
+func (w *Worker) sweep(ctx context.Context, a asset.Asset, f asset.StaticRendition) error {
+	return settle.Sweep(ctx, w.Store, spare(a, f), func(string) bool { return false })
 }
 
 // settled ends the file in an error when nothing will be tried again.
@@ -168,7 +169,7 @@ func (w *Worker) settled(ctx context.Context, a asset.Asset, f asset.StaticRendi
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()
 	failed := w.Assets.StaticFailed(ctx, a.ID, f.ID, asset.Errors{Type: "invalid_input", Messages: messages}, w.Now())
-	return errors.Join(err, settle.Gone(failed))
+	return errors.Join(err, settle.Gone(failed), w.sweep(ctx, a, f))
 }
 
 // gone says that the file, or its asset, was deleted while it was made.
@@ -189,6 +190,9 @@ func (w *Worker) gone(ctx context.Context, a asset.Asset, f asset.StaticRenditio
 func (w *Worker) discard(ctx context.Context, a asset.Asset, f asset.StaticRendition) error {
 	if err := w.Store.Delete(ctx, settle.FileKey(a.Media, f.ID, f.Ext)); err != nil {
 		return fmt.Errorf("delete file that is gone: %w", err)
+	}
+	if err := w.sweep(ctx, a, f); err != nil {
+		return err
 	}
 	return settle.Abandon(ctx, w.Store, w.Assets, a.Media)
 }
