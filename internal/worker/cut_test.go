@@ -1,21 +1,42 @@
 package worker_test
 
 import (
+	"bytes"
 	"encoding/binary"
 	"encoding/json"
+	"fmt"
+	"maps"
 	"math"
+	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"testing"
 
+	"millrace/internal/control/asset"
+	"millrace/internal/control/assetopt"
 	"millrace/internal/media/timeline"
 )
 
 // numbered is a film of which every picture says its number, in ten stripes of black and white, and whose sound never is the same twice.
-func numbered(seconds string) []string {
+func numbered(t testing.TB, seconds int) []string {
+	t.Helper()
+	const w, h, rate = 320, 180, 30
+	raw := make([]byte, 0, seconds*rate*w*h)
+	for n := range seconds * rate {
+		row := make([]byte, w)
+		for x := range row {
+			row[x] = byte(30 + 190*(n>>(x*10/w)&1))
+		}
+		raw = append(raw, bytes.Repeat(row, h)...)
+	}
+	path := filepath.Join(t.TempDir(), "film.raw")
+	if err := os.WriteFile(path, raw, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	return []string{
-		"-f", "lavfi", "-i", "color=black:size=320x180:rate=30:duration=" + seconds + `,format=gray,geq=lum='if(mod(floor(N/pow(2,floor(X/32))),2),220,30)'`,
-		"-f", "lavfi", "-i", "aevalsrc='0.4*sin(2*PI*(200*t+40*t*t))|0.4*sin(2*PI*(1500*t-30*t*t))':s=48000:duration=" + seconds,
+		"-f", "rawvideo", "-pix_fmt", "gray", "-video_size", "320x180", "-framerate", "30", "-i", path,
+		"-f", "lavfi", "-i", fmt.Sprintf("aevalsrc='0.4*sin(2*PI*(200*t+40*t*t))|0.4*sin(2*PI*(1500*t-30*t*t))':s=48000:duration=%d", seconds),
 	}
 }
 
@@ -152,7 +173,7 @@ func wantCut(t *testing.T, source *original, clip string, first, last int) {
 func TestCutToThePicture(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, options{})
-	source := w.ready(ffmpeg(t, "a.mp4", args(numbered("14"), h264)...))
+	source := w.ready(ffmpeg(t, "a.mp4", args(numbered(t, 14), h264)...))
 	server := w.watch()
 	whole := watched(t, url(server, source))
 	for name, tt := range map[string]struct {
@@ -197,4 +218,69 @@ func madeOf(l *timeline.Lane) int {
 		}
 	}
 	return n
+}
+
+// TestClipOfEverything cuts what is not a plain upload: a file that was converted, a clip, and an asset with a second language; all tracks
+// come along, and deleting the source or its track takes nothing away.
+func TestClipOfEverything(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, options{})
+	german := ffmpeg(t, "de.m4a", "-f", "lavfi", "-i", "sine=frequency=880:sample_rate=44100:duration=14", "-c:a", "aac")
+	source := w.ready(ffmpeg(t, "a.mkv", args(numbered(t, 14), h264)...), // its times are in thousandths
+		assetopt.Input{URL: w.site.offer(german), Type: "audio", LanguageCode: "de", Name: "German"},
+		assetopt.Input{URL: w.site.offer(text(t, "x.vtt", subtitles)), Type: "text", TextType: "subtitles", LanguageCode: "en", Name: "Words"})
+	server := w.watch()
+	a := w.clipped(source, 2.4, 12.2)
+	b := w.clipped(a, 1.1, 9)
+	for _, tt := range []struct {
+		clip        asset.Asset
+		first, last int
+		words       []said
+	}{
+		{a, 72, 365, []said{{1.1, 2.6, "over the start"}, {6.6, 7.6, "inside"}}},
+		{b, 105, 341, []said{{0, 1.5, "over the start"}, {5.5, 6.5, "inside"}}},
+	} {
+		got := pictures(t, url(server, tt.clip))
+		if d := got[0].number - tt.first; d < -1 || d > 0 { // sound comes first in this file, and second 0 is where that begins
+			t.Errorf("it begins with number %d, want %d", got[0].number, tt.first)
+		}
+		if d := got[len(got)-1].number - tt.last; d < -1 || d > 0 {
+			t.Errorf("it ends with number %d, want %d", got[len(got)-1].number, tt.last)
+		}
+		for i := range got {
+			if got[i].number != got[0].number+i {
+				t.Fatalf("picture %d is number %d, the first is %d", i, got[i].number, got[0].number)
+			}
+		}
+		w.wantText(tt.clip, tt.words...)
+		w.conforms(url(server, tt.clip), "language")
+		i := slices.IndexFunc(tt.clip.Tracks, func(x asset.Track) bool { return x.Type == asset.AudioTrack && !x.Primary })
+		if i < 0 || tt.clip.Tracks[i].LanguageCode != "de" || tt.clip.Tracks[i].Name != "German" {
+			t.Fatalf("tracks %+v", tt.clip.Tracks)
+		}
+		line := w.timeline(tt.clip)
+		german := line.Lane(tt.clip.Tracks[i].Rendition)
+		first, last := german.Chunks[0], german.Chunks[len(german.Chunks)-1]
+		begin, end := float64(first.Time)/44100-line.ZeroTime(), float64(last.Time+last.Duration)/44100-line.ZeroTime()
+		if begin > 0 || begin < -0.05 || math.Abs(end-line.Duration().Seconds()) > 0.03 {
+			t.Errorf("the second language goes from %.3f to %.3f", begin, end)
+		}
+	}
+	had := w.samples(b)
+	for _, tr := range source.Tracks {
+		if tr.Type != asset.VideoTrack && !tr.Primary {
+			w.must(w.DeleteTrack(w.ctx(), env, source.ID, tr.ID, w.now()))
+		}
+	}
+	w.must(w.work())
+	if !maps.Equal(w.samples(b), had) {
+		t.Error("deleting the source's tracks took something away")
+	}
+	w.must(w.Delete(w.ctx(), env, source.ID, w.now()))
+	w.must(w.Delete(w.ctx(), env, a.ID, w.now()))
+	w.must(w.work())
+	if !maps.Equal(w.samples(b), had) {
+		t.Error("deleting the source took something away")
+	}
+	w.conforms(url(server, b), "language")
 }

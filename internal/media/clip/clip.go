@@ -49,6 +49,9 @@ var (
 	ErrCodec = errors.New("a clip of this codec can only begin where a segment does")
 )
 
+// none is a place or an index that is not there.
+const none = -1
+
 // snap is by how much a time may miss a picture's own and still mean it, in seconds: times are often given in milliseconds.
 const snap = 0.002
 
@@ -84,7 +87,24 @@ func (c *Cutter) Cut(ctx context.Context, t *timeline.Timeline, from, to float64
 	if m := &out.Marks[0]; !m.Start.IsZero() {
 		m.Start = m.Start.Add(seconds(x.from - x.border(x.a)))
 	}
+	breaks(out)
 	return timeline.Build(out.Entries()) // sizes and rates are those of what is left
+}
+
+// breaks puts a discontinuity wherever decoders are set up anew.
+func breaks(t *timeline.Timeline) {
+	for _, l := range t.Lanes {
+		last := none
+		for i, c := range l.Chunks {
+			if c.Gap {
+				continue
+			}
+			if last != none && c.Init != last {
+				t.Marks[i].Discontinuity = true
+			}
+			last = c.Init
+		}
+	}
 }
 
 // cut is one clip.

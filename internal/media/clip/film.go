@@ -84,7 +84,8 @@ func (y *laneCut) begin(ctx context.Context) (*reel, error) {
 		}
 		at, slack := y.ticks(y.from), y.ticks(snap)
 		if r.film == nil {
-			return r, y.shorten(y.a, at, -1)
+			y.shorten(y.a, at, none)
+			return r, nil
 		}
 		if at+slack >= r.stop && y.a < y.b { // the next segment's picture is meant
 			y.a++
@@ -121,7 +122,8 @@ func (y *laneCut) end(ctx context.Context, first *reel) (*reel, error) {
 		}
 		at, slack := y.ticks(y.to), y.ticks(snap)
 		if r.film == nil {
-			return r, y.shorten(y.b, -1, at)
+			y.shorten(y.b, none, at)
+			return r, nil
 		}
 		if at+slack >= r.stop {
 			y.to = max(y.to, float64(r.stop)/float64(y.src.Timescale))
@@ -149,7 +151,7 @@ func (y *laneCut) end(ctx context.Context, first *reel) (*reel, error) {
 }
 
 // shorten cuts a chunk without media; -1 leaves an end where it is.
-func (y *laneCut) shorten(i int, from, to int64) error {
+func (y *laneCut) shorten(i int, from, to int64) {
 	c, ok := y.made[i]
 	if !ok {
 		c = y.src.Chunks[i]
@@ -161,11 +163,8 @@ func (y *laneCut) shorten(i int, from, to int64) error {
 	if to >= 0 && to < end {
 		c.Duration -= end - to
 	}
-	if c.Duration <= 0 {
-		return ErrEmpty
-	}
+	c.Duration = max(c.Duration, 1)
 	y.made[i] = c
-	return nil
 }
 
 // make stores a segment that differs from the recording's.

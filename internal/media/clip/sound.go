@@ -245,11 +245,8 @@ func (x *tape) alike(i int, ours []byte) bool {
 	return ok && ok2 && a == b && a.Long
 }
 
-// none is the place of a cut that is not made.
-const none = -1
-
 // encode makes the packets [first, last] anew, with one in front of them. What is heard is cut at sample `mute` and at sample `end`, which
-// count from packet `first`.
+// count from packet `first`; none: it is not cut there.
 func (x *tape) encode(ctx context.Context, first, last, mute, end int) ([][]byte, error) {
 	lead := 0 // decoded in front: a packet's sound needs the one before
 	for lead < 2 && first-lead > 0 && x.unbroken(first-lead-1, first-lead) {
@@ -319,9 +316,7 @@ func (x *tape) keep(ctx context.Context, to int64) error {
 			continue
 		}
 		if c.Gap {
-			if err := x.shortenGap(i, to); err != nil {
-				return err
-			}
+			x.shortenGap(i, to)
 			continue
 		}
 		if err := x.keepChunk(ctx, i, left[i], to); err != nil {
@@ -336,12 +331,11 @@ func (x *tape) keepChunk(ctx context.Context, i int, kept []sample, to int64) er
 	if len(kept) == 0 {
 		c.Gap, c.Size, c.Object, c.From, c.To, c.Init = true, 0, "", 0, 0, 0
 		x.made[i] = c
-		return x.shortenGap(i, to)
+		x.shortenGap(i, to)
+		return nil
 	}
-	end := c.Time + c.Duration
-	if last := kept[len(kept)-1]; i == x.b && !x.atEnd {
-		end = last.dts + int64(last.Duration)
-	}
+	last := kept[len(kept)-1]
+	end := last.dts + int64(last.Duration)
 	if same := kept[0].dts == c.Time && end == c.Time+c.Duration; same {
 		for _, s := range kept {
 			same = same && !s.changed
@@ -359,13 +353,13 @@ func (x *tape) keepChunk(ctx context.Context, i int, kept []sample, to int64) er
 }
 
 // shortenGap cuts a chunk without sound.
-func (x *tape) shortenGap(i int, to int64) error {
-	from, until := int64(-1), int64(-1)
+func (x *tape) shortenGap(i int, to int64) {
+	from, until := int64(none), int64(none)
 	if i == x.a {
 		from = x.ticks(x.from)
 	}
 	if i == x.b {
 		until = to
 	}
-	return x.shorten(i, from, until)
+	x.shorten(i, from, until)
 }

@@ -50,7 +50,7 @@ func (a PictureCut) encoder() []string {
 			"-x265-params", "log-level=none:keyint=-1:scenecut=0:open-gop=0:bframes=0",
 		}
 	case frame.AV1:
-		return []string{"-c:v", "libaom-av1", "-usage", "realtime", "-cpu-used", "9", "-row-mt", "1", "-crf", "20", "-b:v", rate, "-lag-in-frames", "0", "-g", "9999"}
+		return []string{"-c:v", "libaom-av1", "-usage", "realtime", "-cpu-used", "8", "-row-mt", "1", "-crf", "20", "-b:v", rate, "-lag-in-frames", "0", "-g", "9999"}
 	case frame.VP9:
 		return []string{"-c:v", "libvpx-vp9", "-deadline", "realtime", "-cpu-used", "6", "-row-mt", "1", "-crf", "20", "-b:v", rate, "-lag-in-frames", "0", "-auto-alt-ref", "0", "-g", "9999"}
 	}

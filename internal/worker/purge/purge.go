@@ -44,13 +44,18 @@ func (w *Worker) work(ctx context.Context, j job.Job) error {
 		}
 	}
 	needed := map[string]bool{}
-	for _, u := range users {
+	var owner *asset.Asset
+	for i, u := range users {
 		if u.Media == args.Media {
-			return w.tracks(ctx, u)
+			owner = &users[i]
+			continue
 		}
 		if err := w.need(ctx, u, needed); err != nil {
 			return err
 		}
+	}
+	if owner != nil {
+		return w.tracks(ctx, *owner, needed)
 	}
 	return settle.Sweep(ctx, w.Store, settle.Prefix(args.Media), func(key string) bool { return needed[key] })
 }
@@ -73,9 +78,9 @@ func (w *Worker) need(ctx context.Context, u asset.Asset, needed map[string]bool
 	return nil
 }
 
-// tracks sweeps the files of tracks that the asset does not have any more. The file of one that is being made has its track's name.
-func (w *Worker) tracks(ctx context.Context, a asset.Asset) error {
-	keep := map[string]bool{}
+// tracks sweeps the files of tracks that the asset does not have any more, but for those that a clip of it plays. The file of one that is
+// being made has its track's name.
+func (w *Worker) tracks(ctx context.Context, a asset.Asset, keep map[string]bool) error {
 	names := map[id.Track]bool{}
 	for _, tr := range a.Tracks {
 		keep[tr.Object], names[tr.ID] = true, true

@@ -1,0 +1,463 @@
+package clip_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"millrace/internal/media/clip"
+	"millrace/internal/media/container/cmaf"
+	"millrace/internal/media/encode"
+	"millrace/internal/media/frame"
+	"millrace/internal/media/timeline"
+)
+
+func program(t testing.TB, name string) string {
+	t.Helper()
+	path, err := exec.LookPath(name)
+	if err != nil {
+		if os.Getenv("MILLRACE_TEST_REQUIRE") != "" {
+			t.Fatalf("%s is not installed", name)
+		}
+		t.Skipf("%s is not installed", name)
+	}
+	return path
+}
+
+func run(t testing.TB, name string, args ...string) []byte {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), program(t, name), args...)
+	var log bytes.Buffer
+	cmd.Stderr = &log
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, log.String())
+	}
+	return out
+}
+
+// material is a film of ten seconds of which every picture says its number, in ten stripes, and a tune that never is the same twice.
+var material = struct {
+	once        sync.Once
+	film, sound string
+}{}
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if material.film != "" {
+		_ = os.RemoveAll(filepath.Dir(material.film))
+	}
+	os.Exit(code)
+}
+
+func recordMaterial(t testing.TB) (film, sound string) {
+	t.Helper()
+	material.once.Do(func() {
+		dir, err := os.MkdirTemp("", "clip")
+		if err != nil {
+			t.Fatal(err)
+		}
+		material.film, material.sound = filepath.Join(dir, "film.mp4"), filepath.Join(dir, "sound.wav")
+		const w, h = 320, 180
+		raw := make([]byte, 0, 300*w*h)
+		for n := range 300 {
+			row := make([]byte, w)
+			for x := range row {
+				row[x] = byte(30 + 190*(n>>(x*10/w)&1))
+			}
+			raw = append(raw, bytes.Repeat(row, h)...)
+		}
+		if err := os.WriteFile(filepath.Join(dir, "raw"), raw, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		run(t, "ffmpeg", "-nostdin", "-y", "-loglevel", "error", "-f", "rawvideo", "-pix_fmt", "gray", "-video_size", "320x180", "-framerate", "30", "-i", filepath.Join(dir, "raw"),
+			"-pix_fmt", "yuv420p", "-c:v", "libx264", "-preset", "ultrafast", "-qp", "0", material.film)
+		run(t, "ffmpeg", "-nostdin", "-y", "-loglevel", "error", "-f", "lavfi", "-i", "aevalsrc='0.4*sin(2*PI*(200*t+40*t*t))|0.4*sin(2*PI*(1500*t-30*t*t))':s=48000:duration=10", material.sound)
+	})
+	return material.film, material.sound
+}
+
+// medium is a recording in memory.
+type medium struct {
+	mu    sync.Mutex
+	files map[string][]byte
+	t     *timeline.Timeline
+}
+
+func (m *medium) Init(_ context.Context, l *timeline.Lane, n int) ([]byte, error) {
+	return m.get(l.Inits[n].Object)
+}
+
+func (m *medium) Segment(_ context.Context, l *timeline.Lane, msn int64) ([]byte, error) {
+	return m.get(l.Chunks[msn-m.t.First].Object)
+}
+
+func (m *medium) get(key string) ([]byte, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if b, ok := m.files[key]; ok {
+		return b, nil
+	}
+	return nil, fmt.Errorf("%s is not there", key)
+}
+
+func (m *medium) put(_ context.Context, key string, data []byte) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.files[key] = data
+	return nil
+}
+
+// record makes a recording of what ffmpeg gives, a segment for each fragment: the picture's every second.
+func record(t *testing.T, video, audio []string) *medium {
+	t.Helper()
+	m := &medium{files: map[string][]byte{}, t: &timeline.Timeline{}}
+	var lanes []*timeline.Lane
+	var borders []float64
+	for _, x := range []struct {
+		id   string
+		kind frame.Kind
+		args []string
+	}{{timeline.MainVideo, frame.Video, video}, {timeline.MainAudio, frame.Audio, audio}} {
+		if x.args == nil {
+			continue
+		}
+		path := filepath.Join(t.TempDir(), x.id+".mp4")
+		flags := "+frag_keyframe+delay_moov+empty_moov+default_base_moof"
+		if x.kind == frame.Audio {
+			flags = "+frag_every_frame+delay_moov+empty_moov+default_base_moof"
+		}
+		film, sound := recordMaterial(t)
+		args := []string{"-nostdin", "-y", "-loglevel", "error", "-threads", "1", "-i", film}
+		if x.kind == frame.Audio {
+			args[len(args)-1] = sound
+		}
+		args = append(args, x.args...)
+		run(t, "ffmpeg", append(args, "-movflags", flags, "-use_editlist", "0", "-avoid_negative_ts", "make_non_negative", path)...)
+		l, b := m.lane(t, path, x.id, x.kind, borders)
+		lanes, borders = append(lanes, l), b
+	}
+	entries := []timeline.Entry{{Target: 2}}
+	for _, l := range lanes {
+		entries = append(entries, timeline.Entry{Rendition: &l.Rendition}, timeline.Entry{Init: &l.Inits[0]})
+	}
+	for i := range lanes[0].Chunks {
+		s := timeline.Segment{MSN: int64(i)}
+		for _, l := range lanes {
+			s.Chunks = append(s.Chunks, l.Chunks[i])
+		}
+		entries = append(entries, timeline.Entry{Segment: &s})
+	}
+	var err error
+	if m.t, err = timeline.Build(entries); err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func (m *medium) lane(t *testing.T, path, id string, kind frame.Kind, borders []float64) (*timeline.Lane, []float64) {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tracks, err := cmaf.NewReader(bytes.NewReader(data), cmaf.ReaderOptions{}).Tracks()
+	if err != nil {
+		t.Fatal(err)
+	}
+	fragments, err := cmaf.ParseFragments(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	scale := float64(tracks[0].Timescale)
+	l := &timeline.Lane{Rendition: timeline.Rendition{ID: id, Kind: kind, Timescale: tracks[0].Timescale}}
+	m.files["init/"+id] = data[:fragments[0].Offset]
+	l.Inits = []timeline.Init{{Rendition: id, Codec: tracks[0].FourCC, Width: 320, Height: 180, Object: "init/" + id}}
+	var groups [][]cmaf.Sample
+	at := int64(10 * scale)
+	first := fragments[0].Samples[0]
+	if kind == frame.Video {
+		at -= int64(first.CompositionOffset)
+		borders = []float64{10}
+	}
+	for _, f := range fragments {
+		if kind == frame.Video {
+			groups = append(groups, f.Samples)
+			borders = append(borders, borders[len(borders)-1]+float64(f.Duration)/scale)
+			continue
+		}
+		if now := 10 + float64(f.BaseMediaDecodeTime-fragments[0].BaseMediaDecodeTime)/scale; len(groups) == 0 || len(groups) < len(borders)-1 && now >= borders[len(groups)] {
+			groups = append(groups, nil)
+		}
+		groups[len(groups)-1] = append(groups[len(groups)-1], f.Samples...)
+	}
+	for i, g := range groups {
+		key := fmt.Sprintf("%s/%d", id, i)
+		c := timeline.Chunk{Rendition: id, Time: at, Independent: true, Object: key}
+		for _, s := range g {
+			at += int64(s.Duration)
+		}
+		c.Duration = at - c.Time
+		m.files[key] = cmaf.AppendFragment(nil, uint32(i+1), cmaf.TrackID, uint64(c.Time), g)
+		c.Size = int64(len(m.files[key]))
+		l.Chunks = append(l.Chunks, c)
+	}
+	return l, borders
+}
+
+var budget = encode.NewBudget(encode.BudgetOptions{Cores: runtime.NumCPU()})
+
+func (m *medium) cut(t *testing.T, from, to float64) (*medium, error) {
+	t.Helper()
+	e, err := encode.NewEngine(encode.Options{FFmpeg: program(t, "ffmpeg"), FFprobe: program(t, "ffprobe"), Budget: budget})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := clip.Cutter{Source: m, Encoder: e, Put: m.put}
+	part, err := c.Cut(t.Context(), m.t, from, to, "clip/")
+	return &medium{files: m.files, t: part}, err
+}
+
+// shown is a picture's number and its time.
+type shown struct {
+	number int
+	at     float64
+}
+
+// runs writes what plays with the same init segment into a file each.
+func (m *medium) runs(t *testing.T, id string) []string {
+	t.Helper()
+	l := m.t.Lane(id)
+	var files []string
+	var data []byte
+	last := -1
+	flush := func() {
+		if len(data) > 0 {
+			path := filepath.Join(t.TempDir(), fmt.Sprintf("%s-%d.mp4", id, len(files)))
+			if err := os.WriteFile(path, data, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			files = append(files, path)
+		}
+		data = nil
+	}
+	next := int64(-1)
+	for i, c := range l.Chunks {
+		if c.Gap {
+			next = -1
+			continue
+		}
+		if c.Init != last {
+			flush()
+			if last >= 0 && !m.t.Marks[i].Discontinuity {
+				t.Errorf("segment %d has another init segment without a discontinuity", i)
+			}
+			last = c.Init
+			b, err := m.get(l.Inits[last].Object)
+			if err != nil {
+				t.Fatal(err)
+			}
+			data = slices.Clone(b)
+		}
+		b, err := m.get(c.Object)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := cmaf.ParseFragments(b)
+		if err != nil || len(f) != 1 || int64(f[0].BaseMediaDecodeTime) != c.Time || int64(f[0].Duration) != c.Duration || next >= 0 && c.Time != next {
+			t.Errorf("%s %d: %v, planned %+v, the one before ends at %d", id, i, err, c, next)
+		}
+		next = c.Time + c.Duration
+		data = append(data, b...)
+	}
+	flush()
+	return files
+}
+
+func (m *medium) pictures(t *testing.T) []shown {
+	t.Helper()
+	const w, h = 320, 180
+	var out []shown
+	for _, path := range m.runs(t, timeline.MainVideo) {
+		raw := run(t, "ffmpeg", "-nostdin", "-loglevel", "error", "-i", path, "-fps_mode", "passthrough", "-vf", "scale=320:180,format=gray", "-f", "rawvideo", "-")
+		var probed struct {
+			Frames []struct {
+				At string `json:"pts_time"`
+			} `json:"frames"`
+		}
+		if err := json.Unmarshal(run(t, "ffprobe", "-v", "error", "-select_streams", "v:0", "-show_entries", "frame=pts_time", "-of", "json", path), &probed); err != nil {
+			t.Fatal(err)
+		}
+		if len(raw) != len(probed.Frames)*w*h {
+			t.Fatalf("%d bytes of %d pictures", len(raw), len(probed.Frames))
+		}
+		for i, f := range probed.Frames {
+			at, _ := strconv.ParseFloat(f.At, 64)
+			n := 0
+			for bit := range 10 {
+				if raw[i*w*h+h/2*w+bit*32+16] > 125 {
+					n |= 1 << bit
+				}
+			}
+			out = append(out, shown{n, at})
+		}
+	}
+	return out
+}
+
+func x264(more ...string) []string {
+	return append([]string{"-c:v", "libx264", "-preset", "veryfast", "-pix_fmt", "yuv420p", "-g", "30", "-sc_threshold", "0"}, more...)
+}
+
+func film(encoder string, more ...string) []string {
+	return append([]string{"-c:v", encoder, "-pix_fmt", "yuv420p", "-g", "30"}, more...)
+}
+
+// TestEveryCodec: whatever the picture's codec is, the clip shows exactly the pictures of the stretch, each at its time. Parameter sets of
+// H.264 go together, so that no decoder is set up anew; other codecs' ends have init segments of their own behind a discontinuity.
+func TestEveryCodec(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		args    []string
+		inits   int // of a clip with both ends made
+		encoded int // segments of video that are made for 2.5–6.5
+	}{
+		"H.264":             {x264(), 1, 2},
+		"Baseline":          {x264("-profile:v", "baseline"), 1, 2},
+		"Main":              {x264("-profile:v", "main", "-bf", "2"), 1, 2},
+		"no B-frames":       {x264("-bf", "0"), 1, 2},
+		"low level":         {x264("-level:v", "1.2", "-bf", "0"), 1, 2},
+		"other set numbers": {x264("-x264-params", "sps-id=1"), 1, 2},
+		"High 10":           {x264("-pix_fmt", "yuv420p10le"), 1, 2},
+		"fields":            {x264("-flags", "+ilme+ildct"), 1, 2},
+		"full range":        {x264("-color_range", "pc", "-colorspace", "bt709", "-color_primaries", "bt709", "-color_trc", "bt709"), 1, 2},
+		"many slices":       {x264("-slices", "4", "-aud", "1"), 1, 2},
+		"HEVC":              {film("libx265", "-preset", "ultrafast", "-x265-params", "log-level=none:open-gop=0:keyint=30:min-keyint=30", "-tag:v", "hvc1"), 3, 2},
+		"HEVC 10":           {film("libx265", "-preset", "ultrafast", "-pix_fmt", "yuv420p10le", "-x265-params", "log-level=none:open-gop=0:keyint=30:min-keyint=30", "-tag:v", "hvc1"), 3, 2},
+		"AV1":               {film("libaom-av1", "-usage", "realtime", "-cpu-used", "8", "-lag-in-frames", "0"), 2, 2},
+		"VP9":               {film("libvpx-vp9", "-deadline", "realtime", "-cpu-used", "8", "-lag-in-frames", "0"), 2, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := record(t, tt.args, nil)
+			whole := m.pictures(t)
+			if len(whole) != 300 || len(m.t.Marks) != 10 {
+				t.Fatalf("%d pictures in %d segments", len(whole), len(m.t.Marks))
+			}
+			part, err := m.cut(t, 2.5, 6.5)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := part.pictures(t)
+			if len(got) != 120 {
+				t.Fatalf("%d pictures from %d to %d", len(got), got[0].number, got[len(got)-1].number)
+			}
+			for i, s := range got {
+				if want := whole[75+i]; s.number != want.number || math.Abs(s.at-want.at) > 0.0002 {
+					t.Fatalf("picture %d is number %d at %.4f, want %d at %.4f", i, s.number, s.at, want.number, want.at)
+				}
+			}
+			l := part.t.Lane(timeline.MainVideo)
+			if n := len(l.Inits); n != tt.inits {
+				t.Errorf("%d init segments, want %d: %+v", n, tt.inits, l.Inits)
+			}
+			made := slices.DeleteFunc(slices.Clone(l.Chunks), func(c timeline.Chunk) bool { return !strings.HasPrefix(c.Object, "clip/") })
+			if len(made) != tt.encoded || part.t.ZeroTime() != 12.5 {
+				t.Errorf("%d segments were made, second 0 is at %.4f", len(made), part.t.ZeroTime())
+			}
+		})
+	}
+}
+
+// TestSoundOfEveryCodec: AAC-LC is cut to the sample, other sound between packets.
+func TestSoundOfEveryCodec(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		args  []string
+		slack float64 // seconds by which the ends may miss what was asked for
+		lead  float64 // by which it may begin early, silently
+	}{
+		"AAC":        {[]string{"-c:a", "aac"}, 0.0217, 0.0427},
+		"AAC mono":   {[]string{"-c:a", "aac", "-ac", "1"}, 0.0217, 0.0427},
+		"AAC 44.1":   {[]string{"-c:a", "aac", "-ar", "44100"}, 0.0235, 0.047},
+		"AAC 5.1":    {[]string{"-c:a", "aac", "-ac", "6"}, 0.0217, 0.0427},
+		"Opus":       {[]string{"-c:a", "libopus"}, 0.0101, 0.0101},
+		"Opus short": {[]string{"-c:a", "libopus", "-frame_duration", "5"}, 0.0026, 0.0026},
+		"MP3":        {[]string{"-c:a", "libmp3lame"}, 0.0121, 0.0121},
+		"AC-3":       {[]string{"-c:a", "ac3"}, 0.0161, 0.0161},
+		"FLAC":       {[]string{"-c:a", "flac", "-strict", "-2"}, 0.048, 0.048},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := record(t, x264(), tt.args)
+			for _, span := range [][2]float64{{2.5, 6.5}, {2.51, 3.02}, {3, 7}, {0, 5.3}, {1.1, 10}} {
+				part, err := m.cut(t, span[0], span[1])
+				if err != nil {
+					t.Fatal(err)
+				}
+				part.runs(t, timeline.MainAudio)
+				l, zero := part.t.Lane(timeline.MainAudio), part.t.ZeroTime()
+				scale := float64(l.Timescale)
+				first, last := l.Chunks[0], l.Chunks[len(l.Chunks)-1]
+				begin, end := float64(first.Time)/scale-zero, float64(last.Time+last.Duration)/scale-zero
+				long := part.t.Duration().Seconds()
+				if begin < -tt.lead-0.0001 || begin > tt.slack || math.Abs(end-long) > tt.slack+0.05 {
+					t.Errorf("%v: sound from %.4f to %.4f, the picture lasts %.4f", span, begin, end, long)
+				}
+			}
+		})
+	}
+}
+
+// TestEmpty refuses what nothing is shown in.
+func TestEmpty(t *testing.T) {
+	t.Parallel()
+	m := record(t, x264(), nil)
+	for _, span := range [][2]float64{{3, 3}, {5, 4}, {10, 12}, {math.NaN(), 3}, {2, math.NaN()}, {-4, -1}} {
+		if _, err := m.cut(t, span[0], span[1]); !errors.Is(err, clip.ErrEmpty) {
+			t.Errorf("%v: %v", span, err)
+		}
+	}
+	if part, err := m.cut(t, -1, 100); err != nil || len(part.pictures(t)) != 300 {
+		t.Errorf("all of it: %v", err)
+	}
+}
+
+// TestGapsAndBreaks: a clip begins and ends inside of gaps too, and keeps the discontinuities that lie in it.
+func TestGapsAndBreaks(t *testing.T) {
+	t.Parallel()
+	m := record(t, x264(), []string{"-c:a", "aac"})
+	v := m.t.Lane(timeline.MainVideo)
+	for _, i := range []int{2, 3, 7} {
+		v.Chunks[i].Gap, v.Chunks[i].Object = true, ""
+	}
+	m.t.Marks[5].Discontinuity = true
+	part, err := m.cut(t, 2.4, 7.6)
+	if err != nil {
+		t.Fatal(err)
+	}
+	part.runs(t, timeline.MainVideo)
+	part.runs(t, timeline.MainAudio)
+	if d := part.t.Duration().Seconds(); math.Abs(d-5.2) > 0.001 || part.t.ZeroTime() != 12.4 || len(part.t.Marks) != 6 || !part.t.Marks[3].Discontinuity {
+		t.Errorf("%.4f s from %.4f, %+v", d, part.t.ZeroTime(), part.t.Marks)
+	}
+	if part, err = m.cut(t, 5.01, 5.6); err != nil { // right behind the break: nothing of what was in front is needed
+		t.Fatal(err)
+	}
+	if got := part.pictures(t); len(got) != 18 || got[0].number != 150 || math.Abs(got[0].at-15.01) > 0.001 { // the picture of 5.0 goes on being shown
+		t.Errorf("%d pictures from %+v", len(got), got[0])
+	}
+	part.runs(t, timeline.MainAudio)
+}
