@@ -124,6 +124,7 @@ type world struct {
 type options struct {
 	maxSize int64
 	strict  bool // nothing of this machine may be fetched
+	stall   time.Duration
 }
 
 func newWorld(t testing.TB, o options) *world {
@@ -151,7 +152,7 @@ func newWorld(t testing.TB, o options) *world {
 	}
 	client := fetch.New(fetch.Options{Allow: allow, Retry: fetch.Retry{Tries: 2, First: time.Millisecond}})
 	t.Cleanup(client.Close)
-	engine := newEngine(t)
+	engine := newEngine(t, o.stall)
 	log := slog.New(slog.DiscardHandler)
 	here, err := os.Getwd()
 	w.must(err)
@@ -180,9 +181,9 @@ func newWorld(t testing.TB, o options) *world {
 // newEngine shares the processor with the other tests.
 var budget = encode.NewBudget(encode.BudgetOptions{Cores: runtime.NumCPU()})
 
-func newEngine(t testing.TB) *encode.Engine {
+func newEngine(t testing.TB, stall time.Duration) *encode.Engine {
 	t.Helper()
-	e, err := encode.NewEngine(encode.Options{FFmpeg: program(t, "ffmpeg"), FFprobe: program(t, "ffprobe"), Budget: budget})
+	e, err := encode.NewEngine(encode.Options{FFmpeg: program(t, "ffmpeg"), FFprobe: program(t, "ffprobe"), Budget: budget, Stall: stall})
 	if err != nil {
 		t.Fatal(err)
 	}
