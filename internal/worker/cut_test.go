@@ -171,6 +171,9 @@ func wantCut(t *testing.T, source *original, clip string, first, last int) {
 
 // TestCutToThePicture cuts clips anywhere: what is shown and heard is exactly what was asked for, and all that lies inside is the source's.
 func TestCutToThePicture(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it decodes for long")
+	}
 	t.Parallel()
 	w := newWorld(t, options{})
 	source := w.ready(ffmpeg(t, "a.mp4", args(numbered(t, 10), h264)...))
@@ -220,6 +223,9 @@ func madeOf(l *timeline.Lane) int {
 // TestClipOfEverything cuts what is not a plain upload: a file that was converted, a clip, and an asset with a second language; all tracks
 // come along, and deleting the source or its track takes nothing away.
 func TestClipOfEverything(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it decodes for long")
+	}
 	t.Parallel()
 	w := newWorld(t, options{})
 	german := ffmpeg(t, "de.m4a", "-f", "lavfi", "-i", "sine=frequency=880:sample_rate=44100:duration=14", "-c:a", "aac")

@@ -19,6 +19,9 @@ import (
 
 // TestHostileFiles: whatever a file claims, the asset ends, with a reason that a person understands, and nothing is left of the file.
 func TestHostileFiles(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it decodes for long")
+	}
 	t.Parallel()
 	good, err := os.ReadFile(ffmpeg(t, "good.mp4", args(picture("2"), h264, []string{"-an"})...))
 	if err != nil {

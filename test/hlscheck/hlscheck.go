@@ -175,6 +175,9 @@ func (c *checker) run(ctx context.Context) error {
 	}
 	c.checkAcross()
 	c.checkRates()
+	if err := c.checkTiles(ctx); err != nil {
+		return err
+	}
 	if c.o.Decoder != "" {
 		for _, v := range c.renditions {
 			if err := v.decode(ctx); err != nil {

@@ -13,6 +13,7 @@ type multivariant struct {
 	independent bool
 	variants    []variant
 	media       []mediaTag
+	tiles       []tileStream
 }
 
 type variant struct {
@@ -118,8 +119,8 @@ func tagPlaces() map[string]byte {
 	return map[string]byte{
 		"#EXTM3U": 'b', "#EXT-X-VERSION": 'b', "#EXT-X-INDEPENDENT-SEGMENTS": 'b', "#EXT-X-START": 'b', "#EXT-X-DEFINE": 'b',
 		"#EXT-X-MEDIA": 'm', "#EXT-X-STREAM-INF": 'm', "#EXT-X-I-FRAME-STREAM-INF": 'm', "#EXT-X-SESSION-DATA": 'm', "#EXT-X-SESSION-KEY": 'm',
-		"#EXT-X-CONTENT-STEERING": 'm',
-		"#EXT-X-TARGETDURATION":   'p', "#EXT-X-MEDIA-SEQUENCE": 'p', "#EXT-X-DISCONTINUITY-SEQUENCE": 'p', "#EXT-X-ENDLIST": 'p', "#EXT-X-PLAYLIST-TYPE": 'p',
+		"#EXT-X-CONTENT-STEERING": 'm', "#EXT-X-IMAGE-STREAM-INF": 'm', "#EXT-X-IMAGES-ONLY": 'p', "#EXT-X-TILES": 's',
+		"#EXT-X-TARGETDURATION": 'p', "#EXT-X-MEDIA-SEQUENCE": 'p', "#EXT-X-DISCONTINUITY-SEQUENCE": 'p', "#EXT-X-ENDLIST": 'p', "#EXT-X-PLAYLIST-TYPE": 'p',
 		"#EXT-X-I-FRAMES-ONLY": 'p', "#EXT-X-PART-INF": 'p', "#EXT-X-SERVER-CONTROL": 'p', "#EXT-X-SKIP": 'p',
 		"#EXTINF": 's', "#EXT-X-BYTERANGE": 's', "#EXT-X-DISCONTINUITY": 's', "#EXT-X-KEY": 's', "#EXT-X-MAP": 's', "#EXT-X-PROGRAM-DATE-TIME": 's',
 		"#EXT-X-GAP": 's', "#EXT-X-BITRATE": 's', "#EXT-X-PART": 's', "#EXT-X-DATERANGE": 's', "#EXT-X-PRELOAD-HINT": 's', "#EXT-X-RENDITION-REPORT": 's',
@@ -174,6 +175,10 @@ func parseMultivariant(text string, say report) *multivariant {
 				kind: a.text("TYPE"), group: a.text("GROUP-ID"), name: a.text("NAME"), language: a.text("LANGUAGE"), uri: a.text("URI"),
 				channels: a.text("CHANNELS"), isDefault: a.yes("DEFAULT"), autoselect: a.yes("AUTOSELECT"),
 			})
+		case name == "#EXT-X-IMAGE-STREAM-INF":
+			a := parseAttributes("EXT-X-IMAGE-STREAM-INF", value, say)
+			a.require(say, "EXT-X-IMAGE-STREAM-INF", "BANDWIDTH", "RESOLUTION", "CODECS", "URI")
+			m.tiles = append(m.tiles, tileStream{uri: a.text("URI"), resolution: a.text("RESOLUTION"), bandwidth: a.integer("BANDWIDTH")})
 		case l != "" && !strings.HasPrefix(l, "#"):
 			say("attributes", pending != nil, "URI %.80s follows no EXT-X-STREAM-INF", l)
 			if pending != nil {

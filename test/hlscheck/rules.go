@@ -46,6 +46,9 @@ var Rules = map[string]Rule{
 	"groups":               {"4.4.6.1.1", "group members differ in NAME; at most one is DEFAULT, which is AUTOSELECT; groups that are named exist"},
 	"language":             {"4.4.6.1", "LANGUAGE is there for alternative sounds and for subtitles"},
 
+	"image-playlist": {"image media playlists", "an image media playlist has EXT-X-IMAGES-ONLY and tiles of the size that is announced"},
+	"image-tiles":    {"image media playlists", "an image is a JPEG with the tiles that are announced, which share its time"},
+
 	// One media playlist.
 	"target-duration":    {"4.4.3.1", "no EXTINF, rounded to the nearest integer, is above the target duration"},
 	"uri-unique":         {"6.2.1", "two segments or parts never have the same URI and range"},

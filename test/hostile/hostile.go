@@ -20,6 +20,8 @@ type File struct {
 	Want string
 	// Plays says that the lie does no harm: the file may become an asset as well.
 	Plays bool
+	// Slow says that a decoder tries for as long as it is let.
+	Slow bool
 }
 
 // Files are made of a well-meant MP4 with H.264 and nothing else, its moov box behind its media.
@@ -95,7 +97,7 @@ func times(good []byte) []File {
 		{Name: "a clock of zero ticks", Data: swap(good, mdhd(0, 1), "moov", "trak", "mdia", "mdhd")},
 		{Name: "a clock of one tick", Data: swap(good, mdhd(1, most), "moov", "trak", "mdia", "mdhd"), Plays: true},
 		{Name: "a clock of four billion ticks", Data: swap(good, mdhd(most, 1), "moov", "trak", "mdia", "mdhd"), Plays: true},
-		{Name: "samples that last for days", Data: table(good, full("stts", 0, u32(1, n, 0x7fffffff)), "stts"), Want: "12 hours"},
+		{Name: "samples that last for days", Data: table(good, full("stts", 0, u32(1, n, 0x7fffffff)), "stts")},
 		{Name: "samples that go back", Data: table(good, full("stts", 0, u32(1, n, most)), "stts"), Plays: true},
 		{Name: "samples that take no time", Data: table(good, full("stts", 0, u32(1, n, 0)), "stts"), Plays: true},
 		{Name: "pictures long before they are decoded", Data: table(good, full("ctts", 1, u32(1, n, negative)), "ctts"), Plays: true},
@@ -144,7 +146,7 @@ func crowds(good []byte) []File {
 		{Name: "moov in moov in moov", Data: append(box("ftyp", []byte("isom"), u32(0), []byte("isom")), deep("moov")...)},
 		{Name: "boxes in boxes in a track", Data: swap(good, box("udta", deep("meta")), "moov", "trak", "udta"), Plays: true},
 		{Name: "two million boxes", Data: append(box("ftyp", []byte("isom"), u32(0), []byte("isom")), millions...)},
-		{Name: "ten million samples", Data: long},
+		{Name: "ten million samples", Data: long, Slow: true},
 		{Name: "a million Matroska elements", Data: append(ebml(), bytes.Repeat([]byte{0xec, 0x80}, 1_000_000)...)},
 	}
 }

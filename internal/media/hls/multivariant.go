@@ -11,6 +11,8 @@ type Multivariant struct {
 	Independent bool // EXT-X-INDEPENDENT-SEGMENTS
 	Renditions  []Rendition
 	Variants    []Variant
+	Tiles       *Tiles // pictures for winding; nil: none are offered
+	TilesURI    string
 }
 
 // Rendition is EXT-X-MEDIA, section 4.4.6.1.
@@ -48,6 +50,9 @@ func (m *Multivariant) Append(b []byte) []byte {
 	}
 	for i := range m.Variants {
 		b = m.Variants[i].append(b)
+	}
+	if m.Tiles != nil {
+		b = m.Tiles.appendStream(b, m.TilesURI)
 	}
 	return b
 }

@@ -178,12 +178,27 @@ func (h *Handler) multivariant(w http.ResponseWriter, r *http.Request, p Present
 	for i := range m.Variants {
 		m.Variants[i].URI = below + m.Variants[i].URI + mod.passed
 	}
+	if mod.trick {
+		if m.Tiles, err = tiles(r, p, mod); err != nil && fault.KindOf(err) != fault.NotFound {
+			return err
+		}
+		m.TilesURI = below + hls.TilesURI + mod.passed
+	}
 	data, compressed := m.Append(nil), false
 	if len(data) > onePacket && acceptsGzip(r.Header) {
 		data, compressed = h.pack(data), true
 	}
 	h.text(w, r, p, Text{Data: data, MaxAge: 1}, compressed)
 	return nil
+}
+
+// tiles are a presentation's pictures for winding.
+func tiles(r *http.Request, p Presentation, mod modifiers) (*hls.Tiles, error) {
+	t, ok := p.(Tiled)
+	if !ok {
+		return nil, fault.New(fault.NotFound, "there are no pictures for winding")
+	}
+	return t.Tiles(r.Context(), mod.clip)
 }
 
 // onePacket is what reaches a viewer in one packet as it is, head included.
@@ -213,6 +228,18 @@ func (h *Handler) playlist(w http.ResponseWriter, r *http.Request, p Presentatio
 	}
 	reload.Clip = mod.clip
 	compressed := acceptsGzip(r.Header)
+	if rendition+".m3u8" == hls.TilesURI {
+		list, err := tiles(r, p, mod)
+		if err != nil {
+			return err
+		}
+		data := list.Append(nil)
+		if compressed {
+			data = h.pack(data)
+		}
+		h.text(w, r, p, Text{Data: data, MaxAge: 1}, compressed)
+		return nil
+	}
 	if !mod.plain && !mod.dateless {
 		t, err := p.Playlist(r.Context(), rendition, reload, compressed)
 		if err != nil {

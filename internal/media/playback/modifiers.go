@@ -25,6 +25,7 @@ type modifiers struct {
 	subtitles   string // language whose subtitles are shown unless the viewer says otherwise
 	dateless    bool
 	plain       bool // without low latency
+	trick       bool // with pictures for winding
 	clip        Clip
 	passed      string // what media playlists are asked with; empty, or with its question mark
 }
@@ -54,6 +55,7 @@ func modifiersOf(query string) (modifiers, error) {
 	m.subtitles = values.Get("default_subtitles_lang")
 	m.dateless = flag(&problems, values, "exclude_pdt", false)
 	m.plain = !flag(&problems, values, "low_latency", true)
+	m.trick = flag(&problems, values, "roku_trick_play", false)
 	m.clip = Clip{
 		From: seconds(&problems, values, "asset_start_time"), To: seconds(&problems, values, "asset_end_time"),
 		Begin: epoch(&problems, values, "program_start_time"), End: epoch(&problems, values, "program_end_time"),

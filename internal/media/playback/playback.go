@@ -47,6 +47,12 @@ type Series interface {
 	Earlier(media string) (Presentation, bool)
 }
 
+// Tiled is the further ability of a Presentation to list pictures for winding (trick play); URIs are relative to {media}/.
+type Tiled interface {
+	// Tiles are those of a clip. NotFound: there are none.
+	Tiles(ctx context.Context, c Clip) (*hls.Tiles, error)
+}
+
 // Reload is what a playlist request asks for beyond the playlist, RFC 8216bis section 6.2.5.
 type Reload struct {
 	MSN  int64 // _HLS_msn; -1: not given
