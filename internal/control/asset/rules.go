@@ -161,10 +161,19 @@ func (a Asset) checkThumbnail(v float64) error {
 	return l.Err()
 }
 
-// checkClip says whether in may be cut from source, which is in the same environment.
-func checkClip(in assetopt.Input, source Asset) error {
+// checkClip says whether a clip may be cut from source, which is in the same environment. What a clip shows are the source's own pictures:
+// overlays are part of those, and none can be laid over them.
+func checkClip(o assetopt.Options, source Asset) error {
+	in := o.Inputs[0]
 	if source.Status != Ready {
 		return fault.New(fault.Conflict, "inputs[0].url must name an asset that is ready")
+	}
+	overlaid := func(in assetopt.Input) bool { return in.Overlay != nil }
+	if i := slices.IndexFunc(o.Inputs, overlaid); i >= 0 {
+		return fault.New(fault.Invalid, "inputs[%d].overlay_settings: nothing can be laid over a clip, which plays its source's pictures as they are", i)
+	}
+	if o.CopyOverlays != nil && !*o.CopyOverlays && slices.ContainsFunc(source.Options.Inputs, overlaid) {
+		return fault.New(fault.Invalid, "copy_overlays must not be false: the source's overlays are part of its picture and can't be taken away")
 	}
 	start, end := in.ClipRange()
 	if !source.IsLive && source.Facts.Duration > 0 {

@@ -104,7 +104,7 @@ func (s *Service) Create(ctx context.Context, env id.Environment, in CreateInput
 		if err != nil {
 			return Asset{}, err
 		}
-		if err := checkClip(in.Options.Inputs[0], from); err != nil {
+		if err := checkClip(in.Options, from); err != nil {
 			return Asset{}, err
 		}
 		// From now on, so that the source may be deleted without taking the bytes away.
