@@ -1,7 +1,9 @@
 package worker_test
 
 import (
+	"bytes"
 	"cmp"
+	"encoding/binary"
 	"math"
 	"os"
 	"path/filepath"
@@ -24,6 +26,7 @@ type oddity struct {
 	frames        int     // 0: as many as the file has
 	seconds       float64 // 0: 5
 	upright       bool    // it is to be turned
+	slow          bool    // its edit lists ask for half the speed
 }
 
 func oddities() map[string]oddity {
@@ -76,7 +79,13 @@ func oddities() map[string]oddity {
 			file: "a.mp4", want: asset.NonStandard{GOP: "high"}, seconds: 25,
 			args: args([]string{"-f", "lavfi", "-i", "testsrc2=size=160x90:rate=5:duration=25"}, sound("25"), []string{"-c:v", "libx264", "-preset", "ultrafast", "-pix_fmt", "yuv420p", "-g", "1000", "-sc_threshold", "0", "-c:a", "aac"}),
 		},
-		"wide pixels":        {file: "a.mp4", args: x265("-vf", "setsar=4/3"), want: codec("hevc"), width: 212},
+		"two a second":       {file: "a.mp4", args: x264("-r", "2"), want: asset.NonStandard{FrameRate: "2.000"}, frames: 180, seconds: 6},
+		"two hundred":        {file: "a.mkv", args: x264("-r", "200"), want: asset.NonStandard{FrameRate: "200.000"}, frames: 149},
+		"wide H.264":         {file: "a.mp4", args: x264("-vf", "setsar=4/3"), want: asset.NonStandard{PixelAspect: "4:3"}, width: 212},
+		"a long side":        {file: "a.mp4", args: x264("-vf", "scale=2112:64,setsar=1"), want: asset.NonStandard{Resolution: "2112x64"}, width: 2112, height: 64},
+		"many bits":          {file: "a.mp4", args: x264("-b:v", "10M", "-maxrate", "10M", "-bufsize", "10M", "-x264-params", "nal-hrd=cbr"), want: asset.NonStandard{Bitrate: "high"}},
+		"edited":             {file: "a.mp4", args: x264(), slow: true, want: asset.NonStandard{VideoEditList: "non-standard", AudioEditList: "non-standard"}},
+		"wide pixels":        {file: "a.mp4", args: x265("-vf", "setsar=4/3"), want: asset.NonStandard{VideoCodec: "hevc", PixelAspect: "4:3"}, width: 212},
 		"odd size":           {file: "a.mkv", args: both("-vf", "scale=161:91,setsar=1", "-c:v", "ffv1", "-c:a", "flac"), want: asset.NonStandard{VideoCodec: "ffv1", AudioCodec: "flac"}, width: 160, height: 90},
 		"rate varies":        {file: "a.mkv", args: x265("-vf", "select='not(eq(mod(n,7),3))'", "-fps_mode", "vfr"), want: codec("hevc")},
 		"sound comes late":   {file: "a.mkv", args: args(picture("5"), []string{"-itsoffset", "0.8"}, sound("4.2"), []string{"-c:v", "libx265", "-preset", "ultrafast", "-x265-params", "log-level=none", "-c:a", "libopus"}), want: all("hevc", "opus")},
@@ -112,6 +121,9 @@ func TestIngestConforms(t *testing.T) {
 			if o.upright {
 				path = ffmpeg(t, o.file, "-i", path, "-metadata:s:v:0", "rotate=90", "-c", "copy")
 			}
+			if o.slow {
+				slowed(t, path)
+			}
 			w := newWorld(t, options{})
 			a := w.ready(path)
 			switch {
@@ -126,6 +138,26 @@ func TestIngestConforms(t *testing.T) {
 			}
 			w.nothingLeft()
 		})
+	}
+}
+
+// slowed has every edit of an MP4 ask for half the speed: media_rate, ISO 14496-12 section 8.6.6.
+func slowed(t *testing.T, path string) {
+	t.Helper()
+	data, err := os.ReadFile(path) //nolint:gosec // a file of this test
+	if err != nil {
+		t.Fatal(err)
+	}
+	for rest := data; ; {
+		_, after, found := bytes.Cut(rest, []byte("elst"))
+		if !found || len(after) < 20 {
+			break
+		}
+		binary.BigEndian.PutUint32(after[16:], 1<<15)
+		rest = after[20:]
+	}
+	if err := os.WriteFile(path, data, 0o600); err != nil { //nolint:gosec // the same
+		t.Fatal(err)
 	}
 }
 

@@ -153,6 +153,7 @@ type NonStandard struct {
 	VideoCodec     string `json:"video_codec,omitempty"` // the codec there is, where that is not H.264
 	AudioCodec     string `json:"audio_codec,omitempty"` // likewise, AAC
 	GOP            string `json:"video_gop_size,omitempty"`
+	Bitrate        string `json:"video_bitrate,omitempty"`
 	FrameRate      string `json:"video_frame_rate,omitempty"`
 	Resolution     string `json:"video_resolution,omitempty"`
 	PixelAspect    string `json:"pixel_aspect_ratio,omitempty"`

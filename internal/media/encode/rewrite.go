@@ -29,6 +29,7 @@ type Picture struct {
 	Level         int  // level_idc
 	Interlaced    bool // fields are put together first
 	HDR           bool // its light is brought down to what any screen shows (BT.709)
+	FrameRate     int  // that it is brought to, frames a second; 0: every picture stays
 	Overlay       *Overlay
 	Encoder       H264
 }
@@ -99,6 +100,9 @@ func (p *Picture) filters() string {
 	chain := ""
 	if p.Interlaced {
 		chain = "yadif=deint=interlaced,"
+	}
+	if p.FrameRate > 0 {
+		chain += fmt.Sprintf("fps=%d,", p.FrameRate)
 	}
 	if p.HDR {
 		return chain + fmt.Sprintf("zscale=w=%d:h=%d:t=linear:npl=100,format=gbrpf32le,zscale=p=bt709,tonemap=tonemap=hable:desat=0,"+

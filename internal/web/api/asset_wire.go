@@ -65,9 +65,10 @@ type NonStandard struct {
 	VideoCodec     string `json:"video_codec,omitempty" example:"hevc" doc:"The codec there is, where that is not H.264."`
 	AudioCodec     string `json:"audio_codec,omitempty" example:"opus" doc:"The codec there is, where that is not AAC."`
 	GOP            string `json:"video_gop_size,omitempty" enum:"high" doc:"Key frames too far apart, or none that stand by themselves."`
-	FrameRate      string `json:"video_frame_rate,omitempty" example:"120.000"`
-	Resolution     string `json:"video_resolution,omitempty" example:"7680x4320"`
-	PixelAspect    string `json:"pixel_aspect_ratio,omitempty" example:"16:15"`
+	Bitrate        string `json:"video_bitrate,omitempty" enum:"high" doc:"More than 8 Mbit/s on average, or 20 above 1080p."`
+	FrameRate      string `json:"video_frame_rate,omitempty" example:"144.000" doc:"Outside of 5 to 120 frames a second, or 60 above 1080p: it becomes 30."`
+	Resolution     string `json:"video_resolution,omitempty" example:"7680x4320" doc:"Larger than 2048 pixels on a side, or 4096 above 1080p."`
+	PixelAspect    string `json:"pixel_aspect_ratio,omitempty" example:"16:15" doc:"Pixels that are not square: they become so."`
 	PixelFormat    string `json:"unsupported_pixel_format,omitempty" example:"yuv422p10le"`
 	VideoEditList  string `json:"video_edit_list,omitempty" enum:"non-standard"`
 	AudioEditList  string `json:"audio_edit_list,omitempty" enum:"non-standard"`

@@ -37,8 +37,12 @@ func (w *Worker) rewrite(ctx context.Context, a asset.Asset, in assetopt.Input, 
 	if err != nil {
 		return err
 	}
-	if anew != nil {
-		c.reasons.GOP = anew.reasons.GOP
+	if anew != nil { // what its index says, beside what ffprobe does
+		c.reasons.GOP, c.reasons.Bitrate = anew.reasons.GOP, anew.reasons.Bitrate
+		c.reasons.VideoEditList, c.reasons.AudioEditList = anew.reasons.VideoEditList, anew.reasons.AudioEditList
+		if anew.sound && c.audio != nil && c.args.Sound == nil {
+			c.args.Sound = &encode.Sound{SampleRate: c.audio.SampleRate, Channels: c.audio.Channels}
+		}
 	}
 	if err = w.tellUnusual(ctx, a, c.reasons); err != nil {
 		return err

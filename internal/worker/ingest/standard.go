@@ -44,8 +44,12 @@ func (w *Worker) conformed(a asset.Asset, info encode.Info, anew bool) (conform,
 		if v.Width <= 0 || v.Height <= 0 {
 			return c, fault.New(fault.Invalid, "the file's video (%s) can't be read", title(v.Codec))
 		}
-		if anew = c.judge(v) || anew || over(a); anew {
+		limits := boundsOf(ladder.Tier(a.Options.MaxResolution))
+		if anew = c.judge(v, limits) || anew || over(a); anew {
 			c.args.Picture = picture(a, v)
+			if c.reasons.FrameRate != "" {
+				c.args.Picture.FrameRate = usualRate
+			}
 			var err error
 			if c.args.Picture.Overlay, err = w.overlay(a, v, c.args.Picture.Width, c.args.Picture.Height); err != nil {
 				return c, err
@@ -83,8 +87,50 @@ func (c *conform) choose(info encode.Info) {
 	}
 }
 
+// bounds are what a video may be and stay as it is.
+type bounds struct {
+	side    int     // pixels, of either side
+	gop     float64 // seconds between key frames
+	bitrate float64 // bits per second, on average
+	fastest float64 // frames a second
+}
+
+// slowest is the fewest frames a second; usualRate is what others become that are outside of the bounds.
+const slowest, usualRate = 5, 30
+
+// boundsOf are those of a tier.
+func boundsOf(tier int) bounds {
+	if tier > 1080 {
+		return bounds{side: 4096, gop: 10, bitrate: 20_000_000, fastest: 60}
+	}
+	return bounds{side: 2048, gop: 20, bitrate: 8_000_000, fastest: 120}
+}
+
+// rate says what is unusual about a frame rate; one that is measured is never quite what it is meant to be.
+func (b bounds) rate(fps float64) string {
+	if fps <= 0 || fps >= slowest*0.99 && fps <= b.fastest*1.01 {
+		return ""
+	}
+	return fmt.Sprintf("%.3f", fps)
+}
+
+func (b bounds) size(width, height int) string {
+	if max(width, height) <= b.side {
+		return ""
+	}
+	return fmt.Sprintf("%dx%d", width, height)
+}
+
+// aspect says what is unusual about the shape of a pixel; there are encoders that mean a square and miss it by a hair.
+func aspect(wide, high float64) string {
+	if wide <= 0 || high <= 0 || math.Abs(wide/high-1) < 0.01 {
+		return ""
+	}
+	return fmt.Sprintf("%g:%g", wide, high)
+}
+
 // judge says whether a video has to be encoded anew, and notes why.
-func (c *conform) judge(v *encode.Track) bool {
+func (c *conform) judge(v *encode.Track, limits bounds) bool {
 	if v.Codec != "h264" {
 		c.reasons.VideoCodec = v.Codec
 	}
@@ -94,7 +140,13 @@ func (c *conform) judge(v *encode.Track) bool {
 	if v.Interlaced || v.HDR {
 		c.reasons.FileParameters = unusual
 	}
-	return c.reasons != asset.NonStandard{}
+	if x, y, ok := strings.Cut(v.PixelAspect, ":"); ok {
+		c.reasons.PixelAspect = aspect(ratio(x), ratio(y))
+	}
+	c.reasons.FrameRate = limits.rate(v.FrameRate)
+	anew := c.reasons != asset.NonStandard{}
+	c.reasons.Resolution = limits.size(v.Width, v.Height) // the ladder makes it smaller
+	return anew
 }
 
 // picture is what a video becomes: the largest rung of its ladder.
@@ -132,16 +184,14 @@ func ratio(s string) float64 {
 // errAnew says that an MP4 can't be played from its byte ranges.
 type errAnew struct {
 	reasons asset.NonStandard
-	picture bool // its video has to be encoded anew
+	picture bool // its video has to be encoded anew,
+	sound   bool // its audio
 }
 
 func (e *errAnew) Error() string { return "the file has to be encoded anew" }
 
-// longestGOP is how far apart key frames may be for a video to be played as it is, in seconds.
-const longestGOP = 20
-
-// asItIs refuses an MP4's H.264 that not every player plays, or that can't be cut: errAnew.
-func asItIs(t *mp4.Track, idrs []int) error {
+// asItIs refuses an MP4's H.264 that not every player plays, or that can't be cut: errAnew. What is unusual and can stay is said too.
+func asItIs(t *mp4.Track, idrs []int, limits bounds) (stays asset.NonStandard, err error) {
 	e := &errAnew{picture: true}
 	info, err := h264.Info(t.Config.SPS)
 	if err == nil && (info.ChromaFormat != 1 || info.BitDepth != 8 || info.BitDepthChroma != 8) {
@@ -150,13 +200,37 @@ func asItIs(t *mp4.Track, idrs []int) error {
 	if err == nil && info.Interlaced {
 		e.reasons.FileParameters = unusual
 	}
-	if gap(t, idrs) > longestGOP {
-		e.reasons.GOP = "high"
+	if err == nil {
+		e.reasons.PixelAspect = aspect(float64(info.PARWidth), float64(info.PARHeight))
+	}
+	if gap(t, idrs) > limits.gop {
+		e.reasons.GOP = high
+	}
+	if long := float64(t.Duration()) / float64(t.Timescale); long > 1 && t.Len() > 1 {
+		e.reasons.FrameRate = limits.rate(float64(t.Len()) / long)
+		if float64(size(t))*8/long > limits.bitrate {
+			e.reasons.Bitrate = high
+		}
+	}
+	if t.NonStandardEdit {
+		e.reasons.VideoEditList = unusual
 	}
 	if e.reasons == (asset.NonStandard{}) {
-		return nil
+		return asset.NonStandard{Resolution: limits.size(t.Width, t.Height)}, nil
 	}
-	return e
+	return asset.NonStandard{}, e
+}
+
+// high is a word of the API's for what is more than it should be.
+const high = "high"
+
+// size is how many bytes a track has.
+func size(t *mp4.Track) int64 {
+	n := int64(0)
+	for i := range t.Len() {
+		n += int64(t.Sample(i).Size)
+	}
+	return n
 }
 
 // gap is the longest time between key frames that decoding can begin at, in seconds.

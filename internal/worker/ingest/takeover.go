@@ -14,6 +14,7 @@ import (
 	"millrace/internal/media/container/mp4"
 	"millrace/internal/media/container/sniff"
 	"millrace/internal/media/frame"
+	"millrace/internal/media/ladder"
 	"millrace/internal/media/ondemand"
 	"millrace/internal/media/timeline"
 	"millrace/internal/worker/settle"
@@ -71,9 +72,12 @@ func (w *Worker) plan(ctx context.Context, a asset.Asset, in assetopt.Input, r i
 	if err != nil {
 		return nil, err
 	}
-	t, err := planTracks(r, video, audio, sourceKey(a.Media))
+	t, stays, err := planTracks(r, video, audio, sourceKey(a.Media), boundsOf(ladder.Tier(a.Options.MaxResolution)))
 	if err == nil && (over(a) || audio != nil && (a.Options.NormalizeAudio || audio.Config.Channels > 2)) {
 		err = &errAnew{}
+	}
+	if err == nil {
+		err = w.tellUnusual(ctx, a, stays)
 	}
 	return t, err
 }
@@ -87,26 +91,36 @@ func planSound(r io.ReaderAt, size int64, key string) (*timeline.Timeline, error
 	if err != nil {
 		return nil, err
 	}
-	return planTracks(r, nil, audio, key)
+	t, _, err := planTracks(r, nil, audio, key, bounds{})
+	return t, err
 }
 
-func planTracks(r io.ReaderAt, video, audio *mp4.Track, key string) (t *timeline.Timeline, err error) {
+// planTracks makes the timeline of tracks that can stay as they are, and says what is unusual about them nevertheless.
+func planTracks(r io.ReaderAt, video, audio *mp4.Track, key string, limits bounds) (t *timeline.Timeline, stays asset.NonStandard, err error) {
 	var idrs []int
 	if video != nil {
 		if idrs, err = mp4.IDRs(r, video); err != nil {
-			return nil, unusable(err)
+			return nil, stays, unusable(err)
 		}
-		if err = asItIs(video, idrs); err != nil {
-			return nil, err
+		stays, err = asItIs(video, idrs, limits)
+	}
+	if audio != nil && audio.NonStandardEdit {
+		e, ok := errors.AsType[*errAnew](err)
+		if !ok {
+			e = &errAnew{}
 		}
+		e.sound, e.reasons.AudioEditList, err = true, unusual, e
+	}
+	if err != nil {
+		return nil, stays, err
 	}
 	if t, err = ondemand.Plan(video, audio, idrs, key); err != nil {
 		if errors.Is(err, mp4.ErrUnsupported) {
-			return nil, &errAnew{}
+			return nil, stays, &errAnew{}
 		}
-		return nil, unusable(err)
+		return nil, stays, unusable(err)
 	}
-	return t, nil
+	return t, stays, nil
 }
 
 // finish makes the asset ready with a whole timeline.
