@@ -387,3 +387,165 @@ func TestSame(t *testing.T) {
 		})
 	}
 }
+
+// mortal is an encoder that can be killed.
+type mortal struct {
+	cascade.Encoder
+	mu   sync.Mutex
+	kill context.CancelCauseFunc // of the one that was begun last
+	born int
+}
+
+var errKilled = errors.New("killed")
+
+func (m *mortal) Ladder(ctx context.Context, job encode.LadderArgs, in func(context.Context, io.Writer) error, outs []func(context.Context, io.Reader) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	m.mu.Lock()
+	m.kill, m.born = cancel, m.born+1
+	m.mu.Unlock()
+	return m.Encoder.Ladder(ctx, job, in, outs)
+}
+
+func (m *mortal) die() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.kill(errKilled)
+}
+
+func (m *mortal) births() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.born
+}
+
+// TestDies kills the encoder in the middle of segments: another one goes on with the next part, and what was published stays.
+func TestDies(t *testing.T) {
+	t.Parallel()
+	for name, b := range map[string]int{"in order": 0, "with B-frames": 2} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := shoot(t, "640x480", 30, 10, b)
+			m := &mortal{}
+			s := open(t, true, func(o *cascade.Options) { m.Encoder, o.Encoder = o.Encoder, m })
+			s.configure(f)
+			s.send(f.frames[:20])
+			s.want("360p", "270p")
+			s.send(f.frames[20:150], "360p", "270p")
+			before := s.part("270p", 2, 1)
+			m.die()
+			s.send(f.frames[150:], "360p", "270p")
+			s.close()
+			for msn := int64(0); msn < 4; msn++ {
+				keys := 1
+				if msn == 2 {
+					keys = 2 // where the second one goes on
+				}
+				if b > 0 && msn == 2 {
+					continue // pictures that are decoded before the border is known are key frames too
+				}
+				s.same("360p", msn, keys)
+				s.same("270p", msn, keys)
+			}
+			if after := s.part("270p", 2, 1); !bytes.Equal(before, after) {
+				t.Error("a part has changed")
+			}
+			if n := m.births(); n != 2 {
+				t.Errorf("%d encoders", n)
+			}
+		})
+	}
+}
+
+// TestAnotherPicture changes the picture's size in the middle, and breaks off and comes back: the rungs have every segment, a discontinuity
+// where the source has one, and one init segment.
+func TestAnotherPicture(t *testing.T) {
+	t.Parallel()
+	first, second := shoot(t, "640x480", 30, 5, 0), shoot(t, "480x360", 30, 5, 2)
+	m := &mortal{}
+	s := open(t, true, func(o *cascade.Options) { m.Encoder, o.Encoder = o.Encoder, m })
+	s.configure(first)
+	s.send(first.frames[:20])
+	s.want("270p")
+	s.send(first.frames[20:], "270p")
+	if err := s.cutter.Close(nil); err != nil { // the encoder is away
+		t.Fatal(err)
+	}
+	s.segment("270p", 2)
+	s.join(first)
+	s.send(first.frames, "270p")
+	s.segment("270p", 4)
+	if n := m.births(); n != 1 {
+		t.Errorf("%d encoders for one picture", n)
+	}
+	if err := s.cutter.Close(nil); err != nil {
+		t.Fatal(err)
+	}
+	s.join(second)
+	s.send(second.frames[:145], "270p")
+	for msn := int64(0); msn < 8; msn++ {
+		s.same("270p", msn, 1)
+	}
+	text := s.playlist("270p")
+	if have, want := strings.Count(text, "#EXT-X-DISCONTINUITY\n"), 2; have != want || strings.Count(text, "#EXT-X-MAP") != 1 {
+		t.Errorf("%d discontinuities:\n%s", have, text)
+	}
+	if n := m.births(); n != 2 {
+		t.Errorf("%d encoders for two pictures", n)
+	}
+	s.close()
+}
+
+// TestWanted adds a rung to one that is watched, and lets both go: the first goes on without a break, and nothing runs at the end.
+func TestWanted(t *testing.T) {
+	t.Parallel()
+	f := shoot(t, "640x480", 30, 14, 0)
+	m := &mortal{}
+	var mu sync.Mutex
+	now := time.Unix(1e9, 0)
+	s := open(t, true, func(o *cascade.Options) {
+		m.Encoder, o.Encoder, o.Idle = o.Encoder, m, time.Minute
+		o.Now = func() time.Time {
+			mu.Lock()
+			defer mu.Unlock()
+			return now
+		}
+	})
+	s.configure(f)
+	s.send(f.frames[:20])
+	s.want("270p")
+	s.send(f.frames[20:200], "270p")
+	s.want("360p")
+	s.send(f.frames[200:380], "270p", "360p")
+	for msn := int64(0); msn < 5; msn++ {
+		s.same("270p", msn, 1)
+	}
+	for msn := int64(3); msn < 5; msn++ {
+		s.same("360p", msn, 1)
+	}
+	if n := m.births(); n != 3 { // one for each, and one for both
+		t.Errorf("%d encoders", n)
+	}
+	mu.Lock()
+	now = now.Add(2 * time.Minute)
+	mu.Unlock()
+	s.idle()
+	s.send(f.frames[380:])
+	if text := s.playlist("270p"); strings.Contains(text, "6.3.m4s") || !strings.Contains(text, "\n5.m4s") {
+		t.Errorf("nobody watches, but\n%s", text)
+	}
+	s.close()
+}
+
+// idle waits until no rung is made any more.
+func (s *studio) idle() {
+	s.t.Helper()
+	end := time.After(20 * time.Second)
+	for strings.Contains(s.playlist("270p"), "PRELOAD-HINT") {
+		select {
+		case <-end:
+			s.t.Fatal("it goes on without viewers")
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}

@@ -157,8 +157,8 @@ func (x *child) take(buf []byte, n uint32, step *window.Step) []byte {
 		}
 		x.came, x.writing = now, true
 		key := s.add(&p)
-		at := (p.Time - x.in.base + x.lead()) &^ 1
-		shown := (p.Shown - x.in.base + x.lead()) &^ 1
+		at := p.Time - x.in.base + x.lead()
+		shown := (p.Shown - x.in.base + x.lead() + 1) &^ 1
 		if key {
 			shown++
 		}
