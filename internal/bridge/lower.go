@@ -2,11 +2,13 @@ package bridge
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"time"
 
 	"millrace/internal/control/asset"
 	"millrace/internal/media/cascade"
+	"millrace/internal/media/container/cmaf"
 	"millrace/internal/media/frame"
 	"millrace/internal/media/hls"
 	"millrace/internal/media/ladder"
@@ -159,6 +161,7 @@ func (l *lower) variants(shared hls.Variant) (out []hls.Variant, shown bool) {
 	}
 	rungs, shown := l.rungs()
 	for _, r := range rungs {
+		_ = l.edge.AddShadow(l.maker.Rendition(r), timeline.MainVideo) // there is one: it was described; other playlists report where this one stands
 		out = append(out, variantOf(shared, r, l.maker.Rendition(r), l.segment.Seconds()))
 	}
 	return out, shown
@@ -166,33 +169,54 @@ func (l *lower) variants(shared hls.Variant) (out []hls.Variant, shown bool) {
 
 // lowerChunk is an init segment, a segment or a part of a rung.
 func (v *edgeView) lowerChunk(ctx context.Context, rung ladder.Rung, rendition string, r hls.Resource) (playback.Body, error) {
+	at := window.Place{Due: true, MSN: -1, Part: -1}
+	var err error
 	switch {
 	case r.Init > 0 || r.Init < 0 && r.Ext != "m4s":
-		return playback.Body{}, told(window.ErrUnknown)
+		err = window.ErrUnknown
 	case r.Init < 0 && r.Part >= 0:
-		return v.place(ctx)(v.edge.ReadPart(ctx, rendition, r.MSN, r.Part))
+		at, err = v.edge.ReadPart(ctx, rendition, r.MSN, r.Part)
 	case r.Init < 0:
-		at, err := v.edge.ReadSegment(ctx, rendition, r.MSN)
-		if err != nil || at.Data != nil {
-			return v.place(ctx)(at, err)
-		}
+		at, err = v.edge.ReadSegment(ctx, rendition, r.MSN)
 	}
-	msn := r.MSN
-	if r.Init >= 0 {
-		msn = -1 // any will do
+	if err != nil || !at.Due {
+		return v.place(ctx)(at, err)
 	}
-	t, err := v.lower.until(msn)
+	t, err := v.lower.until(at.MSN)
 	if err != nil {
 		return playback.Body{}, err
 	}
 	w := &transcode.Work{
 		Prefix: mediaPrefix(v.lower.asset.Media) + "/" + rendition, Rung: rung, Timeline: t, Lane: t.Lane(timeline.MainVideo), Source: above{v},
+		Parts: func(msn int64) []int { return v.edge.PartEnds(timeline.MainVideo, msn) },
+	}
+	if at.Part >= 0 {
+		return partOf(at.Part)(v.p.rung(ctx, w, hls.Resource{MSN: at.MSN, Init: -1, Part: -1, Ext: "m4s"}))
 	}
 	b, err := v.p.rung(ctx, w, r)
 	if err == nil && r.Init < 0 && r.MSN+farBehind < v.edge.Newest(timeline.MainVideo) { // else it is made while it is live
 		v.p.opt.Rungs.Ahead(ctx, w, r.MSN)
 	}
 	return b, err
+}
+
+// partOf is one movie fragment of a segment.
+func partOf(k int) func(playback.Body, error) (playback.Body, error) {
+	return func(b playback.Body, err error) (playback.Body, error) {
+		data, err := whole(b, err)
+		if err != nil {
+			return playback.Body{}, err
+		}
+		fragments, err := cmaf.ParseFragments(data)
+		if err != nil {
+			return playback.Body{}, fmt.Errorf("read segment of a rung: %w", err)
+		}
+		if k < len(fragments) {
+			end := fragments[k].Offset + fragments[k].Size
+			return playback.Body{Data: data[fragments[k].Offset:end:end]}, nil
+		}
+		return playback.Body{}, told(window.ErrUnknown)
+	}
 }
 
 // farBehind is how many segments behind the live edge a viewer watches the past.

@@ -1,40 +1,144 @@
 package e2e
 
 import (
+	"bytes"
 	"fmt"
+	"math"
+	"os"
+	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
+	"syscall"
 	"testing"
+	"time"
 
 	"millrace/test/browser"
+	"millrace/test/hlscheck"
 	"millrace/test/rig"
 )
 
-// TestLiveLadder plays a live stream in every size it is offered in: a player that is told to switch goes on without a break.
+// TestLiveLadder plays live streams in every size they are offered in: what players get keeps RFC 8216bis, also when the encoder of the lower
+// sizes is killed, a player that is told to switch goes on without a break, and the recording has the same pictures in every size.
 func TestLiveLadder(t *testing.T) {
 	t.Parallel()
 	rig.Pairs(t, func(t *testing.T, p rig.Pair) {
 		t.Parallel()
 		s := rig.Start(t, rig.Options{Pair: p})
-		stream := s.CreateLive(t, "low", nil)
-		id := stream.Text("playback_ids.0.id")
-		s.Publish(t, stream.Text("stream_key"), rig.Clip{Size: "640x480", Kbit: 600, GOP: 2, NoB: true})
-		page := browser.Start(t).Open(t, s.WatchURL(id))
-		page.FirstPicture(t, patience)
-		_, _, master := s.Get(t, s.PlayURL(id))
-		if !strings.Contains(string(master), "RESOLUTION=640x480") || !strings.Contains(string(master), "RESOLUTION=360x270") {
-			t.Fatalf("not every rung in\n%s", master)
-		}
-		heights := page.Until(t, "two sizes", patience, func(p browser.Probe) bool { return len(p.Levels) == 2 }).Levels
-		last := page.Probe(t)
-		for _, height := range []int{270, 480, 270} {
-			page.Eval(t, fmt.Sprintf("window.millrace.hls.nextLevel = %d", slices.Index(heights, height)), nil)
-			p := page.Until(t, fmt.Sprintf("a picture of %d lines", height), patience, func(p browser.Probe) bool { return p.Height == height })
-			if p.Time < last.Time || p.Restarts > 0 || p.Error != "" {
-				t.Errorf("after the switch to %d lines: %+v", height, p)
-			}
-			last = page.Plays(t, 3, patience)
-			t.Logf("%d lines: latency %.2f s, %d stalls", height, last.Latency, last.Stalls)
+		for _, mode := range []string{"low", "standard"} {
+			t.Run(mode, func(t *testing.T) { //nolint:paralleltest // encoders in real time: one for each pair is enough for a small machine
+				liveLadder(t, s, mode)
+			})
 		}
 	})
+}
+
+func liveLadder(t *testing.T, s *rig.Server, mode string) {
+	stream := s.CreateLive(t, mode, nil)
+	url := s.PlayURL(stream.Text("playback_ids.0.id"))
+	encoder := s.Publish(t, stream.Text("stream_key"), rig.Clip{Size: "640x480", Kbit: 600, GOP: 2, NoB: mode == "low", Seconds: 45})
+	s.AwaitPlayable(t, url, patience)
+	_, _, master := s.Get(t, url)
+	if !strings.Contains(string(master), "RESOLUTION=640x480") || !strings.Contains(string(master), "RESOLUTION=360x270") {
+		t.Fatalf("not every rung in\n%s", master)
+	}
+	var watched sync.WaitGroup
+	watched.Go(func() {
+		must := liveRules
+		if mode == "low" {
+			must = append(slices.Clone(must), lowLatencyRules...)
+		}
+		check(t, mode, hlscheck.Options{URL: url, Follow: 14 * time.Second, LowLatency: mode == "low", MaxSegments: 4, Decoder: rig.FFmpeg(t)}, must...)
+	})
+	if mode == "low" {
+		switchesLive(t, s, stream.Text("playback_ids.0.id"))
+	}
+	killEncoder(t, s)
+	watched.Wait()
+	id := s.Live(t, stream.Text("id")).Text("active_asset_id")
+	if said, err := encoder.Wait(t, patience); err != nil {
+		t.Errorf("encoder: %v: %s", err, said)
+	}
+	s.AwaitLive(t, stream.Text("id"), "without encoder", patience, away)
+	s.Complete(t, stream.Text("id"))
+	a := s.AwaitAsset(t, id, "finished", patience, rig.Finished)
+	sameFrames(t, s.PlayURL(a.Text("playback_ids.0.id")))
+}
+
+// switchesLive has a page play what is live and tells its player which size to take.
+func switchesLive(t *testing.T, s *rig.Server, playbackID string) {
+	t.Helper()
+	page := browser.Start(t).Open(t, s.WatchURL(playbackID))
+	page.FirstPicture(t, patience)
+	heights := page.Until(t, "two sizes", patience, func(p browser.Probe) bool { return len(p.Levels) == 2 }).Levels
+	last := page.Probe(t)
+	for _, height := range []int{270, 480, 270} {
+		page.Eval(t, fmt.Sprintf("window.millrace.hls.nextLevel = %d", slices.Index(heights, height)), nil)
+		p := page.Until(t, fmt.Sprintf("a picture of %d lines", height), patience, func(p browser.Probe) bool { return p.Height == height })
+		if p.Time < last.Time || p.Restarts > 0 || p.Error != "" {
+			t.Errorf("after the switch to %d lines: %+v", height, p)
+		}
+		last = page.Plays(t, 1, patience)
+		t.Logf("%d lines: latency %.2f s, %d stalls", height, last.Latency, last.Stalls)
+	}
+}
+
+// killEncoder kills the server's encoder of rungs.
+func killEncoder(t *testing.T, s *rig.Server) {
+	t.Helper()
+	for end := time.Now().Add(patience); time.Now().Before(end); rig.Pause(100 * time.Millisecond) {
+		if pid := child(s.PID(), "zerolatency"); pid > 0 {
+			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+				t.Error(err)
+			}
+			return
+		}
+	}
+	t.Error("no encoder runs")
+}
+
+// child finds a child of a process by a word of its command line; 0: there is none.
+func child(parent int, word string) int {
+	all, _ := filepath.Glob("/proc/[0-9]*/stat")
+	for _, file := range all {
+		stat, _ := os.ReadFile(file)
+		_, rest, _ := bytes.Cut(stat, []byte(") "))
+		fields := strings.Fields(string(rest))
+		if len(fields) < 2 || fields[1] != strconv.Itoa(parent) {
+			continue
+		}
+		line, _ := os.ReadFile(filepath.Join(filepath.Dir(file), "cmdline"))
+		if bytes.Contains(line, []byte(word)) {
+			pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(file)))
+			return pid
+		}
+	}
+	return 0
+}
+
+// sameFrames decodes every size of an asset: each has the pictures of the first, at the same times.
+func sameFrames(t *testing.T, url string) {
+	t.Helper()
+	var want []float64
+	for _, m := range mediaPlaylists(t, url) {
+		if m.audio {
+			continue
+		}
+		have := frames(t, m.url)["video"]
+		if want == nil {
+			want = have
+			continue
+		}
+		if len(have) != len(want) || len(want) == 0 {
+			t.Errorf("%s: %d frames, the picture as it came has %d", m.url, len(have), len(want))
+			continue
+		}
+		for i := range want {
+			if math.Abs(have[i]-want[i]) > 0.0001 {
+				t.Errorf("%s: frame %d is at %.4f s, not at %.4f s", m.url, i, have[i], want[i])
+				break
+			}
+		}
+	}
 }

@@ -184,6 +184,9 @@ func (s *Server) Kill(t testing.TB) {
 	s.end(syscall.SIGKILL, stopWait)
 }
 
+// PID is the server's process.
+func (s *Server) PID() int { return s.cmd.Process.Pid }
+
 // Signal sends the server's process a signal and does not wait.
 func (s *Server) Signal(t testing.TB, sig syscall.Signal) {
 	t.Helper()

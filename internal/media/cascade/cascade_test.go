@@ -270,6 +270,9 @@ func (s *studio) part(id string, msn int64, n int) []byte {
 	defer cancel()
 	for {
 		p, err := s.edge.ReadPart(ctx, id, msn, n)
+		if err == nil && p.Data == nil {
+			return s.stored.get(p.Object)[p.Offset : p.Offset+p.N]
+		}
 		if err == nil {
 			return p.Data
 		}
@@ -432,6 +435,7 @@ func TestDies(t *testing.T) {
 			s.send(f.frames[:20])
 			s.want("360p", "270p")
 			s.send(f.frames[20:150], "360p", "270p")
+			s.part("270p", 2, 0)
 			before := s.part("270p", 2, 1)
 			m.die()
 			s.send(f.frames[150:], "360p", "270p")
@@ -481,6 +485,7 @@ func TestAnotherPicture(t *testing.T) {
 	if err := s.cutter.Close(nil); err != nil {
 		t.Fatal(err)
 	}
+	s.segment("270p", 5)
 	s.join(second)
 	s.send(second.frames[:145], "270p")
 	for msn := int64(0); msn < 8; msn++ {

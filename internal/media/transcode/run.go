@@ -237,7 +237,20 @@ func (w *Work) segment(f *feed, pictures []picture) ([]byte, error) {
 		}
 		samples[i] = cmaf.Sample{Duration: uint32(long), CompositionOffset: int32(offset), Sync: p.sync, Data: p.data}
 	}
-	return cmaf.AppendFragment(nil, uint32(f.msn+1), cmaf.TrackID, uint64(at[0]), samples), nil
+	var ends []int
+	if w.Parts != nil {
+		ends = w.Parts(f.msn)
+	}
+	if n := len(ends); n == 0 || ends[n-1] != len(samples) {
+		ends = []int{len(samples)}
+	}
+	var data []byte
+	from := 0
+	for _, to := range ends {
+		data = cmaf.AppendFragment(data, uint32(f.msn+1), cmaf.TrackID, uint64(at[from]), samples[from:to])
+		from = to
+	}
+	return data, nil
 }
 
 // reorder is by how many ticks decoding comes before the source's: two frames, which is what the encoder's pyramid of B-frames needs; none

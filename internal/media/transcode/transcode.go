@@ -49,6 +49,8 @@ type Work struct {
 	Timeline *timeline.Timeline
 	Lane     *timeline.Lane // of the source
 	Source   Source
+	// Parts says after how many pictures of a segment a movie fragment ends; nil, or nothing said: one fragment has all.
+	Parts func(msn int64) []int
 }
 
 // InitKey is where the init segment is stored.

@@ -25,6 +25,10 @@ type Place struct {
 	Object string
 	Offset int64
 	N      int64
+	// Of a shadow's segment that was not made while it was live: it has to be made from the source's. Part -1: all of it.
+	Due  bool
+	MSN  int64
+	Part int
 }
 
 // Lane describes a rendition at the edge.
@@ -102,7 +106,7 @@ func (e *Edge) ReadSegment(ctx context.Context, rendition string, msn int64) (Pl
 		if s.gap {
 			return Place{}, false, ErrUnknown
 		}
-		p := Place{Object: e.key(l.ID, msn), N: s.size}
+		p := Place{Object: e.key(l.ID, msn), N: s.size, Due: l.of != nil && s.size == 0, MSN: msn, Part: -1}
 		if s.written() {
 			p.File = s.hot.media
 		} else if s.hot != nil {
@@ -133,6 +137,9 @@ func (e *Edge) ReadPart(ctx context.Context, rendition string, msn int64, part i
 			return Place{}, false, ErrUnknown
 		}
 		p := h.parts[k]
+		if l.of != nil && p.end == 0 {
+			return Place{Due: true, MSN: e.first + int64(at), Part: k}, true, nil
+		}
 		if h.buf != nil && (h.media == nil || !h.media.Written(p.end)) { // the disk is slow, or there is none
 			return Place{Data: h.buf[p.off:p.end:p.end], N: p.end - p.off}, true, nil
 		}

@@ -118,9 +118,35 @@ func (e *Edge) Kept(id string, msn int64, same bool) {
 	if s := &d.segs[i]; same {
 		s.stored = true
 	} else if s.done {
-		s.hot, s.size, s.stored = nil, 0, true
+		s.size, s.stored = 0, true
+		if s.hot != nil {
+			s.hot.buf = nil
+			for k := range s.hot.parts {
+				s.hot.parts[k].off, s.hot.parts[k].end = 0, 0
+			}
+		}
 	}
 	e.trim(d)
+}
+
+// PartEnds are how many samples a segment has up to the end of each of its parts; nil when that is not known any more.
+func (e *Edge) PartEnds(rendition string, msn int64) []int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	l, i := e.lane(rendition), int(msn-e.first)
+	if l == nil || i < 0 || i >= len(l.segs) || l.segs[i].hot == nil {
+		return nil
+	}
+	var ends []int
+	count := 0
+	for _, p := range l.segs[i].hot.parts {
+		if p.samples == 0 {
+			return nil
+		}
+		count += p.samples
+		ends = append(ends, count)
+	}
+	return ends
 }
 
 // shadow finds a shadow.
@@ -150,11 +176,18 @@ func (e *Edge) shade(l *lane) {
 	}
 }
 
-// patience is how many segments a shadow's playlist may be behind its source's, the open one among them, while it is made.
-const patience = 2
+// awaited says that a segment of a shadow, whole in its source, is waited for: until the source's next one is half as long as the target
+// duration, and if some of it was published, until that is whole. Called with the lock.
+func (e *Edge) awaited(d *lane, i int) bool {
+	if d.from < 0 || i < d.from || d.of.segs[i].gap || e.ended || len(d.of.segs)-i > 2 {
+		return false
+	}
+	begun := i < len(d.segs) && d.segs[i].parts > 0
+	return begun || len(d.of.segs)-i == 1 || d.of.duration(d.of.segs[i+1].dur) <= time.Duration(e.target)*time.Second/2
+}
 
 // advance lists the source's whole segments that nobody makes, and those that whoever makes the shadow is late with. What there is of
-// such a segment is dropped: it is made anew, as a whole. Called with the lock.
+// such a segment is dropped: it is made anew, as a whole, and its parts are cut from that. Called with the lock.
 func (e *Edge) advance(d *lane) {
 	moved := false
 	for {
@@ -166,12 +199,18 @@ func (e *Edge) advance(d *lane) {
 			break
 		}
 		from := &d.of.segs[i]
-		if d.from >= 0 && i >= d.from && !from.gap && !e.ended && len(d.of.segs)-i <= patience {
+		if e.awaited(d, i) {
 			break
 		}
 		s := segment{
 			start: from.start, time: from.time, dur: from.dur, disc: from.disc, slate: from.slate, gap: from.gap, lost: from.lost,
 			independent: !from.gap, done: true, stored: true,
+		}
+		if from.hot != nil && !from.gap {
+			s.hot, s.parts = &hot{parts: make([]part, len(from.hot.parts))}, from.parts
+			for k := range from.hot.parts {
+				s.hot.parts[k] = part{dur: from.hot.parts[k].dur, independent: k == 0}
+			}
 		}
 		d.segs = append(d.segs[:i], s)
 		d.fresh, moved = false, true

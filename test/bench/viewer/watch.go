@@ -42,6 +42,13 @@ func Tune(ctx context.Context, addr, path string, every time.Duration) ([]*Strea
 	}
 }
 
+// Watch reads one media playlist by its path.
+func Watch(addr, url string) (*Stream, error) {
+	s := &Stream{lists: NewClient(addr), media: NewClient(addr), url: url, seen: map[string]bool{}}
+	s.lists.Gzip = true
+	return s, s.load(url)
+}
+
 func tune(c *Client, addr, path string) ([]*Stream, error) {
 	r, at, err := c.Get(path)
 	if err != nil || r.Status != 200 {
