@@ -196,7 +196,8 @@ func (c *Cascade) adjust(ctx context.Context) {
 		c.current = nil
 	case c.resting():
 	case c.current == nil:
-		c.current = c.start(ctx, job{from: c.opt.Edge.Newest(c.opt.Source), rungs: want})
+		// The segment before the open one too: whoever begins to watch asks for that first.
+		c.current = c.start(ctx, job{from: max(c.opt.Edge.Newest(c.opt.Source)-1, 0), rungs: want})
 	case !c.current.steady() || sameRungs(c.current.job.rungs, want):
 	default:
 		c.roll(ctx, want)

@@ -81,6 +81,7 @@ type lane struct {
 
 	of   *lane // of a shadow: its source
 	from int   // of a shadow: the first segment that somebody makes now, from Edge.first on; -1: none
+	owed int   // of a shadow: a segment that is listed and is made now as those from `from` on are; -1: none
 }
 
 type initSegment struct {

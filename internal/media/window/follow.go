@@ -7,6 +7,7 @@ import (
 	"io"
 
 	"millrace/internal/media/container/cmaf"
+	"millrace/internal/media/journal"
 )
 
 // Sample is a picture as it comes to the edge, before its part is whole. Times are in ticks.
@@ -104,8 +105,28 @@ func (f *Follower) Next(ctx context.Context) (Step, error) {
 
 // raw are parts whose samples have to be read, but for the first few.
 type raw struct {
-	parts [][]byte
+	parts []stretch
 	skip  int
+}
+
+// stretch is a part's bytes: in memory or in a file.
+type stretch struct {
+	data []byte
+	file *journal.Media
+	at   int64
+	long int64
+}
+
+func (s *stretch) read() ([]byte, error) {
+	if s.data != nil {
+		return s.data, nil
+	}
+	f, err := s.file.Section(s.at, s.long)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	return io.ReadAll(f)
 }
 
 // look gives what there is, or what to wait on.
@@ -123,7 +144,7 @@ func (f *Follower) look() (step Step, old raw, wait chan struct{}, err error) {
 		return step, old, l.stirring(), nil
 	}
 	s := &l.segs[f.i]
-	if s.hot == nil || s.hot.buf == nil && s.parts > 0 {
+	if s.hot == nil || s.hot.buf == nil && s.parts > 0 && !s.written() {
 		return step, old, nil, ErrBehind
 	}
 	step = Step{MSN: e.first + int64(f.i), Init: int(s.init), Done: s.done}
@@ -157,7 +178,11 @@ func (f *Follower) parts(s *segment, step *Step) (old raw) {
 			if len(old.parts) == 0 {
 				old.skip = f.given - count
 			}
-			old.parts = append(old.parts, s.hot.buf[p.off:p.end:p.end])
+			x := stretch{file: s.hot.media, at: p.off, long: p.end - p.off}
+			if s.hot.buf != nil {
+				x.data = s.hot.buf[p.off:p.end:p.end]
+			}
+			old.parts = append(old.parts, x)
 		}
 		count += p.samples
 		if k >= f.told {
@@ -175,7 +200,11 @@ func (f *Follower) next() { f.i, f.given, f.whole, f.told = f.i+1, 0, 0, 0 }
 // read adds the samples of parts.
 func (s *Step) read(old raw) error {
 	var all []Sample
-	for _, data := range old.parts {
+	for i := range old.parts {
+		data, err := old.parts[i].read()
+		if err != nil {
+			return fmt.Errorf("read part of segment %d: %w", s.MSN, err)
+		}
 		fragments, err := cmaf.ParseFragments(data)
 		if err != nil {
 			return fmt.Errorf("read part of segment %d: %w", s.MSN, err)

@@ -99,7 +99,7 @@ func (e *Edge) ReadSegment(ctx context.Context, rendition string, msn int64) (Pl
 		if i < 0 || i > int64(len(l.segs))+1 {
 			return Place{}, false, ErrUnknown
 		}
-		if i >= int64(len(l.segs)) || !l.segs[i].done {
+		if i >= int64(len(l.segs)) || !l.segs[i].done || l.of != nil && l.owed == int(i) {
 			return Place{}, false, nil
 		}
 		s := &l.segs[i]
@@ -137,6 +137,9 @@ func (e *Edge) ReadPart(ctx context.Context, rendition string, msn int64, part i
 			return Place{}, false, ErrUnknown
 		}
 		p := h.parts[k]
+		if l.of != nil && p.end == 0 && l.owed == at {
+			return Place{}, false, nil
+		}
 		if l.of != nil && p.end == 0 {
 			return Place{Due: true, MSN: e.first + int64(at), Part: k}, true, nil
 		}

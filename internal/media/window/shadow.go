@@ -22,7 +22,7 @@ func (e *Edge) AddShadow(id, of string) error {
 	if src == nil {
 		return ErrUnknown
 	}
-	d := &lane{Rendition: timeline.Rendition{ID: id, Kind: frame.Video, Timescale: src.Timescale}, of: src, from: -1, fresh: src.fresh}
+	d := &lane{Rendition: timeline.Rendition{ID: id, Kind: frame.Video, Timescale: src.Timescale}, of: src, from: -1, owed: -1, fresh: src.fresh}
 	d.segs, d.slid = make([]segment, 0, len(src.segs)+64), src.slid
 	e.shadows = append(e.shadows, d)
 	e.advance(d)
@@ -36,17 +36,23 @@ func (e *Edge) Attach(id string, msn int64) {
 	defer e.mu.Unlock()
 	if d := e.shadow(id); d != nil && d.from < 0 {
 		d.from = max(int(msn-e.first), 0)
+		if n := len(d.segs); d.from == n-1 && d.segs[n-1].due() {
+			d.owed, d.from = n-1, n
+		}
 		e.advance(d)
 		e.changed(d)
 	}
 }
+
+// due says that a shadow's segment is listed, but nothing of it is made.
+func (s *segment) due() bool { return s.done && !s.gap && s.size == 0 }
 
 // Detach says that nobody makes the shadow any more.
 func (e *Edge) Detach(id string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if d := e.shadow(id); d != nil {
-		d.from = -1
+		d.from, d.owed = -1, -1
 		e.advance(d)
 		e.changed(d)
 	}
@@ -58,6 +64,10 @@ func (e *Edge) Forgo(id string, msn int64) {
 	defer e.mu.Unlock()
 	if d := e.shadow(id); d != nil && d.from >= 0 {
 		d.from = max(d.from, int(msn-e.first))
+		if d.owed >= 0 && d.owed < int(msn-e.first) {
+			d.owed = -1
+			d.awake()
+		}
 		e.advance(d)
 	}
 }
@@ -72,6 +82,9 @@ func (e *Edge) Shade(id string, msn int64, buf []byte, ticks int64, independent 
 		return false
 	}
 	s := d.open()
+	if i == d.owed {
+		return e.repay(d, buf)
+	}
 	switch {
 	case s != nil && i == len(d.segs)-1:
 	case s != nil || i != len(d.segs) || i >= len(d.of.segs) || d.from < 0 || i < d.from:
@@ -92,11 +105,36 @@ func (e *Edge) Shade(id string, msn int64, buf []byte, ticks int64, independent 
 	return true
 }
 
+// repay adds a part to a segment that is listed already. Called with the lock.
+func (e *Edge) repay(d *lane, buf []byte) bool {
+	h, at := d.segs[d.owed].hot, int64(0)
+	if h == nil {
+		return true // the segment is wanted as a whole
+	}
+	for k := range h.parts {
+		if p := &h.parts[k]; p.end == 0 {
+			p.off, p.end, h.buf = at, int64(len(buf)), buf
+			d.awake()
+			return true
+		}
+		at = h.parts[k].end
+	}
+	return false
+}
+
 // Shaded says that a shadow's segment is whole; false as of Shade. Its bytes are kept until Kept is called, and a little longer.
 func (e *Edge) Shaded(id string, msn int64) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	d, i := e.shadow(id), int(msn-e.first)
+	if d != nil && !e.ended && i == d.owed {
+		if h := d.segs[i].hot; h != nil && h.buf != nil {
+			d.segs[i].size, d.segs[i].stored = int64(len(h.buf)), false
+		}
+		d.owed = -1
+		d.awake()
+		return d.segs[i].size > 0
+	}
 	if d == nil || e.ended || d.open() == nil || i != len(d.segs)-1 || !d.of.segs[i].done {
 		return false
 	}
@@ -186,10 +224,17 @@ func (e *Edge) awaited(d *lane, i int) bool {
 	return begun || len(d.of.segs)-i == 1 || d.of.duration(d.of.segs[i+1].dur) <= time.Duration(e.target)*time.Second/2
 }
 
+// longOwed is how many segments behind the edge one is that nobody will make any more as those from there on are.
+const longOwed = 3
+
 // advance lists the source's whole segments that nobody makes, and those that whoever makes the shadow is late with. What there is of
 // such a segment is dropped: it is made anew, as a whole, and its parts are cut from that. Called with the lock.
 func (e *Edge) advance(d *lane) {
 	moved := false
+	if d.owed >= 0 && (e.ended || len(d.of.segs)-d.owed > longOwed) {
+		d.owed = -1
+		d.awake()
+	}
 	for {
 		i := len(d.segs)
 		if d.open() != nil {
