@@ -394,9 +394,29 @@ func TestSame(t *testing.T) {
 // mortal is an encoder that can be killed.
 type mortal struct {
 	cascade.Encoder
-	mu   sync.Mutex
-	kill context.CancelCauseFunc // of the one that was begun last
-	born int
+	mu    sync.Mutex
+	kill  context.CancelCauseFunc // of the one that was begun last
+	born  int
+	alive int
+}
+
+// idle waits until none is at work.
+func (m *mortal) idle(t testing.TB) {
+	t.Helper()
+	end := time.After(20 * time.Second)
+	for {
+		m.mu.Lock()
+		alive := m.alive
+		m.mu.Unlock()
+		if alive == 0 {
+			return
+		}
+		select {
+		case <-end:
+			t.Fatal("it goes on without viewers")
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
 }
 
 var errKilled = errors.New("killed")
@@ -405,8 +425,13 @@ func (m *mortal) Ladder(ctx context.Context, job encode.LadderArgs, in func(cont
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	m.mu.Lock()
-	m.kill, m.born = cancel, m.born+1
+	m.kill, m.born, m.alive = cancel, m.born+1, m.alive+1
 	m.mu.Unlock()
+	defer func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.alive--
+	}()
 	return m.Encoder.Ladder(ctx, job, in, outs)
 }
 
@@ -534,23 +559,10 @@ func TestWanted(t *testing.T) {
 	mu.Lock()
 	now = now.Add(2 * time.Minute)
 	mu.Unlock()
-	s.idle()
+	m.idle(t)
 	s.send(f.frames[380:])
 	if text := s.playlist("270p"); strings.Contains(text, "6.3.m4s") || !strings.Contains(text, "\n5.m4s") {
 		t.Errorf("nobody watches, but\n%s", text)
 	}
 	s.close()
-}
-
-// idle waits until no rung is made any more.
-func (s *studio) idle() {
-	s.t.Helper()
-	end := time.After(20 * time.Second)
-	for strings.Contains(s.playlist("270p"), "PRELOAD-HINT") {
-		select {
-		case <-end:
-			s.t.Fatal("it goes on without viewers")
-		case <-time.After(20 * time.Millisecond):
-		}
-	}
 }

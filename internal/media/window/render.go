@@ -208,7 +208,7 @@ func (e *Edge) partURI(l *lane, i, k int) string {
 // hint is the URI of the next part, empty when none is promised: the encoder is away, or the rendition has no media now.
 func (e *Edge) hint(l *lane) string {
 	n := len(l.segs)
-	if !e.live || l.of != nil && l.from < 0 {
+	if !e.live {
 		return ""
 	}
 	if n == 0 {
