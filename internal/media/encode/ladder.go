@@ -19,7 +19,7 @@ type LadderArgs struct {
 }
 
 // small is a picture that one thread encodes in time, in pixels.
-const small = 1280 * 720 / 2
+const small = 640 * 360
 
 // Build returns the arguments for ffmpeg. As with LiveArgs nothing is held back on the way. Parameter sets are those that Rung writes for
 // the same sizes and settings: what is faster here leaves no trace in them.
