@@ -229,6 +229,43 @@ step("asset: tracks", async () => {
   assert.ok(error.messages.length >= 2, error.messages.join("; "));
 });
 
+step("asset: files to download", async () => {
+  const film = await assets.create({
+    inputs: [{ url: "https://example.com/film.mp4" }], static_renditions: [{ resolution: "highest", passthrough: "p" }], master_access: "temporary",
+  });
+  const [highest] = film.static_renditions.files;
+  assert.equal(highest.name, "highest.mp4");
+  assert.equal(highest.ext, "mp4");
+  assert.equal(highest.type, "standard");
+  assert.equal(highest.status, "preparing");
+  assert.equal(highest.passthrough, "p");
+  assert.equal(film.master_access, "temporary");
+  assert.equal(film.master.status, "preparing");
+  assert.ok(!film.master.url);
+  await refused(Mux.BadRequestError, 400, () => assets.createStaticRendition(film.id, { resolution: "720p" }));
+  await refused(Mux.BadRequestError, 400, () => assets.updateMP4Support(film.id, { mp4_support: "standard" }));
+  const sound = await assets.createStaticRendition(film.id, { resolution: "audio-only" });
+  assert.equal(sound.name, "audio.m4a");
+  for (const f of [highest, sound]) await assets.deleteStaticRendition(film.id, f.id);
+  await refused(Mux.NotFoundError, 404, () => assets.deleteStaticRendition(film.id, sound.id));
+  assert.equal((await assets.retrieve(film.id)).static_renditions, undefined);
+  const old = await assets.updateMP4Support(film.id, { mp4_support: "capped-1080p" });
+  assert.equal(old.mp4_support, "capped-1080p");
+  assert.equal(old.static_renditions.status, "preparing");
+  assert.equal((await assets.updateMP4Support(film.id, { mp4_support: "none" })).static_renditions.status, "disabled");
+  const closed = await assets.updateMasterAccess(film.id, { master_access: "none" });
+  assert.equal(closed.master_access, "none");
+  assert.equal(closed.master, undefined);
+  await assets.delete(film.id);
+
+  const stream = await mux.video.liveStreams.create({ new_asset_settings: { playback_policies: ["public"] } });
+  const set = await mux.video.liveStreams.updateNewAssetSettingsStaticRenditions(stream.id, { static_renditions: [{ resolution: "highest" }, { resolution: "audio-only" }] });
+  assert.deepEqual(set.new_asset_settings.static_renditions.map((r) => r.resolution), ["highest", "audio-only"]);
+  await mux.video.liveStreams.deleteNewAssetSettingsStaticRenditions(stream.id);
+  assert.equal((await mux.video.liveStreams.retrieve(stream.id)).new_asset_settings.static_renditions, undefined);
+  await mux.video.liveStreams.delete(stream.id);
+});
+
 for (const { name, run } of steps) {
   try {
     await run();
