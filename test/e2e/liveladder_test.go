@@ -35,9 +35,10 @@ func TestLiveLadder(t *testing.T) {
 }
 
 func liveLadder(t *testing.T, s *rig.Server, mode string) {
+	seconds := map[string]float64{"low": 40, "standard": 26}[mode]
 	stream := s.CreateLive(t, mode, nil)
 	url := s.PlayURL(stream.Text("playback_ids.0.id"))
-	encoder := s.Publish(t, stream.Text("stream_key"), rig.Clip{Size: "640x480", Kbit: 600, GOP: 2, NoB: mode == "low", Seconds: 45})
+	encoder := s.Publish(t, stream.Text("stream_key"), rig.Clip{Size: "640x480", Kbit: 600, GOP: 2, NoB: mode == "low", Seconds: seconds})
 	s.AwaitPlayable(t, url, patience)
 	_, _, master := s.Get(t, url)
 	if !strings.Contains(string(master), "RESOLUTION=640x480") || !strings.Contains(string(master), "RESOLUTION=360x270") {
