@@ -17,6 +17,18 @@ func TestInstantClip(t *testing.T) {
 		began := time.Now()
 		e := n.publish(s.StreamKey).send(10 * time.Second)
 		a := w.row(s.ID).ActiveAsset
+		v := n.viewer()
+		live := string(s.PlaybackIDs[0].ID)
+		since := fmt.Sprintf("?program_start_time=%d", began.Add(6*time.Second).Unix())
+		list := instant(t, v, live, since)
+		if strings.Contains(list, "#EXT-X-MEDIA-SEQUENCE:0\n") || strings.Contains(list, "ENDLIST") || !strings.Contains(list, "#EXT-X-MAP") {
+			t.Errorf("from a time on, live:\n%s", list)
+		}
+		until := fmt.Sprintf("?program_end_time=%d&program_start_time=%d", began.Add(7*time.Second).Unix(), began.Add(4*time.Second).Unix())
+		if list = instant(t, v, live, until); !strings.HasSuffix(list, "#EXT-X-ENDLIST\n") {
+			t.Errorf("up to a time, live:\n%s", list)
+		}
+		v.expect("a time to come", http.StatusPreconditionFailed, strings.Split(v.playlists(s.PlaybackIDs[0].ID)[0], "?")[0]+fmt.Sprintf("?program_start_time=%d", began.Add(time.Hour).Unix()))
 		e.stop()
 		w.wait(10 * time.Second)
 		e = n.publish(s.StreamKey).send(10 * time.Second)
@@ -24,7 +36,6 @@ func TestInstantClip(t *testing.T) {
 		w.wait(61 * time.Second)
 		w.finish(a)
 		w.wait(time.Second)
-		v := n.viewer()
 		id := string(w.playbackID(a))
 		whole := uris("", v.expect("whole", http.StatusOK, v.playlists(w.playbackID(a))[0]))
 		clip := func(query string) []string {
@@ -64,4 +75,16 @@ func TestInstantClip(t *testing.T) {
 		media := strings.SplitN(strings.TrimPrefix(v.playlists(w.playbackID(a))[0], "/"), "?", 2)[0]
 		v.expect("nothing there", http.StatusNotFound, "/"+media+"?asset_start_time=1000")
 	})
+}
+
+// instant is the video's playlist of a presentation with a query.
+func instant(t *testing.T, v viewer, id, query string) string {
+	t.Helper()
+	for line := range strings.Lines(v.expect(query, http.StatusOK, "/"+id+".m3u8"+query)) {
+		if line[0] != '#' {
+			return v.expect(query, http.StatusOK, "/"+strings.TrimSpace(line))
+		}
+	}
+	t.Fatal("there is no variant")
+	return ""
 }

@@ -1,6 +1,8 @@
 package bridge
 
 import (
+	"bytes"
+	"compress/gzip"
 	"context"
 	"errors"
 	"math"
@@ -95,8 +97,32 @@ const (
 // Playlist implements playback.Presentation.
 func (v *edgeView) Playlist(ctx context.Context, rendition string, r playback.Reload, compressed bool) (playback.Text, error) {
 	v.lower.find(rendition)
-	data, err := v.edge.Playlist(ctx, rendition, window.Reload{Event: v.event, MSN: r.MSN, Part: r.Part, Skip: r.Skip}, compressed)
+	clipped := r.Clip != (playback.Clip{})
+	data, err := v.edge.Playlist(ctx, rendition, window.Reload{Event: v.event, MSN: r.MSN, Part: r.Part, Skip: r.Skip && !clipped}, compressed && !clipped)
+	if err == nil && clipped {
+		data, err = v.instant(data, r.Clip, compressed)
+	}
 	return playback.Text{Data: data, MaxAge: 1}, told(err)
+}
+
+// instant is what a playlist has of a clip: by the time of day, and of the asset by its seconds.
+func (v *edgeView) instant(playlist []byte, c playback.Clip, compressed bool) ([]byte, error) {
+	s := hls.Stretch{Begin: c.Begin, End: c.End}
+	if v.event {
+		s.From, s.To = c.From, c.To
+	}
+	data, ok := hls.Within(playlist, s)
+	if !ok {
+		return nil, fault.New(fault.NotReady, "there is nothing of this stretch now: ask again when it is on")
+	}
+	if !compressed {
+		return data, nil
+	}
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	_, _ = w.Write(data) // a buffer takes everything
+	err := w.Close()
+	return b.Bytes(), err
 }
 
 // Chunk implements playback.Presentation.
