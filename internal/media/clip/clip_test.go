@@ -65,7 +65,7 @@ func TestMain(m *testing.M) {
 func recordMaterial(t testing.TB) (film, sound string) {
 	t.Helper()
 	material.once.Do(func() {
-		dir, err := os.MkdirTemp("", "clip")
+		dir, err := os.MkdirTemp("", "clip") //nolint:usetesting // of all tests
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -217,15 +217,15 @@ func (y *laneCut) encode(ctx context.Context, r *reel) error {
 	var entry []byte
 	err = y.Encoder.CutPicture(ctx, args, func(w io.Writer) error {
 		for _, b := range append([][]byte{init}, feed...) {
-			if _, err := w.Write(b); err != nil {
-				return err // the engine says what was written
+			if _, werr := w.Write(b); werr != nil {
+				return werr // the engine says what was written
 			}
 		}
 		return nil
 	}, func(in io.Reader) error {
-		var err error
-		entry, pictures, err = readPictures(in)
-		return err
+		var rerr error
+		entry, pictures, rerr = readPictures(in)
+		return rerr
 	})
 	if err != nil {
 		return err
