@@ -259,6 +259,55 @@ func TestSecondServiceOnTheSameFolderIsRefused(t *testing.T) {
 	}
 }
 
+// The quality of an environment is that of what is made in it without one, from the moment that it is set.
+func TestQualityOfTheEnvironment(t *testing.T) {
+	t.Parallel()
+	cfg := configuration(t, t.TempDir())
+	s := start(t, cfg)
+	token, secret := credentials(t, s.out.String())
+	c := client(t, nil)
+	made := func(path, body string) string {
+		a := ask(t, c, http.MethodPost, "http://"+s.addr("http")+"/video/v1/"+path, body, func(r *http.Request) {
+			r.SetBasicAuth(token, secret)
+			r.Header.Set("Content-Type", "application/json")
+		})
+		if a.status != http.StatusCreated {
+			t.Fatalf("%s is answered %d: %s", path, a.status, a.body)
+		}
+		_, after, _ := strings.Cut(a.body, `"video_quality":"`)
+		quality, _, _ := strings.Cut(after, `"`)
+		return quality
+	}
+	for i, tt := range []struct{ set, asset, chosen, live string }{
+		{"premium", "premium", "basic", "premium"}, {"basic", "basic", "basic", "plus"}, {"", "basic", "basic", ""},
+	} {
+		tokens, closeDB, err := openAccess(t.Context(), cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if i > 0 { // the service keeps who somebody is for some seconds
+			c, token, secret = client(t, nil), "", ""
+			made, raw, err := tokens.CreateToken(t.Context(), "", clock())
+			if err != nil {
+				t.Fatal(err)
+			}
+			token, secret = string(made.ID), raw
+		}
+		if err := errors.Join(tokens.SetQuality(t.Context(), tt.set, clock()), closeDB()); err != nil {
+			t.Fatal(err)
+		}
+		if got := made("assets", `{"inputs":[{"url":"https://example.invalid/a.mp4"}]}`); got != tt.asset {
+			t.Errorf("%q: an asset is %q", tt.set, got)
+		}
+		if got := made("assets", `{"inputs":[{"url":"https://example.invalid/a.mp4"}],"encoding_tier":"baseline"}`); got != tt.chosen {
+			t.Errorf("%q: an asset that chose is %q", tt.set, got)
+		}
+		if got := made("live-streams", `{}`); got != tt.live {
+			t.Errorf("%q: a live stream is %q", tt.set, got)
+		}
+	}
+}
+
 // An encoder that was chosen and does not encode is no service with another one. VideoToolbox is in no ffmpeg for Linux.
 func TestEncoderThatDoesNotEncode(t *testing.T) {
 	t.Parallel()

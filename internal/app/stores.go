@@ -52,7 +52,10 @@ func occupy(dir string) (release func(), err error) {
 	if err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		return nil, errors.Join(fmt.Errorf("another millrace uses the data folder %s: stop it, or give this one its own --data-dir", dir), f.Close())
 	}
-	return func() { _ = f.Close() }, nil // the lock goes with it
+	return func() { // a child that is just being started has the file too, for a moment: the lock would stay with it
+		_ = syscall.Flock(int(f.Fd()), syscall.LOCK_UN)
+		_ = f.Close()
+	}, nil
 }
 
 // nodeID is the configured name of this node, or one that is made at the first start and kept.

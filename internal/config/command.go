@@ -14,6 +14,7 @@ const (
 	TokenCreate = "token create"
 	TokenList   = "token list"
 	TokenRevoke = "token revoke"
+	SetQuality  = "environment video-quality"
 	Doctor      = "doctor"
 	Demo        = "demo"
 	Check       = "config check"
@@ -98,6 +99,7 @@ var commands = []command{
 	{name: TokenCreate, summary: "make an access token and print its secret once", text: "Makes an access token for the API. The secret is printed once and cannot be shown again."},
 	{name: TokenList, summary: "list the access tokens", text: "Lists the access tokens, without their secrets."},
 	{name: TokenRevoke, summary: "revoke an access token", text: "Revokes an access token. Requests that carry it are refused from then on, within seconds.", operands: []string{"TOKEN-ID"}},
+	{name: SetQuality, summary: "set the video quality that is used when none is asked for", text: "Sets the video_quality of assets and live streams that are made without one: basic, plus or premium (basic counts as plus live), or default for the service's own: basic on demand, plus live. It holds within seconds, for what is made from then on.", operands: []string{"QUALITY"}},
 	{name: Check, summary: "check the settings and say where each value comes from", text: "Reads flags, environment and file as serve would, and prints each value with its origin. Secrets are masked."},
 	{name: Version, summary: "print the version", text: "Prints the version.", noSettings: true},
 	{name: Help, summary: "explain a command", text: "Explains a command: millrace help serve.", noSettings: true},

@@ -35,11 +35,12 @@ type Actions struct {
 	OpenStorage func(ctx context.Context, cfg config.Config, url config.Secret) (blob.Store, error)
 }
 
-// Tokens is the part of access.API that the token commands use.
+// Tokens is the part of access.API that the commands about tokens and their environment use.
 type Tokens interface {
 	CreateToken(ctx context.Context, name string, now time.Time) (access.Token, string, error)
 	Tokens(ctx context.Context) ([]access.Token, error)
 	RevokeToken(ctx context.Context, t id.Token, now time.Time) error
+	SetQuality(ctx context.Context, quality string, now time.Time) error
 }
 
 // oneWish is how long a signal counts as the same wish as the one before: timeout(1) and some supervisors send each twice.
@@ -101,7 +102,7 @@ func run(ctx context.Context, c config.Command, cfg config.Config, stdout io.Wri
 		err = demo.Run(ctx, demo.Options{Config: cfg, Flags: c.SettingFlags, Duration: c.Duration, Out: stdout})
 	case config.Serve:
 		err = a.Serve(ctx, cfg)
-	case config.TokenCreate, config.TokenList, config.TokenRevoke:
+	case config.TokenCreate, config.TokenList, config.TokenRevoke, config.SetQuality:
 		err = tokens(ctx, c, cfg, stdout, a)
 	default:
 		err = fmt.Errorf("command %q has no action", c.Name)
@@ -109,7 +110,7 @@ func run(ctx context.Context, c config.Command, cfg config.Config, stdout io.Wri
 	return true, err
 }
 
-// tokens runs a token command.
+// tokens runs a command about tokens or their environment.
 func tokens(ctx context.Context, c config.Command, cfg config.Config, stdout io.Writer, a Actions) (err error) {
 	t, closeDB, err := a.Access(ctx, cfg)
 	if err != nil {
@@ -124,6 +125,12 @@ func tokens(ctx context.Context, c config.Command, cfg config.Config, stdout io.
 		}
 		// In the form of a shell's or a container's environment, so that it can be kept as it is.
 		_, err = fmt.Fprintf(stdout, "MILLRACE_TOKEN_ID=%s\nMILLRACE_TOKEN_SECRET=%s\n", made.ID, secret)
+	case config.SetQuality:
+		quality := c.Words[0]
+		if quality == "default" {
+			quality = ""
+		}
+		err = t.SetQuality(ctx, quality, time.Now())
 	case config.TokenRevoke:
 		err = t.RevokeToken(ctx, id.Token(c.Words[0]), time.Now())
 	default:

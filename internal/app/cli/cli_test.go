@@ -17,7 +17,15 @@ import (
 )
 
 // fakeTokens keeps tokens in a slice.
-type fakeTokens struct{ all []access.Token }
+type fakeTokens struct {
+	all     []access.Token
+	quality []string // as set, one after the other
+}
+
+func (f *fakeTokens) SetQuality(_ context.Context, quality string, _ time.Time) error {
+	f.quality = append(f.quality, quality)
+	return nil
+}
 
 func (f *fakeTokens) CreateToken(_ context.Context, name string, now time.Time) (access.Token, string, error) {
 	t := access.Token{ID: "id1", Name: name, CreatedAt: now}
@@ -108,6 +116,22 @@ func TestTokenCommands(t *testing.T) {
 		t.Errorf("got %+v", o)
 	}
 	if o := try(t, f, "token", "list"); strings.HasSuffix(o.out, "  -\n") {
+		t.Errorf("got %+v", o)
+	}
+}
+
+func TestQualityCommand(t *testing.T) {
+	t.Parallel()
+	f := &fakeTokens{}
+	for _, word := range []string{"premium", "default"} {
+		if o := try(t, f, "environment", "video-quality", word); o.code != 0 || o.out != "" || o.closedTimes != 1 {
+			t.Errorf("got %+v", o)
+		}
+	}
+	if len(f.quality) != 2 || f.quality[0] != "premium" || f.quality[1] != "" {
+		t.Errorf("set %q", f.quality)
+	}
+	if o := try(t, f, "environment", "video-quality"); o.code != 2 {
 		t.Errorf("got %+v", o)
 	}
 }

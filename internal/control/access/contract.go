@@ -16,6 +16,8 @@ type Environment struct {
 	Name      string
 	Kind      string // production, development
 	CreatedAt time.Time
+	// VideoQuality is that of assets and live streams made without saying one: basic, plus or premium; empty: basic on demand, plus live.
+	VideoQuality string
 }
 
 // Token is an access token without its secret.
@@ -38,6 +40,8 @@ type Identity struct {
 // Store is implemented by storage/db; one call is one transaction. What is not there is fault.NotFound.
 type Store interface {
 	Environment(ctx context.Context, e id.Environment) (Environment, error)
+	// SetVideoQuality changes an environment's.
+	SetVideoQuality(ctx context.Context, e id.Environment, quality string) error
 	// EnsureDefault returns the default environment, made from fresh on first use.
 	EnsureDefault(ctx context.Context, fresh Environment) (Environment, error)
 	InsertToken(ctx context.Context, t Token) error // an existing ID is fault.Conflict
@@ -63,4 +67,7 @@ type API interface {
 	SeedToken(ctx context.Context, t id.Token, secret string, now time.Time) error
 	Tokens(ctx context.Context) ([]Token, error)
 	RevokeToken(ctx context.Context, t id.Token, now time.Time) error
+	// SetQuality changes the default video_quality of the default environment; "" gives it back to the service. It holds within seconds,
+	// for what is made from then on.
+	SetQuality(ctx context.Context, quality string, now time.Time) error
 }

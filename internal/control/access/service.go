@@ -184,9 +184,33 @@ func checkSeed(t, secret string) error {
 	return l.Err()
 }
 
+// environment is the default one.
+func (s *Service) environment(ctx context.Context, now time.Time) (Environment, error) {
+	return s.store.EnsureDefault(ctx, Environment{ID: id.Environment(id.New()), Name: "Default", Kind: "production", CreatedAt: now})
+}
+
+// SetQuality changes the default environment's default; see API.
+func (s *Service) SetQuality(ctx context.Context, quality string, now time.Time) error {
+	var l fault.List
+	if quality != "" && !field.OneOf(&l, "video_quality", quality, "basic", "plus", "premium") {
+		return l.Err()
+	}
+	env, err := s.environment(ctx, now.UTC().Truncate(time.Millisecond))
+	if err != nil {
+		return err
+	}
+	if err = s.store.SetVideoQuality(ctx, env.ID, quality); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	clear(s.cache) // identities carry their environment
+	return nil
+}
+
 func (s *Service) insert(ctx context.Context, t id.Token, name, secret string, now time.Time) (Token, error) {
 	now = now.UTC().Truncate(time.Millisecond)
-	env, err := s.store.EnsureDefault(ctx, Environment{ID: id.Environment(id.New()), Name: "Default", Kind: "production", CreatedAt: now})
+	env, err := s.environment(ctx, now)
 	if err != nil {
 		return Token{}, err
 	}

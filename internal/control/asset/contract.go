@@ -64,7 +64,10 @@ type PurgeArgs struct {
 }
 
 // CreateInput is a request to create from URLs or as a clip.
-type CreateInput struct{ Options assetopt.Options }
+type CreateInput struct {
+	Options        assetopt.Options
+	DefaultQuality string // video_quality of the environment; empty: the service's
+}
 
 // PatchInput changes what is not nil; "" clears a string.
 type PatchInput struct {

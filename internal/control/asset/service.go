@@ -93,7 +93,7 @@ func (s *Service) Create(ctx context.Context, env id.Environment, in CreateInput
 	now = stamp(now)
 	a := Asset{
 		ID: id.Asset(id.New()), Environment: env, Status: Preparing, Progress: Progress{State: Ingesting}, Origin: FromURL,
-		Options: in.Options.WithDefaults(assetopt.ForAsset), PlaybackIDs: playbackid.NewAll(in.Options.PlaybackPolicies, in.Options.AdvancedPolicies),
+		Options: in.Options.WithQuality(assetopt.ForAsset, in.DefaultQuality).WithDefaults(assetopt.ForAsset), PlaybackIDs: playbackid.NewAll(in.Options.PlaybackPolicies, in.Options.AdvancedPolicies),
 		Media: id.Media(id.New()), CreatedAt: now, UpdatedAt: now,
 	}
 	if source, clip := assetopt.ClipSource(in.Options.Inputs[0].URL); clip {

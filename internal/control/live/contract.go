@@ -17,6 +17,7 @@ type CreateInput struct {
 	PlaybackPolicies   []playbackid.Policy
 	AdvancedPolicies   []playbackid.Request
 	NewAsset           *assetopt.Options
+	DefaultQuality     string // video_quality of the environment; empty: the service's
 	ReconnectWindow    *float64
 	SlateForStandard   bool
 	ReconnectSlateURL  string

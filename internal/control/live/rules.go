@@ -30,13 +30,26 @@ func DefaultWindow(m LatencyMode) float64 {
 	return 0
 }
 
+// newAsset is what recordings are made with: in the environment's quality when none was asked for.
+func (in CreateInput) newAsset() *assetopt.Options {
+	if in.DefaultQuality == "" {
+		return in.NewAsset
+	}
+	var o assetopt.Options
+	if in.NewAsset != nil {
+		o = *in.NewAsset
+	}
+	o = o.WithQuality(assetopt.ForLive, in.DefaultQuality)
+	return &o
+}
+
 // settings checks in and gives the settings that it asks for, defaults filled in.
 func (in CreateInput) settings() (Settings, error) {
 	var l fault.List
 	s := Settings{
 		LatencyMode: in.latency(&l), SlateForStandard: in.SlateForStandard, ReconnectSlateURL: in.ReconnectSlateURL,
 		MaxContinuous: MaxContinuous, Passthrough: in.Passthrough, Meta: in.Meta, AudioOnly: in.AudioOnly, Test: in.Test,
-		NewAsset: in.NewAsset, EmbeddedSubtitles: in.EmbeddedSubtitles, GeneratedSubtitles: in.GeneratedSubtitles,
+		NewAsset: in.newAsset(), EmbeddedSubtitles: in.EmbeddedSubtitles, GeneratedSubtitles: in.GeneratedSubtitles,
 		SimulcastTargets: in.SimulcastTargets,
 	}
 	s.ReconnectWindow = DefaultWindow(s.LatencyMode)

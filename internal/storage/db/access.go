@@ -23,10 +23,11 @@ type environmentRow struct {
 	Kind          string `bun:"kind"`
 	Default       bool   `bun:"is_default"`
 	CreatedAt     int64  `bun:"created_at"`
+	VideoQuality  string `bun:"video_quality"`
 }
 
 func (r environmentRow) value() access.Environment {
-	return access.Environment{ID: id.Environment(r.ID), Name: r.Name, Kind: r.Kind, CreatedAt: moment(r.CreatedAt)}
+	return access.Environment{ID: id.Environment(r.ID), Name: r.Name, Kind: r.Kind, CreatedAt: moment(r.CreatedAt), VideoQuality: r.VideoQuality}
 }
 
 type tokenRow struct {
@@ -68,6 +69,14 @@ func (d accessStore) first(ctx context.Context, q *bun.SelectQuery, key, what st
 	}
 	if err != nil {
 		return fmt.Errorf("read %s: %w", what, err)
+	}
+	return nil
+}
+
+func (d accessStore) SetVideoQuality(ctx context.Context, e id.Environment, quality string) error {
+	_, err := d.write.NewUpdate().Model((*environmentRow)(nil)).Set("video_quality = ?", quality).Where("id = ?", string(e)).Exec(ctx)
+	if err != nil {
+		return fmt.Errorf("update environment: %w", err)
 	}
 	return nil
 }

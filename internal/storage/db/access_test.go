@@ -37,6 +37,11 @@ func TestAccess(t *testing.T) {
 			if env != made[0] {
 				t.Errorf("environment %+v, want %+v", env, made[0])
 			}
+			must(t, store.SetVideoQuality(ctx, env.ID, "premium"))
+			if got, err := store.Environment(ctx, env.ID); err != nil || got.VideoQuality != "premium" || got.Name != env.Name {
+				t.Errorf("environment %+v, %v", got, err)
+			}
+			must(t, store.SetVideoQuality(ctx, env.ID, ""))
 			token := access.Token{
 				ID: "t1", Environment: env.ID, Name: "it's", Permissions: []string{"video:read", "video:write"}, Hash: []byte{0, 1, 255}, CreatedAt: at(1), RevokedAt: at(2),
 			}

@@ -59,6 +59,7 @@ func (s *server) createAsset(ctx context.Context, in *createAssetInput) (*one[As
 	if err != nil {
 		return nil, err
 	}
+	input.DefaultQuality = caller(ctx).Environment.VideoQuality
 	a, err := s.assets.Create(ctx, environment(ctx), input, s.now())
 	return just(s.asset(a)), err
 }

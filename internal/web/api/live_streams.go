@@ -71,6 +71,7 @@ func (s *server) createLiveStream(ctx context.Context, in *createLiveStreamInput
 	if err != nil {
 		return nil, err
 	}
+	input.DefaultQuality = caller(ctx).Environment.VideoQuality
 	stream, err := s.live.Create(ctx, environment(ctx), input, s.now())
 	return just(wireLiveStream(stream)), err
 }
