@@ -72,7 +72,7 @@ func TestInstantClip(t *testing.T) {
 		if strings.Contains(late, "#EXT-X-DISCONTINUITY\n") || !strings.Contains(late, "#EXT-X-DISCONTINUITY-SEQUENCE:1\n") || !strings.HasSuffix(late, "#EXT-X-ENDLIST\n") {
 			t.Errorf("behind the discontinuity:\n%s", late)
 		}
-		media := strings.SplitN(strings.TrimPrefix(v.playlists(w.playbackID(a))[0], "/"), "?", 2)[0]
+		media, _, _ := strings.Cut(strings.TrimPrefix(v.playlists(w.playbackID(a))[0], "/"), "?")
 		v.expect("nothing there", http.StatusNotFound, "/"+media+"?asset_start_time=1000")
 	})
 }

@@ -185,7 +185,7 @@ func (b *broadcast) holdLast(ctx context.Context, g slate.Group) {
 		})
 	if err != nil {
 		last = nil
-		b.log.Debug("last picture can't be decoded, the last key frame stands instead", "codec", string(shape.Codec), "error", err)
+		b.log.DebugContext(ctx, "last picture can't be decoded, the last key frame stands instead", "codec", string(shape.Codec), "error", err)
 	}
 }
 

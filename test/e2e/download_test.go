@@ -153,7 +153,7 @@ func (d *downloads) inside(path string, lines int) (sum string) {
 		white, beep := flashesOf(t, []stretch{{path: path}, {path: path, audio: true}})
 		apart(t, white, beep, 8, 0, false)
 	}
-	data, err := os.ReadFile(path) //nolint:gosec // our own
+	data, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -27,7 +27,7 @@ func TestLiveLadder(t *testing.T) {
 		t.Parallel()
 		s := rig.Start(t, rig.Options{Pair: p})
 		for _, mode := range []string{"low", "standard"} {
-			t.Run(mode, func(t *testing.T) { //nolint:paralleltest // encoders in real time: one for each pair is enough for a small machine
+			t.Run(mode, func(t *testing.T) {
 				liveLadder(t, s, mode)
 			})
 		}

@@ -19,7 +19,7 @@ func TestWatch(t *testing.T) {
 		s := rig.Start(t, rig.Options{Pair: p})
 		b := browser.Start(t)
 		for _, mode := range []string{"low", "reduced", "standard"} {
-			t.Run(mode, func(t *testing.T) { //nolint:paralleltest // players in real time: one for each pair is enough for a small machine
+			t.Run(mode, func(t *testing.T) {
 				v := viewing{s: s, b: b, mode: mode}
 				v.run(t)
 			})

@@ -165,9 +165,9 @@ func TestPublishVP8(t *testing.T) {
 }
 
 // TestPublishCodecs publishes from Chromium what it encodes beside H.264 and goes into the recording as it is.
-func TestPublishCodecs(t *testing.T) { //nolint:paralleltest // an encoder in real time: nothing else runs beside it
+func TestPublishCodecs(t *testing.T) {
 	for _, codec := range []string{"VP9", "AV1"} {
-		t.Run(codec, func(t *testing.T) { //nolint:paralleltest // likewise
+		t.Run(codec, func(t *testing.T) {
 			publishCodec(t, codec, strings.ToLower(codec))
 		})
 	}
@@ -210,7 +210,7 @@ func publishCodec(t *testing.T, codec, recorded string) {
 
 // TestPublishThroughAnotherNetwork takes the network away from a publisher: what it sends from its old address vanishes, and so does what
 // is sent there. The page makes a new ICE session for the same publication, and the recording goes on.
-func TestPublishThroughAnotherNetwork(t *testing.T) { //nolint:paralleltest // an encoder in real time: nothing else runs beside it
+func TestPublishThroughAnotherNetwork(t *testing.T) {
 	s := rig.Start(t, rig.Options{})
 	var mu sync.Mutex
 	gone, moved := map[string]bool{}, false

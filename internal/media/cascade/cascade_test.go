@@ -153,7 +153,7 @@ func open(t testing.TB, low bool, opts ...option) *studio {
 		t.Fatal(err)
 	}
 	s := &studio{t: t, stored: &objects{m: map[string][]byte{}}, done: make(chan error, 2), ended: make(chan struct{})}
-	log := slog.New(slog.NewTextHandler(io.Discard, nil))
+	log := slog.New(slog.DiscardHandler)
 	if os.Getenv("MILLRACE_TEST_LOG") != "" {
 		log = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	}
@@ -465,7 +465,7 @@ func TestDies(t *testing.T) {
 			m.die()
 			s.send(f.frames[150:], "360p", "270p")
 			s.close()
-			for msn := int64(0); msn < 4; msn++ {
+			for msn := range int64(4) {
 				keys := 1
 				if msn == 2 {
 					keys = 2 // where the second one goes on
@@ -513,7 +513,7 @@ func TestAnotherPicture(t *testing.T) {
 	s.segment("270p", 5)
 	s.join(second)
 	s.send(second.frames[:145], "270p")
-	for msn := int64(0); msn < 8; msn++ {
+	for msn := range int64(8) {
 		s.same("270p", msn, 1)
 	}
 	text := s.playlist("270p")
@@ -547,7 +547,7 @@ func TestWanted(t *testing.T) {
 	s.send(f.frames[20:200], "270p")
 	s.want("360p")
 	s.send(f.frames[200:380], "270p", "360p")
-	for msn := int64(0); msn < 5; msn++ {
+	for msn := range int64(5) {
 		s.same("270p", msn, 1)
 	}
 	for msn := int64(3); msn < 5; msn++ {

@@ -71,7 +71,7 @@ func (k *keeper) run(ctx context.Context) {
 		case m != nil:
 			same, err := k.store(ctx, m)
 			if err != nil && ctx.Err() == nil {
-				k.opt.Logger.Warn("segment of a rung not kept", "rendition", m.rung.ID, "media_sequence", m.msn, "error", err)
+				k.opt.Logger.WarnContext(ctx, "segment of a rung not kept", "rendition", m.rung.ID, "media_sequence", m.msn, "error", err)
 			}
 			k.opt.Edge.Kept(m.rung.ID, m.msn, same && err == nil)
 			k.mu.Lock()

@@ -37,7 +37,7 @@ func TestTryLooks(t *testing.T) {
 		"fails":   "echo 'Cannot load libcuda.so.1' >&2; echo 'and more' >&2; exit 1",
 	} {
 		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte("#!/bin/sh\n"+script+"\n"), 0o700); err != nil { //nolint:gosec // a program
+		if err := os.WriteFile(path, []byte("#!/bin/sh\n"+script+"\n"), 0o700); err != nil {
 			t.Fatal(err)
 		}
 		err := Try(t.Context(), path, NVENC)

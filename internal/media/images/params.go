@@ -3,6 +3,7 @@ package images
 import (
 	"math"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -98,12 +99,7 @@ func Parse(name, query string) (Request, error) {
 }
 
 func oneOf(s string, all []string) bool {
-	for _, a := range all {
-		if s == a {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(all, s)
 }
 
 // params reads values and collects what is wrong with them.

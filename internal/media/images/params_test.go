@@ -15,7 +15,8 @@ import (
 func bare(t *testing.T) *Film {
 	t.Helper()
 	entries := []timeline.Entry{
-		{Rendition: &timeline.Rendition{ID: timeline.MainVideo, Kind: frame.Video, Timescale: 1000}}, {Target: 2},
+		{Rendition: &timeline.Rendition{ID: timeline.MainVideo, Kind: frame.Video, Timescale: 1000}},
+		{Target: 2},
 		{Init: &timeline.Init{Rendition: timeline.MainVideo, Codec: "avc1", Width: 320, Height: 180}},
 	}
 	for i := range int64(10) {

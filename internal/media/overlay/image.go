@@ -140,7 +140,7 @@ func add(row []pixel, img image.Image, x, y int, weight float32) {
 			c = wide.RGBA64At(x+i, y)
 		} else {
 			r, g, b, a := img.At(x+i, y).RGBA()
-			c = color.RGBA64{uint16(r), uint16(g), uint16(b), uint16(a)} //nolint:gosec // RGBA gives 16 bits
+			c = color.RGBA64{uint16(r), uint16(g), uint16(b), uint16(a)}
 		}
 		f := weight / 0xffff
 		p := &row[i]

@@ -21,7 +21,7 @@ import (
 )
 
 // clips are how an encoder's media is made in each codec: 40 pictures, a key frame each second, every one brighter than the one before.
-var clips = map[frame.Codec][]string{ //nolint:gochecknoglobals // a table
+var clips = map[frame.Codec][]string{
 	frame.H264: {"-c:v", "libx264", "-preset", "veryfast", "-bf", "2"},
 	frame.HEVC: {"-c:v", "libx265", "-preset", "ultrafast", "-tag:v", "hvc1", "-x265-params", "log-level=error:bframes=2:pools=none:frame-threads=1:open-gop=0:keyint=30"},
 	frame.VP9:  {"-c:v", "libvpx-vp9", "-deadline", "realtime", "-cpu-used", "8", "-lag-in-frames", "0"},
@@ -166,7 +166,7 @@ func gap(t *testing.T, config frame.Config, frames []frame.Frame) slate.Group {
 func media(frames []frame.Frame) []cmaf.Sample {
 	var out []cmaf.Sample
 	for _, f := range frames {
-		out = append(out, cmaf.Sample{Duration: 3000, CompositionOffset: int32((f.PTS - f.DTS + time.Microsecond*50) * 9 / 100000), Sync: f.Key, Data: f.Data}) //nolint:gosec // a picture's
+		out = append(out, cmaf.Sample{Duration: 3000, CompositionOffset: int32((f.PTS - f.DTS + time.Microsecond*50) * 9 / 100000), Sync: f.Key, Data: f.Data})
 	}
 	return out
 }

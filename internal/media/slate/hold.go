@@ -41,7 +41,7 @@ func (g Group) MP4(w io.Writer) error {
 	samples := make([]cmaf.Sample, len(g.pictures))
 	for i, p := range g.pictures {
 		samples[i] = cmaf.Sample{
-			Duration: uint32(max(tick(p.DTS+p.Duration)-tick(p.DTS), 1)), CompositionOffset: int32(tick(p.PTS) - tick(p.DTS)), Sync: i == 0, Data: p.Data, //nolint:gosec // a picture's
+			Duration: uint32(max(tick(p.DTS+p.Duration)-tick(p.DTS), 1)), CompositionOffset: int32(tick(p.PTS) - tick(p.DTS)), Sync: i == 0, Data: p.Data,
 		}
 	}
 	_, err = w.Write(cmaf.AppendFragment(head, 1, cmaf.TrackID, 0, samples))

@@ -44,7 +44,7 @@ func (w *worker) overlay(ctx context.Context) *encode.Overlay {
 	if w.drawnFor != size {
 		sheet, err := overlay.Draw(w.layers, size.X, size.Y)
 		if err != nil {
-			w.log.Warn("overlay can't be drawn", "error", err)
+			w.log.WarnContext(ctx, "overlay can't be drawn", "error", err)
 		}
 		w.drawn, w.drawnFor = nil, size
 		if err == nil && sheet != nil {

@@ -242,7 +242,8 @@ func fullAsset() asset.Asset {
 		},
 		Static: asset.Static{Files: []asset.StaticRendition{
 			{ID: "f1", Name: "highest.mp4", Ext: "mp4", Resolution: "highest", Type: "standard", Status: asset.FilePreparing, Passthrough: "x"},
-			{ID: "f2", Name: "audio.m4a", Ext: "m4a", Resolution: "audio-only", Type: "standard", Status: asset.FileSkipped}, bigFile(),
+			{ID: "f2", Name: "audio.m4a", Ext: "m4a", Resolution: "audio-only", Type: "standard", Status: asset.FileSkipped},
+			bigFile(),
 		}},
 		Master:      &asset.Master{ID: "m1", Status: asset.FilePreparing},
 		PlaybackIDs: []playbackid.ID{{ID: "pb1", Policy: playbackid.Public}},

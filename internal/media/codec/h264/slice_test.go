@@ -8,7 +8,7 @@ import (
 )
 
 // streams are x264's, of 158 by 92 pixels: parameter sets and the first bytes of slices in decoding order.
-var streams = map[string]struct { //nolint:gochecknoglobals // a constant
+var streams = map[string]struct {
 	sps, pps string
 	slices   []string
 }{
@@ -30,8 +30,13 @@ func TestSlices(t *testing.T) {
 			t.Fatalf("%s: %v", name, err)
 		}
 		for i, want := range []h264.Slice{
-			{Intra: true, IDR: true, Reference: true}, {Reference: true, FrameNum: 1}, {Reference: true, FrameNum: 2, B: true},
-			{FrameNum: 3, B: true}, {FrameNum: 3, B: true}, {Reference: true, FrameNum: 3, Adaptive: name == "CAVLC, strict"}, {Reference: true, FrameNum: 4, B: true, Adaptive: true},
+			{Intra: true, IDR: true, Reference: true},
+			{Reference: true, FrameNum: 1},
+			{Reference: true, FrameNum: 2, B: true},
+			{FrameNum: 3, B: true},
+			{FrameNum: 3, B: true},
+			{Reference: true, FrameNum: 3, Adaptive: name == "CAVLC, strict"},
+			{Reference: true, FrameNum: 4, B: true, Adaptive: true},
 		} {
 			unit := unhex(t, tt.slices[i])
 			got, err := x.Read(unit)

@@ -98,7 +98,7 @@ func (t *Track) elst(scale uint32) []byte {
 		if version == 1 {
 			entries = append(append(entries, u64(duration)...), u64(uint64(at))...)
 		} else {
-			entries = append(entries, bmff.U32(uint32(duration), uint32(int32(at)))...) //nolint:gosec // checked above
+			entries = append(entries, bmff.U32(uint32(duration), uint32(int32(at)))...)
 		}
 		entries = append(entries, bmff.U32(normal)...)
 	}

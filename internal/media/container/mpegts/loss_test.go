@@ -125,11 +125,11 @@ func probed(t *testing.T, c frame.Config, frames []frame.Frame, options ...strin
 			end = frames[i+1].DTS
 		}
 		samples = append(samples, cmaf.Sample{
-			Duration: uint32(tick(end) - tick(f.DTS)), CompositionOffset: int32(tick(f.PTS) - tick(f.DTS)), Sync: f.Key, Data: f.Data, //nolint:gosec // a picture's
+			Duration: uint32(tick(end) - tick(f.DTS)), CompositionOffset: int32(tick(f.PTS) - tick(f.DTS)), Sync: f.Key, Data: f.Data,
 		})
 	}
 	path := filepath.Join(t.TempDir(), "x.mp4")
-	if err := os.WriteFile(path, cmaf.AppendFragment(head, 1, cmaf.TrackID, uint64(tick(frames[0].DTS)), samples), 0o600); err != nil { //nolint:gosec // from 0 on
+	if err := os.WriteFile(path, cmaf.AppendFragment(head, 1, cmaf.TrackID, uint64(tick(frames[0].DTS)), samples), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	var log bytes.Buffer
