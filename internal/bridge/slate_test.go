@@ -54,9 +54,9 @@ func (s *stills) Still(_ context.Context, job encode.StillArgs, output func(mp4 
 }
 
 // Last gives a picture that can be told from all others.
-func (s *stills) Last(_ context.Context, job encode.LastArgs, input func(context.Context, io.Writer) error, output func(mp4 io.Reader) error) error {
+func (s *stills) Last(ctx context.Context, job encode.LastArgs, input func(context.Context, io.Writer) error, output func(mp4 io.Reader) error) error {
 	var mp4 bytes.Buffer
-	if err := input(context.Background(), &mp4); err != nil {
+	if err := input(ctx, &mp4); err != nil {
 		return err
 	}
 	s.mu.Lock()

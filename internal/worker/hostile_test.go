@@ -29,7 +29,7 @@ func TestHostileFiles(t *testing.T) {
 	}
 	w := newWorld(t, options{stall: 3 * time.Second})
 	for _, f := range hostile.Files(good) {
-		t.Run(f.Name, func(t *testing.T) {
+		t.Run(f.Name, func(t *testing.T) { //nolint:paralleltest // one job after the other
 			path := filepath.Join(t.TempDir(), "x")
 			if err := os.WriteFile(path, f.Data, 0o600); err != nil {
 				t.Fatal(err)
@@ -77,7 +77,7 @@ func (w *world) wantEnded(t *testing.T, a asset.Asset, f hostile.File) {
 }
 
 // TestHostileServers: answers that never end, or that are not what they say.
-func TestHostileServers(t *testing.T) {
+func TestHostileServers(t *testing.T) { //nolint:tparallel // one job after the other
 	t.Parallel()
 	w := newWorld(t, options{maxSize: 4 << 20})
 	var packed bytes.Buffer
@@ -109,7 +109,7 @@ func TestHostileServers(t *testing.T) {
 			_, _ = rw.Write(make([]byte, 100))
 		}},
 	} {
-		t.Run(f.Name, func(t *testing.T) {
+		t.Run(f.Name, func(t *testing.T) { //nolint:paralleltest // one job after the other
 			a := w.create(assetopt.Input{URL: w.site.answer(f.answer)})
 			_ = w.work() // the asset says it
 			w.wantEnded(t, w.find(a.ID), f.File)

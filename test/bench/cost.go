@@ -85,8 +85,8 @@ func (b *bench) watchedCost(ctx context.Context, path string, r ladder.Rung) (fl
 	c := viewer.NewClient(s.http)
 	defer c.Close()
 	for _, name := range names {
-		if got, _, err := c.Get(below + name); err != nil || got.Status != 200 {
-			return 0, fmt.Errorf("get %s: %d %w", name, got.Status, err)
+		if got, _, failed := c.Get(below + name); failed != nil || got.Status != 200 {
+			return 0, fmt.Errorf("get %s: %d %w", name, got.Status, failed)
 		}
 	}
 	if err = sleep(ctx, time.Second); err != nil { // until the last child has ended and was waited for

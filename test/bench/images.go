@@ -35,11 +35,11 @@ func (b *bench) images(ctx context.Context) error {
 	defer c.Close()
 	fetch := func(name string) (float64, error) {
 		start := time.Now()
-		r, _, err := c.Get("/" + id + "/" + name)
-		if err == nil && r.Status != 200 {
-			err = fmt.Errorf("%s answers %d", name, r.Status)
+		r, _, failed := c.Get("/" + id + "/" + name)
+		if failed == nil && r.Status != 200 {
+			failed = fmt.Errorf("%s answers %d", name, r.Status)
 		}
-		return milliseconds(time.Since(start)), err
+		return milliseconds(time.Since(start)), failed
 	}
 	if _, err = fetch("thumbnail.jpg?time=1"); err != nil { // the first of all finds no program that waits for it
 		return err
@@ -47,7 +47,8 @@ func (b *bench) images(ctx context.Context) error {
 	var cold, warm []float64
 	for _, to := range []*[]float64{&cold, &warm} {
 		for i := range 2 * seeks {
-			took, err := fetch(fmt.Sprintf("thumbnail.jpg?width=640&time=%d", 3+(i*7919)%3590))
+			var took float64
+			took, err = fetch(fmt.Sprintf("thumbnail.jpg?width=640&time=%d", 3+(i*7919)%3590))
 			if err != nil {
 				return err
 			}

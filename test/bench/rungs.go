@@ -37,11 +37,11 @@ func (b *bench) rungs(ctx context.Context) error {
 	defer c.Close()
 	fetch := func(name string) (float64, error) {
 		start := time.Now()
-		r, _, err := c.Get(below + name)
-		if err == nil && r.Status != 200 {
-			err = fmt.Errorf("%s answers %d", name, r.Status)
+		r, _, failed := c.Get(below + name)
+		if failed == nil && r.Status != 200 {
+			failed = fmt.Errorf("%s answers %d", name, r.Status)
 		}
-		return milliseconds(time.Since(start)), err
+		return milliseconds(time.Since(start)), failed
 	}
 	start, err := fetch(segments[0]) // the init segment
 	if err != nil {

@@ -81,7 +81,7 @@ func TestConversionIsTakenUpAgain(t *testing.T) {
 		t.Fatalf("nothing is encoded: %v", s.Asset(t, a.Text("id")))
 		return 0
 	}
-	if out, err := exec.Command("kill", "-9", strconv.Itoa(encoder())).CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), "kill", "-9", strconv.Itoa(encoder())).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	encoder() // it is tried again

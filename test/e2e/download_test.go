@@ -298,7 +298,9 @@ func probe(t *testing.T, path string) []rig.Object {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	out, err := exec.CommandContext(ctx, "ffprobe", "-v", "error", "-of", "json", "-show_streams", path).Output()
-	var found struct{ Streams []rig.Object }
+	var found struct {
+		Streams []rig.Object `json:"streams"`
+	}
 	if err == nil {
 		err = json.NewDecoder(bytes.NewReader(out)).Decode(&found)
 	}

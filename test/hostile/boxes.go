@@ -76,11 +76,10 @@ func find(b []byte, path ...string) []byte {
 	return b
 }
 
-var toTables = []string{"moov", "trak", "mdia", "minf", "stbl"}
+func table(b, with []byte, name string) []byte { return swap(b, with, inTables(name)...) }
 
-func table(b, with []byte, name string) []byte {
-	return swap(b, with, append(append([]string(nil), toTables...), name)...)
-}
+// inTables is the way to a box of a track's sample tables.
+func inTables(name string) []string { return []string{"moov", "trak", "mdia", "minf", "stbl", name} }
 
 // movie is a QuickTime file of one picture.
 func movie(entry string, width, height uint16, picture []byte) []byte {

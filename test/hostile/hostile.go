@@ -92,7 +92,7 @@ func times(good []byte) []File {
 	elst := func(length uint64, at int64) []byte {
 		return box("edts", full("elst", 1, u32(1), u64(length, uint64(at)), u32(0x10000)))
 	}
-	n := binary.BigEndian.Uint32(find(good, append(append([]string(nil), toTables...), "stsz")...)[8:])
+	n := binary.BigEndian.Uint32(find(good, inTables("stsz")...)[8:])
 	return []File{
 		{Name: "a clock of zero ticks", Data: swap(good, mdhd(0, 1), "moov", "trak", "mdia", "mdhd")},
 		{Name: "a clock of one tick", Data: swap(good, mdhd(1, most), "moov", "trak", "mdia", "mdhd"), Plays: true},
@@ -190,7 +190,7 @@ func bombs(good []byte) []File {
 	sps := hugeSPS(side)
 	pps := []byte{0x68, 0xce, 0x3c, 0x80}
 	avcC := box("avcC", []byte{1, 66, 0, 62, 0xff, 0xe1, 0, byte(len(sps))}, sps, []byte{1, 0, byte(len(pps))}, pps)
-	stsd := find(good, append(append([]string(nil), toTables...), "stsd")...)
+	stsd := find(good, inTables("stsd")...)
 	entry := stsd[8+8 : 8+8+78]
 	picture := png(side)
 	startCode := []byte{0, 0, 0, 1}

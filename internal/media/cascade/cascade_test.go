@@ -133,7 +133,6 @@ type studio struct {
 	cutter  *packager.Packager
 	cascade *cascade.Cascade
 	stored  *objects
-	encoder cascade.Encoder
 	sizes   []ladder.Rung
 	ended   chan struct{}
 	done    chan error

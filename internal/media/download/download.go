@@ -209,7 +209,7 @@ func (t *track) fragment(r io.Reader, n, left int64, entry int) (size int64, err
 		return 0, bmff.Malformed("moof of %d bytes", n)
 	}
 	body := make([]byte, n)
-	if _, err := io.ReadFull(r, body); err != nil {
+	if _, err = io.ReadFull(r, body); err != nil {
 		return 0, fmt.Errorf("read moof: %w", err)
 	}
 	runs, err := bmff.Moof{Body: body, MaxSamples: int(min(left, maxHead))}.Runs()
@@ -275,7 +275,7 @@ func (r *reader) load(p piece) error {
 		return fault.New(fault.Internal, "a segment has %d bytes", n)
 	}
 	r.data = slices.Grow(r.data[:0], int(n))[:n]
-	if _, err := io.ReadFull(body, r.data); err != nil {
+	if _, err = io.ReadFull(body, r.data); err != nil {
 		return fmt.Errorf("read segment %d: %w", p.msn, err)
 	}
 	fragments, err := cmaf.ParseFragments(r.data)

@@ -257,8 +257,8 @@ func (f *Film) exact(ctx context.Context, t float64) (clip, error) {
 		if k >= 0 || back == 0 || i-back == furthestBack || l.Chunks[back-1].Gap || l.Chunks[back-1].Init != l.Chunks[i].Init {
 			break
 		}
-		before, err := f.samples(ctx, back-1)
-		if err != nil {
+		var before []sample
+		if before, err = f.samples(ctx, back-1); err != nil {
 			return clip{}, err
 		}
 		all = append(before, all...)

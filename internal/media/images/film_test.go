@@ -81,7 +81,8 @@ func film(t *testing.T, args ...string) *images.Film {
 	}
 	path := filepath.Join(t.TempDir(), "source.mp4")
 	args = append(append([]string{"-nostdin", "-hide_banner", "-loglevel", "error", "-y"}, args...), path)
-	if out, err := exec.CommandContext(t.Context(), bin, args...).CombinedOutput(); err != nil {
+	var out []byte
+	if out, err = exec.CommandContext(t.Context(), bin, args...).CombinedOutput(); err != nil {
 		t.Fatalf("ffmpeg %v: %v\n%s", args, err, out)
 	}
 	f, size, err := files{}.Open(t.Context(), path)
@@ -195,7 +196,7 @@ func newStudio(t *testing.T) *studio {
 	s := &studio{t: t, store: &store{m: map[string][]byte{}}, pictures: &counted{Warm: encode.NewWarm(e, encode.PictureArgs(), 1)}}
 	webps := encode.NewWarm(e, encode.WebPArgs(), 1)
 	s.Maker = images.New(images.Options{Encoder: e, Pictures: s.pictures, WebPs: webps, Store: s.store, Now: time.Now, Logger: slog.New(slog.DiscardHandler)})
-	ctx, cancel := context.WithCancelCause(context.Background())
+	ctx, cancel := context.WithCancelCause(context.WithoutCancel(t.Context()))
 	var all sync.WaitGroup
 	for _, r := range []interface{ Run(context.Context) error }{s.Maker, s.pictures, webps} {
 		all.Go(func() { _ = r.Run(ctx) })
@@ -375,7 +376,7 @@ func TestStoryboard(t *testing.T) {
 		t.Fatal(err)
 	}
 	var l images.Layout
-	if err := json.Unmarshal(words, &l); err != nil || l.URL != "https://host/p1/storyboard.webp" || l.Duration != 6 || len(l.Tiles) != 50 || l.TileWidth != 256 || l.TileHeight != 144 {
+	if err = json.Unmarshal(words, &l); err != nil || l.URL != "https://host/p1/storyboard.webp" || l.Duration != 6 || len(l.Tiles) != 50 || l.TileWidth != 256 || l.TileHeight != 144 {
 		t.Fatalf("%v in\n%s", err, words)
 	}
 	for _, ext := range []string{"png", "webp", "jpg"} {

@@ -87,7 +87,7 @@ const (
 
 // New returns a Maker; what it makes ends with Run.
 func New(o Options) *Maker {
-	ctx, cancel := context.WithCancelCause(context.Background())
+	ctx, cancel := context.WithCancelCause(context.Background()) //nolint:forbidigo // no request's: Run ends it
 	return &Maker{opt: o, base: ctx, cancel: cancel, making: map[string]*making{}, recent: map[string]recent{}}
 }
 

@@ -119,7 +119,7 @@ func (p *params) thumbnail(r *Request) {
 	if given > 1 {
 		p.wrong.Add("time, program_time and latest can not be given together")
 	}
-	r.Width, r.Height = p.whole("width", 1, maxSide), p.whole("height", 1, maxSide)
+	r.Width, r.Height = p.whole("width", maxSide), p.whole("height", maxSide)
 	if v := p.choice("rotate", "90", "180", "270"); v != "" {
 		r.Rotate, _ = strconv.Atoi(v) // one of the three
 	}
@@ -144,7 +144,7 @@ func (p *params) animated(r *Request) {
 			p.wrong.Add("end: must be from %g to %d seconds after start", minLength, maxLength)
 		}
 	}
-	r.Width, r.Height = p.whole("width", 1, maxAnimatedSide), p.whole("height", 1, maxAnimatedSide)
+	r.Width, r.Height = p.whole("width", maxAnimatedSide), p.whole("height", maxAnimatedSide)
 	r.FPS = defaultFPS
 	if p.values.Has("fps") {
 		r.FPS = p.number("fps", 1, maxFPS)
@@ -195,13 +195,13 @@ func (p *params) number(name string, low, high float64) float64 {
 
 func decimal(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
 
-func (p *params) whole(name string, low, high int) int {
+func (p *params) whole(name string, high int) int {
 	if !p.values.Has(name) {
 		return 0
 	}
 	n, err := strconv.Atoi(p.values.Get(name))
-	if err != nil || n < low || n > high {
-		p.wrong.Add("%s: must be a whole number from %d to %d", name, low, high)
+	if err != nil || n < 1 || n > high {
+		p.wrong.Add("%s: must be a whole number from 1 to %d", name, high)
 		return 0
 	}
 	return n

@@ -101,8 +101,8 @@ func (f *Film) planAnimated(p *Plan) error {
 }
 
 func (f *Film) planStoryboard(p *Plan) error {
-	length, err := f.seconds(), error(nil)
-	start, end := p.Start, p.End
+	var err error
+	length, start, end := f.seconds(), p.Start, p.End
 	p.asked = [4]float64{p.Start, p.End, p.ProgramStart, p.ProgramEnd}
 	if !math.IsNaN(p.ProgramStart) {
 		if start, err = f.program("program_start_time", p.ProgramStart); err != nil {

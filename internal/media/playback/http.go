@@ -229,8 +229,8 @@ func (h *Handler) playlist(w http.ResponseWriter, r *http.Request, p Presentatio
 	reload.Clip = mod.clip
 	compressed := acceptsGzip(r.Header)
 	if rendition+".m3u8" == hls.TilesURI {
-		list, err := tiles(r, p, mod)
-		if err != nil {
+		var list *hls.Tiles
+		if list, err = tiles(r, p, mod); err != nil {
 			return err
 		}
 		data := list.Append(nil)

@@ -48,7 +48,7 @@ func openFolder(dir string, noSync bool) (*folder, error) {
 	}
 	f := &folder{root: root, noSync: noSync}
 	f.buffers.New = func() any { b := make([]byte, copyBytes); return &b }
-	if err := os.MkdirAll(filepath.Join(root, tmpDir), 0o750); err != nil {
+	if err = os.MkdirAll(filepath.Join(root, tmpDir), 0o750); err != nil {
 		return nil, fmt.Errorf("make storage folder: %w", err)
 	}
 	info, err := os.Stat(root)

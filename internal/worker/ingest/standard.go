@@ -40,20 +40,9 @@ func (w *Worker) conformed(a asset.Asset, info encode.Info, anew bool) (conform,
 	if a.Options.Test {
 		c.args.Length = testLength
 	}
-	if v := c.video; v != nil {
-		if v.Width <= 0 || v.Height <= 0 {
-			return c, fault.New(fault.Invalid, "the file's video (%s) can't be read", title(v.Codec))
-		}
-		limits := boundsOf(ladder.Tier(a.Options.MaxResolution))
-		if anew = c.judge(v, limits) || anew || over(a); anew {
-			c.args.Picture = picture(a, v)
-			if c.reasons.FrameRate != "" {
-				c.args.Picture.FrameRate = usualRate
-			}
-			var err error
-			if c.args.Picture.Overlay, err = w.overlay(a, v, c.args.Picture.Width, c.args.Picture.Height); err != nil {
-				return c, err
-			}
+	if c.video != nil {
+		if err := w.conformPicture(a, &c, anew); err != nil {
+			return c, err
 		}
 	}
 	if s := c.audio; s != nil {
@@ -65,6 +54,23 @@ func (w *Worker) conformed(a asset.Asset, info encode.Info, anew bool) (conform,
 		}
 	}
 	return c, nil
+}
+
+// conformPicture says how the picture is encoded, if it has to be.
+func (w *Worker) conformPicture(a asset.Asset, c *conform, anew bool) (err error) {
+	v := c.video
+	if v.Width <= 0 || v.Height <= 0 {
+		return fault.New(fault.Invalid, "the file's video (%s) can't be read", title(v.Codec))
+	}
+	if unlike := c.judge(v, boundsOf(ladder.Tier(a.Options.MaxResolution))); !unlike && !anew && !over(a) {
+		return nil
+	}
+	c.args.Picture = picture(a, v)
+	if c.reasons.FrameRate != "" {
+		c.args.Picture.FrameRate = usualRate
+	}
+	c.args.Picture.Overlay, err = w.overlay(a, v, c.args.Picture.Width, c.args.Picture.Height)
+	return err
 }
 
 // choose takes the first video, and the first audio that is AAC or else the first.

@@ -86,7 +86,7 @@ func (w *Worker) settled(ctx context.Context, a asset.Asset, f id.StaticRenditio
 	case err == nil:
 		return nil
 	case fault.KindOf(err) == fault.NotFound && w.gone(ctx, a, f):
-		if err := w.Store.Delete(ctx, settle.FileKey(a.Media, f, "mp4")); err != nil {
+		if err = w.Store.Delete(ctx, settle.FileKey(a.Media, f, "mp4")); err != nil {
 			return fmt.Errorf("delete master that is gone: %w", err)
 		}
 		return settle.Abandon(ctx, w.Store, w.Assets, a.Media)

@@ -78,12 +78,12 @@ func (w *Worker) attempt(ctx context.Context, a asset.Asset, f asset.StaticRendi
 	if err != nil {
 		return err
 	}
-	if err := w.fill(ctx, footage); err != nil {
+	if err = w.fill(ctx, footage); err != nil {
 		return err
 	}
 	if footage.Anew {
 		defer func() { err = errors.Join(err, w.dropScratch(f.ID)) }()
-		if err := w.resound(ctx, &footage, f.ID); err != nil {
+		if err = w.resound(ctx, &footage, f.ID); err != nil {
 			return err
 		}
 	}

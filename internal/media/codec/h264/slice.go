@@ -194,14 +194,15 @@ func (x *Slices) readLists(r *bits.Reader, h *Slice) error {
 	if h.B {
 		lists = 2
 	}
-	if r.Flag() { // num_ref_idx_active_override_flag
-		for i := range lists {
+	override := r.Flag() // num_ref_idx_active_override_flag
+	for i := range active[:lists] {
+		if override {
 			active[i] = r.Golomb() + 1
 		}
 	}
-	for i := range lists {
-		if active[i] > maxActive {
-			return malformed("slice of %d references", active[i])
+	for _, n := range active[:lists] {
+		if n > maxActive {
+			return malformed("slice of %d references", n)
 		}
 		if !r.Flag() {
 			continue

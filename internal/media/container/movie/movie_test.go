@@ -52,7 +52,7 @@ func TestHead(t *testing.T) {
 	t.Parallel()
 	m := &Movie{}
 	v, a := picture(m), sound(m)
-	if v.Entry(entry("vp08")) != 0 || v.Entry(entry("vp08")) != 0 || a.Entry(entry("ac-3")) != 0 {
+	if v.Entry(entry("vp08")) != 0 || a.Entry(entry("ac-3")) != 0 {
 		t.Fatal("an entry that is there is not known again")
 	}
 	add(t, v, 0, 900_000-6000, Sample{3000, 6000, true, 100}, Sample{3000, 9000, false, 50})

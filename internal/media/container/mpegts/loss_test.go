@@ -129,7 +129,7 @@ func probed(t *testing.T, c frame.Config, frames []frame.Frame, options ...strin
 		})
 	}
 	path := filepath.Join(t.TempDir(), "x.mp4")
-	if err := os.WriteFile(path, cmaf.AppendFragment(head, 1, cmaf.TrackID, uint64(tick(frames[0].DTS)), samples), 0o600); err != nil {
+	if err = os.WriteFile(path, cmaf.AppendFragment(head, 1, cmaf.TrackID, uint64(tick(frames[0].DTS)), samples), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	var log bytes.Buffer
@@ -145,7 +145,7 @@ func probed(t *testing.T, c frame.Config, frames []frame.Frame, options ...strin
 			PTS string `json:"pts_time"`
 		} `json:"frames"`
 	}
-	if err := json.Unmarshal(list, &pictures); err != nil {
+	if err = json.Unmarshal(list, &pictures); err != nil {
 		t.Fatal(err)
 	}
 	var out []int64

@@ -218,7 +218,7 @@ func (s *stream) stepIn(d *Demuxer, t stamps, key bool) error {
 		}
 	}
 	if h, ok := v.refs.header(slices.Values(v.units)); ok && !v.waiting {
-		if whole, err := s.mend(d, h, t); whole || err != nil {
+		if mended, err := s.mend(d, h, t); mended || err != nil {
 			return err
 		}
 	}

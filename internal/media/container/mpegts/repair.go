@@ -45,8 +45,8 @@ func (r *references) header(units func(func([]byte) bool)) (h h264.Slice, ok boo
 	}
 	for u := range units {
 		if t := h264.Type(u); t >= h264.TypeNonIDR && t <= h264.TypeIDR {
-			h, err := r.slices.Read(u)
-			return h, err == nil && h.First
+			read, err := r.slices.Read(u)
+			return read, err == nil && read.First
 		}
 	}
 	return h, false
