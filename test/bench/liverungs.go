@@ -33,13 +33,13 @@ func (b *bench) liveRungs(ctx context.Context) error {
 	for i := range broadcasts {
 		last := i == broadcasts-1
 		if err = b.rungOf(ctx, s, clip, func(top, rung string) error {
-			list, segment, part, err := s.begin(rung)
+			list, segment, part, failed := s.begin(rung)
 			lists, segments, parts = append(lists, list), append(segments, segment), append(parts, part)
-			if err != nil || !last {
-				return err
+			if failed != nil || !last {
+				return failed
 			}
-			w, err = b.follow(ctx, s, top, rung)
-			return err
+			w, failed = b.follow(ctx, s, top, rung)
+			return failed
 		}); err != nil {
 			return err
 		}
@@ -104,12 +104,12 @@ func (m *millrace) begin(rung string) (list, segment, part float64, err error) {
 	c := viewer.NewClient(m.http)
 	defer c.Close()
 	get := func(path string) ([]byte, error) {
-		r, _, err := c.Get(path)
-		if err == nil && r.Status != 200 {
-			err = fmt.Errorf("%s answers %d", path, r.Status)
+		r, _, failed := c.Get(path)
+		if failed == nil && r.Status != 200 {
+			failed = fmt.Errorf("%s answers %d", path, r.Status)
 		}
-		if err != nil {
-			return nil, err
+		if failed != nil {
+			return nil, failed
 		}
 		return append([]byte(nil), r.Body...), nil
 	}
@@ -128,11 +128,11 @@ func (m *millrace) begin(rung string) (list, segment, part float64, err error) {
 	wg.Go(func() { // another connection, as a player has
 		other := viewer.NewClient(m.http)
 		defer other.Close()
-		r, _, err := other.Get(fmt.Sprintf("%s?_HLS_msn=%d&_HLS_part=0", rung, p.NextMSN))
-		if err == nil && r.Status != 200 {
-			err = fmt.Errorf("the next part's playlist: %d", r.Status)
+		r, _, failed := other.Get(fmt.Sprintf("%s?_HLS_msn=%d&_HLS_part=0", rung, p.NextMSN))
+		if failed == nil && r.Status != 200 {
+			failed = fmt.Errorf("the next part's playlist: %d", r.Status)
 		}
-		late, part = err, milliseconds(time.Since(start))
+		late, part = failed, milliseconds(time.Since(start))
 	})
 	_, uri, _ := strings.Cut(string(body), `#EXT-X-MAP:URI="`)
 	uri, _, _ = strings.Cut(uri, `"`)
@@ -161,9 +161,9 @@ func (b *bench) follow(ctx context.Context, s *millrace, top, rung string) (w la
 	cost := func(d time.Duration, urls ...string) (float64, error) {
 		watching, enough := context.WithTimeout(ctx, d)
 		defer enough()
-		before, err := proc.Read(s.p.PID())
-		if err != nil {
-			return 0, err
+		before, failed := proc.Read(s.p.PID())
+		if failed != nil {
+			return 0, failed
 		}
 		errs := make([]error, len(urls))
 		for i, url := range urls {
@@ -181,8 +181,8 @@ func (b *bench) follow(ctx context.Context, s *millrace, top, rung string) (w la
 			})
 		}
 		wg.Wait()
-		after, err := proc.Read(s.p.PID())
-		return (after.CPU - before.CPU).Seconds() / d.Seconds(), errors.Join(append(errs, err)...)
+		after, failed := proc.Read(s.p.PID())
+		return (after.CPU - before.CPU).Seconds() / d.Seconds(), errors.Join(append(errs, failed)...)
 	}
 	if w.with, err = cost(b.window/2, top, rung); err != nil {
 		return w, err

@@ -76,9 +76,9 @@ func (m *millrace) rung(ctx context.Context, url, mark string) (below string, na
 	c := viewer.NewClient(m.http)
 	defer c.Close()
 	text := func(path string) (string, error) {
-		r, _, err := c.Get(path)
-		if err != nil {
-			return "", err
+		r, _, failed := c.Get(path)
+		if failed != nil {
+			return "", failed
 		}
 		return string(r.Body), nil
 	}

@@ -31,12 +31,12 @@ func Read(r io.Reader, want Shape) (*Still, error) {
 	}
 	s := &Still{FPS: want.FPS}
 	for {
-		fragments, err := mp4.Next()
-		if errors.Is(err, io.EOF) {
+		fragments, failed := mp4.Next()
+		if errors.Is(failed, io.EOF) {
 			break
 		}
-		if err != nil {
-			return nil, fmt.Errorf("read still: %w", err)
+		if failed != nil {
+			return nil, fmt.Errorf("read still: %w", failed)
 		}
 		for _, f := range fragments {
 			for _, sample := range f.Samples {

@@ -28,9 +28,9 @@ func bytesOf(t *testing.T, s *storage, p Place) []byte {
 		r, err := p.File.Section(p.Offset, p.N)
 		if err == nil {
 			defer r.Close()
-			data, err := io.ReadAll(r)
-			if err != nil {
-				t.Error(err)
+			data, failed := io.ReadAll(r)
+			if failed != nil {
+				t.Error(failed)
 			}
 			return data
 		}

@@ -249,21 +249,21 @@ func TestLink(t *testing.T) {
 		if err = os.WriteFile(path, want, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		f, err := os.Open(path)
-		if err != nil {
-			t.Fatal(err)
+		f, failed := os.Open(path)
+		if failed != nil {
+			t.Fatal(failed)
 		}
-		if err = errors.Join(s.Put(t.Context(), key, strings.NewReader("old")), s.Link(t.Context(), key, f), s.Link(t.Context(), key, f), f.Close()); err != nil {
-			t.Fatal(err)
+		if failed = errors.Join(s.Put(t.Context(), key, strings.NewReader("old")), s.Link(t.Context(), key, f), s.Link(t.Context(), key, f), f.Close()); failed != nil {
+			t.Fatal(failed)
 		}
-		got, err := os.ReadFile(filepath.Join(dir, key))
-		if err != nil || !bytes.Equal(got, want) {
-			t.Errorf("%s: %d bytes, %v", key, len(got), err)
+		got, failed := os.ReadFile(filepath.Join(dir, key))
+		if failed != nil || !bytes.Equal(got, want) {
+			t.Errorf("%s: %d bytes, %v", key, len(got), failed)
 		}
 		a, err1 := os.Stat(path)
 		b, err2 := os.Stat(filepath.Join(dir, key))
-		if err := errors.Join(err1, err2); err != nil || os.SameFile(a, b) != tt.same {
-			t.Errorf("%s: the same file: %v, %v", key, os.SameFile(a, b), err)
+		if failed := errors.Join(err1, err2); failed != nil || os.SameFile(a, b) != tt.same {
+			t.Errorf("%s: the same file: %v, %v", key, os.SameFile(a, b), failed)
 		}
 	}
 	entries, err := os.ReadDir(filepath.Join(dir, ".tmp"))

@@ -38,8 +38,8 @@ func TestAccess(t *testing.T) {
 				t.Errorf("environment %+v, want %+v", env, made[0])
 			}
 			must(t, store.SetVideoQuality(ctx, env.ID, "premium"))
-			if got, err := store.Environment(ctx, env.ID); err != nil || got.VideoQuality != "premium" || got.Name != env.Name {
-				t.Errorf("environment %+v, %v", got, err)
+			if got, failed := store.Environment(ctx, env.ID); failed != nil || got.VideoQuality != "premium" || got.Name != env.Name {
+				t.Errorf("environment %+v, %v", got, failed)
 			}
 			must(t, store.SetVideoQuality(ctx, env.ID, ""))
 			token := access.Token{
