@@ -78,9 +78,8 @@ func attachment(r *http.Request) string {
 		}
 		return c
 	}, strings.ToValidUTF8(name, ""))
-	for len(name) > maxName {
-		cut := []rune(name)
-		name = string(cut[:len(cut)-1])
+	if len(name) > maxName {
+		name = strings.ToValidUTF8(name[:maxName], "") // without the rune that is cut in two
 	}
 	if name == "" {
 		return ""

@@ -89,6 +89,8 @@ func TestDownload(t *testing.T) {
 		{"named in Greek", "GET", film + "?download=%CF%86.mp4", nil, 200, filmBytes, []string{"Content-Disposition", `attachment; filename*=utf-8''%CF%86.mp4`}},
 		{"named to break out", "GET", film + "?download=..%2F%0D%0AX:%20y%00%22.mp4", nil, 200, filmBytes, []string{"Content-Disposition", `attachment; filename="..X: y\".mp4"`, "X", ""}},
 		{"named at length", "GET", film + "?download=" + strings.Repeat("a", 300), nil, 200, filmBytes, []string{"Content-Disposition", "attachment; filename=" + strings.Repeat("a", 255)}},
+		{"named at great length", "GET", film + "?download=" + strings.Repeat("a", 60_000), nil, 200, filmBytes, []string{"Content-Disposition", "attachment; filename=" + strings.Repeat("a", 255)}},
+		{"cut inside a letter", "GET", film + "?download=" + strings.Repeat("%CF%86", 200), nil, 200, filmBytes, []string{"Content-Disposition", "attachment; filename*=utf-8''" + strings.Repeat("%CF%86", 127)}},
 		{"no name", "GET", film + "?download=", nil, 200, filmBytes, []string{"Content-Disposition", ""}},
 		{"being made", "GET", "/" + id + "/audio.m4a", nil, 412, "", nil},
 		{"unknown", "GET", "/" + id + "/low.mp4", nil, 404, "", nil},
