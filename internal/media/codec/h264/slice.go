@@ -10,8 +10,11 @@ import (
 	"millrace/internal/media/codec/nal"
 )
 
-// ErrUnsupported means that a stream uses what Slices does not read: fields, slice groups or separate colour planes.
+// ErrUnsupported means that a stream uses what Slices does not read: fields, slice groups, separate colour planes or pictures too large.
 var ErrUnsupported = errors.New("unsupported kind of slices")
+
+// maxMacroblocks is MaxFS of level 6.2, table A-1.
+const maxMacroblocks = 139264
 
 // Slices reads the headers of a stream's slices, ITU-T H.264 section 7.3.3, and writes pictures that repeat others. Only streams of frames
 // are read, with one pair of parameter sets.
@@ -73,8 +76,12 @@ func NewSlices(sps, pps []byte) (x *Slices, err error) {
 	if s.Log2MaxFrameNumMinus4 > 12 || s.Log2MaxPicOrderCntLsbMinus4 > 12 || s.PicOrderCntType > 2 || s.MaxNumRefFrames > 16 {
 		return nil, malformed("SPS: counts of pictures out of range")
 	}
+	macroblocks := int(s.PicWidthInMbsMinus1+1) * int(s.PicHeightInMapUnitsMinus1+1) // Info bounds both
+	if macroblocks > maxMacroblocks {
+		return nil, fmt.Errorf("%w: pictures of %d macroblocks", ErrUnsupported, macroblocks)
+	}
 	x = &Slices{
-		macroblocks: int(s.PicWidthInMbsMinus1+1) * int(s.PicHeightInMapUnitsMinus1+1), references: int(s.MaxNumRefFrames),
+		macroblocks: macroblocks, references: int(s.MaxNumRefFrames),
 		frameNumBits: int(s.Log2MaxFrameNumMinus4) + 4, gaps: s.GapsInFrameNumValueAllowedFlag,
 		pocType: int(s.PicOrderCntType), pocBits: int(s.Log2MaxPicOrderCntLsbMinus4) + 4, noDelta: s.DeltaPicOrderAlwaysZeroFlag,
 		monochrome: s.ChromaFormatIdc == 0 && hasChromaFormat(s.ProfileIdc),

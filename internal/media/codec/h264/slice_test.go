@@ -2,9 +2,12 @@ package h264_test
 
 import (
 	"bytes"
+	"errors"
 	"testing"
 
+	"millrace/internal/media/codec/bits"
 	"millrace/internal/media/codec/h264"
+	"millrace/internal/media/codec/nal"
 )
 
 // streams are x264's, of 158 by 92 pixels: parameter sets and the first bytes of slices in decoding order.
@@ -81,6 +84,31 @@ func repeats(t *testing.T, x *h264.Slices, h h264.Slice) {
 	for i, unit := range units {
 		if got := again(unit); !got.Reference || got.B || (got.FrameNum+2-i)%x.FrameNums() != h.FrameNum {
 			t.Errorf("missing %d before %+v: %+v", i, h, got)
+		}
+	}
+}
+
+// TestSlicesTooLarge: no level allows more than 139264 macroblocks.
+func TestSlicesTooLarge(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		width, height int
+		want          error
+	}{{1024, 136, nil}, {1024, 137, h264.ErrUnsupported}, {1024, 1024, h264.ErrUnsupported}} {
+		var w bits.Writer
+		w.Bits(0x67<<8|66, 16)
+		w.Bits(0<<8|62, 16)
+		for _, v := range []int{0, 0, 2, 1} { // ID, frame numbers of 4 bits, no order counts, one reference
+			w.Golomb(v)
+		}
+		w.Flag(false) // gaps
+		w.Golomb(tt.width - 1)
+		w.Golomb(tt.height - 1)
+		w.Bits(0b1100, 4) // frames only, direct_8x8_inference_flag, no cropping, no VUI
+		w.Trail()
+		_, err := h264.NewSlices(nal.Escape(w.Bytes()), unhex(t, streams["CAVLC, strict"].pps))
+		if !errors.Is(err, tt.want) {
+			t.Errorf("%d by %d: %v", tt.width, tt.height, err)
 		}
 	}
 }
