@@ -21,7 +21,7 @@ import (
 // A key frame: H.264's and HEVC's IDR sets the count of pictures and their order back, and decoders that have not seen it put those behind it
 // in the wrong place or drop them; nor can a segment begin there. So the last key frame, which has the same parameter sets, is given out
 // again in its place and time: every reference is there, and what follows is drawn on an older picture. Where that can't be, pictures are
-// dropped here too.
+// dropped here too; nor is it done more than once before half of a key frame's size has come again, so that a few packets don't become a flood.
 
 // loss is what is known about pictures that are missing.
 type loss struct {
@@ -34,6 +34,8 @@ type loss struct {
 	key   *frame.Frame  // the last one, with the present parameter sets
 	every time.Duration // between the last two
 	even  bool          // it was the same before
+	stood bool          // key stood in for another one already
+	stand int           // the packet at which it did, of Stats.Packets
 
 	waiting bool          // for a picture that refers to no other
 	since   time.Duration // DTS of the first one dropped
@@ -53,7 +55,7 @@ func (s *stream) remember(f frame.Frame) {
 		v.even = near(every, v.every)
 		v.every = every
 	}
-	v.key = &f
+	v.key, v.stood = &f, false
 }
 
 // near says that two times are of the same picture.
@@ -79,7 +81,7 @@ func (s *stream) damaged(d *Demuxer) error {
 		return nil
 	}
 	reset, same := s.resets(s.buf[at:])
-	if reset && same && v.key != nil && s.setsBack(v.key.Data) && (!v.known || t.dts > v.dts) {
+	if reset && same && v.key != nil && s.setsBack(v.key.Data) && (!v.known || t.dts > v.dts) && s.affordable(d) {
 		return s.standIn(d, t.dts)
 	}
 	if done, err := s.patch(d, s.buf[at:], t); done || err != nil {
@@ -183,6 +185,12 @@ func (s *stream) setsBack(au []byte) bool {
 	return false
 }
 
+// affordable tells whether enough has come since the last key frame stood in for another one.
+func (s *stream) affordable(d *Demuxer) bool {
+	v := &s.video
+	return !v.stood || (d.stats.Packets-v.stand)*PacketSize >= len(v.key.Data)/2
+}
+
 // standIn gives the last key frame out again, in the place of one that was to be decoded at dts.
 func (s *stream) standIn(d *Demuxer, dts time.Duration) error {
 	v := &s.video
@@ -192,6 +200,7 @@ func (s *stream) standIn(d *Demuxer, dts time.Duration) error {
 	v.every, v.key = dts-v.key.DTS, &f
 	v.dts, v.known, v.waiting = dts, true, false
 	v.refs.num = 0
+	v.stood, v.stand = true, d.stats.Packets
 	d.stats.Replaced++
 	return d.write(f)
 }
@@ -211,6 +220,10 @@ func (s *stream) stepIn(d *Demuxer, t stamps, key bool) error {
 	stood := false
 	if whole && v.key != nil && v.even && s.setsBack(v.key.Data) {
 		if due := v.key.DTS + v.every; !near(due, v.dts) && !near(due, t.dts) && due > v.dts && due < t.dts {
+			if !s.affordable(d) {
+				v.wait()
+				return nil
+			}
 			if err := s.standIn(d, due); err != nil {
 				return err
 			}

@@ -465,6 +465,27 @@ func TestLostKeyFrames(t *testing.T) {
 	}
 }
 
+// TestLostKeyFramesAreNoFlood: a large key frame does not come out again for each packet that looks like the rest of one.
+func TestLostKeyFramesAreNoFlood(t *testing.T) {
+	t.Parallel()
+	const large, packet = 1 << 20, mpegts.PacketSize - 4 - 14
+	m := newMux()
+	m.tables()
+	m.pes(videoPID, 0xe0, 0, 0, h264Unit(true, large))
+	for i := range int64(8000) {
+		m.pes(videoPID, 0xe0, (i+1)*tick, (i+1)*tick, h264Unit(true, packet-len(h264Unit(true, 0))))
+		m.counters[videoPID] = (m.counters[videoPID] + 1) & 15
+	}
+	r, d := demux(t, m.b)
+	total := 0
+	for _, f := range r.frames[frame.Video] {
+		total += len(f.Data)
+	}
+	if s := d.Stats(); s.Replaced == 0 || s.Broken < 7000 || total > 2*len(m.b) {
+		t.Errorf("%d bytes of pictures out of %d, %+v", total, len(m.b), s)
+	}
+}
+
 func TestRefuses(t *testing.T) {
 	t.Parallel()
 	sink := newRecorder()
