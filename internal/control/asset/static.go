@@ -2,6 +2,7 @@ package asset
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -256,9 +257,10 @@ func (c *Change) tellFile(f StaticRendition, typ string) {
 	c.Events = append(c.Events, event.New(c.Asset.Environment, typ, EventFileObject, string(f.ID), c.Asset.UpdatedAt, f))
 }
 
-// sweepFiles has the storage of files that are gone freed. what tells this purge from others of the asset that wait.
+// sweepFiles has the storage of files that are gone freed. what tells this purge from others of the asset that wait; so that it isn't taken
+// for one that runs already, there is the revision.
 func (c *Change) sweepFiles(what string) {
-	c.ask(job.New(JobPurge, string(c.Asset.Media)+"/"+what, PurgeArgs{Media: c.Asset.Media}))
+	c.ask(job.New(JobPurge, fmt.Sprintf("%s/%s/%d", c.Asset.Media, what, c.Asset.Revision), PurgeArgs{Media: c.Asset.Media}))
 }
 
 // AddStatic adds a file to download. Event static_rendition.created; job JobStatic once the asset is whole, or event skipped.
