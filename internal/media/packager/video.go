@@ -79,7 +79,7 @@ func (p *Packager) startsSegment(f *frame.Frame) bool {
 		p.cut = false
 		return true
 	}
-	return p.ends || elapsed+gop/2 >= p.opt.Segment || elapsed+gop > limit
+	return p.ends || len(v.buf) > maxSegmentBytes || elapsed+gop/2 >= p.opt.Segment || elapsed+gop > limit
 }
 
 // endsBefore says that a key frame at `at`, which is here already but waits for its duration, begins the next segment: the last part
