@@ -69,7 +69,10 @@ func (w *Worker) work(ctx context.Context, j job.Job) error {
 	}
 	a, err := w.opt.Assets.Find(ctx, args.Asset)
 	if err != nil {
-		return settle.Gone(err)
+		if settle.Gone(err) == nil {
+			err = w.discard(args.Asset)
+		}
+		return err
 	}
 	if a.Status != asset.Preparing || len(a.Options.Inputs) == 0 {
 		return nil
