@@ -5,6 +5,7 @@ package purge
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -34,6 +35,15 @@ func (w *Worker) work(ctx context.Context, j job.Job) error {
 	if err != nil {
 		return err
 	}
+	// What is there is looked up before who needs it: what is made meanwhile is not of the first.
+	tracks, err := settle.Keys(ctx, w.Store, settle.TracksPrefix(args.Media))
+	if err != nil {
+		return err
+	}
+	files, err := settle.Keys(ctx, w.Store, settle.FilesPrefix(args.Media))
+	if err != nil {
+		return err
+	}
 	users, err := w.Assets.Users(ctx, args.Media)
 	if err != nil {
 		return err
@@ -55,7 +65,7 @@ func (w *Worker) work(ctx context.Context, j job.Job) error {
 		}
 	}
 	if owner != nil {
-		return w.tracks(ctx, *owner, needed)
+		return w.delete(ctx, slices.Concat(unusedTracks(*owner, tracks, needed), unusedFiles(*owner, files)))
 	}
 	return settle.Sweep(ctx, w.Store, settle.Prefix(args.Media), func(key string) bool { return needed[key] })
 }
@@ -78,26 +88,22 @@ func (w *Worker) need(ctx context.Context, u asset.Asset, needed map[string]bool
 	return nil
 }
 
-// tracks sweeps the files of tracks that the asset does not have any more, but for those that a clip of it plays. The file of one that is
+// unusedTracks are the files of tracks that the asset does not have any more, but for those that a clip of it plays. The file of one that is
 // being made has its track's name.
-func (w *Worker) tracks(ctx context.Context, a asset.Asset, keep map[string]bool) error {
+func unusedTracks(a asset.Asset, keys []string, keep map[string]bool) []string {
 	names := map[id.Track]bool{}
 	for _, tr := range a.Tracks {
 		keep[tr.Object], names[tr.ID] = true, true
 	}
 	prefix := settle.TracksPrefix(a.Media)
-	err := settle.Sweep(ctx, w.Store, prefix, func(key string) bool {
+	return slices.DeleteFunc(keys, func(key string) bool {
 		name, _, _ := strings.Cut(strings.TrimPrefix(key, prefix), ".")
 		return keep[key] || names[id.Track(name)]
 	})
-	if err != nil {
-		return err
-	}
-	return w.files(ctx, a)
 }
 
-// files sweeps the files to download that the asset does not have any more.
-func (w *Worker) files(ctx context.Context, a asset.Asset) error {
+// unusedFiles are the files to download that the asset does not have any more.
+func unusedFiles(a asset.Asset, keys []string) []string {
 	keep := map[id.StaticRendition]bool{}
 	for _, f := range a.Static.Files {
 		keep[f.ID] = true
@@ -106,9 +112,19 @@ func (w *Worker) files(ctx context.Context, a asset.Asset) error {
 		keep[a.Master.ID] = true
 	}
 	prefix := settle.FilesPrefix(a.Media)
-	return settle.Sweep(ctx, w.Store, prefix, func(key string) bool {
+	return slices.DeleteFunc(keys, func(key string) bool {
 		name := strings.TrimPrefix(key, prefix) // {file}.mp4, or {file}/… with what it is made of
 		name = name[:max(strings.IndexAny(name, "./"), 0)]
 		return keep[id.StaticRendition(name)]
 	})
+}
+
+func (w *Worker) delete(ctx context.Context, keys []string) error {
+	const batch = 500
+	for some := range slices.Chunk(keys, batch) {
+		if err := w.Store.Delete(ctx, some...); err != nil {
+			return fmt.Errorf("delete media: %w", err)
+		}
+	}
+	return nil
 }

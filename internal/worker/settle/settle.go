@@ -111,6 +111,18 @@ func uses(t *timeline.Timeline, own id.Media) []id.Media {
 	return out
 }
 
+// Keys lists the objects below prefix.
+func Keys(ctx context.Context, store blob.Store, prefix string) ([]string, error) {
+	var all []string
+	for key, err := range store.List(ctx, prefix) {
+		if err != nil {
+			return nil, fmt.Errorf("list media: %w", err)
+		}
+		all = append(all, key)
+	}
+	return all, nil
+}
+
 // Sweep deletes every object below prefix but those that keep wants.
 func Sweep(ctx context.Context, store blob.Store, prefix string, keep func(key string) bool) error {
 	const batch = 500
