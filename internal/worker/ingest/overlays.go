@@ -33,7 +33,7 @@ func (w *Worker) fetchOverlays(ctx context.Context, a asset.Asset) error {
 				return aboutImage(i, "the overlay image can't be fetched: "+strings.Join(fault.Messages(err), "; "), err)
 			}
 		}
-		if _, err := w.image(path); errors.Is(err, overlay.ErrImage) {
+		if err := w.look(path); errors.Is(err, overlay.ErrImage) {
 			return aboutImage(i, err.Error(), fault.Wrap(fault.Invalid, err, "image"))
 		} else if err != nil {
 			return err
@@ -54,10 +54,16 @@ func (w *Worker) imagePath(a asset.Asset, input int) string {
 	return fmt.Sprintf("%s.overlay-%d", w.path(a.ID), input)
 }
 
-// image decodes one. One at a time: they are large.
-func (w *Worker) image(path string) (image.Image, error) {
+// look finds out whether an image can be used.
+func (w *Worker) look(path string) error {
 	w.decoding.Lock()
 	defer w.decoding.Unlock()
+	_, err := decode(path)
+	return err
+}
+
+// decode reads an image. They are large, so Worker.decoding is held for as long as there is one.
+func decode(path string) (image.Image, error) {
 	data, err := os.ReadFile(path) //nolint:gosec // our own scratch file
 	if err != nil {
 		return nil, fmt.Errorf("read overlay image: %w", err)
@@ -85,13 +91,15 @@ func (w *Worker) overlay(a asset.Asset, v *encode.Track, width, height int) (*en
 		if in.Overlay != nil {
 			layers = append(layers, overlay.Layer{
 				Settings: overlay.Settings(*in.Overlay),
-				Load:     func() (image.Image, error) { return w.image(w.imagePath(a, i)) },
+				Load:     func() (image.Image, error) { return decode(w.imagePath(a, i)) },
 			})
 		}
 	}
 	if a.Options.Test {
 		layers = append(layers, w.opt.Mark)
 	}
+	w.decoding.Lock()
+	defer w.decoding.Unlock()
 	sheet, err := overlay.Draw(layers, width, height)
 	if err != nil {
 		return nil, fmt.Errorf("draw overlays: %w", err)
