@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -102,7 +103,7 @@ func (w *Worker) settled(ctx context.Context, a asset.Asset, t asset.Track, err 
 	switch {
 	case err == nil:
 		return w.discard(a.ID, t.ID)
-	case fault.KindOf(err) == fault.NotFound: // deleted meanwhile
+	case fault.KindOf(err) == fault.NotFound && w.gone(ctx, a.ID, t.ID):
 		return w.dropped(ctx, a, t.ID)
 	case ctx.Err() != nil && !errors.Is(context.Cause(ctx), context.DeadlineExceeded):
 		return err // stopped: the job is taken up again
@@ -117,6 +118,15 @@ func (w *Worker) settled(ctx context.Context, a asset.Asset, t asset.Track, err 
 	defer cancel()
 	failed := w.opt.Assets.TrackFailed(ctx, a.ID, t.ID, asset.Errors{Type: "invalid_input", Messages: messages}, w.opt.Now())
 	return errors.Join(err, settle.Gone(failed), w.discard(a.ID, t.ID))
+}
+
+// gone says that the track, or its asset, was deleted while it was made.
+func (w *Worker) gone(ctx context.Context, a id.Asset, t id.Track) bool {
+	now, err := w.opt.Assets.Find(ctx, a)
+	if err != nil {
+		return fault.KindOf(err) == fault.NotFound
+	}
+	return !slices.ContainsFunc(now.Tracks, func(have asset.Track) bool { return have.ID == t })
 }
 
 // The storage keys of a track's file follow from the track, so that a second run overwrites the first.
