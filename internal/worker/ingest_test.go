@@ -410,6 +410,18 @@ func TestDeletedMeanwhile(t *testing.T) {
 	}
 }
 
+// TestDeletedBetweenAttempts leaves nothing of what the first attempt downloaded.
+func TestDeletedBetweenAttempts(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, options{})
+	a := w.create(assetopt.Input{URL: "http://localhost/a.mp4"})
+	j := w.jobs.take()[0]
+	w.must(os.WriteFile(filepath.Join(w.scratch, "asset-"+string(a.ID)), []byte("half"), 0o600))
+	w.must(w.Delete(w.ctx(), env, a.ID, w.now()))
+	w.must(w.do(j, 2))
+	w.nothingLeft()
+}
+
 // A file that takes its process down each time, or makes it panic, ends as errored.
 func TestIngestAlwaysEnds(t *testing.T) {
 	t.Parallel()
