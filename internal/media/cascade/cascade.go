@@ -29,7 +29,7 @@ type Edge interface {
 	Attach(id string, msn int64)
 	Detach(id string)
 	Forgo(id string, msn int64)
-	Shade(id string, msn int64, buf []byte, ticks int64, independent bool) bool
+	Shade(id string, msn int64, number int, buf []byte, ticks int64, independent bool) bool
 	Shaded(id string, msn int64) bool
 	Kept(id string, msn int64, same bool)
 }
@@ -77,6 +77,8 @@ const (
 	calm        = 30 * time.Second
 	maxFailures = 3
 	rest        = 10 * time.Second
+	// pause is how long nothing is begun behind an encoder that ended without having anything left to do.
+	pause = time.Second
 )
 
 // Cascade makes the rungs of one broadcast.
@@ -279,6 +281,9 @@ func (c *Cascade) bury(ctx context.Context) {
 		over := x.over()
 		if c.current == x && (follows || over) {
 			c.current = nil
+			if !follows { // whatever it was: what can't begin is not begun over and over
+				c.restTill = c.opt.Now().Add(pause)
+			}
 			if follows && !c.over() && c.forgiven(x) {
 				c.current = c.start(ctx, next)
 			}

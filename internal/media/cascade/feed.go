@@ -126,7 +126,7 @@ func (x *child) enter(step *window.Step) int {
 	}
 	x.in.at = step.MSN
 	s := &stretch{msn: step.MSN}
-	if x.in.any { // the first picture of all is a key frame by itself, and what the parity of times is measured by
+	if x.in.based { // the first picture of all is a key frame by itself, and what the parity of times is measured by
 		s.keys = append(s.keys, border{math.MinInt64, math.MaxInt64})
 	}
 	for _, o := range x.outs {

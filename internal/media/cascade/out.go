@@ -188,7 +188,7 @@ func (o *out) publish(s *stretch) bool {
 	o.shown = s.shown[o.pics[n-1].rank]
 	key := o.pics[0].key
 	o.pics = slices.Delete(o.pics, 0, n)
-	if !o.x.c.opt.Edge.Shade(o.rung.ID, o.msn, o.buf, end.Time-begins, key) {
+	if !o.x.c.opt.Edge.Shade(o.rung.ID, o.msn, o.parts, o.buf, end.Time-begins, key) {
 		o.forgo(o.msn+1, "too late")
 		return false
 	}

@@ -12,14 +12,18 @@ import (
 // Budget keeps children from taking more of the processor than there is: who does not fit waits, in the order of priority and then of
 // arrival. What nobody waits for (Ahead, Background) has shares of its own, so that it is never in the way of what somebody does: the
 // system gives it what the rest leaves: half the cores for the one and all for the other, so that a short file does not wait for a long
-// one.
-type Budget struct{ foreground, ahead, background *share }
+// one. What is live can't wait: it is let in or not, by a share of its own.
+type Budget struct{ foreground, ahead, background, live *share }
 
 // BudgetOptions are sizes in cores.
 type BudgetOptions struct {
 	Cores      int // of the machine, at least 1
 	Background int // zero means Cores
 }
+
+// liveShare is how many rungs of live streams are encoded at once for each core: one of 480p takes a third of one or so, and another encoder
+// takes over from the last one before that has ended.
+const liveShare = 4
 
 // maxWaiting is how many may wait for a share: whoever comes then would wait for minutes.
 const maxWaiting = 256
@@ -32,7 +36,8 @@ func NewBudget(opts BudgetOptions) *Budget {
 		background = cores
 	}
 	half := max(1, cores/2)
-	return &Budget{foreground: &share{size: cores, free: cores}, ahead: &share{size: half, free: half}, background: &share{size: background, free: background}}
+	of := func(size int) *share { return &share{size: size, free: size} }
+	return &Budget{foreground: of(cores), ahead: of(half), background: of(background), live: of(liveShare * cores)}
 }
 
 // Acquire waits for weight cores of the share that p takes from; more than the whole share counts as the whole. release is called once,
@@ -52,7 +57,9 @@ func (b *Budget) share(p Priority) *share {
 		return b.background
 	case Ahead:
 		return b.ahead
-	case OnDemand, FirstPlay, Live:
+	case Live:
+		return b.live
+	case OnDemand, FirstPlay:
 	}
 	return b.foreground
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+
+	"millrace/internal/fault"
 )
 
 // LadderArgs describe a picture that is encoded in several sizes at once while it streams: fragmented MP4 comes on standard input, a fragment
@@ -51,14 +53,20 @@ func (a LadderArgs) Build() []string {
 }
 
 // Ladder encodes a picture in several sizes while it streams, until input returns and what it has written is encoded; outputs are the
-// rungs', in their order. It does not wait for a free processor: what is live goes first.
+// rungs', in their order. It does not wait for a free processor: fault.Unavailable says that as many rungs are encoded as there may be. What
+// publishers send goes first: it is less urgent than the service itself.
 func (e *Engine) Ladder(ctx context.Context, job LadderArgs, input func(context.Context, io.Writer) error, outputs []func(context.Context, io.Reader) error) error {
 	if len(outputs) == 0 || len(outputs) != len(job.Rungs) {
 		return errors.New("encode ladder: every rung needs its output")
 	}
+	release, ok := e.opts.Budget.TryAcquire(Live, len(job.Rungs))
+	if !ok {
+		return fault.New(fault.Unavailable, "the service encodes as many live renditions as it can: ask again in a moment")
+	}
+	defer release()
 	job.Encoder = e.opts.H264
 	err := NewProcess(ProcessOptions{
-		Program: e.opts.FFmpeg, Args: job.Build(), Priority: Live,
+		Program: e.opts.FFmpeg, Args: job.Build(), Priority: FirstPlay,
 		Limits: Limits{AddressSpace: job.Encoder.addresses(e.opts.Limits.AddressSpace), CPU: liveTime},
 		Input:  input, Output: outputs[0], Further: outputs[1:],
 	}).Run(ctx)

@@ -93,12 +93,16 @@ func TestBudget(t *testing.T) {
 			t.Errorf("two background jobs at once: %v", err)
 		default:
 		}
-		live, ok := b.TryAcquire(Live, 2)
+		live, ok := b.TryAcquire(Live, 2*liveShare)
 		if !ok {
 			t.Error("background work stands in the way of a live stream")
 		}
-		if _, ok := b.TryAcquire(OnDemand, 1); ok {
+		if _, ok := b.TryAcquire(Live, 1); ok {
 			t.Error("more was given than there is")
+		}
+		watched, ok := b.TryAcquire(OnDemand, 2)
+		if !ok {
+			t.Error("live streams stand in the way of who watches")
 		}
 		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Minute, errEnough)
 		defer cancel()
@@ -110,5 +114,6 @@ func TestBudget(t *testing.T) {
 			t.Error(err)
 		}
 		live()
+		watched()
 	})
 }

@@ -143,6 +143,9 @@ func (e *Edge) ReadPart(ctx context.Context, rendition string, msn int64, part i
 		if l.of != nil && p.end == 0 {
 			return Place{Due: true, MSN: e.first + int64(at), Part: k}, true, nil
 		}
+		if h.buf != nil && p.end > int64(len(h.buf)) {
+			return Place{}, false, ErrUnknown
+		}
 		if h.buf != nil && (h.media == nil || !h.media.Written(p.end)) { // the disk is slow, or there is none
 			return Place{Data: h.buf[p.off:p.end:p.end], N: p.end - p.off}, true, nil
 		}
@@ -189,29 +192,14 @@ func (l *lane) follows(i int) bool {
 func (e *Edge) await(ctx context.Context, rendition string, targets int, look func(l *lane) (Place, bool, error)) (Place, error) {
 	var timer *time.Timer
 	for {
-		e.mu.Lock()
-		l := e.find(rendition)
-		if l == nil {
-			e.mu.Unlock()
-			return Place{}, ErrUnknown
-		}
-		p, ok, err := look(l)
-		if err == nil && !ok && e.ended {
-			err = ErrUnknown
-		}
+		p, ok, wait, limit, err := e.ask(rendition, look)
 		if ok || err != nil {
-			e.mu.Unlock()
 			return p, err
 		}
 		if timer == nil {
-			timer = time.NewTimer(time.Duration(targets*max(e.target, 2)) * time.Second)
+			timer = time.NewTimer(time.Duration(targets) * limit)
 			defer timer.Stop()
 		}
-		if l.wait == nil {
-			l.wait = make(chan struct{})
-		}
-		wait := l.wait
-		e.mu.Unlock()
 		select {
 		case <-wait:
 		case <-ctx.Done():
@@ -220,6 +208,27 @@ func (e *Edge) await(ctx context.Context, rendition string, targets int, look fu
 			return Place{}, ErrTimeout
 		}
 	}
+}
+
+// ask runs look once, with the lock, and says what to wait on when it has no answer; limit is a target duration.
+func (e *Edge) ask(rendition string, look func(l *lane) (Place, bool, error)) (p Place, ok bool, wait chan struct{}, limit time.Duration, err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	l := e.find(rendition)
+	if l == nil {
+		return p, false, nil, 0, ErrUnknown
+	}
+	p, ok, err = look(l)
+	if err == nil && !ok && e.ended {
+		err = ErrUnknown
+	}
+	if ok || err != nil {
+		return p, ok, nil, 0, err
+	}
+	if l.wait == nil {
+		l.wait = make(chan struct{})
+	}
+	return p, false, l.wait, time.Duration(max(e.target, 2)) * time.Second, nil
 }
 
 // advanceLimit is the Advance Part Limit, section 6.2.5.2: how many parts ahead of the edge may be asked for.

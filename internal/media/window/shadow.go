@@ -1,6 +1,7 @@
 package window
 
 import (
+	"bytes"
 	"time"
 
 	"millrace/internal/media/frame"
@@ -73,8 +74,8 @@ func (e *Edge) Forgo(id string, msn int64) {
 }
 
 // Shade adds a part to a shadow's segment; buf is as Part's. It is the part of the same number of the source's segment, and as long. False:
-// it comes too late, and nothing of the segment is taken any more.
-func (e *Edge) Shade(id string, msn int64, buf []byte, ticks int64, independent bool) bool {
+// it comes too late or does not go on where the segment stands, as when another has begun it, and nothing of the segment is taken any more.
+func (e *Edge) Shade(id string, msn int64, number int, buf []byte, ticks int64, independent bool) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	d, i := e.shadow(id), int(msn-e.first)
@@ -83,11 +84,14 @@ func (e *Edge) Shade(id string, msn int64, buf []byte, ticks int64, independent 
 	}
 	s := d.open()
 	if i == d.owed {
-		return e.repay(d, buf)
+		return e.repay(d, number, buf)
 	}
 	switch {
 	case s != nil && i == len(d.segs)-1:
-	case s != nil || i != len(d.segs) || i >= len(d.of.segs) || d.from < 0 || i < d.from:
+		if i < d.from || number != int(s.parts) || !goesOn(s.hot.buf, buf, s.size) {
+			return false
+		}
+	case s != nil || i != len(d.segs) || i >= len(d.of.segs) || d.from < 0 || i < d.from || number != 0 || len(buf) == 0:
 		return false
 	default:
 		from := &d.of.segs[i]
@@ -105,14 +109,22 @@ func (e *Edge) Shade(id string, msn int64, buf []byte, ticks int64, independent 
 	return true
 }
 
+// goesOn says that a buffer has what there was, and more: the first size bytes, which may have been sent, stay as they are.
+func goesOn(had, buf []byte, size int64) bool {
+	return int64(len(buf)) > size && int64(len(had)) >= size && bytes.Equal(had[:size], buf[:size])
+}
+
 // repay adds a part to a segment that is listed already. Called with the lock.
-func (e *Edge) repay(d *lane, buf []byte) bool {
+func (e *Edge) repay(d *lane, number int, buf []byte) bool {
 	h, at := d.segs[d.owed].hot, int64(0)
 	if h == nil {
 		return true // the segment is wanted as a whole
 	}
 	for k := range h.parts {
 		if p := &h.parts[k]; p.end == 0 {
+			if k != number || !goesOn(h.buf, buf, at) {
+				return false
+			}
 			p.off, p.end, h.buf = at, int64(len(buf)), buf
 			d.awake()
 			return true
