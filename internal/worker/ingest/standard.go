@@ -112,9 +112,13 @@ func boundsOf(tier int) bounds {
 	return bounds{side: 2048, gop: 20, bitrate: 8_000_000, fastest: 120}
 }
 
+// standing is the rate, in frames per second, below which a picture is said to stand for minutes: files that lie say so, and thirty a second
+// of that would be encoded for days.
+const standing = 0.01
+
 // rate says what is unusual about a frame rate; one that is measured is never quite what it is meant to be.
 func (b bounds) rate(fps float64) string {
-	if fps <= 0 || fps >= slowest*0.99 && fps <= b.fastest*1.01 {
+	if fps < standing || fps >= slowest*0.99 && fps <= b.fastest*1.01 {
 		return ""
 	}
 	return fmt.Sprintf("%.3f", fps)
