@@ -100,7 +100,7 @@ func FuzzPackets(f *testing.F) {
 			}
 		}
 		_ = d.Flush()
-		if s := d.Stats(); s.Video != len(r.frames[frame.Video]) || s.Audio != len(r.frames[frame.Audio]) {
+		if s := d.Stats(); s.Video+s.Replaced+s.Repeated != len(r.frames[frame.Video]) || s.Audio != len(r.frames[frame.Audio]) {
 			t.Fatalf("%+v", s)
 		}
 	})
