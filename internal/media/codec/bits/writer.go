@@ -54,5 +54,8 @@ func (w *Writer) Trail() {
 	w.free = 0
 }
 
+// Append writes whole bytes behind a whole byte.
+func (w *Writer) Append(b []byte) { w.b, w.free = append(w.b, b...), 0 }
+
 // Bytes are those that were begun.
 func (w *Writer) Bytes() []byte { return w.b }

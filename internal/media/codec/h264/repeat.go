@@ -83,7 +83,7 @@ func (x *Slices) skipped(h Slice) []byte {
 	}
 	if x.cabac {
 		w.Fill()
-		writeSkips(&w, h.B, x.macroblocks)
+		w.Append(x.skips(h.B))
 	} else {
 		w.Golomb(x.macroblocks) // mb_skip_run
 		w.Trail()
@@ -117,6 +117,21 @@ func (x *Slices) writeLists(w *bits.Writer, b bool) {
 			}
 		}
 	}
+}
+
+// skips is the data of a slice whose macroblocks are all skipped. It is the same for every picture, and made once: a large picture's takes a
+// millisecond.
+func (x *Slices) skips(b bool) []byte {
+	made := &x.dataP
+	if b {
+		made = &x.dataB
+	}
+	if *made == nil {
+		var w bits.Writer
+		writeSkips(&w, b, x.macroblocks)
+		*made = w.Bytes()
+	}
+	return *made
 }
 
 // writeSkips writes the data of a slice whose macroblocks are all skipped, section 7.3.4, by CABAC, section 9.3.4. The context of mb_skip_flag is

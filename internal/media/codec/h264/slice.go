@@ -17,7 +17,7 @@ var ErrUnsupported = errors.New("unsupported kind of slices")
 const maxMacroblocks = 139264
 
 // Slices reads the headers of a stream's slices, ITU-T H.264 section 7.3.3, and writes pictures that repeat others. Only streams of frames
-// are read, with one pair of parameter sets.
+// are read, with one pair of parameter sets. One goroutine uses it.
 type Slices struct {
 	macroblocks  int // of a picture
 	references   int // that are kept at most
@@ -37,6 +37,8 @@ type Slices struct {
 	qp        int
 	deblock   bool // slices say how to deblock
 	redundant bool
+
+	dataP, dataB []byte // of slices whose macroblocks are all skipped, once they were needed
 }
 
 // Slice is the header of a slice.
