@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"github.com/pressly/goose/v3"
@@ -28,6 +29,7 @@ const (
 	readPragmas  = pragmas + "&_pragma=query_only(1)"
 	readers      = 4
 
+	openingEvery    = 10 * time.Millisecond
 	checkpointEvery = 500 * time.Millisecond
 	longLog         = 16384 // pages, 64 MiB
 	nearlyAll       = 512   // pages that writers may wait for
@@ -49,6 +51,11 @@ func openSQLite(ctx context.Context, path string, o Options) (_ *DB, err error) 
 	if err = makeFile(path); err != nil {
 		return nil, err
 	}
+	release, err := openAlone(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
 	name := "file:" + (&url.URL{Path: path}).EscapedPath() + "?"
 	write, err := sql.Open("sqlite", name+writePragmas)
 	if err != nil {
@@ -96,24 +103,43 @@ func makeFile(path string) error {
 	return f.Close()
 }
 
+// openAlone waits until no other process opens a database in this folder: a change to WAL does not wait for one that is under way, and
+// neither of the two migrations holds a lock over more than one of its steps. The lock is on the folder, which SQLite's own never are.
+func openAlone(ctx context.Context, path string) (release func(), err error) {
+	folder, err := os.Open(filepath.Dir(path)) //nolint:gosec // the operator's own choice of path
+	if err != nil {
+		return nil, fmt.Errorf("open folder of database: %w", err)
+	}
+	retry := time.NewTicker(openingEvery)
+	defer retry.Stop()
+	for {
+		if err = syscall.Flock(int(folder.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err == nil {
+			break
+		}
+		if !errors.Is(err, syscall.EWOULDBLOCK) && !errors.Is(err, syscall.EINTR) {
+			return nil, errors.Join(fmt.Errorf("lock folder of database: %w", err), folder.Close())
+		}
+		select {
+		case <-retry.C:
+		case <-ctx.Done():
+			return nil, errors.Join(fmt.Errorf("wait for another process to open the database: %w", context.Cause(ctx)), folder.Close())
+		}
+	}
+	return func() { // a child that is just being started has the folder open too, for a moment: the lock would stay with it
+		_ = syscall.Flock(int(folder.Fd()), syscall.LOCK_UN)
+		_ = folder.Close()
+	}, nil
+}
+
 func migrateSQLite(ctx context.Context, driver *riversqlite.Driver, write *sql.DB, o Options) error {
 	m, err := rivermigrate.New(driver, &rivermigrate.Config{Logger: riverLog(o.Logger)})
 	if err != nil {
 		return fmt.Errorf("prepare migration of jobs: %w", err)
 	}
-	up := func() error {
-		if _, upErr := m.Migrate(ctx, rivermigrate.DirectionUp, nil); upErr != nil {
-			return fmt.Errorf("migrate jobs: %w", upErr)
-		}
-		return migrate(ctx, goose.DialectSQLite3, write)
+	if _, err := m.Migrate(ctx, rivermigrate.DirectionUp, nil); err != nil {
+		return fmt.Errorf("migrate jobs: %w", err)
 	}
-	const tries = 5 // another process may be at it at this very moment; what it has done need not be done again
-	for range tries - 1 {
-		if err = up(); err == nil || ctx.Err() != nil {
-			return err
-		}
-	}
-	return up()
+	return migrate(ctx, goose.DialectSQLite3, write)
 }
 
 func (e *sqliteEngine) begin(ctx context.Context, fn func(context.Context, tx) error) error {
