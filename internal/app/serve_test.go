@@ -19,7 +19,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -31,6 +30,7 @@ import (
 
 	"millrace/internal/config"
 	"millrace/internal/lifecycle"
+	"millrace/internal/programtest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -107,12 +107,7 @@ func (o *output) String() string {
 func configuration(t *testing.T, dir string, args ...string) config.Config {
 	t.Helper()
 	for _, tool := range []string{"ffmpeg", "ffprobe"} {
-		if _, err := exec.LookPath(tool); err != nil {
-			if os.Getenv("MILLRACE_TEST_REQUIRE") != "" {
-				t.Fatalf("%s is missing", tool)
-			}
-			t.Skipf("%s is missing", tool)
-		}
+		programtest.Path(t, tool)
 	}
 	args = append([]string{
 		"serve", "--data-dir", dir, "--http-addr", "127.0.0.1:0", "--rtmp-addr", "127.0.0.1:0", "--srt-addr", "127.0.0.1:0",

@@ -29,6 +29,7 @@ var layers = map[string][]string{
 	"internal/lifecycle":          {},
 	"internal/socket":             {},
 	"internal/openfile":           {},
+	"internal/programtest":        {},
 	"internal/fetch":              {"internal/fault"},
 	"internal/certificate":        {},
 	"internal/control":            {"internal/control/event", "internal/control/job", "internal/control/playbackid", "internal/control/assetopt", "internal/control/field", "internal/control/language", "internal/id", "internal/fault"},

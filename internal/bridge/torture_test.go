@@ -32,25 +32,13 @@ import (
 	"millrace/internal/media/encode"
 	"millrace/internal/media/frame"
 	"millrace/internal/media/ingest"
+	"millrace/internal/programtest"
 )
-
-// need finds a program that the test is run with.
-func need(t *testing.T, name string) string {
-	t.Helper()
-	p, err := exec.LookPath(name)
-	if err != nil {
-		if os.Getenv("MILLRACE_TEST_REQUIRE") == "1" {
-			t.Fatalf("%s is not installed and MILLRACE_TEST_REQUIRE=1", name)
-		}
-		t.Skipf("%s is not installed: what it would check stays unchecked", name)
-	}
-	return p
-}
 
 // command runs a program and returns what it says; a complaint fails the test.
 func command(t *testing.T, name string, args ...string) []byte {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), need(t, name), args...)
+	cmd := exec.CommandContext(t.Context(), programtest.Path(t, name), args...)
 	var log bytes.Buffer
 	cmd.Stderr = &log
 	out, err := cmd.Output()
@@ -217,8 +205,8 @@ func (x *torturer) play(e *encoder, video, audio string, from, long, lag time.Du
 // TestTorture has an encoder do everything that encoders do to a broadcast, and expects one asset that can be read from end to end.
 func TestTorture(t *testing.T) {
 	t.Parallel()
-	need(t, "ffmpeg")
-	need(t, "ffprobe")
+	programtest.Path(t, "ffmpeg")
+	programtest.Path(t, "ffprobe")
 	x := &torturer{tapes: tapes(t), meant: map[string]meant{}}
 	dir := t.TempDir()
 	var lists []string

@@ -13,6 +13,7 @@ import (
 
 	"millrace/internal/control/asset"
 	"millrace/internal/media/timeline"
+	"millrace/internal/programtest"
 	"millrace/internal/worker/settle"
 )
 
@@ -198,7 +199,7 @@ func (o oddity) holds(t *testing.T, w *world, a asset.Asset, path string) {
 // decoded counts the pictures that a decoder gives.
 func decoded(t *testing.T, path string) int {
 	t.Helper()
-	out := run(t, "ffprobe", "-v", "error", "-count_frames", "-select_streams", "V:0", "-show_entries", "stream=nb_read_frames", "-of", "csv=p=0", path)
+	out := programtest.Run(t, "ffprobe", "-v", "error", "-count_frames", "-select_streams", "V:0", "-show_entries", "stream=nb_read_frames", "-of", "csv=p=0", path)
 	first, _, _ := strings.Cut(strings.TrimSpace(string(out)), "\n") // a stream of a program is named twice
 	n, err := strconv.Atoi(strings.TrimRight(first, ","))
 	if err != nil {
@@ -222,7 +223,7 @@ func plays(t *testing.T, w *world, line *timeline.Timeline) {
 		}
 		path := filepath.Join(t.TempDir(), l.ID+".mp4")
 		w.must(os.WriteFile(path, data, 0o600))
-		if out := run(t, "ffmpeg", "-nostdin", "-v", "error", "-xerror", "-i", path, "-f", "null", "-"); len(out) > 0 {
+		if out := programtest.Run(t, "ffmpeg", "-nostdin", "-v", "error", "-xerror", "-i", path, "-f", "null", "-"); len(out) > 0 {
 			t.Errorf("%s: %s", l.ID, out)
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"millrace/internal/control/asset"
 	"millrace/internal/control/assetopt"
 	"millrace/internal/media/timeline"
+	"millrace/internal/programtest"
 )
 
 // numbered is a film of which every picture says its number, in ten stripes of black and white, and whose sound never is the same twice.
@@ -50,13 +51,13 @@ type shown struct {
 func pictures(t *testing.T, url string) []shown {
 	t.Helper()
 	const w, h = 320, 180
-	raw := run(t, "ffmpeg", "-nostdin", "-loglevel", "error", "-copyts", "-i", url, "-map", "0:v:0", "-fps_mode", "passthrough", "-vf", "scale=320:180,format=gray", "-f", "rawvideo", "-")
+	raw := programtest.Run(t, "ffmpeg", "-nostdin", "-loglevel", "error", "-copyts", "-i", url, "-map", "0:v:0", "-fps_mode", "passthrough", "-vf", "scale=320:180,format=gray", "-f", "rawvideo", "-")
 	var probed struct {
 		Frames []struct {
 			At string `json:"pts_time"`
 		} `json:"frames"`
 	}
-	if err := json.Unmarshal(run(t, "ffprobe", "-v", "error", "-select_streams", "v:0", "-show_entries", "frame=pts_time", "-of", "json", url), &probed); err != nil {
+	if err := json.Unmarshal(programtest.Run(t, "ffprobe", "-v", "error", "-select_streams", "v:0", "-show_entries", "frame=pts_time", "-of", "json", url), &probed); err != nil {
 		t.Fatal(err)
 	}
 	if len(raw) != len(probed.Frames)*w*h {
@@ -83,7 +84,7 @@ func numberOf(gray []byte, w, h int) int {
 // heard decodes sound, left channel, with the time of its first sample.
 func heard(t *testing.T, url string) (pcm []float64, at float64) {
 	t.Helper()
-	raw := run(t, "ffmpeg", "-nostdin", "-loglevel", "error", "-i", url, "-map", "0:a:0", "-af", "pan=mono|c0=c0", "-f", "s16le", "-")
+	raw := programtest.Run(t, "ffmpeg", "-nostdin", "-loglevel", "error", "-i", url, "-map", "0:a:0", "-af", "pan=mono|c0=c0", "-f", "s16le", "-")
 	for i := 0; i+1 < len(raw); i += 2 {
 		pcm = append(pcm, float64(int16(binary.LittleEndian.Uint16(raw[i:])))/32768)
 	}
@@ -92,7 +93,7 @@ func heard(t *testing.T, url string) (pcm []float64, at float64) {
 			At string `json:"pts_time"`
 		} `json:"frames"`
 	}
-	if err := json.Unmarshal(run(t, "ffprobe", "-v", "error", "-select_streams", "a:0", "-read_intervals", "%+#1", "-show_entries", "frame=pts_time", "-of", "json", url), &probed); err != nil || len(probed.Frames) == 0 {
+	if err := json.Unmarshal(programtest.Run(t, "ffprobe", "-v", "error", "-select_streams", "a:0", "-read_intervals", "%+#1", "-show_entries", "frame=pts_time", "-of", "json", url), &probed); err != nil || len(probed.Frames) == 0 {
 		t.Fatal(err)
 	}
 	at, _ = strconv.ParseFloat(probed.Frames[0].At, 64)

@@ -17,6 +17,7 @@ import (
 	"millrace/internal/id"
 	"millrace/internal/media/container/cmaf"
 	"millrace/internal/media/ondemand"
+	"millrace/internal/programtest"
 	"millrace/internal/storage/blob"
 	"millrace/internal/worker/settle"
 )
@@ -88,7 +89,7 @@ func (w *world) read(key string) []byte {
 // packets counts those of a kind of codec in a file.
 func packets(t testing.TB, path, codec string) int {
 	t.Helper()
-	out := run(t, "ffprobe", "-v", "error", "-count_packets", "-show_entries", "stream=codec_name,nb_read_packets", "-of", "csv=p=0", path)
+	out := programtest.Run(t, "ffprobe", "-v", "error", "-count_packets", "-show_entries", "stream=codec_name,nb_read_packets", "-of", "csv=p=0", path)
 	for line := range strings.Lines(string(out)) {
 		fields := strings.Split(strings.TrimSpace(line), ",")
 		if len(fields) < 2 || fields[0] != codec {

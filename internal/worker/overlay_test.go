@@ -16,6 +16,7 @@ import (
 	"millrace/internal/control/asset"
 	"millrace/internal/control/assetopt"
 	"millrace/internal/media/timeline"
+	"millrace/internal/programtest"
 	"millrace/internal/worker/settle"
 )
 
@@ -60,7 +61,7 @@ func (w *world) frame(a asset.Asset, segment int) *image.NRGBA {
 	if in.Height >= 720 {
 		matrix = "bt709"
 	}
-	pixels := run(w.t, "ffmpeg", "-nostdin", "-v", "error", "-i", path, "-frames:v", "1", "-vf", "scale=in_color_matrix="+matrix, "-f", "rawvideo", "-pix_fmt", "rgba", "pipe:1")
+	pixels := programtest.Run(w.t, "ffmpeg", "-nostdin", "-v", "error", "-i", path, "-frames:v", "1", "-vf", "scale=in_color_matrix="+matrix, "-f", "rawvideo", "-pix_fmt", "rgba", "pipe:1")
 	if len(pixels) != 4*in.Width*in.Height {
 		w.t.Fatalf("%d bytes of a picture of %d x %d", len(pixels), in.Width, in.Height)
 	}

@@ -15,6 +15,7 @@ import (
 	"millrace/internal/control/assetopt"
 	"millrace/internal/media/ondemand"
 	"millrace/internal/media/playback"
+	"millrace/internal/programtest"
 	"millrace/test/hlscheck"
 )
 
@@ -85,7 +86,7 @@ func TestPlaybackConforms(t *testing.T) {
 
 func (w *world) conforms(url string, except ...string) {
 	w.t.Helper()
-	r, err := hlscheck.Check(w.ctx(), hlscheck.Options{URL: url, Decoder: program(w.t, "ffmpeg")})
+	r, err := hlscheck.Check(w.ctx(), hlscheck.Options{URL: url, Decoder: programtest.Path(w.t, "ffmpeg")})
 	w.must(err)
 	r.Findings = slices.DeleteFunc(r.Findings, func(f hlscheck.Finding) bool { return slices.Contains(except, f.Rule) })
 	if len(r.Findings) > 0 {

@@ -14,6 +14,7 @@ import (
 	"millrace/internal/control/assetopt"
 	"millrace/internal/control/playbackid"
 	"millrace/internal/media/timeline"
+	"millrace/internal/programtest"
 	"millrace/internal/worker/settle"
 )
 
@@ -40,7 +41,7 @@ func (w *world) listen(a asset.Asset) (path string, begins float64) {
 // loudness measures a file, in LUFS.
 func loudness(t *testing.T, path string) float64 {
 	t.Helper()
-	said := run(t, "sh", "-c", `exec ffmpeg -nostdin -nostats -hide_banner -i "$0" -af ebur128=framelog=verbose -f null - 2>&1`, path)
+	said := programtest.Run(t, "sh", "-c", `exec ffmpeg -nostdin -nostats -hide_banner -i "$0" -af ebur128=framelog=verbose -f null - 2>&1`, path)
 	all := regexp.MustCompile(`I: +(-?[0-9.]+) LUFS`).FindAllSubmatch(said, -1)
 	if all == nil {
 		t.Fatalf("no loudness: %s", said)
@@ -92,7 +93,7 @@ func TestIngestNormalizes(t *testing.T) {
 			if a.Facts.HasVideo == tt.sound || a.Facts.Channels > 2 {
 				t.Errorf("%+v", a.Facts)
 			}
-			raw := run(t, "ffmpeg", "-nostdin", "-v", "error", "-i", out, "-ac", "1", "-f", "f32le", "-")
+			raw := programtest.Run(t, "ffmpeg", "-nostdin", "-v", "error", "-i", out, "-ac", "1", "-f", "f32le", "-")
 			if long := float64(len(raw))/4/48000 + begins; math.Abs(long-6) > 0.1 {
 				t.Errorf("the sound ends at %.3f s", long)
 			}
@@ -100,7 +101,7 @@ func TestIngestNormalizes(t *testing.T) {
 			if tt.sound {
 				clock = "-nostdin" // as it is heard: an encoder's delay is left out
 			}
-			source := run(t, "ffmpeg", "-nostdin", "-v", "error", clock, "-i", path, "-map", "0:a", "-af", "aresample=async=1:first_pts=0", "-ac", "1", "-f", "f32le", "-")
+			source := programtest.Run(t, "ffmpeg", "-nostdin", "-v", "error", clock, "-i", path, "-map", "0:a", "-af", "aresample=async=1:first_pts=0", "-ac", "1", "-f", "f32le", "-")
 			was, is := 0.0, begins // when the first picture is shown, on the clocks of both
 			if !tt.sound {
 				was, is = firstPicture(t, path), begins-w.firstPicture(a)
@@ -129,7 +130,7 @@ func TestIngestNormalizes(t *testing.T) {
 // firstPicture is when a file shows its first picture, in seconds.
 func firstPicture(t *testing.T, path string) float64 {
 	t.Helper()
-	out := run(t, "ffprobe", "-v", "error", "-select_streams", "V:0", "-read_intervals", "%+1", "-show_entries", "frame=pts_time", "-of", "csv=p=0", path)
+	out := programtest.Run(t, "ffprobe", "-v", "error", "-select_streams", "V:0", "-read_intervals", "%+1", "-show_entries", "frame=pts_time", "-of", "csv=p=0", path)
 	first, _, _ := bytes.Cut(bytes.TrimSpace(out), []byte("\n"))
 	v, err := strconv.ParseFloat(string(bytes.Trim(first, ",\r")), 64)
 	if err != nil {

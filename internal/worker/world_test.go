@@ -1,7 +1,6 @@
 package worker_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -10,11 +9,9 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -29,6 +26,7 @@ import (
 	"millrace/internal/media/encode"
 	"millrace/internal/media/ondemand"
 	"millrace/internal/media/transform"
+	"millrace/internal/programtest"
 	"millrace/internal/storage/blob"
 	"millrace/internal/storage/db"
 	"millrace/internal/worker/expire"
@@ -183,7 +181,7 @@ var budget = encode.NewBudget(encode.BudgetOptions{Cores: runtime.NumCPU()})
 
 func newEngine(t testing.TB, stall time.Duration) *encode.Engine {
 	t.Helper()
-	e, err := encode.NewEngine(encode.Options{FFmpeg: program(t, "ffmpeg"), FFprobe: program(t, "ffprobe"), Budget: budget, Stall: stall})
+	e, err := encode.NewEngine(encode.Options{FFmpeg: programtest.Path(t, "ffmpeg"), FFprobe: programtest.Path(t, "ffprobe"), Budget: budget, Stall: stall})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -336,35 +334,11 @@ func (s *site) answer(f func(w http.ResponseWriter, r *http.Request)) string {
 	return s.URL + name
 }
 
-func program(t testing.TB, name string) string {
-	t.Helper()
-	path, err := exec.LookPath(name)
-	if err != nil {
-		if os.Getenv("MILLRACE_TEST_REQUIRE") != "" {
-			t.Fatalf("%s is not installed", name)
-		}
-		t.Skipf("%s is not installed", name)
-	}
-	return path
-}
-
-func run(t testing.TB, name string, args ...string) []byte {
-	t.Helper()
-	cmd := exec.CommandContext(t.Context(), program(t, name), args...)
-	var log bytes.Buffer
-	cmd.Stderr = &log
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, log.String())
-	}
-	return out
-}
-
 // ffmpeg makes a file of this name and returns its path.
 func ffmpeg(t testing.TB, name string, args ...string) string {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), name)
-	run(t, "ffmpeg", append(append([]string{"-nostdin", "-y", "-loglevel", "error", "-threads", "1"}, args...), out)...)
+	programtest.Run(t, "ffmpeg", append(append([]string{"-nostdin", "-y", "-loglevel", "error", "-threads", "1"}, args...), out)...)
 	return out
 }
 

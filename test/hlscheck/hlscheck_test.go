@@ -7,13 +7,13 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"millrace/internal/programtest"
 	"millrace/test/origin"
 )
 
@@ -124,10 +124,7 @@ func TestGood(t *testing.T) {
 // TestDecodes has ffmpeg decode every segment of a finished asset, and complain of a broken one.
 func TestDecodes(t *testing.T) {
 	t.Parallel()
-	ffmpeg, err := exec.LookPath("ffmpeg")
-	if err != nil {
-		t.Skip("ffmpeg is not installed")
-	}
+	ffmpeg := programtest.Path(t, "ffmpeg")
 	if r := watch(t, origin.Options{Mode: origin.VOD}, Options{Decoder: ffmpeg, MaxSegments: 3}); len(r.Findings) > 0 || r.Checked["decodes"] < 6 {
 		t.Errorf("%s", r)
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"millrace/internal/config"
+	"millrace/internal/programtest"
 )
 
 // transcript collects what the person reads, and tells when a text has appeared.
@@ -136,10 +137,7 @@ func TestProgramMissing(t *testing.T) {
 
 func TestProcessThatDoesNotListenIsKilled(t *testing.T) {
 	t.Parallel()
-	sh, err := exec.LookPath("sh")
-	if err != nil {
-		t.Skip("no sh")
-	}
+	sh := programtest.Path(t, "sh")
 	ready := make(chan struct{})
 	p, err := startProcess("deaf", exec.Command(sh, "-c", "trap '' TERM; echo ready; while :; do sleep 1; done"), func(string) { close(ready) }) //nolint:noctx // stop ends it
 	if err != nil {
@@ -179,13 +177,7 @@ func TestSubtitles(t *testing.T) {
 // TestRealFFmpeg makes a second of everything that ffmpeg is asked for, with and without what not every build has.
 func TestRealFFmpeg(t *testing.T) {
 	t.Parallel()
-	path, err := exec.LookPath("ffmpeg")
-	if err != nil {
-		if os.Getenv("MILLRACE_TEST_REQUIRE") == "1" {
-			t.Fatal(err)
-		}
-		t.Skip("ffmpeg is not installed")
-	}
+	path := programtest.Path(t, "ffmpeg")
 	full, err := findTool(t.Context(), path)
 	if err != nil {
 		t.Fatal(err)

@@ -28,6 +28,7 @@ import (
 	"millrace/internal/media/packager"
 	"millrace/internal/media/timeline"
 	"millrace/internal/media/window"
+	"millrace/internal/programtest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -143,10 +144,7 @@ type option func(*cascade.Options)
 // open begins a broadcast with two rungs.
 func open(t testing.TB, low bool, opts ...option) *studio {
 	t.Helper()
-	ffmpeg, err := encode.Find("ffmpeg", "")
-	if err != nil {
-		t.Skip("ffmpeg is not installed")
-	}
+	ffmpeg := programtest.Path(t, "ffmpeg")
 	engine, err := encode.NewEngine(encode.Options{FFmpeg: ffmpeg, FFprobe: ffmpeg, Budget: encode.NewBudget(encode.BudgetOptions{Cores: 2})})
 	if err != nil {
 		t.Fatal(err)

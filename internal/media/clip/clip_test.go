@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"math"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -22,31 +21,8 @@ import (
 	"millrace/internal/media/encode"
 	"millrace/internal/media/frame"
 	"millrace/internal/media/timeline"
+	"millrace/internal/programtest"
 )
-
-func program(t testing.TB, name string) string {
-	t.Helper()
-	path, err := exec.LookPath(name)
-	if err != nil {
-		if os.Getenv("MILLRACE_TEST_REQUIRE") != "" {
-			t.Fatalf("%s is not installed", name)
-		}
-		t.Skipf("%s is not installed", name)
-	}
-	return path
-}
-
-func run(t testing.TB, name string, args ...string) []byte {
-	t.Helper()
-	cmd := exec.CommandContext(t.Context(), program(t, name), args...)
-	var log bytes.Buffer
-	cmd.Stderr = &log
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, log.String())
-	}
-	return out
-}
 
 // material is a film of six seconds of which every picture says its number, in ten stripes, and a tune that never is the same twice.
 var material = struct {
@@ -82,9 +58,9 @@ func recordMaterial(t testing.TB) (film, sound string) {
 		if err := os.WriteFile(filepath.Join(dir, "raw"), raw, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		run(t, "ffmpeg", "-nostdin", "-y", "-loglevel", "error", "-f", "rawvideo", "-pix_fmt", "gray", "-video_size", "320x180", "-framerate", "30", "-i", filepath.Join(dir, "raw"),
+		programtest.Run(t, "ffmpeg", "-nostdin", "-y", "-loglevel", "error", "-f", "rawvideo", "-pix_fmt", "gray", "-video_size", "320x180", "-framerate", "30", "-i", filepath.Join(dir, "raw"),
 			"-pix_fmt", "yuv420p", "-c:v", "libx264", "-preset", "ultrafast", "-qp", "0", material.film)
-		run(t, "ffmpeg", "-nostdin", "-y", "-loglevel", "error", "-f", "lavfi", "-i", "aevalsrc='0.4*sin(2*PI*(200*t+40*t*t))|0.4*sin(2*PI*(1500*t-30*t*t))':s=48000:duration=6", material.sound)
+		programtest.Run(t, "ffmpeg", "-nostdin", "-y", "-loglevel", "error", "-f", "lavfi", "-i", "aevalsrc='0.4*sin(2*PI*(200*t+40*t*t))|0.4*sin(2*PI*(1500*t-30*t*t))':s=48000:duration=6", material.sound)
 	})
 	return material.film, material.sound
 }
@@ -145,7 +121,7 @@ func record(t *testing.T, video, audio []string) *medium {
 			args[len(args)-1] = sound
 		}
 		args = append(args, x.args...)
-		run(t, "ffmpeg", append(args, "-movflags", flags, "-use_editlist", "0", "-avoid_negative_ts", "make_non_negative", path)...)
+		programtest.Run(t, "ffmpeg", append(args, "-movflags", flags, "-use_editlist", "0", "-avoid_negative_ts", "make_non_negative", path)...)
 		l, b := m.lane(t, path, x.id, x.kind, borders)
 		lanes, borders = append(lanes, l), b
 	}
@@ -221,7 +197,7 @@ var budget = encode.NewBudget(encode.BudgetOptions{Cores: runtime.NumCPU()})
 
 func (m *medium) cut(t *testing.T, from, to float64) (*medium, error) {
 	t.Helper()
-	e, err := encode.NewEngine(encode.Options{FFmpeg: program(t, "ffmpeg"), FFprobe: program(t, "ffprobe"), Budget: budget})
+	e, err := encode.NewEngine(encode.Options{FFmpeg: programtest.Path(t, "ffmpeg"), FFprobe: programtest.Path(t, "ffprobe"), Budget: budget})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -291,13 +267,13 @@ func (m *medium) pictures(t *testing.T) []shown {
 	const w, h = 320, 180
 	var out []shown
 	for _, path := range m.runs(t, timeline.MainVideo) {
-		raw := run(t, "ffmpeg", "-nostdin", "-loglevel", "error", "-i", path, "-fps_mode", "passthrough", "-vf", "scale=320:180,format=gray", "-f", "rawvideo", "-")
+		raw := programtest.Run(t, "ffmpeg", "-nostdin", "-loglevel", "error", "-i", path, "-fps_mode", "passthrough", "-vf", "scale=320:180,format=gray", "-f", "rawvideo", "-")
 		var probed struct {
 			Frames []struct {
 				At string `json:"pts_time"`
 			} `json:"frames"`
 		}
-		if err := json.Unmarshal(run(t, "ffprobe", "-v", "error", "-select_streams", "v:0", "-show_entries", "frame=pts_time", "-of", "json", path), &probed); err != nil {
+		if err := json.Unmarshal(programtest.Run(t, "ffprobe", "-v", "error", "-select_streams", "v:0", "-show_entries", "frame=pts_time", "-of", "json", path), &probed); err != nil {
 			t.Fatal(err)
 		}
 		if len(raw) != len(probed.Frames)*w*h {

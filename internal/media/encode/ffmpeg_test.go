@@ -19,14 +19,13 @@ import (
 
 	"millrace/internal/fault"
 	"millrace/internal/media/container/sniff"
+	"millrace/internal/programtest"
 )
 
 // makeFile makes a file with ffmpeg in a directory of its own and returns its path.
 func makeFile(t *testing.T, name string, args ...string) string {
 	t.Helper()
-	if _, err := exec.LookPath("ffmpeg"); err != nil {
-		t.Skip("ffmpeg is not installed")
-	}
+	programtest.Path(t, "ffmpeg")
 	path := filepath.Join(t.TempDir(), name)
 	args = append([]string{"-nostdin", "-hide_banner", "-loglevel", "error", "-y", "-threads", "1"}, append(args, path)...)
 	if out, err := exec.CommandContext(t.Context(), "ffmpeg", args...).CombinedOutput(); err != nil {
@@ -37,10 +36,7 @@ func makeFile(t *testing.T, name string, args ...string) string {
 
 func newEngine(t *testing.T) *Engine {
 	t.Helper()
-	ffmpeg, err := Find("ffmpeg", "")
-	if err != nil {
-		t.Skip("ffmpeg is not installed")
-	}
+	ffmpeg := programtest.Path(t, "ffmpeg")
 	ffprobe, err := Find("ffprobe", "")
 	if err != nil {
 		t.Fatal(err)

@@ -33,6 +33,7 @@ import (
 	"millrace/internal/media/images"
 	"millrace/internal/media/ondemand"
 	"millrace/internal/media/timeline"
+	"millrace/internal/programtest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -75,14 +76,10 @@ func (s *source) Segment(ctx context.Context, msn int64) (io.ReadCloser, error) 
 // film plans an MP4 that ffmpeg makes of the arguments.
 func film(t *testing.T, args ...string) *images.Film {
 	t.Helper()
-	bin, err := exec.LookPath("ffmpeg")
-	if err != nil {
-		t.Skip("ffmpeg is not installed")
-	}
+	bin := programtest.Path(t, "ffmpeg")
 	path := filepath.Join(t.TempDir(), "source.mp4")
 	args = append(append([]string{"-nostdin", "-hide_banner", "-loglevel", "error", "-y"}, args...), path)
-	var out []byte
-	if out, err = exec.CommandContext(t.Context(), bin, args...).CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), bin, args...).CombinedOutput(); err != nil {
 		t.Fatalf("ffmpeg %v: %v\n%s", args, err, out)
 	}
 	f, size, err := files{}.Open(t.Context(), path)
@@ -181,10 +178,7 @@ type studio struct {
 
 func newStudio(t *testing.T) *studio {
 	t.Helper()
-	ffmpeg, err := encode.Find("ffmpeg", "")
-	if err != nil {
-		t.Skip("ffmpeg is not installed")
-	}
+	ffmpeg := programtest.Path(t, "ffmpeg")
 	ffprobe, err := encode.Find("ffprobe", "")
 	if err != nil {
 		t.Fatal(err)

@@ -1,12 +1,10 @@
 package ondemand_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"math"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -18,32 +16,14 @@ import (
 	"millrace/internal/media/frame"
 	"millrace/internal/media/ondemand"
 	"millrace/internal/media/timeline"
+	"millrace/internal/programtest"
 )
-
-func run(t testing.TB, name string, args ...string) []byte {
-	t.Helper()
-	path, err := exec.LookPath(name)
-	if err != nil {
-		if os.Getenv("MILLRACE_TEST_REQUIRE") != "" {
-			t.Fatalf("%s is not installed", name)
-		}
-		t.Skipf("%s is not installed", name)
-	}
-	cmd := exec.CommandContext(t.Context(), path, args...)
-	var log bytes.Buffer
-	cmd.Stderr = &log
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, log.String())
-	}
-	return out
-}
 
 // ffmpeg makes a file of this name and returns its path.
 func ffmpeg(t testing.TB, name string, args ...string) string {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), name)
-	run(t, "ffmpeg", append(append([]string{"-nostdin", "-y", "-loglevel", "error", "-threads", "1"}, args...), out)...)
+	programtest.Run(t, "ffmpeg", append(append([]string{"-nostdin", "-y", "-loglevel", "error", "-threads", "1"}, args...), out)...)
 	return out
 }
 
@@ -179,7 +159,7 @@ type shown struct {
 // decode gives what ffmpeg shows or plays of a file.
 func decode(t *testing.T, path, stream string) []shown {
 	t.Helper()
-	out := run(t, "ffmpeg", "-nostdin", "-loglevel", "error", "-threads", "1", "-copyts", "-i", path, "-map", "0:"+stream+":0", "-fps_mode", "passthrough", "-enc_time_base", "-1", "-f", "framemd5", "-")
+	out := programtest.Run(t, "ffmpeg", "-nostdin", "-loglevel", "error", "-threads", "1", "-copyts", "-i", path, "-map", "0:"+stream+":0", "-fps_mode", "passthrough", "-enc_time_base", "-1", "-f", "framemd5", "-")
 	var frames []shown
 	num, den := 0.0, 1.0
 	for line := range strings.Lines(string(out)) {
@@ -222,7 +202,7 @@ func packets(t testing.TB, path, stream string) []packet {
 	var all struct {
 		Packets []packet `json:"packets"`
 	}
-	out := run(t, "ffprobe", "-v", "error", "-select_streams", stream+":0", "-show_packets", "-show_data_hash", "md5", "-of", "json", path)
+	out := programtest.Run(t, "ffprobe", "-v", "error", "-select_streams", stream+":0", "-show_packets", "-show_data_hash", "md5", "-of", "json", path)
 	if err := json.Unmarshal(out, &all); err != nil {
 		t.Fatal(err)
 	}

@@ -17,6 +17,7 @@ import (
 	"millrace/internal/media/frame"
 	"millrace/internal/media/ondemand"
 	"millrace/internal/media/timeline"
+	"millrace/internal/programtest"
 )
 
 // streamed is what was cut from a stream.
@@ -117,7 +118,7 @@ func TestStreamedSegmentsAreTheSource(t *testing.T) {
 			t.Run(name+ext, func(t *testing.T) {
 				t.Parallel()
 				in := ffmpeg(t, "in"+ext, append(append([]string{"-i", src.from}, src.extra...), "-c", "copy")...)
-				mp4 := run(t, "ffmpeg", encode.RewriteArgs{Input: in, Format: format}.Build()...)
+				mp4 := programtest.Run(t, "ffmpeg", encode.RewriteArgs{Input: in, Format: format}.Build()...)
 				got := stream(t, mp4)
 				if again := stream(t, mp4); again.order != got.order {
 					t.Error("a second time gives other segments")
@@ -220,7 +221,7 @@ func TestFirstPictureDoesNotSlowTheRate(t *testing.T) {
 	t.Run("rewritten", func(t *testing.T) {
 		t.Parallel()
 		in := ffmpeg(t, "a.mkv", args(picture("9", "30"), sound("9"), h264("60"))...)
-		got := rate(stream(t, run(t, "ffmpeg", encode.RewriteArgs{Input: in, Format: encode.Matroska}.Build()...)).timeline)
+		got := rate(stream(t, programtest.Run(t, "ffmpeg", encode.RewriteArgs{Input: in, Format: encode.Matroska}.Build()...)).timeline)
 		if math.Abs(got-30) > 0.02 { // Matroska counts milliseconds
 			t.Errorf("%v frames per second, want 30", got)
 		}

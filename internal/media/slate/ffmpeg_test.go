@@ -22,21 +22,12 @@ import (
 	"millrace/internal/media/encode"
 	"millrace/internal/media/frame"
 	"millrace/internal/media/slate"
+	"millrace/internal/programtest"
 )
 
 func engine(t *testing.T) *encode.Engine {
 	t.Helper()
-	ffmpeg, err := encode.Find("ffmpeg", "")
-	if err != nil {
-		if os.Getenv("MILLRACE_TEST_REQUIRE") != "" {
-			t.Fatal(err)
-		}
-		t.Skip("ffmpeg is not installed")
-	}
-	ffprobe, err := encode.Find("ffprobe", "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	ffmpeg, ffprobe := programtest.Path(t, "ffmpeg"), programtest.Path(t, "ffprobe")
 	e, err := encode.NewEngine(encode.Options{FFmpeg: ffmpeg, FFprobe: ffprobe, Budget: encode.NewBudget(encode.BudgetOptions{Cores: 2})})
 	if err != nil {
 		t.Fatal(err)

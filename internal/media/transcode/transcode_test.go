@@ -26,6 +26,7 @@ import (
 	"millrace/internal/media/ondemand"
 	"millrace/internal/media/timeline"
 	"millrace/internal/media/transcode"
+	"millrace/internal/programtest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -88,10 +89,7 @@ func (s source) Segment(ctx context.Context, msn int64) ([]byte, error) {
 
 func ffmpeg(t *testing.T, args ...string) {
 	t.Helper()
-	bin, err := exec.LookPath("ffmpeg")
-	if err != nil {
-		t.Skip("ffmpeg is not installed")
-	}
+	bin := programtest.Path(t, "ffmpeg")
 	args = append([]string{"-nostdin", "-hide_banner", "-loglevel", "error", "-y"}, args...)
 	if out, err := exec.CommandContext(t.Context(), bin, args...).CombinedOutput(); err != nil {
 		t.Fatalf("ffmpeg %v: %v\n%s", args, err, out)
@@ -152,10 +150,7 @@ func newMaker(t *testing.T, e transcode.Encoder) (*transcode.Maker, *store) {
 
 func engine(t *testing.T) *encode.Engine {
 	t.Helper()
-	ffmpeg, err := encode.Find("ffmpeg", "")
-	if err != nil {
-		t.Skip("ffmpeg is not installed")
-	}
+	ffmpeg := programtest.Path(t, "ffmpeg")
 	ffprobe, err := encode.Find("ffprobe", "")
 	if err != nil {
 		t.Fatal(err)

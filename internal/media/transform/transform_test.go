@@ -31,6 +31,7 @@ import (
 	"millrace/internal/media/frame"
 	"millrace/internal/media/overlay"
 	"millrace/internal/media/transform"
+	"millrace/internal/programtest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -110,13 +111,7 @@ func ffmpeg(t *testing.T, args ...string) []byte {
 
 func engine(t *testing.T) *encode.Engine {
 	t.Helper()
-	program, err := encode.Find("ffmpeg", "")
-	if err != nil {
-		if os.Getenv("MILLRACE_TEST_REQUIRE") == "1" {
-			t.Fatal(err)
-		}
-		t.Skip("ffmpeg is not installed")
-	}
+	program := programtest.Path(t, "ffmpeg")
 	e, err := encode.NewEngine(encode.Options{FFmpeg: program, FFprobe: program, Budget: encode.NewBudget(encode.BudgetOptions{Cores: 2})})
 	must(t, err)
 	return e

@@ -7,20 +7,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-)
 
-// need returns the path of a program; without it the test is skipped, or fails where everything must run.
-func need(t testing.TB, name string) string {
-	t.Helper()
-	p, err := exec.LookPath(name)
-	if err != nil {
-		if os.Getenv("MILLRACE_TEST_REQUIRE") == "1" {
-			t.Fatalf("%s is not installed and MILLRACE_TEST_REQUIRE=1", name)
-		}
-		t.Skipf("%s is not installed: what it would check stays unchecked", name)
-	}
-	return p
-}
+	"millrace/internal/programtest"
+)
 
 // ffmpeg runs it with these arguments and input and returns its output; anything on its error log at level error fails the test.
 func ffmpeg(t testing.TB, input []byte, args ...string) []byte {
@@ -30,7 +19,7 @@ func ffmpeg(t testing.TB, input []byte, args ...string) []byte {
 
 func command(t testing.TB, input []byte, name string, args ...string) []byte {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), need(t, name), args...)
+	cmd := exec.CommandContext(t.Context(), programtest.Path(t, name), args...)
 	cmd.Stdin = bytes.NewReader(input)
 	var log bytes.Buffer
 	cmd.Stderr = &log

@@ -11,6 +11,7 @@ import (
 
 	"millrace/internal/media/codec/h264"
 	"millrace/internal/media/container/flv"
+	"millrace/internal/programtest"
 )
 
 const head = "FLV\x01\x01\x00\x00\x00\x09"
@@ -75,10 +76,7 @@ func TestRefused(t *testing.T) {
 // TestWhatFFmpegWrites reads what an encoder writes to a pipe.
 func TestWhatFFmpegWrites(t *testing.T) {
 	t.Parallel()
-	ffmpeg, err := exec.LookPath("ffmpeg")
-	if err != nil {
-		t.Skip("ffmpeg is not installed")
-	}
+	ffmpeg := programtest.Path(t, "ffmpeg")
 	out, err := exec.CommandContext(t.Context(), ffmpeg, "-v", "error", "-f", "lavfi", "-i", "testsrc2=size=320x180:rate=25:duration=2",
 		"-c:v", "libx264", "-preset", "ultrafast", "-g", "25", "-flvflags", "no_duration_filesize", "-f", "flv", "pipe:1").Output()
 	if err != nil {

@@ -1,46 +1,19 @@
 package mp4_test
 
 import (
-	"bytes"
 	"encoding/json"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"testing"
+
+	"millrace/internal/programtest"
 )
-
-// need returns the path of a program; without it the test is skipped, or fails where everything must run.
-func need(t testing.TB, name string) string {
-	t.Helper()
-	p, err := exec.LookPath(name)
-	if err != nil {
-		if os.Getenv("MILLRACE_TEST_REQUIRE") == "1" {
-			t.Fatalf("%s is not installed and MILLRACE_TEST_REQUIRE=1", name)
-		}
-		t.Skipf("%s is not installed: what it would check stays unchecked", name)
-	}
-	return p
-}
-
-func run(t testing.TB, name string, args ...string) []byte {
-	t.Helper()
-	cmd := exec.CommandContext(t.Context(), need(t, name), args...)
-	var log bytes.Buffer
-	cmd.Stderr = &log
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, log.String())
-	}
-	return out
-}
 
 // ffmpeg makes a file of this name from these arguments and returns its path.
 func ffmpeg(t testing.TB, name string, args ...string) string {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), name)
-	run(t, "ffmpeg", append(append([]string{"-nostdin", "-y", "-loglevel", "error"}, args...), out)...)
+	programtest.Run(t, "ffmpeg", append(append([]string{"-nostdin", "-y", "-loglevel", "error"}, args...), out)...)
 	return out
 }
 
@@ -93,7 +66,7 @@ func packets(t testing.TB, path string, edits bool) map[int][]packet {
 	var all struct {
 		Packets []packet `json:"packets"`
 	}
-	if err := json.Unmarshal(run(t, "ffprobe", "-v", "error", "-ignore_editlist", ignore, "-show_packets", "-of", "json", path), &all); err != nil {
+	if err := json.Unmarshal(programtest.Run(t, "ffprobe", "-v", "error", "-ignore_editlist", ignore, "-show_packets", "-of", "json", path), &all); err != nil {
 		t.Fatal(err)
 	}
 	out := map[int][]packet{}

@@ -11,6 +11,7 @@ import (
 	"millrace/internal/media/container/cmaf"
 	"millrace/internal/media/container/mp4"
 	"millrace/internal/media/frame"
+	"millrace/internal/programtest"
 )
 
 func open(t testing.TB, path string) (*os.File, *mp4.File) {
@@ -163,7 +164,7 @@ func TestRotation(t *testing.T) {
 			f, file := open(t, turned)
 			tr := file.Tracks[0]
 			// ffprobe counts against the clock; which way the rotate tag turns differs between versions of ffmpeg.
-			said := strings.TrimSpace(string(run(t, "ffprobe", "-v", "error", "-show_entries", "stream_side_data=rotation", "-of", "csv=p=0", turned)))
+			said := strings.TrimSpace(string(programtest.Run(t, "ffprobe", "-v", "error", "-show_entries", "stream_side_data=rotation", "-of", "csv=p=0", turned)))
 			against, _ := strconv.Atoi(strings.Trim(said, ","))
 			if tr.Rotation != (720-against)%360 || tr.Mirrored || deg%180 != tr.Rotation%180 {
 				t.Errorf("rotation %d, mirrored %v, ffprobe has %q", tr.Rotation, tr.Mirrored, said)
@@ -188,7 +189,7 @@ func TestRotation(t *testing.T) {
 func sums(t testing.TB, path, stream string, more ...string) []string {
 	t.Helper()
 	var out []string
-	for l := range strings.Lines(string(run(t, "ffmpeg", args([]string{"-nostdin", "-loglevel", "error", "-ignore_editlist", "1", "-i", path, "-map", stream, "-fps_mode", "passthrough"}, more, []string{"-f", "framemd5", "-"})...))) {
+	for l := range strings.Lines(string(programtest.Run(t, "ffmpeg", args([]string{"-nostdin", "-loglevel", "error", "-ignore_editlist", "1", "-i", path, "-map", stream, "-fps_mode", "passthrough"}, more, []string{"-f", "framemd5", "-"})...))) {
 		if f := strings.Split(strings.TrimSpace(l), ","); len(f) == 6 && l[0] != '#' {
 			out = append(out, f[4]+f[5])
 		}

@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -16,32 +15,14 @@ import (
 	"millrace/internal/media/codec/nal"
 	"millrace/internal/media/container/mpegts"
 	"millrace/internal/media/frame"
+	"millrace/internal/programtest"
 )
-
-func run(t testing.TB, name string, args ...string) []byte {
-	t.Helper()
-	path, err := exec.LookPath(name)
-	if err != nil {
-		if os.Getenv("MILLRACE_TEST_REQUIRE") != "" {
-			t.Fatalf("%s is not installed", name)
-		}
-		t.Skipf("%s is not installed", name)
-	}
-	cmd := exec.CommandContext(t.Context(), path, args...)
-	var log bytes.Buffer
-	cmd.Stderr = &log
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, log.String())
-	}
-	return out
-}
 
 // ffmpeg makes a file of this name and returns its path.
 func ffmpeg(t testing.TB, name string, args ...string) string {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), name)
-	run(t, "ffmpeg", append(append([]string{"-nostdin", "-y", "-loglevel", "error", "-threads", "1"}, args...), out)...)
+	programtest.Run(t, "ffmpeg", append(append([]string{"-nostdin", "-y", "-loglevel", "error", "-threads", "1"}, args...), out)...)
 	return out
 }
 
@@ -68,7 +49,7 @@ func packets(t testing.TB, path, stream string) []packet {
 	var out struct {
 		Packets []packet `json:"packets"`
 	}
-	b := run(t, "ffprobe", "-v", "error", "-select_streams", stream, "-show_packets", "-show_data_hash", "md5", "-of", "json", path)
+	b := programtest.Run(t, "ffprobe", "-v", "error", "-select_streams", stream, "-show_packets", "-show_data_hash", "md5", "-of", "json", path)
 	if err := json.Unmarshal(b, &out); err != nil {
 		t.Fatal(err)
 	}

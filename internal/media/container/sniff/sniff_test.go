@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"millrace/internal/media/container/sniff"
+	"millrace/internal/programtest"
 )
 
 func TestKindOfBytes(t *testing.T) {
@@ -54,13 +55,7 @@ func TestKindOfBytes(t *testing.T) {
 
 func TestKindOfRealFiles(t *testing.T) {
 	t.Parallel()
-	ffmpeg, err := exec.LookPath("ffmpeg")
-	if err != nil {
-		if os.Getenv("MILLRACE_TEST_REQUIRE") == "1" {
-			t.Fatal("ffmpeg is not installed and MILLRACE_TEST_REQUIRE=1")
-		}
-		t.Skip("ffmpeg is not installed: real files stay unchecked")
-	}
+	ffmpeg := programtest.Path(t, "ffmpeg")
 	dir := t.TempDir()
 	for name, tt := range map[string]struct {
 		args []string

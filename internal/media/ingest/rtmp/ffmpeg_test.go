@@ -13,6 +13,7 @@ import (
 	"millrace/internal/media/frame"
 	"millrace/internal/media/ingest"
 	"millrace/internal/media/ingest/ingesttest"
+	"millrace/internal/programtest"
 )
 
 // ffmpeg publishes to url and returns what it printed.
@@ -23,17 +24,14 @@ func ffmpeg(t *testing.T, url string, args ...string) (string, error) {
 
 func runFFmpeg(t *testing.T, args ...string) (string, error) {
 	t.Helper()
-	bin, err := exec.LookPath("ffmpeg")
-	if err != nil {
-		t.Skip("ffmpeg is not installed")
-	}
+	bin := programtest.Path(t, "ffmpeg")
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	args = append([]string{"-hide_banner", "-loglevel", "error", "-nostdin"}, args...)
 	cmd := exec.CommandContext(ctx, bin, args...)
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
-	err = cmd.Run()
+	err := cmd.Run()
 	return out.String(), err
 }
 
