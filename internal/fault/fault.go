@@ -28,6 +28,7 @@ type Error struct {
 	Kind     Kind
 	Messages []string // each names the field by its path and says what is allowed
 	Err      error    // the cause, if there is one
+	Ours     bool     // no caller's input is at fault but something of this service; see Permanent
 }
 
 func (e *Error) Error() string {
@@ -51,6 +52,12 @@ func Wrap(k Kind, err error, format string, args ...any) *Error {
 	return &Error{Kind: k, Messages: []string{fmt.Sprintf(format, args...)}, Err: err}
 }
 
+// Ours marks what the service's own storage answers: whatever the kind says to who asked for one thing, that may pass.
+func Ours(e *Error) *Error {
+	e.Ours = true
+	return e
+}
+
 // KindOf finds the kind of err; an unmarked error is Internal.
 func KindOf(err error) Kind {
 	if e, ok := errors.AsType[*Error](err); ok {
@@ -67,9 +74,13 @@ func Messages(err error) []string {
 	return nil
 }
 
-// Permanent says that doing the same again gives the same: the input or the request is at fault.
+// Permanent says that doing the same again gives the same: the input or the request is at fault, and not the service itself.
 func Permanent(err error) bool {
-	switch KindOf(err) {
+	e, ok := errors.AsType[*Error](err)
+	if !ok || e.Ours {
+		return false
+	}
+	switch e.Kind {
 	case Invalid, NotFound, Conflict, Denied, TooLarge:
 		return true
 	case Internal, Unauthorized, NotReady, Unavailable:

@@ -301,8 +301,14 @@ func TestBucket(t *testing.T) {
 	url = strings.ReplaceAll(url, "create=true", "create=false")
 	s.Where.URL = config.Secret(strings.Replace(url, "s3://", "s3://no-such-", 1))
 	expect(t, s, Problem, "s3://no-such-")
+	if f := s.Run(t.Context()); !strings.Contains(f.Mend, "Make the bucket") {
+		t.Errorf("without the bucket: %+v", f)
+	}
 	s.Where.URL = config.Secret(strings.Replace(url, "secret_access_key=", "secret_access_key=x", 1))
 	expect(t, s, Problem, "s3://")
+	if f := s.Run(t.Context()); !strings.Contains(f.Mend, "AWS_ACCESS_KEY_ID") {
+		t.Errorf("with a wrong secret: %+v", f)
+	}
 }
 
 func TestPostgreSQL(t *testing.T) {
@@ -344,12 +350,16 @@ func TestStorage(t *testing.T) {
 		t.Fatal(err)
 	}
 	expect(t, Storage{config.Storage{Kind: config.Folder, Path: file, URL: config.Secret(file)}, openBlob, time.Now}, Problem, file)
-	for kind, mend := range map[fault.Kind]string{fault.Denied: "AWS_ACCESS_KEY_ID", fault.NotFound: "Make the bucket", fault.Unavailable: "Start the storage", fault.Invalid: "Correct storage-url"} {
-		broken := func(context.Context, config.Secret) (blob.Store, error) { return nil, fault.New(kind, "no") }
+	no := errors.New("no")
+	for mend, cause := range map[string]error{
+		"AWS_ACCESS_KEY_ID": fault.Wrap(fault.Unavailable, blob.ErrRefused, "no"), "Make the bucket": fault.Wrap(fault.Unavailable, blob.ErrNoBucket, "no"),
+		"Start the storage": fault.Wrap(fault.Unavailable, no, "no"), "Correct storage-url": fault.Wrap(fault.Invalid, no, "no"),
+	} {
+		broken := func(context.Context, config.Secret) (blob.Store, error) { return nil, cause }
 		s := Storage{config.Storage{Kind: config.S3, URL: "s3://b?secret_access_key=hunter2"}, broken, time.Now}
 		expect(t, s, Problem, "s3://b: open: no")
 		if f := s.Run(t.Context()); !strings.Contains(f.Mend, mend) || strings.Contains(f.Text+f.Mend, "hunter2") {
-			t.Errorf("kind %v: got %+v", kind, f)
+			t.Errorf("%v: got %+v, want %q", cause, f, mend)
 		}
 	}
 }

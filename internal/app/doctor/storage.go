@@ -143,16 +143,15 @@ func (s Storage) explain(err error) Finding {
 		return problem(mendFolder, "%s: %v", s.name(), err)
 	}
 	mend := "Check bucket, endpoint and region in storage-url."
-	switch fault.KindOf(err) {
-	case fault.Denied, fault.Unauthorized:
+	switch kind := fault.KindOf(err); {
+	case errors.Is(err, blob.ErrRefused):
 		mend = "Check AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, and that they may get, put, list and delete objects of this bucket."
-	case fault.NotFound:
+	case errors.Is(err, blob.ErrNoBucket):
 		mend = "Make the bucket, or correct its name, region or endpoint in storage-url."
-	case fault.Unavailable:
+	case kind == fault.Unavailable:
 		mend = "Start the storage server, or correct endpoint in storage-url; check the network between."
-	case fault.Invalid:
+	case kind == fault.Invalid:
 		mend = "Correct storage-url: s3://bucket?region=…&endpoint=…&path_style=true&prefix=…"
-	case fault.Internal, fault.Conflict, fault.TooLarge, fault.NotReady:
 	}
 	return problem(mend, "%s: %v", s.name(), err)
 }

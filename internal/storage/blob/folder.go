@@ -436,19 +436,19 @@ func (r *ctxReader) Read(p []byte) (int, error) {
 
 func absent(key string, err error) error {
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.ELOOP) {
-		return fault.New(fault.NotFound, "object %s does not exist", key)
+		return fault.Ours(fault.New(fault.NotFound, "object %s does not exist", key))
 	}
 	return fmt.Errorf("read object %s: %w", key, err)
 }
 
 func outside(key string, off int64) error {
-	return fault.New(fault.Invalid, "object %s has no byte %d", key, off)
+	return fault.Ours(fault.New(fault.Invalid, "object %s has no byte %d", key, off))
 }
 
 // clash marks what only a key that is the folder of another can cause.
 func clash(err error) error {
 	if errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.EISDIR) || errors.Is(err, syscall.EEXIST) || errors.Is(err, syscall.ENOTEMPTY) {
-		return fault.Wrap(fault.Conflict, err, "a key can't be the folder of another")
+		return fault.Ours(fault.Wrap(fault.Conflict, err, "a key can't be the folder of another"))
 	}
 	return err
 }

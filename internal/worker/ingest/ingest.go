@@ -124,10 +124,7 @@ func (w *Worker) settled(ctx context.Context, a asset.Asset, err error, j job.Jo
 	if !fault.Permanent(err) && !j.Last() {
 		return err
 	}
-	messages := fault.Messages(err)
-	if len(messages) == 0 {
-		messages = []string{"the input could not be ingested; the service's log says why"}
-	}
+	messages := settle.Reason(err, "the input could not be ingested")
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()
 	failed := w.opt.Assets.Fail(ctx, a.ID, asset.Errors{Type: "invalid_input", Messages: messages}, w.opt.Now())

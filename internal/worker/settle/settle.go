@@ -5,6 +5,7 @@ package settle
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -157,6 +158,15 @@ func Abandon(ctx context.Context, store blob.Store, assets asset.Work, m id.Medi
 		return err
 	}
 	return Sweep(ctx, store, Prefix(m), func(string) bool { return false })
+}
+
+// Reason is what an owner is told who asked for something that could not be made: in what the service's own storage says there is nothing
+// for them.
+func Reason(err error, otherwise string) []string {
+	if e, ok := errors.AsType[*fault.Error](err); ok && !e.Ours && len(e.Messages) > 0 {
+		return e.Messages
+	}
+	return []string{otherwise + "; the service's log says why"}
 }
 
 // Gone makes peace with an asset, or a track, that was deleted while work on it was under way.

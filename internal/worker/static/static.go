@@ -162,10 +162,7 @@ func (w *Worker) settled(ctx context.Context, a asset.Asset, f asset.StaticRendi
 	case !fault.Permanent(err) && !j.Last():
 		return err
 	}
-	messages := fault.Messages(err)
-	if len(messages) == 0 {
-		messages = []string{"the file could not be made; the service's log says why"}
-	}
+	messages := settle.Reason(err, "the file could not be made")
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()
 	failed := w.Assets.StaticFailed(ctx, a.ID, f.ID, asset.Errors{Type: "invalid_input", Messages: messages}, w.Now())

@@ -110,10 +110,7 @@ func (w *Worker) settled(ctx context.Context, a asset.Asset, t asset.Track, err 
 	case !fault.Permanent(err) && !j.Last():
 		return err
 	}
-	messages := fault.Messages(err)
-	if len(messages) == 0 {
-		messages = []string{"the track could not be made; the service's log says why"}
-	}
+	messages := settle.Reason(err, "the track could not be made")
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()
 	failed := w.opt.Assets.TrackFailed(ctx, a.ID, t.ID, asset.Errors{Type: "invalid_input", Messages: messages}, w.opt.Now())

@@ -15,6 +15,21 @@ import (
 	"millrace/internal/fault"
 )
 
+// What an owner of the bucket has to mend. To callers both are fault.Unavailable: with the next attempt it may be mended.
+var (
+	ErrRefused  = errors.New("the storage refuses the credentials")
+	ErrNoBucket = errors.New("the bucket does not exist")
+)
+
+// because is a cause that is also known by a name.
+type because struct {
+	error
+	name error
+}
+
+func (b because) Unwrap() error        { return b.error }
+func (b because) Is(target error) bool { return target == b.name } //nolint:errorlint // the names are never wrapped
+
 // explain says in plain words what the storage answered, and marks what a caller may act on.
 func explain(ctx context.Context, err error, doing string) error {
 	if cause := ctx.Err(); cause != nil {
@@ -26,17 +41,17 @@ func explain(ctx context.Context, err error, doing string) error {
 	}
 	switch code := codeOf(err); {
 	case code == "NoSuchBucket":
-		return fault.Wrap(fault.NotFound, err, "%s: the bucket does not exist", doing)
+		return fault.Ours(fault.Wrap(fault.Unavailable, because{err, ErrNoBucket}, "%s: %v", doing, ErrNoBucket))
 	case code == "InvalidRange", status == http.StatusRequestedRangeNotSatisfiable:
-		return fault.Wrap(fault.Invalid, err, "%s: offset is not inside the object", doing)
+		return fault.Ours(fault.Wrap(fault.Invalid, err, "%s: offset is not inside the object", doing))
 	case code == "ExistingObjectIsDirectory", code == "ObjectParentIsFile": // versitygw on a folder
-		return fault.Wrap(fault.Conflict, err, "%s: a key can't be the folder of another", doing)
+		return fault.Ours(fault.Wrap(fault.Conflict, err, "%s: a key can't be the folder of another", doing))
 	case code == "NoSuchKey", code == "NotFound", status == http.StatusNotFound:
-		return fault.Wrap(fault.NotFound, err, "%s: it does not exist", doing)
+		return fault.Ours(fault.Wrap(fault.NotFound, err, "%s: it does not exist", doing))
 	case status == http.StatusUnauthorized, status == http.StatusForbidden:
-		return fault.Wrap(fault.Denied, err, "%s: the storage refuses the credentials", doing)
+		return fault.Ours(fault.Wrap(fault.Unavailable, because{err, ErrRefused}, "%s: %v", doing, ErrRefused))
 	case status >= http.StatusInternalServerError, status == http.StatusTooManyRequests, isNetwork(err):
-		return fault.Wrap(fault.Unavailable, err, "%s: the storage can't be reached or is overloaded", doing)
+		return fault.Ours(fault.Wrap(fault.Unavailable, err, "%s: the storage can't be reached or is overloaded", doing))
 	}
 	return fmt.Errorf("%s: %w", doing, err)
 }
@@ -47,8 +62,6 @@ func codeOf(err error) string {
 	}
 	return ""
 }
-
-func isNoBucket(err error) bool { return codeOf(err) == "NoSuchBucket" }
 
 func isNetwork(err error) bool {
 	_, timeoutOrDial := errors.AsType[net.Error](err)

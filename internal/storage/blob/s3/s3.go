@@ -271,7 +271,7 @@ func (b *Bucket) Delete(ctx context.Context, key string) error {
 		return nil
 	}
 	err = explain(ctx, err, "delete object "+key)
-	if fault.KindOf(err) == fault.NotFound && !isNoBucket(err) {
+	if fault.KindOf(err) == fault.NotFound {
 		return nil
 	}
 	return err

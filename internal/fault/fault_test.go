@@ -1,0 +1,32 @@
+package fault_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"millrace/internal/fault"
+)
+
+func TestPermanent(t *testing.T) {
+	t.Parallel()
+	absent := fault.New(fault.NotFound, "no such thing")
+	ours := fault.Ours(fault.New(fault.NotFound, "object x does not exist"))
+	for name, tt := range map[string]struct {
+		err  error
+		want bool
+	}{
+		"none":              {nil, false},
+		"unmarked":          {errors.New("x"), false},
+		"input":             {fault.New(fault.Invalid, "x"), true},
+		"absent":            {fmt.Errorf("do: %w", absent), true},
+		"away":              {fault.New(fault.Unavailable, "x"), false},
+		"of our storage":    {fmt.Errorf("do: %w", ours), false},
+		"a file at fault":   {fault.Wrap(fault.Invalid, ours, "the file is damaged"), true},
+		"and what followed": {errors.Join(fault.New(fault.Invalid, "x"), ours), true},
+	} {
+		if got := fault.Permanent(tt.err); got != tt.want {
+			t.Errorf("%s: got %t", name, got)
+		}
+	}
+}
