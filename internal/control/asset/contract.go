@@ -110,6 +110,7 @@ type ListQuery struct {
 type Change struct {
 	From    Status
 	Asset   Asset           // Asset.Tracks is not written
+	Kept    bool            // its playback IDs and the media it uses are as they were, and need not be written
 	Tracks  []Track         // tracks to insert or update; new ones come last in Asset.Tracks
 	Dropped []id.Track      // tracks to remove
 	Forget  bool            // remove every entry: the finished timeline has an index

@@ -315,6 +315,7 @@ func (s *Service) save(ctx context.Context, now time.Time, read func() (Asset, e
 			after = old
 			return stop{err}
 		}
+		c.Kept = slices.Equal(old.PlaybackIDs, c.Asset.PlaybackIDs) && slices.Equal(old.Uses, c.Asset.Uses)
 		after = c.Asset
 		after.Revision++
 		return s.store.Save(ctx, c)

@@ -55,11 +55,13 @@ func (d assetStore) Save(ctx context.Context, c asset.Change) error {
 // putAsset writes what hangs on the row.
 func (t tx) putAsset(ctx context.Context, c asset.Change) error {
 	key := string(c.Asset.ID)
-	if err := t.putPlaybackIDs(ctx, c.Asset.Environment, playbackid.OfAsset, key, c.Asset.PlaybackIDs); err != nil {
-		return err
-	}
-	if err := t.putUses(ctx, key, c.Asset.Uses); err != nil {
-		return err
+	if !c.Kept {
+		if err := t.putPlaybackIDs(ctx, c.Asset.Environment, playbackid.OfAsset, key, c.Asset.PlaybackIDs); err != nil {
+			return err
+		}
+		if err := t.putUses(ctx, key, c.Asset.Uses); err != nil {
+			return err
+		}
 	}
 	if err := t.putTracks(ctx, c); err != nil {
 		return err
