@@ -28,6 +28,7 @@ import (
 	"millrace/internal/fetch"
 	"millrace/internal/id"
 	"millrace/internal/lifecycle"
+	"millrace/internal/media/cascade"
 	"millrace/internal/media/encode"
 	"millrace/internal/media/images"
 	"millrace/internal/media/ingest/rtmp"
@@ -171,12 +172,17 @@ func (n *node) open(ctx context.Context) (err error) {
 	return firstToken(ctx, n.access, n.cfg, n.log, n.out)
 }
 
+// heldRungs are the bytes of live rungs that may wait for storage.
+const heldRungs = 256 << 20
+
 // liveRungs is how the rungs of broadcasts are made; nil: they are not.
 func (n *node) liveRungs(made bridge.Made) *bridge.LiveRungs {
 	if n.cfg.LiveRungs == "off" {
 		return nil
 	}
-	return &bridge.LiveRungs{Encoder: n.ffmpeg, Maker: n.rungs, Store: made, Always: n.cfg.LiveRungs == "always", Read: made.Read}
+	return &bridge.LiveRungs{
+		Encoder: n.ffmpeg, Maker: n.rungs, Store: made, Room: cascade.NewRoom(heldRungs), Always: n.cfg.LiveRungs == "always", Read: made.Read,
+	}
 }
 
 // makeImages builds what makes thumbnails, animations and storyboards.

@@ -59,7 +59,7 @@ var layers = map[string][]string{
 	"internal/media/transcode":    {"internal/media/frame", "internal/media/timeline", "internal/media/container", "internal/media/encode", "internal/media/ladder", "internal/fault"},
 	"internal/media/clip":         {"internal/media/frame", "internal/media/timeline", "internal/media/codec", "internal/media/container", "internal/media/encode"},
 	"internal/media/download":     {"internal/media/frame", "internal/media/timeline", "internal/media/container", "internal/fault"},
-	"internal/media/cascade":      {"internal/media/container", "internal/media/encode", "internal/media/ladder", "internal/media/window"},
+	"internal/media/cascade":      {"internal/fault", "internal/media/container", "internal/media/encode", "internal/media/ladder", "internal/media/window"},
 	"internal/media/images":       {"internal/media/timeline", "internal/media/container", "internal/media/encode", "internal/fault"},
 	"internal/media/packager":     {"internal/media/frame", "internal/media/timeline", "internal/media/container", "internal/media/codec"},
 	"internal/media/journal":      {"internal/media/frame", "internal/media/timeline", "internal/openfile"},

@@ -3,6 +3,7 @@ package bridge
 import (
 	"context"
 	"fmt"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -24,6 +25,7 @@ type LiveRungs struct {
 	Maker   *transcode.Maker // names them, and makes what was not made while it was live
 	Store   cascade.Store
 	Read    func(ctx context.Context, key string) ([]byte, error) // a stored object
+	Room    *cascade.Room                                         // what may wait for storage, of all broadcasts
 	Always  bool                                                  // whether somebody watches or not
 }
 
@@ -48,7 +50,7 @@ func (b *broadcast) newLower() *lower {
 	l := &lower{asset: b.asset, edge: b.edge, maker: o.Maker}
 	l.segment, _ = cutOf(b.mode)
 	l.cascade = cascade.New(cascade.Options{
-		Edge: b.edge, Source: timeline.MainVideo, Timescale: packagerTimescale, Encoder: o.Encoder, Store: o.Store, Always: o.Always,
+		Edge: b.edge, Source: timeline.MainVideo, Timescale: packagerTimescale, Encoder: o.Encoder, Store: o.Store, Room: o.Room, Always: o.Always,
 		Init:  func(ctx context.Context, n int) ([]byte, error) { return b.readInit(ctx, n) },
 		Rungs: l.made, Now: b.opt.Now, Logger: b.log,
 	})
@@ -63,6 +65,11 @@ func (b *broadcast) runLower(storing context.Context) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(storing))
 	defer cancel()
 	defer context.AfterFunc(storing, func() { time.AfterFunc(lastRungs, cancel) })()
+	defer func() {
+		if r := recover(); r != nil {
+			b.log.Error("rungs ended", "panic", r, "stack", string(debug.Stack()))
+		}
+	}()
 	if err := b.lower.cascade.Run(ctx); err != nil && ctx.Err() == nil {
 		b.log.WarnContext(ctx, "rungs ended", "error", err)
 	}

@@ -17,6 +17,7 @@ import (
 	"sync"
 	"time"
 
+	"millrace/internal/fault"
 	"millrace/internal/media/encode"
 	"millrace/internal/media/ladder"
 	"millrace/internal/media/window"
@@ -26,6 +27,7 @@ import (
 type Edge interface {
 	Follow(rendition string, msn int64) (*window.Follower, error)
 	Newest(rendition string) int64
+	Ended() bool
 	Attach(id string, msn int64)
 	Detach(id string)
 	Forgo(id string, msn int64)
@@ -64,6 +66,7 @@ type Options struct {
 	Store   Store
 	// Rungs are all that there are now; nil while that is not known. Those that were there once stay.
 	Rungs  func() []Rung
+	Room   *Room         // shared with other broadcasts; nil: each for itself
 	Always bool          // they are made whether somebody watches or not
 	Idle   time.Duration // how long a rung is made after it was asked for; 20 s when 0
 	Now    func() time.Time
@@ -98,6 +101,7 @@ type Cascade struct {
 	attached map[string]struct{} // rungs that the edge waits for
 	hold     *window.Follower    // has the edge keep what an encoder may have to read again
 	failures int
+	refused  bool // there was no room for an encoder, which was said
 	restTill time.Time
 }
 
@@ -197,6 +201,7 @@ func (c *Cascade) adjust(ctx context.Context) {
 		c.stopAll(errIdle)
 		c.current = nil
 	case c.resting():
+	case c.current == nil && c.opt.Edge.Ended(): // it is only being stored
 	case c.current == nil:
 		// The segment before the open one too: whoever begins to watch asks for that first.
 		c.current = c.start(ctx, job{from: max(c.opt.Edge.Newest(c.opt.Source)-1, 0), rungs: want})
@@ -284,9 +289,11 @@ func (c *Cascade) bury(ctx context.Context) {
 			if !follows { // whatever it was: what can't begin is not begun over and over
 				c.restTill = c.opt.Now().Add(pause)
 			}
-			if follows && !c.over() && c.forgiven(x) {
+			if c.forgiven(x) && follows && !c.over() {
 				c.current = c.start(ctx, next)
 			}
+		} else if why := x.trouble(); over && why != nil {
+			c.opt.Logger.Warn("encoder of rungs ended before its time", "error", why)
 		}
 		if over {
 			c.children = slices.DeleteFunc(c.children, func(o *child) bool { return o == x })
@@ -309,13 +316,21 @@ func (c *Cascade) forgiven(x *child) bool {
 	now := c.opt.Now()
 	why := x.trouble()
 	if why == nil {
+		c.refused = false
+		return true
+	}
+	if fault.KindOf(why) == fault.Unavailable { // nothing is wrong with it: there may be room soon
+		if !c.refused {
+			c.opt.Logger.Warn("no encoder of rungs: what is asked for is made segment by segment", "error", why)
+		}
+		c.refused = true
 		return true
 	}
 	if now.Sub(x.began) > calm {
 		c.failures = 0
 	}
 	c.failures++
-	c.opt.Logger.Warn("encoder of rungs ended, another one takes over", "error", why, "failures", c.failures)
+	c.opt.Logger.Warn("encoder of rungs ended before its time", "error", why, "failures", c.failures)
 	if c.failures < maxFailures {
 		return true
 	}

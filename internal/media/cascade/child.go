@@ -3,7 +3,9 @@ package cascade
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"time"
@@ -148,14 +150,15 @@ func (x *child) run(ctx context.Context) {
 	err := x.encode(ctx)
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	asIntended := err == nil || !x.in.any || errors.Is(context.Cause(ctx), errIdle)
+	idle := errors.Is(context.Cause(ctx), errIdle)
+	if !idle {
+		x.err = err
+	}
 	switch {
-	case !asIntended && x.next == nil && x.to == 0: // it died
-		x.err, x.next = err, x.rest()
-	case asIntended && x.paused && x.next == nil && x.to == 0:
-		x.next = x.rest()
-	case asIntended && !x.in.ended, errors.Is(context.Cause(ctx), errIdle):
+	case idle, x.err == nil && !x.in.ended, !x.in.any: // nothing is left to do, or nothing was begun
 		x.next = nil
+	case x.next == nil && x.to == 0 && (x.err != nil || x.paused): // it died, or was told to end in the middle
+		x.next = x.rest()
 	}
 	x.in.ended = true
 	for _, o := range x.outs {
@@ -163,7 +166,13 @@ func (x *child) run(ctx context.Context) {
 	}
 }
 
-func (x *child) encode(ctx context.Context) error {
+// encode is the encoder's run. A panic of what reads and writes it ends it like any other fault.
+func (x *child) encode(ctx context.Context) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("encode rungs: panic: %v\n%s", p, debug.Stack())
+		}
+	}()
 	work := encode.LadderArgs{Timescale: x.c.opt.Timescale}
 	var outputs []func(context.Context, io.Reader) error
 	for _, o := range x.outs {

@@ -31,8 +31,7 @@ func (x *child) write(ctx context.Context, in io.Writer) error {
 		case errors.Is(err, io.EOF):
 			return nil
 		case errors.Is(err, window.ErrBehind):
-			f.Close()
-			if f, err = x.jump(); err != nil {
+			if err = x.jump(&f); err != nil {
 				return err
 			}
 			continue
@@ -50,8 +49,7 @@ func (x *child) write(ctx context.Context, in io.Writer) error {
 				return fmt.Errorf("read init segment: %w", err)
 			}
 		case catchUp:
-			f.Close()
-			if f, err = x.jump(); err != nil {
+			if err = x.jump(&f); err != nil {
 				return err
 			}
 			continue
@@ -88,8 +86,8 @@ func (x *child) written() {
 	x.writing = false
 }
 
-// jump goes on with the newest segment: those before it are given up.
-func (x *child) jump() (*window.Follower, error) {
+// jump has f go on with the newest segment: those before it are given up.
+func (x *child) jump(f **window.Follower) error {
 	msn := x.c.opt.Edge.Newest(x.c.opt.Source)
 	x.c.opt.Logger.Warn("encoder of rungs does not keep up: segments are left out", "media_sequence", msn)
 	x.mu.Lock()
@@ -97,7 +95,13 @@ func (x *child) jump() (*window.Follower, error) {
 		o.forgo(msn, "the encoder is behind")
 	}
 	x.mu.Unlock()
-	return x.c.opt.Edge.Follow(x.c.opt.Source, msn)
+	next, err := x.c.opt.Edge.Follow(x.c.opt.Source, msn)
+	if err != nil {
+		return fmt.Errorf("follow the live edge: %w", err)
+	}
+	(*f).Close()
+	*f = next
+	return nil
 }
 
 // what to do with a step.

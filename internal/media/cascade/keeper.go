@@ -2,6 +2,8 @@ package cascade
 
 import (
 	"context"
+	"fmt"
+	"runtime/debug"
 	"sync"
 )
 
@@ -23,14 +25,45 @@ type made struct {
 	data []byte
 }
 
-// maxKept bounds the bytes that wait for storage.
+// maxKept bounds the bytes of a broadcast that wait for storage.
 const maxKept = 64 << 20
+
+// Room is what all broadcasts together may have waiting for storage.
+type Room struct {
+	mu   sync.Mutex
+	free int // bytes
+}
+
+// NewRoom is room for so many bytes.
+func NewRoom(bytes int) *Room { return &Room{free: bytes} }
+
+func (r *Room) take(bytes int) bool {
+	if r == nil {
+		return true
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if bytes > r.free {
+		return false
+	}
+	r.free -= bytes
+	return true
+}
+
+func (r *Room) give(bytes int) {
+	if r == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.free += bytes
+}
 
 func newKeeper(o Options) *keeper { return &keeper{opt: o, wake: make(chan struct{}, 1)} }
 
 func (k *keeper) put(m made) {
 	k.mu.Lock()
-	full := k.bytes+len(m.data) > maxKept
+	full := k.bytes+len(m.data) > maxKept || !k.opt.Room.take(len(m.data))
 	if !full {
 		k.queue, k.bytes = append(k.queue, m), k.bytes+len(m.data)
 	}
@@ -59,6 +92,7 @@ func (k *keeper) close() {
 }
 
 func (k *keeper) run(ctx context.Context) {
+	defer k.drop()
 	for {
 		k.mu.Lock()
 		var m *made
@@ -74,11 +108,7 @@ func (k *keeper) run(ctx context.Context) {
 				k.opt.Logger.WarnContext(ctx, "segment of a rung not kept", "rendition", m.rung.ID, "media_sequence", m.msn, "error", err)
 			}
 			k.opt.Edge.Kept(m.rung.ID, m.msn, same && err == nil)
-			k.mu.Lock()
-			k.bytes -= len(m.data)
-			k.queue[0] = made{}
-			k.queue = k.queue[1:]
-			k.mu.Unlock()
+			k.done()
 			continue
 		case closed || ctx.Err() != nil:
 			return
@@ -91,8 +121,31 @@ func (k *keeper) run(ctx context.Context) {
 	}
 }
 
+// done takes the first one from the queue.
+func (k *keeper) done() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	n := len(k.queue[0].data)
+	k.queue[0] = made{}
+	k.queue, k.bytes = k.queue[1:], k.bytes-n
+	k.opt.Room.give(n)
+}
+
+// drop lets go of what is left.
+func (k *keeper) drop() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.opt.Room.give(k.bytes)
+	k.queue, k.bytes = nil, 0
+}
+
 // store keeps a segment unless there is one: what was offered stays.
 func (k *keeper) store(ctx context.Context, m *made) (same bool, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			same, err = false, fmt.Errorf("store segment of a rung: panic: %v\n%s", p, debug.Stack())
+		}
+	}()
 	key := m.rung.Key(m.msn)
 	stored, err := k.opt.Store.Has(ctx, key)
 	if stored || err != nil {

@@ -309,6 +309,19 @@ func TestRunBrokenEnds(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	})
+	t.Run("panics", func(t *testing.T) {
+		t.Parallel()
+		opts := fakeOptions(t, "endless")
+		opts.Output = func(context.Context, io.Reader) error { panic("nobody thought of this") }
+		if err := NewProcess(opts).Run(t.Context()); err == nil || !strings.Contains(err.Error(), "nobody thought of this") {
+			t.Errorf("got %v", err)
+		}
+		opts = fakeOptions(t, "copy")
+		opts.Input = func(context.Context, io.Writer) error { panic("nor of this") }
+		if err := NewProcess(opts).Run(t.Context()); err == nil || !strings.Contains(err.Error(), "nor of this") {
+			t.Errorf("got %v", err)
+		}
+	})
 	t.Run("the child's reason is the better one", func(t *testing.T) {
 		t.Parallel()
 		opts := fakeOptions(t, "closes")

@@ -16,6 +16,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
 	"strconv"
 	"strings"
 	"sync"
@@ -259,11 +260,21 @@ func (r *run) serve(ctx context.Context) {
 func (r *run) serveOutput(ctx context.Context, file *os.File, read func(context.Context, io.Reader) error) {
 	out := &watched{file: file, stall: r.process.opts.Stall, stalled: func() { r.cancel(ErrStalled) }}
 	r.serving.Go(func() {
-		if err := read(ctx, out); err != nil {
+		if err := guarded(func() error { return read(ctx, out) }); err != nil {
 			r.outputBroke(fmt.Errorf("read output of %s: %w", filepath.Base(r.cmd.Path), err), out.ended)
 		}
 		_, _ = io.Copy(io.Discard, out)
 	})
+}
+
+// guarded has a panic of what serves a pipe be its error: a picture that nobody thought of ends its own child, not the service.
+func guarded(serve func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+		}
+	}()
+	return serve()
 }
 
 // outputBroke ends a child whose output is of no use. One that has closed its output is about to end by itself and may have a
@@ -286,7 +297,7 @@ func (r *run) feed(ctx context.Context) {
 		return
 	}
 	r.feeding.Go(func() {
-		err := r.process.opts.Input(ctx, r.input)
+		err := guarded(func() error { return r.process.opts.Input(ctx, r.input) })
 		_ = r.input.Close()
 		if err != nil && ctx.Err() == nil && !errors.Is(err, syscall.EPIPE) {
 			r.cancel(fmt.Errorf("write input of %s: %w", filepath.Base(r.cmd.Path), err))

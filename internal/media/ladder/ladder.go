@@ -116,8 +116,11 @@ func Instead(s Source, q Quality, tier int) []Rung {
 	return Below(s, q, tier)
 }
 
+// mostLive is how many rungs a broadcast has: more than there are steps, and few enough for a publisher who makes up sizes.
+const mostLive = 12
+
 // Live gives the rungs of a broadcast, whose picture may change: those of every source that it has had, in that order, largest first. What
-// was offered once stays: of two rungs with the same name the first one counts.
+// was offered once stays: of two rungs with the same name the first one counts, and once there are mostLive none is added.
 func Live(sources []Source, q Quality, tier int) []Rung {
 	var rungs []Rung
 	for _, s := range sources {
@@ -129,7 +132,7 @@ func Live(sources []Source, q Quality, tier int) []Rung {
 			below = Below(s, q, tier)
 		}
 		for _, r := range below {
-			if r.Straight = true; !slices.ContainsFunc(rungs, func(o Rung) bool { return o.Name == r.Name }) {
+			if r.Straight = true; len(rungs) < mostLive && !slices.ContainsFunc(rungs, func(o Rung) bool { return o.Name == r.Name }) {
 				rungs = append(rungs, r)
 			}
 		}

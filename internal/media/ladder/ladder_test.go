@@ -108,6 +108,22 @@ func TestRungsOfAnySource(t *testing.T) {
 	}
 }
 
+// A publisher who makes up sizes in a codec that few players know gets no rung for each of them.
+func TestLiveRungsAreBounded(t *testing.T) {
+	t.Parallel()
+	var sources []Source
+	for side := 100; side < 1000; side += 2 {
+		sources = append(sources, Source{side * 2, side, 30, true})
+		if n := len(Live(sources, Premium, 1080)); n > mostLive {
+			t.Fatalf("%d rungs of %d sources", n, len(sources))
+		}
+	}
+	first, all := Live(sources[:1], Premium, 1080), Live(sources, Premium, 1080)
+	if !strings.Contains(names(all), names(first)) {
+		t.Errorf("%s has not %s, which was offered first", names(all), names(first))
+	}
+}
+
 func TestLevels(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

@@ -34,7 +34,7 @@ func (m *Maker) Init(ctx context.Context, w *Work) error {
 		m.inits[w.Prefix] = x
 		work := *w
 		m.all.Go(func() {
-			x.err = m.makeInit(m.base, &work)
+			x.err = guarded(func() error { return m.makeInit(m.base, &work) })
 			m.mu.Lock()
 			delete(m.inits, work.Prefix)
 			m.mu.Unlock()

@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -311,11 +312,21 @@ func (m *Maker) begin(w *Work, from int64, p encode.Priority) *run {
 	}
 	m.runs[w.Prefix] = append(m.runs[w.Prefix], r)
 	m.all.Go(func() {
-		err := r.encode(ctx)
+		err := guarded(func() error { return r.encode(ctx) })
 		cancel(nil)
 		m.finished(r, err)
 	})
 	return r
+}
+
+// guarded has a panic be an error: one stream's must not end the service.
+func guarded(do func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("make rung: panic: %v\n%s", p, debug.Stack())
+		}
+	}()
+	return do()
 }
 
 var errNobodyWaits = errors.New("nobody waits for it any more")
@@ -359,9 +370,11 @@ func (m *Maker) finished(r *run, err error) {
 	if err == nil {
 		err = errors.New("the encoder left out a segment")
 	}
-	if errors.Is(err, errNobodyWaits) || m.ended {
+	switch {
+	case errors.Is(err, errNobodyWaits) || m.ended:
 		err = fault.Wrap(fault.Unavailable, err, "the segment was given up: ask for it again")
-	} else {
+	case fault.KindOf(err) == fault.Unavailable: // there was no room, or no storage: there may be at once
+	default:
 		m.opt.Logger.Warn("encoding of a rung failed", "rendition", r.w.Prefix, "media_sequence", first, "error", err)
 		m.remember(r.w.SegmentKey(first), failure{err, m.opt.Now().Add(sore)})
 	}

@@ -489,6 +489,36 @@ func TestFailureIsRemembered(t *testing.T) {
 	}
 }
 
+// full has no room, and then no manners.
+type full struct{ runs int }
+
+func (f *full) Rung(context.Context, encode.Priority, encode.RungJob) error {
+	if f.runs++; f.runs <= 2 {
+		return fault.New(fault.Unavailable, "the service is busy encoding")
+	}
+	panic("nobody thought of this")
+}
+
+// That there is no room is not remembered: there may be in a moment. A panic of one segment is its failure.
+func TestNoRoomIsForgotten(t *testing.T) {
+	t.Parallel()
+	src := open(t, append([]string{"-f", "lavfi", "-i", pattern}, x264("-g", "60")...)...)
+	f := &full{}
+	m, _ := newMaker(t, f)
+	w := src.work(ladder.Plus, "180p")
+	for range 2 {
+		if err := m.Segment(t.Context(), w, 0); fault.KindOf(err) != fault.Unavailable {
+			t.Errorf("got %v", err)
+		}
+	}
+	if f.runs != 2 {
+		t.Errorf("%d runs", f.runs)
+	}
+	if err := m.Segment(t.Context(), w, 0); err == nil || !strings.Contains(err.Error(), "nobody thought of this") {
+		t.Errorf("got %v", err)
+	}
+}
+
 // With other settings, and with another encoder, a rung has another name, as its parameter sets may differ.
 func TestRenditionNames(t *testing.T) {
 	t.Parallel()

@@ -45,6 +45,8 @@ type Follower struct {
 	whole int   // samples of it that are in parts which were told
 	told  int   // parts of it that were told
 	at    int64 // ticks: where those end
+
+	closed bool
 }
 
 // Follow reads a rendition from the beginning of a segment on, which may be one that has not begun. It has to be closed.
@@ -78,11 +80,14 @@ func (l *lane) newest(e *Edge) int64 {
 	return e.first + int64(n)
 }
 
-// Close lets go.
+// Close lets go; once is enough.
 func (f *Follower) Close() {
 	f.e.mu.Lock()
 	defer f.e.mu.Unlock()
-	f.l.followers--
+	if !f.closed {
+		f.closed = true
+		f.l.followers--
+	}
 }
 
 // Next waits for something new. io.EOF says that the recording has ended.

@@ -281,8 +281,8 @@ func (e *Edge) advance(d *lane) {
 // loseShade is lose for what would have been made of segment i. Called with the lock.
 func (e *Edge) loseShade(l *lane, i int) {
 	for _, d := range e.shadows {
-		if d.of == l && i < len(d.segs) && d.segs[i].done && d.segs[i].parts == 0 {
-			d.segs[i].lost = !d.segs[i].gap
+		if d.of == l && i < len(d.segs) && d.segs[i].due() {
+			d.segs[i].lost = true
 		}
 	}
 }

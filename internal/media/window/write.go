@@ -119,6 +119,7 @@ func (e *Edge) Live(attached bool) {
 	e.live = attached && !e.ended
 	for _, d := range e.shadows {
 		d.fresh = e.live
+		d.awake()
 	}
 	for _, l := range e.lanes {
 		l.fresh = e.live
