@@ -25,7 +25,7 @@ func (b *bench) images(ctx context.Context) error {
 		return err
 	}
 	defer s.stop()
-	video, err := s.asset(ctx, o.url)
+	video, _, err := s.asset(ctx, assetBody(o.url))
 	if err != nil {
 		return err
 	}

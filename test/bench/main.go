@@ -51,6 +51,7 @@ func measurements() []measurement {
 		{"rungs", (*bench).rungs},
 		{"cost", (*bench).cost},
 		{"images", (*bench).images},
+		{"clips", (*bench).clips},
 		{"liverungs", (*bench).liveRungs},
 		{"simulcast", (*bench).simulcast},
 		{"slate", (*bench).slate},

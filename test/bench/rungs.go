@@ -67,7 +67,7 @@ func (b *bench) rungs(ctx context.Context) error {
 
 // rung makes an asset and gives the folder of one of its media playlists and what that lists, the init segment first.
 func (m *millrace) rung(ctx context.Context, url, mark string) (below string, names []string, err error) {
-	s, err := m.asset(ctx, url)
+	s, _, err := m.asset(ctx, assetBody(url))
 	if err != nil {
 		return "", nil, err
 	}

@@ -160,7 +160,7 @@ func (b *bench) vodOffers(ctx context.Context, s *millrace) ([]offer, error) {
 		return nil, err
 	}
 	defer o.stop()
-	video, err := s.asset(ctx, o.url)
+	video, _, err := s.asset(ctx, assetBody(o.url))
 	if err != nil {
 		return nil, err
 	}

@@ -79,7 +79,7 @@ func serveFile(ctx context.Context, path string) (*origin, error) {
 
 // firstSegment creates an asset and plays it as soon as it can.
 func (m *millrace) firstSegment(ctx context.Context, url string) (time.Time, error) {
-	video, err := m.asset(ctx, url)
+	video, _, err := m.asset(ctx, assetBody(url))
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -88,17 +88,21 @@ func (m *millrace) firstSegment(ctx context.Context, url string) (time.Time, err
 	return time.Now(), err
 }
 
-// asset makes an asset of what is at url and waits until it can be played; it gives its video.
-func (m *millrace) asset(ctx context.Context, url string) (*viewer.Stream, error) {
+// assetBody asks for an asset of what is at url.
+func assetBody(url string) string {
+	return fmt.Sprintf(`{"inputs":[{"url":%q}],"playback_policies":["public"]}`, url)
+}
+
+// asset makes an asset and waits until it can be played; it gives its video.
+func (m *millrace) asset(ctx context.Context, body string) (video *viewer.Stream, id string, err error) {
 	c := m.client()
 	defer c.Close()
 	var a playable
-	body := fmt.Sprintf(`{"inputs":[{"url":%q}],"playback_policies":["public"]}`, url)
-	if err := call(c, "POST", "/video/v1/assets", body, &a); err != nil {
-		return nil, err
+	if err = call(c, "POST", "/video/v1/assets", body, &a); err != nil {
+		return nil, "", err
 	}
 	if len(a.PlaybackIDs) == 0 {
-		return nil, errors.New("asset without playback ID")
+		return nil, "", errors.New("asset without playback ID")
 	}
 	tuned, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
@@ -107,10 +111,10 @@ func (m *millrace) asset(ctx context.Context, url string) (*viewer.Stream, error
 		if e := call(c, "GET", "/video/v1/assets/"+a.ID, "", &a); e == nil {
 			err = fmt.Errorf("asset is %s %v: %w", a.Status, a.Errors.Messages, err)
 		}
-		return nil, err
+		return nil, "", err
 	}
 	for _, x := range streams[1:] {
 		x.Close()
 	}
-	return streams[0], nil
+	return streams[0], a.ID, nil
 }

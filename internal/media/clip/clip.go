@@ -2,7 +2,7 @@
 // reference; only the segments at the two ends are made: the pictures that lost the key frame they depend on are encoded anew, and the
 // packets of sound that only part of is heard.
 //
-// It must never know HTTP, resources, or where objects are kept. It starts no goroutine.
+// It must never know HTTP, resources, or where objects are kept. Renditions are cut side by side, in goroutines that end with Cut.
 package clip
 
 import (
@@ -14,6 +14,8 @@ import (
 	"slices"
 	"strconv"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"millrace/internal/media/container/cmaf"
 	"millrace/internal/media/encode"
@@ -37,7 +39,7 @@ type Encoder interface {
 type Cutter struct {
 	Source  Source
 	Encoder Encoder
-	// Put stores what is made.
+	// Put stores what is made; it is called from several goroutines.
 	Put func(ctx context.Context, key string, data []byte) error
 }
 
@@ -63,25 +65,30 @@ func (c *Cutter) Cut(ctx context.Context, t *timeline.Timeline, from, to float64
 		return nil, ErrEmpty
 	}
 	out := &timeline.Timeline{Target: t.Target}
-	lanes := make([]*timeline.Lane, len(t.Lanes))
-	for i, l := range t.Lanes { // the picture decides where exactly everything is cut
-		if l == t.Lead() {
-			var err error
-			if lanes[i], err = x.lane(ctx, l); err != nil {
-				return nil, err
+	lanes := make([]*laneCut, len(t.Lanes))
+	for i, l := range t.Lanes {
+		lanes[i] = x.lane(l)
+	}
+	// The picture decides where exactly everything is cut.
+	for _, lead := range []bool{true, false} {
+		for _, y := range lanes {
+			if y.src.Kind != frame.Video || (y.src == t.Lead()) != lead {
+				continue
+			}
+			if err := y.ends(ctx); err != nil {
+				return nil, fmt.Errorf("cut %s: %w", y.src.ID, err)
 			}
 		}
 	}
-	for i, l := range t.Lanes {
-		if lanes[i] != nil {
-			continue
-		}
-		var err error
-		if lanes[i], err = x.lane(ctx, l); err != nil {
-			return nil, err
-		}
+	group, together := errgroup.WithContext(ctx)
+	for _, y := range lanes {
+		group.Go(func() error { return y.make(together) })
+		out.Lanes = append(out.Lanes, y.out)
 	}
-	out.Zero, out.Lanes = x.from, lanes
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	out.Zero = x.from
 	out.Marks = append(out.Marks, t.Marks[x.a:x.b+1]...)
 	out.Marks[0].Discontinuity = false
 	if m := &out.Marks[0]; !m.Start.IsZero() {
@@ -138,13 +145,18 @@ func (x *cut) find(from, to float64) bool {
 // border is where segment i begins, in seconds of media time.
 func (x *cut) border(i int) float64 { return x.t.ZeroTime() + x.spans[i] }
 
-// lane cuts one rendition.
-func (x *cut) lane(ctx context.Context, l *timeline.Lane) (*timeline.Lane, error) {
+// lane is one rendition, to be cut.
+func (x *cut) lane(l *timeline.Lane) *laneCut {
 	y := &laneCut{cut: x, src: l, out: &timeline.Lane{Rendition: l.Rendition}, made: map[int]timeline.Chunk{}}
 	y.out.PartTarget = 0 // a clip is not live
 	y.out.Inits = slices.Clone(l.Inits)
+	return y
+}
+
+// make makes what differs from the recording, and lists everything.
+func (y *laneCut) make(ctx context.Context) error {
 	var err error
-	switch l.Kind {
+	switch y.src.Kind {
 	case frame.Video:
 		err = y.film(ctx)
 	case frame.Audio:
@@ -152,17 +164,17 @@ func (x *cut) lane(ctx context.Context, l *timeline.Lane) (*timeline.Lane, error
 	case frame.Text:
 	}
 	if err != nil {
-		return nil, fmt.Errorf("cut %s: %w", l.ID, err)
+		return fmt.Errorf("cut %s: %w", y.src.ID, err)
 	}
-	for i := x.a; i <= x.b; i++ {
+	for i := y.a; i <= y.b; i++ {
 		c, ok := y.made[i]
 		if !ok {
-			c = l.Chunks[i]
+			c = y.src.Chunks[i]
 		}
 		y.out.Chunks = append(y.out.Chunks, c)
 	}
 	y.tidy()
-	return y.out, nil
+	return nil
 }
 
 // laneCut is one rendition of a clip.
@@ -170,6 +182,8 @@ type laneCut struct {
 	*cut
 	src, out *timeline.Lane
 	made     map[int]timeline.Chunk // by index in the source: what takes the place of its chunks
+	reels    []*reel                // of the video: the segments that are cut
+	stock    *stock                 // of the video
 	sets     *sets                  // H.264's
 }
 

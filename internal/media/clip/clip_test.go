@@ -170,6 +170,11 @@ func (m *medium) lane(t *testing.T, path, id string, kind frame.Kind, borders []
 	}
 	for _, f := range fragments {
 		if kind == frame.Video {
+			if n := len(groups); n > 0 && len(groups[n-1]) < 30 { // there are several key frames in a second
+				groups[n-1] = append(groups[n-1], f.Samples...)
+				borders[n] += float64(f.Duration) / scale
+				continue
+			}
 			groups = append(groups, f.Samples)
 			borders = append(borders, borders[len(borders)-1]+float64(f.Duration)/scale)
 			continue
@@ -352,6 +357,88 @@ func TestEveryCodec(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestWhatStays: of a segment with several key frames only what lost its own is made, and at the end what was decoded from a picture that is
+// left out.
+func TestWhatStays(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		args     []string
+		from, to float64
+		made     int // pictures at most
+	}{
+		"H.264":                {x264("-g", "10"), 1.5, 4.5, 5 + 4},
+		"Main":                 {x264("-g", "15", "-profile:v", "main", "-bf", "2"), 1.4, 4.7, 3 + 4},
+		"no B-frames":          {x264("-g", "10", "-bf", "0"), 1.2, 4.4, 8},
+		"at key frames":        {x264("-g", "10"), 1 + 1.0/3, 4 + 1.0/3, 0},
+		"within a segment":     {x264("-g", "10"), 2.1, 2.9, 7 + 4},
+		"within a GOP":         {x264("-g", "10"), 2.1, 2.3, 6},
+		"within two":           {x264("-g", "10"), 2.1, 2.4, 9},
+		"another ID of sets":   {x264("-g", "10", "-x264-params", "sps-id=3"), 1.5, 4.5, 5 + 4},
+		"fields":               {x264("-g", "10", "-flags", "+ilme+ildct"), 1.5, 4.5, 5 + 4},
+		"sets that do not fit": {x264("-g", "10", "-pix_fmt", "yuv422p"), 1.5, 4.5, 15 + 15},
+		"open GOP":             {x264("-g", "10", "-x264-params", "open-gop=1"), 1.5, 4.5, 15 + 4},
+		"HEVC":                 {film("libx265", "-preset", "ultrafast", "-g", "10", "-x265-params", "log-level=none:open-gop=0:keyint=10:min-keyint=10", "-tag:v", "hvc1"), 1.5, 4.5, 15 + 15},
+		"HEVC at key frames":   {film("libx265", "-preset", "ultrafast", "-g", "10", "-bf", "0", "-x265-params", "log-level=none:open-gop=0:keyint=10:min-keyint=10:bframes=0", "-tag:v", "hvc1"), 1 + 1.0/3, 4.5, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := record(t, tt.args, nil)
+			whole := m.pictures(t)
+			if len(whole) != 180 {
+				t.Fatalf("%d pictures", len(whole))
+			}
+			stays := map[string]bool{}
+			for _, s := range m.samples(t) {
+				stays[string(s)] = true
+			}
+			part, err := m.cut(t, tt.from, tt.to)
+			if err != nil {
+				t.Fatal(err)
+			}
+			first := int(math.Round(tt.from * 30))
+			got := part.pictures(t)
+			if want := int(math.Round((tt.to - tt.from) * 30)); len(got) != want {
+				t.Fatalf("%d pictures, want %d: %v", len(got), want, got)
+			}
+			for i, s := range got {
+				if want := whole[first+i]; s.number != want.number || math.Abs(s.at-want.at) > 0.0002 {
+					t.Fatalf("picture %d is number %d at %.4f, want %d at %.4f", i, s.number, s.at, want.number, want.at)
+				}
+			}
+			made := 0
+			for _, s := range part.samples(t) {
+				if !stays[string(s)] {
+					made++
+				}
+			}
+			if made > tt.made {
+				t.Errorf("%d pictures were made, want %d at most", made, tt.made)
+			}
+		})
+	}
+}
+
+// samples are the coded pictures.
+func (m *medium) samples(t *testing.T) (all [][]byte) {
+	t.Helper()
+	for _, c := range m.t.Lane(timeline.MainVideo).Chunks {
+		b, err := m.get(c.Object)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fragments, err := cmaf.ParseFragments(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range fragments {
+			for _, s := range f.Samples {
+				all = append(all, s.Data)
+			}
+		}
+	}
+	return all
 }
 
 // TestSoundOfEveryCodec: AAC-LC is cut to the sample, other sound between packets.

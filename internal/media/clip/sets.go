@@ -62,23 +62,26 @@ func avcC(entry []byte) []byte {
 	return bmff.Find(entry[head:], "avcC")
 }
 
-// adapt gives the index of the init segment that encoded pictures play with: the recording's, which then has their parameter sets as well,
-// or one of their own.
-func (y *laneCut) adapt(ctx context.Context, n int, init, entry []byte, codec frame.Codec) (int, error) {
-	if codec == frame.H264 {
-		merged, err := y.sets.byInit[n].merge(init, entry)
-		if err != nil {
-			return 0, err
-		}
-		if merged != nil {
-			return n, y.storeInit(ctx, n, merged)
-		}
+// adapt gives the index of the init segment that encoded pictures play with and merged where that is the recording's, which then has their
+// parameter sets as well; none: they need one of their own.
+func (y *laneCut) adapt(ctx context.Context, entry []byte) (n int, merged bool, err error) {
+	if y.stock.codec != frame.H264 {
+		return none, false, nil
 	}
-	own, err := cmaf.WithEntry(init, entry)
+	whole, err := y.sets.byInit[y.stock.n].merge(y.stock.init, entry)
+	if err != nil || whole == nil {
+		return none, false, err
+	}
+	return y.stock.n, true, y.storeInit(ctx, y.stock.n, whole)
+}
+
+// ownInit makes an init segment for encoded pictures alone.
+func (y *laneCut) ownInit(ctx context.Context, entry []byte) (int, error) {
+	own, err := cmaf.WithEntry(y.stock.init, entry)
 	if err != nil {
 		return 0, fmt.Errorf("make init segment: %w", err)
 	}
-	in := y.src.Inits[n]
+	in := y.src.Inits[y.stock.n]
 	if name := cmaf.CodecName(entry); name != "" {
 		in.Codec = name
 	}

@@ -7,6 +7,8 @@ import (
 	"io"
 	"math"
 
+	"golang.org/x/sync/errgroup"
+
 	"millrace/internal/media/codec/aac"
 	"millrace/internal/media/container/bmff"
 	"millrace/internal/media/container/cmaf"
@@ -139,18 +141,35 @@ func (x *tape) cutExactly(ctx context.Context, from, to int64) error {
 		first = 0
 	}
 	x.all = x.all[:last+1]
-	switch {
-	case front && back && last-first < 2*seamless && x.unbroken(first, last):
+	if front && back && last-first < 2*seamless && x.unbroken(first, last) {
 		return x.encodeBoth(ctx, first, last, from, to)
-	case back:
-		if err := x.encodeBack(ctx, last, to); err != nil {
+	}
+	// The two ends are made side by side, and put in place one after the other.
+	var begin, end func()
+	group, together := errgroup.WithContext(ctx)
+	if front {
+		group.Go(func() (err error) {
+			begin, err = x.encodeFront(together, first, from)
 			return err
-		}
+		})
+	}
+	if back {
+		group.Go(func() (err error) {
+			end, err = x.encodeBack(together, last, to)
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	if back {
+		end()
 	}
 	if front {
-		return x.encodeFront(ctx, first, from)
+		begin()
+	} else {
+		x.all = x.all[first:]
 	}
-	x.all = x.all[first:]
 	return nil
 }
 
@@ -171,14 +190,14 @@ func (x *tape) samples(i int, at int64) int {
 }
 
 // encodeFront silences what comes before from in packet `first`, and puts a silent packet in front of it.
-func (x *tape) encodeFront(ctx context.Context, first int, from int64) error {
+func (x *tape) encodeFront(ctx context.Context, first int, from int64) (place func(), err error) {
 	until := first
 	for until < len(x.all)-1 && until < first+seamless+2 && x.unbroken(until, until+1) {
 		until++
 	}
 	ours, err := x.encode(ctx, first, until, x.samples(first, from), none)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	seam := max(until-2, first)
 	for j := first; j < seam; j++ {
@@ -187,9 +206,10 @@ func (x *tape) encodeFront(ctx context.Context, first int, from int64) error {
 			break
 		}
 	}
-	x.replace(first, seam, ours[1:])
-	x.all = append([]sample{x.silent(first, ours[0])}, x.all[first:]...)
-	return nil
+	return func() {
+		x.replace(first, seam, ours[1:])
+		x.all = append([]sample{x.silent(first, ours[0])}, x.all[first:]...)
+	}, nil
 }
 
 // silent is the packet in front of packet `first`.
@@ -201,14 +221,14 @@ func (x *tape) silent(first int, data []byte) sample {
 }
 
 // encodeBack silences what comes from `to` on in packet `last`.
-func (x *tape) encodeBack(ctx context.Context, last int, to int64) error {
+func (x *tape) encodeBack(ctx context.Context, last int, to int64) (place func(), err error) {
 	from := last
 	for from > 0 && from > last-seamless-warm && x.unbroken(from-1, from) {
 		from--
 	}
 	ours, err := x.encode(ctx, from, last, none, (last-from)*packet+x.samples(last, to))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	seam := max(last-2, from)
 	for j := last - 2; j >= from+warm; j-- {
@@ -217,8 +237,7 @@ func (x *tape) encodeBack(ctx context.Context, last int, to int64) error {
 			break
 		}
 	}
-	x.replace(min(seam+1, last), last, ours[min(seam+1, last)-from+1:])
-	return nil
+	return func() { x.replace(min(seam+1, last), last, ours[min(seam+1, last)-from+1:]) }, nil
 }
 
 // encodeBoth makes all of a short clip.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 	"time"
 
 	"millrace/internal/media/frame"
@@ -13,8 +14,10 @@ import (
 // PictureCut describes pictures that are encoded anew in their own codec, size and colours because what they depend on is cut off in front
 // of them: fragmented MP4 comes on standard input and goes to standard output, a fragment a picture, in the order in which they are shown.
 type PictureCut struct {
-	Codec     frame.Codec
-	From, To  int64 // the first and the last picture's time, in ticks: what is shown earlier or later is left out
+	Codec frame.Codec
+	// Spans are the times of the first and the last picture of each stretch, in ticks, ascending: what is shown in none is left out, and each
+	// begins with a key frame. More than one only of H.264.
+	Spans     [][2]int64
 	Timescale uint32
 	Bitrate   int // the most over a second, bits per second
 	// Of H.264: the ID of its parameter sets, profile_idc and level_idc of the stream that it goes into, and whether its pictures are fields.
@@ -29,12 +32,21 @@ var h264Profiles = map[uint8]string{66: "baseline", 77: "main", 100: "high"} //n
 // Build returns the arguments for ffmpeg. Nothing is reordered: each picture can be given any time that is later than the one before. The
 // picture is not turned, as the init segment says how it is to be turned.
 func (a PictureCut) Build() []string {
+	var shown []string
+	var keys []float64
+	for _, s := range a.Spans {
+		shown = append(shown, fmt.Sprintf(`between(pts\,%d\,%d)`, s[0], s[1]))
+		keys = append(keys, float64(s[0])/float64(a.Timescale))
+	}
 	args := append(common(),
 		"-probesize", "32", "-analyzeduration", "0", "-noautorotate", "-copyts", "-max_pixels", strconv.Itoa(maxPixels),
 		"-protocol_whitelist", "pipe", "-format_whitelist", string(MOV), "-f", string(MOV), "-i", "pipe:0",
 		"-map", "0:v:0", "-an", "-sn", "-dn", "-map_metadata", "-1",
-		"-vf", fmt.Sprintf(`select=between(pts\,%d\,%d)`, a.From, a.To))
+		"-vf", "select="+strings.Join(shown, "+"))
 	args = append(args, a.encoder()...)
+	if len(keys) > 1 {
+		args = append(args, "-force_key_frames", times(keys))
+	}
 	return append(args,
 		"-fps_mode", "passthrough", "-enc_time_base", "-1", "-video_track_timescale", strconv.FormatUint(uint64(a.Timescale), 10),
 		"-f", "mp4", "-use_editlist", "0", "-movflags", "+frag_every_frame+empty_moov+default_base_moof+skip_trailer", "-flush_packets", "1", "pipe:1")
@@ -54,7 +66,7 @@ func (a PictureCut) encoder() []string {
 	case frame.VP9:
 		return []string{"-c:v", "libvpx-vp9", "-deadline", "realtime", "-cpu-used", "6", "-row-mt", "1", "-crf", "20", "-b:v", rate, "-lag-in-frames", "0", "-auto-alt-ref", "0", "-g", "9999"}
 	}
-	args := []string{"-c:v", "libx264", "-preset", "veryfast", "-crf", "16", "-maxrate", rate, "-bufsize", rate, "-bf", "0"}
+	args := []string{"-c:v", "libx264", "-preset", "superfast", "-crf", "16", "-maxrate", rate, "-bufsize", rate, "-bf", "0"}
 	if p := h264Profiles[a.Profile]; p != "" {
 		args = append(args, "-profile:v", p, "-level:v", fmt.Sprintf("%d.%d", a.Level/10, a.Level%10))
 	}
@@ -93,9 +105,9 @@ func (a SoundCut) Build() []string {
 // cutTime bounds the processor time of a cut, which is of one segment.
 const cutTime = 10 * time.Minute
 
-// CutPicture runs a cut as soon as the budget has room: somebody waits for it.
+// CutPicture runs a cut as soon as the budget has room: somebody waits for it. One core is left for the sound, which is cut beside it.
 func (e *Engine) CutPicture(ctx context.Context, a PictureCut, input func(io.Writer) error, output func(io.Reader) error) error {
-	return e.cut(ctx, a.Build(), e.opts.Budget.foreground.size, "the picture can't be decoded", input, output)
+	return e.cut(ctx, a.Build(), e.opts.Budget.foreground.size-1, "the picture can't be decoded", input, output)
 }
 
 // CutSound is CutPicture of sound.

@@ -1,0 +1,338 @@
+package clip
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+
+	"millrace/internal/media/codec/h264"
+	"millrace/internal/media/container/cmaf"
+	"millrace/internal/media/encode"
+	"millrace/internal/media/frame"
+)
+
+// film makes the segments of the video that differ from the recording's. Their first picture is a key frame: what was decoded from a picture
+// that is left out is encoded anew, up to the next key frame; so are, at the end, those that were decoded from a later picture. All
+// between stays as it is.
+func (y *laneCut) film(ctx context.Context) error {
+	var work []*reel
+	for _, r := range y.reels {
+		n := y.src.Chunks[r.chunk].Init
+		if y.stock == nil || y.stock.n != n {
+			if err := y.open(ctx, n); err != nil {
+				return err
+			}
+		}
+		if r.split(y.stock); r.from == r.keep && r.kept == r.until { // nothing is to be made
+			if err := y.place(ctx, r, n, nil); err != nil {
+				return err
+			}
+			continue
+		}
+		if y.stock.codec == "" {
+			return ErrCodec
+		}
+		work = append(work, r)
+	}
+	// One encoder makes both ends where it can be told to begin with a key frame twice, and both have the same parameter sets.
+	if len(work) == 2 && y.stock.codec == frame.H264 && y.src.Chunks[work[0].chunk].Init == y.src.Chunks[work[1].chunk].Init {
+		return y.encode(ctx, work)
+	}
+	for _, r := range work {
+		if err := y.open(ctx, y.src.Chunks[r.chunk].Init); err != nil {
+			return err
+		}
+		if err := y.encode(ctx, []*reel{r}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// stock is what pictures that are made have to match: one of the recording's init segments.
+type stock struct {
+	n     int
+	init  []byte
+	entry []byte      // its sample entry
+	codec frame.Codec // empty: one that can't be encoded
+	size  int         // of H.264: bytes in front of a NAL unit
+}
+
+// codecs by the sample entry.
+var codecs = map[string]frame.Codec{ //nolint:gochecknoglobals // a table
+	"avc1": frame.H264, "avc3": frame.H264, "hvc1": frame.HEVC, "hev1": frame.HEVC, "av01": frame.AV1, "vp09": frame.VP9,
+}
+
+// open reads init segment n.
+func (y *laneCut) open(ctx context.Context, n int) error {
+	init, err := y.Source.Init(ctx, y.src, n)
+	if err != nil {
+		return fmt.Errorf("read init segment: %w", err)
+	}
+	s := &stock{n: n, init: init, entry: cmaf.EntryOf(init)}
+	if len(s.entry) < 8 {
+		return fmt.Errorf("init segment %d of %s has no sample entry", n, y.src.ID)
+	}
+	if s.codec = codecs[string(s.entry[4:8])]; s.codec == frame.H264 {
+		if _, _, s.size, err = h264.ParseAVCC(avcC(s.entry)); err != nil {
+			return fmt.Errorf("read sample entry: %w", err)
+		}
+	}
+	y.stock = s
+	return nil
+}
+
+// fresh says that nothing that is decoded from this picture on needs one in front of it, if none that is shown earlier follows.
+func (s *stock) fresh(x *sample) bool {
+	if s.codec != frame.H264 || !x.Sync {
+		return x.Sync
+	}
+	idr, known, _ := h264.IsIDRPrefix(x.Data, s.size)
+	return idr && known
+}
+
+// split finds what can stay as it is: whatever is decoded from the first sample that is kept up to the last is shown from the first
+// picture that is kept up to the last.
+func (r *reel) split(s *stock) {
+	r.keep, r.kept = r.until, r.until
+	keep, whole := none, 0
+	latest := int64(math.MinInt64)
+	for k := 0; k <= r.until; k++ {
+		if k == 0 || latest == r.pts[k-1] { // the first k samples are the first k pictures
+			if keep == none && k < r.until && (!r.later || k >= r.from && s.fresh(&r.film[k])) {
+				keep = k
+			}
+			whole = k
+		}
+		if k < r.until {
+			latest = max(latest, r.film[k].pts)
+		}
+	}
+	switch {
+	case keep == none || whole <= keep:
+	case s.codec == frame.H264 || keep == r.from && whole == r.until: // others get an init segment of their own: all of it is made
+		r.keep, r.kept = keep, whole
+	}
+}
+
+// spans are the pictures that are made, in the order in which they are shown.
+func (r *reel) spans() [][2]int {
+	var out [][2]int
+	for _, s := range [][2]int{{r.from, r.keep}, {r.kept, r.until}} {
+		if s[0] < s[1] {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// furthestBack is how many segments are decoded in front of one that can't be decoded by itself.
+const furthestBack = 5
+
+// needed is what has to be decoded for the pictures [from, until) of a reel, in that order: samples of its segment, and segments in front of
+// it where it depends on them.
+func (y *laneCut) needed(ctx context.Context, r *reel, from, until int) ([]sample, error) {
+	start, end := none, 0
+	latest := int64(math.MinInt64)
+	for k := range r.film {
+		s := &r.film[k]
+		whole := k == 0 && !slices.ContainsFunc(r.film, func(o sample) bool { return o.pts < s.pts }) || k > 0 && latest == r.pts[k-1]
+		if whole && k <= from && (y.stock.fresh(s) || k == 0 && y.src.Chunks[r.chunk].Independent) {
+			start = k
+		}
+		if s.pts <= r.pts[until-1] {
+			end = k + 1
+		}
+		latest = max(latest, s.pts)
+	}
+	if start != none {
+		return r.film[start:end], nil
+	}
+	out := r.film[:end]
+	for i := r.chunk; i > r.chunk-furthestBack && y.continues(i); {
+		i--
+		_, film, err := y.read(ctx, i)
+		if err != nil {
+			return nil, err
+		}
+		out = slices.Concat(film, out)
+		if y.src.Chunks[i].Independent && !slices.ContainsFunc(film, func(s sample) bool { return s.pts < film[0].pts }) {
+			break
+		}
+	}
+	return out, nil
+}
+
+// order is what an encoder is asked for: stretches of several reels behind one another, on a clock of their own.
+type order struct {
+	args encode.PictureCut
+	feed []byte
+	// The pictures that are to come out: their times by that clock, and whose they are.
+	want []int64
+	mark []mark
+}
+
+// mark says that a picture is number i of those that a reel shows.
+type mark struct {
+	reel *reel
+	i    int
+}
+
+// add asks for the pictures [from, until) of a reel.
+func (o *order) add(r *reel, film []sample, from, until int, at int64) (next int64) {
+	earliest, latest := film[0].dts, film[len(film)-1].dts+int64(film[len(film)-1].Duration)
+	for i := range film {
+		earliest, latest = min(earliest, film[i].pts), max(latest, film[i].pts+1)
+	}
+	shift := at - earliest
+	samples := make([]cmaf.Sample, len(film))
+	for i := range film {
+		samples[i] = film[i].Sample
+	}
+	o.feed = cmaf.AppendFragment(o.feed, uint32(len(o.args.Spans)+1), cmaf.TrackID, uint64(film[0].dts+shift), samples)
+	o.args.Spans = append(o.args.Spans, [2]int64{r.pts[from] + shift, r.pts[until-1] + shift})
+	for i := from; i < until; i++ {
+		o.want, o.mark = append(o.want, r.pts[i]+shift), append(o.mark, mark{r, i})
+	}
+	return latest + shift
+}
+
+// encode makes the pictures of segments that can't stay as they are. They are decoded in the order in which they are shown, as far ahead
+// as in the recording.
+func (y *laneCut) encode(ctx context.Context, reels []*reel) error {
+	o := order{args: encode.PictureCut{Codec: y.stock.codec, Timescale: y.src.Timescale, Bitrate: max(int(2*y.src.Peak), 2_000_000)}}
+	if err := y.describe(&o.args); err != nil {
+		return err
+	}
+	at, mixed := int64(y.src.Timescale), false // some time in front, for what is decoded early
+	for _, r := range reels {
+		mixed = mixed || r.keep < r.kept
+		for _, s := range r.spans() {
+			film, err := y.needed(ctx, r, s[0], s[1])
+			if err != nil {
+				return err
+			}
+			at = o.add(r, film, s[0], s[1], at)
+		}
+	}
+	entry, pictures, err := y.order(ctx, &o)
+	if err != nil {
+		return err
+	}
+	n, merged, err := y.adapt(ctx, entry)
+	if err != nil {
+		return err
+	}
+	if !merged && mixed { // what is made and what stays don't go together
+		for _, r := range reels {
+			r.keep, r.kept = r.until, r.until
+		}
+		return y.encode(ctx, reels)
+	}
+	if n == none {
+		if n, err = y.ownInit(ctx, entry); err != nil {
+			return err
+		}
+	}
+	for _, r := range reels {
+		if err := y.place(ctx, r, n, pictures[r]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// order has pictures made; they come back with their places among those that each reel shows.
+func (y *laneCut) order(ctx context.Context, o *order) (entry []byte, made map[*reel][]picture, err error) {
+	var pictures []picture
+	err = y.Encoder.CutPicture(ctx, o.args, func(w io.Writer) error {
+		for _, b := range [][]byte{y.stock.init, o.feed} {
+			if _, werr := w.Write(b); werr != nil {
+				return werr // the engine says what was written
+			}
+		}
+		return nil
+	}, func(in io.Reader) error {
+		var rerr error
+		entry, pictures, rerr = readPictures(in)
+		return rerr
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(pictures) == 0 || len(pictures) > len(o.want) {
+		return nil, nil, fmt.Errorf("the encoder gave %d pictures of %d", len(pictures), len(o.want))
+	}
+	shift := o.want[len(o.want)-1] - pictures[len(pictures)-1].pts // those that could not be decoded are the first
+	made = map[*reel][]picture{}
+	for _, p := range pictures {
+		i, ok := slices.BinarySearch(o.want, p.pts+shift)
+		if !ok {
+			return nil, nil, errors.New("the encoder gave a picture of no time that went in")
+		}
+		m := o.mark[i]
+		p.i, p.pts = m.i, m.reel.pts[m.i]
+		made[m.reel] = append(made[m.reel], p)
+	}
+	return entry, made, nil
+}
+
+// picture is one that was made, or one that stays.
+type picture struct {
+	i    int // its place among those that are shown
+	pts  int64
+	sync bool
+	data []byte
+}
+
+// maxPicture bounds one of them, in bytes.
+const maxPicture = 32 << 20
+
+func readPictures(in io.Reader) (entry []byte, out []picture, err error) {
+	r := cmaf.NewReader(in, cmaf.ReaderOptions{MaxFragment: maxPicture})
+	tracks, err := r.Tracks()
+	if err != nil {
+		return nil, nil, fmt.Errorf("read encoder: %w", err)
+	}
+	if len(tracks) != 1 {
+		return nil, nil, fmt.Errorf("the encoder gave %d tracks", len(tracks))
+	}
+	for {
+		fragments, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return tracks[0].SampleEntry, out, nil
+		}
+		if err != nil {
+			return nil, nil, fmt.Errorf("read encoder: %w", err)
+		}
+		for _, f := range fragments {
+			at := int64(f.BaseMediaDecodeTime)
+			for _, s := range f.Samples {
+				out = append(out, picture{pts: at + int64(s.CompositionOffset), sync: s.Sync, data: s.Data})
+				at += int64(s.Duration)
+			}
+		}
+	}
+}
+
+// describe says what the encoder has to match.
+func (y *laneCut) describe(a *encode.PictureCut) error {
+	if a.Codec != frame.H264 {
+		return nil
+	}
+	if y.sets == nil {
+		y.sets = &sets{byInit: map[int]*mixed{}}
+	}
+	m, err := y.sets.of(y.stock.n, y.stock.entry)
+	if err != nil {
+		return err
+	}
+	a.Set = m.id
+	if info, err := h264.Info(m.sps[0]); err == nil {
+		a.Profile, a.Level, a.Interlaced = info.ProfileIDC, info.LevelIDC, info.Interlaced
+	}
+	return nil
+}
