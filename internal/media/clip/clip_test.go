@@ -378,7 +378,6 @@ func TestWhatStays(t *testing.T) {
 		"another ID of sets":   {x264("-g", "10", "-x264-params", "sps-id=3"), 1.5, 4.5, 5 + 4},
 		"fields":               {x264("-g", "10", "-flags", "+ilme+ildct"), 1.5, 4.5, 5 + 4},
 		"sets that do not fit": {x264("-g", "10", "-pix_fmt", "yuv422p"), 1.5, 4.5, 15 + 15},
-		"open GOP":             {x264("-g", "10", "-x264-params", "open-gop=1"), 1.5, 4.5, 15 + 4},
 		"HEVC":                 {film("libx265", "-preset", "ultrafast", "-g", "10", "-x265-params", "log-level=none:open-gop=0:keyint=10:min-keyint=10", "-tag:v", "hvc1"), 1.5, 4.5, 15 + 15},
 		"HEVC at key frames":   {film("libx265", "-preset", "ultrafast", "-g", "10", "-bf", "0", "-x265-params", "log-level=none:open-gop=0:keyint=10:min-keyint=10:bframes=0", "-tag:v", "hvc1"), 1 + 1.0/3, 4.5, 0},
 	} {
