@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -175,13 +176,14 @@ func (n *node) open(ctx context.Context) (err error) {
 // heldRungs are the bytes of live rungs that may wait for storage.
 const heldRungs = 256 << 20
 
-// liveRungs is how the rungs of broadcasts are made; nil: they are not.
+// liveRungs is how the rungs of broadcasts are made.
 func (n *node) liveRungs(made bridge.Made) *bridge.LiveRungs {
-	if n.cfg.LiveRungs == "off" {
-		return nil
-	}
 	return &bridge.LiveRungs{
-		Encoder: n.ffmpeg, Maker: n.rungs, Store: made, Room: cascade.NewRoom(heldRungs), Always: n.cfg.LiveRungs == "always", Read: made.Read,
+		Encoder: n.ffmpeg, Maker: n.rungs, Store: made, Room: cascade.NewRoom(heldRungs), Read: made.Read,
+		Policy: func(ctx context.Context, e id.Environment) (bridge.Policy, error) {
+			env, err := n.access.Environment(ctx, e)
+			return bridge.Policy(cmp.Or(env.LiveRungs, n.cfg.LiveRungs)), err
+		},
 	}
 }
 

@@ -62,7 +62,7 @@ type broadcast struct {
 }
 
 // newBroadcast goes on from what is stored of a broadcast. asked is when the lease was taken.
-func newBroadcast(l *Live, s live.Stream, a asset.Asset, before stored, asked time.Time) *broadcast {
+func newBroadcast(l *Live, s live.Stream, a asset.Asset, before stored, rungs Policy, asked time.Time) *broadcast {
 	b := &broadcast{
 		owner: l, opt: &l.opt, id: s.ID, epoch: s.Epoch, key: s.StreamKey, asset: a, stream: s, mode: s.Settings.LatencyMode,
 		log:  l.opt.Logger.With("live_stream_id", s.ID, "asset_id", a.ID, "epoch", int64(s.Epoch)),
@@ -81,7 +81,7 @@ func newBroadcast(l *Live, s live.Stream, a asset.Asset, before stored, asked ti
 	now := l.opt.Now()
 	b.filler = b.newFiller(before.timeline, now)
 	b.forward = b.newForwarder(s)
-	b.lower = b.newLower()
+	b.lower = b.newLower(rungs)
 	b.course = course{began: now.Add(s.StartedAt.Sub(now)), heard: now}
 	if !s.DisconnectedAt.IsZero() {
 		b.course.away, b.course.adopted = now.Add(s.DisconnectedAt.Sub(now)), true

@@ -15,6 +15,7 @@ import (
 // A real 320x180 High profile SPS and PPS of x264, and AAC-LC 48 kHz stereo.
 var (
 	sps = []byte{0x67, 0x64, 0x00, 0x0d, 0xac, 0xd9, 0x41, 0x41, 0x9f, 0x9e, 0x10, 0x00, 0x00, 0x03, 0x00, 0x10, 0x00, 0x00, 0x03, 0x03, 0xc0, 0xf1, 0x42, 0x99, 0x60}
+	hd  = []byte{0x67, 0x64, 0x00, 0x1f, 0xac, 0xd9, 0x40, 0x50, 0x05, 0xbb, 0x01, 0x10, 0x00, 0x00, 0x03, 0x00, 0x10, 0x00, 0x00, 0x03, 0x03, 0xc0, 0xf1, 0x83, 0x19, 0x60} // 1280x720
 	pps = []byte{0x68, 0xeb, 0xe3, 0xcb, 0x22, 0xc0}
 	asc = []byte{0x11, 0x90}
 )
@@ -28,8 +29,9 @@ type encoder struct {
 	sink    ingest.Sink
 	noVideo bool
 	noAudio bool
-	lag     int // pictures are presented so many frames after they are decoded
-	picture int // frames sent
+	hd      bool // 1280x720
+	lag     int  // pictures are presented so many frames after they are decoded
+	picture int  // frames sent
 	sound   int
 	tuned   bool
 	close   sync.Once
@@ -47,7 +49,11 @@ func (e *encoder) send(long time.Duration) *encoder {
 	if !e.tuned {
 		e.tuned = true
 		if !e.noVideo {
-			e.must(e.sink.Configure(frame.Config{Kind: frame.Video, Codec: frame.H264, SPS: sps, PPS: pps, Width: 320, Height: 180}))
+			c := frame.Config{Kind: frame.Video, Codec: frame.H264, SPS: sps, PPS: pps, Width: 320, Height: 180}
+			if e.hd {
+				c.SPS, c.Width, c.Height = hd, 1280, 720
+			}
+			e.must(e.sink.Configure(c))
 		}
 		if !e.noAudio {
 			e.must(e.sink.Configure(frame.Config{Kind: frame.Audio, Codec: frame.AAC, ASC: asc, SampleRate: 48000, Channels: 2}))

@@ -277,7 +277,7 @@ func (l *Live) join(ctx context.Context, s live.Stream, p ingest.Publication, fr
 		if err != nil {
 			return nil, err
 		}
-		if b, err = l.start(s, a, before, asked); err != nil {
+		if b, err = l.start(ctx, s, a, before, asked); err != nil {
 			return nil, err
 		}
 	}
@@ -345,7 +345,11 @@ func refusal(err error) error {
 }
 
 // start runs a broadcast, unless somebody else just did.
-func (l *Live) start(s live.Stream, a asset.Asset, before stored, asked time.Time) (*broadcast, error) {
+func (l *Live) start(ctx context.Context, s live.Stream, a asset.Asset, before stored, asked time.Time) (*broadcast, error) {
+	rungs, err := l.rungPolicy(ctx, s)
+	if err != nil {
+		return nil, err
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closing {
@@ -357,7 +361,7 @@ func (l *Live) start(s live.Stream, a asset.Asset, before stored, asked time.Tim
 		}
 		return b, nil
 	}
-	b := newBroadcast(l, s, a, before, asked)
+	b := newBroadcast(l, s, a, before, rungs, asked)
 	l.broadcasts[s.ID], l.newest[s.ID], l.byAsset[a.ID], l.byMedia[a.Media] = b, b, b, b
 	storing, halt := context.WithCancelCause(context.WithoutCancel(l.root))
 	b.halt = halt

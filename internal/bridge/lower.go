@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"millrace/internal/control/asset"
+	"millrace/internal/control/live"
+	"millrace/internal/id"
 	"millrace/internal/media/cascade"
 	"millrace/internal/media/container/cmaf"
 	"millrace/internal/media/frame"
@@ -19,6 +21,16 @@ import (
 	"millrace/internal/media/window"
 )
 
+// Policy is when the rungs of a broadcast are made.
+type Policy string
+
+// The policies.
+const (
+	RungsOnDemand Policy = "on_demand" // while somebody watches one
+	RungsAlways   Policy = "always"
+	RungsOff      Policy = "off"
+)
+
 // LiveRungs is how the rungs of broadcasts are made.
 type LiveRungs struct {
 	Encoder cascade.Encoder
@@ -26,7 +38,8 @@ type LiveRungs struct {
 	Store   cascade.Store
 	Read    func(ctx context.Context, key string) ([]byte, error) // a stored object
 	Room    *cascade.Room                                         // what may wait for storage, of all broadcasts
-	Always  bool                                                  // whether somebody watches or not
+	// Policy is that of an environment. It is asked as a broadcast begins.
+	Policy func(ctx context.Context, e id.Environment) (Policy, error)
 }
 
 // lower is what a broadcast is offered in besides the picture as it comes.
@@ -41,16 +54,28 @@ type lower struct {
 	snapshot *timeline.Timeline // of the video: whole segments
 }
 
+// rungPolicy is that of a stream's rungs.
+func (l *Live) rungPolicy(ctx context.Context, s live.Stream) (Policy, error) {
+	if l.opt.Rungs == nil {
+		return RungsOff, nil
+	}
+	p, err := l.opt.Rungs.Policy(ctx, s.Environment)
+	if err != nil {
+		return RungsOff, fmt.Errorf("read policy of live rungs: %w", err)
+	}
+	return p, nil
+}
+
 // newLower returns nil where there are no rungs: test streams stay as they are, and a stream without a picture has none.
-func (b *broadcast) newLower() *lower {
+func (b *broadcast) newLower(policy Policy) *lower {
 	o := b.opt.Rungs
-	if o == nil || b.stream.Settings.Test || b.stream.Settings.AudioOnly {
+	if policy == RungsOff || b.stream.Settings.Test || b.stream.Settings.AudioOnly {
 		return nil
 	}
 	l := &lower{asset: b.asset, edge: b.edge, maker: o.Maker}
 	l.segment, _ = cutOf(b.mode)
 	l.cascade = cascade.New(cascade.Options{
-		Edge: b.edge, Source: timeline.MainVideo, Timescale: packagerTimescale, Encoder: o.Encoder, Store: o.Store, Room: o.Room, Always: o.Always,
+		Edge: b.edge, Source: timeline.MainVideo, Timescale: packagerTimescale, Encoder: o.Encoder, Store: o.Store, Room: o.Room, Always: policy == RungsAlways,
 		Init:  func(ctx context.Context, n int) ([]byte, error) { return b.readInit(ctx, n) },
 		Rungs: l.made, Now: b.opt.Now, Logger: b.log,
 	})

@@ -72,7 +72,7 @@ func (l *Live) adopt(ctx context.Context, s live.Stream) error {
 		return err
 	}
 	before.own = own
-	_, err = l.start(s, a, before, asked)
+	_, err = l.start(ctx, s, a, before, asked)
 	if err == nil {
 		l.opt.Logger.InfoContext(ctx, "broadcast recovered", "live_stream_id", s.ID, "asset_id", a.ID, "epoch", int64(s.Epoch))
 	}

@@ -10,16 +10,17 @@ import (
 
 // The commands.
 const (
-	Serve       = "serve"
-	TokenCreate = "token create"
-	TokenList   = "token list"
-	TokenRevoke = "token revoke"
-	SetQuality  = "environment video-quality"
-	Doctor      = "doctor"
-	Demo        = "demo"
-	Check       = "config check"
-	Version     = "version"
-	Help        = "help"
+	Serve        = "serve"
+	TokenCreate  = "token create"
+	TokenList    = "token list"
+	TokenRevoke  = "token revoke"
+	SetQuality   = "environment video-quality"
+	SetLiveRungs = "environment live-rungs"
+	Doctor       = "doctor"
+	Demo         = "demo"
+	Check        = "config check"
+	Version      = "version"
+	Help         = "help"
 )
 
 // Exit codes of every command.
@@ -100,6 +101,7 @@ var commands = []command{
 	{name: TokenList, summary: "list the access tokens", text: "Lists the access tokens, without their secrets."},
 	{name: TokenRevoke, summary: "revoke an access token", text: "Revokes an access token. Requests that carry it are refused from then on, within seconds.", operands: []string{"TOKEN-ID"}},
 	{name: SetQuality, summary: "set the video quality that is used when none is asked for", text: "Sets the video_quality of assets and live streams that are made without one: basic, plus or premium (basic counts as plus live), or default for the service's own: basic on demand, plus live. It holds within seconds, for what is made from then on.", operands: []string{"QUALITY"}},
+	{name: SetLiveRungs, summary: "set when live streams are encoded in lower sizes", text: "Sets when the environment's live streams are encoded in lower sizes: on_demand while somebody watches those, always, or off; or default for the service's own (--live-rungs). It holds for broadcasts that begin from then on.", operands: []string{"POLICY"}},
 	{name: Check, summary: "check the settings and say where each value comes from", text: "Reads flags, environment and file as serve would, and prints each value with its origin. Secrets are masked."},
 	{name: Version, summary: "print the version", text: "Prints the version.", noSettings: true},
 	{name: Help, summary: "explain a command", text: "Explains a command: millrace help serve.", noSettings: true},

@@ -41,6 +41,7 @@ type Tokens interface {
 	Tokens(ctx context.Context) ([]access.Token, error)
 	RevokeToken(ctx context.Context, t id.Token, now time.Time) error
 	SetQuality(ctx context.Context, quality string, now time.Time) error
+	SetLiveRungs(ctx context.Context, policy string, now time.Time) error
 }
 
 // oneWish is how long a signal counts as the same wish as the one before: timeout(1) and some supervisors send each twice.
@@ -102,7 +103,7 @@ func run(ctx context.Context, c config.Command, cfg config.Config, stdout io.Wri
 		err = demo.Run(ctx, demo.Options{Config: cfg, Flags: c.SettingFlags, Duration: c.Duration, Out: stdout})
 	case config.Serve:
 		err = a.Serve(ctx, cfg)
-	case config.TokenCreate, config.TokenList, config.TokenRevoke, config.SetQuality:
+	case config.TokenCreate, config.TokenList, config.TokenRevoke, config.SetQuality, config.SetLiveRungs:
 		err = tokens(ctx, c, cfg, stdout, a)
 	default:
 		err = fmt.Errorf("command %q has no action", c.Name)
@@ -126,17 +127,23 @@ func tokens(ctx context.Context, c config.Command, cfg config.Config, stdout io.
 		// In the form of a shell's or a container's environment, so that it can be kept as it is.
 		_, err = fmt.Fprintf(stdout, "MILLRACE_TOKEN_ID=%s\nMILLRACE_TOKEN_SECRET=%s\n", made.ID, secret)
 	case config.SetQuality:
-		quality := c.Words[0]
-		if quality == "default" {
-			quality = ""
-		}
-		err = t.SetQuality(ctx, quality, time.Now())
+		err = t.SetQuality(ctx, wanted(c.Words[0]), time.Now())
+	case config.SetLiveRungs:
+		err = t.SetLiveRungs(ctx, wanted(c.Words[0]), time.Now())
 	case config.TokenRevoke:
 		err = t.RevokeToken(ctx, id.Token(c.Words[0]), time.Now())
 	default:
 		err = listTokens(ctx, t, stdout)
 	}
 	return err
+}
+
+// wanted is a setting of an environment by its word: default is the service's own.
+func wanted(word string) string {
+	if word == "default" {
+		return ""
+	}
+	return word
 }
 
 func listTokens(ctx context.Context, t Tokens, stdout io.Writer) error {

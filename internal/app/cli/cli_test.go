@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -20,6 +21,12 @@ import (
 type fakeTokens struct {
 	all     []access.Token
 	quality []string // as set, one after the other
+	rungs   []string
+}
+
+func (f *fakeTokens) SetLiveRungs(_ context.Context, policy string, _ time.Time) error {
+	f.rungs = append(f.rungs, policy)
+	return nil
 }
 
 func (f *fakeTokens) SetQuality(_ context.Context, quality string, _ time.Time) error {
@@ -120,19 +127,24 @@ func TestTokenCommands(t *testing.T) {
 	}
 }
 
-func TestQualityCommand(t *testing.T) {
+func TestEnvironmentCommands(t *testing.T) {
 	t.Parallel()
 	f := &fakeTokens{}
-	for _, word := range []string{"premium", "default"} {
-		if o := try(t, f, "environment", "video-quality", word); o.code != 0 || o.out != "" || o.closedTimes != 1 {
+	for _, words := range [][]string{{"video-quality", "premium"}, {"video-quality", "default"}, {"live-rungs", "always"}, {"live-rungs", "default"}} {
+		if o := try(t, f, "environment", words[0], words[1]); o.code != 0 || o.out != "" || o.closedTimes != 1 {
 			t.Errorf("got %+v", o)
 		}
 	}
-	if len(f.quality) != 2 || f.quality[0] != "premium" || f.quality[1] != "" {
+	if want := []string{"premium", ""}; !slices.Equal(f.quality, want) {
 		t.Errorf("set %q", f.quality)
 	}
-	if o := try(t, f, "environment", "video-quality"); o.code != 2 {
-		t.Errorf("got %+v", o)
+	if want := []string{"always", ""}; !slices.Equal(f.rungs, want) {
+		t.Errorf("set %q", f.rungs)
+	}
+	for _, command := range []string{"video-quality", "live-rungs"} {
+		if o := try(t, f, "environment", command); o.code != 2 {
+			t.Errorf("got %+v", o)
+		}
 	}
 }
 

@@ -18,6 +18,8 @@ type Environment struct {
 	CreatedAt time.Time
 	// VideoQuality is that of assets and live streams made without saying one: basic, plus or premium; empty: basic on demand, plus live.
 	VideoQuality string
+	// LiveRungs says when its live streams are encoded in lower sizes: on_demand, always or off; empty: as the service is set.
+	LiveRungs string
 }
 
 // Token is an access token without its secret.
@@ -40,8 +42,9 @@ type Identity struct {
 // Store is implemented by storage/db; one call is one transaction. What is not there is fault.NotFound.
 type Store interface {
 	Environment(ctx context.Context, e id.Environment) (Environment, error)
-	// SetVideoQuality changes an environment's.
+	// SetVideoQuality and SetLiveRungs change an environment's.
 	SetVideoQuality(ctx context.Context, e id.Environment, quality string) error
+	SetLiveRungs(ctx context.Context, e id.Environment, policy string) error
 	// EnsureDefault returns the default environment, made from fresh on first use.
 	EnsureDefault(ctx context.Context, fresh Environment) (Environment, error)
 	InsertToken(ctx context.Context, t Token) error // an existing ID is fault.Conflict
@@ -70,4 +73,8 @@ type API interface {
 	// SetQuality changes the default video_quality of the default environment; "" gives it back to the service. It holds within seconds,
 	// for what is made from then on.
 	SetQuality(ctx context.Context, quality string, now time.Time) error
+	// SetLiveRungs changes when live streams of the default environment are encoded in lower sizes; "" gives it back to the service. It
+	// holds for broadcasts that begin from then on.
+	SetLiveRungs(ctx context.Context, policy string, now time.Time) error
+	Environment(ctx context.Context, e id.Environment) (Environment, error)
 }

@@ -195,11 +195,30 @@ func (s *Service) SetQuality(ctx context.Context, quality string, now time.Time)
 	if quality != "" && !field.OneOf(&l, "video_quality", quality, "basic", "plus", "premium") {
 		return l.Err()
 	}
+	return s.change(ctx, now, func(e id.Environment) error { return s.store.SetVideoQuality(ctx, e, quality) })
+}
+
+// SetLiveRungs changes the default environment's policy; see API.
+func (s *Service) SetLiveRungs(ctx context.Context, policy string, now time.Time) error {
+	var l fault.List
+	if policy != "" && !field.OneOf(&l, "live_rungs", policy, "on_demand", "always", "off") {
+		return l.Err()
+	}
+	return s.change(ctx, now, func(e id.Environment) error { return s.store.SetLiveRungs(ctx, e, policy) })
+}
+
+// Environment reads one.
+func (s *Service) Environment(ctx context.Context, e id.Environment) (Environment, error) {
+	return s.store.Environment(ctx, e)
+}
+
+// change changes the default environment.
+func (s *Service) change(ctx context.Context, now time.Time, set func(e id.Environment) error) error {
 	env, err := s.environment(ctx, now.UTC().Truncate(time.Millisecond))
 	if err != nil {
 		return err
 	}
-	if err = s.store.SetVideoQuality(ctx, env.ID, quality); err != nil {
+	if err = set(env.ID); err != nil {
 		return err
 	}
 	s.mu.Lock()

@@ -24,10 +24,13 @@ type environmentRow struct {
 	Default       bool   `bun:"is_default"`
 	CreatedAt     int64  `bun:"created_at"`
 	VideoQuality  string `bun:"video_quality"`
+	LiveRungs     string `bun:"live_rungs"`
 }
 
 func (r environmentRow) value() access.Environment {
-	return access.Environment{ID: id.Environment(r.ID), Name: r.Name, Kind: r.Kind, CreatedAt: moment(r.CreatedAt), VideoQuality: r.VideoQuality}
+	return access.Environment{
+		ID: id.Environment(r.ID), Name: r.Name, Kind: r.Kind, CreatedAt: moment(r.CreatedAt), VideoQuality: r.VideoQuality, LiveRungs: r.LiveRungs,
+	}
 }
 
 type tokenRow struct {
@@ -74,7 +77,16 @@ func (d accessStore) first(ctx context.Context, q *bun.SelectQuery, key, what st
 }
 
 func (d accessStore) SetVideoQuality(ctx context.Context, e id.Environment, quality string) error {
-	_, err := d.write.NewUpdate().Model((*environmentRow)(nil)).Set("video_quality = ?", quality).Where("id = ?", string(e)).Exec(ctx)
+	return d.change(ctx, e, "video_quality = ?", quality)
+}
+
+func (d accessStore) SetLiveRungs(ctx context.Context, e id.Environment, policy string) error {
+	return d.change(ctx, e, "live_rungs = ?", policy)
+}
+
+// change sets a column of an environment.
+func (d accessStore) change(ctx context.Context, e id.Environment, set, value string) error {
+	_, err := d.write.NewUpdate().Model((*environmentRow)(nil)).Set(set, value).Where("id = ?", string(e)).Exec(ctx)
 	if err != nil {
 		return fmt.Errorf("update environment: %w", err)
 	}

@@ -41,7 +41,11 @@ func TestAccess(t *testing.T) {
 			if got, failed := store.Environment(ctx, env.ID); failed != nil || got.VideoQuality != "premium" || got.Name != env.Name {
 				t.Errorf("environment %+v, %v", got, failed)
 			}
-			must(t, store.SetVideoQuality(ctx, env.ID, ""))
+			must(t, store.SetLiveRungs(ctx, env.ID, "always"))
+			if got, err := store.Environment(ctx, env.ID); err != nil || got.VideoQuality != "premium" || got.LiveRungs != "always" {
+				t.Errorf("environment %+v, %v", got, err)
+			}
+			must(t, errors.Join(store.SetVideoQuality(ctx, env.ID, ""), store.SetLiveRungs(ctx, env.ID, "")))
 			token := access.Token{
 				ID: "t1", Environment: env.ID, Name: "it's", Permissions: []string{"video:read", "video:write"}, Hash: []byte{0, 1, 255}, CreatedAt: at(1), RevokedAt: at(2),
 			}
