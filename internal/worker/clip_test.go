@@ -233,10 +233,16 @@ func TestPurgeWaitsForClips(t *testing.T) {
 // recording makes the asset of a broadcast of so many segments of two seconds, one recorded at start each.
 func (w *world) recording(n int, start time.Time) asset.Asset {
 	w.t.Helper()
+	a := w.unseen(n, start, assetopt.Options{})
+	w.must(w.Ready(w.ctx(), a.ID, asset.Growth{}, start))
+	return w.find(a.ID)
+}
+
+// unseen is recording before anybody was told that it plays.
+func (w *world) unseen(n int, start time.Time, o assetopt.Options) asset.Asset {
+	w.t.Helper()
 	media := id.Media(id.New())
-	a, err := w.Record(w.ctx(), asset.NewRecording{
-		ID: id.Asset(id.New()), Environment: env, LiveStream: "live", Media: media, Options: assetopt.Options{},
-	}, start)
+	a, err := w.Record(w.ctx(), asset.NewRecording{ID: id.Asset(id.New()), Environment: env, LiveStream: "live", Media: media, Options: o}, start)
 	w.must(err)
 	init, _ := w.broadcast(0)
 	w.put(settle.Prefix(media)+"v/init-0.mp4", init)
@@ -245,7 +251,7 @@ func (w *world) recording(n int, start time.Time) asset.Asset {
 		{Rendition: &timeline.Rendition{ID: "v", Kind: frame.Video, Timescale: 1000}},
 		{Init: &timeline.Init{Rendition: "v", Codec: "avc1.64001f", Width: 160, Height: 90, Object: settle.Prefix(media) + "v/init-0.mp4"}},
 	}
-	w.must(w.Ready(w.ctx(), a.ID, asset.Growth{Entries: w.rows(0, entries...)}, start))
+	w.must(w.Grow(w.ctx(), a.ID, asset.Growth{Entries: w.rows(0, entries...)}, start))
 	w.grow(a, 0, n, start)
 	return w.find(a.ID)
 }

@@ -41,8 +41,9 @@ const env = id.Environment("env")
 // jobs notes the jobs of the changes that were committed.
 type jobs struct {
 	asset.Store
-	mu  sync.Mutex
-	all []job.Insert
+	save func() error // nil: all goes well
+	mu   sync.Mutex
+	all  []job.Insert
 }
 
 func (r *jobs) note(c asset.Change, err error) error {
@@ -59,6 +60,11 @@ func (r *jobs) Insert(ctx context.Context, c asset.Change) error {
 }
 
 func (r *jobs) Save(ctx context.Context, c asset.Change) error {
+	if r.save != nil {
+		if err := r.save(); err != nil {
+			return err
+		}
+	}
 	return r.note(c, r.Store.Save(ctx, c))
 }
 

@@ -30,32 +30,38 @@ type ExpireArgs struct {
 	Asset id.Asset `json:"asset_id"`
 }
 
-// IngestArgs are the arguments of JobIngest.
+// IngestArgs are the arguments of JobIngest. Media, as in those of the others, tells a job that comes too late, when its asset is deleted,
+// where it has to look for what it has left.
 type IngestArgs struct {
 	Asset id.Asset `json:"asset_id"`
+	Media id.Media `json:"media_id"`
 }
 
 // FinishArgs are the arguments of JobFinish.
 type FinishArgs struct {
 	Asset id.Asset `json:"asset_id"`
+	Media id.Media `json:"media_id"`
 }
 
 // TrackArgs are the arguments of JobTrackIngest.
 type TrackArgs struct {
 	Asset id.Asset `json:"asset_id"`
 	Track id.Track `json:"track_id"`
+	Media id.Media `json:"media_id"`
 }
 
 // StaticArgs are the arguments of JobStatic.
 type StaticArgs struct {
 	Asset id.Asset           `json:"asset_id"`
 	File  id.StaticRendition `json:"static_rendition_id"`
+	Media id.Media           `json:"media_id"`
 }
 
 // MasterArgs are the arguments of JobMaster.
 type MasterArgs struct {
 	Asset id.Asset           `json:"asset_id"`
 	File  id.StaticRendition `json:"master_id"`
+	Media id.Media           `json:"media_id"`
 }
 
 // PurgeArgs are the arguments of JobPurge.
@@ -135,8 +141,8 @@ type Store interface {
 	Timeline(ctx context.Context, a id.Asset, from int64) ([]TimelineEntry, error)
 	// Users lists the assets of every environment that own or use m.
 	Users(ctx context.Context, m id.Media) ([]Asset, error)
-	// Preparing lists assets that are preparing or live, for recovery at start.
-	Preparing(ctx context.Context) ([]Asset, error)
+	// Unfinished lists the assets of every environment that are Asset.Unfinished or have a track that is preparing.
+	Unfinished(ctx context.Context) ([]Asset, error)
 }
 
 // Options is what a Service needs.
@@ -189,7 +195,8 @@ type Growth struct {
 type Work interface {
 	Find(ctx context.Context, a id.Asset) (Asset, error)
 	Users(ctx context.Context, m id.Media) ([]Asset, error)
-	Preparing(ctx context.Context) ([]Asset, error)
+	// Unfinished lists assets on which work may be left; see Asset.Left.
+	Unfinished(ctx context.Context) ([]Asset, error)
 	Timeline(ctx context.Context, a id.Asset, from int64) ([]TimelineEntry, error)
 	// Record makes the asset of a broadcast: preparing, is_live, progress live, event created, playback IDs from the options. Idempotent by ID.
 	Record(ctx context.Context, r NewRecording, now time.Time) (Asset, error)
@@ -208,6 +215,8 @@ type Work interface {
 	Finish(ctx context.Context, a id.Asset, f Finished, now time.Time) error
 	// Expire deletes an asset, of any environment, whose time has come. Event deleted; jobs JobPurge.
 	Expire(ctx context.Context, a id.Asset, now time.Time) error
+	// FailFiles gives up the files and the master that wait for the asset to be whole. Events errored.
+	FailFiles(ctx context.Context, a id.Asset, e Errors, now time.Time) error
 	// Fail makes a preparing asset errored. Event errored.
 	Fail(ctx context.Context, a id.Asset, e Errors, now time.Time) error
 	// SetInputInfo stores what was found in the inputs.

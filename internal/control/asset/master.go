@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"millrace/internal/control/assetopt"
-	"millrace/internal/control/job"
 	"millrace/internal/fault"
 	"millrace/internal/id"
 )
@@ -67,7 +66,7 @@ func (c *Change) makeMaster() {
 		return
 	}
 	c.tell(EventMasterPreparing)
-	c.ask(job.New(JobMaster, string(m.ID), MasterArgs{Asset: c.Asset.ID, File: m.ID}))
+	c.ask(c.Asset.masterJob())
 }
 
 func (c *Change) endMaster() {
@@ -82,9 +81,7 @@ func (s *Service) MasterReady(ctx context.Context, a id.Asset, file id.StaticRen
 	return s.settleMaster(ctx, a, file, BecamePlayable, now, func(c *Change, m *Master) {
 		m.Signature, m.Expires = id.New(), c.Asset.UpdatedAt.Add(MasterLife).Truncate(time.Second)
 		c.tell(EventMasterReady)
-		over := job.New(JobMaster, string(m.ID)+"/over", MasterArgs{Asset: a, File: file})
-		over.At = m.Expires
-		c.ask(over)
+		c.ask(c.Asset.masterOverJob())
 	})
 }
 

@@ -115,7 +115,7 @@ func (s *Service) Create(ctx context.Context, env id.Environment, in CreateInput
 		return Asset{}, err
 	}
 	a.Tracks = tracks
-	c := Change{Asset: a, Tracks: tracks, Events: tell(a, now, EventCreated), Jobs: []job.Insert{job.New(JobIngest, string(a.ID), IngestArgs{Asset: a.ID})}}
+	c := Change{Asset: a, Tracks: tracks, Events: tell(a, now, EventCreated), Jobs: []job.Insert{a.ingestJob()}}
 	c.expire(now)
 	for _, t := range tracks {
 		c.Events = append(c.Events, tellTrack(env, t, now, EventTrackCreated))

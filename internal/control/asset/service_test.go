@@ -455,7 +455,7 @@ func TestRecordingEndsEarly(t *testing.T) {
 	w.wantKind(w.Ready(w.ctx(), "little", asset.Growth{}, w.now()), fault.Conflict)
 	w.must(w.Finish(w.ctx(), "little", finished(), w.now()))
 	w.happened("ready", "live_stream_completed")
-	if left, err := w.Preparing(w.ctx()); err != nil || len(left) != 0 {
+	if left, err := w.Unfinished(w.ctx()); err != nil || len(left) != 0 {
 		t.Errorf("left over: %v, %v", left, err)
 	}
 }

@@ -199,20 +199,21 @@ func (c *Change) makeFile(i int, f StaticRendition) {
 		c.tellFile(f, EventStaticSkipped)
 		return
 	}
-	c.ask(job.New(JobStatic, string(f.ID), StaticArgs{Asset: c.Asset.ID, File: f.ID}))
+	c.ask(c.Asset.staticJob(f))
 }
 
-// failFiles gives up the files of an asset that has become errored.
-func (c *Change) failFiles() {
-	why := Errors{Type: "invalid_input", Messages: []string{"the asset that the file is made of is errored"}}
+// failFiles gives up the files of an asset that will not be whole.
+func (c *Change) failFiles(why Errors) {
 	a := &c.Asset
 	if m := a.Master; m != nil && m.Status == FilePreparing {
 		a.Master = &Master{ID: m.ID, Status: FileErrored}
 		c.tell(EventMasterErrored)
 	}
 	if a.mp4Wanted() {
-		a.Static.Status = FileErrored
-		c.tell(EventMP4Errored)
+		if a.Static.Status == FilePreparing {
+			a.Static.Status = FileErrored
+			c.tell(EventMP4Errored)
+		}
 		return
 	}
 	for i, f := range a.Static.Files {

@@ -29,14 +29,10 @@ func (s *Service) AddTrack(ctx context.Context, env id.Environment, a id.Asset, 
 		c.Asset.Tracks = append(slices.Clip(c.Asset.Tracks), t)
 		c.Tracks = []Track{t}
 		c.Events = append(c.Events, tellTrack(env, t, c.Asset.UpdatedAt, EventTrackCreated))
-		c.ask(t.ingest())
+		c.ask(c.Asset.trackJob(t))
 		return nil
 	})
 	return t, err
-}
-
-func (t Track) ingest() job.Insert {
-	return job.New(JobTrackIngest, string(t.ID), TrackArgs{Asset: t.Asset, Track: t.ID})
 }
 
 // PatchTrack changes a text or audio track. Event updated of the asset, since tracks have none.

@@ -6,7 +6,6 @@ import (
 
 	"millrace/internal/control/assetopt"
 	"millrace/internal/control/event"
-	"millrace/internal/control/job"
 	"millrace/internal/control/playbackid"
 	"millrace/internal/fault"
 	"millrace/internal/id"
@@ -20,8 +19,8 @@ func (s *Service) Users(ctx context.Context, m id.Media) ([]Asset, error) {
 	return s.store.Users(ctx, m)
 }
 
-// Preparing lists assets that are preparing or live.
-func (s *Service) Preparing(ctx context.Context) ([]Asset, error) { return s.store.Preparing(ctx) }
+// Unfinished lists assets on which work may be left.
+func (s *Service) Unfinished(ctx context.Context) ([]Asset, error) { return s.store.Unfinished(ctx) }
 
 // Timeline reads entries of a growing timeline.
 func (s *Service) Timeline(ctx context.Context, a id.Asset, from int64) ([]TimelineEntry, error) {
@@ -110,7 +109,7 @@ func (c *Change) ready() {
 	c.tell(EventReady)
 	for _, t := range c.Asset.Tracks {
 		if t.Status == TrackPreparing && t.URL != "" {
-			c.ask(t.ingest())
+			c.ask(c.Asset.trackJob(t))
 		}
 	}
 }
@@ -131,7 +130,7 @@ func (s *Service) EndLive(ctx context.Context, a id.Asset, recordings []Recordin
 		}
 		c.Asset.IsLive = false
 		c.Asset.Progress = Progress{State: Completed, Percent: 100}
-		c.ask(job.New(JobFinish, string(a), FinishArgs{Asset: a}))
+		c.ask(c.Asset.finishJob())
 		return nil
 	})
 }
@@ -192,11 +191,25 @@ func (c *Change) fail(e Errors) {
 			told = append(told, t)
 		}
 	}
-	c.failFiles()
+	c.failFiles(Errors{Type: "invalid_input", Messages: []string{"the asset that the file is made of is errored"}})
 	c.tell(EventErrored)
 	for _, t := range told {
 		c.Events = append(c.Events, tellTrack(c.Asset.Environment, t, c.Asset.UpdatedAt, EventTrackErrored))
 	}
+}
+
+// FailFiles gives up what waits for the asset to be whole; see Work. Nothing happens when nothing does.
+func (s *Service) FailFiles(ctx context.Context, a id.Asset, e Errors, now time.Time) error {
+	return s.advance(ctx, a, now, func(c *Change) error {
+		if c.Asset.whole() {
+			return fault.New(fault.Conflict, "the asset is whole: each of its files has a job of its own")
+		}
+		c.failFiles(e)
+		if len(c.Events) == 0 {
+			return errSame
+		}
+		return nil
+	})
 }
 
 // SetInputInfo stores what was found in the inputs. No event.

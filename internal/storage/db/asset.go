@@ -348,8 +348,9 @@ func (d assetStore) Users(ctx context.Context, m id.Media) ([]asset.Asset, error
 	})
 }
 
-func (d assetStore) Preparing(ctx context.Context) ([]asset.Asset, error) {
+func (d assetStore) Unfinished(ctx context.Context) ([]asset.Asset, error) {
+	tracks := d.read.NewSelect().Model((*trackRow)(nil)).Column("asset_id").Where("status = 'preparing'")
 	return d.many(ctx, func(q *bun.SelectQuery) *bun.SelectQuery {
-		return q.Where("status = 'preparing' OR is_live").Order("created_at", "id")
+		return q.Where("unfinished OR id IN (?)", tracks).Order("created_at", "id")
 	})
 }

@@ -23,6 +23,7 @@ type assetRow struct {
 	Index         string `bun:"index_key"`
 	Entries       int64  `bun:"entries"`
 	Document      string `bun:"document"` // assetDocument
+	Unfinished    bool   `bun:"unfinished"`
 	CreatedAt     int64  `bun:"created_at"`
 	UpdatedAt     int64  `bun:"updated_at"`
 	Revision      int64  `bun:"revision"`
@@ -81,7 +82,7 @@ func assetRowOf(a asset.Asset) (assetRow, error) {
 	return assetRow{
 		ID: string(a.ID), Environment: string(a.Environment), Status: string(a.Status), Origin: string(a.Origin),
 		LiveStream: string(a.LiveStream), SourceAsset: string(a.SourceAsset), IsLive: a.IsLive, Media: string(a.Media), Index: a.Index,
-		Entries: a.Entries, Document: doc, CreatedAt: millis(a.CreatedAt), UpdatedAt: millis(a.UpdatedAt), Revision: a.Revision,
+		Entries: a.Entries, Document: doc, Unfinished: a.Unfinished(), CreatedAt: millis(a.CreatedAt), UpdatedAt: millis(a.UpdatedAt), Revision: a.Revision,
 	}, nil
 }
 

@@ -16,7 +16,6 @@ import (
 	"millrace/internal/control/asset"
 	"millrace/internal/control/assetopt"
 	"millrace/internal/control/job"
-	"millrace/internal/fault"
 	"millrace/internal/fetch"
 	"millrace/internal/id"
 	"millrace/internal/media/encode"
@@ -68,36 +67,24 @@ func (w *Worker) work(ctx context.Context, j job.Job) error {
 		return err
 	}
 	a, err := w.opt.Assets.Find(ctx, args.Asset)
-	if err != nil {
-		if settle.Gone(err) == nil {
-			err = w.discard(args.Asset)
-		}
+	switch {
+	case settle.Absent(err):
+		return w.gone(ctx, args.Asset, args.Media)
+	case err != nil, len(a.Options.Inputs) == 0 || a.Status == asset.Ready:
 		return err
+	case a.Status == asset.Errored: // an earlier attempt may have died before it had cleared up
+		return w.clear(ctx, a)
 	}
-	if a.Status != asset.Preparing || len(a.Options.Inputs) == 0 {
-		return nil
-	}
-	return w.settled(ctx, a, w.attempt(ctx, a, j), j)
-}
-
-// errDied is the end of a file that takes its process down each time.
-var errDied = fault.New(fault.Invalid, "the file can't be processed: the service ended each time it tried")
-
-// attempt makes the asset.
-func (w *Worker) attempt(ctx context.Context, a asset.Asset, j job.Job) error {
-	if j.MaxAttempts > 0 && j.Attempt >= 2*j.MaxAttempts { // the queue gives up now
-		return errDied
-	}
-	return guarded(func() error {
+	return w.ending(a).Of(ctx, j, settle.Try(j, "the file can't be processed", func() error {
 		in := a.Options.Inputs[0]
 		if _, clip := assetopt.ClipSource(in.URL); clip {
 			return w.clip(ctx, a, in)
 		}
 		return w.file(ctx, a, in)
-	})
+	}))
 }
 
-// guarded makes an error of a panic: a file from outside must neither end the process nor leave its asset without an end.
+// guarded makes an error of a panic in a goroutine of its own: a file from outside must not end the process.
 func guarded(f func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -110,28 +97,32 @@ func guarded(f func() error) (err error) {
 // errGone says that the asset was deleted while it was made.
 var errGone = errors.New("the asset was deleted")
 
-// settled errors the asset when the input is at fault, or when nothing will be tried again.
-func (w *Worker) settled(ctx context.Context, a asset.Asset, err error, j job.Job) error {
-	if _, snoozed := errors.AsType[*job.SnoozeError](err); err == nil || snoozed {
-		return err
+// ending errors the asset when the input is at fault, or when nothing will be tried again.
+func (w *Worker) ending(a asset.Asset) settle.Ending {
+	return settle.Ending{
+		Gone: func(ctx context.Context) (bool, error) {
+			_, err := w.opt.Assets.Find(ctx, a.ID)
+			return settle.Absent(err), settle.Gone(err)
+		},
+		Drop: func(ctx context.Context) error { return w.gone(ctx, a.ID, a.Media) },
+		Fail: func(ctx context.Context, err error) error {
+			why := asset.Errors{Type: "invalid_input", Messages: settle.Reason(err, "the input could not be ingested")}
+			if err := w.opt.Assets.Fail(ctx, a.ID, why, w.opt.Now()); err != nil {
+				return err
+			}
+			return w.clear(ctx, a)
+		},
 	}
-	if errors.Is(err, errGone) {
-		return errors.Join(w.discard(a.ID), settle.Abandon(ctx, w.opt.Store, w.opt.Assets, a.Media))
-	}
-	if ctx.Err() != nil && !errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
-		return err // stopped: the job is taken up again
-	}
-	if !fault.Permanent(err) && !j.Last() {
-		return err
-	}
-	messages := settle.Reason(err, "the input could not be ingested")
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
-	defer cancel()
-	failed := w.opt.Assets.Fail(ctx, a.ID, asset.Errors{Type: "invalid_input", Messages: messages}, w.opt.Now())
-	if failed == nil { // nothing of it can be played
-		failed = settle.Sweep(ctx, w.opt.Store, settle.Prefix(a.Media), func(string) bool { return false })
-	}
-	return errors.Join(err, settle.Gone(failed), w.discard(a.ID))
+}
+
+// gone removes what there is of an asset that was deleted, but for what clips of it play.
+func (w *Worker) gone(ctx context.Context, a id.Asset, m id.Media) error {
+	return errors.Join(w.discard(a), settle.Abandon(ctx, w.opt.Store, w.opt.Assets, m))
+}
+
+// clear removes what there is of an asset of which nothing can be played.
+func (w *Worker) clear(ctx context.Context, a asset.Asset) error {
+	return errors.Join(w.discard(a.ID), settle.Sweep(ctx, w.opt.Store, settle.Prefix(a.Media), func(string) bool { return false }))
 }
 
 const scratchPrefix = "asset-"

@@ -4,13 +4,10 @@ package master
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"time"
 
 	"millrace/internal/control/asset"
 	"millrace/internal/control/job"
-	"millrace/internal/fault"
 	"millrace/internal/id"
 	"millrace/internal/media/download"
 	"millrace/internal/storage/blob"
@@ -43,33 +40,31 @@ func (w *Worker) work(ctx context.Context, j job.Job) error {
 		return err
 	}
 	a, err := w.Assets.Find(ctx, args.Asset)
+	if settle.Absent(err) {
+		return settle.DropFile(ctx, w.Store, w.Assets, args.Media, args.File)
+	}
 	if err != nil {
-		return settle.Gone(err) // its purge takes everything
+		return err
 	}
 	m := a.Master
-	switch {
-	case m == nil || m.ID != args.File:
-		return nil
-	case m.Status == asset.FilePreparing:
-		return w.settled(ctx, a, m.ID, w.attempt(ctx, a, m.ID, j), j)
-	case m.Status == asset.FileReady && w.Now().Before(m.Expires):
-		return job.Snooze(m.Expires.Sub(w.Now()))
-	case m.Status != asset.FileReady:
-		return nil
+	if m == nil || m.ID != args.File {
+		return settle.DropFile(ctx, w.Store, w.Assets, a.Media, args.File)
 	}
-	return settle.Gone(w.Assets.MasterOver(ctx, a.ID, m.ID, w.Now()))
+	switch m.Status {
+	case asset.FilePreparing:
+		return w.ending(a, m.ID).Of(ctx, j, settle.Try(j, "the master can't be made", func() error { return w.attempt(ctx, a, m.ID) }))
+	case asset.FileReady:
+		if left := m.Expires.Sub(w.Now()); left > 0 {
+			return job.Snooze(left)
+		}
+		return settle.Gone(w.Assets.MasterOver(ctx, a.ID, m.ID, w.Now()))
+	case asset.FileErrored, asset.FileSkipped, asset.FilesDisabled:
+	}
+	return settle.DropFile(ctx, w.Store, w.Assets, a.Media, m.ID)
 }
 
-// attempt makes the file. A panic is an error, so that the file gets an end.
-func (w *Worker) attempt(ctx context.Context, a asset.Asset, f id.StaticRendition, j job.Job) (err error) {
-	if j.MaxAttempts > 0 && j.Attempt >= 2*j.MaxAttempts { // the queue gives up now
-		return fault.New(fault.Invalid, "the master can't be made: the service ended each time it tried")
-	}
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("making of a master panicked: %v", p)
-		}
-	}()
+// attempt makes the file.
+func (w *Worker) attempt(ctx context.Context, a asset.Asset, f id.StaticRendition) error {
 	footage, err := w.Films.Footage(ctx, a, download.Want{Original: true})
 	if err != nil {
 		return err
@@ -80,31 +75,19 @@ func (w *Worker) attempt(ctx context.Context, a asset.Asset, f id.StaticRenditio
 	return w.Assets.MasterReady(ctx, a.ID, f, w.Now())
 }
 
-// settled ends the master in an error when nothing will be tried again.
-func (w *Worker) settled(ctx context.Context, a asset.Asset, f id.StaticRendition, err error, j job.Job) error {
-	switch {
-	case err == nil:
-		return nil
-	case fault.KindOf(err) == fault.NotFound && w.gone(ctx, a, f):
-		if err = w.Store.Delete(ctx, settle.FileKey(a.Media, f, "mp4")); err != nil {
-			return fmt.Errorf("delete master that is gone: %w", err)
-		}
-		return settle.Abandon(ctx, w.Store, w.Assets, a.Media)
-	case ctx.Err() != nil && !errors.Is(context.Cause(ctx), context.DeadlineExceeded):
-		return err // stopped: the job is taken up again
-	case !fault.Permanent(err) && !j.Last():
-		return err
+// ending takes away what was stored of a master that is not wanted any more, or can't be made.
+func (w *Worker) ending(a asset.Asset, f id.StaticRendition) settle.Ending {
+	return settle.Ending{
+		Gone: func(ctx context.Context) (bool, error) {
+			now, err := w.Assets.Find(ctx, a.ID)
+			return now.Master == nil || now.Master.ID != f, settle.Gone(err)
+		},
+		Drop: func(ctx context.Context) error { return settle.DropFile(ctx, w.Store, w.Assets, a.Media, f) },
+		Fail: func(ctx context.Context, _ error) error {
+			if err := w.Assets.MasterFailed(ctx, a.ID, f, w.Now()); err != nil {
+				return err
+			}
+			return settle.DropFile(ctx, w.Store, w.Assets, a.Media, f)
+		},
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
-	defer cancel()
-	return errors.Join(err, settle.Gone(w.Assets.MasterFailed(ctx, a.ID, f, w.Now())))
-}
-
-// gone says that the master is not wanted any more, or its asset is deleted.
-func (w *Worker) gone(ctx context.Context, a asset.Asset, f id.StaticRendition) bool {
-	now, err := w.Assets.Find(ctx, a.ID)
-	if err != nil {
-		return fault.KindOf(err) == fault.NotFound
-	}
-	return now.Master == nil || now.Master.ID != f
 }

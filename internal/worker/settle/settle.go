@@ -153,6 +153,9 @@ func Sweep(ctx context.Context, store blob.Store, prefix string, keep func(key s
 
 // Abandon deletes what work has stored for an asset that turned out to be gone. It leaves media alone that any asset still needs.
 func Abandon(ctx context.Context, store blob.Store, assets asset.Work, m id.Media) error {
+	if m == "" { // a job of an older version does not say
+		return nil
+	}
 	users, err := assets.Users(ctx, m)
 	if err != nil || len(users) > 0 {
 		return err
@@ -169,9 +172,27 @@ func Reason(err error, otherwise string) []string {
 	return []string{otherwise + "; the service's log says why"}
 }
 
+// DropFile deletes what there is of a file to download, and of the segments that were made for it alone; and what else work on it has stored
+// when its asset is gone.
+func DropFile(ctx context.Context, store blob.Store, assets asset.Work, m id.Media, f id.StaticRendition) error {
+	if m == "" || f == "" { // a job of an older version does not say
+		return nil
+	}
+	if err := Sweep(ctx, store, FilesPrefix(m)+string(f), func(string) bool { return false }); err != nil {
+		return err
+	}
+	return Abandon(ctx, store, assets, m)
+}
+
+// Absent says that an asset, or something that it had, was deleted. That the storage has not got something is no sign of it.
+func Absent(err error) bool {
+	e, ok := errors.AsType[*fault.Error](err)
+	return ok && e.Kind == fault.NotFound && !e.Ours
+}
+
 // Gone makes peace with an asset, or a track, that was deleted while work on it was under way.
 func Gone(err error) error {
-	if err != nil && fault.KindOf(err) == fault.NotFound {
+	if Absent(err) {
 		return nil
 	}
 	return err

@@ -7,11 +7,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"millrace/internal/control/asset"
 	"millrace/internal/control/job"
-	"millrace/internal/fault"
 	"millrace/internal/media/download"
 	"millrace/internal/media/encode"
 	"millrace/internal/storage/blob"
@@ -53,27 +53,28 @@ func (w *Worker) work(ctx context.Context, j job.Job) error {
 		return err
 	}
 	a, err := w.Assets.Find(ctx, args.Asset)
+	if settle.Absent(err) {
+		return settle.DropFile(ctx, w.Store, w.Assets, args.Media, args.File)
+	}
 	if err != nil {
-		return settle.Gone(err) // its purge takes everything
+		return err
 	}
-	for _, f := range a.Static.Files {
-		if f.ID == args.File && f.Status == asset.FilePreparing {
-			return w.settled(ctx, a, f, w.attempt(ctx, a, f, j), j)
-		}
+	i := slices.IndexFunc(a.Static.Files, func(f asset.StaticRendition) bool { return f.ID == args.File })
+	if i < 0 {
+		return settle.DropFile(ctx, w.Store, w.Assets, a.Media, args.File)
 	}
-	return nil
+	switch f := a.Static.Files[i]; f.Status {
+	case asset.FilePreparing:
+		return w.ending(a, f).Of(ctx, j, settle.Try(j, "the file can't be made", func() error { return w.attempt(ctx, a, f) }))
+	case asset.FileReady: // an earlier attempt may have died before it had cleared up
+		return w.sweep(ctx, a, f)
+	case asset.FileErrored, asset.FileSkipped, asset.FilesDisabled:
+	}
+	return settle.DropFile(ctx, w.Store, w.Assets, a.Media, args.File)
 }
 
-// attempt makes the file. A panic is an error, so that the file gets an end.
-func (w *Worker) attempt(ctx context.Context, a asset.Asset, f asset.StaticRendition, j job.Job) (err error) {
-	if j.MaxAttempts > 0 && j.Attempt >= 2*j.MaxAttempts { // the queue gives up now
-		return fault.New(fault.Invalid, "the file can't be made: the service ended each time it tried")
-	}
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("making of a static rendition panicked: %v", p)
-		}
-	}()
+// attempt makes the file.
+func (w *Worker) attempt(ctx context.Context, a asset.Asset, f asset.StaticRendition) (err error) {
 	footage, err := w.Films.Footage(ctx, a, download.Want{Sound: f.Sound(), Short: f.Short(), Spare: spare(a, f)})
 	if err != nil {
 		return err
@@ -149,47 +150,21 @@ func (w *Worker) sweep(ctx context.Context, a asset.Asset, f asset.StaticRenditi
 	return settle.Sweep(ctx, w.Store, spare(a, f), func(string) bool { return false })
 }
 
-// settled ends the file in an error when nothing will be tried again.
-func (w *Worker) settled(ctx context.Context, a asset.Asset, f asset.StaticRendition, err error, j job.Job) error {
-	var snooze *job.SnoozeError
-	switch {
-	case err == nil, errors.As(err, &snooze):
-		return err
-	case fault.KindOf(err) == fault.NotFound && w.gone(ctx, a, f):
-		return w.discard(ctx, a, f)
-	case ctx.Err() != nil && !errors.Is(context.Cause(ctx), context.DeadlineExceeded):
-		return err // stopped: the job is taken up again
-	case !fault.Permanent(err) && !j.Last():
-		return err
+// ending takes away what was stored of a file that is not wanted any more, or can't be made.
+func (w *Worker) ending(a asset.Asset, f asset.StaticRendition) settle.Ending {
+	return settle.Ending{
+		Gone: func(ctx context.Context) (bool, error) {
+			now, err := w.Assets.Find(ctx, a.ID)
+			gone := !slices.ContainsFunc(now.Static.Files, func(have asset.StaticRendition) bool { return have.ID == f.ID })
+			return gone, settle.Gone(err)
+		},
+		Drop: func(ctx context.Context) error { return settle.DropFile(ctx, w.Store, w.Assets, a.Media, f.ID) },
+		Fail: func(ctx context.Context, err error) error {
+			why := asset.Errors{Type: "invalid_input", Messages: settle.Reason(err, "the file could not be made")}
+			if err := w.Assets.StaticFailed(ctx, a.ID, f.ID, why, w.Now()); err != nil {
+				return err
+			}
+			return settle.DropFile(ctx, w.Store, w.Assets, a.Media, f.ID)
+		},
 	}
-	messages := settle.Reason(err, "the file could not be made")
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
-	defer cancel()
-	failed := w.Assets.StaticFailed(ctx, a.ID, f.ID, asset.Errors{Type: "invalid_input", Messages: messages}, w.Now())
-	return errors.Join(err, settle.Gone(failed), w.sweep(ctx, a, f))
-}
-
-// gone says that the file, or its asset, was deleted while it was made.
-func (w *Worker) gone(ctx context.Context, a asset.Asset, f asset.StaticRendition) bool {
-	now, err := w.Assets.Find(ctx, a.ID)
-	if err != nil {
-		return fault.KindOf(err) == fault.NotFound
-	}
-	for _, have := range now.Static.Files {
-		if have.ID == f.ID {
-			return false
-		}
-	}
-	return true
-}
-
-// discard takes away what was stored of a file that is not wanted any more.
-func (w *Worker) discard(ctx context.Context, a asset.Asset, f asset.StaticRendition) error {
-	if err := w.Store.Delete(ctx, settle.FileKey(a.Media, f.ID, f.Ext)); err != nil {
-		return fmt.Errorf("delete file that is gone: %w", err)
-	}
-	if err := w.sweep(ctx, a, f); err != nil {
-		return err
-	}
-	return settle.Abandon(ctx, w.Store, w.Assets, a.Media)
 }

@@ -1,4 +1,5 @@
-// Package sweep looks after assets that nobody works on any more: whatever happened to a job, no asset stays preparing for ever.
+// Package sweep looks after what nobody works on any more: whatever happened to a job, no asset, track, file or master stays preparing for
+// ever. A job that could not write its end comes again, with all its attempts, and tells it then.
 // Its one goroutine is Run.
 package sweep
 
@@ -16,7 +17,7 @@ type Queue interface {
 	Enqueue(ctx context.Context, jobs ...job.Insert) error
 }
 
-// Sweeper asks for the jobs again that unfinished assets need.
+// Sweeper asks for the jobs again that unfinished assets and what they have need.
 type Sweeper struct {
 	Assets asset.Work
 	Queue  Queue
@@ -48,23 +49,20 @@ func (s *Sweeper) Run(ctx context.Context) error {
 }
 
 func (s *Sweeper) sweep(ctx context.Context) error {
-	all, err := s.Assets.Preparing(ctx)
+	all, err := s.Assets.Unfinished(ctx)
 	if err != nil {
 		return err
 	}
-	var jobs []job.Insert
+	now := s.Now()
 	for _, a := range all {
-		if a.IsLive || s.Now().Sub(a.UpdatedAt) < settled {
+		if now.Sub(a.UpdatedAt) < settled {
 			continue
 		}
-		if a.LiveStream != "" {
-			jobs = append(jobs, job.New(asset.JobFinish, string(a.ID), asset.FinishArgs{Asset: a.ID}))
-		} else {
-			jobs = append(jobs, job.New(asset.JobIngest, string(a.ID), asset.IngestArgs{Asset: a.ID}))
+		if jobs := a.Left(now); len(jobs) > 0 {
+			if err := s.Queue.Enqueue(ctx, jobs...); err != nil {
+				return err
+			}
 		}
 	}
-	if len(jobs) == 0 {
-		return nil
-	}
-	return s.Queue.Enqueue(ctx, jobs...)
+	return nil
 }

@@ -17,7 +17,7 @@ type assets struct {
 	preparing []asset.Asset
 }
 
-func (a assets) Preparing(context.Context) ([]asset.Asset, error) { return a.preparing, nil }
+func (a assets) Unfinished(context.Context) ([]asset.Asset, error) { return a.preparing, nil }
 
 type queue struct{ got []string }
 
@@ -35,10 +35,10 @@ func TestSweepAsksForWhatIsLeft(t *testing.T) {
 		q := &queue{}
 		s := &Sweeper{
 			Assets: assets{preparing: []asset.Asset{
-				{ID: "url", UpdatedAt: old},
-				{ID: "live", IsLive: true, LiveStream: id.LiveStream("s"), UpdatedAt: old},
-				{ID: "over", LiveStream: id.LiveStream("s"), UpdatedAt: old},
-				{ID: "new", UpdatedAt: time.Now()},
+				{ID: "url", Status: asset.Preparing, UpdatedAt: old},
+				{ID: "live", Status: asset.Preparing, IsLive: true, LiveStream: id.LiveStream("s"), UpdatedAt: old},
+				{ID: "over", Status: asset.Preparing, LiveStream: id.LiveStream("s"), UpdatedAt: old},
+				{ID: "new", Status: asset.Preparing, UpdatedAt: time.Now()},
 			}},
 			Queue: q, Every: 10 * time.Minute, Now: time.Now, Logger: slog.New(slog.DiscardHandler),
 		}

@@ -59,34 +59,29 @@ func (w *Worker) work(ctx context.Context, j job.Job) error {
 		return err
 	}
 	a, err := w.opt.Assets.Find(ctx, args.Asset)
+	if settle.Absent(err) {
+		return w.dropped(ctx, asset.Asset{ID: args.Asset, Media: args.Media}, args.Track)
+	}
 	if err != nil {
-		if settle.Gone(err) == nil {
-			err = w.discard(args.Asset, args.Track)
-		}
 		return err
 	}
-	for _, t := range a.Tracks {
-		if t.ID != args.Track {
-			continue
-		}
-		if t.Status != asset.TrackPreparing {
-			return nil
-		}
-		return w.settled(ctx, a, t, w.attempt(ctx, a, t, j), j)
+	i := slices.IndexFunc(a.Tracks, func(t asset.Track) bool { return t.ID == args.Track })
+	if i < 0 {
+		return w.dropped(ctx, a, args.Track)
 	}
-	return w.dropped(ctx, a, args.Track)
+	switch t := a.Tracks[i]; t.Status {
+	case asset.TrackPreparing:
+		return w.ending(a, t).Of(ctx, j, settle.Try(j, "the file can't be processed", func() error { return w.attempt(ctx, a, t) }))
+	case asset.TrackErrored: // an earlier attempt may have died before it had cleared up
+		return w.clear(ctx, a, t.ID)
+	case asset.TrackReady:
+	}
+	return w.discard(a.ID, args.Track)
 }
 
-// attempt makes the track. A panic is an error, so that the track gets an end.
-func (w *Worker) attempt(ctx context.Context, a asset.Asset, t asset.Track, j job.Job) (err error) {
-	if j.MaxAttempts > 0 && j.Attempt >= 2*j.MaxAttempts { // the queue gives up now
-		return fault.New(fault.Invalid, "the file can't be processed: the service ended each time it tried")
-	}
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("track ingest panicked: %v", p)
-		}
-	}()
+// attempt makes the track.
+func (w *Worker) attempt(ctx context.Context, a asset.Asset, t asset.Track) error {
+	var err error
 	if t.Type == asset.TextTrack {
 		err = w.text(ctx, a, &t)
 	} else {
@@ -95,35 +90,29 @@ func (w *Worker) attempt(ctx context.Context, a asset.Asset, t asset.Track, j jo
 	if err != nil {
 		return err
 	}
-	return w.opt.Assets.TrackReady(ctx, a.ID, t, w.opt.Now())
-}
-
-// settled errors the track when the file is at fault, or when nothing will be tried again. The asset stays as it is.
-func (w *Worker) settled(ctx context.Context, a asset.Asset, t asset.Track, err error, j job.Job) error {
-	switch {
-	case err == nil:
-		return w.discard(a.ID, t.ID)
-	case fault.KindOf(err) == fault.NotFound && w.gone(ctx, a.ID, t.ID):
-		return w.dropped(ctx, a, t.ID)
-	case ctx.Err() != nil && !errors.Is(context.Cause(ctx), context.DeadlineExceeded):
-		return err // stopped: the job is taken up again
-	case !fault.Permanent(err) && !j.Last():
+	if err := w.opt.Assets.TrackReady(ctx, a.ID, t, w.opt.Now()); err != nil {
 		return err
 	}
-	messages := settle.Reason(err, "the track could not be made")
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
-	defer cancel()
-	failed := w.opt.Assets.TrackFailed(ctx, a.ID, t.ID, asset.Errors{Type: "invalid_input", Messages: messages}, w.opt.Now())
-	return errors.Join(err, settle.Gone(failed), w.discard(a.ID, t.ID))
+	return w.discard(a.ID, t.ID)
 }
 
-// gone says that the track, or its asset, was deleted while it was made.
-func (w *Worker) gone(ctx context.Context, a id.Asset, t id.Track) bool {
-	now, err := w.opt.Assets.Find(ctx, a)
-	if err != nil {
-		return fault.KindOf(err) == fault.NotFound
+// ending errors the track when the file is at fault, or when nothing will be tried again. The asset stays as it is.
+func (w *Worker) ending(a asset.Asset, t asset.Track) settle.Ending {
+	return settle.Ending{
+		Gone: func(ctx context.Context) (bool, error) {
+			now, err := w.opt.Assets.Find(ctx, a.ID)
+			gone := !slices.ContainsFunc(now.Tracks, func(have asset.Track) bool { return have.ID == t.ID })
+			return gone, settle.Gone(err)
+		},
+		Drop: func(ctx context.Context) error { return w.dropped(ctx, a, t.ID) },
+		Fail: func(ctx context.Context, err error) error {
+			why := asset.Errors{Type: "invalid_input", Messages: settle.Reason(err, "the track could not be made")}
+			if err := w.opt.Assets.TrackFailed(ctx, a.ID, t.ID, why, w.opt.Now()); err != nil {
+				return err
+			}
+			return w.clear(ctx, a, t.ID)
+		},
 	}
-	return !slices.ContainsFunc(now.Tracks, func(have asset.Track) bool { return have.ID == t })
 }
 
 // The storage keys of a track's file follow from the track, so that a second run overwrites the first.
@@ -135,10 +124,26 @@ func soundKey(a asset.Asset, t id.Track) string {
 	return settle.TracksPrefix(a.Media) + string(t) + ".m4a"
 }
 
-// dropped removes what was stored for a track that is not there any more.
+// dropped removes what was stored for a track that is not there any more, unless other assets use the asset's media: a clip may play the
+// file of a track that was ready. Then its purge has looked after it.
 func (w *Worker) dropped(ctx context.Context, a asset.Asset, t id.Track) error {
+	if a.Media == "" { // a job of an older version does not say
+		return w.discard(a.ID, t)
+	}
+	users, err := w.opt.Assets.Users(ctx, a.Media)
+	if err != nil {
+		return err
+	}
+	if slices.ContainsFunc(users, func(u asset.Asset) bool { return u.ID != a.ID }) {
+		return w.discard(a.ID, t)
+	}
+	return w.clear(ctx, a, t)
+}
+
+// clear removes what there is of a track that nobody plays.
+func (w *Worker) clear(ctx context.Context, a asset.Asset, t id.Track) error {
 	if err := w.opt.Store.Delete(ctx, textKey(a, t), soundKey(a, t)); err != nil {
-		return fmt.Errorf("delete file of dropped track: %w", err)
+		return fmt.Errorf("delete file of track: %w", err)
 	}
 	return w.discard(a.ID, t)
 }
