@@ -150,3 +150,13 @@ func TestRecordingThatKillsItsProcess(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// TestHandlersHaveAnEnd: no job has its place in the queue for ever.
+func TestHandlersHaveAnEnd(t *testing.T) {
+	t.Parallel()
+	for kind, h := range newShop(t, time.Minute).handle {
+		if h.Timeout <= 0 || h.Timeout > 24*time.Hour {
+			t.Errorf("%s may take %s", kind, h.Timeout)
+		}
+	}
+}

@@ -19,7 +19,7 @@ type Worker struct {
 
 // Handler is its place in the queue.
 func (w *Worker) Handler() job.Handler {
-	return job.Handler{Kind: asset.JobExpire, MaxAttempts: 100, Work: w.work}
+	return job.Handler{Kind: asset.JobExpire, MaxAttempts: 100, Timeout: 10 * time.Minute, Work: w.work}
 }
 
 // recording is how long to wait for a broadcast that is not over yet.

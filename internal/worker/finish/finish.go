@@ -21,7 +21,7 @@ type Worker struct {
 
 // Handler is its place in the queue.
 func (w *Worker) Handler() job.Handler {
-	return job.Handler{Kind: asset.JobFinish, MaxAttempts: 100, Work: w.work}
+	return job.Handler{Kind: asset.JobFinish, MaxAttempts: 100, Timeout: time.Hour, Work: w.work}
 }
 
 func (w *Worker) work(ctx context.Context, j job.Job) error {

@@ -24,7 +24,7 @@ type Worker struct {
 
 // Handler is its place in the queue.
 func (w *Worker) Handler() job.Handler {
-	return job.Handler{Kind: asset.JobPurge, MaxAttempts: 100, Work: w.work}
+	return job.Handler{Kind: asset.JobPurge, MaxAttempts: 100, Timeout: 6 * time.Hour, Work: w.work}
 }
 
 // preparing is how long to wait for a clip that is just being made of the media.

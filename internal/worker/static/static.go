@@ -44,7 +44,7 @@ const attempts = 8
 
 // Handler is its place in the queue.
 func (w *Worker) Handler() job.Handler {
-	return job.Handler{Kind: asset.JobStatic, MaxAttempts: attempts, Work: w.work}
+	return job.Handler{Kind: asset.JobStatic, MaxAttempts: attempts, Timeout: 12 * time.Hour, Work: w.work}
 }
 
 func (w *Worker) work(ctx context.Context, j job.Job) error {

@@ -49,6 +49,8 @@ type Options struct {
 	Prefix          string // before every key; a slash is added when it doesn't end in one
 	PathStyle       bool   // http://host/bucket/key, as most compatible servers need, instead of http://bucket.host/key
 	Create          bool   // make the bucket when it isn't there
+
+	stall time.Duration // 0: stallTime
 }
 
 // Bucket is an open bucket.
@@ -64,7 +66,10 @@ func Open(ctx context.Context, o Options) (*Bucket, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	b := &Bucket{name: o.Bucket, prefix: strings.Trim(o.Prefix, "/"), transport: newTransport()}
+	if o.stall == 0 {
+		o.stall = stallTime
+	}
+	b := &Bucket{name: o.Bucket, prefix: strings.Trim(o.Prefix, "/"), transport: newTransport(o.stall)}
 	if b.prefix != "" {
 		b.prefix += "/"
 	}
@@ -72,7 +77,7 @@ func Open(ctx context.Context, o Options) (*Bucket, error) {
 		Region:      orElse(o.Region, "us-east-1"),
 		Credentials: credentials.NewStaticCredentialsProvider(o.AccessKeyID, o.SecretAccessKey, o.SessionToken),
 		HTTPClient: &http.Client{
-			Transport:     b.transport,
+			Transport:     patient{b.transport, o.stall},
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
 		UsePathStyle: o.PathStyle,
@@ -125,9 +130,10 @@ func (o Options) check() error {
 	return errs.Err()
 }
 
-func newTransport() *http.Transport {
+func newTransport(stall time.Duration) *http.Transport {
+	d := &dialer{net.Dialer{Timeout: dialTime}, stall}
 	return &http.Transport{
-		DialContext:           (&net.Dialer{Timeout: dialTime}).DialContext,
+		DialContext:           d.dial,
 		TLSHandshakeTimeout:   handshakeTime,
 		ResponseHeaderTimeout: answerTime,
 		MaxIdleConns:          maxConnections,
