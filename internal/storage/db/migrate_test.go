@@ -43,7 +43,7 @@ func TestMigrateUnfinished(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, step := range []func(context.Context) error{
-		func(ctx context.Context) error { _, err := p.DownTo(ctx, 3); return err },
+		func(ctx context.Context) error { _, err := p.DownTo(ctx, 4); return err },
 		func(ctx context.Context) error { _, err := p.Up(ctx); return err },
 	} {
 		if err := step(t.Context()); err != nil {
