@@ -59,6 +59,8 @@ type stock struct {
 	entry []byte      // its sample entry
 	codec frame.Codec // empty: one that can't be encoded
 	size  int         // of H.264: bytes in front of a NAL unit
+	// Of H.264: it is known in which order pictures are shown without seeing all of them.
+	ordered bool
 }
 
 // codecs by the sample entry.
@@ -77,8 +79,14 @@ func (y *laneCut) open(ctx context.Context, n int) error {
 		return fmt.Errorf("init segment %d of %s has no sample entry", n, y.src.ID)
 	}
 	if s.codec = codecs[string(s.entry[4:8])]; s.codec == frame.H264 {
-		if _, _, s.size, err = h264.ParseAVCC(avcC(s.entry)); err != nil {
+		var sets [][]byte
+		if sets, _, s.size, err = h264.ParseAVCC(avcC(s.entry)); err != nil {
 			return fmt.Errorf("read sample entry: %w", err)
+		}
+		s.ordered = len(sets) > 0
+		for _, sps := range sets {
+			info, failed := h264.Info(sps)
+			s.ordered = s.ordered && failed == nil && info.ReorderFrames >= 0
 		}
 	}
 	y.stock = s
@@ -149,7 +157,7 @@ func (y *laneCut) needed(ctx context.Context, r *reel, from, until int) ([]sampl
 		latest = max(latest, s.pts)
 	}
 	if start != none {
-		return r.film[start:end], nil
+		return y.stock.without(r.film[start:end], r.pts[from]), nil
 	}
 	out := r.film[:end]
 	for i := r.chunk; i > r.chunk-furthestBack && y.continues(i); {
@@ -164,6 +172,20 @@ func (y *laneCut) needed(ctx context.Context, r *reel, from, until int) ([]sampl
 		}
 	}
 	return out, nil
+}
+
+// without leaves out pictures that are shown before a time and that none is decoded from.
+func (s *stock) without(film []sample, before int64) []sample {
+	if !s.ordered {
+		return film
+	}
+	out := make([]sample, 0, len(film))
+	for _, x := range film {
+		if x.pts >= before || !h264.Disposable(x.Data, s.size) {
+			out = append(out, x)
+		}
+	}
+	return out
 }
 
 // order is what an encoder is asked for: stretches of several reels behind one another, on a clock of their own.
@@ -190,7 +212,9 @@ func (o *order) add(r *reel, film []sample, from, until int, at int64) (next int
 	shift := at - earliest
 	samples := make([]cmaf.Sample, len(film))
 	for i := range film {
-		samples[i] = film[i].Sample
+		if samples[i] = film[i].Sample; i+1 < len(film) {
+			samples[i].Duration = uint32(film[i+1].dts - film[i].dts)
+		}
 	}
 	o.feed = cmaf.AppendFragment(o.feed, uint32(len(o.args.Spans)+1), cmaf.TrackID, uint64(film[0].dts+shift), samples)
 	o.args.Spans = append(o.args.Spans, [2]int64{r.pts[from] + shift, r.pts[until-1] + shift})

@@ -26,8 +26,11 @@ type PictureCut struct {
 	Interlaced     bool
 }
 
+// Numbers of profiles, H.264 section A.2.
+const baseline, main, high = 66, 77, 100
+
 // h264Profiles are x264's names of profiles by profile_idc.
-var h264Profiles = map[uint8]string{66: "baseline", 77: "main", 100: "high"} //nolint:gochecknoglobals // a table
+var h264Profiles = map[uint8]string{baseline: "baseline", main: "main", high: "high"} //nolint:gochecknoglobals // a table
 
 // Build returns the arguments for ffmpeg. Nothing is reordered: each picture can be given any time that is later than the one before. The
 // picture is not turned, as the init segment says how it is to be turned.
@@ -66,14 +69,21 @@ func (a PictureCut) encoder() []string {
 	case frame.VP9:
 		return []string{"-c:v", "libvpx-vp9", "-deadline", "realtime", "-cpu-used", "6", "-row-mt", "1", "-crf", "20", "-b:v", rate, "-lag-in-frames", "0", "-auto-alt-ref", "0", "-g", "9999"}
 	}
-	args := []string{"-c:v", "libx264", "-preset", "superfast", "-crf", "16", "-maxrate", rate, "-bufsize", rate, "-bf", "0"}
+	params := "keyint=infinite:scenecut=0:open-gop=0:stitchable=1:sps-id=" + strconv.Itoa(a.Set)
+	args := []string{"-c:v", "libx264", "-preset", "ultrafast", "-crf", "16", "-maxrate", rate, "-bufsize", rate, "-bf", "0"}
 	if p := h264Profiles[a.Profile]; p != "" {
 		args = append(args, "-profile:v", p, "-level:v", fmt.Sprintf("%d.%d", a.Level/10, a.Level%10))
+	}
+	if a.Profile != baseline { // what the preset leaves out of a profile would make it another one
+		params += ":cabac=1:deblock=0,0:aq-mode=1"
+	}
+	if a.Profile >= high {
+		params += ":8x8dct=1"
 	}
 	if a.Interlaced {
 		args = append(args, "-flags", "+ilme+ildct")
 	}
-	return append(args, "-x264-params", "keyint=infinite:scenecut=0:open-gop=0:stitchable=1:sps-id="+strconv.Itoa(a.Set))
+	return append(args, "-x264-params", params)
 }
 
 // SoundCut describes a stretch of AAC that is encoded anew because part of it is silenced: fragmented MP4 comes on standard input, ADTS

@@ -76,3 +76,61 @@ func TestStraight(t *testing.T) {
 		}
 	}
 }
+
+// TestHasty checks that what is encoded in haste has the parameter sets of what is not, bit for bit, and as many pictures.
+func TestHasty(t *testing.T) {
+	t.Parallel()
+	e := newEngine(t)
+	source, err := os.ReadFile(makeFile(t, "a.mp4", "-f", "lavfi", "-i", "testsrc2=size=640x360:rate=25:duration=2", "-c:v", "libx264", "-preset", "ultrafast",
+		"-pix_fmt", "yuv420p", "-colorspace", "bt709", "-use_editlist", "0", "-movflags", "+frag_every_frame+empty_moov+default_base_moof"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, preset := range []string{"veryfast", "faster"} {
+		for _, straight := range []bool{false, true} {
+			var entries [2][]byte
+			for i := range entries {
+				a := RungArgs{
+					Width: 320, Height: 180, Preset: preset, CRF: 23, Bitrate: 400_000, Level: 30, Timescale: 12800, Keys: []float64{0, 1},
+					Straight: straight, FrameRate: 25, Hasty: i == 1,
+				}
+				pictures, keys := 0, 0
+				err := e.Rung(t.Context(), OnDemand, RungJob{
+					Prepare: func(context.Context) (RungArgs, error) { return a, nil },
+					Input: func(_ context.Context, in io.Writer) error {
+						_, err := in.Write(source)
+						return err
+					},
+					Output: func(_ context.Context, in io.Reader) error {
+						r := cmaf.NewReader(in, cmaf.ReaderOptions{MaxFragment: 1 << 20})
+						tracks, err := r.Tracks()
+						if err != nil || len(tracks) != 1 {
+							return errors.Join(err, errors.New("not one track"))
+						}
+						entries[i] = tracks[0].SampleEntry
+						for {
+							fragments, err := r.Next()
+							if errors.Is(err, io.EOF) {
+								return nil
+							}
+							if err != nil {
+								return err
+							}
+							for _, s := range fragments[0].Samples {
+								if pictures++; s.Sync {
+									keys++
+								}
+							}
+						}
+					},
+				})
+				if err != nil || pictures != 50 || keys != 2 {
+					t.Errorf("%s: %v, %d pictures, %d key frames", preset, err, pictures, keys)
+				}
+			}
+			if !bytes.Equal(entries[0], entries[1]) {
+				t.Errorf("%s, straight %t: in haste\n%x\nand otherwise\n%x", preset, straight, entries[1], entries[0])
+			}
+		}
+	}
+}

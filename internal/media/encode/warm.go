@@ -116,6 +116,7 @@ func (w *Warm) spawn() *spare {
 	taken := make(chan struct{})
 	var job ImageJob
 	opts := w.engine.imageChild(w.args)
+	opts.Priority, opts.Hurry = Ahead, taken // it starts beside a job that somebody waits for
 	opts.Input = func(ctx context.Context, in io.Writer) error {
 		idle := time.AfterFunc(spareTime, func() { w.retire(s) })
 		defer idle.Stop()

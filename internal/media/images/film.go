@@ -11,6 +11,7 @@ import (
 	"sort"
 
 	"millrace/internal/fault"
+	"millrace/internal/media/codec/h264"
 	"millrace/internal/media/container/bmff"
 	"millrace/internal/media/container/cmaf"
 	"millrace/internal/media/encode"
@@ -333,32 +334,11 @@ func needs(head []byte, pictures []sample) []sample {
 	}
 	out := make([]sample, 0, len(pictures))
 	for i, s := range pictures {
-		if i == len(pictures)-1 || !disposable(s.Data, tracks[0].LengthSize) {
+		if i == len(pictures)-1 || !h264.Disposable(s.Data, tracks[0].LengthSize) {
 			out = append(out, s)
 		}
 	}
 	return out
-}
-
-// disposable says that no other picture refers to this one, H.264 section 7.4.1.
-func disposable(data []byte, lengthSize int) bool {
-	slices, refers := 0, false
-	for len(data) > lengthSize && lengthSize > 0 {
-		n := 0
-		for _, b := range data[:lengthSize] {
-			n = n<<8 | int(b)
-		}
-		data = data[lengthSize:]
-		if n <= 0 || n > len(data) {
-			return false
-		}
-		if typ := data[0] & 31; typ >= 1 && typ <= 5 {
-			slices++
-			refers = refers || data[0]>>5&3 != 0
-		}
-		data = data[n:]
-	}
-	return slices > 0 && !refers
 }
 
 // fragment writes pictures with such times that those from shown on are shown from encode.ShownFrom on.

@@ -6,6 +6,7 @@ import (
 	"image/color"
 	"testing"
 
+	"millrace/internal/media/codec/h264"
 	"millrace/internal/media/container/bmff"
 	"millrace/internal/media/container/cmaf"
 )
@@ -151,6 +152,38 @@ func TestPAM(t *testing.T) {
 	}
 }
 
+// TestShrink: each pixel is the mean of what it covers, whatever the sizes; a plain picture stays plain to the last bit.
+func TestShrink(t *testing.T) {
+	t.Parallel()
+	for _, size := range [][4]int{{2, 2, 1, 1}, {7, 5, 3, 2}, {1920, 1080, 640, 360}, {100, 3, 99, 3}, {3840, 2, 1, 1}, {5, 5, 5, 4}} {
+		src := image.NewRGBA(image.Rect(0, 0, size[0]+2, size[1]+2))
+		for i := range src.Pix {
+			src.Pix[i] = []byte{255, 1, 77, 255}[i%4]
+		}
+		dst := image.NewRGBA(image.Rect(0, 0, size[2]+1, size[3]+1))
+		shrink(dst, image.Rect(1, 1, size[2]+1, size[3]+1), src, image.Rect(2, 2, size[0]+2, size[1]+2))
+		for y := range size[3] + 1 {
+			for x := range size[2] + 1 {
+				want := color.RGBA{255, 1, 77, 255}
+				if x == 0 || y == 0 { // outside
+					want = color.RGBA{}
+				}
+				if got := dst.RGBAAt(x, y); got != want {
+					t.Fatalf("%v: %v at %d, %d", size, got, x, y)
+				}
+			}
+		}
+	}
+	src, dst := image.NewRGBA(image.Rect(0, 0, 3, 1)), image.NewRGBA(image.Rect(0, 0, 2, 1))
+	for x, v := range []uint8{0, 90, 240} {
+		src.SetRGBA(x, 0, color.RGBA{v, v, v, 255})
+	}
+	shrink(dst, dst.Rect, src, src.Rect)
+	if a, b := dst.RGBAAt(0, 0).R, dst.RGBAAt(1, 0).R; a != 30 || b != 190 {
+		t.Errorf("%d and %d, want 30 and 190", a, b)
+	}
+}
+
 func FuzzPAM(f *testing.F) {
 	f.Add([]byte("P7\nWIDTH 1\nHEIGHT 1\nDEPTH 4\nMAXVAL 255\nTUPLTYPE RGB_ALPHA\nENDHDR\n1234"))
 	f.Add([]byte("P7\nWIDTH 99999999\nHEIGHT 99999999\nDEPTH 4\nMAXVAL 255\nENDHDR\n"))
@@ -167,7 +200,7 @@ func FuzzFirstSample(f *testing.F) {
 	f.Add(append(bmff.Make("styp", []byte("abcd")), segment...))
 	f.Add(segment[:len(segment)-4])
 	f.Fuzz(func(t *testing.T, data []byte) {
-		disposable(data, 4)
+		h264.Disposable(data, 4)
 		if s, err := firstSample(bytes.NewReader(data)); err == nil && (len(s.Data) == 0 || !bytes.Contains(data, s.Data)) {
 			t.Errorf("%q of %q", s.Data, data)
 		}

@@ -100,6 +100,7 @@ func (r *run) prepare(ctx context.Context) (encode.RungArgs, error) {
 		r.feeds = slices.Insert(r.feeds, 0, f)
 	}
 	args := r.w.args()
+	args.Hasty = !r.patient()
 	for i := range r.feeds {
 		f := &r.feeds[i]
 		r.data, f.data = append(r.data, f.data), nil

@@ -34,6 +34,23 @@ func HasIDR(au []byte) bool {
 	}
 }
 
+// Disposable says that no other picture refers to this access unit's, whose lengths have lengthSize bytes: section 7.4.1, nal_ref_idc.
+func Disposable(au []byte, lengthSize int) bool {
+	slices, refers := 0, false
+	for len(au) > lengthSize && lengthSize > 0 {
+		unit, rest, ok := nal.Next(au, lengthSize)
+		if !ok || len(unit) == 0 {
+			return false
+		}
+		if t := Type(unit); t >= TypeNonIDR && t <= TypeIDR {
+			slices++
+			refers = refers || unit[0]>>5&3 != 0
+		}
+		au = rest
+	}
+	return slices > 0 && !refers
+}
+
 // IsIDRPrefix looks at the first bytes of an access unit, lengthSize 1 to 4. When they reach the first slice, known is true and idr tells whether
 // the picture is an IDR. When they do not (long SEI), known is false and at is where, counted from the prefix's start, the next NAL unit
 // stands: read on from there. at is past the unit's end when it has no slice.
