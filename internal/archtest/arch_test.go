@@ -60,7 +60,7 @@ var layers = map[string][]string{
 	"internal/media/clip":         {"internal/media/frame", "internal/media/timeline", "internal/media/codec", "internal/media/container", "internal/media/encode"},
 	"internal/media/download":     {"internal/media/frame", "internal/media/timeline", "internal/media/container", "internal/fault"},
 	"internal/media/cascade":      {"internal/fault", "internal/media/container", "internal/media/encode", "internal/media/ladder", "internal/media/window"},
-	"internal/media/images":       {"internal/media/timeline", "internal/media/container", "internal/media/encode", "internal/fault"},
+	"internal/media/images":       {"internal/media/timeline", "internal/media/codec", "internal/media/container", "internal/media/encode", "internal/fault"},
 	"internal/media/packager":     {"internal/media/frame", "internal/media/timeline", "internal/media/container", "internal/media/codec"},
 	"internal/media/journal":      {"internal/media/frame", "internal/media/timeline", "internal/openfile"},
 	"internal/media/window":       {"internal/media/frame", "internal/media/timeline", "internal/media/journal", "internal/media/hls", "internal/media/container", "internal/openfile", "internal/lifecycle"},
