@@ -202,7 +202,7 @@ func (b *broadcast) fetchImage(ctx context.Context) {
 	defer cancel()
 	data, err := b.opt.Images.Image(try, b.fill.url, slate.MaxBytes)
 	if err == nil {
-		if _, err = b.owner.decode(data); err == nil {
+		if err = b.owner.check(data); err == nil {
 			b.fill.mu.Lock()
 			b.fill.image = data
 			b.fill.mu.Unlock()
@@ -277,18 +277,21 @@ func (l *Live) draw(data []byte, w, h int) (*image.RGBA, error) {
 	if data == nil {
 		return slate.Default(w, h)
 	}
-	img, err := l.decode(data)
+	l.decoding.Lock() // images are large: one at a time, for as long as it is in memory
+	defer l.decoding.Unlock()
+	img, err := slate.Decode(data)
 	if err != nil {
 		return nil, err
 	}
 	return slate.Fit(img, w, h), nil
 }
 
-// decode reads an image. One at a time: they are large.
-func (l *Live) decode(data []byte) (image.Image, error) {
+// check finds out whether an image can be used.
+func (l *Live) check(data []byte) error {
 	l.decoding.Lock()
 	defer l.decoding.Unlock()
-	return slate.Decode(data)
+	_, err := slate.Decode(data)
+	return err
 }
 
 // explain says why an image can't be used, for its owner.

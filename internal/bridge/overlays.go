@@ -51,7 +51,7 @@ func (b *broadcast) layers() func(context.Context) []overlay.Layer {
 			if data := b.laid.files[i]; data != nil {
 				layers = append(layers, overlay.Layer{
 					Settings: overlay.Settings(*in.Overlay),
-					Load:     func() (image.Image, error) { return b.owner.decodeOverlay(data) },
+					Load:     func() (image.Image, error) { return overlay.Decode(data) },
 				})
 			}
 		}
@@ -75,7 +75,7 @@ func (b *broadcast) fetchOverlays(ctx context.Context, inputs []assetopt.Input) 
 		}
 		data, err := b.opt.Images.Image(try, in.URL, min(left, overlay.MaxBytes))
 		if err == nil {
-			_, err = b.owner.decodeOverlay(data)
+			err = overlay.Check(data)
 		}
 		switch {
 		case err == nil:
@@ -91,11 +91,4 @@ func (b *broadcast) fetchOverlays(ctx context.Context, inputs []assetopt.Input) 
 			}
 		}
 	}
-}
-
-// decodeOverlay reads an image. One at a time: they are large.
-func (l *Live) decodeOverlay(data []byte) (image.Image, error) {
-	l.decoding.Lock()
-	defer l.decoding.Unlock()
-	return overlay.Decode(data)
 }

@@ -8,6 +8,7 @@ import (
 	"image/color"
 	_ "image/jpeg" // decoded
 	_ "image/png"  // decoded
+	"sync"
 )
 
 const (
@@ -20,8 +21,20 @@ const (
 // ErrImage says that bytes are no image that can be laid over a picture; the rest of its text says why, for whoever gave it.
 var ErrImage = errors.New("the overlay image can't be used")
 
-// Decode reads a PNG or a JPEG. One that is too large is refused before its pixels are decoded; what it takes is a few hundred megabytes
-// at most, so that callers decode one at a time.
+// memory is held for as long as there is an image: it takes a few hundred megabytes at most, and so do all there are, whoever wants them.
+//
+//nolint:gochecknoglobals // so is the process's memory
+var memory sync.Mutex
+
+// Check finds out whether an image can be used; ErrImage says why not.
+func Check(data []byte) error {
+	memory.Lock()
+	defer memory.Unlock()
+	_, err := Decode(data)
+	return err
+}
+
+// Decode reads a PNG or a JPEG, for a Layer's Load. One that is too large is refused before its pixels are decoded.
 func Decode(data []byte) (image.Image, error) {
 	if len(data) > MaxBytes {
 		return nil, fmt.Errorf("%w: its file is larger than %d MB", ErrImage, MaxBytes>>20)
@@ -43,7 +56,7 @@ func Decode(data []byte) (image.Image, error) {
 // Layer is an image and how it is to lie over the picture.
 type Layer struct {
 	Settings Settings
-	// Load gives the image when it is to be drawn: only one at a time is in memory.
+	// Load gives the image when it is to be drawn: only one at a time is in memory, of all that are drawn in the process.
 	Load func() (image.Image, error)
 }
 
@@ -60,28 +73,39 @@ func Draw(layers []Layer, w, h int) (*Sheet, error) {
 	picture := image.Pt(w, h)
 	var sheet *Sheet
 	for _, l := range layers {
-		share, err := l.Settings.opacity()
-		if err != nil {
+		var err error
+		if sheet, err = l.draw(sheet, picture); err != nil {
 			return nil, err
 		}
-		img, err := l.Load()
-		if err != nil {
-			return nil, err
-		}
-		at, err := l.Settings.Place(img.Bounds().Size(), picture)
-		if err != nil {
-			return nil, err
-		}
-		seen := at.Intersect(image.Rectangle{Max: picture})
-		if seen.Empty() || share == 0 {
-			continue
-		}
-		sheet = sheet.grown(seen)
-		sheet.draw(img, at, seen, share)
 	}
 	if sheet != nil {
 		sheet.bleed()
 	}
+	return sheet, nil
+}
+
+// draw gives the sheet, which may be nil, with the layer on it.
+func (l Layer) draw(sheet *Sheet, picture image.Point) (*Sheet, error) {
+	share, err := l.Settings.opacity()
+	if err != nil {
+		return nil, err
+	}
+	memory.Lock()
+	defer memory.Unlock()
+	img, err := l.Load()
+	if err != nil {
+		return nil, err
+	}
+	at, err := l.Settings.Place(img.Bounds().Size(), picture)
+	if err != nil {
+		return nil, err
+	}
+	seen := at.Intersect(image.Rectangle{Max: picture})
+	if seen.Empty() || share == 0 {
+		return sheet, nil
+	}
+	sheet = sheet.grown(seen)
+	sheet.draw(img, at, seen, share)
 	return sheet, nil
 }
 

@@ -10,7 +10,10 @@ import (
 	"image/draw"
 	"image/jpeg"
 	"image/png"
+	"runtime"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 )
 
@@ -222,4 +225,39 @@ func FuzzDecode(f *testing.F) {
 			t.Fatal(err)
 		}
 	})
+}
+
+// heavy is an image that is in memory until its last pixel is read.
+type heavy struct {
+	*image.NRGBA
+	held *atomic.Int32
+}
+
+func (h heavy) RGBA64At(x, y int) color.RGBA64 {
+	runtime.Gosched()
+	if x == h.Rect.Max.X-1 && y == h.Rect.Max.Y-1 {
+		h.held.Add(-1)
+	}
+	return h.NRGBA.RGBA64At(x, y)
+}
+
+// TestOneImageAtATime is in memory, whoever draws: many streams may begin at once.
+func TestOneImageAtATime(t *testing.T) {
+	t.Parallel()
+	var held atomic.Int32
+	l := Layer{Load: func() (image.Image, error) {
+		if n := held.Add(1); n > 1 {
+			t.Errorf("%d images are in memory", n)
+		}
+		return heavy{image.NewNRGBA(image.Rect(0, 0, 16, 16)), &held}, nil
+	}}
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			if _, err := Draw([]Layer{l, l, l}, 16, 16); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
 }

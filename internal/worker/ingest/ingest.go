@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"time"
 
 	"millrace/internal/control/asset"
@@ -40,10 +39,7 @@ type Options struct {
 }
 
 // Worker does asset.ingest.
-type Worker struct {
-	opt      Options
-	decoding sync.Mutex
-}
+type Worker struct{ opt Options }
 
 // New returns a Worker.
 func New(o Options) *Worker {

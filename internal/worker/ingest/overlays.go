@@ -33,7 +33,7 @@ func (w *Worker) fetchOverlays(ctx context.Context, a asset.Asset) error {
 				return aboutImage(i, "the overlay image can't be fetched: "+strings.Join(fault.Messages(err), "; "), err)
 			}
 		}
-		if err := w.look(path); errors.Is(err, overlay.ErrImage) {
+		if err := look(path); errors.Is(err, overlay.ErrImage) {
 			return aboutImage(i, err.Error(), fault.Wrap(fault.Invalid, err, "image"))
 		} else if err != nil {
 			return err
@@ -55,18 +55,27 @@ func (w *Worker) imagePath(a asset.Asset, input int) string {
 }
 
 // look finds out whether an image can be used.
-func (w *Worker) look(path string) error {
-	w.decoding.Lock()
-	defer w.decoding.Unlock()
-	_, err := decode(path)
-	return err
+func look(path string) error {
+	data, err := read(path)
+	if err != nil {
+		return err
+	}
+	return overlay.Check(data)
 }
 
-// decode reads an image. They are large, so Worker.decoding is held for as long as there is one.
-func decode(path string) (image.Image, error) {
+func read(path string) ([]byte, error) {
 	data, err := os.ReadFile(path) //nolint:gosec // our own scratch file
 	if err != nil {
 		return nil, fmt.Errorf("read overlay image: %w", err)
+	}
+	return data, nil
+}
+
+// decode reads an image.
+func decode(path string) (image.Image, error) {
+	data, err := read(path)
+	if err != nil {
+		return nil, err
 	}
 	return overlay.Decode(data)
 }
@@ -98,8 +107,6 @@ func (w *Worker) overlay(a asset.Asset, v *encode.Track, width, height int) (*en
 	if a.Options.Test {
 		layers = append(layers, w.opt.Mark)
 	}
-	w.decoding.Lock()
-	defer w.decoding.Unlock()
 	sheet, err := overlay.Draw(layers, width, height)
 	if err != nil {
 		return nil, fmt.Errorf("draw overlays: %w", err)
