@@ -1,10 +1,8 @@
 package bridge_test
 
 import (
-	"bytes"
 	"context"
 	"image"
-	"image/png"
 	"io"
 	"slices"
 	"strings"
@@ -36,21 +34,14 @@ func (p *pictures) Live(ctx context.Context, job encode.LiveArgs, input func(con
 func TestOverlay(t *testing.T) {
 	t.Parallel()
 	const first, second = "https://example.com/1.png?token=secret", "https://example.com/2.png"
-	var white bytes.Buffer
-	img := image.NewGray(image.Rect(0, 0, 50, 50))
-	for i := range img.Pix {
-		img.Pix[i] = 0xff
-	}
-	if err := png.Encode(&white, img); err != nil {
-		t.Fatal(err)
-	}
+	white := whiteSquare(t)
 	for name, tt := range map[string]struct {
 		images images
 		laid   image.Rectangle // of all that is laid over the picture of 320 x 180
 		warns  []string
 	}{
-		"both":      {images{first: white.Bytes(), second: white.Bytes()}, image.Rect(0, 0, 320, 180), nil},
-		"one is no": {images{first: []byte("GIF89a"), second: white.Bytes()}, image.Rect(280, 140, 320, 180), []string{"inputs[1]: the overlay image is not shown in this recording: the overlay image can't be used: it is neither PNG nor JPEG"}},
+		"both":      {images{first: white, second: white}, image.Rect(0, 0, 320, 180), nil},
+		"one is no": {images{first: []byte("GIF89a"), second: white}, image.Rect(280, 140, 320, 180), []string{"inputs[1]: the overlay image is not shown in this recording: the overlay image can't be used: it is neither PNG nor JPEG"}},
 		"none": {images{}, image.Rectangle{}, []string{
 			"inputs[1]: the overlay image is not shown in this recording: https://example.com/slate.png answers 404", "inputs[2]: ",
 		}},

@@ -277,26 +277,33 @@ func TestSlatePlaylistsGrow(t *testing.T) {
 	})
 }
 
+// whiteSquare is a PNG.
+func whiteSquare(t *testing.T) []byte {
+	t.Helper()
+	img := image.NewGray(image.Rect(0, 0, 50, 50))
+	for i := range img.Pix {
+		img.Pix[i] = 0xff
+	}
+	var file bytes.Buffer
+	if err := png.Encode(&file, img); err != nil {
+		t.Fatal(err)
+	}
+	return file.Bytes()
+}
+
 // TestSlateImage fetches the owner's image once per recording, and tells stream and asset when it is of no use.
 func TestSlateImage(t *testing.T) {
 	t.Parallel()
 	const url = "https://example.com/slate.png?token=secret"
-	var square bytes.Buffer
-	img := image.NewRGBA(image.Rect(0, 0, 50, 50))
-	for i := range img.Pix {
-		img.Pix[i] = 0xff
-	}
-	if err := png.Encode(&square, img); err != nil {
-		t.Fatal(err)
-	}
+	square := whiteSquare(t)
 	for name, tt := range map[string]struct {
 		images images
 		warns  string
 	}{
-		"used":       {images{url: square.Bytes()}, ""},
+		"used":       {images{url: square}, ""},
 		"not there":  {images{}, "answers 404"},
 		"not one":    {images{url: []byte("<html>")}, "neither PNG nor JPEG"},
-		"cut off":    {images{url: square.Bytes()[:60]}, "is damaged"},
+		"cut off":    {images{url: square[:60]}, "is damaged"},
 		"not wanted": {nil, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -53,7 +53,7 @@ func TestLadder(t *testing.T) {
 	})
 }
 
-// switches has a page play and tells its player which size to take.
+// switches has a page play and tells its player which size to take; it plays on for a second in each.
 func switches(t *testing.T, s *rig.Server, playbackID string) {
 	t.Helper()
 	page := browser.Start(t).Open(t, s.WatchURL(playbackID))
@@ -66,6 +66,7 @@ func switches(t *testing.T, s *rig.Server, playbackID string) {
 		if p.Time < last.Time || p.Restarts > 0 || p.Error != "" {
 			t.Errorf("after the switch to %d lines: %+v", height, p)
 		}
-		last = p
+		last = page.Plays(t, 1, patience)
+		t.Logf("%d lines: latency %.2f s, %d stalls", height, last.Latency, last.Stalls)
 	}
 }

@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"bytes"
-	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -14,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"millrace/test/browser"
 	"millrace/test/hlscheck"
 	"millrace/test/rig"
 )
@@ -50,7 +48,7 @@ func liveLadder(t *testing.T, s *rig.Server, mode string) {
 		check(t, mode, hlscheck.Options{URL: url, Follow: 14 * time.Second, LowLatency: mode == "low", MaxSegments: 4, Decoder: rig.FFmpeg(t)}, must...)
 	})
 	if mode == "low" {
-		switchesLive(t, s, stream.Text("playback_ids.0.id"))
+		switches(t, s, stream.Text("playback_ids.0.id"))
 	}
 	killEncoder(t, s)
 	watched.Wait()
@@ -62,24 +60,6 @@ func liveLadder(t *testing.T, s *rig.Server, mode string) {
 	s.Complete(t, stream.Text("id"))
 	a := s.AwaitAsset(t, id, "finished", patience, rig.Finished)
 	sameFrames(t, s.PlayURL(a.Text("playback_ids.0.id")))
-}
-
-// switchesLive has a page play what is live and tells its player which size to take.
-func switchesLive(t *testing.T, s *rig.Server, playbackID string) {
-	t.Helper()
-	page := browser.Start(t).Open(t, s.WatchURL(playbackID))
-	page.FirstPicture(t, patience)
-	heights := page.Until(t, "two sizes", patience, func(p browser.Probe) bool { return len(p.Levels) == 2 }).Levels
-	last := page.Probe(t)
-	for _, height := range []int{270, 480, 270} {
-		page.Eval(t, fmt.Sprintf("window.millrace.hls.nextLevel = %d", slices.Index(heights, height)), nil)
-		p := page.Until(t, fmt.Sprintf("a picture of %d lines", height), patience, func(p browser.Probe) bool { return p.Height == height })
-		if p.Time < last.Time || p.Restarts > 0 || p.Error != "" {
-			t.Errorf("after the switch to %d lines: %+v", height, p)
-		}
-		last = page.Plays(t, 1, patience)
-		t.Logf("%d lines: latency %.2f s, %d stalls", height, last.Latency, last.Stalls)
-	}
 }
 
 // killEncoder kills the server's encoder of rungs.
