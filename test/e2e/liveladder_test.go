@@ -48,7 +48,7 @@ func liveLadder(t *testing.T, s *rig.Server, mode string) {
 		check(t, mode, hlscheck.Options{URL: url, Follow: 14 * time.Second, LowLatency: mode == "low", MaxSegments: 4, Decoder: rig.FFmpeg(t)}, must...)
 	})
 	if mode == "low" {
-		switches(t, s, stream.Text("playback_ids.0.id"))
+		switches(t, s, stream.Text("playback_ids.0.id"), 1)
 	}
 	killEncoder(t, s)
 	watched.Wait()
