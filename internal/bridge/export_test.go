@@ -1,6 +1,9 @@
 package bridge
 
 import (
+	"context"
+
+	"millrace/internal/id"
 	"millrace/internal/media/frame"
 	"millrace/internal/media/ingest"
 	"millrace/internal/media/session"
@@ -36,4 +39,9 @@ func Break(in ingest.Sink, write, closing bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.session = session.New(session.Options{Output: broken{write: write, close: closing}, Now: s.owner.opt.Now})
+}
+
+// Settled is what makes rungs of a live stream's broadcast as it is now waits for.
+func Settled(l *Live, s id.LiveStream) func(ctx context.Context, msn int64) error {
+	return l.current(s).settled
 }

@@ -1,16 +1,20 @@
 package bridge
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"time"
 
 	"millrace/internal/control/asset"
 	"millrace/internal/control/live"
+	"millrace/internal/fault"
 	"millrace/internal/id"
 	"millrace/internal/media/cascade"
+	"millrace/internal/media/codec/h264"
 	"millrace/internal/media/container/cmaf"
 	"millrace/internal/media/frame"
 	"millrace/internal/media/hls"
@@ -35,7 +39,7 @@ const (
 type LiveRungs struct {
 	Encoder cascade.Encoder
 	Maker   *transcode.Maker // names them, and makes what was not made while it was live
-	Store   cascade.Store
+	Store   transcode.Store
 	Read    func(ctx context.Context, key string) ([]byte, error) // a stored object
 	Room    *cascade.Room                                         // what may wait for storage, of all broadcasts
 	// Policy is that of an environment. It is asked as a broadcast begins.
@@ -48,10 +52,16 @@ type lower struct {
 	edge    *window.Edge
 	maker   *transcode.Maker
 	cascade *cascade.Cascade
+	settled func(ctx context.Context, msn int64) error
 	segment time.Duration // as it is cut
 
-	mu       sync.Mutex
-	snapshot *timeline.Timeline // of the video: whole segments
+	late *shelf[lateKey, []byte] // segments of which parts were asked for after they should have been there
+
+	mu     sync.Mutex
+	inits  int // of the video, when rungs were found out
+	known  offer
+	tracks map[string]frame.Config // that live encoders have said, by rendition
+	learnt chan struct{}           // closed with the next one
 }
 
 // rungPolicy is that of a stream's rungs.
@@ -66,20 +76,75 @@ func (l *Live) rungPolicy(ctx context.Context, s live.Stream) (Policy, error) {
 	return p, nil
 }
 
+// offer is what a broadcast is offered in.
+type offer struct {
+	rungs []ladder.Rung // largest first
+	names []string      // of the renditions
+	shown bool          // the picture is offered as it comes
+}
+
+type lateKey struct {
+	rendition string
+	msn       int64
+}
+
+// lates is how many late segments of a broadcast's rungs are in memory: viewers ask for the parts of the same few.
+const lates = 6
+
 // newLower returns nil where there are no rungs: test streams stay as they are, and a stream without a picture has none.
 func (b *broadcast) newLower(policy Policy) *lower {
 	o := b.opt.Rungs
 	if policy == RungsOff || b.stream.Settings.Test || b.stream.Settings.AudioOnly {
 		return nil
 	}
-	l := &lower{asset: b.asset, edge: b.edge, maker: o.Maker}
+	l := &lower{
+		asset: b.asset, edge: b.edge, maker: o.Maker, settled: b.settled, tracks: map[string]frame.Config{}, learnt: make(chan struct{}),
+		late: newShelf[lateKey, []byte](lates, 0),
+	}
 	l.segment, _ = cutOf(b.mode)
 	l.cascade = cascade.New(cascade.Options{
-		Edge: b.edge, Source: timeline.MainVideo, Timescale: packagerTimescale, Encoder: o.Encoder, Store: o.Store, Room: o.Room, Always: policy == RungsAlways,
+		Edge: b.edge, Source: timeline.MainVideo, Timescale: packagerTimescale, Encoder: o.Encoder, Store: rungStore{o.Store, o.Maker},
+		Settled: b.settled, Room: o.Room, Always: policy == RungsAlways,
 		Init:  func(ctx context.Context, n int) ([]byte, error) { return b.readInit(ctx, n) },
 		Rungs: l.made, Now: b.opt.Now, Logger: b.log,
+		Parameters: func(r cascade.Rung, avcC []byte) {
+			if err := l.learn(r.ID, avcC); err != nil {
+				b.log.Warn("parameters of a rung can't be read", "rendition", r.ID, "error", err)
+			}
+		},
 	})
 	return l
+}
+
+// rungStore keeps what is made while it is live beside what is made later: of both one is kept.
+type rungStore struct {
+	transcode.Store
+	maker *transcode.Maker
+}
+
+// Keep implements cascade.Store.
+func (s rungStore) Keep(ctx context.Context, key string, data []byte) (bool, error) {
+	return s.maker.Keep(ctx, key, data)
+}
+
+// settled waits until a segment of the video is stored, and makes sure that the broadcast is still this node's: another one's has other
+// media under the same number, which rungs must not be mixed with.
+func (b *broadcast) settled(ctx context.Context, msn int64) error {
+	if err := b.edge.Stored(ctx, timeline.MainVideo, msn); err != nil {
+		return told(err)
+	}
+	select {
+	case <-b.stored:
+		if b.edge.Ended() && !b.ledger.ended() { // nothing is added by anybody
+			return nil
+		}
+	default:
+	}
+	mine, err := b.ledger.hold(ctx)
+	if err == nil && !mine {
+		return fault.New(fault.Conflict, "the broadcast is not this node's any more")
+	}
+	return err
 }
 
 // lastRungs is how long what is in the encoders may take to be stored once a broadcast has ended.
@@ -92,7 +157,7 @@ func (b *broadcast) runLower(storing context.Context) {
 	defer context.AfterFunc(storing, func() { time.AfterFunc(lastRungs, cancel) })()
 	defer func() {
 		if r := recover(); r != nil {
-			b.log.Error("rungs ended", "panic", r, "stack", string(debug.Stack()))
+			b.log.ErrorContext(ctx, "rungs ended", "panic", r, "stack", string(debug.Stack()))
 		}
 	}()
 	if err := b.lower.cascade.Run(ctx); err != nil && ctx.Err() == nil {
@@ -122,33 +187,51 @@ func sourcesOf(inits []timeline.Init, tier int) (sources []ladder.Source, shown 
 	return sources, shown
 }
 
-// rungs are those of the broadcast so far, largest first. shown says that the picture is offered as it comes.
-func (l *lower) rungs() (rungs []ladder.Rung, shown bool) {
+// offer is what the broadcast is offered in so far. It is found out anew when the picture changes.
+func (l *lower) offer() offer {
+	n := l.edge.Inits(timeline.MainVideo)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if n == 0 {
+		return offer{shown: true}
+	}
+	if n != l.inits {
+		if o, ok := l.findOut(); ok {
+			l.inits, l.known = n, o
+		}
+	}
+	return l.known
+}
+
+func (l *lower) findOut() (o offer, ok bool) {
 	lanes, err := l.edge.Describe()
 	if err != nil {
-		return nil, true
+		return o, false
 	}
 	for _, lane := range lanes {
-		if lane.Kind != frame.Video {
+		if lane.ID != timeline.MainVideo {
 			continue
 		}
 		tier := ladder.Tier(l.asset.Options.MaxResolution)
 		sources, shown := sourcesOf(lane.Inits, tier)
-		rungs = ladder.Live(sources, ladder.Quality(l.asset.Quality()), tier)
-		return rungs, shown || len(rungs) == 0
+		o.rungs = ladder.Live(sources, ladder.Quality(l.asset.Quality()), tier)
+		o.shown = shown || len(o.rungs) == 0
+		for _, r := range o.rungs {
+			o.names = append(o.names, l.maker.Rendition(r))
+		}
+		return o, true
 	}
-	return nil, true
+	return o, false
 }
 
 // made are the rungs for the cascade.
 func (l *lower) made() []cascade.Rung {
-	rungs, _ := l.rungs()
-	out := make([]cascade.Rung, 0, len(rungs))
-	for _, r := range rungs {
-		id := l.maker.Rendition(r)
-		w := transcode.Work{Prefix: mediaPrefix(l.asset.Media) + "/" + id}
-		out = append(out, cascade.Rung{Rung: r, ID: id, Key: w.SegmentKey})
-		_ = l.edge.AddShadow(id, timeline.MainVideo) // there is one: it was described
+	o := l.offer()
+	out := make([]cascade.Rung, 0, len(o.rungs))
+	for i, r := range o.rungs {
+		w := transcode.Work{Prefix: mediaPrefix(l.asset.Media) + "/" + o.names[i]}
+		out = append(out, cascade.Rung{Rung: r, ID: o.names[i], Key: w.SegmentKey, HeadKey: w.HeadKey})
+		_ = l.edge.AddShadow(o.names[i], timeline.MainVideo) // there is one: it was described
 	}
 	return out
 }
@@ -158,32 +241,64 @@ func (l *lower) find(rendition string) (ladder.Rung, bool) {
 	if l == nil || rendition == timeline.MainVideo || rendition == timeline.MainAudio {
 		return ladder.Rung{}, false
 	}
-	rungs, _ := l.rungs()
-	for _, r := range rungs {
-		if l.maker.Rendition(r) != rendition {
-			continue
-		}
-		if err := l.edge.AddShadow(rendition, timeline.MainVideo); err != nil {
-			return r, false
-		}
-		l.cascade.Want(rendition)
-		return r, true
+	o := l.offer()
+	i := slices.Index(o.names, rendition)
+	if i < 0 {
+		return ladder.Rung{}, false
 	}
-	return ladder.Rung{}, false
+	if err := l.edge.AddShadow(rendition, timeline.MainVideo); err != nil {
+		return o.rungs[i], false
+	}
+	l.cascade.Want(rendition)
+	return o.rungs[i], true
 }
 
-// until is what there is of the video, with a segment.
-func (l *lower) until(msn int64) (*timeline.Timeline, error) {
+// learn notes what a live encoder says of a rung.
+func (l *lower) learn(rendition string, avcC []byte) error {
+	sps, pps, _, err := h264.ParseAVCC(avcC)
+	if err != nil {
+		return err
+	}
+	if len(sps) != 1 || len(pps) != 1 {
+		return fmt.Errorf("%d SPS and %d PPS", len(sps), len(pps))
+	}
+	c, err := h264.TrackConfig(bytes.Clone(sps[0]), bytes.Clone(pps[0]))
+	if err != nil {
+		return err
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.snapshot == nil || msn >= l.snapshot.Next() {
-		t, err := l.edge.Video(false)
-		if err != nil {
-			return nil, told(err)
-		}
-		l.snapshot = t
+	if _, known := l.tracks[rendition]; !known {
+		l.tracks[rendition] = c
+		close(l.learnt)
+		l.learnt = make(chan struct{})
 	}
-	return l.snapshot, nil
+	return nil
+}
+
+// saidSoon is how long a live encoder that has been asked for may take to say its parameters; it takes a tenth of that where there is room.
+const saidSoon = time.Second
+
+// track is what a live encoder says of a rung; false when none does.
+func (l *lower) track(ctx context.Context, rendition string) (frame.Config, bool) {
+	enough := time.NewTimer(saidSoon)
+	defer enough.Stop()
+	for {
+		l.mu.Lock()
+		c, ok := l.tracks[rendition]
+		learnt := l.learnt
+		l.mu.Unlock()
+		if ok {
+			return c, true
+		}
+		select {
+		case <-learnt:
+		case <-enough.C:
+			return frame.Config{}, false
+		case <-ctx.Done():
+			return frame.Config{}, false
+		}
+	}
 }
 
 // variants adds the rungs to what all variants share.
@@ -191,12 +306,12 @@ func (l *lower) variants(shared hls.Variant) (out []hls.Variant, shown bool) {
 	if l == nil {
 		return nil, true
 	}
-	rungs, shown := l.rungs()
-	for _, r := range rungs {
-		_ = l.edge.AddShadow(l.maker.Rendition(r), timeline.MainVideo) // there is one: it was described; other playlists report where this one stands
-		out = append(out, variantOf(shared, r, l.maker.Rendition(r), l.segment.Seconds()))
+	o := l.offer()
+	for i, r := range o.rungs {
+		_ = l.edge.AddShadow(o.names[i], timeline.MainVideo) // there is one: it was described; other playlists report where this one stands
+		out = append(out, variantOf(shared, r, o.names[i], l.segment.Seconds()))
 	}
-	return out, shown
+	return out, o.shown
 }
 
 // lowerChunk is an init segment, a segment or a part of a rung.
@@ -214,16 +329,35 @@ func (v *edgeView) lowerChunk(ctx context.Context, rung ladder.Rung, rendition s
 	if err != nil || !at.Due {
 		return v.place(ctx)(at, err)
 	}
-	t, err := v.lower.until(at.MSN)
+	t, err := v.edge.VideoAround(at.MSN, around)
 	if err != nil {
-		return playback.Body{}, err
+		return playback.Body{}, told(err)
 	}
+	parts := v.edge.PartEnds(rendition, at.MSN) // they may be forgotten before it is made
 	w := &transcode.Work{
 		Prefix: mediaPrefix(v.lower.asset.Media) + "/" + rendition, Rung: rung, Timeline: t, Lane: t.Lane(timeline.MainVideo), Source: above{v},
-		Parts: func(msn int64) []int { return v.edge.PartEnds(timeline.MainVideo, msn) },
+		Parameters: func(ctx context.Context) (frame.Config, bool) { return v.lower.track(ctx, rendition) },
+		Parts: func(msn int64) []int {
+			if msn == at.MSN {
+				return parts
+			}
+			return v.edge.PartEnds(rendition, msn)
+		},
+		Head: func(msn int64) []byte { return v.edge.Head(rendition, msn) },
+		Settled: func(ctx context.Context, msn int64) error {
+			enough, cancel := context.WithTimeout(ctx, settling)
+			defer cancel()
+			failed := v.lower.settled(enough, msn)
+			if failed != nil && enough.Err() != nil {
+				failed = fault.Wrap(fault.Unavailable, failed, "the segment is not stored yet: ask for it again")
+			}
+			return failed
+		},
 	}
 	if at.Part >= 0 {
-		return partOf(at.Part)(v.p.rung(ctx, w, hls.Resource{MSN: at.MSN, Init: -1, Part: -1, Ext: "m4s"}))
+		return partOf(at.Part)(v.lower.late.get(ctx, lateKey{rendition, at.MSN}, v.p.opt.Now(), func(ctx context.Context) ([]byte, error) {
+			return whole(v.p.rung(ctx, w, hls.Resource{MSN: at.MSN, Init: -1, Part: -1, Ext: "m4s"}))
+		}))
 	}
 	b, err := v.p.rung(ctx, w, r)
 	if err == nil && r.Init < 0 && r.MSN+farBehind < v.edge.Newest(timeline.MainVideo) { // else it is made while it is live
@@ -233,9 +367,8 @@ func (v *edgeView) lowerChunk(ctx context.Context, rung ladder.Rung, rendition s
 }
 
 // partOf is one movie fragment of a segment.
-func partOf(k int) func(playback.Body, error) (playback.Body, error) {
-	return func(b playback.Body, err error) (playback.Body, error) {
-		data, err := whole(b, err)
+func partOf(k int) func(segment []byte, err error) (playback.Body, error) {
+	return func(data []byte, err error) (playback.Body, error) {
 		if err != nil {
 			return playback.Body{}, err
 		}
@@ -250,6 +383,13 @@ func partOf(k int) func(playback.Body, error) (playback.Body, error) {
 		return playback.Body{}, told(window.ErrUnknown)
 	}
 }
+
+// around is how many segments on each side of one there has to be known to make it: those in front that it may need to be decoded, and those
+// behind that are made with it.
+const around = 12
+
+// settling is how long a segment of a rung waits for its source to be stored.
+const settling = 10 * time.Second
 
 // farBehind is how many segments behind the live edge a viewer watches the past.
 const farBehind = 8

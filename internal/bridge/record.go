@@ -153,6 +153,13 @@ func (l *ledger) hold(ctx context.Context) (bool, error) {
 // stopped says that nothing is recorded any more. Called with the lock.
 func (l *ledger) stopped() bool { return l.over != nil }
 
+// ended says that nothing is recorded any more.
+func (l *ledger) ended() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.stopped()
+}
+
 // lost says that the broadcast is another node's now.
 func (l *ledger) lost(ctx context.Context) (bool, error) {
 	_, err := l.hold(ctx)

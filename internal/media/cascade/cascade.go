@@ -34,6 +34,7 @@ type Edge interface {
 	Shade(id string, msn int64, number int, buf []byte, ticks int64, independent bool) bool
 	Shaded(id string, msn int64) bool
 	Kept(id string, msn int64, same bool)
+	Begun() (all []window.Begun, more bool)
 }
 
 // Encoder encodes a picture in several sizes while it streams; encode.Engine fits.
@@ -43,16 +44,17 @@ type Encoder interface {
 
 // Store keeps what was made.
 type Store interface {
-	Has(ctx context.Context, key string) (bool, error)
 	Put(ctx context.Context, key string, data []byte) error
+	// Keep is Put of what nothing is in the place of yet; false: something is.
+	Keep(ctx context.Context, key string, data []byte) (bool, error)
 }
 
 // Rung is one rendition that is made here.
 type Rung struct {
 	ladder.Rung
 	ID string // at the edge
-	// Key is where a segment is stored.
-	Key func(msn int64) string
+	// Key is where a segment is stored, and HeadKey is where its first parts are that have to be gone on with.
+	Key, HeadKey func(msn int64) string
 }
 
 // Options are what a Cascade needs.
@@ -64,13 +66,18 @@ type Options struct {
 	Init    func(ctx context.Context, n int) ([]byte, error)
 	Encoder Encoder
 	Store   Store
+	// Parameters is told a rung's AVCDecoderConfigurationRecord by each encoder that begins, with its first picture; nil: nobody wants it.
+	Parameters func(r Rung, avcC []byte)
 	// Rungs are all that there are now; nil while that is not known. Those that were there once stay.
-	Rungs  func() []Rung
-	Room   *Room         // shared with other broadcasts; nil: each for itself
-	Always bool          // they are made whether somebody watches or not
-	Idle   time.Duration // how long a rung is made after it was asked for; 20 s when 0
-	Now    func() time.Time
-	Logger *slog.Logger
+	Rungs func() []Rung
+	// Settled waits until a segment of the source is stored and nobody else can store another one in its place: what is made of it may be
+	// kept then. An error: it may never be. nil: it always may.
+	Settled func(ctx context.Context, msn int64) error
+	Room    *Room         // shared with other broadcasts; nil: each for itself
+	Always  bool          // they are made whether somebody watches or not
+	Idle    time.Duration // how long a rung is made after it was asked for; 20 s when 0
+	Now     func() time.Time
+	Logger  *slog.Logger
 }
 
 const (
@@ -99,6 +106,7 @@ type Cascade struct {
 	children []*child            // that have not ended
 	current  *child              // the one that goes on; nil: none does
 	attached map[string]struct{} // rungs that the edge waits for
+	rungs    map[string]Rung     // that were made, by ID
 	hold     *window.Follower    // has the edge keep what an encoder may have to read again
 	failures int
 	refused  bool // there was no room for an encoder, which was said
@@ -110,7 +118,7 @@ func New(o Options) *Cascade {
 	if o.Idle <= 0 {
 		o.Idle = 20 * time.Second
 	}
-	return &Cascade{opt: o, wake: make(chan struct{}, 1), keep: newKeeper(o), asked: map[string]time.Time{}, attached: map[string]struct{}{}}
+	return &Cascade{opt: o, wake: make(chan struct{}, 1), keep: newKeeper(o), asked: map[string]time.Time{}, attached: map[string]struct{}{}, rungs: map[string]Rung{}}
 }
 
 // Want says that somebody watches a rung. It does not wait.
@@ -145,6 +153,7 @@ func (c *Cascade) Run(ctx context.Context) error {
 	defer alarm.Stop()
 	for {
 		c.bury(ctx)
+		more := c.salvage()
 		if over := c.over(); over && len(c.children) == 0 {
 			c.keep.close()
 			kept.Wait()
@@ -153,7 +162,7 @@ func (c *Cascade) Run(ctx context.Context) error {
 			c.adjust(ctx)
 		}
 		var due <-chan time.Time
-		if len(c.children) > 0 || c.opt.Always || c.resting() {
+		if len(c.children) > 0 || c.opt.Always || c.resting() || more {
 			due = alarm.C
 		}
 		select {
@@ -203,12 +212,27 @@ func (c *Cascade) adjust(ctx context.Context) {
 	case c.resting():
 	case c.current == nil && c.opt.Edge.Ended(): // it is only being stored
 	case c.current == nil:
-		// The segment before the open one too: whoever begins to watch asks for that first.
-		c.current = c.start(ctx, job{from: max(c.opt.Edge.Newest(c.opt.Source)-1, 0), rungs: want})
+		c.begin(ctx, want)
 	case !c.current.steady() || sameRungs(c.current.job.rungs, want):
 	default:
 		c.roll(ctx, want)
 	}
+}
+
+// begin begins with the open segment. The one before it has an encoder of its own, which ends with it: whoever begins to watch asks for that
+// first, and one encoder would take twice as long for both.
+func (c *Cascade) begin(ctx context.Context, want []Rung) {
+	open := c.opt.Edge.Newest(c.opt.Source)
+	for _, r := range want {
+		c.opt.Edge.Attach(r.ID, open-1)
+	}
+	if open == 0 {
+		c.current = c.start(ctx, job{from: open, rungs: want})
+		return
+	}
+	turn := make(chan struct{})
+	c.current = c.start(ctx, job{from: open, rungs: want, turn: turn})
+	c.start(ctx, job{from: open - 1, to: open, rungs: want, behind: c.current, over: turn})
 }
 
 // roll has another encoder go on with other rungs at the next border. Those that are new begin at once, by themselves.
@@ -238,13 +262,14 @@ var (
 // start begins an encoder.
 func (c *Cascade) start(ctx context.Context, j job) *child {
 	for _, r := range j.rungs {
-		c.attached[r.ID] = struct{}{}
+		c.attached[r.ID], c.rungs[r.ID] = struct{}{}, r
 		c.opt.Edge.Attach(r.ID, j.from)
 	}
 	if c.hold == nil {
 		c.hold, _ = c.opt.Edge.Follow(c.opt.Source, j.from) // without one the encoder says why
 	}
 	child := newChild(c, j)
+	c.opt.Logger.DebugContext(ctx, "encoder of rungs begins", "media_sequence", j.from, "before", j.to, "goes_on", len(j.stood) > 0)
 	c.children = append(c.children, child)
 	ctx, child.cancel = context.WithCancelCause(ctx)
 	c.all.Go(func() {
@@ -293,7 +318,7 @@ func (c *Cascade) bury(ctx context.Context) {
 				c.current = c.start(ctx, next)
 			}
 		} else if why := x.trouble(); over && why != nil {
-			c.opt.Logger.Warn("encoder of rungs ended before its time", "error", why)
+			c.opt.Logger.WarnContext(ctx, "encoder of rungs ended before its time", "error", why)
 		}
 		if over {
 			c.children = slices.DeleteFunc(c.children, func(o *child) bool { return o == x })
@@ -309,6 +334,15 @@ func (c *Cascade) bury(ctx context.Context) {
 			c.opt.Edge.Detach(id)
 		}
 	}
+}
+
+// salvage keeps what was published of segments that are not gone on with here. more says that there may be some soon.
+func (c *Cascade) salvage() (more bool) {
+	all, more := c.opt.Edge.Begun()
+	for _, b := range all {
+		c.keep.put(made{rung: c.rungs[b.ID], msn: b.MSN, data: b.Data, head: true})
+	}
+	return more
 }
 
 // forgiven says whether an encoder that has ended may have a successor now.

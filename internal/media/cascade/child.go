@@ -17,10 +17,14 @@ import (
 // job is what one encoder does.
 type job struct {
 	rungs []Rung
-	from  int64           // the first segment that goes in
-	to    int64           // the segment before which it ends; 0: it goes on
-	after []*child        // whose pictures come before this one's
-	stood map[string]mark // by rung: what an encoder that died has made of it
+	from  int64    // the first segment that goes in
+	to    int64    // the segment before which it ends; 0: it goes on
+	after []*child // whose pictures come before this one's
+	// behind is one that must have found room before this one asks for some; nil: none.
+	behind *child
+	// turn, once closed, says that what is at hand behind the first part may go in; nil: at once. over is another's turn: closed at the end.
+	turn, over chan struct{}
+	stood      map[string]mark // by rung: what an encoder that died has made of it
 }
 
 func (j *job) has(id string) bool {
@@ -43,6 +47,7 @@ type child struct {
 	cancel context.CancelCauseFunc
 	stop   context.CancelFunc // ends what goes in
 	food   context.Context    //nolint:containedctx // ends when what goes in has to
+	fed    chan struct{}      // closed when the encoder waits for pictures
 	ended  chan struct{}      // closed when it has ended
 
 	mu      sync.Mutex
@@ -84,7 +89,7 @@ type border struct{ after, least int64 }
 
 func newChild(c *Cascade, j job) *child {
 	now := c.opt.Now()
-	x := &child{c: c, job: j, to: j.to, began: now, moved: now, came: now, ended: make(chan struct{})}
+	x := &child{c: c, job: j, to: j.to, began: now, moved: now, came: now, fed: make(chan struct{}), ended: make(chan struct{})}
 	x.food, x.stop = context.WithCancel(context.Background()) //nolint:forbidigo // ended by run
 	for _, r := range j.rungs {
 		o := &out{x: x, rung: r, mark: mark{msn: j.from}}
@@ -146,6 +151,9 @@ func (x *child) successor() (job, bool) {
 // run encodes until the input has ended and all is out.
 func (x *child) run(ctx context.Context) {
 	defer close(x.ended)
+	if x.job.over != nil {
+		defer close(x.job.over)
+	}
 	defer x.stop()
 	err := x.encode(ctx)
 	x.mu.Lock()
@@ -173,6 +181,15 @@ func (x *child) encode(ctx context.Context) (err error) {
 			err = fmt.Errorf("encode rungs: panic: %v\n%s", p, debug.Stack())
 		}
 	}()
+	if b := x.job.behind; b != nil {
+		select {
+		case <-b.fed:
+		case <-b.ended:
+			return nil
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
 	work := encode.LadderArgs{Timescale: x.c.opt.Timescale}
 	var outputs []func(context.Context, io.Reader) error
 	for _, o := range x.outs {

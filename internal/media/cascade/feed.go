@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 	"slices"
+	"time"
 
 	"millrace/internal/media/container/cmaf"
 	"millrace/internal/media/window"
@@ -14,6 +15,7 @@ import (
 
 // write is the encoder's input: the source's pictures from the first segment on.
 func (x *child) write(ctx context.Context, in io.Writer) error {
+	close(x.fed)
 	defer x.c.poke()
 	defer x.endFeed()
 	food, cancel := context.WithCancel(ctx)
@@ -56,12 +58,46 @@ func (x *child) write(ctx context.Context, in io.Writer) error {
 		case end:
 			return nil
 		}
-		buf, n = x.take(buf, n, &step), n+uint32(len(step.Samples))
-		if _, err := in.Write(buf); err != nil {
-			return err // the engine says what was written
+		for _, part := range x.turns(step) {
+			buf, n = x.take(buf, n, &part), n+uint32(len(part.Samples))
+			if _, err := in.Write(buf); err != nil {
+				return err // the engine says what was written
+			}
+			x.written()
+			buf = buf[:0]
+			x.waitTurn(food)
 		}
-		x.written()
 	}
+}
+
+// turns are what may go in at once: the first part of what is at hand when another encoder has its turn, and the rest behind it.
+func (x *child) turns(step window.Step) []window.Step {
+	if x.job.turn == nil || len(step.Parts) == 0 || step.Parts[0].Samples >= len(step.Samples) {
+		x.job.turn = nil
+		return []window.Step{step}
+	}
+	first, rest, n := step, step, step.Parts[0].Samples
+	first.Samples, first.Parts, first.Done = step.Samples[:n], step.Parts[:1], false
+	rest.Samples, rest.Parts = step.Samples[n:], step.Parts[1:]
+	return []window.Step{first, rest}
+}
+
+// longTurn is how long another encoder's turn may take: a quarter of that will do.
+const longTurn = 2 * time.Second
+
+// waitTurn waits until it is this encoder's turn.
+func (x *child) waitTurn(ctx context.Context) {
+	if x.job.turn == nil {
+		return
+	}
+	enough := time.NewTimer(longTurn)
+	defer enough.Stop()
+	select {
+	case <-x.job.turn:
+	case <-enough.C:
+	case <-ctx.Done():
+	}
+	x.job.turn = nil
 }
 
 // pause says what another encoder has to do: begin with the next segment, or, behind what this one makes of the open one, go on there.

@@ -2,9 +2,11 @@ package cascade
 
 import (
 	"context"
-	"fmt"
 	"runtime/debug"
 	"sync"
+	"time"
+
+	"millrace/internal/fault"
 )
 
 // keeper stores segments, one after another. It holds nobody up: what comes while too much waits is not stored.
@@ -23,6 +25,7 @@ type made struct {
 	rung Rung
 	msn  int64
 	data []byte
+	head bool // only its first parts
 }
 
 // maxKept bounds the bytes of a broadcast that wait for storage.
@@ -103,7 +106,7 @@ func (k *keeper) run(ctx context.Context) {
 		k.mu.Unlock()
 		switch {
 		case m != nil:
-			same, err := k.store(ctx, m)
+			same, err := k.insist(ctx, m)
 			if err != nil && ctx.Err() == nil {
 				k.opt.Logger.WarnContext(ctx, "segment of a rung not kept", "rendition", m.rung.ID, "media_sequence", m.msn, "error", err)
 			}
@@ -117,6 +120,23 @@ func (k *keeper) run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-k.wake:
+		}
+	}
+}
+
+// insist stores a segment, with growing pauses while storage fails.
+func (k *keeper) insist(ctx context.Context, m *made) (same bool, err error) {
+	const longest = 5 * time.Second
+	for pause := 50 * time.Millisecond; ; pause = min(2*pause, longest) {
+		if same, err = k.store(ctx, m); err == nil || fault.Permanent(err) {
+			return same, err
+		}
+		t := time.NewTimer(pause)
+		select {
+		case <-ctx.Done():
+			t.Stop()
+			return false, err
+		case <-t.C:
 		}
 	}
 }
@@ -139,17 +159,20 @@ func (k *keeper) drop() {
 	k.queue, k.bytes = nil, 0
 }
 
-// store keeps a segment unless there is one: what was offered stays.
+// store keeps a segment unless there is one: what was offered stays. same says that it is what is stored now.
 func (k *keeper) store(ctx context.Context, m *made) (same bool, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			same, err = false, fmt.Errorf("store segment of a rung: panic: %v\n%s", p, debug.Stack())
+			same, err = false, fault.New(fault.Invalid, "store segment of a rung: panic: %v\n%s", p, debug.Stack())
 		}
 	}()
-	key := m.rung.Key(m.msn)
-	stored, err := k.opt.Store.Has(ctx, key)
-	if stored || err != nil {
-		return false, err
+	if settled := k.opt.Settled; settled != nil {
+		if err = settled(ctx, m.msn); err != nil {
+			return false, err
+		}
 	}
-	return true, k.opt.Store.Put(ctx, key, m.data)
+	if m.head { // what the rest is made behind
+		return false, k.opt.Store.Put(ctx, m.rung.HeadKey(m.msn), m.data)
+	}
+	return k.opt.Store.Keep(ctx, m.rung.Key(m.msn), m.data)
 }

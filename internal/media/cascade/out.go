@@ -49,8 +49,11 @@ func (o *out) read(ctx context.Context, in io.Reader) error {
 		if err != nil {
 			return fmt.Errorf("read picture: %w", err)
 		}
-		if !tag.Config {
+		switch {
+		case !tag.Config:
 			o.came(tag)
+		case o.x.c.opt.Parameters != nil:
+			o.x.c.opt.Parameters(o.rung, tag.Data)
 		}
 	}
 }
@@ -199,7 +202,7 @@ func (o *out) publish(s *stretch) bool {
 // finish publishes the segment.
 func (o *out) finish() {
 	if o.x.c.opt.Edge.Shaded(o.rung.ID, o.msn) {
-		o.x.c.keep.put(made{o.rung, o.msn, o.buf})
+		o.x.c.keep.put(made{rung: o.rung, msn: o.msn, data: o.buf})
 	}
 	o.mark, o.pics = mark{msn: o.msn + 1}, nil
 }

@@ -227,8 +227,8 @@ func TestRoom(t *testing.T) {
 		keepers[i] = newKeeper(Options{Edge: e, Room: room, Logger: slog.New(slog.DiscardHandler)})
 	}
 	r := Rung{ID: "270p"}
-	keepers[0].put(made{r, 1, make([]byte, 80)})
-	keepers[1].put(made{r, 1, make([]byte, 30)})
+	keepers[0].put(made{rung: r, msn: 1, data: make([]byte, 80)})
+	keepers[1].put(made{rung: r, msn: 1, data: make([]byte, 30)})
 	if len(edges[0].kept) != 0 || fmt.Sprint(edges[1].kept) != "[270p/1 false]" {
 		t.Fatalf("refused: %v and %v", edges[0].kept, edges[1].kept)
 	}
@@ -237,7 +237,7 @@ func TestRoom(t *testing.T) {
 	keepers[0].opt.Store = failing{}
 	keepers[0].close()
 	keepers[0].run(ctx)
-	keepers[1].put(made{r, 2, make([]byte, 100)})
+	keepers[1].put(made{rung: r, msn: 2, data: make([]byte, 100)})
 	if len(edges[1].kept) != 1 {
 		t.Error("room was not given back")
 	}
@@ -245,5 +245,90 @@ func TestRoom(t *testing.T) {
 
 type failing struct{}
 
-func (failing) Has(context.Context, string) (bool, error) { panic("broken") }
-func (failing) Put(context.Context, string, []byte) error { panic("broken") }
+func (failing) Keep(context.Context, string, []byte) (bool, error) { panic("broken") }
+func (failing) Put(context.Context, string, []byte) error          { panic("broken") }
+
+// shelf is a store that remembers what it was given, once it may.
+type shelf struct {
+	mu   sync.Mutex
+	all  []string
+	fail int // how often it fails first
+}
+
+func (s *shelf) Put(_ context.Context, key string, data []byte) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.fail--; s.fail >= 0 {
+		return errors.New("away")
+	}
+	s.all = append(s.all, fmt.Sprintf("%s=%s", key, data))
+	return nil
+}
+
+func (s *shelf) Keep(ctx context.Context, key string, data []byte) (bool, error) {
+	return true, s.Put(ctx, key, data)
+}
+
+func (s *shelf) has() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return fmt.Sprint(s.all)
+}
+
+// TestHeadsAreKept has a part published of a segment that nobody goes on with: it is kept for whoever makes the rest, once the source's
+// segment is stored and can't be another's, and however often storage fails. What may never be kept is not.
+func TestHeadsAreKept(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		e, s := source(1), &shelf{fail: 3}
+		if err := e.AddShadow("270p", "v"); err != nil {
+			t.Fatal(err)
+		}
+		settled := map[int64]chan error{1: make(chan error), 2: make(chan error)}
+		keyed := func(name string) func(int64) string {
+			return func(msn int64) string { return fmt.Sprintf("%d.%s", msn, name) }
+		}
+		c := New(Options{
+			Edge: e, Source: "v", Timescale: 90000, Idle: time.Hour, Now: time.Now, Logger: slog.New(slog.DiscardHandler), Store: s,
+			Encoder: &encoder{do: func(ctx context.Context, _ func(context.Context, io.Writer) error) error {
+				<-ctx.Done()
+				return context.Cause(ctx)
+			}},
+			Init: func(context.Context, int) ([]byte, error) { return []byte("init"), nil },
+			Rungs: func() []Rung {
+				return []Rung{{Rung: ladder.Rung{Name: "270p"}, ID: "270p", Key: keyed("m4s"), HeadKey: keyed("head")}}
+			},
+			Settled: func(_ context.Context, msn int64) error { return <-settled[msn] },
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		var all sync.WaitGroup
+		all.Go(func() { _ = c.Run(ctx) }) // ends with ctx
+		c.Want("270p")
+		synctest.Wait()
+		for msn := int64(1); msn < 3; msn++ {
+			picture(e, int(msn))
+			if !e.Shade("270p", msn, 0, []byte("head"), 180000, true) {
+				t.Fatal("the part is not taken")
+			}
+			e.Forgo("270p", msn+1)
+			e.Finish("v", 180000)
+		}
+		time.Sleep(time.Second)
+		if got := s.has(); got != "[]" {
+			t.Errorf("kept before its source is: %s", got)
+		}
+		for range 4 {
+			settled[1] <- nil
+		}
+		settled[2] <- fault.New(fault.Conflict, "another node has it")
+		synctest.Wait()
+		if got := s.has(); got != "[1.head=head]" {
+			t.Errorf("kept: %s", got)
+		}
+		if e.Head("270p", 1) != nil {
+			t.Error("the edge keeps what is stored")
+		}
+		cancel()
+		all.Wait()
+	})
+}

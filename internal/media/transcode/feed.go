@@ -17,6 +17,11 @@ type feed struct {
 	pts   []int64 // ascending
 	end   int64   // where the last one's decoding ends
 	clean bool    // it can be decoded by itself, every picture of it
+
+	head    []byte // what viewers have of the segment that is made of it
+	had     int    // pictures that are in there, up to that place in pts
+	parts   int    // movie fragments that are
+	headEnd int64  // where decoding of those ends
 }
 
 // feed reads a segment.

@@ -9,6 +9,7 @@ import (
 	"millrace/internal/fault"
 	"millrace/internal/media/container/cmaf"
 	"millrace/internal/media/encode"
+	"millrace/internal/media/frame"
 )
 
 // pendingInit is an init segment that is being made.
@@ -51,7 +52,13 @@ func (m *Maker) Init(ctx context.Context, w *Work) error {
 }
 
 func (m *Maker) makeInit(ctx context.Context, w *Work) error {
-	var head, one, made []byte
+	if w.Parameters != nil {
+		if c, ok := w.Parameters(ctx); ok {
+			return m.keepInit(ctx, w, c)
+		}
+	}
+	var head, one []byte
+	var made frame.Config
 	err := m.opt.Encoder.Rung(ctx, encode.FirstPlay, encode.RungJob{
 		Threads: 1,
 		Prepare: func(ctx context.Context) (encode.RungArgs, error) {
@@ -74,17 +81,28 @@ func (m *Maker) makeInit(ctx context.Context, w *Work) error {
 			if len(tracks) != 1 || tracks[0].FourCC != "avc1" {
 				return errors.New("the encoder gave no H.264")
 			}
-			made = w.initOf(&tracks[0])
+			made = tracks[0].Config
 			return nil
 		},
 	})
 	if err != nil {
 		return err
 	}
-	if made == nil {
+	if made.Codec == "" {
 		return fault.New(fault.Internal, "the encoder gave no init segment")
 	}
-	return m.opt.Store.Put(ctx, w.InitKey(), made)
+	return m.keepInit(ctx, w, made)
+}
+
+// keepInit stores the init segment of a track: it follows from the parameter sets alone, so that whoever makes it makes the same.
+func (m *Maker) keepInit(ctx context.Context, w *Work, c frame.Config) error {
+	entry, err := cmaf.SampleEntry(c)
+	if err != nil {
+		return fmt.Errorf("make init segment: %w", err)
+	}
+	return m.opt.Store.Put(ctx, w.InitKey(), cmaf.InitFromEntry(cmaf.InitOptions{
+		Kind: frame.Video, SampleEntry: entry, Timescale: w.Lane.Timescale, Width: uint32(w.Rung.Width) << 16, Height: uint32(w.Rung.Height) << 16,
+	}))
 }
 
 // onePicture is the source's first picture that can be decoded by itself.

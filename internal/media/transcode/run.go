@@ -1,6 +1,7 @@
 package transcode
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -11,7 +12,6 @@ import (
 	"millrace/internal/fault"
 	"millrace/internal/media/container/cmaf"
 	"millrace/internal/media/encode"
-	"millrace/internal/media/frame"
 )
 
 // run is one encoder for a few segments.
@@ -35,6 +35,7 @@ type run struct {
 
 	feeds  []feed // what comes out: of the goroutine that reads the encoder. Segments that went in and have not come out
 	keep   []picture
+	keys   int // key frames of them that stand where one was asked for
 	placed bool
 	shift  int64 // what is added to the encoder's times, in ticks
 }
@@ -90,6 +91,9 @@ func (r *run) prepare(ctx context.Context) (encode.RungArgs, error) {
 		if err != nil {
 			return encode.RungArgs{}, err
 		}
+		if err = r.m.behead(ctx, &r.w, &f); err != nil {
+			return encode.RungArgs{}, err
+		}
 		r.feeds = append(r.feeds, f)
 	}
 	for back := 0; !r.feeds[0].clean && back < furthestBack && r.w.continues(r.feeds[0].msn); back++ {
@@ -105,6 +109,9 @@ func (r *run) prepare(ctx context.Context) (encode.RungArgs, error) {
 		f := &r.feeds[i]
 		r.data, f.data = append(r.data, f.data), nil
 		args.Keys = append(args.Keys, float64(f.pts[0])/float64(r.w.Lane.Timescale))
+		if f.keys() == 2 {
+			args.Keys = append(args.Keys, float64(f.pts[f.had])/float64(r.w.Lane.Timescale))
+		}
 	}
 	return args, nil
 }
@@ -147,12 +154,14 @@ func (r *run) read(ctx context.Context, in *cmaf.Reader) error {
 			for _, s := range f.Samples {
 				p := picture{at + int64(s.CompositionOffset), s.Sync, s.Data}
 				at += int64(s.Duration)
-				if p.sync && len(r.keep) > 0 {
+				if p.sync && len(r.keep) > 0 && (len(r.feeds) == 0 || r.keys == r.feeds[0].keys()) {
 					if err := r.flush(ctx, &p); err != nil {
 						return err
 					}
 				}
-				r.keep = append(r.keep, p)
+				if r.keep = append(r.keep, p); p.sync {
+					r.keys++
+				}
 			}
 		}
 	}
@@ -161,7 +170,7 @@ func (r *run) read(ctx context.Context, in *cmaf.Reader) error {
 // flush stores the segment that the pictures at hand are; next is the key frame behind them, nil at the end.
 func (r *run) flush(ctx context.Context, next *picture) error {
 	pictures := r.keep
-	r.keep = nil
+	r.keep, r.keys = nil, 0
 	if len(pictures) == 0 || len(r.feeds) == 0 {
 		return errUnplaced
 	}
@@ -191,7 +200,12 @@ func (r *run) flush(ctx context.Context, next *picture) error {
 	if err != nil {
 		return err
 	}
-	if err := r.m.opt.Store.Put(ctx, r.w.SegmentKey(f.msn), data); err != nil {
+	if r.w.Settled != nil {
+		if err := r.w.Settled(ctx, f.msn); err != nil {
+			return err
+		}
+	}
+	if _, err := r.m.Keep(ctx, r.w.SegmentKey(f.msn), data); err != nil {
 		return fmt.Errorf("store segment: %w", err)
 	}
 	r.m.made(r, f.msn)
@@ -230,24 +244,24 @@ func (w *Work) segment(f *feed, pictures []picture) ([]byte, error) {
 		earliest = min(earliest, pictures[i].pts)
 		at[i] = min(f.dts[i]-earlier, earliest)
 	}
+	from, err := f.behind(pictures)
+	if err != nil {
+		return nil, err
+	}
+	if from > 0 {
+		at[from] = f.headEnd
+	}
 	samples := make([]cmaf.Sample, len(pictures))
-	for i, p := range pictures {
+	for i := from; i < len(pictures); i++ {
+		p := pictures[i]
 		long, offset := at[i+1]-at[i], p.pts-at[i]
 		if long < 0 || long > math.MaxUint32 || offset < 0 || offset > math.MaxInt32 {
 			return nil, fault.New(fault.Internal, "picture %d of a segment lasts %d ticks and is shown %d after it is decoded", i, long, offset)
 		}
 		samples[i] = cmaf.Sample{Duration: uint32(long), CompositionOffset: int32(offset), Sync: p.sync, Data: p.data}
 	}
-	var ends []int
-	if w.Parts != nil {
-		ends = w.Parts(f.msn)
-	}
-	if n := len(ends); n == 0 || ends[n-1] != len(samples) {
-		ends = []int{len(samples)}
-	}
-	var data []byte
-	from := 0
-	for _, to := range ends {
+	data := bytes.Clone(f.head)
+	for _, to := range w.fragments(f, pictures, from) {
 		data = cmaf.AppendFragment(data, uint32(f.msn+1), cmaf.TrackID, uint64(at[from]), samples[from:to])
 		from = to
 	}
@@ -265,12 +279,4 @@ func (w *Work) reorder() int64 {
 		fps = 10
 	}
 	return int64(math.Ceil(2 * float64(w.Lane.Timescale) / fps))
-}
-
-// initOf is the init segment of what the encoder gives.
-func (w *Work) initOf(t *cmaf.Track) []byte {
-	return cmaf.InitFromEntry(cmaf.InitOptions{
-		Kind: frame.Video, SampleEntry: t.SampleEntry, Timescale: w.Lane.Timescale,
-		Width: uint32(w.Rung.Width) << 16, Height: uint32(w.Rung.Height) << 16,
-	})
 }

@@ -22,6 +22,7 @@ import (
 
 	"millrace/internal/fault"
 	"millrace/internal/media/encode"
+	"millrace/internal/media/frame"
 	"millrace/internal/media/ladder"
 	"millrace/internal/media/timeline"
 )
@@ -36,6 +37,8 @@ type Source interface {
 type Store interface {
 	Has(ctx context.Context, key string) (bool, error)
 	Put(ctx context.Context, key string, data []byte) error
+	// Read is a whole object; fault.NotFound: there is none.
+	Read(ctx context.Context, key string) ([]byte, error)
 }
 
 // Encoder turns pictures into pictures; encode.Engine fits.
@@ -50,8 +53,14 @@ type Work struct {
 	Timeline *timeline.Timeline
 	Lane     *timeline.Lane // of the source
 	Source   Source
-	// Parts says after how many pictures of a segment a movie fragment ends; nil, or nothing said: one fragment has all.
+	// Parameters says the track that the encoder gives, where another encoder with the same settings says so soon; nil: none does.
+	Parameters func(ctx context.Context) (frame.Config, bool)
+	// Parts says after how many pictures of the source's segment a movie fragment ends; nil, or nothing said: one fragment has all.
 	Parts func(msn int64) []int
+	// Head is what viewers have of a segment while it is not at HeadKey yet; nil, or nothing: nothing.
+	Head func(msn int64) []byte
+	// Settled waits until what the source has of a segment stays; nil: it does. An error: what is made of it can't be kept.
+	Settled func(ctx context.Context, msn int64) error
 }
 
 // InitKey is where the init segment is stored.
@@ -60,6 +69,12 @@ func (w *Work) InitKey() string { return w.Prefix + "/init.mp4" }
 // SegmentKey is where a segment is stored.
 func (w *Work) SegmentKey(msn int64) string {
 	return w.Prefix + "/" + strconv.FormatInt(msn, 10) + ".m4s"
+}
+
+// HeadKey is where the first parts of a segment are that viewers had of it while it was live and that whoever made it did not go on with:
+// the segment begins with them.
+func (w *Work) HeadKey(msn int64) string {
+	return w.Prefix + "/" + strconv.FormatInt(msn, 10) + ".head"
 }
 
 // chunk is the source's chunk; nil where there is no media.
@@ -98,6 +113,7 @@ type Maker struct {
 	known  *known
 	failed map[string]failure // by key
 	inits  map[string]*pendingInit
+	keeps  map[string]chan struct{} // by key: closed when what is being stored is
 	all    sync.WaitGroup
 	ended  bool
 }
@@ -126,6 +142,7 @@ func New(o Options) *Maker {
 	ctx, cancel := context.WithCancelCause(context.Background()) //nolint:forbidigo // ended by Run
 	return &Maker{
 		opt: o, base: ctx, cancel: cancel, runs: map[string][]*run{}, known: newKnown(), failed: map[string]failure{}, inits: map[string]*pendingInit{},
+		keeps: map[string]chan struct{}{},
 	}
 }
 
@@ -248,6 +265,35 @@ func (m *Maker) Ahead(ctx context.Context, w *Work, msn int64) {
 		}
 		m.mu.Unlock()
 	}
+}
+
+// Keep stores a segment unless there is one: what was offered stays. same says that it is what is stored now. Of several that are made of the
+// same segment at once in this process one is kept.
+func (m *Maker) Keep(ctx context.Context, key string, data []byte) (same bool, err error) {
+	m.mu.Lock()
+	for m.keeps[key] != nil {
+		other := m.keeps[key]
+		m.mu.Unlock()
+		select {
+		case <-other:
+		case <-ctx.Done():
+			return false, context.Cause(ctx)
+		}
+		m.mu.Lock()
+	}
+	done := make(chan struct{})
+	m.keeps[key] = done
+	m.mu.Unlock()
+	defer func() {
+		m.mu.Lock()
+		delete(m.keeps, key)
+		m.mu.Unlock()
+		close(done)
+	}()
+	if stored, err := m.opt.Store.Has(ctx, key); stored || err != nil {
+		return false, err
+	}
+	return true, m.opt.Store.Put(ctx, key, data)
 }
 
 // has says whether a segment is stored, and remembers it.

@@ -54,6 +54,13 @@ func (s *store) Put(_ context.Context, key string, data []byte) error {
 	return nil
 }
 
+func (s *store) Read(_ context.Context, key string) ([]byte, error) {
+	if b := s.get(key); b != nil {
+		return b, nil
+	}
+	return nil, fault.New(fault.NotFound, "no such object")
+}
+
 func (s *store) get(key string) []byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -309,6 +316,32 @@ func TestOneInitFitsAllRuns(t *testing.T) {
 			t.Fatal(err)
 		}
 		decodes(t, append(bytes.Clone(own), kept.get(w.SegmentKey(msn))...), w.Rung)
+	}
+}
+
+// The init segment is the same whether an encoder was run for it or another one has said what it gives; that one costs no run.
+func TestInitOfWhatIsKnown(t *testing.T) {
+	t.Parallel()
+	src := open(t, append([]string{"-f", "lavfi", "-i", pattern}, x264("-g", "60")...)...)
+	m, s := newMaker(t, engine(t))
+	w := src.work(ladder.Plus, "180p")
+	w.Parameters = func(context.Context) (frame.Config, bool) { return frame.Config{}, false }
+	if err := m.Init(t.Context(), w); err != nil {
+		t.Fatal(err)
+	}
+	own := s.get(w.InitKey())
+	tracks, err := cmaf.NewReader(bytes.NewReader(own), cmaf.ReaderOptions{}).Tracks()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &counted{Encoder: engine(t)}
+	m, s = newMaker(t, c)
+	w.Parameters = func(context.Context) (frame.Config, bool) { return tracks[0].Config, true }
+	if err := m.Init(t.Context(), w); err != nil {
+		t.Fatal(err)
+	}
+	if c.count() != 0 || !bytes.Equal(own, s.get(w.InitKey())) {
+		t.Errorf("%d runs for\n%x, not\n%x", c.count(), s.get(w.InitKey()), own)
 	}
 }
 

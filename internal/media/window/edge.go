@@ -57,6 +57,8 @@ type Edge struct {
 	queue   []row         // sealed, not yet stored
 	wake    chan struct{} // one token: the queue has grown or the edge has ended
 	held    int64         // bytes in the queue
+	settled chan struct{} // closed with the next segment that is stored or lost; nil: nobody waits
+	begun   []Begun       // not fetched yet
 }
 
 // lane is one rendition at the edge.
@@ -106,6 +108,7 @@ type segment struct {
 	done        bool
 	stored      bool
 	lost        bool // storage was away for too long: a gap as soon as memory lets go of it
+	taken       bool // of a shadow's: somebody was told to make all of it
 }
 
 // hot is what is at hand of a segment.

@@ -56,16 +56,20 @@ func (e *Edge) Describe() ([]Lane, error) {
 		for i := range l.inits {
 			d.Inits = append(d.Inits, l.inits[i].Init)
 		}
-		d.Listed = l.listedInits()
+		d.Listed = e.listedInits(l)
 		out = append(out, d)
 	}
 	return out, nil
 }
 
 // listedInits are the parameters that a player of the sliding playlist meets. Called with the lock.
-func (l *lane) listedInits() []timeline.Init {
+func (e *Edge) listedInits(l *lane) []timeline.Init {
 	var used []int32
-	for i := len(l.segs) - 1; i >= min(l.slid.count, len(l.segs)-1) && i >= 0; i-- {
+	least, sum := e.leastListed(), time.Duration(0)
+	for i := len(l.segs) - 1; i >= min(l.slid.count, len(l.segs)-1) && i >= 0 && sum < least; i-- {
+		if l.segs[i].done {
+			sum += l.duration(l.segs[i].dur)
+		}
 		if n := l.segs[i].init; !slices.Contains(used, n) && int(n) < len(l.inits) {
 			used = append(used, n)
 		}
@@ -107,6 +111,10 @@ func (e *Edge) ReadSegment(ctx context.Context, rendition string, msn int64) (Pl
 			return Place{}, false, ErrUnknown
 		}
 		p := Place{Object: e.key(l.ID, msn), N: s.size, Due: l.of != nil && s.size == 0, MSN: msn, Part: -1}
+		if p.Due {
+			s.taken = true
+			return p, true, nil
+		}
 		if s.written() {
 			p.File = s.hot.media
 		} else if s.hot != nil {
@@ -141,6 +149,7 @@ func (e *Edge) ReadPart(ctx context.Context, rendition string, msn int64, part i
 			return Place{}, false, nil
 		}
 		if l.of != nil && p.end == 0 {
+			l.segs[at].taken = true
 			return Place{Due: true, MSN: e.first + int64(at), Part: k}, true, nil
 		}
 		if h.buf != nil && p.end > int64(len(h.buf)) {

@@ -133,6 +133,7 @@ func (e *Edge) lose(r *row) {
 		l.segs[r.index].lost = !l.segs[r.index].gap
 		e.loseShade(l, r.index)
 	}
+	e.settle()
 	r.objects = slices.DeleteFunc(r.objects, func(o object) bool { return o.media })
 	r.size = 0
 	e.opt.Logger.Error("segment lost: storage does not keep up", "media", e.opt.Media, "msn", seg.MSN, "held_bytes", e.held)
@@ -246,6 +247,7 @@ func (e *Edge) stored(r *row) {
 			l.segs[r.index].stored = true
 		}
 	}
+	e.settle()
 	if e.opt.Journal != nil {
 		e.opt.Journal.Forget(e.first + int64(r.index))
 	}
@@ -253,6 +255,46 @@ func (e *Edge) stored(r *row) {
 	e.queue = e.queue[1:]
 	for _, l := range e.lanes {
 		e.trim(l)
+	}
+}
+
+// Stored waits until a segment of a rendition is stored and recorded. ErrUnknown: it is not, and will not be.
+func (e *Edge) Stored(ctx context.Context, rendition string, msn int64) error {
+	for {
+		wait, err := e.settling(rendition, int(msn-e.first))
+		if wait == nil || err != nil {
+			return err
+		}
+		select {
+		case <-wait:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// settling is what to wait on for a segment to be stored; nil: it is.
+func (e *Edge) settling(rendition string, i int) (chan struct{}, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	l := e.lane(rendition)
+	if l == nil || i < 0 || i >= len(l.segs) || l.segs[i].gap || l.segs[i].lost {
+		return nil, ErrUnknown
+	}
+	if l.segs[i].stored {
+		return nil, nil
+	}
+	if e.settled == nil {
+		e.settled = make(chan struct{})
+	}
+	return e.settled, nil
+}
+
+// settle tells those who wait for a segment to be stored to look again. Called with the lock.
+func (e *Edge) settle() {
+	if e.settled != nil {
+		close(e.settled)
+		e.settled = nil
 	}
 }
 

@@ -121,9 +121,14 @@ func (e *Edge) list(l *lane, m *hls.Media, from int) {
 	}
 }
 
+// leastListed is how much the sliding playlist holds, at least.
+func (e *Edge) leastListed() time.Duration {
+	return max(e.opt.Mode.Listed, time.Duration(7*e.target)*time.Second)
+}
+
 // windowStart picks the first listed segment of the sliding playlist and puts the leading gaps in front of it.
 func (e *Edge) windowStart(l *lane, m *hls.Media) int {
-	least := max(e.opt.Mode.Listed, time.Duration(7*e.target)*time.Second)
+	least := e.leastListed()
 	var sum time.Duration
 	from := len(l.segs)
 	for from > 0 && sum < least {

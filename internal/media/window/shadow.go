@@ -37,7 +37,7 @@ func (e *Edge) Attach(id string, msn int64) {
 	defer e.mu.Unlock()
 	if d := e.shadow(id); d != nil && d.from < 0 {
 		d.from = max(int(msn-e.first), 0)
-		if n := len(d.segs); d.from == n-1 && d.segs[n-1].due() {
+		if n := len(d.segs); d.from == n-1 && d.segs[n-1].due() && !d.segs[n-1].taken && !d.segs[n-1].begun() {
 			d.owed, d.from = n-1, n
 		}
 		e.advance(d)
@@ -48,12 +48,16 @@ func (e *Edge) Attach(id string, msn int64) {
 // due says that a shadow's segment is listed, but nothing of it is made.
 func (s *segment) due() bool { return s.done && !s.gap && s.size == 0 }
 
+// begun says that a shadow's segment is due but for the parts that were published.
+func (s *segment) begun() bool { return s.due() && s.hot != nil && s.hot.buf != nil }
+
 // Detach says that nobody makes the shadow any more.
 func (e *Edge) Detach(id string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if d := e.shadow(id); d != nil {
-		d.from, d.owed = -1, -1
+		d.from = -1
+		e.excuse(d)
 		e.advance(d)
 		e.changed(d)
 	}
@@ -65,9 +69,8 @@ func (e *Edge) Forgo(id string, msn int64) {
 	defer e.mu.Unlock()
 	if d := e.shadow(id); d != nil && d.from >= 0 {
 		d.from = max(d.from, int(msn-e.first))
-		if d.owed >= 0 && d.owed < int(msn-e.first) {
-			d.owed = -1
-			d.awake()
+		if d.owed < int(msn-e.first) {
+			e.excuse(d)
 		}
 		e.advance(d)
 	}
@@ -126,6 +129,7 @@ func (e *Edge) repay(d *lane, number int, buf []byte) bool {
 				return false
 			}
 			p.off, p.end, h.buf = at, int64(len(buf)), buf
+			d.segs[d.owed].stored = false
 			d.awake()
 			return true
 		}
@@ -179,11 +183,54 @@ func (e *Edge) Kept(id string, msn int64, same bool) {
 	e.trim(d)
 }
 
-// PartEnds are how many samples a segment has up to the end of each of its parts; nil when that is not known any more.
+// Begun is what was published of a shadow's segment whose maker has left it.
+type Begun struct {
+	ID   string
+	MSN  int64
+	Data []byte // whole parts
+}
+
+// Begun gives what was left since it was called last: whoever makes the rest of such a segment later has to go on behind it. It is kept until
+// Kept says that another one has it. more says that some may come without anybody's doing.
+func (e *Edge) Begun() (all []Begun, more bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	all, e.begun = e.begun, nil
+	for _, d := range e.shadows {
+		more = more || d.open() != nil && (d.from < 0 || d.from >= len(d.segs))
+	}
+	return all, more
+}
+
+// Head is what was published of a shadow's segment that has to be made now; nil: nothing was, or Kept has been called.
+func (e *Edge) Head(id string, msn int64) []byte {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	d, i := e.shadow(id), int(msn-e.first)
+	if d == nil || i < 0 || i >= len(d.segs) || !d.segs[i].begun() {
+		return nil
+	}
+	return d.segs[i].hot.buf
+}
+
+// excuse has nobody make the shadow's listed segment any more. Called with the lock.
+func (e *Edge) excuse(d *lane) {
+	i := d.owed
+	if i < 0 {
+		return
+	}
+	if d.owed = -1; d.segs[i].begun() {
+		e.begun = append(e.begun, Begun{d.ID, e.first + int64(i), d.segs[i].hot.buf})
+	}
+	d.awake()
+}
+
+// PartEnds are how many samples a segment has up to the end of each of its parts, in a shadow its source's; nil when that is not known any
+// more.
 func (e *Edge) PartEnds(rendition string, msn int64) []int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	l, i := e.lane(rendition), int(msn-e.first)
+	l, i := e.find(rendition), int(msn-e.first)
 	if l == nil || i < 0 || i >= len(l.segs) || l.segs[i].hot == nil {
 		return nil
 	}
@@ -239,13 +286,12 @@ func (e *Edge) awaited(d *lane, i int) bool {
 // longOwed is how many segments behind the edge one is that nobody will make any more as those from there on are.
 const longOwed = 3
 
-// advance lists the source's whole segments that nobody makes, and those that whoever makes the shadow is late with. What there is of
-// such a segment is dropped: it is made anew, as a whole, and its parts are cut from that. Called with the lock.
+// advance lists the source's whole segments that nobody makes, and those that whoever makes the shadow is late with. Such a segment is made
+// later, behind the parts of it that were published, and its other parts are cut from that. Called with the lock.
 func (e *Edge) advance(d *lane) {
 	moved := false
-	if d.owed >= 0 && (e.ended || len(d.of.segs)-d.owed > longOwed) {
-		d.owed = -1
-		d.awake()
+	if e.ended || len(d.of.segs)-d.owed > longOwed {
+		e.excuse(d)
 	}
 	for {
 		i := len(d.segs)
@@ -266,8 +312,11 @@ func (e *Edge) advance(d *lane) {
 		if from.hot != nil && !from.gap {
 			s.hot, s.parts = &hot{parts: make([]part, len(from.hot.parts))}, from.parts
 			for k := range from.hot.parts {
-				s.hot.parts[k] = part{dur: from.hot.parts[k].dur, independent: k == 0}
+				s.hot.parts[k] = part{dur: from.hot.parts[k].dur, samples: from.hot.parts[k].samples, independent: k == 0}
 			}
+		}
+		if had := d.open(); had != nil {
+			e.keepHead(d, had, &s)
 		}
 		d.segs = append(d.segs[:i], s)
 		d.fresh, moved = false, true
@@ -276,6 +325,26 @@ func (e *Edge) advance(d *lane) {
 		e.trim(d)
 		e.changed(d)
 	}
+}
+
+// keepHead has the segment that is listed now begin with the parts of it that were published: players have them. Called with the lock.
+func (e *Edge) keepHead(d *lane, had, s *segment) {
+	if had.size == 0 || s.gap {
+		return
+	}
+	n := len(had.hot.parts)
+	if s.hot == nil || len(s.hot.parts) < n {
+		s.hot, s.parts = &hot{parts: make([]part, n)}, int32(n)
+	}
+	for k, p := range had.hot.parts {
+		at := &s.hot.parts[k]
+		at.off, at.end, at.dur, at.independent = p.off, p.end, p.dur, p.independent
+	}
+	if n < len(s.hot.parts) {
+		s.hot.parts[n].independent = true // another encoder begins there
+	}
+	s.hot.buf, s.stored = had.hot.buf, false
+	e.begun = append(e.begun, Begun{d.ID, e.first + int64(len(d.segs)) - 1, had.hot.buf})
 }
 
 // loseShade is lose for what would have been made of segment i. Called with the lock.

@@ -1,10 +1,16 @@
 package window
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
+	"time"
+
+	"millrace/internal/media/frame"
+	"millrace/internal/media/timeline"
 )
 
 // shadowed is a rig with a shadow of its video.
@@ -62,4 +68,197 @@ func TestShadowWhenTheEncoderLeaves(t *testing.T) {
 			t.Error("he still waits")
 		}
 	})
+}
+
+// shade makes the next part of the open segment of the shadow, whose bytes nobody else makes.
+func (r *rig) shade(t *testing.T, msn int64, n int) []byte {
+	t.Helper()
+	if n == 0 {
+		r.bufs["s"] = nil
+	}
+	r.bufs["s"] = fmt.Appendf(r.bufs["s"], "<live %d.%d>", msn, n)
+	if !r.Shade("s", msn, n, r.bufs["s"], partTicks, n == 0) {
+		t.Fatalf("part %d of segment %d is not taken", n, msn)
+	}
+	return bytes.Clone(r.bufs["s"])
+}
+
+// TestPublishedPartsStay has whoever makes a shadow leave a segment of which two parts were published: these stay what they are, the others
+// are to be made, and what makes them is told what there is, until another one has it.
+func TestPublishedPartsStay(t *testing.T) {
+	t.Parallel()
+	for name, leave := range map[string]func(r *rig){
+		"given up":   func(r *rig) { r.Forgo("s", 9); r.finish(5, "v", "a") },
+		"let go":     func(r *rig) { r.Detach("s"); r.finish(5, "v", "a") },
+		"far behind": func(r *rig) { r.finish(5, "v", "a"); r.segment(5, false); r.segment(5, false) },
+		"at the end": func(r *rig) { r.finish(5, "v", "a"); r.Close() },
+		"taken over": func(r *rig) {
+			r.Shade("s", 8, 0, []byte("other bytes"), partTicks, true)
+			r.Forgo("s", 9)
+			r.finish(5, "v", "a")
+		},
+		"after storing": func(r *rig) { r.finish(5, "v", "a"); r.Forgo("s", 9); r.segment(5, false); r.segment(5, false) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				r := shadowed(t, Options{})
+				defer r.run(t)()
+				r.segment(5, false)
+				r.Attach("s", 8)
+				r.begin("v", false)
+				r.begin("a", false)
+				for range 5 {
+					r.part("v")
+					r.part("a")
+				}
+				first := r.shade(t, 8, 0)
+				head := r.shade(t, 8, 1)
+				leave(r)
+				synctest.Wait()
+				if r.Shade("s", 8, 2, append(bytes.Clone(head), "more"...), partTicks, false) {
+					t.Error("a part is taken of what was left")
+				}
+				r.stays(t, first, head)
+				r.Kept("s", 8, false)
+				if p, err := r.ReadPart(t.Context(), "s", 8, 0); err != nil || !p.Due {
+					t.Errorf("once another one has it: %+v, %v", p, err)
+				}
+				if r.Head("s", 8) != nil {
+					t.Error("the head is kept for ever")
+				}
+			})
+		})
+	}
+}
+
+// stays checks that segment 8 of the shadow begins with its head.
+func (r *rig) stays(t *testing.T, first, head []byte) {
+	t.Helper()
+	for n, want := range [][]byte{first, head[len(first):], nil, nil, nil} {
+		p, err := r.ReadPart(t.Context(), "s", 8, n)
+		if err != nil || p.Due != (want == nil) || !bytes.Equal(p.Data, want) {
+			t.Errorf("part %d: %+v, %v", n, p, err)
+		}
+	}
+	if p, err := r.ReadSegment(t.Context(), "s", 8); err != nil || !p.Due {
+		t.Errorf("segment: %+v, %v", p, err)
+	}
+	if all, _ := r.Begun(); len(all) != 1 || all[0].MSN != 8 || !bytes.Equal(all[0].Data, head) {
+		t.Errorf("begun: %+v", all)
+	}
+	if !bytes.Equal(r.Head("s", 8), head) {
+		t.Errorf("the head is %q", r.Head("s", 8))
+	}
+	for _, s := range r.list(t, "s", now()).segs {
+		if s.msn == 8 && len(s.parts) != 5 && len(s.parts) != 0 { // parts far behind are not listed
+			t.Errorf("%d parts are listed", len(s.parts))
+		}
+	}
+}
+
+// TestPartsOfWhatIsOwed leaves a segment that was listed before it was begun: the part of it that was published stays, whatever memory lets go.
+func TestPartsOfWhatIsOwed(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := shadowed(t, Options{})
+		defer r.run(t)()
+		r.segment(5, false)
+		r.segment(5, false)
+		r.Attach("s", 8)
+		first := r.shade(t, 8, 0)
+		head := r.shade(t, 8, 1)
+		for range 6 {
+			r.segment(5, false)
+			synctest.Wait()
+		}
+		r.stays(t, first, head)
+	})
+}
+
+// TestTakenIsNotOwed has somebody be told to make a segment as a whole: whoever makes the shadow from there on does not make it too.
+func TestTakenIsNotOwed(t *testing.T) {
+	t.Parallel()
+	r := shadowed(t, Options{})
+	r.segment(5, false)
+	r.segment(5, false)
+	if p, err := r.ReadSegment(t.Context(), "s", 8); err != nil || !p.Due {
+		t.Fatalf("%+v, %v", p, err)
+	}
+	r.Attach("s", 8)
+	if r.Shade("s", 8, 0, []byte("a second one"), partTicks, true) {
+		t.Error("two make it")
+	}
+	if p, err := r.ReadPart(t.Context(), "s", 8, 1); err != nil || !p.Due {
+		t.Errorf("%+v, %v", p, err)
+	}
+}
+
+// TestStoredIsWaitedFor waits for segments to be stored, of which one is lost.
+func TestStoredIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(Options{Mode: low, MaxHeld: 1500})
+		back := make(chan struct{})
+		r.store.before = func(ctx context.Context, _ string) error {
+			select {
+			case <-back:
+				return nil
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+		defer r.run(t)()
+		r.start()
+		r.segment(7, false)
+		stored, lost := make(chan error, 1), make(chan error, 1)
+		go func() { stored <- r.Stored(t.Context(), "v", 7) }()
+		r.begin("v", false)
+		r.begin("a", false)
+		go func() { lost <- r.Stored(t.Context(), "v", 8) }()
+		synctest.Wait()
+		for range 7 {
+			r.part("v")
+			r.part("a")
+		}
+		r.finish(7, "v", "a")
+		if err := <-lost; !errors.Is(err, ErrUnknown) {
+			t.Errorf("the lost one: %v", err)
+		}
+		synctest.Wait()
+		if len(stored) != 0 {
+			t.Error("not waited for")
+		}
+		close(back)
+		if err := <-stored; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestCostOfAskingDoesNotGrow records for hours without anybody watching the sliding playlist: what is told of it is its own end, and what is
+// told of the video around a segment is what was asked for.
+func TestCostOfAskingDoesNotGrow(t *testing.T) {
+	t.Parallel()
+	r := newRig(Options{Mode: low, MaxHeld: 1})
+	r.Target(2, map[string]time.Duration{timeline.MainVideo: perPart})
+	r.Live(true)
+	const n = 3000
+	for i := range n {
+		in := timeline.Init{Rendition: timeline.MainVideo, Codec: fmt.Sprint("codec.", i/1000)}
+		k := r.AddInit(frame.Video, 90000, in, fmt.Append(nil, i/1000))
+		r.Begin(timeline.MainVideo, r.wall, false, k, int64(i)*180000)
+		r.Part(timeline.MainVideo, []byte("part"), 180000, true)
+		r.Finish(timeline.MainVideo, 0)
+	}
+	lanes, err := r.Describe()
+	if err != nil || len(lanes[0].Inits) != 3 || len(lanes[0].Listed) != 1 || lanes[0].Listed[0].Codec != "codec.2" {
+		t.Errorf("%+v, %v", lanes, err)
+	}
+	for _, tt := range []struct{ msn, first, next int64 }{{-1, 7 + n - 6, 7 + n}, {7, 7, 13}, {1000, 995, 1006}, {1 << 40, 7 + n - 5, 7 + n}} {
+		v, err := r.VideoAround(tt.msn, 5)
+		if err != nil || v.First != tt.first || v.Next() != tt.next || v.Lane(timeline.MainVideo).Chunks[0].Time != (tt.first-7)*180000 {
+			t.Errorf("around %d: from %d to %d, %v", tt.msn, v.First, v.Next(), err)
+		}
+	}
 }

@@ -9,6 +9,29 @@ import (
 // Video is what there is of the video so far, whole segments only: all of it, or what the sliding playlist holds. The asset's second 0 is
 // where it begins. ErrUnknown: there is no video; ErrNotYet before one whole segment exists.
 func (e *Edge) Video(listed bool) (*timeline.Timeline, error) {
+	return e.video(func(l *lane) (from, to int) {
+		if listed {
+			from = l.within(0, e.leastListed())
+		}
+		return from, len(l.segs)
+	})
+}
+
+// VideoAround is what there is of the video around a segment, so many segments on each side, whole ones only; around the newest one where msn is
+// less than 0. It costs the same however long the recording is.
+func (e *Edge) VideoAround(msn int64, segments int) (*timeline.Timeline, error) {
+	return e.video(func(l *lane) (from, to int) {
+		n := len(l.segs)
+		i := n - 1
+		if msn >= 0 {
+			i = int(min(max(msn-e.first, 0), int64(n)))
+		}
+		return max(i-segments, 0), min(i+segments+1, n)
+	})
+}
+
+// video is a stretch of the video.
+func (e *Edge) video(stretch func(l *lane) (from, to int)) (*timeline.Timeline, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.sealed == 0 {
@@ -18,16 +41,13 @@ func (e *Edge) Video(listed bool) (*timeline.Timeline, error) {
 	if l == nil {
 		return nil, ErrUnknown
 	}
-	from := 0
-	if listed {
-		from = l.within(0, max(e.opt.Mode.Listed, time.Duration(7*e.target)*time.Second))
-	}
+	from, to := stretch(l)
 	t := &timeline.Timeline{First: e.first + int64(from), Target: e.target}
 	out := &timeline.Lane{Rendition: l.Rendition}
 	for i := range l.inits {
 		out.Inits = append(out.Inits, l.inits[i].Init)
 	}
-	for i := from; i < len(l.segs) && l.segs[i].done; i++ {
+	for i := from; i < to && l.segs[i].done; i++ {
 		s := &l.segs[i]
 		m := timeline.Mark{Discontinuity: s.disc, Slate: s.slate}
 		if s.start != 0 {
@@ -43,6 +63,17 @@ func (e *Edge) Video(listed bool) (*timeline.Timeline, error) {
 	}
 	t.Lanes = []*timeline.Lane{out}
 	return t, nil
+}
+
+// Inits is how many init segments a rendition has had; 0 before one whole segment exists.
+func (e *Edge) Inits(rendition string) int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	l := e.lane(rendition)
+	if l == nil || e.sealed == 0 {
+		return 0
+	}
+	return len(l.inits)
 }
 
 // NewestKey is the newest segment of the video that begins with a key frame, as far as it goes, with the number of its
