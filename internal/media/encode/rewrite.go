@@ -20,7 +20,7 @@ type RewriteArgs struct {
 	Length  time.Duration // how much of it; 0: all
 }
 
-// Picture is H.264 that is made of any video, key frames KeyInterval apart.
+// Picture is H.264 that is made of any video, key frames KeyInterval apart, but at 1 and 2 seconds for whoever waits for the first segments.
 type Picture struct {
 	Width, Height int // pixels, even
 	Preset        string
@@ -76,8 +76,8 @@ func (a RewriteArgs) Build() []string {
 		"-avoid_negative_ts", "make_non_negative", // make_zero moves the first packet of each stream by itself
 		"-max_muxing_queue_size", "4096",
 		"-f", "mp4", "-use_editlist", "0", "-movflags", flags,
-		// Within a long GOP too: what is not yet a fragment is held in memory.
-		"-frag_duration", "1000000", "-frag_size", "8388608",
+		// Within a long GOP too: what is not yet a fragment is held in memory, and who waits for it waits longer.
+		"-frag_duration", "200000", "-frag_size", "8388608",
 		"-flush_packets", "1", "pipe:1")
 }
 
@@ -92,7 +92,7 @@ func (a RewriteArgs) video() []string {
 		// With a number of threads of its own an encode gives the same bytes on any machine: a second run goes on where the first ended.
 		threads: "4",
 	})...)
-	return append(args, "-force_key_frames", fmt.Sprintf("expr:gte(t,n_forced*%d)", KeyInterval), "-fps_mode", "vfr", "-enc_time_base", "-1")
+	return append(args, "-force_key_frames", fmt.Sprintf("expr:gte(t,if(lt(n_forced,3),n_forced,(n_forced-2)*%d))", KeyInterval), "-fps_mode", "vfr", "-enc_time_base", "-1")
 }
 
 // filters bring a picture into its size and form. It comes upright: ffmpeg turns what is to be turned.

@@ -17,8 +17,10 @@ func (p place) known() bool { return p.sample > 0 }
 // segment can't be decoded by itself.
 type cutter struct {
 	wanted, limit, heavy int64
+	first                int64 // wanted of the first segment; each further one may last as long as all before it. 0: no less than wanted
 
 	start    place // of the segment
+	origin   int64 // of the first
 	bytes    int64
 	before   place // the sample before
 	idr      place // the last IDR since start
@@ -36,7 +38,7 @@ func (c *cutter) next(i int, at, size int64, sync, idr, alone bool) (cuts []int)
 		c.sparse = alone
 	}
 	if !c.anything {
-		c.anything, c.start, c.lastKey = true, here, at
+		c.anything, c.start, c.origin, c.lastKey = true, here, at, at
 	}
 	for len(cuts) < 2 {
 		p, ok := c.choose(here, size, sync, idr)
@@ -63,7 +65,10 @@ func (c *cutter) next(i int, at, size int64, sync, idr, alone bool) (cuts []int)
 
 // choose says where the segment ends, if that is known now that sample `here` has come.
 func (c *cutter) choose(here place, size int64, sync, idr bool) (place, bool) {
-	elapsed := here.at - c.start.at
+	elapsed, wanted := here.at-c.start.at, c.wanted
+	if c.first > 0 {
+		wanted = min(wanted, max(c.first, c.start.at-c.origin))
+	}
 	limit := c.limit
 	if c.sparse {
 		limit = c.wanted
@@ -75,7 +80,7 @@ func (c *cutter) choose(here place, size int64, sync, idr bool) (place, bool) {
 		return place{}, false
 	case over && c.idr.known():
 		return c.idr, true
-	case key && (over || elapsed+(here.at-c.lastKey)/2 >= c.wanted):
+	case key && (over || elapsed+(here.at-c.lastKey)/2 >= wanted):
 		return here, true // the next key frame, as far away as this one from the last, would be farther from what is wanted
 	case !over:
 		return place{}, false

@@ -27,6 +27,29 @@ func cutAll(film string, size int64, lookAhead bool) []int {
 	return cuts
 }
 
+// TestFirstCutsComeSooner: a segment is wanted to last as long as all before it, until it is as long as wanted.
+func TestFirstCutsComeSooner(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		film string
+		want []int
+	}{
+		{"IIIIIIIIIIIIIIIIIIII", []int{1, 2, 4, 8, 12, 16}},
+		{"IpIpIpIpIpIpIpIpIpIp", []int{2, 4, 8, 12, 16}},
+		{"IpppIpppIpppIppp", []int{4, 8, 12}},
+		{"IpppppppppIpppppppppI", []int{10, 20}},
+	} {
+		c := cutter{wanted: 40, first: 10, limit: 120, heavy: 1000}
+		var cuts []int
+		for i, s := range tt.film {
+			cuts = append(cuts, c.next(i, 500+int64(i)*10, 1, s == 'I', s == 'I', false)...)
+		}
+		if !slices.Equal(cuts, tt.want) {
+			t.Errorf("%s is cut at %v, want %v", tt.film, cuts, tt.want)
+		}
+	}
+}
+
 func TestCuts(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {

@@ -59,7 +59,7 @@ func filmTape(t cmaf.Track) (*tape, error) {
 	m.init = timeline.Init{
 		Rendition: m.lane.ID, Codec: codecOf(t.FourCC, t.Config.SPS), Width: w, Height: h, FrameRate: math.Round(t.Config.FrameRate*1000) / 1000,
 	}
-	m.cutter = cutter{wanted: m.at(wanted.Seconds()), limit: m.at(streamTarget), heavy: heavy}
+	m.cutter = cutter{wanted: m.at(wanted.Seconds()), first: m.at(soonest.Seconds()), limit: m.at(streamTarget), heavy: heavy}
 	return m, nil
 }
 
