@@ -160,6 +160,11 @@ func TestFFmpeg(t *testing.T) {
 	if f := two.Run(t.Context()); f.Mend != "Install it" {
 		t.Errorf("got %+v", f)
 	}
+	some := reports(encode.Report{Version: "5.1.9", Limits: []string{"ffmpeg lacks libaom-av1, so clips can't be cut. Install it"}})
+	expect(t, some, Warning, "version 5.1.9: ffmpeg lacks libaom-av1, so clips can't be cut")
+	if f := some.Run(t.Context()); f.Mend != "Install it" {
+		t.Errorf("got %+v", f)
+	}
 	expect(t, reports(encode.Report{Problems: []string{"ffmpeg can't list its encoders (exit status 1)"}}), Problem, "can't list")
 	expect(t, FFmpeg{func(ctx context.Context, _, _ string) encode.Report {
 		return encode.Check(ctx, "/no/such/ffmpeg", "/no/such/ffprobe")

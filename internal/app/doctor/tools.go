@@ -19,21 +19,31 @@ func (FFmpeg) Name() string { return "ffmpeg" }
 // Run implements Check.
 func (f FFmpeg) Run(ctx context.Context) Finding {
 	r := f.Inspect(ctx, "", "")
+	if len(r.Problems) == 0 && len(r.Limits) > 0 {
+		text, mend := told(r.Limits)
+		return warning(mend, "version %s: %s", r.Version, text)
+	}
 	if len(r.Problems) == 0 {
 		return ok("version %s, with every encoder, muxer and demuxer that is used", r.Version)
 	}
+	text, mend := told(slices.Concat(r.Problems, r.Limits))
+	return problem(mend, "%s", text)
+}
+
+// told parts sentences of what is wrong, a full stop, how to mend it.
+func told(sentences []string) (text, mend string) {
 	var texts, mends []string
-	for _, p := range r.Problems { // what is wrong, a full stop, how to mend it
-		text, mend, _ := strings.Cut(p, ". ")
-		texts = append(texts, text)
-		if mend != "" && !slices.Contains(mends, mend) {
-			mends = append(mends, mend)
+	for _, p := range sentences {
+		wrong, how, _ := strings.Cut(p, ". ")
+		texts = append(texts, wrong)
+		if how != "" && !slices.Contains(mends, how) {
+			mends = append(mends, how)
 		}
 	}
 	if len(mends) == 0 {
 		mends = []string{"Install it again with: apt-get install -y --reinstall ffmpeg"}
 	}
-	return problem(strings.Join(mends, "; "), "%s", strings.Join(texts, "; "))
+	return strings.Join(texts, "; "), strings.Join(mends, "; ")
 }
 
 // H264Encoder checks that the encoder that was chosen does encode, and says which hardware would.

@@ -29,6 +29,7 @@ type Report struct {
 	FFmpeg, FFprobe string   // paths; empty when not found
 	Version         string   // such as 5.1.9-0+deb12u1
 	Problems        []string // each a sentence with how to mend it; none when all is well
+	Limits          []string // what can't be done without encoders that only some streams and files need, alike
 }
 
 const (
@@ -57,11 +58,7 @@ func Check(ctx context.Context, ffmpeg, ffprobe string) Report {
 	for _, f := range Formats() {
 		formats = append(formats, string(f))
 	}
-	encoders := []string{"libx264", "aac"}
-	for _, codec := range []frame.Codec{frame.HEVC, frame.VP9, frame.AV1} { // the slate's, beside H.264
-		encoders = append(encoders, stillEncoders[codec][0])
-	}
-	r.lookFor(ctx, "encoder", "-encoders", encoders...)
+	r.lookForEncoders(ctx)
 	r.lookFor(ctx, "filter", "-filters", "scale", "zscale", "tonemap", "yadif", "overlay")
 	r.lookFor(ctx, "muxer", "-muxers", "mp4")
 	r.lookFor(ctx, "demuxer", "-demuxers", formats...)
@@ -93,14 +90,53 @@ func (r *Report) find(name, path string) string {
 	return found
 }
 
-func (r *Report) lookFor(ctx context.Context, kind, flag string, names ...string) {
-	list, err := ask(ctx, r.FFmpeg, flag)
-	if err != nil {
-		r.Problems = append(r.Problems, fmt.Sprintf("%s can't list its %ss (%v)", r.FFmpeg, kind, err))
+// lookForEncoders looks for those without which nothing goes, and for those of codecs that are played as they come: where something has to
+// be put into such a stream, it must be encoded as the rest is.
+func (r *Report) lookForEncoders(ctx context.Context) {
+	have, ok := r.list(ctx, "encoder", "-encoders")
+	if !ok {
 		return
 	}
-	have := map[string]bool{}
-	for line := range strings.Lines(list) {
+	for _, name := range []string{"libx264", "aac"} {
+		r.want(have, "encoder", name)
+	}
+	for _, o := range []struct {
+		codec frame.Codec
+		name  string
+	}{{frame.HEVC, "HEVC"}, {frame.VP9, "VP9"}, {frame.AV1, "AV1"}} {
+		if encoder := stillEncoders[o.codec][0]; !have[encoder] {
+			r.Limits = append(r.Limits, fmt.Sprintf("%s lacks the encoder %s, so clips of %s assets can't be cut to the picture and %s streams have no slate. %s",
+				r.FFmpeg, encoder, o.name, o.name, packaged))
+		}
+	}
+}
+
+func (r *Report) lookFor(ctx context.Context, kind, flag string, names ...string) {
+	have, ok := r.list(ctx, kind, flag)
+	for _, name := range names {
+		if ok {
+			r.want(have, kind, name)
+		}
+	}
+}
+
+const packaged = "The ffmpeg package of Debian and Ubuntu has it: apt-get install -y ffmpeg"
+
+func (r *Report) want(have map[string]bool, kind, name string) {
+	if !have[name] {
+		r.Problems = append(r.Problems, fmt.Sprintf("%s lacks the %s %s. %s", r.FFmpeg, kind, name, packaged))
+	}
+}
+
+// list asks ffmpeg what it has of a kind.
+func (r *Report) list(ctx context.Context, kind, flag string) (have map[string]bool, ok bool) {
+	said, err := ask(ctx, r.FFmpeg, flag)
+	if err != nil {
+		r.Problems = append(r.Problems, fmt.Sprintf("%s can't list its %ss (%v)", r.FFmpeg, kind, err))
+		return nil, false
+	}
+	have = map[string]bool{}
+	for line := range strings.Lines(said) {
 		// " V....D libx264   libx264 H.264 …", " D  matroska,webm   Matroska / WebM"
 		if fields := strings.Fields(line); len(fields) > 1 {
 			for name := range strings.SplitSeq(fields[1], ",") {
@@ -108,11 +144,7 @@ func (r *Report) lookFor(ctx context.Context, kind, flag string, names ...string
 			}
 		}
 	}
-	for _, name := range names {
-		if !have[name] {
-			r.Problems = append(r.Problems, fmt.Sprintf("%s lacks the %s %s. The ffmpeg package of Debian and Ubuntu has it: apt-get install -y ffmpeg", r.FFmpeg, kind, name))
-		}
-	}
+	return have, true
 }
 
 // ask runs a program that prints a list.

@@ -459,7 +459,7 @@ func TestBrokenFilesAreBlamed(t *testing.T) {
 func TestCheck(t *testing.T) {
 	t.Parallel()
 	newEngine(t)
-	if r := Check(t.Context(), "", ""); r.Version == "" || len(r.Problems) > 0 || r.FFmpeg == "" || r.FFprobe == "" {
+	if r := Check(t.Context(), "", ""); r.Version == "" || len(r.Problems)+len(r.Limits) > 0 || r.FFmpeg == "" || r.FFprobe == "" {
 		t.Errorf("got %+v", r)
 	}
 	r := Check(t.Context(), "/nonexistent/ffmpeg", "/nonexistent/ffprobe")
@@ -471,7 +471,7 @@ func TestCheck(t *testing.T) {
 		t.Errorf("got %q", r.Problems)
 	}
 	r = Check(t.Context(), "/bin/true", "/bin/true") // runs and knows nothing
-	if len(r.Problems) != 11+len(Formats()) {
-		t.Errorf("got %q", r.Problems)
+	if len(r.Problems) != 8+len(Formats()) || len(r.Limits) != 3 || !strings.Contains(r.Limits[0], "libx265, so clips of HEVC assets") {
+		t.Errorf("got %q, %q", r.Problems, r.Limits)
 	}
 }
