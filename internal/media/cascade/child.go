@@ -190,7 +190,7 @@ func (x *child) encode(ctx context.Context) (err error) {
 			return context.Cause(ctx)
 		}
 	}
-	work := encode.LadderArgs{Timescale: x.c.opt.Timescale}
+	work := encode.LadderArgs{Timescale: x.c.opt.Timescale, Whole: x.job.over != nil}
 	var outputs []func(context.Context, io.Reader) error
 	for _, o := range x.outs {
 		work.Rungs = append(work.Rungs, encode.RungArgs{

