@@ -30,7 +30,7 @@ func TestMigrateUnfinished(t *testing.T) {
 	all := map[string]asset.Asset{"done": done, "recorded": recorded, "errored": errored, "preparing": preparing, "file": file, "master": master}
 	for name, a := range all {
 		a.ID, a.Environment = id.Asset(name), "env"
-		if err := d.Assets().Insert(t.Context(), asset.Change{Asset: a}); err != nil {
+		if err = d.Assets().Insert(t.Context(), asset.Change{Asset: a}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -43,10 +43,10 @@ func TestMigrateUnfinished(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, step := range []func(context.Context) error{
-		func(ctx context.Context) error { _, err := p.DownTo(ctx, 4); return err },
-		func(ctx context.Context) error { _, err := p.Up(ctx); return err },
+		func(ctx context.Context) error { _, failed := p.DownTo(ctx, 4); return failed },
+		func(ctx context.Context) error { _, failed := p.Up(ctx); return failed },
 	} {
-		if err := step(t.Context()); err != nil {
+		if err = step(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -33,7 +33,7 @@ func (w *Worker) work(ctx context.Context, j job.Job) error {
 	if settle.Absent(err) { // deleted meanwhile, maybe before its index came
 		return settle.Abandon(ctx, w.Store, w.Assets, args.Media)
 	}
-	if err != nil || a.Index != "" || a.Status == asset.Errored {
+	if err != nil || a.Index != "" || a.Status == asset.Errored || a.IsLive { // the end of what is live asks again
 		return err
 	}
 	return w.ending(a).Of(ctx, j, settle.Try(j, "the recording can't be completed", func() error { return w.attempt(ctx, a) }))
