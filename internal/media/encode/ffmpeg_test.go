@@ -120,6 +120,18 @@ func TestRewriteKeepsEveryFrameAndItsTime(t *testing.T) {
 	}
 }
 
+// TestRewriteLeavesOutPriming: what an edit list leaves out of the sound does not come in front of the picture.
+func TestRewriteLeavesOutPriming(t *testing.T) {
+	t.Parallel()
+	e := newEngine(t)
+	in := makeFile(t, "in.mp4", "-f", "lavfi", "-i", pictures, "-f", "lavfi", "-i", sound, "-t", "2", "-c:v", "libx264", "-preset", "ultrafast", "-bf", "2", "-c:a", "aac")
+	out := rewrite(t, e, in, MOV)
+	video, audio := packets(t, out, "v"), packets(t, out, "a")
+	if before := len(packets(t, in, "a")); len(video) != 60 || len(audio) != before-1 || math.Abs(audio[0].pts-video[0].pts) > 0.0001 {
+		t.Errorf("%d pictures from %.4f, %d packets of sound of %d from %.4f", len(video), video[0].pts, len(audio), before, audio[0].pts)
+	}
+}
+
 func rewrite(t *testing.T, e *Engine, in string, format Format) string {
 	t.Helper()
 	out, err := os.Create(filepath.Join(t.TempDir(), "out.mp4"))

@@ -61,6 +61,9 @@ func (a RewriteArgs) Build() []string {
 		args = append(args, a.Sound.encoder()...)
 		// What the encoder primes itself with comes before everything, and is not heard: without it sound and picture begin together.
 		args = append(args, "-bsf:a", "noise=amount=0:drop=lt(pts\\,0)")
+	case a.Format == MOV:
+		// An edit list leaves out an encoder's priming: as a packet in front it would show the first picture that much later.
+		args = append(args, "-c:a", "copy", "-bsf:a", "noise=amount=0:drop=lte(pts+d\\,0)")
 	default:
 		args = append(args, "-c:a", "copy")
 	}
