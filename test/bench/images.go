@@ -9,6 +9,9 @@ import (
 	"millrace/test/bench/viewer"
 )
 
+// between is how long a viewer looks at a picture before asking for the next: what a program in reserve takes to start is not waited for.
+const between = 250 * time.Millisecond
+
 // images measures pictures of 60 minutes of 1080p30 that nobody has asked for before, from all over the film, and the same once more.
 func (b *bench) images(ctx context.Context) error {
 	path, err := b.film(ctx, "H.264", 60)
@@ -47,6 +50,9 @@ func (b *bench) images(ctx context.Context) error {
 	var cold, warm []float64
 	for _, to := range []*[]float64{&cold, &warm} {
 		for i := range 2 * seeks {
+			if err = sleep(ctx, between); err != nil {
+				return err
+			}
 			var took float64
 			took, err = fetch(fmt.Sprintf("thumbnail.jpg?width=640&time=%d", 3+(i*7919)%3590))
 			if err != nil {
