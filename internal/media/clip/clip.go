@@ -224,15 +224,16 @@ func (y *laneCut) store(ctx context.Context, i int, c timeline.Chunk, samples []
 }
 
 // read gives the samples of chunk i.
-func (y *laneCut) read(ctx context.Context, i int) (raw []byte, samples []sample, err error) {
-	raw, err = y.Source.Segment(ctx, y.src, y.t.First+int64(i))
+func (y *laneCut) read(ctx context.Context, i int) ([]sample, error) {
+	raw, err := y.Source.Segment(ctx, y.src, y.t.First+int64(i))
 	if err != nil {
-		return nil, nil, fmt.Errorf("read segment %d: %w", y.t.First+int64(i), err)
+		return nil, fmt.Errorf("read segment %d: %w", y.t.First+int64(i), err)
 	}
 	fragments, err := cmaf.ParseFragments(raw)
 	if err != nil {
-		return nil, nil, fmt.Errorf("read segment %d: %w", y.t.First+int64(i), err)
+		return nil, fmt.Errorf("read segment %d: %w", y.t.First+int64(i), err)
 	}
+	var samples []sample
 	for _, f := range fragments {
 		at := int64(f.BaseMediaDecodeTime)
 		for _, s := range f.Samples {
@@ -241,9 +242,9 @@ func (y *laneCut) read(ctx context.Context, i int) (raw []byte, samples []sample
 		}
 	}
 	if len(samples) == 0 {
-		return nil, nil, fmt.Errorf("segment %d of %s has no media", y.t.First+int64(i), y.src.ID)
+		return nil, fmt.Errorf("segment %d of %s has no media", y.t.First+int64(i), y.src.ID)
 	}
-	return raw, samples, nil
+	return samples, nil
 }
 
 // sample is one of a chunk's with its times in ticks.

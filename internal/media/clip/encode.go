@@ -162,7 +162,7 @@ func (y *laneCut) needed(ctx context.Context, r *reel, from, until int) ([]sampl
 	out := r.film[:end]
 	for i := r.chunk; i > r.chunk-furthestBack && y.continues(i); {
 		i--
-		_, film, err := y.read(ctx, i)
+		film, err := y.read(ctx, i)
 		if err != nil {
 			return nil, err
 		}

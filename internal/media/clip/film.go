@@ -48,7 +48,7 @@ func (y *laneCut) load(ctx context.Context, i int) (*reel, error) {
 		return r, nil
 	}
 	var err error
-	if _, r.film, err = y.read(ctx, i); err != nil {
+	if r.film, err = y.read(ctx, i); err != nil {
 		return nil, err
 	}
 	for _, s := range r.film {

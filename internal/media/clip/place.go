@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"millrace/internal/media/container/cmaf"
 )
@@ -29,8 +30,8 @@ func (y *laneCut) place(ctx context.Context, r *reel, init int, made []picture) 
 	lay := func(pictures []picture, before, end int64) {
 		from := len(times)
 		times = append(times, make([]int64, len(pictures))...)
-		for i := len(pictures) - 1; i >= 0; i-- {
-			end = max(min(pictures[i].pts-r.delay(), end-1), before+int64(i)+1)
+		for i, p := range slices.Backward(pictures) {
+			end = max(min(p.pts-r.delay(), end-1), before+int64(i)+1)
 			times[from+i] = end
 		}
 		for _, p := range pictures {

@@ -58,7 +58,7 @@ func (y *laneCut) packets(ctx context.Context) ([]sample, error) {
 		if i < y.a && !y.continues(y.a) || y.src.Chunks[i].Gap {
 			continue
 		}
-		_, got, err := y.read(ctx, i)
+		got, err := y.read(ctx, i)
 		if err != nil {
 			return nil, err
 		}
