@@ -372,7 +372,7 @@ func (l *Live) start(ctx context.Context, s live.Stream, a asset.Asset, before s
 	if b.lower != nil {
 		l.wg.Go(func() { b.runLower(storing) })
 	}
-	b.forward.run(l.root, l.wg.Go, func(err error) { b.log.Warn("simulcast ended", "error", err) })
+	b.forward.run(l.root, l.wg.Go, func(err error) { b.log.WarnContext(l.root, "simulcast ended", "error", err) })
 	l.wg.Go(func() { b.run(l.root) })
 	return b, nil
 }

@@ -180,7 +180,7 @@ func TestCutToThePicture(t *testing.T) {
 	source := w.ready(ffmpeg(t, "a.mp4", args(numbered(t, 10), h264)...))
 	server := w.watch()
 	whole := watched(t, url(server, source))
-	for name, tt := range map[string]struct {
+	for name, tt := range map[string]struct { //nolint:paralleltest // one job after the other
 		from, to    float64
 		first, last int
 		made        int // segments of video that are the clip's own

@@ -28,8 +28,8 @@ func TestHostileFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := newWorld(t, options{stall: 3 * time.Second})
-	for _, f := range hostile.Files(good) {
-		t.Run(f.Name, func(t *testing.T) { //nolint:paralleltest // one job after the other
+	for _, f := range hostile.Files(good) { //nolint:paralleltest // one job after the other
+		t.Run(f.Name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "x")
 			if err := os.WriteFile(path, f.Data, 0o600); err != nil {
 				t.Fatal(err)
@@ -84,7 +84,7 @@ func TestHostileServers(t *testing.T) { //nolint:tparallel // one job after the 
 	z := gzip.NewWriter(&packed)
 	_, _ = z.Write(make([]byte, 64<<20))
 	_ = z.Close()
-	for _, f := range []struct {
+	for _, f := range []struct { //nolint:paralleltest // one job after the other
 		hostile.File
 		answer http.HandlerFunc
 	}{
@@ -109,7 +109,7 @@ func TestHostileServers(t *testing.T) { //nolint:tparallel // one job after the 
 			_, _ = rw.Write(make([]byte, 100))
 		}},
 	} {
-		t.Run(f.Name, func(t *testing.T) { //nolint:paralleltest // one job after the other
+		t.Run(f.Name, func(t *testing.T) {
 			a := w.create(assetopt.Input{URL: w.site.answer(f.answer)})
 			_ = w.work() // the asset says it
 			w.wantEnded(t, w.find(a.ID), f.File)

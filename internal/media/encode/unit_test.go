@@ -97,7 +97,7 @@ func TestBudget(t *testing.T) {
 		if !ok {
 			t.Error("background work stands in the way of a live stream")
 		}
-		if _, ok := b.TryAcquire(Live, 1); ok {
+		if _, more := b.TryAcquire(Live, 1); more {
 			t.Error("more was given than there is")
 		}
 		watched, ok := b.TryAcquire(OnDemand, 2)

@@ -43,7 +43,7 @@ var errNotNeeded = errors.New("the child is not needed any more")
 
 // NewWarm returns a Warm for programs with these arguments, of which keep are kept ready.
 func NewWarm(e *Engine, args []string, keep int) *Warm {
-	base, cancel := context.WithCancelCause(context.Background())
+	base, cancel := context.WithCancelCause(context.Background()) //nolint:forbidigo // ended by Run
 	return &Warm{engine: e, args: args, keep: keep, base: base, cancel: cancel}
 }
 

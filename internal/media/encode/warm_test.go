@@ -21,7 +21,7 @@ func shells(t *testing.T, script string, keep int) (*Warm, func()) {
 		t.Fatal(err)
 	}
 	w := NewWarm(e, []string{"-c", script}, keep)
-	ctx, cancel := context.WithCancelCause(context.Background())
+	ctx, cancel := context.WithCancelCause(context.WithoutCancel(t.Context()))
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

@@ -241,8 +241,8 @@ func (h *Handler) playlist(w http.ResponseWriter, r *http.Request, p Presentatio
 		return nil
 	}
 	if !mod.plain && !mod.dateless {
-		t, err := p.Playlist(r.Context(), rendition, reload, compressed)
-		if err != nil {
+		var t Text
+		if t, err = p.Playlist(r.Context(), rendition, reload, compressed); err != nil {
 			return err
 		}
 		h.text(w, r, p, t, compressed)

@@ -42,8 +42,8 @@ func TestAccess(t *testing.T) {
 				t.Errorf("environment %+v, %v", got, failed)
 			}
 			must(t, store.SetLiveRungs(ctx, env.ID, "always"))
-			if got, err := store.Environment(ctx, env.ID); err != nil || got.VideoQuality != "premium" || got.LiveRungs != "always" {
-				t.Errorf("environment %+v, %v", got, err)
+			if got, failed := store.Environment(ctx, env.ID); failed != nil || got.VideoQuality != "premium" || got.LiveRungs != "always" {
+				t.Errorf("environment %+v, %v", got, failed)
 			}
 			must(t, errors.Join(store.SetVideoQuality(ctx, env.ID, ""), store.SetLiveRungs(ctx, env.ID, "")))
 			token := access.Token{
