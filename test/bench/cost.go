@@ -61,16 +61,11 @@ func (b *bench) plainCost(ctx context.Context, path string, r ladder.Rung) (floa
 
 // watchedCost is how much CPU time the service takes for one viewer of all segments, in seconds; what it takes for the file itself is not counted.
 func (b *bench) watchedCost(ctx context.Context, path string, r ladder.Rung) (float64, error) {
-	o, err := serveFile(ctx, path)
+	o, s, stop, err := b.offering(ctx, path)
 	if err != nil {
 		return 0, err
 	}
-	defer o.stop()
-	s, err := b.millrace()
-	if err != nil {
-		return 0, err
-	}
-	defer s.stop()
+	defer stop()
 	below, names, err := s.rung(ctx, o.url, fmt.Sprintf("RESOLUTION=%dx%d", r.Width, r.Height))
 	if err != nil {
 		return 0, err

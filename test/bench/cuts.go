@@ -16,16 +16,11 @@ func (b *bench) clips(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	o, err := serveFile(ctx, path)
+	o, s, stop, err := b.offering(ctx, path)
 	if err != nil {
 		return err
 	}
-	defer o.stop()
-	s, err := b.millrace()
-	if err != nil {
-		return err
-	}
-	defer s.stop()
+	defer stop()
 	source, id, err := s.asset(ctx, assetBody(o.url))
 	if err != nil {
 		return err

@@ -32,16 +32,11 @@ func (b *bench) first(ctx context.Context) error {
 
 // firstOf has a service of its own fetch a file: what is encoded behind the first segment disturbs nobody.
 func (b *bench) firstOf(ctx context.Context, path string) (float64, error) {
-	o, err := serveFile(ctx, path)
+	o, s, stop, err := b.offering(ctx, path)
 	if err != nil {
 		return 0, err
 	}
-	defer o.stop()
-	s, err := b.millrace()
-	if err != nil {
-		return 0, err
-	}
-	defer s.stop()
+	defer stop()
 	start := time.Now()
 	got, err := s.firstSegment(ctx, o.url)
 	return milliseconds(got.Sub(start)), err

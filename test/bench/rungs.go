@@ -19,16 +19,11 @@ func (b *bench) rungs(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	o, err := serveFile(ctx, path)
+	o, s, stop, err := b.offering(ctx, path)
 	if err != nil {
 		return err
 	}
-	defer o.stop()
-	s, err := b.millrace()
-	if err != nil {
-		return err
-	}
-	defer s.stop()
+	defer stop()
 	below, segments, err := s.rung(ctx, o.url, "RESOLUTION=854x480")
 	if err != nil {
 		return err

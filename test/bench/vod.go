@@ -24,16 +24,11 @@ func (b *bench) vod(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("look at file: %w", err)
 	}
-	o, err := serveFile(ctx, path)
+	o, s, stop, err := b.offering(ctx, path)
 	if err != nil {
 		return err
 	}
-	defer o.stop()
-	s, err := b.millrace()
-	if err != nil {
-		return err
-	}
-	defer s.stop()
+	defer stop()
 	var after, whole []float64
 	for range max(3, b.rounds) {
 		o.done.Store(0)
@@ -50,6 +45,18 @@ func (b *bench) vod(ctx context.Context) error {
 	b.out.alone("API request to first segment served, median", "ms", median(whole), "")
 	b.out.alone("whole file received to first segment served, worst", "ms", percentile(after, 1), "")
 	return nil
+}
+
+// offering serves a file, and runs a service that may fetch it.
+func (b *bench) offering(ctx context.Context, path string) (o *origin, s *millrace, stop func(), err error) {
+	if o, err = serveFile(ctx, path); err != nil {
+		return nil, nil, nil, err
+	}
+	if s, err = b.millrace(); err != nil {
+		o.stop()
+		return nil, nil, nil, err
+	}
+	return o, s, func() { s.stop(); o.stop() }, nil
 }
 
 // origin serves one file and remembers when its last byte was sent.
