@@ -19,7 +19,7 @@ func TestLadder(t *testing.T) {
 	rig.Pairs(t, func(t *testing.T, p rig.Pair) {
 		t.Parallel()
 		s := rig.Start(t, rig.Options{Pair: p})
-		file := rig.File(t, "a.mp4", rig.Clip{Size: "640x480", Kbit: 600, GOP: 2, Flash: true, Seconds: 21})
+		file := rig.File(t, "a.mp4", rig.Clip{Size: "640x480", Kbit: 600, GOP: 2, Flash: true, Seconds: 41})
 		a := s.CreateAsset(t, rig.Files(t, map[string]string{"a.mp4": file})+"/a.mp4")
 		a = s.AwaitAsset(t, a.Text("id"), "ready", patience, rig.Ready)
 		id := a.Text("playback_ids.0.id")

@@ -38,6 +38,8 @@ type report struct {
 type pkg struct {
 	tests                   map[string]*test
 	output                  strings.Builder // outside any test: panics, leaks, exit codes
+	races                   strings.Builder // what the race detector says, in the middle of whichever test
+	racing                  bool
 	passed, failed, skipped int
 }
 
@@ -101,6 +103,9 @@ func (r *report) event(e event) {
 		p = &pkg{tests: map[string]*test{}}
 		r.packages[e.Package] = p
 	}
+	if e.Action == "output" {
+		p.race(e.Output)
+	}
 	if e.Test == "" {
 		switch e.Action {
 		case "output":
@@ -122,6 +127,15 @@ func (r *report) event(e event) {
 		}
 	case "pass", "fail", "skip":
 		r.endTest(p, e)
+	}
+}
+
+// race keeps the lines of the race detector's reports, which stand between two rules.
+func (p *pkg) race(line string) {
+	p.racing = p.racing || strings.HasPrefix(line, "WARNING: DATA RACE")
+	if p.racing {
+		p.races.WriteString(line)
+		p.racing = !strings.HasPrefix(line, "==================")
 	}
 }
 
@@ -185,6 +199,9 @@ func (r *report) endPackage(name string, e event) {
 		fmt.Fprintf(r.out, "FAIL  %s\n", short(name))
 	} else if e.Action == "fail" && strings.Contains(p.output.String(), "panic:") {
 		r.failures = append(r.failures, failure{short(name) + " (panic)", p.output.String()})
+	}
+	if e.Action == "fail" && p.races.Len() > 0 { // it belongs to no test: those that ran at that moment have failed
+		r.failures = append(r.failures, failure{short(name) + " (data race)", p.races.String()})
 	}
 	r.passed, r.failed, r.skipped = r.passed+p.passed, r.failed+p.failed, r.skipped+p.skipped
 	if p.passed+p.failed+p.skipped == 0 {

@@ -70,6 +70,18 @@ func TestReport(t *testing.T) {
 {"Action":"fail","Package":"p"}`,
 			want: "0 passed, 1 failed, 0 skipped", also: "test timed out", code: 1,
 		},
+		"a data race in the middle of a test that passes": {
+			events: `{"Action":"run","Package":"p","Test":"A"}
+{"Action":"run","Package":"p","Test":"B"}
+{"Action":"output","Package":"p","Test":"A","Output":"==================\n"}
+{"Action":"output","Package":"p","Test":"A","Output":"WARNING: DATA RACE\n"}
+{"Action":"output","Package":"p","Test":"A","Output":"Write at 0x00c000012345 by goroutine 7:\n"}
+{"Action":"output","Package":"p","Test":"A","Output":"==================\n"}
+{"Action":"pass","Package":"p","Test":"A"}
+{"Action":"fail","Package":"p","Test":"B"}
+{"Action":"fail","Package":"p"}`,
+			want: "1 passed, 1 failed, 0 skipped", also: "Write at 0x00c000012345", code: 1,
+		},
 		"a stream cut off": {
 			events: `{"Action":"run","Package":"p","Test":"T"}`,
 			want:   "0 passed, 1 failed, 0 skipped", also: "(never ended)", code: 1,
