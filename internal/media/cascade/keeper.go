@@ -17,6 +17,7 @@ type keeper struct {
 	queue  []made
 	bytes  int
 	closed bool
+	over   bool          // run has ended
 	wake   chan struct{} // one token
 }
 
@@ -66,13 +67,16 @@ func newKeeper(o Options) *keeper { return &keeper{opt: o, wake: make(chan struc
 
 func (k *keeper) put(m made) {
 	k.mu.Lock()
-	full := k.bytes+len(m.data) > maxKept || !k.opt.Room.take(len(m.data))
+	over := k.over
+	full := over || k.bytes+len(m.data) > maxKept || !k.opt.Room.take(len(m.data))
 	if !full {
 		k.queue, k.bytes = append(k.queue, m), k.bytes+len(m.data)
 	}
 	k.mu.Unlock()
-	if full {
+	if full && !over {
 		k.opt.Logger.Warn("segment of a rung not kept: storage does not keep up", "rendition", m.rung.ID, "media_sequence", m.msn)
+	}
+	if full {
 		k.opt.Edge.Kept(m.rung.ID, m.msn, false)
 		return
 	}
@@ -151,12 +155,12 @@ func (k *keeper) done() {
 	k.opt.Room.give(n)
 }
 
-// drop lets go of what is left.
+// drop lets go of what is left, and has nothing more taken: encoders that are being stopped still give some, whose room nobody would give back.
 func (k *keeper) drop() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.opt.Room.give(k.bytes)
-	k.queue, k.bytes = nil, 0
+	k.queue, k.bytes, k.over = nil, 0, true
 }
 
 // store keeps a segment unless there is one: what was offered stays. same says that it is what is stored now.

@@ -237,6 +237,10 @@ func TestRoom(t *testing.T) {
 	keepers[0].opt.Store = failing{}
 	keepers[0].close()
 	keepers[0].run(ctx)
+	keepers[0].put(made{rung: r, msn: 2, data: make([]byte, 80)}) // of an encoder that was still being stopped
+	if fmt.Sprint(edges[0].kept) != "[270p/1 false 270p/2 false]" {
+		t.Errorf("after the end: %v", edges[0].kept)
+	}
 	keepers[1].put(made{rung: r, msn: 2, data: make([]byte, 100)})
 	if len(edges[1].kept) != 1 {
 		t.Error("room was not given back")

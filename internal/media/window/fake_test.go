@@ -36,6 +36,20 @@ type storage struct {
 
 func newStorage() *storage { return &storage{objects: map[string][]byte{}} }
 
+// hang has it take nothing until back is closed.
+func (s *storage) hang() (back chan struct{}) {
+	back = make(chan struct{})
+	s.before = func(ctx context.Context, _ string) error {
+		select {
+		case <-back:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return back
+}
+
 func (s *storage) Put(ctx context.Context, key string, r io.Reader) error {
 	if s.before != nil {
 		if err := s.before(ctx, key); err != nil {

@@ -199,15 +199,7 @@ func TestStoredIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(Options{Mode: low, MaxHeld: 1500})
-		back := make(chan struct{})
-		r.store.before = func(ctx context.Context, _ string) error {
-			select {
-			case <-back:
-				return nil
-			case <-ctx.Done():
-				return ctx.Err()
-			}
-		}
+		back := r.store.hang()
 		defer r.run(t)()
 		r.start()
 		r.segment(7, false)

@@ -116,15 +116,7 @@ func TestStorageThatHangs(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(Options{Mode: low, MaxHeld: 20 * 1400})
-		back := make(chan struct{})
-		r.store.before = func(ctx context.Context, _ string) error {
-			select {
-			case <-back:
-				return nil
-			case <-ctx.Done():
-				return ctx.Err()
-			}
-		}
+		back := r.store.hang()
 		defer r.run(t)()
 		r.start()
 		for range 20 {
@@ -157,15 +149,7 @@ func TestSegmentsAreLostAboveTheCap(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(Options{Mode: low, MaxHeld: 5 * 1400})
-		back := make(chan struct{})
-		r.store.before = func(ctx context.Context, _ string) error {
-			select {
-			case <-back:
-				return nil
-			case <-ctx.Done():
-				return ctx.Err()
-			}
-		}
+		back := r.store.hang()
 		defer r.run(t)()
 		r.start()
 		for n := range 15 {
