@@ -299,7 +299,6 @@ func TestTheRightFrame(t *testing.T) {
 // What else is delivered is decoded as well: pixels that are not square, B-frames that others refer to.
 func TestOtherSources(t *testing.T) {
 	t.Parallel()
-	s := newStudio(t)
 	for name, tt := range map[string]struct {
 		args []string
 		size image.Point
@@ -310,7 +309,7 @@ func TestOtherSources(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := sixSeconds(t, tt.args...)
+			s, f := newStudio(t), sixSeconds(t, tt.args...) // a studio of its own: all films of this test have one name
 			for _, n := range []int{0, 1, 13, 25, 39, 40, 58} {
 				p := s.picture(f, "thumbnail.png", fmt.Sprintf("time=%.2f", float64(n)/10+0.05))
 				if got := frameOf(p); n-got > tt.dark || got > n || p.Bounds().Size() != tt.size {
