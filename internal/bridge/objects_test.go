@@ -92,6 +92,16 @@ func (o *objects) Delete(_ context.Context, keys ...string) error {
 	return nil
 }
 
+func (o *objects) PutNew(_ context.Context, key string, data []byte) (bool, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.data[key] != nil {
+		return false, nil
+	}
+	o.data[key] = bytes.Clone(data)
+	return true, nil
+}
+
 func (o *objects) Adopt(ctx context.Context, key, path string) error {
 	data, err := os.ReadFile(path)
 	if err != nil {

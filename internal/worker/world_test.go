@@ -95,6 +95,15 @@ func (s *store) Put(ctx context.Context, key string, r io.Reader) error {
 	return s.Store.Put(ctx, key, r)
 }
 
+func (s *store) PutNew(ctx context.Context, key string, data []byte) (bool, error) {
+	if s.put != nil {
+		if err := s.put(key); err != nil {
+			return false, err
+		}
+	}
+	return s.Store.PutNew(ctx, key, data)
+}
+
 func (s *store) Adopt(ctx context.Context, key, path string) error {
 	if s.put != nil {
 		if err := s.put(key); err != nil {

@@ -151,6 +151,14 @@ func (s *store) Put(ctx context.Context, key string, r io.Reader) error {
 	return err
 }
 
+// PutNew implements blob.Store.
+func (s *store) PutNew(ctx context.Context, key string, data []byte) (bool, error) {
+	began := time.Now()
+	created, err := s.Store.PutNew(ctx, key, data)
+	s.note("put", began, err)
+	return created, err
+}
+
 // Get implements blob.Store.
 func (s *store) Get(ctx context.Context, key string, off, n int64) (*blob.Reader, error) {
 	began := time.Now()

@@ -33,6 +33,12 @@ type Store interface {
 	// returned nil the object survives the end of the process, and for a folder (see Options.NoSync) a loss of power.
 	Put(ctx context.Context, key string, r io.Reader) error
 
+	// PutNew stores data under key unless there is an object already: of several that do so at once, in this process or any other, one
+	// does. created says that it was this one; false, that there is an object, which stays (and may even be this one's own, where a
+	// connection was lost between the storage and its answer). Else it is like Put. An S3 storage that does not know If-None-Match is
+	// asked before: there two within the same milliseconds may both be told that they created it, and the later one's stays.
+	PutNew(ctx context.Context, key string, data []byte) (created bool, err error)
+
 	// Get reads n bytes from offset off, and to the end when n < 0; an n past the end is cut short. An off that is
 	// neither 0 nor inside the object is fault.Invalid, an absent object fault.NotFound. It costs one request to the
 	// storage. ctx must live until the reader is closed, and the caller closes it.

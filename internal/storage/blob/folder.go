@@ -1,6 +1,7 @@
 package blob
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -102,6 +103,42 @@ func (f *folder) Put(ctx context.Context, key string, r io.Reader) error {
 		return fmt.Errorf("store object %s: %w", key, err)
 	}
 	return nil
+}
+
+func (f *folder) PutNew(ctx context.Context, key string, data []byte) (created bool, err error) {
+	if err = CheckKey(key); err != nil {
+		return false, err
+	}
+	if f.present(key) {
+		return false, ctx.Err()
+	}
+	tmp, err := f.writeTmp(ctx, bytes.NewReader(data))
+	if err != nil {
+		return false, fmt.Errorf("write object %s: %w", key, err)
+	}
+	err = f.enter(tmp, key, os.Link)
+	if err != nil && f.present(key) { // by another, meanwhile
+		return false, os.Remove(tmp)
+	}
+	if namesOnce(err) {
+		err = f.enter(tmp, key, os.Rename)
+	}
+	_ = os.Remove(tmp) // it is gone already where it was renamed
+	if err != nil {
+		return false, fmt.Errorf("store object %s: %w", key, err)
+	}
+	return true, nil
+}
+
+// present says that a key has an object.
+func (f *folder) present(key string) bool {
+	info, err := os.Lstat(f.file(key))
+	return err == nil && info.Mode().IsRegular()
+}
+
+// namesOnce says that a filesystem gives files no second names.
+func namesOnce(err error) bool {
+	return errors.Is(err, errors.ErrUnsupported) || errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.EMLINK)
 }
 
 // writeTmp leaves all of r in a new file below tmpDir, or nothing.

@@ -30,6 +30,13 @@ func (s *remote) Put(ctx context.Context, key string, r io.Reader) error {
 	return s.bucket.Upload(ctx, key, r)
 }
 
+func (s *remote) PutNew(ctx context.Context, key string, data []byte) (bool, error) {
+	if err := CheckKey(key); err != nil {
+		return false, err
+	}
+	return s.bucket.Create(ctx, key, data)
+}
+
 func (s *remote) Adopt(ctx context.Context, key, path string) error {
 	if err := CheckKey(key); err != nil {
 		return err

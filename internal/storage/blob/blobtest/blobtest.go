@@ -30,7 +30,9 @@ func Run(t *testing.T, open func(t *testing.T) blob.Store) {
 	t.Helper()
 	for name, test := range map[string]func(contract){
 		"put then get gives the bytes, size and time": contract.putGet,
-		"put replaces": contract.putReplaces,
+		"put replaces":                                         contract.putReplaces,
+		"put new keeps what is there":                          contract.putNew,
+		"of many that put new one does":                        contract.putNewAtOnce,
 		"put of a large stream of unknown length":              contract.putLarge,
 		"put is atomic for readers":                            contract.putAtomic,
 		"a failing reader leaves nothing":                      contract.putFailingReader,
@@ -396,11 +398,12 @@ func (c contract) badKeys() {
 		"", "/", "/a", "a/", "a//b", ".", "..", "../a", "a/..", "a/../b", "a/./b", ".tmp/x", "a/.hidden", "a\x00b", "a\nb", "a b",
 		"a\\b", "a:b", "a%2fb", "a?b", "a*", "ä", "a\xff", strings.Repeat("n", 201), strings.Repeat("a/", 256) + "b",
 	} {
+		_, errNew := s.PutNew(ctx, key, nil)
 		_, errGet := s.Get(ctx, key, 0, -1)
 		_, errStat := s.Stat(ctx, key)
 		_, errAt := blob.ReaderAt(ctx, s, key, 1)
 		for what, err := range map[string]error{
-			"put": s.Put(ctx, key, strings.NewReader("x")), "get": errGet, "stat": errStat, "reader at": errAt,
+			"put": s.Put(ctx, key, strings.NewReader("x")), "put new": errNew, "get": errGet, "stat": errStat, "reader at": errAt,
 			"delete": s.Delete(ctx, key), "adopt": s.Adopt(ctx, key, file), "link": s.Link(ctx, key, opened),
 		} {
 			wantKind(t, fmt.Sprintf("%s %q", what, key), err, fault.Invalid)

@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"syscall"
 
-	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/smithy-go"
 
 	"millrace/internal/fault"
@@ -35,10 +34,7 @@ func explain(ctx context.Context, err error, doing string) error {
 	if cause := ctx.Err(); cause != nil {
 		return fmt.Errorf("%s: %w", doing, cause)
 	}
-	status := 0
-	if re, ok := errors.AsType[*awshttp.ResponseError](err); ok {
-		status = re.HTTPStatusCode()
-	}
+	status := statusOf(err)
 	switch code := codeOf(err); {
 	case code == "NoSuchBucket":
 		return fault.Ours(fault.Wrap(fault.Unavailable, because{err, ErrNoBucket}, "%s: %v", doing, ErrNoBucket))

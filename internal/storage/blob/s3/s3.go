@@ -59,6 +59,7 @@ type Bucket struct {
 	client       *s3.Client
 	bucket       *blob.Bucket
 	transport    *http.Transport
+	conditions   conditions
 }
 
 // Open checks the options and connects to nothing, except to make the bucket when o.Create is set.
