@@ -179,7 +179,7 @@ const heldRungs = 256 << 20
 // liveRungs is how the rungs of broadcasts are made.
 func (n *node) liveRungs(made bridge.Made) *bridge.LiveRungs {
 	return &bridge.LiveRungs{
-		Encoder: n.ffmpeg, Maker: n.rungs, Store: made, Room: cascade.NewRoom(heldRungs), Read: made.Read,
+		Encoder: n.ffmpeg, Maker: n.rungs, Room: cascade.NewRoom(heldRungs), Read: made.Read,
 		Policy: func(ctx context.Context, e id.Environment) (bridge.Policy, error) {
 			env, err := n.access.Environment(ctx, e)
 			return bridge.Policy(cmp.Or(env.LiveRungs, n.cfg.LiveRungs)), err

@@ -38,8 +38,7 @@ const (
 // LiveRungs is how the rungs of broadcasts are made.
 type LiveRungs struct {
 	Encoder cascade.Encoder
-	Maker   *transcode.Maker // names them, and makes what was not made while it was live
-	Store   transcode.Store
+	Maker   *transcode.Maker                                      // names and keeps them, and makes what was not made while it was live
 	Read    func(ctx context.Context, key string) ([]byte, error) // a stored object
 	Room    *cascade.Room                                         // what may wait for storage, of all broadcasts
 	// Policy is that of an environment. It is asked as a broadcast begins.
@@ -103,7 +102,7 @@ func (b *broadcast) newLower(policy Policy) *lower {
 	}
 	l.segment, _ = cutOf(b.mode)
 	l.cascade = cascade.New(cascade.Options{
-		Edge: b.edge, Source: timeline.MainVideo, Timescale: packagerTimescale, Encoder: o.Encoder, Store: rungStore{o.Store, o.Maker},
+		Edge: b.edge, Source: timeline.MainVideo, Timescale: packagerTimescale, Encoder: o.Encoder, Store: o.Maker,
 		Settled: b.settled, Room: o.Room, Always: policy == RungsAlways,
 		Init:  func(ctx context.Context, n int) ([]byte, error) { return b.readInit(ctx, n) },
 		Rungs: l.made, Now: b.opt.Now, Logger: b.log,
@@ -114,17 +113,6 @@ func (b *broadcast) newLower(policy Policy) *lower {
 		},
 	})
 	return l
-}
-
-// rungStore keeps what is made while it is live beside what is made later: of both one is kept.
-type rungStore struct {
-	transcode.Store
-	maker *transcode.Maker
-}
-
-// Keep implements cascade.Store.
-func (s rungStore) Keep(ctx context.Context, key string, data []byte) (bool, error) {
-	return s.maker.Keep(ctx, key, data)
 }
 
 // settled waits until a segment of the video is stored, and makes sure that the broadcast is still this node's: another one's has other

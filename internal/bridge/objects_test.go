@@ -141,3 +141,14 @@ func (o nodeObjects) Put(ctx context.Context, key string, r io.Reader) error {
 	}
 	return o.power.wrote(o.objects.Put(ctx, key, r))
 }
+
+func (o nodeObjects) PutNew(ctx context.Context, key string, data []byte) (created bool, err error) {
+	if err = ctx.Err(); err != nil {
+		return false, err
+	}
+	if err = o.power.reach(&o.power.storage); err != nil {
+		return false, err
+	}
+	created, err = o.objects.PutNew(ctx, key, data)
+	return created, o.power.wrote(err)
+}

@@ -1,7 +1,6 @@
 package bridge
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -183,18 +182,18 @@ func (s Made) Has(ctx context.Context, key string) (bool, error) {
 	return err == nil, err
 }
 
-// Put implements transcode.Store. What comes too late for the purge of its asset is taken away again.
-func (s Made) Put(ctx context.Context, key string, data []byte) error {
-	if err := s.Blob.Put(ctx, key, bytes.NewReader(data)); err != nil {
-		return err
+// PutNew implements transcode.Store. What comes too late for the purge of its asset is taken away again.
+func (s Made) PutNew(ctx context.Context, key string, data []byte) (created bool, err error) {
+	if created, err = s.Blob.PutNew(ctx, key, data); !created || err != nil {
+		return created, err
 	}
 	m, _, _ := strings.Cut(strings.TrimPrefix(key, mediaPrefix("")), "/")
 	users, err := s.Assets.Users(ctx, id.Media(m))
 	if err != nil || len(users) > 0 {
-		return err
+		return true, err
 	}
 	if err := s.Blob.Delete(ctx, key); err != nil {
-		return err
+		return true, err
 	}
-	return fault.New(fault.NotFound, "the asset was deleted")
+	return false, fault.New(fault.NotFound, "the asset was deleted")
 }

@@ -44,8 +44,7 @@ type Encoder interface {
 
 // Store keeps what was made.
 type Store interface {
-	Put(ctx context.Context, key string, data []byte) error
-	// Keep is Put of what nothing is in the place of yet; false: something is.
+	// Keep stores what nothing is in the place of yet; false: something is.
 	Keep(ctx context.Context, key string, data []byte) (bool, error)
 }
 

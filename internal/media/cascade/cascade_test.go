@@ -129,8 +129,6 @@ func (o rungs) Keep(_ context.Context, key string, data []byte) (bool, error) {
 	return true, o.put(key, data)
 }
 
-func (o rungs) Put(_ context.Context, key string, data []byte) error { return o.put(key, data) }
-
 // studio is a broadcast with its rungs.
 type studio struct {
 	t       testing.TB

@@ -176,7 +176,8 @@ func (k *keeper) store(ctx context.Context, m *made) (same bool, err error) {
 		}
 	}
 	if m.head { // what the rest is made behind
-		return false, k.opt.Store.Put(ctx, m.rung.HeadKey(m.msn), m.data)
+		_, err = k.opt.Store.Keep(ctx, m.rung.HeadKey(m.msn), m.data)
+		return false, err
 	}
 	return k.opt.Store.Keep(ctx, m.rung.Key(m.msn), m.data)
 }

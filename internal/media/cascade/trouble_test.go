@@ -250,7 +250,6 @@ func TestRoom(t *testing.T) {
 type failing struct{}
 
 func (failing) Keep(context.Context, string, []byte) (bool, error) { panic("broken") }
-func (failing) Put(context.Context, string, []byte) error          { panic("broken") }
 
 // shelf is a store that remembers what it was given, once it may.
 type shelf struct {
@@ -259,18 +258,14 @@ type shelf struct {
 	fail int // how often it fails first
 }
 
-func (s *shelf) Put(_ context.Context, key string, data []byte) error {
+func (s *shelf) Keep(_ context.Context, key string, data []byte) (bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.fail--; s.fail >= 0 {
-		return errors.New("away")
+		return false, errors.New("away")
 	}
 	s.all = append(s.all, fmt.Sprintf("%s=%s", key, data))
-	return nil
-}
-
-func (s *shelf) Keep(ctx context.Context, key string, data []byte) (bool, error) {
-	return true, s.Put(ctx, key, data)
+	return true, nil
 }
 
 func (s *shelf) has() string {

@@ -115,11 +115,14 @@ type store struct {
 	m  map[string][]byte
 }
 
-func (s *store) Put(_ context.Context, key string, data []byte) error {
+func (s *store) PutNew(_ context.Context, key string, data []byte) (bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.m[key] != nil {
+		return false, nil
+	}
 	s.m[key] = bytes.Clone(data)
-	return nil
+	return true, nil
 }
 
 func (s *store) List(_ context.Context, prefix string) iter.Seq2[string, error] {

@@ -34,7 +34,8 @@ type Spares interface {
 
 // Store keeps what was made.
 type Store interface {
-	Put(ctx context.Context, key string, data []byte) error
+	// PutNew stores an object unless there is one; created says that it was this one.
+	PutNew(ctx context.Context, key string, data []byte) (created bool, err error)
 	List(ctx context.Context, prefix string) iter.Seq2[string, error]
 	Delete(ctx context.Context, keys ...string) error
 }
@@ -210,7 +211,7 @@ func (m *Maker) forget(id string) {
 // keep stores an image and takes others away where there are too many of its kind: any others, as names say nothing about age.
 func (m *Maker) keep(ctx context.Context, f *Film, p *Plan, data []byte) error {
 	own := f.Prefix + "/" + p.Name
-	if err := m.opt.Store.Put(ctx, own, data); err != nil {
+	if created, err := m.opt.Store.PutNew(ctx, own, data); !created || err != nil {
 		return err
 	}
 	var there []string

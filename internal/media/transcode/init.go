@@ -100,9 +100,10 @@ func (m *Maker) keepInit(ctx context.Context, w *Work, c frame.Config) error {
 	if err != nil {
 		return fmt.Errorf("make init segment: %w", err)
 	}
-	return m.opt.Store.Put(ctx, w.InitKey(), cmaf.InitFromEntry(cmaf.InitOptions{
+	_, err = m.Keep(ctx, w.InitKey(), cmaf.InitFromEntry(cmaf.InitOptions{
 		Kind: frame.Video, SampleEntry: entry, Timescale: w.Lane.Timescale, Width: uint32(w.Rung.Width) << 16, Height: uint32(w.Rung.Height) << 16,
 	}))
+	return err
 }
 
 // onePicture is the source's first picture that can be decoded by itself.

@@ -31,12 +31,16 @@ func (s *slow) Has(_ context.Context, key string) (bool, error) {
 	return ok, nil
 }
 
-func (s *slow) Put(_ context.Context, key string, data []byte) error {
+// PutNew looks and then stores, as with a storage that can't do it in one step.
+func (s *slow) PutNew(ctx context.Context, key string, data []byte) (bool, error) {
+	if there, _ := s.Has(ctx, key); there {
+		return false, nil
+	}
 	time.Sleep(time.Second)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.m[key], s.puts = string(data), s.puts+1
-	return nil
+	return true, nil
 }
 
 func (s *slow) Read(context.Context, string) ([]byte, error) { return nil, errors.New("not asked for") }

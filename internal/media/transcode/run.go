@@ -188,14 +188,6 @@ func (r *run) flush(ctx context.Context, next *picture) error {
 	if f.msn < r.from {
 		return nil
 	}
-	stored, err := r.m.opt.Store.Has(ctx, r.w.SegmentKey(f.msn)) // by another node, or before this process began: what was offered stays
-	if err != nil {
-		return fmt.Errorf("look for segment: %w", err)
-	}
-	if stored {
-		r.m.made(r, f.msn)
-		return nil
-	}
 	data, err := r.w.segment(&f, pictures)
 	if err != nil {
 		return err

@@ -36,7 +36,8 @@ type Source interface {
 // Store keeps what was made.
 type Store interface {
 	Has(ctx context.Context, key string) (bool, error)
-	Put(ctx context.Context, key string, data []byte) error
+	// PutNew stores an object unless there is one, whoever made it; created says that it was this one.
+	PutNew(ctx context.Context, key string, data []byte) (created bool, err error)
 	// Read is a whole object; fault.NotFound: there is none.
 	Read(ctx context.Context, key string) ([]byte, error)
 }
@@ -267,8 +268,8 @@ func (m *Maker) Ahead(ctx context.Context, w *Work, msn int64) {
 	}
 }
 
-// Keep stores a segment unless there is one: what was offered stays. same says that it is what is stored now. Of several that are made of the
-// same segment at once in this process one is kept.
+// Keep stores a segment unless there is one: what was offered stays. same says that it is what is stored now. What several make of the same
+// segment at once in this process waits for one another: not every storage can do the two in one step.
 func (m *Maker) Keep(ctx context.Context, key string, data []byte) (same bool, err error) {
 	m.mu.Lock()
 	for m.keeps[key] != nil {
@@ -290,10 +291,7 @@ func (m *Maker) Keep(ctx context.Context, key string, data []byte) (same bool, e
 		m.mu.Unlock()
 		close(done)
 	}()
-	if stored, err := m.opt.Store.Has(ctx, key); stored || err != nil {
-		return false, err
-	}
-	return true, m.opt.Store.Put(ctx, key, data)
+	return m.opt.Store.PutNew(ctx, key, data)
 }
 
 // has says whether a segment is stored, and remembers it.

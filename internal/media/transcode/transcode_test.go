@@ -31,7 +31,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// store keeps objects in memory and refuses to replace one.
+// store keeps objects in memory, where nothing is made twice.
 type store struct {
 	t  *testing.T
 	mu sync.Mutex
@@ -44,14 +44,14 @@ func (s *store) Has(_ context.Context, key string) (bool, error) {
 	return s.m[key] != nil, nil
 }
 
-func (s *store) Put(_ context.Context, key string, data []byte) error {
+func (s *store) PutNew(_ context.Context, key string, data []byte) (bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.m[key] != nil {
 		s.t.Errorf("%s was made twice", key)
 	}
 	s.m[key] = bytes.Clone(data)
-	return nil
+	return true, nil
 }
 
 func (s *store) Read(_ context.Context, key string) ([]byte, error) {
