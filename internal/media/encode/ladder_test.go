@@ -65,8 +65,9 @@ func TestStraight(t *testing.T) {
 		}
 		for i, a := range job.Rungs {
 			err := e.Rung(t.Context(), OnDemand, RungJob{
-				Prepare: func(context.Context) (RungArgs, error) { return a, nil }, Input: input,
-				Output: func(_ context.Context, in io.Reader) error {
+				Prepare: func(context.Context, int) ([]RungArgs, error) { return []RungArgs{a}, nil },
+				Input:   func(ctx context.Context, _ int, in io.Writer) error { return input(ctx, in) },
+				Output: func(_ context.Context, _ int, in io.Reader) error {
 					tracks, err := cmaf.NewReader(in, cmaf.ReaderOptions{MaxFragment: 1 << 20}).Tracks()
 					if err != nil || len(tracks) != 1 {
 						return errors.Join(err, errors.New("not one track"))
@@ -106,12 +107,12 @@ func TestHasty(t *testing.T) {
 				}
 				pictures, keys := 0, 0
 				err := e.Rung(t.Context(), OnDemand, RungJob{
-					Prepare: func(context.Context) (RungArgs, error) { return a, nil },
-					Input: func(_ context.Context, in io.Writer) error {
+					Prepare: func(context.Context, int) ([]RungArgs, error) { return []RungArgs{a}, nil },
+					Input: func(_ context.Context, _ int, in io.Writer) error {
 						_, err := in.Write(source)
 						return err
 					},
-					Output: func(_ context.Context, in io.Reader) error {
+					Output: func(_ context.Context, _ int, in io.Reader) error {
 						r := cmaf.NewReader(in, cmaf.ReaderOptions{MaxFragment: 1 << 20})
 						tracks, err := r.Tracks()
 						if err != nil || len(tracks) != 1 {

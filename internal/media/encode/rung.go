@@ -2,10 +2,12 @@ package encode
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -88,36 +90,67 @@ func times(seconds []float64) string {
 // rungTime bounds the processor time of a run, which encodes seconds of media.
 const rungTime = 10 * time.Minute
 
-// RungJob is one run of an encoder for a stretch.
+// RungJob is one run for a stretch, of one encoder or of several side by side that have a part of it each.
 type RungJob struct {
-	Threads int // as in the arguments
+	Threads int // as in the arguments; 0 with several parts: those have the cores together
 	// Hurry, once closed, says that somebody waits for what was begun ahead.
 	Hurry <-chan struct{}
-	// Prepare is called once the budget has room: what a run needs in memory is not held while it waits.
-	Prepare func(context.Context) (RungArgs, error)
-	Input   func(context.Context, io.Writer) error
-	Output  func(context.Context, io.Reader) error
+	// Prepare is called once the budget has room: what a run needs in memory is not held while it waits. It gives the arguments of each part;
+	// cores is how many the run has.
+	Prepare func(ctx context.Context, cores int) ([]RungArgs, error)
+	// Input and Output are of a part; those of several parts are called at the same time.
+	Input  func(ctx context.Context, part int, w io.Writer) error
+	Output func(ctx context.Context, part int, r io.Reader) error
 }
 
-// Rung encodes a stretch of a picture in another size, once the budget has room.
+// Rung encodes a stretch of a picture in another size, once the budget has room. When one part fails, the others are ended.
 func (e *Engine) Rung(ctx context.Context, p Priority, job RungJob) error {
-	weight := job.Threads
-	if weight == 0 {
-		weight = e.opts.Budget.foreground.size
+	cores := job.Threads
+	if cores == 0 {
+		cores = e.opts.Budget.foreground.size
 	}
-	release, err := e.opts.Budget.Acquire(ctx, p, weight)
+	release, err := e.opts.Budget.Acquire(ctx, p, cores)
 	if err != nil {
 		return err
 	}
 	defer release()
-	args, err := job.Prepare(ctx)
+	parts, err := job.Prepare(ctx, cores)
 	if err != nil {
 		return err
 	}
-	args.Threads, args.Encoder = job.Threads, e.opts.H264
-	err = NewProcess(ProcessOptions{
+	threads := job.Threads
+	if len(parts) > 1 {
+		threads = max(1, cores/len(parts))
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	errs := make([]error, len(parts))
+	var all sync.WaitGroup
+	for i := range parts {
+		parts[i].Threads, parts[i].Encoder = threads, e.opts.H264
+		all.Go(func() {
+			if errs[i] = e.part(ctx, p, parts[i], &job, i); errs[i] != nil {
+				cancel(errPart)
+			}
+		})
+	}
+	all.Wait()
+	for _, err := range errs {
+		if err != nil && !errors.Is(err, errPart) {
+			return blame(err, "the picture can't be decoded")
+		}
+	}
+	return nil
+}
+
+// errPart ends the parts beside one that has failed.
+var errPart = errors.New("another part of it has failed")
+
+func (e *Engine) part(ctx context.Context, p Priority, args RungArgs, job *RungJob, i int) error {
+	return NewProcess(ProcessOptions{
 		Program: e.opts.FFmpeg, Args: args.Build(), Priority: p, Limits: Limits{AddressSpace: args.Encoder.addresses(e.opts.Limits.AddressSpace), CPU: rungTime},
-		Input: job.Input, Output: job.Output, Hurry: job.Hurry, Stall: e.opts.Stall,
+		Input:  func(ctx context.Context, w io.Writer) error { return job.Input(ctx, i, w) },
+		Output: func(ctx context.Context, r io.Reader) error { return job.Output(ctx, i, r) },
+		Hurry:  job.Hurry, Stall: e.opts.Stall,
 	}).Run(ctx)
-	return blame(err, "the picture can't be decoded")
 }

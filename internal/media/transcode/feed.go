@@ -18,6 +18,8 @@ type feed struct {
 	end   int64   // where the last one's decoding ends
 	clean bool    // it can be decoded by itself, every picture of it
 
+	samples []cmaf.Sample // the pictures, in the order of decoding
+
 	head    []byte // what viewers have of the segment that is made of it
 	had     int    // pictures that are in there, up to that place in pts
 	parts   int    // movie fragments that are
@@ -38,7 +40,7 @@ func (w *Work) feed(ctx context.Context, msn int64) (feed, error) {
 	for _, x := range fragments {
 		at := int64(x.BaseMediaDecodeTime)
 		for _, s := range x.Samples {
-			f.dts = append(f.dts, at)
+			f.dts, f.samples = append(f.dts, at), append(f.samples, s)
 			f.pts = append(f.pts, at+int64(s.CompositionOffset))
 			at += int64(s.Duration)
 		}

@@ -61,19 +61,19 @@ func (m *Maker) makeInit(ctx context.Context, w *Work) error {
 	var made frame.Config
 	err := m.opt.Encoder.Rung(ctx, encode.FirstPlay, encode.RungJob{
 		Threads: 1,
-		Prepare: func(ctx context.Context) (encode.RungArgs, error) {
+		Prepare: func(ctx context.Context, _ int) ([]encode.RungArgs, error) {
 			var err error
 			head, one, err = w.onePicture(ctx)
-			return w.args(), err
+			return []encode.RungArgs{w.args()}, err
 		},
-		Input: func(_ context.Context, out io.Writer) error {
+		Input: func(_ context.Context, _ int, out io.Writer) error {
 			if _, err := out.Write(head); err != nil {
 				return err // the engine says what was written
 			}
 			_, err := out.Write(one)
 			return err
 		},
-		Output: func(_ context.Context, in io.Reader) error {
+		Output: func(_ context.Context, _ int, in io.Reader) error {
 			tracks, err := cmaf.NewReader(in, cmaf.ReaderOptions{MaxFragment: maxPicture}).Tracks()
 			if err != nil {
 				return err

@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"math"
 	"slices"
+	"sync/atomic"
 
 	"millrace/internal/fault"
 	"millrace/internal/media/container/cmaf"
@@ -38,6 +40,9 @@ type run struct {
 	keys   int // key frames of them that stand where one was asked for
 	placed bool
 	shift  int64 // what is added to the encoder's times, in ticks
+
+	parts   []part       // side by side; nil: one encoder makes all
+	missing atomic.Int32 // parts of which not all has come out
 }
 
 // ticket is what those who wait for a segment hold.
@@ -68,52 +73,70 @@ func (r *run) threads() int {
 }
 
 func (r *run) encode(ctx context.Context) error {
-	return r.m.opt.Encoder.Rung(ctx, r.priority, encode.RungJob{
+	err := r.m.opt.Encoder.Rung(ctx, r.priority, encode.RungJob{
 		Threads: r.threads(), Hurry: r.hurry, Prepare: r.prepare,
-		Input: func(_ context.Context, out io.Writer) error { return r.write(out) },
-		Output: func(ctx context.Context, in io.Reader) error {
-			return r.read(ctx, cmaf.NewReader(in, cmaf.ReaderOptions{MaxFragment: maxPicture}))
+		Input: func(_ context.Context, n int, out io.Writer) error { return r.write(n, out) },
+		Output: func(ctx context.Context, n int, in io.Reader) error {
+			frames := cmaf.NewReader(in, cmaf.ReaderOptions{MaxFragment: maxPicture})
+			if r.parts != nil {
+				return r.readPart(ctx, &r.parts[n], frames)
+			}
+			return r.read(ctx, frames)
 		},
 	})
+	if err != nil {
+		return err
+	}
+	// Where less came out than went in, it counts only now that the encoder is known to have ended well.
+	switch {
+	case r.parts != nil && r.missing.Load() > 0:
+		return r.join(ctx)
+	case r.parts == nil && len(r.feeds)+len(r.keep) > 0:
+		return r.flush(ctx, nil)
+	}
+	return nil
 }
 
 // prepare reads what the run is made of.
-func (r *run) prepare(ctx context.Context) (encode.RungArgs, error) {
+func (r *run) prepare(ctx context.Context, cores int) ([]encode.RungArgs, error) {
 	r.m.mu.Lock()
 	r.started = true
 	r.m.mu.Unlock()
 	var err error
 	if r.init, err = r.w.Source.Init(ctx, r.w.chunk(r.from).Init); err != nil {
-		return encode.RungArgs{}, fmt.Errorf("read init segment: %w", err)
+		return nil, fmt.Errorf("read init segment: %w", err)
 	}
 	for msn := r.from; msn < r.from+int64(len(r.tickets)); msn++ {
 		f, err := r.w.feed(ctx, msn)
 		if err != nil {
-			return encode.RungArgs{}, err
+			return nil, err
 		}
 		if err = r.m.behead(ctx, &r.w, &f); err != nil {
-			return encode.RungArgs{}, err
+			return nil, err
 		}
 		r.feeds = append(r.feeds, f)
 	}
 	for back := 0; !r.feeds[0].clean && back < furthestBack && r.w.continues(r.feeds[0].msn); back++ {
 		f, err := r.w.feed(ctx, r.feeds[0].msn-1)
 		if err != nil {
-			return encode.RungArgs{}, err
+			return nil, err
 		}
 		r.feeds = slices.Insert(r.feeds, 0, f)
 	}
 	args := r.w.args()
 	args.Hasty = !r.patient()
+	if r.divide(cores) {
+		return slices.Repeat([]encode.RungArgs{args}, len(r.parts)), nil
+	}
 	for i := range r.feeds {
 		f := &r.feeds[i]
-		r.data, f.data = append(r.data, f.data), nil
+		r.data, f.data, f.samples = append(r.data, f.data), nil, nil
 		args.Keys = append(args.Keys, float64(f.pts[0])/float64(r.w.Lane.Timescale))
 		if f.keys() == 2 {
 			args.Keys = append(args.Keys, float64(f.pts[f.had])/float64(r.w.Lane.Timescale))
 		}
 	}
-	return args, nil
+	return []encode.RungArgs{args}, nil
 }
 
 // furthestBack is how many segments are decoded in front of one that can't be decoded by itself.
@@ -126,9 +149,13 @@ func (w *Work) args() encode.RungArgs {
 	}
 }
 
-func (r *run) write(out io.Writer) error {
+func (r *run) write(n int, out io.Writer) error {
 	if _, err := out.Write(r.init); err != nil {
 		return err // the engine says what was written
+	}
+	if r.parts != nil {
+		_, err := out.Write(r.parts[n].data)
+		return err
 	}
 	for i := range r.data {
 		if _, err := out.Write(r.data[i]); err != nil {
@@ -139,21 +166,19 @@ func (r *run) write(out io.Writer) error {
 	return nil
 }
 
-// read takes the encoder's frames and stores a segment whenever the next one begins.
+// read takes the encoder's frames and stores a segment whenever the next one begins, and the last one when all of it is there: the encoder's end
+// is not waited for.
 func (r *run) read(ctx context.Context, in *cmaf.Reader) error {
 	for {
 		fragments, err := in.Next()
 		if errors.Is(err, io.EOF) {
-			return r.flush(ctx, nil)
+			return nil
 		}
 		if err != nil {
 			return fmt.Errorf("read encoder: %w", err)
 		}
 		for _, f := range fragments {
-			at := int64(f.BaseMediaDecodeTime)
-			for _, s := range f.Samples {
-				p := picture{at + int64(s.CompositionOffset), s.Sync, s.Data}
-				at += int64(s.Duration)
+			for p := range pictures(&f) {
 				if p.sync && len(r.keep) > 0 && (len(r.feeds) == 0 || r.keys == r.feeds[0].keys()) {
 					if err := r.flush(ctx, &p); err != nil {
 						return err
@@ -163,6 +188,24 @@ func (r *run) read(ctx context.Context, in *cmaf.Reader) error {
 					r.keys++
 				}
 			}
+		}
+		if len(r.feeds) == 1 && len(r.keep) == len(r.feeds[0].pts) {
+			if err := r.flush(ctx, nil); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// pictures are those of a fragment, with the encoder's times.
+func pictures(f *cmaf.Fragment) iter.Seq[picture] {
+	return func(yield func(picture) bool) {
+		at := int64(f.BaseMediaDecodeTime)
+		for _, s := range f.Samples {
+			if !yield(picture{at + int64(s.CompositionOffset), s.Sync, s.Data}) {
+				return
+			}
+			at += int64(s.Duration)
 		}
 	}
 }
@@ -179,16 +222,29 @@ func (r *run) flush(ctx context.Context, next *picture) error {
 	if !r.placed {
 		r.place(f, pictures, next)
 	}
-	for i := range pictures {
-		pictures[i].pts += r.shift
-		if _, ok := slices.BinarySearch(f.pts, pictures[i].pts); !ok {
-			return errUnplaced
-		}
+	if err := shift(pictures, r.shift, f.pts); err != nil {
+		return err
 	}
 	if f.msn < r.from {
 		return nil
 	}
-	data, err := r.w.segment(&f, pictures)
+	return r.store(ctx, &f, pictures)
+}
+
+// shift moves pictures by some ticks, to times at which something went in.
+func shift(pictures []picture, by int64, pts []int64) error {
+	for i := range pictures {
+		pictures[i].pts += by
+		if _, ok := slices.BinarySearch(pts, pictures[i].pts); !ok {
+			return errUnplaced
+		}
+	}
+	return nil
+}
+
+// store keeps a segment.
+func (r *run) store(ctx context.Context, f *feed, pictures []picture) error {
+	data, err := r.w.segment(f, pictures)
 	if err != nil {
 		return err
 	}
@@ -206,20 +262,25 @@ func (r *run) flush(ctx context.Context, next *picture) error {
 
 var errUnplaced = errors.New("the encoder gave pictures of no time that went in")
 
-// place finds out by how much the encoder's clock is off: its muxer begins each run at zero. When every picture of the first segment has
-// come out, the first one is the first. Otherwise some could not be decoded, and what tells is the key frame behind them, which was forced
-// by the input's clock, or at the end the last picture.
+// place finds out by how much the encoder's clock is off: its muxer begins each run at zero. Where some pictures of the first segment could
+// not be decoded, the key frame behind them tells, which was forced by the input's clock.
 func (r *run) place(f feed, pictures []picture, next *picture) {
 	r.placed = true
-	switch {
-	case len(pictures) == len(f.pts):
-		r.shift = f.pts[0] - pictures[0].pts
-	case next != nil && len(r.feeds) > 0:
+	if len(pictures) != len(f.pts) && next != nil && len(r.feeds) > 0 {
 		r.shift = r.feeds[0].pts[0] - next.pts
-	default:
-		last := slices.MaxFunc(pictures, func(a, b picture) int { return int(a.pts - b.pts) })
-		r.shift = f.pts[len(f.pts)-1] - last.pts
+		return
 	}
+	r.shift = offset(f.pts, pictures)
+}
+
+// offset is by how much pictures are off the times at which they went in: when every one has come out, the first one is the first. Otherwise
+// the last one is taken for the last.
+func offset(pts []int64, pictures []picture) int64 {
+	if len(pictures) == len(pts) {
+		return pts[0] - pictures[0].pts
+	}
+	last := slices.MaxFunc(pictures, func(a, b picture) int { return int(a.pts - b.pts) })
+	return pts[len(pts)-1] - last.pts
 }
 
 // segment puts pictures, in the order of decoding, into a fragment with the source's times. Decoding comes earlier than the source's by a

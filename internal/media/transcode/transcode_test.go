@@ -295,6 +295,91 @@ func decodes(t *testing.T, media []byte, r ladder.Rung) {
 	}
 }
 
+// What somebody waits for is encoded in parts, which join without a seam: every picture is there once, at its time, and is the source's.
+func TestPartsJoin(t *testing.T) {
+	t.Parallel()
+	src := open(t, append([]string{"-f", "lavfi", "-i", pattern}, x264("-force_key_frames", "0,1.96,2.76,4.73,6.7,8.7", "-x264-params", "keyint=infinite:scenecut=0")...)...)
+	m, s := newMaker(t, engine(t))
+	w := src.work(ladder.Plus, "180p")
+	if err := m.Init(t.Context(), w); err != nil {
+		t.Fatal(err)
+	}
+	head, err := src.Init(t.Context(), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for msn, keys := range map[int64]int{0: 3, 1: 2, 2: 1} {
+		if err := m.Segment(t.Context(), w, msn); err != nil {
+			t.Fatal(err)
+		}
+		given, err := src.Segment(t.Context(), msn)
+		if err != nil {
+			t.Fatal(err)
+		}
+		made := s.get(w.SegmentKey(msn))
+		compare(t, msn, times(t, given), times(t, made), -1)
+		if want, got := keysAt(t, given), keysAt(t, made); len(got) != keys || !slices.Equal(got, want) {
+			t.Errorf("segment %d has key frames at %v, the source at %v", msn, got, want)
+		}
+		joined := append(bytes.Clone(s.get(w.InitKey())), made...)
+		decodes(t, joined, w.Rung)
+		alike(t, gray(t, append(bytes.Clone(head), given...)), gray(t, joined))
+	}
+}
+
+// keysAt is when key frames are shown.
+func keysAt(t *testing.T, segment []byte) (at []int64) {
+	t.Helper()
+	fragments, err := cmaf.ParseFragments(segment)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range fragments {
+		dts := int64(f.BaseMediaDecodeTime)
+		for _, s := range f.Samples {
+			if s.Sync {
+				at = append(at, dts+int64(s.CompositionOffset))
+			}
+			dts += int64(s.Duration)
+		}
+	}
+	return at
+}
+
+const grayWidth, grayHeight = 160, 90
+
+// gray is every picture, in the order in which they are shown.
+func gray(t *testing.T, media []byte) (pictures [][]byte) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), programtest.Path(t, "ffmpeg"), "-nostdin", "-loglevel", "error", "-i", "pipe:0", "-fps_mode", "passthrough",
+		"-vf", fmt.Sprintf("scale=%d:%d:flags=area,format=gray", grayWidth, grayHeight), "-f", "rawvideo", "pipe:1")
+	cmd.Stdin = bytes.NewReader(media)
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.Collect(slices.Chunk(out, grayWidth*grayHeight))
+}
+
+// alike holds that pictures differ by no more than coding them again makes them differ.
+func alike(t *testing.T, want, got [][]byte) {
+	t.Helper()
+	const most = 2.5 // of 255, on average: those that are one picture off differ by 3
+	if len(want) != len(got) {
+		t.Fatalf("%d pictures of %d", len(got), len(want))
+	}
+	for i := range want {
+		sum := 0
+		for k := range want[i] {
+			d := int(want[i][k]) - int(got[i][k])
+			sum += max(d, -d)
+		}
+		if float64(sum) > most*float64(len(want[i])) {
+			t.Errorf("picture %d differs by %.1f", i, float64(sum)/float64(len(want[i])))
+		}
+	}
+}
+
 // The parameter sets do not depend on where a run begins: one init segment fits all.
 func TestOneInitFitsAllRuns(t *testing.T) {
 	t.Parallel()
@@ -369,8 +454,8 @@ func (c *counted) Rung(ctx context.Context, p encode.Priority, job encode.RungJo
 		}
 	}
 	prepare := job.Prepare
-	job.Prepare = func(ctx context.Context) (encode.RungArgs, error) {
-		args, err := prepare(ctx)
+	job.Prepare = func(ctx context.Context, cores int) ([]encode.RungArgs, error) {
+		args, err := prepare(ctx, cores)
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		c.prepared++
