@@ -289,12 +289,13 @@ func TestTheRightFrame(t *testing.T) {
 			t.Errorf("%s: frame %d of %v", ext, got, p.Bounds())
 		}
 	}
-	f.Chosen = new(1.25)
-	if got := frameOf(s.picture(f, "thumbnail.png", "")); got != 12 {
+	chosen, growing := *f, *f // what was asked for with a film is still being kept when it has been answered
+	chosen.Chosen = new(1.25)
+	if got := frameOf(s.picture(&chosen, "thumbnail.png", "")); got != 12 {
 		t.Errorf("chosen: frame %d", got)
 	}
-	f.Newest, f.Short, f.Prefix = nil, false, ""
-	if _, _, err := s.ask(f, "thumbnail.png", "latest=true"); fault.KindOf(err) != fault.Invalid {
+	growing.Newest, growing.Short, growing.Prefix = nil, false, ""
+	if _, _, err := s.ask(&growing, "thumbnail.png", "latest=true"); fault.KindOf(err) != fault.Invalid {
 		t.Errorf("latest of what is not live: %v", err)
 	}
 }
