@@ -21,6 +21,7 @@ import (
 	"millrace/internal/app/cli"
 	"millrace/internal/app/metrics"
 	"millrace/internal/bridge"
+	"millrace/internal/bridge/claim"
 	"millrace/internal/config"
 	"millrace/internal/control/access"
 	"millrace/internal/control/asset"
@@ -71,6 +72,7 @@ type node struct {
 	live    *bridge.Live
 	viewers *bridge.Playback
 	library *ondemand.Library
+	claims  *claim.Desk // nil: there are no other nodes
 	rungs   *transcode.Maker
 	mark    overlay.Layer // what test streams and test assets get
 	images  *images.Maker
@@ -158,9 +160,7 @@ func (n *node) open(ctx context.Context) (err error) {
 		return fmt.Errorf("ask for ffmpeg's version: %w (millrace doctor says what is wrong)", err)
 	}
 	made := bridge.Made{Blob: n.blob, Assets: n.assets}
-	n.rungs = transcode.New(transcode.Options{
-		Encoder: n.ffmpeg, Store: made, Version: version, Now: clock, Logger: n.log,
-	})
+	n.makeRungs(made, version)
 	n.live = bridge.NewLive(bridge.LiveOptions{
 		Streams: broadcasts, Assets: n.assets, Store: n.blob, Node: n.id, Grace: n.cfg.ShutdownTimeout, Now: clock, Logger: n.log,
 		Journals: filepath.Join(n.cfg.DataDir, "journal"), Stills: n.ffmpeg, Images: slates{n.fetch}, Simulcast: n.fetch,
@@ -171,6 +171,19 @@ func (n *node) open(ctx context.Context) (err error) {
 		Access: n.access, Assets: n.assets, Live: n.live, Blob: n.blob, Library: n.library, Rungs: n.rungs, Images: n.images, Now: clock, Logger: n.log,
 	})
 	return firstToken(ctx, n.access, n.cfg, n.log, n.out)
+}
+
+// makeRungs builds what makes segments of smaller renditions. With SQLite there are no other nodes.
+func (n *node) makeRungs(made bridge.Made, version string) {
+	o := transcode.Options{Encoder: n.ffmpeg, Store: made, Version: version, Now: clock, Logger: n.log}
+	if n.cfg.Database.Engine == config.Postgres {
+		n.claims = claim.New(claim.Options{Store: n.db.Claims(), Node: n.id, Run: id.New(), Now: clock, Logger: n.log})
+		o.Claims = n.claims
+	}
+	if n.metrics != nil {
+		o.Encoded = n.metrics.Encoded
+	}
+	n.rungs = transcode.New(o)
 }
 
 // heldRungs are the bytes of live rungs that may wait for storage.
@@ -204,6 +217,9 @@ func (n *node) assemble(ctx context.Context, g *lifecycle.Group) error {
 		return err
 	}
 	g.Add(n.db)
+	if n.claims != nil {
+		g.Add(n.claims)
+	}
 	g.Add(n.rungs)
 	for _, w := range n.spares {
 		g.Add(w)

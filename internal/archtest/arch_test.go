@@ -69,6 +69,7 @@ var layers = map[string][]string{
 	"internal/storage/blob":       {"internal/storage/blob", "internal/openfile", "internal/fault"},
 	"internal/storage/db":         {"internal/control", "internal/storage/db", "internal/id", "internal/fault"},
 	"internal/storage/queue":      {"internal/control/job", "internal/storage/db", "internal/lifecycle", "internal/id", "internal/fault"},
+	"internal/bridge/claim":       {"internal/lifecycle", "internal/id"},
 	"internal/bridge/measure":     {"internal/control/asset", "internal/media/frame", "internal/media/timeline"},
 	"internal/worker":             {"internal/bridge/measure", "internal/worker/settle", "internal/control", "internal/media", "internal/storage/blob", "internal/fetch", "internal/id", "internal/fault"},
 	"internal/web":                {"internal/control", "internal/web/static", "internal/id", "internal/fault"},

@@ -58,6 +58,8 @@ type Options struct {
 	Pair Pair
 	Args []string // more flags of serve
 	Env  []string // more environment, NAME=value
+	// Beside is a server whose database, storage and token this one shares: another node of its fleet.
+	Beside *Server
 	// Closed leaves downloads as they are by default: from public addresses only, not from this machine.
 	Closed bool
 }
@@ -94,8 +96,14 @@ func Start(t testing.TB, o Options) *Server {
 		o.Pair = Embedded
 	}
 	s := &Server{o: o, Dir: t.TempDir(), tokenID: "e2e-" + strings.ToLower(rand.Text()[:12]), tokenSecret: rand.Text() + rand.Text(), log: &journal{}}
+	if o.Beside != nil {
+		s.tokenID, s.tokenSecret = o.Beside.tokenID, o.Beside.tokenSecret
+	}
 	s.env = append(s.env, "MILLRACE_TOKEN_ID="+s.tokenID, "MILLRACE_TOKEN_SECRET="+s.tokenSecret)
-	if o.Pair == Scaled {
+	switch {
+	case o.Beside != nil:
+		s.env = append(s.env, "MILLRACE_DATABASE_URL="+o.Beside.Setting("MILLRACE_DATABASE_URL"), "MILLRACE_STORAGE_URL="+o.Beside.Setting("MILLRACE_STORAGE_URL"))
+	case o.Pair == Scaled:
 		s.env = append(s.env, "MILLRACE_DATABASE_URL="+database(t), "MILLRACE_STORAGE_URL="+os.Getenv("MILLRACE_TEST_S3")+"&prefix=e2e-"+strings.ToLower(rand.Text()[:12]))
 	}
 	s.env = append(s.env, o.Env...)

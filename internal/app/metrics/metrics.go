@@ -28,6 +28,7 @@ type Metrics struct {
 	working  *prometheus.GaugeVec
 	storage  *prometheus.HistogramVec
 	links    *prometheus.CounterVec
+	rungs    *prometheus.CounterVec
 }
 
 // New makes them.
@@ -50,13 +51,31 @@ func New(version string) *Metrics {
 		links: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "millrace_simulcast_links_total", Help: "Changes of links to simulcast targets, by the state that they led to.",
 		}, []string{"state"}),
+		rungs: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "millrace_rung_segments_total", Help: "Segments of smaller renditions encoded on request, kept or in vain since another node had stored the same.",
+		}, []string{"outcome"}),
+	}
+	for _, outcome := range []string{kept, vain} {
+		m.rungs.WithLabelValues(outcome)
 	}
 	build := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "millrace_build_info", Help: "1, with the version."}, []string{"version"})
 	build.WithLabelValues(version).Set(1)
 	m.registry.MustRegister(
-		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), build, m.requests, m.jobs, m.working, m.storage, m.links,
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), build, m.requests, m.jobs, m.working, m.storage, m.links, m.rungs,
 	)
 	return m
+}
+
+// What became of a segment that was encoded.
+const kept, vain = "kept", "in_vain"
+
+// Encoded counts a segment of a smaller rendition that was encoded on request.
+func (m *Metrics) Encoded(stays bool) {
+	outcome := vain
+	if stays {
+		outcome = kept
+	}
+	m.rungs.WithLabelValues(outcome).Inc()
 }
 
 // Watch adds the health of encoders.

@@ -32,6 +32,9 @@ type run struct {
 	asked   bool // somebody has waited
 	started bool
 
+	alone bool                 // other nodes are not asked any more
+	done  func(keys ...string) // of what was claimed
+
 	init []byte   // what goes in: of the goroutine that feeds the encoder, once it is prepared
 	data [][]byte // segments
 
@@ -72,7 +75,8 @@ func (r *run) threads() int {
 	return 0
 }
 
-func (r *run) encode(ctx context.Context) error {
+// once runs the encoder.
+func (r *run) once(ctx context.Context) error {
 	err := r.m.opt.Encoder.Rung(ctx, r.priority, encode.RungJob{
 		Threads: r.threads(), Hurry: r.hurry, Prepare: r.prepare,
 		Input: func(_ context.Context, n int, out io.Writer) error { return r.write(n, out) },
@@ -99,9 +103,10 @@ func (r *run) encode(ctx context.Context) error {
 
 // prepare reads what the run is made of.
 func (r *run) prepare(ctx context.Context, cores int) ([]encode.RungArgs, error) {
-	r.m.mu.Lock()
-	r.started = true
-	r.m.mu.Unlock()
+	r.m.begun(r, true)
+	if err := r.claim(ctx); err != nil {
+		return nil, err
+	}
 	var err error
 	if r.init, err = r.w.Source.Init(ctx, r.w.chunk(r.from).Init); err != nil {
 		return nil, fmt.Errorf("read init segment: %w", err)
@@ -253,9 +258,15 @@ func (r *run) store(ctx context.Context, f *feed, pictures []picture) error {
 			return err
 		}
 	}
-	if _, err := r.m.Keep(ctx, r.w.SegmentKey(f.msn), data); err != nil {
+	key := r.w.SegmentKey(f.msn)
+	kept, err := r.m.Keep(ctx, key, data)
+	if err != nil {
 		return fmt.Errorf("store segment: %w", err)
 	}
+	if r.m.opt.Encoded != nil {
+		r.m.opt.Encoded(kept)
+	}
+	r.done(key)
 	r.m.made(r, f.msn)
 	return nil
 }

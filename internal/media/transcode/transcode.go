@@ -42,6 +42,15 @@ type Store interface {
 	Read(ctx context.Context, key string) ([]byte, error)
 }
 
+// Claims have one of several nodes make what is stored at a key.
+type Claims interface {
+	// Claim asks for what will be stored at keys: the first n are the caller's to make, until done is called with each that is stored, and
+	// without any at the end. wanted is called when another node waits for one of them. It answers soon.
+	Claim(ctx context.Context, keys []string, wanted func()) (n int, done func(keys ...string))
+	// Wait waits until no other node makes what is stored at key; false: that takes too long.
+	Wait(ctx context.Context, key string) bool
+}
+
 // Encoder turns pictures into pictures; encode.Engine fits.
 type Encoder interface {
 	Rung(ctx context.Context, p encode.Priority, job encode.RungJob) error
@@ -97,6 +106,9 @@ func (w *Work) continues(msn int64) bool {
 type Options struct {
 	Encoder Encoder
 	Store   Store
+	Claims  Claims // nil: there is one node
+	// Encoded is told of each segment that the encoder has made; nil: nobody wants to know. kept: it is the one that is stored.
+	Encoded func(kept bool)
 	// Version is the encoder's: another one may write other parameter sets.
 	Version string
 	Now     func() time.Time
@@ -169,11 +181,23 @@ func (m *Maker) Rendition(r ladder.Rung) string {
 	return r.Name + "-" + hex.EncodeToString(sum[:4])
 }
 
+// tries is how often what was given up for others is begun again.
+const tries = 10
+
 // Segment makes a segment unless it is stored: when it returns nil, it is. fault.Unavailable says that it may be asked for again.
-func (m *Maker) Segment(ctx context.Context, w *Work, msn int64) error {
+func (m *Maker) Segment(ctx context.Context, w *Work, msn int64) (err error) {
 	if w.chunk(msn) == nil {
 		return fault.New(fault.NotFound, "there is no such segment")
 	}
+	for range tries {
+		if err = m.segment(ctx, w, msn); !errors.Is(err, errNobodyWaits) && !errors.Is(err, errElsewhere) || ctx.Err() != nil {
+			break
+		}
+	}
+	return err
+}
+
+func (m *Maker) segment(ctx context.Context, w *Work, msn int64) error {
 	stored, err := m.has(ctx, w, msn)
 	if stored || err != nil {
 		return err
@@ -225,7 +249,6 @@ func (m *Maker) Fill(ctx context.Context, w *Work, msn int64) (made bool, err er
 	if w.chunk(msn) == nil {
 		return false, fault.New(fault.NotFound, "there is no such segment")
 	}
-	const tries = 10
 	for range tries {
 		stored, err := m.has(ctx, w, msn)
 		if stored || err != nil {
@@ -373,7 +396,10 @@ func guarded(do func() error) (err error) {
 	return do()
 }
 
-var errNobodyWaits = errors.New("nobody waits for it any more")
+var (
+	errNobodyWaits = errors.New("nobody waits for it any more")
+	errElsewhere   = errors.New("another node makes it")
+)
 
 // leave takes a waiter off a run. One that waits for a free processor and that nobody waits for is given up.
 func (m *Maker) leave(r *run) {
@@ -415,7 +441,7 @@ func (m *Maker) finished(r *run, err error) {
 		err = errors.New("the encoder left out a segment")
 	}
 	switch {
-	case errors.Is(err, errNobodyWaits) || m.ended:
+	case errors.Is(err, errNobodyWaits) || errors.Is(err, errElsewhere) || m.ended:
 		err = fault.Wrap(fault.Unavailable, err, "the segment was given up: ask for it again")
 	case fault.KindOf(err) == fault.Unavailable: // there was no room, or no storage: there may be at once
 	default:
