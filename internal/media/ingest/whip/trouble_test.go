@@ -238,7 +238,7 @@ func TestEnds(t *testing.T) {
 		"shutdown":             {end: func(_ *testing.T, s *server, _ *publisher, _ context.CancelCauseFunc) { s.stop() }, want: ingest.ErrShutdown},
 		"hung up":              {end: func(_ *testing.T, _ *server, p *publisher, _ context.CancelCauseFunc) { p.hangUp() }, want: errHungUp},
 		"silent": {
-			o: Options{IdleTimeout: 300 * time.Millisecond}, end: func(*testing.T, *server, *publisher, context.CancelCauseFunc) {}, want: ingest.ErrSilent,
+			o: Options{IdleTimeout: 3 * time.Second}, end: func(*testing.T, *server, *publisher, context.CancelCauseFunc) {}, want: ingest.ErrSilent,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
