@@ -206,7 +206,7 @@ func TestEnds(t *testing.T) {
 	t.Run("without media", func(t *testing.T) {
 		t.Parallel()
 		sink := ingesttest.NewRecorder()
-		s := start(t, Options{Gate: &gate{sink: sink}, HandshakeTimeout: 500 * time.Millisecond})
+		s := start(t, Options{Gate: &gate{sink: sink}, HandshakeTimeout: 2 * time.Second})
 		connect(t, s.addr)
 		if cause := sink.Cause(t); !errors.Is(cause, errNoAnswer) {
 			t.Errorf("cause %v", cause)
