@@ -76,7 +76,7 @@ type node struct {
 	rungs   *transcode.Maker
 	mark    overlay.Layer // what test streams and test assets get
 	images  *images.Maker
-	spares  []*encode.Warm
+	spares  []*encode.Reserve
 
 	base  string         // how the outside reaches the HTTP listener, without a last slash
 	close []func() error // in the order of opening
@@ -138,7 +138,7 @@ func (n *node) open(ctx context.Context) (err error) {
 	n.measure()
 	n.fetch = fetch.New(fetch.Options{Allow: n.cfg.FetchAllow, UserAgent: "millrace/" + cli.Version(), Logger: n.log})
 	n.close = append(n.close, func() error { n.fetch.Close(); return nil })
-	if n.ffmpeg, err = newEngine(ctx, encode.H264(n.cfg.H264Encoder)); err != nil {
+	if n.ffmpeg, err = n.newEngine(ctx, encode.H264(n.cfg.H264Encoder)); err != nil {
 		return err
 	}
 	n.library = ondemand.NewLibrary(objects{n.blob}, 256<<20)
@@ -203,7 +203,7 @@ func (n *node) liveRungs(made bridge.Made) *bridge.LiveRungs {
 // makeImages builds what makes thumbnails, animations and storyboards.
 func (n *node) makeImages() {
 	pictures, webps := encode.NewWarm(n.ffmpeg, encode.PictureArgs(), 2), encode.NewWarm(n.ffmpeg, encode.WebPArgs(), 1)
-	n.spares = []*encode.Warm{pictures, webps}
+	n.spares = append(n.spares, pictures.Reserve, webps.Reserve)
 	n.images = images.New(images.Options{
 		Encoder: n.ffmpeg, Pictures: pictures, WebPs: webps, Store: bridge.Pictures{Made: bridge.Made{Blob: n.blob, Assets: n.assets}},
 		Now: clock, Logger: n.log,
@@ -220,10 +220,10 @@ func (n *node) assemble(ctx context.Context, g *lifecycle.Group) error {
 	if n.claims != nil {
 		g.Add(n.claims)
 	}
-	g.Add(n.rungs)
-	for _, w := range n.spares {
-		g.Add(w)
+	for _, v := range n.spares {
+		g.Add(v)
 	}
+	g.Add(n.rungs)
 	g.Add(n.images)
 	g.Add(n.live)
 	g.Add(jobs)
@@ -343,7 +343,10 @@ func (n *node) jobs(ctx context.Context) (lifecycle.Service, error) {
 	return queue.New(queue.Options{DB: n.db, Node: n.id, Logger: n.log, Workers: workers, Handlers: handlers})
 }
 
-func newEngine(ctx context.Context, h encode.H264) (*encode.Engine, error) {
+// spareEncoders is how many encoders of rungs wait for whoever asks next: each has some tens of megabytes.
+const spareEncoders = 4
+
+func (n *node) newEngine(ctx context.Context, h encode.H264) (*encode.Engine, error) {
 	ffmpeg, err := encode.Find("ffmpeg", "")
 	if err != nil {
 		return nil, fmt.Errorf("%w (install it with: apt-get install -y ffmpeg; millrace doctor checks the rest)", err)
@@ -357,8 +360,10 @@ func newEngine(ctx context.Context, h encode.H264) (*encode.Engine, error) {
 			return nil, fmt.Errorf("use --h264-encoder: %w (millrace doctor tries every encoder)", err)
 		}
 	}
+	reserve := encode.NewReserve(spareEncoders)
+	n.spares = append(n.spares, reserve)
 	return encode.NewEngine(encode.Options{
-		FFmpeg: ffmpeg, FFprobe: ffprobe, H264: h, Budget: encode.NewBudget(encode.BudgetOptions{Cores: runtime.NumCPU()}),
+		FFmpeg: ffmpeg, FFprobe: ffprobe, H264: h, Reserve: reserve, Budget: encode.NewBudget(encode.BudgetOptions{Cores: runtime.NumCPU()}),
 	})
 }
 

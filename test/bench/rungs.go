@@ -45,6 +45,9 @@ func (b *bench) rungs(ctx context.Context) error {
 	var cold, warm []float64
 	for _, to := range []*[]float64{&cold, &warm} {
 		for i := range seeks {
+			if err = sleep(ctx, between); err != nil {
+				return err
+			}
 			took, err := fetch(segments[1+(i*7919)%(len(segments)-1)])
 			if err != nil {
 				return err

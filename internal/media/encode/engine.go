@@ -15,6 +15,7 @@ import (
 type Options struct {
 	FFmpeg, FFprobe string // absolute paths; see Find
 	Budget          *Budget
+	Reserve         *Reserve      // of what encodes in haste; nil: there is none
 	Limits          Limits        // of encodes; zero means DefaultLimits
 	H264            H264          // what encodes pictures; empty: X264. Stills and the ends of clips are always X264's
 	Stall           time.Duration // an encode that gives no sign of life for so long is killed; zero means a minute

@@ -23,7 +23,8 @@ type RungArgs struct {
 	// Straight pictures refer to none that comes later: they come out as they went in. Such a rung's parameter sets are those of Ladder's.
 	Straight  bool
 	FrameRate float64 // of a straight rung, frames per second; 0: unknown
-	// Keys are where segments begin, in seconds of the input's presentation time: key frames stand there and nowhere else.
+	// Keys are where segments begin, in seconds of the input's presentation time: key frames stand there and nowhere else. nil: the first picture
+	// is the only one.
 	Keys []float64
 	// Hasty is for what somebody waits for: it takes two thirds of the time, and a tenth more bits. Parameter sets are the same.
 	Hasty   bool
@@ -129,7 +130,7 @@ func (e *Engine) Rung(ctx context.Context, p Priority, job RungJob) error {
 	for i := range parts {
 		parts[i].Threads, parts[i].Encoder = threads, e.opts.H264
 		all.Go(func() {
-			if errs[i] = e.part(ctx, p, parts[i], &job, i); errs[i] != nil {
+			if errs[i] = e.part(ctx, p, parts, i, &job); errs[i] != nil {
 				cancel(errPart)
 			}
 		})
@@ -146,11 +147,20 @@ func (e *Engine) Rung(ctx context.Context, p Priority, job RungJob) error {
 // errPart ends the parts beside one that has failed.
 var errPart = errors.New("another part of it has failed")
 
-func (e *Engine) part(ctx context.Context, p Priority, args RungArgs, job *RungJob, i int) error {
-	return NewProcess(ProcessOptions{
-		Program: e.opts.FFmpeg, Args: args.Build(), Priority: p, Limits: Limits{AddressSpace: args.Encoder.addresses(e.opts.Limits.AddressSpace), CPU: rungTime},
-		Input:  func(ctx context.Context, w io.Writer) error { return job.Input(ctx, i, w) },
-		Output: func(ctx context.Context, r io.Reader) error { return job.Output(ctx, i, r) },
-		Hurry:  job.Hurry, Stall: e.opts.Stall,
-	}).Run(ctx)
+func (e *Engine) part(ctx context.Context, p Priority, parts []RungArgs, i int, job *RungJob) error {
+	args := &parts[i]
+	child := ProcessOptions{
+		Program: e.opts.FFmpeg, Args: args.Build(), Stall: e.opts.Stall,
+		Limits: Limits{AddressSpace: args.Encoder.addresses(e.opts.Limits.AddressSpace), CPU: rungTime},
+	}
+	if v := e.opts.Reserve; v != nil && args.Hasty && args.Keys == nil {
+		return v.do(ctx, child, len(parts), ImageJob{
+			Input:  func(ctx context.Context, w io.Writer) error { return job.Input(ctx, i, w) },
+			Output: func(r io.Reader) error { return job.Output(ctx, i, r) },
+		})
+	}
+	child.Priority, child.Hurry = p, job.Hurry
+	child.Input = func(ctx context.Context, w io.Writer) error { return job.Input(ctx, i, w) }
+	child.Output = func(ctx context.Context, r io.Reader) error { return job.Output(ctx, i, r) }
+	return NewProcess(child).Run(ctx)
 }

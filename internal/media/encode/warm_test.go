@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -105,12 +106,9 @@ func TestWarmChildIsGone(t *testing.T) {
 func TestWarmErrors(t *testing.T) {
 	t.Parallel()
 	w, _ := shells(t, "read x; echo broken >&2; exit 1", 1)
-	for range 3 {
-		got, err := echo(t.Context(), w, "x\n")
-		if err == nil { // the end of the output was all that was wanted: ImageJob's Output has to say what is missing
-			if got != "" {
-				t.Errorf("%q", got)
-			}
+	for range 3 { // the end of the output is all that was wanted, and how the child ended counts
+		if got, err := echo(t.Context(), w, "x\n"); fault.KindOf(err) != fault.Invalid || got != "" {
+			t.Errorf("%q, %v", got, err)
 		}
 	}
 	fails := func(r io.Reader) error {
@@ -129,5 +127,62 @@ func TestWarmErrors(t *testing.T) {
 	time.AfterFunc(50*time.Millisecond, func() { cancel(errEnough) })
 	if _, err := echo(ctx, slow, "x"); !errors.Is(err, errEnough) {
 		t.Errorf("%v", err)
+	}
+}
+
+// A reserve gives nobody a child with other arguments, and has no more of them than it may, the oldest making room.
+func TestReserve(t *testing.T) {
+	t.Parallel()
+	v := NewReserve(3)
+	ctx, cancel := context.WithCancelCause(context.WithoutCancel(t.Context()))
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = v.Run(ctx) // ends with ctx
+	}()
+	t.Cleanup(func() {
+		cancel(errEnough)
+		<-done
+	})
+	say := func(word string, keep int) {
+		var b bytes.Buffer
+		err := v.do(t.Context(), ProcessOptions{Program: "/bin/sh", Args: []string{"-c", "cat; echo " + word}}, keep, ImageJob{
+			Input: func(_ context.Context, in io.Writer) error {
+				_, err := io.WriteString(in, "say ")
+				return err
+			},
+			Output: func(r io.Reader) error {
+				_, err := b.ReadFrom(r)
+				return err
+			},
+		})
+		if got := b.String(); err != nil || got != "say "+word+"\n" {
+			t.Errorf("%s: %q, %v", word, got, err)
+		}
+	}
+	kinds := func() (words []string) {
+		v.mu.Lock()
+		defer v.mu.Unlock()
+		for _, s := range v.ready {
+			words = append(words, s.kind[strings.LastIndexByte(s.kind, ' ')+1:])
+		}
+		return words
+	}
+	for _, step := range []struct {
+		word string
+		keep int
+		want []string
+	}{
+		{"a", 2, []string{"a", "a"}},
+		{"a", 2, []string{"a", "a"}},
+		{"b", 1, []string{"a", "a", "b"}},
+		{"b", 2, []string{"a", "b", "b"}},
+		{"a", 1, []string{"b", "b", "a"}},
+		{"c", 9, []string{"c", "c", "c"}},
+	} {
+		say(step.word, step.keep)
+		if got := kinds(); !slices.Equal(got, step.want) {
+			t.Errorf("after %s: %v, want %v", step.word, got, step.want)
+		}
 	}
 }

@@ -141,6 +141,9 @@ func (r *run) prepare(ctx context.Context, cores int) ([]encode.RungArgs, error)
 			args.Keys = append(args.Keys, float64(f.pts[f.had])/float64(r.w.Lane.Timescale))
 		}
 	}
+	if args.Hasty && len(args.Keys) == 1 && r.feeds[0].clean {
+		args.Keys = nil // as the first picture is one anyway, and arguments that are always the same can be given ahead
+	}
 	return []encode.RungArgs{args}, nil
 }
 

@@ -142,27 +142,38 @@ func newMaker(t *testing.T, e transcode.Encoder) (*transcode.Maker, *store) {
 	t.Helper()
 	s := &store{t: t, m: map[string][]byte{}}
 	m := transcode.New(transcode.Options{Encoder: e, Store: s, Now: time.Now, Logger: slog.New(slog.DiscardHandler)})
+	run(t, m.Run)
+	return m, s
+}
+
+// run runs a service until the test has ended.
+func run(t *testing.T, service func(context.Context) error) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		_ = m.Run(ctx) // ends with ctx
+		_ = service(ctx) // ends with ctx
 	}()
 	t.Cleanup(func() {
 		cancel()
 		<-ended
 	})
-	return m, s
 }
 
 func engine(t *testing.T) *encode.Engine {
+	t.Helper()
+	return engineWith(t, nil)
+}
+
+func engineWith(t *testing.T, v *encode.Reserve) *encode.Engine {
 	t.Helper()
 	ffmpeg := programtest.Path(t, "ffmpeg")
 	ffprobe, err := encode.Find("ffprobe", "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := encode.NewEngine(encode.Options{FFmpeg: ffmpeg, FFprobe: ffprobe, Budget: encode.NewBudget(encode.BudgetOptions{Cores: 2})})
+	e, err := encode.NewEngine(encode.Options{FFmpeg: ffmpeg, FFprobe: ffprobe, Reserve: v, Budget: encode.NewBudget(encode.BudgetOptions{Cores: 2})})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -295,11 +306,14 @@ func decodes(t *testing.T, media []byte, r ladder.Rung) {
 	}
 }
 
-// What somebody waits for is encoded in parts, which join without a seam: every picture is there once, at its time, and is the source's.
+// What somebody waits for is encoded in parts, which join without a seam: every picture is there once, at its time, and is the source's. The
+// encoders of the second segment's parts have been loaded before it is asked for.
 func TestPartsJoin(t *testing.T) {
 	t.Parallel()
 	src := open(t, append([]string{"-f", "lavfi", "-i", pattern}, x264("-force_key_frames", "0,1.96,2.76,4.73,6.7,8.7", "-x264-params", "keyint=infinite:scenecut=0")...)...)
-	m, s := newMaker(t, engine(t))
+	v := encode.NewReserve(3)
+	run(t, v.Run)
+	m, s := newMaker(t, engineWith(t, v))
 	w := src.work(ladder.Plus, "180p")
 	if err := m.Init(t.Context(), w); err != nil {
 		t.Fatal(err)
@@ -308,7 +322,8 @@ func TestPartsJoin(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for msn, keys := range map[int64]int{0: 3, 1: 2, 2: 1} {
+	for msn, keys := range []int{3, 2, 1} {
+		msn := int64(msn)
 		if err := m.Segment(t.Context(), w, msn); err != nil {
 			t.Fatal(err)
 		}
