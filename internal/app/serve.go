@@ -204,10 +204,14 @@ func (n *node) liveRungs(made bridge.Made) *bridge.LiveRungs {
 func (n *node) makeImages() {
 	pictures, webps := encode.NewWarm(n.ffmpeg, encode.PictureArgs(), 2), encode.NewWarm(n.ffmpeg, encode.WebPArgs(), 1)
 	n.spares = append(n.spares, pictures.Reserve, webps.Reserve)
-	n.images = images.New(images.Options{
+	o := images.Options{
 		Encoder: n.ffmpeg, Pictures: pictures, WebPs: webps, Store: bridge.Pictures{Made: bridge.Made{Blob: n.blob, Assets: n.assets}},
 		Now: clock, Logger: n.log,
-	})
+	}
+	if n.claims != nil {
+		o.Claims = n.claims
+	}
+	n.images = images.New(o)
 }
 
 // assemble adds the services; they stop in the reverse order: encoders first, so that their last segments are stored.

@@ -21,6 +21,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -125,6 +126,15 @@ func (s *store) PutNew(_ context.Context, key string, data []byte) (bool, error)
 	return true, nil
 }
 
+func (s *store) Read(_ context.Context, key string) ([]byte, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if data := s.m[key]; data != nil {
+		return data, nil
+	}
+	return nil, fault.New(fault.NotFound, "no such object")
+}
+
 func (s *store) List(_ context.Context, prefix string) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		for _, k := range s.keys(prefix) {
@@ -181,6 +191,23 @@ type studio struct {
 
 func newStudio(t *testing.T) *studio {
 	t.Helper()
+	return node(t, &store{m: map[string][]byte{}}, nil, new(atomic.Int32))
+}
+
+// counting is an encoder whose animations are counted.
+type counting struct {
+	*encode.Engine
+	animations *atomic.Int32
+}
+
+func (c counting) Animation(ctx context.Context, args encode.AnimationArgs, job encode.ImageJob) error {
+	c.animations.Add(1)
+	return c.Engine.Animation(ctx, args, job)
+}
+
+// node is a studio that shares a store with others.
+func node(t *testing.T, kept *store, claims images.Claims, animations *atomic.Int32) *studio {
+	t.Helper()
 	ffmpeg := programtest.Path(t, "ffmpeg")
 	ffprobe, err := encode.Find("ffprobe", "")
 	if err != nil {
@@ -190,9 +217,9 @@ func newStudio(t *testing.T) *studio {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &studio{t: t, store: &store{m: map[string][]byte{}}, pictures: &counted{Warm: encode.NewWarm(e, encode.PictureArgs(), 1)}}
+	s := &studio{t: t, store: kept, pictures: &counted{Warm: encode.NewWarm(e, encode.PictureArgs(), 1)}}
 	webps := encode.NewWarm(e, encode.WebPArgs(), 1)
-	s.Maker = images.New(images.Options{Encoder: e, Pictures: s.pictures, WebPs: webps, Store: s.store, Now: time.Now, Logger: slog.New(slog.DiscardHandler)})
+	s.Maker = images.New(images.Options{Encoder: counting{e, animations}, Pictures: s.pictures, WebPs: webps, Store: s.store, Claims: claims, Now: time.Now, Logger: slog.New(slog.DiscardHandler)})
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(t.Context()))
 	var all sync.WaitGroup
 	for _, r := range []interface{ Run(context.Context) error }{s.Maker, s.pictures, webps} {

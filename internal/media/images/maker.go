@@ -36,8 +36,19 @@ type Spares interface {
 type Store interface {
 	// PutNew stores an object unless there is one; created says that it was this one.
 	PutNew(ctx context.Context, key string, data []byte) (created bool, err error)
+	// Read is a whole object; fault.NotFound: there is none.
+	Read(ctx context.Context, key string) ([]byte, error)
 	List(ctx context.Context, prefix string) iter.Seq2[string, error]
 	Delete(ctx context.Context, keys ...string) error
+}
+
+// Claims have one of several nodes make what is stored at a key.
+type Claims interface {
+	// Claim asks for what will be stored at keys: the first n are the caller's to make, until it calls done. wanted is called when another
+	// node waits for one of them. It answers soon.
+	Claim(ctx context.Context, keys []string, wanted func()) (n int, done func(keys ...string))
+	// Wait waits until no other node makes what is stored at key; false: that takes too long.
+	Wait(ctx context.Context, key string) bool
 }
 
 // Options are what a Maker needs.
@@ -46,6 +57,7 @@ type Options struct {
 	Pictures Spares // with encode.PictureArgs
 	WebPs    Spares // with encode.WebPArgs
 	Store    Store
+	Claims   Claims // nil: there is one node
 	Now      func() time.Time
 	Logger   *slog.Logger
 }
@@ -143,7 +155,11 @@ func (m *Maker) fly(id string, x *making, f *Film, p Plan) {
 	}()
 	ctx, cancel := context.WithTimeout(m.base, patience)
 	defer cancel()
-	x.data, x.err = m.make(ctx, f, &p)
+	made, done := m.elsewhere(ctx, f, &p)
+	defer func() { done() }()
+	if x.data = made; made == nil {
+		x.data, x.err = m.make(ctx, f, &p)
+	}
 	if x.err != nil && m.base.Err() != nil {
 		x.err = fault.Wrap(fault.Unavailable, x.err, "the service is stopping: ask again in a moment")
 	}
@@ -151,12 +167,38 @@ func (m *Maker) fly(id string, x *making, f *Film, p Plan) {
 		m.remember(id, x.data, time.Duration(p.MaxAge)*time.Second)
 	}
 	close(x.done) // who waits does not wait for the storage
-	if x.err != nil || f.Prefix == "" || len(x.data) > keepable {
+	if x.err != nil || made != nil || f.Prefix == "" || len(x.data) > keepable {
 		return
 	}
 	if err := m.keep(ctx, f, &p, x.data); err != nil && fault.KindOf(err) != fault.NotFound {
 		m.opt.Logger.Warn("image can not be kept", "name", id, "error", err)
 	}
+}
+
+// rounds is how many other nodes, one after another, are waited for that then have not made an image.
+const rounds = 3
+
+// elsewhere gives what another node has just made, or claims it. A thumbnail takes less time than to ask and to wait for storage.
+func (m *Maker) elsewhere(ctx context.Context, f *Film, p *Plan) (made []byte, done func(...string)) {
+	done = func(...string) {}
+	if m.opt.Claims == nil || f.Prefix == "" || p.Kind == Thumbnail {
+		return nil, done
+	}
+	key := f.Prefix + "/" + p.Name
+	for range rounds {
+		n, mine := m.opt.Claims.Claim(ctx, []string{key}, func() {})
+		if n > 0 {
+			return nil, mine
+		}
+		if !m.opt.Claims.Wait(ctx, key) {
+			break
+		}
+		data, err := m.opt.Store.Read(ctx, key)
+		if err == nil && len(data) > 0 {
+			return data, done
+		}
+	}
+	return nil, done
 }
 
 func (m *Maker) make(ctx context.Context, f *Film, p *Plan) ([]byte, error) {
