@@ -177,7 +177,7 @@ func neverReady(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
 	script := "#!/bin/sh\ncase \"$*\" in *-preset*) exec sleep 600;; esac\nexec '" + programtest.Path(t, "ffmpeg") + "' \"$@\"\n"
-	if err := os.WriteFile(filepath.Join(dir, "ffmpeg"), []byte(script), 0o700); err != nil { //nolint:gosec // it has to be executable
+	if err := os.WriteFile(filepath.Join(dir, "ffmpeg"), []byte(script), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	return dir

@@ -56,8 +56,8 @@ func TestOneOfTwo(t *testing.T) {
 		if n != 3 {
 			t.Fatalf("%d of 3 keys that nobody has", n)
 		}
-		if n, _ := b.Claim(t.Context(), []string{"3", "4"}, nobody); n != 0 {
-			t.Errorf("%d are b's, though the first one is not", n)
+		if mine, _ := b.Claim(t.Context(), []string{"3", "4"}, nobody); mine != 0 {
+			t.Errorf("%d are b's, though the first one is not", mine)
 		}
 		synctest.Wait() // what b got of it is given back
 		n, doneB := b.Claim(t.Context(), []string{"4", "5", "2", "6"}, nobody)

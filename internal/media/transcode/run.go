@@ -257,7 +257,7 @@ func (r *run) store(ctx context.Context, f *feed, pictures []picture) error {
 		return err
 	}
 	if r.w.Settled != nil {
-		if err := r.w.Settled(ctx, f.msn); err != nil {
+		if err = r.w.Settled(ctx, f.msn); err != nil {
 			return err
 		}
 	}

@@ -42,18 +42,18 @@ func TestClaims(t *testing.T) {
 		keys, err = c.Renew(ctx, []string{"a", "b", "x"}, time.Hour)
 		taken("[]", keys, err)
 		for key, want := range map[string]bool{"m/3": true, "m/5": false} {
-			if got, err := other.Want(ctx, key); err != nil || got != want {
-				t.Errorf("%s is there to be wanted: %v, %v", key, got, err)
+			if got, failed := other.Want(ctx, key); failed != nil || got != want {
+				t.Errorf("%s is there to be wanted: %v, %v", key, got, failed)
 			}
 		}
 		keys, err = c.Renew(ctx, []string{"a", "b"}, time.Hour)
 		taken("[a]", keys, err)
 
-		if err := other.Give(ctx, "b", "m/1"); err != nil { // not b's
+		if err = other.Give(ctx, "b", "m/1"); err != nil { // not b's
 			t.Error(err)
 		}
 		held("m/1", true)
-		if err := c.Give(ctx, "a", "m/1"); err != nil {
+		if err = c.Give(ctx, "a", "m/1"); err != nil {
 			t.Error(err)
 		}
 		held("m/1", false)
@@ -72,7 +72,7 @@ func TestClaims(t *testing.T) {
 		keys, err = c.Renew(ctx, []string{"gone"}, time.Hour) // what nobody took meanwhile
 		taken("[]", keys, err)
 		held("m/7", true)
-		if keys, err = c.Take(ctx, "gone", []string{"m/8"}, -2*time.Minute); err != nil {
+		if _, err = c.Take(ctx, "gone", []string{"m/8"}, -2*time.Minute); err != nil {
 			t.Error(err)
 		}
 		if err := other.Give(ctx, "b"); err != nil {
