@@ -154,7 +154,7 @@ func (e *Engine) part(ctx context.Context, p Priority, parts []RungArgs, i int, 
 		Limits: Limits{AddressSpace: args.Encoder.addresses(e.opts.Limits.AddressSpace), CPU: rungTime},
 	}
 	if v := e.opts.Reserve; v != nil && args.Hasty && args.Keys == nil {
-		return v.do(ctx, child, len(parts), ImageJob{
+		return v.do(ctx, child, len(parts)+1, ImageJob{ // the next segment may have one part more
 			Input:  func(ctx context.Context, w io.Writer) error { return job.Input(ctx, i, w) },
 			Output: func(r io.Reader) error { return job.Output(ctx, i, r) },
 		})
