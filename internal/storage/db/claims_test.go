@@ -58,7 +58,7 @@ func TestClaims(t *testing.T) {
 		}
 		held("m/1", false)
 		held("m/2", true)
-		if err := c.Give(ctx, "a"); err != nil {
+		if err = c.Give(ctx, "a"); err != nil {
 			t.Error(err)
 		}
 		held("m/2", false)
@@ -75,7 +75,7 @@ func TestClaims(t *testing.T) {
 		if _, err = c.Take(ctx, "gone", []string{"m/8"}, -2*time.Minute); err != nil {
 			t.Error(err)
 		}
-		if err := other.Give(ctx, "b"); err != nil {
+		if err = other.Give(ctx, "b"); err != nil {
 			t.Error(err)
 		}
 		keys, err = c.Renew(ctx, []string{"gone"}, time.Hour)
