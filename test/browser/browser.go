@@ -51,7 +51,7 @@ type answer struct {
 }
 
 // answerWait bounds one command: a page that hangs fails its test, not the run.
-const answerWait = 60 * time.Second
+const answerWait = 2 * time.Minute
 
 // Start opens a browser that closes with the test. Without chromium, node or the driver's packages the test is skipped,
 // or fails when MILLRACE_TEST_REQUIRE is set.

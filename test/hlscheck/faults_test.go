@@ -334,7 +334,7 @@ func withoutDirectives(_ http.ResponseWriter, r *http.Request) bool {
 // lateReload waits before it answers.
 func lateReload(_ http.ResponseWriter, r *http.Request) bool {
 	if r.URL.Query().Has("_HLS_part") && r.URL.Query().Has("_HLS_msn") {
-		<-time.After(2500 * time.Millisecond)
+		<-time.After(4 * time.Second)
 	}
 	return false
 }

@@ -127,7 +127,7 @@ func (v *rendition) reload(ctx context.Context, m *media) (*media, string, error
 	if m.lowLatency() && (len(m.open.parts) > 0 || len(m.hints) > 0) {
 		part = len(m.open.parts)
 		pairs = append(pairs, "_HLS_part", strconv.Itoa(part))
-		limit = time.Duration(2 * m.partTarget * float64(time.Second))
+		limit = time.Duration(m.target) * time.Second // parts come far sooner, but how soon is for benchmarks to say
 	}
 	hint := v.fetchHint(ctx, m)
 	u := withQuery(v.url, pairs...)

@@ -64,7 +64,7 @@ func (v *rendition) checkDates(before, e entry, say report) {
 	want := before.pdt.Add(time.Duration(before.duration * float64(time.Second)))
 	off := e.pdt.Sub(want)
 	if e.discontinuity || before.gap || e.gap {
-		say("pdt", off > -time.Second, "segment %d after a break is dated %v before the end of the one before", e.msn, -off)
+		say("pdt", off > -3*time.Second, "segment %d after a break is dated %v before the end of the one before", e.msn, -off)
 		return
 	}
 	slack := v.dateSlack()

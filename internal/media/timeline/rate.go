@@ -1,12 +1,19 @@
 package timeline
 
-// Rate measures bit rates as RFC 8216bis section 4.4.6.2 has them: the average over all, and the peak over stretches of at least half
-// a target duration, so that a lone key frame in a segment of its own does not count for a second of such frames.
+// Rate measures bit rates as RFC 8216bis section 4.4.6.2 has them: the average over all, and the peak over every stretch of segments that
+// lasts between half a target duration and one and a half, so that a lone key frame in a segment of its own does not count for a second of
+// such frames.
 type Rate struct {
-	bytes, ticks       int64
-	runBytes, runTicks int64 // segments too short to count alone
-	peak               float64
+	bytes, ticks int64
+	last         [stretch]amount // the newest segments, oldest first: those that a stretch with the next one may hold
+	n            int             // how many of them there are
+	peak         float64
 }
+
+type amount struct{ bytes, ticks int64 }
+
+// stretch is how many segments are looked at together. Where they are shorter than that, the oldest count as one.
+const stretch = 8
 
 // Add counts the next segment: bytes and ticks of a time scale; target in seconds, 0: unknown.
 func (r *Rate) Add(size, ticks int64, timescale uint32, target int) {
@@ -15,18 +22,32 @@ func (r *Rate) Add(size, ticks int64, timescale uint32, target int) {
 	}
 	r.bytes += size
 	r.ticks += ticks
+	if r.n == stretch {
+		r.last[1].bytes += r.last[0].bytes
+		r.last[1].ticks += r.last[0].ticks
+		r.drop(1)
+	}
+	r.last[r.n] = amount{size, ticks}
+	r.n++
 	half := int64(max(target, 1)) * int64(timescale) / 2
-	if ticks >= half {
-		r.peak = max(r.peak, perSecond(size, ticks, timescale))
-	}
-	r.runBytes += size
-	r.runTicks += ticks
-	if r.runTicks >= half {
-		if r.runTicks <= 3*half {
-			r.peak = max(r.peak, perSecond(r.runBytes, r.runTicks, timescale))
+	var all amount
+	for i := r.n - 1; i >= 0; i-- {
+		all.bytes += r.last[i].bytes
+		all.ticks += r.last[i].ticks
+		if all.ticks > 3*half && i < r.n-1 { // a segment alone always counts
+			r.drop(i + 1)
+			return
 		}
-		r.runBytes, r.runTicks = 0, 0
+		if all.ticks >= half {
+			r.peak = max(r.peak, perSecond(all.bytes, all.ticks, timescale))
+		}
 	}
+}
+
+// drop forgets the n oldest segments.
+func (r *Rate) drop(n int) {
+	copy(r.last[:], r.last[n:r.n])
+	r.n -= n
 }
 
 // Average is the mean in bits per second; 0 before the first segment.

@@ -324,6 +324,8 @@ func TestPeakIsOfStretches(t *testing.T) {
 		{"one short one", [][2]float64{{0.1, 1000}}, 80000, 80000},
 		{"a lone key frame between whole segments", [][2]float64{{2, 1000}, {0.04, 500}, {2, 1000}}, 1500 * 8 / 2.04, 2500 * 8 / 4.04},
 		{"short ones together", [][2]float64{{0.5, 1000}, {0.5, 3000}, {2, 4000}}, 32000, 64000 / 3.0},
+		{"short ones behind a short one", [][2]float64{{0.8, 100}, {0.6, 3000}, {0.6, 3000}}, 40000, 24400},
+		{"many short ones", slices.Repeat([][2]float64{{0.1, 100}}, 40), 8000, 8000},
 		{"longer than a stretch", [][2]float64{{4, 1000}, {0.5, 10}}, 2000, 1010 * 8 / 4.5},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -61,9 +61,9 @@ const commands = {
   probe: ({ page }) => pages.get(page).page.evaluate(probe),
   // The page's policy forbids eval, so the code runs through the debugger's own evaluation.
   eval: ({ page, code }) => pages.get(page).page.evaluate(code),
-  click: ({ page, selector }) => pages.get(page).page.click(selector, { timeout: 10000 }).then(() => true),
-  fill: ({ page, selector, label }) => pages.get(page).page.fill(selector, label, { timeout: 10000 }).then(() => true),
-  select: ({ page, selector, label }) => pages.get(page).page.selectOption(selector, { label }, { timeout: 10000 }),
+  click: ({ page, selector }) => pages.get(page).page.click(selector, { timeout: 60000 }).then(() => true),
+  fill: ({ page, selector, label }) => pages.get(page).page.fill(selector, label, { timeout: 60000 }).then(() => true),
+  select: ({ page, selector, label }) => pages.get(page).page.selectOption(selector, { label }, { timeout: 60000 }),
   screenshot: ({ page, file }) => pages.get(page).page.screenshot({ path: file }).then(() => true),
   log: ({ page }) => pages.get(page).log,
   async close({ page }) {
