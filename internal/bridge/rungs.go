@@ -101,9 +101,9 @@ func variantOf(shared hls.Variant, r ladder.Rung, name string, segment float64) 
 }
 
 // peakOf is the most that a segment of a rung takes, in bits per second. Each run of the encoder begins with half a second's worth to spare,
-// which weighs the more the shorter segments are; the boxes around frames come on top.
+// each of two parts side by side with a third, which weighs the more the shorter segments are; the boxes around frames come on top.
 func peakOf(r ladder.Rung, seconds float64) float64 {
-	const spare, boxes = 0.6, 20 * 8
+	const spare, boxes = 0.75, 20 * 8
 	return float64(r.Bitrate)*(1+spare/max(seconds, 1)) + boxes*max(r.FrameRate, 30)
 }
 

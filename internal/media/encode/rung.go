@@ -27,14 +27,17 @@ type RungArgs struct {
 	// is the only one.
 	Keys []float64
 	// Hasty is for what somebody waits for: it takes two thirds of the time, and a tenth more bits. Parameter sets are the same.
-	Hasty   bool
+	Hasty bool
+	// Part is for one of up to three runs that make a segment together.
+	Part    bool
 	Threads int // of the encoder and of the decoder; 0: as many as there are cores
 	Encoder H264
 }
 
 // Build returns the arguments for ffmpeg. A run that ends is a full run: the encoder looks ahead, nothing is cut off. The parameter sets
 // follow from the arguments alone, not from where the run begins: x264's stitchable leaves out what the content would say, and no frame
-// rate is guessed from the input. The model of the player's buffer begins half full, as runs follow one another.
+// rate is guessed from the input. The model of the player's buffer begins half full, as runs follow one another; a part's begins with
+// less, as there is more than one in a segment.
 func (a RungArgs) Build() []string {
 	threads := strconv.Itoa(a.Threads)
 	preset, scaler := a.Preset, "bicubic"
@@ -60,7 +63,11 @@ func (a RungArgs) Build() []string {
 
 // x264 gives the encoder's own parameters. One that is told the frame rate does not wait for the next frame to know how long one lasts.
 func (a RungArgs) x264() string {
-	params := "keyint=infinite:scenecut=0:open-gop=0:stitchable=1:vbv-init=0.5"
+	full := "0.5"
+	if a.Part {
+		full = "0.35"
+	}
+	params := "keyint=infinite:scenecut=0:open-gop=0:stitchable=1:vbv-init=" + full
 	if a.Hasty {
 		ref := 1
 		if a.Preset != "veryfast" && a.Preset != "superfast" {

@@ -130,7 +130,7 @@ func (r *run) prepare(ctx context.Context, cores int) ([]encode.RungArgs, error)
 	}
 	args := r.w.args()
 	args.Hasty = !r.patient()
-	if r.divide(cores) {
+	if args.Part = r.divide(cores); args.Part {
 		return slices.Repeat([]encode.RungArgs{args}, len(r.parts)), nil
 	}
 	for i := range r.feeds {
