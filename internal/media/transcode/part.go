@@ -3,7 +3,6 @@ package transcode
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"math"
 	"slices"
@@ -140,16 +139,14 @@ func abs(n int) int { return max(n, -n) }
 // readPart takes a part's frames. The last of the parts stores the segment when all is there: the encoders' end is not waited for.
 func (r *run) readPart(ctx context.Context, p *part, in *cmaf.Reader) error {
 	for {
-		fragments, err := in.Next()
+		some, err := pictures(in)
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
 		if err != nil {
-			return fmt.Errorf("read encoder: %w", err)
+			return err
 		}
-		for _, f := range fragments {
-			p.pictures = slices.AppendSeq(p.pictures, pictures(&f))
-		}
+		p.pictures = append(p.pictures, some...)
 		if len(p.pictures) < len(p.pts) {
 			continue
 		}

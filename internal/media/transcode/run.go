@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"iter"
 	"math"
 	"slices"
 	"sync/atomic"
@@ -178,23 +177,21 @@ func (r *run) write(n int, out io.Writer) error {
 // is not waited for.
 func (r *run) read(ctx context.Context, in *cmaf.Reader) error {
 	for {
-		fragments, err := in.Next()
+		some, err := pictures(in)
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
 		if err != nil {
-			return fmt.Errorf("read encoder: %w", err)
+			return err
 		}
-		for _, f := range fragments {
-			for p := range pictures(&f) {
-				if p.sync && len(r.keep) > 0 && (len(r.feeds) == 0 || r.keys == r.feeds[0].keys()) {
-					if err := r.flush(ctx, &p); err != nil {
-						return err
-					}
+		for _, p := range some {
+			if p.sync && len(r.keep) > 0 && (len(r.feeds) == 0 || r.keys == r.feeds[0].keys()) {
+				if err := r.flush(ctx, &p); err != nil {
+					return err
 				}
-				if r.keep = append(r.keep, p); p.sync {
-					r.keys++
-				}
+			}
+			if r.keep = append(r.keep, p); p.sync {
+				r.keys++
 			}
 		}
 		if len(r.feeds) == 1 && len(r.keep) == len(r.feeds[0].pts) {
@@ -205,17 +202,23 @@ func (r *run) read(ctx context.Context, in *cmaf.Reader) error {
 	}
 }
 
-// pictures are those of a fragment, with the encoder's times.
-func pictures(f *cmaf.Fragment) iter.Seq[picture] {
-	return func(yield func(picture) bool) {
+// pictures are the next ones that an encoder gives, with its own times; io.EOF: there are none any more.
+func pictures(in *cmaf.Reader) (all []picture, err error) {
+	fragments, err := in.Next()
+	if errors.Is(err, io.EOF) {
+		return nil, io.EOF
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read encoder: %w", err)
+	}
+	for _, f := range fragments {
 		at := int64(f.BaseMediaDecodeTime)
 		for _, s := range f.Samples {
-			if !yield(picture{at + int64(s.CompositionOffset), s.Sync, s.Data}) {
-				return
-			}
+			all = append(all, picture{at + int64(s.CompositionOffset), s.Sync, s.Data})
 			at += int64(s.Duration)
 		}
 	}
+	return all, nil
 }
 
 // flush stores the segment that the pictures at hand are; next is the key frame behind them, nil at the end.
