@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -39,7 +40,7 @@ type pkg struct {
 	tests                   map[string]*test
 	output                  strings.Builder // outside any test: panics, leaks, exit codes
 	races                   strings.Builder // what the race detector says, in the middle of whichever test
-	racing                  bool
+	racing, raceTold        bool
 	passed, failed, skipped int
 }
 
@@ -139,6 +140,16 @@ func (p *pkg) race(line string) {
 	}
 }
 
+// firstRace gives the head of the package's first race, once.
+func (p *pkg) firstRace() []string {
+	if p.raceTold || p.races.Len() == 0 {
+		return nil
+	}
+	p.raceTold = true
+	lines := strings.Split(strings.TrimRight(p.races.String(), "\n"), "\n")
+	return lines[:min(len(lines), 30)]
+}
+
 func (p *pkg) parent(name string) *test {
 	if i := strings.LastIndexByte(name, '/'); i >= 0 {
 		return p.tests[name[:i]]
@@ -167,6 +178,9 @@ func (r *report) endTest(p *pkg, e event) {
 			p.failed++
 			r.failures = append(r.failures, failure{short(e.Package) + " " + e.Test, t.output.String()})
 			fmt.Fprintf(r.out, "FAIL  %s %s\n", short(e.Package), e.Test)
+			for _, line := range append(said(t.output.String()), p.firstRace()...) {
+				fmt.Fprintf(r.out, "      %s\n", line)
+			}
 		}
 	}
 	if took := time.Duration(e.Elapsed * float64(time.Second)); took >= slowTest && e.Action == "pass" && leaf {
@@ -263,16 +277,27 @@ func counts(passed, failed, skipped int) string {
 
 func short(pkg string) string { return strings.TrimPrefix(pkg, "millrace/") }
 
-// skipReason finds the sentence given to t.Skip: the last line "    file.go:12: reason".
-func skipReason(output string) string {
-	reason := "no reason given"
+// sentence is a line that a test logs: "    file.go:12: text". What else it says on further lines is set in deeper.
+var sentence, further = regexp.MustCompile(`^ {4}\w+\.go:\d+: `), regexp.MustCompile(`^ {8}`)
+
+// said gives the end of what a test logs: why it failed, as soon as it has. The whole output comes in the end.
+func said(output string) []string {
+	const most, longest = 12, 900
+	var list []string
 	for line := range strings.Lines(output) {
-		line = strings.TrimSpace(line)
-		if _, after, ok := strings.Cut(line, ".go:"); ok {
-			if _, text, ok := strings.Cut(after, ": "); ok {
-				reason = text
-			}
+		if sentence.MatchString(line) || len(list) > 0 && further.MatchString(line) {
+			list = append(list, line[4:min(len(strings.TrimRight(line, "\n")), longest)])
 		}
 	}
+	return list[max(0, len(list)-most):]
+}
+
+// skipReason finds the sentence given to t.Skip, a test's last one.
+func skipReason(output string) string {
+	list := said(output)
+	if len(list) == 0 {
+		return "no reason given"
+	}
+	_, reason, _ := strings.Cut(list[len(list)-1], ": ")
 	return reason
 }

@@ -33,6 +33,22 @@ func TestReport(t *testing.T) {
 {"Action":"fail","Package":"p"}`,
 			want: "0 passed, 1 failed, 0 skipped", also: "got 1, want 2", code: 1,
 		},
+		"why is told at once": {
+			events: `{"Action":"run","Package":"p","Test":"T"}
+{"Action":"output","Package":"p","Test":"T","Output":"=== RUN   T\n"}
+{"Action":"output","Package":"p","Test":"T","Output":"    x_test.go:3: got 1, want 2\n"}
+{"Action":"fail","Package":"p","Test":"T"}
+{"Action":"fail","Package":"p"}`,
+			want: "0 passed, 1 failed, 0 skipped", also: "FAIL  p T\n      x_test.go:3: got 1, want 2\nFAIL  p: ", code: 1,
+		},
+		"so is where the race was": {
+			events: `{"Action":"run","Package":"p","Test":"T"}
+{"Action":"output","Package":"p","Test":"T","Output":"WARNING: DATA RACE\n"}
+{"Action":"output","Package":"p","Test":"T","Output":"==================\n"}
+{"Action":"fail","Package":"p","Test":"T"}
+{"Action":"fail","Package":"p"}`,
+			want: "0 passed, 1 failed, 0 skipped", also: "FAIL  p T\n      WARNING: DATA RACE\n", code: 1,
+		},
 		"a parent that fails by itself": {
 			events: `{"Action":"run","Package":"p","Test":"T"}
 {"Action":"run","Package":"p","Test":"T/x"}
