@@ -125,6 +125,33 @@ func TestWatchLive(t *testing.T) {
 	p.StaysHome(t, base)
 }
 
+// TestWatchReset gives the element a new media source, as hls.js does after an error of the browser's, before anything has played and
+// later: it plays, unless the viewer paused.
+func TestWatchReset(t *testing.T) {
+	b := browser.Start(t)
+	asked, give := make(chan struct{}, 100), make(chan struct{})
+	url, _ := site(t, origin.Options{Mode: origin.VOD, Respond: func(_ http.ResponseWriter, r *http.Request) bool {
+		if strings.Count(r.URL.Path, "/") > 1 {
+			asked <- struct{}{}
+			<-give
+		}
+		return false
+	}})
+	const reset = "window.millrace.hls.recoverMediaError()"
+	p := b.Open(t, url)
+	<-asked
+	p.Eval(t, reset, nil)
+	close(give)
+	p.Plays(t, 1, 20*time.Second)
+	p.Eval(t, reset, nil)
+	p.Plays(t, 1, 20*time.Second)
+	p.Eval(t, "document.querySelector('video').pause()", nil)
+	p.Eval(t, reset, nil)
+	if v := p.Until(t, "a picture", 20*time.Second, func(v browser.Probe) bool { return v.ReadyState >= 3 && v.Width > 0 }); !v.Paused {
+		t.Errorf("plays although the viewer paused: %+v", v)
+	}
+}
+
 // TestWatchFaults shows what the page says when there is nothing to play, and that it comes back by itself.
 func TestWatchFaults(t *testing.T) {
 	b := browser.Start(t)

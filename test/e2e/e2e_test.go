@@ -60,10 +60,16 @@ func checkBut(t *testing.T, what string, but []string, o hlscheck.Options, must 
 	if len(r.Findings) > 0 {
 		t.Errorf("%s:\n%s", what, r)
 	}
+	applied(t, what, r, must)
+	return r
+}
+
+// applied fails the test for a rule that a report never had occasion to apply.
+func applied(t *testing.T, what string, r *hlscheck.Report, must []string) {
+	t.Helper()
 	if u := r.Unchecked(must...); len(u) > 0 {
 		t.Errorf("%s: rules never applied: %v\n%s", what, u, r)
 	}
-	return r
 }
 
 // events lists the types of the events of a resource, oldest first.

@@ -105,9 +105,10 @@ func (b broadcast) run(t *testing.T, s *rig.Server) {
 	}
 	recording := s.PlayURL(a.Text("playback_ids.0.id"))
 
-	b.watch(t, url, recording, time.Until(began.Add(firstLength*time.Second))-2*time.Second, false)
+	end := began.Add((firstLength - 1) * time.Second)
+	b.watch(t, url, recording, time.Until(end)-time.Second, end)
 	var watched sync.WaitGroup
-	watched.Go(func() { b.watch(t, url, recording, 8*time.Second, true) })
+	watched.Go(func() { b.watch(t, url, recording, 8*time.Second, time.Now()) })
 	if said, err := encoder.Wait(t, patience); err != nil {
 		t.Errorf("first encoder: %v: %s", err, said)
 	}
@@ -133,8 +134,8 @@ func (b broadcast) publish(t *testing.T, s *rig.Server, l rig.Object, c rig.Clip
 	return rig.PublishTo(t, s.RTMP+prefix+l.Text("stream_key"), c)
 }
 
-// watch follows the live stream's presentation and the recording's side by side.
-func (b broadcast) watch(t *testing.T, url, recording string, follow time.Duration, stall bool) {
+// watch follows the live stream's presentation and the recording's side by side. The encoder may be away from the given time on.
+func (b broadcast) watch(t *testing.T, url, recording string, follow time.Duration, stalls time.Time) {
 	must := slices.Clone(liveRules)
 	if b.mode == "low" {
 		must = append(must, lowLatencyRules...)
@@ -142,13 +143,17 @@ func (b broadcast) watch(t *testing.T, url, recording string, follow time.Durati
 	if v, a := b.tracks(); v && a {
 		must = append(must, bothTracksRules...)
 	}
-	if stall {
+	broken := !time.Now().Before(stalls)
+	if broken {
 		must = breakRules
 	}
 	var g sync.WaitGroup
 	for what, u := range map[string]string{"live": url, "recording while live": recording} {
 		g.Go(func() {
-			r := check(t, what, hlscheck.Options{URL: u, Follow: max(follow, 4*time.Second), LowLatency: b.mode == "low", MayStall: stall, MaxSegments: 4}, must...)
+			r := check(t, what, hlscheck.Options{URL: u, Follow: max(follow, 4*time.Second), LowLatency: b.mode == "low", StallsFrom: stalls, MaxSegments: 4})
+			if broken || time.Now().Before(stalls) { // else the machine is slow: the break came before everything was looked at
+				applied(t, what, r, must)
+			}
 			for _, v := range r.Renditions {
 				if v.Ended {
 					t.Errorf("%s: %s ended while the stream was live", what, v.URL)

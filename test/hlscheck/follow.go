@@ -141,11 +141,11 @@ func (v *rendition) reload(ctx context.Context, m *media) (*media, string, error
 	if next == nil { // 503 while the encoder is away is no fault, but it is no reason to ask on the spot
 		return nil, "", sleep(ctx, time.Second)
 	}
-	if !v.c.o.MayStall && !next.ended {
+	if !v.c.o.stalls() && !next.ended {
 		v.c.check("blocking-time", took <= limit+time.Second, u, "took %v, want at most %v", took.Round(time.Millisecond), limit)
 	}
 	has := next.contains(msn, part)
-	v.c.check("blocking-reload", next.ended || v.c.o.MayStall || has, u, "the answer does not have segment %d part %d", msn, part)
+	v.c.check("blocking-reload", next.ended || v.c.o.stalls() || has, u, "the answer does not have segment %d part %d", msn, part)
 	if !has && !next.ended { // a server that does not block must not be hammered
 		if err := sleep(ctx, 300*time.Millisecond); err != nil {
 			return nil, "", err
@@ -217,7 +217,7 @@ func (v *rendition) checkHint(m *media, h hinted) error {
 	if h.err != nil {
 		return h.err
 	}
-	if m.ended || (v.c.o.MayStall || v.c.o.OtherMedia && m.breaksLast()) && h.a.status != http.StatusOK {
+	if m.ended || (v.c.o.stalls() || v.c.o.OtherMedia && m.breaksLast()) && h.a.status != http.StatusOK {
 		return nil // the end may take back a hint
 	}
 	v.c.check("preload-hint", h.a.status == http.StatusOK, h.url, "status %d", h.a.status)
@@ -227,7 +227,7 @@ func (v *rendition) checkHint(m *media, h hinted) error {
 			listed = listed || v.c.resolve(v.url, p.uri) == h.url
 		}
 	}
-	v.c.check("preload-hint", listed || v.c.o.MayStall, h.url, "the hinted part is not in the next playlist")
+	v.c.check("preload-hint", listed || v.c.o.stalls(), h.url, "the hinted part is not in the next playlist")
 	if listed && h.a.status == http.StatusOK {
 		v.hintBytes(h.url, h.a.body)
 	}
@@ -236,7 +236,7 @@ func (v *rendition) checkHint(m *media, h hinted) error {
 
 // checkGrowth wants a new segment in time (6.2.2).
 func (v *rendition) checkGrowth(old, m *media) {
-	if m.next() > old.next() || m.ended || v.c.o.MayStall {
+	if m.next() > old.next() || m.ended || v.c.o.stalls() {
 		v.changed = time.Now()
 	}
 	limit := 3*time.Duration(m.target)*time.Second/2 + time.Second

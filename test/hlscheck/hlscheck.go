@@ -31,11 +31,17 @@ type Options struct {
 	MaxSegments int
 	// MayStall says that the encoder is interrupted on purpose: a live playlist may stop growing for a while.
 	MayStall bool
+	// StallsFrom is when MayStall begins to be true of an encoder that stops later; zero: never.
+	StallsFrom time.Time
 	// OtherMedia says that other media begins now and then, as slate does: the playlist has to grow all the same, but a part that was
 	// hinted may not come where it does, and there may be no hint.
 	OtherMedia bool
 	// LowLatency demands what Appendix B asks of a Low-Latency server, in each live media playlist with audio or video.
 	LowLatency bool
+}
+
+func (o *Options) stalls() bool {
+	return o.MayStall || !o.StallsFrom.IsZero() && time.Now().After(o.StallsFrom)
 }
 
 // Finding is one departure.

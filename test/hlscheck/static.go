@@ -169,7 +169,7 @@ func (v *rendition) staticControl(m *media, say report) {
 	say("low-latency-server", m.lowLatency(), "no EXT-X-PART-INF")
 	say("low-latency-server", a.yes("CAN-BLOCK-RELOAD"), "no CAN-BLOCK-RELOAD=YES")
 	say("low-latency-server", a.number("CAN-SKIP-UNTIL") > 0, "no CAN-SKIP-UNTIL")
-	say("low-latency-server", len(m.hints) > 0 || v.c.o.MayStall || v.c.o.OtherMedia, "no EXT-X-PRELOAD-HINT") // nothing comes while the encoder is away, and nobody knows what does where media ends
+	say("low-latency-server", len(m.hints) > 0 || v.c.o.stalls() || v.c.o.OtherMedia, "no EXT-X-PRELOAD-HINT") // nothing comes while the encoder is away, and nobody knows what does where media ends
 	for _, other := range v.c.renditions {
 		if other == v || other.kind == "text" {
 			continue

@@ -299,14 +299,15 @@ func (e *Edge) settle() {
 }
 
 // trim lets go of the bytes of stored segments behind the newest whole ones, and of what is known of their parts once no playlist has
-// listed these for as long as a player may take to fetch them. Files that wait for storage are closed meanwhile. Called with the lock.
+// listed these for as long as the longest playlist is, as section 6.2.2 wants it of segments: a player that is slow still finds what it was
+// offered. Files that wait for storage are closed meanwhile. Called with the lock.
 func (e *Edge) trim(l *lane) {
 	whole := len(l.segs)
 	if l.open() != nil {
 		whole--
 	}
 	keep := whole - e.opt.Mode.InMemory
-	asked := l.within(l.cold, time.Duration(6*e.target)*time.Second)
+	asked := l.within(l.cold, e.leastListed()+time.Duration(4*e.target)*time.Second) // parts are listed for three target durations
 	for i := l.cold; i < keep; i++ {
 		s := &l.segs[i]
 		if s.hot == nil {

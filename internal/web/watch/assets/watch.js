@@ -20,6 +20,7 @@
   let timer = 0;
   let mediaErrors = [];
   let chosenBehind = false; // the viewer paused or rewound
+  let paused = false; // by the viewer
   let everPlayed = false;
   const seen = { stalls: 0, restarts: 0, errors: [] };
 
@@ -106,6 +107,7 @@
     });
     hls.on(Hls.Events.ERROR, failed);
     hls.on(Hls.Events.MANIFEST_PARSED, () => { menus(); start(); });
+    hls.on(Hls.Events.MEDIA_ATTACHED, () => { if (!paused) start(); }); // attaching anew, as after a media error, stops the element
     hls.on(Hls.Events.LEVEL_UPDATED, timing);
     for (const e of ['AUDIO_TRACKS_UPDATED', 'AUDIO_TRACK_SWITCHED', 'SUBTITLE_TRACKS_UPDATED', 'SUBTITLE_TRACK_SWITCH', 'LEVELS_UPDATED', 'LEVEL_SWITCHED']) hls.on(Hls.Events[e], menus);
     hls.loadSource(source);
@@ -225,7 +227,8 @@
   video.addEventListener('playing', () => { everPlayed = true; state('playing'); });
   video.addEventListener('timeupdate', () => { if (!video.paused && document.body.dataset.state === 'loading') { everPlayed = true; state('playing'); } });
   video.addEventListener('ended', () => state('ended'));
-  video.addEventListener('pause', () => { if (!video.ended) chosenBehind = true; });
+  video.addEventListener('play', () => { paused = false; });
+  video.addEventListener('pause', () => { if (!video.ended) paused = chosenBehind = true; });
   video.addEventListener('seeking', () => {
     const d = details();
     if (d && d.live) chosenBehind = far(d);
