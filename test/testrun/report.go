@@ -280,14 +280,22 @@ func short(pkg string) string { return strings.TrimPrefix(pkg, "millrace/") }
 // sentence is a line that a test logs: "    file.go:12: text". What else it says on further lines is set in deeper.
 var sentence, further = regexp.MustCompile(`^ {4}\w+\.go:\d+: `), regexp.MustCompile(`^ {8}`)
 
-// said gives the end of what a test logs: why it failed, as soon as it has. The whole output comes in the end.
+// said gives the end of what a test logs, a few lines of each sentence: why it failed, as soon as it has. The whole output comes in the end.
 func said(output string) []string {
-	const most, longest = 12, 900
+	const most, more, longest = 12, 2, 900
 	var list []string
+	after := more // lines behind the last sentence
 	for line := range strings.Lines(output) {
-		if sentence.MatchString(line) || len(list) > 0 && further.MatchString(line) {
-			list = append(list, line[4:min(len(strings.TrimRight(line, "\n")), longest)])
+		switch {
+		case sentence.MatchString(line):
+			after = 0
+		case after < more && further.MatchString(line):
+			after++
+		default:
+			continue
 		}
+		line = strings.TrimRight(line, "\n")[4:]
+		list = append(list, line[:min(len(line), longest)])
 	}
 	return list[max(0, len(list)-most):]
 }

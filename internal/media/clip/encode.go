@@ -290,10 +290,9 @@ func (y *laneCut) order(ctx context.Context, o *order) (entry []byte, made map[*
 	if len(pictures) == 0 || len(pictures) > len(o.want) {
 		return nil, nil, fmt.Errorf("the encoder gave %d pictures of %d", len(pictures), len(o.want))
 	}
-	shift := o.want[len(o.want)-1] - pictures[len(pictures)-1].pts // those that could not be decoded are the first
 	made = map[*reel][]picture{}
 	for _, p := range pictures {
-		i, ok := slices.BinarySearch(o.want, p.pts+shift)
+		i, ok := slices.BinarySearch(o.want, p.pts)
 		if !ok {
 			return nil, nil, errors.New("the encoder gave a picture of no time that went in")
 		}

@@ -52,7 +52,9 @@ func (a PictureCut) Build() []string {
 	}
 	return append(args,
 		"-fps_mode", "passthrough", "-enc_time_base", "-1", "-video_track_timescale", strconv.FormatUint(uint64(a.Timescale), 10),
-		"-f", "mp4", "-use_editlist", "0", "-movflags", "+frag_every_frame+empty_moov+default_base_moof+skip_trailer", "-flush_packets", "1", "pipe:1")
+		// Times are written as they are, where the muxer would begin at zero.
+		"-avoid_negative_ts", "disabled", "-f", "mp4", "-use_editlist", "0",
+		"-movflags", "+frag_every_frame+empty_moov+default_base_moof+skip_trailer+frag_discont", "-flush_packets", "1", "pipe:1")
 }
 
 // encoder is about as good as what is replaced, which lasts for seconds at most.

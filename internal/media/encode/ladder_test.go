@@ -93,7 +93,8 @@ func TestHasty(t *testing.T) {
 	t.Parallel()
 	e := newEngine(t)
 	source, err := os.ReadFile(makeFile(t, "a.mp4", "-f", "lavfi", "-i", "testsrc2=size=640x360:rate=25:duration=2", "-c:v", "libx264", "-preset", "ultrafast",
-		"-pix_fmt", "yuv420p", "-colorspace", "bt709", "-use_editlist", "0", "-movflags", "+frag_every_frame+empty_moov+default_base_moof"))
+		"-pix_fmt", "yuv420p", "-colorspace", "bt709", "-output_ts_offset", "10", "-avoid_negative_ts", "disabled", "-use_editlist", "0",
+		"-movflags", "+frag_every_frame+empty_moov+default_base_moof+frag_discont"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +103,7 @@ func TestHasty(t *testing.T) {
 			var entries [2][]byte
 			for i := range entries {
 				a := RungArgs{
-					Width: 320, Height: 180, Preset: preset, CRF: 23, Bitrate: 400_000, Level: 30, Timescale: 12800, Keys: []float64{0, 1},
+					Width: 320, Height: 180, Preset: preset, CRF: 23, Bitrate: 400_000, Level: 30, Timescale: 12800, Keys: []float64{10, 11},
 					Straight: straight, FrameRate: 25, Hasty: i == 1,
 				}
 				pictures, keys := 0, 0

@@ -12,7 +12,8 @@ import (
 )
 
 // RungArgs describe a stretch of a picture that is encoded anew in another size: fragmented MP4 comes on standard input and goes to
-// standard output, a fragment a frame. Every frame that goes in comes out with its time, in ticks of the input's time scale.
+// standard output, a fragment a frame. Every frame that goes in comes out with its time of presentation, in ticks of the input's time scale.
+// Decoding begins some frames before the first of them: media time begins late enough for that not to be negative.
 type RungArgs struct {
 	Width, Height int // pixels, even
 	Preset        string
@@ -58,7 +59,9 @@ func (a RungArgs) Build() []string {
 	}
 	return append(args,
 		"-fps_mode", "passthrough", "-enc_time_base", "-1", "-video_track_timescale", strconv.FormatUint(uint64(a.Timescale), 10),
-		"-f", "mp4", "-use_editlist", "0", "-movflags", "+frag_every_frame+empty_moov+default_base_moof+skip_trailer", "-flush_packets", "1", "pipe:1")
+		// Times are written as they are, where the muxer would begin each run at zero.
+		"-avoid_negative_ts", "disabled", "-f", "mp4", "-use_editlist", "0",
+		"-movflags", "+frag_every_frame+empty_moov+default_base_moof+skip_trailer+frag_discont", "-flush_packets", "1", "pipe:1")
 }
 
 // x264 gives the encoder's own parameters. One that is told the frame rate does not wait for the next frame to know how long one lasts.

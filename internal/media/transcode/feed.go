@@ -2,6 +2,7 @@ package transcode
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -52,4 +53,16 @@ func (w *Work) feed(ctx context.Context, msn int64) (feed, error) {
 	f.clean = f.clean && f.pts[0] == slices.Min(f.pts)
 	slices.Sort(f.pts)
 	return f, nil
+}
+
+var errUnplaced = errors.New("the encoder gave pictures of no time that went in")
+
+// has says whether every one of some pictures is of a time that went in.
+func (f *feed) has(pictures []picture) error {
+	for i := range pictures {
+		if _, ok := slices.BinarySearch(f.pts, pictures[i].pts); !ok {
+			return errUnplaced
+		}
+	}
+	return nil
 }

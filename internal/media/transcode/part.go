@@ -16,8 +16,8 @@ import (
 
 // part is what one of several encoders makes of a segment.
 type part struct {
-	data     []byte  // goes in
-	pts      []int64 // of its pictures, ascending
+	data     []byte // goes in
+	count    int    // of its pictures
 	pictures []picture
 }
 
@@ -44,7 +44,7 @@ func (f *feed) divide(processors int) (parts []part) {
 		if i+1 < len(cuts) {
 			to = cuts[i+1]
 		}
-		samples, p := slices.Clone(f.samples[from:to]), part{}
+		samples, p := slices.Clone(f.samples[from:to]), part{count: to - from}
 		for k := range samples {
 			at, end := f.dts[from+k], f.end
 			if from+k+1 < len(f.dts) {
@@ -54,9 +54,7 @@ func (f *feed) divide(processors int) (parts []part) {
 				return nil
 			}
 			samples[k].Duration = uint32(end - at)
-			p.pts = append(p.pts, at+int64(samples[k].CompositionOffset))
 		}
-		slices.Sort(p.pts)
 		p.data = cmaf.AppendFragment(nil, 1, cmaf.TrackID, uint64(f.dts[from]), samples)
 		parts = append(parts, p)
 	}
@@ -147,7 +145,7 @@ func (r *run) readPart(ctx context.Context, p *part, in *cmaf.Reader) error {
 			return err
 		}
 		p.pictures = append(p.pictures, some...)
-		if len(p.pictures) < len(p.pts) {
+		if len(p.pictures) < p.count {
 			continue
 		}
 		if r.missing.Add(-1) > 0 {
@@ -166,10 +164,10 @@ func (r *run) join(ctx context.Context) error {
 		if len(p.pictures) == 0 || !p.pictures[0].sync {
 			return fault.New(fault.Internal, "the encoder gave %d pictures of part %d", len(p.pictures), i)
 		}
-		if err := shift(p.pictures, offset(p.pts, p.pictures), p.pts); err != nil {
-			return err
-		}
 		all = append(all, p.pictures...)
+	}
+	if err := f.has(all); err != nil {
+		return err
 	}
 	return r.store(ctx, &f, all)
 }

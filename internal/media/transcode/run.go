@@ -37,11 +37,9 @@ type run struct {
 	init []byte   // what goes in: of the goroutine that feeds the encoder, once it is prepared
 	data [][]byte // segments
 
-	feeds  []feed // what comes out: of the goroutine that reads the encoder. Segments that went in and have not come out
-	keep   []picture
-	keys   int // key frames of them that stand where one was asked for
-	placed bool
-	shift  int64 // what is added to the encoder's times, in ticks
+	feeds []feed // what comes out: of the goroutine that reads the encoder. Segments that went in and have not come out
+	keep  []picture
+	keys  int // key frames of them that stand where one was asked for
 
 	parts   []part       // side by side; nil: one encoder makes all
 	missing atomic.Int32 // parts of which not all has come out
@@ -95,7 +93,7 @@ func (r *run) once(ctx context.Context) error {
 	case r.parts != nil && r.missing.Load() > 0:
 		return r.join(ctx)
 	case r.parts == nil && len(r.feeds)+len(r.keep) > 0:
-		return r.flush(ctx, nil)
+		return r.flush(ctx)
 	}
 	return nil
 }
@@ -186,7 +184,7 @@ func (r *run) read(ctx context.Context, in *cmaf.Reader) error {
 		}
 		for _, p := range some {
 			if p.sync && len(r.keep) > 0 && (len(r.feeds) == 0 || r.keys == r.feeds[0].keys()) {
-				if err := r.flush(ctx, &p); err != nil {
+				if err := r.flush(ctx); err != nil {
 					return err
 				}
 			}
@@ -195,14 +193,14 @@ func (r *run) read(ctx context.Context, in *cmaf.Reader) error {
 			}
 		}
 		if len(r.feeds) == 1 && len(r.keep) == len(r.feeds[0].pts) {
-			if err := r.flush(ctx, nil); err != nil {
+			if err := r.flush(ctx); err != nil {
 				return err
 			}
 		}
 	}
 }
 
-// pictures are the next ones that an encoder gives, with its own times; io.EOF: there are none any more.
+// pictures are the next ones that an encoder gives; io.EOF: there are none any more.
 func pictures(in *cmaf.Reader) (all []picture, err error) {
 	fragments, err := in.Next()
 	if errors.Is(err, io.EOF) {
@@ -221,8 +219,8 @@ func pictures(in *cmaf.Reader) (all []picture, err error) {
 	return all, nil
 }
 
-// flush stores the segment that the pictures at hand are; next is the key frame behind them, nil at the end.
-func (r *run) flush(ctx context.Context, next *picture) error {
+// flush stores the segment that the pictures at hand are.
+func (r *run) flush(ctx context.Context) error {
 	pictures := r.keep
 	r.keep, r.keys = nil, 0
 	if len(pictures) == 0 || len(r.feeds) == 0 {
@@ -230,27 +228,13 @@ func (r *run) flush(ctx context.Context, next *picture) error {
 	}
 	f := r.feeds[0]
 	r.feeds = r.feeds[1:]
-	if !r.placed {
-		r.place(f, pictures, next)
-	}
-	if err := shift(pictures, r.shift, f.pts); err != nil {
+	if err := f.has(pictures); err != nil {
 		return err
 	}
 	if f.msn < r.from {
 		return nil
 	}
 	return r.store(ctx, &f, pictures)
-}
-
-// shift moves pictures by some ticks, to times at which something went in.
-func shift(pictures []picture, by int64, pts []int64) error {
-	for i := range pictures {
-		pictures[i].pts += by
-		if _, ok := slices.BinarySearch(pts, pictures[i].pts); !ok {
-			return errUnplaced
-		}
-	}
-	return nil
 }
 
 // store keeps a segment.
@@ -275,29 +259,6 @@ func (r *run) store(ctx context.Context, f *feed, pictures []picture) error {
 	r.done(key)
 	r.m.made(r, f.msn)
 	return nil
-}
-
-var errUnplaced = errors.New("the encoder gave pictures of no time that went in")
-
-// place finds out by how much the encoder's clock is off: its muxer begins each run at zero. Where some pictures of the first segment could
-// not be decoded, the key frame behind them tells, which was forced by the input's clock.
-func (r *run) place(f feed, pictures []picture, next *picture) {
-	r.placed = true
-	if len(pictures) != len(f.pts) && next != nil && len(r.feeds) > 0 {
-		r.shift = r.feeds[0].pts[0] - next.pts
-		return
-	}
-	r.shift = offset(f.pts, pictures)
-}
-
-// offset is by how much pictures are off the times at which they went in: when every one has come out, the first one is the first. Otherwise
-// the last one is taken for the last.
-func offset(pts []int64, pictures []picture) int64 {
-	if len(pictures) == len(pts) {
-		return pts[0] - pictures[0].pts
-	}
-	last := slices.MaxFunc(pictures, func(a, b picture) int { return int(a.pts - b.pts) })
-	return pts[len(pts)-1] - last.pts
 }
 
 // segment puts pictures, in the order of decoding, into a fragment with the source's times. Decoding comes earlier than the source's by a

@@ -342,6 +342,68 @@ func TestPartsJoin(t *testing.T) {
 	}
 }
 
+// damaged is a source of which some pictures can't be decoded.
+type damaged struct {
+	source
+	bad func(i, n int) bool // picture i of n
+}
+
+func (d damaged) Segment(ctx context.Context, msn int64) ([]byte, error) {
+	data, err := d.source.Segment(ctx, msn)
+	if err != nil {
+		return nil, err
+	}
+	data = bytes.Clone(data)
+	fragments, err := cmaf.ParseFragments(data)
+	for _, f := range fragments {
+		for i, x := range f.Samples {
+			if d.bad(i, len(f.Samples)) {
+				clear(x.Data)
+			}
+		}
+	}
+	return data, err
+}
+
+// Pictures that can't be decoded are left out, wherever they are; the others keep their times, whether one encoder makes the segment or
+// several do.
+func TestPicturesThatCanNotBeDecoded(t *testing.T) {
+	t.Parallel()
+	for name, keys := range map[string]string{"one encoder": "120", "parts": "30"} {
+		src := open(t, append([]string{"-f", "lavfi", "-i", pattern}, x264("-bf", "0", "-g", keys)...)...)
+		for where, bad := range map[string]func(i, n int) bool{
+			"in the end":     func(i, n int) bool { return i >= n-5 },
+			"here and there": func(i, _ int) bool { return i%15 == 14 },
+		} {
+			t.Run(name+" "+where, func(t *testing.T) {
+				t.Parallel()
+				m, s := newMaker(t, engine(t))
+				w := src.work(ladder.Plus, "")
+				w.Source = damaged{src, bad}
+				for _, msn := range []int64{1, 0} {
+					if err := m.Segment(t.Context(), w, msn); err != nil {
+						t.Fatal(err)
+					}
+					given, err := src.Segment(t.Context(), msn)
+					if err != nil {
+						t.Fatal(err)
+					}
+					all := times(t, given).pts
+					var want []int64
+					for i, pts := range all {
+						if !bad(i, len(all)) {
+							want = append(want, pts)
+						}
+					}
+					if got := times(t, s.get(w.SegmentKey(msn))).pts; !slices.Equal(got, want) {
+						t.Errorf("segment %d has %d pictures at %v, want %d at %v", msn, len(got), got, len(want), want)
+					}
+				}
+			})
+		}
+	}
+}
+
 // keysAt is when key frames are shown.
 func keysAt(t *testing.T, segment []byte) (at []int64) {
 	t.Helper()
