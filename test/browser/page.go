@@ -47,7 +47,8 @@ type Probe struct {
 	Stalls         int         `json:"stalls"`
 	Restarts       int         `json:"restarts"`
 	Errors         []string    `json:"errors"`
-	Levels         []int       `json:"levels"` // heights
+	Levels         []int       `json:"levels"`  // heights
+	Loaders        []string    `json:"loaders"` // states of hls.js's loaders: of the picture, of the sound
 	AudioTracks    []string    `json:"audioTracks"`
 	AudioTrack     int         `json:"audioTrack"`
 	SubtitleTracks []string    `json:"subtitleTracks"`
@@ -70,6 +71,7 @@ type Log struct {
 	Failed   []string `json:"failed"`  // "status url" of answers from 400
 	Console  []string `json:"console"` // warnings and errors
 	Errors   []string `json:"errors"`  // uncaught exceptions
+	Trace    []string `json:"trace"`   // requests with when they began and ended, in ms since the page was opened
 }
 
 // Open opens url in a tab of its own.

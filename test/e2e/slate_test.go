@@ -122,7 +122,8 @@ func (d dropped) watch(t *testing.T, playback string, long time.Duration) {
 		if time.Since(seen) > 2*time.Second {
 			stood++
 			seen = time.Now()
-			t.Errorf("the picture stands at %.2f s for 2 s, there is %.2f: %+v", p.Time, p.Buffered, p)
+			trace := page.Log(t).Trace
+			t.Errorf("the picture stands at %.2f s for 2 s, there is %.2f: %+v\n%s", p.Time, p.Buffered, p, strings.Join(trace[max(0, len(trace)-40):], "\n"))
 		}
 	}
 	var notReloaded bool

@@ -40,7 +40,8 @@ func Transmit(t testing.TB, file, url string) (said string, connected bool) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, bin, "-loglevel:warning", "-chunk:1316", "-autoreconnect:no", "file://con", url)
+	const chunk = 7 * 188
+	cmd := exec.CommandContext(ctx, bin, "-loglevel:warning", fmt.Sprintf("-chunk:%d", chunk), "-autoreconnect:no", "file://con", url)
 	var out output
 	cmd.Stdout, cmd.Stderr = &out, &out
 	in, pipeErr := cmd.StdinPipe()
@@ -53,6 +54,10 @@ func Transmit(t testing.TB, file, url string) (said string, connected bool) {
 	b, readErr := os.ReadFile(file)
 	if readErr != nil {
 		t.Fatal(readErr)
+	}
+	for len(b)%chunk > 0 { // what does not fill its last chunk it keeps; null packets, ISO 13818-1 section 2.4.1, carry nothing
+		b = append(b, 0x47, 0x1f, 0xff, 0x10)
+		b = append(b, bytes.Repeat([]byte{0xff}, 184)...)
 	}
 	fed := make(chan struct{})
 	go func() {

@@ -36,6 +36,7 @@ function probe() {
     liveSync: hls ? finite(hls.liveSyncPosition ?? -1) : -1, playingDate: hls && hls.playingDate ? hls.playingDate.getTime() : 0, now: Date.now(),
     stalls: m.seen ? m.seen.stalls : 0, restarts: m.seen ? m.seen.restarts : 0, errors: m.seen ? m.seen.errors : [],
     levels: hls ? hls.levels.map((l) => l.height || 0) : [],
+    loaders: hls ? Array.from(hls.networkControllers || [], (c) => String(c.state || '')).filter(Boolean) : [],
     audioTracks: hls ? hls.audioTracks.map((t) => t.name) : [], audioTrack: hls ? hls.audioTrack : -1,
     subtitleTracks: hls ? hls.subtitleTracks.map((t) => t.name) : [], subtitleTrack: hls ? hls.subtitleTrack : -1,
     textTracks: Array.from(v.textTracks, (t) => ({
@@ -48,8 +49,21 @@ const commands = {
   async open({ url, width, height }) {
     const page = await context.newPage();
     await page.setViewportSize({ width: width || 1280, height: height || 800 });
-    const log = { requests: [], failed: [], console: [], errors: [] };
-    page.on('request', (r) => { if (/^https?:/.test(r.url())) log.requests.push(r.url()); });
+    const log = { requests: [], failed: [], console: [], errors: [], trace: [] };
+    const began = Date.now();
+    const under = new Map(); // requests that are not answered yet, with their place in the trace
+    page.on('request', (r) => {
+      if (!/^https?:/.test(r.url())) return;
+      log.requests.push(r.url());
+      under.set(r, log.trace.push(`${Date.now() - began} … ${r.url()}`) - 1);
+    });
+    for (const end of ['requestfinished', 'requestfailed']) {
+      page.on(end, (r) => {
+        const at = under.get(r);
+        under.delete(r);
+        if (at !== undefined) log.trace[at] = log.trace[at].replace('…', `to ${Date.now() - began} ${end === 'requestfailed' ? 'failed' : ''}`);
+      });
+    }
     page.on('response', (r) => { if (r.status() >= 400) log.failed.push(r.status() + ' ' + r.url()); });
     page.on('console', (m) => { if (m.type() === 'error' || m.type() === 'warning') log.console.push(m.text()); });
     page.on('pageerror', (e) => log.errors.push(String(e.message)));
