@@ -71,7 +71,7 @@ type Log struct {
 	Failed   []string `json:"failed"`  // "status url" of answers from 400
 	Console  []string `json:"console"` // warnings and errors
 	Errors   []string `json:"errors"`  // uncaught exceptions
-	Trace    []string `json:"trace"`   // requests with when they began and ended, in ms since the page was opened
+	Trace    []string `json:"trace"`   // the last requests that ended, with when they began and ended, in ms since the page was opened
 }
 
 // Open opens url in a tab of its own.

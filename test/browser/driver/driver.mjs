@@ -51,19 +51,19 @@ const commands = {
     await page.setViewportSize({ width: width || 1280, height: height || 800 });
     const log = { requests: [], failed: [], console: [], errors: [], trace: [] };
     const began = Date.now();
-    const under = new Map(); // requests that are not answered yet, with their place in the trace
+    const under = new Map(); // requests that are not answered yet
+    const trace = (r, how) => {
+      log.trace.push(`${under.get(r) ?? '?'} to ${Date.now() - began} ${how}${r.url()}`);
+      if (log.trace.length > 60) log.trace.shift();
+      under.delete(r);
+    };
     page.on('request', (r) => {
       if (!/^https?:/.test(r.url())) return;
       log.requests.push(r.url());
-      under.set(r, log.trace.push(`${Date.now() - began} … ${r.url()}`) - 1);
+      under.set(r, Date.now() - began);
     });
-    for (const end of ['requestfinished', 'requestfailed']) {
-      page.on(end, (r) => {
-        const at = under.get(r);
-        under.delete(r);
-        if (at !== undefined) log.trace[at] = log.trace[at].replace('…', `to ${Date.now() - began} ${end === 'requestfailed' ? 'failed' : ''}`);
-      });
-    }
+    page.on('requestfinished', (r) => trace(r, ''));
+    page.on('requestfailed', (r) => trace(r, 'failed '));
     page.on('response', (r) => { if (r.status() >= 400) log.failed.push(r.status() + ' ' + r.url()); });
     page.on('console', (m) => { if (m.type() === 'error' || m.type() === 'warning') log.console.push(m.text()); });
     page.on('pageerror', (e) => log.errors.push(String(e.message)));
