@@ -70,7 +70,5 @@ func TestWhatIsNotTaken(t *testing.T) {
 	if asset.Text("data.status") != "errored" || asset.Text("data.errors.messages.0") != reason {
 		t.Errorf("the asset is %v", asset)
 	}
-	if !s.Logged(reason) {
-		t.Errorf("the log does not say %q", reason)
-	}
+	s.AwaitLog(t, patience, reason)
 }

@@ -203,13 +203,7 @@ func halfDead(t *testing.T, s *stage) {
 	first.Freeze()
 	rig.Pause(6 * time.Second)
 	second := s.Publish(t, l.Text("stream_key"), small())
-	end := time.Now().Add(patience)
-	for !s.Logged(`"silent encoder is replaced"`, l.Text("id")) {
-		if time.Now().After(end) {
-			t.Fatal("the frozen encoder was not replaced")
-		}
-		rig.Pause(100 * time.Millisecond)
-	}
+	s.AwaitLog(t, patience, `"silent encoder is replaced"`, l.Text("id"))
 	rig.Pause(3 * time.Second)
 	if now := s.Live(t, l.Text("id")); now.Text("status") != "active" || now.Text("active_asset_id") != a.Text("id") || away(now) {
 		t.Errorf("with the second encoder: %v", now)

@@ -205,9 +205,7 @@ func TestSimulcastStaysOutside(t *testing.T) {
 	}})
 	s.Publish(t, stream.Text("stream_key"), small())
 	shows(t, s, stream.Text("id"), "errored fatal", "errored fatal", "errored fatal")
-	if !s.Logged("simulcast is not possible", "add it with --fetch-allow") {
-		t.Error("the log does not say why")
-	}
+	s.AwaitLog(t, patience, "simulcast is not possible", "add it with --fetch-allow")
 }
 
 // TestSimulcastToOthers forwards to ffmpeg as an RTMP server and to srt-live-transmit as an SRT listener.

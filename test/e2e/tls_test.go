@@ -45,11 +45,7 @@ func TestCertificateFromAnAuthority(t *testing.T) {
 	t.Cleanup(func() { noSecrets(t, s) })
 	a.Web.To(strings.TrimPrefix(s.HTTP, "http://"))
 	a.Secure.To(strings.TrimPrefix(s.HTTPS, "https://"))
-	for end := time.Now().Add(time.Minute); !s.Logged("certificate loaded", domain); rig.Pause(100 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("no certificate:\n%s", s.Log())
-		}
-	}
+	s.AwaitLog(t, time.Minute, "certificate loaded", domain)
 	for _, addr := range []string{s.HTTPS, s.RTMPS} {
 		if _, err := shown(t, addr, domain, a.Issued); err != nil {
 			t.Errorf("%s: %v", addr, err)
@@ -75,9 +71,7 @@ func TestCertificateFromAnAuthority(t *testing.T) {
 		t.Errorf("over HTTPS: %s %s", res.Proto, res.Status)
 	}
 	e.Stop()
-	if !s.Logged("encoder connected", `"protocol":"rtmps"`) {
-		t.Error("the log does not say that it was RTMPS")
-	}
+	s.AwaitLog(t, patience, "encoder connected", `"protocol":"rtmps"`)
 }
 
 // ownCertificate writes a self-signed one and its key into a folder.

@@ -231,8 +231,16 @@ func (s *Server) end(sig syscall.Signal, wait time.Duration) bool {
 	return ok
 }
 
-// Logged tells whether a log line contains all the given texts.
-func (s *Server) Logged(texts ...string) bool { return s.log.has(texts) }
+// AwaitLog waits until a log line contains all the given texts, and fails the test when none does within limit.
+// Waiting is part of it: the line may be written after what it tells of can be seen.
+func (s *Server) AwaitLog(t testing.TB, limit time.Duration, texts ...string) {
+	t.Helper()
+	for end := time.Now().Add(limit); !s.log.has(texts); Pause(50 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("no line of the log has %q", texts)
+		}
+	}
+}
 
 // Log is everything the server has written.
 func (s *Server) Log() string { return s.log.tail(1 << 30) }
