@@ -30,6 +30,9 @@ const MaxDuration = 12 * time.Hour
 
 const (
 	wanted = 4 * time.Second
+	// soonest is how long the first segment is at least; those behind it may be as long as all before them, up to `wanted`. Who begins to
+	// watch something that has to be encoded first should not wait for four seconds of it.
+	soonest = time.Second
 	// longest is a segment that waits for the next IDR of a stored file.
 	longest = 20 * time.Second
 	// heavy bounds the bytes of a segment of video, and with it the memory of a request.
@@ -172,7 +175,7 @@ func film(r *reel, audio *mp4.Track, idrs []int, object string) (*timeline.Lane,
 
 // cuts gives the samples that segments begin with, 0 first.
 func (r *reel) cuts(idrs []int) []int {
-	c := cutter{wanted: r.ticks(wanted), limit: r.ticks(longest), heavy: heavy}
+	c := cutter{wanted: r.ticks(wanted), first: r.ticks(soonest), limit: r.ticks(longest), heavy: heavy}
 	cuts := []int{0}
 	for i, k := 0, 0; i < r.to; i++ {
 		for k < len(idrs) && idrs[k] < i {

@@ -7,7 +7,6 @@ import (
 	"math"
 	"slices"
 	"strconv"
-	"time"
 
 	"millrace/internal/media/container/cmaf"
 	"millrace/internal/media/frame"
@@ -21,8 +20,6 @@ const (
 	// streamTarget is EXT-X-TARGETDURATION of what is cut from a stream, where nobody knows how long the next GOP is: more than x264's usual
 	// 250 pictures at 24 a second. Only a picture that stands for longer makes a segment longer.
 	streamTarget = 12
-	// soonest is how long the first segment of a stream is: who waits for it should not wait for four seconds to be encoded.
-	soonest = time.Second
 	// behind is by how many seconds sound may come later than picture before a segment is closed without it.
 	behind = 15
 	// opening is how many pictures are looked at to find the first one that is shown.
