@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
 	"strings"
 	"syscall"
 	"testing"
@@ -231,7 +232,8 @@ func TestConnectionsEnd(t *testing.T) {
 			t.Parallel()
 			nc := dial(t, s.fast)
 			write(t, nc, request)
-			if _, err := io.Copy(io.Discard, nc); err != nil {
+			// What comes while the connection is being closed, as from a viewer that was slow to begin, makes a reset of the end.
+			if _, err := io.Copy(io.Discard, nc); errors.Is(err, os.ErrDeadlineExceeded) {
 				t.Errorf("the connection stays open: %v", err)
 			}
 		})

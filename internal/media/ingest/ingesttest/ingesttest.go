@@ -134,7 +134,9 @@ func (r *Recorder) Until(t testing.TB, what string, ok func() bool) {
 		select {
 		case <-r.news:
 		case <-r.Closed:
-			t.Fatalf("%s: publication ended: %v", what, r.causes)
+			if !ok() { // what was wanted may have been the last that came
+				t.Fatalf("%s: publication ended: %v", what, r.Cause(t))
+			}
 		case <-limit:
 			t.Fatalf("%s: not within %v: %d pictures, %d sounds", what, Patience, len(r.Of(frame.Video)), len(r.Of(frame.Audio)))
 		}

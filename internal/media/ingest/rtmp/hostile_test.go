@@ -74,8 +74,7 @@ func TestStrangersAreHungUpOn(t *testing.T) {
 }
 
 // media that a stranger sends before its key is read past, not kept.
-func TestMediaBeforePublishCostsNoMemory(t *testing.T) {
-	t.Parallel()
+func TestMediaBeforePublishCostsNoMemory(t *testing.T) { //nolint:paralleltest // it counts what the whole process allocates
 	r := rtmpwire.NewReader(bufio.NewReader(io.MultiReader(
 		bytes.NewReader([]byte{2, 0, 0, 0, 0, 0, 4, 1, 0, 0, 0, 0, 0, 0xff, 0xff, 0xff}),
 		bytes.NewReader([]byte{6, 0, 0, 0, 0xff, 0xff, 0xff, 9, 1, 0, 0, 0}), io.LimitReader(zeros{}, 1<<24-1),
@@ -292,7 +291,7 @@ func TestConnectionLimits(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			o.Gate = neverAsked
-			s := startServer(t, o)
+			s, began := startServer(t, o), time.Now()
 			dial := func() net.Conn {
 				c, err := net.Dial("tcp", s.addr)
 				if err != nil {
@@ -328,8 +327,9 @@ func TestConnectionLimits(t *testing.T) {
 				runtime.Gosched()
 			}
 			s.stop()
-			if n := strings.Count(s.log.String(), "too many connections"); n < 1 || n > 3 {
-				t.Errorf("logged %d times:\n%s", n, s.log)
+			most := 1 + int(time.Since(began)/time.Second) // a line each second
+			if n := strings.Count(s.log.String(), "too many connections"); n < 1 || n > most {
+				t.Errorf("logged %d times, want %d at most:\n%s", n, most, s.log)
 			}
 		})
 	}

@@ -103,21 +103,22 @@ func TestTLSWhereItIsNot(t *testing.T) {
 	for name, tt := range map[string]struct {
 		secure bool
 		speak  func(t *testing.T, c net.Conn)
+		limit  time.Duration // 0: enough for what is said at once
 		want   string
 	}{
-		"RTMP on the port of RTMPS": {true, func(_ *testing.T, c net.Conn) { _, _ = c.Write(opened()) }, "it speaks RTMP without TLS on the port of RTMPS"},
+		"RTMP on the port of RTMPS": {true, func(_ *testing.T, c net.Conn) { _, _ = c.Write(opened()) }, 0, "it speaks RTMP without TLS on the port of RTMPS"},
 		"RTMPS on the port of RTMP": {false, func(t *testing.T, c net.Conn) {
 			if err := tls.Client(c, &tls.Config{InsecureSkipVerify: true}).HandshakeContext(t.Context()); err == nil {
 				t.Error("TLS where there is none")
 			}
-		}, "it speaks TLS on the port of plain RTMP"},
-		"garbage":      {true, func(_ *testing.T, c net.Conn) { _, _ = c.Write([]byte("GET / HTTP/1.1\r\n\r\n")) }, "TLS handshake"},
-		"silence":      {true, func(*testing.T, net.Conn) {}, "no publish within 300ms"},
-		"half a hello": {true, func(_ *testing.T, c net.Conn) { _, _ = c.Write([]byte{0x16, 3, 1, 2, 0, 1}) }, "no publish within 300ms"},
+		}, 0, "it speaks TLS on the port of plain RTMP"},
+		"garbage":      {true, func(_ *testing.T, c net.Conn) { _, _ = c.Write([]byte("GET / HTTP/1.1\r\n\r\n")) }, 0, "TLS handshake"},
+		"silence":      {true, func(*testing.T, net.Conn) {}, 300 * time.Millisecond, "no publish within 300ms"},
+		"half a hello": {true, func(_ *testing.T, c net.Conn) { _, _ = c.Write([]byte{0x16, 3, 1, 2, 0, 1}) }, 300 * time.Millisecond, "no publish within 300ms"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			o := Options{Gate: ingesttest.Admit(key, ingesttest.NewRecorder()), HandshakeTimeout: 300 * time.Millisecond}
+			o := Options{Gate: ingesttest.Admit(key, ingesttest.NewRecorder()), HandshakeTimeout: tt.limit}
 			var s *server
 			if tt.secure {
 				s = startSecure(t, o)
