@@ -67,14 +67,14 @@ type media struct {
 // counts is what a publication leaves in the log.
 type counts struct{ video, audio, malformed, damaged, lost, late, requests int }
 
-// newMedia makes media of the negotiated codecs; an empty one means that there is no such track.
-func newMedia(video, audio negotiated, maxFrame int, began time.Time) *media {
+// newMedia makes media of the negotiated codecs; an empty one means that there is no such track. patience is for packets of pictures.
+func newMedia(video, audio negotiated, maxFrame int, patience time.Duration, began time.Time) *media {
 	m := &media{began: began, needKey: true}
 	for kind, n := range [2]negotiated{frame.Video: video, frame.Audio: audio} {
 		if n.codec == "" {
 			continue
 		}
-		t := &track{kind: frame.Kind(kind), payloads: newDepacketizer(n.codec), reorder: reorder{patience: videoPatience}}
+		t := &track{kind: frame.Kind(kind), payloads: newDepacketizer(n.codec), reorder: reorder{patience: patience}}
 		t.assembler = assembler{limit: maxFrame, headCheck: t.payloads.head}
 		if t.kind == frame.Audio {
 			t.reorder.patience, t.assembler.single = audioPatience, true

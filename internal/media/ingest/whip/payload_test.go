@@ -305,7 +305,7 @@ func TestStart(t *testing.T) {
 	t.Run("the picture is late", func(t *testing.T) {
 		t.Parallel()
 		r := ingesttest.NewRecorder()
-		m := newMedia(video, audio, 1<<20, at(0))
+		m := newMedia(video, audio, 1<<20, videoPatience, at(0))
 		m.sink = r
 		var as, vs uint16
 		for ms := 0; ms < 3000; ms += 20 {
@@ -338,7 +338,7 @@ func TestStart(t *testing.T) {
 	t.Run("no picture comes", func(t *testing.T) {
 		t.Parallel()
 		r := ingesttest.NewRecorder()
-		m := newMedia(video, audio, 1<<20, at(0))
+		m := newMedia(video, audio, 1<<20, videoPatience, at(0))
 		m.sink = r
 		var as uint16
 		for ms := 0; ms < 5000; ms += 20 {
@@ -355,7 +355,7 @@ func TestStart(t *testing.T) {
 	t.Run("frames too large", func(t *testing.T) {
 		t.Parallel()
 		r := ingesttest.NewRecorder()
-		m := newMedia(video, negotiated{}, 4000, at(0))
+		m := newMedia(video, negotiated{}, 4000, videoPatience, at(0))
 		m.sink = r
 		var vs uint16
 		for i := range 4 {
@@ -439,7 +439,7 @@ func FuzzPackets(f *testing.F) {
 	f.Add(seed)
 	f.Fuzz(func(t *testing.T, in []byte) {
 		r := ingesttest.NewRecorder()
-		m := newMedia(negotiated{codec: frame.H264, rate: 90000}, negotiated{codec: frame.Opus, rate: 48000}, 1<<16, at(0))
+		m := newMedia(negotiated{codec: frame.H264, rate: 90000}, negotiated{codec: frame.Opus, rate: 48000}, 1<<16, videoPatience, at(0))
 		m.sink = r
 		now := at(0)
 		for len(in) >= 9 {

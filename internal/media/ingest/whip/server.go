@@ -56,6 +56,8 @@ type Options struct {
 	MaxPerIP int
 	// MaxFrame bounds one frame in bytes; 8 MiB when 0.
 	MaxFrame int
+
+	patience time.Duration // for a packet of pictures that was asked for again; videoPatience when 0
 }
 
 // Server takes WebRTC publishers. It is an http.Handler; Serve gives it its sockets.
@@ -94,6 +96,7 @@ func New(o Options) *Server {
 	}
 	set(&o.ConnectTimeout, 15*time.Second)
 	set(&o.IdleTimeout, 15*time.Second)
+	set(&o.patience, videoPatience)
 	count(&o.MaxSessions, 1000)
 	count(&o.MaxPerIP, 100)
 	count(&o.MaxFrame, 8<<20)

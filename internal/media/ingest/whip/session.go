@@ -79,7 +79,7 @@ func newSession(s *Server, o *offer, key, encoder string, remote netip.AddrPort)
 		server: s, id: rand.Text(), key: key, encoder: encoder, remote: remote, offer: o,
 		log:    s.opts.Logger.With("protocol", "whip", "remote", remote),
 		events: make(chan event, maxEvents), done: make(chan struct{}),
-		payloads: [2]uint8{frame.Video: o.video.payload, frame.Audio: o.audio.payload}, media: newMedia(o.video, o.audio, s.opts.MaxFrame, time.Now()),
+		payloads: [2]uint8{frame.Video: o.video.payload, frame.Audio: o.audio.payload}, media: newMedia(o.video, o.audio, s.opts.MaxFrame, s.opts.patience, time.Now()),
 	}
 }
 

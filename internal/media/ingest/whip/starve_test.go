@@ -61,7 +61,7 @@ func TestPicturesComeBack(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := ingesttest.NewRecorder()
-			b := &starved{m: newMedia(negotiated{codec: frame.H264, rate: 90000}, negotiated{}, 1<<20, at(0)), numbers: map[int]bool{}, key: -1}
+			b := &starved{m: newMedia(negotiated{codec: frame.H264, rate: 90000}, negotiated{}, 1<<20, videoPatience, at(0)), numbers: map[int]bool{}, key: -1}
 			b.m.sink = r
 			give := func(p *rtp.Packet, now time.Duration) {
 				if err := b.m.packet(frame.Video, p, at(0).Add(now)); err != nil {
