@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -81,7 +82,11 @@ func run(ctx context.Context, o Options) (err error) {
 		<-ctx.Done()
 		return context.Cause(ctx)
 	}
-	t := time.NewTimer(500 * time.Millisecond) // a request that broke off may be the first sign of the service's end
+	long := 500 * time.Millisecond
+	if _, broke := errors.AsType[*url.Error](err); broke { // it may be the first sign of the service's end
+		long = 5 * time.Second
+	}
+	t := time.NewTimer(long)
 	defer t.Stop()
 	select {
 	case <-ctx.Done():
@@ -177,8 +182,8 @@ func (s *stage) show(ctx context.Context) error {
 // stream runs the encoder to its end.
 func (s *stage) stream(ctx context.Context, stream liveStream) error {
 	speech := speak(ctx, s.tool, s.scratch, "host.wav", hostText, "kal16")
-	url := "rtmp://" + loopback(s.service.rtmp) + "/app/" + stream.StreamKey
-	cmd := exec.Command(s.o.FFmpeg, s.tool.streamArgs(speech, url, s.o.Duration)...) //nolint:gosec,noctx // ffmpeg; stopped below
+	to := "rtmp://" + loopback(s.service.rtmp) + "/app/" + stream.StreamKey
+	cmd := exec.Command(s.o.FFmpeg, s.tool.streamArgs(speech, to, s.o.Duration)...) //nolint:gosec,noctx // ffmpeg; stopped below
 	begin := time.Now()
 	encoder, err := startProcess("ffmpeg", cmd, nil)
 	if err != nil {

@@ -65,7 +65,7 @@ func TestDemo(t *testing.T) {
 	}
 	said := out.String()
 	for _, want := range []string{
-		"token ID ", "RTMP        rtmp://127.0.0.1:1/app/secretkey", "/watch/play\n", "/play.m3u8\n", "✓ playing", "✓ the encoder has ended",
+		"token ID ", "RTMP        rtmp://127.0.0.1:", "/app/secretkey\n", "/watch/play\n", "/play.m3u8\n", "✓ playing", "✓ the encoder has ended",
 		"✓ the recording is ready: 9.5 s, asset asset", "✓ subtitles “English” and audio track “Commentary”", "watch the recording  http://127.0.0.1:",
 		"! serve: something odd: at night\n", "removed at the end", "Stopping.",
 	} {

@@ -14,7 +14,6 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"go.uber.org/goleak"
 )
@@ -36,11 +35,16 @@ func fakeFFmpeg(args []string) int {
 	case out == "-filters":
 		fmt.Fprintln(os.Stdout, " ... flite             |->A       Synthesize voice\n T.C drawtext          V->V       Draw text")
 	case strings.HasPrefix(out, "rtmp://"):
-		if !strings.HasSuffix(out, "/app/secretkey") {
+		addr, key, _ := strings.Cut(strings.TrimPrefix(out, "rtmp://"), "/")
+		if key != "app/secretkey" {
 			fmt.Fprintln(os.Stdout, "wrong URL")
 			return 1
 		}
-		<-time.NewTimer(600 * time.Millisecond).C
+		c, err := new(net.Dialer).DialContext(context.Background(), "tcp", addr)
+		if err != nil {
+			return 1
+		}
+		_, _ = io.Copy(io.Discard, c) // the service says when it has streamed for long enough
 	default:
 		if err := os.WriteFile(out, []byte("sound"), 0o600); err != nil {
 			return 1
@@ -56,6 +60,20 @@ type fakeService struct {
 	asked  int
 	looked int // at the asset
 	tracks []map[string]any
+	played chan struct{} // closed when the stream can be played
+}
+
+// takeStreams has encoders stream until the stream can be played, or for ever.
+func (f *fakeService) takeStreams(rtmp net.Listener, forever bool) {
+	for {
+		c, err := rtmp.Accept()
+		if err != nil {
+			return
+		}
+		if <-f.played; !forever {
+			_ = c.Close()
+		}
+	}
 }
 
 func option(args []string, name string) string {
@@ -80,12 +98,17 @@ func fakeServe(args []string) int {
 	if err != nil {
 		return 1
 	}
+	rtmp, err := new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		return 1
+	}
 	ends := make(chan os.Signal, 1)
 	signal.Notify(ends, syscall.SIGTERM)
-	f := &fakeService{errs: strings.HasSuffix(dir, "errored")}
+	f := &fakeService{errs: strings.HasSuffix(dir, "errored"), played: make(chan struct{})}
 	go func() { _ = http.Serve(l, f.handler()) }()
+	go f.takeStreams(rtmp, strings.HasSuffix(dir, "kept"))
 	fmt.Fprintln(os.Stdout, `{"level":"WARN","msg":"something odd","error":"at night","n":1}`)
-	fmt.Fprintf(os.Stdout, "{\"level\":\"INFO\",\"msg\":\"listening\",\"what\":\"rtmp\",\"addr\":%q}\n", option(args, "rtmp-addr"))
+	fmt.Fprintf(os.Stdout, "{\"level\":\"INFO\",\"msg\":\"listening\",\"what\":\"rtmp\",\"addr\":%q}\n", rtmp.Addr())
 	fmt.Fprintf(os.Stdout, "{\"level\":\"INFO\",\"msg\":\"listening\",\"what\":\"http\",\"addr\":%q}\n", l.Addr())
 	if strings.HasSuffix(dir, "dying") {
 		fmt.Fprintln(os.Stderr, "panic: dying")
@@ -108,8 +131,11 @@ func (f *fakeService) handler() http.Handler {
 		answer(w, map[string]any{"id": "live", "stream_key": "secretkey", "playback_ids": ids})
 	})
 	mux.HandleFunc("GET /play.m3u8", func(w http.ResponseWriter, _ *http.Request) {
-		if f.asked++; f.asked < 2 {
+		switch f.asked++; f.asked {
+		case 1:
 			w.WriteHeader(http.StatusPreconditionFailed)
+		case 2:
+			close(f.played)
 		}
 	})
 	mux.HandleFunc("GET /video/v1/live-streams/live", func(w http.ResponseWriter, _ *http.Request) {
