@@ -18,14 +18,15 @@ const (
 	srtPause   = 10 * time.Millisecond
 	srtIdle    = 10 * time.Second // without a word of the peer
 	srtLatency = 120 * time.Millisecond
+	srtMargin  = 300 * time.Millisecond // for the other side to present what is due
 )
 
 // srtLink calls an SRT listener and sends it a transport stream.
 type srtLink struct {
-	conn    srt.Conn
-	latency time.Duration
-	ts      *tsWriter
-	burst   int
+	conn  srt.Conn
+	ts    *tsWriter
+	burst int
+	sent  uint64 // packets
 
 	once  sync.Once
 	ended chan struct{} // the reader's
@@ -56,7 +57,7 @@ func dialSRT(ctx context.Context, t *target, configs []frame.Config) (link, erro
 	if err != nil {
 		return nil, fmt.Errorf("connect: %w", err)
 	}
-	l := &srtLink{conn: conn, latency: c.Latency, ended: make(chan struct{})}
+	l := &srtLink{conn: conn, ended: make(chan struct{})}
 	if l.ts, err = newTSWriter(l, configs); err != nil {
 		return nil, errors.Join(err, conn.Close())
 	}
@@ -99,21 +100,45 @@ func (l *srtLink) Write(b []byte) (int, error) {
 		case <-l.ended:
 		}
 	}
-	return l.conn.Write(b)
+	n, err := l.conn.Write(b)
+	if err == nil {
+		l.sent++
+	}
+	return n, err
 }
 
 // close ends the link; a clean end waits until what was sent last is presented there.
 func (l *srtLink) close(clean bool) {
 	l.once.Do(func() {
 		if clean {
-			timer := time.NewTimer(max(l.latency, srtLatency) + 300*time.Millisecond) // the other side may want more
-			defer timer.Stop()
-			select {
-			case <-timer.C:
-			case <-l.ended:
-			}
+			l.settle()
 		}
 		_ = l.conn.Close()
 	})
 	<-l.ended
+}
+
+// settle waits until the other side has everything, and then for as long as it holds it: what is not presented when it hears of the end it
+// throws away.
+func (l *srtLink) settle() {
+	limit := time.NewTimer(farewell)
+	defer limit.Stop()
+	look := time.NewTicker(srtPause)
+	defer look.Stop()
+	var s srt.Statistics
+	for l.conn.Stats(&s); s.Accumulated.PktSentUnique < l.sent || s.Instantaneous.PktSendBuf > 0; l.conn.Stats(&s) {
+		select {
+		case <-look.C:
+		case <-limit.C:
+			return
+		case <-l.ended:
+			return
+		}
+	}
+	held := time.NewTimer(time.Duration(s.Instantaneous.MsSendTsbPdDelay)*time.Millisecond + srtMargin)
+	defer held.Stop()
+	select {
+	case <-held.C:
+	case <-l.ended:
+	}
 }

@@ -129,6 +129,7 @@ func TestTransportStreamCarries(t *testing.T) {
 func srtServer(t *testing.T, streamID, passphrase string) (addr string, taken <-chan []byte) {
 	t.Helper()
 	config := srt.DefaultConfig()
+	config.ReceiverLatency = 500 * time.Millisecond // more than the caller asks for
 	ln, err := srt.Listen("srt", "127.0.0.1:0", config)
 	if err != nil {
 		t.Fatal(err)
