@@ -24,20 +24,34 @@ import (
 	"millrace/internal/media/ingest/ingesttest"
 )
 
-// send writes a stream in packets as encoders do, one each millisecond: a caller's queue is short. Then it waits until they are sent.
-func send(t *testing.T, c gosrt.Conn, b []byte) {
-	t.Helper()
+// send writes a stream in packets as encoders do, one each millisecond: a caller's queue is short. It gives how many there were; a caller who
+// is hung up on meanwhile has sent fewer.
+func send(c gosrt.Conn, b []byte) (packets uint64) {
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
 	for p := range slices.Chunk(b, 7*mpegts.PacketSize) {
 		if _, err := c.Write(p); err != nil {
-			t.Fatal(err)
+			break
+		}
+		packets++
+		<-tick.C
+	}
+	return packets
+}
+
+// leave hangs up once so many packets are sent: a caller throws away what is in its queue.
+func leave(t *testing.T, c gosrt.Conn, packets uint64) {
+	t.Helper()
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	var s gosrt.Statistics
+	for end := time.Now().Add(ingesttest.Patience); s.Accumulated.PktSentUnique < packets; c.Stats(&s) {
+		if time.Now().After(end) {
+			t.Fatalf("%d of %d packets are sent", s.Accumulated.PktSentUnique, packets)
 		}
 		<-tick.C
 	}
-	for range 60 {
-		<-tick.C
-	}
+	_ = c.Close()
 }
 
 func TestPublishes(t *testing.T) {
@@ -62,8 +76,7 @@ func TestPublishes(t *testing.T) {
 			if err := errors.Join(d.Write(media(t), time.Time{}), d.Flush()); err != nil {
 				t.Fatal(err)
 			}
-			send(t, c, media(t))
-			_ = c.Close() // while the last half second is not due yet
+			leave(t, c, send(c, media(t))) // while the last half second is not due yet
 			if cause := sink.Cause(t); !errors.Is(cause, ingest.ErrEncoderEnded) {
 				t.Errorf("cause %v\n%s", cause, s.log)
 			}
@@ -157,7 +170,7 @@ func TestEnds(t *testing.T) {
 		}}
 		s := start(t, Options{Gate: g})
 		c := connect(t, s.addr)
-		send(t, c, media(t))
+		send(c, media(t))
 		sink.Until(t, "the first frame", func() bool { return len(sink.Frames()) > 0 })
 		stop(stopped)
 		if cause := sink.Cause(t); !errors.Is(cause, stopped) {
@@ -172,7 +185,7 @@ func TestEnds(t *testing.T) {
 		sink := ingesttest.NewRecorder()
 		s := start(t, Options{Gate: &gate{sink: sink}})
 		c := connect(t, s.addr)
-		send(t, c, media(t))
+		send(c, media(t))
 		sink.Until(t, "the first frame", func() bool { return len(sink.Frames()) > 0 })
 		s.stop()
 		if cause := sink.Cause(t); !errors.Is(cause, ingest.ErrShutdown) {
@@ -184,7 +197,7 @@ func TestEnds(t *testing.T) {
 		sink := ingesttest.NewRecorder()
 		sink.OnWrite = func(frame.Frame) error { return stopped }
 		s := start(t, Options{Gate: &gate{sink: sink}})
-		send(t, connect(t, s.addr), media(t))
+		send(connect(t, s.addr), media(t))
 		if cause := sink.Cause(t); !errors.Is(cause, stopped) {
 			t.Errorf("cause %v", cause)
 		}
@@ -194,7 +207,7 @@ func TestEnds(t *testing.T) {
 		sink := ingesttest.NewRecorder()
 		sink.OnWrite = func(frame.Frame) error { panic("at the disco") }
 		s := start(t, Options{Gate: &gate{sink: sink}})
-		send(t, connect(t, s.addr), media(t))
+		send(connect(t, s.addr), media(t))
 		if cause := sink.Cause(t); !strings.Contains(cause.Error(), "at the disco") {
 			t.Errorf("cause %v", cause)
 		}
@@ -217,8 +230,7 @@ func TestEnds(t *testing.T) {
 		sink := ingesttest.NewRecorder()
 		s := start(t, Options{Gate: &gate{sink: sink}})
 		c := connect(t, s.addr)
-		send(t, c, bytes.Repeat([]byte{1}, 1316*30))
-		_ = c.Close()
+		leave(t, c, send(c, bytes.Repeat([]byte{1}, 1316*30)))
 		if cause := sink.Cause(t); !errors.Is(cause, ingest.ErrEncoderEnded) {
 			t.Errorf("cause %v", cause)
 		}
@@ -227,7 +239,7 @@ func TestEnds(t *testing.T) {
 		t.Parallel()
 		sink := ingesttest.NewRecorder()
 		s := start(t, Options{Gate: &gate{sink: sink}})
-		send(t, connect(t, s.addr), mpeg2(t))
+		send(connect(t, s.addr), mpeg2(t))
 		if cause := sink.Cause(t); !isUnsupported(cause) || !strings.Contains(cause.Error(), "MPEG-2 video") {
 			t.Errorf("cause %v", cause)
 		}
@@ -238,7 +250,7 @@ func TestEnds(t *testing.T) {
 		s := start(t, Options{Gate: &gate{sink: sink}, IdleTimeout: time.Second})
 		through, cut := between(t, s.addr)
 		c := connect(t, through)
-		send(t, c, media(t))
+		send(c, media(t))
 		sink.Until(t, "the first frame", func() bool { return len(sink.Frames()) > 0 })
 		cut()
 		if cause := sink.Cause(t); !errors.Is(cause, ingest.ErrSilent) {
