@@ -87,6 +87,9 @@ func (l *Library) find(ctx context.Context, key string) (*kept, error) {
 		return k, nil
 	}
 	v, err, _ := l.flight.Do(key, func() (any, error) {
+		if k := l.lookup(key); k != nil { // another flight has ended since we looked
+			return k, nil
+		}
 		r, size, err := l.objects.Open(context.WithoutCancel(ctx), key) // others wait for it too
 		if err != nil {
 			return nil, err
