@@ -14,6 +14,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.uber.org/goleak"
@@ -260,42 +261,44 @@ func TestTornAnywhere(t *testing.T) {
 func TestDiskThatHangs(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	j := journal.New(journal.Options{Dir: dir, MaxBacklog: 1500, Logger: slog.New(slog.DiscardHandler)})
-	began := time.Now()
-	m := write(j, 0, 100, true) // nobody writes
-	if m[0].Written(1) {
-		t.Error("written, says a file that does not exist")
-	}
-	write(j, 1, 1, true)
-	if took := time.Since(began); took > time.Second {
-		t.Errorf("took %v", took)
-	}
-	s := j.Stats()
-	if s.Late != 1 || s.Missing < 100 {
-		t.Errorf("%+v", s)
-	}
-	stop := run(t, j) // the disk is back
-	defer func() { stop() }()
-	for !m[0].Written(int64(len("<v 0 0>"))) {
-		runtime.Gosched()
-	}
-	if m[0].Written(100 * 7) {
-		t.Error("all written, and some did not fit")
-	}
-	putDown(j, m)
-	j.Forget(0)
-	j.Forget(1)
-	stop()
-	stop = run(t, j)
-	putDown(j, write(j, 2, 3, true))
-	stop()
-	if again := j.Stats(); again.Missing != s.Missing { // on a busy machine one more may be late
-		t.Errorf("%+v, then %+v", s, again)
-	}
-	got := left(open(dir))
-	if len(got) != 1 || got[0].MSN != 2 || len(got[0].Lane("a").Parts) != 3 {
-		t.Errorf("%+v", got)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		j := journal.New(journal.Options{Dir: dir, MaxBacklog: 1500, Logger: slog.New(slog.DiscardHandler)})
+		began := time.Now()
+		m := write(j, 0, 100, true) // nobody writes
+		if m[0].Written(1) {
+			t.Error("written, says a file that does not exist")
+		}
+		write(j, 1, 1, true)
+		if took := time.Since(began); took != 5*time.Millisecond {
+			t.Errorf("took %v", took)
+		}
+		s := j.Stats()
+		if s.Late != 1 || s.Missing < 100 {
+			t.Errorf("%+v", s)
+		}
+		stop := run(t, j) // the disk is back
+		defer func() { stop() }()
+		for !m[0].Written(int64(len("<v 0 0>"))) {
+			runtime.Gosched()
+		}
+		if m[0].Written(100 * 7) {
+			t.Error("all written, and some did not fit")
+		}
+		putDown(j, m)
+		j.Forget(0)
+		j.Forget(1)
+		stop()
+		stop = run(t, j)
+		putDown(j, write(j, 2, 3, true))
+		stop()
+		if again := j.Stats(); again.Missing != s.Missing { // on a busy machine one more may be late
+			t.Errorf("%+v, then %+v", s, again)
+		}
+		got := left(open(dir))
+		if len(got) != 1 || got[0].MSN != 2 || len(got[0].Lane("a").Parts) != 3 {
+			t.Errorf("%+v", got)
+		}
+	})
 }
 
 // TestFileIsTheSegment: what is written is read at once, by as many as like to, also after the file was put down, until it is forgotten.

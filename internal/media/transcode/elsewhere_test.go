@@ -62,6 +62,19 @@ func (f *fleet) made() string {
 	return fmt.Sprint(f.encoded)
 }
 
+// times is how often a segment was made, wasted how many were made in vain. Others may be at work meanwhile.
+func (f *fleet) times(key string) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.encoded[key]
+}
+
+func (f *fleet) wasted() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.lost
+}
+
 // passing is an encoder that gives back what it gets, at so much of real time.
 type passing struct {
 	took time.Duration // for a segment
@@ -207,12 +220,14 @@ func TestOneNodeRunsAhead(t *testing.T) {
 			}
 			time.Sleep(2 * time.Second)
 		}
-		if f.lost > 0 {
-			t.Errorf("%d made in vain: %s", f.lost, f.made())
+		if n := f.wasted(); n > 0 {
+			t.Errorf("%d made in vain: %s", n, f.made())
 		}
-		if f.encoded[nodes[0].w.SegmentKey(10)] != 1 {
+		if f.times(nodes[0].w.SegmentKey(10)) != 1 {
 			t.Errorf("nobody ran ahead: %s", f.made())
 		}
+		f.mu.Lock()
+		defer f.mu.Unlock()
 		for key, n := range f.encoded {
 			if n != 1 {
 				t.Errorf("%s was made %d times", key, n)
@@ -230,8 +245,8 @@ func TestAheadForAnotherNode(t *testing.T) {
 		a.Ahead(t.Context(), a.w, 0)
 		time.Sleep(time.Second)
 		took := f.each([]*member{b}, 1)
-		if took > 20*time.Second || f.lost > 0 {
-			t.Errorf("after %s, %d in vain", took, f.lost)
+		if took > 20*time.Second || f.wasted() > 0 {
+			t.Errorf("after %s, %d in vain", took, f.wasted())
 		}
 		a.encoder.mu.Lock()
 		defer a.encoder.mu.Unlock()
@@ -265,7 +280,7 @@ func TestNodeThatMakesNothing(t *testing.T) {
 				if took := f.each([]*member{b}, 2); took > tt.most {
 					t.Errorf("took %s", took)
 				}
-				if f.encoded["rung/2.m4s"] != 1 {
+				if f.times("rung/2.m4s") != 1 {
 					t.Errorf("made %s", f.made())
 				}
 			})
@@ -284,8 +299,8 @@ func TestNodesThatCanNotAsk(t *testing.T) {
 		if took := f.each(nodes, 0); took > 1500*time.Millisecond {
 			t.Errorf("took %s", took)
 		}
-		if f.encoded["rung/0.m4s"] != 2 || f.lost != 1 {
-			t.Errorf("made %s, %d in vain", f.made(), f.lost)
+		if f.times("rung/0.m4s") != 2 || f.wasted() != 1 {
+			t.Errorf("made %s, %d in vain", f.made(), f.wasted())
 		}
 	})
 }
@@ -302,7 +317,7 @@ func TestFillBesideAnotherNode(t *testing.T) {
 				t.Errorf("segment %d: %v", msn, err)
 			}
 		}
-		if f.lost > 0 {
+		if f.wasted() > 0 {
 			t.Errorf("made %s", f.made())
 		}
 	})
