@@ -191,7 +191,7 @@ type studio struct {
 
 func newStudio(t *testing.T) *studio {
 	t.Helper()
-	return node(t, &store{m: map[string][]byte{}}, nil, new(atomic.Int32))
+	return node(t, &store{m: map[string][]byte{}}, nil, new(atomic.Int32), 1)
 }
 
 // counting is an encoder whose animations are counted.
@@ -205,8 +205,8 @@ func (c counting) Animation(ctx context.Context, args encode.AnimationArgs, job 
 	return c.Engine.Animation(ctx, args, job)
 }
 
-// node is a studio that shares a store with others.
-func node(t *testing.T, kept *store, claims images.Claims, animations *atomic.Int32) *studio {
+// node is a studio that shares a store with others, and has so many programs of each kind wait for work.
+func node(t *testing.T, kept *store, claims images.Claims, animations *atomic.Int32, spare int) *studio {
 	t.Helper()
 	ffmpeg := programtest.Path(t, "ffmpeg")
 	ffprobe, err := encode.Find("ffprobe", "")
@@ -217,8 +217,8 @@ func node(t *testing.T, kept *store, claims images.Claims, animations *atomic.In
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &studio{t: t, store: kept, pictures: &counted{Warm: encode.NewWarm(e, encode.PictureArgs(), 1)}}
-	webps := encode.NewWarm(e, encode.WebPArgs(), 1)
+	s := &studio{t: t, store: kept, pictures: &counted{Warm: encode.NewWarm(e, encode.PictureArgs(), spare)}}
+	webps := encode.NewWarm(e, encode.WebPArgs(), spare)
 	s.Maker = images.New(images.Options{Encoder: counting{e, animations}, Pictures: s.pictures, WebPs: webps, Store: s.store, Claims: claims, Now: time.Now, Logger: slog.New(slog.DiscardHandler)})
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(t.Context()))
 	var all sync.WaitGroup
