@@ -80,9 +80,7 @@ func TestOverlaysLive(t *testing.T) {
 		{"url": site + "/red.png", "overlay_settings": rig.Object{"width": "240px", "height": "120px", "horizontal_margin": "60px", "vertical_margin": "60px"}},
 		{"url": site + "/green.png", "overlay_settings": rig.Object{"width": "25%", "height": "25%", "horizontal_align": "right", "vertical_align": "bottom", "horizontal_margin": "5%"}},
 	}}})
-	c := small()
-	c.Seconds = 9
-	e := s.Publish(t, l.Text("stream_key"), c)
+	e := s.Publish(t, l.Text("stream_key"), small())
 	a := playing(t, s, l)
 	laid := func(what, url string) {
 		img := seen(t, url, 320, 180)
@@ -90,9 +88,11 @@ func TestOverlaysLive(t *testing.T) {
 		covers(t, what, img, image.Rect(224, 135, 304, 180), pureGreen)
 	}
 	laid("live", s.PlayURL(l.Text("playback_ids.0.id")))
-	if said, err := e.Wait(t, patience); err != nil {
-		t.Errorf("encoder: %v: %s", err, said)
+	if now := s.Live(t, l.Text("id")); away(now) {
+		t.Errorf("the encoder was disconnected: %v", now)
 	}
+	e.Stop() // not before it was looked at, however long that took
+	s.AwaitLive(t, l.Text("id"), "without encoder", patience, away)
 	s.Complete(t, l.Text("id"))
 	a = s.AwaitAsset(t, a.Text("id"), "finished", patience, rig.Finished)
 	laid("recorded", s.PlayURL(a.Text("playback_ids.0.id")))

@@ -45,7 +45,7 @@ func TestCertificateFromAnAuthority(t *testing.T) {
 	t.Cleanup(func() { noSecrets(t, s) })
 	a.Web.To(strings.TrimPrefix(s.HTTP, "http://"))
 	a.Secure.To(strings.TrimPrefix(s.HTTPS, "https://"))
-	s.AwaitLog(t, time.Minute, "certificate loaded", domain)
+	s.AwaitLog(t, patience, "certificate loaded", domain)
 	for _, addr := range []string{s.HTTPS, s.RTMPS} {
 		if _, err := shown(t, addr, domain, a.Issued); err != nil {
 			t.Errorf("%s: %v", addr, err)
@@ -54,7 +54,7 @@ func TestCertificateFromAnAuthority(t *testing.T) {
 	stream := s.CreateLive(t, "low", nil)
 	e := rig.PublishTo(t, s.RTMPS+"/app/"+stream.Text("stream_key"), rig.Clip{Size: "320x180", Kbit: 300, GOP: 1})
 	id := stream.Text("playback_ids.0.id")
-	s.AwaitPlayable(t, s.PlayURL(id), 30*time.Second)
+	s.AwaitPlayable(t, s.PlayURL(id), patience)
 	client := &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{
 		DisableKeepAlives: true, ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{RootCAs: a.Issued, ServerName: domain},
 	}}
@@ -111,7 +111,7 @@ func TestCertificateIsRenewed(t *testing.T) {
 	s := rig.Start(t, rig.Options{Args: []string{"--tls-cert", certFile, "--tls-key", keyFile, "--https-addr", "127.0.0.1:0", "--rtmps-addr", "127.0.0.1:0"}})
 	stream := s.CreateLive(t, "low", nil)
 	e := rig.PublishTo(t, s.RTMPS+"/app/"+stream.Text("stream_key"), rig.Clip{Size: "320x180", Kbit: 300, GOP: 1})
-	s.AwaitPlayable(t, s.PlayURL(stream.Text("playback_ids.0.id")), 30*time.Second)
+	s.AwaitPlayable(t, s.PlayURL(stream.Text("playback_ids.0.id")), patience)
 	await := func(serial int64, limit time.Duration) {
 		t.Helper()
 		for end := time.Now().Add(limit); ; rig.Pause(50 * time.Millisecond) {
@@ -133,12 +133,13 @@ func TestCertificateIsRenewed(t *testing.T) {
 	}
 	await(1, 0)
 	renew(2)
-	await(2, 30*time.Second) // by itself
+	await(2, patience) // by itself
 	renew(3)
 	s.Signal(t, syscall.SIGHUP)
-	await(3, 30*time.Second)
-	if live := s.Live(t, stream.Text("id")); live.Text("status") != "active" {
-		t.Errorf("the stream is %v", live)
+	await(3, patience)
+	live := s.AwaitLive(t, stream.Text("id"), "active", patience, func(o rig.Object) bool { return o.Text("status") == "active" })
+	if connected := s.LogLines("encoder connected"); away(live) || len(connected) > 1 {
+		t.Errorf("the stream is %v, with %d publications", live, len(connected))
 	}
 	e.Stop()
 	if out, err := e.Wait(t, time.Second); strings.Contains(out, "rror") {
