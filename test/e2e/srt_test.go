@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"bytes"
+	"fmt"
 	"math"
 	"net/http"
 	"os"
@@ -66,10 +67,13 @@ func TestSRT(t *testing.T) {
 			t.Parallel()
 			l := s.CreateLive(t, "low", nil)
 			e := rig.PublishTo(t, s.SRTURL(l, ffmpegUnhurried+tt.query), tt.clip)
-			a := playing(t, s, l)
-			if got := s.Live(t, l.Text("id")).Text("active_ingest_protocol"); got != "srt" {
+			// It sends for a while only. What is asked for here stays so afterwards, or is so before anything is to be played.
+			now := s.AwaitLive(t, l.Text("id"), "with encoder", patience, func(o rig.Object) bool { return !away(o) })
+			if got := now.Text("active_ingest_protocol"); got != "srt" {
 				t.Errorf("active_ingest_protocol %q", got)
 			}
+			s.AwaitPlayable(t, s.PlayURL(l.Text("playback_ids.0.id")), patience)
+			a := s.AwaitAsset(t, now.Text("active_asset_id"), "playable", patience, rig.Ready)
 			_, _, master := s.Get(t, s.PlayURL(l.Text("playback_ids.0.id")))
 			if !strings.Contains(string(master), tt.codecs) {
 				t.Errorf("no %s in\n%s", tt.codecs, master)
@@ -177,7 +181,7 @@ func srtRecorded(t *testing.T, s *rig.Server, l rig.Object) rig.Object {
 func TestSRTRefusals(t *testing.T) {
 	t.Parallel()
 	s := rig.Start(t, rig.Options{})
-	file := rig.File(t, "clip.ts", rig.Clip{Size: "160x90", Kbit: 100, GOP: 1, Seconds: 1})
+	file := rig.File(t, "clip.ts", rig.Clip{Size: "160x90", Kbit: 100, GOP: 1, Seconds: 30}) // the program is ended after it, and may take long to begin
 	open, off, busy := s.CreateLive(t, "low", nil), s.CreateLive(t, "low", nil), s.CreateLive(t, "low", nil)
 	if code, answer := s.Do(t, http.MethodPut, "/video/v1/live-streams/"+off.Text("id")+"/disable", nil); code != http.StatusOK {
 		t.Fatalf("disable: %d %v", code, answer)
@@ -203,14 +207,15 @@ func TestSRTRefusals(t *testing.T) {
 			if ok || !strings.Contains(said, "REJECT reported from HS processing: "+tt.want) {
 				t.Errorf("srt-live-transmit: %s", said)
 			}
-			n := 0
+			s.AwaitLog(t, patience, `"publish refused"`, fmt.Sprintf(`"code":%.0f`, tt.code)) // it is written behind the answer
+			callers := map[string]bool{}                                                      // one that is answered late has asked again, and is refused again
 			for _, line := range s.LogLines("publish refused") {
 				if line.Number("code") == tt.code {
-					n++
+					callers[line.Text("remote")] = true
 				}
 			}
-			if n != 1 {
-				t.Errorf("%d refusals with code %.0f in the log", n, tt.code)
+			if len(callers) != 1 {
+				t.Errorf("refusals of %v with code %.0f in the log", callers, tt.code)
 			}
 		})
 	}
@@ -227,7 +232,7 @@ func TestSRTInBadWeather(t *testing.T) {
 	l := s.CreateLive(t, "low", nil)
 	through := rig.Weather{Loss: 0.05, Jitter: 50 * time.Millisecond, Seed: 42, Junk: true}.Through(t, s.SRT)
 	e := rig.PublishTo(t, rig.SRTURL(through, l.Text("stream_key"), l.Text("srt_passphrase"), "&latency=120000"), clip)
-	playing(t, s, l)
+	s.AwaitPlayable(t, s.PlayURL(l.Text("playback_ids.0.id")), patience) // as it is for a while after the end, too
 	if said, err := e.Wait(t, patience); err != nil {
 		t.Errorf("encoder: %v: %s", err, said)
 	}
