@@ -6,10 +6,12 @@ import (
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/x509"
+	"encoding/binary"
 	"encoding/pem"
 	"fmt"
 	"math/big"
 	"net"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -121,7 +123,7 @@ func TestSimulcast(t *testing.T) {
 			targets: []string{"srt", "rtmps"},
 			publish: func(t *testing.T, stream rig.Object, c rig.Clip) *rig.Encoder {
 				t.Helper()
-				return rig.PublishTo(t, fmt.Sprintf("srt://%s?streamid=%s&passphrase=%s", here.SRT, stream.Text("stream_key"), stream.Text("srt_passphrase")), c)
+				return rig.PublishTo(t, here.SRTURL(stream, ffmpegUnhurried), c)
 			},
 			statuses: []string{"broadcasting", "broadcasting"},
 		},
@@ -139,8 +141,8 @@ func TestSimulcast(t *testing.T) {
 				switch scheme {
 				case "rtmps":
 					target["url"] = there.RTMPS + "/app"
-				case "srt":
-					target = rig.Object{"url": fmt.Sprintf("srt://%s?streamid=%s&passphrase=%s", there.SRT, key, o.Text("srt_passphrase"))}
+				case "srt": // every packet has to arrive
+					target = rig.Object{"url": fmt.Sprintf("srt://%s?streamid=%s&passphrase=%s&latency=2000", there.SRT, key, o.Text("srt_passphrase"))}
 				}
 				targets = append(targets, target)
 			}
@@ -149,7 +151,7 @@ func TestSimulcast(t *testing.T) {
 			id := stream.Text("id")
 			e := tt.publish(t, stream, rig.Clip{Size: "320x180", Kbit: 300, GOP: 1, Seconds: 15})
 			shows(t, here, id, append(slices.Clone(tt.statuses), "errored normal")...)
-			if out, err := e.Wait(t, time.Minute); err != nil {
+			if out, err := e.Wait(t, patience); err != nil {
 				t.Fatalf("encoder: %v\n%s", err, out)
 			}
 			after := slices.Repeat([]string{"idle"}, len(targets))
@@ -233,15 +235,18 @@ func TestSimulcastToOthers(t *testing.T) {
 		}
 		t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
 	}
+	bound(t, "/proc/net/tcp", rtmp, server)
+	bound(t, "/proc/net/udp", srt, listener)
 	stream := s.CreateLive(t, "standard", rig.Object{"simulcast_targets": []rig.Object{
 		{"url": "rtmp://" + rtmp + "/app", "stream_key": "key"}, {"url": "srt://" + srt + "?passphrase=0123456789&pbkeylen=32"},
 	}})
 	id := stream.Text("id")
-	e := rig.PublishTo(t, fmt.Sprintf("srt://%s?streamid=%s&passphrase=%s", s.SRT, stream.Text("stream_key"), stream.Text("srt_passphrase")), rig.Clip{Size: "320x180", Kbit: 300, GOP: 1, Seconds: 15})
+	e := rig.PublishTo(t, s.SRTURL(stream, ffmpegUnhurried), rig.Clip{Size: "320x180", Kbit: 300, GOP: 1, Seconds: 15})
 	shows(t, s, id, "broadcasting", "broadcasting")
-	if out, eerr := e.Wait(t, time.Minute); eerr != nil {
+	if out, eerr := e.Wait(t, patience); eerr != nil {
 		t.Fatalf("encoder: %v\n%s", eerr, out)
 	}
+	s.AwaitLive(t, id, "without encoder", patience, away) // what it sent last may still be on its way
 	url := whole(t, s, id)
 	if err = server.Wait(); err != nil { // it ends when it is told goodbye
 		t.Errorf("ffmpeg: %v", err)
@@ -271,13 +276,34 @@ func serve(t *testing.T, name string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// free is an address that nobody listens on.
+// free is an address that nobody listens on, and that nobody else is given: this part of the loopback network is not used otherwise.
 func free(t *testing.T) string {
 	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	ln, err := net.Listen("tcp", "127.0.77.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer ln.Close()
 	return ln.Addr().String()
+}
+
+// bound waits until a program has opened its socket on an address, which it must be there for. table is the kernel's list of sockets.
+func bound(t *testing.T, table, address string, by *exec.Cmd) {
+	t.Helper()
+	at := netip.MustParseAddrPort(address)
+	ip := at.Addr().As4()
+	// Column 2 is the address, in the machine's order of bytes, and 3 another one, of nobody while there is no connection.
+	local := fmt.Sprintf(": %08X:%04X 00000000:0000 ", binary.NativeEndian.Uint32(ip[:]), at.Port())
+	for end := time.Now().Add(patience); ; rig.Pause(50 * time.Millisecond) {
+		list, err := os.ReadFile(table)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(list), local) {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("%s does not listen on %s", by.Path, address)
+		}
+	}
 }
