@@ -17,6 +17,7 @@ import (
 // Clip is one encoded video with its sound, cut into single samples.
 type Clip struct {
 	Video, Audio Track
+	Seconds      int // length
 }
 
 // Track is one rendition's init segment and samples.
@@ -27,7 +28,7 @@ type Track struct {
 	Codec     string // RFC 6381
 }
 
-// Seconds is the length of the clip that Generate makes, GOPSeconds the distance of its key frames, FrameRate its pictures per second.
+// Seconds is the length of a clip that is long enough for most, GOPSeconds the distance of its key frames, FrameRate its pictures per second.
 const (
 	Seconds    = 30
 	GOPSeconds = 2
@@ -36,8 +37,8 @@ const (
 	Height     = 360
 )
 
-// Generate encodes a clip: moving test picture with B-frames, a beeping tone of the given frequency in Hz.
-func Generate(ctx context.Context, ffmpeg string, frequency int) (Clip, error) {
+// Generate encodes a clip of so many seconds: moving test picture with B-frames, a beeping tone of the given frequency in Hz.
+func Generate(ctx context.Context, ffmpeg string, frequency, seconds int) (Clip, error) {
 	dir, err := os.MkdirTemp("", "millrace-clip-")
 	if err != nil {
 		return Clip{}, fmt.Errorf("make folder for clip: %w", err)
@@ -47,8 +48,8 @@ func Generate(ctx context.Context, ffmpeg string, frequency int) (Clip, error) {
 	cmaf := []string{"-movflags", "empty_moov+default_base_moof+cmaf+frag_every_frame"}
 	args := []string{
 		"-nostdin", "-loglevel", "error",
-		"-f", "lavfi", "-i", fmt.Sprintf("testsrc2=s=%dx%d:r=%d:d=%d", Width, Height, FrameRate, Seconds),
-		"-f", "lavfi", "-i", fmt.Sprintf("sine=f=%d:b=4:r=48000:d=%d", frequency, Seconds),
+		"-f", "lavfi", "-i", fmt.Sprintf("testsrc2=s=%dx%d:r=%d:d=%d", Width, Height, FrameRate, seconds),
+		"-f", "lavfi", "-i", fmt.Sprintf("sine=f=%d:b=4:r=48000:d=%d", frequency, seconds),
 		"-map", "0:v", "-c:v", "libx264", "-preset", "ultrafast", "-profile:v", "main", "-pix_fmt", "yuv420p", "-bf", "2", "-b:v", "600k",
 		"-g", fmt.Sprint(GOPSeconds * FrameRate), "-keyint_min", fmt.Sprint(GOPSeconds * FrameRate), "-sc_threshold", "0",
 	}
@@ -58,7 +59,7 @@ func Generate(ctx context.Context, ffmpeg string, frequency int) (Clip, error) {
 	if err != nil {
 		return Clip{}, fmt.Errorf("encode clip: %w: %s", err, out)
 	}
-	var c Clip
+	c := Clip{Seconds: seconds}
 	if c.Video, err = readTrack(v); err != nil {
 		return Clip{}, err
 	}
@@ -120,13 +121,13 @@ func (s segment) data() []byte {
 }
 
 // cut makes segments of the given length in seconds, each of parts of the given length. A cut is at the first sample at or
-// after its time, so that audio is cut where video is. Samples from gapAt seconds on are later by gap seconds.
-func (t Track) cut(segmentSeconds, partSeconds, gapAt, gap float64) ([]segment, error) {
+// after its time, so that audio is cut where video is, up to the clip's length. Samples from gapAt seconds on are later by gap seconds.
+func (t Track) cut(length int, segmentSeconds, partSeconds, gapAt, gap float64) ([]segment, error) {
 	var segments []segment
 	scale := float64(t.Timescale)
 	first := 0
 	perSegment := int(segmentSeconds/partSeconds + 0.5)
-	for n := 0; first < len(t.Samples) && n < Seconds*perSegment/GOPSeconds; n++ { // sound that is longer than the picture is left out
+	for n := 0; first < len(t.Samples) && n < length*perSegment/GOPSeconds; n++ { // sound that is longer than the picture is left out
 		// A sample's time may be just under its boundary by rounding.
 		until := partSeconds*float64(n+1) - 1e-4
 		next := first + 1

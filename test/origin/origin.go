@@ -76,7 +76,7 @@ type rendition struct {
 func New(o Options) (*Origin, error) {
 	g := &Origin{o: o, renditions: map[string]*rendition{}}
 	add := func(name string, t Track) error {
-		segments, err := t.cut(GOPSeconds, partSeconds, float64(o.BreakAt)*GOPSeconds, o.GapSeconds)
+		segments, err := t.cut(o.Clip.Seconds, GOPSeconds, partSeconds, float64(o.BreakAt)*GOPSeconds, o.GapSeconds)
 		if err != nil {
 			return err
 		}
@@ -285,7 +285,7 @@ func (g *Origin) bytes(w http.ResponseWriter, r *http.Request, file, stem string
 
 func (g *Origin) text(w http.ResponseWriter, r *http.Request, file, stem string) {
 	n, err := strconv.Atoi(strings.TrimPrefix(stem, "text_"))
-	if err != nil || n < 0 || n >= Seconds/GOPSeconds {
+	if err != nil || n < 0 || n >= g.o.Clip.Seconds/GOPSeconds {
 		http.NotFound(w, r)
 		return
 	}

@@ -13,6 +13,7 @@ const args = ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run
   '--disable-sync', '--disable-dev-shm-usage', '--autoplay-policy=no-user-gesture-required', '--mute-audio',
   // a camera and a microphone of its own, and WebRTC to this machine where it has no network
   '--use-fake-device-for-media-stream', '--use-fake-ui-for-media-stream', '--allow-loopback-in-peer-connection'];
+const PATIENCE = 110000; // ms for what a busy machine may take long for, less than who asked waits
 const pages = new Map();
 let context;
 let count = 0;
@@ -69,15 +70,15 @@ const commands = {
     page.on('pageerror', (e) => log.errors.push(String(e.message)));
     const name = ++count;
     pages.set(name, { page, log });
-    await page.goto(url, { waitUntil: 'domcontentloaded', timeout: 30000 });
+    await page.goto(url, { waitUntil: 'domcontentloaded', timeout: PATIENCE });
     return name;
   },
   probe: ({ page }) => pages.get(page).page.evaluate(probe),
   // The page's policy forbids eval, so the code runs through the debugger's own evaluation.
   eval: ({ page, code }) => pages.get(page).page.evaluate(code),
-  click: ({ page, selector }) => pages.get(page).page.click(selector, { timeout: 60000 }).then(() => true),
-  fill: ({ page, selector, label }) => pages.get(page).page.fill(selector, label, { timeout: 60000 }).then(() => true),
-  select: ({ page, selector, label }) => pages.get(page).page.selectOption(selector, { label }, { timeout: 60000 }),
+  click: ({ page, selector }) => pages.get(page).page.click(selector, { timeout: PATIENCE }).then(() => true),
+  fill: ({ page, selector, label }) => pages.get(page).page.fill(selector, label, { timeout: PATIENCE }).then(() => true),
+  select: ({ page, selector, label }) => pages.get(page).page.selectOption(selector, { label }, { timeout: PATIENCE }),
   screenshot: ({ page, file }) => pages.get(page).page.screenshot({ path: file }).then(() => true),
   log: ({ page }) => pages.get(page).log,
   async close({ page }) {
@@ -96,7 +97,7 @@ async function end(code) {
 }
 
 try {
-  context = await chromium.launchPersistentContext(profile, { executablePath: process.argv[2] || '/usr/bin/chromium', headless: true, args });
+  context = await chromium.launchPersistentContext(profile, { executablePath: process.argv[2] || '/usr/bin/chromium', headless: true, args, timeout: PATIENCE });
   answer({ id: 0, value: context.browser()?.version() || 'chromium' });
 } catch (e) {
   answer({ id: 0, error: String(e.message) });
