@@ -27,7 +27,7 @@ func (v *rendition) checkExtras(ctx context.Context, m *media) error {
 // checkDelta loads the playlist whole and as a delta, in the same state, and compares.
 func (v *rendition) checkDelta(ctx context.Context) error {
 	u := withQuery(v.url, "_HLS_skip", "YES")
-	for range 4 { // until nothing came between the two
+	for range 10 { // until nothing came between the two
 		full, err := v.load(ctx, v.url)
 		if err != nil || full == nil || full.ended {
 			return err
