@@ -312,11 +312,11 @@ func TestClipOutlivesItsSource(t *testing.T) {
 				inStep(t, url, 7)
 			})
 		}
-		t.Run("everything deleted", func(t *testing.T) { nothingLeft(t, s, p) })
+		nothingLeft(t, s, p) // behind the parallel ones
 	})
 }
 
-// nothingLeft deletes every asset and waits until the storage folder is empty.
+// nothingLeft deletes every asset in the end, and waits until the storage folder is empty.
 func nothingLeft(t *testing.T, s *rig.Server, p rig.Pair) {
 	t.Helper()
 	if p != rig.Embedded {
