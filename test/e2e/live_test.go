@@ -108,7 +108,7 @@ func (b broadcast) run(t *testing.T, s *rig.Server) {
 	end := began.Add((firstLength - 1) * time.Second)
 	b.watch(t, url, recording, time.Until(end)-time.Second, end)
 	var watched sync.WaitGroup
-	watched.Go(func() { b.watch(t, url, recording, 8*time.Second, time.Now()) })
+	watched.Go(func() { b.watch(t, url, recording, time.Until(end)+8*time.Second, time.Now()) })
 	if said, err := encoder.Wait(t, patience); err != nil {
 		t.Errorf("first encoder: %v: %s", err, said)
 	}
@@ -144,13 +144,14 @@ func (b broadcast) watch(t *testing.T, url, recording string, follow time.Durati
 		must = append(must, bothTracksRules...)
 	}
 	broken := !time.Now().Before(stalls)
-	if broken {
-		must = breakRules
+	var until []string
+	if broken { // what comes behind the break comes when the second encoder does
+		must, until = breakRules, breakRules
 	}
 	var g sync.WaitGroup
 	for what, u := range map[string]string{"live": url, "recording while live": recording} {
 		g.Go(func() {
-			r := check(t, what, hlscheck.Options{URL: u, Follow: max(follow, 4*time.Second), LowLatency: b.mode == "low", StallsFrom: stalls, MaxSegments: 4})
+			r := check(t, what, hlscheck.Options{URL: u, Follow: max(follow, 4*time.Second), Until: until, LowLatency: b.mode == "low", StallsFrom: stalls, MaxSegments: 4})
 			if broken || time.Now().Before(stalls) { // else the machine is slow: the break came before everything was looked at
 				applied(t, what, r, must)
 			}

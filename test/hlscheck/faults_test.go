@@ -160,6 +160,7 @@ func faults() map[string]fault {
 		"entry changes":         {rule: "entry-immutable", o: text(counted("video.m3u8", later9(swapText("#EXTINF:2.00000,", "#EXTINF:2.00100,"))))},
 		"event loses its start": {rule: "append-only", o: live(origin.Options{Mode: origin.Event, Text: counted("video.m3u8", later9(shortWindow))})},
 		"part changes":          {rule: "listed-parts", o: text(counted("audio.m3u8", later9(swapText(".1.m4s", ".1.m4s?x"))))},
+		"503":                   {rule: "status", o: status(503, func(r *http.Request) bool { return r.URL.Query().Get("_HLS_msn") == "6" })},
 		"stands still":          {rule: "reload-grows", o: live(origin.Options{Text: freeze("audio.m3u8")}), with: Options{Follow: 12 * time.Second}},
 		"removed at once":       {rule: "removal-early", o: live(origin.Options{Respond: removeEarly()}), with: Options{Follow: 19 * time.Second}},
 		"reload answers old":    {rule: "blocking-reload", o: respond(withoutDirectives)},

@@ -65,7 +65,7 @@ func (v *rendition) follow(ctx context.Context, deadline time.Time) error {
 	if v.c.o.Follow > 0 && m.lowLatency() {
 		least = extrasEvery
 	}
-	for turn := 0; !m.ended && (turn < least || time.Now().Before(deadline)); turn++ {
+	for turn := 0; !m.ended && (turn < least || v.c.goesOn(deadline)); turn++ {
 		next, u, err := v.reload(ctx, m)
 		if err != nil {
 			return err
@@ -99,6 +99,9 @@ func (v *rendition) load(ctx context.Context, u string) (*media, error) {
 	a, err := v.c.fetchPlaylist(ctx, u)
 	if err != nil {
 		return nil, err
+	}
+	if a.status == http.StatusServiceUnavailable && u != v.url && v.c.o.stalls() {
+		return nil, nil // a reload was blocked for as long as may be (6.2.5.2): nothing comes while the encoder is away
 	}
 	if !v.c.check("status", a.status == http.StatusOK, u, "status %d: %.100q", a.status, a.body) {
 		return nil, nil
@@ -148,7 +151,7 @@ func (v *rendition) reload(ctx context.Context, m *media) (*media, string, error
 	if err != nil {
 		return nil, "", err
 	}
-	if next == nil { // 503 while the encoder is away is no fault, but it is no reason to ask on the spot
+	if next == nil { // that is no reason to ask on the spot
 		return nil, "", sleep(ctx, time.Second)
 	}
 	if !v.c.o.stalls() && !next.ended {

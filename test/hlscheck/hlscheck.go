@@ -25,6 +25,8 @@ type Options struct {
 	Client *http.Client
 	// Follow is how long a playlist without EXT-X-ENDLIST is watched; 0 looks once.
 	Follow time.Duration
+	// Until are rules for which something has to happen first: the watch goes on after Follow until each of them has been applied.
+	Until []string
 	// Decoder is the path of ffmpeg, with ffprobe beside it, which decodes the segments; "" leaves that out.
 	Decoder string
 	// MaxSegments bounds how many segments of each rendition are fetched when it is first seen, the newest ones; 0 is all.
@@ -125,6 +127,16 @@ func Check(ctx context.Context, o Options) (*Report, error) {
 		err = ctx.Err()
 	}
 	return r, err
+}
+
+// goesOn says whether playlists are watched further.
+func (c *checker) goesOn(deadline time.Time) bool {
+	if time.Now().Before(deadline) {
+		return true
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.ContainsFunc(c.o.Until, func(rule string) bool { return c.checked[rule] == 0 })
 }
 
 type checker struct {

@@ -104,6 +104,10 @@ func TestGood(t *testing.T) {
 		"plain live":    {origin.Options{}, Options{Follow: 16 * time.Second}, live},
 		"rewindable":    {origin.Options{Mode: origin.Event, LowLatency: true}, Options{Follow: 8 * time.Second, LowLatency: true}, lowLatency},
 		"with a break":  {origin.Options{LowLatency: true, BreakAt: 6, GapSeconds: 1}, Options{Follow: 16 * time.Second, LowLatency: true, MayStall: true}, []string{"tfdt-break", "discontinuity-sequence"}},
+		"up to a break": {origin.Options{BreakAt: 12}, Options{Follow: time.Second, Until: []string{"tfdt-break"}}, []string{"tfdt-break"}},
+		"503 for a stall": {
+			status(503, func(r *http.Request) bool { return r.URL.Query().Get("_HLS_msn") == "8" }), Options{Follow: 16 * time.Second, MayStall: true}, []string{"tfdt"},
+		},
 		"break is gone": {origin.Options{LowLatency: true, BreakAt: 1}, Options{Follow: 19 * time.Second, LowLatency: true}, []string{"discontinuity-sequence"}},
 		"up to its end": {origin.Options{LowLatency: true}, Options{Follow: 40 * time.Second, LowLatency: true}, []string{"align-ends"}},
 		"finished":      {origin.Options{Mode: origin.VOD}, Options{}, []string{"average-bandwidth", "bandwidth", "align-ends", "ranges", "head", "unknown-404", "gzip"}},
