@@ -3,9 +3,11 @@ package e2e
 import (
 	"math"
 	"net/http"
+	"os"
 	"os/exec"
-	"strconv"
+	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -65,14 +67,15 @@ func TestClips(t *testing.T) {
 // TestConversionIsTakenUpAgain kills the encoder of a file that is converted, then the whole server: the asset is whole in the end.
 func TestConversionIsTakenUpAgain(t *testing.T) {
 	t.Parallel()
-	s := rig.Start(t, rig.Options{})
+	ffmpeg, faster := slowly(t)
+	s := rig.Start(t, rig.Options{Env: []string{"PATH=" + ffmpeg + string(os.PathListSeparator) + os.Getenv("PATH")}})
 	file := rig.File(t, "a.mkv", rig.Clip{Size: "960x540", Kbit: 2000, GOP: 2, Seconds: 15, Video: "mpeg4"})
 	a := s.CreateAsset(t, rig.Files(t, map[string]string{"a.mkv": file})+"/a.mkv")
-	encoder := func() (pid int) {
+	encoder := func(but int) (pid int) {
 		deadline := time.Now().Add(patience)
 		for time.Now().Before(deadline) {
 			for pid, line := range s.Children(t) {
-				if strings.Contains(line, "libx264") && strings.Contains(line, "matroska") {
+				if pid != but && strings.Contains(line, "libx264") && strings.Contains(line, "matroska") {
 					return pid
 				}
 			}
@@ -81,16 +84,38 @@ func TestConversionIsTakenUpAgain(t *testing.T) {
 		t.Fatalf("nothing is encoded: %v", s.Asset(t, a.Text("id")))
 		return 0
 	}
-	if out, err := exec.CommandContext(t.Context(), "kill", "-9", strconv.Itoa(encoder())).CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
+	first := encoder(0)
+	if err := syscall.Kill(first, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
 	}
-	encoder() // it is tried again
+	encoder(first) // it is tried again
 	s.Kill(t)
+	faster()
 	s.Run(t)
 	a = s.AwaitAsset(t, a.Text("id"), "an end", 2*patience, func(o rig.Object) bool {
 		return o.Text("status") != "preparing" && o.Text("progress.state") != "transcoding"
 	})
 	if !rig.Ready(a) || math.Abs(a.Number("duration")-15) > 0.2 {
 		t.Errorf("the asset is %s and lasts %.3f s: %v", a.Text("status"), a.Number("duration"), a["errors"])
+	}
+}
+
+// slowly is a folder with an ffmpeg that converts no faster than a film plays, so that it is still at it when it is looked for; faster has
+// those that begin from then on not wait.
+func slowly(t *testing.T) (dir string, faster func()) {
+	t.Helper()
+	dir = t.TempDir()
+	slow := filepath.Join(dir, "slow")
+	script := "#!/bin/sh\ncase \"$*\" in *matroska*libx264*) [ -e '" + slow + "' ] && exec '" + rig.FFmpeg(t) + "' -re \"$@\";; esac\n" +
+		"exec '" + rig.FFmpeg(t) + "' \"$@\"\n"
+	for path, text := range map[string]string{slow: "", filepath.Join(dir, "ffmpeg"): script} {
+		if err := os.WriteFile(path, []byte(text), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir, func() {
+		if err := os.Remove(slow); err != nil {
+			t.Fatal(err)
+		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"net/url"
 	"os"
 	"os/exec"
@@ -85,7 +86,7 @@ type Server struct {
 
 // startWait bounds the time until both addresses are logged; stopWait the drain after SIGTERM.
 const (
-	startWait = 30 * time.Second
+	startWait = 3 * time.Minute
 	stopWait  = 45 * time.Second
 )
 
@@ -257,6 +258,13 @@ func (s *Server) Setting(name string) string {
 
 // Secrets are texts that must never appear in the log.
 func (s *Server) Secrets() []string { return []string{s.tokenSecret} }
+
+// Authorization is the header field of this name that the REST API wants.
+func (s *Server) Authorization() string {
+	r := http.Request{Header: http.Header{}}
+	r.SetBasicAuth(s.tokenID, s.tokenSecret)
+	return r.Header.Get("Authorization")
+}
 
 // WatchURL is the page of a playback ID, PlayURL its playlist.
 func (s *Server) WatchURL(playbackID string) string { return s.HTTP + "/watch/" + playbackID }
