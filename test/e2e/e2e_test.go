@@ -49,7 +49,7 @@ func check(t *testing.T, what string, o hlscheck.Options, must ...string) *hlsch
 // checkBut is check, but departures from some rules are left out.
 func checkBut(t *testing.T, what string, but []string, o hlscheck.Options, must ...string) *hlscheck.Report {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), o.Follow+2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), o.Follow+patience)
 	defer cancel()
 	r, err := hlscheck.Check(ctx, o)
 	if err != nil {

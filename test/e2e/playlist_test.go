@@ -11,7 +11,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 )
 
 // mediaPlaylist is one rendition's list of files.
@@ -89,7 +88,7 @@ func get(t *testing.T, address string) []byte {
 
 // try fetches what may not be there.
 func try(ctx context.Context, address string) (int, []byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {

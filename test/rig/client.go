@@ -68,6 +68,9 @@ func (o Object) at(path string) any {
 	return v
 }
 
+// answerWait is how long any answer may take: for a machine that has more to do than it can.
+const answerWait = 3 * time.Minute
+
 // Do sends a request to the REST API and gives status and body. body is JSON-encoded unless nil.
 func (s *Server) Do(t testing.TB, method, path string, body any) (int, Object) {
 	t.Helper()
@@ -79,7 +82,7 @@ func (s *Server) Do(t testing.TB, method, path string, body any) (int, Object) {
 		}
 		in = bytes.NewReader(b)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), answerWait)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, method, s.HTTP+path, in)
 	if err != nil {
@@ -200,7 +203,7 @@ func await(t testing.TB, what string, limit time.Duration, read func() Object, o
 // Get fetches a playback URL and gives status, header and body.
 func (s *Server) Get(t testing.TB, url string) (int, http.Header, []byte) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), answerWait)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
