@@ -292,14 +292,16 @@ func TestEncoders(t *testing.T) {
 			c.Size, c.Kbit, c.Seconds = "320x180", 300, 18
 			l := s.CreateLive(t, "low", nil)
 			e := s.Publish(t, l.Text("stream_key"), c)
-			a := playing(t, s, l)
-			checkBut(t, "live", tt.but, hlscheck.Options{
-				URL: s.PlayURL(l.Text("playback_ids.0.id")), Follow: 6 * time.Second, LowLatency: true, MayStall: tt.breaks > 0,
+			live := s.PlayURL(l.Text("playback_ids.0.id"))
+			s.AwaitPlayable(t, live, patience)
+			checkBut(t, "live", tt.but, hlscheck.Options{ // at once, as the encoder does not send for long
+				URL: live, Follow: 6 * time.Second, LowLatency: true, MayStall: tt.breaks > 0,
 			}, "tfdt", "part-bytes")
 			if said, err := e.Wait(t, patience); err != nil {
 				t.Errorf("encoder: %v: %s", err, said)
 			}
-			a = s.AwaitAsset(t, a.Text("id"), "finished", patience, rig.Finished)
+			l = s.AwaitLive(t, l.Text("id"), "over", patience, func(o rig.Object) bool { return idle(o) && len(o.Texts("recent_asset_ids")) == 1 })
+			a := s.AwaitAsset(t, l.Texts("recent_asset_ids")[0], "finished", patience, rig.Finished)
 			url := s.PlayURL(a.Text("playback_ids.0.id"))
 			r := checkBut(t, "finished", tt.but, hlscheck.Options{URL: url, Decoder: rig.FFmpeg(t)}, "tfdt", "decodes")
 			for _, v := range r.Renditions {
