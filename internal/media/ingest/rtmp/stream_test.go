@@ -5,11 +5,10 @@ import (
 	"context"
 	"errors"
 	"io"
-	"net"
-	"os"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/bluenviron/gortmplib/pkg/amf0"
@@ -71,33 +70,34 @@ func TestWaysToEnd(t *testing.T) {
 
 func TestGoodbyeIsNotCutOff(t *testing.T) {
 	t.Parallel()
-	sink := ingesttest.NewRecorder()
-	s := startServer(t, Options{Gate: ingesttest.Gate(func(ctx context.Context, _ ingest.Publication) (context.Context, ingest.Sink, error) {
-		pub, cancel := context.WithCancel(ctx)
-		sink.OnClose = cancel // as a broadcast does whose encoder is gone
-		return pub, sink, nil
-	})})
-	c, err := net.Dial("tcp", s.addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	if _, err := c.Write(cat(opened(), videoConfig(testAvcC), videoFrame(0), commandBytes("FCUnpublish", key))); err != nil {
-		t.Fatal(err)
-	}
-	if cause := sink.Cause(t); !errors.Is(cause, ingest.ErrEncoderEnded) {
-		t.Errorf("cause %v", cause)
-	}
-	if err := c.SetReadDeadline(time.Now().Add(300 * time.Millisecond)); err != nil {
-		t.Fatal(err)
-	}
-	// Encoders say FCUnpublish, then deleteStream: a connection closed in between looks like a failure to them.
-	if _, err := io.Copy(io.Discard, c); !errors.Is(err, os.ErrDeadlineExceeded) {
-		t.Errorf("connection ended before the encoder hung up: %v", err)
-	}
-	if _, err := c.Write(commandBytes("deleteStream", 1.0)); err != nil {
-		t.Error(err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		ln, sink := newPipeListener(), ingesttest.NewRecorder()
+		s := serveOn(t, Options{Gate: ingesttest.Gate(func(ctx context.Context, _ ingest.Publication) (context.Context, ingest.Sink, error) {
+			pub, cancel := context.WithCancel(ctx)
+			sink.OnClose = cancel // as a broadcast does whose encoder is gone
+			return pub, sink, nil
+		})}, ln, nil)
+		c, closed := ln.dial()
+		if _, err := c.Write(cat(opened(), videoConfig(testAvcC), videoFrame(0), commandBytes("FCUnpublish", key))); err != nil {
+			t.Fatal(err)
+		}
+		if cause := sink.Cause(t); !errors.Is(cause, ingest.ErrEncoderEnded) {
+			t.Errorf("cause %v", cause)
+		}
+		time.Sleep(lingerTime - time.Millisecond)
+		// Encoders say FCUnpublish, then deleteStream: a connection closed in between looks like a failure to them.
+		select {
+		case <-closed:
+			t.Error("connection ended before the encoder hung up")
+		default:
+		}
+		if _, err := c.Write(commandBytes("deleteStream", 1.0)); err != nil {
+			t.Error(err)
+		}
+		<-closed // nobody is waited for for ever
+		c.Close()
+		s.stop()
+	})
 }
 
 func TestTimestampsWrap(t *testing.T) {
