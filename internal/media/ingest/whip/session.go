@@ -257,7 +257,7 @@ func (n *session) close(cause error) error {
 // carry moves media from the readers to the sink. It always returns an error: why it ended.
 func (n *session) carry() error {
 	began := time.Now()
-	active := began
+	active, connected := began, false
 	var ssrc uint32 // of the pictures
 	ticker := time.NewTicker(tickTime)
 	defer ticker.Stop()
@@ -283,12 +283,15 @@ func (n *session) carry() error {
 				ssrc = e.ssrc
 			}
 		}
+		if !connected && n.connected.Load() { // from now on media is waited for
+			active, connected = now, true
+		}
 		switch {
 		case err != nil:
 			return err
-		case !n.connected.Load() && now.Sub(began) > n.server.opts.ConnectTimeout:
+		case !connected && now.Sub(began) > n.server.opts.ConnectTimeout:
 			return fmt.Errorf("%w: %v", errNoConnect, n.server.opts.ConnectTimeout)
-		case n.connected.Load() && now.Sub(active) > n.server.opts.IdleTimeout:
+		case connected && now.Sub(active) > n.server.opts.IdleTimeout:
 			return fmt.Errorf("%w: no media for %v", ingest.ErrSilent, n.server.opts.IdleTimeout)
 		case ssrc != 0 && n.media.wantsKey(now):
 			n.askForKey(ssrc)
