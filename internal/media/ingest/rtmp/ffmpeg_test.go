@@ -164,13 +164,13 @@ func TestFFmpegShowsRefusals(t *testing.T) {
 func TestFFmpegIsToldOfUnsupportedCodecs(t *testing.T) {
 	t.Parallel()
 	// For longer than it takes to be told, in real time: whoever is told late is told still.
-	picture, tone := []string{"-f", "lavfi", "-i", "testsrc2=size=320x180:rate=30:duration=20"}, []string{"-f", "lavfi", "-i", "sine=frequency=440:sample_rate=48000:duration=20"}
+	pictures, sounds := []string{"-f", "lavfi", "-i", "testsrc2=size=320x180:rate=30:duration=20"}, []string{"-f", "lavfi", "-i", "sine=frequency=440:sample_rate=48000:duration=20"}
 	for name, tt := range map[string]struct {
 		args []string
 		want string
 	}{
-		"Speex": {join(tone, []string{"-c:a", "libspeex", "-ar", "16000"}), "Speex"},
-		"FLV":   {join(picture, []string{"-c:v", "flv1"}), "Sorenson"},
+		"Speex": {join(sounds, []string{"-c:a", "libspeex", "-ar", "16000"}), "Speex"},
+		"FLV":   {join(pictures, []string{"-c:v", "flv1"}), "Sorenson"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
