@@ -45,7 +45,7 @@ const flashing = `navigator.mediaDevices.getUserMedia = async () => {
     const white = t >= 0 && t % 1 < 0.1;
     const now = performance.now();
     if (white === was && now - last < 33) return;
-    if (white && !was) made.push({ at: now / 1000, late: t % 1, behind: now / 1000 - audio.currentTime });
+    if (white) made.push({ at: now / 1000, late: t % 1, behind: now / 1000 - audio.currentTime, first: was ? 0 : 1 });
     last = now;
     was = white;
     g.fillStyle = white ? '#fff' : '#234';
@@ -78,6 +78,7 @@ func TestPublishFromBrowser(t *testing.T) {
 		page.Select(t, "#quality", "480p, 1 Mbit/s")
 		page.Click(t, "#start")
 		page.Until(t, "live", patience, func(p browser.Probe) bool { return p.State == "live" })
+		page.Eval(t, estimates, nil)
 		page.Screenshot(t, "live")
 		live := s.Live(t, stream.Text("id"))
 		if live.Text("active_ingest_protocol") != "whip" {
@@ -100,6 +101,7 @@ func TestPublishFromBrowser(t *testing.T) {
 			return strings.Contains(p.Sentence, "another encoder is live")
 		})
 		second.Close(t)
+		viewer.Close(t) // what it costs to watch is not to tell the publisher that the way is narrow
 		climbs(t, page)
 		var codec string
 		page.Eval(t, "document.getElementById('codec').textContent + ' ' + document.getElementById('bitrate').textContent + ' ' + document.getElementById('picture').textContent", &codec)
@@ -119,26 +121,36 @@ func TestPublishFromBrowser(t *testing.T) {
 	})
 }
 
-// climbs waits until the browser believes that the way to the service carries the megabit a second that the page asks for. It begins with
-// 300 kbit/s and learns the rest from the service's feedback (transport-wide congestion control).
+// estimates has a page that publishes keep the most that the browser has believed the way to the service to carry, and has encoded for.
+const estimates = `const best = window.best = { way: 0, target: 0 };
+setInterval(async () => {
+  const connection = window.millrace.connection();
+  if (!connection) return;
+  (await connection.getStats()).forEach((r) => {
+    if (r.type === 'candidate-pair' && r.nominated) best.way = Math.max(best.way, r.availableOutgoingBitrate || 0);
+    if (r.type === 'outbound-rtp' && r.kind === 'video') best.target = Math.max(best.target, r.targetBitrate || 0);
+  });
+}, 250)`
+
+// climbs waits until the browser has believed that the way to the service carries the megabit a second that the page asks for. It begins
+// with 300 kbit/s and learns the rest from the service's feedback (transport-wide congestion control). On a busy machine, which delays the
+// packets, it comes to believe in less again.
 func climbs(t *testing.T, page *browser.Page) {
 	t.Helper()
 	var rates struct {
 		Way    float64 `json:"way"`    // bits a second
 		Target float64 `json:"target"` // of the encoder
 	}
+	defer func() {
+		if t.Failed() {
+			t.Logf("the browser has believed in %.0f kbit/s and encoded for %.0f", rates.Way/1000, rates.Target/1000)
+		}
+	}()
 	page.Until(t, "bitrate", patience, func(browser.Probe) bool {
-		page.Eval(t, `window.millrace.connection().getStats().then((all) => {
-			const rates = { way: 0, target: 0 };
-			all.forEach((r) => {
-				if (r.type === 'candidate-pair' && r.nominated) rates.way = r.availableOutgoingBitrate || 0;
-				if (r.type === 'outbound-rtp' && r.kind === 'video') rates.target = r.targetBitrate || 0;
-			});
-			return rates;
-		})`, &rates)
+		page.Eval(t, "window.best", &rates)
 		return rates.Way > 1.1e6 && rates.Target > 0.9e6
 	})
-	t.Logf("the browser believes in %.0f kbit/s and encodes for %.0f", rates.Way/1000, rates.Target/1000)
+	t.Logf("the browser has believed in %.0f kbit/s and encoded for %.0f", rates.Way/1000, rates.Target/1000)
 }
 
 // onlyCodec lets a page's connections offer no other codec of video.
@@ -304,11 +316,12 @@ func keyFrames(t *testing.T, url string) (at []float64) {
 	return at
 }
 
-// made is a flash as the page made it. Times are seconds.
+// made is a picture of a flash as the page made it. Times are seconds.
 type made struct {
 	At     float64 `json:"at"`     // the page's clock, which is that of the pictures
 	Late   float64 `json:"late"`   // behind its beep
 	Behind float64 `json:"behind"` // the page's clock less the sound's: grows when the machine was too busy to make sound
+	First  float64 `json:"first"`  // 1: of its flash; a busy browser leaves out one or the other, and the flash begins with the next
 }
 
 // abreast fails the test when a flash is more than 40 ms from its beep, but for how late the page made it. What comes after the page's
@@ -316,10 +329,11 @@ type made struct {
 func abreast(t *testing.T, url string, flashed []made) {
 	t.Helper()
 	white, beep := flashes(t, url)
-	if len(white) < 6 || len(beep) < 6 || len(flashed) < 6 {
-		t.Fatalf("%d flashes at %.3f and %d beeps at %.3f, %d were made", len(white), white, len(beep), beep, len(flashed))
+	begun := slices.DeleteFunc(slices.Clone(flashed), func(m made) bool { return m.First != 1 })
+	if len(white) < 6 || len(beep) < 6 || len(begun) < 6 {
+		t.Fatalf("%d flashes at %.3f and %d beeps at %.3f, %d were made", len(white), white, len(beep), beep, len(begun))
 	}
-	shift := aligned(white, flashed)
+	shift := aligned(white, begun)
 	first := nearest(flashed, white[0]-shift)
 	worst, judged := 0.0, 0
 	for _, w := range white {
@@ -338,7 +352,7 @@ func abreast(t *testing.T, url string, flashed []made) {
 			worst = off
 		}
 	}
-	t.Logf("a picture is at most %.1f ms behind the sound in %d of %d: flashes %.3f, beeps %.3f, made %.3f", worst*1000, judged, len(white), white, beep, flashed)
+	t.Logf("a picture is at most %.1f ms behind the sound in %d of %d: flashes %.3f, beeps %.3f, made %.3f", worst*1000, judged, len(white), white, beep, begun)
 	if math.Abs(worst) > 0.04 {
 		t.Errorf("a picture is %.1f ms behind the sound", worst*1000)
 	}
@@ -347,17 +361,20 @@ func abreast(t *testing.T, url string, flashed []made) {
 	}
 }
 
-// aligned is by how much the times of flashes in a recording are later than when they were made.
-func aligned(white []float64, flashed []made) (shift float64) {
+// aligned is by how much the times of flashes in a recording are later than when they were made: that which fits most of them, whichever
+// of them lack their first picture.
+func aligned(white []float64, begun []made) (shift float64) {
 	least := math.Inf(1)
-	for _, m := range flashed {
-		sum := 0.0
-		for _, w := range white {
-			at := w - (white[0] - m.At)
-			sum += math.Abs(nearest(flashed, at).At - at)
-		}
-		if sum < least {
-			least, shift = sum, white[0]-m.At
+	for _, from := range white {
+		for _, m := range begun {
+			sum := 0.0
+			for _, w := range white {
+				at := w - (from - m.At)
+				sum += math.Abs(nearest(begun, at).At - at)
+			}
+			if sum < least {
+				least, shift = sum, from-m.At
+			}
 		}
 	}
 	return shift
