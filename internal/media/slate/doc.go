@@ -30,6 +30,9 @@ type Output interface {
 const (
 	// patience is how long nothing may come before the slate is shown; until then the last picture stands.
 	patience = 500 * time.Millisecond
+	// lateness is from when on a Tick is late because the whole process stood still, and so did those that take what encoders have sent. They
+	// have as long again.
+	lateness = 100 * time.Millisecond
 	// alone is by how much one kind may go on without the other before that is filled in. It is a little less than what the packager
 	// waits for, which is also what tells a track that is late from one that is away.
 	alone = 900 * time.Millisecond

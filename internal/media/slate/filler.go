@@ -24,6 +24,7 @@ type Filler struct {
 	began   bool      // something was recorded
 	came    time.Time // when media came last
 	reached time.Time // the wall clock that the recording has got to
+	excused bool      // a Tick that came late has waited for what may have come meanwhile
 }
 
 // known is what the recording has of a kind.
@@ -132,7 +133,12 @@ func (f *Filler) Tick() time.Duration {
 			if at := f.suspect(); !at.IsZero() {
 				wait = min(wait, max(at.Sub(now), time.Millisecond))
 			}
+			f.excused = false
 			return wait
+		}
+		if wait < -lateness && !f.excused { // the process was held up: what its sockets have is taken first
+			f.excused = true
+			return lateness
 		}
 		if !f.showable() {
 			return patience

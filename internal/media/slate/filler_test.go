@@ -357,6 +357,34 @@ func TestFillerSlowPictures(t *testing.T) {
 	})
 }
 
+// A process that stood still for a second, with all that encoders sent meanwhile, has not lost them; one that stood still while they went away
+// shows the slate a moment later.
+func TestFillerHeldUp(t *testing.T) {
+	t.Parallel()
+	for _, away := range []bool{false, true} {
+		run(t, func(b *bench) {
+			both := []frame.Kind{frame.Video, frame.Audio}
+			b.attach(picture, sound)
+			b.Use(still)
+			b.send(2*time.Second, both...)
+			for range 2 {
+				time.Sleep(time.Second)
+				b.pass(0)
+				for end := b.clock + time.Second; !away && b.clock < end; b.clock += 100 * time.Millisecond {
+					b.write(both...)
+				}
+				b.pass(200 * time.Millisecond)
+			}
+			if shown := b.slate != nil; shown != away {
+				t.Errorf("away %v: slate is shown: %v", away, shown)
+			}
+			if n := len(b.stretches); !away && n != 1 {
+				t.Errorf("%d stretches", n)
+			}
+		})
+	}
+}
+
 // TestFillerOff changes nothing of what comes.
 func TestFillerOff(t *testing.T) {
 	t.Parallel()
