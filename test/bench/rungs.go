@@ -47,9 +47,9 @@ func (b *bench) rungs(ctx context.Context) error {
 			if err = sleep(ctx, between); err != nil {
 				return err
 			}
-			took, err := fetch(segments[1+(i*7919)%(len(segments)-1)])
-			if err != nil {
-				return err
+			took, failed := fetch(segments[1+(i*7919)%(len(segments)-1)])
+			if failed != nil {
+				return failed
 			}
 			*to = append(*to, took)
 		}
