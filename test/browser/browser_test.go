@@ -152,6 +152,39 @@ func TestWatchLive(t *testing.T) {
 	p.StaysHome(t, base)
 }
 
+// TestWatchFallsBehind gives the player nothing for so long that it falls farther behind than hls.js catches up: it is brought back to the
+// edge. Who goes back by himself is left where he is.
+func TestWatchFallsBehind(t *testing.T) {
+	clip, err := generate(440, 8*origin.Seconds) // it must not end while a slow machine looks
+	made(t, err)
+	g, err := origin.New(origin.Options{LowLatency: true, Clip: clip, Begin: time.Now().Add(-10 * time.Second)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var network sync.RWMutex // held while nothing gets through
+	url, _ := host(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		network.RLock()
+		network.RUnlock() //nolint:staticcheck // it is waited for
+		g.ServeHTTP(w, r)
+	}))
+	p := browser.Start(t).Open(t, url)
+	p.FirstPicture(t, patience)
+	p.Plays(t, 2, patience)
+	behind := func(v browser.Probe) float64 { return float64(v.Now-v.PlayingDate) / 1000 }
+	near := func(v browser.Probe) bool { return v.Live && behind(v) > 0.3 && behind(v) < 4 }
+	p.Until(t, "near the edge", patience, near)
+	network.Lock()
+	p.Until(t, "without anything to play", patience, func(v browser.Probe) bool { return v.ReadyState < 3 })
+	<-time.After(5 * time.Second)
+	network.Unlock()
+	p.Until(t, "brought back", patience, near)
+	p.Plays(t, 1, patience)
+	p.Eval(t, "document.querySelector('video').currentTime -= 8", nil)
+	if v := p.Plays(t, 3, patience); behind(v) < 6 {
+		t.Errorf("%.1f s behind after going back by 8", behind(v))
+	}
+}
+
 // TestWatchReset gives the element a new media source, as hls.js does after an error of the browser's, before anything has played and
 // later: it plays, unless the viewer paused.
 func TestWatchReset(t *testing.T) {

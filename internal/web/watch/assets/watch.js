@@ -11,10 +11,12 @@
 
   const WAIT_FAST = 250; // ms between attempts in the first minute of waiting
   const WAIT_SLOW = 2000; // ms between attempts later
-  const FAR_BEHIND = 2; // target durations beyond the target latency at which a viewer who did not choose it is brought back
+  const FAR_BEHIND = 2; // target durations beyond the target latency at which, at the latest, a viewer who did not choose it is brought back
+  const STEP = 0.5; // seconds: by less than this nobody goes back on purpose
 
   let hls = null;
   let stoodAt = -1; // seconds: where the player was when it was last looked at for its end
+  let playedTo = 0; // seconds: where the player was before it sought
   let attempt = 0; // numbers the attempts; answers that belong to an older one are dropped
   let waitingSince = 0;
   let timer = 0;
@@ -189,6 +191,12 @@
     return late() > Math.max(3, d.targetduration);
   }
 
+  // astray says that a viewer is farther behind than hls.js catches up by playing faster, which it does within a target duration of twice the
+  // target latency, or farther than that would take long.
+  function astray(d) {
+    return late() > Math.min(FAR_BEHIND * d.targetduration + 2, hls.targetLatency === null ? Infinity : hls.targetLatency + d.targetduration);
+  }
+
   // timing shows how far behind the live edge the picture is, and brings back who fell behind without wishing to.
   function timing() {
     const d = details();
@@ -204,7 +212,7 @@
     el('live').setAttribute('aria-label', edge ? 'Live: you see the newest picture' : 'Go to the live picture');
     el('delay').textContent = everPlayed && latency > 0 ? (latency < 10 ? latency.toFixed(1) : Math.round(latency)) + ' s behind' : '';
     if (edge && !video.paused) chosenBehind = false;
-    if (!chosenBehind && !video.paused && everPlayed && !video.seeking && late() > FAR_BEHIND * d.targetduration + 2) toLive();
+    if (!chosenBehind && !video.paused && everPlayed && !video.seeking && astray(d)) toLive();
   }
 
   // conclude ends what hls.js would let stand still a moment before its end: it finds no end behind a hole that it takes for none. The little
@@ -225,13 +233,18 @@
   }
 
   video.addEventListener('playing', () => { everPlayed = true; state('playing'); });
-  video.addEventListener('timeupdate', () => { if (!video.paused && document.body.dataset.state === 'loading') { everPlayed = true; state('playing'); } });
+  video.addEventListener('timeupdate', () => {
+    if (!video.seeking) playedTo = video.currentTime;
+    if (!video.paused && document.body.dataset.state === 'loading') { everPlayed = true; state('playing'); }
+  });
   video.addEventListener('ended', () => state('ended'));
   video.addEventListener('play', () => { paused = false; });
   video.addEventListener('pause', () => { if (!video.ended) paused = chosenBehind = true; });
   video.addEventListener('seeking', () => {
     const d = details();
-    if (d && d.live) chosenBehind = far(d);
+    if (!d || !d.live) return;
+    if (!far(d)) chosenBehind = false;
+    else if (video.currentTime < playedTo - STEP) chosenBehind = true; // forward is hls.js's way over what it can't play
   });
   video.addEventListener('volumechange', () => { if (!video.muted) el('sound').hidden = true; });
   video.addEventListener('error', () => {
