@@ -135,9 +135,8 @@ func TestWatchLive(t *testing.T) {
 	first := p.FirstPicture(t, patience)
 	p.Plays(t, 8, patience)
 	p.Screenshot(t, "live")
-	behind := func(v browser.Probe) float64 { return float64(v.Now-v.PlayingDate) / 1000 }
-	v := p.Until(t, "live and less than 4 s behind", patience, func(v browser.Probe) bool { return v.Live && behind(v) > 0.3 && behind(v) < 4 })
-	t.Logf("first picture after %v, %.2f s behind (hls.js says %.2f), %d stalls", first, behind(v), v.Latency, v.Stalls)
+	v := p.Until(t, "live and less than 4 s behind", patience, func(v browser.Probe) bool { return v.Live && v.Behind() > 0.3 && v.Behind() < 4 })
+	t.Logf("first picture after %v, %.2f s behind (hls.js says %.2f), %d stalls", first, v.Behind(), v.Latency, v.Stalls)
 	p.Eval(t, "document.querySelector('video').pause()", nil)
 	<-time.After(6 * time.Second)
 	p.Until(t, "offers the way to the edge", patience, func(browser.Probe) bool { // before it plays on, for that catches up slowly
@@ -170,8 +169,7 @@ func TestWatchFallsBehind(t *testing.T) {
 	p := browser.Start(t).Open(t, url)
 	p.FirstPicture(t, patience)
 	p.Plays(t, 2, patience)
-	behind := func(v browser.Probe) float64 { return float64(v.Now-v.PlayingDate) / 1000 }
-	near := func(v browser.Probe) bool { return v.Live && behind(v) > 0.3 && behind(v) < 4 }
+	near := func(v browser.Probe) bool { return v.Live && v.Behind() > 0.3 && v.Behind() < 4 }
 	p.Until(t, "near the edge", patience, near)
 	network.Lock()
 	p.Until(t, "without anything to play", patience, func(v browser.Probe) bool { return v.ReadyState < 3 })
@@ -180,8 +178,8 @@ func TestWatchFallsBehind(t *testing.T) {
 	p.Until(t, "brought back", patience, near)
 	p.Plays(t, 1, patience)
 	p.Eval(t, "document.querySelector('video').currentTime -= 8", nil)
-	if v := p.Plays(t, 3, patience); behind(v) < 6 {
-		t.Errorf("%.1f s behind after going back by 8", behind(v))
+	if v := p.Plays(t, 3, patience); v.Behind() < 6 {
+		t.Errorf("%.1f s behind after going back by 8", v.Behind())
 	}
 }
 

@@ -56,6 +56,9 @@ type Probe struct {
 	TextTracks     []TextTrack `json:"textTracks"`
 }
 
+// Behind is how many seconds ago the encoder sent what is shown.
+func (p Probe) Behind() float64 { return float64(p.Now-p.PlayingDate) / 1000 }
+
 // TextTrack is one of the video element's text tracks.
 type TextTrack struct {
 	Label    string   `json:"label"`

@@ -131,7 +131,9 @@ func TestSRTTransmit(t *testing.T) {
 			t.Parallel()
 			l := s.CreateLive(t, "low", nil)
 			url := rig.SRTURL(s.SRT, "#!::u=transmitter "+bits+",r="+l.Text("stream_key")+",m=publish", l.Text("srt_passphrase"), transmitUnhurried+"&pbkeylen="+bits)
-			rig.Deliver(t, file, url)
+			if said, ok := rig.Transmit(t, file, url); !ok {
+				t.Fatalf("srt-live-transmit: %s", said)
+			}
 			srtWhole(t, s, srtRecorded(t, s, l), clip, 0)
 		})
 	}
@@ -147,7 +149,9 @@ func TestSRTTransmit(t *testing.T) {
 		}
 		l := s.CreateLive(t, "low", nil)
 		through := rig.Weather{Seed: 7, Junk: true}.Through(t, s.SRT)
-		rig.Deliver(t, both, rig.SRTURL(through, l.Text("stream_key"), l.Text("srt_passphrase"), transmitUnhurried))
+		if said, ok := rig.Transmit(t, both, rig.SRTURL(through, l.Text("stream_key"), l.Text("srt_passphrase"), transmitUnhurried)); !ok {
+			t.Fatalf("srt-live-transmit: %s", said)
+		}
 		a := srtRecorded(t, s, l)
 		url := s.PlayURL(a.Text("playback_ids.0.id"))
 		r := check(t, "finished", hlscheck.Options{URL: url, Decoder: rig.FFmpeg(t)}, "tfdt", "decodes")

@@ -66,9 +66,9 @@ func (v *viewing) run(t *testing.T) {
 	}
 	limit := map[string]float64{"low": 5, "reduced": 15, "standard": 30}[v.mode]
 	p = page.Until(t, fmt.Sprintf("less than %.0f s behind", limit), patience, func(p browser.Probe) bool {
-		return p.Latency > 0 && p.Latency < limit && behind(p) > 0 && behind(p) < limit
+		return p.Latency > 0 && p.Latency < limit && p.Behind() > 0 && p.Behind() < limit
 	})
-	t.Logf("%.2f s behind the encoder (hls.js says %.2f), %d stalls", behind(p), p.Latency, p.Stalls)
+	t.Logf("%.2f s behind the encoder (hls.js says %.2f), %d stalls", p.Behind(), p.Latency, p.Stalls)
 
 	first.Kill()                                                             // as when its network fails
 	v.s.AwaitLive(t, v.stream.Text("id"), "without encoder", patience, away) // else the second one may be refused beside the first
@@ -90,9 +90,6 @@ func (v *viewing) run(t *testing.T) {
 	v.quiet(t, page)
 	v.finished(t, v.s.AwaitAsset(t, v.asset, "finished", patience, rig.Finished).Number("duration"))
 }
-
-// behind is how many seconds ago the encoder sent what is shown.
-func behind(p browser.Probe) float64 { return float64(p.Now-p.PlayingDate) / 1000 }
 
 // rewind goes back to the first seconds on the page of the recording while it is live.
 func (v *viewing) rewind(t *testing.T) {

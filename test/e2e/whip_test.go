@@ -105,7 +105,7 @@ func TestPublishFromBrowser(t *testing.T) {
 		climbs(t, page)
 		var codec string
 		page.Eval(t, "document.getElementById('codec').textContent + ' ' + document.getElementById('bitrate').textContent + ' ' + document.getElementById('picture').textContent", &codec)
-		t.Logf("published as %s, %.2f s behind", codec, behind(v))
+		t.Logf("published as %s, %.2f s behind", codec, v.Behind())
 
 		page.Click(t, "#stop")
 		page.Until(t, "stopped", patience, func(p browser.Probe) bool { return p.State == "idle" })

@@ -11,8 +11,6 @@ import (
 	"io"
 	"math/rand/v2"
 	"net"
-	"os"
-	"os/exec"
 	"strings"
 	"sync"
 	"syscall"
@@ -28,80 +26,6 @@ func (s *Server) SRTURL(l Object, more string) string {
 // SRTURL is the address of an SRT listener with what a caller says to it. A caller that ends waits until its last packets are there.
 func SRTURL(addr, streamID, passphrase, more string) string {
 	return "srt://" + addr + "?streamid=" + streamID + "&passphrase=" + passphrase + "&pkt_size=1316&linger=3" + more
-}
-
-// Transmit publishes a transport stream with libsrt's own program, in real time, and gives what it said and whether it was let in. The
-// query of url is as srt-live-transmit has it.
-func Transmit(t testing.TB, file, url string) (said string, connected bool) {
-	t.Helper()
-	bin, lookErr := exec.LookPath("srt-live-transmit")
-	if lookErr != nil {
-		Missing(t, "srt-live-transmit is not installed")
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-	defer cancel()
-	const chunk = 7 * 188
-	cmd := exec.CommandContext(ctx, bin, "-loglevel:warning", fmt.Sprintf("-chunk:%d", chunk), "-autoreconnect:no", "file://con", url)
-	var out output
-	cmd.Stdout, cmd.Stderr = &out, &out
-	in, pipeErr := cmd.StdinPipe()
-	if pipeErr != nil {
-		t.Fatalf("start srt-live-transmit: %v", pipeErr)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatalf("start srt-live-transmit: %v", err)
-	}
-	b, readErr := os.ReadFile(file)
-	if readErr != nil {
-		t.Fatal(readErr)
-	}
-	for len(b)%chunk > 0 { // what does not fill its last chunk it keeps; null packets, ISO 13818-1 section 2.4.1, carry nothing
-		b = append(b, 0x47, 0x1f, 0xff, 0x10)
-		b = append(b, bytes.Repeat([]byte{0xff}, 184)...)
-	}
-	fed := make(chan struct{})
-	go func() {
-		defer close(fed)
-		defer func() { _ = in.Close() }()
-		pace(ctx, in, b)
-		select { // it does not notice the end of its input, and forgets what it has not sent when it is ended
-		case <-ctx.Done():
-		case <-time.After(2 * time.Second):
-			_ = cmd.Process.Signal(syscall.SIGINT)
-		}
-	}()
-	_ = cmd.Wait() // its exit code tells nothing
-	cancel()
-	<-fed
-	return out.String(), strings.Contains(out.String(), "SRT target connected")
-}
-
-// pace writes a transport stream as fast as its clock runs: it reads the program clock references, ISO 13818-1 section 2.4.3.5.
-func pace(ctx context.Context, w io.Writer, b []byte) {
-	const packet = 188
-	begin, last, clock := time.Now(), -1.0, 0.0
-	sent := 0
-	for at := 0; at+packet <= len(b); at += packet {
-		p := b[at : at+packet]
-		if p[3]&0x20 == 0 || p[4] < 7 || p[5]&0x10 == 0 {
-			continue
-		}
-		now := float64(uint64(p[6])<<25|uint64(p[7])<<17|uint64(p[8])<<9|uint64(p[9])<<1|uint64(p[10])>>7) / 90000
-		if step := now - last; last >= 0 && step > 0 && step < 1 { // what jumps takes no time
-			clock += step
-		}
-		last = now
-		select {
-		case <-time.After(time.Until(begin.Add(time.Duration(clock * float64(time.Second))))):
-		case <-ctx.Done():
-			return
-		}
-		if _, err := w.Write(b[sent : at+packet]); err != nil {
-			return
-		}
-		sent = at + packet
-	}
-	_, _ = w.Write(b[sent:])
 }
 
 // Weather is what a network does to datagrams, in either direction.
@@ -319,15 +243,10 @@ func (s *Server) LogLines(msg string) (lines []Object) {
 	return lines
 }
 
-// AwaitLogLine waits for a line with this message and gives it.
+// AwaitLogLine waits for a line with this message and gives the last one.
 func (s *Server) AwaitLogLine(t testing.TB, msg string, limit time.Duration) Object {
 	t.Helper()
-	var last Object
-	await(t, fmt.Sprintf("a log line %q", msg), limit, func() Object {
-		if lines := s.LogLines(msg); len(lines) > 0 {
-			last = lines[len(lines)-1]
-		}
-		return last
-	}, func(o Object) bool { return o != nil })
-	return last
+	s.AwaitLog(t, limit, fmt.Sprintf(`"msg":%q`, msg))
+	lines := s.LogLines(msg)
+	return lines[len(lines)-1]
 }
