@@ -213,6 +213,17 @@ func (b *bench) density(ctx context.Context) error {
 	return b.overRTMP(ctx, b.streams, 0, b.rounds, "at most 0.5 of the peer", "at most 8")
 }
 
+// recording compares the same with a peer that does as much: it keeps what comes, too.
+func (b *bench) recording(ctx context.Context) error {
+	clip, err := b.clip(ctx)
+	if err != nil {
+		return err
+	}
+	by := func(s server) publishing { return sending(s, clip) }
+	peer := func() (server, error) { return b.mediamtx(peerPart, true) }
+	return b.compare(ctx, "over RTMP, both recording,", by, peer, b.streams, 0, b.rounds, "", "")
+}
+
 // viewers compares fewer encoders with two viewers each.
 func (b *bench) viewers(ctx context.Context) error {
 	return b.overRTMP(ctx, 10, 2, 1, "", "")
@@ -224,14 +235,16 @@ func (b *bench) overRTMP(ctx context.Context, n, viewers, rounds int, cpuGoal, r
 		return err
 	}
 	by := func(s server) publishing { return sending(s, clip) }
-	return b.compare(ctx, "over RTMP", by, n, viewers, rounds, cpuGoal, rssGoal)
+	return b.compare(ctx, "over RTMP", by, b.live, n, viewers, rounds, cpuGoal, rssGoal)
 }
 
-func (b *bench) compare(ctx context.Context, how string, by func(server) publishing, n, viewers, rounds int, cpuGoal, rssGoal string) error {
-	starts := []func() (server, error){
-		func() (server, error) { return b.millrace() },
-		func() (server, error) { return b.mediamtx(peerPart) },
-	}
+// live is the peer as it comes: it records nothing.
+func (b *bench) live() (server, error) { return b.mediamtx(peerPart, false) }
+
+func (b *bench) compare(
+	ctx context.Context, how string, by func(server) publishing, peer func() (server, error), n, viewers, rounds int, cpuGoal, rssGoal string,
+) error {
+	starts := []func() (server, error){func() (server, error) { return b.millrace() }, peer}
 	var got [2][]usage
 	for range rounds {
 		for i, start := range starts {

@@ -42,7 +42,7 @@ func (b *bench) latency(ctx context.Context) error {
 		}
 		var theirs waits
 		if b.peer != "" {
-			if theirs, err = b.wait(ctx, func() (server, error) { return b.mediamtx(peerPart) }, v.clip, v.hints); err != nil {
+			if theirs, err = b.wait(ctx, b.live, v.clip, v.hints); err != nil {
 				return err
 			}
 		}

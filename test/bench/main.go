@@ -39,6 +39,7 @@ type measurement struct {
 func measurements() []measurement {
 	return []measurement{
 		{"density", (*bench).density},
+		{"recording", (*bench).recording},
 		{"srt", (*bench).srt},
 		{"viewers", (*bench).viewers},
 		{"latency", (*bench).latency},

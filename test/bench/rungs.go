@@ -58,7 +58,7 @@ func (b *bench) rungs(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	b.out.begin("Just in time: the 480p rung of 60 minutes of 1080p30, 4 s segments", "-")
+	b.out.begin("Just in time: the 480p rung of 60 minutes of 1080p30, 2 s segments", "-")
 	b.out.alone("init segment, cold", "ms", start, "")
 	b.out.alone("segment, cold, median", "ms", median(cold), "")
 	b.out.alone("segment, cold, p95", "ms", percentile(cold, 0.95), "under 1200")

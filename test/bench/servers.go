@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"time"
 
@@ -226,10 +227,14 @@ type mediamtx struct {
 // peerPassphrase is what the peer's SRT callers encrypt with, all of them.
 const peerPassphrase = "a passphrase of the benchmark"
 
-// mediamtx starts the peer with LL-HLS of the given part length, nothing recorded.
-func (b *bench) mediamtx(part time.Duration) (*mediamtx, error) {
+// mediamtx starts the peer with LL-HLS of the given part length, which records as well if it is told to.
+func (b *bench) mediamtx(part time.Duration, record bool) (*mediamtx, error) {
 	m := &mediamtx{}
-	var err error
+	recordings, err := os.MkdirTemp(b.dir, "recordings-")
+	if err != nil {
+		return nil, fmt.Errorf("make folder for recordings: %w", err)
+	}
+	b.litter = append(b.litter, recordings)
 	if m.http, err = free(); err != nil {
 		return nil, err
 	}
@@ -239,7 +244,10 @@ func (b *bench) mediamtx(part time.Duration) (*mediamtx, error) {
 	if m.srt, err = free(); err != nil {
 		return nil, err
 	}
-	config := strings.NewReplacer("{srt}", m.srt, "{passphrase}", peerPassphrase, "{rtmp}", m.rtmp, "{http}", m.http, "{part}", part.String()).Replace(mediamtxConfig)
+	config := strings.NewReplacer(
+		"{srt}", m.srt, "{passphrase}", peerPassphrase, "{rtmp}", m.rtmp, "{http}", m.http, "{part}", part.String(),
+		"{record}", strconv.FormatBool(record), "{recordings}", recordings,
+	).Replace(mediamtxConfig)
 	path := filepath.Join(b.dir, "mediamtx.yml")
 	if err = os.WriteFile(path, []byte(config), 0o600); err != nil {
 		return nil, fmt.Errorf("write configuration: %w", err)

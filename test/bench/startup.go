@@ -27,7 +27,7 @@ func (b *bench) startup(ctx context.Context) error {
 	defer mine.stop()
 	servers := []server{mine}
 	if b.peer != "" {
-		theirs, err := b.mediamtx(peerPart)
+		theirs, err := b.mediamtx(peerPart, false)
 		if err != nil {
 			return err
 		}

@@ -138,7 +138,7 @@ func (r *reel) spans() [][2]int {
 }
 
 // furthestBack is how many segments are decoded in front of one that can't be decoded by itself.
-const furthestBack = 5
+const furthestBack = 10
 
 // needed is what has to be decoded for the pictures [from, until) of a reel, in that order: samples of its segment, and segments in front of
 // it where it depends on them.

@@ -20,7 +20,7 @@ type RewriteArgs struct {
 	Length  time.Duration // how much of it; 0: all
 }
 
-// Picture is H.264 that is made of any video, key frames KeyInterval apart, but at 1 and 2 seconds for whoever waits for the first segments.
+// Picture is H.264 that is made of any video, key frames KeyInterval apart, but one at 1 second for whoever waits for the first segment.
 type Picture struct {
 	Width, Height int // pixels, even
 	Preset        string
@@ -35,7 +35,7 @@ type Picture struct {
 }
 
 // KeyInterval is how far apart key frames are where a video is encoded anew, in seconds: the length of its segments.
-const KeyInterval = 4
+const KeyInterval = 2
 
 // maxPixels of a picture, 8192 by 6480: what is larger is not decoded.
 const maxPixels = 8192 * 6480
@@ -95,7 +95,7 @@ func (a RewriteArgs) video() []string {
 		// With a number of threads of its own an encode gives the same bytes on any machine: a second run goes on where the first ended.
 		threads: "4",
 	})...)
-	return append(args, "-force_key_frames", fmt.Sprintf("expr:gte(t,if(lt(n_forced,3),n_forced,(n_forced-2)*%d))", KeyInterval), "-fps_mode", "vfr", "-enc_time_base", "-1")
+	return append(args, "-force_key_frames", fmt.Sprintf("expr:gte(t,if(lt(n_forced,2),n_forced,(n_forced-1)*%d))", KeyInterval), "-fps_mode", "vfr", "-enc_time_base", "-1")
 }
 
 // filters bring a picture into its size and form. It comes upright: ffmpeg turns what is to be turned.

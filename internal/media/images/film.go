@@ -237,7 +237,7 @@ const (
 	// reach bounds what is decoded for the sake of one picture, in pixels: eight seconds of 1080p30.
 	reach = 1920 * 1080 * 240
 	// furthestBack is how many segments are looked at for a key frame before one that has none.
-	furthestBack = 5
+	furthestBack = 10
 	// early is by how much a picture may be asked for too early, in seconds: times are rounded to milliseconds.
 	early = 0.001
 )

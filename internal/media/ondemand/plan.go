@@ -29,9 +29,9 @@ var (
 const MaxDuration = 12 * time.Hour
 
 const (
-	wanted = 4 * time.Second
-	// soonest is how long the first segment is at least; those behind it may be as long as all before them, up to `wanted`. Who begins to
-	// watch something that has to be encoded first should not wait for four seconds of it.
+	// wanted is how long a segment is where key frames allow. One of a smaller size is encoded as a whole before its viewer has any of it.
+	wanted = 2 * time.Second
+	// soonest is how long the first segment is at least; those behind it may be as long as all before them, up to `wanted`.
 	soonest = time.Second
 	// longest is a segment that waits for the next IDR of a stored file.
 	longest = 20 * time.Second

@@ -103,16 +103,16 @@ func TestStreamedSegmentsAreTheSource(t *testing.T) {
 		depends  bool
 		gaps     string
 	}{
-		"constant rate": {from: cfr, segments: 5},
-		"variable rate": {from: vfr, segments: 5},
-		"open GOP":      {from: open, segments: 5, depends: true},
-		"one GOP":       {from: long, segments: 7, depends: true},
-		"sound late":    {from: cfr, extra: []string{"-itsoffset", "0.7", "-i", cfr, "-map", "0:v", "-map", "1:a"}, segments: 5},
-		"picture late":  {from: cfr, extra: []string{"-itsoffset", "0.7", "-i", cfr, "-map", "1:v", "-map", "0:a"}, segments: 5},
-		"an hour late":  {from: cfr, extra: []string{"-output_ts_offset", "3600"}, segments: 5},
-		"picture only":  {from: cfr, extra: []string{"-an"}, segments: 5},
-		"sound only":    {from: cfr, extra: []string{"-vn"}, segments: 3},
-		"sound goes on": {from: cfr, extra: []string{"-i", long, "-map", "0:v", "-map", "1:a"}, segments: 5},
+		"constant rate": {from: cfr, segments: 7},
+		"variable rate": {from: vfr, segments: 9},
+		"open GOP":      {from: open, segments: 10, depends: true},
+		"one GOP":       {from: long, segments: 12, depends: true},
+		"sound late":    {from: cfr, extra: []string{"-itsoffset", "0.7", "-i", cfr, "-map", "0:v", "-map", "1:a"}, segments: 7},
+		"picture late":  {from: cfr, extra: []string{"-itsoffset", "0.7", "-i", cfr, "-map", "1:v", "-map", "0:a"}, segments: 7},
+		"an hour late":  {from: cfr, extra: []string{"-output_ts_offset", "3600"}, segments: 7},
+		"picture only":  {from: cfr, extra: []string{"-an"}, segments: 7},
+		"sound only":    {from: cfr, extra: []string{"-vn"}, segments: 7},
+		"sound goes on": {from: cfr, extra: []string{"-i", long, "-map", "0:v", "-map", "1:a"}, segments: 7},
 	} {
 		for format, ext := range map[encode.Format]string{encode.Matroska: ".mkv", encode.MPEGTS: ".ts"} {
 			t.Run(name+ext, func(t *testing.T) {

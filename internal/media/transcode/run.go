@@ -145,7 +145,7 @@ func (r *run) prepare(ctx context.Context, cores int) ([]encode.RungArgs, error)
 }
 
 // furthestBack is how many segments are decoded in front of one that can't be decoded by itself.
-const furthestBack = 5
+const furthestBack = 10
 
 func (w *Work) args() encode.RungArgs {
 	return encode.RungArgs{

@@ -96,6 +96,9 @@ func (w *Work) chunk(msn int64) *timeline.Chunk {
 	return &w.Lane.Chunks[i]
 }
 
+// seconds is the length of the source's segment.
+func (w *Work) seconds(msn int64) float64 { return w.Lane.Seconds(int(msn - w.Timeline.First)) }
+
 // continues says that a segment goes on where the one before ended, with the same init segment.
 func (w *Work) continues(msn int64) bool {
 	before, c := w.chunk(msn-1), w.chunk(msn)
@@ -132,13 +135,11 @@ type Maker struct {
 }
 
 const (
-	// stretch is how many segments a run makes that is ahead of its viewers: from three on a run costs what one that never ends would.
-	stretch = 5
-	// urgent is how many one makes that somebody waits for: it does not look ahead into the next segment, and is soon out of the way of
-	// others.
-	urgent = 1
-	// ahead is how many segments are made before they are asked for.
-	ahead = 3
+	// stretch is how much a run makes that is ahead of its viewers, in seconds: from twelve on it costs what one that never ends would. One
+	// that somebody waits for makes a single segment: it does not look ahead into the next, and is soon out of the way of others.
+	stretch = 20
+	// ahead is how much is made before it is asked for, in seconds.
+	ahead = 12
 	// heavy bounds the source's bytes that a run holds.
 	heavy = 64 << 20
 	// sore is for how long a segment that could not be made is not tried again.
@@ -274,14 +275,17 @@ func (m *Maker) Fill(ctx context.Context, w *Work, msn int64) (made bool, err er
 
 // Ahead says that a segment is watched now: those behind it will be asked for next. It does not wait.
 func (m *Maker) Ahead(ctx context.Context, w *Work, msn int64) {
-	for next := msn + 1; next <= msn+ahead && w.chunk(next) != nil; next++ {
+	for next, far := msn+1, 0.0; far < ahead && w.chunk(next) != nil; next++ {
+		long := w.seconds(next)
+		far += long
 		if stored, err := m.has(ctx, w, next); stored || err != nil {
 			continue
 		}
-		for later := next + 1; later < next+stretch && w.chunk(later) != nil; later++ { // the run ends where something is stored
+		for later := next + 1; long < stretch && w.chunk(later) != nil; later++ { // the run ends where something is stored
 			if stored, err := m.has(ctx, w, later); stored || err != nil {
 				break
 			}
+			long += w.seconds(later)
 		}
 		m.mu.Lock()
 		if m.covering(w.Prefix, next) == nil {
@@ -361,19 +365,16 @@ func (m *Maker) begin(w *Work, from int64, p encode.Priority) *run {
 	if m.ended {
 		return nil
 	}
-	most := int64(urgent)
-	if p == encode.Ahead || p == encode.Background {
-		most = stretch
-	}
-	to, bytes := from+1, w.chunk(from).Size
-	for to < from+most && w.continues(to) && m.covering(w.Prefix, to) == nil && !m.known.has(w.Prefix, to) {
+	ctx, cancel := context.WithCancelCause(m.base)
+	r := &run{m: m, w: *w, from: from, priority: p, cancel: cancel, hurry: make(chan struct{})}
+	to, bytes, long := from+1, w.chunk(from).Size, w.seconds(from)
+	for r.patient() && long < stretch && w.continues(to) && m.covering(w.Prefix, to) == nil && !m.known.has(w.Prefix, to) {
 		if bytes += w.chunk(to).Size; bytes > heavy {
 			break
 		}
+		long += w.seconds(to)
 		to++
 	}
-	ctx, cancel := context.WithCancelCause(m.base)
-	r := &run{m: m, w: *w, from: from, priority: p, cancel: cancel, hurry: make(chan struct{})}
 	for range to - from {
 		r.tickets = append(r.tickets, &ticket{done: make(chan struct{})})
 	}

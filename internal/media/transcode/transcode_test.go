@@ -310,7 +310,7 @@ func decodes(t *testing.T, media []byte, r ladder.Rung) {
 // encoders of the second segment's parts have been loaded before it is asked for.
 func TestPartsJoin(t *testing.T) {
 	t.Parallel()
-	src := open(t, append([]string{"-f", "lavfi", "-i", pattern}, x264("-force_key_frames", "0,1.96,2.76,4.73,6.7,7.5,9.47", "-x264-params", "keyint=infinite:scenecut=0")...)...)
+	src := open(t, append([]string{"-f", "lavfi", "-i", pattern}, x264("-force_key_frames", "0,1.96,2.76,4.73,5.63,6.3,7.5", "-x264-params", "keyint=infinite:scenecut=0")...)...)
 	v := encode.NewReserve(3)
 	run(t, v.Run)
 	m, s := newMaker(t, engineWith(t, v))
