@@ -43,7 +43,7 @@ const (
 	together = time.Second
 	// maxSeconds leaves room for a last frame.
 	maxSeconds = float64(MaxDuration/time.Second) + 1
-	// mostSegments bounds what a hostile file can ask for: twelve hours have 11,000 at the usual length.
+	// mostSegments bounds what a hostile file can ask for: twelve hours have 21,600 at the usual length.
 	mostSegments = 100_000
 	// overhead is about what the boxes of a fragment add: fixed and per sample.
 	overhead, perSample = 112, 16
