@@ -57,13 +57,36 @@ func (m *Maker) makeInit(ctx context.Context, w *Work) error {
 			return m.keepInit(ctx, w, c)
 		}
 	}
-	var head, one []byte
-	var made frame.Config
-	err := m.opt.Encoder.Rung(ctx, encode.FirstPlay, encode.RungJob{
+	head, msn, err := w.beginning(ctx)
+	if err != nil {
+		return err
+	}
+	key, certain := w.parametersKey(head)
+	m.mu.Lock()
+	c, ok := m.given.tracks[key]
+	m.mu.Unlock()
+	if certain && ok {
+		return m.keepInit(ctx, w, c)
+	}
+	c, err = m.trackOf(ctx, w, head, msn)
+	if err != nil {
+		return err
+	}
+	if certain {
+		m.mu.Lock()
+		m.given.add(key, c)
+		m.mu.Unlock()
+	}
+	return m.keepInit(ctx, w, c)
+}
+
+// trackOf is what the encoder says in front of its pictures, of the first one of a segment.
+func (m *Maker) trackOf(ctx context.Context, w *Work, head []byte, msn int64) (made frame.Config, err error) {
+	var one []byte
+	err = m.opt.Encoder.Rung(ctx, encode.FirstPlay, encode.RungJob{
 		Threads: 1,
-		Prepare: func(ctx context.Context, _ int) ([]encode.RungArgs, error) {
-			var err error
-			head, one, err = w.onePicture(ctx)
+		Prepare: func(ctx context.Context, _ int) (_ []encode.RungArgs, err error) {
+			one, err = w.onePicture(ctx, msn)
 			return []encode.RungArgs{w.args()}, err
 		},
 		Input: func(_ context.Context, _ int, out io.Writer) error {
@@ -85,13 +108,10 @@ func (m *Maker) makeInit(ctx context.Context, w *Work) error {
 			return nil
 		},
 	})
-	if err != nil {
-		return err
+	if err == nil && made.Codec == "" {
+		err = fault.New(fault.Internal, "the encoder gave no init segment")
 	}
-	if made.Codec == "" {
-		return fault.New(fault.Internal, "the encoder gave no init segment")
-	}
-	return m.keepInit(ctx, w, made)
+	return made, err
 }
 
 // keepInit stores the init segment of a track: it follows from the parameter sets alone, so that whoever makes it makes the same.
@@ -106,26 +126,31 @@ func (m *Maker) keepInit(ctx context.Context, w *Work, c frame.Config) error {
 	return err
 }
 
-// onePicture is the source's first picture that can be decoded by itself.
-func (w *Work) onePicture(ctx context.Context) (head, fragment []byte, err error) {
-	for msn := w.Timeline.First; msn < w.Timeline.Next(); msn++ {
+// beginning is the source's first init segment, and the first segment behind it that can be decoded by itself.
+func (w *Work) beginning(ctx context.Context) (head []byte, msn int64, err error) {
+	for msn = w.Timeline.First; msn < w.Timeline.Next(); msn++ {
 		c := w.chunk(msn)
 		if c == nil || !c.Independent {
 			continue
 		}
 		if head, err = w.Source.Init(ctx, c.Init); err != nil {
-			return nil, nil, fmt.Errorf("read init segment: %w", err)
+			return nil, 0, fmt.Errorf("read init segment: %w", err)
 		}
-		data, err := w.Source.Segment(ctx, msn)
-		if err != nil {
-			return nil, nil, fmt.Errorf("read segment %d: %w", msn, err)
-		}
-		fragments, err := cmaf.ParseFragments(data)
-		if err != nil || len(fragments) == 0 || len(fragments[0].Samples) == 0 {
-			return nil, nil, fault.Wrap(fault.Internal, err, "segment %d of the source can't be read", msn)
-		}
-		f := fragments[0]
-		return head, cmaf.AppendFragment(nil, 1, cmaf.TrackID, f.BaseMediaDecodeTime, f.Samples[:1]), nil
+		return head, msn, nil
 	}
-	return nil, nil, fault.New(fault.NotReady, "there is no picture yet")
+	return nil, 0, fault.New(fault.NotReady, "there is no picture yet")
+}
+
+// onePicture is the first one of a segment.
+func (w *Work) onePicture(ctx context.Context, msn int64) ([]byte, error) {
+	data, err := w.Source.Segment(ctx, msn)
+	if err != nil {
+		return nil, fmt.Errorf("read segment %d: %w", msn, err)
+	}
+	fragments, err := cmaf.ParseFragments(data)
+	if err != nil || len(fragments) == 0 || len(fragments[0].Samples) == 0 {
+		return nil, fault.Wrap(fault.Internal, err, "segment %d of the source can't be read", msn)
+	}
+	f := fragments[0]
+	return cmaf.AppendFragment(nil, 1, cmaf.TrackID, f.BaseMediaDecodeTime, f.Samples[:1]), nil
 }

@@ -129,6 +129,7 @@ type Maker struct {
 	known  *known
 	failed map[string]failure // by key
 	inits  map[string]*pendingInit
+	given  *parameters
 	keeps  map[string]chan struct{} // by key: closed when what is being stored is
 	all    sync.WaitGroup
 	ended  bool
@@ -156,7 +157,7 @@ func New(o Options) *Maker {
 	ctx, cancel := context.WithCancelCause(context.Background()) //nolint:forbidigo // ended by Run
 	return &Maker{
 		opt: o, base: ctx, cancel: cancel, runs: map[string][]*run{}, known: newKnown(), failed: map[string]failure{}, inits: map[string]*pendingInit{},
-		keeps: map[string]chan struct{}{},
+		given: newParameters(), keeps: map[string]chan struct{}{},
 	}
 }
 

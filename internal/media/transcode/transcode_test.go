@@ -518,6 +518,40 @@ func TestInitOfWhatIsKnown(t *testing.T) {
 	}
 }
 
+// What was encoded as another source needs no encoder for its init segment, which is the one that an encoder would have given; what was encoded
+// otherwise has one.
+func TestInitOfWhatIsAlike(t *testing.T) {
+	t.Parallel()
+	film := func(graph string, more ...string) source {
+		return open(t, slices.Concat([]string{"-f", "lavfi", "-i", graph}, x264("-g", "60"), more)...)
+	}
+	c := &counted{Encoder: engine(t)}
+	m, s := newMaker(t, c)
+	for _, tt := range []struct {
+		name string
+		src  source
+		runs int // of all so far
+	}{
+		{"the first one", film(pattern), 1},
+		{"another film", film("mandelbrot=s=320x180:r=30,trim=duration=5"), 1},
+		{"other colours", film(pattern, "-color_primaries", "bt709", "-color_trc", "bt709", "-colorspace", "bt709"), 2},
+		{"another size", film("testsrc2=s=640x360:r=30:d=3"), 3},
+	} {
+		w := tt.src.work(ladder.Plus, "")
+		w.Prefix = tt.name
+		if err := m.Init(t.Context(), w); err != nil {
+			t.Fatal(err)
+		}
+		alone, kept := newMaker(t, engine(t))
+		if err := alone.Init(t.Context(), w); err != nil {
+			t.Fatal(err)
+		}
+		if c.count() != tt.runs || !bytes.Equal(kept.get(w.InitKey()), s.get(w.InitKey())) {
+			t.Errorf("%s: %d runs, want %d, for\n%x, an encoder gives\n%x", tt.name, c.count(), tt.runs, s.get(w.InitKey()), kept.get(w.InitKey()))
+		}
+	}
+}
+
 // counted counts runs, and holds them until let go.
 type counted struct {
 	transcode.Encoder
