@@ -13,7 +13,8 @@ type Stretch struct {
 }
 
 // Within is a media playlist of a presentation that goes on, with the segments alone that have something of a stretch. It ends where the
-// stretch does, once that is listed. false: nothing of it is.
+// stretch does, once that is listed. It offers no delta updates: what they leave out is counted from the end of the whole. false: nothing
+// of it is.
 func Within(playlist []byte, s Stretch) ([]byte, bool) {
 	w := within{s: s}
 	for line := range bytes.Lines(playlist) {
@@ -31,6 +32,8 @@ func Within(playlist []byte, s Stretch) ([]byte, bool) {
 			line = plus(line, mediaSequence, w.dropped)
 		case bytes.HasPrefix(line, discontinuitySequence):
 			line = plus(line, discontinuitySequence, w.breaks)
+		case bytes.HasPrefix(line, serverControl):
+			line = withoutSkips(line)
 		}
 		out = append(out, line...)
 	}
@@ -46,6 +49,7 @@ var (
 	mediaSequence         = []byte("#EXT-X-MEDIA-SEQUENCE:")
 	discontinuitySequence = []byte("#EXT-X-DISCONTINUITY-SEQUENCE:")
 	discontinuity         = []byte("#EXT-X-DISCONTINUITY\n")
+	serverControl         = []byte("#EXT-X-SERVER-CONTROL:")
 )
 
 // within reads a playlist line by line.
@@ -125,6 +129,17 @@ func (w *within) keep() {
 		w.body = append(w.body, w.mapped...)
 	}
 	w.body = append(w.body, w.block...)
+}
+
+// withoutSkips is EXT-X-SERVER-CONTROL without the attribute that offers delta updates, section 4.4.3.8.
+func withoutSkips(line []byte) []byte {
+	var kept [][]byte
+	for a := range bytes.SplitSeq(bytes.TrimSuffix(line[len(serverControl):], []byte{'\n'}), []byte{','}) {
+		if !bytes.HasPrefix(a, []byte("CAN-SKIP-UNTIL=")) {
+			kept = append(kept, a)
+		}
+	}
+	return append(append(bytes.Clone(serverControl), bytes.Join(kept, []byte{','})...), '\n')
 }
 
 // plus adds to a tag's number.

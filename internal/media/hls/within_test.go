@@ -11,6 +11,7 @@ import (
 const running = `#EXTM3U
 #EXT-X-VERSION:9
 #EXT-X-TARGETDURATION:2
+#EXT-X-SERVER-CONTROL:CAN-BLOCK-RELOAD=YES,HOLD-BACK=6.000000
 #EXT-X-PART-INF:PART-TARGET=1.000000
 #EXT-X-MEDIA-SEQUENCE:7
 #EXT-X-DISCONTINUITY-SEQUENCE:1
@@ -69,5 +70,9 @@ func TestWithin(t *testing.T) {
 	}
 	if got, ok := hls.Within([]byte(running), hls.Stretch{}); !ok || string(got) != running {
 		t.Errorf("all of it:\n%s", got)
+	}
+	skips := strings.Replace(running, "HOLD-BACK", "CAN-SKIP-UNTIL=12.000000,HOLD-BACK", 1)
+	if got, ok := hls.Within([]byte(skips), hls.Stretch{}); !ok || string(got) != running {
+		t.Errorf("delta updates are offered:\n%s", got)
 	}
 }
