@@ -28,7 +28,8 @@ func TestInstantClip(t *testing.T) {
 		if list = instant(t, v, live, until); !strings.HasSuffix(list, "#EXT-X-ENDLIST\n") {
 			t.Errorf("up to a time, live:\n%s", list)
 		}
-		v.expect("a time to come", http.StatusPreconditionFailed, strings.Split(v.playlists(s.PlaybackIDs[0].ID)[0], "?")[0]+fmt.Sprintf("?program_start_time=%d", began.Add(time.Hour).Unix()))
+		v.expect("a time to come", http.StatusPreconditionFailed, "/"+live+fmt.Sprintf(".m3u8?program_start_time=%d", began.Add(time.Hour).Unix()))
+		v.expect("a time of the list to come", http.StatusPreconditionFailed, strings.Split(v.playlists(s.PlaybackIDs[0].ID)[0], "?")[0]+fmt.Sprintf("?program_start_time=%d", began.Add(time.Hour).Unix()))
 		e.stop()
 		w.wait(10 * time.Second)
 		e = n.publish(s.StreamKey).send(10 * time.Second)
@@ -73,7 +74,8 @@ func TestInstantClip(t *testing.T) {
 			t.Errorf("behind the discontinuity:\n%s", late)
 		}
 		media, _, _ := strings.Cut(strings.TrimPrefix(v.playlists(w.playbackID(a))[0], "/"), "?")
-		v.expect("nothing there", http.StatusNotFound, "/"+media+"?asset_start_time=1000")
+		v.expect("nothing there", http.StatusNotFound, "/"+id+".m3u8?asset_start_time=1000")
+		v.expect("nothing there to list", http.StatusNotFound, "/"+media+"?asset_start_time=1000")
 	})
 }
 

@@ -34,7 +34,7 @@ func (v *edgeView) Media() string { return v.media }
 func (v *edgeView) Private() bool { return false }
 
 // Multivariant implements playback.Presentation.
-func (v *edgeView) Multivariant(context.Context) (*hls.Multivariant, error) {
+func (v *edgeView) Multivariant(ctx context.Context, c playback.Clip) (*hls.Multivariant, error) {
 	if !v.event && v.edge.Ended() { // who watches already finds the end in the media playlists
 		return nil, inactive()
 	}
@@ -86,7 +86,31 @@ func (v *edgeView) Multivariant(context.Context) (*hls.Multivariant, error) {
 		m.Variants = []hls.Variant{variant}
 	}
 	m.Variants = append(m.Variants, rungs...)
-	return m, nil
+	return m, v.has(ctx, m, c)
+}
+
+// has says that every playlist of a multivariant one has something of a clip. It makes nobody encode a rung.
+func (v *edgeView) has(ctx context.Context, m *hls.Multivariant, c playback.Clip) error {
+	if c == (playback.Clip{}) {
+		return nil
+	}
+	var uris []string
+	for i := range m.Renditions {
+		uris = append(uris, m.Renditions[i].URI)
+	}
+	for i := range m.Variants {
+		uris = append(uris, m.Variants[i].URI)
+	}
+	for _, uri := range uris {
+		list, err := v.edge.Playlist(ctx, hls.RenditionOf(uri), window.Reload{Event: v.event, MSN: -1, Part: -1}, false)
+		if err != nil {
+			return told(err)
+		}
+		if _, err := v.instant(list, c, false); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 const (

@@ -111,9 +111,12 @@ func (v *recorded) Media() string { return v.media }
 func (v *recorded) Private() bool { return false }
 
 // Multivariant implements playback.Presentation.
-func (v *recorded) Multivariant(context.Context) (*hls.Multivariant, error) {
+func (v *recorded) Multivariant(_ context.Context, c playback.Clip) (*hls.Multivariant, error) {
 	if len(v.timeline.Marks) == 0 {
 		return nil, fault.New(fault.NotReady, "the asset is being prepared: ask again in a moment")
+	}
+	if _, _, err := v.stretch(c); err != nil {
+		return nil, err
 	}
 	m := &hls.Multivariant{Independent: v.whole && v.timeline.Independent()}
 	variant := hls.Variant{}
@@ -259,9 +262,9 @@ func (v *recorded) Playlist(_ context.Context, rendition string, r playback.Relo
 // list is a rendition's playlist; the whole one is kept.
 func (v *recorded) list(l *timeline.Lane, c playback.Clip) (*list, error) {
 	if c != (playback.Clip{}) {
-		from, to := v.within(c)
-		if from >= to {
-			return nil, fault.New(fault.NotFound, "there is nothing to play in this stretch")
+		from, to, err := v.stretch(c)
+		if err != nil {
+			return nil, err
 		}
 		return &list{plain: v.render(l, from, to)}, nil
 	}
@@ -273,6 +276,19 @@ func (v *recorded) list(l *timeline.Lane, c playback.Clip) (*list, error) {
 		v.lists[l.ID] = text
 	}
 	return text, nil
+}
+
+// stretch is within, for players: an error says that there is nothing of the clip.
+func (v *recorded) stretch(c playback.Clip) (from, to int, err error) {
+	from, to = v.within(c)
+	switch {
+	case from < to:
+	case v.whole:
+		err = fault.New(fault.NotFound, "there is nothing to play in this stretch")
+	default:
+		err = fault.New(fault.NotReady, "there is nothing of this stretch now: ask again when it is on")
+	}
+	return from, to, err
 }
 
 // within gives the segments [from, to) that have something of a clip.

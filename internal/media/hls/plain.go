@@ -25,6 +25,26 @@ func Plain(playlist []byte) []byte {
 	return out[:end]
 }
 
+// Asked is a media playlist whose rendition reports name the others as the multivariant playlist did: with a query, which begins with its
+// question mark. Players find a report by its address, section 4.4.5.4.
+func Asked(playlist []byte, query string) []byte {
+	tag := []byte("#EXT-X-RENDITION-REPORT:URI=\"")
+	if query == "" || !bytes.Contains(playlist, tag) {
+		return playlist
+	}
+	out := make([]byte, 0, len(playlist)+8*len(query))
+	for line := range bytes.Lines(playlist) {
+		uri, rest, ok := bytes.Cut(bytes.TrimPrefix(line, tag), []byte{'"'})
+		if !ok || !bytes.HasPrefix(line, tag) {
+			out = append(out, line...)
+			continue
+		}
+		out = append(append(out, tag...), uri...)
+		out = append(append(append(out, query...), '"'), rest...)
+	}
+	return out
+}
+
 func without(playlist []byte, tags ...string) []byte {
 	out := make([]byte, 0, len(playlist))
 	for line := range bytes.Lines(playlist) {

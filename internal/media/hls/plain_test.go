@@ -39,3 +39,20 @@ func TestPlain(t *testing.T) {
 		t.Errorf("got\n%s", got)
 	}
 }
+
+// Players know a rendition by the address that the multivariant playlist gave them, its query included.
+func TestAsked(t *testing.T) {
+	t.Parallel()
+	m := Media{
+		TargetDuration: 2, Segments: []Segment{{URI: "v/7.m4s", Map: "v/init-0.mp4"}}, Hint: "v/8.0.m4s",
+		Reports: []Report{{URI: "a.m3u8", LastMSN: 9, LastPart: 1}, {URI: "270p.m3u8", LastMSN: 8, LastPart: -1}},
+	}
+	plain := string(m.Append(nil))
+	m.Reports[0].URI, m.Reports[1].URI = "a.m3u8?x=1&y=2", "270p.m3u8?x=1&y=2"
+	if got, want := string(Asked([]byte(plain), "?x=1&y=2")), string(m.Append(nil)); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	if got := string(Asked([]byte(plain), "")); got != plain {
+		t.Errorf("got\n%s", got)
+	}
+}

@@ -11,6 +11,9 @@ import (
 // PlaylistURI names a rendition's media playlist.
 func PlaylistURI(rendition string) string { return rendition + ".m3u8" }
 
+// RenditionOf is the rendition that a media playlist's URI names.
+func RenditionOf(uri string) string { return strings.TrimSuffix(uri, ".m3u8") }
+
 // InitURI names an initialization segment.
 func InitURI(rendition string, n int) string {
 	return rendition + "/init-" + strconv.Itoa(n) + ".mp4"

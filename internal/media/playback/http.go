@@ -166,7 +166,7 @@ func (h *Handler) multivariant(w http.ResponseWriter, r *http.Request, p Present
 	if err != nil {
 		return err
 	}
-	m, err := p.Multivariant(r.Context())
+	m, err := p.Multivariant(r.Context(), mod.clip)
 	if err != nil {
 		return err
 	}
@@ -240,7 +240,7 @@ func (h *Handler) playlist(w http.ResponseWriter, r *http.Request, p Presentatio
 		h.text(w, r, p, Text{Data: data, MaxAge: 1}, compressed)
 		return nil
 	}
-	if !mod.plain && !mod.dateless {
+	if mod.passed == "" {
 		var t Text
 		if t, err = p.Playlist(r.Context(), rendition, reload, compressed); err != nil {
 			return err

@@ -62,7 +62,7 @@ func (s *source) Private() bool { return s.private }
 
 func (s *source) Earlier(media string) (playback.Presentation, bool) { return s, media == "m0" }
 
-func (s *source) Multivariant(context.Context) (*hls.Multivariant, error) {
+func (s *source) Multivariant(context.Context, playback.Clip) (*hls.Multivariant, error) {
 	m := &hls.Multivariant{
 		Renditions: []hls.Rendition{{Type: "AUDIO", GroupID: "audio", Name: "Default", URI: "a.m3u8"}},
 		Variants:   []hls.Variant{{Bandwidth: 1, Codecs: []string{"avc1"}, Audio: "audio", URI: "v.m3u8"}},
@@ -325,6 +325,30 @@ func TestPrivateAnswersStayWithTheViewer(t *testing.T) {
 	for _, path := range []string{"/" + id, "/" + id + "/m1/v.m3u8", "/" + id + "/m1/v/7.m4s", "/" + id + "/m1/v/init-0.mp4", "/" + id + "/text/t1.vtt"} {
 		if got := serve(t, &source{private: true}, http.MethodGet, path, nil).Header.Get("Cache-Control"); !strings.HasPrefix(got, "private, max-age=") {
 			t.Errorf("%s: %s", path, got)
+		}
+	}
+}
+
+// What is asked to be different about a playlist is asked of the others too, where it says how far they are.
+func TestReportsHaveTheQuery(t *testing.T) {
+	t.Parallel()
+	s := &source{playlist: func(_ string, _ playback.Reload, compressed bool) (playback.Text, error) {
+		if compressed {
+			t.Error("a text that has to be changed is compressed")
+		}
+		return playback.Text{Data: []byte("#EXTM3U\n#EXT-X-RENDITION-REPORT:URI=\"a.m3u8\",LAST-MSN=7\n")}, nil
+	}}
+	for query, want := range map[string]string{
+		"exclude_pdt=true&_HLS_msn=7&_HLS_part=2": "a.m3u8?exclude_pdt=true",
+		"asset_start_time=3&asset_end_time=9":     "a.m3u8?asset_end_time=9&asset_start_time=3",
+	} {
+		r := serve(t, s, http.MethodGet, "/"+id+"/m1/v.m3u8?"+query, http.Header{"Accept-Encoding": {"gzip"}})
+		z, err := gzip.NewReader(r.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := io.ReadAll(z); err != nil || !strings.Contains(string(got), `REPORT:URI="`+want+`",LAST-MSN=7`) {
+			t.Errorf("%s: %s, %v", query, got, err)
 		}
 	}
 }

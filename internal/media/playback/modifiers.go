@@ -185,5 +185,5 @@ func (m modifiers) text(playlist []byte) []byte {
 	if m.dateless {
 		playlist = hls.WithoutDates(playlist)
 	}
-	return playlist
+	return hls.Asked(playlist, m.passed)
 }

@@ -22,8 +22,9 @@ type Presentation interface {
 	Media() string
 	// Private says that answers are for this viewer only.
 	Private() bool
-	// Multivariant is the playlist of playlists; URIs are relative to {media}/ below the playback ID. NotReady: nothing to play yet.
-	Multivariant(ctx context.Context) (*hls.Multivariant, error)
+	// Multivariant is the playlist of playlists; URIs are relative to {media}/ below the playback ID. NotReady: nothing to play yet, or
+	// nothing of the clip in one of the playlists. Players ask again for this one, and give up over those it leads to.
+	Multivariant(ctx context.Context, c Clip) (*hls.Multivariant, error)
 	// Playlist is a rendition's media playlist, compressed with gzip if asked. It waits when r asks for what is not there yet.
 	Playlist(ctx context.Context, rendition string, r Reload, compressed bool) (Text, error)
 	// Chunk is an initialization segment, a segment or a part. The caller closes the body's Reader.

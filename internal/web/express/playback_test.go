@@ -36,7 +36,7 @@ func (s recording) Open(_ context.Context, id, token string) (playback.Presentat
 
 func (recording) Media() string { return "m1" }
 func (recording) Private() bool { return false }
-func (recording) Multivariant(context.Context) (*hls.Multivariant, error) {
+func (recording) Multivariant(context.Context, playback.Clip) (*hls.Multivariant, error) {
 	return &hls.Multivariant{Variants: []hls.Variant{{Bandwidth: 1, Codecs: []string{"avc1"}, URI: "v.m3u8"}}}, nil
 }
 
