@@ -216,3 +216,34 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// The text of a storyboard leads to the pictures that it is about, however much longer the film is when they are asked for.
+func TestStoryboardOfWhatGrows(t *testing.T) {
+	t.Parallel()
+	now, later := bare(t), bare(t)
+	lane := now.lane()
+	lane.Chunks, now.Timeline.Marks = lane.Chunks[:7], now.Timeline.Marks[:7]
+	now.Prefix, later.Prefix = "", ""
+	plan := func(f *Film, name, query string) Plan {
+		r, err := Parse(name, query)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := f.Plan(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	for _, query := range []string{"", "asset_start_time=3", "program_start_time=1000003", "asset_end_time=60"} {
+		text := plan(now, "storyboard.vtt", query)
+		pictures := plan(later, "storyboard.jpg", strings.TrimPrefix(text.rangeOf(), "?"))
+		if pictures.Start != text.Start || pictures.length != text.length {
+			t.Errorf("%q leads to %q, which is %g s from %g on, not %g s from %g on", query, text.rangeOf(), pictures.length, pictures.Start, text.length, text.Start)
+		}
+	}
+	now.Short = true // what slides away has no seconds to ask for
+	if text := plan(now, "storyboard.vtt", ""); text.rangeOf() != "" {
+		t.Errorf("%q", text.rangeOf())
+	}
+}

@@ -21,7 +21,7 @@ type Plan struct {
 	at     float64    // of a thumbnail; NaN: the newest key frame
 	key    bool       // the nearest key frame will do
 	length float64    // of an animation or storyboard from Start on, in seconds
-	asked  [4]float64 // the range of a storyboard as it was asked for
+	asked  [4]float64 // the range that a storyboard's text leads to: as it was asked for, or as long as the film is now
 }
 
 const (
@@ -125,6 +125,9 @@ func (f *Film) planStoryboard(p *Plan) error {
 	}
 	p.Start = milliseconds(start)
 	p.length = milliseconds(end - p.Start)
+	if f.Prefix == "" && !f.Short { // the pictures are asked for when it has grown, and then have to be where the text says
+		p.asked = [4]float64{p.Start, milliseconds(p.Start + p.length), math.NaN(), math.NaN()}
+	}
 	return nil
 }
 
