@@ -88,7 +88,35 @@ func (f *Film) program(name string, t float64) (float64, error) {
 			return spans[i] + max(0, t-start), nil
 		}
 	}
-	return 0, fault.New(fault.Invalid, "%s: there is nothing of that moment", name)
+	return 0, nothing(name)
+}
+
+func nothing(name string) error {
+	return fault.New(fault.Invalid, "%s: there is nothing of that moment", name)
+}
+
+// since is where what came at a time of the wall clock, or next after it, begins in the film.
+func (f *Film) since(name string, t float64) (float64, error) {
+	spans := f.Timeline.Spans()
+	for i, m := range f.Timeline.Marks {
+		start := float64(m.Start.UnixMilli()) / 1000
+		if !m.Start.IsZero() && t < start+spans[i+1]-spans[i]-slack {
+			return spans[i] + max(0, t-start), nil
+		}
+	}
+	return 0, nothing(name)
+}
+
+// until is where what came before a time of the wall clock ends in the film.
+func (f *Film) until(name string, t float64) (float64, error) {
+	spans := f.Timeline.Spans()
+	for i, m := range slices.Backward(f.Timeline.Marks) {
+		start := float64(m.Start.UnixMilli()) / 1000
+		if !m.Start.IsZero() && t > start+slack {
+			return min(spans[i]+t-start, spans[i+1]), nil
+		}
+	}
+	return 0, nothing(name)
 }
 
 // sample is a picture in coded form, in ticks.

@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"millrace/internal/fault"
 	"millrace/internal/media/frame"
@@ -98,7 +99,9 @@ func TestParameters(t *testing.T) {
 		{"storyboard.jpg?asset_start_time=4&program_end_time=1000009", "can not be given together"},
 		{"storyboard.jpg?program_start_time=1000002&program_end_time=1000009", ""},
 		{"storyboard.jpg?program_start_time=1000009&program_end_time=1000002", "program_end_time: must be after program_start_time"},
-		{"storyboard.jpg?program_start_time=1", "program_start_time: there is nothing of that moment"},
+		{"storyboard.jpg?program_start_time=1&program_end_time=2000000", ""}, // as the playlist has it: all that there is of that time
+		{"storyboard.jpg?program_start_time=1000020", "program_start_time: there is nothing of that moment"},
+		{"storyboard.jpg?program_end_time=1000000", "program_end_time: there is nothing of that moment"},
 	} {
 		name, query, _ := strings.Cut(tt.target, "?")
 		r, err := Parse(name, query)
@@ -245,5 +248,33 @@ func TestStoryboardOfWhatGrows(t *testing.T) {
 	now.Short = true // what slides away has no seconds to ask for
 	if text := plan(now, "storyboard.vtt", ""); text.rangeOf() != "" {
 		t.Errorf("%q", text.rangeOf())
+	}
+}
+
+// A storyboard by the time of day shows what an instant clip by the same times lists, also when it was asked for more than there is.
+func TestStoryboardByTheTimeOfDay(t *testing.T) {
+	t.Parallel()
+	f := bare(t)
+	for i := range f.Timeline.Marks[5:] { // the encoder was away for a minute behind second 10
+		f.Timeline.Marks[5+i].Start = f.Timeline.Marks[5+i].Start.Add(time.Minute)
+	}
+	for _, tt := range []struct{ begin, end, start, length float64 }{
+		{1000000, 1000080, 0, 20},
+		{999000, 1009000, 0, 20},
+		{1000003, 1000005, 3, 2},
+		{1000003, 1000030, 3, 7},
+		{1000030, 1000073, 10, 3},
+		{1000003, 1000073, 3, 10},
+		{1000020, 1000060, 0, 0},
+	} {
+		p, err := f.Plan(Request{
+			Kind: Storyboard, Ext: "jpg", Time: math.NaN(), ProgramTime: math.NaN(), Start: math.NaN(), End: math.NaN(), ProgramStart: tt.begin, ProgramEnd: tt.end,
+		})
+		if (err != nil) != (tt.length == 0) || err != nil && fault.KindOf(err) != fault.Invalid {
+			t.Errorf("%v: %v", tt, err)
+		}
+		if err == nil && (p.Start != tt.start || p.length != tt.length) {
+			t.Errorf("%v: %g s from %g on", tt, p.length, p.Start)
+		}
 	}
 }

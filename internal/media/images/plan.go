@@ -105,12 +105,12 @@ func (f *Film) planStoryboard(p *Plan) error {
 	length, start, end := f.seconds(), p.Start, p.End
 	p.asked = [4]float64{p.Start, p.End, p.ProgramStart, p.ProgramEnd}
 	if !math.IsNaN(p.ProgramStart) {
-		if start, err = f.program("program_start_time", p.ProgramStart); err != nil {
+		if start, err = f.since("program_start_time", p.ProgramStart); err != nil {
 			return err
 		}
 	}
 	if !math.IsNaN(p.ProgramEnd) {
-		if end, err = f.program("program_end_time", p.ProgramEnd); err != nil {
+		if end, err = f.until("program_end_time", p.ProgramEnd); err != nil {
 			return err
 		}
 	}
@@ -122,6 +122,9 @@ func (f *Film) planStoryboard(p *Plan) error {
 	}
 	if math.IsNaN(end) || end > length {
 		end = length
+	}
+	if end <= start { // the encoder was away all that time
+		return nothing("program_end_time")
 	}
 	p.Start = milliseconds(start)
 	p.length = milliseconds(end - p.Start)
