@@ -13,6 +13,7 @@ import (
 	"millrace/internal/media/frame"
 	"millrace/internal/media/hls"
 	"millrace/internal/media/playback"
+	"millrace/internal/media/timeline"
 	"millrace/internal/media/window"
 )
 
@@ -106,7 +107,7 @@ func (v *edgeView) has(ctx context.Context, m *hls.Multivariant, c playback.Clip
 		if err != nil {
 			return told(err)
 		}
-		if _, err := v.instant(list, c, false); err != nil {
+		if _, err := v.instant(ctx, list, c, false); err != nil {
 			return err
 		}
 	}
@@ -124,18 +125,30 @@ func (v *edgeView) Playlist(ctx context.Context, rendition string, r playback.Re
 	clipped := r.Clip != (playback.Clip{})
 	data, err := v.edge.Playlist(ctx, rendition, window.Reload{Event: v.event, MSN: r.MSN, Part: r.Part, Skip: r.Skip && !clipped}, compressed && !clipped)
 	if err == nil && clipped {
-		data, err = v.instant(data, r.Clip, compressed)
+		data, err = v.instant(ctx, data, r.Clip, compressed)
 	}
 	return playback.Text{Data: data, MaxAge: 1}, told(err)
 }
 
-// instant is what a playlist has of a clip: by the time of day, and of the asset by its seconds.
-func (v *edgeView) instant(playlist []byte, c playback.Clip, compressed bool) ([]byte, error) {
+// instant is what a playlist has of a clip: by the time of day, and of the asset by its seconds. Which segments that is is the picture's to
+// say, so that they are the same in all playlists.
+func (v *edgeView) instant(ctx context.Context, playlist []byte, c playback.Clip, compressed bool) ([]byte, error) {
 	s := hls.Stretch{Begin: c.Begin, End: c.End}
 	if v.event {
 		s.From, s.To = c.From, c.To
 	}
-	data, ok := hls.Within(playlist, s)
+	lead, err := v.edge.Playlist(ctx, timeline.MainVideo, window.Reload{Event: v.event, MSN: -1, Part: -1}, false)
+	if errors.Is(err, window.ErrUnknown) { // there is no picture
+		lead, err = playlist, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var data []byte
+	extent, ok := hls.Find(lead, s)
+	if ok {
+		data, ok = hls.Within(playlist, extent)
+	}
 	if !ok {
 		return nil, fault.New(fault.NotReady, "there is nothing of this stretch now: ask again when it is on")
 	}
@@ -145,7 +158,7 @@ func (v *edgeView) instant(playlist []byte, c playback.Clip, compressed bool) ([
 	var b bytes.Buffer
 	w := gzip.NewWriter(&b)
 	_, _ = w.Write(data) // a buffer takes everything
-	err := w.Close()
+	err = w.Close()
 	return b.Bytes(), err
 }
 

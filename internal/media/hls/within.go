@@ -12,36 +12,98 @@ type Stretch struct {
 	Begin, End time.Time
 }
 
-// Within is a media playlist of a presentation that goes on, with the segments alone that have something of a stretch. It ends where the
-// stretch does, once that is listed. It offers no delta updates: what they leave out is counted from the end of the whole. false: nothing
-// of it is.
-func Within(playlist []byte, s Stretch) ([]byte, bool) {
-	w := within{s: s}
-	for line := range bytes.Lines(playlist) {
-		if w.line(line); w.over {
-			break
+// Extent is which segments have something of a stretch, by their media sequence numbers.
+type Extent struct {
+	first, last int64
+	over        bool // the stretch ends with the last one; else there may be more
+}
+
+// Find finds out what a stretch of a presentation is in one of its playlists, which all others are cut like: sound is a little shorter or
+// longer than the pictures that it belongs to. false: nothing of it is listed.
+func Find(playlist []byte, s Stretch) (e Extent, ok bool) {
+	const slack = 1e-6 // of float rounding
+	_, all := blocks(playlist)
+	at, start := 0.0, time.Time{}
+	for i, b := range all {
+		if !b.start.IsZero() {
+			start = b.start
+		}
+		ends := start.Add(time.Duration(b.long * float64(time.Second)))
+		early := at+b.long <= s.From+slack || !s.Begin.IsZero() && !ends.After(s.Begin)
+		late := s.To > 0 && at >= s.To-slack || !s.End.IsZero() && !start.Before(s.End)
+		switch {
+		case late:
+			e.over = true
+			return e, ok
+		case !b.whole, early && !ok:
+		default:
+			if !ok && i > 0 {
+				e.first = b.msn
+			}
+			e.last, ok = b.msn, true
+			if e.over = s.To > 0 && at+b.long >= s.To-slack || !s.End.IsZero() && !ends.Before(s.End); e.over {
+				return e, ok
+			}
+		}
+		at, start = at+b.long, ends
+	}
+	return e, ok
+}
+
+// Within is a media playlist of a presentation that goes on, with the segments of an extent alone. It ends where the extent does, once
+// that is listed. It offers no delta updates: what they leave out is counted from the end of the whole. false: nothing of it is.
+func Within(playlist []byte, e Extent) ([]byte, bool) {
+	head, all := blocks(playlist)
+	var body, mapped []byte // mapped: the last EXT-X-MAP
+	dropped, breaks, kept, over := 0, 0, 0, false
+	for _, b := range all {
+		if b.mapped != nil {
+			mapped = b.mapped
+		}
+		switch {
+		case over, b.msn > e.last && e.over, b.msn > e.last+1: // what is ahead of the others may be behind the end
+		case b.whole && b.msn < e.first:
+			if dropped++; b.broken {
+				breaks++
+			}
+		default:
+			if kept == 0 && b.broken && dropped > 0 { // it counts as one that was in front
+				breaks++
+				b.text = bytes.Replace(b.text, discontinuity, nil, 1)
+			}
+			if kept == 0 && b.mapped == nil {
+				body = append(body, mapped...)
+			}
+			if body = append(body, b.text...); b.whole {
+				kept++
+			}
+			over = e.over && b.whole && b.msn == e.last
 		}
 	}
-	if w.kept == 0 {
+	if kept == 0 {
 		return nil, false
 	}
-	out := make([]byte, 0, len(playlist))
-	for line := range bytes.Lines(w.head) {
+	if over {
+		body = append(body, "#EXT-X-ENDLIST\n"...)
+	}
+	return append(numbered(head, dropped, breaks), body...), true
+}
+
+// numbered is the head of a playlist from the front of which so many segments and discontinuities were taken.
+func numbered(head []byte, dropped, breaks int) []byte {
+	out := make([]byte, 0, len(head)+8)
+	for line := range bytes.Lines(head) {
 		switch {
 		case bytes.HasPrefix(line, mediaSequence):
-			line = plus(line, mediaSequence, w.dropped)
+			line = plus(line, mediaSequence, dropped)
 		case bytes.HasPrefix(line, discontinuitySequence):
-			line = plus(line, discontinuitySequence, w.breaks)
+			line = plus(line, discontinuitySequence, breaks)
 		case bytes.HasPrefix(line, serverControl):
 			line = withoutSkips(line)
 		}
 		out = append(out, line...)
 	}
-	out = append(out, w.body...)
-	if w.over {
-		return append(out, "#EXT-X-ENDLIST\n"...), true
-	}
-	return append(out, w.block...), true // the open segment and what follows it
+	return out
 }
 
 //nolint:gochecknoglobals // tags
@@ -52,83 +114,52 @@ var (
 	serverControl         = []byte("#EXT-X-SERVER-CONTROL:")
 )
 
-// within reads a playlist line by line.
-type within struct {
-	s                 Stretch
-	head, block, body []byte
-	mapped            []byte // the last EXT-X-MAP
-	began             bool
-	at, long          float64 // of the segment being read, in seconds
-	start             time.Time
-	broken, fresh     bool // it has EXT-X-DISCONTINUITY, EXT-X-MAP
-	dropped, breaks   int
-	kept              int
-	over              bool
+// block is a segment with its tags, or the open segment and all that follows it.
+type block struct {
+	msn    int64
+	text   []byte
+	mapped []byte    // EXT-X-MAP
+	start  time.Time // zero: not said
+	long   float64   // seconds
+	broken bool      // it has EXT-X-DISCONTINUITY
+	whole  bool
 }
 
-func (w *within) line(line []byte) {
-	name, value, _ := bytes.Cut(bytes.TrimSuffix(line, []byte("\n")), []byte(":"))
-	switch string(name) {
-	case "#EXT-X-DISCONTINUITY":
-		w.began, w.broken = true, true
-	case "#EXT-X-MAP":
-		w.began, w.fresh, w.mapped = true, true, line
-	case "#EXT-X-PROGRAM-DATE-TIME":
-		w.began = true
-		if t, err := time.Parse(time.RFC3339Nano, string(value)); err == nil {
-			w.start = t
+// blocks reads a playlist.
+func blocks(playlist []byte) (head []byte, all []block) {
+	b, began := block{}, false
+	for line := range bytes.Lines(playlist) {
+		name, value, _ := bytes.Cut(bytes.TrimSuffix(line, []byte("\n")), []byte(":"))
+		switch string(name) {
+		case "#EXT-X-MEDIA-SEQUENCE":
+			b.msn, _ = strconv.ParseInt(string(value), 10, 64) // we wrote it
+		case "#EXT-X-DISCONTINUITY":
+			began, b.broken = true, true
+		case "#EXT-X-MAP":
+			began, b.mapped = true, line
+		case "#EXT-X-PROGRAM-DATE-TIME":
+			began = true
+			b.start, _ = time.Parse(time.RFC3339Nano, string(value))
+		case "#EXTINF":
+			began = true
+			b.long, _ = strconv.ParseFloat(string(bytes.TrimSuffix(value, []byte(","))), 64)
+		case "#EXT-X-GAP", "#EXT-X-PART":
+			began = true
 		}
-	case "#EXTINF":
-		w.began = true
-		w.long, _ = strconv.ParseFloat(string(bytes.TrimSuffix(value, []byte(","))), 64) // we wrote it
-	case "#EXT-X-GAP", "#EXT-X-PART":
-		w.began = true
-	}
-	if !w.began {
-		w.head = append(w.head, line...)
-		return
-	}
-	w.block = append(w.block, line...)
-	if line[0] != '#' {
-		w.segment()
-	}
-}
-
-// segment decides about a segment that is whole.
-func (w *within) segment() {
-	const slack = 1e-6 // of float rounding
-	end := w.start.Add(time.Duration(w.long * float64(time.Second)))
-	early := w.at+w.long <= w.s.From+slack || !w.s.Begin.IsZero() && !end.After(w.s.Begin)
-	late := w.s.To > 0 && w.at >= w.s.To-slack || !w.s.End.IsZero() && !w.start.Before(w.s.End)
-	switch {
-	case late:
-		w.over = true
-	case early:
-		w.dropped++
-		if w.broken {
-			w.breaks++
+		if !began {
+			head = append(head, line...)
+			continue
 		}
-	default:
-		w.keep()
-		w.over = w.s.To > 0 && w.at+w.long >= w.s.To-slack || !w.s.End.IsZero() && !end.Before(w.s.End)
+		if b.text = append(b.text, line...); line[0] != '#' {
+			b.whole = true
+			all = append(all, b)
+			b = block{msn: b.msn + 1}
+		}
 	}
-	w.at, w.start = w.at+w.long, end
-	w.block, w.broken, w.fresh = nil, false, false
-}
-
-func (w *within) keep() {
-	if w.kept++; w.kept > 1 {
-		w.body = append(w.body, w.block...)
-		return
+	if len(b.text) > 0 {
+		all = append(all, b)
 	}
-	if w.broken && w.dropped > 0 { // it counts as one that was in front
-		w.breaks++
-		w.block = bytes.Replace(w.block, discontinuity, nil, 1)
-	}
-	if !w.fresh {
-		w.body = append(w.body, w.mapped...)
-	}
-	w.body = append(w.body, w.block...)
+	return head, all
 }
 
 // withoutSkips is EXT-X-SERVER-CONTROL without the attribute that offers delta updates, section 4.4.3.8.

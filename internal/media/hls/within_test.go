@@ -1,6 +1,7 @@
 package hls_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -33,6 +34,55 @@ v/9.m4s
 #EXT-X-PRELOAD-HINT:TYPE=PART,URI="v/10.1.m4s"
 `
 
+// within cuts a playlist by itself.
+func within(list string, s hls.Stretch) ([]byte, bool) {
+	e, ok := hls.Find([]byte(list), s)
+	if !ok {
+		return nil, false
+	}
+	return hls.Within([]byte(list), e)
+}
+
+// Sound is cut where the picture is, though its segments are a little longer or shorter, and whatever is whole of it.
+func TestWithinIsTheSameOfAll(t *testing.T) {
+	t.Parallel()
+	list := func(long string, whole, open int) []byte {
+		b := []byte("#EXTM3U\n#EXT-X-MEDIA-SEQUENCE:7\n#EXT-X-DISCONTINUITY-SEQUENCE:0\n#EXT-X-MAP:URI=\"init\"\n")
+		for i := range whole {
+			b = fmt.Appendf(b, "#EXT-X-PROGRAM-DATE-TIME:2026-03-01T12:00:%02d.000Z\n#EXTINF:%s,\n%d.m4s\n", 2*i, long, 7+i)
+		}
+		if open > 0 {
+			b = fmt.Appendf(b, "#EXT-X-PART:DURATION=0.3,URI=\"%d.0.m4s\"\n", 7+whole)
+		}
+		return b
+	}
+	at := func(s int) time.Time { return time.Date(2026, 3, 1, 12, 0, s, 0, time.UTC) }
+	video := list("2.000000", 5, 1)
+	for _, s := range []hls.Stretch{{From: 4, To: 8}, {From: 4}, {To: 6}, {Begin: at(4), End: at(8)}, {Begin: at(4)}, {To: 11}} {
+		e, ok := hls.Find(video, s)
+		if !ok {
+			t.Fatal(s)
+		}
+		want, _ := hls.Within(video, e)
+		for _, long := range []string{"2.020000", "1.980000"} {
+			if got, ok := hls.Within(list(long, 5, 1), e); !ok || strings.ReplaceAll(string(got), long, "2.000000") != string(want) {
+				t.Errorf("%+v:\n%s\nis not\n%s", s, got, want)
+			}
+		}
+		ahead, _ := hls.Within(list("2.000000", 6, 1), e)
+		if strings.Contains(string(ahead), "13.0.m4s") || strings.Contains(string(want), "ENDLIST") != strings.Contains(string(ahead), "ENDLIST") {
+			t.Errorf("%+v, ahead:\n%s", s, ahead)
+		}
+		if behind, ok := hls.Within(list("2.000000", 3, 1), e); !ok || strings.Contains(string(behind), "ENDLIST") != (s.To == 6) {
+			t.Errorf("%+v, behind:\n%s", s, behind)
+		}
+	}
+	e, ok := hls.Find(video, hls.Stretch{From: 8})
+	if got, has := hls.Within(list("2.000000", 4, 1), e); !ok || has {
+		t.Errorf("nothing of it is whole:\n%s", got)
+	}
+}
+
 func TestWithin(t *testing.T) {
 	t.Parallel()
 	at := func(s int) time.Time { return time.Date(2026, 3, 1, 12, 0, s, 0, time.UTC) }
@@ -51,7 +101,7 @@ func TestWithin(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			text, ok := hls.Within([]byte(running), tt.s)
+			text, ok := within(running, tt.s)
 			got := string(text)
 			for _, want := range []string{"MEDIA-SEQUENCE:" + tt.media + "\n", "DISCONTINUITY-SEQUENCE:" + tt.breaks + "\n", tt.has, tt.has2} {
 				if !ok || !strings.Contains(got, want) {
@@ -64,15 +114,15 @@ func TestWithin(t *testing.T) {
 		})
 	}
 	for _, s := range []hls.Stretch{{Begin: at(40)}, {End: at(0)}, {From: 100}} {
-		if got, ok := hls.Within([]byte(running), s); ok {
+		if got, ok := within(running, s); ok {
 			t.Errorf("%+v:\n%s", s, got)
 		}
 	}
-	if got, ok := hls.Within([]byte(running), hls.Stretch{}); !ok || string(got) != running {
+	if got, ok := within(running, hls.Stretch{}); !ok || string(got) != running {
 		t.Errorf("all of it:\n%s", got)
 	}
 	skips := strings.Replace(running, "HOLD-BACK", "CAN-SKIP-UNTIL=12.000000,HOLD-BACK", 1)
-	if got, ok := hls.Within([]byte(skips), hls.Stretch{}); !ok || string(got) != running {
+	if got, ok := within(skips, hls.Stretch{}); !ok || string(got) != running {
 		t.Errorf("delta updates are offered:\n%s", got)
 	}
 }
