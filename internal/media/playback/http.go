@@ -179,8 +179,9 @@ func (h *Handler) multivariant(w http.ResponseWriter, r *http.Request, p Present
 		m.Variants[i].URI = below + m.Variants[i].URI + mod.passed
 	}
 	if mod.trick {
-		if m.Tiles, err = tiles(r, p, mod); err != nil && fault.KindOf(err) != fault.NotFound {
-			return err
+		if m.Tiles, err = tiles(r, p, mod); err != nil && fault.KindOf(err) != fault.NotFound { // it plays without them
+			h.opt.Logger.WarnContext(r.Context(), "pictures for winding are left out", "path", r.URL.Path, "error", err)
+			m.Tiles = nil
 		}
 		m.TilesURI = below + hls.TilesURI + mod.passed
 	}

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -325,6 +326,45 @@ func TestPrivateAnswersStayWithTheViewer(t *testing.T) {
 	for _, path := range []string{"/" + id, "/" + id + "/m1/v.m3u8", "/" + id + "/m1/v/7.m4s", "/" + id + "/m1/v/init-0.mp4", "/" + id + "/text/t1.vtt"} {
 		if got := serve(t, &source{private: true}, http.MethodGet, path, nil).Header.Get("Cache-Control"); !strings.HasPrefix(got, "private, max-age=") {
 			t.Errorf("%s: %s", path, got)
+		}
+	}
+}
+
+// winding has pictures for winding, or a reason why not.
+type winding struct {
+	*source
+	tiles *hls.Tiles
+	err   error
+}
+
+func (s winding) Open(context.Context, string, string) (playback.Presentation, error) { return s, nil }
+
+func (s winding) Tiles(context.Context, playback.Clip) (*hls.Tiles, error) { return s.tiles, s.err }
+
+// Whoever asks for pictures for winding as well can watch without them: only their own playlist says why they are not there.
+func TestPicturesForWindingAreLeftOut(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		s    winding
+		list int
+	}{
+		"there":  {winding{tiles: &hls.Tiles{Width: 2, Height: 2, Columns: 1, Rows: 1, Images: []hls.Tiled{{URI: "i", Duration: time.Second}}}}, http.StatusOK},
+		"none":   {winding{err: fault.New(fault.NotFound, "none")}, http.StatusNotFound},
+		"busy":   {winding{err: fault.New(fault.Unavailable, "busy")}, http.StatusServiceUnavailable},
+		"broken": {winding{err: errors.New("ffmpeg")}, http.StatusInternalServerError},
+	} {
+		tt.s.source = &source{}
+		h := playback.New(playback.Options{Source: tt.s, Logger: slog.New(slog.DiscardHandler)})
+		get := func(target string) *httptest.ResponseRecorder {
+			w := httptest.NewRecorder()
+			h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, target, nil))
+			return w
+		}
+		if w := get("/" + id + ".m3u8?roku_trick_play=true"); w.Code != http.StatusOK || strings.Contains(w.Body.String(), "IMAGE-STREAM-INF") != (tt.s.err == nil) {
+			t.Errorf("%s: %d\n%s", name, w.Code, w.Body)
+		}
+		if w := get("/" + id + "/m1/tiles.m3u8"); w.Code != tt.list {
+			t.Errorf("%s: %d\n%s", name, w.Code, w.Body)
 		}
 	}
 }
