@@ -183,7 +183,7 @@ func (r *reel) describe() (timeline.Init, error) {
 		return in, fmt.Errorf("%w: its H.264 parameter sets are only inside of the pictures (%s)", mp4.ErrUnsupported, t.FourCC)
 	}
 	in.Width, in.Height = presented(t.Width, t.Height, t.PARWidth, t.PARHeight)
-	if t.Rotation == 90 || t.Rotation == 270 {
+	if t.Sideways {
 		in.Width, in.Height = in.Height, in.Width
 	}
 	in.FrameRate = r.rate()

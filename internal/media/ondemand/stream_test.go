@@ -202,6 +202,28 @@ func (s streamed) compare(t *testing.T, in string) {
 	}
 }
 
+// A picture that is to be turned, as phones say it, is turned too where it is unpacked because of its sound.
+func TestRewrittenPictureIsTurned(t *testing.T) {
+	t.Parallel()
+	whole := ffmpeg(t, "whole.mov", args(picture("2", "30"), sound("2"), h264("30", "-c:a", "pcm_s16le"))...)
+	for turn, size := range map[string][2]int{"90": {90, 160}, "180": {160, 90}, "270": {90, 160}} {
+		t.Run(turn, func(t *testing.T) {
+			t.Parallel()
+			in := ffmpeg(t, "in.mov", "-i", whole, "-c", "copy", "-metadata:s:v:0", "rotate="+turn)
+			as := encode.RewriteArgs{Input: in, Format: encode.MOV, Sound: &encode.Sound{SampleRate: 48000, Channels: 1}}
+			got := stream(t, programtest.Run(t, "ffmpeg", as.Build()...))
+			l := got.timeline.Lane(timeline.MainVideo)
+			if l.Inits[0].Width != size[0] || l.Inits[0].Height != size[1] {
+				t.Errorf("%+v, want %dx%d", l.Inits[0], size[0], size[1])
+			}
+			want, have := decode(t, in, "v"), decode(t, got.join(t, l), "v")
+			if !slices.EqualFunc(want, have, func(a, b shown) bool { return a.hash == b.hash }) {
+				t.Error("the pictures are others than the file's")
+			}
+		})
+	}
+}
+
 // A muxer without edit lists lets the first picture stand while the first sound comes: that is no slower rate.
 func TestFirstPictureDoesNotSlowTheRate(t *testing.T) {
 	t.Parallel()

@@ -54,8 +54,11 @@ func filmTape(t cmaf.Track) (*tape, error) {
 		parW, parH = info.PARWidth, info.PARHeight
 	}
 	w, h := presented(t.Config.Width, t.Config.Height, parW, parH)
-	m := newTape(t, timeline.MainVideo, cmaf.InitOptions{Width: uint32(w) << 16, Height: uint32(h) << 16})
+	m := newTape(t, timeline.MainVideo, cmaf.InitOptions{Width: uint32(w) << 16, Height: uint32(h) << 16, Matrix: t.Matrix})
 	m.length = t.LengthSize
+	if bmff.Sideways(t.Matrix) {
+		w, h = h, w
+	}
 	m.init = timeline.Init{
 		Rendition: m.lane.ID, Codec: codecOf(t.FourCC, t.Config.SPS), Width: w, Height: h, FrameRate: math.Round(t.Config.FrameRate*1000) / 1000,
 	}

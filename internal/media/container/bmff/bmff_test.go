@@ -128,3 +128,20 @@ func TestParseTrackNames(t *testing.T) {
 		_, _ = bmff.ParseTrack(whole[:n])
 	}
 }
+
+// A picture that is turned by a quarter changes its sides, mirrored or not.
+func TestSideways(t *testing.T) {
+	t.Parallel()
+	const one, less = 0x10000, 0xffff0000 // -1 in 16.16
+	for name, tt := range map[string]struct {
+		a, b, c, d uint32
+		want       bool
+	}{
+		"upright": {a: one, d: one}, "upside down": {a: less, d: less}, "mirrored": {a: less, d: one}, "left out": {},
+		"clockwise": {b: one, c: less, want: true}, "against the clock": {b: less, c: one, want: true}, "turned and mirrored": {b: one, c: one, want: true},
+	} {
+		if got := bmff.Sideways([9]uint32{tt.a, tt.b, 0, tt.c, tt.d}); got != tt.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}

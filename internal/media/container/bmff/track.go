@@ -44,6 +44,11 @@ const (
 	maxName    = 256
 )
 
+// Sideways tells that a track header's matrix shows the width of a picture as its height: turned by a quarter, mirrored or not.
+func Sideways(matrix [9]uint32) bool {
+	return matrix[0] == 0 && matrix[4] == 0 && matrix[1] != 0 && matrix[3] != 0
+}
+
 // ParseTrack reads the body of a trak box. ErrMalformed when something without which the track can't be used is missing or contradicts itself.
 func ParseTrack(trak []byte) (*Track, error) {
 	t := &Track{}

@@ -24,6 +24,8 @@ type Track struct {
 	// SampleEntry is the whole box; LengthSize is what stands before its NAL units, video only.
 	SampleEntry []byte
 	LengthSize  int
+	// Matrix of the track header says how the picture is turned for display; all zeros mean identity.
+	Matrix [9]uint32
 }
 
 // ReaderOptions bounds a Reader.
@@ -229,7 +231,7 @@ func parseTrack(trak []byte) (track Track, ok bool, err error) {
 	if err != nil {
 		return Track{}, false, err
 	}
-	track = Track{ID: t.ID, Timescale: t.Timescale, Language: t.Language, Name: t.Name}
+	track = Track{ID: t.ID, Timescale: t.Timescale, Language: t.Language, Name: t.Name, Matrix: t.Matrix}
 	switch {
 	case t.Handler.Is("vide"):
 		track.Kind = frame.Video

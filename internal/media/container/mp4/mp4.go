@@ -76,6 +76,8 @@ type Track struct {
 	Rotation int
 	// Mirrored tells that the matrix does something that Rotation can't say.
 	Mirrored bool
+	// Sideways tells that the picture's width is shown as its height.
+	Sideways bool
 	// SampleEntry is the box for an init segment's sample description.
 	SampleEntry []byte
 

@@ -145,6 +145,7 @@ func (t *Track) picture(entry bmff.SampleEntry) {
 	if t.PARWidth <= 0 || t.PARHeight <= 0 {
 		t.PARWidth, t.PARHeight = 1, 1
 	}
+	t.Sideways = bmff.Sideways(t.matrix)
 	a, b, c, d := int32(t.matrix[0]), int32(t.matrix[1]), int32(t.matrix[3]), int32(t.matrix[4])
 	switch {
 	case a > 0 && b == 0 && c == 0 && d > 0:
