@@ -175,7 +175,7 @@ func (l *Library) Chunk(ctx context.Context, src timeline.Source, msn int64, c t
 	if err != nil {
 		return nil, fmt.Errorf("read samples of %s: %w", src.Object, err)
 	}
-	if err := k.fit(t, c, samples); err != nil {
+	if samples, err = k.fit(t, c, samples); err != nil {
 		return nil, err
 	}
 	return cmaf.AppendFragment(nil, uint32(msn+1), cmaf.TrackID, uint64(c.Time), samples), nil
@@ -189,17 +189,41 @@ func (l *Library) samples(ctx context.Context, src timeline.Source, c timeline.C
 	return k, t, err
 }
 
-// fit gives samples the times that they have in the chunk.
-func (k *kept) fit(t *mp4.Track, c timeline.Chunk, samples []cmaf.Sample) error {
+// fit gives samples the times that they have in the chunk, and those that are to be sent.
+func (k *kept) fit(t *mp4.Track, c timeline.Chunk, samples []cmaf.Sample) ([]cmaf.Sample, error) {
 	if t.Kind != frame.Video {
 		fitSound(c, samples)
-		return nil
+		return withBytes(samples), nil
 	}
 	x, err := k.reel(t)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return x.fit(c, samples)
+	if err = x.fit(c, samples); err != nil {
+		return nil, err
+	}
+	return withBytes(samples), nil
+}
+
+// withBytes leaves out samples without bytes, by which some writers say that nothing new is shown: there are players that take no fragment
+// with one. The sample before lasts so much longer, and in front of all others the one behind begins so much sooner.
+func withBytes(samples []cmaf.Sample) []cmaf.Sample {
+	out, early := samples[:0], uint32(0)
+	for _, s := range samples {
+		switch {
+		case len(s.Data) > 0 || s.Size > 0:
+			s.Duration, s.CompositionOffset = s.Duration+early, s.CompositionOffset+int32(early)
+			out, early = append(out, s), 0
+		case len(out) > 0:
+			out[len(out)-1].Duration += s.Duration
+		default:
+			early += s.Duration
+		}
+	}
+	if len(out) == 0 {
+		return samples
+	}
+	return out
 }
 
 // fitSound makes the last sample end where the chunk does: behind it there may be a hole that a gap shows.

@@ -31,7 +31,7 @@ func (l *Library) Segment(ctx context.Context, src timeline.Source, msn int64, c
 	if err != nil {
 		return nil, 0, fmt.Errorf("read samples of %s: %w", src.Object, err)
 	}
-	if err = k.fit(t, c, samples); err != nil {
+	if samples, err = k.fit(t, c, samples); err != nil {
 		return nil, 0, err
 	}
 	file, _, err := l.objects.Open(ctx, src.Object)
