@@ -246,7 +246,8 @@ func (s *streamer) finish() error {
 		end := v.end()
 		border := float64(end+s.delay) / v.scale()
 		if tail := soundEnds - border; tail > together.Seconds() && tail <= standing.Seconds() {
-			end += int64(math.Round(tail * v.scale()))
+			v.stands = int64(math.Round(tail * v.scale()))
+			end += v.stands
 			border = soundEnds
 		} else if tail <= together.Seconds() {
 			border = max(border, soundEnds)

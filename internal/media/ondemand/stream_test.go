@@ -248,4 +248,12 @@ func TestFirstPictureDoesNotSlowTheRate(t *testing.T) {
 			t.Errorf("%v frames per second, want 30", got)
 		}
 	})
+	t.Run("rewritten, the last one stands", func(t *testing.T) {
+		t.Parallel()
+		in := ffmpeg(t, "a.mkv", args(picture("5", "30"), sound("9"), h264("60"))...)
+		got := rate(stream(t, programtest.Run(t, "ffmpeg", encode.RewriteArgs{Input: in, Format: encode.Matroska}.Build()...)).timeline)
+		if math.Abs(got-30) > 0.02 {
+			t.Errorf("%v frames per second, want 30", got)
+		}
+	})
 }

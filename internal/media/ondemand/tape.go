@@ -36,6 +36,7 @@ type tape struct {
 	gone     int   // samples taken off,
 	ticks    int64 // which last so long,
 	head     int64 // and the very first of them so long
+	stands   int64 // for how much longer than its own time the very last one is shown
 	frame    int64 // audio: how long a frame lasts; 0: unknown
 	expected int64 // audio: when the next sample is due; 0 before the first
 
@@ -155,9 +156,10 @@ func (t *tape) rate() float64 {
 	return math.Round(float64(n-1)*t.scale()/float64(t.samples[n-1].dts-t.samples[0].dts)*1000) / 1000
 }
 
-// shown is how many samples of those taken off come in a second. The first one may stand for a wait, and does not count.
+// shown is how many samples of those taken off come in a second. The first one may stand for a wait, and does not count, nor does what the
+// last one stands for.
 func (t *tape) shown() float64 {
-	n, long := t.gone, t.ticks
+	n, long := t.gone, t.ticks-t.stands
 	if n > 2 && long > t.head {
 		n, long = n-1, long-t.head
 	}
