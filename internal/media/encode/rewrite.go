@@ -50,8 +50,9 @@ func (a RewriteArgs) Build() []string {
 	if a.Picture != nil {
 		args = append(args, a.Picture.Encoder.device()...)
 	}
-	if a.Format == AVI {
-		args = append(args, "-fflags", "+genpts")
+	// Corrupt is the last packet of a recording that was cut off: half a picture, at which players stop.
+	if reading := map[Format]string{AVI: "+genpts+discardcorrupt", MOV: "+discardcorrupt", FLV: "+discardcorrupt"}[a.Format]; reading != "" {
+		args = append(args, "-fflags", reading)
 	}
 	args = append(args, input(a.Format, a.Input)...)
 	args = append(args, a.video()...)
