@@ -28,6 +28,9 @@ func (w *Worker) rewrite(ctx context.Context, a asset.Asset, in assetopt.Input, 
 	if err != nil {
 		return err
 	}
+	if format == encode.MPEGTS {
+		forgetLength(&info)
+	}
 	if anew == nil { // an MP4 was described by its own index
 		if err = w.found(ctx, a, describe(in, kind, info)); err != nil {
 			return err
@@ -82,6 +85,18 @@ func (w *Worker) rewrite(ctx context.Context, a asset.Asset, in assetopt.Input, 
 		return refused(err)
 	}
 	return w.finish(ctx, a, whole)
+}
+
+// forgetLength leaves out lengths that no asset may have. Those of MPEG-TS are only what lies between its first and its last clock time: where
+// recordings with clocks of their own follow each other that can be a day, and how long it lasts is known when it has been read.
+func forgetLength(info *encode.Info) {
+	if info.Duration <= ondemand.MaxDuration {
+		return
+	}
+	info.Duration = 0
+	for i := range info.Tracks {
+		info.Tracks[i].Duration = 0
+	}
 }
 
 // level has the sound made as loud as assets are to be; what is so already stays as it is.

@@ -70,7 +70,7 @@ func (w *Worker) plan(ctx context.Context, a asset.Asset, in assetopt.Input, r i
 	}
 	video, audio, err := choose(index)
 	if err != nil {
-		return nil, err
+		return nil, whole(err, video)
 	}
 	t, stays, err := planTracks(r, video, audio, sourceKey(a.Media), boundsOf(ladder.Tier(a.Options.MaxResolution)))
 	if err == nil && (over(a) || audio != nil && (a.Options.NormalizeAudio || audio.Config.Channels > 2)) {
@@ -79,7 +79,20 @@ func (w *Worker) plan(ctx context.Context, a asset.Asset, in assetopt.Input, r i
 	if err == nil {
 		err = w.tellUnusual(ctx, a, stays)
 	}
-	return t, err
+	return t, whole(err, video)
+}
+
+// whole has the picture encoded anew too where something is and an edit list hides pictures that others are decoded from: what is unpacked has
+// no edit list, and would begin with what was cut away.
+func whole(err error, video *mp4.Track) error {
+	anew, ok := errors.AsType[*errAnew](err)
+	if !ok || video == nil || video.MediaTime <= 0 {
+		return err
+	}
+	for i := range video.Len() {
+		anew.picture = anew.picture || video.PTS(i)+int64(video.Sample(i).Duration) <= video.EditStart()
+	}
+	return anew
 }
 
 func planSound(r io.ReaderAt, size int64, key string) (*timeline.Timeline, error) {
@@ -140,7 +153,7 @@ func (w *Worker) finish(ctx context.Context, a asset.Asset, t *timeline.Timeline
 const cover = 30
 
 // choose picks the first video that can be played and the first enabled audio that can. A file in which there is video but none that can
-// be played has to be encoded anew (errAnew), and audio alike.
+// be played has to be encoded anew (errAnew), and audio alike; what is picked is said nevertheless.
 func choose(f *mp4.File) (video, audio *mp4.Track, err error) {
 	refused := map[frame.Kind]bool{}
 	for _, t := range f.Tracks {
@@ -157,7 +170,7 @@ func choose(f *mp4.File) (video, audio *mp4.Track, err error) {
 	}
 	switch {
 	case video == nil && refused[frame.Video], audio == nil && refused[frame.Audio]:
-		return nil, nil, &errAnew{}
+		return video, audio, &errAnew{}
 	case video == nil && audio == nil:
 		return nil, nil, nothing()
 	case video != nil && audio != nil && video.Len() == 1 && audio.Duration() > cover*int64(audio.Timescale):

@@ -1,0 +1,108 @@
+package worker_test
+
+import (
+	"encoding/json"
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+
+	"millrace/internal/control/asset"
+	"millrace/internal/media/timeline"
+	"millrace/internal/programtest"
+	"millrace/internal/worker/settle"
+)
+
+// What a phone has cut away at the beginning without encoding anything anew is not shown, though the sound can't stay as it is.
+func TestTrimmedFilmOfOtherSound(t *testing.T) {
+	t.Parallel()
+	whole := ffmpeg(t, "a.mov", args(picture("6"), sound("6"), h264, []string{"-g", "60", "-c:a", "pcm_s16le"})...)
+	path := ffmpeg(t, "trimmed.mov", "-ss", "1.5", "-i", whole, "-c", "copy")
+	w := newWorld(t, options{})
+	a := w.ready(path)
+	if got, want := w.samples(a)["v"], decoded(t, path); got != want {
+		t.Errorf("%d pictures, the file shows %d", got, want)
+	}
+	if math.Abs(a.Facts.Duration-4.5) > 0.05 {
+		t.Errorf("lasts %.3f s, want 4.5", a.Facts.Duration)
+	}
+	if a.NonStandard == nil || *a.NonStandard != (asset.NonStandard{AudioCodec: "pcm_s16le"}) {
+		t.Errorf("unusual: %+v", a.NonStandard)
+	}
+}
+
+// Recordings in one file of which each has a clock of its own last as long as they do, whatever the clocks say.
+func TestClocksThatGoBack(t *testing.T) {
+	t.Parallel()
+	one := ffmpeg(t, "one.ts", args(picture("3"), sound("3"), h264)...)
+	late := ffmpeg(t, "late.ts", "-i", one, "-c", "copy", "-output_ts_offset", "3000")
+	path := filepath.Join(t.TempDir(), "joined.ts")
+	var all []byte
+	for _, from := range []string{late, one} {
+		data, err := os.ReadFile(from)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, data...)
+	}
+	if err := os.WriteFile(path, all, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w := newWorld(t, options{})
+	a := w.ready(path)
+	if math.Abs(a.Facts.Duration-6) > 0.1 || w.samples(a)["v"] != 180 {
+		t.Errorf("lasts %.3f s with %d pictures, want 6 s with 180", a.Facts.Duration, w.samples(a)["v"])
+	}
+	for _, x := range a.InputInfo[0].File.Tracks {
+		if x.Duration > 60 {
+			t.Errorf("%s is said to last %.3f s", x.Type, x.Duration)
+		}
+	}
+}
+
+// Of a recording that was cut off inside of a picture all pictures before it are shown, and nothing of that one: players stop at a piece.
+func TestCutOffInsideOfAPicture(t *testing.T) {
+	t.Parallel()
+	for name, how := range map[string][]string{
+		"a.mp4": {"-c:a", "libopus", "-movflags", "+frag_keyframe+empty_moov+default_base_moof"},
+		"a.flv": {"-c:a", "aac", "-flvflags", "no_duration_filesize"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			path := ffmpeg(t, name, args(picture("6"), sound("6"), h264, []string{"-g", "30", "-bf", "0", "-b:v", "1M"}, how)...)
+			if err := os.Truncate(path, insideOf(t, path, 100)); err != nil {
+				t.Fatal(err)
+			}
+			w := newWorld(t, options{})
+			a := w.ready(path)
+			line, err := settle.Timeline(w.ctx(), w.store, w.Service, a)
+			w.must(err)
+			if n := w.samples(a)["v"]; n < 60 || line.Lane(timeline.MainVideo) == nil {
+				t.Errorf("%d pictures", n)
+			}
+			plays(t, w, line)
+		})
+	}
+}
+
+// insideOf is a place in the middle of a picture, as a byte of the file.
+func insideOf(t *testing.T, path string, picture int) int64 {
+	t.Helper()
+	var probed struct {
+		Packets []struct {
+			Position string `json:"pos"`
+			Size     string `json:"size"`
+		} `json:"packets"`
+	}
+	out := programtest.Run(t, "ffprobe", "-v", "error", "-select_streams", "v:0", "-show_entries", "packet=pos,size", "-of", "json", path)
+	if err := json.Unmarshal(out, &probed); err != nil {
+		t.Fatal(err)
+	}
+	at, err := strconv.ParseInt(probed.Packets[picture].Position, 10, 64)
+	size, err2 := strconv.ParseInt(probed.Packets[picture].Size, 10, 64)
+	if err != nil || err2 != nil {
+		t.Fatal(err, err2)
+	}
+	return at + size/2
+}
