@@ -1,14 +1,18 @@
 package worker_test
 
 import (
+	"bytes"
+	"encoding/binary"
 	"encoding/json"
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"testing"
 
 	"millrace/internal/control/asset"
+	"millrace/internal/media/container/bmff"
 	"millrace/internal/media/timeline"
 	"millrace/internal/programtest"
 	"millrace/internal/worker/settle"
@@ -105,4 +109,54 @@ func insideOf(t *testing.T, path string, picture int) int64 {
 		t.Fatal(err, err2)
 	}
 	return at + size/2
+}
+
+// A film put together of clips with descriptions of their own is encoded anew: its parameters change inside of the track.
+func TestFilmOfSeveralDescriptions(t *testing.T) {
+	t.Parallel()
+	path := ffmpeg(t, "a.mp4", args(picture("5"), sound("5"), h264)...)
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	moov := bytes.LastIndex(data, []byte("moov")) - 4 // behind the media, whose place stays
+	if err = os.WriteFile(path, append(data[:moov:moov], described(data[moov:], false)...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w := newWorld(t, options{})
+	a := w.ready(path)
+	if got, want := w.samples(a)["v"], decoded(t, path); got != want || want != 150 {
+		t.Errorf("%d pictures, the file shows %d", got, want)
+	}
+	line, err := settle.Timeline(w.ctx(), w.store, w.Service, a)
+	w.must(err)
+	plays(t, w, line)
+}
+
+// described gives boxes with the sample description of video doubled, and the second one in use from the middle of its chunks on.
+func described(boxes []byte, video bool) []byte {
+	var out []byte
+	for len(boxes) >= 8 {
+		size := binary.BigEndian.Uint32(boxes)
+		kind, body := string(boxes[4:8]), boxes[8:size]
+		switch kind {
+		case "trak":
+			body = described(body, bytes.Contains(body, []byte("vide")))
+		case "moov", "mdia", "minf", "stbl":
+			body = described(body, video)
+		case "stsd":
+			if video {
+				body = slices.Concat(bmff.U32(0, 2), body[8:], body[8:])
+			}
+		case "stsc":
+			if video {
+				last := body[len(body)-12:]
+				first := binary.BigEndian.Uint32(last) + 1
+				body = slices.Concat(bmff.U32(0, binary.BigEndian.Uint32(body[4:])+1), body[8:], bmff.U32(first), last[4:8], bmff.U32(2))
+			}
+		}
+		out = append(out, bmff.Make(kind, body)...)
+		boxes = boxes[size:]
+	}
+	return out
 }

@@ -155,12 +155,14 @@ const cover = 30
 // choose picks the first video that can be played and the first enabled audio that can. A file in which there is video but none that can
 // be played has to be encoded anew (errAnew), and audio alike; what is picked is said nevertheless.
 func choose(f *mp4.File) (video, audio *mp4.Track, err error) {
-	refused := map[frame.Kind]bool{}
+	refused, anew := map[frame.Kind]bool{}, &errAnew{}
 	for _, t := range f.Tracks {
 		switch {
 		case t.Kind == frame.Text:
 		case t.Config.Codec == "":
 			refused[t.Kind] = true
+			anew.picture = anew.picture || t.Changes && t.Kind == frame.Video
+			anew.sound = anew.sound || t.Changes && t.Kind == frame.Audio
 		case t.Len() == 0:
 		case t.Kind == frame.Video && video == nil:
 			video = t
@@ -170,7 +172,7 @@ func choose(f *mp4.File) (video, audio *mp4.Track, err error) {
 	}
 	switch {
 	case video == nil && refused[frame.Video], audio == nil && refused[frame.Audio]:
-		return video, audio, &errAnew{}
+		return video, audio, anew
 	case video == nil && audio == nil:
 		return nil, nil, nothing()
 	case video != nil && audio != nil && video.Len() == 1 && audio.Duration() > cover*int64(audio.Timescale):

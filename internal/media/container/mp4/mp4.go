@@ -60,6 +60,9 @@ type Track struct {
 	FourCC string
 	// Config is filled for H.264 and AAC. Otherwise its Codec is "", and Len may be 0 although the track has samples.
 	Config frame.Config
+	// Changes tells that the samples have several descriptions, as where clips of different cameras were put together: of such a track no one
+	// Config is true, and none is given.
+	Changes bool
 	// LengthSize is the number of bytes before each NAL unit of a sample, H.264 only.
 	LengthSize int
 	// Timescale in ticks per second; every time of a track is in these.

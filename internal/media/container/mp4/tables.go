@@ -22,6 +22,7 @@ type tables struct {
 	wide                           bool   // chunk offsets have 64 bits
 	sizeBits                       uint32 // of a size entry: 4, 8, 16 or 32
 	fixedSize, count               uint32
+	several                        bool // samples have several descriptions: found in place
 }
 
 // table is the entries of a full box, checked to lie in it.
@@ -115,7 +116,7 @@ func (t *tables) chunk(i int) uint64 {
 }
 
 // build makes the samples of a track. fileSize bounds offsets and, with samples of one size, how many there can be. description is the
-// index, from 1, of the one sample entry in use.
+// index, from 1, of the first sample entry in use.
 func (t *tables) build(fileSize int64, left int) (s samples, description uint32, err error) {
 	if t.count == 0 {
 		return samples{}, 0, errNoTables
@@ -165,9 +166,7 @@ func (t *tables) place(s *samples, fileSize int64) (description uint32, err erro
 		if description == 0 {
 			description = desc
 		}
-		if desc != description {
-			return 0, fmt.Errorf("%w: its samples have several descriptions, the codec's parameters change inside of the track", ErrUnsupported)
-		}
+		t.several = t.several || desc != description
 		for c := first; c <= last && c <= uint32(t.chunks.n) && i < n; c++ {
 			pos := t.chunk(int(c - 1))
 			for k := uint32(0); k < per && i < n; k++ {

@@ -82,6 +82,9 @@ func (x *indexer) fill(t *Track, b *bmff.Track, trak []byte) error {
 	if codecErr := t.codec(entry); codecErr != nil {
 		return codecErr
 	}
+	if t.Changes = tabs.several; t.Changes {
+		t.Config = frame.Config{Kind: t.Kind}
+	}
 	if t.Config.Codec == "" { // nothing will be cut from it
 		if err != nil {
 			t.samples = samples{}
