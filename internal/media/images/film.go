@@ -151,7 +151,7 @@ func (f *Film) samples(ctx context.Context, i int) ([]sample, error) {
 			at += int64(s.Duration)
 		}
 	}
-	return out, nil
+	return out, f.keys(ctx, i, out)
 }
 
 // head is the first picture of a segment; no more than that is read.
@@ -356,13 +356,13 @@ func abs(v int64) int64 { return max(v, -v) }
 
 // needs leaves out the pictures that the last one is not decoded from, as far as they say so themselves: H.264's nal_ref_idc 0.
 func needs(head []byte, pictures []sample) []sample {
-	tracks, err := cmaf.NewReader(bytes.NewReader(head), cmaf.ReaderOptions{}).Tracks()
-	if err != nil || len(tracks) != 1 || tracks[0].FourCC != "avc1" && tracks[0].FourCC != "avc3" {
+	size := lengthSize(head)
+	if size == 0 {
 		return pictures
 	}
 	out := make([]sample, 0, len(pictures))
 	for i, s := range pictures {
-		if i == len(pictures)-1 || !h264.Disposable(s.Data, tracks[0].LengthSize) {
+		if i == len(pictures)-1 || !h264.Disposable(s.Data, size) {
 			out = append(out, s)
 		}
 	}
