@@ -49,6 +49,7 @@ import (
 	"millrace/internal/worker/ingest"
 	"millrace/internal/worker/master"
 	"millrace/internal/worker/purge"
+	"millrace/internal/worker/settle"
 	"millrace/internal/worker/static"
 	"millrace/internal/worker/sweep"
 	"millrace/internal/worker/track"
@@ -320,11 +321,13 @@ func (n *node) jobs(ctx context.Context) (lifecycle.Service, error) {
 	if workers <= 0 {
 		workers = runtime.NumCPU()
 	}
+	desk := settle.NewDesk(workers)
 	files := ingest.New(ingest.Options{
-		Assets: n.assets, Store: n.blob, Fetch: n.fetch, Engine: n.ffmpeg, Library: n.library, Scratch: scratch, MaxSize: n.cfg.MaxUploadBytes, Mark: n.mark, Now: clock, Logger: n.log,
+		Assets: n.assets, Store: n.blob, Fetch: n.fetch, Engine: n.ffmpeg, Library: n.library, Scratch: scratch, MaxSize: n.cfg.MaxUploadBytes, Mark: n.mark,
+		Desk: desk, Now: clock, Logger: n.log,
 	})
 	tracks := track.New(track.Options{
-		Assets: n.assets, Store: n.blob, Fetch: n.fetch, Engine: n.ffmpeg, Scratch: scratch, MaxSize: n.cfg.MaxUploadBytes, Now: clock,
+		Assets: n.assets, Store: n.blob, Fetch: n.fetch, Engine: n.ffmpeg, Scratch: scratch, MaxSize: n.cfg.MaxUploadBytes, Desk: desk, Now: clock,
 	})
 	whole, err := filepath.Abs(scratch)
 	if err != nil {
@@ -344,7 +347,13 @@ func (n *node) jobs(ctx context.Context) (lifecycle.Service, error) {
 	if n.metrics != nil {
 		handlers = n.metrics.Handlers(handlers)
 	}
-	return queue.New(queue.Options{DB: n.db, Node: n.id, Logger: n.log, Workers: workers, Handlers: handlers})
+	return queue.New(queue.Options{DB: n.db, Node: n.id, Logger: n.log, Workers: workers, Fetchers: fetchers(workers), Handlers: handlers})
+}
+
+// fetchers is how many jobs that fetch from other hosts run beside the others: most of the time they wait for a network, or for a processor.
+func fetchers(workers int) int {
+	const each, most = 8, 128
+	return max(workers, min(each*workers, most))
 }
 
 // spareEncoders is how many encoders of rungs wait for whoever asks next: each has some tens of megabytes.

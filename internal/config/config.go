@@ -114,7 +114,7 @@ type Config struct {
 
 	NodeID                   string        // empty: made at the first start and kept in DataDir
 	MaxConnectionsPerAddress int           // concurrent ingest connections of one IP address, at least 1
-	WorkerConcurrency        int           // jobs at a time; 0: one per CPU
+	WorkerConcurrency        int           // jobs at a time, those that fetch from URLs apart; 0: one per CPU
 	ShutdownTimeout          time.Duration // longest drain
 
 	File     string   // the configuration file that was read; empty: none

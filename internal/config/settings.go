@@ -231,7 +231,7 @@ var settings = []Setting{
 	},
 	{
 		Name: "worker-concurrency", Kind: KindNumber, Default: "0",
-		Help:  "Jobs (downloads, checks, conversions) that run at a time. 0 is one per CPU.",
+		Help:  "Jobs (clips, files to download, deletions) that run at a time, beside eight times as many that fetch files from URLs. 0 is one per CPU.",
 		apply: into(number(0, 1024), func(c *Config) *int { return &c.WorkerConcurrency }),
 	},
 	{

@@ -51,7 +51,11 @@ func (a *Asset) Left(now time.Time) []job.Insert {
 }
 
 func (a *Asset) ingestJob() job.Insert {
-	return job.New(JobIngest, string(a.ID), IngestArgs{Asset: a.ID, Media: a.Media})
+	j := job.New(JobIngest, string(a.ID), IngestArgs{Asset: a.ID, Media: a.Media})
+	if a.Origin != FromClip {
+		j.Lane = job.Fetching
+	}
+	return j
 }
 
 func (a *Asset) finishJob() job.Insert {
@@ -59,7 +63,9 @@ func (a *Asset) finishJob() job.Insert {
 }
 
 func (a *Asset) trackJob(t Track) job.Insert {
-	return job.New(JobTrackIngest, string(t.ID), TrackArgs{Asset: a.ID, Track: t.ID, Media: a.Media})
+	j := job.New(JobTrackIngest, string(t.ID), TrackArgs{Asset: a.ID, Track: t.ID, Media: a.Media})
+	j.Lane = job.Fetching
+	return j
 }
 
 func (a *Asset) staticJob(f StaticRendition) job.Insert {

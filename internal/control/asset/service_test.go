@@ -280,6 +280,25 @@ func TestClip(t *testing.T) {
 	w.happened("deleted", "job media.purge", "job media.purge") // its own and the source's
 }
 
+// TestLanesOfJobs: what depends on somebody else's host is in nobody's way.
+func TestLanesOfJobs(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	source := w.ready()
+	w.create()
+	_, err := w.AddTrack(w.ctx(), env, source.ID, asset.TrackInput{URL: "https://h/x", Type: "text", LanguageCode: "en"}, w.now())
+	w.must(err)
+	w.create(assetopt.Input{URL: "mux://assets/" + string(source.ID)})
+	w.must(w.Delete(w.ctx(), env, source.ID, w.now()))
+	var got []string
+	for _, j := range w.store.jobs {
+		got = append(got, j.Kind+" "+string(j.Lane))
+	}
+	if want := []string{"asset.ingest fetching", "track.ingest fetching", "asset.ingest ", "media.purge "}; !slices.Equal(got, want) {
+		t.Errorf("jobs %q, want %q", got, want)
+	}
+}
+
 func TestPatchAndPlaybackIDs(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -16,7 +16,17 @@ type Insert struct {
 	Args json.RawMessage // ids, never secrets, never state
 	Key  string          // at most one unfinished job per kind and key; empty: no limit
 	At   time.Time       // not before; zero: now
+	Lane Lane
 }
+
+// Lane is where a job stands in line: those of one wait for none of another.
+type Lane string
+
+// The lanes.
+const (
+	Own      Lane = ""         // what the service does with its own
+	Fetching Lane = "fetching" // what others decide the pace of: a host that sends a byte a second is in the way of no clip and no recording
+)
 
 // New makes an Insert with args as JSON.
 func New(kind, key string, args any) Insert {

@@ -27,6 +27,14 @@ func (a JobArgs) Kind() string { return a.kind }
 // ArgsOf names a kind to River.
 func ArgsOf(kind string) JobArgs { return JobArgs{kind: kind} }
 
+// QueueOf names a lane to River.
+func QueueOf(l job.Lane) string {
+	if l == job.Own {
+		return river.QueueDefault
+	}
+	return string(l)
+}
+
 // maxAttempts is beyond what any handler allows: the handlers' own limits, which only the worker knows, are kept in package queue.
 const maxAttempts = 1000
 
@@ -39,7 +47,7 @@ func unfinished() []rivertype.JobState {
 
 func (t tx) enqueue(ctx context.Context, jobs []job.Insert) error {
 	for _, j := range jobs {
-		opts := &river.InsertOpts{MaxAttempts: maxAttempts, ScheduledAt: j.At}
+		opts := &river.InsertOpts{MaxAttempts: maxAttempts, ScheduledAt: j.At, Queue: QueueOf(j.Lane)}
 		if j.Key != "" {
 			opts.UniqueOpts = river.UniqueOpts{ByArgs: true, ByState: unfinished()}
 		}

@@ -41,6 +41,7 @@ type Options struct {
 	Node     id.Node
 	Handlers []job.Handler // one per kind
 	Workers  int           // jobs at a time; 0: 4
+	Fetchers int           // those of the lane Fetching, beside the others; 0: as many
 	Logger   *slog.Logger
 }
 
@@ -68,6 +69,9 @@ func New(o Options) (*Queue, error) {
 	if o.Workers <= 0 {
 		o.Workers = defaultWorkers
 	}
+	if o.Fetchers <= 0 {
+		o.Fetchers = o.Workers
+	}
 	q := &Queue{db: o.DB, node: o.Node, logger: o.Logger, lostAfter: lostAfter, running: map[int64]context.CancelCauseFunc{}}
 	if len(o.Handlers) == 0 {
 		return q, nil
@@ -85,9 +89,11 @@ func New(o Options) (*Queue, error) {
 		river.AddWorkerArgs(workers, db.ArgsOf(h.Kind), &worker{handler: h, queue: q})
 	}
 	client, err := o.DB.JobClient(&river.Config{
-		ID:                string(o.Node),
-		Logger:            o.Logger,
-		Queues:            map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: o.Workers}},
+		ID:     string(o.Node),
+		Logger: o.Logger,
+		Queues: map[string]river.QueueConfig{
+			db.QueueOf(job.Own): {MaxWorkers: o.Workers}, db.QueueOf(job.Fetching): {MaxWorkers: o.Fetchers},
+		},
 		Workers:           workers,
 		FetchCooldown:     fetchCooldown,
 		FetchPollInterval: fetchPoll,

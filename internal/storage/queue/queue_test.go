@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -385,5 +386,40 @@ func TestDelay(t *testing.T) {
 			t.Errorf("attempt %d waits %v to %v after %v", attempt, low, high, last)
 		}
 		last = low
+	}
+}
+
+// TestLanes has as many jobs fetch from hosts that never come to an end as may: what the service does with its own goes on.
+func TestLanes(t *testing.T) {
+	t.Parallel()
+	for name, fresh := range dbtest.Engines() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := dbtest.Open(t, fresh(t))
+			waiting, done := make(chan bool, defaultWorkers+1), make(chan bool, 1)
+			run(t, d, "n", nil,
+				job.Handler{Kind: "test.fetch", Work: func(ctx context.Context, _ job.Job) error {
+					waiting <- true
+					<-ctx.Done()
+					return ctx.Err()
+				}},
+				job.Handler{Kind: "test.kind", Work: func(context.Context, job.Job) error {
+					done <- true
+					return nil
+				}})
+			for n := range defaultWorkers + 1 {
+				j := job.New("test.fetch", strconv.Itoa(n), nil)
+				j.Lane = job.Fetching
+				must(t, d.Enqueue(t.Context(), j))
+			}
+			for range defaultWorkers {
+				got(t, waiting, "a job that waits")
+			}
+			must(t, d.Enqueue(t.Context(), job.New("test.kind", "a", nil)))
+			got(t, done, "a job of the other lane")
+			if len(waiting) > 0 {
+				t.Errorf("more than %d jobs fetch at a time", defaultWorkers)
+			}
+		})
 	}
 }

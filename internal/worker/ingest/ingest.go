@@ -34,6 +34,7 @@ type Options struct {
 	Scratch string            // folder for downloads, on the storage's filesystem if that is a folder
 	MaxSize int64             // of a file, bytes
 	Mark    overlay.Layer     // what test assets get
+	Desk    settle.Desk       // where files are looked into
 	Now     func() time.Time
 	Logger  *slog.Logger
 }

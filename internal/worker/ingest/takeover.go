@@ -43,7 +43,7 @@ func (w *Worker) takeOver(ctx context.Context, a asset.Asset, in *assetopt.Input
 	if in != nil {
 		t, err = w.plan(ctx, a, *in, f, st.Size())
 	} else {
-		t, err = planSound(f, st.Size(), sourceKey(a.Media))
+		t, err = w.planSound(ctx, f, st.Size(), sourceKey(a.Media))
 	}
 	if err != nil {
 		return err
@@ -55,7 +55,15 @@ func (w *Worker) takeOver(ctx context.Context, a asset.Asset, in *assetopt.Input
 }
 
 // plan tells what is in an MP4 and makes the timeline of it, stored as the asset's source.
-func (w *Worker) plan(ctx context.Context, a asset.Asset, in assetopt.Input, r io.ReaderAt, size int64) (*timeline.Timeline, error) {
+func (w *Worker) plan(ctx context.Context, a asset.Asset, in assetopt.Input, r io.ReaderAt, size int64) (t *timeline.Timeline, err error) {
+	err = w.opt.Desk.Examine(ctx, func() error {
+		t, err = w.examine(ctx, a, in, r, size)
+		return err
+	})
+	return t, err
+}
+
+func (w *Worker) examine(ctx context.Context, a asset.Asset, in assetopt.Input, r io.ReaderAt, size int64) (*timeline.Timeline, error) {
 	index, err := mp4.Index(r, size)
 	if err != nil {
 		info := asset.InputInfo{Settings: in}
@@ -95,16 +103,19 @@ func whole(err error, video *mp4.Track) error {
 	return anew
 }
 
-func planSound(r io.ReaderAt, size int64, key string) (*timeline.Timeline, error) {
-	index, err := mp4.Index(r, size)
-	if err != nil {
-		return nil, unusable(err)
-	}
-	_, audio, err := choose(index)
-	if err != nil {
-		return nil, err
-	}
-	t, _, err := planTracks(r, nil, audio, key, bounds{})
+func (w *Worker) planSound(ctx context.Context, r io.ReaderAt, size int64, key string) (t *timeline.Timeline, err error) {
+	err = w.opt.Desk.Examine(ctx, func() error {
+		index, bad := mp4.Index(r, size)
+		if bad != nil {
+			return unusable(bad)
+		}
+		_, audio, bad := choose(index)
+		if bad != nil {
+			return bad
+		}
+		t, _, bad = planTracks(r, nil, audio, key, bounds{})
+		return bad
+	})
 	return t, err
 }
 

@@ -32,11 +32,14 @@ func (w *Worker) audio(ctx context.Context, a asset.Asset, t *asset.Track) error
 	if err != nil {
 		return err
 	}
-	x, err := index(path)
+	err = w.opt.Desk.Examine(ctx, func() error {
+		x, bad := index(path)
+		if bad != nil {
+			return fmt.Errorf("index audio: %w", bad)
+		}
+		return measure(x, t)
+	})
 	if err != nil {
-		return fmt.Errorf("index audio: %w", err)
-	}
-	if err := measure(x, t); err != nil {
 		return err
 	}
 	if err := w.opt.Store.Adopt(ctx, t.Object, path); err != nil {
@@ -53,12 +56,16 @@ func (w *Worker) convert(ctx context.Context, a asset.Asset, raw string) (string
 		return "", err
 	}
 	if format == encode.MOV {
-		ready, bad := isM4A(raw)
-		if bad != nil || ready && !a.Options.NormalizeAudio {
-			return raw, bad
+		ready := false
+		err = w.opt.Desk.Examine(ctx, func() (bad error) {
+			ready, bad = isM4A(raw)
+			return bad
+		})
+		if err != nil || ready && !a.Options.NormalizeAudio {
+			return raw, err
 		}
 	}
-	info, err := w.opt.Engine.Probe(ctx, raw, format)
+	info, err := w.probe(ctx, raw, format)
 	if err != nil {
 		return "", err
 	}
@@ -82,6 +89,15 @@ func (w *Worker) convert(ctx context.Context, a asset.Asset, raw string) (string
 		return args.Output, w.opt.Engine.EncodeAudio(ctx, args, nil)
 	}
 	return "", noAudio()
+}
+
+// probe asks ffprobe what a file holds.
+func (w *Worker) probe(ctx context.Context, path string, format encode.Format) (info encode.Info, err error) {
+	err = w.opt.Desk.Examine(ctx, func() error {
+		info, err = w.opt.Engine.Probe(ctx, path, format)
+		return err
+	})
+	return info, err
 }
 
 func tooLong() error {
@@ -189,9 +205,11 @@ func (w *Worker) stored(ctx context.Context, t *asset.Track) (bool, error) {
 		return false, err
 	}
 	defer func() { _ = r.Close() }() // it was only read
-	x, err := mp4.Index(r, info.Size)
-	if err != nil {
-		return false, fmt.Errorf("index stored audio: %w", err)
-	}
-	return true, measure(x, t)
+	return true, w.opt.Desk.Examine(ctx, func() error {
+		x, err := mp4.Index(r, info.Size)
+		if err != nil {
+			return fmt.Errorf("index stored audio: %w", err)
+		}
+		return measure(x, t)
+	})
 }

@@ -30,8 +30,9 @@ type Options struct {
 	Store   blob.Store
 	Fetch   *fetch.Client
 	Engine  *encode.Engine
-	Scratch string // folder for downloads
-	MaxSize int64  // of an audio file, bytes
+	Scratch string      // folder for downloads
+	MaxSize int64       // of an audio file, bytes
+	Desk    settle.Desk // where files are looked into
 	Now     func() time.Time
 }
 
@@ -153,9 +154,15 @@ func (w *Worker) text(ctx context.Context, a asset.Asset, t *asset.Track) error 
 	if err != nil {
 		return err
 	}
-	d, err := captions.Parse(data)
+	var d captions.Document
+	err = w.opt.Desk.Examine(ctx, func() (err error) {
+		if d, err = captions.Parse(data); err != nil {
+			return fault.Wrap(fault.Invalid, err, "the file is no usable subtitle file: %s", err)
+		}
+		return nil
+	})
 	if err != nil {
-		return fault.Wrap(fault.Invalid, err, "the file is no usable subtitle file: %s", err)
+		return err
 	}
 	t.Object, t.Rendition, t.Duration = textKey(a, t.ID), string(t.ID), d.End().Seconds()
 	if err := w.opt.Store.Put(ctx, t.Object, bytes.NewReader(d.AppendVTT(nil))); err != nil {
