@@ -52,7 +52,8 @@ type ProcessOptions struct {
 	Files []*os.File
 	// Hurry, once closed, says that somebody waits for the child now: it goes on as OnDemand.
 	Hurry <-chan struct{}
-	// Stall is how long the child may give neither output nor, without Output, progress; zero is for ever.
+	// Stall is how long the child may give neither output nor, without Output, progress; zero is for ever. While it waits for a processor
+	// that others have, which with Background and Ahead may take long, it is not the child that stalls.
 	Stall time.Duration
 }
 
@@ -258,7 +259,8 @@ func (r *run) serve(ctx context.Context) {
 }
 
 func (r *run) serveOutput(ctx context.Context, file *os.File, read func(context.Context, io.Reader) error) {
-	out := &watched{file: file, stall: r.process.opts.Stall, stalled: func() { r.cancel(ErrStalled) }}
+	out := r.watch(file)
+	out.stall = r.process.opts.Stall
 	r.serving.Go(func() {
 		if err := guarded(func() error { return read(ctx, out) }); err != nil {
 			r.outputBroke(fmt.Errorf("read output of %s: %w", filepath.Base(r.cmd.Path), err), out.ended)
@@ -387,7 +389,7 @@ func (r *run) result(ctx context.Context) error {
 // readProgress follows ffmpeg's -progress: lines key=value, about two blocks a second.
 func (r *run) readProgress() {
 	opts := r.process.opts
-	in := &watched{file: r.told, stalled: func() { r.cancel(ErrStalled) }}
+	in := r.watch(r.told)
 	if opts.Output == nil {
 		in.stall = opts.Stall
 	}
@@ -399,27 +401,6 @@ func (r *run) readProgress() {
 		}
 	}
 	_, _ = io.Copy(io.Discard, in)
-}
-
-// watched is a pipe whose writer has to say something now and then. Time that the reader takes does not count.
-type watched struct {
-	file    *os.File
-	stall   time.Duration
-	stalled func()
-	ended   bool
-}
-
-func (w *watched) Read(b []byte) (int, error) {
-	if w.stall > 0 {
-		_ = w.file.SetReadDeadline(time.Now().Add(w.stall))
-	}
-	n, err := w.file.Read(b)
-	if errors.Is(err, os.ErrDeadlineExceeded) {
-		w.stalled()
-		return n, ErrStalled
-	}
-	w.ended = w.ended || errors.Is(err, io.EOF)
-	return n, err // io.EOF has to stay as it is
 }
 
 // tailSize is how much of a child's last words is kept, in bytes.
