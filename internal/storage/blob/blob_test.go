@@ -133,6 +133,9 @@ func TestFolderLeavesNoTemporaryFiles(t *testing.T) {
 	if err := s.Delete(t.Context(), "a/b"); err != nil {
 		t.Fatal(err)
 	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
 	entries, err := os.ReadDir(tmp)
 	if err != nil || len(entries) != 1 || entries[0].Name() != "young" {
 		t.Errorf("temporary files: %v, %v; want young only", entries, err)
@@ -141,6 +144,43 @@ func TestFolderLeavesNoTemporaryFiles(t *testing.T) {
 		t.Errorf("folder: %v, %v; want nothing but .tmp", entries, err)
 	}
 }
+
+// TestFolderIsSweptOfTheDead: what a killed process was writing goes with the next start, and what others write stays.
+func TestFolderIsSweptOfTheDead(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	left := filepath.Join(dir, ".tmp", "OFTHEDEAD")
+	if err := os.MkdirAll(left, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(left, "half"), []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	living := openFolder(t, dir, true)
+	if _, err := os.Stat(left); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("left over: %v", err)
+	}
+	err := living.Put(t.Context(), "a", readerFunc(func([]byte) (int, error) {
+		other, err := blob.Open(t.Context(), blob.Options{Dir: dir, NoSync: true})
+		if err == nil {
+			err = errors.Join(other.Put(t.Context(), "b", strings.NewReader("x")), other.Close())
+		}
+		if err == nil {
+			err = io.EOF
+		}
+		return 0, err
+	}))
+	if err != nil {
+		t.Errorf("another store was opened while this one wrote: %v", err)
+	}
+	if _, err := living.Stat(t.Context(), "a"); err != nil {
+		t.Error(err)
+	}
+}
+
+type readerFunc func([]byte) (int, error)
+
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
 type errReader struct{}
 
@@ -264,6 +304,9 @@ func TestLink(t *testing.T) {
 		if failed := errors.Join(err1, err2); failed != nil || os.SameFile(a, b) != tt.same {
 			t.Errorf("%s: the same file: %v, %v", key, os.SameFile(a, b), failed)
 		}
+	}
+	if failed := s.Close(); failed != nil {
+		t.Error(failed)
 	}
 	entries, err := os.ReadDir(filepath.Join(dir, ".tmp"))
 	if err != nil || len(entries) != 0 {

@@ -3,7 +3,6 @@ package blob
 import (
 	"bytes"
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -21,8 +20,6 @@ import (
 )
 
 const (
-	tmpDir     = ".tmp"         // holds unfinished writes; no key begins with a dot
-	tmpAge     = 24 * time.Hour // an unfinished write this old was left by a process that is gone
 	copyBytes  = 256 << 10
 	nameTrials = 100 // each is lost only when a Delete comes in between
 )
@@ -33,6 +30,7 @@ type folder struct {
 	root    string
 	device  uint64 // that root is on
 	noSync  bool
+	tmp     *os.File // see occupy
 	buffers sync.Pool
 	opened  opened
 }
@@ -57,29 +55,14 @@ func openFolder(dir string, noSync bool) (*folder, error) {
 		return nil, fmt.Errorf("look at storage folder: %w", err)
 	}
 	f.device = device(info)
-	return f, f.sweep(time.Now())
+	if err = f.occupy(); err != nil {
+		return nil, err
+	}
+	if err = f.sweep(time.Now()); err != nil {
+		return nil, errors.Join(err, f.vacate())
+	}
+	return f, nil
 }
-
-// sweep removes what killed processes left, and so tries whether the folder can be written to. Young files stay:
-// another process may be writing them.
-func (f *folder) sweep(now time.Time) error {
-	entries, err := os.ReadDir(filepath.Join(f.root, tmpDir))
-	if err != nil {
-		return fmt.Errorf("read storage folder: %w", err)
-	}
-	for _, e := range entries {
-		if info, err := e.Info(); err == nil && now.Sub(info.ModTime()) > tmpAge {
-			_ = os.Remove(filepath.Join(f.root, tmpDir, e.Name())) // another process may sweep too
-		}
-	}
-	probe := f.tmpName()
-	if err := os.WriteFile(probe, nil, 0o600); err != nil {
-		return fmt.Errorf("write to storage folder: %w", err)
-	}
-	return os.Remove(probe)
-}
-
-func (f *folder) tmpName() string { return filepath.Join(f.root, tmpDir, rand.Text()) }
 
 func (f *folder) file(key string) string { return filepath.Join(f.root, filepath.FromSlash(key)) }
 
@@ -141,7 +124,7 @@ func namesOnce(err error) bool {
 	return errors.Is(err, errors.ErrUnsupported) || errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.EMLINK)
 }
 
-// writeTmp leaves all of r in a new file below tmpDir, or nothing.
+// writeTmp leaves all of r in a new file in the folder of unfinished writes, or nothing.
 func (f *folder) writeTmp(ctx context.Context, r io.Reader) (_ string, err error) {
 	if err = ctx.Err(); err != nil {
 		return "", err
@@ -434,7 +417,7 @@ func (f *folder) List(ctx context.Context, prefix string) iter.Seq2[string, erro
 
 func (f *folder) Close() error {
 	f.opened.close()
-	return nil
+	return f.vacate()
 }
 
 // openRegular opens a file for reading, and nothing else that may stand at path.

@@ -16,7 +16,7 @@ import (
 	"millrace/internal/storage/blob"
 )
 
-// descriptors counts those of this process that lead below dir, also to what was deleted there.
+// descriptors counts those of this process that lead to objects below dir, also to what was deleted there.
 func descriptors(t *testing.T, dir string) int {
 	t.Helper()
 	entries, err := os.ReadDir("/proc/self/fd")
@@ -25,7 +25,7 @@ func descriptors(t *testing.T, dir string) int {
 	}
 	n := 0
 	for _, e := range entries {
-		if to, err := os.Readlink("/proc/self/fd/" + e.Name()); err == nil && strings.HasPrefix(to, dir+"/") {
+		if to, err := os.Readlink("/proc/self/fd/" + e.Name()); err == nil && strings.HasPrefix(to, dir+"/") && !strings.HasPrefix(to, dir+"/.tmp/") {
 			n++
 		}
 	}
