@@ -248,15 +248,19 @@ func TestNames(t *testing.T) {
 	c := newClient(t, func(o *fetch.Options) {
 		o.Resolver = names(t, func(name string) []netip.Addr { return table[name] })
 	})
-	for host, want := range map[string]string{
-		"good.example": "", "both.example": "", "metadata.example": "cloud metadata", "mapped.example": "private network",
-		"inner.example": "is not allowed", "nowhere.example": "host nowhere.example can't be found",
+	inside := func(host string) string {
+		return "host " + host + " is not allowed: its address is not public; add that with --fetch-allow"
+	}
+	for host, want := range map[string][2]string{ // said to whoever asked, and in the log alone
+		"good.example": {}, "both.example": {}, "metadata.example": {inside("metadata.example"), "169.254.169.254 is not allowed: cloud metadata"},
+		"mapped.example": {inside("mapped.example"), "10.0.0.1 is not allowed: private network"}, "inner.example": {inside("inner.example"), ""},
+		"nowhere.example": {"host nowhere.example can't be found", ""},
 	} {
 		_, _, err := c.Get(t.Context(), "http://"+host+":"+port+"/x?token=sesame", 100)
 		switch {
-		case want == "" && err != nil:
+		case want[0] == "" && err != nil:
 			t.Errorf("%s: %v", host, err)
-		case want != "" && (fault.KindOf(err) != fault.Invalid || !strings.Contains(strings.Join(fault.Messages(err), " "), want)):
+		case want[0] != "" && (fault.KindOf(err) != fault.Invalid || strings.Join(fault.Messages(err), " ") != want[0] || !strings.Contains(err.Error(), want[1])):
 			t.Errorf("%s: %v, want %q", host, err, want)
 		case err != nil && strings.Contains(err.Error(), "sesame"):
 			t.Errorf("%s: the error holds the query", host)
@@ -294,5 +298,8 @@ func TestRebinding(t *testing.T) {
 	_, _, err = c.Get(t.Context(), "http://rebind.example:"+port+"/a", 100)
 	if fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), "127.0.0.2 is not allowed: loopback") {
 		t.Errorf("second connection: %v, want refused", err)
+	}
+	if said := strings.Join(fault.Messages(err), " "); strings.Contains(said, "127") {
+		t.Errorf("it is said where the name led: %s", said)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"strconv"
 	"strings"
@@ -37,10 +38,17 @@ func explain(ctx context.Context, u *url.URL, err error) error {
 	case cause != nil:
 		return fmt.Errorf("fetch %s: %w: %w", show(u), ctx.Err(), cause)
 	}
+	host := u.Hostname()
 	if e, ok := errors.AsType[*url.Error](err); ok {
+		if last, bad := url.Parse(e.URL); bad == nil { // behind redirects
+			host = last.Hostname()
+		}
 		err = e.Err
 	}
 	if e, ok := errors.AsType[*fault.Error](err); ok { // the dialer's or the redirect's
+		if _, dialed := errors.AsType[*net.OpError](err); dialed {
+			return refusal(host, e)
+		}
 		return e
 	}
 	if e, ok := errors.AsType[*net.DNSError](err); ok && e.IsNotFound {
@@ -53,6 +61,15 @@ func explain(ctx context.Context, u *url.URL, err error) error {
 		return fault.Wrap(fault.Invalid, err, "%s does not speak TLS", show(u))
 	}
 	return fault.Wrap(fault.Unavailable, err, "%s %s", show(u), passing(err))
+}
+
+// refusal of an address that a name has led to does not tell whoever gave the name which one that is: names of the inside would be looked up
+// for the outside. The cause, which is for the log, does.
+func refusal(host string, why *fault.Error) error {
+	if _, err := netip.ParseAddr(host); err == nil {
+		return why
+	}
+	return fault.Wrap(fault.Invalid, why, "host %.100s is not allowed: its address is not public; add that with --fetch-allow", host)
 }
 
 // passing names what may be better the next time.

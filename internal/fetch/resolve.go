@@ -2,6 +2,7 @@ package fetch
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -39,6 +40,9 @@ func (c *Client) Resolve(ctx context.Context, network, address string) (netip.Ad
 		} else if refused == nil {
 			refused = err
 		}
+	}
+	if e, ok := errors.AsType[*fault.Error](refused); ok {
+		return netip.AddrPort{}, refusal(host, e)
 	}
 	return netip.AddrPort{}, refused
 }
