@@ -1,6 +1,7 @@
 package transcode
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -81,25 +82,24 @@ func (m *Maker) makeInit(ctx context.Context, w *Work) error {
 }
 
 // trackOf is what the encoder says in front of its pictures, of the first one of a segment.
-func (m *Maker) trackOf(ctx context.Context, w *Work, head []byte, msn int64) (made frame.Config, err error) {
+func (m *Maker) trackOf(ctx context.Context, w *Work, head []byte, msn int64) (frame.Config, error) {
 	var one []byte
-	err = m.opt.Encoder.Rung(ctx, encode.FirstPlay, encode.RungJob{
+	var made frame.Config
+	err := m.opt.Encoder.Rung(ctx, encode.FirstPlay, encode.RungJob{
 		Threads: 1,
-		Prepare: func(ctx context.Context, _ int) (_ []encode.RungArgs, err error) {
-			one, err = w.onePicture(ctx, msn)
-			return []encode.RungArgs{w.args()}, err
+		Prepare: func(ctx context.Context, _ int) ([]encode.RungArgs, error) {
+			var failed error
+			one, failed = w.onePicture(ctx, msn)
+			return []encode.RungArgs{w.args()}, failed
 		},
 		Input: func(_ context.Context, _ int, out io.Writer) error {
-			if _, err := out.Write(head); err != nil {
-				return err // the engine says what was written
-			}
-			_, err := out.Write(one)
-			return err
+			_, failed := io.Copy(out, io.MultiReader(bytes.NewReader(head), bytes.NewReader(one)))
+			return failed // the engine says what was written
 		},
 		Output: func(_ context.Context, _ int, in io.Reader) error {
-			tracks, err := cmaf.NewReader(in, cmaf.ReaderOptions{MaxFragment: maxPicture}).Tracks()
-			if err != nil {
-				return err
+			tracks, failed := cmaf.NewReader(in, cmaf.ReaderOptions{MaxFragment: maxPicture}).Tracks()
+			if failed != nil {
+				return failed
 			}
 			if len(tracks) != 1 || tracks[0].FourCC != "avc1" {
 				return errors.New("the encoder gave no H.264")
