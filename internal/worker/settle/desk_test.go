@@ -3,6 +3,7 @@ package settle
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 )
@@ -10,22 +11,24 @@ import (
 func TestDesk(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		desk, now, most := NewDesk(2), 0, 0
+		desk := NewDesk(2)
+		var now, most atomic.Int64
 		end := make(chan struct{})
 		for range 5 {
 			go func() {
 				_ = desk.Examine(t.Context(), func() error {
-					now++
-					most = max(most, now)
+					if n := now.Add(1); n > most.Load() {
+						most.Store(n)
+					}
 					<-end
-					now--
+					now.Add(-1)
 					return nil
 				})
 			}()
 		}
 		synctest.Wait()
-		if most != 2 {
-			t.Errorf("%d are looked into at once, want 2", most)
+		if n := now.Load(); n != 2 {
+			t.Errorf("%d are looked into at once, want 2", n)
 		}
 		ctx, cancel := context.WithCancelCause(t.Context())
 		gone := errors.New("gone")
@@ -35,8 +38,8 @@ func TestDesk(t *testing.T) {
 		}
 		close(end)
 		synctest.Wait()
-		if now != 0 || most != 2 {
-			t.Errorf("%d are left, and there were %d at once", now, most)
+		if now.Load() != 0 || most.Load() != 2 {
+			t.Errorf("%d are left, and there were %d at once", now.Load(), most.Load())
 		}
 		func() {
 			defer func() { _ = recover() }()
