@@ -186,7 +186,7 @@ func TestCutToThePicture(t *testing.T) {
 		made        int // segments of video that are the clip's own
 	}{
 		"milliseconds":  {3.033, 8.567, 91, 256, 2},
-		"one segment":   {4.5, 6.1, 135, 182, 1},
+		"one segment":   {4.5, 5.9, 135, 176, 1},
 		"at a segment":  {3.9999, 8.0001, 120, 239, 0},
 		"half a second": {7.8, 8.3, 234, 248, 2},
 	} {

@@ -4,8 +4,8 @@
 // part (its length and checksum), init segment, beginning and end; of what is forgotten it is cleared from time to time.
 // It must never know playlists, storage or who watches.
 //
-// A disk that is slow or hangs never delays the stream for longer than a few milliseconds: whoever appends waits that long at most,
-// then goes on; what does not fit into a bounded backlog is not journalled and counted. Files are not synced: they outlive the
+// A disk that is slow or hangs never delays the stream for long: whoever appends waits for 50 ms at most, then nobody waits until all is
+// written; what does not fit into a bounded backlog is not journalled and counted. Files are not synced: they outlive the
 // process, not the machine's power.
 // Goroutines: none of its own; Run does the writing and is called by the owner.
 package journal
@@ -25,7 +25,7 @@ import (
 // Options is what a Journal needs.
 type Options struct {
 	Dir        string        // a folder of its own; it is made when needed and removed by Close
-	Patience   time.Duration // how long an append waits for the disk at most; 5 ms when 0
+	Patience   time.Duration // how long an append waits for the disk at most; 50 ms when 0
 	MaxBacklog int64         // bytes that may wait for the disk; 16 MiB when 0
 	Logger     *slog.Logger
 }
@@ -76,7 +76,7 @@ func (o *op) size() int64 { return int64(len(o.note) + len(o.data) + 64) }
 // New returns a Journal in o.Dir. What an earlier process left there is read by Left.
 func New(o Options) *Journal {
 	if o.Patience <= 0 {
-		o.Patience = 5 * time.Millisecond
+		o.Patience = 50 * time.Millisecond // a busy machine takes some to get to it
 	}
 	if o.MaxBacklog <= 0 {
 		o.MaxBacklog = 16 << 20
@@ -115,10 +115,18 @@ func (j *Journal) Note(msn int64, r Record, init []byte) {
 	j.append(op{msn: msn, note: appendNote(nil, msn, &r, init), late: r.End == ""})
 }
 
+// End writes that a rendition's segment is whole. It waits as Part does.
+func (j *Journal) End(msn int64, r Record) {
+	j.await(op{msn: msn, note: appendNote(nil, msn, &r, nil), done: make(chan struct{})})
+}
+
 // Part appends a part to a segment's file; data must not change later. It returns when the part is with the operating system, or when
 // patience is at its end. One goroutine at a time may append.
 func (j *Journal) Part(m *Media, data []byte, ticks int64, independent bool) {
-	o := op{msn: m.msn, part: m, about: Part{Ticks: ticks, Independent: independent}, data: data, done: make(chan struct{})}
+	j.await(op{msn: m.msn, part: m, about: Part{Ticks: ticks, Independent: independent}, data: data, done: make(chan struct{})})
+}
+
+func (j *Journal) await(o op) {
 	if !j.append(o) {
 		return
 	}

@@ -46,16 +46,30 @@ func (e *Edge) notePart(rendition string, buf []byte, ticks int64, independent b
 	j.Part(media, buf[from:], ticks, independent)
 }
 
-// noteEnd puts the end of the segment that was open into the journal. Called with the lock; it does not wait.
-func (e *Edge) noteEnd(l *lane) {
-	if j := e.opt.Journal; j != nil {
-		n := len(l.segs) - 1
-		j.Note(e.first+int64(n), journal.Record{End: l.ID, Duration: l.segs[n].dur, Target: e.target}, nil)
+// noteEnd puts the end of the open segment into the journal before it is listed, if the disk is quick. Called without the lock.
+func (e *Edge) noteEnd(rendition string, ticks int64) {
+	j := e.opt.Journal
+	if j == nil {
+		return
 	}
+	e.mu.Lock()
+	l := e.lane(rendition)
+	if e.ended || l == nil || l.open() == nil {
+		e.mu.Unlock()
+		return
+	}
+	msn, r := e.endOf(l, ticks)
+	e.mu.Unlock()
+	j.End(msn, r)
+}
+
+// endOf says that the open segment ends. Called with the lock.
+func (e *Edge) endOf(l *lane, ticks int64) (msn int64, r journal.Record) {
+	return e.first + int64(len(l.segs)) - 1, journal.Record{End: l.ID, Duration: max(l.open().dur, ticks), Target: e.target}
 }
 
 // takeOver adds what an earlier process left in the journal behind what was recorded: segments that were whole, and of one that was
-// not, the parts that every rendition has. What can not follow is deleted.
+// not, the parts that every rendition has, or all of what was whole in one of them. What can not follow is deleted.
 func (e *Edge) takeOver(j *journal.Journal) {
 	whole := true
 	for s := range j.Left {
@@ -139,21 +153,28 @@ func (e *Edge) declare(from *journal.Lane, n int) bool {
 	return len(l.segs) == n && (!from.Begun || from.Use < len(l.inits) || len(from.Parts) == 0)
 }
 
-// cut drops the parts that not every rendition has, and tells whether the segment was whole.
+// cut drops the parts that not every rendition has, and tells whether the segment was whole. Where one rendition's was, players may have it
+// listed as a segment: nothing is dropped then, and the others end a little sooner.
 func (e *Edge) cut(s *journal.Segment, n int) (whole bool) {
-	end := math.Inf(1)
+	end, listed, absent := math.Inf(1), false, false
 	for _, l := range e.lanes {
-		if from := s.Lane(l.ID); from != nil && from.Whole {
-			continue
-		} else if from != nil && len(from.Parts) > 0 {
+		switch from := s.Lane(l.ID); {
+		case from != nil && from.Whole:
+			listed = true
+		case from != nil && len(from.Parts) > 0:
 			end = min(end, seconds(from.Time+from.Ticks(), l.Rendition))
-		} else if from != nil && from.Begun || l.expected(s, n) {
-			s.Clear()
-			return false
+		case from != nil && from.Begun || l.expected(s, n):
+			absent = true
 		}
 	}
-	if math.IsInf(end, 1) {
+	switch {
+	case math.IsInf(end, 1) && !absent:
 		return true
+	case listed:
+		return false
+	case absent:
+		s.Clear()
+		return false
 	}
 	const slack = 0.001
 	for _, from := range s.Lanes {

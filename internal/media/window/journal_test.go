@@ -70,7 +70,8 @@ func TestKilledAnywhere(t *testing.T) {
 		dir          string
 		whole        int // segments that were whole in both renditions
 		wholeSeconds float64
-		v, a         int // parts of the open one
+		v, a         int  // parts of the open one
+		listed       bool // it is whole in the video, and listed so
 	}
 	var moments []moment
 	var m moment
@@ -99,6 +100,8 @@ func TestKilledAnywhere(t *testing.T) {
 		snap()
 		r.Target(2, nil)
 		r.Finish("v", 0)
+		m.listed = true
+		snap()
 		r.part("a")
 		m.a++
 		snap()
@@ -121,7 +124,8 @@ func TestKilledAnywhere(t *testing.T) {
 		for _, l := range tl.Lanes {
 			for n, c := range l.Chunks {
 				whole := full.Lane(l.ID).Chunks[n]
-				if c.Gap || c.Time != whole.Time || n < k.whole && (c.Duration != whole.Duration || c.Size != whole.Size) || !c.Independent || l.PartTarget != 300000 {
+				stays := n < k.whole || k.listed && l.ID == "v"
+				if c.Gap || c.Time != whole.Time || stays && (c.Duration != whole.Duration || c.Size != whole.Size) || !c.Independent || l.PartTarget != 300000 {
 					t.Errorf("moment %d: %s %d is %+v", i, l.ID, n, c)
 				}
 				if data := got.objects[c.Object]; int64(len(data)) != c.Size || !bytes.HasPrefix(objects.objects[whole.Object], data) {
@@ -201,6 +205,28 @@ func TestKilledWhileStoring(t *testing.T) {
 	final := two.store.timeline(t)
 	if len(final.Marks) != 6 || !final.Marks[5].Discontinuity || len(final.Lane("v").Inits) != 1 {
 		t.Errorf("%d rows, inits %+v", len(final.Marks), final.Lane("v").Inits)
+	}
+}
+
+// TestListedWithoutSound: pictures that were listed as a segment stay, though nothing of its sound was there yet.
+func TestListedWithoutSound(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "m")
+	r := newRig(Options{Mode: low, Journal: journalIn(dir)})
+	r.store.before = func(context.Context, string) error { return errAway }
+	stop := r.run(t)
+	r.start()
+	r.segment(2, false)
+	r.begin("v", false)
+	r.begin("a", false)
+	r.part("v")
+	r.part("v")
+	r.Finish("v", 0)
+	killed := copyOf(t, dir)
+	stop()
+	tl, _ := recovered(t, nil, killed)
+	if v, a := tl.Lane("v").Chunks, tl.Lane("a").Chunks; len(v) != 2 || v[1].Duration != v[0].Duration || v[1].Size == 0 || len(a) != 2 || !a[1].Gap {
+		t.Errorf("pictures %+v\nsound %+v", v, a)
 	}
 }
 

@@ -178,6 +178,7 @@ func (e *Edge) Part(rendition string, buf []byte, ticks int64, independent bool)
 // Finish closes the open segment of a rendition; one without parts becomes a gap that lasts ticks.
 // When every rendition has closed it, it is sealed: queued for storage.
 func (e *Edge) Finish(rendition string, ticks int64) {
+	e.noteEnd(rendition, ticks)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	l := e.lane(rendition)
@@ -193,7 +194,6 @@ func (e *Edge) finish(l *lane, ticks int64) {
 	s := l.open()
 	s.done = true
 	s.dur = max(s.dur, ticks) // the last picture may stand for longer than its part said
-	e.noteEnd(l)
 	if s.parts == 0 {
 		s.gap, s.hot = true, nil // without a part there is no file
 		if n := len(l.segs); n > 1 {
@@ -219,6 +219,10 @@ func (e *Edge) Close() {
 		if s := l.open(); s != nil && s.parts == 0 {
 			l.segs = l.segs[:len(l.segs)-1]
 		} else if s != nil {
+			if j := e.opt.Journal; j != nil {
+				msn, r := e.endOf(l, 0)
+				j.Note(msn, r, nil)
+			}
 			e.finish(l, 0)
 		}
 		if longest == nil || len(l.segs) > len(longest.segs) {
