@@ -176,6 +176,7 @@ func TestOfferRefused(t *testing.T) {
 	}{
 		"nothing":               {func(string) string { return "" }, 422, "no media"},
 		"nonsense":              {func(string) string { return "hello" }, 400, "not SDP"},
+		"return in a line":      {func(o string) string { return strings.Replace(o, "useinbandfec", "use\rinbandfec", 1) }, 400, "carriage return"},
 		"no media":              {func(s string) string { return s[:strings.Index(s, "m=audio")] }, 422, "no media"},
 		"data channel":          {func(s string) string { return s + data }, 422, "data channel"},
 		"two videos":            {func(s string) string { return s + strings.Replace(video, "a=mid:1", "a=mid:2", 1) }, 422, "more than one video"},

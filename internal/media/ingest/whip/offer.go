@@ -61,6 +61,10 @@ const maxCodecs = 256 // payload types are 7 bits
 
 // parseOffer reads an offer, RFC 9725 section 4.2. codecs are those of video that may be chosen, the best first.
 func parseOffer(body string, codecs []frame.Codec) (*offer, error) {
+	// A line holds neither, RFC 8866 section 9, and one that does is read differently each time.
+	if strings.ContainsAny(strings.ReplaceAll(body, "\r\n", "\n"), "\r\x00") {
+		return nil, malformed("the offer is not SDP: a line has a carriage return or a zero byte in it")
+	}
 	var in sdp.SessionDescription
 	if err := in.UnmarshalString(body); err != nil {
 		return nil, malformed("the offer is not SDP")
