@@ -31,36 +31,35 @@ func (e *Edge) noteBegin(l *lane) {
 
 // notePart puts a part into the journal before it is published, if the disk is quick. Called without the lock.
 func (e *Edge) notePart(rendition string, buf []byte, ticks int64, independent bool) {
-	j := e.opt.Journal
-	if j == nil {
-		return
+	var media *journal.Media
+	var from int64
+	if e.journalled(rendition, func(l *lane) { media, from = l.open().hot.media, l.open().size }) {
+		e.opt.Journal.Part(media, buf[from:], ticks, independent)
 	}
-	e.mu.Lock()
-	l := e.lane(rendition)
-	if e.ended || l == nil || l.open() == nil {
-		e.mu.Unlock()
-		return
-	}
-	media, from := l.open().hot.media, l.open().size
-	e.mu.Unlock()
-	j.Part(media, buf[from:], ticks, independent)
 }
 
 // noteEnd puts the end of the open segment into the journal before it is listed, if the disk is quick. Called without the lock.
 func (e *Edge) noteEnd(rendition string, ticks int64) {
-	j := e.opt.Journal
-	if j == nil {
-		return
+	var msn int64
+	var end journal.Record
+	if e.journalled(rendition, func(l *lane) { msn, end = e.endOf(l, ticks) }) {
+		e.opt.Journal.End(msn, end)
+	}
+}
+
+// journalled says whether a rendition has an open segment that is to be in a journal, and has it looked at with the lock.
+func (e *Edge) journalled(rendition string, look func(l *lane)) bool {
+	if e.opt.Journal == nil {
+		return false
 	}
 	e.mu.Lock()
+	defer e.mu.Unlock()
 	l := e.lane(rendition)
 	if e.ended || l == nil || l.open() == nil {
-		e.mu.Unlock()
-		return
+		return false
 	}
-	msn, r := e.endOf(l, ticks)
-	e.mu.Unlock()
-	j.End(msn, r)
+	look(l)
+	return true
 }
 
 // endOf says that the open segment ends. Called with the lock.

@@ -139,7 +139,7 @@ func (w *Worker) accept(ctx context.Context, a asset.Asset, in assetopt.Input, p
 
 // bareSound puts AAC without a container into one, unless it can't stay as it is.
 func (w *Worker) bareSound(ctx context.Context, a asset.Asset, in assetopt.Input, path string) error {
-	info, err := w.probe(ctx, path, encode.ADTS)
+	info, err := w.opt.Desk.Probe(ctx, w.opt.Engine, path, encode.ADTS)
 	if err != nil {
 		return err
 	}

@@ -24,7 +24,7 @@ import (
 // goes over it again: what is on record already stays. anew says what of an MP4 can't stay; nil for other containers.
 func (w *Worker) rewrite(ctx context.Context, a asset.Asset, in assetopt.Input, path string, kind sniff.Format, anew *errAnew) error {
 	format := encode.Format(kind.Demuxer())
-	info, err := w.probe(ctx, path, format)
+	info, err := w.opt.Desk.Probe(ctx, w.opt.Engine, path, format)
 	if err != nil {
 		return err
 	}
@@ -97,15 +97,6 @@ func forgetLength(info *encode.Info) {
 	for i := range info.Tracks {
 		info.Tracks[i].Duration = 0
 	}
-}
-
-// probe asks ffprobe what a file holds.
-func (w *Worker) probe(ctx context.Context, path string, format encode.Format) (info encode.Info, err error) {
-	err = w.opt.Desk.Examine(ctx, func() error {
-		info, err = w.opt.Engine.Probe(ctx, path, format)
-		return err
-	})
-	return info, err
 }
 
 // level has the sound made as loud as assets are to be; what is so already stays as it is.

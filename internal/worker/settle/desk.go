@@ -3,6 +3,8 @@ package settle
 import (
 	"context"
 	"fmt"
+
+	"millrace/internal/media/encode"
 )
 
 // Desk is where files from outside are looked into, a few at a time however many come: the index of one that is made to hurt takes
@@ -24,4 +26,13 @@ func (d Desk) Examine(ctx context.Context, look func() error) error {
 	}
 	defer func() { <-d }()
 	return look()
+}
+
+// Probe asks ffprobe what a file holds.
+func (d Desk) Probe(ctx context.Context, e *encode.Engine, path string, format encode.Format) (info encode.Info, err error) {
+	err = d.Examine(ctx, func() (failed error) {
+		info, failed = e.Probe(ctx, path, format)
+		return failed
+	})
+	return info, err
 }

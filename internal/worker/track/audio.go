@@ -65,7 +65,7 @@ func (w *Worker) convert(ctx context.Context, a asset.Asset, raw string) (string
 			return raw, err
 		}
 	}
-	info, err := w.probe(ctx, raw, format)
+	info, err := w.opt.Desk.Probe(ctx, w.opt.Engine, raw, format)
 	if err != nil {
 		return "", err
 	}
@@ -89,15 +89,6 @@ func (w *Worker) convert(ctx context.Context, a asset.Asset, raw string) (string
 		return args.Output, w.opt.Engine.EncodeAudio(ctx, args, nil)
 	}
 	return "", noAudio()
-}
-
-// probe asks ffprobe what a file holds.
-func (w *Worker) probe(ctx context.Context, path string, format encode.Format) (info encode.Info, err error) {
-	err = w.opt.Desk.Examine(ctx, func() error {
-		info, err = w.opt.Engine.Probe(ctx, path, format)
-		return err
-	})
-	return info, err
 }
 
 func tooLong() error {
