@@ -291,7 +291,8 @@ func TestParametersChange(t *testing.T) {
 	}
 }
 
-// TestImpossible are targets that are given up at once, and nothing is dialled for most of them.
+// TestImpossible are targets that are given up at once, and nothing is dialled for most of them. From then on nothing is kept for them,
+// not even while it is being reported.
 func TestImpossible(t *testing.T) {
 	t.Parallel()
 	vp8 := frame.Config{Kind: frame.Video, Codec: frame.VP8}
@@ -312,19 +313,25 @@ func TestImpossible(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := start(t, Options{Targets: []Target{tt.target}, Dial: dialFunc(func(context.Context, string) (net.Conn, error) {
-				if tt.dial == nil {
-					t.Error("dialled")
-				}
-				return nil, tt.dial
-			})})
-			p := w.Join(tt.protocol)
+			var p *Tap
+			w := start(t, Options{
+				Targets: []Target{tt.target},
+				Dial: dialFunc(func(context.Context, string) (net.Conn, error) {
+					if tt.dial == nil {
+						t.Error("dialled")
+					}
+					return nil, tt.dial
+				}),
+				Report: func(Report) {
+					for n := range 1000 {
+						p.Write(picture(n))
+					}
+				},
+			})
+			p = w.Join(tt.protocol)
 			p.Configure(tt.config)
 			p.Write(picture(0))
 			w.await("a", Impossible, 1)
-			for n := range 1000 {
-				p.Write(picture(n))
-			}
 			if r := w.last("a"); r.Err.Error() != tt.want {
 				t.Errorf("because %q, want %q", r.Err, tt.want)
 			}

@@ -74,7 +74,11 @@ func start(t *testing.T, o Options) *world {
 	t.Helper()
 	w := &world{t: t, log: &logBuffer{}, heard: make(chan struct{}, 1)}
 	o.Logger = slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	also := o.Report
 	o.Report = func(r Report) {
+		if also != nil {
+			also(r)
+		}
 		w.mu.Lock()
 		w.reports = append(w.reports, r)
 		w.mu.Unlock()
