@@ -25,8 +25,8 @@ import (
 	"millrace/internal/socket"
 )
 
-// round is how often sockets are looked at. A frame waits for it, so it is a part of the latency that viewers see.
-const round = 4 * time.Millisecond
+// round is how often sockets are looked at. A frame waits for it, so it is a part of the latency that viewers see (decision 17).
+const round = 6 * time.Millisecond
 
 // Options are what a Server needs. Gate and Logger are required, the rest has defaults.
 type Options struct {
