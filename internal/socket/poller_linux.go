@@ -115,8 +115,11 @@ func (p *Poller) forget(c *Conn) {
 // Close ends Run. All connections have been closed before.
 func (p *Poller) Close() error {
 	p.mu.Lock()
+	defer p.mu.Unlock() // Run lets go of the alarm's descriptor as soon as it sees that p is closed
+	if p.closed {
+		return nil
+	}
 	p.closed = true
-	p.mu.Unlock()
 	p.begin.Do(func() { close(p.begun) })
 	_, err := unix.Write(p.alarm, []byte{1, 0, 0, 0, 0, 0, 0, 0})
 	return os.NewSyscallError("write", err)
@@ -125,10 +128,7 @@ func (p *Poller) Close() error {
 // Run looks at the connections until Close.
 func (p *Poller) Run() error {
 	<-p.begun // nobody has connected: there is not even a thread that waits
-	defer func() {
-		_ = unix.Close(p.epoll)
-		_ = unix.Close(p.alarm)
-	}()
+	defer p.letGo()
 	events := make([]unix.EpollEvent, atOnce)
 	next := time.NewTimer(p.round)
 	defer next.Stop()
@@ -146,6 +146,13 @@ func (p *Poller) Run() error {
 		}
 		<-next.C
 	}
+}
+
+func (p *Poller) letGo() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	_ = unix.Close(p.epoll)
+	_ = unix.Close(p.alarm)
 }
 
 // look asks who is ready, and waits for somebody to be.

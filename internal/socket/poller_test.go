@@ -32,6 +32,22 @@ func startPoller(t *testing.T, round time.Duration) *socket.Poller {
 	return p
 }
 
+// TestClose while the poller begins to run: each descriptor is closed once, and used by nobody after that.
+func TestClose(t *testing.T) {
+	t.Parallel()
+	for range 20_000 {
+		p, err := socket.NewPoller(time.Hour)
+		if err != nil {
+			t.Fatal(err)
+		}
+		done := make(chan error, 1)
+		go func() { done <- p.Run() }()
+		if err := errors.Join(p.Close(), <-done, p.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // polled is a TCP connection's two ends, ours of a poller.
 func polled(t *testing.T, p *socket.Poller) (ours net.Conn, theirs *net.TCPConn) {
 	t.Helper()

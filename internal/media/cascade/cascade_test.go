@@ -333,15 +333,15 @@ func times(t testing.TB, data []byte) (decoded, shown []int64, keys []int) {
 	return decoded, shown, keys
 }
 
-// same checks that a rung's segment has the source's pictures.
-func (s *studio) same(id string, msn int64, keys int) {
+// same checks that a rung's segment has the source's pictures, and one of so many key frames.
+func (s *studio) same(id string, msn int64, keys ...int) {
 	s.t.Helper()
 	decoded, shown, have := times(s.t, s.segment(id, msn))
 	wantDecoded, wantShown, _ := times(s.t, s.segment(timeline.MainVideo, msn))
 	if !slices.Equal(decoded, wantDecoded) || !slices.Equal(shown, wantShown) {
 		s.t.Errorf("segment %d of %s: pictures decoded at %v and shown at %v, not at %v and %v", msn, id, decoded, shown, wantDecoded, wantShown)
 	}
-	if len(have) != keys || have[0] != 0 {
+	if !slices.Contains(keys, len(have)) || have[0] != 0 {
 		s.t.Errorf("segment %d of %s: key frames at %v", msn, id, have)
 	}
 }
@@ -516,15 +516,15 @@ func TestDies(t *testing.T) {
 			s.send(f.frames[150:], "360p", "270p")
 			s.close()
 			for msn := range int64(4) {
-				keys := 1
+				keys := []int{1}
 				if msn == 2 {
-					keys = 2 // where the second one goes on
+					keys = []int{2, 3} // where the second one goes on: the rungs need not have stood at the same part
 				}
 				if b > 0 && msn == 2 {
 					continue // pictures that are decoded before the border is known are key frames too
 				}
-				s.same("360p", msn, keys)
-				s.same("270p", msn, keys)
+				s.same("360p", msn, keys...)
+				s.same("270p", msn, keys...)
 			}
 			if after := s.part("270p", 2, 1); !bytes.Equal(before, after) {
 				t.Error("a part has changed")
