@@ -130,7 +130,11 @@ type Tap struct {
 	number  int
 	base    time.Duration
 	started bool
+	closed  bool
 }
+
+// over says that the publication has ended. Called with the lock.
+func (p *Tap) over() bool { return p.closed || p.number != p.group.publication }
 
 // Number counts the publications of a group from 1.
 func (p *Tap) Number() int { return p.number }
@@ -140,7 +144,7 @@ func (p *Tap) Configure(c frame.Config) {
 	g := p.group
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if p.number != g.publication {
+	if p.over() {
 		return
 	}
 	for _, t := range g.targets {
@@ -154,7 +158,7 @@ func (p *Tap) Write(f frame.Frame) {
 	g := p.group
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if p.number != g.publication {
+	if p.over() {
 		return
 	}
 	if !p.started {
@@ -178,9 +182,10 @@ func (p *Tap) Close() {
 	g := p.group
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if p.number != g.publication {
+	if p.over() {
 		return
 	}
+	p.closed = true
 	for _, t := range g.targets {
 		t.q.leave()
 	}

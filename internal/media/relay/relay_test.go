@@ -236,6 +236,7 @@ func TestSourceComesBack(t *testing.T) {
 				time.Sleep(tt.away)
 				p.Configure(h264Config) // it is over
 				p.Write(picture(50))
+				synctest.Wait() // the target has seen whatever there is
 				p = w.Join("rtmp")
 				play(p, 0, 50, true)
 				p.Close()

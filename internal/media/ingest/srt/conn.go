@@ -133,6 +133,7 @@ func (c *conn) answer(ctx context.Context) (pub context.Context, sink ingest.Sin
 		sink.Close(err)
 		return nil, nil, c.refuse(ctx, err)
 	}
+	c.begun = time.Now() // before gosrt begins to wait for signs of life
 	if c.wire, err = c.req.Accept(); err != nil {
 		err = fmt.Errorf("accept connection: %w", err)
 		sink.Close(err)
@@ -222,7 +223,7 @@ var answers = []struct { //nolint:gochecknoglobals // a table
 // publish carries the media until the publication's end.
 func (c *conn) publish(ctx, pub context.Context, sink ingest.Sink) error {
 	c.demuxer = mpegts.NewDemuxer(sink)
-	c.begun, c.answered, c.gone = time.Now(), time.Now(), make(chan struct{})
+	c.answered, c.gone = time.Now(), make(chan struct{})
 	hangUp := func() { _ = c.wire.Close() }
 	defer hangUp()
 	defer close(c.gone)
@@ -292,11 +293,12 @@ func (c *conn) carry() error {
 	}
 }
 
-// ending is why there is nothing more to read.
+// ending is why there is nothing more to read. A caller that says goodbye as soon as it is let in may do so before it is listened for:
+// whatever ends before silence can have been noticed was ended by the caller.
 func (c *conn) ending() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.ended {
+	if c.ended || time.Since(c.begun) < c.opts.IdleTimeout {
 		return ingest.ErrEncoderEnded
 	}
 	return fmt.Errorf("%w: no sign of life for %v", ingest.ErrSilent, c.opts.IdleTimeout)

@@ -343,6 +343,17 @@ func between(t *testing.T, addr string) (through string, cut func()) {
 	return in.LocalAddr().String(), cut
 }
 
+// TestEndsAtOnce: a caller may say goodbye before it is listened for; that is not silence.
+func TestEndsAtOnce(t *testing.T) {
+	t.Parallel()
+	opts := &Options{IdleTimeout: 15 * time.Second}
+	for ago, want := range map[time.Duration]error{0: ingest.ErrEncoderEnded, 14 * time.Second: ingest.ErrEncoderEnded, 15 * time.Second: ingest.ErrSilent} {
+		if err := (&conn{opts: opts, begun: time.Now().Add(-ago)}).ending(); !errors.Is(err, want) {
+			t.Errorf("after %v: %v, want %v", ago, err, want)
+		}
+	}
+}
+
 func TestLimits(t *testing.T) {
 	t.Parallel()
 	s := start(t, Options{Gate: &gate{sink: ingesttest.NewRecorder()}, MaxConnsPerIP: 2})
