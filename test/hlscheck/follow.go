@@ -164,7 +164,7 @@ func (v *rendition) reload(ctx context.Context, m *media) (*media, string, error
 			return nil, "", err
 		}
 	}
-	return next, u, v.checkHint(next, h)
+	return next, u, v.checkHint(next, msn, h)
 }
 
 // breaksLast tells whether other media has begun in what is listed last.
@@ -222,8 +222,8 @@ func (v *rendition) fetchHint(ctx context.Context, m *media) <-chan hinted {
 	return out
 }
 
-// checkHint looks for the hinted part in the playlist that came after.
-func (v *rendition) checkHint(m *media, h hinted) error {
+// checkHint looks for the hinted part of segment msn in the playlist that came after.
+func (v *rendition) checkHint(m *media, msn int, h hinted) error {
 	if h.none {
 		return nil
 	}
@@ -235,12 +235,14 @@ func (v *rendition) checkHint(m *media, h hinted) error {
 	}
 	v.c.check("preload-hint", h.a.status == http.StatusOK, h.url, "status %d", h.a.status)
 	listed := false
+	old := m.sequence > msn // what came after is so much that the parts, or the whole segment, are not listed any more
 	for _, e := range append(m.entries, m.open) {
 		for _, p := range e.parts {
 			listed = listed || v.c.resolve(v.url, p.uri) == h.url
 		}
+		old = old || e.msn == msn && m.next() > msn && len(e.parts) == 0
 	}
-	v.c.check("preload-hint", listed || v.c.o.stalls(), h.url, "the hinted part is not in the next playlist")
+	v.c.check("preload-hint", listed || old || v.c.o.stalls(), h.url, "the hinted part is not in the next playlist")
 	if listed && h.a.status == http.StatusOK {
 		v.hintBytes(h.url, h.a.body)
 	}
