@@ -2,6 +2,7 @@ package rtmp
 
 import (
 	"errors"
+	"fmt"
 	"time"
 
 	"millrace/internal/media/frame"
@@ -10,8 +11,9 @@ import (
 )
 
 const (
-	maxMetadata  = 16  // data messages looked at; a stream has one or two
-	maxMalformed = 100 // frames that may be unreadable before the first one that is not
+	maxMetadata   = 16  // data messages looked at; a stream has one or two
+	maxMalformed  = 100 // frames of a kind that may be unreadable before the first one that is not
+	maxHeaderless = 600 // frames of a kind that may come before its sequence header: a relay may begin in the midst of a long GOP
 )
 
 // media turns messages into frames for a sink.
@@ -27,6 +29,7 @@ type media struct {
 	encoder    string
 	named      func(encoder string) // is told what the encoder calls itself; may be nil
 	counts     counts
+	useless    [2]useless // by kind
 }
 
 func newMedia(sink ingest.Sink) media {
@@ -35,6 +38,9 @@ func newMedia(sink ingest.Sink) media {
 
 // counts is what a publication leaves in the log.
 type counts struct{ video, audio, malformed int }
+
+// useless counts frames of a kind that no decoder could use.
+type useless struct{ malformed, headerless int }
 
 // take serves one media or data message that was complete at received.
 func (m *media) take(p rtmpwire.Packet, received time.Time) error {
@@ -56,11 +62,42 @@ func (m *media) take(p rtmpwire.Packet, received time.Time) error {
 	case rtmpwire.TypeDataAMF3:
 		m.data(amf3Body(p.Body))
 	}
-	if !errors.Is(err, errTag) {
+	return m.bear(p.Kind, err)
+}
+
+// bear passes over a frame that can't be used. Where a kind had none that could, it is not borne for long: an encoder that is not told would
+// go on to send a picture that nobody sees, or sound that nobody hears.
+func (m *media) bear(kind uint8, err error) error {
+	malformed := errors.Is(err, errTag)
+	if !malformed && !errors.Is(err, errNoSequenceHeader) {
 		return err
 	}
-	if m.counts.malformed++; m.counts.malformed >= maxMalformed && m.counts.video+m.counts.audio == 0 {
-		return ingest.Unsupported("none of the frames can be read")
+	if malformed {
+		m.counts.malformed++
+	}
+	k, name, taken := frame.Video, "video", m.counts.video
+	switch kind {
+	case rtmpwire.TypeVideo:
+	case rtmpwire.TypeAudio:
+		k, name, taken = frame.Audio, "audio", m.counts.audio
+	default: // an aggregate that is none
+		if m.counts.malformed >= maxMalformed && m.counts.video+m.counts.audio == 0 {
+			return ingest.Unsupported("none of the frames can be read")
+		}
+		return nil
+	}
+	u := &m.useless[k]
+	if malformed {
+		u.malformed++
+	} else {
+		u.headerless++
+	}
+	switch {
+	case taken > 0:
+	case u.malformed >= maxMalformed:
+		return ingest.Unsupported(fmt.Sprintf("none of the %s frames can be read: %v", name, err))
+	case u.headerless >= maxHeaderless:
+		return ingest.Unsupported("no sequence header with the " + name + ", which can't be decoded without")
 	}
 	return nil
 }
@@ -80,8 +117,11 @@ func (m *media) video(p rtmpwire.Packet, received time.Time) error {
 		m.videoTrack = int(t.track)
 		return m.configure(c)
 	}
-	if t.codec != m.picture.codec || len(t.data) == 0 {
-		return nil // no decoder could use it
+	if len(t.data) == 0 {
+		return nil
+	}
+	if t.codec != m.picture.codec {
+		return errNoSequenceHeader // no decoder could use it
 	}
 	sample, key, c, err := m.picture.read(t.data)
 	if err != nil || sample == nil {
@@ -121,9 +161,6 @@ func (m *media) audio(p rtmpwire.Packet, received time.Time) error {
 	}
 	for rest := t.data; len(rest) > 0; {
 		sample, after, length, c, err := m.sound.next(t.codec, rest)
-		if errors.Is(err, errNoSequenceHeader) {
-			return nil // no decoder could use it
-		}
 		if err != nil {
 			return err
 		}
