@@ -52,8 +52,14 @@ type audio struct {
 	next    time.Duration // when the next frame begins
 	timed   bool
 	usable  bool // the configuration could be used
+	given   bool // something was given out
+	unread  int  // PES packets that could not be read, while nothing was given out
 	waiting []sound
 }
+
+// maxUnread is how many PES packets are looked at for a first frame that can be read: MPEG audio of layer II has the stream type of MP3, and
+// AAC's object types share one.
+const maxUnread = 8
 
 // sound is an access unit and its length.
 type sound struct {
@@ -73,7 +79,7 @@ func (s *stream) takeAudio(d *Demuxer, b []byte, t stamps) error {
 	carried := len(a.carry)
 	own := make([]byte, 0, carried+len(b)) // the frames share it
 	own = append(append(own, a.carry...), b...)
-	return s.frames(d, own, !a.timed, func(at int, u sound) error {
+	err := s.frames(d, own, !a.timed, func(at int, u sound) error {
 		if t.known && at >= carried {
 			a.next, a.timed, t.known = t.pts, true, false
 		}
@@ -84,6 +90,10 @@ func (s *stream) takeAudio(d *Demuxer, b []byte, t stamps) error {
 		a.next += u.long
 		return s.sound(d, u, begin)
 	})
+	if err == nil && !a.given && a.unread >= maxUnread {
+		return d.disown(s)
+	}
+	return err
 }
 
 // salvage takes a PES packet with a hole: what is before it, and what is after it, whose time is known when the next PES packet comes.
@@ -129,8 +139,9 @@ func (s *stream) place(d *Demuxer, t stamps) error {
 // frames cuts b into frames and carries over what is left. sure asks that the first is followed by another, or by nothing: b may not
 // begin with one.
 func (s *stream) frames(d *Demuxer, b []byte, sure bool, yield func(at int, u sound) error) error {
-	a, at := &s.audio, 0
+	a, at, unread := &s.audio, 0, 0
 	a.carry = nil
+	defer func() { a.unread += unread }()
 	for at < len(b) {
 		size, short, err := a.framer.next(b[at:])
 		if err == nil && (short || at+size > len(b)) {
@@ -141,6 +152,7 @@ func (s *stream) frames(d *Demuxer, b []byte, sure bool, yield func(at int, u so
 			_, _, err = a.framer.next(b[at+size:])
 		}
 		if err != nil {
+			unread = 1
 			if !sure { // one complaint for each place where it goes wrong
 				d.stats.Malformed++
 			}
@@ -155,6 +167,7 @@ func (s *stream) frames(d *Demuxer, b []byte, sure bool, yield func(at int, u so
 		sure = false
 		units, each, err := a.framer.open(b[at : at+size])
 		if err != nil {
+			unread = 1
 			d.stats.Malformed++
 		}
 		for _, u := range units {
@@ -181,8 +194,10 @@ func (s *stream) sound(d *Demuxer, u sound, at time.Duration) error {
 		}
 	}
 	if !a.usable {
+		a.unread++
 		return nil
 	}
+	a.given = true
 	d.stats.Audio++
 	return d.write(frame.Frame{Kind: frame.Audio, DTS: at, PTS: at, Key: true, Data: u.data, Received: d.when})
 }

@@ -381,7 +381,7 @@ func (d *Demuxer) adopt(p program) error {
 func pick(streams []elementary, kind frame.Kind, current *stream) (chosen *elementary) {
 	for i := range streams {
 		switch e := &streams[i]; {
-		case e.codec == none || e.codec.kind() != kind:
+		case !e.usable() || e.codec.kind() != kind:
 		case current != nil && current.is(*e):
 			return e
 		case chosen == nil:

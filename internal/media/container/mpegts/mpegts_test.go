@@ -510,6 +510,59 @@ func TestRefuses(t *testing.T) {
 	}
 }
 
+// layer2 are n frames of MPEG audio of layer II, 48 kHz stereo at 192 kbit/s.
+func layer2(n int) []byte {
+	frame := append([]byte{0xff, 0xfd, 0xa4, 0x04}, bytes.Repeat([]byte{0x55, 0xff, 0x12}, 572/3+1)...)[:576]
+	return bytes.Repeat(frame, n)
+}
+
+// TestSoundThatIsNotWhatTheMapSays: a stream of which nothing can be read is named, its pictures go on, another one takes its place, and
+// what has nothing else is refused.
+func TestSoundThatIsNotWhatTheMapSays(t *testing.T) {
+	t.Parallel()
+	const second = audioPID + 1
+	aacMain := adtsFrames(5, 100)
+	for i := 0; i < len(aacMain); i += 100 {
+		aacMain[i+2] &= 0x3f
+	}
+	for name, tt := range map[string]struct {
+		maps         []es
+		sound        []byte
+		video, audio int
+		ignored      string
+		refused      bool
+	}{
+		"layer II":                    {[]es{{0x1b, videoPID, ""}, {0x03, audioPID, ""}}, layer2(5), 40, 0, "MPEG audio other than MP3", false},
+		"layer II of MPEG-2's type":   {[]es{{0x1b, videoPID, ""}, {0x04, audioPID, ""}}, layer2(5), 40, 0, "MPEG audio other than MP3", false},
+		"AAC Main":                    {[]es{{0x1b, videoPID, ""}, {0x0f, audioPID, ""}}, aacMain, 40, 0, "AAC other than AAC-LC", false},
+		"layer II, and AAC behind it": {[]es{{0x1b, videoPID, ""}, {0x03, audioPID, ""}, {0x0f, second, ""}}, layer2(5), 40, 66, "MPEG audio other than MP3", false},
+		"layer II alone":              {[]es{{0x03, audioPID, ""}}, layer2(5), 0, 0, "", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := newMux()
+			m.pat(0, 1, mapPID)
+			m.pmt(mapPID, 1, 0, tt.maps...)
+			for i := range int64(40) {
+				if tt.maps[0].pid == videoPID {
+					m.pes(videoPID, 0xe0, i*tick, i*tick, h264Unit(i%10 == 0, 300))
+				}
+				m.pes(audioPID, 0xc0, i*tick, i*tick, tt.sound)
+				m.pes(second, 0xc1, i*tick, i*tick, adtsFrames(2, 100))
+			}
+			sink := newRecorder()
+			d := mpegts.NewDemuxer(sink)
+			err := errors.Join(d.Write(m.b, time.Time{}), d.Flush())
+			if refused := errors.Is(err, mpegts.ErrUnsupported) && strings.Contains(err.Error(), "MPEG audio other than MP3"); refused != tt.refused {
+				t.Fatalf("%v", err)
+			}
+			if v, a := len(sink.frames[frame.Video]), len(sink.frames[frame.Audio]); v != tt.video || a != tt.audio || !tt.refused && strings.Join(d.Ignored(), ", ") != tt.ignored {
+				t.Errorf("%d pictures, %d frames of sound, ignored %q", v, a, d.Ignored())
+			}
+		})
+	}
+}
+
 // TestOutputErrorsEnd shows that an output's error comes back and is for good.
 func TestOutputErrorsEnd(t *testing.T) {
 	t.Parallel()

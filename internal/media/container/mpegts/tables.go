@@ -44,8 +44,12 @@ type elementary struct {
 	pid      uint16
 	typ      byte // stream_type
 	codec    codec
-	channels int // Opus, of its descriptor
+	channels int  // Opus, of its descriptor
+	unread   bool // what it holds is not what its program map says, or a kind of that which can't be read
 }
+
+// usable says that the stream can be read, for all that is known.
+func (e elementary) usable() bool { return e.codec != none && !e.unread }
 
 // streamTypes names what is not read here, for people: table 2-34 and what ATSC and others use beyond it.
 var streamTypes = map[byte]string{ //nolint:gochecknoglobals // a table
@@ -54,12 +58,23 @@ var streamTypes = map[byte]string{ //nolint:gochecknoglobals // a table
 	0x84: "E-AC-3", 0x86: "SCTE-35", 0x87: "E-AC-3", 0xea: "VC-1",
 }
 
+// otherThan says what a stream is, for people, of which nothing could be read.
+var otherThan = map[codec]string{ //nolint:gochecknoglobals // a table
+	codecADTS: "AAC other than AAC-LC", codecLATM: "AAC other than AAC-LC", codecMPEGAudio: "MPEG audio other than MP3",
+}
+
 var codecNames = map[codec]string{ //nolint:gochecknoglobals // a table
 	codecH264: "H.264", codecHEVC: "HEVC", codecADTS: "AAC", codecLATM: "AAC in LATM", codecMPEGAudio: "MPEG audio", codecAC3: "AC-3", codecOpus: "Opus",
 }
 
 func (e elementary) String() string {
 	name := codecNames[e.codec]
+	if other := otherThan[e.codec]; e.unread && other != "" {
+		return other
+	}
+	if e.unread {
+		return "unreadable " + name
+	}
 	if name == "" {
 		name = streamTypes[e.typ]
 	}
@@ -248,6 +263,11 @@ func (d *Demuxer) programMap(pid uint16, b []byte) error {
 	if err := d.consider(p); err != nil || t.chosen != 0 {
 		return err
 	}
+	return t.hopeless()
+}
+
+// hopeless is the error of a stream none of whose programs can be used; nil while one is not known yet.
+func (t *tables) hopeless() error {
 	var seen []program
 	for _, l := range t.programs {
 		if l.raw == nil {
@@ -258,10 +278,37 @@ func (d *Demuxer) programMap(pid uint16, b []byte) error {
 	return unsupported(seen)
 }
 
+// disown takes note that nothing of a stream of the program in use could be read: another one of its kind takes its place, if there is one.
+func (d *Demuxer) disown(s *stream) error {
+	t := &d.tables
+	for i := range t.programs {
+		l := &t.programs[i]
+		if int(l.number) != t.chosen {
+			continue
+		}
+		for n, e := range l.program.streams {
+			if s.is(e) {
+				l.program.streams[n].unread = true
+			}
+		}
+		if slices.ContainsFunc(l.program.streams, elementary.usable) {
+			return d.adopt(l.program)
+		}
+		t.chosen, d.video, d.audio = 0, nil, nil
+		for _, o := range t.programs {
+			if err := d.consider(o.program); err != nil || t.chosen != 0 {
+				return err
+			}
+		}
+		return t.hopeless()
+	}
+	return nil
+}
+
 // consider takes the program if it is the one in use, or if there is none in use and it has media.
 func (d *Demuxer) consider(p program) error {
 	t := &d.tables
-	usable := slices.ContainsFunc(p.streams, func(e elementary) bool { return e.codec != none })
+	usable := slices.ContainsFunc(p.streams, elementary.usable)
 	if t.chosen == 0 && usable {
 		t.chosen = int(p.number)
 	}

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"reflect"
 	"runtime/debug"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -33,6 +34,7 @@ type conn struct {
 	demuxer *mpegts.Demuxer
 	bytes   int64 // of media
 	plain   int   // packets that were not encrypted, and not taken
+	ignored int   // streams of which the log says that they are not recorded
 
 	taken   atomic.Uint64 // packets read
 	missing atomic.Int64  // packets that never came in time
@@ -277,6 +279,7 @@ func (c *conn) carry() error {
 		} else {
 			c.bytes += int64(len(data))
 			err = c.demuxer.Write(data, time.Now())
+			c.tellIgnored()
 		}
 		p.Decommission()
 		switch {
@@ -291,6 +294,15 @@ func (c *conn) carry() error {
 			c.mu.Unlock()
 		}
 	}
+}
+
+// tellIgnored says once which streams are not recorded: an encoder can't be told while its others are.
+func (c *conn) tellIgnored() {
+	names := c.demuxer.Ignored()
+	if len(names) > c.ignored {
+		c.opts.Logger.Info("encoder sends streams that are not recorded", "protocol", "srt", "remote", c.remote, "streams", strings.Join(names, ", "))
+	}
+	c.ignored = max(c.ignored, len(names))
 }
 
 // ending is why there is nothing more to read. A caller that says goodbye as soon as it is let in may do so before it is listened for:

@@ -239,7 +239,7 @@ func TestEnds(t *testing.T) {
 		t.Parallel()
 		sink := ingesttest.NewRecorder()
 		s := start(t, Options{Gate: &gate{sink: sink}})
-		send(connect(t, s.addr), mpeg2(t))
+		send(connect(t, s.addr), called(t, 2, 2))
 		if cause := sink.Cause(t); !isUnsupported(cause) || !strings.Contains(cause.Error(), "MPEG-2 video") {
 			t.Errorf("cause %v", cause)
 		}
@@ -264,8 +264,21 @@ func isUnsupported(err error) bool {
 	return ok
 }
 
-// mpeg2 is the stream of media with both its tracks called MPEG-2 video.
-func mpeg2(t *testing.T) []byte {
+// TestTellsWhatIsNotRecorded: whoever wonders where the sound is finds it in the log while the encoder is connected.
+func TestTellsWhatIsNotRecorded(t *testing.T) {
+	t.Parallel()
+	sink := ingesttest.NewRecorder()
+	s := start(t, Options{Gate: &gate{sink: sink}})
+	c := connect(t, s.addr)
+	send(c, called(t, 0x1b, 0x87))
+	sink.Until(t, "the first frame", func() bool { return len(sink.Frames()) > 0 })
+	if n := strings.Count(s.log.String(), `streams that are not recorded" protocol=srt`); n != 1 || !strings.Contains(s.log.String(), "streams=E-AC-3") {
+		t.Errorf("%d lines:\n%s", n, s.log)
+	}
+}
+
+// called is the stream of media with its tracks called by other types.
+func called(t *testing.T, types ...byte) []byte {
 	t.Helper()
 	b := bytes.Clone(media(t))
 	for p := range slices.Chunk(b, mpegts.PacketSize) {
@@ -274,8 +287,8 @@ func mpeg2(t *testing.T) []byte {
 		}
 		n := 3 + int(p[6]&15)<<8 + int(p[7])
 		s := p[5 : 5+n]
-		for at := 12 + int(s[11]); at < n-4; at += 5 + int(s[at+4]) {
-			s[at] = 2
+		for at, i := 12+int(s[11]), 0; at < n-4; at, i = at+5+int(s[at+4]), i+1 {
+			s[at] = types[i]
 		}
 		c := crc(s[:n-4])
 		s[n-4], s[n-3], s[n-2], s[n-1] = byte(c>>24), byte(c>>16), byte(c>>8), byte(c)
