@@ -373,6 +373,26 @@ func TestSeveralUnitsInOnePES(t *testing.T) {
 	}
 }
 
+// TestUnitsInPairs: where each PES packet has two access units, two fields perhaps, the second one's time is between two timestamps.
+func TestUnitsInPairs(t *testing.T) {
+	t.Parallel()
+	m := newMux()
+	m.tables()
+	for i := range int64(10) {
+		m.pes(videoPID, 0xe0, 2*i*tick, 2*i*tick, slices.Concat(h264Unit(i == 0, 50), h264Unit(false, 60)))
+	}
+	r, _ := demux(t, m.b)
+	got := times(r.frames[frame.Video])
+	if len(got) != 20 {
+		t.Fatalf("%d pictures", len(got))
+	}
+	for i, at := range got {
+		if at != ticks(int64(i)*tick) {
+			t.Errorf("picture %d at %v", i, at)
+		}
+	}
+}
+
 // TestFramesOverPES: frames of sound that begin in one PES packet and end in the next.
 func TestFramesOverPES(t *testing.T) {
 	t.Parallel()

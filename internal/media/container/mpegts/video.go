@@ -19,6 +19,8 @@ type video struct {
 
 	dts, interval time.Duration // of the last access unit, and before it
 	known         bool
+	stamped       time.Duration // DTS of the last access unit that had one of its own
+	unstamped     int           // access units since then
 
 	loss
 
@@ -101,13 +103,14 @@ func (s *stream) picture(d *Demuxer, t stamps) error {
 		}
 		t.dts = v.dts + v.interval
 		t.pts = t.dts
+		v.unstamped++
 	}
-	key := s.isKeyUnits()
+	key, holed := s.isKeyUnits(), v.holed
 	if err := s.stepIn(d, t, key); err != nil {
 		return err
 	}
-	if step := t.dts - v.dts; v.known && step > 0 && step < time.Second {
-		v.interval = step
+	if t.known {
+		v.measure(t.dts, holed)
 	}
 	v.dts, v.known = t.dts, true
 	size := 0
@@ -139,6 +142,19 @@ func (s *stream) picture(d *Demuxer, t stamps) error {
 		s.remember(f)
 	}
 	return d.write(f)
+}
+
+// measure takes the interval of access units from their timestamps: those without one lie evenly between. holed: some of them may be missing.
+func (v *video) measure(dts time.Duration, holed bool) {
+	before, n := v.dts, 1
+	if v.unstamped > 0 {
+		before, n = v.stamped, v.unstamped+1
+	}
+	step := (dts - before) / time.Duration(n)
+	if v.known && step > 0 && step < time.Second && (n == 1 || !holed) {
+		v.interval = step
+	}
+	v.stamped, v.unstamped = dts, 0
 }
 
 // configure takes the parameter sets of the access unit. Of several of a kind the first counts, and one that comes without the set above it counts
@@ -186,6 +202,9 @@ func (s *stream) configure(d *Demuxer, key bool) error {
 	}
 	v.vps, v.sps, v.pps, v.configured = vps, sps, pps, true
 	v.key, v.pyramid = nil, false
+	if v.interval == 0 && c.FrameRate > 0 {
+		v.interval = time.Duration(float64(time.Second) / c.FrameRate)
+	}
 	if s.codec == codecH264 {
 		v.refs.sets(sps, pps)
 	}
