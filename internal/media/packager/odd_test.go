@@ -339,6 +339,74 @@ func TestPictureThatStaysAwayBehindADiscontinuity(t *testing.T) {
 	}
 }
 
+// TestSoundThatGoesOnAloneIsKept: the picture stands, in the midst of a segment, and comes back, with other parameters or as before, or not at
+// all. The sound is all there, and segments of the picture and of the sound are as long as each other.
+func TestSoundThatGoesOnAloneIsKept(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		from, to float64 // the picture is away
+		changes  bool
+		missing  int // frames: a picture that comes back behind the sound waits for its next key frame
+		late     time.Duration
+		reorder  int
+	}{
+		"in the first segment":                    {1.5, 8, false, 3, 100 * time.Millisecond, 0},
+		"in the first segment, other parameters":  {1.5, 8, true, 3, 100 * time.Millisecond, 0},
+		"later":                                   {6.5, 14, false, 33, 100 * time.Millisecond, 0},
+		"later, other parameters":                 {6.5, 14, true, 3, 100 * time.Millisecond, 0},
+		"shortly, other parameters":               {6.5, 8, true, 3, 100 * time.Millisecond, 0},
+		"to the end":                              {14.5, 30, false, 3, 100 * time.Millisecond, 0},
+		"from the first segment on to the end":    {1.5, 30, false, 3, 100 * time.Millisecond, 0},
+		"shorter than a segment, in the first":    {1.5, 3, false, 3, 100 * time.Millisecond, 0},
+		"for little more than a second, later on": {6.5, 8, false, 3, 100 * time.Millisecond, 0},
+		"later, far behind the sound":             {6.5, 14, false, 33, 700 * time.Millisecond, 0},
+		"later, with B-frames":                    {6.5, 14, false, 33, 0, 4},
+		"later, with both":                        {6.5, 14, false, 33, 300 * time.Millisecond, 4},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t, low)
+			s := script{fps: 30, gop: 30, seconds: 20, reorder: tt.reorder}
+			frames := slices.DeleteFunc(s.frames(), func(f frame.Frame) bool {
+				return f.Kind == frame.Video && f.DTS.Seconds() >= tt.from && f.DTS.Seconds() < tt.to
+			})
+			stamp(frames)
+			arrive(frames, map[frame.Kind]time.Duration{frame.Video: tt.late})
+			p := b.publication(2*time.Second, part)
+			configure(t, p, s)
+			other := video()
+			other.PPS = append(slices.Clone(other.PPS), 0x80)
+			told := !tt.changes
+			for _, f := range frames {
+				if f.Kind == frame.Video && f.DTS.Seconds() >= tt.to && !told {
+					told = true
+					if err := errors.Join(p.Discontinuity("video parameters changed"), p.Configure(other), p.Rate(30, true)); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if err := p.Write(f); err != nil {
+					t.Fatal(err)
+				}
+			}
+			closed(t, p)
+			tl := b.finish()
+			b.inStep(tl, frames, tt.missing)
+			v, a := tl.Lane("v"), tl.Lane("a")
+			for i := range v.Chunks {
+				if long := a.Seconds(i); math.Round(long) > float64(tl.Target) {
+					t.Errorf("sound %d lasts %.3f s, target %d s", i, long, tl.Target)
+				}
+				if apart := v.Seconds(i) - a.Seconds(i); math.Abs(apart) > 1.15 && !v.Chunks[i].Gap && (i+1 == len(v.Chunks) || !v.Chunks[i+1].Gap) {
+					t.Errorf("segment %d: %.3f s of picture, %.3f s of sound", i, v.Seconds(i), a.Seconds(i))
+				}
+			}
+			if got := tl.Duration().Seconds(); math.Abs(got-20) > 0.1 {
+				t.Errorf("lasts %.3f s", got)
+			}
+		})
+	}
+}
+
 func TestSampleRateThatChangesOnReconnect(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, low)

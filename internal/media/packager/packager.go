@@ -87,7 +87,6 @@ type Packager struct {
 	lag   time.Duration // from decoding to presentation, of the last key frame
 
 	arrival arrival
-	past    bool // the video, which is not joined, is behind what the audio has led
 }
 
 // cut is where a segment begins, for those that follow.
@@ -230,10 +229,7 @@ func (p *Packager) write(f frame.Frame) error {
 	p.held = append(p.held, f)
 	switch {
 	case p.video == nil || !p.video.joined:
-		if p.past && !p.arrival.away(frame.Video) && f.PTS-p.held[0].PTS < maxLate {
-			return nil // the picture is catching up
-		}
-		return p.leadHeld(f.PTS + 1)
+		return p.leadHeld(p.leadUntil(&f))
 	case p.videoStands(&f):
 		return p.parkVideo()
 	}
@@ -263,6 +259,15 @@ func (p *Packager) setWall(f *frame.Frame) { p.wall = f.Received.Add(-p.base - f
 
 // Lag is by how much the pictures written last are presented later than they are decoded.
 func (p *Packager) Lag() time.Duration { return p.lag }
+
+// leadUntil is how far the audio leads, f being its newest: no further than a picture that comes, and joins with a key frame, which would be
+// behind what the audio has led if it arrives later than that.
+func (p *Packager) leadUntil(f *frame.Frame) time.Duration {
+	if p.video == nil || p.arrival.away(frame.Video) {
+		return f.PTS + 1
+	}
+	return max(min(p.arrival.newest[frame.Video], f.PTS)+1, f.PTS-maxLate)
+}
 
 // heldUntil is how far the video has come: no later key frame is presented before that.
 func (p *Packager) heldUntil() time.Duration {
@@ -312,6 +317,9 @@ func (p *Packager) finish() error {
 	if p.video == nil || !p.video.joined {
 		err = p.leadHeld(math.MaxInt64)
 	}
+	if p.soundWentOn() {
+		err = p.parkVideo()
+	}
 	if lead := p.lead(); lead != nil && lead.open {
 		if lead == p.video && p.audio != nil && p.audio.joined {
 			p.finishAudio(lead.end + p.lag)
@@ -337,10 +345,15 @@ func (p *Packager) finishAudio(end time.Duration) {
 
 // closeLead ends the lead's segment. The first one that ends says the target duration.
 func (p *Packager) closeLead(lead *track) {
-	least := int(p.opt.Segment / time.Second)
-	p.opt.Edge.Target(max(least, int(math.Ceil(lead.elapsed().Seconds()-0.1))), nil)
+	p.sayTarget(lead.elapsed())
 	lead.finish()
 	p.closeOrphans(lead)
+}
+
+// sayTarget says the target duration of segments of which one is that long.
+func (p *Packager) sayTarget(long time.Duration) {
+	least := int(p.opt.Segment / time.Second)
+	p.opt.Edge.Target(max(least, int(math.Ceil(long.Seconds()-0.1))), nil)
 }
 
 func (p *Packager) lead() *track {
@@ -379,6 +392,14 @@ func (p *Packager) leave(t *track) {
 // videoStands says that audio has gone on alone for longer than a segment may last.
 func (p *Packager) videoStands(f *frame.Frame) bool {
 	return p.arrival.away(frame.Video) && p.audio.open && len(p.cuts) == 0 && f.PTS > p.video.end+audioPatience && f.PTS-p.audio.from > p.limit()
+}
+
+// soundWentOn says that the open segment has audio without pictures at its end.
+func (p *Packager) soundWentOn() bool {
+	if p.video == nil || !p.video.joined || !p.video.open || p.audio == nil || !p.audio.open || len(p.cuts) > 0 || !p.arrival.away(frame.Video) {
+		return false
+	}
+	return p.arrival.newest[frame.Audio] > p.video.end+p.lag+audioPatience
 }
 
 // parkVideo lets the audio lead while the video stands still; the video joins again with its next key frame.

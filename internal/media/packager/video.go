@@ -2,6 +2,7 @@ package packager
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"millrace/internal/media/container/cmaf"
@@ -12,8 +13,7 @@ func (p *Packager) writeVideo(f frame.Frame) error {
 	v := p.video
 	if !v.joined {
 		const overlap = 100 * time.Millisecond
-		p.past = p.audio != nil && p.audio.open && f.DTS < p.audio.end-overlap
-		if p.past || !f.Key {
+		if past := p.audio != nil && p.audio.open && f.PTS < p.audio.end-overlap; past || !f.Key {
 			return nil // it joins with a key frame
 		}
 	}
@@ -114,19 +114,15 @@ func (m *gopMeter) until(at time.Duration) time.Duration {
 func (p *Packager) cutVideo(f *frame.Frame) error {
 	v := p.video
 	if v.open {
-		if hole := v.ticks(f.DTS) - v.next - v.ticks(audioPatience); hole > 0 { // too much to be put in front of f
-			v.next += max(0, min(hole, v.first+v.ticks(p.limit())-v.next))
-		}
-		v.foresee(f)
-		p.closeLead(v)
+		p.endVideo(f)
 	} else {
 		p.gop = gopMeter{}
 		p.gop.key(f.DTS)
 		if p.audio != nil && p.audio.open { // the audio led until now
-			if err := p.leadHeld(f.DTS + p.lag); err != nil {
+			if err := p.leadHeld(f.PTS); err != nil {
 				return err
 			}
-			p.closeLead(p.audio)
+			p.followFrom(f.PTS)
 		}
 	}
 	if err := p.join(v); err != nil {
@@ -147,6 +143,35 @@ func (p *Packager) cutVideo(f *frame.Frame) error {
 		p.cuts = append(p.cuts, c)
 	}
 	return nil
+}
+
+// endVideo ends the open segment before f.
+func (p *Packager) endVideo(f *frame.Frame) {
+	v := p.video
+	if hole := v.ticks(f.DTS) - v.next - v.ticks(audioPatience); hole > 0 { // too much to be put in front of f
+		v.next += max(0, min(hole, v.first+v.ticks(p.limit())-v.next))
+	}
+	v.foresee(f)
+	if p.audio != nil && p.audio.open {
+		p.sayTarget(max(v.elapsed(), min(f.DTS+p.lag-p.audio.from, p.limit()))) // the sound has no hole
+	}
+	p.closeLead(v)
+}
+
+// followFrom ends the audio's lead at a key frame that is presented then: its segment goes on up to there, as sound may come that is presented before.
+func (p *Packager) followFrom(at time.Duration) {
+	a := p.audio
+	if !a.open {
+		return
+	}
+	if !slices.Contains(p.orphans, p.video) || at <= a.from { // a rendition that is new begins with a segment of all
+		p.closeLead(a)
+		return
+	}
+	p.sayTarget(at - a.from)
+	for _, o := range p.orphans {
+		o.gap(p.mark(a.from, a.disc), at-a.from)
+	}
 }
 
 // videoPart is the longest part in ticks: as many whole frames as fit into the wanted length, at least one. What the playlists have
