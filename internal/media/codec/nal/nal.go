@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"iter"
 	"slices"
 )
@@ -46,12 +47,12 @@ func Units(au []byte, lengthSize int) iter.Seq[[]byte] {
 // Check tells whether the lengths (4 bytes each) of an access unit add up to it exactly and it holds at least one NAL unit.
 func Check(au []byte) error {
 	if len(au) == 0 {
-		return errors.Join(ErrMalformed, errors.New("empty access unit"))
+		return fmt.Errorf("%w: empty access unit", ErrMalformed)
 	}
 	for len(au) > 0 {
 		_, rest, ok := Next(au, 4)
 		if !ok {
-			return errors.Join(ErrMalformed, errors.New("a NAL unit is longer than its access unit"))
+			return fmt.Errorf("%w: a NAL unit is longer than its access unit", ErrMalformed)
 		}
 		au = rest
 	}

@@ -289,7 +289,7 @@ func TestUnsupportedIsRefusedWithReason(t *testing.T) {
 		"AAC Main":          {chunk(8, 0, 0xaf, 0, 0x09, 0x90), "audio configuration"},
 		"garbage frames":    {cat(videoConfig(testAvcC), bytes.Repeat(chunk(9, 0, 0x17, 1, 0, 0, 0, 0, 0, 0, 1, 0x65, 9, 9), 150)), "can be read"},
 		"start codes beside sound": {cat(videoConfig(testAvcC), audioConfig(), audioFrame(0),
-			bytes.Repeat(cat(chunk(9, 0, 0x17, 1, 0, 0, 0, 0, 0, 0, 1, 0x65, 1, 2, 3, 4), audioFrame(0)), 150)), "none of the video frames can be read"},
+			bytes.Repeat(cat(chunk(9, 0, 0x17, 1, 0, 0, 0, 0, 0, 0, 1, 0x65, 1, 2, 3, 4), audioFrame(0)), 150)), "none of the video frames can be read: malformed media message: malformed NAL units: a NAL unit is longer"},
 		"no sequence header beside sound":   {cat(audioConfig(), bytes.Repeat(cat(videoFrame(0), audioFrame(0)), 700)), "no sequence header with the video"},
 		"no sequence header beside picture": {cat(videoConfig(testAvcC), bytes.Repeat(cat(videoFrame(0), audioFrame(0)), 700)), "no sequence header with the audio"},
 	} {
