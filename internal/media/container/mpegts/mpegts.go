@@ -119,9 +119,14 @@ func (d *Demuxer) Flush() error {
 	d.stats.Skipped += len(d.rest)
 	d.rest = d.rest[:0]
 	for _, s := range [...]*stream{d.video, d.audio} {
-		if s != nil && d.err == nil {
-			d.err = s.finish(d, true)
+		if s == nil || d.err != nil {
+			continue
 		}
+		if s.cutShort() {
+			d.stats.Broken++
+			continue
+		}
+		d.err = s.finish(d, true)
 	}
 	if d.err == nil {
 		d.err = d.release()

@@ -393,6 +393,20 @@ func TestUnitsInPairs(t *testing.T) {
 	}
 }
 
+// TestLastPictureIsWhole: a connection that ends in the midst of a picture does not leave half of one behind, if the encoder is known to mark
+// their ends.
+func TestLastPictureIsWhole(t *testing.T) {
+	t.Parallel()
+	m := usual(20, 0)
+	m.pes(videoPID, 0xe0, 20*tick, 20*tick, h264Unit(false, 700))
+	for packets, want := range map[int]int{0: 21, 1: 20, 3: 20} {
+		r, d := demux(t, m.b[:len(m.b)-packets*mpegts.PacketSize])
+		if n := len(r.frames[frame.Video]); n != want || d.Stats().Malformed != 0 {
+			t.Errorf("without the last %d packets: %d pictures, want %d, %+v", packets, n, want, d.Stats())
+		}
+	}
+}
+
 // TestFramesOverPES: frames of sound that begin in one PES packet and end in the next.
 func TestFramesOverPES(t *testing.T) {
 	t.Parallel()

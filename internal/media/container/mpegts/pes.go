@@ -121,6 +121,11 @@ func (s *stream) complete(d *Demuxer) error {
 	return s.finish(d, true)
 }
 
+// cutShort says, when nothing more comes, that the PES packet at hand lacks its end: as far as can be told from an encoder's stuffing.
+func (s *stream) cutShort() bool {
+	return s.open && s.need == 0 && s.faithful >= trust && !s.stuffed
+}
+
 // finish gives out what has come of the PES packet. known says that its end is, and not merely that the next one begins.
 func (s *stream) finish(d *Demuxer, known bool) error {
 	if !s.open {
