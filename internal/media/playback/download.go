@@ -135,7 +135,7 @@ func (h *Handler) file(w http.ResponseWriter, r *http.Request, f File, cache str
 	defer func() { _ = body.Close() }() // it was only read
 	w.WriteHeader(status)
 	if err := pour(w, body, n); err != nil {
-		h.opt.Logger.DebugContext(r.Context(), "viewer or storage went away", "path", r.URL.Path, "error", err)
+		h.breakOff(r, err)
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"io"
 	"log/slog"
 	"maps"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -17,6 +18,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
 
 	"millrace/internal/fault"
 	"millrace/internal/media/hls"
@@ -493,14 +496,15 @@ func TestByteRanges(t *testing.T) {
 // TestStorageThatBreaksOff: the connection is closed in the middle of the body, so that nobody takes half a segment for a whole one.
 func TestStorageThatBreaksOff(t *testing.T) {
 	t.Parallel()
-	h := playback.New(playback.Options{Source: &source{}, Logger: slog.New(slog.DiscardHandler)})
-	server := httptest.NewServer(h)
-	defer server.Close()
+	server := broken(t)
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+"/"+id+"/m1/short/7.m4s", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	r, err := server.Client().Do(req)
+	if errors.Is(err, io.EOF) { // so little is broken off before the head is sent
+		return
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -508,6 +512,58 @@ func TestStorageThatBreaksOff(t *testing.T) {
 	if got, err := io.ReadAll(r.Body); !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Errorf("%q, %v", got, err)
 	}
+}
+
+// TestStorageThatBreaksOffOverHTTP2: the stream is reset and not ended. Not every player and cache counts what came.
+func TestStorageThatBreaksOffOverHTTP2(t *testing.T) {
+	t.Parallel()
+	server := broken(t)
+	var d net.Dialer
+	conn, err := d.DialContext(t.Context(), "tcp", server.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	if _, err = io.WriteString(conn, http2.ClientPreface); err != nil {
+		t.Fatal(err)
+	}
+	var head bytes.Buffer
+	e := hpack.NewEncoder(&head)
+	for _, f := range [][2]string{{":method", "GET"}, {":scheme", "http"}, {":authority", "x"}, {":path", "/" + id + "/m1/short/7.m4s"}} {
+		if err = e.WriteField(hpack.HeaderField{Name: f[0], Value: f[1]}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	framer := http2.NewFramer(conn, conn)
+	ask := http2.HeadersFrameParam{StreamID: 1, BlockFragment: head.Bytes(), EndStream: true, EndHeaders: true}
+	if err = errors.Join(framer.WriteSettings(), framer.WriteHeaders(ask)); err != nil {
+		t.Fatal(err)
+	}
+	for {
+		frame, err := framer.ReadFrame()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, reset := frame.(*http2.RSTStreamFrame); reset {
+			return
+		}
+		if frame.Header().StreamID == 1 && frame.Header().Flags.Has(http2.FlagDataEndStream) { // of HEADERS it is the same flag
+			t.Fatal("the answer ends as a whole one")
+		}
+	}
+}
+
+// broken serves what its storage breaks off, over HTTP/1.1 and HTTP/2.
+func broken(t *testing.T) *httptest.Server {
+	t.Helper()
+	h := playback.New(playback.Options{Source: &source{}, Logger: slog.New(slog.DiscardHandler)})
+	server := httptest.NewUnstartedServer(h)
+	server.Config.Protocols = new(http.Protocols)
+	server.Config.Protocols.SetHTTP1(true)
+	server.Config.Protocols.SetUnencryptedHTTP2(true)
+	server.Start()
+	t.Cleanup(server.Close)
+	return server
 }
 
 func TestRequestThatIsGivenUpIsNeverAnEmpty200(t *testing.T) {

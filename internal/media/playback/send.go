@@ -41,9 +41,16 @@ func (h *Handler) body(w http.ResponseWriter, r *http.Request, b Body, typ, cach
 		return nil
 	}
 	if err := send(w, b, from, n); err != nil {
-		h.opt.Logger.DebugContext(r.Context(), "viewer or storage went away", "path", r.URL.Path, "error", err)
+		h.breakOff(r, err)
 	}
 	return nil
+}
+
+// breakOff ends an answer whose rest can't be sent, so that nobody takes what has come for the whole: the connection is closed, and of
+// HTTP/2 the stream is reset. To return would end a stream of HTTP/2 as one that is complete.
+func (h *Handler) breakOff(r *http.Request, err error) {
+	h.opt.Logger.DebugContext(r.Context(), "viewer or storage went away", "path", r.URL.Path, "error", err)
+	panic(http.ErrAbortHandler)
 }
 
 // byteRange reads a Range header for something of a size: where to begin, how much, and the status. What is not a single range of
