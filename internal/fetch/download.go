@@ -46,7 +46,8 @@ type Info struct {
 //
 // Errors: fault.Invalid for a URL, address, name, certificate or answer (4xx) that trying again won't change,
 // fault.TooLarge above limits.MaxBytes, fault.Unavailable for 5xx, timeouts and breaks, the context's own error. After
-// Invalid and TooLarge nothing is left; after the others the bytes wait for the next call, or for Discard.
+// Invalid and TooLarge nothing is left; after the others the bytes wait for the next call, or for Discard. A disk that has no room for the
+// file is fault.Unavailable too, and nothing is left then either.
 func (c *Client) Download(ctx context.Context, rawURL, path string, limits Limits, progress func(done, total int64)) (Info, error) {
 	u, err := parseURL(rawURL)
 	if err != nil {
@@ -77,8 +78,8 @@ func (c *Client) Download(ctx context.Context, rawURL, path string, limits Limit
 		info.Size = part.size
 		return info, err
 	}
-	_ = part.file.Close() // nothing is lost that would be used
-	if fault.Permanent(err) {
+	_ = part.file.Close()                                  // nothing is lost that would be used
+	if fault.Permanent(err) || errors.Is(err, errNoRoom) { // what has no room makes room
 		err = errors.Join(err, discardParts(path))
 	}
 	return Info{}, err
@@ -103,6 +104,7 @@ type download struct {
 	progress func(done, total int64)
 	told     time.Time
 	furthest int64 // most bytes that any attempt has reached
+	looked   int64 // bytes in the file when it was last asked whether the disk has room
 	buf      []byte
 }
 
@@ -127,6 +129,9 @@ func (d *download) attempt(ctx context.Context) error {
 	defer func() { _ = resp.Body.Close() }() // only read from
 	complete, err := d.begin(resp, from)
 	if err != nil || complete {
+		return err
+	}
+	if err := d.lookForRoom(d.part.note.Total - d.part.size); err != nil {
 		return err
 	}
 	if err := d.copy(ctx, cancel, resp.Body); err != nil {
@@ -195,8 +200,8 @@ func (d *download) copy(ctx context.Context, cancel context.CancelCauseFunc, bod
 			if d.part.size+int64(n) > d.limits.MaxBytes {
 				return tooLarge(d.url, d.limits.MaxBytes)
 			}
-			if _, werr := d.part.Write(d.buf[:n]); werr != nil {
-				return fmt.Errorf("write download: %w", werr)
+			if werr := d.write(d.buf[:n]); werr != nil {
+				return werr
 			}
 			d.furthest = max(d.furthest, d.part.size)
 			if now := time.Now(); now.Sub(d.told) >= progressEvery {

@@ -458,3 +458,62 @@ func TestDownloadFailsLocally(t *testing.T) {
 		t.Errorf("asked %q", f.asked)
 	}
 }
+
+// TestDownloadLeavesRoom: what does not fit beside what live streams need is not begun, and gives back what it has when the disk fills up.
+func TestDownloadLeavesRoom(t *testing.T) {
+	t.Parallel()
+	data := content(40 * mib)
+	endless := func(w http.ResponseWriter, _ *http.Request) {
+		for {
+			if _, err := w.Write(data[:mib]); err != nil {
+				return
+			}
+		}
+	}
+	const disk = 1000 * mib // of which 50 MiB are left
+	for name, tt := range map[string]struct {
+		answer http.HandlerFunc
+		free   []int64 // each time it is asked
+		kept   bool    // an earlier process has left some
+		fits   bool
+		most   int64 // that may have been written
+	}{
+		"fits":          {(&file{data: data}).ServeHTTP, []int64{90 * mib, 74 * mib, 58 * mib}, false, true, 40 * mib},
+		"announced":     {(&file{data: data}).ServeHTTP, []int64{89 * mib}, false, false, 0},
+		"filled by all": {(&file{data: data}).ServeHTTP, []int64{500 * mib, 49 * mib}, false, false, 17 * mib},
+		"endless":       {endless, []int64{82 * mib, 66 * mib, 49 * mib}, false, false, 33 * mib},
+		"continued":     {(&file{data: data, etag: `"v1"`}).ServeHTTP, []int64{60 * mib}, true, false, 4},
+		"unknown":       {(&file{data: data}).ServeHTTP, nil, false, true, 40 * mib},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			url, path := serve(t, tt.answer), filepath.Join(t.TempDir(), "v.mp4")
+			if tt.kept {
+				leave(t, path, url, data[:4], len(data))
+			}
+			c, asked := newClient(t), 0
+			c.RoomBy(func(string) (int64, int64, error) {
+				if asked++; asked > len(tt.free) {
+					return 0, 0, errors.New("not known")
+				}
+				return tt.free[asked-1], disk, nil
+			})
+			var most int64
+			_, err := c.Download(t.Context(), url, path, fetch.Limits{MaxBytes: 100 * mib}, func(done, _ int64) { most = done })
+			if tt.fits {
+				if err != nil {
+					t.Fatal(err)
+				}
+				wantFile(t, path, data)
+				return
+			}
+			if fault.KindOf(err) != fault.Unavailable || !strings.Contains(strings.Join(fault.Messages(err), ""), "no room") {
+				t.Errorf("%v, want that there is no room", err)
+			}
+			if most > tt.most || asked != len(tt.free) {
+				t.Errorf("%d bytes were written, the disk was asked %d times", most, asked)
+			}
+			wantNames(t, filepath.Dir(path))
+		})
+	}
+}

@@ -66,6 +66,7 @@ type Client struct {
 	dialer       *net.Dialer
 	transport    *http.Transport
 	http         *http.Client
+	room         func(path string) (free, total int64, err error)
 }
 
 // New makes a client and connects to nothing.
@@ -80,6 +81,7 @@ func New(o Options) *Client {
 		},
 		userAgent: orElse(o.UserAgent, "millrace"),
 		logger:    o.Logger,
+		room:      diskRoom,
 	}
 	for _, p := range o.Allow {
 		c.allow = append(c.allow, unmapPrefix(p))
