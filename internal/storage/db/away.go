@@ -7,9 +7,12 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/stdlib"
+	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
 
 	"millrace/internal/fault"
 )
@@ -23,18 +26,32 @@ func away(ctx context.Context, err error) error {
 	return gone(err)
 }
 
+// full marks err as fault.Unavailable when SQLite could not write for want of room: that passes once there is some again.
+func full(err error) error {
+	e, ok := errors.AsType[*sqlite.Error](err)
+	if !ok {
+		return err
+	}
+	switch e.Code() {
+	case sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_SHMSIZE: // a quota is the second, the index of the log the third
+		return fault.Wrap(fault.Unavailable, err, "the disk of the database is full")
+	}
+	return err
+}
+
 func gone(err error) error {
 	return fault.Wrap(fault.Unavailable, err, "the database can't be reached")
 }
 
-// ended says that err is the end of a connection and not an answer to a query.
+// ended says that err is the end of a connection, or of what the server can do for now, and not an answer to a query.
 func ended(err error) bool {
 	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
 		switch e.Code {
-		case "57P01", "57P02", "57P03": // admin_shutdown, crash_shutdown, cannot_connect_now
+		case "57P01", "57P02", "57P03", // admin_shutdown, crash_shutdown, cannot_connect_now
+			"25006": // read_only_sql_transaction: another server has taken its place
 			return true
 		}
-		return false
+		return strings.HasPrefix(e.Code, "53") // insufficient resources: its disk is full, it has too many connections
 	}
 	if _, ok := errors.AsType[*pgconn.ConnectError](err); ok {
 		return true

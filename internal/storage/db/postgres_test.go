@@ -31,8 +31,11 @@ func TestAway(t *testing.T) {
 		{&pgconn.PgError{Code: "57P01"}, fault.Unavailable},
 		{&pgconn.PgError{Code: "57P02"}, fault.Unavailable},
 		{&pgconn.PgError{Code: "57P03"}, fault.Unavailable},
-		{&pgconn.PgError{Code: "57014"}, fault.Internal}, // query_canceled
-		{&pgconn.PgError{Code: "23505"}, fault.Internal}, // unique_violation
+		{&pgconn.PgError{Code: "53100"}, fault.Unavailable}, // disk_full
+		{&pgconn.PgError{Code: "53300"}, fault.Unavailable}, // too_many_connections
+		{&pgconn.PgError{Code: "25006"}, fault.Unavailable}, // read_only_sql_transaction
+		{&pgconn.PgError{Code: "57014"}, fault.Internal},    // query_canceled
+		{&pgconn.PgError{Code: "23505"}, fault.Internal},    // unique_violation
 		{&pgconn.ConnectError{}, fault.Unavailable},
 		{io.EOF, fault.Unavailable},
 		{io.ErrUnexpectedEOF, fault.Unavailable},

@@ -165,7 +165,7 @@ func (e *sqliteEngine) begin(ctx context.Context, fn func(context.Context, tx) e
 		default:
 		}
 	}
-	return err
+	return full(err)
 }
 
 func (e *sqliteEngine) client(cfg *river.Config) (JobClient, error) {
