@@ -3,6 +3,7 @@ package bridge
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"sync"
 	"time"
@@ -12,7 +13,8 @@ import (
 
 // shelf keeps the newest answers of a slow source: at most limit of them, each for a while (0: until it is pushed out). That there is no
 // such thing is an answer too, kept apart so that made-up names push nothing real out. Of many who ask for the same at once, one asks
-// the source. While the source is away, what it said last goes on being the answer: who watches does not need the database.
+// the source. While the source is away, or is silent, what it said last goes on being the answer: who watches does not need the database.
+// A goroutine asks for an answer that replaces one, and ends with it.
 type shelf[K comparable, V any] struct {
 	limit int
 	ttl   time.Duration
@@ -29,11 +31,18 @@ type shelved[V any] struct {
 	until time.Time // when it is asked again
 }
 
-// stale is how long an answer is good for while the source is away.
-const stale = 10 * time.Minute
+const (
+	// stale is how long an answer is good for while the source is away.
+	stale = 10 * time.Minute
+	// prompt is how long the source may take to answer before it is taken to be away by those who have its last answer: live playlists, and
+	// each part, wait for this. What it says then is for who asks next.
+	prompt = 500 * time.Millisecond
+)
 
 type flight[V any] struct {
 	done  chan struct{}
+	late  <-chan struct{} // closed when it takes too long for those who have an answer
+	alarm *time.Timer     // closes late
 	value V
 	err   error
 }
@@ -64,28 +73,63 @@ func (s *shelf[K, V]) getIf(ctx context.Context, k K, now time.Time, fits func(V
 	}
 	f, joined := s.flights[k]
 	if !joined {
-		f = &flight[V]{done: make(chan struct{}), err: errors.New("the source of an answer broke")}
+		late := make(chan struct{})
+		f = &flight[V]{
+			done: make(chan struct{}), late: late, alarm: time.AfterFunc(prompt, func() { close(late) }),
+			err: errors.New("the source of an answer broke"),
+		}
 		s.flights[k] = f
 	}
 	s.mu.Unlock()
-	if joined {
-		select {
-		case <-f.done:
-			return f.value, f.err
-		case <-ctx.Done():
-			var none V
-			return none, context.Cause(ctx)
-		}
+	last := ok && now.Sub(it.said) < stale && fits(it.value)
+	switch {
+	case joined:
+	case last:
+		go s.fly(ctx, k, now, f, guarded(ask), &it)
+	default:
+		s.fly(ctx, k, now, f, ask, nil)
+		return f.value, f.err
 	}
+	var late <-chan struct{}
+	if last {
+		late = f.late
+	}
+	select {
+	case <-f.done:
+		return f.value, f.err
+	case <-late:
+		return it.value, nil
+	case <-ctx.Done():
+		var none V
+		return none, context.Cause(ctx)
+	}
+}
+
+// fly asks; last is what the source said last, if that is still good while it is away.
+func (s *shelf[K, V]) fly(ctx context.Context, k K, now time.Time, f *flight[V], ask func(context.Context) (V, error), last *shelved[V]) {
 	said := now
 	defer func() { s.land(k, shelved[V]{f.value, said, now.Add(s.ttl)}, f) }()
 	long, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience) // others wait for this answer
 	defer cancel()
 	f.value, f.err = ask(long)
-	if f.err != nil && ok && now.Sub(it.said) < stale && away(f.err) && fits(it.value) {
-		f.value, f.err, said = it.value, nil, it.said
+	if f.err != nil && long.Err() != nil && fault.KindOf(f.err) == fault.Internal {
+		f.err = fault.Wrap(fault.Unavailable, f.err, "the service has to wait for an answer: ask again in a moment")
 	}
-	return f.value, f.err
+	if f.err != nil && last != nil && away(f.err) {
+		f.value, f.err, said = last.value, nil, last.said
+	}
+}
+
+// guarded makes an error of a panic: there may be nobody left who could be told of it.
+func guarded[V any](ask func(context.Context) (V, error)) func(context.Context) (V, error) {
+	return func(ctx context.Context) (v V, err error) {
+		defer func() {
+			if p := recover(); p != nil {
+				err = fmt.Errorf("the source of an answer panicked: %v", p)
+			}
+		}()
+		return ask(ctx)
+	}
 }
 
 // away says that the source has not answered.
@@ -97,6 +141,7 @@ func away(err error) bool {
 // land ends a flight and keeps its answer.
 func (s *shelf[K, V]) land(k K, it shelved[V], f *flight[V]) {
 	defer close(f.done)
+	f.alarm.Stop()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.flights[k] != f { // dropped meanwhile: the answer may be older than that

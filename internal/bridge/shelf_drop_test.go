@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"millrace/internal/fault"
@@ -68,5 +69,53 @@ func TestShelfWhileTheSourceIsAway(t *testing.T) {
 		if got != step.want || fault.KindOf(err) != fault.KindOf(step.fails) || (err == nil) != (step.fails == nil) || asked != step.asked {
 			t.Errorf("after %v: %d, %v, asked %d times; want %d, %v, %d", step.after, got, err, asked, step.want, step.fails, step.asked)
 		}
+	}
+}
+
+// TestShelfWhileTheSourceIsSilent: a database that hangs keeps nobody waiting who has an answer, and says when it did not answer others.
+func TestShelfWhileTheSourceIsSilent(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newShelf[string, int](10, 2*time.Second)
+		get := func(says int, slow time.Duration, want int, took time.Duration) {
+			t.Helper()
+			from, began := &source{asked: says - 1, slow: slow}, time.Now()
+			got, err := s.get(t.Context(), "k", began, from.ask)
+			if got != want || err != nil || time.Since(began) != took {
+				t.Errorf("%d, %v after %v; want %d after %v", got, err, time.Since(began), want, took)
+			}
+		}
+		get(1, 0, 1, 0)
+		time.Sleep(2 * time.Second)
+		get(2, time.Hour, 1, prompt)
+		get(3, time.Hour, 1, 0) // who comes later waits no more
+		time.Sleep(patience)
+		get(4, time.Hour, 1, prompt) // asked again
+		time.Sleep(patience)
+		get(5, 2*prompt, 1, prompt)
+		time.Sleep(2 * prompt)
+		get(6, 0, 5, 0) // what came late counts
+		time.Sleep(2 * time.Second)
+		get(7, 0, 7, 0)
+		if _, err := s.get(t.Context(), "other", time.Now(), (&source{slow: time.Hour}).ask); fault.KindOf(err) != fault.Unavailable {
+			t.Errorf("of what was never answered: %v of kind %v", err, fault.KindOf(err))
+		}
+	})
+}
+
+// TestShelfPanicsBehindAnAnswer: nobody waits for it who could be told, and the process goes on.
+func TestShelfPanicsBehindAnAnswer(t *testing.T) {
+	t.Parallel()
+	s, now := newShelf[string, int](10, 0), time.Now()
+	fits := func(want int) func(int) bool { return func(have int) bool { return have >= want } }
+	get := func(want int, ask func(context.Context) (int, error)) (int, error) {
+		return s.getIf(t.Context(), "k", now, fits(want), ask)
+	}
+	if _, err := get(1, func(context.Context) (int, error) { return 1, nil }); err != nil {
+		t.Fatal(err)
+	}
+	s.ttl, now = time.Nanosecond, now.Add(time.Second)
+	if got, err := get(1, func(context.Context) (int, error) { panic("boom") }); got != 1 || err != nil {
+		t.Errorf("%d, %v", got, err)
 	}
 }
