@@ -92,6 +92,9 @@ func statusOf(k fault.Kind) (status int, typ string) {
 
 // fail turns any error of a service into an answer. What is ours to mend is logged here, with the request's ID, and not shown.
 func (s *server) fail(ctx context.Context, err error) *Error {
+	if cause := context.Cause(ctx); fault.KindOf(err) == fault.Internal && errors.Is(cause, errLate) {
+		err = fault.Wrap(fault.Unavailable, err, "%v", cause)
+	}
 	kind := fault.KindOf(err)
 	status, typ := statusOf(kind)
 	e := newError(status, typ, fault.Messages(err)...)

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/http"
 	"runtime/debug"
+	"time"
 
 	"millrace/internal/id"
 )
@@ -19,18 +20,25 @@ const (
 
 const requestIDHeader = "X-Request-Id"
 
+// patience is how long an answer may take. What it waits for is a database that hangs: clients are told before they give up by themselves.
+const patience = 30 * time.Second
+
+var errLate = errors.New("nothing has answered in time")
+
 func requestID(ctx context.Context) string {
 	v, _ := ctx.Value(requestKey).(string)
 	return v
 }
 
-// observe is the outermost layer: it names the request, catches panics and writes the access log. Query strings and headers are not
+// observe is the outermost layer: it names the request, bounds its time, catches panics and writes the access log. Query strings and headers are not
 // logged: stream keys and tokens are in them.
 func (s *server) observe(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		start := s.now()
 		requestName := id.NewUUID()
-		r = r.WithContext(context.WithValue(r.Context(), requestKey, requestName))
+		ctx, cancel := context.WithTimeoutCause(context.WithValue(r.Context(), requestKey, requestName), patience, errLate)
+		defer cancel()
+		r = r.WithContext(ctx)
 		h := w.Header()
 		h.Set(requestIDHeader, requestName)
 		h.Set("Cache-Control", "no-store") // answers carry stream keys
