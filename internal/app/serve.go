@@ -83,8 +83,12 @@ type node struct {
 	close []func() error // in the order of opening
 }
 
-// serve runs the service until ctx ends.
-func serve(ctx context.Context, cfg config.Config, log *slog.Logger, out io.Writer) (err error) {
+// serve runs the service until ctx ends, and then for as long as it takes to stop, within bounds.
+func serve(ctx context.Context, cfg config.Config, log *slog.Logger, out io.Writer) error {
+	return within(ctx, cfg.ShutdownTimeout+lastGrace, func() error { return serveAll(ctx, cfg, log, out) })
+}
+
+func serveAll(ctx context.Context, cfg config.Config, log *slog.Logger, out io.Writer) (err error) {
 	release, err := occupy(cfg.DataDir)
 	if err != nil {
 		return err
