@@ -11,9 +11,9 @@ import (
 )
 
 const (
-	maxMetadata   = 16  // data messages looked at; a stream has one or two
-	maxMalformed  = 100 // frames of a kind that may be unreadable before the first one that is not
-	maxHeaderless = 600 // frames of a kind that may come before its sequence header: a relay may begin in the midst of a long GOP
+	maxMetadata   = 16   // data messages looked at; a stream has one or two
+	maxMalformed  = 100  // frames of a kind that may be unreadable before the first one that is not
+	maxHeaderless = 1200 // frames of a kind that may come before its sequence header: a relay may begin in the midst of a GOP, of up to 20 s at 60 a second
 )
 
 // media turns messages into frames for a sink.

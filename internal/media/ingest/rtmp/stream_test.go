@@ -290,8 +290,8 @@ func TestUnsupportedIsRefusedWithReason(t *testing.T) {
 		"garbage frames":    {cat(videoConfig(testAvcC), bytes.Repeat(chunk(9, 0, 0x17, 1, 0, 0, 0, 0, 0, 0, 1, 0x65, 9, 9), 150)), "can be read"},
 		"start codes beside sound": {cat(videoConfig(testAvcC), audioConfig(), audioFrame(0),
 			bytes.Repeat(cat(chunk(9, 0, 0x17, 1, 0, 0, 0, 0, 0, 0, 1, 0x65, 1, 2, 3, 4), audioFrame(0)), 150)), "none of the video frames can be read: malformed media message: malformed NAL units: a NAL unit is longer"},
-		"no sequence header beside sound":   {cat(audioConfig(), bytes.Repeat(cat(videoFrame(0), audioFrame(0)), 700)), "no sequence header with the video"},
-		"no sequence header beside picture": {cat(videoConfig(testAvcC), bytes.Repeat(cat(videoFrame(0), audioFrame(0)), 700)), "no sequence header with the audio"},
+		"no sequence header beside sound":   {cat(audioConfig(), bytes.Repeat(cat(videoFrame(0), audioFrame(0)), maxHeaderless)), "no sequence header with the video"},
+		"no sequence header beside picture": {cat(videoConfig(testAvcC), bytes.Repeat(cat(videoFrame(0), audioFrame(0)), maxHeaderless)), "no sequence header with the audio"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
