@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"millrace/internal/disk"
 	"millrace/internal/fault"
 	"millrace/internal/fetch"
 )
@@ -470,19 +471,19 @@ func TestDownloadLeavesRoom(t *testing.T) {
 			}
 		}
 	}
-	const disk = 1000 * mib // of which 50 MiB are left
+	const total = 1000 * mib // of which 50 MiB are left
 	for name, tt := range map[string]struct {
 		answer http.HandlerFunc
-		free   []int64 // each time it is asked
-		kept   bool    // an earlier process has left some
+		free   []uint64 // each time it is asked
+		kept   bool     // an earlier process has left some
 		fits   bool
 		most   int64 // that may have been written
 	}{
-		"fits":          {(&file{data: data}).ServeHTTP, []int64{90 * mib, 74 * mib, 58 * mib}, false, true, 40 * mib},
-		"announced":     {(&file{data: data}).ServeHTTP, []int64{89 * mib}, false, false, 0},
-		"filled by all": {(&file{data: data}).ServeHTTP, []int64{500 * mib, 49 * mib}, false, false, 17 * mib},
-		"endless":       {endless, []int64{82 * mib, 66 * mib, 49 * mib}, false, false, 33 * mib},
-		"continued":     {(&file{data: data, etag: `"v1"`}).ServeHTTP, []int64{60 * mib}, true, false, 4},
+		"fits":          {(&file{data: data}).ServeHTTP, []uint64{90 * mib, 74 * mib, 58 * mib}, false, true, 40 * mib},
+		"announced":     {(&file{data: data}).ServeHTTP, []uint64{89 * mib}, false, false, 0},
+		"filled by all": {(&file{data: data}).ServeHTTP, []uint64{500 * mib, 49 * mib}, false, false, 17 * mib},
+		"endless":       {endless, []uint64{82 * mib, 66 * mib, 49 * mib}, false, false, 33 * mib},
+		"continued":     {(&file{data: data, etag: `"v1"`}).ServeHTTP, []uint64{60 * mib}, true, false, 4},
 		"unknown":       {(&file{data: data}).ServeHTTP, nil, false, true, 40 * mib},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -492,11 +493,11 @@ func TestDownloadLeavesRoom(t *testing.T) {
 				leave(t, path, url, data[:4], len(data))
 			}
 			c, asked := newClient(t), 0
-			c.RoomBy(func(string) (int64, int64, error) {
+			c.SpaceBy(func(string) (disk.Space, error) {
 				if asked++; asked > len(tt.free) {
-					return 0, 0, errors.New("not known")
+					return disk.Space{}, errors.New("not known")
 				}
-				return tt.free[asked-1], disk, nil
+				return disk.Space{Free: tt.free[asked-1], Total: total}, nil
 			})
 			var most int64
 			_, err := c.Download(t.Context(), url, path, fetch.Limits{MaxBytes: 100 * mib}, func(done, _ int64) { most = done })

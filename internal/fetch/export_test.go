@@ -3,6 +3,8 @@ package fetch
 import (
 	"context"
 	"net"
+
+	"millrace/internal/disk"
 )
 
 // DialBy lets a test in a bubble of time use connections without sockets.
@@ -10,8 +12,8 @@ func (c *Client) DialBy(dial func(ctx context.Context, network, address string) 
 	c.transport.DialContext = dial
 }
 
-// RoomBy lets a test say what room its disk has.
-func (c *Client) RoomBy(room func(path string) (free, total int64, err error)) { c.room = room }
+// SpaceBy lets a test say how much room its disk has.
+func (c *Client) SpaceBy(space func(path string) (disk.Space, error)) { c.space = space }
 
 // ContentRange is what resuming reads.
 func ContentRange(s string) (start, total int64, ok bool) { return contentRange(s) }

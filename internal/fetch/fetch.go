@@ -20,6 +20,7 @@ import (
 	"syscall"
 	"time"
 
+	"millrace/internal/disk"
 	"millrace/internal/fault"
 )
 
@@ -66,7 +67,7 @@ type Client struct {
 	dialer       *net.Dialer
 	transport    *http.Transport
 	http         *http.Client
-	room         func(path string) (free, total int64, err error)
+	space        func(path string) (disk.Space, error)
 }
 
 // New makes a client and connects to nothing.
@@ -81,7 +82,7 @@ func New(o Options) *Client {
 		},
 		userAgent: orElse(o.UserAgent, "millrace"),
 		logger:    o.Logger,
-		room:      diskRoom,
+		space:     disk.SpaceOf,
 	}
 	for _, p := range o.Allow {
 		c.allow = append(c.allow, unmapPrefix(p))

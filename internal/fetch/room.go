@@ -6,8 +6,6 @@ import (
 	"path/filepath"
 	"syscall"
 
-	"golang.org/x/sys/unix"
-
 	"millrace/internal/fault"
 )
 
@@ -20,21 +18,11 @@ const (
 
 var errNoRoom = errors.New("the disk is full, but for what is left to live streams")
 
-// diskRoom asks the kernel how many bytes may be written to path's file system, and how many it has.
-func diskRoom(path string) (free, total int64, err error) {
-	var s unix.Statfs_t
-	if err := unix.Statfs(path, &s); err != nil {
-		return 0, 0, fmt.Errorf("stat file system: %w", err)
-	}
-	block := uint64(max(s.Bsize, 1))
-	return int64(s.Bavail * block), int64(s.Blocks * block), nil
-}
-
 // lookForRoom is errNoRoom when the disk has no room for more bytes, or is nearly full without them. What can't be asked is not known.
 func (d *download) lookForRoom(more int64) error {
 	d.looked = d.part.size
-	free, total, err := d.client.room(filepath.Dir(d.part.path))
-	if err == nil && total > 0 && free-max(more, 0) < min(total/leftShare, leftMost) {
+	s, err := d.client.space(filepath.Dir(d.part.path))
+	if err == nil && s.Total > 0 && s.Free < min(s.Total/leftShare, leftMost)+uint64(max(more, 0)) {
 		return noRoom(d, errNoRoom)
 	}
 	return nil

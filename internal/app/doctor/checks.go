@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"millrace/internal/config"
+	"millrace/internal/disk"
 	"millrace/internal/media/encode"
 	"millrace/internal/storage/blob"
 )
@@ -29,7 +30,7 @@ func Checks(o Options) []Check {
 	checks := []Check{
 		Settings{Warnings: c.Warnings, File: c.File},
 		DataFolder{Path: c.DataDir},
-		DiskSpace{Path: c.DataDir, Stat: diskSpace},
+		DiskSpace{Path: c.DataDir, Stat: disk.SpaceOf},
 		OpenFiles{Limit: openFiles},
 		Clock{Dir: c.DataDir, Now: o.Now, Synchronised: clockSynchronised},
 		FFmpeg{Inspect: encode.Check},

@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"millrace/internal/disk"
 )
 
 func exists(path string) bool {
@@ -81,12 +83,6 @@ func cause(err error) error {
 	return err
 }
 
-// Space is how much room a file system has.
-type Space struct {
-	Free, Total           uint64 // bytes an ordinary user may use; all bytes
-	FreeFiles, TotalFiles uint64 // 0 of 0: the file system has no such limit
-}
-
 // Bounds of free space, and what a stream takes in an hour at 2.5 Mbit/s.
 const (
 	tooLittle = 1 << 30
@@ -97,7 +93,7 @@ const (
 // DiskSpace checks the room on the disk of the data folder.
 type DiskSpace struct {
 	Path string
-	Stat func(path string) (Space, error)
+	Stat func(path string) (disk.Space, error)
 }
 
 // Name implements Check.

@@ -61,6 +61,19 @@ func write(t *testing.T, p *packager.Packager, frames []frame.Frame) {
 	}
 }
 
+// writeChanging is write, the video having other parameters from a time on.
+func writeChanging(t *testing.T, p *packager.Packager, frames []frame.Frame, from time.Duration) {
+	t.Helper()
+	first := slices.IndexFunc(frames, func(f frame.Frame) bool { return f.Kind == frame.Video && f.DTS >= from })
+	write(t, p, frames[:first])
+	other := video()
+	other.PPS = append(slices.Clone(other.PPS), 0x80)
+	if err := errors.Join(p.Discontinuity("video parameters changed"), p.Configure(other), p.Rate(30, true)); err != nil {
+		t.Fatal(err)
+	}
+	write(t, p, frames[first:])
+}
+
 func closed(t *testing.T, p *packager.Packager) {
 	t.Helper()
 	if err := p.Close(nil); err != nil {
@@ -269,21 +282,7 @@ func TestParametersThatChange(t *testing.T) {
 	arrive(frames, map[frame.Kind]time.Duration{frame.Video: 300 * time.Millisecond})
 	p := b.publication(2*time.Second, part)
 	configure(t, p, s)
-	other := video()
-	other.PPS = append(slices.Clone(other.PPS), 0x80)
-	key := 0
-	for _, f := range frames {
-		if f.Kind == frame.Video && f.Key {
-			if key++; key == 5 { // 8 s
-				if err := errors.Join(p.Discontinuity("video parameters changed"), p.Configure(other), p.Rate(30, true)); err != nil {
-					t.Fatal(err)
-				}
-			}
-		}
-		if err := p.Write(f); err != nil {
-			t.Fatal(err)
-		}
-	}
+	writeChanging(t, p, frames, 8*time.Second)
 	closed(t, p)
 	tl := b.finish()
 	b.whole(tl)
@@ -374,19 +373,10 @@ func TestSoundThatGoesOnAloneIsKept(t *testing.T) {
 			arrive(frames, map[frame.Kind]time.Duration{frame.Video: tt.late})
 			p := b.publication(2*time.Second, part)
 			configure(t, p, s)
-			other := video()
-			other.PPS = append(slices.Clone(other.PPS), 0x80)
-			told := !tt.changes
-			for _, f := range frames {
-				if f.Kind == frame.Video && f.DTS.Seconds() >= tt.to && !told {
-					told = true
-					if err := errors.Join(p.Discontinuity("video parameters changed"), p.Configure(other), p.Rate(30, true)); err != nil {
-						t.Fatal(err)
-					}
-				}
-				if err := p.Write(f); err != nil {
-					t.Fatal(err)
-				}
+			if tt.changes {
+				writeChanging(t, p, frames, time.Duration(tt.to*float64(time.Second)))
+			} else {
+				write(t, p, frames)
 			}
 			closed(t, p)
 			tl := b.finish()

@@ -111,7 +111,7 @@ func (t *target) run(ctx context.Context) {
 			continue
 		case errors.As(err, &never), fault.Permanent(err):
 			t.log.WarnContext(ctx, "simulcast is not possible", "reason", err)
-			t.q.shut()
+			t.q.shut() // before anybody hears that nothing goes there
 			t.report(publication, Impossible, err)
 			return
 		}

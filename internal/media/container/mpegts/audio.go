@@ -53,11 +53,11 @@ type audio struct {
 	timed   bool
 	usable  bool // the configuration could be used
 	given   bool // something was given out
-	unread  int  // PES packets that could not be read, while nothing was given out
+	unread  int  // PES packets that could not be read, or frames of a kind that can not, while nothing was given out
 	waiting []sound
 }
 
-// maxUnread is how many PES packets are looked at for a first frame that can be read: MPEG audio of layer II has the stream type of MP3, and
+// maxUnread is how many PES packets, or frames, are looked at for a first frame that can be read: MPEG audio of layer II has the stream type of MP3, and
 // AAC's object types share one.
 const maxUnread = 8
 

@@ -272,7 +272,9 @@ func TestTellsWhatIsNotRecorded(t *testing.T) {
 	c := connect(t, s.addr)
 	send(c, called(t, 0x1b, 0x87))
 	sink.Until(t, "the first frame", func() bool { return len(sink.Frames()) > 0 })
-	if n := strings.Count(s.log.String(), `streams that are not recorded" protocol=srt`); n != 1 || !strings.Contains(s.log.String(), "streams=E-AC-3") {
+	s.stop() // a frame is taken before the line is written
+	before, _, _ := strings.Cut(s.log.String(), "encoder disconnected")
+	if n := strings.Count(before, `streams that are not recorded" protocol=srt`); n != 1 || !strings.Contains(before, "streams=E-AC-3") {
 		t.Errorf("%d lines:\n%s", n, s.log)
 	}
 }
@@ -359,8 +361,8 @@ func between(t *testing.T, addr string) (through string, cut func()) {
 // TestEndsAtOnce: a caller may say goodbye before it is listened for; that is not silence.
 func TestEndsAtOnce(t *testing.T) {
 	t.Parallel()
-	opts := &Options{IdleTimeout: 15 * time.Second}
-	for ago, want := range map[time.Duration]error{0: ingest.ErrEncoderEnded, 14 * time.Second: ingest.ErrEncoderEnded, 15 * time.Second: ingest.ErrSilent} {
+	opts := &Options{IdleTimeout: time.Hour}
+	for ago, want := range map[time.Duration]error{0: ingest.ErrEncoderEnded, time.Hour: ingest.ErrSilent} {
 		if err := (&conn{opts: opts, begun: time.Now().Add(-ago)}).ending(); !errors.Is(err, want) {
 			t.Errorf("after %v: %v, want %v", ago, err, want)
 		}
