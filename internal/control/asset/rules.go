@@ -74,21 +74,26 @@ func (in TrackInput) track(a id.Asset, others []Track, now time.Time) (Track, er
 // named gives t its default name, or checks the one it has: unique among the asset's tracks of its type. A default that is taken is
 // counted on ("English (2)"), since nobody chose it; a chosen name that is taken is refused.
 func named(t Track, others []Track) (Track, error) {
-	taken := func(name string) bool {
-		return slices.ContainsFunc(others, func(o Track) bool { return o.ID != t.ID && o.Type == t.Type && o.Name == name })
-	}
-	if t.Name != "" {
-		if taken(t.Name) {
-			return t, fault.New(fault.Invalid, "name must be unique among the asset's %s tracks", t.Type)
-		}
-		return t, nil
-	}
-	base := language.EnglishName(t.LanguageCode)
-	t.Name = base
-	for n := 2; taken(t.Name); n++ {
-		t.Name = fmt.Sprintf("%s (%d)", base, n)
+	if t.Name == "" {
+		t.Name = counted(language.EnglishName(t.LanguageCode), t, others)
+	} else if t.taken(t.Name, others) {
+		return t, fault.New(fault.Invalid, "name must be unique among the asset's %s tracks", t.Type)
 	}
 	return t, nil
+}
+
+// counted is base, or where another track of t's type has that name, base with the next number that is free.
+func counted(base string, t Track, others []Track) string {
+	name := base
+	for n := 2; t.taken(name, others); n++ {
+		name = fmt.Sprintf("%s (%d)", base, n)
+	}
+	return name
+}
+
+// taken says that another track of t's type has a name.
+func (t Track) taken(name string, others []Track) bool {
+	return slices.ContainsFunc(others, func(o Track) bool { return o.ID != t.ID && o.Type == t.Type && o.Name == name })
 }
 
 // extraTracks makes the preparing tracks of the inputs after the first one, in their order.
@@ -172,6 +177,9 @@ func checkClip(o assetopt.Options, source Asset) error {
 	if i := slices.IndexFunc(o.Inputs, overlaid); i >= 0 {
 		return fault.New(fault.Invalid, "inputs[%d].overlay_settings: nothing can be laid over a clip, which plays its source's pictures as they are", i)
 	}
+	if err := checkClipName(in.Name, source); err != nil {
+		return err
+	}
 	if o.CopyOverlays != nil && !*o.CopyOverlays && slices.ContainsFunc(source.Options.Inputs, overlaid) {
 		return fault.New(fault.Invalid, "copy_overlays must not be false: the source's overlays are part of its picture and can't be taken away")
 	}
@@ -183,6 +191,17 @@ func checkClip(o assetopt.Options, source Asset) error {
 		if in.EndTime != nil && end > source.Facts.Duration+1 { // measured and shown durations differ by less than a segment's rounding
 			return fault.New(fault.Invalid, "inputs[0].end_time must not be after the end of the source asset")
 		}
+	}
+	return nil
+}
+
+// checkClipName refuses a name for the clip's sound that another audio track has, which it takes over from its source.
+func checkClipName(name string, source Asset) error {
+	taken := func(t Track) bool {
+		return t.Type == AudioTrack && !t.Primary && t.Status != TrackErrored && t.Name == name
+	}
+	if name != "" && slices.ContainsFunc(source.Tracks, taken) {
+		return fault.New(fault.Invalid, "inputs[0].name must be unique among the audio tracks, and the source asset has one of that name")
 	}
 	return nil
 }
@@ -238,9 +257,9 @@ func (a *Asset) fresh(t Track, now time.Time) Track {
 		t.Name = n.Name
 		return t
 	}
-	t.Name = "" // the name of the file's own track is taken by one that came with the request
-	n, _ := named(t, a.Tracks)
-	return n
+	// The name of the file's own track, which nobody chose, is taken by one that came with the request.
+	t.Name = counted(t.Name, t, a.Tracks)
+	return t
 }
 
 // measured keeps who t is and takes over what was measured of it.

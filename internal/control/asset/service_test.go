@@ -280,6 +280,37 @@ func TestClip(t *testing.T) {
 	w.happened("deleted", "job media.purge", "job media.purge") // its own and the source's
 }
 
+// TestClipName: the source's audio tracks come along, so that the clip's own can't have the name of one.
+func TestClipName(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	source := w.ready()
+	_, err := w.AddTrack(w.ctx(), env, source.ID, asset.TrackInput{URL: "https://h/x", Type: "audio", LanguageCode: "en", Name: "Commentary"}, w.now())
+	w.must(err)
+	for name, want := range map[string]string{
+		"Commentary": "inputs[0].name must be unique among the audio tracks, and the source asset has one of that name", "Default": "", "": "",
+	} {
+		in := assetopt.Input{URL: "svc://assets/" + string(source.ID), Name: name}
+		_, err := w.Create(w.ctx(), env, asset.CreateInput{Options: assetopt.Options{Inputs: []assetopt.Input{in}}}, w.now())
+		if got := strings.Join(fault.Messages(err), "; "); got != want {
+			t.Errorf("%q: %q, want %q", name, got, want)
+		}
+	}
+}
+
+// TestMainTrackNamed: a name that nobody chose makes way for one that somebody did.
+func TestMainTrackNamed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a := w.create(assetopt.Input{URL: "https://h/x"}, assetopt.Input{URL: "https://h/y", Type: "audio", LanguageCode: "fr", Name: asset.DefaultAudio})
+	w.must(w.Grow(w.ctx(), a.ID, asset.Growth{Tracks: []asset.Track{{Type: asset.AudioTrack, Rendition: "a"}}}, w.now()))
+	for _, track := range w.find(a.ID).Tracks {
+		if want := map[bool]string{true: "Default (2)", false: "Default"}[track.Primary]; track.Name != want {
+			t.Errorf("a track is called %q, want %q", track.Name, want)
+		}
+	}
+}
+
 // TestLanesOfJobs: what depends on somebody else's host is in nobody's way.
 func TestLanesOfJobs(t *testing.T) {
 	t.Parallel()

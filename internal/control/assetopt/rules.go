@@ -183,6 +183,7 @@ func (o Options) checkInputs(l *fault.List, path string, use Use) {
 		switch {
 		case i == 0:
 			in.checkFirst(l, entry, use)
+			names[audioName(in)] = in.Name != ""
 		case in.Overlay != nil:
 			in.checkOverlay(l, entry)
 		case use == ForLive:
@@ -291,6 +292,9 @@ func ClipSource(raw string) (id.Asset, bool) {
 func notIDRune(r rune) bool {
 	return (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z')
 }
+
+// audioName is where the main file's name is remembered: it is that of its sound.
+func audioName(in Input) string { return "audio/" + in.Name }
 
 // checkTrack is about a further input that becomes a track of its own.
 func (in Input) checkTrack(l *fault.List, path string, names map[string]bool) {

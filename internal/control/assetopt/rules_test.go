@@ -73,6 +73,10 @@ func TestCheckForAsset(t *testing.T) {
 			"names twice", `{"inputs":[` + main + `,{"url":"https://h/1","type":"text","text_type":"subtitles","language_code":"en","name":"A"},{"url":"https://h/2","type":"text","text_type":"subtitles","language_code":"de","name":"A"}]}`,
 			[]string{"inputs[2].name must be unique among the text tracks"},
 		},
+		{
+			"main named as a further track", `{"inputs":[{"url":"https://h/x","name":"A"},{"url":"https://h/1","type":"text","text_type":"subtitles","language_code":"en","name":"A"},{"url":"https://h/2","type":"audio","language_code":"de","name":"A"}]}`,
+			[]string{"inputs[2].name must be unique among the audio tracks"},
+		},
 		{"labelled main", `{"inputs":[{"url":"https://h/x","name":"Main","language_code":"en","type":"video"}]}`, nil},
 		{"main of text", `{"inputs":[{"url":"https://h/x","type":"text","overlay_settings":{}}]}`, []string{"inputs[0].overlay_settings may be set only from the second input on; the first is the main file", "inputs[0].type must be video or audio; the first input is the main file"}},
 		{"overlay", `{"inputs":[` + main + `,{"url":"https://h/x.png","overlay_settings":{"vertical_align":"middle","vertical_margin":"-10%","horizontal_align":"center","horizontal_margin":"12.5px","width":"100%","height":"100px","opacity":"90%"}}]}`, nil},
