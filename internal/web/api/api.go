@@ -54,7 +54,7 @@ type server struct {
 // the envelope of the API, so it may be mounted at the root or under any of these.
 func New(o Options) http.Handler {
 	s := newServer(o)
-	return s.observe(s.mux)
+	return s.observe(s.sameOrigin(s.mux))
 }
 
 func newServer(o Options) *server {
