@@ -59,7 +59,7 @@ func Check(ctx context.Context, ffmpeg, ffprobe string) Report {
 		formats = append(formats, string(f))
 	}
 	r.lookForEncoders(ctx)
-	r.lookFor(ctx, "filter", "-filters", "scale", "zscale", "tonemap", "yadif", "overlay")
+	r.lookFor(ctx, "filter", "-filters", "scale", "zscale", "tonemap", "yadif", "movie", "overlay")
 	r.lookFor(ctx, "muxer", "-muxers", "mp4")
 	r.lookFor(ctx, "demuxer", "-demuxers", formats...)
 	if r.FFprobe != "" {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"image"
 	"io"
 	"math"
 	"net"
@@ -132,13 +133,34 @@ func TestRewriteLeavesOutPriming(t *testing.T) {
 	}
 }
 
+// TestConvertKeepsUnevenTimes: pictures that are encoded again, with and without an overlay, keep times that are on no grid.
+func TestConvertKeepsUnevenTimes(t *testing.T) {
+	t.Parallel()
+	e := newEngine(t)
+	in := makeFile(t, "in.mp4", "-f", "lavfi", "-i", pictures, "-t", "2", "-vf", "settb=1/90000,setpts='PTS+450*sin(N*7)+if(gte(N,20),1000,0)'",
+		"-fps_mode", "passthrough", "-enc_time_base", "1:90000", "-c:v", "libx264", "-preset", "ultrafast", "-bf", "0", "-video_track_timescale", "90000")
+	before := packets(t, in, "v")
+	for name, over := range map[string]*Overlay{"no overlay": nil, "overlay": {Image: image.NewNRGBA(image.Rect(0, 0, 60, 20)), X: 10, Y: 10}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			job := RewriteArgs{Input: in, Format: MOV, Picture: &Picture{Width: 160, Height: 90, Preset: "ultrafast", CRF: 30, Bitrate: 400_000, Level: 21, Overlay: over}}
+			compareTimes(t, "v", before, packets(t, rewriteAs(t, e, job), "v"), math.NaN())
+		})
+	}
+}
+
 func rewrite(t *testing.T, e *Engine, in string, format Format) string {
+	t.Helper()
+	return rewriteAs(t, e, RewriteArgs{Input: in, Format: format})
+}
+
+func rewriteAs(t *testing.T, e *Engine, job RewriteArgs) string {
 	t.Helper()
 	out, err := os.Create(filepath.Join(t.TempDir(), "out.mp4"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = e.Rewrite(t.Context(), RewriteArgs{Input: in, Format: format}, func(_ context.Context, r io.Reader) error {
+	err = e.Rewrite(t.Context(), job, func(_ context.Context, r io.Reader) error {
 		_, copyErr := io.Copy(out, r)
 		return copyErr
 	})
@@ -483,7 +505,7 @@ func TestCheck(t *testing.T) {
 		t.Errorf("got %q", r.Problems)
 	}
 	r = Check(t.Context(), "/bin/true", "/bin/true") // runs and knows nothing
-	if len(r.Problems) != 8+len(Formats()) || len(r.Limits) != 3 || !strings.Contains(r.Limits[0], "libx265, so clips of HEVC assets") {
+	if len(r.Problems) != 9+len(Formats()) || len(r.Limits) != 3 || !strings.Contains(r.Limits[0], "libx265, so clips of HEVC assets") {
 		t.Errorf("got %q, %q", r.Problems, r.Limits)
 	}
 }

@@ -15,8 +15,9 @@ type Overlay struct {
 	HD    bool         // the picture's colours are those of BT.709, else BT.601
 }
 
-// over has the pictures of an input go through filters, and the overlay laid over what comes out, and the
-// last filters behind that; without one there are only the filters.
+// over returns the arguments that have the pictures of an input go through filters, lay the overlay over what comes out, and apply the
+// last filters behind that; without an overlay there are only the filters. The graph has one input and one output: of any other, ffmpeg
+// does not know from which stream -enc_time_base has to take the time base, and rounds times to a frame rate.
 func (o *Overlay) over(input, filters, last string) []string {
 	if o == nil {
 		return []string{"-map", input, "-vf", filters + last}
@@ -25,13 +26,10 @@ func (o *Overlay) over(input, filters, last string) []string {
 	if o.HD {
 		matrix = "bt709"
 	}
-	return []string{
-		"-protocol_whitelist", "file", "-format_whitelist", "rawvideo", "-f", "rawvideo", "-pixel_format", "rgba",
-		"-video_size", fmt.Sprintf("%dx%d", o.Image.Rect.Dx(), o.Image.Rect.Dy()), "-i", "file:/dev/fd/3",
-		"-filter_complex", fmt.Sprintf("[1:v]scale=out_color_matrix=%s:out_range=tv,format=yuva420p[sheet];[%s]%s[picture];"+
-			"[picture][sheet]overlay=%d:%d:format=yuv420%s[out]", matrix, input, filters, o.X, o.Y, last),
-		"-map", "[out]",
-	}
+	return []string{"-map", input, "-vf", fmt.Sprintf(
+		`movie=/dev/fd/3:f=rawvideo:format_opts=pixel_format=rgba\\\:video_size=%dx%d,scale=out_color_matrix=%s:out_range=tv,format=yuva420p[sheet];`+
+			"[in]%s[picture];[picture][sheet]overlay=%d:%d:format=yuv420%s[out]",
+		o.Image.Rect.Dx(), o.Image.Rect.Dy(), matrix, filters, o.X, o.Y, last)}
 }
 
 // file holds the overlay's pixels for a child. It is memory: nothing of it is left behind, whatever ends first.

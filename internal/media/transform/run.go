@@ -23,11 +23,9 @@ type run struct {
 	err    error // once ended
 
 	// Guarded by the worker.
-	base    time.Duration // media time that is begin on the encoder's clock
-	shift   time.Duration // what the encoder adds to its times
-	shifted bool
-	begun   bool // its first picture is written
-	sent    []sent
+	base  time.Duration // media time that is begin on the encoder's clock
+	begun bool          // its first picture is written
+	sent  []sent
 }
 
 // sent is a picture that the encoder has, by its presentation.
@@ -38,8 +36,8 @@ type sent struct {
 
 const (
 	timescale = 90000
-	begin     = time.Second          // on the encoder's clock, so that nothing there is negative
-	nearest   = 3 * time.Millisecond // FLV has milliseconds
+	begin     = time.Second      // on the encoder's clock, so that nothing there is negative
+	rounding  = time.Millisecond // of times in FLV
 	maxTag    = 32 << 20
 	ahead     = 8 // pictures between the queue and the pipe
 )
@@ -116,23 +114,23 @@ func (r *run) expect(f *frame.Frame) (stuck bool) {
 	return f.Received.Sub(r.sent[0].received) > patience
 }
 
-// match finds the picture that went in for one that came out; those before it are lost.
+// match finds the picture that went in for one that came out: the one nearest in time. Pictures come out in order, so those before it are
+// lost. It returns false when every picture that went in has come out already.
 func (r *run) match(tag flv.Tag) (sent, bool) {
+	if len(r.sent) == 0 {
+		return sent{}, false
+	}
 	at := tag.PTS - begin + r.base
-	if !r.shifted && len(r.sent) > 0 {
-		r.shift, r.shifted = at-r.sent[0].pts, true
-	}
-	at -= r.shift
-	for i, s := range r.sent {
-		if s.pts > at+nearest {
-			break
+	found := 0
+	for i := range r.sent {
+		if off := (r.sent[found].pts - at).Abs(); off <= rounding || (r.sent[i].pts-at).Abs() > off {
+			break // times only grow from here on
 		}
-		if s.pts >= at-nearest {
-			r.sent = slices.Delete(r.sent, 0, i+1)
-			return s, true
-		}
+		found = i
 	}
-	return sent{}, false
+	s := r.sent[found]
+	r.sent = slices.Delete(r.sent, 0, found+1)
+	return s, true
 }
 
 // write is the encoder's input.

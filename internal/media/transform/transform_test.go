@@ -189,14 +189,6 @@ func compare(t *testing.T, got, sent []frame.Frame, from time.Duration) {
 func TestMarked(t *testing.T) {
 	t.Parallel()
 	e := engine(t)
-	mark := overlay.Layer{
-		Settings: overlay.Settings{HorizontalAlign: "right", Width: "300px", Height: "100px", HorizontalMargin: "2%", VerticalMargin: "1%"},
-		Load: func() (image.Image, error) {
-			red := image.NewRGBA(image.Rect(0, 0, 3, 1))
-			draw.Draw(red, red.Rect, image.NewUniform(color.RGBA{R: 0xff, A: 0xff}), image.Point{}, draw.Src)
-			return red, nil
-		},
-	}
 	for name, args := range map[string][]string{
 		"B-frames":    {"-bf", "2"},
 		"no B-frames": {"-bf", "0"},
@@ -207,7 +199,7 @@ func TestMarked(t *testing.T) {
 			t.Parallel()
 			config, frames := filmed(t, args...)
 			var out output
-			tr := start(t, transform.Options{Output: &out, Encoder: e, Layers: func(context.Context) []overlay.Layer { return []overlay.Layer{mark} }})
+			tr := start(t, transform.Options{Output: &out, Encoder: e, Layers: func(context.Context) []overlay.Layer { return []overlay.Layer{red()} }})
 			must(t, tr.Configure(config))
 			must(t, tr.Rate(30, true))
 			must(t, tr.Configure(frame.Config{Kind: frame.Audio, Codec: frame.AAC}))
@@ -231,6 +223,80 @@ func TestMarked(t *testing.T) {
 			}
 			looked(t, out.config, out.frames[frame.Video][n-1-15:n])
 		})
+	}
+}
+
+// red is a mark for a corner.
+func red() overlay.Layer {
+	return overlay.Layer{
+		Settings: overlay.Settings{HorizontalAlign: "right", Width: "300px", Height: "100px", HorizontalMargin: "2%", VerticalMargin: "1%"},
+		Load: func() (image.Image, error) {
+			red := image.NewRGBA(image.Rect(0, 0, 3, 1))
+			draw.Draw(red, red.Rect, image.NewUniform(color.RGBA{R: 0xff, A: 0xff}), image.Point{}, draw.Src)
+			return red, nil
+		},
+	}
+}
+
+// TestUnevenTimes has pictures encoded whose times are on no grid: each comes out, at its time.
+func TestUnevenTimes(t *testing.T) {
+	t.Parallel()
+	e := engine(t)
+	config, frames := filmed(t, "-bf", "0")
+	vp8Config, vp8Frames := filmedVP8(t)
+	stamps := map[string]func(n int, at time.Duration) time.Duration{
+		"each 5 ms off": func(n int, at time.Duration) time.Duration {
+			return at + 5*time.Millisecond + time.Duration(n*7%11-5)*time.Millisecond
+		},
+		"one step of 11 ms": func(n int, at time.Duration) time.Duration {
+			if n >= 20 {
+				at += 11 * time.Millisecond
+			}
+			return at
+		},
+		"a loop with seams of 78 ms": func(n int, at time.Duration) time.Duration {
+			return at + time.Duration(n/15)*(78*time.Millisecond-time.Second/30)
+		},
+		"half a millisecond apart": func(n int, at time.Duration) time.Duration {
+			return at/66 + time.Duration(n%2)*time.Millisecond/5
+		},
+	}
+	for name, stamp := range stamps {
+		for what, source := range map[string]struct {
+			config frame.Config
+			frames []frame.Frame
+		}{"H.264": {config, frames}, "VP8": {vp8Config, vp8Frames}} {
+			t.Run(name+"/"+what, func(t *testing.T) {
+				t.Parallel()
+				uneven := slices.Clone(source.frames)
+				for n := range uneven {
+					uneven[n].DTS = stamp(n, uneven[n].DTS)
+					uneven[n].PTS = uneven[n].DTS
+				}
+				for n := range uneven[1:] {
+					uneven[n].Duration = uneven[n+1].DTS - uneven[n].DTS
+				}
+				var out output
+				tr := start(t, transform.Options{Output: &out, Encoder: e, Layers: func(context.Context) []overlay.Layer { return []overlay.Layer{red()} }})
+				must(t, tr.Configure(source.config))
+				must(t, tr.Rate(30, false))
+				send(t, tr, uneven, 0)
+				must(t, tr.Close(nil))
+				compareExactly(t, out.frames[frame.Video], uneven)
+			})
+		}
+	}
+}
+
+func compareExactly(t *testing.T, got, sent []frame.Frame) {
+	t.Helper()
+	if len(got) != len(sent) {
+		t.Errorf("%d pictures of %d", len(got), len(sent))
+	}
+	for i, f := range got[:min(len(got), len(sent))] {
+		if want := sent[i]; f.PTS != want.PTS || f.DTS != want.PTS || f.Duration != want.Duration || f.Key != want.Key {
+			t.Errorf("picture %d: %v for %v (key %t), want %v for %v (key %t)", i, f.PTS, f.Duration, f.Key, want.PTS, want.Duration, want.Key)
+		}
 	}
 }
 
@@ -258,10 +324,9 @@ func looked(t *testing.T, c frame.Config, frames []frame.Frame) {
 	}
 }
 
-// TestVP8 becomes H.264 without being asked to.
-func TestVP8(t *testing.T) {
-	t.Parallel()
-	e := engine(t)
+// filmedVP8 is two seconds of VP8, with a key frame each second.
+func filmedVP8(t *testing.T) (frame.Config, []frame.Frame) {
+	t.Helper()
 	file := ffmpeg(t, "-f", "lavfi", "-i", picture, "-pix_fmt", "yuv420p", "-c:v", "libvpx", "-deadline", "realtime", "-lag-in-frames", "0", "-auto-alt-ref", "0", "-g", "30", "-f", "ivf", "pipe:1")
 	var frames []frame.Frame
 	for n, b := 0, file[32:]; len(b) >= 12; n++ {
@@ -274,6 +339,14 @@ func TestVP8(t *testing.T) {
 	}
 	config, err := vp8.TrackConfig(frames[0].Data)
 	must(t, err)
+	return config, frames
+}
+
+// TestVP8 becomes H.264 without being asked to.
+func TestVP8(t *testing.T) {
+	t.Parallel()
+	e := engine(t)
+	config, frames := filmedVP8(t)
 	var out output
 	tr := start(t, transform.Options{Output: &out, Encoder: e})
 	must(t, tr.Configure(config))
