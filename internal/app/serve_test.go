@@ -20,6 +20,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -52,6 +53,7 @@ type logs struct {
 	slog.Handler
 	mu    sync.Mutex
 	addrs map[string]string
+	warns []string // messages of level WARN and above
 	ready chan struct{}
 	once  sync.Once
 }
@@ -69,6 +71,9 @@ func (l *logs) Handle(_ context.Context, r slog.Record) error {
 	})
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if r.Level >= slog.LevelWarn {
+		l.warns = append(l.warns, r.Message)
+	}
 	switch r.Message {
 	case "listening":
 		l.addrs[attrs["what"]] = attrs["addr"]
@@ -83,6 +88,13 @@ func (l *logs) addr(what string) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.addrs[what]
+}
+
+// warned says whether a message of level WARN or above has that text in it.
+func (l *logs) warned(text string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.ContainsFunc(l.warns, func(m string) bool { return strings.Contains(m, text) })
 }
 
 // output is what a person would read.
@@ -240,6 +252,31 @@ func TestSeededToken(t *testing.T) {
 	})
 	if who.status != http.StatusOK {
 		t.Errorf("answered %d: %s", who.status, who.body)
+	}
+}
+
+// TestRevokedSeededToken is no reason not to start: the token stays revoked, and the log says so.
+func TestRevokedSeededToken(t *testing.T) {
+	t.Parallel()
+	cfg := configuration(t, t.TempDir())
+	cfg.TokenID, cfg.TokenSecret = "seeded-id", "a secret that is long enough"
+	start(t, cfg).end()
+	tokens, closeDB, err := openAccess(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(tokens.RevokeToken(t.Context(), "seeded-id", clock()), closeDB()); err != nil {
+		t.Fatal(err)
+	}
+	s := start(t, cfg)
+	who := ask(t, client(t, nil), http.MethodGet, "http://"+s.addr("http")+"/system/v1/whoami", "", func(r *http.Request) {
+		r.SetBasicAuth(cfg.TokenID, cfg.TokenSecret.Reveal())
+	})
+	if who.status != http.StatusUnauthorized {
+		t.Errorf("answered %d: %s", who.status, who.body)
+	}
+	if !s.warned("was revoked") {
+		t.Error("nothing is in the log")
 	}
 }
 

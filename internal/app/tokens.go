@@ -14,7 +14,11 @@ import (
 // firstToken seeds the configured token, or makes the first one and shows it this once.
 func firstToken(ctx context.Context, service access.API, cfg config.Config, log *slog.Logger, show io.Writer) error {
 	if cfg.TokenID != "" {
-		return service.SeedToken(ctx, id.Token(cfg.TokenID), cfg.TokenSecret.Reveal(), clock())
+		revoked, err := service.SeedToken(ctx, id.Token(cfg.TokenID), cfg.TokenSecret.Reveal(), clock())
+		if revoked {
+			log.WarnContext(ctx, "the token of the settings was revoked and stays so: take token-id and token-secret out, or name another one", "token_id", cfg.TokenID)
+		}
+		return err
 	}
 	all, err := service.Tokens(ctx)
 	if err != nil || len(all) > 0 {

@@ -115,6 +115,16 @@ func commandNamed(name string) (command, bool) {
 	return commands[i], true
 }
 
+// commandsOf are those whose name begins with the word group, such as token.
+func commandsOf(group string) (in []command) {
+	for _, c := range commands {
+		if first, _, nested := strings.Cut(c.name, " "); nested && first == group {
+			in = append(in, c)
+		}
+	}
+	return in
+}
+
 // use is one flag as it stands on the command line.
 type use struct{ name, value string }
 
@@ -251,11 +261,10 @@ func (o option) run(c *Command, text string) []string {
 func unknownCommand(words []string) string {
 	var names, firsts []string
 	for _, c := range commands {
-		first, second, nested := strings.Cut(c.name, " ")
 		firsts = append(firsts, c.name)
-		if nested && first == words[0] {
-			names = append(names, second)
-		}
+	}
+	for _, c := range commandsOf(words[0]) {
+		names = append(names, strings.TrimPrefix(c.name, words[0]+" "))
 	}
 	if len(names) == 0 {
 		return fmt.Sprintf("unknown command %q", words[0]) + suggest(words[0], firsts, "")

@@ -297,7 +297,8 @@ func TestCommands(t *testing.T) {
 
 func TestHelp(t *testing.T) {
 	t.Parallel()
-	for _, args := range [][]string{{"help"}, {"--help"}, {"-h"}, {"help", "serve"}, {"serve", "--help"}, {"serve", "--http-addr=wrong", "-h"}, {"help", "token", "create"}, {"help", "help"}} {
+	for _, args := range [][]string{{"help"}, {"--help"}, {"-h"}, {"help", "serve"}, {"serve", "--help"}, {"serve", "--http-addr=wrong", "-h"}, {"help", "token", "create"}, {"help", "help"},
+		{"help", "--help"}, {"help", "serve", "--help"}, {"token", "revoke", "--help"}} {
 		c, _, err := Load(args, nil, nil)
 		if err != nil || c.Name != Help || !strings.HasPrefix(c.Text, "Usage: millrace ") && !strings.HasPrefix(c.Text, "Millrace is ") {
 			t.Errorf("%q: got %+v, %v", args, c, err)
@@ -315,6 +316,37 @@ func TestHelp(t *testing.T) {
 	for _, cmd := range commands {
 		if c, _, err := Load(append(strings.Fields(cmd.name), "--help"), nil, nil); err != nil || !strings.Contains(c.Text, cmd.text) && cmd.name != Help {
 			t.Errorf("%s --help: %v %q", cmd.name, err, c.Text)
+		}
+	}
+}
+
+// TestHelpOfGroup explains the commands that begin with the same word, also while one of them is still to be chosen.
+func TestHelpOfGroup(t *testing.T) {
+	t.Parallel()
+	for _, group := range []string{"token", "environment", "config"} {
+		for _, args := range [][]string{{group, "--help"}, {group, "-h"}, {"--help", group}, {"help", group}} {
+			c, _, err := Load(args, nil, nil)
+			if err != nil || c.Name != Help || !strings.HasPrefix(c.Text, "Usage: millrace "+group+" COMMAND [flags]\n") {
+				t.Fatalf("%q: got %+v, %v", args, c, err)
+			}
+			for _, cmd := range commands {
+				if shown := strings.Contains(c.Text, "  "+cmd.name+" "); shown != strings.HasPrefix(cmd.name, group+" ") {
+					t.Errorf("%q: %s shown %v", args, cmd.name, shown)
+				}
+			}
+		}
+	}
+	if c, _, err := Load([]string{"environment", "nothing", "--help"}, nil, nil); err == nil {
+		t.Errorf("help of a command that is not there: %+v", c)
+	}
+	c, _, _ := Load([]string{"help"}, nil, nil)
+	column := -1
+	for _, cmd := range commands {
+		line, _, _ := strings.Cut(c.Text[strings.Index(c.Text, "  "+cmd.name+"  "):], "\n")
+		if at := strings.Index(line, cmd.summary); at < 0 || column >= 0 && at != column {
+			t.Errorf("summaries do not stand below one another: %q", line)
+		} else {
+			column = at
 		}
 	}
 }

@@ -14,12 +14,30 @@ import (
 func overview() string {
 	var b strings.Builder
 	b.WriteString("Millrace is a self-hosted live and on-demand video service.\n\nUsage: millrace COMMAND [flags]\n\nCommands:\n")
-	for _, c := range commands {
-		fmt.Fprintf(&b, "  %-14s %s\n", c.name, c.summary)
-	}
+	list(&b, commands)
 	b.WriteString("\nmillrace COMMAND --help explains a command; millrace serve --help lists every setting.\n")
 	b.WriteString("Exit codes: 0 done, 1 it did not work, 2 the command line or the configuration is wrong.")
 	return b.String()
+}
+
+// groupHelp is the text of the commands that begin with the same word: millrace token --help.
+func groupHelp(group string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "Usage: millrace %s COMMAND [flags]\n\nCommands:\n", group)
+	list(&b, commandsOf(group))
+	fmt.Fprintf(&b, "\nmillrace %s COMMAND --help explains one.", group)
+	return b.String()
+}
+
+// list writes commands, one to a line, with their summaries below one another.
+func list(b *strings.Builder, commands []command) {
+	width := 0
+	for _, c := range commands {
+		width = max(width, len(c.name))
+	}
+	for _, c := range commands {
+		fmt.Fprintf(b, "  %-*s  %s\n", width, c.name, c.summary)
+	}
 }
 
 // commandHelp is the text of millrace COMMAND --help.
@@ -44,7 +62,7 @@ func commandHelp(c command) string {
 		if o.def != "" {
 			def = " (default " + o.def + ")"
 		}
-		fmt.Fprintf(&b, "  --%s %s\n        %s%s\n", o.name, o.word, o.help, def)
+		fmt.Fprintf(&b, "  %s\n        %s%s\n", strings.TrimSpace("--"+o.name+" "+o.word), o.help, def)
 	}
 	switch {
 	case c.noSettings:

@@ -47,16 +47,15 @@ func (e *Error) Error() string { return strings.Join(e.Problems, "\n") }
 // For Help and Version nothing is read and the Config is empty.
 func Load(args, environ []string, readFile func(string) ([]byte, error)) (Command, Config, error) {
 	l, problems := split(args)
-	if l.help && len(l.words) == 0 {
-		l.words = []string{Help}
-	}
 	c, cmd, more := l.command()
-	if l.help && cmd.name != "" {
-		return Command{Name: Help, Text: commandHelp(cmd)}, Config{}, nil
-	}
 	problems = append(problems, more...)
-	if len(problems) == 0 && c.Name == Help {
-		return helpFor(c)
+	switch {
+	case l.help && cmd.name == "":
+		return helpFor(l.words)
+	case l.help && cmd.name != Help:
+		return helpFor(strings.Fields(cmd.name))
+	case cmd.name == Help && (l.help || len(problems) == 0):
+		return helpFor(c.Words)
 	}
 	if len(problems) > 0 || cmd.noSettings {
 		return c, Config{}, asError(problems)
@@ -82,17 +81,19 @@ func asError(problems []string) error {
 	return &Error{Problems: problems}
 }
 
-func helpFor(c Command) (Command, Config, error) {
-	if len(c.Words) == 0 {
-		c.Text = overview()
-		return c, Config{}, nil
+// helpFor explains what the words name: a command, the commands that begin with one word, or without words all of them.
+func helpFor(words []string) (Command, Config, error) {
+	if len(words) == 0 {
+		return Command{Name: Help, Text: overview()}, Config{}, nil
 	}
-	cmd, ok := commandNamed(strings.Join(c.Words, " "))
+	if len(words) == 1 && len(commandsOf(words[0])) > 0 {
+		return Command{Name: Help, Text: groupHelp(words[0])}, Config{}, nil
+	}
+	cmd, ok := commandNamed(strings.Join(words, " "))
 	if !ok {
-		return c, Config{}, &Error{Problems: []string{unknownCommand(c.Words)}}
+		return Command{}, Config{}, &Error{Problems: []string{unknownCommand(words)}}
 	}
-	c.Text = commandHelp(cmd)
-	return c, Config{}, nil
+	return Command{Name: Help, Text: commandHelp(cmd)}, Config{}, nil
 }
 
 // resolve finds each setting's value and fills the Config.

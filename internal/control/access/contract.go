@@ -66,8 +66,9 @@ type API interface {
 	Resolve(ctx context.Context, p id.Playback) (playbackid.Object, error)
 	// CreateToken makes a token in the default environment and returns its secret, which is not stored.
 	CreateToken(ctx context.Context, name string, now time.Time) (Token, string, error)
-	// SeedToken stores a token with a given ID and secret unless it is there with that secret already (then nothing changes).
-	SeedToken(ctx context.Context, t id.Token, secret string, now time.Time) error
+	// SeedToken stores a token with a given ID and secret unless it is there with that secret already (then nothing changes). One that
+	// was revoked stays so.
+	SeedToken(ctx context.Context, t id.Token, secret string, now time.Time) (revoked bool, err error)
 	Tokens(ctx context.Context) ([]Token, error)
 	RevokeToken(ctx context.Context, t id.Token, now time.Time) error
 	// SetQuality changes the default video_quality of the default environment; "" gives it back to the service. It holds within seconds,

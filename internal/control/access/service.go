@@ -145,31 +145,29 @@ func (s *Service) CreateToken(ctx context.Context, name string, now time.Time) (
 	return t, secret, nil
 }
 
-// SeedToken stores a token with a given ID and secret; see API. One that is there with another secret, or revoked, is fault.Conflict.
-func (s *Service) SeedToken(ctx context.Context, t id.Token, secret string, now time.Time) error {
+// SeedToken stores a token with a given ID and secret; see API. One that is there with another secret is fault.Conflict.
+func (s *Service) SeedToken(ctx context.Context, t id.Token, secret string, now time.Time) (revoked bool, err error) {
 	if err := checkSeed(string(t), secret); err != nil {
-		return err
+		return false, err
 	}
 	old, err := s.store.Token(ctx, t)
 	if fault.KindOf(err) == fault.NotFound && err != nil {
 		if _, err = s.insert(ctx, t, tokenName, secret, now); err == nil || fault.KindOf(err) != fault.Conflict {
-			return err
+			return false, err
 		}
 		old, err = s.store.Token(ctx, t) // another node was faster
 	}
 	if err != nil {
-		return err
+		return false, err
+	}
+	if !old.RevokedAt.IsZero() {
+		return true, nil
 	}
 	same, err := matches(old.Hash, secret)
-	switch {
-	case err != nil:
-		return err
-	case !old.RevokedAt.IsZero():
-		return fault.New(fault.Conflict, "the token to seed was revoked; choose another ID")
-	case !same:
-		return fault.New(fault.Conflict, "the token to seed exists with another secret; choose another ID")
+	if err == nil && !same {
+		err = fault.New(fault.Conflict, "the token to seed exists with another secret; choose another ID")
 	}
-	return nil
+	return false, err
 }
 
 func checkSeed(t, secret string) error {

@@ -127,18 +127,28 @@ func TestSeedToken(t *testing.T) {
 	t.Parallel()
 	s, _, _ := newService(t)
 	ctx := t.Context()
-	must(t, s.SeedToken(ctx, "seeded", "a secret of mine", start))
-	must(t, s.SeedToken(ctx, "seeded", "a secret of mine", start.Add(time.Hour)))
+	seed := func(t id.Token, secret string, now time.Time) error {
+		_, err := s.SeedToken(ctx, t, secret, now)
+		return err
+	}
+	must(t, seed("seeded", "a secret of mine", start))
+	must(t, seed("seeded", "a secret of mine", start.Add(time.Hour)))
 	who, err := s.Authenticate(ctx, "seeded", "a secret of mine", start)
 	must(t, err)
 	if !who.Token.CreatedAt.Equal(start) {
 		t.Errorf("made at %v: the second time changes nothing", who.Token.CreatedAt)
 	}
-	wantKind(t, s.SeedToken(ctx, "seeded", "another secret", start), fault.Conflict)
+	wantKind(t, seed("seeded", "another secret", start), fault.Conflict)
 	must(t, s.RevokeToken(ctx, "seeded", start))
-	wantKind(t, s.SeedToken(ctx, "seeded", "a secret of mine", start), fault.Conflict)
+	for _, secret := range []string{"a secret of mine", "another secret"} {
+		if revoked, err := s.SeedToken(ctx, "seeded", secret, start); err != nil || !revoked {
+			t.Errorf("a revoked token: %v, %v", revoked, err)
+		}
+		_, err = s.Authenticate(ctx, "seeded", secret, start)
+		wantKind(t, err, fault.Unauthorized)
+	}
 	for _, c := range [][2]string{{"", "long enough"}, {"a:b", "long enough"}, {"a\x00", "long enough"}, {"a\n", "long enough"}, {"a\xff", "long enough"}, {"ok", "short"}, {"ok", "long\x00enough"}, {strings.Repeat("x", 256), "long enough"}} {
-		wantKind(t, s.SeedToken(ctx, id.Token(c[0]), c[1], start), fault.Invalid)
+		wantKind(t, seed(id.Token(c[0]), c[1], start), fault.Invalid)
 	}
 	created, _, err := s.CreateToken(ctx, "second", start.Add(time.Minute))
 	must(t, err)

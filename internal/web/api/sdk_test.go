@@ -83,7 +83,7 @@ func openServices(t *testing.T, url string) deployment {
 	d := dbtest.Open(t, url)
 	r := deployment{http.NewServeMux(), d.LiveStreams(), live.New(live.Options{Store: d.LiveStreams()}), asset.New(asset.Options{Store: d.Assets()})}
 	tokens := access.New(access.Options{Store: d.Access()})
-	if err := tokens.SeedToken(t.Context(), tokenID, tokenValue, time.Now()); err != nil {
+	if _, err := tokens.SeedToken(t.Context(), tokenID, tokenValue, time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	r.Handle("/", New(Options{Live: r.lives, Assets: r.assets, Access: tokens, Logger: quietLogger(io.Discard)}))
