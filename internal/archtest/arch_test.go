@@ -76,6 +76,7 @@ var layers = map[string][]string{
 	"internal/web":                {"internal/control", "internal/web/static", "internal/id", "internal/fault"},
 	"internal/web/express":        {"internal/socket"},
 	"test":                        {"test"},
+	"tools":                       {},
 	"test/bench":                  {"test", "internal/media/encode", "internal/media/ladder"}, // whose settings its peer is given
 }
 

@@ -44,10 +44,12 @@ type PatchInput struct {
 	MaxContinuous     *int
 	Meta              *assetopt.Meta
 	NewAsset          *NewAssetPatch
+	DefaultQuality    string // video_quality of the environment, as in CreateInput; only looked at when NewAsset clears
 }
 
 // NewAssetPatch is what of new_asset_settings may be changed later.
 type NewAssetPatch struct {
+	Clear        bool // first: as if the stream had been made without new_asset_settings
 	MasterAccess *string
 	MP4Support   *string
 	VideoQuality *string

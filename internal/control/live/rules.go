@@ -222,21 +222,32 @@ func (in PatchInput) apply(s Settings, broadcasting bool) (Settings, error) {
 	set(&s.MaxContinuous, in.MaxContinuous)
 	set(&s.Meta, in.Meta)
 	if in.NewAsset != nil {
-		var o assetopt.Options
-		if s.NewAsset != nil {
-			o = *s.NewAsset
-		}
-		set(&o.MasterAccess, in.NewAsset.MasterAccess)
-		set(&o.MP4Support, in.NewAsset.MP4Support)
-		set(&o.Meta, in.NewAsset.Meta)
-		set(&o.StaticRenditions, in.NewAsset.StaticRenditions)
-		if in.NewAsset.VideoQuality != nil {
-			o.VideoQuality, o.EncodingTier = *in.NewAsset.VideoQuality, "" // the new name replaces the deprecated one
-		}
-		s.NewAsset = &o
+		s.NewAsset = in.NewAsset.apply(s.NewAsset, in.DefaultQuality)
 	}
 	s.check(&l)
 	return s, l.Err()
+}
+
+// apply gives the settings of recordings that p asks for; now is nil while there are none.
+func (p NewAssetPatch) apply(now *assetopt.Options, defaultQuality string) *assetopt.Options {
+	if p.Clear {
+		now = CreateInput{DefaultQuality: defaultQuality}.newAsset()
+		if p == (NewAssetPatch{Clear: true}) {
+			return now
+		}
+	}
+	var o assetopt.Options
+	if now != nil {
+		o = *now
+	}
+	set(&o.MasterAccess, p.MasterAccess)
+	set(&o.MP4Support, p.MP4Support)
+	set(&o.Meta, p.Meta)
+	set(&o.StaticRenditions, p.StaticRenditions)
+	if p.VideoQuality != nil {
+		o.VideoQuality, o.EncodingTier = *p.VideoQuality, "" // the new name replaces the deprecated one
+	}
+	return &o
 }
 
 func set[T any](field *T, v *T) {

@@ -1,6 +1,7 @@
 package live_test
 
 import (
+	"reflect"
 	"strings"
 	"testing"
 
@@ -187,6 +188,17 @@ func TestPatch(t *testing.T) {
 		wantMessages(t, err, tt.want)
 	}
 	w.events()
+	got, err = patch(live.PatchInput{NewAsset: &live.NewAssetPatch{Clear: true}})
+	w.must(err)
+	if got.Settings.NewAsset != nil {
+		t.Errorf("cleared settings of recordings are %+v", got.Settings.NewAsset)
+	}
+	got, err = patch(live.PatchInput{NewAsset: &live.NewAssetPatch{Clear: true}, DefaultQuality: "premium"})
+	w.must(err)
+	if o := got.Settings.NewAsset; o == nil || !reflect.DeepEqual(*o, assetopt.Options{VideoQuality: "premium"}) {
+		t.Errorf("cleared in an environment with a quality they are %+v", o)
+	}
+	w.events("updated", "updated")
 	on := w.on(live.Active)
 	_, err = w.Patch(w.ctx(), env, on.ID, live.PatchInput{LatencyMode: new(live.Low)}, w.now())
 	wantMessages(t, err, "latency_mode may be changed only while the live stream is idle")

@@ -132,17 +132,18 @@ type NewAssetSettingsUpdate struct {
 	MasterAccess *string              `json:"master_access,omitempty" enum:"none,temporary"`
 	MP4Support   *MP4Support          `json:"mp4_support,omitempty" deprecated:"true"`
 	VideoQuality *string              `json:"video_quality,omitempty" enum:"plus,premium"`
-	Meta         Optional[MetaUpdate] `json:"meta,omitzero" doc:"Replaces the whole object; null clears it."`
+	Meta         Optional[MetaUpdate] `json:"meta,omitzero" doc:"Replaces the whole object; null clears it, an empty object changes nothing."`
 }
 
 func (m Meta) domain() assetopt.Meta { return assetopt.Meta(m) }
 
-// metaPtr is the patch of a meta object: replaced as a whole, cleared by null.
+// metaPtr is the patch of a meta object: replaced as a whole, cleared by null. An empty object changes nothing: clients that can't leave
+// an object out send it with every request.
 func metaPtr(m Optional[MetaUpdate]) *assetopt.Meta {
-	if !m.Set {
+	v := m.Value
+	if !m.Null && v == (MetaUpdate{}) {
 		return nil
 	}
-	v := m.Value
 	return &assetopt.Meta{Title: v.Title.Value, CreatorID: v.CreatorID.Value, ExternalID: v.ExternalID.Value}
 }
 
@@ -190,9 +191,8 @@ func (i InputOrURL) domain() assetopt.Input {
 		URL: i.URL, Type: i.Type, TextType: i.TextType, LanguageCode: i.LanguageCode, Name: i.Name, ClosedCaptions: i.ClosedCaptions,
 		Passthrough: i.Passthrough, StartTime: i.StartTime, EndTime: i.EndTime, GeneratedSubtitles: subtitlesOf(i.GeneratedSubtitles),
 	}
-	if i.OverlaySettings != nil {
-		o := assetopt.Overlay(*i.OverlaySettings)
-		in.Overlay = &o
+	if o := i.OverlaySettings; o != nil && *o != (OverlaySettings{}) { // clients that can't leave an object out send an empty one
+		in.Overlay = new(assetopt.Overlay(*o))
 	}
 	return in
 }

@@ -86,14 +86,14 @@ type LiveStreamCreate struct {
 
 // LiveStreamUpdate changes what is given.
 type LiveStreamUpdate struct {
-	LatencyMode       *string                 `json:"latency_mode,omitempty" enum:"standard,reduced,low" doc:"Only while idle."`
-	ReconnectWindow   *float64                `json:"reconnect_window,omitempty" minimum:"0" maximum:"1800"`
-	SlateForStandard  *bool                   `json:"use_slate_for_standard_latency,omitempty"`
-	ReconnectSlateURL Optional[string]        `json:"reconnect_slate_url,omitzero" doc:"An empty string or null clears it."`
-	Passthrough       Optional[string]        `json:"passthrough,omitzero" maxLength:"255" doc:"An empty string or null clears it."`
-	MaxContinuous     *int                    `json:"max_continuous_duration,omitempty" minimum:"60" maximum:"43200"`
-	Meta              Optional[MetaUpdate]    `json:"meta,omitzero" doc:"Replaces the whole object; null clears it."`
-	NewAssetSettings  *NewAssetSettingsUpdate `json:"new_asset_settings,omitempty"`
+	LatencyMode       *string                          `json:"latency_mode,omitempty" enum:"standard,reduced,low" doc:"Only while idle."`
+	ReconnectWindow   *float64                         `json:"reconnect_window,omitempty" minimum:"0" maximum:"1800"`
+	SlateForStandard  *bool                            `json:"use_slate_for_standard_latency,omitempty"`
+	ReconnectSlateURL Optional[string]                 `json:"reconnect_slate_url,omitzero" doc:"An empty string or null clears it."`
+	Passthrough       Optional[string]                 `json:"passthrough,omitzero" maxLength:"255" doc:"An empty string or null clears it."`
+	MaxContinuous     *int                             `json:"max_continuous_duration,omitempty" minimum:"60" maximum:"43200"`
+	Meta              Optional[MetaUpdate]             `json:"meta,omitzero" doc:"Replaces the whole object; null clears it, an empty object changes nothing."`
+	NewAssetSettings  Optional[NewAssetSettingsUpdate] `json:"new_asset_settings,omitzero" doc:"Changes what is given in it. null clears the whole object, what is given only once too: recordings have no playback ID then."`
 }
 
 // epoch is a time of this wire format.
@@ -166,10 +166,12 @@ func (u LiveStreamUpdate) input() live.PatchInput {
 		LatencyMode: (*live.LatencyMode)(u.LatencyMode), ReconnectWindow: u.ReconnectWindow, SlateForStandard: u.SlateForStandard,
 		ReconnectSlateURL: u.ReconnectSlateURL.Ptr(), Passthrough: u.Passthrough.Ptr(), MaxContinuous: u.MaxContinuous, Meta: metaPtr(u.Meta),
 	}
-	if n := u.NewAssetSettings; n != nil {
-		in.NewAsset = &live.NewAssetPatch{
-			MasterAccess: n.MasterAccess, MP4Support: (*string)(n.MP4Support), VideoQuality: n.VideoQuality, Meta: metaPtr(n.Meta),
-		}
+	n := u.NewAssetSettings.Value
+	change := live.NewAssetPatch{
+		Clear: u.NewAssetSettings.Null, MasterAccess: n.MasterAccess, MP4Support: (*string)(n.MP4Support), VideoQuality: n.VideoQuality, Meta: metaPtr(n.Meta),
+	}
+	if change != (live.NewAssetPatch{}) {
+		in.NewAsset = &change
 	}
 	return in
 }

@@ -107,7 +107,9 @@ type updateLiveStreamInput struct {
 }
 
 func (s *server) updateLiveStream(ctx context.Context, in *updateLiveStreamInput) (*one[LiveStream], error) {
-	stream, err := s.live.Patch(ctx, environment(ctx), in.id(), in.Body.input(), s.now())
+	input := in.Body.input()
+	input.DefaultQuality = caller(ctx).Environment.VideoQuality
+	stream, err := s.live.Patch(ctx, environment(ctx), in.id(), input, s.now())
 	return just(wireLiveStream(stream)), err
 }
 

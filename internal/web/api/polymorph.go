@@ -42,13 +42,14 @@ func (OneOrMany[T]) Schema(r huma.Registry) *huma.Schema {
 // Optional tells a field that is absent from one that is null, for PATCH: null clears what can be cleared, as its zero value does.
 type Optional[T any] struct {
 	Set   bool // it was in the body, null or not
+	Null  bool // it was null
 	Value T    // the zero value for null
 }
 
 // UnmarshalJSON reads a T or null.
 func (o *Optional[T]) UnmarshalJSON(b []byte) error {
-	*o = Optional[T]{Set: true}
-	if string(bytes.TrimSpace(b)) == typeNull {
+	*o = Optional[T]{Set: true, Null: string(bytes.TrimSpace(b)) == typeNull}
+	if o.Null {
 		return nil
 	}
 	return json.Unmarshal(b, &o.Value)

@@ -21,7 +21,10 @@ import (
 	"millrace/internal/storage/db/dbtest"
 )
 
-const sdkFolder = "../../../test/sdk"
+const (
+	sdkFolder   = "../../../test/sdk"
+	goSDKFolder = "../../../tools/sdk"
+)
 
 // TestOfficialSDK runs test/sdk/run.mjs, which calls the API through the official client library, against the real services.
 // Without node, or without npm's registry at the first run, it is skipped, unless MILLRACE_TEST_REQUIRE is set.
@@ -33,16 +36,32 @@ func TestOfficialSDK(t *testing.T) {
 		}
 		t.Skip(err)
 	}
-	dbtest.Each(t, runSDK)
+	dbtest.Each(t, func(t *testing.T, url string) { runSDK(t, url, "node", "run.mjs") })
 }
 
-func runSDK(t *testing.T, url string) {
+// TestOfficialGoSDK does the same with the Go client library and the program in tools/sdk, a module of its own.
+func TestOfficialGoSDK(t *testing.T) {
+	t.Parallel()
+	program := filepath.Join(t.TempDir(), "sdk")
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	defer cancel()
+	if out, err := exec.CommandContext(ctx, "go", "build", "-C", goSDKFolder, "-o", program, ".").CombinedOutput(); err != nil {
+		if os.Getenv("MILLRACE_TEST_REQUIRE") != "" {
+			t.Fatalf("go build in tools/sdk: %v:\n%s", err, out)
+		}
+		t.Skipf("go build in tools/sdk: %v:\n%s", err, out)
+	}
+	dbtest.Each(t, func(t *testing.T, url string) { runSDK(t, url, program) })
+}
+
+// runSDK has a program call the API over a database. It is given where the API is, and a token.
+func runSDK(t *testing.T, url, program string, args ...string) {
 	t.Helper()
 	srv := httptest.NewServer(openServices(t, url))
 	t.Cleanup(srv.Close)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "node", "run.mjs", srv.URL, tokenID, tokenValue)
+	cmd := exec.CommandContext(ctx, program, append(args, srv.URL, tokenID, tokenValue)...)
 	cmd.Dir = sdkFolder
 	out, err := cmd.CombinedOutput()
 	if err != nil {
