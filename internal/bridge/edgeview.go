@@ -43,7 +43,7 @@ func (v *edgeView) Multivariant(ctx context.Context, c playback.Clip) (*hls.Mult
 	if err != nil {
 		return nil, told(err)
 	}
-	m := &hls.Multivariant{Independent: v.edge.Ended() && v.edge.Independent()}
+	m := &hls.Multivariant{Independent: v.edge.Independent()}
 	variant := hls.Variant{}
 	var peak, mean float64
 	for _, l := range lanes {

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -164,6 +165,9 @@ func TestNextBroadcastWhileTheLastIsWatched(t *testing.T) {
 	})
 }
 
+// dated is a segment with its date.
+var dated = regexp.MustCompile(`#EXT-X-PROGRAM-DATE-TIME:(.*)\n(?:#.*\n)*([^#\n]+)\n`)
+
 // TestAssetFromLiveToStored watches one asset from its first segment to long after its end: nothing that was listed changes.
 func TestAssetFromLiveToStored(t *testing.T) {
 	t.Parallel()
@@ -176,7 +180,7 @@ func TestAssetFromLiveToStored(t *testing.T) {
 				e := n.publish(s.StreamKey).send(10 * time.Second)
 				a := w.row(s.ID).ActiveAsset
 				lists := v.playlists(w.playbackID(a))
-				content := map[string]string{}
+				content, dates := map[string]string{}, map[string]string{}
 				var listed [2][]string
 				look := func(when, typ string, ended bool) {
 					t.Helper()
@@ -193,6 +197,12 @@ func TestAssetFromLiveToStored(t *testing.T) {
 							t.Errorf("%s: lists\n%v\nafter\n%v", when, now, listed[i])
 						}
 						listed[i] = now
+						for _, m := range dated.FindAllStringSubmatch(text, -1) {
+							if was, known := dates[m[2]]; known && was != m[1] {
+								t.Errorf("%s: %s was dated %s, now %s", when, m[2], was, m[1])
+							}
+							dates[m[2]] = m[1]
+						}
 						for _, uri := range now {
 							body := v.expect(when, http.StatusOK, uri)
 							if was, known := content[uri]; known && was != body {

@@ -320,7 +320,7 @@ func (v *recorded) render(l *timeline.Lane, from, to int) []byte {
 	if !v.whole {
 		m.Type = hls.Event
 	}
-	m.Independent = v.whole && v.timeline.Independent()
+	m.Independent = l.Kind != frame.Video || v.whole && v.timeline.Independent()
 	ext, last := "m4s", -1
 	if l.Kind == frame.Text {
 		ext, last = "vtt", 0
@@ -329,7 +329,10 @@ func (v *recorded) render(l *timeline.Lane, from, to int) []byte {
 		c, mark := l.Chunks[i], v.timeline.Marks[i]
 		s := hls.Segment{
 			URI: hls.SegmentURI(l.ID, v.timeline.First+int64(i), ext), Duration: seconds64(c.Duration, l.Timescale),
-			ProgramDateTime: mark.Start, Discontinuity: mark.Discontinuity && i > from, Gap: c.Gap,
+			Discontinuity: mark.Discontinuity && i > from, Gap: c.Gap,
+		}
+		if !mark.Start.IsZero() {
+			s.ProgramDateTime = mark.Start.Add(time.Duration(c.Apart) * time.Millisecond)
 		}
 		if c.Init != last && !c.Gap {
 			s.Map, last = hls.InitURI(l.ID, c.Init), c.Init

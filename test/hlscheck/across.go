@@ -19,8 +19,8 @@ func (c *checker) checkAcross() {
 		return
 	}
 	lead := c.renditions[0]
-	for _, v := range c.renditions { // the tag counts for the playlist it is in; nobody can promise what an encoder will send
-		stated := c.master.independent || v.kind == "text" || v.latest != nil && (v.latest.independent || !v.latest.ended)
+	for _, v := range c.renditions { // the tag counts for the playlist it is in; nobody can promise what pictures an encoder will send
+		stated := c.master.independent || v.kind == "text" || v.latest != nil && (v.latest.independent || !v.latest.ended && v.kind == "video")
 		c.check("independent-segments", stated, v.url, "no EXT-X-INDEPENDENT-SEGMENTS, neither here nor in the multivariant playlist")
 	}
 	for _, v := range c.renditions[1:] {

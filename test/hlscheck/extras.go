@@ -75,6 +75,11 @@ func (v *rendition) compareDelta(u string, full, delta *media) {
 			len(f.parts) == len(d.parts) && (d.mapURI == "" || d.mapURI == f.mapURI)
 	}
 	same = same && len(full.open.parts) == len(delta.open.parts) && len(full.hints) == len(delta.hints)
+	if delta.skipped > 0 && v.kind != "text" {
+		first, want := append(delta.entries, delta.open)[0], append(rest, full.open)[0]
+		c.check("delta-map", first.mapURI != "" && first.mapURI == want.mapURI, u, "its first segment %d has EXT-X-MAP %q, in the full playlist %q",
+			first.msn, first.mapURI, want.mapURI)
+	}
 	c.check("delta", same, u, "with its %d skipped segments it is not the full playlist:\n%s\nagainst\n%s", delta.skipped, delta.text, full.text)
 }
 

@@ -172,6 +172,7 @@ func faults() map[string]fault {
 			return regexp.MustCompile(`HINT:TYPE=PART,URI=".*"`).ReplaceAllString(s, `HINT:TYPE=PART,URI="video_0.0.m4s"`)
 		}))},
 		"delta is another":    {rule: "delta", o: live(origin.Options{Begin: longAgo, Text: in("", deltaOff)})},
+		"delta without map":   {rule: "delta-map", o: live(origin.Options{Begin: longAgo, Text: in("", mapBehindSkip)})},
 		"skips too much":      {rule: "skip-boundary", o: live(origin.Options{Begin: longAgo, Text: in("", skipsMore)})},
 		"report is old":       {rule: "report", o: text(in("video.m3u8", func(s string) string { return regexp.MustCompile(`LAST-MSN=\d+`).ReplaceAllString(s, "LAST-MSN=1") }))},
 		"report is missing":   {rule: "report", o: text(in("video.m3u8", drop("#EXT-X-RENDITION-REPORT.*")))},
@@ -345,6 +346,13 @@ func deltaOff(s string) string {
 		return s
 	}
 	return strings.Replace(s, "#EXTINF:2.00000,", "#EXTINF:1.99900,", 1)
+}
+
+func mapBehindSkip(s string) string {
+	if !strings.Contains(s, "#EXT-X-SKIP") {
+		return s
+	}
+	return drop("#EXT-X-MAP:.*")(s)
 }
 
 func skipsMore(s string) string {

@@ -58,8 +58,8 @@ var Rules = map[string]Rule{
 	"part-target":        {"4.4.4.9", "no part is longer than PART-TARGET"},
 	"part-short":         {"4.4.4.9", "a part is at least 85 % of PART-TARGET but for the last before a discontinuity, an end, or of its segment"},
 	"part-sum":           {"4.4.4.9", "EXTINF is the sum of the segment's parts"},
-	"part-old":           {"4.4.4.9", "parts more than three target durations from the end are removed"},
-	"part-kept":          {"6.2.2", "parts within three target durations of the end stay"},
+	"part-old":           {"4.4.4.9", "a segment that begins more than three target durations from the end has no parts any more"},
+	"part-kept":          {"6.2.2", "the parts of a segment that begins within three target durations of the end stay"},
 	"part-hold-back":     {"4.4.3.8", "PART-HOLD-BACK is there when parts are, at least twice PART-TARGET and better three times"},
 	"hold-back":          {"4.4.3.8", "HOLD-BACK is at least three target durations"},
 	"can-skip-until":     {"4.4.3.8", "CAN-SKIP-UNTIL is at least six target durations"},
@@ -83,6 +83,7 @@ var Rules = map[string]Rule{
 	"directive":       {"6.2.5.2", "_HLS_part without _HLS_msn and nonsense in either are 400"},
 	"preload-hint":    {"6.2.6", "a hinted part can be fetched before it is listed, and becomes the next part or the next segment's first"},
 	"delta":           {"6.2.5.1", "a delta update, expanded, is the full playlist"},
+	"delta-map":       {"player", "a delta update begins with the EXT-X-MAP that is in force there: players read it by itself before they join it"},
 	"skip-boundary":   {"4.4.5.2", "a delta update skips only what lies beyond the skip boundary, and something when there is such"},
 	"report":          {"4.4.5.4", "a rendition report names each other rendition, its last segment and part"},
 

@@ -78,11 +78,8 @@ func (v *rendition) checkDates(before, e entry, say report) {
 // decoded earlier than shown, behind some that are not, have no time before the break.
 const reordering = 100 * time.Millisecond
 
-// dateSlack is a rounding for video. A sound's segment may carry the date of the picture's, from which it is up to a frame apart.
+// dateSlack is a rounding: a date is that of its segment's own first sample, also where a sound's begins up to a frame from the picture's.
 func (v *rendition) dateSlack() time.Duration {
-	if v.kind == "audio" {
-		return 50 * time.Millisecond // a frame of 1024 samples at 22.05 kHz
-	}
 	return 3 * time.Millisecond
 }
 
@@ -130,9 +127,9 @@ func (v *rendition) staticParts(m *media, say report) {
 				total += p.duration
 			}
 			say("part-sum", math.Abs(total-e.duration) <= tick, "segment %d: parts last %.5f s, EXTINF is %.5f", e.msn, total, e.duration)
-			say("part-old", end-at <= far+float64(m.target), "segment %d keeps its parts %.1f s from the end", e.msn, end-at)
+			say("part-old", end-start <= far+tick, "segment %d keeps its parts, the first of them %.1f s from the end", e.msn, end-start)
 		} else if !e.gap && !m.ended {
-			say("part-kept", end-start > far, "segment %d has no parts %.1f s from the end", e.msn, end-start)
+			say("part-kept", end-start > far-tick, "segment %d has no parts %.1f s from the end", e.msn, end-start)
 		}
 	}
 	v.partDurations(m, m.open, false, say)

@@ -52,7 +52,7 @@ const (
 	PartTarget    = 0.35 // seconds; parts are 10 video frames, 15 or 16 AAC frames
 	partSeconds   = 1.0 / 3
 	windowSize    = 10  // segments
-	fullParts     = 3   // target durations from the end that keep their EXT-X-PART (6.2.2 asks for it, 4.4.4.9 limits it)
+	fullParts     = 3   // target durations from the end in which segments keep their EXT-X-PART (6.2.2 asks for it, 4.4.4.9 limits it)
 	skipUntil     = 12  // seconds, six target durations
 	holdBack      = 6.0 // seconds
 	ID            = "GoodOriginPlaybackID"

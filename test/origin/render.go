@@ -57,16 +57,22 @@ func (g *Origin) render(v *rendition, now float64, skip bool) string {
 	}
 	if skipped > 0 {
 		p("#EXT-X-SKIP:SKIPPED-SEGMENTS=%d", skipped)
-	} else if first <= open.msn {
-		p(`#EXT-X-MAP:URI="%s"`, g.initName(v, first))
 	}
-	edge := 0.0
-	if len(list) > 0 {
-		edge = list[len(list)-1].end()
+	front := first + skipped
+	if front <= open.msn {
+		p(`#EXT-X-MAP:URI="%s"`, g.initName(v, front))
 	}
-	for _, s := range list[skipped:] {
-		g.segmentHead(p, v, s.msn, s.start(), s.msn != first)
-		if g.o.LowLatency && g.o.Mode != VOD && s.end() > edge-fullParts*GOPSeconds {
+	parted, behind := len(list), 0.0 // the first segment with its parts, and how far from the end it begins
+	for _, p := range open.parts {
+		behind += p.end - p.start
+	}
+	for parted > 0 && behind+list[parted-1].end()-list[parted-1].start() <= fullParts*GOPSeconds {
+		parted--
+		behind += list[parted].end() - list[parted].start()
+	}
+	for i, s := range list[skipped:] {
+		g.segmentHead(p, v, s.msn, s.start(), s.msn != front)
+		if g.o.LowLatency && g.o.Mode != VOD && skipped+i >= parted {
 			g.parts(p, v, s)
 		}
 		p("#EXTINF:%.5f,\n%s_%d.m4s", s.end()-s.start(), v.name, s.msn)
@@ -77,10 +83,10 @@ func (g *Origin) render(v *rendition, now float64, skip bool) string {
 	}
 	if g.o.LowLatency {
 		if len(open.parts) > 0 {
-			g.segmentHead(p, v, open.msn, open.start(), open.msn != first)
+			g.segmentHead(p, v, open.msn, open.start(), open.msn != front)
 			g.parts(p, v, open)
 		} else if g.breaks(open.msn) {
-			g.segmentHead(p, v, open.msn, v.segments[open.msn].start(), open.msn != first)
+			g.segmentHead(p, v, open.msn, v.segments[open.msn].start(), open.msn != front)
 		}
 		p(`#EXT-X-PRELOAD-HINT:TYPE=PART,URI="%s_%d.%d.m4s"`, v.name, open.msn, len(open.parts))
 		g.reports(p, v, now)

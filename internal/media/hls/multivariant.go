@@ -106,7 +106,7 @@ func (v *Variant) append(b []byte) []byte {
 	if v.Subtitles != "" {
 		b = appendQuoted(b, "SUBTITLES", v.Subtitles)
 	}
-	b = append(b, ",CLOSED-CAPTIONS=NONE\n"...)
+	b = append(b, '\n') // no CLOSED-CAPTIONS: nobody has looked whether the pictures carry CEA-608
 	b = append(b, v.URI...)
 	return append(b, '\n')
 }

@@ -33,7 +33,7 @@ func TestTiles(t *testing.T) {
 	m := hls.Multivariant{Variants: []hls.Variant{{Bandwidth: 1, URI: "v.m3u8"}}, Tiles: &tiles, TilesURI: "x/tiles.m3u8"}
 	want = `#EXTM3U
 #EXT-X-VERSION:7
-#EXT-X-STREAM-INF:BANDWIDTH=1,CLOSED-CAPTIONS=NONE
+#EXT-X-STREAM-INF:BANDWIDTH=1
 v.m3u8
 #EXT-X-IMAGE-STREAM-INF:BANDWIDTH=13824,RESOLUTION=256x144,CODECS="jpeg",URI="x/tiles.m3u8"
 `

@@ -16,7 +16,7 @@ func (p *Packager) followAudio(f frame.Frame) {
 		p.nextAudio()
 	}
 	if a.wait != nil && !a.passed(&f, a.wait.disc) {
-		a.begin(*a.wait, a.align(a.ticks(f.DTS), a.ticks(f.Duration), a.wait.disc))
+		a.beginSound(*a.wait, a.align(a.ticks(f.DTS), a.ticks(f.Duration), a.wait.disc))
 	}
 	if a.open && !p.audioIsFull(&f) { // else it is presented before the first segment, or hopelessly late
 		p.addAudio(f)
@@ -92,7 +92,7 @@ func (p *Packager) leadAudio(f frame.Frame) error {
 		}
 		c := p.mark(f.PTS, p.disc)
 		p.disc = false
-		a.begin(c, a.align(a.ticks(f.DTS), a.ticks(f.Duration), c.disc))
+		a.beginSound(c, a.align(a.ticks(f.DTS), a.ticks(f.Duration), c.disc))
 	}
 	p.addAudio(f)
 	return nil

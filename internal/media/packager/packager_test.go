@@ -207,6 +207,13 @@ func (b *bench) check(tl *timeline.Timeline) {
 				}
 				at += int64(f.Duration)
 			}
+			if l.ID == timeline.MainAudio && i > 0 && !l.Chunks[i-1].Gap && !tl.Marks[i].Discontinuity { // its date goes on by its own length
+				long := time.Duration(float64(c.Time-l.Chunks[i-1].Time) / float64(l.Timescale) * float64(time.Second))
+				off := tl.Marks[i].Start.Sub(tl.Marks[i-1].Start) + time.Duration(c.Apart-l.Chunks[i-1].Apart)*time.Millisecond - long
+				if off.Abs() > 3*time.Millisecond {
+					b.t.Errorf("%s %d is dated %v off the end of the one before", l.ID, i, off)
+				}
+			}
 			stands := i+1 < len(l.Chunks) && l.Chunks[i+1].Gap // the last picture stands until the segment ends
 			if at > c.Time+c.Duration || at < c.Time+c.Duration && !stands && i < len(l.Chunks)-1 {
 				b.t.Errorf("%s %d: samples last to %d, recorded %d", l.ID, i, at, c.Time+c.Duration)

@@ -91,6 +91,13 @@ func (t *track) begin(c cut, at int64) {
 	t.edge.Begin(t.id, c.start, c.disc, t.init, at)
 }
 
+// beginSound is begin for sound, which is presented when it is decoded: the segment has the date of its own first sample, up to a frame from
+// the picture's cut.
+func (t *track) beginSound(c cut, at int64) {
+	c.start = c.start.Add(t.duration(at) - c.at)
+	t.begin(c, at)
+}
+
 // add appends a sample of some ticks to the pending part.
 func (t *track) add(s cmaf.Sample) {
 	if len(t.pending) == 0 {

@@ -70,6 +70,7 @@ type Chunk struct {
 	Time        int64  `json:"t"`           // decoding time of its first sample, in ticks
 	Duration    int64  `json:"d"`           // in ticks
 	Size        int64  `json:"n,omitempty"` // bytes
+	Apart       int64  `json:"w,omitempty"` // wall clock: its first frame is so many milliseconds later than the segment's Start
 	Independent bool   `json:"k,omitempty"` // starts with an IDR (video); always so for audio
 	Gap         bool   `json:"g,omitempty"` // there is no media (EXT-X-GAP)
 	Object      string `json:"o,omitempty"` // storage key; empty when it is made from the rendition's Source

@@ -7,6 +7,7 @@ package window
 import (
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -160,7 +161,7 @@ func (e *Edge) resume(t *timeline.Timeline) {
 				size: c.Size, independent: c.Independent, gap: c.Gap, done: true, stored: true,
 			}
 			if !t.Marks[i].Start.IsZero() {
-				s.start = t.Marks[i].Start.UnixMilli()
+				s.start = t.Marks[i].Start.UnixMilli() + c.Apart
 			}
 			l.segs = append(l.segs, s)
 			l.rate.Add(c.Size, c.Duration, l.Timescale, e.target)
@@ -200,6 +201,19 @@ func (l *lane) within(from int, d time.Duration) int {
 	for i > from && (behind < d || !l.segs[i-1].done) {
 		i--
 		behind += l.duration(l.segs[i].dur)
+	}
+	return i
+}
+
+// beginsWithin is the first segment, from `from` on, that begins at most d before the lane's end.
+func (l *lane) beginsWithin(from int, d time.Duration) int {
+	var behind time.Duration
+	i := len(l.segs)
+	for i > from {
+		if behind += l.duration(l.segs[i-1].dur); behind > d {
+			break
+		}
+		i--
 	}
 	return i
 }
@@ -261,20 +275,19 @@ func (e *Edge) Ended() bool {
 	return e.ended
 }
 
-// Independent tells whether each segment of the video so far can be decoded without another one (EXT-X-INDEPENDENT-SEGMENTS). It may
-// be said to players only once nothing is added any more.
+// Independent tells whether each segment of every rendition can be decoded without another one, also those that are still to come
+// (EXT-X-INDEPENDENT-SEGMENTS).
 func (e *Edge) Independent() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for _, l := range e.lanes {
-		if l.Kind != frame.Video {
-			continue
-		}
-		for i := range l.segs {
-			if !l.segs[i].gap && !l.segs[i].independent {
-				return false
-			}
-		}
+	return !slices.ContainsFunc(e.lanes, func(l *lane) bool { return !e.independent(l) })
+}
+
+// independent is Independent for one rendition. Sound always is, and a shadow's encoder begins each segment with a key frame. Of a picture
+// that comes from outside nobody knows before its end: a segment may have to be cut where there is no key frame. Called with the lock.
+func (e *Edge) independent(l *lane) bool {
+	if l.Kind != frame.Video || l.of != nil {
+		return true
 	}
-	return true
+	return e.ended && !slices.ContainsFunc(l.segs, func(s segment) bool { return !s.gap && !s.independent })
 }

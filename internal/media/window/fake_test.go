@@ -150,7 +150,11 @@ func (r *rig) begin(id string, disc bool) {
 		scale = 48000
 	}
 	r.bufs[id] = nil
-	r.Begin(id, r.wall, disc, 0, int64(r.at*scale))
+	wall := r.wall
+	if id[0] == 'a' {
+		wall = wall.Add(13 * time.Millisecond) // its first frame is not at the picture's cut
+	}
+	r.Begin(id, wall, disc, 0, int64(r.at*scale))
 }
 
 // part writes a part of id; its bytes say which.

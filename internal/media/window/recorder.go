@@ -107,6 +107,9 @@ func (e *Edge) row(i int) row {
 		}
 		seg.Discontinuity, seg.Slate = seg.Discontinuity || s.disc, seg.Slate || s.slate
 		c := timeline.Chunk{Rendition: l.ID, Init: int(s.init), Time: s.time, Duration: s.dur, Size: s.size, Independent: s.independent, Gap: s.gap}
+		if s.start != 0 {
+			c.Apart = s.start - seg.Start
+		}
 		if !s.gap {
 			c.Object = e.key(l.ID, seg.MSN)
 			o := object{key: c.Object, data: s.hot.buf, media: true}

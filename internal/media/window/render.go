@@ -64,7 +64,7 @@ func (e *Edge) rendered(l *lane, k listing) *rendered {
 }
 
 func (e *Edge) media(l *lane, k listing) *hls.Media {
-	m := &hls.Media{TargetDuration: e.target, Ended: e.ended, MediaSequence: e.first}
+	m := &hls.Media{TargetDuration: e.target, Ended: e.ended, MediaSequence: e.first, Independent: e.independent(l)}
 	if e.opt.Mode.Low && !e.ended {
 		m.CanBlock = true
 		m.PartTarget = e.partTarget(l)
@@ -104,9 +104,9 @@ func (e *Edge) media(l *lane, k listing) *hls.Media {
 func (e *Edge) list(l *lane, m *hls.Media, from int) {
 	parted := len(l.segs)
 	if m.PartTarget > 0 {
-		parted = l.within(from, time.Duration(3*e.target)*time.Second)
+		parted = l.beginsWithin(from, time.Duration(3*e.target)*time.Second)
 	}
-	atFront := m.Skipped == 0 && len(m.Rendered) == 0 && len(m.Segments) == 0
+	atFront := len(m.Rendered) == 0 && len(m.Segments) == 0 // also behind EXT-X-SKIP: players parse a delta update before they merge it
 	m.Segments = slices.Grow(m.Segments, len(l.segs)-from)
 	for i := from; i < len(l.segs); i++ {
 		seg := e.describe(l, i, atFront && i == from)

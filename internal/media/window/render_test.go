@@ -162,6 +162,11 @@ func (w *watcher) look() {
 		w.segments(id, event)
 		w.parts(id, l)
 		w.oracle(l)
+		for i, s := range delta.segs { // a player reads a delta update before it joins it to what it has
+			if delta.skip > 0 && s.init != l.segs[delta.skip+i].init {
+				t.Fatalf("segment %d has the init segment %q in\n%s", s.msn, s.init, delta.text)
+			}
+		}
 		if got := delta.expand(t, l); !slices.Equal(got, l.uris()) || len(delta.open) != len(l.open) || delta.hint != l.hint {
 			t.Fatalf("delta update\n%s\nof\n%s", delta.text, l.text)
 		}
@@ -225,6 +230,15 @@ func (w *watcher) parts(id string, l list) {
 		}
 		if len(s.parts) > 0 && math.Abs(sum-s.dur) > 1e-5 {
 			w.t.Fatalf("parts of %d last %v of %v s:\n%s", s.msn, sum, s.dur, l.text)
+		}
+	}
+	var behind float64 // parts are listed of what begins within three target durations of the end
+	for _, p := range l.open {
+		behind += p.dur
+	}
+	for _, s := range slices.Backward(l.segs) {
+		if behind += s.dur; !s.gap && !l.ended && (behind < float64(3*l.target)+1e-5) != (len(s.parts) > 0) {
+			w.t.Fatalf("segment %d, which begins %v s from the end, has %d parts:\n%s", s.msn, behind, len(s.parts), l.text)
 		}
 	}
 	for _, g := range append(groups, l.open) {
@@ -355,11 +369,15 @@ func TestTheEnd(t *testing.T) {
 	}
 	r.begin("v", false)
 	r.part("v") // open in one rendition only: kept, with a gap in the other
-	if !r.Independent() {
-		t.Error("every segment begins with a key frame, and it is not said")
+	const tag = "#EXT-X-INDEPENDENT-SEGMENTS\n"
+	if v, a := r.text(t, "v", now()), r.text(t, "a", now()); r.Independent() || strings.Contains(v, tag) || !strings.Contains(a, tag) {
+		t.Errorf("nobody knows what pictures are still to come, and sound is independent:\n%s\n%s", v, a)
 	}
 	r.Close()
 	r.Close()
+	if v := r.text(t, "v", now()); !r.Independent() || !strings.Contains(v, tag) {
+		t.Errorf("every segment begins with a key frame, and it is not said:\n%s", v)
+	}
 	v, a := r.list(t, "v", now()), r.list(t, "a", Reload{MSN: -1, Part: -1, Event: true, Skip: true})
 	if !v.ended || v.hint != "" || v.partTarget != 0 || v.typ != "" || len(v.segs) != 4 || v.msn != 7 || v.segs[3].dur != 0.3 {
 		t.Errorf("got\n%s", v.text)
@@ -386,13 +404,11 @@ func TestIndependentUntilASegmentIsNot(t *testing.T) {
 	r.segment(7, false)
 	r.Begin("a", r.wall, false, 0, 1<<20)
 	r.Part("a", []byte("sound may begin anywhere"), 1024, false)
-	if !r.Independent() {
-		t.Error("sound alone counts as dependent")
-	}
 	r.Begin("v", r.wall, false, 0, 1<<20)
 	r.Part("v", []byte("no key frame"), partTicks, false)
-	if r.Independent() {
-		t.Error("a segment of video without a key frame went unseen")
+	r.Close()
+	if v, a := r.text(t, "v", now()), r.text(t, "a", now()); r.Independent() || strings.Contains(v, "INDEPENDENT-SEG") || !strings.Contains(a, "INDEPENDENT-SEG") {
+		t.Errorf("a segment of video without a key frame went unseen, or sound counts as dependent:\n%s\n%s", v, a)
 	}
 }
 
@@ -479,8 +495,10 @@ func TestResumeGoesOnTheSame(t *testing.T) {
 		}
 	}
 	for _, q := range []Reload{now(), {MSN: -1, Part: -1, Event: true}, {MSN: -1, Part: -1, Event: true, Skip: true}} {
-		if a, b := one.text(t, "v", q), two.text(t, "v", q); a != b {
-			t.Errorf("went on as\n%s\nresumed as\n%s", a, b)
+		for _, id := range []string{"v", "a"} {
+			if a, b := one.text(t, id, q), two.text(t, id, q); a != b {
+				t.Errorf("went on as\n%s\nresumed as\n%s", a, b)
+			}
 		}
 	}
 	l1, _ := one.Describe()
