@@ -21,10 +21,36 @@ const (
 	Ogg      Format = "ogg"
 	AVI      Format = "avi"
 	FLV      Format = "flv"
+	MPEGPS   Format = "mpeg"
+	ASF      Format = "asf" // WMV and WMA
+	MXF      Format = "mxf"
+	AIFF     Format = "aiff"
+	CAF      Format = "caf"
+	W64      Format = "w64"
+	AC3      Format = "ac3"
+	EAC3     Format = "eac3"
+	GIF      Format = "gif"
+	NUT      Format = "nut"
+	RawH264  Format = "h264" // byte streams without a container: no picture has a time
+	RawHEVC  Format = "hevc"
 )
 
 // Formats lists every format that is read.
-func Formats() []Format { return []Format{MOV, Matroska, MPEGTS, MP3, ADTS, WAV, FLAC, Ogg, AVI, FLV} }
+func Formats() []Format {
+	return []Format{
+		MOV, Matroska, MPEGTS, MP3, ADTS, WAV, FLAC, Ogg, AVI, FLV, MPEGPS, ASF, MXF, AIFF, CAF, W64, AC3, EAC3, GIF, NUT, RawH264, RawHEVC,
+	}
+}
+
+// Timed says that every picture in a file of this format has a presentation time of its own. Where none has, or only when the picture is
+// decoded, the decoder has to put them in order.
+func (f Format) Timed() bool {
+	switch f { //nolint:exhaustive // the others have them
+	case MPEGPS, ASF, RawH264, RawHEVC:
+		return false
+	}
+	return true
+}
 
 // MaxDuration of what an encode writes: the longest asset.
 const MaxDuration = 12 * time.Hour

@@ -135,27 +135,11 @@ func blame(err error, message string) error {
 
 // Name is what a format is called in a sentence.
 func (f Format) Name() string {
-	switch f { //nolint:exhaustive // IVF is called that
-	case MOV:
-		return "MP4 or MOV"
-	case Matroska:
-		return "Matroska or WebM"
-	case MPEGTS:
-		return "MPEG-TS"
-	case MP3:
-		return "MP3"
-	case ADTS:
-		return "AAC (ADTS)"
-	case WAV:
-		return "WAV"
-	case FLAC:
-		return "FLAC"
-	case Ogg:
-		return "Ogg"
-	case AVI:
-		return "AVI"
-	case FLV:
-		return "FLV"
+	if name, ok := map[Format]string{
+		MOV: "MP4 or MOV", Matroska: "Matroska or WebM", MPEGTS: "MPEG-TS", ADTS: "AAC (ADTS)", Ogg: "Ogg", MPEGPS: "MPEG-PS",
+		ASF: "WMV or WMA", AC3: "AC-3", EAC3: "E-AC-3", RawH264: "H.264", RawHEVC: "HEVC",
+	}[f]; ok {
+		return name
 	}
-	return string(f)
+	return strings.ToUpper(string(f)) // MP3, WAV, FLAC, AVI, FLV, MXF, AIFF, CAF, W64, GIF, NUT, IVF
 }

@@ -68,7 +68,7 @@ func (a RewriteArgs) Build() []string {
 	default:
 		args = append(args, "-c:a", "copy")
 	}
-	if (a.Format == MPEGTS || a.Format == ADTS) && a.Sound == nil {
+	if (a.Format == MPEGTS || a.Format == MPEGPS || a.Format == ADTS) && a.Sound == nil {
 		// How AAC is to be decoded stands in its packets: the moov box has to wait for the first.
 		args = append(args, "-bsf:a", "aac_adtstoasc")
 		flags += "+delay_moov"

@@ -120,14 +120,15 @@ func (w *Worker) accept(ctx context.Context, a asset.Asset, in assetopt.Input, p
 	if err != nil {
 		return fmt.Errorf("read download: %w", err)
 	}
-	switch format {
+	switch format { //nolint:exhaustive // all others that are read go the same way
 	case sniff.MP4:
 		return w.mp4(ctx, a, in, f, path)
-	case sniff.Matroska, sniff.MPEGTS, sniff.AVI, sniff.FLV, sniff.MP3, sniff.WAV, sniff.Ogg, sniff.FLAC:
-		return w.rewrite(ctx, a, in, path, format, nil)
 	case sniff.ADTS:
 		return w.bareSound(ctx, a, in, path)
-	case sniff.Unknown, sniff.Playlist, sniff.HTML, sniff.Text:
+	default:
+		if format.Demuxer() != "" {
+			return w.rewrite(ctx, a, in, path, format, nil)
+		}
 	}
 	info := asset.InputInfo{Settings: in}
 	info.File.ContainerFormat = containerName(format)

@@ -17,32 +17,27 @@ import (
 
 // refusal says why a file of this format can't be an asset.
 func refusal(f sniff.Format) string {
-	switch f {
+	switch f { //nolint:exhaustive // what is read, and what nobody knows
 	case sniff.Playlist:
 		return "the URL leads to a playlist (M3U8, MPD or the like), not to a media file: give the URL of the file itself"
 	case sniff.HTML:
 		return "the URL leads to a web page or another document, not to a media file: give the URL from which the file itself is downloaded"
 	case sniff.Text:
 		return "the file is text, not video or audio; subtitles are added as a text track"
-	case sniff.Unknown, sniff.MP4, sniff.Matroska, sniff.MPEGTS, sniff.WAV, sniff.MP3, sniff.ADTS, sniff.Ogg, sniff.FLAC, sniff.FLV, sniff.AVI:
 	}
-	return "the file is of no known media format: MP4, MOV, MPEG-TS, Matroska, WebM, AVI, FLV, MP3, AAC, WAV, FLAC and Ogg can be used"
+	return "the file is of no known media format: MP4, MOV, MPEG-TS, MPEG-PS, Matroska, WebM, AVI, FLV, WMV, MXF, NUT, GIF, H.264 and HEVC, and " +
+		"MP3, AAC, AC-3, WAV, W64, AIFF, CAF, WMA, FLAC and Ogg can be used"
 }
 
 // containerName is what the API calls a format: the names of ffprobe, which its users know.
 func containerName(f sniff.Format) string {
-	switch f {
+	switch f { //nolint:exhaustive // the others have one name
 	case sniff.MP4:
 		return "mov,mp4,m4a,3gp,3g2,mj2"
 	case sniff.Matroska:
 		return "matroska,webm"
-	case sniff.ADTS:
-		return "aac"
-	case sniff.Unknown, sniff.Playlist, sniff.HTML, sniff.Text:
-		return ""
-	case sniff.MPEGTS, sniff.FLV, sniff.AVI, sniff.WAV, sniff.MP3, sniff.Ogg, sniff.FLAC:
 	}
-	return string(f)
+	return f.Demuxer()
 }
 
 func nothing() error {
@@ -72,6 +67,8 @@ var codecs = map[string]codec{
 var titles = map[string]string{
 	"h264": "H.264", "hevc": "HEVC (H.265)", "mpeg4": "MPEG-4 Part 2", "mpeg2video": "MPEG-2", "mpeg1video": "MPEG-1", "vorbis": "Vorbis",
 	"opus": "Opus", "mp2": "MPEG layer 2", "ac3": "Dolby AC-3", "eac3": "Dolby E-AC-3", "prores": "ProRes",
+	"wmv1": "Windows Media Video 7", "wmv2": "Windows Media Video 8", "wmv3": "Windows Media Video 9", "vc1": "VC-1", "wmav1": "Windows Media Audio",
+	"wmav2": "Windows Media Audio", "wmapro": "Windows Media Audio Pro", "dvvideo": "DV",
 }
 
 func title(name string) string {

@@ -28,7 +28,7 @@ func (w *Worker) rewrite(ctx context.Context, a asset.Asset, in assetopt.Input, 
 	if err != nil {
 		return err
 	}
-	if format == encode.MPEGTS {
+	if format == encode.MPEGTS || format == encode.MPEGPS {
 		forgetLength(&info)
 	}
 	if anew == nil { // an MP4 was described by its own index
@@ -36,7 +36,7 @@ func (w *Worker) rewrite(ctx context.Context, a asset.Asset, in assetopt.Input, 
 			return err
 		}
 	}
-	c, err := w.conformed(a, info, anew != nil && anew.picture)
+	c, err := w.conformed(a, info, anew != nil && anew.picture || !format.Timed())
 	if err != nil {
 		return err
 	}
@@ -87,7 +87,7 @@ func (w *Worker) rewrite(ctx context.Context, a asset.Asset, in assetopt.Input, 
 	return w.finish(ctx, a, whole)
 }
 
-// forgetLength leaves out lengths that no asset may have. Those of MPEG-TS are only what lies between its first and its last clock time: where
+// forgetLength leaves out lengths that no asset may have. Those of MPEG streams are only what lies between its first and its last clock time: where
 // recordings with clocks of their own follow each other that can be a day, and how long it lasts is known when it has been read.
 func forgetLength(info *encode.Info) {
 	if info.Duration <= ondemand.MaxDuration {

@@ -113,21 +113,21 @@ func formatOf(path string) (encode.Format, error) {
 	if err != nil {
 		return "", fmt.Errorf("read download: %w", err)
 	}
-	switch kind {
-	case sniff.MP4, sniff.Matroska, sniff.MPEGTS, sniff.MP3, sniff.ADTS, sniff.WAV, sniff.FLAC, sniff.Ogg:
-		return encode.Format(kind.Demuxer()), nil
+	switch kind { //nolint:exhaustive // all others may hold audio
 	case sniff.Playlist:
 		return "", fault.New(fault.Invalid, "the URL leads to a playlist (M3U8, MPD or the like), not to an audio file: give the URL of the file itself")
 	case sniff.HTML:
 		return "", fault.New(fault.Invalid, "the URL leads to a web page or another document, not to an audio file")
 	case sniff.Text:
 		return "", fault.New(fault.Invalid, "the file is text, not audio; subtitles are added as a track of type text")
-	case sniff.Unknown, sniff.FLV, sniff.AVI:
+	case sniff.Unknown, sniff.GIF, sniff.H264, sniff.HEVC:
+	default:
+		return encode.Format(kind.Demuxer()), nil
 	}
 	if st, err := f.Stat(); err == nil && st.Size() == 0 {
 		return "", fault.New(fault.Invalid, "the file is empty")
 	}
-	return "", fault.New(fault.Invalid, "the file is of no known audio format: M4A, MP3, WAV, AAC, Opus and FLAC can be used")
+	return "", fault.New(fault.Invalid, "the file is of no known audio format: M4A, MP3, WAV, AIFF, CAF, W64, AAC, AC-3, WMA, Opus and FLAC can be used")
 }
 
 // isM4A tells a whole file whose only media is AAC: it is used as it is. Of a file with more in it the audio is taken out.

@@ -6,6 +6,7 @@ package sniff
 import (
 	"bytes"
 	"encoding/binary"
+	"slices"
 	"unicode/utf8"
 )
 
@@ -25,6 +26,18 @@ const (
 	ADTS     Format = "adts"
 	Ogg      Format = "ogg" // Opus, Vorbis, FLAC
 	FLAC     Format = "flac"
+	MPEGPS   Format = "mpeg" // program streams: VOB, MPG
+	ASF      Format = "asf"  // WMV, WMA
+	MXF      Format = "mxf"
+	AIFF     Format = "aiff" // and AIFF-C
+	CAF      Format = "caf"
+	W64      Format = "w64"
+	AC3      Format = "ac3"
+	EAC3     Format = "eac3"
+	GIF      Format = "gif"
+	NUT      Format = "nut"
+	H264     Format = "h264"     // a byte stream without a container, ITU-T H.264 Annex B
+	HEVC     Format = "hevc"     // likewise, ITU-T H.265 Annex B
 	Playlist Format = "playlist" // M3U8, DASH, ffconcat, SDP, …: names other files and must be refused
 	HTML     Format = "html"     // or other markup: mostly an error page in place of the file
 	Text     Format = "text"     // other text, as subtitles
@@ -38,7 +51,7 @@ func (f Format) Demuxer() string {
 	switch f {
 	case MP4:
 		return "mov"
-	case Matroska, MPEGTS, FLV, AVI, WAV, MP3, Ogg, FLAC:
+	case Matroska, MPEGTS, FLV, AVI, WAV, MP3, Ogg, FLAC, MPEGPS, ASF, MXF, AIFF, CAF, W64, AC3, EAC3, GIF, NUT, H264, HEVC:
 		return string(f)
 	case ADTS:
 		return "aac"
@@ -61,8 +74,14 @@ func Kind(head []byte) Format {
 	if transport(head) {
 		return MPEGTS
 	}
+	if f := byteStream(head); f != Unknown {
+		return f
+	}
 	return audio(head)
 }
+
+// chunked are the four letters that files of chunks begin with.
+var chunked = map[Format][]string{WAV: {"RIFF", "RF64"}, AVI: {"RIFF", "RF64"}, AIFF: {"FORM"}} //nolint:gochecknoglobals // a table
 
 func magic(head []byte) Format {
 	for _, m := range [...]struct {
@@ -76,14 +95,23 @@ func magic(head []byte) Format {
 		{0, "FLV\x01", FLV},
 		{8, "WAVE", WAV},
 		{8, "AVI ", AVI},
+		{8, "AIFF", AIFF},
+		{8, "AIFC", AIFF},
+		{0, "caff\x00\x01", CAF},
+		{0, "riff\x2e\x91\xcf\x11\xa5\xd6\x28\xdb\x04\xc1\x00\x00", W64},
+		{0, "\x30\x26\xb2\x75\x8e\x66\xcf\x11\xa6\xd9\x00\xaa\x00\x62\xce\x6c", ASF},
+		{0, "\x06\x0e\x2b\x34\x02\x05\x01\x01\x0d\x01\x02\x01\x01\x02", MXF}, // a header partition pack, SMPTE ST 377-1
+		{0, "\x00\x00\x01\xba", MPEGPS},                                      // a pack header
+		{0, "GIF87a", GIF},
+		{0, "GIF89a", GIF},
+		{0, "nut/multimedia container\x00", NUT},
 	} {
 		if len(head) < m.at+len(m.text) || string(head[m.at:m.at+len(m.text)]) != m.text {
 			continue
 		}
-		if m.at == 8 && !bytes.HasPrefix(head, []byte("RIFF")) && !bytes.HasPrefix(head, []byte("RF64")) {
-			continue
+		if m.at == 0 || slices.Contains(chunked[m.f], string(head[:4])) {
+			return m.f
 		}
-		return m.f
 	}
 	if len(head) >= 8 {
 		size := binary.BigEndian.Uint32(head)
@@ -143,12 +171,12 @@ func transport(head []byte) bool {
 	return false
 }
 
-// audio tells MP3 from ADTS by the frame header, and wants a second frame where head reaches it.
+// audio tells MP3, ADTS and AC-3 by the frame header, and wants a second frame where head reaches it.
 func audio(head []byte) Format {
 	for _, try := range [...]struct {
 		f      Format
 		length func([]byte) int
-	}{{ADTS, adtsLength}, {MP3, mp3Length}} {
+	}{{ADTS, adtsLength}, {MP3, mp3Length}, {AC3, ac3Length}, {EAC3, eac3Length}} {
 		n := try.length(head)
 		if n > 0 && (n+7 > len(head) || try.length(head[n:]) > 0) {
 			return try.f

@@ -45,6 +45,13 @@ func TestKindOfBytes(t *testing.T) {
 		"ZIP":                {"PK\x03\x04\x14\x00\x00\x00", sniff.Unknown},
 		"box without a size": {"\x00\x00\x00\x05ftypisom", sniff.Unknown},
 		"long mdat":          {"\x00\x00\x00\x01mdat\x00\x00\x00\x00\x00\x00\x01\x00", sniff.MP4},
+		"AIFF":               {"FORM\x00\x00\x00\x2eAIFCFVER", sniff.AIFF},
+		"RIFF as AIFF":       {"RIFF\x00\x00\x00\x2eAIFFCOMM", sniff.Unknown},
+		"video without PS":   {"\x00\x00\x01\xb3\x14\x00\xf0\xc4", sniff.Unknown},
+		"start codes":        {"\x00\x00\x01\x67\x00\x00\x01\x68\x00\x00\x01\x65", sniff.Unknown},
+		"playlist in a NAL":  {"\x00\x00\x00#EXTM3U\n", sniff.Playlist},
+		"AC-3, one frame":    {"\x0b\x77\x00\x00\x14\x40", sniff.AC3},
+		"AC-3, no other":     {"\x0b\x77\x00\x00\x00\x40" + string(make([]byte, 200)), sniff.Unknown},
 		"RIFF of other kind": {"RIFF\x00\x00\x00\x00WEBPVP8 ", sniff.Unknown},
 	} {
 		if got := sniff.Kind([]byte(tt.head)); got != tt.want {
@@ -57,6 +64,9 @@ func TestKindOfRealFiles(t *testing.T) {
 	t.Parallel()
 	ffmpeg := programtest.Path(t, "ffmpeg")
 	dir := t.TempDir()
+	film := func(how ...string) []string {
+		return append([]string{"-f", "lavfi", "-i", "testsrc2=d=1:s=128x96:r=25", "-map", "1:v", "-map", "0:a"}, how...)
+	}
 	for name, tt := range map[string]struct {
 		args []string
 		want sniff.Format
@@ -67,7 +77,13 @@ func TestKindOfRealFiles(t *testing.T) {
 		"a.ts": {[]string{"-c:a", "aac"}, sniff.MPEGTS}, "a.m2ts": {[]string{"-c:a", "aac"}, sniff.MPEGTS},
 		"a.wav": {nil, sniff.WAV}, "a.mp3": {nil, sniff.MP3}, "mpeg2.mp3": {[]string{"-ar", "22050"}, sniff.MP3}, "bare.mp3": {[]string{"-id3v2_version", "0", "-write_xing", "0"}, sniff.MP3},
 		"a.aac": {nil, sniff.ADTS}, "a.ogg": {[]string{"-c:a", "libvorbis"}, sniff.Ogg}, "a.opus": {nil, sniff.Ogg}, "a.flac": {nil, sniff.FLAC},
-		"a.flv": {[]string{"-c:a", "aac"}, sniff.FLV}, "a.avi": {[]string{"-c:a", "mp3"}, sniff.AVI}, "a.mp2": {nil, sniff.MP3},
+		"a.aiff": {nil, sniff.AIFF}, "a.caf": {nil, sniff.CAF}, "a.w64": {nil, sniff.W64}, "a.wma": {nil, sniff.ASF},
+		"a.ac3": {nil, sniff.AC3}, "44.ac3": {[]string{"-ar", "44100", "-b:a", "192k"}, sniff.AC3}, "32.ac3": {[]string{"-ar", "32000"}, sniff.AC3}, "a.eac3": {nil, sniff.EAC3},
+		"v.mpg": {film(), sniff.MPEGPS}, "v.vob": {film(), sniff.MPEGPS}, "v.wmv": {film(), sniff.ASF}, "v.mxf": {film("-ac", "2"), sniff.MXF},
+		"v.nut": {film(), sniff.NUT}, "v.gif": {film("-an"), sniff.GIF}, "v.h264": {film("-an", "-c:v", "libx264", "-g", "5"), sniff.H264},
+		"aud.h264": {film("-an", "-c:v", "libx264", "-x264-params", "aud=1"), sniff.H264},
+		"v.hevc":   {film("-an", "-c:v", "libx265", "-x265-params", "log-level=none"), sniff.HEVC},
+		"a.flv":    {[]string{"-c:a", "aac"}, sniff.FLV}, "a.avi": {[]string{"-c:a", "mp3"}, sniff.AVI}, "a.mp2": {nil, sniff.MP3},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
