@@ -18,6 +18,9 @@ const (
 	maxPendingBytes = 8 << 20
 	verdictTime     = time.Second
 	smallVerdict    = 4 // frames that have to agree on a small step back
+
+	maxSettled  = 2 * time.Second // by which small steps back may move the clock on at once,
+	settledLeak = 10              // and a tenth of real time beyond that: timestamps in no order make no longer recording
 )
 
 // item is a frame on its way: at is its decoding time on the continuous clock.
@@ -40,6 +43,9 @@ type continuity struct {
 	glitch func() // a frame's time was put right
 	lose   func() // a frame is not passed on
 	steady func() bool
+
+	settled   time.Duration // by how much small steps back have moved the clock on, less what real time allows
+	settledAt time.Time
 }
 
 type track struct {
@@ -273,6 +279,9 @@ func (c *continuity) settle(k frame.Kind, all bool) error {
 	} else {
 		c.glitch()
 	}
+	if reason == "" && !c.affords(to-from, t.received) {
+		return c.release(k, "")
+	}
 	if !all {
 		t.own += to - from
 		return c.release(k, reason)
@@ -289,8 +298,24 @@ func (c *continuity) settle(k frame.Kind, all bool) error {
 	return c.release(1-k, "")
 }
 
+// affords reports whether the clock may be moved on by d because of a small step back, at the time of a frame's arrival.
+func (c *continuity) affords(d time.Duration, now time.Time) bool {
+	if !c.settledAt.IsZero() {
+		c.settled = max(0, c.settled-now.Sub(c.settledAt)/settledLeak)
+	}
+	c.settledAt = now
+	if c.settled+d > maxSettled {
+		return false
+	}
+	c.settled += max(0, d)
+	return true
+}
+
 // slip moves the clock of all tracks by d, which the picture was found to be off by for good.
 func (c *continuity) slip(d time.Duration) {
+	if !c.affords(d, c.tracks[frame.Video].received) {
+		return
+	}
 	c.offset += d
 	c.tracks[frame.Video].last += d
 }

@@ -21,6 +21,7 @@ type SPSInfo struct {
 	ChromaFormat   int     // 0 monochrome, 1 4:2:0, 2 4:2:2, 3 4:4:4
 	BitDepth       int     // luma, 8 to 16
 	BitDepthChroma int
+	ReorderFrames  int // pictures that may stand before one in decoding order and after it in output; -1 when not known
 	Colour         Colour
 	// PARWidth and PARHeight are the shape of a pixel; 1 and 1 when square or not given.
 	PARWidth, PARHeight int
@@ -47,7 +48,7 @@ func Info(sps []byte) (SPSInfo, error) {
 	if len(payload) < 13 {
 		return SPSInfo{}, malformed("SPS of %d bytes", len(sps))
 	}
-	i := SPSInfo{PARWidth: 1, PARHeight: 1}
+	i := SPSInfo{PARWidth: 1, PARHeight: 1, ReorderFrames: -1}
 	r := bits.NewReader(payload)
 	r.Skip(4) // VPS id
 	sub := r.Bits(3)
@@ -109,7 +110,13 @@ func skipSubLayers(r *bits.Reader, sub int) {
 func (i *SPSInfo) usability(sps []byte) {
 	defer func() { _ = recover() }()
 	var s library.SPS
-	if s.Unmarshal(sps) != nil || s.VUI == nil {
+	if s.Unmarshal(sps) != nil {
+		return
+	}
+	if n := s.MaxNumReorderPics; len(n) > 0 && n[len(n)-1] <= 16 {
+		i.ReorderFrames = int(n[len(n)-1])
+	}
+	if s.VUI == nil {
 		return
 	}
 	v := s.VUI

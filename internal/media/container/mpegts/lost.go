@@ -202,7 +202,7 @@ func (s *stream) standIn(d *Demuxer, dts time.Duration) error {
 	v.refs.num = 0
 	v.stood, v.stand = true, d.stats.Packets
 	d.stats.Replaced++
-	return d.write(f)
+	return s.give(d, f)
 }
 
 // stepIn looks, before the picture to be decoded at dts, for a key frame that is missing without a trace: one that was due, as regularly as

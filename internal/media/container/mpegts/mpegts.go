@@ -128,6 +128,9 @@ func (d *Demuxer) Flush() error {
 		}
 		d.err = s.finish(d, true)
 	}
+	if d.video != nil && d.err == nil {
+		d.err = d.video.settleDates(d)
+	}
 	if d.err == nil {
 		d.err = d.release()
 	}
@@ -164,6 +167,9 @@ func (d *Demuxer) configure(c frame.Config) error {
 
 func (d *Demuxer) write(f frame.Frame) error {
 	h := &d.hold
+	if f.Kind == frame.Audio && d.video != nil && d.video.video.dating.pictures > 0 {
+		return d.video.keep(d, f)
+	}
 	if h.over {
 		return d.out.Write(f)
 	}
@@ -371,6 +377,9 @@ func (d *Demuxer) adopt(p program) error {
 			continue
 		} else if old != nil {
 			if err := old.finish(d, true); err != nil {
+				return err
+			}
+			if err := old.settleDates(d); err != nil {
 				return err
 			}
 		}

@@ -207,6 +207,7 @@ func pesPayload(b []byte) (at int, ok bool) {
 type stamps struct {
 	pts, dts time.Duration
 	known    bool
+	decoding bool // dts is the stream's own
 }
 
 // times reads and unwraps the timestamps of a PES packet.
@@ -225,7 +226,7 @@ func (s *stream) times(d *Demuxer, b []byte) stamps {
 		return stamps{}
 	}
 	at := s.unwrap(d, dts)
-	return stamps{dts: duration(at), pts: duration(at + nearest(pts-dts)), known: true}
+	return stamps{dts: duration(at), pts: duration(at + nearest(pts-dts)), known: true, decoding: has == 3}
 }
 
 // timestamp reads 33 bits with their marker bits.

@@ -142,5 +142,5 @@ func (s *stream) repeat(d *Demuxer, unit []byte, t stamps) error {
 	s.video.dts = t.dts
 	d.stats.Repeated++
 	au := binary.BigEndian.AppendUint32(make([]byte, 0, 4+len(unit)), uint32(len(unit)))
-	return d.write(frame.Frame{Kind: frame.Video, DTS: t.dts, PTS: t.pts, Data: append(au, unit...), Received: d.when})
+	return s.give(d, frame.Frame{Kind: frame.Video, DTS: t.dts, PTS: t.pts, Data: append(au, unit...), Received: d.when})
 }

@@ -22,6 +22,7 @@ type video struct {
 	stamped       time.Duration // DTS of the last access unit that had one of its own
 	unstamped     int           // access units since then
 
+	dating dating
 	loss
 
 	units [][]byte // of the access unit at hand
@@ -104,6 +105,8 @@ func (s *stream) picture(d *Demuxer, t stamps) error {
 		t.dts = v.dts + v.interval
 		t.pts = t.dts
 		v.unstamped++
+	} else {
+		t = v.date(t)
 	}
 	key, holed := s.isKeyUnits(), v.holed
 	if err := s.stepIn(d, t, key); err != nil {
@@ -141,7 +144,7 @@ func (s *stream) picture(d *Demuxer, t stamps) error {
 	if key {
 		s.remember(f)
 	}
-	return d.write(f)
+	return s.give(d, f)
 }
 
 // measure takes the interval of access units from their timestamps: those without one lie evenly between. holed: some of them may be missing.
@@ -208,6 +211,10 @@ func (s *stream) configure(d *Demuxer, key bool) error {
 	if s.codec == codecH264 {
 		v.refs.sets(sps, pps)
 	}
+	if err := s.settleDates(d); err != nil {
+		return err
+	}
+	v.dating.told = s.reorders(sps)
 	return d.configure(c)
 }
 

@@ -1,0 +1,178 @@
+package mpegts
+
+import (
+	"slices"
+	"time"
+
+	"millrace/internal/media/codec/h264"
+	"millrace/internal/media/codec/hevc"
+	"millrace/internal/media/frame"
+)
+
+// Decoding times that a stream does not carry. Section 2.7.5 has them left out where they equal the presentation time, and some muxers leave
+// them out always (GStreamer's, of files that have none). With B-frames, presentation times are then in no order, so decoding times are made of
+// them: pictures are decoded at the presentation times of the stream, in growing order, as many pictures earlier as a decoder has to
+// reorder.
+
+const (
+	maxReorder = 16  // pictures, the most that H.264 and HEVC allow
+	maxUndated = 16  // pictures that wait until their order tells how many are reordered
+	maxHeld    = 512 // frames of both kinds
+	clockStep  = time.Second
+)
+
+// dating makes decoding times.
+type dating struct {
+	given  bool            // the stream carries decoding times
+	told   int             // by the parameter sets: how many pictures may be decoded before one that is presented before them; -1: they don't say
+	depth  int             // how many are, as far as has been seen
+	known  bool            // depth is
+	newest []time.Duration // presentation times of the newest pictures, ascending; at most one more than depth
+
+	held     []frame.Frame // pictures that wait for depth, and the sound that came behind the first one
+	pictures int           // of them
+	bytes    int           // of all of them
+}
+
+// reorders reads from a sequence parameter set how many pictures are reordered; -1: it does not say.
+func (s *stream) reorders(sps []byte) int {
+	if s.codec == codecHEVC {
+		if info, err := hevc.Info(sps); err == nil {
+			return info.ReorderFrames
+		}
+		return -1
+	}
+	if info, err := h264.Info(sps); err == nil {
+		return info.ReorderFrames
+	}
+	return -1
+}
+
+// date completes the times of a picture that has a presentation time.
+func (v *video) date(t stamps) stamps {
+	x := &v.dating
+	if t.decoding {
+		x.given = true
+	}
+	if !x.given && x.known {
+		t.dts = x.decodes(t.pts, v.interval)
+	}
+	return t
+}
+
+// decodes returns when the picture that comes next in decoding order is decoded.
+func (x *dating) decodes(pts, interval time.Duration) time.Duration {
+	if n := len(x.newest); n > 0 {
+		early := n > x.depth && pts < x.newest[0]
+		switch {
+		case early && pts > x.newest[0]-clockStep && x.depth < max(x.told, maxReorder):
+			x.depth = max(x.depth+1, x.told) // more are reordered than in what came first
+		case early, pts > x.newest[n-1]+clockStep: // a jump of the clock
+			x.newest = x.newest[:0]
+		}
+	}
+	at, _ := slices.BinarySearch(x.newest, pts)
+	x.newest = slices.Insert(x.newest, at, pts)
+	if interval <= 0 {
+		interval = time.Second / 30
+	}
+	if missing := x.depth + 1 - len(x.newest); missing >= 0 {
+		return x.newest[0] - time.Duration(missing)*interval
+	}
+	x.newest = slices.Delete(x.newest, 0, 1)
+	return x.newest[0]
+}
+
+// give writes a picture out, or keeps it until it is known how many are reordered.
+func (s *stream) give(d *Demuxer, f frame.Frame) error {
+	x := &s.video.dating
+	if x.given || x.known || x.told == 0 {
+		x.known = true
+		if err := s.settleDates(d); err != nil {
+			return err
+		}
+		return d.write(f)
+	}
+	x.pictures++
+	return s.keep(d, f)
+}
+
+// keep has a frame wait, within bounds, until it is known how many pictures are reordered.
+func (s *stream) keep(d *Demuxer, f frame.Frame) error {
+	x := &s.video.dating
+	x.held, x.bytes = append(x.held, f), x.bytes+len(f.Data)
+	if x.pictures < maxUndated && len(x.held) < maxHeld && x.bytes < maxHoldBytes && (f.PTS-x.held[0].PTS).Abs() < maxHold {
+		return nil
+	}
+	return s.settleDates(d)
+}
+
+// settleDates writes out what was kept. The order of the pictures tells how many are reordered.
+func (s *stream) settleDates(d *Demuxer) error {
+	x := &s.video.dating
+	held := x.held
+	x.held, x.pictures, x.bytes = nil, 0, 0
+	if len(held) > 0 && !x.given && !x.known {
+		s.dateHeld(held)
+	}
+	for _, f := range held {
+		if err := d.write(f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// dateHeld gives decoding times to what was kept.
+func (s *stream) dateHeld(held []frame.Frame) {
+	v, x := &s.video, &s.video.dating
+	var times []time.Duration // of presentation
+	for _, f := range held {
+		if f.Kind == frame.Video {
+			times = append(times, f.PTS)
+		}
+	}
+	x.known, x.depth = true, depthOf(times)
+	if x.depth > 0 {
+		x.depth, v.interval = max(x.depth, x.told), stepOf(times)
+	}
+	for i := range held {
+		f := &held[i]
+		if f.Kind != frame.Video {
+			continue
+		}
+		f.DTS = x.decodes(f.PTS, v.interval)
+		v.dts = f.DTS
+		if v.key != nil && v.key.PTS == f.PTS {
+			v.key.DTS = f.DTS
+		}
+	}
+}
+
+// depthOf counts how many pictures, given by their presentation times, are at most decoded before one that is presented before them.
+func depthOf(times []time.Duration) int {
+	depth := 0
+	for i, t := range times {
+		before := 0
+		for _, u := range times[:i] {
+			if u > t && u < t+clockStep {
+				before++
+			}
+		}
+		depth = max(depth, before)
+	}
+	return min(depth, maxReorder)
+}
+
+// stepOf is the usual distance of two pictures.
+func stepOf(times []time.Duration) time.Duration {
+	times = slices.Sorted(slices.Values(times))
+	for i := len(times) - 1; i > 0; i-- {
+		times[i] -= times[i-1]
+	}
+	steps := slices.Sorted(slices.Values(times[1:]))
+	if len(steps) == 0 {
+		return 0
+	}
+	return steps[len(steps)/2]
+}
