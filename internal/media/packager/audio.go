@@ -43,12 +43,11 @@ func (p *Packager) addAudio(f frame.Frame) {
 	long := a.ticks(f.Duration)
 	full := a.partTarget + a.ticks(audioSlack)
 	if hole := a.ticks(f.DTS) - a.next; hole > 2 && len(a.pending) > 0 { // samples were lost
-		a.pending[len(a.pending)-1].Duration += uint32(hole)
-		a.pendingLong += hole
-		a.next += hole
+		a.stand(hole, full)
 	}
-	// A hole behind a part that is out already is put behind this frame instead of in front of it.
-	s := cmaf.Sample{Duration: uint32(max(a.ticks(f.DTS+f.Duration)-a.next, 1)), Sync: true, Data: f.Data}
+	// A hole behind a part that is out already or full is put behind this frame instead of in front of it, and behind the next ones where that
+	// would make this one's part longer than said.
+	s := cmaf.Sample{Duration: uint32(min(max(a.ticks(f.DTS+f.Duration)-a.next, 1), full)), Sync: true, Data: f.Data}
 	if len(a.pending) > 0 && a.pendingLong+int64(s.Duration) > full {
 		a.flush()
 	}

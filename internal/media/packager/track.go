@@ -112,6 +112,18 @@ func (t *track) add(s cmaf.Sample) {
 	t.end = t.duration(t.next)
 }
 
+// stand has the last pending sample last for so many ticks more, as far as its part may be full ticks long. What would be longer is a part
+// then.
+func (t *track) stand(more, full int64) {
+	fill := max(min(more, full-t.pendingLong), 0)
+	t.pending[len(t.pending)-1].Duration += uint32(fill)
+	t.pendingLong += fill
+	t.next += fill
+	if fill < more {
+		t.flush()
+	}
+}
+
 // flush makes the pending samples a part.
 func (t *track) flush() {
 	if len(t.pending) == 0 {

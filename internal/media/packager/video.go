@@ -26,21 +26,17 @@ func (p *Packager) writeVideo(f frame.Frame) error {
 		}
 	}
 	at, end := v.ticks(f.DTS), v.ticks(f.DTS+f.Duration)
-	hole := at - v.next
-	if hole > 0 && v.pendingLong+hole > v.partTarget+v.ticks(partSlack) {
-		v.flush() // no part may be longer than said
+	full := v.partTarget + v.ticks(partSlack)
+	if hole := at - v.next; hole > 0 && len(v.pending) > 0 {
+		v.stand(hole, full) // something was lost: the picture before stands until this one
 	}
-	if hole > 0 && len(v.pending) > 0 {
-		// Something was lost: the picture before stands until this one.
-		v.pending[len(v.pending)-1].Duration += uint32(hole)
-		v.pendingLong += hole
-		v.next += hole
-	}
-	// Behind a part that is out already the hole is put in front: decoded early, presented in time.
+	// What of a hole is left, behind a part that is out already or full, is put in front: decoded early, presented in time; and in front of
+	// the pictures behind, where that would make this one's part longer than said.
 	// Decoding times are the encoder's: tfdt at the time of presentation would need negative offsets, and ffmpeg (mov.c, dts_shift) takes
 	// the smallest of those for a delay of the picture behind the sound.
-	sample := cmaf.Sample{Duration: uint32(max(end-v.next, 1)), CompositionOffset: int32(v.ticks(f.PTS) - v.next), Sync: f.Key, Data: f.Data}
-	if len(v.pending) > 0 && v.pendingLong+int64(sample.Duration) > v.partTarget+v.ticks(partSlack) {
+	long := min(max(end-v.next, 1), full)
+	sample := cmaf.Sample{Duration: uint32(long), CompositionOffset: int32(v.ticks(f.PTS) - v.next), Sync: f.Key, Data: f.Data}
+	if len(v.pending) > 0 && v.pendingLong+long > full {
 		v.flush()
 	}
 	v.add(sample)
@@ -148,6 +144,9 @@ func (p *Packager) cutVideo(f *frame.Frame) error {
 // endVideo ends the open segment before f.
 func (p *Packager) endVideo(f *frame.Frame) {
 	v := p.video
+	if hole := v.ticks(f.DTS) - v.next; hole > 0 && len(v.pending) > 0 {
+		v.stand(hole, v.partTarget+v.ticks(partSlack))
+	}
 	if hole := v.ticks(f.DTS) - v.next - v.ticks(audioPatience); hole > 0 { // too much to be put in front of f
 		v.next += max(0, min(hole, v.first+v.ticks(p.limit())-v.next))
 	}
