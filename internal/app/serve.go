@@ -141,7 +141,7 @@ func (n *node) open(ctx context.Context) (err error) {
 	}
 	n.close = append(n.close, n.blob.Close)
 	n.measure()
-	n.fetch = fetch.New(fetch.Options{Allow: n.cfg.FetchAllow, UserAgent: "millrace/" + cli.Version(), Logger: n.log})
+	n.fetch = fetch.New(fetch.Options{Allow: n.cfg.FetchAllow, Public: n.cfg.WebRTCPublicIPs, UserAgent: "millrace/" + cli.Version(), Logger: n.log})
 	n.close = append(n.close, func() error { n.fetch.Close(); return nil })
 	if n.ffmpeg, err = n.newEngine(ctx, encode.H264(n.cfg.H264Encoder)); err != nil {
 		return err

@@ -21,6 +21,7 @@ const (
 	TooLarge                 // over a size limit
 	NotReady                 // not yet: ask again (412 on playback)
 	Unavailable              // a dependency is away: ask again
+	TooMany                  // of a kind at a time: ask again
 )
 
 // Error carries a kind and plain sentences for whoever asked across layers.
@@ -83,7 +84,7 @@ func Permanent(err error) bool {
 	switch e.Kind {
 	case Invalid, NotFound, Conflict, Denied, TooLarge:
 		return true
-	case Internal, Unauthorized, NotReady, Unavailable:
+	case Internal, Unauthorized, NotReady, Unavailable, TooMany:
 	}
 	return false
 }

@@ -1,7 +1,10 @@
 package fetch
 
 import (
+	"fmt"
+	"net"
 	"net/netip"
+	"slices"
 
 	"millrace/internal/fault"
 )
@@ -94,6 +97,21 @@ func within(tunnel string, inner [4]byte) string {
 	return ""
 }
 
+// hostAddresses lists the addresses of this host's interfaces: what it serves to its own may be open to whoever connects from there.
+func hostAddresses() ([]netip.Addr, error) {
+	found, err := net.InterfaceAddrs()
+	if err != nil {
+		return nil, fmt.Errorf("list addresses of this host: %w", err)
+	}
+	var own []netip.Addr
+	for _, a := range found {
+		if p, err := netip.ParsePrefix(a.String()); err == nil {
+			own = append(own, p.Addr().WithZone("").Unmap())
+		}
+	}
+	return own, nil
+}
+
 // CheckAddr says whether a connection to addr is allowed: fault.Invalid, with the reason and the remedy, when not.
 // Whoever makes its own sockets calls it with the address that it is going to use, after resolving the name.
 func (c *Client) CheckAddr(addr netip.AddrPort) error {
@@ -110,7 +128,17 @@ func (c *Client) CheckAddr(addr netip.AddrPort) error {
 			return nil
 		}
 	}
-	if reason := reasonAgainst(ip); reason != "" {
+	reason := reasonAgainst(ip)
+	if reason == "" {
+		own, err := c.interfaces()
+		if err != nil {
+			return fault.Wrap(fault.Unavailable, err, "the addresses of this host are not known")
+		}
+		if slices.Contains(own, ip) || slices.Contains(c.public, ip) {
+			reason = "this host"
+		}
+	}
+	if reason != "" {
 		return fault.New(fault.Invalid, "address %s is not allowed: %s; add it with --fetch-allow", ip, reason)
 	}
 	return nil

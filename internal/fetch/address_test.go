@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -249,12 +250,12 @@ func TestNames(t *testing.T) {
 		o.Resolver = names(t, func(name string) []netip.Addr { return table[name] })
 	})
 	inside := func(host string) string {
-		return "host " + host + " is not allowed: its address is not public; add that with --fetch-allow"
+		return "host " + host + " can't be found, or its address is not public (--fetch-allow adds addresses)"
 	}
 	for host, want := range map[string][2]string{ // said to whoever asked, and in the log alone
 		"good.example": {}, "both.example": {}, "metadata.example": {inside("metadata.example"), "169.254.169.254 is not allowed: cloud metadata"},
 		"mapped.example": {inside("mapped.example"), "10.0.0.1 is not allowed: private network"}, "inner.example": {inside("inner.example"), ""},
-		"nowhere.example": {"host nowhere.example can't be found", ""},
+		"nowhere.example": {inside("nowhere.example"), "no such host"},
 	} {
 		_, _, err := c.Get(t.Context(), "http://"+host+":"+port+"/x?token=sesame", 100)
 		switch {
@@ -301,5 +302,37 @@ func TestRebinding(t *testing.T) {
 	}
 	if said := strings.Join(fault.Messages(err), " "); strings.Contains(said, "127") {
 		t.Errorf("it is said where the name led: %s", said)
+	}
+}
+
+// TestOwnAddresses holds the door shut to what this host serves under addresses that are public by themselves.
+func TestOwnAddresses(t *testing.T) {
+	t.Parallel()
+	own := netip.MustParseAddr("8.8.4.4")
+	for name, tt := range map[string]struct {
+		options fetch.Options
+		addr    string
+		want    string
+	}{
+		"an interface's":  {fetch.Options{}, "8.8.4.4", "this host"},
+		"mapped":          {fetch.Options{}, "::ffff:8.8.4.4", "this host"},
+		"behind a NAT":    {fetch.Options{Public: []netip.Addr{netip.MustParseAddr("1.0.0.1")}}, "1.0.0.1", "this host"},
+		"another's":       {fetch.Options{}, "8.8.8.8", ""},
+		"one that may be": {fetch.Options{Allow: []netip.Prefix{netip.MustParsePrefix("8.8.4.4/32")}}, "8.8.4.4", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := fetch.New(tt.options)
+			t.Cleanup(c.Close)
+			c.InterfacesBy(func() ([]netip.Addr, error) { return []netip.Addr{own}, nil })
+			err := c.CheckAddr(netip.AddrPortFrom(netip.MustParseAddr(tt.addr), 443))
+			if tt.want == "" && err != nil || tt.want != "" && (fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), tt.want)) {
+				t.Errorf("%v, want %q", err, tt.want)
+			}
+		})
+	}
+	found, err := fetch.HostAddresses()
+	if err != nil || !slices.Contains(found, netip.MustParseAddr("127.0.0.1")) {
+		t.Errorf("this host has %v, %v", found, err)
 	}
 }

@@ -52,7 +52,7 @@ func explain(ctx context.Context, u *url.URL, err error) error {
 		return e
 	}
 	if e, ok := errors.AsType[*net.DNSError](err); ok && e.IsNotFound {
-		return fault.New(fault.Invalid, "host %.100s can't be found", u.Hostname())
+		return fault.Wrap(fault.Invalid, e, notReached, u.Hostname())
 	}
 	if e, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 		return fault.Wrap(fault.Invalid, e.Err, "%s has a certificate that is not trusted", show(u))
@@ -63,13 +63,16 @@ func explain(ctx context.Context, u *url.URL, err error) error {
 	return fault.Wrap(fault.Unavailable, err, "%s %s", show(u), passing(err))
 }
 
-// refusal of an address that a name has led to does not tell whoever gave the name which one that is: names of the inside would be looked up
+// notReached is said of names that lead nowhere and of those that lead inside: whoever gives names must not learn which of them exist there.
+const notReached = "host %.100s can't be found, or its address is not public (--fetch-allow adds addresses)"
+
+// refusal of an address that a name has led to does not tell whoever gave the name that there is one: names of the inside would be looked up
 // for the outside. The cause, which is for the log, does.
 func refusal(host string, why *fault.Error) error {
 	if _, err := netip.ParseAddr(host); err == nil {
 		return why
 	}
-	return fault.Wrap(fault.Invalid, why, "host %.100s is not allowed: its address is not public; add that with --fetch-allow", host)
+	return fault.Wrap(fault.Invalid, why, notReached, host)
 }
 
 // passing names what may be better the next time.

@@ -32,7 +32,8 @@ const (
 
 // Options of a Client. The zero value is a strict and patient client.
 type Options struct {
-	Allow        []netip.Prefix // addresses that pass although they are not public
+	Allow        []netip.Prefix // addresses that pass although they are not public, or are this host's
+	Public       []netip.Addr   // of this host that none of its interfaces has, as behind a NAT
 	MaxRedirects int            // 0 is 5, negative is none
 	Timeouts     Timeouts
 	Retry        Retry
@@ -68,6 +69,8 @@ type Client struct {
 	transport    *http.Transport
 	http         *http.Client
 	space        func(path string) (disk.Space, error)
+	public       []netip.Addr
+	interfaces   func() ([]netip.Addr, error)
 }
 
 // New makes a client and connects to nothing.
@@ -83,6 +86,7 @@ func New(o Options) *Client {
 		userAgent: orElse(o.UserAgent, "millrace"),
 		logger:    o.Logger,
 		space:     disk.SpaceOf,
+		public:    o.Public, interfaces: hostAddresses,
 	}
 	for _, p := range o.Allow {
 		c.allow = append(c.allow, unmapPrefix(p))

@@ -58,7 +58,8 @@ type Store interface {
 // API is what the REST side, playback and the command line call.
 type API interface {
 	// Authenticate checks HTTP Basic credentials in constant time; fault.Unauthorized for an unknown, revoked or wrong one.
-	// Successful answers are cached for seconds, so that hashing costs nothing per request.
+	// An identity is cached for seconds, and a secret that was right is not hashed again while the token has the same hash: those who are
+	// known do not wait behind wrong secrets. When too many others want a secret checked it is fault.TooMany.
 	Authenticate(ctx context.Context, t id.Token, secret string, now time.Time) (Identity, error)
 	// Lookup resolves a playback ID of env; others' are fault.NotFound.
 	Lookup(ctx context.Context, env id.Environment, p id.Playback) (playbackid.Object, error)

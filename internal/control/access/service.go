@@ -1,10 +1,10 @@
 package access
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
-	"fmt"
 	"strings"
 	"sync"
 	"time"
@@ -17,11 +17,9 @@ import (
 )
 
 const (
-	// cacheFor is how long a right answer is remembered; a token revoked by another process works at most this long.
+	// cacheFor is how long an identity holds without a look at the store; a token revoked by another process works at most this long.
 	cacheFor = 5 * time.Second
-	maxCache = 1000
-	// maxHashing is how many secrets are checked at the same time.
-	maxHashing = 2
+	maxCache = 4096
 
 	minSecret, maxSecret = 8, 255 // characters
 	tokenName            = "default"
@@ -33,23 +31,24 @@ type Options struct{ Store Store }
 // Service checks credentials and keeps tokens. It owns no goroutine; all its methods may be called at the same time.
 type Service struct {
 	store   Store
-	hashing chan struct{} // bounds how much of the machine wrong credentials can take
+	hashing *line
 
 	mu    sync.Mutex
 	cache map[id.Token]remembered
 }
 
+// remembered is a secret that was found right. It lasts as long as the token's row has the hash that it was compared with.
 type remembered struct {
 	digest   [sha256.Size]byte // of the secret, in memory only
 	identity Identity
-	until    time.Time
+	until    time.Time // when the row has to be read again
 }
 
 var _ API = (*Service)(nil)
 
 // New makes a service; nothing starts.
 func New(o Options) *Service {
-	return &Service{store: o.Store, hashing: make(chan struct{}, maxHashing), cache: map[id.Token]remembered{}}
+	return &Service{store: o.Store, hashing: newLine(), cache: map[id.Token]remembered{}}
 }
 
 func unauthorized() error { return fault.New(fault.Unauthorized, "Unauthorized request") }
@@ -60,24 +59,20 @@ func (s *Service) Authenticate(ctx context.Context, t id.Token, secret string, n
 		return Identity{}, unauthorized()
 	}
 	digest := sha256.Sum256([]byte(secret))
-	if who, ok := s.recall(t, digest, now); ok {
-		return who, nil
+	known, right := s.recall(t, digest)
+	if right && now.Before(known.until) {
+		return known.identity, nil
 	}
 	token, err := s.store.Token(ctx, t)
 	if err != nil && fault.KindOf(err) != fault.NotFound {
 		return Identity{}, err
 	}
-	select {
-	case s.hashing <- struct{}{}:
-	case <-ctx.Done():
-		return Identity{}, fmt.Errorf("wait to check a secret: %w", context.Cause(ctx))
+	if !right || !bytes.Equal(token.Hash, known.identity.Token.Hash) {
+		if right, err = s.check(ctx, t, token.Hash, secret); err != nil { // of no token too: the time must not tell which IDs exist
+			return Identity{}, err
+		}
 	}
-	ok, err := matches(token.Hash, secret) // of no token too: the time must not tell which IDs exist
-	<-s.hashing
-	if err != nil {
-		return Identity{}, err
-	}
-	if !ok || !token.RevokedAt.IsZero() {
+	if !right || !token.RevokedAt.IsZero() {
 		return Identity{}, unauthorized()
 	}
 	env, err := s.store.Environment(ctx, token.Environment)
@@ -89,14 +84,25 @@ func (s *Service) Authenticate(ctx context.Context, t id.Token, secret string, n
 	return who, nil
 }
 
-func (s *Service) recall(t id.Token, digest [sha256.Size]byte, now time.Time) (Identity, bool) {
+// check hashes a secret once it is its turn.
+func (s *Service) check(ctx context.Context, t id.Token, hash []byte, secret string) (bool, error) {
+	leave, err := s.hashing.enter(ctx, t)
+	if err != nil {
+		return false, err
+	}
+	defer leave()
+	return matches(hash, secret)
+}
+
+// recall returns what is remembered of a token when it is of this secret.
+func (s *Service) recall(t id.Token, digest [sha256.Size]byte) (r remembered, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	r, ok := s.cache[t]
-	if !ok || !now.Before(r.until) || subtle.ConstantTimeCompare(r.digest[:], digest[:]) != 1 {
-		return Identity{}, false
+	r, ok = s.cache[t]
+	if !ok || subtle.ConstantTimeCompare(r.digest[:], digest[:]) != 1 {
+		return remembered{}, false
 	}
-	return r.identity, true
+	return r, true
 }
 
 func (s *Service) remember(t id.Token, r remembered, now time.Time) {
@@ -109,7 +115,7 @@ func (s *Service) remember(t id.Token, r remembered, now time.Time) {
 			}
 		}
 	}
-	if len(s.cache) < maxCache {
+	if _, there := s.cache[t]; there || len(s.cache) < maxCache {
 		s.cache[t] = r
 	}
 }
@@ -221,7 +227,10 @@ func (s *Service) change(ctx context.Context, now time.Time, set func(e id.Envir
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	clear(s.cache) // identities carry their environment
+	for t, r := range s.cache { // identities carry their environment
+		r.until = time.Time{}
+		s.cache[t] = r
+	}
 	return nil
 }
 

@@ -82,11 +82,14 @@ func (a AudioArgs) Build() []string {
 	return append(args, "-t", seconds(MaxDuration), "-f", "mp4", "-movflags", "+faststart", "-y", "file:"+a.Output)
 }
 
+// probeBytes is how much of a file ffprobe reads at most to find its tracks.
+const probeBytes = 20_000_000
+
 // ProbeArgs returns the arguments for ffprobe.
 func ProbeArgs(path string, format Format) []string {
 	return []string{
 		"-hide_banner", "-loglevel", "error",
-		"-probesize", "20000000", "-analyzeduration", "10000000", "-max_streams", strconv.Itoa(maxTracks),
+		"-probesize", strconv.Itoa(probeBytes), "-analyzeduration", "10000000", "-max_streams", strconv.Itoa(maxTracks),
 		"-protocol_whitelist", "file", "-f", string(format), "-i", "file:" + path,
 		"-show_entries", "format=duration,start_time:" +
 			"stream=codec_type,codec_name,profile,level,pix_fmt,field_order,width,height,color_space,color_transfer,sample_aspect_ratio,avg_frame_rate,r_frame_rate," +

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"os"
 	"strings"
 	"time"
 
@@ -84,7 +85,12 @@ func (e *Engine) Probe(ctx context.Context, path string, format Format) (Info, e
 		return Info{}, fault.Wrap(fault.Invalid, err, "the file takes too long to be examined")
 	}
 	if err != nil {
-		return Info{}, blame(err, "the file can't be read as "+format.Name())
+		const message = "the file can't be read as "
+		// ffprobe says the same of a disk that fails as of a file that breaks off.
+		if exit, ok := errors.AsType[*ExitError](err); ok && strings.Contains(exit.Stderr, inputOutput) && readable(path) {
+			return Info{}, fault.Wrap(fault.Invalid, err, "%s", message+format.Name())
+		}
+		return Info{}, blame(err, message+format.Name())
 	}
 	info, err := parseProbe(answer.Bytes(), format)
 	if err != nil {
@@ -94,6 +100,20 @@ func (e *Engine) Probe(ctx context.Context, path string, format Format) (Info, e
 		return Info{}, fault.New(fault.Invalid, "the file holds neither video nor audio")
 	}
 	return info, nil
+}
+
+// inputOutput is what ffmpeg's programs say of EIO.
+const inputOutput = "Input/output error"
+
+// readable reports whether the disk gives what a probe reads of a file.
+func readable(path string) bool {
+	f, err := os.Open(path) //nolint:gosec // the file that was probed
+	if err != nil {
+		return false
+	}
+	defer func() { _ = f.Close() }() // only read from
+	_, err = io.CopyN(io.Discard, f, probeBytes)
+	return err == nil || errors.Is(err, io.EOF)
 }
 
 // EncodeAudio makes an M4A file in the background; progress may be nil.
@@ -125,7 +145,7 @@ func blame(err error, message string) error {
 	if !ok || exit.Signal == "killed" { // the system's memory killer, most likely
 		return err
 	}
-	for _, lack := range []string{"No space left on device", "Input/output error", "Permission denied", "No such file or directory", "Too many open files", "error while loading shared libraries"} {
+	for _, lack := range []string{"No space left on device", inputOutput, "Permission denied", "No such file or directory", "Too many open files", "error while loading shared libraries"} {
 		if strings.Contains(exit.Stderr, lack) {
 			return err
 		}

@@ -343,6 +343,33 @@ func TestEncodeAudioKeepsDelay(t *testing.T) {
 	}
 }
 
+// TestProbeBreaksOff has ffprobe say "Input/output error" of files that are cut off: they are at fault, and not the disk.
+func TestProbeBreaksOff(t *testing.T) {
+	t.Parallel()
+	e := newEngine(t)
+	for _, tt := range []struct {
+		name   string
+		format Format
+		keep   int
+	}{{"cut.mkv", Matroska, 60}, {"cut.flac", FLAC, 20}} {
+		whole := makeFile(t, tt.name, "-f", "lavfi", "-i", sound, "-t", "1")
+		data, err := os.ReadFile(whole)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(whole, data[:tt.keep], 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, err = e.Probe(t.Context(), whole, tt.format)
+		if exit, ok := errors.AsType[*ExitError](err); !ok || !strings.Contains(exit.Stderr, inputOutput) || fault.KindOf(err) != fault.Invalid {
+			t.Errorf("%s: %v", tt.name, err)
+		}
+	}
+	if readable(t.TempDir()) {
+		t.Error("a file that can't be read is called readable")
+	}
+}
+
 func TestProbe(t *testing.T) {
 	t.Parallel()
 	e := newEngine(t)

@@ -64,12 +64,15 @@ var (
 	byEncoding = []string{"Accept-Encoding"}
 	gzipped    = []string{"gzip"}
 	byBytes    = []string{"bytes"}
+	noSniff    = []string{"nosniff"}
 )
 
-// openToAll opens an answer to every page: a playback ID is the permission, cookies are never looked at.
+// openToAll opens an answer to every page: a playback ID is the permission, cookies are never looked at. No browser may take what an
+// owner has uploaded for anything but what it is said to be.
 func openToAll(head http.Header) {
 	head["Access-Control-Allow-Origin"] = anyOrigin
 	head["Access-Control-Expose-Headers"] = exposed
+	head["X-Content-Type-Options"] = noSniff
 }
 
 // preflight answers a browser that asks whether it may ask, Fetch standard section 3.3.3.
@@ -405,6 +408,8 @@ func (h *Handler) fail(w http.ResponseWriter, r *http.Request, err error) {
 		status, typ = http.StatusPreconditionFailed, "not_ready"
 	case fault.Unavailable:
 		status, typ = http.StatusServiceUnavailable, "unavailable"
+	case fault.TooMany:
+		status, typ = http.StatusTooManyRequests, "too_many_requests"
 	case fault.Internal:
 		h.opt.Logger.ErrorContext(r.Context(), "playback failed", "path", r.URL.Path, "error", err)
 	}

@@ -256,6 +256,9 @@ func TestPaths(t *testing.T) {
 			if r.Header.Get("Content-Type") != typ || r.Header.Get("Cache-Control") != tt.cache {
 				t.Errorf("%q, %q", r.Header.Get("Content-Type"), r.Header.Get("Cache-Control"))
 			}
+			if r.Header.Get("X-Content-Type-Options") != "nosniff" {
+				t.Error("browsers may guess another type")
+			}
 			if r.Header.Get("Access-Control-Allow-Origin") != "*" || r.Header.Get("Access-Control-Allow-Credentials") != "" {
 				t.Error("closed to other origins, or open to cookies")
 			}
@@ -286,7 +289,7 @@ func TestMethods(t *testing.T) {
 	for method, want := range map[string]int{"GET": 200, "HEAD": 200, "OPTIONS": 204, "POST": 405, "PUT": 405, "DELETE": 405, "PATCH": 405, "TRACE": 405, "get": 405} {
 		s := &source{}
 		r := serve(t, s, method, "/"+id+"/m1/v/7.m4s", http.Header{"Origin": {"https://player.example"}, "Access-Control-Request-Headers": {"range"}})
-		if r.StatusCode != want || r.Header.Get("Access-Control-Allow-Origin") != "*" {
+		if r.StatusCode != want || r.Header.Get("Access-Control-Allow-Origin") != "*" || r.Header.Get("X-Content-Type-Options") != "nosniff" {
 			t.Errorf("%s: %d %v", method, r.StatusCode, r.Header)
 		}
 		if allowed := r.Header.Get("Access-Control-Allow-Methods") == "GET, HEAD, OPTIONS" && r.Header.Get("Access-Control-Allow-Headers") == "*"; allowed != (method == "OPTIONS") {

@@ -117,6 +117,19 @@ func (s *server) methods(r *http.Request) []string {
 	return allowed
 }
 
+// unreadTime is how long what is left of a body may take to come after the answer, so that a client that still sends gets to read that.
+const unreadTime = time.Second
+
+// refuseUnread answers a request whose body nobody reads. Otherwise net/http would read on before it sends the answer, for the sake of the
+// next request, and for as long as the client likes.
+func refuseUnread(w http.ResponseWriter, r *http.Request, e *Error) {
+	if r.ContentLength != 0 && r.ProtoMajor == 1 {
+		w.Header().Set("Connection", "close")
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(unreadTime)) // not every writer has deadlines
+	}
+	writeError(w, e)
+}
+
 // writeError answers outside of huma.
 func writeError(w http.ResponseWriter, e *Error) {
 	maps.Copy(w.Header(), e.GetHeaders())

@@ -35,16 +35,16 @@ func (s *server) authenticate(ctx huma.Context, next func(huma.Context)) {
 	r, w := humago.Unwrap(ctx)
 	user, secret, ok := r.BasicAuth()
 	if !ok || !credential(user, maxID) || !credential(secret, maxSecret) {
-		writeError(w, newError(http.StatusUnauthorized, typeUnauth, textUnauth))
+		refuseUnread(w, r, newError(http.StatusUnauthorized, typeUnauth, textUnauth))
 		return
 	}
 	who, err := s.access.Authenticate(r.Context(), id.Token(user), secret, s.now())
 	if err != nil {
-		writeError(w, s.fail(r.Context(), err))
+		refuseUnread(w, r, s.fail(r.Context(), err))
 		return
 	}
 	if need, _ := ctx.Operation().Metadata[permissionMeta].(string); need != anyToken && !slices.Contains(who.Token.Permissions, need) {
-		writeError(w, newError(http.StatusForbidden, typeForbidden, textForbidden+": "+need))
+		refuseUnread(w, r, newError(http.StatusForbidden, typeForbidden, textForbidden+": "+need))
 		return
 	}
 	next(huma.WithValue(ctx, identityKey, who))

@@ -121,7 +121,7 @@ func handle[I, O any](s *server, rt route, h func(ctx context.Context, in *I) (*
 
 // errorResponses documents the answers that an operation can give besides its own.
 func (s *server) errorResponses(rt route) map[string]*huma.Response {
-	codes := []int{http.StatusUnauthorized, http.StatusInternalServerError, http.StatusServiceUnavailable}
+	codes := []int{http.StatusUnauthorized, http.StatusTooManyRequests, http.StatusInternalServerError, http.StatusServiceUnavailable}
 	if rt.permission != anyToken {
 		codes = append(codes, http.StatusBadRequest, http.StatusForbidden)
 	}

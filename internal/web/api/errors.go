@@ -20,6 +20,7 @@ const (
 	typeNotFound    = "not_found"
 	typeMethod      = "method_not_allowed"
 	typeTooLarge    = "request_too_large"
+	typeTooMany     = "too_many_requests"
 	typeUnavailable = "unavailable"
 	typeInternal    = "internal_error"
 )
@@ -54,7 +55,7 @@ func (e *Error) GetHeaders() http.Header {
 	switch e.status {
 	case http.StatusUnauthorized:
 		h.Set("WWW-Authenticate", `Basic realm="api", charset="UTF-8"`)
-	case http.StatusServiceUnavailable:
+	case http.StatusServiceUnavailable, http.StatusTooManyRequests:
 		h.Set("Retry-After", "1")
 	}
 	return h
@@ -85,6 +86,8 @@ func statusOf(k fault.Kind) (status int, typ string) {
 		return http.StatusRequestEntityTooLarge, typeTooLarge
 	case fault.Unavailable:
 		return http.StatusServiceUnavailable, typeUnavailable
+	case fault.TooMany:
+		return http.StatusTooManyRequests, typeTooMany
 	case fault.Internal:
 	}
 	return http.StatusInternalServerError, typeInternal
@@ -119,7 +122,7 @@ func (s *server) fail(ctx context.Context, err error) *Error {
 		if len(e.Detail.Messages) == 0 {
 			e.Detail.Messages = []string{textForbidden}
 		}
-	case fault.Invalid, fault.Conflict, fault.NotReady, fault.TooLarge:
+	case fault.Invalid, fault.Conflict, fault.NotReady, fault.TooLarge, fault.TooMany:
 		if len(e.Detail.Messages) == 0 {
 			e.Detail.Messages = []string{"The request is not allowed"}
 		}

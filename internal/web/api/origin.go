@@ -18,8 +18,8 @@ func (s *server) sameOrigin(next http.Handler) http.Handler {
 			s.log.Warn("public URL has no origin", slog.Any("error", err))
 		}
 	}
-	guard.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		writeError(w, newError(http.StatusForbidden, typeForbidden, textCrossOrigin))
+	guard.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		refuseUnread(w, r, newError(http.StatusForbidden, typeForbidden, textCrossOrigin))
 	}))
 	return guard.Handler(next)
 }

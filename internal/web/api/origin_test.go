@@ -1,10 +1,18 @@
 package api
 
 import (
+	"context"
+	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
+
+	"millrace/internal/control/access"
+	"millrace/internal/fault"
+	"millrace/internal/id"
 )
 
 // TestCrossOrigin sends what browsers send for pages of other origins, with the credentials that they add by themselves.
@@ -58,5 +66,56 @@ func TestCrossOrigin(t *testing.T) {
 				t.Errorf("refused with %s, and called %v", w.Body, notes.calls)
 			}
 		})
+	}
+}
+
+// TestUnreadBody sends the beginning of a large body with wrong credentials and waits: the answer comes at once and ends the connection.
+// net/http would read up to 256 KiB first, for as long as they take to come.
+func TestUnreadBody(t *testing.T) {
+	t.Parallel()
+	for name, header := range map[string]string{
+		"no credentials":    "",
+		"wrong credentials": "Authorization: Basic d3Jvbmc6d3Jvbmc=\r\n",
+		"another site":      "Origin: https://evil.example\r\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			notes := &notebook{}
+			srv := httptest.NewServer(New(notes.options()))
+			t.Cleanup(srv.Close)
+			var d net.Dialer
+			c, err := d.DialContext(t.Context(), "tcp", srv.Listener.Addr().String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = c.Close() })
+			_ = c.SetDeadline(time.Now().Add(30 * time.Second))
+			_, err = io.WriteString(c, "POST /video/v1/live-streams HTTP/1.1\r\nHost: x\r\n"+header+"Content-Type: application/json\r\nContent-Length: 200000\r\n\r\n{")
+			if err != nil {
+				t.Fatal(err)
+			}
+			answer, err := io.ReadAll(c) // to the end of the connection
+			if head, _, _ := strings.Cut(string(answer), "\r\n\r\n"); err != nil || !strings.Contains(head, "Connection: close") || !strings.Contains(head, " 40") {
+				t.Errorf("%v: %s", err, answer)
+			}
+		})
+	}
+}
+
+// crowded is a service of which too many want a secret checked.
+type crowded struct{ access.API }
+
+func (crowded) Authenticate(context.Context, id.Token, string, time.Time) (access.Identity, error) {
+	return access.Identity{}, fault.New(fault.TooMany, "too many secrets are being checked; try again in a second")
+}
+
+func TestTooManySecrets(t *testing.T) {
+	t.Parallel()
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/video/v1/live-streams", nil)
+	r.SetBasicAuth(tokenID, "wrong")
+	w := httptest.NewRecorder()
+	New(Options{Access: crowded{}}).ServeHTTP(w, r)
+	if w.Code != http.StatusTooManyRequests || w.Header().Get("Retry-After") != "1" || !strings.Contains(w.Body.String(), "too_many_requests") {
+		t.Errorf("%d %v %s", w.Code, w.Header(), w.Body)
 	}
 }

@@ -25,7 +25,8 @@ const (
 	maxFragment = 16 << 10
 	maxKey      = 256
 
-	endTime = 10 * time.Second // that a DELETE waits for the session's end
+	endTime    = 10 * time.Second // that a DELETE waits for the session's end
+	unreadTime = time.Second      // that a body which nobody reads may take to come
 )
 
 // ServeHTTP implements http.Handler for Options.Path and what lies under it.
@@ -232,19 +233,41 @@ func remoteOf(r *http.Request) netip.AddrPort {
 	return netip.AddrPortFrom(a.Addr().Unmap().WithZone(""), a.Port())
 }
 
+// report logs a refusal. Anybody can cause one with every request, so those that are no fault of this service are logged at a bounded rate:
+// without a key, which no encoder sends, one a second.
+func (s *Server) report(r *http.Request, p *problem) {
+	log, level := s.opts.Logger, slog.LevelWarn
+	if p.ours {
+		level = slog.LevelError
+	} else {
+		rate := &s.refusals
+		if bearer(r) == "" {
+			rate = &s.keyless
+		}
+		left, ok := rate.Take(time.Now())
+		if !ok {
+			return
+		}
+		if left > 0 {
+			log = log.With("not_logged", left)
+		}
+	}
+	log.Log(r.Context(), level, "publish refused", "protocol", "whip", "remote", remoteOf(r), "method", clip(r.Method), "status", p.status,
+		"reason", p, "encoder", clip(r.UserAgent()))
+}
+
 // refuse writes a problem, RFC 9457, and logs it.
 func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	p, ok := errors.AsType[*problem](err)
 	if !ok {
 		p = &problem{status: http.StatusInternalServerError, detail: "this service has a problem, try again", err: err, ours: true}
 	}
-	level := slog.LevelWarn
-	if p.ours {
-		level = slog.LevelError
-	}
-	s.opts.Logger.Log(r.Context(), level, "publish refused", "protocol", "whip", "remote", remoteOf(r), "method", r.Method, "status", p.status,
-		"reason", p, "encoder", clip(r.UserAgent()))
+	s.report(r, p)
 	head := w.Header()
+	if r.ContentLength != 0 && r.ProtoMajor == 1 && p.status < http.StatusInternalServerError {
+		head.Set("Connection", "close") // net/http would read what is left of the body before it answers
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(unreadTime))
+	}
 	switch p.status {
 	case http.StatusUnauthorized:
 		head.Set("WWW-Authenticate", `Bearer realm="whip"`)

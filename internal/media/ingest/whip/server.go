@@ -65,6 +65,8 @@ type Server struct {
 	opts  Options
 	crowd ingest.Crowd
 
+	refusals, keyless ingest.LineRate // of lines in the log
+
 	mu       sync.Mutex
 	sockets  *sockets // nil: not serving
 	sessions map[string]*session
@@ -106,7 +108,10 @@ func New(o Options) *Server {
 	if o.Video == nil {
 		o.Video = []frame.Codec{frame.H264, frame.AV1, frame.VP9}
 	}
-	return &Server{opts: o, crowd: ingest.Crowd{Max: o.MaxSessions, PerOrigin: o.MaxPerIP}, sessions: map[string]*session{}}
+	return &Server{
+		opts: o, crowd: ingest.Crowd{Max: o.MaxSessions, PerOrigin: o.MaxPerIP}, sessions: map[string]*session{},
+		refusals: ingest.LineRate{Burst: 20, Every: time.Second / 5}, keyless: ingest.LineRate{Burst: 1, Every: time.Second},
+	}
 }
 
 const (
