@@ -7,8 +7,8 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 
 GO ?= go
-FUZZTIME ?= 20s
-NETFUZZTIME ?= 60s
+FUZZTIME ?= 2m
+NETFUZZTIME ?= 20s
 BENCH ?= .
 BENCHTIME ?= 200ms
 PKG ?= ./...
@@ -33,7 +33,7 @@ demo: ## run the whole service with a live encoder, from nothing (Ctrl-C ends it
 	@exec bin/millrace demo $(ARGS)
 
 .PHONY: test
-test: build bin/testrun $(S3) ## run every test: unit, both storage pairs, end to end, browser, a minute of fuzzing for each parser that faces the network
+test: build bin/testrun $(S3) ## run every test: unit, both storage pairs, end to end, browser, some fuzzing
 	@scripts/install-packages.sh ffmpeg postgresql chromium node gstreamer pebble srt
 	@scripts/install-playwright.sh
 	@MILLRACE_TEST_BINARY="$(CURDIR)/bin/millrace" bin/testrun -services -require -versitygw "$(CURDIR)/$(S3)" -all -fuzz $(NETFUZZTIME)
@@ -55,7 +55,7 @@ bench: build $(MEDIAMTX) ## measure everything beside MediaMTX and nginx (MEASUR
 	@$(GO) test -run '^$$' -bench '$(BENCH)' -benchtime $(BENCHTIME) -benchmem $(PKG) | grep -v -e 'no test files' -e '^PASS' -e '^ok ' -e '^goos' -e '^goarch' -e '^cpu'
 
 .PHONY: fuzz
-fuzz: ## fuzz every target for FUZZTIME (20s) each (PKG=./...)
+fuzz: ## fuzz every target for FUZZTIME (2m) each (PKG=./...)
 	@FUZZTIME=$(FUZZTIME) GO="$(GO)" scripts/fuzz.sh $(PKG)
 
 .PHONY: golden

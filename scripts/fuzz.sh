@@ -21,7 +21,7 @@ for pkg in $("$go" list "${@:-./...}"); do
   dir="$("$go" list -f '{{.Dir}}' "$pkg")"
   for target in $(grep -hoE '^func Fuzz[A-Za-z0-9_]*' "$dir"/*_test.go 2>/dev/null | sed 's/^func //' | sort -u); do
     echo "== $pkg $target"
-    "$go" test -run '^$' -fuzz "^$target\$" -fuzztime "${FUZZTIME:-20s}" -fuzzminimizetime 10x "$pkg" || failed=1
+    "$go" test -run '^$' -fuzz "^$target\$" -fuzztime "${FUZZTIME:-2m}" -fuzzminimizetime 10x "$pkg" || failed=1
     keep "$pkg" "$dir" "$target"
   done
 done

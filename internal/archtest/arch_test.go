@@ -75,7 +75,7 @@ var layers = map[string][]string{
 	"internal/worker":             {"internal/bridge/measure", "internal/worker/settle", "internal/control", "internal/media", "internal/storage/blob", "internal/fetch", "internal/id", "internal/fault"},
 	"internal/web":                {"internal/control", "internal/web/static", "internal/id", "internal/fault"},
 	"internal/web/express":        {"internal/socket"},
-	"test":                        {"test"},
+	"test":                        {"test", "internal/programtest"},
 	"tools":                       {},
 	"test/bench":                  {"test", "internal/media/encode", "internal/media/ladder"}, // whose settings its peer is given
 }

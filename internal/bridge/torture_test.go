@@ -68,8 +68,11 @@ const taped = 16 // seconds
 
 func record(t *testing.T, config func(file []byte) (frame.Config, error), args ...string) tape {
 	t.Helper()
-	args = append([]string{"-nostdin", "-loglevel", "error"}, args...)
-	file := command(t, "ffmpeg", append(args, "-f", "mp4", "-movflags", "+frag_keyframe+empty_moov+default_base_moof+delay_moov", "-use_editlist", "0", "-")...)
+	file, err := os.ReadFile(programtest.SharedMedia(t, "tape.mp4", append(args,
+		"-movflags", "+frag_keyframe+empty_moov+default_base_moof+delay_moov", "-use_editlist", "0")...))
+	if err != nil {
+		t.Fatal(err)
+	}
 	c, err := config(file)
 	if err != nil {
 		t.Fatal(err)

@@ -352,9 +352,7 @@ func (s *site) answer(f func(w http.ResponseWriter, r *http.Request)) string {
 // ffmpeg makes a file of this name and returns its path.
 func ffmpeg(t testing.TB, name string, args ...string) string {
 	t.Helper()
-	out := filepath.Join(t.TempDir(), name)
-	programtest.Run(t, "ffmpeg", append(append([]string{"-nostdin", "-y", "-loglevel", "error", "-threads", "1"}, args...), out)...)
-	return out
+	return programtest.Media(t, name, append([]string{"-threads", "1"}, args...)...)
 }
 
 func args(parts ...[]string) []string { return slices.Concat(parts...) }

@@ -38,7 +38,7 @@ func clipOf(t *testing.T, s *rig.Server, source string, from, to float64) rig.Ob
 // pictures for winding included, and outlives its source.
 func TestClips(t *testing.T) {
 	t.Parallel()
-	rig.Pairs(t, func(t *testing.T, p rig.Pair) {
+	rig.On(t, rig.Scaled, func(t *testing.T, p rig.Pair) {
 		t.Parallel()
 		s := rig.Start(t, rig.Options{Pair: p})
 		l := s.CreateLive(t, "low", nil)

@@ -13,7 +13,7 @@ import (
 // of one that sends another size, rate and sample rate: when the broadcast is over, each file is of one piece, with every picture, in step.
 func TestDownloadsOfRecordings(t *testing.T) {
 	t.Parallel()
-	rig.Pairs(t, func(t *testing.T, p rig.Pair) {
+	rig.On(t, rig.Scaled, func(t *testing.T, p rig.Pair) {
 		t.Parallel()
 		s := rig.Start(t, rig.Options{Pair: p})
 		first := rig.Clip{Size: "426x240", Kbit: 300, GOP: 1, Flash: true, Seconds: 5}

@@ -23,7 +23,7 @@ import (
 // viewers get, in step; what would have to be scaled up is skipped; nothing stays in storage of what is deleted.
 func TestDownloads(t *testing.T) {
 	t.Parallel()
-	rig.Pairs(t, func(t *testing.T, p rig.Pair) {
+	rig.On(t, rig.Scaled, func(t *testing.T, p rig.Pair) {
 		t.Parallel()
 		s := rig.Start(t, rig.Options{Pair: p})
 		file := rig.File(t, "a.mp4", rig.Clip{Size: "640x480", Kbit: 600, GOP: 2, Flash: true, Seconds: 12})

@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 	chosen := false
 	flag.Visit(func(f *flag.Flag) { chosen = chosen || f.Name == "test.parallel" })
 	if !chosen {
-		if err := flag.Set("test.parallel", "3"); err != nil {
+		if err := flag.Set("test.parallel", "6"); err != nil {
 			panic(err)
 		}
 	}

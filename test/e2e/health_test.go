@@ -17,7 +17,7 @@ var metricsAddress = regexp.MustCompile(`"what":"metrics","addr":"([^"]+)"`)
 // TestHealth reads what the service measures of real encoders, over the API and as metrics.
 func TestHealth(t *testing.T) {
 	t.Parallel()
-	rig.Pairs(t, func(t *testing.T, p rig.Pair) {
+	rig.On(t, rig.Embedded, func(t *testing.T, p rig.Pair) {
 		t.Parallel()
 		s := &stage{Server: rig.Start(t, rig.Options{Pair: p, Args: []string{"--metrics-addr", "127.0.0.1:0"}})}
 		t.Cleanup(func() {

@@ -16,7 +16,7 @@ import (
 // TestImages asks for pictures of an asset and of what is live, as pages do.
 func TestImages(t *testing.T) {
 	t.Parallel()
-	rig.Pairs(t, func(t *testing.T, p rig.Pair) {
+	rig.On(t, rig.Scaled, func(t *testing.T, p rig.Pair) {
 		t.Parallel()
 		s := rig.Start(t, rig.Options{Pair: p})
 		l := s.CreateLive(t, "low", nil)

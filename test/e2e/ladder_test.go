@@ -16,7 +16,7 @@ import (
 // made it, and a player that is told to switch goes on without a break.
 func TestLadder(t *testing.T) {
 	t.Parallel()
-	rig.Pairs(t, func(t *testing.T, p rig.Pair) {
+	rig.On(t, rig.Embedded, func(t *testing.T, p rig.Pair) {
 		t.Parallel()
 		s := rig.Start(t, rig.Options{Pair: p})
 		file := rig.File(t, "a.mp4", rig.Clip{Size: "640x480", Kbit: 600, GOP: 2, Flash: true, Seconds: 41})

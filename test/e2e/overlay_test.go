@@ -101,7 +101,7 @@ func TestOverlaysLive(t *testing.T) {
 // TestOverlays lays images over an upright file: they are in what it is played in, in every size, and in its images.
 func TestOverlays(t *testing.T) {
 	t.Parallel()
-	rig.Pairs(t, func(t *testing.T, p rig.Pair) {
+	rig.On(t, rig.Scaled, func(t *testing.T, p rig.Pair) {
 		t.Parallel()
 		s := rig.Start(t, rig.Options{Pair: p})
 		file := rig.File(t, "a.mp4", rig.Clip{Size: "360x640", Kbit: 600, GOP: 2, Seconds: 5})

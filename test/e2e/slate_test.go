@@ -36,7 +36,7 @@ func red(t *testing.T) string {
 // the recording can be read from end to end. Nothing else runs beside it: an encoder that is late by half a second because the machine
 // has other things to do gets slate too, and rightly.
 func TestSlate(t *testing.T) {
-	rig.Pairs(t, func(t *testing.T, p rig.Pair) {
+	rig.On(t, rig.Embedded, func(t *testing.T, p rig.Pair) {
 		modes := []string{"low", "reduced", "standard"}
 		if p == rig.Scaled {
 			modes = modes[:1] // slate does not know where it is stored

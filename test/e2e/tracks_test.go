@@ -73,7 +73,7 @@ func tracksToAdd(t *testing.T) map[string]added {
 // TestTracks adds tracks of every kind to an asset, and broken ones, which do it no harm.
 func TestTracks(t *testing.T) {
 	t.Parallel()
-	rig.Pairs(t, func(t *testing.T, p rig.Pair) {
+	rig.On(t, rig.Scaled, func(t *testing.T, p rig.Pair) {
 		t.Parallel()
 		s := rig.Start(t, rig.Options{Pair: p})
 		list := tracksToAdd(t)

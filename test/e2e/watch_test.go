@@ -14,7 +14,7 @@ import (
 // recording's page, and afterwards as an asset with subtitles and another sound.
 func TestWatch(t *testing.T) {
 	t.Parallel()
-	rig.Pairs(t, func(t *testing.T, p rig.Pair) {
+	rig.On(t, rig.Embedded, func(t *testing.T, p rig.Pair) {
 		t.Parallel()
 		s := rig.Start(t, rig.Options{Pair: p})
 		b := browser.Start(t)

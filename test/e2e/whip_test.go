@@ -61,7 +61,7 @@ const flashing = `navigator.mediaDevices.getUserMedia = async () => {
 // TestPublishFromBrowser publishes from the service's own page in Chromium, over WHIP, and watches that in another tab while it runs and
 // as an asset. A second publisher is refused; Stop ends the stream at once, and sound and picture are in step.
 func TestPublishFromBrowser(t *testing.T) {
-	rig.Pairs(t, func(t *testing.T, p rig.Pair) {
+	rig.On(t, rig.Embedded, func(t *testing.T, p rig.Pair) {
 		s := rig.Start(t, rig.Options{Pair: p})
 		b := browser.Start(t)
 		stream := s.CreateLive(t, "low", rig.Object{"reconnect_window": 0})

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"millrace/internal/programtest"
 )
 
 // Clip describes what an encoder sends. The zero value is 640x360 at 30 frames a second with a key frame each 2 s, B-frames,
@@ -69,15 +70,10 @@ func (c Clip) withDefaults() Clip {
 }
 
 // args gives ffmpeg's options up to the output: a moving picture with a running clock, and a voice-like hum.
-func (c Clip) args(realTime bool) []string {
+func (c Clip) args() []string {
 	c = c.withDefaults()
-	args := []string{"-nostdin", "-loglevel", "error", "-y"}
-	input := func(spec string) {
-		if realTime {
-			args = append(args, "-re")
-		}
-		args = append(args, "-f", "lavfi", "-i", spec)
-	}
+	var args []string
+	input := func(spec string) { args = append(args, "-f", "lavfi", "-i", spec) }
 	if !c.NoVideo {
 		input(c.picture())
 	}
@@ -103,10 +99,31 @@ func (c Clip) args(realTime bool) []string {
 	if c.Seconds > 0 {
 		args = append(args, "-t", fmt.Sprint(c.Seconds))
 	}
+	return append(args, c.More...)
+}
+
+// tapeSeconds is how long a clip without an end is until it begins again: longer than most tests last.
+const tapeSeconds = 120
+
+// publishArgs gives all of ffmpeg's options to publish the clip to an RTMP or SRT URL at its own speed. The clip is encoded once, before
+// it is published: a busy machine sends it as an idle one does, and many encoders cost next to nothing.
+func (c Clip) publishArgs(t testing.TB, url string) []string {
+	t.Helper()
+	container := []string{"-flvflags", "no_duration_filesize", "-f", "flv"}
+	name := "tape.flv"
+	if strings.HasPrefix(url, "srt:") {
+		container, name = []string{"-f", "mpegts"}, "tape.ts"
+	}
+	args := []string{"-nostdin", "-loglevel", "error", "-re"}
+	if c.Seconds == 0 {
+		c.Seconds = tapeSeconds
+		args = append(args, "-stream_loop", "-1")
+	}
+	args = append(args, "-i", programtest.SharedMedia(t, name, c.args()...), "-c", "copy")
 	if c.Offset != 0 {
 		args = append(args, "-output_ts_offset", strconv.FormatFloat(c.Offset, 'f', -1, 64))
 	}
-	return append(args, c.More...)
+	return append(append(args, container...), url)
 }
 
 func (c Clip) picture() string {
@@ -162,11 +179,9 @@ func (s *Server) Publish(t testing.TB, streamKey string, c Clip) *Encoder {
 // PublishTo starts an encoder on an RTMP or SRT URL. It ends with the test.
 func PublishTo(t testing.TB, url string, c Clip) *Encoder {
 	t.Helper()
-	e := &Encoder{Began: time.Now(), done: make(chan error, 1)}
-	args := append(c.args(true), "-flvflags", "no_duration_filesize", "-f", "flv", url)
-	if strings.HasPrefix(url, "srt:") {
-		args = append(c.args(true), "-f", "mpegts", url)
-	}
+	e := &Encoder{done: make(chan error, 1)}
+	args := c.publishArgs(t, url)
+	e.Began = time.Now()
 	e.cmd = exec.Command(FFmpeg(t), args...) //nolint:noctx // ended by Stop or the test's cleanup
 	e.cmd.Stdout, e.cmd.Stderr = &e.out, &e.out
 	e.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
@@ -182,7 +197,8 @@ func PublishTo(t testing.TB, url string, c Clip) *Encoder {
 // ends. url is asked before each attempt.
 func KeepPublishing(t testing.TB, url func() string, c Clip) (stop func()) {
 	t.Helper()
-	ffmpeg, args := FFmpeg(t), append(c.args(true), "-flvflags", "no_duration_filesize", "-f", "flv")
+	ffmpeg, args := FFmpeg(t), c.publishArgs(t, "")
+	args = args[:len(args)-1]
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {
@@ -267,16 +283,10 @@ func (o *output) String() string {
 // File makes a media file with ffmpeg; the ending of name chooses the container.
 func File(t testing.TB, name string, c Clip) string {
 	t.Helper()
-	p := filepath.Join(t.TempDir(), name)
 	if c.Seconds == 0 {
 		t.Fatal("a file needs a length")
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
-	defer cancel()
-	if out, err := exec.CommandContext(ctx, FFmpeg(t), append(c.args(false), p)...).CombinedOutput(); err != nil {
-		t.Fatalf("make %s: %v: %s", name, err, out)
-	}
-	return p
+	return programtest.Media(t, name, c.args()...)
 }
 
 // Files serves named texts and files from disk over HTTP for the server to fetch: the value is a path when it begins with a

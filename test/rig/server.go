@@ -36,12 +36,24 @@ const (
 func Pairs(t *testing.T, test func(t *testing.T, p Pair)) {
 	t.Helper()
 	for _, p := range []Pair{Embedded, Scaled} {
-		t.Run(string(p), func(t *testing.T) {
-			if p == Scaled && (os.Getenv("MILLRACE_TEST_POSTGRES") == "" || os.Getenv("MILLRACE_TEST_S3") == "") {
-				Missing(t, "MILLRACE_TEST_POSTGRES and MILLRACE_TEST_S3 are not set")
-			}
-			test(t, p)
-		})
+		On(t, p, test)
+	}
+}
+
+// On runs test on one of the pairs, where the other can make no difference that the conformance suites of stores would not show.
+func On(t *testing.T, p Pair, test func(t *testing.T, p Pair)) {
+	t.Helper()
+	t.Run(string(p), func(t *testing.T) {
+		p.need(t)
+		test(t, p)
+	})
+}
+
+// need skips the test where the pair's servers are missing.
+func (p Pair) need(t *testing.T) {
+	t.Helper()
+	if p == Scaled && (os.Getenv("MILLRACE_TEST_POSTGRES") == "" || os.Getenv("MILLRACE_TEST_S3") == "") {
+		Missing(t, "MILLRACE_TEST_POSTGRES and MILLRACE_TEST_S3 are not set")
 	}
 }
 

@@ -19,7 +19,7 @@ import (
 	"time"
 )
 
-// facesNetwork are the folders whose fuzz targets -fuzz runs: what reads bytes that a stranger has sent over a connection. A package
+// facesNetwork are the folders whose fuzz targets -fuzz chooses from: what reads bytes that a stranger has sent over a connection. A package
 // below one of them needs nothing more than a function FuzzXxx.
 var facesNetwork = []string{ //nolint:gochecknoglobals // a table
 	"millrace/internal/media/ingest", "millrace/internal/media/rtmpwire", "millrace/internal/media/relay", "millrace/internal/media/images",
@@ -37,23 +37,18 @@ const (
 type target struct{ pkg, dir, name string }
 
 // targets finds the fuzz targets of the packages that face the network.
-func targets(ctx context.Context) ([]target, error) {
-	list, err := exec.CommandContext(ctx, "go", "list", "-f", "{{.ImportPath}}\t{{.Dir}}", "millrace/...").Output()
-	if err != nil {
-		return nil, fmt.Errorf("list packages: %w", err)
-	}
+func targets(list []pack) ([]target, error) {
 	var out []target
-	for line := range strings.Lines(string(list)) {
-		pkg, dir, _ := strings.Cut(strings.TrimSpace(line), "\t")
-		if !slices.ContainsFunc(facesNetwork, func(f string) bool { return pkg == f || strings.HasPrefix(pkg, f+"/") }) {
+	for _, p := range list {
+		if !slices.ContainsFunc(facesNetwork, func(f string) bool { return p.path == f || strings.HasPrefix(p.path, f+"/") }) {
 			continue
 		}
-		names, err := fuzzFunctions(dir)
+		names, err := fuzzFunctions(p.dir)
 		if err != nil {
 			return nil, err
 		}
 		for _, n := range names {
-			out = append(out, target{pkg, dir, n})
+			out = append(out, target{p.path, p.dir, n})
 		}
 	}
 	if len(out) == 0 {
@@ -90,12 +85,13 @@ type fuzzed struct {
 	failed bool
 }
 
-// fuzzAll gives each target its time, two at a time, and reports each as a test.
-func fuzzAll(ctx context.Context, long time.Duration, r *report) error {
-	list, err := targets(ctx)
+// fuzzChosen gives each chosen target its time, two at a time, and reports each as a test.
+func fuzzChosen(ctx context.Context, o options, r *report) error {
+	list, err := chosenTargets(ctx, o.base)
 	if err != nil {
 		return err
 	}
+	long := o.fuzz
 	fmt.Fprintf(r.out, "fuzzing %d targets for %v each, about %v\n", len(list), long, (long * time.Duration(len(list)) / fuzzers).Round(time.Minute))
 	todo, done := make(chan target), make(chan fuzzed)
 	var workers sync.WaitGroup
@@ -131,7 +127,8 @@ func (t target) fuzz(ctx context.Context, long time.Duration) fuzzed {
 	ctx, cancel := context.WithTimeout(ctx, long+fuzzBuild)
 	defer cancel()
 	begin := time.Now()
-	cmd := exec.CommandContext(ctx, "go", "test", "-run", "^$", "-fuzz", "^"+t.name+"$", "-fuzztime", long.String(), "-fuzzminimizetime", minimize, "-parallel", "1", t.pkg)
+	cmd := exec.CommandContext(ctx, "go", "test", "-run", "^$", "-fuzz", "^"+t.name+"$", "-fuzztime", long.String(), "-trimpath",
+		"-fuzzminimizetime", minimize, "-parallel", "1", t.pkg)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = 20 * time.Second

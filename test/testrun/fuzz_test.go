@@ -11,7 +11,11 @@ import (
 
 func TestTargetsAreFound(t *testing.T) {
 	t.Parallel()
-	list, err := targets(t.Context())
+	all, err := packages(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := targets(all)
 	if err != nil {
 		t.Fatal(err)
 	}

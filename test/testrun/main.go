@@ -13,7 +13,6 @@ import (
 	"os/signal"
 	"runtime"
 	"slices"
-	"strings"
 	"syscall"
 	"time"
 
@@ -27,16 +26,9 @@ type options struct {
 	versitygw         string
 	run               string
 	timeout           time.Duration
-	fuzz              time.Duration // for each target that faces the network; 0: none
+	fuzz              time.Duration // for each target that is chosen; 0: none
+	base              string
 	packages          []string
-}
-
-// isSlow tells the folders whose tests start the real binary, encoders and browsers: they run after the others, one
-// package at a time, without the race detector.
-func isSlow(pkg string) bool {
-	return slices.ContainsFunc([]string{"millrace/test/e2e", "millrace/test/browser"}, func(s string) bool {
-		return pkg == s || strings.HasPrefix(pkg, s+"/")
-	})
 }
 
 func main() {
@@ -53,16 +45,17 @@ func parse(args []string, out io.Writer) (options, error) {
 	f := flag.NewFlagSet("testrun", flag.ContinueOnError)
 	f.SetOutput(out)
 	f.BoolVar(&o.units, "units", false, "every package but the end-to-end and browser tests")
-	f.BoolVar(&o.all, "all", false, "every package: units with -race, then end to end and browser without")
-	f.BoolVar(&o.race, "race", false, "with the race detector")
+	f.BoolVar(&o.all, "all", false, "every package: units, those that are concurrent with -race, then end to end and browser without")
+	f.BoolVar(&o.race, "race", false, "with the race detector; with -units only the packages that start goroutines or hold locks")
 	f.BoolVar(&o.short, "short", false, "go test -short")
-	f.BoolVar(&o.once, "count1", false, "run again what is cached")
+	f.BoolVar(&o.once, "count1", false, "run again what is cached (end-to-end and browser tests always are)")
 	f.BoolVar(&o.services, "services", false, "start PostgreSQL and S3, named by MILLRACE_TEST_POSTGRES and MILLRACE_TEST_S3")
 	f.BoolVar(&o.require, "require", false, "set MILLRACE_TEST_REQUIRE=1 and count a skipped test as a failure")
 	f.StringVar(&o.versitygw, "versitygw", "", "path of the S3 server's binary")
 	f.StringVar(&o.run, "run", "", "go test -run")
 	f.DurationVar(&o.timeout, "timeout", 40*time.Minute, "go test -timeout, for each package")
-	f.DurationVar(&o.fuzz, "fuzz", 0, "in the end, how long to fuzz each target that faces the network")
+	f.DurationVar(&o.fuzz, "fuzz", 0, "in the end, how long to fuzz each target that faces the network and has changed, and four others")
+	f.StringVar(&o.base, "base", "", "the commit since which a target has changed (default: where this branch left origin's, or a day ago)")
 	if err := f.Parse(args); err != nil {
 		return o, err
 	}
@@ -114,12 +107,16 @@ func runAll(ctx context.Context, o options, r *report) error {
 		if ctx.Err() != nil {
 			return nil
 		}
+		begin := time.Now()
 		if err := p.goTest(ctx, env, r); err != nil {
 			return err
 		}
+		r.spent(p.name, time.Since(begin))
 	}
 	if o.fuzz > 0 && ctx.Err() == nil {
-		return fuzzAll(ctx, o.fuzz, r)
+		begin := time.Now()
+		defer func() { r.spent("fuzzing", time.Since(begin)) }()
+		return fuzzChosen(ctx, o, r)
 	}
 	return nil
 }
@@ -135,54 +132,6 @@ func startServices(ctx context.Context, versitygw string) (started []*services.S
 		return started, nil, err
 	}
 	return append(started, s3), []string{"MILLRACE_TEST_POSTGRES=" + pg.URL, "MILLRACE_TEST_S3=" + s3.URL}, nil
-}
-
-// phase is one go test command.
-type phase struct {
-	args     []string
-	packages []string
-}
-
-func plan(ctx context.Context, o options) ([]phase, error) {
-	base := []string{"test", "-json", "-timeout", o.timeout.String()}
-	if o.short {
-		base = append(base, "-short")
-	}
-	if o.once || o.services {
-		base = append(base, "-count=1")
-	}
-	if o.run != "" {
-		base = append(base, "-run", o.run)
-	}
-	withRace := func(on bool) []string {
-		if on {
-			return append(slices.Clone(base), "-race")
-		}
-		return slices.Clone(base)
-	}
-	if len(o.packages) > 0 {
-		return []phase{{args: withRace(o.race), packages: o.packages}}, nil
-	}
-	list, err := exec.CommandContext(ctx, "go", "list", "./...").Output()
-	if err != nil {
-		if exit, ok := errors.AsType[*exec.ExitError](err); ok {
-			return nil, fmt.Errorf("list packages: %w: %s", err, exit.Stderr)
-		}
-		return nil, fmt.Errorf("list packages: %w", err)
-	}
-	var units, later []string
-	for pkg := range strings.FieldsSeq(string(list)) {
-		if isSlow(pkg) {
-			later = append(later, pkg)
-		} else {
-			units = append(units, pkg)
-		}
-	}
-	phases := []phase{{args: withRace(o.race || o.all), packages: units}}
-	if o.all && len(later) > 0 {
-		phases = append(phases, phase{args: append(withRace(false), "-p", "1"), packages: later})
-	}
-	return phases, nil
 }
 
 // goTest runs the phase and reports each event. A cancelled ctx ends the whole process group.

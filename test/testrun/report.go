@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -33,7 +34,18 @@ type report struct {
 	builds   map[string]*strings.Builder // output of the compiler, by import path
 	failures []failure
 	skips    []string
+	tests    []timing // tests without subtests
+	phases   []timing
 }
+
+// timing is how long something took.
+type timing struct {
+	name string
+	took time.Duration
+}
+
+// mostSlow is how many of the slowest tests are named in the end.
+const mostSlow = 20
 
 // pkg is a package whose tests are running.
 type pkg struct {
@@ -42,6 +54,7 @@ type pkg struct {
 	races                   strings.Builder // what the race detector says, in the middle of whichever test
 	racing, raceTold        bool
 	passed, failed, skipped int
+	cached                  bool // nothing that it depends on has changed since it passed
 }
 
 type test struct {
@@ -111,6 +124,7 @@ func (r *report) event(e event) {
 		switch e.Action {
 		case "output":
 			p.output.WriteString(e.Output)
+			p.cached = p.cached || strings.HasSuffix(e.Output, "\t(cached)\n")
 		case "pass", "fail", "skip":
 			r.endPackage(e.Package, e)
 		}
@@ -183,8 +197,12 @@ func (r *report) endTest(p *pkg, e event) {
 			}
 		}
 	}
-	if took := time.Duration(e.Elapsed * float64(time.Second)); took >= slowTest && e.Action == "pass" && leaf {
+	took := time.Duration(e.Elapsed * float64(time.Second))
+	if took >= slowTest && e.Action == "pass" && leaf {
 		fmt.Fprintf(r.out, "  ok  %s %s (%.0fs)\n", short(e.Package), e.Test, took.Seconds())
+	}
+	if leaf {
+		r.tests = append(r.tests, timing{short(e.Package) + " " + e.Test, took})
 	}
 	if t.failed == 0 && e.Action != "fail" {
 		t.output.Reset()
@@ -225,13 +243,42 @@ func (r *report) endPackage(name string, e event) {
 	if p.failed > 0 {
 		word = "FAIL"
 	}
-	fmt.Fprintf(r.out, "%s  %s: %s (%.1fs)\n", word, short(name), counts(p.passed, p.failed, p.skipped), e.Elapsed)
+	took := fmt.Sprintf("%.1fs", e.Elapsed)
+	if p.cached {
+		took = "unchanged since it passed"
+	}
+	fmt.Fprintf(r.out, "%s  %s: %s (%s)\n", word, short(name), counts(p.passed, p.failed, p.skipped), took)
 }
 
 // fail counts a failure that belongs to no test.
 func (r *report) fail(name, output string) {
 	r.failed++
 	r.failures = append(r.failures, failure{name, output})
+}
+
+// spent notes how long a phase of the run took.
+func (r *report) spent(name string, took time.Duration) {
+	r.phases = append(r.phases, timing{name, took})
+}
+
+// times prints the slowest tests and where the minutes went.
+func (r *report) times() {
+	slices.SortStableFunc(r.tests, func(a, b timing) int { return cmp.Compare(b.took, a.took) })
+	slow := r.tests[:min(len(r.tests), mostSlow)]
+	slow = slices.DeleteFunc(slices.Clone(slow), func(t timing) bool { return t.took < time.Second })
+	if len(slow) > 0 {
+		fmt.Fprintln(r.out, "\nthe slowest tests:")
+	}
+	for _, t := range slow {
+		fmt.Fprintf(r.out, "  %4.0fs  %s\n", t.took.Seconds(), t.name)
+	}
+	if len(r.phases) == 0 {
+		return
+	}
+	fmt.Fprintln(r.out, "\nwhere the time went:")
+	for _, p := range r.phases {
+		fmt.Fprintf(r.out, "  %6s  %s\n", p.took.Round(time.Second), p.name)
+	}
 }
 
 // close prints the failures and the closing line, and returns the exit code. With strict, a skipped test is a failed run.
@@ -252,6 +299,7 @@ func (r *report) close(strict bool) int {
 			fmt.Fprintln(r.out, "nothing may be skipped in this run, so it has failed")
 		}
 	}
+	r.times()
 	if r.passed+r.failed == 0 {
 		fmt.Fprintln(r.out, "no test ran, so this run has failed")
 	}

@@ -110,18 +110,17 @@ func record(t *testing.T, video, audio []string) *medium {
 		if x.args == nil {
 			continue
 		}
-		path := filepath.Join(t.TempDir(), x.id+".mp4")
 		flags := "+frag_keyframe+delay_moov+empty_moov+default_base_moof"
 		if x.kind == frame.Audio {
 			flags = "+frag_every_frame+delay_moov+empty_moov+default_base_moof"
 		}
 		film, sound := recordMaterial(t)
-		args := []string{"-nostdin", "-y", "-loglevel", "error", "-threads", "1", "-i", film}
+		args := []string{"-threads", "1", "-i", film}
 		if x.kind == frame.Audio {
 			args[len(args)-1] = sound
 		}
 		args = append(args, x.args...)
-		programtest.Run(t, "ffmpeg", append(args, "-movflags", flags, "-use_editlist", "0", "-avoid_negative_ts", "make_non_negative", path)...)
+		path := programtest.Media(t, x.id+".mp4", append(args, "-movflags", flags, "-use_editlist", "0", "-avoid_negative_ts", "make_non_negative")...)
 		l, b := m.lane(t, path, x.id, x.kind, borders)
 		lanes, borders = append(lanes, l), b
 	}

@@ -26,13 +26,7 @@ import (
 // makeFile makes a file with ffmpeg in a directory of its own and returns its path.
 func makeFile(t *testing.T, name string, args ...string) string {
 	t.Helper()
-	programtest.Path(t, "ffmpeg")
-	path := filepath.Join(t.TempDir(), name)
-	args = append([]string{"-nostdin", "-hide_banner", "-loglevel", "error", "-y", "-threads", "1"}, append(args, path)...)
-	if out, err := exec.CommandContext(t.Context(), "ffmpeg", args...).CombinedOutput(); err != nil {
-		t.Fatalf("ffmpeg %v: %v\n%s", args, err, out)
-	}
-	return path
+	return programtest.Media(t, name, append([]string{"-threads", "1"}, args...)...)
 }
 
 func newEngine(t *testing.T) *Engine {

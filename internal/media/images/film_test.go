@@ -16,8 +16,6 @@ import (
 	"log/slog"
 	"math"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -77,12 +75,7 @@ func (s *source) Segment(ctx context.Context, msn int64) (io.ReadCloser, error) 
 // film plans an MP4 that ffmpeg makes of the arguments.
 func film(t *testing.T, args ...string) *images.Film {
 	t.Helper()
-	bin := programtest.Path(t, "ffmpeg")
-	path := filepath.Join(t.TempDir(), "source.mp4")
-	args = append(append([]string{"-nostdin", "-hide_banner", "-loglevel", "error", "-y"}, args...), path)
-	if out, err := exec.CommandContext(t.Context(), bin, args...).CombinedOutput(); err != nil {
-		t.Fatalf("ffmpeg %v: %v\n%s", args, err, out)
-	}
+	path := programtest.Media(t, "source.mp4", args...)
 	f, size, err := files{}.Open(t.Context(), path)
 	if err != nil {
 		t.Fatal(err)

@@ -19,6 +19,7 @@ import (
 	"millrace/internal/media/encode"
 	"millrace/internal/media/frame"
 	"millrace/internal/media/slate"
+	"millrace/internal/programtest"
 )
 
 // clips are how an encoder's media is made in each codec: 40 pictures, a key frame each second, every one brighter than the one before.
@@ -34,14 +35,10 @@ const clipFPS, clipLength, clipWidth, clipHeight = 30, 40, 320, 180
 // clip gives an encoder's media of a codec.
 func clip(t *testing.T, codec frame.Codec) (frame.Config, []frame.Frame) {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "clip.mp4")
 	source := fmt.Sprintf("color=black:size=%dx%d:rate=%d,format=gray,geq=lum=20+5*N,scale=out_range=tv:in_range=tv,format=yuv420p", clipWidth, clipHeight, clipFPS)
-	args := append([]string{"-nostdin", "-v", "error", "-f", "lavfi", "-i", source, "-frames:v", strconv.Itoa(clipLength), "-g", "30"}, clips[codec]...)
-	args = append(args, "-movflags", "+frag_keyframe+empty_moov+default_base_moof", "-use_editlist", "0", path)
-	if out, err := exec.CommandContext(t.Context(), "ffmpeg", args...).CombinedOutput(); err != nil {
-		t.Fatalf("ffmpeg: %v: %s", err, out)
-	}
-	data, err := os.ReadFile(path)
+	args := append([]string{"-f", "lavfi", "-i", source, "-frames:v", strconv.Itoa(clipLength), "-g", "30"}, clips[codec]...)
+	args = append(args, "-movflags", "+frag_keyframe+empty_moov+default_base_moof", "-use_editlist", "0")
+	data, err := os.ReadFile(programtest.SharedMedia(t, "clip.mp4", args...))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -94,20 +94,10 @@ func (s source) Segment(ctx context.Context, msn int64) ([]byte, error) {
 	return s.library.Chunk(ctx, *s.lane.Source, msn, s.lane.Chunks[msn])
 }
 
-func ffmpeg(t *testing.T, args ...string) {
-	t.Helper()
-	bin := programtest.Path(t, "ffmpeg")
-	args = append([]string{"-nostdin", "-hide_banner", "-loglevel", "error", "-y"}, args...)
-	if out, err := exec.CommandContext(t.Context(), bin, args...).CombinedOutput(); err != nil {
-		t.Fatalf("ffmpeg %v: %v\n%s", args, err, out)
-	}
-}
-
 // open plans an MP4 that ffmpeg makes of the arguments.
 func open(t *testing.T, args ...string) source {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "source.mp4")
-	ffmpeg(t, append(args, path)...)
+	path := programtest.Media(t, "source.mp4", args...)
 	f, size, err := files{}.Open(t.Context(), path)
 	if err != nil {
 		t.Fatal(err)

@@ -109,6 +109,14 @@ func ffmpeg(t *testing.T, args ...string) []byte {
 	return out
 }
 
+// made is what ffmpeg makes of the arguments, in a container that the name's ending chooses.
+func made(t *testing.T, name string, args ...string) []byte {
+	t.Helper()
+	data, err := os.ReadFile(programtest.SharedMedia(t, name, args...))
+	must(t, err)
+	return data
+}
+
 func engine(t *testing.T) *encode.Engine {
 	t.Helper()
 	program := programtest.Path(t, "ffmpeg")
@@ -123,7 +131,7 @@ const picture = "testsrc2=size=320x180:rate=30:duration=2"
 func filmed(t *testing.T, args ...string) (frame.Config, []frame.Frame) {
 	t.Helper()
 	args = append([]string{"-f", "lavfi", "-i", picture, "-pix_fmt", "yuv420p", "-c:v", "libx264", "-preset", "ultrafast", "-g", "30"}, args...)
-	out := ffmpeg(t, append(args, "-f", "mp4", "-movflags", "+frag_keyframe+empty_moov+default_base_moof", "pipe:1")...)
+	out := made(t, "film.mp4", append(args, "-movflags", "+frag_keyframe+empty_moov+default_base_moof")...)
 	r := cmaf.NewReader(bytes.NewReader(out), cmaf.ReaderOptions{})
 	tracks, err := r.Tracks()
 	must(t, err)
@@ -327,7 +335,8 @@ func looked(t *testing.T, c frame.Config, frames []frame.Frame) {
 // filmedVP8 is two seconds of VP8, with a key frame each second.
 func filmedVP8(t *testing.T) (frame.Config, []frame.Frame) {
 	t.Helper()
-	file := ffmpeg(t, "-f", "lavfi", "-i", picture, "-pix_fmt", "yuv420p", "-c:v", "libvpx", "-deadline", "realtime", "-lag-in-frames", "0", "-auto-alt-ref", "0", "-g", "30", "-f", "ivf", "pipe:1")
+	file := made(t, "film.ivf", "-f", "lavfi", "-i", picture, "-pix_fmt", "yuv420p", "-c:v", "libvpx", "-deadline", "realtime", "-lag-in-frames", "0",
+		"-auto-alt-ref", "0", "-g", "30")
 	var frames []frame.Frame
 	for n, b := 0, file[32:]; len(b) >= 12; n++ {
 		size := int(binary.LittleEndian.Uint32(b))

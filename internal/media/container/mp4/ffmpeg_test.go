@@ -2,7 +2,6 @@ package mp4_test
 
 import (
 	"encoding/json"
-	"path/filepath"
 	"strconv"
 	"testing"
 
@@ -12,9 +11,7 @@ import (
 // ffmpeg makes a file of this name from these arguments and returns its path.
 func ffmpeg(t testing.TB, name string, args ...string) string {
 	t.Helper()
-	out := filepath.Join(t.TempDir(), name)
-	programtest.Run(t, "ffmpeg", append(append([]string{"-nostdin", "-y", "-loglevel", "error"}, args...), out)...)
-	return out
+	return programtest.Media(t, name, args...)
 }
 
 // picture and sound are inputs of three seconds.

@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -21,9 +20,7 @@ import (
 // ffmpeg makes a file of this name and returns its path.
 func ffmpeg(t testing.TB, name string, args ...string) string {
 	t.Helper()
-	out := filepath.Join(t.TempDir(), name)
-	programtest.Run(t, "ffmpeg", append(append([]string{"-nostdin", "-y", "-loglevel", "error", "-threads", "1"}, args...), out)...)
-	return out
+	return programtest.Media(t, name, append([]string{"-threads", "1"}, args...)...)
 }
 
 func picture(size string) []string {

@@ -1,0 +1,144 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// phase is one go test command.
+type phase struct {
+	name     string
+	args     []string
+	packages []string
+}
+
+// isSlow reports whether a folder's tests start the real binary, encoders and browsers: they run after the others, one package at a
+// time, without the race detector, and never from the cache, which does not know the binary.
+func isSlow(pkg string) bool {
+	return slices.ContainsFunc([]string{"millrace/test/e2e", "millrace/test/browser"}, func(s string) bool {
+		return pkg == s || strings.HasPrefix(pkg, s+"/")
+	})
+}
+
+// plan says which go test commands a run is made of.
+func plan(ctx context.Context, o options) ([]phase, error) {
+	if len(o.packages) > 0 {
+		return []phase{{name: "tests", args: o.goTestArgs(o.race, true), packages: o.packages}}, nil
+	}
+	list, err := packages(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var raced, plain, slow []string
+	for _, p := range list {
+		switch {
+		case isSlow(p.path):
+			slow = append(slow, p.path)
+		case (o.race || o.all) && p.concurrent:
+			raced = append(raced, p.path)
+		default:
+			plain = append(plain, p.path)
+		}
+	}
+	var phases []phase
+	add := func(name string, packages []string, args ...string) {
+		if len(packages) > 0 {
+			phases = append(phases, phase{name: name, args: args, packages: packages})
+		}
+	}
+	add("units without -race", plain, o.goTestArgs(false, false)...)
+	add("units with -race", raced, o.goTestArgs(true, false)...)
+	if o.all {
+		add("end to end and browser", slow, append(o.goTestArgs(false, true), "-p", "1")...)
+	}
+	return phases, nil
+}
+
+func (o options) goTestArgs(race, fresh bool) []string {
+	args := []string{"test", "-json", "-trimpath", "-timeout", o.timeout.String()}
+	if o.short {
+		args = append(args, "-short")
+	}
+	if o.once || fresh {
+		args = append(args, "-count=1")
+	}
+	if o.run != "" {
+		args = append(args, "-run", o.run)
+	}
+	if race {
+		args = append(args, "-race")
+	}
+	return args
+}
+
+// pack is a package of ours.
+type pack struct {
+	path, dir  string
+	concurrent bool     // it or its tests start goroutines or hold locks
+	deps       []string // import paths, of ours and others
+}
+
+// packages lists all packages of the module.
+func packages(ctx context.Context) ([]pack, error) {
+	out, err := exec.CommandContext(ctx, "go", "list", "-f", "{{.ImportPath}}\t{{.Dir}}\t{{join .Deps \" \"}}", "millrace/...").Output()
+	if err != nil {
+		if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+			return nil, fmt.Errorf("list packages: %w: %s", err, exit.Stderr)
+		}
+		return nil, fmt.Errorf("list packages: %w", err)
+	}
+	var list []pack
+	for line := range strings.Lines(string(out)) {
+		fields := strings.Split(strings.TrimRight(line, "\n"), "\t")
+		p := pack{path: fields[0], dir: fields[1], deps: strings.Fields(fields[2])}
+		if p.concurrent, err = isConcurrent(p.dir); err != nil {
+			return nil, err
+		}
+		list = append(list, p)
+	}
+	return list, nil
+}
+
+// isConcurrent reports whether a folder's Go files, tests included, have a go statement or import what goroutines are held together with.
+// That tests run side by side counts for nothing: each has its own.
+func isConcurrent(dir string) (bool, error) {
+	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
+	if err != nil {
+		return false, fmt.Errorf("find Go files: %w", err)
+	}
+	for _, name := range files {
+		f, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
+		if err != nil {
+			return false, fmt.Errorf("read Go file: %w", err)
+		}
+		if importsLocks(f) || startsGoroutine(f) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+func importsLocks(f *ast.File) bool {
+	return slices.ContainsFunc(f.Imports, func(i *ast.ImportSpec) bool {
+		path, err := strconv.Unquote(i.Path.Value)
+		return err == nil && slices.Contains([]string{"sync", "sync/atomic", "golang.org/x/sync/errgroup", "golang.org/x/sync/semaphore"}, path)
+	})
+}
+
+func startsGoroutine(f *ast.File) (found bool) {
+	ast.Inspect(f, func(n ast.Node) bool {
+		_, is := n.(*ast.GoStmt)
+		found = found || is
+		return !found
+	})
+	return found
+}
