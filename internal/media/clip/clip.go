@@ -214,7 +214,7 @@ func (y *laneCut) ticks(s float64) int64 { return int64(math.Round(s * float64(y
 // store keeps a fragment as chunk i.
 func (y *laneCut) store(ctx context.Context, i int, c timeline.Chunk, samples []cmaf.Sample) error {
 	data := cmaf.AppendFragment(nil, uint32(i-y.a+1), cmaf.TrackID, uint64(c.Time), samples)
-	c.Rendition, c.Size, c.From, c.To, c.Gap = y.src.ID, int64(len(data)), 0, 0, false
+	c.Rendition, c.Size, c.From, c.To, c.Lead, c.Gap = y.src.ID, int64(len(data)), 0, 0, 0, false
 	c.Object = y.prefix + y.src.ID + "/" + strconv.Itoa(i-y.a) + ".m4s"
 	if err := y.Put(ctx, c.Object, data); err != nil {
 		return fmt.Errorf("store segment: %w", err)

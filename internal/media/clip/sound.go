@@ -348,7 +348,7 @@ func (x *tape) keep(ctx context.Context, to int64) error {
 func (x *tape) keepChunk(ctx context.Context, i int, kept []sample, to int64) error {
 	c := x.src.Chunks[i]
 	if len(kept) == 0 {
-		c.Gap, c.Size, c.Object, c.From, c.To, c.Init = true, 0, "", 0, 0, 0
+		c.Gap, c.Size, c.Object, c.From, c.To, c.Lead, c.Init = true, 0, "", 0, 0, 0, 0
 		x.made[i] = c
 		x.shortenGap(i, to)
 		return nil

@@ -2,7 +2,9 @@ package ondemand_test
 
 import (
 	"context"
+	"crypto/md5" //nolint:gosec // what ffprobe has
 	"encoding/json"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -11,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"millrace/internal/media/codec/aac"
 	"millrace/internal/media/container/cmaf"
 	"millrace/internal/media/container/mp4"
 	"millrace/internal/media/frame"
@@ -226,6 +229,18 @@ func compareFrames(t *testing.T, want, got []shown, hidden int) {
 	}
 }
 
+// withoutSilence leaves out what fills the holes of a track of AAC, which is to be there wherever a packet would be missing.
+func withoutSilence(t *testing.T, asc []byte, got []packet) []packet {
+	t.Helper()
+	silence := fmt.Sprintf("MD5:%x", md5.Sum(aac.Silence(asc))) //nolint:gosec // what ffprobe has
+	for i := 1; i < len(got); i++ {
+		if d := got[i].at() - got[i-1].at(); d > 2*1024.0/44100 {
+			t.Errorf("a hole of %.3f s in front of the packet at %.3f", d, got[i].at())
+		}
+	}
+	return slices.DeleteFunc(got, func(p packet) bool { return strings.EqualFold(p.Hash, silence) })
+}
+
 // comparePackets wants every packet of sound that is heard, in its time.
 func comparePackets(t *testing.T, want, got []packet) {
 	t.Helper()
@@ -260,11 +275,12 @@ var fixtures = map[string]struct {
 	"open GOP":         {name: "a.mp4", args: made(picture("26", "30"), sound("26"), openGOP), segments: 14, depends: true},
 	"delayed video":    {name: "a.mp4", args: made([]string{"-itsoffset", "0.7"}, picture("9", "30"), sound("9"), h264("60")), segments: 5},
 	"delayed audio":    {name: "a.mp4", args: made(picture("9", "30"), []string{"-itsoffset", "0.7"}, sound("9"), h264("60")), segments: 5},
-	"very late audio":  {name: "a.mp4", args: made(picture("13", "30"), []string{"-itsoffset", "6"}, sound("6"), h264("60")), segments: 7, gaps: "a0 a1 a6"},
+	"very late audio":  {name: "a.mp4", args: made(picture("13", "30"), []string{"-itsoffset", "6"}, sound("6"), h264("60")), segments: 7},
 	"sound goes on":    {name: "a.mp4", args: made(picture("9", "30"), sound("12"), h264("60")), segments: 5},
 	"sound a bit more": {name: "a.mp4", args: made(picture("9", "30"), sound("9.6"), h264("60")), segments: 5},
 	"long sound":       {name: "a.mp4", args: made(picture("9", "30"), sound("45"), h264("60")), segments: 23, gaps: "v5 v6 v7 v8 v9 v10 v11 v12 v13 v14 v15 v16 v17 v18 v19 v20 v21 v22"},
-	"short sound":      {name: "a.mp4", args: made(picture("13", "30"), sound("3"), h264("60")), segments: 7, gaps: "a2 a3 a4 a5 a6"},
+	"a hole in sound":  {name: "a.mp4", args: made(picture("13", "30"), sound("13"), h264("60", "-bsf:a", "noise=drop=between(pts/48000\\,2.5\\,7.2)")), segments: 7},
+	"short sound":      {name: "a.mp4", args: made(picture("13", "30"), sound("3"), h264("60")), segments: 7},
 	"fragmented":       {name: "a.mp4", args: made(picture("9", "30"), sound("9"), h264("60", "-movflags", "+frag_keyframe+empty_moov+default_base_moof")), segments: 5},
 	"by frame":         {name: "a.mp4", args: made(picture("9", "30"), h264("60", "-movflags", "+frag_every_frame+empty_moov")), segments: 5},
 	"hybrid":           {name: "a.mp4", args: made(picture("9", "30"), sound("9"), h264("60", "-movflags", "+frag_keyframe")), segments: 5},
@@ -316,7 +332,7 @@ func TestSegmentsAreTheSource(t *testing.T) {
 			}
 			if m.audio != nil {
 				joined := m.join(t, timeline.MainAudio)
-				comparePackets(t, packets(t, path, "a"), packets(t, joined, "a"))
+				comparePackets(t, packets(t, path, "a"), withoutSilence(t, m.audio.Config.ASC, packets(t, joined, "a")))
 			}
 			m.checkBorders(t, fx.late)
 		})
@@ -356,7 +372,7 @@ func (m media) checkBorders(t *testing.T, late float64) {
 		for k := c.From; k < min(c.To, c.From+20); k++ {
 			first = min(first, float64(m.video.PTS(k))/float64(v.Timescale))
 		}
-		heard := float64(m.audio.PTS(a.Chunks[i].From)) / float64(a.Timescale)
+		heard := float64(a.Chunks[i].Time)/float64(a.Timescale) - timeline.Origin
 		slack := 0.0
 		if !c.Independent { // where pictures of the segment before are shown behind its first
 			slack = 0.15

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"sync"
 
 	"golang.org/x/sync/singleflight"
@@ -183,7 +182,7 @@ func (l *Library) Chunk(ctx context.Context, src timeline.Source, msn int64, c t
 
 func (l *Library) samples(ctx context.Context, src timeline.Source, c timeline.Chunk) (*kept, *mp4.Track, error) {
 	k, t, err := l.track(ctx, src)
-	if err == nil && (c.From < 0 || c.To > t.Len() || c.From >= c.To) {
+	if err == nil && (c.From < 0 || c.To > t.Len() || c.From > c.To || c.From == c.To && t.Kind != frame.Audio) {
 		err = ErrUnknown
 	}
 	return k, t, err
@@ -192,7 +191,11 @@ func (l *Library) samples(ctx context.Context, src timeline.Source, c timeline.C
 // fit gives samples the times that they have in the chunk, and those that are to be sent.
 func (k *kept) fit(t *mp4.Track, c timeline.Chunk, samples []cmaf.Sample) ([]cmaf.Sample, error) {
 	if t.Kind != frame.Video {
-		fitSound(c, samples)
+		if s, ok := silenceFor(t); ok {
+			samples = s.fill(c, samples)
+		} else if len(samples) > 0 {
+			fitSound(c.Duration, samples)
+		}
 		return withBytes(samples), nil
 	}
 	x, err := k.reel(t)
@@ -224,15 +227,4 @@ func withBytes(samples []cmaf.Sample) []cmaf.Sample {
 		return samples
 	}
 	return out
-}
-
-// fitSound makes the last sample end where the chunk does: behind it there may be a hole that a gap shows.
-func fitSound(c timeline.Chunk, samples []cmaf.Sample) {
-	left := c.Duration
-	for i := range samples[:len(samples)-1] {
-		left -= int64(samples[i].Duration)
-	}
-	if left >= 0 && left <= math.MaxUint32 {
-		samples[len(samples)-1].Duration = uint32(left)
-	}
 }

@@ -11,7 +11,6 @@ import (
 	"sort"
 	"time"
 
-	"millrace/internal/media/codec/aac"
 	"millrace/internal/media/container/mp4"
 	"millrace/internal/media/frame"
 	"millrace/internal/media/timeline"
@@ -69,7 +68,7 @@ func Plan(video, audio *mp4.Track, idrs []int, object string) (*timeline.Timelin
 		if soundEnd(audio) > maxSeconds {
 			return nil, ErrTooLong
 		}
-		borders = split(borders, soundStart(audio), soundEnd(audio))
+		borders = split(borders, 0, soundEnd(audio))
 	}
 	if audio != nil && audio.Len() > 0 {
 		lanes = append(lanes, Follow(audio, object, timeline.MainAudio, borders, timeline.Origin))
@@ -206,6 +205,10 @@ func isIDR(idrs []int, i int) bool {
 	return k < len(idrs) && idrs[k] == i
 }
 
+func ticksOf(t *mp4.Track, seconds float64) int64 {
+	return int64(math.Round(seconds * float64(t.Timescale)))
+}
+
 func secondsOf(t *mp4.Track, ticks int64) float64 { return float64(ticks) / float64(t.Timescale) }
 
 // split adds borders up to end, `wanted` apart: the first one behind `from` and what follows the last border.
@@ -228,70 +231,4 @@ func sizeOf(t *mp4.Track, from, to int) int64 {
 		n += int64(t.Sample(i).Size)
 	}
 	return n
-}
-
-// sound gives the samples [from, to) of an audio track that are heard: not those that end before the edit begins (priming), nor those
-// from its end on.
-func sound(a *mp4.Track) (from, to int) {
-	n := a.Len()
-	for to = n; to > 0 && a.PTS(to-1) >= a.EditEnd(); {
-		to--
-	}
-	if to == 0 { // an edit that lets nothing be heard is a mistake
-		to = n
-	}
-	for from < to && a.PTS(from)+int64(a.Sample(from).Duration) <= a.EditStart() {
-		from++
-	}
-	if from == to {
-		from = 0
-	}
-	return from, to
-}
-
-func soundStart(a *mp4.Track) float64 {
-	from, _ := sound(a)
-	return max(secondsOf(a, a.PTS(from)), 0)
-}
-
-// soundEnd is where the last sample that is heard ends, in seconds.
-func soundEnd(a *mp4.Track) float64 {
-	_, to := sound(a)
-	return min(secondsOf(a, a.PTS(to-1)+int64(a.Sample(to-1).Duration)), secondsOf(a, a.EditEnd()))
-}
-
-// Follow cuts an audio track where another rendition is cut: borders in seconds of the asset, one more than there are segments, where
-// zero is the media time of the asset's second 0. What would be heard behind the last border is left out.
-func Follow(a *mp4.Track, object, id string, borders []float64, zero float64) *timeline.Lane {
-	l := &timeline.Lane{
-		Rendition: timeline.Rendition{ID: id, Kind: frame.Audio, Timescale: a.Timescale, Source: &timeline.Source{Object: object, Track: a.ID}},
-		Inits:     []timeline.Init{audioInit(id, a)},
-	}
-	shift := int64(math.Round(zero * float64(a.Timescale)))
-	i, n := 0, 0
-	if a.Len() > 0 {
-		i, n = sound(a)
-	}
-	for k := range len(borders) - 1 {
-		from, until := i, borders[k+1]
-		for i < n && secondsOf(a, a.PTS(i)) < until {
-			i++
-		}
-		if i == from {
-			l.Append(gap(l, borders[k], borders[k+1], zero))
-			continue
-		}
-		end := a.DTS(i-1) + int64(a.Sample(i-1).Duration)
-		if k+2 < len(borders) && i < n && secondsOf(a, a.PTS(i)) >= borders[k+2] { // a hole: the next segment is a gap from its border on
-			end = min(end, max(int64(math.Round(until*float64(a.Timescale))), a.DTS(i-1)+1))
-		}
-		l.Append(timeline.Chunk{
-			Rendition: id, Time: a.DTS(from) + shift, Duration: end - a.DTS(from), Size: sizeOf(a, from, i), Independent: true, From: from, To: i,
-		})
-	}
-	return l
-}
-
-func audioInit(id string, a *mp4.Track) timeline.Init {
-	return timeline.Init{Rendition: id, Codec: aac.CodecString(a.Config.ASC), SampleRate: a.Config.SampleRate, Channels: a.Config.Channels}
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 
 	"millrace/internal/media/container/cmaf"
@@ -33,6 +34,10 @@ func (l *Library) Segment(ctx context.Context, src timeline.Source, msn int64, c
 	}
 	if samples, err = k.fit(t, c, samples); err != nil {
 		return nil, 0, err
+	}
+	if slices.ContainsFunc(samples, func(s cmaf.Sample) bool { return s.Data != nil }) { // silence between what is stored
+		data, err := l.Chunk(ctx, src, msn, c)
+		return &loaded{data: data}, int64(len(data)), err
 	}
 	file, _, err := l.objects.Open(ctx, src.Object)
 	if err != nil {

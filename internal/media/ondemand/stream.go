@@ -169,6 +169,9 @@ func (s *streamer) begin(ended bool) bool {
 		t.move(int64(math.Round((timeline.Origin - zero) * t.scale())))
 	}
 	s.begun, s.border = true, timeline.Origin
+	if a := s.audio; a != nil {
+		a.due = a.at(timeline.Origin)
+	}
 	s.pending = append(s.pending, timeline.Entry{Target: streamTarget})
 	for _, t := range s.tapes() {
 		t.init.Object = s.prefix + t.lane.ID + "/init-0.mp4"
@@ -220,9 +223,6 @@ func (s *streamer) seal(ended bool) (bool, error) {
 func (s *streamer) sealSound(ended bool) (bool, error) {
 	a := s.audio
 	border := s.border + wanted.Seconds()
-	if s.msn == 0 && len(a.samples) > 0 {
-		border = float64(a.samples[0].pts)/a.scale() + wanted.Seconds()
-	}
 	if len(a.samples) == 0 {
 		return false, nil
 	}
@@ -254,7 +254,7 @@ func (s *streamer) finish() error {
 		}
 		chunks := []timeline.Chunk{s.store(v, len(v.samples), end)}
 		if a != nil {
-			chunks = append(chunks, s.soundUpTo(border))
+			chunks = append(chunks, s.lastSound(border))
 		}
 		if err := s.out(border, chunks); err != nil {
 			return err
@@ -285,9 +285,18 @@ func (s *streamer) whole() *timeline.Timeline {
 	return t
 }
 
+// lastSound stores the sound of the last segment with pictures, which may end a little before them.
+func (s *streamer) lastSound(border float64) timeline.Chunk {
+	if a := s.audio; len(a.samples) > 0 && border-float64(a.end())/a.scale() <= together.Seconds() {
+		border = min(border, float64(a.end())/a.scale())
+	}
+	return s.soundUpTo(border)
+}
+
 // soundUpTo stores the sound that begins before border.
 func (s *streamer) soundUpTo(border float64) timeline.Chunk {
 	a := s.audio
+	a.hush(a.at(border))
 	n := 0
 	for n < len(a.samples) && float64(a.samples[n].pts)/a.scale() < border {
 		n++
@@ -297,10 +306,8 @@ func (s *streamer) soundUpTo(border float64) timeline.Chunk {
 	}
 	end := a.samples[n-1].dts + int64(a.samples[n-1].long)
 	if n < len(a.samples) {
-		end = a.samples[n].dts
-		if last := a.samples[n-1].dts; end-last > 2*max(int64(a.samples[n-1].long), a.frame) { // a hole
-			end = max(a.at(border), last+int64(a.samples[n-1].long))
-		}
+		next := a.samples[n].dts
+		end = next - a.silence.at(a.silence.within(next-end)) // silence comes first
 	}
 	return s.store(a, n, end)
 }

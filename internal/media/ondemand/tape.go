@@ -38,6 +38,9 @@ type tape struct {
 	head     int64 // and the very first of them so long
 	stands   int64 // for how much longer than its own time the very last one is shown
 	frame    int64 // audio: how long a frame lasts; 0: unknown
+	silence  silence
+	fills    bool  // there is silence
+	due      int64 // audio: when the next packet begins
 	expected int64 // audio: when the next sample is due; 0 before the first
 
 	cutter cutter
@@ -75,6 +78,7 @@ func soundTape(t cmaf.Track) (*tape, error) {
 	m := newTape(t, timeline.MainAudio, cmaf.InitOptions{})
 	m.init = timeline.Init{Rendition: m.lane.ID, Codec: c.CodecString(), SampleRate: c.SampleRate, Channels: c.Channels}
 	m.frame = int64(c.SamplesPerFrame) * int64(t.Timescale) / int64(c.SampleRate)
+	m.silence, m.fills = silenceOf(t.Config.ASC, t.Timescale)
 	return m, nil
 }
 
@@ -217,6 +221,7 @@ func (t *tape) cut(n int, end int64) []cmaf.Sample {
 	if t.gone == 0 {
 		t.head = int64(out[0].Duration)
 	}
+	t.due = end
 	t.gone += n
 	t.ticks += end - t.samples[0].dts
 	t.samples = append([]taped(nil), t.samples[n:]...) // lets go of the data

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"millrace/internal/media/codec"
+	"millrace/internal/media/codec/aac"
 	"millrace/internal/media/frame"
 )
 
@@ -22,7 +23,7 @@ func SilenceOf(c frame.Config) (Silence, bool) {
 	s := Silence{samples: clock.Length, rate: clock.Rate}
 	switch c.Codec {
 	case frame.AAC:
-		s.Packet = silentAAC(c.ASC)
+		s.Packet = aac.Silence(c.ASC)
 	case frame.Opus:
 		s.Packet = silentOpus(c, len(opusLengths)-1)
 		s.short = func(samples int64) ([]byte, int64) {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"slices"
 
-	"millrace/internal/media/codec/aac"
 	"millrace/internal/media/codec/ac3"
 	"millrace/internal/media/codec/flac"
 	"millrace/internal/media/codec/mp3"
@@ -29,33 +28,6 @@ func (w *writer) put(v uint, n int) {
 		w.free--
 		w.out[len(w.out)-1] |= byte(v>>(n-1)&1) << w.free
 	}
-}
-
-// silentAAC is a raw_data_block, ISO 14496-3 section 4.4.2.1, whose channels have no spectrum: it says the same at every sample rate.
-// Without extension payload a decoder for SBR makes silence of it as well. nil for an AudioSpecificConfig that can't be read.
-func silentAAC(asc []byte) []byte {
-	const endOfBlock = 7
-	elements, err := aac.Elements(asc)
-	if err != nil || len(elements) == 0 {
-		return nil
-	}
-	var w writer
-	for _, e := range elements {
-		w.put(uint(e.ID), 3)
-		w.put(uint(e.Tag), 4)
-		streams := 1
-		if e.ID == aac.ChannelPair {
-			w.put(0, 1) // no common window
-			streams = 2
-		}
-		for range streams {
-			w.put(0, 8)  // global_gain
-			w.put(0, 11) // ics_info: a long window, max_sfb 0, no prediction
-			w.put(0, 3)  // no pulses, noise shaping or gain control
-		}
-	}
-	w.put(endOfBlock, 3)
-	return w.out
 }
 
 // opusLengths are the lengths of CELT's frames in samples at 48 kHz, in the order of their configurations at full band.

@@ -76,6 +76,7 @@ type Chunk struct {
 	Object      string `json:"o,omitempty"` // storage key; empty when it is made from the rendition's Source
 	From        int    `json:"f,omitempty"` // samples [From, To) of the Source
 	To          int    `json:"e,omitempty"`
+	Lead        int    `json:"l,omitempty"` // packets of silence in front of those; where From is To, silence is all there is
 }
 
 // Entry is one step of the log: exactly one field is set.
@@ -236,7 +237,7 @@ func (t *Timeline) addSegment(s Segment) error {
 // fits says that a chunk is of a rendition and an init segment that were declared.
 func (t *Timeline) fits(c *Chunk) bool {
 	l := t.Lane(c.Rendition)
-	return l != nil && c.Init >= 0 && (c.Gap || c.Init < len(l.Inits)) && c.Duration >= 0 && c.Size >= 0 && c.From >= 0 && c.To >= c.From
+	return l != nil && c.Init >= 0 && (c.Gap || c.Init < len(l.Inits)) && c.Duration >= 0 && c.Size >= 0 && c.From >= 0 && c.To >= c.From && c.Lead >= 0
 }
 
 // Append adds the next chunk.

@@ -1,0 +1,36 @@
+package ondemand
+
+// hush puts silence into the holes of a tape of sound up to a border: the packets that begin in front of it. A hole is filled no sooner than
+// it is cut, so that one of hours costs no memory.
+func (t *tape) hush(border int64) {
+	if !t.fills {
+		return
+	}
+	var out []taped
+	at := t.due
+	for i, x := range t.samples {
+		if x.dts < at-int64(t.silence.step/2) { // silence has been stored in its place
+			t.bytes -= int64(len(x.data))
+			continue
+		}
+		if n := t.silence.within(x.dts - at); n > 0 {
+			out = t.silent(out, x.dts-t.silence.at(n), min(x.dts-int64(t.silence.step/2), border))
+		}
+		if x.pts >= border {
+			t.samples = append(out, t.samples[i:]...)
+			return
+		}
+		out, at = append(out, x), x.dts+t.silence.at(1)
+	}
+	t.samples = t.silent(out, at, border)
+}
+
+// silent appends packets of silence, the first at a time, until one would begin at a border.
+func (t *tape) silent(out []taped, at, border int64) []taped {
+	for n := int64(0); at+t.silence.at(n) < border; n++ {
+		now := at + t.silence.at(n)
+		out = append(out, taped{dts: now, pts: now, long: uint32(t.silence.at(1)), idr: true, sync: true, data: t.silence.packet})
+		t.bytes += int64(len(t.silence.packet))
+	}
+	return out
+}
