@@ -14,10 +14,10 @@ import (
 // reel is a video track as it is played: what of it is kept, and when each sample is decoded and shown, in ticks of the track counted
 // from the asset's second 0. It follows from the track alone, so that a plan and the chunks made of it later agree.
 //
-// Pictures are shown when the file says. Three things are done to decoding times, which nobody sees: they come earlier where offsets to
-// presentation would be negative; the first sample is decoded at the beginning even if it is shown later, so that the playlists of all
-// renditions begin together; and pictures in front of the edit, which are there only to decode others, are squeezed into the ticks before
-// the first one that is shown, since a fragment can't say that a picture is not to be shown.
+// Pictures are shown when the file says, but the first one from the beginning on, so that the playlists of all renditions begin together and
+// no player waits for it. Three things are done to decoding times, which nobody sees: they come earlier where offsets to presentation would
+// be negative; behind a pause they come later; and pictures in front of the edit, which are there only to decode others, are squeezed into
+// the ticks before the first one that is shown, since a fragment can't say that a picture is not to be shown.
 type reel struct {
 	t    *mp4.Track
 	to   int   // samples [0, to) are kept: the others would be shown behind the end of the edit
@@ -28,6 +28,13 @@ type reel struct {
 	hidden int     // pictures in front of the edit,
 	pre    int     // all of them among samples [0, pre)
 	ranks  []int32 // of samples [0, pre): how many ticks before the first picture it comes; 0: it is shown in its time
+	moved  []moved // samples that are decoded later than the file says, in order
+}
+
+// moved is when a sample is decoded, in ticks.
+type moved struct {
+	sample int
+	at     int64
 }
 
 // origin is the asset's second 0 in ticks of media time.
@@ -50,8 +57,9 @@ func newReel(t *mp4.Track) (*reel, error) {
 	if !r.measure(start) {
 		r.measure(math.MinInt64)
 	}
-	r.delay = r.first - r.nominal(min(r.hidden, r.to-1))
-	r.delay = max(r.delay, 0)
+	r.delay = max(r.first-r.nominal(min(r.hidden, r.to-1)), 0)
+	r.postpone()
+	r.delay = max(r.first-r.planned(min(r.hidden, r.to-1)), 0)
 	r.rank()
 	return r, r.check()
 }
@@ -70,6 +78,22 @@ func (r *reel) measure(start int64) bool {
 		r.pre = i + 1
 	}
 	return r.first != math.MaxInt64
+}
+
+// postpone finds the pictures that are decoded later than the file says.
+func (r *reel) postpone() {
+	last, soon := int64(math.MinInt64), usual(r.delay, r.t.Timescale)
+	for i := r.pre; i < r.to; i++ {
+		nominal := r.nominal(i)
+		at := nominal
+		if r.t.PTS(i)-nominal > soon {
+			at = postponed(nominal, latest(i, r.to, r.t.PTS), soon, r.t.Timescale)
+		}
+		if at = max(at, min(last+1, r.t.PTS(i))); at != nominal {
+			r.moved = append(r.moved, moved{i, at})
+		}
+		last = at
+	}
 }
 
 // rank orders the hidden pictures.
@@ -112,13 +136,22 @@ func (r *reel) check() error {
 
 func (r *reel) nominal(i int) int64 { return r.t.DTS(i) - r.lead }
 
+// planned is nominal, but for what is postponed.
+func (r *reel) planned(i int) int64 {
+	k, found := slices.BinarySearchFunc(r.moved, i, func(m moved, i int) int { return m.sample - i })
+	if found {
+		return r.moved[k].at
+	}
+	return r.nominal(i)
+}
+
 // dts is not before media time 0: pictures that wait for longer than timeline.Origin, as in a slide show with reordering, are decoded later.
 func (r *reel) dts(i int) int64 {
-	at := r.nominal(i)
+	at := r.planned(i)
 	if i < r.pre {
 		base := r.first - int64(r.hidden)
 		if r.pre < r.to {
-			base = min(base, r.nominal(r.pre))
+			base = min(base, r.planned(r.pre))
 		}
 		at = base - int64(r.pre-i)
 	}
@@ -128,6 +161,9 @@ func (r *reel) dts(i int) int64 {
 func (r *reel) pts(i int) int64 {
 	if i < r.pre && r.ranks[i] > 0 {
 		return r.first - int64(r.ranks[i])
+	}
+	if i == 0 && r.t.PTS(0) == r.first && secondsOf(r.t, r.first) > late {
+		return 0
 	}
 	return r.t.PTS(i)
 }

@@ -36,8 +36,9 @@ func (l *Library) Segment(ctx context.Context, src timeline.Source, msn int64, c
 		return nil, 0, err
 	}
 	if slices.ContainsFunc(samples, func(s cmaf.Sample) bool { return s.Data != nil }) { // silence between what is stored
-		data, err := l.Chunk(ctx, src, msn, c)
-		return &loaded{data: data}, int64(len(data)), err
+		x := &loaded{}
+		x.data, err = l.Chunk(ctx, src, msn, c)
+		return x, int64(len(x.data)), err
 	}
 	file, _, err := l.objects.Open(ctx, src.Object)
 	if err != nil {

@@ -183,7 +183,12 @@ func (s *streamer) begin(ended bool) bool {
 	}
 	if v := s.video; v != nil && len(v.samples) > 0 {
 		s.delay = max(v.first()-v.samples[0].dts, 0)
-		// Decoded at the beginning even if it is shown later, so that all playlists begin together.
+		v.soon = usual(s.delay, v.lane.Timescale)
+		s.delay = v.soon
+		// Decoded and shown at the beginning even if it is shown later in the file, so that all playlists begin together.
+		if zero := v.at(timeline.Origin); v.samples[0].pts == v.first() && v.samples[0].pts > zero+v.at(late) {
+			v.samples[0].pts = zero
+		}
 		v.samples[0].dts = max(min(v.samples[0].dts, v.at(timeline.Origin)-s.delay), 0)
 	}
 	return true
@@ -195,7 +200,7 @@ func (s *streamer) seal(ended bool) (bool, error) {
 		return s.sealSound(ended)
 	}
 	v := s.video
-	v.decide()
+	v.decide(ended)
 	if len(v.cuts) == 0 {
 		if !ended {
 			return false, nil

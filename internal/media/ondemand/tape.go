@@ -43,9 +43,11 @@ type tape struct {
 	due      int64 // audio: when the next packet begins
 	expected int64 // audio: when the next sample is due; 0 before the first
 
-	cutter cutter
-	seen   int   // samples that the cutter knows
-	cuts   []int // samples that begin segments, counted from the first of all
+	soon    int64 // video: how long pictures usually wait between decoding and showing
+	decoded int64 // video: when the last one is decoded that the cutter knows
+	cutter  cutter
+	seen    int   // samples that the cutter knows
+	cuts    []int // samples that begin segments, counted from the first of all
 }
 
 func filmTape(t cmaf.Track) (*tape, error) {
@@ -195,13 +197,25 @@ func (t *tape) end() int64 {
 	return s.dts + max(int64(s.long), 1)
 }
 
-// decide tells the cutter of what is new.
-func (t *tape) decide() {
-	for t.seen < t.gone+len(t.samples) {
+// decide tells the cutter of pictures whose decoding times are known, as those of all are at the end.
+func (t *tape) decide(ended bool) {
+	for n := t.gone + len(t.samples); t.seen < n && (ended || n-t.seen > reorder); {
+		t.postpone(t.seen - t.gone)
 		s := &t.samples[t.seen-t.gone]
 		t.cuts = append(t.cuts, t.cutter.next(t.seen, s.dts, int64(len(s.data)), s.sync, s.idr, false)...)
 		t.seen++
 	}
+}
+
+// postpone has a picture behind a pause decoded just before it is shown.
+func (t *tape) postpone(i int) {
+	s := &t.samples[i]
+	if s.pts-s.dts > t.soon {
+		at := latest(i, len(t.samples), func(j int) int64 { return t.samples[j].pts })
+		s.dts = postponed(s.dts, at, t.soon, t.lane.Timescale)
+	}
+	s.dts = max(s.dts, min(t.decoded+1, s.pts))
+	t.decoded = s.dts
 }
 
 // cut takes n samples off; the last of them ends at end.
