@@ -35,6 +35,7 @@ import (
 	"millrace/internal/media/images"
 	"millrace/internal/media/ingest/rtmp"
 	"millrace/internal/media/ingest/srt"
+	"millrace/internal/media/journal"
 	"millrace/internal/media/ondemand"
 	"millrace/internal/media/overlay"
 	"millrace/internal/media/playback"
@@ -166,9 +167,10 @@ func (n *node) open(ctx context.Context) (err error) {
 	}
 	made := bridge.Made{Blob: n.blob, Assets: n.assets}
 	n.makeRungs(made, version)
+	journals := filepath.Join(n.cfg.DataDir, "journal")
 	n.live = bridge.NewLive(bridge.LiveOptions{
 		Streams: broadcasts, Assets: n.assets, Store: n.blob, Node: n.id, Grace: n.cfg.ShutdownTimeout, Now: clock, Logger: n.log,
-		Journals: filepath.Join(n.cfg.DataDir, "journal"), Stills: n.ffmpeg, Images: slates{n.fetch}, Simulcast: n.fetch,
+		Journals: journals, Marks: journal.Memory(journals), Stills: n.ffmpeg, Images: slates{n.fetch}, Simulcast: n.fetch,
 		Encoder: n.ffmpeg, Mark: n.mark, Rungs: n.liveRungs(made),
 	})
 	n.makeImages()

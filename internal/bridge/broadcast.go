@@ -75,7 +75,7 @@ func newBroadcast(l *Live, s live.Stream, a asset.Asset, before stored, rungs Po
 	b.ledger.resume(s, asked)
 	b.edge = window.New(window.Options{
 		Media: string(a.Media), Mode: modeOf(s.Settings.LatencyMode), Store: b.ledger, Recorder: b.ledger, Timeline: before.timeline, Logger: b.log,
-		Journal: l.journal(a.Media, before.own, b.log),
+		Journal: l.journal(a.Media, before.own, b.log), Generation: s.Generation, Reserved: s.Reserved, Short: func() { b.mail.post(b.reserve) },
 	})
 	b.ledger.edge = b.edge
 	now := l.opt.Now()
@@ -232,6 +232,15 @@ func (b *broadcast) renew(ctx context.Context) {
 		return
 	}
 	b.renewAt = b.opt.Now().Add(b.opt.Lease / 3)
+}
+
+// reserve has media sequence numbers reserved before the lease is due to be renewed.
+func (b *broadcast) reserve() {
+	due := b.renewAt
+	b.renew(context.WithoutCancel(b.owner.root))
+	if due.Before(b.renewAt) {
+		b.renewAt = due
+	}
 }
 
 // follow takes over what the stream's row says. An encoder that came with a key that is no more is dropped.

@@ -164,7 +164,11 @@ func (v *edgeView) instant(ctx context.Context, playlist []byte, c playback.Clip
 
 // Chunk implements playback.Presentation.
 func (v *edgeView) Chunk(ctx context.Context, rendition string, r hls.Resource) (playback.Body, error) {
-	if rung, ok := v.lower.find(rendition); ok {
+	rung, ok := v.lower.find(rendition)
+	if !v.edge.Named(rendition, r) {
+		return playback.Body{}, told(window.ErrUnknown)
+	}
+	if ok {
 		return v.lowerChunk(ctx, rung, rendition, r)
 	}
 	var at window.Place

@@ -41,7 +41,9 @@ type LiveOptions struct {
 	Rungs     *LiveRungs        // how pictures are offered in lower sizes; nil: they are not
 	Grace     time.Duration     // how long a shutdown waits for what is not stored or told yet; 10 s when 0
 	// Journals is the folder of this machine that keeps the parts of open segments over the end of the process; empty: they are lost with it.
+	// Marks is one in its memory that says which were published (journal.Memory); empty: the database says it, less exactly.
 	Journals string
+	Marks    string
 	Now      func() time.Time
 	Logger   *slog.Logger
 }
@@ -130,11 +132,24 @@ func (l *Live) journal(m id.Media, goOn bool, log *slog.Logger) *journal.Journal
 		return nil
 	}
 	if !goOn {
-		if err := journal.Sweep(l.opt.Journals, func(name string) bool { return name != string(m) }); err != nil {
+		if err := l.sweep(func(name string) bool { return name != string(m) }); err != nil {
 			log.Warn("delete old journal", "error", err)
 		}
 	}
-	return journal.New(journal.Options{Dir: filepath.Join(l.opt.Journals, string(m)), Logger: log})
+	o := journal.Options{Dir: filepath.Join(l.opt.Journals, string(m)), Logger: log}
+	if l.opt.Marks != "" {
+		o.Mark = filepath.Join(l.opt.Marks, string(m))
+	}
+	return journal.New(o)
+}
+
+// sweep deletes the journals and marks that nobody keeps.
+func (l *Live) sweep(keep func(media string) bool) error {
+	err := journal.Sweep(l.opt.Journals, keep)
+	if l.opt.Marks != "" {
+		err = errors.Join(err, journal.Sweep(l.opt.Marks, keep))
+	}
+	return err
 }
 
 // sweepJournals deletes what dead processes left of broadcasts that are over; none when it can not be told which these are.
@@ -144,7 +159,7 @@ func (l *Live) sweepJournals(ctx context.Context) {
 	}
 	going, err := l.recordings(ctx)
 	if err == nil {
-		err = journal.Sweep(l.opt.Journals, func(name string) bool { return going[id.Media(name)] })
+		err = l.sweep(func(name string) bool { return going[id.Media(name)] })
 	}
 	if err != nil {
 		l.opt.Logger.WarnContext(ctx, "delete old journals", "error", err)

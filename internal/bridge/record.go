@@ -171,10 +171,11 @@ func (l *ledger) lost(ctx context.Context) (bool, error) {
 // renew prolongs the lease; the answer is the stream's row. Losing it ends the record. A database that does not answer does not:
 // nobody else can take the broadcast over through it either.
 func (l *ledger) renew(ctx context.Context) (live.Stream, error) {
-	asked := l.opt.Now()
-	s, err := l.opt.Streams.Renew(ctx, l.of.ID, l.of.Epoch, l.opt.Node, asked.Add(l.opt.Lease))
+	asked, reserved := l.opt.Now(), l.reservation()
+	s, err := l.opt.Streams.Renew(ctx, l.of.ID, l.of.Epoch, l.opt.Node, asked.Add(l.opt.Lease), reserved)
 	switch {
 	case err == nil:
+		l.edge.Reserve(reserved)
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		l.lease.renewed = asked
@@ -184,6 +185,17 @@ func (l *ledger) renew(ctx context.Context) (live.Stream, error) {
 		return s, ErrLeaseLost
 	}
 	return s, err
+}
+
+// reservation is the first media sequence number that nobody is told of before the lease is renewed again. Whoever goes on after a crash and
+// can't know better begins there, so what is reserved is more than is needed, but not much.
+func (l *ledger) reservation() int64 {
+	const ahead = 6 // segments of 2 s last for two renewals
+	next, live := l.edge.Upcoming()
+	if live {
+		next += ahead
+	}
+	return next
 }
 
 // resume takes over what an admission or an adoption has found: the lease is this node's since it was asked for.

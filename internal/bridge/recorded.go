@@ -328,18 +328,36 @@ func (v *recorded) render(l *timeline.Lane, from, to int) []byte {
 	for i := from; i < to; i++ {
 		c, mark := l.Chunks[i], v.timeline.Marks[i]
 		s := hls.Segment{
-			URI: hls.SegmentURI(l.ID, v.timeline.First+int64(i), ext), Duration: seconds64(c.Duration, l.Timescale),
+			URI: hls.InGeneration(mark.Generation, hls.SegmentURI(l.ID, v.timeline.First+int64(i), ext)), Duration: seconds64(c.Duration, l.Timescale),
 			Discontinuity: mark.Discontinuity && i > from, Gap: c.Gap,
 		}
 		if !mark.Start.IsZero() {
 			s.ProgramDateTime = mark.Start.Add(time.Duration(c.Apart) * time.Millisecond)
 		}
 		if c.Init != last && !c.Gap {
-			s.Map, last = hls.InitURI(l.ID, c.Init), c.Init
+			s.Map, last = initURI(l, c.Init), c.Init
 		}
 		m.Segments = append(m.Segments, s)
 	}
 	return m.Append(make([]byte, 0, 256+96*len(m.Segments)))
+}
+
+// initURI is the URI of an initialization segment; those that are made when asked for are declared nowhere.
+func initURI(l *timeline.Lane, n int) string {
+	generation := int64(0)
+	if n < len(l.Inits) {
+		generation = l.Inits[n].Generation
+	}
+	return hls.InGeneration(generation, hls.InitURI(l.ID, n))
+}
+
+// named says whether a resource's name has the generation that it was published in.
+func (v *recorded) named(l *timeline.Lane, r hls.Resource) bool {
+	if r.Init >= 0 {
+		return initURI(l, r.Init) == hls.InGeneration(r.Generation, hls.InitURI(l.ID, r.Init))
+	}
+	i := r.MSN - v.timeline.First
+	return i < 0 || i >= int64(len(v.timeline.Marks)) || v.timeline.Marks[i].Generation == r.Generation
 }
 
 func seconds64(ticks int64, scale uint32) time.Duration {
@@ -351,7 +369,7 @@ func seconds64(ticks int64, scale uint32) time.Duration {
 func (v *recorded) Chunk(ctx context.Context, rendition string, r hls.Resource) (playback.Body, error) {
 	missing := fault.New(fault.NotFound, "there is no such rendition or segment")
 	l := v.lane(rendition)
-	if l == nil || r.Part >= 0 {
+	if l == nil || r.Part >= 0 || !v.named(l, r) {
 		return playback.Body{}, missing
 	}
 	if w := v.byRung[rendition]; w != nil && r.Init <= 0 && r.Ext != "vtt" {

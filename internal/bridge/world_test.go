@@ -485,11 +485,11 @@ func (s streamStore) Delete(ctx context.Context, c live.Change) error {
 	return s.power.wrote(s.journal.tell(s.Store.Delete(ctx, c), c.Events))
 }
 
-func (s streamStore) Renew(ctx context.Context, st id.LiveStream, e id.Epoch, n id.Node, until time.Time) (live.Stream, error) {
+func (s streamStore) Renew(ctx context.Context, st id.LiveStream, e id.Epoch, n id.Node, until time.Time, reserved int64) (live.Stream, error) {
 	if err := s.up(); err != nil {
 		return live.Stream{}, err
 	}
-	return s.Store.Renew(ctx, st, e, n, until)
+	return s.Store.Renew(ctx, st, e, n, until, reserved)
 }
 
 type assetStore struct {

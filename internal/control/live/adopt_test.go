@@ -43,7 +43,7 @@ func TestAdopt(t *testing.T) {
 				t.Errorf("adopted %+v, away since %v wanted", got, away)
 			}
 			w.events(tt.events...)
-			_, err = w.Renew(w.ctx(), s.ID, s.Epoch, "node", w.now())
+			_, err = w.Renew(w.ctx(), s.ID, s.Epoch, "node", w.now(), 0)
 			w.wantKind(err, fault.Conflict)
 			_, err = w.Adopt(w.ctx(), s.ID, s.Epoch, "other", time.Minute, w.now()) // in a new life, its own lease does not stand in the way
 			w.must(err)

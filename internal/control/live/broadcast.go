@@ -41,6 +41,9 @@ func (s *Service) Connect(ctx context.Context, streamKey, protocol string, newAs
 		}
 		if st.State == Idle {
 			st.Epoch, st.ActiveAsset, st.StartedAt = st.Epoch+1, newAsset, now
+			st.Generation, st.Reserved = 0, 0
+		} else {
+			st.Generation++
 		}
 		st.State, st.Protocol, st.DisconnectedAt, st.Silent = to, protocol, time.Time{}, false
 		st.Node, st.LeaseUntil = node, stamp(now.Add(lease))
@@ -69,6 +72,7 @@ func (s *Service) Adopt(ctx context.Context, stream id.LiveStream, e id.Epoch, n
 			events = append(events, EventDisconnected)
 		}
 		st.Node, st.LeaseUntil = node, stamp(now.Add(lease))
+		st.Generation++
 		return events, nil
 	})
 }
@@ -197,8 +201,8 @@ func (s *Service) Warn(ctx context.Context, stream id.LiveStream, e id.Epoch, w 
 }
 
 // Renew extends the lease; the answer carries what the API wants of the owner.
-func (s *Service) Renew(ctx context.Context, stream id.LiveStream, e id.Epoch, node id.Node, until time.Time) (Stream, error) {
-	return s.store.Renew(ctx, stream, e, node, stamp(until))
+func (s *Service) Renew(ctx context.Context, stream id.LiveStream, e id.Epoch, node id.Node, until time.Time, reserved int64) (Stream, error) {
+	return s.store.Renew(ctx, stream, e, node, stamp(until), reserved)
 }
 
 // Find reads a stream of any environment.

@@ -91,8 +91,8 @@ type Store interface {
 	Save(ctx context.Context, c Change) error
 	Delete(ctx context.Context, c Change) error
 	// Renew extends the lease of (s, epoch) if node holds it, and returns the row as it is now; fault.Conflict when it does not.
-	// It counts the revision up too, so that a slower change does not put an older lease back.
-	Renew(ctx context.Context, s id.LiveStream, e id.Epoch, node id.Node, until time.Time) (Stream, error)
+	// It counts the revision up too, so that a slower change does not put an older lease back. reserved is Stream.Reserved.
+	Renew(ctx context.Context, s id.LiveStream, e id.Epoch, node id.Node, until time.Time, reserved int64) (Stream, error)
 }
 
 // Options is what a Service needs.
@@ -129,7 +129,7 @@ type Broadcasts interface {
 	// Connect admits an encoder: fault.NotFound unknown key, fault.Denied disabled, fault.Conflict an encoder is live.
 	// From idle it begins a broadcast: epoch+1, ActiveAsset = newAsset, events connected. From reconnecting (or waiting), within the
 	// window, it continues the same one (resumed: the returned stream's ActiveAsset is not newAsset); so it does when the lease of
-	// whoever had the encoder has run out, and, whatever the window, when that encoder is silent (events disconnected, connected). A broadcast that is about to be ended is fault.Conflict. Sets Node, LeaseUntil, Protocol, StartedAt; clears DisconnectedAt.
+	// whoever had the encoder has run out, and, whatever the window, when that encoder is silent (events disconnected, connected). A broadcast that is about to be ended is fault.Conflict. Sets Generation, Node, LeaseUntil, Protocol, StartedAt; clears DisconnectedAt.
 	Connect(ctx context.Context, streamKey, protocol string, newAsset id.Asset, node id.Node, lease time.Duration, now time.Time) (Stream, error)
 	// Passphrase is the SRT passphrase that goes with a stream key, whatever the stream's state: fault.NotFound unknown key.
 	Passphrase(ctx context.Context, streamKey string) (string, error)
@@ -150,7 +150,8 @@ type Broadcasts interface {
 	// stream's row goes away. It is the last step of an ending: the asset's EndLive comes before it, so that after a crash in
 	// between Broadcasting still lists the stream and both are done again.
 	End(ctx context.Context, s id.LiveStream, e id.Epoch, why EndReason, now time.Time) (Stream, error)
-	Renew(ctx context.Context, s id.LiveStream, e id.Epoch, node id.Node, until time.Time) (Stream, error)
+	// Renew extends the lease and says which media sequence numbers may be published: those below reserved.
+	Renew(ctx context.Context, s id.LiveStream, e id.Epoch, node id.Node, until time.Time, reserved int64) (Stream, error)
 	// Warn tells the owner of the stream that something of the broadcast is not as wanted. Event warning.
 	Warn(ctx context.Context, s id.LiveStream, e id.Epoch, w Warning, now time.Time) error
 	Find(ctx context.Context, s id.LiveStream) (Stream, error)

@@ -42,7 +42,7 @@ func TestComplete(t *testing.T) {
 			if len(w.told) != 2 || w.told[0] != s.ID {
 				t.Errorf("the owner was told of %v", w.told)
 			}
-			got, err := w.Renew(w.ctx(), s.ID, s.Epoch, "node", w.now().Add(time.Minute))
+			got, err := w.Renew(w.ctx(), s.ID, s.Epoch, "node", w.now().Add(time.Minute), 0)
 			w.must(err)
 			if got.EndWanted != live.EndComplete {
 				t.Errorf("the renewal answers %q", got.EndWanted)
@@ -183,7 +183,7 @@ func TestDeleteWhileBroadcasting(t *testing.T) {
 			w.wantKind(err, fault.NotFound)
 			_, err = w.db.Access().PlaybackID(w.ctx(), s.PlaybackIDs[0].ID)
 			w.wantKind(err, fault.NotFound) // new playback fails at once
-			got, err := w.Renew(w.ctx(), s.ID, s.Epoch, "node", w.now().Add(time.Minute))
+			got, err := w.Renew(w.ctx(), s.ID, s.Epoch, "node", w.now().Add(time.Minute), 0)
 			w.must(err)
 			if got.EndWanted != live.EndDelete || !slices.Contains(w.recovered(), s.ID) {
 				t.Errorf("the owner reads %+v, recovered are %v", got, w.recovered())

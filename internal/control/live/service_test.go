@@ -214,7 +214,7 @@ func TestLifecycle(t *testing.T) {
 		func() error { return w.Recording(w.ctx(), s.ID, 1, w.now()) },
 		func() error { _, err := w.Disconnected(w.ctx(), s.ID, 1, w.now()); return err },
 		func() error { _, err := w.End(w.ctx(), s.ID, 1, live.EndWindow, w.now()); return err },
-		func() error { _, err := w.Renew(w.ctx(), s.ID, 1, "node", w.now()); return err },
+		func() error { _, err := w.Renew(w.ctx(), s.ID, 1, "node", w.now(), 0); return err },
 		func() error { return w.Recording(w.ctx(), s.ID, 3, w.now()) },
 	} {
 		w.wantKind(f(), fault.Conflict)
@@ -305,7 +305,7 @@ func TestTakeOver(t *testing.T) {
 	if got.State != live.Active || got.ActiveAsset != s.ActiveAsset || got.Node != "node2" || got.Epoch != s.Epoch {
 		t.Errorf("taken over %+v", got)
 	}
-	_, err = w.Renew(w.ctx(), s.ID, s.Epoch, "node", w.now())
+	_, err = w.Renew(w.ctx(), s.ID, s.Epoch, "node", w.now(), 0)
 	w.wantKind(err, fault.Conflict) // the old owner has lost it
 	_, err = w.Connect(w.ctx(), s.StreamKey, "rtmp", "other", "node3", time.Minute, got.LeaseUntil.Add(61*time.Second))
 	w.wantKind(err, fault.Conflict) // the window has passed

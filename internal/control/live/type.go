@@ -88,6 +88,8 @@ type Stream struct {
 	Node           id.Node   `json:"-"` // who owns the broadcast
 	LeaseUntil     time.Time `json:"-"` // until when, unless renewed
 	ActiveAt       time.Time `json:"-"` // since when it can be played
+	Generation     int64     `json:"-"` // counts who has begun to write the broadcast: the first is 0
+	Reserved       int64     `json:"-"` // media sequence numbers below this one may have been published
 	Silent         bool      `json:"-"` // the owner has had no media from the connected encoder for a while: another may take its place
 	EndWanted      EndReason `json:"-"` // set by the API while a broadcast runs; the owner ends it and clears this
 

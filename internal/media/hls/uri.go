@@ -29,17 +29,35 @@ func PartURI(rendition string, msn int64, part int) string {
 	return rendition + "/" + strconv.FormatInt(msn, 10) + "." + strconv.Itoa(part) + ".m4s"
 }
 
+// InGeneration is the URI of a segment, part or initialization segment that was published in a later generation of its broadcast than the
+// first, 0: "v/7.m4s" becomes "v/2-7.m4s". A process that goes on behind what another one may have published never gives a URL other bytes.
+func InGeneration(generation int64, uri string) string {
+	if generation == 0 {
+		return uri
+	}
+	rendition, name, _ := strings.Cut(uri, "/")
+	return rendition + "/" + strconv.FormatInt(generation, 10) + "-" + name
+}
+
 // Resource is what a name below a rendition stands for.
 type Resource struct {
-	Init int   // number of an initialization segment; -1: it is media
-	MSN  int64 // media sequence number
-	Part int   // -1: the whole segment
-	Ext  string
+	Generation int64 // 0: the first
+	Init       int   // number of an initialization segment; -1: it is media
+	MSN        int64 // media sequence number
+	Part       int   // -1: the whole segment
+	Ext        string
 }
 
 // ParseResource reads the last element of a name made above; ok is false for anything else.
 func ParseResource(name string) (r Resource, ok bool) {
 	r = Resource{Init: -1, Part: -1}
+	if before, after, found := strings.Cut(name, "-"); found && before != "init" {
+		n, valid := number(before)
+		if !valid || n == 0 {
+			return r, false
+		}
+		r.Generation, name = int64(n), after
+	}
 	stem, ext, found := cutLast(name, '.')
 	if !found {
 		return r, false

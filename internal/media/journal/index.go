@@ -14,12 +14,15 @@ import (
 
 // A stored record is its length and the CRC-32C of the rest, 4 bytes each, big-endian; its kind, one byte; the media sequence number, as
 // are all numbers behind it an unsigned varint. Then, of a note: the length of a Record as JSON, that, the bytes of an init segment. Of a
-// part: its ticks times two, one more if it is independent; its bytes; their CRC-32C; the rendition's ID.
+// part: its ticks times two, one more if it is independent; its bytes; their CRC-32C; the rendition's ID. Nothing follows in the other two:
+// the segment's media is stored, so that only the lengths of its parts count; what was said of the number before is void.
 const (
 	prefixSize = 8
 	maxRecord  = 16 << 20
 	kindNote   = 'n'
 	kindPart   = 'p'
+	kindStored = 's'
+	kindForget = 'f'
 )
 
 var errTorn = errors.New("torn record")
@@ -53,6 +56,13 @@ func appendPart(b []byte, m *Media, p Part, data []byte) []byte {
 	b = binary.AppendUvarint(b, uint64(len(data)))
 	b = binary.AppendUvarint(b, uint64(crc32.Checksum(data, castagnoli())))
 	return seal(append(b, m.rendition...), from)
+}
+
+// appendWord appends a record that has nothing but its kind and number.
+func appendWord(b []byte, kind byte, msn int64) []byte {
+	from := len(b)
+	b = append(b, make([]byte, prefixSize)...)
+	return seal(binary.AppendUvarint(append(b, kind), uint64(msn)), from)
 }
 
 // seal fills in what is in front of a record.
@@ -132,15 +142,20 @@ func (x *index) read() ([]*Segment, error) {
 		}
 		n := int64(len(rest) - len(behind))
 		x.size += n
-		x.live[msn] += n
 		rest = behind
 		i, found := slices.BinarySearchFunc(all, msn, func(s *Segment, msn int64) int { return int(min(max(s.MSN-msn, -1), 1)) })
+		if kind == kindForget {
+			delete(x.live, msn)
+			if found {
+				all = slices.Delete(all, i, i+1)
+			}
+			continue
+		}
+		x.live[msn] += n
 		if !found {
-			all = slices.Insert(all, i, &Segment{MSN: msn})
+			all = slices.Insert(all, i, &Segment{MSN: msn, dir: x.dir})
 		}
-		if s := all[i]; !s.torn {
-			s.torn = s.apply(kind, body) != nil
-		}
+		all[i].take(kind, body)
 	}
 	return all, nil //nolint:nilerr // what is torn is no failure
 }
@@ -169,9 +184,30 @@ func (x *index) append(msn int64, record []byte, late bool) error {
 	return nil
 }
 
-// forget notes that a segment's records are of no use any more, and leaves them out of a new file when there are many such.
+// stored notes that a segment's media is stored.
+func (x *index) stored(msn int64) error {
+	if _, known := x.live[msn]; !known {
+		return nil
+	}
+	return x.append(msn, appendWord(nil, kindStored, msn), false)
+}
+
+// forget notes that a segment's records are of no use any more, also for whoever reads them after a crash, and leaves them out of a new file
+// when there are many such.
 func (x *index) forget(msn int64) error {
+	if _, known := x.live[msn]; !known {
+		return nil
+	}
+	err := x.append(msn, appendWord(nil, kindForget, msn), false)
 	delete(x.live, msn)
+	if err != nil {
+		return err
+	}
+	return x.clear()
+}
+
+// clear writes the index anew without what is forgotten, once that is a lot.
+func (x *index) clear() error {
 	dead := x.size
 	for _, n := range x.live {
 		dead -= n
@@ -183,18 +219,34 @@ func (x *index) forget(msn int64) error {
 	if _, err := x.file.ReadAt(all, 0); err != nil {
 		return err
 	}
+	return x.replace(x.kept(all))
+}
+
+// kept is what counts of an index: of a number that was forgotten and is used again, what came behind that.
+func (x *index) kept(all []byte) []byte {
+	void := map[int64]int{} // offsets up to which records of a number are void
+	for rest := all; ; {
+		kind, msn, _, behind, err := next(rest)
+		if err != nil {
+			break
+		}
+		rest = behind
+		if kind == kindForget {
+			void[msn] = len(all) - len(rest)
+		}
+	}
 	var kept []byte
 	for rest := all; ; {
 		_, msn, _, behind, err := next(rest)
 		if err != nil {
 			break
 		}
-		if _, ok := x.live[msn]; ok {
+		if _, ok := x.live[msn]; ok && len(all)-len(rest) >= void[msn] {
 			kept = append(kept, rest[:len(rest)-len(behind)]...)
 		}
 		rest = behind
 	}
-	return x.replace(kept)
+	return kept
 }
 
 // replace puts another file into the place of this one; until it is whole this one counts.

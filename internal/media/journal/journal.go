@@ -1,7 +1,8 @@
 // Package journal keeps the parts of segments on a disk of this machine from the moment they are published, so that a killed process
 // loses at most what it was writing. Each rendition's segment is a file of its own (Media), to which parts are appended as they are: when
 // it is whole it is what storage takes, and until then what viewers are sent. Beside them lies one index with a small record for each
-// part (its length and checksum), init segment, beginning and end; of what is forgotten it is cleared from time to time.
+// part (its length and checksum), init segment, beginning and end, and what became of the segment; of what is forgotten it is cleared from
+// time to time.
 // It must never know playlists, storage or who watches.
 //
 // A disk that is slow or hangs never delays the stream for long: whoever appends waits for 50 ms at most, then nobody waits until all is
@@ -27,6 +28,7 @@ type Options struct {
 	Dir        string        // a folder of its own; it is made when needed and removed by Close
 	Patience   time.Duration // how long an append waits for the disk at most; 50 ms when 0
 	MaxBacklog int64         // bytes that may wait for the disk; 16 MiB when 0
+	Mark       string        // file in memory that says which segments players were told of (Memory); empty: none
 	Logger     *slog.Logger
 }
 
@@ -44,10 +46,12 @@ type Journal struct {
 	wake    chan struct{} // one token: the queue has grown or the journal is closed
 
 	timer *time.Timer // of the one who appends
+	mark  mark
 
 	failed map[int64]bool     // Run's own, as is the rest: segments whose files miss something
 	names  map[int64][]string // of the media files
 	made   bool               // the folder is there
+	clean  bool               // and has nothing that the index does not name
 	record []byte
 	index  index
 }
@@ -60,6 +64,7 @@ type Stats struct {
 
 type op struct {
 	msn     int64
+	stored  bool
 	forget  bool
 	removal bool   // of everything
 	note    []byte // a record
@@ -83,11 +88,22 @@ func New(o Options) *Journal {
 	}
 	return &Journal{
 		opt: o, broken: map[int64]bool{}, wake: make(chan struct{}, 1), failed: map[int64]bool{}, names: map[int64][]string{},
-		index: index{dir: o.Dir, live: map[int64]int64{}},
+		index: index{dir: o.Dir, live: map[int64]int64{}}, mark: mark{name: o.Mark},
 	}
 }
 
-// Left yields what an earlier process left, in order of media sequence numbers, each cut to what is whole. It is called before
+// Published says that players are told of a segment from now on, whether the disk has it or not. It waits for no disk, and is for the one
+// goroutine that appends.
+func (j *Journal) Published(msn int64) {
+	if err := j.mark.set(msn); err != nil {
+		j.opt.Logger.Warn("after a crash media sequence numbers are left out", "error", err)
+	}
+}
+
+// Marked is the first media sequence number that no player was told of in an earlier process; false when that is not known.
+func (j *Journal) Marked() (next int64, ok bool) { return j.mark.read() }
+
+// Left yields what an earlier process left, in order of media sequence numbers, without the bytes (Segment.Load). It is called before
 // anything is appended.
 func (j *Journal) Left(yield func(*Segment) bool) {
 	all, err := j.index.read()
@@ -99,13 +115,34 @@ func (j *Journal) Left(yield func(*Segment) bool) {
 	}
 	for _, s := range all {
 		for _, l := range s.Lanes {
-			j.names[s.MSN] = append(j.names[s.MSN], mediaName(s.MSN, l.ID))
+			if !s.Stored {
+				j.names[s.MSN] = append(j.names[s.MSN], mediaName(s.MSN, l.ID))
+			}
 		}
 	}
 	for _, s := range all {
-		if s.load(j.opt.Dir) && !yield(s) {
+		if !yield(s) {
 			return
 		}
+	}
+}
+
+// removeStrays deletes media of segments that were stored or forgotten, where the process died before it could.
+func (j *Journal) removeStrays() {
+	known := map[string]bool{indexName: true}
+	for _, names := range j.names {
+		for _, n := range names {
+			known[n] = true
+		}
+	}
+	entries, err := os.ReadDir(j.opt.Dir)
+	for _, e := range entries {
+		if !known[e.Name()] {
+			err = errors.Join(err, os.Remove(filepath.Join(j.opt.Dir, e.Name())))
+		}
+	}
+	if err != nil {
+		j.opt.Logger.Warn("part journal can not be cleared", "error", err)
 	}
 }
 
@@ -192,7 +229,10 @@ func (j *Journal) push(o op) {
 	}
 }
 
-// Forget deletes a segment's files: it is recorded, or was given up.
+// Stored deletes a segment's files: it is recorded. The lengths of its parts are kept until Forget.
+func (j *Journal) Stored(msn int64) { j.order(op{msn: msn, stored: true}) }
+
+// Forget deletes all that there is of a segment.
 func (j *Journal) Forget(msn int64) { j.order(op{msn: msn, forget: true}) }
 
 // PutDown closes the file of a segment, when Run gets to it.
@@ -232,6 +272,7 @@ func (j *Journal) Stats() Stats {
 // Run writes until the journal is closed or ctx ends; what was appended before is written first.
 func (j *Journal) Run(ctx context.Context) error {
 	defer j.index.close()
+	defer j.mark.close(false)
 	for {
 		ended := ctx.Err() // asked before the queue: what was ordered before the end is done
 		batch, closed := j.take()
@@ -272,11 +313,12 @@ func (j *Journal) do(o *op) {
 	switch {
 	case o.removal:
 		j.index.close()
+		j.mark.close(true)
 		if failed := os.RemoveAll(j.opt.Dir); failed != nil {
 			j.opt.Logger.Warn("part journal can not be deleted", "error", failed)
 		}
-	case o.forget:
-		j.forget(o.msn)
+	case o.stored, o.forget:
+		j.drop(o.msn, o.forget)
 	case o.down:
 		o.part.PutDown()
 	default:
@@ -294,17 +336,22 @@ func (j *Journal) do(o *op) {
 	*o = op{} // the memory goes
 }
 
-func (j *Journal) forget(msn int64) {
+// drop deletes a segment's files, once the index says that they are not needed.
+func (j *Journal) drop(msn int64, all bool) {
 	delete(j.failed, msn)
+	say := j.index.stored
+	if all {
+		say = j.index.forget
+	}
+	if err := say(msn); err != nil { // whoever reads the index finds that the segment is recorded, or that the files are gone
+		j.opt.Logger.Warn("part journal can not be cleared", "error", err)
+	}
 	for _, name := range j.names[msn] {
 		if err := os.Remove(filepath.Join(j.opt.Dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			j.opt.Logger.Warn("part journal can not be deleted", "msn", msn, "error", err)
 		}
 	}
 	delete(j.names, msn)
-	if err := j.index.forget(msn); err != nil {
-		j.opt.Logger.Warn("part journal can not be cleared", "error", err)
-	}
 }
 
 // write puts the data into their file first and says in the index what is there then.
@@ -346,10 +393,14 @@ func (j *Journal) makeDir() error {
 		return fmt.Errorf("make journal folder: %w", err)
 	}
 	j.made = true
+	if !j.clean {
+		j.clean = true
+		j.removeStrays()
+	}
 	return nil
 }
 
-// Sweep deletes the journals below root that nobody keeps: of broadcasts that were finished elsewhere.
+// Sweep deletes the journals, or marks, below root that nobody keeps: of broadcasts that were finished elsewhere.
 func Sweep(root string, keep func(name string) bool) error {
 	entries, err := os.ReadDir(root)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -359,7 +410,7 @@ func Sweep(root string, keep func(name string) bool) error {
 		return fmt.Errorf("list journals: %w", err)
 	}
 	for _, e := range entries {
-		if e.IsDir() && !keep(e.Name()) {
+		if !keep(e.Name()) {
 			err = errors.Join(err, os.RemoveAll(filepath.Join(root, e.Name())))
 		}
 	}

@@ -45,6 +45,7 @@ func run(t *testing.T, j *journal.Journal) (stop func()) {
 func left(j *journal.Journal) []*journal.Segment {
 	var out []*journal.Segment
 	for s := range j.Left {
+		s.Load()
 		out = append(out, s)
 	}
 	return out
@@ -111,6 +112,65 @@ func TestWhatIsWrittenIsLeft(t *testing.T) {
 	}
 	if a := got[1].Lane("a"); a.Whole || string(a.Data) != "<a 2 0>" || a.Ticks() != 300 || a.Time != 4000 || a.Rendition != nil {
 		t.Errorf("%+v", a)
+	}
+}
+
+// TestSecondLife: what the first life gave up or stored is marked so in the index, and its numbers do not stand in the second one's way.
+func TestSecondLife(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "m")
+	life := func(do func(j *journal.Journal)) []*journal.Segment {
+		j := open(dir)
+		before := left(j)
+		stop := run(t, j)
+		do(j)
+		stop()
+		return before
+	}
+	life(func(j *journal.Journal) {
+		putDown(j, write(j, 0, 2, true))
+		putDown(j, write(j, 1, 1, false))
+	})
+	life(func(j *journal.Journal) {
+		j.Stored(0)
+		j.Forget(1)
+		putDown(j, write(j, 1, 3, true))
+		putDown(j, write(j, 2, 2, false))
+	})
+	got := left(open(dir))
+	if len(got) != 3 || !got[0].Stored || len(got[0].Lane("v").Parts) != 0 || got[1].Stored || got[2].MSN != 2 {
+		t.Fatalf("%+v", got)
+	}
+	if v := got[1].Lane("v"); !v.Whole || string(v.Data) != "<v 1 0><v 1 1><v 1 2>" {
+		t.Errorf("%+v", v)
+	}
+	for s := range open(dir).Left {
+		if v := s.Lane("v"); s.Stored && (len(v.Parts) != 2 || v.Parts[1].End != 14 || v.Parts[1].Ticks != 300) {
+			t.Errorf("the parts of what is stored are %+v", v.Parts)
+		}
+	}
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 5 { // two segments of two renditions, and the index
+		t.Errorf("%v %v", entries, err)
+	}
+}
+
+// TestLaterGenerationCounts: where a life could not say that it has given a number up, the generation of the next one does.
+func TestLaterGenerationCounts(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "m")
+	for generation := range int64(3) {
+		j := open(dir)
+		left(j)
+		stop := run(t, j)
+		m := j.Media(7, "v")
+		j.Note(7, journal.Record{Begin: "v", Generation: generation}, nil)
+		j.Part(m, fmt.Appendf(nil, "<generation %d>", generation), 300, true)
+		j.PutDown(m)
+		stop()
+	}
+	got := left(open(dir))
+	if len(got) != 1 || got[0].Generation != 2 || string(got[0].Lane("v").Data) != "<generation 2>" {
+		t.Errorf("%+v", got)
 	}
 }
 
@@ -530,7 +590,6 @@ func FuzzLeft(f *testing.F) {
 			if total > len(data)+2*len(parts) {
 				t.Errorf("%d bytes of %d", total, len(data))
 			}
-			s.Clear()
 		}
 	})
 }

@@ -6,9 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
-	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"millrace/internal/media/timeline"
@@ -23,6 +23,7 @@ type Record struct {
 	Number    int                 `json:"n,omitempty"` // of the init segment
 
 	Begin         string `json:"begin,omitempty"` // rendition whose segment begins
+	Generation    int64  `json:"gen,omitempty"`   // of the broadcast, in which it is published
 	Start         int64  `json:"start,omitempty"` // wall clock, Unix milliseconds
 	Discontinuity bool   `json:"disc,omitempty"`
 	Slate         bool   `json:"slate,omitempty"`
@@ -37,10 +38,13 @@ type Record struct {
 
 // Segment is what a journal holds of one media sequence number.
 type Segment struct {
-	MSN    int64
-	Target int // seconds; 0: not known yet
-	Lanes  []*Lane
-	torn   bool // its records make no sense any more
+	MSN        int64
+	Generation int64 // of the broadcast, in which it was published
+	Target     int   // seconds; 0: not known yet
+	Stored     bool  // its media is in storage: of the parts only the lengths are left
+	Lanes      []*Lane
+	torn       bool // its records make no sense any more
+	dir        string
 }
 
 // Lane is a segment's media in one rendition.
@@ -55,7 +59,7 @@ type Lane struct {
 	Use           int
 	Time          int64 // ticks
 	Parts         []Part
-	Data          []byte // the parts' bytes
+	Data          []byte // the parts' bytes, once they are loaded
 	Whole         bool
 	Duration      int64 // ticks, of the whole
 }
@@ -85,6 +89,16 @@ func (s *Segment) Lane(id string) *Lane {
 	return nil
 }
 
+// Any says that there is media of the segment.
+func (s *Segment) Any() bool {
+	return slices.ContainsFunc(s.Lanes, func(l *Lane) bool { return len(l.Parts) > 0 })
+}
+
+// Whole says that every rendition that has begun the segment has ended it.
+func (s *Segment) Whole() bool {
+	return !slices.ContainsFunc(s.Lanes, func(l *Lane) bool { return l.Begun && !l.Whole })
+}
+
 func (s *Segment) lane(id string) *Lane {
 	l := s.Lane(id)
 	if l == nil {
@@ -102,6 +116,17 @@ const (
 
 var errOrder = errors.New("journal record out of order")
 
+// take adds what a record of the index says, unless something before it made no sense.
+func (s *Segment) take(kind byte, body []byte) {
+	if kind == kindStored {
+		s.Stored = true
+		return
+	}
+	if !s.torn || kind == kindNote { // a later generation begins with a note
+		s.torn = s.apply(kind, body) != nil || s.torn
+	}
+}
+
 // apply adds what a record of the index says.
 func (s *Segment) apply(kind byte, body []byte) error {
 	if len(s.Lanes) >= maxLanes {
@@ -113,6 +138,12 @@ func (s *Segment) apply(kind byte, body []byte) error {
 		n := at.number()
 		var r Record
 		if at.bad || n > int64(len(at.b)) || json.Unmarshal(at.b[:n], &r) != nil {
+			return errTorn
+		}
+		if r.Generation > s.Generation && r.Begin != "" && slices.ContainsFunc(s.Lanes, func(l *Lane) bool { return l.Begun }) {
+			*s = Segment{MSN: s.MSN, dir: s.dir, Lanes: s.unbegun()} // the one before could not say that it had given it up
+		}
+		if s.torn && r.Init == nil {
 			return errTorn
 		}
 		return s.note(&r, at.b[n:])
@@ -128,6 +159,17 @@ func (s *Segment) apply(kind byte, body []byte) error {
 	return errTorn
 }
 
+// unbegun is what was declared of renditions, without media.
+func (s *Segment) unbegun() []*Lane {
+	var out []*Lane
+	for _, l := range s.Lanes {
+		if l.Rendition != nil {
+			out = append(out, &Lane{ID: l.ID, Rendition: l.Rendition, Inits: l.Inits})
+		}
+	}
+	return out
+}
+
 func (s *Segment) note(r *Record, data []byte) error {
 	if r.Target > 0 {
 		s.Target = r.Target
@@ -141,11 +183,12 @@ func (s *Segment) note(r *Record, data []byte) error {
 		l.Rendition = r.Rendition
 		l.Inits = append(l.Inits, Init{Init: *r.Init, Number: r.Number, Data: bytes.Clone(data)})
 		return nil
-	case r.Use >= 0 && isName(r.Begin):
+	case r.Use >= 0 && r.Generation >= s.Generation && isName(r.Begin):
 		l := s.lane(r.Begin)
 		if l.Begun {
 			return fmt.Errorf("%s begins again: %w", r.Begin, errOrder)
 		}
+		s.Generation = r.Generation
 		l.Begun, l.Start, l.Discontinuity, l.Slate, l.Use, l.Time = true, r.Start, r.Discontinuity, r.Slate, r.Use, r.Time
 		return nil
 	case r.End != "":
@@ -164,17 +207,13 @@ func isName(id string) bool {
 	return id != "" && len(id) <= 100 && !strings.ContainsAny(id, "/\\\x00") && id[0] != '.'
 }
 
-// load reads the parts' bytes; false when a file is gone: the segment was forgotten. Where the bytes are not those that were written, the
-// rendition ends.
-func (s *Segment) load(dir string) bool {
+// Load reads the parts' bytes, once. Where they are not those that were written, or gone, the rendition ends.
+func (s *Segment) Load() {
 	for _, l := range s.Lanes {
 		if len(l.Parts) == 0 {
 			continue
 		}
-		f, err := os.Open(filepath.Join(dir, mediaName(s.MSN, l.ID))) //nolint:gosec // an ID is no path: isName
-		if errors.Is(err, fs.ErrNotExist) {
-			return false
-		}
+		f, err := os.Open(filepath.Join(s.dir, mediaName(s.MSN, l.ID))) // an ID is no path: isName
 		if err != nil {
 			l.Keep(0)
 			continue
@@ -182,7 +221,6 @@ func (s *Segment) load(dir string) bool {
 		l.load(f)
 		_ = f.Close() // it was only read
 	}
-	return true
 }
 
 func (l *Lane) load(f *os.File) {
@@ -236,11 +274,4 @@ func (l *Lane) Keep(n int) {
 	l.Whole, l.Duration = false, 0
 	l.Parts = l.Parts[:n]
 	l.Data = l.Data[:min(l.end(n), int64(len(l.Data)))]
-}
-
-// Clear drops the parts of every rendition.
-func (s *Segment) Clear() {
-	for _, l := range s.Lanes {
-		l.Keep(0)
-	}
 }

@@ -32,7 +32,7 @@ type content struct {
 
 // begin tells the output what is known, of this encoder or, after a slate, of those before.
 func (c *content) begin(resumed bool, first *frame.Frame) error {
-	c.sets = resumed
+	c.sets = resumed || c.f.sets
 	start := first.PTS + c.shift
 	c.other = [2]time.Duration{start, start}
 	c.newest = c.other
@@ -106,7 +106,7 @@ func (c *content) write(f frame.Frame) error {
 		}
 	}
 	if k == frame.Video && c.sets && f.Key {
-		c.sets, f.Data = false, withSets(c.pub.configs[frame.Video], f.Data)
+		c.sets, c.f.sets, f.Data = false, false, withSets(c.pub.configs[frame.Video], f.Data)
 	}
 	return c.put(f)
 }

@@ -22,6 +22,7 @@ type Filler struct {
 	content *content     // the open stretch, of either sort; at most one is not nil
 	slate   *show
 	began   bool      // something was recorded
+	sets    bool      // the next picture of an encoder brings its parameter sets along: nobody knows what was shown before
 	came    time.Time // when media came last
 	reached time.Time // the wall clock that the recording has got to
 	excused bool      // a Tick that came late has waited for what may have come meanwhile
@@ -45,7 +46,7 @@ func New(o Options) *Filler { return &Filler{opt: o} }
 func (f *Filler) Resume(since time.Time, have ...frame.Config) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.began, f.came, f.reached = true, since, since
+	f.began, f.sets, f.came, f.reached = true, true, since, since
 	for _, c := range have {
 		f.known[c.Kind] = known{config: c, has: true, fps: c.FrameRate, fixed: true, rated: true}
 	}

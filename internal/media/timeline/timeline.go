@@ -52,6 +52,7 @@ type Init struct {
 	Channels   int     `json:"channels,omitempty"`
 	Object     string  `json:"object,omitempty"` // storage key; empty when it is made from the rendition's Source
 	Hash       string  `json:"hash,omitempty"`   // of its bytes, so that the same ones are known again
+	Generation int64   `json:"gen,omitempty"`    // of the broadcast, in which it was published
 }
 
 // Segment is one media sequence number in every rendition.
@@ -60,6 +61,7 @@ type Segment struct {
 	Start         int64   `json:"start,omitempty"`         // wall clock of its first frame, Unix milliseconds; 0: not from a live source
 	Discontinuity bool    `json:"discontinuity,omitempty"` // it does not continue what came before
 	Slate         bool    `json:"slate,omitempty"`         // it stands in for an encoder that was away
+	Generation    int64   `json:"gen,omitempty"`           // of the broadcast, in which it was published
 	Chunks        []Chunk `json:"chunks"`
 }
 
@@ -93,6 +95,7 @@ type Mark struct {
 	Start         time.Time // zero: unknown
 	Discontinuity bool
 	Slate         bool // no encoder's media
+	Generation    int64
 }
 
 // Lane is one rendition with its chunks, index-aligned to the timeline's Marks.
@@ -215,7 +218,7 @@ func (t *Timeline) addSegment(s Segment) error {
 	if len(t.Marks) == 0 {
 		t.First = s.MSN
 	}
-	m := Mark{Discontinuity: s.Discontinuity, Slate: s.Slate}
+	m := Mark{Discontinuity: s.Discontinuity, Slate: s.Slate, Generation: s.Generation}
 	if s.Start != 0 {
 		m.Start = time.UnixMilli(s.Start).UTC()
 	}

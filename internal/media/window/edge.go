@@ -5,13 +5,13 @@
 package window
 
 import (
-	"fmt"
 	"log/slog"
 	"slices"
 	"sync"
 	"time"
 
 	"millrace/internal/media/frame"
+	"millrace/internal/media/hls"
 	"millrace/internal/media/journal"
 	"millrace/internal/media/timeline"
 )
@@ -34,6 +34,13 @@ type Options struct {
 	// MaxHeld bounds the bytes that wait for a storage that does not answer; behind it segments are lost, which is logged and recorded
 	// as gaps. 256 MiB when 0.
 	MaxHeld int64
+	// Generation numbers those who write the broadcast: it is in the URLs of what is published now, so that they never name other bytes than
+	// those of another writer do.
+	Generation int64
+	// Reserved is the first media sequence number that no earlier writer can have published, as far as the database knows; see Reserve.
+	Reserved int64
+	// Short is told when the reserved numbers come to an end. It must not block.
+	Short func()
 	// Journal keeps parts in files until they are recorded; what an earlier process left in it is taken over. nil: memory has them, and a
 	// crash loses what is not stored.
 	Journal *journal.Journal
@@ -60,6 +67,10 @@ type Edge struct {
 	held    int64         // bytes in the queue
 	settled chan struct{} // closed with the next segment that is stored or lost; nil: nobody waits
 	begun   []Begun       // not fetched yet
+
+	reserved int64 // media sequence numbers below this one may be published
+	short    bool  // that they come to an end is told
+	parted   int   // segments before this one are not in the journal any more
 }
 
 // lane is one rendition at the edge.
@@ -101,7 +112,8 @@ type segment struct {
 	size        int64
 	hot         *hot // nil once it is far behind the edge
 	init        int32
-	parts       int32 // how many it has or had; 0 for one of an earlier life
+	parts       int32 // how many it has or had; 0 for one of an earlier life whose parts nobody knows
+	generation  int32 // in which it was published
 	disc        bool
 	slate       bool
 	independent bool
@@ -142,9 +154,7 @@ func New(o Options) *Edge {
 	if t := o.Timeline; t != nil && len(t.Marks) > 0 {
 		e.resume(t)
 	}
-	if o.Journal != nil {
-		e.takeOver(o.Journal)
-	}
+	e.takeOver()
 	return e
 }
 
@@ -158,7 +168,7 @@ func (e *Edge) resume(t *timeline.Timeline) {
 		for i, c := range from.Chunks {
 			s := segment{
 				disc: t.Marks[i].Discontinuity, slate: t.Marks[i].Slate, init: int32(c.Init), time: c.Time, dur: c.Duration,
-				size: c.Size, independent: c.Independent, gap: c.Gap, done: true, stored: true,
+				size: c.Size, independent: c.Independent, gap: c.Gap, done: true, stored: true, generation: int32(t.Marks[i].Generation),
 			}
 			if !t.Marks[i].Start.IsZero() {
 				s.start = t.Marks[i].Start.UnixMilli() + c.Apart
@@ -218,9 +228,13 @@ func (l *lane) beginsWithin(from int, d time.Duration) int {
 	return i
 }
 
-// Key is the storage key of a chunk.
+// key is the storage key of a chunk.
 func (e *Edge) key(rendition string, msn int64) string {
-	return fmt.Sprintf("media/%s/%s/%d.m4s", e.opt.Media, rendition, msn)
+	uri := hls.SegmentURI(rendition, msn, "m4s")
+	if l, i := e.lane(rendition), msn-e.first; l != nil && i >= 0 && i < int64(len(l.segs)) {
+		uri = hls.InGeneration(int64(l.segs[i].generation), uri)
+	}
+	return "media/" + e.opt.Media + "/" + uri
 }
 
 // changed publishes: caches are stale, waiters on l look again. Called with the lock.

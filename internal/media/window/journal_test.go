@@ -124,6 +124,9 @@ func TestKilledAnywhere(t *testing.T) {
 		for _, l := range tl.Lanes {
 			for n, c := range l.Chunks {
 				whole := full.Lane(l.ID).Chunks[n]
+				if l.ID == "a" && n == k.whole && k.a == 0 && c.Gap { // pictures that were listed stay, without sound
+					continue
+				}
 				stays := n < k.whole || k.listed && l.ID == "v"
 				if c.Gap || c.Time != whole.Time || stays && (c.Duration != whole.Duration || c.Size != whole.Size) || !c.Independent || l.PartTarget != 300000 {
 					t.Errorf("moment %d: %s %d is %+v", i, l.ID, n, c)
@@ -230,7 +233,8 @@ func TestListedWithoutSound(t *testing.T) {
 	}
 }
 
-func TestJournalThatCanNotFollow(t *testing.T) {
+// TestJournalWithoutOne: what comes behind a segment that the disk has lost is kept.
+func TestJournalWithoutOne(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "m")
 	one := newRig(Options{Mode: low, Journal: journalIn(dir)})
@@ -246,8 +250,9 @@ func TestJournalThatCanNotFollow(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if tl, _ := recovered(t, nil, dir); len(tl.Marks) != 1 || tl.First != 7 {
-		t.Errorf("%d rows from %d", len(tl.Marks), tl.First)
+	tl, _ := recovered(t, nil, dir)
+	if v := tl.Lane("v").Chunks; len(v) != 4 || tl.First != 7 || v[0].Gap || !v[1].Gap || v[2].Gap || v[3].Gap {
+		t.Errorf("%d rows from %d: %+v", len(v), tl.First, v)
 	}
 }
 

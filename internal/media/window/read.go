@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"millrace/internal/media/hls"
 	"millrace/internal/media/journal"
 	"millrace/internal/media/timeline"
 )
@@ -82,6 +83,18 @@ func (e *Edge) listedInits(l *lane) []timeline.Init {
 		out = append(out, l.inits[n].Init)
 	}
 	return out
+}
+
+// Named says whether a resource's name has the generation in which the edge published it: what another writer published under the same
+// number is not what was asked for.
+func (e *Edge) Named(rendition string, r hls.Resource) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	l := e.find(rendition)
+	if l == nil || r.Init >= 0 {
+		return l == nil || l.initURI(r.Init) == hls.InGeneration(r.Generation, hls.InitURI(l.ID, r.Init))
+	}
+	return r.MSN < e.first || e.generation(l, int(r.MSN-e.first)) == r.Generation
 }
 
 // ReadInit is an initialization segment.

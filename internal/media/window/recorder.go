@@ -82,7 +82,7 @@ func (e *Edge) wholeAt(i int) bool {
 // row gathers what storage and record need of segment i, with the declarations that come before it for the first time.
 func (e *Edge) row(i int) row {
 	r := row{index: i}
-	seg := timeline.Segment{MSN: e.first + int64(i)}
+	seg := timeline.Segment{MSN: e.first + int64(i), Generation: int64(e.lanes[0].segs[i].generation)}
 	if i == 0 && e.target > 0 {
 		r.entries = append(r.entries, timeline.Entry{Target: e.target})
 	}
@@ -252,12 +252,24 @@ func (e *Edge) stored(r *row) {
 	}
 	e.settle()
 	if e.opt.Journal != nil {
-		e.opt.Journal.Forget(e.first + int64(r.index))
+		e.opt.Journal.Stored(e.first + int64(r.index))
 	}
 	e.queue[0] = row{} // r is in there
 	e.queue = e.queue[1:]
 	for _, l := range e.lanes {
 		e.trim(l)
+	}
+	e.forgetParts()
+}
+
+// forgetParts has the journal forget the segments whose parts nobody may ask for any more. Called with the lock.
+func (e *Edge) forgetParts() {
+	until := len(e.lanes[0].segs)
+	for _, l := range e.lanes {
+		until = min(until, l.cold)
+	}
+	for ; e.opt.Journal != nil && e.parted < until; e.parted++ {
+		e.opt.Journal.Forget(e.first + int64(e.parted))
 	}
 }
 

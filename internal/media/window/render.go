@@ -158,7 +158,7 @@ func (e *Edge) windowStart(l *lane, m *hls.Media) int {
 		m.Segments = append(m.Segments, hls.Segment{URI: hls.SegmentURI(l.ID, m.MediaSequence+i, "m4s"), Duration: gap, Gap: true})
 	}
 	if n > 0 {
-		m.Segments[0].Map = hls.InitURI(l.ID, int(l.segs[0].init))
+		m.Segments[0].Map = l.initURI(int(l.segs[0].init))
 	}
 	return from
 }
@@ -179,13 +179,14 @@ func (l *lane) settle(e *Edge) int {
 func (e *Edge) describe(l *lane, i int, first bool) hls.Segment {
 	s := &l.segs[i]
 	seg := hls.Segment{
-		URI: hls.SegmentURI(l.ID, e.first+int64(i), "m4s"), Duration: l.duration(s.dur), Discontinuity: s.disc && i > 0, Gap: s.gap,
+		URI:      hls.InGeneration(int64(s.generation), hls.SegmentURI(l.ID, e.first+int64(i), "m4s")),
+		Duration: l.duration(s.dur), Discontinuity: s.disc && i > 0, Gap: s.gap,
 	}
 	if s.start != 0 {
 		seg.ProgramDateTime = time.UnixMilli(s.start)
 	}
 	if first || l.segs[max(i-1, 0)].init != s.init {
-		seg.Map = hls.InitURI(l.ID, int(s.init))
+		seg.Map = l.initURI(int(s.init))
 	}
 	return seg
 }
@@ -205,9 +206,25 @@ func (e *Edge) listParts(l *lane, i int) []hls.Part {
 // partURI names part k of segment i, which may be the next one to come: the name that was hinted for it.
 func (e *Edge) partURI(l *lane, i, k int) string {
 	if k == 0 && l.follows(i) {
-		return hls.PartURI(l.ID, e.first+int64(i)-1, int(l.segs[i-1].parts))
+		i, k = i-1, int(l.segs[i-1].parts)
 	}
-	return hls.PartURI(l.ID, e.first+int64(i), k)
+	return hls.InGeneration(e.generation(l, i), hls.PartURI(l.ID, e.first+int64(i), k))
+}
+
+// generation is in which one segment i was, or will be, published.
+func (e *Edge) generation(l *lane, i int) int64 {
+	if i < len(l.segs) {
+		return int64(l.segs[i].generation)
+	}
+	return e.opt.Generation
+}
+
+func (l *lane) initURI(n int) string {
+	generation := int64(0)
+	if n < len(l.inits) { // a shadow has none of its own
+		generation = l.inits[n].Generation
+	}
+	return hls.InGeneration(generation, hls.InitURI(l.ID, n))
 }
 
 // hint is the URI of the next part, empty when none is promised: the encoder is away, or the rendition has no media now.

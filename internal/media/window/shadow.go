@@ -100,6 +100,7 @@ func (e *Edge) Shade(id string, msn int64, number int, buf []byte, ticks int64, 
 		from := &d.of.segs[i]
 		d.segs = append(d.segs, segment{
 			start: from.start, time: from.time, disc: from.disc, slate: from.slate, independent: true, hot: &hot{parts: make([]part, 0, 8)},
+			generation: from.generation,
 		})
 		d.fresh = false
 		s = &d.segs[i]
@@ -307,7 +308,7 @@ func (e *Edge) advance(d *lane) {
 		}
 		s := segment{
 			start: from.start, time: from.time, dur: from.dur, disc: from.disc, slate: from.slate, gap: from.gap, lost: from.lost,
-			independent: !from.gap, done: true, stored: true,
+			independent: !from.gap, done: true, stored: true, generation: from.generation,
 		}
 		if from.hot != nil && !from.gap {
 			s.hot, s.parts = &hot{parts: make([]part, len(from.hot.parts))}, from.parts

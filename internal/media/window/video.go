@@ -49,7 +49,7 @@ func (e *Edge) video(stretch func(l *lane) (from, to int)) (*timeline.Timeline, 
 	}
 	for i := from; i < to && l.segs[i].done; i++ {
 		s := &l.segs[i]
-		m := timeline.Mark{Discontinuity: s.disc, Slate: s.slate}
+		m := timeline.Mark{Discontinuity: s.disc, Slate: s.slate, Generation: int64(s.generation)}
 		if s.start != 0 {
 			m.Start = time.UnixMilli(s.start).UTC()
 		}

@@ -3,10 +3,10 @@ package window
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"fmt"
 	"time"
 
 	"millrace/internal/media/frame"
+	"millrace/internal/media/hls"
 	"millrace/internal/media/timeline"
 )
 
@@ -84,7 +84,8 @@ func (e *Edge) AddInit(kind frame.Kind, timescale uint32, in timeline.Init, data
 			return n
 		}
 	}
-	in.Object = fmt.Sprintf("media/%s/%s/init-%d.mp4", e.opt.Media, in.Rendition, len(l.inits))
+	in.Generation = e.opt.Generation
+	in.Object = "media/" + e.opt.Media + "/" + hls.InGeneration(in.Generation, hls.InitURI(in.Rendition, len(l.inits)))
 	l.inits = append(l.inits, initSegment{Init: in, data: data})
 	return len(l.inits) - 1
 }
@@ -95,7 +96,7 @@ func (l *lane) backfill(o *lane) {
 		s := &o.segs[i]
 		l.segs = append(l.segs, segment{
 			start: s.start, disc: s.disc, slate: s.slate, time: rescale(s.time, o.Timescale, l.Timescale), dur: rescale(s.dur, o.Timescale, l.Timescale),
-			gap: true, done: true, stored: s.stored, init: l.lastInit(),
+			gap: true, done: true, stored: s.stored, init: l.lastInit(), generation: s.generation,
 		})
 	}
 }
@@ -145,7 +146,12 @@ func (e *Edge) Begin(rendition string, start time.Time, discontinuity bool, init
 	}
 	l.segs = append(l.segs, segment{
 		start: start.UnixMilli(), disc: discontinuity, slate: e.slate, init: int32(init), time: at, hot: &hot{parts: make([]part, 0, 8)},
+		generation: int32(e.opt.Generation),
 	})
+	if e.opt.Short != nil && !e.short && e.first+int64(len(l.segs)) >= e.reserved {
+		e.short = true
+		e.opt.Short()
+	}
 	l.fresh = false
 	l.takeNews()
 	e.noteBegin(l)

@@ -35,6 +35,8 @@ type liveRow struct {
 	Node           string `bun:"node"`
 	LeaseUntil     int64  `bun:"lease_until"`
 	ActiveAt       int64  `bun:"active_at"`
+	Generation     int64  `bun:"generation"`
+	Reserved       int64  `bun:"reserved"`
 	Silent         bool   `bun:"silent"`
 	EndWanted      string `bun:"end_wanted"`
 	CreatedAt      int64  `bun:"created_at"`
@@ -57,7 +59,7 @@ func liveRowOf(s live.Stream) (liveRow, error) {
 		Settings: settings, Epoch: int64(s.Epoch), ActiveAsset: string(s.ActiveAsset), RecentAssets: recent, Protocol: s.Protocol,
 		StartedAt: millis(s.StartedAt), DisconnectedAt: millis(s.DisconnectedAt), Node: string(s.Node), LeaseUntil: millis(s.LeaseUntil),
 		ActiveAt: millis(s.ActiveAt), Silent: s.Silent, EndWanted: string(s.EndWanted), CreatedAt: millis(s.CreatedAt), UpdatedAt: millis(s.UpdatedAt), DeletedAt: millis(s.DeletedAt),
-		Revision: s.Revision,
+		Revision: s.Revision, Generation: s.Generation, Reserved: s.Reserved,
 	}, nil
 }
 
@@ -67,7 +69,7 @@ func (r liveRow) value(ids []playbackid.ID) (live.Stream, error) {
 		State: live.State(r.State), PlaybackIDs: ids, Epoch: id.Epoch(r.Epoch), ActiveAsset: id.Asset(r.ActiveAsset), Protocol: r.Protocol,
 		CreatedAt: moment(r.CreatedAt), UpdatedAt: moment(r.UpdatedAt), StartedAt: moment(r.StartedAt), DisconnectedAt: moment(r.DisconnectedAt),
 		Node: id.Node(r.Node), LeaseUntil: moment(r.LeaseUntil), ActiveAt: moment(r.ActiveAt), Silent: r.Silent, EndWanted: live.EndReason(r.EndWanted), DeletedAt: moment(r.DeletedAt),
-		Revision: r.Revision,
+		Revision: r.Revision, Generation: r.Generation, Reserved: r.Reserved,
 	}
 	if err := read(r.Settings, &s.Settings); err != nil {
 		return live.Stream{}, fmt.Errorf("read live stream %s: %w", r.ID, err)
@@ -214,11 +216,11 @@ func (d liveStore) Delete(ctx context.Context, c live.Change) error {
 	})
 }
 
-func (d liveStore) Renew(ctx context.Context, s id.LiveStream, e id.Epoch, node id.Node, until time.Time) (live.Stream, error) {
+func (d liveStore) Renew(ctx context.Context, s id.LiveStream, e id.Epoch, node id.Node, until time.Time, reserved int64) (live.Stream, error) {
 	var rows []liveRow
 	var ids []playbackid.ID
 	err := d.engine.begin(ctx, func(ctx context.Context, t tx) error {
-		found, err := t.query(ctx, renewLease, millis(until), string(s), int64(e), string(node)) //nolint:rowserrcheck // scan looks at it
+		found, err := t.query(ctx, renewLease, millis(until), reserved, string(s), int64(e), string(node)) //nolint:rowserrcheck // scan looks at it
 		if err == nil {
 			err = t.scan(ctx, found, &rows)
 		}

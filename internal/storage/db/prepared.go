@@ -17,7 +17,7 @@ import (
 const (
 	appendEntry = "INSERT INTO timeline_entries (asset_id, sequence, data) SELECT id, ?, ? FROM assets " +
 		"WHERE id = ? AND is_live AND status <> 'errored' ON CONFLICT DO NOTHING"
-	renewLease = "UPDATE live_streams SET lease_until = ?, revision = revision + 1 " +
+	renewLease = "UPDATE live_streams SET lease_until = ?, reserved = ?, revision = revision + 1 " +
 		"WHERE id = ? AND epoch = ? AND node = ? AND active_asset <> '' RETURNING *"
 	playbackIDsOf = "SELECT * FROM playback_ids WHERE object_id = ? AND object_kind = ? ORDER BY position, id"
 )

@@ -1,0 +1,264 @@
+package window
+
+import (
+	"time"
+
+	"millrace/internal/media/container/cmaf"
+	"millrace/internal/media/journal"
+	"millrace/internal/media/timeline"
+)
+
+// takeOver goes on where an earlier writer of the broadcast ended: with what its journal has behind what was recorded, and behind the last
+// media sequence number that it can have published.
+func (e *Edge) takeOver() {
+	next := e.opt.Reserved
+	e.reserved = next
+	e.parted = e.count()
+	if j := e.opt.Journal; j != nil {
+		whole := true
+		for s := range j.Left {
+			whole = e.take(j, s, whole)
+		}
+		if marked, ok := j.Marked(); ok {
+			next = marked
+		}
+	}
+	if len(e.lanes) > 0 {
+		e.leaveOut(next)
+		e.seal()
+	} else {
+		e.first = max(e.first, next)
+	}
+}
+
+// count is how many segments there are.
+func (e *Edge) count() int {
+	if len(e.lanes) == 0 {
+		return 0
+	}
+	return len(e.lanes[0].segs)
+}
+
+// take takes a segment over from a journal: of one that is recorded the lengths of its parts. whole says whether the one before was, and
+// whether this one is.
+func (e *Edge) take(j *journal.Journal, s *journal.Segment, whole bool) bool {
+	if s.MSN < e.first+int64(e.count()) {
+		if !s.Stored { // recorded before the process could say so
+			j.Stored(s.MSN)
+		}
+		e.relist(s)
+		return true
+	}
+	s.Load()
+	if s.Stored || !s.Any() { // its record is gone, or nothing of it came
+		j.Forget(s.MSN)
+		return whole
+	}
+	if !whole {
+		e.stretch(s)
+	}
+	if !e.adopt(s) {
+		e.opt.Logger.Warn("segment in the part journal can not be recovered: its init segment is missing", "media", e.opt.Media, "msn", s.MSN)
+		j.Forget(s.MSN)
+		return whole
+	}
+	e.opt.Logger.Info("segment recovered from the part journal", "media", e.opt.Media, "msn", s.MSN, "whole", s.Whole())
+	return s.Whole()
+}
+
+// relist gives a recorded segment its parts back.
+func (e *Edge) relist(s *journal.Segment) {
+	i := int(s.MSN - e.first)
+	if i < 0 {
+		return
+	}
+	for _, from := range s.Lanes {
+		l := e.lane(from.ID)
+		if l == nil || len(from.Parts) == 0 || from.Parts[len(from.Parts)-1].End != l.segs[i].size {
+			continue
+		}
+		l.segs[i].hot, l.segs[i].parts = &hot{parts: partsOf(from)}, int32(len(from.Parts))
+		l.cold, e.parted = min(l.cold, i), min(e.parted, i)
+	}
+}
+
+// partsOf are the parts that a journal has of a segment; the pictures in them are counted where the bytes are there.
+func partsOf(from *journal.Lane) []part {
+	var out []part
+	at := int64(0)
+	for _, p := range from.Parts {
+		x := part{off: at, end: p.End, dur: p.Ticks, independent: p.Independent}
+		if p.End <= int64(len(from.Data)) {
+			if fragments, err := cmaf.ParseFragments(from.Data[at:p.End]); err == nil {
+				for _, f := range fragments {
+					x.samples += len(f.Samples)
+				}
+			}
+		}
+		out = append(out, x)
+		at = p.End
+	}
+	return out
+}
+
+// adopt makes the next segment of what a journal holds; what was published between it and the last one that is known is left out. False when
+// nothing can be made of it.
+func (e *Edge) adopt(s *journal.Segment) bool {
+	if e.target == 0 {
+		e.target = s.Target
+	}
+	if e.count() == 0 {
+		e.first = s.MSN
+	}
+	for _, from := range s.Lanes {
+		if !e.declare(from) {
+			return false
+		}
+	}
+	e.leaveOut(s.MSN)
+	end := e.endOfAll(s)
+	longest := (*lane)(nil)
+	for _, from := range s.Lanes {
+		l := e.lane(from.ID)
+		x := segment{
+			start: from.Start, time: from.Time, dur: from.Ticks(), init: int32(from.Use), disc: from.Discontinuity, slate: from.Slate, done: true,
+			generation: int32(s.Generation),
+		}
+		switch {
+		case len(from.Parts) > 0:
+			x.size, x.hot, x.parts = int64(len(from.Data)), &hot{buf: from.Data, parts: partsOf(from)}, int32(len(from.Parts))
+			x.independent = from.Parts[0].Independent
+			if !from.Whole {
+				x.dur = max(x.dur, end.in(l)-from.Time)
+			}
+			l.rate.Add(x.size, x.dur, l.Timescale, e.target)
+			if longest == nil {
+				longest = l
+			}
+		case from.Whole: // a gap
+			x.gap, x.init = true, l.lastInit()
+		default:
+			continue
+		}
+		l.segs = append(l.segs, x)
+	}
+	for _, l := range e.lanes {
+		l.backfill(longest)
+	}
+	return true
+}
+
+// declare makes the rendition and the init segments that a journal names, unless they are known.
+func (e *Edge) declare(from *journal.Lane) bool {
+	l := e.lane(from.ID)
+	if l == nil {
+		if from.Rendition == nil {
+			return false
+		}
+		l = &lane{Rendition: *from.Rendition}
+		if len(e.lanes) > 0 {
+			l.backfill(e.lanes[0])
+		}
+		e.lanes = append(e.lanes, l)
+		if l.PartTarget > 0 {
+			e.parts[l.ID] = time.Duration(l.PartTarget) * time.Microsecond
+		}
+	}
+	for _, in := range from.Inits {
+		if in.Number == len(l.inits) {
+			l.inits = append(l.inits, initSegment{Init: in.Init, data: in.Data})
+		}
+	}
+	return !from.Begun || from.Use < len(l.inits) || len(from.Parts) == 0
+}
+
+// moment is a place in media time.
+type moment struct {
+	ticks int64
+	scale uint32
+}
+
+func (m moment) in(l *lane) int64 {
+	if m.scale == 0 {
+		return 0
+	}
+	return rescale(m.ticks, m.scale, l.Timescale)
+}
+
+// endOfAll is where a segment ends that was cut short. Every part that is there may have been listed, and stays; the renditions that have
+// less of it last as long, so that what follows finds them all at one place. One that was whole was listed with its length.
+func (e *Edge) endOfAll(s *journal.Segment) moment {
+	var listed, longest moment
+	later := func(m moment, from *journal.Lane, l *lane) moment {
+		if end := from.Time + from.Ticks(); end > m.in(l) {
+			return moment{end, l.Timescale}
+		}
+		return m
+	}
+	for _, from := range s.Lanes {
+		l := e.lane(from.ID)
+		if len(from.Parts) == 0 {
+			continue
+		}
+		longest = later(longest, from, l)
+		if from.Whole {
+			listed = later(listed, from, l)
+		}
+	}
+	if listed.scale != 0 {
+		return listed
+	}
+	return longest
+}
+
+// stretch has the last segment, whose end is not in the journal, last until the next one, which goes on behind it.
+func (e *Edge) stretch(next *journal.Segment) {
+	for _, from := range next.Lanes {
+		l := e.lane(from.ID)
+		if l == nil || len(l.segs) == 0 || len(from.Parts) == 0 || from.Discontinuity || next.MSN != e.first+int64(len(l.segs)) {
+			continue
+		}
+		if s := &l.segs[len(l.segs)-1]; !s.gap && !s.stored {
+			s.dur = max(s.dur, from.Time-s.time)
+		}
+	}
+}
+
+// leaveOut lists the media sequence numbers before next as gaps: they were published, and nothing is left of them. A gap is as short as can
+// be: media time goes on where the media ended.
+func (e *Edge) leaveOut(next int64) {
+	const long = time.Millisecond
+	for n := e.count(); e.first+int64(n) < next; n++ {
+		for _, l := range e.lanes {
+			s := segment{gap: true, done: true, init: l.lastInit(), dur: int64(l.Timescale) * int64(long) / int64(time.Second)}
+			if n > 0 {
+				before := &l.segs[n-1]
+				s.time, s.generation, s.slate = before.time+before.dur, before.generation, before.slate
+				if before.start != 0 {
+					s.start = before.start + l.duration(before.dur).Milliseconds()
+				}
+			}
+			l.segs = append(l.segs, s)
+		}
+	}
+}
+
+// Reserve says that the media sequence numbers before next are known to whoever goes on after this process: they may be published.
+func (e *Edge) Reserve(next int64) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.reserved, e.short = max(e.reserved, next), false
+}
+
+// Upcoming is the first media sequence number that no player was told of, and whether more are coming.
+func (e *Edge) Upcoming() (next int64, live bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	next = e.first
+	for _, l := range e.lanes {
+		next = max(next, e.first+int64(len(l.segs)))
+	}
+	return next, e.live
+}
+
+func seconds(ticks int64, r timeline.Rendition) float64 { return float64(ticks) / float64(r.Timescale) }

@@ -1,0 +1,306 @@
+package window
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"millrace/internal/media/hls"
+	"millrace/internal/media/journal"
+	"millrace/internal/media/timeline"
+)
+
+// witness remembers all that it was told and given, over all lives of a broadcast.
+type witness struct {
+	t      *testing.T
+	given  map[string][]byte  // bytes by URI
+	length map[string]float64 // EXTINF by URI
+	gaps   map[string]bool
+	next   map[string]int64 // by rendition: the media sequence number behind the last one that was listed
+	parts  map[string]bool  // listed in the last playlists before the crash
+}
+
+func newWitness(t *testing.T) *witness {
+	t.Helper()
+	return &witness{
+		t: t, given: map[string][]byte{}, length: map[string]float64{}, gaps: map[string]bool{}, next: map[string]int64{}, parts: map[string]bool{},
+	}
+}
+
+// fetch gets what a URI names.
+func (w *witness) fetch(r *rig, uri string) []byte {
+	w.t.Helper()
+	rendition, name, _ := strings.Cut(uri, "/")
+	res, ok := hls.ParseResource(name)
+	if !ok || !r.Named(rendition, res) {
+		return nil
+	}
+	var p Place
+	var err error
+	switch {
+	case res.Init >= 0:
+		p, err = r.ReadInit(rendition, res.Init)
+	case res.Part >= 0:
+		p, err = r.ReadPart(w.t.Context(), rendition, res.MSN, res.Part)
+	default:
+		p, err = r.ReadSegment(w.t.Context(), rendition, res.MSN)
+	}
+	if err != nil {
+		return nil
+	}
+	if p.File != nil {
+		s, err := p.File.Section(p.Offset, p.N)
+		if err == nil {
+			defer s.Close()
+			data, _ := io.ReadAll(s)
+			return data
+		}
+	}
+	if p.Data != nil {
+		return p.Data
+	}
+	r.store.mu.Lock()
+	defer r.store.mu.Unlock()
+	data := r.store.objects[p.Object]
+	if p.N < 0 {
+		return data
+	}
+	if int64(len(data)) < p.Offset+p.N {
+		return nil
+	}
+	return data[p.Offset:][:p.N]
+}
+
+// same fetches a URI and compares it with what it gave before.
+func (w *witness) same(r *rig, when, uri string) {
+	w.t.Helper()
+	data := w.fetch(r, uri)
+	switch before, known := w.given[uri]; {
+	case data == nil:
+		w.t.Errorf("%s: %s was listed and is not there", when, uri)
+	case known && !bytes.Equal(before, data):
+		w.t.Errorf("%s: %s gave %q and gives %q", when, uri, before, data)
+	default:
+		w.given[uri] = bytes.Clone(data)
+	}
+}
+
+// watch reads the playlists of both renditions and all that they name.
+func (w *witness) watch(r *rig, when string) {
+	w.t.Helper()
+	if _, err := r.Describe(); err != nil {
+		return
+	}
+	clear(w.parts)
+	for _, id := range []string{"v", "a"} {
+		l := r.list(w.t, id, now())
+		if next := l.msn + int64(len(l.segs)); next < w.next[id] {
+			w.t.Errorf("%s: %s goes back from %d to %d", when, id, w.next[id], next)
+		} else {
+			w.next[id] = next
+		}
+		for _, s := range l.segs {
+			if s.init != "" {
+				w.same(r, when, s.init)
+			}
+			if s.msn < 7 {
+				continue
+			}
+			if d, known := w.length[s.uri]; known && (d != s.dur || w.gaps[s.uri] != s.gap) {
+				w.t.Errorf("%s: %s was listed with %v, gap %v, and is with %v, gap %v", when, s.uri, d, w.gaps[s.uri], s.dur, s.gap)
+			}
+			w.length[s.uri], w.gaps[s.uri] = s.dur, s.gap
+			if !s.gap {
+				w.same(r, when, s.uri)
+			}
+			for _, p := range s.parts {
+				w.parts[p.uri] = true
+			}
+		}
+		for _, p := range l.open {
+			w.parts[p.uri] = true
+		}
+	}
+	for uri := range w.parts {
+		w.same(r, when, uri)
+	}
+}
+
+// TestStormOfCrashes lets a broadcast live many short lives, most of them shorter than a segment, on storage that is there or away, and wants
+// everything that a viewer was ever told to stay true.
+func TestStormOfCrashes(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(12) {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			t.Parallel()
+			random := rand.New(rand.NewPCG(seed, 0))
+			w := newWitness(t)
+			store := newStorage()
+			dir := filepath.Join(t.TempDir(), "m")
+			sent := 0.0
+			for life := range 12 {
+				store.before = nil
+				if random.IntN(2) == 0 {
+					store.before = func(context.Context, string) error { return errAway }
+				}
+				r := newRig(Options{
+					Mode: low, Timeline: store.timeline(t), Journal: journalIn(dir), Generation: int64(life), Store: store, Recorder: store,
+				})
+				r.store = store
+				if r.at == 0 {
+					r.at = timeline.Origin
+				}
+				stop := r.run(t)
+				w.watchAgain(r, fmt.Sprintf("life %d begins", life))
+				sent += liveOn(w, r, random, life)
+				stop()
+			}
+			store.before = nil
+			r := newRig(Options{
+				Mode: low, Timeline: store.timeline(t), Journal: journalIn(dir), Generation: 100, Store: store, Recorder: store,
+			})
+			r.store = store
+			w.watchAgain(r, "the end")
+			r.Close()
+			if err := r.Run(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			tl := store.timeline(t)
+			if got := tl.Duration().Seconds(); got < sent-0.001 {
+				t.Errorf("%.1f s of %.1f s are recorded", got, sent)
+			}
+			alike(t, tl)
+		})
+	}
+}
+
+// watchAgain looks at what the life before has left: the parts that were listed last are there, listed or not.
+func (w *witness) watchAgain(r *rig, when string) {
+	w.t.Helper()
+	for uri := range w.parts {
+		w.same(r, when, uri)
+	}
+	w.watch(r, when)
+}
+
+// liveOn writes a few parts and segments, the sound a little behind the pictures, and ends anywhere. It gives the seconds of picture.
+func liveOn(w *witness, r *rig, random *rand.Rand, life int) (sent float64) {
+	steps := random.IntN(25)
+	r.start()
+	disc := life > 0
+	for {
+		n := 2 + random.IntN(4)
+		r.begin("v", disc)
+		r.begin("a", disc)
+		for range n {
+			for _, id := range []string{"v", "a"} {
+				if steps--; steps < 0 {
+					return sent
+				}
+				r.part(id)
+				if id == "v" {
+					sent += perPart.Seconds()
+				}
+				if random.IntN(3) == 0 {
+					w.watch(r, fmt.Sprintf("life %d", life))
+				}
+			}
+		}
+		r.Target(2, nil)
+		r.Finish("v", 0)
+		if steps--; steps < 0 {
+			w.watch(r, fmt.Sprintf("life %d", life))
+			return sent
+		}
+		r.finish(n, "a")
+		disc = false
+	}
+}
+
+// alike wants the renditions of a recording to be of one length at the end of each segment.
+func alike(t *testing.T, tl *timeline.Timeline) {
+	t.Helper()
+	var ends []float64
+	for _, l := range tl.Lanes {
+		at := 0.0
+		for i := range l.Chunks {
+			at += l.Seconds(i)
+			if len(ends) <= i {
+				ends = append(ends, at)
+			} else if d := at - ends[i]; d > 0.01 || d < -0.01 {
+				t.Fatalf("segment %d: sound and picture are %.3f s apart", i, d)
+			}
+		}
+	}
+}
+
+// TestNothingIsNumberedTwice: the disk is full and storage is away when the process dies. What was published is lost; its numbers and names
+// are not given out again, on this machine or another.
+func TestNothingIsNumberedTwice(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		marked, reserved bool
+	}{"this machine": {marked: true}, "another machine": {reserved: true}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir, mark := filepath.Join(t.TempDir(), "m"), ""
+			if tt.marked {
+				mark = filepath.Join(t.TempDir(), "mark")
+			}
+			full := func() *journal.Journal {
+				o := journal.Options{Dir: dir, MaxBacklog: 1, Mark: mark, Logger: slog.New(slog.DiscardHandler)}
+				return journal.New(o)
+			}
+			w := newWitness(t)
+			reserved := int64(0)
+			one := newRig(Options{Mode: low, Journal: full(), Short: func() {}})
+			one.store.before = func(context.Context, string) error {
+				if len(one.store.entries) > 4 {
+					return errAway
+				}
+				return nil
+			}
+			stop := one.run(t)
+			one.start()
+			for range 5 {
+				one.segment(3, false)
+				w.watch(one, "before")
+				if n, live := one.Upcoming(); tt.reserved && live {
+					reserved = n + 2
+				}
+			}
+			stop()
+			store := one.store
+			store.before = nil
+			two := newRig(Options{
+				Mode: low, Timeline: store.timeline(t), Journal: full(), Generation: 1, Reserved: reserved, Store: store, Recorder: store,
+			})
+			two.store = store
+			if next, _ := two.Upcoming(); next < 12 || next > 14 {
+				t.Errorf("the next segment is %d", next)
+			}
+			two.start()
+			stop = two.run(t)
+			for range 3 {
+				two.segment(3, true)
+			}
+			two.drain(t)
+			stop()
+			for _, s := range two.list(t, "v", now()).segs {
+				switch known := w.given[s.uri] != nil; {
+				case s.gap:
+				case known:
+					w.same(two, "after the crash", s.uri)
+				case s.msn < w.next["v"]:
+					t.Errorf("%s has the number of another one", s.uri)
+				}
+			}
+		})
+	}
+}
