@@ -65,7 +65,7 @@ golden: ## write the golden files anew; look at the diff before you commit it
 .PHONY: build
 build: ## build bin/millrace
 	@mkdir -p bin
-	@$(GO) build -trimpath -o bin/millrace ./cmd/millrace
+	@$(GO) build -trimpath -ldflags '-s -w' -o bin/millrace ./cmd/millrace
 
 .PHONY: fmt
 fmt: $(LINT) ## format the code

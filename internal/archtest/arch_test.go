@@ -153,6 +153,28 @@ func check(tree fs.FS) (complaints []string, err error) {
 	return complaints, err
 }
 
+// unwanted are modules that the program must not need again: each cost more than it gave.
+var unwanted = map[string]string{
+	"gocloud.dev":            "12 MB of program for one file (decision 35)",
+	"google.golang.org/grpc": "nothing here speaks gRPC",
+	"google.golang.org/api":  "nothing here speaks to Google's services",
+}
+
+func TestModules(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../go.mod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		for word := range strings.FieldsSeq(line) {
+			if why, is := unwanted[word]; is {
+				t.Errorf("go.mod needs %s: %s", word, why)
+			}
+		}
+	}
+}
+
 func TestTree(t *testing.T) {
 	t.Parallel()
 	complaints, err := check(os.DirFS("../.."))

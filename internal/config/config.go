@@ -189,9 +189,10 @@ func (c *Config) derive() {
 	}
 }
 
-func (s Storage) hasCredentials() bool {
+// halfCredentials says whether a storage URL has one of the two parts of credentials. With none of them the storage finds its own.
+func (s Storage) halfCredentials() bool {
 	u, err := url.Parse(s.URL.Reveal())
-	return err == nil && u.Query().Get("access_key_id") != "" && u.Query().Get("secret_access_key") != ""
+	return err == nil && (u.Query().Get("access_key_id") == "") != (u.Query().Get("secret_access_key") == "")
 }
 
 // complete adds to a storage URL what it does not say itself. Credentials belong together: they are added all or none.
@@ -234,8 +235,8 @@ func (c *Config) conflicts() (problems []string) {
 	if (c.TokenID == "") != (c.TokenSecret == "") {
 		problems = append(problems, "token-id and token-secret belong together: set both to seed an access token, or neither")
 	}
-	if c.Storage.Kind == S3 && !c.Storage.hasCredentials() {
-		problems = append(problems, "storage-url names an S3 bucket, but there are no credentials for it: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY in the environment")
+	if c.Storage.Kind == S3 && c.Storage.halfCredentials() {
+		problems = append(problems, "of the credentials for S3 one half is missing: set both AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY in the environment, or neither to use the role of the machine or pod")
 	}
 	return append(problems, c.sharedPorts()...)
 }

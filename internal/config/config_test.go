@@ -208,7 +208,7 @@ func TestProblems(t *testing.T) {
 		"storage":         {args: []string{"serve", "--storage-url", "gs://b"}, want: []string{"is not a storage URL"}},
 		"storage keys":    {args: []string{"serve", "--storage-url", "s3://k:s@b"}, want: []string{"has credentials in it"}},
 		"storage path":    {args: []string{"serve", "--storage-url", "s3://b/p"}, want: []string{"write it as s3://bucket?prefix=path"}},
-		"storage no keys": {args: []string{"serve", "--storage-url", "s3://b"}, want: []string{"there are no credentials for it"}},
+		"storage half":    {args: []string{"serve", "--storage-url", "s3://b"}, env: []string{"AWS_ACCESS_KEY_ID=AK"}, want: []string{"one half is missing"}},
 		"level":           {args: []string{"serve", "--log-level", "loud"}, want: []string{"is none of debug, info, warn, error"}},
 		"size":            {args: []string{"serve", "--max-upload-bytes", "lots"}, want: []string{"is not a size"}},
 		"duration":        {args: []string{"serve", "--shutdown-timeout", "30"}, want: []string{"is not a duration"}},
@@ -297,8 +297,10 @@ func TestCommands(t *testing.T) {
 
 func TestHelp(t *testing.T) {
 	t.Parallel()
-	for _, args := range [][]string{{"help"}, {"--help"}, {"-h"}, {"help", "serve"}, {"serve", "--help"}, {"serve", "--http-addr=wrong", "-h"}, {"help", "token", "create"}, {"help", "help"},
-		{"help", "--help"}, {"help", "serve", "--help"}, {"token", "revoke", "--help"}} {
+	for _, args := range [][]string{
+		{"help"}, {"--help"}, {"-h"}, {"help", "serve"}, {"serve", "--help"}, {"serve", "--http-addr=wrong", "-h"}, {"help", "token", "create"},
+		{"help", "help"}, {"help", "--help"}, {"help", "serve", "--help"}, {"token", "revoke", "--help"},
+	} {
 		c, _, err := Load(args, nil, nil)
 		if err != nil || c.Name != Help || !strings.HasPrefix(c.Text, "Usage: millrace ") && !strings.HasPrefix(c.Text, "Millrace is ") {
 			t.Errorf("%q: got %+v, %v", args, c, err)
@@ -317,6 +319,15 @@ func TestHelp(t *testing.T) {
 		if c, _, err := Load(append(strings.Fields(cmd.name), "--help"), nil, nil); err != nil || !strings.Contains(c.Text, cmd.text) && cmd.name != Help {
 			t.Errorf("%s --help: %v %q", cmd.name, err, c.Text)
 		}
+	}
+}
+
+// TestStorageWithoutKeys leaves it to the storage to find credentials, as of a machine's role.
+func TestStorageWithoutKeys(t *testing.T) {
+	t.Parallel()
+	cfg := mustLoad(t, []string{"serve", "--storage-url", "s3://b?region=eu-west-3"}, nil, "")
+	if cfg.Storage.Kind != S3 || cfg.Storage.URL.Reveal() != "s3://b?region=eu-west-3" {
+		t.Errorf("got %+v", cfg.Storage.URL.Reveal())
 	}
 }
 

@@ -176,7 +176,7 @@ var settings = []Setting{
 	},
 	{
 		Name: "storage-url", Kind: KindURL, Absent: "folder storage in data-dir",
-		Help:  "Where media is kept: file:///path/to/folder or s3://bucket?region=…&endpoint=…&path_style=true&prefix=…. Give credentials for S3 by AWS_* in the environment.",
+		Help:  "Where media is kept: file:///path/to/folder or s3://bucket?region=…&endpoint=…&path_style=true&prefix=…. Credentials for S3 come from AWS_* in the environment, or from where AWS tools find them: profile, web identity, role of the container or machine.",
 		apply: into(parseStorage, func(c *Config) *Storage { return &c.Storage }),
 	},
 	{
@@ -240,18 +240,18 @@ var settings = []Setting{
 		apply: applyShutdown,
 	},
 	{
-		Name: "aws-access-key-id", Foreign: "AWS_ACCESS_KEY_ID", Kind: KindText, Absent: "none",
+		Name: "aws-access-key-id", Foreign: "AWS_ACCESS_KEY_ID", Kind: KindText, Absent: "found as AWS tools do",
 		Help:  "Credentials for S3.",
 		apply: into(parseText, func(c *Config) *string { return &c.AWS.AccessKeyID }),
 	},
 	{
-		Name: "aws-secret-access-key", Foreign: "AWS_SECRET_ACCESS_KEY", Kind: KindText, Absent: "none", Secret: true,
-		Help:  "Credentials for S3.",
+		Name: "aws-secret-access-key", Foreign: "AWS_SECRET_ACCESS_KEY", Kind: KindText, Absent: "found as AWS tools do", Secret: true,
+		Help:  "Second part of them.",
 		apply: into(parseSecret, func(c *Config) *Secret { return &c.AWS.SecretAccessKey }),
 	},
 	{
 		Name: "aws-session-token", Foreign: "AWS_SESSION_TOKEN", Kind: KindText, Absent: "none", Secret: true,
-		Help:  "Third part of temporary S3 credentials.",
+		Help:  "Third part of them, of temporary ones.",
 		apply: into(parseSecret, func(c *Config) *Secret { return &c.AWS.SessionToken }),
 	},
 	{

@@ -369,6 +369,7 @@ func TestStorage(t *testing.T) {
 	expect(t, Storage{config.Storage{Kind: config.Folder, Path: file, URL: config.Secret(file)}, openBlob, time.Now}, Problem, file)
 	no := errors.New("no")
 	for mend, cause := range map[string]error{
+		"a role that may":   fault.Wrap(fault.Unavailable, blob.ErrNoCredentials, "no"),
 		"AWS_ACCESS_KEY_ID": fault.Wrap(fault.Unavailable, blob.ErrRefused, "no"), "Make the bucket": fault.Wrap(fault.Unavailable, blob.ErrNoBucket, "no"),
 		"Start the storage": fault.Wrap(fault.Unavailable, no, "no"), "Correct storage-url": fault.Wrap(fault.Invalid, no, "no"),
 	} {

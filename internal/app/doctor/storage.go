@@ -146,6 +146,8 @@ func (s Storage) explain(err error) Finding {
 	switch kind := fault.KindOf(err); {
 	case errors.Is(err, blob.ErrRefused):
 		mend = "Check AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, and that they may get, put, list and delete objects of this bucket."
+	case errors.Is(err, blob.ErrNoCredentials):
+		mend = "Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or give the machine, container or service account a role that may use this bucket."
 	case errors.Is(err, blob.ErrNoBucket):
 		mend = "Make the bucket, or correct its name, region or endpoint in storage-url."
 	case kind == fault.Unavailable:

@@ -17,16 +17,17 @@ import (
 
 // What the owner of an S3 bucket has to mend.
 var (
-	ErrRefused  = s3.ErrRefused
-	ErrNoBucket = s3.ErrNoBucket
+	ErrRefused       = s3.ErrRefused
+	ErrNoBucket      = s3.ErrNoBucket
+	ErrNoCredentials = s3.ErrNoCredentials
 )
 
 // Store keeps immutable objects under slash-separated keys (see CheckKey for what a key may look like; every method
 // answers a bad one with fault.Invalid). No key may be the folder of another: with "a/b" stored, "a" is not a key.
 // All methods may be called at the same time, also for the same key. A storage that can't be reached, or says that
-// it is overloaded, or refuses the credentials (ErrRefused), or has no such bucket (ErrNoBucket), is fault.Unavailable; the
-// end of ctx is ctx's own error. No error but that about a bad key is fault.Permanent: whose file can't be stored is not to
-// blame for it.
+// it is overloaded, or refuses the credentials (ErrRefused), or has no such bucket (ErrNoBucket), or that there are no
+// credentials for (ErrNoCredentials), is fault.Unavailable; the end of ctx is ctx's own error. No error but that about a bad
+// key is fault.Permanent: whose file can't be stored is not to blame for it.
 type Store interface {
 	// Put stores what r gives under key, replacing what was there. It is atomic: a reader sees the old object or the
 	// whole new one. When r fails, ctx ends or the write fails, the old object stays, or nothing does. When Put has

@@ -34,6 +34,9 @@ func explain(ctx context.Context, err error, doing string) error {
 	if cause := ctx.Err(); cause != nil {
 		return fmt.Errorf("%s: %w", doing, cause)
 	}
+	if errors.Is(err, ErrNoCredentials) {
+		return fault.Ours(fault.Wrap(fault.Unavailable, err, "%s: %v", doing, ErrNoCredentials))
+	}
 	status := statusOf(err)
 	switch code := codeOf(err); {
 	case code == "NoSuchBucket":
