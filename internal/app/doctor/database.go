@@ -31,6 +31,9 @@ func (SQLite) Name() string { return "database" }
 func (s SQLite) Run(ctx context.Context) Finding {
 	const mend = "Give the file and its folder to the user that runs millrace (chown), or name another file with --database-url sqlite:/path/to/file.db."
 	path := s.Path
+	if err := unreachable(path); err != nil {
+		return problem(mend, "%s can't be reached: %v", path, err)
+	}
 	if !exists(path) {
 		dir, err := os.MkdirTemp(nearest(filepath.Dir(path)), ".millrace-doctor-*")
 		if err != nil {

@@ -101,6 +101,12 @@ func TestMachine(t *testing.T) {
 	expect(t, Settings{Warnings: []string{"MILLRACE_X is odd"}}, Warning, "MILLRACE_X is odd")
 	expect(t, DataFolder{filepath.Join(dir, "a/b")}, OK, "will be made")
 	expect(t, DataFolder{file}, Problem, "is a file")
+	inFile := filepath.Join(file, "data") // as unreachable as a folder of another user's is, also for root
+	expect(t, DataFolder{inFile}, Problem, "can't be reached")
+	expect(t, DiskSpace{inFile, disk.SpaceOf}, Warning, "can't be reached")
+	expect(t, SQLite{filepath.Join(inFile, "millrace.db")}, Problem, "can't be reached")
+	expect(t, Storage{Where: config.Storage{Kind: config.Folder, Path: inFile}}, Problem, "can't be reached")
+	expect(t, DiskSpace{"/proc/sys", disk.SpaceOf}, Problem, "is not on a disk")
 	open := filepath.Join(dir, "open")
 	if err := os.Mkdir(open, 0o700); err != nil {
 		t.Fatal(err)
@@ -203,12 +209,57 @@ func TestPorts(t *testing.T) {
 	_, oursPort, _ := net.SplitHostPort(ours)
 	other := httptest.NewServer(http.NotFoundHandler())
 	defer other.Close()
-	expect(t, FreePort{"http-addr", "127.0.0.1:0", "", false}, OK, "a free port is taken")
-	expect(t, FreePort{"http-addr", ours, ours, false}, Warning, "a millrace is running")
-	expect(t, FreePort{"rtmp-addr", busy, "0.0.0.0:" + oursPort, false}, Warning, "a millrace is running")
-	expect(t, FreePort{"rtmp-addr", busy, other.Listener.Addr().String(), false}, Problem, "another program uses")
-	expect(t, FreePort{"http-addr", "192.0.2.1:8080", "", false}, Problem, "this machine has no address")
-	expect(t, FreePort{"http-addr", "no.such.host.invalid:1", "", false}, Problem, "cannot listen")
+	elsewhere := "0.0.0.0:" + oursPort
+	has := func(all map[string]Holder) func(string, bool) []Holder {
+		return func(port string, _ bool) []Holder {
+			if h, known := all[port]; known {
+				return []Holder{h}
+			}
+			return nil
+		}
+	}
+	port := portOf(busy)
+	hidden := has(nil)
+	alike := has(map[string]Holder{port: {User: 7}, oursPort: {User: 7}})
+	unlike := has(map[string]Holder{port: {User: 8}, oursPort: {User: 7}})
+	own := has(map[string]Holder{port: {User: 7, PID: 42, Program: "millrace", Millrace: true}})
+	foreign := has(map[string]Holder{port: {User: 7, PID: 42, Program: "nginx"}, oursPort: {User: 7}})
+	expect(t, FreePort{"http-addr", "127.0.0.1:0", "", false, hidden}, OK, "a free port is taken")
+	expect(t, FreePort{"http-addr", ours, ours, false, hidden}, Warning, "is in use by a running millrace")
+	expect(t, FreePort{"rtmp-addr", busy, elsewhere, false, own}, Warning, "is in use by a running millrace (process 42)")
+	expect(t, FreePort{"rtmp-addr", busy, elsewhere, false, foreign}, Problem, "nginx (process 42) uses")
+	expect(t, FreePort{"rtmp-addr", busy, elsewhere, false, alike}, Warning, "of the same user as the millrace")
+	expect(t, FreePort{"rtmp-addr", busy, elsewhere, false, unlike}, Problem, "another program uses")
+	expect(t, FreePort{"rtmp-addr", busy, elsewhere, false, hidden}, Problem, "another program uses")
+	expect(t, FreePort{"rtmp-addr", busy, other.Listener.Addr().String(), false, alike}, Problem, "another program uses")
+	expect(t, FreePort{"http-addr", "192.0.2.1:8080", "", false, nil}, Problem, "this machine has no address")
+	expect(t, FreePort{"http-addr", "no.such.host.invalid:1", "", false, nil}, Problem, "cannot listen")
+}
+
+// TestHolders finds this process behind sockets of its own, over either protocol, and nobody behind a port that is free.
+func TestHolders(t *testing.T) {
+	t.Parallel()
+	tcp, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	udp, err := net.ListenPacket("udp", "[::]:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		addr string
+		udp  bool
+	}{{tcp.Addr().String(), false}, {udp.LocalAddr().String(), true}} {
+		all := holders(portOf(tt.addr), tt.udp)
+		if len(all) != 1 || all[0].PID != os.Getpid() || !all[0].Millrace || all[0].Program == "" || all[0].User != uint64(os.Getuid()) {
+			t.Errorf("%s: %+v", tt.addr, all)
+		}
+	}
+	_, _ = tcp.Close(), udp.Close()
+	if all := holders(portOf(tcp.Addr().String()), false); len(all) > 0 && all[0].PID == os.Getpid() {
+		t.Errorf("a closed socket is of %+v", all)
+	}
 }
 
 func TestCertificate(t *testing.T) {

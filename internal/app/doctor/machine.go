@@ -12,9 +12,18 @@ import (
 	"millrace/internal/disk"
 )
 
+// exists says whether something is at path. What can't be looked at may be there.
 func exists(path string) bool {
 	_, err := os.Stat(path)
-	return err == nil
+	return !errors.Is(err, fs.ErrNotExist)
+}
+
+// unreachable is why something that may be at path can't be looked at; nil when it can, or when nothing is there.
+func unreachable(path string) error {
+	if _, err := os.Stat(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return cause(err)
+	}
+	return nil
 }
 
 // DataFolder checks that the data folder can be written, renamed and synced in.
@@ -38,7 +47,7 @@ func (d DataFolder) Run(context.Context) Finding {
 		}
 		return ok("%s will be made at the first start", whole)
 	case err != nil:
-		return problem("Let the user that runs millrace see the folder, or give another one with --data-dir.", "%v", err)
+		return problem("Let the user that runs millrace see the folder, or give another one with --data-dir.", "%s can't be reached: %v", whole, cause(err))
 	case !info.IsDir():
 		return problem("Give a folder with --data-dir.", "%s is a file", whole)
 	}
@@ -103,8 +112,13 @@ func (DiskSpace) Name() string { return "disk space" }
 func (d DiskSpace) Run(context.Context) Finding {
 	const mend = "Free some space, or give a folder on a larger disk with --data-dir."
 	s, err := d.Stat(nearest(d.Path))
-	if err != nil {
+	switch {
+	case unreachable(d.Path) != nil:
+		return warning("See data folder.", "free space is unknown: %s can't be reached", d.Path)
+	case err != nil:
 		return warning("Look with df -h.", "free space is unknown: %v", err)
+	case s.Total == 0:
+		return problem("Give a folder on a disk with --data-dir.", "%s is not on a disk: its file system has no size", d.Path)
 	}
 	text := fmt.Sprintf("%s free, enough for about %d hours of one 2.5 Mbit/s stream", size(s.Free), s.Free/perHour)
 	switch {

@@ -19,6 +19,8 @@ type FreePort struct {
 	Addr    string // host:port
 	Ours    string // address at which a running millrace answers HTTP
 	UDP     bool   // instead of TCP
+	// Holders tells who has a port; nil: the system's own list.
+	Holders func(port string, udp bool) []Holder
 }
 
 // Name implements Check.
@@ -35,21 +37,47 @@ func (p FreePort) Run(ctx context.Context) Finding {
 		_ = l.Close() // nothing was accepted
 		return ok("%s is free", p.Addr)
 	}
-	list := "ss -ltnp"
-	if p.UDP {
-		list = "ss -lunp"
-	}
 	switch {
-	case errors.Is(err, syscall.EADDRINUSE) && answersAsMillrace(ctx, p.Ours):
-		return warning("Nothing to do if that is meant; a second one needs its own ports and data folder.", "%s is in use, and a millrace is running at %s", p.Addr, p.Ours)
 	case errors.Is(err, syscall.EADDRINUSE):
-		return problem("Find the program with "+list+" 'sport = :"+port+"' and stop it, or give another port with --"+p.Setting+".", "another program uses %s", p.Addr)
+		return p.taken(ctx)
 	case errors.Is(err, syscall.EACCES):
 		return problem("Ports below 1024 need a right: AmbientCapabilities=CAP_NET_BIND_SERVICE in the systemd unit, or give a higher port with --"+p.Setting+".", "port %s is not allowed to this user", port)
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
 		return problem("Give an address of this machine, or only :"+port+" for all of them, with --"+p.Setting+".", "this machine has no address %s", p.Addr)
 	}
 	return problem("Give another address with --"+p.Setting+".", "cannot listen: %v", err)
+}
+
+// taken says by whom.
+func (p FreePort) taken(ctx context.Context) Finding {
+	const meant = "Nothing to do if that is meant; a second one needs its own ports and data folder."
+	look := p.Holders
+	if look == nil {
+		look = holders
+	}
+	port := portOf(p.Addr)
+	all := look(port, p.UDP)
+	stop := "stop it, or give another port with --" + p.Setting + "."
+	for _, h := range all {
+		switch {
+		case h.PID == 0:
+		case h.Millrace:
+			return warning(meant, "%s is in use by a running millrace (process %d)", p.Addr, h.PID)
+		default:
+			return problem("If it is not needed, "+stop, "%s (process %d) uses %s", h.Program, h.PID, p.Addr)
+		}
+	}
+	if !p.UDP && answersAsMillrace(ctx, p.Addr) {
+		return warning(meant, "%s is in use by a running millrace", p.Addr)
+	}
+	if answersAsMillrace(ctx, p.Ours) && sameUser(all, look(portOf(p.Ours), false)) {
+		return warning(meant, "%s is in use by a program of the same user as the millrace that is running at %s", p.Addr, p.Ours)
+	}
+	list := "ss -ltnp"
+	if p.UDP {
+		list = "ss -lunp"
+	}
+	return problem("Find the program with sudo "+list+" 'sport = :"+port+"' and "+stop, "another program uses %s", p.Addr)
 }
 
 func (p FreePort) listen(ctx context.Context) (io.Closer, error) {

@@ -36,6 +36,9 @@ const (
 // Run implements Check.
 func (s Storage) Run(ctx context.Context) Finding {
 	target, url, later := s.name(), s.Where.URL, ""
+	if err := unreachable(s.Where.Path); s.Where.Kind == config.Folder && err != nil {
+		return problem(mendFolder, "%s can't be reached: %v", target, err)
+	}
 	if s.Where.Kind == config.Folder && !exists(s.Where.Path) {
 		dir, err := os.MkdirTemp(nearest(s.Where.Path), ".millrace-doctor-*")
 		if err != nil {
