@@ -111,7 +111,7 @@ func (e *Edge) ReadInit(rendition string, n int) (Place, error) {
 
 // ReadSegment is a whole media segment; one that is still open, or comes next, is waited for.
 func (e *Edge) ReadSegment(ctx context.Context, rendition string, msn int64) (Place, error) {
-	return e.await(ctx, rendition, 3, func(l *lane) (Place, bool, error) {
+	return e.await(ctx, rendition, e.threeTargets, func(l *lane) (Place, bool, error) {
 		i := msn - e.first
 		if i < 0 || i > int64(len(l.segs))+1 {
 			return Place{}, false, ErrUnknown
@@ -137,11 +137,13 @@ func (e *Edge) ReadSegment(ctx context.Context, rendition string, msn int64) (Pl
 	})
 }
 
-// ReadPart is a partial segment. The next one is waited for, for one target duration: a player that follows a hint must not hang on it
-// when the encoder stands still. A segment that ends early hands the name of its next part on to the next segment's first one; where
-// that is not so (a discontinuity, a gap, the encoder is away) the answer is ErrUnknown at once.
+// ReadPart is a partial segment. The next one, which is hinted, is waited for, but not for long. A segment that ends early hands the name of
+// its next part on to the next segment's first one; where that is not so (a discontinuity, a gap, the encoder is away) the answer is
+// ErrUnknown at once.
 func (e *Edge) ReadPart(ctx context.Context, rendition string, msn int64, part int) (Place, error) {
-	return e.await(ctx, rendition, 1, func(l *lane) (Place, bool, error) {
+	hinted := false
+	p, err := e.await(ctx, rendition, e.hintPatience, func(l *lane) (Place, bool, error) {
+		hinted = l.of == nil
 		i := msn - e.first
 		if i < 0 || i > int64(len(l.segs)) || part < 0 {
 			return Place{}, false, ErrUnknown
@@ -173,7 +175,25 @@ func (e *Edge) ReadPart(ctx context.Context, rendition string, msn int64, part i
 		}
 		return Place{File: h.media, Object: e.key(l.ID, e.first+int64(at)), Offset: p.off, N: p.end - p.off}, true, nil
 	})
+	if hinted && errors.Is(err, ErrTimeout) { // the hint does not come true
+		err = ErrUnknown
+	}
+	return p, err
 }
+
+// hintPatience is how long a part is waited for. Players at PART-HOLD-BACK have nothing left to show after that long, and Shaka asks for
+// nothing else while a hint is not answered. A shadow's parts take as long as their encoder does. Called with the lock.
+func (e *Edge) hintPatience(l *lane) time.Duration {
+	if longest := e.longestPart(); longest > 0 && l.of == nil {
+		return hls.HoldBack(longest)
+	}
+	return e.targetDuration()
+}
+
+// threeTargets is how long a playlist, or a segment, is waited for, section 6.2.5.2. Called with the lock.
+func (e *Edge) threeTargets(*lane) time.Duration { return 3 * e.targetDuration() }
+
+func (e *Edge) targetDuration() time.Duration { return time.Duration(max(e.target, 2)) * time.Second }
 
 // locate finds the part with the name (segment i, k): part `part` of segment `at`, or wait while it may still come; at -1: it never does.
 func (l *lane) locate(i, k int) (at, part int, wait bool) {
@@ -209,17 +229,19 @@ func (l *lane) follows(i int) bool {
 	return !s.disc && !s.gap && s.init == l.segs[i-1].init
 }
 
-// await runs look, with the lock, now and after every publication on the rendition, until it has an answer; for so many target
-// durations at most.
-func (e *Edge) await(ctx context.Context, rendition string, targets int, look func(l *lane) (Place, bool, error)) (Place, error) {
+// await runs look, with the lock, now and after every publication on the rendition, until it has an answer; for as long as patience says,
+// with the lock, when there is none at first.
+func (e *Edge) await(
+	ctx context.Context, rendition string, patience func(l *lane) time.Duration, look func(l *lane) (Place, bool, error),
+) (Place, error) {
 	var timer *time.Timer
 	for {
-		p, ok, wait, limit, err := e.ask(rendition, look)
+		p, ok, wait, limit, err := e.ask(rendition, patience, look)
 		if ok || err != nil {
 			return p, err
 		}
 		if timer == nil {
-			timer = time.NewTimer(time.Duration(targets) * limit)
+			timer = time.NewTimer(limit)
 			defer timer.Stop()
 		}
 		select {
@@ -232,8 +254,10 @@ func (e *Edge) await(ctx context.Context, rendition string, targets int, look fu
 	}
 }
 
-// ask runs look once, with the lock, and says what to wait on when it has no answer; limit is a target duration.
-func (e *Edge) ask(rendition string, look func(l *lane) (Place, bool, error)) (p Place, ok bool, wait chan struct{}, limit time.Duration, err error) {
+// ask runs look once, with the lock, and says what to wait on, and for how long, when it has no answer.
+func (e *Edge) ask(
+	rendition string, patience func(l *lane) time.Duration, look func(l *lane) (Place, bool, error),
+) (p Place, ok bool, wait chan struct{}, limit time.Duration, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	l := e.find(rendition)
@@ -250,7 +274,7 @@ func (e *Edge) ask(rendition string, look func(l *lane) (Place, bool, error)) (p
 	if l.wait == nil {
 		l.wait = make(chan struct{})
 	}
-	return p, false, l.wait, time.Duration(max(e.target, 2)) * time.Second, nil
+	return p, false, l.wait, patience(l), nil
 }
 
 // advanceLimit is the Advance Part Limit, section 6.2.5.2: how many parts ahead of the edge may be asked for.
@@ -274,7 +298,7 @@ type Reload struct {
 // when the edge stands still for three target durations the unchanged playlist is the answer, so that players keep polling.
 func (e *Edge) Playlist(ctx context.Context, rendition string, r Reload, compressed bool) ([]byte, error) {
 	if r.MSN >= 0 {
-		_, err := e.await(ctx, rendition, 3, func(l *lane) (Place, bool, error) { return Place{}, e.reached(l, r), e.sane(l, r) })
+		_, err := e.await(ctx, rendition, e.threeTargets, func(l *lane) (Place, bool, error) { return Place{}, e.reached(l, r), e.sane(l, r) })
 		if err != nil && !errors.Is(err, ErrTimeout) && !errors.Is(err, ErrUnknown) {
 			return nil, err
 		}
