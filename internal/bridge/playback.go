@@ -150,7 +150,11 @@ func (p *Playback) stored(ctx context.Context, row asset.Asset) (*timeline.Timel
 		if err != nil {
 			return nil, err
 		}
-		return build(rows)
+		t, err := build(rows)
+		if err != nil || row.IsLive || row.LiveStream == "" {
+			return t, err
+		}
+		return t.Concluded()
 	}
 	return p.whole.get(ctx, row.Index, p.opt.Now(), func(ctx context.Context) (*timeline.Timeline, error) {
 		r, err := p.opt.Blob.Get(ctx, row.Index, 0, -1)

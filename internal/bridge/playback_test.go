@@ -218,10 +218,10 @@ func TestAssetFromLiveToStored(t *testing.T) {
 				e.stop()
 				w.wait(time.Second)
 				look("encoder away", "EVENT", false)
-				e = n.publish(s.StreamKey).send(10 * time.Second)
+				n.publish(s.StreamKey).send(10 * time.Second)
 				look("encoder back", "EVENT", false)
-				e.stop()
-				w.wait(61 * time.Second)
+				w.must(w.streams.Complete(w.ctx, env, s.ID, time.Now())) // without slate at the end
+				w.wait(time.Second)
 				look("ended", "VOD", true)
 				w.wait(61 * time.Second)
 				look("ended and out of memory", "VOD", true)

@@ -126,7 +126,7 @@ func (l *ledger) grow(ctx context.Context, ready bool, rows []asset.TimelineEntr
 // show makes the asset show all that is stored, once nothing comes any more.
 func (l *ledger) show(ctx context.Context) error {
 	l.mu.Lock()
-	s, skip := l.stretches, l.over != nil || !l.ready
+	s, skip := l.stretches.concluded(), l.over != nil || !l.ready
 	l.mu.Unlock()
 	if skip {
 		return nil
@@ -251,10 +251,11 @@ func (l *ledger) finish() {
 	l.connected = false
 }
 
+// recordings is what the asset shows of a broadcast that is over.
 func (l *ledger) recordings() []asset.Recording {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.stretches.recordings()
+	return l.stretches.concluded().recordings()
 }
 
 // growth is what the asset shows of the media once s is stored.

@@ -372,6 +372,9 @@ func (v *recorded) Chunk(ctx context.Context, rendition string, r hls.Resource) 
 	if l == nil || r.Part >= 0 || !v.named(l, r) {
 		return playback.Body{}, missing
 	}
+	if tail := v.timeline.Tail; tail != nil && l.Kind != frame.Text && (r.Init >= len(l.Inits) || tail.Find(r.MSN) != nil && r.Init < 0) {
+		return v.listed(ctx, tail, rendition, r)
+	}
 	if w := v.byRung[rendition]; w != nil && r.Init <= 0 && r.Ext != "vtt" {
 		b, err := v.p.rung(ctx, w, r)
 		if err == nil && r.Init < 0 {
@@ -395,9 +398,29 @@ func (v *recorded) Chunk(ctx context.Context, rendition string, r hls.Resource) 
 	return v.segment(ctx, l, r.MSN)
 }
 
+// listed is an init segment or a segment that was listed while the asset was live, behind its end.
+func (v *recorded) listed(ctx context.Context, tail *timeline.Timeline, rendition string, r hls.Resource) (playback.Body, error) {
+	missing := fault.New(fault.NotFound, "there is no such rendition or segment")
+	if w := v.byRung[rendition]; w != nil && r.Init < 0 {
+		beyond, source := *w, tail.Lane(w.Lane.ID)
+		beyond.Timeline, beyond.Lane, beyond.Source = tail, source, original{v, source}
+		return v.p.rung(ctx, &beyond, r)
+	}
+	l := tail.Lane(rendition)
+	switch {
+	case l == nil:
+		return playback.Body{}, missing
+	case r.Init >= 0:
+		return v.init(ctx, l, r.Init)
+	case l.Chunks[r.MSN-tail.First].Gap:
+		return playback.Body{}, missing
+	}
+	return v.segment(ctx, l, r.MSN)
+}
+
 // segment is one of a rendition that is stored.
 func (v *recorded) segment(ctx context.Context, l *timeline.Lane, msn int64) (playback.Body, error) {
-	c := l.Chunks[msn-v.timeline.First]
+	c := l.Chunks[msn-v.timeline.Find(msn).First]
 	if c.Object == "" && l.Source != nil {
 		segment, size, err := v.p.opt.Library.Segment(ctx, *l.Source, msn, c)
 		return playback.Body{Reader: segment, Size: size}, err

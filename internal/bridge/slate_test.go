@@ -89,13 +89,16 @@ func low(seconds float64) func(*live.CreateInput) {
 	return func(in *live.CreateInput) { in.LatencyMode, in.ReconnectWindow = live.Low, &seconds }
 }
 
-// times is what an asset shows of its recording, in short: kind and length in seconds.
+// times is what an asset shows of its recording, in short: kind and length in seconds; and how much slate is left out at its end.
 func (w *world) times(a id.Asset) []string {
 	w.t.Helper()
-	recordings, _ := w.recorded(a)
+	recordings, t := w.recorded(a)
 	var out []string
 	for _, r := range recordings {
 		out = append(out, fmt.Sprintf("%s %.1f at %.1f", r.Type, r.Duration, r.StartedAt.Sub(w.began).Seconds()))
+	}
+	if t.Tail != nil {
+		out = append(out, fmt.Sprintf("left out: slate %.1f", t.Tail.Duration().Seconds()))
 	}
 	return out
 }
@@ -143,15 +146,15 @@ func TestSlate(t *testing.T) {
 			w.wait(20 * time.Second)
 			n.publish(key).send(10 * time.Second).stop()
 			w.wait(31 * time.Second)
-		}, []string{"content 10.5 at 0.0", "slate 20.4 at 10.5", "content 10.5 at 30.9", "slate 28.5 at 41.4"}, false},
+		}, []string{"content 10.5 at 0.0", "slate 20.4 at 10.5", "content 10.5 at 30.9", "left out: slate 28.5"}, false},
 		"reduced latency": {func(in *live.CreateInput) { in.LatencyMode, in.ReconnectWindow = live.Reduced, new(20.0) }, func(w *world, n *node, key string) {
 			n.publish(key).send(10 * time.Second).stop()
 			w.wait(21 * time.Second)
-		}, []string{"content 10.5 at 0.0", "slate 19.4 at 10.5"}, false},
+		}, []string{"content 10.5 at 0.0", "left out: slate 19.4"}, false},
 		"standard latency, asked for": {func(in *live.CreateInput) { in.SlateForStandard = true }, func(w *world, n *node, key string) {
 			n.publish(key).send(10 * time.Second).stop()
 			w.wait(61 * time.Second)
-		}, []string{"content 10.5 at 0.0", "slate 59.4 at 10.5"}, false},
+		}, []string{"content 10.5 at 0.0", "left out: slate 59.4"}, false},
 		"standard latency, not asked for": {window(60), func(w *world, n *node, key string) {
 			n.publish(key).send(10 * time.Second).stop()
 			w.wait(61 * time.Second)
@@ -163,20 +166,20 @@ func TestSlate(t *testing.T) {
 		"the encoder leaves before a segment is whole": {low(20), func(w *world, n *node, key string) {
 			n.publish(key).send(500 * time.Millisecond).stop()
 			w.wait(21 * time.Second)
-		}, []string{"content 1.0 at 0.0", "slate 19.4 at 1.0"}, false},
+		}, []string{"content 1.0 at 0.0", "left out: slate 19.4"}, false},
 		"connected and silent, then dropped": {low(20), func(w *world, n *node, key string) {
 			e := n.publish(key).send(10 * time.Second)
 			w.wait(60 * time.Second)
 			e.leave(ingest.ErrSilent)
 			w.wait(21 * time.Second)
-		}, []string{"content 10.5 at 0.0", "slate 79.4 at 10.5"}, false},
+		}, []string{"content 10.5 at 0.0", "left out: slate 79.4"}, false},
 		"a pause while connected": {low(20), func(w *world, n *node, key string) {
 			e := n.publish(key).send(10 * time.Second)
 			w.wait(5 * time.Second)
 			e.skip(5 * time.Second)
 			e.send(10 * time.Second).stop()
 			w.wait(21 * time.Second)
-		}, []string{"content 10.5 at 0.0", "slate 4.5 at 10.5", "content 10.5 at 15.0", "slate 19.4 at 25.5"}, false},
+		}, []string{"content 10.5 at 0.0", "slate 4.5 at 10.5", "content 10.5 at 15.0", "left out: slate 19.4"}, false},
 		"sound fails": {low(20), func(w *world, n *node, key string) {
 			e := n.publish(key).send(10 * time.Second)
 			e.noAudio = true
@@ -196,7 +199,7 @@ func TestSlate(t *testing.T) {
 			w.wait(10 * time.Second)
 			n.publish(key).send(10 * time.Second).stop()
 			w.wait(21 * time.Second)
-		}, []string{"content 10.0 at 0.0", "slate 11.0 at 10.0", "content 10.0 at 21.0", "slate 19.0 at 31.0"}, false},
+		}, []string{"content 10.0 at 0.0", "slate 11.0 at 10.0", "content 10.0 at 21.0", "left out: slate 19.0"}, false},
 		"slate is switched off meanwhile": {func(in *live.CreateInput) { in.SlateForStandard = true }, func(w *world, n *node, key string) {
 			n.publish(key).send(10 * time.Second).stop()
 			w.wait(20 * time.Second)
@@ -224,8 +227,12 @@ func TestSlate(t *testing.T) {
 					w.seamless(w.timeline(row.RecentAssets[0]))
 				}
 				w.finish(row.RecentAssets[0])
-				if a := w.asset(row.RecentAssets[0]); a.Status != asset.Ready {
-					t.Errorf("the asset is %s", a.Status)
+				a, recorded := w.asset(row.RecentAssets[0]), 0.0
+				for _, r := range a.Recordings {
+					recorded += r.Duration
+				}
+				if a.Status != asset.Ready || math.Abs(a.Facts.Duration-recorded) > 0.01 {
+					t.Errorf("the asset is %s, %.2f s long, with recording times of %.2f s", a.Status, a.Facts.Duration, recorded)
 				}
 			})
 		})
@@ -289,6 +296,57 @@ func whiteSquare(t *testing.T) []byte {
 		t.Fatal(err)
 	}
 	return file.Bytes()
+}
+
+// TestEndInSlate watches a recording whose encoder does not come back: it ends with what the encoder sent last, and what was listed of the
+// slate before is still at its address.
+func TestEndInSlate(t *testing.T) {
+	t.Parallel()
+	run(t, func(w *world) {
+		n, s := w.start("a", slated(&stills{}, nil)), w.stream(low(20))
+		n.publish(s.StreamKey).send(10 * time.Second).stop()
+		w.wait(15 * time.Second)
+		v, a := n.viewer(), w.row(s.ID).ActiveAsset
+		lists, content := v.playlists(w.playbackID(a)), map[string]string{}
+		longest := map[string]int{}
+		look := func(when, typ string, ended bool) {
+			t.Helper()
+			for _, l := range lists {
+				text := v.expect(when, http.StatusOK, l)
+				if !strings.Contains(text, "#EXT-X-PLAYLIST-TYPE:"+typ) || strings.Contains(text, "#EXT-X-ENDLIST") != ended {
+					t.Errorf("%s: not %s, or ended is not %v:\n%s", when, typ, ended, text)
+				}
+				if n := strings.Count(text, "#EXTINF"); ended && typ == "VOD" {
+					if n >= longest[l] || strings.Count(text, "#EXT-X-DISCONTINUITY\n") > 1 { // the last picture stands for half a second
+						t.Errorf("%s: it does not end with what the encoder sent:\n%s", when, text)
+					}
+				} else {
+					longest[l] = n
+				}
+				for _, uri := range uris(l, text) {
+					content[uri] = v.expect(when, http.StatusOK, uri)
+				}
+			}
+			for uri, was := range content {
+				if v.expect(when, http.StatusOK, uri) != was {
+					t.Errorf("%s: %s has changed", when, uri)
+				}
+			}
+		}
+		look("slate", "EVENT", false)
+		w.wait(10 * time.Second)
+		look("ended", "EVENT", true)
+		w.wait(61 * time.Second)
+		look("ended and out of memory", "VOD", true)
+		w.finish(a)
+		w.wait(time.Second)
+		look("finished", "VOD", true)
+		v = w.start("b").viewer()
+		look("on another node", "VOD", true)
+		if d := w.asset(a).Facts.Duration; math.Abs(d-10.5) > 0.1 {
+			t.Errorf("the asset has %.2f s", d)
+		}
+	})
 }
 
 // TestSlateImage fetches the owner's image once per recording, and tells stream and asset when it is of no use.
@@ -358,7 +416,7 @@ func TestSlateWithoutAnEncoder(t *testing.T) {
 		n.publish(s.StreamKey).send(10 * time.Second).stop()
 		w.wait(21 * time.Second)
 		a := w.row(s.ID).RecentAssets[0]
-		if got, want := w.times(a), []string{"content 10.5 at 0.0", "slate 19.2 at 10.5"}; !slices.Equal(got, want) {
+		if got, want := w.times(a), []string{"content 10.5 at 0.0", "left out: slate 19.2"}; !slices.Equal(got, want) {
 			t.Errorf("recorded %q, want %q", got, want)
 		}
 		t1 := w.timeline(a)
@@ -376,8 +434,8 @@ func TestSlateAfterACrash(t *testing.T) {
 		journal bool
 		times   []string
 	}{
-		"with a journal": {true, []string{"content 10.5 at 0.0", "slate 35.3 at 10.5", "content 10.5 at 51.0", "slate 58.4 at 61.5"}},
-		"without":        {false, []string{"content 10.5 at 0.0", "slate 35.0 at 10.5", "content 10.5 at 51.0", "slate 58.4 at 61.5"}},
+		"with a journal": {true, []string{"content 10.5 at 0.0", "slate 35.3 at 10.5", "content 10.5 at 51.0", "left out: slate 58.4"}},
+		"without":        {false, []string{"content 10.5 at 0.0", "slate 35.0 at 10.5", "content 10.5 at 51.0", "left out: slate 58.4"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

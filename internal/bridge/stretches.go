@@ -2,6 +2,7 @@ package bridge
 
 import (
 	"maps"
+	"slices"
 	"time"
 
 	"millrace/internal/bridge/measure"
@@ -115,6 +116,18 @@ func (s *stretches) merge(newer []stretch) {
 	if n := len(s.list); len(newer) > n {
 		s.list = append(s.list, newer[n:]...)
 	}
+}
+
+// concluded is what stays of the stretches when the broadcast is over: it ends with what an encoder sent last, as its timeline does.
+func (s *stretches) concluded() *stretches {
+	next := &stretches{list: s.list, at: s.at, scales: s.scales, total: s.total}
+	for i, r := range slices.Backward(s.list) {
+		if r.long > 0 && r.kind != slated {
+			return next
+		}
+		next.list, next.total = s.list[:i], next.total-r.long
+	}
+	return s
 }
 
 // stored counts the stretches that something is stored of.

@@ -357,6 +357,11 @@ func (w *world) recorded(a id.Asset) ([]asset.Recording, *timeline.Timeline) {
 	w.t.Helper()
 	t := w.timeline(a)
 	row := w.asset(a)
+	if !row.IsLive {
+		var err error
+		t, err = t.Concluded()
+		w.must(err)
+	}
 	var sum float64
 	for i, r := range row.Recordings {
 		sum += r.Duration

@@ -82,7 +82,23 @@ func (t *Timeline) Entries() []Entry {
 			out = append(out, Entry{Init: &l.Inits[i]})
 		}
 	}
-	for i, m := range t.Marks {
+	out = t.appendSegments(out, 0, len(t.Marks))
+	if t.Tail == nil {
+		return out
+	}
+	out = append(out, Entry{Over: true})
+	for i, l := range t.Lanes {
+		for k := len(l.Inits); k < len(t.Tail.Lanes[i].Inits); k++ {
+			out = append(out, Entry{Init: &t.Tail.Lanes[i].Inits[k]})
+		}
+	}
+	return t.Tail.appendSegments(out, 0, len(t.Tail.Marks))
+}
+
+// appendSegments appends the segments [from, to).
+func (t *Timeline) appendSegments(out []Entry, from, to int) []Entry {
+	for i := from; i < to; i++ {
+		m := t.Marks[i]
 		s := Segment{MSN: t.First + int64(i), Discontinuity: m.Discontinuity, Slate: m.Slate}
 		if !m.Start.IsZero() {
 			s.Start = m.Start.UnixMilli()

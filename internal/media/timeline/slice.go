@@ -32,20 +32,27 @@ func (t *Timeline) Slice(from, to float64) *Timeline {
 }
 
 // Objects calls yield for every storage key that t needs.
-func (t *Timeline) Objects(yield func(key string) bool) {
+func (t *Timeline) Objects(yield func(key string) bool) { t.objects(yield) }
+
+// objects is Objects; false: yield wants no more.
+func (t *Timeline) objects(yield func(key string) bool) bool {
+	if t.Tail != nil && !t.Tail.objects(yield) {
+		return false
+	}
 	for _, l := range t.Lanes {
 		if l.Source != nil && !yield(l.Source.Object) {
-			return
+			return false
 		}
 		for i := range l.Inits {
 			if k := l.Inits[i].Object; k != "" && !yield(k) {
-				return
+				return false
 			}
 		}
 		for i := range l.Chunks {
 			if k := l.Chunks[i].Object; k != "" && !yield(k) {
-				return
+				return false
 			}
 		}
 	}
+	return true
 }

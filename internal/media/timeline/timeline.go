@@ -87,6 +87,7 @@ type Entry struct {
 	Init      *Init      `json:"init,omitempty"`
 	Segment   *Segment   `json:"segment,omitempty"`
 	Target    int        `json:"target,omitempty"` // EXT-X-TARGETDURATION in seconds: it never changes once said
+	Over      bool       `json:"over,omitempty"`   // the asset ends here: what follows was listed while it was live
 	Zero      float64    `json:"zero,omitempty"`   // media time, in seconds, of the asset's second 0, where that is not Origin
 }
 
@@ -115,6 +116,8 @@ type Timeline struct {
 	Zero   float64 // media time of the asset's second 0 (presentation time of its first video frame), in seconds; 0 means Origin
 	Marks  []Mark
 	Lanes  []*Lane
+	// Tail is what was listed behind the asset's end while it was live. Its segments stay at their addresses; nothing else knows them. nil: nothing.
+	Tail *Timeline
 }
 
 // ErrOrder says that an entry does not fit what came before.
@@ -147,7 +150,13 @@ func (t *Timeline) Apply(e Entry) error {
 	if n := e.fields(); n != 1 {
 		return fmt.Errorf("entry of %d things: %w", n, ErrOrder)
 	}
+	if t.Tail != nil {
+		return t.Tail.Apply(e)
+	}
 	switch {
+	case e.Over:
+		t.Tail = t.beyond()
+		return nil
 	case e.Rendition != nil:
 		return t.addLane(*e.Rendition)
 	case e.Init != nil:
@@ -172,7 +181,7 @@ func (t *Timeline) Apply(e Entry) error {
 // fields counts what e says.
 func (e *Entry) fields() int {
 	n := 0
-	for _, said := range []bool{e.Rendition != nil, e.Init != nil, e.Segment != nil, e.Target != 0, e.Zero != 0} {
+	for _, said := range []bool{e.Rendition != nil, e.Init != nil, e.Segment != nil, e.Target != 0, e.Over, e.Zero != 0} {
 		if said {
 			n++
 		}

@@ -71,7 +71,11 @@ func Timeline(ctx context.Context, store blob.Store, assets asset.Work, a asset.
 		if err != nil {
 			return nil, err
 		}
-		return build(rows)
+		t, err := build(rows)
+		if err != nil || a.IsLive || a.LiveStream == "" {
+			return t, err
+		}
+		return t.Concluded()
 	}
 	r, err := store.Get(ctx, a.Index, 0, -1)
 	if err != nil {

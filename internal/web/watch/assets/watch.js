@@ -12,6 +12,7 @@
   const WAIT_FAST = 250; // ms between attempts in the first minute of waiting
   const WAIT_SLOW = 2000; // ms between attempts later
   const FAR_BEHIND = 2; // target durations beyond the target latency at which, at the latest, a viewer who did not choose it is brought back
+  const LOOK = 2000; // ms between looks for the next broadcast of a stream that has ended
   const STEP = 0.5; // seconds: by less than this nobody goes back on purpose
 
   let hls = null;
@@ -24,6 +25,8 @@
   let chosenBehind = false; // the viewer paused or rewound
   let paused = false; // by the viewer
   let everPlayed = false;
+  let wasLive = false; // what is played was live
+  let media = ''; // what is played: a stream's next broadcast has another name
   const seen = { stalls: 0, restarts: 0, errors: [] };
 
   function state(name, sentence) {
@@ -56,8 +59,7 @@
     if (mine !== attempt) return;
     switch (answer.status) {
       case 200:
-        waitingSince = 0;
-        play();
+        await begin(mine, answer);
         return;
       case 412:
         again(everPlayed ? 'The stream is offline. Waiting for it to come back…' : 'Waiting for the stream to start…');
@@ -77,6 +79,46 @@
       default:
         again('The server has a problem (' + answer.status + '). Trying again…');
     }
+  }
+
+  // begin plays what a multivariant playlist leads to.
+  async function begin(mine, answer) {
+    const name = mediaOf(await answer.text().catch(() => ''));
+    if (mine !== attempt) return;
+    waitingSince = 0;
+    media = name;
+    wasLive = false;
+    play();
+  }
+
+  // mediaOf is the folder that a multivariant playlist's first variant is in.
+  function mediaOf(text) {
+    const uri = text.split('\n').find((line) => line && !line.startsWith('#')) || '';
+    return uri.split('?')[0].split('/').slice(0, -1).join('/');
+  }
+
+  // over says that what was live has ended, and looks for the next broadcast.
+  function over() {
+    state('ended', wasLive ? 'The stream has ended.' : '');
+    if (wasLive) later(LOOK, look);
+  }
+
+  async function look() {
+    const mine = ++attempt;
+    let answer = null;
+    try {
+      answer = await fetch(source, { cache: 'no-store', credentials: 'omit' });
+    } catch { /* it is looked again */ }
+    if (mine !== attempt || document.body.dataset.state !== 'ended') return; // the viewer looks at the end once more
+    if (answer && answer.status === 200) {
+      const copy = answer.clone();
+      const name = mediaOf(await copy.text().catch(() => ''));
+      if (mine !== attempt) return;
+      if (name === media) return; // a recording: nothing comes after it
+      await begin(mine, answer);
+      return;
+    }
+    later(LOOK, look);
   }
 
   function play() {
@@ -201,6 +243,7 @@
   function timing() {
     const d = details();
     const live = Boolean(d && d.live);
+    if (live || !hls && video.duration === Infinity) wasLive = true;
     el('live').hidden = el('delay').hidden = !live;
     el('speed-label').hidden = live || !d;
     if (d && !live) conclude(d);
@@ -237,7 +280,7 @@
     if (!video.seeking) playedTo = video.currentTime;
     if (!video.paused && document.body.dataset.state === 'loading') { everPlayed = true; state('playing'); }
   });
-  video.addEventListener('ended', () => state('ended'));
+  video.addEventListener('ended', over);
   video.addEventListener('play', () => { paused = false; });
   video.addEventListener('pause', () => { if (!video.ended) paused = chosenBehind = true; });
   video.addEventListener('seeking', () => {

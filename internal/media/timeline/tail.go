@@ -1,0 +1,57 @@
+package timeline
+
+import "slices"
+
+// beyond is an empty timeline that goes on where t ends, with what was declared so far.
+func (t *Timeline) beyond() *Timeline {
+	out := &Timeline{First: t.Next(), Target: t.Target, Zero: t.ZeroTime()}
+	for _, l := range t.Lanes {
+		out.Lanes = append(out.Lanes, &Lane{Rendition: l.Rendition, Inits: slices.Clone(l.Inits), target: l.target})
+	}
+	return out
+}
+
+// Concluded is the timeline of a broadcast that is over: it ends with the last segment that an encoder has sent. The slate that was shown
+// while nobody came back becomes the Tail. One of slate alone stays as it is.
+func (t *Timeline) Concluded() (*Timeline, error) {
+	n := len(t.Marks)
+	for n > 0 && t.Marks[n-1].Slate {
+		n--
+	}
+	if n == 0 || n == len(t.Marks) || t.Tail != nil {
+		return t, nil
+	}
+	head := &Timeline{First: t.First, Target: t.Target, Zero: t.Zero}
+	for _, l := range t.Lanes {
+		head.Lanes = append(head.Lanes, &Lane{Rendition: l.Rendition, Inits: l.Inits[:l.used(n)]})
+	}
+	out := append(head.Entries(), t.appendSegments(nil, 0, n)...)
+	out = append(out, Entry{Over: true})
+	for i, l := range t.Lanes {
+		for k := len(head.Lanes[i].Inits); k < len(l.Inits); k++ {
+			out = append(out, Entry{Init: &l.Inits[k]})
+		}
+	}
+	return Build(t.appendSegments(out, n, len(t.Marks)))
+}
+
+// used is how many of its init segments the first n chunks need.
+func (l *Lane) used(n int) int {
+	most := min(1, len(l.Inits)) // a rendition is described by one, whether it has media or not
+	for _, c := range l.Chunks[:n] {
+		if !c.Gap {
+			most = max(most, c.Init+1)
+		}
+	}
+	return most
+}
+
+// Find is the timeline that has a segment: t, its Tail, or nil.
+func (t *Timeline) Find(msn int64) *Timeline {
+	for ; t != nil; t = t.Tail {
+		if msn >= t.First && msn < t.Next() {
+			return t
+		}
+	}
+	return nil
+}
