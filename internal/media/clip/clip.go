@@ -123,6 +123,7 @@ type cut struct {
 	whole    bool    // it begins where the recording does
 	a, b     int     // its segments, the last one included
 	from, to float64 // media time in seconds
+	asked    float64 // where it was to begin, likewise
 }
 
 // find finds the segments that hold something of [from, to), in seconds of the asset.
@@ -139,6 +140,7 @@ func (x *cut) find(from, to float64) bool {
 		x.b--
 	}
 	x.from, x.to = x.t.ZeroTime()+from, x.t.ZeroTime()+to
+	x.asked = x.from
 	return x.a < n
 }
 
@@ -207,6 +209,9 @@ func (y *laneCut) tidy() {
 	}
 	y.out.Inits = used
 }
+
+// coarse says that a tick is longer than what a time may miss a picture's own by.
+func (y *laneCut) coarse() bool { return snap*float64(y.src.Timescale) < 1 }
 
 // ticks of a time in seconds.
 func (y *laneCut) ticks(s float64) int64 { return int64(math.Round(s * float64(y.src.Timescale))) }

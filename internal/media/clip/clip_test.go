@@ -478,6 +478,39 @@ func TestSoundOfEveryCodec(t *testing.T) {
 }
 
 // TestEmpty refuses what nothing is shown in.
+// TestLengths: a clip lasts as long as was asked for, to half a tick, also where it begins in the middle of a picture and where a tick is as
+// long as a picture; and it begins with the picture that is on screen then.
+func TestLengths(t *testing.T) {
+	t.Parallel()
+	for _, scale := range []int{30, 15360} {
+		m := record(t, x264("-bf", "2", "-video_track_timescale", strconv.Itoa(scale)), nil)
+		for _, tt := range []struct {
+			from, to float64
+			first    int
+		}{{1.02, 3, 30}, {1.02, 3.02, 30}, {1.99, 4.01, 59}, {0, 2.01, 0}} {
+			part, err := m.cut(t, tt.from, tt.to)
+			if err != nil {
+				t.Fatalf("%d: %v: %v", scale, tt, err)
+			}
+			off := max(0.5/float64(scale), 0.002) + 1e-6
+			if got := part.t.Duration().Seconds(); math.Abs(got-(tt.to-tt.from)) > off {
+				t.Errorf("%d ticks a second, from %g to %g: lasts %.4f s", scale, tt.from, tt.to, got)
+			}
+			// All that decodes takes as long as what is shown.
+			sum, l := 0.0, part.t.Lane(timeline.MainVideo)
+			for i := range l.Chunks {
+				sum += l.Seconds(i)
+			}
+			if math.Abs(sum-part.t.Duration().Seconds()) > off {
+				t.Errorf("%d ticks a second, from %g to %g: segments of %.4f s in %.4f s", scale, tt.from, tt.to, sum, part.t.Duration().Seconds())
+			}
+			if got := part.pictures(t)[0].number; got != tt.first {
+				t.Errorf("%d ticks a second, from %g to %g: begins with picture %d, want %d", scale, tt.from, tt.to, got, tt.first)
+			}
+		}
+	}
+}
+
 func TestEmpty(t *testing.T) {
 	t.Parallel()
 	m := record(t, x264(), nil)

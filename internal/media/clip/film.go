@@ -2,6 +2,7 @@ package clip
 
 import (
 	"context"
+	"math"
 	"slices"
 )
 
@@ -67,6 +68,9 @@ func (y *laneCut) begin(ctx context.Context) (*reel, error) {
 			return nil, err
 		}
 		at, slack := y.ticks(y.from), y.ticks(snap)
+		if y.coarse() {
+			at, slack = int64(math.Floor((y.from+snap)*float64(y.src.Timescale))), 0
+		}
 		if r.film == nil {
 			y.shorten(y.a, at, none)
 			return r, nil
@@ -105,6 +109,9 @@ func (y *laneCut) end(ctx context.Context, first *reel) (*reel, error) {
 			}
 		}
 		at, slack := y.ticks(y.to), y.ticks(snap)
+		if y.coarse() { // as long as was asked for, from where it begins
+			at, slack = y.ticks(y.to-(y.asked-y.from)), 0
+		}
 		if r.film == nil {
 			y.shorten(y.b, none, at)
 			return r, nil
@@ -119,7 +126,7 @@ func (y *laneCut) end(ctx context.Context, first *reel) (*reel, error) {
 		}
 		if n == 0 && y.b > y.a { // where segments border is known by decoding times only
 			y.b--
-			y.to = y.border(y.b + 1)
+			y.to, y.asked = y.border(y.b+1), y.from
 			continue
 		}
 		if n <= r.from {

@@ -49,10 +49,10 @@ func (y *laneCut) place(ctx context.Context, r *reel, init int, made []picture) 
 	if len(back) > 0 {
 		lay(back, times[len(times)-1], end)
 	}
-	if r.later { // the first picture is shown from the clip's beginning on
-		shown[0] = max(shown[0], r.start)
-	}
 	times = append(times, end)
+	if by := r.start - shown[0]; r.later && by > 0 { // the first picture is shown from the clip's beginning on
+		shown[0], times[0] = r.start, max(min(times[0]+by, times[1]-1), times[0])
+	}
 	for i := range samples {
 		long, offset := times[i+1]-times[i], shown[i]-times[i]
 		if times[i] < 0 || long < 0 || long > math.MaxUint32 || offset < math.MinInt32 || offset > math.MaxInt32 {

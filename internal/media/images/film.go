@@ -309,9 +309,9 @@ func (f *Film) exact(ctx context.Context, t float64) (clip, error) {
 	return clip{head, fragment(needed, needed[len(needed)-1].pts, l.Timescale)}, nil
 }
 
-// ticks is a time of the film in ticks of its video.
+// ticks is a time of the film in ticks of its video: the last one that has begun by then.
 func (f *Film) ticks(t float64) int64 {
-	return int64(math.Round((t + early + f.Timeline.ZeroTime()) * float64(f.lane().Timescale)))
+	return int64(math.Floor((t + early + f.Timeline.ZeroTime()) * float64(f.lane().Timescale)))
 }
 
 // pick finds the picture that is shown at a time, and the key frame from which on it can be decoded; -1: there is none.

@@ -320,6 +320,18 @@ func TestTheRightFrame(t *testing.T) {
 	}
 }
 
+// The picture is the one on screen also where a tick lasts as long as a picture.
+func TestTheRightFrameOfCoarseTimes(t *testing.T) {
+	t.Parallel()
+	s := newStudio(t)
+	f := sixSeconds(t, "-video_track_timescale", "10")
+	for at, want := range map[string]int{"1.06": 10, "1.099": 11, "1.09": 10, "3": 30, "3.05": 30} {
+		if got := frameOf(s.picture(f, "thumbnail.png", "time="+at)); got != want {
+			t.Errorf("at %s: frame %d, want %d", at, got, want)
+		}
+	}
+}
+
 // What else is delivered is decoded as well: pixels that are not square, B-frames that others refer to.
 func TestOtherSources(t *testing.T) {
 	t.Parallel()
