@@ -55,7 +55,7 @@ var layers = map[string][]string{
 	"internal/media/slate":        {"internal/media/frame", "internal/media/codec", "internal/media/container", "internal/media/lettering"},
 	"internal/media/transform":    {"internal/media/frame", "internal/media/codec", "internal/media/container", "internal/media/encode", "internal/media/lettering", "internal/media/overlay"},
 	"internal/media/lettering":    {},
-	"internal/media/overlay":      {},
+	"internal/media/overlay":      {"internal/media/codec", "internal/fault"},
 	"internal/media/ladder":       {},
 	"internal/media/transcode":    {"internal/media/frame", "internal/media/timeline", "internal/media/container", "internal/media/encode", "internal/media/ladder", "internal/fault"},
 	"internal/media/clip":         {"internal/media/frame", "internal/media/timeline", "internal/media/codec", "internal/media/container", "internal/media/encode"},

@@ -30,6 +30,8 @@ import (
 // Stills encodes the slate's pictures; encode.Engine fits.
 type Stills interface {
 	Still(ctx context.Context, job encode.StillArgs, output func(mp4 io.Reader) error) error
+	// Image decodes a PNG or a JPEG; fault.Invalid: it is damaged.
+	Image(ctx context.Context, data []byte) (*image.NRGBA, error)
 	Last(ctx context.Context, job encode.LastArgs, input func(context.Context, io.Writer) error, output func(mp4 io.Reader) error) error
 }
 
@@ -202,7 +204,7 @@ func (b *broadcast) fetchImage(ctx context.Context) {
 	defer cancel()
 	data, err := b.opt.Images.Image(try, b.fill.url, slate.MaxBytes)
 	if err == nil {
-		if err = b.owner.check(data); err == nil {
+		if err = b.owner.check(try, data); err == nil {
 			b.fill.mu.Lock()
 			b.fill.image = data
 			b.fill.mu.Unlock()
@@ -250,7 +252,7 @@ func (l *Live) still(ctx context.Context, shape slate.Shape, group time.Duration
 			return s, nil
 		}
 	}
-	picture, err := l.draw(data, max(shape.Width&^1, 2), max(shape.Height&^1, 2)) // 4:2:0 has no odd sizes
+	picture, err := l.draw(ctx, data, max(shape.Width&^1, 2), max(shape.Height&^1, 2)) // 4:2:0 has no odd sizes
 	if err != nil {
 		return nil, err
 	}
@@ -273,25 +275,39 @@ func (l *Live) still(ctx context.Context, shape slate.Shape, group time.Duration
 }
 
 // draw gives the slate's picture.
-func (l *Live) draw(data []byte, w, h int) (*image.RGBA, error) {
+func (l *Live) draw(ctx context.Context, data []byte, w, h int) (out *image.RGBA, err error) {
 	if data == nil {
 		return slate.Default(w, h)
 	}
-	l.decoding.Lock() // images are large: one at a time, for as long as it is in memory
-	defer l.decoding.Unlock()
-	img, err := slate.Decode(data)
-	if err != nil {
-		return nil, err
-	}
-	return slate.Fit(img, w, h), nil
+	err = l.decoded(ctx, data, func(img image.Image) { out = slate.Fit(img, w, h) })
+	return out, err
 }
 
 // check finds out whether an image can be used.
-func (l *Live) check(data []byte) error {
-	l.decoding.Lock()
-	defer l.decoding.Unlock()
-	_, err := slate.Decode(data)
-	return err
+func (l *Live) check(ctx context.Context, data []byte) error {
+	return l.decoded(ctx, data, func(image.Image) {})
+}
+
+// decoded has an image used. Images are large: there is one at a time, for as long as it is in memory.
+func (l *Live) decoded(ctx context.Context, data []byte, use func(image.Image)) error {
+	if err := slate.Check(data); err != nil || l.opt.Stills == nil {
+		return err
+	}
+	select {
+	case l.decoding <- struct{}{}:
+		defer func() { <-l.decoding }()
+	case <-ctx.Done():
+		return fmt.Errorf("wait to decode slate image: %w", context.Cause(ctx))
+	}
+	img, err := l.opt.Stills.Image(ctx, data)
+	switch {
+	case fault.KindOf(err) == fault.Invalid && err != nil:
+		return fmt.Errorf("%w: it is damaged", slate.ErrImage)
+	case err != nil:
+		return err
+	}
+	use(img)
+	return nil
 }
 
 // explain says why an image can't be used, for its owner.

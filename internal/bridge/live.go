@@ -68,7 +68,7 @@ type Live struct {
 	seen map[id.LiveStream]sighting // of other nodes' broadcasts; Run's own
 
 	stills   stills
-	decoding sync.Mutex // of images
+	decoding chan struct{} // holds a token while an image is in memory
 }
 
 // NewLive returns a Live.
@@ -83,7 +83,8 @@ func NewLive(o LiveOptions) *Live {
 	set(&o.Linger, time.Minute)
 	set(&o.Grace, 10*time.Second)
 	return &Live{
-		opt: o, up: make(chan struct{}), down: make(chan struct{}), broadcasts: map[id.LiveStream]*broadcast{}, newest: map[id.LiveStream]*broadcast{},
+		decoding: make(chan struct{}, 1),
+		opt:      o, up: make(chan struct{}), down: make(chan struct{}), broadcasts: map[id.LiveStream]*broadcast{}, newest: map[id.LiveStream]*broadcast{},
 		byAsset: map[id.Asset]*broadcast{}, byMedia: map[id.Media]*broadcast{},
 		records: records{all: map[id.LiveStream]*record{}}, lost: map[id.Media]*broadcast{}, seen: map[id.LiveStream]sighting{},
 	}

@@ -2,6 +2,7 @@ package bridge
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"image"
 	"time"
@@ -51,7 +52,7 @@ func (b *broadcast) layers() func(context.Context) []overlay.Layer {
 			if data := b.laid.files[i]; data != nil {
 				layers = append(layers, overlay.Layer{
 					Settings: overlay.Settings(*in.Overlay),
-					Load:     func() (image.Image, error) { return overlay.Decode(data) },
+					Load:     func(ctx context.Context) (image.Image, error) { return b.decoder().Load(ctx, data) },
 				})
 			}
 		}
@@ -75,7 +76,7 @@ func (b *broadcast) fetchOverlays(ctx context.Context, inputs []assetopt.Input) 
 		}
 		data, err := b.opt.Images.Image(try, in.URL, min(left, overlay.MaxBytes))
 		if err == nil {
-			err = overlay.Check(data)
+			err = b.decoder().Try(try, data)
 		}
 		switch {
 		case err == nil:
@@ -90,5 +91,15 @@ func (b *broadcast) fetchOverlays(ctx context.Context, inputs []assetopt.Input) 
 				b.mail.post(func() { b.warn(live.OverlayUnavailable, message) })
 			}
 		}
+	}
+}
+
+// decoder decodes overlays.
+func (b *broadcast) decoder() overlay.Decoder {
+	return func(ctx context.Context, data []byte) (image.Image, error) {
+		if b.opt.Stills == nil {
+			return nil, errors.New("no ffmpeg decodes images")
+		}
+		return b.opt.Stills.Image(ctx, data)
 	}
 }

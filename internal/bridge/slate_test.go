@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"image"
+	"image/draw"
 	"image/png"
 	"io"
 	"math"
@@ -51,6 +52,17 @@ func (s *stills) Still(_ context.Context, job encode.StillArgs, output func(mp4 
 		samples[i] = cmaf.Sample{Duration: 9000, Sync: i == 0, Data: []byte{0, 0, 0, 2, 0x65, 0xff}}
 	}
 	return output(bytes.NewReader(cmaf.AppendFragment(head, 1, cmaf.TrackID, 0, samples)))
+}
+
+// Image decodes as ffmpeg does.
+func (*stills) Image(_ context.Context, data []byte) (*image.NRGBA, error) {
+	img, _, err := image.Decode(bytes.NewReader(data))
+	if err != nil {
+		return nil, fault.Wrap(fault.Invalid, err, "the image is damaged")
+	}
+	out := image.NewNRGBA(img.Bounds())
+	draw.Draw(out, out.Rect, img, img.Bounds().Min, draw.Src)
+	return out, nil
 }
 
 // Last gives a picture that can be told from all others.

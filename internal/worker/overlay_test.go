@@ -45,6 +45,16 @@ func jpegOf(t testing.TB, img image.Image) string {
 	return text(t, "a.jpg", b.String())
 }
 
+// contents of a file.
+func contents(t testing.TB, path string) string {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
 // frame decodes the first picture of a segment of what is stored.
 func (w *world) frame(a asset.Asset, segment int) *image.NRGBA {
 	w.t.Helper()
@@ -166,6 +176,14 @@ func TestIngestOverlaysRefused(t *testing.T) {
 		"too many bytes": {func(w *world) string {
 			return w.site.answer(func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Content-Length", "100000000") })
 		}, "the overlay image can't be fetched: "},
+		"scans of nothing": {func(w *world) string { // 31 s of a processor, before they were counted
+			empty := strings.Repeat("\xff\xda\x00\x08\x01\x01\x00\x01\x3f\x00\x00", 9000)
+			return w.site.offer(text(w.t, "x.jpg", contents(w.t, jpegOf(w.t, flat(400, 400, color.White)))+empty))
+		}, "it has 9001 scans, and 64 are the most"},
+		"cut off": {func(w *world) string {
+			whole := contents(w.t, pngOf(w.t, flat(400, 400, color.White)))
+			return w.site.offer(text(w.t, "x.png", whole[:len(whole)/2]))
+		}, "the file is damaged"},
 		"a private address": {func(*world) string { return "http://10.0.0.1/logo.png" }, "the overlay image can't be fetched: "},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -2,13 +2,16 @@ package overlay
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"image"
 	"image/color"
-	_ "image/jpeg" // decoded
-	_ "image/png"  // decoded
-	"sync"
+	_ "image/jpeg" // its header is read
+	_ "image/png"  // its header is read
+
+	"millrace/internal/fault"
+	"millrace/internal/media/codec/jpeg"
 )
 
 const (
@@ -21,43 +24,71 @@ const (
 // ErrImage says that bytes are no image that can be laid over a picture; the rest of its text says why, for whoever gave it.
 var ErrImage = errors.New("the overlay image can't be used")
 
-// memory is held for as long as there is an image: it takes a few hundred megabytes at most, and so do all there are, whoever wants them.
+// memory has room for one: it is held for as long as there is an image, which takes a hundred megabytes at most, and so do all there are,
+// whoever wants them.
 //
 //nolint:gochecknoglobals // so is the process's memory
-var memory sync.Mutex
+var memory = make(chan struct{}, 1)
 
-// Check finds out whether an image can be used; ErrImage says why not.
-func Check(data []byte) error {
-	memory.Lock()
-	defer memory.Unlock()
-	_, err := Decode(data)
-	return err
+// alone waits until no other image is in memory; release is called when this one is not any more.
+func alone(ctx context.Context) (release func(), err error) {
+	select {
+	case memory <- struct{}{}:
+		return func() { <-memory }, nil
+	case <-ctx.Done():
+		return nil, fmt.Errorf("wait to decode overlay image: %w", context.Cause(ctx))
+	}
 }
 
-// Decode reads a PNG or a JPEG, for a Layer's Load. One that is too large is refused before its pixels are decoded.
-func Decode(data []byte) (image.Image, error) {
+// Check finds out from its header whether a PNG or a JPEG may be decoded at all; ErrImage says why not.
+func Check(data []byte) error {
 	if len(data) > MaxBytes {
-		return nil, fmt.Errorf("%w: its file is larger than %d MB", ErrImage, MaxBytes>>20)
+		return fmt.Errorf("%w: its file is larger than %d MB", ErrImage, MaxBytes>>20)
 	}
 	head, format, err := image.DecodeConfig(bytes.NewReader(data))
 	if err != nil || format != "png" && format != "jpeg" {
-		return nil, fmt.Errorf("%w: it is neither PNG nor JPEG", ErrImage)
+		return fmt.Errorf("%w: it is neither PNG nor JPEG", ErrImage)
 	}
 	if head.Width <= 0 || head.Height <= 0 || head.Width > MaxSide || head.Height > MaxSide {
-		return nil, fmt.Errorf("%w: it has %d x %d pixels, and %d x %d are the most", ErrImage, head.Width, head.Height, MaxSide, MaxSide)
+		return fmt.Errorf("%w: it has %d x %d pixels, and %d x %d are the most", ErrImage, head.Width, head.Height, MaxSide, MaxSide)
 	}
-	img, _, err := image.Decode(bytes.NewReader(data))
-	if err != nil {
+	if n := jpeg.Scans(data); format == "jpeg" && n > jpeg.MaxScans {
+		return fmt.Errorf("%w: it has %d scans, and %d are the most", ErrImage, n, jpeg.MaxScans)
+	}
+	return nil
+}
+
+// Decoder turns the bytes of a PNG or a JPEG into its pixels; fault.Invalid says that it is damaged. encode.Engine's fits.
+type Decoder func(ctx context.Context, data []byte) (image.Image, error)
+
+// Load is a Layer's, of the bytes of a PNG or a JPEG. ErrImage says why they can't be used.
+func (d Decoder) Load(ctx context.Context, data []byte) (image.Image, error) {
+	if err := Check(data); err != nil {
+		return nil, err
+	}
+	img, err := d(ctx, data)
+	if fault.KindOf(err) == fault.Invalid && err != nil {
 		return nil, fmt.Errorf("%w: the file is damaged", ErrImage)
 	}
-	return img, nil
+	return img, err
+}
+
+// Try finds out whether an image can be used; ErrImage says why not.
+func (d Decoder) Try(ctx context.Context, data []byte) error {
+	release, err := alone(ctx)
+	if err != nil {
+		return err
+	}
+	defer release()
+	_, err = d.Load(ctx, data)
+	return err
 }
 
 // Layer is an image and how it is to lie over the picture.
 type Layer struct {
 	Settings Settings
 	// Load gives the image when it is to be drawn: only one at a time is in memory, of all that are drawn in the process.
-	Load func() (image.Image, error)
+	Load func(ctx context.Context) (image.Image, error)
 }
 
 // Sheet is all there is to lie over a picture: pixels, with their transparency, and where the upper left one goes. Its edges are at even
@@ -69,12 +100,12 @@ type Sheet struct {
 
 // Draw lays the layers over one another, the first at the bottom, as they are to be seen over a picture of w x h pixels; nil when nothing
 // of them is.
-func Draw(layers []Layer, w, h int) (*Sheet, error) {
+func Draw(ctx context.Context, layers []Layer, w, h int) (*Sheet, error) {
 	picture := image.Pt(w, h)
 	var sheet *Sheet
 	for _, l := range layers {
 		var err error
-		if sheet, err = l.draw(sheet, picture); err != nil {
+		if sheet, err = l.draw(ctx, sheet, picture); err != nil {
 			return nil, err
 		}
 	}
@@ -85,14 +116,17 @@ func Draw(layers []Layer, w, h int) (*Sheet, error) {
 }
 
 // draw gives the sheet, which may be nil, with the layer on it.
-func (l Layer) draw(sheet *Sheet, picture image.Point) (*Sheet, error) {
+func (l Layer) draw(ctx context.Context, sheet *Sheet, picture image.Point) (*Sheet, error) {
 	share, err := l.Settings.opacity()
 	if err != nil {
 		return nil, err
 	}
-	memory.Lock()
-	defer memory.Unlock()
-	img, err := l.Load()
+	release, err := alone(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	img, err := l.Load(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -6,14 +6,15 @@ import (
 	"fmt"
 	"image"
 	"image/color"
-	_ "image/jpeg" // decoded
-	_ "image/png"  // decoded
+	_ "image/jpeg" // its header is read
+	_ "image/png"  // its header is read
 	"math"
 
 	"golang.org/x/image/draw"
 	"golang.org/x/image/font/gofont/gobold"
 	"golang.org/x/image/font/gofont/goregular"
 
+	"millrace/internal/media/codec/jpeg"
 	"millrace/internal/media/lettering"
 )
 
@@ -27,23 +28,22 @@ const (
 // ErrImage says that bytes are no image that can be shown.
 var ErrImage = errors.New("the image can't be used")
 
-// Decode reads a PNG or a JPEG. One with more pixels than fit is refused before they are decoded.
-func Decode(data []byte) (image.Image, error) {
+// Check finds out from its header whether a PNG or a JPEG may be decoded at all; ErrImage says why not.
+func Check(data []byte) error {
 	if len(data) > MaxBytes {
-		return nil, fmt.Errorf("%w: it has more than %d bytes", ErrImage, MaxBytes)
+		return fmt.Errorf("%w: it has more than %d bytes", ErrImage, MaxBytes)
 	}
 	head, format, err := image.DecodeConfig(bytes.NewReader(data))
-	if err != nil {
-		return nil, fmt.Errorf("%w: it is neither PNG nor JPEG", ErrImage)
+	if err != nil || format != "png" && format != "jpeg" {
+		return fmt.Errorf("%w: it is neither PNG nor JPEG", ErrImage)
 	}
 	if head.Width <= 0 || head.Height <= 0 || head.Width > maxPixels/head.Height {
-		return nil, fmt.Errorf("%w: %d x %d pixels are too many", ErrImage, head.Width, head.Height)
+		return fmt.Errorf("%w: %d x %d pixels are too many", ErrImage, head.Width, head.Height)
 	}
-	img, _, err := image.Decode(bytes.NewReader(data))
-	if err != nil {
-		return nil, fmt.Errorf("%w: the %s is damaged", ErrImage, format)
+	if n := jpeg.Scans(data); format == "jpeg" && n > jpeg.MaxScans {
+		return fmt.Errorf("%w: it has %d scans, and %d are the most", ErrImage, n, jpeg.MaxScans)
 	}
-	return img, nil
+	return nil
 }
 
 // Fit scales an image into a picture of w x h pixels; what it does not cover is black.

@@ -28,7 +28,7 @@ func Mark() (overlay.Layer, error) {
 	}
 	return overlay.Layer{
 		Settings: overlay.Settings{HorizontalAlign: "right", HorizontalMargin: "30px", VerticalMargin: "30px", Height: "90px"},
-		Load:     func() (image.Image, error) { return out, nil },
+		Load:     func(context.Context) (image.Image, error) { return out, nil },
 	}, nil
 }
 
@@ -42,7 +42,7 @@ func (w *worker) overlay(ctx context.Context) *encode.Overlay {
 	}
 	size := image.Pt(w.source.Width&^1, w.source.Height&^1)
 	if w.drawnFor != size {
-		sheet, err := overlay.Draw(w.layers, size.X, size.Y)
+		sheet, err := overlay.Draw(ctx, w.layers, size.X, size.Y)
 		if err != nil {
 			w.log.WarnContext(ctx, "overlay can't be drawn", "error", err)
 		}

@@ -238,7 +238,7 @@ func TestMarked(t *testing.T) {
 func red() overlay.Layer {
 	return overlay.Layer{
 		Settings: overlay.Settings{HorizontalAlign: "right", Width: "300px", Height: "100px", HorizontalMargin: "2%", VerticalMargin: "1%"},
-		Load: func() (image.Image, error) {
+		Load: func(context.Context) (image.Image, error) {
 			red := image.NewRGBA(image.Rect(0, 0, 3, 1))
 			draw.Draw(red, red.Rect, image.NewUniform(color.RGBA{R: 0xff, A: 0xff}), image.Point{}, draw.Src)
 			return red, nil

@@ -33,7 +33,7 @@ func (w *Worker) fetchOverlays(ctx context.Context, a asset.Asset) error {
 				return aboutImage(i, "the overlay image can't be fetched: "+strings.Join(fault.Messages(err), "; "), err)
 			}
 		}
-		if err := look(path); errors.Is(err, overlay.ErrImage) {
+		if err := w.look(ctx, path); errors.Is(err, overlay.ErrImage) {
 			return aboutImage(i, err.Error(), fault.Wrap(fault.Invalid, err, "image"))
 		} else if err != nil {
 			return err
@@ -55,12 +55,16 @@ func (w *Worker) imagePath(a asset.Asset, input int) string {
 }
 
 // look finds out whether an image can be used.
-func look(path string) error {
+func (w *Worker) look(ctx context.Context, path string) error {
 	data, err := read(path)
 	if err != nil {
 		return err
 	}
-	return overlay.Check(data)
+	return w.decoder().Try(ctx, data)
+}
+
+func (w *Worker) decoder() overlay.Decoder {
+	return func(ctx context.Context, data []byte) (image.Image, error) { return w.opt.Engine.Image(ctx, data) }
 }
 
 func read(path string) ([]byte, error) {
@@ -72,12 +76,12 @@ func read(path string) ([]byte, error) {
 }
 
 // decode reads an image.
-func decode(path string) (image.Image, error) {
+func (w *Worker) decode(ctx context.Context, path string) (image.Image, error) {
 	data, err := read(path)
 	if err != nil {
 		return nil, err
 	}
-	return overlay.Decode(data)
+	return w.decoder().Load(ctx, data)
 }
 
 // over says that an asset has something laid over its picture.
@@ -94,20 +98,20 @@ func over(a asset.Asset) bool {
 }
 
 // overlay draws what lies over a picture of this size, the service's own mark on top; nil when nothing of it is to be seen.
-func (w *Worker) overlay(a asset.Asset, v *encode.Track, width, height int) (*encode.Overlay, error) {
+func (w *Worker) overlay(ctx context.Context, a asset.Asset, v *encode.Track, width, height int) (*encode.Overlay, error) {
 	var layers []overlay.Layer
 	for i, in := range a.Options.Inputs {
 		if in.Overlay != nil {
 			layers = append(layers, overlay.Layer{
 				Settings: overlay.Settings(*in.Overlay),
-				Load:     func() (image.Image, error) { return decode(w.imagePath(a, i)) },
+				Load:     func(ctx context.Context) (image.Image, error) { return w.decode(ctx, w.imagePath(a, i)) },
 			})
 		}
 	}
 	if a.Options.Test {
 		layers = append(layers, w.opt.Mark)
 	}
-	sheet, err := overlay.Draw(layers, width, height)
+	sheet, err := overlay.Draw(ctx, layers, width, height)
 	if err != nil {
 		return nil, fmt.Errorf("draw overlays: %w", err)
 	}

@@ -36,7 +36,7 @@ func (w *Worker) rewrite(ctx context.Context, a asset.Asset, in assetopt.Input, 
 			return err
 		}
 	}
-	c, err := w.conformed(a, info, anew != nil && anew.picture || !format.Timed())
+	c, err := w.conformed(ctx, a, info, anew != nil && anew.picture || !format.Timed())
 	if err != nil {
 		return err
 	}

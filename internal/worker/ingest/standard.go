@@ -31,7 +31,7 @@ type conform struct {
 
 // conformed says how a file is brought into the form that every player plays: H.264 of 4:2:0 with eight bits, and AAC. What is in that form
 // stays; anew says that its video does not, whatever ffprobe finds.
-func (w *Worker) conformed(a asset.Asset, info encode.Info, anew bool) (conform, error) {
+func (w *Worker) conformed(ctx context.Context, a asset.Asset, info encode.Info, anew bool) (conform, error) {
 	c := conform{}
 	c.choose(info)
 	if c.video == nil && c.audio == nil {
@@ -41,7 +41,7 @@ func (w *Worker) conformed(a asset.Asset, info encode.Info, anew bool) (conform,
 		c.args.Length = testLength
 	}
 	if c.video != nil {
-		if err := w.conformPicture(a, &c, anew); err != nil {
+		if err := w.conformPicture(ctx, a, &c, anew); err != nil {
 			return c, err
 		}
 	}
@@ -57,7 +57,7 @@ func (w *Worker) conformed(a asset.Asset, info encode.Info, anew bool) (conform,
 }
 
 // conformPicture says how the picture is encoded, if it has to be.
-func (w *Worker) conformPicture(a asset.Asset, c *conform, anew bool) (err error) {
+func (w *Worker) conformPicture(ctx context.Context, a asset.Asset, c *conform, anew bool) (err error) {
 	v := c.video
 	if v.Width <= 0 || v.Height <= 0 {
 		return fault.New(fault.Invalid, "the file's video (%s) can't be read", title(v.Codec))
@@ -69,7 +69,7 @@ func (w *Worker) conformPicture(a asset.Asset, c *conform, anew bool) (err error
 	if c.reasons.FrameRate != "" {
 		c.args.Picture.FrameRate = usualRate
 	}
-	c.args.Picture.Overlay, err = w.overlay(a, v, c.args.Picture.Width, c.args.Picture.Height)
+	c.args.Picture.Overlay, err = w.overlay(ctx, a, v, c.args.Picture.Width, c.args.Picture.Height)
 	return err
 }
 

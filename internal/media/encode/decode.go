@@ -1,0 +1,71 @@
+package encode
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"image"
+	_ "image/jpeg" // its header is read
+	_ "image/png"  // its header is read
+	"io"
+	"strconv"
+	"time"
+
+	"millrace/internal/fault"
+)
+
+// PNG and JPEG are the formats of single images that are decoded.
+const (
+	PNG  Format = "png_pipe"
+	JPEG Format = "jpeg_pipe"
+)
+
+// maxImagePixels bounds an image that is decoded: 64 MiB of RGBA.
+const maxImagePixels = 4096 * 4096
+
+// decodeTime bounds the decoding of an image, which takes tenths of a second: of the processor, and on the clock.
+const decodeTime, decodePatience = 5 * time.Second, 20 * time.Second
+
+// DecodeArgs returns the arguments that turn one image, as it lies in its file, into raw RGBA. What is damaged gives nothing.
+func DecodeArgs(format Format) []string {
+	return append(common(),
+		"-probesize", "32", "-analyzeduration", "0", "-threads", "1", "-max_pixels", strconv.Itoa(maxImagePixels),
+		"-err_detect", "crccheck+bitstream+buffer+explode", "-noautorotate",
+		"-protocol_whitelist", "pipe", "-format_whitelist", string(format), "-f", string(format), "-i", "pipe:0",
+		"-map", "0:v:0", "-frames:v", "1", "-vf", "scale=flags=accurate_rnd+full_chroma_int,format=rgba", "-c:v", "rawvideo", "-f", "rawvideo", "pipe:1")
+}
+
+// Image decodes a PNG or a JPEG. fault.Invalid: it is none, is damaged, or takes too long.
+func (e *Engine) Image(ctx context.Context, data []byte) (*image.NRGBA, error) {
+	head, format, err := image.DecodeConfig(bytes.NewReader(data))
+	demuxer, ok := map[string]Format{"png": PNG, "jpeg": JPEG}[format]
+	if err != nil || !ok || head.Width < 1 || head.Height < 1 || head.Width > maxImagePixels/head.Height {
+		return nil, fault.Wrap(fault.Invalid, err, "the image is neither PNG nor JPEG, or too large")
+	}
+	release, err := e.opts.Budget.Acquire(ctx, OnDemand, 1)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	bounded, cancel := context.WithTimeoutCause(ctx, decodePatience, ErrStalled)
+	defer cancel()
+	img := image.NewNRGBA(image.Rect(0, 0, head.Width, head.Height))
+	err = NewProcess(ProcessOptions{
+		Program: e.opts.FFmpeg, Args: DecodeArgs(demuxer), Priority: OnDemand,
+		Limits: Limits{AddressSpace: e.opts.Limits.AddressSpace, CPU: decodeTime, FileSize: 1 << 20},
+		Input: func(_ context.Context, w io.Writer) error {
+			_, err := w.Write(data)
+			return err
+		},
+		Output: func(_ context.Context, r io.Reader) error {
+			if _, err := io.ReadFull(r, img.Pix); err != nil {
+				return fault.Wrap(fault.Invalid, fmt.Errorf("read image: %w", err), "the image is damaged")
+			}
+			return nil
+		},
+	}).Run(bounded)
+	if err != nil {
+		return nil, blame(err, "the image is damaged")
+	}
+	return img, nil
+}
