@@ -110,3 +110,36 @@ func TestOfferFollowsThePicture(t *testing.T) {
 		}
 	}
 }
+
+// TestRungsTakeLessThanTheirSource: players that sort by bandwidth find the picture as it comes first, however little it takes; rungs take
+// more when it does, and stay the same renditions.
+func TestRungsTakeLessThanTheirSource(t *testing.T) {
+	t.Parallel()
+	edge := window.New(window.Options{Media: "m", Mode: window.Mode{Listed: time.Minute, InMemory: 2}, Logger: slog.New(slog.DiscardHandler)})
+	l := &lower{edge: edge, maker: transcode.New(transcode.Options{Now: time.Now}), segment: 2 * time.Second}
+	in := timeline.Init{Rendition: timeline.MainVideo, Codec: "avc1.640028", Width: 640, Height: 360, FrameRate: 30}
+	n := edge.AddInit(frame.Video, 90000, in, []byte{1})
+	var names []string
+	for i, rate := range []int64{128_000, 8_000_000} {
+		edge.Begin(timeline.MainVideo, time.Unix(1e9, 0), false, n, int64(i)*180000)
+		edge.Part(timeline.MainVideo, make([]byte, rate/8*2), 180000, true)
+		edge.Finish(timeline.MainVideo, 180000)
+		variants, _ := l.variants(hls.Variant{})
+		if len(variants) == 0 {
+			t.Fatal("there is no rung")
+		}
+		for k, v := range variants {
+			if v.Bandwidth >= rate {
+				t.Errorf("a rung of %d bit/s of a source of %d", v.Bandwidth, rate)
+			}
+			switch {
+			case i == 0:
+				names = append(names, v.URI)
+			case v.URI != names[k]:
+				t.Errorf("%s became %s", names[k], v.URI)
+			case v.Bandwidth < 400_000:
+				t.Errorf("a rung of %d bit/s when the source takes enough", v.Bandwidth)
+			}
+		}
+	}
+}

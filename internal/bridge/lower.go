@@ -59,6 +59,8 @@ type lower struct {
 	mu     sync.Mutex
 	inits  int // of the video, when rungs were found out
 	known  offer
+	peak   float64 // of the video, by which the rungs are bounded
+	bound  []ladder.Rung
 	tracks map[string]frame.Config // that live encoders have said, by rendition
 	learnt chan struct{}           // closed with the next one
 }
@@ -77,9 +79,10 @@ func (l *Live) rungPolicy(ctx context.Context, s live.Stream) (Policy, error) {
 
 // offer is what a broadcast is offered in.
 type offer struct {
-	rungs []ladder.Rung // largest first
-	names []string      // of the renditions
-	shown bool          // the picture is offered as it comes
+	rungs  []ladder.Rung // largest first
+	names  []string      // of the renditions
+	source ladder.Source // that they are bounded by
+	shown  bool          // the picture is offered as it comes
 }
 
 type lateKey struct {
@@ -175,7 +178,7 @@ func sourcesOf(inits []timeline.Init, tier int) (sources []ladder.Source, shown 
 	return sources, shown
 }
 
-// offer is what the broadcast is offered in so far. It is found out anew when the picture changes.
+// offer is what the broadcast is offered in so far. It is found out again when the picture changes; rungs take more when the picture does.
 func (l *lower) offer() offer {
 	n := l.edge.Inits(timeline.MainVideo)
 	l.mu.Lock()
@@ -185,10 +188,15 @@ func (l *lower) offer() offer {
 	}
 	if n != l.inits {
 		if o, ok := l.findOut(); ok {
-			l.inits, l.known = n, o
+			l.inits, l.known, l.bound = n, o, nil
 		}
 	}
-	return l.known
+	if peak := l.edge.Peak(timeline.MainVideo); l.bound == nil || peak != l.peak {
+		l.peak, l.bound = peak, ladder.Bound(l.known.rungs, l.known.source, peak, l.segment.Seconds())
+	}
+	o := l.known
+	o.rungs = l.bound
+	return o
 }
 
 func (l *lower) findOut() (o offer, ok bool) {
@@ -204,6 +212,9 @@ func (l *lower) findOut() (o offer, ok bool) {
 		sources, shown := sourcesOf(lane.Inits, tier)
 		o.rungs = ladder.Live(sources, ladder.Quality(l.asset.Quality()), tier)
 		o.shown = shown || len(o.rungs) == 0
+		for _, src := range sources {
+			o.source.Foreign = o.source.Foreign || src.Foreign
+		}
 		for _, r := range o.rungs {
 			o.names = append(o.names, l.maker.Rendition(r))
 		}

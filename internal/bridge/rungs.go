@@ -43,7 +43,8 @@ func (v *recorded) addRungs(row asset.Asset) {
 	case v.oversized || !passes:
 		rungs = ladder.Instead(src, quality, tier)
 	}
-	for _, r := range rungs {
+	src.Foreign = !passes
+	for _, r := range ladder.Bound(rungs, src, video.Peak, v.segmentSeconds()) {
 		name := v.p.opt.Rungs.Rendition(r)
 		l := &timeline.Lane{Rendition: timeline.Rendition{ID: name, Kind: frame.Video, Timescale: video.Timescale}}
 		for _, c := range video.Chunks {
@@ -82,29 +83,28 @@ func mediaPrefix(m id.Media) string { return "media/" + string(m) }
 // variants adds what is listed of each rung to what all variants share.
 func (v *recorded) variants(shared hls.Variant) []hls.Variant {
 	var out []hls.Variant
-	segment := v.timeline.Duration().Seconds() / float64(max(len(v.timeline.Marks), 1))
 	for _, w := range v.rungs {
-		out = append(out, variantOf(shared, w.Rung, v.p.opt.Rungs.Rendition(w.Rung), segment))
+		if v.oversized || w.Rung.Useful() {
+			out = append(out, variantOf(shared, w.Rung, v.p.opt.Rungs.Rendition(w.Rung), v.segmentSeconds()))
+		}
 	}
 	return out
+}
+
+// segmentSeconds is how long a segment is in the mean, in seconds.
+func (v *recorded) segmentSeconds() float64 {
+	return v.timeline.Duration().Seconds() / float64(max(len(v.timeline.Marks), 1))
 }
 
 // variantOf is how a rung is listed whose segments are so many seconds long.
 func variantOf(shared hls.Variant, r ladder.Rung, name string, segment float64) hls.Variant {
 	x := shared
-	x.Bandwidth += int64(math.Ceil(peakOf(r, segment)))
+	x.Bandwidth += int64(math.Ceil(r.Peak(segment)))
 	x.AverageBandwidth = 0 // not known before it is encoded
 	x.Width, x.Height, x.FrameRate = r.Width, r.Height, r.FrameRate
 	x.Codecs = append([]string{r.Codec()}, shared.Codecs...)
 	x.URI = hls.PlaylistURI(name)
 	return x
-}
-
-// peakOf is the most that a segment of a rung takes, in bits per second. Each run of the encoder begins with half a second's worth to spare,
-// each of two parts side by side with a third, which weighs the more the shorter segments are; the boxes around frames come on top.
-func peakOf(r ladder.Rung, seconds float64) float64 {
-	const spare, boxes = 0.75, 20 * 8
-	return float64(r.Bitrate)*(1+spare/max(seconds, 1)) + boxes*max(r.FrameRate, 30)
 }
 
 // rung is an init segment or a segment of a rung. What is not stored yet is made now.

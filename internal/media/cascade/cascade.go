@@ -250,7 +250,7 @@ func (c *Cascade) roll(ctx context.Context, want []Rung) {
 }
 
 func sameRungs(a, b []Rung) bool {
-	return slices.EqualFunc(a, b, func(x, y Rung) bool { return x.ID == y.ID })
+	return slices.EqualFunc(a, b, func(x, y Rung) bool { return x.ID == y.ID && x.Rate() == y.Rate() })
 }
 
 var (

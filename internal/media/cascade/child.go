@@ -194,7 +194,7 @@ func (x *child) encode(ctx context.Context) (err error) {
 	var outputs []func(context.Context, io.Reader) error
 	for _, o := range x.outs {
 		work.Rungs = append(work.Rungs, encode.RungArgs{
-			Width: o.rung.Width, Height: o.rung.Height, CRF: o.rung.CRF, Bitrate: o.rung.Bitrate, Level: o.rung.Level, Straight: true, FrameRate: o.rung.FrameRate,
+			Width: o.rung.Width, Height: o.rung.Height, CRF: o.rung.CRF, Bitrate: o.rung.Rate(), Level: o.rung.Level, Straight: true, FrameRate: o.rung.FrameRate,
 		})
 		outputs = append(outputs, o.read)
 	}

@@ -32,13 +32,30 @@ func (s Source) Short() int { return min(s.Width, s.Height) }
 type Rung struct {
 	Name          string // such as 720p: what it is called in URLs and storage keys
 	Width, Height int    // pixels, both even
-	Bitrate       int    // the most it takes over a second, bits per second
+	Bitrate       int    // the most it may take over a second, bits per second: part of what the rendition is
+	Bound         int    // less than that, where its source takes little; 0: not bounded
 	CRF           int    // x264's constant rate factor: what it aims at below that
 	Preset        string // of x264
 	Level         int    // level_idc, ITU-T H.264 table A-1: 31 is 3.1
 	FrameRate     float64
 	// Straight: no picture refers to one that is shown later, so that it can be made while it is live.
 	Straight bool
+}
+
+// Rate is the most that it takes over a second, in bits per second.
+func (r Rung) Rate() int {
+	if r.Bound > 0 {
+		return min(r.Bitrate, r.Bound)
+	}
+	return r.Bitrate
+}
+
+// Peak is the most that one of its segments takes, in bits per second, when they are so many seconds long. Each run of the encoder begins
+// with half a second's worth to spare, each of two parts side by side with a third, which weighs the more the shorter segments are; the
+// boxes around frames come on top.
+func (r Rung) Peak(segment float64) float64 {
+	const spare, boxes = 0.75, 20 * 8
+	return float64(r.Rate())*(1+spare/max(segment, 1)) + boxes*max(r.FrameRate, 30)
 }
 
 // Codec is the rung's RFC 6381 name: High profile, no constraints.
@@ -220,3 +237,36 @@ func level(r Rung) int {
 	}
 	return 62
 }
+
+// foreign is how much more H.264 may take than a source of a newer codec.
+const foreign = 2
+
+// leastRate is what a rung takes at least that is of use, in bits per second.
+const leastRate = 120_000
+
+// Bound bounds rungs, largest first, by what their source takes in its fastest stretch, in bits per second, when segments are so many
+// seconds long: each one takes less than the source, and than the one above it. A rung stays the same rendition for it. peak 0: unknown.
+func Bound(rungs []Rung, s Source, peak, segment float64) []Rung {
+	if peak <= 0 {
+		return rungs
+	}
+	rungs = slices.Clone(rungs)
+	limit := near * peak
+	if s.Foreign {
+		limit = foreign * peak
+	}
+	for i := range rungs {
+		r := &rungs[i]
+		for r.Peak(segment) > limit && r.Rate() > lowestBound {
+			r.Bound = r.Rate() * 7 / 10 // in steps: an encoder of what is live begins again with each
+		}
+		limit = min(limit, near*r.Peak(segment))
+	}
+	return rungs
+}
+
+// lowestBound ends the search.
+const lowestBound = 10_000
+
+// Useful says that a bounded rung spares viewers something that they could be short of.
+func (r Rung) Useful() bool { return r.Bound == 0 || r.Bound >= leastRate }

@@ -140,3 +140,39 @@ func TestLevels(t *testing.T) {
 		}
 	}
 }
+
+// A rung takes less than its source and than the one above it, and one that spares nobody anything is of no use.
+func TestBound(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name   string
+		source Source
+		peak   float64 // of the source, bits per second
+		useful string
+	}{
+		{"plenty", Source{1920, 1080, 30, false}, 6_000_000, "720p=1280x720 480p=854x480 270p=480x270"},
+		{"little", Source{1920, 1080, 30, false}, 700_000, "720p=1280x720 480p=854x480 270p=480x270"},
+		{"very little", Source{640, 360, 30, false}, 128_000, ""},
+		{"a screen that hardly changes", Source{1920, 1080, 30, false}, 192_000, ""},
+		{"not known", Source{640, 360, 30, false}, 0, "270p=480x270"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			table := Below(tt.source, Plus, 1080)
+			var useful []Rung
+			above := tt.peak
+			for i, r := range Bound(table, tt.source, tt.peak, 2) {
+				if tt.peak > 0 && r.Peak(2) >= above || r.Bitrate != table[i].Bitrate || r.Level != table[i].Level {
+					t.Errorf("%s takes %.0f, the one above it %.0f", r.Name, r.Peak(2), above)
+				}
+				above = r.Peak(2)
+				if r.Useful() {
+					useful = append(useful, r)
+				}
+			}
+			if got := names(useful); got != tt.useful {
+				t.Errorf("useful are %s, want %s", got, tt.useful)
+			}
+		})
+	}
+}

@@ -149,7 +149,7 @@ const furthestBack = 10
 
 func (w *Work) args() encode.RungArgs {
 	return encode.RungArgs{
-		Width: w.Rung.Width, Height: w.Rung.Height, Preset: w.Rung.Preset, CRF: w.Rung.CRF, Bitrate: w.Rung.Bitrate, Level: w.Rung.Level,
+		Width: w.Rung.Width, Height: w.Rung.Height, Preset: w.Rung.Preset, CRF: w.Rung.CRF, Bitrate: w.Rung.Rate(), Level: w.Rung.Level,
 		Straight: w.Rung.Straight, FrameRate: w.Rung.FrameRate, Timescale: w.Lane.Timescale,
 	}
 }

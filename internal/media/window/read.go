@@ -63,6 +63,17 @@ func (e *Edge) Describe() ([]Lane, error) {
 	return out, nil
 }
 
+// Peak is what the fastest stretch of a rendition so far takes, in bits per second; 0 while that is not known.
+func (e *Edge) Peak(rendition string) float64 {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	l := e.lane(rendition)
+	if l == nil || l.Timescale == 0 {
+		return 0
+	}
+	return l.rate.Peak(l.Timescale)
+}
+
 // listedInits are the parameters that a player of the sliding playlist meets. Called with the lock.
 func (e *Edge) listedInits(l *lane) []timeline.Init {
 	var used []int32
