@@ -23,7 +23,7 @@ func (n *node) serveMetrics(ctx context.Context, g *lifecycle.Group) error {
 		return nil
 	}
 	n.metrics.Watch(n.live)
-	ln, err := n.listen(ctx, "metrics", n.cfg.MetricsAddr)
+	ln, err := n.listen(ctx, "metrics", n.cfg.MetricsAddr, nil)
 	if err != nil {
 		return err
 	}

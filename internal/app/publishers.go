@@ -28,7 +28,7 @@ func (n *node) publishers(ctx context.Context) (*publishers, error) {
 		}
 	}
 	if n.cfg.WebRTCTCPAddr != "" {
-		if p.tcp, err = n.listen(ctx, "webrtc-tcp", n.cfg.WebRTCTCPAddr); err != nil {
+		if p.tcp, err = n.listen(ctx, "webrtc-tcp", n.cfg.WebRTCTCPAddr, n.budgets.webrtc); err != nil {
 			return nil, err
 		}
 	}

@@ -79,6 +79,7 @@ type node struct {
 	mark    overlay.Layer // what test streams and test assets get
 	images  *images.Maker
 	spares  []*encode.Reserve
+	budgets budgets
 
 	base  string         // how the outside reaches the HTTP listener, without a last slash
 	close []func() error // in the order of opening
@@ -131,6 +132,9 @@ func (n *node) shut() error {
 // open opens what the services stand on.
 func (n *node) open(ctx context.Context) (err error) {
 	if n.id, err = nodeID(n.cfg); err != nil {
+		return err
+	}
+	if err = n.connections(ctx); err != nil {
 		return err
 	}
 	if n.db, err = openDatabase(ctx, n.cfg, n.log); err != nil {
@@ -242,7 +246,7 @@ func (n *node) assemble(ctx context.Context, g *lifecycle.Group) error {
 		return err
 	}
 	g.Add(&sweep.Sweeper{Assets: n.assets, Queue: n.db, Every: 10 * time.Minute, Now: clock, Logger: n.log})
-	web, err := n.listen(ctx, "http", n.cfg.HTTPAddr)
+	web, err := n.listen(ctx, "http", n.cfg.HTTPAddr, n.budgets.viewers)
 	if err != nil {
 		return err
 	}
@@ -276,7 +280,7 @@ func (n *node) assemble(ctx context.Context, g *lifecycle.Group) error {
 	n.close = append(n.close, func() error { callers.Close(); return nil })
 	n.log.InfoContext(ctx, "listening", "what", "srt", "addr", callers.Addr().String())
 	g.Add(callerServer{callers})
-	ln, err := n.listen(ctx, "rtmp", n.cfg.RTMPAddr)
+	ln, err := n.listen(ctx, "rtmp", n.cfg.RTMPAddr, n.budgets.publishers)
 	if err != nil {
 		return err
 	}
@@ -289,11 +293,11 @@ func (n *node) assemble(ctx context.Context, g *lifecycle.Group) error {
 
 // secure adds the listeners over TLS.
 func (n *node) secure(ctx context.Context, g *lifecycle.Group, id *identity, mux http.Handler, encoders *rtmp.Server) error {
-	https, err := n.listen(ctx, "https", n.cfg.HTTPSAddr)
+	https, err := n.listen(ctx, "https", n.cfg.HTTPSAddr, n.budgets.viewers)
 	if err != nil {
 		return err
 	}
-	rtmps, err := n.listen(ctx, "rtmps", n.cfg.RTMPSAddr)
+	rtmps, err := n.listen(ctx, "rtmps", n.cfg.RTMPSAddr, n.budgets.publishers)
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 
 	"millrace/internal/lifecycle"
 	"millrace/internal/media/playback"
+	"millrace/internal/socket"
 	"millrace/internal/web/express"
 	"millrace/internal/web/publish"
 	"millrace/internal/web/watch"
@@ -74,7 +75,7 @@ func (s *webServer) Run(ctx context.Context) error {
 	server := &http.Server{
 		Handler: s.mux, Protocols: &protocols, TLSConfig: s.cert,
 		ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 2 * time.Minute, WriteTimeout: 5 * time.Minute, IdleTimeout: 2 * time.Minute,
-		MaxHeaderBytes: 64 << 10, ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+		MaxHeaderBytes: 64 << 10, ConnState: connState, ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 		BaseContext: func(net.Listener) context.Context { return ctx }, // blocked playlist requests end with the service
 	}
 	ln, shut := s.express(ctx)
@@ -131,13 +132,15 @@ func (n *node) listenUDP(ctx context.Context, what, addr string) (net.PacketConn
 	return c, nil
 }
 
-// listen opens a listener and says where, which matters when the port was left to the system. It is closed with the node at the latest.
-func (n *node) listen(ctx context.Context, what, addr string) (net.Listener, error) {
+// listen opens a listener and says where, which matters when the port was left to the system. It is closed with the node at the latest. Its
+// connections count against the budget; nil: they are not bounded.
+func (n *node) listen(ctx context.Context, what, addr string, budget *socket.Budget) (net.Listener, error) {
 	var lc net.ListenConfig
-	ln, err := lc.Listen(ctx, "tcp", addr)
+	inner, err := lc.Listen(ctx, "tcp", addr)
 	if err != nil {
 		return nil, fmt.Errorf("listen for %s on %s: %w (millrace doctor says who has the port)", what, addr, err)
 	}
+	ln := socket.Listen(inner, socket.ListenOptions{Name: what, Budget: budget, Logger: n.log})
 	n.close = append(n.close, func() error {
 		if err := ln.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
 			return fmt.Errorf("close %s listener: %w", what, err)

@@ -15,6 +15,7 @@ import (
 // Conn is a TCP connection of a Poller; to its users it is as net's own.
 type Conn struct {
 	poller        *Poller
+	counted       *Counted
 	key           uint64 // for the poller
 	local, remote net.Addr
 	in, out       half
@@ -170,6 +171,7 @@ func (c *Conn) Close() error {
 	}
 	c.closed = true
 	c.poller.forget(c)
+	defer c.counted.leave()
 	// The descriptor is the socket's only one, and the poller forgets it with the socket.
 	err := os.NewSyscallError("close", unix.Close(c.fd))
 	for _, h := range []*half{&c.in, &c.out} {
@@ -183,6 +185,12 @@ func (c *Conn) Close() error {
 	}
 	return nil
 }
+
+// Busy and Idle are those of the Counted that it was.
+func (c *Conn) Busy() { c.counted.Busy() }
+
+// Idle says that the connection may be closed in favour of another.
+func (c *Conn) Idle() { c.counted.Idle() }
 
 // LocalAddr implements net.Conn.
 func (c *Conn) LocalAddr() net.Addr { return c.local }

@@ -59,10 +59,11 @@ func NewPoller(round time.Duration) (*Poller, error) {
 // Adopt makes nc one of the poller's connections. It takes nc over: whatever comes of it, nc itself is not to be used again. What is no
 // TCP connection is given back as it is.
 func (p *Poller) Adopt(nc net.Conn) (net.Conn, error) {
-	tcp, ok := nc.(*net.TCPConn)
+	counted, ok := Count(nc)
 	if !ok {
 		return nc, nil
 	}
+	tcp := counted.TCPConn
 	// The runtime forgets a socket only with its descriptor, so we go on with another one of the same socket.
 	fd, err := duplicate(tcp)
 	local, remote := tcp.LocalAddr(), tcp.RemoteAddr()
@@ -70,9 +71,10 @@ func (p *Poller) Adopt(nc net.Conn) (net.Conn, error) {
 		if fd >= 0 {
 			_ = unix.Close(fd)
 		}
+		counted.leave()
 		return nil, fmt.Errorf("adopt connection: %w", err)
 	}
-	c := &Conn{poller: p, fd: fd, local: local, remote: remote}
+	c := &Conn{poller: p, counted: counted, fd: fd, local: local, remote: remote}
 	c.in.signal, c.out.signal = make(chan struct{}, 1), make(chan struct{}, 1)
 	p.mu.Lock()
 	p.last++
@@ -82,7 +84,11 @@ func (p *Poller) Adopt(nc net.Conn) (net.Conn, error) {
 	if err := p.control(unix.EPOLL_CTL_ADD, fd, readable, c.key); err != nil {
 		p.forget(c)
 		_ = unix.Close(fd)
+		counted.leave()
 		return nil, fmt.Errorf("adopt connection: %w", err)
+	}
+	if !counted.pass(c) {
+		return nil, fmt.Errorf("adopt connection: another took its place: %w", c.Close())
 	}
 	p.begin.Do(func() { close(p.begun) })
 	return c, nil

@@ -3,6 +3,8 @@ package ingest
 import (
 	"net/netip"
 	"sync"
+
+	"millrace/internal/socket"
 )
 
 // Crowd bounds how many publishers are there at a time, all of them and those from one origin. The zero value lets nobody in.
@@ -17,16 +19,7 @@ type Crowd struct {
 
 // Origin is what the limit per address counts by: who has one IPv6 address has its whole /64.
 func Origin(remote netip.AddrPort) netip.Prefix {
-	addr := remote.Addr().Unmap().WithZone("")
-	bits := 64
-	if addr.Is4() {
-		bits = 32
-	}
-	p, err := addr.Prefix(bits)
-	if err != nil {
-		return netip.Prefix{}
-	}
-	return p
+	return socket.Origin(remote.Addr())
 }
 
 // Enter counts somebody in; false when a limit is reached. Who got in leaves once.

@@ -17,7 +17,7 @@ import (
 // conn is one connection; everything but rest runs on its goroutine, and watch while a handler waits.
 type conn struct {
 	l   *Listener
-	nc  *net.TCPConn
+	nc  *socket.Counted
 	in  io.Reader
 	out *socket.Writer
 
@@ -51,8 +51,8 @@ const (
 	clockIdle       // the time between two requests
 )
 
-func newConn(l *Listener, nc *net.TCPConn) *conn {
-	c := &conn{l: l, nc: nc, in: socket.Reader(nc), out: socket.NewWriter(nc), buf: make([]byte, 1<<10), header: http.Header{}}
+func newConn(l *Listener, nc *socket.Counted) *conn {
+	c := &conn{l: l, nc: nc, in: socket.Reader(nc.TCPConn), out: socket.NewWriter(nc.TCPConn), buf: make([]byte, 1<<10), header: http.Header{}}
 	c.request = &http.Request{
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, URL: &c.url, Header: c.header, Body: http.NoBody, RemoteAddr: nc.RemoteAddr().String(),
 	}
@@ -224,7 +224,9 @@ func (c *conn) serveOne() (ok bool) {
 		c.request = c.request.WithContext(c.life)
 	}
 	c.life.begin()
+	c.nc.Busy()
 	defer func() {
+		c.nc.Idle()
 		if p := recover(); p != nil {
 			ok = false
 			if p != http.ErrAbortHandler { //nolint:errorlint // net/http's sentinel, compared as net/http does
@@ -246,12 +248,12 @@ func (c *conn) serveOne() (ok bool) {
 // remainder is the connection for net/http: what was read comes again.
 func (c *conn) remainder() net.Conn {
 	_ = c.nc.SetDeadline(time.Time{}) // net/http sets its own
-	return &readAgain{TCPConn: c.nc, ahead: c.buf[c.from:c.to]}
+	return &readAgain{Counted: c.nc, ahead: c.buf[c.from:c.to]}
 }
 
 // readAgain is a connection of which something was read.
 type readAgain struct {
-	*net.TCPConn
+	*socket.Counted
 	ahead []byte
 }
 

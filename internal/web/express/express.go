@@ -13,13 +13,14 @@ package express
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
 	"sync"
 	"time"
+
+	"millrace/internal/socket"
 )
 
 // Options is what a Listener needs.
@@ -61,6 +62,7 @@ func Listen(ctx context.Context, inner net.Listener, o Options) *Listener {
 	set(&o.HeaderTimeout, 10*time.Second)
 	set(&o.IdleTimeout, 2*time.Minute)
 	set(&o.WriteTimeout, 5*time.Minute)
+	inner = socket.Listen(inner, socket.ListenOptions{Name: "http", Logger: o.Logger})
 	l := &Listener{inner: inner, opt: o, rest: make(chan net.Conn), done: make(chan struct{}), conns: map[*conn]struct{}{}}
 	l.ctx, l.end = context.WithCancel(ctx)
 	l.wg.Go(l.accept)
@@ -130,38 +132,24 @@ const lastGrace = 5 * time.Second
 // accept takes connections until the listener is closed.
 func (l *Listener) accept() {
 	defer close(l.done)
-	for wait := time.Duration(0); ; {
+	for {
 		nc, err := l.inner.Accept()
-		switch {
-		case err == nil:
-			wait = 0
-			l.take(nc)
-			continue
-		case errors.Is(err, net.ErrClosed):
+		if err != nil {
 			l.err = err
 			return
 		}
-		wait = min(2*wait+5*time.Millisecond, time.Second) // out of descriptors or the like: it passes
-		l.opt.Logger.WarnContext(l.ctx, "accept failed", "protocol", "http", "error", err, "again_in", wait)
-		again := time.NewTimer(wait)
-		select {
-		case <-l.ctx.Done():
-			again.Stop()
-			l.err = fmt.Errorf("accept: %w", net.ErrClosed)
-			return
-		case <-again.C:
-		}
+		l.take(nc)
 	}
 }
 
 // take serves a connection on a goroutine of its own, or hands it over at once when it is not TCP.
 func (l *Listener) take(nc net.Conn) {
-	tcp, ok := nc.(*net.TCPConn)
+	counted, ok := socket.Count(nc)
 	if !ok {
 		l.wg.Go(func() { l.handOver(nc) })
 		return
 	}
-	c := newConn(l, tcp)
+	c := newConn(l, counted)
 	l.mu.Lock()
 	l.conns[c] = struct{}{}
 	if l.closing {

@@ -32,7 +32,8 @@ type conn struct {
 	remote   netip.AddrPort
 
 	request   request
-	published bool // admitted
+	published bool   // admitted
+	busy      func() // from now on the connection is not closed in favour of another
 	media     media
 	name      atomic.Pointer[string] // that the encoder has given itself in its metadata; for other goroutines
 }
@@ -73,7 +74,7 @@ func guard(f func() error) (err error) {
 }
 
 func newConn(nc net.Conn, remote netip.AddrPort, o *Options) *conn {
-	c := &conn{nc: nc, protocol: "rtmp", wire: newWire(nc, o.WriteTimeout), opts: o, remote: remote}
+	c := &conn{nc: nc, protocol: "rtmp", wire: newWire(nc, o.WriteTimeout), opts: o, remote: remote, busy: func() {}}
 	if _, secure := nc.(*tls.Conn); secure {
 		c.protocol = "rtmps"
 	}
@@ -274,6 +275,7 @@ func (c *conn) publish(ctx context.Context) error {
 		return c.refuse(err)
 	}
 	c.published = true
+	c.busy()
 	stop := context.AfterFunc(pub, func() { _ = c.nc.Close() })
 	defer stop()
 	err = guard(func() error { return c.carry(sink) })

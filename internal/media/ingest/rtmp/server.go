@@ -82,7 +82,7 @@ func New(o Options) *Server {
 }
 
 // Serve accepts connections of ln until ctx ends: RTMPS with secure, RTMP without. Then it closes ln and every connection with ctx's
-// cause (ingest.ErrShutdown when ctx has none of its own), waits for them, and returns nil. A listener that breaks is its error.
+// cause (ingest.ErrShutdown when ctx has none of its own), waits for them, and returns nil. A listener that somebody else has closed is its error.
 // Several listeners may be served at a time; the limits hold for all of them together.
 func (s *Server) Serve(ctx context.Context, ln net.Listener, secure *tls.Config) error {
 	sockets, err := socket.NewPoller(round)
@@ -90,6 +90,7 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener, secure *tls.Config)
 		_ = ln.Close()
 		return fmt.Errorf("serve RTMP: %w", err)
 	}
+	ln = socket.Listen(ln, socket.ListenOptions{Name: "rtmp", Logger: s.opts.Logger})
 	conns, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	var poller, wg sync.WaitGroup
 	poller.Go(func() {
@@ -112,7 +113,6 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener, secure *tls.Config)
 	})
 	defer stop()
 	defer func() { _ = ln.Close() }()
-	wait := time.Duration(0)
 	for {
 		nc, err := ln.Accept()
 		if ctx.Err() != nil {
@@ -122,21 +122,8 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener, secure *tls.Config)
 			return nil
 		}
 		if err != nil {
-			if errors.Is(err, net.ErrClosed) || wait > 10*time.Second {
-				return fmt.Errorf("accept RTMP connection: %w", err)
-			}
-			// out of descriptors or the like: it passes, and spinning would not help
-			wait = 2*wait + 5*time.Millisecond
-			s.opts.Logger.WarnContext(ctx, "accept failed", "protocol", "rtmp", "error", err, "again_in", wait)
-			again := time.NewTimer(wait)
-			select {
-			case <-again.C:
-			case <-ctx.Done():
-				again.Stop()
-			}
-			continue
+			return fmt.Errorf("accept RTMP connection: %w", err)
 		}
-		wait = 0
 		remote := remoteAddr(nc)
 		if !s.enter(remote) {
 			_ = nc.Close()
@@ -162,24 +149,11 @@ func remoteAddr(nc net.Conn) netip.AddrPort {
 	return netip.AddrPort{}
 }
 
-// origin is what the limit per address counts by: who has one IPv6 address has its whole /64.
-func origin(remote netip.AddrPort) netip.Prefix {
-	bits := 64
-	if remote.Addr().Is4() {
-		bits = 32
-	}
-	p, err := remote.Addr().Prefix(bits)
-	if err != nil {
-		return netip.Prefix{}
-	}
-	return p
-}
-
 // enter counts a connection in, or logs at most once a second how many were over a limit.
 func (s *Server) enter(remote netip.AddrPort) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	from := origin(remote)
+	from := ingest.Origin(remote)
 	if s.total < s.opts.MaxConns && s.perIP[from] < s.opts.MaxConnsPerIP {
 		s.total++
 		s.perIP[from]++
@@ -197,13 +171,14 @@ func (s *Server) leave(remote netip.AddrPort) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.total--
-	from := origin(remote)
+	from := ingest.Origin(remote)
 	if s.perIP[from]--; s.perIP[from] == 0 {
 		delete(s.perIP, from)
 	}
 }
 
 func (s *Server) serve(ctx context.Context, nc net.Conn, remote netip.AddrPort, secure *tls.Config) {
+	counted, _ := nc.(interface{ Busy() })
 	if secure != nil {
 		nc = tls.Server(nc, secure)
 	}
@@ -212,6 +187,9 @@ func (s *Server) serve(ctx context.Context, nc net.Conn, remote netip.AddrPort, 
 	defer stop()
 	start := time.Now()
 	c := newConn(nc, remote, &s.opts)
+	if counted != nil {
+		c.busy = counted.Busy
+	}
 	s.report(ctx, c, c.run(ctx), time.Since(start))
 }
 

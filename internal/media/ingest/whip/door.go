@@ -10,6 +10,7 @@ import (
 	"github.com/pion/logging"
 
 	"millrace/internal/media/ingest"
+	"millrace/internal/socket"
 )
 
 // door is a listener that hangs up on who would be one too many: pion's TCP side takes everybody.
@@ -28,6 +29,9 @@ func (d *door) Accept() (net.Conn, error) {
 		c, err := d.Listener.Accept()
 		if err != nil {
 			return nil, err
+		}
+		if counted, ok := c.(*socket.Counted); ok {
+			counted.Busy() // pion does not tell whether it is of use
 		}
 		remote := addrPort(c.RemoteAddr())
 		if d.crowd.Enter(remote) {

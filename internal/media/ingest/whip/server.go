@@ -24,6 +24,7 @@ import (
 
 	"millrace/internal/media/frame"
 	"millrace/internal/media/ingest"
+	"millrace/internal/socket"
 )
 
 // ICEServer is a STUN or TURN server that publishers are told of.
@@ -139,7 +140,7 @@ func (s *Server) Serve(ctx context.Context, udp net.PacketConn, tcp net.Listener
 	}
 	if tcp != nil {
 		k.tcp = ice.NewTCPMuxDefault(ice.TCPMuxParams{
-			Listener: newDoor(tcp, s.opts.MaxSessions, s.opts.MaxPerIP), Logger: k.loggers.NewLogger("tcp"),
+			Listener: newDoor(socket.Listen(tcp, socket.ListenOptions{Name: "whip", Logger: s.opts.Logger}), s.opts.MaxSessions, s.opts.MaxPerIP), Logger: k.loggers.NewLogger("tcp"),
 			ReadBufferSize: tcpReadPackets, WriteBufferSize: tcpWriteBytes,
 			FirstStunBindTimeout: s.opts.ConnectTimeout, AliveDurationForConnFromStun: s.opts.ConnectTimeout,
 		})

@@ -1,0 +1,16 @@
+package app
+
+import (
+	"fmt"
+
+	"golang.org/x/sys/unix"
+)
+
+// memoryOf is how many bytes of memory the machine has.
+func memoryOf() (uint64, error) {
+	var i unix.Sysinfo_t
+	if err := unix.Sysinfo(&i); err != nil {
+		return 0, fmt.Errorf("ask for the size of the memory: %w", err)
+	}
+	return uint64(i.Totalram) * uint64(i.Unit), nil
+}

@@ -1,0 +1,233 @@
+package socket
+
+import (
+	"container/list"
+	"io"
+	"net"
+	"net/netip"
+	"sync"
+)
+
+// Budget bounds how many connections are open at a time, all of them and those from one origin. Where it is used up a new connection takes
+// the place of the one that has been idle for longest; when none is idle it is turned away. One that is busy is never closed.
+type Budget struct {
+	most, perOrigin int
+
+	mu        sync.Mutex
+	total     int
+	queue     *queue // of all
+	origins   map[netip.Prefix]*queue
+	displaced int // since Turned was last asked
+	refused   int
+}
+
+// NewBudget returns a Budget of at least one connection.
+func NewBudget(most, perOrigin int) *Budget {
+	return &Budget{most: max(most, 1), perOrigin: max(perOrigin, 1), queue: newQueue(), origins: map[netip.Prefix]*queue{}}
+}
+
+// Origin is what limits per address count by: who has one IPv6 address has its whole /64.
+func Origin(addr netip.Addr) netip.Prefix {
+	addr = addr.Unmap().WithZone("")
+	bits := 64
+	if addr.Is4() {
+		bits = 32
+	}
+	p, err := addr.Prefix(bits)
+	if err != nil {
+		return netip.Prefix{}
+	}
+	return p
+}
+
+// queue holds connections: those that are idle, the longest first, then a mark, then those that are busy.
+type queue struct {
+	order *list.List
+	mark  *list.Element
+}
+
+func newQueue() *queue {
+	q := &queue{order: list.New()}
+	q.mark = q.order.PushBack(nil)
+	return q
+}
+
+func (q *queue) add(c *Counted) *list.Element { return q.order.InsertBefore(c, q.mark) }
+
+func (q *queue) move(e *list.Element, busy bool) {
+	if busy {
+		q.order.MoveToBack(e)
+	} else {
+		q.order.MoveBefore(e, q.mark)
+	}
+}
+
+// idle is the one that has been idle for longest; nil: none is.
+func (q *queue) idle() *Counted {
+	c, _ := q.order.Front().Value.(*Counted)
+	if c == nil || c.busy {
+		return nil
+	}
+	return c
+}
+
+func (q *queue) len() int { return q.order.Len() - 1 }
+
+// Counted is a TCP connection that counts against a Budget until it is closed. It is idle at first.
+type Counted struct {
+	*net.TCPConn
+	budget *Budget // nil: it counts nowhere
+	origin netip.Prefix
+
+	closer       io.Closer // of the connection; guarded by the budget's lock, as are the following
+	busy, gone   bool
+	inAll, inOwn *list.Element
+}
+
+// Count returns nc as one that counts nowhere, unless it is a Counted already.
+func Count(nc net.Conn) (*Counted, bool) {
+	switch c := nc.(type) {
+	case *Counted:
+		return c, true
+	case *net.TCPConn:
+		return &Counted{TCPConn: c, closer: c}, true
+	}
+	return nil, false
+}
+
+// enter counts a connection in. It returns nil when there is no place for it, and the connection whose place it takes, which is to be closed.
+func (b *Budget) enter(nc *net.TCPConn) (c, instead *Counted) {
+	c = &Counted{TCPConn: nc, budget: b, closer: nc}
+	if a, ok := nc.RemoteAddr().(*net.TCPAddr); ok {
+		c.origin = Origin(a.AddrPort().Addr())
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	own := b.origins[c.origin]
+	switch {
+	case own != nil && own.len() >= b.perOrigin:
+		instead = own.idle()
+	case b.total >= b.most:
+		instead = b.queue.idle()
+	default:
+		b.add(c)
+		return c, nil
+	}
+	if instead == nil {
+		b.refused++
+		return nil, nil
+	}
+	b.displaced++
+	b.remove(instead)
+	b.add(c)
+	return c, instead
+}
+
+// displace takes the connection that has been idle for longest out, to be closed; nil: none is idle.
+func (b *Budget) displace() *Counted {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	c := b.queue.idle()
+	if c != nil {
+		b.displaced++
+		b.remove(c)
+	}
+	return c
+}
+
+// turned returns how many connections were displaced and refused since it was last asked.
+func (b *Budget) turned() (displaced, refused int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	displaced, refused = b.displaced, b.refused
+	b.displaced, b.refused = 0, 0
+	return displaced, refused
+}
+
+// Open is how many connections there are.
+func (b *Budget) Open() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.total
+}
+
+// add and remove need the lock.
+func (b *Budget) add(c *Counted) {
+	own := b.origins[c.origin]
+	if own == nil {
+		own = newQueue()
+		b.origins[c.origin] = own
+	}
+	b.total++
+	c.inAll, c.inOwn = b.queue.add(c), own.add(c)
+}
+
+func (b *Budget) remove(c *Counted) {
+	if c.gone {
+		return
+	}
+	c.gone = true
+	b.total--
+	b.queue.order.Remove(c.inAll)
+	own := b.origins[c.origin]
+	own.order.Remove(c.inOwn)
+	if own.len() == 0 {
+		delete(b.origins, c.origin)
+	}
+}
+
+// Busy says that the connection is at work from now on, Idle that it waits for its peer.
+func (c *Counted) Busy() { c.set(true) }
+
+// Idle says that the connection may be closed in favour of another.
+func (c *Counted) Idle() { c.set(false) }
+
+func (c *Counted) set(busy bool) {
+	if c.budget == nil {
+		return
+	}
+	c.budget.mu.Lock()
+	defer c.budget.mu.Unlock()
+	if c.gone || c.busy == busy {
+		return
+	}
+	c.busy = busy
+	c.budget.queue.move(c.inAll, busy)
+	c.budget.origins[c.origin].move(c.inOwn, busy)
+}
+
+// Close implements net.Conn.
+func (c *Counted) Close() error {
+	closer := c.closer
+	if c.budget != nil {
+		c.budget.mu.Lock()
+		c.budget.remove(c)
+		closer = c.closer
+		c.budget.mu.Unlock()
+	}
+	return closer.Close()
+}
+
+// pass makes another connection the one that counts, which was made of this one's socket; false when this one was displaced meanwhile.
+func (c *Counted) pass(to io.Closer) bool {
+	if c.budget == nil {
+		return true
+	}
+	c.budget.mu.Lock()
+	defer c.budget.mu.Unlock()
+	c.closer = to
+	return !c.gone
+}
+
+// leave counts a connection out that is closed by whoever it was passed to.
+func (c *Counted) leave() {
+	if c.budget == nil {
+		return
+	}
+	c.budget.mu.Lock()
+	defer c.budget.mu.Unlock()
+	c.budget.remove(c)
+}
+
+// Whole returns the Counted itself, also of what embeds one.
+func (c *Counted) Whole() *Counted { return c }
