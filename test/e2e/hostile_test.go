@@ -1,9 +1,16 @@
 package e2e
 
 import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -63,4 +70,113 @@ func TestHostileFiles(t *testing.T) {
 	if left := downloads(); len(left) > 0 {
 		t.Errorf("left over: %v", left)
 	}
+}
+
+// TestHostileConnections opens more connections than the server may have descriptors, keeps them, and goes on with it: the live stream that
+// is there is recorded without a gap, viewers and publishers get in as before, and memory stays within bounds.
+func TestHostileConnections(t *testing.T) {
+	t.Parallel()
+	const descriptors = 512
+	s := rig.Start(t, rig.Options{OpenFiles: descriptors})
+	stream := s.CreateLive(t, "standard", nil)
+	s.Publish(t, stream.Text("stream_key"), rig.Clip{Size: "320x180", Kbit: 200, GOP: 1})
+	playlist := s.PlayURL(stream.Text("playback_ids.0.id"))
+	s.AwaitPlayable(t, playlist, patience)
+	var held int
+	for i := range descriptors + descriptors/2 {
+		from := fmt.Sprintf("127.0.0.%d", 2+i%3)
+		switch path := strings.TrimPrefix(playlist, s.HTTP); i % 4 {
+		case 0: // of those that viewers have
+			held += keepAlive(t, from, s.HTTP, path)
+		case 1: // of the API's
+			held += keepAlive(t, from, s.HTTP, "/healthz")
+		case 2: // that say nothing
+			held += hold(t, from, strings.TrimPrefix(s.HTTP, "http://"))
+		case 3:
+			held += hold(t, from, strings.TrimPrefix(s.RTMP, "rtmp://"))
+		}
+	}
+	if held < descriptors {
+		t.Fatalf("only %d connections were made: that is no attack", held)
+	}
+	open, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", s.PID()))
+	if err != nil || len(open) > descriptors*3/4 {
+		t.Errorf("%d descriptors are open, %v", len(open), err)
+	}
+	second := s.CreateLive(t, "standard", nil)
+	s.Publish(t, second.Text("stream_key"), rig.Clip{Size: "320x180", Kbit: 200, GOP: 1})
+	s.AwaitPlayable(t, s.PlayURL(second.Text("playback_ids.0.id")), patience) // its journal and its segments have descriptors
+	if mb := s.Peak(t) >> 20; mb > 400 {
+		t.Errorf("the server has had %d MB", mb)
+	}
+	asset := s.Live(t, stream.Text("id")).Text("active_asset_id")
+	s.Complete(t, stream.Text("id"))
+	recording := s.AwaitAsset(t, asset, "finished", patience, rig.Finished)
+	if log := s.Log(); strings.Contains(log, "too many open files") || !strings.Contains(log, "too many connections") {
+		t.Errorf("the log does not tell of the attack, or of what it did")
+	}
+	main := s.PlayURL(recording.Text("playback_ids.0.id"))
+	_, _, list := s.Get(t, main)
+	var renditions int
+	for line := range strings.Lines(string(list)) {
+		if line = strings.TrimSpace(line); line == "" || line[0] == '#' {
+			continue
+		}
+		renditions++
+		at, err := url.Parse(main)
+		if err == nil {
+			at, err = at.Parse(line)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		code, _, media := s.Get(t, at.String())
+		if text := string(media); code != http.StatusOK || !strings.Contains(text, "#EXT-X-ENDLIST") ||
+			strings.Contains(text, "#EXT-X-GAP") || strings.Contains(text, "#EXT-X-DISCONTINUITY\n") {
+			t.Errorf("%s: %d\n%s", line, code, media)
+		}
+	}
+	if renditions == 0 {
+		t.Errorf("nothing is offered:\n%s", list)
+	}
+}
+
+// keepAlive asks for a path and keeps the connection; 0: it was closed.
+func keepAlive(t *testing.T, from, base, path string) int {
+	t.Helper()
+	nc := connect(t, from, strings.TrimPrefix(base, "http://"))
+	if nc == nil {
+		return 0
+	}
+	if _, err := io.WriteString(nc, "GET "+path+" HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
+		return 0
+	}
+	res, err := http.ReadResponse(bufio.NewReader(nc), nil)
+	if err != nil {
+		return 0
+	}
+	_, _ = io.Copy(io.Discard, res.Body)
+	_ = res.Body.Close()
+	return 1
+}
+
+// hold connects and says nothing.
+func hold(t *testing.T, from, addr string) int {
+	t.Helper()
+	if connect(t, from, addr) == nil {
+		return 0
+	}
+	return 1
+}
+
+func connect(t *testing.T, from, addr string) net.Conn {
+	t.Helper()
+	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}, Timeout: patience}
+	nc, err := d.DialContext(t.Context(), "tcp", addr)
+	if err != nil {
+		return nil
+	}
+	t.Cleanup(func() { _ = nc.Close() })
+	_ = nc.SetDeadline(time.Now().Add(patience))
+	return nc
 }

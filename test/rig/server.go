@@ -16,6 +16,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -73,6 +74,8 @@ type Options struct {
 	Env  []string // more environment, NAME=value
 	// Beside is a server whose database, storage and token this one shares: another node of its fleet.
 	Beside *Server
+	// OpenFiles is how many descriptors the server may have; 0: as many as the test.
+	OpenFiles int
 	// Closed leaves downloads as they are by default: from public addresses only, not from this machine.
 	Closed bool
 }
@@ -143,7 +146,12 @@ func (s *Server) Run(t testing.TB) {
 		args = append(args, "--fetch-allow", "127.0.0.0/8,::1/128")
 	}
 	args = append(args, s.o.Args...)
-	s.cmd = exec.Command(Binary(t), args...) //nolint:noctx // ended by Stop, Kill or the test's cleanup
+	program := Binary(t)
+	if s.o.OpenFiles > 0 {
+		args = append([]string{"-c", `ulimit -n "$0" && exec "$@"`, strconv.Itoa(s.o.OpenFiles), program}, args...)
+		program = "/bin/sh"
+	}
+	s.cmd = exec.Command(program, args...) //nolint:noctx // ended by Stop, Kill or the test's cleanup
 	s.cmd.Env = append(s.cmd.Environ(), s.env...)
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	read, write, err := os.Pipe()
