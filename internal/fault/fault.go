@@ -30,6 +30,7 @@ type Error struct {
 	Messages []string // each names the field by its path and says what is allowed
 	Err      error    // the cause, if there is one
 	Ours     bool     // no caller's input is at fault but something of this service; see Permanent
+	Remote   bool     // another's server is at fault that a caller has named; see Outside
 }
 
 func (e *Error) Error() string {
@@ -85,6 +86,24 @@ func Permanent(err error) bool {
 	case Invalid, NotFound, Conflict, Denied, TooLarge:
 		return true
 	case Internal, Unauthorized, NotReady, Unavailable, TooMany:
+	}
+	return false
+}
+
+// Outside says that nothing of the service is at fault when it gives up over err: the input is, or a server that a caller has named.
+func Outside(err error) bool {
+	if Permanent(err) {
+		return true
+	}
+	for err != nil {
+		e, ok := errors.AsType[*Error](err)
+		if !ok || e.Ours {
+			return false
+		}
+		if e.Remote {
+			return true
+		}
+		err = e.Err
 	}
 	return false
 }

@@ -32,7 +32,7 @@ func explain(ctx context.Context, u *url.URL, err error) error {
 	cause := context.Cause(ctx)
 	switch {
 	case errors.Is(cause, errIdle), errors.Is(cause, errTotal):
-		return fault.New(fault.Unavailable, "%s: %s", show(u), cause)
+		return remote(fault.New(fault.Unavailable, "%s: %s", show(u), cause))
 	case cause != nil && errors.Is(cause, ctx.Err()):
 		return fmt.Errorf("fetch %s: %w", show(u), cause)
 	case cause != nil:

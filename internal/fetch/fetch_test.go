@@ -172,7 +172,7 @@ func TestStatus(t *testing.T) {
 			}
 			path := filepath.Join(t.TempDir(), "f")
 			_, err = newClient(t).Download(t.Context(), url+"/v?token=sesame", path, fetch.Limits{MaxBytes: 100}, nil)
-			if fault.KindOf(err) != tt.kind || tries != 2*tt.tries || strings.Contains(err.Error(), "sesame") {
+			if fault.KindOf(err) != tt.kind || tries != 2*tt.tries || strings.Contains(err.Error(), "sesame") || !fault.Outside(err) {
 				t.Errorf("download: %v of kind %d after %d tries", err, fault.KindOf(err), tries)
 			}
 			left, err := os.ReadDir(filepath.Dir(path))
@@ -267,7 +267,7 @@ func TestNobodyListens(t *testing.T) {
 	const url = "http://127.0.0.1:1" // a port that was free a moment ago may be another test's by now
 	var log bytes.Buffer
 	c := newClient(t, func(o *fetch.Options) { o.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
-	if _, _, err := c.Get(t.Context(), url+"/?token=sesame", 100); fault.KindOf(err) != fault.Unavailable || !strings.Contains(err.Error(), "refuses connections") {
+	if _, _, err := c.Get(t.Context(), url+"/?token=sesame", 100); fault.KindOf(err) != fault.Unavailable || !fault.Outside(err) || !strings.Contains(err.Error(), "refuses connections") {
 		t.Errorf("nobody listens: %v", err)
 	}
 	if n := strings.Count(log.String(), "trying again"); n != 3 || strings.Contains(log.String(), "sesame") {

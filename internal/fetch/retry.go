@@ -27,7 +27,7 @@ func (c *Client) again(ctx context.Context, u *url.URL, reached func() int64, tr
 			mark, failures = r, 1
 		}
 		if failures >= c.retry.Tries {
-			return err
+			return remote(err)
 		}
 		wait := c.wait(failures, err)
 		c.logger.LogAttrs(ctx, slog.LevelInfo, "fetch broke off, trying again",
@@ -36,6 +36,17 @@ func (c *Client) again(ctx context.Context, u *url.URL, reached func() int64, tr
 			return explain(ctx, u, err)
 		}
 	}
+}
+
+// remote says of an error that it is the other server's.
+func remote(err error) error {
+	e, ok := errors.AsType[*fault.Error](err)
+	if !ok {
+		return err
+	}
+	marked := *e
+	marked.Remote = true
+	return &marked
 }
 
 // wait doubles with each failure, within half and the whole of it by chance, and heeds what the server asked for.

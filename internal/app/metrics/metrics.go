@@ -36,10 +36,10 @@ func New(version string) *Metrics {
 	m := &Metrics{
 		registry: prometheus.NewRegistry(),
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "millrace_playback_requests_total", Help: "Answered requests of viewers, by what was asked for and the class of the answer.",
+			Name: "millrace_playback_requests_total", Help: "Requests of viewers, by what was asked for and the class of the answer; left: given up before there was one.",
 		}, []string{"kind", "code"}),
 		jobs: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "millrace_jobs_total", Help: "Ended attempts of jobs, by kind and outcome.",
+			Name: "millrace_jobs_total", Help: "Ended attempts of jobs, by kind and outcome; refused: the input is at fault, failed: the service.",
 		}, []string{"kind", "outcome"}),
 		working: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "millrace_jobs_running", Help: "Jobs that this node works on.",

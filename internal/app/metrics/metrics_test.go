@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"millrace/internal/control/live"
 	"millrace/internal/fault"
 	"millrace/internal/id"
+	"millrace/internal/media/playback"
 	"millrace/internal/storage/blob"
 )
 
@@ -110,6 +112,35 @@ func TestViewers(t *testing.T) {
 	)
 }
 
+// TestViewersThatLeave: a blocked playlist request that its viewer gives up is no failure of the service; a storage that is away is one.
+func TestViewersThatLeave(t *testing.T) {
+	t.Parallel()
+	m := New("")
+	ctx, leave := context.WithCancel(t.Context())
+	source := playback.New(playback.Options{Logger: slog.New(slog.DiscardHandler), Source: opener(func(ctx context.Context) error {
+		if leave == nil {
+			return fault.New(fault.Unavailable, "the storage is away")
+		}
+		leave()
+		<-ctx.Done()
+		return context.Cause(ctx)
+	})})
+	h := m.Viewers(source)
+	const path = "/abcdefghijklmnopqrstuvwx/m/v.m3u8?_HLS_msn=7"
+	h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, http.MethodGet, path, nil))
+	expect(t, scrape(t, m), `millrace_playback_requests_total{code="left",kind="playlist"} 1`)
+	leave = nil
+	h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil))
+	expect(t, scrape(t, m), `millrace_playback_requests_total{code="left",kind="playlist"} 1`, `millrace_playback_requests_total{code="5xx",kind="playlist"} 1`)
+}
+
+// opener is a source of nothing but errors.
+type opener func(context.Context) error
+
+func (o opener) Open(ctx context.Context, _, _ string) (playback.Presentation, error) {
+	return nil, o(ctx)
+}
+
 func TestHandlers(t *testing.T) {
 	t.Parallel()
 	m := New("")
@@ -120,20 +151,25 @@ func TestHandlers(t *testing.T) {
 		}
 		return answer
 	}}, {Kind: "x.panics", Work: func(context.Context, job.Job) error { panic("boo") }}})
-	for _, err := range []error{nil, job.Snooze(time.Second), errors.New("again"), fault.New(fault.Invalid, "never")} {
+	dead := &fault.Error{Kind: fault.Unavailable, Messages: []string{"the host refuses connections"}, Remote: true}
+	for _, err := range []error{nil, job.Snooze(time.Second), errors.New("again"), dead, fault.New(fault.Invalid, "never")} {
 		answer = err
 		if got := h[0].Work(t.Context(), job.Job{Attempt: 1, MaxAttempts: 3}); !errors.Is(got, err) {
 			t.Errorf("%v became %v", err, got)
 		}
 	}
-	_ = h[0].Work(t.Context(), job.Job{Attempt: 3, MaxAttempts: 3})
+	for _, err := range []error{dead, errors.New("in vain"), fault.New(fault.Unavailable, "the storage is away")} {
+		answer = err
+		_ = h[0].Work(t.Context(), job.Job{Attempt: 3, MaxAttempts: 3})
+	}
 	func() {
 		defer func() { _ = recover() }()
 		_ = h[1].Work(t.Context(), job.Job{})
 	}()
 	expect(t, scrape(t, m),
 		`millrace_jobs_total{kind="x.y",outcome="done"} 1`, `millrace_jobs_total{kind="x.y",outcome="put_off"} 1`,
-		`millrace_jobs_total{kind="x.y",outcome="tried_again"} 1`, `millrace_jobs_total{kind="x.y",outcome="failed"} 2`,
+		`millrace_jobs_total{kind="x.y",outcome="tried_again"} 2`, `millrace_jobs_total{kind="x.y",outcome="failed"} 2`,
+		`millrace_jobs_total{kind="x.y",outcome="refused"} 2`,
 		`millrace_jobs_total{kind="x.panics",outcome="panicked"} 1`, `millrace_jobs_running{kind="x.y"} 0`,
 	)
 }

@@ -16,6 +16,10 @@ import (
 	"millrace/internal/storage/blob"
 )
 
+// left is the class of a request that was given up before its answer: the viewer went away, as players do in the middle of a blocked
+// playlist request when they are closed, or the service stopped. Nothing is wrong then.
+const left = "left"
+
 // Viewers counts the requests that h answers.
 func (m *Metrics) Viewers(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -24,7 +28,11 @@ func (m *Metrics) Viewers(h http.Handler) http.Handler {
 			if rec.status == 0 {
 				rec.status = http.StatusOK
 			}
-			m.requests.WithLabelValues(kindOf(r.URL.Path), strconv.Itoa(rec.status/100)+"xx").Inc()
+			code := strconv.Itoa(rec.status/100) + "xx"
+			if rec.status == http.StatusServiceUnavailable && r.Context().Err() != nil {
+				code = left
+			}
+			m.requests.WithLabelValues(kindOf(r.URL.Path), code).Inc()
 		}()
 		h.ServeHTTP(rec, r)
 	})
@@ -104,10 +112,12 @@ func outcomeOf(j job.Job, err error) string {
 		return "done"
 	case snoozed:
 		return "put_off"
-	case fault.Permanent(err), j.Last():
-		return "failed"
+	case !fault.Permanent(err) && !j.Last():
+		return "tried_again"
+	case fault.Outside(err):
+		return "refused"
 	}
-	return "tried_again"
+	return "failed"
 }
 
 // Store measures what s takes.

@@ -158,7 +158,11 @@ func TestErrors(t *testing.T) {
 		}}, 2, "final=false"},
 		{"permanent", job.Handler{MaxAttempts: 3, Work: func(context.Context, job.Job) error {
 			return fmt.Errorf("read: %w", fault.New(fault.Invalid, "broken"))
-		}}, 1, "final=true"},
+		}}, 1, "level=WARN msg=\"job attempt ended in an error\""},
+		{"last of another's", job.Handler{MaxAttempts: 1, Work: func(context.Context, job.Job) error {
+			return &fault.Error{Kind: fault.Unavailable, Messages: []string{"dead"}, Remote: true}
+		}}, 1, "level=WARN msg=\"job attempt ended in an error\""},
+		{"last of ours", job.Handler{MaxAttempts: 1, Work: func(context.Context, job.Job) error { return fault.New(fault.Unavailable, "away") }}, 1, "level=ERROR"},
 		{"last attempt", job.Handler{MaxAttempts: 2, Work: func(_ context.Context, j job.Job) error {
 			return fmt.Errorf("again, last %v", j.Last())
 		}}, 2, "again, last true"},
