@@ -31,7 +31,9 @@ import (
 
 	"millrace/internal/config"
 	"millrace/internal/lifecycle"
+	"millrace/internal/media/playback"
 	"millrace/internal/programtest"
+	"millrace/internal/web/api"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -508,6 +510,37 @@ func TestRequestsAtTheEnd(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// TestRouterNeverRedirects: what a cleaned path would lead to is not asked, neither by us nor by a client that follows.
+func TestRouterNeverRedirects(t *testing.T) {
+	t.Parallel()
+	lives := playback.New(playback.Options{Logger: slog.New(slog.DiscardHandler)})
+	h := router(api.New(api.Options{}), lives, http.NotFoundHandler())
+	for _, path := range []string{
+		"/video/v1/live-streams/abc/playback-ids/..", "/video/v1/live-streams/abc/playback-ids/%2e%2e", "/video/v1/live-streams/abc/playback-ids/../",
+		"/video/v1/live-streams/abc/./playback-ids/x", "/video/v1//live-streams/abc", "//video/v1/assets/abc", "/video/v1/assets/abc/x/../..", "/system/v1/./whoami",
+		"/video", "/system", "/abcdefghijklmnopqrstuvwx/../docs", "//abcdefghijklmnopqrstuvwx.m3u8", "/abcdefghijklmnopqrstuvwx/m/../v.m3u8",
+	} {
+		for _, method := range []string{http.MethodDelete, http.MethodGet} {
+			w := httptest.NewRecorder()
+			h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), method, path, nil))
+			var e api.Error
+			if err := json.Unmarshal(w.Body.Bytes(), &e); err != nil || w.Header().Get("Location") != "" {
+				t.Errorf("%s %s: %d %v %s", method, path, w.Code, err, w.Body)
+			}
+			if wrongMethod := w.Code == http.StatusMethodNotAllowed && method == http.MethodDelete && !strings.HasPrefix(path, "/video") && !strings.HasPrefix(path, "/system"); w.Code != http.StatusNotFound && !wrongMethod {
+				t.Errorf("%s %s: %d", method, path, w.Code)
+			}
+		}
+	}
+	for _, path := range []string{"/watch", "/docs/"} {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil))
+		if w.Code != http.StatusNotFound || w.Header().Get("Location") != "" {
+			t.Errorf("%s: %d to %q", path, w.Code, w.Header().Get("Location"))
+		}
 	}
 }
 

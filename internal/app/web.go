@@ -8,6 +8,8 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"path"
+	"strings"
 	"time"
 
 	"millrace/internal/lifecycle"
@@ -18,12 +20,14 @@ import (
 	"millrace/internal/web/watch"
 )
 
-// router puts API, playback, pages and, if there is one, WHIP behind one listener. Playback stands at the root.
+// router puts API, playback, pages and, if there is one, WHIP behind one listener. Playback stands at the root. No path leads elsewhere:
+// what http.ServeMux would redirect, after it has cleaned the path or added a slash, is answered as it is.
 func router(api, playback, whip http.Handler) http.Handler {
 	mux := http.NewServeMux()
-	for _, path := range []string{"/video/", "/system/", "/openapi.json", "/openapi.yaml", "/docs", "/docs/"} {
+	for _, path := range []string{"/video", "/video/", "/system", "/system/", "/openapi.json", "/openapi.yaml", "/docs", "/docs/"} {
 		mux.Handle(path, finishing(api))
 	}
+	mux.Handle("/watch", watch.Handler())
 	mux.Handle("/watch/", watch.Handler())
 	if whip != nil {
 		mux.Handle("/whip", finishing(whip))
@@ -34,7 +38,17 @@ func router(api, playback, whip http.Handler) http.Handler {
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
 	mux.Handle("GET /{$}", http.RedirectHandler("/docs", http.StatusFound))
 	mux.Handle("/", playback)
-	return mux
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		clean := path.Clean(r.URL.Path)
+		switch {
+		case r.URL.Path == clean, r.URL.Path == clean+"/":
+			mux.ServeHTTP(w, r)
+		case strings.HasPrefix(r.URL.Path, "/video/"), strings.HasPrefix(r.URL.Path, "/system/"):
+			finishing(api).ServeHTTP(w, r)
+		default:
+			playback.ServeHTTP(w, r)
+		}
+	})
 }
 
 // finishing lets requests of h end by themselves when the service stops, which they do soon; those of h's neighbours end at once, because

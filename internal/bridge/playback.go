@@ -88,7 +88,8 @@ func (p *Playback) Open(ctx context.Context, playbackID, _ string) (playback.Pre
 		return nil, err
 	}
 	if o.ID.Policy != playbackid.Public {
-		return nil, fault.New(fault.Denied, "this playback ID is %s: it needs a valid token", o.ID.Policy)
+		return nil, fault.New(fault.Denied, "this playback ID has the policy %s, which this version of the service can't play yet: "+
+			"add a playback ID with the policy public", o.ID.Policy)
 	}
 	if o.Kind == playbackid.OfLiveStream {
 		return p.openLive(id.LiveStream(o.ObjectID))
@@ -122,7 +123,7 @@ func (p *Playback) openAsset(ctx context.Context, a id.Asset, by id.Playback, no
 		return nil, playbackid.ErrUnknown()
 	}
 	if row.Status == asset.Errored {
-		return nil, fault.New(fault.NotReady, "the asset is errored and can not be played")
+		return nil, fault.New(fault.NotFound, "the asset is errored: there is nothing to play, and there will not be; its errors tell why")
 	}
 	if p.opt.Live != nil && row.Index == "" {
 		if b := p.opt.Live.holding(a); b != nil {

@@ -96,7 +96,9 @@ func TestPlaybackStatuses(t *testing.T) {
 		signed, err := w.streams.AddPlaybackID(w.ctx, env, s.ID, playbackid.Request{Policy: playbackid.Signed}, time.Now())
 		w.must(err)
 		v.expect("unknown", http.StatusNotFound, "/doesNotExistAtAll.m3u8")
-		v.expect("signed without a token", http.StatusForbidden, "/"+string(signed.ID)+".m3u8")
+		if said := v.expect("signed", http.StatusForbidden, "/"+string(signed.ID)+".m3u8"); !strings.Contains(said, "has the policy signed, which this version of the service can't play yet") {
+			t.Errorf("signed: %s", said)
+		}
 		v.expect("idle", http.StatusPreconditionFailed, "/"+string(open))
 		e := n.publish(s.StreamKey)
 		w.wait(0)
@@ -127,7 +129,9 @@ func TestPlaybackStatuses(t *testing.T) {
 		n.publish(s.StreamKey).stop() // nothing comes of this one
 		w.wait(0)
 		errored := w.row(s.ID).RecentAssets[1]
-		v.expect("errored", http.StatusPreconditionFailed, "/"+string(w.playbackID(errored))+".m3u8")
+		if said := v.expect("errored", http.StatusNotFound, "/"+string(w.playbackID(errored))+".m3u8"); !strings.Contains(said, "the asset is errored") {
+			t.Errorf("errored: %s", said)
+		}
 
 		w.must(w.streams.DeletePlaybackID(w.ctx, env, s.ID, open, time.Now()))
 		w.wait(time.Second)

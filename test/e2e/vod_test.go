@@ -270,7 +270,7 @@ func errored(t *testing.T, s *rig.Server, url string, want ...string) {
 		}
 	}
 	t.Logf("%s", said)
-	if code, _, _ := s.Get(t, s.PlayURL(a.Text("playback_ids.0.id"))); code != http.StatusPreconditionFailed {
+	if code, _, _ := s.Get(t, s.PlayURL(a.Text("playback_ids.0.id"))); code != http.StatusNotFound {
 		t.Errorf("playback of an errored asset: status %d", code)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"math"
 	"net/http"
+	"path"
 	"strconv"
 	"strings"
 	"sync"
@@ -85,6 +86,9 @@ func preflight(w http.ResponseWriter) {
 }
 
 func (h *Handler) serve(w http.ResponseWriter, r *http.Request) error {
+	if path.Clean(r.URL.Path) != r.URL.Path {
+		return unknown()
+	}
 	if strings.HasPrefix(r.URL.Path, masterPath) {
 		return h.master(w, r)
 	}
@@ -420,14 +424,16 @@ func (h *Handler) fail(w http.ResponseWriter, r *http.Request, err error) {
 	writeError(w, status, typ, messages...)
 }
 
+// writeError sends an error. message is all messages in one string, which some players look for.
 func writeError(w http.ResponseWriter, status int, typ string, messages ...string) {
 	var body struct {
 		Error struct {
 			Type     string   `json:"type"`
+			Message  string   `json:"message"`
 			Messages []string `json:"messages"`
 		} `json:"error"`
 	}
-	body.Error.Type, body.Error.Messages = typ, messages
+	body.Error.Type, body.Error.Message, body.Error.Messages = typ, strings.Join(messages, "; "), messages
 	data, err := json.Marshal(body)
 	if err != nil {
 		data = []byte(`{}`) // strings always marshal

@@ -311,14 +311,14 @@ func TestErrorsAreAnswered(t *testing.T) {
 		status int
 		body   string
 	}{
-		{fault.New(fault.Invalid, "bad"), 400, `{"error":{"type":"invalid_parameters","messages":["bad"]}}`},
-		{fault.New(fault.Denied, "no"), 403, `{"error":{"type":"forbidden","messages":["no"]}}`},
-		{fault.New(fault.Unauthorized, "who"), 403, `{"error":{"type":"forbidden","messages":["who"]}}`},
-		{fault.New(fault.NotFound, "gone"), 404, `{"error":{"type":"not_found","messages":["gone"]}}`},
-		{fault.New(fault.NotReady, "soon"), 412, `{"error":{"type":"not_ready","messages":["soon"]}}`},
-		{fault.New(fault.Unavailable, "later"), 503, `{"error":{"type":"unavailable","messages":["later"]}}`},
-		{fault.Wrap(fault.NotFound, errors.New("secret"), "gone"), 404, `{"error":{"type":"not_found","messages":["gone"]}}`},
-		{errors.New("dial tcp 10.0.0.1: secret"), 500, `{"error":{"type":"internal","messages":["something went wrong on our side"]}}`},
+		{fault.New(fault.Invalid, "bad"), 400, `{"error":{"type":"invalid_parameters","message":"bad","messages":["bad"]}}`},
+		{fault.New(fault.Denied, "no"), 403, `{"error":{"type":"forbidden","message":"no","messages":["no"]}}`},
+		{fault.New(fault.Unauthorized, "who"), 403, `{"error":{"type":"forbidden","message":"who","messages":["who"]}}`},
+		{fault.New(fault.NotFound, "gone"), 404, `{"error":{"type":"not_found","message":"gone","messages":["gone"]}}`},
+		{fault.New(fault.NotReady, "soon"), 412, `{"error":{"type":"not_ready","message":"soon","messages":["soon"]}}`},
+		{fault.New(fault.Unavailable, "later"), 503, `{"error":{"type":"unavailable","message":"later","messages":["later"]}}`},
+		{fault.Wrap(fault.NotFound, errors.New("secret"), "gone"), 404, `{"error":{"type":"not_found","message":"gone","messages":["gone"]}}`},
+		{errors.New("dial tcp 10.0.0.1: secret"), 500, `{"error":{"type":"internal","message":"something went wrong on our side","messages":["something went wrong on our side"]}}`},
 	} {
 		r := serve(t, &source{err: tt.err}, http.MethodGet, "/"+id, nil)
 		if got := text(t, r); r.StatusCode != tt.status || got != tt.body || r.Header.Get("Cache-Control") != "no-store" {

@@ -4,7 +4,7 @@
 // know media, storage or SQL. It starts no goroutines.
 //
 // What it decides by itself: bodies are at most 256 KiB of strict JSON; wrong JSON types are refused, all of them in one answer; unknown
-// fields are ignored and named in the header X-Ignored-Fields, because clients of newer versions of the wire format send more than we
+// fields are ignored and named in the headers X-Ignored-Fields and Warning, because clients of newer versions of the wire format send more than we
 // know; null means absent, but in PATCH, where it clears; page is from 1 and limit from 1 to 100, outside is refused, never clamped.
 package api
 
@@ -12,6 +12,7 @@ import (
 	"log/slog"
 	"maps"
 	"net/http"
+	"path"
 	"strings"
 	"time"
 
@@ -54,7 +55,7 @@ type server struct {
 // the envelope of the API, so it may be mounted at the root or under any of these.
 func New(o Options) http.Handler {
 	s := newServer(o)
-	return s.observe(s.sameOrigin(s.mux))
+	return s.observe(s.sameOrigin(s.plainPath(s.mux)))
 }
 
 func newServer(o Options) *server {
@@ -84,6 +85,18 @@ func newServer(o Options) *server {
 	s.routeDocument()
 	s.mux.HandleFunc("/", s.unrouted)
 	return s
+}
+
+// plainPath answers 404 to paths that http.ServeMux would clean (., .., //) and redirect to what is left: a client that follows with its
+// method asks something else of something else. DELETE …/playback-ids/.. would delete the live stream.
+func (s *server) plainPath(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if clean := path.Clean(r.URL.Path); r.URL.Path != clean && r.URL.Path != clean+"/" {
+			writeError(w, newError(http.StatusNotFound, typeNotFound, textNotFound))
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 // unrouted answers what no operation matches: OPTIONS, the wrong method, an unknown path.
