@@ -69,7 +69,7 @@ func newBroadcast(l *Live, s live.Stream, a asset.Asset, before stored, rungs Po
 		mail: newMailbox(), wake: make(chan struct{}, 1), stored: make(chan struct{}), gone: make(chan struct{}),
 	}
 	b.ledger = &ledger{
-		opt: &l.opt, of: s, asset: a.ID, refused: b.refused, rows: before.rows, ready: a.Status == asset.Ready,
+		opt: &l.opt, of: s, asset: a, refused: b.refused, rows: before.rows, ready: a.Status == asset.Ready,
 		lease: lease{long: l.opt.Lease}, stretches: resumeStretches(a.Recordings, before.timeline),
 	}
 	b.ledger.resume(s, asked)

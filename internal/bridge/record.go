@@ -13,7 +13,6 @@ import (
 	"millrace/internal/control/asset"
 	"millrace/internal/control/live"
 	"millrace/internal/fault"
-	"millrace/internal/id"
 	"millrace/internal/media/timeline"
 	"millrace/internal/media/window"
 )
@@ -27,7 +26,7 @@ var ErrLeaseLost = errors.New("lease lost")
 type ledger struct {
 	opt   *LiveOptions
 	of    live.Stream // whose broadcast it is; only ID and Epoch count
-	asset id.Asset
+	asset asset.Asset // as it was when the broadcast began here; only ID and Options count
 	edge  *window.Edge
 	// refused is told, once, that nothing can be recorded any more: ErrLeaseLost, or the asset is gone.
 	refused func(error)
@@ -108,11 +107,11 @@ func (l *ledger) grow(ctx context.Context, ready bool, rows []asset.TimelineEntr
 	}
 	var err error
 	if ready && len(rows) == 1 && next.stored() == l.shown.stretches && now.Sub(l.shown.at) < showEvery {
-		err = l.opt.Assets.Append(ctx, l.asset, rows)
+		err = l.opt.Assets.Append(ctx, l.asset.ID, rows)
 	} else {
 		g := l.growth(next)
 		g.Entries = rows
-		if err = write(ctx, l.asset, g, now); err == nil {
+		if err = write(ctx, l.asset.ID, g, now); err == nil {
 			l.shown.at, l.shown.stretches = now, next.stored()
 		}
 	}
@@ -131,7 +130,7 @@ func (l *ledger) show(ctx context.Context) error {
 	if skip {
 		return nil
 	}
-	return l.opt.Assets.Grow(ctx, l.asset, l.growth(s), l.opt.Now())
+	return l.opt.Assets.Grow(ctx, l.asset.ID, l.growth(s), l.opt.Now())
 }
 
 // hold makes sure that the broadcast is still this node's. When it is not, or has no asset any more, what comes is dropped.
@@ -269,7 +268,7 @@ func (l *ledger) growth(s *stretches) asset.Growth {
 	for _, lane := range lanes {
 		all = append(all, measure.Lane{ID: lane.ID, Kind: lane.Kind, Inits: lane.Inits})
 	}
-	facts := measure.Facts(all, s.total)
+	facts := measure.Facts(l.asset, all, s.total)
 	g.Facts, g.Tracks = &facts, measure.Tracks(all, s.total)
 	return g
 }

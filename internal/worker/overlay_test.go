@@ -205,14 +205,24 @@ func TestIngestOverlaysRefused(t *testing.T) {
 	}
 }
 
-// TestIngestOverlayOverSound has nothing to lie over.
+// TestIngestOverlayOverSound: an image has nothing to lie over, whatever the sound is in.
 func TestIngestOverlayOverSound(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, options{})
-	img := w.site.offer(pngOf(t, flat(4, 4, color.White)))
-	a := w.ready(ffmpeg(t, "a.m4a", args(sound("5"), []string{"-c:a", "aac"})...), assetopt.Input{URL: img, Overlay: &assetopt.Overlay{}})
-	if a.Facts.HasVideo || !a.Facts.HasAudio || a.NonStandard != nil {
-		t.Errorf("%+v, %+v", a.Facts, a.NonStandard)
+	for file, codec := range map[string]string{"a.m4a": "aac", "a.flac": "flac", "a.aac": "aac"} {
+		t.Run(file, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, options{})
+			film := ffmpeg(t, file, args(sound("1"), []string{"-c:a", codec})...)
+			img := w.site.offer(pngOf(t, flat(4, 4, color.White)))
+			a := w.create(assetopt.Input{URL: w.site.offer(film)}, assetopt.Input{URL: img, Overlay: &assetopt.Overlay{Width: "10%"}})
+			if err := w.work(); err == nil {
+				t.Error("the job did not fail")
+			}
+			a = w.find(a.ID)
+			if a.Status != asset.Errored || a.Errors == nil || len(a.Errors.Messages) != 1 || !strings.HasPrefix(a.Errors.Messages[0], "inputs[1].overlay_settings: the file has no picture") {
+				t.Errorf("asset is %s: %+v", a.Status, a.Errors)
+			}
+			w.nothingLeft()
+		})
 	}
-	w.nothingLeft()
 }

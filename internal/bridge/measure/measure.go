@@ -7,6 +7,7 @@ import (
 
 	"millrace/internal/control/asset"
 	"millrace/internal/media/frame"
+	"millrace/internal/media/ladder"
 	"millrace/internal/media/timeline"
 )
 
@@ -40,14 +41,15 @@ func length(l *timeline.Lane) float64 {
 	return float64(ticks) / float64(l.Timescale)
 }
 
-// Facts is what the asset shows of renditions that last so many seconds.
-func Facts(lanes []Lane, seconds float64) asset.Facts {
+// Facts is what a shows of renditions that last so many seconds.
+func Facts(a asset.Asset, lanes []Lane, seconds float64) asset.Facts {
 	f := asset.Facts{Duration: Seconds(seconds)}
 	for _, l := range lanes {
 		switch l.Kind {
 		case frame.Video:
 			f.HasVideo = true
 			f.Width, f.Height, f.FrameRate = largest(l.Inits)
+			f.Offered = offered(a, f)
 		case frame.Audio:
 			f.HasAudio = true
 			f.Channels = max(f.Channels, channels(l.Inits))
@@ -55,6 +57,19 @@ func Facts(lanes []Lane, seconds float64) asset.Facts {
 		}
 	}
 	return f
+}
+
+// offered is the size of the ladder's top where what is stored is larger than the asset's tier; zero where it is offered as it is.
+func offered(a asset.Asset, f asset.Facts) asset.Size {
+	tier := ladder.Tier(a.Options.MaxResolution)
+	src := ladder.Source{Width: f.Width, Height: f.Height, FrameRate: f.FrameRate}
+	if src.Short() <= 0 || src.Within(tier) {
+		return asset.Size{}
+	}
+	if rungs := ladder.Below(src, ladder.Quality(a.Quality()), tier); len(rungs) > 0 {
+		return asset.Size{Width: rungs[0].Width, Height: rungs[0].Height}
+	}
+	return asset.Size{}
 }
 
 // Tracks is the renditions as ready tracks.

@@ -6,6 +6,7 @@ import (
 
 	"millrace/internal/bridge/measure"
 	"millrace/internal/control/asset"
+	"millrace/internal/control/assetopt"
 	"millrace/internal/media/frame"
 	"millrace/internal/media/timeline"
 )
@@ -26,7 +27,7 @@ func TestMeasure(t *testing.T) {
 		{Rendition: timeline.Rendition{ID: "t", Kind: frame.Text, Timescale: 1}},
 	}}
 	lanes := measure.Lanes(line)
-	facts := measure.Facts(lanes, 10.00000049)
+	facts := measure.Facts(asset.Asset{}, lanes, 10.00000049)
 	if want := (asset.Facts{Duration: 10, Width: 1280, Height: 720, FrameRate: 60, Channels: 6, HasVideo: true, HasAudio: true}); facts != want {
 		t.Errorf("facts %+v, want %+v", facts, want)
 	}
@@ -39,7 +40,31 @@ func TestMeasure(t *testing.T) {
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("tracks\n%+v, want\n%+v", got, want)
 	}
-	if unknown := measure.Facts([]measure.Lane{{ID: "v", Kind: frame.Video, Inits: []timeline.Init{{Width: 2, Height: 2}}}}, 0); unknown.FrameRate != -1 {
+	if unknown := measure.Facts(asset.Asset{}, []measure.Lane{{ID: "v", Kind: frame.Video, Inits: []timeline.Init{{Width: 2, Height: 2}}}}, 0); unknown.FrameRate != -1 {
 		t.Errorf("facts %+v", unknown)
+	}
+}
+
+// TestOffered compares what an asset is said to be offered in with the ladder that it is offered in.
+func TestOffered(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		width, height int
+		options       assetopt.Options
+		want          asset.Size
+	}{
+		{1280, 720, assetopt.Options{}, asset.Size{}},
+		{1920, 1088, assetopt.Options{}, asset.Size{}},
+		{3840, 2160, assetopt.Options{}, asset.Size{Width: 1920, Height: 1080}},
+		{2160, 3840, assetopt.Options{MaxResolution: "1440p", VideoQuality: "plus"}, asset.Size{Width: 1440, Height: 2560}},
+		{3840, 2160, assetopt.Options{MaxResolution: "2160p"}, asset.Size{}},
+		{2048, 1152, assetopt.Options{}, asset.Size{Width: 1280, Height: 720}}, // 1080 is too near
+		{3840, 1600, assetopt.Options{}, asset.Size{Width: 2592, Height: 1080}},
+	} {
+		row := asset.Asset{Options: tt.options}
+		lane := measure.Lane{ID: "v", Kind: frame.Video, Inits: []timeline.Init{{Width: tt.width, Height: tt.height, FrameRate: 30}}}
+		if got := measure.Facts(row, []measure.Lane{lane}, 1).Offered; got != tt.want {
+			t.Errorf("%dx%d, %+v: %+v, want %+v", tt.width, tt.height, tt.options, got, tt.want)
+		}
 	}
 }

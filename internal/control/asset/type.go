@@ -96,6 +96,22 @@ type Facts struct {
 	Channels  int     `json:"channels,omitempty"`
 	HasVideo  bool    `json:"has_video,omitempty"`
 	HasAudio  bool    `json:"has_audio,omitempty"`
+	// Offered is the largest picture that viewers get when that is smaller than what is stored, as max_resolution_tier may want.
+	Offered Size `json:"offered,omitzero"`
+}
+
+// Size is that of a picture, in pixels.
+type Size struct {
+	Width  int `json:"width"`
+	Height int `json:"height"`
+}
+
+// Top is the size of the largest picture that viewers get.
+func (f Facts) Top() Size {
+	if f.Offered != (Size{}) {
+		return f.Offered
+	}
+	return Size{f.Width, f.Height}
 }
 
 // Errors is why an asset or a track is errored.

@@ -354,13 +354,18 @@ func (o Overlay) check(l *fault.List, path string) {
 		}
 	}
 	for _, m := range [...]struct{ name, v string }{{".width", o.Width}, {".height", o.Height}} {
-		if m.v != "" && (!lengthForm.MatchString(m.v) || strings.HasPrefix(m.v, "-")) {
-			l.Add("%s%s must be a percentage such as 10%% or pixels such as 100px, not negative", path, m.name)
+		if m.v != "" && !size(m.v) {
+			l.Add("%s%s must be a percentage such as 10%% or pixels such as 100px, more than 0", path, m.name)
 		}
 	}
 	if o.Opacity != "" && !percent(o.Opacity) {
 		l.Add("%s.opacity must be a percentage from 0%% to 100%%", path)
 	}
+}
+
+// size is a length that something can have.
+func size(v string) bool {
+	return lengthForm.MatchString(v) && strings.IndexFunc(v, func(r rune) bool { return r >= '1' && r <= '9' }) >= 0 && v[0] != '-'
 }
 
 func percent(v string) bool {

@@ -36,7 +36,7 @@ func TestCheckForAsset(t *testing.T) {
 		{"one input", `{"inputs":[` + main + `]}`, nil},
 		{"no inputs", `{}`, []string{"inputs is required: at least one input with a url"}},
 		{"no url", `{"inputs":[{}]}`, []string{"inputs[0].url is required"}},
-		{"no web URL", `{"inputs":[{"url":"ftp://h/x"}]}`, []string{"inputs[0].url must be an absolute http or https URL of at most 2048 characters, or svc://assets/{asset_id} or mux://assets/{asset_id} for a clip"}},
+		{"no web URL", `{"inputs":[{"url":"ftp://h/x"}]}`, []string{"inputs[0].url must be an absolute http or https URL of at most 8192 characters, or svc://assets/{asset_id} or mux://assets/{asset_id} for a clip"}},
 		{"everything", `{"inputs":[` + main + `],"playback_policies":["public"],"passthrough":"` + long(255) + `","meta":{"title":"` + long(512) + `","creator_id":"` + long(128) + `","external_id":"` + long(128) + `"},
 			"mp4_support":"capped-1080p","video_quality":"basic","encoding_tier":"baseline","max_resolution_tier":"2160p","master_access":"temporary","normalize_audio":true,"test":true,"copy_overlays":false}`, nil},
 		{
@@ -84,9 +84,13 @@ func TestCheckForAsset(t *testing.T) {
 			"overlay values", `{"inputs":[` + main + `,{"type":"text","overlay_settings":{"vertical_align":"up","vertical_margin":"10","horizontal_align":"middle","horizontal_margin":"1em","width":"-1px","height":"x","opacity":"101%"}}]}`,
 			[]string{
 				"inputs[1].url is required: the image to lay over the video", "inputs[1].type must not be text together with overlay_settings", "inputs[1].overlay_settings.vertical_align must be one of: top, middle, bottom", "inputs[1].overlay_settings.horizontal_align must be one of: left, center, right", "inputs[1].overlay_settings.vertical_margin must be a percentage such as 10% or pixels such as 100px", "inputs[1].overlay_settings.horizontal_margin must be a percentage such as 10% or pixels such as 100px",
-				"inputs[1].overlay_settings.width must be a percentage such as 10% or pixels such as 100px, not negative", "inputs[1].overlay_settings.height must be a percentage such as 10% or pixels such as 100px, not negative", "inputs[1].overlay_settings.opacity must be a percentage from 0% to 100%",
+				"inputs[1].overlay_settings.width must be a percentage such as 10% or pixels such as 100px, more than 0", "inputs[1].overlay_settings.height must be a percentage such as 10% or pixels such as 100px, more than 0", "inputs[1].overlay_settings.opacity must be a percentage from 0% to 100%",
 			},
 		},
+		{"overlay of no size", `{"inputs":[` + main + `,{"url":"https://h/x.png","overlay_settings":{"width":"0%","height":"0.00px"}},{"url":"https://h/x.png","overlay_settings":{"width":"0.01%","height":"10px","vertical_margin":"0%"}}]}`, []string{
+			"inputs[1].overlay_settings.width must be a percentage such as 10% or pixels such as 100px, more than 0", "inputs[1].overlay_settings.height must be a percentage such as 10% or pixels such as 100px, more than 0",
+		}},
+		{"a signed URL", `{"inputs":[{"url":"https://h/x?` + strings.Repeat("x", 8180) + `"}]}`, nil},
 		{"clip", `{"inputs":[{"url":"mux://assets/abc","start_time":1,"end_time":1.5}]}`, nil},
 		{"open clip", `{"inputs":[{"url":"svc://assets/abc"}]}`, nil},
 		{"short clip", `{"inputs":[{"url":"svc://assets/abc","start_time":1,"end_time":1.4}]}`, []string{"inputs[0].end_time must be at least 0.5 seconds after start_time"}},

@@ -20,7 +20,7 @@ const (
 	MaxPassthrough = 255
 	MaxName        = 255
 	MaxID          = 255
-	MaxURL         = 2048
+	MaxURL         = 8192
 )
 
 // Join appends name to a path.
@@ -79,7 +79,7 @@ func Between(l *fault.List, path string, v, low, high float64) bool {
 	return false
 }
 
-// WebURL allows absolute http and https URLs of at most 2048 characters.
+// WebURL allows absolute http and https URLs of at most MaxURL characters.
 func WebURL(l *fault.List, path, v string) bool {
 	if !Text(l, path, v, MaxURL) {
 		return false

@@ -1,6 +1,8 @@
 package live
 
 import (
+	"cmp"
+	"slices"
 	"time"
 
 	"millrace/internal/control/assetopt"
@@ -17,7 +19,7 @@ const (
 	MaxContinuous        = 43200           // seconds; also the default
 	MaxTest              = 5 * time.Minute // of a test stream's broadcast, from its becoming active
 	MaxSimulcastTargets  = 6
-	MaxEmbeddedSubtitles = 1
+	MaxEmbeddedSubtitles = 4    // one for each channel
 	maxStreamKey         = 2048 // of a simulcast target; some destinations put tokens into it
 	maxRecent            = 100
 )
@@ -140,24 +142,41 @@ func (s Settings) checkCaptions(l *fault.List) {
 		}
 	}
 	if field.Count(l, embedded, len(s.EmbeddedSubtitles), MaxEmbeddedSubtitles) {
-		for i, e := range s.EmbeddedSubtitles {
-			at := field.At(embedded, i)
-			field.Text(l, at+".name", e.Name, field.MaxName)
-			field.Passthrough(l, at+".passthrough", e.Passthrough)
-			if e.LanguageCode != "" {
-				field.Language(l, at+".language_code", e.LanguageCode)
-			}
-			if e.LanguageChannel != "" {
-				field.OneOf(l, at+".language_channel", e.LanguageChannel, "cc1", "cc2", "cc3", "cc4")
-			}
-		}
+		s.checkEmbedded(l, embedded)
 	}
 	assetopt.CheckLiveGenerated(l, generated, s.GeneratedSubtitles)
-	if len(s.EmbeddedSubtitles) == 1 && len(s.GeneratedSubtitles) == 1 && s.GeneratedSubtitles[0].Name != "" &&
-		s.GeneratedSubtitles[0].Name == s.EmbeddedSubtitles[0].Name {
-		l.Add("%s[0].name must be unique among the text tracks", generated)
+	for _, g := range s.GeneratedSubtitles {
+		if g.Name != "" && slices.ContainsFunc(s.EmbeddedSubtitles, func(e EmbeddedSubtitle) bool { return e.Name == g.Name }) {
+			l.Add("%s[0].name must be unique among the text tracks", generated)
+		}
 	}
 }
+
+func (s Settings) checkEmbedded(l *fault.List, path string) {
+	names, channels := map[string]bool{}, map[string]bool{}
+	for i, e := range s.EmbeddedSubtitles {
+		at := field.At(path, i)
+		field.Text(l, at+".name", e.Name, field.MaxName)
+		field.Passthrough(l, at+".passthrough", e.Passthrough)
+		if e.LanguageCode != "" {
+			field.Language(l, at+".language_code", e.LanguageCode)
+		}
+		if e.LanguageChannel != "" {
+			field.OneOf(l, at+".language_channel", e.LanguageChannel, "cc1", "cc2", "cc3", "cc4")
+		}
+		if e.Name != "" && names[e.Name] {
+			l.Add("%s.name must be unique among the text tracks", at)
+		}
+		channel := cmp.Or(e.LanguageChannel, firstChannel)
+		if channels[channel] {
+			l.Add("%s.language_channel is asked for twice; each may be there once, and it is %s unless given", at, firstChannel)
+		}
+		names[e.Name], channels[channel] = true, true
+	}
+}
+
+// firstChannel is the caption channel that is read unless another one is asked for.
+const firstChannel = "cc1"
 
 func (s Settings) checkTargets(l *fault.List) {
 	const at = "simulcast_targets"
@@ -173,22 +192,26 @@ func (s Settings) checkTargets(l *fault.List) {
 func (s Settings) named() Settings {
 	embedded := make([]EmbeddedSubtitle, 0, len(s.EmbeddedSubtitles))
 	for _, e := range s.EmbeddedSubtitles {
-		if e.LanguageCode == "" {
-			e.LanguageCode = "en"
-		}
-		if e.LanguageChannel == "" {
-			e.LanguageChannel = "cc1"
-		}
-		if e.Name == "" {
-			e.Name = e.LanguageCode
-		}
+		e.LanguageCode, e.LanguageChannel = cmp.Or(e.LanguageCode, "en"), cmp.Or(e.LanguageChannel, firstChannel)
 		embedded = append(embedded, e)
+	}
+	taken := func(name string) bool {
+		return slices.ContainsFunc(embedded, func(e EmbeddedSubtitle) bool { return e.Name == name })
+	}
+	for i := range embedded {
+		e := &embedded[i]
+		if e.Name != "" {
+			continue
+		}
+		if e.Name = e.LanguageCode; slices.ContainsFunc(embedded, func(o EmbeddedSubtitle) bool { return o.Name == e.Name && o.LanguageChannel != e.LanguageChannel }) {
+			e.Name += " (" + e.LanguageChannel + ")"
+		}
 	}
 	generated := make([]assetopt.GeneratedSubtitle, 0, len(s.GeneratedSubtitles))
 	for _, g := range s.GeneratedSubtitles {
 		g.LanguageCode = assetopt.BaseLanguage(g.LanguageCode)
 		g = g.Named()
-		if len(embedded) == 1 && embedded[0].Name == g.Name {
+		if taken(g.Name) {
 			g.Name = language.EnglishName(g.LanguageCode) + " (generated)"
 		}
 		generated = append(generated, g)

@@ -62,7 +62,20 @@ func TestCreateRules(t *testing.T) {
 			live.CreateInput{EmbeddedSubtitles: []live.EmbeddedSubtitle{{LanguageCode: "x!", LanguageChannel: "cc5", Name: "\x00", Passthrough: strings.Repeat("x", 256)}}},
 			[]string{"embedded_subtitles[0].name must not contain the character U+0000", "embedded_subtitles[0].passthrough may have at most 255 characters", "embedded_subtitles[0].language_code must be a BCP 47 language tag", "embedded_subtitles[0].language_channel must be one of: cc1, cc2, cc3, cc4"},
 		},
-		{"two captions", live.CreateInput{EmbeddedSubtitles: make([]live.EmbeddedSubtitle, 2), GeneratedSubtitles: make([]assetopt.GeneratedSubtitle, 2)}, []string{"embedded_subtitles may have at most 1 entries", "generated_subtitles may have at most 1 entries"}},
+		{"many captions", live.CreateInput{EmbeddedSubtitles: make([]live.EmbeddedSubtitle, 5), GeneratedSubtitles: make([]assetopt.GeneratedSubtitle, 2)}, []string{"embedded_subtitles may have at most 4 entries", "generated_subtitles may have at most 1 entries"}},
+		{
+			"captions of every channel", live.CreateInput{
+				EmbeddedSubtitles:  []live.EmbeddedSubtitle{{}, {LanguageChannel: "cc2", LanguageCode: "es"}, {LanguageChannel: "cc3", Name: "More"}, {LanguageChannel: "cc4"}},
+				GeneratedSubtitles: make([]assetopt.GeneratedSubtitle, 1),
+			}, nil,
+		},
+		{
+			"captions twice", live.CreateInput{
+				EmbeddedSubtitles:  []live.EmbeddedSubtitle{{Name: "A"}, {Name: "A", LanguageChannel: "cc1"}, {Name: "B", LanguageChannel: "cc2"}},
+				GeneratedSubtitles: []assetopt.GeneratedSubtitle{{Name: "B"}},
+			},
+			[]string{"embedded_subtitles[1].name must be unique among the text tracks", "embedded_subtitles[1].language_channel is asked for twice", "generated_subtitles[0].name must be unique"},
+		},
 		{
 			"captions with low latency",
 			live.CreateInput{LowLatency: new(true), EmbeddedSubtitles: make([]live.EmbeddedSubtitle, 1), GeneratedSubtitles: make([]assetopt.GeneratedSubtitle, 1)},
@@ -80,7 +93,7 @@ func TestCreateRules(t *testing.T) {
 		{"rtmp without app", live.CreateInput{SimulcastTargets: target("rtmp://h/", "")}, []string{form}},
 		{"http target", live.CreateInput{SimulcastTargets: target("http://h/app", "")}, []string{form}},
 		{"no target", live.CreateInput{SimulcastTargets: target("", "")}, []string{form}},
-		{"long target", live.CreateInput{SimulcastTargets: target("rtmp://h/"+strings.Repeat("x", 2048), "\x00")}, []string{"simulcast_targets[0].stream_key must not contain the character U+0000", "simulcast_targets[0].url may have at most 2048 characters"}},
+		{"long target", live.CreateInput{SimulcastTargets: target("rtmp://h/"+strings.Repeat("x", 8192), "\x00")}, []string{"simulcast_targets[0].stream_key must not contain the character U+0000", "simulcast_targets[0].url may have at most 8192 characters"}},
 		{"srt options", live.CreateInput{SimulcastTargets: target("srt://h:6001?streamid=a&passphrase=0123456789&pbkeylen=32&latency=200&mode=caller&x=1", "")}, nil},
 		{"srt to nobody", live.CreateInput{SimulcastTargets: target("srt://:6001?streamid=a", "")}, []string{form}},
 		{"srt with a path", live.CreateInput{SimulcastTargets: target("srt://h:6001/x", "")}, []string{form}},
@@ -134,6 +147,12 @@ func TestCreateDefaults(t *testing.T) {
 	})
 	if e := s.Settings.EmbeddedSubtitles[0]; e.Name != "en" || e.LanguageCode != "en" || e.LanguageChannel != "cc1" {
 		t.Errorf("embedded subtitles %+v", e)
+	}
+	several := w.create(live.CreateInput{EmbeddedSubtitles: []live.EmbeddedSubtitle{{}, {LanguageChannel: "cc2"}, {LanguageChannel: "cc3", LanguageCode: "es"}}})
+	for i, want := range []string{"en", "en (cc2)", "es"} {
+		if got := several.Settings.EmbeddedSubtitles[i].Name; got != want {
+			t.Errorf("captions %d are called %q, want %q", i, got, want)
+		}
 	}
 	if g := s.Settings.GeneratedSubtitles[0]; g.Name != "German" || g.LanguageCode != "de" {
 		t.Errorf("generated subtitles %+v", g)

@@ -36,6 +36,14 @@ func TestLiveStreams(t *testing.T) {
 			body: `{"new_asset_settings":{"input":[{"name":"main","overlay_settings":{}},{"url":"https://example.com/l.png","overlay_settings":{"width":"10%"}}],"meta":{}}}`,
 		},
 		{name: "create with fields that nobody knows", method: "POST", path: base, body: `{"player":true,"new_asset_settings":{"directives":[{"x":1}],"evil \"name\"\n":0}}`, status: 201},
+		{
+			name: "create with fields that were meant to be others", method: "POST", path: base, status: 201,
+			body: `{"playback_polices":["public"],"newAssetSettings":{},"new_asset_settings":{"Passthruogh":"x","inputs":[{"overlay_settings":{"widht":"1%"}}]},"a\"b":1}`,
+		},
+		{
+			name: "create with fields that ask for nothing", method: "POST", path: base, status: 201,
+			body: `{"embedded_subtitles":[],"generated_subtitles":null,"new_asset_settings":{"generate_shots":false,"inputs":[{"generated_subtitles":[]}]}}`,
+		},
 		{name: "create with every type wrong", method: "POST", path: base, status: 400, body: `{"playback_policies":7,"playback_policy":[1,"public",null],"new_asset_settings":"x",
 			"reconnect_window":"60","passthrough":{"a":1},"audio_only":"true","embedded_subtitles":{"name":"n"},"latency_mode":false,"max_continuous_duration":1.5,
 			"meta":[],"simulcast_targets":["rtmp://a/b"],"generated_subtitles":true,"test":1}`},

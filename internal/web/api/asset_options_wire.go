@@ -107,7 +107,7 @@ type AssetSettings struct {
 	MasterAccess     string                  `json:"master_access,omitempty" enum:"none,temporary" doc:"temporary offers the original for a day; none unless given."`
 	NormalizeAudio   bool                    `json:"normalize_audio,omitempty" doc:"Bring the loudness to -24 LUFS; on demand only."`
 	CopyOverlays     *bool                   `json:"copy_overlays,omitempty" doc:"Clips only; true unless given."`
-	GenerateShots    bool                    `json:"generate_shots,omitempty" doc:"Find the shots of the video; false unless given."`
+	GenerateShots    bool                    `json:"generate_shots,omitempty" doc:"Find the shots of the video."`
 	Test             bool                    `json:"test,omitempty" doc:"Watermarked, at most 10 seconds, deleted after 24 hours."`
 }
 

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"math"
 	"net/url"
+	"slices"
 	"strconv"
-	"time"
 
 	"millrace/internal/control/asset"
 	"millrace/internal/control/assetopt"
@@ -89,7 +89,7 @@ type Asset struct {
 	MP4Support        MP4Support        `json:"mp4_support" deprecated:"true"`
 	Duration          float64           `json:"duration,omitempty" doc:"Seconds."`
 	AspectRatio       string            `json:"aspect_ratio,omitempty" example:"16:9"`
-	ResolutionTier    string            `json:"resolution_tier,omitempty" enum:"audio-only,720p,1080p,1440p,2160p"`
+	ResolutionTier    string            `json:"resolution_tier,omitempty" enum:"audio-only,720p,1080p,1440p,2160p" doc:"Of the largest picture that viewers get."`
 	StoredResolution  string            `json:"max_stored_resolution,omitempty" enum:"Audio only,SD,HD,FHD,UHD" deprecated:"true"`
 	StoredFrameRate   float64           `json:"max_stored_frame_rate,omitempty" doc:"Frames per second; -1 when unknown."`
 	PlaybackIDs       []PlaybackID      `json:"playback_ids,omitempty"`
@@ -142,7 +142,7 @@ func wireAsset(a asset.Asset) Asset {
 		ID: string(a.ID), CreatedAt: epoch(a.CreatedAt), Status: string(a.Status),
 		Progress:          Progress{State: a.Progress.State, Progress: finite(a.Progress.Percent)},
 		MaxResolutionTier: or(o.MaxResolution, "1080p"), MasterAccess: or(o.MasterAccess, "none"), MP4Support: MP4Support(or(o.MP4Support, "none")),
-		Duration: finite(f.Duration), AspectRatio: aspectRatio(f), ResolutionTier: resolutionTier(f), StoredResolution: storedResolution(f),
+		Duration: finite(f.Duration), AspectRatio: aspectRatio(f), ResolutionTier: resolutionTier(o, f), StoredResolution: storedResolution(f),
 		PlaybackIDs: playbackIDsOf(a.PlaybackIDs), Tracks: convert(a.Tracks, wireTrack), Errors: wireProblem(a.Errors),
 		LiveStreamID: string(a.LiveStream), SourceAssetID: string(a.SourceAsset), IngestType: string(a.Origin),
 		RecordingTimes: convert(a.Recordings, wireRecording), StaticRenditions: wireStatic(a.Static),
@@ -204,9 +204,19 @@ func aspectRatio(f asset.Facts) string {
 	return fmt.Sprintf("%d:%d", f.Width/a, f.Height/a)
 }
 
-// resolutionTier goes by pixels, so that portrait and wide-screen pictures count like others.
-func resolutionTier(f asset.Facts) string {
-	switch pixels := f.Width * f.Height; {
+// resolutionTier is that of what viewers get. It goes by pixels, so that portrait and wide-screen pictures count like others, and is none
+// above the tier that the asset was made in.
+func resolutionTier(o assetopt.Options, f asset.Facts) string {
+	top, tiers := pixelTier(f), []string{"1080p", "1440p", "2160p"}
+	if most := slices.Index(tiers, or(o.MaxResolution, "1080p")); most >= 0 && slices.Index(tiers, top) > most {
+		return tiers[most]
+	}
+	return top
+}
+
+func pixelTier(f asset.Facts) string {
+	top := f.Top()
+	switch pixels := top.Width * top.Height; {
 	case pixels <= 0 && f.HasAudio && !f.HasVideo:
 		return "audio-only"
 	case pixels <= 0:
@@ -223,7 +233,8 @@ func resolutionTier(f asset.Facts) string {
 
 // storedResolution is the older name of the tier; it tells pictures below 720p from those of it.
 func storedResolution(f asset.Facts) string {
-	long, short := max(f.Width, f.Height), min(f.Width, f.Height)
+	top := f.Top()
+	long, short := max(top.Width, top.Height), min(top.Width, top.Height)
 	switch {
 	case long <= 0 && f.HasAudio && !f.HasVideo:
 		return "Audio only"
@@ -246,8 +257,11 @@ func wireProblem(e *asset.Errors) *Problem {
 	return &Problem{Type: e.Type, Messages: append([]string{}, e.Messages...)}
 }
 
+// microseconds is how exactly clocks are told: more digits than six are refused by many a client's parser.
+const microseconds = "2006-01-02T15:04:05.000000Z07:00"
+
 func wireRecording(r asset.Recording) RecordingTime {
-	return RecordingTime{StartedAt: r.StartedAt.UTC().Format(time.RFC3339Nano), Duration: finite(r.Duration), Type: r.Type}
+	return RecordingTime{StartedAt: r.StartedAt.UTC().Format(microseconds), Duration: finite(r.Duration), Type: r.Type}
 }
 
 // wireStatic shows the files to download; of those that mp4_support asks for only all together have a status.

@@ -67,7 +67,7 @@ func (s *server) createAsset(ctx context.Context, in *createAssetInput) (*one[As
 type listAssetsInput struct {
 	Page
 	LiveStreamID string `query:"live_stream_id" doc:"Recordings of this live stream."`
-	UploadID     string `query:"upload_id" doc:"The asset of this upload."`
+	UploadID     string `query:"upload_id" doc:"The asset of this upload. There are no uploads yet: none is found."`
 	Cursor       string `query:"cursor" doc:"next_cursor of the answer before; page is not used then."`
 }
 

@@ -21,10 +21,6 @@ const (
 	maxBody     = 256 << 10        // bytes
 	bodyTimeout = 10 * time.Second // for a client to send one body
 	jsonType    = "application/json"
-
-	// ignoredHeader lists the fields of the body that the service does not know.
-	ignoredHeader = "X-Ignored-Fields"
-	maxIgnored    = 20
 )
 
 // readBody is the middleware in front of every operation that takes a body. It leaves huma a document that is known to fit.
@@ -45,29 +41,27 @@ func (s *server) readBody(ctx huma.Context, next func(huma.Context)) {
 		s.refuse(ctx, e)
 		return
 	}
-	clean, ignored, err := s.cleanBody(raw, op)
+	clean, body, err := s.cleanBody(raw, op)
 	if err != nil {
 		s.refuse(ctx, s.fail(ctx.Context(), err))
 		return
 	}
-	if len(ignored) > 0 {
-		ctx.SetHeader(ignoredHeader, strings.Join(ignored[:min(len(ignored), maxIgnored)], ", "))
-	}
-	next(bodyContext{ctx, bytes.NewReader(clean)})
+	tellIgnored(ctx, body.ignored)
+	next(huma.WithValue(bodyContext{ctx, bytes.NewReader(clean)}, namesKey, body.names))
 }
 
 // cleanBody parses, checks and shapes a body for op.
-func (s *server) cleanBody(raw []byte, op *huma.Operation) (clean []byte, ignored []string, err error) {
+func (s *server) cleanBody(raw []byte, op *huma.Operation) (clean []byte, body shaped, err error) {
 	root, err := parseJSON(raw)
 	if err != nil {
-		return nil, nil, err
+		return nil, shaped{}, err
 	}
-	value, ignored, err := shape(root, op.RequestBody.Content[jsonType].Schema, s.schemas, op.Method)
+	body, err = shape(root, op.RequestBody.Content[jsonType].Schema, s.schemas, op.Method)
 	if err != nil {
-		return nil, nil, err
+		return nil, shaped{}, err
 	}
-	clean, err = json.Marshal(value)
-	return clean, ignored, err
+	clean, err = json.Marshal(body.value)
+	return clean, body, err
 }
 
 // read returns the whole body, or an error that is ready to be sent.

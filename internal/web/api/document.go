@@ -29,8 +29,9 @@ func documentConfig(o Options, name string) huma.Config {
 			Info: &huma.Info{
 				Title: name + " API", Version: version,
 				Description: "Live and on-demand video. Requests and answers have the wire format of Mux Video, so its client libraries work with " +
-					"another base URL.\n\nUnset fields are left out of answers. Fields of a request that the service does not know are ignored and " +
-					"named in the answer's header X-Ignored-Fields; values of the wrong JSON type are refused.",
+					"another base URL.\n\nUnset fields are left out of answers. Fields of a request that the service does not know are ignored. They are " +
+					"named in the answer's header X-Ignored-Fields, as are known ones whose feature is not there yet, and a header Warning for each " +
+					"says why, with the name that was probably meant; values of the wrong JSON type are refused.",
 			},
 			Servers:  []*huma.Server{{URL: url}},
 			Security: []map[string][]string{{"accessToken": {}}},
@@ -72,6 +73,7 @@ func (s *server) errorSchema() *huma.Schema {
 func (s *server) routeDocument() {
 	doc := s.huma.OpenAPI()
 	tolerate(doc.Components.Schemas)
+	markWithoutEffect(doc.Components.Schemas)
 	asJSON, err := json.MarshalIndent(doc, "", "  ")
 	if err != nil {
 		panic("the OpenAPI document can not be written: " + err.Error()) // it is made of our own types

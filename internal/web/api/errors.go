@@ -100,7 +100,7 @@ func (s *server) fail(ctx context.Context, err error) *Error {
 	}
 	kind := fault.KindOf(err)
 	status, typ := statusOf(kind)
-	e := newError(status, typ, fault.Messages(err)...)
+	e := newError(status, typ, namesOf(ctx).within(fault.Messages(err))...)
 	switch kind {
 	case fault.Internal:
 		if ctx.Err() != nil && errors.Is(err, ctx.Err()) {

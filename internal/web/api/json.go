@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -40,6 +41,11 @@ type node struct {
 	text    string // of a string or a number
 	items   []*node
 	members []member
+}
+
+// has says that an object has a member of this name.
+func (n *node) has(name string) bool {
+	return slices.ContainsFunc(n.members, func(m member) bool { return m.name == name })
 }
 
 type member struct {

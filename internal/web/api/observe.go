@@ -16,6 +16,7 @@ type contextKey int
 const (
 	requestKey contextKey = iota
 	identityKey
+	namesKey
 )
 
 const requestIDHeader = "X-Request-Id"

@@ -15,7 +15,7 @@ func (PlaybackPolicy) Schema(r huma.Registry) *huma.Schema {
 	if r.Map()[name] == nil {
 		r.Map()[name] = &huma.Schema{
 			Type: huma.TypeString, Enum: []any{"public", "signed", "drm"},
-			Description: "public: by its URL alone. signed: with a token. drm: with a licence.",
+			Description: "public: by its URL alone. signed: with a token. drm: with a licence. Playback IDs with signed and drm can be made and can't be played yet.",
 		}
 	}
 	return &huma.Schema{Ref: "#/components/schemas/" + name}

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -27,7 +28,7 @@ type scenario struct {
 }
 
 // shown are the headers that are part of the wire format.
-var shown = []string{"WWW-Authenticate", "Allow", "Retry-After", ignoredHeader}
+var shown = []string{"WWW-Authenticate", "Allow", "Retry-After", ignoredHeader, warningHeader}
 
 // runScenarios compares all answers, and what the services were asked for, with one golden file, and every answer with the document.
 func runScenarios(t *testing.T, file string, list []scenario) {
@@ -64,7 +65,7 @@ func runScenarios(t *testing.T, file string, list []scenario) {
 		}
 		fmt.Fprintf(&out, "answer %d\n", w.Code)
 		for _, name := range shown {
-			if v := w.Header().Get(name); v != "" {
+			for _, v := range w.Header().Values(name) {
 				fmt.Fprintf(&out, "%s: %s\n", name, v)
 			}
 		}
@@ -130,8 +131,10 @@ func checkSchema(t *testing.T, s *server, name string, schema *huma.Schema, body
 		t.Errorf("%s: %v", name, err)
 		return
 	}
-	if _, ignored, err := shape(root, schema, s.schemas, http.MethodPatch); err != nil || len(ignored) > 0 {
-		t.Errorf("%s: fields the document does not name: %v %v", name, ignored, err)
+	shaped, err := shape(root, schema, s.schemas, http.MethodPatch)
+	unknown := slices.DeleteFunc(shaped.ignored, func(f ignored) bool { return strings.HasSuffix(f.why, "no effect yet") })
+	if err != nil || len(unknown) > 0 {
+		t.Errorf("%s: fields the document does not name: %v %v", name, unknown, err)
 	}
 }
 

@@ -20,13 +20,14 @@ const typeNull = "null"
 // one at once. Values are the services' business, whose rules say the rest.
 //
 // Fields that the schema does not name are left out and listed, not refused: clients of newer versions of the wire format send more
-// than we know. A field that another operation of the resource takes is refused when it is sent to the one that does not change it.
+// than we know. Fields that are known and have no effect yet are listed too. A field that another operation of the resource takes is refused when it is sent to the one that does not change it.
 type shaper struct {
 	schemas  huma.Registry
 	patch    bool // absent and null differ
 	problems fault.List
 	count    int
-	ignored  []string
+	ignored  []ignored // the first maxIgnored
+	names    sentNames
 }
 
 // fixedBy names the schema whose fields can be given once only, per schema of a later change.
@@ -39,10 +40,17 @@ var fixedBy = map[string]string{ //nolint:gochecknoglobals // a table
 
 // shape returns body as the schema has it: unknown fields gone, numbers of whole-number fields in their plainest form, and null left
 // out where it means nothing.
-func shape(body *node, schema *huma.Schema, schemas huma.Registry, method string) (clean any, ignored []string, err error) {
+func shape(body *node, schema *huma.Schema, schemas huma.Registry, method string) (shaped, error) {
 	s := shaper{schemas: schemas, patch: method == http.MethodPatch}
-	clean, _ = s.value("", body, schema)
-	return clean, s.ignored, s.problems.Err()
+	clean, _ := s.value(place{}, body, schema)
+	return shaped{clean, s.ignored, s.names}, s.problems.Err()
+}
+
+// shaped is a body that fits.
+type shaped struct {
+	value   any
+	ignored []ignored
+	names   sentNames
 }
 
 func (s *shaper) complain(format string, args ...any) {
@@ -91,11 +99,15 @@ func fits(k kind, typ string) bool {
 }
 
 // value returns the cleaned value and whether there is one.
-func (s *shaper) value(path string, n *node, schema *huma.Schema) (clean any, ok bool) {
+func (s *shaper) value(where place, n *node, schema *huma.Schema) (clean any, ok bool) {
 	found, name := s.pick(n, schema)
 	if found == nil {
-		s.complain("%s must be %s", at(path), s.describe(schema))
+		s.complain("%s must be %s", at(where.sent), s.describe(schema))
 		return nil, false
+	}
+	if exact := where.alternative(schema, found); exact != where {
+		where = exact
+		s.names.note(where)
 	}
 	switch n.kind {
 	case kindNull:
@@ -105,35 +117,44 @@ func (s *shaper) value(path string, n *node, schema *huma.Schema) (clean any, ok
 	case kindString:
 		return n.text, true
 	case kindNumber:
-		return s.number(path, n.text, found.Type)
+		return s.number(where.sent, n.text, found.Type)
 	case kindArray:
 		list := make([]any, 0, len(n.items))
 		for i, item := range n.items {
-			v, _ := s.value(index(path, i), item, found.Items)
+			v, _ := s.value(where.entry(i), item, found.Items)
 			list = append(list, v)
 		}
 		return list, true
 	case kindObject:
-		return s.object(path, n, found, name), true
+		return s.object(where, n, found, name), true
 	}
 	return nil, false
 }
 
-func (s *shaper) object(path string, n *node, schema *huma.Schema, name string) map[string]any {
+func (s *shaper) object(where place, n *node, schema *huma.Schema, name string) map[string]any {
 	object := make(map[string]any, len(n.members))
 	for _, m := range n.members {
-		here := join(path, m.name)
+		field := where.member(m.name, n.has(oldNames[m.name]))
+		here := field.sent
 		property, known := schema.Properties[m.name]
 		switch {
 		case !known && s.fixed(name, m.name):
 			s.complain("%s can not be changed; it is given when the resource is made", here)
 		case !known:
-			s.ignored = append(s.ignored, here)
+			if len(s.ignored) < maxIgnored {
+				s.ignored = append(s.ignored, unknownField(here, m.name, schema))
+			}
 		case m.value.kind == kindNull && !s.patch:
 			// Some clients send null for what they have not set.
 		default:
-			if v, ok := s.value(here, m.value, property); ok {
+			if oldNames[m.name] != "" {
+				s.names.note(field)
+			}
+			if v, ok := s.value(field, m.value, property); ok {
 				object[m.name] = v
+			}
+			if slices.Contains(withoutEffect[name], m.name) && m.value.means() && len(s.ignored) < maxIgnored {
+				s.ignored = append(s.ignored, ignored{here, here + " has no effect yet"})
 			}
 		}
 	}

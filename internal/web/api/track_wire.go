@@ -9,7 +9,7 @@ type Track struct {
 	ID             string   `json:"id"`
 	Type           string   `json:"type" enum:"video,audio,text"`
 	Status         string   `json:"status,omitempty" enum:"preparing,ready,errored"`
-	Duration       float64  `json:"duration,omitempty" doc:"Seconds."`
+	Duration       float64  `json:"duration,omitempty" doc:"Seconds; not of text tracks."`
 	MaxWidth       int      `json:"max_width,omitempty"`
 	MaxHeight      int      `json:"max_height,omitempty"`
 	MaxFrameRate   float64  `json:"max_frame_rate,omitempty" doc:"Frames per second; -1 when unknown."`
@@ -51,7 +51,7 @@ func wireTrack(t asset.Track) Track {
 		Error: wireProblem(t.Errors),
 	}
 	if t.Type == asset.TextTrack {
-		out.ClosedCaptions = &t.ClosedCaptions
+		out.ClosedCaptions, out.Duration = &t.ClosedCaptions, 0
 	}
 	return out
 }

@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"millrace/internal/control/asset"
 	"millrace/internal/control/assetopt"
@@ -21,23 +22,29 @@ func TestPicture(t *testing.T) {
 		facts              asset.Facts
 		ratio, tier, older string
 	}{
-		"nothing":    {asset.Facts{}, "", "", ""},
-		"sound":      {asset.Facts{HasAudio: true}, "", "audio-only", "Audio only"},
-		"360p":       {asset.Facts{HasVideo: true, Width: 640, Height: 360}, "16:9", "720p", "SD"},
-		"720p":       {asset.Facts{HasVideo: true, Width: 1280, Height: 720}, "16:9", "720p", "HD"},
-		"portrait":   {asset.Facts{HasVideo: true, Width: 1080, Height: 1920}, "9:16", "1080p", "FHD"},
-		"cinema":     {asset.Facts{HasVideo: true, Width: 1920, Height: 800}, "12:5", "1080p", "FHD"},
-		"odd":        {asset.Facts{HasVideo: true, Width: 853, Height: 479}, "853:479", "720p", "SD"},
-		"1440p":      {asset.Facts{HasVideo: true, Width: 2560, Height: 1440}, "16:9", "1440p", "UHD"},
-		"2160p":      {asset.Facts{HasVideo: true, Width: 3840, Height: 2160}, "16:9", "2160p", "UHD"},
-		"impossible": {asset.Facts{HasVideo: true, Width: -1, Height: 5}, "", "", "SD"},
+		"nothing":     {asset.Facts{}, "", "", ""},
+		"sound":       {asset.Facts{HasAudio: true}, "", "audio-only", "Audio only"},
+		"360p":        {asset.Facts{HasVideo: true, Width: 640, Height: 360}, "16:9", "720p", "SD"},
+		"720p":        {asset.Facts{HasVideo: true, Width: 1280, Height: 720}, "16:9", "720p", "HD"},
+		"portrait":    {asset.Facts{HasVideo: true, Width: 1080, Height: 1920}, "9:16", "1080p", "FHD"},
+		"cinema":      {asset.Facts{HasVideo: true, Width: 1920, Height: 800}, "12:5", "1080p", "FHD"},
+		"odd":         {asset.Facts{HasVideo: true, Width: 853, Height: 479}, "853:479", "720p", "SD"},
+		"1440p":       {asset.Facts{HasVideo: true, Width: 2560, Height: 1440}, "16:9", "1440p", "UHD"},
+		"2160p":       {asset.Facts{HasVideo: true, Width: 3840, Height: 2160}, "16:9", "2160p", "UHD"},
+		"not offered": {asset.Facts{HasVideo: true, Width: 3840, Height: 2160, Offered: asset.Size{Width: 1920, Height: 1080}}, "16:9", "1080p", "FHD"},
+		"wide":        {asset.Facts{HasVideo: true, Width: 3840, Height: 1600, Offered: asset.Size{Width: 2592, Height: 1080}}, "12:5", "1080p", "FHD"},
+		"impossible":  {asset.Facts{HasVideo: true, Width: -1, Height: 5}, "", "", "SD"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			if r := aspectRatio(tt.facts); r != tt.ratio {
 				t.Errorf("ratio %q, want %q", r, tt.ratio)
 			}
-			if r := resolutionTier(tt.facts); r != tt.tier {
+			o := assetopt.Options{MaxResolution: "2160p"}
+			if tt.facts.Offered != (asset.Size{}) {
+				o.MaxResolution = ""
+			}
+			if r := resolutionTier(o, tt.facts); r != tt.tier {
 				t.Errorf("tier %q, want %q", r, tt.tier)
 			}
 			if r := storedResolution(tt.facts); r != tt.older {
@@ -61,6 +68,20 @@ func TestQuality(t *testing.T) {
 	} {
 		if name, tier := quality(tt.o, tt.live); name != tt.name || tier != tt.tier {
 			t.Errorf("%+v: %s %s", tt, name, tier)
+		}
+	}
+}
+
+// TestWireTimes: six digits behind the second, and none for text, which has no length of its own.
+func TestWireTimes(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2026, 1, 2, 3, 4, 5, 123456789, time.FixedZone("", 3600))
+	if got := wireRecording(asset.Recording{StartedAt: at}).StartedAt; got != "2026-01-02T02:04:05.123456Z" {
+		t.Errorf("started_at %s", got)
+	}
+	for kind, want := range map[asset.TrackType]float64{asset.VideoTrack: 7, asset.AudioTrack: 7, asset.TextTrack: 0} {
+		if got := wireTrack(asset.Track{Type: kind, Duration: 7}).Duration; got != want {
+			t.Errorf("%s: duration %v", kind, got)
 		}
 	}
 }

@@ -44,7 +44,7 @@ func (w *Worker) attempt(ctx context.Context, a asset.Asset) error {
 	if err != nil {
 		return fmt.Errorf("read timeline of %s: %w", a.ID, err)
 	}
-	f, err := settle.Write(ctx, w.Store, a.Media, t)
+	f, err := settle.Write(ctx, w.Store, a, t)
 	if err != nil {
 		return err
 	}

@@ -58,7 +58,7 @@ func (w *Worker) clip(ctx context.Context, a asset.Asset, in assetopt.Input) err
 	if err != nil {
 		return err
 	}
-	f, err := settle.Write(ctx, w.opt.Store, a.Media, part)
+	f, err := settle.Write(ctx, w.opt.Store, a, part)
 	if err != nil {
 		return err
 	}

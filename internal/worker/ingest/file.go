@@ -175,5 +175,8 @@ func (w *Worker) found(ctx context.Context, a asset.Asset, first asset.InputInfo
 	if err != nil && fault.KindOf(err) == fault.NotFound {
 		return errGone
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	return canOverlay(a, first)
 }

@@ -7,10 +7,12 @@ import (
 	"image"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	"millrace/internal/control/asset"
+	"millrace/internal/control/assetopt"
 	"millrace/internal/fault"
 	"millrace/internal/fetch"
 	"millrace/internal/media/encode"
@@ -40,6 +42,18 @@ func (w *Worker) fetchOverlays(ctx context.Context, a asset.Asset) error {
 		}
 	}
 	return nil
+}
+
+// canOverlay refuses overlays of a file that has sound and no picture.
+func canOverlay(a asset.Asset, main asset.InputInfo) error {
+	has := func(kind asset.TrackType) bool {
+		return slices.ContainsFunc(main.File.Tracks, func(t asset.InputTrack) bool { return t.Type == string(kind) })
+	}
+	i := slices.IndexFunc(a.Options.Inputs, func(in assetopt.Input) bool { return in.Overlay != nil })
+	if i < 0 || has(asset.VideoTrack) || !has(asset.AudioTrack) {
+		return nil
+	}
+	return fault.New(fault.Invalid, "inputs[%d].overlay_settings: the file has no picture that an image can be laid over, only sound", i)
 }
 
 // aboutImage says which input's image is at fault; what kind of an error it is stays.

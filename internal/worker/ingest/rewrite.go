@@ -172,7 +172,7 @@ func (r *record) flush(ctx context.Context) error {
 	}
 	now, done := r.w.opt.Now(), r.timeline.Duration().Seconds()
 	lanes := measure.Lanes(&r.timeline)
-	facts := measure.Facts(lanes, done)
+	facts := measure.Facts(r.asset, lanes, done)
 	g := asset.Growth{Entries: r.rows, Facts: &facts, Tracks: measure.Tracks(lanes, done)}
 	if r.long > 0 {
 		g.Progress = &asset.Progress{State: r.state, Percent: float64(int(min(r.before+(100-r.before)*done/r.long, 99)))}

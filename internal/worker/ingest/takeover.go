@@ -149,7 +149,7 @@ func planTracks(r io.ReaderAt, video, audio *mp4.Track, key string, limits bound
 
 // finish makes the asset ready with a whole timeline.
 func (w *Worker) finish(ctx context.Context, a asset.Asset, t *timeline.Timeline) error {
-	f, err := settle.Write(ctx, w.opt.Store, a.Media, t)
+	f, err := settle.Write(ctx, w.opt.Store, a, t)
 	if err != nil {
 		return err
 	}

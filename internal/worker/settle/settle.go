@@ -36,19 +36,19 @@ func FileKey(m id.Media, f id.StaticRendition, ext string) string {
 // IndexKey is where the index of an asset's timeline is kept.
 func IndexKey(m id.Media) string { return Prefix(m) + "timeline.jsonl" }
 
-// Write stores the index of t, the timeline of an asset whose own media is m.
-func Write(ctx context.Context, store blob.Store, m id.Media, t *timeline.Timeline) (asset.Finished, error) {
+// Write stores the index of t, the timeline of a.
+func Write(ctx context.Context, store blob.Store, a asset.Asset, t *timeline.Timeline) (asset.Finished, error) {
 	var b bytes.Buffer
 	if err := timeline.WriteIndex(&b, t.Entries()); err != nil {
 		return asset.Finished{}, err
 	}
-	f := asset.Finished{Index: IndexKey(m)}
+	f := asset.Finished{Index: IndexKey(a.Media)}
 	if err := store.Put(ctx, f.Index, &b); err != nil {
 		return asset.Finished{}, fmt.Errorf("store timeline index: %w", err)
 	}
 	lanes, long := measure.Lanes(t), t.Duration().Seconds()
-	f.Facts, f.Tracks = measure.Facts(lanes, long), measure.Tracks(lanes, long)
-	f.Uses = uses(t, m)
+	f.Facts, f.Tracks = measure.Facts(a, lanes, long), measure.Tracks(lanes, long)
+	f.Uses = uses(t, a.Media)
 	return f, nil
 }
 
