@@ -12,6 +12,7 @@ NETFUZZTIME ?= 20s
 BENCH ?= .
 BENCHTIME ?= 200ms
 PKG ?= ./...
+KILLS ?= 300
 
 # Tools are built from the Go module proxy, pinned with checksums in tools/*/go.mod, and kept by version.
 GOVERSION := $(shell $(GO) env GOVERSION)
@@ -57,6 +58,11 @@ bench: build $(MEDIAMTX) ## measure everything beside MediaMTX and nginx (MEASUR
 .PHONY: fuzz
 fuzz: ## fuzz every target for FUZZTIME (2m) each (PKG=./...)
 	@FUZZTIME=$(FUZZTIME) GO="$(GO)" scripts/fuzz.sh $(PKG)
+
+.PHONY: storm
+storm: build ## kill a server KILLS (300) times while two live streams come in and a viewer remembers every byte (MILLRACE_TEST_SEED= repeats a run)
+	@scripts/install-packages.sh ffmpeg
+	@MILLRACE_TEST_BINARY="$(CURDIR)/bin/millrace" MILLRACE_TEST_KILLS=$(KILLS) $(GO) test -count=1 -timeout 90m -v -run '^TestStorm$$' ./test/e2e
 
 .PHONY: golden
 golden: ## write the golden files anew; look at the diff before you commit it

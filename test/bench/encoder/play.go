@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 )
@@ -72,6 +73,27 @@ func (s *Stamps) mark(body []byte) []byte {
 	out = append(out, body[:head]...)
 	out = append(binary.BigEndian.AppendUint32(out, uint32(len(sei))), sei...)
 	return append(out, body[head:]...)
+}
+
+// Found are the numbers of the frames in packaged media.
+func (s *Stamps) Found(media []byte) (numbers []int) {
+	for {
+		i := bytes.Index(media, []byte(mark))
+		if i < 0 || len(media) < i+16+8 {
+			return numbers
+		}
+		if n, err := hex.DecodeString(string(media[i+16 : i+16+8])); err == nil {
+			numbers = append(numbers, int(binary.BigEndian.Uint32(n)))
+		}
+		media = media[i+16:]
+	}
+}
+
+// Sent says when each frame was, by its number.
+func (s *Stamps) Sent() []time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.sent)
 }
 
 // Last finds the newest frame in packaged media and says when it was sent.

@@ -1,0 +1,227 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"millrace/internal/programtest"
+	"millrace/test/bench/encoder"
+	"millrace/test/rig"
+)
+
+// stormKills is how often TestStorm kills the server; MILLRACE_TEST_KILLS says otherwise (make storm).
+const stormKills = 20
+
+// TestStorm kills the server at random moments of two live streams whose encoders come back, often twice within a segment's length. A viewer
+// remembers everything that it was told and given: nothing of it may be gone or other than it was. Of each connection at most the open part is
+// lost, and 150 ms.
+func TestStorm(t *testing.T) {
+	t.Parallel()
+	rig.On(t, rig.Embedded, func(t *testing.T, p rig.Pair) {
+		kills := stormKills
+		if text := os.Getenv("MILLRACE_TEST_KILLS"); text != "" {
+			n, err := strconv.Atoi(text)
+			if err != nil {
+				t.Fatalf("read MILLRACE_TEST_KILLS: %v", err)
+			}
+			kills = n
+		}
+		random := dice(t)
+		s := rig.Start(t, rig.Options{Pair: p})
+		ctx, cancel := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		t.Cleanup(func() { cancel(); wg.Wait() })
+		var at address
+		at.set(s)
+		clip := stormClip(t)
+		low := newStormStream(t, s, "low", 330*time.Millisecond)
+		standard := newStormStream(t, s, "standard", time.Second)
+		streams := []*stormStream{low, standard}
+		for _, x := range streams {
+			wg.Go(func() { x.publish(ctx, &at, clip) })
+		}
+		seen := newMemory(random.Uint64())
+		for _, x := range streams {
+			s.AwaitPlayable(t, s.PlayURL(x.play), patience)
+			x.asset = s.AwaitLive(t, x.id, "active", patience, func(o rig.Object) bool { return o.Text("active_asset_id") != "" }).Text("active_asset_id")
+			for _, uri := range references(string(get(t, s.PlayURL(x.play)))) {
+				playlist := path(join(t, s.PlayURL(x.play), uri))
+				wg.Go(func() { seen.follow(ctx, &at, playlist) })
+			}
+		}
+		for n := range kills {
+			for _, x := range streams {
+				x.await(t)
+			}
+			rig.Pause(stormPause(random))
+			for _, x := range streams {
+				x.killed()
+			}
+			s.Kill(t)
+			listed := seen.last()
+			s.Run(t)
+			at.set(s)
+			seen.recall(t, s.HTTP, fmt.Sprintf("kill %d", n+1), listed)
+			if t.Failed() {
+				break
+			}
+		}
+		for _, x := range streams {
+			x.await(t)
+		}
+		rig.Pause(3 * time.Second)
+		cancel()
+		wg.Wait()
+		seen.recall(t, s.HTTP, "the end", seen.last())
+		for _, x := range streams {
+			s.Complete(t, x.id)
+			x.account(t, s, s.AwaitAsset(t, x.asset, "finished", patience, rig.Finished))
+		}
+	})
+}
+
+// stormPause is how long the encoders publish until the next kill: half of the time for less than a segment.
+func stormPause(random *rand.Rand) time.Duration {
+	if random.IntN(2) == 0 {
+		return time.Duration(50+random.IntN(1200)) * time.Millisecond
+	}
+	return time.Duration(500+random.IntN(4000)) * time.Millisecond
+}
+
+// stormClip is what the encoders send: 16 s, a whole number of frames of picture and sound alike.
+func stormClip(t *testing.T) *encoder.Clip {
+	t.Helper()
+	file := programtest.SharedMedia(t, "storm.flv",
+		"-f", "lavfi", "-i", "testsrc2=size=320x180:rate=30", "-f", "lavfi", "-i", "sine=frequency=440:sample_rate=48000", "-t", "17",
+		"-c:v", "libx264", "-preset", "ultrafast", "-tune", "zerolatency", "-profile:v", "main", "-pix_fmt", "yuv420p", "-g", "60", "-keyint_min", "60",
+		"-sc_threshold", "0", "-b:v", "300k", "-maxrate", "300k", "-bufsize", "300k", "-c:a", "aac", "-ac", "2", "-b:a", "64k", "-f", "flv")
+	clip, err := encoder.ReadClip(file, 480, 750, 16*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return clip
+}
+
+// address is where the server listens; it changes with each start.
+type address struct{ http, rtmp atomic.Value }
+
+func (a *address) set(s *rig.Server) {
+	a.http.Store(s.HTTP)
+	a.rtmp.Store(s.RTMP)
+}
+
+// stormStream is a live stream with an encoder that comes back again and again, and numbers its pictures.
+type stormStream struct {
+	id, key, play, asset string
+	part                 time.Duration // longest
+	stamps               encoder.Stamps
+
+	mu    sync.Mutex
+	lives []stormLife
+	open  bool // the last one goes on
+}
+
+// stormLife is one connection: the numbers of its pictures, and when it was cut.
+type stormLife struct {
+	from, to int
+	cut      time.Time // zero: the encoder has ended it
+}
+
+func newStormStream(t *testing.T, s *rig.Server, mode string, part time.Duration) *stormStream {
+	t.Helper()
+	l := s.CreateLive(t, mode, rig.Object{"reconnect_window": 1800})
+	return &stormStream{id: l.Text("id"), key: l.Text("stream_key"), play: l.Text("playback_ids.0.id"), part: part}
+}
+
+// publish sends until ctx ends, and connects again at once whenever the connection breaks.
+func (x *stormStream) publish(ctx context.Context, at *address, clip *encoder.Clip) {
+	for ctx.Err() == nil {
+		p, err := encoder.Dial(ctx, at.rtmp.Load().(string)+"/app/"+x.key)
+		if err != nil {
+			rig.Pause(20 * time.Millisecond)
+			continue
+		}
+		x.mu.Lock()
+		x.lives, x.open = append(x.lives, stormLife{from: len(x.stamps.Sent())}), true
+		x.mu.Unlock()
+		_ = p.Play(ctx, clip, &x.stamps) // it breaks with each kill
+		x.mu.Lock()
+		x.open = false
+		x.lives[len(x.lives)-1].to = len(x.stamps.Sent())
+		x.mu.Unlock()
+		p.Close()
+	}
+}
+
+// await waits until the encoder is connected and sends.
+func (x *stormStream) await(t *testing.T) {
+	t.Helper()
+	sends := func() bool {
+		x.mu.Lock()
+		defer x.mu.Unlock()
+		return x.open && len(x.stamps.Sent()) > x.lives[len(x.lives)-1].from
+	}
+	for end := time.Now().Add(patience); !sends(); rig.Pause(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("the encoder of the stream of %v parts is not back within %v", x.part, patience)
+		}
+	}
+}
+
+// killed notes that the server is killed now.
+func (x *stormStream) killed() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.lives[len(x.lives)-1].cut = time.Now()
+}
+
+// account counts which pictures are recorded. What the machine kept the encoder from sending in time, it may have kept the server from taking.
+func (x *stormStream) account(t *testing.T, s *rig.Server, asset rig.Object) {
+	t.Helper()
+	recorded := map[int]bool{}
+	var lengths []float64
+	for _, m := range mediaPlaylists(t, s.PlayURL(asset.Text("playback_ids.0.id"))) {
+		lengths = append(lengths, m.seconds(t))
+		for _, e := range m.entries {
+			if !m.audio {
+				for _, n := range x.stamps.Found(get(t, e.url)) {
+					recorded[n] = true
+				}
+			}
+		}
+	}
+	if len(lengths) != 2 || lengths[0]-lengths[1] > 0.1 || lengths[1]-lengths[0] > 0.1 {
+		t.Errorf("parts of %v: the renditions last %.3f s", x.part, lengths)
+	}
+	const more = 150 * time.Millisecond
+	sent, worst, total := x.stamps.Sent(), time.Duration(0), 0
+	for i, l := range x.lives {
+		var lost, late time.Duration
+		for n := l.from; n < l.to; n++ {
+			due := sent[l.from].Add(time.Duration(n-l.from) * time.Second / 30)
+			switch late = max(late, sent[n].Sub(due)); {
+			case recorded[n] && lost > 0:
+				t.Fatalf("parts of %v: connection %d lost pictures before %d of %d", x.part, i, n-l.from, l.to-l.from)
+			case recorded[n] || !l.cut.IsZero() && !sent[n].Before(l.cut):
+				continue
+			case lost == 0 && l.cut.IsZero():
+				lost = sent[l.to-1].Sub(sent[n])
+			case lost == 0:
+				lost = l.cut.Sub(sent[n])
+			}
+			total++
+		}
+		worst = max(worst, lost)
+		if lost > x.part+more+late {
+			t.Errorf("parts of %v: connection %d of %.2f s lost its last %v", x.part, i, sent[l.to-1].Sub(sent[l.from]).Seconds(), lost)
+		}
+	}
+	t.Logf("parts of %v: %d connections, %d of %d pictures lost, at most the last %v of one", x.part, len(x.lives), total, len(sent), worst)
+}
