@@ -36,9 +36,18 @@ func openAccess(ctx context.Context, cfg config.Config) (cli.Tokens, func() erro
 func logger(cfg config.Config, w io.Writer) *slog.Logger {
 	o := &slog.HandlerOptions{Level: cfg.LogLevel}
 	if cfg.LogFormat == "json" {
+		o.ReplaceAttr = withUnit
 		return slog.New(slog.NewJSONHandler(w, o))
 	}
 	return slog.New(slog.NewTextHandler(w, o))
+}
+
+// withUnit writes durations as text does, such as 1m30.5s: as JSON they would be bare nanoseconds.
+func withUnit(_ []string, a slog.Attr) slog.Attr {
+	if a.Value.Kind() == slog.KindDuration {
+		a.Value = slog.StringValue(a.Value.Duration().String())
+	}
+	return a
 }
 
 func clock() time.Time { return time.Now() }

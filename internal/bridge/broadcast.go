@@ -61,13 +61,18 @@ type broadcast struct {
 	waiting  []chan struct{} // for the errands, or for the end
 }
 
+// labels are what ties log lines about the broadcast together.
+func (b *broadcast) labels() []any {
+	return []any{"live_stream_id", b.id, "asset_id", b.asset.ID, "epoch", int64(b.epoch)}
+}
+
 // newBroadcast goes on from what is stored of a broadcast. asked is when the lease was taken.
 func newBroadcast(l *Live, s live.Stream, a asset.Asset, before stored, rungs Policy, asked time.Time) *broadcast {
 	b := &broadcast{
 		owner: l, opt: &l.opt, id: s.ID, epoch: s.Epoch, key: s.StreamKey, asset: a, stream: s, mode: s.Settings.LatencyMode,
-		log:  l.opt.Logger.With("live_stream_id", s.ID, "asset_id", a.ID, "epoch", int64(s.Epoch)),
 		mail: newMailbox(), wake: make(chan struct{}, 1), stored: make(chan struct{}), gone: make(chan struct{}),
 	}
+	b.log = l.opt.Logger.With(b.labels()...)
 	b.ledger = &ledger{
 		opt: &l.opt, of: s, asset: a, refused: b.refused, rows: before.rows, ready: a.Status == asset.Ready,
 		lease: lease{long: l.opt.Lease}, stretches: resumeStretches(a.Recordings, before.timeline),

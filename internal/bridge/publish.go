@@ -84,6 +84,9 @@ func (b *broadcast) transformed(out transform.Output, log *slog.Logger) transfor
 	return t
 }
 
+// LogAttributes implements ingest.Labelled.
+func (s *sink) LogAttributes() []any { return s.owner.labels() }
+
 // Configure implements ingest.Sink.
 func (s *sink) Configure(c frame.Config) error {
 	s.mu.Lock()
@@ -100,7 +103,7 @@ func (s *sink) Configure(c frame.Config) error {
 		}
 		return ingest.Unsupported(fmt.Sprintf("%s codec %s is not supported, send %s", c.Kind, strings.ToUpper(string(c.Codec)), wanted))
 	}
-	s.meter.Configure(c.Kind)
+	s.meter.Configure(c)
 	return s.pass(func() error { return s.session.Configure(c) })
 }
 

@@ -56,6 +56,7 @@ type Sample struct {
 	At           time.Time // its end
 	Span         time.Duration
 	Video, Audio Flow
+	Announced    float64       // pictures a second that the stream says it has; 0: it does not say
 	GOP          time.Duration // largest distance of key frames, that of the last one to now included
 	Pace         float64       // seconds of media a second; 1 when the encoder keeps up
 	Counts       Counts
@@ -74,6 +75,8 @@ type Meter struct {
 	since   time.Time // beginning of the sample
 	counted Counts    // at the beginning of the sample
 	totals  Totals
+
+	announced float64 // pictures a second
 
 	keyed bool          // there was a key frame
 	key   time.Duration // time of the last one, on the flow's clock without jumps
@@ -97,10 +100,14 @@ type flow struct {
 // NewMeter begins to measure.
 func NewMeter(now time.Time) *Meter { return &Meter{since: now} }
 
-// Configure says that there is a track of a kind.
-func (m *Meter) Configure(k frame.Kind) {
-	if int(k) < len(m.flows) {
-		m.flows[k].announced = true
+// Configure takes the parameters of a track.
+func (m *Meter) Configure(c frame.Config) {
+	if int(c.Kind) >= len(m.flows) {
+		return
+	}
+	m.flows[c.Kind].announced = true
+	if c.Kind == frame.Video {
+		m.announced = c.FrameRate
 	}
 }
 
@@ -149,7 +156,7 @@ func (w *flow) take(dts time.Duration, received time.Time) {
 // Sample gives what came since the last sample and begins the next. counts are of the whole publication.
 func (m *Meter) Sample(now time.Time, counts Counts) Sample {
 	span := now.Sub(m.since)
-	s := Sample{At: now, Span: span, GOP: m.gop, Counts: counts.since(m.counted)}
+	s := Sample{At: now, Span: span, Announced: m.announced, GOP: m.gop, Counts: counts.since(m.counted)}
 	m.since, m.counted, m.gop = now, counts, 0
 	s.Video, s.Audio = m.flows[frame.Video].sample(span), m.flows[frame.Audio].sample(span)
 	lead := &m.flows[frame.Video]

@@ -35,17 +35,18 @@ func near(t *testing.T, what string, got, want, by float64) {
 func TestSample(t *testing.T) {
 	t.Parallel()
 	m := NewMeter(zero)
-	m.Configure(frame.Video)
+	m.Configure(frame.Config{Kind: frame.Video, FrameRate: 30})
 	if v, a := m.Announced(); !v || a {
 		t.Errorf("announced %v, %v", v, a)
 	}
-	m.Configure(frame.Audio)
+	m.Configure(frame.Config{Kind: frame.Audio})
 	send(m, 0, 5, 60, never)
 	s := m.Sample(zero.Add(5*time.Second), Counts{Dropped: 3, Packets: 100, PacketsLost: 2, Variable: true, RTT: time.Second})
 	near(t, "video bitrate", s.Video.Bitrate, 30*5000*8, 1)
 	near(t, "audio bitrate", s.Audio.Bitrate, 50*400*8, 1)
 	near(t, "frame rate", s.Video.Rate, 30, 0.01)
 	near(t, "pace", s.Pace, 1, 0.01)
+	near(t, "announced rate", s.Announced, 30, 0)
 	near(t, "GOP", s.GOP.Seconds(), 2, 0.001)
 	if s.Video.Jitter != 0 || s.Video.Drift != 0 || s.Counts.Dropped != 3 || !s.Counts.Variable {
 		t.Errorf("sample %+v", s)

@@ -25,7 +25,8 @@ const (
 	collapse      = 0.3             // of the usual bitrate
 	leastBitrate  = 50e3            // bit/s below which nothing collapses
 	leastRate     = 5               // frames a second, likewise
-	lowRate       = 0.75            // of the usual frame rate
+	lowRate       = 0.75            // of the usual frame rate, or the announced one
+	missingLimit  = 0.25            // of the pictures that the frame rate asks for
 	slowPace      = 0.9             // seconds of media a second
 	lossLimit     = 0.005           // of the packets
 	repairLimit   = 0.05            // of the frames
@@ -81,7 +82,11 @@ func bitrate(v view) string {
 	if v.bitrate < leastBitrate || v.total() >= v.bitrate*collapse {
 		return ""
 	}
-	return fmt.Sprintf("The bitrate fell to %s from %s. The encoder's connection may be too slow.", rateText(v.total()), rateText(v.bitrate))
+	fell := fmt.Sprintf("The bitrate fell to %s from %s", rateText(v.total()), rateText(v.bitrate))
+	if v.Pace >= slowPace && lowFrameRate(v) == "" {
+		return fell + ", and pictures come in time: they may be black or still, or the encoder was set to less."
+	}
+	return fell + ". The encoder's connection may be too slow."
 }
 
 func rateText(bits float64) string {
@@ -116,10 +121,20 @@ func clock(v view) string {
 }
 
 func lowFrameRate(v view) string {
-	if v.rate < leastRate || v.Video.Frames == 0 || v.Video.Rate >= v.rate*lowRate {
+	wanted := float64(v.Video.Frames + v.Counts.Missing)
+	switch {
+	case v.Video.Frames == 0:
 		return ""
+	case v.rate >= leastRate && v.Video.Rate < v.rate*lowRate:
+		return fmt.Sprintf("The frame rate fell to %.1f from %.1f frames a second. The encoder may be overloaded.", v.Video.Rate, v.rate)
+	case v.Announced >= leastRate && v.Video.Rate < v.Announced*lowRate:
+		return fmt.Sprintf("The stream says that it has %.1f frames a second, and %.1f come. The encoder may be overloaded, or leaves frames out on the way.",
+			v.Announced, v.Video.Rate)
+	case wanted >= leastRate*v.Span.Seconds() && float64(v.Counts.Missing) > wanted*missingLimit:
+		return fmt.Sprintf("%.0f %% of the frames are missing: %.1f a second come. The encoder may be overloaded, or leaves frames out on the way.",
+			100*float64(v.Counts.Missing)/wanted, v.Video.Rate)
 	}
-	return fmt.Sprintf("The frame rate fell to %.1f from %.1f frames a second. The encoder may be overloaded.", v.Video.Rate, v.rate)
+	return ""
 }
 
 func variable(v view) string {

@@ -57,6 +57,7 @@ func TestRules(t *testing.T) {
 		"key frames far apart":         {func(s *Sample) { s.GOP = 10 * time.Second }, KeyFramesFarApart, 2, "10.0 s apart"},
 		"key frames at the limit":      {func(s *Sample) { s.GOP = 5 * time.Second }, "", 0, ""},
 		"a quarter of the bitrate":     {func(s *Sample) { s.Video.Bitrate = 7e5 }, BitrateCollapsed, 3, "828 kbit/s from 3.1 Mbit/s"},
+		"a black picture":              {func(s *Sample) { s.Video.Bitrate = 1e4 }, BitrateCollapsed, 3, "pictures come in time: they may be black or still"},
 		"half the bitrate":             {func(s *Sample) { s.Video.Bitrate = 1.5e6 }, "", 0, ""},
 		"no sound any more":            {func(s *Sample) { s.Audio = Flow{} }, AudioMissing, 3, "its sound has stopped"},
 		"no picture any more":          {func(s *Sample) { s.Video = Flow{Bitrate: 2e6} }, VideoMissing, 2, "its video has stopped"},
@@ -111,6 +112,42 @@ func TestFirstSamples(t *testing.T) {
 	})
 	if got != nil {
 		t.Errorf("told %v", got)
+	}
+}
+
+// TestSlowConnection is told from a picture that needs few bits: what comes is late, or not all of it comes.
+func TestSlowConnection(t *testing.T) {
+	t.Parallel()
+	p := &player{at: zero}
+	p.look(20, nil)
+	p.look(5, func(s *Sample) { s.Video.Bitrate, s.Pace = 7e5, 0.6 })
+	if is := p.w.Warnings(); len(is) != 2 || !strings.Contains(is[0].Message, "connection may be too slow") {
+		t.Errorf("warnings %+v", is)
+	}
+}
+
+// TestMissingFromTheStart: what has always been missing is told by what the stream says of itself, or by its rhythm.
+func TestMissingFromTheStart(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		change func(s *Sample)
+		says   string // "": nothing is wrong
+	}{
+		"half of the announced ones": {func(s *Sample) { s.Video.Frames, s.Video.Rate, s.Announced = 75, 15, 30 }, "has 30.0 frames a second, and 15.0 come"},
+		"half of those of a rhythm":  {func(s *Sample) { s.Video.Frames, s.Video.Rate, s.Counts.Missing = 75, 15, 75 }, "50 % of the frames are missing"},
+		"as announced":               {func(s *Sample) { s.Announced = 30 }, ""},
+		"a few are missing":          {func(s *Sample) { s.Announced, s.Video.Rate, s.Counts.Missing = 30, 28, 10 }, ""},
+		"a still picture each 2 s":   {func(s *Sample) { s.Video.Frames, s.Video.Rate, s.Counts.Missing = 3, 0.5, 2 }, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := &player{at: zero}
+			p.look(10, tt.change)
+			is := p.w.Warnings()
+			if tt.says == "" && is != nil || tt.says != "" && (len(is) != 1 || is[0].Kind != FrameRateLow || !strings.Contains(is[0].Message, tt.says)) {
+				t.Errorf("warnings %+v, want one that says %q", is, tt.says)
+			}
+		})
 	}
 }
 

@@ -4,6 +4,7 @@ package ingest
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net/netip"
 	"time"
 
@@ -59,6 +60,19 @@ type LinkStats struct {
 // the protocol then closes the connection.
 type Gate interface {
 	Admit(ctx context.Context, p Publication) (context.Context, Sink, error)
+}
+
+// Labelled is a Sink that has something to say in every log line about its publication, such as what it publishes to.
+type Labelled interface {
+	LogAttributes() []any // alternating keys and values, as slog takes them
+}
+
+// Logger returns a logger for lines about the publication of a sink.
+func Logger(l *slog.Logger, s Sink) *slog.Logger {
+	if labelled, ok := s.(Labelled); ok {
+		return l.With(labelled.LogAttributes()...)
+	}
+	return l
 }
 
 // Sink takes one publication's frames. It is used by one goroutine, never blocks on a reader, and is closed exactly once.

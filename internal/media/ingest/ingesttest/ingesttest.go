@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"log/slog"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -89,6 +90,15 @@ func (r *Recorder) Close(cause error) {
 	if first {
 		close(r.Closed)
 	}
+}
+
+// Label is what log lines about a Recorder's publication say besides.
+const Label = "live_stream_id=recorded"
+
+// LogAttributes implements ingest.Labelled.
+func (r *Recorder) LogAttributes() []any {
+	key, value, _ := strings.Cut(Label, "=")
+	return []any{key, value}
 }
 
 // Frames are those written so far.
@@ -181,6 +191,26 @@ func (l *Log) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.b.String()
+}
+
+// Lines are those that contain a text.
+func (l *Log) Lines(containing string) (out []string) {
+	for line := range strings.Lines(l.String()) {
+		if strings.Contains(line, containing) {
+			out = append(out, line)
+		}
+	}
+	return out
+}
+
+// CheckLabels checks the lines about an encoder's coming and going, once it is gone: one of each, with the label of what it published to.
+func (l *Log) CheckLabels(t testing.TB) {
+	t.Helper()
+	for _, about := range []string{"encoder connected", "encoder disconnected"} {
+		if got := l.Lines(about); len(got) != 1 || !strings.Contains(got[0], Label) {
+			t.Errorf("%d lines %q with %s:\n%s", len(got), about, Label, l)
+		}
+	}
 }
 
 // Serve runs a server until stop is called, which waits for its end, or the test ends.

@@ -61,6 +61,8 @@ func TestGortmplibClientPublishes(t *testing.T) {
 	if cause := sink.Cause(t); !errors.Is(cause, ingest.ErrEncoderEnded) {
 		t.Errorf("cause %v\n%s", cause, s.log)
 	}
+	s.stop()
+	s.log.CheckLabels(t)
 	for _, k := range []frame.Kind{frame.Video, frame.Audio} {
 		frames := sink.Of(k)
 		if len(frames) != 10 {

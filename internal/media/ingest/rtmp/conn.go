@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/netip"
 	"os"
@@ -30,6 +31,7 @@ type conn struct {
 	wire     *wire
 	opts     *Options
 	remote   netip.AddrPort
+	log      *slog.Logger
 
 	request   request
 	published bool   // admitted
@@ -74,7 +76,7 @@ func guard(f func() error) (err error) {
 }
 
 func newConn(nc net.Conn, remote netip.AddrPort, o *Options) *conn {
-	c := &conn{nc: nc, protocol: "rtmp", wire: newWire(nc, o.WriteTimeout), opts: o, remote: remote, busy: func() {}}
+	c := &conn{nc: nc, protocol: "rtmp", wire: newWire(nc, o.WriteTimeout), opts: o, remote: remote, log: o.Logger, busy: func() {}}
 	if _, secure := nc.(*tls.Conn); secure {
 		c.protocol = "rtmps"
 	}
@@ -274,7 +276,7 @@ func (c *conn) publish(ctx context.Context) error {
 	if err != nil {
 		return c.refuse(err)
 	}
-	c.published = true
+	c.published, c.log = true, ingest.Logger(c.log, sink)
 	c.busy()
 	stop := context.AfterFunc(pub, func() { _ = c.nc.Close() })
 	defer stop()
@@ -297,7 +299,7 @@ func (c *conn) carry(sink ingest.Sink) error {
 	if err := c.wire.onStatus("status", "NetStream.Publish.Start", "publish start"); err != nil {
 		return err
 	}
-	c.opts.Logger.Info("encoder connected", "protocol", c.protocol, "remote", c.remote, "encoder", c.request.encoder)
+	c.log.Info("encoder connected", "protocol", c.protocol, "remote", c.remote, "encoder", c.request.encoder)
 	c.wire.allowMedia(c.opts.MaxMessage)
 	c.wire.src.idle = c.opts.IdleTimeout
 	if err := c.nc.SetReadDeadline(time.Now().Add(c.opts.IdleTimeout)); err != nil {

@@ -195,7 +195,7 @@ func (s *Server) serve(ctx context.Context, nc net.Conn, remote netip.AddrPort, 
 
 // report is the one line that a connection's end is worth.
 func (s *Server) report(ctx context.Context, c *conn, err error, lasted time.Duration) {
-	log := s.opts.Logger.With("protocol", c.protocol, "remote", c.remote)
+	log := c.log.With("protocol", c.protocol, "remote", c.remote)
 	encoder := c.request.encoder
 	if c.media.encoder != "" {
 		encoder = c.media.encoder

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/netip"
 	"reflect"
 	"runtime/debug"
@@ -29,6 +30,7 @@ type conn struct {
 	req     gosrt.ConnRequest
 	begun   time.Time
 	encoder string
+	log     *slog.Logger
 
 	wire    gosrt.Conn
 	demuxer *mpegts.Demuxer
@@ -226,6 +228,7 @@ var answers = []struct { //nolint:gochecknoglobals // a table
 func (c *conn) publish(ctx, pub context.Context, sink ingest.Sink) error {
 	c.demuxer = mpegts.NewDemuxer(sink)
 	c.answered, c.gone = time.Now(), make(chan struct{})
+	c.log = ingest.Logger(c.log, sink)
 	hangUp := func() { _ = c.wire.Close() }
 	defer hangUp()
 	defer close(c.gone)
@@ -234,7 +237,7 @@ func (c *conn) publish(ctx, pub context.Context, sink ingest.Sink) error {
 	}
 	c.server.enter(c)
 	defer c.server.leave(c)
-	c.opts.Logger.InfoContext(ctx, "encoder connected", "protocol", "srt", "remote", c.remote, "encoder", c.encoder)
+	c.log.InfoContext(ctx, "encoder connected", "protocol", "srt", "remote", c.remote, "encoder", c.encoder)
 	err := guard(c.carry)
 	c.mu.Lock()
 	cause := c.cause
@@ -300,7 +303,7 @@ func (c *conn) carry() error {
 func (c *conn) tellIgnored() {
 	names := c.demuxer.Ignored()
 	if len(names) > c.ignored {
-		c.opts.Logger.Info("encoder sends streams that are not recorded", "protocol", "srt", "remote", c.remote, "streams", strings.Join(names, ", "))
+		c.log.Info("encoder sends streams that are not recorded", "protocol", "srt", "remote", c.remote, "streams", strings.Join(names, ", "))
 	}
 	c.ignored = max(c.ignored, len(names))
 }

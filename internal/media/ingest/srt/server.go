@@ -234,7 +234,7 @@ func (s *Server) meet(ctx context.Context, wg *sync.WaitGroup, req gosrt.ConnReq
 		s.drop("too many callers at a time", remote)
 		return
 	}
-	c := &conn{server: s, opts: &s.opts, remote: remote, req: req, begun: time.Now()}
+	c := &conn{server: s, opts: &s.opts, remote: remote, req: req, log: s.opts.Logger, begun: time.Now()}
 	wg.Go(func() {
 		defer s.crowd.Leave(remote)
 		s.report(ctx, c, c.run(ctx))
@@ -300,7 +300,7 @@ func (s *Server) watch(ctx context.Context) {
 
 // report is the one line that a connection's end is worth.
 func (s *Server) report(ctx context.Context, c *conn, err error) {
-	log := s.opts.Logger.With("protocol", "srt", "remote", c.remote)
+	log := c.log.With("protocol", "srt", "remote", c.remote)
 	if p, ok := errors.AsType[*panicError](err); ok {
 		log.ErrorContext(ctx, "connection panicked", "error", p, "encoder", c.encoder, "stack", string(p.stack))
 		return

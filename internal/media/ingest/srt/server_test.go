@@ -95,11 +95,7 @@ func TestPublishes(t *testing.T) {
 			}
 			s.stop()
 			checkSecrets(t, s)
-			for _, line := range []string{"encoder connected", "encoder disconnected"} {
-				if strings.Count(s.log.String(), line) != 1 {
-					t.Errorf("no line %q:\n%s", line, s.log)
-				}
-			}
+			s.log.CheckLabels(t)
 		})
 	}
 }

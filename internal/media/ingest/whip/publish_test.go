@@ -43,6 +43,8 @@ func TestPublish(t *testing.T) {
 			if !strings.Contains(s.log.String(), "pion test") {
 				t.Error("the publisher's name is not in the log")
 			}
+			s.stop()
+			s.log.CheckLabels(t)
 		})
 	}
 }

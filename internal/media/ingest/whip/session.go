@@ -94,6 +94,7 @@ func (n *session) admit(root context.Context) error {
 		return refusal(err)
 	}
 	n.pub, n.cancel, n.sink, n.media.sink = pub, cancel, sink, sink
+	n.log = ingest.Logger(n.log, sink)
 	return nil
 }
 
