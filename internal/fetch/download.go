@@ -19,6 +19,8 @@ const (
 	copyBytes     = 256 << 10
 	progressEvery = 250 * time.Millisecond
 	defaultIdle   = 30 * time.Second
+	defaultRate   = 16 << 10    // bytes a second: 128 kbit/s
+	rateGrace     = time.Minute // that an answer may take to get as fast
 	maxFieldBytes = 512
 )
 
@@ -27,6 +29,7 @@ type Limits struct {
 	MaxBytes int64         // above 0
 	Total    time.Duration // for all attempts and waits together; 0 leaves it to the context
 	Idle     time.Duration // without a byte, after which an attempt is given up; 0 is 30 s
+	Rate     int64         // bytes a second that a server must send in the mean of an answer, after its first minute; 0 is 16 KiB
 }
 
 // Info is what the server said of a file.
@@ -56,7 +59,7 @@ func (c *Client) Download(ctx context.Context, rawURL, path string, limits Limit
 	if limits.MaxBytes <= 0 {
 		return Info{}, errors.New("download without a limit of bytes")
 	}
-	limits.Idle = orElse(limits.Idle, defaultIdle)
+	limits.Idle, limits.Rate = orElse(limits.Idle, defaultIdle), orElse(limits.Rate, defaultRate)
 	if limits.Total > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, limits.Total, errTotal)
@@ -189,12 +192,28 @@ func (d *download) startOver(why string) error {
 	return fault.New(fault.Unavailable, "%s: %s", show(d.url), why)
 }
 
-// copy writes the body until its end, a limit, or a pause of more than limits.Idle.
+// errSlow is final for one call: whoever calls again later goes on, and others get the place meanwhile.
+var errSlow = errors.New("it sends too slowly")
+
+// pace is errSlow when an answer of so many bytes has taken too long to come.
+func (d *download) pace(n int64, took time.Duration) error {
+	if took <= rateGrace || float64(n) >= float64(d.limits.Rate)*took.Seconds() {
+		return nil
+	}
+	return fault.Wrap(fault.Unavailable, errSlow, "%s: the server sent %.0f bytes a second; at least %d are needed",
+		show(d.url), float64(n)/took.Seconds(), d.limits.Rate)
+}
+
+// copy writes the body until its end, a limit, a pause of more than limits.Idle, or a mean rate below limits.Rate.
 func (d *download) copy(ctx context.Context, cancel context.CancelCauseFunc, body io.Reader) error {
 	idle := time.AfterFunc(d.limits.Idle, func() { cancel(errIdle) })
 	defer idle.Stop()
+	var came int64
+	var took time.Duration // to come; not to be written
 	for {
+		asked := time.Now()
 		n, err := body.Read(d.buf)
+		came, took = came+int64(n), took+time.Since(asked)
 		if n > 0 {
 			idle.Reset(d.limits.Idle)
 			if d.part.size+int64(n) > d.limits.MaxBytes {
@@ -214,6 +233,9 @@ func (d *download) copy(ctx context.Context, cancel context.CancelCauseFunc, bod
 		}
 		if err != nil {
 			return explain(ctx, d.url, err)
+		}
+		if err := d.pace(came, took); err != nil {
+			return err
 		}
 	}
 }

@@ -19,7 +19,7 @@ func (c *Client) again(ctx context.Context, u *url.URL, reached func() int64, tr
 	mark := int64(0)
 	for failures := 0; ; {
 		err := try()
-		if err == nil || fault.KindOf(err) != fault.Unavailable || errors.Is(err, errNoRoom) || context.Cause(ctx) != nil {
+		if err == nil || fault.KindOf(err) != fault.Unavailable || errors.Is(err, errNoRoom) || errors.Is(err, errSlow) || context.Cause(ctx) != nil {
 			return err
 		}
 		failures++

@@ -100,7 +100,7 @@ func TestIdle(t *testing.T) {
 	})
 }
 
-// TestSlowLoris sends a byte just before each idle timeout: only the total limit ends it.
+// TestSlowLoris sends a byte just before each idle timeout: the total limit ends it, where it is shorter than the time to get faster.
 func TestSlowLoris(t *testing.T) {
 	t.Parallel()
 	drip := func(w http.ResponseWriter, r *http.Request) {
@@ -118,10 +118,10 @@ func TestSlowLoris(t *testing.T) {
 	inBubble(t, drip, func(b bubble) {
 		t, c := b.t, b.client
 		start := time.Now()
-		limits := fetch.Limits{MaxBytes: 1 << 30, Idle: 10 * time.Second, Total: 5 * time.Minute}
+		limits := fetch.Limits{MaxBytes: 1 << 30, Idle: 10 * time.Second, Total: 40 * time.Second}
 		_, err := c.Download(t.Context(), "http://slow.example/", filepath.Join(t.TempDir(), "f"), limits, nil)
 		wantUnavailable(t, err, "it took too long")
-		since(t, start, 5*time.Minute, 5*time.Minute)
+		since(t, start, 40*time.Second, 40*time.Second)
 		start = time.Now()
 		_, _, err = c.Get(t.Context(), "http://slow.example/", 1<<20)
 		wantUnavailable(t, err, "it took too long")
@@ -159,6 +159,56 @@ func TestWaits(t *testing.T) {
 			_, _, err := c.Get(t.Context(), "http://busy.example/", 100)
 			wantUnavailable(t, err, "503")
 			since(t, start, want[0], want[1])
+		})
+	}
+}
+
+// TestTrickle has a server send a byte a second for ever: the download is given up after its first minute, and not tried again at once. One
+// that is slow but steady, and one that was slow at first, are waited for.
+func TestTrickle(t *testing.T) {
+	t.Parallel()
+	const rate = 1000
+	send := func(first, then int) http.HandlerFunc { // bytes a second, in the first half minute and after
+		return func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Etag", `"v"`)
+			w.Header().Set("Content-Length", strconv.Itoa(200*rate))
+			left := 200 * rate
+			for at := 0; left > 0 && r.Context().Err() == nil; at++ {
+				n := then
+				if at < 30 {
+					n = first
+				}
+				n = min(n, left)
+				if _, err := w.Write(make([]byte, n)); err != nil {
+					return
+				}
+				_ = http.NewResponseController(w).Flush()
+				left -= n
+				select {
+				case <-time.After(time.Second):
+				case <-r.Context().Done():
+				}
+			}
+		}
+	}
+	for name, tt := range map[string]struct {
+		first, then int
+		fails       bool
+	}{"trickles": {1, 1, true}, "slows down": {rate, 1, true}, "steady": {rate + 10, rate + 10, false}, "slow at first": {1, 3 * rate, false}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, send(tt.first, tt.then), func(b bubble) {
+				start := time.Now()
+				_, err := b.client.Download(b.t.Context(), "http://video.example/v.mp4", filepath.Join(b.t.TempDir(), "f"), fetch.Limits{MaxBytes: 1 << 20, Rate: rate}, nil)
+				if !tt.fails {
+					if err != nil {
+						b.t.Error(err)
+					}
+					return
+				}
+				wantUnavailable(b.t, err, "bytes a second; at least 1000 are needed")
+				since(b.t, start, time.Minute, 62*time.Second)
+			})
 		})
 	}
 }

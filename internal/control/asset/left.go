@@ -53,7 +53,7 @@ func (a *Asset) Left(now time.Time) []job.Insert {
 func (a *Asset) ingestJob() job.Insert {
 	j := job.New(JobIngest, string(a.ID), IngestArgs{Asset: a.ID, Media: a.Media})
 	if a.Origin != FromClip {
-		j.Lane = job.Fetching
+		j.Lane, j.Owner = job.Fetching, string(a.Environment)
 	}
 	return j
 }
@@ -64,7 +64,7 @@ func (a *Asset) finishJob() job.Insert {
 
 func (a *Asset) trackJob(t Track) job.Insert {
 	j := job.New(JobTrackIngest, string(t.ID), TrackArgs{Asset: a.ID, Track: t.ID, Media: a.Media})
-	j.Lane = job.Fetching
+	j.Lane, j.Owner = job.Fetching, string(a.Environment)
 	return j
 }
 

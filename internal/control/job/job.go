@@ -17,6 +17,8 @@ type Insert struct {
 	Key  string          // at most one unfinished job per kind and key; empty: no limit
 	At   time.Time       // not before; zero: now
 	Lane Lane
+	// Owner is whose job it is: owners share the places of a lane. Empty: nobody's.
+	Owner string
 }
 
 // Lane is where a job stands in line: those of one wait for none of another.

@@ -16,9 +16,10 @@ import (
 
 // JobArgs is a job of ours as River stores it.
 type JobArgs struct {
-	kind string
-	Key  string          `json:"key,omitempty" river:"unique"`
-	Body json.RawMessage `json:"args"`
+	kind  string
+	Key   string          `json:"key,omitempty" river:"unique"`
+	Owner string          `json:"owner,omitempty"`
+	Body  json.RawMessage `json:"args"`
 }
 
 // Kind is for River.
@@ -51,7 +52,7 @@ func (t tx) enqueue(ctx context.Context, jobs []job.Insert) error {
 		if j.Key != "" {
 			opts.UniqueOpts = river.UniqueOpts{ByArgs: true, ByState: unfinished()}
 		}
-		if err := t.jobs.insert(ctx, JobArgs{kind: j.Kind, Key: j.Key, Body: j.Args}, opts); err != nil {
+		if err := t.jobs.insert(ctx, JobArgs{kind: j.Kind, Key: j.Key, Owner: j.Owner, Body: j.Args}, opts); err != nil {
 			return fmt.Errorf("insert job %s: %w", j.Kind, err)
 		}
 	}

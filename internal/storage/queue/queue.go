@@ -41,7 +41,7 @@ type Options struct {
 	Node     id.Node
 	Handlers []job.Handler // one per kind
 	Workers  int           // jobs at a time; 0: 4
-	Fetchers int           // those of the lane Fetching, beside the others; 0: as many
+	Fetchers int           // those of one owner in the lane Fetching, beside the others; there are places for twice as many; 0: as many
 	Logger   *slog.Logger
 }
 
@@ -53,6 +53,7 @@ type Queue struct {
 	client db.JobClient // nil without handlers
 
 	lostAfter time.Duration
+	fetching  *places
 
 	mu      sync.Mutex
 	running map[int64]context.CancelCauseFunc
@@ -72,7 +73,7 @@ func New(o Options) (*Queue, error) {
 	if o.Fetchers <= 0 {
 		o.Fetchers = o.Workers
 	}
-	q := &Queue{db: o.DB, node: o.Node, logger: o.Logger, lostAfter: lostAfter, running: map[int64]context.CancelCauseFunc{}}
+	q := &Queue{db: o.DB, node: o.Node, logger: o.Logger, lostAfter: lostAfter, fetching: newPlaces(2 * o.Fetchers), running: map[int64]context.CancelCauseFunc{}}
 	if len(o.Handlers) == 0 {
 		return q, nil
 	}
@@ -92,7 +93,7 @@ func New(o Options) (*Queue, error) {
 		ID:     string(o.Node),
 		Logger: o.Logger,
 		Queues: map[string]river.QueueConfig{
-			db.QueueOf(job.Own): {MaxWorkers: o.Workers}, db.QueueOf(job.Fetching): {MaxWorkers: o.Fetchers},
+			db.QueueOf(job.Own): {MaxWorkers: o.Workers}, db.QueueOf(job.Fetching): {MaxWorkers: 2 * o.Fetchers},
 		},
 		Workers:           workers,
 		FetchCooldown:     fetchCooldown,

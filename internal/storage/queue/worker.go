@@ -52,6 +52,13 @@ func delay(attempt int, spread float64) time.Duration {
 
 // Work is for River.
 func (w *worker) Work(outer context.Context, r *river.Job[db.JobArgs]) error {
+	if r.Queue == db.QueueOf(job.Fetching) {
+		leave, after := w.queue.fetching.enter(r.Args.Owner, time.Now())
+		if leave == nil {
+			return river.JobSnooze(after)
+		}
+		defer leave()
+	}
 	j := job.Job{ID: r.ID, Kind: w.handler.Kind, Args: r.Args.Body, Attempt: r.Attempt, MaxAttempts: w.handler.MaxAttempts}
 	if j.Attempt > 2*j.MaxAttempts { // it takes its process down each time: attempts that end are counted in settle
 		w.log(outer, j, errors.New("its process died too often"), true)
