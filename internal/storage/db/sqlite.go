@@ -169,7 +169,10 @@ func (e *sqliteEngine) begin(ctx context.Context, fn func(context.Context, tx) e
 }
 
 func (e *sqliteEngine) client(cfg *river.Config) (JobClient, error) {
-	return river.NewClient(quietDriver{riversqlite.New(e.write), e.news}, cfg)
+	own := *cfg
+	// River rebuilds indexes at midnight, which PostgreSQL needs and SQLite does not. Those it looks for are PostgreSQL's.
+	own.ReindexerIndexNames = []string{}
+	return river.NewClient(quietDriver{riversqlite.New(e.write), e.news}, &own)
 }
 
 func (e *sqliteEngine) now() string {
