@@ -99,7 +99,9 @@ func serveAll(ctx context.Context, cfg config.Config, log *slog.Logger, out io.W
 	collectLess()
 	n := &node{cfg: cfg, log: log, out: out}
 	defer func() { err = errors.Join(err, n.shut()) }()
-	if err = n.open(ctx); err != nil {
+	if err = n.open(ctx); errors.Is(err, errStopped) {
+		return nil
+	} else if err != nil {
 		return err
 	}
 	var g lifecycle.Group
@@ -137,10 +139,9 @@ func (n *node) open(ctx context.Context) (err error) {
 	if err = n.connections(ctx); err != nil {
 		return err
 	}
-	if n.db, err = openDatabase(ctx, n.cfg, n.log); err != nil {
-		return fmt.Errorf("open database: %w", err)
+	if err = n.openDatabase(ctx); err != nil {
+		return err
 	}
-	n.close = append(n.close, n.db.Close)
 	if n.blob, err = openStorage(ctx, n.cfg, n.cfg.Storage.URL); err != nil {
 		return fmt.Errorf("open storage: %w", err)
 	}
@@ -183,6 +184,26 @@ func (n *node) open(ctx context.Context) (err error) {
 	})
 	return firstToken(ctx, n.access, n.cfg, n.log, n.out)
 }
+
+// openDatabase opens the database for this process alone, as far as others would be in its way. SQLite is never away.
+func (n *node) openDatabase(ctx context.Context) (err error) {
+	open := func(ctx context.Context) (*db.DB, error) { return openDatabase(ctx, n.cfg, n.log) }
+	var patience time.Duration
+	if n.cfg.Database.Engine == config.Postgres {
+		patience = goneAfter
+		n.db, err = awaited(ctx, n.log, open)
+	} else {
+		n.db, err = open(ctx)
+	}
+	if err != nil {
+		return fmt.Errorf("open database: %w", err)
+	}
+	n.close = append(n.close, n.db.Close)
+	return n.db.Occupy(ctx, n.id, patience)
+}
+
+// goneAfter is how long a process may take to go that had this node's name before: so late PostgreSQL notices that its machine has no power.
+const goneAfter = 15 * time.Second
 
 // makeRungs builds what makes segments of smaller renditions. With SQLite there are no other nodes.
 func (n *node) makeRungs(made bridge.Made, version string) {

@@ -56,8 +56,10 @@ type logs struct {
 	mu    sync.Mutex
 	addrs map[string]string
 	warns []string // messages of level WARN and above
-	ready chan struct{}
-	once  sync.Once
+
+	onWarn func() // nil: nothing
+	ready  chan struct{}
+	once   sync.Once
 }
 
 func (l *logs) WithAttrs([]slog.Attr) slog.Handler { return l }
@@ -75,6 +77,9 @@ func (l *logs) Handle(_ context.Context, r slog.Record) error {
 	defer l.mu.Unlock()
 	if r.Level >= slog.LevelWarn {
 		l.warns = append(l.warns, r.Message)
+		if l.onWarn != nil {
+			l.onWarn()
+		}
 	}
 	switch r.Message {
 	case "listening":

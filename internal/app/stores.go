@@ -9,8 +9,10 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+	"time"
 
 	"millrace/internal/config"
+	"millrace/internal/fault"
 	"millrace/internal/id"
 	"millrace/internal/storage/blob"
 	"millrace/internal/storage/db"
@@ -26,6 +28,37 @@ func openDatabase(ctx context.Context, cfg config.Config, log *slog.Logger) (*db
 	}
 	return db.Open(ctx, db.Options{URL: url, Logger: log})
 }
+
+// How often a database that is away is asked, and how often it is said that it is.
+const (
+	askDatabaseEvery = time.Second
+	tellEvery        = 5 * time.Second
+)
+
+// awaited opens what may still be away when the service starts, as a database is that boots at the same time, and waits for it.
+func awaited[T any](ctx context.Context, log *slog.Logger, open func(context.Context) (T, error)) (T, error) {
+	var told time.Time
+	for {
+		v, err := open(ctx)
+		if err == nil || fault.KindOf(err) != fault.Unavailable {
+			return v, err
+		}
+		if now := time.Now(); now.Sub(told) >= tellEvery {
+			told = now
+			log.WarnContext(ctx, "waiting for the database", "error", err)
+		}
+		t := time.NewTimer(askDatabaseEvery)
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+			t.Stop()
+			return v, errStopped
+		}
+	}
+}
+
+// errStopped is the end of a service that was stopped while it waited to start.
+var errStopped = errors.New("stopped before it could start")
 
 // openStorage opens the media storage at a URL; credentials that it does not hold come from the standard environment.
 func openStorage(ctx context.Context, cfg config.Config, url config.Secret) (blob.Store, error) {

@@ -19,6 +19,7 @@ import (
 	"millrace/internal/control/access"
 	"millrace/internal/control/asset"
 	"millrace/internal/control/live"
+	"millrace/internal/id"
 )
 
 // Options is what Open needs.
@@ -48,11 +49,15 @@ type engine interface {
 	lastAttempt() string
 	cancelled() string
 	jobKey() string
+	// occupy and keepNode are DB's Occupy and KeepNode.
+	occupy(ctx context.Context, node id.Node) error
+	keepNode(ctx context.Context) error
 	run(ctx context.Context) error
 	close() error
 }
 
-// Open opens the database and migrates its schema. Several processes may do so at the same time.
+// Open opens the database and migrates its schema. Several processes may do so at the same time. A PostgreSQL server that is away is
+// fault.Unavailable; one that refuses is not.
 func Open(ctx context.Context, o Options) (*DB, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)

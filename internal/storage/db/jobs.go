@@ -127,8 +127,17 @@ func (d *DB) SeeNode(ctx context.Context, node id.Node) error {
 
 // LostNodes gives the nodes that were not seen for that long and did not take their leave.
 func (d *DB) LostNodes(ctx context.Context, silent time.Duration) ([]id.Node, error) {
+	return d.nodes(ctx, "<", silent)
+}
+
+// LivingNodes gives the others.
+func (d *DB) LivingNodes(ctx context.Context, silent time.Duration) ([]id.Node, error) {
+	return d.nodes(ctx, ">=", silent)
+}
+
+func (d *DB) nodes(ctx context.Context, compare string, silent time.Duration) ([]id.Node, error) {
 	var ids []id.Node
-	err := d.read.NewSelect().Table("nodes").Column("id").Where("seen_at < "+d.engine.now()+" - ?", silent.Milliseconds()).Scan(ctx, &ids)
+	err := d.read.NewSelect().Table("nodes").Column("id").Where("seen_at "+compare+" "+d.engine.now()+" - ?", silent.Milliseconds()).Order("id").Scan(ctx, &ids)
 	if err != nil {
 		return nil, fmt.Errorf("read nodes: %w", err)
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -21,6 +22,7 @@ import (
 const (
 	migrationLock = 0x6d696c6c72616365 // "millrace"
 	maxConns      = 16                 // unless the URL says pool_max_conns
+	connectTime   = 10 * time.Second   // unless the URL says connect_timeout
 )
 
 type postgresEngine struct {
@@ -28,6 +30,7 @@ type postgresEngine struct {
 	std  *sql.DB
 	db   *bun.DB
 	jobs *river.Client[pgx.Tx]
+	node nodeLock
 }
 
 func openPostgres(ctx context.Context, o Options) (_ *DB, err error) {
@@ -37,6 +40,9 @@ func openPostgres(ctx context.Context, o Options) (_ *DB, err error) {
 	}
 	if !strings.Contains(o.URL, "pool_max_conns=") {
 		cfg.MaxConns = maxConns
+	}
+	if cfg.ConnConfig.ConnectTimeout == 0 {
+		cfg.ConnConfig.ConnectTimeout = connectTime
 	}
 	pool, err := pgxpool.NewWithConfig(ctx, cfg)
 	if err != nil {
@@ -51,7 +57,7 @@ func openPostgres(ctx context.Context, o Options) (_ *DB, err error) {
 	}()
 	driver := riverpgxv5.New(pool)
 	if err = e.migrate(ctx, driver, o); err != nil {
-		return nil, err
+		return nil, away(ctx, err)
 	}
 	if e.jobs, err = river.NewClient(driver, &river.Config{Logger: riverLog(o.Logger)}); err != nil {
 		return nil, fmt.Errorf("make job client: %w", err)
@@ -126,6 +132,7 @@ func (e *postgresEngine) cancelled() string {
 func (e *postgresEngine) jobKey() string { return "args ->> 'key'" }
 
 func (e *postgresEngine) close() error {
+	e.node.release()
 	err := e.std.Close()
 	e.pool.Close()
 	return err

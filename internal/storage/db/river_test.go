@@ -50,7 +50,9 @@ func (m *midnight) Next(now time.Time) time.Time {
 	return now.Add(time.Hour)
 }
 
-type idle struct{ river.WorkerDefaults[db.JobArgs] }
+type idle struct {
+	river.WorkerDefaults[db.JobArgs]
+}
 
 func (idle) Work(context.Context, *river.Job[db.JobArgs]) error { return nil }
 

@@ -44,6 +44,7 @@ type sqliteEngine struct {
 	prepared    prepared // of write
 	jobs        *river.Client[*sql.Tx]
 	news        chan struct{} // one token: jobs were inserted
+	lock        *os.File      // of occupy; nil: not held
 	turn        chan struct{} // held by the one transaction that runs; waiters are served in order, database/sql's are at random
 }
 
@@ -189,7 +190,12 @@ func (e *sqliteEngine) close() error {
 			errs = append(errs, pool.Close())
 		}
 	}
-	return errors.Join(append(errs, e.write.Close())...) // the last one out folds the WAL back into the file
+	errs = append(errs, e.write.Close()) // the last one out folds the WAL back into the file
+	if e.lock != nil {                   // a child that is just being started has it open too, for a moment
+		_ = syscall.Flock(int(e.lock.Fd()), syscall.LOCK_UN)
+		errs = append(errs, e.lock.Close())
+	}
+	return errors.Join(errs...)
 }
 
 // run writes the log back into the file, beside the writer, whenever it has changed.

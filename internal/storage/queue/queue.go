@@ -57,6 +57,8 @@ type Queue struct {
 
 	mu      sync.Mutex
 	running map[int64]context.CancelCauseFunc
+
+	others map[id.Node]bool // that were seen on this database; only keep uses it
 }
 
 // New makes a queue; nothing starts.
@@ -125,8 +127,8 @@ func (q *Queue) Run(ctx context.Context) error {
 		}
 		return fmt.Errorf("start queue: %w", err)
 	}
-	q.keep(ctx)
-	return q.stop(context.WithoutCancel(ctx))
+	err := q.keep(ctx)
+	return errors.Join(err, q.stop(context.WithoutCancel(ctx)))
 }
 
 func (q *Queue) start(ctx context.Context) error {
@@ -137,11 +139,37 @@ func (q *Queue) start(ctx context.Context) error {
 	if n > 0 {
 		q.logger.WarnContext(ctx, "jobs of an earlier run are taken up again", slog.Int("jobs", n))
 	}
-	if err := q.db.SeeNode(ctx, q.node); err != nil || q.client == nil {
+	if err := q.db.SeeNode(ctx, q.node); err != nil {
+		return err
+	}
+	if err := q.tellOthers(ctx); err != nil {
 		return err
 	}
 	// River must not hear of ctx: that would end the jobs without waiting for them.
+	if q.client == nil {
+		return nil
+	}
 	return q.client.Start(context.WithoutCancel(ctx))
+}
+
+// tellOthers says once of each other process on this database that it is there: what it does is seen here, and it may be there by mistake.
+func (q *Queue) tellOthers(ctx context.Context) error {
+	living, err := q.db.LivingNodes(ctx, q.lostAfter)
+	if err != nil {
+		return err
+	}
+	seen := make(map[id.Node]bool, len(living))
+	for _, node := range living {
+		if node == q.node {
+			continue
+		}
+		seen[node] = true
+		if !q.others[node] {
+			q.logger.WarnContext(ctx, "another process runs on this database", slog.String("node", string(node)))
+		}
+	}
+	q.others = seen
+	return nil
 }
 
 func (q *Queue) stop(ctx context.Context) error {
@@ -158,8 +186,8 @@ func (q *Queue) stop(ctx context.Context) error {
 	return nil
 }
 
-// keep does what River does not, until ctx ends.
-func (q *Queue) keep(ctx context.Context) {
+// keep does what River does not, until ctx ends, or another process has taken this node's name.
+func (q *Queue) keep(ctx context.Context) error {
 	cancels, nodes := time.NewTicker(cancelEvery), time.NewTicker(seeEvery)
 	defer cancels.Stop()
 	defer nodes.Stop()
@@ -167,11 +195,14 @@ func (q *Queue) keep(ctx context.Context) {
 		var err error
 		select {
 		case <-ctx.Done():
-			return
+			return nil
 		case <-cancels.C:
 			err = q.passCancels(ctx)
 		case <-nodes.C:
 			err = q.watchNodes(ctx)
+		}
+		if errors.Is(err, db.ErrOccupied) {
+			return err
 		}
 		if err != nil && ctx.Err() == nil {
 			q.logger.WarnContext(ctx, "queue could not keep house", slog.Any("error", err))
@@ -206,7 +237,13 @@ func (q *Queue) passCancels(ctx context.Context) error {
 
 // watchNodes says that this node is alive and takes over from those that are not.
 func (q *Queue) watchNodes(ctx context.Context) error {
+	if err := q.db.KeepNode(ctx); err != nil {
+		return err
+	}
 	if err := q.db.SeeNode(ctx, q.node); err != nil {
+		return err
+	}
+	if err := q.tellOthers(ctx); err != nil {
 		return err
 	}
 	lost, err := q.db.LostNodes(ctx, q.lostAfter)

@@ -427,3 +427,23 @@ func TestLanes(t *testing.T) {
 		})
 	}
 }
+
+// TestOtherProcess on the same database is told of, once, by whoever comes second.
+func TestOtherProcess(t *testing.T) {
+	t.Parallel()
+	for name, fresh := range dbtest.Engines() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := dbtest.Open(t, fresh(t))
+			must(t, d.SeeNode(t.Context(), "first"))
+			var log buffer
+			q, err := New(Options{DB: d, Node: "second", Logger: slog.New(slog.NewTextHandler(&log, nil))})
+			must(t, err)
+			must(t, q.start(t.Context()))
+			must(t, q.watchNodes(t.Context()))
+			if n := strings.Count(log.String(), `msg="another process runs on this database" node=first`); n != 1 || strings.Contains(log.String(), "node=second") {
+				t.Errorf("it is told %d times:\n%s", n, log.String())
+			}
+		})
+	}
+}

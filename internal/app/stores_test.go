@@ -1,0 +1,131 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"millrace/internal/fault"
+	"millrace/internal/storage/db"
+	"millrace/internal/storage/db/dbtest"
+)
+
+// TestAwaited waits for a database that is away, says so each five seconds, and for nothing else.
+func TestAwaited(t *testing.T) {
+	t.Parallel()
+	gone := fault.Wrap(fault.Unavailable, errors.New("connection refused"), "the database can't be reached")
+	refused := errors.New("password authentication failed")
+	for name, tt := range map[string]struct {
+		away    time.Duration
+		then    error // what opening says from then on
+		stop    time.Duration
+		want    error
+		takes   time.Duration
+		lines   int
+		answers int
+	}{
+		"there":   {0, nil, time.Hour, nil, 0, 0, 1},
+		"comes":   {12 * time.Second, nil, time.Hour, nil, 12 * time.Second, 3, 13},
+		"refuses": {2 * time.Second, refused, time.Hour, refused, 2 * time.Second, 1, 3},
+		"stopped": {time.Hour, nil, 10500 * time.Millisecond, errStopped, 10500 * time.Millisecond, 3, 11},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithTimeout(t.Context(), tt.stop)
+				defer cancel()
+				began, asked := time.Now(), 0
+				logged := &logs{addrs: map[string]string{}}
+				_, err := awaited(ctx, slog.New(logged), func(context.Context) (int, error) {
+					asked++
+					if time.Since(began) < tt.away {
+						return 0, gone
+					}
+					return 1, tt.then
+				})
+				if !errors.Is(err, tt.want) || time.Since(began) != tt.takes || len(logged.warns) != tt.lines || asked != tt.answers {
+					t.Errorf("%v after %v, %d lines, asked %d times", err, time.Since(began), len(logged.warns), asked)
+				}
+			})
+		})
+	}
+}
+
+// proxy passes connections on to PostgreSQL, from the moment that it is opened.
+func proxy(t *testing.T, addr, to string) {
+	t.Helper()
+	var lc net.ListenConfig
+	ln, err := lc.Listen(t.Context(), "tcp", addr)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	var open sync.WaitGroup
+	t.Cleanup(func() { _ = ln.Close(); open.Wait() })
+	open.Go(func() {
+		for {
+			near, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			far, err := (&net.Dialer{}).Dial("tcp", to) //nolint:noctx // ends with the connection
+			if err != nil {
+				_ = near.Close()
+				continue
+			}
+			open.Go(func() { _, _ = io.Copy(far, near); _ = far.Close() })
+			open.Go(func() { _, _ = io.Copy(near, far); _ = near.Close() })
+		}
+	})
+}
+
+// TestServeWaitsForPostgres that comes up after it, as at the boot of a machine.
+func TestServeWaitsForPostgres(t *testing.T) {
+	t.Parallel()
+	url := dbtest.Postgres(t)
+	_, rest, _ := strings.Cut(url, "@")
+	host, _, _ := strings.Cut(rest, "/")
+	var lc net.ListenConfig
+	free, err := lc.Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := free.Addr().String()
+	_ = free.Close()
+	cfg := configuration(t, t.TempDir(), "--database-url="+strings.Replace(url, "@"+host+"/", "@"+addr+"/", 1))
+	ctx, stop := context.WithCancel(t.Context())
+	s := &service{t: t, stop: stop, done: make(chan error, 1), out: &output{}, logs: &logs{addrs: map[string]string{}, ready: make(chan struct{})}}
+	s.onWarn = sync.OnceFunc(func() { proxy(t, addr, host) })
+	go func() { s.done <- serve(ctx, cfg, slog.New(s.logs), s.out) }()
+	defer s.end()
+	select {
+	case <-s.ready:
+	case err := <-s.done:
+		s.done = nil
+		t.Fatalf("it ended with %v", err)
+	case <-time.After(patience):
+		t.Fatal("it is not ready")
+	}
+	if !s.warned("waiting for the database") {
+		t.Error("it says nothing")
+	}
+}
+
+// TestSecondServiceOnTheSameDatabase is refused, with another data folder too.
+func TestSecondServiceOnTheSameDatabase(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "m.db")
+	start(t, configuration(t, t.TempDir(), "--database-url=sqlite:"+file))
+	err := serve(t.Context(), configuration(t, t.TempDir(), "--database-url=sqlite:"+file), slog.New(slog.DiscardHandler), io.Discard)
+	if !errors.Is(err, db.ErrOccupied) || !strings.Contains(err.Error(), file) || !strings.Contains(err.Error(), "--database-url") {
+		t.Errorf("it says %v", err)
+	}
+}

@@ -1,0 +1,149 @@
+package db
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"millrace/internal/id"
+)
+
+// ErrOccupied says that another process runs on this database: on SQLite any, on PostgreSQL one with the same node's name.
+var ErrOccupied = errors.New("another millrace runs on this database")
+
+const occupyEvery = 200 * time.Millisecond
+
+// Occupy lets no other process in that would disturb this one, until Close: on SQLite none at all, on PostgreSQL none with the same node's
+// name, as it would take up the jobs and end the broadcasts of this one. One that is just going is waited for, for as long as patience;
+// then the error is ErrOccupied. Tokens may be made and listed meanwhile.
+func (d *DB) Occupy(ctx context.Context, node id.Node, patience time.Duration) error {
+	began := time.Now()
+	retry := time.NewTicker(occupyEvery)
+	defer retry.Stop()
+	for n := 0; ; n++ {
+		err := d.engine.occupy(ctx, node)
+		if !errors.Is(err, ErrOccupied) || time.Since(began) >= patience {
+			return err
+		}
+		if n == 0 {
+			d.logger.WarnContext(ctx, "waiting for another process to go", slog.Any("error", err))
+		}
+		select {
+		case <-retry.C:
+		case <-ctx.Done():
+			return fmt.Errorf("wait for another process to go: %w", context.Cause(ctx))
+		}
+	}
+}
+
+// KeepNode looks that what Occupy took is still this process's, and takes it again when the connection to PostgreSQL was lost. It is
+// ErrOccupied when another process was faster.
+func (d *DB) KeepNode(ctx context.Context) error { return d.engine.keepNode(ctx) }
+
+// occupy locks a file beside the database: SQLite's own locks are on the database, and last no longer than a transaction.
+func (e *sqliteEngine) occupy(context.Context, id.Node) error {
+	if e.lock != nil {
+		return nil
+	}
+	f, err := os.OpenFile(e.path+".lock", os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return fmt.Errorf("open lock of database: %w", err)
+	}
+	if err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		_ = f.Close()
+		if errors.Is(err, syscall.EWOULDBLOCK) {
+			return fmt.Errorf("%w, %s: stop it, or give this one its own --database-url", ErrOccupied, e.path)
+		}
+		return fmt.Errorf("lock database: %w", err)
+	}
+	e.lock = f
+	return nil
+}
+
+// keepNode has nothing to do: the lock ends with the process.
+func (e *sqliteEngine) keepNode(context.Context) error { return nil }
+
+// nodeLock is a lock on a node's name, on a connection of its own: it lasts as long as that.
+type nodeLock struct {
+	mu   sync.Mutex
+	node id.Node
+	conn *pgx.Conn // nil: none
+}
+
+const (
+	nodeLockClass = 0x6d696c6c // "mill"
+	releaseTime   = 5 * time.Second
+)
+
+// serverNotices has the server find out within seconds that this machine has gone without a word.
+const serverNotices = "SET tcp_keepalives_idle = 5; SET tcp_keepalives_interval = 2; SET tcp_keepalives_count = 3; SET idle_session_timeout = 0"
+
+func (e *postgresEngine) occupy(ctx context.Context, node id.Node) error {
+	e.node.mu.Lock()
+	defer e.node.mu.Unlock()
+	e.node.node = node
+	return e.lockNode(ctx)
+}
+
+func (e *postgresEngine) keepNode(ctx context.Context) error {
+	e.node.mu.Lock()
+	defer e.node.mu.Unlock()
+	if e.node.node == "" {
+		return nil
+	}
+	if e.node.conn != nil {
+		if e.node.conn.Ping(ctx) == nil {
+			return nil
+		}
+		e.node.drop()
+	}
+	return e.lockNode(ctx)
+}
+
+// lockNode is called with the lock.
+func (e *postgresEngine) lockNode(ctx context.Context) (err error) {
+	conn, err := pgx.ConnectConfig(ctx, e.pool.Config().ConnConfig)
+	if err != nil {
+		return away(ctx, fmt.Errorf("connect to database: %w", err))
+	}
+	defer func() {
+		if err != nil {
+			_ = conn.Close(context.WithoutCancel(ctx))
+		}
+	}()
+	_, _ = conn.Exec(ctx, serverNotices) // an older server lacks some of it
+	var taken bool
+	if err = conn.QueryRow(ctx, "SELECT pg_try_advisory_lock($1::int, hashtext($2))", nodeLockClass, string(e.node.node)).Scan(&taken); err != nil {
+		return away(ctx, fmt.Errorf("lock name of node: %w", err))
+	}
+	if !taken {
+		return fmt.Errorf("%w under the node's name %s: stop it, or give this one its own --node-id (and data folder: its file node-id must not be copied)",
+			ErrOccupied, e.node.node)
+	}
+	e.node.conn = conn
+	return nil
+}
+
+// drop is called with the lock.
+func (l *nodeLock) drop() {
+	if l.conn == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), releaseTime) //nolint:forbidigo // the last word of a connection
+	defer cancel()
+	_ = l.conn.Close(ctx) // the lock ends with it
+	l.conn = nil
+}
+
+func (l *nodeLock) release() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.drop()
+}

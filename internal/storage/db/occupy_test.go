@@ -1,0 +1,79 @@
+package db_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"millrace/internal/fault"
+	"millrace/internal/storage/db"
+	"millrace/internal/storage/db/dbtest"
+)
+
+// TestOccupy keeps a second process out: of SQLite any, of PostgreSQL one with the same name.
+func TestOccupy(t *testing.T) {
+	t.Parallel()
+	for name, fresh := range dbtest.Engines() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			url := fresh(t)
+			first, err := db.Open(t.Context(), db.Options{URL: url})
+			must(t, err)
+			must(t, first.Occupy(t.Context(), "a", 0))
+			must(t, first.KeepNode(t.Context()))
+			second := dbtest.Open(t, url) // as for a list of tokens
+			if err := second.Occupy(t.Context(), "a", 0); !errors.Is(err, db.ErrOccupied) {
+				t.Errorf("the same name: %v", err)
+			}
+			if err := second.Occupy(t.Context(), "b", 0); (err == nil) != (name == "postgres") {
+				t.Errorf("another name: %v", err)
+			}
+			must(t, first.Close())
+			must(t, second.Occupy(t.Context(), "a", 0))
+		})
+	}
+}
+
+// TestNodeIsTakenMeanwhile by another process while the connection to PostgreSQL was lost; if by none, it stays this one's.
+func TestNodeIsTakenMeanwhile(t *testing.T) {
+	t.Parallel()
+	url := dbtest.Postgres(t)
+	first, second := dbtest.Open(t, url), dbtest.Open(t, url)
+	conn, err := pgx.Connect(t.Context(), url)
+	must(t, err)
+	defer func() { _ = conn.Close(t.Context()) }()
+	cut := func() {
+		var n int
+		must(t, conn.QueryRow(t.Context(), "SELECT count(pg_terminate_backend(pid, 10000)) FROM pg_locks WHERE locktype = 'advisory'"+
+			" AND database = (SELECT oid FROM pg_database WHERE datname = current_database())").Scan(&n))
+		if n != 1 {
+			t.Fatalf("%d locks are there", n)
+		}
+	}
+	must(t, first.Occupy(t.Context(), "a", 0))
+	cut()
+	must(t, first.KeepNode(t.Context()))
+	if err := second.Occupy(t.Context(), "a", 0); !errors.Is(err, db.ErrOccupied) {
+		t.Errorf("after it was taken again: %v", err)
+	}
+	cut()
+	must(t, second.Occupy(t.Context(), "a", 0))
+	if err := first.KeepNode(t.Context()); !errors.Is(err, db.ErrOccupied) {
+		t.Errorf("the first process is told %v", err)
+	}
+}
+
+// TestPostgresThatIsAway may come; one that refuses does not change its mind.
+func TestPostgresThatIsAway(t *testing.T) {
+	t.Parallel()
+	_, err := db.Open(t.Context(), db.Options{URL: "postgres://u:hunter2@127.0.0.1:1/m"})
+	if fault.KindOf(err) != fault.Unavailable || strings.Contains(err.Error(), "hunter2") {
+		t.Errorf("away: %v of kind %d", err, fault.KindOf(err))
+	}
+	url := dbtest.Postgres(t)
+	if _, err = db.Open(t.Context(), db.Options{URL: url[:strings.LastIndex(url, "/")+1] + "no_such_database"}); err == nil || fault.KindOf(err) == fault.Unavailable {
+		t.Errorf("refused: %v of kind %d", err, fault.KindOf(err))
+	}
+}
