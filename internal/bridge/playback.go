@@ -198,3 +198,18 @@ func (p *Playback) object(ctx context.Context, key string, offset, n int64) (pla
 	}
 	return playback.Body{Reader: r.ReadCloser, Size: n}, nil
 }
+
+// still is a segment in which a picture is held.
+func (p *Playback) still(ctx context.Context, msn int64, c timeline.Chunk) (playback.Body, error) {
+	r, err := p.opt.Blob.Get(ctx, c.Object, 0, -1)
+	if err != nil {
+		return playback.Body{}, err
+	}
+	defer func() { _ = r.Close() }() // it was only read
+	data, err := io.ReadAll(io.LimitReader(r, 32<<20))
+	if err != nil {
+		return playback.Body{}, fmt.Errorf("read held picture: %w", err)
+	}
+	data, err = ondemand.Still(data, msn, c)
+	return playback.Body{Data: data}, err
+}

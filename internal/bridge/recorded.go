@@ -425,6 +425,9 @@ func (v *recorded) segment(ctx context.Context, l *timeline.Lane, msn int64) (pl
 		segment, size, err := v.p.opt.Library.Segment(ctx, *l.Source, msn, c)
 		return playback.Body{Reader: segment, Size: size}, err
 	}
+	if l.Inits[c.Init].Still {
+		return v.p.still(ctx, msn, c)
+	}
 	return v.p.object(ctx, c.Object, 0, -1)
 }
 

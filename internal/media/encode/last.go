@@ -13,8 +13,9 @@ import (
 // LastArgs describe the last picture of some that are decoded, encoded anew as a single key frame: in come access units as fragmented MP4 on
 // standard input, out goes fragmented MP4 on standard output.
 type LastArgs struct {
-	Codec frame.Codec
-	At    time.Duration // the picture that is presented then, or the next one
+	Codec  frame.Codec
+	At     time.Duration // the picture that is presented then, or the next one
+	Within time.Duration // bounds the work; 0: what a broadcast can wait for
 }
 
 // Build returns the arguments for ffmpeg.
@@ -41,11 +42,15 @@ func (e *Engine) Last(ctx context.Context, job LastArgs, input func(context.Cont
 	if err != nil {
 		return err
 	}
-	bounded, cancel := context.WithTimeout(ctx, lastTime)
+	within, priority := lastTime, Live
+	if job.Within > 0 {
+		within, priority = job.Within, OnDemand
+	}
+	bounded, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	err = NewProcess(ProcessOptions{
-		Program: e.opts.FFmpeg, Args: args, Priority: Live,
-		Limits: Limits{AddressSpace: e.opts.Limits.AddressSpace, CPU: 2 * lastTime, FileSize: 1 << 20},
+		Program: e.opts.FFmpeg, Args: args, Priority: priority,
+		Limits: Limits{AddressSpace: e.opts.Limits.AddressSpace, CPU: 2 * within, FileSize: 1 << 20},
 		Input:  input,
 		Output: func(_ context.Context, r io.Reader) error { return output(r) },
 	}).Run(bounded)

@@ -110,7 +110,7 @@ func FuzzStream(f *testing.F) {
 	f.Add(seed(f, "f.mp4", append(tiny, "-movflags", "+frag_keyframe+empty_moov+default_base_moof", "-frag_duration", "1000000")...))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var entries []timeline.Entry
-		got, err := ondemand.Stream(cmaf.NewReader(bytes.NewReader(data), cmaf.ReaderOptions{}), "p/", func(s ondemand.Sealed) error {
+		got, err := ondemand.Stream(cmaf.NewReader(bytes.NewReader(data), cmaf.ReaderOptions{}), ondemand.StreamOptions{Prefix: "p/"}, func(s ondemand.Sealed) error {
 			entries = append(entries, s.Entries...)
 			return nil
 		})
@@ -135,7 +135,7 @@ func TestNothingToPlay(t *testing.T) {
 	if _, err := ondemand.Plan(nil, nil, nil, "x"); !errors.Is(err, ondemand.ErrNothing) {
 		t.Errorf("got %v", err)
 	}
-	if _, err := ondemand.Stream(cmaf.NewReader(bytes.NewReader(nil), cmaf.ReaderOptions{}), "", nil); !errors.Is(err, ondemand.ErrNothing) {
+	if _, err := ondemand.Stream(cmaf.NewReader(bytes.NewReader(nil), cmaf.ReaderOptions{}), ondemand.StreamOptions{Prefix: ""}, nil); !errors.Is(err, ondemand.ErrNothing) {
 		t.Errorf("got %v", err)
 	}
 }

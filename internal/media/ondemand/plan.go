@@ -36,8 +36,8 @@ const (
 	longest = 20 * time.Second
 	// heavy bounds the bytes of a segment of video, and with it the memory of a request.
 	heavy = 48 << 20
-	// standing is for how long the last picture stands when the sound goes on. Behind that there are segments without pictures.
-	standing = 30 * time.Second
+	// standing is for how long the last picture is shown when the sound goes on. Behind that there are segments in which it is held.
+	standing = wanted
 	// together is by how much sound and picture may end apart without anything being done about it.
 	together = time.Second
 	// maxSeconds leaves room for a last frame.

@@ -17,9 +17,6 @@ import (
 var ErrApart = errors.New("picture and sound lie too far apart in the file")
 
 const (
-	// streamTarget is EXT-X-TARGETDURATION of what is cut from a stream, where nobody knows how long the next GOP is: more than x264's usual
-	// 250 pictures at 24 a second. Only a picture that stands for longer makes a segment longer.
-	streamTarget = 12
 	// behind is by how many seconds sound may come later than picture before a segment is closed without it.
 	behind = 15
 	// opening is how many pictures are looked at to find the first one that is shown.
@@ -41,13 +38,22 @@ type Sealed struct {
 	Entries []timeline.Entry
 }
 
-// Stream cuts a fragmented MP4, as it comes, into segments whose storage keys begin with prefix, hands each to emit as soon as it is whole,
-// and gives the timeline of all. It takes the first H.264 and the first AAC track. What is shown first is at timeline.Origin; all else
-// keeps its distance to it. The same stream gives the same segments. It holds about a segment in memory.
+// StreamOptions describe a stream.
+type StreamOptions struct {
+	Prefix string // of storage keys
+	// KeyInterval is how far apart key frames are at most, in seconds, as the stream's encoder was told; 0: unknown.
+	KeyInterval int
+	Hold        Hold
+}
+
+// Stream cuts a fragmented MP4, as it comes, into segments, hands each to emit as soon as it is whole, and gives the timeline of all. It
+// takes the first H.264 and the first AAC track. What is shown first is at timeline.Origin; all else keeps its distance to it, but where the
+// clock of the file jumps. The same stream gives the same segments. It holds about a segment in memory; where nobody knows how far apart
+// key frames are, half a minute in the beginning.
 //
 // Errors are of the reader, of emit, ErrNothing, ErrTooLong or ErrApart.
-func Stream(r *cmaf.Reader, prefix string, emit func(Sealed) error) (*timeline.Timeline, error) {
-	s := &streamer{prefix: prefix, emit: emit, timeline: &timeline.Timeline{}}
+func Stream(r *cmaf.Reader, o StreamOptions, emit func(Sealed) error) (*timeline.Timeline, error) {
+	s := &streamer{prefix: o.Prefix, keys: o.KeyInterval, hold: o.Hold, emit: emit, timeline: &timeline.Timeline{}}
 	tracks, err := r.Tracks()
 	if errors.Is(err, io.EOF) {
 		return nil, ErrNothing
@@ -71,13 +77,7 @@ func Stream(r *cmaf.Reader, prefix string, emit func(Sealed) error) (*timeline.T
 		if err != nil {
 			return nil, err
 		}
-		for _, f := range fragments {
-			for _, t := range s.tapes() {
-				if t.id == f.TrackID {
-					t.add(f)
-				}
-			}
-		}
+		s.takeIn(fragments)
 		if err := s.advance(false); err != nil {
 			return nil, err
 		}
@@ -86,14 +86,20 @@ func Stream(r *cmaf.Reader, prefix string, emit func(Sealed) error) (*timeline.T
 
 type streamer struct {
 	prefix       string
+	keys         int
+	hold         Hold
+	clock        clock
 	emit         func(Sealed) error
 	video, audio *tape // nil without
 	timeline     *timeline.Timeline
 
 	begun   bool
 	msn     int64
-	delay   int64   // of the video from decoding to showing, in its ticks
-	border  float64 // where the next segment begins, in seconds of media time
+	delay   int64         // of the video from decoding to showing, in its ticks
+	border  float64       // where the next segment begins, in seconds of media time
+	longest float64       // that a segment may be, in seconds
+	group   []cmaf.Sample // pictures from the last key frame on
+	turns   bool          // the next segment has another init segment
 	pending []timeline.Entry
 	objects []Object
 }
@@ -159,6 +165,9 @@ func (s *streamer) begin(ended bool) bool {
 	if !enough && (s.video != nil && len(s.video.samples) < opening || s.audio != nil && len(s.audio.samples) == 0) {
 		return false
 	}
+	if !s.foresees(ended) {
+		return false
+	}
 	zero := math.Inf(1)
 	for _, t := range s.tapes() {
 		if len(t.samples) > 0 {
@@ -172,15 +181,6 @@ func (s *streamer) begin(ended bool) bool {
 	if a := s.audio; a != nil {
 		a.due = a.at(timeline.Origin)
 	}
-	s.pending = append(s.pending, timeline.Entry{Target: streamTarget})
-	for _, t := range s.tapes() {
-		t.init.Object = s.prefix + t.lane.ID + "/init-0.mp4"
-		if t.lane.Kind == frame.Video && !(t.init.FrameRate > 0 && t.init.FrameRate <= 300) {
-			t.init.FrameRate = t.rate()
-		}
-		s.objects = append(s.objects, Object{t.init.Object, t.header})
-		s.pending = append(s.pending, timeline.Entry{Rendition: &t.lane}, timeline.Entry{Init: &t.init})
-	}
 	if v := s.video; v != nil && len(v.samples) > 0 {
 		s.delay = max(v.first()-v.samples[0].dts, 0)
 		v.soon = usual(s.delay, v.lane.Timescale)
@@ -190,6 +190,17 @@ func (s *streamer) begin(ended bool) bool {
 			v.samples[0].pts = zero
 		}
 		v.samples[0].dts = max(min(v.samples[0].dts, v.at(timeline.Origin)-s.delay), 0)
+	}
+	target := s.chooseTarget(ended)
+	s.longest = float64(target) + rounding
+	s.pending = append(s.pending, timeline.Entry{Target: target})
+	for _, t := range s.tapes() {
+		t.init.Object = s.prefix + t.lane.ID + "/init-0.mp4"
+		if t.lane.Kind == frame.Video && !(t.init.FrameRate > 0 && t.init.FrameRate <= 300) {
+			t.init.FrameRate = t.rate()
+		}
+		s.objects = append(s.objects, Object{t.init.Object, t.header})
+		s.pending = append(s.pending, timeline.Entry{Rendition: &t.lane}, timeline.Entry{Init: &t.init})
 	}
 	return true
 }
@@ -217,11 +228,19 @@ func (s *streamer) seal(ended bool) (bool, error) {
 		return false, nil
 	}
 	v.cuts = v.cuts[1:]
-	chunks := []timeline.Chunk{s.store(v, n, next.dts)}
+	end, whole := s.pausesAt(n, next.dts), border
+	if end < next.dts {
+		border = float64(end+s.delay) / v.scale()
+	}
+	chunks := []timeline.Chunk{s.store(v, n, end)}
 	if s.audio != nil {
 		chunks = append(chunks, s.soundUpTo(border))
 	}
-	return true, s.out(border, chunks)
+	err := s.out(border, chunks)
+	if err == nil && end < next.dts {
+		err = s.holdUpTo(end, next.dts, whole)
+	}
+	return true, err
 }
 
 // sealSound is seal where there is no picture.
@@ -250,7 +269,8 @@ func (s *streamer) finish() error {
 	if len(v.samples) > 0 {
 		end := v.end()
 		border := float64(end+s.delay) / v.scale()
-		if tail := soundEnds - border; tail > together.Seconds() && tail <= standing.Seconds() {
+		tail := soundEnds - border
+		if tail > together.Seconds() && float64(end-v.samples[0].dts)/v.scale()+tail <= s.longest {
 			v.stands = int64(math.Round(tail * v.scale()))
 			end += v.stands
 			border = soundEnds
@@ -263,6 +283,9 @@ func (s *streamer) finish() error {
 		}
 		if err := s.out(border, chunks); err != nil {
 			return err
+		}
+		if soundEnds > border && s.hold != nil && len(s.group) > 0 {
+			return s.holdUpTo(end, v.at(soundEnds)-s.delay, soundEnds)
 		}
 	}
 	for a != nil && len(a.samples) > 0 {
@@ -324,6 +347,9 @@ func (s *streamer) store(t *tape, n int, end int64) timeline.Chunk {
 	}
 	key := s.prefix + t.lane.ID + "/" + strconv.FormatInt(s.msn, 10) + ".m4s"
 	first := t.samples[0]
+	if t == s.video && s.hold != nil {
+		s.remember(t.fragment(n, end))
+	}
 	data := cmaf.AppendFragment(nil, uint32(s.msn+1), cmaf.TrackID, uint64(max(first.dts, 0)), t.cut(n, end))
 	s.objects = append(s.objects, Object{key, data})
 	return timeline.Chunk{
@@ -333,14 +359,14 @@ func (s *streamer) store(t *tape, n int, end int64) timeline.Chunk {
 
 // out hands out a segment.
 func (s *streamer) out(border float64, chunks []timeline.Chunk) error {
-	e := timeline.Entry{Segment: &timeline.Segment{MSN: s.msn, Chunks: chunks}}
+	e := timeline.Entry{Segment: &timeline.Segment{MSN: s.msn, Discontinuity: s.turns, Chunks: chunks}}
 	sealed := Sealed{Objects: s.objects, Entries: append(s.pending, e)}
 	for _, e := range sealed.Entries {
 		if err := s.timeline.Apply(e); err != nil {
 			return fmt.Errorf("cut stream: %w", err)
 		}
 	}
-	s.objects, s.pending, s.border = nil, nil, border
+	s.objects, s.pending, s.border, s.turns = nil, nil, border, false
 	s.msn++
 	if border > timeline.Origin+maxSeconds {
 		return ErrTooLong

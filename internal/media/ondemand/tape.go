@@ -26,8 +26,9 @@ type tape struct {
 	id     uint32
 	lane   timeline.Rendition
 	init   timeline.Init
-	header []byte // the init segment
-	length int    // of NAL units' lengths; video only
+	header []byte           // the init segment,
+	entry  cmaf.InitOptions // and what it is made of
+	length int              // of NAL units' lengths; video only
 
 	shift    int64 // to media time
 	samples  []taped
@@ -87,7 +88,7 @@ func soundTape(t cmaf.Track) (*tape, error) {
 func newTape(t cmaf.Track, id string, o cmaf.InitOptions) *tape {
 	o.Kind, o.SampleEntry, o.Timescale, o.Language = t.Kind, t.SampleEntry, t.Timescale, t.Language
 	return &tape{
-		id: t.ID, lane: timeline.Rendition{ID: id, Kind: t.Kind, Timescale: t.Timescale}, header: cmaf.InitFromEntry(o),
+		id: t.ID, lane: timeline.Rendition{ID: id, Kind: t.Kind, Timescale: t.Timescale}, header: cmaf.InitFromEntry(o), entry: o,
 	}
 }
 
@@ -95,27 +96,23 @@ func (t *tape) scale() float64 { return float64(t.lane.Timescale) }
 
 func (t *tape) at(seconds float64) int64 { return int64(math.Round(seconds * t.scale())) }
 
-// add takes in a fragment.
-func (t *tape) add(f cmaf.Fragment) {
-	at := int64(f.BaseMediaDecodeTime) + t.shift
-	for _, s := range f.Samples {
-		x := taped{dts: at, pts: at + int64(s.CompositionOffset), long: s.Duration, data: s.Data, sync: s.Sync}
-		at += int64(s.Duration)
-		if t.placed {
-			x.dts = max(x.dts, 0)
-		}
-		if t.lane.Kind == frame.Video {
-			idr, known, _ := h264.IsIDRPrefix(s.Data, t.length)
-			x.idr = idr && known
-		} else {
-			t.steady(&x)
-		}
-		if n := len(t.samples); n > 0 {
-			x.dts = max(x.dts, t.samples[n-1].dts) // never backwards
-		}
-		t.samples = append(t.samples, x)
-		t.bytes += int64(len(s.Data))
+// add takes in a sample that is decoded and shown at times of the file, in ticks.
+func (t *tape) add(s cmaf.Sample, dts, pts int64) {
+	x := taped{dts: dts + t.shift, pts: pts + t.shift, long: s.Duration, data: s.Data, sync: s.Sync}
+	if t.placed {
+		x.dts = max(x.dts, 0)
 	}
+	if t.lane.Kind == frame.Video {
+		idr, known, _ := h264.IsIDRPrefix(s.Data, t.length)
+		x.idr = idr && known
+	} else {
+		t.steady(&x)
+	}
+	if n := len(t.samples); n > 0 {
+		x.dts = max(x.dts, t.samples[n-1].dts) // never backwards
+	}
+	t.samples = append(t.samples, x)
+	t.bytes += int64(len(s.Data))
 }
 
 // steady gives sound the times that its frames have by themselves, where the container only counts in milliseconds.
@@ -124,7 +121,8 @@ func (t *tape) steady(x *taped) {
 	if t.frame <= 0 {
 		return
 	}
-	const slack = 2.0 / 1000 // seconds
+	x.long = min(x.long, uint32(2*t.frame)) // up to the next one, which may be far away
+	const slack = 2.0 / 1000                // seconds
 	if d := float64(x.dts - t.expected); t.expected != 0 && math.Abs(d) <= slack*t.scale() {
 		x.dts, x.pts = t.expected, x.pts+t.expected-x.dts
 	}
@@ -220,6 +218,22 @@ func (t *tape) postpone(i int) {
 
 // cut takes n samples off; the last of them ends at end.
 func (t *tape) cut(n int, end int64) []cmaf.Sample {
+	out := t.fragment(n, end)
+	for i := range out {
+		t.bytes -= int64(len(out[i].Data))
+	}
+	if t.gone == 0 {
+		t.head = int64(out[0].Duration)
+	}
+	t.due = end
+	t.gone += n
+	t.ticks += end - t.samples[0].dts
+	t.samples = append([]taped(nil), t.samples[n:]...) // lets go of the data
+	return out
+}
+
+// fragment gives the first n samples as a fragment has them; the last of them ends at end.
+func (t *tape) fragment(n int, end int64) []cmaf.Sample {
 	out := make([]cmaf.Sample, n)
 	for i, s := range t.samples[:n] {
 		until := end
@@ -230,15 +244,7 @@ func (t *tape) cut(n int, end int64) []cmaf.Sample {
 			Duration: uint32(min(max(until-s.dts, 0), math.MaxUint32)), CompositionOffset: int32(min(max(s.pts-s.dts, 0), math.MaxInt32)),
 			Sync: s.sync, Data: s.data,
 		}
-		t.bytes -= int64(len(s.data))
 	}
-	if t.gone == 0 {
-		t.head = int64(out[0].Duration)
-	}
-	t.due = end
-	t.gone += n
-	t.ticks += end - t.samples[0].dts
-	t.samples = append([]taped(nil), t.samples[n:]...) // lets go of the data
 	return out
 }
 

@@ -2,7 +2,7 @@ package timeline
 
 // Rate measures bit rates as RFC 8216bis section 4.4.6.2 has them: the average over all, and the peak over every stretch of segments that
 // lasts between half a target duration and one and a half, so that a lone key frame in a segment of its own does not count for a second of
-// such frames.
+// such frames. Where segments are much shorter than the target, those of a second or more count by themselves too.
 type Rate struct {
 	bytes, ticks int64
 	last         [stretch]amount // the newest segments, oldest first: those that a stretch with the next one may hold
@@ -30,6 +30,7 @@ func (r *Rate) Add(size, ticks int64, timescale uint32, target int) {
 	r.last[r.n] = amount{size, ticks}
 	r.n++
 	half := int64(max(target, 1)) * int64(timescale) / 2
+	least := min(half, int64(timescale))
 	var all amount
 	for i := r.n - 1; i >= 0; i-- {
 		all.bytes += r.last[i].bytes
@@ -38,7 +39,7 @@ func (r *Rate) Add(size, ticks int64, timescale uint32, target int) {
 			r.drop(i + 1)
 			return
 		}
-		if all.ticks >= half {
+		if all.ticks >= least {
 			r.peak = max(r.peak, perSecond(all.bytes, all.ticks, timescale))
 		}
 	}

@@ -53,6 +53,8 @@ type Init struct {
 	Object     string  `json:"object,omitempty"` // storage key; empty when it is made from the rendition's Source
 	Hash       string  `json:"hash,omitempty"`   // of its bytes, so that the same ones are known again
 	Generation int64   `json:"gen,omitempty"`    // of the broadcast, in which it was published
+	// Still says that the chunks with it are one held picture, which their Object has once for all: it takes its times from the chunk.
+	Still bool `json:"still,omitempty"`
 }
 
 // Segment is one media sequence number in every rendition.

@@ -2,6 +2,7 @@ package timeline_test
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"math"
@@ -319,20 +320,22 @@ func TestPeakIsOfStretches(t *testing.T) {
 		name          string
 		chunks        [][2]float64 // seconds, bytes
 		peak, average float64
+		target        int // 0: 2
 	}{
-		{"nothing", nil, 0, 0},
-		{"one short one", [][2]float64{{0.1, 1000}}, 80000, 80000},
-		{"a lone key frame between whole segments", [][2]float64{{2, 1000}, {0.04, 500}, {2, 1000}}, 1500 * 8 / 2.04, 2500 * 8 / 4.04},
-		{"short ones together", [][2]float64{{0.5, 1000}, {0.5, 3000}, {2, 4000}}, 32000, 64000 / 3.0},
-		{"short ones behind a short one", [][2]float64{{0.8, 100}, {0.6, 3000}, {0.6, 3000}}, 40000, 24400},
-		{"many short ones", slices.Repeat([][2]float64{{0.1, 100}}, 40), 8000, 8000},
-		{"longer than a stretch", [][2]float64{{4, 1000}, {0.5, 10}}, 2000, 1010 * 8 / 4.5},
+		{name: "a target far above", chunks: [][2]float64{{2, 1000}, {2, 1500}, {2, 1000}, {2, 1000}, {0.5, 100}}, peak: 6000, average: 36800 / 8.5, target: 12},
+		{"nothing", nil, 0, 0, 0},
+		{"one short one", [][2]float64{{0.1, 1000}}, 80000, 80000, 0},
+		{"a lone key frame between whole segments", [][2]float64{{2, 1000}, {0.04, 500}, {2, 1000}}, 1500 * 8 / 2.04, 2500 * 8 / 4.04, 0},
+		{"short ones together", [][2]float64{{0.5, 1000}, {0.5, 3000}, {2, 4000}}, 32000, 64000 / 3.0, 0},
+		{"short ones behind a short one", [][2]float64{{0.8, 100}, {0.6, 3000}, {0.6, 3000}}, 40000, 24400, 0},
+		{"many short ones", slices.Repeat([][2]float64{{0.1, 100}}, 40), 8000, 8000, 0},
+		{"longer than a stretch", [][2]float64{{4, 1000}, {0.5, 10}}, 2000, 1010 * 8 / 4.5, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			var r timeline.Rate
 			for _, c := range tt.chunks {
-				r.Add(int64(c[1]), int64(c[0]*90000), 90000, 2)
+				r.Add(int64(c[1]), int64(c[0]*90000), 90000, cmp.Or(tt.target, 2))
 			}
 			if math.Abs(r.Peak(90000)-tt.peak) > 0.5 || math.Abs(r.Average(90000)-tt.average) > 0.5 {
 				t.Errorf("peak %.1f, average %.1f; want %.1f, %.1f", r.Peak(90000), r.Average(90000), tt.peak, tt.average)

@@ -128,7 +128,11 @@ func (d delivered) Init(ctx context.Context, l *timeline.Lane, n int) ([]byte, e
 func (d delivered) Segment(ctx context.Context, l *timeline.Lane, msn int64) ([]byte, error) {
 	c := l.Chunks[msn-d.t.First]
 	if c.Object != "" {
-		return d.w.whole(ctx, c.Object)
+		data, err := d.w.whole(ctx, c.Object)
+		if err == nil && l.Inits[c.Init].Still {
+			data, err = ondemand.Still(data, msn, c)
+		}
+		return data, err
 	}
 	return d.w.opt.Library.Chunk(ctx, *l.Source, msn, c)
 }

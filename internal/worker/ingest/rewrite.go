@@ -72,9 +72,13 @@ func (w *Worker) rewrite(ctx context.Context, a asset.Asset, in assetopt.Input, 
 	}
 	var whole *timeline.Timeline
 	err = w.opt.Engine.Rewrite(ctx, c.args, func(ctx context.Context, mp4 io.Reader) error {
+		as := ondemand.StreamOptions{Prefix: settle.Prefix(a.Media), Hold: w.hold(ctx)}
+		if c.args.Picture != nil {
+			as.KeyInterval = encode.KeyInterval
+		}
 		return guarded(func() (err error) { // it has a goroutine of its own
 			reader := cmaf.NewReader(mp4, cmaf.ReaderOptions{})
-			whole, err = ondemand.Stream(reader, settle.Prefix(a.Media), func(s ondemand.Sealed) error { return r.add(ctx, s) })
+			whole, err = ondemand.Stream(reader, as, func(s ondemand.Sealed) error { return r.add(ctx, s) })
 			return err
 		})
 	})

@@ -85,6 +85,9 @@ func (w *Worker) examine(ctx context.Context, a asset.Asset, in assetopt.Input, 
 		err = &errAnew{}
 	}
 	if err == nil {
+		err = w.holdLast(ctx, a, t, r, video)
+	}
+	if err == nil {
 		err = w.tellUnusual(ctx, a, stays)
 	}
 	return t, whole(err, video)

@@ -170,10 +170,13 @@ func (t *Track) isIDR(r io.ReaderAt, i int, buf []byte) (bool, error) {
 	return false, nil
 }
 
-// InitSegment makes the CMAF init segment that goes with the own samples of t, which is video or audio: track ID 1, t's timescale and rotation, no edit list.
-func InitSegment(t *Track) []byte {
-	return cmaf.InitFromEntry(cmaf.InitOptions{
+// InitOptions describe the init segment that goes with the own samples of t, which is video or audio.
+func InitOptions(t *Track) cmaf.InitOptions {
+	return cmaf.InitOptions{
 		Kind: t.Kind, SampleEntry: t.SampleEntry, Timescale: t.Timescale,
 		Width: t.shownW, Height: t.shownH, Matrix: t.matrix, Language: t.Language,
-	})
+	}
 }
+
+// InitSegment makes that CMAF init segment: track ID 1, t's timescale and rotation, no edit list.
+func InitSegment(t *Track) []byte { return cmaf.InitFromEntry(InitOptions(t)) }

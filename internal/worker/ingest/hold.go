@@ -1,0 +1,59 @@
+package ingest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"millrace/internal/control/asset"
+	"millrace/internal/media/container/mp4"
+	"millrace/internal/media/encode"
+	"millrace/internal/media/frame"
+	"millrace/internal/media/ondemand"
+	"millrace/internal/media/timeline"
+	"millrace/internal/worker/settle"
+)
+
+const (
+	// maxHeld bounds a picture that is held, in bytes.
+	maxHeld = 16 << 20
+	// holdTime bounds the work on it.
+	holdTime = time.Minute
+)
+
+// hold has ffmpeg make the picture that stands where a file has none.
+func (w *Worker) hold(ctx context.Context) ondemand.Hold {
+	return func(pictures []byte, at time.Duration) (held []byte, err error) {
+		job := encode.LastArgs{Codec: frame.H264, At: at, Within: holdTime}
+		err = w.opt.Engine.Last(ctx, job, func(_ context.Context, in io.Writer) error {
+			_, werr := in.Write(pictures)
+			return werr
+		}, func(made io.Reader) (rerr error) {
+			if held, rerr = io.ReadAll(io.LimitReader(made, maxHeld+1)); rerr == nil && len(held) > maxHeld {
+				rerr = errors.New("the held picture is too large")
+			}
+			return rerr
+		})
+		return held, err
+	}
+}
+
+// holdLast has the last picture of an MP4 stand where its sound goes on, and stores it.
+func (w *Worker) holdLast(ctx context.Context, a asset.Asset, t *timeline.Timeline, r io.ReaderAt, video *mp4.Track) error {
+	if video == nil {
+		return nil
+	}
+	objects, err := ondemand.HoldLast(t, r, video, settle.Prefix(a.Media), w.hold(ctx))
+	if err != nil {
+		return refused(err)
+	}
+	for _, o := range objects {
+		if err = w.opt.Store.Put(ctx, o.Key, bytes.NewReader(o.Data)); err != nil {
+			return fmt.Errorf("store held picture: %w", err)
+		}
+	}
+	return nil
+}
