@@ -353,11 +353,14 @@ func initURI(l *timeline.Lane, n int) string {
 
 // named says whether a resource's name has the generation that it was published in.
 func (v *recorded) named(l *timeline.Lane, r hls.Resource) bool {
-	if r.Init >= 0 {
-		return initURI(l, r.Init) == hls.InGeneration(r.Generation, hls.InitURI(l.ID, r.Init))
+	if r.Init < 0 {
+		t := v.timeline.Find(r.MSN)
+		return t == nil || t.Marks[r.MSN-t.First].Generation == r.Generation
 	}
-	i := r.MSN - v.timeline.First
-	return i < 0 || i >= int64(len(v.timeline.Marks)) || v.timeline.Marks[i].Generation == r.Generation
+	if tail := v.timeline.Tail; tail != nil && r.Init >= len(l.Inits) && tail.Lane(l.ID) != nil {
+		l = tail.Lane(l.ID)
+	}
+	return initURI(l, r.Init) == hls.InGeneration(r.Generation, hls.InitURI(l.ID, r.Init))
 }
 
 func seconds64(ticks int64, scale uint32) time.Duration {

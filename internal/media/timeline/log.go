@@ -99,7 +99,7 @@ func (t *Timeline) Entries() []Entry {
 func (t *Timeline) appendSegments(out []Entry, from, to int) []Entry {
 	for i := from; i < to; i++ {
 		m := t.Marks[i]
-		s := Segment{MSN: t.First + int64(i), Discontinuity: m.Discontinuity, Slate: m.Slate}
+		s := Segment{MSN: t.First + int64(i), Discontinuity: m.Discontinuity, Slate: m.Slate, Generation: m.Generation}
 		if !m.Start.IsZero() {
 			s.Start = m.Start.UnixMilli()
 		}

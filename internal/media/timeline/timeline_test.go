@@ -39,12 +39,14 @@ func audio(at, seconds float64, size int64) timeline.Chunk {
 	return timeline.Chunk{Rendition: "a", Time: int64(at * 48000), Duration: int64(seconds * 48000), Size: size, Independent: true, Object: "a"}
 }
 
-// broadcast is a log with everything in it: a rendition that joins late, a discontinuity, a gap, a new init segment.
+// broadcast is a log with everything in it: a rendition that joins late, a discontinuity, a gap, a new init segment, a second generation.
 func broadcast() []timeline.Entry {
 	late := rendition("a", frame.Audio, 48000)
 	late.Rendition.PartTarget = 299000
 	second := video(16, 2, 4000)
 	second.Init = 1
+	later := segment(10, true, second)
+	later.Segment.Generation = 2
 	return []timeline.Entry{
 		{Target: 2},
 		rendition("v", frame.Video, 90000), initOf("v", "avc1.64001f"),
@@ -53,7 +55,7 @@ func broadcast() []timeline.Entry {
 		late, initOf("a", "mp4a.40.2"),
 		segment(9, true, video(14, 2, 3000), audio(14, 2, 100)),
 		initOf("v", "avc1.64000d"),
-		segment(10, true, second),
+		later,
 		segment(11, false, timeline.Chunk{Rendition: "v", Time: 18 * 90000, Duration: 2 * 90000, Gap: true}, audio(18, 2, 100)),
 	}
 }
