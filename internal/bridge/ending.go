@@ -21,12 +21,28 @@ func (b *broadcast) end(why live.EndReason) {
 		b.sink = nil
 		b.finish(s, ingest.ErrEnded)
 		s.linger(b.opt.Linger)
+		b.owner.wg.Go(func() { b.tellLeft(s) })
 	}
 	b.dismiss(ingest.ErrEnded)
 	b.forward.end()
 	b.stopFiller()
 	b.edge.Close()
 	b.conclude()
+}
+
+// tellLeft tells that an encoder has gone whose connection outlived the broadcast: after the broadcast's own end.
+func (b *broadcast) tellLeft(s *sink) {
+	<-s.pub.Done()
+	now := b.opt.Now()
+	<-b.gone
+	if !b.over {
+		return // whoever takes the broadcast up tells that there is no encoder
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(b.owner.root), b.opt.Grace)
+	defer cancel()
+	if err := b.opt.Streams.Left(ctx, b.id, b.epoch, now); err != nil {
+		b.log.WarnContext(ctx, "encoder's leaving can't be told", "error", err)
+	}
 }
 
 // conclude tells the end, once everything is stored.

@@ -128,8 +128,19 @@ func TestLifecycle(t *testing.T) {
 				if err := <-ended; !errors.Is(err, ingest.ErrEnded) || w.since(time.Now()) != 70*time.Second {
 					w.t.Errorf("the encoder was dropped after %v: %v", w.since(time.Now()), err)
 				}
+				w.wait(0)
 			},
-			events: begun + " idle", recordings: []time.Duration{10 * time.Second},
+			events: begun + " idle disconnected", recordings: []time.Duration{10 * time.Second},
+		},
+		"completed, then the encoder leaves": {
+			play: func(w *world, n *node, s live.Stream) {
+				e := n.publish(s.StreamKey).send(10 * time.Second)
+				w.must(w.streams.Complete(w.ctx, env, s.ID, time.Now()))
+				w.wait(5 * time.Second)
+				e.stop()
+				w.wait(0)
+			},
+			events: begun + " idle disconnected", recordings: []time.Duration{10 * time.Second},
 		},
 		"completed while the encoder is away": {
 			play: func(w *world, n *node, s live.Stream) {
@@ -205,7 +216,7 @@ func TestLifecycle(t *testing.T) {
 					w.t.Errorf("the encoder was dropped after %v: %v", w.since(time.Now()), err)
 				}
 			},
-			events: begun + " idle", recordings: []time.Duration{60 * time.Second},
+			events: begun + " idle disconnected", recordings: []time.Duration{60 * time.Second},
 		},
 		"as long as it may be, pauses included": {
 			stream: []func(*live.CreateInput){longest(60), window(1000)},

@@ -186,6 +186,7 @@ func TestSimulcast(t *testing.T) {
 		w.wait(5 * time.Second)
 		w.targets(s, live.TargetIdle, live.TargetIdle, live.TargetIdle)
 		e.stop()
+		w.wait(0)
 		_, frames, causes := p.counts()
 		if last := causes[len(causes)-1]; !errors.Is(last, ingest.ErrEncoderEnded) {
 			t.Errorf("the last publication was ended by %v", last)

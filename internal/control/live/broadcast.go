@@ -125,6 +125,20 @@ func (s *Service) Disconnected(ctx context.Context, stream id.LiveStream, e id.E
 	})
 }
 
+// Left says that an encoder has gone that was connected still when its broadcast was ended; see Broadcasts.
+func (s *Service) Left(ctx context.Context, stream id.LiveStream, e id.Epoch, now time.Time) error {
+	_, err := s.save(ctx, now, func() (Stream, error) { return s.store.Find(ctx, stream) }, func(st *Stream) ([]string, error) {
+		if st.Epoch != e || st.ActiveAsset != "" || !st.DeletedAt.IsZero() {
+			return nil, nil
+		}
+		return []string{EventDisconnected}, nil
+	})
+	if err != nil && fault.KindOf(err) == fault.NotFound { // it was deleted
+		return nil
+	}
+	return err
+}
+
 // Silence says whether the connected encoder has been silent for long enough to lose its place to another; see Broadcasts.
 func (s *Service) Silence(ctx context.Context, stream id.LiveStream, e id.Epoch, node id.Node, silent bool, now time.Time) (Stream, error) {
 	return s.fact(ctx, stream, e, now, func(st *Stream) ([]string, error) {

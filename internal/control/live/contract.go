@@ -151,6 +151,9 @@ type Broadcasts interface {
 	// between Broadcasting still lists the stream and both are done again.
 	End(ctx context.Context, s id.LiveStream, e id.Epoch, why EndReason, now time.Time) (Stream, error)
 	// Renew extends the lease and says which media sequence numbers may be published: those below reserved.
+	// Left says that the encoder has gone whose connection outlived the broadcast, which has been ended. Event disconnected; nothing is told once
+	// another broadcast has begun, or the stream is deleted.
+	Left(ctx context.Context, s id.LiveStream, e id.Epoch, now time.Time) error
 	Renew(ctx context.Context, s id.LiveStream, e id.Epoch, node id.Node, until time.Time, reserved int64) (Stream, error)
 	// Warn tells the owner of the stream that something of the broadcast is not as wanted. Event warning.
 	Warn(ctx context.Context, s id.LiveStream, e id.Epoch, w Warning, now time.Time) error
