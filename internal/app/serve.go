@@ -237,7 +237,7 @@ func (n *node) makeImages() {
 	pictures, webps := encode.NewWarm(n.ffmpeg, encode.PictureArgs(), 2), encode.NewWarm(n.ffmpeg, encode.WebPArgs(), 1)
 	n.spares = append(n.spares, pictures.Reserve, webps.Reserve)
 	o := images.Options{
-		Encoder: n.ffmpeg, Pictures: pictures, WebPs: webps, Store: bridge.Pictures{Made: bridge.Made{Blob: n.blob, Assets: n.assets}},
+		Encoder: n.ffmpeg, Pictures: pictures, WebPs: webps, Budget: n.ffmpeg.Budget(), Store: bridge.Pictures{Made: bridge.Made{Blob: n.blob, Assets: n.assets}},
 		Now: clock, Logger: n.log,
 	}
 	if n.claims != nil {

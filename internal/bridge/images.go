@@ -37,9 +37,14 @@ func (p *Playback) image(ctx context.Context, f *images.Film, name, query, base 
 			return playback.Image{}, err
 		}
 	}
-	if !found {
+	if plan.From = playback.Viewer(ctx); !found {
 		if out.Data, err = p.opt.Images.Make(ctx, f, plan); err != nil {
 			return playback.Image{}, err
+		}
+		if out.Data == nil {
+			if out.Body, err = p.object(ctx, f.Prefix+"/"+plan.Name, 0, -1); err != nil {
+				return playback.Image{}, err
+			}
 		}
 	}
 	if plan.Text() {

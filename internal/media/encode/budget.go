@@ -40,6 +40,9 @@ func NewBudget(opts BudgetOptions) *Budget {
 	return &Budget{foreground: of(cores), ahead: of(half), background: of(background), live: of(liveShare * cores)}
 }
 
+// Cores is how many children may run that somebody waits for.
+func (b *Budget) Cores() int { return b.foreground.size }
+
 // Acquire waits for weight cores of the share that p takes from; more than the whole share counts as the whole. release is called once,
 // when the child has ended. fault.Unavailable says that too many wait already.
 func (b *Budget) Acquire(ctx context.Context, p Priority, weight int) (release func(), err error) {
@@ -59,7 +62,7 @@ func (b *Budget) share(p Priority) *share {
 		return b.ahead
 	case Live:
 		return b.live
-	case OnDemand, FirstPlay:
+	case Images, OnDemand, FirstPlay:
 	}
 	return b.foreground
 }

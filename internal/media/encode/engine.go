@@ -42,6 +42,9 @@ func NewEngine(opts Options) (*Engine, error) {
 	return &Engine{opts: opts}, nil
 }
 
+// Budget is what the engine's children share.
+func (e *Engine) Budget() *Budget { return e.opts.Budget }
+
 // Version is ffmpeg's, such as 5.1.9-0+deb12u1.
 func (e *Engine) Version(ctx context.Context) (string, error) {
 	said, err := ask(ctx, e.opts.FFmpeg, "-version")

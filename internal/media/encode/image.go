@@ -94,22 +94,17 @@ type ImageJob struct {
 	Output func(io.Reader) error
 }
 
-// Tiles decodes key frames into small pictures.
+// Tiles decodes key frames into small pictures. The caller has a place of the Budget.
 func (e *Engine) Tiles(ctx context.Context, args TilesArgs, job ImageJob) error {
 	return e.image(ctx, args.Build(), job)
 }
 
-// Animation makes a short moving picture.
+// Animation makes a short moving picture. The caller has a place of the Budget.
 func (e *Engine) Animation(ctx context.Context, args AnimationArgs, job ImageJob) error {
 	return e.image(ctx, args.Build(), job)
 }
 
 func (e *Engine) image(ctx context.Context, args []string, job ImageJob) error {
-	release, err := e.opts.Budget.Acquire(ctx, OnDemand, 1)
-	if err != nil {
-		return err
-	}
-	defer release()
 	opts := e.imageChild(args)
 	opts.Input, opts.Output = job.Input, func(_ context.Context, r io.Reader) error { return job.Output(r) }
 	return blame(NewProcess(opts).Run(ctx), "the picture can't be decoded")
@@ -117,7 +112,7 @@ func (e *Engine) image(ctx context.Context, args []string, job ImageJob) error {
 
 func (e *Engine) imageChild(args []string) ProcessOptions {
 	return ProcessOptions{
-		Program: e.opts.FFmpeg, Args: args, Priority: OnDemand, Stall: e.opts.Stall,
+		Program: e.opts.FFmpeg, Args: args, Priority: Images, Stall: e.opts.Stall,
 		Limits: Limits{AddressSpace: e.opts.Limits.AddressSpace, CPU: imageTime, FileSize: 1 << 20},
 	}
 }

@@ -17,6 +17,7 @@ type Priority int
 const (
 	Background Priority = iota // runs only where nothing else wants to (SCHED_IDLE)
 	Ahead                      // nobody waits for it yet, but a viewer may (SCHED_IDLE)
+	Images                     // somebody waits for a picture: what plays goes first (nice 5)
 	OnDemand                   // somebody waits for it, but a live stream goes first (nice 5)
 	FirstPlay                  // somebody waits who has seen nothing yet (nice 5)
 	Live                       // as the service itself
@@ -82,7 +83,7 @@ func (p Priority) apply(pid int) {
 		if err != nil {
 			continue
 		}
-		if p == OnDemand || p == FirstPlay { // also of what was idle before
+		if p >= Images { // also of what was idle before
 			if unix.SchedSetAttr(tid, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_NORMAL, Nice: niceOnDemand}, 0) != nil {
 				_ = unix.Setpriority(unix.PRIO_PROCESS, tid, niceOnDemand)
 			}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"reflect"
+	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -114,6 +116,27 @@ func TestBudget(t *testing.T) {
 			t.Error(err)
 		}
 		live()
+		var order []string
+		var all sync.WaitGroup
+		for _, w := range []struct {
+			name string
+			p    Priority
+		}{{"picture", Images}, {"another picture", Images}, {"segment", OnDemand}, {"first segment", FirstPlay}} {
+			all.Go(func() {
+				release, err := b.Acquire(t.Context(), w.p, 2)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				order = append(order, w.name)
+				release()
+			})
+			synctest.Wait()
+		}
 		watched()
+		all.Wait()
+		if want := []string{"first segment", "segment", "picture", "another picture"}; !slices.Equal(order, want) {
+			t.Errorf("let in: %q, want %q", order, want)
+		}
 	})
 }

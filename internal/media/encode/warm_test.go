@@ -39,7 +39,7 @@ func shells(t *testing.T, script string, keep int) (*Warm, func()) {
 // echo sends a text through a child.
 func echo(ctx context.Context, w *Warm, text string) (string, error) {
 	var b bytes.Buffer
-	err := w.Do(ctx, OnDemand, ImageJob{
+	err := w.Do(ctx, ImageJob{
 		Input: func(_ context.Context, in io.Writer) error {
 			_, err := io.WriteString(in, text)
 			return err
@@ -115,7 +115,7 @@ func TestWarmErrors(t *testing.T) {
 		_, err := io.ReadFull(r, make([]byte, 1))
 		return err
 	}
-	err := w.Do(t.Context(), OnDemand, ImageJob{Input: func(_ context.Context, in io.Writer) error {
+	err := w.Do(t.Context(), ImageJob{Input: func(_ context.Context, in io.Writer) error {
 		_, err := io.WriteString(in, "x\n")
 		return err
 	}, Output: fails})

@@ -119,6 +119,40 @@ func (f *Film) until(name string, t float64) (float64, error) {
 	return 0, nothing(name)
 }
 
+// unknown stands for the bytes of a segment that are not known.
+const unknown = 8 << 20
+
+// cost is about how many bytes it takes to make something: coded pictures, as they are read and as they are fed to a decoder; a decoded
+// one, the same in the size and form that is asked for, and what that is encoded to.
+func (f *Film) cost(p *Plan) int64 {
+	l := f.lane()
+	at := p.at
+	if p.Kind != Thumbnail {
+		at = p.Start
+	} else if math.IsNaN(at) {
+		at = f.seconds()
+	}
+	coded, picture := int64(unknown), int64(4*encode.MaxSide*encode.MaxSide*9/16)
+	if i := f.at(at); i >= 0 {
+		c := &l.Chunks[i]
+		if c.Size > 0 {
+			coded = c.Size
+		}
+		if in := l.Inits[c.Init]; in.Width > 0 && in.Height > 0 {
+			picture = min(4*int64(in.Width)*int64(in.Height), 4*encode.MaxSide*encode.MaxSide)
+		}
+	}
+	switch p.Kind {
+	case Animated:
+		coded *= 1 + int64(p.length/max(f.Timeline.Duration().Seconds()/float64(len(l.Chunks)), 0.1))
+		return 2*min(coded, 2*maxStretch) + picture + maxImage/4
+	case Storyboard:
+		return picture + unknown + 3*4*tileSide*tileSide*manyTiles
+	case Thumbnail:
+	}
+	return 2*coded + 3*picture
+}
+
 // sample is a picture in coded form, in ticks.
 type sample struct {
 	dts, pts int64

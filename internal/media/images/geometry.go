@@ -36,10 +36,10 @@ func shape(src *image.RGBA, r *Request) *image.RGBA {
 	return out
 }
 
-// scale draws a stretch of a picture. A kernel that looks far is worth it only where pixels have to be made up.
+// scale draws a stretch of a picture. A kernel that looks far is worth it only where pixels have to be made up: one, by rounding.
 func scale(dst *image.RGBA, to image.Rectangle, src *image.RGBA, from image.Rectangle) {
 	if to.Dx() > from.Dx() || to.Dy() > from.Dy() {
-		draw.CatmullRom.Scale(dst, to, src, from, draw.Src, nil)
+		draw.ApproxBiLinear.Scale(dst, to, src, from, draw.Src, nil)
 		return
 	}
 	shrink(dst, to, src, from)
@@ -92,23 +92,34 @@ func shrink(dst *image.RGBA, to image.Rectangle, src *image.RGBA, from image.Rec
 	}
 }
 
-// fitted is the size of what a picture of sw by sh becomes; 0 for a side that is not given. No side is longer than maxSide.
+// fitted is the size of what a picture of sw by sh becomes; 0 for a side that is not given. Nothing is enlarged: what is asked for in a larger
+// size has the shape that was asked for, with the pixels that there are.
 func fitted(sw, sh, w, h int, f Fit) (int, int) {
-	if w > 0 && h > 0 && f != Preserve {
-		return w, h
-	}
+	across, down := float64(w)/float64(sw), float64(h)/float64(sh)
 	s := 1.0
 	switch {
+	case w > 0 && h > 0 && f == Stretch:
+		return scaled(w, h, 1/max(across, down))
+	case w > 0 && h > 0 && f == Pad:
+		return scaled(w, h, 1/min(across, down))
+	case w > 0 && h > 0 && f != Preserve:
+		cut := window(image.Rect(0, 0, sw, sh), w, h, 0, 0)
+		return scaled(w, h, min(float64(cut.Dx())/float64(w), float64(cut.Dy())/float64(h)))
 	case w > 0 && h > 0:
-		s = min(float64(w)/float64(sw), float64(h)/float64(sh))
+		s = min(across, down)
 	case w > 0:
-		s = float64(w) / float64(sw)
+		s = across
 	case h > 0:
-		s = float64(h) / float64(sh)
+		s = down
 	}
-	s = min(s, float64(maxSide)/float64(max(sw, sh)))
+	return scaled(sw, sh, s)
+}
+
+// scaled is w by h made smaller, so that no side is longer than maxSide either.
+func scaled(w, h int, s float64) (int, int) {
+	s = min(s, 1, float64(maxSide)/float64(max(w, h)))
 	side := func(v int) int { return min(max(1, int(math.Round(float64(v)*s))), maxSide) }
-	return side(sw), side(sh)
+	return side(w), side(h)
 }
 
 // window is the largest stretch of a picture that has the shape of w by h; x and y say where in the room that is left, from 0 to 1.

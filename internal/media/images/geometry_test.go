@@ -61,7 +61,11 @@ func TestShape(t *testing.T) {
 		"turned, flipped":  {Request{Rotate: 90, FlipH: true}, 32, 64, [4]color.RGBA{red, white, blue, green}},
 		"by width":         {Request{Width: 16}, 16, 8, [4]color.RGBA{red, green, blue, white}},
 		"by height":        {Request{Height: 8}, 16, 8, [4]color.RGBA{red, green, blue, white}},
-		"larger":           {Request{Width: 128}, 128, 64, [4]color.RGBA{red, green, blue, white}},
+		"larger":           {Request{Width: 128}, 64, 32, [4]color.RGBA{red, green, blue, white}},
+		"larger, both":     {Request{Width: 3840, Height: 3840}, 64, 32, [4]color.RGBA{red, green, blue, white}},
+		"stretched large":  {Request{Width: 3840, Height: 3840, Fit: Stretch}, 32, 32, [4]color.RGBA{red, green, blue, white}},
+		"cropped large":    {Request{Width: 3840, Height: 3840, Fit: Crop}, 32, 32, [4]color.RGBA{red, green, blue, white}},
+		"padded large":     {Request{Width: 3840, Height: 3840, Fit: Pad}, 64, 64, [4]color.RGBA{black, black, black, black}},
 		"within":           {Request{Width: 16, Height: 16}, 16, 8, [4]color.RGBA{red, green, blue, white}},
 		"turned by width":  {Request{Width: 16, Rotate: 90}, 16, 32, [4]color.RGBA{white, red, green, blue}},
 		"stretched":        {Request{Width: 16, Height: 16, Fit: Stretch}, 16, 16, [4]color.RGBA{red, green, blue, white}},
@@ -96,8 +100,12 @@ func TestSizesAreBounded(t *testing.T) {
 	for _, src := range []image.Point{{1, 1}, {3840, 1}, {1, 3840}, {1920, 1080}, {1080, 1920}} {
 		for _, ask := range []image.Point{{}, {1, 0}, {0, 1}, {3840, 0}, {0, 3840}, {3840, 3840}, {1, 3840}} {
 			for _, f := range []Fit{Preserve, Stretch, Crop, Smartcrop, Pad} {
-				if w, h := fitted(src.X, src.Y, ask.X, ask.Y, f); w < 1 || h < 1 || max(w, h) > maxSide {
+				w, h := fitted(src.X, src.Y, ask.X, ask.Y, f)
+				if w < 1 || h < 1 || max(w, h) > maxSide {
 					t.Errorf("%v as %v, %s: %d by %d", src, ask, f, w, h)
+				}
+				if f != Pad && (w > src.X || h > src.Y) {
+					t.Errorf("%v as %v, %s: %d by %d is larger than the source", src, ask, f, w, h)
 				}
 			}
 		}

@@ -66,7 +66,7 @@ func (m *Maker) newest(ctx context.Context, f *Film) (*image.RGBA, error) {
 
 // decode gives the picture of a clip.
 func (m *Maker) decode(ctx context.Context, c clip) (p *image.RGBA, err error) {
-	err = m.opt.Pictures.Do(ctx, encode.OnDemand, encode.ImageJob{
+	err = m.opt.Pictures.Do(ctx, encode.ImageJob{
 		Input: c.write,
 		Output: func(r io.Reader) (err error) {
 			p, err = readPAM(r)
@@ -90,7 +90,7 @@ func (m *Maker) write(ctx context.Context, p *image.RGBA, ext string) ([]byte, e
 		err := (&png.Encoder{CompressionLevel: png.BestSpeed}).Encode(&b, p)
 		return b.Bytes(), err
 	}
-	err := m.opt.WebPs.Do(ctx, encode.OnDemand, encode.ImageJob{
+	err := m.opt.WebPs.Do(ctx, encode.ImageJob{
 		Input: func(_ context.Context, w io.Writer) error { return writePAM(w, p) },
 		Output: func(r io.Reader) error {
 			return collect(&b, r)

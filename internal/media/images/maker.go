@@ -29,7 +29,7 @@ type Encoder interface {
 
 // Spares do small jobs on programs that are there already; encode.Warm fits.
 type Spares interface {
-	Do(ctx context.Context, p encode.Priority, job encode.ImageJob) error
+	Do(ctx context.Context, job encode.ImageJob) error
 }
 
 // Store keeps what was made.
@@ -56,15 +56,18 @@ type Options struct {
 	Encoder  Encoder
 	Pictures Spares // with encode.PictureArgs
 	WebPs    Spares // with encode.WebPArgs
-	Store    Store
-	Claims   Claims // nil: there is one node
-	Now      func() time.Time
-	Logger   *slog.Logger
+	// Budget has a place for each image while it is decoded, scaled and encoded: what plays goes first.
+	Budget *encode.Budget
+	Store  Store
+	Claims Claims // nil: there is one node
+	Now    func() time.Time
+	Logger *slog.Logger
 }
 
 // Maker makes images.
 type Maker struct {
-	opt Options
+	opt  Options
+	room *room
 
 	mu     sync.Mutex
 	base   context.Context //nolint:containedctx // of what is being made: others may wait for it than the one who asked first
@@ -79,7 +82,7 @@ type Maker struct {
 // making is an image on its way; it stays until it is kept.
 type making struct {
 	done chan struct{} // closed when data and err are there
-	data []byte
+	data []byte        // nil without an error: it is in the store
 	err  error
 }
 
@@ -90,18 +93,22 @@ type recent struct {
 }
 
 const (
-	// atOnce is how many images are on their way at once.
-	atOnce = 64
+	// mostWaiting is how many images wait to be made, mostUnkept how many there are at all: made ones may wait for storage.
+	mostWaiting, mostUnkept = 64, 256
 	// patience is how long one may take.
 	patience = 60 * time.Second
-	// keepable bounds one image that is kept, maxHeld those that are remembered together, in bytes.
-	keepable, maxHeld = 4 << 20, 64 << 20
+	// memory bounds what all that are being made take together, maxHeld those that are remembered, in bytes.
+	memory, maxHeld = 256 << 20, 64 << 20
+	// small is what is given to viewers from memory, in bytes: what is larger they read from the store, however slowly.
+	small = 1 << 20
 )
 
 // New returns a Maker; what it makes ends with Run.
 func New(o Options) *Maker {
 	ctx, cancel := context.WithCancelCause(context.Background()) //nolint:forbidigo // no request's: Run ends it
-	return &Maker{opt: o, base: ctx, cancel: cancel, making: map[string]*making{}, recent: map[string]recent{}}
+	return &Maker{
+		opt: o, room: newRoom(o.Budget.Cores(), memory, mostWaiting), base: ctx, cancel: cancel, making: map[string]*making{}, recent: map[string]recent{},
+	}
 }
 
 // Name implements lifecycle.Service.
@@ -118,8 +125,8 @@ func (m *Maker) Run(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// Make makes what a plan of a film says. Whoever asks for the same meanwhile gets the same. A storyboard's text is given as its layout:
-// see Plan.Words.
+// Make makes what a plan of a film says; nil without an error: it is large, and in the store. Whoever asks for the same meanwhile gets the
+// same. A storyboard's text is given as its layout: see Plan.Words.
 func (m *Maker) Make(ctx context.Context, f *Film, p Plan) ([]byte, error) {
 	id := f.Name + "/" + p.Name
 	m.mu.Lock()
@@ -129,9 +136,9 @@ func (m *Maker) Make(ctx context.Context, f *Film, p Plan) ([]byte, error) {
 	}
 	x := m.making[id]
 	if x == nil {
-		if m.ended || len(m.making) >= atOnce {
+		if m.ended || len(m.making) >= mostUnkept {
 			m.mu.Unlock()
-			return nil, fault.New(fault.Unavailable, "the service is busy making images: ask again in a moment")
+			return nil, busy()
 		}
 		x = &making{done: make(chan struct{})}
 		m.making[id] = x
@@ -158,7 +165,11 @@ func (m *Maker) fly(id string, x *making, f *Film, p Plan) {
 	made, done := m.elsewhere(ctx, f, &p)
 	defer func() { done() }()
 	if x.data = made; made == nil {
-		x.data, x.err = m.make(ctx, f, &p)
+		var g *guest
+		x.data, g, x.err = m.work(ctx, f, &p)
+		if g != nil {
+			defer g.leave()
+		}
 	}
 	if x.err != nil && m.base.Err() != nil {
 		x.err = fault.Wrap(fault.Unavailable, x.err, "the service is stopping: ask again in a moment")
@@ -166,13 +177,38 @@ func (m *Maker) fly(id string, x *making, f *Film, p Plan) {
 	if x.err == nil && f.Prefix == "" {
 		m.remember(id, x.data, time.Duration(p.MaxAge)*time.Second)
 	}
-	close(x.done) // who waits does not wait for the storage
-	if x.err != nil || made != nil || f.Prefix == "" || len(x.data) > keepable {
+	if x.err != nil || made != nil || f.Prefix == "" {
+		close(x.done)
 		return
 	}
-	if err := m.keep(ctx, f, &p, x.data); err != nil && fault.KindOf(err) != fault.NotFound {
+	data := x.data
+	if len(data) <= small {
+		close(x.done) // who waits does not wait for the storage
+	} else {
+		defer close(x.done)
+	}
+	switch err := m.keep(ctx, f, &p, data); {
+	case err == nil && len(data) > small:
+		x.data = nil
+	case err != nil && fault.KindOf(err) != fault.NotFound:
 		m.opt.Logger.Warn("image can not be kept", "name", id, "error", err)
 	}
+}
+
+// work makes an image once there is room for it; the guest has what memory it takes.
+func (m *Maker) work(ctx context.Context, f *Film, p *Plan) ([]byte, *guest, error) {
+	g, err := m.room.enter(ctx, p.From, f.cost(p))
+	if err != nil {
+		return nil, nil, err
+	}
+	release, err := m.opt.Budget.Acquire(ctx, encode.Images, 1)
+	if err != nil {
+		return nil, g, err
+	}
+	defer release()
+	data, err := m.make(ctx, f, p)
+	g.made(int64(len(data)))
+	return data, g, err
 }
 
 // rounds is how many other nodes, one after another, are waited for that then have not made an image.

@@ -17,6 +17,8 @@ type Plan struct {
 	Name string
 	// MaxAge is for how many seconds a viewer may keep it.
 	MaxAge int
+	// From is whose turn it takes to make it: a viewer's address.
+	From string
 
 	at     float64    // of a thumbnail; NaN: the newest key frame
 	key    bool       // the nearest key frame will do
@@ -144,7 +146,7 @@ func milliseconds(s float64) float64 { return math.Round(s*1000) / 1000 }
 func (p *Plan) Text() bool { return p.Ext == "vtt" || p.Ext == "json" }
 
 // version is part of the names of what is kept: what this code makes differently has other names.
-const version = "1"
+const version = "2"
 
 // name follows from what decides about the bytes. The words of a storyboard are kept as a layout, which does not say where its pictures are.
 func (p *Plan) name() string {

@@ -329,7 +329,7 @@ func asksLatest(name string, r *http.Request) bool {
 }
 
 func (h *Handler) image(w http.ResponseWriter, r *http.Request, p Presentation, id, name string) error {
-	i, err := p.Image(r.Context(), name, r.URL.RawQuery, h.opt.Base+"/"+id)
+	i, err := p.Image(withViewer(r.Context(), r.RemoteAddr), name, r.URL.RawQuery, h.opt.Base+"/"+id)
 	if err != nil {
 		return err
 	}
