@@ -8,24 +8,25 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"path"
 	"strings"
 	"time"
 
 	"millrace/internal/lifecycle"
 	"millrace/internal/media/playback"
 	"millrace/internal/socket"
+	"millrace/internal/web/api"
 	"millrace/internal/web/express"
 	"millrace/internal/web/publish"
 	"millrace/internal/web/watch"
 )
 
-// router puts API, playback, pages and, if there is one, WHIP behind one listener. Playback stands at the root. No path leads elsewhere:
+// router puts the REST API, playback, pages and, if there is one, WHIP behind one listener. Playback stands at the root. No path leads elsewhere:
 // what http.ServeMux would redirect, after it has cleaned the path or added a slash, is answered as it is.
-func router(api, playback, whip http.Handler) http.Handler {
+func router(rest, playback, whip http.Handler) http.Handler {
+	rest = finishing(rest)
 	mux := http.NewServeMux()
 	for _, path := range []string{"/video", "/video/", "/system", "/system/", "/openapi.json", "/openapi.yaml", "/docs", "/docs/"} {
-		mux.Handle(path, finishing(api))
+		mux.Handle(path, rest)
 	}
 	mux.Handle("/watch", watch.Handler())
 	mux.Handle("/watch/", watch.Handler())
@@ -39,12 +40,11 @@ func router(api, playback, whip http.Handler) http.Handler {
 	mux.Handle("GET /{$}", http.RedirectHandler("/docs", http.StatusFound))
 	mux.Handle("/", playback)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		clean := path.Clean(r.URL.Path)
 		switch {
-		case r.URL.Path == clean, r.URL.Path == clean+"/":
+		case api.PlainPath(r.URL.Path):
 			mux.ServeHTTP(w, r)
 		case strings.HasPrefix(r.URL.Path, "/video/"), strings.HasPrefix(r.URL.Path, "/system/"):
-			finishing(api).ServeHTTP(w, r)
+			rest.ServeHTTP(w, r)
 		default:
 			playback.ServeHTTP(w, r)
 		}

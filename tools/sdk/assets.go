@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	mux "github.com/muxinc/mux-go/v6"
 )
@@ -54,9 +55,10 @@ func (r run) asset() error {
 }
 
 func (r run) assetFields() error {
+	signed := film + "?signature=" + strings.Repeat("s", 8000)
 	made, err := r.create(mux.CreateAssetRequest{
 		Input: []mux.InputSettings{
-			{Url: film, Name: "Main", LanguageCode: "en"},
+			{Url: signed, Name: "Main", LanguageCode: "en"},
 			{Url: "https://example.com/logo.png", OverlaySettings: mux.InputSettingsOverlaySettings{Width: "10%", HorizontalAlign: "right"}},
 			{Url: "https://example.com/de.srt", Type: "text", TextType: "subtitles", LanguageCode: "de", ClosedCaptions: true},
 		},
@@ -73,7 +75,7 @@ func (r run) assetFields() error {
 	return errors.Join(
 		want("meta", made.Meta, mux.AssetMetadata{Title: "Film", CreatorId: "c", ExternalId: "e"}), want("passthrough", made.Passthrough, "p"),
 		want("max_resolution_tier", made.MaxResolutionTier, "1440p"), want("video_quality", made.VideoQuality, "plus"), want("test", made.Test, true),
-		want("inputs", len(info.Data), 3), want("the overlay's width", info.Data[1].Settings.OverlaySettings.Width, "10%"),
+		want("inputs", len(info.Data), 3), want("the signed URL", info.Data[0].Settings.Url, signed), want("the overlay's width", info.Data[1].Settings.OverlaySettings.Width, "10%"),
 		want("the main file's overlay", info.Data[0].Settings.OverlaySettings, mux.InputSettingsOverlaySettings{}),
 		r.AssetsApi.DeleteAsset(made.Id))
 }

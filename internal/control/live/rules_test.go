@@ -64,13 +64,16 @@ func TestCreateRules(t *testing.T) {
 		},
 		{"many captions", live.CreateInput{EmbeddedSubtitles: make([]live.EmbeddedSubtitle, 5), GeneratedSubtitles: make([]assetopt.GeneratedSubtitle, 2)}, []string{"embedded_subtitles may have at most 4 entries", "generated_subtitles may have at most 1 entries"}},
 		{
-			"captions of every channel", live.CreateInput{
+			"captions of every channel",
+			live.CreateInput{
 				EmbeddedSubtitles:  []live.EmbeddedSubtitle{{}, {LanguageChannel: "cc2", LanguageCode: "es"}, {LanguageChannel: "cc3", Name: "More"}, {LanguageChannel: "cc4"}},
 				GeneratedSubtitles: make([]assetopt.GeneratedSubtitle, 1),
-			}, nil,
+			},
+			nil,
 		},
 		{
-			"captions twice", live.CreateInput{
+			"captions twice",
+			live.CreateInput{
 				EmbeddedSubtitles:  []live.EmbeddedSubtitle{{Name: "A"}, {Name: "A", LanguageChannel: "cc1"}, {Name: "B", LanguageChannel: "cc2"}},
 				GeneratedSubtitles: []assetopt.GeneratedSubtitle{{Name: "B"}},
 			},

@@ -40,6 +40,10 @@ const forever = "max-age=31536000, immutable"
 // ServeHTTP implements http.Handler.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	openToAll(w.Header())
+	if path.Clean(r.URL.Path) != r.URL.Path {
+		h.fail(w, r, unknown())
+		return
+	}
 	switch r.Method {
 	case http.MethodGet, http.MethodHead:
 	case http.MethodOptions:
@@ -86,9 +90,6 @@ func preflight(w http.ResponseWriter) {
 }
 
 func (h *Handler) serve(w http.ResponseWriter, r *http.Request) error {
-	if path.Clean(r.URL.Path) != r.URL.Path {
-		return unknown()
-	}
 	if strings.HasPrefix(r.URL.Path, masterPath) {
 		return h.master(w, r)
 	}

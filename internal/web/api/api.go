@@ -87,11 +87,17 @@ func newServer(o Options) *server {
 	return s
 }
 
+// PlainPath says that http.ServeMux takes a path as it is.
+func PlainPath(p string) bool {
+	clean := path.Clean(p)
+	return p == clean || p == clean+"/" && clean != "/"
+}
+
 // plainPath answers 404 to paths that http.ServeMux would clean (., .., //) and redirect to what is left: a client that follows with its
 // method asks something else of something else. DELETE …/playback-ids/.. would delete the live stream.
 func (s *server) plainPath(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if clean := path.Clean(r.URL.Path); r.URL.Path != clean && r.URL.Path != clean+"/" {
+		if !PlainPath(r.URL.Path) {
 			writeError(w, newError(http.StatusNotFound, typeNotFound, textNotFound))
 			return
 		}
