@@ -12,7 +12,7 @@ import (
 // followAudio packs a frame into the segment that the video's cuts put it in.
 func (p *Packager) followAudio(f frame.Frame) {
 	a := p.audio
-	for len(p.cuts) > 0 && f.PTS >= p.cuts[0].at {
+	for len(p.cuts) > 0 && (f.PTS >= p.cuts[0].at || p.cuts[0].disc && f.PTS+f.Duration/2 >= p.cuts[0].at) { // other sound begins with the nearest frame
 		p.nextAudio()
 	}
 	if a.wait != nil && !a.passed(&f, a.wait.disc) {
@@ -40,6 +40,7 @@ func (p *Packager) nextAudio() {
 // addAudio appends a frame to the open segment.
 func (p *Packager) addAudio(f frame.Frame) {
 	a := p.audio
+	p.sound = f.Duration
 	long := a.ticks(f.Duration)
 	full := a.partTarget + a.ticks(audioSlack)
 	if hole := a.ticks(f.DTS) - a.next; hole > 2 && len(a.pending) > 0 { // samples were lost

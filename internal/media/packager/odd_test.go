@@ -201,7 +201,8 @@ func (b *bench) whole(tl *timeline.Timeline) {
 				}
 				at += int64(f.Duration)
 			}
-			if at != c.Time+c.Duration {
+			last := i+1 == len(l.Chunks) || tl.Marks[i+1].Discontinuity // no rendition ends before the others
+			if at != c.Time+c.Duration && (!last || at > c.Time+c.Duration) {
 				b.t.Errorf("%s %d: samples last %d ticks, recorded %d", l.ID, i, at-c.Time, c.Duration)
 			}
 			next = at

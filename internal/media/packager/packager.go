@@ -85,6 +85,7 @@ type Packager struct {
 	gop   gopMeter
 	ends  bool          // the picture written last is the last of its segment
 	lag   time.Duration // from decoding to presentation, of the last key frame
+	sound time.Duration // a frame of the audio, the last one
 
 	arrival arrival
 }
@@ -340,6 +341,7 @@ func (p *Packager) finishAudio(end time.Duration) {
 	for range p.cuts {
 		p.nextAudio()
 	}
+	p.audio.reach(end, p.sound)
 	p.audio.conclude(end)
 }
 

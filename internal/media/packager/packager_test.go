@@ -214,7 +214,8 @@ func (b *bench) check(tl *timeline.Timeline) {
 					b.t.Errorf("%s %d is dated %v off the end of the one before", l.ID, i, off)
 				}
 			}
-			stands := i+1 < len(l.Chunks) && l.Chunks[i+1].Gap // the last picture stands until the segment ends
+			// The last picture stands until the segment ends, and where other media follows no rendition ends before the others.
+			stands := i+1 < len(l.Chunks) && (l.Chunks[i+1].Gap || tl.Marks[i+1].Discontinuity)
 			if at > c.Time+c.Duration || at < c.Time+c.Duration && !stands && i < len(l.Chunks)-1 {
 				b.t.Errorf("%s %d: samples last to %d, recorded %d", l.ID, i, at, c.Time+c.Duration)
 			}

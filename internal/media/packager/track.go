@@ -160,6 +160,15 @@ func (t *track) conclude(end time.Duration) {
 	}
 }
 
+// reach has the open segment last until media time end at least, where another rendition ends: what follows begins at one place in all of
+// them, and the lengths of their segments are to add up to the same. What is less than half a frame is the next one's.
+func (t *track) reach(end, frame time.Duration) {
+	if t.open && t.ticks(end-frame/2) > t.next {
+		t.flush()
+		t.next = t.ticks(end)
+	}
+}
+
 // align is where a segment begins whose first sample is at ticks: nothing overlaps, and decoding time has no hole where media goes on; the
 // sample is then decoded early and presented in time. Where other media begins it has none of up to small ticks.
 func (t *track) align(at, small int64, disc bool) int64 {
@@ -179,11 +188,16 @@ func (t *track) passed(f *frame.Frame, disc bool) bool {
 	return t.next-t.ticks(f.DTS) > t.ticks(step)+2
 }
 
-// gap is a segment without media.
+// gap is a segment without media. It begins where the one before ends, if that is near.
 func (t *track) gap(c cut, long time.Duration) {
+	const near = 100 * time.Millisecond
 	at := max(t.next, t.ticks(c.at))
+	end := at + t.ticks(max(long, time.Millisecond))
+	if t.next > 0 && at-t.next <= t.ticks(near) {
+		at = t.next
+	}
 	t.edge.Begin(t.id, c.start, c.disc, t.init, at)
-	t.next = at + t.ticks(max(long, time.Millisecond))
+	t.next = end
 	t.goes = false
 	t.edge.Finish(t.id, t.next-at)
 }
