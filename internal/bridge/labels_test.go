@@ -2,8 +2,10 @@ package bridge_test
 
 import (
 	"log/slog"
+	"math"
 	"strings"
 	"testing"
+	"time"
 
 	"millrace/internal/media/ingest"
 )
@@ -20,5 +22,27 @@ func TestLabelsOfAPublication(t *testing.T) {
 			t.Errorf("%s, want %s", out.String(), want)
 		}
 		e.stop()
+	})
+}
+
+// TestInputOfARecording: what the API shows of a recording's input is what its encoder sent.
+func TestInputOfARecording(t *testing.T) {
+	t.Parallel()
+	run(t, func(w *world) {
+		s := w.stream(window(0))
+		w.start("a").publish(s.StreamKey).send(10 * time.Second).stop()
+		w.wait(time.Second)
+		a, err := w.assets.Find(w.ctx, w.row(s.ID).RecentAssets[0])
+		w.must(err)
+		if len(a.InputInfo) != 1 || a.InputInfo[0].File.ContainerFormat != "flv" || len(a.InputInfo[0].File.Tracks) != 2 {
+			t.Fatalf("input %+v", a.InputInfo)
+		}
+		video, audio := a.InputInfo[0].File.Tracks[0], a.InputInfo[0].File.Tracks[1]
+		if video.Type != "video" || video.Encoding != "h264" || video.Width != 320 || video.Height != 180 || video.FrameRate != fps || math.Abs(video.Duration-10) > 0.1 {
+			t.Errorf("video %+v", video)
+		}
+		if audio.Type != "audio" || audio.Encoding != "aac" || audio.SampleRate != 48000 || audio.Channels != 2 || math.Abs(audio.Duration-10) > 0.1 {
+			t.Errorf("audio %+v", audio)
+		}
 	})
 }

@@ -62,6 +62,7 @@ func (b *broadcast) newSink(ctx context.Context, p ingest.Publication) *sink {
 	log := b.log.With("protocol", p.Protocol, "remote", p.Remote.String(), "encoder", p.Encoder)
 	s.session = session.New(session.Options{Output: b.tap(s, p.Protocol, b.transformed(s.out, log)), Logger: log, Now: b.opt.Now})
 	log.DebugContext(ctx, "publication opened")
+	b.ledger.sent.begin(p.Protocol)
 	s.link, s.meter = p.Link, health.NewMeter(b.opt.Now())
 	s.record, s.turn = b.owner.records.begin(b.id, live.Encoder{
 		Protocol: p.Protocol, Remote: p.Remote.String(), Name: p.Encoder, Since: b.opt.Now(),
@@ -104,6 +105,7 @@ func (s *sink) Configure(c frame.Config) error {
 		return ingest.Unsupported(fmt.Sprintf("%s codec %s is not supported, send %s", c.Kind, strings.ToUpper(string(c.Codec)), wanted))
 	}
 	s.meter.Configure(c)
+	s.owner.ledger.sent.configure(c)
 	return s.pass(func() error { return s.session.Configure(c) })
 }
 

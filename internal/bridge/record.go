@@ -28,6 +28,7 @@ type ledger struct {
 	of    live.Stream // whose broadcast it is; only ID and Epoch count
 	asset asset.Asset // as it was when the broadcast began here; only ID and Options count
 	edge  *window.Edge
+	sent  sent
 	// refused is told, once, that nothing can be recorded any more: ErrLeaseLost, or the asset is gone.
 	refused func(error)
 
@@ -270,5 +271,6 @@ func (l *ledger) growth(s *stretches) asset.Growth {
 	}
 	facts := measure.Facts(l.asset, all, s.total)
 	g.Facts, g.Tracks = &facts, measure.Tracks(all, s.total)
+	g.Inputs = l.sent.inputs(l.asset.Options, g.Tracks)
 	return g
 }

@@ -188,6 +188,7 @@ type Growth struct {
 	Facts      *Facts
 	Tracks     []Track     // by Rendition: created on first sight, updated after; IDs are kept
 	Recordings []Recording // the whole list
+	Inputs     []InputInfo // likewise
 	Progress   *Progress
 }
 

@@ -78,6 +78,9 @@ func (c *Change) grow(g Growth) {
 	if g.Recordings != nil {
 		c.Asset.Recordings = g.Recordings
 	}
+	if g.Inputs != nil {
+		c.Asset.InputInfo = g.Inputs
+	}
 	if g.Progress != nil {
 		c.Asset.Progress = *g.Progress
 	}
