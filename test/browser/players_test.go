@@ -1,0 +1,119 @@
+package browser_test
+
+import (
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"millrace/internal/media/playback"
+	"millrace/internal/web/watch"
+	"millrace/test/browser"
+)
+
+// The versions are those of driver/package.json, and of the watch page.
+const playersPage = `<!doctype html><title>players</title>
+<video id="hls" muted autoplay width="320"></video><video id="shaka" muted autoplay width="320"></video>
+<mux-player id="mux" muted autoplay="muted" disable-tracking disable-cookies style="width:320px"></mux-player>
+<script src="/watch/assets/hls.min.js"></script>
+<script src="/modules/shaka-player/dist/shaka-player.compiled.js"></script>
+<script src="/modules/@mux/mux-player/dist/mux-player.js"></script>
+<script>
+const source = location.origin + '/streamPlaybackID.m3u8';
+const el = (id) => document.getElementById(id);
+const errors = { hls: [], shaka: [], mux: [] };
+const h = new Hls();
+h.on(Hls.Events.ERROR, (_, d) => errors.hls.push(d.details + (d.fatal ? ' fatal' : '')));
+h.loadSource(source);
+h.attachMedia(el('hls'));
+const s = new shaka.Player();
+s.addEventListener('error', (e) => errors.shaka.push('error ' + e.detail.code + ' ' + JSON.stringify(e.detail.data).slice(0, 300)));
+s.attach(el('shaka')).then(() => s.load(source)).catch((e) => errors.shaka.push('load ' + e.code + ' ' + JSON.stringify(e.data || String(e)).slice(0, 300)));
+el('mux').addEventListener('error', (e) => errors.mux.push(String(e.detail && e.detail.message || e.message || e.type)));
+el('mux').src = source;
+const media = { hls: () => el('hls'), shaka: () => el('shaka'), mux: () => el('mux').media && (el('mux').media.nativeEl || el('mux').media) };
+const date = { hls: () => h.playingDate, shaka: () => s.getPlayheadTimeAsDate(), mux: () => el('mux')._hls && el('mux')._hls.playingDate };
+const watched = {};
+for (const name of Object.keys(media)) {
+  watched[name] = { played: 0, last: 0, stalls: 0 };
+  setInterval(() => {
+    const v = media[name](), w = watched[name];
+    if (!v) return;
+    if (!w.heard) { w.heard = true; v.addEventListener('waiting', () => { if (w.played > 1) w.stalls++; }); }
+    const step = v.currentTime - w.last;
+    if (step > 0 && step < 0.6) w.played += step;
+    w.last = v.currentTime;
+  }, 100);
+}
+window.look = () => Object.keys(media).map((name) => {
+  const v = media[name](), d = v && date[name]();
+  return {
+    name, played: watched[name].played, stalls: watched[name].stalls, frames: v ? v.getVideoPlaybackQuality().totalVideoFrames : 0,
+    audioBytes: v && v.webkitAudioDecodedByteCount || 0, behind: d ? (Date.now() - d.getTime()) / 1000 : -1, errors: errors[name],
+    buffered: v ? Array.from({ length: v.buffered.length }, (_, i) => [v.buffered.start(i), v.buffered.end(i)]) : [], time: v ? v.currentTime : -1,
+  };
+});
+</script>`
+
+// player is what one of the page's players says.
+type player struct {
+	Name       string       `json:"name"`
+	Played     float64      `json:"played"` // seconds
+	Stalls     int          `json:"stalls"` // since it has played for a second
+	Frames     int          `json:"frames"`
+	AudioBytes int          `json:"audioBytes"`
+	Behind     float64      `json:"behind"` // seconds since the encoder sent what is shown, -1: not known
+	Errors     []string     `json:"errors"`
+	Buffered   [][2]float64 `json:"buffered"`
+	Time       float64      `json:"time"`
+}
+
+// players opens a page on which hls.js, Shaka and mux-player, each as it is delivered and with its defaults, play a stream side by side.
+func players(t *testing.T, b *browser.Browser, s *stream) *browser.Page {
+	t.Helper()
+	mux := http.NewServeMux()
+	mux.Handle("/watch/", watch.Handler())
+	mux.Handle("/modules/", http.StripPrefix("/modules/", http.FileServer(http.Dir("driver/node_modules"))))
+	mux.HandleFunc("/players", func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprint(w, playersPage) })
+	mux.Handle("/", playback.New(playback.Options{Source: s, Logger: slog.New(slog.DiscardHandler)}))
+	server := httptest.NewServer(mux)
+	t.Cleanup(server.Close)
+	return b.Open(t, server.URL+"/players")
+}
+
+// await waits until each player is as wanted.
+func await(t *testing.T, p *browser.Page, what string, ok func(player) bool) []player {
+	t.Helper()
+	for end := time.Now().Add(patience); ; <-time.After(100 * time.Millisecond) {
+		var all []player
+		p.Eval(t, "window.look()", &all)
+		done := len(all) == 3
+		for _, x := range all {
+			done = done && ok(x)
+		}
+		if done {
+			return all
+		}
+		if time.Now().After(end) {
+			t.Fatalf("%s: not within %v: %+v\n%+v", what, patience, all, p.Log(t))
+		}
+	}
+}
+
+// TestPlayers plays low-latency streams of every age.
+func TestPlayers(t *testing.T) {
+	c, err := clips()
+	made(t, err)
+	b := browser.Start(t)
+	for _, age := range []time.Duration{5 * time.Second, 20 * time.Second, time.Minute} {
+		t.Run(age.String(), func(t *testing.T) {
+			p := players(t, b, newStream(t, c[0], age, 0))
+			for _, x := range await(t, p, "play 6 s", func(x player) bool { return x.Played >= 6 && x.AudioBytes > 0 }) {
+				t.Logf("%+v", x)
+			}
+			p.Close(t)
+		})
+	}
+}
