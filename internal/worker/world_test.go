@@ -2,6 +2,7 @@ package worker_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"log/slog"
@@ -44,6 +45,7 @@ type jobs struct {
 	save func() error // nil: all goes well
 	mu   sync.Mutex
 	all  []job.Insert
+	warn []asset.Warning // that were told
 }
 
 func (r *jobs) note(c asset.Change, err error) error {
@@ -51,6 +53,13 @@ func (r *jobs) note(c asset.Change, err error) error {
 	defer r.mu.Unlock()
 	if err == nil {
 		r.all = append(r.all, c.Jobs...)
+		for _, e := range c.Events {
+			if e.Type == asset.EventWarning {
+				var told asset.Warned
+				err = json.Unmarshal(e.Data, &told)
+				r.warn = append(r.warn, told.Warning)
+			}
+		}
 	}
 	return err
 }

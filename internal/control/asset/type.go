@@ -213,6 +213,12 @@ type Warning struct {
 	Message string `json:"message"`
 }
 
+// The types of warnings about a file.
+const (
+	InputTruncated   = "input_truncated"   // it ends before it says that it does
+	InputUndecodable = "input_undecodable" // a whole track of it can't be decoded
+)
+
 // Warned is the data of a warning's event: little of the asset, as it was at that moment.
 type Warned struct {
 	ID          id.Asset       `json:"id"`

@@ -59,6 +59,11 @@ func (w *Worker) rewrite(ctx context.Context, a asset.Asset, in assetopt.Input, 
 			return err
 		}
 	}
+	if c.copies() {
+		if err = w.decodes(ctx, path, format, c.video != nil); err != nil {
+			return err
+		}
+	}
 	have, err := w.opt.Assets.Timeline(ctx, a.ID, 0)
 	if err != nil {
 		return err
@@ -87,6 +92,12 @@ func (w *Worker) rewrite(ctx context.Context, a asset.Asset, in assetopt.Input, 
 	}
 	if err != nil {
 		return refused(err)
+	}
+	if err = w.tellMissing(ctx, a, &c, whole); err != nil {
+		return err
+	}
+	if err = w.tellCutOff(ctx, a, path, c.says(info), whole.Duration().Seconds()); err != nil {
+		return err
 	}
 	return w.finish(ctx, a, whole)
 }

@@ -73,6 +73,14 @@ func (w *Worker) conformPicture(ctx context.Context, a asset.Asset, c *conform, 
 	return err
 }
 
+// copies says that the picture, or the sound where that is all, stays as it is: nothing decodes it on the way.
+func (c *conform) copies() bool {
+	if c.video != nil {
+		return c.args.Picture == nil
+	}
+	return c.args.Sound == nil
+}
+
 // choose takes the first video, and the first audio that is AAC or else the first.
 func (c *conform) choose(info encode.Info) {
 	audios := 0

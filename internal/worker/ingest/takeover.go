@@ -13,6 +13,7 @@ import (
 	"millrace/internal/id"
 	"millrace/internal/media/container/mp4"
 	"millrace/internal/media/container/sniff"
+	"millrace/internal/media/encode"
 	"millrace/internal/media/frame"
 	"millrace/internal/media/ladder"
 	"millrace/internal/media/ondemand"
@@ -48,6 +49,9 @@ func (w *Worker) takeOver(ctx context.Context, a asset.Asset, in *assetopt.Input
 	if err != nil {
 		return err
 	}
+	if err := w.decodes(ctx, path, encode.MOV, t.Lane(timeline.MainVideo) != nil); err != nil {
+		return err
+	}
 	if err := w.opt.Store.Adopt(ctx, sourceKey(a.Media), path); err != nil {
 		return fmt.Errorf("store upload: %w", err)
 	}
@@ -71,6 +75,9 @@ func (w *Worker) examine(ctx context.Context, a asset.Asset, in assetopt.Input, 
 		return nil, errors.Join(unusable(err), w.found(ctx, a, info))
 	}
 	if err = w.found(ctx, a, describeMP4(in, index)); err != nil {
+		return nil, err
+	}
+	if err = w.tellPiece(ctx, a, index); err != nil {
 		return nil, err
 	}
 	if a.Options.Test {

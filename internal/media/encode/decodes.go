@@ -1,0 +1,54 @@
+package encode
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"strconv"
+	"time"
+)
+
+// DecodesArgs returns the arguments that decode a file's first stream of a kind up to its first frame, and list what came out.
+func DecodesArgs(path string, format Format, kind Kind) []string {
+	stream := "0:a:0"
+	if kind == Video {
+		stream = "0:V:0"
+	}
+	args := append(common(), "-threads", "1", "-max_pixels", strconv.Itoa(maxPixels))
+	return append(append(args, input(format, path)...), "-map", stream, "-frames", "1", "-f", "framecrc", "pipe:1")
+}
+
+// decodesTime bounds the search for something that can be decoded: it is found at once where there is anything.
+const decodesTime = 30 * time.Second
+
+var errDecodesTime = errors.New("nothing was decoded in time")
+
+// Decodes says whether anything of a file's first video or audio can be decoded.
+func (e *Engine) Decodes(ctx context.Context, path string, format Format, kind Kind) (bool, error) {
+	release, err := e.opts.Budget.Acquire(ctx, OnDemand, 1)
+	if err != nil {
+		return false, err
+	}
+	defer release()
+	bounded, cancel := context.WithTimeoutCause(ctx, 4*decodesTime, errDecodesTime)
+	defer cancel()
+	var listed bytes.Buffer
+	err = NewProcess(ProcessOptions{
+		Program: e.opts.FFmpeg, Args: DecodesArgs(path, format, kind), Priority: OnDemand,
+		Limits: Limits{AddressSpace: e.opts.Limits.AddressSpace, CPU: decodesTime, FileSize: 1 << 20},
+		Output: func(_ context.Context, r io.Reader) error {
+			_, err := io.Copy(&listed, io.LimitReader(r, 1<<16))
+			return err // Run says what was read
+		},
+	}).Run(bounded)
+	for line := range bytes.Lines(listed.Bytes()) {
+		if len(line) > 1 && line[0] != '#' {
+			return true, nil
+		}
+	}
+	if exit, ok := errors.AsType[*ExitError](err); ok && exit.Signal != "killed" || errors.Is(err, errDecodesTime) {
+		err = nil
+	}
+	return false, err
+}
