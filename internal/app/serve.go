@@ -81,6 +81,7 @@ type node struct {
 	spares  []*encode.Reserve
 	budgets budgets
 
+	died  int64          // the job that the process before this one died of; 0: none
 	base  string         // how the outside reaches the HTTP listener, without a last slash
 	close []func() error // in the order of opening
 }
@@ -134,6 +135,9 @@ func (n *node) shut() error {
 // open opens what the services stand on.
 func (n *node) open(ctx context.Context) (err error) {
 	if n.id, err = nodeID(n.cfg); err != nil {
+		return err
+	}
+	if err = n.watchCrashes(ctx); err != nil {
 		return err
 	}
 	if err = n.connections(ctx); err != nil {
@@ -378,7 +382,9 @@ func (n *node) jobs(ctx context.Context) (lifecycle.Service, error) {
 	if n.metrics != nil {
 		handlers = n.metrics.Handlers(handlers)
 	}
-	return queue.New(queue.Options{DB: n.db, Node: n.id, Logger: n.log, Workers: workers, Fetchers: fetchers(workers), Handlers: handlers})
+	return queue.New(queue.Options{
+		DB: n.db, Node: n.id, Died: n.died, Logger: n.log, Workers: workers, Fetchers: fetchers(workers), Handlers: handlers,
+	})
 }
 
 // fetchers is how many jobs that fetch from other hosts run beside the others: most of the time they wait for a network, or for a processor.

@@ -13,6 +13,7 @@ import (
 
 	"millrace/internal/control/asset"
 	"millrace/internal/control/assetopt"
+	"millrace/internal/control/job"
 	"millrace/internal/fault"
 	"millrace/internal/id"
 	"millrace/internal/media/container/cmaf"
@@ -443,7 +444,7 @@ func TestIngestAlwaysEnds(t *testing.T) {
 		t.Errorf("the last attempt: %v", err)
 	}
 	b := w.create(assetopt.Input{URL: w.site.offer(clip(t, "a.mkv"))})
-	if err := w.do(w.jobs.take()[0], 2*last); err == nil || w.find(b.ID).Status != asset.Errored {
+	if err := w.doJob(w.jobs.take()[0], job.Job{Attempt: 1, Crashes: job.MaxCrashes}); err == nil || w.find(b.ID).Status != asset.Errored {
 		t.Errorf("after the process died too often: %v", err)
 	}
 	w.nothingLeft()

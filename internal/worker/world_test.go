@@ -230,8 +230,14 @@ func (w *world) must(err error) {
 
 // do works a job as its n-th attempt.
 func (w *world) do(j job.Insert, attempt int) error {
+	return w.doJob(j, job.Job{Attempt: attempt})
+}
+
+// doJob does a job with the past that it has.
+func (w *world) doJob(j job.Insert, past job.Job) error {
 	h := w.handle[j.Kind]
-	return h.Work(w.ctx(), job.Job{Kind: j.Kind, Args: j.Args, Attempt: attempt, MaxAttempts: h.MaxAttempts})
+	past.Kind, past.Args, past.MaxAttempts = j.Kind, j.Args, h.MaxAttempts
+	return h.Work(w.ctx(), past)
 }
 
 // work does every job there is, and those that they ask for; what is put off comes back. Errors are those of jobs that have ended.

@@ -46,13 +46,20 @@ type Job struct {
 	Args        json.RawMessage
 	Attempt     int // from 1
 	MaxAttempts int
+	Crashes     int // how often its process has died of it
 }
+
+// MaxCrashes is how often a process may die of a job; each time everything else that it does ends too.
+const MaxCrashes = 3
+
+// Deadly says that the process has died of this job too often: it is handed to its worker once more, for the end of what it makes.
+func (j Job) Deadly() bool { return j.Crashes >= MaxCrashes }
 
 // Last says that a failure of this attempt is final.
 func (j Job) Last() bool { return j.Attempt >= j.MaxAttempts }
 
-// Handler does one kind. Work may run twice (a dead node's job is taken up again), so outputs have names that follow from
-// the resource. nil ends the job; Snooze puts it off without using an attempt; any other error is retried with growing
+// Handler does one kind. Work may run twice (a dead node's job is taken up again, which is no attempt), so outputs have names
+// that follow from the resource. nil ends the job; Snooze puts it off without using an attempt; any other error is retried with growing
 // delays until MaxAttempts, or at once final when fault.Permanent says so. ctx ends at shutdown, cancel, or Timeout.
 type Handler struct {
 	Kind        string

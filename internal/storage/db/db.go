@@ -49,6 +49,11 @@ type engine interface {
 	lastAttempt() string
 	cancelled() string
 	jobKey() string
+	// count is the SQL expression for a number in a job's metadata, countUp for the metadata with one more, later for River's time a given
+	// number of milliseconds from now.
+	count(name string) string
+	countUp(name string) string
+	later() string
 	// occupy and keepNode are DB's Occupy and KeepNode.
 	occupy(ctx context.Context, node id.Node) error
 	keepNode(ctx context.Context) error

@@ -143,24 +143,3 @@ func (d *DB) nodes(ctx context.Context, compare string, silent time.Duration) ([
 	}
 	return ids, nil
 }
-
-// ReleaseJobs gives the jobs back that a dead node was working on, so that they are taken up at once, and forgets the node.
-// River itself would wait for an hour or, without a timeout, for ever. Never call it for a node that may be alive.
-func (d *DB) ReleaseJobs(ctx context.Context, node id.Node) (int, error) {
-	var n int64
-	err := d.engine.begin(ctx, func(ctx context.Context, t tx) error {
-		res, err := t.NewRaw("UPDATE river_job SET state = 'available' WHERE state = 'running' AND "+d.engine.lastAttempt()+" = ?", string(node)).Exec(ctx)
-		if err != nil {
-			return err
-		}
-		if n, err = res.RowsAffected(); err != nil {
-			return err
-		}
-		_, err = t.NewRaw("DELETE FROM nodes WHERE id = ?", string(node)).Exec(ctx)
-		return err
-	})
-	if err != nil {
-		return 0, fmt.Errorf("release jobs of a dead node: %w", err)
-	}
-	return int(n), nil
-}

@@ -131,6 +131,16 @@ func (e *postgresEngine) cancelled() string {
 }
 func (e *postgresEngine) jobKey() string { return "args ->> 'key'" }
 
+func (e *postgresEngine) count(name string) string {
+	return "COALESCE((metadata ->> '" + name + "')::int, 0)"
+}
+
+func (e *postgresEngine) countUp(name string) string {
+	return "jsonb_set(metadata, '{" + name + "}', to_jsonb(" + e.count(name) + " + 1))"
+}
+
+func (e *postgresEngine) later() string { return "clock_timestamp() + ? * interval '1 millisecond'" }
+
 func (e *postgresEngine) close() error {
 	e.node.release()
 	err := e.std.Close()

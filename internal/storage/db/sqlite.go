@@ -183,6 +183,16 @@ func (e *sqliteEngine) lastAttempt() string { return "attempted_by ->> '$[#-1]'"
 func (e *sqliteEngine) cancelled() string   { return "metadata ->> 'cancel_attempted_at' IS NOT NULL" }
 func (e *sqliteEngine) jobKey() string      { return "args ->> 'key'" }
 
+func (e *sqliteEngine) count(name string) string { return "COALESCE(metadata ->> '" + name + "', 0)" }
+
+func (e *sqliteEngine) countUp(name string) string {
+	return "jsonb_set(metadata, '$." + name + "', " + e.count(name) + " + 1)"
+}
+
+func (e *sqliteEngine) later() string {
+	return "strftime('%Y-%m-%d %H:%M:%f', 'now', (? / 1000.0) || ' seconds')"
+}
+
 func (e *sqliteEngine) close() error {
 	errs := []error{e.prepared.close()}
 	for _, pool := range []*sql.DB{e.read, e.side} {

@@ -43,12 +43,15 @@ type Options struct {
 	Workers  int           // jobs at a time; 0: 4
 	Fetchers int           // those of one owner in the lane Fetching, beside the others; there are places for twice as many; 0: as many
 	Logger   *slog.Logger
+	// Died is the job that this node's process died of the last time; 0: of none.
+	Died int64
 }
 
 // Queue works jobs.
 type Queue struct {
 	db     *db.DB
 	node   id.Node
+	died   int64
 	logger *slog.Logger
 	client db.JobClient // nil without handlers
 
@@ -75,7 +78,7 @@ func New(o Options) (*Queue, error) {
 	if o.Fetchers <= 0 {
 		o.Fetchers = o.Workers
 	}
-	q := &Queue{db: o.DB, node: o.Node, logger: o.Logger, lostAfter: lostAfter, fetching: newPlaces(2 * o.Fetchers), running: map[int64]context.CancelCauseFunc{}}
+	q := &Queue{db: o.DB, node: o.Node, died: o.Died, logger: o.Logger, lostAfter: lostAfter, fetching: newPlaces(2 * o.Fetchers), running: map[int64]context.CancelCauseFunc{}}
 	if len(o.Handlers) == 0 {
 		return q, nil
 	}
@@ -132,6 +135,12 @@ func (q *Queue) Run(ctx context.Context) error {
 }
 
 func (q *Queue) start(ctx context.Context) error {
+	if q.died != 0 {
+		if err := q.db.BlameJob(ctx, q.died); err != nil {
+			return err
+		}
+		q.died = 0
+	}
 	n, err := q.db.ReleaseJobs(ctx, q.node)
 	if err != nil {
 		return err

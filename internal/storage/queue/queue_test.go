@@ -75,6 +75,11 @@ func run(t *testing.T, d *db.DB, node id.Node, log *slog.Logger, handlers ...job
 	t.Helper()
 	q, err := New(Options{DB: d, Node: node, Handlers: handlers, Logger: log})
 	must(t, err)
+	return runQueue(t, q)
+}
+
+func runQueue(t *testing.T, q *Queue) (stop func()) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
 	wg.Go(func() {

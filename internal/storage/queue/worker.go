@@ -12,6 +12,7 @@ import (
 	"github.com/riverqueue/river/rivertype"
 
 	"millrace/internal/control/job"
+	"millrace/internal/crash"
 	"millrace/internal/fault"
 	"millrace/internal/storage/db"
 )
@@ -60,9 +61,10 @@ func (w *worker) Work(outer context.Context, r *river.Job[db.JobArgs]) error {
 		defer leave()
 	}
 	j := job.Job{ID: r.ID, Kind: w.handler.Kind, Args: r.Args.Body, Attempt: r.Attempt, MaxAttempts: w.handler.MaxAttempts}
-	if j.Attempt > 2*j.MaxAttempts { // it takes its process down each time: attempts that end are counted in settle
-		w.log(outer, j, errors.New("its process died too often"), true)
-		return river.JobCancel(errors.New("gave up: the process died too often"))
+	j.Crashes = db.CrashesOf(r.Metadata)
+	if j.Crashes > job.MaxCrashes { // its process has died even while it was to be ended
+		w.log(outer, j, errors.New("its process died of it too often"), true)
+		return river.JobCancel(errors.New("gave up: the process died of it too often"))
 	}
 	// The handler's context ends with outer's, with our own cause, and when somebody has cancelled the job.
 	ctx, end := context.WithCancelCause(context.WithoutCancel(outer))
@@ -92,7 +94,8 @@ func (w *worker) try(ctx context.Context, j job.Job) (err error) {
 			err = fmt.Errorf("job panicked: %v", p)
 		}
 	}()
-	return w.handler.Work(ctx, j)
+	crash.Blame(ctx, j.ID, func(ctx context.Context) { err = w.handler.Work(ctx, j) })
+	return err
 }
 
 // settle says to River what becomes of the job.

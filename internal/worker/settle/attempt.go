@@ -10,10 +10,10 @@ import (
 	"millrace/internal/fault"
 )
 
-// Try makes an attempt. A panic is an error, and so is it that the process has died each time and the queue gives up now: what is made gets
+// Try makes an attempt. A panic is an error, and so is it that the process has died of the job too often: what is made gets
 // an end. what is a sentence's beginning: "the file can't be made".
 func Try(j job.Job, what string, attempt func() error) (err error) {
-	if j.MaxAttempts > 0 && j.Attempt >= 2*j.MaxAttempts {
+	if j.Deadly() {
 		return fault.New(fault.Invalid, "%s: the service ended each time it tried", what)
 	}
 	defer func() {
