@@ -53,8 +53,16 @@ func timed(typ string, flags uint32, duration uint64, rest func(duration []byte)
 	return bmff.Full(typ, 0, flags, append([][]byte{bmff.U32(0, 0)}, rest(bmff.U32(uint32(duration)))...)...)
 }
 
-// lead is how much of the media is before the presentation begins, in ticks; negative: how much later than it the media begins.
-func (t *Track) lead() int64 { return t.o.Zero - t.first }
+// lead is how much of the media is before what is presented first, in ticks.
+func (t *Track) lead() int64 { return max(t.o.Zero+t.late(), t.first) - t.first }
+
+// late is how long after the presentation begins the first sample is shown, in ticks; 0 for what nobody notices.
+func (t *Track) late() int64 {
+	if late := t.shows - t.o.Zero; late > int64(t.o.Timescale/100) || t.first > t.o.Zero {
+		return late
+	}
+	return 0
+}
 
 // shown is how long the track is presented, with what it waits for, in ticks of a scale.
 func (t *Track) shown(scale uint32) uint64 {
@@ -84,9 +92,10 @@ func (t *Track) trak(number, scale uint32, start int64, wide bool) []byte {
 	return bmff.Make("trak", tkhd, bmff.Make("edts", t.elst(scale)), bmff.Make("mdia", mdhd, t.hdlr(), t.minf(start, wide)))
 }
 
-// elst says where in the media the presentation begins: behind the priming of sound and the reordering of pictures.
+// elst says where in the media the presentation begins: behind the priming of sound and the reordering of pictures, and behind an empty edit
+// where the track begins later than others.
 func (t *Track) elst(scale uint32) []byte {
-	lead, shown := t.lead(), t.shown(scale)
+	lead, late, shown := t.lead(), t.late(), t.shown(scale)
 	const normal = 0x10000
 	var entries []byte
 	count := uint32(1)
@@ -102,13 +111,13 @@ func (t *Track) elst(scale uint32) []byte {
 		}
 		entries = append(entries, bmff.U32(normal)...)
 	}
-	if lead < 0 {
-		wait := rescale(uint64(-lead), t.o.Timescale, scale)
+	if late > 0 {
+		wait := rescale(uint64(late), t.o.Timescale, scale)
 		count++
 		add(wait, -1)
 		shown -= min(wait, shown)
 	}
-	add(shown, max(lead, 0))
+	add(shown, lead)
 	return bmff.Full("elst", version, 0, bmff.U32(count), entries)
 }
 

@@ -40,6 +40,7 @@ type Track struct {
 	entries [][]byte
 	begun   bool
 	first   int64 // decoding time of the first sample, in ticks
+	shows   int64 // when the first one shown is
 	next    int64 // and of the one behind the last
 	end     int64 // when the last one shown ends
 	sizes   []uint32
@@ -119,7 +120,7 @@ func (t *Track) Add(entry int, at int64, samples []Sample) error {
 		return nil
 	}
 	if !t.begun {
-		t.begun, t.first, t.next = true, at, at
+		t.begun, t.first, t.next, t.shows = true, at, at, math.MaxInt64
 	} else if err := t.meet(at); err != nil {
 		return err
 	}
@@ -132,6 +133,7 @@ func (t *Track) Add(entry int, at int64, samples []Sample) error {
 		if s.Sync {
 			t.syncs = append(t.syncs, uint32(len(t.sizes)))
 		}
+		t.shows = min(t.shows, t.next+int64(s.CompositionOffset))
 		t.end = max(t.end, t.next+int64(s.CompositionOffset)+int64(s.Duration))
 		t.next += int64(s.Duration)
 		t.m.media += int64(s.Size)

@@ -102,6 +102,22 @@ func TestLateSound(t *testing.T) {
 	}
 }
 
+// TestLatePicture is decoded at the beginning and shown later: it waits in an empty edit, as players do not all go by the offset to showing.
+func TestLatePicture(t *testing.T) {
+	t.Parallel()
+	m := &Movie{}
+	v, a := picture(m), sound(m)
+	v.Entry(entry("vp08"))
+	a.Entry(entry("ac-3"))
+	add(t, v, 0, 900_000-6000, Sample{180_000, 186_000, true, 1}, Sample{3000, 9000, false, 1}, Sample{3000, 3000, false, 1})
+	add(t, a, 0, 480_000, Sample{48_000, 0, true, 1}, Sample{96_000, 0, true, 1})
+	f, _ := index(t, m)
+	p := f.Tracks[0]
+	if p.EmptyEdit != 180_000 || p.PTS(0) != 180_000 || p.MediaTime != 186_000 || p.NonStandardEdit {
+		t.Errorf("the picture begins at %d behind an empty edit of %d, at media time %d", p.PTS(0), p.EmptyEdit, p.MediaTime)
+	}
+}
+
 // TestAlone leaves a track out that has nothing, and is an M4A.
 func TestAlone(t *testing.T) {
 	t.Parallel()
