@@ -57,6 +57,7 @@ func oddities() map[string]oddity {
 		"HEVC in MPEG-TS":       {file: "a.ts", args: x265(), want: codec("hevc")},
 		"HEVC of ten bits":      {file: "a.mp4", args: x265("-pix_fmt", "yuv420p10le"), want: asset.NonStandard{VideoCodec: "hevc", PixelFormat: "yuv420p10le"}},
 		"HDR":                   {file: "a.mp4", args: x265("-pix_fmt", "yuv420p10le", "-color_trc", "smpte2084", "-color_primaries", "bt2020", "-colorspace", "bt2020nc"), want: asset.NonStandard{VideoCodec: "hevc", PixelFormat: "yuv420p10le", FileParameters: "non-standard"}},
+		"B-frames in AVI":       {file: "a.avi", args: h264With("libmp3lame", "-bf", "3", "-b_strategy", "0"), want: asset.NonStandard{AudioCodec: "mp3", FileParameters: "non-standard"}},
 		"AV1 in MP4":            {file: "a.mp4", args: video("libaom-av1", "-cpu-used", "8", "-usage", "realtime"), want: codec("av1")},
 		"AV1 and Opus in WebM":  {file: "a.webm", args: both("-c:v", "libaom-av1", "-cpu-used", "8", "-usage", "realtime", "-c:a", "libopus"), want: all("av1", "opus")},
 		"VP9 in MP4":            {file: "a.mp4", args: video("libvpx-vp9", "-deadline", "realtime", "-cpu-used", "8"), want: codec("vp9")},

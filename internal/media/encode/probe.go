@@ -46,6 +46,7 @@ type Track struct {
 	FrameRate         float64 // average, per second
 	PixelFormat       string  // such as yuv420p
 	Interlaced        bool
+	Unordered         bool // H.264 with B-frames in AVI, which has no times of presentation
 	HDR               bool // its transfer function is that of BT.2100, PQ or HLG
 	HD                bool // its colours are those of BT.709: it says so, or is of a size that is taken for it
 	Rotation          int  // degrees clockwise to be turned for display: 0, 90, 180, 270
@@ -68,6 +69,7 @@ type probedStream struct {
 	Profile          string `json:"profile"`
 	PixelFormat      string `json:"pix_fmt"`
 	FieldOrder       string `json:"field_order"`
+	BFrames          int    `json:"has_b_frames"`
 	Transfer         string `json:"color_transfer"`
 	Matrix           string `json:"color_space"`
 	Width            int    `json:"width"`
@@ -107,7 +109,9 @@ func parseProbe(answer []byte, format Format) (Info, error) {
 		if len(info.Tracks) == maxTracks {
 			break
 		}
-		info.Tracks = append(info.Tracks, s.track())
+		t := s.track()
+		t.Unordered = format == AVI && t.Codec == "h264" && s.BFrames > 0
+		info.Tracks = append(info.Tracks, t)
 	}
 	return info, nil
 }

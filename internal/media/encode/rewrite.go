@@ -50,8 +50,7 @@ func (a RewriteArgs) Build() []string {
 	if a.Picture != nil {
 		args = append(args, a.Picture.Encoder.device()...)
 	}
-	// Corrupt is the last packet of a recording that was cut off: half a picture, at which players stop.
-	if reading := map[Format]string{AVI: "+genpts+discardcorrupt", MOV: "+discardcorrupt", FLV: "+discardcorrupt"}[a.Format]; reading != "" {
+	if reading := a.reading(); reading != "" {
 		args = append(args, "-fflags", reading)
 	}
 	args = append(args, input(a.Format, a.Input)...)
@@ -83,6 +82,20 @@ func (a RewriteArgs) Build() []string {
 		// Within a long GOP too: what is not yet a fragment is held in memory, and who waits for it waits longer.
 		"-frag_duration", "200000", "-frag_size", "8388608",
 		"-flush_packets", "1", "pipe:1")
+}
+
+// reading is how packets are read.
+func (a RewriteArgs) reading() string {
+	switch {
+	case a.Format == AVI && a.Picture == nil:
+		// AVI has no times of presentation. What stays as it is has no B-frames and gets those of decoding; a decoder that was given such would
+		// take them for the pictures' own, and bring those into the order of decoding.
+		return "+genpts+discardcorrupt"
+	case a.Format == AVI, a.Format == MOV, a.Format == FLV:
+		// Corrupt is the last packet of a recording that was cut off: half a picture, at which players stop.
+		return "+discardcorrupt"
+	}
+	return ""
 }
 
 // video maps the first video stream that is no cover picture.

@@ -155,7 +155,7 @@ func (c *conform) judge(v *encode.Track, limits bounds) bool {
 	if f := v.PixelFormat; f != "" && f != "yuv420p" && f != "yuvj420p" {
 		c.reasons.PixelFormat = f
 	}
-	if v.Interlaced || v.HDR {
+	if v.Interlaced || v.HDR || v.Unordered {
 		c.reasons.FileParameters = unusual
 	}
 	if x, y, ok := strings.Cut(v.PixelAspect, ":"); ok {
