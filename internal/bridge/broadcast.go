@@ -75,7 +75,7 @@ func newBroadcast(l *Live, s live.Stream, a asset.Asset, before stored, rungs Po
 	b.log = l.opt.Logger.With(b.labels()...)
 	b.ledger = &ledger{
 		opt: &l.opt, of: s, asset: a, refused: b.refused, rows: before.rows, ready: a.Status == asset.Ready,
-		lease: lease{long: l.opt.Lease}, stretches: resumeStretches(a.Recordings, before.timeline),
+		lease: lease{long: l.opt.Lease}, stretches: resumeStretches(a.Recordings, before.timeline, a.Limit),
 	}
 	b.ledger.resume(s, asked)
 	b.edge = window.New(window.Options{

@@ -97,7 +97,7 @@ func TestStretches(t *testing.T) {
 	video := timeline.Entry{Rendition: &timeline.Rendition{ID: "v", Kind: frame.Video, Timescale: 90000}}
 	audio := timeline.Entry{Rendition: &timeline.Rendition{ID: "a", Kind: frame.Audio, Timescale: 48000}}
 	first := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	s := resumeStretches(nil, nil)
+	s := resumeStretches(nil, nil, 0)
 	s.begin(content, first, 0)
 	failed := s.count([]timeline.Entry{video, audio, segment(0, 10000, 4000)})
 	s = s.count([]timeline.Entry{video, audio, segment(0, 10000, 4000)}) // the first attempt to store it failed
@@ -151,7 +151,7 @@ func TestStretchesAfterACrash(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got := resumeStretches(tt.have, &line).recordings()
+			got := resumeStretches(tt.have, &line, 0).recordings()
 			if len(got) != len(tt.want) {
 				t.Fatalf("got %+v", got)
 			}
@@ -169,7 +169,7 @@ func TestStretchOfADeadProcess(t *testing.T) {
 	t.Parallel()
 	e := segment(0, 10000, 4000)
 	e.Segment.Start = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC).UnixMilli()
-	s := resumeStretches(nil, nil).count([]timeline.Entry{{Rendition: &timeline.Rendition{ID: "v", Timescale: 90000}}, e})
+	s := resumeStretches(nil, nil, 0).count([]timeline.Entry{{Rendition: &timeline.Rendition{ID: "v", Timescale: 90000}}, e})
 	if got := s.recordings(); len(got) != 1 || got[0].Duration != 4 || got[0].StartedAt.UnixMilli() != e.Segment.Start {
 		t.Errorf("got %+v", got)
 	}

@@ -26,10 +26,10 @@ type laid struct {
 	files map[int][]byte
 }
 
-// layers gives what lies over the pictures of a publication: the owner's images, and the mark of test streams above them; nil when there
+// layers gives what lies over the pictures of a publication: the owner's images, and the mark of test streams and test assets above them; nil when there
 // is nothing. The images are fetched when the first encoder comes; whoever encodes waits for them.
 func (b *broadcast) layers() func(context.Context) []overlay.Layer {
-	inputs, test := b.asset.Options.Inputs, b.stream.Settings.Test
+	inputs, test := b.asset.Options.Inputs, b.stream.Settings.Test || b.asset.Options.Test
 	wanted := false
 	for _, in := range inputs {
 		wanted = wanted || in.Overlay != nil

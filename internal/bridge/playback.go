@@ -155,7 +155,7 @@ func (p *Playback) stored(ctx context.Context, row asset.Asset) (*timeline.Timel
 		if err != nil || row.IsLive || row.LiveStream == "" {
 			return t, err
 		}
-		return t.Concluded()
+		return t.Concluded(row.Limit)
 	}
 	return p.whole.get(ctx, row.Index, p.opt.Now(), func(ctx context.Context) (*timeline.Timeline, error) {
 		r, err := p.opt.Blob.Get(ctx, row.Index, 0, -1)

@@ -24,6 +24,8 @@ type stretches struct {
 	at     int               // what was stored last is of this one
 	scales map[string]uint32 // ticks per second by rendition
 	total  float64           // seconds stored
+	limit  float64           // seconds that the recording may have; 0: any
+	kept   float64           // seconds of its whole segments within the limit
 }
 
 type stretch struct {
@@ -34,8 +36,8 @@ type stretch struct {
 }
 
 // resumeStretches goes on from what is stored of a broadcast; what was stored last counts for its last stretch.
-func resumeStretches(have []asset.Recording, t *timeline.Timeline) *stretches {
-	s := &stretches{scales: map[string]uint32{}}
+func resumeStretches(have []asset.Recording, t *timeline.Timeline, limit float64) *stretches {
+	s := &stretches{scales: map[string]uint32{}, limit: limit}
 	for _, r := range have {
 		s.list = append(s.list, stretch{started: r.StartedAt, kind: r.Type, long: r.Duration})
 	}
@@ -46,6 +48,9 @@ func resumeStretches(have []asset.Recording, t *timeline.Timeline) *stretches {
 		s.scales[l.ID] = l.Timescale
 	}
 	s.total, s.at = t.Duration().Seconds(), max(len(s.list)-1, 0)
+	for _, end := range t.Spans()[1:] {
+		s.keep(end)
+	}
 	rest := s.total
 	for i := range s.list {
 		if i == len(s.list)-1 {
@@ -66,7 +71,7 @@ func (s *stretches) begin(kind string, started time.Time, from float64) {
 
 // count adds what is about to be stored; it returns a copy, so that a failed attempt leaves nothing behind.
 func (s *stretches) count(entries []timeline.Entry) *stretches {
-	next := &stretches{list: append([]stretch(nil), s.list...), at: s.at, scales: map[string]uint32{}, total: s.total}
+	next := &stretches{list: append([]stretch(nil), s.list...), at: s.at, scales: map[string]uint32{}, total: s.total, limit: s.limit, kept: s.kept}
 	maps.Copy(next.scales, s.scales)
 	for _, e := range entries {
 		switch {
@@ -95,6 +100,7 @@ func (s *stretches) add(seg *timeline.Segment) {
 	long := float64(c.Duration) / scale
 	middle := float64(c.Time)/scale + long/2
 	s.total += long
+	s.keep(s.total)
 	kind := content
 	if seg.Slate {
 		kind = slated
@@ -120,14 +126,37 @@ func (s *stretches) merge(newer []stretch) {
 
 // concluded is what stays of the stretches when the broadcast is over: it ends with what an encoder sent last, as its timeline does.
 func (s *stretches) concluded() *stretches {
-	next := &stretches{list: s.list, at: s.at, scales: s.scales, total: s.total}
+	next := &stretches{list: s.list, at: s.at, scales: s.scales, total: s.total, limit: s.limit, kept: s.kept}
 	for i, r := range slices.Backward(s.list) {
 		if r.long > 0 && r.kind != slated {
-			return next
+			return next.limited()
 		}
 		next.list, next.total = s.list[:i], next.total-r.long
 	}
-	return s
+	return s.limited()
+}
+
+// keep notes that a segment ends after so many seconds.
+func (s *stretches) keep(end float64) {
+	const slack = 0.1 // as timeline's Concluded
+	if s.kept == 0 || end <= s.limit+slack {
+		s.kept = end
+	}
+}
+
+// limited leaves out what is beyond the limit.
+func (s *stretches) limited() *stretches {
+	if s.limit <= 0 || s.total <= s.kept {
+		return s
+	}
+	rest := s.kept
+	next := &stretches{at: s.at, scales: s.scales, total: s.kept, limit: s.limit, kept: s.kept}
+	for _, r := range s.list {
+		r.long = max(min(r.long, rest), 0)
+		rest -= r.long
+		next.list = append(next.list, r)
+	}
+	return next
 }
 
 // stored counts the stretches that something is stored of.

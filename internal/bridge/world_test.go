@@ -359,7 +359,7 @@ func (w *world) recorded(a id.Asset) ([]asset.Recording, *timeline.Timeline) {
 	row := w.asset(a)
 	if !row.IsLive {
 		var err error
-		t, err = t.Concluded()
+		t, err = t.Concluded(row.Limit)
 		w.must(err)
 	}
 	var sum float64

@@ -22,6 +22,9 @@ const (
 	JobExpire      = "asset.expire" // ExpireArgs: delete a test asset, TestLife after it was made or its broadcast ended
 )
 
+// TestLength is how much a test asset has of its file, its source, or the broadcast of an ordinary stream.
+const TestLength = 10 * time.Second
+
 // TestLife is how long a test asset is kept.
 const TestLife = 24 * time.Hour
 

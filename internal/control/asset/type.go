@@ -49,6 +49,8 @@ type Asset struct {
 	Facts       Facts            `json:"facts"`
 	Errors      *Errors          `json:"errors,omitempty"`
 	Recordings  []Recording      `json:"recordings,omitempty"` // live only: one per encoder connection (and per slate)
+	// Limit is how many seconds of its broadcast a recording has; 0: all of them.
+	Limit float64 `json:"-"`
 	// ThumbnailTime is where the picture is that stands for the asset when nobody says which, in seconds; nil: not chosen.
 	ThumbnailTime *float64    `json:"thumbnail_time,omitempty"`
 	InputInfo     []InputInfo `json:"-"`

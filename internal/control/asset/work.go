@@ -38,6 +38,9 @@ func (s *Service) Record(ctx context.Context, r NewRecording, now time.Time) (As
 	if a.Origin == "" {
 		a.Origin = FromLiveRTMP
 	}
+	if a.Options.Test && !r.Test { // a test stream has a limit of its own
+		a.Limit = TestLength.Seconds()
+	}
 	a.Options.Test = a.Options.Test || r.Test
 	c := Change{Asset: a, Events: tell(a, now, EventCreated)}
 	c.wantFiles()

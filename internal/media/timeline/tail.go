@@ -12,10 +12,15 @@ func (t *Timeline) beyond() *Timeline {
 }
 
 // Concluded is the timeline of a broadcast that is over: it ends with the last segment that an encoder has sent. The slate that was shown
-// while nobody came back becomes the Tail. One of slate alone stays as it is.
-func (t *Timeline) Concluded() (*Timeline, error) {
+// while nobody came back becomes the Tail. One of slate alone stays as it is. limit is how many seconds the recording may have; 0: any. What is
+// beyond becomes the Tail too, but for the first segment.
+func (t *Timeline) Concluded(limit float64) (*Timeline, error) {
 	n := len(t.Marks)
 	for n > 0 && t.Marks[n-1].Slate {
+		n--
+	}
+	const slack = 0.1 // segments are as long as the encoder's key frames are apart
+	for ends := t.Spans(); limit > 0 && n > 1 && ends[n] > limit+slack; {
 		n--
 	}
 	if n == 0 || n == len(t.Marks) || t.Tail != nil {

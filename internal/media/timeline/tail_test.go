@@ -27,7 +27,7 @@ func broadcastWithSlate() []timeline.Entry {
 func TestConcluded(t *testing.T) {
 	t.Parallel()
 	whole := build(t, broadcastWithSlate())
-	got, err := whole.Concluded()
+	got, err := whole.Concluded(0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +41,7 @@ func TestConcluded(t *testing.T) {
 	if got.Find(10) != got || got.Find(11) != tail || got.Find(12) != tail || got.Find(13) != nil || got.Find(6) != nil {
 		t.Error("a segment is found in the wrong place")
 	}
-	if again, e := got.Concluded(); e != nil || again != got {
+	if again, e := got.Concluded(0); e != nil || again != got {
 		t.Errorf("concluded twice: %v", e)
 	}
 	var index bytes.Buffer
@@ -71,12 +71,26 @@ func TestConcludedWithoutSlateAtTheEnd(t *testing.T) {
 	log := broadcastWithSlate()
 	for name, entries := range map[string][]timeline.Entry{"content": log[:len(log)-3], "nothing": nil} {
 		tl := build(t, entries)
-		if got, err := tl.Concluded(); err != nil || got != tl || got.Tail != nil {
+		if got, err := tl.Concluded(0); err != nil || got != tl || got.Tail != nil {
 			t.Errorf("%s: %+v, %v", name, got, err)
 		}
 	}
 	alone := build(t, []timeline.Entry{{Rendition: &timeline.Rendition{ID: "v", Timescale: 1}}, {Segment: &timeline.Segment{Slate: true}}})
-	if got, err := alone.Concluded(); err != nil || got != alone {
+	if got, err := alone.Concluded(0); err != nil || got != alone {
 		t.Errorf("slate alone: %+v, %v", got, err)
+	}
+}
+
+// TestConcludedByALimit: a recording that may have so many seconds has as many whole segments, and the others are found still.
+func TestConcludedByALimit(t *testing.T) {
+	t.Parallel()
+	for limit, want := range map[float64]int{1: 1, 3: 1, 4: 2, 5.95: 3, 7: 3, 100: 4} {
+		got, err := build(t, broadcastWithSlate()).Concluded(limit)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(got.Marks) != want || got.Tail == nil || len(got.Tail.Marks) != 6-want || got.Find(12) != got.Tail {
+			t.Errorf("limited to %v s: %d segments, want %d", limit, len(got.Marks), want)
+		}
 	}
 }

@@ -41,6 +41,7 @@ type assetDocument struct {
 	Unusual    *asset.NonStandard `json:"non_standard_input_reasons,omitempty"`
 	Static     asset.Static       `json:"static_renditions,omitzero"`
 	Master     *asset.Master      `json:"master,omitempty"`
+	Limit      float64            `json:"limit,omitempty"` // seconds
 }
 
 type useRow struct {
@@ -74,7 +75,7 @@ type entryRow struct {
 func assetRowOf(a asset.Asset) (assetRow, error) {
 	doc, err := document(assetDocument{
 		Progress: a.Progress, Options: a.Options, Facts: a.Facts, Errors: a.Errors, Recordings: a.Recordings, InputInfo: a.InputInfo,
-		Thumbnail: a.ThumbnailTime, Unusual: a.NonStandard, Static: a.Static, Master: a.Master,
+		Thumbnail: a.ThumbnailTime, Unusual: a.NonStandard, Static: a.Static, Master: a.Master, Limit: a.Limit,
 	})
 	if err != nil {
 		return assetRow{}, err
@@ -95,7 +96,7 @@ func (r assetRow) value() (asset.Asset, error) {
 		ID: id.Asset(r.ID), Environment: id.Environment(r.Environment), Status: asset.Status(r.Status), Progress: doc.Progress,
 		Origin: asset.Origin(r.Origin), LiveStream: id.LiveStream(r.LiveStream), SourceAsset: id.Asset(r.SourceAsset), IsLive: r.IsLive,
 		Options: doc.Options, Facts: doc.Facts, Errors: doc.Errors, Recordings: doc.Recordings, InputInfo: doc.InputInfo,
-		ThumbnailTime: doc.Thumbnail, NonStandard: doc.Unusual, Static: doc.Static, Master: doc.Master,
+		ThumbnailTime: doc.Thumbnail, NonStandard: doc.Unusual, Static: doc.Static, Master: doc.Master, Limit: doc.Limit,
 		Media: id.Media(r.Media), Index: r.Index, Entries: r.Entries,
 		CreatedAt: moment(r.CreatedAt), UpdatedAt: moment(r.UpdatedAt), Revision: r.Revision,
 	}, nil

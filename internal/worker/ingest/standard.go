@@ -6,7 +6,6 @@ import (
 	"math"
 	"strconv"
 	"strings"
-	"time"
 
 	"millrace/internal/control/asset"
 	"millrace/internal/fault"
@@ -18,9 +17,6 @@ import (
 
 // unusual is a word of the API's for what is not as it should be, and says no more.
 const unusual = "non-standard"
-
-// testLength is how much of a file a test asset has.
-const testLength = 10 * time.Second
 
 // conform is what has to be done to a file so that every player plays it.
 type conform struct {
@@ -38,7 +34,7 @@ func (w *Worker) conformed(ctx context.Context, a asset.Asset, info encode.Info,
 		return c, nothing()
 	}
 	if a.Options.Test {
-		c.args.Length = testLength
+		c.args.Length = asset.TestLength
 	}
 	if c.video != nil {
 		if err := w.conformPicture(ctx, a, &c, anew); err != nil {

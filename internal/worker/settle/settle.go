@@ -75,7 +75,7 @@ func Timeline(ctx context.Context, store blob.Store, assets asset.Work, a asset.
 		if err != nil || a.IsLive || a.LiveStream == "" {
 			return t, err
 		}
-		return t.Concluded()
+		return t.Concluded(a.Limit)
 	}
 	r, err := store.Get(ctx, a.Index, 0, -1)
 	if err != nil {

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"millrace/internal/control/assetopt"
+	"millrace/internal/control/live"
 	"millrace/internal/media/ingest"
 )
 
@@ -43,6 +45,28 @@ func TestInputOfARecording(t *testing.T) {
 		}
 		if audio.Type != "audio" || audio.Encoding != "aac" || audio.SampleRate != 48000 || audio.Channels != 2 || math.Abs(audio.Duration-10) > 0.1 {
 			t.Errorf("audio %+v", audio)
+		}
+	})
+}
+
+// TestRecordingThatIsATest: a recording of an ordinary stream whose settings ask for test assets has ten seconds; the broadcast goes on, and what
+// was listed of it is found still.
+func TestRecordingThatIsATest(t *testing.T) {
+	t.Parallel()
+	run(t, func(w *world) {
+		s := w.stream(window(0), func(in *live.CreateInput) { in.NewAsset = &assetopt.Options{Test: true} })
+		w.start("a").publish(s.StreamKey).send(30 * time.Second).stop()
+		w.wait(time.Second)
+		a := w.row(s.ID).RecentAssets[0]
+		recordings, tl := w.recorded(a)
+		if long := tl.Duration().Seconds(); long < 6 || long > 10.1 || tl.Tail == nil {
+			t.Errorf("the recording lasts %v s", long)
+		}
+		if len(recordings) != 1 || math.Abs(recordings[0].Duration-tl.Duration().Seconds()) > 0.01 {
+			t.Errorf("recording times %+v", recordings)
+		}
+		if row := w.asset(a); !row.Options.Test {
+			t.Error("it is no test asset")
 		}
 	})
 }
