@@ -59,7 +59,7 @@ var layers = map[string][]string{
 	"internal/media/lettering":    {},
 	"internal/media/overlay":      {"internal/media/codec", "internal/fault"},
 	"internal/media/ladder":       {},
-	"internal/media/transcode":    {"internal/media/frame", "internal/media/timeline", "internal/media/container", "internal/media/encode", "internal/media/ladder", "internal/fault"},
+	"internal/media/transcode":    {"internal/media/frame", "internal/media/timeline", "internal/media/codec", "internal/media/container", "internal/media/encode", "internal/media/ladder", "internal/fault"},
 	"internal/media/clip":         {"internal/media/frame", "internal/media/timeline", "internal/media/codec", "internal/media/container", "internal/media/encode"},
 	"internal/media/download":     {"internal/media/frame", "internal/media/timeline", "internal/media/container", "internal/fault"},
 	"internal/media/cascade":      {"internal/fault", "internal/media/container", "internal/media/encode", "internal/media/ladder", "internal/media/window"},

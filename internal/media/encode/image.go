@@ -18,13 +18,16 @@ const MaxSide = 3840
 // only there to be decoded from.
 const ShownFrom = 1000
 
-// imageInput are the arguments that read fragmented MP4 from standard input.
-func imageInput() []string {
-	return append(common(),
+// imageInput are the arguments that read fragmented MP4 from standard input; decoding stand in front of it.
+func imageInput(decoding ...string) []string {
+	return append(append(common(), decoding...),
 		"-probesize", "32", "-analyzeduration", "0", "-threads", "2", "-max_pixels", strconv.Itoa(maxPixels), "-copyts",
 		"-protocol_whitelist", "pipe", "-format_whitelist", string(MOV), "-f", string(MOV), "-i", "pipe:0",
 		"-map", "0:v:0", "-an", "-sn", "-dn", "-map_metadata", "-1")
 }
+
+// anything has a picture shown whose decoder has not recovered yet: one is better than none.
+var anything = []string{"-flags", "+output_corrupt"} //nolint:gochecknoglobals // a constant
 
 // upright turns a picture as its track says, gives it square pixels and bounds its size.
 func upright() string {
@@ -36,7 +39,7 @@ func upright() string {
 // PictureArgs returns the arguments that turn fragmented MP4 into its first picture from ShownFrom on, as PAM with four channels of 8
 // bits. They do not depend on the picture, so that a child can be there before it is known.
 func PictureArgs() []string {
-	return append(imageInput(), "-vf", fmt.Sprintf("select=gte(t\\,%d),", ShownFrom)+upright()+",format=rgba",
+	return append(imageInput(anything...), "-vf", fmt.Sprintf("select=gte(t\\,%d),", ShownFrom)+upright()+",format=rgba",
 		"-frames:v", "1", "-fps_mode", "passthrough", "-c:v", "pam", "-f", "image2pipe", "pipe:1")
 }
 
@@ -72,7 +75,7 @@ type AnimationArgs struct {
 
 // Build returns the arguments for ffmpeg.
 func (a AnimationArgs) Build() []string {
-	args := imageInput()
+	args := imageInput(anything...)
 	// Rounding up shows at each moment what was there; any other way what comes next.
 	pictures := fmt.Sprintf("trim=start=%d:duration=%s,setpts=PTS-STARTPTS,fps=fps=%s:round=up,scale=%d:%d:flags=bicubic,setsar=1",
 		ShownFrom, seconds(a.Length), strconv.FormatFloat(a.FPS, 'f', -1, 64), a.Width, a.Height)

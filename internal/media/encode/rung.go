@@ -46,7 +46,8 @@ func (a RungArgs) Build() []string {
 		preset, scaler = "ultrafast", "bilinear"
 	}
 	args := append(append(common(), a.Encoder.device()...),
-		"-probesize", "32", "-analyzeduration", "0", "-threads", threads, "-copyts",
+		// Pictures in front of what a decoder has recovered by are of the segments before, or all that there is.
+		"-probesize", "32", "-analyzeduration", "0", "-threads", threads, "-flags", "+output_corrupt", "-copyts",
 		"-protocol_whitelist", "pipe", "-format_whitelist", string(MOV), "-f", string(MOV), "-i", "pipe:0",
 		"-map", "0:v:0", "-an", "-sn", "-dn", "-map_metadata", "-1",
 		"-vf", fmt.Sprintf("scale=%d:%d:flags=%s,setsar=1,format=yuv420p%s", a.Width, a.Height, scaler, a.Encoder.upload()))

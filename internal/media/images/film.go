@@ -157,6 +157,9 @@ func (f *Film) cost(p *Plan) int64 {
 type sample struct {
 	dts, pts int64
 	cmaf.Sample
+
+	idr      bool // of a key frame: nothing behind it refers to what is in front of it
+	recovery int  // of another key frame: so many samples behind it pictures are as they should be
 }
 
 // maxSegment bounds what is read of one segment, in bytes.
@@ -181,7 +184,7 @@ func (f *Film) samples(ctx context.Context, i int) ([]sample, error) {
 	for _, x := range fragments {
 		at := int64(x.BaseMediaDecodeTime)
 		for _, s := range x.Samples {
-			out = append(out, sample{at, at + int64(s.CompositionOffset), s})
+			out = append(out, sample{dts: at, pts: at + int64(s.CompositionOffset), Sample: s})
 			at += int64(s.Duration)
 		}
 	}
@@ -335,7 +338,9 @@ func (f *Film) exact(ctx context.Context, t float64) (clip, error) {
 		return clip{}, errNoPicture
 	}
 	needed := needs(head, all[max(k, 0):target+1])
-	if in := l.Inits[l.Chunks[i].Init]; k < 0 || len(needed)*in.Width*in.Height > reach {
+	in := l.Inits[l.Chunks[i].Init]
+	if most := max(reach/max(in.Width*in.Height, 1), 1); k < 0 || len(needed) > most {
+		needed = needed[max(len(needed)-most, 0):]
 		if key := nearestKey(all, f.ticks(t)); key >= 0 {
 			needed = all[key : key+1]
 		}
@@ -357,7 +362,7 @@ func pick(all []sample, at int64) (target, key int) {
 		}
 	}
 	for i := 0; i <= target; i++ {
-		if all[i].Sync {
+		if k := &all[i]; k.idr || k.Sync && k.pts <= all[target].pts && target-i >= k.recovery {
 			key = i
 		}
 	}
@@ -379,7 +384,7 @@ func better(a, b, at int64) bool {
 func nearestKey(all []sample, at int64) int {
 	key := -1
 	for i := range all {
-		if all[i].Sync && (key < 0 || abs(all[i].pts-at) < abs(all[key].pts-at)) {
+		if all[i].Sync && all[i].recovery == 0 && (key < 0 || abs(all[i].pts-at) < abs(all[key].pts-at)) {
 			key = i
 		}
 	}

@@ -336,6 +336,27 @@ func TestTheRightFrameOfCoarseTimes(t *testing.T) {
 	}
 }
 
+// Where a file lists as key frames what a decoder has to recover at, or open groups of pictures, the picture is as it should be nevertheless.
+func TestTheRightFrameBehindEntries(t *testing.T) {
+	t.Parallel()
+	for name, how := range map[string]string{
+		"bit by bit": "intra-refresh=1:keyint=10:bframes=0", "open groups": "open-gop=1:keyint=10:min-keyint=10:bframes=3:b-adapt=0",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, f := newStudio(t), sixSeconds(t, "-x264-params", how)
+			for query, want := range map[string]int{"time=0": 0, "time=1": 10, "time=2": 20, "time=2.9": 29, "time=3": 30, "time=5.9": 59} {
+				if got := frameOf(s.picture(f, "thumbnail.png", query)); got != want {
+					t.Errorf("%s: frame %d, want %d", query, got, want)
+				}
+			}
+			if got := frameOf(s.picture(f, "thumbnail.png", "")); got < 0 || got > 59 { // the nearest that can be shown
+				t.Errorf("in the middle: frame %d", got)
+			}
+		})
+	}
+}
+
 // What else is delivered is decoded as well: pixels that are not square, B-frames that others refer to.
 func TestOtherSources(t *testing.T) {
 	t.Parallel()

@@ -10,30 +10,26 @@ import (
 	"millrace/internal/media/container/cmaf"
 )
 
-// keys corrects which samples of a segment are key frames where all are said to be: that is also what a file says whose table of them is
-// missing. Then only an IDR is taken for one, if there is any.
+// keys finds out what decoding can begin with. Of H.264 only an IDR is as good as its file says: at other pictures that are listed as key
+// frames a decoder may have to recover first. A file that lists all pictures may just lack the list.
 func (f *Film) keys(ctx context.Context, i int, all []sample) error {
-	if len(all) < 2 || slices.ContainsFunc(all, func(s sample) bool { return !s.Sync }) {
-		return nil
-	}
 	head, err := f.Source.Init(ctx, f.lane().Chunks[i].Init)
 	if err != nil {
 		return fmt.Errorf("read init segment: %w", err)
 	}
 	size := lengthSize(head)
-	if size == 0 {
-		return nil
-	}
-	idrs := make([]bool, len(all))
-	for k, s := range all {
-		idr, known, _ := h264.IsIDRPrefix(s.Data, size)
-		idrs[k] = idr && known
-	}
-	if !slices.Contains(idrs, true) {
-		return nil
-	}
+	idrs := false
 	for k := range all {
-		all[k].Sync = idrs[k]
+		s := &all[k]
+		if s.idr = s.Sync; s.Sync && size > 0 {
+			s.idr, s.recovery = h264.Entry(s.Data, size)
+		}
+		idrs = idrs || s.idr
+	}
+	if size > 0 && idrs && len(all) > 1 && !slices.ContainsFunc(all, func(s sample) bool { return !s.Sync }) {
+		for k := range all {
+			all[k].Sync = all[k].idr
+		}
 	}
 	return nil
 }

@@ -1,12 +1,14 @@
 package transcode
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
 
 	"millrace/internal/fault"
+	"millrace/internal/media/codec/h264"
 	"millrace/internal/media/container/cmaf"
 )
 
@@ -53,6 +55,37 @@ func (w *Work) feed(ctx context.Context, msn int64) (feed, error) {
 	f.clean = f.clean && f.pts[0] == slices.Min(f.pts)
 	slices.Sort(f.pts)
 	return f, nil
+}
+
+// entry is what it takes to begin decoding with the first picture of a segment: so many frames in front of what is as it should be; -1: it is no
+// entry.
+func (f *feed) entry(lengthSize int) int {
+	if !f.samples[0].Sync {
+		return -1
+	}
+	if lengthSize == 0 {
+		return 0
+	}
+	_, recovery := h264.Entry(f.samples[0].Data, lengthSize)
+	return recovery
+}
+
+// onlyIDRs takes IDRs alone for key frames of H.264: at all others that a file lists decoding can't begin without losing pictures.
+func (f *feed) onlyIDRs(lengthSize int) {
+	for i := range f.samples {
+		if s := &f.samples[i]; s.Sync && lengthSize > 0 {
+			s.Sync, _ = h264.Entry(s.Data, lengthSize)
+		}
+	}
+}
+
+// lengthSize is how many bytes stand in front of a NAL unit; 0: it is not H.264.
+func lengthSize(init []byte) int {
+	tracks, err := cmaf.NewReader(bytes.NewReader(init), cmaf.ReaderOptions{}).Tracks()
+	if err != nil || len(tracks) != 1 || tracks[0].FourCC != "avc1" && tracks[0].FourCC != "avc3" {
+		return 0
+	}
+	return tracks[0].LengthSize
 }
 
 var errUnplaced = errors.New("the encoder gave pictures of no time that went in")

@@ -118,12 +118,8 @@ func (r *run) prepare(ctx context.Context, cores int) ([]encode.RungArgs, error)
 		}
 		r.feeds = append(r.feeds, f)
 	}
-	for back := 0; !r.feeds[0].clean && back < furthestBack && r.w.continues(r.feeds[0].msn); back++ {
-		f, err := r.w.feed(ctx, r.feeds[0].msn-1)
-		if err != nil {
-			return nil, err
-		}
-		r.feeds = slices.Insert(r.feeds, 0, f)
+	if err = r.runUp(ctx); err != nil {
+		return nil, err
 	}
 	args := r.w.args()
 	args.Hasty = !r.patient()
@@ -142,6 +138,26 @@ func (r *run) prepare(ctx context.Context, cores int) ([]encode.RungArgs, error)
 		args.Keys = nil // as the first picture is one anyway, and arguments that are always the same can be given ahead
 	}
 	return []encode.RungArgs{args}, nil
+}
+
+// runUp reads what has to be decoded in front of the first segment, where it can't be decoded by itself: back to a key frame, or to where a
+// decoder recovers in time.
+func (r *run) runUp(ctx context.Context) error {
+	size, frames := lengthSize(r.init), 0
+	for back := 0; !r.feeds[0].clean && back < furthestBack && r.w.continues(r.feeds[0].msn); back++ {
+		f, err := r.w.feed(ctx, r.feeds[0].msn-1)
+		if err != nil {
+			return err
+		}
+		r.feeds, frames = slices.Insert(r.feeds, 0, f), frames+len(f.samples)
+		if entry := f.entry(size); entry >= 0 && entry <= frames {
+			break
+		}
+	}
+	for i := range r.feeds {
+		r.feeds[i].onlyIDRs(size)
+	}
+	return nil
 }
 
 // furthestBack is how many segments are decoded in front of one that can't be decoded by itself.

@@ -190,6 +190,8 @@ func sources() map[string][]string {
 		"open GOP":         lavfi(pattern, "-x264-params", "open-gop=1:keyint=60:bframes=4"),
 		"late first frame": append([]string{"-itsoffset", "0.7", "-f", "lavfi", "-i", pattern}, x264("-g", "60")...),
 		"one long GOP":     lavfi(pattern, "-g", "1000"),
+		"bit by bit":       lavfi(pattern, "-x264-params", "intra-refresh=1:keyint=30:bframes=0"),
+		"refreshed inside": lavfi(pattern, "-x264-params", "intra-refresh=1:keyint=30:bframes=0", "-forced-idr", "1", "-force_key_frames", "0,4,8,12"),
 		"upright":          lavfi("testsrc2=s=180x320:r=25:d=9", "-g", "50"),
 	}
 }
