@@ -46,6 +46,9 @@ func FuzzBody(f *testing.F) {
 				checkMessages(t, err)
 				continue
 			}
+			if out := shaped.names.within([]string{"inputs[0].url is required", "new_asset_settings.playback_policies[1] must be"}); len(out) != 2 {
+				t.Fatalf("messages became %q", out)
+			}
 			for _, f := range shaped.ignored {
 				if len(f.path) > maxPath || strings.ContainsAny(f.path+f.why, "\r\n") {
 					t.Fatalf("ignored field %q: %q", f.path, f.why)

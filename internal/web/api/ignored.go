@@ -41,10 +41,15 @@ func markWithoutEffect(schemas huma.Registry) {
 	}
 }
 
-// ignored is one field of a body that has no effect.
+// ignored is one field of a body that has no effect, or not the one that it will have.
 type ignored struct {
-	path string
+	path string // empty: it has an effect, and is not named as ignored
 	why  string // a sentence without its full stop
+}
+
+// notPlayableYet warns of a policy whose playback IDs are refused to everybody so far.
+func notPlayableYet(path, policy string) ignored {
+	return ignored{why: path + ": playback IDs with the policy " + policy + " can't be played yet"}
 }
 
 // unknownField is a field that schema does not have.
@@ -68,16 +73,16 @@ func (n *node) means() bool {
 
 // tellIgnored names fields without effect in the headers of the answer.
 func tellIgnored(ctx huma.Context, fields []ignored) {
-	fields = fields[:min(len(fields), maxIgnored)]
-	if len(fields) == 0 {
-		return
-	}
-	names := make([]string, len(fields))
-	for i, f := range fields {
-		names[i] = f.path
+	var names []string
+	for _, f := range fields {
+		if f.path != "" {
+			names = append(names, f.path)
+		}
 		ctx.AppendHeader(warningHeader, "299 - "+quoted(f.why)) // RFC 7234 section 5.5.7: miscellaneous, persistent
 	}
-	ctx.SetHeader(ignoredHeader, strings.Join(names, ", "))
+	if len(names) > 0 {
+		ctx.SetHeader(ignoredHeader, strings.Join(names, ", "))
+	}
 }
 
 // quoted is a quoted-string of RFC 9110 section 5.6.4; s is printable ASCII.

@@ -9,16 +9,17 @@ import (
 // PlaybackPolicy says how a playback ID is played.
 type PlaybackPolicy string
 
+const policySchema = "PlaybackPolicy"
+
 // Schema documents the policies once for all.
 func (PlaybackPolicy) Schema(r huma.Registry) *huma.Schema {
-	const name = "PlaybackPolicy"
-	if r.Map()[name] == nil {
-		r.Map()[name] = &huma.Schema{
+	if r.Map()[policySchema] == nil {
+		r.Map()[policySchema] = &huma.Schema{
 			Type: huma.TypeString, Enum: []any{"public", "signed", "drm"},
 			Description: "public: by its URL alone. signed: with a token. drm: with a licence. Playback IDs with signed and drm can be made and can't be played yet.",
 		}
 	}
-	return &huma.Schema{Ref: "#/components/schemas/" + name}
+	return &huma.Schema{Ref: "#/components/schemas/" + policySchema}
 }
 
 // PlaybackID is the public handle of a live stream or an asset.

@@ -115,6 +115,9 @@ func (s *shaper) value(where place, n *node, schema *huma.Schema) (clean any, ok
 	case kindBool:
 		return n.boolean, true
 	case kindString:
+		if policy := n.text; name == policySchema && (policy == "signed" || policy == "drm") {
+			s.ignore(notPlayableYet(where.sent, policy))
+		}
 		return n.text, true
 	case kindNumber:
 		return s.number(where.sent, n.text, found.Type)
@@ -141,8 +144,8 @@ func (s *shaper) object(where place, n *node, schema *huma.Schema, name string) 
 		case !known && s.fixed(name, m.name):
 			s.complain("%s can not be changed; it is given when the resource is made", here)
 		case !known:
-			if len(s.ignored) < maxIgnored {
-				s.ignored = append(s.ignored, unknownField(here, m.name, schema))
+			if len(s.ignored) < maxIgnored { // looking for what was meant costs something
+				s.ignore(unknownField(here, m.name, schema))
 			}
 		case m.value.kind == kindNull && !s.patch:
 			// Some clients send null for what they have not set.
@@ -153,12 +156,18 @@ func (s *shaper) object(where place, n *node, schema *huma.Schema, name string) 
 			if v, ok := s.value(field, m.value, property); ok {
 				object[m.name] = v
 			}
-			if slices.Contains(withoutEffect[name], m.name) && m.value.means() && len(s.ignored) < maxIgnored {
-				s.ignored = append(s.ignored, ignored{here, here + " has no effect yet"})
+			if slices.Contains(withoutEffect[name], m.name) && m.value.means() {
+				s.ignore(ignored{here, here + " has no effect yet"})
 			}
 		}
 	}
 	return object
+}
+
+func (s *shaper) ignore(f ignored) {
+	if len(s.ignored) < maxIgnored {
+		s.ignored = append(s.ignored, f)
+	}
 }
 
 func (s *shaper) fixed(schema, field string) bool {

@@ -70,7 +70,7 @@
         return;
       case 401:
       case 403:
-        state('error', token ? 'This link is not valid, or no longer.' : 'This video is private: it needs a link with a token.');
+        state('error', token ? 'This link is not valid, or no longer.' : 'This video is private and cannot be played here.');
         return;
       case 429:
       case 503:
