@@ -343,6 +343,7 @@ func (n *node) mux(players http.Handler, p *publishers) http.Handler {
 		}),
 		players,
 		door,
+		n.ready(),
 	)
 }
 

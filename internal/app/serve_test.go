@@ -389,7 +389,7 @@ func TestBothListeners(t *testing.T) {
 	}
 	c := client(t, nil)
 	for path, want := range map[string]int{
-		"/healthz": http.StatusNoContent, "/": http.StatusFound, "/openapi.json": http.StatusOK, "/docs": http.StatusOK,
+		"/healthz": http.StatusNoContent, "/readyz": http.StatusOK, "/": http.StatusFound, "/openapi.json": http.StatusOK, "/docs": http.StatusOK,
 		"/video/v1/live-streams": http.StatusUnauthorized, "/noSuchPlaybackID.m3u8": http.StatusNotFound, "/noSuchPlaybackID": http.StatusNotFound,
 		"/watch/noSuchPlaybackID": http.StatusOK,
 	} {
@@ -509,7 +509,7 @@ func TestRequestsAtTheEnd(t *testing.T) {
 					synctest.Wait()
 					got = context.Cause(r.Context())
 				})
-				router(h, h, h).ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, http.MethodGet, tt.path, nil))
+				router(h, h, h, h).ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, http.MethodGet, tt.path, nil))
 				if (got != nil) != tt.ends {
 					t.Errorf("it ended with %v", got)
 				}
@@ -522,7 +522,7 @@ func TestRequestsAtTheEnd(t *testing.T) {
 func TestRouterNeverRedirects(t *testing.T) {
 	t.Parallel()
 	lives := playback.New(playback.Options{Logger: slog.New(slog.DiscardHandler)})
-	h := router(api.New(api.Options{}), lives, http.NotFoundHandler())
+	h := router(api.New(api.Options{}), lives, http.NotFoundHandler(), http.NotFoundHandler())
 	for _, path := range []string{
 		"/video/v1/live-streams/abc/playback-ids/..", "/video/v1/live-streams/abc/playback-ids/%2e%2e", "/video/v1/live-streams/abc/playback-ids/../",
 		"/video/v1/live-streams/abc/./playback-ids/x", "/video/v1//live-streams/abc", "//video/v1/assets/abc", "/video/v1/assets/abc/x/../..", "/system/v1/./whoami",

@@ -22,7 +22,7 @@ import (
 
 // router puts the REST API, playback, pages and, if there is one, WHIP behind one listener. Playback stands at the root. No path leads elsewhere:
 // what http.ServeMux would redirect, after it has cleaned the path or added a slash, is answered as it is.
-func router(rest, playback, whip http.Handler) http.Handler {
+func router(rest, playback, whip, ready http.Handler) http.Handler {
 	rest = finishing(rest)
 	mux := http.NewServeMux()
 	for _, path := range []string{"/video", "/video/", "/system", "/system/", "/openapi.json", "/openapi.yaml", "/docs", "/docs/"} {
@@ -37,6 +37,7 @@ func router(rest, playback, whip http.Handler) http.Handler {
 		mux.Handle("/publish/", publish.Handler())
 	}
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
+	mux.Handle("GET /readyz", ready)
 	mux.Handle("GET /{$}", http.RedirectHandler("/docs", http.StatusFound))
 	mux.Handle("/", playback)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

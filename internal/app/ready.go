@@ -1,0 +1,92 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"millrace/internal/fault"
+	"millrace/internal/storage/blob"
+)
+
+const (
+	readyTime = 3 * time.Second // that each of what is asked may take
+	readyFor  = time.Second     // how long what was found holds: nobody can keep the storage busy by asking
+)
+
+// readiness tells whether what the service stands on answers now: 200 if all of it does, else 503. It is open to everybody, and so says no
+// more than which it is; the log says why, once.
+type readiness struct {
+	needs []need
+	log   *slog.Logger
+
+	mu     sync.Mutex // held while they are asked; whoever comes then waits for what is found
+	until  time.Time
+	status int
+	text   string
+}
+
+// need is something that the service can't do without.
+type need struct {
+	name string
+	ask  func(context.Context) error
+	away bool // it did not answer the last time
+}
+
+func (n *node) ready() *readiness {
+	storage := func(ctx context.Context) error { return reachable(ctx, n.blob) }
+	return &readiness{needs: []need{{name: "database", ask: n.db.Ping}, {name: "storage", ask: storage}}, log: n.log}
+}
+
+// reachable asks a storage for an object that is not there.
+func reachable(ctx context.Context, store blob.Store) error {
+	_, err := store.Stat(ctx, "ready/none")
+	if fault.KindOf(err) == fault.NotFound {
+		return nil
+	}
+	return err
+}
+
+// ServeHTTP implements http.Handler.
+func (r *readiness) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	status, text := r.look(context.WithoutCancel(req.Context()))
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.WriteHeader(status)
+	_, _ = w.Write([]byte(text))
+}
+
+func (r *readiness) look(ctx context.Context) (status int, text string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if time.Now().Before(r.until) {
+		return r.status, r.text
+	}
+	var lines strings.Builder
+	r.status = http.StatusOK
+	for i := range r.needs {
+		n, state := &r.needs[i], "ok"
+		err := inTime(ctx, n.ask)
+		if err != nil {
+			state, r.status = "does not answer", http.StatusServiceUnavailable
+		}
+		if err != nil && !n.away {
+			r.log.WarnContext(ctx, "not ready", "because_of", n.name, "error", err)
+		}
+		n.away = err != nil
+		_, _ = fmt.Fprintf(&lines, "%s: %s\n", n.name, state)
+	}
+	r.text, r.until = lines.String(), time.Now().Add(readyFor)
+	return r.status, r.text
+}
+
+func inTime(ctx context.Context, ask func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, readyTime)
+	defer cancel()
+	return ask(ctx)
+}
