@@ -373,7 +373,7 @@ func (e *Edge) reached(l *lane, r Reload) bool {
 // changes (the encoder came back with fewer frames a second), is shown when it is whole.
 func (e *Edge) listed(l *lane, s *segment) int {
 	target := e.partTarget(l)
-	if !e.opt.Mode.Low || target == 0 || s.hot == nil || s.parts == 0 || l.duration(s.hot.parts[0].dur) > target {
+	if !e.opt.Mode.Low || target == 0 || s.hot == nil || s.gap || s.parts == 0 || l.duration(s.hot.parts[0].dur) > target {
 		return 0
 	}
 	return len(s.hot.parts)

@@ -1,6 +1,7 @@
 package window
 
 import (
+	"slices"
 	"time"
 
 	"millrace/internal/media/container/cmaf"
@@ -15,12 +16,13 @@ func (e *Edge) takeOver() {
 	e.reserved = next
 	e.parted = e.count()
 	if j := e.opt.Journal; j != nil {
-		whole := true
-		for s := range j.Left {
-			whole = e.take(j, s, whole)
-		}
-		if marked, ok := j.Marked(); ok {
+		all := slices.Collect(j.Left)
+		marked, known := j.Marked()
+		if known {
 			next = marked
+		}
+		for i, s := range all {
+			e.take(j, s, behind{all[i+1:], known && marked > all[len(all)-1].MSN+1})
 		}
 	}
 	if len(e.lanes) > 0 {
@@ -39,31 +41,44 @@ func (e *Edge) count() int {
 	return len(e.lanes[0].segs)
 }
 
-// take takes a segment over from a journal: of one that is recorded the lengths of its parts. whole says whether the one before was, and
-// whether this one is.
-func (e *Edge) take(j *journal.Journal, s *journal.Segment, whole bool) bool {
+// behind is what was published behind a segment: what the journal has of it, and whether there was more.
+type behind struct {
+	segments []*journal.Segment
+	more     bool
+}
+
+// ended says whether whoever published a segment went on behind it in a rendition, and in which ticks, if that is known.
+func (b behind) ended(s *journal.Segment, rendition string) (at int64, ok bool) {
+	last := s
+	for _, later := range b.segments {
+		if l := later.Lane(rendition); l != nil && l.Begun && later.Generation == s.Generation {
+			return l.Time, true
+		}
+		last = later
+	}
+	return 0, b.more && last.Generation == s.Generation
+}
+
+// take takes a segment over from a journal: of one that is recorded the lengths of its parts.
+func (e *Edge) take(j *journal.Journal, s *journal.Segment, rest behind) {
 	if s.MSN < e.first+int64(e.count()) {
 		if !s.Stored { // recorded before the process could say so
 			j.Stored(s.MSN)
 		}
 		e.relist(s)
-		return true
+		return
 	}
 	s.Load()
 	if s.Stored || !s.Any() { // its record is gone, or nothing of it came
 		j.Forget(s.MSN)
-		return whole
+		return
 	}
-	if !whole {
-		e.stretch(s)
-	}
-	if !e.adopt(s) {
+	if !e.adopt(s, rest) {
 		e.opt.Logger.Warn("segment in the part journal can not be recovered: its init segment is missing", "media", e.opt.Media, "msn", s.MSN)
 		j.Forget(s.MSN)
-		return whole
+		return
 	}
 	e.opt.Logger.Info("segment recovered from the part journal", "media", e.opt.Media, "msn", s.MSN, "whole", s.Whole())
-	return s.Whole()
 }
 
 // relist gives a recorded segment its parts back.
@@ -102,8 +117,9 @@ func partsOf(from *journal.Lane) []part {
 }
 
 // adopt makes the next segment of what a journal holds; what was published between it and the last one that is known is left out. False when
-// nothing can be made of it.
-func (e *Edge) adopt(s *journal.Segment) bool {
+// nothing can be made of it. Where a rendition went on behind a segment that the disk did not take to its end, that was listed as a whole and
+// given with bytes that are lost: it becomes a gap, as long as it was, and its parts stay for a while.
+func (e *Edge) adopt(s *journal.Segment, rest behind) bool {
 	if e.target == 0 {
 		e.target = s.Target
 	}
@@ -124,7 +140,11 @@ func (e *Edge) adopt(s *journal.Segment) bool {
 			start: from.Start, time: from.Time, dur: from.Ticks(), init: int32(from.Use), disc: from.Discontinuity, slate: from.Slate, done: true,
 			generation: int32(s.Generation),
 		}
+		at, ended := rest.ended(s, from.ID)
 		switch {
+		case len(from.Parts) > 0 && ended && !from.Whole:
+			x.gap, x.init, x.dur = true, l.lastInit(), max(x.dur, at-from.Time, end.in(l)-from.Time)
+			x.hot, x.parts = &hot{buf: from.Data, parts: partsOf(from)}, int32(len(from.Parts))
 		case len(from.Parts) > 0:
 			x.size, x.hot, x.parts = int64(len(from.Data)), &hot{buf: from.Data, parts: partsOf(from)}, int32(len(from.Parts))
 			x.independent = from.Parts[0].Independent
@@ -132,15 +152,13 @@ func (e *Edge) adopt(s *journal.Segment) bool {
 				x.dur = max(x.dur, end.in(l)-from.Time)
 			}
 			l.rate.Add(x.size, x.dur, l.Timescale, e.target)
-			if longest == nil {
-				longest = l
-			}
 		case from.Whole: // a gap
 			x.gap, x.init = true, l.lastInit()
 		default:
 			continue
 		}
 		l.segs = append(l.segs, x)
+		longest = l
 	}
 	for _, l := range e.lanes {
 		l.backfill(longest)
@@ -209,19 +227,6 @@ func (e *Edge) endOfAll(s *journal.Segment) moment {
 		return listed
 	}
 	return longest
-}
-
-// stretch has the last segment, whose end is not in the journal, last until the next one, which goes on behind it.
-func (e *Edge) stretch(next *journal.Segment) {
-	for _, from := range next.Lanes {
-		l := e.lane(from.ID)
-		if l == nil || len(l.segs) == 0 || len(from.Parts) == 0 || from.Discontinuity || next.MSN != e.first+int64(len(l.segs)) {
-			continue
-		}
-		if s := &l.segs[len(l.segs)-1]; !s.gap && !s.stored {
-			s.dur = max(s.dur, from.Time-s.time)
-		}
-	}
 }
 
 // leaveOut lists the media sequence numbers before next as gaps: they were published, and nothing is left of them. A gap is as short as can

@@ -7,9 +7,11 @@ import (
 	"io"
 	"log/slog"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"millrace/internal/media/hls"
 	"millrace/internal/media/journal"
@@ -300,6 +302,54 @@ func TestNothingIsNumberedTwice(t *testing.T) {
 				case s.msn < w.next["v"]:
 					t.Errorf("%s has the number of another one", s.uri)
 				}
+			}
+		})
+	}
+}
+
+// TestSegmentThatTheDiskDidNotTake to its end was listed as a whole, and is not given out shorter: it is a gap of its length, and the parts of
+// it that are there are.
+func TestSegmentThatTheDiskDidNotTake(t *testing.T) {
+	t.Parallel()
+	for name, cut := range map[string]int64{"that went on": 9, "that did not": 10} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir, mark := filepath.Join(t.TempDir(), "m"), filepath.Join(t.TempDir(), "mark")
+			open := func() *journal.Journal {
+				return journal.New(journal.Options{Dir: dir, Patience: time.Minute, Mark: mark, Logger: slog.New(slog.DiscardHandler)})
+			}
+			w := newWitness(t)
+			one := newRig(Options{Mode: low, Journal: open()})
+			one.store.before = func(context.Context, string) error { return errAway }
+			stop := one.run(t)
+			one.start()
+			for range 4 {
+				one.segment(3, false)
+			}
+			w.watch(one, "before")
+			one.opt.Journal.Published(11)
+			stop()
+			if err := os.Truncate(filepath.Join(dir, fmt.Sprint(cut, ".v.m4s")), 150); err != nil {
+				t.Fatal(err)
+			}
+			two := newRig(Options{Mode: low, Timeline: &timeline.Timeline{}, Journal: open(), Generation: 1})
+			for _, id := range []string{"v", "a"} {
+				for _, s := range two.list(t, id, now()).segs {
+					lost := id == "v" && s.msn == cut || s.msn == 11
+					if s.msn < 7 {
+						continue
+					}
+					if s.gap != lost || s.msn < 11 && s.dur != w.length[s.uri] {
+						t.Errorf("%s lasts %v, gap %v", s.uri, s.dur, s.gap)
+					}
+					if !s.gap {
+						w.same(two, "after the crash", s.uri)
+					}
+				}
+			}
+			w.same(two, "after the crash", hls.PartURI("v", cut, 0))
+			if w.fetch(two, hls.PartURI("v", cut, 1)) != nil {
+				t.Error("a part that is lost is given")
 			}
 		})
 	}
