@@ -35,6 +35,7 @@ func fullAsset(name string) asset.Asset {
 		PlaybackIDs:   []playbackid.ID{{ID: id.Playback("q2-" + name), Policy: "signed"}, {ID: id.Playback("q1-" + name), Policy: "drm", DRMConfigurationID: "d"}},
 		Facts:         asset.Facts{Duration: 2.5, Width: 3, Height: 4, FrameRate: 30, Channels: 2, HasVideo: true, HasAudio: true, Offered: asset.Size{Width: 1, Height: 2}},
 		Errors:        &asset.Errors{Type: "t", Messages: []string{"a", "b"}},
+		Limit:         10,
 		Recordings:    []asset.Recording{{StartedAt: at(3), Duration: 2, Type: "content"}},
 		ThumbnailTime: new(1.25),
 		InputInfo:     []asset.InputInfo{{Settings: assetopt.Input{URL: "u"}}},
