@@ -226,8 +226,8 @@ func count(e *live.Encoder, t health.Totals) {
 func countsOf(s session.Stats, l ingest.LinkStats) health.Counts {
 	return health.Counts{
 		Dropped: s.Dropped, Repaired: s.Clamped, Jumps: s.Jumps, Discontinuities: s.Discontinuities, Holes: s.Holes, Missing: s.Lost,
-		Variable: s.FPS > 0 && !s.Constant,
-		Packets:  l.Packets, PacketsLost: l.Lost, PacketsRetransmitted: l.Retransmitted, PacketsDropped: l.Dropped, RTT: l.RTT,
+		Variable: s.FPS > 0 && !s.Constant, AudioSkew: s.AudioSkew, AudioByCount: s.AudioByCount,
+		Packets: l.Packets, PacketsLost: l.Lost, PacketsRetransmitted: l.Retransmitted, PacketsDropped: l.Dropped, RTT: l.RTT,
 	}
 }
 

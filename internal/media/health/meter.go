@@ -26,6 +26,10 @@ type Counts struct {
 	Holes           int64 // places where sound is missing
 	Missing         int64 // pictures that the frame rate asks for and that never came
 	Variable        bool  // the frame rate is not constant; a state, no count
+	// AudioSkew is by how much more samples of sound come than their timestamps have time for, as a part of it; AudioByCount, that the samples
+	// are followed. States, no counts.
+	AudioSkew    float64
+	AudioByCount bool
 
 	Packets, PacketsLost, PacketsRetransmitted, PacketsDropped int64 // of the link, where the protocol counts them
 

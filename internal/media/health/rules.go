@@ -2,6 +2,7 @@ package health
 
 import (
 	"fmt"
+	"math"
 	"time"
 )
 
@@ -17,6 +18,7 @@ const (
 	EncoderTooSlow    = "encoder_too_slow"
 	PacketsLost       = "packets_lost"
 	TimestampsBroken  = "timestamps_broken"
+	AudioClockOff     = "audio_clock_off"
 )
 
 // Limits of the rules.
@@ -68,6 +70,7 @@ func rules() []rule {
 		{EncoderTooSlow, 3, 3, pace},
 		{PacketsLost, 2, 6, loss},
 		{TimestampsBroken, 2, 6, timestamps},
+		{AudioClockOff, 2, 3, audioClock},
 	}
 }
 
@@ -167,4 +170,22 @@ func timestamps(v view) string {
 		return ""
 	}
 	return fmt.Sprintf("%d of %d frames had timestamps that went backwards or made no sense; they were mended or left out.", bad, n)
+}
+
+func audioClock(v view) string {
+	if v.Audio.Frames == 0 || v.Counts.AudioSkew == 0 {
+		return ""
+	}
+	than := "more"
+	if v.Counts.AudioSkew < 0 {
+		than = "less"
+	}
+	says := fmt.Sprintf("The sound has %.1f %% %s samples than its timestamps have time for. ", 100*math.Abs(v.Counts.AudioSkew), than)
+	switch {
+	case v.Counts.AudioByCount:
+		return says + "It comes as fast as it is to be played, so its timestamps are not followed: look for a newer version of the encoder."
+	case v.Counts.AudioSkew > 0:
+		return says + "Frames are left out so that it stays with the picture: check the sample rate of the encoder and of its audio device."
+	}
+	return says + "It has short holes so that it stays with the picture: check the sample rate of the encoder and of its audio device."
 }

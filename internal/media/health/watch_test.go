@@ -69,6 +69,9 @@ func TestRules(t *testing.T) {
 		"packets that never came":      {func(s *Sample) { s.Counts.PacketsDropped = 40 }, PacketsLost, 2, "2.0 %"},
 		"packets that came again":      {func(s *Sample) { s.Counts.PacketsLost, s.Counts.PacketsRetransmitted = 100, 100 }, "", 0, ""},
 		"timestamps without sense":     {func(s *Sample) { s.Counts.Repaired = 30 }, TimestampsBroken, 2, "30 of 400 frames"},
+		"too much sound":               {func(s *Sample) { s.Counts.AudioSkew = 0.01 }, AudioClockOff, 2, "1.0 % more samples than its timestamps have time for. Frames are left out"},
+		"too little sound":             {func(s *Sample) { s.Counts.AudioSkew = -0.02 }, AudioClockOff, 2, "2.0 % less samples"},
+		"wrong timestamps of sound":    {func(s *Sample) { s.Counts.AudioSkew, s.Counts.AudioByCount = 0.016, true }, AudioClockOff, 2, "its timestamps are not followed"},
 		"a few timestamps of no sense": {func(s *Sample) { s.Counts.Repaired = 3 }, "", 0, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

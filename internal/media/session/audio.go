@@ -28,6 +28,8 @@ type audioTrack struct {
 	drift   time.Duration // smoothed: encoder's time - counted time
 	waiting []item        // strays
 	waits   int64         // samples of the strays
+	rates   soundClock
+	moved   time.Duration // added to the timestamps because the samples are right
 }
 
 func (a *audioTrack) time(pos int64) time.Duration {
@@ -73,6 +75,8 @@ func (a *audioTrack) write(i item, t time.Duration) error {
 		a.length = n
 		a.s.continuity.tracks[frame.Audio].setStep(a.step())
 	}
+	a.rates.frame(t-a.moved, a.step(), i.Received)
+	a.s.stats.AudioSkew, a.s.stats.AudioByCount = a.rates.skew, a.rates.byCount
 	off := t - a.time(a.pos+a.waits)
 	if off > audioStray || off < -audioStray {
 		a.waiting = append(a.waiting, i)
@@ -89,6 +93,12 @@ func (a *audioTrack) write(i item, t time.Duration) error {
 		}
 	}
 	a.drift += (t - a.time(a.pos) - a.drift) / max(1, time.Duration(a.rate/a.length/2))
+	if a.rates.byCount && abs(a.drift) > clockFollow { // the timestamps are wrong, not the samples
+		a.moved -= a.drift
+		a.s.continuity.move(frame.Audio, -a.drift)
+		a.drift = 0
+		return a.emit(i)
+	}
 	if a.drift > audioSlack {
 		a.hole(a.drift)
 	} else if a.drift < -audioSlack {

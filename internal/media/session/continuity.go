@@ -320,6 +320,12 @@ func (c *continuity) slip(d time.Duration) {
 	c.tracks[frame.Video].last += d
 }
 
+// move moves the clock of one track by d.
+func (c *continuity) move(k frame.Kind, d time.Duration) {
+	c.tracks[k].own += d
+	c.tracks[k].last += d
+}
+
 // release passes on what waited.
 func (c *continuity) release(k frame.Kind, reason string) error {
 	t := &c.tracks[k]

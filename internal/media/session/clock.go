@@ -1,0 +1,79 @@
+package session
+
+import (
+	"math"
+	"time"
+)
+
+const (
+	clockWindow = 10 * time.Second       // that a comparison takes
+	clockOff    = 0.003                  // more than this between samples and timestamps is no tolerance of a crystal
+	clockSure   = 80 * time.Millisecond  // that samples and timestamps have to be apart before arrival tells which of them are right
+	clockFollow = 10 * time.Millisecond  // what is left of the timestamps' error before they are followed less
+	clockBreak  = 500 * time.Millisecond // a step larger than this is none of the clock
+)
+
+// soundClock compares how much sound came with the time that its timestamps and its arrival say. Some encoders stamp with a step that is
+// rounded, or for another sample rate: then there are as many samples as time has passed, and the timestamps are wrong. Others have an audio
+// device that does not keep its rate: then the samples are too many or too few.
+type soundClock struct {
+	last     time.Duration // timestamp of the last frame
+	received time.Time     // and its arrival
+	length   time.Duration // and how long it lasts
+	seen     bool
+
+	window, trend clockTimes
+	windows       int
+	skew          float64 // how many more samples there are than the timestamps have time for, as a part; 0: as many
+	byCount       bool    // the samples are right
+}
+
+// clockTimes is the same stretch on three clocks.
+type clockTimes struct{ counted, stamped, arrived time.Duration }
+
+func (c *clockTimes) add(o clockTimes) {
+	c.counted, c.stamped, c.arrived = c.counted+o.counted, c.stamped+o.stamped, c.arrived+o.arrived
+}
+
+// frame takes a frame that is stamped at, lasts length and arrived at received.
+func (c *soundClock) frame(at, length time.Duration, received time.Time) {
+	step := clockTimes{c.length, at - c.last, received.Sub(c.received)}
+	known := c.seen
+	c.last, c.length, c.received, c.seen = at, length, received, true
+	if !known || step.stamped < -clockBreak || step.stamped > clockBreak || step.counted <= 0 {
+		c.window = clockTimes{}
+		return
+	}
+	if lost := int64((step.stamped - step.counted*3/4) / step.counted); lost > 0 { // frames that did not come are no fault of the clock
+		step.counted = time.Duration((lost + 1) * int64(step.counted))
+	}
+	c.window.add(step)
+	if c.window.stamped >= clockWindow {
+		c.judge()
+	}
+}
+
+// judge ends a window.
+func (c *soundClock) judge() {
+	w := c.window
+	c.window = clockTimes{}
+	if c.windows++; c.windows == 1 { // what the encoder had in store came at once
+		return
+	}
+	c.skew = float64(w.counted-w.stamped) / float64(w.stamped)
+	if math.Abs(c.skew) < clockOff {
+		c.skew, c.byCount, c.trend = 0, false, clockTimes{}
+		return
+	}
+	c.trend.add(w)
+	if abs(c.trend.counted-c.trend.stamped) < clockSure {
+		return
+	}
+	byCount, byStamp := abs(c.trend.arrived-c.trend.counted), abs(c.trend.arrived-c.trend.stamped)
+	switch {
+	case 3*byCount < byStamp:
+		c.byCount = true
+	case 3*byStamp < byCount:
+		c.byCount = false
+	}
+}
