@@ -50,6 +50,9 @@ type follower struct {
 func newFollower(a *mp4.Track, borders []float64) *follower {
 	f := &follower{a: a, last: ticksOf(a, borders[len(borders)-2]), end: ticksOf(a, borders[len(borders)-1])}
 	f.silence, f.fills = silenceFor(a)
+	for k := range len(borders) - 1 {
+		f.fills = f.fills && borders[k+1]-borders[k] <= longestFill
+	}
 	start := ticksOf(a, borders[0])
 	if a.Len() == 0 {
 		f.rest(start)

@@ -3,7 +3,7 @@ package ondemand
 // hush puts silence into the holes of a tape of sound up to a border: the packets that begin in front of it. A hole is filled no sooner than
 // it is cut, so that one of hours costs no memory.
 func (t *tape) hush(border int64) {
-	if !t.fills {
+	if !t.fills || border-t.due > t.at(longestFill) {
 		return
 	}
 	var out []taped

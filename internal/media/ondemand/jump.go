@@ -13,6 +13,8 @@ const (
 	jump = 10
 	// jumpAlone is the same where there is one track only: a screen may well be still for minutes.
 	jumpAlone = 600
+	// mostJumps is how often that may be: a file in which it is oftener is as long as it says.
+	mostJumps = 1000
 	// longSample is the most, in seconds, that the last sample before a jump is taken to last: its duration is up to the next one.
 	longSample = 0.04
 )
@@ -33,7 +35,7 @@ func (c *clock) see(at, long float64) {
 	if c.alone {
 		most = jumpAlone
 	}
-	if c.begun && at > c.newest+most {
+	if c.begun && at > c.newest+most && len(c.jumps) < mostJumps {
 		c.jumps = append(c.jumps, jumped{at, at - c.newest})
 	}
 	c.begun, c.newest = true, max(c.newest, at+min(long, longSample))

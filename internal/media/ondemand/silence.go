@@ -9,6 +9,13 @@ import (
 	"millrace/internal/media/timeline"
 )
 
+const (
+	// fastestSound is the highest sample rate, in Hz, whose holes are filled: what a hostile file makes of each second is bounded.
+	fastestSound = 96_000
+	// longestFill is the longest segment, in seconds, that is filled.
+	longestFill = 120
+)
+
 // silence fills the holes of a track of AAC: packets that decode to silence, as long as the track's own.
 type silence struct {
 	packet []byte
@@ -18,7 +25,7 @@ type silence struct {
 // silenceOf gives the silence of a track; false where its parameters can't be read.
 func silenceOf(asc []byte, timescale uint32) (silence, bool) {
 	c, err := aac.Parse(asc)
-	if err != nil || c.SampleRate <= 0 {
+	if err != nil || c.SampleRate <= 0 || c.SampleRate > fastestSound {
 		return silence{}, false
 	}
 	s := silence{packet: aac.Silence(asc), step: float64(c.SamplesPerFrame) * float64(timescale) / float64(c.SampleRate)}

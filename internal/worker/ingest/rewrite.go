@@ -47,6 +47,11 @@ func (w *Worker) rewrite(ctx context.Context, a asset.Asset, in assetopt.Input, 
 			c.args.Sound = &encode.Sound{SampleRate: c.audio.SampleRate, Channels: c.audio.Channels}
 		}
 	}
+	if format == encode.MPEGTS {
+		if err = w.oneSound(ctx, &c, path); err != nil {
+			return err
+		}
+	}
 	if err = w.tellUnusual(ctx, a, c.reasons); err != nil {
 		return err
 	}
@@ -64,9 +69,24 @@ func (w *Worker) rewrite(ctx context.Context, a asset.Asset, in assetopt.Input, 
 			return err
 		}
 	}
-	have, err := w.opt.Assets.Timeline(ctx, a.ID, 0)
+	whole, err := w.segments(ctx, a, &c, info)
 	if err != nil {
 		return err
+	}
+	if err = w.tellMissing(ctx, a, &c, whole); err != nil {
+		return err
+	}
+	if err = w.tellCutOff(ctx, a, path, c.says(info), whole.Duration().Seconds()); err != nil {
+		return err
+	}
+	return w.finish(ctx, a, whole)
+}
+
+// segments stores the segments of a file while ffmpeg unpacks or encodes it, and puts them on record.
+func (w *Worker) segments(ctx context.Context, a asset.Asset, c *conform, info encode.Info) (whole *timeline.Timeline, err error) {
+	have, err := w.opt.Assets.Timeline(ctx, a.ID, 0)
+	if err != nil {
+		return nil, err
 	}
 	r := &record{w: w, asset: a, have: have, long: info.Duration.Seconds(), state: asset.Ingesting, before: downloaded}
 	if c.args.Picture != nil || c.args.Sound != nil {
@@ -75,7 +95,6 @@ func (w *Worker) rewrite(ctx context.Context, a asset.Asset, in assetopt.Input, 
 	if c.args.Length > 0 {
 		r.long = min(r.long, c.args.Length.Seconds())
 	}
-	var whole *timeline.Timeline
 	err = w.opt.Engine.Rewrite(ctx, c.args, func(ctx context.Context, mp4 io.Reader) error {
 		as := ondemand.StreamOptions{Prefix: settle.Prefix(a.Media), Hold: w.hold(ctx)}
 		if c.args.Picture != nil {
@@ -91,15 +110,9 @@ func (w *Worker) rewrite(ctx context.Context, a asset.Asset, in assetopt.Input, 
 		err = r.flush(ctx)
 	}
 	if err != nil {
-		return refused(err)
+		return nil, refused(err)
 	}
-	if err = w.tellMissing(ctx, a, &c, whole); err != nil {
-		return err
-	}
-	if err = w.tellCutOff(ctx, a, path, c.says(info), whole.Duration().Seconds()); err != nil {
-		return err
-	}
-	return w.finish(ctx, a, whole)
+	return whole, nil
 }
 
 // forgetLength leaves out lengths that no asset may have. Those of MPEG streams are only what lies between its first and its last clock time: where
