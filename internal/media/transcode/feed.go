@@ -2,6 +2,7 @@ package transcode
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,6 +21,7 @@ type feed struct {
 	pts   []int64 // ascending
 	end   int64   // where the last one's decoding ends
 	clean bool    // it can be decoded by itself, every picture of it
+	odd   bool    // it has a picture whose time can't be meant, or is another's too
 
 	samples []cmaf.Sample // the pictures, in the order of decoding
 
@@ -54,7 +56,24 @@ func (w *Work) feed(ctx context.Context, msn int64) (feed, error) {
 	}
 	f.clean = f.clean && f.pts[0] == slices.Min(f.pts)
 	slices.Sort(f.pts)
+	f.settle(w.Lane.Timescale)
 	return f, nil
+}
+
+// apart is by how many seconds a picture may be shown outside of the time in which its segment is decoded.
+const apart = 10
+
+// settle brings times back that lie far outside of the segment, and takes those apart that are the same.
+func (f *feed) settle(timescale uint32) {
+	earliest, latest := f.dts[0]-apart*int64(timescale), f.end+apart*int64(timescale)
+	for i, at := range f.pts {
+		settled := min(max(at, earliest), latest)
+		if i > 0 && settled <= f.pts[i-1] {
+			settled = f.pts[i-1] + 1
+		}
+		f.odd = f.odd || settled != at
+		f.pts[i] = settled
+	}
 }
 
 // entry is what it takes to begin decoding with the first picture of a segment: so many frames in front of what is as it should be; -1: it is no
@@ -90,12 +109,36 @@ func lengthSize(init []byte) int {
 
 var errUnplaced = errors.New("the encoder gave pictures of no time that went in")
 
-// has says whether every one of some pictures is of a time that went in.
-func (f *feed) has(pictures []picture) error {
+// place gives pictures the times that went in. A decoder that finds times in disorder, and a muxer, give some of them others: each picture is
+// put to the nearest time that is free, in the order in which they are shown.
+func (f *feed) place(pictures []picture) error {
+	known, used := 0, map[int64]bool{}
 	for i := range pictures {
-		if _, ok := slices.BinarySearch(f.pts, pictures[i].pts); !ok {
-			return errUnplaced
+		if _, ok := slices.BinarySearch(f.pts, pictures[i].pts); ok && !used[pictures[i].pts] {
+			known, used[pictures[i].pts] = known+1, true
 		}
+	}
+	switch {
+	case known == len(pictures):
+		return nil
+	case len(pictures) > len(f.pts) || known == 0 && len(pictures) > 1 && !f.odd:
+		return errUnplaced
+	}
+	order := make([]int, len(pictures))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(pictures[a].pts, pictures[b].pts) })
+	next := 0
+	for k, i := range order {
+		last := len(f.pts) - (len(order) - k) // so that there is a time for each that follows
+		for next < last && distance(f.pts[next+1], pictures[i].pts) <= distance(f.pts[next], pictures[i].pts) {
+			next++
+		}
+		pictures[i].pts = f.pts[next]
+		next++
 	}
 	return nil
 }
+
+func distance(a, b int64) int64 { return max(a-b, b-a) }

@@ -26,7 +26,7 @@ const least = 12
 
 // divide cuts the run's one segment into parts for so many processors; false: it stays whole.
 func (r *run) divide(cores int) bool {
-	if r.patient() || len(r.feeds) != 1 || !r.feeds[0].clean || r.feeds[0].head != nil {
+	if r.patient() || len(r.feeds) != 1 || !r.feeds[0].clean || r.feeds[0].odd || r.feeds[0].head != nil {
 		return false
 	}
 	if f := &r.feeds[0]; r.w.Parts == nil || len(r.w.Parts(f.msn)) == 0 { // what is shown in parts has key frames where those have been
@@ -166,7 +166,7 @@ func (r *run) join(ctx context.Context) error {
 		}
 		all = append(all, p.pictures...)
 	}
-	if err := f.has(all); err != nil {
+	if err := f.place(all); err != nil {
 		return err
 	}
 	return r.store(ctx, &f, all)

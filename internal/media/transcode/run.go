@@ -116,7 +116,13 @@ func (r *run) prepare(ctx context.Context, cores int) ([]encode.RungArgs, error)
 		if err = r.m.behead(ctx, &r.w, &f); err != nil {
 			return nil, err
 		}
-		r.feeds = append(r.feeds, f)
+		if n := len(r.feeds); n > 0 && (f.odd || f.pts[0] <= r.feeds[n-1].pts[len(r.feeds[n-1].pts)-1]) { // by itself its pictures are known
+			r.m.shorten(r, len(r.feeds))
+			break
+		}
+		if r.feeds = append(r.feeds, f); f.odd {
+			r.m.shorten(r, 1)
+		}
 	}
 	if err = r.runUp(ctx); err != nil {
 		return nil, err
@@ -244,7 +250,7 @@ func (r *run) flush(ctx context.Context) error {
 	}
 	f := r.feeds[0]
 	r.feeds = r.feeds[1:]
-	if err := f.has(pictures); err != nil {
+	if err := f.place(pictures); err != nil {
 		return err
 	}
 	if f.msn < r.from {

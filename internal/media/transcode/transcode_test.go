@@ -396,6 +396,68 @@ func TestPicturesThatCanNotBeDecoded(t *testing.T) {
 	}
 }
 
+// disordered is a source of which some pictures have times that can't be meant.
+type disordered struct {
+	source
+	shift func(msn int64, i int) int32 // in ticks, of picture i
+}
+
+func (d disordered) Segment(ctx context.Context, msn int64) ([]byte, error) {
+	data, err := d.source.Segment(ctx, msn)
+	if err != nil {
+		return nil, err
+	}
+	fragments, err := cmaf.ParseFragments(data)
+	var out []byte
+	for _, f := range fragments {
+		for i := range f.Samples {
+			f.Samples[i].CompositionOffset += d.shift(msn, i)
+		}
+		out = cmaf.AppendFragment(out, uint32(msn+1), cmaf.TrackID, f.BaseMediaDecodeTime, f.Samples)
+	}
+	return out, err
+}
+
+// A picture whose time is in disorder fails no segment: all are made, whether somebody waits for them or not, with every picture in its segment.
+func TestTimesInDisorder(t *testing.T) {
+	t.Parallel()
+	const frame = 512 // ticks
+	src := open(t, append([]string{"-f", "lavfi", "-i", pattern}, x264("-bf", "2", "-g", "60")...)...)
+	for name, shift := range map[string]func(msn int64, i int) int32{
+		"one as another":      func(_ int64, i int) int32 { return map[int]int32{20: frame, 21: -frame / 2}[i] },
+		"one behind the next": func(_ int64, i int) int32 { return map[int]int32{20: 5 * frame}[i] },
+		"one an hour late":    func(msn int64, i int) int32 { return map[int]int32{20: int32(msn%2) * 3600 * 30 * frame}[i] },
+		"one seconds late":    func(_ int64, i int) int32 { return map[int]int32{20: 90 * frame}[i] },
+		"one seconds early":   func(msn int64, i int) int32 { return map[int]int32{40: -int32(min(msn, 1)) * 60 * frame}[i] },
+		"as they are decoded": func(_ int64, i int) int32 { return -1024 + int32(i%3) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m, s := newMaker(t, engine(t))
+			w := src.work(ladder.Plus, "")
+			w.Source = disordered{src, shift}
+			make := func(msn int64) error { return m.Segment(t.Context(), w, msn) }
+			fill := func(msn int64) error {
+				_, err := m.Fill(t.Context(), w, msn)
+				return err
+			}
+			for msn, how := range []func(int64) error{make, make, fill, fill, fill} {
+				if err := how(int64(msn)); err != nil {
+					t.Fatalf("segment %d: %v", msn, err)
+				}
+				given, err := src.Segment(t.Context(), int64(msn))
+				if err != nil {
+					t.Fatal(err)
+				}
+				want, got := len(times(t, given).pts), times(t, s.get(w.SegmentKey(int64(msn)))).pts
+				if len(got) < want-1 || len(got) > want {
+					t.Errorf("segment %d has %d pictures, want %d", msn, len(got), want)
+				}
+			}
+		})
+	}
+}
+
 // keysAt is when key frames are shown.
 func keysAt(t *testing.T, segment []byte) (at []int64) {
 	t.Helper()
