@@ -146,6 +146,8 @@ func split(args []string) (l line, problems []string) {
 			return l, problems
 		case arg == "-h" || arg == "--help":
 			l.help = true
+		case arg == "--version":
+			l.words = append(l.words, Version)
 		case !strings.HasPrefix(arg, "-") || arg == "-":
 			l.words = append(l.words, arg)
 		default:

@@ -322,6 +322,16 @@ func TestHelp(t *testing.T) {
 	}
 }
 
+func TestVersionAsFlag(t *testing.T) {
+	t.Parallel()
+	if c, _, err := Load([]string{"--version"}, nil, nil); err != nil || c.Name != Version {
+		t.Errorf("got %+v, %v", c, err)
+	}
+	if _, _, err := Load([]string{"serve", "--version"}, nil, nil); err == nil {
+		t.Error("it counts beside a command")
+	}
+}
+
 // TestStorageWithoutKeys leaves it to the storage to find credentials, as of a machine's role.
 func TestStorageWithoutKeys(t *testing.T) {
 	t.Parallel()

@@ -75,7 +75,7 @@ func take(path string) (*Report, error) {
 	}
 	r := parse(text[:n])
 	r.Trace = path + ".last"
-	if err := os.Rename(path, r.Trace); err != nil {
+	if err := os.Rename(path, r.Trace); err != nil { //nolint:gosec // likewise
 		return nil, fmt.Errorf("keep trace of crash: %w", err)
 	}
 	return &r, nil

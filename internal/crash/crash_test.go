@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 }
 
 func die(of string) {
-	ctx := context.Background()
+	ctx := context.Background() //nolint:forbidigo // a process of its own
 	switch of {
 	case "panic of a goroutine of the job":
 		Blame(ctx, 4711, func(context.Context) {

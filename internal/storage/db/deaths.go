@@ -66,7 +66,7 @@ func (d *DB) ReleaseJobs(ctx context.Context, node id.Node) (int, error) {
 			return err
 		}
 		for _, j := range running {
-			_, err := t.NewRaw("UPDATE river_job SET state = 'available', attempt = CASE WHEN attempt > 0 THEN attempt - 1 ELSE 0 END, metadata = "+
+			_, err = t.NewRaw("UPDATE river_job SET state = 'available', attempt = CASE WHEN attempt > 0 THEN attempt - 1 ELSE 0 END, metadata = "+
 				d.engine.countUp(deaths)+", scheduled_at = "+d.engine.later()+" WHERE id = ?", rest(j.Deaths+1).Milliseconds(), j.ID).Exec(ctx)
 			if err != nil {
 				return err
