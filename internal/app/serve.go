@@ -406,6 +406,9 @@ func (n *node) newEngine(ctx context.Context, h encode.H264) (*encode.Engine, er
 	if err != nil {
 		return nil, fmt.Errorf("%w (it comes with ffmpeg)", err)
 	}
+	if missing := encode.Confined().Missing(); len(missing) > 0 {
+		n.log.WarnContext(ctx, "ffmpeg is less confined than it could be: the kernel does not offer all that it takes", "missing", strings.Join(missing, ", "))
+	}
 	if h != encode.X264 { // x264 comes with ffmpeg
 		if err = encode.Try(ctx, ffmpeg, h); err != nil {
 			return nil, fmt.Errorf("use --h264-encoder: %w (millrace doctor tries every encoder)", err)

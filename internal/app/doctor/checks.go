@@ -34,6 +34,7 @@ func Checks(o Options) []Check {
 		OpenFiles{Limit: openFiles},
 		Clock{Dir: c.DataDir, Now: o.Now, Synchronised: clockSynchronised},
 		FFmpeg{Inspect: encode.Check},
+		Confinement{Offered: encode.Confined},
 		H264Encoder{Chosen: encode.H264(c.H264Encoder), Try: tryEncoder},
 		FreePort{Setting: "http-addr", Addr: c.HTTPAddr, Ours: c.HTTPAddr},
 	}

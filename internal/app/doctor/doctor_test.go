@@ -131,6 +131,10 @@ func TestMachine(t *testing.T) {
 	expect(t, DiskSpace{dir, space(1<<20, 1<<20)}, Problem, "only 0.0 GiB")
 	expect(t, DiskSpace{dir, space(100<<30, 3)}, Problem, "3 more files")
 	limit := func(n uint64) func() (uint64, error) { return func() (uint64, error) { return n, nil } }
+	expect(t, Confinement{encode.Confined}, OK, "no network")
+	offers := func(c encode.Confinement) Check { return Confinement{func() encode.Confinement { return c }} }
+	expect(t, offers(encode.Confinement{NewRight: true, Sockets: true, Signals: true}), Warning, "Landlock")
+	expect(t, offers(encode.Confinement{NewRight: true, Sockets: true, Files: true}), Warning, "other processes")
 	expect(t, OpenFiles{limit(65536)}, OK, "65536")
 	expect(t, OpenFiles{limit(1024)}, Warning, "1024")
 	expect(t, OpenFiles{limit(64)}, Problem, "64")

@@ -46,6 +46,26 @@ func told(sentences []string) (text, mend string) {
 	return strings.Join(texts, "; "), strings.Join(mends, "; ")
 }
 
+// Confinement checks that the kernel can keep ffmpeg, which decodes what strangers send, from everything but its own files.
+type Confinement struct{ Offered func() encode.Confinement }
+
+// Name implements Check.
+func (Confinement) Name() string { return "confinement" }
+
+// Run implements Check.
+func (c Confinement) Run(context.Context) Finding {
+	can := c.Offered()
+	if missing := can.Missing(); len(missing) > 0 {
+		return warning("Use a kernel of 5.13 or newer with landlock in its lsm= list, and in a container a seccomp profile that allows landlock_create_ruleset, "+
+			"landlock_add_rule, landlock_restrict_self and seccomp.",
+			"ffmpeg is less confined than it could be: this kernel does not offer %s, so a file that takes over a decoder gets further", strings.Join(missing, ", "))
+	}
+	if !can.Signals {
+		return warning("Use a kernel of 6.12 or newer.", "ffmpeg can end other processes of its user")
+	}
+	return ok("ffmpeg sees its own files only, and has no network")
+}
+
 // H264Encoder checks that the encoder that was chosen does encode, and says which hardware would.
 type H264Encoder struct {
 	Chosen encode.H264

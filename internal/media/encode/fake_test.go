@@ -95,6 +95,8 @@ func fake(what string) {
 		b, _ := os.ReadFile("/proc/self/stat")
 		limits, _ := os.ReadFile("/proc/self/limits")
 		_, _ = os.Stdout.Write(append(b, limits...))
+	case "escape":
+		escape(os.Args[4], os.Args[5])
 	case "progress":
 		told := os.NewFile(3, "progress")
 		fmt.Fprint(told, "out_time_us=N/A\nprogress=continue\nout_time_us=1500000\nprogress=continue\n")
@@ -201,16 +203,20 @@ func TestRunKillsGrandchildrenOfTheDead(t *testing.T) {
 func TestChildDiesWithItsParent(t *testing.T) {
 	t.Parallel()
 	opts := fakeOptions(t, "parent")
-	opts.Output = func(_ context.Context, r io.Reader) error {
-		said := make([]byte, 3)
-		if _, err := io.ReadFull(r, said); err != nil || string(said) != "up\n" {
-			t.Errorf("said %q, %v", said, err)
-		}
-		return errEnough // kills the parent alone: its child leads a group of its own
+	parent := exec.CommandContext(t.Context(), opts.Program, opts.Args...) // as the service is, not confined
+	out, err := parent.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
 	}
-	if err := NewProcess(opts).Run(t.Context()); !errors.Is(err, errEnough) {
-		t.Errorf("got %v", err)
+	if err := parent.Start(); err != nil {
+		t.Fatal(err)
 	}
+	said := make([]byte, 3)
+	if _, err := io.ReadFull(out, said); err != nil || string(said) != "up\n" {
+		t.Errorf("said %q, %v", said, err)
+	}
+	_ = parent.Process.Kill() // alone: its child leads a group of its own
+	_ = parent.Wait()         // it was killed
 }
 
 func TestRunKeepsLastWords(t *testing.T) {
@@ -420,6 +426,7 @@ func TestRunLimitsAndPriority(t *testing.T) {
 		Live: {"0", ours}, OnDemand: {"0", "5"}, Background: {"5", ours},
 	} {
 		opts := fakeOptions(t, "stat")
+		opts.Reads = []string{"/proc"}
 		opts.Priority = priority
 		opts.Limits = Limits{AddressSpace: 4 << 30, CPU: 1500 * time.Millisecond, FileSize: 12345}
 		opts.Input = func(context.Context, io.Writer) error { return nil }

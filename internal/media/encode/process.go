@@ -1,8 +1,8 @@
 // Package encode runs ffmpeg and ffprobe as children that turn pictures into pictures and sound into sound, and rewrite
 // containers that the service does not read itself.
 //
-// It must never know jobs, resources, HLS or HTTP. A child sees files and pipes, no network, one demuxer chosen by us and
-// none of our environment; it is bounded in time, memory and output, and it is always killed and reaped before Run returns.
+// It must never know jobs, resources, HLS or HTTP. A child sees the files and pipes that it is given, no network, one demuxer chosen by us
+// and none of our environment, which the kernel sees to where it can (Confinement); it is bounded in time, memory and output, and it is always killed and reaped before Run returns.
 // The goroutines that serve a child's pipes belong to Process.Run and end with it.
 package encode
 
@@ -15,7 +15,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"runtime/debug"
 	"strconv"
 	"strings"
@@ -48,6 +47,9 @@ type ProcessOptions struct {
 	Progress func(at time.Duration)
 	// Said is given the last of what the child has said, when it has ended well.
 	Said func(string)
+	// Reads and Writes are the files that the child opens by name, which it needs the rights for. Those that it writes are there already, and may
+	// be read too.
+	Reads, Writes []string
 	// Files are the child's too, from descriptor 3 on; a child that tells of its progress has none. They stay the caller's to close.
 	Files []*os.File
 	// Hurry, once closed, says that somebody waits for the child now: it goes on as OnDemand.
@@ -113,6 +115,7 @@ type run struct {
 	further []*os.File
 	said    *os.File
 	told    *os.File // progress; nil without
+	release func()   // of the thread that started the child
 	theirs  []*os.File
 	serving sync.WaitGroup // stderr, progress, output
 	feeding sync.WaitGroup
@@ -130,10 +133,6 @@ func (p *Process) Run(ctx context.Context) error {
 		p.happened(Cut)
 		return fmt.Errorf("start %s: %w", filepath.Base(p.opts.Program), context.Cause(ctx))
 	}
-	// The death signal is sent when the thread that started the child ends, so this thread has to stay.
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	r := &run{process: p, cancel: cancel}
@@ -142,6 +141,7 @@ func (p *Process) Run(ctx context.Context) error {
 		p.happened(SpawnBroke)
 		return fmt.Errorf("start %s: %w", filepath.Base(p.opts.Program), err)
 	}
+	defer r.release()
 	p.happened(Spawned)
 	p.opts.Priority.apply(r.cmd.Process.Pid)
 	if err := p.opts.Limits.apply(r.cmd.Process.Pid); err != nil {
@@ -201,7 +201,13 @@ func (r *run) start(ctx context.Context) error {
 		}
 		r.further, r.theirs, r.cmd.ExtraFiles = append(r.further, ours), append(r.theirs, its), append(r.cmd.ExtraFiles, its)
 	}
-	if err := r.cmd.Start(); err != nil {
+	for _, path := range opts.Writes {
+		f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+		if err = errors.Join(err, f.Close()); err != nil {
+			return fmt.Errorf("make output: %w", err)
+		}
+	}
+	if r.release, err = begin(r.cmd, &opts); err != nil {
 		return err // Run says what was started
 	}
 	for _, f := range r.theirs {

@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"io"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -14,10 +16,21 @@ import (
 	"millrace/internal/fault"
 )
 
+// shell is a program that is a script, as an operator's may be: a script may start what the system has.
+func shell(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "shell")
+	if err := os.WriteFile(path, []byte("#!/bin/sh\nexec /bin/sh \"$@\"\n"), 0o700); err != nil { //nolint:gosec // a program
+		t.Fatal(err)
+	}
+	return path
+}
+
 // shells are shells that wait for what they are to do on standard input: spares that need no ffmpeg.
 func shells(t *testing.T, script string, keep int) (*Warm, func()) {
 	t.Helper()
-	e, err := NewEngine(Options{FFmpeg: "/bin/sh", FFprobe: "/bin/sh", Budget: NewBudget(BudgetOptions{Cores: 2})})
+	program := shell(t)
+	e, err := NewEngine(Options{FFmpeg: program, FFprobe: program, Budget: NewBudget(BudgetOptions{Cores: 2})})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,7 +146,7 @@ func TestWarmErrors(t *testing.T) {
 // A reserve gives nobody a child with other arguments, and has no more of them than it may, the oldest making room.
 func TestReserve(t *testing.T) {
 	t.Parallel()
-	v := NewReserve(3)
+	v, program := NewReserve(3), shell(t)
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(t.Context()))
 	done := make(chan struct{})
 	go func() {
@@ -146,7 +159,7 @@ func TestReserve(t *testing.T) {
 	})
 	say := func(word string, keep int) {
 		var b bytes.Buffer
-		err := v.do(t.Context(), ProcessOptions{Program: "/bin/sh", Args: []string{"-c", "cat; echo " + word}}, keep, ImageJob{
+		err := v.do(t.Context(), ProcessOptions{Program: program, Args: []string{"-c", "cat; echo " + word}}, keep, ImageJob{
 			Input: func(_ context.Context, in io.Writer) error {
 				_, err := io.WriteString(in, "say ")
 				return err
