@@ -48,15 +48,23 @@ func Watch(path string) (before *Report, err error) {
 		return nil, fmt.Errorf("make file for crashes: %w", err)
 	}
 	defer func() { _ = f.Close() }() // the runtime has its own descriptor
-	// The labels are in traces only with this setting, which can't be built in; the runtime heeds a change at once.
-	settings := strings.TrimPrefix(os.Getenv("GODEBUG")+",tracebacklabels=1", ",") //nolint:forbidigo // the runtime's own, not this program's
-	if err := os.Setenv("GODEBUG", settings); err != nil {
+	if err := writeLabels(); err != nil {
 		return nil, fmt.Errorf("have labels written: %w", err)
 	}
 	if err := debug.SetCrashOutput(f, debug.CrashOptions{}); err != nil {
 		return nil, fmt.Errorf("have crashes written: %w", err)
 	}
 	return before, nil
+}
+
+// writeLabels has labels in traces. The setting can't be built in; the runtime heeds a change at once.
+func writeLabels() error {
+	const variable, setting = "GODEBUG", "tracebacklabels=1"
+	old := os.Getenv(variable) //nolint:forbidigo // the runtime's own, not this program's
+	if strings.Contains(old, setting) {
+		return nil
+	}
+	return os.Setenv(variable, strings.TrimPrefix(old+","+setting, ","))
 }
 
 // take reads what the process before has left and puts it aside.
