@@ -50,7 +50,7 @@ func (h Hold) last(o cmaf.InitOptions, in timeline.Init, pictures []cmaf.Sample,
 		return nil, fmt.Errorf("hold last picture: %w", err)
 	}
 	o.SampleEntry = t.SampleEntry
-	in.Codec, in.FrameRate, in.Still = codecOf(t.FourCC, t.Config.SPS), 0, true
+	in.Codec, in.Still = codecOf(t.FourCC, t.Config.SPS), true
 	return &still{
 		delay:  delay,
 		header: cmaf.InitFromEntry(o), init: in, fragment: cmaf.AppendFragment(nil, 1, cmaf.TrackID, 0, []cmaf.Sample{
