@@ -59,6 +59,13 @@ func newFollower(a *mp4.Track, borders []float64) *follower {
 		return f
 	}
 	f.next, f.to = sound(a)
+	for f.fills && f.next < f.to && a.DTS(f.next) < start-f.silence.at(2) { // what is before the beginning with its whole packet
+		f.next++
+	}
+	if f.next == f.to {
+		f.rest(start)
+		return f
+	}
 	f.resumes = a.DTS(f.next)
 	if f.fills {
 		f.wait = f.silence.within(f.resumes - start)
@@ -88,9 +95,8 @@ func (f *follower) begins() int64 { return f.resumes - f.silence.at(f.wait) }
 // step takes a sample.
 func (f *follower) step() {
 	at := f.a.DTS(f.next)
-	long := int64(f.a.Sample(f.next).Duration)
 	if f.next++; f.next == f.to {
-		f.rest(at + long)
+		f.rest(at + lastLong(f.a, f.next-1))
 		return
 	}
 	f.resumes = f.a.DTS(f.next)
@@ -138,7 +144,16 @@ func sound(a *mp4.Track) (from, to int) {
 // soundEnd is where the last sample that is heard ends, in seconds.
 func soundEnd(a *mp4.Track) float64 {
 	_, to := sound(a)
-	return min(secondsOf(a, a.PTS(to-1)+int64(a.Sample(to-1).Duration)), secondsOf(a, a.EditEnd()))
+	return min(secondsOf(a, a.PTS(to-1)+lastLong(a, to-1)), secondsOf(a, a.EditEnd()))
+}
+
+// lastLong is how long the last sample lasts, in ticks: no longer than two of its packets, whatever the file says.
+func lastLong(a *mp4.Track, i int) int64 {
+	long := int64(a.Sample(i).Duration)
+	if s, ok := silenceFor(a); ok {
+		long = min(long, s.at(2))
+	}
+	return long
 }
 
 func audioInit(id string, a *mp4.Track) timeline.Init {
