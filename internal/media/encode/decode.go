@@ -54,12 +54,12 @@ func (e *Engine) Image(ctx context.Context, data []byte) (*image.NRGBA, error) {
 		Program: e.opts.FFmpeg, Args: DecodeArgs(demuxer), Priority: OnDemand,
 		Limits: Limits{AddressSpace: e.opts.Limits.AddressSpace, CPU: decodeTime, FileSize: 1 << 20},
 		Input: func(_ context.Context, w io.Writer) error {
-			_, err := w.Write(data)
-			return err
+			_, werr := w.Write(data)
+			return werr
 		},
 		Output: func(_ context.Context, r io.Reader) error {
-			if _, err := io.ReadFull(r, img.Pix); err != nil {
-				return fault.Wrap(fault.Invalid, fmt.Errorf("read image: %w", err), "the image is damaged")
+			if _, rerr := io.ReadFull(r, img.Pix); rerr != nil {
+				return fault.Wrap(fault.Invalid, fmt.Errorf("read image: %w", rerr), "the image is damaged")
 			}
 			return nil
 		},

@@ -115,7 +115,7 @@ func TestImageRefused(t *testing.T) {
 		})
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer cancel()
+	t.Cleanup(cancel)
 	if _, err := e.Image(ctx, emptyScans(4000, 4000, 60_000)); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("given up, it ends with %v", err)
 	}

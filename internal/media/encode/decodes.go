@@ -38,8 +38,8 @@ func (e *Engine) Decodes(ctx context.Context, path string, format Format, kind K
 		Program: e.opts.FFmpeg, Args: DecodesArgs(path, format, kind), Priority: OnDemand,
 		Limits: Limits{AddressSpace: e.opts.Limits.AddressSpace, CPU: decodesTime, FileSize: 1 << 20},
 		Output: func(_ context.Context, r io.Reader) error {
-			_, err := io.Copy(&listed, io.LimitReader(r, 1<<16))
-			return err // Run says what was read
+			_, rerr := io.Copy(&listed, io.LimitReader(r, 1<<16))
+			return rerr // Run says what was read
 		},
 	}).Run(bounded)
 	for line := range bytes.Lines(listed.Bytes()) {

@@ -114,13 +114,17 @@ func (blank) Segment(context.Context, int64) (io.ReadCloser, error) {
 }
 
 // large decodes everything to black pictures of 3840 x 2160, and knows the most memory that was in use.
-type large struct{ peak atomic.Uint64 }
+type large struct {
+	mu   sync.Mutex
+	peak uint64
+}
 
 func (l *large) Do(_ context.Context, job encode.ImageJob) error {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
-	for old := l.peak.Load(); m.HeapAlloc > old && !l.peak.CompareAndSwap(old, m.HeapAlloc); old = l.peak.Load() {
-	}
+	l.mu.Lock()
+	l.peak = max(l.peak, m.HeapAlloc)
+	l.mu.Unlock()
 	head := "P7\nWIDTH 3840\nHEIGHT 2160\nDEPTH 4\nMAXVAL 255\nTUPLTYPE RGB_ALPHA\nENDHDR\n"
 	return job.Output(io.MultiReader(strings.NewReader(head), io.LimitReader(zeros{}, 3840*2160*4)))
 }
@@ -213,19 +217,20 @@ func TestFloodOfLargePictures(t *testing.T) { //nolint:paralleltest // it looks 
 	}
 	const flood = 16
 	var theirs atomic.Int32
+	first := make(chan struct{})
 	var all sync.WaitGroup
 	for i := range flood {
 		all.Go(func() {
 			if err := ask("192.0.2.1", fmt.Sprintf("width=3840&height=3840&fit_mode=pad&time=%g", float64(i)/10)); err != nil {
 				t.Error(err)
 			}
-			theirs.Add(1)
+			if theirs.Add(1) == 1 {
+				close(first)
+			}
 		})
 	}
 	all.Go(func() {
-		for theirs.Load() == 0 {
-			runtime.Gosched()
-		}
+		<-first
 		if err := ask("192.0.2.2", "time=7"); err != nil {
 			t.Error(err)
 		}
@@ -234,7 +239,7 @@ func TestFloodOfLargePictures(t *testing.T) { //nolint:paralleltest // it looks 
 		}
 	})
 	all.Wait()
-	if peak := source.peak.Load() >> 20; peak > 400 {
+	if peak := source.peak >> 20; peak > 400 {
 		t.Errorf("%d MiB were in use", peak)
 	}
 }

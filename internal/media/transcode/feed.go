@@ -76,6 +76,9 @@ func (f *feed) settle(timescale uint32) {
 	}
 }
 
+// latest is when the last picture is shown.
+func (f *feed) latest() int64 { return f.pts[len(f.pts)-1] }
+
 // entry is what it takes to begin decoding with the first picture of a segment: so many frames in front of what is as it should be; -1: it is no
 // entry.
 func (f *feed) entry(lengthSize int) int {

@@ -108,21 +108,8 @@ func (r *run) prepare(ctx context.Context, cores int) ([]encode.RungArgs, error)
 	if r.init, err = r.w.Source.Init(ctx, r.w.chunk(r.from).Init); err != nil {
 		return nil, fmt.Errorf("read init segment: %w", err)
 	}
-	for msn := r.from; msn < r.from+int64(len(r.tickets)); msn++ {
-		f, err := r.w.feed(ctx, msn)
-		if err != nil {
-			return nil, err
-		}
-		if err = r.m.behead(ctx, &r.w, &f); err != nil {
-			return nil, err
-		}
-		if n := len(r.feeds); n > 0 && (f.odd || f.pts[0] <= r.feeds[n-1].pts[len(r.feeds[n-1].pts)-1]) { // by itself its pictures are known
-			r.m.shorten(r, len(r.feeds))
-			break
-		}
-		if r.feeds = append(r.feeds, f); f.odd {
-			r.m.shorten(r, 1)
-		}
+	if err = r.load(ctx); err != nil {
+		return nil, err
 	}
 	if err = r.runUp(ctx); err != nil {
 		return nil, err
@@ -144,6 +131,27 @@ func (r *run) prepare(ctx context.Context, cores int) ([]encode.RungArgs, error)
 		args.Keys = nil // as the first picture is one anyway, and arguments that are always the same can be given ahead
 	}
 	return []encode.RungArgs{args}, nil
+}
+
+// load reads the run's segments, up to one whose times are in disorder.
+func (r *run) load(ctx context.Context) error {
+	for msn := r.from; msn < r.from+int64(len(r.tickets)); msn++ {
+		f, err := r.w.feed(ctx, msn)
+		if err != nil {
+			return err
+		}
+		if err = r.m.behead(ctx, &r.w, &f); err != nil {
+			return err
+		}
+		if n := len(r.feeds); n > 0 && (f.odd || f.pts[0] <= r.feeds[n-1].latest()) { // by itself its pictures are known
+			r.m.shorten(r, n)
+			break
+		}
+		if r.feeds = append(r.feeds, f); f.odd {
+			r.m.shorten(r, 1)
+		}
+	}
+	return nil
 }
 
 // runUp reads what has to be decoded in front of the first segment, where it can't be decoded by itself: back to a key frame, or to where a

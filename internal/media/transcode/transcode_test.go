@@ -436,12 +436,12 @@ func TestTimesInDisorder(t *testing.T) {
 			m, s := newMaker(t, engine(t))
 			w := src.work(ladder.Plus, "")
 			w.Source = disordered{src, shift}
-			make := func(msn int64) error { return m.Segment(t.Context(), w, msn) }
+			ask := func(msn int64) error { return m.Segment(t.Context(), w, msn) }
 			fill := func(msn int64) error {
 				_, err := m.Fill(t.Context(), w, msn)
 				return err
 			}
-			for msn, how := range []func(int64) error{make, make, fill, fill, fill} {
+			for msn, how := range []func(int64) error{ask, ask, fill, fill, fill} {
 				if err := how(int64(msn)); err != nil {
 					t.Fatalf("segment %d: %v", msn, err)
 				}

@@ -106,7 +106,7 @@ func (w *Worker) tellPiece(ctx context.Context, a asset.Asset, f *mp4.File) erro
 
 // tellMissing tells the owner of a file of which a whole track could not be decoded; where nothing could, the file is refused.
 func (w *Worker) tellMissing(ctx context.Context, a asset.Asset, c *conform, t *timeline.Timeline) error {
-	missing := encode.Kind("")
+	var missing encode.Kind
 	switch {
 	case c.video != nil && t.Lane(timeline.MainVideo) == nil:
 		missing = encode.Video
