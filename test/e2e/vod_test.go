@@ -251,8 +251,12 @@ func TestPrivateAddress(t *testing.T) {
 	t.Parallel()
 	s := rig.Start(t, rig.Options{Closed: true})
 	base := rig.Files(t, map[string]string{"a.mp4": "x"})
-	for _, url := range []string{base + "/a.mp4", strings.Replace(base, "127.0.0.1", "localhost", 1) + "/a.mp4", strings.Replace(base, "127.0.0.1", "[::ffff:127.0.0.1]", 1) + "/a.mp4"} {
-		errored(t, s, url, "not allowed", "--fetch-allow")
+	at := func(host string) string { return strings.Replace(base, "127.0.0.1", host, 1) + "/a.mp4" }
+	for host, want := range map[string]string{
+		"127.0.0.1": "not allowed", "[::ffff:127.0.0.1]": "not allowed",
+		"localhost": "can't be found, or its address is not public", // which of the two is nobody's business
+	} {
+		errored(t, s, at(host), want, "--fetch-allow")
 	}
 }
 

@@ -182,6 +182,7 @@ func faults() map[string]fault {
 		"part is another":     {rule: "part-bytes", o: data(`^video_\d+\.2\.m4s`, func(b []byte) []byte { b[len(b)-1] ^= 1; return b })},
 		"part duration":       {rule: "part-duration", o: text(swap("video.m3u8", "DURATION=0.33333", "DURATION=0.34333"))},
 		"segment duration":    {rule: "segment-duration", o: vod(text(swap("video.m3u8", "#EXTINF:2.00000", "#EXTINF:1.98000")))},
+		"segment stretched":   {rule: "segment-duration", o: vod(text(swap("video.m3u8", "#EXTINF:2.00000", "#EXTINF:2.10000")))},
 		"tfdt jumps":          {rule: "tfdt", o: data(`^audio_[4-9]\.m4s|^audio_1\d\.m4s`, later(48))},
 		"tfdt falls at break": {rule: "tfdt-break", o: live(origin.Options{BreakAt: 6, Data: func(n string, b []byte) []byte { return restart(n, b) }}), with: Options{Follow: 8 * time.Second, MayStall: true}},
 		"independence claimed": {rule: "independent-part", o: text(in("video.m3u8", func(s string) string {

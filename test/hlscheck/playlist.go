@@ -76,6 +76,21 @@ type partTag struct {
 // next is the media sequence number after the last listed segment.
 func (m *media) next() int { return m.open.msn }
 
+// maxStand is by how many seconds a segment may be longer in the playlist than its samples, where a stretch of media ends: the renditions
+// end together in the playlist, but their last samples do not. Where the service was killed they are up to a part apart.
+const maxStand = 0.6
+
+// stands reports whether a segment may last so many seconds longer than its samples: nothing of the same stretch follows, as far as is known.
+func (m *media) stands(msn int, longer float64) bool {
+	if longer < 0 || longer > maxStand {
+		return false
+	}
+	if i := msn + 1 - m.sequence - m.skipped; i >= 0 && i < len(m.entries) {
+		return m.entries[i].discontinuity || m.entries[i].gap
+	}
+	return msn+1 != m.open.msn || len(m.open.parts) == 0 || m.open.discontinuity
+}
+
 // ends is the date or time at which the listed media end, relative to the first listed segment, in seconds.
 func (m *media) length() float64 {
 	total := 0.0

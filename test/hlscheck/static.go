@@ -126,7 +126,8 @@ func (v *rendition) staticParts(m *media, say report) {
 			for _, p := range e.parts {
 				total += p.duration
 			}
-			say("part-sum", math.Abs(total-e.duration) <= tick, "segment %d: parts last %.5f s, EXTINF is %.5f", e.msn, total, e.duration)
+			same := math.Abs(total-e.duration) <= tick || m.stands(e.msn, e.duration-total)
+			say("part-sum", same, "segment %d: parts last %.5f s, EXTINF is %.5f", e.msn, total, e.duration)
 			say("part-old", end-start <= far+tick, "segment %d keeps its parts, the first of them %.1f s from the end", e.msn, end-start)
 		} else if !e.gap && !m.ended {
 			say("part-kept", end-start > far-tick, "segment %d has no parts %.1f s from the end", e.msn, end-start)

@@ -173,10 +173,24 @@ func (y *laneCut) make(ctx context.Context) error {
 		if !ok {
 			c = y.src.Chunks[i]
 		}
+		if y.src.Kind == frame.Audio {
+			c.Apart = y.apart(i, c)
+		}
 		y.out.Chunks = append(y.out.Chunks, c)
 	}
 	y.tidy()
 	return nil
+}
+
+// apart is by how many milliseconds the first frame of what stands for chunk i is later than the clip's segment: both may begin later than
+// in the recording.
+func (y *laneCut) apart(i int, c timeline.Chunk) int64 {
+	was := y.src.Chunks[i]
+	later := float64(c.Time-was.Time) / float64(y.src.Timescale)
+	if i == y.a {
+		later -= y.from - y.border(i)
+	}
+	return was.Apart + int64(math.Round(later*1000))
 }
 
 // laneCut is one rendition of a clip.

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"millrace/internal/media/clip"
 	"millrace/internal/media/container/cmaf"
@@ -549,4 +550,31 @@ func TestGapsAndBreaks(t *testing.T) {
 		t.Errorf("%d pictures from %+v", len(got), got[0])
 	}
 	part.runs(t, timeline.MainAudio)
+}
+
+// TestDates: the sound of a clip is dated by its own first sample, as that of the recording is, so that each segment begins when the one
+// before ended.
+func TestDates(t *testing.T) {
+	t.Parallel()
+	m := record(t, x264("-bf", "2"), []string{"-c:a", "aac"})
+	began := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	sound := m.t.Lane("a")
+	for i, span := range m.t.Spans()[:len(m.t.Marks)] {
+		m.t.Marks[i].Start = began.Add(time.Duration(span * float64(time.Second)))
+		c := &sound.Chunks[i]
+		c.Apart = int64(math.Round((float64(c.Time)/float64(sound.Timescale) - timeline.Origin - span) * 1000))
+	}
+	for _, from := range []float64{0, 1, 1.51} {
+		part, err := m.cut(t, from, 4.2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l := part.t.Lane("a")
+		for i, c := range l.Chunks {
+			date := part.t.Marks[i].Start.Add(time.Duration(c.Apart) * time.Millisecond).Sub(began).Seconds()
+			if want := float64(c.Time)/float64(l.Timescale) - timeline.Origin; math.Abs(date-want) > 0.003 {
+				t.Errorf("from %g: segment %d of the sound is dated %.3f s, and is of %.3f s", from, i, date, want)
+			}
+		}
+	}
 }

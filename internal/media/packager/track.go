@@ -162,11 +162,17 @@ func (t *track) conclude(end time.Duration) {
 
 // reach has the open segment last until media time end at least, where another rendition ends: what follows begins at one place in all of
 // them, and the lengths of their segments are to add up to the same. What is less than half a frame is the next one's.
+//
+// The last sample stands until then, so that players have no hole in front of what follows, as far as its part may be long.
 func (t *track) reach(end, frame time.Duration) {
-	if t.open && t.ticks(end-frame/2) > t.next {
-		t.flush()
-		t.next = t.ticks(end)
+	if !t.open || t.ticks(end-frame/2) <= t.next {
+		return
 	}
+	if len(t.pending) > 0 {
+		t.stand(t.ticks(end)-t.next, t.partTarget+t.ticks(audioSlack))
+	}
+	t.flush()
+	t.next = max(t.next, t.ticks(end))
 }
 
 // align is where a segment begins whose first sample is at ticks: nothing overlaps, and decoding time has no hole where media goes on; the
