@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -413,6 +414,34 @@ func TestFillerResumes(t *testing.T) {
 		b.pass(2 * time.Second)
 		b.want("slate at 0.0: 3.9/3.9")
 	})
+}
+
+// TestFirstPictureBehindACrash carries its parameter sets, whatever was recorded last; those behind it do not.
+func TestFirstPictureBehindACrash(t *testing.T) {
+	t.Parallel()
+	sets := string(withSets(&picture, nil))
+	for name, crashed := range map[string]bool{"a crash": true, "nothing": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			run(t, func(b *bench) {
+				if crashed {
+					b.Resume(time.Now(), picture, sound)
+				}
+				b.attach(picture, sound)
+				b.send(3*time.Second, frame.Video, frame.Audio)
+				first := true
+				for _, f := range b.stretches[0].frames[frame.Video] {
+					if got := strings.HasPrefix(string(f.Data), sets); got != (crashed && first) {
+						t.Errorf("the picture at %v has parameter sets: %v", f.DTS, got)
+					}
+					first = false
+				}
+				if first {
+					t.Error("nothing is written")
+				}
+			})
+		})
+	}
 }
 
 func TestSilence(t *testing.T) {

@@ -130,6 +130,7 @@ type hot struct {
 	media *journal.Media // its file; nil without a journal, and once storage has it
 	parts []part
 	down  bool // the file was put down
+	bare  bool // of an earlier life: nobody knows which pictures are in its parts
 }
 
 // written says that the segment, so far, is in its file.

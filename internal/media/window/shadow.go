@@ -310,7 +310,7 @@ func (e *Edge) advance(d *lane) {
 			start: from.start, time: from.time, dur: from.dur, disc: from.disc, slate: from.slate, gap: from.gap, lost: from.lost,
 			independent: !from.gap, done: true, stored: true, generation: from.generation,
 		}
-		if from.hot != nil && !from.gap {
+		if from.hot != nil && !from.gap && !from.hot.bare { // its parts can't be made as the source's are
 			s.hot, s.parts = &hot{parts: make([]part, len(from.hot.parts))}, from.parts
 			for k := range from.hot.parts {
 				s.hot.parts[k] = part{dur: from.hot.parts[k].dur, samples: from.hot.parts[k].samples, independent: k == 0}

@@ -92,7 +92,7 @@ func (e *Edge) relist(s *journal.Segment) {
 		if l == nil || len(from.Parts) == 0 || from.Parts[len(from.Parts)-1].End != l.segs[i].size {
 			continue
 		}
-		l.segs[i].hot, l.segs[i].parts = &hot{parts: partsOf(from)}, int32(len(from.Parts))
+		l.segs[i].hot, l.segs[i].parts = &hot{parts: partsOf(from), bare: true}, int32(len(from.Parts))
 		l.cold, e.parted = min(l.cold, i), min(e.parted, i)
 	}
 }

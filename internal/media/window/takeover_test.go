@@ -307,6 +307,37 @@ func TestNothingIsNumberedTwice(t *testing.T) {
 	}
 }
 
+// TestPartsOfWhatIsStored are listed and given after a crash; a rendition that is made of another lists none that it can't make.
+func TestPartsOfWhatIsStored(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "m")
+	w := newWitness(t)
+	one := newRig(Options{Mode: low, Journal: journalIn(dir)})
+	stop := one.run(t)
+	one.start()
+	for range 3 {
+		one.segment(3, false)
+	}
+	one.drain(t)
+	w.watch(one, "before")
+	stop()
+	two := newRig(Options{Mode: low, Timeline: one.store.timeline(t), Journal: journalIn(dir), Generation: 1, Store: one.store, Recorder: one.store})
+	two.store = one.store
+	parts := len(w.parts)
+	w.watchAgain(two, "after the crash")
+	if parts != 18 || len(w.parts) != parts {
+		t.Errorf("%d parts were listed, and %d are", parts, len(w.parts))
+	}
+	if err := two.AddShadow("s", "v"); err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range two.list(t, "s", now()).segs {
+		if len(s.parts) > 0 {
+			t.Errorf("%s has parts", s.uri)
+		}
+	}
+}
+
 // TestSegmentThatTheDiskDidNotTake to its end was listed as a whole, and is not given out shorter: it is a gap of its length, and the parts of
 // it that are there are.
 func TestSegmentThatTheDiskDidNotTake(t *testing.T) {
