@@ -82,8 +82,10 @@ func rulesFor(o *ProcessOptions) []rule {
 			rules = append(rules, rule{d, toUse})
 		}
 	}
-	for _, path := range o.Reads {
-		rules = append(rules, rule{path, toRead})
+	for i, arg := range o.Args {
+		if path, ok := strings.CutPrefix(arg, "file:"); ok && i > 0 && o.Args[i-1] == "-i" {
+			rules = append(rules, rule{path, toRead})
+		}
 	}
 	for _, path := range o.Writes {
 		rules = append(rules, rule{path, toWrite})

@@ -74,8 +74,7 @@ func TestConfinement(t *testing.T) {
 		t.Fatal(err)
 	}
 	opts := fakeOptions(t, "escape")
-	opts.Args = append(opts.Args, in, out)
-	opts.Reads, opts.Writes = []string{in}, []string{out}
+	opts.Args, opts.Writes = append(opts.Args, in, out, "-i", "file:"+in), []string{out}
 	said := map[string]string{}
 	opts.Output = func(_ context.Context, r io.Reader) error {
 		text, err := io.ReadAll(r)

@@ -74,7 +74,7 @@ func (e *Engine) Probe(ctx context.Context, path string, format Format) (Info, e
 	defer cancel()
 	var answer bytes.Buffer
 	err := NewProcess(ProcessOptions{
-		Program: e.opts.FFprobe, Args: ProbeArgs(path, format), Reads: []string{path}, Priority: OnDemand,
+		Program: e.opts.FFprobe, Args: ProbeArgs(path, format), Priority: OnDemand,
 		Limits: Limits{AddressSpace: 1 << 30, CPU: probeTime, FileSize: 1 << 20},
 		Output: func(_ context.Context, r io.Reader) error {
 			n, err := io.Copy(&answer, io.LimitReader(r, maxProbe+1))
@@ -130,7 +130,7 @@ func (e *Engine) EncodeAudio(ctx context.Context, job AudioArgs, progress func(t
 		progress = func(time.Duration) {}
 	}
 	err = NewProcess(ProcessOptions{
-		Program: e.opts.FFmpeg, Args: job.Build(), Reads: []string{job.Input}, Writes: []string{job.Output},
+		Program: e.opts.FFmpeg, Args: job.Build(), Writes: []string{job.Output},
 		Limits: e.opts.Limits, Priority: Background, Progress: progress, Stall: e.opts.Stall,
 	}).Run(ctx)
 	return blame(err, "the file's audio can't be decoded")

@@ -426,7 +426,7 @@ func TestRunLimitsAndPriority(t *testing.T) {
 		Live: {"0", ours}, OnDemand: {"0", "5"}, Background: {"5", ours},
 	} {
 		opts := fakeOptions(t, "stat")
-		opts.Reads = []string{"/proc"}
+		opts.Args = append(opts.Args, "-i", "file:/proc")
 		opts.Priority = priority
 		opts.Limits = Limits{AddressSpace: 4 << 30, CPU: 1500 * time.Millisecond, FileSize: 12345}
 		opts.Input = func(context.Context, io.Writer) error { return nil }

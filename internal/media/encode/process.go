@@ -47,9 +47,8 @@ type ProcessOptions struct {
 	Progress func(at time.Duration)
 	// Said is given the last of what the child has said, when it has ended well.
 	Said func(string)
-	// Reads and Writes are the files that the child opens by name, which it needs the rights for. Those that it writes are there already, and may
-	// be read too.
-	Reads, Writes []string
+	// Writes are the files that the child makes. It may write no others, and read only these and the inputs among Args (-i file:…).
+	Writes []string
 	// Files are the child's too, from descriptor 3 on; a child that tells of its progress has none. They stay the caller's to close.
 	Files []*os.File
 	// Hurry, once closed, says that somebody waits for the child now: it goes on as OnDemand.

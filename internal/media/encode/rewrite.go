@@ -159,7 +159,7 @@ func (e *Engine) Rewrite(ctx context.Context, job RewriteArgs, output func(ctx c
 	}
 	defer release()
 	err = NewProcess(ProcessOptions{
-		Program: e.opts.FFmpeg, Args: job.Build(), Reads: []string{job.Input}, Limits: limits, Priority: nice,
+		Program: e.opts.FFmpeg, Args: job.Build(), Limits: limits, Priority: nice,
 		Output: output, Stall: e.opts.Stall, Files: files,
 	}).Run(ctx)
 	return blame(err, "the file can't be read as "+job.Format.Name())

@@ -153,7 +153,7 @@ func (e *Engine) loudness(ctx context.Context, job LoudnessArgs) (loudness, erro
 	defer release()
 	said := ""
 	err = NewProcess(ProcessOptions{
-		Program: e.opts.FFmpeg, Args: job.Build(), Reads: []string{job.Input}, Limits: e.opts.Limits, Priority: Background,
+		Program: e.opts.FFmpeg, Args: job.Build(), Limits: e.opts.Limits, Priority: Background,
 		Progress: func(time.Duration) {}, Stall: e.opts.Stall, Said: func(s string) { said = s },
 	}).Run(ctx)
 	if err != nil {
