@@ -76,7 +76,7 @@ func proxy(t *testing.T, addr, to string) {
 			if err != nil {
 				return
 			}
-			far, err := (&net.Dialer{}).Dial("tcp", to) //nolint:noctx // ends with the connection
+			far, err := (&net.Dialer{}).Dial("tcp", to)
 			if err != nil {
 				_ = near.Close()
 				continue

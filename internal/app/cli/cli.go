@@ -12,6 +12,7 @@ import (
 	"os/signal"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"syscall"
 	"text/tabwriter"
 	"time"
@@ -83,6 +84,9 @@ func Run(ctx context.Context, args, environ []string, stdout, stderr io.Writer, 
 // sentences is what a person is told of an error: its own sentences where it has some, else all of it.
 func sentences(err error) []string {
 	if m := fault.Messages(err); len(m) > 0 && fault.KindOf(err) != fault.Internal {
+		if fault.KindOf(err) == fault.Unavailable {
+			m = append(slices.Clone(m), "millrace doctor with the same settings says what is wrong")
+		}
 		return m
 	}
 	return []string{err.Error()}

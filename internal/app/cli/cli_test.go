@@ -65,6 +65,9 @@ func try(t *testing.T, f *fakeTokens, args ...string) (o outcome) {
 	o.code = Run(t.Context(), args, []string{"MILLRACE_HTP_ADDR=x"}, &stdout, &stderr, Actions{
 		Serve: func(_ context.Context, cfg config.Config) error {
 			o.served = true
+			if cfg.HTTPAddr == ":2" {
+				return fault.Wrap(fault.Unavailable, errors.New("dial"), "the database can't be reached")
+			}
 			if cfg.HTTPAddr == ":1" {
 				return errors.New("listen on :1: permission denied")
 			}
@@ -96,6 +99,7 @@ func TestExitCodes(t *testing.T) {
 		"check":    {[]string{"config", "check"}, 0, "warning: MILLRACE_HTP_ADDR", ""},
 		"serve":    {[]string{"serve"}, 0, "", "millrace: warning: MILLRACE_HTP_ADDR"},
 		"fails":    {[]string{"serve", "--http-addr=:1"}, 1, "", "millrace: listen on :1: permission denied"},
+		"away":     {[]string{"serve", "--http-addr=:2"}, 1, "", "the database can't be reached\nmillrace: millrace doctor with the same settings says"},
 		"unknown":  {[]string{"token", "revoke", "nobody"}, 1, "", "millrace: there is no token nobody"},
 		"doctor":   {[]string{"doctor", data, "--http-addr=127.0.0.1:0", "--rtmp-addr=192.0.2.1:1", "--srt-addr=127.0.0.1:0"}, 1, "✗ rtmp-addr", ""},
 		"doc json": {[]string{"doctor", "--json", data, "--http-addr=127.0.0.1:0", "--rtmp-addr=192.0.2.1:1", "--srt-addr=127.0.0.1:0"}, 1, `"healthy": false`, ""},

@@ -39,8 +39,8 @@ func holders(port string, udp bool) []Holder {
 		}
 	} else {
 		const listening = 10
-		four, _ := fs.NetTCP()
-		six, _ := fs.NetTCP6()
+		four, _ := fs.NetTCP() //nolint:staticcheck // slow for busy machines, and read once here: no reason for a module for netlink
+		six, _ := fs.NetTCP6() //nolint:staticcheck // likewise
 		for _, s := range slices.Concat(four, six) {
 			if s.LocalPort == number && s.St == listening {
 				found[socketName(s.Inode)] = Holder{User: s.UID}
