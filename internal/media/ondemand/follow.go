@@ -67,7 +67,7 @@ func newFollower(a *mp4.Track, borders []float64) *follower {
 		return f
 	}
 	f.resumes = a.DTS(f.next)
-	if f.fills {
+	if f.fills && f.resumes-start > ticksOf(a, late) {
 		f.wait = f.silence.within(f.resumes - start)
 	}
 	return f

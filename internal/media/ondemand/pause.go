@@ -12,7 +12,8 @@ const (
 	eager = 0.5
 	// longestDelay is the most, in seconds, between decoding and showing that is called usual: with a picture in several seconds it is more.
 	longestDelay = 1.0
-	// late is by how many seconds the first picture may come after the beginning. One that comes later is shown from the beginning on.
+	// late is by how many seconds the first picture, or sound, may come after the beginning. A picture that comes later is shown from the
+	// beginning on, and in front of such sound there is silence.
 	late = 0.1
 )
 

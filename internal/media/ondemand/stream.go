@@ -180,6 +180,9 @@ func (s *streamer) begin(ended bool) bool {
 	s.begun, s.border = true, timeline.Origin
 	if a := s.audio; a != nil {
 		a.due = a.at(timeline.Origin)
+		if len(a.samples) > 0 && a.samples[0].dts-a.due <= a.at(late) {
+			a.due = a.samples[0].dts
+		}
 	}
 	if v := s.video; v != nil && len(v.samples) > 0 {
 		s.delay = max(v.first()-v.samples[0].dts, 0)
