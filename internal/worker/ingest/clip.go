@@ -51,6 +51,9 @@ func (w *Worker) clip(ctx context.Context, a asset.Asset, in assetopt.Input) err
 	if from >= length {
 		return fault.New(fault.Invalid, "inputs[0].start_time: must be before the end of the source, which lasts %.3f seconds", length)
 	}
+	if a.Options.Test {
+		return w.testClip(ctx, a, in, t, from, math.Min(to, length))
+	}
 	if err = w.alternates(ctx, t, source); err != nil {
 		return err
 	}
