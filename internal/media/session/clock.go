@@ -44,10 +44,13 @@ func (c *soundClock) frame(at, length time.Duration, received time.Time) {
 		c.window = clockTimes{}
 		return
 	}
-	if lost := int64((step.stamped - step.counted*3/4) / step.counted); lost > 0 { // frames that did not come are no fault of the clock
-		step.counted = time.Duration((lost + 1) * int64(step.counted))
-	}
+	frame := step.counted
 	c.window.add(step)
+	// Frames that did not come are no fault of the clock. A long step behind short ones is none of them: some stamp several frames alike.
+	late := min(step.stamped-frame, c.window.stamped-c.window.counted)
+	if lost := int64((late + frame/4) / frame); lost > 0 {
+		c.window.counted += time.Duration(lost * int64(frame))
+	}
 	if c.window.stamped >= clockWindow {
 		c.judge()
 	}

@@ -16,6 +16,7 @@ func TestSoundClock(t *testing.T) {
 	for name, tt := range map[string]struct {
 		stamp, pace float64 // of the time between frames: as stamped, and as they come; by the samples it is 1
 		lose        int     // each so manieth frame does not come; 0: all do
+		alike       int     // so many frames have the same timestamp; 0: each has its own
 		skew        float64
 		dropped     bool // frames are left out
 		byCount     bool
@@ -23,6 +24,7 @@ func TestSoundClock(t *testing.T) {
 		"all is well":                       {stamp: 1, pace: 1},
 		"a crystal's tolerance":             {stamp: 1.0002, pace: 1.0002},
 		"lost frames":                       {stamp: 1, pace: 1, lose: 50},
+		"three frames stamped alike":        {stamp: 1, pace: 1, alike: 3},
 		"timestamps that are too slow":      {stamp: 0.99, pace: 1, skew: 0.01, byCount: true},
 		"a step of 21 ms":                   {stamp: 21 / 21.3333, pace: 1, skew: 0.0159, byCount: true},
 		"timestamps that are too fast":      {stamp: 1.01, pace: 1, skew: -0.01, byCount: true},
@@ -48,7 +50,7 @@ func TestSoundClock(t *testing.T) {
 				if tt.lose > 0 && n%tt.lose == 7 {
 					continue
 				}
-				at := time.Duration(float64(exact) * float64(n) * tt.stamp).Truncate(ms)
+				at := time.Duration(float64(exact) * float64(n-n%max(tt.alike, 1)) * tt.stamp).Truncate(ms)
 				f := frame.Frame{Kind: frame.Audio, DTS: at, PTS: at, Key: true, Data: []byte{1}, Received: epoch.Add(come + time.Duration(n*7%13)*ms)}
 				if err := s.Write(f); err != nil {
 					t.Fatal(err)

@@ -176,7 +176,7 @@ func (m *Maker) Run(ctx context.Context) error {
 }
 
 // Rendition names a rung in URLs and keys. What its segments look like follows from the name alone: with other settings or another
-// encoder it is another rendition.
+// encoder it is another rendition. Only how many bits they take depends on the source as well, by the rung's Bound.
 func (m *Maker) Rendition(r ladder.Rung) string {
 	args := encode.RungArgs{FrameRate: r.FrameRate, Width: r.Width, Height: r.Height, Preset: r.Preset, CRF: r.CRF, Bitrate: r.Bitrate, Level: r.Level, Straight: r.Straight}.Build()
 	sum := sha256.Sum256([]byte(m.opt.Version + "\x00" + strings.Join(args, "\x00")))
