@@ -162,13 +162,15 @@ func TestHandlers(t *testing.T) {
 		answer = err
 		_ = h[0].Work(t.Context(), job.Job{Attempt: 3, MaxAttempts: 3})
 	}
+	answer = fault.New(fault.Invalid, "the service ended each time it tried")
+	_ = h[0].Work(t.Context(), job.Job{Attempt: 1, MaxAttempts: 3, Crashes: job.MaxCrashes})
 	func() {
 		defer func() { _ = recover() }()
 		_ = h[1].Work(t.Context(), job.Job{})
 	}()
 	expect(t, scrape(t, m),
 		`millrace_jobs_total{kind="x.y",outcome="done"} 1`, `millrace_jobs_total{kind="x.y",outcome="put_off"} 1`,
-		`millrace_jobs_total{kind="x.y",outcome="tried_again"} 2`, `millrace_jobs_total{kind="x.y",outcome="failed"} 2`,
+		`millrace_jobs_total{kind="x.y",outcome="tried_again"} 2`, `millrace_jobs_total{kind="x.y",outcome="failed"} 3`,
 		`millrace_jobs_total{kind="x.y",outcome="refused"} 2`,
 		`millrace_jobs_total{kind="x.panics",outcome="panicked"} 1`, `millrace_jobs_running{kind="x.y"} 0`,
 	)

@@ -114,7 +114,7 @@ func outcomeOf(j job.Job, err error) string {
 		return "put_off"
 	case !fault.Permanent(err) && !j.Last():
 		return "tried_again"
-	case fault.Outside(err):
+	case fault.Outside(err) && !j.Deadly():
 		return "refused"
 	}
 	return "failed"

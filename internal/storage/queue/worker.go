@@ -122,7 +122,7 @@ func (w *worker) settle(ctx, outer context.Context, j job.Job, err error) error 
 
 func (w *worker) log(ctx context.Context, j job.Job, err error, final bool) {
 	level := slog.LevelWarn
-	if final && !fault.Outside(err) { // what others have given us is not for the operator to mend
+	if final && (j.Deadly() || !fault.Outside(err)) { // what others have given us is not for the operator to mend
 		level = slog.LevelError
 	}
 	w.queue.logger.Log(ctx, level, "job attempt ended in an error", append(attrs(j), slog.Bool("final", final), slog.Any("error", err))...)
