@@ -18,12 +18,13 @@ import (
 	"millrace/internal/media/hls"
 	"millrace/internal/media/packager"
 	"millrace/internal/media/playback"
+	"millrace/internal/media/slate"
 	"millrace/internal/media/timeline"
 	"millrace/internal/media/window"
 	"millrace/test/origin"
 )
 
-// stream is a live stream of the service's own packager and live edge: a clip that is sent over and over. What was live before the test began
+// stream is a live stream of the service's own filler, packager and live edge: a clip that is sent over and over. What was live before the test began
 // is sent at once, so that a stream is as old as wanted.
 type stream struct {
 	t       *testing.T
@@ -32,8 +33,10 @@ type stream struct {
 	tape    []frame.Frame
 	long    time.Duration // of the tape
 
-	out  *packager.Packager
-	lag  time.Duration
+	filler *slate.Filler
+	cutter *packager.Packager
+	out    *slate.Publication
+
 	next int           // frame of the tape
 	turn time.Duration // the clock of the tape's first frame, this time
 	zero time.Time     // when the clock was at 0
@@ -52,6 +55,10 @@ func newStream(t *testing.T, clip origin.Clip, age, breakAfter time.Duration) *s
 		Media: "media", Store: nowhere{}, Recorder: nowhere{}, Logger: slog.New(slog.DiscardHandler),
 		Mode: window.Mode{Low: true, Leading: 7, Listed: 30 * time.Second, InMemory: 1000},
 	})
+	s.filler = slate.New(slate.Options{
+		Open: s.open, Now: time.Now, Limit: func() time.Duration { return s.edge.PartLimit(timeline.MainVideo) }, Broken: func(err error) { t.Error(err) },
+	})
+	s.filler.Allow(true)
 	s.begin()
 	s.send(time.Now())
 	stop := make(chan struct{})
@@ -75,7 +82,7 @@ func (s *stream) run(stop chan struct{}, breaks time.Time, breaking bool) {
 				if err := s.out.Close(nil); err != nil {
 					s.t.Error(err)
 				}
-				s.lag, s.zero = s.out.Lag(), now
+				s.zero = now
 				s.begin()
 			}
 			s.send(now)
@@ -83,14 +90,23 @@ func (s *stream) run(stop chan struct{}, breaks time.Time, breaking bool) {
 	}
 }
 
-// begin begins a publication.
-func (s *stream) begin() {
+// open begins a stretch of the recording.
+func (s *stream) open(bool, time.Time) slate.Output {
 	stands := s.edge.Standing()
-	o := packager.Options{Edge: s.edge, Segment: 2 * time.Second, Part: 330 * time.Millisecond, At: stands.At, Began: stands.Began, Lag: s.lag}
+	o := packager.Options{Edge: s.edge, Segment: 2 * time.Second, Part: 330 * time.Millisecond, At: stands.At, Began: stands.Began}
 	for i, r := range stands.Lanes {
 		o.Lanes = append(o.Lanes, packager.Lane{Rendition: r, Next: stands.Next[i]})
 	}
-	s.out, s.next, s.turn = packager.New(o), 0, 0
+	if s.cutter != nil {
+		o.Lag = s.cutter.Lag()
+	}
+	s.cutter = packager.New(o)
+	return s.cutter
+}
+
+// begin begins a publication.
+func (s *stream) begin() {
+	s.out, s.next, s.turn = s.filler.Attach(), 0, 0
 	for _, c := range s.configs {
 		if err := s.out.Configure(c); err != nil {
 			s.t.Error(err)
