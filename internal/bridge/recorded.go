@@ -375,10 +375,11 @@ func (v *recorded) Chunk(ctx context.Context, rendition string, r hls.Resource) 
 	if l == nil || r.Part >= 0 || !v.named(l, r) {
 		return playback.Body{}, missing
 	}
-	if tail := v.timeline.Tail; tail != nil && l.Kind != frame.Text && (r.Init >= len(l.Inits) || tail.Find(r.MSN) != nil && r.Init < 0) {
+	w := v.byRung[rendition]
+	if tail := v.timeline.Tail; tail != nil && l.Kind != frame.Text && (r.Init < 0 && tail.Find(r.MSN) != nil || w == nil && r.Init >= len(l.Inits)) {
 		return v.listed(ctx, tail, rendition, r)
 	}
-	if w := v.byRung[rendition]; w != nil && r.Init <= 0 && r.Ext != "vtt" {
+	if w != nil && r.Init <= 0 && r.Ext != "vtt" {
 		b, err := v.p.rung(ctx, w, r)
 		if err == nil && r.Init < 0 {
 			v.p.opt.Rungs.Ahead(ctx, w, r.MSN)
