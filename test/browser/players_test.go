@@ -35,12 +35,6 @@ el('mux').addEventListener('error', (e) => errors.mux.push(String(e.detail && e.
 el('mux').src = source;
 const media = { hls: () => el('hls'), shaka: () => el('shaka'), mux: () => el('mux').media && (el('mux').media.nativeEl || el('mux').media) };
 const date = { hls: () => h.playingDate, shaka: () => s.getPlayheadTimeAsDate(), mux: () => el('mux')._hls && el('mux')._hls.playingDate };
-const ranges = (r) => Array.from({ length: r.length }, (_, i) => [r.start(i), r.end(i)]);
-const inHls = (x) => { const t = x && x.bufferController && x.bufferController.tracks; return t ? [t.audio, t.video].map((b) => b && b.buffer ? ranges(b.buffer.buffered) : []) : [[], []]; };
-const tracks = {
-  hls: () => inHls(h), mux: () => inHls(el('mux')._hls),
-  shaka: () => { const b = s.getBufferedInfo(); return [b.audio, b.video].map((l) => l.map((r) => [r.start, r.end])); },
-};
 const watched = {};
 for (const name of Object.keys(media)) {
   watched[name] = { played: 0, last: 0, stalls: 0 };
@@ -58,7 +52,7 @@ window.look = () => Object.keys(media).map((name) => {
   return {
     name, played: watched[name].played, stalls: watched[name].stalls, frames: v ? v.getVideoPlaybackQuality().totalVideoFrames : 0,
     audioBytes: v && v.webkitAudioDecodedByteCount || 0, behind: d ? (Date.now() - d.getTime()) / 1000 : -1, errors: errors[name],
-    buffered: v ? ranges(v.buffered) : [], sound: v ? tracks[name]()[0] : [], picture: v ? tracks[name]()[1] : [], time: v ? v.currentTime : -1,
+    buffered: v ? Array.from({ length: v.buffered.length }, (_, i) => [v.buffered.start(i), v.buffered.end(i)]) : [], time: v ? v.currentTime : -1,
   };
 });
 </script>`
@@ -73,8 +67,6 @@ type player struct {
 	Behind     float64      `json:"behind"` // seconds since the encoder sent what is shown, -1: not known
 	Errors     []string     `json:"errors"`
 	Buffered   [][2]float64 `json:"buffered"`
-	Sound      [][2]float64 `json:"sound"`   // what is buffered of it
-	Picture    [][2]float64 `json:"picture"` // the same
 	Time       float64      `json:"time"`
 }
 
