@@ -49,30 +49,32 @@ func (w *Worker) oneSound(ctx context.Context, c *conform, path string) error {
 // soundChanges says whether the AAC of an MPEG-TS goes on with another sample rate or number of channels, as where broadcasts follow each
 // other: its packets can't stay as they are, for one track has one AudioSpecificConfig. What is no stream to us changes nothing.
 func (w *Worker) soundChanges(ctx context.Context, path string) (changes bool, err error) {
-	err = w.opt.Desk.Examine(ctx, func() error {
-		f, err := os.Open(path) //nolint:gosec // our own scratch file
-		if err != nil {
-			return fmt.Errorf("open download: %w", err)
-		}
-		defer func() { _ = f.Close() }() // it was only read
-		d := mpegts.NewDemuxer(&parameters{})
-		b := make([]byte, 256<<10)
-		for ctx.Err() == nil {
-			n, err := f.Read(b)
-			if n > 0 {
-				if wrong := d.Write(b[:n], time.Time{}); wrong != nil {
-					changes = errors.Is(wrong, errChanges)
-					return nil //nolint:nilerr // ffmpeg says what is wrong with the file
-				}
-			}
-			if errors.Is(err, io.EOF) {
-				return nil
-			}
-			if err != nil {
-				return fmt.Errorf("read download: %w", err)
-			}
-		}
-		return context.Cause(ctx)
+	err = w.opt.Desk.Examine(ctx, func() (failed error) {
+		changes, failed = readUntilChange(ctx, path)
+		return failed
 	})
 	return changes, err
+}
+
+func readUntilChange(ctx context.Context, path string) (bool, error) {
+	f, err := os.Open(path) //nolint:gosec // our own scratch file
+	if err != nil {
+		return false, fmt.Errorf("open download: %w", err)
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	d := mpegts.NewDemuxer(&parameters{})
+	b := make([]byte, 256<<10)
+	for ctx.Err() == nil {
+		n, read := f.Read(b)
+		if wrong := d.Write(b[:n], time.Time{}); wrong != nil { // of what is wrong with the file ffmpeg tells
+			return errors.Is(wrong, errChanges), nil
+		}
+		if errors.Is(read, io.EOF) {
+			return false, nil
+		}
+		if read != nil {
+			return false, fmt.Errorf("read download: %w", read)
+		}
+	}
+	return false, context.Cause(ctx)
 }
