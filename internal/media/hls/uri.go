@@ -48,7 +48,7 @@ type Resource struct {
 	Ext        string
 }
 
-// ParseResource reads the last element of a name made above; ok is false for anything else.
+// ParseResource reads the last element of a name made above, with its generation if it has one; ok is false for anything else.
 func ParseResource(name string) (r Resource, ok bool) {
 	r = Resource{Init: -1, Part: -1}
 	if before, after, found := strings.Cut(name, "-"); found && before != "init" {
