@@ -151,6 +151,51 @@ func TestWatchLive(t *testing.T) {
 	p.StaysHome(t, base)
 }
 
+// TestWatchEnd watches a broadcast to its end: the page says that it has ended, and takes up the next one.
+func TestWatchEnd(t *testing.T) {
+	c, err := clips()
+	made(t, err)
+	first := sync.OnceValue(func() *origin.Origin { // it is near its end when the page asks for the first time, however late that is
+		g, e := origin.New(origin.Options{LowLatency: true, Clip: c[0], Begin: time.Now().Add(-(origin.Seconds - 12) * time.Second)})
+		if e != nil {
+			t.Error(e)
+		}
+		return g
+	})
+	var next atomic.Pointer[http.Handler] // nil: it has not begun
+	var ended atomic.Bool
+	url, base := host(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		list := r.URL.Path == "/"+origin.ID+".m3u8"
+		switch h := next.Load(); {
+		case h != nil && (list || strings.Contains(r.URL.Path, "/next/")):
+			(*h).ServeHTTP(w, r)
+		case list && ended.Load():
+			http.Error(w, "not live", http.StatusPreconditionFailed)
+		default:
+			if strings.HasSuffix(r.URL.Path, ".m3u8") && r.URL.Query().Has("_HLS_msn") {
+				ended.Store(true) // who watches already is served; newcomers find no broadcast any more
+			}
+			first().ServeHTTP(w, r)
+		}
+	}))
+	p := browser.Start(t).Open(t, url)
+	p.Plays(t, 1, patience)
+	p.Until(t, "says that it has ended", patience, func(v browser.Probe) bool { return v.State == "ended" && v.Sentence == "The stream has ended." })
+	second, err := origin.New(origin.Options{LowLatency: true, Clip: c[1], Begin: time.Now().Add(-5 * time.Second), Text: func(_, text string) string {
+		return strings.ReplaceAll(text, origin.ID+"/", origin.ID+"/next/") // of the multivariant playlist: another recording
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r.URL.Path = strings.Replace(r.URL.Path, "/next/", "/", 1)
+		second.ServeHTTP(w, r)
+	}))
+	next.Store(&h)
+	p.Plays(t, 2, patience)
+	p.StaysHome(t, base)
+}
+
 // TestWatchFallsBehind gives the player nothing for so long that it falls farther behind than hls.js catches up: it is brought back to the
 // edge. Who goes back by himself is left where he is.
 func TestWatchFallsBehind(t *testing.T) {
