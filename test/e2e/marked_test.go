@@ -23,7 +23,7 @@ func TestTestStream(t *testing.T) {
 	l := s.CreateLive(t, "low", rig.Object{"test": true})
 	c := small()
 	counted := filepath.Join(t.TempDir(), "progress")
-	c.Flash, c.More = true, []string{"-progress", counted}
+	c.Flash, c.Progress = true, counted
 	e := s.Publish(t, l.Text("stream_key"), c)
 	a := playing(t, s, l)
 	check(t, "test stream live", hlscheck.Options{URL: s.PlayURL(l.Text("playback_ids.0.id")), Follow: 5e9, LowLatency: true, MaxSegments: 4},

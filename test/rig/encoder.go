@@ -38,6 +38,8 @@ type Clip struct {
 	Tone    int      // Hz: a steady tone in place of the hum
 	Flash   bool     // every Rate frames three white ones with a beep, in place of the hum: shows how picture and sound stand to each other
 	More    []string // more of ffmpeg's output options
+	// Progress is a file that the publisher writes into how many frames it has sent; empty: none.
+	Progress string
 }
 
 // FPS is the exact frame rate, and the seconds from one flash to the next.
@@ -122,6 +124,9 @@ func (c Clip) publishArgs(t testing.TB, url string) []string {
 	args = append(args, "-i", programtest.SharedMedia(t, name, c.args()...), "-c", "copy")
 	if c.Offset != 0 {
 		args = append(args, "-output_ts_offset", strconv.FormatFloat(c.Offset, 'f', -1, 64))
+	}
+	if c.Progress != "" {
+		args = append(args, "-progress", c.Progress)
 	}
 	return append(append(args, container...), url)
 }
