@@ -66,7 +66,6 @@ func (s *streamer) holdUpTo(from, until int64, border float64) error {
 	held.init.Object = key + ".mp4"
 	s.objects = append(s.objects, Object{held.init.Object, held.header}, Object{key + ".m4s", held.fragment})
 	s.pending = append(s.pending, timeline.Entry{Init: &held.init})
-	s.turns = true
 	count := max(int64(math.Ceil(float64(until-from)/v.scale()/wanted.Seconds()-1e-6)), 1)
 	for k := range count {
 		at, to := from+(until-from)*k/count, from+(until-from)*(k+1)/count
@@ -82,6 +81,5 @@ func (s *streamer) holdUpTo(from, until int64, border float64) error {
 			return err
 		}
 	}
-	s.turns = true
 	return nil
 }

@@ -15,7 +15,8 @@ import (
 )
 
 // Where the sound goes on behind the picture, or there is none for longer than a segment, the last picture is held: encoded again as a key
-// frame, which every segment of the hold consists of. It is stored once.
+// frame, which every segment of the hold consists of. It is stored once. It has an init segment of its own, and no discontinuity: times go on,
+// and hls.js would place what is behind one by decoding times, which leaves a hole as long as reordering takes.
 
 // Hold decodes pictures, which are a fragmented MP4 that begins with a key frame, and gives the one that is presented at a time, or the next
 // one, encoded again as a key frame, as fragmented MP4.
@@ -125,12 +126,12 @@ func HoldLast(t *timeline.Timeline, r io.ReaderAt, video *mp4.Track, prefix stri
 	}
 	held.init.Object = prefix + timeline.MainVideo + "/held.mp4"
 	object := prefix + timeline.MainVideo + "/held.m4s"
-	standAtEnd(t, l, held, object)
+	standAtEnd(l, held, object)
 	return []Object{{held.init.Object, held.header}, {object, held.fragment}}, nil
 }
 
 // standAtEnd puts a held picture where a plan has gaps at its end.
-func standAtEnd(t *timeline.Timeline, l *timeline.Lane, held *still, object string) {
+func standAtEnd(l *timeline.Lane, held *still, object string) {
 	n := len(l.Chunks)
 	for n > 0 && l.Chunks[n-1].Gap {
 		n--
@@ -142,5 +143,4 @@ func standAtEnd(t *timeline.Timeline, l *timeline.Lane, held *still, object stri
 		l.Append(held.chunk(l.ID, len(l.Inits)-1, object, at, until))
 		at = until
 	}
-	t.Marks[n].Discontinuity = true
 }

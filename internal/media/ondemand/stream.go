@@ -99,7 +99,6 @@ type streamer struct {
 	border  float64       // where the next segment begins, in seconds of media time
 	longest float64       // that a segment may be, in seconds
 	group   []cmaf.Sample // pictures from the last key frame on
-	turns   bool          // the next segment has another init segment
 	pending []timeline.Entry
 	objects []Object
 }
@@ -362,14 +361,14 @@ func (s *streamer) store(t *tape, n int, end int64) timeline.Chunk {
 
 // out hands out a segment.
 func (s *streamer) out(border float64, chunks []timeline.Chunk) error {
-	e := timeline.Entry{Segment: &timeline.Segment{MSN: s.msn, Discontinuity: s.turns, Chunks: chunks}}
+	e := timeline.Entry{Segment: &timeline.Segment{MSN: s.msn, Chunks: chunks}}
 	sealed := Sealed{Objects: s.objects, Entries: append(s.pending, e)}
 	for _, e := range sealed.Entries {
 		if err := s.timeline.Apply(e); err != nil {
 			return fmt.Errorf("cut stream: %w", err)
 		}
 	}
-	s.objects, s.pending, s.border, s.turns = nil, nil, border, false
+	s.objects, s.pending, s.border = nil, nil, border
 	s.msn++
 	if border > timeline.Origin+maxSeconds {
 		return ErrTooLong
