@@ -13,7 +13,7 @@ import (
 )
 
 // A thread gives up rights and starts the child, which inherits what is left. The thread ends with f: nothing else ever runs on it. A
-// program of our own between the two would do the same and take as long to start as a fifth of ffmpeg does (decision 33).
+// program of our own between the two would do the same and take as long to start as a fifth of ffmpeg does (decision 30).
 func onOwnThread(f func()) {
 	runtime.LockOSThread() // and never unlock it
 	f()
