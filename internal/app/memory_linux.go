@@ -12,5 +12,5 @@ func memoryOf() (uint64, error) {
 	if err := unix.Sysinfo(&i); err != nil {
 		return 0, fmt.Errorf("ask for the size of the memory: %w", err)
 	}
-	return uint64(i.Totalram) * uint64(i.Unit), nil
+	return i.Totalram * uint64(i.Unit), nil
 }

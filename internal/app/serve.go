@@ -177,9 +177,14 @@ func (n *node) open(ctx context.Context) (err error) {
 	made := bridge.Made{Blob: n.blob, Assets: n.assets}
 	n.makeRungs(made, version)
 	journals := filepath.Join(n.cfg.DataDir, "journal")
+	marks := journal.Memory(journals)
+	n.close = append(n.close, func() error {
+		_ = os.Remove(marks) // not while a broadcast is to go on
+		return nil
+	})
 	n.live = bridge.NewLive(bridge.LiveOptions{
 		Streams: broadcasts, Assets: n.assets, Store: n.blob, Node: n.id, Grace: n.cfg.ShutdownTimeout, Now: clock, Logger: n.log,
-		Journals: journals, Marks: journal.Memory(journals), Stills: n.ffmpeg, Images: slates{n.fetch}, Simulcast: n.fetch,
+		Journals: journals, Marks: marks, Stills: n.ffmpeg, Images: slates{n.fetch}, Simulcast: n.fetch,
 		Encoder: n.ffmpeg, Mark: n.mark, Rungs: n.liveRungs(made),
 	})
 	n.makeImages()

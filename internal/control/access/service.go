@@ -153,7 +153,7 @@ func (s *Service) CreateToken(ctx context.Context, name string, now time.Time) (
 
 // SeedToken stores a token with a given ID and secret; see API. One that is there with another secret is fault.Conflict.
 func (s *Service) SeedToken(ctx context.Context, t id.Token, secret string, now time.Time) (revoked bool, err error) {
-	if err := checkSeed(string(t), secret); err != nil {
+	if err = checkSeed(string(t), secret); err != nil {
 		return false, err
 	}
 	old, err := s.store.Token(ctx, t)

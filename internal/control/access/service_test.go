@@ -141,7 +141,8 @@ func TestSeedToken(t *testing.T) {
 	wantKind(t, seed("seeded", "another secret", start), fault.Conflict)
 	must(t, s.RevokeToken(ctx, "seeded", start))
 	for _, secret := range []string{"a secret of mine", "another secret"} {
-		if revoked, err := s.SeedToken(ctx, "seeded", secret, start); err != nil || !revoked {
+		revoked, err := s.SeedToken(ctx, "seeded", secret, start)
+		if err != nil || !revoked {
 			t.Errorf("a revoked token: %v, %v", revoked, err)
 		}
 		_, err = s.Authenticate(ctx, "seeded", secret, start)

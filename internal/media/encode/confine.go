@@ -49,8 +49,8 @@ const (
 // rulesFor are those that a child needs: for its program with its libraries, for what these ask about the machine, for its files.
 func rulesFor(o *ProcessOptions) []rule {
 	program := o.Program
-	if real, err := filepath.EvalSymlinks(program); err == nil {
-		program = real
+	if target, err := filepath.EvalSymlinks(program); err == nil {
+		program = target
 	}
 	rules := []rule{{program, toRun}}
 	for _, dir := range []string{"/usr/lib", "/usr/lib32", "/usr/lib64", "/usr/libexec", "/usr/local/lib", "/usr/local/lib64", "/lib", "/lib32", "/lib64"} {
@@ -115,11 +115,11 @@ func begin(cmd *exec.Cmd, o *ProcessOptions) (release func(), err error) {
 	rules := rulesFor(o)
 	started, done := make(chan error), make(chan struct{})
 	go onOwnThread(func() {
-		err := confine(rules)
-		if err == nil {
-			err = cmd.Start()
+		failed := confine(rules)
+		if failed == nil {
+			failed = cmd.Start()
 		}
-		started <- err
+		started <- failed
 		<-done // the death signal is sent when the thread that started the child ends
 	})
 	release = func() { close(done) }

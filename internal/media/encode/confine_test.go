@@ -21,11 +21,11 @@ func escape(read, write string) {
 	say := func(what string, err error) {
 		switch {
 		case err == nil:
-			fmt.Println(what, "went well")
+			_, _ = fmt.Fprintln(os.Stdout, what, "went well")
 		case errors.Is(err, os.ErrPermission):
-			fmt.Println(what, "was refused")
+			_, _ = fmt.Fprintln(os.Stdout, what, "was refused")
 		default:
-			fmt.Println(what, "failed:", err)
+			_, _ = fmt.Fprintln(os.Stdout, what, "failed:", err)
 		}
 	}
 	try := func(what string, call uintptr, args ...uintptr) {

@@ -351,7 +351,7 @@ func TestProbeBreaksOff(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(whole, data[:tt.keep], 0o600); err != nil {
+		if err = os.WriteFile(whole, data[:tt.keep], 0o600); err != nil {
 			t.Fatal(err)
 		}
 		_, err = e.Probe(t.Context(), whole, tt.format)
@@ -459,6 +459,9 @@ func TestPlaylistsInDisguiseAreRefused(t *testing.T) {
 		for _, format := range formats {
 			if info, err := e.Probe(t.Context(), path, format); err == nil && slices.ContainsFunc(info.Tracks, func(t Track) bool { return t.SampleRate > 0 }) {
 				t.Errorf("%s as %s: something was read: %+v", name, format, info)
+			}
+			if format != MP3 && format != MPEGTS { // the arguments that shut everything else out are those of the probe
+				continue
 			}
 			out := filepath.Join(dir, "out.m4a")
 			if err := e.EncodeAudio(t.Context(), AudioArgs{Input: path, Format: format, Output: out}, nil); !fault.Permanent(err) || fault.KindOf(err) != fault.Invalid {

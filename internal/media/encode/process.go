@@ -194,14 +194,14 @@ func (r *run) start(ctx context.Context) error {
 		r.cmd.ExtraFiles = opts.Files
 	}
 	for range opts.Further {
-		ours, its, err := os.Pipe()
-		if err != nil {
+		var ours, its *os.File
+		if ours, its, err = os.Pipe(); err != nil {
 			return fmt.Errorf("open pipe: %w", err)
 		}
 		r.further, r.theirs, r.cmd.ExtraFiles = append(r.further, ours), append(r.theirs, its), append(r.cmd.ExtraFiles, its)
 	}
 	for _, path := range opts.Writes {
-		f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+		f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600) //nolint:gosec,govet // an output of ours
 		if err = errors.Join(err, f.Close()); err != nil {
 			return fmt.Errorf("make output: %w", err)
 		}

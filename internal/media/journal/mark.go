@@ -60,10 +60,7 @@ func (m *mark) set(msn int64) error {
 
 func (m *mark) write(data []byte) (err error) {
 	if m.file == nil {
-		if err = os.Mkdir(filepath.Dir(m.name), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-			return err
-		}
-		if m.file, err = os.OpenFile(m.name, os.O_CREATE|os.O_RDWR, 0o600); err != nil {
+		if m.file, err = os.OpenFile(m.name, os.O_CREATE|os.O_RDWR|syscall.O_NOFOLLOW, 0o600); err != nil {
 			return err
 		}
 	}
@@ -87,12 +84,12 @@ func (m *mark) end(remove bool) {
 		m.file = nil
 	}
 	if remove && m.name != "" {
-		_ = os.Remove(m.name)               // it may not be there
-		_ = os.Remove(filepath.Dir(m.name)) // when it was the last one
+		_ = os.Remove(m.name) // it may not be there
 	}
 }
 
-// Memory is a folder in this machine's memory for the marks of the journals below root. Empty: this machine has none that only we may write to.
+// Memory is a folder in this machine's memory for the marks of the journals below root. Empty: this machine has none that only we may write
+// to. As long as the process runs it stays, so that nobody else makes it; what ends the process well removes it, if it is empty.
 func Memory(root string) string {
 	const tmpfs = "/dev/shm"
 	absolute, err := filepath.Abs(root)

@@ -192,8 +192,8 @@ func (e *Edge) ReadPart(ctx context.Context, rendition string, msn int64, part i
 	return p, err
 }
 
-// hintPatience is how long a part that is not there yet is waited for. Players at PART-HOLD-BACK have nothing left to show after that long, and Shaka asks for
-// nothing else while a hint is not answered. A shadow's parts take as long as their encoder does. Called with the lock.
+// hintPatience is how long a part that is not there yet is waited for. Players at PART-HOLD-BACK have nothing left to show after that long,
+// and Shaka asks for nothing else while a hint has no response. A shadow's parts take as long as their encoder does. Called with the lock.
 func (e *Edge) hintPatience(l *lane) time.Duration {
 	if longest := e.longestPart(); longest > 0 && l.of == nil {
 		return hls.HoldBack(longest)
