@@ -146,7 +146,7 @@ func TestRecordingThatKillsItsProcess(t *testing.T) {
 	a := w.recording(2, w.now())
 	w.must(w.EndLive(w.ctx(), a.ID, nil, w.now()))
 	j := w.jobs.take()[0]
-	if err := w.do(j, 2*w.handle[j.Kind].MaxAttempts); err == nil || w.find(a.ID).Index != "" {
+	if err := w.doJob(j, job.Job{Attempt: 1, Crashes: job.MaxCrashes}); err == nil || w.find(a.ID).Index != "" {
 		t.Errorf("got %v", err)
 	}
 }
