@@ -142,6 +142,15 @@ func (p *Playback) view(ctx context.Context, row asset.Asset) (*recorded, error)
 	if err != nil {
 		return nil, err
 	}
+	if len(t.Marks) == 0 && row.Index == "" { // who completes a recording takes its rows away: the asset may be older than that
+		found, err := p.opt.Assets.Find(ctx, row.ID)
+		if err != nil {
+			return nil, err
+		}
+		if found.Index != "" {
+			return p.view(ctx, found)
+		}
+	}
 	return p.present(ctx, row, t)
 }
 
