@@ -44,7 +44,8 @@ func TestTestStream(t *testing.T) {
 	have := read(t, url, false)
 	sent := pictures(t, counted)
 	seconds := float64(sent) / 30
-	if v := have["video"]; v.count < sent-1 || v.gap > 0.05 || math.Abs(v.last-v.first-seconds) > 0.1 {
+	// The encoder may have left between a picture and the two that are shown before it: these are no loss.
+	if v := have["video"]; v.count < sent-1 || v.gap > 0.11 || math.Abs(v.last-v.first-seconds) > 0.15 {
 		t.Errorf("picture: %+v, sent were %d frames", v, sent)
 	}
 	inStep(t, url, int(seconds)-2)
