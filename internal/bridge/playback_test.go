@@ -355,3 +355,37 @@ func TestHerd(t *testing.T) {
 		}
 	})
 }
+
+// completing has a recording completed between the look at its asset and the one at its rows.
+type completing struct {
+	asset.Work
+	complete func()
+}
+
+func (c *completing) Timeline(ctx context.Context, a id.Asset, from int64) ([]asset.TimelineEntry, error) {
+	c.complete()
+	return c.Work.Timeline(ctx, a, from)
+}
+
+// TestCompletedMeanwhile: the rows of a recording go when it is completed, and it is played all the same.
+func TestCompletedMeanwhile(t *testing.T) {
+	t.Parallel()
+	run(t, func(w *world) {
+		n, s := w.start("a"), w.stream(window(0))
+		e := n.publish(s.StreamKey).send(10 * time.Second)
+		a := w.row(s.ID).ActiveAsset
+		e.stop()
+		w.wait(time.Minute)
+		p := bridge.NewPlayback(bridge.PlaybackOptions{
+			Access: w.access, Assets: &completing{w.assets, func() { w.finish(a) }}, Blob: w.objects, Now: time.Now, Logger: slog.New(slog.DiscardHandler),
+		})
+		v, err := p.Open(w.ctx, string(w.playbackID(a)), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := v.Playlist(w.ctx, "v", playback.Reload{}, false)
+		if err != nil || !strings.Contains(string(text.Data), "#EXT-X-ENDLIST") {
+			t.Errorf("%v:\n%s", err, text.Data)
+		}
+	})
+}
