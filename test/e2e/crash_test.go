@@ -183,17 +183,19 @@ func (s *sightings) watch(ctx context.Context, address string) {
 func (s *sightings) read(ctx context.Context, playlist, text string) {
 	var fresh []string
 	s.mu.Lock()
-	length := ""
+	length, gap := "", false // what is a gap has no bytes, as the playlist says
 	for line := range strings.Lines(text) {
 		line = strings.TrimSpace(line)
 		if strings.HasPrefix(line, "#EXTINF:") {
 			length = line
 		}
+		gap = gap || line == "#EXT-X-GAP"
 		if line == "" || strings.HasPrefix(line, "#") {
 			continue
 		}
 		u, err := resolve(playlist, line)
-		if err != nil {
+		if err != nil || gap {
+			gap = false
 			continue
 		}
 		if _, known := s.kept[path(u)]; !known {
