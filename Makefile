@@ -13,6 +13,8 @@ BENCH ?= .
 BENCHTIME ?= 200ms
 PKG ?= ./...
 KILLS ?= 300
+# What bin/millrace may have in bytes: 45 MiB. What a library brings along is easily overlooked (decision 31).
+MOST_BYTES ?= 47185920
 
 # Tools are built from the Go module proxy, pinned with checksums in tools/*/go.mod, and kept by version.
 GOVERSION := $(shell $(GO) env GOVERSION)
@@ -25,24 +27,26 @@ MEDIAMTX := bin/tools/mediamtx-$(MEDIAMTX_VERSION)-$(GOVERSION)
 
 .PHONY: help
 help: ## list the targets
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: demo
 demo: ## run the whole service with a live encoder, from nothing (Ctrl-C ends it)
-	@scripts/install-packages.sh ffmpeg
+	@scripts/install-packages.sh ffmpeg speech
 	@$(MAKE) --no-print-directory build
 	@exec bin/millrace demo $(ARGS)
 
 .PHONY: test
 test: build bin/testrun $(S3) ## run every test: unit, both storage pairs, end to end, browser, some fuzzing
-	@scripts/install-packages.sh ffmpeg postgresql chromium node gstreamer pebble srt
+	@scripts/install-packages.sh ffmpeg speech postgresql chromium node gstreamer pebble srt
 	@scripts/install-playwright.sh
-	@MILLRACE_TEST_BINARY="$(CURDIR)/bin/millrace" bin/testrun -services -require -versitygw "$(CURDIR)/$(S3)" -all -fuzz $(NETFUZZTIME)
+	@size="$$(stat -c %s bin/millrace)"; if [ "$$size" -gt $(MOST_BYTES) ]; then \
+		echo "bin/millrace has $$size bytes, more than $(MOST_BYTES): go version -m shows what was linked in"; exit 1; fi
+	@nginx="$$(test/bench/peers/nginx.sh bin/tools/nginx)" && PATH="$$PATH:$$(dirname "$$nginx")" \
+		MILLRACE_TEST_BINARY="$(CURDIR)/bin/millrace" bin/testrun -services -require -versitygw "$(CURDIR)/$(S3)" -all -fuzz $(NETFUZZTIME)
 
 .PHONY: check
-check: bin/testrun $(LINT) ## quick checks before a commit: format, lint, vet, layers, unit tests with -race
+check: bin/testrun $(LINT) ## quick checks before a commit: format, lint (go vet is part of it), layers, unit tests with -race
 	@out="$$(gofmt -l $$(git ls-files --cached --others --exclude-standard '*.go'))"; if [ -n "$$out" ]; then echo "not gofmt-ed:"; echo "$$out"; exit 1; fi
-	@$(GO) vet ./...
 	@$(LINT) run
 	@bin/testrun -race -short -units
 
@@ -60,18 +64,29 @@ fuzz: ## fuzz every target for FUZZTIME (2m) each (PKG=./...)
 	@FUZZTIME=$(FUZZTIME) GO="$(GO)" scripts/fuzz.sh $(PKG)
 
 .PHONY: storm
-storm: build ## kill a server KILLS (300) times while two live streams come in and a viewer remembers every byte (MILLRACE_TEST_SEED= repeats a run)
+storm: storm-live storm-events ## storm-live, then storm-events
+
+.PHONY: storm-live
+storm-live: build ## kill a server KILLS (300) times while two live streams come in and a viewer remembers every byte (MILLRACE_TEST_SEED= repeats a run)
 	@scripts/install-packages.sh ffmpeg
 	@MILLRACE_TEST_BINARY="$(CURDIR)/bin/millrace" MILLRACE_TEST_KILLS=$(KILLS) $(GO) test -count=1 -timeout 90m -v -run '^TestStorm$$' ./test/e2e
 
+.PHONY: storm-events
+storm-events: build bin/testrun $(S3) ## kill a process, and then the whole service, KILLS (300) times between any two steps of change, event and delivery, on both databases
+	@scripts/install-packages.sh postgresql
+	@MILLRACE_TEST_KILLS=$(KILLS) bin/testrun -services -require -versitygw "$(CURDIR)/$(S3)" -timeout 60m -run '^TestKills$$' ./internal/delivery
+	@MILLRACE_TEST_BINARY="$(CURDIR)/bin/millrace" MILLRACE_TEST_KILLS=$(KILLS) \
+		bin/testrun -services -require -versitygw "$(CURDIR)/$(S3)" -timeout 60m -run '^TestEventsOverKills$$' ./test/e2e
+
 .PHONY: golden
-golden: ## write the golden files anew; look at the diff before you commit it
+golden: ## write the golden files again; look at the diff before you commit it
 	@GO="$(GO)" scripts/golden.sh
 
 .PHONY: build
-build: ## build bin/millrace
+build: ## build bin/millrace, and bin/millrace-speech which it starts to recognise speech
 	@mkdir -p bin
 	@$(GO) build -trimpath -ldflags '-s -w' -o bin/millrace ./cmd/millrace
+	@CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w' -o bin/millrace-speech ./cmd/millrace-speech
 
 .PHONY: fmt
 fmt: $(LINT) ## format the code

@@ -68,8 +68,17 @@ require (
 require (
 	github.com/prometheus/client_golang v1.23.2
 	golang.org/x/crypto v0.58.0
+	golang.org/x/exp v0.0.0-20261011100332-faecfb24eb49
 	golang.org/x/image v0.38.0
 )
+
+require github.com/tus/tusd/v2 v2.9.2
+
+require github.com/golang-jwt/jwt/v5 v5.3.1
+
+require github.com/ebitengine/purego v0.10.0
+
+require github.com/coder/websocket v1.8.15
 
 require (
 	github.com/asticode/go-astikit v0.30.0 // indirect

@@ -1,15 +1,16 @@
 #!/bin/bash
-# Installs what the tests and the demo need from the distribution: install-packages.sh ffmpeg|postgresql|chromium|node|gstreamer|pebble|srt ...
+# Installs what the tests and the demo need from the distribution: install-packages.sh ffmpeg|speech|postgresql|chromium|node|gstreamer|pebble|srt ...
 # Does nothing for what is there already. Needs root or sudo only when something is missing.
 set -euo pipefail
 
 have() {
   case "$1" in
     ffmpeg) command -v ffmpeg && command -v ffprobe ;;
+    speech) [ -e /usr/share/pocketsphinx/model/en-us/en-us.lm.bin ] && compgen -G '/usr/lib/*/libpocketsphinx.so.3' && compgen -G '/usr/lib/*/libflite.so.1' ;;
     postgresql) command -v initdb || compgen -G '/usr/lib/postgresql/*/bin/initdb' ;;
     chromium) command -v chromium ;;
     node) command -v node && command -v npm ;;
-    gstreamer) for e in flvmux rtmpsink rtmp2sink; do gst-inspect-1.0 --exists "$e" || return 1; done 2>/dev/null && compgen -G '/usr/lib/*/gio/modules/libgiognutls.so' ;;
+    gstreamer) for e in flvmux rtmpsink rtmp2sink hlsdemux souphttpsrc openh264dec faad; do gst-inspect-1.0 --exists "$e" || return 1; done 2>/dev/null && compgen -G '/usr/lib/*/gio/modules/libgiognutls.so' ;;
     pebble) command -v pebble ;;
     srt) command -v srt-live-transmit ;;
     *) echo "install-packages: unknown name $1" >&2; exit 2 ;;
@@ -18,6 +19,7 @@ have() {
 
 packages() {
   case "$1" in
+    speech) echo libpocketsphinx3 pocketsphinx-en-us libflite1 ;;
     node) echo nodejs npm ;;
     gstreamer) echo gstreamer1.0-tools gstreamer1.0-plugins-base gstreamer1.0-plugins-good gstreamer1.0-plugins-bad glib-networking ;;
     srt) echo srt-tools ;;

@@ -12,7 +12,7 @@ import (
 	"millrace/internal/socket"
 )
 
-// Shares of the descriptors that the process may open. The rest is for what connections ask for, and for what must go on whoever connects:
+// Shares of the descriptors that the process may open. The rest is for what connections ask for, and for what must go on however many connect:
 // the journal, storage, the database, encoders.
 const (
 	mostReserved   = 8192 // a half, at most so many

@@ -18,13 +18,13 @@ const (
 	readyFor  = time.Second     // how long what was found holds: nobody can keep the storage busy by asking
 )
 
-// readiness tells whether what the service stands on answers now: 200 if all of it does, else 503. It is open to everybody, and so says no
-// more than which it is; the log says why, once.
+// readiness reports whether what the service stands on responds now: 200 if all of it does, else 503. It is open to
+// everybody, and so says no more than which it is; the log says why, once.
 type readiness struct {
 	needs []need
 	log   *slog.Logger
 
-	mu     sync.Mutex // held while they are asked; whoever comes then waits for what is found
+	mu     sync.Mutex // held while they are asked; a second caller waits for the same result
 	until  time.Time
 	status int
 	text   string
@@ -34,7 +34,7 @@ type readiness struct {
 type need struct {
 	name string
 	ask  func(context.Context) error
-	away bool // it did not answer the last time
+	away bool // it did not respond the last time
 }
 
 func (n *node) ready() *readiness {
@@ -45,7 +45,7 @@ func (n *node) ready() *readiness {
 // reachable asks a storage for an object that is not there.
 func reachable(ctx context.Context, store blob.Store) error {
 	_, err := store.Stat(ctx, "ready/none")
-	if fault.KindOf(err) == fault.NotFound {
+	if fault.Is(err, fault.NotFound) {
 		return nil
 	}
 	return err
@@ -73,7 +73,7 @@ func (r *readiness) look(ctx context.Context) (status int, text string) {
 		n, state := &r.needs[i], "ok"
 		err := inTime(ctx, n.ask)
 		if err != nil {
-			state, r.status = "does not answer", http.StatusServiceUnavailable
+			state, r.status = "does not respond", http.StatusServiceUnavailable
 		}
 		if err != nil && !n.away {
 			r.log.WarnContext(ctx, "not ready", "because_of", n.name, "error", err)

@@ -53,13 +53,13 @@ func TestReadiness(t *testing.T) {
 		broken.Store(true)
 		for range 3 {
 			time.Sleep(2 * time.Second)
-			look(http.StatusServiceUnavailable, "database: does not answer\nstorage: ok\n")
+			look(http.StatusServiceUnavailable, "database: does not respond\nstorage: ok\n")
 		}
 		broken.Store(false)
 		hanging.Store(true)
 		time.Sleep(2 * time.Second)
 		began := time.Now()
-		look(http.StatusServiceUnavailable, "database: ok\nstorage: does not answer\n")
+		look(http.StatusServiceUnavailable, "database: ok\nstorage: does not respond\n")
 		if time.Since(began) != readyTime {
 			t.Errorf("it takes %v", time.Since(began))
 		}
@@ -72,7 +72,7 @@ func TestReadiness(t *testing.T) {
 	})
 }
 
-// TestReachable is a storage that answers, whether or not it has anything.
+// TestReachable is a storage that responds, whether or not it has anything.
 func TestReachable(t *testing.T) {
 	t.Parallel()
 	store, err := blob.OpenURL(t.Context(), t.TempDir())

@@ -15,45 +15,61 @@ import (
 	"runtime"
 	"runtime/debug"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"millrace/internal/app/cli"
 	"millrace/internal/app/metrics"
-	"millrace/internal/bridge"
-	"millrace/internal/bridge/claim"
+	"millrace/internal/broadcast"
+	"millrace/internal/claim"
 	"millrace/internal/config"
+	"millrace/internal/contentkey"
 	"millrace/internal/control/access"
 	"millrace/internal/control/asset"
-	"millrace/internal/control/job"
+	"millrace/internal/control/audience"
 	"millrace/internal/control/live"
+	"millrace/internal/control/upload"
+	"millrace/internal/control/usage"
+	"millrace/internal/control/webhook"
 	"millrace/internal/fetch"
 	"millrace/internal/id"
 	"millrace/internal/lifecycle"
-	"millrace/internal/media/cascade"
 	"millrace/internal/media/encode"
 	"millrace/internal/media/images"
 	"millrace/internal/media/ingest/rtmp"
 	"millrace/internal/media/ingest/srt"
 	"millrace/internal/media/journal"
+	"millrace/internal/media/metering"
 	"millrace/internal/media/ondemand"
 	"millrace/internal/media/overlay"
 	"millrace/internal/media/playback"
-	"millrace/internal/media/transcode"
+	"millrace/internal/media/rendition"
+	"millrace/internal/media/rendition/justintime"
+	"millrace/internal/media/rendition/liveladder"
 	"millrace/internal/media/transform"
+	"millrace/internal/media/watching"
+	"millrace/internal/mediastore"
+	"millrace/internal/presentation"
+	"millrace/internal/receive"
 	"millrace/internal/storage/blob"
 	"millrace/internal/storage/db"
 	"millrace/internal/storage/queue"
+	"millrace/internal/tally"
 	"millrace/internal/web/api"
+	"millrace/internal/web/header"
+	"millrace/internal/web/stats"
+	"millrace/internal/worker/attempt"
+	workercaptions "millrace/internal/worker/captions"
 	"millrace/internal/worker/expire"
 	"millrace/internal/worker/finish"
 	"millrace/internal/worker/ingest"
 	"millrace/internal/worker/master"
 	"millrace/internal/worker/purge"
-	"millrace/internal/worker/settle"
 	"millrace/internal/worker/static"
 	"millrace/internal/worker/sweep"
 	"millrace/internal/worker/track"
+	workerupload "millrace/internal/worker/upload"
 )
 
 // node is everything one process holds, built before anything runs.
@@ -67,15 +83,23 @@ type node struct {
 	metrics *metrics.Metrics // nil: nobody wants to read them
 	fetch   *fetch.Client
 	ffmpeg  *encode.Engine
+	recognition
 
 	access  *access.Service
 	streams *live.Service
 	assets  *asset.Service
-	live    *bridge.Live
-	viewers *bridge.Playback
+	uploads *upload.Service
+	files   *receive.Files
+	usage   *usage.Service
+	meter   metering.Meter // of what viewers are sent
+	watched *watching.Register
+	admission
+	counts  *audience.Service // of those who watch
+	live    *broadcast.Service
+	viewers *presentation.Source
 	library *ondemand.Library
-	claims  *claim.Desk // nil: there are no other nodes
-	rungs   *transcode.Maker
+	claims  *claim.Claimer // nil: there are no other nodes
+	rungs   *justintime.Maker
 	mark    overlay.Layer // what test streams and test assets get
 	images  *images.Maker
 	spares  []*encode.Reserve
@@ -97,7 +121,7 @@ func serveAll(ctx context.Context, cfg config.Config, log *slog.Logger, out io.W
 		return err
 	}
 	defer release()
-	collectLess()
+	collectLess(cfg, debug.SetGCPercent)
 	n := &node{cfg: cfg, log: log, out: out}
 	defer func() { err = errors.Join(err, n.shut()) }()
 	if err = n.open(ctx); errors.Is(err, errStopped) {
@@ -115,12 +139,14 @@ func serveAll(ctx context.Context, cfg config.Config, log *slog.Logger, out io.W
 	return err
 }
 
-// collectLess has the garbage collector run half as often as Go's default: what streams keep is little, and what they leave is much. An
-// operator's GOGC stands.
-func collectLess() {
-	const preset, wanted = 100, 200
-	if was := debug.SetGCPercent(wanted); was != preset {
-		debug.SetGCPercent(was)
+// collectLess makes the garbage collector run half as often as Go's default: streams keep little memory and leave much behind. Where an
+// operator gives GOGC, whatever its value, the runtime has read it already.
+func collectLess(cfg config.Config, set func(percent int) int) {
+	if cfg.Given("gogc") {
+		return
+	}
+	if percent, err := strconv.Atoi(cfg.GOGC); err == nil {
+		set(percent)
 	}
 }
 
@@ -156,10 +182,16 @@ func (n *node) open(ctx context.Context) (err error) {
 	if n.ffmpeg, err = n.newEngine(ctx, encode.H264(n.cfg.H264Encoder)); err != nil {
 		return err
 	}
+	if err = n.prepareSpeech(); err != nil {
+		return err
+	}
 	n.library = ondemand.NewLibrary(objects{n.blob}, 256<<20)
 	n.access = access.New(access.Options{Store: n.db.Access()})
-	n.assets = asset.New(asset.Options{Store: n.db.Assets(), Changed: func(a id.Asset) { n.viewers.AssetChanged(a) }})
-	n.streams = live.New(live.Options{Store: n.db.LiveStreams(), Changed: func(s id.LiveStream) {
+	n.admitViewers()
+	n.usage = usage.New(n.db.Usage())
+	n.countViewers()
+	n.assets = asset.New(asset.Options{Store: n.db.Assets(), DRM: n.drm.Exists, Changed: func(a id.Asset) { n.viewers.AssetChanged(a) }})
+	n.streams = live.New(live.Options{Store: n.db.LiveStreams(), DRM: n.drm.Exists, Changed: func(s id.LiveStream) {
 		n.live.Changed(s)
 		n.viewers.StreamChanged(s)
 	}})
@@ -174,22 +206,21 @@ func (n *node) open(ctx context.Context) (err error) {
 	if err != nil {
 		return fmt.Errorf("ask for ffmpeg's version: %w (millrace doctor says what is wrong)", err)
 	}
-	made := bridge.Made{Blob: n.blob, Assets: n.assets}
+	made := mediastore.Derived{Objects: mediastore.Objects{Blob: n.blob}, Assets: n.assets}
 	n.makeRungs(made, version)
+	n.makeUploads()
 	journals := filepath.Join(n.cfg.DataDir, "journal")
-	marks := journal.Memory(journals)
-	n.close = append(n.close, func() error {
-		_ = os.Remove(marks) // not while a broadcast is to go on
-		return nil
-	})
-	n.live = bridge.NewLive(bridge.LiveOptions{
+	memory := journal.OpenMemory(journals)
+	n.close = append(n.close, memory.Close)
+	n.live = broadcast.New(broadcast.Options{
 		Streams: broadcasts, Assets: n.assets, Store: n.blob, Node: n.id, Grace: n.cfg.ShutdownTimeout, Now: clock, Logger: n.log,
-		Journals: journals, Marks: marks, Stills: n.ffmpeg, Images: slates{n.fetch}, Simulcast: n.fetch,
-		Encoder: n.ffmpeg, Mark: n.mark, Rungs: n.liveRungs(made),
+		Journals: journals, Marks: memory.Dir, Stills: n.ffmpeg, Images: slates{n.fetch}, Simulcast: n.fetch,
+		Encoder: n.ffmpeg, Mark: n.mark, Below: n.liveRenditions(made), Meter: &n.meter, Speech: n.liveSpeech(),
 	})
-	n.makeImages()
-	n.viewers = bridge.NewPlayback(bridge.PlaybackOptions{
-		Access: n.access, Assets: n.assets, Live: n.live, Blob: n.blob, Library: n.library, Rungs: n.rungs, Images: n.images, Now: clock, Logger: n.log,
+	n.makeImages(made)
+	n.viewers = presentation.New(presentation.Options{
+		Access: n.access, Assets: n.assets, Broadcasts: n.live, Blob: n.blob, Library: n.library, Renditions: n.rungs, Images: n.images,
+		Meter: &n.meter, Guard: n.guard, Keys: contentkey.Keys{Source: n.drm}, Now: clock, Logger: n.log,
 	})
 	return firstToken(ctx, n.access, n.cfg, n.log, n.out)
 }
@@ -215,8 +246,8 @@ func (n *node) openDatabase(ctx context.Context) (err error) {
 const goneAfter = 15 * time.Second
 
 // makeRungs builds what makes segments of smaller renditions. With SQLite there are no other nodes.
-func (n *node) makeRungs(made bridge.Made, version string) {
-	o := transcode.Options{Encoder: n.ffmpeg, Store: made, Version: version, Now: clock, Logger: n.log}
+func (n *node) makeRungs(made mediastore.Derived, version string) {
+	o := justintime.Options{Encoder: n.ffmpeg, Store: made, Version: version, Cores: n.ffmpeg.Budget().Cores(), Now: clock, Logger: n.log}
 	if n.cfg.Database.Engine == config.Postgres {
 		n.claims = claim.New(claim.Options{Store: n.db.Claims(), Node: n.id, Run: id.New(), Now: clock, Logger: n.log})
 		o.Claims = n.claims
@@ -224,29 +255,29 @@ func (n *node) makeRungs(made bridge.Made, version string) {
 	if n.metrics != nil {
 		o.Encoded = n.metrics.Encoded
 	}
-	n.rungs = transcode.New(o)
+	n.rungs = justintime.New(o)
 }
 
 // heldRungs are the bytes of live rungs that may wait for storage.
 const heldRungs = 256 << 20
 
-// liveRungs is how the rungs of broadcasts are made.
-func (n *node) liveRungs(made bridge.Made) *bridge.LiveRungs {
-	return &bridge.LiveRungs{
-		Encoder: n.ffmpeg, Maker: n.rungs, Room: cascade.NewRoom(heldRungs), Read: made.Read,
-		Policy: func(ctx context.Context, e id.Environment) (bridge.Policy, error) {
+// liveRenditions is how the renditions below the videos of broadcasts are made.
+func (n *node) liveRenditions(made mediastore.Derived) *broadcast.Renditions {
+	return &broadcast.Renditions{
+		Makers: rendition.Makers{Encoder: n.ffmpeg, Maker: n.rungs, Waiting: liveladder.NewByteBudget(heldRungs), Objects: made},
+		Policy: func(ctx context.Context, e id.Environment) (broadcast.Policy, error) {
 			env, err := n.access.Environment(ctx, e)
-			return bridge.Policy(cmp.Or(env.LiveRungs, n.cfg.LiveRungs)), err
+			return broadcast.Policy(cmp.Or(env.LiveRungs, n.cfg.LiveRungs)), err
 		},
 	}
 }
 
 // makeImages builds what makes thumbnails, animations and storyboards.
-func (n *node) makeImages() {
+func (n *node) makeImages(made mediastore.Derived) {
 	pictures, webps := encode.NewWarm(n.ffmpeg, encode.PictureArgs(), 2), encode.NewWarm(n.ffmpeg, encode.WebPArgs(), 1)
 	n.spares = append(n.spares, pictures.Reserve, webps.Reserve)
 	o := images.Options{
-		Encoder: n.ffmpeg, Pictures: pictures, WebPs: webps, Budget: n.ffmpeg.Budget(), Store: bridge.Pictures{Made: bridge.Made{Blob: n.blob, Assets: n.assets}},
+		Encoder: n.ffmpeg, Pictures: pictures, WebPs: webps, Budget: n.ffmpeg.Budget(), Store: made,
 		Now: clock, Logger: n.log,
 	}
 	if n.claims != nil {
@@ -262,6 +293,8 @@ func (n *node) assemble(ctx context.Context, g *lifecycle.Group) error {
 		return err
 	}
 	g.Add(n.db)
+	g.Add(n.webhooks())
+	g.Add(tally.New(tally.Options{Meter: &n.meter, Usage: n.usage, Share: n.counts.Share, Now: clock, Logger: n.log}))
 	if n.claims != nil {
 		g.Add(n.claims)
 	}
@@ -276,12 +309,13 @@ func (n *node) assemble(ctx context.Context, g *lifecycle.Group) error {
 		return err
 	}
 	g.Add(&sweep.Sweeper{Assets: n.assets, Queue: n.db, Every: 10 * time.Minute, Now: clock, Logger: n.log})
+	n.tidy(g)
 	web, err := n.listen(ctx, "http", n.cfg.HTTPAddr, n.budgets.viewers)
 	if err != nil {
 		return err
 	}
 	n.base = strings.TrimSuffix(n.cfg.PublicBase(web.Addr().String()).String(), "/")
-	var players http.Handler = playback.New(playback.Options{Logger: n.log, Source: n.viewers, Base: n.base})
+	var players http.Handler = playback.New(playback.Options{Logger: n.log, Source: n.viewers, Base: n.base, Watching: n.watched, Clients: n.clients()})
 	if n.metrics != nil {
 		players = n.metrics.Viewers(players)
 	}
@@ -289,7 +323,11 @@ func (n *node) assemble(ctx context.Context, g *lifecycle.Group) error {
 	if err != nil {
 		return err
 	}
-	mux := n.mux(players, publishers)
+	uploads, err := n.uploadHandler()
+	if err != nil {
+		return err
+	}
+	mux := n.mux(players, publishers, uploads)
 	secure, err := n.identity()
 	if err != nil {
 		return err
@@ -331,24 +369,30 @@ func (n *node) secure(ctx context.Context, g *lifecycle.Group, id *identity, mux
 	if err != nil {
 		return err
 	}
-	g.Add(&webServer{name: "https", ln: https, cert: id.web(), mux: mux, log: n.log, drain: n.cfg.ShutdownTimeout})
+	g.Add(&webServer{name: "https", ln: https, cert: id.web(), mux: header.Strict(n.cfg.HSTSMaxAge, mux), log: n.log, drain: n.cfg.ShutdownTimeout})
 	g.Add(id.source)
 	g.Add(&encoderServer{name: "rtmps", ln: rtmps, secure: id.encoders(), server: encoders})
 	return nil
 }
 
-func (n *node) mux(players http.Handler, p *publishers) http.Handler {
-	var door http.Handler
+func (n *node) mux(players http.Handler, p *publishers, uploads http.Handler) http.Handler {
+	var ingest http.Handler
 	if p != nil {
-		door = p.server
+		ingest = p.server
 	}
 	return router(
 		api.New(api.Options{
-			Live: n.streams, Assets: n.assets, Access: n.access, Health: n.live, Now: clock, Logger: n.log, Version: cli.Version(), PublicURL: n.base,
+			Live: n.streams, Assets: n.assets, Uploads: n.uploads, Callers: n.callers(), Health: n.live, Usage: n.usage, Vocabularies: n.vocabularies,
+			Viewers:  api.Viewers{Signing: n.signing, Restrictions: n.restrictions, DRM: n.drm},
+			Webhooks: webhook.New(n.db, api.EventTypes()), Events: n.db, EventForm: formOf(n.db, n.base), Now: clock, Logger: n.log, Version: cli.Version(), PublicURL: n.base,
 		}),
 		players,
-		door,
+		uploads,
+		ingest,
 		n.ready(),
+		stats.Handler(stats.Options{Counter: n.counts, Now: clock, Logger: n.log}),
+		n.licences(),
+		n.watchPage(),
 	)
 }
 
@@ -362,29 +406,33 @@ func (n *node) jobs(ctx context.Context) (lifecycle.Service, error) {
 	if workers <= 0 {
 		workers = runtime.NumCPU()
 	}
-	desk := settle.NewDesk(workers)
+	probes := attempt.NewProbeLimiter(workers)
 	files := ingest.New(ingest.Options{
 		Assets: n.assets, Store: n.blob, Fetch: n.fetch, Engine: n.ffmpeg, Library: n.library, Scratch: scratch, MaxSize: n.cfg.MaxUploadBytes, Mark: n.mark,
-		Desk: desk, Now: clock, Logger: n.log,
+		ProbeLimiter: probes, Now: clock, Logger: n.log,
 	})
 	tracks := track.New(track.Options{
-		Assets: n.assets, Store: n.blob, Fetch: n.fetch, Engine: n.ffmpeg, Scratch: scratch, MaxSize: n.cfg.MaxUploadBytes, Desk: desk, Now: clock,
+		Assets: n.assets, Store: n.blob, Fetch: n.fetch, Engine: n.ffmpeg, Scratch: scratch, MaxSize: n.cfg.MaxUploadBytes, ProbeLimiter: probes, Now: clock,
 	})
 	whole, err := filepath.Abs(scratch)
 	if err != nil {
 		return nil, fmt.Errorf("name folder for downloads: %w", err)
 	}
-	downloads := &static.Worker{Assets: n.assets, Store: n.blob, Films: n.viewers, Encoder: n.ffmpeg, Scratch: whole, Turn: time.Minute, Now: clock}
-	if err := errors.Join(files.Tidy(ctx), tracks.Tidy(ctx), downloads.Tidy()); err != nil {
+	downloads := &static.Worker{Assets: n.assets, Store: n.blob, Footage: n.viewers, Encoder: n.ffmpeg, Scratch: whole, Pass: time.Minute, Now: clock}
+	said := n.speechWorker(whole)
+	if err := errors.Join(files.Tidy(ctx), tracks.Tidy(ctx), downloads.Tidy(), said.Tidy()); err != nil {
 		return nil, err
 	}
 	ends := &finish.Worker{Assets: n.assets, Store: n.blob, Now: clock}
 	sweeps := &purge.Worker{Assets: n.assets, Store: n.blob}
 	tests := &expire.Worker{Assets: n.assets, Now: clock}
-	masters := &master.Worker{Assets: n.assets, Store: n.blob, Films: n.viewers, Now: clock}
-	handlers := []job.Handler{
-		files.Handler(), tracks.Handler(), ends.Handler(), sweeps.Handler(), tests.Handler(), downloads.Handler(), masters.Handler(),
-	}
+	closed := &workercaptions.Worker{Assets: n.assets, Store: n.blob, Footage: n.viewers, Now: clock}
+	masters := &master.Worker{Assets: n.assets, Store: n.blob, Footage: n.viewers, Now: clock}
+	received := &workerupload.Worker{Uploads: n.uploads, Assets: n.assets, Files: n.files, Now: clock}
+	handlers := append(received.Handlers(),
+		files.Handler(), tracks.Handler(), ends.Handler(), sweeps.Handler(), tests.Handler(), downloads.Handler(), masters.Handler(), said.Handler(),
+		closed.Handler(),
+	)
 	if n.metrics != nil {
 		handlers = n.metrics.Handlers(handlers)
 	}
@@ -397,33 +445,6 @@ func (n *node) jobs(ctx context.Context) (lifecycle.Service, error) {
 func fetchers(workers int) int {
 	const each, most = 8, 128
 	return max(workers, min(each*workers, most))
-}
-
-// spareEncoders is how many encoders of rungs wait for whoever asks next: each has some tens of megabytes.
-const spareEncoders = 4
-
-func (n *node) newEngine(ctx context.Context, h encode.H264) (*encode.Engine, error) {
-	ffmpeg, err := encode.Find("ffmpeg", "")
-	if err != nil {
-		return nil, fmt.Errorf("%w (install it with: apt-get install -y ffmpeg; millrace doctor checks the rest)", err)
-	}
-	ffprobe, err := encode.Find("ffprobe", "")
-	if err != nil {
-		return nil, fmt.Errorf("%w (it comes with ffmpeg)", err)
-	}
-	if missing := encode.Confined().Missing(); len(missing) > 0 {
-		n.log.WarnContext(ctx, "ffmpeg is less confined than it could be: the kernel does not offer all that it takes", "missing", strings.Join(missing, ", "))
-	}
-	if h != encode.X264 { // x264 comes with ffmpeg
-		if err = encode.Try(ctx, ffmpeg, h); err != nil {
-			return nil, fmt.Errorf("use --h264-encoder: %w (millrace doctor tries every encoder)", err)
-		}
-	}
-	reserve := encode.NewReserve(spareEncoders)
-	n.spares = append(n.spares, reserve)
-	return encode.NewEngine(encode.Options{
-		FFmpeg: ffmpeg, FFprobe: ffprobe, H264: h, Reserve: reserve, Budget: encode.NewBudget(encode.BudgetOptions{Cores: runtime.NumCPU()}),
-	})
 }
 
 // encoderServer is an RTMP listener as a service.
@@ -439,15 +460,6 @@ func (s *encoderServer) Name() string { return s.name }
 
 // Run implements lifecycle.Service.
 func (s *encoderServer) Run(ctx context.Context) error { return s.server.Serve(ctx, s.ln, s.secure) }
-
-// slates fetches the owners' slates.
-type slates struct{ client *fetch.Client }
-
-// Image implements bridge.Images.
-func (i slates) Image(ctx context.Context, url string, maxBytes int64) ([]byte, error) {
-	data, _, err := i.client.Get(ctx, url, maxBytes)
-	return data, err
-}
 
 // callerServer is the SRT listener as a service.
 type callerServer struct{ *srt.Server }

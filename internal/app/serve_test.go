@@ -30,6 +30,7 @@ import (
 	"go.uber.org/goleak"
 
 	"millrace/internal/config"
+	"millrace/internal/control/access"
 	"millrace/internal/lifecycle"
 	"millrace/internal/media/playback"
 	"millrace/internal/programtest"
@@ -97,7 +98,7 @@ func (l *logs) addr(what string) string {
 	return l.addrs[what]
 }
 
-// warned says whether a message of level WARN or above has that text in it.
+// warned reports whether a message of level WARN or above has that text in it.
 func (l *logs) warned(text string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -184,14 +185,14 @@ func client(t *testing.T, change func(*http.Transport)) *http.Client {
 	return &http.Client{Transport: tr, Timeout: patience, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
 
-type answer struct {
+type response struct {
 	status int
 	head   http.Header
 	body   string
 	proto  int
 }
 
-func ask(t *testing.T, c *http.Client, method, url string, body string, change func(*http.Request)) answer {
+func ask(t *testing.T, c *http.Client, method, url string, body string, change func(*http.Request)) response {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
 	if err != nil {
@@ -208,7 +209,7 @@ func ask(t *testing.T, c *http.Client, method, url string, body string, change f
 	if err = errors.Join(err, resp.Body.Close()); err != nil {
 		t.Fatal(err)
 	}
-	return answer{resp.StatusCode, resp.Header, string(data), resp.ProtoMajor}
+	return response{resp.StatusCode, resp.Header, string(data), resp.ProtoMajor}
 }
 
 // credentials reads the token that a first start prints.
@@ -242,7 +243,7 @@ func TestFirstTokenIsPrintedOnce(t *testing.T) {
 	c := client(t, nil)
 	who := ask(t, c, http.MethodGet, "http://"+again.addr("http")+"/system/v1/whoami", "", func(r *http.Request) { r.SetBasicAuth(token, secret) })
 	if who.status != http.StatusOK {
-		t.Errorf("the first token is answered %d: %s", who.status, who.body)
+		t.Errorf("the first token returns %d: %s", who.status, who.body)
 	}
 }
 
@@ -258,7 +259,7 @@ func TestSeededToken(t *testing.T) {
 		r.SetBasicAuth(cfg.TokenID, cfg.TokenSecret.Reveal())
 	})
 	if who.status != http.StatusOK {
-		t.Errorf("answered %d: %s", who.status, who.body)
+		t.Errorf("status %d: %s", who.status, who.body)
 	}
 }
 
@@ -280,7 +281,7 @@ func TestRevokedSeededToken(t *testing.T) {
 		r.SetBasicAuth(cfg.TokenID, cfg.TokenSecret.Reveal())
 	})
 	if who.status != http.StatusUnauthorized {
-		t.Errorf("answered %d: %s", who.status, who.body)
+		t.Errorf("status %d: %s", who.status, who.body)
 	}
 	if !s.warned("was revoked") {
 		t.Error("nothing is in the log")
@@ -311,7 +312,7 @@ func TestQualityOfTheEnvironment(t *testing.T) {
 			r.Header.Set("Content-Type", "application/json")
 		})
 		if a.status != http.StatusCreated {
-			t.Fatalf("%s is answered %d: %s", path, a.status, a.body)
+			t.Fatalf("%s returns %d: %s", path, a.status, a.body)
 		}
 		_, after, _ := strings.Cut(a.body, `"video_quality":"`)
 		quality, _, _ := strings.Cut(after, `"`)
@@ -326,13 +327,13 @@ func TestQualityOfTheEnvironment(t *testing.T) {
 		}
 		if i > 0 { // the service keeps who somebody is for some seconds
 			c, token, secret = client(t, nil), "", ""
-			made, raw, err := tokens.CreateToken(t.Context(), "", clock())
+			made, raw, err := tokens.CreateToken(t.Context(), access.TokenInput{}, clock())
 			if err != nil {
 				t.Fatal(err)
 			}
 			token, secret = string(made.ID), raw
 		}
-		if err := errors.Join(tokens.SetQuality(t.Context(), tt.set, clock()), closeDB()); err != nil {
+		if err := errors.Join(tokens.SetQuality(t.Context(), "", tt.set, clock()), closeDB()); err != nil {
 			t.Fatal(err)
 		}
 		if got := made("assets", `{"inputs":[{"url":"https://example.invalid/a.mp4"}]}`); got != tt.asset {
@@ -394,7 +395,7 @@ func TestBothListeners(t *testing.T) {
 		"/watch/noSuchPlaybackID": http.StatusOK,
 	} {
 		if got := ask(t, c, http.MethodGet, base+path, "", nil); got.status != want {
-			t.Errorf("GET %s is answered %d, want %d: %s", path, got.status, want, got.body)
+			t.Errorf("GET %s returns %d, want %d: %s", path, got.status, want, got.body)
 		}
 	}
 }
@@ -442,13 +443,16 @@ func TestPlaybackAddresses(t *testing.T) {
 		} `json:"data"`
 	}
 	if err := json.Unmarshal([]byte(made.body), &stream); err != nil || made.status != http.StatusCreated || len(stream.Data.PlaybackIDs) != 1 {
-		t.Fatalf("answered %d: %s", made.status, made.body)
+		t.Fatalf("status %d: %s", made.status, made.body)
 	}
 	id := stream.Data.PlaybackIDs[0].ID
 	for _, path := range []string{"/" + id, "/" + id + ".m3u8"} {
 		if got := ask(t, c, http.MethodGet, base+path, "", nil); got.status != http.StatusPreconditionFailed {
-			t.Errorf("GET %s is answered %d: %s", path, got.status, got.body)
+			t.Errorf("GET %s returns %d: %s", path, got.status, got.body)
 		}
+	}
+	if got := ask(t, c, http.MethodGet, base+"/counts?token=a.b.c", "", nil); got.status != http.StatusForbidden || !strings.Contains(got.body, "token: is not a JSON Web Token") {
+		t.Errorf("viewer counts return %d: %s", got.status, got.body)
 	}
 }
 
@@ -479,7 +483,7 @@ func TestProtocols(t *testing.T) {
 			t.Parallel()
 			got := ask(t, client(t, tt.change), http.MethodGet, tt.base+"/openapi.json", "", nil)
 			if got.status != http.StatusOK || got.proto != tt.want {
-				t.Errorf("answered %d with HTTP/%d", got.status, got.proto)
+				t.Errorf("status %d with HTTP/%d", got.status, got.proto)
 			}
 		})
 	}
@@ -509,7 +513,7 @@ func TestRequestsAtTheEnd(t *testing.T) {
 					synctest.Wait()
 					got = context.Cause(r.Context())
 				})
-				router(h, h, h, h).ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, http.MethodGet, tt.path, nil))
+				router(h, h, h, h, h, h, h, h).ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, http.MethodGet, tt.path, nil))
 				if (got != nil) != tt.ends {
 					t.Errorf("it ended with %v", got)
 				}
@@ -522,7 +526,7 @@ func TestRequestsAtTheEnd(t *testing.T) {
 func TestRouterNeverRedirects(t *testing.T) {
 	t.Parallel()
 	lives := playback.New(playback.Options{Logger: slog.New(slog.DiscardHandler)})
-	h := router(api.New(api.Options{}), lives, http.NotFoundHandler(), http.NotFoundHandler())
+	h := router(api.New(api.Options{}), lives, http.NotFoundHandler(), http.NotFoundHandler(), http.NotFoundHandler(), http.NotFoundHandler(), http.NotFoundHandler(), http.NotFoundHandler())
 	for _, path := range []string{
 		"/video/v1/live-streams/abc/playback-ids/..", "/video/v1/live-streams/abc/playback-ids/%2e%2e", "/video/v1/live-streams/abc/playback-ids/../",
 		"/video/v1/live-streams/abc/./playback-ids/x", "/video/v1//live-streams/abc", "//video/v1/assets/abc", "/video/v1/assets/abc/x/../..", "/system/v1/./whoami",

@@ -14,19 +14,26 @@ import (
 	"millrace/internal/config"
 	"millrace/internal/fault"
 	"millrace/internal/id"
+	"millrace/internal/masterkey"
 	"millrace/internal/storage/blob"
 	"millrace/internal/storage/db"
 )
 
 // openDatabase opens the database that the configuration names.
 func openDatabase(ctx context.Context, cfg config.Config, log *slog.Logger) (*db.DB, error) {
+	return openDatabaseWith(ctx, cfg, log, masterKey(cfg))
+}
+
+func openDatabaseWith(
+	ctx context.Context, cfg config.Config, log *slog.Logger, key func(known string) (masterkey.Key, error),
+) (*db.DB, error) {
 	url := cfg.Database.Path
 	if cfg.Database.Engine == config.Postgres {
 		url = cfg.Database.URL.Reveal()
 	} else if err := os.MkdirAll(filepath.Dir(url), 0o750); err != nil {
 		return nil, fmt.Errorf("make folder of database: %w", err)
 	}
-	return db.Open(ctx, db.Options{URL: url, Logger: log})
+	return db.Open(ctx, db.Options{URL: url, Logger: log, MasterKey: key})
 }
 
 // How often a database that is away is asked, and how often it is said that it is.
@@ -37,14 +44,14 @@ const (
 
 // awaited opens what may still be away when the service starts, as a database is that boots at the same time, and waits for it.
 func awaited[T any](ctx context.Context, log *slog.Logger, open func(context.Context) (T, error)) (T, error) {
-	var told time.Time
+	var lastLogged time.Time
 	for {
 		v, err := open(ctx)
-		if err == nil || fault.KindOf(err) != fault.Unavailable {
+		if !fault.Is(err, fault.Unavailable) {
 			return v, err
 		}
-		if now := time.Now(); now.Sub(told) >= tellEvery {
-			told = now
+		if now := time.Now(); now.Sub(lastLogged) >= tellEvery {
+			lastLogged = now
 			log.WarnContext(ctx, "waiting for the database", "error", err)
 		}
 		t := time.NewTimer(askDatabaseEvery)
@@ -69,6 +76,11 @@ func openStorage(ctx context.Context, cfg config.Config, url config.Secret) (blo
 	if o.S3.Bucket != "" && o.S3.AccessKeyID == "" {
 		o.S3.AccessKeyID, o.S3.SecretAccessKey = cfg.AWS.AccessKeyID, cfg.AWS.SecretAccessKey.Reveal()
 		o.S3.SessionToken = cfg.AWS.SessionToken.Reveal()
+	}
+	if o.S3.Bucket != "" {
+		if o.Scratch, err = piecesFolder(cfg); err != nil {
+			return nil, err
+		}
 	}
 	return blob.Open(ctx, o)
 }

@@ -24,13 +24,13 @@ func TestAwaited(t *testing.T) {
 	gone := fault.Wrap(fault.Unavailable, errors.New("connection refused"), "the database can't be reached")
 	refused := errors.New("password authentication failed")
 	for name, tt := range map[string]struct {
-		away    time.Duration
-		then    error // what opening says from then on
-		stop    time.Duration
-		want    error
-		takes   time.Duration
-		lines   int
-		answers int
+		away  time.Duration
+		then  error // what opening says from then on
+		stop  time.Duration
+		want  error
+		takes time.Duration
+		lines int
+		calls int
 	}{
 		"there":   {0, nil, time.Hour, nil, 0, 0, 1},
 		"comes":   {12 * time.Second, nil, time.Hour, nil, 12 * time.Second, 3, 13},
@@ -51,7 +51,7 @@ func TestAwaited(t *testing.T) {
 					}
 					return 1, tt.then
 				})
-				if !errors.Is(err, tt.want) || time.Since(began) != tt.takes || len(logged.warns) != tt.lines || asked != tt.answers {
+				if !errors.Is(err, tt.want) || time.Since(began) != tt.takes || len(logged.warns) != tt.lines || asked != tt.calls {
 					t.Errorf("%v after %v, %d lines, asked %d times", err, time.Since(began), len(logged.warns), asked)
 				}
 			})
@@ -94,7 +94,7 @@ func TestServeWaitsForPostgres(t *testing.T) {
 	_, rest, _ := strings.Cut(url, "@")
 	host, _, _ := strings.Cut(rest, "/")
 	var lc net.ListenConfig
-	free, err := lc.Listen(t.Context(), "tcp", "127.0.0.1:0")
+	free, err := lc.Listen(t.Context(), "tcp", "127.0.78.1:0") // where nobody else listens: it is taken again later
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,8 +123,9 @@ func TestServeWaitsForPostgres(t *testing.T) {
 func TestSecondServiceOnTheSameDatabase(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "m.db")
-	start(t, configuration(t, t.TempDir(), "--database-url=sqlite:"+file))
-	err := serve(t.Context(), configuration(t, t.TempDir(), "--database-url=sqlite:"+file), slog.New(slog.DiscardHandler), io.Discard)
+	first := configuration(t, t.TempDir(), "--database-url=sqlite:"+file)
+	start(t, first)
+	err := serve(t.Context(), configuration(t, t.TempDir(), "--database-url=sqlite:"+file, "--master-key-file="+masterKeyPath(first)), slog.New(slog.DiscardHandler), io.Discard)
 	if !errors.Is(err, db.ErrOccupied) || !strings.Contains(err.Error(), file) || !strings.Contains(err.Error(), "--database-url") {
 		t.Errorf("it says %v", err)
 	}

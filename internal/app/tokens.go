@@ -5,10 +5,16 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"time"
 
+	"millrace/internal/clientaddr"
 	"millrace/internal/config"
 	"millrace/internal/control/access"
 	"millrace/internal/id"
+	"millrace/internal/lifecycle"
+	"millrace/internal/web/api"
+	"millrace/internal/web/limit"
+	"millrace/internal/worker/prune"
 )
 
 // firstToken seeds the configured token, or makes the first one and shows it this once.
@@ -24,11 +30,67 @@ func firstToken(ctx context.Context, service access.API, cfg config.Config, log 
 	if err != nil || len(all) > 0 {
 		return err
 	}
-	t, secret, err := service.CreateToken(ctx, "first", clock())
+	t, secret, err := service.CreateToken(ctx, access.TokenInput{Name: "first"}, clock())
 	if err != nil {
 		return err
 	}
 	log.InfoContext(ctx, "made the first access token", "token_id", t.ID)
 	fmt.Fprintf(show, "\nAccess token for the API (the secret is shown this once):\n  MILLRACE_TOKEN_ID=%s\n  MILLRACE_TOKEN_SECRET=%s\n\n", t.ID, secret)
 	return nil
+}
+
+// tidy adds what keeps the database small and up to date.
+func (n *node) tidy(g *lifecycle.Group) {
+	g.Add(&prune.Pruner{What: "events", Prune: n.db.PruneEvents, Keep: n.cfg.EventRetention, Now: clock, Logger: n.log})
+	g.Add(&prune.Pruner{What: "audit log", Prune: n.db.PruneAuditLog, Keep: n.cfg.AuditRetention, Now: clock, Logger: n.log})
+	g.Add(&tokenUse{access: n.access, log: n.log})
+}
+
+// tokenUse writes from time to time when tokens were last used.
+type tokenUse struct {
+	access *access.Service
+	log    *slog.Logger
+}
+
+// useEvery is how exact the time of a token's last use is.
+const useEvery = time.Minute
+
+// Name implements lifecycle.Service.
+func (*tokenUse) Name() string { return "token use" }
+
+// Run implements lifecycle.Service.
+func (u *tokenUse) Run(ctx context.Context) error {
+	tick := time.NewTicker(useEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			u.write(ctx)
+		case <-ctx.Done():
+			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastUse)
+			defer cancel()
+			u.write(last)
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// lastUse is how long it may take when the service stops.
+const lastUse = 2 * time.Second
+
+func (u *tokenUse) write(ctx context.Context) {
+	if err := u.access.WriteUse(ctx); err != nil && ctx.Err() == nil {
+		u.log.WarnContext(ctx, "note when tokens were used", "error", err)
+	}
+}
+
+// clients finds the addresses of clients behind proxies.
+func (n *node) clients() clientaddr.Finder { return clientaddr.Finder{Proxies: n.cfg.TrustedProxies} }
+
+// callers is who may call the API, and how often.
+func (n *node) callers() api.Callers {
+	return api.Callers{
+		Access: n.access, Audit: n.db, Clients: n.clients(),
+		Limits: api.Limits{Token: limit.New(n.cfg.APIRateToken), Address: limit.New(n.cfg.APIRateAddress)},
+	}
 }

@@ -16,29 +16,36 @@ import (
 	"millrace/internal/socket"
 	"millrace/internal/web/api"
 	"millrace/internal/web/express"
+	"millrace/internal/web/header"
+	"millrace/internal/web/licence"
 	"millrace/internal/web/publish"
-	"millrace/internal/web/watch"
+	"millrace/internal/web/upload"
 )
 
-// router puts the REST API, playback, pages and, if there is one, WHIP behind one listener. Playback stands at the root. No path leads elsewhere:
-// what http.ServeMux would redirect, after it has cleaned the path or added a slash, is answered as it is.
-func router(rest, playback, whip, ready http.Handler) http.Handler {
-	rest = finishing(rest)
+// router puts the REST API, playback, direct uploads, pages and, if there is one, WHIP behind one listener. Playback stands at the root. No path leads elsewhere:
+// what http.ServeMux would redirect, after it has cleaned the path or added a slash, is served as it is.
+func router(rest, playback, uploads, whip, ready, counts, licences, page http.Handler) http.Handler {
+	rest = header.Closed(finishing(rest))
 	mux := http.NewServeMux()
-	for _, path := range []string{"/video", "/video/", "/system", "/system/", "/openapi.json", "/openapi.yaml", "/docs", "/docs/"} {
+	handle := func(pattern string, h http.Handler) { mux.Handle(pattern, header.Closed(h)) }
+	for _, path := range []string{"/video", "/video/", "/system", "/system/", "/openapi.json", "/openapi.yaml", "/docs", "/docs/", "/data/v1", "/data/v1/", "/robots/v0", "/robots/v0/"} {
 		mux.Handle(path, rest)
 	}
-	mux.Handle("/watch", watch.Handler())
-	mux.Handle("/watch/", watch.Handler())
+	handle("/counts", counts)
+	handle(licence.Path, licences)
+	handle(licence.CertificatePath, licences)
+	handle(upload.Path, uploads)
+	handle("/watch", page)
+	handle("/watch/", page)
 	if whip != nil {
-		mux.Handle("/whip", finishing(whip))
-		mux.Handle("/whip/", finishing(whip))
-		mux.Handle("/publish", publish.Handler())
-		mux.Handle("/publish/", publish.Handler())
+		handle("/whip", finishing(whip))
+		handle("/whip/", finishing(whip))
+		handle("/publish", publish.Handler())
+		handle("/publish/", publish.Handler())
 	}
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
-	mux.Handle("GET /readyz", ready)
-	mux.Handle("GET /{$}", http.RedirectHandler("/docs", http.StatusFound))
+	handle("GET /healthz", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }))
+	handle("GET /readyz", ready)
+	handle("GET /{$}", http.RedirectHandler("/docs", http.StatusFound))
 	mux.Handle("/", playback)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
@@ -52,10 +59,14 @@ func router(rest, playback, whip, ready http.Handler) http.Handler {
 	})
 }
 
-// finishing lets requests of h end by themselves when the service stops, which they do soon; those of h's neighbours end at once, because
-// players wait for media that does not come any more.
+// finishing lets requests of h end by themselves when the service stops, which they do soon. Those that have no end do so at once, and so do
+// those of h's neighbours, because players wait for media that does not come any more.
 func finishing(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if api.EndlessPath(r.URL.Path) {
+			h.ServeHTTP(w, r)
+			return
+		}
 		ctx, cancel := context.WithCancelCause(context.WithoutCancel(r.Context()))
 		defer cancel(nil)
 		defer context.AfterFunc(r.Context(), func() {

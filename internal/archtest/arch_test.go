@@ -20,22 +20,42 @@ const module = "millrace/"
 
 // layers says what each folder may import of this module; the longest matching prefix rules.
 var layers = map[string][]string{
-	"cmd":                         {"internal/app"},
-	"internal/app":                {"internal"},
-	"internal/bridge":             {"internal/bridge/measure", "internal/control", "internal/media", "internal/storage/blob", "internal/lifecycle", "internal/id", "internal/fault"},
+	"cmd":                 {"internal/app"},
+	"cmd/millrace-speech": {"internal/media/speech/worker"}, // alone: what loads libraries at run time is linked dynamically
+	"internal/app":        {"internal"},
+	"internal/broadcast":  {"internal/broadcast/subtitles", "internal/measure", "internal/mediastore", "internal/control", "internal/media", "internal/lifecycle", "internal/id", "internal/fault"},
+	"internal/broadcast/subtitles": {
+		"internal/control/asset", "internal/control/live", "internal/media/delivered", "internal/media/livespeech",
+		"internal/media/speech", "internal/media/timeline", "internal/media/window", "internal/id",
+	},
+	"internal/presentation": { // no edge: what is live is asked of a playback.Broadcast, so that another node's can be shown as well
+		"internal/mediastore", "internal/stalecache", "internal/control", "internal/storage/blob", "internal/id", "internal/fault",
+		"internal/media/captions", "internal/media/delivered", "internal/media/download", "internal/media/frame", "internal/media/hls",
+		"internal/media/images", "internal/media/metering", "internal/media/objectkey", "internal/media/ondemand", "internal/media/playback",
+		"internal/media/protection", "internal/media/rendition", "internal/media/timeline",
+	},
 	"internal/config":             {"internal/spelling"},
 	"internal/spelling":           {},
 	"internal/id":                 {},
 	"internal/fault":              {},
+	"internal/masterkey":          {},
+	"internal/cpix":               {},
 	"internal/lifecycle":          {},
 	"internal/socket":             {},
 	"internal/openfile":           {},
+	"internal/clientaddr":         {},
 	"internal/programtest":        {},
 	"internal/disk":               {},
 	"internal/crash":              {},
 	"internal/fetch":              {"internal/fault", "internal/disk"},
 	"internal/certificate":        {},
+	"internal/delivery":           {"internal/control/event", "internal/control/webhook", "internal/id", "internal/fault"},
+	"internal/control/audit":      {"internal/id"},
 	"internal/control":            {"internal/control/event", "internal/control/job", "internal/control/playbackid", "internal/control/assetopt", "internal/control/field", "internal/control/language", "internal/id", "internal/fault"},
+	"internal/sketch":             {},
+	"internal/control/webhook":    {"internal/control/event", "internal/control/field", "internal/spelling", "internal/id", "internal/fault"},
+	"internal/control/audience":   {"internal/sketch", "internal/id", "internal/fault"},
+	"internal/control/usage":      {"internal/control/asset", "internal/id", "internal/fault"},
 	"internal/control/event":      {"internal/id"},
 	"internal/control/job":        {"internal/id", "internal/fault"},
 	"internal/control/playbackid": {"internal/control/field", "internal/id", "internal/fault"},
@@ -44,46 +64,86 @@ var layers = map[string][]string{
 	"internal/control/assetopt":   {"internal/control/playbackid", "internal/control/field", "internal/control/language", "internal/id", "internal/fault"},
 	"internal/media/frame":        {},
 	"internal/media/hls":          {},
+	"internal/media/metering":     {},
+	"internal/media/watching":     {"internal/sketch"},
+	"internal/media/turns":        {"internal/fault"},
 	"internal/media/captions":     {},
 	"internal/media/codec":        {"internal/media/frame", "internal/media/codec"},
 	"internal/media/container":    {"internal/media/frame", "internal/media/codec", "internal/media/container"},
+	"internal/media/objectkey":    {"internal/id"},
+	"internal/media/delivered":    {"internal/media/metering", "internal/fault"},
+	"internal/mediastore":         {"internal/control/asset", "internal/media/captions", "internal/media/delivered", "internal/media/objectkey", "internal/media/ondemand", "internal/media/timeline", "internal/storage/blob", "internal/id", "internal/fault"},
 	"internal/media/timeline":     {"internal/media/frame"},
 	"internal/media/ondemand":     {"internal/media/frame", "internal/media/timeline", "internal/media/container", "internal/media/codec"},
 	"internal/media/rtmpwire":     {},
-	"internal/media/ingest":       {"internal/media/frame", "internal/media/codec", "internal/media/container", "internal/media/rtmpwire", "internal/media/ingest", "internal/lifecycle", "internal/socket"},
-	"internal/media/relay":        {"internal/media/frame", "internal/media/codec", "internal/media/rtmpwire", "internal/fault"},
+	"internal/media/ingest":       {"internal/media/frame", "internal/media/codec", "internal/media/container", "internal/media/rtmpwire", "internal/media/ingest", "internal/fault", "internal/lifecycle", "internal/socket"},
+	"internal/media/relay":        {"internal/media/frame", "internal/media/codec", "internal/media/container", "internal/media/rtmpwire", "internal/fault"},
 	"internal/media/health":       {"internal/media/frame"},
 	"internal/media/session":      {"internal/media/frame", "internal/media/codec", "internal/lifecycle"},
 	"internal/media/slate":        {"internal/media/frame", "internal/media/codec", "internal/media/container", "internal/media/lettering"},
 	"internal/media/transform":    {"internal/media/frame", "internal/media/codec", "internal/media/container", "internal/media/encode", "internal/media/lettering", "internal/media/overlay"},
 	"internal/media/lettering":    {},
 	"internal/media/overlay":      {"internal/media/codec", "internal/fault"},
-	"internal/media/ladder":       {},
-	"internal/media/transcode":    {"internal/media/frame", "internal/media/timeline", "internal/media/codec", "internal/media/container", "internal/media/encode", "internal/media/ladder", "internal/fault"},
-	"internal/media/clip":         {"internal/media/frame", "internal/media/timeline", "internal/media/codec", "internal/media/container", "internal/media/encode"},
-	"internal/media/download":     {"internal/media/frame", "internal/media/timeline", "internal/media/container", "internal/fault"},
-	"internal/media/cascade":      {"internal/fault", "internal/media/container", "internal/media/encode", "internal/media/ladder", "internal/media/window"},
-	"internal/media/images":       {"internal/media/timeline", "internal/media/codec", "internal/media/container", "internal/media/encode", "internal/fault"},
+	"internal/media/clip":         {"internal/media/delivered", "internal/media/frame", "internal/media/timeline", "internal/media/codec", "internal/media/container", "internal/media/encode"},
+	"internal/media/download":     {"internal/media/delivered", "internal/media/frame", "internal/media/timeline", "internal/media/container", "internal/fault"},
+	"internal/media/images":       {"internal/media/delivered", "internal/media/turns", "internal/media/timeline", "internal/media/codec", "internal/media/container", "internal/media/encode", "internal/fault"},
 	"internal/media/packager":     {"internal/media/frame", "internal/media/timeline", "internal/media/container", "internal/media/codec"},
 	"internal/media/journal":      {"internal/media/frame", "internal/media/timeline", "internal/openfile"},
-	"internal/media/window":       {"internal/media/frame", "internal/media/timeline", "internal/media/journal", "internal/media/hls", "internal/media/container", "internal/openfile", "internal/lifecycle"},
-	"internal/media/playback":     {"internal/media/frame", "internal/media/hls", "internal/media/timeline", "internal/media/captions", "internal/id", "internal/fault"},
+	"internal/media/window":       {"internal/media/captions", "internal/media/delivered", "internal/media/objectkey", "internal/id", "internal/fault", "internal/media/frame", "internal/media/timeline", "internal/media/journal", "internal/media/hls", "internal/media/container", "internal/openfile", "internal/lifecycle"},
+	"internal/media/playback":     {"internal/clientaddr", "internal/media/turns", "internal/media/delivered", "internal/media/metering", "internal/media/watching", "internal/media/frame", "internal/media/hls", "internal/media/timeline", "internal/media/captions", "internal/id", "internal/fault"},
 	"internal/media/encode":       {"internal/media/frame", "internal/media/codec", "internal/media/container", "internal/media/timeline", "internal/lifecycle", "internal/fault"},
 	"internal/storage/blob":       {"internal/storage/blob", "internal/openfile", "internal/fault"},
-	"internal/storage/db":         {"internal/control", "internal/storage/db", "internal/id", "internal/fault"},
+	"internal/storage/db":         {"internal/sketch", "internal/masterkey", "internal/control", "internal/storage/db", "internal/id", "internal/fault"},
 	"internal/storage/queue":      {"internal/control/job", "internal/storage/db", "internal/crash", "internal/lifecycle", "internal/id", "internal/fault"},
-	"internal/bridge/claim":       {"internal/lifecycle", "internal/id"},
-	"internal/bridge/measure":     {"internal/control/asset", "internal/media/frame", "internal/media/ladder", "internal/media/timeline"},
-	"internal/worker":             {"internal/bridge/measure", "internal/worker/settle", "internal/control", "internal/media", "internal/storage/blob", "internal/fetch", "internal/id", "internal/fault"},
-	"internal/web":                {"internal/control", "internal/web/static", "internal/id", "internal/fault", "internal/spelling"},
+	"internal/receive":            {"internal/control", "internal/media/objectkey", "internal/storage/blob", "internal/disk", "internal/id", "internal/fault"},
+	"internal/stalecache":         {"internal/fault"},
+	"internal/claim":              {"internal/lifecycle", "internal/id"},
+	"internal/tally":              {"internal/control/usage", "internal/media/metering", "internal/id"},
+	"internal/measure":            {"internal/control/asset", "internal/media/frame", "internal/media/rendition/ladder", "internal/media/timeline"},
+	"internal/worker":             {"internal/measure", "internal/mediastore", "internal/worker/assetfile", "internal/worker/attempt", "internal/worker/clipping", "internal/control", "internal/media", "internal/storage/blob", "internal/fetch", "internal/id", "internal/fault"},
+	"internal/web":                {"internal/clientaddr", "internal/control", "internal/web/limit", "internal/web/static", "internal/id", "internal/fault", "internal/spelling"},
 	"internal/web/express":        {"internal/socket"},
+	"internal/web/upload":         {"internal/control/upload", "internal/disk", "internal/id", "internal/fault"},
 	"test":                        {"test", "internal/programtest"},
+	"test/rig":                    {"test", "internal/programtest", "internal/storage/blob"}, // what is stored, compared
 	"tools":                       {},
-	"test/bench":                  {"test", "internal/media/encode", "internal/media/ladder"}, // whose settings its peer is given
+	"test/bench":                  {"test", "internal/media/encode", "internal/media/rendition/ladder"}, // whose settings its peer is given
+	"test/bench/populate":         {"internal/control", "internal/storage/db", "internal/masterkey", "internal/id"},
+
+	"internal/control/signing":     {"internal/stalecache", "internal/control/field", "internal/id", "internal/fault"},
+	"internal/control/drm":         {"internal/stalecache", "internal/control/field", "internal/control/playbackid", "internal/id", "internal/fault"},
+	"internal/control/restriction": {"internal/stalecache", "internal/control/field", "internal/id", "internal/fault"},
+	"internal/contentkey":          {"internal/control/drm", "internal/control/playbackid", "internal/media/container/cenc", "internal/media/protection", "internal/id", "internal/fault"},
+	"internal/permit":              {"internal/control/audience", "internal/control/playbackid", "internal/control/restriction", "internal/control/signing", "internal/media/playback", "internal/id", "internal/fault"},
+
+	"internal/media/rendition":            {"internal/media/frame", "internal/media/timeline", "internal/media/codec", "internal/media/container", "internal/media/delivered", "internal/media/metering", "internal/media/objectkey", "internal/media/hls", "internal/media/window", "internal/media/rendition", "internal/stalecache", "internal/id", "internal/fault"},
+	"internal/media/captions/cea608":      {"internal/media/captions"},
+	"internal/media/captions/cea708":      {"internal/media/captions"},
+	"internal/media/closedcaptions":       {"internal/media/captions", "internal/media/codec", "internal/media/frame"},
+	"internal/media/rendition/ladder":     {},
+	"internal/media/rendition/liveladder": {"internal/fault", "internal/media/container", "internal/media/encode", "internal/media/rendition/ladder", "internal/media/window"},
+	"internal/media/rendition/justintime": {"internal/media/turns", "internal/media/delivered", "internal/media/frame", "internal/media/timeline", "internal/media/codec", "internal/media/container", "internal/media/encode", "internal/media/rendition/ladder", "internal/fault"},
+	"internal/media/edgeview":             {"internal/media/frame", "internal/media/timeline", "internal/media/delivered", "internal/media/metering", "internal/media/hls", "internal/media/playback", "internal/media/rendition", "internal/media/window", "internal/id", "internal/fault"},
+	"internal/media/speech":               {"internal/media/speech/wire", "internal/media/encode", "internal/fault"},
+	"internal/media/speech/worker":        {"internal/media/speech/wire"},
+	"internal/media/speech/wire":          {},
+	"internal/media/livespeech":           {"internal/media/captions", "internal/media/container", "internal/media/speech", "internal/media/timeline", "internal/media/window"},
+	"internal/media/speech/remote":        {"internal/media/speech"},
+	"internal/media/speech/local":         {"internal/media/speech", "internal/media/encode"},
+	"internal/media/speech/filter":        {"internal/media/speech", "internal/media/encode"},
+	"internal/media/protection":           {"internal/media/container", "internal/media/delivered", "internal/media/hls", "internal/media/playback", "internal/fault"},
+	"internal/media/edgewriter":           {"internal/media/frame", "internal/media/timeline", "internal/media/codec", "internal/media/encode", "internal/media/packager", "internal/media/slate", "internal/media/window", "internal/fault"},
 }
 
 // mayGo lists the folders whose job is to own goroutines.
-var mayGo = []string{"internal/lifecycle", "internal/certificate", "internal/media/ingest", "internal/media/session", "internal/media/window", "internal/media/encode", "internal/media/relay", "internal/media/transform", "internal/media/transcode", "internal/media/cascade", "internal/media/images", "internal/storage/queue", "internal/bridge", "internal/web/express", "internal/app", "test"}
+var mayGo = []string{"internal/lifecycle", "internal/certificate", "internal/delivery", "internal/media/ingest", "internal/media/session", "internal/media/window", "internal/media/encode", "internal/media/relay", "internal/media/transform", "internal/media/rendition", "internal/media/edgewriter", "internal/media/images", "internal/media/clip", "internal/media/speech", "internal/media/livespeech", "internal/storage/queue", "internal/storage/blob", "internal/broadcast", "internal/stalecache", "internal/web/express", "internal/app", "test"}
+
+// mayRecover lists the folders that stop panics themselves; all others do it through fault.Guard.
+var mayRecover = []string{
+	"internal/fault",
+	"internal/media/codec/h264", "internal/media/codec/hevc", "internal/media/container/cenc", // a library's, on bytes from outside; they know no fault
+	"internal/web/express", "internal/web/api", // net/http's http.ErrAbortHandler goes on through them
+}
 
 const maxFuncLines, maxFileLines = 80, 500
 
@@ -96,6 +156,42 @@ func rule(pkg string) ([]string, bool) {
 		}
 	}
 	return nil, false
+}
+
+// startsGoroutine reports whether n is a go statement or a call of a method Go, as sync.WaitGroup and errgroup.Group have it.
+func startsGoroutine(n ast.Node) bool {
+	call, ok := n.(*ast.CallExpr)
+	if !ok {
+		_, ok = n.(*ast.GoStmt)
+		return ok
+	}
+	method, ok := call.Fun.(*ast.SelectorExpr)
+	return ok && method.Sel.Name == "Go" && len(call.Args) == 1
+}
+
+// recovers reports whether n is a call of recover.
+func recovers(n ast.Node) bool {
+	call, ok := n.(*ast.CallExpr)
+	if !ok {
+		return false
+	}
+	name, ok := call.Fun.(*ast.Ident)
+	return ok && name.Name == "recover"
+}
+
+// comparesKind reports whether n compares the kind of an error with one: nil is
+// of no kind, and KindOf says Internal of it.
+func comparesKind(n ast.Node) bool {
+	b, ok := n.(*ast.BinaryExpr)
+	if !ok || b.Op != token.EQL && b.Op != token.NEQ {
+		return false
+	}
+	call, ok := b.X.(*ast.CallExpr)
+	if !ok {
+		return false
+	}
+	kindOf, ok := call.Fun.(*ast.SelectorExpr)
+	return ok && kindOf.Sel.Name == "KindOf"
 }
 
 func check(tree fs.FS) (complaints []string, err error) {
@@ -130,15 +226,25 @@ func check(tree fs.FS) (complaints []string, err error) {
 			if ours && !slices.ContainsFunc(allowed, func(a string) bool { return within(to, a) }) {
 				complain("%s imports %s: may import only %v", pkg, to, allowed)
 			}
+			if to == "internal/media/speech/worker" && pkg != "cmd/millrace-speech" {
+				complain("%s imports %s: the service stays without libraries that are loaded at run time", pkg, to)
+			}
 			if ours && strings.HasSuffix(to, "test") && !within(pkg, "test") {
 				complain("%s imports %s: what tests have in common is for tests", pkg, to)
 			}
 		}
 		ast.Inspect(file, func(n ast.Node) bool {
 			switch n := n.(type) {
-			case *ast.GoStmt:
-				if !slices.ContainsFunc(mayGo, func(f string) bool { return within(pkg, f) }) {
-					complain("%s: go statement; give it to lifecycle or to an owner in mayGo", set.Position(n.Pos()))
+			case *ast.GoStmt, *ast.CallExpr:
+				if recovers(n) && !slices.Contains(mayRecover, pkg) {
+					complain("%s: stops a panic; use fault.Guard", set.Position(n.Pos()))
+				}
+				if startsGoroutine(n) && !slices.ContainsFunc(mayGo, func(f string) bool { return within(pkg, f) }) {
+					complain("%s: starts a goroutine; give it to lifecycle or to an owner in mayGo", set.Position(n.Pos()))
+				}
+			case *ast.BinaryExpr:
+				if comparesKind(n) {
+					complain("%s: compares the kind of an error; use fault.Is", set.Position(n.Pos()))
 				}
 			case *ast.FuncDecl:
 				if l := set.Position(n.End()).Line - set.Position(n.Pos()).Line + 1; l > maxFuncLines {
@@ -194,11 +300,16 @@ func TestCheckComplains(t *testing.T) {
 		"planes":    {"internal/media/session/x.go", `package session; import _ "millrace/internal/control/live"`, "imports internal/control/live"},
 		"nouns":     {"internal/control/live/x.go", `package live; import _ "millrace/internal/control/asset"`, "imports internal/control/asset"},
 		"sql":       {"internal/web/api/x.go", `package api; import _ "millrace/internal/storage/db"`, "imports internal/storage/db"},
+		"edges":     {"internal/presentation/x.go", `package presentation; import _ "millrace/internal/media/window"`, "imports internal/media/window"},
 		"config":    {"internal/worker/vod/x.go", `package vod; import _ "millrace/internal/config"`, "imports internal/config"},
-		"goroutine": {"internal/web/api/x.go", "package api\nfunc f() { go f() }", "go statement"},
+		"goroutine": {"internal/web/api/x.go", "package api\nfunc f() { go f() }", "starts a goroutine"},
+		"group":     {"internal/web/api/x.go", "package api\nfunc f() { var g sync.WaitGroup; g.Go(f) }", "starts a goroutine"},
+		"kind":      {"internal/web/stats/x.go", "package stats\nfunc f() bool { return fault.KindOf(nil) == 0 }", "use fault.Is"},
+		"recover":   {"internal/web/stats/x.go", "package stats\nfunc f() { defer func() { recover() }() }", "use fault.Guard"},
 		"new":       {"internal/utils/x.go", "package utils", "no rule"},
 		"sleep":     {"internal/web/api/x_test.go", "package api\nfunc f() { time.Sleep" + "(1) }", "sleeps outside"},
 		"tests":     {"internal/media/ingest/srt/x.go", `package srt; import _ "millrace/internal/media/ingest/ingesttest"`, "for tests"},
+		"libraries": {"internal/app/x.go", `package app; import _ "millrace/internal/media/speech/worker"`, "loaded at run time"},
 		"long":      {"internal/web/api/x.go", "package api\nfunc f() {" + strings.Repeat("\n", 90) + "}", "91 lines"},
 	} {
 		t.Run(name, func(t *testing.T) {

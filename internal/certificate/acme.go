@@ -66,9 +66,9 @@ func NewACME(o ACMEOptions) *ACME {
 	}}
 }
 
-// Challenges answers the authority's HTTP-01 requests and passes all others on.
+// Challenges responds to the authority's HTTP-01 requests and passes all others on.
 func (a *ACME) Challenges(next http.Handler) http.Handler {
-	answer := a.manager.HTTPHandler(next)
+	handler := a.manager.HTTPHandler(next)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !strings.HasPrefix(r.URL.Path, "/.well-known/acme-challenge/") {
 			next.ServeHTTP(w, r)
@@ -79,7 +79,7 @@ func (a *ACME) Challenges(next http.Handler) http.Handler {
 			r = r.Clone(r.Context())
 			r.Host = host
 		}
-		answer.ServeHTTP(w, r)
+		handler.ServeHTTP(w, r)
 	})
 }
 
@@ -196,7 +196,7 @@ func (t *teller) RoundTrip(r *http.Request) (*http.Response, error) {
 	body, err := io.ReadAll(io.LimitReader(resp.Body, most))
 	_ = resp.Body.Close()
 	if err != nil {
-		return nil, fmt.Errorf("read the authority's answer: %w", err)
+		return nil, fmt.Errorf("read the authority's response: %w", err)
 	}
 	resp.Body = io.NopCloser(bytes.NewReader(body))
 	var problem struct { // RFC 7807

@@ -55,7 +55,7 @@ func serve(t *testing.T, a *rig.Authority, folder string, w ways) *source {
 	s := &source{log: &journal{}}
 	s.ACME = NewACME(ACMEOptions{
 		Domains: []string{domain, "live.example.org"}, Email: "video@example.org", Directory: a.Directory, Folder: folder,
-		Client: &http.Client{Transport: transport, Timeout: 20 * time.Second}, UserAgent: "test", Now: time.Now, Logger: s.log.logger(),
+		Client: &http.Client{Transport: transport, Timeout: time.Minute}, UserAgent: "test", Now: time.Now, Logger: s.log.logger(),
 	})
 	if !w.web {
 		a.Web.To(rig.Nowhere)
@@ -96,7 +96,7 @@ func serve(t *testing.T, a *rig.Authority, folder string, w ways) *source {
 // loaded waits for both certificates.
 func (s *source) loaded(t *testing.T) {
 	t.Helper()
-	for end := time.Now().Add(time.Minute); strings.Count(s.log.String(), "certificate loaded") < 2; rig.Pause(20 * time.Millisecond) {
+	for end := time.Now().Add(3 * time.Minute); strings.Count(s.log.String(), "certificate loaded") < 2; rig.Pause(20 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("no certificates:\n%s", s.log)
 		}
@@ -155,7 +155,7 @@ func TestAuthorityRefuses(t *testing.T) {
 	t.Parallel()
 	a := rig.StartAuthority(t)
 	s := serve(t, a, t.TempDir(), ways{})
-	for end := time.Now().Add(time.Minute); strings.Count(s.log.String(), "no certificate from the authority") < 2; rig.Pause(20 * time.Millisecond) {
+	for end := time.Now().Add(3 * time.Minute); strings.Count(s.log.String(), "no certificate from the authority") < 2; rig.Pause(20 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("log:\n%s", s.log)
 		}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -14,13 +15,45 @@ const (
 	TokenCreate  = "token create"
 	TokenList    = "token list"
 	TokenRevoke  = "token revoke"
+	TokenSign    = "token sign"
+	KeyCreate    = "signing-key create"
+	KeyList      = "signing-key list"
+	KeyDelete    = "signing-key delete"
 	SetQuality   = "environment video-quality"
 	SetLiveRungs = "environment live-rungs"
-	Doctor       = "doctor"
-	Demo         = "demo"
-	Check        = "config check"
-	Version      = "version"
-	Help         = "help"
+	SetCaptions  = "environment captions"
+	EventsTail   = "events tail"
+	Upload       = "upload"
+
+	EnvironmentCreate = "environment create"
+	EnvironmentList   = "environment list"
+	EnvironmentRename = "environment rename"
+	SetFrameAncestors = "environment frame-ancestors"
+	Audit             = "audit"
+
+	WebhookCreate     = "webhook create"
+	WebhookList       = "webhook list"
+	WebhookEnable     = "webhook enable"
+	WebhookDisable    = "webhook disable"
+	WebhookDelete     = "webhook delete"
+	WebhookRotate     = "webhook rotate-secret"
+	WebhookTest       = "webhook test"
+	WebhookDeliveries = "webhook deliveries"
+	WebhookReplay     = "webhook replay"
+
+	DRMCreate  = "drm-configuration create"
+	DRMList    = "drm-configuration list"
+	DRMVendors = "drm-configuration set-vendors"
+	DRMDelete  = "drm-configuration delete"
+
+	MasterKeyFingerprint = "master-key fingerprint"
+	MasterKeyRotate      = "master-key rotate"
+
+	Doctor  = "doctor"
+	Demo    = "demo"
+	Check   = "config check"
+	Version = "version"
+	Help    = "help"
 )
 
 // Exit codes of every command.
@@ -35,12 +68,45 @@ type Command struct {
 	Name     string        // one of the constants
 	Text     string        // Help: what to print, without a last line feed
 	Words    []string      // operands, as many as the command takes
-	Label    string        // token create: --name
-	JSON     bool          // doctor: --json
+	Label    string        // token create, drm-configuration create: --name
+	JSON     bool          // doctor, events tail, audit: --json
 	Duration time.Duration // demo: how long the encoder streams
+	Types    []string      // events tail, webhook create: --type
+	Replay   Replay        // webhook replay; Since of audit too
+	Tail     Tail          // events tail
+	Policy   string        // upload: --policy
+
+	Sign Sign // token sign
+	DRM  DRM  // drm-configuration create
+
+	NewKeyFile string // master-key rotate: --new-key-file
+
+	Access Access // commands about tokens, environments and the audit log
 
 	// SettingFlags are the settings given on the command line as --name=value, --config included, to hand on to another process.
 	SettingFlags []string
+}
+
+// Tail says which events are printed.
+type Tail struct {
+	Object string // --object
+	After  int64  // --after; -1: not given
+}
+
+// Replay selects events from before.
+type Replay struct {
+	Since time.Time // --since; zero: not given
+	Event string    // --event
+}
+
+// Sign is what token sign is to write.
+type Sign struct {
+	Key      string // signing key ID
+	KeyFile  string // of the private half
+	Playback string
+	Type     string
+	Expiry   time.Duration     // from now on
+	Params   map[string]string // further claims
 }
 
 // option is a flag that belongs to some commands and is no setting.
@@ -51,9 +117,12 @@ type option struct {
 }
 
 //nolint:gochecknoglobals // a table
-var options = []option{
+var options = slices.Concat(commonOptions, signOptions, accessOptions, drmOptions)
+
+//nolint:gochecknoglobals // a table
+var commonOptions = []option{
 	{
-		name: "name", word: "text", help: "What the token is for; it is shown in lists.", commands: []string{TokenCreate},
+		name: "name", word: "text", help: "What it is for; it is shown in lists.", commands: []string{TokenCreate, DRMCreate},
 		apply: func(c *Command, s string) error {
 			if len(s) > 255 || strings.ContainsFunc(s, func(r rune) bool { return r < ' ' }) {
 				return errors.New("is not a name: use at most 255 bytes without control characters")
@@ -63,13 +132,9 @@ var options = []option{
 		},
 	},
 	{
-		name: "json", help: "Print the findings as JSON.", commands: []string{Doctor},
+		name: "json", help: "Print JSON.", commands: []string{Doctor, EventsTail, Audit},
 		apply: func(c *Command, s string) error {
-			if s != "true" && s != "false" {
-				return errors.New("is a switch: write it without a value")
-			}
-			c.JSON = s == "true"
-			return nil
+			return isSwitch(s, &c.JSON)
 		},
 	},
 	{
@@ -81,6 +146,55 @@ var options = []option{
 			}
 			c.Duration = d
 			return err
+		},
+	},
+	{
+		name: "type", word: "type,…", help: "Only events of these types.", commands: []string{EventsTail, WebhookCreate},
+		apply: func(c *Command, s string) error {
+			c.Types = strings.Split(s, ",")
+			return nil
+		},
+	},
+	{
+		name: "since", word: "time", help: "All from this time on, such as 2026-01-02T15:04:05Z.", commands: []string{WebhookReplay, Audit},
+		apply: func(c *Command, s string) (err error) {
+			if c.Replay.Since, err = time.Parse(time.RFC3339, s); err != nil {
+				return errors.New("is not a time such as 2026-01-02T15:04:05Z")
+			}
+			return nil
+		},
+	},
+	{
+		name: "event", word: "id", help: "The event with this ID alone.", commands: []string{WebhookReplay},
+		apply: func(c *Command, s string) error {
+			c.Replay.Event = s
+			return nil
+		},
+	},
+	{
+		name: "object", word: "id", help: "Only events of this object, such as a live stream, and of what is a part of it.", commands: []string{EventsTail},
+		apply: func(c *Command, s string) error {
+			c.Tail.Object = s
+			return nil
+		},
+	},
+	{
+		name: "policy", word: "policy", def: "public", help: "Playback policy of the asset: public or signed.", commands: []string{Upload},
+		apply: func(c *Command, s string) error {
+			if s != "public" && s != "signed" {
+				return errors.New("is neither public nor signed")
+			}
+			c.Policy = s
+			return nil
+		},
+	},
+	{
+		name: "after", word: "sequence", def: "-1", help: "Begin behind the event with this sequence; 0 begins with the first that is kept, -1 with the next one.", commands: []string{EventsTail},
+		apply: func(c *Command, s string) (err error) {
+			if c.Tail.After, err = strconv.ParseInt(s, 10, 64); err != nil || c.Tail.After < -1 {
+				return errors.New("is not a sequence")
+			}
+			return nil
 		},
 	},
 }
@@ -97,11 +211,42 @@ var commands = []command{
 	{name: Serve, summary: "run the service", text: "Runs API, ingest, playback and workers in one process until Ctrl-C or SIGTERM. A second Ctrl-C ends it at once."},
 	{name: Demo, summary: "run the service with a test encoder and print what to look at", text: "Starts the service, streams a generated picture into it with ffmpeg, turns the stream into a recording with subtitles and a second audio track, and keeps serving until Ctrl-C.\nWithout --data-dir everything is kept in a temporary folder and removed at the end. Taken ports are replaced by free ones."},
 	{name: Doctor, summary: "check ffmpeg, ports, database, storage, clock and disk", text: "Checks what the service needs with the settings it would run with, and says how to mend what is wrong. Exit code 1 when something is."},
-	{name: TokenCreate, summary: "make an access token and print its secret once", text: "Makes an access token for the API. The secret is printed once and cannot be shown again."},
+	{name: TokenCreate, summary: "make an access token and print its secret once", text: "Makes an access token for the API. The secret is printed once and cannot be shown again. Without --permission it may do everything in its environment."},
 	{name: TokenList, summary: "list the access tokens", text: "Lists the access tokens, without their secrets."},
 	{name: TokenRevoke, summary: "revoke an access token", text: "Revokes an access token. Requests that carry it are refused from then on, within seconds.", operands: []string{"TOKEN-ID"}},
+	{name: KeyCreate, summary: "make a key that signs tokens of viewers and print it once", text: "Makes a signing key, with which tokens for playback IDs with the policy signed are signed. Its private half is printed once and cannot be shown again."},
+	{name: KeyList, summary: "list the signing keys", text: "Lists the signing keys, newest first."},
+	{
+		name: KeyDelete, summary: "delete a signing key", operands: []string{"KEY-ID"},
+		text: "Deletes a signing key. What it has signed is refused from then on, at once on every node; on SQLite, by a service " +
+			"that runs, within two seconds.",
+	},
+	{name: TokenSign, summary: "sign a token for a viewer", text: "Signs a token for a playback ID with the policy signed, and prints it: players send it as ?token=. It needs no running service and no settings.", noSettings: true},
 	{name: SetQuality, summary: "set the video quality that is used when none is asked for", text: "Sets the video_quality of assets and live streams that are made without one: basic, plus or premium (basic counts as plus live), or default for the service's own: basic on demand, plus live. It holds within seconds, for what is made from then on.", operands: []string{"QUALITY"}},
-	{name: SetLiveRungs, summary: "set when live streams are encoded in lower sizes", text: "Sets when the environment's live streams are encoded in lower sizes: on_demand while somebody watches those, always, or off; or default for the service's own (--live-rungs). It holds for broadcasts that begin from then on.", operands: []string{"POLICY"}},
+	{name: SetCaptions, summary: "set which engine recognises which language", text: "Sets which engine recognises speech in the environment, as pairs of a language, or * for all others, and an engine: en=pocketsphinx,*=openai. none switches a language off; default gives it back to the service (--speech-engines). millrace doctor says which engines there are. It holds for broadcasts and tracks that begin from then on.", operands: []string{"RULES"}},
+	{name: SetLiveRungs, summary: "set when lower renditions of live streams are encoded", text: "Sets when the lower renditions of the environment's live streams are encoded: on_demand while somebody watches them, always, or off; or default for the service's own (--live-rungs). It holds for broadcasts that begin from then on.", operands: []string{"POLICY"}},
+	{name: EnvironmentCreate, summary: "make an environment", text: "Makes an environment and prints its ID. What belongs to it is seen with its tokens only.", operands: []string{"NAME"}},
+	{name: EnvironmentList, summary: "list the environments", text: "Lists the environments, oldest first."},
+	{name: EnvironmentRename, summary: "rename an environment", text: "Changes the name of an environment.", operands: []string{"ENVIRONMENT-ID", "NAME"}},
+	{name: SetFrameAncestors, summary: "set which sites may embed watch pages", text: "Sets which origins may show the environment's /watch pages in a frame: all (the default), none, or a list such as https://example.com,https://*.example.com. It holds within seconds.", operands: []string{"ORIGINS"}},
+	{name: Audit, summary: "list who changed what", text: "Lists changes over the API and by commands, newest first: when, who, from where, what. It reads the database, whether the service runs or not."},
+	{name: Upload, summary: "send a file to a running service and make an asset of it", text: "Creates a direct upload, sends the file, going on where a lost connection has broken it off, and prints the IDs of the asset and of its playback ID. It needs an access token, MILLRACE_TOKEN_ID and MILLRACE_TOKEN_SECRET in the environment, and reaches the service at --public-url.", operands: []string{"FILE"}},
+	{name: EventsTail, summary: "print events as they happen", text: "Prints what happens to live streams, assets and everything else, a line for each event, until Ctrl-C. With --json each line is the event as webhooks get it, without stream keys. It reads the database, whether the service runs or not."},
+	{name: WebhookCreate, summary: "have events sent to an address", text: "Has what happens from now on sent to an http or https URL, and prints the secret that deliveries are signed with, which cannot be shown again.", operands: []string{"ADDRESS"}},
+	{name: WebhookList, summary: "list the webhooks", text: "Lists the webhooks, without their secrets."},
+	{name: WebhookEnable, summary: "send events to a webhook again", text: "Has what happens from now on sent to a webhook that was disabled. What it missed can be replayed.", operands: []string{"WEBHOOK-ID"}},
+	{name: WebhookDisable, summary: "send nothing to a webhook", text: "Sends nothing to a webhook until it is enabled.", operands: []string{"WEBHOOK-ID"}},
+	{name: WebhookDelete, summary: "delete a webhook", text: "Deletes a webhook.", operands: []string{"WEBHOOK-ID"}},
+	{name: WebhookRotate, summary: "make a new signing secret for a webhook", text: "Makes a new signing secret and prints it, this once. Deliveries are signed with the old one too for 24 hours.", operands: []string{"WEBHOOK-ID"}},
+	{name: WebhookTest, summary: "send a test event to a webhook", text: "Has the event system.webhook.test sent to a webhook; millrace webhook deliveries shows what came of it. The service has to run.", operands: []string{"WEBHOOK-ID"}},
+	{name: WebhookDeliveries, summary: "list what was sent to a webhook", text: "Lists the last 100 events that a webhook was sent, newest first, with the last attempt of each.", operands: []string{"WEBHOOK-ID"}},
+	{name: WebhookReplay, summary: "send events to a webhook again", text: "Has one event, or all since a time, sent to a webhook again, whether they had been delivered or not.", operands: []string{"WEBHOOK-ID"}},
+	{name: DRMCreate, summary: "make a DRM configuration for playback IDs with the policy drm", text: "Makes a DRM configuration and prints its ID, which playback IDs with the policy drm name as drm_configuration_id. How it encrypts can't be changed afterwards."},
+	{name: DRMList, summary: "list the DRM configurations", text: "Lists the DRM configurations, newest first, without their secrets."},
+	{name: DRMVendors, summary: "replace the licence servers and the key provider of a DRM configuration", text: "Replaces the licence servers and the key provider of a DRM configuration by those of a YAML file, whose form is in docs/drm-vendors.md. It holds within seconds. Keys that are made already stay as they are.", operands: []string{"DRM-CONFIGURATION-ID", "FILE"}},
+	{name: DRMDelete, summary: "delete a DRM configuration", text: "Deletes a DRM configuration that no playback ID names any more, and its content keys.", operands: []string{"DRM-CONFIGURATION-ID"}},
+	{name: MasterKeyFingerprint, summary: "show the fingerprints of the master key of the database and of this machine's", text: "Shows the fingerprint of the master key that the database's secrets are encrypted under, and of the one that the settings name. Exit code 1 when they differ."},
+	{name: MasterKeyRotate, summary: "make a new master key", text: "Makes a new master key, or takes the one in --new-key-file, and has the database know that one alone. What is encrypted stays as it is. Processes that run go on; give each of them the new key before it is started again."},
 	{name: Check, summary: "check the settings and say where each value comes from", text: "Reads flags, environment and file as serve would, and prints each value with its origin. Secrets are masked."},
 	{name: Version, summary: "print the version", text: "Prints the version.", noSettings: true},
 	{name: Help, summary: "explain a command", text: "Explains a command: millrace help serve.", noSettings: true},
@@ -180,7 +325,7 @@ func isCommandWord(s string) bool {
 	return slices.ContainsFunc(commands, func(c command) bool { return c.name == s || strings.HasPrefix(c.name, s+" ") })
 }
 
-// flagShape says whether the flag takes a value, or why it is none.
+// flagShape reports whether the flag takes a value, or why it is none.
 func flagShape(arg, name string) (takesValue bool, why string) {
 	known := []string{"config", "help"}
 	for _, o := range options {
@@ -238,7 +383,7 @@ func (l line) command() (c Command, cmd command, problems []string) {
 		}
 	}
 	for _, u := range l.uses {
-		i := slices.IndexFunc(options, func(o option) bool { return o.name == u.name })
+		i := optionIndex(u.name, cmd.name)
 		switch {
 		case i >= 0 && !slices.Contains(options[i].commands, cmd.name):
 			problems = append(problems, fmt.Sprintf("--%s belongs to %s, not to %s", u.name, strings.Join(options[i].commands, ", "), cmd.name))
@@ -251,6 +396,14 @@ func (l line) command() (c Command, cmd command, problems []string) {
 		}
 	}
 	return c, cmd, problems
+}
+
+// optionIndex finds the option with a name, of several that of the command; -1: there is none.
+func optionIndex(name, command string) int {
+	if i := slices.IndexFunc(options, func(o option) bool { return o.name == name && slices.Contains(o.commands, command) }); i >= 0 {
+		return i
+	}
+	return slices.IndexFunc(options, func(o option) bool { return o.name == name })
 }
 
 func (o option) run(c *Command, text string) []string {

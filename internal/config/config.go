@@ -50,6 +50,19 @@ type Database struct {
 	URL    Secret // Postgres: postgres://user:password@host/name?…
 }
 
+// Speech says what recognises speech.
+type Speech struct {
+	Program string   // millrace-speech; empty: the one beside this program
+	Rules   string   // language=engine,…
+	Servers []string // engine=URL
+	Model   string   // that servers are asked for
+	Key     Secret   // of servers
+	// FFmpegModel is the file of a model for ffmpeg's filter; empty: the filter is not used.
+	FFmpegModel string
+	// Requests is how many a server is sent at once.
+	Requests int
+}
+
 // Storage says where media is kept.
 type Storage struct {
 	Kind string // Folder or S3
@@ -66,7 +79,7 @@ type AWS struct {
 	EndpointURL     string // empty: Amazon's own
 }
 
-// ICEServer is a STUN or TURN server that encoders are told of.
+// ICEServer is a STUN or TURN server for WHIP encoders.
 type ICEServer struct {
 	URL        string // stun:host:port, turn:host:port?transport=…, turns:…
 	Username   string // of TURN
@@ -100,13 +113,21 @@ type Config struct {
 	Database Database
 	Storage  Storage
 	AWS      AWS
+	GOGC     string // the Go runtime reads it too
+
+	MasterKeyFile string // empty: MasterKey, or the file in DataDir
+	MasterKey     Secret
 
 	FetchAllow     []netip.Prefix // may be reached by downloads although private
 	MaxUploadBytes int64          // largest file that is downloaded or uploaded, in bytes
+	UploadQuota    int64          // bytes of the direct uploads of one environment that are under way
+
+	PlaybackSessionMax time.Duration // how long somebody may watch who began with a good token; 0: until that expires
 
 	LiveRungs   string // on_demand, always or off
 	H264Encoder string // x264, nvenc, qsv, vaapi, videotoolbox
 	LogFormat   string // text or json
+	Speech      Speech
 	LogLevel    slog.Level
 
 	TokenID     string // seeded access token; empty: none
@@ -116,6 +137,13 @@ type Config struct {
 	MaxConnectionsPerAddress int           // concurrent ingest connections of one IP address, at least 1
 	WorkerConcurrency        int           // jobs at a time, those that fetch from URLs apart; 0: one per CPU
 	ShutdownTimeout          time.Duration // longest drain
+	EventRetention           time.Duration
+	AuditRetention           time.Duration
+	APIRateToken             int            // requests per second; 0: any number
+	APIRateAddress           int            // likewise
+	LicenceRateAddress       int            // likewise
+	HSTSMaxAge               time.Duration  // 0: none
+	TrustedProxies           []netip.Prefix // nil: loopback and private networks
 
 	File     string   // the configuration file that was read; empty: none
 	Warnings []string // plain sentences on what looks like a mistake but stops nothing
@@ -123,13 +151,13 @@ type Config struct {
 	values []Value
 }
 
-// TLS says whether HTTPS and RTMPS are served.
+// TLS reports whether HTTPS and RTMPS are served.
 func (c Config) TLS() bool { return c.TLSCert != "" || len(c.ACMEDomains) > 0 }
 
-// WebRTC says whether WHIP encoders are taken.
+// WebRTC reports whether WHIP encoders are taken.
 func (c Config) WebRTC() bool { return c.WebRTCUDPAddr != "" || c.WebRTCTCPAddr != "" }
 
-// Given says whether the setting was set by flag, environment or file rather than by its default.
+// Given reports whether the setting was set by flag, environment or file rather than by its default.
 func (c Config) Given(name string) bool {
 	for _, v := range c.values {
 		if v.Setting.Name == name {
@@ -189,7 +217,7 @@ func (c *Config) derive() {
 	}
 }
 
-// halfCredentials says whether a storage URL has one of the two parts of credentials. With none of them the storage finds its own.
+// halfCredentials reports whether a storage URL has one of the two parts of credentials. With none of them the storage finds its own.
 func (s Storage) halfCredentials() bool {
 	u, err := url.Parse(s.URL.Reveal())
 	return err == nil && (u.Query().Get("access_key_id") == "") != (u.Query().Get("secret_access_key") == "")
@@ -223,6 +251,9 @@ func (a AWS) complete(raw Secret) Secret {
 func (c *Config) conflicts() (problems []string) {
 	if (c.TLSCert == "") != (c.TLSKey == "") {
 		problems = append(problems, "tls-cert and tls-key belong together: set both for HTTPS, or neither")
+	}
+	if c.MasterKeyFile != "" && c.MasterKey != "" {
+		problems = append(problems, "master-key-file and MILLRACE_MASTER_KEY are two ways to give the master key: set one of them")
 	}
 	if c.TLSCert != "" && len(c.ACMEDomains) > 0 {
 		problems = append(problems, "tls-cert and acme-domain are two ways to have a certificate: set one of them")

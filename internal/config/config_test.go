@@ -183,7 +183,7 @@ func TestProblems(t *testing.T) {
 	}{
 		"none":            {args: nil, want: []string{"no command given"}},
 		"command":         {args: []string{"sevre"}, want: []string{`unknown command "sevre"; did you mean serve?`}},
-		"subcommand":      {args: []string{"token"}, want: []string{"token needs one of: create, list, revoke"}},
+		"subcommand":      {args: []string{"token"}, want: []string{"token needs one of: create, list, revoke, sign"}},
 		"subcommand typo": {args: []string{"token", "creat"}, want: []string{`unknown command "token creat"; did you mean token create?`}},
 		"operand":         {args: []string{"token", "revoke"}, want: []string{"token revoke needs TOKEN-ID"}},
 		"extra":           {args: []string{"serve", "now"}, want: []string{`serve does not know what to do with "now"`}},
@@ -192,7 +192,7 @@ func TestProblems(t *testing.T) {
 		"one dash":        {args: []string{"serve", "-http-addr", ":1"}, want: []string{"flags start with two dashes: write --http-addr"}},
 		"secret flag":     {args: []string{"serve", "--token-secret=x"}, want: []string{"--token-secret is not a flag, because process lists show flags: set MILLRACE_TOKEN_SECRET in the environment"}},
 		"no value":        {args: []string{"serve", "--http-addr"}, want: []string{"--http-addr needs a value after it"}},
-		"wrong command":   {args: []string{"serve", "--json"}, want: []string{"--json belongs to doctor, not to serve"}},
+		"wrong command":   {args: []string{"serve", "--json"}, want: []string{"--json belongs to doctor, events tail, audit, not to serve"}},
 		"address":         {args: []string{"serve", "--http-addr", "8080"}, want: []string{`--http-addr "8080" is not an address to listen on`}},
 		"port":            {args: []string{"serve", "--http-addr", ":80800"}, want: []string{"has no port between 0 and 65535"}},
 		"cidr":            {args: []string{"serve", "--fetch-allow", "10.0.0.1/8"}, want: []string{"did you mean 10.0.0.0/8?"}},
@@ -213,6 +213,9 @@ func TestProblems(t *testing.T) {
 		"size":            {args: []string{"serve", "--max-upload-bytes", "lots"}, want: []string{"is not a size"}},
 		"duration":        {args: []string{"serve", "--shutdown-timeout", "30"}, want: []string{"is not a duration"}},
 		"duration range":  {args: []string{"serve", "--shutdown-timeout", "2h"}, want: []string{"is not between 1s and 1h"}},
+		"event retention": {args: []string{"serve", "--event-retention", "47h"}, want: []string{"--event-retention \"47h\" is not between 48h and 87600h"}},
+		"audit retention": {args: []string{"serve", "--audit-retention", "59m"}, want: []string{"--audit-retention \"59m\" is not between 1h and 87600h"}},
+		"session range":   {args: []string{"serve", "--playback-session-max", "10s"}, want: []string{"is not between 1m and 720h, or off"}},
 		"number":          {args: []string{"serve", "--max-connections-per-address", "0"}, want: []string{"is not a whole number from 1 to"}},
 		"demo duration":   {args: []string{"demo", "--duration", "1s"}, want: []string{"is not between 10s and 1h"}},
 		"pair":            {args: []string{"serve"}, env: []string{"MILLRACE_TOKEN_ID=a"}, want: []string{"token-id and token-secret belong together"}},
@@ -298,8 +301,17 @@ func TestCommands(t *testing.T) {
 func TestHelp(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{
-		{"help"}, {"--help"}, {"-h"}, {"help", "serve"}, {"serve", "--help"}, {"serve", "--http-addr=wrong", "-h"}, {"help", "token", "create"},
-		{"help", "help"}, {"help", "--help"}, {"help", "serve", "--help"}, {"token", "revoke", "--help"},
+		{"help"},
+		{"--help"},
+		{"-h"},
+		{"help", "serve"},
+		{"serve", "--help"},
+		{"serve", "--http-addr=wrong", "-h"},
+		{"help", "token", "create"},
+		{"help", "help"},
+		{"help", "--help"},
+		{"help", "serve", "--help"},
+		{"token", "revoke", "--help"},
 	} {
 		c, _, err := Load(args, nil, nil)
 		if err != nil || c.Name != Help || !strings.HasPrefix(c.Text, "Usage: millrace ") && !strings.HasPrefix(c.Text, "Millrace is ") {
@@ -419,6 +431,43 @@ func TestREADME(t *testing.T) {
 	}
 	if err := os.WriteFile(path, []byte(head+begin+Markdown()+end+tail), 0o644); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestREADMECommands holds the README's table of commands against the commands: a row has a command or several of one word.
+func TestREADMECommands(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(text), "| command | does |\n")
+	table, _, _ := strings.Cut(rest, "\n\n")
+	var listed, want []string
+	for row := range strings.Lines(table) {
+		cell, _, _ := strings.Cut(strings.TrimPrefix(row, "|"), " | ")
+		group := ""
+		for name := range strings.SplitSeq(strings.ReplaceAll(cell, "`", ""), ", ") {
+			name = strings.TrimSpace(name)
+			if full, ok := strings.CutPrefix(name, "millrace "); ok {
+				group, _, _ = strings.Cut(full, " ")
+				name = full
+			} else {
+				name = group + " " + name
+			}
+			listed = append(listed, name)
+		}
+	}
+	for _, c := range commands {
+		want = append(want, c.name)
+		if !slices.Contains(listed, c.name) {
+			t.Errorf("README.md does not list millrace %s", c.name)
+		}
+	}
+	for _, name := range listed[1:] { // the first row is the table's line
+		if !slices.Contains(want, name) {
+			t.Errorf("README.md lists millrace %s, which is no command", name)
+		}
 	}
 }
 

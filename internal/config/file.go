@@ -35,7 +35,7 @@ func readSettings(path string, readFile func(string) ([]byte, error)) (values ma
 	return values, problems
 }
 
-// parseFile gives values whose Where is ":line", and problems that start with ":line: ".
+// parseFile returns values whose Where is ":line", and problems that start with ":line: ".
 func parseFile(text []byte) (values map[string]Value, problems []string) {
 	var doc yaml.Node
 	dec := yaml.NewDecoder(bytes.NewReader(text))
@@ -90,7 +90,7 @@ func refuseKey(name string) string {
 	return fmt.Sprintf("unknown setting %q", name) + suggest(name, known, "")
 }
 
-// scalar gives a node's text; a list becomes its items with commas between.
+// scalar returns a node's text; a list becomes its items with commas between.
 func scalar(n *yaml.Node) (string, bool) {
 	switch {
 	case n.Kind == yaml.ScalarNode && n.Tag == "!!null":

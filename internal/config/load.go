@@ -123,7 +123,7 @@ func resolve(uses []use, environ []string, readFile func(string) ([]byte, error)
 	return cfg, cfg.conflicts()
 }
 
-// subject names the value as whoever set it knows it.
+// subject names the value as the person who set it knows it.
 func (v Value) subject() string {
 	if v.Source == FromFile {
 		return v.Where + ": " + v.Setting.Name

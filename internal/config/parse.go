@@ -104,7 +104,7 @@ func parseICEServers(s string) ([]ICEServer, error) {
 	return out, nil
 }
 
-// isHost tells whether s is a host with or without a port.
+// isHost reports whether s is a host with or without a port.
 func isHost(s string) bool {
 	u, err := url.Parse("any://" + s)
 	return err == nil && u.Hostname() != "" && u.Host == s
@@ -140,7 +140,8 @@ func parseRTMPURL(s string) (*url.URL, error) {
 	return parseAbsolute(s, "rtmp", "rtmps")
 }
 
-// parseDirectory reads an ACME directory, RFC 8555 section 7.1.1. What is said to it is signed, but what it answers is not.
+// parseDirectory reads an ACME directory, RFC 8555 section 7.1.1. What is said to it is signed, but its response is
+// not.
 func parseDirectory(s string) (string, error) {
 	if u, err := url.Parse(s); err != nil || u.Scheme != "https" || u.Hostname() == "" || u.User != nil {
 		return "", errors.New("is not a URL that starts with https:// and has a host")
@@ -361,9 +362,39 @@ func parseNodeID(s string) (string, error) {
 	return s, nil
 }
 
-// plain says whether s is empty or has only letters, digits, dash and underscore, at most limit of them.
+// plain reports whether s is empty or has only letters, digits, dash and underscore, at most limit of them.
 func plain(s string, limit int) bool {
 	return len(s) <= limit && !strings.ContainsFunc(s, func(r rune) bool {
 		return (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z') && r != '-' && r != '_'
 	})
+}
+
+func applyPlaybackSession(c *Config, s string) (err error) {
+	if c.PlaybackSessionMax = 0; s == "off" {
+		return nil
+	}
+	c.PlaybackSessionMax, err = parseDuration(s)
+	if err == nil && (c.PlaybackSessionMax < time.Minute || c.PlaybackSessionMax > 30*24*time.Hour) {
+		return errors.New("is not between 1m and 720h, or off")
+	}
+	return err
+}
+
+// retention reads how long something is kept, some time at least.
+func retention(least time.Duration, field func(*Config) *time.Duration) func(*Config, string) error {
+	return into(func(s string) (time.Duration, error) {
+		d, err := parseDuration(s)
+		if err == nil && (d < least || d > 10*365*24*time.Hour) {
+			err = fmt.Errorf("is not between %dh and 87600h", least/time.Hour)
+		}
+		return d, err
+	}, field)
+}
+
+// parseProxies reads networks; none is a list without any, which is not the same as no list.
+func parseProxies(s string) ([]netip.Prefix, error) {
+	if s == "none" {
+		return []netip.Prefix{}, nil
+	}
+	return parsePrefixes(s)
 }

@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"net/url"
 	"strings"
+	"time"
 )
 
 // Kind says what a value looks like; it is the word after the flag in the help text.
@@ -46,7 +47,7 @@ func (s Setting) Env() string {
 	return envPrefix + strings.ToUpper(strings.ReplaceAll(s.Name, "-", "_"))
 }
 
-// Flag says whether the setting can be given on the command line.
+// Flag reports whether the setting can be given on the command line.
 func (s Setting) Flag() bool { return !s.NoFlag && s.Foreign == "" }
 
 // DefaultText is the default in words.
@@ -105,6 +106,11 @@ var settings = []Setting{
 		apply: into(parseText, func(c *Config) *string { return &c.TLSKey }),
 	},
 	{
+		Name: "hsts-max-age", Kind: KindDuration, Default: "4320h",
+		Help:  "How long browsers that came over HTTPS come over HTTPS only (Strict-Transport-Security), to all ports of the host. 0s tells them nothing. The default is 180 days.",
+		apply: into(parseDuration, func(c *Config) *time.Duration { return &c.HSTSMaxAge }),
+	},
+	{
 		Name: "acme-domain", Kind: KindNames, Absent: "certificate from files, or none",
 		Help:  "Names to get a certificate for over ACME instead, which accepts the authority's terms of service. It must reach this service at them: http-addr on port 80, or https-addr on port 443.",
 		apply: into(parseDomains, func(c *Config) *[]string { return &c.ACMEDomains }),
@@ -141,7 +147,7 @@ var settings = []Setting{
 	},
 	{
 		Name: "webrtc-tcp-addr", Kind: KindAddress, Default: ":8189",
-		Help:  "The same over TCP, for networks that let no UDP through. off takes none over TCP; off for both is no WHIP.",
+		Help:  "The same over TCP, for networks that let no UDP through. off takes none over TCP; with off for both there is no WHIP.",
 		apply: into(parseSocket, func(c *Config) *string { return &c.WebRTCTCPAddr }),
 	},
 	{
@@ -180,24 +186,112 @@ var settings = []Setting{
 		apply: into(parseStorage, func(c *Config) *Storage { return &c.Storage }),
 	},
 	{
+		Name: "master-key-file", Kind: KindPath, Absent: "master-key in data-dir, made at the first start",
+		Help:  "File with the master key, which stream keys, passphrases and content keys in the database are encrypted under: 32 bytes in base64 or hexadecimal digits. All processes on one database need the same one.",
+		apply: into(parseText, func(c *Config) *string { return &c.MasterKeyFile }),
+	},
+	{
+		Name: "master-key", Kind: KindText, Absent: "in a file", Secret: true, NoFlag: true,
+		Help:  "The master key itself, instead of a file.",
+		apply: into(parseSecret, func(c *Config) *Secret { return &c.MasterKey }),
+	},
+	{
 		Name: "fetch-allow", Kind: KindPrefixes, Absent: "public addresses only",
 		Help:  "Private address ranges that downloads may reach nevertheless, for example 10.0.0.0/8,127.0.0.0/8.",
 		apply: into(parsePrefixes, func(c *Config) *[]netip.Prefix { return &c.FetchAllow }),
 	},
 	{
 		Name: "max-upload-bytes", Kind: KindBytes, Default: "50GiB",
-		Help:  "Largest file that is downloaded from a URL. Units: kB, MB, GB, KiB, MiB, GiB.",
+		Help:  "Largest file that is downloaded from a URL, or uploaded. Units: kB, MB, GB, KiB, MiB, GiB.",
 		apply: into(parseBytes, func(c *Config) *int64 { return &c.MaxUploadBytes }),
 	},
 	{
+		Name: "upload-quota", Kind: KindBytes, Default: "200GiB",
+		Help:  "How many bytes the direct uploads of one environment that are under way may have together.",
+		apply: into(parseBytes, func(c *Config) *int64 { return &c.UploadQuota }),
+	},
+	{
+		Name: "event-retention", Kind: KindDuration, Default: "720h",
+		Help:  "How long events and their deliveries to webhooks are kept, 48 hours at least: deliveries are tried for 24. The default is 30 days.",
+		apply: retention(48*time.Hour, func(c *Config) *time.Duration { return &c.EventRetention }),
+	},
+	{
+		Name: "audit-retention", Kind: KindDuration, Default: "2160h",
+		Help:  "How long the audit log is kept, an hour at least. The default is 90 days.",
+		apply: retention(time.Hour, func(c *Config) *time.Duration { return &c.AuditRetention }),
+	},
+	{
+		Name: "api-rate-token", Kind: KindNumber, Default: "100",
+		Help:  "API requests per second that one access token may send, ten times as many at once; more are refused with 429 and Retry-After. 0: no limit.",
+		apply: into(number(0, 1_000_000), func(c *Config) *int { return &c.APIRateToken }),
+	},
+	{
+		Name: "api-rate-address", Kind: KindNumber, Default: "200",
+		Help:  "The same by IP address, or the /64 of an IPv6 one, whatever tokens it has. Playback is not bounded by it.",
+		apply: into(number(0, 1_000_000), func(c *Config) *int { return &c.APIRateAddress }),
+	},
+	{
+		Name: "licence-rate-address", Kind: KindNumber, Default: "50",
+		Help:  "Licence requests per second that one IP address may send, or the /64 of an IPv6 one, ten times as many at once. 0: no limit.",
+		apply: into(number(0, 1_000_000), func(c *Config) *int { return &c.LicenceRateAddress }),
+	},
+	{
+		Name: "trusted-proxies", Kind: KindPrefixes, Absent: "loopback and private networks",
+		Help:  "Networks of reverse proxies whose X-Forwarded-For says who asks, for limits, viewer counts and the audit log, or none.",
+		apply: into(parseProxies, func(c *Config) *[]netip.Prefix { return &c.TrustedProxies }),
+	},
+	{
+		Name: "playback-session-max", Kind: KindDuration, Default: "off",
+		Help: "How long a viewer who began with a valid token may go on watching after the token has expired: 1m to 720h. off: until the token expires. " +
+			"Deleting the signing key ends it at any time.",
+		apply: applyPlaybackSession,
+	},
+	{
 		Name: "live-rungs", Kind: KindChoice, Default: "on_demand",
-		Help:  "When live streams are encoded in lower sizes: on_demand while somebody watches those, always, or off.",
+		Help:  "When the lower renditions of live streams are encoded: on_demand while somebody watches them, always, or off.",
 		apply: into(oneOf("on_demand", "always", "off"), func(c *Config) *string { return &c.LiveRungs }),
 	},
 	{
 		Name: "h264-encoder", Kind: KindChoice, Default: "x264",
 		Help:  "What encodes pictures: x264 on the processor, or hardware: nvenc, qsv, vaapi or videotoolbox, which millrace doctor tries. The service does not start with one that does not encode.",
 		apply: into(oneOf("x264", "nvenc", "qsv", "vaapi", "videotoolbox"), func(c *Config) *string { return &c.H264Encoder }),
+	},
+	{
+		Name: "speech-engines", Kind: KindText, Absent: "the first engine that takes the language",
+		Help:  "Which engine recognises which language: en=pocketsphinx,*=openai, with none for a language that is not to be recognised. An environment may have others.",
+		apply: into(parseRules, func(c *Config) *string { return &c.Speech.Rules }),
+	},
+	{
+		Name: "speech-servers", Kind: KindText, Absent: "none: no sound leaves this machine",
+		Help: "Servers that recognise speech, as kind=URL and separated by commas: openai (anything that offers /v1/audio/transcriptions), whisper (whisper.cpp), " +
+			"vosk and sherpa (websockets). One in a private network, unless its URL has its address, needs --fetch-allow.",
+		apply: into(parseServers, func(c *Config) *[]string { return &c.Speech.Servers }),
+	},
+	{
+		Name: "speech-model", Kind: KindText, Default: "whisper-1",
+		Help:  "The model that servers of the kind openai are asked for.",
+		apply: into(parseWord, func(c *Config) *string { return &c.Speech.Model }),
+	},
+	{
+		Name: "speech-ffmpeg-model", Kind: KindPath, Absent: "none: ffmpeg's filter whisper is not used",
+		Help:  "A model in whisper.cpp's format (ggml-base.bin, …) with which ffmpeg recognises speech on this machine, where it has the filter whisper. The engine is called ffmpeg.",
+		apply: into(parseWord, func(c *Config) *string { return &c.Speech.FFmpegModel }),
+	},
+	{
+		Name: "speech-requests", Kind: KindNumber, Default: "4",
+		Help: "How many requests each server that recognises speech is sent at once, those of live streams first; whisper, which recognises one thing at a time, is sent one. " +
+			"Live streams on websockets (vosk and sherpa) count, and don't wait.",
+		apply: into(number(1, 1000), func(c *Config) *int { return &c.Speech.Requests }),
+	},
+	{
+		Name: "speech-key", Kind: KindText, Absent: "none", Secret: true, NoFlag: true,
+		Help:  "Key that servers of the kind openai are sent (Authorization: Bearer).",
+		apply: into(parseSecret, func(c *Config) *Secret { return &c.Speech.Key }),
+	},
+	{
+		Name: "speech-program", Kind: KindPath, Absent: "millrace-speech beside this program",
+		Help:  "The program that recognises speech on this machine.",
+		apply: into(parseWord, func(c *Config) *string { return &c.Speech.Program }),
 	},
 	{
 		Name: "log-format", Kind: KindChoice, Default: "text",
@@ -263,5 +357,11 @@ var settings = []Setting{
 		Name: "aws-endpoint-url", Foreign: "AWS_ENDPOINT_URL", Kind: KindURL, Absent: "endpoint in storage-url, or Amazon's",
 		Help:  "Address of an S3-compatible server when storage-url names none.",
 		apply: into(parseEndpoint, func(c *Config) *string { return &c.AWS.EndpointURL }),
+	},
+	{
+		Name: "gogc", Foreign: "GOGC", Kind: KindText, Default: "200",
+		Help: "How much memory may be used before the garbage collector runs, in percent of what is in use: " +
+			"more takes memory and saves CPU. As Go has it, with another default.",
+		apply: into(parseText, func(c *Config) *string { return &c.GOGC }),
 	},
 }

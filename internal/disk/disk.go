@@ -1,7 +1,8 @@
-// Package disk tells how much room there is. It writes nothing, and knows neither what a disk is used for nor how much of it is enough.
+// Package disk tells how much room there is, and how much of it others may fill. It writes nothing.
 package disk
 
 import (
+	"errors"
 	"fmt"
 
 	"golang.org/x/sys/unix"
@@ -21,4 +22,18 @@ func SpaceOf(path string) (Space, error) {
 	}
 	block := uint64(max(s.Bsize, 1))
 	return Space{Free: s.Bavail * block, Total: s.Blocks * block, FreeFiles: s.Ffree, TotalFiles: s.Files}, nil
+}
+
+// On a disk that takes files from outside live streams are recorded and a database may write: they are left a twentieth of it, at most 1 GiB.
+const (
+	leftShare = 20
+	leftMost  = 1 << 30
+)
+
+// ErrFull says that there is no room but what is left to live streams.
+var ErrFull = errors.New("the disk is full, but for what is left to live streams")
+
+// Has reports whether there is room for more bytes from outside.
+func (s Space) Has(more int64) bool {
+	return s.Total == 0 || s.Free >= min(s.Total/leftShare, leftMost)+uint64(max(more, 0))
 }

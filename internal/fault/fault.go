@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 )
 
 // Kind is what a caller may decide on.
@@ -24,13 +25,15 @@ const (
 	TooMany                  // of a kind at a time: ask again
 )
 
-// Error carries a kind and plain sentences for whoever asked across layers.
+// Error carries a kind and plain sentences for a caller some layers away.
 type Error struct {
 	Kind     Kind
 	Messages []string // each names the field by its path and says what is allowed
 	Err      error    // the cause, if there is one
 	Ours     bool     // no caller's input is at fault but something of this service; see Permanent
 	Remote   bool     // another's server is at fault that a caller has named; see Outside
+
+	RetryAfter time.Duration // of TooMany: when asking again can help; 0: soon
 }
 
 func (e *Error) Error() string {
@@ -54,7 +57,22 @@ func Wrap(k Kind, err error, format string, args ...any) *Error {
 	return &Error{Kind: k, Messages: []string{fmt.Sprintf(format, args...)}, Err: err}
 }
 
-// Ours marks what the service's own storage answers: whatever the kind says to who asked for one thing, that may pass.
+// Later is an error of kind TooMany that passes after a time.
+func Later(after time.Duration, format string, args ...any) *Error {
+	e := New(TooMany, format, args...)
+	e.RetryAfter = after
+	return e
+}
+
+// RetryAfter is when asking again can help; 0 when err does not say.
+func RetryAfter(err error) time.Duration {
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e.RetryAfter
+	}
+	return 0
+}
+
+// Ours marks an error of the service's own storage: whatever the kind says to who asked for one thing, that may pass.
 func Ours(e *Error) *Error {
 	e.Ours = true
 	return e
@@ -68,7 +86,10 @@ func KindOf(err error) Kind {
 	return Internal
 }
 
-// Messages returns what may be shown to whoever asked, and nil for an unmarked error.
+// Is reports whether err is an error of kind k; an unmarked error is Internal, and nil is of no kind.
+func Is(err error, k Kind) bool { return err != nil && KindOf(err) == k }
+
+// Messages returns what may be shown to the caller, and nil for an unmarked error.
 func Messages(err error) []string {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Messages
@@ -76,7 +97,7 @@ func Messages(err error) []string {
 	return nil
 }
 
-// Permanent says that doing the same again gives the same: the input or the request is at fault, and not the service itself.
+// Permanent reports whether doing the same again gives the same: the input or the request is at fault, and not the service itself.
 func Permanent(err error) bool {
 	e, ok := errors.AsType[*Error](err)
 	if !ok || e.Ours {
@@ -90,7 +111,7 @@ func Permanent(err error) bool {
 	return false
 }
 
-// Outside says that nothing of the service is at fault when it gives up over err: the input is, or a server that a caller has named.
+// Outside reports whether nothing of the service is at fault when it gives up over err: the input is, or a server that a caller has named.
 func Outside(err error) bool {
 	if Permanent(err) {
 		return true

@@ -8,6 +8,24 @@ import (
 	"millrace/internal/fault"
 )
 
+func TestIs(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		err  error
+		kind fault.Kind
+		want bool
+	}{
+		"none":       {nil, fault.Internal, false},
+		"unmarked":   {errors.New("x"), fault.Internal, true},
+		"wrapped":    {fmt.Errorf("do: %w", fault.New(fault.NotFound, "x")), fault.NotFound, true},
+		"other kind": {fault.New(fault.NotFound, "x"), fault.Conflict, false},
+	} {
+		if got := fault.Is(tt.err, tt.kind); got != tt.want {
+			t.Errorf("%s: got %t", name, got)
+		}
+	}
+}
+
 func TestPermanent(t *testing.T) {
 	t.Parallel()
 	absent := fault.New(fault.NotFound, "no such thing")

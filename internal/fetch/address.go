@@ -97,7 +97,7 @@ func within(tunnel string, inner [4]byte) string {
 	return ""
 }
 
-// hostAddresses lists the addresses of this host's interfaces: what it serves to its own may be open to whoever connects from there.
+// hostAddresses lists the addresses of this host's interfaces: what it serves to its own may be open to all who connect from there.
 func hostAddresses() ([]netip.Addr, error) {
 	found, err := net.InterfaceAddrs()
 	if err != nil {
@@ -112,8 +112,8 @@ func hostAddresses() ([]netip.Addr, error) {
 	return own, nil
 }
 
-// CheckAddr says whether a connection to addr is allowed: fault.Invalid, with the reason and the remedy, when not.
-// Whoever makes its own sockets calls it with the address that it is going to use, after resolving the name.
+// CheckAddr reports whether a connection to addr is allowed: fault.Invalid, with the reason and the remedy, when not.
+// Anyone who makes its own sockets calls it with the address that it is going to use, after resolving the name.
 func (c *Client) CheckAddr(addr netip.AddrPort) error {
 	if addr.Port() == 0 {
 		return fault.New(fault.Invalid, "port 0 is not allowed")

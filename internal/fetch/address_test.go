@@ -169,8 +169,8 @@ func TestDialContext(t *testing.T) {
 	_ = conn.Close()
 }
 
-// names is a resolver that answers from a function, asked anew for each lookup.
-func names(t *testing.T, answer func(name string) []netip.Addr) *net.Resolver {
+// names is a resolver that responds from a function, asked again for each lookup.
+func names(t *testing.T, lookup func(name string) []netip.Addr) *net.Resolver {
 	t.Helper()
 	var running sync.WaitGroup
 	t.Cleanup(running.Wait)
@@ -179,15 +179,15 @@ func names(t *testing.T, answer func(name string) []netip.Addr) *net.Resolver {
 		running.Go(func() {
 			defer func() { _ = ours.Close() }()
 			for err := error(nil); err == nil; {
-				err = answerOne(ours, answer)
+				err = serveOne(ours, lookup)
 			}
 		})
 		return theirs, nil
 	}}
 }
 
-// answerOne speaks DNS over a stream: two bytes of length before each message.
-func answerOne(conn net.Conn, answer func(name string) []netip.Addr) error {
+// serveOne speaks DNS over a stream: two bytes of length before each message.
+func serveOne(conn net.Conn, lookup func(name string) []netip.Addr) error {
 	var size [2]byte
 	if _, err := io.ReadFull(conn, size[:]); err != nil {
 		return err
@@ -202,7 +202,7 @@ func answerOne(conn net.Conn, answer func(name string) []netip.Addr) error {
 	}
 	q := m.Questions[0]
 	m.Response, m.RecursionAvailable, m.Additionals = true, true, nil
-	addrs := answer(strings.TrimSuffix(q.Name.String(), "."))
+	addrs := lookup(strings.TrimSuffix(q.Name.String(), "."))
 	if addrs == nil {
 		m.RCode = dnsmessage.RCodeNameError
 	}
@@ -252,7 +252,7 @@ func TestNames(t *testing.T) {
 	inside := func(host string) string {
 		return "host " + host + " can't be found, or its address is not public (--fetch-allow adds addresses)"
 	}
-	for host, want := range map[string][2]string{ // said to whoever asked, and in the log alone
+	for host, want := range map[string][2]string{ // said to the caller, and in the log alone
 		"good.example": {}, "both.example": {}, "metadata.example": {inside("metadata.example"), "169.254.169.254 is not allowed: cloud metadata"},
 		"mapped.example": {inside("mapped.example"), "10.0.0.1 is not allowed: private network"}, "inner.example": {inside("inner.example"), ""},
 		"nowhere.example": {inside("nowhere.example"), "no such host"},
@@ -265,6 +265,25 @@ func TestNames(t *testing.T) {
 			t.Errorf("%s: %v, want %q", host, err, want)
 		case err != nil && strings.Contains(err.Error(), "sesame"):
 			t.Errorf("%s: the error holds the query", host)
+		}
+	}
+}
+
+// TestNamesOfConnections says the same of a name that leads inside and of one that does not exist, also to who brings a protocol of their own.
+func TestNamesOfConnections(t *testing.T) {
+	t.Parallel()
+	table := map[string][]netip.Addr{"inner.example": addrs("10.0.0.1")}
+	c := newClient(t, func(o *fetch.Options) {
+		o.Resolver = names(t, func(name string) []netip.Addr { return table[name] })
+	})
+	for host, cause := range map[string]string{"inner.example": "10.0.0.1 is not allowed: private network", "nowhere.example": "no such host"} {
+		want := "host " + host + " can't be found, or its address is not public (--fetch-allow adds addresses)"
+		_, dialed := c.DialContext(t.Context(), "tcp", host+":1935")
+		_, resolved := c.Resolve(t.Context(), "udp", host+":9000")
+		for how, err := range map[string]error{"dial": dialed, "resolve": resolved} {
+			if !fault.Permanent(err) || strings.Join(fault.Messages(err), " ") != want || !strings.Contains(err.Error(), cause) {
+				t.Errorf("%s %s: %v, want %q for %q", how, host, err, want, cause)
+			}
 		}
 	}
 }

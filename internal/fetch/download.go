@@ -20,7 +20,7 @@ const (
 	progressEvery = 250 * time.Millisecond
 	defaultIdle   = 30 * time.Second
 	defaultRate   = 16 << 10    // bytes a second: 128 kbit/s
-	rateGrace     = time.Minute // that an answer may take to get as fast
+	rateGrace     = time.Minute // that a response may take to get as fast
 	maxFieldBytes = 512
 )
 
@@ -29,7 +29,7 @@ type Limits struct {
 	MaxBytes int64         // above 0
 	Total    time.Duration // for all attempts and waits together; 0 leaves it to the context
 	Idle     time.Duration // without a byte, after which an attempt is given up; 0 is 30 s
-	Rate     int64         // bytes a second that a server must send in the mean of an answer, after its first minute; 0 is 16 KiB
+	Rate     int64         // bytes a second that a server must send in the mean of a response, after its first minute; 0 is 16 KiB
 }
 
 // Info is what the server said of a file.
@@ -47,7 +47,7 @@ type Info struct {
 // from its start. progress (may be nil) hears of the bytes so far and in total (-1 when unknown) a few times a second,
 // and at the end. Two downloads must not share a path.
 //
-// Errors: fault.Invalid for a URL, address, name, certificate or answer (4xx) that trying again won't change,
+// Errors: fault.Invalid for a URL, address, name, certificate or response (4xx) that trying again won't change,
 // fault.TooLarge above limits.MaxBytes, fault.Unavailable for 5xx, timeouts and breaks, the context's own error. After
 // Invalid and TooLarge nothing is left; after the others the bytes wait for the next call, or for Discard. A disk that has no room for the
 // file is fault.Unavailable too, and nothing is left then either.
@@ -81,8 +81,8 @@ func (c *Client) Download(ctx context.Context, rawURL, path string, limits Limit
 		info.Size = part.size
 		return info, err
 	}
-	_ = part.file.Close()                                  // nothing is lost that would be used
-	if fault.Permanent(err) || errors.Is(err, errNoRoom) { // what has no room makes room
+	_ = part.file.Close()                                   // nothing is lost that would be used
+	if fault.Permanent(err) || errors.Is(err, errNoSpace) { // what has no room makes room
 		err = errors.Join(err, discardParts(path))
 	}
 	return Info{}, err
@@ -100,18 +100,18 @@ func ignoreAbsent(err error) error {
 }
 
 type download struct {
-	client   *Client
-	url      *url.URL
-	part     *partial
-	limits   Limits
-	progress func(done, total int64)
-	told     time.Time
-	furthest int64 // most bytes that any attempt has reached
-	looked   int64 // bytes in the file when it was last asked whether the disk has room
-	buf      []byte
+	client     *Client
+	url        *url.URL
+	part       *partial
+	limits     Limits
+	progress   func(done, total int64)
+	lastReport time.Time
+	furthest   int64 // most bytes that any attempt has reached
+	looked     int64 // bytes in the file when it was last asked whether the disk has room
+	buf        []byte
 }
 
-// attempt sends one request and writes its answer.
+// attempt sends one request and writes its response.
 func (d *download) attempt(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -134,7 +134,7 @@ func (d *download) attempt(ctx context.Context) error {
 	if err != nil || complete {
 		return err
 	}
-	if err := d.lookForRoom(d.part.note.Total - d.part.size); err != nil {
+	if err := d.checkSpace(d.part.note.Total - d.part.size); err != nil {
 		return err
 	}
 	if err := d.copy(ctx, cancel, resp.Body); err != nil {
@@ -143,7 +143,7 @@ func (d *download) attempt(ctx context.Context) error {
 	return d.verify()
 }
 
-// begin makes the file fit the answer; complete says that nothing is missing.
+// begin makes the file fit the response; complete says that nothing is missing.
 func (d *download) begin(resp *http.Response, from int64) (complete bool, err error) {
 	switch {
 	case resp.StatusCode == http.StatusOK:
@@ -154,10 +154,10 @@ func (d *download) begin(resp *http.Response, from int64) (complete bool, err er
 			URL: d.part.note.URL, Validator: validator(resp.Header), Total: resp.ContentLength, Info: infoOf(resp, 0),
 		})
 	case from == 0:
-		return false, fault.New(fault.Invalid, "%s: %s though the whole was asked for", show(d.url), answered(resp))
+		return false, fault.New(fault.Invalid, "%s: %s though the whole was asked for", show(d.url), describeStatus(resp))
 	case resp.StatusCode == http.StatusPartialContent:
 		start, total, ok := contentRange(resp.Header.Get("Content-Range"))
-		known := total >= 0 || d.part.note.Total >= 0 // or the end of this answer could be taken for the end of the file
+		known := total >= 0 || d.part.note.Total >= 0 // or the end of this response could be taken for the end of the file
 		if !ok || !known || start != from || d.otherVersion(resp, total) {
 			return false, d.startOver("the server continues with something else")
 		}
@@ -174,7 +174,7 @@ func (d *download) begin(resp *http.Response, from int64) (complete bool, err er
 	return false, d.startOver("the server has nothing to continue with")
 }
 
-// otherVersion says that the answer is openly not about the bytes we have.
+// otherVersion reports whether the response is openly not about the bytes we have.
 func (d *download) otherVersion(resp *http.Response, total int64) bool {
 	n := d.part.note
 	if n.Total >= 0 && total >= 0 && n.Total != total {
@@ -192,10 +192,10 @@ func (d *download) startOver(why string) error {
 	return fault.New(fault.Unavailable, "%s: %s", show(d.url), why)
 }
 
-// errSlow is final for one call: whoever calls again later goes on, and others get the place meanwhile.
+// errSlow is final for one call: a later call goes on, and others get the place meanwhile.
 var errSlow = errors.New("it sends too slowly")
 
-// pace is errSlow when an answer of so many bytes has taken too long to come.
+// pace is errSlow when a response of so many bytes has taken too long to come.
 func (d *download) pace(n int64, took time.Duration) error {
 	if took <= rateGrace || float64(n) >= float64(d.limits.Rate)*took.Seconds() {
 		return nil
@@ -223,8 +223,8 @@ func (d *download) copy(ctx context.Context, cancel context.CancelCauseFunc, bod
 				return werr
 			}
 			d.furthest = max(d.furthest, d.part.size)
-			if now := time.Now(); now.Sub(d.told) >= progressEvery {
-				d.told = now
+			if now := time.Now(); now.Sub(d.lastReport) >= progressEvery {
+				d.lastReport = now
 				d.progress(d.part.size, d.part.note.Total)
 			}
 		}
@@ -240,7 +240,7 @@ func (d *download) copy(ctx context.Context, cancel context.CancelCauseFunc, bod
 	}
 }
 
-// verify compares what came with what was announced; where nothing was, the end of the answer is the end of the file.
+// verify compares what came with what was announced; where nothing was, the end of the response is the end of the file.
 func (d *download) verify() error {
 	if total := d.part.note.Total; total >= 0 && d.part.size != total {
 		if d.part.size > total {

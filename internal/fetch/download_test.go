@@ -30,7 +30,7 @@ type file struct {
 	etag     string
 	modified time.Time
 	noRange  bool
-	breaks   []int // bytes after which each coming answer breaks off
+	breaks   []int // bytes after which each coming response breaks off
 	asked    []string
 }
 
@@ -103,9 +103,9 @@ func TestDownload(t *testing.T) {
 	f := &file{data: content(3 * mib), etag: `"v1"`, modified: time.Unix(1e9, 0)}
 	url := serve(t, f.ServeHTTP)
 	path := filepath.Join(t.TempDir(), "v.mp4")
-	var told [][2]int64
+	var reports [][2]int64
 	info, err := newClient(t).Download(t.Context(), url+"/v.mp4", path, fetch.Limits{MaxBytes: 3 * mib}, func(done, total int64) {
-		told = append(told, [2]int64{done, total})
+		reports = append(reports, [2]int64{done, total})
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -115,8 +115,8 @@ func TestDownload(t *testing.T) {
 	if info != want {
 		t.Errorf("info %+v, want %+v", info, want)
 	}
-	if len(told) < 2 || told[0][1] != 3*mib || told[len(told)-1] != [2]int64{3 * mib, 3 * mib} {
-		t.Errorf("progress %v", told)
+	if len(reports) < 2 || reports[0][1] != 3*mib || reports[len(reports)-1] != [2]int64{3 * mib, 3 * mib} {
+		t.Errorf("progress %v", reports)
 	}
 	if _, err := download(t, newClient(t), url, path); err != nil { // a second time replaces
 		t.Error(err)
@@ -277,7 +277,7 @@ func leave(t *testing.T, path, url string, data []byte, total int) {
 func TestDownloadOfAChangedFile(t *testing.T) {
 	t.Parallel()
 	old, changed := content(300_000), bytes.Repeat([]byte("new!"), 50_000)
-	for name, answer := range map[string]http.HandlerFunc{
+	for name, handler := range map[string]http.HandlerFunc{
 		"the server says so": (&file{data: changed, etag: `"v2"`}).ServeHTTP,
 		"If-Range is ignored": func(w http.ResponseWriter, r *http.Request) {
 			r.Header.Del("If-Range")
@@ -307,7 +307,7 @@ func TestDownloadOfAChangedFile(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			url := serve(t, answer)
+			url := serve(t, handler)
 			path := filepath.Join(t.TempDir(), "v.mp4")
 			leave(t, path, url, old[:100_000], 300_000)
 			if _, err := download(t, newClient(t), url, path); err != nil {
@@ -323,7 +323,7 @@ func TestDownloadOfAFileThatBecameShorter(t *testing.T) {
 	t.Parallel()
 	f := &file{data: content(1000)}
 	url := serve(t, func(w http.ResponseWriter, r *http.Request) {
-		r.Header.Del("If-Range") // so that it answers 416
+		r.Header.Del("If-Range") // so that it returns 416
 		f.ServeHTTP(w, r)
 	})
 	path := filepath.Join(t.TempDir(), "v.mp4")
@@ -337,7 +337,7 @@ func TestDownloadOfAFileThatBecameShorter(t *testing.T) {
 func TestDownloadTooLarge(t *testing.T) {
 	t.Parallel()
 	data := content(3 * mib)
-	for name, answer := range map[string]http.HandlerFunc{
+	for name, handler := range map[string]http.HandlerFunc{
 		"announced": (&file{data: data}).ServeHTTP,
 		"endless": func(w http.ResponseWriter, _ *http.Request) {
 			for {
@@ -358,7 +358,7 @@ func TestDownloadTooLarge(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			path := filepath.Join(t.TempDir(), "v.mp4")
-			_, err := newClient(t).Download(t.Context(), serve(t, answer), path, fetch.Limits{MaxBytes: mib}, nil)
+			_, err := newClient(t).Download(t.Context(), serve(t, handler), path, fetch.Limits{MaxBytes: mib}, nil)
 			if fault.KindOf(err) != fault.TooLarge {
 				t.Errorf("%v, want too large", err)
 			}
@@ -461,7 +461,7 @@ func TestDownloadFailsLocally(t *testing.T) {
 }
 
 // TestDownloadLeavesRoom: what does not fit beside what live streams need is not begun, and gives back what it has when the disk fills up.
-func TestDownloadLeavesRoom(t *testing.T) {
+func TestDownloadLeavesSpace(t *testing.T) {
 	t.Parallel()
 	data := content(40 * mib)
 	endless := func(w http.ResponseWriter, _ *http.Request) {
@@ -473,11 +473,11 @@ func TestDownloadLeavesRoom(t *testing.T) {
 	}
 	const total = 1000 * mib // of which 50 MiB are left
 	for name, tt := range map[string]struct {
-		answer http.HandlerFunc
-		free   []uint64 // each time it is asked
-		kept   bool     // an earlier process has left some
-		fits   bool
-		most   int64 // that may have been written
+		handler http.HandlerFunc
+		free    []uint64 // each time it is asked
+		kept    bool     // an earlier process has left some
+		fits    bool
+		most    int64 // that may have been written
 	}{
 		"fits":          {(&file{data: data}).ServeHTTP, []uint64{90 * mib, 74 * mib, 58 * mib}, false, true, 40 * mib},
 		"announced":     {(&file{data: data}).ServeHTTP, []uint64{89 * mib}, false, false, 0},
@@ -488,7 +488,7 @@ func TestDownloadLeavesRoom(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			url, path := serve(t, tt.answer), filepath.Join(t.TempDir(), "v.mp4")
+			url, path := serve(t, tt.handler), filepath.Join(t.TempDir(), "v.mp4")
 			if tt.kept {
 				leave(t, path, url, data[:4], len(data))
 			}

@@ -26,7 +26,7 @@ type later struct {
 
 func (l *later) Unwrap() error { return l.error }
 
-// explain says in plain words why a request or a read of its answer ended, and whether it may pass. It drops the text
+// explain says in plain words why a request or a read of its response ended, and whether it may pass. It drops the text
 // of *url.Error, which repeats the whole URL.
 func explain(ctx context.Context, u *url.URL, err error) error {
 	cause := context.Cause(ctx)
@@ -52,7 +52,7 @@ func explain(ctx context.Context, u *url.URL, err error) error {
 		return e
 	}
 	if e, ok := errors.AsType[*net.DNSError](err); ok && e.IsNotFound {
-		return fault.Wrap(fault.Invalid, e, notReached, u.Hostname())
+		return fault.Wrap(fault.Invalid, e, notReached, host)
 	}
 	if e, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 		return fault.Wrap(fault.Invalid, e.Err, "%s has a certificate that is not trusted", show(u))
@@ -63,10 +63,10 @@ func explain(ctx context.Context, u *url.URL, err error) error {
 	return fault.Wrap(fault.Unavailable, err, "%s %s", show(u), passing(err))
 }
 
-// notReached is said of names that lead nowhere and of those that lead inside: whoever gives names must not learn which of them exist there.
+// notReached is said of names that lead nowhere and of those that lead inside: a person who gives names must not learn which of them exist there.
 const notReached = "host %.100s can't be found, or its address is not public (--fetch-allow adds addresses)"
 
-// refusal of an address that a name has led to does not tell whoever gave the name that there is one: names of the inside would be looked up
+// refusal of an address that a name has led to does not tell the person who gave the name that there is one: names of the inside would be looked up
 // for the outside. The cause, which is for the log, does.
 func refusal(host string, why *fault.Error) error {
 	if _, err := netip.ParseAddr(host); err == nil {
@@ -75,12 +75,23 @@ func refusal(host string, why *fault.Error) error {
 	return fault.Wrap(fault.Invalid, why, notReached, host)
 }
 
+// inside is the error of connecting to a host that a caller named, in the same words whether there is no such name or its address is refused.
+func inside(host string, err error) error {
+	if e, ok := errors.AsType[*fault.Error](err); ok {
+		return refusal(host, e)
+	}
+	if e, ok := errors.AsType[*net.DNSError](err); ok && e.IsNotFound {
+		return fault.Wrap(fault.Invalid, e, notReached, host)
+	}
+	return err
+}
+
 // passing names what may be better the next time.
 func passing(err error) string {
 	timeout, ok := errors.AsType[net.Error](err)
 	switch {
 	case ok && timeout.Timeout():
-		return "did not answer in time"
+		return "did not respond in time"
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return "refuses connections"
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET):

@@ -1,5 +1,5 @@
-// Package fetch is the one outbound door: every connection to an address that somebody outside has named goes through
-// it. It refuses what is not the public internet at the moment of connecting, follows redirects under the same rule,
+// Package fetch makes all connections to addresses that somebody outside has named. It refuses
+// addresses that are not on the public internet, at the moment of connecting, follows redirects under the same rule,
 // caps bytes and time, and resumes broken downloads.
 //
 // It must never know what it fetches or for whom. Goroutines belong to net/http and end with the call or with Close.
@@ -37,6 +37,7 @@ type Options struct {
 	MaxRedirects int            // 0 is 5, negative is none
 	Timeouts     Timeouts
 	Retry        Retry
+	KeepPerHost  int           // idle connections that are kept for each host: 2
 	UserAgent    string        // empty is "millrace"
 	Resolver     *net.Resolver // nil is the system's
 	Logger       *slog.Logger  // nil logs nothing
@@ -46,7 +47,7 @@ type Options struct {
 type Timeouts struct {
 	Dial      time.Duration // name lookup and connect: 10 s
 	Handshake time.Duration // TLS: 10 s
-	Header    time.Duration // from the end of the request to the end of the answer's header: 30 s
+	Header    time.Duration // from the end of the request to the end of the response's header: 30 s
 	Get       time.Duration // a whole Get with its retries: 60 s
 }
 
@@ -97,14 +98,15 @@ func New(o Options) *Client {
 	c.dialer = &net.Dialer{Timeout: orElse(o.Timeouts.Dial, 10*time.Second), Resolver: o.Resolver, ControlContext: c.control}
 	c.transport = &http.Transport{
 		Proxy:                  nil, // a proxy would connect where we can't look
-		DialContext:            c.DialContext,
+		DialContext:            c.connect,
 		TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12},
 		TLSHandshakeTimeout:    orElse(o.Timeouts.Handshake, 10*time.Second),
 		ResponseHeaderTimeout:  orElse(o.Timeouts.Header, 30*time.Second),
 		MaxResponseHeaderBytes: maxHeaderBytes,
-		MaxIdleConns:           maxIdleConns,
+		MaxIdleConns:           maxIdleConns * max(1, o.KeepPerHost),
+		MaxIdleConnsPerHost:    o.KeepPerHost,
 		IdleConnTimeout:        30 * time.Second,
-		DisableCompression:     true, // a small answer must not unpack into a large one
+		DisableCompression:     true, // a small response must not unpack into a large one
 		ForceAttemptHTTP2:      true,
 	}
 	c.http = &http.Client{Transport: c.transport, CheckRedirect: c.checkRedirect}
@@ -112,7 +114,7 @@ func New(o Options) *Client {
 }
 
 // HTTP gives a client for libraries that speak HTTP themselves, to an address that the operator has set: connections go through the
-// same door and redirects under the same rule. An exchange takes a Get's time at most. What an answer may hold is up to the library.
+// same checks and redirects under the same rule. An exchange takes a Get's time at most. What a response may hold is up to the library.
 func (c *Client) HTTP() *http.Client {
 	return &http.Client{Transport: c.transport, CheckRedirect: c.checkRedirect, Timeout: c.getTime}
 }
@@ -122,8 +124,21 @@ func (c *Client) Close() { c.transport.CloseIdleConnections() }
 
 // DialContext connects over TCP or UDP, as net.Dialer does, to an address that CheckAddr allows. The decision is made
 // on the address of the socket itself, after the name was resolved, so a name that changes its address gains nothing.
-// A refusal is fault.Invalid, wrapped in a *net.OpError.
+// A refusal is fault.Invalid, and so is a name that is not found, in the same words.
 func (c *Client) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+	conn, err := c.connect(ctx, network, address)
+	if err == nil {
+		return conn, nil
+	}
+	host, _, bad := net.SplitHostPort(address)
+	if bad != nil {
+		return nil, fault.New(fault.Invalid, "address must have the form host:port")
+	}
+	return nil, inside(host, err)
+}
+
+// connect is DialContext with the error as it is: a refusal is fault.Invalid, wrapped in a *net.OpError.
+func (c *Client) connect(ctx context.Context, network, address string) (net.Conn, error) {
 	switch network {
 	case "tcp", "tcp4", "tcp6", "udp", "udp4", "udp6":
 		return c.dialer.DialContext(ctx, network, address)
@@ -139,7 +154,7 @@ func (c *Client) control(_ context.Context, _, address string, _ syscall.RawConn
 	return c.CheckAddr(addr)
 }
 
-// CheckURL says whether rawURL is one that a fetch would try: http or https, a host, no credentials, 8 KiB at most.
+// CheckURL reports whether rawURL is one that a fetch would try: http or https, a host, no credentials, 8 KiB at most.
 // Where its name leads is decided when connecting.
 func CheckURL(rawURL string) error {
 	_, err := parseURL(rawURL)
@@ -182,7 +197,7 @@ func (c *Client) checkRedirect(req *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// open sends one GET. The answer has status 200, 206 or 416, and its body as stored on the server.
+// open sends one GET. The response has status 200, 206 or 416, and its body as stored on the server.
 func (c *Client) open(ctx context.Context, u *url.URL, header http.Header) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
 	if err != nil {
@@ -214,19 +229,19 @@ func checkResponse(resp *http.Response, u *url.URL) error {
 	case http.StatusRequestedRangeNotSatisfiable:
 		return nil
 	case http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests:
-		return &later{error: fault.New(fault.Unavailable, "%s: %s", show(u), answered(resp)), after: retryAfter(resp)}
+		return &later{error: fault.New(fault.Unavailable, "%s: %s", show(u), describeStatus(resp)), after: retryAfter(resp)}
 	}
 	if resp.StatusCode >= http.StatusInternalServerError {
-		return &later{error: fault.New(fault.Unavailable, "%s: %s", show(u), answered(resp)), after: retryAfter(resp)}
+		return &later{error: fault.New(fault.Unavailable, "%s: %s", show(u), describeStatus(resp)), after: retryAfter(resp)}
 	}
-	return fault.New(fault.Invalid, "%s: %s", show(u), answered(resp))
+	return fault.New(fault.Invalid, "%s: %s", show(u), describeStatus(resp))
 }
 
-func answered(resp *http.Response) string {
+func describeStatus(resp *http.Response) string {
 	if text := http.StatusText(resp.StatusCode); text != "" {
-		return fmt.Sprintf("the server answered %d %s", resp.StatusCode, text)
+		return fmt.Sprintf("the server responded with %d %s", resp.StatusCode, text)
 	}
-	return fmt.Sprintf("the server answered %d", resp.StatusCode)
+	return fmt.Sprintf("the server responded with %d", resp.StatusCode)
 }
 
 // show gives the part of u that may be shown.

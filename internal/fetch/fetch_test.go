@@ -147,13 +147,13 @@ func TestStatus(t *testing.T) {
 		{status: 304, kind: fault.Invalid, msg: "304", tries: 1},
 		{status: 401, kind: fault.Invalid, msg: "401 Unauthorized", tries: 1},
 		{status: 403, kind: fault.Invalid, msg: "403 Forbidden", tries: 1},
-		{status: 404, kind: fault.Invalid, msg: "the server answered 404 Not Found", tries: 1},
+		{status: 404, kind: fault.Invalid, msg: "the server responded with 404 Not Found", tries: 1},
 		{status: 416, kind: fault.Invalid, msg: "416", tries: 1},
 		{status: 408, kind: fault.Unavailable, msg: "408", tries: 4},
 		{status: 429, header: map[string]string{"Retry-After": "60"}, kind: fault.Unavailable, msg: "429", tries: 4},
 		{status: 500, kind: fault.Unavailable, msg: "500 Internal Server Error", tries: 4},
 		{status: 503, kind: fault.Unavailable, msg: "503", tries: 4},
-		{status: 599, kind: fault.Unavailable, msg: "answered 599", tries: 4},
+		{status: 599, kind: fault.Unavailable, msg: "responded with 599", tries: 4},
 		{status: 200, header: map[string]string{"Content-Encoding": "gzip"}, kind: fault.Invalid, msg: `sent as "gzip"`, tries: 1},
 	} {
 		t.Run(fmt.Sprint(tt.status), func(t *testing.T) {

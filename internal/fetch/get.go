@@ -36,14 +36,14 @@ func (c *Client) getOnce(ctx context.Context, u *url.URL, maxBytes int64) ([]byt
 	}
 	defer func() { _ = resp.Body.Close() }() // only read from
 	if resp.StatusCode != 200 {
-		return nil, Info{}, fault.New(fault.Invalid, "%s: %s", show(u), answered(resp))
+		return nil, Info{}, fault.New(fault.Invalid, "%s: %s", show(u), describeStatus(resp))
 	}
 	if resp.ContentLength > maxBytes {
 		return nil, Info{}, tooLarge(u, maxBytes)
 	}
 	data, err := io.ReadAll(io.LimitReader(resp.Body, maxBytes+1))
 	if err != nil {
-		return nil, Info{}, explain(ctx, u, fmt.Errorf("read answer: %w", err))
+		return nil, Info{}, explain(ctx, u, fmt.Errorf("read response: %w", err))
 	}
 	if int64(len(data)) > maxBytes {
 		return nil, Info{}, tooLarge(u, maxBytes)

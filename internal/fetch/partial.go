@@ -46,7 +46,7 @@ func Discard(path string) error {
 	return errors.Join(errs...)
 }
 
-// openPartial continues what is there of the same URL, or begins anew.
+// openPartial continues what is there of the same URL, or begins again.
 func openPartial(path, rawURL string) (*partial, error) {
 	sum := sha256.Sum256([]byte(rawURL))
 	p := &partial{path: path}
@@ -115,7 +115,7 @@ func (p *partial) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// finish gives the file its name, which it has on the disk only once all of it is there too: whoever finds it after a loss of power takes it
+// finish gives the file its name, which it has on the disk only once all of it is there too: a process that finds it after a loss of power takes it
 // for the whole.
 func (p *partial) finish() error {
 	if err := errors.Join(p.file.Sync(), p.file.Close()); err != nil {

@@ -2,7 +2,6 @@ package fetch
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -11,8 +10,8 @@ import (
 	"millrace/internal/fault"
 )
 
-// Resolve gives the first address of host:port that CheckAddr allows, for whoever makes its own sockets: it must connect to exactly this
-// address. network is tcp or udp. When none is allowed the error is the refusal, fault.Invalid.
+// Resolve gives the first address of host:port that CheckAddr allows, for a caller that makes its own sockets: it must connect to exactly this
+// address. network is tcp or udp. When none is allowed, or the name is not found, the error is fault.Invalid.
 func (c *Client) Resolve(ctx context.Context, network, address string) (netip.AddrPort, error) {
 	host, service, err := net.SplitHostPort(address)
 	if err != nil {
@@ -30,7 +29,7 @@ func (c *Client) Resolve(ctx context.Context, network, address string) (netip.Ad
 	}
 	found, err := resolver.LookupNetIP(ctx, "ip", host)
 	if err != nil {
-		return netip.AddrPort{}, fmt.Errorf("resolve host: %w", err)
+		return netip.AddrPort{}, fmt.Errorf("resolve host: %w", inside(host, err))
 	}
 	var refused error
 	for _, ip := range found {
@@ -41,8 +40,5 @@ func (c *Client) Resolve(ctx context.Context, network, address string) (netip.Ad
 			refused = err
 		}
 	}
-	if e, ok := errors.AsType[*fault.Error](refused); ok {
-		return netip.AddrPort{}, refusal(host, e)
-	}
-	return netip.AddrPort{}, refused
+	return netip.AddrPort{}, inside(host, refused)
 }

@@ -11,7 +11,7 @@ import (
 	"millrace/internal/fault"
 )
 
-const progressBytes = 1 << 20 // an attempt that got this much further starts the count anew
+const progressBytes = 1 << 20 // an attempt that got this much further starts the count again
 
 // again calls try until it succeeds, fails for good, or has failed too often in a row. reached is how far all attempts
 // have come, in bytes.
@@ -19,7 +19,7 @@ func (c *Client) again(ctx context.Context, u *url.URL, reached func() int64, tr
 	mark := int64(0)
 	for failures := 0; ; {
 		err := try()
-		if err == nil || fault.KindOf(err) != fault.Unavailable || errors.Is(err, errNoRoom) || errors.Is(err, errSlow) || context.Cause(ctx) != nil {
+		if !fault.Is(err, fault.Unavailable) || errors.Is(err, errNoSpace) || errors.Is(err, errSlow) || context.Cause(ctx) != nil {
 			return err
 		}
 		failures++
@@ -38,7 +38,7 @@ func (c *Client) again(ctx context.Context, u *url.URL, reached func() int64, tr
 	}
 }
 
-// remote says of an error that it is the other server's.
+// remote marks an error as the other server's.
 func remote(err error) error {
 	e, ok := errors.AsType[*fault.Error](err)
 	if !ok {

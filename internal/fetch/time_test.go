@@ -136,7 +136,7 @@ func TestNoHeader(t *testing.T) {
 		t, c := b.t, b.client
 		start := time.Now()
 		_, err := c.Download(t.Context(), "http://slow.example/", filepath.Join(t.TempDir(), "f"), fetch.Limits{MaxBytes: 100}, nil)
-		wantUnavailable(t, err, "did not answer in time")
+		wantUnavailable(t, err, "did not respond in time")
 		since(t, start, 90*time.Second, 94*time.Second)
 	})
 }

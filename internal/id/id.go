@@ -3,8 +3,10 @@ package id
 
 import (
 	"crypto/rand"
+	"encoding/binary"
 	"encoding/hex"
 	"math/big"
+	"time"
 )
 
 // The nouns' IDs: opaque, case-sensitive, [A-Za-z0-9], at most 255 characters.
@@ -23,8 +25,20 @@ type (
 	StaticRendition string
 	// SimulcastTarget identifies a destination of a live stream.
 	SimulcastTarget string
+	// Webhook identifies an endpoint that events are sent to.
+	Webhook string
 	// Playback is a playback ID.
 	Playback string
+	// SigningKey identifies a key that signs tokens of viewers (kid).
+	SigningKey string
+	// PlaybackRestriction identifies a rule about where and by which players something is watched.
+	PlaybackRestriction string
+	// TranscriptionVocabulary identifies a list of phrases for speech recognition.
+	TranscriptionVocabulary string
+	// DRMConfiguration identifies a DRM configuration.
+	DRMConfiguration string
+	// Upload identifies a direct upload.
+	Upload string
 	// Media identifies a set of stored bytes (an upload, the segments of one broadcast); assets refer to one or more.
 	Media string
 	// Node identifies one running process of the service.
@@ -59,6 +73,33 @@ func NewUUID() string {
 	_, _ = rand.Read(b[:])
 	b[6] = b[6]&0x0f | 0x40
 	b[8] = b[8]&0x3f | 0x80
+	return uuidText(b)
+}
+
+func uuidText(b [16]byte) string {
 	h := hex.EncodeToString(b[:])
 	return h[:8] + "-" + h[8:12] + "-" + h[12:16] + "-" + h[16:20] + "-" + h[20:]
+}
+
+// NewOrderedUUID returns a version 7 UUID, RFC 9562 section 5.7: those of a later millisecond compare greater as text.
+func NewOrderedUUID(at time.Time) string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // never fails
+	stamp(&b, at)
+	b[6] = b[6]&0x0f | 0x70
+	b[8] = b[8]&0x3f | 0x80
+	return uuidText(b)
+}
+
+// FirstUUIDAt compares less than or equal to every version 7 UUID from a time on, and greater than those from before.
+func FirstUUIDAt(at time.Time) string {
+	var b [16]byte
+	stamp(&b, at)
+	return uuidText(b)
+}
+
+func stamp(b *[16]byte, at time.Time) {
+	var ms [8]byte
+	binary.BigEndian.PutUint64(ms[:], uint64(max(0, at.UnixMilli())))
+	copy(b[:6], ms[2:])
 }

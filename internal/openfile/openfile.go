@@ -1,4 +1,4 @@
-// Package openfile is a file that many read at the same time through one descriptor: it stays open until the last of them lets go, also
+// Package openfile lets many readers share one file descriptor. It stays open until the last of them closes it, also
 // when its owner has no more use for it or it was deleted. It knows neither what is in it nor who reads. It starts no goroutine.
 package openfile
 
@@ -23,7 +23,8 @@ func New(f *os.File) *File {
 	return out
 }
 
-// Hold makes one holder more; false when the last one has let go. Whoever holds the file already is told true.
+// Hold adds a holder and reports whether the file is still open. It is always true for a caller that holds the file
+// already.
 func (f *File) Hold() bool {
 	for {
 		n := f.holders.Load()
@@ -36,7 +37,7 @@ func (f *File) Hold() bool {
 	}
 }
 
-// Close lets go, once for each holder.
+// Close removes a holder; each one calls it once.
 func (f *File) Close() error {
 	if f.holders.Add(-1) != 0 {
 		return nil
@@ -44,7 +45,7 @@ func (f *File) Close() error {
 	return f.os.Close()
 }
 
-// OS is the file, for whoever holds it; its own position is nobody's.
+// OS is the file, for its holder; its own position is nobody's.
 func (f *File) OS() *os.File { return f.os }
 
 // Section reads n bytes of the file from off on. It is a holder of its own; false when the file is closed.
@@ -99,7 +100,7 @@ func (s *Section) Seek(offset int64, whence int) (int64, error) {
 	return offset, nil
 }
 
-// Stretch is what is not read yet, as n bytes of a file: whoever sends them by other ways than Read seeks behind them.
+// Stretch is what is not read yet, as n bytes of a file: a sender by other ways than Read seeks behind them.
 func (s *Section) Stretch() (f *os.File, off, n int64) { return s.file.os, s.from + s.at, s.n - s.at }
 
 // Close implements io.Closer.

@@ -58,7 +58,7 @@ func TestSection(t *testing.T) {
 	}
 }
 
-// TestLastOneCloses, whoever that is; readers never meet another file under the same descriptor.
+// TestLastOneCloses, no matter which; readers never meet another file under the same descriptor.
 func TestLastOneCloses(t *testing.T) {
 	t.Parallel()
 	raw := open(t, "text")

@@ -219,7 +219,7 @@ func (c *Counted) pass(to io.Closer) bool {
 	return !c.gone
 }
 
-// leave counts a connection out that is closed by whoever it was passed to.
+// leave counts a connection out that is closed by the one it was passed to.
 func (c *Counted) leave() {
 	if c.budget == nil {
 		return

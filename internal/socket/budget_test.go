@@ -16,15 +16,15 @@ import (
 	"millrace/internal/socket"
 )
 
-// guests are peers of a listener with a budget, on both sides.
-type guests struct {
+// peers are peers of a listener with a budget, on both sides.
+type peers struct {
 	t      *testing.T
 	ln     *socket.Listener
 	theirs map[string]net.Conn
 	ours   map[string]*socket.Counted
 }
 
-func receive(t *testing.T, b *socket.Budget) *guests {
+func receive(t *testing.T, b *socket.Budget) *peers {
 	t.Helper()
 	inner, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -32,11 +32,11 @@ func receive(t *testing.T, b *socket.Budget) *guests {
 	}
 	ln := socket.Listen(inner, socket.ListenOptions{Budget: b, Logger: slog.New(slog.DiscardHandler)})
 	t.Cleanup(func() { _ = ln.Close() })
-	return &guests{t, ln, map[string]net.Conn{}, map[string]*socket.Counted{}}
+	return &peers{t, ln, map[string]net.Conn{}, map[string]*socket.Counted{}}
 }
 
 // dial connects from an address of this machine.
-func (g *guests) dial(name, from string) {
+func (g *peers) dial(name, from string) {
 	g.t.Helper()
 	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
 	c, err := d.DialContext(g.t.Context(), "tcp", g.ln.Addr().String())
@@ -48,7 +48,7 @@ func (g *guests) dial(name, from string) {
 }
 
 // enter connects and is let in.
-func (g *guests) enter(name, from string) {
+func (g *peers) enter(name, from string) {
 	g.t.Helper()
 	g.dial(name, from)
 	c, err := g.ln.Accept()
@@ -60,7 +60,7 @@ func (g *guests) enter(name, from string) {
 }
 
 // closed waits until a peer sees its connection end; the others are open.
-func (g *guests) closed(name string) {
+func (g *peers) closed(name string) {
 	g.t.Helper()
 	c := g.theirs[name]
 	_ = c.SetReadDeadline(time.Now().Add(30 * time.Second))
@@ -158,15 +158,15 @@ func TestBudgetOfPolled(t *testing.T) {
 	}
 }
 
-// starved is a listener that has no descriptor for anybody, for a while.
-type starved struct {
+// exhausted is a listener that has no descriptor for anybody, for a while.
+type exhausted struct {
 	net.Listener
 	until time.Time
 	left  chan net.Conn
 	tries int
 }
 
-func (s *starved) Accept() (net.Conn, error) {
+func (s *exhausted) Accept() (net.Conn, error) {
 	s.tries++
 	if time.Now().Before(s.until) {
 		return nil, &net.OpError{Op: "accept", Err: syscall.EMFILE}
@@ -178,14 +178,14 @@ func (s *starved) Accept() (net.Conn, error) {
 	return c, nil
 }
 
-func (s *starved) Addr() net.Addr { return &net.TCPAddr{} }
+func (s *exhausted) Addr() net.Addr { return &net.TCPAddr{} }
 
-func (s *starved) Close() error { return nil }
+func (s *exhausted) Close() error { return nil }
 
 func TestListenerOutlastsEverything(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		inner := &starved{until: time.Now().Add(time.Hour), left: make(chan net.Conn, 1)}
+		inner := &exhausted{until: time.Now().Add(time.Hour), left: make(chan net.Conn, 1)}
 		ln := socket.Listen(inner, socket.ListenOptions{})
 		ours, theirs := net.Pipe()
 		inner.left <- theirs

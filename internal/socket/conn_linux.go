@@ -30,7 +30,7 @@ type Conn struct {
 type half struct {
 	turn   sync.Mutex    // whose turn it is to read or to write
 	signal chan struct{} // one token: something may have changed
-	dry    bool          // in: the last read took all there was; whoever has the turn knows
+	dry    bool          // in: the last read took all there was; the one whose turn it is knows
 
 	at    time.Time // deadline; zero: none
 	timer *time.Timer
@@ -90,7 +90,7 @@ func (c *Conn) receive(p []byte, look bool) (n int, wait bool, err error) {
 		n, _, errno := syscall.RawSyscall(syscall.SYS_READ, uintptr(c.fd), uintptr(to), uintptr(min(len(p), most)))
 		switch errno { //nolint:exhaustive // the others are failures
 		case 0:
-			c.in.dry = n > 0 && int(n) < len(p) // whoever has seen the end shall see it again
+			c.in.dry = n > 0 && int(n) < len(p) // a reader that has seen the end shall see it again
 			return int(n), false, nil
 		case syscall.EINTR:
 		case syscall.EAGAIN:

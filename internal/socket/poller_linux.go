@@ -182,7 +182,7 @@ func (p *Poller) look(events []unix.EpollEvent, wait bool) (int, error) {
 	return int(n), nil
 }
 
-// wake lets those go on who are ready. It says whether the poller is closed.
+// wake lets those go on who are ready. It reports whether the poller is closed.
 func (p *Poller) wake(events []unix.EpollEvent) (closed bool) {
 	const broken = unix.EPOLLERR | unix.EPOLLHUP
 	p.mu.Lock()

@@ -10,7 +10,7 @@ import (
 	"millrace/internal/control/asset"
 	"millrace/internal/control/assetopt"
 	"millrace/internal/media/ondemand"
-	"millrace/internal/worker/settle"
+	"millrace/internal/mediastore"
 )
 
 // BenchmarkHourReady takes an hour of H.264 and AAC that is on local disk to its first segments of picture and sound: told from other
@@ -29,12 +29,12 @@ func BenchmarkHourReady(b *testing.B) {
 			b.Fatal(err)
 		}
 		a = w.find(a.ID)
-		t, err := settle.Timeline(w.ctx(), w.store, w.Service, a)
+		t, err := mediastore.Timeline(w.ctx(), w.store, w.Service, a)
 		if err != nil || a.Status != asset.Ready {
 			b.Fatal(err)
 		}
 		library := ondemand.NewLibrary(objects{w.store}, 1<<30)
-		for _, l := range t.Lanes {
+		for _, l := range t.Renditions {
 			if _, err := library.Chunk(w.ctx(), *l.Source, 0, l.Chunks[0]); err != nil {
 				b.Fatal(err)
 			}

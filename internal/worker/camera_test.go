@@ -14,12 +14,12 @@ import (
 	"millrace/internal/control/asset"
 	"millrace/internal/media/container/bmff"
 	"millrace/internal/media/timeline"
+	"millrace/internal/mediastore"
 	"millrace/internal/programtest"
-	"millrace/internal/worker/settle"
 )
 
-// What a phone has cut away at the beginning without encoding anything anew is not shown, though the sound can't stay as it is.
-func TestTrimmedFilmOfOtherSound(t *testing.T) {
+// What a phone has cut away at the beginning without encoding anything again is not shown, though the sound can't stay as it is.
+func TestTrimmedVideoOfOtherSound(t *testing.T) {
 	t.Parallel()
 	whole := ffmpeg(t, "a.mov", args(picture("6"), sound("6"), h264, []string{"-g", "60", "-c:a", "pcm_s16le"})...)
 	path := ffmpeg(t, "trimmed.mov", "-ss", "1.5", "-i", whole, "-c", "copy")
@@ -80,9 +80,9 @@ func TestCutOffInsideOfAPicture(t *testing.T) {
 			}
 			w := newWorld(t, options{})
 			a := w.ready(path)
-			line, err := settle.Timeline(w.ctx(), w.store, w.Service, a)
+			line, err := mediastore.Timeline(w.ctx(), w.store, w.Service, a)
 			w.must(err)
-			if n := w.samples(a)["v"]; n < 60 || line.Lane(timeline.MainVideo) == nil {
+			if n := w.samples(a)["v"]; n < 60 || line.Rendition(timeline.MainVideo) == nil {
 				t.Errorf("%d pictures", n)
 			}
 			plays(t, w, line)
@@ -111,8 +111,8 @@ func insideOf(t *testing.T, path string, picture int) int64 {
 	return at + size/2
 }
 
-// A film put together of clips with descriptions of their own is encoded anew: its parameters change inside of the track.
-func TestFilmOfSeveralDescriptions(t *testing.T) {
+// A video put together of clips with descriptions of their own is encoded again: its parameters change inside of the track.
+func TestVideoOfSeveralDescriptions(t *testing.T) {
 	t.Parallel()
 	path := ffmpeg(t, "a.mp4", args(picture("5"), sound("5"), h264)...)
 	data, err := os.ReadFile(path)
@@ -128,7 +128,7 @@ func TestFilmOfSeveralDescriptions(t *testing.T) {
 	if got, want := w.samples(a)["v"], decoded(t, path); got != want || want != 150 {
 		t.Errorf("%d pictures, the file shows %d", got, want)
 	}
-	line, err := settle.Timeline(w.ctx(), w.store, w.Service, a)
+	line, err := mediastore.Timeline(w.ctx(), w.store, w.Service, a)
 	w.must(err)
 	plays(t, w, line)
 }

@@ -21,8 +21,9 @@ import (
 	"millrace/internal/media/captions"
 	"millrace/internal/media/container/cmaf"
 	"millrace/internal/media/frame"
+	"millrace/internal/media/objectkey"
 	"millrace/internal/media/timeline"
-	"millrace/internal/worker/settle"
+	"millrace/internal/mediastore"
 )
 
 func (w *world) clip(source asset.Asset, from float64, to *float64) asset.Asset {
@@ -43,7 +44,7 @@ func (w *world) clipped(source asset.Asset, from, to float64) asset.Asset {
 
 func (w *world) timeline(a asset.Asset) *timeline.Timeline {
 	w.t.Helper()
-	t, err := settle.Timeline(w.ctx(), w.store, w.Service, a)
+	t, err := mediastore.Timeline(w.ctx(), w.store, w.Service, a)
 	w.must(err)
 	return t
 }
@@ -123,7 +124,7 @@ func (w *world) wantText(a asset.Asset, cues ...said) {
 		w.t.Fatalf("no text among %+v", a.Tracks)
 	}
 	tr := a.Tracks[i]
-	if tr.Status != asset.TrackReady || tr.Name != "Words" || tr.LanguageCode != "en" || !strings.HasPrefix(tr.Object, settle.TracksPrefix(a.Media)) {
+	if tr.Status != asset.TrackReady || tr.Name != "Words" || tr.LanguageCode != "en" || !strings.HasPrefix(tr.Object, objectkey.Tracks(a.Media)) {
 		w.t.Errorf("text track %+v", tr)
 	}
 	d, err := captions.Parse(w.read(tr.Object))
@@ -156,7 +157,7 @@ func TestPurge(t *testing.T) {
 			}
 			w.wantText(a, said{0, 1, "in front"}, said{2.5, 4, "over the start"}, said{8, 9, "inside"})
 			for _, key := range w.objects() {
-				if strings.HasPrefix(key, settle.Prefix(source.Media)) && (strings.Contains(key, "tracks/") || strings.Contains(key, "timeline") || strings.Contains(key, "/0.m4s")) {
+				if strings.HasPrefix(key, objectkey.Media(source.Media)) && (strings.Contains(key, "tracks/") || strings.Contains(key, "timeline") || strings.Contains(key, "/0.m4s")) {
 					t.Errorf("%s is left", key)
 				}
 			}
@@ -168,7 +169,7 @@ func TestPurge(t *testing.T) {
 			w.must(w.Delete(w.ctx(), env, b.ID, w.now()))
 			w.must(w.work())
 			for _, key := range w.objects() {
-				if !strings.HasPrefix(key, settle.Prefix(other.Media)) {
+				if !strings.HasPrefix(key, objectkey.Media(other.Media)) {
 					t.Errorf("%s is left", key)
 				}
 			}
@@ -248,11 +249,11 @@ func (w *world) unseen(n int, start time.Time, o assetopt.Options) asset.Asset {
 	a, err := w.Record(w.ctx(), asset.NewRecording{ID: id.Asset(id.New()), Environment: env, LiveStream: "live", Media: media, Options: o}, start)
 	w.must(err)
 	init, _ := w.broadcast(0)
-	w.put(settle.Prefix(media)+"v/init-0.mp4", init)
+	w.put(objectkey.Media(media)+"v/init-0.mp4", init)
 	entries := []timeline.Entry{
 		{Target: 2},
-		{Rendition: &timeline.Rendition{ID: "v", Kind: frame.Video, Timescale: 1000}},
-		{Init: &timeline.Init{Rendition: "v", Codec: "avc1.64001f", Width: 160, Height: 90, Object: settle.Prefix(media) + "v/init-0.mp4"}},
+		{Rendition: &timeline.RenditionInfo{ID: "v", Kind: frame.Video, Timescale: 1000}},
+		{Init: &timeline.Init{Rendition: "v", Codec: "avc1.64001f", Width: 160, Height: 90, Object: objectkey.Media(media) + "v/init-0.mp4"}},
 	}
 	w.must(w.Grow(w.ctx(), a.ID, asset.Growth{Entries: w.rows(0, entries...)}, start))
 	w.grow(a, 0, n, start)
@@ -285,7 +286,7 @@ func (w *world) put(key string, data []byte) {
 func (w *world) grow(a asset.Asset, from, n int, start time.Time) {
 	w.t.Helper()
 	for i := from; i < from+n; i++ {
-		c := timeline.Chunk{Rendition: "v", Time: 10_000 + int64(i)*2000, Duration: 2000, Size: 1000, Independent: true, Object: settle.Prefix(a.Media) + "v/" + string(rune('0'+i)) + ".m4s"}
+		c := timeline.Chunk{Rendition: "v", Time: 10_000 + int64(i)*2000, Duration: 2000, Size: 1000, Independent: true, Object: objectkey.Media(a.Media) + "v/" + string(rune('0'+i)) + ".m4s"}
 		_, segment := w.broadcast(i)
 		w.put(c.Object, segment)
 		at := start.Add(time.Duration(i) * 2 * time.Second)
@@ -353,7 +354,7 @@ func TestFinish(t *testing.T) {
 	w.must(w.do(j, 1))
 	w.must(w.do(j, 2))
 	got := w.find(source.ID)
-	if got.Status != asset.Ready || got.Facts.Duration != 6 || got.Facts.FrameRate != -1 || got.Index != settle.IndexKey(source.Media) || len(w.timeline(got).Marks) != 3 {
+	if got.Status != asset.Ready || got.Facts.Duration != 6 || got.Facts.FrameRate != -1 || got.Index != objectkey.Index(source.Media) || len(w.timeline(got).Marks) != 3 {
 		t.Errorf("finished %+v", got)
 	}
 	second := w.recording(3, w.now())
@@ -367,7 +368,7 @@ func TestFinish(t *testing.T) {
 	w.store.put = nil
 	w.must(w.do(late, 2))
 	for _, key := range w.objects() {
-		if strings.HasPrefix(key, settle.Prefix(second.Media)) {
+		if strings.HasPrefix(key, objectkey.Media(second.Media)) {
 			t.Errorf("%s is left", key)
 		}
 	}

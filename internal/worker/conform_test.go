@@ -13,8 +13,8 @@ import (
 
 	"millrace/internal/control/asset"
 	"millrace/internal/media/timeline"
+	"millrace/internal/mediastore"
 	"millrace/internal/programtest"
-	"millrace/internal/worker/settle"
 )
 
 // oddity is a file that not every player plays as it is.
@@ -127,7 +127,7 @@ func oddities() map[string]oddity {
 	}
 }
 
-// What not every player plays is encoded anew, and said to be: every picture comes out at its time, and sound and picture last as long as
+// What not every player plays is encoded again, and said to be: every picture comes out at its time, and sound and picture last as long as
 // they did.
 func TestIngestConforms(t *testing.T) {
 	t.Parallel()
@@ -188,10 +188,10 @@ func (o oddity) holds(t *testing.T, w *world, a asset.Asset, path string) {
 	if d := a.Facts.Duration; math.Abs(d-seconds) > 0.15 {
 		t.Errorf("duration %.3f, want %.3f", d, seconds)
 	}
-	line, err := settle.Timeline(w.ctx(), w.store, w.Service, a)
+	line, err := mediastore.Timeline(w.ctx(), w.store, w.Service, a)
 	w.must(err)
 	count := w.samples(a)
-	if v := line.Lane(timeline.MainVideo); v != nil {
+	if v := line.Rendition(timeline.MainVideo); v != nil {
 		want := o.frames
 		if want == 0 {
 			want = decoded(t, path)
@@ -209,7 +209,7 @@ func (o oddity) holds(t *testing.T, w *world, a asset.Asset, path string) {
 			}
 		}
 	}
-	if s := line.Lane(timeline.MainAudio); s != nil && (s.Inits[0].Codec != "mp4a.40.2" || s.Inits[0].Channels > 2) {
+	if s := line.Rendition(timeline.MainAudio); s != nil && (s.Inits[0].Codec != "mp4a.40.2" || s.Inits[0].Channels > 2) {
 		t.Errorf("sound %+v", s.Inits[0])
 	}
 	plays(t, w, line)
@@ -230,7 +230,7 @@ func decoded(t *testing.T, path string) int {
 // plays has a decoder read each rendition from end to end.
 func plays(t *testing.T, w *world, line *timeline.Timeline) {
 	t.Helper()
-	for _, l := range line.Lanes {
+	for _, l := range line.Renditions {
 		if l.Source != nil {
 			continue
 		}

@@ -19,7 +19,7 @@ import (
 	"millrace/internal/programtest"
 )
 
-// numbered is a film of which every picture says its number, in ten stripes of black and white, and whose sound never is the same twice.
+// numbered is a video of which every picture says its number, in ten stripes of black and white, and whose sound never is the same twice.
 func numbered(t testing.TB, seconds int) []string {
 	t.Helper()
 	const w, h, rate = 320, 180, 30
@@ -194,10 +194,10 @@ func TestCutToThePicture(t *testing.T) {
 			a := w.clipped(source, tt.from, tt.to)
 			wantCut(t, whole, url(server, a), tt.first, tt.last)
 			line := w.timeline(a)
-			if made := madeOf(line.Lane("v")); made != tt.made {
+			if made := madeOf(line.Rendition("v")); made != tt.made {
 				t.Errorf("%d segments of video were made, want %d", made, tt.made)
 			}
-			if n := len(line.Lane("v").Inits); n != 1 {
+			if n := len(line.Rendition("v").Inits); n != 1 {
 				t.Errorf("%d init segments", n)
 			}
 			if d := a.Facts.Duration; math.Abs(d-float64(tt.last-tt.first+1)/30) > 0.001 {
@@ -210,8 +210,8 @@ func TestCutToThePicture(t *testing.T) {
 	}
 }
 
-// madeOf counts a lane's own segments.
-func madeOf(l *timeline.Lane) int {
+// madeOf counts a rendition's own segments.
+func madeOf(l *timeline.Rendition) int {
 	n := 0
 	for _, c := range l.Chunks {
 		if c.Object != "" && (l.Source != nil || filepath.Base(filepath.Dir(c.Object)) == l.ID) {
@@ -263,7 +263,7 @@ func TestClipOfEverything(t *testing.T) {
 			t.Fatalf("tracks %+v", tt.clip.Tracks)
 		}
 		line := w.timeline(tt.clip)
-		german := line.Lane(tt.clip.Tracks[i].Rendition)
+		german := line.Rendition(tt.clip.Tracks[i].Rendition)
 		first, last := german.Chunks[0], german.Chunks[len(german.Chunks)-1]
 		begin, end := float64(first.Time)/44100-line.ZeroTime(), float64(last.Time+last.Duration)/44100-line.ZeroTime()
 		if begin > 0 || begin < -0.05 || math.Abs(end-line.Duration().Seconds()) > 0.03 {

@@ -32,7 +32,7 @@ func TestNothingDecodes(t *testing.T) {
 }
 
 // Of what ends before it says that it does, the owner is told; what is whole is kept silent about.
-func TestCutOffIsTold(t *testing.T) {
+func TestCutOffIsReported(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		file string
@@ -40,15 +40,15 @@ func TestCutOffIsTold(t *testing.T) {
 		keep float64 // of its bytes
 		want string  // of the warning; empty: there is none
 	}{
-		"Matroska":             {"a.mkv", film(), 0.5, "the file says that it lasts 13."},
-		"Matroska, whole":      {"a.mkv", film(), 1, ""},
+		"Matroska":             {"a.mkv", video(), 0.5, "the file says that it lasts 13."},
+		"Matroska, whole":      {"a.mkv", video(), 1, ""},
 		"Matroska to encode":   {"a.mkv", args(picture("13"), sound("13"), []string{"-c:v", "mpeg4", "-c:a", "aac"}), 0.5, "the file says that it lasts 13."},
-		"FLV":                  {"a.flv", film(), 0.5, "the file says that it lasts 13."},
+		"FLV":                  {"a.flv", video(), 0.5, "the file says that it lasts 13."},
 		"WAV":                  {"a.wav", sound("13"), 0.5, "the file says that it has "},
-		"MP4 of fragments":     {"a.mp4", film("-movflags", "+frag_keyframe+empty_moov"), 0.5, "the file ends inside of a fragment"},
-		"fragments, of Opus":   {"a.mp4", film("-c:a", "libopus", "-movflags", "+frag_keyframe+empty_moov"), 0.5, "the file ends inside of a fragment"},
-		"MP4 of fragments, ok": {"a.mp4", film("-movflags", "+frag_keyframe+empty_moov"), 1, ""},
-		"MPEG-TS, whole":       {"a.ts", film(), 1, ""},
+		"MP4 of fragments":     {"a.mp4", video("-movflags", "+frag_keyframe+empty_moov"), 0.5, "the file ends inside of a fragment"},
+		"fragments, of Opus":   {"a.mp4", video("-c:a", "libopus", "-movflags", "+frag_keyframe+empty_moov"), 0.5, "the file ends inside of a fragment"},
+		"MP4 of fragments, ok": {"a.mp4", video("-movflags", "+frag_keyframe+empty_moov"), 1, ""},
+		"MPEG-TS, whole":       {"a.ts", video(), 1, ""},
 		"AIFF":                 {"a.aiff", sound("13"), 0.5, "the file says that it "},
 		"AVI":                  {"a.avi", args(picture("13"), sound("13"), []string{"-c:v", "mpeg4", "-c:a", "mp3"}), 0.5, "the file says that it "},
 		"AVI, whole":           {"a.avi", args(picture("13"), sound("13"), []string{"-c:v", "mpeg4", "-c:a", "mp3"}), 1, ""},
@@ -66,12 +66,12 @@ func TestCutOffIsTold(t *testing.T) {
 			if tt.keep < 1 && (a.Facts.Duration < 4 || a.Facts.Duration > 9) {
 				t.Errorf("it lasts %.3f s", a.Facts.Duration)
 			}
-			told := w.jobs.warn
+			warnings := w.jobs.warn
 			switch {
-			case tt.want == "" && len(told) > 0:
-				t.Errorf("told: %v", told)
-			case tt.want != "" && (len(told) != 1 || told[0].Type != asset.InputTruncated || !strings.HasPrefix(told[0].Message, tt.want)):
-				t.Errorf("told: %v, want %q", told, tt.want)
+			case tt.want == "" && len(warnings) > 0:
+				t.Errorf("told: %v", warnings)
+			case tt.want != "" && (len(warnings) != 1 || warnings[0].Type != asset.InputTruncated || !strings.HasPrefix(warnings[0].Message, tt.want)):
+				t.Errorf("told: %v, want %q", warnings, tt.want)
 			}
 		})
 	}

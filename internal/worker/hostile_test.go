@@ -13,7 +13,7 @@ import (
 
 	"millrace/internal/control/asset"
 	"millrace/internal/control/assetopt"
-	"millrace/internal/worker/settle"
+	"millrace/internal/media/objectkey"
 	"millrace/test/hostile"
 )
 
@@ -68,13 +68,13 @@ func (w *world) wantEnded(t *testing.T, a asset.Asset, f hostile.File) {
 		t.Errorf("in the scratch folder: %v, %v", left, err)
 	}
 	for _, key := range w.objects() {
-		if strings.HasPrefix(key, settle.Prefix(a.Media)) {
+		if strings.HasPrefix(key, objectkey.Media(a.Media)) {
 			t.Errorf("%s is left", key)
 		}
 	}
 }
 
-// TestHostileServers: answers that never end, or that are not what they say.
+// TestHostileServers: responses that never end, or that are not what they say.
 func TestHostileServers(t *testing.T) { //nolint:tparallel // one job after the other
 	t.Parallel()
 	w := newWorld(t, options{maxSize: 4 << 20})
@@ -84,7 +84,7 @@ func TestHostileServers(t *testing.T) { //nolint:tparallel // one job after the 
 	_ = z.Close()
 	for _, f := range []struct { //nolint:paralleltest // one job after the other
 		hostile.File
-		answer http.HandlerFunc
+		handle http.HandlerFunc
 	}{
 		{hostile.File{Name: "endless", Want: "is larger than"}, func(rw http.ResponseWriter, r *http.Request) {
 			chunk := bytes.Repeat([]byte{0x47}, 1<<16)
@@ -108,7 +108,7 @@ func TestHostileServers(t *testing.T) { //nolint:tparallel // one job after the 
 		}},
 	} {
 		t.Run(f.Name, func(t *testing.T) {
-			a := w.create(assetopt.Input{URL: w.site.answer(f.answer)})
+			a := w.create(assetopt.Input{URL: w.site.handle(f.handle)})
 			_ = w.work() // the asset says it
 			w.wantEnded(t, w.find(a.ID), f.File)
 		})

@@ -19,10 +19,11 @@ import (
 	"millrace/internal/id"
 	"millrace/internal/media/codec/aac"
 	"millrace/internal/media/container/cmaf"
+	"millrace/internal/media/objectkey"
 	"millrace/internal/media/ondemand"
+	"millrace/internal/mediastore"
 	"millrace/internal/programtest"
 	"millrace/internal/storage/blob"
-	"millrace/internal/worker/settle"
 )
 
 type objects struct{ store blob.Store }
@@ -39,11 +40,11 @@ func (o objects) Open(ctx context.Context, key string) (ondemand.ReaderAtCloser,
 // samples plays an asset as it is stored, each segment after the other, and counts what is in each rendition.
 func (w *world) samples(a asset.Asset) map[string]int {
 	w.t.Helper()
-	t, err := settle.Timeline(w.ctx(), w.store, w.Service, a)
+	t, err := mediastore.Timeline(w.ctx(), w.store, w.Service, a)
 	w.must(err)
 	library := ondemand.NewLibrary(objects{w.store}, 1<<20)
 	count := map[string]int{}
-	for _, l := range t.Lanes {
+	for _, l := range t.Renditions {
 		next := int64(-1)
 		for i, c := range l.Chunks {
 			if c.Gap {
@@ -131,12 +132,12 @@ func TestIngest(t *testing.T) {
 		video     bool
 		primed    int // frames of sound in front of the beginning
 	}{
-		"MP4":                      {"a.mp4", film(), ofMP4, "video h264, audio aac", true, 1},
-		"MOV":                      {"a.mov", film(), ofMP4, "video h264, audio aac", true, 1},
-		"fragmented":               {"a.mp4", film("-movflags", "+frag_keyframe+empty_moov"), ofMP4, "video h264, audio aac", true, 0},
-		"Matroska":                 {"a.mkv", film(), "matroska,webm", "video h264, audio aac", true, 0},
-		"MPEG-TS":                  {"a.ts", film(), "mpegts", "video h264, audio aac", true, 0},
-		"mute":                     {"a.mkv", film("-an"), "matroska,webm", "video h264", true, 0},
+		"MP4":                      {"a.mp4", video(), ofMP4, "video h264, audio aac", true, 1},
+		"MOV":                      {"a.mov", video(), ofMP4, "video h264, audio aac", true, 1},
+		"fragmented":               {"a.mp4", video("-movflags", "+frag_keyframe+empty_moov"), ofMP4, "video h264, audio aac", true, 0},
+		"Matroska":                 {"a.mkv", video(), "matroska,webm", "video h264, audio aac", true, 0},
+		"MPEG-TS":                  {"a.ts", video(), "mpegts", "video h264, audio aac", true, 0},
+		"mute":                     {"a.mkv", video("-an"), "matroska,webm", "video h264", true, 0},
 		"second sound in Matroska": {"a.mkv", twoSounds, "matroska,webm", "video h264, audio ac3, audio aac", true, 0},
 		"second sound in MP4":      {"a.mp4", twoSounds, ofMP4, "video h264, audio ac3, audio aac", true, 1},
 		"M4A":                      {"a.m4a", args(sound("13"), []string{"-c:a", "aac"}), ofMP4, "audio aac", false, 1},
@@ -241,12 +242,12 @@ func TestIngestRefuses(t *testing.T) {
 	t.Run("not there", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t, options{})
-		w.refused(w.site.URL+"/nothing?secret=xyz", "the server answered 404")
+		w.refused(w.site.URL+"/nothing?secret=xyz", "the server responded with 404")
 	})
-	t.Run("never answers well", func(t *testing.T) {
+	t.Run("never succeeds", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t, options{})
-		w.refused(w.site.answer(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) }), "the server answered 502")
+		w.refused(w.site.handle(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) }), "the server responded with 502")
 	})
 }
 
@@ -281,8 +282,8 @@ func TestRewriteGrowsAndStartsOver(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, options{})
 			path := clip(t, name)
-			straight := w.ready(path)
-			want := w.contents(straight)
+			uninterrupted := w.ready(path)
+			want := w.contents(uninterrupted)
 
 			a := w.create(assetopt.Input{URL: w.site.offer(path)})
 			j := w.jobs.take()[0]
@@ -318,7 +319,7 @@ func TestRewriteGrowsAndStartsOver(t *testing.T) {
 			}
 			w.must(w.do(j, 2))
 			w.store.put = nil
-			if put[settle.Prefix(a.Media)+"v/0.m4s"] {
+			if put[objectkey.Media(a.Media)+"v/0.m4s"] {
 				t.Error("what was on record was stored again")
 			}
 			got := w.find(a.ID)
@@ -337,7 +338,7 @@ func TestRewriteGrowsAndStartsOver(t *testing.T) {
 func (w *world) contents(a asset.Asset) []string {
 	w.t.Helper()
 	var out []string
-	prefix := settle.Prefix(a.Media)
+	prefix := objectkey.Media(a.Media)
 	for key, err := range w.store.List(w.ctx(), prefix) {
 		w.must(err)
 		data := strings.ReplaceAll(string(w.read(key)), string(a.Media), "")
@@ -395,7 +396,7 @@ func TestDeletedMeanwhile(t *testing.T) {
 				}
 				url := w.site.offer(path)
 				if when == "download" {
-					url = w.site.answer(func(rw http.ResponseWriter, r *http.Request) {
+					url = w.site.handle(func(rw http.ResponseWriter, r *http.Request) {
 						remove()
 						http.ServeFile(rw, r, path)
 					})

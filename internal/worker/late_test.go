@@ -11,7 +11,7 @@ import (
 	"millrace/internal/control/job"
 	"millrace/internal/fault"
 	"millrace/internal/id"
-	"millrace/internal/worker/settle"
+	"millrace/internal/media/objectkey"
 )
 
 // leave puts what a run stored that was killed before it could clear up.
@@ -44,9 +44,9 @@ func TestLateRunOfAFile(t *testing.T) {
 				}
 				s.must(s.work()) // the purge
 				before := len(s.objects())
-				s.leave(settle.FileKey(a.Media, file, "mp4"), settle.FilesPrefix(a.Media)+string(file)+"/v/0.m4s")
+				s.leave(objectkey.File(a.Media, file, "mp4"), objectkey.Files(a.Media)+string(file)+"/v/0.m4s")
 				if deleted == "asset" {
-					s.leave(settle.Prefix(a.Media) + "rungs/360p/0.m4s")
+					s.leave(objectkey.Media(a.Media) + "rungs/360p/0.m4s")
 				}
 				s.must(s.do(j, 2))
 				if after := s.objects(); len(after) != before {
@@ -76,8 +76,8 @@ func TestEndedFile(t *testing.T) {
 	a := s.ready(clip(t, "a.mp4"))
 	for _, kind := range []string{asset.JobStatic, asset.JobMaster} {
 		j, file := s.order(a, kind)
-		whole, spare := settle.FileKey(a.Media, file, "mp4"), settle.FilesPrefix(a.Media)+string(file)+"/v/0.m4s"
-		s.films.before = func(asset.Asset) error { s.leave(whole, spare); return fault.New(fault.Invalid, "it can't be made") }
+		whole, spare := objectkey.File(a.Media, file, "mp4"), objectkey.Files(a.Media)+string(file)+"/v/0.m4s"
+		s.footage.before = func(asset.Asset) error { s.leave(whole, spare); return fault.New(fault.Invalid, "it can't be made") }
 		_ = s.do(j, 1) // its error is for the log
 		if left := s.files(); len(left) > 0 {
 			t.Errorf("%s: left of what is errored: %v", kind, left)
@@ -87,15 +87,15 @@ func TestEndedFile(t *testing.T) {
 		if left := s.files(); len(left) > 0 {
 			t.Errorf("%s: left of what is errored: %v", kind, left)
 		}
-		s.films.before = nil
+		s.footage.before = nil
 	}
 	s.must(s.DeleteStatic(s.ctx(), env, a.ID, s.find(a.ID).Static.Files[0].ID, s.now()))
 	s.must(s.work())
 	j, file := s.order(a, asset.JobStatic)
 	s.must(s.do(j, 1))
-	s.leave(settle.FilesPrefix(a.Media) + string(file) + "/v/0.m4s")
+	s.leave(objectkey.Files(a.Media) + string(file) + "/v/0.m4s")
 	s.must(s.do(j, 2))
-	if left := s.files(); len(left) != 1 || left[0] != settle.FileKey(a.Media, file, "mp4") {
+	if left := s.files(); len(left) != 1 || left[0] != objectkey.File(a.Media, file, "mp4") {
 		t.Errorf("left of what is ready: %v", left)
 	}
 }
@@ -117,7 +117,7 @@ func TestLateRunsOfAGoneAsset(t *testing.T) {
 		w.must(w.Delete(w.ctx(), env, a.ID, w.now()))
 	}
 	w.must(w.work())
-	w.leave(settle.Prefix(made.Media)+"source.mp4", settle.IndexKey(recorded.Media), settle.TracksPrefix(tracked.Media)+string(tr.ID)+".vtt")
+	w.leave(objectkey.Media(made.Media)+"source.mp4", objectkey.Index(recorded.Media), objectkey.Tracks(tracked.Media)+string(tr.ID)+".vtt")
 	for _, j := range []job.Insert{ingest, finish, track} {
 		w.must(w.do(j, 2))
 	}

@@ -66,7 +66,7 @@ func TestWhatCouldNotBeEnded(t *testing.T) {
 			s := newShop(t, time.Minute)
 			a := tt.ask(s)
 			j := s.jobs.take()[0]
-			s.films.before = func(asset.Asset) error { return fault.New(fault.Invalid, "it can't be made") }
+			s.footage.before = func(asset.Asset) error { return fault.New(fault.Invalid, "it can't be made") }
 			s.jobs.save = func() error { return errStore }
 			if err := s.do(j, s.handle[kind].MaxAttempts); !errors.Is(err, errStore) || fault.Permanent(err) {
 				t.Errorf("without a database: %v", err)

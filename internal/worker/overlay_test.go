@@ -16,8 +16,8 @@ import (
 	"millrace/internal/control/asset"
 	"millrace/internal/control/assetopt"
 	"millrace/internal/media/timeline"
+	"millrace/internal/mediastore"
 	"millrace/internal/programtest"
-	"millrace/internal/worker/settle"
 )
 
 // flat is an image of one colour.
@@ -58,11 +58,11 @@ func contents(t testing.TB, path string) string {
 // frame decodes the first picture of a segment of what is stored.
 func (w *world) frame(a asset.Asset, segment int) *image.NRGBA {
 	w.t.Helper()
-	line, err := settle.Timeline(w.ctx(), w.store, w.Service, a)
+	line, err := mediastore.Timeline(w.ctx(), w.store, w.Service, a)
 	w.must(err)
-	v := line.Lane(timeline.MainVideo)
+	v := line.Rendition(timeline.MainVideo)
 	if v == nil || v.Source != nil {
-		w.t.Fatal("the picture was not encoded anew")
+		w.t.Fatal("the picture was not encoded again")
 	}
 	in := v.Inits[0]
 	path := filepath.Join(w.t.TempDir(), "v.mp4")
@@ -107,10 +107,10 @@ func TestIngestOverlays(t *testing.T) {
 		want color.NRGBA
 	}
 	for name, tt := range map[string]struct {
-		file  string
-		args  []string
-		laid  []assetopt.Overlay // red, then green
-		spots []spot
+		file     string
+		args     []string
+		overlays []assetopt.Overlay // red, then green
+		spots    []spot
 	}{
 		"pixels": {
 			"a.mp4", grey("640x360", "5"), // a third of what pixels are relative to
@@ -146,11 +146,11 @@ func TestIngestOverlays(t *testing.T) {
 			w := newWorld(t, options{})
 			images := []string{pngOf(t, flat(60, 30, red)), jpegOf(t, flat(500, 500, green))}
 			var inputs []assetopt.Input
-			for i, o := range tt.laid {
+			for i, o := range tt.overlays {
 				inputs = append(inputs, assetopt.Input{URL: w.site.offer(images[i]), Overlay: &o})
 			}
 			a := w.ready(ffmpeg(t, tt.file, tt.args...), inputs...)
-			last := len(w.timeline(a).Lane(timeline.MainVideo).Chunks) - 1
+			last := len(w.timeline(a).Rendition(timeline.MainVideo).Chunks) - 1
 			for _, segment := range []int{0, last} {
 				img := w.frame(a, segment)
 				for _, s := range tt.spots {
@@ -174,7 +174,7 @@ func TestIngestOverlaysRefused(t *testing.T) {
 		"no image":     {func(w *world) string { return w.site.offer(film) }, "it is neither PNG nor JPEG"},
 		"a large side": {func(w *world) string { return w.site.offer(pngOf(w.t, image.NewGray(image.Rect(0, 0, 4097, 2)))) }, "it has 4097 x 2 pixels, and 4096 x 4096 are the most"},
 		"too many bytes": {func(w *world) string {
-			return w.site.answer(func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Content-Length", "100000000") })
+			return w.site.handle(func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Content-Length", "100000000") })
 		}, "the overlay image can't be fetched: "},
 		"scans of nothing": {func(w *world) string { // 31 s of a processor, before they were counted
 			empty := strings.Repeat("\xff\xda\x00\x08\x01\x01\x00\x01\x3f\x00\x00", 9000)

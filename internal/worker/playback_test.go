@@ -9,12 +9,12 @@ import (
 	"strings"
 	"testing"
 
-	"millrace/internal/bridge"
 	"millrace/internal/control/access"
 	"millrace/internal/control/asset"
 	"millrace/internal/control/assetopt"
 	"millrace/internal/media/ondemand"
 	"millrace/internal/media/playback"
+	"millrace/internal/presentation"
 	"millrace/internal/programtest"
 	"millrace/test/hlscheck"
 )
@@ -23,7 +23,7 @@ import (
 func (w *world) watch() *httptest.Server {
 	w.t.Helper()
 	log := slog.New(slog.DiscardHandler)
-	h := playback.New(playback.Options{Logger: log, Source: bridge.NewPlayback(bridge.PlaybackOptions{
+	h := playback.New(playback.Options{Logger: log, Source: presentation.New(presentation.Options{
 		Access: access.New(access.Options{Store: w.db.Access()}), Assets: w.Service, Blob: w.store, Library: ondemand.NewLibrary(objects{w.store}, 1<<20), Now: w.now, Logger: log,
 	})})
 	s := httptest.NewServer(h)
@@ -61,13 +61,13 @@ func TestPlaybackConforms(t *testing.T) {
 		args   []string
 		except []string // rules that the file itself breaks
 	}{
-		"MP4":        {"a.mp4", film(), nil},
-		"Matroska":   {"a.mkv", film(), nil},
-		"MPEG-TS":    {"a.ts", film(), nil},
+		"MP4":        {"a.mp4", video(), nil},
+		"Matroska":   {"a.mkv", video(), nil},
+		"MPEG-TS":    {"a.ts", video(), nil},
 		"late sound": {"a.mp4", args(picture("13"), []string{"-itsoffset", "0.7"}, sound("12"), h264), []string{"align-start"}},
 		// hlscheck takes two languages to be heard at once.
 		"sound alone": {"a.m4a", args(sound("13"), []string{"-c:a", "aac"}), []string{"bandwidth", "average-bandwidth"}},
-		"mute":        {"a.mp4", film("-an"), nil},
+		"mute":        {"a.mp4", video("-an"), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -14,18 +14,18 @@ import (
 	"millrace/internal/control/assetopt"
 	"millrace/internal/control/playbackid"
 	"millrace/internal/media/timeline"
+	"millrace/internal/mediastore"
 	"millrace/internal/programtest"
-	"millrace/internal/worker/settle"
 )
 
 // listen writes the sound that is stored of an asset into a file and gives its path, and when it begins, in seconds of the asset.
 func (w *world) listen(a asset.Asset) (path string, begins float64) {
 	w.t.Helper()
-	line, err := settle.Timeline(w.ctx(), w.store, w.Service, a)
+	line, err := mediastore.Timeline(w.ctx(), w.store, w.Service, a)
 	w.must(err)
-	l := line.Lane(timeline.MainAudio)
+	l := line.Rendition(timeline.MainAudio)
 	if l == nil || l.Source != nil {
-		w.t.Fatal("the sound was not encoded anew")
+		w.t.Fatal("the sound was not encoded again")
 	}
 	data := w.read(l.Inits[0].Object)
 	for _, c := range l.Chunks {
@@ -142,7 +142,7 @@ func firstPicture(t *testing.T, path string) float64 {
 // firstPicture is when an asset shows its first picture, in seconds of its time.
 func (w *world) firstPicture(a asset.Asset) float64 {
 	w.t.Helper()
-	l := w.timeline(a).Lane(timeline.MainVideo)
+	l := w.timeline(a).Rendition(timeline.MainVideo)
 	path := filepath.Join(w.t.TempDir(), "v.mp4")
 	w.must(os.WriteFile(path, append(w.read(l.Inits[0].Object), w.read(l.Chunks[0].Object)...), 0o600))
 	return firstPicture(w.t.(*testing.T), path) - timeline.Origin //nolint:forcetypeassert // it is one

@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"millrace/internal/bridge"
 	"millrace/internal/control/asset"
 	"millrace/internal/control/assetopt"
 	"millrace/internal/control/job"
@@ -21,22 +20,24 @@ import (
 	"millrace/internal/media/container/mp4"
 	"millrace/internal/media/download"
 	"millrace/internal/media/frame"
+	"millrace/internal/media/objectkey"
 	"millrace/internal/media/ondemand"
-	"millrace/internal/media/transcode"
+	"millrace/internal/media/rendition/justintime"
+	"millrace/internal/mediastore"
+	"millrace/internal/presentation"
 	"millrace/internal/worker/master"
-	"millrace/internal/worker/settle"
 	"millrace/internal/worker/static"
 )
 
 // shop makes files of the world's assets, as the service does.
 type shop struct {
 	*world
-	films *spoiled
+	footage *spoiled
 }
 
 // spoiled lets tests get between a job and what it works on.
 type spoiled struct {
-	*bridge.Playback
+	*presentation.Source
 	before func(a asset.Asset) error
 	change func(f *download.Footage)
 }
@@ -47,33 +48,33 @@ func (s *spoiled) Footage(ctx context.Context, a asset.Asset, want download.Want
 			return download.Footage{}, err
 		}
 	}
-	f, err := s.Playback.Footage(ctx, a, want)
+	f, err := s.Source.Footage(ctx, a, want)
 	if s.change != nil && err == nil {
 		s.change(&f)
 	}
 	return f, err
 }
 
-func newShop(t *testing.T, turn time.Duration) *shop {
+func newShop(t *testing.T, pass time.Duration) *shop {
 	t.Helper()
 	w := newWorld(t, options{})
 	engine := newEngine(t, 0)
 	log := slog.New(slog.DiscardHandler)
-	rungs := transcode.New(transcode.Options{Encoder: engine, Store: bridge.Made{Blob: w.store, Assets: w.Service}, Version: "test", Now: time.Now, Logger: log})
+	rungs := justintime.New(justintime.Options{Encoder: engine, Store: mediastore.Derived{Objects: mediastore.Objects{Blob: w.store}, Assets: w.Service}, Version: "test", Now: time.Now, Logger: log})
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	done := make(chan struct{})
 	go func() { _ = rungs.Run(ctx); close(done) }()
 	t.Cleanup(func() { cancel(); <-done })
-	films := &spoiled{Playback: bridge.NewPlayback(bridge.PlaybackOptions{
-		Assets: w.Service, Blob: w.store, Library: ondemand.NewLibrary(objects{w.store}, 1<<20), Rungs: rungs, Now: w.now, Logger: log,
+	footage := &spoiled{Source: presentation.New(presentation.Options{
+		Assets: w.Service, Blob: w.store, Library: ondemand.NewLibrary(objects{w.store}, 1<<20), Renditions: rungs, Now: w.now, Logger: log,
 	})}
 	for _, h := range []job.Handler{
-		(&static.Worker{Assets: w.Service, Store: w.store, Films: films, Encoder: engine, Scratch: w.scratch, Turn: turn, Now: w.now}).Handler(),
-		(&master.Worker{Assets: w.Service, Store: w.store, Films: films, Now: w.now}).Handler(),
+		(&static.Worker{Assets: w.Service, Store: w.store, Footage: footage, Encoder: engine, Scratch: w.scratch, Pass: pass, Now: w.now}).Handler(),
+		(&master.Worker{Assets: w.Service, Store: w.store, Footage: footage, Now: w.now}).Handler(),
 	} {
 		w.handle[h.Kind] = h
 	}
-	return &shop{w, films}
+	return &shop{w, footage}
 }
 
 func (s *shop) ask(a asset.Asset, resolution string) asset.StaticRendition {
@@ -91,7 +92,7 @@ func (s *shop) file(a id.Asset) (asset.StaticRendition, *mp4.File) {
 	if f.Status != asset.FileReady {
 		s.t.Fatalf("%+v", f)
 	}
-	data := s.read(settle.FileKey(now.Media, f.ID, f.Ext))
+	data := s.read(objectkey.File(now.Media, f.ID, f.Ext))
 	x, err := mp4.Index(bytes.NewReader(data), int64(len(data)))
 	s.must(err)
 	if int64(len(data)) != f.Size {
@@ -148,9 +149,9 @@ func TestStaticFiles(t *testing.T) {
 func TestStaticEncodes(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, time.Nanosecond)
-	a := s.ready(ffmpeg(t, "a.mp4", film("-s", "640x480")...)) // pixels that are not square: 853x480 as it is shown
+	a := s.ready(ffmpeg(t, "a.mp4", video("-s", "640x480")...)) // pixels that are not square: 853x480 as it is shown
 	count := s.samples(a)
-	s.films.change = func(f *download.Footage) { f.Anew = true }
+	s.footage.change = func(f *download.Footage) { f.EncodeAudio = true }
 	s.ask(a, "360p")
 	s.must(s.work())
 	f, x := s.file(a.ID)
@@ -195,16 +196,16 @@ func TestStaticEnds(t *testing.T) {
 			return s.DeleteStatic(s.ctx(), env, a.ID, a.Static.Files[0].ID, s.now())
 		}},
 		"asset deleted": {before: func(s *shop, a asset.Asset) error { return s.Delete(s.ctx(), env, a.ID, s.now()) }},
-		"nothing in it": {change: func(f *download.Footage) { f.Lanes = nil }, status: asset.FileErrored},
+		"nothing in it": {change: func(f *download.Footage) { f.Renditions = nil }, status: asset.FileErrored},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newShop(t, time.Minute)
 			a := s.ready(path)
 			s.ask(a, "highest")
-			s.films.change = tt.change
+			s.footage.change = tt.change
 			if tt.before != nil {
-				s.films.before = func(a asset.Asset) error { return tt.before(s, a) }
+				s.footage.before = func(a asset.Asset) error { return tt.before(s, a) }
 			}
 			_ = s.work() // the job's own error is for the log
 			now, err := s.Find(s.ctx(), a.ID)
@@ -244,13 +245,13 @@ func TestMasterIsTakenAway(t *testing.T) {
 	if _, snoozed := errors.AsType[*job.SnoozeError](s.do(over[0], 1)); !snoozed { // a clock that goes before the database's
 		t.Error("taken away too early")
 	}
-	if f, err := s.films.Master(s.ctx(), string(a.ID), unix(m.Expires), m.Signature); err != nil || f.Size == 0 {
+	if f, err := s.footage.Master(s.ctx(), string(a.ID), unix(m.Expires), m.Signature); err != nil || f.Size == 0 {
 		t.Errorf("the master can't be had: %v", err)
 	}
 	s.mu.Lock()
 	s.clock = m.Expires
 	s.mu.Unlock()
-	if _, err := s.films.Master(s.ctx(), string(a.ID), unix(m.Expires), m.Signature); fault.KindOf(err) != fault.Denied {
+	if _, err := s.footage.Master(s.ctx(), string(a.ID), unix(m.Expires), m.Signature); fault.KindOf(err) != fault.Denied {
 		t.Errorf("after its time: %v", err)
 	}
 	s.must(s.do(over[0], 1))

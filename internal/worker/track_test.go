@@ -13,9 +13,9 @@ import (
 	"millrace/internal/fault"
 	"millrace/internal/media/container/mp4"
 	"millrace/internal/media/frame"
+	"millrace/internal/media/objectkey"
 	"millrace/internal/media/ondemand"
 	"millrace/internal/media/timeline"
-	"millrace/internal/worker/settle"
 )
 
 // add asks for a track of an asset.
@@ -176,7 +176,7 @@ func TestTracksRefuse(t *testing.T) {
 		"empty text":   {asset.TextTrack, w.site.offer(text(t, "x", "")), "no usable subtitle file"},
 		"text is film": {asset.TextTrack, w.site.offer(mute), "no usable subtitle file"},
 		"huge text":    {asset.TextTrack, w.site.offer(text(t, "x", strings.Repeat("x\n", 9<<20))), "is larger than the 16777216 bytes allowed"},
-		"gone text":    {asset.TextTrack, w.site.URL + "/none", "the server answered 404"},
+		"gone text":    {asset.TextTrack, w.site.URL + "/none", "the server responded with 404"},
 		"empty":        {asset.AudioTrack, w.site.offer(text(t, "x", "")), "the file is empty"},
 		"page again":   {asset.AudioTrack, w.site.offer(text(t, "x", "<!doctype html><html></html>")), "leads to a web page"},
 		"playlist":     {asset.AudioTrack, w.site.offer(text(t, "x", "#EXTM3U\nhttp://127.0.0.1/x.ts\n")), "leads to a playlist"},
@@ -185,7 +185,7 @@ func TestTracksRefuse(t *testing.T) {
 		"mute film":    {asset.AudioTrack, w.site.offer(mute), "the file has no audio"},
 		"cut off":      {asset.AudioTrack, w.site.offer(text(t, "x", string(whole[:len(whole)/2]))), "is not complete"},
 		"broken MP3":   {asset.AudioTrack, w.site.offer(text(t, "x", "ID3\x04\x00\x00\x00\x00\x00\x00"+strings.Repeat("\x00\xfe\x01", 3000))), "the file"},
-		"too large":    {asset.AudioTrack, w.site.answer(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(make([]byte, 21_000_000)) }), "is larger than the 20000000 bytes allowed"},
+		"too large":    {asset.AudioTrack, w.site.handle(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(make([]byte, 21_000_000)) }), "is larger than the 20000000 bytes allowed"},
 		"very long":    {asset.AudioTrack, w.site.offer(ffmpeg(t, "x.flac", "-f", "lavfi", "-i", "anullsrc=r=1000:cl=mono", "-t", "46000")), "longer than 12 hours"},
 	} {
 		tr := w.add(a, tt.typ, tt.url)
@@ -206,6 +206,27 @@ func TestTracksRefuse(t *testing.T) {
 	w.nothingLeft()
 	if got := w.find(a.ID); got.Status != asset.Ready || w.samples(got)["v"] != 390 {
 		t.Errorf("the asset is %+v", got)
+	}
+}
+
+// TestTTMLTracks: TTML is recognised by its content, whatever the file's name and type.
+func TestTTMLTracks(t *testing.T) {
+	t.Parallel()
+	const doc = `<?xml version="1.0"?><tt xmlns="http://www.w3.org/ns/ttml"><body><div><p begin="1s" end="2s">eins</p>` +
+		`<p><span begin="2s" end="2.5s">zwei &amp; drei</span></p></div></body></tt>`
+	for _, name := range []string{"a.ttml", "a.dfxp", "a.xml"} {
+		w := newWorld(t, options{})
+		a := w.ready(clip(t, "a.mp4"))
+		tr := w.add(a, asset.TextTrack, w.site.offer(text(t, name, doc)))
+		w.must(w.work())
+		got, _ := w.findTrack(a, tr)
+		if got.Status != asset.TrackReady {
+			t.Fatalf("%s: %+v", name, got)
+		}
+		const want = "WEBVTT\n\n00:00:01.000 --> 00:00:02.000\neins\n\n00:00:02.000 --> 00:00:02.500\nzwei &amp; drei\n"
+		if vtt := string(w.read(got.Object)); vtt != want {
+			t.Errorf("%s became\n%s", name, vtt)
+		}
 	}
 }
 
@@ -234,7 +255,7 @@ func TestTrackStartsOver(t *testing.T) {
 		if after := w.objects(); len(after) != len(before) {
 			t.Errorf("%s track leaves %v", typ, after)
 		}
-		w.must(w.store.Put(w.ctx(), settle.TracksPrefix(a.Media)+string(tr.ID)+".vtt", bytes.NewReader([]byte("x")))) // before it died
+		w.must(w.store.Put(w.ctx(), objectkey.Tracks(a.Media)+string(tr.ID)+".vtt", bytes.NewReader([]byte("x")))) // before it died
 		w.must(w.do(j, 3))
 		if after := w.objects(); len(after) != len(before) {
 			t.Errorf("%s track leaves %v", typ, after)

@@ -24,6 +24,7 @@ import (
 	"millrace/internal/fault"
 	"millrace/internal/fetch"
 	"millrace/internal/id"
+	"millrace/internal/masterkey"
 	"millrace/internal/media/encode"
 	"millrace/internal/media/ondemand"
 	"millrace/internal/media/transform"
@@ -55,9 +56,9 @@ func (r *jobs) note(c asset.Change, err error) error {
 		r.all = append(r.all, c.Jobs...)
 		for _, e := range c.Events {
 			if e.Type == asset.EventWarning {
-				var told asset.Warned
-				err = json.Unmarshal(e.Data, &told)
-				r.warn = append(r.warn, told.Warning)
+				var warned asset.Warned
+				err = json.Unmarshal(e.Data, &warned)
+				r.warn = append(r.warn, warned.Warning)
 			}
 		}
 	}
@@ -155,7 +156,7 @@ func newWorld(t testing.TB, o options) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, err := db.Open(t.Context(), db.Options{URL: filepath.Join(t.TempDir(), "x.db")})
+	d, err := db.Open(t.Context(), db.Options{URL: filepath.Join(t.TempDir(), "x.db"), MasterKey: masterkey.Of(masterkey.Key{})})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -355,8 +356,8 @@ func (s *site) offer(path string) string {
 	return s.URL + name
 }
 
-// answer serves what f writes.
-func (s *site) answer(f func(w http.ResponseWriter, r *http.Request)) string {
+// handle serves what f writes.
+func (s *site) handle(f func(w http.ResponseWriter, r *http.Request)) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	name := "/" + id.New()
@@ -383,12 +384,12 @@ func sound(seconds string) []string {
 // h264 has a key frame every two seconds.
 var h264 = []string{"-c:v", "libx264", "-preset", "ultrafast", "-pix_fmt", "yuv420p", "-g", "60", "-bf", "2", "-threads", "1", "-c:a", "aac"}
 
-// film is what makes a usual one of 13 seconds.
-func film(more ...string) []string { return args(picture("13"), sound("13"), h264, more) }
+// video is what makes a usual one of 13 seconds.
+func video(more ...string) []string { return args(picture("13"), sound("13"), h264, more) }
 
 func clip(t testing.TB, name string) string {
 	t.Helper()
-	return ffmpeg(t, name, film()...)
+	return ffmpeg(t, name, video()...)
 }
 
 // text writes a file.

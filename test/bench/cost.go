@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"millrace/internal/media/encode"
-	"millrace/internal/media/ladder"
+	"millrace/internal/media/rendition/ladder"
 	"millrace/test/bench/proc"
 	"millrace/test/bench/viewer"
 )
@@ -42,7 +42,7 @@ func (b *bench) cost(ctx context.Context) error {
 
 // plainCost is how much CPU time ffmpeg takes for all of it in one go, in seconds.
 func (b *bench) plainCost(ctx context.Context, path string, r ladder.Rung) (float64, error) {
-	args := encode.RungArgs{Width: r.Width, Height: r.Height, Preset: r.Preset, CRF: r.CRF, Bitrate: r.Bitrate, Level: r.Level, Straight: r.Straight, FrameRate: r.FrameRate, Timescale: 15360}
+	args := encode.RungArgs{Width: r.Width, Height: r.Height, Preset: r.Preset, CRF: r.CRF, Bitrate: r.Bitrate, Level: r.Level, NoReorder: r.NoReorder, FrameRate: r.FrameRate, Timescale: 15360}
 	for s := 0.0; s < 60; s += 4 {
 		args.Keys = append(args.Keys, s)
 	}

@@ -16,8 +16,8 @@ import (
 // peerPart is the part length of the peer: what millrace chooses at 30 frames a second, so that both make as many parts.
 const peerPart = 300 * time.Millisecond
 
-// crowd is a number of encoders on one server, with viewers.
-type crowd struct {
+// population is a number of encoders on one server, with viewers.
+type population struct {
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
 	plays  []string
@@ -50,9 +50,9 @@ func sending(s server, clip *encoder.Clip) publishing {
 }
 
 // gather lets n encoders publish to a server, a tenth of a second apart, each with some LL-HLS viewers.
-func gather(ctx context.Context, s server, publish publishing, n, viewers int) (*crowd, error) {
+func gather(ctx context.Context, s server, publish publishing, n, viewers int) (*population, error) {
 	ctx, cancel := context.WithCancel(ctx)
-	c := &crowd{cancel: cancel}
+	c := &population{cancel: cancel}
 	for range n {
 		play, send, err := publish(ctx)
 		if err != nil {
@@ -77,7 +77,7 @@ func gather(ctx context.Context, s server, publish publishing, n, viewers int) (
 }
 
 // watch follows every rendition of a stream.
-func (c *crowd) watch(ctx context.Context, addr, play string) {
+func (c *population) watch(ctx context.Context, addr, play string) {
 	streams, err := viewer.Tune(ctx, addr, play, 250*time.Millisecond)
 	if err != nil {
 		return
@@ -101,7 +101,7 @@ func (c *crowd) watch(ctx context.Context, addr, play string) {
 }
 
 // disperse ends all; an encoder that had ended by itself makes the measurement worthless.
-func (c *crowd) disperse() error {
+func (c *population) disperse() error {
 	c.cancel()
 	c.wg.Wait()
 	return errors.Join(c.ended...)
@@ -117,7 +117,7 @@ type usage struct {
 	parts    float64 // per second, that viewers got
 }
 
-// usage starts a server, gathers a crowd and measures one window.
+// usage starts a server, connects publishers and viewers and measures one window.
 func (b *bench) usage(ctx context.Context, start func() (server, error), by func(server) publishing, n, viewers int) (u usage, err error) {
 	s, err := start()
 	if err != nil {
@@ -148,7 +148,7 @@ func (b *bench) usage(ctx context.Context, start func() (server, error), by func
 	}
 	for _, play := range c.plays {
 		t, cancel := context.WithTimeout(ctx, 3*time.Second)
-		streams, err := viewer.Tune(t, s.addr(), play, 100*time.Millisecond)
+		streams, err := watch(t, s, play)
 		cancel()
 		if err != nil {
 			continue
@@ -165,7 +165,7 @@ func (b *bench) usage(ctx context.Context, start func() (server, error), by func
 	return u, nil
 }
 
-func (u *usage) measure(ctx context.Context, s server, c *crowd, window time.Duration, idle int64, n int) error {
+func (u *usage) measure(ctx context.Context, s server, c *population, window time.Duration, idle int64, n int) error {
 	cost := func() (server, harness proc.Cost, machine time.Duration, err error) {
 		server, err1 := proc.Read(s.process().PID())
 		harness, err2 := proc.Read(os.Getpid())
@@ -220,8 +220,8 @@ func (b *bench) recording(ctx context.Context) error {
 		return err
 	}
 	by := func(s server) publishing { return sending(s, clip) }
-	peer := func() (server, error) { return b.mediamtx(peerPart, true) }
-	return b.compare(ctx, "over RTMP, both recording,", by, peer, b.streams, 0, b.rounds, "", "")
+	peer := rival{"MediaMTX", func() (server, error) { return b.mediamtx(peerPart, true) }}
+	return b.compare(ctx, "over RTMP into LL-HLS, both recording", by, peer, b.streams, 0, b.rounds, "", "")
 }
 
 // viewers compares fewer encoders with two viewers each.
@@ -235,20 +235,26 @@ func (b *bench) overRTMP(ctx context.Context, n, viewers, rounds int, cpuGoal, r
 		return err
 	}
 	by := func(s server) publishing { return sending(s, clip) }
-	return b.compare(ctx, "over RTMP", by, b.live, n, viewers, rounds, cpuGoal, rssGoal)
+	return b.compare(ctx, "over RTMP into LL-HLS", by, rival{"MediaMTX", b.live}, n, viewers, rounds, cpuGoal, rssGoal)
 }
 
 // live is the peer as it comes: it records nothing.
 func (b *bench) live() (server, error) { return b.mediamtx(peerPart, false) }
 
+// rival is a peer of live streams.
+type rival struct {
+	name  string
+	start func() (server, error)
+}
+
 func (b *bench) compare(
-	ctx context.Context, how string, by func(server) publishing, peer func() (server, error), n, viewers, rounds int, cpuGoal, rssGoal string,
+	ctx context.Context, how string, by func(server) publishing, peer rival, n, viewers, rounds int, cpuGoal, rssGoal string,
 ) error {
-	starts := []func() (server, error){func() (server, error) { return b.millrace() }, peer}
+	starts := []func() (server, error){func() (server, error) { return b.millrace() }, peer.start}
 	var got [2][]usage
 	for range rounds {
 		for i, start := range starts {
-			if i == 1 && b.peer == "" {
+			if i == 1 && peer.name == "MediaMTX" && b.peer == "" {
 				continue
 			}
 			u, err := b.usage(ctx, start, by, n, viewers)
@@ -258,7 +264,7 @@ func (b *bench) compare(
 			got[i] = append(got[i], u)
 		}
 	}
-	b.out.begin(fmt.Sprintf("%d encoders (720p30 2.5 Mbit/s + AAC) %s into LL-HLS, %d viewers each", n, how, viewers), "MediaMTX")
+	b.out.begin(fmt.Sprintf("%d encoders (720p30 2.5 Mbit/s + AAC) %s, %d viewers each", n, how, viewers), peer.name)
 	pick := func(i int, f func(usage) float64) float64 {
 		var v []float64
 		for _, u := range got[i] {
@@ -277,7 +283,7 @@ func (b *bench) compare(
 	}
 	pair("encoders' and viewers' own CPU", "cores", "", func(u usage) float64 { return u.harness })
 	pair("whole machine busy", "cores", "", func(u usage) float64 { return u.machine })
-	for i, name := range []string{"millrace", "MediaMTX"} {
+	for i, name := range []string{"millrace", peer.name} {
 		for r, u := range got[i] {
 			b.out.note("%s, round %d: %.4f cores, %.1f MiB per stream", name, r+1, u.cores, u.rss)
 		}

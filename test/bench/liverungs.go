@@ -45,7 +45,7 @@ func (b *bench) liveRungs(ctx context.Context) error {
 		}
 	}
 	b.out.begin("Live: the 480p rung of 720p30, 2 s segments, low latency", "-")
-	b.out.alone("asking for the playlist: its answer, median", "ms", median(lists), "")
+	b.out.alone("asking for the playlist: its response, median", "ms", median(lists), "")
 	b.out.alone("asking for the playlist: init and newest segment, worst of 5", "ms", percentile(segments, 1), "under 1000")
 	b.out.alone("asking for the playlist: first part of the open segment, worst of 5", "ms", percentile(parts, 1), "under 1000")
 	b.out.alone("a part of the rung behind the same part as it comes, p50", "ms", percentile(w.behind, 0.5), "")
@@ -106,7 +106,7 @@ func (m *millrace) begin(rung string) (list, segment, part float64, err error) {
 	get := func(path string) ([]byte, error) {
 		r, _, failed := c.Get(path)
 		if failed == nil && r.Status != 200 {
-			failed = fmt.Errorf("%s answers %d", path, r.Status)
+			failed = fmt.Errorf("%s returns %d", path, r.Status)
 		}
 		if failed != nil {
 			return nil, failed

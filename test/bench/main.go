@@ -18,11 +18,13 @@ import (
 
 // bench holds what all measurements share.
 type bench struct {
+	uploadBytes int64  // of the file that is uploaded
 	offers      string // part of the names of what is served
 	dir         string // for made media, data folders and configurations
 	binary      string // millrace
 	peer        string // MediaMTX
 	nginxBinary string
+	cert, key   string   // PEM files that servers are started with; empty: without TLS
 	litter      []string // folders that go at the end
 
 	streams, rounds int
@@ -39,6 +41,7 @@ type measurement struct {
 func measurements() []measurement {
 	return []measurement{
 		{"density", (*bench).density},
+		{"densitynginx", (*bench).densities},
 		{"recording", (*bench).recording},
 		{"srt", (*bench).srt},
 		{"viewers", (*bench).viewers},
@@ -46,6 +49,9 @@ func measurements() []measurement {
 		{"startup", (*bench).startup},
 		{"active", (*bench).active},
 		{"serving", (*bench).serving},
+		{"servingtls", (*bench).servingTLS},
+		{"signed", (*bench).signed},
+		{"drm", (*bench).drm},
 		{"create", (*bench).creating},
 		{"vod", (*bench).vod},
 		{"first", (*bench).first},
@@ -56,6 +62,11 @@ func measurements() []measurement {
 		{"liverungs", (*bench).liveRungs},
 		{"simulcast", (*bench).simulcast},
 		{"slate", (*bench).slate},
+		{"speech", (*bench).speech},
+		{"webhooks", (*bench).webhooks},
+		{"uploads", (*bench).uploads},
+		{"uploadslive", (*bench).uploadsLive},
+		{"lists", (*bench).lists},
 	}
 }
 
@@ -82,6 +93,7 @@ func run() error {
 	flag.DurationVar(&b.warmup, "warmup", 16*time.Second, "time before each window")
 	flag.DurationVar(&b.window, "window", 20*time.Second, "length of each window")
 	flag.StringVar(&b.offers, "offers", "", "what to serve: offers whose name has this in it")
+	flag.Int64Var(&b.uploadBytes, "upload-bytes", 5e9, "length of the file that is uploaded")
 	results := flag.String("json", "", "file for the results")
 	flag.Parse()
 	var err error

@@ -15,8 +15,8 @@ const seeks = 20
 // starts is how many assets are begun to be watched in a rung that nobody has watched before.
 const starts = 12
 
-// settled is by when the segments that were made ahead for the asset before are there.
-const settled = 5 * time.Second
+// warmUp is by when the segments that were made ahead for the asset before are there.
+const warmUp = 5 * time.Second
 
 // rungs measures how soon a rung plays that nobody has watched before: the 480p rung of 60 minutes of 1080p30, from all over the film, the
 // same segments once more, and from the beginning.
@@ -87,7 +87,7 @@ func (b *bench) begun(ctx context.Context) (took []float64, err error) {
 		if err != nil {
 			return nil, err
 		}
-		if err = sleep(ctx, settled); err != nil {
+		if err = sleep(ctx, warmUp); err != nil {
 			return nil, err
 		}
 		sum := 0.0
@@ -103,12 +103,12 @@ func (b *bench) begun(ctx context.Context) (took []float64, err error) {
 	return took, nil
 }
 
-// timed gives how many milliseconds an answer took.
+// timed gives how many milliseconds a response took.
 func timed(c *viewer.Client, path string) (float64, error) {
 	start := time.Now()
 	r, _, err := c.Get(path)
 	if err == nil && r.Status != 200 {
-		err = fmt.Errorf("%s answers %d", path, r.Status)
+		err = fmt.Errorf("%s returns %d", path, r.Status)
 	}
 	return milliseconds(time.Since(start)), err
 }

@@ -71,20 +71,34 @@ func listening(p *proc.Server, addr string) error {
 type millrace struct {
 	p               *proc.Server
 	http, rtmp, srt string
-	auth            string
+	https           string // with a certificate only
+	auth, data      string
 }
 
 // millrace starts one on empty data and its embedded defaults. The data stays until the end of the run: for minutes after many files
 // were deleted, ext4 is slow to make new ones.
 func (b *bench) millrace() (*millrace, error) {
+	data, err := b.folder()
+	if err != nil {
+		return nil, err
+	}
+	return b.serve(data, rand.Text()+rand.Text())
+}
+
+// folder makes a data folder.
+func (b *bench) folder() (string, error) {
 	data, err := os.MkdirTemp(b.dir, "data-")
 	if err != nil {
-		return nil, fmt.Errorf("make data folder: %w", err)
+		return "", fmt.Errorf("make data folder: %w", err)
 	}
 	b.litter = append(b.litter, data)
+	return data, nil
+}
+
+// serve starts one on a data folder, with a token that has a secret, and more settings.
+func (b *bench) serve(data, secret string, more ...string) (m *millrace, err error) {
 	const tokenID = "6f1c8a52-0c2e-4a62-9d63-3c1f5b7e9a10"
-	secret := rand.Text() + rand.Text()
-	m := &millrace{auth: "Basic " + base64.StdEncoding.EncodeToString([]byte(tokenID+":"+secret))}
+	m = &millrace{data: data, auth: "Basic " + base64.StdEncoding.EncodeToString([]byte(tokenID+":"+secret))}
 	said := make(chan [2]string, 8)
 	lines := func(line string) {
 		var l struct {
@@ -104,17 +118,23 @@ func (b *bench) millrace() (*millrace, error) {
 		"--webrtc-udp-addr", "off", "--webrtc-tcp-addr", "off",
 		"--fetch-allow", "127.0.0.0/8", "--log-format", "json", "--max-connections-per-address", "1000",
 	)
+	command = append(command, more...)
+	if b.cert != "" {
+		command = append(command, "--tls-cert", b.cert, "--tls-key", b.key, "--https-addr", "127.0.0.1:0", "--rtmps-addr", "127.0.0.1:0")
+	}
 	env := []string{"MILLRACE_TOKEN_ID=" + tokenID, "MILLRACE_TOKEN_SECRET=" + secret}
 	if m.p, err = proc.Start(env, lines, command[0], command[1:]...); err != nil {
 		return nil, err
 	}
 	limit := time.After(30 * time.Second)
-	for m.http == "" || m.rtmp == "" || m.srt == "" {
+	for m.http == "" || m.rtmp == "" || m.srt == "" || b.cert != "" && m.https == "" {
 		select {
 		case a := <-said:
 			switch a[0] {
 			case "http":
 				m.http = a[1]
+			case "https":
+				m.https = a[1]
 			case "rtmp":
 				m.rtmp = a[1]
 			case "srt":
@@ -284,9 +304,9 @@ func (m *mediamtx) call(string) (addr, streamID, passphrase, play string, err er
 var nginxConfig string
 
 type nginx struct {
-	p    *proc.Server
-	http string
-	root string
+	p           *proc.Server
+	http, https string // https with a certificate only
+	root        string
 }
 
 // nginx starts one that serves the files below root.
@@ -300,7 +320,14 @@ func (b *bench) startNginx(root string) (*nginx, error) {
 	if os.Geteuid() == 0 {
 		user = "user root;" // its workers read a folder of ours
 	}
-	config := strings.NewReplacer("{user}", user, "{http}", n.http, "{root}", root, "{dir}", b.dir, "{cores}", fmt.Sprint(cores)).Replace(nginxConfig)
+	encrypted := ""
+	if b.cert != "" {
+		if n.https, err = free(); err != nil {
+			return nil, err
+		}
+		encrypted = fmt.Sprintf("listen %s ssl http2 reuseport; ssl_certificate %s; ssl_certificate_key %s; http2_max_requests 1000000000;", n.https, b.cert, b.key)
+	}
+	config := strings.NewReplacer("{user}", user, "{http}", n.http, "{https}", encrypted, "{root}", root, "{dir}", b.dir, "{cores}", fmt.Sprint(cores)).Replace(nginxConfig)
 	path := filepath.Join(b.dir, "nginx.conf")
 	if err = os.WriteFile(path, []byte(config), 0o600); err != nil {
 		return nil, fmt.Errorf("write configuration: %w", err)

@@ -96,7 +96,7 @@ func (b *bench) serving(ctx context.Context) (err error) {
 	return nil
 }
 
-// wanted says that an offer with such a name is to be measured.
+// wanted reports whether an offer with such a name is to be measured.
 func (b *bench) wanted(name string) bool {
 	return strings.Contains(name, b.offers) || strings.HasPrefix(b.offers, name)
 }

@@ -15,11 +15,11 @@ type covering struct {
 }
 
 func (c *covering) stream(string) (publish, play string, err error) {
-	door := c.client()
-	defer door.Close()
+	client := c.client()
+	defer client.Close()
 	var s liveStream
 	body := fmt.Sprintf(`{"playback_policies":["public"],"latency_mode":"standard","reconnect_window":300,"use_slate_for_standard_latency":%t}`, c.slate)
-	if err := call(door, "POST", "/video/v1/live-streams", body, &s); err != nil {
+	if err := call(client, "POST", "/video/v1/live-streams", body, &s); err != nil {
 		return "", "", err
 	}
 	return "rtmp://" + c.rtmp + "/app/" + s.StreamKey, "/" + s.PlaybackIDs[0].ID + ".m3u8", nil

@@ -58,7 +58,7 @@ func (b *bench) srt(ctx context.Context) error {
 		return err
 	}
 	by := func(s server) publishing { return calling(s.(listener), stream) } //nolint:forcetypeassert // both are
-	return b.compare(ctx, "over SRT, encrypted", by, b.live, b.streams, 0, b.rounds, "", "")
+	return b.compare(ctx, "over SRT into LL-HLS, encrypted", by, rival{"MediaMTX", b.live}, b.streams, 0, b.rounds, "", "")
 }
 
 // active measures how long it takes from the first datagram, or the TCP connection, until the API says that the stream is active.

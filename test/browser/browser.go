@@ -1,6 +1,6 @@
 // Package browser drives a headless Chromium, through a small node program with playwright-core (folder driver), and reads
 // what its video element and hls.js say. It is for tests; it must know no server's internals, only pages. The one goroutine it
-// starts, the reader of the driver's answers, ends with the driver.
+// starts, the reader of the driver's responses, ends with the driver.
 package browser
 
 import (
@@ -27,7 +27,7 @@ type Browser struct {
 
 	mu      sync.Mutex
 	next    int
-	waiting map[int]chan answer
+	waiting map[int]chan response
 	ended   error // set when the driver is gone
 }
 
@@ -44,18 +44,18 @@ type command struct {
 	File     string `json:"file,omitempty"`
 }
 
-type answer struct {
+type response struct {
 	ID    int             `json:"id"`
 	Value json.RawMessage `json:"value"`
 	Error string          `json:"error"`
 }
 
-// answerWait bounds one command: a page that hangs fails its test, not the run.
-const answerWait = 2 * time.Minute
+// responseWait bounds one command: a page that hangs fails its test, not the run.
+const responseWait = 2 * time.Minute
 
 // Start opens a browser that closes with the test. Without chromium, node or the driver's packages the test is skipped,
-// or fails when MILLRACE_TEST_REQUIRE is set.
-func Start(t testing.TB) *Browser {
+// or fails when MILLRACE_TEST_REQUIRE is set. flags are more of Chromium's.
+func Start(t testing.TB, flags ...string) *Browser {
 	t.Helper()
 	chromium, dir, err := find()
 	if err != nil {
@@ -64,8 +64,8 @@ func Start(t testing.TB) *Browser {
 		}
 		t.Skip(err)
 	}
-	b := &Browser{errs: &strings.Builder{}, waiting: map[int]chan answer{}}
-	b.cmd = exec.Command("node", "driver.mjs", chromium) //nolint:noctx // it ends when its stdin is closed, tidily
+	b := &Browser{errs: &strings.Builder{}, waiting: map[int]chan response{}}
+	b.cmd = exec.Command("node", append([]string{"driver.mjs", chromium}, flags...)...) //nolint:noctx // it ends when its stdin is closed, tidily
 	b.cmd.Dir = dir
 	b.cmd.Stderr = b.errs
 	b.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -77,7 +77,7 @@ func Start(t testing.TB) *Browser {
 	if b.in, err = b.cmd.StdinPipe(); err != nil {
 		t.Fatalf("start browser: %v", err)
 	}
-	hello := make(chan answer, 1)
+	hello := make(chan response, 1)
 	b.waiting[0] = hello
 	if err = b.cmd.Start(); err != nil {
 		t.Fatalf("start browser: %v", err)
@@ -118,7 +118,10 @@ func find() (chromium, dir string, err error) {
 	return chromium, dir, nil
 }
 
-// read hands each answer to who waits for it, and an error to all when the driver ends.
+// Module is the path of a file of an npm package that the driver has.
+func (b *Browser) Module(name string) string { return filepath.Join(b.cmd.Dir, "node_modules", name) }
+
+// read hands each response to who waits for it, and an error to all when the driver ends.
 func (b *Browser) read(out io.Reader) {
 	lines := bufio.NewReaderSize(out, 1<<20)
 	for {
@@ -127,13 +130,13 @@ func (b *Browser) read(out io.Reader) {
 			b.mu.Lock()
 			b.ended = fmt.Errorf("read browser driver: %w", err)
 			for id, c := range b.waiting {
-				c <- answer{ID: id, Error: b.ended.Error()}
+				c <- response{ID: id, Error: b.ended.Error()}
 				delete(b.waiting, id)
 			}
 			b.mu.Unlock()
 			return
 		}
-		var a answer
+		var a response
 		if json.Unmarshal(line, &a) != nil {
 			continue // something that a library printed
 		}
@@ -157,24 +160,24 @@ func (b *Browser) close(read <-chan struct{}) {
 	_ = b.cmd.Wait()
 }
 
-func (b *Browser) wait(id int, c <-chan answer) (json.RawMessage, error) {
+func (b *Browser) wait(id int, c <-chan response) (json.RawMessage, error) {
 	select {
 	case a := <-c:
 		if a.Error != "" {
 			return nil, errors.New(a.Error)
 		}
 		return a.Value, nil
-	case <-time.After(answerWait):
+	case <-time.After(responseWait):
 		b.mu.Lock()
 		delete(b.waiting, id)
 		b.mu.Unlock()
-		return nil, errors.New("wait for browser: no answer")
+		return nil, errors.New("wait for browser: no response")
 	}
 }
 
-// do sends a command and decodes its answer into value, when value is not nil.
+// do sends a command and decodes its response into value, when value is not nil.
 func (b *Browser) do(c command, value any) error {
-	done := make(chan answer, 1)
+	done := make(chan response, 1)
 	b.mu.Lock()
 	if b.ended != nil {
 		b.mu.Unlock()
@@ -199,7 +202,7 @@ func (b *Browser) do(c command, value any) error {
 		return nil
 	}
 	if err := json.Unmarshal(raw, value); err != nil {
-		return fmt.Errorf("read answer of %s: %w", c.Do, err)
+		return fmt.Errorf("read response of %s: %w", c.Do, err)
 	}
 	return nil
 }

@@ -36,7 +36,7 @@ func generate(frequency, seconds int) (origin.Clip, error) {
 }
 
 // made fails or skips the test when there is no clip.
-func made(t *testing.T, err error) {
+func made(t testing.TB, err error) {
 	t.Helper()
 	if err == nil {
 		return
@@ -64,7 +64,7 @@ func site(t *testing.T, o origin.Options) (page string, base string) {
 func host(t *testing.T, media http.Handler) (page string, base string) {
 	t.Helper()
 	mux := http.NewServeMux()
-	mux.Handle("/watch/", watch.Handler())
+	mux.Handle("/watch/", watch.Handler(nil))
 	mux.Handle("/", media)
 	s := httptest.NewServer(mux)
 	t.Cleanup(s.Close)

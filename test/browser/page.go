@@ -71,7 +71,7 @@ type TextTrack struct {
 // Log is what the page asked for and complained of since it was opened.
 type Log struct {
 	Requests []string `json:"requests"`
-	Failed   []string `json:"failed"`  // "status url" of answers from 400
+	Failed   []string `json:"failed"`  // "status url" of responses from 400
 	Console  []string `json:"console"` // warnings and errors
 	Errors   []string `json:"errors"`  // uncaught exceptions
 	Trace    []string `json:"trace"`   // the last requests that ended, with when they began and ended, in ms since the page was opened
@@ -182,6 +182,16 @@ func (p *Page) Click(t testing.TB, selector string) {
 	if err := p.b.do(command{Do: "click", Page: p.id, Selector: selector}, nil); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// Frames are the addresses of the page's frames; one that the browser refused to show has that of an error page.
+func (p *Page) Frames(t testing.TB) []string {
+	t.Helper()
+	var v []string
+	if err := p.b.do(command{Do: "frames", Page: p.id}, &v); err != nil {
+		t.Fatal(err)
+	}
+	return v
 }
 
 // Log reads what the page asked for so far.

@@ -4,16 +4,19 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"fmt"
 	"io"
 	"log/slog"
 	"os"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/Eyevinn/mp4ff/mp4"
 
 	"millrace/internal/fault"
+	"millrace/internal/media/captions"
 	"millrace/internal/media/frame"
 	"millrace/internal/media/hls"
 	"millrace/internal/media/packager"
@@ -24,48 +27,82 @@ import (
 	"millrace/test/origin"
 )
 
-// stream is a live stream of the service's own filler, packager and live edge: a clip that is sent over and over. What was live before the test began
+// stream is a live stream of the service's own slate writer, packager and live edge: a clip that is sent over and over. What was live before the test began
 // is sent at once, so that a stream is as old as wanted.
 type stream struct {
-	t       *testing.T
+	t       testing.TB
 	edge    *window.Edge
 	configs []frame.Config
-	tape    []frame.Frame
-	long    time.Duration // of the tape
+	media   []frame.Frame
+	long    time.Duration // of the file
 
-	filler *slate.Filler
+	breaks []time.Duration // when the encoder reconnected before the test began, since the stream began
+
+	writer *slate.Writer
 	cutter *packager.Packager
 	out    *slate.Publication
 
-	next int           // frame of the tape
-	turn time.Duration // the clock of the tape's first frame, this time
+	next int           // frame of the file
+	turn time.Duration // the clock of the file's first frame, this time
 	zero time.Time     // when the clock was at 0
+	end  func()        // ends the stream, once
 	over chan struct{} // closed when nothing is sent any more
 }
 
 // newStream makes a low-latency stream that began some time ago and goes on until the test is over. breakAfter: the encoder reconnects once, so
-// much later than now.
-func newStream(t *testing.T, clip origin.Clip, age, breakAfter time.Duration) *stream {
+// much later than now. before: what is done to it before anything is sent.
+func newStream(t testing.TB, clip origin.Clip, age, breakAfter time.Duration, before ...func(*stream)) *stream {
 	t.Helper()
 	s := &stream{t: t, long: time.Duration(clip.Seconds) * time.Second, zero: time.Now().Add(-age), over: make(chan struct{})}
 	s.configs = append(s.configs, configOf(t, frame.Video, clip.Video), configOf(t, frame.Audio, clip.Audio))
-	s.tape = slices.Concat(s.frames(frame.Video, clip.Video), s.frames(frame.Audio, clip.Audio))
-	slices.SortStableFunc(s.tape, func(a, b frame.Frame) int { return cmp.Compare(a.DTS, b.DTS) })
+	s.media = slices.Concat(s.frames(frame.Video, clip.Video), s.frames(frame.Audio, clip.Audio))
+	slices.SortStableFunc(s.media, func(a, b frame.Frame) int { return cmp.Compare(a.DTS, b.DTS) })
 	s.edge = window.New(window.Options{
 		Media: "media", Store: nowhere{}, Recorder: nowhere{}, Logger: slog.New(slog.DiscardHandler),
 		Mode: window.Mode{Low: true, Leading: 7, Listed: 30 * time.Second, InMemory: 1000},
 	})
-	s.filler = slate.New(slate.Options{
+	for _, do := range before {
+		do(s)
+	}
+	s.writer = slate.New(slate.Options{
 		Open: s.open, Now: time.Now, Limit: func() time.Duration { return s.edge.PartLimit(timeline.MainVideo) }, Broken: func(err error) { t.Error(err) },
 	})
-	s.filler.Allow(true)
+	s.writer.Allow(true)
 	s.begin()
+	began := s.zero
+	for _, at := range s.breaks {
+		s.send(began.Add(at))
+		s.reconnect(began.Add(at))
+	}
 	s.send(time.Now())
 	stop := make(chan struct{})
 	go s.run(stop, time.Now().Add(breakAfter), breakAfter > 0)
-	t.Cleanup(func() { close(stop); <-s.over })
+	s.end = sync.OnceFunc(func() { close(stop); <-s.over })
+	t.Cleanup(s.end)
 	return s
 }
+
+// spoken is a text rendition.
+const spoken = "t"
+
+// speak adds a text rendition that says in each second which it is, from the recording's first one on.
+func speak(s *stream) { s.speakBut(0, 0) }
+
+// speakBut is silent from one second to another.
+func (s *stream) speakBut(silent, until int) {
+	s.edge.Texts().Add(spoken, false)
+	for n := range 600 {
+		if n >= silent && n < until {
+			continue
+		}
+		from := time.Duration(n) * time.Second
+		if !s.edge.Texts().Publish(spoken, captions.Cue{Start: from, End: from + 900*time.Millisecond, Text: saying(n)}) {
+			s.t.Errorf("%s is not taken", saying(n))
+		}
+	}
+}
+
+func saying(second int) string { return fmt.Sprintf("it is second %d.", second) }
 
 // run sends what is live.
 func (s *stream) run(stop chan struct{}, breaks time.Time, breaking bool) {
@@ -79,11 +116,7 @@ func (s *stream) run(stop chan struct{}, breaks time.Time, breaking bool) {
 		case now := <-tick.C:
 			if breaking && now.After(breaks) {
 				breaking = false
-				if err := s.out.Close(nil); err != nil {
-					s.t.Error(err)
-				}
-				s.zero = now
-				s.begin()
+				s.reconnect(now)
 			}
 			s.send(now)
 		}
@@ -93,9 +126,9 @@ func (s *stream) run(stop chan struct{}, breaks time.Time, breaking bool) {
 // open begins a stretch of the recording.
 func (s *stream) open(bool, time.Time) slate.Output {
 	stands := s.edge.Standing()
-	o := packager.Options{Edge: s.edge, Segment: 2 * time.Second, Part: 330 * time.Millisecond, At: stands.At, Began: stands.Began}
-	for i, r := range stands.Lanes {
-		o.Lanes = append(o.Lanes, packager.Lane{Rendition: r, Next: stands.Next[i]})
+	o := packager.Options{Edge: s.edge, Segment: 2 * time.Second, Part: 290 * time.Millisecond, At: stands.At, Began: stands.Began}
+	for i, r := range stands.Renditions {
+		o.Renditions = append(o.Renditions, packager.Rendition{RenditionInfo: r, Next: stands.Next[i]})
 	}
 	if s.cutter != nil {
 		o.Lag = s.cutter.Lag()
@@ -104,9 +137,18 @@ func (s *stream) open(bool, time.Time) slate.Output {
 	return s.cutter
 }
 
+// reconnect ends the publication and begins another one.
+func (s *stream) reconnect(now time.Time) {
+	if err := s.out.Close(nil); err != nil {
+		s.t.Error(err)
+	}
+	s.zero = now
+	s.begin()
+}
+
 // begin begins a publication.
 func (s *stream) begin() {
-	s.out, s.next, s.turn = s.filler.Attach(), 0, 0
+	s.out, s.next, s.turn = s.writer.Attach(), 0, 0
 	for _, c := range s.configs {
 		if err := s.out.Configure(c); err != nil {
 			s.t.Error(err)
@@ -120,7 +162,7 @@ func (s *stream) begin() {
 // send sends what was live until then.
 func (s *stream) send(until time.Time) {
 	for {
-		f := s.tape[s.next]
+		f := s.media[s.next]
 		f.DTS, f.PTS = f.DTS+s.turn, f.PTS+s.turn
 		f.Received = s.zero.Add(f.DTS + f.Duration)
 		if f.Received.After(until) {
@@ -129,14 +171,14 @@ func (s *stream) send(until time.Time) {
 		if err := s.out.Write(f); err != nil {
 			s.t.Error(err)
 		}
-		if s.next++; s.next == len(s.tape) {
+		if s.next++; s.next == len(s.media) {
 			s.next, s.turn = 0, s.turn+s.long
 		}
 	}
 }
 
 // configOf reads a track's parameters.
-func configOf(t *testing.T, k frame.Kind, from origin.Track) frame.Config {
+func configOf(t testing.TB, k frame.Kind, from origin.Track) frame.Config {
 	t.Helper()
 	f, err := mp4.DecodeFile(bytes.NewReader(from.Init))
 	if err != nil {
@@ -179,39 +221,48 @@ func (nowhere) Link(context.Context, string, *os.File) error   { return nil }
 func (nowhere) Record(context.Context, []timeline.Entry) error { return nil }
 
 // Open implements playback.Source: every playback ID leads here.
-func (s *stream) Open(context.Context, string, string) (playback.Presentation, error) { return s, nil }
+func (s *stream) Open(context.Context, playback.Request) (playback.Presentation, playback.Permit, error) {
+	return s, playback.Permit{}, nil
+}
 
 // Media implements playback.Presentation.
 func (s *stream) Media() string { return "media" }
 
-// Private implements playback.Presentation.
-func (s *stream) Private() bool { return false }
-
 // Multivariant implements playback.Presentation.
 func (s *stream) Multivariant(context.Context, playback.Clip) (*hls.Multivariant, error) {
-	lanes, err := s.edge.Describe()
+	renditions, err := s.edge.Describe()
 	if err != nil {
 		return nil, fault.New(fault.NotReady, "not yet")
 	}
 	v := hls.Variant{Audio: "audio", URI: hls.PlaylistURI("v"), Width: origin.Width, Height: origin.Height, FrameRate: origin.FrameRate}
-	for _, l := range lanes {
+	for _, l := range renditions {
 		v.Bandwidth += int64(l.Peak)
 		v.Codecs = append(v.Codecs, l.Inits[0].Codec)
+		v.NoCaptions = v.NoCaptions || l.NoCaptions
 	}
 	sound := hls.Rendition{Type: "AUDIO", GroupID: "audio", Name: "Default", Default: true, Channels: 2, URI: hls.PlaylistURI("a")}
-	return &hls.Multivariant{Renditions: []hls.Rendition{sound}, Variants: []hls.Variant{v}}, nil
+	all := []hls.Rendition{sound}
+	if s.edge.Texts().Has(spoken) {
+		v.Subtitles = "text"
+		all = append(all, hls.Rendition{Type: "SUBTITLES", GroupID: v.Subtitles, Name: "Seconds", Language: "en", Autoselect: true, URI: hls.PlaylistURI(spoken)})
+	}
+	return &hls.Multivariant{Renditions: all, Variants: []hls.Variant{v}}, nil
 }
 
 // Playlist implements playback.Presentation.
 func (s *stream) Playlist(ctx context.Context, rendition string, r playback.Reload, compressed bool) (playback.Text, error) {
 	data, err := s.edge.Playlist(ctx, rendition, window.Reload{MSN: r.MSN, Part: r.Part, Skip: r.Skip}, compressed)
-	return playback.Text{Data: data, MaxAge: 1}, told(err)
+	return playback.Text{Data: data, MaxAge: 1}, playbackError(err)
 }
 
 // Chunk implements playback.Presentation.
 func (s *stream) Chunk(ctx context.Context, rendition string, r hls.Resource) (playback.Body, error) {
-	var at window.Place
+	var at window.Location
 	var err error
+	if rendition == spoken {
+		data, terr := s.edge.Texts().Segment(ctx, rendition, r.MSN)
+		return playback.Body{Data: data}, playbackError(terr)
+	}
 	switch {
 	case r.Init >= 0:
 		at, err = s.edge.ReadInit(rendition, r.Init)
@@ -220,10 +271,15 @@ func (s *stream) Chunk(ctx context.Context, rendition string, r hls.Resource) (p
 	default:
 		at, err = s.edge.ReadSegment(ctx, rendition, r.MSN)
 	}
-	return playback.Body{Data: at.Data}, told(err)
+	return playback.Body{Data: at.Data, Init: at.Init, Start: at.Start}, playbackError(err)
 }
 
-func told(err error) error {
+// Covers implements playback.Presentation.
+func (s *stream) Covers(rendition string, r hls.Resource, c playback.Clip) bool {
+	return s.edge.Covers(rendition, r, hls.Stretch{Begin: c.Begin, End: c.End})
+}
+
+func playbackError(err error) error {
 	if err == nil {
 		return nil
 	}

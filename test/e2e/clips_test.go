@@ -35,7 +35,7 @@ func clipOf(t *testing.T, s *rig.Server, source string, from, to float64) rig.Ob
 }
 
 // TestClips cuts clips of an upload, of a broadcast that goes on, and of a clip; each keeps every rule in all its renditions, rungs and
-// pictures for winding included, and outlives its source.
+// trick play included, and outlives its source.
 func TestClips(t *testing.T) {
 	t.Parallel()
 	rig.On(t, rig.Scaled, func(t *testing.T, p rig.Pair) {

@@ -78,7 +78,8 @@ func TestCrash(t *testing.T) {
 			rtmp.Store(s.RTMP)
 			seen.still(t, s, fmt.Sprintf("crash %d", round+1))
 		}
-		s.AwaitPlayable(t, s.PlayURL(l.Text("playback_ids.0.id")), patience)
+		// A recording ends with what its encoder sent last: without the encoder, what is listed of the slate behind that would go.
+		health(t, s, l, "the encoder is back", func(h rig.Object) bool { return h.Text("status") == "live" })
 		stop()
 		s.Complete(t, l.Text("id"))
 		for _, id := range []string{asset.Text("id"), aloneAsset.Text("id")} {
@@ -86,7 +87,7 @@ func TestCrash(t *testing.T) {
 			check(t, "after the crashes", hlscheck.Options{URL: s.PlayURL(a.Text("playback_ids.0.id")), Decoder: rig.FFmpeg(t)}, "tfdt", "decodes", "align-start")
 		}
 		seen.still(t, s, "the end")
-		settled(t, s)
+		awaitIdle(t, s)
 		noSecrets(t, s, l.Text("stream_key"))
 	})
 }
@@ -99,8 +100,8 @@ func playing(t *testing.T, s *rig.Server, stream rig.Object) rig.Object {
 	return s.AwaitAsset(t, l.Text("active_asset_id"), "playable", patience, rig.Ready)
 }
 
-// settled waits until no asset, track or stream is in the middle of something.
-func settled(t *testing.T, s *rig.Server) {
+// awaitIdle waits until no asset, track or stream is in the middle of something.
+func awaitIdle(t *testing.T, s *rig.Server) {
 	t.Helper()
 	end := time.Now().Add(patience)
 	for {
@@ -254,26 +255,26 @@ func (s *sightings) still(t *testing.T, server *rig.Server, when string) {
 // errHeld ends a response that was held back.
 var errHeld = errors.New("held")
 
-// shelf serves one file, but holds back the second half of each answer until it is released.
-type shelf struct {
+// slowFile serves one file, but holds back the second half of each response until it is released.
+type slowFile struct {
 	content []byte
 	asked   chan struct{} // one for each request
 	release chan struct{} // closed
 }
 
-func newShelf(content []byte) *shelf {
-	return &shelf{content: content, asked: make(chan struct{}, 100), release: make(chan struct{})}
+func newSlowFile(content []byte) *slowFile {
+	return &slowFile{content: content, asked: make(chan struct{}, 100), release: make(chan struct{})}
 }
 
 // ServeHTTP implements http.Handler.
-func (h *shelf) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (h *slowFile) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.asked <- struct{}{}
 	http.ServeContent(w, r, r.URL.Path, time.Unix(1700000000, 0), &slowReader{h: h, r: r})
 }
 
 // slowReader is the content as far as it may be read.
 type slowReader struct {
-	h  *shelf
+	h  *slowFile
 	r  *http.Request
 	at int64
 }

@@ -27,18 +27,18 @@ func TestDownloads(t *testing.T) {
 		t.Parallel()
 		s := rig.Start(t, rig.Options{Pair: p})
 		file := rig.File(t, "a.mp4", rig.Clip{Size: "640x480", Kbit: 600, GOP: 2, Flash: true, Seconds: 12})
-		code, answer := s.Do(t, http.MethodPost, "/video/v1/assets", rig.Object{
+		code, response := s.Do(t, http.MethodPost, "/video/v1/assets", rig.Object{
 			"inputs": []rig.Object{{"url": rig.Files(t, map[string]string{"a.mp4": file}) + "/a.mp4"}}, "playback_policies": []string{"public", "signed"},
 			"static_renditions": []rig.Object{{"resolution": "highest", "passthrough": "mine"}, {"resolution": "audio-only"}}, "master_access": "temporary",
 		})
 		if code != http.StatusCreated {
-			t.Fatalf("create: %d %v", code, answer)
+			t.Fatalf("create: %d %v", code, response)
 		}
-		d := &downloads{t: t, s: s, id: answer.Text("data.id"), want: frames(t, file)}
-		a := d.settled()
+		d := &downloads{t: t, s: s, id: response.Text("data.id"), want: frames(t, file)}
+		a := d.awaitIdle()
 		d.base = s.HTTP + "/" + a.Text("playback_ids.0.id") + "/"
 		first := d.files(a, map[string]int{"highest.mp4": 480, "audio.m4a": 0})
-		d.closed(s.HTTP + "/" + a.Text("playback_ids.1.id") + "/highest.mp4")
+		d.closed(a.Text("playback_ids.1.id"))
 		d.ranges(d.base + "highest.mp4")
 		d.master(a)
 		d.exclusions()
@@ -47,10 +47,10 @@ func TestDownloads(t *testing.T) {
 		d.do(http.StatusNoContent, http.MethodDelete, "/static-renditions/"+old.Text("id"), nil)
 		d.absent("highest.mp4")
 		d.do(http.StatusCreated, http.MethodPost, "/static-renditions", rig.Object{"resolution": "highest"})
-		if again := d.files(d.settled(), map[string]int{"highest.mp4": 480, "audio.m4a": 0}); first["highest.mp4"] != again["highest.mp4"] {
+		if again := d.files(d.awaitIdle(), map[string]int{"highest.mp4": 480, "audio.m4a": 0}); first["highest.mp4"] != again["highest.mp4"] {
 			t.Error("the same file made a second time has other bytes")
 		}
-		for _, f := range d.settled().List("static_renditions.files") {
+		for _, f := range d.awaitIdle().List("static_renditions.files") {
 			d.do(http.StatusNoContent, http.MethodDelete, "/static-renditions/"+f.Text("id"), nil)
 		}
 		d.do(http.StatusCreated, http.MethodPost, "/static-renditions", rig.Object{"resolution": "1080p"})
@@ -58,7 +58,7 @@ func TestDownloads(t *testing.T) {
 		s.Kill(t)
 		s.Run(t)
 		d.base = s.HTTP + "/" + a.Text("playback_ids.0.id") + "/"
-		a = d.settled()
+		a = d.awaitIdle()
 		d.files(a, map[string]int{"360p.mp4": 360, "1080p.mp4": -1})
 		for _, f := range a.List("static_renditions.files") {
 			d.do(http.StatusNoContent, http.MethodDelete, "/static-renditions/"+f.Text("id"), nil)
@@ -85,7 +85,7 @@ func (d *downloads) do(want int, method, path string, body any) rig.Object {
 	return o
 }
 
-func (d *downloads) settled() rig.Object {
+func (d *downloads) awaitIdle() rig.Object {
 	d.t.Helper()
 	return d.s.AwaitAsset(d.t, d.id, "files", patience, filesDone)
 }
@@ -97,11 +97,17 @@ func (d *downloads) absent(name string) {
 	}
 }
 
-// closed says that a playback ID that is not public gives nothing without a token.
-func (d *downloads) closed(url string) {
+// closed asks for the file of 480 lines below a signed playback ID: it needs a token, and one that allows as much.
+func (d *downloads) closed(id string) {
 	d.t.Helper()
-	if code, _, _ := d.s.Get(d.t, url); code != http.StatusForbidden {
-		d.t.Errorf("%s: status %d", url, code)
+	keys, url := newSigner(d.t, d.s), d.s.HTTP+"/"+id+"/highest.mp4"
+	small, large := keys.token(d.t, id, "--param", "max_resolution=360p"), keys.token(d.t, id, "--param", "max_resolution=480p")
+	for url, want := range map[string]int{
+		url: http.StatusForbidden, url + "?token=" + small: http.StatusForbidden, url + "?token=" + large: http.StatusOK,
+	} {
+		if code, _, body := d.s.Get(d.t, url); code != want {
+			d.t.Errorf("%s: status %d, want %d: %.200s", url, code, want, body)
+		}
 	}
 }
 
@@ -247,7 +253,7 @@ func (d *downloads) exclusions() {
 func (d *downloads) legacy() {
 	d.t.Helper()
 	d.do(http.StatusOK, http.MethodPut, "/mp4-support", rig.Object{"mp4_support": "audio-only,capped-1080p"})
-	a := d.settled()
+	a := d.awaitIdle()
 	d.files(a, map[string]int{"capped-1080p.mp4": 480, "audio.m4a": 0})
 	if f := a.List("static_renditions.files")[0]; a.Text("static_renditions.status") != "ready" || f["id"] != nil || f["status"] != nil || f["resolution"] != nil {
 		d.t.Errorf("files of mp4_support: %v", a["static_renditions"])
@@ -264,7 +270,7 @@ func (d *downloads) legacy() {
 	}
 }
 
-// filesDone says that no file of an asset is being made any more.
+// filesDone reports whether no file of an asset is being made any more.
 func filesDone(a rig.Object) bool {
 	for _, f := range append(a.List("static_renditions.files"), rig.Object{"status": a.Text("master.status")}) {
 		if f.Text("status") == "preparing" {

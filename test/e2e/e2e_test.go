@@ -9,7 +9,9 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -24,13 +26,14 @@ import (
 // patience is for what takes a second or two on a machine that has nothing else to do. It is long, for the ones that have.
 const patience = 3 * time.Minute
 
-// TestMain lets more tests run side by side than there are CPUs: most of their time is real time passing by.
+// TestMain lets more tests run side by side than there are CPUs: most of their time is real time passing by. With three
+// for each, browsers and encoders that begin at once kept others from the processors for seconds.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	chosen := false
 	flag.Visit(func(f *flag.Flag) { chosen = chosen || f.Name == "test.parallel" })
 	if !chosen {
-		if err := flag.Set("test.parallel", "6"); err != nil {
+		if err := flag.Set("test.parallel", strconv.Itoa(2*runtime.NumCPU())); err != nil {
 			panic(err)
 		}
 	}
@@ -103,7 +106,7 @@ func events(t *testing.T, s *rig.Server, object string) []string {
 	return types
 }
 
-// inOrder tells whether want is there in this order, other things in between or not.
+// inOrder reports whether want is there in this order, other things in between or not.
 func inOrder(have, want []string) bool {
 	for _, h := range have {
 		if len(want) > 0 && h == want[0] {

@@ -35,8 +35,8 @@ func TestHealth(t *testing.T) {
 	})
 }
 
-// health waits for an answer of GET …/health that ok likes.
-func health(t *testing.T, s *stage, l rig.Object, what string, ok func(rig.Object) bool) rig.Object {
+// health waits for a response of GET …/health that ok likes.
+func health(t *testing.T, s *rig.Server, l rig.Object, what string, ok func(rig.Object) bool) rig.Object {
 	t.Helper()
 	end := time.Now().Add(patience)
 	for {
@@ -52,7 +52,7 @@ func health(t *testing.T, s *stage, l rig.Object, what string, ok func(rig.Objec
 	}
 }
 
-func metrics(t *testing.T, s *stage) string {
+func metrics(t *testing.T, s *rig.Server) string {
 	t.Helper()
 	found := metricsAddress.FindStringSubmatch(s.Log())
 	if found == nil {
@@ -67,14 +67,14 @@ func metrics(t *testing.T, s *stage) string {
 
 func figures(t *testing.T, s *stage) {
 	l := s.stream(t, "standard", rig.Object{"reconnect_window": 5})
-	if h := health(t, s, l, "before", func(h rig.Object) bool { return h.Text("status") == "idle" }); h["encoder"] != nil {
+	if h := health(t, s.Server, l, "before", func(h rig.Object) bool { return h.Text("status") == "idle" }); h["encoder"] != nil {
 		t.Errorf("before: %v", h)
 	}
 	c := small()
 	c.GOP = 2
 	e := s.Publish(t, l.Text("stream_key"), c)
 	within := func(n, from, to float64) bool { return n >= from && n <= to }
-	h := health(t, s, l, "while it sends", func(h rig.Object) bool { // the first samples are not like that where an encoder begins slowly
+	h := health(t, s.Server, l, "while it sends", func(h rig.Object) bool { // the first samples are not like that where an encoder begins slowly
 		return h.Text("status") == "live" && slices.ContainsFunc(h.List("samples"), func(x rig.Object) bool {
 			return within(x.Number("video.frame_rate"), 20, 40) && within(x.Number("keyframe_interval"), 1.9, 2.1) &&
 				x.Number("video.bitrate") >= 50e3 && x.Number("audio.bitrate") >= 10e3
@@ -84,7 +84,7 @@ func figures(t *testing.T, s *stage) {
 		!strings.HasPrefix(h.Text("encoder.remote_address"), "127.0.0.1:") || !strings.HasPrefix(h.Text("encoder.name"), "Lavf") {
 		t.Errorf("health: %v", h)
 	}
-	text := metrics(t, s)
+	text := metrics(t, s.Server)
 	for _, want := range []string{
 		`millrace_ingest_bitrate{live_stream_id="` + l.Text("id") + `",track="video"}`, `millrace_ingest_frame_rate{`, "millrace_encoders{protocol=\"rtmp\"}",
 		"millrace_broadcasts ", "go_goroutines ", "process_resident_memory_bytes ",
@@ -102,7 +102,7 @@ func figures(t *testing.T, s *stage) {
 		t.Error("viewers may read the metrics")
 	}
 	e.Stop()
-	h = health(t, s, l, "afterwards", func(h rig.Object) bool { return h.Text("status") == "idle" })
+	h = health(t, s.Server, l, "afterwards", func(h rig.Object) bool { return h.Text("status") == "idle" })
 	if len(h.List("samples")) != 0 || h.Text("encoder.disconnected_at") == "" || h.Text("encoder.disconnect_reason") == "" {
 		t.Errorf("afterwards: %v", h)
 	}
@@ -124,10 +124,10 @@ func unwell(t *testing.T, s *stage) {
 		}
 		return false
 	}
-	health(t, s, l, "warnings", func(h rig.Object) bool { return has(h, "audio_missing") && has(h, "keyframes_far_apart") })
+	health(t, s.Server, l, "warnings", func(h rig.Object) bool { return has(h, "audio_missing") && has(h, "keyframes_far_apart") })
 	for _, kind := range []string{"audio_missing", "keyframes_far_apart"} {
 		s.AwaitLog(t, patience, `"msg":"ingest warning"`, l.Text("id"), kind)
-		if want := `millrace_ingest_warning{live_stream_id="` + l.Text("id") + `",type="` + kind + `"} 1`; !strings.Contains(metrics(t, s), want) {
+		if want := `millrace_ingest_warning{live_stream_id="` + l.Text("id") + `",type="` + kind + `"} 1`; !strings.Contains(metrics(t, s.Server), want) {
 			t.Errorf("no metric %s", want)
 		}
 	}
@@ -143,7 +143,7 @@ func onlySound(t *testing.T, s *stage) {
 	if text := string(body); !strings.Contains(text, `CODECS="mp4a.40.2"`) || strings.Contains(text, "RESOLUTION") || strings.Contains(text, "avc1") {
 		t.Errorf("multivariant playlist:\n%s", text)
 	}
-	h := health(t, s, l, "sample", func(h rig.Object) bool { return len(h.List("samples")) >= 1 })
+	h := health(t, s.Server, l, "sample", func(h rig.Object) bool { return len(h.List("samples")) >= 1 })
 	if h.Number("encoder.video_frames") != 0 || h.Number("samples.0.video.bitrate") != 0 || h.Number("encoder.audio_frames") == 0 {
 		t.Errorf("health: %v", h)
 	}

@@ -34,17 +34,17 @@ func TestCrashOfJobs(t *testing.T) {
 		random := dice(t)
 		clip := small()
 		clip.Seconds = 20
-		files := map[string]*shelf{}
+		files := map[string]*slowFile{}
 		mux := http.NewServeMux()
 		for _, name := range []string{"film.mp4", "film.ts", "film.mkv", "sound.mp3"} {
 			c := clip
 			if name == "sound.mp3" {
 				c.NoVideo, c.Audio = true, "libmp3lame"
 			}
-			files[name] = newShelf(content(t, name, c))
+			files[name] = newSlowFile(content(t, name, c))
 			mux.Handle("/"+name, files[name])
 		}
-		files["lines.srt"] = newShelf([]byte(numbered(20)))
+		files["lines.srt"] = newSlowFile([]byte(numbered(20)))
 		mux.Handle("/lines.srt", files["lines.srt"])
 		origin := httptest.NewServer(mux)
 		t.Cleanup(origin.Close)
@@ -80,7 +80,7 @@ func TestCrashOfJobs(t *testing.T) {
 			s.Kill(t)
 			s.Run(t)
 		}
-		settled(t, s)
+		awaitIdle(t, s)
 		for _, id := range append(assets, finished) {
 			a := s.Asset(t, id)
 			for _, track := range a.List("tracks") {
@@ -97,7 +97,7 @@ func TestCrashOfJobs(t *testing.T) {
 	})
 }
 
-func asked(t *testing.T, f *shelf, name string) {
+func asked(t *testing.T, f *slowFile, name string) {
 	t.Helper()
 	select {
 	case <-f.asked:
@@ -153,7 +153,7 @@ func TestDrain(t *testing.T) {
 				t.Errorf("%s has %d discontinuities, want 1", v.URL, v.Discontinuities)
 			}
 		}
-		settled(t, s)
+		awaitIdle(t, s)
 		if alarms := alarms(s); len(alarms) > 0 {
 			t.Errorf("log: %s", strings.Join(alarms, "\n"))
 		}
@@ -189,7 +189,7 @@ func TestSecondSignal(t *testing.T) {
 	}
 	// The body is asked for when the request's handler waits for it (RFC 9110 section 10.1.1).
 	if line, err := bufio.NewReader(c).ReadString('\n'); err != nil || !strings.HasPrefix(line, "HTTP/1.1 100 ") {
-		t.Fatalf("the server answers %q, %v", line, err)
+		t.Fatalf("the server says %q, %v", line, err)
 	}
 	s.Signal(t, syscall.SIGTERM)
 	for end := time.Now().Add(patience); ; rig.Pause(50 * time.Millisecond) { // it has taken the first signal when nobody is let in any more

@@ -134,7 +134,7 @@ func complete(t *testing.T, s *stage) {
 	s.AwaitLive(t, l.Text("id"), "idle", patience, idle)
 	recorded(t, s, a.Text("id"))
 	if code, _, _ := s.Get(t, s.PlayURL(l.Text("playback_ids.0.id"))); code != http.StatusPreconditionFailed {
-		t.Errorf("the live stream's playlist answers %d after complete, want 412", code)
+		t.Errorf("the live stream's playlist returns %d after complete, want 412", code)
 	}
 	e.Kill()
 	s.Publish(t, l.Text("stream_key"), small())
@@ -157,7 +157,7 @@ func remove(t *testing.T, s *stage) {
 		t.Fatalf("delete: status %d: %v", code, o)
 	}
 	if code, _ := s.Do(t, "GET", path, nil); code != http.StatusNotFound {
-		t.Errorf("a deleted stream answers %d", code)
+		t.Errorf("a deleted stream returns %d", code)
 	}
 	cut(t, "delete", e)
 	recorded(t, s, a.Text("id"))
@@ -306,7 +306,7 @@ func nothingSent(t *testing.T, s *stage) {
 	}
 }
 
-// gone waits until a playlist is unknown: an answer may be kept for a second.
+// gone waits until a playlist is unknown: a response may be kept for a second.
 func gone(t *testing.T, s *rig.Server, url string) {
 	t.Helper()
 	end := time.Now().Add(patience)
@@ -316,7 +316,7 @@ func gone(t *testing.T, s *rig.Server, url string) {
 			return
 		}
 		if time.Now().After(end) {
-			t.Fatalf("%s still answers %d", url, code)
+			t.Fatalf("%s still returns %d", url, code)
 		}
 		rig.Pause(100 * time.Millisecond)
 	}

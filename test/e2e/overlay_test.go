@@ -41,7 +41,7 @@ func seen(t *testing.T, url string, w, h int) *image.NRGBA {
 	return &image.NRGBA{Pix: pixels, Stride: 4 * w, Rect: image.Rect(0, 0, w, h)}
 }
 
-// like says that a colour is another, as nearly as a lossy codec keeps it.
+// like reports whether a colour is another, as nearly as a lossy codec keeps it.
 func like(c, want color.NRGBA) bool {
 	for _, d := range [3]int{int(c.R) - int(want.R), int(c.G) - int(want.G), int(c.B) - int(want.B)} {
 		if d < -45 || d > 45 {
@@ -82,12 +82,12 @@ func TestOverlaysLive(t *testing.T) {
 	}}})
 	e := s.Publish(t, l.Text("stream_key"), small())
 	a := playing(t, s, l)
-	laid := func(what, url string) {
+	checkOverlay := func(what, url string) {
 		img := seen(t, url, 320, 180)
 		covers(t, what, img, image.Rect(10, 10, 50, 30), pureRed)
 		covers(t, what, img, image.Rect(224, 135, 304, 180), pureGreen)
 	}
-	laid("live", s.PlayURL(l.Text("playback_ids.0.id")))
+	checkOverlay("live", s.PlayURL(l.Text("playback_ids.0.id")))
 	if now := s.Live(t, l.Text("id")); away(now) {
 		t.Errorf("the encoder was disconnected: %v", now)
 	}
@@ -95,7 +95,7 @@ func TestOverlaysLive(t *testing.T) {
 	s.AwaitLive(t, l.Text("id"), "without encoder", patience, away)
 	s.Complete(t, l.Text("id"))
 	a = s.AwaitAsset(t, a.Text("id"), "finished", patience, rig.Finished)
-	laid("recorded", s.PlayURL(a.Text("playback_ids.0.id")))
+	checkOverlay("recorded", s.PlayURL(a.Text("playback_ids.0.id")))
 }
 
 // TestOverlays lays images over an upright file: they are in what it is played in, in every size, and in its images.
@@ -118,7 +118,7 @@ func TestOverlays(t *testing.T) {
 		a := s.AwaitAsset(t, made.Text("data.id"), "ready", patience, rig.Ready)
 		url := s.PlayURL(a.Text("playback_ids.0.id"))
 		half := color.NRGBA{R: 0x80, G: 0x80, A: 0xff} // red of half opacity over green
-		laid := func(what string, img *image.NRGBA, scale float64) {
+		checkOverlay := func(what string, img *image.NRGBA, scale float64) {
 			at := func(x0, y0, x1, y1 float64) image.Rectangle {
 				return image.Rect(int(x0*scale), int(y0*scale), int(x1*scale), int(y1*scale))
 			}
@@ -139,8 +139,8 @@ func TestOverlays(t *testing.T) {
 		if len(videos) != 2 {
 			t.Fatalf("%d renditions", len(videos))
 		}
-		laid("top", seen(t, videos[true], 360, 640), 1)
-		laid("rung", seen(t, videos[false], 270, 480), 0.75)
-		laid("thumbnail", seen(t, s.HTTP+"/"+a.Text("playback_ids.0.id")+"/thumbnail.png?time=0", 360, 640), 1)
+		checkOverlay("top", seen(t, videos[true], 360, 640), 1)
+		checkOverlay("rung", seen(t, videos[false], 270, 480), 0.75)
+		checkOverlay("thumbnail", seen(t, s.HTTP+"/"+a.Text("playback_ids.0.id")+"/thumbnail.png?time=0", 360, 640), 1)
 	})
 }

@@ -105,7 +105,7 @@ func (d dropped) run(t *testing.T) {
 	d.recorded(t, a.Text("id"))
 }
 
-// watch plays the stream in Chromium for a time: the picture runs on through everything, and nothing begins anew.
+// watch plays the stream in Chromium for a time: the picture runs on through everything, and nothing begins again.
 func (d dropped) watch(t *testing.T, playback string, long time.Duration) {
 	page := browser.Start(t).Open(t, d.s.WatchURL(playback))
 	page.Eval(t, "window.notReloaded = true", nil)

@@ -17,7 +17,7 @@ import (
 	"millrace/test/rig"
 )
 
-// stormKills is how often TestStorm kills the server; MILLRACE_TEST_KILLS says otherwise (make storm).
+// stormKills is how often TestStorm kills the server; MILLRACE_TEST_KILLS says otherwise (make storm-live).
 const stormKills = 20
 
 // TestStorm kills the server at random moments of two live streams whose encoders come back, often twice within a segment's length. A viewer
@@ -41,12 +41,13 @@ func TestStorm(t *testing.T) {
 		t.Cleanup(func() { cancel(); wg.Wait() })
 		var at address
 		at.set(s)
-		clip := stormClip(t)
-		low := newStormStream(t, s, "low", 330*time.Millisecond)
+		low := newStormStream(t, s, "low", 290*time.Millisecond)
+		low.clip = stormClip(t, "storm.flv", "-tune", "zerolatency")
 		standard := newStormStream(t, s, "standard", time.Second)
+		standard.clip, standard.lag = stormClip(t, "storm-b-frames.flv", "-bf", "2"), 2*time.Second/30
 		streams := []*stormStream{low, standard}
 		for _, x := range streams {
-			wg.Go(func() { x.publish(ctx, &at, clip) })
+			wg.Go(func() { x.publish(ctx, &at) })
 		}
 		seen := newMemory(random.Uint64())
 		for _, x := range streams {
@@ -54,7 +55,7 @@ func TestStorm(t *testing.T) {
 			x.asset = s.AwaitLive(t, x.id, "active", patience, func(o rig.Object) bool { return o.Text("active_asset_id") != "" }).Text("active_asset_id")
 			for _, uri := range references(string(get(t, s.PlayURL(x.play)))) {
 				playlist := path(join(t, s.PlayURL(x.play), uri))
-				wg.Go(func() { seen.follow(ctx, &at, playlist) })
+				wg.Go(func() { seen.follow(ctx, &at, playlist, x.stamps.Sent) })
 			}
 		}
 		for n := range kills {
@@ -81,6 +82,7 @@ func TestStorm(t *testing.T) {
 		cancel()
 		wg.Wait()
 		seen.recall(t, s.HTTP, "the end", seen.last())
+		t.Logf("at most %v of pictures were sent without anything new in a playlist", seen.stood) // on a busy machine much of it is the restart
 		for _, x := range streams {
 			s.Complete(t, x.id)
 			x.account(t, s, s.AwaitAsset(t, x.asset, "finished", patience, rig.Finished))
@@ -96,13 +98,15 @@ func stormPause(random *rand.Rand) time.Duration {
 	return time.Duration(500+random.IntN(4000)) * time.Millisecond
 }
 
-// stormClip is what the encoders send: 16 s, a whole number of frames of picture and sound alike.
-func stormClip(t *testing.T) *encoder.Clip {
+// stormClip is what an encoder sends: 16 s, a whole number of frames of picture and sound alike.
+func stormClip(t *testing.T, name string, more ...string) *encoder.Clip {
 	t.Helper()
-	file := programtest.SharedMedia(t, "storm.flv",
+	args := []string{
 		"-f", "lavfi", "-i", "testsrc2=size=320x180:rate=30", "-f", "lavfi", "-i", "sine=frequency=440:sample_rate=48000", "-t", "17",
-		"-c:v", "libx264", "-preset", "ultrafast", "-tune", "zerolatency", "-profile:v", "main", "-pix_fmt", "yuv420p", "-g", "60", "-keyint_min", "60",
-		"-sc_threshold", "0", "-b:v", "300k", "-maxrate", "300k", "-bufsize", "300k", "-c:a", "aac", "-ac", "2", "-b:a", "64k", "-f", "flv")
+		"-c:v", "libx264", "-preset", "ultrafast", "-profile:v", "main", "-pix_fmt", "yuv420p", "-g", "60", "-keyint_min", "60",
+		"-sc_threshold", "0", "-b:v", "300k", "-maxrate", "300k", "-bufsize", "300k", "-c:a", "aac", "-ac", "2", "-b:a", "64k",
+	}
+	file := programtest.SharedMedia(t, name, append(append(args, more...), "-f", "flv")...)
 	clip, err := encoder.ReadClip(file, 480, 750, 16*time.Second)
 	if err != nil {
 		t.Fatal(err)
@@ -122,6 +126,8 @@ func (a *address) set(s *rig.Server) {
 type stormStream struct {
 	id, key, play, asset string
 	part                 time.Duration // longest
+	clip                 *encoder.Clip
+	lag                  time.Duration // of presentation behind decoding
 	stamps               encoder.Stamps
 
 	mu    sync.Mutex
@@ -142,7 +148,7 @@ func newStormStream(t *testing.T, s *rig.Server, mode string, part time.Duration
 }
 
 // publish sends until ctx ends, and connects again at once whenever the connection breaks.
-func (x *stormStream) publish(ctx context.Context, at *address, clip *encoder.Clip) {
+func (x *stormStream) publish(ctx context.Context, at *address) {
 	for ctx.Err() == nil {
 		p, err := encoder.Dial(ctx, at.rtmp.Load().(string)+"/app/"+x.key)
 		if err != nil {
@@ -152,7 +158,7 @@ func (x *stormStream) publish(ctx context.Context, at *address, clip *encoder.Cl
 		x.mu.Lock()
 		x.lives, x.open = append(x.lives, stormLife{from: len(x.stamps.Sent())}), true
 		x.mu.Unlock()
-		_ = p.Play(ctx, clip, &x.stamps) // it breaks with each kill
+		_ = p.Play(ctx, x.clip, &x.stamps) // it breaks with each kill
 		x.mu.Lock()
 		x.open = false
 		x.lives[len(x.lives)-1].to = len(x.stamps.Sent())
@@ -189,8 +195,7 @@ func (x *stormStream) alike(t *testing.T, lists [][]string) {
 	if len(lists) != 2 || len(lists[0]) != len(lists[1]) {
 		t.Fatalf("parts of %v: %d playlists", x.part, len(lists))
 	}
-	// The last segment may have a part more of the one than of the other; with each connection they may not go apart.
-	most := x.part.Seconds() + 0.1 + 0.002*float64(len(x.lives))
+	most := 0.05 + x.lag.Seconds() // two frames of sound and what is rounded
 	apart, steps := 0.0, ""
 	for i := range lists[0] {
 		var long [2]float64
@@ -202,8 +207,9 @@ func (x *stormStream) alike(t *testing.T, lists [][]string) {
 		steps += "\n"
 		apart += long[0] - long[1]
 	}
+	t.Logf("parts of %v: sound and picture end %.3f s apart", x.part, apart)
 	if apart > most || apart < -most {
-		t.Errorf("parts of %v: sound and picture end %.3f s apart:\n%s", x.part, apart, steps)
+		t.Errorf("parts of %v: that is too far:\n%s", x.part, steps)
 	}
 }
 

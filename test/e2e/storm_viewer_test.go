@@ -27,6 +27,7 @@ type memory struct {
 	first  map[string]int               // by playlist: EXT-X-MEDIA-SEQUENCE
 	listed map[string][]string          // by playlist: what its last text named
 	whole  []string                     // every segment
+	stood  time.Duration                // the longest stand
 }
 
 func newMemory(seed uint64) *memory {
@@ -44,9 +45,10 @@ func (m *memory) fault(format string, args ...any) {
 	}
 }
 
-// follow watches a playlist as a low-latency player does, until ctx ends: it waits for the next part, and fetches what is new.
-func (m *memory) follow(ctx context.Context, at *address, playlist string) {
-	query := ""
+// follow watches a playlist as a low-latency player does, until ctx ends: it waits for the next part, and fetches what is new. sent is when
+// the encoder sent each of its pictures.
+func (m *memory) follow(ctx context.Context, at *address, playlist string, sent func() []time.Time) {
+	query, grew := "", len(sent())
 	for ctx.Err() == nil {
 		base := at.http.Load().(string)
 		code, text, err := try(ctx, base+playlist+query)
@@ -56,6 +58,10 @@ func (m *memory) follow(ctx context.Context, at *address, playlist string) {
 			continue
 		}
 		fresh, ask := m.read(playlist, string(text))
+		if n := len(sent()); len(fresh) > 0 {
+			m.stand(time.Duration(n-grew) * time.Second / 30)
+			grew = n
+		}
 		for _, p := range fresh {
 			m.fetch(ctx, base, p, "while it is live")
 		}
@@ -63,6 +69,13 @@ func (m *memory) follow(ctx context.Context, at *address, playlist string) {
 			rig.Pause(200 * time.Millisecond)
 		}
 	}
+}
+
+// stand notes for how long an encoder sent, over all its connections, without anything new in a playlist.
+func (m *memory) stand(d time.Duration) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.stood = max(m.stood, d)
 }
 
 // fetch gets what was listed; that it can't be had while the server is killed is no fault.

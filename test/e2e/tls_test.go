@@ -24,7 +24,7 @@ import (
 func shown(t *testing.T, addr, name string, roots *x509.CertPool) (*x509.Certificate, error) {
 	t.Helper()
 	_, addr, _ = strings.Cut(addr, "://")
-	d := tls.Dialer{NetDialer: &net.Dialer{Timeout: 10 * time.Second}, Config: &tls.Config{ServerName: name, RootCAs: roots, InsecureSkipVerify: roots == nil}}
+	d := tls.Dialer{NetDialer: &net.Dialer{Timeout: patience}, Config: &tls.Config{ServerName: name, RootCAs: roots, InsecureSkipVerify: roots == nil}}
 	conn, err := d.DialContext(t.Context(), "tcp", addr)
 	if err != nil {
 		return nil, err
@@ -55,7 +55,7 @@ func TestCertificateFromAnAuthority(t *testing.T) {
 	e := rig.PublishTo(t, s.RTMPS+"/app/"+stream.Text("stream_key"), rig.Clip{Size: "320x180", Kbit: 300, GOP: 1})
 	id := stream.Text("playback_ids.0.id")
 	s.AwaitPlayable(t, s.PlayURL(id), patience)
-	client := &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{
+	client := &http.Client{Timeout: patience, Transport: &http.Transport{
 		DisableKeepAlives: true, ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{RootCAs: a.Issued, ServerName: domain},
 	}}
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.HTTPS+"/"+id+".m3u8", nil)

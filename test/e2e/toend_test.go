@@ -8,7 +8,6 @@ import (
 	"net/http/httptest"
 	"slices"
 	"testing"
-	"time"
 
 	"millrace/internal/programtest"
 	"millrace/internal/web/watch"
@@ -95,7 +94,7 @@ func TestPlayedToTheEnd(t *testing.T) {
 			t.Fatal(err)
 		}
 		mux := http.NewServeMux()
-		mux.Handle("/watch/", watch.Handler())
+		mux.Handle("/watch/", watch.Handler(nil))
 		mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "text/html")
 			_, _ = fmt.Fprintf(w, player, list)
@@ -108,7 +107,7 @@ func TestPlayedToTheEnd(t *testing.T) {
 			Ended         bool
 			Errors        []string
 		}{}
-		page.Until(t, "all have ended", time.Minute, func(browser.Probe) bool {
+		page.Until(t, "all have ended", patience, func(browser.Probe) bool {
 			page.Eval(t, "window.plays", &plays)
 			for name := range urls {
 				if !plays[name].Ended {
@@ -124,4 +123,23 @@ func TestPlayedToTheEnd(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestPlaysOverWhatCannotBeDecoded: a reference is missing in the file, so that Chromium ends the playback in the
+// middle. The page goes on behind that, by itself, and comes to the end.
+func TestPlaysOverWhatCannotBeDecoded(t *testing.T) {
+	t.Parallel()
+	const seconds = 16
+	file := programtest.Media(t, "gap.mp4", "-f", "lavfi", "-i", "testsrc2=size=320x180:rate=30", "-f", "lavfi", "-i", "sine=frequency=440", "-t", fmt.Sprint(seconds),
+		"-c:v", "libx264", "-preset", "veryfast", "-pix_fmt", "yuv420p", "-g", "60", "-x264-params", "b-pyramid=strict:b-adapt=0:bframes=3:ref=2:scenecut=0",
+		"-bsf:v", "noise=amount=0:drop='eq(n,157)'", "-c:a", "aac")
+	s := rig.Start(t, rig.Options{})
+	a := s.CreateAsset(t, rig.Files(t, map[string]string{"gap.mp4": file})+"/gap.mp4")
+	a = s.AwaitAsset(t, a.Text("id"), "ready", patience, rig.Ready)
+	page := browser.Start(t).Open(t, s.WatchURL(a.Text("playback_ids.0.id")))
+	p := page.Until(t, "ended", patience, func(p browser.Probe) bool { return p.Ended })
+	failed := slices.Contains(p.Errors, "decodeError (fatal)")
+	if !failed || p.Restarts > 0 || p.Error != "" || math.Abs(p.Time-seconds) > 0.3 {
+		t.Errorf("%+v", p)
+	}
 }

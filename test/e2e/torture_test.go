@@ -46,10 +46,10 @@ func (x *torturer) dial() {
 	}
 }
 
-// play sends some time of a tape, and its clock goes on.
-func (x *torturer) play(tape *rig.Tape, from, lag int, long time.Duration) {
+// play sends some time of a file, and its clock goes on.
+func (x *torturer) play(clip *rig.Clips, from, lag int, long time.Duration) {
 	x.t.Helper()
-	if err := x.wire.Play(tape, from, lag, long, x.clock); err != nil {
+	if err := x.wire.Play(clip, from, lag, long, x.clock); err != nil {
 		x.t.Fatalf("play: %v", err)
 	}
 	x.clock += long
@@ -124,14 +124,14 @@ func TestPlaysThroughAnotherSize(t *testing.T) {
 	x := &torturer{t: t, s: s, l: s.CreateLive(t, "low", rig.Object{"reconnect_window": 60})}
 	x.dial()
 	t.Cleanup(x.wire.Drop)
-	tapes := []*rig.Tape{small, large, small, large}
-	seen := make(chan struct{}, len(tapes))
+	clips := []*rig.Clips{small, large, small, large}
+	seen := make(chan struct{}, len(clips))
 	sent := make(chan error, 1)
 	go func() { // each size goes on until the page has shown it, however late that begins
 		clock := time.Second
-		for _, tape := range tapes {
+		for _, clip := range clips {
 			for shown := false; !shown; clock += 6 * time.Second {
-				if err := x.wire.Play(tape, 0, 0, 6*time.Second, clock); err != nil {
+				if err := x.wire.Play(clip, 0, 0, 6*time.Second, clock); err != nil {
 					sent <- err
 					return
 				}

@@ -78,7 +78,7 @@ func (v *viewing) run(t *testing.T) {
 	var notReloaded bool
 	page.Eval(t, "Boolean(window.notReloaded)", &notReloaded)
 	if !notReloaded || p.Restarts > 0 {
-		t.Errorf("over a reconnect the page was kept %t, the player began anew %d times: %v", notReloaded, p.Restarts, p.Errors)
+		t.Errorf("over a reconnect the page was kept %t, the player began again %d times: %v", notReloaded, p.Restarts, p.Errors)
 	}
 	v.asset = v.s.Live(t, v.stream.Text("id")).Text("active_asset_id")
 	v.watch = v.s.WatchURL(v.s.AwaitAsset(t, v.asset, "playable", patience, rig.Ready).Text("playback_ids.0.id"))

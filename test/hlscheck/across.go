@@ -147,7 +147,7 @@ func (c *checker) checkRates() {
 	}
 }
 
-// names tells whether a name of CODECS is that of a sample entry, of which only the family is known here but for H.264 and AAC.
+// names reports whether a name of CODECS is that of a sample entry, of which only the family is known here but for H.264 and AAC.
 func names(stated, codec string) bool {
 	if family, _, more := strings.Cut(stated, "."); more && !strings.Contains(codec, ".") {
 		stated = family

@@ -163,7 +163,7 @@ func faults() map[string]fault {
 		"503":                   {rule: "status", o: status(503, func(r *http.Request) bool { return r.URL.Query().Get("_HLS_msn") == "6" })},
 		"stands still":          {rule: "reload-grows", o: live(origin.Options{Text: freeze("audio.m3u8")}), with: Options{Follow: 12 * time.Second}},
 		"removed at once":       {rule: "removal-early", o: live(origin.Options{Respond: removeEarly()}), with: Options{Follow: 19 * time.Second}},
-		"reload answers old":    {rule: "blocking-reload", o: respond(withoutDirectives)},
+		"reload returns old":    {rule: "blocking-reload", o: respond(withoutDirectives)},
 		"reload is late":        {rule: "blocking-time", o: respond(lateReload)},
 		"far future":            {rule: "far-future", o: status(200, func(r *http.Request) bool { n, _ := strconv.Atoi(r.URL.Query().Get("_HLS_msn")); return n > 12 })},
 		"part alone":            {rule: "directive", o: respond(func(_ http.ResponseWriter, r *http.Request) bool { forget(r, "_HLS_part", "_HLS_msn"); return false })},
@@ -171,10 +171,16 @@ func faults() map[string]fault {
 		"hint not kept": {rule: "preload-hint", o: text(in("video.m3u8", func(s string) string {
 			return regexp.MustCompile(`HINT:TYPE=PART,URI=".*"`).ReplaceAllString(s, `HINT:TYPE=PART,URI="video_0.0.m4s"`)
 		}))},
-		"delta is another":    {rule: "delta", o: live(origin.Options{Begin: longAgo, Text: in("", deltaOff)})},
-		"delta without map":   {rule: "delta-map", o: live(origin.Options{Begin: longAgo, Text: in("", mapBehindSkip)})},
-		"skips too much":      {rule: "skip-boundary", o: live(origin.Options{Begin: longAgo, Text: in("", skipsMore)})},
-		"report is old":       {rule: "report", o: text(in("video.m3u8", func(s string) string { return regexp.MustCompile(`LAST-MSN=\d+`).ReplaceAllString(s, "LAST-MSN=1") }))},
+		"delta is another":  {rule: "delta", o: live(origin.Options{Begin: longAgo, Text: in("", deltaOff)})},
+		"delta without map": {rule: "delta-map", o: live(origin.Options{Begin: longAgo, Text: in("", mapBehindSkip)})},
+		"skips too much":    {rule: "skip-boundary", o: live(origin.Options{Begin: longAgo, Text: in("", skipsMore)})},
+		"report is old":     {rule: "report", o: text(in("video.m3u8", func(s string) string { return regexp.MustCompile(`LAST-MSN=\d+`).ReplaceAllString(s, "LAST-MSN=1") }))},
+		"report is ahead": {rule: "report", o: text(in("video.m3u8", func(s string) string {
+			return regexp.MustCompile(`LAST-MSN=\d+`).ReplaceAllStringFunc(s, func(tag string) string {
+				n, _ := strconv.Atoi(strings.TrimPrefix(tag, "LAST-MSN="))
+				return fmt.Sprintf("LAST-MSN=%d", n+2) // blocks as long as a report may, and comes true
+			})
+		}))},
 		"report is missing":   {rule: "report", o: text(in("video.m3u8", drop("#EXT-X-RENDITION-REPORT.*")))},
 		"segment is no fMP4":  {rule: "fmp4", o: data(`^video_3\.m4s`, func(b []byte) []byte { return b[1:] })},
 		"no tfdt":             {rule: "fmp4", o: data(`^video_3\.m4s`, func(b []byte) []byte { return bytes.ReplaceAll(b, []byte("tfdt"), []byte("free")) })},
@@ -326,7 +332,7 @@ func forget(r *http.Request, name, unless string) {
 	r.URL.RawQuery = q.Encode()
 }
 
-// withoutDirectives answers a blocking reload with what there is.
+// withoutDirectives responds to a blocking reload with what there is.
 func withoutDirectives(_ http.ResponseWriter, r *http.Request) bool {
 	if n, err := strconv.Atoi(r.URL.Query().Get("_HLS_msn")); err == nil && n < 12 {
 		r.URL.RawQuery = ""
@@ -334,7 +340,7 @@ func withoutDirectives(_ http.ResponseWriter, r *http.Request) bool {
 	return false
 }
 
-// lateReload waits before it answers.
+// lateReload waits before it responds.
 func lateReload(_ http.ResponseWriter, r *http.Request) bool {
 	if r.URL.Query().Has("_HLS_part") && r.URL.Query().Has("_HLS_msn") {
 		<-time.After(4 * time.Second)
@@ -403,7 +409,7 @@ func nonSyncFirst(b []byte) []byte {
 	return b
 }
 
-// fickle answers each time with another last byte.
+// fickle responds each time with another last byte.
 func fickle() func(string, []byte) []byte {
 	var n atomic.Int32
 	return func(name string, b []byte) []byte {

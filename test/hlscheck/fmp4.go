@@ -260,7 +260,9 @@ func (i *initInfo) moov(b []byte) error {
 }
 
 func (i *initInfo) sampleEntry(kind string, body []byte) error {
-	i.format, i.codec = kind, kind
+	i.format = kind
+	kind = unprotected(kind, body)
+	i.codec = kind
 	r := &reader{b: body}
 	switch kind {
 	case "avc1", "avc3", "hvc1", "hev1", "av01", "vp09":
@@ -287,6 +289,27 @@ func (i *initInfo) sampleEntry(kind string, body []byte) error {
 		})
 	}
 	return nil
+}
+
+// unprotected is the format of a sample entry before it was encrypted, ISO/IEC 14496-12 section 8.12.2; of another it is its own.
+func unprotected(kind string, body []byte) (format string) {
+	head := map[string]int{"encv": 78, "enca": 28}[kind]
+	if head == 0 || len(body) < head {
+		return kind
+	}
+	format = kind
+	_ = boxes(body[head:], func(box string, b []byte) error { // what is broken in there is still encv
+		if box == "sinf" {
+			return boxes(b, func(box string, b []byte) error {
+				if box == "frma" && len(b) == 4 {
+					format = string(b)
+				}
+				return nil
+			})
+		}
+		return nil
+	})
+	return format
 }
 
 // hevcCodec is profile, compatibility, tier, level and constraints as ISO 14496-15 annex E writes them.

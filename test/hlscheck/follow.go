@@ -41,7 +41,7 @@ func (v *rendition) summary() Rendition {
 // extrasEvery is with which turns of follow the extras are looked at.
 const extrasEvery = 4
 
-// atOnce is how long an answer may take that waits for nothing. What is refused by a server that blocks first takes target durations.
+// atOnce is how long a response may take that waits for nothing. What is refused by a server that blocks first takes target durations.
 const atOnce = 5 * time.Second
 
 // follow watches the playlist until deadline or its end.
@@ -158,7 +158,7 @@ func (v *rendition) reload(ctx context.Context, m *media) (*media, string, error
 		v.c.check("blocking-time", took <= limit+time.Second, u, "took %v, want at most %v", took.Round(time.Millisecond), limit)
 	}
 	has := next.contains(msn, part)
-	v.c.check("blocking-reload", next.ended || v.c.o.stalls() || has, u, "the answer does not have segment %d part %d", msn, part)
+	v.c.check("blocking-reload", next.ended || v.c.o.stalls() || has, u, "the response does not have segment %d part %d", msn, part)
 	if !has && !next.ended { // a server that does not block must not be hammered
 		if err := sleep(ctx, 300*time.Millisecond); err != nil {
 			return nil, "", err
@@ -167,13 +167,13 @@ func (v *rendition) reload(ctx context.Context, m *media) (*media, string, error
 	return next, u, v.checkHint(next, msn, h)
 }
 
-// breaksLast tells whether other media has begun in what is listed last.
+// breaksLast reports whether other media has begun in what is listed last.
 func (m *media) breaksLast() bool {
 	n := len(m.entries)
 	return m.open.discontinuity || n > 0 && m.entries[n-1].discontinuity || n > 1 && m.entries[n-2].discontinuity
 }
 
-// contains tells whether the segment, or its part, is listed.
+// contains reports whether the segment, or its part, is listed.
 func (m *media) contains(msn, part int) bool {
 	switch {
 	case m.next() > msn:
@@ -199,9 +199,18 @@ func sleep(ctx context.Context, d time.Duration) error {
 // hinted is a part that was asked for by its hint.
 type hinted struct {
 	url  string
-	a    answer
+	a    response
+	took time.Duration
 	err  error
 	none bool
+}
+
+// stood reports whether the server gave the hint up only when it had waited for as long as players have something to
+// show: the encoder, or a machine that is short of time, had nothing for it.
+func (h *hinted) stood(m *media) bool {
+	const rounding = 50 * time.Millisecond
+	return h.a.status == http.StatusNotFound && m.partTarget > 0 &&
+		h.took.Seconds() >= 3*m.partTarget-rounding.Seconds()
 }
 
 // fetchHint asks for the hinted part right away, as a player does; the channel gives the outcome once.
@@ -213,8 +222,9 @@ func (v *rendition) fetchHint(ctx context.Context, m *media) <-chan hinted {
 		}
 		u := v.c.resolve(v.url, h.text("URI"))
 		go func() {
+			from := time.Now()
 			a, err := v.c.fetch(ctx, http.MethodGet, u, "")
-			out <- hinted{url: u, a: a, err: err}
+			out <- hinted{url: u, a: a, took: time.Since(from), err: err}
 		}()
 		return out
 	}
@@ -230,7 +240,7 @@ func (v *rendition) checkHint(m *media, msn int, h hinted) error {
 	if h.err != nil {
 		return h.err
 	}
-	if m.ended || (v.c.o.stalls() || v.c.o.OtherMedia && m.breaksLast()) && h.a.status != http.StatusOK {
+	if h.stood(m) || m.ended || (v.c.o.stalls() || v.c.o.OtherMedia && m.breaksLast()) && h.a.status != http.StatusOK {
 		return nil // the end may take back a hint
 	}
 	v.c.check("preload-hint", h.a.status == http.StatusOK, h.url, "status %d", h.a.status)

@@ -129,7 +129,7 @@ func Check(ctx context.Context, o Options) (*Report, error) {
 	return r, err
 }
 
-// goesOn says whether playlists are watched further.
+// goesOn reports whether playlists are watched further.
 func (c *checker) goesOn(deadline time.Time) bool {
 	if time.Now().Before(deadline) {
 		return true

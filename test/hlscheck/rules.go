@@ -25,15 +25,15 @@ var Rules = map[string]Rule{
 	"playlist-type": {"4.4.3.5", "EXT-X-PLAYLIST-TYPE is EVENT or VOD, and VOD has EXT-X-ENDLIST"},
 
 	// HTTP.
-	"status":             {"6.2.1", "every URI of a playlist answers 200"},
+	"status":             {"6.2.1", "every URI of a playlist returns 200"},
 	"playlist-type-http": {"4", "playlists are application/vnd.apple.mpegurl or audio/mpegurl"},
 	"media-type-http":    {"6.2.1", "segments have the right Content-Type"},
-	"playlist-cache":     {"6.2.1", "playlists may be kept for less than a target duration, segments for long; a blocking answer may be kept longer"},
+	"playlist-cache":     {"6.2.1", "playlists may be kept for less than a target duration, segments for long; a blocking response may be kept longer"},
 	"media-cache":        {"6.2.1", "segments, parts and init segments are immutable for a year"},
-	"cors":               {"player", "every answer may be read from another origin"},
+	"cors":               {"player", "every response may be read from another origin"},
 	"gzip":               {"6.2.1", "playlists are compressed for who accepts gzip"},
 	"unknown-404":        {"player", "a playback ID or segment that does not exist is 404, never an empty 200"},
-	"head":               {"RFC 9110, 9.3.2", "HEAD answers as GET does, without a body"},
+	"head":               {"RFC 9110, 9.3.2", "HEAD responds as GET does, without a body"},
 	"ranges":             {"RFC 9110, 14", "a range of a segment is 206 with those bytes, or 200 with all"},
 
 	// Multivariant playlist.
@@ -77,8 +77,8 @@ var Rules = map[string]Rule{
 	"removal-early":          {"6.2.2", "a removed segment stays fetchable for as long as a playlist that listed it was long"},
 
 	// Low latency over HTTP.
-	"blocking-reload": {"6.2.5.2", "a blocking reload answers with the segment or part that was asked for"},
-	"blocking-time":   {"6.2.5.2", "a blocking reload answers as soon as the part is there"},
+	"blocking-reload": {"6.2.5.2", "a blocking reload responds with the segment or part that was asked for"},
+	"blocking-time":   {"6.2.5.2", "a blocking reload responds as soon as the part is there"},
 	"far-future":      {"6.2.5.2", "a media sequence number too far ahead is 400 at once"},
 	"directive":       {"6.2.5.2", "_HLS_part without _HLS_msn and nonsense in either are 400"},
 	"preload-hint":    {"6.2.6", "a hinted part can be fetched before it is listed, and becomes the next part or the next segment's first"},

@@ -54,7 +54,7 @@ func (v *rendition) static(u string, m *media) {
 // checkDates holds the date of a segment against the one before.
 func (v *rendition) checkDates(before, e entry, say report) {
 	if before.pdt.IsZero() && e.pdt.IsZero() {
-		return // checkDrift says whether there must be any
+		return // checkDrift reports whether there must be any
 	}
 	if before.pdt.IsZero() || e.pdt.IsZero() {
 		missing := e.pdt.IsZero() && !e.gap || before.pdt.IsZero() && !before.gap // what is not there needs no date

@@ -36,7 +36,7 @@ func Files(good []byte) []File {
 	out = append(out, playlists()...)
 	out = append(out, tables(good)...)
 	out = append(out, times(good)...)
-	out = append(out, crowds(good)...)
+	out = append(out, tooMany(good)...)
 	return append(out, bombs(good)...)
 }
 
@@ -117,8 +117,8 @@ func wall(good []byte) []byte {
 	return swap(good, box("tkhd", tkhd), "moov", "trak", "tkhd")
 }
 
-// crowds are too many of something.
-func crowds(good []byte) []File {
+// tooMany are files with too many of something.
+func tooMany(good []byte) []File {
 	const many = 10_000
 	trak := box("trak", find(good, "moov", "trak"))
 	moov := append(box("mvhd", find(good, "moov", "mvhd")), bytes.Repeat(trak, many)...)
@@ -131,8 +131,8 @@ func crowds(good []byte) []File {
 	}
 	millions := bytes.Repeat(box("free"), 2_000_000)
 	samples := uint32(10_000_000)
-	filler := box("mdat", make([]byte, samples))
-	long := append(append(box("ftyp", []byte("isom"), u32(0), []byte("isom")), filler...), box("moov", find(good, "moov"))...)
+	media := box("mdat", make([]byte, samples))
+	long := append(append(box("ftyp", []byte("isom"), u32(0), []byte("isom")), media...), box("moov", find(good, "moov"))...)
 	for name, b := range map[string][]byte{
 		"stsz": full("stsz", 0, u32(1, samples)), "stts": full("stts", 0, u32(1, samples, 1)), "stsc": full("stsc", 0, u32(1, 1, samples, 1)),
 		"stco": full("stco", 0, u32(1, 24)), "ctts": full("ctts", 0, u32(1, samples, 0)),

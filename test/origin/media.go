@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 
 	"github.com/Eyevinn/mp4ff/mp4"
 )
@@ -37,7 +38,8 @@ const (
 	Height     = 360
 )
 
-// Generate encodes a clip of so many seconds: moving test picture with B-frames, a beeping tone of the given frequency in Hz.
+// Generate encodes a clip of so many seconds: moving test picture that shows its number, whose B-frames take a delay of two
+// pictures, a beeping tone of the given frequency in Hz.
 func Generate(ctx context.Context, ffmpeg string, frequency, seconds int) (Clip, error) {
 	dir, err := os.MkdirTemp("", "millrace-clip-")
 	if err != nil {
@@ -48,9 +50,9 @@ func Generate(ctx context.Context, ffmpeg string, frequency, seconds int) (Clip,
 	cmaf := []string{"-movflags", "empty_moov+default_base_moof+cmaf+frag_every_frame"}
 	args := []string{
 		"-nostdin", "-loglevel", "error",
-		"-f", "lavfi", "-i", fmt.Sprintf("testsrc2=s=%dx%d:r=%d:d=%d", Width, Height, FrameRate, seconds),
+		"-f", "lavfi", "-i", fmt.Sprintf("testsrc2=s=%dx%d:r=%d:d=%d%s", Width, Height, FrameRate, seconds, numbered()),
 		"-f", "lavfi", "-i", fmt.Sprintf("sine=f=%d:b=4:r=48000:d=%d", frequency, seconds),
-		"-map", "0:v", "-c:v", "libx264", "-preset", "ultrafast", "-profile:v", "main", "-pix_fmt", "yuv420p", "-bf", "2", "-b:v", "600k",
+		"-map", "0:v", "-c:v", "libx264", "-preset", "ultrafast", "-profile:v", "main", "-pix_fmt", "yuv420p", "-bf", "3", "-b:v", "600k",
 		"-g", fmt.Sprint(GOPSeconds * FrameRate), "-keyint_min", fmt.Sprint(GOPSeconds * FrameRate), "-sc_threshold", "0",
 	}
 	args = append(append(args, cmaf...), v, "-map", "1:a", "-c:a", "aac", "-ac", "2", "-b:a", "96k")
@@ -67,6 +69,17 @@ func Generate(ctx context.Context, ffmpeg string, frequency, seconds int) (Clip,
 		return Clip{}, err
 	}
 	return c, nil
+}
+
+// numbered is a filter that writes a picture's number at the bottom, in twelve squares of 32 pixels, the lowest bit at the left: white is 1.
+func numbered() string {
+	const bits, size = 12, 32
+	var f strings.Builder
+	fmt.Fprintf(&f, ",drawbox=x=0:y=%d:w=%d:h=%d:color=black:t=fill", Height-size, bits*size, size)
+	for k := range bits {
+		fmt.Fprintf(&f, ",drawbox=x=%d:y=%d:w=%d:h=%d:color=white:t=fill:enable='mod(floor(n/%d),2)'", k*size, Height-size, size, size, 1<<k)
+	}
+	return f.String()
 }
 
 func readTrack(file string) (Track, error) {

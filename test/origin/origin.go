@@ -43,7 +43,7 @@ type Options struct {
 	Data func(name string, data []byte) []byte
 	// Respond takes a request over when it returns true.
 	Respond func(w http.ResponseWriter, r *http.Request) bool
-	// Header changes the answer's headers after all are set.
+	// Header changes the response's headers after all are set.
 	Header func(name string, h http.Header)
 }
 
@@ -140,7 +140,8 @@ func (g *Origin) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// media answers a media playlist request, with its delivery directives (RFC 8216bis, 6.2.5). Segments and parts appear as those of v do.
+// media responds to a media playlist request, with its delivery directives (RFC 8216bis, 6.2.5). Segments and parts
+// appear as those of v do.
 func (g *Origin) media(w http.ResponseWriter, r *http.Request, file string, v *rendition, render func(now float64, skip bool) string) {
 	q := r.URL.Query()
 	age := time.Second
@@ -188,7 +189,7 @@ func (g *Origin) wait(ctx context.Context, ok func(now float64) bool) bool {
 	return true
 }
 
-// has tells whether the playlist at now lists the part, or the whole segment for part -1; a part past the segment's end is the
+// has reports whether the playlist at now lists the part, or the whole segment for part -1; a part past the segment's end is the
 // next segment's first.
 func (v *rendition) has(now float64, msn, part int) bool {
 	if msn >= len(v.segments) {
@@ -239,7 +240,7 @@ func (g *Origin) playlist(w http.ResponseWriter, r *http.Request, name, text str
 	g.send(w, name, body)
 }
 
-// bytes answers an init segment, a segment or a part; a hinted part is waited for.
+// bytes responds with an init segment, a segment or a part; a hinted part is waited for.
 func (g *Origin) bytes(w http.ResponseWriter, r *http.Request, file, stem string) {
 	kind, rest, _ := strings.Cut(stem, "_")
 	v := g.renditions[kind]

@@ -30,7 +30,7 @@ import (
 // Web and Secure say. It ends with the test.
 type Authority struct {
 	Directory string         // URL
-	TrustFile string         // PEM file that SSL_CERT_FILE has to name for whoever asks it
+	TrustFile string         // PEM file that SSL_CERT_FILE has to name for its clients
 	Issued    *x509.CertPool // what its certificates are verified with
 
 	Web, Secure *Forward
@@ -38,10 +38,10 @@ type Authority struct {
 
 // Forward is a port of 127.0.0.1 that leads to another one, which may be told later: connections wait for that.
 type Forward struct {
-	Port int
-	told chan struct{}
-	once sync.Once
-	to   atomic.Pointer[string]
+	Port      int
+	announced chan struct{}
+	once      sync.Once
+	to        atomic.Pointer[string]
 }
 
 // Nowhere is an address that nothing listens on.
@@ -50,7 +50,7 @@ const Nowhere = "127.0.0.1:1"
 // To sets where new connections lead: host:port.
 func (f *Forward) To(addr string) {
 	f.to.Store(&addr)
-	f.once.Do(func() { close(f.told) })
+	f.once.Do(func() { close(f.announced) })
 }
 
 // NewForward opens one.
@@ -60,7 +60,7 @@ func NewForward(t testing.TB) *Forward {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &Forward{Port: ln.Addr().(*net.TCPAddr).Port, told: make(chan struct{})}
+	f := &Forward{Port: ln.Addr().(*net.TCPAddr).Port, announced: make(chan struct{})}
 	var running sync.WaitGroup
 	running.Go(func() {
 		for {
@@ -81,7 +81,7 @@ func NewForward(t testing.TB) *Forward {
 
 func (f *Forward) carry(from net.Conn) {
 	defer func() { _ = from.Close() }()
-	<-f.told
+	<-f.announced
 	to, err := net.DialTimeout("tcp", *f.to.Load(), 10*time.Second)
 	if err != nil {
 		return
@@ -132,7 +132,7 @@ func StartAuthority(t testing.TB) *Authority {
 	}
 }
 
-// start runs Pebble and tells whether it answers; a port may have been taken in between.
+// start runs Pebble and reports whether it responds; a port may have been taken in between.
 func (a *Authority) start(t testing.TB, bin, config, listen, manage string) bool {
 	t.Helper()
 	cmd := exec.Command(bin, "-config", config, "-dnsserver", everyNameIsHere(t)) //nolint:noctx // ended by the test's cleanup
@@ -258,8 +258,8 @@ func everyNameIsHere(t testing.TB) string {
 					Body:   &dnsmessage.AResource{A: [4]byte{127, 0, 0, 1}},
 				}}
 			}
-			if answer, err := m.Pack(); err == nil {
-				_, _ = conn.WriteTo(answer, from)
+			if response, err := m.Pack(); err == nil {
+				_, _ = conn.WriteTo(response, from)
 			}
 		}
 	}()

@@ -68,8 +68,8 @@ func (o Object) at(path string) any {
 	return v
 }
 
-// answerWait is how long any answer may take: for a machine that has more to do than it can.
-const answerWait = 3 * time.Minute
+// responseWait is how long any response may take: for a machine that has more to do than it can.
+const responseWait = 3 * time.Minute
 
 // Do sends a request to the REST API and gives status and body. body is JSON-encoded unless nil.
 func (s *Server) Do(t testing.TB, method, path string, body any) (int, Object) {
@@ -82,7 +82,7 @@ func (s *Server) Do(t testing.TB, method, path string, body any) (int, Object) {
 		}
 		in = bytes.NewReader(b)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), answerWait)
+	ctx, cancel := context.WithTimeout(context.Background(), responseWait)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, method, s.HTTP+path, in)
 	if err != nil {
@@ -203,7 +203,7 @@ func await(t testing.TB, what string, limit time.Duration, read func() Object, o
 // Get fetches a playback URL and gives status, header and body.
 func (s *Server) Get(t testing.TB, url string) (int, http.Header, []byte) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), answerWait)
+	ctx, cancel := context.WithTimeout(context.Background(), responseWait)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
@@ -221,7 +221,7 @@ func (s *Server) Get(t testing.TB, url string) (int, http.Header, []byte) {
 	return res.StatusCode, res.Header, b
 }
 
-// AwaitPlayable polls a playlist until it answers 200 and gives how long that took; every answer before must be 412.
+// AwaitPlayable polls a playlist until it returns 200 and gives how long that took; every response before must be 412.
 func (s *Server) AwaitPlayable(t testing.TB, url string, limit time.Duration) time.Duration {
 	t.Helper()
 	begin := time.Now()

@@ -37,6 +37,7 @@ type Clip struct {
 	Audio   string   // the same; aac when empty
 	Tone    int      // Hz: a steady tone in place of the hum
 	Flash   bool     // every Rate frames three white ones with a beep, in place of the hum: shows how picture and sound stand to each other
+	File    string   // published as it is, instead of all that
 	More    []string // more of ffmpeg's output options
 	// Progress is a file that the publisher writes into how many frames it has sent; empty: none.
 	Progress string
@@ -104,24 +105,28 @@ func (c Clip) args() []string {
 	return append(args, c.More...)
 }
 
-// tapeSeconds is how long a clip without an end is until it begins again: longer than most tests last.
-const tapeSeconds = 120
+// clipSeconds is how long a clip without an end is until it begins again: longer than most tests last.
+const clipSeconds = 120
 
 // publishArgs gives all of ffmpeg's options to publish the clip to an RTMP or SRT URL at its own speed. The clip is encoded once, before
 // it is published: a busy machine sends it as an idle one does, and many encoders cost next to nothing.
 func (c Clip) publishArgs(t testing.TB, url string) []string {
 	t.Helper()
 	container := []string{"-flvflags", "no_duration_filesize", "-f", "flv"}
-	name := "tape.flv"
+	name := "clip.flv"
 	if strings.HasPrefix(url, "srt:") {
-		container, name = []string{"-f", "mpegts"}, "tape.ts"
+		container, name = []string{"-f", "mpegts"}, "clip.ts"
 	}
 	args := []string{"-nostdin", "-loglevel", "error", "-re"}
 	if c.Seconds == 0 {
-		c.Seconds = tapeSeconds
+		c.Seconds = clipSeconds
 		args = append(args, "-stream_loop", "-1")
 	}
-	args = append(args, "-i", programtest.SharedMedia(t, name, c.args()...), "-c", "copy")
+	clips := c.File
+	if clips == "" {
+		clips = programtest.SharedMedia(t, name, c.args()...)
+	}
+	args = append(args, "-i", clips, "-c", "copy")
 	if c.Offset != 0 {
 		args = append(args, "-output_ts_offset", strconv.FormatFloat(c.Offset, 'f', -1, 64))
 	}

@@ -26,10 +26,10 @@ import (
 	"github.com/bluenviron/mediacommon/v2/pkg/codecs/opus"
 )
 
-// Tape is a picture and its sound, encoded by ffmpeg, to be sent over RTMP by an encoder of the test's own: Debian's ffmpeg does not
+// Clips are a picture and its sound, encoded by ffmpeg, to be sent over RTMP by an encoder of the test's own: Debian's ffmpeg does not
 // speak Enhanced RTMP yet, and none tells lies about its clock. In the middle of each second the picture is white for three frames and
-// a beep is heard, so that whoever cuts at a second, where the key frames are, cuts no flash.
-type Tape struct {
+// a beep is heard, so that a cut at a second, where the key frames are, cuts no flash.
+type Clips struct {
 	video, audio []timed
 }
 
@@ -50,12 +50,12 @@ var encoders = map[string][]string{ //nolint:gochecknoglobals // a table
 	"libopus":    nil,
 }
 
-// Record makes a tape with two of ffmpeg's encoders.
-func Record(t testing.TB, video, audio, size string, seconds int) *Tape {
+// Record makes a clip with two of ffmpeg's encoders.
+func Record(t testing.TB, video, audio, size string, seconds int) *Clips {
 	t.Helper()
 	picture := fmt.Sprintf("testsrc2=size=%s:rate=30:duration=%d,drawbox=x=0:y=0:w=iw:h=ih:color=white:t=fill:enable='between(mod(n,30),15,17)'", size, seconds)
 	sound := fmt.Sprintf("aevalsrc='0.8*sin(2*PI*1000*t)*between(mod(t,1),0.5,0.6)':s=48000:d=%d", seconds)
-	return &Tape{
+	return &Clips{
 		video: encodeTrack(t, append([]string{"-f", "lavfi", "-i", picture, "-c:v", video, "-pix_fmt", "yuv420p", "-g", "30", "-b:v", "300k"}, encoders[video]...)),
 		audio: encodeTrack(t, append([]string{"-f", "lavfi", "-i", sound, "-c:a", audio, "-ac", "2"}, encoders[audio]...)),
 	}
@@ -81,14 +81,14 @@ func Dial(ctx context.Context, server, key string) (*Wire, error) {
 	return w, nil
 }
 
-// Play sends what a tape has from one second on for some time, in real time, its parameters first. clock is what the encoder's clock says
+// Play sends what a clip has from one second on for some time, in real time, its parameters first. clock is what the encoder's clock says
 // at the beginning, lag is by how many seconds the picture begins later than the sound.
-func (w *Wire) Play(tape *Tape, from, lag int, long, clock time.Duration) error {
+func (w *Wire) Play(clips *Clips, from, lag int, long, clock time.Duration) error {
 	var all []timed
 	begin := time.Duration(from) * time.Second
 	first, end := begin+time.Duration(lag)*time.Second, begin+long
 	open := false
-	for _, s := range tape.video {
+	for _, s := range clips.video {
 		at := s.at + s.offset
 		if s.key { // a group that begins in time is sent, up to the end
 			open = at >= first
@@ -97,7 +97,7 @@ func (w *Wire) Play(tape *Tape, from, lag int, long, clock time.Duration) error 
 			all = append(all, s)
 		}
 	}
-	for _, s := range tape.audio {
+	for _, s := range clips.audio {
 		if s.at >= begin && s.at < end {
 			all = append(all, s)
 		}
@@ -106,7 +106,7 @@ func (w *Wire) Play(tape *Tape, from, lag int, long, clock time.Duration) error 
 		return errors.New("nothing to play")
 	}
 	slices.SortStableFunc(all, func(a, b timed) int { return cmp.Compare(a.at, b.at) })
-	out := &gortmplib.Writer{Conn: w.client, Tracks: []*gortmplib.Track{tape.video[0].track, tape.audio[0].track}}
+	out := &gortmplib.Writer{Conn: w.client, Tracks: []*gortmplib.Track{clips.video[0].track, clips.audio[0].track}}
 	if err := out.Initialize(); err != nil {
 		return err
 	}
@@ -143,7 +143,7 @@ func (w *Wire) Drop() {
 // PublishEnhanced sends picture and Opus to rtmp(s)://host:port/app and a key, says goodbye, and gives what went wrong.
 func PublishEnhanced(t testing.TB, server, key, video string, seconds int) <-chan error {
 	t.Helper()
-	tape := Record(t, video, "libopus", "320x180", seconds)
+	clips := Record(t, video, "libopus", "320x180", seconds)
 	w, err := Dial(t.Context(), server, key)
 	if err != nil {
 		t.Fatal(err)
@@ -151,7 +151,7 @@ func PublishEnhanced(t testing.TB, server, key, video string, seconds int) <-cha
 	done := make(chan error, 1)
 	go func() {
 		defer w.client.Close()
-		done <- errors.Join(w.Play(tape, 0, 0, time.Duration(seconds)*time.Second, time.Second), w.Bye())
+		done <- errors.Join(w.Play(clips, 0, 0, time.Duration(seconds)*time.Second, time.Second), w.Bye())
 	}()
 	t.Cleanup(w.client.Close)
 	return done

@@ -7,6 +7,7 @@ import (
 	"bufio"
 	"context"
 	"crypto/rand"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -118,9 +119,11 @@ func Start(t testing.TB, o Options) *Server {
 	s.env = append(s.env, "MILLRACE_TOKEN_ID="+s.tokenID, "MILLRACE_TOKEN_SECRET="+s.tokenSecret)
 	switch {
 	case o.Beside != nil:
-		s.env = append(s.env, "MILLRACE_DATABASE_URL="+o.Beside.Setting("MILLRACE_DATABASE_URL"), "MILLRACE_STORAGE_URL="+o.Beside.Setting("MILLRACE_STORAGE_URL"))
+		s.env = append(s.env, "MILLRACE_DATABASE_URL="+o.Beside.Setting("MILLRACE_DATABASE_URL"), "MILLRACE_STORAGE_URL="+o.Beside.Setting("MILLRACE_STORAGE_URL"),
+			"MILLRACE_MASTER_KEY="+o.Beside.Setting("MILLRACE_MASTER_KEY"))
 	case o.Pair == Scaled:
-		s.env = append(s.env, "MILLRACE_DATABASE_URL="+database(t), "MILLRACE_STORAGE_URL="+os.Getenv("MILLRACE_TEST_S3")+"&prefix=e2e-"+strings.ToLower(rand.Text()[:12]))
+		s.env = append(s.env, "MILLRACE_DATABASE_URL="+database(t), "MILLRACE_STORAGE_URL="+os.Getenv("MILLRACE_TEST_S3")+"&prefix=e2e-"+strings.ToLower(rand.Text()[:12]),
+			"MILLRACE_MASTER_KEY="+hex.EncodeToString([]byte(rand.Text() + rand.Text())[:32]))
 	}
 	s.env = append(s.env, o.Env...)
 	t.Cleanup(func() {
@@ -234,7 +237,7 @@ func (s *Server) Ended(limit time.Duration) *os.ProcessState {
 	}
 }
 
-// end signals the process and tells whether it ended by that; what is left of its group is killed.
+// end signals the process and reports whether it ended by that; what is left of its group is killed.
 func (s *Server) end(sig syscall.Signal, wait time.Duration) bool {
 	if sig == syscall.SIGKILL {
 		_ = syscall.Kill(-s.cmd.Process.Pid, sig)
@@ -278,6 +281,9 @@ func (s *Server) Setting(name string) string {
 
 // Secrets are texts that must never appear in the log.
 func (s *Server) Secrets() []string { return []string{s.tokenSecret} }
+
+// Token is the access token of the server, and its secret.
+func (s *Server) Token() (id, secret string) { return s.tokenID, s.tokenSecret }
 
 // Authorization is the header field of this name that the REST API wants.
 func (s *Server) Authorization() string {
@@ -346,7 +352,24 @@ lines:
 	return false
 }
 
-// Binary gives the path of the millrace binary: MILLRACE_TEST_BINARY, or one built now, once for the test process.
+// Command runs the binary with the server's data folder, database and token, as its operator does at a shell, and gives what it prints.
+func (s *Server) Command(t testing.TB, args ...string) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), startWait)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, Binary(t), append(args, "--data-dir", s.Dir)...)
+	cmd.Env = append(cmd.Environ(), s.env...)
+	var problem strings.Builder
+	cmd.Stderr = &problem
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("millrace %s: %v: %s", strings.Join(args, " "), err, problem.String())
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// Binary gives the path of the millrace binary, beside which millrace-speech lies: MILLRACE_TEST_BINARY, or one built now, once for the test
+// process.
 func Binary(t testing.TB) string {
 	t.Helper()
 	if p := os.Getenv("MILLRACE_TEST_BINARY"); p != "" {
@@ -365,11 +388,14 @@ var built = sync.OnceValues(func() (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("make folder for binary: %w", err)
 	}
-	p := filepath.Join(dir, "millrace")
-	if out, err := exec.CommandContext(context.Background(), "go", "build", "-o", p, "millrace/cmd/millrace").CombinedOutput(); err != nil {
-		return "", errors.Join(fmt.Errorf("build millrace: %w: %s", err, out), os.RemoveAll(dir))
+	for name, cgo := range map[string]string{"millrace": "1", "millrace-speech": "0"} { // as the Makefile does
+		build := exec.CommandContext(context.Background(), "go", "build", "-o", filepath.Join(dir, name), "millrace/cmd/"+name)
+		build.Env = append(build.Environ(), "CGO_ENABLED="+cgo)
+		if out, err := build.CombinedOutput(); err != nil {
+			return "", errors.Join(fmt.Errorf("build %s: %w: %s", name, err, out), os.RemoveAll(dir))
+		}
 	}
-	return p, nil
+	return filepath.Join(dir, "millrace"), nil
 })
 
 // database makes an empty database that is dropped with the test, and gives its URL.

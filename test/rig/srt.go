@@ -87,9 +87,9 @@ func (w Weather) Through(t testing.TB, addr string) string {
 				backs[from.String()] = back
 				down := w.sky(2, &wg, ctx)
 				wg.Go(func() {
-					answer := make([]byte, 2048)
+					response := make([]byte, 2048)
 					for {
-						size, err := back.Read(answer)
+						size, err := back.Read(response)
 						if errors.Is(err, syscall.ECONNREFUSED) {
 							continue
 						}
@@ -97,7 +97,7 @@ func (w Weather) Through(t testing.TB, addr string) string {
 							return
 						}
 						if w.Deaf == nil || !w.Deaf(from.String()) {
-							down.carry(answer[:size], func(p []byte) { _, _ = front.WriteTo(p, from) })
+							down.carry(response[:size], func(p []byte) { _, _ = front.WriteTo(p, from) })
 						}
 					}
 				})
@@ -174,7 +174,7 @@ func (s *sky) carry(p []byte, send func([]byte)) {
 	}
 }
 
-// never says that p is one of the data packets that do not arrive.
+// never reports whether p is one of the data packets that do not arrive.
 func (s *sky) never(p []byte) bool {
 	const control = 0x80
 	if s.w.Never == 0 || len(p) < 16 || p[0]&control != 0 {

@@ -49,11 +49,16 @@ func Transmit(t testing.TB, file, url string) (said string, connected bool) {
 		t.Fatalf("start srt-live-transmit: %v", err)
 	}
 	letIn := func() bool { return strings.Contains(out.String(), "SRT target connected") }
+	refused := func() bool { return strings.Contains(out.String(), "REJECT reported from HS processing") }
 	fed := make(chan struct{})
 	go func() {
 		defer close(fed)
 		defer func() { _ = in.Close() }()
-		until(ctx, letIn)
+		until(ctx, func() bool { return letIn() || refused() })
+		if refused() { // it does not always end by itself then
+			_ = cmd.Process.Kill()
+			return
+		}
 		pace(ctx, in, stream)
 		until(ctx, func() bool { return waiting(in) == 0 })
 		select { // for what it has read to be sent; it does not notice the end of its input

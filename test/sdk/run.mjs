@@ -1,8 +1,9 @@
 // Calls every endpoint that the client library has and the server serves, and ends with status 1 at the first surprise.
 // Usage: node run.mjs BASE_URL TOKEN_ID TOKEN_SECRET
-// The server answers POST /test/… by doing what an encoder would do.
+// The server handles POST /test/… by doing what an encoder would do.
 import assert from "node:assert/strict";
 import Mux from "@mux/mux-node";
+import { furtherSteps } from "./operations.mjs";
 
 const [baseURL, tokenId, tokenSecret] = process.argv.slice(2);
 const mux = new Mux({ baseURL, tokenId, tokenSecret, maxRetries: 0 });
@@ -262,9 +263,34 @@ step("asset: files to download", async () => {
   const set = await mux.video.liveStreams.updateNewAssetSettingsStaticRenditions(stream.id, { static_renditions: [{ resolution: "highest" }, { resolution: "audio-only" }] });
   assert.deepEqual(set.new_asset_settings.static_renditions.map((r) => r.resolution), ["highest", "audio-only"]);
   await mux.video.liveStreams.deleteNewAssetSettingsStaticRenditions(stream.id);
+  const captioned = await mux.video.liveStreams.updateEmbeddedSubtitles(stream.id, { embedded_subtitles: [{ name: "Captions", language_code: "en", language_channel: "cc1", passthrough: "p" }] });
+  assert.deepEqual(captioned.embedded_subtitles, [{ name: "Captions", language_code: "en", language_channel: "cc1", passthrough: "p" }]);
   assert.equal((await mux.video.liveStreams.retrieve(stream.id)).new_asset_settings.static_renditions, undefined);
   await mux.video.liveStreams.delete(stream.id);
 });
+
+step("transcription vocabularies and generated subtitles", async () => {
+  const words = mux.video.transcriptionVocabularies;
+  const made = await words.create({ name: "Places", phrases: ["Quellimar", "Tabrinko Bay"], passthrough: "p" });
+  assert.deepEqual(made.phrases, ["Quellimar", "Tabrinko Bay"]);
+  const changed = await words.update(made.id, { phrases: ["Zorvex"] });
+  assert.deepEqual([changed.name, changed.phrases, changed.passthrough], ["Places", ["Zorvex"], "p"]);
+  assert.deepEqual((await words.retrieve(made.id)).phrases, ["Zorvex"]);
+  assert.deepEqual((await collect(words.list({ limit: 1 }))).map((v) => v.id), [made.id]);
+  await refused(Mux.BadRequestError, 400, () => words.update(made.id, { name: "no phrases" }));
+  await refused(Mux.BadRequestError, 400, () => words.create({ phrases: ["x".repeat(33)] }));
+  const subtitles = [{ name: "English", language_code: "en-US", transcription_vocabulary_ids: [made.id] }];
+  const stream = await mux.video.liveStreams.create({ generated_subtitles: subtitles, latency_mode: "low" });
+  assert.equal(stream.generated_subtitles[0].language_code, "en");
+  const set = await mux.video.liveStreams.updateGeneratedSubtitles(stream.id, { generated_subtitles: [{ language_code: "fr" }] });
+  assert.deepEqual(set.generated_subtitles.map((g) => [g.name, g.language_code]), [["French", "fr"]]);
+  assert.equal((await mux.video.liveStreams.updateGeneratedSubtitles(stream.id, { generated_subtitles: [] })).generated_subtitles, undefined);
+  await mux.video.liveStreams.delete(stream.id);
+  await words.delete(made.id);
+  await refused(Mux.NotFoundError, 404, () => words.retrieve(made.id));
+});
+
+for (const [name, run] of furtherSteps({ Mux, mux, baseURL, tokenId, tokenSecret, refused, collect })) step(name, run);
 
 for (const { name, run } of steps) {
   try {

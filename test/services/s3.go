@@ -17,7 +17,7 @@ import (
 )
 
 // S3 starts the S3 server whose binary (versitygw) is given, over an empty folder. URL is a storage URL as
-// `millrace serve --storage-url` takes it; its bucket is made by whoever opens it first.
+// `millrace serve --storage-url` takes it; its bucket is made by the first one that opens it.
 func S3(ctx context.Context, binary string) (*Service, error) {
 	return retry(ctx, func(ctx context.Context) (*Service, error) { return s3(ctx, binary) })
 }

@@ -34,7 +34,7 @@ type Service struct {
 // stopWait is how long a server may take to end by itself.
 const stopWait = 10 * time.Second
 
-// readyWait is how long a server may take to answer after its start.
+// readyWait is how long a server may take to respond after its start.
 const readyWait = 60 * time.Second
 
 var errEnded = errors.New("ended before it was ready")
@@ -54,7 +54,7 @@ func (s *Service) Stop() {
 	_ = os.RemoveAll(s.dir)
 }
 
-// start runs cmd and waits until ready answers nil.
+// start runs cmd and waits until ready returns nil.
 func (s *Service) start(ctx context.Context, ready func(context.Context) error) error {
 	s.out = &tail{}
 	s.cmd.Stdout, s.cmd.Stderr = s.out, s.out

@@ -24,13 +24,26 @@ func TestTargetsAreFound(t *testing.T) {
 		{"millrace/internal/media/rtmpwire", "FuzzAMF0"},
 		{"millrace/internal/media/container/mpegts", "FuzzDemuxer"},
 		{"millrace/internal/media/codec/h264", "FuzzInfo"},
+		{"millrace/internal/web/express", "FuzzConversation"},
 	} {
 		if !slices.ContainsFunc(list, func(x target) bool { return x.pkg == want[0] && x.name == want[1] }) {
 			t.Errorf("%s of %s is not among %v", want[1], want[0], list)
 		}
 	}
-	if slices.ContainsFunc(list, func(x target) bool { return strings.Contains(x.pkg, "captions") }) {
+	if slices.ContainsFunc(list, func(x target) bool { return strings.Contains(x.pkg, "sketch") }) {
 		t.Error("a package that faces no network is among them")
+	}
+}
+
+func TestShare(t *testing.T) {
+	t.Parallel()
+	for n, want := range map[int]time.Duration{1: 20 * time.Second, 18: 20 * time.Second, 36: 10 * time.Second, 500: 5 * time.Second} {
+		if got := share(20*time.Second, n); got != want {
+			t.Errorf("%d targets: %v each, want %v", n, got, want)
+		}
+	}
+	if got := share(2*time.Second, 500); got != 2*time.Second {
+		t.Errorf("asked for 2s: %v", got)
 	}
 }
 

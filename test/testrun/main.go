@@ -54,7 +54,7 @@ func parse(args []string, out io.Writer) (options, error) {
 	f.StringVar(&o.versitygw, "versitygw", "", "path of the S3 server's binary")
 	f.StringVar(&o.run, "run", "", "go test -run")
 	f.DurationVar(&o.timeout, "timeout", 40*time.Minute, "go test -timeout, for each package")
-	f.DurationVar(&o.fuzz, "fuzz", 0, "in the end, how long to fuzz each target that faces the network and has changed, and four others")
+	f.DurationVar(&o.fuzz, "fuzz", 0, "how long to fuzz each target that faces the network and has changed, and four others")
 	f.StringVar(&o.base, "base", "", "the commit since which a target has changed (default: where this branch left origin's, or a day ago)")
 	if err := f.Parse(args); err != nil {
 		return o, err
@@ -108,17 +108,19 @@ func runAll(ctx context.Context, o options, r *report) error {
 			return nil
 		}
 		begin := time.Now()
-		if err := p.goTest(ctx, env, r); err != nil {
-			return err
+		processor, failed := p.goTest(ctx, env, r)
+		r.spent(p.name, time.Since(begin), processor)
+		if failed != nil {
+			return failed
 		}
-		r.spent(p.name, time.Since(begin))
 	}
-	if o.fuzz > 0 && ctx.Err() == nil {
-		begin := time.Now()
-		defer func() { r.spent("fuzzing", time.Since(begin)) }()
-		return fuzzChosen(ctx, o, r)
+	if o.fuzz == 0 {
+		return nil
 	}
-	return nil
+	begin := time.Now()
+	processor, err := fuzz(ctx, o, r)
+	r.spent("fuzzing", time.Since(begin), processor)
+	return err
 }
 
 func startServices(ctx context.Context, versitygw string) (started []*services.Service, env []string, err error) {
@@ -134,8 +136,8 @@ func startServices(ctx context.Context, versitygw string) (started []*services.S
 	return append(started, s3), []string{"MILLRACE_TEST_POSTGRES=" + pg.URL, "MILLRACE_TEST_S3=" + s3.URL}, nil
 }
 
-// goTest runs the phase and reports each event. A cancelled ctx ends the whole process group.
-func (p phase) goTest(ctx context.Context, env []string, r *report) error {
+// goTest runs the phase, reports each event, and returns the processor time that it took. A cancelled ctx ends the whole process group.
+func (p phase) goTest(ctx context.Context, env []string, r *report) (time.Duration, error) {
 	cmd := exec.CommandContext(ctx, "go", append(p.args, p.packages...)...)
 	cmd.Env = append(cmd.Environ(), env...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
@@ -143,22 +145,31 @@ func (p phase) goTest(ctx context.Context, env []string, r *report) error {
 	cmd.WaitDelay = 20 * time.Second
 	pipe, err := cmd.StdoutPipe()
 	if err != nil {
-		return fmt.Errorf("run go test: %w", err)
+		return 0, fmt.Errorf("run go test: %w", err)
 	}
 	cmd.Stderr = r.stderr()
 	if err = cmd.Start(); err != nil {
-		return fmt.Errorf("run go test: %w", err)
+		return 0, fmt.Errorf("run go test: %w", err)
 	}
 	before := r.failed
 	readErr := r.read(pipe)
 	err = cmd.Wait()
 	// What the tests left behind goes with them.
 	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+	processor := processorTime(cmd)
 	if readErr != nil {
-		return readErr
+		return processor, readErr
 	}
 	if err != nil && r.failed == before && ctx.Err() == nil {
-		return fmt.Errorf("run go test: %w", err)
+		return processor, fmt.Errorf("run go test: %w", err)
 	}
-	return nil
+	return processor, nil
+}
+
+// processorTime is what a command that has ended and all that it waited for took of the processors.
+func processorTime(cmd *exec.Cmd) time.Duration {
+	if cmd.ProcessState == nil {
+		return 0
+	}
+	return cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
 }

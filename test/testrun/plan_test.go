@@ -21,7 +21,8 @@ func TestPlan(t *testing.T) {
 		"millrace/internal/media/codec/h264": {phase: 0},
 		"millrace/internal/media/window":     {phase: 1, race: true},
 		"millrace/test/hlscheck":             {phase: 0},
-		"millrace/test/e2e":                  {phase: 2, fresh: true},
+		"millrace/test/browser":              {phase: 2, fresh: true},
+		"millrace/test/e2e":                  {phase: 3, fresh: true},
 	} {
 		i := slices.IndexFunc(phases, func(p phase) bool { return slices.Contains(p.packages, pkg) })
 		if i != want.phase {

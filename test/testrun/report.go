@@ -35,13 +35,19 @@ type report struct {
 	failures []failure
 	skips    []string
 	tests    []timing // tests without subtests
-	phases   []timing
+	phases   []spending
 }
 
 // timing is how long something took.
 type timing struct {
 	name string
 	took time.Duration
+}
+
+// spending is what a phase of the run took.
+type spending struct {
+	name            string
+	took, processor time.Duration
 }
 
 // mostSlow is how many of the slowest tests are named in the end.
@@ -52,7 +58,7 @@ type pkg struct {
 	tests                   map[string]*test
 	output                  strings.Builder // outside any test: panics, leaks, exit codes
 	races                   strings.Builder // what the race detector says, in the middle of whichever test
-	racing, raceTold        bool
+	racing, raceReported    bool
 	passed, failed, skipped int
 	cached                  bool // nothing that it depends on has changed since it passed
 }
@@ -156,10 +162,10 @@ func (p *pkg) race(line string) {
 
 // firstRace gives the head of the package's first race, once.
 func (p *pkg) firstRace() []string {
-	if p.raceTold || p.races.Len() == 0 {
+	if p.raceReported || p.races.Len() == 0 {
 		return nil
 	}
-	p.raceTold = true
+	p.raceReported = true
 	lines := strings.Split(strings.TrimRight(p.races.String(), "\n"), "\n")
 	return lines[:min(len(lines), 30)]
 }
@@ -256,9 +262,9 @@ func (r *report) fail(name, output string) {
 	r.failures = append(r.failures, failure{name, output})
 }
 
-// spent notes how long a phase of the run took.
-func (r *report) spent(name string, took time.Duration) {
-	r.phases = append(r.phases, timing{name, took})
+// spent notes how long a phase of the run took, and how much of the processors.
+func (r *report) spent(name string, took, processor time.Duration) {
+	r.phases = append(r.phases, spending{name, took, processor})
 }
 
 // times prints the slowest tests and where the minutes went.
@@ -277,7 +283,7 @@ func (r *report) times() {
 	}
 	fmt.Fprintln(r.out, "\nwhere the time went:")
 	for _, p := range r.phases {
-		fmt.Fprintf(r.out, "  %6s  %s\n", p.took.Round(time.Second), p.name)
+		fmt.Fprintf(r.out, "  %6s  %s (%s of processor time)\n", p.took.Round(time.Second), p.name, p.processor.Round(time.Second))
 	}
 }
 

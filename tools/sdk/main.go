@@ -3,10 +3,11 @@
 //
 // The library is used as it is published. It has no setting for the base URL, only http.DefaultTransport, which it takes like every
 // program: there its host is replaced.
-// The server answers POST /test/… by doing what an encoder or a worker would do.
+// The server handles POST /test/… by doing what an encoder or a worker would do.
 package main
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -20,7 +21,8 @@ import (
 
 type run struct {
 	*mux.APIClient
-	base *url.URL
+	base   *url.URL
+	server *elsewhere
 }
 
 func main() {
@@ -31,9 +33,10 @@ func main() {
 	if err != nil {
 		fatal(err)
 	}
-	http.DefaultTransport = elsewhere{base, http.DefaultTransport}
+	there := &elsewhere{base: base, next: http.DefaultTransport}
+	http.DefaultTransport = there
 	config := mux.NewConfiguration(mux.WithBasicAuth(os.Args[2], os.Args[3]), mux.WithTimeout(time.Minute))
-	r := run{mux.NewAPIClient(config), base}
+	r := run{mux.NewAPIClient(config), base, there}
 	for _, step := range []struct {
 		name string
 		do   func() error
@@ -50,6 +53,14 @@ func main() {
 		{"live stream: keys, playback IDs, states", r.streamParts},
 		{"live stream: simulcast targets", r.targets},
 		{"live stream: a broadcast", r.broadcast},
+		{"delivery usage", r.usage},
+		{"uploads", r.uploads},
+		{"playback restrictions", r.restrictions},
+		{"signing keys, and tokens that they sign", r.signingKeys},
+		{"DRM configurations", r.drm},
+		{"transcription vocabularies", r.vocabularies},
+		{"errors have their classes", r.trouble},
+		{"every operation is there, or says why not", r.operations},
 	} {
 		if err := step.do(); err != nil {
 			fatal("FAIL ", step.name, ": ", err)
@@ -67,12 +78,22 @@ func fatal(what ...any) {
 type elsewhere struct {
 	base *url.URL
 	next http.RoundTripper
+	said []byte // the body of the last refusal, which the library's errors keep to themselves
 }
 
-func (e elsewhere) RoundTrip(r *http.Request) (*http.Response, error) {
+func (e *elsewhere) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
 	r.URL.Scheme, r.URL.Host, r.Host = e.base.Scheme, e.base.Host, e.base.Host
-	return e.next.RoundTrip(r)
+	response, err := e.next.RoundTrip(r)
+	if err != nil || response.StatusCode < http.StatusBadRequest {
+		return response, err
+	}
+	defer response.Body.Close()
+	if e.said, err = io.ReadAll(response.Body); err != nil {
+		return nil, err
+	}
+	response.Body = io.NopCloser(bytes.NewReader(e.said))
+	return response, nil
 }
 
 // world has the server do what happens outside of the API.

@@ -119,7 +119,13 @@ func (r run) streamParts() error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(want("files of recordings", len(kept.Data.NewAssetSettings.StaticRenditions), 1),
+	captioned, err := r.LiveStreamsApi.UpdateLiveStreamEmbeddedSubtitles(made.Id, mux.UpdateLiveStreamEmbeddedSubtitlesRequest{
+		EmbeddedSubtitles: []mux.LiveStreamEmbeddedSubtitleSettings{{LanguageChannel: "cc3"}},
+	})
+	if err != nil {
+		return err
+	}
+	return errors.Join(want("captions", len(captioned.Data.EmbeddedSubtitles), 1), want("files of recordings", len(kept.Data.NewAssetSettings.StaticRenditions), 1),
 		r.LiveStreamsApi.DeleteLiveStreamNewAssetSettingsStaticRenditions(made.Id), r.LiveStreamsApi.DeleteLiveStream(made.Id))
 }
 
@@ -171,4 +177,30 @@ func (r run) broadcast() error {
 	}
 	return errors.Join(want("status", active.Data.Status, mux.LiveStreamStatus("active")), want("live_stream_id", recorded.Data.LiveStreamId, made.Id),
 		want("is_live", recorded.Data.IsLive, false), want("recorded seconds", recorded.Data.RecordingTimes[0].Duration, 10), r.LiveStreamsApi.DeleteLiveStream(made.Id))
+}
+
+func (r run) drm() error {
+	if err := r.world("/test/drm"); err != nil {
+		return err
+	}
+	listed, err := r.DRMConfigurationsApi.ListDrmConfigurations()
+	if err != nil || len(listed.Data) != 1 {
+		return fmt.Errorf("%d listed, %w", len(listed.Data), err)
+	}
+	first := listed.Data[0].Id
+	got, err := r.DRMConfigurationsApi.GetDrmConfiguration(first)
+	if err != nil {
+		return err
+	}
+	made, err := r.open(mux.CreateLiveStreamRequest{})
+	if err != nil {
+		return err
+	}
+	p, err := r.LiveStreamsApi.CreateLiveStreamPlaybackId(made.Id, mux.CreatePlaybackIdRequest{Policy: mux.DRM, DrmConfigurationId: first})
+	if err != nil {
+		return err
+	}
+	_, err = r.DRMConfigurationsApi.GetDrmConfiguration("absent")
+	return errors.Join(want("the ID got", got.Data.Id, first), want("drm_configuration_id", p.Data.DrmConfigurationId, first),
+		refused[mux.NotFoundError]("an absent DRM configuration", err), r.LiveStreamsApi.DeleteLiveStream(made.Id))
 }

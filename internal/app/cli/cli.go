@@ -14,15 +14,16 @@ import (
 	"runtime/debug"
 	"slices"
 	"syscall"
-	"text/tabwriter"
 	"time"
 
 	"millrace/internal/app/demo"
 	"millrace/internal/app/doctor"
 	"millrace/internal/config"
-	"millrace/internal/control/access"
+	"millrace/internal/control/audit"
+	"millrace/internal/control/webhook"
 	"millrace/internal/fault"
 	"millrace/internal/id"
+	"millrace/internal/media/speech"
 	"millrace/internal/storage/blob"
 )
 
@@ -32,17 +33,22 @@ type Actions struct {
 	Serve func(ctx context.Context, cfg config.Config) error
 	// Access opens the tokens of the configured database; close lets go of it.
 	Access func(ctx context.Context, cfg config.Config) (tokens Tokens, closeDB func() error, err error)
+	// Events opens the events of the configured database; close lets go of it.
+	Events func(ctx context.Context, cfg config.Config) (events Events, closeDB func() error, err error)
+	// Webhooks opens the webhooks of an environment of the configured database, the default one for an empty ID; close lets go of it.
+	Webhooks func(ctx context.Context, cfg config.Config, e id.Environment) (hooks webhook.API, env id.Environment, closeDB func() error, err error)
+	// SigningKeys opens the signing keys of an environment likewise.
+	SigningKeys func(ctx context.Context, cfg config.Config, e id.Environment) (keys SigningKeys, closeDB func() error, err error)
+	// SpeechEngines are what would recognise speech, the one of this machine first; nothing runs yet.
+	SpeechEngines func(cfg config.Config) ([]speech.Engine, error)
+	// Audit opens the audit log of the configured database; close lets go of it.
+	Audit func(ctx context.Context, cfg config.Config) (log audit.Log, closeDB func() error, err error)
+	// DRM opens the DRM configurations of an environment likewise.
+	DRM func(ctx context.Context, cfg config.Config, e id.Environment) (configurations DRMConfigurations, closeDB func() error, err error)
+	// MasterKey is what can be done with the master key of the configured database.
+	MasterKey MasterKey
 	// OpenStorage opens a storage as Serve would, but at the given URL.
 	OpenStorage func(ctx context.Context, cfg config.Config, url config.Secret) (blob.Store, error)
-}
-
-// Tokens is the part of access.API that the commands about tokens and their environment use.
-type Tokens interface {
-	CreateToken(ctx context.Context, name string, now time.Time) (access.Token, string, error)
-	Tokens(ctx context.Context) ([]access.Token, error)
-	RevokeToken(ctx context.Context, t id.Token, now time.Time) error
-	SetQuality(ctx context.Context, quality string, now time.Time) error
-	SetLiveRungs(ctx context.Context, policy string, now time.Time) error
 }
 
 // oneWish is how long a signal counts as the same wish as the one before: timeout(1) and some supervisors send each twice.
@@ -68,7 +74,10 @@ func Run(ctx context.Context, args, environ []string, stdout, stderr io.Writer, 
 			fmt.Fprintln(stderr, "millrace: warning:", w)
 		}
 	}
-	healthy, err := run(ctx, c, cfg, stdout, a)
+	if c.Name != config.Serve && c.Name != config.Demo {
+		ctx = withAudit(ctx, c, environ, time.Now())
+	}
+	healthy, err := run(ctx, c, cfg, stdout, stderr, a)
 	if err != nil {
 		for _, line := range sentences(err) {
 			fmt.Fprintln(stderr, "millrace:", line)
@@ -83,8 +92,8 @@ func Run(ctx context.Context, args, environ []string, stdout, stderr io.Writer, 
 
 // sentences is what a person is told of an error: its own sentences where it has some, else all of it.
 func sentences(err error) []string {
-	if m := fault.Messages(err); len(m) > 0 && fault.KindOf(err) != fault.Internal {
-		if fault.KindOf(err) == fault.Unavailable {
+	if m := fault.Messages(err); len(m) > 0 && !fault.Is(err, fault.Internal) {
+		if fault.Is(err, fault.Unavailable) {
 			m = append(slices.Clone(m), "millrace doctor with the same settings says what is wrong")
 		}
 		return m
@@ -92,7 +101,7 @@ func sentences(err error) []string {
 	return []string{err.Error()}
 }
 
-func run(ctx context.Context, c config.Command, cfg config.Config, stdout io.Writer, a Actions) (healthy bool, err error) {
+func run(ctx context.Context, c config.Command, cfg config.Config, stdout, stderr io.Writer, a Actions) (healthy bool, err error) {
 	switch c.Name {
 	case config.Help:
 		_, err = fmt.Fprintln(stdout, c.Text)
@@ -102,72 +111,41 @@ func run(ctx context.Context, c config.Command, cfg config.Config, stdout io.Wri
 		err = cfg.Print(stdout)
 	case config.Doctor:
 		open := func(ctx context.Context, url config.Secret) (blob.Store, error) { return a.OpenStorage(ctx, cfg, url) }
-		return doctor.Run(ctx, doctor.Checks(doctor.Options{Config: cfg, OpenStorage: open}), stdout, c.JSON)
+		engines, bad := a.SpeechEngines(cfg)
+		if bad != nil {
+			return false, bad
+		}
+		return doctor.Run(ctx, doctor.Checks(doctor.Options{Config: cfg, OpenStorage: open, SpeechEngines: engines}), stdout, c.JSON)
 	case config.Demo:
 		err = demo.Run(ctx, demo.Options{Config: cfg, Flags: c.SettingFlags, Duration: c.Duration, Out: stdout})
 	case config.Serve:
 		err = a.Serve(ctx, cfg)
-	case config.TokenCreate, config.TokenList, config.TokenRevoke, config.SetQuality, config.SetLiveRungs:
+	case config.TokenCreate, config.TokenList, config.TokenRevoke, config.SetQuality, config.SetLiveRungs, config.SetCaptions, config.SetFrameAncestors,
+		config.EnvironmentCreate, config.EnvironmentList, config.EnvironmentRename:
 		err = tokens(ctx, c, cfg, stdout, a)
+	case config.Audit:
+		err = auditLog(ctx, c, cfg, stdout, a)
+	case config.KeyCreate, config.KeyList, config.KeyDelete:
+		err = signingKeys(ctx, c, cfg, stdout, a)
+	case config.DRMCreate, config.DRMList, config.DRMVendors, config.DRMDelete:
+		err = drmConfigurations(ctx, c, cfg, stdout, a)
+	case config.MasterKeyFingerprint:
+		return fingerprints(ctx, cfg, stdout, a.MasterKey)
+	case config.MasterKeyRotate:
+		err = rotateMasterKey(ctx, cfg, c.NewKeyFile, stdout, a.MasterKey)
+	case config.TokenSign:
+		err = signToken(c.Sign, time.Now(), os.ReadFile, stdout)
+	case config.Upload:
+		err = upload(ctx, c, cfg, stdout, stderr)
+	case config.EventsTail:
+		err = tail(ctx, c, cfg, stdout, a)
+	case config.WebhookCreate, config.WebhookList, config.WebhookEnable, config.WebhookDisable, config.WebhookDelete, config.WebhookRotate,
+		config.WebhookTest, config.WebhookDeliveries, config.WebhookReplay:
+		err = webhooks(ctx, c, cfg, stdout, a)
 	default:
 		err = fmt.Errorf("command %q has no action", c.Name)
 	}
 	return true, err
-}
-
-// tokens runs a command about tokens or their environment.
-func tokens(ctx context.Context, c config.Command, cfg config.Config, stdout io.Writer, a Actions) (err error) {
-	t, closeDB, err := a.Access(ctx, cfg)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, closeDB()) }()
-	switch c.Name {
-	case config.TokenCreate:
-		made, secret, createErr := t.CreateToken(ctx, c.Label, time.Now())
-		if createErr != nil {
-			return createErr
-		}
-		// In the form of a shell's or a container's environment, so that it can be kept as it is.
-		_, err = fmt.Fprintf(stdout, "MILLRACE_TOKEN_ID=%s\nMILLRACE_TOKEN_SECRET=%s\n", made.ID, secret)
-	case config.SetQuality:
-		err = t.SetQuality(ctx, wanted(c.Words[0]), time.Now())
-	case config.SetLiveRungs:
-		err = t.SetLiveRungs(ctx, wanted(c.Words[0]), time.Now())
-	case config.TokenRevoke:
-		err = t.RevokeToken(ctx, id.Token(c.Words[0]), time.Now())
-	default:
-		err = listTokens(ctx, t, stdout)
-	}
-	return err
-}
-
-// wanted is a setting of an environment by its word: default is the service's own.
-func wanted(word string) string {
-	if word == "default" {
-		return ""
-	}
-	return word
-}
-
-func listTokens(ctx context.Context, t Tokens, stdout io.Writer) error {
-	all, err := t.Tokens(ctx)
-	if err != nil {
-		return err
-	}
-	tab := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(tab, "ID\tNAME\tCREATED\tREVOKED")
-	for _, token := range all {
-		revoked := "-"
-		if !token.RevokedAt.IsZero() {
-			revoked = token.RevokedAt.UTC().Format(time.RFC3339)
-		}
-		fmt.Fprintf(tab, "%s\t%s\t%s\t%s\n", token.ID, token.Name, token.CreatedAt.UTC().Format(time.RFC3339), revoked)
-	}
-	if err := tab.Flush(); err != nil {
-		return fmt.Errorf("print tokens: %w", err)
-	}
-	return nil
 }
 
 // Version is the module's version, or the commit it was built from, or dev.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -12,32 +13,75 @@ import (
 
 	"millrace/internal/config"
 	"millrace/internal/control/access"
+	"millrace/internal/control/audit"
 	"millrace/internal/fault"
 	"millrace/internal/id"
+	"millrace/internal/media/speech"
 	"millrace/internal/storage/blob"
 )
 
 // fakeTokens keeps tokens in a slice.
 type fakeTokens struct {
-	all     []access.Token
-	quality []string // as set, one after the other
-	rungs   []string
+	all      []access.Token
+	made     []access.TokenInput
+	quality  []string // as set, one after the other
+	rungs    []string
+	captions []string
+	calls    []string // the other calls
+	entries  []audit.Entry
 }
 
-func (f *fakeTokens) SetLiveRungs(_ context.Context, policy string, _ time.Time) error {
+func (f *fakeTokens) SetCaptions(_ context.Context, _ id.Environment, rules string, _ time.Time) error {
+	f.captions = append(f.captions, rules)
+	return nil
+}
+
+func (f *fakeTokens) SetLiveRungs(_ context.Context, _ id.Environment, policy string, _ time.Time) error {
 	f.rungs = append(f.rungs, policy)
 	return nil
 }
 
-func (f *fakeTokens) SetQuality(_ context.Context, quality string, _ time.Time) error {
+func (f *fakeTokens) SetQuality(_ context.Context, _ id.Environment, quality string, _ time.Time) error {
 	f.quality = append(f.quality, quality)
 	return nil
 }
 
-func (f *fakeTokens) CreateToken(_ context.Context, name string, now time.Time) (access.Token, string, error) {
-	t := access.Token{ID: "id1", Name: name, CreatedAt: now}
+func (f *fakeTokens) SetFrameAncestors(ctx context.Context, e id.Environment, origins []string, _ time.Time) error {
+	f.calls = append(f.calls, fmt.Sprint("frame ", e, origins))
+	f.entries = append(f.entries, audit.Of(ctx).Entry)
+	return nil
+}
+
+func (f *fakeTokens) CreateEnvironment(_ context.Context, name, kind string, _ time.Time) (access.Environment, error) {
+	f.calls = append(f.calls, "create "+name+" "+kind)
+	return access.Environment{ID: "env1"}, nil
+}
+
+func (f *fakeTokens) RenameEnvironment(_ context.Context, e id.Environment, name string, _ time.Time) (access.Environment, error) {
+	f.calls = append(f.calls, "rename "+string(e)+" "+name)
+	return access.Environment{}, nil
+}
+
+func (f *fakeTokens) Environments(_ context.Context, page, _ int) ([]access.Environment, error) {
+	if page > 1 {
+		return nil, nil
+	}
+	return slices.Repeat([]access.Environment{{ID: "env1", Name: "Shop", Kind: "production", FrameAncestors: "https://a.example https://b.example"}}, 100), nil
+}
+
+func (f *fakeTokens) CreateToken(_ context.Context, in access.TokenInput, now time.Time) (access.Token, string, error) {
+	f.made = append(f.made, in)
+	t := access.Token{ID: "id1", Name: in.Name, CreatedAt: now, Permissions: in.Permissions, ExpiresAt: in.ExpiresAt}
 	f.all = append(f.all, t)
 	return t, "s3cret", nil
+}
+
+// AuditLog gives a thousand entries at a time, as many as are asked for.
+func (f *fakeTokens) AuditLog(_ context.Context, q audit.Query) ([]audit.Entry, error) {
+	f.calls = append(f.calls, fmt.Sprintf("audit %s %s %s %s %d", q.Environment, q.Actor, q.Operation, q.Resource, q.Limit))
+	return slices.Repeat([]audit.Entry{{
+		ID: "entry1", Actor: audit.Actor{Type: audit.AccessToken, ID: "id1", Name: "ci"}, Operation: "delete-asset", Resource: audit.Resource{Type: "asset", ID: "a1"},
+	}}, q.Limit), nil
 }
 
 func (f *fakeTokens) Tokens(context.Context) ([]access.Token, error) { return f.all, nil }
@@ -76,6 +120,10 @@ func try(t *testing.T, f *fakeTokens, args ...string) (o outcome) {
 		Access: func(context.Context, config.Config) (Tokens, func() error, error) {
 			return f, func() error { o.closedTimes++; return nil }, nil
 		},
+		Audit: func(context.Context, config.Config) (audit.Log, func() error, error) {
+			return f, func() error { o.closedTimes++; return nil }, nil
+		},
+		SpeechEngines: func(config.Config) ([]speech.Engine, error) { return nil, nil },
 		OpenStorage: func(ctx context.Context, _ config.Config, url config.Secret) (blob.Store, error) {
 			return blob.OpenURL(ctx, url.Reveal())
 		},
@@ -129,12 +177,65 @@ func TestTokenCommands(t *testing.T) {
 	if o := try(t, f, "token", "list"); strings.HasSuffix(o.out, "  -\n") {
 		t.Errorf("got %+v", o)
 	}
+	before := time.Now()
+	for _, args := range [][]string{
+		{"--permission", "video:read,video:write", "--permission=system:read", "--environment", "env1", "--expires", "90d"},
+		{"--expires=2099-01-01T00:00:00Z"},
+		{"--installation"},
+	} {
+		if o := try(t, f, append([]string{"token", "create"}, args...)...); o.code != 0 {
+			t.Errorf("%q: %+v", args, o)
+		}
+	}
+	if got := f.made[1]; !slices.Equal(got.Permissions, []string{"video:read", "video:write", "system:read"}) || got.Environment != "env1" ||
+		got.ExpiresAt.Sub(before) < 90*24*time.Hour || got.ExpiresAt.Sub(before) > 91*24*time.Hour {
+		t.Errorf("made %+v", got)
+	}
+	if got := f.made[2]; len(got.Permissions) > 0 || !got.ExpiresAt.Equal(time.Date(2099, 1, 1, 0, 0, 0, 0, time.UTC)) {
+		t.Errorf("made %+v", got)
+	}
+	if got := f.made[3]; !slices.Equal(got.Permissions, access.InstallationPermissions()) {
+		t.Errorf("made %+v", got)
+	}
+	if o := try(t, f, "token", "list"); !strings.Contains(o.out, "video:read,video:write,system:read") || !strings.Contains(o.out, "installation") {
+		t.Errorf("got %+v", o)
+	}
+	for _, args := range [][]string{{"--permission=video"}, {"--expires=soon"}, {"--installation=x"}, {"--installation", "--permission=video:read"}} {
+		if o := try(t, f, append([]string{"token", "create"}, args...)...); o.code == 0 || o.err == "" {
+			t.Errorf("%q: %+v", args, o)
+		}
+	}
+}
+
+func TestAuditCommand(t *testing.T) {
+	t.Parallel()
+	f := &fakeTokens{}
+	o := try(t, f, "audit", "--limit=1500", "--actor=ci", "--operation=delete-asset", "--resource=a1", "--environment=env1", "--since=2026-01-01T00:00:00Z")
+	if o.code != 0 || strings.Count(o.out, "ci (id1)  -        delete-asset  asset a1") != 1500 || o.closedTimes != 1 {
+		t.Errorf("code %d, %d lines, %s", o.code, strings.Count(o.out, "\n"), o.err)
+	}
+	if want := []string{"audit env1 ci delete-asset a1 1000", "audit env1 ci delete-asset a1 500"}; !slices.Equal(f.calls, want) {
+		t.Errorf("calls %q", f.calls)
+	}
+	if o = try(t, f, "audit", "--json", "--limit=1"); !strings.HasPrefix(o.out, `{"actor_id":"id1","actor_name":"ci"`) {
+		t.Errorf("got %+v", o)
+	}
+	if o = try(t, f, "audit", "--limit=0"); o.code != 2 {
+		t.Errorf("got %+v", o)
+	}
 }
 
 func TestEnvironmentCommands(t *testing.T) {
 	t.Parallel()
 	f := &fakeTokens{}
-	for _, words := range [][]string{{"video-quality", "premium"}, {"video-quality", "default"}, {"live-rungs", "always"}, {"live-rungs", "default"}} {
+	for _, words := range [][]string{
+		{"video-quality", "premium"},
+		{"video-quality", "default"},
+		{"live-rungs", "always"},
+		{"live-rungs", "default"},
+		{"captions", "en=pocketsphinx,*=openai"},
+		{"captions", "default"},
+	} {
 		if o := try(t, f, "environment", words[0], words[1]); o.code != 0 || o.out != "" || o.closedTimes != 1 {
 			t.Errorf("got %+v", o)
 		}
@@ -145,10 +246,35 @@ func TestEnvironmentCommands(t *testing.T) {
 	if want := []string{"always", ""}; !slices.Equal(f.rungs, want) {
 		t.Errorf("set %q", f.rungs)
 	}
-	for _, command := range []string{"video-quality", "live-rungs"} {
+	if want := []string{"en=pocketsphinx,*=openai", ""}; !slices.Equal(f.captions, want) {
+		t.Errorf("set %q", f.captions)
+	}
+	for _, command := range []string{"video-quality", "live-rungs", "captions"} {
 		if o := try(t, f, "environment", command); o.code != 2 {
 			t.Errorf("got %+v", o)
 		}
+	}
+}
+
+func TestEnvironments(t *testing.T) {
+	t.Parallel()
+	f := &fakeTokens{}
+	for _, args := range [][]string{
+		{"create", "Shop"}, {"create", "Lab", "--type=development"}, {"rename", "env1", "Other shop"}, {"frame-ancestors", "https://a.example,https://b.example", "--environment=env1"},
+	} {
+		if o := try(t, f, append([]string{"environment"}, args...)...); o.code != 0 {
+			t.Errorf("%q: %+v", args, o)
+		}
+	}
+	want := []string{"create Shop production", "create Lab development", "rename env1 Other shop", "frame env1[https://a.example https://b.example]"}
+	if !slices.Equal(f.calls, want) {
+		t.Errorf("calls %q", f.calls)
+	}
+	if e := f.entries[0]; e.Operation != "environment frame-ancestors" || e.Actor.Type != audit.CommandLine || e.Actor.Name == "" || e.At.IsZero() {
+		t.Errorf("the audit log would say %+v", e)
+	}
+	if o := try(t, f, "environment", "list"); strings.Count(o.out, "https://a.example,https://b.example") != 100 {
+		t.Errorf("got %+v", o)
 	}
 }
 

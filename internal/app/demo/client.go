@@ -63,10 +63,10 @@ type trackInput struct {
 	Name     string `json:"name"`
 }
 
-const maxAnswer = 4 << 20 // bytes
+const maxResponse = 4 << 20 // bytes
 
-// call sends a request and reads {"data": …} into answer. body and answer may be nil.
-func (c *client) call(ctx context.Context, method, path string, body, answer any) error {
+// call sends a request and reads {"data": …} into into. body and into may be nil.
+func (c *client) call(ctx context.Context, method, path string, body, into any) error {
 	text, err := json.Marshal(body)
 	if err != nil {
 		return fmt.Errorf("write request %s %s: %w", method, path, err)
@@ -84,20 +84,20 @@ func (c *client) call(ctx context.Context, method, path string, body, answer any
 	if err != nil {
 		return fmt.Errorf("%s %s: %w", method, path, err)
 	}
-	text, err = io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	text, err = io.ReadAll(io.LimitReader(resp.Body, maxResponse))
 	if err = errors.Join(err, resp.Body.Close()); err != nil {
-		return fmt.Errorf("read answer to %s %s: %w", method, path, err)
+		return fmt.Errorf("read response to %s %s: %w", method, path, err)
 	}
 	if resp.StatusCode >= http.StatusBadRequest {
 		return fmt.Errorf("%s %s: %s: %s", method, path, resp.Status, bytes.TrimSpace(text))
 	}
-	if answer == nil {
+	if into == nil {
 		return nil
 	}
 	if err := json.Unmarshal(text, &struct {
 		Data any `json:"data"`
-	}{answer}); err != nil {
-		return fmt.Errorf("read answer to %s %s: %w", method, path, err)
+	}{into}); err != nil {
+		return fmt.Errorf("read response to %s %s: %w", method, path, err)
 	}
 	return nil
 }
@@ -111,12 +111,12 @@ func (c *client) createStream(ctx context.Context) (s liveStream, err error) {
 		"new_asset_settings": map[string]any{"playback_policies": public},
 	}, &s)
 	if err == nil && (s.ID == "" || s.StreamKey == "" || len(s.PlaybackIDs) == 0) {
-		err = errors.New("POST /video/v1/live-streams: the answer has no id, stream_key or playback ID")
+		err = errors.New("POST /video/v1/live-streams: the response has no id, stream_key or playback ID")
 	}
 	return s, err
 }
 
-// plays says whether a playback ID can be played now; 412 and 404 are "not yet".
+// plays reports whether a playback ID can be played now; 412 and 404 are "not yet".
 func (c *client) plays(ctx context.Context, id string) (bool, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base+"/"+id+".m3u8", nil)
 	if err != nil {
@@ -126,7 +126,7 @@ func (c *client) plays(ctx context.Context, id string) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("ask for playlist: %w", err)
 	}
-	_, err = io.Copy(io.Discard, io.LimitReader(resp.Body, maxAnswer))
+	_, err = io.Copy(io.Discard, io.LimitReader(resp.Body, maxResponse))
 	if err = errors.Join(err, resp.Body.Close()); err != nil {
 		return false, fmt.Errorf("read playlist: %w", err)
 	}
@@ -179,7 +179,7 @@ func (c *client) ready(ctx context.Context, assetID string, limit time.Duration)
 
 const pollEvery = 250 * time.Millisecond
 
-// poll asks until the answer is yes, an error, or limit has passed.
+// poll asks until the response is yes, an error, or limit has passed.
 func poll(ctx context.Context, limit time.Duration, late string, ask func() (bool, error)) error {
 	deadline := time.NewTimer(limit)
 	defer deadline.Stop()

@@ -1,6 +1,6 @@
 // Package demo shows the whole service to somebody who has never seen it: it starts millrace serve, streams into it with ffmpeg,
 // and turns the stream into a recording with subtitles and a second audio track. It uses the public interfaces only: the command
-// line, REST, RTMP and HLS. It must never know anything of the service's inside.
+// line, REST, RTMP and HLS. It must never import the packages that make up the service.
 // Run owns its goroutines and its child processes; all of them have ended when it returns.
 package demo
 
@@ -219,7 +219,7 @@ func (s *stage) addTracks(ctx context.Context, asset recording) (recording, erro
 	if err := prepareTracks(ctx, s.tool, s.scratch, length); err != nil {
 		return asset, err
 	}
-	files, err := openShelf(ctx, s.scratch, "subtitles.srt", "commentary.m4a")
+	files, err := serveFiles(ctx, s.scratch, "subtitles.srt", "commentary.m4a")
 	if err != nil {
 		return asset, err
 	}

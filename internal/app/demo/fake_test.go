@@ -123,12 +123,12 @@ func fakeServe(args []string) int {
 
 func (f *fakeService) handler() http.Handler {
 	mux := http.NewServeMux()
-	answer := func(w http.ResponseWriter, v any) { _ = json.NewEncoder(w).Encode(map[string]any{"data": v}) }
+	respond := func(w http.ResponseWriter, v any) { _ = json.NewEncoder(w).Encode(map[string]any{"data": v}) }
 	ids := []map[string]string{{"id": "play"}}
-	mux.HandleFunc("GET /system/v1/whoami", func(w http.ResponseWriter, _ *http.Request) { answer(w, map[string]string{}) })
+	mux.HandleFunc("GET /system/v1/whoami", func(w http.ResponseWriter, _ *http.Request) { respond(w, map[string]string{}) })
 	mux.HandleFunc("POST /video/v1/live-streams", func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusCreated)
-		answer(w, map[string]any{"id": "live", "stream_key": "secretkey", "playback_ids": ids})
+		respond(w, map[string]any{"id": "live", "stream_key": "secretkey", "playback_ids": ids})
 	})
 	mux.HandleFunc("GET /play.m3u8", func(w http.ResponseWriter, _ *http.Request) {
 		switch f.asked++; f.asked {
@@ -139,7 +139,7 @@ func (f *fakeService) handler() http.Handler {
 		}
 	})
 	mux.HandleFunc("GET /video/v1/live-streams/live", func(w http.ResponseWriter, _ *http.Request) {
-		answer(w, map[string]any{"recent_asset_ids": []string{"old", "asset"}})
+		respond(w, map[string]any{"recent_asset_ids": []string{"old", "asset"}})
 	})
 	mux.HandleFunc("GET /video/v1/assets/asset", func(w http.ResponseWriter, _ *http.Request) {
 		status := "ready"
@@ -147,7 +147,7 @@ func (f *fakeService) handler() http.Handler {
 		if f.errs {
 			status = "errored"
 		}
-		answer(w, map[string]any{"id": "asset", "status": status, "is_live": f.looked < 3, "duration": 9.5, "playback_ids": ids, "tracks": f.tracks, "errors": map[string]any{"messages": []string{"no media came"}}})
+		respond(w, map[string]any{"id": "asset", "status": status, "is_live": f.looked < 3, "duration": 9.5, "playback_ids": ids, "tracks": f.tracks, "errors": map[string]any{"messages": []string{"no media came"}}})
 	})
 	mux.HandleFunc("POST /video/v1/assets/asset/tracks", f.addTrack)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

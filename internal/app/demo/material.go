@@ -47,15 +47,15 @@ func srtTime(d time.Duration) string {
 	return fmt.Sprintf("%02d:%02d:%02d,%03d", ms/3_600_000, ms/60_000%60, ms/1000%60, ms%1000)
 }
 
-// shelf serves files of a folder to this machine only, as some web server elsewhere would.
-type shelf struct {
+// fileServer serves files of a folder to this machine only, as some web server elsewhere would.
+type fileServer struct {
 	server *http.Server
 	base   string
 	done   chan struct{}
 }
 
-// openShelf serves the named files of dir.
-func openShelf(ctx context.Context, dir string, names ...string) (*shelf, error) {
+// serveFiles serves the named files of dir.
+func serveFiles(ctx context.Context, dir string, names ...string) (*fileServer, error) {
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, fmt.Errorf("listen for files: %w", err)
@@ -66,7 +66,7 @@ func openShelf(ctx context.Context, dir string, names ...string) (*shelf, error)
 			http.ServeFile(w, r, filepath.Join(dir, name))
 		})
 	}
-	s := &shelf{
+	s := &fileServer{
 		server: &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second},
 		base:   "http://" + l.Addr().String() + "/" + secret + "/",
 		done:   make(chan struct{}),
@@ -78,7 +78,7 @@ func openShelf(ctx context.Context, dir string, names ...string) (*shelf, error)
 	return s, nil
 }
 
-func (s *shelf) close() {
+func (s *fileServer) close() {
 	_ = s.server.Close() // nobody is to be waited for
 	<-s.done
 }

@@ -10,6 +10,7 @@ import (
 	"millrace/internal/config"
 	"millrace/internal/disk"
 	"millrace/internal/media/encode"
+	"millrace/internal/media/speech"
 	"millrace/internal/storage/blob"
 )
 
@@ -18,7 +19,9 @@ type Options struct {
 	Config config.Config
 	// OpenStorage opens the storage at a URL as serve would.
 	OpenStorage func(ctx context.Context, url config.Secret) (blob.Store, error)
-	Now         func() time.Time // nil: time.Now
+	// SpeechEngines are what would recognise speech, the one of this machine first.
+	SpeechEngines []speech.Engine
+	Now           func() time.Time // nil: time.Now
 }
 
 // Checks lists what is looked at, in the order in which one thing builds on another.
@@ -66,6 +69,9 @@ func Checks(o Options) []Check {
 		checks = append(checks, PostgreSQL{URL: c.Database.URL, Now: o.Now})
 	} else {
 		checks = append(checks, SQLite{Path: c.Database.Path})
+	}
+	for i, e := range o.SpeechEngines {
+		checks = append(checks, SpeechEngine{Engine: e, Configured: i > 0})
 	}
 	return append(checks, Storage{Where: c.Storage, Open: o.OpenStorage, Now: o.Now})
 }

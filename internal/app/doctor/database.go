@@ -63,7 +63,7 @@ func (s SQLite) Run(ctx context.Context) Finding {
 	return problem(mend, "%s cannot be used: %v", s.Path, err)
 }
 
-// tryRows makes a table, writes a row, reads it and rolls all of it back. It gives the answer to the version query.
+// tryRows makes a table, writes a row, reads it and rolls all of it back. It gives the response to the version query.
 func tryRows(ctx context.Context, db *sql.DB, versionQuery string) (version string, err error) {
 	if err = db.QueryRowContext(ctx, versionQuery).Scan(&version); err != nil {
 		return "", fmt.Errorf("read version: %w", err)
@@ -174,13 +174,13 @@ func (p PostgreSQL) explain(err error) Finding {
 		case "25006":
 			return problem("Name the primary server in database-url.", "%s is a read-only copy", where)
 		}
-		return problem("Ask whoever runs the database.", "%s: %s (%s)", where, pg.Message, pg.Code)
+		return problem("Ask the database's administrator.", "%s: %s (%s)", where, pg.Message, pg.Code)
 	}
 	if _, is := errors.AsType[*net.DNSError](err); is {
 		return problem("Correct the host in database-url.", "no machine is called %s", where)
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
-		return problem("Check host and port in database-url, and the firewall between.", "%s does not answer", where)
+		return problem("Check host and port in database-url, and the firewall between.", "%s does not respond", where)
 	}
 	if n, is := errors.AsType[*net.OpError](err); is {
 		return problem("Start the database, or correct host and port in database-url.", "%s cannot be reached: %v", where, n.Err)

@@ -56,7 +56,7 @@ func problem(mend, format string, args ...any) Finding {
 type Check interface {
 	// Name is one or two words, the same at every run.
 	Name() string
-	// Run looks, and ends soon after ctx does. The finding's name is filled in by whoever calls.
+	// Run looks, and ends soon after ctx does. The finding's name is filled in by the caller.
 	Run(ctx context.Context) Finding
 }
 
@@ -64,7 +64,7 @@ type Check interface {
 const patience = 20 * time.Second
 
 // Run runs the checks one after the other and tells of each as soon as it is done, or of all in one JSON document.
-// It says whether no check found a problem; the error is that of writing, or the end of ctx.
+// It reports whether no check found a problem; the error is that of writing, or the end of ctx.
 func Run(ctx context.Context, checks []Check, w io.Writer, asJSON bool) (healthy bool, err error) {
 	width := 0
 	for _, c := range checks {

@@ -133,8 +133,8 @@ func TestMachine(t *testing.T) {
 	limit := func(n uint64) func() (uint64, error) { return func() (uint64, error) { return n, nil } }
 	expect(t, Confinement{encode.Confined}, OK, "no network")
 	offers := func(c encode.Confinement) Check { return Confinement{func() encode.Confinement { return c }} }
-	expect(t, offers(encode.Confinement{NewRight: true, Sockets: true, Signals: true}), Warning, "Landlock")
-	expect(t, offers(encode.Confinement{NewRight: true, Sockets: true, Files: true}), Warning, "other processes")
+	expect(t, offers(encode.Confinement{NewRight: true, Calls: true}), Warning, "Landlock")
+	expect(t, offers(encode.Confinement{NewRight: true, Files: true}), Warning, "seccomp")
 	expect(t, OpenFiles{limit(65536)}, OK, "65536")
 	expect(t, OpenFiles{limit(1024)}, Warning, "1024")
 	expect(t, OpenFiles{limit(64)}, Problem, "64")
@@ -340,8 +340,8 @@ func TestSQLite(t *testing.T) {
 // standing is a clock by which nothing takes long: a busy machine is no slow storage.
 func standing() time.Time { return time.Unix(1e9, 0) }
 
-// hasty is the time of day, but that nothing has passed between the first two looks.
-func hasty() func() time.Time {
+// timeless is the time of day, but that nothing has passed between the first two looks.
+func timeless() func() time.Time {
 	begun, looks := time.Now(), 0
 	return func() time.Time {
 		if looks++; looks <= 2 {
@@ -388,7 +388,7 @@ func TestPostgreSQL(t *testing.T) {
 	expect(t, PostgreSQL{"postgres://u:hunter2@127.0.0.1:1/m?connect_timeout=2", time.Now}, Problem, "127.0.0.1:1 cannot be reached")
 	expect(t, PostgreSQL{"postgres://u:hunter2@no.such.host.invalid/m", time.Now}, Problem, "no.such.host.invalid")
 	url := server(t, "MILLRACE_TEST_POSTGRES")
-	expect(t, PostgreSQL{config.Secret(url), hasty()}, OK, "tables can be made and rows written")
+	expect(t, PostgreSQL{config.Secret(url), timeless()}, OK, "tables can be made and rows written")
 	ahead := func() time.Time { return time.Now().Add(time.Minute) }
 	expect(t, PostgreSQL{config.Secret(url), ahead}, Problem, "off this machine's")
 	if f := (PostgreSQL{config.Secret(url + "x"), time.Now}).Run(t.Context()); f.Level != Problem || strings.Contains(f.Text, "password=") {

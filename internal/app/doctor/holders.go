@@ -79,7 +79,7 @@ func withProcesses(fs procfs.FS, found map[string]Holder) (all []Holder) {
 	return all
 }
 
-// isMillrace says whether a program's file has the name of this one's: it may be an older one that was replaced, which Linux marks.
+// isMillrace reports whether a program's file has the name of this one's: it may be an older one that was replaced, which Linux marks.
 func isMillrace(exe string) bool {
 	self, err := os.Executable()
 	if err != nil || exe == "" {

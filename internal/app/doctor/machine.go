@@ -12,7 +12,7 @@ import (
 	"millrace/internal/disk"
 )
 
-// exists says whether something is at path. What can't be looked at may be there.
+// exists reports whether something is at path. What can't be looked at may be there.
 func exists(path string) bool {
 	_, err := os.Stat(path)
 	return !errors.Is(err, fs.ErrNotExist)

@@ -17,7 +17,7 @@ import (
 type FreePort struct {
 	Setting string // http-addr, rtmp-addr, …
 	Addr    string // host:port
-	Ours    string // address at which a running millrace answers HTTP
+	Ours    string // address at which a running millrace serves HTTP
 	UDP     bool   // instead of TCP
 	// Holders tells who has a port; nil: the system's own list.
 	Holders func(port string, udp bool) []Holder
@@ -67,10 +67,10 @@ func (p FreePort) taken(ctx context.Context) Finding {
 			return problem("If it is not needed, "+stop, "%s (process %d) uses %s", h.Program, h.PID, p.Addr)
 		}
 	}
-	if !p.UDP && answersAsMillrace(ctx, p.Addr) {
+	if !p.UDP && servesMillrace(ctx, p.Addr) {
 		return warning(meant, "%s is in use by a running millrace", p.Addr)
 	}
-	if answersAsMillrace(ctx, p.Ours) && sameUser(all, look(portOf(p.Ours), false)) {
+	if servesMillrace(ctx, p.Ours) && sameUser(all, look(portOf(p.Ours), false)) {
 		return warning(meant, "%s is in use by a program of the same user as the millrace that is running at %s", p.Addr, p.Ours)
 	}
 	list := "ss -ltnp"
@@ -88,8 +88,8 @@ func (p FreePort) listen(ctx context.Context) (io.Closer, error) {
 	return c.Listen(ctx, "tcp", p.Addr)
 }
 
-// answersAsMillrace asks for the API's description and looks at its title.
-func answersAsMillrace(ctx context.Context, addr string) bool {
+// servesMillrace asks for the API's description and looks at its title.
+func servesMillrace(ctx context.Context, addr string) bool {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
 		return false

@@ -20,18 +20,18 @@ func (FFmpeg) Name() string { return "ffmpeg" }
 func (f FFmpeg) Run(ctx context.Context) Finding {
 	r := f.Inspect(ctx, "", "")
 	if len(r.Problems) == 0 && len(r.Limits) > 0 {
-		text, mend := told(r.Limits)
+		text, mend := summary(r.Limits)
 		return warning(mend, "version %s: %s", r.Version, text)
 	}
 	if len(r.Problems) == 0 {
 		return ok("version %s, with every encoder, muxer and demuxer that is used", r.Version)
 	}
-	text, mend := told(slices.Concat(r.Problems, r.Limits))
+	text, mend := summary(slices.Concat(r.Problems, r.Limits))
 	return problem(mend, "%s", text)
 }
 
-// told parts sentences of what is wrong, a full stop, how to mend it.
-func told(sentences []string) (text, mend string) {
+// summary joins sentences of what is wrong, and of how to mend it: each has the two, with a full stop between them.
+func summary(sentences []string) (text, mend string) {
 	var texts, mends []string
 	for _, p := range sentences {
 		wrong, how, _ := strings.Cut(p, ". ")
@@ -59,9 +59,6 @@ func (c Confinement) Run(context.Context) Finding {
 		return warning("Use a kernel of 5.13 or newer with landlock in its lsm= list, and in a container a seccomp profile that allows landlock_create_ruleset, "+
 			"landlock_add_rule, landlock_restrict_self and seccomp.",
 			"ffmpeg is less confined than it could be: this kernel does not offer %s, so a file that takes over a decoder gets further", strings.Join(missing, ", "))
-	}
-	if !can.Signals {
-		return warning("Use a kernel of 6.12 or newer.", "ffmpeg can end other processes of its user")
 	}
 	return ok("ffmpeg sees its own files only, and has no network")
 }

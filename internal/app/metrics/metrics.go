@@ -14,7 +14,7 @@ import (
 	"millrace/internal/control/live"
 )
 
-// Encoders are those that are connected to this node; bridge.Live fits.
+// Encoders are those that are connected to this node; broadcast.Service fits.
 type Encoders interface {
 	Encoders() []live.Health
 	Broadcasts() int
@@ -36,7 +36,7 @@ func New(version string) *Metrics {
 	m := &Metrics{
 		registry: prometheus.NewRegistry(),
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "millrace_playback_requests_total", Help: "Requests of viewers, by what was asked for and the class of the answer; left: given up before there was one.",
+			Name: "millrace_playback_requests_total", Help: "Requests of viewers, by what was asked for and the class of the response; left: given up before there was one.",
 		}, []string{"kind", "code"}),
 		jobs: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "millrace_jobs_total", Help: "Ended attempts of jobs, by kind and outcome; refused: the input is at fault, failed: the service.",
@@ -81,7 +81,7 @@ func (m *Metrics) Encoded(stays bool) {
 // Watch adds the health of encoders.
 func (m *Metrics) Watch(e Encoders) { m.registry.MustRegister(newEncoderCollector(e)) }
 
-// Handler answers /metrics; every other path is unknown.
+// Handler serves /metrics; every other path is unknown.
 func (m *Metrics) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{}))

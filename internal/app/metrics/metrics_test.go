@@ -137,32 +137,32 @@ func TestViewersThatLeave(t *testing.T) {
 // opener is a source of nothing but errors.
 type opener func(context.Context) error
 
-func (o opener) Open(ctx context.Context, _, _ string) (playback.Presentation, error) {
-	return nil, o(ctx)
+func (o opener) Open(ctx context.Context, _ playback.Request) (playback.Presentation, playback.Permit, error) {
+	return nil, playback.Permit{}, o(ctx)
 }
 
 func TestHandlers(t *testing.T) {
 	t.Parallel()
 	m := New("")
-	var answer error
+	var result error
 	h := m.Handlers([]job.Handler{{Kind: "x.y", MaxAttempts: 3, Work: func(context.Context, job.Job) error {
-		if answer == nil {
+		if result == nil {
 			expect(t, scrape(t, m), `millrace_jobs_running{kind="x.y"} 1`)
 		}
-		return answer
+		return result
 	}}, {Kind: "x.panics", Work: func(context.Context, job.Job) error { panic("boo") }}})
 	dead := &fault.Error{Kind: fault.Unavailable, Messages: []string{"the host refuses connections"}, Remote: true}
 	for _, err := range []error{nil, job.Snooze(time.Second), errors.New("again"), dead, fault.New(fault.Invalid, "never")} {
-		answer = err
+		result = err
 		if got := h[0].Work(t.Context(), job.Job{Attempt: 1, MaxAttempts: 3}); !errors.Is(got, err) {
 			t.Errorf("%v became %v", err, got)
 		}
 	}
 	for _, err := range []error{dead, errors.New("in vain"), fault.New(fault.Unavailable, "the storage is away")} {
-		answer = err
+		result = err
 		_ = h[0].Work(t.Context(), job.Job{Attempt: 3, MaxAttempts: 3})
 	}
-	answer = fault.New(fault.Invalid, "the service ended each time it tried")
+	result = fault.New(fault.Invalid, "the service ended each time it tried")
 	_ = h[0].Work(t.Context(), job.Job{Attempt: 1, MaxAttempts: 3, Crashes: job.MaxCrashes})
 	func() {
 		defer func() { _ = recover() }()
@@ -224,11 +224,11 @@ func TestSimulcast(t *testing.T) {
 	t.Parallel()
 	m := New("1.2.3")
 	b := m.Broadcasts(links{})
-	for _, told := range []struct {
+	for _, tt := range []struct {
 		target id.SimulcastTarget
 		fact   live.TargetFact
 	}{{"one", live.LinkUp}, {"two", live.LinkUp}, {"one", live.LinkDown}, {"three", live.LinkImpossible}, {"stale", live.LinkDown}} {
-		_ = b.Target(t.Context(), "s1", 1, told.target, told.fact, time.Time{}) // counted or not
+		_ = b.Target(t.Context(), "s1", 1, tt.target, tt.fact, time.Time{}) // counted or not
 	}
 	expect(t, scrape(t, m), `millrace_simulcast_links_total{state="broadcasting"} 2`, `millrace_simulcast_links_total{state="errored"} 1`,
 		`millrace_simulcast_links_total{state="fatal"} 1`)

@@ -16,14 +16,14 @@ import (
 	"millrace/internal/storage/blob"
 )
 
-// left is the class of a request that was given up before its answer: the viewer went away, as players do in the middle of a blocked
+// left is the class of a request that was given up before its response: the viewer went away, as players do in the middle of a blocked
 // playlist request when they are closed, or the service stopped. Nothing is wrong then.
 const left = "left"
 
-// Viewers counts the requests that h answers.
+// Viewers counts the requests that h serves.
 func (m *Metrics) Viewers(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		rec := &answer{ResponseWriter: w}
+		rec := &statusWriter{ResponseWriter: w}
 		defer func() {
 			if rec.status == 0 {
 				rec.status = http.StatusOK
@@ -62,15 +62,15 @@ func kindOf(path string) string {
 	return "segment"
 }
 
-// answer remembers an answer's status.
-type answer struct {
+// statusWriter remembers a response's status.
+type statusWriter struct {
 	http.ResponseWriter
 
 	status int
 }
 
 // WriteHeader implements http.ResponseWriter.
-func (a *answer) WriteHeader(status int) {
+func (a *statusWriter) WriteHeader(status int) {
 	if a.status == 0 && status >= http.StatusOK {
 		a.status = status
 	}
@@ -78,10 +78,10 @@ func (a *answer) WriteHeader(status int) {
 }
 
 // ReadFrom leaves a file's way to the socket as it is.
-func (a *answer) ReadFrom(src io.Reader) (int64, error) { return io.Copy(a.ResponseWriter, src) }
+func (a *statusWriter) ReadFrom(src io.Reader) (int64, error) { return io.Copy(a.ResponseWriter, src) }
 
 // Unwrap lets http.ResponseController reach the connection.
-func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
+func (a *statusWriter) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
 // Handlers counts the attempts of jobs.
 func (m *Metrics) Handlers(all []job.Handler) []job.Handler {
@@ -145,7 +145,7 @@ func (s *store) note(operation string, began time.Time, err error) {
 	outcome := "ok"
 	switch {
 	case err == nil:
-	case fault.KindOf(err) == fault.NotFound:
+	case fault.Is(err, fault.NotFound):
 		outcome = "absent"
 	default:
 		outcome = "error"

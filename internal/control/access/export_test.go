@@ -8,7 +8,7 @@ const MaxOfToken = maxOfToken
 // HoldLine fills the line of secrets to be hashed until free is called.
 func (s *Service) HoldLine(t *testing.T) (free func()) {
 	t.Helper()
-	s.HoldTurn(t)
+	s.HoldHashing(t)
 	s.hashing.mu.Lock()
 	defer s.hashing.mu.Unlock()
 	s.hashing.waiting += maxHashing + maxWaiting
@@ -16,14 +16,14 @@ func (s *Service) HoldLine(t *testing.T) (free func()) {
 		s.hashing.mu.Lock()
 		defer s.hashing.mu.Unlock()
 		s.hashing.waiting -= maxHashing + maxWaiting
-		<-s.hashing.turn
+		<-s.hashing.slots
 	}
 }
 
-// HoldTurn keeps every secret waiting.
-func (s *Service) HoldTurn(t *testing.T) {
+// HoldHashing keeps every secret waiting.
+func (s *Service) HoldHashing(t *testing.T) {
 	t.Helper()
 	for range maxHashing {
-		s.hashing.turn <- struct{}{}
+		s.hashing.slots <- struct{}{}
 	}
 }

@@ -18,14 +18,14 @@ const (
 
 // line bounds how much of the machine wrong secrets can take, and how long right ones wait behind them.
 type line struct {
-	turn chan struct{} // a token for each secret that is being hashed
+	slots chan struct{} // a token for each secret that is being hashed
 
 	mu      sync.Mutex
 	waiting int // and being hashed
 	of      map[id.Token]int
 }
 
-func newLine() *line { return &line{turn: make(chan struct{}, maxHashing), of: map[id.Token]int{}} }
+func newLine() *line { return &line{slots: make(chan struct{}, maxHashing), of: map[id.Token]int{}} }
 
 // enter waits for a turn, which ends with leave. When the line is full it is fault.TooMany.
 func (l *line) enter(ctx context.Context, t id.Token) (leave func(), err error) {
@@ -46,8 +46,8 @@ func (l *line) enter(ctx context.Context, t id.Token) (leave func(), err error) 
 		}
 	}
 	select {
-	case l.turn <- struct{}{}:
-		return func() { <-l.turn; out() }, nil
+	case l.slots <- struct{}{}:
+		return func() { <-l.slots; out() }, nil
 	case <-ctx.Done():
 		out()
 		return nil, fmt.Errorf("wait to check a secret: %w", context.Cause(ctx))

@@ -12,34 +12,34 @@ import (
 	"millrace/internal/id"
 )
 
-// TestKnownSecretsDoNotWait fills the line of secrets to be hashed, and whoever waits in it stays: nobody leaves before the test ends.
+// TestKnownSecretsDoNotWait fills the line of secrets to be hashed, and anyone who waits in it stays: nobody leaves before the test ends.
 func TestKnownSecretsDoNotWait(t *testing.T) {
 	t.Parallel()
 	s, store, _ := newService(t)
-	token, secret, err := s.CreateToken(t.Context(), "", start)
+	token, secret, err := s.CreateToken(t.Context(), access.TokenInput{Name: ""}, start)
 	must(t, err)
-	_, err = s.Authenticate(t.Context(), token.ID, secret, start)
+	_, err = s.Authenticate(t.Context(), access.Credentials{Token: token.ID, Secret: secret}, start)
 	must(t, err)
 	free := s.HoldLine(t)
 
-	who, err := s.Authenticate(t.Context(), token.ID, secret, start.Add(time.Hour)) // the cache's time is long over
+	who, err := s.Authenticate(t.Context(), access.Credentials{Token: token.ID, Secret: secret}, start.Add(time.Hour)) // the cache's time is long over
 	must(t, err)
 	if who.Token.ID != token.ID {
 		t.Errorf("identity %+v", who)
 	}
-	_, err = s.Authenticate(t.Context(), token.ID, secret+"x", start.Add(time.Hour))
+	_, err = s.Authenticate(t.Context(), access.Credentials{Token: token.ID, Secret: secret + "x"}, start.Add(time.Hour))
 	wantKind(t, err, fault.TooMany)
-	must(t, s.SetQuality(t.Context(), "plus", start.Add(time.Hour)))
-	who, err = s.Authenticate(t.Context(), token.ID, secret, start.Add(time.Hour))
+	must(t, s.SetQuality(t.Context(), "", "plus", start.Add(time.Hour)))
+	who, err = s.Authenticate(t.Context(), access.Credentials{Token: token.ID, Secret: secret}, start.Add(time.Hour))
 	must(t, err)
 	if who.Environment.VideoQuality != "plus" {
 		t.Errorf("environment %+v: it was read before the change", who.Environment)
 	}
-	must(t, store.RevokeToken(t.Context(), token.ID, start)) // in another process
-	_, err = s.Authenticate(t.Context(), token.ID, secret, start.Add(2*time.Hour))
+	must(t, store.RevokeToken(t.Context(), "", token.ID, start)) // in another process
+	_, err = s.Authenticate(t.Context(), access.Credentials{Token: token.ID, Secret: secret}, start.Add(2*time.Hour))
 	wantKind(t, err, fault.Unauthorized)
 	free()
-	_, err = s.Authenticate(t.Context(), token.ID, secret+"x", start.Add(2*time.Hour))
+	_, err = s.Authenticate(t.Context(), access.Credentials{Token: token.ID, Secret: secret + "x"}, start.Add(2*time.Hour))
 	wantKind(t, err, fault.Unauthorized)
 }
 
@@ -48,15 +48,15 @@ func TestKnownSecretsDoNotWait(t *testing.T) {
 func TestWrongSecretsAreBounded(t *testing.T) {
 	t.Parallel()
 	s, _, _ := newService(t)
-	token, secret, err := s.CreateToken(t.Context(), "", start)
+	token, secret, err := s.CreateToken(t.Context(), access.TokenInput{Name: ""}, start)
 	must(t, err)
-	s.HoldTurn(t) // nothing is hashed until the test ends: what waits is counted
+	s.HoldHashing(t) // nothing is hashed until the test ends: what waits is counted
 	ctx, leave := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
 	results := make(chan error, 1000)
 	for i := range cap(results) {
 		wg.Go(func() {
-			_, err := s.Authenticate(ctx, id.Token(fmt.Sprint("wrong", i%4)), fmt.Sprint(i), start)
+			_, err := s.Authenticate(ctx, access.Credentials{Token: id.Token(fmt.Sprint("wrong", i%4)), Secret: fmt.Sprint(i)}, start)
 			results <- err
 		})
 	}
@@ -66,7 +66,7 @@ func TestWrongSecretsAreBounded(t *testing.T) {
 		refused++
 	}
 	wg.Go(func() {
-		_, err := s.Authenticate(ctx, token.ID, secret, start) // has a place: those four have not taken them all
+		_, err := s.Authenticate(ctx, access.Credentials{Token: token.ID, Secret: secret}, start) // has a place: those four have not taken them all
 		results <- err
 	})
 	leave()

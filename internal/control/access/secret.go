@@ -16,7 +16,7 @@ const (
 	hashLength = saltLength + sha256.Size
 )
 
-// hashSecret gives salt and PBKDF2-HMAC-SHA-256 of the secret (RFC 8018).
+// hashSecret returns salt and PBKDF2-HMAC-SHA-256 of the secret (RFC 8018).
 func hashSecret(secret string) ([]byte, error) {
 	salt := make([]byte, saltLength, hashLength)
 	_, _ = rand.Read(salt) // never fails
@@ -31,7 +31,7 @@ func derive(salt []byte, secret string) ([]byte, error) {
 	return append(salt[:saltLength:saltLength], key...), nil
 }
 
-// matches checks a secret in time that does not depend on it. A hash of another length (none) never matches and takes as long.
+// matches reports whether a secret is the right one, in time that does not depend on it. A hash of another length (none) never matches and takes as long.
 func matches(hash []byte, secret string) (bool, error) {
 	known := len(hash) == hashLength
 	if !known {

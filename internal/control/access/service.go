@@ -25,16 +25,18 @@ const (
 	tokenName            = "default"
 )
 
-// Options is what a Service needs.
+// Options configures a Service.
 type Options struct{ Store Store }
 
 // Service checks credentials and keeps tokens. It owns no goroutine; all its methods may be called at the same time.
 type Service struct {
-	store   Store
-	hashing *line
+	store    Store
+	hashing  *line
+	failures *failures
 
 	mu    sync.Mutex
 	cache map[id.Token]remembered
+	used  map[id.Token]time.Time // since the last WriteUse
 }
 
 // remembered is a secret that was found right. It lasts as long as the token's row has the hash that it was compared with.
@@ -48,40 +50,58 @@ var _ API = (*Service)(nil)
 
 // New makes a service; nothing starts.
 func New(o Options) *Service {
-	return &Service{store: o.Store, hashing: newLine(), cache: map[id.Token]remembered{}}
+	return &Service{store: o.Store, hashing: newLine(), failures: newFailures(), cache: map[id.Token]remembered{}, used: map[id.Token]time.Time{}}
 }
 
 func unauthorized() error { return fault.New(fault.Unauthorized, "Unauthorized request") }
 
 // Authenticate checks HTTP Basic credentials; see API.
-func (s *Service) Authenticate(ctx context.Context, t id.Token, secret string, now time.Time) (Identity, error) {
-	if len(t) > field.MaxID || len(secret) > 4*maxSecret {
+func (s *Service) Authenticate(ctx context.Context, c Credentials, now time.Time) (Identity, error) {
+	if len(c.Token) > field.MaxID || len(c.Secret) > 4*maxSecret {
 		return Identity{}, unauthorized()
 	}
-	digest := sha256.Sum256([]byte(secret))
-	known, right := s.recall(t, digest)
+	digest := sha256.Sum256([]byte(c.Secret))
+	known, right := s.recall(c.Token, digest)
 	if right && now.Before(known.until) {
 		return known.identity, nil
 	}
-	token, err := s.store.Token(ctx, t)
-	if err != nil && fault.KindOf(err) != fault.NotFound {
+	if wait := s.failures.wait(c, now); !right && wait > 0 {
+		return Identity{}, fault.Later(wait, "too many wrong secrets came from this address; try again in %d seconds", int(wait.Seconds())+1)
+	}
+	token, err := s.store.Token(ctx, c.Token)
+	if err != nil && !fault.Is(err, fault.NotFound) {
 		return Identity{}, err
 	}
 	if !right || !bytes.Equal(token.Hash, known.identity.Token.Hash) {
-		if right, err = s.check(ctx, t, token.Hash, secret); err != nil { // of no token too: the time must not tell which IDs exist
+		if right, err = s.check(ctx, c.Token, token.Hash, c.Secret); err != nil { // of no token too: the time must not tell which IDs exist
 			return Identity{}, err
 		}
 	}
-	if !right || !token.RevokedAt.IsZero() {
+	if !right || !token.validAt(now) {
+		s.failures.failed(c, now)
 		return Identity{}, unauthorized()
 	}
+	s.failures.passed(c)
 	env, err := s.store.Environment(ctx, token.Environment)
 	if err != nil {
 		return Identity{}, err
 	}
 	who := Identity{Token: token, Environment: env}
-	s.remember(t, remembered{digest: digest, identity: who, until: now.Add(cacheFor)}, now)
+	s.remember(c.Token, remembered{digest: digest, identity: who, until: token.until(now.Add(cacheFor))}, now)
 	return who, nil
+}
+
+// validAt reports whether a token is neither revoked nor expired.
+func (t Token) validAt(now time.Time) bool {
+	return t.RevokedAt.IsZero() && (t.ExpiresAt.IsZero() || now.Before(t.ExpiresAt))
+}
+
+// until is the earlier of a time and the token's expiry.
+func (t Token) until(at time.Time) time.Time {
+	if !t.ExpiresAt.IsZero() && t.ExpiresAt.Before(at) {
+		return t.ExpiresAt
+	}
+	return at
 }
 
 // check hashes a secret once it is its turn.
@@ -108,6 +128,7 @@ func (s *Service) recall(t id.Token, digest [sha256.Size]byte) (r remembered, ok
 func (s *Service) remember(t id.Token, r remembered, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.used[t] = now
 	if len(s.cache) >= maxCache {
 		for k, old := range s.cache {
 			if !now.Before(old.until) {
@@ -134,31 +155,14 @@ func (s *Service) Resolve(ctx context.Context, p id.Playback) (playbackid.Object
 	return s.store.PlaybackID(ctx, p)
 }
 
-// CreateToken makes a token in the default environment; see API.
-func (s *Service) CreateToken(ctx context.Context, name string, now time.Time) (Token, string, error) {
-	if name == "" {
-		name = tokenName
-	}
-	var l fault.List
-	if !field.Text(&l, "name", name, field.MaxName) {
-		return Token{}, "", l.Err()
-	}
-	secret := id.New()
-	t, err := s.insert(ctx, id.Token(id.NewUUID()), name, secret, now)
-	if err != nil {
-		return Token{}, "", err
-	}
-	return t, secret, nil
-}
-
 // SeedToken stores a token with a given ID and secret; see API. One that is there with another secret is fault.Conflict.
 func (s *Service) SeedToken(ctx context.Context, t id.Token, secret string, now time.Time) (revoked bool, err error) {
 	if err = checkSeed(string(t), secret); err != nil {
 		return false, err
 	}
 	old, err := s.store.Token(ctx, t)
-	if fault.KindOf(err) == fault.NotFound && err != nil {
-		if _, err = s.insert(ctx, t, tokenName, secret, now); err == nil || fault.KindOf(err) != fault.Conflict {
+	if fault.Is(err, fault.NotFound) {
+		if _, err = s.insert(ctx, TokenInput{Name: tokenName, Permissions: Permissions()}, t, secret, now); !fault.Is(err, fault.Conflict) {
 			return false, err
 		}
 		old, err = s.store.Token(ctx, t) // another node was faster
@@ -186,81 +190,4 @@ func checkSeed(t, secret string) error {
 		l.Add("the token secret must have %d to %d printable characters", minSecret, maxSecret)
 	}
 	return l.Err()
-}
-
-// environment is the default one.
-func (s *Service) environment(ctx context.Context, now time.Time) (Environment, error) {
-	return s.store.EnsureDefault(ctx, Environment{ID: id.Environment(id.New()), Name: "Default", Kind: "production", CreatedAt: now})
-}
-
-// SetQuality changes the default environment's default; see API.
-func (s *Service) SetQuality(ctx context.Context, quality string, now time.Time) error {
-	var l fault.List
-	if quality != "" && !field.OneOf(&l, "video_quality", quality, "basic", "plus", "premium") {
-		return l.Err()
-	}
-	return s.change(ctx, now, func(e id.Environment) error { return s.store.SetVideoQuality(ctx, e, quality) })
-}
-
-// SetLiveRungs changes the default environment's policy; see API.
-func (s *Service) SetLiveRungs(ctx context.Context, policy string, now time.Time) error {
-	var l fault.List
-	if policy != "" && !field.OneOf(&l, "live_rungs", policy, "on_demand", "always", "off") {
-		return l.Err()
-	}
-	return s.change(ctx, now, func(e id.Environment) error { return s.store.SetLiveRungs(ctx, e, policy) })
-}
-
-// Environment reads one.
-func (s *Service) Environment(ctx context.Context, e id.Environment) (Environment, error) {
-	return s.store.Environment(ctx, e)
-}
-
-// change changes the default environment.
-func (s *Service) change(ctx context.Context, now time.Time, set func(e id.Environment) error) error {
-	env, err := s.environment(ctx, now.UTC().Truncate(time.Millisecond))
-	if err != nil {
-		return err
-	}
-	if err = set(env.ID); err != nil {
-		return err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for t, r := range s.cache { // identities carry their environment
-		r.until = time.Time{}
-		s.cache[t] = r
-	}
-	return nil
-}
-
-func (s *Service) insert(ctx context.Context, t id.Token, name, secret string, now time.Time) (Token, error) {
-	now = now.UTC().Truncate(time.Millisecond)
-	env, err := s.environment(ctx, now)
-	if err != nil {
-		return Token{}, err
-	}
-	hash, err := hashSecret(secret)
-	if err != nil {
-		return Token{}, err
-	}
-	token := Token{ID: t, Environment: env.ID, Name: name, Permissions: all(), Hash: hash, CreatedAt: now}
-	return token, s.store.InsertToken(ctx, token)
-}
-
-// all are the permissions there are; a token has them all as yet.
-func all() []string {
-	return []string{"video:read", "video:write", "data:read", "data:write", "system:read", "system:write"}
-}
-
-// Tokens lists every token, oldest first.
-func (s *Service) Tokens(ctx context.Context) ([]Token, error) { return s.store.Tokens(ctx) }
-
-// RevokeToken ends a token: here at once, in other processes within seconds.
-func (s *Service) RevokeToken(ctx context.Context, t id.Token, now time.Time) error {
-	err := s.store.RevokeToken(ctx, t, now.UTC().Truncate(time.Millisecond))
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.cache, t)
-	return err
 }

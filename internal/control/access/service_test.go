@@ -14,6 +14,7 @@ import (
 	"millrace/internal/control/playbackid"
 	"millrace/internal/fault"
 	"millrace/internal/id"
+	"millrace/internal/masterkey"
 	"millrace/internal/storage/db"
 )
 
@@ -32,7 +33,7 @@ func (c *counting) Token(ctx context.Context, t id.Token) (access.Token, error) 
 
 func newService(t *testing.T) (*access.Service, *counting, *db.DB) {
 	t.Helper()
-	d, err := db.Open(t.Context(), db.Options{URL: filepath.Join(t.TempDir(), "x.db")})
+	d, err := db.Open(t.Context(), db.Options{URL: filepath.Join(t.TempDir(), "x.db"), MasterKey: masterkey.Of(masterkey.Key{})})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,12 +60,12 @@ func TestAuthenticate(t *testing.T) {
 	t.Parallel()
 	s, store, _ := newService(t)
 	ctx := t.Context()
-	token, secret, err := s.CreateToken(ctx, "", start)
+	token, secret, err := s.CreateToken(ctx, access.TokenInput{Name: ""}, start)
 	must(t, err)
 	if len(token.ID) != 36 || len(secret) < 22 || token.Name != "default" || len(token.Permissions) != 6 || bytes.Contains(token.Hash, []byte(secret)) {
 		t.Errorf("made %+v", token)
 	}
-	who, err := s.Authenticate(ctx, token.ID, secret, start)
+	who, err := s.Authenticate(ctx, access.Credentials{Token: token.ID, Secret: secret}, start)
 	must(t, err)
 	if who.Token.ID != token.ID || who.Environment.ID != token.Environment || who.Environment.Name != "Default" || who.Environment.Kind != "production" {
 		t.Errorf("identity %+v", who)
@@ -76,26 +77,26 @@ func TestAuthenticate(t *testing.T) {
 		"wrong secret": {token.ID, secret + "x"}, "no secret": {token.ID, ""}, "unknown": {"x", secret}, "nothing": {"", ""},
 		"impossible": {"\x00", "\x00"}, "long": {id.Token(strings.Repeat("x", 300)), secret}, "long secret": {token.ID, strings.Repeat("x", 2000)},
 	} {
-		_, err = s.Authenticate(ctx, c.id, c.secret, start)
-		if fault.KindOf(err) != fault.Unauthorized || err == nil || strings.Contains(err.Error(), secret) || fault.Messages(err)[0] != "Unauthorized request" {
+		_, err = s.Authenticate(ctx, access.Credentials{Token: c.id, Secret: c.secret}, start)
+		if !fault.Is(err, fault.Unauthorized) || strings.Contains(err.Error(), secret) || fault.Messages(err)[0] != "Unauthorized request" {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
 	before := store.reads.Load()
 	for range 100 {
-		_, err = s.Authenticate(ctx, token.ID, secret, start.Add(time.Second))
+		_, err = s.Authenticate(ctx, access.Credentials{Token: token.ID, Secret: secret}, start.Add(time.Second))
 		must(t, err)
 	}
 	if n := store.reads.Load() - before; n != 0 {
-		t.Errorf("a remembered answer reads the store %d times", n)
+		t.Errorf("a remembered response reads the store %d times", n)
 	}
-	_, err = s.Authenticate(ctx, token.ID, secret, start.Add(6*time.Second))
+	_, err = s.Authenticate(ctx, access.Credentials{Token: token.ID, Secret: secret}, start.Add(6*time.Second))
 	must(t, err)
 	if n := store.reads.Load() - before; n != 1 {
-		t.Errorf("an old answer reads the store %d times, want 1", n)
+		t.Errorf("an old response reads the store %d times, want 1", n)
 	}
 	must(t, s.RevokeToken(ctx, token.ID, start))
-	_, err = s.Authenticate(ctx, token.ID, secret, start.Add(7*time.Second)) // at once, in this process
+	_, err = s.Authenticate(ctx, access.Credentials{Token: token.ID, Secret: secret}, start.Add(7*time.Second)) // at once, in this process
 	wantKind(t, err, fault.Unauthorized)
 	wantKind(t, s.RevokeToken(ctx, "x", start), fault.NotFound)
 }
@@ -104,12 +105,12 @@ func TestAuthenticate(t *testing.T) {
 func TestRevokedElsewhere(t *testing.T) {
 	t.Parallel()
 	s, store, _ := newService(t)
-	token, secret, err := s.CreateToken(t.Context(), "n", start)
+	token, secret, err := s.CreateToken(t.Context(), access.TokenInput{Name: "n"}, start)
 	must(t, err)
-	_, err = s.Authenticate(t.Context(), token.ID, secret, start)
+	_, err = s.Authenticate(t.Context(), access.Credentials{Token: token.ID, Secret: secret}, start)
 	must(t, err)
-	must(t, store.RevokeToken(t.Context(), token.ID, start))
-	_, err = s.Authenticate(t.Context(), token.ID, secret, start.Add(5*time.Second))
+	must(t, store.RevokeToken(t.Context(), "", token.ID, start))
+	_, err = s.Authenticate(t.Context(), access.Credentials{Token: token.ID, Secret: secret}, start.Add(5*time.Second))
 	wantKind(t, err, fault.Unauthorized)
 }
 
@@ -118,7 +119,7 @@ func TestAuthenticateWaits(t *testing.T) {
 	s, _, _ := newService(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := s.Authenticate(ctx, "x", "y", start); err == nil {
+	if _, err := s.Authenticate(ctx, access.Credentials{Token: "x", Secret: "y"}, start); err == nil {
 		t.Error("authenticated")
 	}
 }
@@ -133,7 +134,7 @@ func TestSeedToken(t *testing.T) {
 	}
 	must(t, seed("seeded", "a secret of mine", start))
 	must(t, seed("seeded", "a secret of mine", start.Add(time.Hour)))
-	who, err := s.Authenticate(ctx, "seeded", "a secret of mine", start)
+	who, err := s.Authenticate(ctx, access.Credentials{Token: "seeded", Secret: "a secret of mine"}, start)
 	must(t, err)
 	if !who.Token.CreatedAt.Equal(start) {
 		t.Errorf("made at %v: the second time changes nothing", who.Token.CreatedAt)
@@ -141,24 +142,24 @@ func TestSeedToken(t *testing.T) {
 	wantKind(t, seed("seeded", "another secret", start), fault.Conflict)
 	must(t, s.RevokeToken(ctx, "seeded", start))
 	for _, secret := range []string{"a secret of mine", "another secret"} {
-		revoked, err := s.SeedToken(ctx, "seeded", secret, start)
-		if err != nil || !revoked {
-			t.Errorf("a revoked token: %v, %v", revoked, err)
+		revoked, seedErr := s.SeedToken(ctx, "seeded", secret, start)
+		if seedErr != nil || !revoked {
+			t.Errorf("a revoked token: %v, %v", revoked, seedErr)
 		}
-		_, err = s.Authenticate(ctx, "seeded", secret, start)
-		wantKind(t, err, fault.Unauthorized)
+		_, authErr := s.Authenticate(ctx, access.Credentials{Token: "seeded", Secret: secret}, start)
+		wantKind(t, authErr, fault.Unauthorized)
 	}
 	for _, c := range [][2]string{{"", "long enough"}, {"a:b", "long enough"}, {"a\x00", "long enough"}, {"a\n", "long enough"}, {"a\xff", "long enough"}, {"ok", "short"}, {"ok", "long\x00enough"}, {strings.Repeat("x", 256), "long enough"}} {
 		wantKind(t, seed(id.Token(c[0]), c[1], start), fault.Invalid)
 	}
-	created, _, err := s.CreateToken(ctx, "second", start.Add(time.Minute))
+	created, _, err := s.CreateToken(ctx, access.TokenInput{Name: "second"}, start.Add(time.Minute))
 	must(t, err)
 	all, err := s.Tokens(ctx)
 	must(t, err)
 	if len(all) != 2 || all[0].ID != "seeded" || all[1].ID != created.ID || all[0].Environment != all[1].Environment || all[0].RevokedAt.IsZero() {
 		t.Errorf("tokens %+v", all)
 	}
-	_, _, err = s.CreateToken(ctx, strings.Repeat("x", 256), start)
+	_, _, err = s.CreateToken(ctx, access.TokenInput{Name: strings.Repeat("x", 256)}, start)
 	wantKind(t, err, fault.Invalid)
 }
 

@@ -13,13 +13,16 @@ import (
 
 // The kinds of jobs that assets ask for, and their arguments.
 const (
-	JobIngest      = "asset.ingest" // IngestArgs: URL and clip inputs
-	JobFinish      = "asset.finish" // FinishArgs: a broadcast has ended: write the index, settle the facts
-	JobTrackIngest = "track.ingest" // TrackArgs
-	JobPurge       = "media.purge"  // PurgeArgs: delete what no asset refers to any more
-	JobStatic      = "asset.static" // StaticArgs: make a file to download
-	JobMaster      = "asset.master" // MasterArgs: make the master, or take it away when its time has come
-	JobExpire      = "asset.expire" // ExpireArgs: delete a test asset, TestLife after it was made or its broadcast ended
+	JobIngest      = "asset.ingest"   // IngestArgs: URL and clip inputs
+	JobFinish      = "asset.finish"   // FinishArgs: a broadcast has ended: write the index and the facts
+	JobTrackIngest = "track.ingest"   // TrackArgs
+	JobSpeech      = "track.speech"   // TrackArgs: make a text track of sound
+	JobCaptions    = "asset.captions" // CaptionsArgs: make text tracks of the captions in the pictures
+	JobPurge       = "media.purge"    // PurgeArgs: delete what no asset refers to any more
+	JobStatic      = "asset.static"   // StaticArgs: make a file to download
+	JobMaster      = "asset.master"   // MasterArgs: make the master, or take it away when its time has come
+	JobExpire      = "asset.expire"   // ExpireArgs: delete a test asset, TestLife after it was made or its broadcast ended
+	JobUploadFail  = "upload.fail"    // UploadFailArgs: no asset could be made of an uploaded file
 )
 
 // TestLength is how much a test asset has of its file, its source, or the broadcast of an ordinary stream.
@@ -31,6 +34,12 @@ const TestLife = 24 * time.Hour
 // ExpireArgs are the arguments of JobExpire.
 type ExpireArgs struct {
 	Asset id.Asset `json:"asset_id"`
+}
+
+// UploadFailArgs are the arguments of JobUploadFail.
+type UploadFailArgs struct {
+	Asset  id.Asset  `json:"asset_id"`
+	Upload id.Upload `json:"upload_id"`
 }
 
 // IngestArgs are the arguments of JobIngest. Media, as in those of the others, tells a job that comes too late, when its asset is deleted,
@@ -46,7 +55,13 @@ type FinishArgs struct {
 	Media id.Media `json:"media_id"`
 }
 
-// TrackArgs are the arguments of JobTrackIngest.
+// CaptionsArgs are the arguments of JobCaptions.
+type CaptionsArgs struct {
+	Asset id.Asset `json:"asset_id"`
+	Media id.Media `json:"media_id"`
+}
+
+// TrackArgs are the arguments of JobTrackIngest and JobSpeech.
 type TrackArgs struct {
 	Asset id.Asset `json:"asset_id"`
 	Track id.Track `json:"track_id"`
@@ -107,7 +122,7 @@ type TrackPatch struct {
 // ListQuery selects assets, newest first, by page or, when Cursor or UseCursor is given, by cursor.
 type ListQuery struct {
 	LiveStream id.LiveStream
-	UploadID   string
+	Upload     id.Upload
 	Page       int // from 1
 	Limit      int // 1–100
 	Cursor     string
@@ -124,6 +139,7 @@ type Change struct {
 	Dropped []id.Track      // tracks to remove
 	Forget  bool            // remove every entry: the finished timeline has an index
 	Entries []TimelineEntry // appended; one that is stored already with the same sequence is skipped
+	Deleted time.Time       // of a deletion: when
 	Events  []event.Event
 	Jobs    []job.Insert
 }
@@ -148,9 +164,11 @@ type Store interface {
 	Unfinished(ctx context.Context) ([]Asset, error)
 }
 
-// Options is what a Service needs.
+// Options configures a Service.
 type Options struct {
 	Store Store
+	// DRM says which DRM configurations there are; nil: none.
+	DRM playbackid.Configurations
 	// Changed is told after each committed change of an asset or its tracks, and after its deletion; it must not block. May be nil.
 	Changed func(id.Asset)
 }
@@ -168,6 +186,8 @@ type API interface {
 	AddTrack(ctx context.Context, env id.Environment, a id.Asset, in TrackInput, now time.Time) (Track, error)
 	PatchTrack(ctx context.Context, env id.Environment, a id.Asset, t id.Track, in TrackPatch, now time.Time) (Track, error)
 	DeleteTrack(ctx context.Context, env id.Environment, a id.Asset, t id.Track, now time.Time) error
+	// GenerateTracks adds preparing text tracks that are made of an audio track by speech recognition. Events track.created; jobs JobSpeech.
+	GenerateTracks(ctx context.Context, env id.Environment, a id.Asset, of id.Track, in []assetopt.GeneratedSubtitle, now time.Time) ([]Track, error)
 	AddStatic(ctx context.Context, env id.Environment, a id.Asset, in assetopt.StaticRendition, now time.Time) (StaticRendition, error)
 	DeleteStatic(ctx context.Context, env id.Environment, a id.Asset, f id.StaticRendition, now time.Time) error
 	SetMP4Support(ctx context.Context, env id.Environment, a id.Asset, v string, now time.Time) (Asset, error)
@@ -183,6 +203,27 @@ type NewRecording struct {
 	Options     assetopt.Options // the stream's new_asset_settings
 	Test        bool             // the stream is a test
 	Media       id.Media
+	Texts       []LiveText // text tracks that are made while it is recorded
+}
+
+// LiveText asks for a text track that is made while a broadcast is recorded. It is ready with its asset, and gets its file when the
+// broadcast has ended.
+type LiveText struct {
+	Name, LanguageCode, Passthrough string
+	Source                          string  // text_source
+	Channel                         string  // cc1–cc4, of Embedded
+	Speech                          *Speech // of GeneratedLive: a GeneratedFinal track is made as well, when the broadcast has ended
+	Problem                         string  // why there will be no such track; empty: there will
+	ClosedCaptions                  bool
+}
+
+// NewUpload is what an uploaded file's asset is made from.
+type NewUpload struct {
+	Upload      id.Upload
+	Environment id.Environment
+	Options     assetopt.Options // the upload's new_asset_settings
+	Test        bool             // the upload is a test
+	Media       id.Media         // the file is stored there as its source
 }
 
 // Growth is what a broadcast or a rewrite adds to its asset; nil and zero mean unchanged.
@@ -195,7 +236,7 @@ type Growth struct {
 	Progress   *Progress
 }
 
-// Work is what the bridge and the workers call.
+// Work is what broadcasts, presentations and the workers call.
 type Work interface {
 	Find(ctx context.Context, a id.Asset) (Asset, error)
 	Users(ctx context.Context, m id.Media) ([]Asset, error)
@@ -204,6 +245,8 @@ type Work interface {
 	Timeline(ctx context.Context, a id.Asset, from int64) ([]TimelineEntry, error)
 	// Record makes the asset of a broadcast: preparing, is_live, progress live, event created, playback IDs from the options. Idempotent by ID.
 	Record(ctx context.Context, r NewRecording, now time.Time) (Asset, error)
+	// Uploaded is the change that makes the asset of an uploaded file. Events created, track.created; job JobIngest, and JobExpire of a test.
+	Uploaded(u NewUpload, now time.Time) (Change, error)
 	// Grow appends. It changes a preparing or live asset only (fault.Conflict otherwise).
 	Grow(ctx context.Context, a id.Asset, g Growth, now time.Time) error
 	// Append adds entries to a live asset's timeline (fault.Conflict when it is not live any more) at a fraction of Grow's cost: what the
@@ -214,8 +257,8 @@ type Work interface {
 	// EndLive says that the broadcast is over: is_live false, job JobFinish, JobExpire of a test; with nothing recorded the asset is
 	// errored. Idempotent.
 	EndLive(ctx context.Context, a id.Asset, recordings []Recording, now time.Time) error
-	// Finish settles an asset whose timeline is whole: index key, facts, uses, progress completed; ready (event ready if it was preparing)
-	// and, for a live one, event live_stream_completed. Its entries are dropped from the store.
+	// Finish completes an asset whose timeline is whole: index key, facts, uses, progress completed; ready (event ready if it was preparing)
+	// and, for a live one, event live_stream_completed; of text tracks that are new, events track.created and track.ready. Its entries are dropped from the store.
 	Finish(ctx context.Context, a id.Asset, f Finished, now time.Time) error
 	// Expire deletes an asset, of any environment, whose time has come. Event deleted; jobs JobPurge.
 	Expire(ctx context.Context, a id.Asset, now time.Time) error
@@ -233,11 +276,13 @@ type Work interface {
 	// TrackReady and TrackFailed end a preparing track. Events video.asset.track.ready/errored.
 	TrackReady(ctx context.Context, a id.Asset, t Track, now time.Time) error
 	TrackFailed(ctx context.Context, a id.Asset, t id.Track, e Errors, now time.Time) error
+	// TrackProgress says how much of a preparing track is made, in percent. No event.
+	TrackProgress(ctx context.Context, a id.Asset, t id.Track, percent float64, now time.Time) error
 	// StaticReady and StaticFailed end a preparing file. Events static_rendition.ready/errored; of mp4_support, with the last file,
 	// static_renditions.ready/errored.
 	StaticReady(ctx context.Context, a id.Asset, f StaticRendition, now time.Time) error
 	StaticFailed(ctx context.Context, a id.Asset, f id.StaticRendition, e Errors, now time.Time) error
-	// MasterReady and MasterFailed end a preparing master. Events master.ready/errored; MasterReady has it taken away MasterLife later.
+	// MasterReady and MasterFailed end a preparing master. Events master.ready/errored; MasterReady has it taken away MasterLifetime later.
 	MasterReady(ctx context.Context, a id.Asset, f id.StaticRendition, now time.Time) error
 	MasterFailed(ctx context.Context, a id.Asset, f id.StaticRendition, now time.Time) error
 	// MasterOver takes a master away. Event master.deleted.

@@ -7,10 +7,10 @@ import (
 	"millrace/internal/control/job"
 )
 
-// unsettled is for how long it is tried to settle a recording that plays already.
-const unsettled = 7 * 24 * time.Hour
+// indexPatience is for how long the index of a recording that plays already is tried.
+const indexPatience = 7 * 24 * time.Hour
 
-// Unfinished says that work may be left on a, its files or its master; that on tracks is not counted.
+// Unfinished reports whether work may be left on a, its files or its master; that on tracks is not counted.
 func (a *Asset) Unfinished() bool {
 	return a.Status == Preparing || a.Status == Ready && a.Index == "" || a.Master != nil && a.Master.Status != FileErrored ||
 		slices.ContainsFunc(a.Static.Files, func(f StaticRendition) bool { return f.Status == FilePreparing })
@@ -24,7 +24,7 @@ func (a *Asset) Left(now time.Time) []job.Insert {
 	case a.Status == Errored || a.IsLive && a.Status != Ready:
 		return nil
 	case a.IsLive:
-	case a.LiveStream != "" && (a.Status == Preparing || a.Index == "" && now.Sub(a.UpdatedAt) < unsettled):
+	case a.LiveStream != "" && (a.Status == Preparing || a.Index == "" && now.Sub(a.UpdatedAt) < indexPatience):
 		return []job.Insert{a.finishJob()}
 	case a.Status == Preparing:
 		return []job.Insert{a.ingestJob()}
@@ -36,6 +36,14 @@ func (a *Asset) Left(now time.Time) []job.Insert {
 	}
 	if !a.whole() {
 		return out
+	}
+	for _, t := range a.Tracks {
+		if t.waitsForSpeech() {
+			out = append(out, a.speechJob(t))
+		}
+	}
+	if len(a.WaitsForCaptions()) > 0 {
+		out = append(out, a.captionsJob())
 	}
 	for _, f := range a.Static.Files {
 		if f.Status == FilePreparing {
@@ -53,7 +61,7 @@ func (a *Asset) Left(now time.Time) []job.Insert {
 func (a *Asset) ingestJob() job.Insert {
 	j := job.New(JobIngest, string(a.ID), IngestArgs{Asset: a.ID, Media: a.Media})
 	if a.Origin != FromClip {
-		j.Lane, j.Owner = job.Fetching, string(a.Environment)
+		j.Queue, j.Owner = job.Fetching, string(a.Environment)
 	}
 	return j
 }
@@ -64,7 +72,14 @@ func (a *Asset) finishJob() job.Insert {
 
 func (a *Asset) trackJob(t Track) job.Insert {
 	j := job.New(JobTrackIngest, string(t.ID), TrackArgs{Asset: a.ID, Track: t.ID, Media: a.Media})
-	j.Lane, j.Owner = job.Fetching, string(a.Environment)
+	j.Queue, j.Owner = job.Fetching, string(a.Environment)
+	return j
+}
+
+// speechJob stands in the line of those who wait most of the time: for a processor that nobody else wants.
+func (a *Asset) speechJob(t Track) job.Insert {
+	j := job.New(JobSpeech, string(t.ID), TrackArgs{Asset: a.ID, Track: t.ID, Media: a.Media})
+	j.Queue, j.Owner = job.Fetching, string(a.Environment)
 	return j
 }
 

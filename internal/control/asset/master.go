@@ -11,8 +11,8 @@ import (
 	"millrace/internal/id"
 )
 
-// MasterLife is how long a master may be downloaded once it is ready.
-const MasterLife = 24 * time.Hour
+// MasterLifetime is how long a master may be downloaded once it is ready.
+const MasterLifetime = 24 * time.Hour
 
 // Master is the best there is of an asset, for its owner and for a while.
 type Master struct {
@@ -22,7 +22,7 @@ type Master struct {
 	Expires   time.Time          `json:"expires_at,omitzero"` // whole seconds
 }
 
-// Opens says whether what a URL says opens m at now.
+// Opens reports whether what a URL says opens m at now.
 func (m *Master) Opens(expires, signature string, now time.Time) bool {
 	return m != nil && m.Status == FileReady && m.Signature != "" && now.Before(m.Expires) &&
 		expires == strconv.FormatInt(m.Expires.Unix(), 10) && subtle.ConstantTimeCompare([]byte(signature), []byte(m.Signature)) == 1
@@ -78,8 +78,8 @@ func (c *Change) endMaster() {
 
 // MasterReady ends a preparing master; see Work.
 func (s *Service) MasterReady(ctx context.Context, a id.Asset, file id.StaticRendition, now time.Time) error {
-	return s.settleMaster(ctx, a, file, BecamePlayable, now, func(c *Change, m *Master) {
-		m.Signature, m.Expires = id.New(), c.Asset.UpdatedAt.Add(MasterLife).Truncate(time.Second)
+	return s.endMaster(ctx, a, file, BecamePlayable, now, func(c *Change, m *Master) {
+		m.Signature, m.Expires = id.New(), c.Asset.UpdatedAt.Add(MasterLifetime).Truncate(time.Second)
 		c.tell(EventMasterReady)
 		c.ask(c.Asset.masterOverJob())
 	})
@@ -87,10 +87,10 @@ func (s *Service) MasterReady(ctx context.Context, a id.Asset, file id.StaticRen
 
 // MasterFailed ends a preparing master; see Work.
 func (s *Service) MasterFailed(ctx context.Context, a id.Asset, file id.StaticRendition, now time.Time) error {
-	return s.settleMaster(ctx, a, file, WorkFailed, now, func(c *Change, _ *Master) { c.tell(EventMasterErrored) })
+	return s.endMaster(ctx, a, file, WorkFailed, now, func(c *Change, _ *Master) { c.tell(EventMasterErrored) })
 }
 
-func (s *Service) settleMaster(ctx context.Context, a id.Asset, file id.StaticRendition, fact Fact, now time.Time, fill func(*Change, *Master)) error {
+func (s *Service) endMaster(ctx context.Context, a id.Asset, file id.StaticRendition, fact Fact, now time.Time, fill func(*Change, *Master)) error {
 	return s.advance(ctx, a, now, func(c *Change) error {
 		m := c.Asset.Master
 		if m == nil || m.ID != file {

@@ -14,10 +14,15 @@ import (
 
 // The values that subtitles have today.
 const (
-	Subtitles    = "subtitles" // text_type
-	Uploaded     = "uploaded"  // text_source
-	DefaultAudio = "Default"   // name of the primary audio track that nobody named
-	maxTracks    = 100         // of one asset
+	Subtitles     = "subtitles"      // text_type
+	Uploaded      = "uploaded"       // text_source: by a request
+	Embedded      = "embedded"       // text_source: from inside the media
+	GeneratedLive = "generated_live" // text_source: recognized while it was recorded
+	// GeneratedFinal is the text_source of what is recognised again when a broadcast has ended, and then stands in for GeneratedLive.
+	GeneratedFinal = "generated_live_final"
+	GeneratedVOD   = "generated_vod" // text_source: recognised in sound that was there as a whole
+	DefaultAudio   = "Default"       // name of the primary audio track that nobody named
+	maxTracks      = 100             // of one asset
 )
 
 func (in CreateInput) check() error {
@@ -74,12 +79,12 @@ func (in TrackInput) track(a id.Asset, others []Track, now time.Time) (Track, er
 // named gives t its default name, or checks the one it has: unique among the asset's tracks of its type. A default that is taken is
 // counted on ("English (2)"), since nobody chose it; a chosen name that is taken is refused.
 func named(t Track, others []Track) (Track, error) {
-	if t.Name == "" {
-		t.Name = counted(language.EnglishName(t.LanguageCode), t, others)
-	} else if t.taken(t.Name, others) {
-		return t, fault.New(fault.Invalid, "name must be unique among the asset's %s tracks", t.Type)
+	chosen := t.Name != ""
+	if !chosen {
+		t.Name = language.EnglishName(t.LanguageCode)
 	}
-	return t, nil
+	err := t.nameAmong(others, chosen)
+	return t, err
 }
 
 // counted is base, or where another track of t's type has that name, base with the next number that is free.
@@ -91,9 +96,18 @@ func counted(base string, t Track, others []Track) string {
 	return name
 }
 
-// taken says that another track of t's type has a name.
+// taken reports whether another track of t's type has a name.
 func (t Track) taken(name string, others []Track) bool {
 	return slices.ContainsFunc(others, func(o Track) bool { return o.ID != t.ID && o.Type == t.Type && o.Name == name })
+}
+
+// nameAmong gives t a name that no other track of its type has: a chosen one must be free, another is counted.
+func (t *Track) nameAmong(others []Track, chosen bool) error {
+	if chosen && t.taken(t.Name, others) {
+		return fault.New(fault.Invalid, "name must be unique among the asset's %s tracks", t.Type)
+	}
+	t.Name = counted(t.Name, *t, others)
+	return nil
 }
 
 // extraTracks makes the preparing tracks of the inputs after the first one, in their order.
@@ -101,6 +115,21 @@ func extraTracks(a id.Asset, inputs []assetopt.Input, now time.Time) ([]Track, e
 	var made []Track
 	at := map[id.Track]int{}
 	for _, chosen := range []bool{true, false} { // chosen names first, so that no default takes one
+		if len(inputs) > 0 {
+			embedded, err := embeddedTracks(a, inputs[0].EmbeddedSubtitles, made, chosen, now)
+			if err != nil {
+				return nil, err
+			}
+			made = append(made, embedded...)
+			generated, err := generatedTracks(a, "", inputs[0].GeneratedSubtitles, made, chosen, now)
+			if err != nil {
+				return nil, err
+			}
+			made = append(made, generated...)
+			for i, t := range append(embedded, generated...) {
+				at[t.ID] = len(inputs) + i
+			}
+		}
 		for i, in := range inputs {
 			if i == 0 || in.Overlay != nil || (in.Name != "") != chosen {
 				continue
@@ -155,7 +184,7 @@ func (p TrackPatch) apply(t Track, others []Track) (Track, error) {
 // maxTime is the latest second of an asset whose duration is not known yet.
 const maxTime = 86400
 
-// checkThumbnail says whether the asset has a picture at v seconds, as far as that is known.
+// checkThumbnail reports whether the asset has a picture at v seconds, as far as that is known.
 func (a Asset) checkThumbnail(v float64) error {
 	last := float64(maxTime)
 	if d := a.Facts.Duration; d > 0 && !a.growing() {
@@ -166,7 +195,7 @@ func (a Asset) checkThumbnail(v float64) error {
 	return l.Err()
 }
 
-// checkClip says whether a clip may be cut from source, which is in the same environment. What a clip shows are the source's own pictures:
+// checkClip reports whether a clip may be cut from source, which is in the same environment. What a clip shows are the source's own pictures:
 // overlays are part of those, and none can be laid over them.
 func checkClip(o assetopt.Options, source Asset) error {
 	in := o.Inputs[0]
@@ -206,7 +235,7 @@ func checkClipName(name string, source Asset) error {
 	return nil
 }
 
-// growing says that the asset's timeline may still get entries: a recording until its broadcast is over, anything else until
+// growing reports whether the asset's timeline may still get entries: a recording until its broadcast is over, anything else until
 // it has an index.
 func (a Asset) growing() bool {
 	if a.Status == Errored {
@@ -218,11 +247,14 @@ func (a Asset) growing() bool {
 	return a.Index == ""
 }
 
-// merge puts the media tracks found by a worker in: by rendition, new ones named, known ones measured anew. It gives the tracks to write.
+// merge puts the media tracks found by a worker in: by rendition, new ones named, known ones measured again. It gives the tracks to write.
 func (a *Asset) merge(found []Track, now time.Time) []Track {
 	written := make([]Track, 0, len(found))
 	for _, f := range found {
 		i := slices.IndexFunc(a.Tracks, func(t Track) bool { return t.Rendition == f.Rendition })
+		if i < 0 && f.Type == TextTrack && a.LiveStream != "" { // deleted meanwhile
+			continue
+		}
 		if i < 0 {
 			a.Tracks = append(slices.Clip(a.Tracks), a.fresh(f, now))
 			i = len(a.Tracks) - 1

@@ -69,6 +69,7 @@ const tries = 100
 // Service makes the changes of assets and their tracks. It owns no goroutine; all its methods may be called at the same time.
 type Service struct {
 	store   Store
+	drm     playbackid.Configurations
 	changed func(id.Asset)
 }
 
@@ -82,12 +83,15 @@ func New(o Options) *Service {
 	if o.Changed == nil {
 		o.Changed = func(id.Asset) {}
 	}
-	return &Service{store: o.Store, changed: o.Changed}
+	return &Service{store: o.Store, drm: o.DRM, changed: o.Changed}
 }
 
 // Create makes a preparing asset from URLs or as a clip. Events created, track.created; job JobIngest, and JobExpire of a test.
 func (s *Service) Create(ctx context.Context, env id.Environment, in CreateInput, now time.Time) (Asset, error) {
 	if err := in.check(); err != nil {
+		return Asset{}, err
+	}
+	if err := s.drm.Check(ctx, env, "advanced_playback_policies", in.Options.AdvancedPolicies...); err != nil {
 		return Asset{}, err
 	}
 	now = stamp(now)
@@ -98,7 +102,7 @@ func (s *Service) Create(ctx context.Context, env id.Environment, in CreateInput
 	}
 	if source, clip := assetopt.ClipSource(in.Options.Inputs[0].URL); clip {
 		from, err := s.store.Get(ctx, env, source)
-		if fault.KindOf(err) == fault.NotFound && err != nil {
+		if fault.Is(err, fault.NotFound) {
 			return Asset{}, fault.New(fault.Invalid, "inputs[0].url must name an asset that exists")
 		}
 		if err != nil {
@@ -110,21 +114,44 @@ func (s *Service) Create(ctx context.Context, env id.Environment, in CreateInput
 		// From now on, so that the source may be deleted without taking the bytes away.
 		a.Origin, a.SourceAsset, a.Uses = FromClip, source, append([]id.Media{from.Media}, from.Uses...)
 	}
-	tracks, err := extraTracks(a.ID, in.Options.Inputs, now)
+	c, err := begin(a)
 	if err != nil {
 		return Asset{}, err
 	}
-	a.Tracks = tracks
-	c := Change{Asset: a, Tracks: tracks, Events: tell(a, now, EventCreated), Jobs: []job.Insert{a.ingestJob()}}
-	c.expire(now)
-	for _, t := range tracks {
-		c.Events = append(c.Events, tellTrack(env, t, now, EventTrackCreated))
-	}
-	c.wantFiles()
 	if err := s.store.Insert(ctx, c); err != nil {
 		return Asset{}, err
 	}
 	return c.Asset, nil
+}
+
+// begin is the change that makes an asset whose file is to be ingested. Events created, track.created; job JobIngest, and JobExpire of a test.
+func begin(a Asset) (Change, error) {
+	tracks, err := extraTracks(a.ID, a.Options.Inputs, a.CreatedAt)
+	if err != nil {
+		return Change{}, err
+	}
+	a.Tracks = tracks
+	c := Change{Asset: a, Tracks: tracks, Events: tell(a, a.CreatedAt, EventCreated), Jobs: []job.Insert{a.ingestJob()}}
+	c.expire(a.CreatedAt)
+	for _, t := range tracks {
+		c.Events = append(c.Events, tellTrack(a.Environment, t, a.CreatedAt, EventTrackCreated))
+	}
+	c.wantFiles()
+	return c, nil
+}
+
+// Uploaded is the change that makes the asset of an uploaded file; see Work.
+func (s *Service) Uploaded(u NewUpload, now time.Time) (Change, error) {
+	now = stamp(now)
+	o := u.Options.WithDefaults(assetopt.ForUpload)
+	o.Test = o.Test || u.Test
+	if len(o.Inputs) == 0 {
+		o.Inputs = []assetopt.Input{{}} // the file
+	}
+	return begin(Asset{
+		ID: id.Asset(id.New()), Environment: u.Environment, Status: Preparing, Progress: Progress{State: Ingesting}, Origin: FromUpload, Upload: u.Upload,
+		Options: o, PlaybackIDs: playbackid.NewAll(o.PlaybackPolicies, o.AdvancedPolicies), Media: u.Media, CreatedAt: now, UpdatedAt: now,
+	})
 }
 
 // Get reads an asset of env.
@@ -202,7 +229,7 @@ func (s *Service) remove(ctx context.Context, a id.Asset, now time.Time, read fu
 		if old.IsLive {
 			return stop{fault.New(fault.Conflict, "the asset is being recorded; complete, disable or delete its live stream first")}
 		}
-		c := Change{From: old.Status, Asset: old, Events: tell(old, now, EventDeleted)}
+		c := Change{From: old.Status, Asset: old, Deleted: now, Events: tell(old, now, EventDeleted)}
 		for _, m := range append([]id.Media{old.Media}, old.Uses...) {
 			if m != "" { // the key holds the asset too: each deletion has to look again who else uses the bytes
 				c.Jobs = append(c.Jobs, job.New(JobPurge, string(m)+"/"+string(a), PurgeArgs{Media: m}))
@@ -221,6 +248,9 @@ func (s *Service) AddPlaybackID(ctx context.Context, env id.Environment, a id.As
 	var l fault.List
 	r.Check(&l, "")
 	if err := l.Err(); err != nil {
+		return playbackid.ID{}, err
+	}
+	if err := s.drm.Check(ctx, env, "", r); err != nil {
 		return playbackid.ID{}, err
 	}
 	made := playbackid.New(r)
@@ -277,16 +307,16 @@ func tell(a Asset, now time.Time, types ...string) []event.Event {
 	a.Options.Inputs = nil // URLs may carry the caller's credentials, and the API does not show them with the asset
 	events := make([]event.Event, 0, len(types))
 	for _, t := range types {
-		events = append(events, event.New(a.Environment, t, EventObject, string(a.ID), now, a))
+		events = append(events, event.New(a.Environment, t, EventObject, string(a.ID), now, a.WithoutSecrets()))
 	}
 	return events
 }
 
 func tellTrack(env id.Environment, t Track, now time.Time, typ string) event.Event {
-	return event.New(env, typ, EventTrackObject, string(t.ID), now, t)
+	return event.New(env, typ, EventTrackObject, string(t.ID), now, t).Of(string(t.Asset))
 }
 
-// errSame is a step's answer when there is nothing to write.
+// errSame is a step's result when there is nothing to write.
 var errSame = errors.New("nothing has changed")
 
 // change makes one step on an asset of env.
@@ -342,7 +372,7 @@ func retry(f func() error) (err error) {
 		if s, ok := err.(stop); ok { //nolint:errorlint // never wrapped: made a few lines above
 			return s.error
 		}
-		if err == nil || fault.KindOf(err) != fault.Conflict {
+		if !fault.Is(err, fault.Conflict) {
 			return err
 		}
 	}

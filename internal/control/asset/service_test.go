@@ -18,6 +18,7 @@ import (
 	"millrace/internal/control/playbackid"
 	"millrace/internal/fault"
 	"millrace/internal/id"
+	"millrace/internal/masterkey"
 	"millrace/internal/storage/db"
 )
 
@@ -63,13 +64,18 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	d, err := db.Open(t.Context(), db.Options{URL: filepath.Join(t.TempDir(), "x.db")})
+	d, err := db.Open(t.Context(), db.Options{URL: filepath.Join(t.TempDir(), "x.db"), MasterKey: masterkey.Of(masterkey.Key{})})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = d.Close() })
 	w := &world{t: t, db: d, store: &recorder{Store: d.Assets()}, clock: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}
-	w.Service = asset.New(asset.Options{Store: w.store})
+	w.Service = asset.New(asset.Options{Store: w.store, DRM: func(_ context.Context, _ id.Environment, configuration string) error {
+		if configuration != "d" {
+			return fault.New(fault.NotFound, "the DRM configuration does not exist")
+		}
+		return nil
+	}})
 	return w
 }
 
@@ -311,8 +317,8 @@ func TestMainTrackNamed(t *testing.T) {
 	}
 }
 
-// TestLanesOfJobs: what depends on somebody else's host is in nobody's way.
-func TestLanesOfJobs(t *testing.T) {
+// TestQueuesOfJobs: what depends on somebody else's host is in nobody's way.
+func TestQueuesOfJobs(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	source := w.ready()
@@ -323,7 +329,7 @@ func TestLanesOfJobs(t *testing.T) {
 	w.must(w.Delete(w.ctx(), env, source.ID, w.now()))
 	var got []string
 	for _, j := range w.store.jobs {
-		got = append(got, j.Kind+" "+string(j.Lane))
+		got = append(got, j.Kind+" "+string(j.Queue))
 	}
 	if want := []string{"asset.ingest fetching", "track.ingest fetching", "asset.ingest ", "media.purge "}; !slices.Equal(got, want) {
 		t.Errorf("jobs %q, want %q", got, want)
@@ -358,7 +364,9 @@ func TestPatchAndPlaybackIDs(t *testing.T) {
 	w.wantKind(err, fault.NotFound)
 	_, err = w.AddPlaybackID(w.ctx(), env, a.ID, playbackid.Request{}, w.now())
 	w.wantKind(err, fault.Invalid)
-	_, err = w.AddPlaybackID(w.ctx(), env, a.ID, playbackid.Request{Policy: "drm"}, w.now()) // the asset is basic
+	_, err = w.AddPlaybackID(w.ctx(), env, a.ID, playbackid.Request{Policy: "drm", DRMConfigurationID: "absent"}, w.now())
+	w.wantKind(err, fault.Invalid)
+	_, err = w.AddPlaybackID(w.ctx(), env, a.ID, playbackid.Request{Policy: "drm", DRMConfigurationID: "d"}, w.now()) // the asset is basic
 	w.wantKind(err, fault.Conflict)
 	w.happened()
 }
@@ -417,7 +425,7 @@ func TestOthersEnvironment(t *testing.T) {
 		"delete": w.Delete(w.ctx(), other, a.ID, w.now()), "delete track": w.DeleteTrack(w.ctx(), other, a.ID, a.Tracks[1].ID, w.now()),
 		"delete playback ID": w.DeletePlaybackID(w.ctx(), other, a.ID, a.PlaybackIDs[0].ID, w.now()),
 	} {
-		if err == nil || fault.KindOf(err) != fault.NotFound {
+		if !fault.Is(err, fault.NotFound) {
 			t.Errorf("%s: %v, want not found", what, err)
 		}
 	}

@@ -59,7 +59,7 @@ func asked(a id.Asset, r assetopt.StaticRendition) StaticRendition {
 	return f
 }
 
-// Sound says that the file has no picture.
+// Sound reports whether the file has no picture.
 func (f StaticRendition) Sound() bool { return f.Ext == "m4a" }
 
 // heights are the pixels of the shorter side by file name.
@@ -73,12 +73,12 @@ var heights = map[string]int{
 // Short is the most pixels that the shorter side of the picture has; 0: as many as there are.
 func (f StaticRendition) Short() int { return heights[f.Name] }
 
-// reaches says that a picture has the height that f is named after, on its shorter side, or the width that goes with it on its longer one.
+// reaches reports whether a picture has the height that f is named after, on its shorter side, or the width that goes with it on its longer one.
 func reaches(f Facts, short int) bool {
 	return min(f.Width, f.Height) >= short || max(f.Width, f.Height) >= short*16/9
 }
 
-// skipped says that there is nothing to make f of: it would have to be scaled up, or the asset has no such media.
+// skipped reports whether there is nothing to make f of: it would have to be scaled up, or the asset has no such media.
 func (a *Asset) skipped(f StaticRendition) bool {
 	switch {
 	case f.Sound():
@@ -102,7 +102,7 @@ func tierHeight(tier string) int {
 	return 1080
 }
 
-// mp4Wanted says that mp4_support asks for files, which excludes static_renditions.
+// mp4Wanted reports whether mp4_support asks for files, which excludes static_renditions.
 func (a *Asset) mp4Wanted() bool {
 	return a.Options.MP4Support != "" && a.Options.MP4Support != assetopt.NoMP4
 }
@@ -141,7 +141,7 @@ func (a *Asset) mp4Files() []StaticRendition {
 	return out
 }
 
-// whole says that everything there will ever be of the asset is there: files can be made of it.
+// whole reports whether everything there will ever be of the asset is there: files can be made of it.
 func (a *Asset) whole() bool { return a.Status == Ready && a.Index != "" }
 
 // wantFiles notes which files the options of a new asset ask for.
@@ -166,7 +166,7 @@ func (c *Change) wantFile(r assetopt.StaticRendition) StaticRendition {
 	return f
 }
 
-// makeFiles has the preparing files made, now that the asset is whole, and settles those that there is nothing to make of.
+// makeFiles has the preparing files made, now that the asset is whole, and skips those that there is nothing to make of.
 func (c *Change) makeFiles() {
 	a := &c.Asset
 	c.makeMaster()
@@ -186,7 +186,7 @@ func (c *Change) makeMP4() {
 	for i, f := range c.Asset.Static.Files {
 		c.makeFile(i, f)
 	}
-	c.settleMP4()
+	c.endMP4()
 }
 
 func (c *Change) makeFile(i int, f StaticRendition) {
@@ -225,8 +225,8 @@ func (c *Change) failFiles(why Errors) {
 	}
 }
 
-// settleMP4 says what has become of all files that mp4_support asks for, when none is being made any more.
-func (c *Change) settleMP4() {
+// endMP4 says what has become of all files that mp4_support asks for, when none is being made any more.
+func (c *Change) endMP4() {
 	a := &c.Asset
 	if !a.mp4Wanted() || a.Static.Status != FilePreparing {
 		return
@@ -255,7 +255,7 @@ func (c *Change) putFile(i int, f StaticRendition) {
 
 // tellFile adds an event about a single file.
 func (c *Change) tellFile(f StaticRendition, typ string) {
-	c.Events = append(c.Events, event.New(c.Asset.Environment, typ, EventFileObject, string(f.ID), c.Asset.UpdatedAt, f))
+	c.Events = append(c.Events, event.New(c.Asset.Environment, typ, EventFileObject, string(f.ID), c.Asset.UpdatedAt, f).Of(string(f.Asset)))
 }
 
 // sweepFiles has the storage of files that are gone freed. what tells this purge from others of the asset that wait; so that it isn't taken
@@ -293,7 +293,7 @@ func (a *Asset) mayAdd(in assetopt.StaticRendition) error {
 		return fault.New(fault.Conflict, "the asset is errored: there is nothing to make files of")
 	}
 	if a.mp4Wanted() {
-		return fault.New(fault.Conflict, "static_renditions can not be used while mp4_support is %s; set mp4_support to none first", a.Options.MP4Support)
+		return fault.New(fault.Conflict, "static_renditions can't be used while mp4_support is %s; set mp4_support to none first", a.Options.MP4Support)
 	}
 	all := []assetopt.StaticRendition{in}
 	for _, f := range a.Static.Files {
@@ -338,7 +338,7 @@ func (s *Service) SetMP4Support(ctx context.Context, env id.Environment, a id.As
 		case c.Asset.Status == Errored:
 			return fault.New(fault.Conflict, "the asset is errored: there is nothing to make files of")
 		case !old && len(c.Asset.Static.Files) > 0:
-			return fault.New(fault.Conflict, "mp4_support can not be used together with static_renditions; delete those first")
+			return fault.New(fault.Conflict, "mp4_support can't be used together with static_renditions; delete those first")
 		}
 		c.Asset.Options.MP4Support = v
 		if old {
@@ -365,17 +365,17 @@ func (a *Asset) file(f id.StaticRendition) int {
 
 // StaticReady ends a preparing file with what was made of it; see Work. Nothing happens when it is ready already.
 func (s *Service) StaticReady(ctx context.Context, a id.Asset, done StaticRendition, now time.Time) error {
-	return s.settleFile(ctx, a, done.ID, BecamePlayable, now, func(f *StaticRendition) {
+	return s.endFile(ctx, a, done.ID, BecamePlayable, now, func(f *StaticRendition) {
 		f.Width, f.Height, f.Bitrate, f.Size, f.ResolutionTier = done.Width, done.Height, done.Bitrate, done.Size, done.ResolutionTier
 	})
 }
 
 // StaticFailed ends a preparing file; see Work. Nothing happens when it is errored already.
 func (s *Service) StaticFailed(ctx context.Context, a id.Asset, file id.StaticRendition, e Errors, now time.Time) error {
-	return s.settleFile(ctx, a, file, WorkFailed, now, func(f *StaticRendition) { f.Errors = &e })
+	return s.endFile(ctx, a, file, WorkFailed, now, func(f *StaticRendition) { f.Errors = &e })
 }
 
-func (s *Service) settleFile(ctx context.Context, a id.Asset, file id.StaticRendition, fact Fact, now time.Time, fill func(*StaticRendition)) error {
+func (s *Service) endFile(ctx context.Context, a id.Asset, file id.StaticRendition, fact Fact, now time.Time, fill func(*StaticRendition)) error {
 	return s.advance(ctx, a, now, func(c *Change) error {
 		i := c.Asset.file(file)
 		if i < 0 {
@@ -393,7 +393,7 @@ func (s *Service) settleFile(ctx context.Context, a id.Asset, file id.StaticRend
 		fill(&f)
 		c.putFile(i, f)
 		if c.Asset.mp4Wanted() {
-			c.settleMP4()
+			c.endMP4()
 			return nil
 		}
 		typ := EventStaticReady

@@ -208,7 +208,7 @@ func TestStatic(t *testing.T) {
 	big, err := addTo("1080p")
 	w.must(err)
 	if big.Status != asset.FileSkipped {
-		t.Errorf("answered %+v", big)
+		t.Errorf("got %+v", big)
 	}
 	w.happened("static_rendition.created", "static_rendition.skipped")
 	_, err = addTo("720p")
@@ -302,7 +302,7 @@ func TestRecordingFiles(t *testing.T) {
 	}
 }
 
-// TestMaster is offered for a day to whoever has its address, and no longer.
+// TestMaster is offered for a day to anyone who has its address, and no longer.
 func TestMaster(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -335,7 +335,7 @@ func TestMaster(t *testing.T) {
 	w.happened()
 	m = w.find(a.ID).Master
 	expires := strconv.FormatInt(m.Expires.Unix(), 10)
-	if d := m.Expires.Sub(w.clock); d > asset.MasterLife || d < asset.MasterLife-time.Minute || len(m.Signature) < 22 {
+	if d := m.Expires.Sub(w.clock); d > asset.MasterLifetime || d < asset.MasterLifetime-time.Minute || len(m.Signature) < 22 {
 		t.Errorf("%+v at %v", m, w.clock)
 	}
 	for _, tt := range []struct {

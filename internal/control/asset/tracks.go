@@ -5,7 +5,9 @@ import (
 	"slices"
 	"time"
 
+	"millrace/internal/control/assetopt"
 	"millrace/internal/control/job"
+	"millrace/internal/control/language"
 	"millrace/internal/fault"
 	"millrace/internal/id"
 )
@@ -35,6 +37,46 @@ func (s *Service) AddTrack(ctx context.Context, env id.Environment, a id.Asset, 
 	return t, err
 }
 
+// liveTracks makes the preparing tracks of a broadcast's texts.
+func liveTracks(a id.Asset, texts []LiveText, now time.Time) []Track {
+	var out []Track
+	for _, x := range texts {
+		t := Track{
+			ID: id.Track(id.New()), Asset: a, Type: TextTrack, Status: TrackPreparing, TextType: Subtitles, TextSource: x.Source,
+			LanguageCode: x.LanguageCode, Name: x.Name, ClosedCaptions: x.ClosedCaptions, Passthrough: x.Passthrough, Channel: x.Channel, CreatedAt: now,
+		}
+		t.Rendition, t.Speech = string(t.ID), x.Speech
+		if named, err := named(t, out); err == nil {
+			t = named
+		} else {
+			t.Name = counted(t.Name, t, out)
+		}
+		if x.Problem != "" {
+			t.Status, t.Errors = TrackErrored, &Errors{Type: noEngine, Messages: []string{x.Problem}}
+		}
+		out = append(out, t)
+		if x.Speech != nil { // of the same name: the one stands in for the other
+			t.ID, t.TextSource = id.Track(id.New()), GeneratedFinal
+			t.Rendition = string(t.ID)
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+// OfBroadcast reports whether t is a text track that is made while its asset is recorded. One that can't be made, as there is no engine for its
+// language, is none.
+func (t Track) OfBroadcast() bool {
+	return t.Type == TextTrack && t.URL == "" && t.Status != TrackErrored && (t.TextSource == Embedded || t.TextSource == GeneratedLive)
+}
+
+// StandsInFor reports whether t is what was said in a broadcast, recognised once more, and live is what was recognised while it ran. Their names and
+// languages may have been changed since: what they were asked for is what they have in common.
+func (t Track) StandsInFor(live Track) bool {
+	return t.TextSource == GeneratedFinal && t.Status == TrackReady && live.TextSource == GeneratedLive && t.Speech != nil && live.Speech != nil &&
+		t.Speech.Language == live.Speech.Language
+}
+
 // PatchTrack changes a text or audio track. Event updated of the asset, since tracks have none.
 func (s *Service) PatchTrack(ctx context.Context, env id.Environment, a id.Asset, track id.Track, in TrackPatch, now time.Time) (Track, error) {
 	var t Track
@@ -62,7 +104,7 @@ func (s *Service) DeleteTrack(ctx context.Context, env id.Environment, a id.Asse
 		}
 		t := c.Asset.Tracks[i]
 		if t.Type == VideoTrack || t.Primary {
-			return fault.New(fault.Conflict, "the video track and the primary audio track can not be deleted; text and other audio tracks can")
+			return fault.New(fault.Conflict, "the video track and the primary audio track can't be deleted; text and other audio tracks can")
 		}
 		c.Asset.Tracks = slices.Delete(slices.Clone(c.Asset.Tracks), i, i+1)
 		c.Dropped = []id.Track{track}
@@ -75,8 +117,11 @@ func (s *Service) DeleteTrack(ctx context.Context, env id.Environment, a id.Asse
 
 // TrackReady ends a preparing track with what was made of it. Event track.ready; nothing happens when it is ready already.
 func (s *Service) TrackReady(ctx context.Context, a id.Asset, done Track, now time.Time) error {
-	return s.settleTrack(ctx, a, done.ID, BecamePlayable, now, func(t *Track) {
-		t.Object, t.Duration, t.MaxChannels = done.Object, done.Duration, done.MaxChannels
+	return s.endTrack(ctx, a, done.ID, BecamePlayable, now, func(t *Track) {
+		t.Object, t.Duration, t.MaxChannels, t.Progress = done.Object, done.Duration, done.MaxChannels, 0
+		if t.Speech != nil && t.Speech.Language == "auto" {
+			t.LanguageCode, t.Confidence = done.LanguageCode, done.Confidence
+		}
 		if done.Rendition != "" {
 			t.Rendition = done.Rendition
 		}
@@ -85,10 +130,10 @@ func (s *Service) TrackReady(ctx context.Context, a id.Asset, done Track, now ti
 
 // TrackFailed ends a preparing track. Event track.errored; nothing happens when it is errored already.
 func (s *Service) TrackFailed(ctx context.Context, a id.Asset, track id.Track, e Errors, now time.Time) error {
-	return s.settleTrack(ctx, a, track, WorkFailed, now, func(t *Track) { t.Errors = &e })
+	return s.endTrack(ctx, a, track, WorkFailed, now, func(t *Track) { t.Errors, t.Progress = &e, 0 })
 }
 
-func (s *Service) settleTrack(ctx context.Context, a id.Asset, track id.Track, f Fact, now time.Time, fill func(*Track)) error {
+func (s *Service) endTrack(ctx context.Context, a id.Asset, track id.Track, f Fact, now time.Time, fill func(*Track)) error {
 	return s.advance(ctx, a, now, func(c *Change) error {
 		i, err := c.Asset.track(track)
 		if err != nil {
@@ -104,6 +149,9 @@ func (s *Service) settleTrack(ctx context.Context, a id.Asset, track id.Track, f
 		}
 		t.Status = to
 		fill(&t)
+		if t.Name == assetopt.UnknownLanguage && to == TrackReady && t.Speech != nil && t.Speech.Language == "auto" && t.LanguageCode != "und" {
+			t.Name = counted(language.EnglishName(t.LanguageCode), t, c.Asset.Tracks)
+		}
 		c.put(i, t)
 		c.Events = append(c.Events, tellTrack(c.Asset.Environment, t, c.Asset.UpdatedAt, trackEvent(to)))
 		return nil
@@ -121,6 +169,10 @@ func trackEvent(s TrackStatus) string {
 func (c *Change) put(i int, t Track) {
 	c.Asset.Tracks = slices.Clone(c.Asset.Tracks)
 	c.Asset.Tracks[i] = t
+	if k := slices.IndexFunc(c.Tracks, func(have Track) bool { return have.ID == t.ID }); k >= 0 {
+		c.Tracks[k] = t
+		return
+	}
 	c.Tracks = append(c.Tracks, t)
 }
 

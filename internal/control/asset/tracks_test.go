@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"millrace/internal/control/asset"
+	"millrace/internal/control/assetopt"
 	"millrace/internal/fault"
 )
 
@@ -181,5 +182,65 @@ func TestListRefuses(t *testing.T) {
 	for _, q := range []asset.ListQuery{{Page: -1}, {Limit: 101}, {Limit: -1}, {Cursor: "x"}} {
 		_, _, err := w.List(w.ctx(), env, q)
 		w.wantKind(err, fault.Invalid)
+	}
+}
+
+// TestFoundTextTracks: of text tracks that come with a finished asset there are the same events as of others; again changes nothing.
+func TestFoundTextTracks(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a := w.create()
+	w.forget()
+	f := finished()
+	f.Tracks = append(f.Tracks,
+		asset.Track{Type: asset.TextTrack, Status: asset.TrackReady, TextSource: asset.Embedded, Rendition: "s0", Name: "English", LanguageCode: "en", Object: "x"},
+		asset.Track{Type: asset.TextTrack, Status: asset.TrackReady, TextSource: asset.Embedded, Rendition: "s1", Name: "German", LanguageCode: "de", Object: "y", Forced: true},
+	)
+	w.must(w.Finish(w.ctx(), a.ID, f, w.now()))
+	w.happened("track.created", "track.created", "ready", "track.ready", "track.ready")
+	if got := w.find(a.ID).Tracks; len(got) != 4 || !got[3].Forced || got[2].Forced {
+		t.Errorf("tracks: %+v", got)
+	}
+	w.must(w.Finish(w.ctx(), a.ID, f, w.now()))
+	w.happened()
+}
+
+// TestCaptionTracks: tracks of captions are there with the asset, and their one job comes when it is whole. A name that was chosen is unique, one that
+// nobody chose gives way.
+func TestCaptionTracks(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	input := func(embedded ...assetopt.EmbeddedSubtitle) asset.CreateInput {
+		return asset.CreateInput{Options: assetopt.Options{Inputs: []assetopt.Input{
+			{URL: "https://h/x.mp4", EmbeddedSubtitles: embedded},
+			{URL: "https://h/x.srt", Type: "text", TextType: "subtitles", LanguageCode: "en", Name: "en"},
+		}}}
+	}
+	_, err := w.Create(w.ctx(), env, input(assetopt.EmbeddedSubtitle{Name: "en"}), w.now())
+	w.wantKind(err, fault.Invalid)
+	w.forget()
+	a, err := w.Create(w.ctx(), env, input(assetopt.EmbeddedSubtitle{}, assetopt.EmbeddedSubtitle{LanguageCode: "fr", LanguageChannel: "cc3", Name: "French"}), w.now())
+	w.must(err)
+	w.happened("created", "track.created", "track.created", "track.created", "job asset.ingest")
+	var names []string
+	for _, x := range a.WaitsForCaptions() {
+		names = append(names, x.Channel+" "+x.Name)
+	}
+	slices.Sort(names)
+	if !slices.Equal(names, []string{"cc1 en (2)", "cc3 French"}) {
+		t.Errorf("tracks of captions: %q", names)
+	}
+	w.must(w.Finish(w.ctx(), a.ID, finished(), w.now()))
+	w.happened("ready", "job track.ingest", "job asset.captions")
+	row := w.find(a.ID)
+	if left := row.Left(w.now()); len(left) != 2 || left[1].Kind != asset.JobCaptions {
+		t.Errorf("work that is left: %+v", left)
+	}
+	for _, x := range row.WaitsForCaptions() {
+		w.must(w.TrackReady(w.ctx(), a.ID, x, w.now()))
+	}
+	row = w.find(a.ID)
+	if left := row.Left(w.now()); len(left) != 1 {
+		t.Errorf("work that is left: %+v", left)
 	}
 }

@@ -16,6 +16,7 @@ type Origin string
 // The origins.
 const (
 	FromURL      Origin = "on_demand_url"
+	FromUpload   Origin = "on_demand_direct_upload"
 	FromClip     Origin = "on_demand_clip"
 	FromLiveRTMP Origin = "live_rtmp"
 	FromLiveSRT  Origin = "live_srt"
@@ -42,6 +43,7 @@ type Asset struct {
 	Origin      Origin           `json:"origin"`
 	LiveStream  id.LiveStream    `json:"live_stream_id,omitempty"`  // if recorded from one
 	SourceAsset id.Asset         `json:"source_asset_id,omitempty"` // if a clip
+	Upload      id.Upload        `json:"upload_id,omitempty"`       // if its file was uploaded
 	IsLive      bool             `json:"is_live,omitempty"`         // the broadcast is going on
 	Options     assetopt.Options `json:"options"`
 	PlaybackIDs []playbackid.ID  `json:"playback_ids,omitempty"`
@@ -151,10 +153,21 @@ type Track struct {
 	LanguageCode   string      `json:"language_code,omitempty"`
 	Name           string      `json:"name,omitempty"` // unique among the asset's tracks of its type
 	ClosedCaptions bool        `json:"closed_captions,omitempty"`
-	Passthrough    string      `json:"passthrough,omitempty"`
-	URL            string      `json:"-"` // what it is made from; not shown, it may carry the caller's credentials
+	// Forced says of subtitles that they are for those who want none: of what is said in a language other than the film's.
+	Forced      bool   `json:"forced,omitempty"`
+	Passthrough string `json:"passthrough,omitempty"`
+	URL         string `json:"-"` // what it is made from; not shown, it may carry the caller's credentials
+	// Speech is how it is made of sound; nil: it is not.
+	Speech *Speech `json:"-"`
+	// Progress is how much of a preparing track is made, in percent, where that is known.
+	Progress float64 `json:"progress,omitempty"`
+	// Confidence is how sure it is, from 0 to 1, that the language that was found is the right one; 0: nobody looked for it, or the
+	// engine does not say.
+	Confidence float64 `json:"auto_language_confidence,omitempty"`
 	// Rendition is the timeline's rendition that carries it ("v", "a", or the track's own ID).
 	Rendition string `json:"-"`
+	// Channel is the caption channel that it is read from: cc1–cc4.
+	Channel string `json:"-"`
 	// Object is the storage key of its file: WebVTT for text, M4A for an alternate audio track.
 	Object       string    `json:"-"`
 	Duration     float64   `json:"duration,omitempty"` // seconds
@@ -166,7 +179,14 @@ type Track struct {
 	CreatedAt    time.Time `json:"created_at"`
 }
 
-// NonStandard is what of an input file had to be encoded anew, or is unusual: fields that are empty are as they should be.
+// Speech is how a text track is made by speech recognition.
+type Speech struct {
+	Language string   `json:"language"`           // as it was asked for: BCP 47, or auto
+	Phrases  []string `json:"phrases,omitempty"`  // of vocabularies, as they were when it began; the most important first
+	Of       id.Track `json:"track_id,omitempty"` // the audio track; empty: the main one
+}
+
+// NonStandard is what of an input file had to be encoded again, or is unusual: fields that are empty are as they should be.
 type NonStandard struct {
 	VideoCodec     string `json:"video_codec,omitempty"` // the codec there is, where that is not H.264
 	AudioCodec     string `json:"audio_codec,omitempty"` // likewise, AAC
@@ -219,6 +239,7 @@ type Warning struct {
 const (
 	InputTruncated   = "input_truncated"   // it ends before it says that it does
 	InputUndecodable = "input_undecodable" // a whole track of it can't be decoded
+	InputSubtitles   = "input_subtitles"   // subtitles of it can't become a text track
 )
 
 // Warned is the data of a warning's event: little of the asset, as it was at that moment.
@@ -227,6 +248,8 @@ type Warned struct {
 	Environment id.Environment `json:"environment_id"`
 	Status      Status         `json:"status"`
 	LiveStream  id.LiveStream  `json:"live_stream_id,omitempty"`
+	SourceAsset id.Asset       `json:"source_asset_id,omitempty"`
+	Passthrough string         `json:"passthrough,omitempty"`
 	CreatedAt   time.Time      `json:"created_at"`
 	Warning     Warning        `json:"warning"`
 }

@@ -2,10 +2,12 @@ package asset
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"millrace/internal/control/assetopt"
 	"millrace/internal/control/event"
+	"millrace/internal/control/job"
 	"millrace/internal/control/playbackid"
 	"millrace/internal/fault"
 	"millrace/internal/id"
@@ -42,10 +44,14 @@ func (s *Service) Record(ctx context.Context, r NewRecording, now time.Time) (As
 		a.Limit = TestLength.Seconds()
 	}
 	a.Options.Test = a.Options.Test || r.Test
-	c := Change{Asset: a, Events: tell(a, now, EventCreated)}
+	a.Tracks = liveTracks(a.ID, r.Texts, now)
+	c := Change{Asset: a, Tracks: a.Tracks, Events: tell(a, now, EventCreated)}
+	for _, t := range a.Tracks {
+		c.Events = append(c.Events, tellTrack(a.Environment, t, now, EventTrackCreated))
+	}
 	c.wantFiles()
 	err := s.store.Insert(ctx, c)
-	if fault.KindOf(err) == fault.Conflict && err != nil { // made before a crash
+	if fault.Is(err, fault.Conflict) { // made before a crash
 		return s.store.Find(ctx, r.ID)
 	}
 	if err != nil {
@@ -113,9 +119,14 @@ func (c *Change) ready() {
 	}
 	c.Asset.Status = to
 	c.tell(EventReady)
-	for _, t := range c.Asset.Tracks {
-		if t.Status == TrackPreparing && t.URL != "" {
+	for i, t := range c.Asset.Tracks {
+		switch {
+		case t.Status == TrackPreparing && t.URL != "":
 			c.ask(c.Asset.trackJob(t))
+		case t.Status == TrackPreparing && t.OfBroadcast() && c.Asset.LiveStream != "":
+			t.Status = TrackReady
+			c.put(i, t)
+			c.Events = append(c.Events, tellTrack(c.Asset.Environment, t, c.Asset.UpdatedAt, EventTrackReady))
 		}
 	}
 }
@@ -141,7 +152,7 @@ func (s *Service) EndLive(ctx context.Context, a id.Asset, recordings []Recordin
 	})
 }
 
-// Finish settles an asset; see Work.
+// Finish completes an asset; see Work.
 func (s *Service) Finish(ctx context.Context, a id.Asset, f Finished, now time.Time) error {
 	return s.advance(ctx, a, now, func(c *Change) error {
 		switch {
@@ -157,14 +168,34 @@ func (s *Service) Finish(ctx context.Context, a id.Asset, f Finished, now time.T
 		c.Asset.Index, c.Asset.Uses, c.Asset.Facts = f.Index, f.Uses, f.Facts
 		c.Asset.Progress = Progress{State: Completed, Percent: 100}
 		c.Forget = true
-		c.Tracks = c.Asset.merge(f.Tracks, c.Asset.UpdatedAt)
+		texts := c.found(f.Tracks)
 		c.ready()
+		for _, t := range texts {
+			c.Events = append(c.Events, tellTrack(c.Asset.Environment, t, c.Asset.UpdatedAt, EventTrackReady))
+		}
 		if c.Asset.LiveStream != "" {
 			c.tell(EventLiveCompleted)
 		}
 		c.makeFiles()
+		c.recognise()
+		c.readCaptions()
 		return nil
 	})
+}
+
+// found takes over the tracks of a finished timeline, and gives the text tracks that are new: those that were found in a file, or that a clip has
+// of its source.
+func (c *Change) found(tracks []Track) (texts []Track) {
+	before := c.Asset.Tracks
+	c.Tracks = c.Asset.merge(tracks, c.Asset.UpdatedAt)
+	for _, t := range c.Tracks {
+		known := slices.ContainsFunc(before, func(have Track) bool { return have.ID == t.ID })
+		if t.Type == TextTrack && !known {
+			texts = append(texts, t)
+			c.Events = append(c.Events, tellTrack(c.Asset.Environment, t, c.Asset.UpdatedAt, EventTrackCreated))
+		}
+	}
+	return texts
 }
 
 // Fail makes a preparing asset errored, with the tracks that waited for it; nothing happens when it is errored already.
@@ -189,17 +220,20 @@ func (c *Change) fail(e Errors) {
 	}
 	c.Asset.Status, c.Asset.IsLive, c.Asset.Errors = to, false, &e
 	c.Asset.Progress = Progress{State: InError, Percent: unmeasured}
-	var told []Track
+	var failedTracks []Track
 	for i, t := range c.Asset.Tracks {
 		if failed, ok := NextTrack(t.Status, WorkFailed); ok {
 			t.Status, t.Errors = failed, &Errors{Type: e.Type, Messages: []string{"the asset that the track belongs to is errored"}}
 			c.put(i, t)
-			told = append(told, t)
+			failedTracks = append(failedTracks, t)
 		}
 	}
 	c.failFiles(Errors{Type: "invalid_input", Messages: []string{"the asset that the file is made of is errored"}})
 	c.tell(EventErrored)
-	for _, t := range told {
+	if c.Asset.Upload != "" {
+		c.ask(job.New(JobUploadFail, string(c.Asset.ID), UploadFailArgs{Asset: c.Asset.ID, Upload: c.Asset.Upload}))
+	}
+	for _, t := range failedTracks {
 		c.Events = append(c.Events, tellTrack(c.Asset.Environment, t, c.Asset.UpdatedAt, EventTrackErrored))
 	}
 }
@@ -208,7 +242,7 @@ func (c *Change) fail(e Errors) {
 func (s *Service) FailFiles(ctx context.Context, a id.Asset, e Errors, now time.Time) error {
 	return s.advance(ctx, a, now, func(c *Change) error {
 		if c.Asset.whole() {
-			return fault.New(fault.Conflict, "the asset is whole: each of its files has a job of its own")
+			return fault.New(fault.Conflict, "the asset is complete, and each of its files has its own job")
 		}
 		c.failFiles(e)
 		if len(c.Events) == 0 {
@@ -253,7 +287,8 @@ func (s *Service) SetProgress(ctx context.Context, a id.Asset, p Progress, now t
 func (s *Service) Warn(ctx context.Context, a id.Asset, w Warning, now time.Time) error {
 	return s.advance(ctx, a, now, func(c *Change) error {
 		c.Events = append(c.Events, event.New(c.Asset.Environment, EventWarning, EventObject, string(a), c.Asset.UpdatedAt, Warned{
-			ID: a, Environment: c.Asset.Environment, Status: c.Asset.Status, LiveStream: c.Asset.LiveStream, CreatedAt: c.Asset.CreatedAt, Warning: w,
+			ID: a, Environment: c.Asset.Environment, Status: c.Asset.Status, LiveStream: c.Asset.LiveStream,
+			SourceAsset: c.Asset.SourceAsset, Passthrough: c.Asset.Options.Passthrough, CreatedAt: c.Asset.CreatedAt, Warning: w,
 		}))
 		return nil
 	})

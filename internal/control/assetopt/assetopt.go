@@ -1,4 +1,4 @@
-// Package assetopt is the settings that an asset is made with: given with the asset, or by the live stream that records it.
+// Package assetopt has the settings that an asset is made with: given with the asset, or by the live stream that records it.
 // A leaf of the control plane: types and pure rules.
 package assetopt
 
@@ -59,6 +59,7 @@ type Input struct {
 	EndTime            *float64            `json:"end_time,omitempty"`
 	Overlay            *Overlay            `json:"overlay_settings,omitempty"`
 	GeneratedSubtitles []GeneratedSubtitle `json:"generated_subtitles,omitempty"`
+	EmbeddedSubtitles  []EmbeddedSubtitle  `json:"embedded_subtitles,omitempty"`
 }
 
 // Overlay places an image over the video; lengths are "10%" or "100px", negative ones move it off screen.

@@ -55,6 +55,14 @@ func checkGenerated(l *fault.List, path string, all []GeneratedSubtitle, languag
 	}
 }
 
+// UnknownLanguage is the name of a track whose language is to be found out.
+const UnknownLanguage = "Detected language"
+
+// CheckRecordedGenerated adds what is wrong with generated subtitles of a recording.
+func CheckRecordedGenerated(l *fault.List, path string, g []GeneratedSubtitle) {
+	checkGenerated(l, path, g, recordedLanguages(), maxInputs)
+}
+
 // BaseLanguage cuts the region off: en-US is en.
 func BaseLanguage(code string) string {
 	base, _, _ := strings.Cut(code, "-")
@@ -67,7 +75,7 @@ func (g GeneratedSubtitle) Named() GeneratedSubtitle {
 		g.LanguageCode = "en"
 	}
 	if g.Name == "" {
-		g.Name = "Detected language"
+		g.Name = UnknownLanguage
 		if g.LanguageCode != "auto" {
 			g.Name = language.EnglishName(g.LanguageCode)
 		}

@@ -16,8 +16,9 @@ type Use int
 
 // The uses.
 const (
-	ForAsset Use = iota // body of asset creation
-	ForLive             // new_asset_settings of a live stream
+	ForAsset  Use = iota // body of asset creation
+	ForLive              // new_asset_settings of a live stream
+	ForUpload            // new_asset_settings of a direct upload: as for an asset, but the first input is the file that is uploaded
 )
 
 // Limits.
@@ -36,6 +37,9 @@ func (o Options) Check(l *fault.List, path string, use Use) {
 	o.checkQuality(l, path, use)
 	o.checkFiles(l, path)
 	o.checkInputs(l, path, use)
+	if o.GenerateShots {
+		l.Add("%s must be false or left out: this version does not look for shots", field.Join(path, "generate_shots"))
+	}
 	if o.MasterAccess != "" {
 		CheckMaster(l, field.Join(path, "master_access"), o.MasterAccess)
 	}
@@ -157,7 +161,7 @@ func (r StaticRendition) Check(l *fault.List, path string) bool {
 	return field.OneOf(l, field.Join(path, "resolution"), r.Resolution, resolutions()...)
 }
 
-// Sized says that r asks for an explicit resolution.
+// Sized reports whether r asks for an explicit resolution.
 func (r StaticRendition) Sized() bool { return r.Resolution != Highest && r.Resolution != AudioOnly }
 
 // CheckMaster adds what is wrong with a value of master_access.
@@ -193,6 +197,9 @@ func (o Options) checkInputs(l *fault.List, path string, use Use) {
 		}
 		if i > 0 && len(in.GeneratedSubtitles) > 0 {
 			l.Add("%s.generated_subtitles may be set only on the first input", entry)
+		}
+		if i > 0 && len(in.EmbeddedSubtitles) > 0 {
+			l.Add("%s.embedded_subtitles may be set only on the first input", entry)
 		}
 		if _, clip := ClipSource(in.URL); !clip && (in.StartTime != nil || in.EndTime != nil) {
 			l.Add("%s.start_time and end_time may be set only when url has the form svc://assets/{asset_id} or mux://assets/{asset_id}", entry)
@@ -232,6 +239,8 @@ func (in Input) checkFirst(l *fault.List, path string, use Use) {
 	switch {
 	case use == ForLive && in.URL != "":
 		l.Add("%s.url must not be set: the first input of a live stream is the encoder", path)
+	case use == ForUpload && in.URL != "":
+		l.Add("%s.url must not be set: the first input of an upload is the uploaded file", path)
 	case use == ForAsset && in.URL == "":
 		l.Add("%s.url is required", path)
 	case use == ForAsset && clip:
@@ -239,11 +248,15 @@ func (in Input) checkFirst(l *fault.List, path string, use Use) {
 	case use == ForAsset:
 		webOrClip(l, path+".url", in.URL)
 	}
-	if use == ForAsset {
+	if use != ForLive {
 		checkGenerated(l, path+".generated_subtitles", in.GeneratedSubtitles, recordedLanguages(), maxInputs)
 	} else {
 		CheckLiveGenerated(l, path+".generated_subtitles", in.GeneratedSubtitles)
 	}
+	if use == ForLive && len(in.EmbeddedSubtitles) > 0 {
+		l.Add("%s.embedded_subtitles must not be set: embedded_subtitles of the live stream itself says which captions become text tracks", path)
+	}
+	CheckEmbedded(l, path+".embedded_subtitles", in.EmbeddedSubtitles)
 }
 
 // webOrClip says both forms in its message, since both are allowed.

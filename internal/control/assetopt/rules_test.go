@@ -49,13 +49,23 @@ func TestCheckForAsset(t *testing.T) {
 		},
 		{"resolution", `{"inputs":[` + main + `],"max_resolution_tier":"720p"}`, []string{"max_resolution_tier must be one of: 1080p, 1440p, 2160p"}},
 		{"tier and quality", `{"inputs":[` + main + `],"encoding_tier":"smart","video_quality":"basic"}`, []string{"encoding_tier and video_quality contradict each other; use video_quality alone"}},
-		{"drm is not basic", `{"inputs":[` + main + `],"encoding_tier":"baseline","advanced_playback_policies":[{"policy":"drm"}]}`, []string{"video_quality must be plus or premium for a drm playback ID"}},
+		{"drm is not basic", `{"inputs":[` + main + `],"encoding_tier":"baseline","advanced_playback_policies":[{"policy":"drm","drm_configuration_id":"d"}]}`, []string{"video_quality must be plus or premium for a drm playback ID"}},
 		{"mp4 and renditions", `{"inputs":[` + main + `],"mp4_support":"standard","static_renditions":[{"resolution":"highest"}]}`, []string{"mp4_support and static_renditions must not be used together; set mp4_support to none"}},
 		{"no mp4 and renditions", `{"inputs":[` + main + `],"mp4_support":"none","static_renditions":[{"resolution":"highest"},{"resolution":"audio-only","passthrough":"p"}]}`, nil},
 		{"sized renditions", `{"inputs":[` + main + `],"static_renditions":[{"resolution":"2160p"},{"resolution":"1440p"},{"resolution":"1080p"},{"resolution":"720p"},{"resolution":"540p"},{"resolution":"480p"},{"resolution":"360p"},{"resolution":"270p"},{"resolution":"audio-only"}]}`, nil},
 		{
 			"renditions", `{"inputs":[` + main + `],"static_renditions":[{"resolution":"highest"},{"resolution":"1080p","passthrough":"` + long(256) + `"},{"resolution":"1080p"},{}]}`,
 			[]string{"static_renditions[1].passthrough may have at most 255 characters", "static_renditions[2].resolution is asked for twice; each may be there once", "static_renditions[3].resolution must be one of: highest, audio-only, 2160p, 1440p, 1080p, 720p, 540p, 480p, 360p, 270p", "static_renditions may not mix highest with explicit resolutions"},
+		},
+		{"captions", `{"inputs":[{"url":"https://h/v.mp4","embedded_subtitles":[{},{"language_channel":"cc2","name":"A","language_code":"fr","passthrough":"p"}]}]}`, nil},
+		{
+			"captions", `{"inputs":[{"url":"https://h/v.mp4","embedded_subtitles":[{"name":"A","language_channel":"cc5"},{"name":"A"},{}]},` + `{"url":"https://h/a.m4a","type":"audio","language_code":"fr","embedded_subtitles":[{}]}]}`,
+			[]string{
+				"inputs[0].embedded_subtitles[0].language_channel must be one of: cc1, cc2, cc3, cc4",
+				"inputs[0].embedded_subtitles[1].name must be unique among the text tracks",
+				"inputs[0].embedded_subtitles[2].language_channel is asked for twice; each may be there once, and it is cc1 unless given",
+				"inputs[1].embedded_subtitles may be set only on the first input",
+			},
 		},
 		{"tracks", `{"inputs":[` + main + `,{"url":"https://h/a.srt","type":"text","text_type":"subtitles","language_code":"en","name":"English","closed_captions":true},{"url":"https://h/a.m4a","type":"audio","language_code":"fr","name":"English"}]}`, nil},
 		{
@@ -127,6 +137,10 @@ func TestCheckForLive(t *testing.T) {
 		{"qualities", `{"video_quality":"plus","encoding_tier":"smart"}`, nil},
 		{"basic", `{"video_quality":"basic"}`, []string{"n.video_quality must be one of: plus, premium"}},
 		{"baseline", `{"encoding_tier":"baseline"}`, []string{"n.encoding_tier must be one of: smart, premium"}},
+		{
+			"captions", `{"inputs":[{"embedded_subtitles":[{}]}]}`,
+			[]string{"n.inputs[0].embedded_subtitles must not be set: embedded_subtitles of the live stream itself says which captions become text tracks"},
+		},
 		{"generated", `{"inputs":[{"generated_subtitles":[{"language_code":"en-GB"}]}]}`, nil},
 		{"generated twice", `{"inputs":[{"generated_subtitles":[{},{}]}]}`, []string{"n.inputs[0].generated_subtitles may have at most 1 entries"}},
 		{"generated in Polish", `{"inputs":[{"generated_subtitles":[{"language_code":"pl"}]}]}`, []string{"n.inputs[0].generated_subtitles[0].language_code must be one of: en, es, fr, de, pt, it"}},
@@ -159,7 +173,7 @@ func TestNoNUL(t *testing.T) {
 	full := func() Options {
 		return Options{
 			Inputs: []Input{
-				{URL: "https://h/x", Type: "video", LanguageCode: "en", Name: "n", Passthrough: "p", GeneratedSubtitles: []GeneratedSubtitle{{Name: "g", LanguageCode: "en", Passthrough: "p"}}},
+				{URL: "https://h/x", Type: "video", LanguageCode: "en", Name: "n", Passthrough: "p", GeneratedSubtitles: []GeneratedSubtitle{{Name: "g", LanguageCode: "en", Passthrough: "p"}}, EmbeddedSubtitles: []EmbeddedSubtitle{{Name: "e", LanguageCode: "en", LanguageChannel: "cc1", Passthrough: "p"}}},
 				{URL: "https://h/y", Type: "text", TextType: "subtitles", LanguageCode: "en", Name: "n", Passthrough: "p"},
 				{URL: "https://h/z", Overlay: &Overlay{VerticalAlign: "top", VerticalMargin: "1px", HorizontalAlign: "left", HorizontalMargin: "1px", Width: "1px", Height: "1px", Opacity: "1%"}},
 			},

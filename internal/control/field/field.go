@@ -1,4 +1,4 @@
-// Package field is the rules of single values of a request: characters, lengths, ranges, URLs, languages.
+// Package field has rules for single values of a request: characters, lengths, ranges, URLs, languages.
 // Every rule adds a message that names the field by its path and says what is allowed, and never repeats the value.
 // A leaf of the control plane: pure, no noun, no I/O.
 package field
@@ -34,7 +34,7 @@ func Join(path, name string) string {
 // At appends an index to a path.
 func At(path string, i int) string { return path + "[" + strconv.Itoa(i) + "]" }
 
-// Text allows at most limit code points of valid UTF-8 without U+0000, and says whether v is so.
+// Text allows at most limit code points of valid UTF-8 without U+0000, and reports whether v is so.
 func Text(l *fault.List, path, v string, limit int) bool {
 	switch {
 	case !utf8.ValidString(v):
@@ -90,6 +90,15 @@ func WebURL(l *fault.List, path, v string) bool {
 		return false
 	}
 	return true
+}
+
+// BareURL is a URL without what may be credentials: user, query and fragment. It is empty for what is no URL.
+func BareURL(v string) string {
+	u, err := url.Parse(v)
+	if err != nil {
+		return ""
+	}
+	return (&url.URL{Scheme: u.Scheme, Opaque: u.Opaque, Host: u.Host, Path: u.Path, RawPath: u.RawPath}).String()
 }
 
 // Language allows well-formed BCP 47 language tags.

@@ -88,7 +88,7 @@ func FuzzWebURL(f *testing.F) {
 	f.Fuzz(func(t *testing.T, v string) {
 		var l fault.List
 		if WebURL(&l, "u", v) != (l.Err() == nil) {
-			t.Errorf("%q: the answer and the messages %v differ", v, l.Err())
+			t.Errorf("%q: the response and the messages %v differ", v, l.Err())
 		}
 	})
 }

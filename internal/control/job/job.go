@@ -1,4 +1,4 @@
-// Package job is the work to be done: what a change asks for, what a worker is handed, how it answers.
+// Package job is the work to be done: what a change asks for, what a worker gets and what it returns.
 // It does not know what any job does, nor how jobs are stored.
 package job
 
@@ -12,22 +12,22 @@ import (
 
 // Insert asks for a job; it travels inside a noun's change and is stored in the same transaction.
 type Insert struct {
-	Kind string          // "asset.ingest"
-	Args json.RawMessage // ids, never secrets, never state
-	Key  string          // at most one unfinished job per kind and key; empty: no limit
-	At   time.Time       // not before; zero: now
-	Lane Lane
-	// Owner is whose job it is: owners share the places of a lane. Empty: nobody's.
+	Kind  string          // "asset.ingest"
+	Args  json.RawMessage // ids, never secrets, never state
+	Key   string          // at most one unfinished job per kind and key; empty: no limit
+	At    time.Time       // not before; zero: now
+	Queue Queue
+	// Owner is whose job it is: owners share the places of a queue. Empty: nobody's.
 	Owner string
 }
 
-// Lane is where a job stands in line: those of one wait for none of another.
-type Lane string
+// Queue is where a job stands in line: those of one wait for none of another.
+type Queue string
 
-// The lanes.
+// The queues.
 const (
-	Own      Lane = ""         // what the service does with its own
-	Fetching Lane = "fetching" // what others decide the pace of: a host that sends a byte a second is in the way of no clip and no recording
+	Own      Queue = ""         // what the service does with its own
+	Fetching Queue = "fetching" // what others decide the pace of: a host that sends a byte a second is in the way of no clip and no recording
 )
 
 // New makes an Insert with args as JSON.
@@ -52,10 +52,10 @@ type Job struct {
 // MaxCrashes is how often a process may die of a job; each time everything else that it does ends too.
 const MaxCrashes = 3
 
-// Deadly says that the process has died of this job too often: it is handed to its worker once more, for the end of what it makes.
+// Deadly reports whether the process has died of this job too often: it is handed to its worker once more, for the end of what it makes.
 func (j Job) Deadly() bool { return j.Crashes >= MaxCrashes }
 
-// Last says that a failure of this attempt is final.
+// Last reports whether a failure of this attempt is final.
 func (j Job) Last() bool { return j.Attempt >= j.MaxAttempts }
 
 // Handler does one kind. Work may run twice (a dead node's job is taken up again, which is no attempt), so outputs have names

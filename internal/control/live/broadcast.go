@@ -133,13 +133,13 @@ func (s *Service) Left(ctx context.Context, stream id.LiveStream, e id.Epoch, no
 		}
 		return []string{EventDisconnected}, nil
 	})
-	if err != nil && fault.KindOf(err) == fault.NotFound { // it was deleted
+	if fault.Is(err, fault.NotFound) { // it was deleted
 		return nil
 	}
 	return err
 }
 
-// Silence says whether the connected encoder has been silent for long enough to lose its place to another; see Broadcasts.
+// Silence reports whether the connected encoder has been silent for long enough to lose its place to another; see Broadcasts.
 func (s *Service) Silence(ctx context.Context, stream id.LiveStream, e id.Epoch, node id.Node, silent bool, now time.Time) (Stream, error) {
 	return s.fact(ctx, stream, e, now, func(st *Stream) ([]string, error) {
 		if _, connected := Next(st.State, PublisherLost); !connected || st.Node != node {
@@ -208,13 +208,14 @@ func (s *Service) Warn(ctx context.Context, stream id.LiveStream, e id.Epoch, w 
 		c := begin(st)
 		c.Stream.UpdatedAt = now
 		c.Events = append(c.Events, event.New(st.Environment, EventWarning, EventObject, string(st.ID), now, Warned{
-			ID: st.ID, Environment: st.Environment, State: st.State, ActiveAsset: st.ActiveAsset, CreatedAt: st.CreatedAt, Warning: w,
+			ID: st.ID, Environment: st.Environment, State: st.State, ActiveAsset: st.ActiveAsset, Passthrough: st.Settings.Passthrough,
+			CreatedAt: st.CreatedAt, Warning: w,
 		}))
 		return s.store.Save(ctx, c)
 	})
 }
 
-// Renew extends the lease; the answer carries what the API wants of the owner.
+// Renew extends the lease; the response carries what the API wants of the owner.
 func (s *Service) Renew(ctx context.Context, stream id.LiveStream, e id.Epoch, node id.Node, until time.Time, reserved int64) (Stream, error) {
 	return s.store.Renew(ctx, stream, e, node, stamp(until), reserved)
 }

@@ -23,7 +23,7 @@ type CreateInput struct {
 	ReconnectSlateURL  string
 	Passthrough        string
 	AudioOnly          bool
-	EmbeddedSubtitles  []EmbeddedSubtitle
+	EmbeddedSubtitles  []assetopt.EmbeddedSubtitle
 	GeneratedSubtitles []assetopt.GeneratedSubtitle
 	LatencyMode        LatencyMode
 	LowLatency         *bool // deprecated mirrors of latency_mode
@@ -44,7 +44,8 @@ type PatchInput struct {
 	MaxContinuous     *int
 	Meta              *assetopt.Meta
 	NewAsset          *NewAssetPatch
-	DefaultQuality    string // video_quality of the environment, as in CreateInput; only looked at when NewAsset clears
+	EmbeddedSubtitles *[]assetopt.EmbeddedSubtitle // replaces the whole list; only while idle
+	DefaultQuality    string                       // video_quality of the environment, as in CreateInput; only looked at when NewAsset clears
 }
 
 // NewAssetPatch is what of new_asset_settings may be changed later.
@@ -95,9 +96,11 @@ type Store interface {
 	Renew(ctx context.Context, s id.LiveStream, e id.Epoch, node id.Node, until time.Time, reserved int64) (Stream, error)
 }
 
-// Options is what a Service needs.
+// Options configures a Service.
 type Options struct {
 	Store Store
+	// DRM says which DRM configurations there are; nil: none.
+	DRM playbackid.Configurations
 	// Changed is told after each committed change that somebody asked for; it must not block. May be nil.
 	Changed func(id.LiveStream)
 }
@@ -107,6 +110,7 @@ type API interface {
 	Create(ctx context.Context, env id.Environment, in CreateInput, now time.Time) (Stream, error)
 	Get(ctx context.Context, env id.Environment, s id.LiveStream) (Stream, error)
 	List(ctx context.Context, env id.Environment, q ListQuery) ([]Stream, error)
+	SetGeneratedSubtitles(ctx context.Context, env id.Environment, s id.LiveStream, in []assetopt.GeneratedSubtitle, now time.Time) (Stream, error)
 	Patch(ctx context.Context, env id.Environment, s id.LiveStream, in PatchInput, now time.Time) (Stream, error)
 	Delete(ctx context.Context, env id.Environment, s id.LiveStream, now time.Time) error
 	Enable(ctx context.Context, env id.Environment, s id.LiveStream, now time.Time) error
@@ -123,7 +127,7 @@ type API interface {
 	DeleteSimulcastTarget(ctx context.Context, env id.Environment, s id.LiveStream, t id.SimulcastTarget, now time.Time) error
 }
 
-// Broadcasts is what the bridge calls with facts from the media plane. Facts of an older epoch, or that mean nothing in the
+// Broadcasts is what the media run time calls with facts from the media plane. Facts of an older epoch, or that mean nothing in the
 // stream's state, are fault.Conflict and change nothing.
 type Broadcasts interface {
 	// Connect admits an encoder: fault.NotFound unknown key, fault.Denied disabled, fault.Conflict an encoder is live.
@@ -143,7 +147,7 @@ type Broadcasts interface {
 	// Target tells what became of the link to a simulcast target: LinkUp, LinkDown or LinkImpossible. What happens to the stream itself
 	// (connect, disconnect, adopt, end) moves its targets in the same change.
 	Target(ctx context.Context, s id.LiveStream, e id.Epoch, t id.SimulcastTarget, f TargetFact, now time.Time) error
-	// Silence says whether the encoder that node has is silent, so that another connection is let in; no event. fault.Conflict when no
+	// Silence reports whether the encoder that node has is silent, so that another connection is let in; no event. fault.Conflict when no
 	// encoder is connected or it is another node's.
 	Silence(ctx context.Context, s id.LiveStream, e id.Epoch, node id.Node, silent bool, now time.Time) (Stream, error)
 	// End finishes the broadcast: idle (or disabled), ActiveAsset into RecentAssets, events idle (disabled), lease cleared; a deleted

@@ -2,9 +2,11 @@ package live_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	"millrace/internal/control/assetopt"
 	"millrace/internal/control/live"
 	"millrace/internal/control/playbackid"
 	"millrace/internal/fault"
@@ -15,7 +17,7 @@ func broadcasting() []live.State {
 	return []live.State{live.Connected, live.Recording, live.Active, live.Waiting, live.Reconnecting}
 }
 
-// recovered is what a bridge finds after a crash: the broadcasts that are to be ended still.
+// recovered is what broadcast finds after a crash: the broadcasts that are to be ended still.
 func (w *world) recovered() []id.LiveStream {
 	w.t.Helper()
 	all, err := w.Broadcasting(w.ctx())
@@ -39,13 +41,13 @@ func TestComplete(t *testing.T) {
 			if got := w.state(s.ID, state); got.EndWanted != live.EndComplete {
 				t.Errorf("end wanted is %q", got.EndWanted)
 			}
-			if len(w.told) != 2 || w.told[0] != s.ID {
-				t.Errorf("the owner was told of %v", w.told)
+			if len(w.notified) != 2 || w.notified[0] != s.ID {
+				t.Errorf("the owner was told of %v", w.notified)
 			}
 			got, err := w.Renew(w.ctx(), s.ID, s.Epoch, "node", w.now().Add(time.Minute), 0)
 			w.must(err)
 			if got.EndWanted != live.EndComplete {
-				t.Errorf("the renewal answers %q", got.EndWanted)
+				t.Errorf("the renewal returns %q", got.EndWanted)
 			}
 			w.events()
 			_, err = w.End(w.ctx(), s.ID, s.Epoch, live.EndComplete, w.now())
@@ -69,8 +71,8 @@ func TestDisable(t *testing.T) {
 			w.must(w.Disable(w.ctx(), env, s.ID, w.now()))
 			w.events("disabled")
 			got := w.state(s.ID, live.Disabled) // at once
-			if got.EndWanted != live.EndDisable || got.ActiveAsset != s.ActiveAsset || got.Protocol != "" || len(w.told) == 0 {
-				t.Errorf("disabled %+v, owner told %v", got, w.told)
+			if got.EndWanted != live.EndDisable || got.ActiveAsset != s.ActiveAsset || got.Protocol != "" || len(w.notified) == 0 {
+				t.Errorf("disabled %+v, owner told %v", got, w.notified)
 			}
 			if r := w.recovered(); !slices.Contains(r, s.ID) { // a crash here loses nothing
 				t.Errorf("recovered are %v", r)
@@ -157,8 +159,8 @@ func TestDeleteIdle(t *testing.T) {
 	w.wantKind(err, fault.NotFound)
 	_, err = w.Connect(w.ctx(), s.StreamKey, "rtmp", "a", "n", time.Minute, w.now())
 	w.wantKind(err, fault.NotFound)
-	if !slices.Equal(w.told, []id.LiveStream{s.ID}) { // its playback IDs are to stop at once
-		t.Errorf("told %v", w.told)
+	if !slices.Equal(w.notified, []id.LiveStream{s.ID}) { // its playback IDs are to stop at once
+		t.Errorf("told %v", w.notified)
 	}
 	w.events()
 }
@@ -172,8 +174,8 @@ func TestDeleteWhileBroadcasting(t *testing.T) {
 			s := w.on(state)
 			w.must(w.Delete(w.ctx(), env, s.ID, w.now()))
 			w.events("deleted")
-			if len(w.told) != 1 {
-				t.Errorf("the owner was told of %v", w.told)
+			if len(w.notified) != 1 {
+				t.Errorf("the owner was told of %v", w.notified)
 			}
 			_, err := w.Get(w.ctx(), env, s.ID)
 			w.wantKind(err, fault.NotFound)
@@ -236,7 +238,7 @@ func TestOthersEnvironment(t *testing.T) {
 		"disable": w.Disable(w.ctx(), other, s.ID, w.now()), "complete": w.Complete(w.ctx(), other, s.ID, w.now()),
 		"delete playback ID": w.DeletePlaybackID(w.ctx(), other, s.ID, s.PlaybackIDs[0].ID, w.now()),
 	} {
-		if err == nil || fault.KindOf(err) != fault.NotFound {
+		if !fault.Is(err, fault.NotFound) {
 			t.Errorf("%s: %v, want not found", what, err)
 		}
 	}
@@ -255,6 +257,18 @@ func TestPlaybackIDs(t *testing.T) {
 	}
 	p, err := w.AddPlaybackID(w.ctx(), env, s.ID, playbackid.Request{Policy: "drm", DRMConfigurationID: "d"}, w.now())
 	w.must(err)
+	for _, r := range []playbackid.Request{{Policy: "drm", DRMConfigurationID: "of another environment"}, {Policy: "drm"}} {
+		if _, err = w.AddPlaybackID(w.ctx(), env, s.ID, r, w.now()); !fault.Is(err, fault.Invalid) {
+			t.Errorf("%+v: %v", r, err)
+		}
+		for _, in := range []live.CreateInput{
+			{AdvancedPolicies: []playbackid.Request{r}}, {NewAsset: &assetopt.Options{AdvancedPolicies: []playbackid.Request{r}}},
+		} {
+			if _, err = w.Create(w.ctx(), env, in, w.now()); !fault.Is(err, fault.Invalid) || !strings.Contains(err.Error(), "drm_configuration_id") {
+				t.Errorf("%+v: %v", in, err)
+			}
+		}
+	}
 	got, err := w.GetPlaybackID(w.ctx(), env, s.ID, p.ID)
 	w.must(err)
 	if got != p || got.DRMConfigurationID != "d" {

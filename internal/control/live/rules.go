@@ -1,7 +1,6 @@
 package live
 
 import (
-	"cmp"
 	"slices"
 	"time"
 
@@ -14,14 +13,13 @@ import (
 
 // Limits and defaults.
 const (
-	MaxReconnectWindow   = 1800.0          // seconds
-	MinContinuous        = 60              // seconds
-	MaxContinuous        = 43200           // seconds; also the default
-	MaxTest              = 5 * time.Minute // of a test stream's broadcast, from its becoming active
-	MaxSimulcastTargets  = 6
-	MaxEmbeddedSubtitles = 4    // one for each channel
-	maxStreamKey         = 2048 // of a simulcast target; some destinations put tokens into it
-	maxRecent            = 100
+	MaxReconnectWindow  = 1800.0          // seconds
+	MinContinuous       = 60              // seconds
+	MaxContinuous       = 43200           // seconds; also the default
+	MaxTest             = 5 * time.Minute // of a test stream's broadcast, from its becoming active
+	MaxSimulcastTargets = 6
+	maxStreamKey        = 2048 // of a simulcast target; some destinations put tokens into it
+	maxRecent           = 100
 )
 
 // DefaultWindow is the reconnect window in seconds of a stream that did not choose one.
@@ -69,7 +67,7 @@ func (in CreateInput) settings() (Settings, error) {
 	return s.named(), nil
 }
 
-// Slate says whether slate stands in for an encoder that is away: with a reconnect window, in standard latency only when it is asked for.
+// Slate reports whether slate stands in for an encoder that is away: with a reconnect window, in standard latency only when it is asked for.
 func (s Settings) Slate() bool {
 	return s.ReconnectWindow > 0 && (s.LatencyMode != Standard || s.SlateForStandard)
 }
@@ -133,50 +131,14 @@ func (s Settings) checkCaptions(l *fault.List) {
 	if len(s.EmbeddedSubtitles) > 0 && s.AudioOnly {
 		l.Add("%s must not be set when audio_only is true: there is no video to read captions from", embedded)
 	}
-	for _, c := range [...]struct {
-		name string
-		n    int
-	}{{embedded, len(s.EmbeddedSubtitles)}, {generated, len(s.GeneratedSubtitles)}} {
-		if c.n > 0 && s.LatencyMode == Low {
-			l.Add("%s must not be set when latency_mode is low; standard and reduced are allowed", c.name)
-		}
-	}
-	if field.Count(l, embedded, len(s.EmbeddedSubtitles), MaxEmbeddedSubtitles) {
-		s.checkEmbedded(l, embedded)
-	}
+	assetopt.CheckEmbedded(l, embedded, s.EmbeddedSubtitles)
 	assetopt.CheckLiveGenerated(l, generated, s.GeneratedSubtitles)
 	for _, g := range s.GeneratedSubtitles {
-		if g.Name != "" && slices.ContainsFunc(s.EmbeddedSubtitles, func(e EmbeddedSubtitle) bool { return e.Name == g.Name }) {
+		if g.Name != "" && slices.ContainsFunc(s.EmbeddedSubtitles, func(e assetopt.EmbeddedSubtitle) bool { return e.Name == g.Name }) {
 			l.Add("%s[0].name must be unique among the text tracks", generated)
 		}
 	}
 }
-
-func (s Settings) checkEmbedded(l *fault.List, path string) {
-	names, channels := map[string]bool{}, map[string]bool{}
-	for i, e := range s.EmbeddedSubtitles {
-		at := field.At(path, i)
-		field.Text(l, at+".name", e.Name, field.MaxName)
-		field.Passthrough(l, at+".passthrough", e.Passthrough)
-		if e.LanguageCode != "" {
-			field.Language(l, at+".language_code", e.LanguageCode)
-		}
-		if e.LanguageChannel != "" {
-			field.OneOf(l, at+".language_channel", e.LanguageChannel, "cc1", "cc2", "cc3", "cc4")
-		}
-		if e.Name != "" && names[e.Name] {
-			l.Add("%s.name must be unique among the text tracks", at)
-		}
-		channel := cmp.Or(e.LanguageChannel, firstChannel)
-		if channels[channel] {
-			l.Add("%s.language_channel is asked for twice; each may be there once, and it is %s unless given", at, firstChannel)
-		}
-		names[e.Name], channels[channel] = true, true
-	}
-}
-
-// firstChannel is the caption channel that is read unless another one is asked for.
-const firstChannel = "cc1"
 
 func (s Settings) checkTargets(l *fault.List) {
 	const at = "simulcast_targets"
@@ -190,22 +152,9 @@ func (s Settings) checkTargets(l *fault.List) {
 
 // named fills in the defaults of caption tracks and the IDs of simulcast targets, on copies.
 func (s Settings) named() Settings {
-	embedded := make([]EmbeddedSubtitle, 0, len(s.EmbeddedSubtitles))
-	for _, e := range s.EmbeddedSubtitles {
-		e.LanguageCode, e.LanguageChannel = cmp.Or(e.LanguageCode, "en"), cmp.Or(e.LanguageChannel, firstChannel)
-		embedded = append(embedded, e)
-	}
+	embedded := assetopt.NamedEmbedded(s.EmbeddedSubtitles)
 	taken := func(name string) bool {
-		return slices.ContainsFunc(embedded, func(e EmbeddedSubtitle) bool { return e.Name == name })
-	}
-	for i := range embedded {
-		e := &embedded[i]
-		if e.Name != "" {
-			continue
-		}
-		if e.Name = e.LanguageCode; slices.ContainsFunc(embedded, func(o EmbeddedSubtitle) bool { return o.Name == e.Name && o.LanguageChannel != e.LanguageChannel }) {
-			e.Name += " (" + e.LanguageChannel + ")"
-		}
+		return slices.ContainsFunc(embedded, func(e assetopt.EmbeddedSubtitle) bool { return e.Name == name })
 	}
 	generated := make([]assetopt.GeneratedSubtitle, 0, len(s.GeneratedSubtitles))
 	for _, g := range s.GeneratedSubtitles {
@@ -224,7 +173,7 @@ func (s Settings) named() Settings {
 	return s
 }
 
-// apply gives the settings that in asks for; broadcasting says that a broadcast runs.
+// apply returns the settings that in asks for; broadcasting says that a broadcast runs.
 func (in PatchInput) apply(s Settings, broadcasting bool) (Settings, error) {
 	var l fault.List
 	if in.LatencyMode != nil && *in.LatencyMode != s.LatencyMode {
@@ -247,11 +196,18 @@ func (in PatchInput) apply(s Settings, broadcasting bool) (Settings, error) {
 	if in.NewAsset != nil {
 		s.NewAsset = in.NewAsset.apply(s.NewAsset, in.DefaultQuality)
 	}
+	if in.EmbeddedSubtitles != nil {
+		if broadcasting {
+			return s, fault.New(fault.Invalid, "embedded_subtitles may be changed only while the live stream is idle")
+		}
+		s.EmbeddedSubtitles = *in.EmbeddedSubtitles
+	}
 	s.check(&l)
+	s.EmbeddedSubtitles = assetopt.NamedEmbedded(s.EmbeddedSubtitles)
 	return s, l.Err()
 }
 
-// apply gives the settings of recordings that p asks for; now is nil while there are none.
+// apply returns the settings of recordings that p asks for; now is nil while there are none.
 func (p NewAssetPatch) apply(now *assetopt.Options, defaultQuality string) *assetopt.Options {
 	if p.Clear {
 		now = CreateInput{DefaultQuality: defaultQuality}.newAsset()

@@ -38,7 +38,7 @@ func TestCreateRules(t *testing.T) {
 		want []string
 	}{
 		{"nothing", live.CreateInput{}, nil},
-		{"policies of both kinds", live.CreateInput{PlaybackPolicies: []playbackid.Policy{"public"}, AdvancedPolicies: []playbackid.Request{{Policy: "drm"}}}, []string{"playback_policies and advanced_playback_policies must not be used together"}},
+		{"policies of both kinds", live.CreateInput{PlaybackPolicies: []playbackid.Policy{"public"}, AdvancedPolicies: []playbackid.Request{{Policy: "drm", DRMConfigurationID: "d"}}}, []string{"playback_policies and advanced_playback_policies must not be used together"}},
 		{"drm", live.CreateInput{PlaybackPolicies: []playbackid.Policy{"drm"}}, []string{"playback_policies[0] must be public or signed"}},
 		{
 			"of the assets too",
@@ -59,14 +59,14 @@ func TestCreateRules(t *testing.T) {
 		{"flag with its mode", live.CreateInput{LatencyMode: live.Low, LowLatency: new(true), ReducedLatency: new(false)}, nil},
 		{
 			"captions",
-			live.CreateInput{EmbeddedSubtitles: []live.EmbeddedSubtitle{{LanguageCode: "x!", LanguageChannel: "cc5", Name: "\x00", Passthrough: strings.Repeat("x", 256)}}},
+			live.CreateInput{EmbeddedSubtitles: []assetopt.EmbeddedSubtitle{{LanguageCode: "x!", LanguageChannel: "cc5", Name: "\x00", Passthrough: strings.Repeat("x", 256)}}},
 			[]string{"embedded_subtitles[0].name must not contain the character U+0000", "embedded_subtitles[0].passthrough may have at most 255 characters", "embedded_subtitles[0].language_code must be a BCP 47 language tag", "embedded_subtitles[0].language_channel must be one of: cc1, cc2, cc3, cc4"},
 		},
-		{"many captions", live.CreateInput{EmbeddedSubtitles: make([]live.EmbeddedSubtitle, 5), GeneratedSubtitles: make([]assetopt.GeneratedSubtitle, 2)}, []string{"embedded_subtitles may have at most 4 entries", "generated_subtitles may have at most 1 entries"}},
+		{"many captions", live.CreateInput{EmbeddedSubtitles: make([]assetopt.EmbeddedSubtitle, 5), GeneratedSubtitles: make([]assetopt.GeneratedSubtitle, 2)}, []string{"embedded_subtitles may have at most 4 entries", "generated_subtitles may have at most 1 entries"}},
 		{
 			"captions of every channel",
 			live.CreateInput{
-				EmbeddedSubtitles:  []live.EmbeddedSubtitle{{}, {LanguageChannel: "cc2", LanguageCode: "es"}, {LanguageChannel: "cc3", Name: "More"}, {LanguageChannel: "cc4"}},
+				EmbeddedSubtitles:  []assetopt.EmbeddedSubtitle{{}, {LanguageChannel: "cc2", LanguageCode: "es"}, {LanguageChannel: "cc3", Name: "More"}, {LanguageChannel: "cc4"}},
 				GeneratedSubtitles: make([]assetopt.GeneratedSubtitle, 1),
 			},
 			nil,
@@ -74,19 +74,19 @@ func TestCreateRules(t *testing.T) {
 		{
 			"captions twice",
 			live.CreateInput{
-				EmbeddedSubtitles:  []live.EmbeddedSubtitle{{Name: "A"}, {Name: "A", LanguageChannel: "cc1"}, {Name: "B", LanguageChannel: "cc2"}},
+				EmbeddedSubtitles:  []assetopt.EmbeddedSubtitle{{Name: "A"}, {Name: "A", LanguageChannel: "cc1"}, {Name: "B", LanguageChannel: "cc2"}},
 				GeneratedSubtitles: []assetopt.GeneratedSubtitle{{Name: "B"}},
 			},
 			[]string{"embedded_subtitles[1].name must be unique among the text tracks", "embedded_subtitles[1].language_channel is asked for twice", "generated_subtitles[0].name must be unique"},
 		},
 		{
 			"captions with low latency",
-			live.CreateInput{LowLatency: new(true), EmbeddedSubtitles: make([]live.EmbeddedSubtitle, 1), GeneratedSubtitles: make([]assetopt.GeneratedSubtitle, 1)},
-			[]string{"embedded_subtitles must not be set when latency_mode is low", "generated_subtitles must not be set when latency_mode is low"},
+			live.CreateInput{LowLatency: new(true), EmbeddedSubtitles: make([]assetopt.EmbeddedSubtitle, 1), GeneratedSubtitles: make([]assetopt.GeneratedSubtitle, 1)},
+			nil,
 		},
-		{"captions of audio", live.CreateInput{AudioOnly: true, EmbeddedSubtitles: make([]live.EmbeddedSubtitle, 1), GeneratedSubtitles: make([]assetopt.GeneratedSubtitle, 1)}, []string{"embedded_subtitles must not be set when audio_only is true"}},
+		{"captions of audio", live.CreateInput{AudioOnly: true, EmbeddedSubtitles: make([]assetopt.EmbeddedSubtitle, 1), GeneratedSubtitles: make([]assetopt.GeneratedSubtitle, 1)}, []string{"embedded_subtitles must not be set when audio_only is true"}},
 		{"overlays on audio", live.CreateInput{AudioOnly: true, NewAsset: &assetopt.Options{Inputs: []assetopt.Input{{}, {URL: "https://h/x", Overlay: &assetopt.Overlay{}}}}}, []string{"new_asset_settings.inputs may have no overlays when audio_only is true"}},
-		{"same name", live.CreateInput{EmbeddedSubtitles: []live.EmbeddedSubtitle{{Name: "A"}}, GeneratedSubtitles: []assetopt.GeneratedSubtitle{{Name: "A"}}}, []string{"generated_subtitles[0].name must be unique among the text tracks"}},
+		{"same name", live.CreateInput{EmbeddedSubtitles: []assetopt.EmbeddedSubtitle{{Name: "A"}}, GeneratedSubtitles: []assetopt.GeneratedSubtitle{{Name: "A"}}}, []string{"generated_subtitles[0].name must be unique among the text tracks"}},
 		{"generated language", live.CreateInput{GeneratedSubtitles: []assetopt.GeneratedSubtitle{{LanguageCode: "ja"}}}, []string{"generated_subtitles[0].language_code must be one of: en, es, fr, de, pt, it"}},
 		{"rtmp target", live.CreateInput{SimulcastTargets: target("rtmp://h/app", "key")}, nil},
 		{"rtmps target", live.CreateInput{SimulcastTargets: target("rtmps://h:443/app/x", "")}, nil},
@@ -145,13 +145,13 @@ func TestCreateDefaults(t *testing.T) {
 		}
 	}
 	s := w.create(live.CreateInput{
-		EmbeddedSubtitles: make([]live.EmbeddedSubtitle, 1), GeneratedSubtitles: []assetopt.GeneratedSubtitle{{LanguageCode: "de-AT"}},
+		EmbeddedSubtitles: make([]assetopt.EmbeddedSubtitle, 1), GeneratedSubtitles: []assetopt.GeneratedSubtitle{{LanguageCode: "de-AT"}},
 		SimulcastTargets: []live.SimulcastTarget{{URL: "rtmp://h/app", StreamKey: "k"}},
 	})
 	if e := s.Settings.EmbeddedSubtitles[0]; e.Name != "en" || e.LanguageCode != "en" || e.LanguageChannel != "cc1" {
 		t.Errorf("embedded subtitles %+v", e)
 	}
-	several := w.create(live.CreateInput{EmbeddedSubtitles: []live.EmbeddedSubtitle{{}, {LanguageChannel: "cc2"}, {LanguageChannel: "cc3", LanguageCode: "es"}}})
+	several := w.create(live.CreateInput{EmbeddedSubtitles: []assetopt.EmbeddedSubtitle{{}, {LanguageChannel: "cc2"}, {LanguageChannel: "cc3", LanguageCode: "es"}}})
 	for i, want := range []string{"en", "en (cc2)", "es"} {
 		if got := several.Settings.EmbeddedSubtitles[i].Name; got != want {
 			t.Errorf("captions %d are called %q, want %q", i, got, want)
@@ -165,6 +165,31 @@ func TestCreateDefaults(t *testing.T) {
 	}
 	if len(s.StreamKey) != 36 || len(s.SRTPassphrase) < 22 || len(s.SRTPassphrase) > 64 || s.Epoch != 0 || len(s.PlaybackIDs) != 0 {
 		t.Errorf("made %+v", s)
+	}
+}
+
+// TestEmbeddedSubtitles: which captions become tracks is changed as a whole, and not while the stream is live.
+func TestEmbeddedSubtitles(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	s := w.create(live.CreateInput{LatencyMode: live.Low})
+	set := func(list ...assetopt.EmbeddedSubtitle) (live.Stream, error) {
+		return w.Patch(w.ctx(), env, s.ID, live.PatchInput{EmbeddedSubtitles: &list}, w.now())
+	}
+	got, err := set(assetopt.EmbeddedSubtitle{}, assetopt.EmbeddedSubtitle{LanguageChannel: "cc3", LanguageCode: "es"})
+	if err != nil || len(got.Settings.EmbeddedSubtitles) != 2 || got.Settings.EmbeddedSubtitles[1].Name != "es" || got.Settings.EmbeddedSubtitles[0].LanguageChannel != "cc1" {
+		t.Errorf("set: %+v, %v", got.Settings.EmbeddedSubtitles, err)
+	}
+	if _, err = set(assetopt.EmbeddedSubtitle{}, assetopt.EmbeddedSubtitle{}); !fault.Is(err, fault.Invalid) {
+		t.Errorf("a channel twice: %v", err)
+	}
+	if got, err = set(); err != nil || len(got.Settings.EmbeddedSubtitles) != 0 {
+		t.Errorf("cleared: %+v, %v", got.Settings.EmbeddedSubtitles, err)
+	}
+	w.events("updated", "updated")
+	s = w.on(live.Active)
+	if _, err = set(assetopt.EmbeddedSubtitle{}); !fault.Is(err, fault.Invalid) {
+		t.Errorf("while live: %v", err)
 	}
 }
 
@@ -226,7 +251,7 @@ func TestPatch(t *testing.T) {
 	wantMessages(t, err, "latency_mode may be changed only while the live stream is idle")
 	_, err = w.Patch(w.ctx(), env, on.ID, live.PatchInput{LatencyMode: new(live.Standard), ReconnectWindow: new(90.0)}, w.now())
 	w.must(err) // the mode it has
-	if len(w.told) != 1 {
-		t.Errorf("the owner was told of %v", w.told)
+	if len(w.notified) != 1 {
+		t.Errorf("the owner was told of %v", w.notified)
 	}
 }

@@ -36,6 +36,7 @@ const tries = 100
 // Service makes the changes of live streams. It owns no goroutine; all its methods may be called at the same time.
 type Service struct {
 	store   Store
+	drm     playbackid.Configurations
 	changed func(id.LiveStream)
 }
 
@@ -49,7 +50,7 @@ func New(o Options) *Service {
 	if o.Changed == nil {
 		o.Changed = func(id.LiveStream) {}
 	}
-	return &Service{store: o.Store, changed: o.Changed}
+	return &Service{store: o.Store, drm: o.DRM, changed: o.Changed}
 }
 
 // Create makes an idle stream with a fresh key. Event created, and simulcast_target.created for each target.
@@ -58,13 +59,22 @@ func (s *Service) Create(ctx context.Context, env id.Environment, in CreateInput
 	if err != nil {
 		return Stream{}, err
 	}
+	if err = s.drm.Check(ctx, env, "advanced_playback_policies", in.AdvancedPolicies...); err != nil {
+		return Stream{}, err
+	}
+	if settings.NewAsset != nil {
+		err = s.drm.Check(ctx, env, "new_asset_settings.advanced_playback_policies", settings.NewAsset.AdvancedPolicies...)
+		if err != nil {
+			return Stream{}, err
+		}
+	}
 	now = stamp(now)
 	st := Stream{
 		ID: id.LiveStream(id.New()), Environment: env, StreamKey: id.NewUUID(), SRTPassphrase: id.New(), State: Idle, Settings: settings,
 		PlaybackIDs: playbackid.NewAll(in.PlaybackPolicies, in.AdvancedPolicies), CreatedAt: now, UpdatedAt: now,
 	}
-	told := append(tell(st, now, EventCreated), tellTargets(Stream{}, st, now)...)
-	if err := s.store.Insert(ctx, Change{Stream: st, Events: told}); err != nil {
+	events := append(tell(st, now, EventCreated), tellTargets(Stream{}, st, now)...)
+	if err := s.store.Insert(ctx, Change{Stream: st, Events: events}); err != nil {
 		return Stream{}, err
 	}
 	return st, nil
@@ -179,6 +189,9 @@ func (s *Service) AddPlaybackID(ctx context.Context, env id.Environment, stream 
 	if err := l.Err(); err != nil {
 		return playbackid.ID{}, err
 	}
+	if err := s.drm.Check(ctx, env, "", r); err != nil {
+		return playbackid.ID{}, err
+	}
 	made := playbackid.New(r)
 	_, err := s.change(ctx, env, stream, now, func(st *Stream) ([]string, error) {
 		if len(st.PlaybackIDs) >= playbackid.Max {
@@ -264,7 +277,7 @@ func begin(st Stream) Change { return Change{From: st.State, FromEpoch: st.Epoch
 func tell(st Stream, now time.Time, types ...string) []event.Event {
 	events := make([]event.Event, 0, len(types))
 	for _, t := range types {
-		events = append(events, event.New(st.Environment, t, EventObject, string(st.ID), now, st))
+		events = append(events, event.New(st.Environment, t, EventObject, string(st.ID), now, st.WithoutSecrets()))
 	}
 	return events
 }
@@ -281,7 +294,7 @@ func retry(f func() error) (err error) {
 		if s, ok := err.(stop); ok { //nolint:errorlint // never wrapped: made a few lines above
 			return s.error
 		}
-		if fault.KindOf(err) != fault.Conflict || err == nil {
+		if !fault.Is(err, fault.Conflict) {
 			return err
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"millrace/internal/control/playbackid"
 	"millrace/internal/fault"
 	"millrace/internal/id"
+	"millrace/internal/masterkey"
 	"millrace/internal/storage/db"
 )
 
@@ -24,29 +25,37 @@ const env = id.Environment("env")
 // world is a service on a real store, with a clock that goes on by a second per call.
 type world struct {
 	*live.Service
-	t     *testing.T
-	db    *db.DB
-	store live.Store
-	clock time.Time
-	mu    sync.Mutex
-	told  []id.LiveStream // by Options.Changed, which may be called from several goroutines
-	seen  int             // events read already
+	t        *testing.T
+	db       *db.DB
+	store    live.Store
+	clock    time.Time
+	mu       sync.Mutex
+	notified []id.LiveStream // by Options.Changed, which may be called from several goroutines
+	seen     int             // events read already
 }
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	d, err := db.Open(t.Context(), db.Options{URL: filepath.Join(t.TempDir(), "x.db")})
+	d, err := db.Open(t.Context(), db.Options{URL: filepath.Join(t.TempDir(), "x.db"), MasterKey: masterkey.Of(masterkey.Key{})})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = d.Close() })
 	w := &world{t: t, db: d, store: d.LiveStreams(), clock: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}
-	w.Service = live.New(live.Options{Store: w.store, Changed: func(s id.LiveStream) {
+	w.Service = live.New(live.Options{Store: w.store, DRM: onlyD, Changed: func(s id.LiveStream) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		w.told = append(w.told, s)
+		w.notified = append(w.notified, s)
 	}})
 	return w
+}
+
+// onlyD is the DRM configuration d alone.
+func onlyD(_ context.Context, _ id.Environment, configuration string) error {
+	if configuration != "d" {
+		return fault.New(fault.NotFound, "the DRM configuration does not exist")
+	}
+	return nil
 }
 
 func (w *world) now() time.Time {
@@ -101,11 +110,11 @@ func (w *world) create(in live.CreateInput) live.Stream {
 	w.t.Helper()
 	s, err := w.Create(w.ctx(), env, in, w.now())
 	w.must(err)
-	told := []string{"created"}
+	want := []string{"created"}
 	for range in.SimulcastTargets {
-		told = append(told, "simulcast_target.created")
+		want = append(want, "simulcast_target.created")
 	}
-	w.events(told...)
+	w.events(want...)
 	return s
 }
 
@@ -152,7 +161,7 @@ func (w *world) on(state live.State) live.Stream {
 	}
 	all, err := w.db.Events(w.ctx(), env, time.Time{}, 10_000)
 	w.must(err)
-	w.seen, w.told = len(all), nil
+	w.seen, w.notified = len(all), nil
 	return w.state(s.ID, state)
 }
 

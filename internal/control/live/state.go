@@ -26,6 +26,12 @@ func (s State) Status() Status {
 	return StatusIdle
 }
 
+// HasEncoder reports whether an encoder is connected.
+func (s State) HasEncoder() bool { return s == Connected || s == Recording || s == Active }
+
+// Records reports whether what an encoder sends is being recorded.
+func (s State) Records() bool { return s == Recording || s == Active }
+
 // StatesOf lists the states that the API shows as s.
 func StatesOf(s Status) []State {
 	var out []State

@@ -24,6 +24,9 @@ const (
 	EventTargetObject = "simulcast_target"
 )
 
+// EventTarget is the type of the event that a target has come to a status.
+func EventTarget(s TargetStatus) string { return eventTargetPrefix + string(s) }
+
 // Bounds of a target's URL.
 const (
 	minPassphrase, maxPassphrase = 10, 79 // bytes; SRT draft section 3.2.1
@@ -140,7 +143,7 @@ func tellTargets(before, after Stream, now time.Time) []event.Event {
 	}
 	var events []event.Event
 	say := func(typ string, t SimulcastTarget) {
-		events = append(events, event.New(after.Environment, typ, EventTargetObject, string(t.ID), now, t))
+		events = append(events, event.New(after.Environment, typ, EventTargetObject, string(t.ID), now, t.WithoutSecrets()).Of(string(after.ID)))
 	}
 	for _, t := range after.Settings.SimulcastTargets {
 		old, had := was[t.ID]
@@ -148,7 +151,7 @@ func tellTargets(before, after Stream, now time.Time) []event.Event {
 		if status, _ := t.State.Show(); !had {
 			say(EventTargetCreated, t)
 		} else if old != t.State {
-			say(eventTargetPrefix+string(status), t)
+			say(EventTarget(status), t)
 		}
 	}
 	for _, t := range before.Settings.SimulcastTargets {

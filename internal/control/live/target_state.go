@@ -59,7 +59,7 @@ const (
 	SourceEnded     TargetFact = "source_ended" // the broadcast
 	LinkUp          TargetFact = "link_up"      // the destination took the first frame
 	LinkDown        TargetFact = "link_down"
-	LinkImpossible  TargetFact = "link_impossible" // what the encoder sends can not be forwarded there
+	LinkImpossible  TargetFact = "link_impossible" // what the encoder sends can not be forwarded there, or there is no such host that may be connected to
 )
 
 // A target that failed for good waits for the next broadcast, not for the next encoder.

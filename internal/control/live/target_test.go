@@ -52,8 +52,8 @@ func TestTargetsAreAddedWhileIdle(t *testing.T) {
 		t.Errorf("made %+v", made)
 	}
 	w.events(prefix + "created")
-	if len(w.told) != 1 {
-		t.Errorf("the owner was told of %v", w.told)
+	if len(w.notified) != 1 {
+		t.Errorf("the owner was told of %v", w.notified)
 	}
 	got, err := w.GetSimulcastTarget(w.ctx(), env, s.ID, made.ID)
 	w.must(err)
@@ -169,8 +169,11 @@ func TestTargetEventData(t *testing.T) {
 	all, err := w.db.Events(w.ctx(), env, time.Time{}, 10)
 	w.must(err)
 	want := s.Settings.SimulcastTargets[0]
-	want.State = live.TargetStarting
+	want.State, want.StreamKey = live.TargetStarting, "" // secrets are not stored
 	for _, e := range all {
+		if e.Resource != string(s.ID) {
+			t.Errorf("%s is ordered with %q, want the stream", e.Type, e.Resource)
+		}
 		var target live.SimulcastTarget
 		var stream live.Stream
 		switch e.Type {

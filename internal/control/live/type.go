@@ -43,17 +43,9 @@ type Settings struct {
 	AudioOnly          bool                         `json:"audio_only,omitempty"`
 	Test               bool                         `json:"test,omitempty"`
 	NewAsset           *assetopt.Options            `json:"new_asset_settings,omitempty"`
-	EmbeddedSubtitles  []EmbeddedSubtitle           `json:"embedded_subtitles,omitempty"`
+	EmbeddedSubtitles  []assetopt.EmbeddedSubtitle  `json:"embedded_subtitles,omitempty"`
 	GeneratedSubtitles []assetopt.GeneratedSubtitle `json:"generated_subtitles,omitempty"`
 	SimulcastTargets   []SimulcastTarget            `json:"simulcast_targets,omitempty"`
-}
-
-// EmbeddedSubtitle asks for CEA-608 captions of the incoming video.
-type EmbeddedSubtitle struct {
-	Name            string `json:"name,omitempty"`
-	LanguageCode    string `json:"language_code,omitempty"`
-	LanguageChannel string `json:"language_channel,omitempty"` // cc1–cc4
-	Passthrough     string `json:"passthrough,omitempty"`
 }
 
 // SimulcastTarget is a destination the stream is forwarded to. It is stored with the stream, and its state moves together with the
@@ -115,6 +107,7 @@ type Warned struct {
 	Environment id.Environment `json:"environment_id"`
 	State       State          `json:"state"`
 	ActiveAsset id.Asset       `json:"active_asset_id,omitempty"`
+	Passthrough string         `json:"passthrough,omitempty"`
 	CreatedAt   time.Time      `json:"created_at"`
 	Warning     Warning        `json:"warning"`
 }

@@ -1,6 +1,8 @@
 package playbackid
 
 import (
+	"context"
+
 	"millrace/internal/control/field"
 	"millrace/internal/fault"
 	"millrace/internal/id"
@@ -17,7 +19,33 @@ func (r Request) Check(l *fault.List, path string) {
 	if r.DRMConfigurationID != "" && r.Policy != DRM {
 		l.Add("%s may be set only when %s is drm", at, field.Join(path, "policy"))
 	}
+	if r.DRMConfigurationID == "" && r.Policy == DRM {
+		l.Add("%s must be given when %s is drm; millrace drm-configuration makes one", at, field.Join(path, "policy"))
+	}
 	field.Text(l, at, r.DRMConfigurationID, field.MaxID)
+}
+
+// Configurations says which DRM configurations there are: nil when an environment has one, fault.NotFound when not.
+type Configurations func(ctx context.Context, env id.Environment, configuration string) error
+
+// Check refuses requests that name a DRM configuration which the environment does not have.
+func (c Configurations) Check(ctx context.Context, env id.Environment, path string, requests ...Request) error {
+	for _, r := range requests {
+		if r.Policy != DRM {
+			continue
+		}
+		if c == nil {
+			return fault.New(fault.Conflict, "%s: there are no DRM configurations here", field.Join(path, "policy"))
+		}
+		err := c(ctx, env, r.DRMConfigurationID)
+		if fault.Is(err, fault.NotFound) {
+			return fault.New(fault.Invalid, "%s must be the ID of a DRM configuration; there is none with that ID", field.Join(path, "drm_configuration_id"))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // CheckAll adds what is wrong with the two ways of asking for playback IDs together with a resource; only one may be used,

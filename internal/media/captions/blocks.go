@@ -9,7 +9,7 @@ const (
 	maxBlockSize = 64 << 10 // bytes of all blocks, as each segment repeats them
 )
 
-// unsafeCSS says whether a style sheet, in lower case, holds what one from outside may not: each of these could load
+// unsafeCSS reports whether a style sheet, in lower case, holds what one from outside may not: each of these could load
 // something, run something or end the block. Escapes are refused as they could hide the others.
 func unsafeCSS(lower string) bool {
 	for _, bad := range [...]string{

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -65,14 +66,14 @@ func TestParseRefuses(t *testing.T) {
 		"blank":          {"\uFEFF \r\n\t\n", "the file holds no cue: it is empty"},
 		"html":           {"<!DOCTYPE html><html><body>404</body></html>", "the file holds no cue: it starts like an HTML page"},
 		"html upper":     {"\n <HTML>", "the file holds no cue: it starts like an HTML page"},
-		"ttml":           {"<tt xmlns='x'/>", "the file holds no cue: it starts like a TTML document"},
-		"xml":            {"<?xml version='1.0'?><Error/>", "the file holds no cue: it starts like an XML document, and only SRT and WebVTT are read"},
-		"ass":            {"[Script Info]\nTitle: x\n", "the file holds no cue: it starts like a SubStation (ASS) file, and only SRT and WebVTT are read"},
+		"ttml":           {"<tt xmlns='x'/>", "the file holds no cue: it starts like a TTML document without any text"},
+		"xml":            {"<?xml version='1.0'?><Error/>", "the file holds no cue: it starts like an XML document that is no TTML"},
+		"ass":            {"[Script Info]\nTitle: x\n", "the file holds no cue: it starts like a SubStation (ASS) file, and only SRT, WebVTT and TTML are read"},
 		"json":           {`{"error":"no"}`, "the file holds no cue: it starts like a JSON document"},
 		"binary":         {strings.Repeat("\x00\x00\x00\x18ftypmp42", 50), "the file holds no cue: it is binary data, not text"},
 		"gzip":           {"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03", "the file holds no cue: it starts like a gzip archive"},
 		"noise":          {strings.Repeat("\x01\x02\x93\xff\xfe\x07", 50), "the file holds no cue: it is binary data, not text"},
-		"prose":          {"Dear Sir or Madam", "the file holds no cue: it is neither an SRT nor a WebVTT file"},
+		"prose":          {"Dear Sir or Madam", "the file holds no cue: it is no SRT, WebVTT or TTML file"},
 		"webvtt, no cue": {"WEBVTT\n\nNOTE nothing\n", "the file holds no cue: it is a WebVTT file without any"},
 		"no good cue":    {"00:02.000 --> 00:01.000\nx\n\n00:02.000 -->\ny\n", "the file holds no cue: what looks like cues can't be used (1 with a time that can't be read, 1 that end before they start)"},
 		"too many":       {many, "the file holds more than 100000 cues"},
@@ -98,8 +99,8 @@ func TestParseBounds(t *testing.T) {
 		t.Errorf("got %d cues, %+v, %v", d.Len(), d.Dropped(), err)
 	}
 
-	crowd := strings.Repeat("00:01.000 --> 00:02.000\nx\n\n", MaxAtOnce+5) + "00:02.000 --> 00:03.000\nlater\n"
-	d, err = Parse([]byte(crowd))
+	many := strings.Repeat("00:01.000 --> 00:02.000\nx\n\n", MaxAtOnce+5) + "00:02.000 --> 00:03.000\nlater\n"
+	d, err = Parse([]byte(many))
 	if err != nil || d.Len() != MaxAtOnce+1 || d.Dropped() != (Drops{Crowded: 5}) {
 		t.Errorf("got %d cues, %+v, %v", d.Len(), d.Dropped(), err)
 	}
@@ -126,13 +127,14 @@ func TestAlignmentCodes(t *testing.T) {
 	}
 }
 
+// TestSlice: cues are whole in each segment in which they are shown. Where none is, there is one without text.
 func TestSlice(t *testing.T) {
 	t.Parallel()
 	d, err := Parse([]byte("WEBVTT\n\nSTYLE\n::cue{color:red}\n\n00:00.000 --> 10:00.000\nalways\n\n00:01.000 --> 00:04.000\nA\n\n00:04.000 --> 00:05.000\nB\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	const head = "WEBVTT\nX-TIMESTAMP-MAP=MPEGTS:900000,LOCAL:00:00:00.000\n\nSTYLE\n::cue{color:red}\n"
+	const head = "WEBVTT\nX-TIMESTAMP-MAP=MPEGTS:900630,LOCAL:00:00:00.007\n\nSTYLE\n::cue{color:red}\n"
 	const always = "\n00:00:00.000 --> 00:10:00.000\nalways\n"
 	const a, b = "\n00:00:01.000 --> 00:00:04.000\nA\n", "\n00:00:04.000 --> 00:00:05.000\nB\n"
 	for _, tt := range []struct {
@@ -143,14 +145,56 @@ func TestSlice(t *testing.T) {
 		{2 * time.Second, 4 * time.Second, head + always + a},
 		{4 * time.Second, 6 * time.Second, head + always + b},
 		{6 * time.Second, 8 * time.Second, head + always},
-		{10 * time.Minute, 11 * time.Minute, head},
+		{10 * time.Minute, 11 * time.Minute, head + "\n00:10:00.000 --> 00:11:00.000\n\n"},
 	} {
 		if got := string(d.Slice(tt.from, tt.to, 900_000)); got != tt.want {
 			t.Errorf("[%v,%v): got\n%s\nwant\n%s", tt.from, tt.to, got, tt.want)
 		}
 	}
-	if got, want := string(Document{}.Slice(0, time.Second, 1<<33+7)), "WEBVTT\nX-TIMESTAMP-MAP=MPEGTS:7,LOCAL:00:00:00.000\n"; got != want {
+	if got, want := string(Document{}.Slice(0, time.Second, 1<<33+7)), "WEBVTT\nX-TIMESTAMP-MAP=MPEGTS:637,LOCAL:00:00:00.007\n\n00:00:00.000 --> 00:00:01.000\n\n"; got != want {
 		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// TestSliceWraps: where the clock of 33 bits has wrapped since the beginning, a segment maps a time behind the wrap, so that each cue is where the
+// media's clock, modulo 2^33, says; a cue on both sides has the same times in both segments. A player that counts wraps, as Shaka does, and one
+// that takes the nearest, as hls.js does, find the same time.
+func TestSliceWraps(t *testing.T) {
+	t.Parallel()
+	const zero, around = 900_000, 1 << 33
+	at := func(ticks int64) time.Duration { return time.Duration(ticks-zero) * 100_000 / 9 }
+	for _, tt := range []struct {
+		name         string
+		from, mpegts int64 // of the segment, in media time, and the least that may be mapped
+		wraps        int64
+		local        string
+	}{
+		{"begins before the wrap", around - 90_000, zero + 630, 0, "00:00:00.007"},
+		{"begins at the wrap", around + 90, 0, 1, "26:30:33.718"},
+		{"begins behind the wrap", around + 90_000, 0, 1, "26:30:33.718"},
+		{"begins behind the second wrap", 2*around + 90_000, 0, 2, "53:01:17.436"},
+		{"begins behind the tenth wrap", 10*around + 90_000, 0, 10, "265:07:07.177"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			from := at(tt.from)
+			cue := Cue{Start: (from - time.Second).Truncate(time.Millisecond), End: (from + time.Second).Truncate(time.Millisecond), Text: "on both sides"}
+			text := string(New([]Cue{cue}).Slice(from, from+2*time.Second, zero))
+			_, value, _ := strings.Cut(text, "X-TIMESTAMP-MAP=MPEGTS:")
+			value, rest, _ := strings.Cut(value, ",LOCAL:")
+			local, _, _ := strings.Cut(rest, "\n")
+			mapped, err := strconv.ParseInt(value, 10, 64)
+			if err != nil || local != tt.local || mapped < tt.mpegts || mapped >= tt.mpegts+90 {
+				t.Errorf("MPEGTS:%s,LOCAL:%s, want %d and %s", value, local, tt.mpegts, tt.local)
+			}
+			zeroOfCues, _, ok := parseTime(local)
+			if got := mapped + tt.wraps*around - zeroOfCues.Milliseconds()*90; !ok || got != zero {
+				t.Errorf("cues are %d ticks late", got-zero)
+			}
+			if want := string(appendCue(nil, cue)); !strings.HasSuffix(text, want) {
+				t.Errorf("%s\nis without%s", text, want)
+			}
+		})
 	}
 }
 

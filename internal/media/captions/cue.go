@@ -22,6 +22,9 @@ const (
 	MaxAtOnce   = 256      // cues shown at the same moment
 	MaxOnScreen = 1 << 20  // bytes of text shown at the same moment
 	maxTime     = time.Hour * 10_000
+
+	// transcriptPause is how long nobody speaks before a transcript begins a new line.
+	transcriptPause = 2 * time.Second
 )
 
 // Cue is a text shown from Start to End. Times are whole milliseconds, Start < End, both under 10,000 hours.

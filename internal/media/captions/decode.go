@@ -47,7 +47,7 @@ func guess(data []byte) encoding.Encoding {
 	return charmap.Windows1252
 }
 
-// zerosAt says whether zero bytes stand at odd (1) or even (0) places only, and often: every timing line of a UTF-16 file
+// zerosAt reports whether zero bytes stand at odd (1) or even (0) places only, and often: every timing line of a UTF-16 file
 // is ASCII, whatever its language.
 func zerosAt(data []byte, parity int) bool {
 	data = data[:min(len(data), 8<<10)]

@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// InputError says in plain words why a file is no subtitle file. The text may be shown to whoever sent it.
+// InputError says in plain words why a file is no subtitle file. The text may be shown to the person who sent it.
 type InputError struct{ Text string }
 
 func (e *InputError) Error() string { return e.Text }
 
 func noCue(why string) error { return &InputError{Text: "the file holds no cue: " + why} }
 
-// Parse reads an SRT or WebVTT file in any of the usual encodings. It is lenient as files in the wild need it: a cue that
+// Parse reads an SRT, WebVTT or TTML file in any of the usual encodings. It is lenient as files in the wild need it: a cue that
 // can't be used is left out and counted, and only a file without a single usable cue is refused. Every error is an *InputError.
 func Parse(data []byte) (Document, error) {
 	if len(data) > MaxInput {
@@ -23,7 +23,11 @@ func Parse(data []byte) (Document, error) {
 		return Document{}, err
 	}
 	p := parser{lines: lines{text: text}}
-	if err := p.run(); err != nil {
+	if isTTML(text) {
+		if p.builder, err = parseTTML(text); err != nil {
+			return Document{}, err
+		}
+	} else if err := p.run(); err != nil {
 		return Document{}, err
 	}
 	drops := p.builder.drops
@@ -35,6 +39,14 @@ func Parse(data []byte) (Document, error) {
 		return Document{}, noCue(drops.reasons())
 	}
 	return Document{}, noCue(describe(text, p.vtt))
+}
+
+// Stored reads a text track as AppendVTT writes it: unlike a file that somebody sends, it may hold no cue, as where nothing was said.
+func Stored(data []byte) (Document, error) {
+	if string(data) == header {
+		return Document{}, nil
+	}
+	return Parse(data)
 }
 
 // reasons tells what was wrong with the cues of a file without a usable one.
@@ -248,7 +260,7 @@ func (p *parser) body() string {
 	return strings.Join(text, "\n")
 }
 
-// endsAtBlank says whether a cue ends at the blank lines that begin here: many writers put blank lines into a text, so what
+// endsAtBlank reports whether a cue ends at the blank lines that begin here: many writers put blank lines into a text, so what
 // follows decides. It passes the blank lines.
 func (p *parser) endsAtBlank() bool {
 	line, ok := p.skipBlank()
@@ -277,11 +289,11 @@ func describe(text string, vtt bool) string {
 	for _, kind := range []struct{ prefix, name string }{
 		{"<!doctype html", "an HTML page"},
 		{"<html", "an HTML page"},
-		{"<tt", "a TTML document"},
-		{"<?xml", "an XML document, and only SRT and WebVTT are read"},
-		{"<", "an XML document, and only SRT and WebVTT are read"},
-		{"[script info]", "a SubStation (ASS) file, and only SRT and WebVTT are read"},
-		{"scenarist_scc", "a Scenarist (SCC) file, and only SRT and WebVTT are read"},
+		{"<tt", "a TTML document without any text"},
+		{"<?xml", "an XML document that is no TTML"},
+		{"<", "an XML document that is no TTML"},
+		{"[script info]", "a SubStation (ASS) file, and only SRT, WebVTT and TTML are read"},
+		{"scenarist_scc", "a Scenarist (SCC) file, and only SRT, WebVTT and TTML are read"},
 		{"#extm3u", "an HLS playlist"},
 		{"{", "a JSON document"},
 		{"[", "a JSON document"},
@@ -296,5 +308,5 @@ func describe(text string, vtt bool) string {
 	if odd := len(start) - len(stripControls(start)); odd*20 > len(start) {
 		return "it is binary data, not text"
 	}
-	return "it is neither an SRT nor a WebVTT file"
+	return "it is no SRT, WebVTT or TTML file"
 }

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// looksLikeTiming says whether a line is meant to be a timing line: an arrow with nothing but a time before it.
+// looksLikeTiming reports whether a line is meant to be a timing line: an arrow with nothing but a time before it.
 // Text may hold an arrow too ("go --> there").
 func looksLikeTiming(line string) bool {
 	before, _, found := strings.Cut(line, "-->")

@@ -1,5 +1,5 @@
 // Package clip cuts a stretch out of a recording to the picture and to the sample. What lies inside is the recording's own segments, by
-// reference; only the segments at the two ends are made: the pictures that lost the key frame they depend on are encoded anew, and the
+// reference; only the segments at the two ends are made: the pictures that lost the key frame they depend on are encoded again, and the
 // packets of sound that only part of is heard.
 //
 // It must never know HTTP, resources, or where objects are kept. Renditions are cut side by side, in goroutines that end with Cut.
@@ -18,16 +18,11 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"millrace/internal/media/container/cmaf"
+	"millrace/internal/media/delivered"
 	"millrace/internal/media/encode"
 	"millrace/internal/media/frame"
 	"millrace/internal/media/timeline"
 )
-
-// Source gives the media of a recording as it is delivered.
-type Source interface {
-	Init(ctx context.Context, l *timeline.Lane, n int) ([]byte, error)
-	Segment(ctx context.Context, l *timeline.Lane, msn int64) ([]byte, error)
-}
 
 // Encoder makes what can't be taken as it is; encode.Engine fits.
 type Encoder interface {
@@ -37,13 +32,13 @@ type Encoder interface {
 
 // Cutter makes clips.
 type Cutter struct {
-	Source  Source
+	Source  func(l *timeline.Rendition) delivered.Source // the media of the recording
 	Encoder Encoder
 	// Put stores what is made; it is called from several goroutines.
 	Put func(ctx context.Context, key string, data []byte) error
 }
 
-// The errors of cutting; their text is fit for whoever asked for the clip.
+// The errors of cutting; their text is fit for the person who asked for the clip.
 var (
 	// ErrEmpty says that nothing is shown or heard in the stretch.
 	ErrEmpty = errors.New("the clip would be empty")
@@ -65,13 +60,13 @@ func (c *Cutter) Cut(ctx context.Context, t *timeline.Timeline, from, to float64
 		return nil, ErrEmpty
 	}
 	out := &timeline.Timeline{Target: t.Target}
-	lanes := make([]*laneCut, len(t.Lanes))
-	for i, l := range t.Lanes {
-		lanes[i] = x.lane(l)
+	renditions := make([]*renditionCut, len(t.Renditions))
+	for i, l := range t.Renditions {
+		renditions[i] = x.rendition(l)
 	}
 	// The picture decides where exactly everything is cut.
 	for _, lead := range []bool{true, false} {
-		for _, y := range lanes {
+		for _, y := range renditions {
 			if y.src.Kind != frame.Video || (y.src == t.Lead()) != lead {
 				continue
 			}
@@ -81,9 +76,9 @@ func (c *Cutter) Cut(ctx context.Context, t *timeline.Timeline, from, to float64
 		}
 	}
 	group, together := errgroup.WithContext(ctx)
-	for _, y := range lanes {
+	for _, y := range renditions {
 		group.Go(func() error { return y.make(together) })
-		out.Lanes = append(out.Lanes, y.out)
+		out.Renditions = append(out.Renditions, y.out)
 	}
 	if err := group.Wait(); err != nil {
 		return nil, err
@@ -98,9 +93,9 @@ func (c *Cutter) Cut(ctx context.Context, t *timeline.Timeline, from, to float64
 	return timeline.Build(out.Entries()) // sizes and rates are those of what is left
 }
 
-// breaks puts a discontinuity wherever decoders are set up anew.
+// breaks puts a discontinuity wherever decoders are set up again.
 func breaks(t *timeline.Timeline) {
-	for _, l := range t.Lanes {
+	for _, l := range t.Renditions {
 		last := none
 		for i, c := range l.Chunks {
 			if c.Gap {
@@ -147,20 +142,20 @@ func (x *cut) find(from, to float64) bool {
 // border is where segment i begins, in seconds of media time.
 func (x *cut) border(i int) float64 { return x.t.ZeroTime() + x.spans[i] }
 
-// lane is one rendition, to be cut.
-func (x *cut) lane(l *timeline.Lane) *laneCut {
-	y := &laneCut{cut: x, src: l, out: &timeline.Lane{Rendition: l.Rendition}, made: map[int]timeline.Chunk{}}
+// rendition is one rendition, to be cut.
+func (x *cut) rendition(l *timeline.Rendition) *renditionCut {
+	y := &renditionCut{cut: x, src: l, out: &timeline.Rendition{RenditionInfo: l.RenditionInfo}, made: map[int]timeline.Chunk{}}
 	y.out.PartTarget = 0 // a clip is not live
 	y.out.Inits = slices.Clone(l.Inits)
 	return y
 }
 
 // make makes what differs from the recording, and lists everything.
-func (y *laneCut) make(ctx context.Context) error {
+func (y *renditionCut) make(ctx context.Context) error {
 	var err error
 	switch y.src.Kind {
 	case frame.Video:
-		err = y.film(ctx)
+		err = y.pictures(ctx)
 	case frame.Audio:
 		err = y.sound(ctx)
 	case frame.Text:
@@ -184,7 +179,7 @@ func (y *laneCut) make(ctx context.Context) error {
 
 // apart is by how many milliseconds the first frame of what stands for chunk i is later than the clip's segment: both may begin later than
 // in the recording.
-func (y *laneCut) apart(i int, c timeline.Chunk) int64 {
+func (y *renditionCut) apart(i int, c timeline.Chunk) int64 {
 	was := y.src.Chunks[i]
 	later := float64(c.Time-was.Time) / float64(y.src.Timescale)
 	if i == y.a {
@@ -193,18 +188,18 @@ func (y *laneCut) apart(i int, c timeline.Chunk) int64 {
 	return was.Apart + int64(math.Round(later*1000))
 }
 
-// laneCut is one rendition of a clip.
-type laneCut struct {
+// renditionCut is one rendition of a clip.
+type renditionCut struct {
 	*cut
-	src, out *timeline.Lane
+	src, out *timeline.Rendition
 	made     map[int]timeline.Chunk // by index in the source: what takes the place of its chunks
-	reels    []*reel                // of the video: the segments that are cut
-	stock    *stock                 // of the video
+	cutEnds  []*segment             // of the video: the segments that are cut
+	format   *format                // of the video
 	sets     *sets                  // H.264's
 }
 
 // tidy leaves out the init segments that nothing needs.
-func (y *laneCut) tidy() {
+func (y *renditionCut) tidy() {
 	var used []timeline.Init
 	at := map[int]int{}
 	for i := range y.out.Chunks {
@@ -224,14 +219,14 @@ func (y *laneCut) tidy() {
 	y.out.Inits = used
 }
 
-// coarse says that a tick is longer than what a time may miss a picture's own by.
-func (y *laneCut) coarse() bool { return snap*float64(y.src.Timescale) < 1 }
+// coarse reports whether a tick is longer than what a time may miss a picture's own by.
+func (y *renditionCut) coarse() bool { return snap*float64(y.src.Timescale) < 1 }
 
 // ticks of a time in seconds.
-func (y *laneCut) ticks(s float64) int64 { return int64(math.Round(s * float64(y.src.Timescale))) }
+func (y *renditionCut) ticks(s float64) int64 { return int64(math.Round(s * float64(y.src.Timescale))) }
 
 // store keeps a fragment as chunk i.
-func (y *laneCut) store(ctx context.Context, i int, c timeline.Chunk, samples []cmaf.Sample) error {
+func (y *renditionCut) store(ctx context.Context, i int, c timeline.Chunk, samples []cmaf.Sample) error {
 	data := cmaf.AppendFragment(nil, uint32(i-y.a+1), cmaf.TrackID, uint64(c.Time), samples)
 	c.Rendition, c.Size, c.From, c.To, c.Lead, c.Gap = y.src.ID, int64(len(data)), 0, 0, 0, false
 	c.Object = y.prefix + y.src.ID + "/" + strconv.Itoa(i-y.a) + ".m4s"
@@ -243,8 +238,8 @@ func (y *laneCut) store(ctx context.Context, i int, c timeline.Chunk, samples []
 }
 
 // read gives the samples of chunk i.
-func (y *laneCut) read(ctx context.Context, i int) ([]sample, error) {
-	raw, err := y.Source.Segment(ctx, y.src, y.t.First+int64(i))
+func (y *renditionCut) read(ctx context.Context, i int) ([]sample, error) {
+	raw, err := delivered.Bytes(y.Source(y.src).Segment(ctx, y.t.First+int64(i)))
 	if err != nil {
 		return nil, fmt.Errorf("read segment %d: %w", y.t.First+int64(i), err)
 	}
@@ -274,8 +269,8 @@ type sample struct {
 	changed  bool
 }
 
-// continues says that chunk i goes on where the one before ended.
-func (y *laneCut) continues(i int) bool {
+// continues reports whether chunk i goes on where the one before ended.
+func (y *renditionCut) continues(i int) bool {
 	if i < 1 || i >= len(y.src.Chunks) || y.t.Marks[i].Discontinuity {
 		return false
 	}

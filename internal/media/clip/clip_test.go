@@ -19,34 +19,35 @@ import (
 
 	"millrace/internal/media/clip"
 	"millrace/internal/media/container/cmaf"
+	"millrace/internal/media/delivered"
 	"millrace/internal/media/encode"
 	"millrace/internal/media/frame"
 	"millrace/internal/media/timeline"
 	"millrace/internal/programtest"
 )
 
-// material is a film of six seconds of which every picture says its number, in ten stripes, and a tune that never is the same twice.
+// material is a video of six seconds of which every picture says its number, in ten stripes, and a tune that never is the same twice.
 var material = struct {
-	once        sync.Once
-	film, sound string
+	once           sync.Once
+	samples, sound string
 }{}
 
 func TestMain(m *testing.M) {
 	code := m.Run()
-	if material.film != "" {
-		_ = os.RemoveAll(filepath.Dir(material.film))
+	if material.samples != "" {
+		_ = os.RemoveAll(filepath.Dir(material.samples))
 	}
 	os.Exit(code)
 }
 
-func recordMaterial(t testing.TB) (film, sound string) {
+func recordMaterial(t testing.TB) (pictures, sound string) {
 	t.Helper()
 	material.once.Do(func() {
 		dir, err := os.MkdirTemp("", "clip") //nolint:usetesting // of all tests
 		if err != nil {
 			t.Fatal(err)
 		}
-		material.film, material.sound = filepath.Join(dir, "film.mp4"), filepath.Join(dir, "sound.wav")
+		material.samples, material.sound = filepath.Join(dir, "film.mp4"), filepath.Join(dir, "sound.wav")
 		const w, h = 320, 180
 		raw := make([]byte, 0, 180*w*h)
 		for n := range 180 {
@@ -60,10 +61,10 @@ func recordMaterial(t testing.TB) (film, sound string) {
 			t.Fatal(err)
 		}
 		programtest.Run(t, "ffmpeg", "-nostdin", "-y", "-loglevel", "error", "-f", "rawvideo", "-pix_fmt", "gray", "-video_size", "320x180", "-framerate", "30", "-i", filepath.Join(dir, "raw"),
-			"-pix_fmt", "yuv420p", "-c:v", "libx264", "-preset", "ultrafast", "-qp", "0", material.film)
+			"-pix_fmt", "yuv420p", "-c:v", "libx264", "-preset", "ultrafast", "-qp", "0", material.samples)
 		programtest.Run(t, "ffmpeg", "-nostdin", "-y", "-loglevel", "error", "-f", "lavfi", "-i", "aevalsrc='0.4*sin(2*PI*(200*t+40*t*t))|0.4*sin(2*PI*(1500*t-30*t*t))':s=48000:duration=6", material.sound)
 	})
-	return material.film, material.sound
+	return material.samples, material.sound
 }
 
 // medium is a recording in memory.
@@ -73,12 +74,19 @@ type medium struct {
 	t     *timeline.Timeline
 }
 
-func (m *medium) Init(_ context.Context, l *timeline.Lane, n int) ([]byte, error) {
-	return m.get(l.Inits[n].Object)
+// rendition is one of its renditions.
+type rendition struct {
+	m *medium
+	l *timeline.Rendition
 }
 
-func (m *medium) Segment(_ context.Context, l *timeline.Lane, msn int64) ([]byte, error) {
-	return m.get(l.Chunks[msn-m.t.First].Object)
+func (r rendition) Init(_ context.Context, n int) ([]byte, error) {
+	return r.m.get(r.l.Inits[n].Object)
+}
+
+func (r rendition) Segment(_ context.Context, msn int64) (delivered.Body, error) {
+	data, err := r.m.get(r.l.Chunks[msn-r.m.t.First].Object)
+	return delivered.Body{Data: data}, err
 }
 
 func (m *medium) get(key string) ([]byte, error) {
@@ -101,7 +109,7 @@ func (m *medium) put(_ context.Context, key string, data []byte) error {
 func record(t *testing.T, video, audio []string) *medium {
 	t.Helper()
 	m := &medium{files: map[string][]byte{}, t: &timeline.Timeline{}}
-	var lanes []*timeline.Lane
+	var renditions []*timeline.Rendition
 	var borders []float64
 	for _, x := range []struct {
 		id   string
@@ -115,23 +123,23 @@ func record(t *testing.T, video, audio []string) *medium {
 		if x.kind == frame.Audio {
 			flags = "+frag_every_frame+delay_moov+empty_moov+default_base_moof"
 		}
-		film, sound := recordMaterial(t)
-		args := []string{"-threads", "1", "-i", film}
+		pictures, sound := recordMaterial(t)
+		args := []string{"-threads", "1", "-i", pictures}
 		if x.kind == frame.Audio {
 			args[len(args)-1] = sound
 		}
 		args = append(args, x.args...)
 		path := programtest.Media(t, x.id+".mp4", append(args, "-movflags", flags, "-use_editlist", "0", "-avoid_negative_ts", "make_non_negative")...)
-		l, b := m.lane(t, path, x.id, x.kind, borders)
-		lanes, borders = append(lanes, l), b
+		l, b := m.rendition(t, path, x.id, x.kind, borders)
+		renditions, borders = append(renditions, l), b
 	}
 	entries := []timeline.Entry{{Target: 2}}
-	for _, l := range lanes {
-		entries = append(entries, timeline.Entry{Rendition: &l.Rendition}, timeline.Entry{Init: &l.Inits[0]})
+	for _, l := range renditions {
+		entries = append(entries, timeline.Entry{Rendition: &l.RenditionInfo}, timeline.Entry{Init: &l.Inits[0]})
 	}
-	for i := range lanes[0].Chunks {
+	for i := range renditions[0].Chunks {
 		s := timeline.Segment{MSN: int64(i)}
-		for _, l := range lanes {
+		for _, l := range renditions {
 			s.Chunks = append(s.Chunks, l.Chunks[i])
 		}
 		entries = append(entries, timeline.Entry{Segment: &s})
@@ -143,7 +151,7 @@ func record(t *testing.T, video, audio []string) *medium {
 	return m
 }
 
-func (m *medium) lane(t *testing.T, path, id string, kind frame.Kind, borders []float64) (*timeline.Lane, []float64) {
+func (m *medium) rendition(t *testing.T, path, id string, kind frame.Kind, borders []float64) (*timeline.Rendition, []float64) {
 	t.Helper()
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -158,7 +166,7 @@ func (m *medium) lane(t *testing.T, path, id string, kind frame.Kind, borders []
 		t.Fatal(err)
 	}
 	scale := float64(tracks[0].Timescale)
-	l := &timeline.Lane{Rendition: timeline.Rendition{ID: id, Kind: kind, Timescale: tracks[0].Timescale}}
+	l := &timeline.Rendition{RenditionInfo: timeline.RenditionInfo{ID: id, Kind: kind, Timescale: tracks[0].Timescale}}
 	m.files["init/"+id] = data[:fragments[0].Offset]
 	l.Inits = []timeline.Init{{Rendition: id, Codec: tracks[0].FourCC, Width: 320, Height: 180, Object: "init/" + id}}
 	var groups [][]cmaf.Sample
@@ -206,7 +214,7 @@ func (m *medium) cut(t *testing.T, from, to float64) (*medium, error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := clip.Cutter{Source: m, Encoder: e, Put: m.put}
+	c := clip.Cutter{Source: func(l *timeline.Rendition) delivered.Source { return rendition{m, l} }, Encoder: e, Put: m.put}
 	part, err := c.Cut(t.Context(), m.t, from, to, "clip/")
 	return &medium{files: m.files, t: part}, err
 }
@@ -220,7 +228,7 @@ type shown struct {
 // runs writes what plays with the same init segment into a file each.
 func (m *medium) runs(t *testing.T, id string) []string {
 	t.Helper()
-	l := m.t.Lane(id)
+	l := m.t.Rendition(id)
 	var files []string
 	var data []byte
 	last := -1
@@ -307,7 +315,7 @@ func film(encoder string, more ...string) []string {
 }
 
 // TestEveryCodec: whatever the picture's codec is, the clip shows exactly the pictures of the stretch, each at its time. Parameter sets of
-// H.264 go together, so that no decoder is set up anew; other codecs' ends have init segments of their own behind a discontinuity.
+// H.264 go together, so that no decoder is set up again; other codecs' ends have init segments of their own behind a discontinuity.
 func TestEveryCodec(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -347,7 +355,7 @@ func TestEveryCodec(t *testing.T) {
 					t.Fatalf("picture %d is number %d at %.4f, want %d at %.4f", i, s.number, s.at, want.number, want.at)
 				}
 			}
-			l := part.t.Lane(timeline.MainVideo)
+			l := part.t.Rendition(timeline.MainVideo)
 			if n := len(l.Inits); n != tt.inits {
 				t.Errorf("%d init segments, want %d: %+v", n, tt.inits, l.Inits)
 			}
@@ -422,7 +430,7 @@ func TestWhatStays(t *testing.T) {
 // samples are the coded pictures.
 func (m *medium) samples(t *testing.T) (all [][]byte) {
 	t.Helper()
-	for _, c := range m.t.Lane(timeline.MainVideo).Chunks {
+	for _, c := range m.t.Rendition(timeline.MainVideo).Chunks {
 		b, err := m.get(c.Object)
 		if err != nil {
 			t.Fatal(err)
@@ -465,7 +473,7 @@ func TestSoundOfEveryCodec(t *testing.T) {
 					t.Fatal(err)
 				}
 				part.runs(t, timeline.MainAudio)
-				l, zero := part.t.Lane(timeline.MainAudio), part.t.ZeroTime()
+				l, zero := part.t.Rendition(timeline.MainAudio), part.t.ZeroTime()
 				scale := float64(l.Timescale)
 				first, last := l.Chunks[0], l.Chunks[len(l.Chunks)-1]
 				begin, end := float64(first.Time)/scale-zero, float64(last.Time+last.Duration)/scale-zero
@@ -498,7 +506,7 @@ func TestLengths(t *testing.T) {
 				t.Errorf("%d ticks a second, from %g to %g: lasts %.4f s", scale, tt.from, tt.to, got)
 			}
 			// All that decodes takes as long as what is shown.
-			sum, l := 0.0, part.t.Lane(timeline.MainVideo)
+			sum, l := 0.0, part.t.Rendition(timeline.MainVideo)
 			for i := range l.Chunks {
 				sum += l.Seconds(i)
 			}
@@ -529,7 +537,7 @@ func TestEmpty(t *testing.T) {
 func TestGapsAndBreaks(t *testing.T) {
 	t.Parallel()
 	m := record(t, x264(), []string{"-c:a", "aac"})
-	v := m.t.Lane(timeline.MainVideo)
+	v := m.t.Rendition(timeline.MainVideo)
 	for _, i := range []int{1, 2, 5} {
 		v.Chunks[i].Gap, v.Chunks[i].Object = true, ""
 	}
@@ -558,7 +566,7 @@ func TestDates(t *testing.T) {
 	t.Parallel()
 	m := record(t, x264("-bf", "2"), []string{"-c:a", "aac"})
 	began := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	sound := m.t.Lane("a")
+	sound := m.t.Rendition("a")
 	for i, span := range m.t.Spans()[:len(m.t.Marks)] {
 		m.t.Marks[i].Start = began.Add(time.Duration(span * float64(time.Second)))
 		c := &sound.Chunks[i]
@@ -569,7 +577,7 @@ func TestDates(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		l := part.t.Lane("a")
+		l := part.t.Rendition("a")
 		for i, c := range l.Chunks {
 			date := part.t.Marks[i].Start.Add(time.Duration(c.Apart) * time.Millisecond).Sub(began).Seconds()
 			if want := float64(c.Time)/float64(l.Timescale) - timeline.Origin; math.Abs(date-want) > 0.003 {

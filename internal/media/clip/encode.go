@@ -14,46 +14,46 @@ import (
 	"millrace/internal/media/frame"
 )
 
-// film makes the segments of the video that differ from the recording's. Their first picture is a key frame: what was decoded from a picture
-// that is left out is encoded anew, up to the next key frame; so are, at the end, those that were decoded from a later picture. All
+// pictures makes the segments of the video that differ from the recording's. Their first picture is a key frame: what was decoded from a picture
+// that is left out is encoded again, up to the next key frame; so are, at the end, those that were decoded from a later picture. All
 // between stays as it is.
-func (y *laneCut) film(ctx context.Context) error {
-	var work []*reel
-	for _, r := range y.reels {
+func (y *renditionCut) pictures(ctx context.Context) error {
+	var work []*segment
+	for _, r := range y.cutEnds {
 		n := y.src.Chunks[r.chunk].Init
-		if y.stock == nil || y.stock.n != n {
+		if y.format == nil || y.format.n != n {
 			if err := y.open(ctx, n); err != nil {
 				return err
 			}
 		}
-		if r.split(y.stock); r.from == r.keep && r.kept == r.until { // nothing is to be made
+		if r.split(y.format); r.from == r.keep && r.kept == r.until { // nothing is to be made
 			if err := y.place(ctx, r, n, nil); err != nil {
 				return err
 			}
 			continue
 		}
-		if y.stock.codec == "" {
+		if y.format.codec == "" {
 			return ErrCodec
 		}
 		work = append(work, r)
 	}
 	// One encoder makes both ends where it can be told to begin with a key frame twice, and both have the same parameter sets.
-	if len(work) == 2 && y.stock.codec == frame.H264 && y.src.Chunks[work[0].chunk].Init == y.src.Chunks[work[1].chunk].Init {
+	if len(work) == 2 && y.format.codec == frame.H264 && y.src.Chunks[work[0].chunk].Init == y.src.Chunks[work[1].chunk].Init {
 		return y.encode(ctx, work)
 	}
 	for _, r := range work {
 		if err := y.open(ctx, y.src.Chunks[r.chunk].Init); err != nil {
 			return err
 		}
-		if err := y.encode(ctx, []*reel{r}); err != nil {
+		if err := y.encode(ctx, []*segment{r}); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// stock is what pictures that are made have to match: one of the recording's init segments.
-type stock struct {
+// format is what pictures that are made have to match: one of the recording's init segments.
+type format struct {
 	n     int
 	init  []byte
 	entry []byte      // its sample entry
@@ -69,12 +69,12 @@ var codecs = map[string]frame.Codec{ //nolint:gochecknoglobals // a table
 }
 
 // open reads init segment n.
-func (y *laneCut) open(ctx context.Context, n int) error {
-	init, err := y.Source.Init(ctx, y.src, n)
+func (y *renditionCut) open(ctx context.Context, n int) error {
+	init, err := y.Source(y.src).Init(ctx, n)
 	if err != nil {
 		return fmt.Errorf("read init segment: %w", err)
 	}
-	s := &stock{n: n, init: init, entry: cmaf.EntryOf(init)}
+	s := &format{n: n, init: init, entry: cmaf.EntryOf(init)}
 	if len(s.entry) < 8 {
 		return fmt.Errorf("init segment %d of %s has no sample entry", n, y.src.ID)
 	}
@@ -89,12 +89,12 @@ func (y *laneCut) open(ctx context.Context, n int) error {
 			s.ordered = s.ordered && failed == nil && info.ReorderFrames >= 0
 		}
 	}
-	y.stock = s
+	y.format = s
 	return nil
 }
 
-// fresh says that nothing that is decoded from this picture on needs one in front of it, if none that is shown earlier follows.
-func (s *stock) fresh(x *sample) bool {
+// fresh reports whether nothing that is decoded from this picture on needs one in front of it, if none that is shown earlier follows.
+func (s *format) fresh(x *sample) bool {
 	if s.codec != frame.H264 || !x.Sync {
 		return x.Sync
 	}
@@ -104,19 +104,19 @@ func (s *stock) fresh(x *sample) bool {
 
 // split finds what can stay as it is: whatever is decoded from the first sample that is kept up to the last is shown from the first
 // picture that is kept up to the last.
-func (r *reel) split(s *stock) {
+func (r *segment) split(s *format) {
 	r.keep, r.kept = r.until, r.until
 	keep, whole := none, 0
 	latest := int64(math.MinInt64)
 	for k := 0; k <= r.until; k++ {
 		if k == 0 || latest == r.pts[k-1] { // the first k samples are the first k pictures
-			if keep == none && k < r.until && (!r.later || k >= r.from && s.fresh(&r.film[k])) {
+			if keep == none && k < r.until && (!r.later || k >= r.from && s.fresh(&r.samples[k])) {
 				keep = k
 			}
 			whole = k
 		}
 		if k < r.until {
-			latest = max(latest, r.film[k].pts)
+			latest = max(latest, r.samples[k].pts)
 		}
 	}
 	switch {
@@ -127,7 +127,7 @@ func (r *reel) split(s *stock) {
 }
 
 // spans are the pictures that are made, in the order in which they are shown.
-func (r *reel) spans() [][2]int {
+func (r *segment) spans() [][2]int {
 	var out [][2]int
 	for _, s := range [][2]int{{r.from, r.keep}, {r.kept, r.until}} {
 		if s[0] < s[1] {
@@ -140,15 +140,15 @@ func (r *reel) spans() [][2]int {
 // furthestBack is how many segments are decoded in front of one that can't be decoded by itself.
 const furthestBack = 10
 
-// needed is what has to be decoded for the pictures [from, until) of a reel, in that order: samples of its segment, and segments in front of
+// needed is what has to be decoded for the pictures [from, until) of a segment, in that order: samples of its segment, and segments in front of
 // it where it depends on them.
-func (y *laneCut) needed(ctx context.Context, r *reel, from, until int) ([]sample, error) {
+func (y *renditionCut) needed(ctx context.Context, r *segment, from, until int) ([]sample, error) {
 	start, end := none, 0
 	latest := int64(math.MinInt64)
-	for k := range r.film {
-		s := &r.film[k]
-		whole := k == 0 && !slices.ContainsFunc(r.film, func(o sample) bool { return o.pts < s.pts }) || k > 0 && latest == r.pts[k-1]
-		if whole && k <= from && (y.stock.fresh(s) || k == 0 && y.src.Chunks[r.chunk].Independent) {
+	for k := range r.samples {
+		s := &r.samples[k]
+		whole := k == 0 && !slices.ContainsFunc(r.samples, func(o sample) bool { return o.pts < s.pts }) || k > 0 && latest == r.pts[k-1]
+		if whole && k <= from && (y.format.fresh(s) || k == 0 && y.src.Chunks[r.chunk].Independent) {
 			start = k
 		}
 		if s.pts <= r.pts[until-1] {
@@ -157,17 +157,17 @@ func (y *laneCut) needed(ctx context.Context, r *reel, from, until int) ([]sampl
 		latest = max(latest, s.pts)
 	}
 	if start != none {
-		return y.stock.without(r.film[start:end], r.pts[from]), nil
+		return y.format.without(r.samples[start:end], r.pts[from]), nil
 	}
-	out := r.film[:end]
+	out := r.samples[:end]
 	for i := r.chunk; i > r.chunk-furthestBack && y.continues(i); {
 		i--
-		film, err := y.read(ctx, i)
+		pictures, err := y.read(ctx, i)
 		if err != nil {
 			return nil, err
 		}
-		out = slices.Concat(film, out)
-		if y.src.Chunks[i].Independent && !slices.ContainsFunc(film, func(s sample) bool { return s.pts < film[0].pts }) {
+		out = slices.Concat(pictures, out)
+		if y.src.Chunks[i].Independent && !slices.ContainsFunc(pictures, func(s sample) bool { return s.pts < pictures[0].pts }) {
 			break
 		}
 	}
@@ -175,12 +175,12 @@ func (y *laneCut) needed(ctx context.Context, r *reel, from, until int) ([]sampl
 }
 
 // without leaves out pictures that are shown before a time and that none is decoded from.
-func (s *stock) without(film []sample, before int64) []sample {
+func (s *format) without(pictures []sample, before int64) []sample {
 	if !s.ordered {
-		return film
+		return pictures
 	}
-	out := make([]sample, 0, len(film))
-	for _, x := range film {
+	out := make([]sample, 0, len(pictures))
+	for _, x := range pictures {
 		if x.pts >= before || !h264.Disposable(x.Data, s.size) {
 			out = append(out, x)
 		}
@@ -188,7 +188,7 @@ func (s *stock) without(film []sample, before int64) []sample {
 	return out
 }
 
-// order is what an encoder is asked for: stretches of several reels behind one another, on a clock of their own.
+// order is what an encoder is asked for: stretches of several segments behind one another, on a clock of their own.
 type order struct {
 	args encode.PictureCut
 	feed []byte
@@ -197,26 +197,26 @@ type order struct {
 	mark []mark
 }
 
-// mark says that a picture is number i of those that a reel shows.
+// mark says that a picture is number i of those that a segment shows.
 type mark struct {
-	reel *reel
-	i    int
+	segment *segment
+	i       int
 }
 
-// add asks for the pictures [from, until) of a reel.
-func (o *order) add(r *reel, film []sample, from, until int, at int64) (next int64) {
-	earliest, latest := film[0].dts, film[len(film)-1].dts+int64(film[len(film)-1].Duration)
-	for i := range film {
-		earliest, latest = min(earliest, film[i].pts), max(latest, film[i].pts+1)
+// add asks for the pictures [from, until) of a segment.
+func (o *order) add(r *segment, pictures []sample, from, until int, at int64) (next int64) {
+	earliest, latest := pictures[0].dts, pictures[len(pictures)-1].dts+int64(pictures[len(pictures)-1].Duration)
+	for i := range pictures {
+		earliest, latest = min(earliest, pictures[i].pts), max(latest, pictures[i].pts+1)
 	}
 	shift := at - earliest
-	samples := make([]cmaf.Sample, len(film))
-	for i := range film {
-		if samples[i] = film[i].Sample; i+1 < len(film) {
-			samples[i].Duration = uint32(film[i+1].dts - film[i].dts)
+	samples := make([]cmaf.Sample, len(pictures))
+	for i := range pictures {
+		if samples[i] = pictures[i].Sample; i+1 < len(pictures) {
+			samples[i].Duration = uint32(pictures[i+1].dts - pictures[i].dts)
 		}
 	}
-	o.feed = cmaf.AppendFragment(o.feed, uint32(len(o.args.Spans)+1), cmaf.TrackID, uint64(film[0].dts+shift), samples)
+	o.feed = cmaf.AppendFragment(o.feed, uint32(len(o.args.Spans)+1), cmaf.TrackID, uint64(pictures[0].dts+shift), samples)
 	o.args.Spans = append(o.args.Spans, [2]int64{r.pts[from] + shift, r.pts[until-1] + shift})
 	for i := from; i < until; i++ {
 		o.want, o.mark = append(o.want, r.pts[i]+shift), append(o.mark, mark{r, i})
@@ -226,20 +226,20 @@ func (o *order) add(r *reel, film []sample, from, until int, at int64) (next int
 
 // encode makes the pictures of segments that can't stay as they are. They are decoded in the order in which they are shown, as far ahead
 // as in the recording.
-func (y *laneCut) encode(ctx context.Context, reels []*reel) error {
-	o := order{args: encode.PictureCut{Codec: y.stock.codec, Timescale: y.src.Timescale, Bitrate: max(int(2*y.src.Peak), 2_000_000)}}
+func (y *renditionCut) encode(ctx context.Context, segments []*segment) error {
+	o := order{args: encode.PictureCut{Codec: y.format.codec, Timescale: y.src.Timescale, Bitrate: max(int(2*y.src.Peak), 2_000_000)}}
 	if err := y.describe(&o.args); err != nil {
 		return err
 	}
 	at, mixed := int64(y.src.Timescale), false // some time in front, for what is decoded early
-	for _, r := range reels {
+	for _, r := range segments {
 		mixed = mixed || r.keep < r.kept
 		for _, s := range r.spans() {
-			film, err := y.needed(ctx, r, s[0], s[1])
+			pictures, err := y.needed(ctx, r, s[0], s[1])
 			if err != nil {
 				return err
 			}
-			at = o.add(r, film, s[0], s[1], at)
+			at = o.add(r, pictures, s[0], s[1], at)
 		}
 	}
 	entry, pictures, err := y.order(ctx, &o)
@@ -251,17 +251,17 @@ func (y *laneCut) encode(ctx context.Context, reels []*reel) error {
 		return err
 	}
 	if !merged && mixed { // what is made and what stays don't go together
-		for _, r := range reels {
+		for _, r := range segments {
 			r.keep, r.kept = r.until, r.until
 		}
-		return y.encode(ctx, reels)
+		return y.encode(ctx, segments)
 	}
 	if n == none {
 		if n, err = y.ownInit(ctx, entry); err != nil {
 			return err
 		}
 	}
-	for _, r := range reels {
+	for _, r := range segments {
 		if err := y.place(ctx, r, n, pictures[r]); err != nil {
 			return err
 		}
@@ -269,11 +269,11 @@ func (y *laneCut) encode(ctx context.Context, reels []*reel) error {
 	return nil
 }
 
-// order has pictures made; they come back with their places among those that each reel shows.
-func (y *laneCut) order(ctx context.Context, o *order) (entry []byte, made map[*reel][]picture, err error) {
+// order has pictures made; they come back with their places among those that each segment shows.
+func (y *renditionCut) order(ctx context.Context, o *order) (entry []byte, made map[*segment][]picture, err error) {
 	var pictures []picture
 	err = y.Encoder.CutPicture(ctx, o.args, func(w io.Writer) error {
-		for _, b := range [][]byte{y.stock.init, o.feed} {
+		for _, b := range [][]byte{y.format.init, o.feed} {
 			if _, werr := w.Write(b); werr != nil {
 				return werr // the engine says what was written
 			}
@@ -290,15 +290,15 @@ func (y *laneCut) order(ctx context.Context, o *order) (entry []byte, made map[*
 	if len(pictures) == 0 || len(pictures) > len(o.want) {
 		return nil, nil, fmt.Errorf("the encoder gave %d pictures of %d", len(pictures), len(o.want))
 	}
-	made = map[*reel][]picture{}
+	made = map[*segment][]picture{}
 	for _, p := range pictures {
 		i, ok := slices.BinarySearch(o.want, p.pts)
 		if !ok {
 			return nil, nil, errors.New("the encoder gave a picture of no time that went in")
 		}
 		m := o.mark[i]
-		p.i, p.pts = m.i, m.reel.pts[m.i]
-		made[m.reel] = append(made[m.reel], p)
+		p.i, p.pts = m.i, m.segment.pts[m.i]
+		made[m.segment] = append(made[m.segment], p)
 	}
 	return entry, made, nil
 }
@@ -342,14 +342,14 @@ func readPictures(in io.Reader) (entry []byte, out []picture, err error) {
 }
 
 // describe says what the encoder has to match.
-func (y *laneCut) describe(a *encode.PictureCut) error {
+func (y *renditionCut) describe(a *encode.PictureCut) error {
 	if a.Codec != frame.H264 {
 		return nil
 	}
 	if y.sets == nil {
 		y.sets = &sets{byInit: map[int]*mixed{}}
 	}
-	m, err := y.sets.of(y.stock.n, y.stock.entry)
+	m, err := y.sets.of(y.format.n, y.format.entry)
 	if err != nil {
 		return err
 	}

@@ -12,12 +12,12 @@ import (
 
 // place stores a segment of pictures that were made and of those that stay as they are, each at its time in the recording; what is made is
 // decoded as long before it is shown as the recording's.
-func (y *laneCut) place(ctx context.Context, r *reel, init int, made []picture) error {
+func (y *renditionCut) place(ctx context.Context, r *segment, init int, made []picture) error {
 	front, back, err := r.parts(made)
 	if err != nil {
 		return err
 	}
-	kept := r.film[r.keep:r.kept]
+	kept := r.samples[r.keep:r.kept]
 	c := y.src.Chunks[r.chunk]
 	end := c.Time + c.Duration
 	if r.shorter {
@@ -67,7 +67,7 @@ func (y *laneCut) place(ctx context.Context, r *reel, init int, made []picture) 
 
 // parts are what was made for in front of the pictures that stay and for behind them. The first of each stands for those in front of it
 // that could not be decoded.
-func (r *reel) parts(made []picture) (front, back []picture, err error) {
+func (r *segment) parts(made []picture) (front, back []picture, err error) {
 	for _, p := range made {
 		if p.i < r.keep {
 			front = append(front, p)
@@ -87,5 +87,5 @@ func (r *reel) parts(made []picture) (front, back []picture, err error) {
 	return front, back, nil
 }
 
-// delay is how long before a picture is shown it is decoded.
-func (r *reel) delay() int64 { return max(r.film[0].pts-r.film[0].dts, 0) }
+// delay is how long before a picture is shown it is decoded. Of the first one behind a discontinuity the segment's time says it, see cmaf.Start.
+func (r *segment) delay() int64 { return max(r.samples[0].pts-min(r.samples[0].dts, r.time), 0) }

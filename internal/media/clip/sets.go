@@ -17,7 +17,7 @@ import (
 type sets struct{ byInit map[int]*mixed }
 
 // mixed are a recording's parameter sets with those of what is encoded beside it: both have IDs of their own, so one init segment serves
-// both and no decoder is set up anew.
+// both and no decoder is set up again.
 type mixed struct {
 	entry    []byte // the recording's sample entry
 	sps, pps [][]byte
@@ -64,24 +64,24 @@ func avcC(entry []byte) []byte {
 
 // adapt gives the index of the init segment that encoded pictures play with and merged where that is the recording's, which then has their
 // parameter sets as well; none: they need one of their own.
-func (y *laneCut) adapt(ctx context.Context, entry []byte) (n int, merged bool, err error) {
-	if y.stock.codec != frame.H264 {
+func (y *renditionCut) adapt(ctx context.Context, entry []byte) (n int, merged bool, err error) {
+	if y.format.codec != frame.H264 {
 		return none, false, nil
 	}
-	whole, err := y.sets.byInit[y.stock.n].merge(y.stock.init, entry)
+	whole, err := y.sets.byInit[y.format.n].merge(y.format.init, entry)
 	if err != nil || whole == nil {
 		return none, false, err
 	}
-	return y.stock.n, true, y.storeInit(ctx, y.stock.n, whole)
+	return y.format.n, true, y.storeInit(ctx, y.format.n, whole)
 }
 
 // ownInit makes an init segment for encoded pictures alone.
-func (y *laneCut) ownInit(ctx context.Context, entry []byte) (int, error) {
-	own, err := cmaf.WithEntry(y.stock.init, entry)
+func (y *renditionCut) ownInit(ctx context.Context, entry []byte) (int, error) {
+	own, err := cmaf.WithEntry(y.format.init, entry)
 	if err != nil {
 		return 0, fmt.Errorf("make init segment: %w", err)
 	}
-	in := y.src.Inits[y.stock.n]
+	in := y.src.Inits[y.format.n]
 	if name := cmaf.CodecName(entry); name != "" {
 		in.Codec = name
 	}
@@ -90,7 +90,7 @@ func (y *laneCut) ownInit(ctx context.Context, entry []byte) (int, error) {
 }
 
 // storeInit keeps an init segment in the place of the recording's.
-func (y *laneCut) storeInit(ctx context.Context, n int, data []byte) error {
+func (y *renditionCut) storeInit(ctx context.Context, n int, data []byte) error {
 	in := &y.out.Inits[n]
 	in.Object, in.Hash = y.prefix+y.src.ID+"/init-"+strconv.Itoa(n)+".mp4", ""
 	if err := y.Put(ctx, in.Object, data); err != nil {
@@ -125,7 +125,7 @@ func (m *mixed) merge(init, entry []byte) ([]byte, error) {
 	return cmaf.WithEntry(init, whole)
 }
 
-// sameShape says that pictures of two SPS have the same size and samples.
+// sameShape reports whether pictures of two SPS have the same size and samples.
 func sameShape(a, b []byte) bool {
 	x, err := h264.Info(a)
 	y, err2 := h264.Info(b)

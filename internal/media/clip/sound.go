@@ -25,13 +25,13 @@ const (
 
 // sound cuts a rendition of sound. AAC-LC keeps its packets' grid: of the packet in which the clip begins only what belongs to the clip is
 // heard, and a silent one stands in front of it, as decoding needs the one before; the end alike. Other codecs are cut between packets.
-func (y *laneCut) sound(ctx context.Context) error {
+func (y *renditionCut) sound(ctx context.Context) error {
 	all, err := y.packets(ctx)
 	if err != nil {
 		return err
 	}
 	from, to := y.ticks(y.from), y.ticks(y.to)
-	x := &tape{laneCut: y, all: all}
+	x := &audioCut{renditionCut: y, all: all}
 	x.atStart = y.whole && y.a == 0
 	x.atEnd = y.b == len(y.src.Chunks)-1 && y.to >= y.border(y.b+1)-snap
 	if err = x.setUp(ctx); err != nil {
@@ -49,7 +49,7 @@ func (y *laneCut) sound(ctx context.Context) error {
 }
 
 // packets reads the sound around the two ends, in order.
-func (y *laneCut) packets(ctx context.Context) ([]sample, error) {
+func (y *renditionCut) packets(ctx context.Context) ([]sample, error) {
 	var all []sample
 	for i := y.a - 1; i <= y.b; i++ {
 		if i > y.a+1 && i < y.b-1 { // in the middle
@@ -67,9 +67,9 @@ func (y *laneCut) packets(ctx context.Context) ([]sample, error) {
 	return all, nil
 }
 
-// tape is the sound around the ends of a clip.
-type tape struct {
-	*laneCut
+// audioCut is the sound around the ends of a clip.
+type audioCut struct {
+	*renditionCut
 	all            []sample
 	atStart, atEnd bool // nothing is cut there
 	exact          bool
@@ -78,7 +78,7 @@ type tape struct {
 }
 
 // setUp finds out whether packets can be cut into.
-func (x *tape) setUp(ctx context.Context) error {
+func (x *audioCut) setUp(ctx context.Context) error {
 	if len(x.all) == 0 {
 		return nil
 	}
@@ -89,7 +89,7 @@ func (x *tape) setUp(ctx context.Context) error {
 		}
 	}
 	var err error
-	if x.init, err = x.Source.Init(ctx, x.src, n); err != nil {
+	if x.init, err = x.Source(x.src).Init(ctx, n); err != nil {
 		return fmt.Errorf("read init segment: %w", err)
 	}
 	moov := bmff.Find(x.init, "moov", "trak")
@@ -112,7 +112,7 @@ func (x *tape) setUp(ctx context.Context) error {
 const packet = 1024
 
 // cutBetween keeps the packets whose larger part is heard.
-func (x *tape) cutBetween(from, to int64) {
+func (x *audioCut) cutBetween(from, to int64) {
 	var kept []sample
 	for _, s := range x.all {
 		middle := s.pts + int64(s.Duration)/2
@@ -124,7 +124,7 @@ func (x *tape) cutBetween(from, to int64) {
 	x.all = kept
 }
 
-func (x *tape) cutExactly(ctx context.Context, from, to int64) error {
+func (x *audioCut) cutExactly(ctx context.Context, from, to int64) error {
 	first, last := 0, len(x.all)-1
 	for first < last && x.all[first].pts+int64(x.all[first].Duration) <= from {
 		first++
@@ -173,8 +173,8 @@ func (x *tape) cutExactly(ctx context.Context, from, to int64) error {
 	return nil
 }
 
-// unbroken says that the packets [first, last] follow one another.
-func (x *tape) unbroken(first, last int) bool {
+// unbroken reports whether the packets [first, last] follow one another.
+func (x *audioCut) unbroken(first, last int) bool {
 	for i := first + 1; i <= last; i++ {
 		if x.all[i].chunk > x.all[i-1].chunk+1 || x.all[i].chunk != x.all[i-1].chunk && !x.continues(x.all[i].chunk) {
 			return false
@@ -184,13 +184,13 @@ func (x *tape) unbroken(first, last int) bool {
 }
 
 // samples is how many samples of sound there are from the beginning of packet i to a time.
-func (x *tape) samples(i int, at int64) int {
+func (x *audioCut) samples(i int, at int64) int {
 	n := math.Round(float64(at-x.all[i].pts) * float64(x.config.SampleRate) / float64(x.src.Timescale))
 	return int(min(max(n, 0), packet))
 }
 
 // encodeFront silences what comes before from in packet `first`, and puts a silent packet in front of it.
-func (x *tape) encodeFront(ctx context.Context, first int, from int64) (place func(), err error) {
+func (x *audioCut) encodeFront(ctx context.Context, first int, from int64) (place func(), err error) {
 	until := first
 	for until < len(x.all)-1 && until < first+seamless+2 && x.unbroken(until, until+1) {
 		until++
@@ -213,7 +213,7 @@ func (x *tape) encodeFront(ctx context.Context, first int, from int64) (place fu
 }
 
 // silent is the packet in front of packet `first`.
-func (x *tape) silent(first int, data []byte) sample {
+func (x *audioCut) silent(first int, data []byte) sample {
 	s := x.all[first]
 	s.pts, s.dts = s.pts-int64(s.Duration), s.dts-int64(s.Duration)
 	s.Data, s.changed, s.chunk = data, true, max(s.chunk, x.a)
@@ -221,7 +221,7 @@ func (x *tape) silent(first int, data []byte) sample {
 }
 
 // encodeBack silences what comes from `to` on in packet `last`.
-func (x *tape) encodeBack(ctx context.Context, last int, to int64) (place func(), err error) {
+func (x *audioCut) encodeBack(ctx context.Context, last int, to int64) (place func(), err error) {
 	from := last
 	for from > 0 && from > last-seamless-warm && x.unbroken(from-1, from) {
 		from--
@@ -241,7 +241,7 @@ func (x *tape) encodeBack(ctx context.Context, last int, to int64) (place func()
 }
 
 // encodeBoth makes all of a short clip.
-func (x *tape) encodeBoth(ctx context.Context, first, last int, from, to int64) error {
+func (x *audioCut) encodeBoth(ctx context.Context, first, last int, from, to int64) error {
 	ours, err := x.encode(ctx, first, last, x.samples(first, from), (last-first)*packet+x.samples(last, to))
 	if err != nil {
 		return err
@@ -251,22 +251,22 @@ func (x *tape) encodeBoth(ctx context.Context, first, last int, from, to int64) 
 	return nil
 }
 
-func (x *tape) replace(first, last int, ours [][]byte) {
+func (x *audioCut) replace(first, last int, ours [][]byte) {
 	for i := first; i <= last; i++ {
 		x.all[i].Data, x.all[i].changed = ours[i-first], true
 	}
 }
 
-// alike says that packet i and the one that was made of it fade out in the same way: either can be followed by the next of the other.
-func (x *tape) alike(i int, ours []byte) bool {
+// alike reports whether packet i and the one that was made of it fade out in the same way: either can be followed by the next of the other.
+func (x *audioCut) alike(i int, ours []byte) bool {
 	a, ok := aac.WindowOf(x.all[i].Data)
 	b, ok2 := aac.WindowOf(ours)
 	return ok && ok2 && a == b && a.Long
 }
 
-// encode makes the packets [first, last] anew, with one in front of them. What is heard is cut at sample `mute` and at sample `end`, which
+// encode makes the packets [first, last] again, with one in front of them. What is heard is cut at sample `mute` and at sample `end`, which
 // count from packet `first`; none: it is not cut there.
-func (x *tape) encode(ctx context.Context, first, last, mute, end int) ([][]byte, error) {
+func (x *audioCut) encode(ctx context.Context, first, last, mute, end int) ([][]byte, error) {
 	lead := 0 // decoded in front: a packet's sound needs the one before
 	for lead < 2 && first-lead > 0 && x.unbroken(first-lead-1, first-lead) {
 		lead++
@@ -324,7 +324,7 @@ func readADTS(r io.Reader) ([][]byte, error) {
 }
 
 // keep stores the chunks that differ from the recording's.
-func (x *tape) keep(ctx context.Context, to int64) error {
+func (x *audioCut) keep(ctx context.Context, to int64) error {
 	left := map[int][]sample{}
 	for _, s := range x.all {
 		left[max(s.chunk, x.a)] = append(left[max(s.chunk, x.a)], s)
@@ -345,7 +345,7 @@ func (x *tape) keep(ctx context.Context, to int64) error {
 	return nil
 }
 
-func (x *tape) keepChunk(ctx context.Context, i int, kept []sample, to int64) error {
+func (x *audioCut) keepChunk(ctx context.Context, i int, kept []sample, to int64) error {
 	c := x.src.Chunks[i]
 	if len(kept) == 0 {
 		c.Gap, c.Size, c.Object, c.From, c.To, c.Lead, c.Init = true, 0, "", 0, 0, 0, 0
@@ -372,7 +372,7 @@ func (x *tape) keepChunk(ctx context.Context, i int, kept []sample, to int64) er
 }
 
 // shortenGap cuts a chunk without sound.
-func (x *tape) shortenGap(i int, to int64) {
+func (x *audioCut) shortenGap(i int, to int64) {
 	from, until := int64(none), int64(none)
 	if i == x.a {
 		from = x.ticks(x.from)

@@ -1,4 +1,4 @@
-// Package codec says of a track of any codec what the packages below it say of theirs.
+// Package codec describes tracks of any codec, by means of the packages below it, of which each knows one codec.
 // Bytes in, values out: it must never know files, sockets, time of day or a logger, and it starts no goroutines.
 package codec
 

@@ -17,33 +17,26 @@ import (
 	"millrace/internal/media/container/bmff"
 	"millrace/internal/media/container/cmaf"
 	"millrace/internal/media/container/movie"
+	"millrace/internal/media/delivered"
 	"millrace/internal/media/frame"
 	"millrace/internal/media/timeline"
 )
 
-// Source gives the media of a rendition as it is delivered.
-type Source interface {
-	// Init is an init segment.
-	Init(ctx context.Context, n int) ([]byte, error)
-	// Segment is a segment with its size; the caller closes it. One that is an io.Seeker as well is not read where only its head is of use.
-	Segment(ctx context.Context, msn int64) (io.ReadCloser, int64, error)
-}
-
-// Lane is a rendition that becomes a track.
-type Lane struct {
+// Rendition is a rendition that becomes a track.
+type Rendition struct {
 	Kind      frame.Kind
 	Timescale uint32           // ticks per second of the chunks
 	First     int64            // media sequence number of Chunks[0]
 	Chunks    []timeline.Chunk // gaps are left out: what is before them lasts longer
-	Source    Source
+	Source    delivered.Source // a Reader that is an io.Seeker as well is not read where only its head is of use
 }
 
 // File is a file that can be written.
 type File struct {
-	head   []byte
-	pieces []piece
-	lanes  []Lane
-	size   int64
+	head       []byte
+	pieces     []piece
+	renditions []Rendition
+	size       int64
 
 	Seconds float64 // it is shown for so long
 	// Entries is how many different sample entries its tracks have, at most: with more than one not every player follows.
@@ -52,26 +45,26 @@ type File struct {
 
 // piece is the media of one segment.
 type piece struct {
-	lane int
-	msn  int64
-	size int64 // bytes of media
+	rendition int
+	msn       int64
+	size      int64 // bytes of media
 }
 
 // Size is in bytes.
 func (f *File) Size() int64 { return f.size }
 
-// Plan reads what there is. zero is the media time, in seconds, at which the presentation begins. The lanes have the same media sequence
+// Plan reads what there is. zero is the media time, in seconds, at which the presentation begins. The renditions have the same media sequence
 // numbers.
-func Plan(ctx context.Context, zero float64, lanes []Lane) (*File, error) {
-	p := planner{movie: &movie.Movie{}, file: &File{lanes: lanes}}
+func Plan(ctx context.Context, zero float64, renditions []Rendition) (*File, error) {
+	p := planner{movie: &movie.Movie{}, file: &File{renditions: renditions}}
 	first, last := int64(math.MaxInt64), int64(0)
-	for i := range lanes {
-		l := &lanes[i]
+	for i := range renditions {
+		l := &renditions[i]
 		first, last = min(first, l.First), max(last, l.First+int64(len(l.Chunks)))
 		p.tracks = append(p.tracks, &track{zero: int64(math.Round(zero * float64(l.Timescale))), inits: map[int]int{}})
 	}
 	for msn := first; msn < last; msn++ {
-		for i := range lanes {
+		for i := range renditions {
 			if err := p.add(ctx, i, msn); err != nil {
 				return nil, err
 			}
@@ -99,8 +92,8 @@ type track struct {
 	inits map[int]int // init segment → sample entry
 }
 
-func (p *planner) add(ctx context.Context, lane int, msn int64) error {
-	l, t := &p.file.lanes[lane], p.tracks[lane]
+func (p *planner) add(ctx context.Context, rendition int, msn int64) error {
+	l, t := &p.file.renditions[rendition], p.tracks[rendition]
 	i := msn - l.First
 	if i < 0 || i >= int64(len(l.Chunks)) || l.Chunks[i].Gap {
 		return nil
@@ -113,13 +106,13 @@ func (p *planner) add(ctx context.Context, lane int, msn int64) error {
 	if err != nil {
 		return fmt.Errorf("read segment %d: %w", msn, err)
 	}
-	p.file.pieces = append(p.file.pieces, piece{lane, msn, size})
+	p.file.pieces = append(p.file.pieces, piece{rendition, msn, size})
 	p.file.Entries = max(p.file.Entries, t.out.Entries())
 	return nil
 }
 
-// entry gives the number of an init segment's sample entry.
-func (p *planner) entry(ctx context.Context, l *Lane, t *track, n int) (int, error) {
+// entry returns the number of an init segment's sample entry.
+func (p *planner) entry(ctx context.Context, l *Rendition, t *track, n int) (int, error) {
 	if e, ok := t.inits[n]; ok {
 		return e, nil
 	}
@@ -147,11 +140,12 @@ func (p *planner) entry(ctx context.Context, l *Lane, t *track, n int) (int, err
 const maxHead = 16 << 20
 
 // heads tells the movie of a segment's samples. Of the media in it nothing is read that can be passed over.
-func (t *track) heads(ctx context.Context, l *Lane, msn int64, entry int) (size int64, err error) {
-	r, n, err := l.Source.Segment(ctx, msn)
+func (t *track) heads(ctx context.Context, l *Rendition, msn int64, entry int) (size int64, err error) {
+	b, err := l.Source.Segment(ctx, msn)
 	if err != nil {
 		return 0, err
 	}
+	r, n := b.Open()
 	defer func() { _ = r.Close() }() // it was only read
 	for at := int64(0); at < n; {
 		h, err := header(r)
@@ -232,7 +226,7 @@ func (t *track) fragment(r io.Reader, n, left int64, entry int) (size int64, err
 	return size, nil
 }
 
-// Reader gives the file's bytes. It holds one segment at a time.
+// Reader returns the file's bytes. It holds one segment at a time.
 func (f *File) Reader(ctx context.Context) io.Reader {
 	return &reader{ctx: ctx, f: f, now: f.head, rest: f.pieces}
 }
@@ -261,17 +255,15 @@ func (r *reader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// longest is the largest segment there is, in bytes.
-const longest = 256 << 20
-
 // load makes a piece what is read next.
 func (r *reader) load(p piece) error {
-	body, n, err := r.f.lanes[p.lane].Source.Segment(r.ctx, p.msn)
+	b, err := r.f.renditions[p.rendition].Source.Segment(r.ctx, p.msn)
 	if err != nil {
 		return fmt.Errorf("read segment %d: %w", p.msn, err)
 	}
+	body, n := b.Open()
 	defer func() { _ = body.Close() }() // it was only read
-	if n > longest {
+	if n > delivered.MaxSize {
 		return fault.New(fault.Internal, "a segment has %d bytes", n)
 	}
 	r.data = slices.Grow(r.data[:0], int(n))[:n]

@@ -13,12 +13,13 @@ import (
 	"millrace/internal/media/container/bmff"
 	"millrace/internal/media/container/cmaf"
 	"millrace/internal/media/container/mp4"
+	"millrace/internal/media/delivered"
 	"millrace/internal/media/frame"
 	"millrace/internal/media/timeline"
 )
 
-// shelf has a lane's segments in memory.
-type shelf struct {
+// memory has a rendition's segments in memory.
+type memory struct {
 	inits    [][]byte
 	segments map[int64][]byte
 	read     int  // bytes of segments that were read
@@ -26,11 +27,11 @@ type shelf struct {
 	changed  bool // its media is another one now
 }
 
-func (s *shelf) Init(_ context.Context, n int) ([]byte, error) { return s.inits[n], nil }
+func (s *memory) Init(_ context.Context, n int) ([]byte, error) { return s.inits[n], nil }
 
 type counted struct {
 	*bytes.Reader
-	s *shelf
+	s *memory
 }
 
 func (c counted) Read(p []byte) (int, error) {
@@ -41,19 +42,19 @@ func (c counted) Read(p []byte) (int, error) {
 
 func (counted) Close() error { return nil }
 
-func (s *shelf) Segment(_ context.Context, msn int64) (io.ReadCloser, int64, error) {
+func (s *memory) Segment(_ context.Context, msn int64) (delivered.Body, error) {
 	data, ok := s.segments[msn]
 	if !ok {
-		return nil, 0, fault.New(fault.NotFound, "no such segment")
+		return delivered.Body{}, fault.New(fault.NotFound, "no such segment")
 	}
 	if s.changed {
 		data = data[:len(data)-1]
 	}
 	r := counted{bytes.NewReader(data), s}
 	if s.plain {
-		return io.NopCloser(iotest.HalfReader(r)), int64(len(data)), nil
+		return delivered.Body{Reader: io.NopCloser(iotest.HalfReader(r)), Size: int64(len(data))}, nil
 	}
-	return r, int64(len(data)), nil
+	return delivered.Body{Reader: r, Size: int64(len(data))}, nil
 }
 
 const scale = 1000 // ticks per second of everything here
@@ -67,10 +68,10 @@ func start(kind frame.Kind, mark byte) []byte {
 	return cmaf.InitFromEntry(o)
 }
 
-// lane makes segments of a second each from second 10 on, of `per` samples in two fragments, whose bytes say which they are.
-func lane(kind frame.Kind, per int, gaps ...int64) (Lane, *shelf) {
-	s := &shelf{inits: [][]byte{start(kind, 1), start(kind, 2)}, segments: map[int64][]byte{}}
-	l := Lane{Kind: kind, Timescale: scale, First: 3, Source: s}
+// rendition makes segments of a second each from second 10 on, of `per` samples in two fragments, whose bytes say which they are.
+func rendition(kind frame.Kind, per int, gaps ...int64) (Rendition, *memory) {
+	s := &memory{inits: [][]byte{start(kind, 1), start(kind, 2)}, segments: map[int64][]byte{}}
+	l := Rendition{Kind: kind, Timescale: scale, First: 3, Source: s}
 	for k := range int64(4) {
 		c := timeline.Chunk{Time: (10 + k) * scale, Duration: scale}
 		for _, g := range gaps {
@@ -94,9 +95,9 @@ func lane(kind frame.Kind, per int, gaps ...int64) (Lane, *shelf) {
 	return l, s
 }
 
-func write(t *testing.T, zero float64, lanes ...Lane) (*File, []byte, *mp4.File) {
+func write(t *testing.T, zero float64, renditions ...Rendition) (*File, []byte, *mp4.File) {
 	t.Helper()
-	f, err := Plan(t.Context(), zero, lanes)
+	f, err := Plan(t.Context(), zero, renditions)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,8 +118,8 @@ func TestFile(t *testing.T) {
 	for name, plain := range map[string]bool{"seekers": false, "streams": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			video, vs := lane(frame.Video, 5)
-			audio, as := lane(frame.Audio, 10)
+			video, vs := rendition(frame.Video, 5)
+			audio, as := rendition(frame.Audio, 10)
 			vs.plain, as.plain = plain, plain
 			f, data, x := write(t, 10, video, audio)
 			if f.Seconds != 4 || f.Entries != 1 || len(x.Tracks) != 2 {
@@ -152,12 +153,12 @@ func TestFile(t *testing.T) {
 // TestHeadsOnly says that planning passes over the media.
 func TestHeadsOnly(t *testing.T) {
 	t.Parallel()
-	video, s := lane(frame.Video, 2)
+	video, s := rendition(frame.Video, 2)
 	big := bytes.Repeat([]byte{1}, 1<<20)
 	for msn := range s.segments {
 		s.segments[msn] = cmaf.AppendFragment(nil, 1, cmaf.TrackID, uint64(7+msn)*scale, []cmaf.Sample{{Duration: scale, Sync: true, Data: big}})
 	}
-	if _, err := Plan(t.Context(), 10, []Lane{video}); err != nil || s.read > 4096 {
+	if _, err := Plan(t.Context(), 10, []Rendition{video}); err != nil || s.read > 4096 {
 		t.Errorf("%d bytes read of 4 MiB: %v", s.read, err)
 	}
 }
@@ -165,8 +166,8 @@ func TestHeadsOnly(t *testing.T) {
 // TestHoles: what is in front of a gap lasts longer, a late begin waits, and both tracks stay in step.
 func TestHoles(t *testing.T) {
 	t.Parallel()
-	video, _ := lane(frame.Video, 5, 2)
-	audio, _ := lane(frame.Audio, 10, 0)
+	video, _ := rendition(frame.Video, 5, 2)
+	audio, _ := rendition(frame.Audio, 10, 0)
 	f, _, x := write(t, 10, video, audio)
 	v, a := x.Tracks[0], x.Tracks[1]
 	if v.Len() != 15 || v.PTS(10) != 3*scale || v.Sample(9).Duration != scale+scale/5 || a.Len() != 30 || a.PTS(0) != scale || f.Seconds != 4 {
@@ -177,8 +178,8 @@ func TestHoles(t *testing.T) {
 // TestMiddle begins in the middle of a segment: nothing is lost, the edit list says where to begin.
 func TestMiddle(t *testing.T) {
 	t.Parallel()
-	video, _ := lane(frame.Video, 5)
-	audio, _ := lane(frame.Audio, 10)
+	video, _ := rendition(frame.Video, 5)
+	audio, _ := rendition(frame.Audio, 10)
 	f, _, x := write(t, 10.4, video, audio)
 	if v, a := x.Tracks[0], x.Tracks[1]; v.PTS(0) != -400 || a.PTS(0) != -400 || math.Abs(f.Seconds-3.6) > 1e-9 {
 		t.Errorf("picture from %d, sound from %d, %v s", v.PTS(0), a.PTS(0), f.Seconds)
@@ -188,7 +189,7 @@ func TestMiddle(t *testing.T) {
 // TestEntries keeps apart what needs another decoder, and does not where only the number of the init segment is another.
 func TestEntries(t *testing.T) {
 	t.Parallel()
-	video, s := lane(frame.Video, 5)
+	video, s := rendition(frame.Video, 5)
 	video.Chunks[2].Init, video.Chunks[3].Init = 1, 1
 	if f, _, _ := write(t, 10, video); f.Entries != 2 {
 		t.Errorf("%d entries of 2", f.Entries)
@@ -202,22 +203,22 @@ func TestEntries(t *testing.T) {
 // TestRefused ends in errors, never in a file that is not whole.
 func TestRefused(t *testing.T) {
 	t.Parallel()
-	empty, _ := lane(frame.Video, 2, 0, 1, 2, 3)
-	if _, err := Plan(t.Context(), 10, []Lane{empty}); fault.KindOf(err) != fault.Invalid {
+	empty, _ := rendition(frame.Video, 2, 0, 1, 2, 3)
+	if _, err := Plan(t.Context(), 10, []Rendition{empty}); fault.KindOf(err) != fault.Invalid {
 		t.Errorf("nothing but gaps: %v", err)
 	}
-	lost, s := lane(frame.Video, 2)
+	lost, s := rendition(frame.Video, 2)
 	delete(s.segments, 5)
-	if _, err := Plan(t.Context(), 10, []Lane{lost}); fault.KindOf(err) != fault.NotFound {
+	if _, err := Plan(t.Context(), 10, []Rendition{lost}); fault.KindOf(err) != fault.NotFound {
 		t.Errorf("a segment is missing: %v", err)
 	}
-	slow, _ := lane(frame.Video, 2)
+	slow, _ := rendition(frame.Video, 2)
 	slow.Timescale = 7
-	if _, err := Plan(t.Context(), 10, []Lane{slow}); fault.KindOf(err) != fault.Internal {
+	if _, err := Plan(t.Context(), 10, []Rendition{slow}); fault.KindOf(err) != fault.Internal {
 		t.Errorf("another time scale: %v", err)
 	}
-	other, s := lane(frame.Video, 2)
-	f, err := Plan(t.Context(), 10, []Lane{other})
+	other, s := rendition(frame.Video, 2)
+	f, err := Plan(t.Context(), 10, []Rendition{other})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -229,13 +230,13 @@ func TestRefused(t *testing.T) {
 
 // FuzzSegment says that a broken segment is an error, and that what is planned can be written.
 func FuzzSegment(f *testing.F) {
-	_, s := lane(frame.Video, 4)
+	_, s := rendition(frame.Video, 4)
 	f.Add(s.segments[3])
 	f.Add(s.segments[3][:40])
 	f.Add([]byte("\x00\x00\x00\x01moof\x00\x00\x00\x00\xff\xff\xff\xff"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		x := &shelf{inits: [][]byte{start(frame.Video, 1)}, segments: map[int64][]byte{0: data}}
-		file, err := Plan(t.Context(), 10, []Lane{{Kind: frame.Video, Timescale: scale, Chunks: []timeline.Chunk{{}}, Source: x}})
+		x := &memory{inits: [][]byte{start(frame.Video, 1)}, segments: map[int64][]byte{0: data}}
+		file, err := Plan(t.Context(), 10, []Rendition{{Kind: frame.Video, Timescale: scale, Chunks: []timeline.Chunk{{}}, Source: x}})
 		if err != nil {
 			return
 		}

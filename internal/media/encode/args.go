@@ -42,7 +42,7 @@ func Formats() []Format {
 	}
 }
 
-// Timed says that every picture in a file of this format has a presentation time of its own. Where none has, or only when the picture is
+// Timed reports whether every picture in a file of this format has a presentation time of its own. Where none has, or only when the picture is
 // decoded, the decoder has to put them in order.
 func (f Format) Timed() bool {
 	switch f { //nolint:exhaustive // the others have them
@@ -94,7 +94,7 @@ func ProbeArgs(path string, format Format) []string {
 		"-show_entries", "format=duration,start_time:" +
 			"stream=codec_type,codec_name,profile,level,pix_fmt,has_b_frames,field_order,width,height,color_space,color_transfer,sample_aspect_ratio,avg_frame_rate,r_frame_rate," +
 			"sample_rate,channels,bits_per_sample,bits_per_raw_sample,start_time,duration" +
-			":stream_tags=language,DURATION:stream_disposition=attached_pic:stream_side_data=rotation",
+			":stream_tags=language,DURATION:stream_disposition=attached_pic,forced:stream_side_data=rotation",
 		"-of", "json",
 	}
 }

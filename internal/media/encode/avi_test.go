@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// AVI has no times of presentation: what is encoded from it comes in the order in which it was filmed, and all of it.
+// AVI has no times of presentation: what is encoded from it comes in the order of its pictures, and all of it.
 func TestRewriteKeepsTheOrderOfAVI(t *testing.T) {
 	t.Parallel()
 	e := newEngine(t)

@@ -25,7 +25,7 @@ type BudgetOptions struct {
 // takes over from the last one before that has ended.
 const liveShare = 4
 
-// maxWaiting is how many may wait for a share: whoever comes then would wait for minutes.
+// maxWaiting is how many may wait for a share: the next one would wait for minutes.
 const maxWaiting = 256
 
 // NewBudget makes a budget of which nothing is taken.
@@ -142,7 +142,7 @@ func (s *share) giveBack(weight int) {
 	s.admit()
 }
 
-// admit lets in whoever is first, while there is room: a heavy one is not passed by lighter ones, or it might wait for ever.
+// admit lets in the first one, while there is room: a heavy one is not passed by lighter ones, or it might wait for ever.
 func (s *share) admit() {
 	for len(s.waiting) > 0 && s.waiting[0].weight <= s.free {
 		s.free -= s.waiting[0].weight

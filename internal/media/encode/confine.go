@@ -12,8 +12,7 @@ import (
 // Confinement is what a child can't do on this system. What is false it could, because the kernel does not offer to prevent it.
 type Confinement struct {
 	Files    bool // sees no files but those of its program and those it is given (Landlock)
-	Signals  bool // ends no processes but its own (Landlock, or seccomp)
-	Sockets  bool // has no network (seccomp)
+	Calls    bool // has no network, and ends, slows and reads no other process (seccomp)
 	NewRight bool // gains no rights by a program that has more (no_new_privs)
 }
 
@@ -23,7 +22,7 @@ func (c Confinement) Missing() []string {
 	for _, m := range []struct {
 		there bool
 		name  string
-	}{{c.NewRight, "no_new_privs"}, {c.Files, "Landlock"}, {c.Sockets, "seccomp filters"}} {
+	}{{c.NewRight, "no_new_privs"}, {c.Files, "Landlock"}, {c.Calls, "seccomp filters"}} {
 		if !m.there {
 			missing = append(missing, m.name)
 		}
@@ -86,6 +85,9 @@ func rulesFor(o *ProcessOptions) []rule {
 		if path, ok := strings.CutPrefix(arg, "file:"); ok && i > 0 && o.Args[i-1] == "-i" {
 			rules = append(rules, rule{path, toRead})
 		}
+	}
+	for _, path := range o.Reads {
+		rules = append(rules, rule{path, toRead})
 	}
 	for _, path := range o.Writes {
 		rules = append(rules, rule{path, toWrite})

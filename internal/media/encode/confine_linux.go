@@ -8,7 +8,6 @@ import (
 	"sync"
 	"unsafe"
 
-	"golang.org/x/net/bpf"
 	"golang.org/x/sys/unix"
 )
 
@@ -33,7 +32,7 @@ func confine(rules []rule) error {
 			return fmt.Errorf("confine child: %w", err)
 		}
 	}
-	if can.Sockets {
+	if can.Calls {
 		if err := filterCalls(); err != nil {
 			return fmt.Errorf("confine child: %w", err)
 		}
@@ -53,8 +52,7 @@ var confined = sync.OnceValue(func() Confinement {
 	_, err := unix.PrctlRetInt(unix.PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0)
 	mode, _, errno := unix.RawSyscall(unix.SYS_PRCTL, unix.PR_GET_SECCOMP, 0, 0)
 	calls := auditArch != 0 && errno == 0 && mode != unix.SECCOMP_MODE_STRICT && seccompOffered()
-	abi := landlockABI()
-	return Confinement{NewRight: err == nil, Files: abi >= 1, Sockets: calls, Signals: abi >= abiScopes || calls}
+	return Confinement{NewRight: err == nil, Files: landlockABI() >= 1, Calls: calls}
 })
 
 // seccompOffered reports whether the kernel filters calls.
@@ -157,69 +155,6 @@ func allow(set int, r rule, handled uint64) error {
 	_, _, errno := unix.RawSyscall6(unix.SYS_LANDLOCK_ADD_RULE, uintptr(set), unix.LANDLOCK_RULE_PATH_BENEATH, uintptr(unsafe.Pointer(&attr)), 0, 0, 0) //nolint:gosec // as the call wants it
 	if errno != 0 {
 		return os.NewSyscallError("landlock_add_rule", errno)
-	}
-	return nil
-}
-
-// refusedCalls are those that a decoder has no use for and that lead out of its confinement: to a network, to other processes, to the system.
-// io_uring does what a filter would not let through.
-//
-//nolint:gochecknoglobals // a table
-var refusedCalls = []uint32{
-	unix.SYS_SOCKET, unix.SYS_SOCKETPAIR, unix.SYS_CONNECT, unix.SYS_BIND, unix.SYS_LISTEN, unix.SYS_ACCEPT, unix.SYS_ACCEPT4,
-	unix.SYS_IO_URING_SETUP, unix.SYS_IO_URING_ENTER, unix.SYS_IO_URING_REGISTER,
-	unix.SYS_PTRACE, unix.SYS_PROCESS_VM_READV, unix.SYS_PROCESS_VM_WRITEV, unix.SYS_KCMP, unix.SYS_PIDFD_GETFD,
-	unix.SYS_KILL, unix.SYS_TKILL, unix.SYS_RT_SIGQUEUEINFO, unix.SYS_RT_TGSIGQUEUEINFO, unix.SYS_PIDFD_SEND_SIGNAL,
-	unix.SYS_BPF, unix.SYS_PERF_EVENT_OPEN, unix.SYS_USERFAULTFD, unix.SYS_KEYCTL, unix.SYS_ADD_KEY, unix.SYS_REQUEST_KEY,
-	unix.SYS_UNSHARE, unix.SYS_SETNS, unix.SYS_CHROOT, unix.SYS_PIVOT_ROOT, unix.SYS_MOUNT, unix.SYS_UMOUNT2, unix.SYS_MOVE_MOUNT,
-	unix.SYS_OPEN_TREE, unix.SYS_FSOPEN, unix.SYS_FSMOUNT, unix.SYS_FSCONFIG, unix.SYS_FSPICK, unix.SYS_MOUNT_SETATTR,
-	unix.SYS_OPEN_BY_HANDLE_AT, unix.SYS_NAME_TO_HANDLE_AT, unix.SYS_QUOTACTL, unix.SYS_SWAPON, unix.SYS_SWAPOFF, unix.SYS_ACCT,
-	unix.SYS_INIT_MODULE, unix.SYS_FINIT_MODULE, unix.SYS_DELETE_MODULE, unix.SYS_KEXEC_LOAD, unix.SYS_REBOOT, unix.SYS_SYSLOG,
-	unix.SYS_SETTIMEOFDAY, unix.SYS_CLOCK_SETTIME, unix.SYS_CLOCK_ADJTIME, unix.SYS_ADJTIMEX, unix.SYS_SETHOSTNAME, unix.SYS_SETDOMAINNAME,
-}
-
-// Where struct seccomp_data has what is looked at.
-const callAt, archAt, firstArgumentAt, wordSize = 0, 4, 16, 4
-
-// callFilter refuses calls, and all of another architecture: its numbers mean others.
-//
-//nolint:gochecknoglobals // made once
-var callFilter = sync.OnceValues(func() ([]bpf.RawInstruction, error) {
-	refuse := func(errno uint32) bpf.Instruction { return bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | errno} }
-	program := []bpf.Instruction{
-		bpf.LoadAbsolute{Off: archAt, Size: wordSize},
-		bpf.JumpIf{Cond: bpf.JumpEqual, Val: auditArch, SkipTrue: 1},
-		refuse(uint32(unix.ENOSYS)),
-		bpf.LoadAbsolute{Off: callAt, Size: wordSize},
-		bpf.JumpIf{Cond: bpf.JumpLessThan, Val: firstForeignCall, SkipTrue: 1},
-		refuse(uint32(unix.ENOSYS)),
-	}
-	for _, call := range refusedCalls {
-		program = append(program, bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: call, SkipTrue: 1}, refuse(uint32(unix.EPERM)))
-	}
-	return bpf.Assemble(append(program,
-		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: unix.SYS_PRLIMIT64, SkipTrue: 3}, // it asks for its own limits, and may not change others'
-		bpf.LoadAbsolute{Off: firstArgumentAt, Size: wordSize},
-		bpf.JumpIf{Cond: bpf.JumpEqual, Val: 0, SkipTrue: 1},
-		refuse(uint32(unix.EPERM)),
-		bpf.RetConstant{Val: unix.SECCOMP_RET_ALLOW}))
-})
-
-// filterCalls lets the calling thread, and what it starts, make fewer calls.
-func filterCalls() error {
-	raw, err := callFilter()
-	if err != nil {
-		return fmt.Errorf("make filter of calls: %w", err)
-	}
-	filter := make([]unix.SockFilter, len(raw))
-	for i, r := range raw {
-		filter[i] = unix.SockFilter{Code: r.Op, Jt: r.Jt, Jf: r.Jf, K: r.K}
-	}
-	program := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
-	_, _, errno := unix.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, uintptr(unsafe.Pointer(&program))) //nolint:gosec // as the call wants it
-	runtime.KeepAlive(filter)
-	if errno != 0 {
-		return os.NewSyscallError("seccomp", errno)
 	}
 	return nil
 }

@@ -55,11 +55,18 @@ func escape(read, write string) {
 	}
 	try("io_uring", unix.SYS_IO_URING_SETUP, 1)
 	try("a signal to us", unix.SYS_KILL, uintptr(os.Getppid()), 0)
+	try("a signal to our first thread", unix.SYS_TGKILL, uintptr(os.Getppid()), uintptr(os.Getppid()), 0)
+	try("slowing us", unix.SYS_SETPRIORITY, unix.PRIO_PROCESS, uintptr(os.Getppid()), 19)
+	try("slowing all of our user's", unix.SYS_SETPRIORITY, unix.PRIO_USER, 0, 19)
+	try("being slower itself", unix.SYS_SETPRIORITY, unix.PRIO_PROCESS, 0, 19)
+	try("choosing our processors", unix.SYS_SCHED_SETAFFINITY, uintptr(os.Getppid()))
+	try("choosing who is told of a file", unix.SYS_FCNTL, os.Stdout.Fd(), unix.F_SETOWN, uintptr(os.Getppid()))
+	try("a namespace of its own", unix.SYS_CLONE, unix.CLONE_NEWUSER|unix.CLONE_THREAD) // the kernel wants more than that of a thread
 	try("tracing us", unix.SYS_PTRACE, unix.PTRACE_ATTACH, uintptr(os.Getppid()))
 	try("changing our limits", unix.SYS_PRLIMIT64, uintptr(os.Getppid()), unix.RLIMIT_CPU)
 	try("its own limits", unix.SYS_PRLIMIT64, 0, unix.RLIMIT_CPU)
 	privileges, err := unix.PrctlRetInt(unix.PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0)
-	fmt.Println("no_new_privs", privileges, err)
+	_, _ = fmt.Fprintln(os.Stdout, "no_new_privs", privileges, err)
 }
 
 // TestConfinement has a child try to get out of what it is given.
@@ -96,7 +103,10 @@ func TestConfinement(t *testing.T) {
 		"writing another file": "was refused", "removing a file": "was refused", "running a program": "was refused",
 		"a socket of " + strconv.Itoa(unix.AF_INET): "was refused", "a socket of " + strconv.Itoa(unix.AF_INET6): "was refused",
 		"a socket of " + strconv.Itoa(unix.AF_UNIX): "was refused", "a socket of " + strconv.Itoa(unix.AF_NETLINK): "was refused",
-		"io_uring": "was refused", "a signal to us": "was refused", "tracing us": "was refused", "changing our limits": "was refused",
+		"io_uring": "was refused", "a signal to us": "was refused", "a signal to our first thread": "was refused",
+		"slowing us": "was refused", "slowing all of our user's": "was refused", "being slower itself": "went well",
+		"choosing our processors": "was refused", "choosing who is told of a file": "was refused", "a namespace of its own": "was refused",
+		"tracing us": "was refused", "changing our limits": "was refused",
 	} {
 		if said[what] != want {
 			t.Errorf("%s: %q, want %q", what, said[what], want)
@@ -124,7 +134,7 @@ func TestMissing(t *testing.T) {
 	if got := strings.Join((Confinement{}).Missing(), ", "); got != "no_new_privs, Landlock, seccomp filters" {
 		t.Errorf("without anything: %s", got)
 	}
-	if got := (Confinement{Files: true, Sockets: true, NewRight: true}).Missing(); len(got) > 0 {
+	if got := (Confinement{Files: true, Calls: true, NewRight: true}).Missing(); len(got) > 0 {
 		t.Errorf("with all: %v", got)
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"millrace/internal/media/frame"
 )
 
-// PictureCut describes pictures that are encoded anew in their own codec, size and colours because what they depend on is cut off in front
+// PictureCut describes pictures that are encoded again in their own codec, size and colours because what they depend on is cut off in front
 // of them: fragmented MP4 comes on standard input and goes to standard output, a fragment a picture, in the order in which they are shown.
 type PictureCut struct {
 	Codec frame.Codec
@@ -88,7 +88,7 @@ func (a PictureCut) encoder() []string {
 	return append(args, "-x264-params", params)
 }
 
-// SoundCut describes a stretch of AAC that is encoded anew because part of it is silenced: fragmented MP4 comes on standard input, ADTS
+// SoundCut describes a stretch of AAC that is encoded again because part of it is silenced: fragmented MP4 comes on standard input, ADTS
 // goes to standard output. The first packet that comes out is the encoder's priming; behind it each packet that went in has its own.
 type SoundCut struct {
 	Channels int

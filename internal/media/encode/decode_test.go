@@ -109,7 +109,7 @@ func TestImageRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if _, err := e.Image(t.Context(), data); fault.KindOf(err) != fault.Invalid || err == nil {
+			if _, err := e.Image(t.Context(), data); !fault.Is(err, fault.Invalid) {
 				t.Errorf("decoded: %v", err)
 			}
 		})

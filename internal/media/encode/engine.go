@@ -16,7 +16,7 @@ import (
 type Options struct {
 	FFmpeg, FFprobe string // absolute paths; see Find
 	Budget          *Budget
-	Reserve         *Reserve      // of what encodes in haste; nil: there is none
+	Reserve         *Reserve      // of what encodes with the fast preset; nil: there is none
 	Limits          Limits        // of encodes; zero means DefaultLimits
 	H264            H264          // what encodes pictures; empty: X264. Stills and the ends of clips are always X264's
 	Stall           time.Duration // an encode that gives no sign of life for so long is killed; zero means a minute
@@ -24,7 +24,7 @@ type Options struct {
 
 // Engine runs the jobs that need ffmpeg. It keeps nothing and may be used from many goroutines.
 //
-// Errors are of kind fault.Invalid when the file is at fault, with a message fit for whoever sent it, and unmarked when it
+// Errors are of kind fault.Invalid when the file is at fault, with a message fit for the person who sent it, and unmarked when it
 // may be us. Then, as always when ctx ends, trying again may help.
 type Engine struct{ opts Options }
 
@@ -72,12 +72,12 @@ var errProbeTime = errors.New("ffprobe took too long")
 func (e *Engine) Probe(ctx context.Context, path string, format Format) (Info, error) {
 	bounded, cancel := context.WithTimeoutCause(ctx, probeTime, errProbeTime)
 	defer cancel()
-	var answer bytes.Buffer
+	var output bytes.Buffer
 	err := NewProcess(ProcessOptions{
 		Program: e.opts.FFprobe, Args: ProbeArgs(path, format), Priority: OnDemand,
 		Limits: Limits{AddressSpace: 1 << 30, CPU: probeTime, FileSize: 1 << 20},
 		Output: func(_ context.Context, r io.Reader) error {
-			n, err := io.Copy(&answer, io.LimitReader(r, maxProbe+1))
+			n, err := io.Copy(&output, io.LimitReader(r, maxProbe+1))
 			if err == nil && n > maxProbe {
 				return fault.New(fault.Invalid, "the file describes more tracks than can be read")
 			}
@@ -95,7 +95,7 @@ func (e *Engine) Probe(ctx context.Context, path string, format Format) (Info, e
 		}
 		return Info{}, blame(err, message+format.Name())
 	}
-	info, err := parseProbe(answer.Bytes(), format)
+	info, err := parseProbe(output.Bytes(), format)
 	if err != nil {
 		return Info{}, err
 	}
@@ -142,7 +142,7 @@ func blame(err error, message string) error {
 		return nil
 	}
 	if errors.Is(err, ErrStalled) {
-		return fault.Wrap(fault.Invalid, err, "%s: the decoder does not get on with it", message)
+		return fault.Wrap(fault.Invalid, err, "%s: the decoder makes no progress", message)
 	}
 	exit, ok := errors.AsType[*ExitError](err)
 	if !ok || exit.Signal == "killed" { // the system's memory killer, most likely

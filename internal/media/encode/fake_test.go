@@ -98,12 +98,12 @@ func fake(what string) {
 	case "escape":
 		escape(os.Args[4], os.Args[5])
 	case "progress":
-		told := os.NewFile(3, "progress")
-		fmt.Fprint(told, "out_time_us=N/A\nprogress=continue\nout_time_us=1500000\nprogress=continue\n")
-		fmt.Fprint(told, "out_time_us=3000000\nprogress=end\n")
+		progress := os.NewFile(3, "progress")
+		fmt.Fprint(progress, "out_time_us=N/A\nprogress=continue\nout_time_us=1500000\nprogress=continue\n")
+		fmt.Fprint(progress, "out_time_us=3000000\nprogress=end\n")
 	case "progress-hang":
-		told := os.NewFile(3, "progress")
-		fmt.Fprint(told, "out_time_us=1500000\nprogress=continue\n")
+		progress := os.NewFile(3, "progress")
+		fmt.Fprint(progress, "out_time_us=1500000\nprogress=continue\n")
 		forever()
 	}
 }
@@ -137,7 +137,7 @@ func fakeOptions(t *testing.T, what string) ProcessOptions {
 func running(t *testing.T, mark string) []string {
 	t.Helper()
 	var found []string
-	for range 100 { // an orphan that was killed takes a moment to be reaped by init
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); { // an orphan that was killed takes a moment to be reaped by init
 		found = nil
 		procs, err := filepath.Glob("/proc/[0-9]*")
 		if err != nil {

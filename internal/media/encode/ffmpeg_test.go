@@ -52,17 +52,17 @@ func packets(t *testing.T, path, stream string) []packet {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var answer struct {
+	var output struct {
 		Packets []struct {
 			PTS string `json:"pts_time"`
 			DTS string `json:"dts_time"`
 		} `json:"packets"`
 	}
-	if err := json.Unmarshal(out, &answer); err != nil {
+	if err := json.Unmarshal(out, &output); err != nil {
 		t.Fatal(err)
 	}
 	var got []packet
-	for _, p := range answer.Packets {
+	for _, p := range output.Packets {
 		pts, _ := strconv.ParseFloat(p.PTS, 64)
 		dts, _ := strconv.ParseFloat(p.DTS, 64)
 		got = append(got, packet{pts, dts})
@@ -453,7 +453,7 @@ func TestPlaylistsInDisguiseAreRefused(t *testing.T) {
 			}
 		}
 		formats := Formats()
-		if name != "m3u8" && name != "concat" {
+		if name != "m3u8" { // what shuts the others out is the same in every format's arguments
 			formats = []Format{MP3, MPEGTS}
 		}
 		for _, format := range formats {
@@ -531,5 +531,35 @@ func TestCheck(t *testing.T) {
 	r = Check(t.Context(), "/bin/true", "/bin/true") // runs and knows nothing
 	if len(r.Problems) != 9+len(Formats()) || len(r.Limits) != 3 || !strings.Contains(r.Limits[0], "libx265, so clips of HEVC assets") {
 		t.Errorf("got %q, %q", r.Problems, r.Limits)
+	}
+}
+
+// TestDecodesQuickly: of what is usual in MP4 the first frame is decoded without looking at the streams before, and of noise none is.
+func TestDecodesQuickly(t *testing.T) {
+	t.Parallel()
+	e := newEngine(t)
+	lavfi := []string{"-f", "lavfi", "-i", "testsrc2=s=160x90:r=25", "-f", "lavfi", "-i", sound, "-t", "1"}
+	for name, tt := range map[string]struct {
+		args []string
+		want bool
+	}{
+		"H.264 with B-frames, AAC": {[]string{"-c:v", "libx264", "-bf", "3", "-pix_fmt", "yuv420p", "-c:a", "aac"}, true},
+		"HEVC, AC-3":               {[]string{"-c:v", "libx265", "-x265-params", "log-level=error", "-pix_fmt", "yuv420p", "-c:a", "ac3"}, true},
+		"VP9, Opus":                {[]string{"-c:v", "libvpx-vp9", "-deadline", "realtime", "-pix_fmt", "yuv420p", "-c:a", "libopus"}, true},
+		"MPEG-4, MP3":              {[]string{"-c:v", "mpeg4", "-c:a", "libmp3lame"}, true},
+		"noise":                    {[]string{"-c:v", "libx264", "-pix_fmt", "yuv420p", "-c:a", "aac", "-bsf:v", "noise=amount=1", "-bsf:a", "noise=amount=1"}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			path := makeFile(t, "a.mp4", append(slices.Clone(lavfi), tt.args...)...)
+			for _, kind := range []Kind{Video, Audio} {
+				if got, err := e.decodes(t.Context(), DecodesArgs(path, MOV, kind, true)); got != tt.want || err != nil {
+					t.Errorf("%s: %t, %v", kind, got, err)
+				}
+				if got, err := e.Decodes(t.Context(), path, MOV, kind); got != tt.want || err != nil {
+					t.Errorf("%s, in any way: %t, %v", kind, got, err)
+				}
+			}
+		})
 	}
 }

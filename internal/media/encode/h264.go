@@ -36,7 +36,7 @@ func (h H264) name() string {
 	return "h264_" + string(h)
 }
 
-// hardware says whether an encoder has memory of its own, for which a driver takes addresses by the terabyte.
+// hardware reports whether an encoder has memory of its own, for which a driver takes addresses by the terabyte.
 func (h H264) hardware() bool { return h != X264 && h != "" }
 
 // addresses is the limit of a child that encodes.

@@ -15,7 +15,7 @@ import (
 // A frame comes out for each frame that goes in, with its time in whole milliseconds. The first one is a key frame; others stand where the
 // presentation time is an odd number of ticks, of the input's time scale, behind the first one's, and nowhere else.
 type LadderArgs struct {
-	Rungs     []RungArgs // Straight; Keys and Threads do not count
+	Rungs     []RungArgs // without reordering; Keys and Threads do not count
 	Timescale uint32
 	// Whole: all of the picture is at hand, and somebody waits for the last of it. It takes a fifth less time, and the parameter sets are the
 	// same.

@@ -15,7 +15,7 @@ import (
 
 // TestStraight checks that what is encoded live and what is encoded later have the same parameter sets, bit for bit: they share an init
 // segment.
-func TestStraight(t *testing.T) {
+func TestNoReorder(t *testing.T) {
 	t.Parallel()
 	e := newEngine(t)
 	source, err := os.ReadFile(makeFile(t, "a.mp4", "-f", "lavfi", "-i", "testsrc2=size=640x360:rate=25:duration=2", "-c:v", "libx264", "-preset", "ultrafast",
@@ -33,7 +33,7 @@ func TestStraight(t *testing.T) {
 		var outputs []func(context.Context, io.Reader) error
 		for i, width := range []int{480, 320} {
 			job.Rungs = append(job.Rungs, RungArgs{
-				Width: width, Height: width * 9 / 16 &^ 1, Preset: preset, CRF: 23, Bitrate: 400_000, Level: 30, Timescale: 90000, Straight: true, FrameRate: 25,
+				Width: width, Height: width * 9 / 16 &^ 1, Preset: preset, CRF: 23, Bitrate: 400_000, Level: 30, Timescale: 90000, NoReorder: true, FrameRate: 25,
 			})
 			outputs = append(outputs, func(_ context.Context, in io.Reader) error {
 				for tags := flv.NewReader(in, 1<<20); ; {
@@ -88,8 +88,8 @@ func TestStraight(t *testing.T) {
 	}
 }
 
-// TestHasty checks that what is encoded in haste has the parameter sets of what is not, bit for bit, and as many pictures.
-func TestHasty(t *testing.T) {
+// TestFastPreset checks that what is encoded with the fast preset has the parameter sets of what is not, bit for bit, and as many pictures.
+func TestFastPreset(t *testing.T) {
 	t.Parallel()
 	e := newEngine(t)
 	source, err := os.ReadFile(makeFile(t, "a.mp4", "-f", "lavfi", "-i", "testsrc2=size=640x360:rate=25:duration=2", "-c:v", "libx264", "-preset", "ultrafast",
@@ -99,12 +99,12 @@ func TestHasty(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, preset := range []string{"veryfast", "faster"} {
-		for _, straight := range []bool{false, true} {
+		for _, noReorder := range []bool{false, true} {
 			var entries [2][]byte
 			for i := range entries {
 				a := RungArgs{
 					Width: 320, Height: 180, Preset: preset, CRF: 23, Bitrate: 400_000, Level: 30, Timescale: 12800, Keys: []float64{10, 11},
-					Straight: straight, FrameRate: 25, Hasty: i == 1,
+					NoReorder: noReorder, FrameRate: 25, FastPreset: i == 1,
 				}
 				pictures, keys := 0, 0
 				err := e.Rung(t.Context(), OnDemand, RungJob{
@@ -141,7 +141,7 @@ func TestHasty(t *testing.T) {
 				}
 			}
 			if !bytes.Equal(entries[0], entries[1]) {
-				t.Errorf("%s, straight %t: in haste\n%x\nand otherwise\n%x", preset, straight, entries[1], entries[0])
+				t.Errorf("%s, no reordering %t: with the fast preset\n%x\nand otherwise\n%x", preset, noReorder, entries[1], entries[0])
 			}
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	"millrace/internal/media/frame"
 )
 
-// LastArgs describe the last picture of some that are decoded, encoded anew as a single key frame: in come access units as fragmented MP4 on
+// LastArgs describe the last picture of some that are decoded, encoded again as a single key frame: in come access units as fragmented MP4 on
 // standard input, out goes fragmented MP4 on standard output.
 type LastArgs struct {
 	Codec  frame.Codec

@@ -10,7 +10,7 @@ import (
 // IVF is the format in which VP8 goes to ffmpeg's standard input; nothing is ever stored in it.
 const IVF Format = "ivf"
 
-// LiveArgs describe a picture that is encoded anew while it streams: in come access units as fragmented MP4, or as IVF for VP8, on
+// LiveArgs describe a picture that is encoded again while it streams: in come access units as fragmented MP4, or as IVF for VP8, on
 // standard input; out goes H.264 as FLV on standard output, a frame for each frame with its time, key frames where the input has them.
 type LiveArgs struct {
 	Format        Format // MOV or IVF

@@ -10,7 +10,7 @@ import (
 
 const (
 	maxTracks = 64
-	maxProbe  = 1 << 20 // bytes of ffprobe's answer
+	maxProbe  = 1 << 20 // bytes of ffprobe's response
 )
 
 // Info is what a file holds.
@@ -40,6 +40,7 @@ type Track struct {
 	Duration time.Duration
 	Start    time.Duration
 	Language string // as the file says, often ISO 639-2
+	Forced   bool   // subtitles of what is said in another language than the rest
 
 	Width, Height     int     // pixels as stored, before rotation
 	PixelAspect       string  // such as 1:1
@@ -89,17 +90,18 @@ type probedStream struct {
 	} `json:"tags"`
 	Disposition struct {
 		AttachedPic int `json:"attached_pic"`
+		Forced      int `json:"forced"`
 	} `json:"disposition"`
 	SideData []struct {
 		Rotation json.Number `json:"rotation"`
 	} `json:"side_data_list"`
 }
 
-// parseProbe reads ffprobe's answer about a file of the given format.
-func parseProbe(answer []byte, format Format) (Info, error) {
+// parseProbe reads ffprobe's response about a file of the given format.
+func parseProbe(output []byte, format Format) (Info, error) {
 	var p probed
-	if err := json.Unmarshal(answer, &p); err != nil {
-		return Info{}, fmt.Errorf("parse answer of ffprobe: %w", err)
+	if err := json.Unmarshal(output, &p); err != nil {
+		return Info{}, fmt.Errorf("parse response of ffprobe: %w", err)
 	}
 	info := Info{Container: format, Duration: parseSeconds(p.Format.Duration), Start: parseSeconds(p.Format.StartTime)}
 	for _, s := range p.Streams {
@@ -147,7 +149,7 @@ func (s probedStream) track() Track {
 		t.Channels = s.Channels
 		t.SampleRate, _ = strconv.Atoi(s.SampleRate)
 	case "subtitle":
-		t.Kind = Text
+		t.Kind, t.Forced = Text, s.Disposition.Forced != 0
 	}
 	return t
 }

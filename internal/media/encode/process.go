@@ -1,8 +1,9 @@
-// Package encode runs ffmpeg and ffprobe as children that turn pictures into pictures and sound into sound, and rewrite
-// containers that the service does not read itself.
+// Package encode runs ffmpeg and ffprobe as child processes. They encode pictures and sound, and rewrite containers that the
+// service does not read itself.
 //
-// It must never know jobs, resources, HLS or HTTP. A child sees the files and pipes that it is given, no network, one demuxer chosen by us
-// and none of our environment, which the kernel sees to where it can (Confinement); it is bounded in time, memory and output, and it is always killed and reaped before Run returns.
+// It must never know jobs, resources, HLS or HTTP. A child sees the files and pipes that it is given, no network,
+// one demuxer chosen by us and none of our environment; the kernel enforces this where it can (Confinement). A child is bounded in time,
+// memory and output, and it is always killed and reaped before Run returns.
 // The goroutines that serve a child's pipes belong to Process.Run and end with it.
 package encode
 
@@ -15,7 +16,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime/debug"
 	"strconv"
 	"strings"
 	"sync"
@@ -23,6 +23,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"millrace/internal/fault"
 )
 
 // ErrStalled is the cause of a child killed because it gave no sign of life.
@@ -47,8 +49,10 @@ type ProcessOptions struct {
 	Progress func(at time.Duration)
 	// Said is given the last of what the child has said, when it has ended well.
 	Said func(string)
-	// Writes are the files that the child makes. It may write no others, and read only these and the inputs among Args (-i file:…).
+	// Writes are the files that the child makes. It may write no others, and read only these, Reads and the inputs
+	// among Args (-i file:…).
 	Writes []string
+	Reads  []string
 	// Files are the child's too, from descriptor 3 on; a child that tells of its progress has none. They stay the caller's to close.
 	Files []*os.File
 	// Hurry, once closed, says that somebody waits for the child now: it goes on as OnDemand.
@@ -105,19 +109,19 @@ func (e *ExitError) Error() string {
 
 // run is a started child with our ends of its pipes.
 type run struct {
-	process *Process
-	cmd     *exec.Cmd
-	cancel  context.CancelCauseFunc
-	stderr  tail
-	input   *os.File // ours to write; nil without
-	output  *os.File // ours to read; nil without
-	further []*os.File
-	said    *os.File
-	told    *os.File // progress; nil without
-	release func()   // of the thread that started the child
-	theirs  []*os.File
-	serving sync.WaitGroup // stderr, progress, output
-	feeding sync.WaitGroup
+	process  *Process
+	cmd      *exec.Cmd
+	cancel   context.CancelCauseFunc
+	stderr   tail
+	input    *os.File // ours to write; nil without
+	output   *os.File // ours to read; nil without
+	further  []*os.File
+	said     *os.File
+	progress *os.File // progress; nil without
+	release  func()   // of the thread that started the child
+	theirs   []*os.File
+	serving  sync.WaitGroup // stderr, progress, output
+	feeding  sync.WaitGroup
 
 	mu       sync.Mutex
 	reaped   bool  // the child's number may be another's now
@@ -137,6 +141,10 @@ func (p *Process) Run(ctx context.Context) error {
 	r := &run{process: p, cancel: cancel}
 	defer r.closeAll()
 	if err := r.start(ctx); err != nil {
+		if ctx.Err() != nil {
+			p.happened(Cut)
+			return fmt.Errorf("start %s: %w", filepath.Base(p.opts.Program), context.Cause(ctx))
+		}
 		p.happened(SpawnBroke)
 		return fmt.Errorf("start %s: %w", filepath.Base(p.opts.Program), err)
 	}
@@ -175,7 +183,7 @@ func (r *run) start(ctx context.Context) error {
 	for _, out := range []struct {
 		ours, its **os.File
 		wanted    bool
-	}{{&r.output, &stdout, opts.Output != nil}, {&r.said, &stderr, true}, {&r.told, &progress, opts.Progress != nil}} {
+	}{{&r.output, &stdout, opts.Output != nil}, {&r.said, &stderr, true}, {&r.progress, &progress, opts.Progress != nil}} {
 		if !out.wanted {
 			continue
 		}
@@ -235,14 +243,14 @@ func (r *run) abandon() {
 	for _, f := range r.further {
 		_ = f.Close()
 	}
-	if r.told != nil {
-		_ = r.told.Close()
+	if r.progress != nil {
+		_ = r.progress.Close()
 	}
 	_ = r.said.SetReadDeadline(time.Now().Add(time.Second))
 }
 
 func (r *run) closeAll() {
-	for _, f := range append(append(r.theirs, r.further...), r.input, r.output, r.said, r.told) {
+	for _, f := range append(append(r.theirs, r.further...), r.input, r.output, r.said, r.progress) {
 		if f != nil {
 			_ = f.Close()
 		}
@@ -252,7 +260,7 @@ func (r *run) closeAll() {
 // serve reads every pipe that the child writes to.
 func (r *run) serve(ctx context.Context) {
 	r.serving.Go(func() { _, _ = io.Copy(&r.stderr, r.said) })
-	if r.told != nil {
+	if r.progress != nil {
 		r.serving.Go(r.readProgress)
 	}
 	if r.output != nil {
@@ -267,21 +275,11 @@ func (r *run) serveOutput(ctx context.Context, file *os.File, read func(context.
 	out := r.watch(file)
 	out.stall = r.process.opts.Stall
 	r.serving.Go(func() {
-		if err := guarded(func() error { return read(ctx, out) }); err != nil {
-			r.outputBroke(fmt.Errorf("read output of %s: %w", filepath.Base(r.cmd.Path), err), out.ended)
+		if err := fault.Guard(func() error { return read(ctx, out) }); err != nil {
+			r.outputBroke(fmt.Errorf("read output of %s: %w%s", filepath.Base(r.cmd.Path), err, fault.Trace(err)), out.ended)
 		}
 		_, _ = io.Copy(io.Discard, out)
 	})
-}
-
-// guarded has a panic of what serves a pipe be its error: a picture that nobody thought of ends its own child, not the service.
-func guarded(serve func() error) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
-		}
-	}()
-	return serve()
 }
 
 // outputBroke ends a child whose output is of no use. One that has closed its output is about to end by itself and may have a
@@ -304,7 +302,7 @@ func (r *run) feed(ctx context.Context) {
 		return
 	}
 	r.feeding.Go(func() {
-		err := guarded(func() error { return r.process.opts.Input(ctx, r.input) })
+		err := fault.Guard(func() error { return r.process.opts.Input(ctx, r.input) })
 		_ = r.input.Close()
 		if err != nil && ctx.Err() == nil && !errors.Is(err, syscall.EPIPE) {
 			r.cancel(fmt.Errorf("write input of %s: %w", filepath.Base(r.cmd.Path), err))
@@ -394,7 +392,7 @@ func (r *run) result(ctx context.Context) error {
 // readProgress follows ffmpeg's -progress: lines key=value, about two blocks a second.
 func (r *run) readProgress() {
 	opts := r.process.opts
-	in := r.watch(r.told)
+	in := r.watch(r.progress)
 	if opts.Output == nil {
 		in.stall = opts.Stall
 	}

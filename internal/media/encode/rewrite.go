@@ -10,17 +10,17 @@ import (
 )
 
 // RewriteArgs describe a file whose first video stream and one audio stream are written as fragmented MP4 to standard output: packet by
-// packet as they are, or encoded anew.
+// packet as they are, or encoded again.
 type RewriteArgs struct {
 	Input   string // path
 	Format  Format
 	Audio   int           // which of its audio streams, from 0
-	Picture *Picture      // how the video is encoded anew; nil: it stays
+	Picture *Picture      // how the video is encoded again; nil: it stays
 	Sound   *Sound        // how the audio is; nil: it stays
 	Length  time.Duration // how much of it; 0: all
 }
 
-// Picture is H.264 that is made of any video, key frames KeyInterval apart, but one at 1 second for whoever waits for the first segment.
+// Picture is H.264 that is made of any video, key frames KeyInterval apart, but one at 1 second for viewers who wait for the first segment.
 type Picture struct {
 	Width, Height int // pixels, even
 	Preset        string
@@ -34,7 +34,7 @@ type Picture struct {
 	Encoder       H264
 }
 
-// KeyInterval is how far apart key frames are where a video is encoded anew, in seconds: the length of its segments.
+// KeyInterval is how far apart key frames are where a video is encoded again, in seconds: the length of its segments.
 const KeyInterval = 2
 
 // maxPixels of a picture, 8192 by 6480: what is larger is not decoded.
@@ -132,7 +132,7 @@ func (p *Picture) filters() string {
 const convertTime = 10 * 24 * time.Hour
 
 // Rewrite gives output a file's first video track and one audio track as fragmented MP4, from the first fragment on as they come. When
-// output returns an error, that is the error. Where something is encoded anew it waits for a share of the processor of its own, and goes
+// output returns an error, that is the error. Where something is encoded again it waits for a share of the processor of its own, and goes
 // behind whatever a viewer waits for.
 func (e *Engine) Rewrite(ctx context.Context, job RewriteArgs, output func(ctx context.Context, mp4 io.Reader) error) error {
 	share, nice, limits := OnDemand, OnDemand, e.opts.Limits

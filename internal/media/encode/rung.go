@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// RungArgs describe a stretch of a picture that is encoded anew in another size: fragmented MP4 comes on standard input and goes to
+// RungArgs describe a stretch of a picture that is encoded again in another size: fragmented MP4 comes on standard input and goes to
 // standard output, a fragment a frame. Every frame that goes in comes out with its time of presentation, in ticks of the input's time scale.
 // Decoding begins some frames before the first of them: media time begins late enough for that not to be negative.
 type RungArgs struct {
@@ -21,14 +21,14 @@ type RungArgs struct {
 	Bitrate       int // the most over a second, bits per second
 	Level         int // level_idc
 	Timescale     uint32
-	// Straight pictures refer to none that comes later: they come out as they went in. Such a rung's parameter sets are those of Ladder's.
-	Straight  bool
-	FrameRate float64 // of a straight rung, frames per second; 0: unknown
+	// NoReorder: pictures refer to none that comes later, and come out as they went in. Such a rung's parameter sets are those of Ladder's.
+	NoReorder bool
+	FrameRate float64 // of a rung without reordering, frames per second; 0: unknown
 	// Keys are where segments begin, in seconds of the input's presentation time: key frames stand there and nowhere else. nil: the first picture
 	// is the only one.
 	Keys []float64
-	// Hasty is for what somebody waits for: it takes two thirds of the time, and a tenth more bits. Parameter sets are the same.
-	Hasty bool
+	// FastPreset is for what a viewer waits for: it takes two thirds of the time, and a tenth more bits. Parameter sets are the same.
+	FastPreset bool
 	// Part is for one of up to three runs that make a segment together.
 	Part    bool
 	Threads int // of the encoder and of the decoder; 0: as many as there are cores
@@ -42,7 +42,7 @@ type RungArgs struct {
 func (a RungArgs) Build() []string {
 	threads := strconv.Itoa(a.Threads)
 	preset, scaler := a.Preset, "bicubic"
-	if a.Hasty {
+	if a.FastPreset {
 		preset, scaler = "ultrafast", "bilinear"
 	}
 	args := append(append(common(), a.Encoder.device()...),
@@ -53,7 +53,7 @@ func (a RungArgs) Build() []string {
 		"-vf", fmt.Sprintf("scale=%d:%d:flags=%s,setsar=1,format=yuv420p%s", a.Width, a.Height, scaler, a.Encoder.upload()))
 	args = append(args, a.Encoder.args(coding{
 		preset: preset, crf: a.CRF, bitrate: a.Bitrate, level: a.Level, threads: threads, params: a.x264(),
-		live: a.Straight && a.Encoder.hardware(), // or it would write other parameter sets than Ladder
+		live: a.NoReorder && a.Encoder.hardware(), // or it would write other parameter sets than Ladder
 	})...)
 	if len(a.Keys) > 0 {
 		args = append(args, "-force_key_frames", times(a.Keys))
@@ -72,7 +72,7 @@ func (a RungArgs) x264() string {
 		full = "0.35"
 	}
 	params := "keyint=infinite:scenecut=0:open-gop=0:stitchable=1:vbv-init=" + full
-	if a.Hasty {
+	if a.FastPreset {
 		ref := 1
 		if a.Preset != "veryfast" && a.Preset != "superfast" {
 			ref = 2 // as "faster" and "fast" have
@@ -80,7 +80,7 @@ func (a RungArgs) x264() string {
 		// What the parameter sets say of the slower preset, and what costs little and spares many bits.
 		params += fmt.Sprintf(":cabac=1:8x8dct=1:ref=%d:bframes=3:b-pyramid=normal:weightb=1:weightp=1:b-adapt=1:deblock=0,0:aq-mode=1:mbtree=1:rc-lookahead=8", ref)
 	}
-	if !a.Straight {
+	if !a.NoReorder {
 		return params
 	}
 	fps := a.FrameRate
@@ -164,7 +164,7 @@ func (e *Engine) part(ctx context.Context, p Priority, parts []RungArgs, i int, 
 		Program: e.opts.FFmpeg, Args: args.Build(), Stall: e.opts.Stall,
 		Limits: Limits{AddressSpace: args.Encoder.addresses(e.opts.Limits.AddressSpace), CPU: rungTime},
 	}
-	if v := e.opts.Reserve; v != nil && args.Hasty && args.Keys == nil {
+	if v := e.opts.Reserve; v != nil && args.FastPreset && args.Keys == nil {
 		return v.do(ctx, child, len(parts)+1, ImageJob{ // the next segment may have one part more
 			Input:  func(ctx context.Context, w io.Writer) error { return job.Input(ctx, i, w) },
 			Output: func(r io.Reader) error { return job.Output(ctx, i, r) },

@@ -13,21 +13,21 @@ import (
 
 func TestParseProbe(t *testing.T) {
 	t.Parallel()
-	const answer = `{"streams":[
+	const output = `{"streams":[
 		{"codec_type":"video","codec_name":"mjpeg","disposition":{"attached_pic":1}},
 		{"codec_type":"video","codec_name":"hevc","width":1920,"height":1080,"avg_frame_rate":"0/0","r_frame_rate":"25/1","field_order":"tt",
 		 "bits_per_raw_sample":"10","tags":{"DURATION":"01:00:02.500000000"},"side_data_list":[{"rotation":-90}]},
 		{"codec_type":"audio","codec_name":"pcm_s24le","sample_rate":"96000","channels":2,"bits_per_sample":24,"duration":"N/A"},
-		{"codec_type":"subtitle","codec_name":"mov_text"},{"codec_type":"attachment"},{}],
+		{"codec_type":"subtitle","codec_name":"mov_text","disposition":{"forced":1}},{"codec_type":"attachment"},{}],
 		"format":{"duration":"3602.5","start_time":"-0.021"}}`
-	got, err := parseProbe([]byte(answer), Matroska)
+	got, err := parseProbe([]byte(output), Matroska)
 	if err != nil {
 		t.Fatal(err)
 	}
 	tracks := []Track{
 		{Kind: Video, Codec: "hevc", Width: 1920, Height: 1080, FrameRate: 25, Interlaced: true, HD: true, BitSize: 10, Duration: 3602500 * time.Millisecond, Rotation: 90},
 		{Kind: Audio, Codec: "pcm_s24le", SampleRate: 96000, Channels: 2, BitSize: 24},
-		{Kind: Text, Codec: "mov_text"},
+		{Kind: Text, Codec: "mov_text", Forced: true},
 		{Kind: Data},
 		{Kind: Data},
 	}
@@ -39,8 +39,8 @@ func TestParseProbe(t *testing.T) {
 
 func FuzzParseProbe(f *testing.F) {
 	f.Add(`{"streams":[{"codec_type":"video","avg_frame_rate":"1/0","side_data_list":[{"rotation":1e300}],"tags":{"DURATION":"99999999999:1:1","language":"\ud800"}}],"format":{"duration":"1e308"}}`)
-	f.Fuzz(func(t *testing.T, answer string) {
-		info, err := parseProbe([]byte(answer), MOV)
+	f.Fuzz(func(t *testing.T, output string) {
+		info, err := parseProbe([]byte(output), MOV)
 		if err != nil {
 			return
 		}

@@ -18,7 +18,7 @@ func (k Kind) String() string { return [...]string{"video", "audio", "text"}[k] 
 // Codec names a codec.
 type Codec string
 
-// The codecs that encoders send. VP8 has no place in CMAF: it is known so that it can be named and encoded anew.
+// The codecs that encoders send. VP8 has no place in CMAF: it is known so that it can be named and encoded again.
 const (
 	H264 Codec = "h264"
 	HEVC Codec = "hevc"

@@ -30,7 +30,7 @@ type Watch struct {
 	bitrate, rate float64 // usual
 	seen          int     // samples
 	trouble       int     // samples in a row with something wrong
-	told          []time.Time
+	warned        []time.Time
 }
 
 // standing is how a rule stands.
@@ -38,7 +38,7 @@ type standing struct {
 	bad, good int // samples in a row
 	raised    bool
 	warning   Warning
-	told      time.Time
+	warned    time.Time
 }
 
 // Begin starts with a new publication: what was usual of the last one does not count. Troubles stay until samples show that they are over.
@@ -112,7 +112,7 @@ func (w *Watch) of(kind string) *standing {
 	return s
 }
 
-// judge counts a sample and says whether the trouble has come or gone with it.
+// judge counts a sample and reports whether the trouble has come or gone with it.
 func (s *standing) judge(r rule, message string, now time.Time) (Change, bool) {
 	if message == "" {
 		s.bad, s.good = 0, s.good+1
@@ -134,20 +134,20 @@ func (s *standing) judge(r rule, message string, now time.Time) (Change, bool) {
 	return Change{Warning: s.warning}, true
 }
 
-// tell says whether a warning is to be told, and counts it.
+// tell reports whether a warning is to be told, and counts it.
 func (w *Watch) tell(kind string, now time.Time) bool {
-	recent := w.told[:0]
-	for _, at := range w.told {
+	recent := w.warned[:0]
+	for _, at := range w.warned {
 		if now.Sub(at) < tellTime {
 			recent = append(recent, at)
 		}
 	}
-	w.told = recent
+	w.warned = recent
 	s := w.of(kind)
-	if !s.told.IsZero() && now.Sub(s.told) < quietTime || len(w.told) >= tellMost {
+	if !s.warned.IsZero() && now.Sub(s.warned) < quietTime || len(w.warned) >= tellMost {
 		return false
 	}
-	s.told, w.told = now, append(w.told, now)
+	s.warned, w.warned = now, append(w.warned, now)
 	return true
 }
 

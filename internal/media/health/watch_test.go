@@ -22,7 +22,7 @@ type player struct {
 	at time.Time
 }
 
-func (p *player) look(times int, change func(s *Sample)) (changes []string, told int) {
+func (p *player) look(times int, change func(s *Sample)) (changes []string, warned int) {
 	for range times {
 		s := fine()
 		if change != nil {
@@ -38,11 +38,11 @@ func (p *player) look(times int, change func(s *Sample)) (changes []string, told
 			}
 			changes = append(changes, "+"+c.Kind)
 			if c.Tell {
-				told++
+				warned++
 			}
 		}
 	}
-	return changes, told
+	return changes, warned
 }
 
 func TestRules(t *testing.T) {
@@ -89,8 +89,8 @@ func TestRules(t *testing.T) {
 			if got, _ := p.look(tt.after-1, tt.change); got != nil {
 				t.Errorf("told too early: %v", got)
 			}
-			if got, told := p.look(1, tt.change); !slices.Equal(got, []string{"+" + tt.kind}) || told != 1 {
-				t.Fatalf("changes %v, told %d", got, told)
+			if got, warned := p.look(1, tt.change); !slices.Equal(got, []string{"+" + tt.kind}) || warned != 1 {
+				t.Fatalf("changes %v, told %d", got, warned)
 			}
 			is := p.w.Warnings()
 			if len(is) != 1 || is[0].Kind != tt.kind || !strings.Contains(is[0].Message, tt.says) || !strings.HasSuffix(is[0].Message, ".") || !is[0].Since.Equal(p.at) {
@@ -184,29 +184,29 @@ func TestFlapping(t *testing.T) {
 	p := &player{at: zero}
 	p.look(20, nil)
 	jump := func(s *Sample) { s.Counts.Jumps = 1 }
-	raised, told := 0, 0
+	raised, warned := 0, 0
 	for range 30 { // 65 s each
 		c, n := p.look(1, jump)
-		raised, told = raised+len(c), told+n
+		raised, warned = raised+len(c), warned+n
 		p.look(12, nil)
 		p.w.Begin(false) // it comes back
 	}
-	if raised != 30 || told < 3 || told > 4 {
-		t.Errorf("raised %d times, told %d times in half an hour", raised, told)
+	if raised != 30 || warned < 3 || warned > 4 {
+		t.Errorf("raised %d times, told %d times in half an hour", raised, warned)
 	}
 	everything := func(s *Sample) {
 		s.GOP, s.Pace, s.Counts = 20*time.Second, 0.5, Counts{Jumps: 1, Variable: true, Packets: 10, PacketsDropped: 10, Repaired: 400}
 		s.Video.Rate, s.Audio = 3, Flow{}
 	}
-	told = 0
+	warned = 0
 	began := p.at
 	for p.at.Sub(began) < time.Hour {
 		_, n := p.look(12, everything)
-		told += n
+		warned += n
 		p.look(15, nil)
 	}
-	if told > tellMost+4 || told < 5 {
-		t.Errorf("told %d times in an hour", told)
+	if warned > tellMost+4 || warned < 5 {
+		t.Errorf("told %d times in an hour", warned)
 	}
 }
 
@@ -215,7 +215,7 @@ func TestEnd(t *testing.T) {
 	t.Parallel()
 	p := &player{at: zero}
 	jump := func(s *Sample) { s.Counts.Jumps = 1 }
-	if _, told := p.look(1, jump); told != 1 {
+	if _, warned := p.look(1, jump); warned != 1 {
 		t.Fatal("not told")
 	}
 	p.w.End()
@@ -223,7 +223,7 @@ func TestEnd(t *testing.T) {
 		t.Error("it is still wrong")
 	}
 	p.w.Begin(false)
-	if c, told := p.look(1, jump); len(c) != 1 || told != 0 {
-		t.Errorf("told again %d: %v", told, c)
+	if c, warned := p.look(1, jump); len(c) != 1 || warned != 0 {
+		t.Errorf("told again %d: %v", warned, c)
 	}
 }

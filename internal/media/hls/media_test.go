@@ -164,7 +164,7 @@ func TestMultivariantText(t *testing.T) {
 		Renditions: []hls.Rendition{
 			{Type: "AUDIO", GroupID: "audio", Name: "Default", Default: true, Channels: 2, URI: "x/a.m3u8"},
 			{
-				Type: "SUBTITLES", GroupID: "subtitles", Name: "\"Ünï\"\n\x00\u0085,\xff", Language: "pt-BR", Autoselect: true, URI: "x/t.m3u8",
+				Type: "SUBTITLES", GroupID: "subtitles", Name: "\"Ünï\"\n\x00\u0085,\xff", Language: "pt-BR", Autoselect: true, Forced: true, URI: "x/t.m3u8",
 				Characteristics: "public.accessibility.transcribes-spoken-dialog",
 			},
 		},
@@ -173,17 +173,17 @@ func TestMultivariantText(t *testing.T) {
 				Bandwidth: 2628123, AverageBandwidth: 2500000, Codecs: []string{"avc1.64001f", "mp4a.40.2"}, Width: 1280, Height: 720, FrameRate: 30000.0 / 1001,
 				Audio: "audio", Subtitles: "subtitles", URI: "x/v.m3u8",
 			},
-			{URI: "x/w.m3u8"},
+			{NoCaptions: true, URI: "x/w.m3u8"},
 		},
 	}
 	want := `#EXTM3U
 #EXT-X-VERSION:7
 #EXT-X-INDEPENDENT-SEGMENTS
 #EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID="audio",NAME="Default",DEFAULT=YES,AUTOSELECT=YES,CHANNELS="2",URI="x/a.m3u8"
-#EXT-X-MEDIA:TYPE=SUBTITLES,GROUP-ID="subtitles",NAME="'Ünï'   ,` + "\ufffd" + `",LANGUAGE="pt-BR",DEFAULT=NO,AUTOSELECT=YES,FORCED=NO,CHARACTERISTICS="public.accessibility.transcribes-spoken-dialog",URI="x/t.m3u8"
+#EXT-X-MEDIA:TYPE=SUBTITLES,GROUP-ID="subtitles",NAME="'Ünï'   ,` + "\ufffd" + `",LANGUAGE="pt-BR",DEFAULT=NO,AUTOSELECT=YES,FORCED=YES,CHARACTERISTICS="public.accessibility.transcribes-spoken-dialog",URI="x/t.m3u8"
 #EXT-X-STREAM-INF:BANDWIDTH=2628123,AVERAGE-BANDWIDTH=2500000,CODECS="avc1.64001f,mp4a.40.2",RESOLUTION=1280x720,FRAME-RATE=29.970,AUDIO="audio",SUBTITLES="subtitles"
 x/v.m3u8
-#EXT-X-STREAM-INF:BANDWIDTH=1
+#EXT-X-STREAM-INF:BANDWIDTH=1,CLOSED-CAPTIONS=NONE
 x/w.m3u8
 `
 	if got := string(m.Append(nil)); got != want {

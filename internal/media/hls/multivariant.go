@@ -11,8 +11,10 @@ type Multivariant struct {
 	Independent bool // EXT-X-INDEPENDENT-SEGMENTS
 	Renditions  []Rendition
 	Variants    []Variant
-	Tiles       *Tiles // pictures for winding; nil: none are offered
+	Tiles       *Tiles // the image playlist for trick play; nil: none is offered
 	TilesURI    string
+	SessionKeys []byte // lines EXT-X-SESSION-KEY, as Key.Append writes them; empty: what is listed is not encrypted
+	ChaptersURI string // of JSON chapters (EXT-X-SESSION-DATA, section 4.4.6.4); empty: there are none
 }
 
 // Rendition is EXT-X-MEDIA, section 4.4.6.1.
@@ -23,6 +25,7 @@ type Rendition struct {
 	Language        string // RFC 5646; empty: unknown
 	Default         bool
 	Autoselect      bool
+	Forced          bool   // SUBTITLES: to be shown to those who want none
 	Characteristics string // "public.accessibility.transcribes-spoken-dialog,…"
 	Channels        int    // audio; 0: unknown
 	URI             string
@@ -36,6 +39,7 @@ type Variant struct {
 	Width, Height    int     // 0: no video
 	FrameRate        float64 // 0: unknown
 	Audio, Subtitles string  // group IDs
+	NoCaptions       bool    // CLOSED-CAPTIONS=NONE; if one variant says it all have to
 	URI              string
 }
 
@@ -45,6 +49,11 @@ func (m *Multivariant) Append(b []byte) []byte {
 	if m.Independent {
 		b = append(b, "#EXT-X-INDEPENDENT-SEGMENTS\n"...)
 	}
+	if m.ChaptersURI != "" {
+		b = append(b, `#EXT-X-SESSION-DATA:DATA-ID="com.apple.hls.chapters",URI="`...)
+		b = append(append(b, m.ChaptersURI...), "\"\n"...)
+	}
+	b = append(b, m.SessionKeys...)
 	for i := range m.Renditions {
 		b = m.Renditions[i].append(b)
 	}
@@ -68,7 +77,7 @@ func (r *Rendition) append(b []byte) []byte {
 	b = appendYesNo(b, "DEFAULT", r.Default)
 	b = appendYesNo(b, "AUTOSELECT", r.Autoselect || r.Default)
 	if r.Type == "SUBTITLES" {
-		b = append(b, ",FORCED=NO"...)
+		b = appendYesNo(b, "FORCED", r.Forced)
 	}
 	if r.Characteristics != "" {
 		b = appendQuoted(b, "CHARACTERISTICS", r.Characteristics)
@@ -106,7 +115,10 @@ func (v *Variant) append(b []byte) []byte {
 	if v.Subtitles != "" {
 		b = appendQuoted(b, "SUBTITLES", v.Subtitles)
 	}
-	b = append(b, '\n') // no CLOSED-CAPTIONS: nobody has looked whether the pictures carry CEA-608
+	if v.NoCaptions {
+		b = append(b, ",CLOSED-CAPTIONS=NONE"...)
+	}
+	b = append(b, '\n')
 	b = append(b, v.URI...)
 	return append(b, '\n')
 }

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Tiles is an image media playlist: pictures for winding, several in each image. It is no part of RFC 8216bis; players of Roku and others
+// Tiles is an image media playlist for trick play, several pictures in each image. It is no part of RFC 8216bis; players of Roku and others
 // read it as the "HLS Image Media Playlist" specification has it.
 type Tiles struct {
 	Width, Height int // of a tile, in pixels

@@ -10,8 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"millrace/internal/bridge/claim"
-	"millrace/internal/bridge/claim/claimtest"
+	"millrace/internal/claim"
+	"millrace/internal/claim/claimtest"
 	"millrace/internal/id"
 )
 
@@ -30,15 +30,15 @@ func TestOneNodeMakesAnImage(t *testing.T) {
 			}
 		})
 		for _, name := range []string{"a", "b"} {
-			desk := claim.New(claim.Options{Store: shared, Node: id.Node(name), Run: "1", Now: time.Now, Logger: slog.New(slog.DiscardHandler)})
+			claimer := claim.New(claim.Options{Store: shared, Node: id.Node(name), Run: "1", Now: time.Now, Logger: slog.New(slog.DiscardHandler)})
 			ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 			var all sync.WaitGroup
-			all.Go(func() { _ = desk.Run(ctx) }) // ends with ctx
-			t.Cleanup(func() {                   // after what the studio does at its end
+			all.Go(func() { _ = claimer.Run(ctx) }) // ends with ctx
+			t.Cleanup(func() {                      // after what the studio does at its end
 				cancel()
 				all.Wait()
 			})
-			nodes = append(nodes, node(t, s, desk, &animations, 0))
+			nodes = append(nodes, node(t, s, claimer, &animations, 0))
 		}
 		var asked sync.WaitGroup
 		got := make([][]byte, 4)

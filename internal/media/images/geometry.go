@@ -10,7 +10,7 @@ import (
 
 // shape brings a picture into the form that is asked for: turned, flipped, then fitted.
 func shape(src *image.RGBA, r *Request) *image.RGBA {
-	src = flip(turn(src, r.Rotate), r.FlipH, r.FlipV)
+	src = flip(rotate(src, r.Rotate), r.FlipH, r.FlipV)
 	from := src.Bounds()
 	w, h := fitted(from.Dx(), from.Dy(), r.Width, r.Height, r.Fit)
 	switch r.Fit {
@@ -122,7 +122,7 @@ func scaled(w, h int, s float64) (int, int) {
 	return side(w), side(h)
 }
 
-// window is the largest stretch of a picture that has the shape of w by h; x and y say where in the room that is left, from 0 to 1.
+// window is the largest stretch of a picture that has the shape of w by h; x and y say where in the rest, from 0 to 1.
 func window(from image.Rectangle, w, h int, x, y float64) image.Rectangle {
 	cw, ch := from.Dx(), from.Dy()
 	if cw*h > ch*w {
@@ -142,8 +142,8 @@ const coarse = 160
 // middle. It is sought in a small copy of the picture: detail is what differs from its neighbours.
 func interest(src *image.RGBA, size image.Point) (x, y float64) {
 	b := src.Bounds()
-	room := b.Size().Sub(size)
-	if room.X <= 0 && room.Y <= 0 {
+	slack := b.Size().Sub(size)
+	if slack.X <= 0 && slack.Y <= 0 {
 		return 0.5, 0.5
 	}
 	k := min(1, coarse/float64(max(b.Dx(), b.Dy())))
@@ -151,10 +151,10 @@ func interest(src *image.RGBA, size image.Point) (x, y float64) {
 	small := image.NewRGBA(image.Rect(0, 0, w, h))
 	draw.BiLinear.Scale(small, small.Bounds(), src, b, draw.Src, nil)
 	columns, rows := detail(small)
-	if room.X > 0 {
+	if slack.X > 0 {
 		x = best(columns, int(math.Round(float64(size.X)*k)))
 	}
-	if room.Y > 0 {
+	if slack.Y > 0 {
 		y = best(rows, int(math.Round(float64(size.Y)*k)))
 	}
 	return x, y
@@ -179,10 +179,10 @@ func detail(p *image.RGBA) (columns, rows []float64) {
 	return columns, rows
 }
 
-// best is where in the room the window of n entries with the largest sum lies, from 0 to 1.
+// best is where in the rest the window of n entries with the largest sum lies, from 0 to 1.
 func best(sums []float64, n int) float64 {
-	room := len(sums) - n
-	if room <= 0 {
+	slack := len(sums) - n
+	if slack <= 0 {
 		return 0.5
 	}
 	sum := 0.0
@@ -192,19 +192,19 @@ func best(sums []float64, n int) float64 {
 	at, most := 0, math.Inf(-1)
 	for i := 0; ; i++ {
 		// Noise alone must not pull the window away from the middle.
-		off := math.Abs(float64(i)/float64(room) - 0.5)
+		off := math.Abs(float64(i)/float64(slack) - 0.5)
 		if score := sum * (1.05 - 0.1*off); score > most {
 			at, most = i, score
 		}
-		if i == room {
-			return float64(at) / float64(room)
+		if i == slack {
+			return float64(at) / float64(slack)
 		}
 		sum += sums[i+n] - sums[i]
 	}
 }
 
 // turn rotates clockwise.
-func turn(src *image.RGBA, degrees int) *image.RGBA {
+func rotate(src *image.RGBA, degrees int) *image.RGBA {
 	w, h := src.Rect.Dx(), src.Rect.Dy()
 	switch degrees {
 	case 180:

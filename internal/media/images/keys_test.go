@@ -11,7 +11,7 @@ import (
 func TestEveryPictureIsSaidToBeAKeyFrame(t *testing.T) {
 	t.Parallel()
 	s, f := newStudio(t), sixSeconds(t)
-	path := f.Source.(*source).lane.Source.Object
+	path := f.Source.(*source).rendition.Source.Object
 	data, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)

@@ -20,7 +20,7 @@ import (
 )
 
 // thumbnail is one picture.
-func (m *Maker) thumbnail(ctx context.Context, f *Film, p *Plan) ([]byte, error) {
+func (m *Maker) thumbnail(ctx context.Context, f *Video, p *Plan) ([]byte, error) {
 	src, err := m.still(ctx, f, p)
 	if err != nil {
 		return nil, err
@@ -29,7 +29,7 @@ func (m *Maker) thumbnail(ctx context.Context, f *Film, p *Plan) ([]byte, error)
 }
 
 // still finds the picture that a thumbnail shows.
-func (m *Maker) still(ctx context.Context, f *Film, p *Plan) (*image.RGBA, error) {
+func (m *Maker) still(ctx context.Context, f *Video, p *Plan) (*image.RGBA, error) {
 	if math.IsNaN(p.at) {
 		return m.newest(ctx, f)
 	}
@@ -45,7 +45,7 @@ func (m *Maker) still(ctx context.Context, f *Film, p *Plan) (*image.RGBA, error
 }
 
 // newest is the newest key frame of what is live.
-func (m *Maker) newest(ctx context.Context, f *Film) (*image.RGBA, error) {
+func (m *Maker) newest(ctx context.Context, f *Video) (*image.RGBA, error) {
 	if f.Newest == nil {
 		return nil, notLive()
 	}
@@ -61,7 +61,7 @@ func (m *Maker) newest(ctx context.Context, f *Film) (*image.RGBA, error) {
 	if err != nil {
 		return nil, err
 	}
-	return m.decode(ctx, single(head, s, f.lane().Timescale))
+	return m.decode(ctx, single(head, s, f.video().Timescale))
 }
 
 // decode gives the picture of a clip.
@@ -116,7 +116,7 @@ func collect(b *bytes.Buffer, r io.Reader) error {
 }
 
 // proportions decodes one picture for its size: what the parameters of a stream say is not yet turned, and pixels may not be square.
-func (m *Maker) proportions(ctx context.Context, f *Film, t float64) (w, h int, err error) {
+func (m *Maker) proportions(ctx context.Context, f *Video, t float64) (w, h int, err error) {
 	p, err := m.still(ctx, f, &Plan{at: t, key: true})
 	if err != nil {
 		return 0, 0, err
@@ -124,7 +124,7 @@ func (m *Maker) proportions(ctx context.Context, f *Film, t float64) (w, h int, 
 	return p.Rect.Dx(), p.Rect.Dy(), nil
 }
 
-func (m *Maker) animation(ctx context.Context, f *Film, p *Plan) ([]byte, error) {
+func (m *Maker) animation(ctx context.Context, f *Video, p *Plan) ([]byte, error) {
 	sw, sh, err := m.proportions(ctx, f, p.Start)
 	if err != nil {
 		return nil, err
@@ -151,7 +151,7 @@ func (m *Maker) animation(ctx context.Context, f *Film, p *Plan) ([]byte, error)
 }
 
 // storyboard is the picture of all tiles, or the layout of its text.
-func (m *Maker) storyboard(ctx context.Context, f *Film, p *Plan) ([]byte, error) {
+func (m *Maker) storyboard(ctx context.Context, f *Video, p *Plan) ([]byte, error) {
 	w, h, err := m.proportions(ctx, f, p.Start+p.length/2)
 	if err != nil {
 		return nil, err
@@ -172,7 +172,7 @@ func (m *Maker) storyboard(ctx context.Context, f *Film, p *Plan) ([]byte, error
 	}
 	for i := 0; i < len(from); {
 		n := 1
-		for i+n < len(from) && f.lane().Chunks[from[i+n]].Init == f.lane().Chunks[from[i]].Init {
+		for i+n < len(from) && f.video().Chunks[from[i+n]].Init == f.video().Chunks[from[i]].Init {
 			n++
 		}
 		if err := m.tiles(ctx, f, &l, board, i, from[i:i+n]); err != nil {
@@ -184,15 +184,15 @@ func (m *Maker) storyboard(ctx context.Context, f *Film, p *Plan) ([]byte, error
 }
 
 // tiles decodes key frames of one init segment and draws them as tiles from the first one on.
-func (m *Maker) tiles(ctx context.Context, f *Film, l *Layout, board *image.RGBA, first int, from []int) error {
+func (m *Maker) tiles(ctx context.Context, f *Video, l *Layout, board *image.RGBA, first int, from []int) error {
 	distinct := []int{from[0]}
 	for _, i := range from[1:] {
 		if i != distinct[len(distinct)-1] {
 			distinct = append(distinct, i)
 		}
 	}
-	lane := f.lane()
-	head, err := f.Source.Init(ctx, lane.Chunks[from[0]].Init)
+	rendition := f.video()
+	head, err := f.Source.Init(ctx, rendition.Chunks[from[0]].Init)
 	if err != nil {
 		return fmt.Errorf("read init segment: %w", err)
 	}
@@ -218,11 +218,11 @@ func (m *Maker) tiles(ctx context.Context, f *Film, l *Layout, board *image.RGBA
 }
 
 // feed writes the first pictures of segments, a second each.
-func (f *Film) feed(ctx context.Context, w io.Writer, head []byte, segments []int) error {
+func (f *Video) feed(ctx context.Context, w io.Writer, head []byte, segments []int) error {
 	if _, err := w.Write(head); err != nil {
 		return err // the engine says what was written
 	}
-	scale := f.lane().Timescale
+	scale := f.video().Timescale
 	for k, i := range segments {
 		s, err := f.head(ctx, i)
 		if err != nil {

@@ -2,7 +2,7 @@
 // and geometry, which segment and which picture of it, the layout of a storyboard and its text. ffmpeg decodes what it takes to show one
 // picture and no more; everything else about it is done here.
 //
-// It must never know HTTP, resources, playback IDs, or where objects are kept. What was made is kept below the film's prefix, so many
+// It must never know HTTP, resources, playback IDs, or where objects are kept. What was made is kept below the video's prefix, so many
 // variants of each kind at most; what is still growing is only remembered for seconds. Goroutines: one for each image that is being made,
 // which belong to Run.
 package images
@@ -19,6 +19,7 @@ import (
 
 	"millrace/internal/fault"
 	"millrace/internal/media/encode"
+	"millrace/internal/media/turns"
 )
 
 // Encoder makes several pictures at once; encode.Engine fits.
@@ -45,7 +46,7 @@ type Store interface {
 // Claims have one of several nodes make what is stored at a key.
 type Claims interface {
 	// Claim asks for what will be stored at keys: the first n are the caller's to make, until it calls done. wanted is called when another
-	// node waits for one of them. It answers soon.
+	// node waits for one of them. It returns soon.
 	Claim(ctx context.Context, keys []string, wanted func()) (n int, done func(keys ...string))
 	// Wait waits until no other node makes what is stored at key; false: that takes too long.
 	Wait(ctx context.Context, key string) bool
@@ -67,13 +68,13 @@ type Options struct {
 // Maker makes images.
 type Maker struct {
 	opt  Options
-	room *room
+	line *turns.Line
 
 	mu     sync.Mutex
 	base   context.Context //nolint:containedctx // of what is being made: others may wait for it than the one who asked first
 	cancel context.CancelCauseFunc
 	making map[string]*making
-	recent map[string]recent // of films that grow
+	recent map[string]recent // of videos that grow
 	held   int               // bytes of recent
 	all    sync.WaitGroup
 	ended  bool
@@ -86,7 +87,7 @@ type making struct {
 	err  error
 }
 
-// recent is an image of a film that grows.
+// recent is an image of a video that grows.
 type recent struct {
 	data  []byte
 	until time.Time
@@ -107,7 +108,8 @@ const (
 func New(o Options) *Maker {
 	ctx, cancel := context.WithCancelCause(context.Background()) //nolint:forbidigo // no request's: Run ends it
 	return &Maker{
-		opt: o, room: newRoom(o.Budget.Cores(), memory, mostWaiting), base: ctx, cancel: cancel, making: map[string]*making{}, recent: map[string]recent{},
+		opt: o, line: turns.New(turns.Options{What: "images", Places: o.Budget.Cores(), Bytes: memory, Waiting: mostWaiting}),
+		base: ctx, cancel: cancel, making: map[string]*making{}, recent: map[string]recent{},
 	}
 }
 
@@ -125,9 +127,9 @@ func (m *Maker) Run(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// Make makes what a plan of a film says; nil without an error: it is large, and in the store. Whoever asks for the same meanwhile gets the
+// Make makes what a plan of a video says; nil without an error: it is large, and in the store. Anyone who asks for the same meanwhile gets the
 // same. A storyboard's text is given as its layout: see Plan.Words.
-func (m *Maker) Make(ctx context.Context, f *Film, p Plan) ([]byte, error) {
+func (m *Maker) Make(ctx context.Context, f *Video, p Plan) ([]byte, error) {
 	id := f.Name + "/" + p.Name
 	m.mu.Lock()
 	if r, ok := m.recent[id]; ok && f.Prefix == "" && m.opt.Now().Before(r.until) {
@@ -138,11 +140,11 @@ func (m *Maker) Make(ctx context.Context, f *Film, p Plan) ([]byte, error) {
 	if x == nil {
 		if m.ended || len(m.making) >= mostUnkept {
 			m.mu.Unlock()
-			return nil, busy()
+			return nil, fault.New(fault.Unavailable, "the service is busy making images: ask again in a moment")
 		}
 		x = &making{done: make(chan struct{})}
 		m.making[id] = x
-		m.all.Go(func() { m.fly(id, x, f, p) })
+		m.all.Go(func() { m.run(id, x, f, p) })
 	}
 	m.mu.Unlock()
 	select {
@@ -153,8 +155,8 @@ func (m *Maker) Make(ctx context.Context, f *Film, p Plan) ([]byte, error) {
 	}
 }
 
-// fly makes an image and keeps it.
-func (m *Maker) fly(id string, x *making, f *Film, p Plan) {
+// run makes an image and keeps it.
+func (m *Maker) run(id string, x *making, f *Video, p Plan) {
 	defer func() {
 		m.mu.Lock()
 		delete(m.making, id)
@@ -165,10 +167,10 @@ func (m *Maker) fly(id string, x *making, f *Film, p Plan) {
 	made, done := m.elsewhere(ctx, f, &p)
 	defer func() { done() }()
 	if x.data = made; made == nil {
-		var g *guest
+		var g *turns.Turn
 		x.data, g, x.err = m.work(ctx, f, &p)
 		if g != nil {
-			defer g.leave()
+			defer g.Leave()
 		}
 	}
 	if x.err != nil && m.base.Err() != nil {
@@ -190,14 +192,14 @@ func (m *Maker) fly(id string, x *making, f *Film, p Plan) {
 	switch err := m.keep(ctx, f, &p, data); {
 	case err == nil && len(data) > small:
 		x.data = nil
-	case err != nil && fault.KindOf(err) != fault.NotFound:
+	case err != nil && !fault.Is(err, fault.NotFound):
 		m.opt.Logger.Warn("image can not be kept", "name", id, "error", err)
 	}
 }
 
-// work makes an image once there is room for it; the guest has what memory it takes.
-func (m *Maker) work(ctx context.Context, f *Film, p *Plan) ([]byte, *guest, error) {
-	g, err := m.room.enter(ctx, p.From, f.cost(p))
+// work makes an image once there is memory and a place for it; the turn has what memory it takes.
+func (m *Maker) work(ctx context.Context, f *Video, p *Plan) ([]byte, *turns.Turn, error) {
+	g, err := m.line.Enter(ctx, p.From, 0, max(f.cost(p), 1))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -207,7 +209,7 @@ func (m *Maker) work(ctx context.Context, f *Film, p *Plan) ([]byte, *guest, err
 	}
 	defer release()
 	data, err := m.make(ctx, f, p)
-	g.made(int64(len(data)))
+	g.Made(int64(len(data)))
 	return data, g, err
 }
 
@@ -215,7 +217,7 @@ func (m *Maker) work(ctx context.Context, f *Film, p *Plan) ([]byte, *guest, err
 const rounds = 3
 
 // elsewhere gives what another node has just made, or claims it. A thumbnail takes less time than to ask and to wait for storage.
-func (m *Maker) elsewhere(ctx context.Context, f *Film, p *Plan) (made []byte, done func(...string)) {
+func (m *Maker) elsewhere(ctx context.Context, f *Video, p *Plan) (made []byte, done func(...string)) {
 	done = func(...string) {}
 	if m.opt.Claims == nil || f.Prefix == "" || p.Kind == Thumbnail {
 		return nil, done
@@ -237,7 +239,7 @@ func (m *Maker) elsewhere(ctx context.Context, f *Film, p *Plan) (made []byte, d
 	return nil, done
 }
 
-func (m *Maker) make(ctx context.Context, f *Film, p *Plan) ([]byte, error) {
+func (m *Maker) make(ctx context.Context, f *Video, p *Plan) ([]byte, error) {
 	var data []byte
 	var err error
 	switch p.Kind {
@@ -257,15 +259,15 @@ func (m *Maker) make(ctx context.Context, f *Film, p *Plan) ([]byte, error) {
 	return data, nil
 }
 
-// blame answers for what is stored: a viewer did nothing wrong when it can't be decoded.
+// blame puts it down to what is stored: a viewer did nothing wrong when it can't be decoded.
 func blame(err error) error {
-	if fault.KindOf(err) == fault.Invalid {
+	if fault.Is(err, fault.Invalid) {
 		return fault.Wrap(fault.NotFound, err, "there is no picture to be had at that time")
 	}
 	return err
 }
 
-// remember keeps what is made of a film that grows, for a while.
+// remember keeps what is made of a video that grows, for a while.
 func (m *Maker) remember(id string, data []byte, age time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -287,7 +289,7 @@ func (m *Maker) forget(id string) {
 }
 
 // keep stores an image and takes others away where there are too many of its kind: any others, as names say nothing about age.
-func (m *Maker) keep(ctx context.Context, f *Film, p *Plan, data []byte) error {
+func (m *Maker) keep(ctx context.Context, f *Video, p *Plan, data []byte) error {
 	own := f.Prefix + "/" + p.Name
 	if created, err := m.opt.Store.PutNew(ctx, own, data); !created || err != nil {
 		return err

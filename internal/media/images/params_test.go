@@ -12,11 +12,11 @@ import (
 	"millrace/internal/media/timeline"
 )
 
-// bare is a film of 20 seconds without media, from second 1000000 of the wall clock on.
-func bare(t *testing.T) *Film {
+// bare is a video of 20 seconds without media, from second 1000000 of the wall clock on.
+func bare(t *testing.T) *Video {
 	t.Helper()
 	entries := []timeline.Entry{
-		{Rendition: &timeline.Rendition{ID: timeline.MainVideo, Kind: frame.Video, Timescale: 1000}},
+		{Rendition: &timeline.RenditionInfo{ID: timeline.MainVideo, Kind: frame.Video, Timescale: 1000}},
 		{Target: 2},
 		{Init: &timeline.Init{Rendition: timeline.MainVideo, Codec: "avc1", Width: 320, Height: 180}},
 	}
@@ -30,7 +30,7 @@ func bare(t *testing.T) *Film {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &Film{Name: "f", Prefix: "p", Timeline: lines}
+	return &Video{Name: "f", Prefix: "p", Timeline: lines}
 }
 
 // Each parameter with its limits, and what is said when it is beyond them.
@@ -180,13 +180,13 @@ func TestGaps(t *testing.T) {
 			t.Errorf("at %g: segment %d, want %d", at, got, want)
 		}
 	}
-	for i := range f.lane().Chunks[:9] {
-		f.lane().Chunks[i].Gap = true
+	for i := range f.video().Chunks[:9] {
+		f.video().Chunks[i].Gap = true
 	}
 	if got := f.at(0); got != 9 {
 		t.Errorf("segment %d", got)
 	}
-	f.lane().Chunks[9].Gap = true
+	f.video().Chunks[9].Gap = true
 	if got := f.at(0); got != -1 {
 		t.Errorf("segment %d", got)
 	}
@@ -196,7 +196,7 @@ func FuzzParse(f *testing.F) {
 	f.Add("thumbnail.jpg", "time=1&width=3&height=4&fit_mode=pad&rotate=90&flip_h=true")
 	f.Add("animated.gif", "start=1e308&end=-0&fps=NaN")
 	f.Add("storyboard.vtt", "asset_start_time=1&program_end_time=%zz")
-	film := &Film{Name: "f", Timeline: &timeline.Timeline{}}
+	film := &Video{Name: "f", Timeline: &timeline.Timeline{}}
 	f.Fuzz(func(t *testing.T, name, query string) {
 		r, err := Parse(name, query)
 		if err != nil {
@@ -220,14 +220,14 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// The text of a storyboard leads to the pictures that it is about, however much longer the film is when they are asked for.
+// The text of a storyboard leads to the pictures that it is about, however much longer the video is when they are asked for.
 func TestStoryboardOfWhatGrows(t *testing.T) {
 	t.Parallel()
 	now, later := bare(t), bare(t)
-	lane := now.lane()
-	lane.Chunks, now.Timeline.Marks = lane.Chunks[:7], now.Timeline.Marks[:7]
+	rendition := now.video()
+	rendition.Chunks, now.Timeline.Marks = rendition.Chunks[:7], now.Timeline.Marks[:7]
 	now.Prefix, later.Prefix = "", ""
-	plan := func(f *Film, name, query string) Plan {
+	plan := func(f *Video, name, query string) Plan {
 		r, err := Parse(name, query)
 		if err != nil {
 			t.Fatal(err)
@@ -238,8 +238,13 @@ func TestStoryboardOfWhatGrows(t *testing.T) {
 		}
 		return p
 	}
-	for _, query := range []string{"", "asset_start_time=3", "program_start_time=1000003", "asset_end_time=60"} {
+	for _, query := range []string{
+		"", "asset_start_time=3", "asset_end_time=60", "program_start_time=1000003", "program_end_time=2000000", "program_start_time=1000001.5&program_end_time=1000009",
+	} {
 		text := plan(now, "storyboard.vtt", query)
+		if byDay := strings.Contains(text.rangeOf(), "program_"); byDay != strings.Contains(query, "program_") || byDay && strings.Contains(text.rangeOf(), "asset_") {
+			t.Errorf("%q leads to %q: a token that says the one kind of time does not go with the other", query, text.rangeOf())
+		}
 		pictures := plan(later, "storyboard.jpg", strings.TrimPrefix(text.rangeOf(), "?"))
 		if pictures.Start != text.Start || pictures.length != text.length {
 			t.Errorf("%q leads to %q, which is %g s from %g on, not %g s from %g on", query, text.rangeOf(), pictures.length, pictures.Start, text.length, text.Start)
@@ -270,7 +275,7 @@ func TestStoryboardByTheTimeOfDay(t *testing.T) {
 		p, err := f.Plan(Request{
 			Kind: Storyboard, Ext: "jpg", Time: math.NaN(), ProgramTime: math.NaN(), Start: math.NaN(), End: math.NaN(), ProgramStart: tt.begin, ProgramEnd: tt.end,
 		})
-		if (err != nil) != (tt.length == 0) || err != nil && fault.KindOf(err) != fault.Invalid {
+		if (err != nil) != (tt.length == 0) || err != nil && !fault.Is(err, fault.Invalid) {
 			t.Errorf("%v: %v", tt, err)
 		}
 		if err == nil && (p.Start != tt.start || p.length != tt.length) {

@@ -10,10 +10,10 @@ import (
 	"millrace/internal/fault"
 )
 
-// Plan is a request about a film, with every time known.
+// Plan is a request about a video, with every time known.
 type Plan struct {
 	Request
-	// Name is what is kept: two requests for the same bytes have the same. It is a name below a film's Prefix.
+	// Name is what is kept: two requests for the same bytes have the same. It is a name below a video's Prefix.
 	Name string
 	// MaxAge is for how many seconds a viewer may keep it.
 	MaxAge int
@@ -23,7 +23,7 @@ type Plan struct {
 	at     float64    // of a thumbnail; NaN: the newest key frame
 	key    bool       // the nearest key frame will do
 	length float64    // of an animation or storyboard from Start on, in seconds
-	asked  [4]float64 // the range that a storyboard's text leads to: as it was asked for, or as long as the film is now
+	asked  [4]float64 // the range that a storyboard's text leads to: as it was asked for, or as long as the video is now
 }
 
 const (
@@ -33,8 +33,8 @@ const (
 	ageBoard   = 60    // of a storyboard of what is still live
 )
 
-// Plan finds out what a request means for a film.
-func (f *Film) Plan(r Request) (Plan, error) {
+// Plan finds out what a request means for a video.
+func (f *Video) Plan(r Request) (Plan, error) {
 	if r.Latest && f.Newest == nil {
 		return Plan{}, notLive()
 	}
@@ -61,12 +61,12 @@ func (f *Film) Plan(r Request) (Plan, error) {
 	return p, err
 }
 
-// notLive is the answer to latest where nothing is live.
+// notLive is the response to latest where nothing is live.
 func notLive() error {
 	return fault.New(fault.Invalid, "latest: there is a newest picture only while a live stream is active")
 }
 
-func (f *Film) planThumbnail(p *Plan) error {
+func (f *Video) planThumbnail(p *Plan) error {
 	length := f.seconds()
 	switch {
 	case !math.IsNaN(p.ProgramTime):
@@ -88,7 +88,7 @@ func (f *Film) planThumbnail(p *Plan) error {
 	return nil
 }
 
-func (f *Film) planAnimated(p *Plan) error {
+func (f *Video) planAnimated(p *Plan) error {
 	length := f.seconds()
 	if p.Start >= length {
 		return beyond("start", length)
@@ -102,7 +102,7 @@ func (f *Film) planAnimated(p *Plan) error {
 	return nil
 }
 
-func (f *Film) planStoryboard(p *Plan) error {
+func (f *Video) planStoryboard(p *Plan) error {
 	var err error
 	length, start, end := f.seconds(), p.Start, p.End
 	p.asked = [4]float64{p.Start, p.End, p.ProgramStart, p.ProgramEnd}
@@ -131,9 +131,22 @@ func (f *Film) planStoryboard(p *Plan) error {
 	p.Start = milliseconds(start)
 	p.length = milliseconds(end - p.Start)
 	if f.Prefix == "" && !f.Short { // the pictures are asked for when it has grown, and then have to be where the text says
-		p.asked = [4]float64{p.Start, milliseconds(p.Start + p.length), math.NaN(), math.NaN()}
+		f.resolve(p)
 	}
 	return nil
+}
+
+// resolve has the text of a storyboard lead to pictures of what there is now: by the time of day where it was asked for by that, as a token that
+// says the time of day allows no other.
+func (f *Video) resolve(p *Plan) {
+	end := milliseconds(p.Start + p.length)
+	if math.IsNaN(p.ProgramStart) && math.IsNaN(p.ProgramEnd) {
+		p.asked = [4]float64{p.Start, end, math.NaN(), math.NaN()}
+		return
+	}
+	if most := f.moment(end); math.IsNaN(p.ProgramEnd) || p.ProgramEnd > most {
+		p.asked[3] = most
+	}
 }
 
 func beyond(name string, length float64) error {
@@ -142,7 +155,7 @@ func beyond(name string, length float64) error {
 
 func milliseconds(s float64) float64 { return math.Round(s*1000) / 1000 }
 
-// Text says that a storyboard is asked for in words.
+// Text reports whether a storyboard is asked for in words.
 func (p *Plan) Text() bool { return p.Ext == "vtt" || p.Ext == "json" }
 
 // version is part of the names of what is kept: what this code makes differently has other names.
@@ -167,7 +180,7 @@ func (p *Plan) name() string {
 	return string(p.Kind) + "-" + hex.EncodeToString(sum[:10]) + "." + ext
 }
 
-// Type is the media type of the answer.
+// Type is the media type of the response.
 func (r *Request) Type() string {
 	switch r.Ext {
 	case "jpg":
@@ -183,8 +196,8 @@ func (r *Request) Type() string {
 // seconds as a duration.
 func span(s float64) time.Duration { return time.Duration(math.Round(s * 1e9)) }
 
-// most is how many variants of a kind are kept of a film: as many as there are stretches of ten seconds, and at least ten.
-func (f *Film) most(k Kind) int {
+// most is how many variants of a kind are kept of a video: as many as there are stretches of ten seconds, and at least ten.
+func (f *Video) most(k Kind) int {
 	if k == Storyboard {
 		return 12
 	}

@@ -64,7 +64,7 @@ func (l *Layout) size() (w, h int) {
 	return perRow * l.TileWidth, (len(l.Tiles) + perRow - 1) / perRow * l.TileHeight
 }
 
-// Words writes the text of a storyboard from what was kept of it; base is the address of its film, without a slash at the end.
+// Words writes the text of a storyboard from what was kept of it; base is the address of its video, without a slash at the end.
 func (p *Plan) Words(kept []byte, base string) ([]byte, error) {
 	var l Layout
 	if err := json.Unmarshal(kept, &l); err != nil {

@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"cmp"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -23,6 +24,7 @@ const (
 	kindPart   = 'p'
 	kindStored = 's'
 	kindForget = 'f'
+	kindLate   = 'l' // in memory alone, see late.go
 )
 
 var errTorn = errors.New("torn record")
@@ -143,7 +145,7 @@ func (x *index) read() ([]*Segment, error) {
 		n := int64(len(rest) - len(behind))
 		x.size += n
 		rest = behind
-		i, found := slices.BinarySearchFunc(all, msn, func(s *Segment, msn int64) int { return int(min(max(s.MSN-msn, -1), 1)) })
+		i, found := find(all, msn)
 		if kind == kindForget {
 			delete(x.live, msn)
 			if found {
@@ -158,6 +160,11 @@ func (x *index) read() ([]*Segment, error) {
 		all[i].take(kind, body)
 	}
 	return all, nil //nolint:nilerr // what is torn is no failure
+}
+
+// find is the place of a segment among others, in order of media sequence numbers.
+func find(all []*Segment, msn int64) (at int, found bool) {
+	return slices.BinarySearchFunc(all, msn, func(s *Segment, msn int64) int { return cmp.Compare(s.MSN, msn) })
 }
 
 // append writes a record, or lets it wait for the next one.
@@ -192,7 +199,7 @@ func (x *index) stored(msn int64) error {
 	return x.append(msn, appendWord(nil, kindStored, msn), false)
 }
 
-// forget notes that a segment's records are of no use any more, also for whoever reads them after a crash, and leaves them out of a new file
+// forget notes that a segment's records are of no use any more, also for a reader after a crash, and leaves them out of a new file
 // when there are many such.
 func (x *index) forget(msn int64) error {
 	if _, known := x.live[msn]; !known {
@@ -206,7 +213,7 @@ func (x *index) forget(msn int64) error {
 	return x.clear()
 }
 
-// clear writes the index anew without what is forgotten, once that is a lot.
+// clear writes the index again without what is forgotten, once that is a lot.
 func (x *index) clear() error {
 	dead := x.size
 	for _, n := range x.live {

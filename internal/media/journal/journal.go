@@ -5,9 +5,10 @@
 // time to time.
 // It must never know playlists, storage or who watches.
 //
-// A disk that is slow or hangs never delays the stream for long: whoever appends waits for 50 ms at most, then nobody waits until all is
-// written; what does not fit into a bounded backlog is not journalled and counted. Files are not synced: they outlive the
-// process, not the machine's power.
+// A disk that is slow or hangs never delays the stream for long: a writer waits for 50 ms at most, then none waits
+// until all is written. What is not written by then stands in the machine's memory meanwhile, so that it outlives the
+// process, too (late.go). What does not fit into a bounded backlog is not journalled and counted. Files are not synced:
+// they outlive the process, not the machine's power.
 // Goroutines: none of its own; Run does the writing and is called by the owner.
 package journal
 
@@ -23,7 +24,7 @@ import (
 	"time"
 )
 
-// Options is what a Journal needs.
+// Options configures a Journal.
 type Options struct {
 	Dir        string        // a folder of its own; it is made when needed and removed by Close
 	Patience   time.Duration // how long an append waits for the disk at most; 50 ms when 0
@@ -38,8 +39,10 @@ type Journal struct {
 
 	mu      sync.Mutex
 	queue   []op
+	doing   *op      // that Run has taken from the queue
+	held    [][]byte // records that were done and are written with the next one
 	backlog int64
-	slow    bool           // somebody waited in vain; nobody waits until the backlog is written
+	slow    bool           // a writer waited in vain; none waits until the backlog is written
 	broken  map[int64]bool // segments to which nothing more is appended: something did not fit or could not be written
 	closed  bool
 	stats   Stats
@@ -71,9 +74,11 @@ type op struct {
 	late    bool   // it is soon enough to write the record with the next one
 	part    *Media // to which data are appended
 	about   Part
-	down    bool // to be closed
+	number  int   // of the part in the segment
+	at      int64 // where in the file it begins
+	down    bool  // to be closed
 	data    []byte
-	done    chan struct{} // nil: nobody waits
+	done    chan struct{} // nil: no writer waits
 }
 
 func (o *op) size() int64 { return int64(len(o.note) + len(o.data) + 64) }
@@ -92,7 +97,7 @@ func New(o Options) *Journal {
 	}
 }
 
-// Published says that players are told of a segment from now on, whether the disk has it or not. It waits for no disk, and is for the one
+// Published notes that players are told of a segment from now on, whether the disk has it or not. It waits for no disk, and is for the one
 // goroutine that appends.
 func (j *Journal) Published(msn int64) {
 	if err := j.mark.set(msn); err != nil {
@@ -107,14 +112,13 @@ func (j *Journal) Marked() (next int64, ok bool) { return j.mark.read() }
 // anything is appended.
 func (j *Journal) Left(yield func(*Segment) bool) {
 	all, err := j.index.read()
-	if err != nil {
-		if !errors.Is(err, fs.ErrNotExist) {
-			j.opt.Logger.Error("part journal can not be read", "error", err)
-		}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		j.opt.Logger.Error("part journal can not be read", "error", err)
 		return
 	}
+	all = j.catchUp(all)
 	for _, s := range all {
-		for _, l := range s.Lanes {
+		for _, l := range s.Renditions {
 			if !s.Stored {
 				j.names[s.MSN] = append(j.names[s.MSN], mediaName(s.MSN, l.ID))
 			}
@@ -149,7 +153,7 @@ func (j *Journal) removeStrays() {
 // Note writes a record of a segment to the index, with the bytes of an init segment. It does not wait.
 func (j *Journal) Note(msn int64, r Record, init []byte) {
 	// That something begins is of no use before there is a part of it, and comes with that.
-	j.append(op{msn: msn, note: appendNote(nil, msn, &r, init), late: r.End == ""})
+	j.append(op{msn: msn, note: appendNote(nil, msn, &r, init), late: r.End == "" && r.Text == nil})
 }
 
 // End writes that a rendition's segment is whole. It waits as Part does.
@@ -180,7 +184,7 @@ func (j *Journal) await(o op) {
 	}
 }
 
-// append queues an operation, and says whether to wait for it.
+// append queues an operation, and reports whether to wait for it.
 func (j *Journal) append(o op) (wait bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -211,15 +215,23 @@ func (j *Journal) late() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.stats.Late++
-	if !j.slow && len(j.queue) > 0 {
-		j.slow = true // no alarm: a busy machine does it now and then, and only a crash in this moment loses a part more
+	if !j.slow && (len(j.queue) > 0 || j.doing != nil) {
+		j.slow = true // no alarm: a busy machine does it now and then
 		j.opt.Logger.Debug("part journal is slow: parts are published before they are written")
+		j.keepAll()
 	}
 }
 
 func (j *Journal) push(o op) {
+	if m := o.part; m != nil && !o.down {
+		o.number, o.at = m.parts, m.next
+		m.parts, m.next = m.parts+1, m.next+int64(len(o.data))
+	}
 	j.queue = append(j.queue, o)
 	j.backlog += o.size()
+	if j.slow {
+		j.keep(&o)
+	}
 	if o.late {
 		return
 	}
@@ -244,7 +256,7 @@ func (j *Journal) PutDown(m *Media) {
 	}
 }
 
-// Close says that everything is recorded: Run deletes what is left, and the folder, and ends.
+// Close tells that everything is recorded: Run deletes what is left, and the folder, and ends.
 func (j *Journal) Close() {
 	j.order(op{removal: true})
 	j.mu.Lock()
@@ -295,16 +307,19 @@ func (j *Journal) Run(ctx context.Context) error {
 	}
 }
 
-// take gives the next operation: one, so that the backlog counts what is not written.
+// take returns the next operation: one, so that the backlog counts what is not written.
 func (j *Journal) take() (batch []op, closed bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if len(j.queue) == 0 {
+		if j.slow {
+			j.inTime()
+		}
 		j.slow, j.queue = false, nil
 		return nil, j.closed
 	}
 	batch = j.queue[:1:1]
-	j.queue = j.queue[1:]
+	j.queue, j.doing = j.queue[1:], &batch[0]
 	return batch, false
 }
 
@@ -327,8 +342,11 @@ func (j *Journal) do(o *op) {
 	j.mu.Lock()
 	if err != nil {
 		j.miss(o.msn)
+	} else {
+		j.hold(o)
 	}
 	j.backlog -= o.size()
+	j.doing = nil
 	j.mu.Unlock()
 	if o.done != nil {
 		close(o.done)
@@ -343,7 +361,7 @@ func (j *Journal) drop(msn int64, all bool) {
 	if all {
 		say = j.index.forget
 	}
-	if err := say(msn); err != nil { // whoever reads the index finds that the segment is recorded, or that the files are gone
+	if err := say(msn); err != nil { // a reader of the index finds that the segment is recorded, or that the files are gone
 		j.opt.Logger.Warn("part journal can not be cleared", "error", err)
 	}
 	for _, name := range j.names[msn] {
@@ -400,7 +418,7 @@ func (j *Journal) makeDir() error {
 	return nil
 }
 
-// Sweep deletes the journals, or marks, below root that nobody keeps: of broadcasts that were finished elsewhere.
+// Sweep deletes the journals, or marks, below root that are not to be kept: of broadcasts that were finished elsewhere.
 func Sweep(root string, keep func(name string) bool) error {
 	entries, err := os.ReadDir(root)
 	if errors.Is(err, fs.ErrNotExist) {

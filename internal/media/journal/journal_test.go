@@ -61,7 +61,7 @@ func write(j *journal.Journal, msn int64, n int, whole bool) [2]*journal.Media {
 	m := media(j, msn)
 	for i, id := range []string{"v", "a"} {
 		if msn == 0 {
-			r := timeline.Rendition{ID: id, Kind: frame.Kind(i), Timescale: 1000, PartTarget: 300000}
+			r := timeline.RenditionInfo{ID: id, Kind: frame.Kind(i), Timescale: 1000, PartTarget: 300000}
 			j.Note(msn, journal.Record{Init: &timeline.Init{Rendition: id, Codec: "c"}, Rendition: &r}, []byte("init "+id))
 		}
 		j.Note(msn, journal.Record{Begin: id, Start: 1000 * msn, Discontinuity: msn == 1, Time: 2000 * msn, Target: 2}, nil)
@@ -102,15 +102,15 @@ func TestWhatIsWrittenIsLeft(t *testing.T) {
 	if len(got) != 2 || got[0].MSN != 0 || got[1].MSN != 2 {
 		t.Fatalf("%+v", got)
 	}
-	want := &journal.Lane{
-		ID: "v", Rendition: &timeline.Rendition{ID: "v", Timescale: 1000, PartTarget: 300000}, Begun: true, Whole: true, Duration: 650,
+	want := &journal.Rendition{
+		ID: "v", Rendition: &timeline.RenditionInfo{ID: "v", Timescale: 1000, PartTarget: 300000}, Begun: true, Whole: true, Duration: 650,
 		Inits: []journal.Init{{Init: timeline.Init{Rendition: "v", Codec: "c"}, Data: []byte("init v")}},
 		Parts: []journal.Part{{End: 7, Ticks: 300, Independent: true}, {End: 14, Ticks: 300}}, Data: []byte("<v 0 0><v 0 1>"),
 	}
-	if !reflect.DeepEqual(got[0].Lane("v"), want) || got[0].Target != 2 {
-		t.Errorf("%+v\nwant %+v", got[0].Lane("v"), want)
+	if !reflect.DeepEqual(got[0].Rendition("v"), want) || got[0].Target != 2 {
+		t.Errorf("%+v\nwant %+v", got[0].Rendition("v"), want)
 	}
-	if a := got[1].Lane("a"); a.Whole || string(a.Data) != "<a 2 0>" || a.Ticks() != 300 || a.Time != 4000 || a.Rendition != nil {
+	if a := got[1].Rendition("a"); a.Whole || string(a.Data) != "<a 2 0>" || a.Ticks() != 300 || a.Time != 4000 || a.Rendition != nil {
 		t.Errorf("%+v", a)
 	}
 }
@@ -138,14 +138,14 @@ func TestSecondLife(t *testing.T) {
 		putDown(j, write(j, 2, 2, false))
 	})
 	got := left(open(dir))
-	if len(got) != 3 || !got[0].Stored || len(got[0].Lane("v").Parts) != 0 || got[1].Stored || got[2].MSN != 2 {
+	if len(got) != 3 || !got[0].Stored || len(got[0].Rendition("v").Parts) != 0 || got[1].Stored || got[2].MSN != 2 {
 		t.Fatalf("%+v", got)
 	}
-	if v := got[1].Lane("v"); !v.Whole || string(v.Data) != "<v 1 0><v 1 1><v 1 2>" {
+	if v := got[1].Rendition("v"); !v.Whole || string(v.Data) != "<v 1 0><v 1 1><v 1 2>" {
 		t.Errorf("%+v", v)
 	}
 	for s := range open(dir).Left {
-		if v := s.Lane("v"); s.Stored && (len(v.Parts) != 2 || v.Parts[1].End != 14 || v.Parts[1].Ticks != 300) {
+		if v := s.Rendition("v"); s.Stored && (len(v.Parts) != 2 || v.Parts[1].End != 14 || v.Parts[1].Ticks != 300) {
 			t.Errorf("the parts of what is stored are %+v", v.Parts)
 		}
 	}
@@ -169,7 +169,7 @@ func TestLaterGenerationCounts(t *testing.T) {
 		stop()
 	}
 	got := left(open(dir))
-	if len(got) != 1 || got[0].Generation != 2 || string(got[0].Lane("v").Data) != "<generation 2>" {
+	if len(got) != 1 || got[0].Generation != 2 || string(got[0].Rendition("v").Data) != "<generation 2>" {
 		t.Errorf("%+v", got)
 	}
 }
@@ -198,7 +198,7 @@ func TestForgottenSegmentsLeaveNothing(t *testing.T) {
 	}
 	j = open(dir)
 	got := left(j)
-	if len(got) != 3 || got[0].MSN != last-2 || got[2].MSN != last || string(got[2].Lane("v").Data) != "<v 500 0>" {
+	if len(got) != 3 || got[0].MSN != last-2 || got[2].MSN != last || string(got[2].Rendition("v").Data) != "<v 500 0>" {
 		t.Fatalf("%+v", got)
 	}
 	stop = run(t, j) // another life goes on in the same index
@@ -207,7 +207,7 @@ func TestForgottenSegmentsLeaveNothing(t *testing.T) {
 		j.Forget(msn - 3)
 	}
 	stop()
-	if got := left(open(dir)); len(got) != 3 || got[0].MSN != 2*last-3 || len(got[2].Lane("a").Parts) != 5 {
+	if got := left(open(dir)); len(got) != 3 || got[0].MSN != 2*last-3 || len(got[2].Rendition("a").Parts) != 5 {
 		t.Fatalf("%+v", got)
 	}
 }
@@ -271,8 +271,8 @@ func TestTornAnywhere(t *testing.T) {
 	full := left(open(dir))[0]
 	same := func(what string) (parts int) {
 		for _, s := range left(open(dir)) {
-			for _, l := range s.Lanes {
-				w := full.Lane(l.ID)
+			for _, l := range s.Renditions {
+				w := full.Rendition(l.ID)
 				if len(l.Parts) > 0 && l.Parts[len(l.Parts)-1].End != int64(len(l.Data)) || !bytes.HasPrefix(w.Data, l.Data) || l.Whole && len(l.Parts) != 3 {
 					t.Fatalf("%s: %+v", what, l)
 				}
@@ -355,7 +355,7 @@ func TestDiskThatHangs(t *testing.T) {
 			t.Errorf("%+v, then %+v", s, again)
 		}
 		got := left(open(dir))
-		if len(got) != 1 || got[0].MSN != 2 || len(got[0].Lane("a").Parts) != 3 {
+		if len(got) != 1 || got[0].MSN != 2 || len(got[0].Rendition("a").Parts) != 3 {
 			t.Errorf("%+v", got)
 		}
 	})
@@ -446,7 +446,7 @@ func TestWhatStorageHasIsNotTouched(t *testing.T) {
 	if data, err := os.ReadFile(stored); string(data) != "stored" || err != nil {
 		t.Errorf("%q %v", data, err)
 	}
-	if got := left(open(dir)); len(got) != 1 || string(got[0].Lane("v").Data) != "<v 0 0><v 0 1>" {
+	if got := left(open(dir)); len(got) != 1 || string(got[0].Rendition("v").Data) != "<v 0 0><v 0 1>" {
 		t.Errorf("%+v", got)
 	}
 }
@@ -501,9 +501,9 @@ func TestDiskThatRefusesOnce(t *testing.T) {
 			stop()
 			got := ""
 			for _, s := range left(open(dir)) {
-				v, a := s.Lane("v"), s.Lane("a")
+				v, a := s.Rendition("v"), s.Rendition("a")
 				got += fmt.Sprint(s.MSN, " ", len(v.Parts)+len(a.Parts), " ")
-				for _, l := range []*journal.Lane{v, a} {
+				for _, l := range []*journal.Rendition{v, a} {
 					if l.Whole {
 						got += "1"
 					} else {
@@ -529,7 +529,7 @@ func TestManySegmentsWait(t *testing.T) {
 		putDown(j, write(j, n, 2, true))
 	}
 	stop()
-	if got := left(open(dir)); len(got) != 50 || got[49].MSN != 49 || !got[49].Lane("a").Whole {
+	if got := left(open(dir)); len(got) != 50 || got[49].MSN != 49 || !got[49].Rendition("a").Whole {
 		t.Errorf("%d segments", len(got))
 	}
 }
@@ -577,7 +577,7 @@ func FuzzLeft(f *testing.F) {
 		}
 		for _, s := range left(open(dir)) {
 			total := 0
-			for _, l := range s.Lanes {
+			for _, l := range s.Renditions {
 				total += len(l.Data)
 				for _, in := range l.Inits {
 					total += len(in.Data)

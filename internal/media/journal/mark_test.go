@@ -61,21 +61,3 @@ func TestMarkThatCanNotBeKept(t *testing.T) {
 		t.Errorf("%d is marked", next)
 	}
 }
-
-// TestMemory: the folder of the marks is ours alone, and another one for each folder of journals.
-func TestMemory(t *testing.T) {
-	t.Parallel()
-	a, b := t.TempDir(), t.TempDir()
-	one, two := journal.Memory(a), journal.Memory(b)
-	t.Cleanup(func() { _ = os.RemoveAll(one) })
-	t.Cleanup(func() { _ = os.RemoveAll(two) })
-	if one == "" || one == two || journal.Memory(a) != one {
-		t.Fatalf("%q, %q", one, two)
-	}
-	if err := os.Chmod(one, 0o777); err != nil {
-		t.Fatal(err)
-	}
-	if got := journal.Memory(a); got != "" {
-		t.Errorf("%q is everybody's", got)
-	}
-}

@@ -19,11 +19,13 @@ type Media struct {
 	msn       int64
 	rendition string
 	size      int64        // of the file; Run's own
+	parts     int          // that were queued, the journal's lock guards it
+	next      int64        // where the next one begins, likewise
 	written   atomic.Int64 // bytes that are in the file and in the index
 
 	mu     sync.Mutex
 	file   *openfile.File // nil before the first part, and once it was put down
-	closed bool           // nobody wants it open any more
+	closed bool           // it is to be closed
 }
 
 // Media is the file for a segment that begins; it is made with its first part.
@@ -35,7 +37,7 @@ func mediaName(msn int64, rendition string) string {
 	return strconv.FormatInt(msn, 10) + "." + rendition + ".m4s"
 }
 
-// Written says whether the first n bytes of the segment are in the file.
+// Written reports whether the first n bytes of the segment are in the file.
 func (m *Media) Written(n int64) bool { return m.written.Load() >= n }
 
 // Section reads n bytes from off on, which must be Written. It fails once the segment is forgotten and the file was put down.
@@ -49,7 +51,7 @@ func (m *Media) Section(off, n int64) (*openfile.Section, error) {
 	return s, nil
 }
 
-// Hold is the file, for whoever closes it then. It fails as Section does.
+// Hold returns the file, which the caller closes. It fails as Section does.
 func (m *Media) Hold() (*openfile.File, error) {
 	m.mu.Lock()
 	if m.file != nil && m.file.Hold() {
@@ -64,7 +66,7 @@ func (m *Media) Hold() (*openfile.File, error) {
 	return openfile.New(f), nil
 }
 
-// PutDown closes the file, unless somebody reads it; it is opened again by whoever wants to read it still.
+// PutDown closes the file, unless it is being read; the next reader opens it again.
 func (m *Media) PutDown() {
 	m.mu.Lock()
 	f := m.file

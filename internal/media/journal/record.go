@@ -14,13 +14,13 @@ import (
 	"millrace/internal/media/timeline"
 )
 
-// Record is one step of an open segment beside its parts. Exactly one of Init, Begin and End is said; ticks are of the rendition's time
+// Record is one step of an open segment beside its parts. Exactly one of Init, Begin, End and Text is said; ticks are of the rendition's time
 // scale.
 type Record struct {
 	// Init declares an init segment that is not recorded yet, and its rendition.
-	Init      *timeline.Init      `json:"init,omitempty"`
-	Rendition *timeline.Rendition `json:"rendition,omitempty"`
-	Number    int                 `json:"n,omitempty"` // of the init segment
+	Init      *timeline.Init          `json:"init,omitempty"`
+	Rendition *timeline.RenditionInfo `json:"rendition,omitempty"`
+	Number    int                     `json:"n,omitempty"` // of the init segment
 
 	Begin         string `json:"begin,omitempty"` // rendition whose segment begins
 	Generation    int64  `json:"gen,omitempty"`   // of the broadcast, in which it is published
@@ -33,6 +33,8 @@ type Record struct {
 	End      string `json:"end,omitempty"` // rendition whose segment is whole
 	Duration int64  `json:"d,omitempty"`   // of the whole, in ticks
 
+	Text *timeline.Text `json:"text,omitempty"` // cues of a text rendition that are recorded with the segment
+
 	Target int `json:"target,omitempty"` // EXT-X-TARGETDURATION, once it is known
 }
 
@@ -42,16 +44,17 @@ type Segment struct {
 	Generation int64 // of the broadcast, in which it was published
 	Target     int   // seconds; 0: not known yet
 	Stored     bool  // its media is in storage: of the parts only the lengths are left
-	Lanes      []*Lane
-	torn       bool // its records make no sense any more
+	Renditions []*Rendition
+	Texts      []timeline.Text // cues that are recorded with it
+	torn       bool            // its records make no sense any more
 	dir        string
 }
 
-// Lane is a segment's media in one rendition.
-type Lane struct {
+// Rendition is a segment's media in one rendition.
+type Rendition struct {
 	ID            string
-	Rendition     *timeline.Rendition // nil: known before
-	Inits         []Init              // not recorded before
+	Rendition     *timeline.RenditionInfo // nil: known before
+	Inits         []Init                  // not recorded before
 	Begun         bool
 	Start         int64 // Unix milliseconds
 	Discontinuity bool
@@ -71,7 +74,7 @@ type Init struct {
 	Data   []byte
 }
 
-// Part is a part of a Lane's Data, up to End; ticks are its length.
+// Part is a part of a Rendition's Data, up to End; ticks are its length.
 type Part struct {
 	End         int64
 	Ticks       int64
@@ -79,9 +82,9 @@ type Part struct {
 	sum         uint32 // CRC-32C of its bytes
 }
 
-// Lane finds a rendition, or nil.
-func (s *Segment) Lane(id string) *Lane {
-	for _, l := range s.Lanes {
+// Rendition finds a rendition, or nil.
+func (s *Segment) Rendition(id string) *Rendition {
+	for _, l := range s.Renditions {
 		if l.ID == id {
 			return l
 		}
@@ -89,29 +92,30 @@ func (s *Segment) Lane(id string) *Lane {
 	return nil
 }
 
-// Any says that there is media of the segment.
+// Any reports whether there is media of the segment.
 func (s *Segment) Any() bool {
-	return slices.ContainsFunc(s.Lanes, func(l *Lane) bool { return len(l.Parts) > 0 })
+	return slices.ContainsFunc(s.Renditions, func(l *Rendition) bool { return len(l.Parts) > 0 })
 }
 
-// Whole says that every rendition that has begun the segment has ended it.
+// Whole reports whether every rendition that has begun the segment has ended it.
 func (s *Segment) Whole() bool {
-	return !slices.ContainsFunc(s.Lanes, func(l *Lane) bool { return l.Begun && !l.Whole })
+	return !slices.ContainsFunc(s.Renditions, func(l *Rendition) bool { return l.Begun && !l.Whole })
 }
 
-func (s *Segment) lane(id string) *Lane {
-	l := s.Lane(id)
+func (s *Segment) rendition(id string) *Rendition {
+	l := s.Rendition(id)
 	if l == nil {
-		l = &Lane{ID: id}
-		s.Lanes = append(s.Lanes, l)
+		l = &Rendition{ID: id}
+		s.Renditions = append(s.Renditions, l)
 	}
 	return l
 }
 
 const (
-	maxLanes = 256
-	maxTicks = 1 << 44 // years
-	maxPart  = 256 << 20
+	maxRenditions = 256
+	maxTexts      = 1 << 16
+	maxTicks      = 1 << 44 // years
+	maxPart       = 256 << 20
 )
 
 var errOrder = errors.New("journal record out of order")
@@ -129,27 +133,26 @@ func (s *Segment) take(kind byte, body []byte) {
 
 // apply adds what a record of the index says.
 func (s *Segment) apply(kind byte, body []byte) error {
-	if len(s.Lanes) >= maxLanes {
+	if len(s.Renditions) >= maxRenditions {
 		return errOrder
 	}
 	at := fields{b: body}
 	switch kind {
 	case kindNote:
-		n := at.number()
-		var r Record
-		if at.bad || n > int64(len(at.b)) || json.Unmarshal(at.b[:n], &r) != nil {
+		r, init, err := parseNote(body)
+		if err != nil {
+			return err
+		}
+		if r.Generation > s.Generation && r.Begin != "" && slices.ContainsFunc(s.Renditions, func(l *Rendition) bool { return l.Begun }) {
+			*s = Segment{MSN: s.MSN, dir: s.dir, Renditions: s.unbegun(), Texts: s.Texts} // the one before could not say that it had given it up
+		}
+		if s.torn && r.Init == nil && r.Text == nil {
 			return errTorn
 		}
-		if r.Generation > s.Generation && r.Begin != "" && slices.ContainsFunc(s.Lanes, func(l *Lane) bool { return l.Begun }) {
-			*s = Segment{MSN: s.MSN, dir: s.dir, Lanes: s.unbegun()} // the one before could not say that it had given it up
-		}
-		if s.torn && r.Init == nil {
-			return errTorn
-		}
-		return s.note(&r, at.b[n:])
+		return s.note(&r, init)
 	case kindPart:
 		ticks, size, sum := at.number(), at.number(), at.number()
-		l := s.Lane(string(at.b))
+		l := s.Rendition(string(at.b))
 		if at.bad || l == nil || !l.Begun || l.Whole || size > maxPart || ticks>>1 > maxTicks {
 			return errOrder
 		}
@@ -159,12 +162,22 @@ func (s *Segment) apply(kind byte, body []byte) error {
 	return errTorn
 }
 
+// parseNote reads the body of a note, with the bytes of an init segment behind it.
+func parseNote(body []byte) (r Record, init []byte, err error) {
+	at := fields{b: body}
+	n := at.number()
+	if at.bad || n > int64(len(at.b)) || json.Unmarshal(at.b[:n], &r) != nil {
+		return r, nil, errTorn
+	}
+	return r, at.b[n:], nil
+}
+
 // unbegun is what was declared of renditions, without media.
-func (s *Segment) unbegun() []*Lane {
-	var out []*Lane
-	for _, l := range s.Lanes {
+func (s *Segment) unbegun() []*Rendition {
+	var out []*Rendition
+	for _, l := range s.Renditions {
 		if l.Rendition != nil {
-			out = append(out, &Lane{ID: l.ID, Rendition: l.Rendition, Inits: l.Inits})
+			out = append(out, &Rendition{ID: l.ID, Rendition: l.Rendition, Inits: l.Inits})
 		}
 	}
 	return out
@@ -178,13 +191,19 @@ func (s *Segment) note(r *Record, data []byte) error {
 		return errOrder
 	}
 	switch {
+	case r.Text != nil:
+		if !isName(r.Text.Rendition) || len(s.Texts) >= maxTexts {
+			return errOrder
+		}
+		s.Texts = append(s.Texts, *r.Text)
+		return nil
 	case r.Init != nil && r.Rendition != nil && r.Rendition.ID == r.Init.Rendition && r.Rendition.Timescale > 0 && r.Number >= 0 && isName(r.Rendition.ID):
-		l := s.lane(r.Rendition.ID)
+		l := s.rendition(r.Rendition.ID)
 		l.Rendition = r.Rendition
 		l.Inits = append(l.Inits, Init{Init: *r.Init, Number: r.Number, Data: bytes.Clone(data)})
 		return nil
 	case r.Use >= 0 && r.Generation >= s.Generation && isName(r.Begin):
-		l := s.lane(r.Begin)
+		l := s.rendition(r.Begin)
 		if l.Begun {
 			return fmt.Errorf("%s begins again: %w", r.Begin, errOrder)
 		}
@@ -192,7 +211,7 @@ func (s *Segment) note(r *Record, data []byte) error {
 		l.Begun, l.Start, l.Discontinuity, l.Slate, l.Use, l.Time = true, r.Start, r.Discontinuity, r.Slate, r.Use, r.Time
 		return nil
 	case r.End != "":
-		l := s.Lane(r.End)
+		l := s.Rendition(r.End)
 		if l == nil || !l.Begun || l.Whole {
 			return fmt.Errorf("end of %s: %w", r.End, errOrder)
 		}
@@ -202,14 +221,14 @@ func (s *Segment) note(r *Record, data []byte) error {
 	return errOrder
 }
 
-// isName says that a rendition may be part of a file's name.
+// isName reports whether a rendition may be part of a file's name.
 func isName(id string) bool {
 	return id != "" && len(id) <= 100 && !strings.ContainsAny(id, "/\\\x00") && id[0] != '.'
 }
 
 // Load reads the parts' bytes, once. Where they are not those that were written, or gone, the rendition ends.
 func (s *Segment) Load() {
-	for _, l := range s.Lanes {
+	for _, l := range s.Renditions {
 		if len(l.Parts) == 0 {
 			continue
 		}
@@ -223,7 +242,7 @@ func (s *Segment) Load() {
 	}
 }
 
-func (l *Lane) load(f *os.File) {
+func (l *Rendition) load(f *os.File) {
 	info, err := f.Stat()
 	if err != nil {
 		l.Keep(0)
@@ -250,15 +269,15 @@ func (l *Lane) load(f *os.File) {
 }
 
 // end is where the first n parts end.
-func (l *Lane) end(n int) int64 {
+func (l *Rendition) end(n int) int64 {
 	if n == 0 {
 		return 0
 	}
 	return l.Parts[n-1].End
 }
 
-// Ticks is how long the lane's parts last, or the whole if that is longer.
-func (l *Lane) Ticks() int64 {
+// Ticks is how long the rendition's parts last, or the whole if that is longer.
+func (l *Rendition) Ticks() int64 {
 	var sum int64
 	for _, p := range l.Parts {
 		sum += p.Ticks
@@ -267,7 +286,7 @@ func (l *Lane) Ticks() int64 {
 }
 
 // Keep drops the parts from n on.
-func (l *Lane) Keep(n int) {
+func (l *Rendition) Keep(n int) {
 	if n >= len(l.Parts) {
 		return
 	}

@@ -13,11 +13,11 @@ func (p place) known() bool { return p.sample > 0 }
 // well as a stream; the same samples always give the same cuts.
 //
 // A segment begins at an IDR, `wanted` after the one before or as near as key frames allow. Where there is no IDR within `limit` ticks or
-// `heavy` bytes it begins at another sync sample (an open GOP) or, failing that, at any sample: nothing is lost that way, but such a
+// maxBytes bytes it begins at another sync sample (an open GOP) or, failing that, at any sample: nothing is lost that way, but such a
 // segment can't be decoded by itself.
 type cutter struct {
-	wanted, limit, heavy int64
-	first                int64 // wanted of the first segment; each further one may last as long as all before it. 0: no less than wanted
+	wanted, limit, maxBytes int64
+	first                   int64 // wanted of the first segment; each further one may last as long as all before it. 0: no less than wanted
 
 	start    place // of the segment
 	origin   int64 // of the first
@@ -73,7 +73,7 @@ func (c *cutter) choose(here place, size int64, sync, idr bool) (place, bool) {
 	if c.sparse {
 		limit = c.wanted
 	}
-	over := elapsed > limit || c.bytes+size > c.heavy
+	over := elapsed > limit || c.bytes+size > c.maxBytes
 	key := idr || c.sparse && sync
 	switch {
 	case here.sample == c.start.sample:

@@ -7,15 +7,15 @@ import (
 
 // cutAll cuts a row of samples of ten ticks each: I an IDR, i another sync sample, anything else one that depends on others. A segment is
 // wanted to last 40 ticks.
-func cutAll(film string, size int64, lookAhead bool) []int {
-	c := cutter{wanted: 40, limit: 120, heavy: 1000}
+func cutAll(frames string, size int64, lookAhead bool) []int {
+	c := cutter{wanted: 40, limit: 120, maxBytes: 1000}
 	cuts := []int{0}
-	for i, s := range film {
+	for i, s := range frames {
 		alone := false
 		if lookAhead && (s == 'I' || i == 0) {
-			next := len(film)
-			for k := i + 1; k < len(film); k++ {
-				if film[k] == 'I' {
+			next := len(frames)
+			for k := i + 1; k < len(frames); k++ {
+				if frames[k] == 'I' {
 					next = k
 					break
 				}
@@ -31,21 +31,21 @@ func cutAll(film string, size int64, lookAhead bool) []int {
 func TestFirstCutsComeSooner(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
-		film string
-		want []int
+		frames string
+		want   []int
 	}{
 		{"IIIIIIIIIIIIIIIIIIII", []int{1, 2, 4, 8, 12, 16}},
 		{"IpIpIpIpIpIpIpIpIpIp", []int{2, 4, 8, 12, 16}},
 		{"IpppIpppIpppIppp", []int{4, 8, 12}},
 		{"IpppppppppIpppppppppI", []int{10, 20}},
 	} {
-		c := cutter{wanted: 40, first: 10, limit: 120, heavy: 1000}
+		c := cutter{wanted: 40, first: 10, limit: 120, maxBytes: 1000}
 		var cuts []int
-		for i, s := range tt.film {
+		for i, s := range tt.frames {
 			cuts = append(cuts, c.next(i, 500+int64(i)*10, 1, s == 'I', s == 'I', false)...)
 		}
 		if !slices.Equal(cuts, tt.want) {
-			t.Errorf("%s is cut at %v, want %v", tt.film, cuts, tt.want)
+			t.Errorf("%s is cut at %v, want %v", tt.frames, cuts, tt.want)
 		}
 	}
 }
@@ -53,7 +53,7 @@ func TestFirstCutsComeSooner(t *testing.T) {
 func TestCuts(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
-		film      string
+		frames    string
 		size      int64
 		lookAhead bool
 		want      []int
@@ -77,8 +77,8 @@ func TestCuts(t *testing.T) {
 		"only other sync":    {"iiiiiiiiii", 1, true, []int{0}},
 		"sync becomes good":  {"Ippppppppppppppipppppip", 1, true, []int{0, 4, 8, 12, 15, 19, 21}},
 	} {
-		if got := cutAll(tt.film, tt.size, tt.lookAhead); !slices.Equal(got, tt.want) {
-			t.Errorf("%s: %s is cut at %v, want %v", name, tt.film, got, tt.want)
+		if got := cutAll(tt.frames, tt.size, tt.lookAhead); !slices.Equal(got, tt.want) {
+			t.Errorf("%s: %s is cut at %v, want %v", name, tt.frames, got, tt.want)
 		}
 	}
 }

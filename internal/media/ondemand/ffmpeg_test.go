@@ -100,7 +100,7 @@ func plan(t testing.TB, path string) media {
 // join writes the init segment and all segments of a rendition one after the other, and checks each by itself and against the one before.
 func (m media) join(t *testing.T, id string) string {
 	t.Helper()
-	l := m.timeline.Lane(id)
+	l := m.timeline.Rendition(id)
 	all, err := m.library.Init(t.Context(), *l.Source)
 	if err != nil {
 		t.Fatal(err)
@@ -354,7 +354,7 @@ func TestSegmentsAreTheSource(t *testing.T) {
 
 func (m media) gaps() string {
 	var out []string
-	for _, l := range m.timeline.Lanes {
+	for _, l := range m.timeline.Renditions {
 		for i, c := range l.Chunks {
 			if c.Gap {
 				out = append(out, l.ID+strconv.Itoa(i))
@@ -370,14 +370,14 @@ func (m media) checkBorders(t *testing.T) {
 	if m.video == nil {
 		return
 	}
-	v := m.timeline.Lane(timeline.MainVideo)
+	v := m.timeline.Rendition(timeline.MainVideo)
 	total := 0.0
 	for i, c := range v.Chunks {
 		total += v.Seconds(i)
 		if c.Gap || m.audio == nil || i == 0 {
 			continue
 		}
-		a := m.timeline.Lane(timeline.MainAudio)
+		a := m.timeline.Rendition(timeline.MainAudio)
 		if a.Chunks[i].Gap || a.Chunks[i-1].Gap {
 			continue
 		}
@@ -436,7 +436,7 @@ func TestPictureIsDescribed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			m := plan(t, ffmpeg(t, "a.mp4", tt.args...))
-			in := m.timeline.Lane(timeline.MainVideo).Inits[0]
+			in := m.timeline.Rendition(timeline.MainVideo).Inits[0]
 			if in.Width != tt.width || in.Height != tt.height || math.Abs(in.FrameRate-tt.rate) > 0.01 || !strings.HasPrefix(in.Codec, "avc1.") {
 				t.Errorf("got %+v", in)
 			}

@@ -12,10 +12,10 @@ import (
 // Follow cuts an audio track where another rendition is cut: borders in seconds of the asset, one more than there are segments, where
 // zero is the media time of the asset's second 0. What would be heard behind the last border is left out. Where the track has no sound the
 // rendition has silence.
-func Follow(a *mp4.Track, object, id string, borders []float64, zero float64) *timeline.Lane {
-	l := &timeline.Lane{
-		Rendition: timeline.Rendition{ID: id, Kind: frame.Audio, Timescale: a.Timescale, Source: &timeline.Source{Object: object, Track: a.ID}},
-		Inits:     []timeline.Init{audioInit(id, a)},
+func Follow(a *mp4.Track, object, id string, borders []float64, zero float64) *timeline.Rendition {
+	l := &timeline.Rendition{
+		RenditionInfo: timeline.RenditionInfo{ID: id, Kind: frame.Audio, Timescale: a.Timescale, Source: &timeline.Source{Object: object, Track: a.ID}},
+		Inits:         []timeline.Init{audioInit(id, a)},
 	}
 	if len(borders) < 2 {
 		return l

@@ -85,7 +85,7 @@ func FuzzPlan(f *testing.F) {
 		if err != nil {
 			return
 		}
-		for _, l := range p.Lanes {
+		for _, l := range p.Renditions {
 			for i, c := range l.Chunks {
 				if c.Duration < 0 || c.Time < 0 || math.Round(l.Seconds(i)) > float64(p.Target) {
 					t.Fatalf("%s %d: %+v, target %d", l.ID, i, c, p.Target)
@@ -120,7 +120,7 @@ func FuzzStream(f *testing.F) {
 		if _, err := timeline.Build(entries); err != nil {
 			t.Fatal(err)
 		}
-		for _, l := range got.Lanes {
+		for _, l := range got.Renditions {
 			for i, c := range l.Chunks {
 				if c.Time < 0 || c.Duration < 0 {
 					t.Fatalf("%s %d: %+v", l.ID, i, c)

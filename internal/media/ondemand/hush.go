@@ -1,12 +1,12 @@
 package ondemand
 
-// hush puts silence into the holes of a tape of sound up to a border: the packets that begin in front of it. A hole is filled no sooner than
+// hush puts silence into the holes of an audio buffer up to a border: the packets that begin in front of it. A hole is filled no sooner than
 // it is cut, so that one of hours costs no memory.
-func (t *tape) hush(border int64) {
+func (t *trackBuffer) hush(border int64) {
 	if !t.fills || border-t.due > t.at(longestFill) {
 		return
 	}
-	var out []taped
+	var out []sample
 	at := t.due
 	for i, x := range t.samples {
 		if x.dts < at-int64(t.silence.step/2) { // silence has been stored in its place
@@ -26,10 +26,10 @@ func (t *tape) hush(border int64) {
 }
 
 // silent appends packets of silence, the first at a time, until one would begin at a border.
-func (t *tape) silent(out []taped, at, border int64) []taped {
+func (t *trackBuffer) silent(out []sample, at, border int64) []sample {
 	for n := int64(0); at+t.silence.at(n) < border; n++ {
 		now := at + t.silence.at(n)
-		out = append(out, taped{dts: now, pts: now, long: uint32(t.silence.at(1)), idr: true, sync: true, data: t.silence.packet})
+		out = append(out, sample{dts: now, pts: now, long: uint32(t.silence.at(1)), idr: true, sync: true, data: t.silence.packet})
 		t.bytes += int64(len(t.silence.packet))
 	}
 	return out

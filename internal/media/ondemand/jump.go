@@ -53,19 +53,19 @@ func (c *clock) by(at float64) float64 {
 	return total
 }
 
-// arrival is a sample with its tape and its time in the file.
+// arrival is a sample with its trackBuffer and its time in the file.
 type arrival struct {
-	t   *tape
+	t   *trackBuffer
 	s   cmaf.Sample
 	dts int64
 	at  float64 // seconds
 }
 
-// takeIn puts fragments onto their tapes, in the order of their samples' times.
+// takeIn puts fragments onto their buffers, in the order of their samples' times.
 func (s *streamer) takeIn(fragments []cmaf.Fragment) {
 	var all []arrival
 	for _, f := range fragments {
-		for _, t := range s.tapes() {
+		for _, t := range s.buffers() {
 			if t.id != f.TrackID {
 				continue
 			}
@@ -77,7 +77,7 @@ func (s *streamer) takeIn(fragments []cmaf.Fragment) {
 		}
 	}
 	slices.SortStableFunc(all, func(a, b arrival) int { return cmp.Compare(a.at, b.at) })
-	s.clock.alone = len(s.tapes()) < 2
+	s.clock.alone = len(s.buffers()) < 2
 	for _, a := range all {
 		pts := a.dts + int64(a.s.CompositionOffset)
 		shown := float64(pts) / a.t.scale()

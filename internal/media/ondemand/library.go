@@ -43,26 +43,26 @@ type Library struct {
 	size  int64
 }
 
-// kept is an index with what was worked out of it.
-type kept struct {
+// cachedIndex is an index with what was worked out of it.
+type cachedIndex struct {
 	key  string
 	file *mp4.File
 
-	mu    sync.Mutex
-	reels map[uint32]*reel // by track
+	mu     sync.Mutex
+	videos map[uint32]*videoTrack // by track
 }
 
-// reel is worked out when the track is first played.
-func (k *kept) reel(t *mp4.Track) (*reel, error) {
+// videoTrack is worked out when the track is first played.
+func (k *cachedIndex) video(t *mp4.Track) (*videoTrack, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	r := k.reels[t.ID]
+	r := k.videos[t.ID]
 	if r != nil {
 		return r, nil
 	}
-	r, err := newReel(t)
+	r, err := newVideoTrack(t)
 	if err == nil {
-		k.reels[t.ID] = r
+		k.videos[t.ID] = r
 	}
 	return r, err
 }
@@ -81,7 +81,7 @@ func (l *Library) File(ctx context.Context, key string) (*mp4.File, error) {
 	return k.file, nil
 }
 
-func (l *Library) find(ctx context.Context, key string) (*kept, error) {
+func (l *Library) find(ctx context.Context, key string) (*cachedIndex, error) {
 	if k := l.lookup(key); k != nil {
 		return k, nil
 	}
@@ -103,10 +103,10 @@ func (l *Library) find(ctx context.Context, key string) (*kept, error) {
 	if err != nil {
 		return nil, err
 	}
-	return v.(*kept), nil
+	return v.(*cachedIndex), nil
 }
 
-func (l *Library) lookup(key string) *kept {
+func (l *Library) lookup(key string) *cachedIndex {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	e := l.files[key]
@@ -114,21 +114,21 @@ func (l *Library) lookup(key string) *kept {
 		return nil
 	}
 	l.order.MoveToFront(e)
-	return e.Value.(*kept)
+	return e.Value.(*cachedIndex)
 }
 
-func (l *Library) keep(key string, f *mp4.File) *kept {
+func (l *Library) keep(key string, f *mp4.File) *cachedIndex {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if e := l.files[key]; e != nil {
-		return e.Value.(*kept)
+		return e.Value.(*cachedIndex)
 	}
-	made := &kept{key: key, file: f, reels: map[uint32]*reel{}}
+	made := &cachedIndex{key: key, file: f, videos: map[uint32]*videoTrack{}}
 	l.files[key] = l.order.PushFront(made)
 	l.size += f.Bytes()
 	for l.size > l.limit && l.order.Len() > 1 {
 		e := l.order.Back()
-		k := e.Value.(*kept)
+		k := e.Value.(*cachedIndex)
 		l.order.Remove(e)
 		delete(l.files, k.key)
 		l.size -= k.file.Bytes()
@@ -136,7 +136,7 @@ func (l *Library) keep(key string, f *mp4.File) *kept {
 	return made
 }
 
-func (l *Library) track(ctx context.Context, src timeline.Source) (*kept, *mp4.Track, error) {
+func (l *Library) track(ctx context.Context, src timeline.Source) (*cachedIndex, *mp4.Track, error) {
 	k, err := l.find(ctx, src.Object)
 	if err != nil {
 		return nil, nil, err
@@ -180,7 +180,7 @@ func (l *Library) Chunk(ctx context.Context, src timeline.Source, msn int64, c t
 	return cmaf.AppendFragment(nil, uint32(msn+1), cmaf.TrackID, uint64(c.Time), samples), nil
 }
 
-func (l *Library) samples(ctx context.Context, src timeline.Source, c timeline.Chunk) (*kept, *mp4.Track, error) {
+func (l *Library) samples(ctx context.Context, src timeline.Source, c timeline.Chunk) (*cachedIndex, *mp4.Track, error) {
 	k, t, err := l.track(ctx, src)
 	if err == nil && (c.From < 0 || c.To > t.Len() || c.From > c.To || c.From == c.To && t.Kind != frame.Audio) {
 		err = ErrUnknown
@@ -189,7 +189,7 @@ func (l *Library) samples(ctx context.Context, src timeline.Source, c timeline.C
 }
 
 // fit gives samples the times that they have in the chunk, and those that are to be sent.
-func (k *kept) fit(t *mp4.Track, c timeline.Chunk, samples []cmaf.Sample) ([]cmaf.Sample, error) {
+func (k *cachedIndex) fit(t *mp4.Track, c timeline.Chunk, samples []cmaf.Sample) ([]cmaf.Sample, error) {
 	if t.Kind != frame.Video {
 		if s, ok := silenceFor(t); ok {
 			samples = s.fill(c, samples)
@@ -198,7 +198,7 @@ func (k *kept) fit(t *mp4.Track, c timeline.Chunk, samples []cmaf.Sample) ([]cma
 		}
 		return withBytes(samples), nil
 	}
-	x, err := k.reel(t)
+	x, err := k.video(t)
 	if err != nil {
 		return nil, err
 	}

@@ -26,7 +26,7 @@ func (s *streamer) remember(samples []cmaf.Sample) {
 	for i := range s.group {
 		size += len(s.group[i].Data)
 	}
-	if size > heavy {
+	if size > maxVideoBytes {
 		s.group = nil
 	}
 }
@@ -61,8 +61,8 @@ func (s *streamer) holdUpTo(from, until int64, border float64) error {
 	if err != nil {
 		return err
 	}
-	n := len(s.timeline.Lane(v.lane.ID).Inits)
-	key := s.prefix + v.lane.ID + "/held-" + strconv.Itoa(n)
+	n := len(s.timeline.Rendition(v.rendition.ID).Inits)
+	key := s.prefix + v.rendition.ID + "/held-" + strconv.Itoa(n)
 	held.init.Object = key + ".mp4"
 	s.objects = append(s.objects, Object{held.init.Object, held.header}, Object{key + ".m4s", held.fragment})
 	s.pending = append(s.pending, timeline.Entry{Init: &held.init})
@@ -73,7 +73,7 @@ func (s *streamer) holdUpTo(from, until int64, border float64) error {
 		if k+1 == count {
 			end = border
 		}
-		chunks := []timeline.Chunk{held.chunk(v.lane.ID, n, key+".m4s", at, to)}
+		chunks := []timeline.Chunk{held.chunk(v.rendition.ID, n, key+".m4s", at, to)}
 		if s.audio != nil {
 			chunks = append(chunks, s.soundUpTo(end))
 		}

@@ -16,7 +16,7 @@ import (
 	"millrace/internal/media/timeline"
 )
 
-// The errors of planning; their text is fit for whoever sent the file.
+// The errors of planning; their text is fit for the person who sent the file.
 var (
 	// ErrNothing says that there is neither video nor audio that can be played.
 	ErrNothing = errors.New("the file has no video or audio that can be played")
@@ -34,8 +34,8 @@ const (
 	soonest = time.Second
 	// longest is a segment that waits for the next IDR of a stored file.
 	longest = 20 * time.Second
-	// heavy bounds the bytes of a segment of video, and with it the memory of a request.
-	heavy = 48 << 20
+	// maxVideoBytes bounds the bytes of a segment of video, and with it the memory of a request.
+	maxVideoBytes = 48 << 20
 	// standing is for how long the last picture is shown when the sound goes on. Behind that there are segments in which it is held.
 	standing = wanted
 	// together is by how much sound and picture may end apart without anything being done about it.
@@ -52,18 +52,18 @@ const (
 // Presentation times of the output are those of the file after its edit list plus timeline.Origin. Every video sample is kept that is
 // shown or needed to decode one that is, and all sound from the start to the end of its edit.
 func Plan(video, audio *mp4.Track, idrs []int, object string) (*timeline.Timeline, error) {
-	var lanes []*timeline.Lane
+	var renditions []*timeline.Rendition
 	borders := []float64{0}
 	if video != nil && video.Len() > 0 {
-		r, err := newReel(video)
+		r, err := newVideoTrack(video)
 		if err != nil {
 			return nil, err
 		}
-		var lane *timeline.Lane
-		if lane, borders, err = film(r, audio, idrs, object); err != nil {
+		var rendition *timeline.Rendition
+		if rendition, borders, err = planVideo(r, audio, idrs, object); err != nil {
 			return nil, err
 		}
-		lanes = append(lanes, lane)
+		renditions = append(renditions, rendition)
 	} else if audio != nil && audio.Len() > 0 {
 		if soundEnd(audio) > maxSeconds {
 			return nil, ErrTooLong
@@ -71,26 +71,26 @@ func Plan(video, audio *mp4.Track, idrs []int, object string) (*timeline.Timelin
 		borders = split(borders, 0, soundEnd(audio))
 	}
 	if audio != nil && audio.Len() > 0 {
-		lanes = append(lanes, Follow(audio, object, timeline.MainAudio, borders, timeline.Origin))
+		renditions = append(renditions, Follow(audio, object, timeline.MainAudio, borders, timeline.Origin))
 	}
-	if len(lanes) == 0 {
+	if len(renditions) == 0 {
 		return nil, ErrNothing
 	}
-	return assemble(lanes, len(borders)-1)
+	return assemble(renditions, len(borders)-1)
 }
 
-// assemble makes a timeline of lanes of n chunks each.
-func assemble(lanes []*timeline.Lane, n int) (*timeline.Timeline, error) {
+// assemble makes a timeline of renditions of n chunks each.
+func assemble(renditions []*timeline.Rendition, n int) (*timeline.Timeline, error) {
 	if n > mostSegments {
 		return nil, fmt.Errorf("%w: it would have %d segments", mp4.ErrMalformed, n)
 	}
-	entries := []timeline.Entry{{Target: target(lanes)}}
-	for _, l := range lanes {
-		entries = append(entries, timeline.Entry{Rendition: &l.Rendition}, timeline.Entry{Init: &l.Inits[0]})
+	entries := []timeline.Entry{{Target: target(renditions)}}
+	for _, l := range renditions {
+		entries = append(entries, timeline.Entry{Rendition: &l.RenditionInfo}, timeline.Entry{Init: &l.Inits[0]})
 	}
 	for i := range n {
 		s := timeline.Segment{MSN: int64(i)}
-		for _, l := range lanes {
+		for _, l := range renditions {
 			s.Chunks = append(s.Chunks, l.Chunks[i])
 		}
 		entries = append(entries, timeline.Entry{Segment: &s})
@@ -103,9 +103,9 @@ func assemble(lanes []*timeline.Lane, n int) (*timeline.Timeline, error) {
 }
 
 // target is EXT-X-TARGETDURATION: no EXTINF, rounded to the nearest integer, is above it (RFC 8216bis section 4.4.3.1).
-func target(lanes []*timeline.Lane) int {
+func target(renditions []*timeline.Rendition) int {
 	long := 1.0
-	for _, l := range lanes {
+	for _, l := range renditions {
 		for i := range l.Chunks {
 			long = max(long, l.Seconds(i))
 		}
@@ -113,13 +113,13 @@ func target(lanes []*timeline.Lane) int {
 	return int(math.Round(long))
 }
 
-// film plans the video, and where all renditions are cut: in seconds of presentation, one more than there are segments.
-func film(r *reel, audio *mp4.Track, idrs []int, object string) (*timeline.Lane, []float64, error) {
+// planVideo plans the video, and where all renditions are cut: in seconds of presentation, one more than there are segments.
+func planVideo(r *videoTrack, audio *mp4.Track, idrs []int, object string) (*timeline.Rendition, []float64, error) {
 	in, err := r.describe()
 	if err != nil {
 		return nil, nil, err
 	}
-	l := &timeline.Lane{Rendition: timeline.Rendition{
+	l := &timeline.Rendition{RenditionInfo: timeline.RenditionInfo{
 		ID: timeline.MainVideo, Kind: frame.Video, Timescale: r.t.Timescale, Source: &timeline.Source{Object: object, Track: r.t.ID},
 	}, Inits: []timeline.Init{in}}
 	end := r.end()
@@ -173,8 +173,8 @@ func film(r *reel, audio *mp4.Track, idrs []int, object string) (*timeline.Lane,
 }
 
 // cuts gives the samples that segments begin with, 0 first.
-func (r *reel) cuts(idrs []int) []int {
-	c := cutter{wanted: r.ticks(wanted), first: r.ticks(soonest), limit: r.ticks(longest), heavy: heavy}
+func (r *videoTrack) cuts(idrs []int) []int {
+	c := cutter{wanted: r.ticks(wanted), first: r.ticks(soonest), limit: r.ticks(longest), maxBytes: maxVideoBytes}
 	cuts := []int{0}
 	for i, k := 0, 0; i < r.to; i++ {
 		for k < len(idrs) && idrs[k] < i {
@@ -198,7 +198,7 @@ func (r *reel) cuts(idrs []int) []int {
 	return cuts
 }
 
-func (r *reel) ticks(d time.Duration) int64 { return int64(d.Seconds() * float64(r.t.Timescale)) }
+func (r *videoTrack) ticks(d time.Duration) int64 { return int64(d.Seconds() * float64(r.t.Timescale)) }
 
 func isIDR(idrs []int, i int) bool {
 	k := sort.SearchInts(idrs, i)
@@ -220,7 +220,7 @@ func split(borders []float64, from, end float64) []float64 {
 	return append(borders, max(end, borders[len(borders)-1]+0.001))
 }
 
-func gap(l *timeline.Lane, from, to, zero float64) timeline.Chunk {
+func gap(l *timeline.Rendition, from, to, zero float64) timeline.Chunk {
 	at, until := int64(math.Round((zero+from)*float64(l.Timescale))), int64(math.Round((zero+to)*float64(l.Timescale)))
 	return timeline.Chunk{Rendition: l.ID, Time: at, Duration: until - at, Gap: true}
 }

@@ -108,7 +108,7 @@ func (x *loaded) Close() error {
 		next := &loaded{pool: x.pool, data: x.data[:0], scratch: x.scratch}
 		x.pool.Put(next)
 	}
-	x.pool, x.data, x.scratch, x.read = nil, nil, nil, 0 // whoever reads on gets nothing
+	x.pool, x.data, x.scratch, x.read = nil, nil, nil, 0 // a reader that goes on gets nothing
 	return nil
 }
 

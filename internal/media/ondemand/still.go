@@ -100,7 +100,7 @@ func (x *still) chunk(id string, n int, object string, from, until int64) timeli
 // HoldLast has the last picture of a planned file stand where the plan has no picture at its end; r is the file. It gives what is to be
 // stored, with keys that begin with prefix: nothing where there is a picture everywhere.
 func HoldLast(t *timeline.Timeline, r io.ReaderAt, video *mp4.Track, prefix string, hold Hold) ([]Object, error) {
-	l := t.Lane(timeline.MainVideo)
+	l := t.Rendition(timeline.MainVideo)
 	if l == nil || !l.Chunks[len(l.Chunks)-1].Gap {
 		return nil, nil
 	}
@@ -108,7 +108,7 @@ func HoldLast(t *timeline.Timeline, r io.ReaderAt, video *mp4.Track, prefix stri
 	if err != nil || len(idrs) == 0 {
 		return nil, err
 	}
-	x, err := newReel(video)
+	x, err := newVideoTrack(video)
 	if err != nil {
 		return nil, err
 	}
@@ -131,7 +131,7 @@ func HoldLast(t *timeline.Timeline, r io.ReaderAt, video *mp4.Track, prefix stri
 }
 
 // standAtEnd puts a held picture where a plan has gaps at its end.
-func standAtEnd(l *timeline.Lane, held *still, object string) {
+func standAtEnd(l *timeline.Rendition, held *still, object string) {
 	n := len(l.Chunks)
 	for n > 0 && l.Chunks[n-1].Gap {
 		n--

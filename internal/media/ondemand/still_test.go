@@ -59,7 +59,7 @@ func TestPictureIsHeld(t *testing.T) {
 			if line.Target != tt.target || len(line.Marks) != tt.all {
 				t.Errorf("%d segments, target duration %d; want %d, %d", len(line.Marks), line.Target, tt.all, tt.target)
 			}
-			l := line.Lane(timeline.MainVideo)
+			l := line.Rendition(timeline.MainVideo)
 			next, holds := int64(-1), 0
 			for i, c := range l.Chunks {
 				if c.Gap || next >= 0 && c.Time != next || l.Seconds(i) > float64(line.Target)+0.5 {

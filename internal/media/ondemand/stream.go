@@ -90,7 +90,7 @@ type streamer struct {
 	hold         Hold
 	clock        clock
 	emit         func(Sealed) error
-	video, audio *tape // nil without
+	video, audio *trackBuffer // nil without
 	timeline     *timeline.Timeline
 
 	begun   bool
@@ -103,9 +103,9 @@ type streamer struct {
 	objects []Object
 }
 
-func (s *streamer) tapes() []*tape {
-	var out []*tape
-	for _, t := range []*tape{s.video, s.audio} {
+func (s *streamer) buffers() []*trackBuffer {
+	var out []*trackBuffer
+	for _, t := range []*trackBuffer{s.video, s.audio} {
 		if t != nil {
 			out = append(out, t)
 		}
@@ -117,9 +117,9 @@ func (s *streamer) take(t cmaf.Track) error {
 	var err error
 	switch {
 	case t.Config.Codec == frame.H264 && s.video == nil:
-		s.video, err = filmTape(t)
+		s.video, err = newVideoBuffer(t)
 	case t.Config.Codec == frame.AAC && s.audio == nil:
-		s.audio, err = soundTape(t)
+		s.audio, err = newAudioBuffer(t)
 	}
 	return err
 }
@@ -127,7 +127,7 @@ func (s *streamer) take(t cmaf.Track) error {
 // advance seals what is whole. At the end everything is.
 func (s *streamer) advance(ended bool) error {
 	waiting := int64(0)
-	for _, t := range s.tapes() {
+	for _, t := range s.buffers() {
 		waiting += t.bytes
 	}
 	if waiting > held {
@@ -158,7 +158,7 @@ func (s *streamer) begin(ended bool) bool {
 		}
 	}
 	enough := ended
-	for _, t := range s.tapes() {
+	for _, t := range s.buffers() {
 		enough = enough || t.span() > behind
 	}
 	if !enough && (s.video != nil && len(s.video.samples) < opening || s.audio != nil && len(s.audio.samples) == 0) {
@@ -168,12 +168,12 @@ func (s *streamer) begin(ended bool) bool {
 		return false
 	}
 	zero := math.Inf(1)
-	for _, t := range s.tapes() {
+	for _, t := range s.buffers() {
 		if len(t.samples) > 0 {
 			zero = min(zero, float64(t.first())/t.scale())
 		}
 	}
-	for _, t := range s.tapes() {
+	for _, t := range s.buffers() {
 		t.move(int64(math.Round((timeline.Origin - zero) * t.scale())))
 	}
 	s.begun, s.border = true, timeline.Origin
@@ -185,7 +185,7 @@ func (s *streamer) begin(ended bool) bool {
 	}
 	if v := s.video; v != nil && len(v.samples) > 0 {
 		s.delay = max(v.first()-v.samples[0].dts, 0)
-		v.soon = usual(s.delay, v.lane.Timescale)
+		v.soon = usual(s.delay, v.rendition.Timescale)
 		s.delay = v.soon
 		// Decoded and shown at the beginning even if it is shown later in the file, so that all playlists begin together.
 		if zero := v.at(timeline.Origin); v.samples[0].pts == v.first() && v.samples[0].pts > zero+v.at(late) {
@@ -196,13 +196,13 @@ func (s *streamer) begin(ended bool) bool {
 	target := s.chooseTarget(ended)
 	s.longest = float64(target) + rounding
 	s.pending = append(s.pending, timeline.Entry{Target: target})
-	for _, t := range s.tapes() {
-		t.init.Object = s.prefix + t.lane.ID + "/init-0.mp4"
-		if t.lane.Kind == frame.Video && !(t.init.FrameRate > 0 && t.init.FrameRate <= 300) {
+	for _, t := range s.buffers() {
+		t.init.Object = s.prefix + t.rendition.ID + "/init-0.mp4"
+		if t.rendition.Kind == frame.Video && !(t.init.FrameRate > 0 && t.init.FrameRate <= 300) {
 			t.init.FrameRate = t.rate()
 		}
 		s.objects = append(s.objects, Object{t.init.Object, t.header})
-		s.pending = append(s.pending, timeline.Entry{Rendition: &t.lane}, timeline.Entry{Init: &t.init})
+		s.pending = append(s.pending, timeline.Entry{Rendition: &t.rendition}, timeline.Entry{Init: &t.init})
 	}
 	return true
 }
@@ -305,11 +305,11 @@ func (s *streamer) finish() error {
 // whole is the timeline when nothing is added any more: without renditions that nothing came of, and with what is known only now.
 func (s *streamer) whole() *timeline.Timeline {
 	t := s.timeline
-	t.Lanes = slices.DeleteFunc(t.Lanes, func(l *timeline.Lane) bool {
+	t.Renditions = slices.DeleteFunc(t.Renditions, func(l *timeline.Rendition) bool {
 		return !slices.ContainsFunc(l.Chunks, func(c timeline.Chunk) bool { return !c.Gap })
 	})
-	t.Target = max(t.Target, target(t.Lanes))
-	if l := t.Lane(timeline.MainVideo); l != nil && s.video.ticks > 0 {
+	t.Target = max(t.Target, target(t.Renditions))
+	if l := t.Rendition(timeline.MainVideo); l != nil && s.video.ticks > 0 {
 		l.Inits[0].FrameRate = s.video.shown()
 	}
 	return t
@@ -342,12 +342,12 @@ func (s *streamer) soundUpTo(border float64) timeline.Chunk {
 	return s.store(a, n, end)
 }
 
-// store takes n samples off a tape as a segment that ends at end.
-func (s *streamer) store(t *tape, n int, end int64) timeline.Chunk {
+// store takes n samples off a trackBuffer as a segment that ends at end.
+func (s *streamer) store(t *trackBuffer, n int, end int64) timeline.Chunk {
 	if n == 0 {
 		return t.gap(s.border, float64(end)/t.scale())
 	}
-	key := s.prefix + t.lane.ID + "/" + strconv.FormatInt(s.msn, 10) + ".m4s"
+	key := s.prefix + t.rendition.ID + "/" + strconv.FormatInt(s.msn, 10) + ".m4s"
 	first := t.samples[0]
 	if t == s.video && s.hold != nil {
 		s.remember(t.fragment(n, end))
@@ -355,7 +355,7 @@ func (s *streamer) store(t *tape, n int, end int64) timeline.Chunk {
 	data := cmaf.AppendFragment(nil, uint32(s.msn+1), cmaf.TrackID, uint64(max(first.dts, 0)), t.cut(n, end))
 	s.objects = append(s.objects, Object{key, data})
 	return timeline.Chunk{
-		Rendition: t.lane.ID, Time: first.dts, Duration: end - first.dts, Size: int64(len(data)), Independent: first.idr, Object: key,
+		Rendition: t.rendition.ID, Time: first.dts, Duration: end - first.dts, Size: int64(len(data)), Independent: first.idr, Object: key,
 	}
 }
 

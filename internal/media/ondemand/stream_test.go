@@ -59,7 +59,7 @@ func streamWith(t *testing.T, mp4 []byte, o ondemand.StreamOptions) streamed {
 	return s
 }
 
-func (s streamed) join(t *testing.T, l *timeline.Lane) string {
+func (s streamed) join(t *testing.T, l *timeline.Rendition) string {
 	t.Helper()
 	all := slices.Clone(s.objects[l.Inits[0].Object])
 	next := int64(-1)
@@ -159,7 +159,7 @@ func TestStreamedSegmentsAreTheSource(t *testing.T) {
 }
 
 // asc is how a rendition of sound is decoded.
-func (s streamed) asc(t *testing.T, l *timeline.Lane) []byte {
+func (s streamed) asc(t *testing.T, l *timeline.Rendition) []byte {
 	t.Helper()
 	tracks, err := cmaf.NewReader(bytes.NewReader(s.objects[l.Inits[0].Object]), cmaf.ReaderOptions{}).Tracks()
 	if err != nil {
@@ -171,18 +171,18 @@ func (s streamed) asc(t *testing.T, l *timeline.Lane) []byte {
 func (s streamed) compare(t *testing.T, in string) {
 	t.Helper()
 	type pair struct {
-		lane      *timeline.Lane
+		rendition *timeline.Rendition
 		want, got []shown
 	}
 	var pairs []pair
 	earliest := math.Inf(1)
-	for _, l := range s.timeline.Lanes {
+	for _, l := range s.timeline.Renditions {
 		stream := "v"
 		if l.Kind == frame.Audio {
 			stream = "a"
 		}
 		joined := s.join(t, l)
-		p := pair{lane: l}
+		p := pair{rendition: l}
 		if stream == "v" {
 			p.want, p.got = decode(t, in, "v"), decode(t, joined, "v")
 		} else {
@@ -205,21 +205,21 @@ func (s streamed) compare(t *testing.T, in string) {
 	}
 	for _, p := range pairs {
 		if len(p.got) != len(p.want) {
-			t.Fatalf("%s: %d frames, the source has %d", p.lane.ID, len(p.got), len(p.want))
+			t.Fatalf("%s: %d frames, the source has %d", p.rendition.ID, len(p.got), len(p.want))
 		}
 		for i, f := range p.got {
 			want := p.want[i].at - earliest + timeline.Origin
-			if i == 0 && want > timeline.Origin+0.1 && p.lane.Kind == frame.Video {
+			if i == 0 && want > timeline.Origin+0.1 && p.rendition.Kind == frame.Video {
 				want = timeline.Origin // what comes late is shown from the beginning on
 			}
 			if f.hash != p.want[i].hash || math.Abs(f.at-want) > 0.0016 {
-				t.Fatalf("%s: frame %d at %.4f is %q, should be at %.4f and %q", p.lane.ID, i, f.at, f.hash, want, p.want[i].hash)
+				t.Fatalf("%s: frame %d at %.4f is %q, should be at %.4f and %q", p.rendition.ID, i, f.at, f.hash, want, p.want[i].hash)
 			}
 		}
 	}
 	if len(pairs) == 2 {
-		for i, c := range pairs[0].lane.Chunks {
-			a := pairs[1].lane.Chunks[i]
+		for i, c := range pairs[0].rendition.Chunks {
+			a := pairs[1].rendition.Chunks[i]
 			if i == 0 || c.Gap || a.Gap || !c.Independent {
 				continue
 			}
@@ -227,8 +227,8 @@ func (s streamed) compare(t *testing.T, in string) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			picture := float64(c.Time+int64(f[0].Samples[0].CompositionOffset)) / float64(pairs[0].lane.Timescale)
-			if d := float64(a.Time)/float64(pairs[1].lane.Timescale) - picture; d < -1e-6 || d > 0.022 {
+			picture := float64(c.Time+int64(f[0].Samples[0].CompositionOffset)) / float64(pairs[0].rendition.Timescale)
+			if d := float64(a.Time)/float64(pairs[1].rendition.Timescale) - picture; d < -1e-6 || d > 0.022 {
 				t.Errorf("segment %d: sound begins %.4f s after the picture", i, d)
 			}
 		}
@@ -245,7 +245,7 @@ func TestRewrittenPictureIsTurned(t *testing.T) {
 			in := ffmpeg(t, "in.mov", "-i", whole, "-c", "copy", "-metadata:s:v:0", "rotate="+turn)
 			as := encode.RewriteArgs{Input: in, Format: encode.MOV, Sound: &encode.Sound{SampleRate: 48000, Channels: 1}}
 			got := stream(t, programtest.Run(t, "ffmpeg", as.Build()...))
-			l := got.timeline.Lane(timeline.MainVideo)
+			l := got.timeline.Rendition(timeline.MainVideo)
 			if l.Inits[0].Width != size[0] || l.Inits[0].Height != size[1] {
 				t.Errorf("%+v, want %dx%d", l.Inits[0], size[0], size[1])
 			}
@@ -260,7 +260,7 @@ func TestRewrittenPictureIsTurned(t *testing.T) {
 // A muxer without edit lists lets the first picture stand while the first sound comes: that is no slower rate.
 func TestFirstPictureDoesNotSlowTheRate(t *testing.T) {
 	t.Parallel()
-	rate := func(tl *timeline.Timeline) float64 { return tl.Lane(timeline.MainVideo).Inits[0].FrameRate }
+	rate := func(tl *timeline.Timeline) float64 { return tl.Rendition(timeline.MainVideo).Inits[0].FrameRate }
 	for name, how := range map[string][]string{
 		"fragmented":   {"-movflags", "+frag_keyframe+empty_moov+default_base_moof"},
 		"no edit list": {"-use_editlist", "0"},

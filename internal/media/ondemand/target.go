@@ -14,7 +14,7 @@ const (
 	rounding = 0.45
 )
 
-// foresees says whether enough has come to tell how long segments will be.
+// foresees reports whether enough has come to tell how long segments will be.
 func (s *streamer) foresees(ended bool) bool {
 	return ended || s.keys > 0 || s.video == nil || s.video.span() > foresight || s.video.bytes > held/4
 }
@@ -44,7 +44,7 @@ func (s *streamer) chooseTarget(ended bool) int {
 
 // foreseen cuts what has come, without taking any of it: how many seconds the longest segment lasts, and whether key frames are equally far
 // apart.
-func (t *tape) foreseen(ended bool) (longest float64, regular bool) {
+func (t *trackBuffer) foreseen(ended bool) (longest float64, regular bool) {
 	t.decide(ended)
 	last := t.samples[0].dts
 	segment := func(until int64) {
@@ -65,8 +65,8 @@ func (t *tape) foreseen(ended bool) (longest float64, regular bool) {
 	return longest, t.equal(keys)
 }
 
-// equal says whether times are equally far apart, but for a picture or so.
-func (t *tape) equal(times []int64) bool {
+// equal reports whether times are equally far apart, but for a picture or so.
+func (t *trackBuffer) equal(times []int64) bool {
 	least, most := int64(math.MaxInt64), int64(0)
 	for i := 1; i < len(times); i++ {
 		d := times[i] - times[i-1]

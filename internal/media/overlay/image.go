@@ -21,11 +21,11 @@ const (
 	MaxSide = 4096
 )
 
-// ErrImage says that bytes are no image that can be laid over a picture; the rest of its text says why, for whoever gave it.
+// ErrImage says that bytes are no image that can be laid over a picture; the rest of its text says why, for the person who gave it.
 var ErrImage = errors.New("the overlay image can't be used")
 
-// memory has room for one: it is held for as long as there is an image, which takes a hundred megabytes at most, and so do all there are,
-// whoever wants them.
+// memory has room for one: it is held for as long as there is an image, which takes a hundred megabytes at most, and so do all there are
+// together.
 //
 //nolint:gochecknoglobals // so is the process's memory
 var memory = make(chan struct{}, 1)
@@ -67,7 +67,7 @@ func (d Decoder) Load(ctx context.Context, data []byte) (image.Image, error) {
 		return nil, err
 	}
 	img, err := d(ctx, data)
-	if fault.KindOf(err) == fault.Invalid && err != nil {
+	if fault.Is(err, fault.Invalid) {
 		return nil, fmt.Errorf("%w: the file is damaged", ErrImage)
 	}
 	return img, err
@@ -115,7 +115,7 @@ func Draw(ctx context.Context, layers []Layer, w, h int) (*Sheet, error) {
 	return sheet, nil
 }
 
-// draw gives the sheet, which may be nil, with the layer on it.
+// draw returns the sheet, which may be nil, with the layer on it.
 func (l Layer) draw(ctx context.Context, sheet *Sheet, picture image.Point) (*Sheet, error) {
 	share, err := l.Settings.opacity()
 	if err != nil {

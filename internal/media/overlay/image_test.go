@@ -255,12 +255,12 @@ func FuzzCheck(f *testing.F) {
 }
 
 // heavy is an image that is in memory until its last pixel is read.
-type heavy struct {
+type large struct {
 	*image.NRGBA
 	held *atomic.Int32
 }
 
-func (h heavy) RGBA64At(x, y int) color.RGBA64 {
+func (h large) RGBA64At(x, y int) color.RGBA64 {
 	runtime.Gosched()
 	if x == h.Rect.Max.X-1 && y == h.Rect.Max.Y-1 {
 		h.held.Add(-1)
@@ -268,7 +268,7 @@ func (h heavy) RGBA64At(x, y int) color.RGBA64 {
 	return h.NRGBA.RGBA64At(x, y)
 }
 
-// TestOneImageAtATime is in memory, whoever draws: many streams may begin at once.
+// TestOneImageAtATime is in memory, however many are drawn: many streams may begin at once.
 func TestOneImageAtATime(t *testing.T) {
 	t.Parallel()
 	var held atomic.Int32
@@ -276,7 +276,7 @@ func TestOneImageAtATime(t *testing.T) {
 		if n := held.Add(1); n > 1 {
 			t.Errorf("%d images are in memory", n)
 		}
-		return heavy{image.NewNRGBA(image.Rect(0, 0, 16, 16)), &held}, nil
+		return large{image.NewNRGBA(image.Rect(0, 0, 16, 16)), &held}, nil
 	}}
 	var wg sync.WaitGroup
 	for range 8 {

@@ -25,7 +25,7 @@ func (a *arrival) came(f *frame.Frame) {
 	a.other[f.Kind] = a.newest[1-f.Kind]
 }
 
-// away says that nothing of kind k has come for a while.
+// away reports whether nothing of kind k has come for a while.
 func (a *arrival) away(k frame.Kind) bool { return a.newest[1-k]-a.other[k] > audioPatience }
 
 // patience is how long the other kind waits for k.

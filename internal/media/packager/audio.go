@@ -23,7 +23,7 @@ func (p *Packager) followAudio(f frame.Frame) {
 	}
 }
 
-// audioIsFull says that f would make the open segment longer than the target duration allows.
+// audioIsFull reports whether f would make the open segment longer than the target duration allows.
 func (p *Packager) audioIsFull(f *frame.Frame) bool {
 	const slack = 100 * time.Millisecond // the sound's segment may last a frame longer than the picture's
 	return p.audio.open && p.audio.elapsed()+f.Duration > p.limit()+slack
@@ -42,7 +42,9 @@ func (p *Packager) addAudio(f frame.Frame) {
 	a := p.audio
 	p.sound = f.Duration
 	long := a.ticks(f.Duration)
-	full := a.partTarget + a.ticks(audioSlack)
+	// What was said, perhaps for frames of another length: with less, a frame that lasts longer leaves a part too
+	// short.
+	full := a.limit
 	if hole := a.ticks(f.DTS) - a.next; hole > 2 && len(a.pending) > 0 { // samples were lost
 		a.stand(hole, full)
 	}

@@ -96,7 +96,7 @@ func TestAnyCodecAfterAnyOther(t *testing.T) {
 				b.speak(b.publication(2*time.Second, part), second, true)
 				tl := b.finish()
 				b.check(tl)
-				l := tl.Lane(timeline.MainAudio)
+				l := tl.Rendition(timeline.MainAudio)
 				if l.Timescale != uint32(first.config.SampleRate) {
 					t.Errorf("timescale %d", l.Timescale)
 				}
@@ -104,8 +104,8 @@ func TestAnyCodecAfterAnyOther(t *testing.T) {
 					t.Errorf("init segments %+v", l.Inits)
 				}
 				b.parts(l, max(slices.Max(first.samples), slices.Max(second.samples)) > 1000 || len(first.samples)+len(second.samples) > 2)
-				video := tl.Lane(timeline.MainVideo)
-				ends := func(l *timeline.Lane) float64 {
+				video := tl.Rendition(timeline.MainVideo)
+				ends := func(l *timeline.Rendition) float64 {
 					c := l.Chunks[len(l.Chunks)-1]
 					return float64(c.Time+c.Duration) / float64(l.Timescale)
 				}
@@ -129,14 +129,14 @@ func TestSoundAloneOfAnyCodec(t *testing.T) {
 			if n := len(tl.Marks); n < 3 || n > 4 {
 				t.Errorf("%d segments", n)
 			}
-			b.parts(tl.Lanes[0], len(v.samples) > 1)
+			b.parts(tl.Renditions[0], len(v.samples) > 1)
 		})
 	}
 }
 
 // parts checks that no part is longer than said, and none but a segment's last much shorter. loose: frames of uneven or great length leave no
 // choice.
-func (b *bench) parts(l *timeline.Lane, loose bool) {
+func (b *bench) parts(l *timeline.Rendition, loose bool) {
 	b.t.Helper()
 	target := float64(l.PartTarget) / 1e6
 	for i, c := range l.Chunks {

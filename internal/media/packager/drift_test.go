@@ -27,7 +27,7 @@ func TestSumsOfLengthsStayTogether(t *testing.T) {
 			sums := map[string]float64{}
 			worst, off := 0.0, 0.0 // seconds
 			for i := range tl.Marks {
-				for _, l := range tl.Lanes {
+				for _, l := range tl.Renditions {
 					begins := float64(l.Chunks[i].Time)/float64(l.Timescale) - timeline.Origin
 					if d := math.Abs(begins - sums[l.ID]); d > off {
 						off = d

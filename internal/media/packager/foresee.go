@@ -12,11 +12,10 @@ func (t *track) foresee(f *frame.Frame) {
 	t.foreseen = 0
 	if f.Key {
 		t.foreseen = t.next - t.first
-		t.least = (t.ticks(t.edge.PartLimit(t.id))*85 + 99) / 100
 	}
 }
 
-// endsEvenly says that the pending part, at a constant rate of a frame in so many ticks, ends where the parts of the open segment are
+// endsEvenly reports whether the pending part, at a constant rate of a frame in so many ticks, ends where the parts of the open segment are
 // of about the same length.
 func (t *track) endsEvenly(frame int64) bool {
 	longest := t.partTarget + t.ticks(partSlack)

@@ -95,7 +95,7 @@ func TestWrongForesightShortensNoPart(t *testing.T) {
 	}
 	tl := b.finish()
 	b.check(tl)
-	for _, l := range tl.Lanes {
+	for _, l := range tl.Renditions {
 		for i, c := range l.Chunks {
 			frags, err := cmaf.ParseFragments(b.mem.objects[c.Object])
 			if err != nil {

@@ -37,6 +37,20 @@ func TestLostFramesStretchNoPart(t *testing.T) {
 	}
 }
 
+// TestHoleInFrontOfAKeyFrame: wherever in a part what is missing begins, the dates go on by the lengths that the playlist says.
+func TestHoleInFrontOfAKeyFrame(t *testing.T) {
+	t.Parallel()
+	for first := 40; first < 60; first++ {
+		b := newBench(t, low)
+		p := b.publication(2*time.Second, part)
+		b.play(p, script{fps: 30, gop: 60, seconds: 12, lose: func(i int) bool { return i >= 180 && i%60 >= first }})
+		closed(t, p)
+		tl := b.finish()
+		b.noLongPart(tl)
+		b.dates(tl)
+	}
+}
+
 // TestStandingPicturesStretchNoPart: nor does a picture that stands at a variable rate, or sound with holes.
 func TestStandingPicturesStretchNoPart(t *testing.T) {
 	t.Parallel()
@@ -75,7 +89,7 @@ func TestStandingPicturesStretchNoPart(t *testing.T) {
 func (b *bench) noLongPart(tl *timeline.Timeline) {
 	b.t.Helper()
 	b.whole(tl)
-	for _, l := range tl.Lanes {
+	for _, l := range tl.Renditions {
 		limit := b.edge.PartLimit(l.ID)
 		for i, c := range l.Chunks {
 			frags, err := cmaf.ParseFragments(b.mem.objects[c.Object])

@@ -1,5 +1,5 @@
-// Package packager cuts one publication's frames into parts and segments. It fits the session's output and writes to an edge, joining
-// the publication to what was recorded before it. It must never know HTTP, storage, the session or who watches.
+// Package packager cuts one publication's frames into parts and segments. It implements the session's Output and writes to
+// an edge, after what earlier publications of the broadcast recorded there. It must never know HTTP, storage, the session or who watches.
 // It starts no goroutine: the publication's own does the work.
 //
 // Video leads: a segment starts at one of its key frames, and every other rendition starts its segment with the same media sequence
@@ -12,6 +12,7 @@ import (
 	"slices"
 	"time"
 
+	"millrace/internal/media/codec"
 	"millrace/internal/media/container/cmaf"
 	"millrace/internal/media/frame"
 	"millrace/internal/media/timeline"
@@ -25,6 +26,7 @@ type Edge interface {
 	AddInit(kind frame.Kind, timescale uint32, in timeline.Init, data []byte) int
 	Begin(rendition string, start time.Time, discontinuity bool, init int, at int64)
 	Sample(rendition string, at int64, s cmaf.Sample)
+	Captions(rendition string, text bool)
 	Part(rendition string, buf []byte, ticks int64, independent bool)
 	Finish(rendition string, ticks int64)
 	Live(attached bool)
@@ -37,15 +39,17 @@ type Options struct {
 	Part    time.Duration // longest part
 	// Where the recording stands: seconds of media time where it ends, by how much its last pictures are presented later than they are
 	// decoded, and the renditions that exist.
-	At    float64
-	Lag   time.Duration
-	Began bool
-	Lanes []Lane
+	At         float64
+	Lag        time.Duration
+	Began      bool
+	Renditions []Rendition
+	// Captions takes the closed captions of the pictures; nil: nobody wants them.
+	Captions Captions
 }
 
-// Lane is a rendition that the recording has already.
-type Lane struct {
-	timeline.Rendition
+// Rendition is a rendition that the recording has already.
+type Rendition struct {
+	timeline.RenditionInfo
 	Next int64 // ticks: where its media ends
 }
 
@@ -66,13 +70,13 @@ const (
 
 // Packager is one publication's cutter.
 type Packager struct {
-	opt   Options
-	base  time.Duration // media time of the publication's clock at 0
-	wall  time.Time     // wall clock of media time 0
-	begun bool          // the clocks are set
-	turn  bool          // the next frame tells the wall clock again
-	cut   bool          // the next key frame begins a segment
-	disc  bool          // the next segment does not continue the last one
+	opt     Options
+	base    time.Duration // media time of the publication's clock at 0
+	wall    time.Time     // wall clock of media time 0
+	begun   bool          // the clocks are set
+	wallDue bool          // the next frame tells the wall clock again
+	cut     bool          // the next key frame begins a segment
+	disc    bool          // the next segment does not continue the last one
 
 	video, audio *track
 	orphans      []*track // renditions of the recording that have no media now: not (yet) in this publication, or standing still
@@ -83,9 +87,13 @@ type Packager struct {
 	held  []frame.Frame // audio that is presented later than the video has come
 	early []frame.Frame // audio in front of the first picture
 	gop   gopMeter
+	shown time.Duration // media time where the last picture's presentation ends
 	ends  bool          // the picture written last is the last of its segment
 	lag   time.Duration // from decoding to presentation, of the last key frame
 	sound time.Duration // a frame of the audio, the last one
+
+	captions codec.Captions // the most that any picture had
+	searched int            // so many pictures were looked at
 
 	arrival arrival
 }
@@ -100,7 +108,7 @@ type cut struct {
 // New returns a Packager for one publication.
 func New(o Options) *Packager {
 	p := &Packager{opt: o, disc: o.Began, arrival: newArrival(), lag: o.Lag}
-	for _, r := range o.Lanes {
+	for _, r := range o.Renditions {
 		t := newTrack(o.Edge, r.ID, r.Kind, r.Timescale)
 		t.next = r.Next
 		p.orphans = append(p.orphans, t)
@@ -156,8 +164,10 @@ func (p *Packager) Discontinuity(string) error {
 	if !p.begun {
 		return nil
 	}
+	p.opt.Edge.Live(false)
 	err := p.finish()
-	p.disc, p.turn = true, true
+	p.opt.Edge.Live(true)
+	p.disc, p.wallDue = true, true
 	if p.video != nil && p.video.joined { // it comes back with its key frame; if it stays away the sound goes on alone
 		p.leave(p.video)
 	}
@@ -178,9 +188,10 @@ func (p *Packager) Close(error) error {
 			}
 		}
 	}
+	p.opt.Edge.Live(false)
+	p.standToEnd()
 	err := p.finish()
 	p.hold(nil)
-	p.opt.Edge.Live(false)
 	return err
 }
 
@@ -217,8 +228,8 @@ func (p *Packager) Write(f frame.Frame) error {
 }
 
 func (p *Packager) write(f frame.Frame) error {
-	if p.turn {
-		p.turn = false
+	if p.wallDue {
+		p.wallDue = false
 		p.setWall(&f)
 	}
 	f.DTS += p.base
@@ -242,7 +253,7 @@ func (p *Packager) write(f frame.Frame) error {
 func (p *Packager) begin(f *frame.Frame) {
 	p.begun = true
 	p.base = time.Duration(p.opt.At*float64(time.Second)) - (f.PTS - f.DTS)
-	for _, o := range p.opt.Lanes {
+	for _, o := range p.opt.Renditions {
 		const frame = 50 * time.Millisecond // of sound, that may end a little later
 		if end := p.opt.Lag + newTrack(nil, o.ID, o.Kind, o.Timescale).duration(o.Next) - (f.PTS - f.DTS); o.ID == timeline.MainVideo && end > p.base-frame {
 			p.base = end
@@ -314,6 +325,7 @@ func (p *Packager) hold(tail []frame.Frame) {
 
 // finish ends what is open in every rendition at the end of the video, or of the audio without video.
 func (p *Packager) finish() error {
+	p.endCaptions()
 	var err error
 	if p.video == nil || !p.video.joined {
 		err = p.leadHeld(math.MaxInt64)
@@ -329,6 +341,20 @@ func (p *Packager) finish() error {
 	}
 	p.cuts = nil
 	return err
+}
+
+// standToEnd has the picture last as long as it is presented where an encoder left in front of its last B-frames: of what it had decoded already
+// something is presented later than usual, and what follows begins behind that.
+func (p *Packager) standToEnd() {
+	v := p.video
+	if v == nil || !v.joined || !v.open || p.soundWentOn() {
+		return
+	}
+	if more := v.ticks(min(p.shown-v.end-p.lag, p.limit()-v.elapsed(), audioPatience)); more > 0 {
+		v.flush()
+		v.next += more
+		v.end = v.duration(v.next)
+	}
 }
 
 // finishAudio packs the audio up to where the video is presented, to the nearest frame.
@@ -382,6 +408,8 @@ func (p *Packager) join(t *track) error {
 		t.partTarget = p.audioPart()
 	}
 	p.opt.Edge.Target(0, map[string]time.Duration{t.id: t.duration(t.partTarget) + slack})
+	t.limit = t.ticks(p.opt.Edge.PartLimit(t.id))
+	t.least = (t.limit*85 + 99) / 100
 	return nil
 }
 
@@ -391,12 +419,12 @@ func (p *Packager) leave(t *track) {
 	p.orphans = append(p.orphans, t)
 }
 
-// videoStands says that audio has gone on alone for longer than a segment may last.
+// videoStands reports whether audio has gone on alone for longer than a segment may last.
 func (p *Packager) videoStands(f *frame.Frame) bool {
 	return p.arrival.away(frame.Video) && p.audio.open && len(p.cuts) == 0 && f.PTS > p.video.end+audioPatience && f.PTS-p.audio.from > p.limit()
 }
 
-// soundWentOn says that the open segment has audio without pictures at its end.
+// soundWentOn reports whether the open segment has audio without pictures at its end.
 func (p *Packager) soundWentOn() bool {
 	if p.video == nil || !p.video.joined || !p.video.open || p.audio == nil || !p.audio.open || len(p.cuts) > 0 || !p.arrival.away(frame.Video) {
 		return false

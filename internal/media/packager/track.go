@@ -29,6 +29,9 @@ type track struct {
 	last time.Duration // length of the segment finished last
 	goes bool          // the next segment goes on at next: the last one had media
 
+	other bool       // the next sample is the first of pictures that do not continue those before
+	start cmaf.Start // how decode times are moved behind it
+
 	first    int64 // ticks: where the open segment begins
 	next     int64 // ticks: where the next sample begins
 	sequence uint32
@@ -39,9 +42,10 @@ type track struct {
 	pendingAt   int64 // ticks
 	pendingLong int64 // ticks
 	pendingKey  bool
-	partTarget  int64 // ticks; longest part
+	partTarget  int64 // ticks: how long parts are made
+	limit       int64 // ticks: PART-TARGET as it was said, perhaps for an encoder before this one
+	least       int64 // ticks: the shortest part but for a segment's last, 85 % of limit
 	foreseen    int64 // ticks: how long the open segment is expected to get; 0: nobody knows
-	least       int64 // ticks: the shortest part but for a segment's last
 }
 
 func newTrack(e Edge, id string, k frame.Kind, scale uint32) *track {
@@ -87,6 +91,7 @@ func (t *track) prepare(fps float64) error {
 func (t *track) begin(c cut, at int64) {
 	t.open, t.wait, t.disc, t.from = true, nil, c.disc, c.at
 	t.first, t.next = at, at
+	t.other = c.disc && t.kind == frame.Video
 	t.buf = make([]byte, 0, t.size+t.size/8+4096)
 	t.edge.Begin(t.id, c.start, c.disc, t.init, at)
 }
@@ -104,12 +109,31 @@ func (t *track) add(s cmaf.Sample) {
 		t.pendingAt, t.pendingKey = t.next, s.Sync
 	}
 	if t.kind == frame.Video {
-		t.edge.Sample(t.id, t.next, s)
+		s.CompositionOffset = t.start.Offset(t.next, s.CompositionOffset)
 	}
+	t.edge.Sample(t.id, t.start.At(t.next), s)
 	t.pending = append(t.pending, s)
 	t.pendingLong += int64(s.Duration)
 	t.next += int64(s.Duration)
 	t.end = t.duration(t.next)
+}
+
+// startWith begins other pictures with a sample that is shown for so many ticks. What is moved has to lie in one part, whose length does not
+// change by it.
+func (t *track) startWith(s *cmaf.Sample, shown int64) {
+	t.other, t.start = false, cmaf.StartAt(t.next, int64(s.CompositionOffset), shown)
+	if t.start.Long() > t.partTarget {
+		t.start = cmaf.Start{}
+	}
+}
+
+// full is how long the pending part may get, in ticks. One that began with a picture that is shown for a shorter time, behind other media, has room
+// for one more.
+func (t *track) full() int64 {
+	if t.pendingLong < t.least {
+		return t.limit
+	}
+	return t.partTarget + t.ticks(partSlack)
 }
 
 // stand has the last pending sample last for so many ticks more, as far as its part may be full ticks long. What would be longer is a part
@@ -130,7 +154,8 @@ func (t *track) flush() {
 		return
 	}
 	t.sequence++
-	t.buf = cmaf.AppendFragment(t.buf, t.sequence, cmaf.TrackID, uint64(t.pendingAt), t.pending)
+	at := t.start.Move(t.pendingAt, t.pending)
+	t.buf = cmaf.AppendFragment(t.buf, t.sequence, cmaf.TrackID, uint64(at), t.pending)
 	t.edge.Part(t.id, t.buf, t.pendingLong, t.pendingKey)
 	clear(t.pending)
 	t.pending, t.pendingLong = t.pending[:0], 0
@@ -169,7 +194,7 @@ func (t *track) reach(end, frame time.Duration) {
 		return
 	}
 	if len(t.pending) > 0 {
-		t.stand(t.ticks(end)-t.next, t.partTarget+t.ticks(audioSlack))
+		t.stand(t.ticks(end)-t.next, t.limit)
 	}
 	t.flush()
 	t.next = max(t.next, t.ticks(end))
@@ -184,7 +209,7 @@ func (t *track) align(at, small int64, disc bool) int64 {
 	return at
 }
 
-// passed says that f is too late: what begins with it would be presented too late, behind what stands there already; of other media the next
+// passed reports whether f is too late: what begins with it would be presented too late, behind what stands there already; of other media the next
 // frame is nearer to that.
 func (t *track) passed(f *frame.Frame, disc bool) bool {
 	step := 40 * time.Millisecond

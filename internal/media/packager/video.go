@@ -20,26 +20,29 @@ func (p *Packager) writeVideo(f frame.Frame) error {
 	if f.Key {
 		p.lag = f.PTS - f.DTS
 	}
+	p.shown = max(p.shown, f.PTS+f.Duration)
 	if p.startsSegment(&f) {
 		if err := p.cutVideo(&f); err != nil {
 			return err
 		}
 	}
 	at, end := v.ticks(f.DTS), v.ticks(f.DTS+f.Duration)
-	full := v.partTarget + v.ticks(partSlack)
 	if hole := at - v.next; hole > 0 && len(v.pending) > 0 {
-		v.stand(hole, full) // something was lost: the picture before stands until this one
+		v.stand(hole, v.full()) // something was lost: the picture before stands until this one
 	}
 	// What of a hole is left, behind a part that is out already or full, is put in front: decoded early, presented in time; and in front of
 	// the pictures behind, where that would make this one's part longer than said.
-	// Decoding times are the encoder's: tfdt at the time of presentation would need negative offsets, and ffmpeg (mov.c, dts_shift) takes
-	// the smallest of those for a delay of the picture behind the sound.
-	long := min(max(end-v.next, 1), full)
+	// Decoding times are the encoder's, but for the first ones behind a discontinuity, see cmaf.Start.
+	long := min(max(end-v.next, 1), v.partTarget+v.ticks(partSlack))
 	sample := cmaf.Sample{Duration: uint32(long), CompositionOffset: int32(v.ticks(f.PTS) - v.next), Sync: f.Key, Data: f.Data}
-	if len(v.pending) > 0 && v.pendingLong+long > full {
+	if len(v.pending) > 0 && v.pendingLong+long > v.full() {
 		v.flush()
 	}
+	if v.other {
+		v.startWith(&sample, v.ticks(f.Duration))
+	}
 	v.add(sample)
+	p.lookForCaptions(&f)
 	p.ends = f.BeforeKey && p.endsBefore(v.end)
 	if p.ends || p.partIsFull(v) {
 		v.flush()
@@ -54,9 +57,9 @@ func (p *Packager) writeVideo(f frame.Frame) error {
 func (p *Packager) partIsFull(v *track) bool {
 	if p.constant && p.fps > 0 {
 		frame := int64(float64(v.scale) / p.fps)
-		return v.pendingLong+frame > v.partTarget+v.ticks(partSlack) || v.endsEvenly(frame)
+		return v.pendingLong+frame > v.full() || v.endsEvenly(frame)
 	}
-	return v.pendingLong*100 >= v.partTarget*85
+	return v.pendingLong >= v.least
 }
 
 // startsSegment decides whether the open segment ends before f.
@@ -78,7 +81,7 @@ func (p *Packager) startsSegment(f *frame.Frame) bool {
 	return p.ends || len(v.buf) > maxSegmentBytes || elapsed+gop/2 >= p.opt.Segment || elapsed+gop > limit
 }
 
-// endsBefore says that a key frame at `at`, which is here already but waits for its duration, begins the next segment: the last part
+// endsBefore reports whether a key frame at `at`, which is here already but waits for its duration, begins the next segment: the last part
 // need not wait for it. It may be short, so what was said once (p.ends) holds.
 func (p *Packager) endsBefore(at time.Duration) bool {
 	elapsed := at - p.video.duration(p.video.first)
@@ -132,9 +135,15 @@ func (p *Packager) cutVideo(f *frame.Frame) error {
 	// A cut inside a GOP may fall on a frame that others decoded after it are presented before: it is placed by decoding time.
 	c := p.mark(f.DTS+p.lag, p.disc)
 	p.disc = false
-	// The pictures before may have been presented longer after their decoding than these are.
-	small := min(v.ticks(p.opt.Lag), v.partTarget-v.ticks(f.Duration))
-	v.begin(c, v.align(v.ticks(f.DTS), small, c.disc))
+	// The pictures before may have been presented longer after their decoding than these are, which nobody knows after a crash.
+	const lag = 100 * time.Millisecond
+	small := min(v.ticks(max(p.opt.Lag, lag)), v.partTarget-v.ticks(f.Duration))
+	at := v.align(v.ticks(f.DTS), small, c.disc)
+	own := c
+	if !c.disc { // what is left of a hole belongs to the segment: its date, too, is where the one before ends
+		own.start = c.start.Add(v.duration(at) - f.DTS)
+	}
+	v.begin(own, at)
 	if p.audio != nil {
 		p.cuts = append(p.cuts, c)
 	}
@@ -145,7 +154,7 @@ func (p *Packager) cutVideo(f *frame.Frame) error {
 func (p *Packager) endVideo(f *frame.Frame) {
 	v := p.video
 	if hole := v.ticks(f.DTS) - v.next; hole > 0 && len(v.pending) > 0 {
-		v.stand(hole, v.partTarget+v.ticks(partSlack))
+		v.stand(hole, v.full())
 	}
 	if hole := v.ticks(f.DTS) - v.next - v.ticks(audioPatience); hole > 0 { // too much to be put in front of f
 		v.next += max(0, min(hole, v.first+v.ticks(p.limit())-v.next))
@@ -154,6 +163,7 @@ func (p *Packager) endVideo(f *frame.Frame) {
 	if p.audio != nil && p.audio.open {
 		p.sayTarget(max(v.elapsed(), min(f.DTS+p.lag-p.audio.from, p.limit()))) // the sound has no hole
 	}
+	p.cutCaptions(f.PTS)
 	p.closeLead(v)
 }
 
@@ -173,8 +183,9 @@ func (p *Packager) followFrom(at time.Duration) {
 	}
 }
 
-// videoPart is the longest part in ticks: as many whole frames as fit into the wanted length, at least one. What the playlists have
-// said already, with an encoder of another frame rate, stays.
+// videoPart is the longest part in ticks: as many whole frames as fit into the wanted length, at least one. It is three frames rather than
+// two where they last a third of a second at most: that leaves room for the delay of B-frames behind a discontinuity. What the
+// playlists have said already, with an encoder of another frame rate, stays.
 func (p *Packager) videoPart() int64 {
 	want := (p.opt.Part - partSlack).Seconds()
 	if !p.constant || p.fps <= 0 {
@@ -183,13 +194,17 @@ func (p *Packager) videoPart() int64 {
 			want = min(max(want, 7/p.fps), 1) // room for frames of uneven length within 85 to 100 %
 		}
 	}
+	three := want * 1.2
 	if said := p.opt.Edge.PartLimit(p.video.id); said > 0 {
-		want = min(want, (said - partSlack).Seconds())
+		want, three = min(want, (said-partSlack).Seconds()), min(three, (said-partSlack).Seconds())
 	}
 	if !p.constant || p.fps <= 0 {
 		return int64(want * videoTimescale)
 	}
 	n := max(math.Floor(want*p.fps+roundingFrames), 1)
+	if n == 2 && math.Floor(three*p.fps+roundingFrames) == 3 {
+		n = 3
+	}
 	return int64(math.Round(n * videoTimescale / p.fps))
 }
 

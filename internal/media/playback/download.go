@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"millrace/internal/media/metering"
 )
 
 // Downloads is the further ability of a Presentation that has files to download.
@@ -18,7 +20,7 @@ type Downloads interface {
 	File(ctx context.Context, name string) (File, error)
 }
 
-// Masters is the further ability of a Source that gives originals out to whoever has their address.
+// Masters is the further ability of a Source that gives originals to anybody who has their address.
 type Masters interface {
 	// Master is the original of an asset. Denied: the address is wrong, or its time is over.
 	Master(ctx context.Context, asset, expires, signature string) (File, error)
@@ -29,27 +31,37 @@ type File struct {
 	Size int64
 	Type string // media type
 	Tag  string // ETag without its quotes
-	Open func(ctx context.Context, off, n int64) (io.ReadCloser, error)
+	// Short is the shorter side of the picture in pixels; zero: there is no picture.
+	Short int
+	// Watched is what a viewer has watched who is sent all of it; zero: nothing that counts.
+	Watched metering.Stretch
+	Open    func(ctx context.Context, off, n int64) (io.ReadCloser, error)
 }
 
 // masterPath is in front of the addresses of originals. No playback ID is that short.
 const masterPath = "/master/"
 
-// isDownload says that a name is a file's; whether there is such a file is not said.
+// isDownload reports whether a name is a file's; whether there is such a file is not said.
 func isDownload(name string) bool {
 	return strings.HasSuffix(name, ".mp4") || strings.HasSuffix(name, ".m4a")
 }
 
-func (h *Handler) download(w http.ResponseWriter, r *http.Request, p Presentation, name string) error {
-	d, ok := p.(Downloads)
+func (h *Handler) download(w http.ResponseWriter, r *http.Request, p viewing, name string) error {
+	d, ok := p.Presentation.(Downloads)
 	if !ok {
 		return unknown()
+	}
+	if err := p.unclipped(); err != nil {
+		return err
 	}
 	f, err := d.File(r.Context(), name)
 	if err != nil {
 		return err
 	}
-	return h.file(w, r, f, cacheControl(p, "max-age=3600"))
+	if err = p.allowsFile(f); err != nil {
+		return err
+	}
+	return h.file(w, r, f, p.permit.cacheControl(3600))
 }
 
 func (h *Handler) master(w http.ResponseWriter, r *http.Request) error {
@@ -134,13 +146,13 @@ func (h *Handler) file(w http.ResponseWriter, r *http.Request, f File, cache str
 	}
 	defer func() { _ = body.Close() }() // it was only read
 	w.WriteHeader(status)
-	if err := pour(w, body, n); err != nil {
+	if err := pour(w, body, n, func(sent int64) { f.Watched.Sent(sent, f.Size) }); err != nil {
 		h.breakOff(r, err)
 	}
 	return nil
 }
 
-// matches reads If-None-Match and If-Match.
+// matches reports whether If-None-Match or If-Match names the ETag.
 func matches(header, tag string) bool {
 	for e := range strings.SplitSeq(header, ",") {
 		if e = strings.TrimSpace(e); e == "*" || strings.TrimPrefix(e, "W/") == tag {
@@ -157,8 +169,8 @@ const (
 	slowest = 2 * time.Minute
 )
 
-// pour sends n bytes. A file takes longer than the server gives other answers, so that what counts is that it goes on.
-func pour(w http.ResponseWriter, body io.Reader, n int64) error {
+// pour sends n bytes and says of each stride how many went out. A file takes longer than the server gives other responses, so that what counts is that it goes on.
+func pour(w http.ResponseWriter, body io.Reader, n int64, count func(sent int64)) error {
 	c := http.NewResponseController(w)
 	if err := c.SetReadDeadline(time.Time{}); err != nil && !errors.Is(err, http.ErrNotSupported) { // which would end the request's context
 		return fmt.Errorf("prolong download: %w", err)
@@ -168,6 +180,7 @@ func pour(w http.ResponseWriter, body io.Reader, n int64) error {
 			return fmt.Errorf("prolong download: %w", err)
 		}
 		sent, err := io.CopyN(w, body, min(n, stride))
+		count(sent)
 		if err != nil {
 			return err
 		}

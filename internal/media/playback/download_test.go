@@ -31,17 +31,15 @@ type filmBody struct {
 
 func (b filmBody) Close() error { b.s.open--; return nil }
 
-func (s *shop) Open(ctx context.Context, pid, token string) (playback.Presentation, error) {
-	if _, err := s.source.Open(ctx, pid, token); err != nil {
-		return nil, err
-	}
-	return s, nil
+func (s *shop) Open(ctx context.Context, r playback.Request) (playback.Presentation, playback.Permit, error) {
+	_, permit, err := s.source.Open(ctx, r)
+	return s, permit, err
 }
 
 func (s *shop) File(_ context.Context, name string) (playback.File, error) {
 	switch name {
 	case "highest.mp4", "lost.mp4":
-		return playback.File{Size: int64(len(filmBytes)), Type: "video/mp4", Tag: "tag", Open: func(_ context.Context, off, n int64) (io.ReadCloser, error) {
+		return playback.File{Size: int64(len(filmBytes)), Type: "video/mp4", Tag: "tag", Watched: s.watched(), Open: func(_ context.Context, off, n int64) (io.ReadCloser, error) {
 			if name == "lost.mp4" {
 				return nil, fault.New(fault.Unavailable, "storage is away")
 			}
@@ -156,7 +154,7 @@ func TestOwnsNoDownloads(t *testing.T) {
 	}
 }
 
-// FuzzDownloadName puts any text into the name: the answer has one header line, and is no server's fault.
+// FuzzDownloadName puts any text into the name: the response has one header line, and is no server's fault.
 func FuzzDownloadName(f *testing.F) {
 	f.Add("a.mp4")
 	f.Add("\x00\r\nX: y\"\\")

@@ -1,8 +1,6 @@
 package playback
 
 import (
-	"bytes"
-	"compress/gzip"
 	"encoding/json"
 	"log/slog"
 	"math"
@@ -10,10 +8,14 @@ import (
 	"path"
 	"strconv"
 	"strings"
-	"sync"
+	"time"
 
+	"millrace/internal/clientaddr"
 	"millrace/internal/fault"
+	"millrace/internal/media/captions"
+	"millrace/internal/media/delivered"
 	"millrace/internal/media/hls"
+	"millrace/internal/media/watching"
 )
 
 // Options is what a Handler needs.
@@ -22,25 +24,28 @@ type Options struct {
 	// Base is how the outside reaches this server, without a slash at the end: texts that lead to pictures hold whole addresses.
 	Base   string
 	Logger *slog.Logger
+	// Watching is told who watches what; nil: nobody wants to know.
+	Watching *watching.Register
+	Clients  clientaddr.Finder
 }
 
 // Handler is the HTTP face of playback. Paths: /{id} and /{id}.m3u8, /{id}/{media}/{rendition}.m3u8,
 // /{id}/{media}/{rendition}/{resource}, /{id}/text/{track}.vtt, /{id}/{image}, where an image is thumbnail, animated or storyboard with
-// an extension, /{id}/{file} with files to download, and /master/{asset}.mp4.
+// an extension, /{id}/metadata.json, /{id}/{file} with files to download, and /master/{asset}.mp4.
 type Handler struct {
-	opt   Options
-	packs sync.Pool // *gzip.Writer: scratch memory
+	opt Options
 }
 
 // New returns a Handler.
 func New(o Options) *Handler { return &Handler{opt: o} }
 
-const forever = "max-age=31536000, immutable"
+// forever is how long what never changes may be cached, in seconds.
+const forever = 31536000
 
 // ServeHTTP implements http.Handler.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	openToAll(w.Header())
-	if path.Clean(r.URL.Path) != r.URL.Path {
+	if !isClean(r.URL.Path) {
 		h.fail(w, r, unknown())
 		return
 	}
@@ -51,7 +56,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	default:
 		w.Header().Set("Allow", "GET, HEAD, OPTIONS")
-		writeError(w, http.StatusMethodNotAllowed, "method_not_allowed", "playback answers GET, HEAD and OPTIONS only")
+		writeError(w, http.StatusMethodNotAllowed, "method_not_allowed", "playback supports GET, HEAD and OPTIONS only")
 		return
 	}
 	if err := h.serve(w, r); err != nil {
@@ -59,12 +64,20 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// Values of header fields that never change, shared by all answers.
+// isClean reports whether path.Clean would leave a path as it is. Nearly all are seen to be so at once.
+func isClean(p string) bool {
+	if p != "" && p[0] == '/' && p[len(p)-1] != '/' && !strings.Contains(p, "//") && !strings.Contains(p, "/.") {
+		return true
+	}
+	return path.Clean(p) == p
+}
+
+// Values of header fields that never change, shared by all responses.
 //
 //nolint:gochecknoglobals // constants
 var (
 	anyOrigin  = []string{"*"}
-	exposed    = []string{"Content-Length, Content-Range, Date"}
+	exposed    = []string{"Accept-Ranges, Age, Content-Length, Content-Range, Date, ETag, Retry-After"}
 	mpegURL    = []string{"application/vnd.apple.mpegurl"}
 	byEncoding = []string{"Accept-Encoding"}
 	gzipped    = []string{"gzip"}
@@ -72,7 +85,7 @@ var (
 	noSniff    = []string{"nosniff"}
 )
 
-// openToAll opens an answer to every page: a playback ID is the permission, cookies are never looked at. No browser may take what an
+// openToAll opens a response to every page: a playback ID is the permission, cookies are never looked at. No browser may take what an
 // owner has uploaded for anything but what it is said to be.
 func openToAll(head http.Header) {
 	head["Access-Control-Allow-Origin"] = anyOrigin
@@ -80,7 +93,7 @@ func openToAll(head http.Header) {
 	head["X-Content-Type-Options"] = noSniff
 }
 
-// preflight answers a browser that asks whether it may ask, Fetch standard section 3.3.3.
+// preflight responds to a browser's CORS preflight request, Fetch standard section 3.3.3.
 func preflight(w http.ResponseWriter) {
 	head := w.Header()
 	head.Set("Access-Control-Allow-Methods", "GET, HEAD, OPTIONS")
@@ -100,15 +113,25 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) error {
 	if !plausible(id) {
 		return unknown()
 	}
-	p, err := h.opt.Source.Open(r.Context(), id, tokenOf(r))
+	ask := Request{
+		PlaybackID: id, Tokens: tokensOf(r.URL.RawQuery), Referrers: r.Header["Referer"], UserAgents: r.Header["User-Agent"],
+	}
+	if strings.HasPrefix(rest, pathPrefix) {
+		if ask.Path, rest, _ = strings.Cut(rest, "/"); !isBelow(rest) {
+			return unknown()
+		}
+	}
+	ask.Use = useOf(rest)
+	found, permit, err := h.opt.Source.Open(r.Context(), ask)
+	p := viewing{found, id, permit, ask.Path != ""}
 	if err != nil {
-		if deep && fault.KindOf(err) == fault.NotReady && asksLatest(rest, r) {
+		if deep && fault.Is(err, fault.NotReady) && asksLatest(rest, permit.query(r)) {
 			return fault.Wrap(fault.Invalid, err, "latest: there is a newest picture only while a live stream is active")
 		}
 		return err
 	}
 	if !deep {
-		return h.multivariant(w, r, p, id)
+		return h.multivariant(w, r, p)
 	}
 	first, rest, deeper := strings.Cut(rest, "/")
 	if first == "text" {
@@ -117,15 +140,18 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) error {
 	if !deeper && isDownload(first) {
 		return h.download(w, r, p, first)
 	}
+	if !deeper && first == metadataName {
+		return h.metadata(w, r, p)
+	}
 	if !deeper && isImage(first) {
-		return h.image(w, r, p, id, first)
+		return h.image(w, r, p, first)
 	}
 	if first != p.Media() {
-		s, ok := p.(Series)
+		s, ok := p.Presentation.(Series)
 		if !ok {
 			return unknown()
 		}
-		if p, ok = s.Earlier(first); !ok {
+		if p.Presentation, ok = s.Earlier(first); !ok {
 			return unknown()
 		}
 	}
@@ -140,22 +166,15 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) error {
 	return h.chunk(w, r, p, rendition, res)
 }
 
-func tokenOf(r *http.Request) string {
-	if !strings.Contains(r.URL.RawQuery, "token=") {
-		return ""
-	}
-	return r.URL.Query().Get("token")
-}
-
-// Owns says that a path leads to a playback ID and to nothing else that a server may have at its root: their names are shorter. What is
-// downloaded takes longer than other answers may, and is left to net/http, which can be told so.
+// Owns reports whether a path leads to a playback ID and to nothing else that a server may have at its root: their names are shorter. What is
+// downloaded takes longer than other responses may, and is left to net/http, which can be told so.
 func Owns(path string) bool {
 	id, rest, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
 	id = strings.TrimSuffix(id, ".m3u8")
 	return len(id) >= 24 && plausible(id) && (strings.Contains(rest, "/") || !isDownload(rest))
 }
 
-// plausible keeps paths that can not be a playback ID away from the source.
+// plausible reports whether a path can be a playback ID; others are kept away from the source.
 func plausible(id string) bool {
 	if len(id) < 8 || len(id) > 255 {
 		return false
@@ -169,8 +188,8 @@ func plausible(id string) bool {
 	return true
 }
 
-func (h *Handler) multivariant(w http.ResponseWriter, r *http.Request, p Presentation, id string) error {
-	mod, err := modifiersOf(r.URL.RawQuery)
+func (h *Handler) multivariant(w http.ResponseWriter, r *http.Request, p viewing) error {
+	mod, err := modifiersOf(p.permit.query(r))
 	if err != nil {
 		return err
 	}
@@ -179,7 +198,12 @@ func (h *Handler) multivariant(w http.ResponseWriter, r *http.Request, p Present
 		return err
 	}
 	mod.apply(m)
-	below := id + "/" + p.Media() + "/"
+	if p.permit.Signed {
+		mod.passed = "" // the path has them
+	}
+	base := p.base()
+	m.ChaptersURI = chapters(p, base)
+	below := base + "/" + p.Media() + "/"
 	for i := range m.Renditions {
 		m.Renditions[i].URI = below + m.Renditions[i].URI + mod.passed
 	}
@@ -187,25 +211,25 @@ func (h *Handler) multivariant(w http.ResponseWriter, r *http.Request, p Present
 		m.Variants[i].URI = below + m.Variants[i].URI + mod.passed
 	}
 	if mod.trick {
-		if m.Tiles, err = tiles(r, p, mod); err != nil && fault.KindOf(err) != fault.NotFound { // it plays without them
-			h.opt.Logger.WarnContext(r.Context(), "pictures for winding are left out", "path", r.URL.Path, "error", err)
+		if m.Tiles, err = tiles(r, p, mod); err != nil && !fault.Is(err, fault.NotFound) { // it plays without them
+			h.opt.Logger.WarnContext(r.Context(), "the image playlist is left out", "path", r.URL.Path, "error", err)
 			m.Tiles = nil
 		}
 		m.TilesURI = below + hls.TilesURI + mod.passed
 	}
 	data, compressed := m.Append(nil), false
 	if len(data) > onePacket && acceptsGzip(r.Header) {
-		data, compressed = h.pack(data), true
+		data, compressed = hls.Gzip(data), true
 	}
 	h.text(w, r, p, Text{Data: data, MaxAge: 1}, compressed)
 	return nil
 }
 
-// tiles are a presentation's pictures for winding.
-func tiles(r *http.Request, p Presentation, mod modifiers) (*hls.Tiles, error) {
-	t, ok := p.(Tiled)
+// tiles are a presentation's image playlist for trick play.
+func tiles(r *http.Request, p viewing, mod modifiers) (*hls.Tiles, error) {
+	t, ok := p.Presentation.(Tiled)
 	if !ok {
-		return nil, fault.New(fault.NotFound, "there are no pictures for winding")
+		return nil, fault.New(fault.NotFound, "there is no image playlist for trick play")
 	}
 	return t.Tiles(r.Context(), mod.clip)
 }
@@ -213,26 +237,16 @@ func tiles(r *http.Request, p Presentation, mod modifiers) (*hls.Tiles, error) {
 // onePacket is what reaches a viewer in one packet as it is, head included.
 const onePacket = 1000
 
-func (h *Handler) pack(data []byte) []byte {
-	z, _ := h.packs.Get().(*gzip.Writer)
-	if z == nil {
-		z, _ = gzip.NewWriterLevel(nil, gzip.BestSpeed) // the level is valid
-	}
-	defer h.packs.Put(z)
-	b := bytes.NewBuffer(make([]byte, 0, len(data)/2))
-	z.Reset(b)
-	_, _ = z.Write(data) // a buffer takes everything
-	_ = z.Close()
-	return b.Bytes()
-}
-
-func (h *Handler) playlist(w http.ResponseWriter, r *http.Request, p Presentation, rendition string) error {
+func (h *Handler) playlist(w http.ResponseWriter, r *http.Request, p viewing, rendition string) error {
 	reload, err := reloadOf(r.URL.RawQuery)
 	if err != nil {
 		return err
 	}
-	mod, err := modifiersOf(r.URL.RawQuery)
+	mod, err := modifiersOf(p.permit.query(r))
 	if err != nil {
+		return err
+	}
+	if err = p.allows(r, rendition); err != nil {
 		return err
 	}
 	reload.Clip = mod.clip
@@ -244,7 +258,7 @@ func (h *Handler) playlist(w http.ResponseWriter, r *http.Request, p Presentatio
 		}
 		data := list.Append(nil)
 		if compressed {
-			data = h.pack(data)
+			data = hls.Gzip(data)
 		}
 		h.text(w, r, p, Text{Data: data, MaxAge: 1}, compressed)
 		return nil
@@ -262,50 +276,67 @@ func (h *Handler) playlist(w http.ResponseWriter, r *http.Request, p Presentatio
 	if err != nil {
 		return err
 	}
+	if p.permit.Signed {
+		mod.passed = ""
+	}
 	if t.Data = mod.text(t.Data); compressed {
-		t.Data = h.pack(t.Data)
+		t.Data = hls.Gzip(t.Data)
 	}
 	h.text(w, r, p, t, compressed)
 	return nil
 }
 
-func (h *Handler) text(w http.ResponseWriter, r *http.Request, p Presentation, t Text, compressed bool) {
+func (h *Handler) text(w http.ResponseWriter, r *http.Request, p viewing, t Text, compressed bool) {
 	head := w.Header()
 	head["Content-Type"] = mpegURL
 	head["Vary"] = byEncoding
 	if compressed {
 		head["Content-Encoding"] = gzipped
 	}
-	head["Cache-Control"] = []string{cacheControl(p, "max-age="+strconv.Itoa(t.MaxAge))}
+	head["Cache-Control"] = []string{p.permit.cacheControl(t.MaxAge)}
 	head["Content-Length"] = []string{strconv.Itoa(len(t.Data))}
 	h.write(w, r, t.Data)
 }
 
-func cacheControl(p Presentation, lifetime string) string {
-	if p.Private() {
-		return "private, " + lifetime
-	}
-	return "public, " + lifetime
-}
-
-func (h *Handler) sidecar(w http.ResponseWriter, r *http.Request, p Presentation, name string) error {
-	track, ok := strings.CutSuffix(name, ".vtt")
-	if !ok {
+func (h *Handler) sidecar(w http.ResponseWriter, r *http.Request, p viewing, name string) error {
+	track, whole := strings.CutSuffix(name, ".vtt")
+	track, transcript := strings.CutSuffix(track, ".txt")
+	if !whole && !transcript {
 		return unknown()
+	}
+	if err := p.unclipped(); err != nil {
+		return err
 	}
 	b, err := p.Sidecar(r.Context(), track)
 	if err != nil {
 		return err
 	}
-	return h.body(w, r, b, "text/vtt; charset=utf-8", cacheControl(p, "max-age=60"))
-}
-
-func (h *Handler) chunk(w http.ResponseWriter, r *http.Request, p Presentation, rendition string, res hls.Resource) error {
-	b, err := p.Chunk(r.Context(), rendition, res)
+	if !transcript {
+		return h.body(w, r, b, "text/vtt; charset=utf-8", p.permit.cacheControl(60))
+	}
+	data, err := delivered.Bytes(b, nil)
 	if err != nil {
 		return err
 	}
-	return h.body(w, r, b, mediaType(res.Ext), cacheControl(p, forever))
+	d, err := captions.Stored(data)
+	if err != nil {
+		return fault.Wrap(fault.Internal, err, "the text track can't be read")
+	}
+	return h.body(w, r, Body{Data: d.Transcript()}, "text/plain; charset=utf-8", p.permit.cacheControl(60))
+}
+
+func (h *Handler) chunk(w http.ResponseWriter, r *http.Request, p viewing, rendition string, res hls.Resource) error {
+	if err := p.allows(r, rendition); err != nil {
+		return err
+	}
+	b, err := p.chunk(h.withViewer(r), rendition, res)
+	if err != nil {
+		return err
+	}
+	if h.opt.Watching != nil && b.Watched.Length > 0 && r.Method == http.MethodGet {
+		h.opt.Watching.Saw(p.id, h.watcher(r), b.Watched.Length, time.Now())
+	}
+	return h.body(w, r, b, mediaType(res.Ext), p.permit.cacheControl(forever))
 }
 
 func mediaType(ext string) string {
@@ -319,22 +350,22 @@ func mediaType(ext string) string {
 	}
 }
 
-// isImage says that a name is an image's; whether there is such an image is not said. Media have names without a dot.
+// isImage reports whether a name is an image's; whether there is such an image is not said. Media have names without a dot.
 func isImage(name string) bool {
 	return strings.Contains(name, ".") && !strings.HasSuffix(name, ".m3u8")
 }
 
-// asksLatest says that a request is for the newest picture of a live stream, which none that is not live has: that is no reason to ask again.
-func asksLatest(name string, r *http.Request) bool {
-	return isImage(name) && (strings.Contains(r.URL.RawQuery, "latest=true") || strings.Contains(r.URL.RawQuery, "latest=1"))
+// asksLatest reports whether a request is for the newest picture of a live stream, which none that is not live has: that is no reason to ask again.
+func asksLatest(name, query string) bool {
+	return isImage(name) && (strings.Contains(query, "latest=true") || strings.Contains(query, "latest=1"))
 }
 
-func (h *Handler) image(w http.ResponseWriter, r *http.Request, p Presentation, id, name string) error {
-	i, err := p.Image(withViewer(r.Context(), r.RemoteAddr), name, r.URL.RawQuery, h.opt.Base+"/"+id)
+func (h *Handler) image(w http.ResponseWriter, r *http.Request, p viewing, name string) error {
+	i, err := p.Image(h.withViewer(r), name, p.imageQuery(r), h.opt.Base+"/"+p.base())
 	if err != nil {
 		return err
 	}
-	return h.body(w, r, i.Body, "", cacheControl(p, "max-age="+strconv.Itoa(i.MaxAge)))
+	return h.body(w, r, i.Body, "", p.permit.cacheControl(i.MaxAge))
 }
 
 func (h *Handler) write(w http.ResponseWriter, r *http.Request, data []byte) {
@@ -379,7 +410,7 @@ func reloadOf(query string) (Reload, error) {
 	return out, nil
 }
 
-// acceptsGzip reads Accept-Encoding, RFC 9110 section 12.5.3.
+// acceptsGzip reports whether Accept-Encoding allows gzip, RFC 9110 section 12.5.3.
 func acceptsGzip(header http.Header) bool {
 	for _, line := range header["Accept-Encoding"] {
 		for e := range strings.SplitSeq(line, ",") {
@@ -395,7 +426,7 @@ func acceptsGzip(header http.Header) bool {
 
 func unknown() error { return fault.New(fault.NotFound, "there is nothing to play under this address") }
 
-// fail answers an error; nothing but a fault's own sentences is shown.
+// fail writes an error; nothing but a fault's own sentences is shown.
 func (h *Handler) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if r.Context().Err() != nil { // the viewer is gone and reads nothing, or the server stops: never an empty 200
 		writeError(w, http.StatusServiceUnavailable, "unavailable", "the request was given up")
@@ -412,8 +443,10 @@ func (h *Handler) fail(w http.ResponseWriter, r *http.Request, err error) {
 	case fault.NotReady:
 		status, typ = http.StatusPreconditionFailed, "not_ready"
 	case fault.Unavailable:
+		w.Header().Set("Retry-After", "1")
 		status, typ = http.StatusServiceUnavailable, "unavailable"
 	case fault.TooMany:
+		w.Header().Set("Retry-After", "1")
 		status, typ = http.StatusTooManyRequests, "too_many_requests"
 	case fault.Internal:
 		h.opt.Logger.ErrorContext(r.Context(), "playback failed", "path", r.URL.Path, "error", err)

@@ -9,6 +9,7 @@ import (
 	"io"
 	"log/slog"
 	"maps"
+	"math"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -23,7 +24,9 @@ import (
 
 	"millrace/internal/fault"
 	"millrace/internal/media/hls"
+	"millrace/internal/media/metering"
 	"millrace/internal/media/playback"
+	"millrace/internal/media/watching"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -32,37 +35,39 @@ const id = "playbackid01"
 
 // source knows one playback ID; it is the presentation as well.
 type source struct {
-	private  bool
+	permit   playback.Permit
+	requests []playback.Request
 	err      error // of everything
 	asked    []string
 	closed   *int
-	sounds   int // renditions in the multivariant playlist beyond the first
+	meter    *metering.Counter
+	waited   int64 // the newest segment that was asked for
+	sounds   int   // renditions in the multivariant playlist beyond the first
 	playlist func(rendition string, r playback.Reload, compressed bool) (playback.Text, error)
 }
 
-func (s *source) Open(_ context.Context, pid, token string) (playback.Presentation, error) {
-	s.asked = append(s.asked, pid+" "+token)
+func (s *source) Open(_ context.Context, r playback.Request) (playback.Presentation, playback.Permit, error) {
+	s.requests = append(s.requests, r)
+	s.asked = append(s.asked, r.PlaybackID+" "+strings.Join(r.Tokens, " "))
 	if s.err != nil {
-		return nil, s.err
+		return nil, s.permit, s.err
 	}
-	if pid != id {
-		return nil, fault.New(fault.NotFound, "no such playback ID")
+	if r.PlaybackID != id {
+		return nil, playback.Permit{}, fault.New(fault.NotFound, "no such playback ID")
 	}
-	return s, nil
+	return s, s.permit, nil
 }
 
 func (s *source) Media() string { return "m1" }
 
-// Image answers with what it was asked.
+// Image returns what it was asked for.
 func (s *source) Image(_ context.Context, name, query, base string) (playback.Image, error) {
-	if !strings.HasPrefix(name, "thumbnail.") {
+	if !strings.HasPrefix(name, "thumbnail.") && !strings.HasPrefix(name, "storyboard.") {
 		return playback.Image{}, fault.New(fault.NotFound, "there is no such image")
 	}
 	body := playback.Body{Data: []byte(name + " " + query + " " + base), Type: "image/x-test"}
 	return playback.Image{Body: body, MaxAge: 7}, nil
 }
-
-func (s *source) Private() bool { return s.private }
 
 func (s *source) Earlier(media string) (playback.Presentation, bool) { return s, media == "m0" }
 
@@ -97,7 +102,14 @@ func (s *source) Playlist(_ context.Context, rendition string, r playback.Reload
 
 const stored = "0123456789"
 
+// Covers knows 2 seconds of each segment, and of the others when they were asked for.
+func (s *source) Covers(_ string, r hls.Resource, c playback.Clip) bool {
+	at := float64(2 * r.MSN)
+	return r.Init >= 0 || r.MSN > s.waited || at < c.To && at+2 > c.From
+}
+
 func (s *source) Chunk(_ context.Context, rendition string, r hls.Resource) (playback.Body, error) {
+	s.waited = max(s.waited, r.MSN)
 	what := fmt.Sprintf("%s init %d msn %d part %d", rendition, r.Init, r.MSN, r.Part)
 	switch {
 	case rendition == "t":
@@ -105,9 +117,9 @@ func (s *source) Chunk(_ context.Context, rendition string, r hls.Resource) (pla
 	case rendition == "file":
 		return playback.Body{Reader: writerTo{body{strings.NewReader(stored), s.closed}}, Size: int64(len(stored))}, nil
 	case rendition == "object":
-		return playback.Body{Reader: body{strings.NewReader(stored), s.closed}, Size: int64(len(stored))}, nil
+		return playback.Body{Reader: body{strings.NewReader(stored), s.closed}, Size: int64(len(stored)), Watched: s.watched()}, nil
 	case rendition == "short":
-		return playback.Body{Reader: body{strings.NewReader(stored[:4]), s.closed}, Size: int64(len(stored))}, nil
+		return playback.Body{Reader: body{strings.NewReader(stored[:4]), s.closed}, Size: int64(len(stored)), Watched: s.watched()}, nil
 	case rendition == "empty":
 		return playback.Body{Data: []byte{}}, nil
 	case rendition != "v":
@@ -116,8 +128,28 @@ func (s *source) Chunk(_ context.Context, rendition string, r hls.Resource) (pla
 	return playback.Body{Data: []byte(what)}, nil
 }
 
+// TestTranscriptOfNothing: a track in which nothing is said, or nothing yet, has an empty transcript.
+func TestTranscriptOfNothing(t *testing.T) {
+	t.Parallel()
+	r := serve(t, &source{}, http.MethodGet, "/"+id+"/text/t1.txt", nil)
+	if got := text(t, r); r.StatusCode != 200 || got != "" || r.Header.Get("Content-Type") != "text/plain; charset=utf-8" {
+		t.Errorf("%d %q %v", r.StatusCode, got, r.Header)
+	}
+}
+
+// watched is ten seconds, one for each byte.
+func (s *source) watched() metering.Stretch {
+	return metering.Stretch{Of: s.meter, Length: 10 * time.Second, Pixels: 1}
+}
+
 func (s *source) Sidecar(_ context.Context, track string) (playback.Body, error) {
-	if track != "t1" {
+	switch track {
+	case "said":
+		return playback.Body{Data: []byte("WEBVTT\n\n00:01.000 --> 00:02.000\n<i>good</i> &amp; late\n\n00:02.000 --> 00:03.000\nevening\n")}, nil
+	case "broken":
+		return playback.Body{Data: []byte("WEBVTT\n\n00:01.000 -->\n")}, nil
+	case "t1":
+	default:
 		return playback.Body{}, fault.New(fault.NotFound, "no such track")
 	}
 	return playback.Body{Data: []byte("WEBVTT\n"), Type: "text/vtt; charset=utf-8"}, nil
@@ -228,6 +260,9 @@ func TestPaths(t *testing.T) {
 		{"/" + id + ".m3u8/", 404, "nothing to play", "", "no-store"},
 		{"/" + id + "/text/t1.vtt", 200, "WEBVTT", "text/vtt; charset=utf-8", "public, max-age=60"},
 		{"/" + id + "/text/t2.vtt", 404, "no such track", "", "no-store"},
+		{"/" + id + "/text/said.txt", 200, "good & late evening\n", "text/plain; charset=utf-8", "public, max-age=60"},
+		{"/" + id + "/text/broken.txt", 500, "", "", "no-store"},
+		{"/" + id + "/text/t2.txt", 404, "no such track", "", "no-store"},
 		{"/" + id + "/text/t1.srt", 404, "nothing to play", "", "no-store"},
 		{"/" + id + "/text/", 404, "nothing to play", "", "no-store"},
 		{"/unknown0000", 404, "no such playback ID", "", "no-store"},
@@ -304,7 +339,7 @@ func TestMethods(t *testing.T) {
 	}
 }
 
-func TestErrorsAreAnswered(t *testing.T) {
+func TestErrorResponses(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		err    error
@@ -327,37 +362,30 @@ func TestErrorsAreAnswered(t *testing.T) {
 	}
 }
 
-func TestPrivateAnswersStayWithTheViewer(t *testing.T) {
-	t.Parallel()
-	for _, path := range []string{"/" + id, "/" + id + "/m1/v.m3u8", "/" + id + "/m1/v/7.m4s", "/" + id + "/m1/v/init-0.mp4", "/" + id + "/text/t1.vtt"} {
-		if got := serve(t, &source{private: true}, http.MethodGet, path, nil).Header.Get("Cache-Control"); !strings.HasPrefix(got, "private, max-age=") {
-			t.Errorf("%s: %s", path, got)
-		}
-	}
-}
-
-// winding has pictures for winding, or a reason why not.
-type winding struct {
+// trickPlay has an image playlist, or a reason why not.
+type trickPlay struct {
 	*source
 	tiles *hls.Tiles
 	err   error
 }
 
-func (s winding) Open(context.Context, string, string) (playback.Presentation, error) { return s, nil }
+func (s trickPlay) Open(context.Context, playback.Request) (playback.Presentation, playback.Permit, error) {
+	return s, playback.Permit{}, nil
+}
 
-func (s winding) Tiles(context.Context, playback.Clip) (*hls.Tiles, error) { return s.tiles, s.err }
+func (s trickPlay) Tiles(context.Context, playback.Clip) (*hls.Tiles, error) { return s.tiles, s.err }
 
-// Whoever asks for pictures for winding as well can watch without them: only their own playlist says why they are not there.
+// Anyone who asks for an image playlist as well can watch without them: only their own playlist says why they are not there.
 func TestPicturesForWindingAreLeftOut(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
-		s    winding
+		s    trickPlay
 		list int
 	}{
-		"there":  {winding{tiles: &hls.Tiles{Width: 2, Height: 2, Columns: 1, Rows: 1, Images: []hls.Tiled{{URI: "i", Duration: time.Second}}}}, http.StatusOK},
-		"none":   {winding{err: fault.New(fault.NotFound, "none")}, http.StatusNotFound},
-		"busy":   {winding{err: fault.New(fault.Unavailable, "busy")}, http.StatusServiceUnavailable},
-		"broken": {winding{err: errors.New("ffmpeg")}, http.StatusInternalServerError},
+		"there":  {trickPlay{tiles: &hls.Tiles{Width: 2, Height: 2, Columns: 1, Rows: 1, Images: []hls.Tiled{{URI: "i", Duration: time.Second}}}}, http.StatusOK},
+		"none":   {trickPlay{err: fault.New(fault.NotFound, "none")}, http.StatusNotFound},
+		"busy":   {trickPlay{err: fault.New(fault.Unavailable, "busy")}, http.StatusServiceUnavailable},
+		"broken": {trickPlay{err: errors.New("ffmpeg")}, http.StatusInternalServerError},
 	} {
 		tt.s.source = &source{}
 		h := playback.New(playback.Options{Source: tt.s, Logger: slog.New(slog.DiscardHandler)})
@@ -551,7 +579,7 @@ func TestStorageThatBreaksOffOverHTTP2(t *testing.T) {
 			return
 		}
 		if frame.Header().StreamID == 1 && frame.Header().Flags.Has(http2.FlagDataEndStream) { // of HEADERS it is the same flag
-			t.Fatal("the answer ends as a whole one")
+			t.Fatal("the response ends as a whole one")
 		}
 	}
 }
@@ -629,14 +657,16 @@ func BenchmarkServe(b *testing.B) {
 	}
 }
 
-// fixed answers everything with the same.
+// fixed returns the same for everything.
 type fixed struct {
 	source
 	playback.Body
 	playback.Text
 }
 
-func (f *fixed) Open(context.Context, string, string) (playback.Presentation, error) { return f, nil }
+func (f *fixed) Open(context.Context, playback.Request) (playback.Presentation, playback.Permit, error) {
+	return f, playback.Permit{}, nil
+}
 
 func (f *fixed) Playlist(context.Context, string, playback.Reload, bool) (playback.Text, error) {
 	return f.Text, nil
@@ -645,3 +675,101 @@ func (f *fixed) Playlist(context.Context, string, playback.Reload, bool) (playba
 func (f *fixed) Chunk(context.Context, string, hls.Resource) (playback.Body, error) {
 	return f.Body, nil
 }
+
+// TestDeliveredIsCounted by the bytes that went out.
+func TestDeliveredIsCounted(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name, method, path, ranges string
+		want                       time.Duration
+	}{
+		{"a segment", "GET", "/m1/object/1.m4s", "", 10 * time.Second},
+		{"a range of one", "GET", "/m1/object/1.m4s", "bytes=2-4", 3 * time.Second},
+		{"its end", "GET", "/m1/object/1.m4s", "bytes=-2", 2 * time.Second},
+		{"nothing of it", "GET", "/m1/object/1.m4s", "bytes=10-", 0},
+		{"its head", "HEAD", "/m1/object/1.m4s", "", 0},
+		{"one that breaks off", "GET", "/m1/short/1.m4s", "", 4 * time.Second},
+		{"what does not count", "GET", "/m1/v/1.m4s", "", 0},
+		{"a file", "GET", "/highest.mp4", "", 10 * time.Second},
+		{"a range of a file", "GET", "/highest.mp4", "bytes=5-5", time.Second},
+		{"the head of a file", "HEAD", "/highest.mp4", "", 0},
+		{"a file that is away", "GET", "/lost.mp4", "", 0},
+	} {
+		var m metering.Meter
+		h := playback.New(playback.Options{
+			Source: &shop{source: source{meter: m.Counter(metering.Asset{ID: "a"})}}, Logger: slog.New(slog.DiscardHandler),
+		})
+		r := httptest.NewRequestWithContext(t.Context(), tt.method, "/"+id+tt.path, nil)
+		if tt.ranges != "" {
+			r.Header.Set("Range", tt.ranges)
+		}
+		func() {
+			defer func() { _ = recover() }() // what breaks off does
+			h.ServeHTTP(httptest.NewRecorder(), r)
+		}()
+		if got := m.Take()[metering.Asset{ID: "a"}]; got != (metering.Lengths{metering.Tier720: tt.want}) {
+			t.Errorf("%s: %v, want %s", tt.name, got, tt.want)
+		}
+	}
+}
+
+// TestWatchingIsNoted: a viewer who is sent media watches, and nobody else.
+func TestWatchingIsNoted(t *testing.T) {
+	t.Parallel()
+	var r watching.Register
+	h := playback.New(playback.Options{Source: &source{}, Watching: &r, Logger: slog.New(slog.DiscardHandler)})
+	for _, ask := range []struct {
+		method, path, address, player string
+		want                          int // who watch afterwards
+	}{
+		{"GET", ".m3u8", "192.0.2.1:1", "A", 0},
+		{"GET", "/m1/v.m3u8", "192.0.2.1:1", "A", 0},
+		{"HEAD", "/m1/object/1.m4s", "192.0.2.1:1", "A", 0},
+		{"GET", "/m1/v/1.m4s", "192.0.2.1:1", "A", 0},
+		{"GET", "/m1/object/1.m4s", "192.0.2.1:1", "A", 1},
+		{"GET", "/m1/object/2.m4s", "192.0.2.1:2", "A", 1},
+		{"GET", "/m1/object/2.m4s", "192.0.2.1:2", "B", 2},
+		{"GET", "/m1/object/2.m4s", "192.0.2.2:2", "B", 3},
+	} {
+		req := httptest.NewRequestWithContext(t.Context(), ask.method, "/"+id+ask.path, nil)
+		req.RemoteAddr = ask.address
+		req.Header.Set("User-Agent", ask.player)
+		h.ServeHTTP(httptest.NewRecorder(), req)
+		if got := r.Now(time.Now())[watching.Key(id)].Count(); got != ask.want {
+			t.Errorf("%d watch after %v", got, ask)
+		}
+	}
+}
+
+// TestCountingAllocatesNothing: what is counted of a segment costs no allocation.
+func TestCountingAllocatesNothing(t *testing.T) { //nolint:paralleltest // AllocsPerRun
+	var m metering.Meter
+	serving := func(s *source, r *watching.Register) float64 {
+		h := playback.New(playback.Options{Source: s, Watching: r, Logger: slog.New(slog.DiscardHandler)})
+		req := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/"+id+"/m1/object/1.m4s", nil)
+		req.Header.Set("User-Agent", "player")
+		w := &nowhere{http.Header{}}
+		least := math.Inf(1) // a sync.Pool forgets at random under the race detector
+		for range 1000 {
+			least = min(least, testing.AllocsPerRun(1, func() {
+				clear(w.header)
+				h.ServeHTTP(w, req)
+			}))
+		}
+		return least
+	}
+	plain := serving(&source{}, nil)
+	if counted := serving(&source{meter: m.Counter(metering.Asset{ID: "a"})}, &watching.Register{}); counted > plain {
+		t.Errorf("%v allocations for a segment, %v without counting", counted, plain)
+	}
+	if m.Take()[metering.Asset{ID: "a"}][metering.Tier720] < 1000*10*time.Second {
+		t.Error("it is not counted")
+	}
+}
+
+// nowhere is a response that nobody reads.
+type nowhere struct{ header http.Header }
+
+func (n *nowhere) Header() http.Header         { return n.header }
+func (n *nowhere) WriteHeader(int)             {}
+func (n *nowhere) Write(p []byte) (int, error) { return len(p), nil }

@@ -25,7 +25,7 @@ type modifiers struct {
 	subtitles   string // language whose subtitles are shown unless the viewer says otherwise
 	dateless    bool
 	plain       bool // without low latency
-	trick       bool // with pictures for winding
+	trick       bool // with an image playlist for trick play
 	clip        Clip
 	passed      string // what media playlists are asked with; empty, or with its question mark
 }
@@ -70,10 +70,15 @@ func modifiersOf(query string) (modifiers, error) {
 	return m, problems.Err()
 }
 
-// passed are the modifiers that media playlists are about.
+// passedNames are the modifiers that media playlists are about.
+var passedNames = []string{ //nolint:gochecknoglobals // constants
+	"exclude_pdt", "low_latency", "asset_start_time", "asset_end_time", "program_start_time", "program_end_time",
+}
+
+// passed are those that were given, in the form of a query.
 func passed(values url.Values) string {
 	on := url.Values{}
-	for _, name := range []string{"exclude_pdt", "low_latency", "asset_start_time", "asset_end_time", "program_start_time", "program_end_time"} {
+	for _, name := range passedNames {
 		if v := values.Get(name); v != "" {
 			on.Set(name, v)
 		}
@@ -139,12 +144,23 @@ func epoch(problems *fault.List, values url.Values, name string) time.Time {
 	return time.Unix(n, 0)
 }
 
+// short is the shorter side of a variant's picture in pixels; 0: it has none.
+func short(v hls.Variant) int { return min(v.Width, v.Height) }
+
+// Smallest is the shorter side, in pixels, of the smallest picture in a playlist: max_resolution leaves that one where
+// every picture is larger.
+func Smallest(p *hls.Multivariant) int {
+	if len(p.Variants) == 0 {
+		return 0
+	}
+	return short(slices.MinFunc(p.Variants, func(a, b hls.Variant) int { return short(a) - short(b) }))
+}
+
 // apply makes a multivariant playlist what was asked for. Where no variant is within the bounds, the nearest one remains.
 func (m modifiers) apply(p *hls.Multivariant) {
-	short := func(v hls.Variant) int { return min(v.Width, v.Height) }
 	if p.Variants = slices.Clone(p.Variants); m.most > 0 {
-		smallest := slices.MinFunc(p.Variants, func(a, b hls.Variant) int { return short(a) - short(b) })
-		p.Variants = slices.DeleteFunc(p.Variants, func(v hls.Variant) bool { return short(v) > m.most && short(v) > short(smallest) })
+		smallest := Smallest(p)
+		p.Variants = slices.DeleteFunc(p.Variants, func(v hls.Variant) bool { return short(v) > max(m.most, smallest) })
 	}
 	if m.least > 0 {
 		largest := slices.MaxFunc(p.Variants, func(a, b hls.Variant) int { return short(a) - short(b) })
@@ -158,23 +174,36 @@ func (m modifiers) apply(p *hls.Multivariant) {
 	}
 }
 
-// showSubtitles makes the first subtitles of the language the default: en is met by en-US too.
+// showSubtitles makes the first subtitles that meet the language best the default: en is met by en-US too, and en-US by en, or else by en-GB.
+// Forced ones leave out most of what is said.
 func (m modifiers) showSubtitles(p *hls.Multivariant) {
 	p.Renditions = slices.Clone(p.Renditions)
-	best := -1
+	best, how := -1, 0
 	for i, r := range p.Renditions {
-		base, _, _ := strings.Cut(r.Language, "-")
-		switch {
-		case r.Type != "SUBTITLES":
-		case strings.EqualFold(r.Language, m.subtitles) && (best < 0 || !strings.EqualFold(p.Renditions[best].Language, m.subtitles)):
-			best = i
-		case strings.EqualFold(base, m.subtitles) && best < 0:
-			best = i
+		if met := meets(r.Language, m.subtitles); r.Type == "SUBTITLES" && !r.Forced && met > how {
+			best, how = i, met
 		}
 	}
 	if best >= 0 {
 		p.Renditions[best].Default = true
 	}
+}
+
+// meets is how well a language is what was asked for; 0: it is another one.
+func meets(language, asked string) int {
+	base, _, regional := strings.Cut(language, "-")
+	wanted, _, _ := strings.Cut(asked, "-")
+	switch {
+	case language == "":
+		return 0
+	case strings.EqualFold(language, asked):
+		return 3
+	case strings.EqualFold(base, asked), strings.EqualFold(base, wanted) && !regional:
+		return 2
+	case strings.EqualFold(base, wanted):
+		return 1
+	}
+	return 0
 }
 
 // text makes a media playlist's text what was asked for.

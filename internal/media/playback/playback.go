@@ -5,23 +5,22 @@ package playback
 
 import (
 	"context"
-	"io"
 
+	"millrace/internal/media/delivered"
 	"millrace/internal/media/hls"
 )
 
-// Source resolves playback IDs; bridge implements it. Errors are faults: NotFound (404), Denied (403), NotReady (412: players ask
+// Source resolves playback IDs; internal/presentation implements it. Errors are faults: NotFound (404), Denied (403), NotReady (412: players ask
 // again), Unavailable (503).
 type Source interface {
-	Open(ctx context.Context, playbackID, token string) (Presentation, error)
+	// Open's Permit is valid beside an error too, where the request may know that there is something.
+	Open(ctx context.Context, r Request) (Presentation, Permit, error)
 }
 
-// Presentation is something to watch. Its media never changes under a name once it was listed.
-type Presentation interface {
-	// Media names the recording in URLs, so that a live stream's next broadcast has other URLs.
-	Media() string
-	// Private says that answers are for this viewer only.
-	Private() bool
+// Renditions is what viewers may see of one broadcast or recording: a set of renditions with their playlists. Whatever is to be watched
+// is one: a Broadcast's view, a recording, and either of them encrypted.
+// The media never changes under a name once it was listed.
+type Renditions interface {
 	// Multivariant is the playlist of playlists; URIs are relative to {media}/ below the playback ID. NotReady: nothing to play yet, or
 	// nothing of the clip in one of the playlists. Players ask again for this one, and give up over those it leads to.
 	Multivariant(ctx context.Context, c Clip) (*hls.Multivariant, error)
@@ -29,6 +28,16 @@ type Presentation interface {
 	Playlist(ctx context.Context, rendition string, r Reload, compressed bool) (Text, error)
 	// Chunk is an initialization segment, a segment or a part. The caller closes the body's Reader.
 	Chunk(ctx context.Context, rendition string, r hls.Resource) (Body, error)
+	// Covers reports whether a segment or part has something of a clip. Initialization segments and what is not there yet are covered.
+	Covers(rendition string, r hls.Resource, c Clip) bool
+}
+
+// Presentation is something to watch: renditions with what belongs to them.
+type Presentation interface {
+	Renditions
+
+	// Media names the recording in URLs, so that a live stream's next broadcast has other URLs.
+	Media() string
 	// Sidecar is a whole text track as WebVTT.
 	Sidecar(ctx context.Context, track string) (Body, error)
 	// Image is a picture of what there is to watch, or the text that leads to pictures, by its name and query; base is the address of the
@@ -36,7 +45,7 @@ type Presentation interface {
 	Image(ctx context.Context, name, query, base string) (Image, error)
 }
 
-// Image is an answer that may change.
+// Image is a response that may change.
 type Image struct {
 	Body
 	MaxAge int // seconds it may be cached
@@ -48,7 +57,7 @@ type Series interface {
 	Earlier(media string) (Presentation, bool)
 }
 
-// Tiled is the further ability of a Presentation to list pictures for winding (trick play); URIs are relative to {media}/.
+// Tiled is the further ability of a Presentation to list images for trick play; URIs are relative to {media}/.
 type Tiled interface {
 	// Tiles are those of a clip. NotFound: there are none.
 	Tiles(ctx context.Context, c Clip) (*hls.Tiles, error)
@@ -69,9 +78,4 @@ type Text struct {
 }
 
 // Body is media: Data, or Size bytes from Reader.
-type Body struct {
-	Data   []byte
-	Reader io.ReadCloser // one that is an io.Seeker as well is not read up to where a range begins
-	Size   int64
-	Type   string // media type; empty: by the resource's extension
-}
+type Body = delivered.Body

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// body sends media: the whole, or the single byte range that was asked for, RFC 9110 section 14. Whoever asks for several ranges, or
+// body sends media: the whole, or the single byte range that was asked for, RFC 9110 section 14. Anyone who asks for several ranges, or
 // with a condition (there are no validators: nothing ever changes), gets the whole, which section 14.2 allows.
 func (h *Handler) body(w http.ResponseWriter, r *http.Request, b Body, typ, cache string) error {
 	if b.Reader != nil {
@@ -40,13 +40,15 @@ func (h *Handler) body(w http.ResponseWriter, r *http.Request, b Body, typ, cach
 	if r.Method == http.MethodHead {
 		return nil
 	}
-	if err := send(w, b, from, n); err != nil {
+	sent, err := send(w, b, from, n)
+	b.Watched.Sent(sent, b.Size)
+	if err != nil {
 		h.breakOff(r, err)
 	}
 	return nil
 }
 
-// breakOff ends an answer whose rest can't be sent, so that nobody takes what has come for the whole: the connection is closed, and of
+// breakOff ends a response whose rest can't be sent, so that nobody takes what has come for the whole: the connection is closed, and of
 // HTTP/2 the stream is reset. To return would end a stream of HTTP/2 as one that is complete.
 func (h *Handler) breakOff(r *http.Request, err error) {
 	h.opt.Logger.DebugContext(r.Context(), "viewer or storage went away", "path", r.URL.Path, "error", err)
@@ -94,27 +96,27 @@ func position(s string) (int64, bool) {
 	return n, true
 }
 
-// send copies n bytes from `from` on. A reader that can seek is not read up to there, and is given as it is, because only then may the
+// send copies n bytes from `from` on and says how many went out. A reader that can seek is not read up to there, and is given as it is, because only then may the
 // other side know it for a stretch of a file that it can send inside the kernel.
-func send(w io.Writer, b Body, from, n int64) error {
+func send(w io.Writer, b Body, from, n int64) (sent int64, err error) {
 	if b.Reader == nil {
-		_, err := w.Write(b.Data[from : from+n])
-		return err
+		var written int
+		written, err = w.Write(b.Data[from : from+n])
+		return int64(written), err
 	}
 	if from > 0 {
-		if err := skip(b.Reader, from); err != nil {
-			return err
+		if err = skip(b.Reader, from); err != nil {
+			return 0, err
 		}
 	}
 	if from+n < b.Size {
-		_, err := io.CopyN(w, b.Reader, n)
-		return err
+		return io.CopyN(w, b.Reader, n)
 	}
-	sent, err := io.Copy(w, b.Reader)
+	sent, err = io.Copy(w, b.Reader)
 	if err == nil && sent < n {
 		err = io.ErrUnexpectedEOF
 	}
-	return err
+	return sent, err
 }
 
 func skip(r io.Reader, n int64) error {

@@ -2,37 +2,23 @@ package playback
 
 import (
 	"context"
-	"net/netip"
+	"net/http"
+
+	"millrace/internal/clientaddr"
+	"millrace/internal/media/turns"
+	"millrace/internal/media/watching"
 )
 
-// viewerKey is that of a viewer's address in a context.
-type viewerKey struct{}
-
-// withViewer keeps a viewer's address with a request.
-func withViewer(ctx context.Context, remote string) context.Context {
-	return context.WithValue(ctx, viewerKey{}, network(remote))
+// watcher is who asks, for counting: an address and a player.
+func (h *Handler) watcher(r *http.Request) watching.Viewer {
+	return watching.ViewerOf(h.opt.Clients.Of(r), r.Header.Get("User-Agent"))
 }
 
-// Viewer says whose request it is, so that what viewers share is shared between them: the address without its port, of IPv6 the /64 that a
-// single customer has. Empty: unknown.
-func Viewer(ctx context.Context) string {
-	v, _ := ctx.Value(viewerKey{}).(string)
-	return v
+// withViewer keeps a viewer's address with a request, so that what viewers share is shared between them: the address without its port, of IPv6
+// the /64 that a single customer has.
+func (h *Handler) withViewer(r *http.Request) context.Context {
+	return turns.For(r.Context(), func() string { return clientaddr.Network(h.opt.Clients.Of(r)) })
 }
 
-func network(remote string) string {
-	a, err := netip.ParseAddrPort(remote)
-	if err != nil {
-		return ""
-	}
-	const customer = 64
-	addr := a.Addr().Unmap().WithZone("")
-	if addr.Is4() {
-		return addr.String()
-	}
-	p, err := addr.Prefix(customer)
-	if err != nil {
-		return ""
-	}
-	return p.String()
-}
+// Viewer says whose request it is. Empty: unknown.
+func Viewer(ctx context.Context) string { return turns.Viewer(ctx) }

@@ -56,7 +56,7 @@ func (q *queue) ring() {
 	}
 }
 
-// join says that a publication begins, leave that it is over. What was not sent of the last one is too old by then.
+// join tells that a publication begins, leave that it is over. What was not sent of the last one is too old by then.
 func (q *queue) join(number int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -121,7 +121,7 @@ func (q *queue) add(i item) {
 	q.bytes += i.size()
 }
 
-// over says that there is too much; one frame is never too much.
+// over reports whether there is too much; one frame never is.
 func (q *queue) over() bool {
 	first, n := -1, 0
 	for k := range q.items {
@@ -218,7 +218,7 @@ func (q *queue) pop() (item, bool) {
 	return i, true
 }
 
-// stand is what a queue holds, for whoever decides whether to connect.
+// stand is what a queue holds: by that the target decides whether to connect.
 type stand struct {
 	frames  bool           // there is one to begin with
 	configs []frame.Config // in force at the first one

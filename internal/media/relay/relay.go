@@ -1,4 +1,4 @@
-// Package relay forwards a live stream to other platforms, as it is: frames in, RTMP, RTMPS or SRT out. Nothing is encoded anew.
+// Package relay forwards a live stream to other platforms, as it is: frames in, RTMP, RTMPS or SRT out. Nothing is encoded again.
 //
 // A Group serves one broadcast. Each of its targets has a goroutine and a bounded queue of its own, so that a target that is slow, dead
 // or hostile delays neither the stream nor its siblings: what it does not take is dropped up to the next key frame, a link that breaks is
@@ -22,7 +22,7 @@ import (
 	"millrace/internal/media/frame"
 )
 
-// Dialer is the door to the outside. An error of a permanent kind (package fault) means that the address is not allowed.
+// Dialer connects to destinations. An error of a permanent kind (package fault) means that the address is not allowed.
 type Dialer interface {
 	DialContext(ctx context.Context, network, address string) (net.Conn, error)
 	// Resolve gives an address of host:port that may be connected to.
@@ -68,12 +68,12 @@ type Options struct {
 
 // Group forwards one broadcast.
 type Group struct {
-	opt     Options
-	targets []*target
-	closing chan struct{}
-	shut    sync.Once
-	life    context.Context // of the links
-	cut     context.CancelFunc
+	opt      Options
+	targets  []*target
+	closing  chan struct{}
+	shut     sync.Once
+	linksCtx context.Context // of the links
+	cut      context.CancelFunc
 
 	mu          sync.Mutex
 	publication int
@@ -84,7 +84,7 @@ type Group struct {
 // New makes a group; nothing starts.
 func New(o Options) *Group {
 	g := &Group{opt: o, closing: make(chan struct{})}
-	g.life, g.cut = context.WithCancel(context.Background()) //nolint:forbidigo // ended by Run
+	g.linksCtx, g.cut = context.WithCancel(context.Background()) //nolint:forbidigo // ended by Run
 	for _, t := range o.Targets {
 		g.targets = append(g.targets, newTarget(g, t))
 	}
@@ -97,7 +97,7 @@ func (g *Group) Run(ctx context.Context) error {
 	defer context.AfterFunc(ctx, g.cut)()
 	var wg sync.WaitGroup
 	for _, t := range g.targets {
-		wg.Go(func() { t.run(g.life) })
+		wg.Go(func() { t.run(g.linksCtx) })
 	}
 	wg.Wait()
 	return nil
@@ -133,7 +133,7 @@ type Tap struct {
 	closed  bool
 }
 
-// over says that the publication has ended. Called with the lock.
+// over reports whether the publication has ended. Called with the lock.
 func (p *Tap) over() bool { return p.closed || p.number != p.group.publication }
 
 // Number counts the publications of a group from 1.

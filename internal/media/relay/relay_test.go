@@ -15,6 +15,7 @@ import (
 	"millrace/internal/fault"
 	"millrace/internal/media/frame"
 	"millrace/internal/media/ingest"
+	"millrace/internal/media/rtmpwire"
 )
 
 // play publishes pictures and sound from frame `from` up to `to`, in their time when pace is true; the last frame is followed by its
@@ -349,9 +350,9 @@ func TestImpossible(t *testing.T) {
 // TestHostileDestination sends what no server should: each time the link fails and nothing else.
 func TestHostileDestination(t *testing.T) {
 	t.Parallel()
-	hello := make([]byte, 1+2*handshakeSize)
+	hello := make([]byte, 1+2*rtmpwire.HandshakeSize)
 	hello[0] = 3
-	for name, answer := range map[string][]byte{
+	for name, response := range map[string][]byte{
 		"nothing":         nil,
 		"HTTP":            append([]byte("HTTP/1.1 400 Bad Request\r\n\r\n"), make([]byte, 4000)...),
 		"chunk size 0":    append(slices.Clone(hello), 2, 0, 0, 0, 0, 0, 4, 1, 0, 0, 0, 0, 0, 0, 0, 0),
@@ -369,7 +370,7 @@ func TestHostileDestination(t *testing.T) {
 						return
 					}
 					go func() {
-						_, _ = c.Write(answer)
+						_, _ = c.Write(response)
 						_ = c.(*net.TCPConn).CloseWrite()
 						_, _ = io.Copy(io.Discard, c)
 						_ = c.Close()
@@ -385,8 +386,8 @@ func TestHostileDestination(t *testing.T) {
 	}
 }
 
-// TestRefusalIsTold without the key that a server may repeat.
-func TestRefusalIsTold(t *testing.T) {
+// TestRefusalIsReported without the key that a server may repeat.
+func TestRefusalIsReported(t *testing.T) {
 	t.Parallel()
 	r, ln := newReceiver(t), listen(t)
 	r.refuse = ingest.ErrBusy
@@ -399,8 +400,8 @@ func TestRefusalIsTold(t *testing.T) {
 	}
 	w.stop()
 	l := &rtmpLink{addr: address{name: "k3y", app: "app?token=t0ken"}}
-	said := []any{"onStatus", 0.0, nil, objectOf("error", "NetStream.Publish.BadName", "stream k3y with token=t0ken\n"+strings.Repeat("x", 1000))}
-	if err := l.refusal(said); err == nil || strings.Contains(err.Error(), "k3y") || strings.Contains(err.Error(), "t0ken") || strings.Contains(err.Error(), "\n") || len(err.Error()) > 300 {
+	said := []any{nil, rtmpwire.Status("error", "NetStream.Publish.BadName", "stream k3y with token=t0ken\n"+strings.Repeat("x", 1000))}
+	if err := l.refusal(rtmpwire.Command{Name: "onStatus", Args: said}); err == nil || strings.Contains(err.Error(), "k3y") || strings.Contains(err.Error(), "t0ken") || strings.Contains(err.Error(), "\n") || len(err.Error()) > 300 {
 		t.Errorf("says %v", err)
 	}
 }

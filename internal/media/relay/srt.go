@@ -32,7 +32,7 @@ type srtLink struct {
 	ended chan struct{} // the reader's
 }
 
-// dialSRT connects to an address that the door has checked: the library resolves nothing.
+// dialSRT connects to an address that the Dialer has checked: the library resolves nothing.
 func dialSRT(ctx context.Context, t *target, configs []frame.Config) (link, error) {
 	for _, c := range configs {
 		if err := tsCarries(c); err != nil {
@@ -111,16 +111,16 @@ func (l *srtLink) Write(b []byte) (int, error) {
 func (l *srtLink) close(clean bool) {
 	l.once.Do(func() {
 		if clean {
-			l.settle()
+			l.drain()
 		}
 		_ = l.conn.Close()
 	})
 	<-l.ended
 }
 
-// settle waits until the other side has everything, and then for as long as it holds it: what is not presented when it hears of the end it
+// drain waits until the other side has everything, and then for as long as it holds it: what is not presented when it hears of the end it
 // throws away.
-func (l *srtLink) settle() {
+func (l *srtLink) drain() {
 	limit := time.NewTimer(farewell)
 	defer limit.Stop()
 	look := time.NewTicker(srtPause)

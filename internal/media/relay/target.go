@@ -3,10 +3,8 @@ package relay
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"math/rand/v2"
-	"runtime/debug"
 	"sync"
 	"time"
 
@@ -21,8 +19,8 @@ const (
 	farewell   = 5 * time.Second  // to send what is queued when the broadcast has ended
 	firstPause = time.Second
 	lastPause  = time.Minute
-	healthy    = time.Minute // a link that stood so long was no failure: pauses begin anew
-	maxFull    = 3           // times that the queue may run over within fullTime before the link is made anew
+	healthy    = time.Minute // a link that stood so long was no failure: pauses are short again
+	maxFull    = 3           // times that the queue may run over within fullTime before the link is made again
 	fullTime   = time.Minute
 )
 
@@ -58,8 +56,8 @@ type target struct {
 	protocol string // of the publication
 
 	// the goroutine's own
-	told  Report // last
-	pause time.Duration
+	reported Report // last
+	pause    time.Duration
 }
 
 func newTarget(g *Group, t Target) *target {
@@ -84,11 +82,11 @@ func (t *target) join(publication int, protocol string) {
 
 // report tells a change once.
 func (t *target) report(publication int, s State, err error) {
-	if t.told.Publication == publication && t.told.State == s {
+	if t.reported.Publication == publication && t.reported.State == s {
 		return
 	}
-	t.told = Report{Target: t.id, State: s, Err: err, Publication: publication}
-	t.group.opt.Report(t.told)
+	t.reported = Report{Target: t.id, State: s, Err: err, Publication: publication}
+	t.group.opt.Report(t.reported)
 }
 
 // run is the target's goroutine.
@@ -111,7 +109,7 @@ func (t *target) run(ctx context.Context) {
 			continue
 		case errors.As(err, &never), fault.Permanent(err):
 			t.log.WarnContext(ctx, "simulcast is not possible", "reason", err)
-			t.q.shut() // before anybody hears that nothing goes there
+			t.q.shut() // before it is reported
 			t.report(publication, Impossible, err)
 			return
 		}
@@ -171,17 +169,15 @@ func (t *target) closing() bool {
 }
 
 // guarded turns a panic into an error: it is to end nothing but this link.
-func (t *target) guarded(ctx context.Context) (err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			t.log.ErrorContext(ctx, "simulcast panicked", "error", r, "stack", string(debug.Stack()))
-			err = fmt.Errorf("panic: %v", r)
-		}
-	}()
-	return t.forward(ctx)
+func (t *target) guarded(ctx context.Context) error {
+	err := fault.Guard(func() error { return t.forward(ctx) })
+	if p, ok := errors.AsType[*fault.PanicError](err); ok {
+		t.log.ErrorContext(ctx, "simulcast panicked", "error", p, "stack", string(p.Stack))
+	}
+	return err
 }
 
-// forward makes a link and sends until it breaks, nobody publishes any more (nil) or the broadcast has ended (nil).
+// forward makes a link and sends until it breaks, no encoder publishes any more (nil) or the broadcast has ended (nil).
 func (t *target) forward(ctx context.Context) error {
 	l, err := t.open(ctx)
 	if err != nil {
@@ -277,7 +273,7 @@ func newPatience(q *queue) *patience {
 	return &patience{seen: full}
 }
 
-// lost says that it happens too often.
+// lost reports whether it happens too often.
 func (p *patience) lost(q *queue) bool {
 	_, _, _, full := q.tally()
 	for ; p.seen < full; p.seen++ {

@@ -238,15 +238,15 @@ func TestForwardsOverSRT(t *testing.T) {
 	}
 }
 
-// TestNobodyAnswersSRT is a destination that is dead: UDP does not say so.
-func TestNobodyAnswersSRT(t *testing.T) {
+// TestNobodyRespondsOverSRT is a destination that is dead: UDP does not say so.
+func TestNobodyRespondsOverSRT(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
 	g := New(Options{Dial: loopback, Targets: []Target{{ID: "a", URL: "srt://127.0.0.1:9"}}, Logger: discard, Report: func(Report) {}})
 	if l, err := dialSRT(ctx, g.targets[0], []frame.Config{h264Config}); err == nil {
 		l.close(false)
-		t.Error("somebody answers")
+		t.Error("somebody responds")
 	}
 	if _, err := netip.ParseAddrPort("127.0.0.1:9"); err != nil {
 		t.Error(err)

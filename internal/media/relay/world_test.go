@@ -15,7 +15,6 @@ import (
 	"millrace/internal/media/frame"
 	"millrace/internal/media/ingest"
 	"millrace/internal/media/ingest/rtmp"
-	"millrace/internal/media/rtmpwire"
 )
 
 // TestMain: gosrt's dialer now and then leaves the goroutine behind that wants to tell its last error.
@@ -323,8 +322,4 @@ func (l *pipes) dial(ctx context.Context) (net.Conn, error) {
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-}
-
-func objectOf(level, code, description string) rtmpwire.Object {
-	return rtmpwire.Object{{Name: "level", Value: level}, {Name: "code", Value: code}, {Name: "description", Value: description}}
 }

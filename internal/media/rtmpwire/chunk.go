@@ -1,5 +1,6 @@
-// Package rtmpwire is RTMP below its commands: chunks, AMF0 and the handshake's sizes, for the side that takes publishers and the side
-// that is one. Bytes ↔ values. Every byte that is read is hostile: depth, number and size are bounded before anything is allocated.
+// Package rtmpwire implements RTMP 1.0 for servers and publishers: handshake, chunks, protocol control messages, AMF0 and
+// commands. What messages of media carry is package flv's. Every byte that is read is hostile: depth, number and size are bounded before anything is
+// allocated.
 //
 // It must never know sockets, stream keys, tags or codecs. No goroutines.
 package rtmpwire
@@ -38,7 +39,7 @@ const (
 // ErrChunk means that what comes is no chunk stream, or one that asks for too much.
 var ErrChunk = errors.New("malformed RTMP chunk")
 
-// Packet is one whole RTMP message. Body belongs to whoever takes it.
+// Packet is one whole RTMP message. Body belongs to the caller of Read.
 type Packet struct {
 	Kind      uint8
 	Timestamp uint32 // milliseconds modulo 2^32
@@ -293,10 +294,10 @@ func (r *Reader) Abort(id uint32) {
 	}
 }
 
-// Reset goes on reading from br: whoever reads more than commands wants a larger buffer.
+// Reset goes on reading from br: media wants a larger buffer than commands.
 func (r *Reader) Reset(br *bufio.Reader) { r.br = br }
 
-// Held says how many bytes of unfinished messages are held, and how many may be.
+// Held returns how many bytes of unfinished messages are held, and how many may be.
 func (r *Reader) Held() (held, most int) { return r.held, r.budget }
 
 // ReadFull is io.ReadFull without the interface, so that nothing escapes.

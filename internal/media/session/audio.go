@@ -83,7 +83,7 @@ func (a *audioTrack) write(i item, t time.Duration) error {
 		a.waits += a.length
 		n := len(a.waiting)
 		if n >= maxVerify || n >= 2 && a.time(a.waits) >= audioVerify {
-			return a.settle()
+			return a.placeStrays()
 		}
 		return nil
 	}
@@ -150,9 +150,9 @@ func (a *audioTrack) flush() error {
 	return nil
 }
 
-// settle decides about the strays: when all are off to the same side they are placed where they say, with a hole before or
+// placeStrays decides about the strays: when all are off to the same side they are placed where they say, with a hole before or
 // without the frames that come too late for it.
-func (a *audioTrack) settle() error {
+func (a *audioTrack) placeStrays() error {
 	late, early := 0, 0
 	due := a.pos
 	for _, i := range a.waiting {

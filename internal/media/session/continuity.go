@@ -19,8 +19,8 @@ const (
 	verdictTime     = time.Second
 	smallVerdict    = 4 // frames that have to agree on a small step back
 
-	maxSettled  = 2 * time.Second // by which small steps back may move the clock on at once,
-	settledLeak = 10              // and a tenth of real time beyond that: timestamps in no order make no longer recording
+	maxShift  = 2 * time.Second // by which small steps back may move the clock on at once,
+	shiftLeak = 10              // and a tenth of real time beyond that: timestamps in no order make no longer recording
 )
 
 // item is a frame on its way: at is its decoding time on the continuous clock.
@@ -44,8 +44,8 @@ type continuity struct {
 	lose   func() // a frame is not passed on
 	steady func() bool
 
-	settled   time.Duration // by how much small steps back have moved the clock on, less what real time allows
-	settledAt time.Time
+	shifted   time.Duration // by how much small steps back have moved the clock on, less what real time allows
+	shiftedAt time.Time
 }
 
 type track struct {
@@ -140,11 +140,11 @@ func (c *continuity) write(f frame.Frame) error {
 		return c.hold(f)
 	}
 	// yet another jump: close the one before, unless it was of one frame only, which never sets the clock
-	settle := func() error { return c.settle(f.Kind, !c.other(f.Kind).seen) }
+	move := func() error { return c.shift(f.Kind, !c.other(f.Kind).seen) }
 	if len(t.pending) == 1 {
-		settle = func() error { return c.flatten(f.Kind, t.due()+t.step) }
+		move = func() error { return c.flatten(f.Kind, t.due()+t.step) }
 	}
-	if err := settle(); err != nil {
+	if err := move(); err != nil {
 		return err
 	}
 	return c.write(f)
@@ -240,21 +240,21 @@ func (c *continuity) consider(k frame.Kind) error {
 	case t.why == gap:
 		return nil
 	case n >= 2 && len(u.pending) >= 2:
-		return c.settle(k, true)
+		return c.shift(k, true)
 	case t.why == smallStep && n >= smallVerdict:
-		return c.settle(k, k == frame.Video)
+		return c.shift(k, k == frame.Video)
 	case t.why == smallStep:
 		return nil
 	case alone && n >= 2:
-		return c.settle(k, true)
+		return c.shift(k, true)
 	case went >= verdictTime, last.DTS-first.DTS >= verdictTime, n >= maxPending, t.bytes >= maxPendingBytes:
-		return c.settle(k, went < verdictTime/4)
+		return c.shift(k, went < verdictTime/4)
 	}
 	return nil
 }
 
-// settle moves the clock so that what waits of kind k continues where the written ends: for all tracks, or for this one alone.
-func (c *continuity) settle(k frame.Kind, all bool) error {
+// shift moves the clock so that what waits of kind k continues where the written ends: for all tracks, or for this one alone.
+func (c *continuity) shift(k frame.Kind, all bool) error {
 	t, u := &c.tracks[k], c.other(k)
 	if t.why == gap || t.why == smallStep && !all {
 		return c.release(k, "") // sound a little back alone: frames are dropped until it fits
@@ -300,14 +300,14 @@ func (c *continuity) settle(k frame.Kind, all bool) error {
 
 // affords reports whether the clock may be moved on by d because of a small step back, at the time of a frame's arrival.
 func (c *continuity) affords(d time.Duration, now time.Time) bool {
-	if !c.settledAt.IsZero() {
-		c.settled = max(0, c.settled-now.Sub(c.settledAt)/settledLeak)
+	if !c.shiftedAt.IsZero() {
+		c.shifted = max(0, c.shifted-now.Sub(c.shiftedAt)/shiftLeak)
 	}
-	c.settledAt = now
-	if c.settled+d > maxSettled {
+	c.shiftedAt = now
+	if c.shifted+d > maxShift {
 		return false
 	}
-	c.settled += max(0, d)
+	c.shifted += max(0, d)
 	return true
 }
 
@@ -372,7 +372,7 @@ func (c *continuity) finish() error {
 		case !t.seen:
 			err = c.begin(t.pending[0])
 		default:
-			err = c.settle(frame.Kind(k), true)
+			err = c.shift(frame.Kind(k), true)
 		}
 		if err != nil {
 			return err

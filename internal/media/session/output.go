@@ -5,7 +5,7 @@ import "millrace/internal/media/frame"
 // Output takes repaired frames: what a packager fits. All calls of one publication come from one goroutine, in this order:
 // Configure of each kind that is known, Rate if there is video, then frames; Close last and once. An error ends the publication.
 //
-// The clock of the frames starts at 0 with the publication (a stream's or asset's base is added by whoever joins publications).
+// The clock of the frames starts at 0 with the publication (a stream's or asset's base is added where publications are joined).
 // Frames of one kind come in DTS order; between the kinds the order is that of arrival, so audio may run ahead of video or behind it.
 type Output interface {
 	// Configure gives the parameters of a kind: before the first frame of that kind, and again when they change.

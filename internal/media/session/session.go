@@ -23,10 +23,10 @@ const (
 // ErrClosed is returned for frames after Close.
 var ErrClosed = errors.New("session is closed")
 
-// Options are what a Session needs. Output is required.
+// Options configures a Session. Output is required.
 type Options struct {
 	Output Output
-	Logger *slog.Logger // slog.Default when nil; whoever opens the session adds the stream's id
+	Logger *slog.Logger // slog.Default when nil; the opener of the session adds the stream's id
 	Now    func() time.Time
 	// WaitForTracks is how long, in stream time, sound waits for a first video key frame before the publication counts
 	// as audio only; twice that in real time. 1 s when 0. Once video is announced the wait is for its key frame.
@@ -94,7 +94,7 @@ func (s *Session) Configure(c frame.Config) error {
 		return nil
 	}
 	if s.configs[c.Kind] != nil { // what came before belongs to the old parameters
-		if s.failed = s.settle(c.Kind); s.failed != nil {
+		if s.failed = s.flush(c.Kind); s.failed != nil {
 			return s.failed
 		}
 	}
@@ -107,8 +107,8 @@ func (s *Session) Configure(c frame.Config) error {
 	return nil
 }
 
-// settle lets go of what is held back before the parameters of a kind change.
-func (s *Session) settle(k frame.Kind) error {
+// flush lets go of what is held back before the parameters of a kind change.
+func (s *Session) flush(k frame.Kind) error {
 	if s.failed != nil {
 		return s.failed
 	}
@@ -190,7 +190,7 @@ func (s *Session) finish() error {
 			return err
 		}
 	}
-	if err := s.audio.settle(); err != nil {
+	if err := s.audio.placeStrays(); err != nil {
 		return err
 	}
 	return s.video.finish(0)
@@ -264,14 +264,14 @@ func (s *Session) probe(i item) error {
 	return s.run()
 }
 
-// announcedFits tells whether the parameter sets announce a rate that the frames have.
+// announcedFits reports whether the parameter sets announce a rate that the frames have.
 func (s *Session) announcedFits(times []time.Duration) bool {
 	said, ok := rational(s.configs[frame.Video].FrameRate)
 	r := classify(times, s.configs[frame.Video].FrameRate)
 	return ok && r.constant && r.interval == said
 }
 
-// run ends the waiting: the tracks that are known are told to the output, then what was kept flows.
+// run ends the waiting: the output gets the tracks that are known, then the frames that were kept.
 func (s *Session) run() error {
 	kept, probed := s.early, s.probing
 	s.early, s.bytes, s.probing = nil, 0, false
@@ -384,7 +384,7 @@ func (s *Session) change(key bool) error {
 	}
 	s.jumped = ""
 	if s.audio.next != nil && s.audio.started { // what waits belongs to the old parameters
-		if err := s.audio.settle(); err != nil {
+		if err := s.audio.placeStrays(); err != nil {
 			return err
 		}
 	}

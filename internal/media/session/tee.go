@@ -2,7 +2,7 @@ package session
 
 import "millrace/internal/media/frame"
 
-// Tap takes a copy of what a session writes. It must not block and can not fail: whoever forwards frames elsewhere queues them.
+// Tap takes a copy of what a session writes. It must not block and can not fail: one that forwards frames elsewhere queues them.
 // A tap is not told of discontinuities and rates: the clock goes on over both.
 type Tap interface {
 	Configure(c frame.Config)
@@ -10,7 +10,7 @@ type Tap interface {
 	Close()
 }
 
-// Tee gives an output that hands everything to out, and what out has taken to tap.
+// Tee returns an output that hands everything to out, and what out has taken to tap.
 func Tee(out Output, tap Tap) Output { return tee{out, tap} }
 
 type tee struct {

@@ -41,7 +41,7 @@ type videoTrack struct {
 	followed time.Duration // when a duration was last changed to follow
 	strays   int
 	early    time.Duration // how far off the last frame was when it came too early, 0 when it did not
-	hasty    int           // frames in a row that came too early
+	tooEarly int           // frames in a row that came too early
 
 	held     item // variable rate: the frame whose duration is not known
 	holding  bool
@@ -56,7 +56,7 @@ func (v *videoTrack) begin(r rate, at time.Duration) error {
 	v.rate = r
 	v.grid = newGrid(r.interval, at)
 	v.started = true
-	v.strays, v.hasty, v.early, v.windowed, v.calm = 0, 0, 0, 0, 0
+	v.strays, v.tooEarly, v.early, v.windowed, v.calm = 0, 0, 0, 0, 0
 	v.drift, v.followed = 0, at
 	v.s.continuity.tracks[frame.Video].step = r.interval.duration()
 	v.s.continuity.tracks[frame.Video].fixed = r.constant
@@ -165,13 +165,13 @@ func (v *videoTrack) follow(now time.Duration) {
 // go on from where the picture is.
 func (v *videoTrack) countStray(i item, stray bool, off time.Duration) error {
 	if off < -gridStray && abs(off-v.early) < gridStray/2 {
-		if v.hasty++; v.hasty >= 2 {
+		if v.tooEarly++; v.tooEarly >= 2 {
 			v.s.continuity.slip(-off)
-			v.hasty, v.early, v.strays = 0, 0, 0
+			v.tooEarly, v.early, v.strays = 0, 0, 0
 			return nil
 		}
 	} else {
-		v.hasty = 0
+		v.tooEarly = 0
 	}
 	v.early = off
 	if !stray {

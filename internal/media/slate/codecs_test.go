@@ -32,7 +32,7 @@ var clips = map[frame.Codec][]string{
 
 const clipFPS, clipLength, clipWidth, clipHeight = 30, 40, 320, 180
 
-// clip gives an encoder's media of a codec.
+// clip returns an encoder's media of a codec.
 func clip(t *testing.T, codec frame.Codec) (frame.Config, []frame.Frame) {
 	t.Helper()
 	source := fmt.Sprintf("color=black:size=%dx%d:rate=%d,format=gray,geq=lum=20+5*N,scale=out_range=tv:in_range=tv,format=yuv420p", clipWidth, clipHeight, clipFPS)
@@ -133,7 +133,7 @@ func TestEveryCodec(t *testing.T) {
 	}
 }
 
-// gap plays frames to a Filler and has it notice that nothing follows.
+// gap plays frames to a Writer and has it notice that nothing follows.
 func gap(t *testing.T, config frame.Config, frames []frame.Frame) slate.Group {
 	t.Helper()
 	now := time.Now()

@@ -9,7 +9,7 @@ import (
 
 // content is a stretch of an encoder's media. Times are the stretch's own.
 type content struct {
-	f       *Filler
+	f       *Writer
 	pub     *Publication
 	out     Output
 	shift   time.Duration // from the session's clock
@@ -64,7 +64,7 @@ func (c *content) configure(config frame.Config) error {
 	return c.out.Configure(config)
 }
 
-// fills says that a kind that is missing can be filled in.
+// fills reports whether a kind that is missing can be filled in.
 func (c *content) fills(k frame.Kind) bool {
 	known := &c.f.known[k]
 	if !c.f.on || !known.has {

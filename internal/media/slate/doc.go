@@ -2,7 +2,7 @@
 // cuts their frames, and writes what is missing. Sound that is missing becomes silence, a picture that is missing the last one
 // held, and when nothing has come for half a second a picture of its own with silence, at the pace of real time, until media is back.
 //
-// A Filler is the only writer of its broadcast. Each stretch, of an encoder's media or of slate, has an output of its own, which goes on
+// A Writer is the only writer of its broadcast. Each stretch, of an encoder's media or of slate, has an output of its own, which goes on
 // where the last one ended behind a discontinuity, so that everything that players are promised about reconnects holds here too.
 // The rest of the package is what the slate is made of: the drawn pictures, the reading of somebody else's, silence.
 //
@@ -49,7 +49,7 @@ const (
 	kept = 128
 )
 
-// Options is what a Filler needs; all of it.
+// Options configures a Writer; all of it.
 type Options struct {
 	// Open begins a stretch of the recording that goes on where the last one ended. started is the time of its first frame.
 	Open func(slate bool, started time.Time) Output
@@ -57,7 +57,7 @@ type Options struct {
 	Limit func() time.Duration
 	// Now is the time. It never goes back.
 	Now func() time.Time
-	// Broken is told of an output that failed under the slate, once; the Filler writes no slate any more.
+	// Broken is told of an output that failed under the slate, once; the Writer writes no slate any more.
 	Broken func(error)
 }
 

@@ -35,7 +35,7 @@ func engine(t *testing.T) *encode.Engine {
 	return e
 }
 
-// decode gives what ffmpeg makes of samples with a configuration, as raw frames of `as`, and what it complains of.
+// decode returns what ffmpeg makes of samples with a configuration, as raw frames of `as`, and what it complains of.
 func decode(t *testing.T, c frame.Config, timescale uint32, samples []cmaf.Sample, as ...string) []byte {
 	t.Helper()
 	head, err := cmaf.Init(c, timescale)

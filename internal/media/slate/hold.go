@@ -45,7 +45,7 @@ func (g Group) MP4(w io.Writer) error {
 		}
 	}
 	_, err = w.Write(cmaf.AppendFragment(head, 1, cmaf.TrackID, 0, samples))
-	return err //nolint:wrapcheck // the reader's end, which whoever reads explains
+	return err //nolint:wrapcheck // the reader's end, which the reader's caller explains
 }
 
 // Last is when the last picture is presented, on the clock of what MP4 writes.
@@ -84,11 +84,11 @@ func (g *group) add(f *frame.Frame, now time.Time) {
 	g.pictures = append(g.pictures, *f)
 }
 
-// waiting says that the last picture may still come.
+// waiting reports whether the last picture may still come.
 func (g *group) waiting(now time.Time) bool { return g.waits && now.Sub(g.asked) < heldIn }
 
 // suspect is when the last picture is to be asked for unless another one comes; the zero time: not.
-func (f *Filler) suspect() time.Time {
+func (f *Writer) suspect() time.Time {
 	g := &f.group
 	c := f.content
 	if c == nil || g.waits || g.held != nil || len(g.pictures) < 2 { // a key frame alone is the last picture
@@ -97,8 +97,9 @@ func (f *Filler) suspect() time.Time {
 	return latest(g.came.Add(max(suspicion, 3*c.step)), g.asked.Add(heldAgain))
 }
 
-// Gap gives the pictures whose last one may have to stand, once, when none has come for a moment. Hold is to be called for them.
-func (f *Filler) Gap() (Group, bool) {
+// Gap returns the pictures whose last one may have to stand, once, when none has come for a moment. Hold is to be
+// called for them.
+func (f *Writer) Gap() (Group, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	now, at := f.opt.Now(), f.suspect()
@@ -112,7 +113,7 @@ func (f *Filler) Gap() (Group, bool) {
 }
 
 // Hold gives the last picture of a group by itself; nil when it can't be had.
-func (f *Filler) Hold(g Group, last *Still) {
+func (f *Writer) Hold(g Group, last *Still) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.group.number == g.number {
@@ -121,7 +122,7 @@ func (f *Filler) Hold(g Group, last *Still) {
 }
 
 // lastPicture is what stands for the encoder's pictures when none come, and its parameters: the last one, or else the last key frame.
-func (f *Filler) lastPicture() (*frame.Config, []byte) {
+func (f *Writer) lastPicture() (*frame.Config, []byte) {
 	if s := f.group.held; s != nil {
 		return &s.Config, s.Samples[0]
 	}
@@ -136,7 +137,7 @@ func (c *content) holdLast() error {
 		return nil
 	}
 	c.held = s
-	return c.turn(s.Config, "the last picture is held")
+	return c.change(s.Config, "the last picture is held")
 }
 
 // release lets the encoder's own pictures go on.
@@ -145,11 +146,11 @@ func (c *content) release() error {
 		return nil
 	}
 	c.held, c.sets = nil, true
-	return c.turn(c.f.known[frame.Video].config, "the picture goes on")
+	return c.change(c.f.known[frame.Video].config, "the picture goes on")
 }
 
-// turn begins pictures with other parameters.
-func (c *content) turn(config frame.Config, why string) error {
+// change begins pictures with other parameters.
+func (c *content) change(config frame.Config, why string) error {
 	if c.end[frame.Audio] > 0 && c.end[frame.Audio] < c.end[frame.Video]+c.lag {
 		c.conclude()
 	}

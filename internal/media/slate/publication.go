@@ -10,7 +10,7 @@ import (
 // Publication is what one encoder's session writes to. Until its first frame, and when it has been silent, there may be slate; media takes
 // over again with a key frame.
 type Publication struct {
-	f       *Filler
+	f       *Writer
 	started time.Time // when its first frame came; zero: not said
 	configs [2]*frame.Config
 	fps     float64
@@ -30,7 +30,7 @@ type burst struct {
 }
 
 // Attach begins a publication; what its predecessor still writes is dropped.
-func (f *Filler) Attach() *Publication {
+func (f *Writer) Attach() *Publication {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.detach()
@@ -39,7 +39,7 @@ func (f *Filler) Attach() *Publication {
 }
 
 // detach lets go of the current publication. Where there may be slate its stretch stays open: the last picture stands for a while.
-func (f *Filler) detach() {
+func (f *Writer) detach() {
 	f.pub = nil
 	if f.content != nil && !f.on {
 		f.end()
@@ -151,7 +151,7 @@ func (p *Publication) Write(fr frame.Frame) error {
 	return c.write(fr)
 }
 
-// takesOver says that media goes on in place of the slate with fr; what is not written with it is kept, or too old.
+// takesOver reports whether media goes on in place of the slate with fr; what is not written with it is kept, or too old.
 func (p *Publication) takesOver(fr *frame.Frame) bool {
 	if fr.Kind == frame.Audio {
 		if len(p.sounds) >= kept {
@@ -164,7 +164,7 @@ func (p *Publication) takesOver(fr *frame.Frame) bool {
 	return fr.Key && !p.stale(fr)
 }
 
-// stale says that fr belongs to the time that the slate has stood in for, and more of it is coming at once: a connection that was stuck
+// stale reports whether fr belongs to the time that the slate has stood in for, and more of it is coming at once: a connection that was stuck
 // delivers what has piled up. A clock that stood still while nothing came looks the same at first; it goes on at the pace of real time.
 func (p *Publication) stale(fr *frame.Frame) bool {
 	const tolerance = 250 * time.Millisecond

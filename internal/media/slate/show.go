@@ -9,7 +9,7 @@ import (
 
 // show is a stretch of slate: the picture over and over, and silence.
 type show struct {
-	f       *Filler
+	f       *Writer
 	started time.Time // wall clock of its beginning
 	pace    time.Duration
 	out     Output
@@ -25,7 +25,7 @@ type show struct {
 	heard   int64 // frames of silence so far
 }
 
-func newShow(f *Filler, started time.Time) *show {
+func newShow(f *Writer, started time.Time) *show {
 	s := &show{f: f, started: started, pace: max(f.opt.Limit()/2, 100*time.Millisecond)}
 	if v := &f.known[frame.Video]; v.has {
 		s.lag = v.lag

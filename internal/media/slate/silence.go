@@ -17,7 +17,7 @@ type Silence struct {
 	short func(samples int64) (packet []byte, length int64)
 }
 
-// SilenceOf gives the silence of a track; false where its parameters can't be read.
+// SilenceOf returns the silence of a track; false where its parameters can't be read.
 func SilenceOf(c frame.Config) (Silence, bool) {
 	clock := codec.ClockOf(c)
 	s := Silence{samples: clock.Length, rate: clock.Rate}
@@ -56,8 +56,8 @@ func (s Silence) time(samples int64) time.Duration {
 	return time.Duration(samples/s.rate)*time.Second + time.Duration((samples%s.rate*int64(time.Second)+s.rate/2)/s.rate)
 }
 
-// fill gives the packet that fills the rest of a hole best, which is shorter than a whole one: a shorter one where the codec has them, else
-// a whole one if more than half of it is needed; nil where a hole is better.
+// fill returns the packet that fills the rest of a hole best, which is shorter than a whole one: a shorter one where
+// the codec has them, else a whole one if more than half of it is needed; nil where a hole is better.
 func (s Silence) fill(rest time.Duration) (packet []byte, long time.Duration) {
 	if rest <= 0 || rest >= s.at(1) {
 		return nil, 0

@@ -76,8 +76,8 @@ func (t *Timeline) Entries() []Entry {
 	if t.Zero > 0 {
 		out = append(out, Entry{Zero: t.Zero})
 	}
-	for _, l := range t.Lanes {
-		out = append(out, Entry{Rendition: &l.Rendition})
+	for _, l := range t.Renditions {
+		out = append(out, Entry{Rendition: &l.RenditionInfo})
 		for i := range l.Inits {
 			out = append(out, Entry{Init: &l.Inits[i]})
 		}
@@ -87,9 +87,9 @@ func (t *Timeline) Entries() []Entry {
 		return out
 	}
 	out = append(out, Entry{Over: true})
-	for i, l := range t.Lanes {
-		for k := len(l.Inits); k < len(t.Tail.Lanes[i].Inits); k++ {
-			out = append(out, Entry{Init: &t.Tail.Lanes[i].Inits[k]})
+	for i, l := range t.Renditions {
+		for k := len(l.Inits); k < len(t.Tail.Renditions[i].Inits); k++ {
+			out = append(out, Entry{Init: &t.Tail.Renditions[i].Inits[k]})
 		}
 	}
 	return t.Tail.appendSegments(out, 0, len(t.Tail.Marks))
@@ -103,7 +103,7 @@ func (t *Timeline) appendSegments(out []Entry, from, to int) []Entry {
 		if !m.Start.IsZero() {
 			s.Start = m.Start.UnixMilli()
 		}
-		for _, l := range t.Lanes {
+		for _, l := range t.Renditions {
 			s.Chunks = append(s.Chunks, l.Chunks[i])
 		}
 		out = append(out, Entry{Segment: &s})

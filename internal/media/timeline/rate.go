@@ -54,6 +54,9 @@ func (r *Rate) drop(n int) {
 // Average is the mean in bits per second; 0 before the first segment.
 func (r *Rate) Average(timescale uint32) float64 { return perSecond(r.bytes, r.ticks, timescale) }
 
+// Ticks is how long the segments were together.
+func (r *Rate) Ticks() int64 { return r.ticks }
+
 // Peak is the fastest stretch in bits per second; the average while everything is shorter than a stretch.
 func (r *Rate) Peak(timescale uint32) float64 { return max(r.peak, r.Average(timescale)) }
 

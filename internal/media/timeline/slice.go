@@ -20,13 +20,13 @@ func (t *Timeline) Slice(from, to float64) *Timeline {
 	if len(out.Marks) > 0 {
 		out.Marks[0].Discontinuity = false
 	}
-	for _, l := range t.Lanes {
-		c := &Lane{Rendition: l.Rendition, Inits: append([]Init(nil), l.Inits...), target: t.Target}
+	for _, l := range t.Renditions {
+		c := &Rendition{RenditionInfo: l.RenditionInfo, Inits: append([]Init(nil), l.Inits...), target: t.Target}
 		c.PartTarget = 0 // a clip is not live
 		for _, chunk := range l.Chunks[a:b] {
 			c.Append(chunk)
 		}
-		out.Lanes = append(out.Lanes, c)
+		out.Renditions = append(out.Renditions, c)
 	}
 	return out
 }
@@ -34,12 +34,12 @@ func (t *Timeline) Slice(from, to float64) *Timeline {
 // Objects calls yield for every storage key that t needs.
 func (t *Timeline) Objects(yield func(key string) bool) { t.objects(yield) }
 
-// objects is Objects; false: yield wants no more.
+// objects is Objects; it reports whether yield wants more.
 func (t *Timeline) objects(yield func(key string) bool) bool {
 	if t.Tail != nil && !t.Tail.objects(yield) {
 		return false
 	}
-	for _, l := range t.Lanes {
+	for _, l := range t.Renditions {
 		if l.Source != nil && !yield(l.Source.Object) {
 			return false
 		}

@@ -5,8 +5,8 @@ import "slices"
 // beyond is an empty timeline that goes on where t ends, with what was declared so far.
 func (t *Timeline) beyond() *Timeline {
 	out := &Timeline{First: t.Next(), Target: t.Target, Zero: t.ZeroTime()}
-	for _, l := range t.Lanes {
-		out.Lanes = append(out.Lanes, &Lane{Rendition: l.Rendition, Inits: slices.Clone(l.Inits), target: l.target})
+	for _, l := range t.Renditions {
+		out.Renditions = append(out.Renditions, &Rendition{RenditionInfo: l.RenditionInfo, Inits: slices.Clone(l.Inits), target: l.target})
 	}
 	return out
 }
@@ -27,21 +27,25 @@ func (t *Timeline) Concluded(limit float64) (*Timeline, error) {
 		return t, nil
 	}
 	head := &Timeline{First: t.First, Target: t.Target, Zero: t.Zero}
-	for _, l := range t.Lanes {
-		head.Lanes = append(head.Lanes, &Lane{Rendition: l.Rendition, Inits: l.Inits[:l.used(n)]})
+	for _, l := range t.Renditions {
+		head.Renditions = append(head.Renditions, &Rendition{RenditionInfo: l.RenditionInfo, Inits: l.Inits[:l.used(n)]})
 	}
 	out := append(head.Entries(), t.appendSegments(nil, 0, n)...)
 	out = append(out, Entry{Over: true})
-	for i, l := range t.Lanes {
-		for k := len(head.Lanes[i].Inits); k < len(l.Inits); k++ {
+	for i, l := range t.Renditions {
+		for k := len(head.Renditions[i].Inits); k < len(l.Inits); k++ {
 			out = append(out, Entry{Init: &l.Inits[k]})
 		}
 	}
-	return Build(t.appendSegments(out, n, len(t.Marks)))
+	concluded, err := Build(t.appendSegments(out, n, len(t.Marks)))
+	if err == nil {
+		concluded.Texts = t.Texts
+	}
+	return concluded, err
 }
 
 // used is how many of its init segments the first n chunks need.
-func (l *Lane) used(n int) int {
+func (l *Rendition) used(n int) int {
 	most := min(1, len(l.Inits)) // a rendition is described by one, whether it has media or not
 	for _, c := range l.Chunks[:n] {
 		if !c.Gap {

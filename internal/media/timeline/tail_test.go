@@ -11,7 +11,7 @@ import (
 
 // broadcastWithSlate is content, slate, content, and slate at the end; each stretch has an init segment of its own.
 func broadcastWithSlate() []timeline.Entry {
-	out := []timeline.Entry{{Target: 2}, {Rendition: &timeline.Rendition{ID: "v", Timescale: 1}}}
+	out := []timeline.Entry{{Target: 2}, {Rendition: &timeline.RenditionInfo{ID: "v", Timescale: 1}}}
 	for i, slate := range []bool{false, false, true, false, true, true} {
 		use := []int{0, 0, 1, 2, 3, 3}[i]
 		if i == 0 || use != []int{0, 0, 1, 2, 3, 3}[i-1] {
@@ -31,11 +31,11 @@ func TestConcluded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(got.Marks) != 4 || got.Duration().Seconds() != 8 || len(got.Lanes[0].Inits) != 3 || len(got.Spans()) != 5 {
+	if len(got.Marks) != 4 || got.Duration().Seconds() != 8 || len(got.Renditions[0].Inits) != 3 || len(got.Spans()) != 5 {
 		t.Errorf("concluded as %+v", got)
 	}
 	tail := got.Tail
-	if tail == nil || tail.First != 11 || len(tail.Marks) != 2 || len(tail.Lanes[0].Inits) != 4 || tail.Lanes[0].Chunks[1].Object != "v5" {
+	if tail == nil || tail.First != 11 || len(tail.Marks) != 2 || len(tail.Renditions[0].Inits) != 4 || tail.Renditions[0].Chunks[1].Object != "v5" {
 		t.Errorf("the tail is %+v", tail)
 	}
 	if got.Find(10) != got || got.Find(11) != tail || got.Find(12) != tail || got.Find(13) != nil || got.Find(6) != nil {
@@ -75,7 +75,7 @@ func TestConcludedWithoutSlateAtTheEnd(t *testing.T) {
 			t.Errorf("%s: %+v, %v", name, got, err)
 		}
 	}
-	alone := build(t, []timeline.Entry{{Rendition: &timeline.Rendition{ID: "v", Timescale: 1}}, {Segment: &timeline.Segment{Slate: true}}})
+	alone := build(t, []timeline.Entry{{Rendition: &timeline.RenditionInfo{ID: "v", Timescale: 1}}, {Segment: &timeline.Segment{Slate: true}}})
 	if got, err := alone.Concluded(0); err != nil || got != alone {
 		t.Errorf("slate alone: %+v, %v", got, err)
 	}

@@ -24,8 +24,8 @@ const (
 	MainAudio = "a"
 )
 
-// Rendition declares one rendition.
-type Rendition struct {
+// RenditionInfo declares one rendition.
+type RenditionInfo struct {
 	ID        string     `json:"id"`
 	Kind      frame.Kind `json:"kind"`
 	Timescale uint32     `json:"timescale"` // ticks per second of its chunks
@@ -71,7 +71,7 @@ type Segment struct {
 type Chunk struct {
 	Rendition   string `json:"r"`
 	Init        int    `json:"i,omitempty"` // which Init of its rendition, from 0
-	Time        int64  `json:"t"`           // decoding time of its first sample, in ticks
+	Time        int64  `json:"t"`           // decoding time of its first sample, in ticks; behind a discontinuity before it is moved, see cmaf.Start
 	Duration    int64  `json:"d"`           // in ticks
 	Size        int64  `json:"n,omitempty"` // bytes
 	Apart       int64  `json:"w,omitempty"` // wall clock: its first frame is so many milliseconds later than the segment's Start
@@ -85,12 +85,13 @@ type Chunk struct {
 
 // Entry is one step of the log: exactly one field is set.
 type Entry struct {
-	Rendition *Rendition `json:"rendition,omitempty"`
-	Init      *Init      `json:"init,omitempty"`
-	Segment   *Segment   `json:"segment,omitempty"`
-	Target    int        `json:"target,omitempty"` // EXT-X-TARGETDURATION in seconds: it never changes once said
-	Over      bool       `json:"over,omitempty"`   // the asset ends here: what follows was listed while it was live
-	Zero      float64    `json:"zero,omitempty"`   // media time, in seconds, of the asset's second 0, where that is not Origin
+	Rendition *RenditionInfo `json:"rendition,omitempty"`
+	Init      *Init          `json:"init,omitempty"`
+	Segment   *Segment       `json:"segment,omitempty"`
+	Text      *Text          `json:"text,omitempty"`   // published in a live text rendition; it is part of no index
+	Target    int            `json:"target,omitempty"` // EXT-X-TARGETDURATION in seconds: it never changes once said
+	Over      bool           `json:"over,omitempty"`   // the asset ends here: what follows was listed while it was live
+	Zero      float64        `json:"zero,omitempty"`   // media time, in seconds, of the asset's second 0, where that is not Origin
 }
 
 // Mark is what all renditions share at one media sequence number.
@@ -101,9 +102,9 @@ type Mark struct {
 	Generation    int64
 }
 
-// Lane is one rendition with its chunks, index-aligned to the timeline's Marks.
-type Lane struct {
-	Rendition
+// Rendition is one rendition with its chunks, index-aligned to the timeline's Marks.
+type Rendition struct {
+	RenditionInfo
 	Inits  []Init
 	Chunks []Chunk
 	Peak   float64 // bits per second of the fastest stretch
@@ -113,11 +114,12 @@ type Lane struct {
 
 // Timeline is the log applied. The zero value is empty.
 type Timeline struct {
-	First  int64   // media sequence number of Marks[0]
-	Target int     // seconds
-	Zero   float64 // media time of the asset's second 0 (presentation time of its first video frame), in seconds; 0 means Origin
-	Marks  []Mark
-	Lanes  []*Lane
+	First      int64   // media sequence number of Marks[0]
+	Target     int     // seconds
+	Zero       float64 // media time of the asset's second 0 (presentation time of its first video frame), in seconds; 0 means Origin
+	Marks      []Mark
+	Renditions []*Rendition
+	Texts      []Text // of the live text renditions, while there is no index
 	// Tail is what was listed behind the asset's end while it was live. Its segments stay at their addresses; nothing else knows them. nil: nothing.
 	Tail *Timeline
 }
@@ -133,9 +135,9 @@ func (t *Timeline) ZeroTime() float64 {
 	return Origin
 }
 
-// Lane returns the rendition with that ID, or nil.
-func (t *Timeline) Lane(id string) *Lane {
-	for _, l := range t.Lanes {
+// Rendition returns the rendition with that ID, or nil.
+func (t *Timeline) Rendition(id string) *Rendition {
+	for _, l := range t.Renditions {
 		if l.ID == id {
 			return l
 		}
@@ -152,6 +154,10 @@ func (t *Timeline) Apply(e Entry) error {
 	if n := e.fields(); n != 1 {
 		return fmt.Errorf("entry of %d things: %w", n, ErrOrder)
 	}
+	if e.Text != nil {
+		t.addText(*e.Text)
+		return nil
+	}
 	if t.Tail != nil {
 		return t.Tail.Apply(e)
 	}
@@ -160,9 +166,9 @@ func (t *Timeline) Apply(e Entry) error {
 		t.Tail = t.beyond()
 		return nil
 	case e.Rendition != nil:
-		return t.addLane(*e.Rendition)
+		return t.addRendition(*e.Rendition)
 	case e.Init != nil:
-		l := t.Lane(e.Init.Rendition)
+		l := t.Rendition(e.Init.Rendition)
 		if l == nil {
 			return fmt.Errorf("init of unknown rendition %q: %w", e.Init.Rendition, ErrOrder)
 		}
@@ -183,7 +189,7 @@ func (t *Timeline) Apply(e Entry) error {
 // fields counts what e says.
 func (e *Entry) fields() int {
 	n := 0
-	for _, said := range []bool{e.Rendition != nil, e.Init != nil, e.Segment != nil, e.Target != 0, e.Over, e.Zero != 0} {
+	for _, said := range []bool{e.Rendition != nil, e.Init != nil, e.Segment != nil, e.Text != nil, e.Target != 0, e.Over, e.Zero != 0} {
 		if said {
 			n++
 		}
@@ -196,24 +202,24 @@ func (t *Timeline) setTarget(seconds int) error {
 		return fmt.Errorf("target duration %d s after %d s: %w", seconds, t.Target, ErrOrder)
 	}
 	t.Target = seconds
-	for _, l := range t.Lanes {
+	for _, l := range t.Renditions {
 		l.target = seconds
 	}
 	return nil
 }
 
-// maxLanes bounds what one hostile row can make of many others.
-const maxLanes = 256
+// maxRenditions bounds what one hostile row can make of many others.
+const maxRenditions = 256
 
-func (t *Timeline) addLane(r Rendition) error {
-	if r.ID == "" || t.Lane(r.ID) != nil || r.Timescale == 0 || r.Kind > frame.Text || r.PartTarget < 0 || len(t.Lanes) >= maxLanes {
+func (t *Timeline) addRendition(r RenditionInfo) error {
+	if r.ID == "" || t.Rendition(r.ID) != nil || r.Timescale == 0 || r.Kind > frame.Text || r.PartTarget < 0 || len(t.Renditions) >= maxRenditions {
 		return fmt.Errorf("rendition %q: %w", r.ID, ErrOrder)
 	}
-	l := &Lane{Rendition: r, target: t.Target}
+	l := &Rendition{RenditionInfo: r, target: t.Target}
 	for i := range t.Marks {
 		l.Chunks = append(l.Chunks, t.gap(l, i))
 	}
-	t.Lanes = append(t.Lanes, l)
+	t.Renditions = append(t.Renditions, l)
 	return nil
 }
 
@@ -234,13 +240,13 @@ func (t *Timeline) addSegment(s Segment) error {
 		m.Start = time.UnixMilli(s.Start).UTC()
 	}
 	t.Marks = append(t.Marks, m)
-	for _, l := range t.Lanes {
+	for _, l := range t.Renditions {
 		i := slices.IndexFunc(s.Chunks, func(c Chunk) bool { return c.Rendition == l.ID })
 		if i >= 0 {
 			l.Append(s.Chunks[i])
 		}
 	}
-	for _, l := range t.Lanes { // after the others, whose time a gap takes over
+	for _, l := range t.Renditions { // after the others, whose time a gap takes over
 		if len(l.Chunks) < len(t.Marks) {
 			l.Chunks = append(l.Chunks, t.gap(l, len(t.Marks)-1))
 		}
@@ -248,14 +254,14 @@ func (t *Timeline) addSegment(s Segment) error {
 	return nil
 }
 
-// fits says that a chunk is of a rendition and an init segment that were declared.
+// fits reports whether a chunk is of a rendition and an init segment that were declared.
 func (t *Timeline) fits(c *Chunk) bool {
-	l := t.Lane(c.Rendition)
+	l := t.Rendition(c.Rendition)
 	return l != nil && c.Init >= 0 && (c.Gap || c.Init < len(l.Inits)) && c.Duration >= 0 && c.Size >= 0 && c.From >= 0 && c.To >= c.From && c.Lead >= 0
 }
 
 // Append adds the next chunk.
-func (l *Lane) Append(c Chunk) {
+func (l *Rendition) Append(c Chunk) {
 	l.Chunks = append(l.Chunks, c)
 	if !c.Gap {
 		l.rate.Add(c.Size, c.Duration, l.Timescale, l.target)
@@ -264,9 +270,9 @@ func (l *Lane) Append(c Chunk) {
 }
 
 // gap is an empty chunk of l that lasts as long as another rendition's chunk at index i: one with media, if there is one.
-func (t *Timeline) gap(l *Lane, i int) Chunk {
+func (t *Timeline) gap(l *Rendition, i int) Chunk {
 	g := Chunk{Rendition: l.ID, Gap: true}
-	for _, o := range t.Lanes {
+	for _, o := range t.Renditions {
 		if o == l || i >= len(o.Chunks) || o.Chunks[i].Gap && g.Duration > 0 {
 			continue
 		}
@@ -283,19 +289,21 @@ func rescale(v int64, from, to uint32) int64 {
 	return (v/int64(from))*int64(to) + (v%int64(from))*int64(to)/int64(from)
 }
 
-// Average is the mean bit rate in bits per second; 0 for an empty lane.
-func (l *Lane) Average() float64 { return l.rate.Average(l.Timescale) }
+// Average is the mean bit rate in bits per second; 0 for an empty rendition.
+func (l *Rendition) Average() float64 { return l.rate.Average(l.Timescale) }
 
 // Seconds is the length of chunk i.
-func (l *Lane) Seconds(i int) float64 { return float64(l.Chunks[i].Duration) / float64(l.Timescale) }
+func (l *Rendition) Seconds(i int) float64 {
+	return float64(l.Chunks[i].Duration) / float64(l.Timescale)
+}
 
 // Lead is the rendition that decides where segments start: the main video, else the first one.
-func (t *Timeline) Lead() *Lane {
-	if v := t.Lane(MainVideo); v != nil {
+func (t *Timeline) Lead() *Rendition {
+	if v := t.Rendition(MainVideo); v != nil {
 		return v
 	}
-	if len(t.Lanes) > 0 {
-		return t.Lanes[0]
+	if len(t.Renditions) > 0 {
+		return t.Renditions[0]
 	}
 	return nil
 }
@@ -313,9 +321,9 @@ func (t *Timeline) Duration() time.Duration {
 	return time.Duration(float64(ticks) / float64(lead.Timescale) * float64(time.Second))
 }
 
-// Independent says that every video segment starts with an IDR (EXT-X-INDEPENDENT-SEGMENTS).
+// Independent reports whether every video segment starts with an IDR (EXT-X-INDEPENDENT-SEGMENTS).
 func (t *Timeline) Independent() bool {
-	for _, l := range t.Lanes {
+	for _, l := range t.Renditions {
 		if l.Kind == frame.Video && slices.ContainsFunc(l.Chunks, func(c Chunk) bool { return !c.Gap && !c.Independent }) {
 			return false
 		}

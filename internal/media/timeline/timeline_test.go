@@ -20,7 +20,7 @@ import (
 var noon = time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
 
 func rendition(id string, k frame.Kind, scale uint32) timeline.Entry {
-	return timeline.Entry{Rendition: &timeline.Rendition{ID: id, Kind: k, Timescale: scale}}
+	return timeline.Entry{Rendition: &timeline.RenditionInfo{ID: id, Kind: k, Timescale: scale}}
 }
 
 func initOf(id, codec string) timeline.Entry {
@@ -75,7 +75,7 @@ func TestBuild(t *testing.T) {
 	if tl.First != 7 || tl.Next() != 12 || tl.Target != 2 || len(tl.Marks) != 5 || tl.Duration() != 10*time.Second {
 		t.Errorf("first %d next %d target %d duration %v", tl.First, tl.Next(), tl.Target, tl.Duration())
 	}
-	a := tl.Lane("a")
+	a := tl.Rendition("a")
 	gaps := make([]bool, 0, 5)
 	for i, c := range a.Chunks {
 		gaps = append(gaps, c.Gap)
@@ -89,10 +89,10 @@ func TestBuild(t *testing.T) {
 	if !tl.Marks[2].Discontinuity || !tl.Marks[3].Discontinuity || tl.Marks[4].Discontinuity || !tl.Marks[1].Start.Equal(noon.Add(16*time.Second)) {
 		t.Errorf("marks %+v", tl.Marks)
 	}
-	if tl.Lead().ID != "v" || tl.Lane("x") != nil || tl.ZeroTime() != timeline.Origin || !tl.Independent() {
-		t.Error("lead, lanes, zero or independence")
+	if tl.Lead().ID != "v" || tl.Rendition("x") != nil || tl.ZeroTime() != timeline.Origin || !tl.Independent() {
+		t.Error("lead, renditions, zero or independence")
 	}
-	if got := tl.Lane("v").Peak; got != 16000 {
+	if got := tl.Rendition("v").Peak; got != 16000 {
 		t.Errorf("peak %v", got)
 	}
 	if got := a.Average(); got != 400 {
@@ -182,7 +182,7 @@ func TestStoredFormStays(t *testing.T) {
 	if err := timeline.WriteIndex(&again, entries); err != nil || again.String() != log {
 		t.Errorf("written again:\n%s%v", again.String(), err)
 	}
-	if tl := build(t, entries); tl.ZeroTime() != 12.5 || tl.Lane("a").PartTarget != 299667 {
+	if tl := build(t, entries); tl.ZeroTime() != 12.5 || tl.Rendition("a").PartTarget != 299667 {
 		t.Errorf("zero %v", tl.ZeroTime())
 	}
 	for _, bad := range []string{"{", "[]", `{"target":"2"}`, `{"segment":{"msn":1.5}}`} {
@@ -211,7 +211,7 @@ func TestGapWithoutAnyMediaLastsAsLongAsTheOthersSay(t *testing.T) {
 	t.Parallel()
 	lost := timeline.Chunk{Rendition: "v", Time: 10 * 90000, Duration: 2 * 90000, Gap: true}
 	tl := build(t, []timeline.Entry{rendition("v", frame.Video, 90000), segment(0, false, lost), rendition("a", frame.Audio, 48000)})
-	if c := tl.Lane("a").Chunks[0]; !c.Gap || c.Time != 480000 || c.Duration != 96000 {
+	if c := tl.Rendition("a").Chunks[0]; !c.Gap || c.Time != 480000 || c.Duration != 96000 {
 		t.Errorf("gap %+v", c)
 	}
 }
@@ -244,8 +244,8 @@ func TestSlice(t *testing.T) {
 			t.Errorf("[%v,%v): %d segments, want %d", tt.from, tt.to, len(got.Marks), tt.n)
 			continue
 		}
-		for _, l := range got.Lanes {
-			if want := tl.Lane(l.ID).Chunks[tt.first : tt.first+tt.n]; tt.n > 0 && !slices.Equal(l.Chunks, want) {
+		for _, l := range got.Renditions {
+			if want := tl.Rendition(l.ID).Chunks[tt.first : tt.first+tt.n]; tt.n > 0 && !slices.Equal(l.Chunks, want) {
 				t.Errorf("[%v,%v): chunks %+v", tt.from, tt.to, l.Chunks)
 			}
 		}
@@ -263,7 +263,7 @@ func TestSliceSharesNothing(t *testing.T) {
 	tl := build(t, broadcast())
 	clip := tl.Slice(0, 4)
 	want := build(t, clip.Entries())
-	tl.Marks[1].Discontinuity, tl.Lane("v").Chunks[0].Size, tl.Lane("v").Inits[0].Codec = true, 99, "x"
+	tl.Marks[1].Discontinuity, tl.Rendition("v").Chunks[0].Size, tl.Rendition("v").Inits[0].Codec = true, 99, "x"
 	if got := build(t, clip.Entries()); !reflect.DeepEqual(got, want) {
 		t.Error("the clip changed with its source")
 	}
@@ -308,7 +308,7 @@ func TestObjectsNamesEverythingOnce(t *testing.T) {
 	if n != 4 {
 		t.Errorf("went on after the end was asked for: %d", n)
 	}
-	src := build(t, []timeline.Entry{{Rendition: &timeline.Rendition{ID: "v", Timescale: 1, Source: &timeline.Source{Object: "file"}}}})
+	src := build(t, []timeline.Entry{{Rendition: &timeline.RenditionInfo{ID: "v", Timescale: 1, Source: &timeline.Source{Object: "file"}}}})
 	for k := range src.Objects {
 		if k != "file" {
 			t.Errorf("object %q", k)
@@ -384,7 +384,7 @@ func FuzzApply(f *testing.F) {
 				_ = tl.Apply(e)
 			}
 		}
-		for _, l := range tl.Lanes {
+		for _, l := range tl.Renditions {
 			if len(l.Chunks) != len(tl.Marks) {
 				t.Fatalf("%d chunks, %d marks", len(l.Chunks), len(tl.Marks))
 			}

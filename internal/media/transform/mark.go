@@ -59,7 +59,7 @@ func (w *worker) overlay(ctx context.Context) *encode.Overlay {
 	return &o
 }
 
-// highDefinition says that a picture's colours are those of BT.709: as it says itself, or by its size, as players take it then.
+// highDefinition reports whether a picture's colours are those of BT.709: as it says itself, or by its size, as players take it then.
 func highDefinition(c frame.Config) bool {
 	const unspecified, bt709 = 2, 1 // matrix_coefficients, ITU-T H.273
 	if c.Codec == frame.H264 {

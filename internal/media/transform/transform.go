@@ -1,5 +1,5 @@
-// Package transform stands between a publication's session and its packager and has the picture encoded anew where it can't stay as it
-// is: a test stream's gets the service's mark, one of a codec that players can't play becomes H.264. Sound goes past it untouched.
+// Package transform re-encodes the picture of a publication, between its session and its packager, where needed: a test stream gets a
+// watermark, and a codec that players can't play becomes H.264. Sound passes unchanged.
 // Every frame that comes out has the time of the one that went in.
 //
 // It must never know HLS, who publishes, or why a picture has to change. Goroutines: Run, called by the owner, and what it starts below
@@ -39,16 +39,18 @@ type Options struct {
 	Output  Output
 	Encoder Encoder
 	// Layers gives what lies over every picture, when the first has come; it may wait for it. nil: only what players can't play is encoded
-	// anew.
+	// again.
 	Layers func(context.Context) []overlay.Layer
 	Logger *slog.Logger
 }
 
 const (
-	maxQueue      = 16 << 20         // bytes of frames that wait for the encoder; behind it pictures are dropped up to the next key frame
-	patience      = 5 * time.Second  // of stream time that the encoder may keep a picture
-	closePatience = 10 * time.Second // how long Close waits for the last pictures
-	maxFailures   = 3                // encoders that end by themselves, each within calm of the last
+	maxQueue      = 16 << 20               // bytes of frames that wait for the encoder; behind it pictures are dropped up to the next key frame
+	patience      = 15 * time.Second       // of stream time that the encoder may keep a picture; a machine short of time starts one in ten seconds
+	soundAhead    = 500 * time.Millisecond // by how much sound may be ahead of the pictures in the encoder
+	soundPatience = 3 * time.Second        // when it is, it waits for no more than that
+	closePatience = 20 * time.Second       // how long Close waits for the last pictures
+	maxFailures   = 3                      // encoders that end by themselves, each within calm of the last
 	calm          = time.Minute
 )
 
@@ -58,7 +60,7 @@ var ErrPicture = errors.New("the picture can't be decoded: send H.264")
 // Transform is one publication's; it implements the session's output.
 type Transform struct {
 	opt  Options
-	on   bool          // the picture is encoded anew; set once, by the caller's goroutine
+	on   bool          // the picture is encoded again; set once, by the caller's goroutine
 	done chan struct{} // closed when Run has ended
 
 	mu      sync.Mutex
@@ -87,10 +89,10 @@ func New(o Options) *Transform {
 	return t
 }
 
-// Replaces says that a picture players can't play is encoded anew.
+// Replaces reports whether a picture players can't play is encoded again.
 func Replaces(c frame.Config) bool { return c.Kind == frame.Video && c.Codec == frame.VP8 }
 
-// needed says whether a picture has to be encoded anew.
+// needed reports whether a picture has to be encoded again.
 func (t *Transform) needed(c frame.Config) bool {
 	return Replaces(c) || c.Kind == frame.Video && t.opt.Layers != nil
 }

@@ -128,7 +128,7 @@ func engine(t *testing.T) *encode.Engine {
 const picture = "testsrc2=size=320x180:rate=30:duration=2"
 
 // filmed is two seconds of H.264 in access units, with a key frame each second.
-func filmed(t *testing.T, args ...string) (frame.Config, []frame.Frame) {
+func encodedPictures(t *testing.T, args ...string) (frame.Config, []frame.Frame) {
 	t.Helper()
 	args = append([]string{"-f", "lavfi", "-i", picture, "-pix_fmt", "yuv420p", "-c:v", "libx264", "-preset", "ultrafast", "-g", "30"}, args...)
 	out := made(t, "film.mp4", append(args, "-movflags", "+frag_keyframe+empty_moov+default_base_moof")...)
@@ -205,7 +205,7 @@ func TestMarked(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			config, frames := filmed(t, args...)
+			config, frames := encodedPictures(t, args...)
 			var out output
 			tr := start(t, transform.Options{Output: &out, Encoder: e, Layers: func(context.Context) []overlay.Layer { return []overlay.Layer{red()} }})
 			must(t, tr.Configure(config))
@@ -250,8 +250,8 @@ func red() overlay.Layer {
 func TestUnevenTimes(t *testing.T) {
 	t.Parallel()
 	e := engine(t)
-	config, frames := filmed(t, "-bf", "0")
-	vp8Config, vp8Frames := filmedVP8(t)
+	config, frames := encodedPictures(t, "-bf", "0")
+	vp8Config, vp8Frames := encodedVP8(t)
 	stamps := map[string]func(n int, at time.Duration) time.Duration{
 		"each 5 ms off": func(n int, at time.Duration) time.Duration {
 			return at + 5*time.Millisecond + time.Duration(n*7%11-5)*time.Millisecond
@@ -333,7 +333,7 @@ func looked(t *testing.T, c frame.Config, frames []frame.Frame) {
 }
 
 // filmedVP8 is two seconds of VP8, with a key frame each second.
-func filmedVP8(t *testing.T) (frame.Config, []frame.Frame) {
+func encodedVP8(t *testing.T) (frame.Config, []frame.Frame) {
 	t.Helper()
 	file := made(t, "film.ivf", "-f", "lavfi", "-i", picture, "-pix_fmt", "yuv420p", "-c:v", "libvpx", "-deadline", "realtime", "-lag-in-frames", "0",
 		"-auto-alt-ref", "0", "-g", "30")
@@ -355,7 +355,7 @@ func filmedVP8(t *testing.T) (frame.Config, []frame.Frame) {
 func TestVP8(t *testing.T) {
 	t.Parallel()
 	e := engine(t)
-	config, frames := filmedVP8(t)
+	config, frames := encodedVP8(t)
 	var out output
 	tr := start(t, transform.Options{Output: &out, Encoder: e})
 	must(t, tr.Configure(config))

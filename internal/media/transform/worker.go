@@ -6,6 +6,7 @@ import (
 	"errors"
 	"image"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -27,12 +28,12 @@ type worker struct {
 	drawn    *encode.Overlay // the layers, drawn
 	drawnFor image.Point     // for pictures of this size
 	fps      float64
-	held     []frame.Frame // sound that waits for the first picture of a run
 	failures int
 	failedAt time.Time // received time of the picture that found the last encoder gone
 
 	mu      sync.Mutex // guards what follows, and the output
 	out     Output
+	held    []frame.Frame // sound that waits for pictures
 	run     *run
 	avcC    []byte        // as told to the output
 	end     time.Duration // where the picture that was written last ends
@@ -64,6 +65,9 @@ func (w *worker) pass(do func() error) error {
 
 func (w *worker) configure(c frame.Config) error {
 	if c.Kind != frame.Video {
+		if err := w.flush(); err != nil { // what is held is of the parameters before
+			return err
+		}
 		return w.pass(func() error { return w.out.Configure(c) })
 	}
 	w.endRun()
@@ -84,31 +88,48 @@ func (w *worker) close(cause error) error {
 	return errors.Join(w.flush(), w.pass(func() error { return w.out.Close(cause) }))
 }
 
-// sound goes past the encoder, but not past the first picture of a run: that says how the picture is configured.
+// sound goes past the encoder, but not far ahead of the pictures in it: behind much sound they would come too late for
+// their segment.
 func (w *worker) sound(f frame.Frame) error {
-	if w.awaited(&f) {
-		w.held = append(w.held, f)
-		return nil
-	}
-	if err := w.flush(); err != nil {
-		return err
-	}
-	return w.pass(func() error { return w.out.Write(f) })
-}
-
-// awaited says that a picture is about to come that has to be written before f.
-func (w *worker) awaited(f *frame.Frame) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.run == nil { // announced, but not begun
-		return w.source.Codec != "" && w.avcC == nil && (len(w.held) == 0 || f.PTS-w.held[0].PTS < patience)
-	}
-	return !w.run.begun
+	w.held = append(w.held, f)
+	return w.release()
 }
 
+// release writes the sound that needs to wait no longer. Called with the lock.
+func (w *worker) release() error {
+	n := 0
+	defer func() { w.held = slices.Delete(w.held, 0, n) }()
+	for ; n < len(w.held) && !w.awaited(&w.held[n]); n++ {
+		if err := w.out.Write(w.held[n]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// awaited reports whether a picture is about to come that has to be written before f, which is held. Called with the
+// lock.
+func (w *worker) awaited(f *frame.Frame) bool {
+	switch {
+	case w.run == nil: // announced, but not begun
+		return w.source.Codec != "" && w.avcC == nil && w.held[len(w.held)-1].PTS-w.held[0].PTS < patience
+	case !w.run.begun: // its first picture says how the picture is configured
+		return true
+	case w.run.over() || len(w.run.sent) == 0:
+		return false
+	}
+	behind := f.PTS - w.run.sent[0].pts
+	return behind > soundAhead && w.held[len(w.held)-1].PTS-w.run.sent[0].pts < soundPatience
+}
+
+// flush writes all sound that is held.
 func (w *worker) flush() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	for _, f := range w.held {
-		if err := w.pass(func() error { return w.out.Write(f) }); err != nil {
+		if err := w.out.Write(f); err != nil {
 			return err
 		}
 	}
@@ -145,10 +166,9 @@ func (w *worker) picture(ctx context.Context, f frame.Frame) error {
 	if !w.run.feed(&f) {
 		return nil // over: the next picture says so
 	}
-	if len(w.held) > 0 && !w.awaited(&w.held[0]) {
-		return w.flush()
-	}
-	return nil
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.release()
 }
 
 var errStuck = errors.New("the encoder keeps pictures to itself")
@@ -216,7 +236,9 @@ func (w *worker) encoded(r *run, tag flv.Tag) error {
 	}
 	r.begun = true
 	w.end = f.DTS + f.Duration
-	w.trouble = w.out.Write(f)
+	if w.trouble = w.out.Write(f); w.trouble == nil {
+		w.trouble = w.release()
+	}
 	return w.trouble
 }
 

@@ -10,9 +10,11 @@ import (
 	"sync"
 	"time"
 
+	"millrace/internal/id"
 	"millrace/internal/media/frame"
 	"millrace/internal/media/hls"
 	"millrace/internal/media/journal"
+	"millrace/internal/media/objectkey"
 	"millrace/internal/media/timeline"
 )
 
@@ -31,8 +33,8 @@ type Options struct {
 	Store    Store
 	Recorder Recorder
 	Timeline *timeline.Timeline // what was recorded before (a recovered broadcast); nil: nothing
-	// MaxHeld bounds the bytes that wait for a storage that does not answer; behind it segments are lost, which is logged and recorded
-	// as gaps. 256 MiB when 0.
+	// MaxHeld bounds the bytes that wait for a storage that does not respond; behind it segments are lost, which is logged
+	// and recorded as gaps. 256 MiB when 0.
 	MaxHeld int64
 	// Generation numbers those who write the broadcast: it is in the URLs of what is published now, so that they never name other bytes than
 	// those of another writer do.
@@ -51,31 +53,33 @@ type Options struct {
 type Edge struct {
 	opt Options
 
-	mu      sync.Mutex
-	version uint64 // of everything a playlist shows; grows with each publication
-	lanes   []*lane
-	shadows []*lane // made of lanes
-	first   int64   // media sequence number of the first segment
-	sealed  int     // how many segments, from the first on, are whole in every lane and queued for storage
-	target  int     // seconds; 0 until the first segment is whole
-	parts   map[string]time.Duration
-	ended   bool
-	live    bool          // a publication is attached: more parts are coming
-	slate   bool          // what is attached is no encoder
-	queue   []row         // sealed, not yet stored
-	wake    chan struct{} // one token: the queue has grown or the edge has ended
-	held    int64         // bytes in the queue
-	settled chan struct{} // closed with the next segment that is stored or lost; nil: nobody waits
-	begun   []Begun       // not fetched yet
+	mu           sync.Mutex
+	version      uint64 // of everything a playlist shows; grows with each publication
+	renditions   []*liveRendition
+	derived      Derived // made of renditions
+	texts        Texts   // cut as the video is
+	first        int64   // media sequence number of the first segment
+	sealed       int     // how many segments, from the first on, are whole in every rendition and queued for storage
+	target       int     // seconds; 0 until the first segment is whole
+	parts        map[string]time.Duration
+	ended        bool
+	live         bool          // a publication is attached: more parts are coming
+	slate        bool          // what is attached is no encoder
+	queue        []row         // sealed, not yet stored
+	wake         chan struct{} // one token: the queue has grown or the edge has ended
+	held         int64         // bytes in the queue
+	storedChange chan struct{} // closed with the next segment that is stored or lost; nil: nobody waits
+
+	inherited bool // there is something here that was not looked at for closed captions
 
 	reserved int64 // media sequence numbers below this one may be published
 	short    bool  // that they come to an end is told
 	parted   int   // segments before this one are not in the journal any more
 }
 
-// lane is one rendition at the edge.
-type lane struct {
-	timeline.Rendition
+// liveRendition is one rendition at the edge.
+type liveRendition struct {
+	timeline.RenditionInfo
 	inits []initSegment
 	segs  []segment // from Edge.first on; the last one may be open
 	cold  int       // segments before this one have nothing in memory
@@ -89,13 +93,17 @@ type lane struct {
 	}
 	rate timeline.Rate
 
+	captions closedCaptions
+
 	news      []Sample      // behind the last part
 	stir      chan struct{} // closed with every picture; nil: nobody follows so closely
 	followers int           // whole segments stay in memory for them
 
-	of   *lane // of a shadow: its source
-	from int   // of a shadow: the first segment that somebody makes now, from Edge.first on; -1: none
-	owed int   // of a shadow: a segment that is listed and is made now as those from `from` on are; -1: none
+	said *written // of a text rendition
+
+	of   *liveRendition // of a derived rendition: its source
+	from int            // of a derived rendition: the first segment that somebody makes now, from Edge.first on; -1: none
+	late int            // of a derived rendition: a segment that is listed and is encoded now as those from `from` on are; -1: none
 }
 
 type initSegment struct {
@@ -112,7 +120,7 @@ type segment struct {
 	size        int64
 	hot         *hot // nil once it is far behind the edge
 	init        int32
-	parts       int32 // how many it has or had; 0 for one of an earlier life whose parts nobody knows
+	parts       int32 // how many it has or had; 0 for one of an earlier process whose parts nobody knows
 	generation  int32 // in which it was published
 	disc        bool
 	slate       bool
@@ -121,7 +129,7 @@ type segment struct {
 	done        bool
 	stored      bool
 	lost        bool // storage was away for too long: a gap as soon as memory lets go of it
-	taken       bool // of a shadow's: somebody was told to make all of it
+	taken       bool // of a derived one: somebody was told to make all of it
 }
 
 // hot is what is at hand of a segment.
@@ -130,10 +138,10 @@ type hot struct {
 	media *journal.Media // its file; nil without a journal, and once storage has it
 	parts []part
 	down  bool // the file was put down
-	bare  bool // of an earlier life: nobody knows which pictures are in its parts
+	bare  bool // of an earlier process: nobody knows which pictures are in its parts
 }
 
-// written says that the segment, so far, is in its file.
+// written reports whether the segment, so far, is in its file.
 func (s *segment) written() bool {
 	return s.hot != nil && s.hot.media != nil && s.hot.media.Written(s.size)
 }
@@ -152,17 +160,21 @@ func New(o Options) *Edge {
 		o.MaxHeld = 256 << 20
 	}
 	e := &Edge{opt: o, first: o.Mode.Leading, wake: make(chan struct{}, 1), parts: map[string]time.Duration{}}
+	e.derived.e, e.texts.e = e, e
 	if t := o.Timeline; t != nil && len(t.Marks) > 0 {
 		e.resume(t)
 	}
 	e.takeOver()
+	e.texts.keep()
+	e.inherited = e.count() > 0
 	return e
 }
 
 func (e *Edge) resume(t *timeline.Timeline) {
 	e.first, e.target, e.sealed = t.First, t.Target, len(t.Marks)
-	for _, from := range t.Lanes {
-		l := &lane{Rendition: from.Rendition, cold: len(t.Marks), segs: make([]segment, 0, len(t.Marks)+256)}
+	e.texts.resume(t)
+	for _, from := range t.Renditions {
+		l := &liveRendition{RenditionInfo: from.RenditionInfo, cold: len(t.Marks), segs: make([]segment, 0, len(t.Marks)+256)}
 		for _, in := range from.Inits {
 			l.inits = append(l.inits, initSegment{Init: in, stored: true})
 		}
@@ -180,12 +192,12 @@ func (e *Edge) resume(t *timeline.Timeline) {
 		if from.PartTarget > 0 {
 			e.parts[l.ID] = time.Duration(from.PartTarget) * time.Microsecond
 		}
-		e.lanes = append(e.lanes, l)
+		e.renditions = append(e.renditions, l)
 	}
 }
 
-func (e *Edge) lane(id string) *lane {
-	for _, l := range e.lanes {
+func (e *Edge) rendition(id string) *liveRendition {
+	for _, l := range e.renditions {
 		if l.ID == id {
 			return l
 		}
@@ -193,20 +205,20 @@ func (e *Edge) lane(id string) *lane {
 	return nil
 }
 
-func (l *lane) open() *segment {
+func (l *liveRendition) open() *segment {
 	if n := len(l.segs); n > 0 && !l.segs[n-1].done {
 		return &l.segs[n-1]
 	}
 	return nil
 }
 
-func (l *lane) duration(ticks int64) time.Duration {
+func (l *liveRendition) duration(ticks int64) time.Duration {
 	s := int64(l.Timescale)
 	return time.Duration(ticks/s)*time.Second + time.Duration(ticks%s)*time.Second/time.Duration(s)
 }
 
-// within is the first segment, from `from` on, that ends less than d before the lane's end.
-func (l *lane) within(from int, d time.Duration) int {
+// within is the first segment, from `from` on, that ends less than d before the rendition's end.
+func (l *liveRendition) within(from int, d time.Duration) int {
 	var behind time.Duration
 	i := len(l.segs)
 	for i > from && (behind < d || !l.segs[i-1].done) {
@@ -216,8 +228,8 @@ func (l *lane) within(from int, d time.Duration) int {
 	return i
 }
 
-// beginsWithin is the first segment, from `from` on, that begins at most d before the lane's end.
-func (l *lane) beginsWithin(from int, d time.Duration) int {
+// beginsWithin is the first segment, from `from` on, that begins at most d before the rendition's end.
+func (l *liveRendition) beginsWithin(from int, d time.Duration) int {
 	var behind time.Duration
 	i := len(l.segs)
 	for i > from {
@@ -232,21 +244,24 @@ func (l *lane) beginsWithin(from int, d time.Duration) int {
 // key is the storage key of a chunk.
 func (e *Edge) key(rendition string, msn int64) string {
 	uri := hls.SegmentURI(rendition, msn, "m4s")
-	if l, i := e.lane(rendition), msn-e.first; l != nil && i >= 0 && i < int64(len(l.segs)) {
+	if l, i := e.rendition(rendition), msn-e.first; l != nil && i >= 0 && i < int64(len(l.segs)) {
 		uri = hls.InGeneration(int64(l.segs[i].generation), uri)
 	}
-	return "media/" + e.opt.Media + "/" + uri
+	return objectkey.Resource(id.Media(e.opt.Media), uri)
 }
 
 // changed publishes: caches are stale, waiters on l look again. Called with the lock.
-func (e *Edge) changed(l *lane) {
+func (e *Edge) changed(l *liveRendition) {
 	e.version++
 	l.awake()
-	e.shade(l)
+	e.derived.follow(l)
+	if l.Kind != frame.Text {
+		e.texts.follow(l)
+	}
 }
 
 // awake has waiters on l look again.
-func (l *lane) awake() {
+func (l *liveRendition) awake() {
 	if l.wait != nil {
 		close(l.wait)
 		l.wait = nil
@@ -256,11 +271,11 @@ func (l *lane) awake() {
 
 // Standing is where the recording stands when a publication begins.
 type Standing struct {
-	At    float64 // seconds of media time where what was recorded ends
-	Zero  float64 // seconds of media time where it begins
-	Began bool    // something was recorded
-	Lanes []timeline.Rendition
-	Next  []int64 // by lane: ticks where its media ends
+	At         float64 // seconds of media time where what was recorded ends
+	Zero       float64 // seconds of media time where it begins
+	Began      bool    // something was recorded
+	Renditions []timeline.RenditionInfo
+	Next       []int64 // by rendition: ticks where its media ends
 }
 
 // Standing tells a publication where to go on.
@@ -268,8 +283,8 @@ func (e *Edge) Standing() Standing {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	var out Standing
-	for _, l := range e.lanes {
-		out.Lanes, out.Next = append(out.Lanes, l.Rendition), append(out.Next, 0)
+	for _, l := range e.renditions {
+		out.Renditions, out.Next = append(out.Renditions, l.RenditionInfo), append(out.Next, 0)
 		if n := len(l.segs); n > 0 {
 			s := &l.segs[n-1]
 			out.Next[len(out.Next)-1] = s.time + s.dur
@@ -283,24 +298,24 @@ func (e *Edge) Standing() Standing {
 	return out
 }
 
-// Ended says that the broadcast's record is closed: nothing will be added.
+// Ended reports whether the broadcast's record is closed: nothing will be added.
 func (e *Edge) Ended() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.ended
 }
 
-// Independent tells whether each segment of every rendition can be decoded without another one, also those that are still to come
+// Independent reports whether each segment of every rendition can be decoded without another one, also those that are still to come
 // (EXT-X-INDEPENDENT-SEGMENTS).
 func (e *Edge) Independent() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return !slices.ContainsFunc(e.lanes, func(l *lane) bool { return !e.independent(l) })
+	return !slices.ContainsFunc(e.renditions, func(l *liveRendition) bool { return !e.independent(l) })
 }
 
-// independent is Independent for one rendition. Sound always is, and a shadow's encoder begins each segment with a key frame. Of a picture
+// independent is Independent for one rendition. Sound always is, and a derived rendition's encoder begins each segment with a key frame. Of a picture
 // that comes from outside nobody knows before its end: a segment may have to be cut where there is no key frame. Called with the lock.
-func (e *Edge) independent(l *lane) bool {
+func (e *Edge) independent(l *liveRendition) bool {
 	if l.Kind != frame.Video || l.of != nil {
 		return true
 	}

@@ -128,7 +128,7 @@ func newRig(o Options) *rig {
 	return r
 }
 
-func (r *rig) renditions(ids ...string) {
+func (r *rig) announce(ids ...string) {
 	for _, id := range ids {
 		kind, scale := frame.Video, uint32(90000)
 		if id[0] == 'a' {
@@ -140,7 +140,7 @@ func (r *rig) renditions(ids ...string) {
 }
 
 func (r *rig) start() {
-	r.renditions("v", "a")
+	r.announce("v", "a")
 	r.Live(true)
 }
 

@@ -19,7 +19,7 @@ import (
 )
 
 // bytesOf is what a viewer gets.
-func bytesOf(t *testing.T, s *storage, p Place) []byte {
+func bytesOf(t *testing.T, s *storage, p Location) []byte {
 	t.Helper()
 	if p.Data != nil {
 		return p.Data
@@ -62,7 +62,7 @@ func openBelow(t *testing.T, dir string) (n int) {
 func (r *rig) held() (n int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, l := range r.lanes {
+	for _, l := range r.renditions {
 		for i := range l.segs {
 			if h := l.segs[i].hot; h != nil {
 				n += len(h.buf)
@@ -80,7 +80,7 @@ func TestFileIsWhatIsServedAndStored(t *testing.T) {
 	r := newRig(Options{Mode: low, Journal: journalIn(dir)})
 	stop := r.run(t)
 	r.start()
-	var early []Place // of the first segment, held for as long as a slow viewer likes
+	var early []Location // of the first segment, held for as long as a slow viewer likes
 	want := map[string][]byte{}
 	for n := range int64(12) {
 		r.begin("v", false)
@@ -194,7 +194,7 @@ func TestDiskThatHangsHarmsNobody(t *testing.T) {
 	end()
 	<-done
 	<-stop
-	for _, c := range r.store.timeline(t).Lane("v").Chunks {
+	for _, c := range r.store.timeline(t).Rendition("v").Chunks {
 		if int64(len(r.store.objects[c.Object])) != c.Size || c.Gap {
 			t.Errorf("%+v", c)
 		}

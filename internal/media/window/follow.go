@@ -30,6 +30,9 @@ type Step struct {
 	Samples []Sample
 	Parts   []PartEnd
 	Done    bool
+
+	Discontinuity bool // of its segment: the samples do not follow those before
+	Slate         bool // it stands in for an encoder that is away
 }
 
 // ErrBehind says that a follower was too slow: what comes next is not at hand any more.
@@ -38,13 +41,13 @@ var ErrBehind = errors.New("too far behind the live edge")
 // Follower reads a rendition picture by picture, as it comes. It holds nothing up: one that is slow is told that it is behind. One goroutine
 // at a time may call its methods.
 type Follower struct {
-	e     *Edge
-	l     *lane
-	i     int   // segment, from Edge.first on
-	given int   // samples of it that were given
-	whole int   // samples of it that are in parts which were told
-	told  int   // parts of it that were told
-	at    int64 // ticks: where those end
+	e         *Edge
+	l         *liveRendition
+	i         int   // segment, from Edge.first on
+	given     int   // samples of it that were given
+	whole     int   // samples of it that are in parts which were told
+	announced int   // parts of it that were told
+	at        int64 // ticks: where those end
 
 	closed bool
 }
@@ -53,7 +56,7 @@ type Follower struct {
 func (e *Edge) Follow(rendition string, msn int64) (*Follower, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	l := e.lane(rendition)
+	l := e.rendition(rendition)
 	if l == nil {
 		return nil, ErrUnknown
 	}
@@ -65,14 +68,14 @@ func (e *Edge) Follow(rendition string, msn int64) (*Follower, error) {
 func (e *Edge) Newest(rendition string) int64 {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	l := e.lane(rendition)
+	l := e.rendition(rendition)
 	if l == nil {
 		return e.first
 	}
 	return l.newest(e)
 }
 
-func (l *lane) newest(e *Edge) int64 {
+func (l *liveRendition) newest(e *Edge) int64 {
 	n := len(l.segs)
 	if l.open() != nil {
 		n--
@@ -89,6 +92,9 @@ func (f *Follower) Close() {
 		f.l.followers--
 	}
 }
+
+// Timescale is the rendition's, in ticks a second.
+func (f *Follower) Timescale() uint32 { return f.l.Timescale }
 
 // Next waits for something new. io.EOF says that the recording has ended.
 func (f *Follower) Next(ctx context.Context) (Step, error) {
@@ -152,7 +158,7 @@ func (f *Follower) look() (step Step, old raw, wait chan struct{}, err error) {
 	if s.hot == nil || s.hot.buf == nil && s.parts > 0 && !s.written() {
 		return step, old, nil, ErrBehind
 	}
-	step = Step{MSN: e.first + int64(f.i), Init: int(s.init), Done: s.done}
+	step = Step{MSN: e.first + int64(f.i), Init: int(s.init), Done: s.done, Discontinuity: s.disc, Slate: s.slate}
 	old = f.parts(s, &step)
 	if !s.done {
 		before := len(l.news)
@@ -173,7 +179,7 @@ func (f *Follower) look() (step Step, old raw, wait chan struct{}, err error) {
 
 // parts tells the ends of parts that were not told, and gives those of which not all samples were given.
 func (f *Follower) parts(s *segment, step *Step) (old raw) {
-	if f.told == 0 {
+	if f.announced == 0 {
 		f.at = s.time
 	}
 	count := 0
@@ -190,17 +196,17 @@ func (f *Follower) parts(s *segment, step *Step) (old raw) {
 			old.parts = append(old.parts, x)
 		}
 		count += p.samples
-		if k >= f.told {
+		if k >= f.announced {
 			f.at += p.dur
 			step.Parts = append(step.Parts, PartEnd{Samples: count, Time: f.at})
 		}
 	}
-	f.whole, f.told, f.given = count, len(s.hot.parts), max(f.given, count)
+	f.whole, f.announced, f.given = count, len(s.hot.parts), max(f.given, count)
 	return old
 }
 
 // next goes on to the next segment.
-func (f *Follower) next() { f.i, f.given, f.whole, f.told = f.i+1, 0, 0, 0 }
+func (f *Follower) next() { f.i, f.given, f.whole, f.announced = f.i+1, 0, 0, 0 }
 
 // read adds the samples of parts.
 func (s *Step) read(old raw) error {
@@ -229,11 +235,12 @@ func (s *Step) read(old raw) error {
 	return nil
 }
 
-// Sample shows followers a picture that belongs to the open segment, in the order of decoding; its part comes later.
+// Sample shows followers a picture or a frame of sound that belongs to the open segment, in the order of decoding; its part comes later. It is
+// called for all of them, followed or not: a part has as many samples as came since the part before.
 func (e *Edge) Sample(rendition string, at int64, p cmaf.Sample) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	l := e.lane(rendition)
+	l := e.rendition(rendition)
 	if e.ended || l == nil || l.open() == nil {
 		return
 	}
@@ -242,20 +249,20 @@ func (e *Edge) Sample(rendition string, at int64, p cmaf.Sample) {
 }
 
 // takeNews forgets the pictures that are in a part now.
-func (l *lane) takeNews() {
+func (l *liveRendition) takeNews() {
 	clear(l.news)
 	l.news = l.news[:0]
 }
 
 // stirring is closed with the next picture. Called with the lock.
-func (l *lane) stirring() chan struct{} {
+func (l *liveRendition) stirring() chan struct{} {
 	if l.stir == nil {
 		l.stir = make(chan struct{})
 	}
 	return l.stir
 }
 
-func (l *lane) stirred() {
+func (l *liveRendition) stirred() {
 	if l.stir != nil {
 		close(l.stir)
 		l.stir = nil

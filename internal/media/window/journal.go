@@ -6,7 +6,7 @@ import (
 
 // noteBegin puts the open segment's beginning into the journal, with the init segments that the record does not have yet. Called with
 // the lock; it does not wait.
-func (e *Edge) noteBegin(l *lane) {
+func (e *Edge) noteBegin(l *liveRendition) {
 	j := e.opt.Journal
 	if j == nil {
 		return
@@ -14,7 +14,7 @@ func (e *Edge) noteBegin(l *lane) {
 	s, msn := l.open(), e.first+int64(len(l.segs))-1
 	for k := range l.inits[:min(int(s.init)+1, len(l.inits))] {
 		if in := &l.inits[k]; !in.stored {
-			rendition, meta := l.Rendition, in.Init
+			rendition, meta := l.RenditionInfo, in.Init
 			j.Note(msn, journal.Record{Init: &meta, Rendition: &rendition, Number: k}, in.data)
 		}
 	}
@@ -24,11 +24,12 @@ func (e *Edge) noteBegin(l *lane) {
 	s.hot.media = j.Media(msn, l.ID)
 }
 
-// notePart puts a part into the journal before it is published, if the disk is quick. Called without the lock.
+// notePart puts a part into the journal before it is published; if the disk is slow, into memory. Called without the
+// lock.
 func (e *Edge) notePart(rendition string, buf []byte, ticks int64, independent bool) {
 	var media *journal.Media
 	var msn, from int64
-	if e.journalled(rendition, func(l *lane) {
+	if e.journalled(rendition, func(l *liveRendition) {
 		media, msn, from = l.open().hot.media, e.first+int64(len(l.segs))-1, l.open().size
 	}) {
 		e.opt.Journal.Published(msn)
@@ -36,24 +37,25 @@ func (e *Edge) notePart(rendition string, buf []byte, ticks int64, independent b
 	}
 }
 
-// noteEnd puts the end of the open segment into the journal before it is listed, if the disk is quick. Called without the lock.
+// noteEnd puts the end of the open segment into the journal before it is listed; if the disk is slow, into memory.
+// Called without the lock.
 func (e *Edge) noteEnd(rendition string, ticks int64) {
 	var msn int64
 	var end journal.Record
-	if e.journalled(rendition, func(l *lane) { msn, end = e.endOf(l, ticks) }) {
+	if e.journalled(rendition, func(l *liveRendition) { msn, end = e.endOf(l, ticks) }) {
 		e.opt.Journal.Published(msn)
 		e.opt.Journal.End(msn, end)
 	}
 }
 
-// journalled says whether a rendition has an open segment that is to be in a journal, and has it looked at with the lock.
-func (e *Edge) journalled(rendition string, look func(l *lane)) bool {
+// journalled reports whether a rendition has an open segment that is to be in a journal, and calls look with the lock.
+func (e *Edge) journalled(rendition string, look func(l *liveRendition)) bool {
 	if e.opt.Journal == nil {
 		return false
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	l := e.lane(rendition)
+	l := e.rendition(rendition)
 	if e.ended || l == nil || l.open() == nil {
 		return false
 	}
@@ -61,7 +63,7 @@ func (e *Edge) journalled(rendition string, look func(l *lane)) bool {
 	return true
 }
 
-// endOf says that the open segment ends. Called with the lock.
-func (e *Edge) endOf(l *lane, ticks int64) (msn int64, r journal.Record) {
+// endOf returns the record of the open segment's end. Called with the lock.
+func (e *Edge) endOf(l *liveRendition, ticks int64) (msn int64, r journal.Record) {
 	return e.first + int64(len(l.segs)) - 1, journal.Record{End: l.ID, Duration: max(l.open().dur, ticks), Target: e.target}
 }

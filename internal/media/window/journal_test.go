@@ -121,9 +121,9 @@ func TestKilledAnywhere(t *testing.T) {
 		if d := tl.Duration().Seconds(); d < least-0.001 || d > most+0.001 {
 			t.Errorf("moment %d: %.3f s are left, want %.3f (%d whole, %d and %d parts)", i, d, least, k.whole, k.v, k.a)
 		}
-		for _, l := range tl.Lanes {
+		for _, l := range tl.Renditions {
 			for n, c := range l.Chunks {
-				whole := full.Lane(l.ID).Chunks[n]
+				whole := full.Rendition(l.ID).Chunks[n]
 				if l.ID == "a" && n == k.whole && k.a == 0 && c.Gap { // pictures that were listed stay, without sound
 					continue
 				}
@@ -141,13 +141,13 @@ func TestKilledAnywhere(t *testing.T) {
 				}
 			}
 		}
-		if n := len(tl.Lanes); n == 2 && len(tl.Marks) > 0 {
+		if n := len(tl.Renditions); n == 2 && len(tl.Marks) > 0 {
 			ends := [2]float64{}
-			for k, l := range tl.Lanes {
+			for k, l := range tl.Renditions {
 				c := l.Chunks[len(l.Chunks)-1]
-				ends[k] = seconds(c.Time+c.Duration, l.Rendition)
+				ends[k] = seconds(c.Time+c.Duration, l.RenditionInfo)
 			}
-			if apart := ends[0] - ends[1]; apart > 0.3001 || apart < -0.3001 {
+			if apart := ends[0] - ends[1]; apart > 0.001 || apart < -0.001 {
 				t.Errorf("moment %d: renditions end %.3f s apart", i, apart)
 			}
 		}
@@ -198,7 +198,7 @@ func TestKilledWhileStoring(t *testing.T) {
 		t.Errorf("%+v %v", p, err)
 	}
 	done := two.run(t)
-	two.renditions("v", "a")
+	two.announce("v", "a")
 	two.Live(true)
 	two.at = two.Standing().At
 	two.segment(3, true)
@@ -206,8 +206,8 @@ func TestKilledWhileStoring(t *testing.T) {
 	two.drain(t)
 	done()
 	final := two.store.timeline(t)
-	if len(final.Marks) != 6 || !final.Marks[5].Discontinuity || len(final.Lane("v").Inits) != 1 {
-		t.Errorf("%d rows, inits %+v", len(final.Marks), final.Lane("v").Inits)
+	if len(final.Marks) != 6 || !final.Marks[5].Discontinuity || len(final.Rendition("v").Inits) != 1 {
+		t.Errorf("%d rows, inits %+v", len(final.Marks), final.Rendition("v").Inits)
 	}
 }
 
@@ -228,7 +228,7 @@ func TestListedWithoutSound(t *testing.T) {
 	killed := copyOf(t, dir)
 	stop()
 	tl, _ := recovered(t, nil, killed)
-	if v, a := tl.Lane("v").Chunks, tl.Lane("a").Chunks; len(v) != 2 || v[1].Duration != v[0].Duration || v[1].Size == 0 || len(a) != 2 || !a[1].Gap {
+	if v, a := tl.Rendition("v").Chunks, tl.Rendition("a").Chunks; len(v) != 2 || v[1].Duration != v[0].Duration || v[1].Size == 0 || len(a) != 2 || !a[1].Gap {
 		t.Errorf("pictures %+v\nsound %+v", v, a)
 	}
 }
@@ -251,7 +251,7 @@ func TestJournalWithoutOne(t *testing.T) {
 		}
 	}
 	tl, _ := recovered(t, nil, dir)
-	if v := tl.Lane("v").Chunks; len(v) != 4 || tl.First != 7 || v[0].Gap || !v[1].Gap || v[2].Gap || v[3].Gap {
+	if v := tl.Rendition("v").Chunks; len(v) != 4 || tl.First != 7 || v[0].Gap || !v[1].Gap || v[2].Gap || v[3].Gap {
 		t.Errorf("%d rows from %d: %+v", len(v), tl.First, v)
 	}
 }
@@ -263,10 +263,10 @@ func TestRenditionsThatComeAndGoAreRecovered(t *testing.T) {
 	r := newRig(Options{Mode: low, Journal: journalIn(dir)})
 	r.store.before = func(context.Context, string) error { return errAway }
 	stop := r.run(t)
-	r.renditions("v")
+	r.announce("v")
 	r.Live(true)
 	r.segment(2, false, "v")
-	r.renditions("v", "a")
+	r.announce("v", "a")
 	r.segment(2, false)
 	if n := r.AddInit(frame.Video, 90000, timeline.Init{Rendition: "v", Codec: "new"}, []byte("new")); n != 1 {
 		t.Fatal(n)
@@ -282,10 +282,10 @@ func TestRenditionsThatComeAndGoAreRecovered(t *testing.T) {
 	stop()
 	tl, got := recovered(t, nil, dir)
 	gaps := ""
-	for _, c := range tl.Lane("a").Chunks {
+	for _, c := range tl.Rendition("a").Chunks {
 		gaps += fmt.Sprint(c.Gap, " ")
 	}
-	v := tl.Lane("v")
+	v := tl.Rendition("v")
 	if gaps != "true false true true " || len(v.Inits) != 2 || v.Chunks[3].Init != 1 || string(got.objects[v.Inits[1].Object]) != "new" {
 		t.Errorf("gaps %s inits %+v chunks %+v", gaps, v.Inits, v.Chunks)
 	}

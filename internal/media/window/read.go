@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"millrace/internal/media/delivered"
 	"millrace/internal/media/hls"
 	"millrace/internal/media/journal"
 	"millrace/internal/media/timeline"
@@ -19,63 +20,72 @@ var (
 	ErrTimeout = errors.New("the live edge did not get there in time")
 )
 
-// Place is where bytes are: in Data; or N bytes from Offset on (-1: all) of File or, once that is gone, of a stored Object.
-type Place struct {
+// Location is where bytes are: in Data; or N bytes from Offset on (-1: all) of File or, once that is gone, of a stored Object.
+type Location struct {
 	Data   []byte
 	File   *journal.Media
 	Object string
 	Offset int64
 	N      int64
-	// Of a shadow's segment that was not made while it was live: it has to be made from the source's. Part -1: all of it.
-	Due  bool
-	MSN  int64
-	Part int
+	// Of a derived rendition's segment that was not encoded while it was live: it has to be made from the source's. Part -1: all of it.
+	NotEncoded bool
+	MSN        int64
+	Part       int
+	// Of a segment or part: how long it lasts, and the pixels of its picture, width times height; 0: there is none, or it is not known.
+	Length time.Duration
+	Pixels int
+	Init   delivered.Init  // what it is decoded with
+	Start  time.Time       // wall clock of the segment's first frame; zero: unknown
+	Place  *delivered.Part // of a part; nil: it is none
 }
 
-// Lane describes a rendition at the edge.
-type Lane struct {
-	timeline.Rendition
+// Rendition describes a rendition at the edge.
+type Rendition struct {
+	timeline.RenditionInfo
 	Inits   []timeline.Init // every one so far
 	Listed  []timeline.Init // those of the segments in the sliding playlist, that of the newest segment last
 	Peak    float64         // bits per second, of the fastest stretch
 	Average float64
+	// NoCaptions: no picture carries closed captions, as far as players may be told; see RFC 8216bis section 4.4.6.2, CLOSED-CAPTIONS.
+	NoCaptions bool
 }
 
 // Describe tells what there is to play; ErrNotYet before one whole segment exists.
-func (e *Edge) Describe() ([]Lane, error) {
+func (e *Edge) Describe() ([]Rendition, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.sealed == 0 {
 		return nil, ErrNotYet
 	}
-	var out []Lane
-	for _, l := range e.lanes {
+	var out []Rendition
+	for _, l := range e.renditions {
 		if len(l.inits) == 0 {
 			continue
 		}
-		d := Lane{Rendition: l.Rendition, Peak: l.rate.Peak(l.Timescale), Average: l.rate.Average(l.Timescale)}
+		d := Rendition{RenditionInfo: l.RenditionInfo, Peak: l.rate.Peak(l.Timescale), Average: l.rate.Average(l.Timescale)}
 		for i := range l.inits {
 			d.Inits = append(d.Inits, l.inits[i].Init)
 		}
-		d.Listed = e.listedInits(l)
+		d.Listed, d.NoCaptions = e.listedInits(l), e.noCaptions(l)
 		out = append(out, d)
 	}
 	return out, nil
 }
 
-// Peak is what the fastest stretch of a rendition so far takes, in bits per second; 0 while that is not known.
-func (e *Edge) Peak(rendition string) float64 {
+// Peak is what the fastest stretch of a rendition so far takes, in bits per second, and how long the stretches are together; 0 while that is
+// not known.
+func (e *Edge) Peak(rendition string) (rate float64, measured time.Duration) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	l := e.lane(rendition)
+	l := e.rendition(rendition)
 	if l == nil || l.Timescale == 0 {
-		return 0
+		return 0, 0
 	}
-	return l.rate.Peak(l.Timescale)
+	return l.rate.Peak(l.Timescale), l.duration(l.rate.Ticks())
 }
 
 // listedInits are the parameters that a player of the sliding playlist meets. Called with the lock.
-func (e *Edge) listedInits(l *lane) []timeline.Init {
+func (e *Edge) listedInits(l *liveRendition) []timeline.Init {
 	var used []int32
 	least, sum := e.leastListed(), time.Duration(0)
 	for i := len(l.segs) - 1; i >= min(l.slid.count, len(l.segs)-1) && i >= 0 && sum < least; i-- {
@@ -96,7 +106,7 @@ func (e *Edge) listedInits(l *lane) []timeline.Init {
 	return out
 }
 
-// Named says whether a resource's name has the generation in which the edge published it: what another writer published under the same
+// Named reports whether a resource's name has the generation in which the edge published it: what another writer published under the same
 // number is not what was asked for.
 func (e *Edge) Named(rendition string, r hls.Resource) bool {
 	e.mu.Lock()
@@ -109,33 +119,36 @@ func (e *Edge) Named(rendition string, r hls.Resource) bool {
 }
 
 // ReadInit is an initialization segment.
-func (e *Edge) ReadInit(rendition string, n int) (Place, error) {
+func (e *Edge) ReadInit(rendition string, n int) (Location, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	l := e.lane(rendition)
+	l := e.rendition(rendition)
 	if l == nil || n < 0 || n >= len(l.inits) {
-		return Place{}, ErrUnknown
+		return Location{}, ErrUnknown
 	}
 	in := &l.inits[n]
-	return Place{Data: in.data, Object: in.Object, N: -1}, nil
+	return Location{Data: in.data, Object: in.Object, N: -1}, nil
 }
 
 // ReadSegment is a whole media segment; one that is still open, or comes next, is waited for.
-func (e *Edge) ReadSegment(ctx context.Context, rendition string, msn int64) (Place, error) {
-	return e.await(ctx, rendition, e.threeTargets, func(l *lane) (Place, bool, error) {
+func (e *Edge) ReadSegment(ctx context.Context, rendition string, msn int64) (Location, error) {
+	return e.await(ctx, rendition, e.threeTargets, func(l *liveRendition) (Location, bool, error) {
 		i := msn - e.first
 		if i < 0 || i > int64(len(l.segs))+1 {
-			return Place{}, false, ErrUnknown
+			return Location{}, false, ErrUnknown
 		}
-		if i >= int64(len(l.segs)) || !l.segs[i].done || l.of != nil && l.owed == int(i) {
-			return Place{}, false, nil
+		if i >= int64(len(l.segs)) || !l.segs[i].done || l.of != nil && l.late == int(i) {
+			return Location{}, false, nil
 		}
 		s := &l.segs[i]
 		if s.gap {
-			return Place{}, false, ErrUnknown
+			return Location{}, false, ErrUnknown
 		}
-		p := Place{Object: e.key(l.ID, msn), N: s.size, Due: l.of != nil && s.size == 0, MSN: msn, Part: -1}
-		if p.Due {
+		p := Location{
+			Object: e.key(l.ID, msn), N: s.size, NotEncoded: l.of != nil && s.size == 0, MSN: msn, Part: -1, Length: l.duration(s.dur), Pixels: l.pixels(s),
+			Init: l.initOf(s), Start: s.starts(),
+		}
+		if p.NotEncoded {
 			s.taken = true
 			return p, true, nil
 		}
@@ -149,42 +162,46 @@ func (e *Edge) ReadSegment(ctx context.Context, rendition string, msn int64) (Pl
 }
 
 // ReadPart is a partial segment. The next one, which is hinted, is waited for, but not for long. A segment that ends early hands the name of
-// its next part on to the next segment's first one; where that is not so (a discontinuity, a gap, the encoder is away) the answer is
-// ErrUnknown at once.
-func (e *Edge) ReadPart(ctx context.Context, rendition string, msn int64, part int) (Place, error) {
+// its next part on to the next segment's first one. Where that needs another init segment, or is a gap, the response is ErrUnknown at once.
+func (e *Edge) ReadPart(ctx context.Context, rendition string, msn int64, part int) (Location, error) {
 	hinted := false
-	p, err := e.await(ctx, rendition, e.hintPatience, func(l *lane) (Place, bool, error) {
-		hinted = l.of == nil
+	p, err := e.await(ctx, rendition, e.hintPatience, func(l *liveRendition) (Location, bool, error) {
+		hinted = l.of == nil || !e.live
 		i := msn - e.first
 		if i < 0 || i > int64(len(l.segs)) || part < 0 {
-			return Place{}, false, ErrUnknown
+			return Location{}, false, ErrUnknown
 		}
 		at, k, wait := l.locate(int(i), part)
 		switch {
-		case wait && e.live:
-			return Place{}, false, nil
-		case wait || at < 0:
-			return Place{}, false, ErrUnknown
+		case wait:
+			return Location{}, false, nil
+		case at < 0:
+			return Location{}, false, ErrUnknown
 		}
-		h := l.segs[at].hot
+		s := &l.segs[at]
+		h := s.hot
 		if h == nil || k >= len(h.parts) {
-			return Place{}, false, ErrUnknown
+			return Location{}, false, ErrUnknown
 		}
 		p := h.parts[k]
-		if l.of != nil && p.end == 0 && l.owed == at {
-			return Place{}, false, nil
+		place := &delivered.Part{Generation: e.generation(l, at), MSN: e.first + int64(at), Number: k}
+		if l.of != nil && p.end == 0 && l.late == at {
+			return Location{}, false, nil
 		}
 		if l.of != nil && p.end == 0 {
-			l.segs[at].taken = true
-			return Place{Due: true, MSN: e.first + int64(at), Part: k}, true, nil
+			s.taken = true
+			return Location{NotEncoded: true, MSN: e.first + int64(at), Part: k, Length: l.duration(p.dur), Start: s.starts(), Place: place}, true, nil
 		}
 		if h.buf != nil && p.end > int64(len(h.buf)) {
-			return Place{}, false, ErrUnknown
+			return Location{}, false, ErrUnknown
 		}
+		found := Location{N: p.end - p.off, Length: l.duration(p.dur), Pixels: l.pixels(s), Init: l.initOf(s), Start: s.starts(), Place: place}
 		if h.buf != nil && (h.media == nil || !h.media.Written(p.end)) { // the disk is slow, or there is none
-			return Place{Data: h.buf[p.off:p.end:p.end], N: p.end - p.off}, true, nil
+			found.Data = h.buf[p.off:p.end:p.end]
+			return found, true, nil
 		}
-		return Place{File: h.media, Object: e.key(l.ID, e.first+int64(at)), Offset: p.off, N: p.end - p.off}, true, nil
+		found.File, found.Object, found.Offset = h.media, e.key(l.ID, e.first+int64(at)), p.off
+		return found, true, nil
 	})
 	if hinted && errors.Is(err, ErrTimeout) { // the hint does not come true
 		err = ErrUnknown
@@ -192,9 +209,34 @@ func (e *Edge) ReadPart(ctx context.Context, rendition string, msn int64, part i
 	return p, err
 }
 
+// pixels are those of a segment's picture; 0: there is none, or it is a derived rendition's, which has no init segments here.
+func (l *liveRendition) pixels(s *segment) int {
+	if int(s.init) >= len(l.inits) {
+		return 0
+	}
+	in := &l.inits[s.init]
+	return in.Width * in.Height
+}
+
+// initOf is what a segment is decoded with; a derived rendition has one init segment for all.
+func (l *liveRendition) initOf(s *segment) delivered.Init {
+	if int(s.init) >= len(l.inits) {
+		return delivered.Init{}
+	}
+	return delivered.Init{Number: int(s.init), Generation: l.inits[s.init].Generation}
+}
+
+// starts is the wall clock of a segment's first frame; zero: unknown.
+func (s *segment) starts() time.Time {
+	if s.start == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(s.start)
+}
+
 // hintPatience is how long a part that is not there yet is waited for. Players at PART-HOLD-BACK have nothing left to show after that long,
-// and Shaka asks for nothing else while a hint has no response. A shadow's parts take as long as their encoder does. Called with the lock.
-func (e *Edge) hintPatience(l *lane) time.Duration {
+// and Shaka asks for nothing else while a hint has no response. A derived rendition's parts take as long as their encoder does. Called with the lock.
+func (e *Edge) hintPatience(l *liveRendition) time.Duration {
 	if longest := e.longestPart(); longest > 0 && l.of == nil {
 		return hls.HoldBack(longest)
 	}
@@ -202,12 +244,12 @@ func (e *Edge) hintPatience(l *lane) time.Duration {
 }
 
 // threeTargets is how long a playlist, or a segment, is waited for, section 6.2.5.2. Called with the lock.
-func (e *Edge) threeTargets(*lane) time.Duration { return 3 * e.targetDuration() }
+func (e *Edge) threeTargets(*liveRendition) time.Duration { return 3 * e.targetDuration() }
 
 func (e *Edge) targetDuration() time.Duration { return time.Duration(max(e.target, 2)) * time.Second }
 
 // locate finds the part with the name (segment i, k): part `part` of segment `at`, or wait while it may still come; at -1: it never does.
-func (l *lane) locate(i, k int) (at, part int, wait bool) {
+func (l *liveRendition) locate(i, k int) (at, part int, wait bool) {
 	if i == len(l.segs) {
 		return -1, 0, k == 0
 	}
@@ -219,7 +261,7 @@ func (l *lane) locate(i, k int) (at, part int, wait bool) {
 		return -1, 0, !s.done && k <= int(s.parts)+1
 	case !s.done:
 		return -1, 0, true
-	case !l.follows(i + 1):
+	case !l.fulfils(i + 1):
 		return -1, 0, false
 	case i+1 == len(l.segs) || !l.segs[i+1].done && l.segs[i+1].parts == 0:
 		return -1, 0, true
@@ -227,9 +269,9 @@ func (l *lane) locate(i, k int) (at, part int, wait bool) {
 	return i + 1, 0, false
 }
 
-// follows says that segment i, which may be the one that comes next, goes on where the one before ends: its first part is then known by
+// follows reports whether segment i, which may be the one that comes next, goes on where the one before ends: its first part is then known by
 // the name of the part that would have come next there, which is what was hinted.
-func (l *lane) follows(i int) bool {
+func (l *liveRendition) follows(i int) bool {
 	if i == 0 || l.segs[i-1].gap || l.segs[i-1].parts == 0 {
 		return false
 	}
@@ -240,11 +282,20 @@ func (l *lane) follows(i int) bool {
 	return !s.disc && !s.gap && s.init == l.segs[i-1].init
 }
 
-// await runs look, with the lock, now and after every publication on the rendition, until it has an answer; for as long as patience says,
+// fulfils reports whether segment i, which may be the one that comes next, can be played with the init segment of the one before: a player that asked
+// for that one's next part, as was hinted, is given the first part of segment i, behind a discontinuity too. Media time has no hole there.
+func (l *liveRendition) fulfils(i int) bool {
+	if i == 0 || l.segs[i-1].gap || l.segs[i-1].parts == 0 {
+		return false
+	}
+	return i == len(l.segs) || !l.segs[i].gap && l.segs[i].init == l.segs[i-1].init
+}
+
+// await runs look, with the lock, now and after every publication on the rendition, until it has a response; for as long as patience says,
 // with the lock, when there is none at first.
 func (e *Edge) await(
-	ctx context.Context, rendition string, patience func(l *lane) time.Duration, look func(l *lane) (Place, bool, error),
-) (Place, error) {
+	ctx context.Context, rendition string, patience func(l *liveRendition) time.Duration, look func(l *liveRendition) (Location, bool, error),
+) (Location, error) {
 	var timer *time.Timer
 	for {
 		p, ok, wait, limit, err := e.ask(rendition, patience, look)
@@ -258,17 +309,17 @@ func (e *Edge) await(
 		select {
 		case <-wait:
 		case <-ctx.Done():
-			return Place{}, context.Cause(ctx)
+			return Location{}, context.Cause(ctx)
 		case <-timer.C:
-			return Place{}, ErrTimeout
+			return Location{}, ErrTimeout
 		}
 	}
 }
 
-// ask runs look once, with the lock, and says what to wait on, and for how long, when it has no answer.
+// ask runs look once, with the lock, and says what to wait on, and for how long, when it has no response.
 func (e *Edge) ask(
-	rendition string, patience func(l *lane) time.Duration, look func(l *lane) (Place, bool, error),
-) (p Place, ok bool, wait chan struct{}, limit time.Duration, err error) {
+	rendition string, patience func(l *liveRendition) time.Duration, look func(l *liveRendition) (Location, bool, error),
+) (p Location, ok bool, wait chan struct{}, limit time.Duration, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	l := e.find(rendition)
@@ -289,7 +340,7 @@ func (e *Edge) ask(
 }
 
 // advanceLimit is the Advance Part Limit, section 6.2.5.2: how many parts ahead of the edge may be asked for.
-func (e *Edge) advanceLimit(l *lane) int {
+func (e *Edge) advanceLimit(l *liveRendition) int {
 	target := e.partTarget(l)
 	if target <= 0 || target >= time.Second {
 		return 3
@@ -306,10 +357,10 @@ type Reload struct {
 }
 
 // Playlist is a rendition's media playlist, plain or compressed with gzip. It waits for the asked media sequence number and part;
-// when the edge stands still for three target durations the unchanged playlist is the answer, so that players keep polling.
+// when the edge stands still for three target durations the unchanged playlist is the response, so that players keep polling.
 func (e *Edge) Playlist(ctx context.Context, rendition string, r Reload, compressed bool) ([]byte, error) {
 	if r.MSN >= 0 {
-		_, err := e.await(ctx, rendition, e.threeTargets, func(l *lane) (Place, bool, error) { return Place{}, e.reached(l, r), e.sane(l, r) })
+		_, err := e.await(ctx, rendition, e.threeTargets, func(l *liveRendition) (Location, bool, error) { return Location{}, e.reached(l, r), e.sane(l, r) })
 		if err != nil && !errors.Is(err, ErrTimeout) && !errors.Is(err, ErrUnknown) {
 			return nil, err
 		}
@@ -335,9 +386,9 @@ func (e *Edge) current(rendition string, k listing) (*rendered, error) {
 }
 
 // sane refuses what no playlist will say soon, section 6.2.5.2.
-func (e *Edge) sane(l *lane, r Reload) error {
+func (e *Edge) sane(l *liveRendition, r Reload) error {
 	if e.ended {
-		return nil // the end is the answer to everything
+		return nil // the end is the response to everything
 	}
 	last := e.first + int64(len(l.segs)) - 1
 	if r.MSN > last+2 {
@@ -349,9 +400,9 @@ func (e *Edge) sane(l *lane, r Reload) error {
 	return nil
 }
 
-// reached says that the playlist lists the asked segment, or part of it. A part past a finished segment's end stands for the next
+// reached reports whether the playlist lists the asked segment, or part of it. A part past a finished segment's end stands for the next
 // segment's first part.
-func (e *Edge) reached(l *lane, r Reload) bool {
+func (e *Edge) reached(l *liveRendition, r Reload) bool {
 	i := r.MSN - e.first
 	if i < 0 {
 		return true
@@ -371,7 +422,7 @@ func (e *Edge) reached(l *lane, r Reload) bool {
 
 // listed is how many parts of a segment a playlist may show. A segment whose first part is longer than the part target, which never
 // changes (the encoder came back with fewer frames a second), is shown when it is whole.
-func (e *Edge) listed(l *lane, s *segment) int {
+func (e *Edge) listed(l *liveRendition, s *segment) int {
 	target := e.partTarget(l)
 	if !e.opt.Mode.Low || target == 0 || s.hot == nil || s.gap || s.parts == 0 || l.duration(s.hot.parts[0].dur) > target {
 		return 0

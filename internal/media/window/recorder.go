@@ -28,7 +28,7 @@ type Recorder interface {
 
 // row is one sealed media sequence number.
 type row struct {
-	index   int // into lane.segs
+	index   int // into rendition.segs; -1: it is cues alone
 	entries []timeline.Entry
 	objects []object
 	size    int64
@@ -55,7 +55,7 @@ func (e *Edge) seal() {
 		e.held += r.size
 		e.sealed++
 	}
-	for _, l := range e.lanes {
+	for _, l := range e.renditions {
 		e.trim(l)
 	}
 	e.signal()
@@ -64,29 +64,30 @@ func (e *Edge) seal() {
 // leastTarget is the target duration when nobody said one: the broadcast ended with its first segment.
 func (e *Edge) leastTarget(i int) int {
 	longest := time.Second
-	for _, l := range e.lanes {
+	for _, l := range e.renditions {
 		longest = max(longest, l.duration(l.segs[i].dur))
 	}
 	return int(longest.Round(time.Second) / time.Second)
 }
 
 func (e *Edge) wholeAt(i int) bool {
-	for _, l := range e.lanes {
+	for _, l := range e.renditions {
 		if i >= len(l.segs) || !l.segs[i].done {
 			return false
 		}
 	}
-	return len(e.lanes) > 0
+	return len(e.renditions) > 0
 }
 
 // row gathers what storage and record need of segment i, with the declarations that come before it for the first time.
 func (e *Edge) row(i int) row {
 	r := row{index: i}
-	seg := timeline.Segment{MSN: e.first + int64(i), Generation: int64(e.lanes[0].segs[i].generation)}
+	r.entries = e.texts.pending()
+	seg := timeline.Segment{MSN: e.first + int64(i), Generation: int64(e.renditions[0].segs[i].generation)}
 	if i == 0 && e.target > 0 {
 		r.entries = append(r.entries, timeline.Entry{Target: e.target})
 	}
-	for _, l := range e.lanes {
+	for _, l := range e.renditions {
 		s := &l.segs[i]
 		for k := range l.inits {
 			in := &l.inits[k]
@@ -94,7 +95,7 @@ func (e *Edge) row(i int) row {
 				continue
 			}
 			if k == 0 {
-				rendition := l.Rendition
+				rendition := l.RenditionInfo
 				r.entries = append(r.entries, timeline.Entry{Rendition: &rendition})
 			}
 			meta := in.Init
@@ -132,11 +133,11 @@ func (e *Edge) lose(r *row) {
 	for i := range seg.Chunks {
 		c := &seg.Chunks[i]
 		c.Gap, c.Object, c.Size, c.Independent = true, "", 0, false
-		l := e.lane(c.Rendition)
+		l := e.rendition(c.Rendition)
 		l.segs[r.index].lost = !l.segs[r.index].gap
-		e.loseShade(l, r.index)
+		e.derived.lose(l, r.index)
 	}
-	e.settle()
+	e.wakeStored()
 	r.objects = slices.DeleteFunc(r.objects, func(o object) bool { return o.media })
 	r.size = 0
 	e.opt.Logger.Error("segment lost: storage does not keep up", "media", e.opt.Media, "msn", seg.MSN, "held_bytes", e.held)
@@ -245,18 +246,18 @@ func (e *Edge) stored(r *row) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.held -= r.size
-	for _, l := range e.lanes {
-		if r.index < len(l.segs) {
+	for _, l := range e.renditions {
+		if r.index >= 0 && r.index < len(l.segs) {
 			l.segs[r.index].stored = true
 		}
 	}
-	e.settle()
-	if e.opt.Journal != nil {
+	e.wakeStored()
+	if e.opt.Journal != nil && r.index >= 0 {
 		e.opt.Journal.Stored(e.first + int64(r.index))
 	}
 	e.queue[0] = row{} // r is in there
 	e.queue = e.queue[1:]
-	for _, l := range e.lanes {
+	for _, l := range e.renditions {
 		e.trim(l)
 	}
 	e.forgetParts()
@@ -264,8 +265,8 @@ func (e *Edge) stored(r *row) {
 
 // forgetParts has the journal forget the segments whose parts nobody may ask for any more. Called with the lock.
 func (e *Edge) forgetParts() {
-	until := len(e.lanes[0].segs)
-	for _, l := range e.lanes {
+	until := len(e.renditions[0].segs)
+	for _, l := range e.renditions {
 		until = min(until, l.cold)
 	}
 	for ; e.opt.Journal != nil && e.parted < until; e.parted++ {
@@ -276,7 +277,7 @@ func (e *Edge) forgetParts() {
 // Stored waits until a segment of a rendition is stored and recorded. ErrUnknown: it is not, and will not be.
 func (e *Edge) Stored(ctx context.Context, rendition string, msn int64) error {
 	for {
-		wait, err := e.settling(rendition, int(msn-e.first))
+		wait, err := e.storedSignal(rendition, int(msn-e.first))
 		if wait == nil || err != nil {
 			return err
 		}
@@ -288,35 +289,35 @@ func (e *Edge) Stored(ctx context.Context, rendition string, msn int64) error {
 	}
 }
 
-// settling is what to wait on for a segment to be stored; nil: it is.
-func (e *Edge) settling(rendition string, i int) (chan struct{}, error) {
+// storedSignal is what to wait on for a segment to be stored; nil: it is.
+func (e *Edge) storedSignal(rendition string, i int) (chan struct{}, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	l := e.lane(rendition)
+	l := e.rendition(rendition)
 	if l == nil || i < 0 || i >= len(l.segs) || l.segs[i].gap || l.segs[i].lost {
 		return nil, ErrUnknown
 	}
 	if l.segs[i].stored {
 		return nil, nil
 	}
-	if e.settled == nil {
-		e.settled = make(chan struct{})
+	if e.storedChange == nil {
+		e.storedChange = make(chan struct{})
 	}
-	return e.settled, nil
+	return e.storedChange, nil
 }
 
-// settle tells those who wait for a segment to be stored to look again. Called with the lock.
-func (e *Edge) settle() {
-	if e.settled != nil {
-		close(e.settled)
-		e.settled = nil
+// wakeStored wakes those that wait for a segment to be stored to look again. Called with the lock.
+func (e *Edge) wakeStored() {
+	if e.storedChange != nil {
+		close(e.storedChange)
+		e.storedChange = nil
 	}
 }
 
 // trim lets go of the bytes of stored segments behind the newest whole ones, and of what is known of their parts once no playlist has
 // listed these for as long as the longest playlist is, as section 6.2.2 wants it of segments: a player that is slow still finds what it was
 // offered. Files that wait for storage are closed meanwhile. Called with the lock.
-func (e *Edge) trim(l *lane) {
+func (e *Edge) trim(l *liveRendition) {
 	whole := len(l.segs)
 	if l.open() != nil {
 		whole--
@@ -332,7 +333,7 @@ func (e *Edge) trim(l *lane) {
 		switch {
 		case s.lost:
 			s.gap, s.size, s.hot = true, 0, nil
-			e.gapShade(l, i)
+			e.derived.gap(l, i)
 			e.version++
 		case s.stored:
 			s.hot.buf, s.hot.media = nil, nil
@@ -360,7 +361,7 @@ func (e *Edge) putDown(h *hot) {
 func (e *Edge) Release() {
 	var all []*journal.Media
 	e.mu.Lock()
-	for _, l := range e.lanes {
+	for _, l := range e.renditions {
 		for i := l.cold; i < len(l.segs); i++ {
 			if h := l.segs[i].hot; h != nil && h.media != nil {
 				all = append(all, h.media)

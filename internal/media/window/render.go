@@ -1,12 +1,11 @@
 package window
 
 import (
-	"bytes"
-	"compress/gzip"
 	"slices"
 	"sync"
 	"time"
 
+	"millrace/internal/media/frame"
 	"millrace/internal/media/hls"
 )
 
@@ -27,30 +26,17 @@ type prefix struct {
 	count int // segments from the first on
 }
 
-var packers = sync.Pool{New: func() any { //nolint:gochecknoglobals // scratch memory (1 MB each), no state that anyone could see
-	w, _ := gzip.NewWriterLevel(nil, gzip.BestSpeed) // the level is valid
-	return w
-}}
-
 // bytes compresses once, whoever asks first.
 func (r *rendered) bytes(compressed bool) ([]byte, error) {
 	if !compressed {
 		return r.text, nil
 	}
-	r.pack.Do(func() {
-		b := bytes.NewBuffer(make([]byte, 0, len(r.text)/4+128))
-		w := packers.Get().(*gzip.Writer)
-		defer packers.Put(w)
-		w.Reset(b)
-		_, _ = w.Write(r.text) // a buffer takes everything
-		_ = w.Close()
-		r.packed = b.Bytes()
-	})
+	r.pack.Do(func() { r.packed = hls.Gzip(r.text) })
 	return r.packed, nil
 }
 
 // rendered gives a playlist, rendering it once per change and only when somebody asks. Called with the lock.
-func (e *Edge) rendered(l *lane, k listing) *rendered {
+func (e *Edge) rendered(l *liveRendition, k listing) *rendered {
 	if r := l.text[k]; r != nil && r.version == e.version {
 		return r
 	}
@@ -63,13 +49,15 @@ func (e *Edge) rendered(l *lane, k listing) *rendered {
 	return r
 }
 
-func (e *Edge) media(l *lane, k listing) *hls.Media {
+func (e *Edge) media(l *liveRendition, k listing) *hls.Media {
 	m := &hls.Media{TargetDuration: e.target, Ended: e.ended, MediaSequence: e.first, Independent: e.independent(l)}
-	if e.opt.Mode.Low && !e.ended {
+	if e.opt.Mode.Low && (!e.ended || !k.event) { // who watches the stream to its end finds the same version and the same offers there
 		m.CanBlock = true
+		m.SkipUntil = time.Duration(6*e.target) * time.Second
+	}
+	if e.opt.Mode.Low && !e.ended && l.Kind != frame.Text {
 		m.PartTarget = e.partTarget(l)
 		m.PartHoldBack = hls.HoldBack(e.longestPart())
-		m.SkipUntil = time.Duration(6*e.target) * time.Second
 	}
 	from := 0
 	switch {
@@ -87,7 +75,7 @@ func (e *Edge) media(l *lane, k listing) *hls.Media {
 		}
 	}
 	if k.event && m.Skipped == 0 {
-		from = l.settle(e)
+		from = l.extendPrefix(e)
 		m.Rendered = l.event.text
 	}
 	e.list(l, m, from)
@@ -101,7 +89,7 @@ func (e *Edge) media(l *lane, k listing) *hls.Media {
 }
 
 // list adds the segments from `from` on, the newest with their parts.
-func (e *Edge) list(l *lane, m *hls.Media, from int) {
+func (e *Edge) list(l *liveRendition, m *hls.Media, from int) {
 	parted := len(l.segs)
 	if m.PartTarget > 0 {
 		parted = l.beginsWithin(from, time.Duration(3*e.target)*time.Second)
@@ -127,7 +115,7 @@ func (e *Edge) leastListed() time.Duration {
 }
 
 // windowStart picks the first listed segment of the sliding playlist and puts the leading gaps in front of it.
-func (e *Edge) windowStart(l *lane, m *hls.Media) int {
+func (e *Edge) windowStart(l *liveRendition, m *hls.Media) int {
 	least := e.leastListed()
 	var sum time.Duration
 	from := len(l.segs)
@@ -155,16 +143,16 @@ func (e *Edge) windowStart(l *lane, m *hls.Media) int {
 	}
 	m.MediaSequence -= n
 	for i := range n {
-		m.Segments = append(m.Segments, hls.Segment{URI: hls.SegmentURI(l.ID, m.MediaSequence+i, "m4s"), Duration: gap, Gap: true})
+		m.Segments = append(m.Segments, hls.Segment{URI: e.segmentURI(l, int(m.MediaSequence+i-e.first), 0), Duration: gap, Gap: true})
 	}
-	if n > 0 {
+	if n > 0 && l.Kind != frame.Text {
 		m.Segments[0].Map = l.initURI(int(l.segs[0].init))
 	}
 	return from
 }
 
-// settle moves segments whose text can not change any more into the kept prefix and returns the first one behind it.
-func (l *lane) settle(e *Edge) int {
+// extendPrefix moves segments whose text can not change any more into the kept prefix and returns the first one behind it.
+func (l *liveRendition) extendPrefix(e *Edge) int {
 	p := &l.event
 	for until := l.within(p.count, time.Duration(4*e.target)*time.Second); p.count < until; p.count++ {
 		if s := &l.segs[p.count]; s.lost && !s.gap {
@@ -176,16 +164,14 @@ func (l *lane) settle(e *Edge) int {
 	return p.count
 }
 
-func (e *Edge) describe(l *lane, i int, first bool) hls.Segment {
+func (e *Edge) describe(l *liveRendition, i int, first bool) hls.Segment {
 	s := &l.segs[i]
 	seg := hls.Segment{
-		URI:      hls.InGeneration(int64(s.generation), hls.SegmentURI(l.ID, e.first+int64(i), "m4s")),
+		URI:      e.segmentURI(l, i, int64(s.generation)),
 		Duration: l.duration(s.dur), Discontinuity: s.disc && i > 0, Gap: s.gap,
 	}
-	if s.start != 0 {
-		seg.ProgramDateTime = time.UnixMilli(s.start)
-	}
-	if first || l.segs[max(i-1, 0)].init != s.init {
+	seg.ProgramDateTime = s.starts()
+	if l.Kind != frame.Text && (first || l.segs[max(i-1, 0)].init != s.init) {
 		seg.Map = l.initURI(int(s.init))
 	}
 	return seg
@@ -193,7 +179,7 @@ func (e *Edge) describe(l *lane, i int, first bool) hls.Segment {
 
 // listParts gives the parts that may be shown. One that is longer than the part target for a frame that was lost is listed as long as
 // the target: no part may be longer, and its media says where it is.
-func (e *Edge) listParts(l *lane, i int) []hls.Part {
+func (e *Edge) listParts(l *liveRendition, i int) []hls.Part {
 	s := &l.segs[i]
 	out := make([]hls.Part, e.listed(l, s))
 	for k := range out {
@@ -204,7 +190,7 @@ func (e *Edge) listParts(l *lane, i int) []hls.Part {
 }
 
 // partURI names part k of segment i, which may be the next one to come: the name that was hinted for it.
-func (e *Edge) partURI(l *lane, i, k int) string {
+func (e *Edge) partURI(l *liveRendition, i, k int) string {
 	if k == 0 && l.follows(i) {
 		i, k = i-1, int(l.segs[i-1].parts)
 	}
@@ -212,23 +198,25 @@ func (e *Edge) partURI(l *lane, i, k int) string {
 }
 
 // generation is in which one segment i was, or will be, published.
-func (e *Edge) generation(l *lane, i int) int64 {
+func (e *Edge) generation(l *liveRendition, i int) int64 {
 	if i < len(l.segs) {
 		return int64(l.segs[i].generation)
 	}
 	return e.opt.Generation
 }
 
-func (l *lane) initURI(n int) string {
+func (l *liveRendition) initURI(n int) string {
 	generation := int64(0)
-	if n < len(l.inits) { // a shadow has none of its own
+	if n < len(l.inits) { // a derived rendition has none of its own
 		generation = l.inits[n].Generation
 	}
 	return hls.InGeneration(generation, hls.InitURI(l.ID, n))
 }
 
-// hint is the URI of the next part, empty when none is promised: the encoder is away, or the rendition has no media now.
-func (e *Edge) hint(l *lane) string {
+// hint is the URI of the next part, empty when none is promised: the encoder is away, the rendition has no media now, or the next part is behind
+// a discontinuity. Shaka 5.2.12 takes a part that is hinted for one that goes on, finds the discontinuity behind it, and drops the picture up to
+// the next key frame.
+func (e *Edge) hint(l *liveRendition) string {
 	n := len(l.segs)
 	if !e.live {
 		return ""
@@ -238,7 +226,7 @@ func (e *Edge) hint(l *lane) string {
 	}
 	s := &l.segs[n-1]
 	switch {
-	case s.gap || s.parts > 0 && s.hot != nil && e.listed(l, s) == 0:
+	case l.fresh || s.gap || s.parts > 0 && s.hot != nil && e.listed(l, s) == 0:
 		return ""
 	case s.done:
 		return e.partURI(l, n, 0)
@@ -247,8 +235,8 @@ func (e *Edge) hint(l *lane) string {
 }
 
 // report adds the rendition reports, section 4.4.5.4: where the other renditions' playlists end.
-func (e *Edge) report(l *lane, m *hls.Media) {
-	for _, o := range slices.Concat(e.lanes, e.shadows) {
+func (e *Edge) report(l *liveRendition, m *hls.Media) {
+	for _, o := range slices.Concat(e.renditions, e.derived.renditions, e.texts.renditions) {
 		n := len(o.segs)
 		if o == l || n == 0 {
 			continue

@@ -272,12 +272,12 @@ func (w *watcher) boundary(d, full list) {
 	}
 }
 
-// fresh: the kept text of the whole recording is what rendering it anew gives.
+// fresh: the kept text of the whole recording is what rendering it again gives.
 func (w *watcher) fresh(id string, event list) {
 	e := w.r.Edge
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	l := e.lane(id)
+	l := e.rendition(id)
 	kept := l.event
 	l.event = prefix{}
 	if got := string(e.media(l, listing{event: true}).Append(nil)); got != event.text {
@@ -379,6 +379,9 @@ func TestTheEnd(t *testing.T) {
 		t.Errorf("every segment begins with a key frame, and it is not said:\n%s", v)
 	}
 	v, a := r.list(t, "v", now()), r.list(t, "a", Reload{MSN: -1, Part: -1, Event: true, Skip: true})
+	if control := "#EXT-X-SERVER-CONTROL:CAN-BLOCK-RELOAD=YES,CAN-SKIP-UNTIL=12.000000,"; v.version != 9 || !strings.Contains(v.text, control) {
+		t.Errorf("another version than before the end, or other offers:\n%s", v.text)
+	}
 	if !v.ended || v.hint != "" || v.partTarget != 0 || v.typ != "" || len(v.segs) != 4 || v.msn != 7 || v.segs[3].dur != 0.3 {
 		t.Errorf("got\n%s", v.text)
 	}
@@ -480,12 +483,12 @@ func TestResumeGoesOnTheSame(t *testing.T) {
 	if two.list(t, "v", now()).msn == 0 {
 		t.Error("nothing was resumed")
 	}
-	if s := two.Standing(); !s.Began || math.Abs(s.At-one.Standing().At) > 1e-9 || s.Zero != 10 || s.Lanes[0].PartTarget != 300000 {
+	if s := two.Standing(); !s.Began || math.Abs(s.At-one.Standing().At) > 1e-9 || s.Zero != 10 || s.Renditions[0].PartTarget != 300000 {
 		t.Errorf("stands at %+v", s)
 	}
 	for _, r := range []*rig{one, two} { // the encoder is back in both worlds
 		r.Live(false)
-		r.renditions("v", "a")
+		r.announce("v", "a")
 		if r == two {
 			r.Target(9, map[string]time.Duration{"v": time.Second})
 		}
@@ -503,6 +506,7 @@ func TestResumeGoesOnTheSame(t *testing.T) {
 	}
 	l1, _ := one.Describe()
 	l2, _ := two.Describe()
+	l1[0].NoCaptions = false // nobody has looked at what was there before
 	if fmt.Sprint(l1) != fmt.Sprint(l2) {
 		t.Errorf("described as\n%+v\nresumed as\n%+v", l1, l2)
 	}

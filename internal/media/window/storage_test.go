@@ -23,7 +23,7 @@ var errAway = errors.New("storage is away")
 func (e *Edge) inMemory() (bytes, segments int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for _, l := range e.lanes {
+	for _, l := range e.renditions {
 		for i := range l.segs {
 			if h := l.segs[i].hot; h != nil && h.buf != nil {
 				bytes += len(h.buf)
@@ -78,7 +78,7 @@ func TestMemoryIsReleased(t *testing.T) {
 		}
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		for _, l := range r.lanes {
+		for _, l := range r.renditions {
 			if n := len(l.segs) - l.cold; n > 22 {
 				t.Errorf("%d segments are still warm", n)
 			}
@@ -198,7 +198,7 @@ func TestSegmentsAreLostAboveTheCap(t *testing.T) {
 		if len(tl.Marks) != 20 {
 			t.Fatalf("%d rows", len(tl.Marks))
 		}
-		for i, c := range tl.Lane("v").Chunks {
+		for i, c := range tl.Rendition("v").Chunks {
 			lost := i >= 5 && i < 15
 			if c.Gap != lost || lost != (c.Object == "") || c.Duration != 7*partTicks {
 				t.Errorf("row %d: %+v", i, c)
@@ -273,11 +273,11 @@ func TestRunEndsWithItsContext(t *testing.T) {
 func TestRecordComesBeforeWhatNeedsIt(t *testing.T) {
 	t.Parallel()
 	r := newRig(Options{Mode: low})
-	r.renditions("v")
+	r.announce("v")
 	r.Live(true)
 	r.segment(2, false, "v")
 	r.segment(2, false, "v")
-	r.renditions("v", "a") // the audio joins late
+	r.announce("v", "a") // the audio joins late
 	r.segment(2, false)
 	if n := r.AddInit(0, 90000, timeline.Init{Rendition: "v", Codec: "other"}, []byte("other")); n != 1 {
 		t.Errorf("init number %d", n)
@@ -383,11 +383,11 @@ func TestNothingIsRenderedWithoutViewers(t *testing.T) { //nolint:paralleltest /
 	for range 8 { // the list of parts has its room
 		r.Part("v", buf[:len(buf)+10], 1, false)
 	}
-	r.lane("v").open().hot.parts = slices.Grow(r.lane("v").open().hot.parts, 2000)
+	r.rendition("v").open().hot.parts = slices.Grow(r.rendition("v").open().hot.parts, 2000)
 	if n := testing.AllocsPerRun(1000, func() { r.Part("v", buf[:1000], 1, false) }); n != 0 {
 		t.Errorf("%v allocations a part", n)
 	}
-	for _, l := range r.lanes {
+	for _, l := range r.renditions {
 		if len(l.text) != 0 {
 			t.Error("a playlist was rendered")
 		}
@@ -396,7 +396,7 @@ func TestNothingIsRenderedWithoutViewers(t *testing.T) { //nolint:paralleltest /
 
 func BenchmarkPart(b *testing.B) {
 	r := newRig(Options{Mode: low})
-	r.renditions("v")
+	r.announce("v")
 	r.Live(true)
 	b.ReportAllocs()
 	for b.Loop() {
@@ -425,7 +425,7 @@ func BenchmarkPublication(b *testing.B) {
 			r.begin("v", false)
 			for b.Loop() {
 				r.Part("v", nil, 1, false)
-				if len(r.lane("v").open().hot.parts) > 6 {
+				if len(r.rendition("v").open().hot.parts) > 6 {
 					r.Finish("v", 189000)
 					r.begin("v", false)
 				}

@@ -22,10 +22,11 @@ func (e *Edge) takeOver() {
 			next = marked
 		}
 		for i, s := range all {
+			e.texts.takeOver(s.Texts)
 			e.take(j, s, behind{all[i+1:], known && marked > all[len(all)-1].MSN+1})
 		}
 	}
-	if len(e.lanes) > 0 {
+	if len(e.renditions) > 0 {
 		e.leaveOut(next)
 		e.seal()
 	} else {
@@ -35,10 +36,10 @@ func (e *Edge) takeOver() {
 
 // count is how many segments there are.
 func (e *Edge) count() int {
-	if len(e.lanes) == 0 {
+	if len(e.renditions) == 0 {
 		return 0
 	}
-	return len(e.lanes[0].segs)
+	return len(e.renditions[0].segs)
 }
 
 // behind is what was published behind a segment: what the journal has of it, and whether there was more.
@@ -47,11 +48,11 @@ type behind struct {
 	more     bool
 }
 
-// ended says whether whoever published a segment went on behind it in a rendition, and in which ticks, if that is known.
+// ended reports whether the process that published a segment went on behind it in a rendition, and at which tick, if that is known.
 func (b behind) ended(s *journal.Segment, rendition string) (at int64, ok bool) {
 	last := s
 	for _, later := range b.segments {
-		if l := later.Lane(rendition); l != nil && l.Begun && later.Generation == s.Generation {
+		if l := later.Rendition(rendition); l != nil && l.Begun && later.Generation == s.Generation {
 			return l.Time, true
 		}
 		last = later
@@ -87,8 +88,8 @@ func (e *Edge) relist(s *journal.Segment) {
 	if i < 0 {
 		return
 	}
-	for _, from := range s.Lanes {
-		l := e.lane(from.ID)
+	for _, from := range s.Renditions {
+		l := e.rendition(from.ID)
 		if l == nil || len(from.Parts) == 0 || from.Parts[len(from.Parts)-1].End != l.segs[i].size {
 			continue
 		}
@@ -98,7 +99,7 @@ func (e *Edge) relist(s *journal.Segment) {
 }
 
 // partsOf are the parts that a journal has of a segment; the pictures in them are counted where the bytes are there.
-func partsOf(from *journal.Lane) []part {
+func partsOf(from *journal.Rendition) []part {
 	var out []part
 	at := int64(0)
 	for _, p := range from.Parts {
@@ -126,16 +127,16 @@ func (e *Edge) adopt(s *journal.Segment, rest behind) bool {
 	if e.count() == 0 {
 		e.first = s.MSN
 	}
-	for _, from := range s.Lanes {
+	for _, from := range s.Renditions {
 		if !e.declare(from) {
 			return false
 		}
 	}
 	e.leaveOut(s.MSN)
-	end := e.endOfAll(s)
-	longest := (*lane)(nil)
-	for _, from := range s.Lanes {
-		l := e.lane(from.ID)
+	end := e.endOfAll(s, rest)
+	longest := (*liveRendition)(nil)
+	for _, from := range s.Renditions {
+		l := e.rendition(from.ID)
 		x := segment{
 			start: from.Start, time: from.Time, dur: from.Ticks(), init: int32(from.Use), disc: from.Discontinuity, slate: from.Slate, done: true,
 			generation: int32(s.Generation),
@@ -160,24 +161,24 @@ func (e *Edge) adopt(s *journal.Segment, rest behind) bool {
 		l.segs = append(l.segs, x)
 		longest = l
 	}
-	for _, l := range e.lanes {
+	for _, l := range e.renditions {
 		l.backfill(longest)
 	}
 	return true
 }
 
 // declare makes the rendition and the init segments that a journal names, unless they are known.
-func (e *Edge) declare(from *journal.Lane) bool {
-	l := e.lane(from.ID)
+func (e *Edge) declare(from *journal.Rendition) bool {
+	l := e.rendition(from.ID)
 	if l == nil {
 		if from.Rendition == nil {
 			return false
 		}
-		l = &lane{Rendition: *from.Rendition}
-		if len(e.lanes) > 0 {
-			l.backfill(e.lanes[0])
+		l = &liveRendition{RenditionInfo: *from.Rendition}
+		if len(e.renditions) > 0 {
+			l.backfill(e.renditions[0])
 		}
-		e.lanes = append(e.lanes, l)
+		e.renditions = append(e.renditions, l)
 		if l.PartTarget > 0 {
 			e.parts[l.ID] = time.Duration(l.PartTarget) * time.Microsecond
 		}
@@ -196,7 +197,7 @@ type moment struct {
 	scale uint32
 }
 
-func (m moment) in(l *lane) int64 {
+func (m moment) in(l *liveRendition) int64 {
 	if m.scale == 0 {
 		return 0
 	}
@@ -204,23 +205,26 @@ func (m moment) in(l *lane) int64 {
 }
 
 // endOfAll is where a segment ends that was cut short. Every part that is there may have been listed, and stays; the renditions that have
-// less of it last as long, so that what follows finds them all at one place. One that was whole was listed with its length.
-func (e *Edge) endOfAll(s *journal.Segment) moment {
+// less of it last as long, so that what follows finds them all at one place. One that was whole was listed with its length, also if that is
+// known only by where the rendition went on.
+func (e *Edge) endOfAll(s *journal.Segment, rest behind) moment {
 	var listed, longest moment
-	later := func(m moment, from *journal.Lane, l *lane) moment {
-		if end := from.Time + from.Ticks(); end > m.in(l) {
+	later := func(m moment, end int64, l *liveRendition) moment {
+		if end > m.in(l) {
 			return moment{end, l.Timescale}
 		}
 		return m
 	}
-	for _, from := range s.Lanes {
-		l := e.lane(from.ID)
+	for _, from := range s.Renditions {
+		l := e.rendition(from.ID)
 		if len(from.Parts) == 0 {
 			continue
 		}
-		longest = later(longest, from, l)
+		longest = later(longest, from.Time+from.Ticks(), l)
 		if from.Whole {
-			listed = later(listed, from, l)
+			listed = later(listed, from.Time+from.Ticks(), l)
+		} else if at, ended := rest.ended(s, from.ID); ended {
+			listed = later(listed, at, l)
 		}
 	}
 	if listed.scale != 0 {
@@ -229,13 +233,15 @@ func (e *Edge) endOfAll(s *journal.Segment) moment {
 	return longest
 }
 
+// shortest is how long a gap is at least.
+const shortest = time.Millisecond
+
 // leaveOut lists the media sequence numbers before next as gaps: they were published, and nothing is left of them. A gap is as short as can
 // be: media time goes on where the media ended.
 func (e *Edge) leaveOut(next int64) {
-	const long = time.Millisecond
 	for n := e.count(); e.first+int64(n) < next; n++ {
-		for _, l := range e.lanes {
-			s := segment{gap: true, done: true, init: l.lastInit(), dur: int64(l.Timescale) * int64(long) / int64(time.Second)}
+		for _, l := range e.renditions {
+			s := segment{gap: true, done: true, init: l.lastInit(), dur: int64(l.Timescale) * int64(shortest) / int64(time.Second)}
 			if n > 0 {
 				before := &l.segs[n-1]
 				s.time, s.generation, s.slate = before.time+before.dur, before.generation, before.slate
@@ -248,7 +254,7 @@ func (e *Edge) leaveOut(next int64) {
 	}
 }
 
-// Reserve says that the media sequence numbers before next are known to whoever goes on after this process: they may be published.
+// Reserve tells that the media sequence numbers before next are known to the process that goes on after this one: they may be published.
 func (e *Edge) Reserve(next int64) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -260,10 +266,12 @@ func (e *Edge) Upcoming() (next int64, live bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	next = e.first
-	for _, l := range e.lanes {
+	for _, l := range e.renditions {
 		next = max(next, e.first+int64(len(l.segs)))
 	}
 	return next, e.live
 }
 
-func seconds(ticks int64, r timeline.Rendition) float64 { return float64(ticks) / float64(r.Timescale) }
+func seconds(ticks int64, r timeline.RenditionInfo) float64 {
+	return float64(ticks) / float64(r.Timescale)
+}

@@ -43,7 +43,7 @@ func (w *witness) fetch(r *rig, uri string) []byte {
 	if !ok || !r.Named(rendition, res) {
 		return nil
 	}
-	var p Place
+	var p Location
 	var err error
 	switch {
 	case res.Init >= 0:
@@ -229,7 +229,7 @@ func liveOn(w *witness, r *rig, random *rand.Rand, life int) (sent float64) {
 func alike(t *testing.T, tl *timeline.Timeline) {
 	t.Helper()
 	var ends []float64
-	for _, l := range tl.Lanes {
+	for _, l := range tl.Renditions {
 		at := 0.0
 		for i := range l.Chunks {
 			at += l.Seconds(i)
@@ -328,7 +328,7 @@ func TestPartsOfWhatIsStored(t *testing.T) {
 	if parts != 18 || len(w.parts) != parts {
 		t.Errorf("%d parts were listed, and %d are", parts, len(w.parts))
 	}
-	if err := two.AddShadow("s", "v"); err != nil {
+	if err := two.Derived().Add("s", "v"); err != nil {
 		t.Fatal(err)
 	}
 	for _, s := range two.list(t, "s", now()).segs {

@@ -9,7 +9,7 @@ import (
 // Video is what there is of the video so far, whole segments only: all of it, or what the sliding playlist holds. The asset's second 0 is
 // where it begins. ErrUnknown: there is no video; ErrNotYet before one whole segment exists.
 func (e *Edge) Video(listed bool) (*timeline.Timeline, error) {
-	return e.video(func(l *lane) (from, to int) {
+	return e.video(func(l *liveRendition) (from, to int) {
 		if listed {
 			from = l.within(0, e.leastListed())
 		}
@@ -20,7 +20,7 @@ func (e *Edge) Video(listed bool) (*timeline.Timeline, error) {
 // VideoAround is what there is of the video around a segment, so many segments on each side, whole ones only; around the newest one where msn is
 // less than 0. It costs the same however long the recording is.
 func (e *Edge) VideoAround(msn int64, segments int) (*timeline.Timeline, error) {
-	return e.video(func(l *lane) (from, to int) {
+	return e.video(func(l *liveRendition) (from, to int) {
 		n := len(l.segs)
 		i := n - 1
 		if msn >= 0 {
@@ -31,19 +31,19 @@ func (e *Edge) VideoAround(msn int64, segments int) (*timeline.Timeline, error) 
 }
 
 // video is a stretch of the video.
-func (e *Edge) video(stretch func(l *lane) (from, to int)) (*timeline.Timeline, error) {
+func (e *Edge) video(stretch func(l *liveRendition) (from, to int)) (*timeline.Timeline, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.sealed == 0 {
 		return nil, ErrNotYet
 	}
-	l := e.lane(timeline.MainVideo)
+	l := e.rendition(timeline.MainVideo)
 	if l == nil {
 		return nil, ErrUnknown
 	}
 	from, to := stretch(l)
 	t := &timeline.Timeline{First: e.first + int64(from), Target: e.target}
-	out := &timeline.Lane{Rendition: l.Rendition}
+	out := &timeline.Rendition{RenditionInfo: l.RenditionInfo}
 	for i := range l.inits {
 		out.Inits = append(out.Inits, l.inits[i].Init)
 	}
@@ -59,9 +59,9 @@ func (e *Edge) video(stretch func(l *lane) (from, to int)) (*timeline.Timeline, 
 		})
 	}
 	if len(out.Chunks) > 0 && from > 0 {
-		t.Zero = seconds(out.Chunks[0].Time, l.Rendition)
+		t.Zero = seconds(out.Chunks[0].Time, l.RenditionInfo)
 	}
-	t.Lanes = []*timeline.Lane{out}
+	t.Renditions = []*timeline.Rendition{out}
 	return t, nil
 }
 
@@ -69,7 +69,7 @@ func (e *Edge) video(stretch func(l *lane) (from, to int)) (*timeline.Timeline, 
 func (e *Edge) Inits(rendition string) int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	l := e.lane(rendition)
+	l := e.rendition(rendition)
 	if l == nil || e.sealed == 0 {
 		return 0
 	}
@@ -78,19 +78,19 @@ func (e *Edge) Inits(rendition string) int {
 
 // NewestKey is the newest segment of the video that begins with a key frame, as far as it goes, with the number of its
 // init segment. ErrNotYet: there is none.
-func (e *Edge) NewestKey() (p Place, init int, err error) {
+func (e *Edge) NewestKey() (p Location, init int, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	l := e.lane(timeline.MainVideo)
+	l := e.rendition(timeline.MainVideo)
 	if l == nil {
-		return Place{}, 0, ErrUnknown
+		return Location{}, 0, ErrUnknown
 	}
 	for i := len(l.segs) - 1; i >= 0; i-- {
 		s := &l.segs[i]
 		if s.gap || !s.independent || s.parts == 0 {
 			continue
 		}
-		p = Place{Object: e.key(l.ID, e.first+int64(i)), N: s.size}
+		p = Location{Object: e.key(l.ID, e.first+int64(i)), N: s.size}
 		switch {
 		case s.written():
 			p.File = s.hot.media
@@ -101,5 +101,5 @@ func (e *Edge) NewestKey() (p Place, init int, err error) {
 		}
 		return p, int(s.init), nil
 	}
-	return Place{}, 0, ErrNotYet
+	return Location{}, 0, ErrNotYet
 }

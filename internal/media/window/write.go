@@ -3,10 +3,13 @@ package window
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"slices"
 	"time"
 
+	"millrace/internal/id"
 	"millrace/internal/media/frame"
 	"millrace/internal/media/hls"
+	"millrace/internal/media/objectkey"
 	"millrace/internal/media/timeline"
 )
 
@@ -30,7 +33,7 @@ func (e *Edge) Target(seconds int, parts map[string]time.Duration) {
 			d = min(d, longest)
 		}
 		e.parts[id] = d
-		for _, l := range e.lanes {
+		for _, l := range e.renditions {
 			if l.ID == id {
 				l.PartTarget = d.Microseconds()
 			}
@@ -69,13 +72,13 @@ func (e *Edge) PartLimit(rendition string) time.Duration {
 func (e *Edge) AddInit(kind frame.Kind, timescale uint32, in timeline.Init, data []byte) int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	l := e.lane(in.Rendition)
+	l := e.rendition(in.Rendition)
 	if l == nil {
-		l = &lane{Rendition: timeline.Rendition{ID: in.Rendition, Kind: kind, Timescale: timescale, PartTarget: e.parts[in.Rendition].Microseconds()}}
-		if len(e.lanes) > 0 {
-			l.backfill(e.lanes[0])
+		l = &liveRendition{RenditionInfo: timeline.RenditionInfo{ID: in.Rendition, Kind: kind, Timescale: timescale, PartTarget: e.parts[in.Rendition].Microseconds()}}
+		if len(e.renditions) > 0 {
+			l.backfill(e.renditions[0])
 		}
-		e.lanes = append(e.lanes, l)
+		e.renditions = append(e.renditions, l)
 	}
 	sum := sha256.Sum256(data)
 	in.Hash = hex.EncodeToString(sum[:16])
@@ -85,17 +88,22 @@ func (e *Edge) AddInit(kind frame.Kind, timescale uint32, in timeline.Init, data
 		}
 	}
 	in.Generation = e.opt.Generation
-	in.Object = "media/" + e.opt.Media + "/" + hls.InGeneration(in.Generation, hls.InitURI(in.Rendition, len(l.inits)))
+	in.Object = objectkey.Resource(id.Media(e.opt.Media), hls.InGeneration(in.Generation, hls.InitURI(in.Rendition, len(l.inits))))
 	l.inits = append(l.inits, initSegment{Init: in, data: data})
 	return len(l.inits) - 1
 }
 
-// backfill gives a rendition that joins late a gap for every segment that o has finished and l has not.
-func (l *lane) backfill(o *lane) {
+// backfill gives a rendition that joins late a gap for every segment that o has finished and l has not. A gap begins where the rendition's own
+// media ends, up to a part from where o's segment begins, and ends with that: the lengths of both add up to the same.
+func (l *liveRendition) backfill(o *liveRendition) {
 	for i := len(l.segs); i < len(o.segs) && o.segs[i].done; i++ {
 		s := &o.segs[i]
+		at, end := rescale(s.time, o.Timescale, l.Timescale), rescale(s.time+s.dur, o.Timescale, l.Timescale)
+		if i > 0 {
+			at = l.segs[i-1].time + l.segs[i-1].dur
+		}
 		l.segs = append(l.segs, segment{
-			start: s.start, disc: s.disc, slate: s.slate, time: rescale(s.time, o.Timescale, l.Timescale), dur: rescale(s.dur, o.Timescale, l.Timescale),
+			start: s.start, disc: s.disc, slate: s.slate, time: at, dur: max(end-at, int64(l.Timescale)*int64(shortest)/int64(time.Second)),
 			gap: true, done: true, stored: s.stored, init: l.lastInit(), generation: s.generation,
 		})
 	}
@@ -106,29 +114,29 @@ func rescale(v int64, from, to uint32) int64 {
 }
 
 // lastInit is the init segment of the last segment, which a gap keeps so that no EXT-X-MAP stands at it.
-func (l *lane) lastInit() int32 {
+func (l *liveRendition) lastInit() int32 {
 	if n := len(l.segs); n > 0 {
 		return l.segs[n-1].init
 	}
 	return 0
 }
 
-// Live says whether a publication is attached. While none is, playlists promise no next part.
+// Live reports whether a publication is attached. While none is, playlists promise no next part.
 func (e *Edge) Live(attached bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.live = attached && !e.ended
-	for _, d := range e.shadows {
+	for _, d := range e.derived.renditions {
 		d.fresh = e.live
 		d.awake()
 	}
-	for _, l := range e.lanes {
+	for _, l := range e.renditions {
 		l.fresh = e.live
 		e.changed(l)
 	}
 }
 
-// Slate says whether the segments that begin from now on stand in for an encoder that is away.
+// Slate reports whether the segments that begin from now on stand in for an encoder that is away.
 func (e *Edge) Slate(on bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -140,7 +148,7 @@ func (e *Edge) Slate(on bool) {
 func (e *Edge) Begin(rendition string, start time.Time, discontinuity bool, init int, at int64) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	l := e.lane(rendition)
+	l := e.rendition(rendition)
 	if e.ended || l == nil {
 		return
 	}
@@ -167,7 +175,7 @@ func (e *Edge) Part(rendition string, buf []byte, ticks int64, independent bool)
 	e.notePart(rendition, buf, ticks, independent)
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	l := e.lane(rendition)
+	l := e.rendition(rendition)
 	if e.ended || l == nil || l.open() == nil {
 		return
 	}
@@ -187,7 +195,7 @@ func (e *Edge) Finish(rendition string, ticks int64) {
 	e.noteEnd(rendition, ticks)
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	l := e.lane(rendition)
+	l := e.rendition(rendition)
 	if e.ended || l == nil || l.open() == nil {
 		return
 	}
@@ -196,7 +204,7 @@ func (e *Edge) Finish(rendition string, ticks int64) {
 	e.seal()
 }
 
-func (e *Edge) finish(l *lane, ticks int64) {
+func (e *Edge) finish(l *liveRendition, ticks int64) {
 	s := l.open()
 	s.done = true
 	s.dur = max(s.dur, ticks) // the last picture may stand for longer than its part said
@@ -208,6 +216,7 @@ func (e *Edge) finish(l *lane, ticks int64) {
 		return
 	}
 	l.rate.Add(s.size, s.dur, l.Timescale, e.target)
+	l.captions.whole = l.captions.whole || l.captions.text
 	if s.written() && l.followers == 0 {
 		s.hot.buf = nil
 	}
@@ -220,8 +229,8 @@ func (e *Edge) Close() {
 	if e.ended {
 		return
 	}
-	longest := (*lane)(nil)
-	for _, l := range e.lanes {
+	longest := (*liveRendition)(nil)
+	for _, l := range e.renditions {
 		if s := l.open(); s != nil && s.parts == 0 {
 			l.segs = l.segs[:len(l.segs)-1]
 		} else if s != nil {
@@ -235,15 +244,18 @@ func (e *Edge) Close() {
 			longest = l
 		}
 	}
-	for _, l := range e.lanes {
+	for _, l := range e.renditions {
 		l.backfill(longest) // what one rendition has is not thrown away for another's sake
 	}
 	e.ended, e.live = true, false
 	e.seal()
-	for _, l := range e.lanes {
+	if rest := e.texts.pending(); len(rest) > 0 && e.sealed > 0 {
+		e.queue = append(e.queue, row{index: -1, entries: rest})
+	}
+	for _, l := range e.renditions {
 		e.changed(l)
 	}
-	for _, d := range e.shadows {
+	for _, d := range slices.Concat(e.derived.renditions, e.texts.renditions) {
 		e.changed(d)
 	}
 	e.signal()

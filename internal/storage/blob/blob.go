@@ -23,7 +23,7 @@ var (
 )
 
 // Store keeps immutable objects under slash-separated keys (see CheckKey for what a key may look like; every method
-// answers a bad one with fault.Invalid). No key may be the folder of another: with "a/b" stored, "a" is not a key.
+// refuses a bad one with fault.Invalid). No key may be the folder of another: with "a/b" stored, "a" is not a key.
 // All methods may be called at the same time, also for the same key. A storage that can't be reached, or says that
 // it is overloaded, or refuses the credentials (ErrRefused), or has no such bucket (ErrNoBucket), or that there are no
 // credentials for (ErrNoCredentials), is fault.Unavailable; the end of ctx is ctx's own error. No error but that about a bad
@@ -36,7 +36,7 @@ type Store interface {
 
 	// PutNew stores data under key unless there is an object already: of several that do so at once, in this process or any other, one
 	// does. created says that it was this one; false, that there is an object, which stays (and may even be this one's own, where a
-	// connection was lost between the storage and its answer). Else it is like Put. An S3 storage that does not know If-None-Match is
+	// connection was lost between the storage and its response). Else it is like Put. An S3 storage that does not know If-None-Match is
 	// asked before: there two within the same milliseconds may both be told that they created it, and the later one's stays.
 	PutNew(ctx context.Context, key string, data []byte) (created bool, err error)
 
@@ -64,7 +64,29 @@ type Store interface {
 	// is, under its own name, and must not be written to any more. Within one filesystem a folder only gives it a second name.
 	Link(ctx context.Context, key string, f *os.File) error
 
+	// Grow goes on with the object at key, which comes bit by bit, behind what earlier calls have kept of it, those of
+	// other processes too. There is no object before Finish. One at a time may grow a key: a folder refuses a second one
+	// with fault.Conflict, in a bucket it is the callers' business.
+	Grow(ctx context.Context, key string) (Growing, error)
+
+	// Drop removes what Grow has kept of an object that will not be finished. Where there is nothing, it is no error.
+	Drop(ctx context.Context, key string) error
+
 	// Close lets go of connections. Readers that are open stay the business of their owners.
+	Close() error
+}
+
+// Growing is an object that comes bit by bit. It is for one goroutine. A disk that is full is fault.Unavailable.
+type Growing interface {
+	// Size is how many bytes there are, in the order in which they were appended.
+	Size() int64
+	// Append adds p. After an error, what there is has to be asked of another Grow.
+	Append(ctx context.Context, p []byte) error
+	// Sync keeps what was appended: it survives what an object that was Put survives, and any process that shares the storage goes on behind it.
+	Sync(ctx context.Context) error
+	// Finish makes it the object at its key, as atomically as Put, and closes it.
+	Finish(ctx context.Context) error
+	// Close lets go of it. What was not kept may be lost.
 	Close() error
 }
 
@@ -73,6 +95,8 @@ type Local interface {
 	// Path names the file that holds key, so that it can be served by sendfile or handed to a program without a copy.
 	// It does not say that the object exists; it is false for a bad key. The file must not be written to.
 	Path(key string) (string, bool)
+	// Kept tells how much Grow has kept of an object, and when the last of it came; false where there is nothing.
+	Kept(key string) (Info, bool)
 }
 
 // Info describes an object.

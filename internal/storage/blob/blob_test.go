@@ -377,7 +377,7 @@ func TestParseURL(t *testing.T) {
 	}
 }
 
-// s3Server answers every request alike.
+// s3Server responds to every request alike.
 func s3Server(t *testing.T, status int, body string) (blob.Store, *[]*http.Request) {
 	t.Helper()
 	var seen []*http.Request
@@ -421,7 +421,7 @@ func TestS3Faults(t *testing.T) {
 			for what, err := range map[string]error{
 				"put": s.Put(t.Context(), "k", strings.NewReader("x")), "delete": s.Delete(t.Context(), "k"), "get": errGet, "stat": errStat,
 			} {
-				if what == "stat" && errors.Is(tt.want, blob.ErrNoBucket) { // the answer to HEAD has no words that tell it from a key
+				if what == "stat" && errors.Is(tt.want, blob.ErrNoBucket) { // the response to HEAD has no words that tell it from a key
 					if fault.KindOf(err) != fault.NotFound || fault.Permanent(err) {
 						t.Errorf("%s: %v of kind %d, permanent: %t", what, err, fault.KindOf(err), fault.Permanent(err))
 					}

@@ -12,7 +12,7 @@ import (
 // bucket is an S3 storage of a kind: what it makes of If-None-Match.
 type bucket struct {
 	heeds    bool
-	refuses  bool // answers that it does not know it
+	refuses  bool // responds that it does not know it
 	conflict int  // so often it says that another one is being stored
 
 	mu      sync.Mutex
@@ -31,22 +31,22 @@ func (b *bucket) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		did += "*"
 	}
 	b.seen = append(b.seen, did)
-	answer := func(status int, code string) {
+	respond := func(status int, code string) {
 		w.WriteHeader(status)
 		_, _ = io.WriteString(w, "<Error><Code>"+code+"</Code></Error>")
 	}
 	switch {
 	case r.Method == http.MethodPut && condition && b.refuses:
-		answer(http.StatusNotImplemented, "NotImplemented")
+		respond(http.StatusNotImplemented, "NotImplemented")
 	case r.Method == http.MethodPut && condition && b.conflict > 0:
 		b.conflict--
-		answer(http.StatusConflict, "ConditionalRequestConflict")
+		respond(http.StatusConflict, "ConditionalRequestConflict")
 	case r.Method == http.MethodPut && condition && b.heeds && there:
-		answer(http.StatusPreconditionFailed, "PreconditionFailed")
+		respond(http.StatusPreconditionFailed, "PreconditionFailed")
 	case r.Method == http.MethodPut:
 		b.objects[r.URL.Path] = string(data)
 	case !there:
-		answer(http.StatusNotFound, "NoSuchKey")
+		respond(http.StatusNotFound, "NoSuchKey")
 	default:
 		_, _ = io.WriteString(w, old)
 	}

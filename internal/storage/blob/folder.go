@@ -113,13 +113,13 @@ func (f *folder) PutNew(ctx context.Context, key string, data []byte) (created b
 	return true, nil
 }
 
-// present says that a key has an object.
+// present reports whether a key has an object.
 func (f *folder) present(key string) bool {
 	info, err := os.Lstat(f.file(key))
 	return err == nil && info.Mode().IsRegular()
 }
 
-// namesOnce says that a filesystem gives files no second names.
+// namesOnce reports whether a filesystem gives files no second names.
 func namesOnce(err error) bool {
 	return errors.Is(err, errors.ErrUnsupported) || errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.EMLINK)
 }

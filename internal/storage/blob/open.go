@@ -20,6 +20,8 @@ type Options struct {
 	NoSync bool
 	// S3 is a bucket. Credentials are plain values here, wherever the caller has them from.
 	S3 s3.Options
+	// Scratch is where a bucket's pieces of 8 MiB gather, one for each object that comes bit by bit; empty: the system's folder for such files.
+	Scratch string
 }
 
 // Open opens the storage. A folder is made and tried for writing; a bucket is only asked for when S3.Create is set,
@@ -35,7 +37,7 @@ func Open(ctx context.Context, o Options) (Store, error) {
 		if err != nil {
 			return nil, err
 		}
-		return &remote{bucket: bucket}, nil
+		return &remote{bucket: bucket, scratch: o.Scratch}, nil
 	}
 	return nil, fault.New(fault.Invalid, "storage has neither a folder nor a bucket")
 }

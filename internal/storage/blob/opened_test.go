@@ -45,7 +45,7 @@ const absent = "nothing"
 func text(t *testing.T, s blob.Store, key string) string {
 	t.Helper()
 	r, err := s.Get(t.Context(), key, 0, -1)
-	if err != nil && fault.KindOf(err) == fault.NotFound {
+	if fault.Is(err, fault.NotFound) {
 		return absent
 	}
 	if err != nil {
@@ -60,7 +60,7 @@ func text(t *testing.T, s blob.Store, key string) string {
 	return string(data)
 }
 
-// TestDeletedIsGoneAtOnce, however often it was read before, and whoever reads it goes on to its end.
+// TestDeletedIsGoneAtOnce, however often it was read before, and a reader goes on to its end.
 func TestDeletedIsGoneAtOnce(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -106,7 +106,7 @@ func TestDeletedIsGoneAtOnce(t *testing.T) {
 	}
 }
 
-// TestNobodyReadsWhatIsDeleted: whoever asks after Delete has returned gets nothing, also when many were opening it in that moment.
+// TestNobodyReadsWhatIsDeleted: a caller that asks after Delete has returned gets nothing, also when many were opening it in that moment.
 func TestNobodyReadsWhatIsDeleted(t *testing.T) {
 	t.Parallel()
 	s := openFolder(t, t.TempDir(), true)

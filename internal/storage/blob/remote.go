@@ -19,7 +19,10 @@ const deleteParallel = 16
 
 // remote is a Store in an S3 bucket. It deletes object by object: the request for many needs a checksum header that
 // compatible servers disagree on.
-type remote struct{ bucket *s3.Bucket }
+type remote struct {
+	bucket  *s3.Bucket
+	scratch string // folder for pieces of objects that come bit by bit
+}
 
 var _ Store = (*remote)(nil)
 
@@ -79,7 +82,7 @@ func (s *remote) Get(ctx context.Context, key string, off, n int64) (*Reader, er
 	}
 	body, object, err := s.bucket.Read(ctx, key, off, n)
 	if err != nil {
-		if off == 0 && fault.KindOf(err) == fault.Invalid { // an empty object has no range at all
+		if off == 0 && fault.Is(err, fault.Invalid) { // an empty object has no range at all
 			return s.empty(ctx, key, off)
 		}
 		return nil, err

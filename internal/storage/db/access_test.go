@@ -47,37 +47,37 @@ func TestAccess(t *testing.T) {
 			}
 			must(t, errors.Join(store.SetVideoQuality(ctx, env.ID, ""), store.SetLiveRungs(ctx, env.ID, "")))
 			token := access.Token{
-				ID: "t1", Environment: env.ID, Name: "it's", Permissions: []string{"video:read", "video:write"}, Hash: []byte{0, 1, 255}, CreatedAt: at(1), RevokedAt: at(2),
+				ID: "t1", Environment: env.ID, Name: "it's", Permissions: []string{"video:read", "video:write"}, Hash: []byte{0, 1, 255}, CreatedAt: at(1), RevokedAt: at(2), ExpiresAt: at(3), LastUsedAt: at(4),
 			}
 			every(t, token)
-			must(t, store.InsertToken(ctx, token))
-			wantKind(t, store.InsertToken(ctx, token), fault.Conflict)
+			must(t, store.InsertToken(ctx, token, 10))
+			wantKind(t, store.InsertToken(ctx, token, 10), fault.Conflict)
 			got, err := store.Token(ctx, "t1")
 			must(t, err)
 			if !reflect.DeepEqual(got, token) {
 				t.Errorf("token %+v, want %+v", got, token)
 			}
 			second := access.Token{ID: "t0", Environment: env.ID, Name: "n", Permissions: []string{}, Hash: []byte{9}, CreatedAt: at(5)}
-			must(t, store.InsertToken(ctx, second))
+			must(t, store.InsertToken(ctx, second, 10))
 			all, err := store.Tokens(ctx)
 			must(t, err)
 			if len(all) != 2 || all[0].ID != "t1" || all[1].ID != "t0" || !all[1].RevokedAt.IsZero() {
 				t.Errorf("tokens %+v, want the oldest first", all)
 			}
-			must(t, store.RevokeToken(ctx, "t0", at(7)))
-			must(t, store.RevokeToken(ctx, "t0", at(9)))
+			must(t, store.RevokeToken(ctx, "", "t0", at(7)))
+			must(t, store.RevokeToken(ctx, "", "t0", at(9)))
 			if got, err = store.Token(ctx, "t0"); err != nil || !got.RevokedAt.Equal(at(7)) {
 				t.Errorf("revoked at %v (%v), want the first time", got.RevokedAt, err)
 			}
 			for what, err := range map[string]error{
 				"token":              func() error { _, err := store.Token(ctx, "x"); return err }(),
 				"impossible token":   func() error { _, err := store.Token(ctx, "t0\x00"); return err }(),
-				"revoke":             store.RevokeToken(ctx, "x", at(1)),
+				"revoke":             store.RevokeToken(ctx, "", "x", at(1)),
 				"environment":        func() error { _, err := store.Environment(ctx, "x"); return err }(),
 				"playback ID":        func() error { _, err := store.PlaybackID(ctx, "x"); return err }(),
 				"impossible playing": func() error { _, err := store.PlaybackID(ctx, "\xff"); return err }(),
 			} {
-				if err == nil || fault.KindOf(err) != fault.NotFound {
+				if !fault.Is(err, fault.NotFound) {
 					t.Errorf("%s: %v, want not found", what, err)
 				}
 			}

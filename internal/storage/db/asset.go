@@ -153,6 +153,9 @@ func (d assetStore) Delete(ctx context.Context, c asset.Change) error {
 		if err := t.dropPlaybackIDs(ctx, key); err != nil {
 			return err
 		}
+		if err := t.remember(ctx, c.Asset, c.Deleted); err != nil {
+			return err
+		}
 		return t.tell(ctx, c.Events, c.Jobs)
 	})
 }
@@ -169,7 +172,8 @@ func (d assetStore) one(ctx context.Context, a id.Asset, and func(*bun.SelectQue
 	if !possible(string(a)) {
 		return asset.Asset{}, noSuch(assetNoun)
 	}
-	found, err := d.many(ctx, func(q *bun.SelectQuery) *bun.SelectQuery { return and(q.Where("id = ?", string(a))) })
+	named := func(q *bun.SelectQuery) *bun.SelectQuery { return and(q.Where("id = ?", string(a))) }
+	found, err := d.many(ctx, named, refuse)
 	if err != nil {
 		return asset.Asset{}, err
 	}
@@ -180,7 +184,9 @@ func (d assetStore) one(ctx context.Context, a id.Asset, and func(*bun.SelectQue
 }
 
 // many reads assets with all that hangs on them, in one query each.
-func (d assetStore) many(ctx context.Context, where func(*bun.SelectQuery) *bun.SelectQuery) ([]asset.Asset, error) {
+func (d assetStore) many(
+	ctx context.Context, where func(*bun.SelectQuery) *bun.SelectQuery, bad unreadable,
+) ([]asset.Asset, error) {
 	var rows []assetRow
 	if err := where(d.read.NewSelect().Model(&rows)).Scan(ctx); err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return nil, fmt.Errorf("read assets: %w", err)
@@ -196,7 +202,7 @@ func (d assetStore) many(ctx context.Context, where func(*bun.SelectQuery) *bun.
 	if err != nil {
 		return nil, err
 	}
-	tracks, err := d.tracks(ctx, keys)
+	tracks, err := d.tracks(ctx, keys, bad)
 	if err != nil {
 		return nil, err
 	}
@@ -211,7 +217,7 @@ func (d assetStore) many(ctx context.Context, where func(*bun.SelectQuery) *bun.
 	out := make([]asset.Asset, 0, len(rows))
 	for _, r := range rows {
 		a, err := r.value()
-		if err != nil {
+		if err = bad(ctx, err); err != nil {
 			return nil, err
 		}
 		a.PlaybackIDs, a.Tracks, a.Uses = ids[r.ID], tracks[r.ID], uses[r.ID]
@@ -220,7 +226,7 @@ func (d assetStore) many(ctx context.Context, where func(*bun.SelectQuery) *bun.
 	return out, nil
 }
 
-func (d assetStore) tracks(ctx context.Context, assets []string) (map[string][]asset.Track, error) {
+func (d assetStore) tracks(ctx context.Context, assets []string, bad unreadable) (map[string][]asset.Track, error) {
 	var rows []trackRow
 	err := d.read.NewSelect().Model(&rows).Where("asset_id IN ?", bun.Tuple(assets)).Order("position", "id").Scan(ctx)
 	if err != nil {
@@ -229,7 +235,7 @@ func (d assetStore) tracks(ctx context.Context, assets []string) (map[string][]a
 	out := make(map[string][]asset.Track, len(assets))
 	for _, r := range rows {
 		t, err := r.value()
-		if err != nil {
+		if err = bad(ctx, err); err != nil {
 			return nil, err
 		}
 		out[r.Asset] = append(out[r.Asset], t)
@@ -238,25 +244,33 @@ func (d assetStore) tracks(ctx context.Context, assets []string) (map[string][]a
 }
 
 func (d assetStore) List(ctx context.Context, env id.Environment, q asset.ListQuery) ([]asset.Asset, string, error) {
-	if q.UploadID != "" || !possible(string(q.LiveStream)) { // there are no uploads yet
+	if !possible(string(q.Upload)) || !possible(string(q.LiveStream)) {
 		return []asset.Asset{}, "", nil
 	}
 	at, after, err := readCursor(q.Cursor)
 	if err != nil {
 		return nil, "", err
 	}
-	found, err := d.many(ctx, func(sel *bun.SelectQuery) *bun.SelectQuery {
+	listed := func(sel *bun.SelectQuery) *bun.SelectQuery {
 		sel = sel.Where("environment_id = ?", string(env))
 		if q.LiveStream != "" {
 			sel = sel.Where("live_stream_id = ?", string(q.LiveStream))
 		}
+		if q.Upload != "" {
+			sel = sel.Where("upload_id = ?", string(q.Upload))
+		}
 		if q.Cursor != "" {
 			sel = sel.Where("(created_at < ? OR created_at = ? AND id < ?)", at, at, after)
-		} else {
-			sel = sel.Offset(int64(q.Page-1) * int64(q.Limit))
 		}
 		return sel.Order("created_at DESC", "id DESC").Limit(int64(q.Limit) + 1) // one more tells whether there are more
-	})
+	}
+	found, err := d.many(ctx, func(sel *bun.SelectQuery) *bun.SelectQuery {
+		if q.Cursor != "" || q.Page <= 1 {
+			return listed(sel)
+		}
+		page := listed(d.read.NewSelect().Table("assets").Column("id")).Offset(int64(q.Page-1) * int64(q.Limit)) // rows in front are not read
+		return sel.Where("id IN (?)", page).Order("created_at DESC", "id DESC")
+	}, d.listed)
 	if err != nil || len(found) <= q.Limit {
 		return found, "", err
 	}
@@ -281,7 +295,7 @@ func readCursor(c string) (at int64, key string, err error) {
 			return at, key, nil
 		}
 	}
-	return 0, "", fault.New(fault.Invalid, "cursor must be a next_cursor of an earlier answer")
+	return 0, "", fault.New(fault.Invalid, "cursor must be a next_cursor of an earlier response")
 }
 
 func (d assetStore) Append(ctx context.Context, a id.Asset, entries []asset.TimelineEntry) error {
@@ -345,12 +359,12 @@ func (d assetStore) Users(ctx context.Context, m id.Media) ([]asset.Asset, error
 	users := d.read.NewSelect().Model((*useRow)(nil)).Column("asset_id").Where("media_id = ?", string(m))
 	return d.many(ctx, func(q *bun.SelectQuery) *bun.SelectQuery {
 		return q.Where("media_id = ? OR id IN (?)", string(m), users).Order("created_at", "id")
-	})
+	}, refuse)
 }
 
 func (d assetStore) Unfinished(ctx context.Context) ([]asset.Asset, error) {
 	tracks := d.read.NewSelect().Model((*trackRow)(nil)).Column("asset_id").Where("status = 'preparing'")
 	return d.many(ctx, func(q *bun.SelectQuery) *bun.SelectQuery {
 		return q.Where("unfinished OR id IN (?)", tracks).Order("created_at", "id")
-	})
+	}, refuse)
 }

@@ -18,6 +18,7 @@ type assetRow struct {
 	Origin        string `bun:"origin"`
 	LiveStream    string `bun:"live_stream_id"`
 	SourceAsset   string `bun:"source_asset_id"`
+	Upload        string `bun:"upload_id"`
 	IsLive        bool   `bun:"is_live"`
 	Media         string `bun:"media_id"`
 	Index         string `bun:"index_key"`
@@ -60,6 +61,8 @@ type trackRow struct {
 	URL           string `bun:"url"`
 	Rendition     string `bun:"rendition"`
 	Object        string `bun:"object"`
+	Channel       string `bun:"channel"`
+	Speech        string `bun:"speech"`   // asset.Speech; empty: it is not made of sound
 	Document      string `bun:"document"` // asset.Track as its events show it
 	CreatedAt     int64  `bun:"created_at"`
 	Position      int64  `bun:"position"`
@@ -82,24 +85,25 @@ func assetRowOf(a asset.Asset) (assetRow, error) {
 	}
 	return assetRow{
 		ID: string(a.ID), Environment: string(a.Environment), Status: string(a.Status), Origin: string(a.Origin),
-		LiveStream: string(a.LiveStream), SourceAsset: string(a.SourceAsset), IsLive: a.IsLive, Media: string(a.Media), Index: a.Index,
+		LiveStream: string(a.LiveStream), SourceAsset: string(a.SourceAsset), Upload: string(a.Upload), IsLive: a.IsLive, Media: string(a.Media), Index: a.Index,
 		Entries: a.Entries, Document: doc, Unfinished: a.Unfinished(), CreatedAt: millis(a.CreatedAt), UpdatedAt: millis(a.UpdatedAt), Revision: a.Revision,
 	}, nil
 }
 
 func (r assetRow) value() (asset.Asset, error) {
 	var doc assetDocument
-	if err := read(r.Document, &doc); err != nil {
-		return asset.Asset{}, fmt.Errorf("read asset %s: %w", r.ID, err)
+	err := read(r.Document, &doc)
+	if err != nil {
+		doc, err = assetDocument{}, fmt.Errorf("read asset %s: %w", r.ID, err)
 	}
 	return asset.Asset{
 		ID: id.Asset(r.ID), Environment: id.Environment(r.Environment), Status: asset.Status(r.Status), Progress: doc.Progress,
-		Origin: asset.Origin(r.Origin), LiveStream: id.LiveStream(r.LiveStream), SourceAsset: id.Asset(r.SourceAsset), IsLive: r.IsLive,
+		Origin: asset.Origin(r.Origin), LiveStream: id.LiveStream(r.LiveStream), SourceAsset: id.Asset(r.SourceAsset), Upload: id.Upload(r.Upload), IsLive: r.IsLive,
 		Options: doc.Options, Facts: doc.Facts, Errors: doc.Errors, Recordings: doc.Recordings, InputInfo: doc.InputInfo,
 		ThumbnailTime: doc.Thumbnail, NonStandard: doc.Unusual, Static: doc.Static, Master: doc.Master, Limit: doc.Limit,
 		Media: id.Media(r.Media), Index: r.Index, Entries: r.Entries,
 		CreatedAt: moment(r.CreatedAt), UpdatedAt: moment(r.UpdatedAt), Revision: r.Revision,
-	}, nil
+	}, err
 }
 
 func trackRowOf(a id.Asset, t asset.Track) (trackRow, error) {
@@ -107,18 +111,28 @@ func trackRowOf(a id.Asset, t asset.Track) (trackRow, error) {
 	if err != nil {
 		return trackRow{}, err
 	}
+	speech := ""
+	if t.Speech != nil {
+		if speech, err = document(t.Speech); err != nil {
+			return trackRow{}, err
+		}
+	}
 	return trackRow{
-		ID: string(t.ID), Asset: string(a), Type: string(t.Type), Status: string(t.Status), URL: t.URL, Rendition: t.Rendition,
-		Object: t.Object, Document: doc, CreatedAt: millis(t.CreatedAt),
+		Speech: speech, ID: string(t.ID), Asset: string(a), Type: string(t.Type), Status: string(t.Status), URL: t.URL, Rendition: t.Rendition,
+		Object: t.Object, Channel: t.Channel, Document: doc, CreatedAt: millis(t.CreatedAt),
 	}, nil
 }
 
 func (r trackRow) value() (asset.Track, error) {
 	var t asset.Track
-	if err := read(r.Document, &t); err != nil {
-		return asset.Track{}, fmt.Errorf("read track %s: %w", r.ID, err)
+	err := read(r.Document, &t)
+	if err == nil && r.Speech != "" {
+		err = read(r.Speech, &t.Speech)
+	}
+	if err != nil {
+		t, err = asset.Track{}, fmt.Errorf("read track %s: %w", r.ID, err)
 	}
 	t.ID, t.Asset, t.Type, t.Status = id.Track(r.ID), id.Asset(r.Asset), asset.TrackType(r.Type), asset.TrackStatus(r.Status)
-	t.URL, t.Rendition, t.Object, t.CreatedAt = r.URL, r.Rendition, r.Object, moment(r.CreatedAt)
-	return t, nil
+	t.URL, t.Rendition, t.Object, t.Channel, t.CreatedAt = r.URL, r.Rendition, r.Object, r.Channel, moment(r.CreatedAt)
+	return t, err
 }

@@ -21,7 +21,7 @@ func fullTrack(a id.Asset, name string, created time.Time) asset.Track {
 	return asset.Track{
 		ID: id.Track("t-" + name), Asset: a, Type: asset.AudioTrack, Status: asset.TrackReady, Primary: true, TextType: "subtitles",
 		TextSource: "uploaded", LanguageCode: "en", Name: name, ClosedCaptions: true, Passthrough: "p?'", URL: "https://u:p@h/x",
-		Rendition: "r-" + name, Object: "media/x", Duration: 1.5, MaxWidth: 2, MaxHeight: 3, MaxFrameRate: 29.97, MaxChannels: 2,
+		Rendition: "r-" + name, Channel: "cc1", Forced: true, Speech: &asset.Speech{Language: "auto", Phrases: []string{"p"}, Of: "t"}, Progress: 4, Confidence: 0.5, Object: "media/x", Duration: 1.5, MaxWidth: 2, MaxHeight: 3, MaxFrameRate: 29.97, MaxChannels: 2,
 		Errors: &asset.Errors{Type: "x", Messages: []string{"m"}}, CreatedAt: created,
 	}
 }
@@ -30,7 +30,7 @@ func fullTrack(a id.Asset, name string, created time.Time) asset.Track {
 func fullAsset(name string) asset.Asset {
 	a := asset.Asset{
 		ID: id.Asset("a-" + name), Environment: "env", Status: asset.Ready, Progress: asset.Progress{State: "live", Percent: -1},
-		Origin: asset.FromClip, LiveStream: "live", SourceAsset: "source", IsLive: true,
+		Origin: asset.FromClip, LiveStream: "live", SourceAsset: "source", Upload: "u-" + id.Upload(name), IsLive: true,
 		Options:       assetopt.Options{Inputs: []assetopt.Input{{URL: "https://h/?a=1"}}, Passthrough: "ä'?\\", VideoQuality: "plus"},
 		PlaybackIDs:   []playbackid.ID{{ID: id.Playback("q2-" + name), Policy: "signed"}, {ID: id.Playback("q1-" + name), Policy: "drm", DRMConfigurationID: "d"}},
 		Facts:         asset.Facts{Duration: 2.5, Width: 3, Height: 4, FrameRate: 30, Channels: 2, HasVideo: true, HasAudio: true, Offered: asset.Size{Width: 1, Height: 2}},
@@ -111,8 +111,8 @@ func TestAssetRoundTrip(t *testing.T) {
 			if !reflect.DeepEqual(got, next) {
 				t.Errorf("after save\n%+v, want\n%+v", got, next)
 			}
-			if n := pending(t, d, "k"); n != 1 || len(told(t, d)) != 2 {
-				t.Errorf("%d jobs and events %v, want 1 and 2", n, told(t, d))
+			if n := pending(t, d, "k"); n != 1 || len(eventTypes(t, d)) != 2 {
+				t.Errorf("%d jobs and events %v, want 1 and 2", n, eventTypes(t, d))
 			}
 		})
 	}
@@ -135,7 +135,7 @@ func TestAssetAbsent(t *testing.T) {
 				"not UTF-8":         func() (asset.Asset, error) { return store.Find(ctx, "\xff") },
 			} {
 				_, err := read()
-				if fault.KindOf(err) != fault.NotFound || err == nil {
+				if !fault.Is(err, fault.NotFound) {
 					t.Errorf("%s: %v", what, err)
 				}
 			}
@@ -145,8 +145,8 @@ func TestAssetAbsent(t *testing.T) {
 			wantKind(t, store.Delete(ctx, c), fault.NotFound)
 			c.Asset = plainAsset("env", "a", at(0))
 			wantKind(t, store.Insert(ctx, c), fault.Conflict)
-			if n := pending(t, d, "x"); n != 0 || len(told(t, d)) != 0 {
-				t.Errorf("refused changes left %d jobs and events %v", n, told(t, d))
+			if n := pending(t, d, "x"); n != 0 || len(eventTypes(t, d)) != 0 {
+				t.Errorf("refused changes left %d jobs and events %v", n, eventTypes(t, d))
 			}
 		})
 	}
@@ -181,8 +181,8 @@ func TestAssetRollback(t *testing.T) {
 			if !reflect.DeepEqual(got, want) || len(entries) != 0 {
 				t.Errorf("left behind: %+v, %d entries", got, len(entries))
 			}
-			if n := pending(t, d, "k"); n != 0 || len(told(t, d)) != 0 {
-				t.Errorf("left behind: %d jobs, events %v", n, told(t, d))
+			if n := pending(t, d, "k"); n != 0 || len(eventTypes(t, d)) != 0 {
+				t.Errorf("left behind: %d jobs, events %v", n, eventTypes(t, d))
 			}
 		})
 	}
@@ -218,7 +218,7 @@ func TestAssetCompareAndSet(t *testing.T) {
 			}
 			entries, err := store.Timeline(t.Context(), a.ID, 0)
 			must(t, err)
-			if got := told(t, d); !slices.Equal(got, []string{"won"}) || len(entries) != 1 {
+			if got := eventTypes(t, d); !slices.Equal(got, []string{"won"}) || len(entries) != 1 {
 				t.Errorf("events %v and %d entries, want one each", got, len(entries))
 			}
 		})
@@ -330,8 +330,8 @@ func TestAssetDelete(t *testing.T) {
 			if !slices.Equal(assetNames(users), []string{"a-b"}) {
 				t.Errorf("users are %v", assetNames(users))
 			}
-			if n := pending(t, d, "k"); n != 1 || len(told(t, d)) != 1 {
-				t.Errorf("%d jobs and events %v, want one each", n, told(t, d))
+			if n := pending(t, d, "k"); n != 1 || len(eventTypes(t, d)) != 1 {
+				t.Errorf("%d jobs and events %v, want one each", n, eventTypes(t, d))
 			}
 			insertAssets(t, d, func() asset.Asset { c := fullAsset("a"); c.Revision = 0; return c }()) // nothing is left that stands in the way
 		})
@@ -427,7 +427,7 @@ func TestAssetList(t *testing.T) {
 				{asset.ListQuery{Page: 1, Limit: 7}, []string{"a-6", "a-5", "a-4", "a-3", "a-2", "a-1", "a-0"}, false},
 				{asset.ListQuery{Page: 1, Limit: 3, LiveStream: "live"}, []string{"a-6", "a-4", "a-2"}, true},
 				{asset.ListQuery{Page: 1, Limit: 3, LiveStream: "x\x00"}, []string{}, false},
-				{asset.ListQuery{Page: 1, Limit: 3, UploadID: "u"}, []string{}, false},
+				{asset.ListQuery{Page: 1, Limit: 3, Upload: "u"}, []string{}, false},
 			} {
 				got, next := list(tt.q)
 				if !slices.Equal(got, tt.want) || (next != "") != tt.more {
@@ -452,7 +452,7 @@ func TestAssetList(t *testing.T) {
 				t.Errorf("by cursor %v, want %v", all, want)
 			}
 			for _, bad := range []string{"x", "!!", "bm90aGluZw", "MS4A", "MS4", "YS5h"} {
-				if _, _, err := d.Assets().List(t.Context(), "env", asset.ListQuery{Limit: 1, Cursor: bad}); fault.KindOf(err) != fault.Invalid || err == nil {
+				if _, _, err := d.Assets().List(t.Context(), "env", asset.ListQuery{Limit: 1, Cursor: bad}); !fault.Is(err, fault.Invalid) {
 					t.Errorf("cursor %q: %v", bad, err)
 				}
 			}

@@ -18,9 +18,12 @@ import (
 )
 
 // away marks err as fault.Unavailable, which callers may wait out, when the PostgreSQL server is away or went away meanwhile. What was
-// asked for may have been done nevertheless, if the answer to a commit was lost.
+// asked for may have been done nevertheless, if the response to a commit was lost.
 func away(ctx context.Context, err error) error {
-	if err == nil || ctx.Err() != nil || fault.KindOf(err) == fault.Unavailable || !ended(err) {
+	if ctx.Err() != nil && errors.Is(err, driver.ErrBadConn) {
+		return context.Cause(ctx) //nolint:wrapcheck // database/sql takes a bad connection away, even from a transaction
+	}
+	if err == nil || ctx.Err() != nil || fault.Is(err, fault.Unavailable) || !ended(err) {
 		return err // with ctx, a connection ends because the caller wants it
 	}
 	return gone(err)
@@ -43,7 +46,7 @@ func gone(err error) error {
 	return fault.Wrap(fault.Unavailable, err, "the database can't be reached")
 }
 
-// ended says that err is the end of a connection, or of what the server can do for now, and not an answer to a query.
+// ended reports whether err is the end of a connection, or of what the server can do for now, and not a response to a query.
 func ended(err error) bool {
 	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
 		switch e.Code {
@@ -127,7 +130,7 @@ func (c reachedConn) ResetSession(ctx context.Context) error {
 type reachedRows struct {
 	*stdlib.Rows
 
-	ctx context.Context //nolint:containedctx // of the one query that the rows are the answer to
+	ctx context.Context //nolint:containedctx // of the one query that the rows are the response to
 }
 
 func (r reachedRows) Next(dest []driver.Value) error {

@@ -34,13 +34,13 @@ func TestConnectionsEnd(t *testing.T) {
 				return d.Assets().Insert(t.Context(), asset.Change{Asset: plainAsset("env", id.New(), at(2)), Jobs: wish(id.New())})
 			},
 			"plain write": func() error {
-				return d.Access().InsertToken(t.Context(), access.Token{ID: id.Token(id.New()), Environment: "env"})
+				return d.Access().InsertToken(t.Context(), access.Token{ID: id.Token(id.New()), Environment: "env"}, 10)
 			},
 		} {
 			_, err := admin.Exec(t.Context(), "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()")
 			must(t, err)
 			err = call()
-			if err != nil && fault.KindOf(err) != fault.Unavailable {
+			if err != nil && !fault.Is(err, fault.Unavailable) {
 				t.Errorf("%s %d: %v is of kind %v", what, i, err, fault.KindOf(err))
 			}
 			if err != nil {

@@ -44,7 +44,7 @@ func (c Claims) Take(ctx context.Context, holder string, keys []string, lease ti
 	return taken, nil
 }
 
-// Want says whether somebody has a lease on a key, and lets the holder know that somebody else waits for it.
+// Want reports whether somebody has a lease on a key, and lets the holder know that somebody else waits for it.
 func (c Claims) Want(ctx context.Context, key string) (held bool, err error) {
 	res, err := c.db.write.NewRaw("UPDATE claims SET wanted = TRUE WHERE object_key = ? AND lease_until > ?", key, bun.Safe(c.db.engine.now())).Exec(ctx)
 	if err != nil {
@@ -57,7 +57,7 @@ func (c Claims) Want(ctx context.Context, key string) (held bool, err error) {
 	return n > 0, nil
 }
 
-// Held says whether somebody has a lease on a key.
+// Held reports whether somebody has a lease on a key.
 func (c Claims) Held(ctx context.Context, key string) (bool, error) {
 	n, err := c.db.read.NewSelect().Table("claims").Where("object_key = ?", key).Where("lease_until > ?", bun.Safe(c.db.engine.now())).Count(ctx)
 	if err != nil {

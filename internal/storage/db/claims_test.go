@@ -10,7 +10,7 @@ import (
 	"millrace/internal/storage/db/dbtest"
 )
 
-// Of several that want to make the same one may; when it is made, or whoever makes it has gone, another one.
+// Of several that want to make the same one may; when it is made, or the one that makes it has gone, another one.
 func TestClaims(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, url string) {

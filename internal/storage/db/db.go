@@ -19,7 +19,9 @@ import (
 	"millrace/internal/control/access"
 	"millrace/internal/control/asset"
 	"millrace/internal/control/live"
+	"millrace/internal/control/upload"
 	"millrace/internal/id"
+	"millrace/internal/masterkey"
 )
 
 // Options is what Open needs.
@@ -27,6 +29,9 @@ type Options struct {
 	// URL is a path of an SQLite file, sqlite:///absolute/path, sqlite:relative/path, or postgres://….
 	URL    string
 	Logger *slog.Logger
+	// MasterKey gives the key that secrets are encrypted under. It is called once, with the fingerprint of the key that the database knows; empty:
+	// it knows none yet, and the key that is given becomes its key.
+	MasterKey func(known string) (masterkey.Key, error)
 }
 
 // DB is an open database with its schema up to date. Close it last.
@@ -34,6 +39,10 @@ type DB struct {
 	write  *bun.DB // SQLite: one connection, since it has one writer
 	read   *bun.DB // SQLite: a pool that can't write; PostgreSQL: the same as write
 	engine engine
+	news   *news // of events
+	rights *rights
+	vault  *masterkey.Vault
+	master string // fingerprint of the master key
 	logger *slog.Logger
 }
 
@@ -57,8 +66,21 @@ type engine interface {
 	// occupy and keepNode are DB's Occupy and KeepNode.
 	occupy(ctx context.Context, node id.Node) error
 	keepNode(ctx context.Context) error
+	// numberEvents numbers the events that are committed and have no sequence yet; those that others have committed too.
+	numberEvents(ctx context.Context) error
+	// tellRights tells every process, when the transaction is committed, that something which caches hold of viewers'
+	// rights is changed.
+	tellRights(ctx context.Context, t tx, noun, key string) error
+	// alone says that no other process can run on the database.
+	alone() bool
 	run(ctx context.Context) error
 	close() error
+}
+
+// numberer gives the events of a transaction their place among all events.
+type numberer interface {
+	// begin is called before n events are inserted; it gives the first one's sequence, or 0 when they are numbered after the commit.
+	begin(ctx context.Context, t tx, n int) (first int64, err error)
 }
 
 // Open opens the database and migrates its schema. Several processes may do so at the same time. A PostgreSQL server that is away is
@@ -96,10 +118,13 @@ func (d *DB) LiveStreams() live.Store { return liveStore{d} }
 // Assets is the store of assets.
 func (d *DB) Assets() asset.Store { return assetStore{d} }
 
+// Uploads is the store of direct uploads.
+func (d *DB) Uploads() upload.Store { return uploadStore{d} }
+
 // Access is the store of environments and tokens.
 func (d *DB) Access() access.Store { return accessStore{d} }
 
-// Ping says whether the database answers, by reading from it.
+// Ping reports whether the database responds, by reading from it.
 func (d *DB) Ping(ctx context.Context) error {
 	var one int
 	if err := d.read.NewSelect().ColumnExpr("1").Scan(ctx, &one); err != nil {
@@ -111,7 +136,8 @@ func (d *DB) Ping(ctx context.Context) error {
 // Name is for lifecycle.
 func (d *DB) Name() string { return "database" }
 
-// Run keeps house until ctx ends: on SQLite it takes checkpoints out of the writers' way. Everything works without it, with
+// Run keeps house until ctx ends: on SQLite it takes checkpoints out of the writers' way, on PostgreSQL it numbers
+// events as they are committed, says that there are some, and tells HearRights. Everything else works without it, with
 // longer pauses. It stops before Close and after everything that writes.
 func (d *DB) Run(ctx context.Context) error { return d.engine.run(ctx) }
 
@@ -129,6 +155,8 @@ type tx struct {
 	scan     func(ctx context.Context, rows *sql.Rows, into ...any) error // reads them all
 	prepared prepared                                                     // on SQLite
 	bind     func(ctx context.Context, s *sql.Stmt) *sql.Stmt             // one of them to the transaction
+	events   numberer
+	changes  *changes // nil: nobody asks what is changed
 	jobs     interface {
 		insert(ctx context.Context, args river.JobArgs, opts *river.InsertOpts) error
 		cancel(ctx context.Context, job int64) error

@@ -18,6 +18,7 @@ import (
 	"millrace/internal/control/job"
 	"millrace/internal/fault"
 	"millrace/internal/id"
+	"millrace/internal/masterkey"
 	"millrace/internal/storage/db"
 	"millrace/internal/storage/db/dbtest"
 )
@@ -42,8 +43,8 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// told gives the types of the events of the environment env in order.
-func told(t *testing.T, d *db.DB) []string {
+// eventTypes gives the types of the events of the environment env in order.
+func eventTypes(t *testing.T, d *db.DB) []string {
 	t.Helper()
 	events, err := d.Events(t.Context(), "env", time.Time{}, 1000)
 	must(t, err)
@@ -93,7 +94,7 @@ func count(errs []error, is func(error) bool) int {
 }
 
 func isNil(err error) bool      { return err == nil }
-func isConflict(err error) bool { return err != nil && fault.KindOf(err) == fault.Conflict }
+func isConflict(err error) bool { return fault.Is(err, fault.Conflict) }
 
 func TestOpen(t *testing.T) {
 	t.Parallel()
@@ -103,7 +104,7 @@ func TestOpen(t *testing.T) {
 		for _, url := range []string{
 			filepath.Join(folder, "new", "folder", "a.db"), "sqlite://" + filepath.Join(folder, "b.db"), "sqlite:" + filepath.Join(folder, "c.db"),
 		} {
-			d, err := db.Open(t.Context(), db.Options{URL: url})
+			d, err := db.Open(t.Context(), db.Options{URL: url, MasterKey: masterkey.Of(masterkey.Key{})})
 			must(t, err)
 			must(t, d.Ping(t.Context()))
 			must(t, d.Close())
@@ -120,7 +121,7 @@ func TestOpen(t *testing.T) {
 		t.Parallel()
 		for level, want := range map[slog.Level]bool{slog.LevelInfo: false, slog.LevelDebug: true} {
 			var log bytes.Buffer
-			d, err := db.Open(t.Context(), db.Options{URL: dbtest.SQLite(t), Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: level}))})
+			d, err := db.Open(t.Context(), db.Options{URL: dbtest.SQLite(t), Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: level})), MasterKey: masterkey.Of(masterkey.Key{})})
 			must(t, err)
 			must(t, d.Close())
 			if strings.Contains(log.String(), "level=DEBUG") != want || strings.Contains(log.String(), "level=INFO") {
@@ -131,7 +132,7 @@ func TestOpen(t *testing.T) {
 	t.Run("what is refused", func(t *testing.T) {
 		t.Parallel()
 		for _, url := range []string{"", "mysql://u:geheim@h/x", "sqlite://", "postgres://u:geheim@h:x/y", filepath.Join(t.TempDir(), "a\x00b")} {
-			_, err := db.Open(t.Context(), db.Options{URL: url})
+			_, err := db.Open(t.Context(), db.Options{URL: url, MasterKey: masterkey.Of(masterkey.Key{})})
 			if err == nil || strings.Contains(err.Error(), "geheim") {
 				t.Errorf("open %q: %v", url, err)
 			}
@@ -141,7 +142,7 @@ func TestOpen(t *testing.T) {
 		t.Parallel()
 		path := filepath.Join(t.TempDir(), "x.db")
 		must(t, os.WriteFile(path, bytes.Repeat([]byte("nonsense"), 1000), 0o600))
-		if _, err := db.Open(t.Context(), db.Options{URL: path}); err == nil {
+		if _, err := db.Open(t.Context(), db.Options{URL: path, MasterKey: masterkey.Of(masterkey.Key{})}); err == nil {
 			t.Error("opened")
 		}
 	})
@@ -156,7 +157,7 @@ func TestOpenTwiceAtOnce(t *testing.T) {
 			var mu sync.Mutex
 			var opened []*db.DB
 			errs := together(4, func(int) error {
-				d, err := db.Open(t.Context(), db.Options{URL: url, Logger: slog.New(slog.DiscardHandler)})
+				d, err := db.Open(t.Context(), db.Options{URL: url, Logger: slog.New(slog.DiscardHandler), MasterKey: masterkey.Of(masterkey.Key{})})
 				mu.Lock()
 				defer mu.Unlock()
 				if err == nil {

@@ -28,8 +28,8 @@ func (a JobArgs) Kind() string { return a.kind }
 // ArgsOf names a kind to River.
 func ArgsOf(kind string) JobArgs { return JobArgs{kind: kind} }
 
-// QueueOf names a lane to River.
-func QueueOf(l job.Lane) string {
+// QueueOf names a queue to River.
+func QueueOf(l job.Queue) string {
 	if l == job.Own {
 		return river.QueueDefault
 	}
@@ -48,7 +48,7 @@ func unfinished() []rivertype.JobState {
 
 func (t tx) enqueue(ctx context.Context, jobs []job.Insert) error {
 	for _, j := range jobs {
-		opts := &river.InsertOpts{MaxAttempts: maxAttempts, ScheduledAt: j.At, Queue: QueueOf(j.Lane)}
+		opts := &river.InsertOpts{MaxAttempts: maxAttempts, ScheduledAt: j.At, Queue: QueueOf(j.Queue)}
 		if j.Key != "" {
 			opts.UniqueOpts = river.UniqueOpts{ByArgs: true, ByState: unfinished()}
 		}

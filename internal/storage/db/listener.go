@@ -20,7 +20,7 @@ type quietDriver struct {
 const (
 	// listenEvery finds what this process was not told of: River's own notes to itself.
 	listenEvery = time.Second
-	// listenFor is how long it is asked when there may be something: twice, because the answer to the first may be late.
+	// listenFor is how long it is asked when there may be something: twice, because the response to the first may be late.
 	listenFor = 60 * time.Millisecond
 )
 

@@ -40,7 +40,7 @@ func TestInsertedJobsAreHeardOf(t *testing.T) {
 			must(t, err)
 			must(t, client.Start(context.WithoutCancel(t.Context())))
 			defer func() { must(t, client.StopAndCancel(context.WithoutCancel(t.Context()))) }()
-			limit := time.After(30 * time.Second)
+			limit := time.After(3 * time.Minute)
 			for n, heard := 0, 0; heard < 3; n++ {
 				must(t, d.Enqueue(t.Context(), job.New("sing", fmt.Sprint(n), struct{}{})))
 				select {

@@ -22,8 +22,8 @@ type liveRow struct {
 	bun.BaseModel  `bun:"table:live_streams,alias:s"`
 	ID             string `bun:"id,pk"`
 	Environment    string `bun:"environment_id"`
-	StreamKey      string `bun:"stream_key"`
-	SRTPassphrase  string `bun:"srt_passphrase"`
+	StreamKeyHash  string `bun:"stream_key_hash"`
+	Secrets        []byte `bun:"secrets"`
 	State          string `bun:"state"`
 	Settings       string `bun:"settings"`
 	Epoch          int64  `bun:"epoch"`
@@ -45,7 +45,12 @@ type liveRow struct {
 	Revision       int64  `bun:"revision"`
 }
 
-func liveRowOf(s live.Stream) (liveRow, error) {
+func (d liveStore) row(s live.Stream) (liveRow, error) {
+	hash := keyHash(d.vault, s.StreamKey)
+	s, secrets, err := sealLive(d.vault, s)
+	if err != nil {
+		return liveRow{}, err
+	}
 	settings, err := document(s.Settings)
 	if err != nil {
 		return liveRow{}, err
@@ -55,7 +60,7 @@ func liveRowOf(s live.Stream) (liveRow, error) {
 		return liveRow{}, err
 	}
 	return liveRow{
-		ID: string(s.ID), Environment: string(s.Environment), StreamKey: s.StreamKey, SRTPassphrase: s.SRTPassphrase, State: string(s.State),
+		ID: string(s.ID), Environment: string(s.Environment), StreamKeyHash: hash, Secrets: secrets, State: string(s.State),
 		Settings: settings, Epoch: int64(s.Epoch), ActiveAsset: string(s.ActiveAsset), RecentAssets: recent, Protocol: s.Protocol,
 		StartedAt: millis(s.StartedAt), DisconnectedAt: millis(s.DisconnectedAt), Node: string(s.Node), LeaseUntil: millis(s.LeaseUntil),
 		ActiveAt: millis(s.ActiveAt), Silent: s.Silent, EndWanted: string(s.EndWanted), CreatedAt: millis(s.CreatedAt), UpdatedAt: millis(s.UpdatedAt), DeletedAt: millis(s.DeletedAt),
@@ -63,25 +68,26 @@ func liveRowOf(s live.Stream) (liveRow, error) {
 	}, nil
 }
 
-func (r liveRow) value(ids []playbackid.ID) (live.Stream, error) {
+func (d liveStore) value(r liveRow, ids []playbackid.ID) (live.Stream, error) {
 	s := live.Stream{
-		ID: id.LiveStream(r.ID), Environment: id.Environment(r.Environment), StreamKey: r.StreamKey, SRTPassphrase: r.SRTPassphrase,
+		ID: id.LiveStream(r.ID), Environment: id.Environment(r.Environment),
 		State: live.State(r.State), PlaybackIDs: ids, Epoch: id.Epoch(r.Epoch), ActiveAsset: id.Asset(r.ActiveAsset), Protocol: r.Protocol,
 		CreatedAt: moment(r.CreatedAt), UpdatedAt: moment(r.UpdatedAt), StartedAt: moment(r.StartedAt), DisconnectedAt: moment(r.DisconnectedAt),
 		Node: id.Node(r.Node), LeaseUntil: moment(r.LeaseUntil), ActiveAt: moment(r.ActiveAt), Silent: r.Silent, EndWanted: live.EndReason(r.EndWanted), DeletedAt: moment(r.DeletedAt),
 		Revision: r.Revision, Generation: r.Generation, Reserved: r.Reserved,
 	}
-	if err := read(r.Settings, &s.Settings); err != nil {
-		return live.Stream{}, fmt.Errorf("read live stream %s: %w", r.ID, err)
+	err := errors.Join(read(r.Settings, &s.Settings), read(r.RecentAssets, &s.RecentAssets))
+	if err == nil {
+		err = openLive(d.vault, r.Secrets, &s)
 	}
-	if err := read(r.RecentAssets, &s.RecentAssets); err != nil {
-		return live.Stream{}, fmt.Errorf("read live stream %s: %w", r.ID, err)
+	if err != nil {
+		return s, fmt.Errorf("read live stream %s: %w", r.ID, err)
 	}
 	return s, nil
 }
 
 func (d liveStore) Insert(ctx context.Context, c live.Change) error {
-	row, err := liveRowOf(c.Stream)
+	row, err := d.row(c.Stream)
 	if err != nil {
 		return err
 	}
@@ -119,12 +125,12 @@ func (d liveStore) ByKey(ctx context.Context, key string) (live.Stream, error) {
 		return live.Stream{}, noSuch(liveStream)
 	}
 	return d.one(ctx, func(q *bun.SelectQuery) *bun.SelectQuery {
-		return q.Where("stream_key = ?", key).Where("deleted_at = 0")
+		return q.Where("stream_key_hash = ?", keyHash(d.vault, key)).Where("deleted_at = 0")
 	})
 }
 
 func (d liveStore) one(ctx context.Context, where func(*bun.SelectQuery) *bun.SelectQuery) (live.Stream, error) {
-	found, err := d.many(ctx, where)
+	found, err := d.many(ctx, where, refuse)
 	if err != nil {
 		return live.Stream{}, err
 	}
@@ -135,7 +141,9 @@ func (d liveStore) one(ctx context.Context, where func(*bun.SelectQuery) *bun.Se
 }
 
 // many reads streams with their playback IDs in two queries.
-func (d liveStore) many(ctx context.Context, where func(*bun.SelectQuery) *bun.SelectQuery) ([]live.Stream, error) {
+func (d liveStore) many(
+	ctx context.Context, where func(*bun.SelectQuery) *bun.SelectQuery, bad unreadable,
+) ([]live.Stream, error) {
 	var rows []liveRow
 	if err := where(d.read.NewSelect().Model(&rows)).Scan(ctx); err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return nil, fmt.Errorf("read live streams: %w", err)
@@ -150,8 +158,8 @@ func (d liveStore) many(ctx context.Context, where func(*bun.SelectQuery) *bun.S
 	}
 	out := make([]live.Stream, 0, len(rows))
 	for _, r := range rows {
-		s, err := r.value(ids[r.ID])
-		if err != nil {
+		s, err := d.value(r, ids[r.ID])
+		if err = bad(ctx, err); err != nil {
 			return nil, err
 		}
 		out = append(out, s)
@@ -169,18 +177,19 @@ func (d liveStore) List(ctx context.Context, env id.Environment, q live.ListQuer
 			sel = sel.Where("state IN ?", bun.Tuple(live.StatesOf(q.Status)))
 		}
 		if q.StreamKey != "" {
-			sel = sel.Where("stream_key = ?", q.StreamKey)
+			sel = sel.Where("stream_key_hash = ?", keyHash(d.vault, q.StreamKey))
 		}
 		return sel.Order("created_at DESC", "id DESC").Limit(int64(q.Limit)).Offset(int64(q.Page-1) * int64(q.Limit))
-	})
+	}, d.listed)
 }
 
 func (d liveStore) Broadcasting(ctx context.Context) ([]live.Stream, error) {
-	return d.many(ctx, func(q *bun.SelectQuery) *bun.SelectQuery { return q.Where("active_asset <> ''").Order("id") })
+	now := func(q *bun.SelectQuery) *bun.SelectQuery { return q.Where("active_asset <> ''").Order("id") }
+	return d.many(ctx, now, refuse)
 }
 
 func (d liveStore) Save(ctx context.Context, c live.Change) error {
-	row, err := liveRowOf(c.Stream)
+	row, err := d.row(c.Stream)
 	if err != nil {
 		return err
 	}
@@ -236,7 +245,7 @@ func (d liveStore) Renew(ctx context.Context, s id.LiveStream, e id.Epoch, node 
 	if err != nil {
 		return live.Stream{}, err
 	}
-	return rows[0].value(ids)
+	return d.value(rows[0], ids)
 }
 
 // touched checks that a compare-and-set has found its row: otherwise that has moved on, or is gone.

@@ -26,7 +26,7 @@ func fullStream(name string) live.Stream {
 			LatencyMode: live.Low, ReconnectWindow: 12.5, ReconnectChosen: true, SlateForStandard: true, ReconnectSlateURL: "https://h/s?a=b",
 			MaxContinuous: 600, Passthrough: "it's \"ä?\" -- \\ 🎥", Meta: assetopt.Meta{Title: "t", CreatorID: "c", ExternalID: "e"},
 			AudioOnly: true, Test: true, NewAsset: &assetopt.Options{Passthrough: "p", PlaybackPolicies: []playbackid.Policy{"signed"}},
-			EmbeddedSubtitles:  []live.EmbeddedSubtitle{{Name: "n", LanguageCode: "en", LanguageChannel: "cc1", Passthrough: "x"}},
+			EmbeddedSubtitles:  []assetopt.EmbeddedSubtitle{{Name: "n", LanguageCode: "en", LanguageChannel: "cc1", Passthrough: "x"}},
 			GeneratedSubtitles: []assetopt.GeneratedSubtitle{{Name: "g", LanguageCode: "de", VocabularyIDs: []string{"v"}}},
 			SimulcastTargets:   []live.SimulcastTarget{{ID: "t", URL: "rtmp://h/app", StreamKey: "k", Passthrough: "y"}},
 		},
@@ -80,7 +80,7 @@ func TestLiveRoundTrip(t *testing.T) {
 					t.Errorf("%s gives\n%+v, want\n%+v", how, got, want)
 				}
 			}
-			if got := told(t, d); !slices.Equal(got, []string{"one"}) {
+			if got := eventTypes(t, d); !slices.Equal(got, []string{"one"}) {
 				t.Errorf("events %v", got)
 			}
 			if n := pending(t, d, "k"); n != 1 {
@@ -175,8 +175,8 @@ func TestLiveInsertTwice(t *testing.T) {
 				err := d.LiveStreams().Insert(t.Context(), live.Change{Stream: s, Events: happened("x"), Jobs: wish("x")})
 				wantKind(t, err, fault.Conflict)
 			}
-			if n := pending(t, d, "x"); n != 0 || len(told(t, d)) != 0 {
-				t.Errorf("a refused insert left %d jobs and events %v", n, told(t, d))
+			if n := pending(t, d, "x"); n != 0 || len(eventTypes(t, d)) != 0 {
+				t.Errorf("a refused insert left %d jobs and events %v", n, eventTypes(t, d))
 			}
 		})
 	}
@@ -204,8 +204,8 @@ func TestLiveRollback(t *testing.T) {
 			if got.Settings.Passthrough != "" || len(got.PlaybackIDs) != 0 || got.Revision != 0 {
 				t.Errorf("left behind: %+v", got)
 			}
-			if n := pending(t, d, "k"); n != 0 || len(told(t, d)) != 0 {
-				t.Errorf("left behind: %d jobs, events %v", n, told(t, d))
+			if n := pending(t, d, "k"); n != 0 || len(eventTypes(t, d)) != 0 {
+				t.Errorf("left behind: %d jobs, events %v", n, eventTypes(t, d))
 			}
 		})
 	}
@@ -233,8 +233,8 @@ func TestLiveCompareAndSet(t *testing.T) {
 					wantKind(t, store.Delete(t.Context(), c), fault.Conflict)
 				})
 			}
-			if n := pending(t, d, "x"); n != 0 || len(told(t, d)) != 0 {
-				t.Errorf("a late writer left %d jobs and events %v", n, told(t, d))
+			if n := pending(t, d, "x"); n != 0 || len(eventTypes(t, d)) != 0 {
+				t.Errorf("a late writer left %d jobs and events %v", n, eventTypes(t, d))
 			}
 			errs := together(16, func(i int) error {
 				mine := s
@@ -244,7 +244,7 @@ func TestLiveCompareAndSet(t *testing.T) {
 			if won, lost := count(errs, isNil), count(errs, isConflict); won != 1 || lost != 15 {
 				t.Errorf("%d writers won and %d lost, want 1 and 15: %v", won, lost, errs)
 			}
-			if got := told(t, d); len(got) != 1 {
+			if got := eventTypes(t, d); len(got) != 1 {
 				t.Errorf("events %v, want one", got)
 			}
 		})
@@ -268,8 +268,8 @@ func TestLiveDelete(t *testing.T) {
 			if _, err = d.Access().PlaybackID(t.Context(), "p1-b"); err != nil {
 				t.Errorf("another stream's playback ID went along: %v", err)
 			}
-			if n := pending(t, d, "k"); n != 1 || len(told(t, d)) != 1 {
-				t.Errorf("%d jobs and events %v, want one each", n, told(t, d))
+			if n := pending(t, d, "k"); n != 1 || len(eventTypes(t, d)) != 1 {
+				t.Errorf("%d jobs and events %v, want one each", n, eventTypes(t, d))
 			}
 		})
 	}

@@ -4,27 +4,107 @@ import (
 	"context"
 	"database/sql"
 	"embed"
+	"errors"
 	"fmt"
 	"io/fs"
 
 	"github.com/pressly/goose/v3"
+
+	"millrace/internal/masterkey"
 )
 
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// migrate brings our own tables up to date; River's are River's own business.
-func migrate(ctx context.Context, d goose.Dialect, db *sql.DB) error {
+// masterKeyFrom is the migration that has the table of the master key.
+const masterKeyFrom = 18
+
+// migrate brings our own tables up to date and opens the vault of their secrets; River's are River's own business. No other process does so
+// at the same time.
+func migrate(
+	ctx context.Context, d goose.Dialect, db *sql.DB, key func(known string) (masterkey.Key, error),
+) (*masterkey.Vault, string, error) {
+	var vault *masterkey.Vault
+	p, err := provider(d, db, &vault)
+	if err != nil {
+		return nil, "", err
+	}
+	if _, err = p.UpTo(ctx, masterKeyFrom); err != nil {
+		return nil, "", fmt.Errorf("migrate: %w", err)
+	}
+	var fingerprint string
+	if vault, fingerprint, err = unlock(ctx, db, key); err != nil {
+		return nil, "", err
+	}
+	if _, err = p.Up(ctx); err != nil {
+		return nil, "", fmt.Errorf("migrate: %w", err)
+	}
+	return vault, fingerprint, nil
+}
+
+// provider has the migrations; those that encrypt look at the vault when they run.
+func provider(d goose.Dialect, db *sql.DB, vault **masterkey.Vault) (*goose.Provider, error) {
 	folder, err := fs.Sub(migrations, "migrations")
 	if err != nil {
-		return fmt.Errorf("read migrations: %w", err)
+		return nil, fmt.Errorf("read migrations: %w", err)
 	}
-	p, err := goose.NewProvider(d, db, folder)
+	p, err := goose.NewProvider(d, db, folder, goose.WithDisableGlobalRegistry(true), goose.WithGoMigrations(encryption(vault), uploadEncryption(vault)))
 	if err != nil {
-		return fmt.Errorf("prepare migration: %w", err)
+		return nil, fmt.Errorf("prepare migration: %w", err)
 	}
-	if _, err := p.Up(ctx); err != nil {
-		return fmt.Errorf("migrate: %w", err)
+	return p, nil
+}
+
+// unlock decrypts the data key, which is made at the first time.
+func unlock(ctx context.Context, db *sql.DB, key func(known string) (masterkey.Key, error)) (*masterkey.Vault, string, error) {
+	if key == nil {
+		return nil, "", errors.New("open database: there is no master key")
 	}
-	return nil
+	var fingerprint string
+	var wrapped []byte
+	err := db.QueryRowContext(ctx, "SELECT fingerprint, data_key FROM master_key WHERE one = 1").Scan(&fingerprint, &wrapped)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return nil, "", fmt.Errorf("read fingerprint of master key: %w", err)
+	}
+	master, err := key(fingerprint)
+	if err != nil {
+		return nil, "", fmt.Errorf("get master key: %w", err)
+	}
+	if fingerprint == "" {
+		vault := masterkey.NewVault()
+		_, err = db.ExecContext(ctx, "INSERT INTO master_key (one, fingerprint, data_key) VALUES (1, $1, $2)", master.Fingerprint(), master.Wrap(vault))
+		if err != nil {
+			return nil, "", fmt.Errorf("write data key: %w", err)
+		}
+		return vault, master.Fingerprint(), nil
+	}
+	if master.Fingerprint() != fingerprint {
+		return nil, "", fmt.Errorf("the secrets of this database are encrypted under the master key with the fingerprint %s, and the one given has %s: "+
+			"give every node of the database the same master key", fingerprint, master.Fingerprint())
+	}
+	vault, err := master.Unwrap(wrapped)
+	return vault, fingerprint, err
+}
+
+// MasterKey is the fingerprint of the master key when the database was opened.
+func (d *DB) MasterKey() string { return d.master }
+
+// SetMasterKey has the data key encrypted under another master key. Processes that have the database open go on.
+func (d *DB) SetMasterKey(ctx context.Context, k masterkey.Key) error {
+	err := d.engine.begin(ctx, func(ctx context.Context, t tx) error {
+		t.about("", "master key", k.Fingerprint())
+		res, err := t.NewUpdate().Table("master_key").Set("fingerprint = ?", k.Fingerprint()).Set("data_key = ?", k.Wrap(d.vault)).
+			Where("fingerprint = ?", d.master).Exec(ctx)
+		if err != nil {
+			return fmt.Errorf("write data key: %w", err)
+		}
+		if n, err := res.RowsAffected(); err != nil || n == 0 {
+			return errors.Join(moved("master key"), err)
+		}
+		return nil
+	})
+	if err == nil {
+		d.master = k.Fingerprint()
+	}
+	return err
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"millrace/internal/fault"
+	"millrace/internal/masterkey"
 	"millrace/internal/storage/db"
 	"millrace/internal/storage/db/dbtest"
 )
@@ -19,7 +20,7 @@ func TestOccupy(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			url := fresh(t)
-			first, err := db.Open(t.Context(), db.Options{URL: url})
+			first, err := db.Open(t.Context(), db.Options{URL: url, MasterKey: masterkey.Of(masterkey.Key{})})
 			must(t, err)
 			must(t, first.Occupy(t.Context(), "a", 0))
 			must(t, first.KeepNode(t.Context()))
@@ -68,12 +69,12 @@ func TestNodeIsTakenMeanwhile(t *testing.T) {
 // TestPostgresThatIsAway may come; one that refuses does not change its mind.
 func TestPostgresThatIsAway(t *testing.T) {
 	t.Parallel()
-	_, err := db.Open(t.Context(), db.Options{URL: "postgres://u:hunter2@127.0.0.1:1/m"})
+	_, err := db.Open(t.Context(), db.Options{URL: "postgres://u:hunter2@127.0.0.1:1/m", MasterKey: masterkey.Of(masterkey.Key{})})
 	if fault.KindOf(err) != fault.Unavailable || strings.Contains(err.Error(), "hunter2") {
 		t.Errorf("away: %v of kind %d", err, fault.KindOf(err))
 	}
 	url := dbtest.Postgres(t)
-	if _, err = db.Open(t.Context(), db.Options{URL: url[:strings.LastIndex(url, "/")+1] + "no_such_database"}); err == nil || fault.KindOf(err) == fault.Unavailable {
+	if _, err = db.Open(t.Context(), db.Options{URL: url[:strings.LastIndex(url, "/")+1] + "no_such_database", MasterKey: masterkey.Of(masterkey.Key{})}); err == nil || fault.KindOf(err) == fault.Unavailable {
 		t.Errorf("refused: %v of kind %d", err, fault.KindOf(err))
 	}
 }

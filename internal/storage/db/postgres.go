@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"time"
 
@@ -17,6 +18,8 @@ import (
 	"github.com/riverqueue/river/rivermigrate"
 	"github.com/uptrace/bun"
 	"github.com/uptrace/bun/dialect/pgdialect"
+
+	"millrace/internal/masterkey"
 )
 
 const (
@@ -31,6 +34,10 @@ type postgresEngine struct {
 	db   *bun.DB
 	jobs *river.Client[pgx.Tx]
 	node nodeLock
+
+	events *news
+	rights *rights
+	logger *slog.Logger
 }
 
 func openPostgres(ctx context.Context, o Options) (_ *DB, err error) {
@@ -48,7 +55,10 @@ func openPostgres(ctx context.Context, o Options) (_ *DB, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("open database: %w", err)
 	}
-	e := &postgresEngine{pool: pool, std: sql.OpenDB(reached{stdlib.GetPoolConnector(pool)})}
+	e := &postgresEngine{
+		pool: pool, std: sql.OpenDB(reached{stdlib.GetPoolConnector(pool)}), events: &news{}, rights: &rights{},
+		logger: o.Logger,
+	}
 	e.std.SetMaxIdleConns(0) // the pool below keeps them
 	defer func() {
 		if err != nil {
@@ -56,29 +66,33 @@ func openPostgres(ctx context.Context, o Options) (_ *DB, err error) {
 		}
 	}()
 	driver := riverpgxv5.New(pool)
-	if err = e.migrate(ctx, driver, o); err != nil {
+	vault, master, err := e.migrate(ctx, driver, o)
+	if err != nil {
 		return nil, away(ctx, err)
 	}
 	if e.jobs, err = river.NewClient(driver, &river.Config{Logger: riverLog(o.Logger)}); err != nil {
 		return nil, fmt.Errorf("make job client: %w", err)
 	}
 	e.db = bun.NewDB(e.std, pgdialect.New())
-	return &DB{write: e.db, read: e.db, engine: e, logger: o.Logger}, nil
+	return &DB{
+		write: e.db, read: e.db, engine: audited{e}, news: e.events, rights: e.rights, vault: vault, master: master,
+		logger: o.Logger,
+	}, nil
 }
 
 // migrate lets one process at a time migrate: several that boot together on an empty database would trip over each other.
-func (e *postgresEngine) migrate(ctx context.Context, driver *riverpgxv5.Driver, o Options) error {
+func (e *postgresEngine) migrate(ctx context.Context, driver *riverpgxv5.Driver, o Options) (*masterkey.Vault, string, error) {
 	m, err := rivermigrate.New(driver, &rivermigrate.Config{Logger: riverLog(o.Logger)})
 	if err != nil {
-		return fmt.Errorf("prepare migration of jobs: %w", err)
+		return nil, "", fmt.Errorf("prepare migration of jobs: %w", err)
 	}
 	conn, err := e.pool.Acquire(ctx)
 	if err != nil {
-		return fmt.Errorf("connect to database: %w", err)
+		return nil, "", fmt.Errorf("connect to database: %w", err)
 	}
 	defer conn.Release()
 	if _, err := conn.Exec(ctx, "SELECT pg_advisory_lock($1)", int64(migrationLock)); err != nil {
-		return fmt.Errorf("lock migration: %w", err)
+		return nil, "", fmt.Errorf("lock migration: %w", err)
 	}
 	defer func() { // a connection that can't unlock must not go back into the pool
 		if _, err := conn.Exec(context.WithoutCancel(ctx), "SELECT pg_advisory_unlock($1)", int64(migrationLock)); err != nil {
@@ -86,9 +100,9 @@ func (e *postgresEngine) migrate(ctx context.Context, driver *riverpgxv5.Driver,
 		}
 	}()
 	if _, err := m.Migrate(ctx, rivermigrate.DirectionUp, nil); err != nil {
-		return fmt.Errorf("migrate jobs: %w", err)
+		return nil, "", fmt.Errorf("migrate jobs: %w", err)
 	}
-	return migrate(ctx, goose.DialectPostgres, e.std)
+	return migrate(ctx, goose.DialectPostgres, e.std, o.MasterKey)
 }
 
 // begin opens a pgx transaction on the connection under a bun connection, so that bun's queries and River's inserts are one transaction.
@@ -110,7 +124,7 @@ func (e *postgresEngine) begin(ctx context.Context, fn func(context.Context, tx)
 		return fmt.Errorf("reach PostgreSQL connection: %w", err)
 	}
 	return away(ctx, pgx.BeginFunc(ctx, raw, func(t pgx.Tx) error {
-		return fn(ctx, tx{IDB: conn, scan: e.db.ScanRows, jobs: jobsIn[pgx.Tx]{client: e.jobs, tx: t}})
+		return fn(ctx, tx{IDB: conn, scan: e.db.ScanRows, events: afterCommit{}, jobs: jobsIn[pgx.Tx]{client: e.jobs, tx: t}})
 	}))
 }
 
@@ -146,10 +160,4 @@ func (e *postgresEngine) close() error {
 	err := e.std.Close()
 	e.pool.Close()
 	return err
-}
-
-// run has nothing to do: PostgreSQL keeps itself.
-func (e *postgresEngine) run(ctx context.Context) error {
-	<-ctx.Done()
-	return nil
 }

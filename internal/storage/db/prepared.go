@@ -26,7 +26,7 @@ const (
 type prepared map[string]*sql.Stmt
 
 func prepare(ctx context.Context, db *bun.DB) (prepared, error) {
-	texts := []string{appendEntry, renewLease, playbackIDsOf}
+	texts := []string{appendEntry, renewLease, playbackIDsOf, countEvents, advanceCursor, recordAttempt}
 	for _, row := range []any{&liveRow{}, &playbackRow{}, &eventRow{}} {
 		text, _ := insertion(db.Dialect(), row)
 		texts = append(texts, text)

@@ -3,59 +3,13 @@ package db
 import (
 	"context"
 	"fmt"
-	"time"
+	"log/slog"
 
 	"github.com/uptrace/bun"
 
-	"millrace/internal/control/event"
-	"millrace/internal/control/job"
 	"millrace/internal/control/playbackid"
 	"millrace/internal/id"
 )
-
-type eventRow struct {
-	bun.BaseModel `bun:"table:events"`
-	ID            string `bun:"id,pk"`
-	Environment   string `bun:"environment_id"`
-	Type          string `bun:"type"`
-	ObjectKind    string `bun:"object_kind"`
-	ObjectID      string `bun:"object_id"`
-	At            int64  `bun:"at"`
-	Position      int64  `bun:"position"` // within its change
-	Data          string `bun:"data"`
-}
-
-// tell stores the events and jobs of a change.
-func (t tx) tell(ctx context.Context, events []event.Event, jobs []job.Insert) error {
-	for i, e := range events {
-		err := t.insert(ctx, &eventRow{
-			ID: e.ID, Environment: string(e.Environment), Type: e.Type, ObjectKind: e.ObjectKind, ObjectID: e.ObjectID,
-			At: millis(e.At), Position: int64(i), Data: string(e.Data),
-		})
-		if err != nil {
-			return fmt.Errorf("insert event: %w", err)
-		}
-	}
-	return t.enqueue(ctx, jobs)
-}
-
-// Events gives the latest events of an environment since a time, oldest first, at most limit of them.
-func (d *DB) Events(ctx context.Context, env id.Environment, since time.Time, limit int) ([]event.Event, error) {
-	var rows []eventRow
-	err := d.read.NewSelect().Model(&rows).Where("environment_id = ?", string(env)).Where("at >= ?", millis(since)).
-		Order("at", "position", "id").Limit(int64(limit)).Scan(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("read events: %w", err)
-	}
-	events := make([]event.Event, 0, len(rows))
-	for _, r := range rows {
-		events = append(events, event.Event{
-			ID: r.ID, Environment: id.Environment(r.Environment), Type: r.Type, ObjectKind: r.ObjectKind, ObjectID: r.ObjectID,
-			At: moment(r.At), Data: []byte(r.Data),
-		})
-	}
-	return events, nil
-}
 
 type playbackRow struct {
 	bun.BaseModel `bun:"table:playback_ids"`
@@ -145,10 +99,41 @@ func (t tx) syncPlaybackIDs(ctx context.Context, env id.Environment, kind playba
 	return nil
 }
 
-// dropPlaybackIDs removes those of one object.
+// dropPlaybackIDs removes those of one object, and its content keys.
 func (t tx) dropPlaybackIDs(ctx context.Context, object string) error {
 	if _, err := t.NewDelete().Model((*playbackRow)(nil)).Where("object_id = ?", object).Exec(ctx); err != nil {
 		return fmt.Errorf("delete playback IDs: %w", err)
 	}
+	if _, err := t.NewDelete().Model((*contentKeysRow)(nil)).Where("resource_id = ?", object).Exec(ctx); err != nil {
+		return fmt.Errorf("delete content keys: %w", err)
+	}
 	return nil
+}
+
+// unreadable is what becomes of what is read when a row can't be: nothing, where it returns an error. It is given nil
+// for rows that can.
+type unreadable func(ctx context.Context, err error) error
+
+// refuse is for what needs each row as a whole.
+func refuse(_ context.Context, err error) error { return err }
+
+// listed is for lists: one row that can't be read keeps nobody from the others. It is there with what can be read of
+// it, and the log names it.
+func (d *DB) listed(ctx context.Context, err error) error {
+	if err != nil {
+		d.logger.WarnContext(ctx, "a row can't be read, and is listed with what can be read of it", slog.Any("error",
+			err))
+	}
+	return nil
+}
+
+// values are the rows of a list.
+func values[R, V any](ctx context.Context, d *DB, rows []R, value func(R) (V, error)) []V {
+	out := make([]V, 0, len(rows))
+	for _, r := range rows {
+		v, err := value(r)
+		_ = d.listed(ctx, err)
+		out = append(out, v)
+	}
+	return out
 }

@@ -18,6 +18,8 @@ import (
 	"github.com/uptrace/bun"
 	"github.com/uptrace/bun/dialect/sqlitedialect"
 	_ "modernc.org/sqlite" // the driver "sqlite"
+
+	"millrace/internal/masterkey"
 )
 
 const (
@@ -44,6 +46,7 @@ type sqliteEngine struct {
 	prepared    prepared // of write
 	jobs        *river.Client[*sql.Tx]
 	news        chan struct{} // one token: jobs were inserted
+	events      *news
 	lock        *os.File      // of occupy; nil: not held
 	turn        chan struct{} // held by the one transaction that runs; waiters are served in order, database/sql's are at random
 }
@@ -62,7 +65,7 @@ func openSQLite(ctx context.Context, path string, o Options) (_ *DB, err error) 
 	if err != nil {
 		return nil, fmt.Errorf("open database: %w", err)
 	}
-	e := &sqliteEngine{path: path, write: write, turn: make(chan struct{}, 1), news: make(chan struct{}, 1)}
+	e := &sqliteEngine{path: path, write: write, turn: make(chan struct{}, 1), news: make(chan struct{}, 1), events: &news{}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, e.close())
@@ -70,7 +73,8 @@ func openSQLite(ctx context.Context, path string, o Options) (_ *DB, err error) 
 	}()
 	write.SetMaxOpenConns(1)
 	driver := riversqlite.New(write)
-	if err = migrateSQLite(ctx, driver, write, o); err != nil {
+	vault, master, err := migrateSQLite(ctx, driver, write, o)
+	if err != nil {
 		return nil, err
 	}
 	if e.read, err = sql.Open("sqlite", name+readPragmas); err != nil {
@@ -89,7 +93,10 @@ func openSQLite(ctx context.Context, path string, o Options) (_ *DB, err error) 
 	if e.prepared, err = prepare(ctx, e.db); err != nil {
 		return nil, err
 	}
-	return &DB{write: e.db, read: bun.NewDB(e.read, sqlitedialect.New()), engine: e, logger: o.Logger}, nil
+	return &DB{
+		write: e.db, read: bun.NewDB(e.read, sqlitedialect.New()), engine: audited{e}, news: e.events, rights: &rights{},
+		vault: vault, master: master, logger: o.Logger,
+	}, nil
 }
 
 // makeFile makes the file readable for its owner only: it holds stream keys.
@@ -132,15 +139,26 @@ func openAlone(ctx context.Context, path string) (release func(), err error) {
 	}, nil
 }
 
-func migrateSQLite(ctx context.Context, driver *riversqlite.Driver, write *sql.DB, o Options) error {
+func migrateSQLite(ctx context.Context, driver *riversqlite.Driver, write *sql.DB, o Options) (*masterkey.Vault, string, error) {
 	m, err := rivermigrate.New(driver, &rivermigrate.Config{Logger: riverLog(o.Logger)})
 	if err != nil {
-		return fmt.Errorf("prepare migration of jobs: %w", err)
+		return nil, "", fmt.Errorf("prepare migration of jobs: %w", err)
 	}
-	if _, err := m.Migrate(ctx, rivermigrate.DirectionUp, nil); err != nil {
-		return fmt.Errorf("migrate jobs: %w", err)
+	if _, err = m.Migrate(ctx, rivermigrate.DirectionUp, nil); err != nil {
+		return nil, "", fmt.Errorf("migrate jobs: %w", err)
 	}
-	return migrate(ctx, goose.DialectSQLite3, write)
+	// What a migration deletes or encrypts does not stay in free pages.
+	if _, err = write.ExecContext(ctx, "PRAGMA secure_delete = ON"); err != nil {
+		return nil, "", fmt.Errorf("prepare migration: %w", err)
+	}
+	vault, master, err := migrate(ctx, goose.DialectSQLite3, write, o.MasterKey)
+	if err != nil {
+		return nil, "", err
+	}
+	if _, err = write.ExecContext(ctx, "PRAGMA secure_delete = OFF"); err != nil {
+		return nil, "", fmt.Errorf("end migration: %w", err)
+	}
+	return vault, master, nil
 }
 
 func (e *sqliteEngine) begin(ctx context.Context, fn func(context.Context, tx) error) error {
@@ -150,13 +168,13 @@ func (e *sqliteEngine) begin(ctx context.Context, fn func(context.Context, tx) e
 		return fmt.Errorf("wait to write: %w", context.Cause(ctx))
 	}
 	defer func() { <-e.turn }()
-	// Whoever has the turn goes on to the end, which is a matter of milliseconds: the driver has a goroutine of its own watch each
+	// Anyone who has the turn goes on to the end, which is a matter of milliseconds: the driver has a goroutine of its own watch each
 	// statement that could be broken off.
 	ctx = context.WithoutCancel(ctx)
-	inserted := false
+	inserted, events := false, &inCommitOrder{}
 	err := e.db.RunInTx(ctx, nil, func(ctx context.Context, t bun.Tx) error {
 		return fn(ctx, tx{
-			IDB: t, scan: e.db.ScanRows, prepared: e.prepared, bind: t.StmtContext,
+			IDB: t, scan: e.db.ScanRows, prepared: e.prepared, bind: t.StmtContext, events: events,
 			jobs: jobsIn[*sql.Tx]{client: e.jobs, tx: t.Tx, inserted: func() { inserted = true }},
 		})
 	})
@@ -166,8 +184,31 @@ func (e *sqliteEngine) begin(ctx context.Context, fn func(context.Context, tx) e
 		default:
 		}
 	}
+	if err == nil && events.some {
+		e.events.tell()
+	}
 	return full(err)
 }
+
+// inCommitOrder numbers events in the transaction itself: there is one at a time, so theirs is the order of the commits.
+type inCommitOrder struct{ some bool }
+
+func (o *inCommitOrder) begin(ctx context.Context, t tx, n int) (int64, error) {
+	o.some = true
+	last, err := t.number(ctx, advanceCursor, n)
+	if err != nil {
+		return 0, fmt.Errorf("advance cursor of events: %w", err)
+	}
+	return last - int64(n) + 1, nil
+}
+
+// tellRights has nobody to tell: see DB.HearRights.
+func (e *sqliteEngine) tellRights(context.Context, tx, string, string) error { return nil }
+
+func (e *sqliteEngine) alone() bool { return true }
+
+// numberEvents has nothing to do.
+func (e *sqliteEngine) numberEvents(context.Context) error { return nil }
 
 func (e *sqliteEngine) client(cfg *river.Config) (JobClient, error) {
 	own := *cfg
@@ -230,7 +271,7 @@ func (e *sqliteEngine) run(ctx context.Context) error {
 	}
 }
 
-// checkpoint writes back what is in the log. A log begins anew only when all of it is written back as a transaction begins, so one that
+// checkpoint writes back what is in the log. A log begins again only when all of it is written back as a transaction begins, so one that
 // is written to without a pause would grow until the writer has to do it. When it has become long, checkpoint catches up with the
 // writers, who go on meanwhile, and lets them wait for the little that is left.
 func (e *sqliteEngine) checkpoint(ctx context.Context) error {

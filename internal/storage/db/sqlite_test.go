@@ -8,17 +8,18 @@ import (
 	"testing"
 
 	"millrace/internal/fault"
+	"millrace/internal/masterkey"
 )
 
-// TestLogBeginsAnew although it is written to without a pause, and before a writer has to see to it.
-func TestLogBeginsAnew(t *testing.T) {
+// TestLogBeginsAgain although it is written to without a pause, and before a writer has to see to it.
+func TestLogBeginsAgain(t *testing.T) {
 	t.Parallel()
-	d, err := Open(t.Context(), Options{URL: filepath.Join(t.TempDir(), "db")})
+	d, err := Open(t.Context(), Options{URL: filepath.Join(t.TempDir(), "db"), MasterKey: masterkey.Of(masterkey.Key{})})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer d.Close()
-	e := d.engine.(*sqliteEngine)
+	e := d.engine.(audited).engine.(*sqliteEngine)
 	ctx, stop := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
 	defer wg.Wait()
@@ -66,10 +67,10 @@ func TestLogBeginsAnew(t *testing.T) {
 	}
 }
 
-// TestFullDiskIsAway: whoever writes while there is no room may ask again, and is served once there is some.
+// TestFullDiskIsAway: a writer that finds no room may ask again, and is served once there is some.
 func TestFullDiskIsAway(t *testing.T) {
 	t.Parallel()
-	d, err := Open(t.Context(), Options{URL: filepath.Join(t.TempDir(), "db")})
+	d, err := Open(t.Context(), Options{URL: filepath.Join(t.TempDir(), "db"), MasterKey: masterkey.Of(masterkey.Key{})})
 	if err != nil {
 		t.Fatal(err)
 	}

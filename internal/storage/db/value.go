@@ -47,7 +47,7 @@ func read(doc string, v any) error {
 	return nil
 }
 
-// isUnique says that err is a second row with the same unique key.
+// isUnique reports whether err is a second row with the same unique key.
 func isUnique(err error) bool {
 	if e, ok := errors.AsType[*sqlite.Error](err); ok {
 		return e.Code() == sqlite3.SQLITE_CONSTRAINT_UNIQUE || e.Code() == sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY
@@ -58,7 +58,7 @@ func isUnique(err error) bool {
 	return false
 }
 
-// possible says whether a database could hold s at all; what can't be held is not there.
+// possible reports whether a database could hold s at all; what can't be held is not there.
 func possible(s string) bool { return utf8.ValidString(s) && !strings.ContainsRune(s, 0) }
 
 func noSuch(what string) error { return fault.New(fault.NotFound, "the %s does not exist", what) }

@@ -14,6 +14,7 @@ import (
 
 	"millrace/internal/control/job"
 	"millrace/internal/crash"
+	"millrace/internal/masterkey"
 	"millrace/internal/storage/db"
 	"millrace/internal/storage/db/dbtest"
 )
@@ -30,7 +31,7 @@ func childMain() {
 		return
 	}
 	ctx := context.Background() //nolint:forbidigo // a process of its own
-	d, err := db.Open(ctx, db.Options{URL: url})
+	d, err := db.Open(ctx, db.Options{URL: url, MasterKey: masterkey.Of(masterkey.Key{})})
 	if err == nil {
 		var q *Queue
 		q, err = New(Options{DB: d, Node: "mortal", Handlers: []job.Handler{{Kind: "test.kind", Work: func(context.Context, job.Job) error {
@@ -99,7 +100,7 @@ func TestDeaths(t *testing.T) {
 				if j := got(t, taken, "the job"); j.Attempt != 1 || j.Crashes != 0 || j.Last() || j.Deadly() {
 					t.Fatalf("after %d deaths: %+v", n, j)
 				}
-				_, err := d.ReleaseJobs(t.Context(), "mortal") // as whoever finds it dead does
+				_, err := d.ReleaseJobs(t.Context(), "mortal") // as the process that finds it dead does
 				must(t, err)
 			}
 			if strings.Contains(log.String(), "final=true") {

@@ -47,9 +47,9 @@ func TestPlaces(t *testing.T) {
 	}
 }
 
-// TestOwnersShareALane has one owner ask for many times what there are places for, from hosts that never come to an end. Another's are
+// TestOwnersShareAQueue has one owner ask for many times what there are places for, from hosts that never come to an end. Another's are
 // fetched at once.
-func TestOwnersShareALane(t *testing.T) {
+func TestOwnersShareAQueue(t *testing.T) {
 	t.Parallel()
 	for name, fresh := range dbtest.Engines() {
 		t.Run(name, func(t *testing.T) {
@@ -69,7 +69,7 @@ func TestOwnersShareALane(t *testing.T) {
 				}})
 			ask := func(kind, key, owner string) {
 				j := job.New(kind, key, nil)
-				j.Lane, j.Owner = job.Fetching, owner
+				j.Queue, j.Owner = job.Fetching, owner
 				must(t, d.Enqueue(t.Context(), j))
 			}
 			for n := range many {

@@ -41,7 +41,7 @@ type Options struct {
 	Node     id.Node
 	Handlers []job.Handler // one per kind
 	Workers  int           // jobs at a time; 0: 4
-	Fetchers int           // those of one owner in the lane Fetching, beside the others; there are places for twice as many; 0: as many
+	Fetchers int           // those of one owner in the queue Fetching, beside the others; there are places for twice as many; 0: as many
 	Logger   *slog.Logger
 	// Died is the job that this node's process died of the last time; 0: of none.
 	Died int64
@@ -96,7 +96,7 @@ func New(o Options) (*Queue, error) {
 	}
 	client, err := o.DB.JobClient(&river.Config{
 		ID:     string(o.Node),
-		Logger: o.Logger,
+		Logger: slog.New(libraryLog{o.Logger.Handler()}),
 		Queues: map[string]river.QueueConfig{
 			db.QueueOf(job.Own): {MaxWorkers: o.Workers}, db.QueueOf(job.Fetching): {MaxWorkers: 2 * o.Fetchers},
 		},

@@ -17,6 +17,7 @@ import (
 	"millrace/internal/control/job"
 	"millrace/internal/fault"
 	"millrace/internal/id"
+	"millrace/internal/masterkey"
 	"millrace/internal/storage/db"
 	"millrace/internal/storage/db/dbtest"
 )
@@ -171,7 +172,7 @@ func TestErrors(t *testing.T) {
 		{"last attempt", job.Handler{MaxAttempts: 2, Work: func(_ context.Context, j job.Job) error {
 			return fmt.Errorf("again, last %v", j.Last())
 		}}, 2, "again, last true"},
-		{"panic", job.Handler{MaxAttempts: 1, Work: func(context.Context, job.Job) error { panic("boo") }}, 1, "job panicked: boo"},
+		{"panic", job.Handler{MaxAttempts: 1, Work: func(context.Context, job.Job) error { panic("boo") }}, 1, "panic: boo"},
 		{"timeout", job.Handler{MaxAttempts: 1, Timeout: 300 * time.Millisecond, Work: func(ctx context.Context, _ job.Job) error {
 			<-ctx.Done()
 			return context.Cause(ctx)
@@ -319,7 +320,7 @@ func TestLaterOverARestart(t *testing.T) {
 				ran <- time.Now()
 				return nil
 			}}
-			first, err := db.Open(t.Context(), db.Options{URL: url})
+			first, err := db.Open(t.Context(), db.Options{URL: url, MasterKey: masterkey.Of(masterkey.Key{})})
 			must(t, err)
 			stop := run(t, first, "n", nil, h)
 			later := job.New("test.kind", "a", nil)
@@ -398,8 +399,8 @@ func TestDelay(t *testing.T) {
 	}
 }
 
-// TestLanes has as many jobs fetch from hosts that never come to an end as may: what the service does with its own goes on.
-func TestLanes(t *testing.T) {
+// TestQueues has as many jobs fetch from hosts that never come to an end as may: what the service does with its own goes on.
+func TestQueues(t *testing.T) {
 	t.Parallel()
 	for name, fresh := range dbtest.Engines() {
 		t.Run(name, func(t *testing.T) {
@@ -418,14 +419,14 @@ func TestLanes(t *testing.T) {
 				}})
 			for n := range defaultWorkers + 1 {
 				j := job.New("test.fetch", strconv.Itoa(n), nil)
-				j.Lane = job.Fetching
+				j.Queue = job.Fetching
 				must(t, d.Enqueue(t.Context(), j))
 			}
 			for range defaultWorkers {
 				got(t, waiting, "a job that waits")
 			}
 			must(t, d.Enqueue(t.Context(), job.New("test.kind", "a", nil)))
-			got(t, done, "a job of the other lane")
+			got(t, done, "a job of the other queue")
 			if len(waiting) > 0 {
 				t.Errorf("more than %d jobs fetch at a time", defaultWorkers)
 			}
@@ -433,7 +434,7 @@ func TestLanes(t *testing.T) {
 	}
 }
 
-// TestOtherProcess on the same database is told of, once, by whoever comes second.
+// TestOtherProcess on the same database is told of, once, by the one that comes second.
 func TestOtherProcess(t *testing.T) {
 	t.Parallel()
 	for name, fresh := range dbtest.Engines() {

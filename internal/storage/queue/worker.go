@@ -84,22 +84,19 @@ func (w *worker) Work(outer context.Context, r *river.Job[db.JobArgs]) error {
 		delete(w.queue.running, j.ID)
 		w.queue.mu.Unlock()
 	}()
-	return w.settle(ctx, outer, j, w.try(ctx, j))
+	return w.outcome(ctx, outer, j, w.try(ctx, j))
 }
 
 // try makes an error of a panic, which would otherwise be retried for ever.
-func (w *worker) try(ctx context.Context, j job.Job) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("job panicked: %v", p)
-		}
-	}()
-	crash.Blame(ctx, j.ID, func(ctx context.Context) { err = w.handler.Work(ctx, j) })
-	return err
+func (w *worker) try(ctx context.Context, j job.Job) error {
+	return fault.Guard(func() (err error) {
+		crash.Blame(ctx, j.ID, func(ctx context.Context) { err = w.handler.Work(ctx, j) })
+		return err
+	})
 }
 
-// settle says to River what becomes of the job.
-func (w *worker) settle(ctx, outer context.Context, j job.Job, err error) error {
+// outcome says to River what becomes of the job.
+func (w *worker) outcome(ctx, outer context.Context, j job.Job, err error) error {
 	if err == nil {
 		return nil
 	}

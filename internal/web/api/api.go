@@ -3,7 +3,7 @@
 // A handler decodes, calls one method of one service and encodes; rules, states and defaults are the services'. The package must never
 // know media, storage or SQL. It starts no goroutines.
 //
-// What it decides by itself: bodies are at most 256 KiB of strict JSON; wrong JSON types are refused, all of them in one answer; unknown
+// What it decides by itself: bodies are at most 256 KiB of strict JSON; wrong JSON types are refused, all of them in one response; unknown
 // fields are ignored and named in the headers X-Ignored-Fields and Warning, because clients of newer versions of the wire format send more than we
 // know; null means absent, but in PATCH, where it clears; page is from 1 and limit from 1 to 100, outside is refused, never clamped.
 package api
@@ -19,48 +19,101 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
+	"millrace/internal/clientaddr"
 	"millrace/internal/control/access"
 	"millrace/internal/control/asset"
+	"millrace/internal/control/audit"
+	"millrace/internal/control/drm"
 	"millrace/internal/control/live"
+	"millrace/internal/control/restriction"
+	"millrace/internal/control/signing"
+	"millrace/internal/control/upload"
+	"millrace/internal/control/usage"
+	"millrace/internal/control/vocabulary"
+	"millrace/internal/control/webhook"
+	"millrace/internal/web/limit"
 )
 
 // Options is what the API needs. Every field without a default named here must be set.
 type Options struct {
-	Live        live.API
-	Assets      asset.API
-	Access      access.API
-	Health      Health
-	Now         func() time.Time // default time.Now
-	Logger      *slog.Logger     // default: nowhere
-	ServiceName string           // shown as the organization and the document's title; default Millrace
-	Version     string           // of the service, for the document; default dev
-	PublicURL   string           // where clients reach it, without a slash at the end; default: relative to the document
+	Live         live.API
+	Assets       asset.API
+	Uploads      upload.API
+	Callers      Callers
+	Health       Health
+	Usage        usage.API
+	Webhooks     webhook.API
+	Vocabularies vocabulary.API
+	Viewers      Viewers
+	Events       EventLog
+	EventForm    EventForm
+	Now          func() time.Time // default time.Now
+	Logger       *slog.Logger     // default: nowhere
+	ServiceName  string           // shown as the organization and the document's title; default Millrace
+	Version      string           // of the service, for the document; default dev
+	PublicURL    string           // where clients reach it, without a slash at the end; default: relative to the document
 }
+
+// Viewers is who may watch what is not public.
+type Viewers struct {
+	Signing      signing.API
+	Restrictions restriction.API
+	DRM          drm.API
+}
+
+// Callers is who may call, how often, and where it is kept who did.
+type Callers struct {
+	Access  access.API
+	Audit   audit.Log
+	Limits  Limits
+	Clients clientaddr.Finder
+}
+
+// Limits are how often somebody may ask; nil: without bounds.
+type Limits struct{ Token, Address *limit.Limiter }
 
 type server struct {
-	live    live.API
-	assets  asset.API
-	access  access.API
-	health  Health
-	now     func() time.Time
-	log     *slog.Logger
-	name    string
-	public  string // how the outside reaches the service, without a slash at the end
-	mux     *http.ServeMux
-	huma    huma.API
-	schemas huma.Registry
+	live         live.API
+	assets       asset.API
+	uploads      upload.API
+	access       access.API
+	health       Health
+	usage        usage.API
+	webhooks     webhook.API
+	signing      signing.API
+	restrictions restriction.API
+	drm          drm.API
+	audit        audit.Log
+	vocabularies vocabulary.API
+	limits       Limits
+	clients      clientaddr.Finder
+	events       EventLog
+	form         EventForm
+	now          func() time.Time
+	log          *slog.Logger
+	name         string
+	public       string // how the outside reaches the service, without a slash at the end
+	mux          *http.ServeMux
+	huma         huma.API
+	schemas      huma.Registry
+
+	followers followers
 }
 
-// New returns a handler for /video/v1/…, /system/v1/…, /openapi.json, /openapi.yaml and /docs. It answers every other path with 404 in
-// the envelope of the API, so it may be mounted at the root or under any of these.
+// New returns a handler for /video/v1/…, /system/v1/…, /openapi.json, /openapi.yaml and /docs. It responds to every
+// other path with 404 in the envelope of the API, so it may be mounted at the root or under any of these.
 func New(o Options) http.Handler {
 	s := newServer(o)
-	return s.observe(s.sameOrigin(s.plainPath(s.mux)))
+	return s.observe(s.limited(s.sameOrigin(s.plainPath(s.mux))))
 }
 
 func newServer(o Options) *server {
 	setHumaHooks()
-	s := &server{live: o.Live, assets: o.Assets, access: o.Access, health: o.Health, now: o.Now, log: o.Logger, name: o.ServiceName, public: o.PublicURL, mux: http.NewServeMux()}
+	s := &server{
+		live: o.Live, assets: o.Assets, uploads: o.Uploads, access: o.Callers.Access, health: o.Health, usage: o.Usage, webhooks: o.Webhooks, vocabularies: o.Vocabularies, events: o.Events, form: o.EventForm,
+		signing: o.Viewers.Signing, restrictions: o.Viewers.Restrictions, drm: o.Viewers.DRM, audit: o.Callers.Audit, limits: o.Callers.Limits, clients: o.Callers.Clients,
+		now: o.Now, log: o.Logger, name: o.ServiceName, public: o.PublicURL, mux: http.NewServeMux(),
+	}
 	if s.now == nil {
 		s.now = time.Now
 	}
@@ -81,36 +134,51 @@ func newServer(o Options) *server {
 	s.routeAssetPlaybackIDs()
 	s.routeTracks()
 	s.routeStatic()
+	s.routeSubtitles()
+	s.routeUploads()
+	s.routeUsage()
 	s.routeSystem()
+	s.routeAccessTokens()
+	s.routeEnvironments()
+	s.routeAudit()
+	s.routeSigningKeys()
+	s.routeRestrictions()
+	s.routeDRM()
+	s.routeVocabularies()
+	s.routeGeneratedSubtitles()
+	s.routeEvents()
+	s.routeAbsent()
+	s.routeWebhooks()
 	s.routeDocument()
 	s.mux.HandleFunc("/", s.unrouted)
 	return s
 }
 
-// PlainPath says that http.ServeMux takes a path as it is.
+// PlainPath reports whether http.ServeMux takes a path as it is.
 func PlainPath(p string) bool {
 	clean := path.Clean(p)
 	return p == clean || p == clean+"/" && clean != "/"
 }
 
-// plainPath answers 404 to paths that http.ServeMux would clean (., .., //) and redirect to what is left: a client that follows with its
-// method asks something else of something else. DELETE …/playback-ids/.. would delete the live stream.
+// plainPath returns 404 for paths that http.ServeMux would clean (., .., //) and redirect to what is left: a client
+// that follows with its method asks something else of something else. DELETE …/playback-ids/.. would delete the live
+// stream.
 func (s *server) plainPath(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !PlainPath(r.URL.Path) {
-			writeError(w, newError(http.StatusNotFound, typeNotFound, textNotFound))
+			writeError(w, newError(http.StatusNotFound, typeNotFound, textNoPath))
 			return
 		}
 		next.ServeHTTP(w, r)
 	})
 }
 
-// unrouted answers what no operation matches: OPTIONS, the wrong method, an unknown path.
+// unrouted responds to what no operation matches: OPTIONS, the wrong method, an unknown path.
 func (s *server) unrouted(w http.ResponseWriter, r *http.Request) {
 	allowed := s.methods(r)
 	switch {
 	case len(allowed) == 0:
-		writeError(w, newError(http.StatusNotFound, typeNotFound, textNotFound))
+		writeError(w, newError(http.StatusNotFound, typeNotFound, textNoPath))
 	case r.Method == http.MethodOptions:
 		w.Header().Set("Allow", strings.Join(allowed, ", "))
 		w.WriteHeader(http.StatusNoContent)
@@ -136,11 +204,11 @@ func (s *server) methods(r *http.Request) []string {
 	return allowed
 }
 
-// unreadTime is how long what is left of a body may take to come after the answer, so that a client that still sends gets to read that.
+// unreadTime is how long what is left of a body may take to come after the response, so that a client that still sends gets to read that.
 const unreadTime = time.Second
 
-// refuseUnread answers a request whose body nobody reads. Otherwise net/http would read on before it sends the answer, for the sake of the
-// next request, and for as long as the client likes.
+// refuseUnread responds to a request whose body nobody reads. Otherwise net/http would read on before it sends the
+// response, for the sake of the next request, and for as long as the client likes.
 func refuseUnread(w http.ResponseWriter, r *http.Request, e *Error) {
 	if r.ContentLength != 0 && r.ProtoMajor == 1 {
 		w.Header().Set("Connection", "close")
@@ -149,7 +217,7 @@ func refuseUnread(w http.ResponseWriter, r *http.Request, e *Error) {
 	writeError(w, e)
 }
 
-// writeError answers outside of huma.
+// writeError writes an error outside of huma.
 func writeError(w http.ResponseWriter, e *Error) {
 	maps.Copy(w.Header(), e.GetHeaders())
 	w.Header().Set("Content-Type", jsonType)

@@ -64,6 +64,7 @@ type InputSettings struct {
 	EndTime            *float64                     `json:"end_time,omitempty" doc:"Seconds; clips only."`
 	OverlaySettings    *OverlaySettings             `json:"overlay_settings,omitempty"`
 	GeneratedSubtitles OneOrMany[GeneratedSubtitle] `json:"generated_subtitles,omitempty" doc:"First input only."`
+	EmbeddedSubtitles  OneOrMany[EmbeddedSubtitle]  `json:"embedded_subtitles,omitempty" doc:"First input only: make text tracks of the CEA-608 captions in its video; at most one for each channel."`
 }
 
 // InputOrURL is an input, for which its URL may stand.
@@ -94,36 +95,40 @@ func (MP4Support) Schema(huma.Registry) *huma.Schema {
 	return &huma.Schema{Type: huma.TypeString, Enum: []any{"none", "standard", "capped-1080p", "audio-only", "audio-only,capped-1080p"}}
 }
 
-// AssetSettings are the settings of an asset besides its inputs and policies, the same in requests and answers.
+// AssetSettings are the settings of an asset besides its inputs and policies, the same in requests and responses.
 type AssetSettings struct {
 	Advanced         []PlaybackIDCreate      `json:"advanced_playback_policies,omitempty" doc:"Instead of playback_policies, for the policy drm."`
-	Passthrough      string                  `json:"passthrough,omitempty" maxLength:"255" doc:"Free text of your own, in answers and events."`
+	Passthrough      string                  `json:"passthrough,omitempty" maxLength:"255" doc:"Free text of your own, in responses and events."`
 	Meta             Meta                    `json:"meta,omitzero" doc:"What players and people are shown."`
 	MP4Support       MP4Support              `json:"mp4_support,omitempty" deprecated:"true" doc:"Use static_renditions."`
 	StaticRenditions []StaticRenditionCreate `json:"static_renditions,omitempty" doc:"Files to download; not together with mp4_support."`
 	VideoQuality     string                  `json:"video_quality,omitempty" enum:"basic,plus,premium" doc:"plus for live streams and for the policy drm, basic for others, unless given. Live streams have no basic."`
 	EncodingTier     string                  `json:"encoding_tier,omitempty" deprecated:"true" enum:"smart,baseline,premium" doc:"Use video_quality."`
-	MaxResolution    string                  `json:"max_resolution_tier,omitempty" enum:"1080p,1440p,2160p" doc:"Top of what is encoded, stored and played; 1080p unless given."`
+	MaxResolution    string                  `json:"max_resolution_tier,omitempty" enum:"1080p,1440p,2160p" doc:"The largest resolution that is encoded, stored and played; 1080p unless given."`
 	MasterAccess     string                  `json:"master_access,omitempty" enum:"none,temporary" doc:"temporary offers the original for a day; none unless given."`
 	NormalizeAudio   bool                    `json:"normalize_audio,omitempty" doc:"Bring the loudness to -24 LUFS; on demand only."`
 	CopyOverlays     *bool                   `json:"copy_overlays,omitempty" doc:"Clips only; true unless given."`
-	GenerateShots    bool                    `json:"generate_shots,omitempty" doc:"Find the shots of the video."`
+	GenerateShots    bool                    `json:"generate_shots,omitempty" doc:"Must be false or left out: this version does not look for shots."`
 	Test             bool                    `json:"test,omitempty" doc:"Watermarked, at most 10 seconds, deleted after 24 hours."`
 }
 
-// AssetOptions are the settings of an asset as they are answered.
+// AssetOptions are the settings of an asset as responses have them.
 type AssetOptions struct {
 	PlaybackPolicies []PlaybackPolicy `json:"playback_policies"`
 	Inputs           []InputSettings  `json:"inputs,omitempty"`
 	AssetSettings
 }
 
+// Directive is a job of a language model; there are none here.
+type Directive struct{}
+
 // NewAssetSettings are the settings of an asset as they are asked for.
 type NewAssetSettings struct {
-	PlaybackPolicies OneOrMany[PlaybackPolicy] `json:"playback_policies,omitempty" doc:"One playback ID is made for each. Without any the asset can not be played."`
+	PlaybackPolicies OneOrMany[PlaybackPolicy] `json:"playback_policies,omitempty" doc:"One playback ID is made for each. Without any the asset can't be played."`
 	PlaybackPolicy   OneOrMany[PlaybackPolicy] `json:"playback_policy,omitempty" deprecated:"true" doc:"The same as playback_policies."`
 	Inputs           OneOrMany[InputOrURL]     `json:"inputs,omitempty"`
 	Input            OneOrMany[InputOrURL]     `json:"input,omitempty" deprecated:"true" doc:"The same as inputs."`
+	Directives       []Directive               `json:"directives,omitempty" doc:"Must be empty or left out: jobs of language models are not part of this service."`
 	AssetSettings
 }
 
@@ -186,10 +191,25 @@ func wireSubtitles(list []assetopt.GeneratedSubtitle) []GeneratedSubtitle {
 	return convert(list, func(g assetopt.GeneratedSubtitle) GeneratedSubtitle { return GeneratedSubtitle(g) })
 }
 
+func embeddedOf(list []EmbeddedSubtitle) []assetopt.EmbeddedSubtitle {
+	if len(list) == 0 {
+		return nil
+	}
+	return convert(list, func(e EmbeddedSubtitle) assetopt.EmbeddedSubtitle { return assetopt.EmbeddedSubtitle(e) })
+}
+
+func wireEmbedded(list []assetopt.EmbeddedSubtitle) []EmbeddedSubtitle {
+	if len(list) == 0 {
+		return nil
+	}
+	return convert(list, func(e assetopt.EmbeddedSubtitle) EmbeddedSubtitle { return EmbeddedSubtitle(e) })
+}
+
 func (i InputOrURL) domain() assetopt.Input {
 	in := assetopt.Input{
 		URL: i.URL, Type: i.Type, TextType: i.TextType, LanguageCode: i.LanguageCode, Name: i.Name, ClosedCaptions: i.ClosedCaptions,
 		Passthrough: i.Passthrough, StartTime: i.StartTime, EndTime: i.EndTime, GeneratedSubtitles: subtitlesOf(i.GeneratedSubtitles),
+		EmbeddedSubtitles: embeddedOf(i.EmbeddedSubtitles),
 	}
 	if o := i.OverlaySettings; o != nil && *o != (OverlaySettings{}) { // clients that can't leave an object out send an empty one
 		in.Overlay = new(assetopt.Overlay(*o))
@@ -201,6 +221,7 @@ func wireInput(i assetopt.Input) InputSettings {
 	out := InputSettings{
 		URL: i.URL, Type: i.Type, TextType: i.TextType, LanguageCode: i.LanguageCode, Name: i.Name, ClosedCaptions: i.ClosedCaptions,
 		Passthrough: i.Passthrough, StartTime: i.StartTime, EndTime: i.EndTime, GeneratedSubtitles: wireSubtitles(i.GeneratedSubtitles),
+		EmbeddedSubtitles: wireEmbedded(i.EmbeddedSubtitles),
 	}
 	if i.Overlay != nil {
 		o := OverlaySettings(*i.Overlay)
@@ -212,6 +233,9 @@ func wireInput(i assetopt.Input) InputSettings {
 func (a NewAssetSettings) domain(problems *fault.List, path string) assetopt.Options {
 	policies := alias(problems, path+"playback_policies", path+"playback_policy", a.PlaybackPolicies, a.PlaybackPolicy)
 	inputs := alias(problems, path+"inputs", path+"input", a.Inputs, a.Input)
+	if len(a.Directives) > 0 {
+		problems.Add("%sdirectives must be empty or left out: jobs of language models are not part of this service", path)
+	}
 	o := assetopt.Options{
 		PlaybackPolicies: policiesOf(policies), AdvancedPolicies: requestsOf(a.Advanced),
 		Passthrough: a.Passthrough, Meta: a.Meta.domain(), MP4Support: string(a.MP4Support),

@@ -34,7 +34,7 @@ type RecordingTime struct {
 
 // StaticRendition is one file to download.
 type StaticRendition struct {
-	ID             string `json:"id,omitempty" doc:"Not of files that mp4_support asks for, like status, type and resolution."`
+	ID             string `json:"id,omitempty" doc:"Absent for files made by mp4_support, as are status, type and resolution."`
 	Name           string `json:"name" example:"highest.mp4" doc:"The file is below the playback ID: /{playback_id}/{name}."`
 	Ext            string `json:"ext" enum:"mp4,m4a"`
 	Resolution     string `json:"resolution,omitempty" enum:"highest,audio-only,2160p,1440p,1080p,720p,540p,480p,360p,270p"`
@@ -50,7 +50,7 @@ type StaticRendition struct {
 
 // StaticRenditions are an asset's files to download.
 type StaticRenditions struct {
-	Status string            `json:"status,omitempty" enum:"preparing,ready,disabled,errored" deprecated:"true" doc:"Of all files that mp4_support asks for."`
+	Status string            `json:"status,omitempty" enum:"preparing,ready,disabled,errored" deprecated:"true" doc:"The state of all files that mp4_support asks for."`
 	Files  []StaticRendition `json:"files"`
 }
 
@@ -72,10 +72,10 @@ type NonStandard struct {
 	PixelFormat    string `json:"unsupported_pixel_format,omitempty" example:"yuv422p10le"`
 	VideoEditList  string `json:"video_edit_list,omitempty" enum:"non-standard"`
 	AudioEditList  string `json:"audio_edit_list,omitempty" enum:"non-standard"`
-	FileParameters string `json:"unexpected_media_file_parameters,omitempty" enum:"non-standard" doc:"Such as interlaced pictures, high dynamic range, or a container that players don't read."`
+	FileParameters string `json:"unexpected_media_file_parameters,omitempty" enum:"non-standard" doc:"A property of the file such as interlaced pictures, high dynamic range, or a container that players don't read."`
 }
 
-// Asset is an asset as it is answered.
+// Asset is an asset as responses have it.
 type Asset struct {
 	ID                string            `json:"id"`
 	CreatedAt         string            `json:"created_at" doc:"Seconds since 1970 as a string." example:"1767225600"`
@@ -89,14 +89,15 @@ type Asset struct {
 	MP4Support        MP4Support        `json:"mp4_support" deprecated:"true"`
 	Duration          float64           `json:"duration,omitempty" doc:"Seconds."`
 	AspectRatio       string            `json:"aspect_ratio,omitempty" example:"16:9"`
-	ResolutionTier    string            `json:"resolution_tier,omitempty" enum:"audio-only,720p,1080p,1440p,2160p" doc:"Of the largest picture that viewers get."`
+	ResolutionTier    string            `json:"resolution_tier,omitempty" enum:"audio-only,720p,1080p,1440p,2160p" doc:"The class of the largest picture that viewers get."`
 	StoredResolution  string            `json:"max_stored_resolution,omitempty" enum:"Audio only,SD,HD,FHD,UHD" deprecated:"true"`
 	StoredFrameRate   float64           `json:"max_stored_frame_rate,omitempty" doc:"Frames per second; -1 when unknown."`
 	PlaybackIDs       []PlaybackID      `json:"playback_ids,omitempty"`
 	Tracks            []Track           `json:"tracks,omitempty"`
 	Errors            *Problem          `json:"errors,omitempty"`
 	LiveStreamID      string            `json:"live_stream_id,omitempty"`
-	SourceAssetID     string            `json:"source_asset_id,omitempty" doc:"Of a clip."`
+	SourceAssetID     string            `json:"source_asset_id,omitempty" doc:"The asset that a clip was cut from."`
+	UploadID          string            `json:"upload_id,omitempty" doc:"The direct upload that its file came by."`
 	IsLive            *bool             `json:"is_live,omitempty" doc:"Recordings only: the broadcast goes on."`
 	IngestType        string            `json:"ingest_type,omitempty" enum:"on_demand_url,on_demand_direct_upload,on_demand_clip,live_rtmp,live_srt,live_whip"`
 	RecordingTimes    []RecordingTime   `json:"recording_times,omitempty"`
@@ -144,7 +145,7 @@ func wireAsset(a asset.Asset) Asset {
 		MaxResolutionTier: or(o.MaxResolution, "1080p"), MasterAccess: or(o.MasterAccess, "none"), MP4Support: MP4Support(or(o.MP4Support, "none")),
 		Duration: finite(f.Duration), AspectRatio: aspectRatio(f), ResolutionTier: resolutionTier(o, f), StoredResolution: storedResolution(f),
 		PlaybackIDs: playbackIDsOf(a.PlaybackIDs), Tracks: convert(a.Tracks, wireTrack), Errors: wireProblem(a.Errors),
-		LiveStreamID: string(a.LiveStream), SourceAssetID: string(a.SourceAsset), IngestType: string(a.Origin),
+		LiveStreamID: string(a.LiveStream), SourceAssetID: string(a.SourceAsset), UploadID: string(a.Upload), IngestType: string(a.Origin),
 		RecordingTimes: convert(a.Recordings, wireRecording), StaticRenditions: wireStatic(a.Static),
 		NormalizeAudio: o.NormalizeAudio, Passthrough: o.Passthrough, Meta: Meta(o.Meta), Test: o.Test,
 		ThumbnailTime: a.ThumbnailTime, GenerateShots: o.GenerateShots, NonStandard: (*NonStandard)(a.NonStandard),
@@ -290,12 +291,15 @@ func wireFile(f asset.StaticRendition) StaticRendition {
 }
 
 // asset is wireAsset with the address of the master, which only this server knows.
-func (s *server) asset(a asset.Asset) Asset {
+func (s *server) asset(a asset.Asset) Asset { return assetAt(s.public, a) }
+
+// assetAt is an asset of the service at a URL. The master has an address only together with the signature that opens it.
+func assetAt(public string, a asset.Asset) Asset {
 	out := wireAsset(a)
 	if m := a.Master; m != nil {
 		out.Master = &Master{Status: string(m.Status)}
-		if m.Status == asset.FileReady {
-			out.Master.URL = s.public + masterPath(a.ID, m)
+		if m.Status == asset.FileReady && m.Signature != "" {
+			out.Master.URL = public + masterPath(a.ID, m)
 		}
 	}
 	return out

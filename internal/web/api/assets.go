@@ -67,8 +67,8 @@ func (s *server) createAsset(ctx context.Context, in *createAssetInput) (*one[As
 type listAssetsInput struct {
 	Page
 	LiveStreamID string `query:"live_stream_id" doc:"Recordings of this live stream."`
-	UploadID     string `query:"upload_id" doc:"The asset of this upload. There are no uploads yet: none is found."`
-	Cursor       string `query:"cursor" doc:"next_cursor of the answer before; page is not used then."`
+	UploadID     string `query:"upload_id" doc:"The asset of this direct upload."`
+	Cursor       string `query:"cursor" doc:"next_cursor of the response before; page is not used then."`
 }
 
 type listAssetsOutput struct{ Body AssetListResponse }
@@ -79,7 +79,7 @@ func (s *server) listAssets(ctx context.Context, in *listAssetsInput) (*listAsse
 		return nil, err
 	}
 	assets, next, err := s.assets.List(ctx, environment(ctx), asset.ListQuery{
-		LiveStream: id.LiveStream(in.LiveStreamID), UploadID: in.UploadID, Page: page, Limit: limit, Cursor: in.Cursor,
+		LiveStream: id.LiveStream(in.LiveStreamID), Upload: id.Upload(in.UploadID), Page: page, Limit: limit, Cursor: in.Cursor,
 	})
 	out := AssetListResponse{Data: convert(assets, s.asset)}
 	if next != "" {

@@ -4,22 +4,27 @@ import (
 	"context"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
+	"millrace/internal/clientaddr"
 	"millrace/internal/control/access"
+	"millrace/internal/control/audit"
+	"millrace/internal/fault"
 	"millrace/internal/id"
 )
 
 // What a token needs for an operation.
 const (
-	videoRead  = "video:read"
-	videoWrite = "video:write"
-	anyToken   = ""
+	videoRead   = access.VideoRead
+	videoWrite  = access.VideoWrite
+	systemRead  = access.SystemRead
+	systemWrite = access.SystemWrite
+	anyToken    = ""
 )
 
 const permissionMeta = "permission" // the key of an operation's metadata
@@ -30,27 +35,69 @@ const (
 	maxSecret = 1024 // bytes
 )
 
-// authenticate answers 401 and 403, or puts the caller's identity into the context.
+// authenticate responds with 401, 403 and 429, or puts the caller's identity into the context, and what the audit log
+// is to say of a change.
 func (s *server) authenticate(ctx huma.Context, next func(huma.Context)) {
 	r, w := humago.Unwrap(ctx)
-	user, secret, ok := r.BasicAuth()
-	if !ok || !credential(user, maxID) || !credential(secret, maxSecret) {
-		refuseUnread(w, r, newError(http.StatusUnauthorized, typeUnauth, textUnauth))
-		return
+	now, from := s.now(), s.clients.Of(r)
+	user, who, err := s.identify(r, now)
+	if err == nil {
+		err = tooOften(s.limits.Token.Take(user, now), "this access token")
 	}
-	who, err := s.access.Authenticate(r.Context(), id.Token(user), secret, s.now())
+	op := ctx.Operation()
+	if err == nil {
+		err = permits(who, op)
+	}
 	if err != nil {
 		refuseUnread(w, r, s.fail(r.Context(), err))
 		return
 	}
-	if need, _ := ctx.Operation().Metadata[permissionMeta].(string); need != anyToken && !slices.Contains(who.Token.Permissions, need) {
-		refuseUnread(w, r, newError(http.StatusForbidden, typeForbidden, textForbidden+": "+need))
-		return
+	ctx = huma.WithValue(ctx, identityKey, who)
+	if op.Method != http.MethodGet {
+		ctx = huma.WithContext(ctx, audit.With(ctx.Context(), auditEntry(ctx, who, now, from)))
 	}
-	next(huma.WithValue(ctx, identityKey, who))
+	next(ctx)
 }
 
-// credential says whether s can be one at all; what it may be made of is the service's business.
+// identify reads who asks, and the user name that was given.
+func (s *server) identify(r *http.Request, now time.Time) (user string, who access.Identity, err error) {
+	user, secret, ok := r.BasicAuth()
+	if !ok || !credential(user, maxID) || !credential(secret, maxSecret) {
+		return user, who, fault.New(fault.Unauthorized, textUnauth)
+	}
+	c := access.Credentials{Token: id.Token(user), Secret: secret, From: clientaddr.Network(s.clients.Of(r))}
+	who, err = s.access.Authenticate(r.Context(), c, now)
+	return user, who, err
+}
+
+// permits is nil when a caller may use an operation.
+func permits(who access.Identity, op *huma.Operation) error {
+	if need, _ := op.Metadata[permissionMeta].(string); need != anyToken && !who.Token.Permits(need) {
+		return fault.New(fault.Denied, "%s: %s", textForbidden, need)
+	}
+	return nil
+}
+
+// tooOften is nil unless somebody has to wait.
+func tooOften(wait time.Duration, who string) error {
+	if wait <= 0 {
+		return nil
+	}
+	return fault.Later(wait, "%s asks too often; try again later", who)
+}
+
+// limited refuses addresses that ask too often, whatever they ask.
+func (s *server) limited(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := tooOften(s.limits.Address.Take(clientaddr.Network(s.clients.Of(r)), s.now()), "this address"); err != nil {
+			refuseUnread(w, r, s.fail(r.Context(), err))
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// credential reports whether s can be one at all; what it may be made of is the service's business.
 func credential(s string, limit int) bool {
 	return s != "" && len(s) <= limit && utf8.ValidString(s) && !strings.ContainsRune(s, 0)
 }

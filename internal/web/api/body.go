@@ -102,7 +102,7 @@ func checkContentType(ctx huma.Context) error {
 	return nil
 }
 
-// refuse answers instead of the operation.
+// refuse responds instead of the operation.
 func (s *server) refuse(ctx huma.Context, err error) {
 	r, w := humago.Unwrap(ctx)
 	e, ok := errors.AsType[*Error](err)

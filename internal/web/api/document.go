@@ -28,18 +28,26 @@ func documentConfig(o Options, name string) huma.Config {
 			OpenAPI: "3.1.0",
 			Info: &huma.Info{
 				Title: name + " API", Version: version,
-				Description: "Live and on-demand video. Requests and answers have the wire format of Mux Video, so its client libraries work with " +
-					"another base URL.\n\nUnset fields are left out of answers. Fields of a request that the service does not know are ignored. They are " +
-					"named in the answer's header X-Ignored-Fields, as are known ones whose feature is not there yet, and a header Warning for each " +
-					"says why, with the name that was probably meant; values of the wrong JSON type are refused.",
+				Description: "Live and on-demand video. Requests and responses have the wire format of Mux Video, so its client libraries work with " +
+					"another base URL.\n\nUnset fields are left out of responses. Fields of a request that the service does not know are ignored. They are " +
+					"named in the response's header X-Ignored-Fields, and a header Warning for each says why, with " +
+					"the name that was probably meant; values of the wrong JSON type are refused.",
 			},
 			Servers:  []*huma.Server{{URL: url}},
 			Security: []map[string][]string{{"accessToken": {}}},
 			Tags: []*huma.Tag{
-				{Name: liveTag, Description: "What an encoder pushes to."},
-				{Name: assetTag, Description: "What is played on demand."},
+				{Name: liveTag, Description: "What encoders push to, and viewers watch live."},
+				{Name: assetTag, Description: "Recordings and files that are played on demand."},
 				{Name: "Playback IDs"},
+				{Name: restrictionTag, Description: "Where and by which players something may be watched."},
+				{Name: signingTag, Description: "Keys that sign the tokens of viewers."},
+				{Name: eventTag, Description: "What happened to resources, in order."},
+				{Name: webhookTag, Description: "Endpoints that events are sent to."},
+				{Name: tokenTag, Description: "Credentials of API requests."},
+				{Name: environmentTag, Description: "The tenants of an installation."},
+				{Name: auditTag, Description: "The audit log: who changed which resource."},
 				{Name: "System"},
+				{Name: absentTag, Description: "What client libraries can call and this service does not have. The response is 400 and says why."},
 			},
 			Components: &huma.Components{
 				Schemas: huma.NewMapRegistry("#/components/schemas/", schemaName),
@@ -73,14 +81,13 @@ func (s *server) errorSchema() *huma.Schema {
 func (s *server) routeDocument() {
 	doc := s.huma.OpenAPI()
 	tolerate(doc.Components.Schemas)
-	markWithoutEffect(doc.Components.Schemas)
 	asJSON, err := json.MarshalIndent(doc, "", "  ")
 	if err != nil {
-		panic("the OpenAPI document can not be written: " + err.Error()) // it is made of our own types
+		panic("the OpenAPI document can't be written: " + err.Error()) // it is made of our own types
 	}
 	asYAML, err := doc.YAML()
 	if err != nil {
-		panic("the OpenAPI document can not be written: " + err.Error())
+		panic("the OpenAPI document can't be written: " + err.Error())
 	}
 	s.serve("/openapi.json", "application/json", asJSON)
 	s.serve("/openapi.yaml", "application/yaml", asYAML)
@@ -105,7 +112,7 @@ func tolerate(schemas huma.Registry) {
 	}
 }
 
-// serve answers GET and HEAD of path with content that never changes while the process runs.
+// serve responds to GET and HEAD of path with content that never changes while the process runs.
 func (s *server) serve(path, media string, content []byte) {
 	sum := sha256.Sum256(content)
 	tag := `"` + hex.EncodeToString(sum[:8]) + `"`

@@ -21,7 +21,7 @@ type List[T any] struct {
 	Data []T `json:"data"`
 }
 
-// Empty is what an action without a result answers.
+// Empty is the response of an action without a result.
 type Empty struct{}
 
 type one[T any] struct{ Body Data[T] }
@@ -100,12 +100,13 @@ type route struct {
 	permission   string
 }
 
-// handle registers an operation. Its errors are answered by fail, so a handler returns what the service returned.
+// handle registers an operation. Its errors are written by fail, so a handler returns what the service returned.
 func handle[I, O any](s *server, rt route, h func(ctx context.Context, in *I) (*O, error)) {
 	op := huma.Operation{
 		OperationID: rt.id, Method: rt.method, Path: rt.path, Summary: rt.summary, Description: rt.text, Tags: []string{rt.tag},
 		DefaultStatus:    rt.status,
 		Metadata:         map[string]any{permissionMeta: rt.permission},
+		Security:         security(rt.permission),
 		Responses:        s.errorResponses(rt),
 		SkipValidateBody: true, SkipValidateParams: true, // done before, with messages of our own
 		MaxBodyBytes: -1, BodyReadTimeout: -1, // likewise
@@ -119,7 +120,16 @@ func handle[I, O any](s *server, rt route, h func(ctx context.Context, in *I) (*
 	})
 }
 
-// errorResponses documents the answers that an operation can give besides its own.
+// security documents the permission that a token needs, as a role (OpenAPI 3.1, Security Requirement Object).
+func security(permission string) []map[string][]string {
+	roles := []string{}
+	if permission != anyToken {
+		roles = append(roles, permission)
+	}
+	return []map[string][]string{{"accessToken": roles}}
+}
+
+// errorResponses documents the responses that an operation can give besides its own.
 func (s *server) errorResponses(rt route) map[string]*huma.Response {
 	codes := []int{http.StatusUnauthorized, http.StatusTooManyRequests, http.StatusInternalServerError, http.StatusServiceUnavailable}
 	if rt.permission != anyToken {

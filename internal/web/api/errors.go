@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"math"
 	"net/http"
+	"strconv"
 	"sync"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -29,13 +32,15 @@ const (
 	textUnauth      = "Unauthorized request"
 	textForbidden   = "This access token does not have the permission that the request needs"
 	textNotFound    = "The requested resource does not exist, or this access token may not see it"
+	textNoPath      = "There is nothing under this path; /docs lists every operation"
 	textUnavailable = "The service is not available at the moment; try again"
 )
 
-// Error is the body of every answer that is not a success.
+// Error is the body of every response that is not a success.
 type Error struct {
 	status int
-	Detail ErrorDetail `json:"error"`
+	retry  time.Duration // after which to ask again; 0: soon
+	Detail ErrorDetail   `json:"error"`
 }
 
 // ErrorDetail says what is wrong.
@@ -56,7 +61,7 @@ func (e *Error) GetHeaders() http.Header {
 	case http.StatusUnauthorized:
 		h.Set("WWW-Authenticate", `Basic realm="api", charset="UTF-8"`)
 	case http.StatusServiceUnavailable, http.StatusTooManyRequests:
-		h.Set("Retry-After", "1")
+		h.Set("Retry-After", strconv.Itoa(max(1, int(math.Ceil(e.retry.Seconds())))))
 	}
 	return h
 }
@@ -93,14 +98,15 @@ func statusOf(k fault.Kind) (status int, typ string) {
 	return http.StatusInternalServerError, typeInternal
 }
 
-// fail turns any error of a service into an answer. What is ours to mend is logged here, with the request's ID, and not shown.
+// fail turns any error of a service into a response. What is ours to mend is logged here, with the request's ID, and not shown.
 func (s *server) fail(ctx context.Context, err error) *Error {
-	if cause := context.Cause(ctx); fault.KindOf(err) == fault.Internal && errors.Is(cause, errLate) {
+	if cause := context.Cause(ctx); fault.Is(err, fault.Internal) && errors.Is(cause, errLate) {
 		err = fault.Wrap(fault.Unavailable, err, "%v", cause)
 	}
 	kind := fault.KindOf(err)
 	status, typ := statusOf(kind)
 	e := newError(status, typ, namesOf(ctx).within(fault.Messages(err))...)
+	e.retry = fault.RetryAfter(err)
 	switch kind {
 	case fault.Internal:
 		if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
@@ -132,7 +138,7 @@ func (s *server) fail(ctx context.Context, err error) *Error {
 
 func internalError(ctx context.Context) *Error {
 	return newError(http.StatusInternalServerError, typeInternal,
-		"The service could not answer because of an error of its own; quote request "+requestID(ctx)+" when you report it")
+		"The service could not respond because of an error of its own; quote request "+requestID(ctx)+" when you report it")
 }
 
 // hookOnce guards huma's own settings, which are variables of its package.
@@ -147,7 +153,7 @@ func setHumaHooks() {
 			if status >= http.StatusBadRequest && status < http.StatusInternalServerError {
 				return invalid("The request could not be read")
 			}
-			return newError(http.StatusInternalServerError, typeInternal, "The service could not answer because of an error of its own")
+			return newError(http.StatusInternalServerError, typeInternal, "The service could not respond because of an error of its own")
 		}
 	})
 }

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"millrace/internal/control/access"
@@ -19,27 +20,31 @@ const (
 	tokenID    = "8d1f0c1e-0000-4000-8000-000000000001"
 	readerID   = "8d1f0c1e-0000-4000-8000-000000000002"
 	tokenValue = "s3cret:with:colons"
+
+	permitsOnly = "permits " // and then the permissions, with commas between: IDs of tokens of fakeAccess
 )
 
 var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 
 func now() time.Time { return noon }
 
-// fakeAccess knows two tokens; the rest of access.API is not called by the API.
+// fakeAccess knows two tokens, and those of permitsOnly.
 type fakeAccess struct {
 	access.API
+	*notebook
 	lookup func(env id.Environment, p id.Playback) (playbackid.Object, error)
 	auth   func() error
 }
 
-func (f fakeAccess) Authenticate(_ context.Context, t id.Token, secret string, _ time.Time) (access.Identity, error) {
+func (f fakeAccess) Authenticate(_ context.Context, c access.Credentials, _ time.Time) (access.Identity, error) {
 	if f.auth != nil {
 		if err := f.auth(); err != nil {
 			return access.Identity{}, err
 		}
 	}
+	t, secret := id.Token(strings.ReplaceAll(string(c.Token), ";", ":")), c.Secret // no user name has a colon
 	who := access.Identity{
-		Token:       access.Token{ID: t, Environment: envID, Name: "ci", Permissions: []string{videoRead, videoWrite}},
+		Token:       access.Token{ID: t, Environment: envID, Name: "ci", Permissions: []string{videoRead, videoWrite, systemRead, systemWrite}},
 		Environment: access.Environment{ID: envID, Name: "Production", Kind: "production"},
 	}
 	switch {
@@ -49,6 +54,9 @@ func (f fakeAccess) Authenticate(_ context.Context, t id.Token, secret string, _
 	case t == readerID:
 		who.Token.Permissions = []string{videoRead}
 		return who, nil
+	case strings.HasPrefix(string(t), permitsOnly):
+		who.Token.Permissions = strings.Split(strings.TrimPrefix(string(t), permitsOnly), ",")
+		return who, nil
 	}
 	return access.Identity{}, fault.New(fault.Unauthorized, "unknown token %s", t)
 }
@@ -57,13 +65,14 @@ func (f fakeAccess) Lookup(_ context.Context, env id.Environment, p id.Playback)
 	return f.lookup(env, p)
 }
 
-// fakeLive answers with func fields; a method without one is a test's mistake.
+// fakeLive responds with func fields; a method without one is a test's mistake.
 type fakeLive struct {
 	live.API
 	create     func(in live.CreateInput) (live.Stream, error)
 	get        func(s id.LiveStream) (live.Stream, error)
 	list       func(q live.ListQuery) ([]live.Stream, error)
 	patch      func(s id.LiveStream, in live.PatchInput) (live.Stream, error)
+	generated  func(s id.LiveStream, in []assetopt.GeneratedSubtitle) (live.Stream, error)
 	remove     func(s id.LiveStream) error
 	act        func(verb string, s id.LiveStream) error
 	reset      func(s id.LiveStream) (live.Stream, error)
@@ -100,6 +109,13 @@ func (f *fakeLive) List(_ context.Context, env id.Environment, q live.ListQuery)
 func (f *fakeLive) Patch(_ context.Context, env id.Environment, s id.LiveStream, in live.PatchInput, _ time.Time) (live.Stream, error) {
 	f.in(env)
 	return f.patch(s, in)
+}
+
+func (f *fakeLive) SetGeneratedSubtitles(
+	_ context.Context, env id.Environment, s id.LiveStream, in []assetopt.GeneratedSubtitle, _ time.Time,
+) (live.Stream, error) {
+	f.in(env)
+	return f.generated(s, in)
 }
 
 func (f *fakeLive) Delete(_ context.Context, env id.Environment, s id.LiveStream, _ time.Time) error {

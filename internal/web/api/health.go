@@ -20,20 +20,20 @@ type StreamHealth struct {
 	Status   string          `json:"status" enum:"live,silent,away,idle,elsewhere" doc:"live: an encoder sends. silent: one is connected and sends nothing. away: the broadcast waits for one. idle: there is no broadcast. elsewhere: one is connected to another node, which alone knows more."`
 	Encoder  *HealthEncoder  `json:"encoder,omitempty" doc:"The connected encoder; or the last one, when it has a disconnected_at. Absent when there was none since the service started."`
 	Warnings []HealthWarning `json:"warnings" doc:"What is wrong now."`
-	Samples  []HealthSample  `json:"samples" doc:"Of the connected encoder: one each 5 seconds, oldest first, of the last 10 minutes. Empty while none is connected."`
+	Samples  []HealthSample  `json:"samples" doc:"Samples of the connected encoder, one each 5 seconds, of the last 10 minutes, oldest first. Empty while none is connected."`
 }
 
 // HealthEncoder is one connection of an encoder.
 type HealthEncoder struct {
 	Protocol         string       `json:"protocol" doc:"rtmp, rtmps, srt or whip."`
 	RemoteAddress    string       `json:"remote_address" example:"192.0.2.1:52013"`
-	Name             string       `json:"name,omitempty" doc:"What it calls itself."`
+	Name             string       `json:"name,omitempty" doc:"The name that the encoder gives itself."`
 	ConnectedAt      string       `json:"connected_at" doc:"Seconds since 1970 as a string."`
 	DisconnectedAt   string       `json:"disconnected_at,omitempty" doc:"Absent while it is connected."`
 	DisconnectReason string       `json:"disconnect_reason,omitempty"`
 	VideoFrames      int64        `json:"video_frames"`
 	AudioFrames      int64        `json:"audio_frames"`
-	Bytes            int64        `json:"bytes" doc:"Of media."`
+	Bytes            int64        `json:"bytes" doc:"Bytes of media."`
 	Counts           HealthCounts `json:"counts" doc:"Since it connected."`
 }
 
@@ -45,7 +45,7 @@ type HealthCounts struct {
 	Discontinuities      int64 `json:"discontinuities" doc:"Clock jumps, and changes of codec or picture size."`
 	AudioHoles           int64 `json:"audio_holes" doc:"Places where sound is missing."`
 	FramesMissing        int64 `json:"frames_missing" doc:"Pictures that the frame rate asks for and that never came."`
-	Packets              int64 `json:"packets" doc:"Of the link; 0 where the protocol does not count, as do the next three."`
+	Packets              int64 `json:"packets" doc:"Packets of the link. It and the next three are 0 where the protocol does not count them."`
 	PacketsLost          int64 `json:"packets_lost" doc:"Found missing, whether they came later or not."`
 	PacketsRetransmitted int64 `json:"packets_retransmitted"`
 	PacketsDropped       int64 `json:"packets_dropped" doc:"Never came, or too late."`
@@ -53,14 +53,14 @@ type HealthCounts struct {
 
 // HealthSample is a few seconds.
 type HealthSample struct {
-	At                string       `json:"at" doc:"Its end; seconds since 1970 as a string."`
+	At                string       `json:"at" doc:"The end of the sample, in seconds since 1970, as a string."`
 	Duration          float64      `json:"duration" doc:"Seconds."`
 	Video             HealthFlow   `json:"video"`
 	Audio             HealthFlow   `json:"audio"`
 	KeyframeInterval  float64      `json:"keyframe_interval" doc:"Largest distance of key frames in seconds; 0 without video."`
 	Pace              float64      `json:"pace" doc:"Seconds of media that come in a second: 1 when the encoder keeps up."`
 	VariableFrameRate bool         `json:"variable_frame_rate"`
-	RoundTrip         float64      `json:"round_trip" doc:"Of the link in seconds; 0 where the protocol does not know."`
+	RoundTrip         float64      `json:"round_trip" doc:"The round-trip time of the link in seconds; 0 where the protocol does not know it."`
 	Counts            HealthCounts `json:"counts"`
 }
 

@@ -10,46 +10,17 @@ import (
 )
 
 const (
-	// ignoredHeader names the fields of the body that have no effect: those that the service does not know, and those whose feature is
-	// not there yet.
+	// ignoredHeader names the fields of the body that the service does not know, or that have no effect there.
 	ignoredHeader = "X-Ignored-Fields"
 	// warningHeader says of each why, in plain words.
 	warningHeader = "Warning"
 	maxIgnored    = 20
 )
 
-// withoutEffect are the fields, by schema, that are checked, kept and returned, and whose feature is not there yet.
-var withoutEffect = map[string][]string{ //nolint:gochecknoglobals // a table
-	"LiveStreamCreate": {"embedded_subtitles", "generated_subtitles"},
-	"AssetCreate":      {"generate_shots"},
-	"NewAssetSettings": {"generate_shots"},
-	"InputSettings":    {"generated_subtitles"},
-	"PlaybackIDCreate": {"drm_configuration_id"},
-}
-
-const noEffectYet = "Accepted, and without effect until its feature is there."
-
-// markWithoutEffect says in the document what withoutEffect lists.
-func markWithoutEffect(schemas huma.Registry) {
-	for name, fields := range withoutEffect {
-		schema := schemas.Map()[name]
-		for _, field := range fields {
-			property := *schema.Properties[field]
-			property.Description = strings.TrimSpace(property.Description + " " + noEffectYet)
-			schema.Properties[field] = &property
-		}
-	}
-}
-
 // ignored is one field of a body that has no effect, or not the one that it will have.
 type ignored struct {
 	path string // empty: it has an effect, and is not named as ignored
 	why  string // a sentence without its full stop
-}
-
-// notPlayableYet warns of a policy whose playback IDs are refused to everybody so far.
-func notPlayableYet(path, policy string) ignored {
-	return ignored{why: path + ": playback IDs with the policy " + policy + " can't be played yet"}
 }
 
 // unknownField is a field that schema does not have.
@@ -66,12 +37,12 @@ func unknownField(path, name string, schema *huma.Schema) ignored {
 	return ignored{path, why}
 }
 
-// means says that a value asks for something: null, false, "" and what is empty do not.
-func (n *node) means() bool {
-	return n.boolean || n.text != "" || len(n.items) > 0 || len(n.members) > 0
+// effectless are the fields that a request takes and that change nothing: by the schema of the body and their place in it, why.
+var effectless = map[string]map[string]string{ //nolint:gochecknoglobals // a table
+	"LiveStreamCreate": {"new_asset_settings.normalize_audio": "has no effect on recordings of live streams, whose sound stays as it was sent"},
 }
 
-// tellIgnored names fields without effect in the headers of the answer.
+// tellIgnored names fields without effect in the headers of the response.
 func tellIgnored(ctx huma.Context, fields []ignored) {
 	var names []string
 	for _, f := range fields {

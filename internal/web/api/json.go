@@ -15,7 +15,7 @@ import (
 
 const (
 	maxDepth    = 16  // levels of nesting; the deepest documented body has 5
-	maxMessages = 20  // problems told in one answer
+	maxMessages = 20  // problems told in one response
 	maxNameRune = 32  // of a client's own field name in a message
 	maxPath     = 200 // bytes of a path in a message
 )
@@ -43,7 +43,7 @@ type node struct {
 	members []member
 }
 
-// has says that an object has a member of this name.
+// has reports whether an object has a member of this name.
 func (n *node) has(name string) bool {
 	return slices.ContainsFunc(n.members, func(m member) bool { return m.name == name })
 }
@@ -221,7 +221,7 @@ func join(path, name string) string {
 	return bound(path + "." + name)
 }
 
-// isPlain says that s is made of letters, digits, - and _ of ASCII.
+// isPlain reports whether s is made of letters, digits, - and _ of ASCII.
 func isPlain(s string) bool {
 	return !strings.ContainsFunc(s, func(r rune) bool {
 		return r != '_' && r != '-' && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')

@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"time"
 
+	"millrace/internal/control/assetopt"
 	"millrace/internal/control/live"
 	"millrace/internal/fault"
 	"millrace/internal/id"
@@ -28,13 +29,13 @@ type SimulcastTargetCreate struct {
 type SimulcastTarget struct {
 	ID            string `json:"id"`
 	Status        string `json:"status" enum:"idle,starting,broadcasting,errored" doc:"starting: an encoder is connected. broadcasting: the destination takes the stream."`
-	ErrorSeverity string `json:"error_severity,omitempty" enum:"normal,fatal" doc:"Only while errored. normal: it is tried again. fatal: the destination can not take what the encoder sends, and is not tried again for the current asset."`
+	ErrorSeverity string `json:"error_severity,omitempty" enum:"normal,fatal" doc:"Only while errored. normal: it is tried again. fatal: the destination can't take what the encoder sends, and is not tried again for the current asset."`
 	URL           string `json:"url"`
 	StreamKey     string `json:"stream_key,omitempty" doc:"Secret; RTMP and RTMPS only."`
 	Passthrough   string `json:"passthrough,omitempty"`
 }
 
-// LiveStream is a live stream as it is answered.
+// LiveStream is a live stream as responses have it.
 type LiveStream struct {
 	ID                 string              `json:"id"`
 	CreatedAt          string              `json:"created_at" doc:"Seconds since 1970 as a string." example:"1767225600"`
@@ -64,16 +65,16 @@ type LiveStream struct {
 
 // LiveStreamCreate asks for a live stream; no field is needed.
 type LiveStreamCreate struct {
-	PlaybackPolicies   OneOrMany[PlaybackPolicy]    `json:"playback_policies,omitempty" doc:"One playback ID is made for each. Without any the live stream can not be played."`
+	PlaybackPolicies   OneOrMany[PlaybackPolicy]    `json:"playback_policies,omitempty" doc:"One playback ID is made for each. Without any the live stream can't be played."`
 	PlaybackPolicy     OneOrMany[PlaybackPolicy]    `json:"playback_policy,omitempty" deprecated:"true" doc:"The same as playback_policies."`
 	Advanced           []PlaybackIDCreate           `json:"advanced_playback_policies,omitempty" doc:"Instead of playback_policies, for the policy drm."`
 	NewAssetSettings   *NewAssetSettings            `json:"new_asset_settings,omitempty" doc:"Settings of the assets that are recorded."`
 	ReconnectWindow    *float64                     `json:"reconnect_window,omitempty" minimum:"0" maximum:"1800" doc:"Seconds that a disconnected encoder is waited for; 60 for standard latency and 0 for the others unless given."`
 	SlateForStandard   bool                         `json:"use_slate_for_standard_latency,omitempty" doc:"Show a slate while a stream of standard latency waits for its encoder."`
 	ReconnectSlateURL  string                       `json:"reconnect_slate_url,omitempty" doc:"Image of the slate; downloaded when a recording begins."`
-	Passthrough        string                       `json:"passthrough,omitempty" maxLength:"255" doc:"Free text of your own, in answers and events."`
+	Passthrough        string                       `json:"passthrough,omitempty" maxLength:"255" doc:"Free text of your own, in responses and events."`
 	AudioOnly          bool                         `json:"audio_only,omitempty" doc:"Drop the video."`
-	EmbeddedSubtitles  []EmbeddedSubtitle           `json:"embedded_subtitles,omitempty" doc:"Make a text track of the CEA-608 captions in the video."`
+	EmbeddedSubtitles  []EmbeddedSubtitle           `json:"embedded_subtitles,omitempty" doc:"Make text tracks of the CEA-608 captions in the video: at most one for each channel. With any latency_mode and over every protocol."`
 	GeneratedSubtitles OneOrMany[GeneratedSubtitle] `json:"generated_subtitles,omitempty" doc:"Make a text track by speech recognition; at most one."`
 	LatencyMode        string                       `json:"latency_mode,omitempty" enum:"standard,reduced,low" doc:"standard unless given."`
 	LowLatency         *bool                        `json:"low_latency,omitempty" deprecated:"true" doc:"Use latency_mode."`
@@ -93,7 +94,7 @@ type LiveStreamUpdate struct {
 	Passthrough       Optional[string]                 `json:"passthrough,omitzero" maxLength:"255" doc:"An empty string or null clears it."`
 	MaxContinuous     *int                             `json:"max_continuous_duration,omitempty" minimum:"60" maximum:"43200"`
 	Meta              Optional[MetaUpdate]             `json:"meta,omitzero" doc:"Replaces the whole object; null clears it, an empty object changes nothing."`
-	NewAssetSettings  Optional[NewAssetSettingsUpdate] `json:"new_asset_settings,omitzero" doc:"Changes what is given in it. null clears the whole object, what is given only once too: recordings have no playback ID then."`
+	NewAssetSettings  Optional[NewAssetSettingsUpdate] `json:"new_asset_settings,omitzero" doc:"Changes what is given in it. null clears the whole object, also its fields that are set only once; recordings then have no playback ID."`
 }
 
 // epoch is a time of this wire format.
@@ -107,7 +108,7 @@ func wireLiveStream(s live.Stream) LiveStream {
 		RecentAssetIDs: convert(s.RecentAssets, func(a id.Asset) string { return string(a) }),
 		PlaybackIDs:    playbackIDsOf(s.PlaybackIDs),
 		Passthrough:    set.Passthrough, Meta: Meta(set.Meta), AudioOnly: set.AudioOnly,
-		EmbeddedSubtitles:  convert(set.EmbeddedSubtitles, func(e live.EmbeddedSubtitle) EmbeddedSubtitle { return EmbeddedSubtitle(e) }),
+		EmbeddedSubtitles:  convert(set.EmbeddedSubtitles, func(e assetopt.EmbeddedSubtitle) EmbeddedSubtitle { return EmbeddedSubtitle(e) }),
 		GeneratedSubtitles: wireSubtitles(set.GeneratedSubtitles),
 		ReconnectWindow:    set.ReconnectWindow, SlateForStandard: set.SlateForStandard, ReconnectSlateURL: set.ReconnectSlateURL,
 		SimulcastTargets: convert(set.SimulcastTargets, wireTarget), Test: set.Test, SRTPassphrase: s.SRTPassphrase,
@@ -153,7 +154,7 @@ func (c LiveStreamCreate) input() (live.CreateInput, error) {
 		in.NewAsset = &o
 	}
 	for _, e := range c.EmbeddedSubtitles {
-		in.EmbeddedSubtitles = append(in.EmbeddedSubtitles, live.EmbeddedSubtitle(e))
+		in.EmbeddedSubtitles = append(in.EmbeddedSubtitles, assetopt.EmbeddedSubtitle(e))
 	}
 	for _, t := range c.SimulcastTargets {
 		in.SimulcastTargets = append(in.SimulcastTargets, t.domain())

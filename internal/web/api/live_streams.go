@@ -54,7 +54,7 @@ func (s *server) routeLiveStreams() {
 	s.routeAction("complete", "Complete a live stream", "Ends the broadcast and finishes its asset at once.", live.API.Complete)
 }
 
-// routeAction registers PUT …/{verb}, which answers an empty object: older clients expect one, newer ones ignore it.
+// routeAction registers PUT …/{verb}, which returns an empty object: older clients expect one, newer ones ignore it.
 func (s *server) routeAction(verb, summary, text string, do func(live.API, context.Context, id.Environment, id.LiveStream, time.Time) error) {
 	handle(s, route{
 		method: http.MethodPut, path: liveItem + "/" + verb, id: verb + "-live-stream", tag: liveTag, permission: videoWrite,

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -9,14 +10,17 @@ import (
 
 	"millrace/internal/control/asset"
 	"millrace/internal/control/assetopt"
+	"millrace/internal/control/event"
 	"millrace/internal/control/live"
 	"millrace/internal/control/playbackid"
+	"millrace/internal/control/webhook"
 	"millrace/internal/fault"
 	"millrace/internal/id"
 )
 
-// notebook is a set of services that write down what they are asked for and answer with the same resources every time. What they are
-// asked about decides the rest: the ID "absent" is not found, "broken" breaks, "away" is unavailable, "busy" is in the wrong state.
+// notebook is a set of services that write down what they are asked for and return the same resources every time. What
+// they are asked about decides the rest: the ID "absent" is not found, "broken" breaks, "away" is unavailable, "busy"
+// is in the wrong state.
 type notebook struct{ calls []string }
 
 func (n *notebook) note(call string, args ...any) {
@@ -41,14 +45,14 @@ func outcome(name string) error {
 	case "away":
 		return fault.Wrap(fault.Unavailable, errors.New("dial 10.0.0.7"), "database away")
 	case "busy":
-		return fault.New(fault.Conflict, "latency_mode can be changed only while the live stream is idle")
+		return fault.New(fault.Conflict, "latency_mode may be changed only while the live stream is idle")
 	case "many":
 		var l fault.List
 		l.Add("passthrough must be at most 255 characters")
 		l.Add("reconnect_window must be from 0 to 1800 seconds")
 		return l.Err()
 	case "denied":
-		return fault.New(fault.Denied, "the primary audio track can not be deleted")
+		return fault.New(fault.Denied, "the primary audio track can't be deleted")
 	case "panic":
 		panic("broken invariant")
 	}
@@ -57,13 +61,31 @@ func outcome(name string) error {
 
 func (n *notebook) options() Options {
 	return Options{
-		Now: now, Logger: quietLogger(io.Discard), Live: n.live(), Assets: n.assets(), Health: metered{},
-		Access: fakeAccess{lookup: func(_ id.Environment, p id.Playback) (playbackid.Object, error) {
+		Now: now, Logger: quietLogger(io.Discard), Live: n.live(), Assets: n.assets(), Uploads: &fakeUploads{n}, Health: metered{}, Usage: &fakeUsage{n},
+		Viewers: Viewers{Signing: &fakeSigning{n}, Restrictions: &fakeRestrictions{n}, DRM: fakeDRM{n}}, Vocabularies: fakeVocabularies{n},
+		Webhooks: fakeWebhooks{n}, Events: notedEvents{n}, EventForm: testForm(),
+		Callers: Callers{Audit: notedAudit{n}, Access: fakeAccess{notebook: n, lookup: func(_ id.Environment, p id.Playback) (playbackid.Object, error) {
 			n.note("access.Lookup", p)
 			return playbackid.Object{ID: playbackid.ID{ID: p, Policy: playbackid.Signed}, Kind: playbackid.OfAsset, ObjectID: "asset1"}, outcome(string(p))
-		}},
+		}}},
 	}
 }
+
+// notedEvents has two events.
+type notedEvents struct{ *notebook }
+
+func (n notedEvents) ListEvents(_ context.Context, q event.Query) ([]event.Event, error) {
+	n.note("events.List", q)
+	return happened()[5:7], nil
+}
+
+func (n notedEvents) AttemptsOf(_ context.Context, sequences []int64, most int) (map[int64][]webhook.Attempt, error) {
+	n.note("events.AttemptsOf", sequences, most)
+	return map[int64][]webhook.Attempt{sequences[0]: {{Webhook: "hook1", Number: 3, At: noon,
+		Address: "https://a.example", Status: 204, Duration: time.Second}}}, nil
+}
+func (notedEvents) LastEvent(context.Context) (int64, error) { return 7, nil }
+func (notedEvents) News() <-chan struct{}                    { return nil }
 
 func (n *notebook) live() *fakeLive {
 	return &fakeLive{
@@ -87,6 +109,10 @@ func (n *notebook) live() *fakeLive {
 		},
 		patch: func(s id.LiveStream, in live.PatchInput) (live.Stream, error) {
 			n.note("live.Patch", s, in)
+			return plainStream(), outcome(string(s))
+		},
+		generated: func(s id.LiveStream, in []assetopt.GeneratedSubtitle) (live.Stream, error) {
+			n.note("live.SetGeneratedSubtitles", s, in)
 			return plainStream(), outcome(string(s))
 		},
 		remove: func(s id.LiveStream) error { n.note("live.Delete", s); return outcome(string(s)) },
@@ -217,7 +243,7 @@ func fullStream() live.Stream {
 			Passthrough: "asset", Meta: assetopt.Meta{Title: "t"}, MP4Support: "none", VideoQuality: "plus", MaxResolution: "1080p",
 			StaticRenditions: []assetopt.StaticRendition{{Resolution: "highest"}}, MasterAccess: "none", NormalizeAudio: true, CopyOverlays: &yes, GenerateShots: true, Test: true,
 		},
-		EmbeddedSubtitles:  []live.EmbeddedSubtitle{{Name: "English CC", LanguageCode: "en", LanguageChannel: "cc1"}},
+		EmbeddedSubtitles:  []assetopt.EmbeddedSubtitle{{Name: "English CC", LanguageCode: "en", LanguageChannel: "cc1"}},
 		GeneratedSubtitles: []assetopt.GeneratedSubtitle{{Name: "English", LanguageCode: "en", VocabularyIDs: []string{"v1"}}},
 		SimulcastTargets:   []live.SimulcastTarget{{ID: "sim1", URL: "rtmp://example.com/app", StreamKey: "k"}, {ID: "sim2", State: live.TargetFatal, URL: "srt://example.com:6000"}},
 	}
@@ -234,7 +260,7 @@ func preparingAsset() asset.Asset {
 func fullAsset() asset.Asset {
 	a := asset.Asset{
 		ID: "asset9", Status: asset.Errored, Progress: asset.Progress{State: "live", Percent: -1}, Origin: asset.FromLiveRTMP, CreatedAt: noon,
-		LiveStream: "live1", SourceAsset: "asset8", IsLive: true, NonStandard: &asset.NonStandard{VideoCodec: "hevc"}, ThumbnailTime: new(2.5),
+		LiveStream: "live1", SourceAsset: "asset8", Upload: "upload1", IsLive: true, NonStandard: &asset.NonStandard{VideoCodec: "hevc"}, ThumbnailTime: new(2.5),
 		Options: assetopt.Options{
 			Passthrough: "p", Meta: assetopt.Meta{Title: "t"}, VideoQuality: "plus", MP4Support: "audio-only,capped-1080p", MasterAccess: "temporary",
 			MaxResolution: "2160p", NormalizeAudio: true, GenerateShots: true, Test: true,

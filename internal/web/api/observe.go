@@ -8,6 +8,7 @@ import (
 	"runtime/debug"
 	"time"
 
+	"millrace/internal/control/event"
 	"millrace/internal/id"
 )
 
@@ -21,10 +22,10 @@ const (
 
 const requestIDHeader = "X-Request-Id"
 
-// patience is how long an answer may take. What it waits for is a database that hangs: clients are told before they give up by themselves.
+// patience is how long a response may take. What it waits for is a database that hangs: clients are told before they give up by themselves.
 const patience = 30 * time.Second
 
-var errLate = errors.New("nothing has answered in time")
+var errLate = errors.New("nothing has responded in time")
 
 func requestID(ctx context.Context) string {
 	v, _ := ctx.Value(requestKey).(string)
@@ -37,12 +38,16 @@ func (s *server) observe(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		start := s.now()
 		requestName := id.NewUUID()
-		ctx, cancel := context.WithTimeoutCause(context.WithValue(r.Context(), requestKey, requestName), patience, errLate)
-		defer cancel()
+		ctx := event.WithRequest(context.WithValue(r.Context(), requestKey, requestName), requestName)
+		if !EndlessPath(r.URL.Path) {
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithTimeoutCause(ctx, patience, errLate)
+			defer cancel()
+		}
 		r = r.WithContext(ctx)
 		h := w.Header()
 		h.Set(requestIDHeader, requestName)
-		h.Set("Cache-Control", "no-store") // answers carry stream keys
+		h.Set("Cache-Control", "no-store") // responses carry stream keys
 		h.Set("X-Content-Type-Options", "nosniff")
 		rec := &recorder{ResponseWriter: w}
 		defer func() {
@@ -76,7 +81,7 @@ func clip(s string) string {
 	return s
 }
 
-// recorder remembers what was answered.
+// recorder remembers what the response was.
 type recorder struct {
 	http.ResponseWriter
 	status int

@@ -10,13 +10,12 @@ import (
 	"time"
 
 	"millrace/internal/control/access"
-	"millrace/internal/id"
 )
 
-// hanging is a database that does not answer.
+// hanging is a database that does not respond.
 type hanging struct{ access.API }
 
-func (hanging) Authenticate(ctx context.Context, _ id.Token, _ string, _ time.Time) (access.Identity, error) {
+func (hanging) Authenticate(ctx context.Context, _ access.Credentials, _ time.Time) (access.Identity, error) {
 	<-ctx.Done()
 	return access.Identity{}, fmt.Errorf("read token: %w", ctx.Err())
 }
@@ -40,7 +39,7 @@ func TestDatabaseThatHangs(t *testing.T) {
 				r := httptest.NewRequestWithContext(client, http.MethodGet, "/video/v1/live-streams", nil)
 				r.SetBasicAuth(tokenID, tokenValue)
 				w, began := httptest.NewRecorder(), time.Now()
-				New(Options{Access: hanging{}}).ServeHTTP(w, r)
+				New(Options{Callers: Callers{Access: hanging{}}}).ServeHTTP(w, r)
 				if w.Code != tt.status || time.Since(began) != tt.took {
 					t.Errorf("%d %s after %v", w.Code, w.Body, time.Since(began))
 				}

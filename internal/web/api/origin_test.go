@@ -12,7 +12,6 @@ import (
 
 	"millrace/internal/control/access"
 	"millrace/internal/fault"
-	"millrace/internal/id"
 )
 
 // TestCrossOrigin sends what browsers send for pages of other origins, with the credentials that they add by themselves.
@@ -69,7 +68,7 @@ func TestCrossOrigin(t *testing.T) {
 	}
 }
 
-// TestUnreadBody sends the beginning of a large body with wrong credentials and waits: the answer comes at once and ends the connection.
+// TestUnreadBody sends the beginning of a large body with wrong credentials and waits: the response comes at once and ends the connection.
 // net/http would read up to 256 KiB first, for as long as they take to come.
 func TestUnreadBody(t *testing.T) {
 	t.Parallel()
@@ -94,9 +93,9 @@ func TestUnreadBody(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			answer, err := io.ReadAll(c) // to the end of the connection
-			if head, _, _ := strings.Cut(string(answer), "\r\n\r\n"); err != nil || !strings.Contains(head, "Connection: close") || !strings.Contains(head, " 40") {
-				t.Errorf("%v: %s", err, answer)
+			response, err := io.ReadAll(c) // to the end of the connection
+			if head, _, _ := strings.Cut(string(response), "\r\n\r\n"); err != nil || !strings.Contains(head, "Connection: close") || !strings.Contains(head, " 40") {
+				t.Errorf("%v: %s", err, response)
 			}
 		})
 	}
@@ -105,7 +104,7 @@ func TestUnreadBody(t *testing.T) {
 // crowded is a service of which too many want a secret checked.
 type crowded struct{ access.API }
 
-func (crowded) Authenticate(context.Context, id.Token, string, time.Time) (access.Identity, error) {
+func (crowded) Authenticate(context.Context, access.Credentials, time.Time) (access.Identity, error) {
 	return access.Identity{}, fault.New(fault.TooMany, "too many secrets are being checked; try again in a second")
 }
 
@@ -114,7 +113,7 @@ func TestTooManySecrets(t *testing.T) {
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/video/v1/live-streams", nil)
 	r.SetBasicAuth(tokenID, "wrong")
 	w := httptest.NewRecorder()
-	New(Options{Access: crowded{}}).ServeHTTP(w, r)
+	New(Options{Callers: Callers{Access: crowded{}}}).ServeHTTP(w, r)
 	if w.Code != http.StatusTooManyRequests || w.Header().Get("Retry-After") != "1" || !strings.Contains(w.Body.String(), "too_many_requests") {
 		t.Errorf("%d %v %s", w.Code, w.Header(), w.Body)
 	}

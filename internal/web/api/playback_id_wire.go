@@ -16,7 +16,7 @@ func (PlaybackPolicy) Schema(r huma.Registry) *huma.Schema {
 	if r.Map()[policySchema] == nil {
 		r.Map()[policySchema] = &huma.Schema{
 			Type: huma.TypeString, Enum: []any{"public", "signed", "drm"},
-			Description: "public: by its URL alone. signed: with a token. drm: with a licence. Playback IDs with signed and drm can be made and can't be played yet.",
+			Description: "public: by its URL alone. signed: with a token. drm: with a token, and a licence for what is encrypted.",
 		}
 	}
 	return &huma.Schema{Ref: "#/components/schemas/" + policySchema}

@@ -6,10 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"millrace/internal/control/asset"
-	"millrace/internal/control/assetopt"
-	"millrace/internal/control/live"
-	"millrace/internal/control/playbackid"
 	"millrace/internal/storage/db/dbtest"
 )
 
@@ -43,6 +39,10 @@ func TestRules(t *testing.T) {
 		{"drm configuration without drm", "POST", assets, `{"input":"https://example.com/a.mp4","advanced_playback_policies":[{"policy":"public","drm_configuration_id":"d"}]}`, []string{"advanced_playback_policies[0].drm_configuration_id"}},
 		{"generated subtitles on the second input", "POST", assets, `{"inputs":["https://example.com/a.mp4",{"url":"https://example.com/a.srt","type":"text","text_type":"subtitles","language_code":"en","generated_subtitles":[{"language_code":"en"}]}]}`, []string{"inputs[1].generated_subtitles"}},
 		{"many at once", "POST", lives, `{"passthrough":"` + long + `","reconnect_window":-1,"latency_mode":"VALUE","max_continuous_duration":59,"meta":{"title":"` + long + `"}}`, []string{"passthrough", "reconnect_window", "latency_mode", "max_continuous_duration", "meta.title"}},
+		{"shots", "POST", assets, `{"input":"https://example.com/a.mp4","generate_shots":true}`, []string{"generate_shots"}},
+		{"shots of recordings", "POST", lives, `{"new_asset_settings":{"generate_shots":true}}`, []string{"new_asset_settings.generate_shots"}},
+		{"directives", "POST", assets, `{"input":"https://example.com/a.mp4","directives":[{"name":"summarize"}]}`, []string{"directives"}},
+		{"directives of recordings", "POST", lives, `{"new_asset_settings":{"directives":[{}]}}`, []string{"new_asset_settings.directives"}},
 		{"no inputs", "POST", assets, `{}`, []string{"inputs"}},
 		{"an input that is no URL", "POST", assets, `{"input":"VALUE://x"}`, []string{"input"}},
 		{"a policy by its old name", "POST", lives, `{"playback_policy":["public","drm"],"new_asset_settings":{"playback_policy":"drm"}}`, []string{"playback_policy[1]", "new_asset_settings.playback_policy"}},
@@ -98,13 +98,12 @@ func TestClearing(t *testing.T) {
 		return path + "/" + made.Data.ID
 	}
 	stream := create("/video/v1/live-streams", `{"meta":{"title":"t","creator_id":"c"}}`)
-	film := create("/video/v1/assets", `{"input":"https://example.com/a.mp4","meta":{"title":"t","creator_id":"c"},"generate_shots":true}`)
+	film := create("/video/v1/assets", `{"input":"https://example.com/a.mp4","meta":{"title":"t","creator_id":"c"}}`)
 	for _, tt := range []struct {
 		method, path, body string
 		status             int
-		want               string // of what is answered afterwards
+		want               string // of the response afterwards
 	}{
-		{"GET", film, ``, 200, `"generate_shots":true`},
 		{"PATCH", film, `{"meta":{"title":null,"creator_id":"c"}}`, 200, `"meta":{"creator_id":"c"}`},
 		{"PATCH", stream, `{"meta":{"title":null,"creator_id":"c"}}`, 200, `"meta":{"creator_id":"c"}`},
 		{"PATCH", film, `{"thumbnail_time":0}`, 200, `"thumbnail_time":0`},
@@ -122,69 +121,6 @@ func TestClearing(t *testing.T) {
 		want, absent := strings.CutPrefix(tt.want, "!")
 		if strings.Contains(now, want) == absent {
 			t.Errorf("after %s %s %s: %s, want %s", tt.method, tt.path, tt.body, now, tt.want)
-		}
-	}
-}
-
-// TestTenants checks that one environment's resources are not there for another's token.
-func TestTenants(t *testing.T) {
-	t.Parallel()
-	services := openServices(t, dbtest.SQLite(t))
-	public := []playbackid.Policy{playbackid.Public}
-	stream, err := services.lives.Create(t.Context(), "other", live.CreateInput{
-		PlaybackPolicies: public, SimulcastTargets: []live.SimulcastTarget{{URL: "rtmp://example.com/app"}},
-	}, noon)
-	if err != nil {
-		t.Fatal(err)
-	}
-	made, err := services.assets.Create(t.Context(), "other", asset.CreateInput{Options: assetopt.Options{
-		PlaybackPolicies: public, Inputs: []assetopt.Input{{URL: "https://example.com/a.mp4"}},
-	}}, noon)
-	if err != nil {
-		t.Fatal(err)
-	}
-	live, film := "/video/v1/live-streams/"+string(stream.ID), "/video/v1/assets/"+string(made.ID)
-	livePB, filmPB := string(stream.PlaybackIDs[0].ID), string(made.PlaybackIDs[0].ID)
-	target := string(stream.Settings.SimulcastTargets[0].ID)
-	for _, tt := range []struct{ method, path, body string }{
-		{"GET", live, ""},
-		{"PATCH", live, "{}"},
-		{"PUT", live + "/disable", ""},
-		{"PUT", live + "/enable", ""},
-		{"PUT", live + "/complete", ""},
-		{"POST", live + "/reset-stream-key", ""},
-		{"POST", live + "/playback-ids", `{"policy":"public"}`},
-		{"GET", live + "/playback-ids/" + livePB, ""},
-		{"DELETE", live + "/playback-ids/" + livePB, ""},
-		{"POST", live + "/simulcast-targets", `{"url":"rtmp://example.com/app"}`},
-		{"GET", live + "/simulcast-targets/" + target, ""},
-		{"DELETE", live + "/simulcast-targets/" + target, ""},
-		{"DELETE", live, ""},
-		{"GET", film, ""},
-		{"PATCH", film, "{}"},
-		{"DELETE", film + "/thumbnail-time", ""},
-		{"GET", film + "/input-info", ""},
-		{"POST", film + "/playback-ids", `{"policy":"public"}`},
-		{"POST", film + "/tracks", `{"url":"https://example.com/a.srt","type":"text","text_type":"subtitles","language_code":"en"}`},
-		{"PATCH", film + "/tracks/x", "{}"},
-		{"DELETE", film + "/tracks/x", ""},
-		{"POST", film + "/static-renditions", `{"resolution":"highest"}`},
-		{"DELETE", film + "/static-renditions/x", ""},
-		{"PUT", film + "/mp4-support", `{"mp4_support":"none"}`},
-		{"PUT", film + "/master-access", `{"master_access":"none"}`},
-		{"PUT", live + "/new-asset-settings/static-renditions", `{"static_renditions":[]}`},
-		{"DELETE", live + "/new-asset-settings/static-renditions", ""},
-		{"DELETE", film, ""},
-		{"GET", "/video/v1/playback-ids/" + filmPB, ""},
-	} {
-		w := services.ask(t, tt.method, tt.path, tt.body)
-		if w.Code != http.StatusNotFound {
-			t.Errorf("%s %s: %d %s", tt.method, tt.path, w.Code, w.Body)
-		}
-	}
-	for _, path := range []string{"/video/v1/live-streams", "/video/v1/live-streams?stream_key=" + stream.StreamKey, "/video/v1/assets", "/video/v1/assets?live_stream_id=" + string(stream.ID)} {
-		if w := services.ask(t, http.MethodGet, path, ""); w.Code != http.StatusOK || !strings.Contains(w.Body.String(), `"data":[]`) {
-			t.Errorf("%s: %d %s", path, w.Code, w.Body)
 		}
 	}
 }

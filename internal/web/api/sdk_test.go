@@ -2,22 +2,30 @@ package api
 
 import (
 	"context"
-	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"millrace/internal/control/access"
 	"millrace/internal/control/asset"
+	"millrace/internal/control/drm"
 	"millrace/internal/control/live"
+	"millrace/internal/control/restriction"
+	"millrace/internal/control/signing"
+	"millrace/internal/control/upload"
+	"millrace/internal/control/usage"
+	"millrace/internal/control/vocabulary"
+	"millrace/internal/control/webhook"
 	"millrace/internal/fault"
 	"millrace/internal/id"
+	"millrace/internal/programtest"
 	"millrace/internal/storage/db/dbtest"
 )
 
@@ -30,12 +38,7 @@ const (
 // Without node, or without npm's registry at the first run, it is skipped, unless MILLRACE_TEST_REQUIRE is set.
 func TestOfficialSDK(t *testing.T) {
 	t.Parallel()
-	if err := installSDK(t); err != nil {
-		if os.Getenv("MILLRACE_TEST_REQUIRE") != "" {
-			t.Fatal(err)
-		}
-		t.Skip(err)
-	}
+	programtest.NodePackages(t, sdkFolder)
 	dbtest.Each(t, func(t *testing.T, url string) { runSDK(t, url, "node", "run.mjs") })
 }
 
@@ -59,34 +62,21 @@ func runSDK(t *testing.T, url, program string, args ...string) {
 	t.Helper()
 	srv := httptest.NewServer(openServices(t, url))
 	t.Cleanup(srv.Close)
+	runProgram(t, srv.URL, program, args...)
+}
+
+// runProgram has a program call the API at a URL.
+func runProgram(t *testing.T, base, program string, args ...string) {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, program, append(args, srv.URL, tokenID, tokenValue)...)
+	cmd := exec.CommandContext(ctx, program, append(args, base, tokenID, tokenValue)...)
 	cmd.Dir = sdkFolder
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v:\n%s", err, out)
 	}
 	t.Logf("\n%s", out)
-}
-
-// installSDK puts the locked packages in place, once.
-func installSDK(t *testing.T) error {
-	t.Helper()
-	if _, err := exec.LookPath("node"); err != nil {
-		return errors.New("node is not installed")
-	}
-	if _, err := os.Stat(filepath.Join(sdkFolder, "node_modules/@mux/mux-node/package.json")); err == nil {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, "npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error")
-	cmd.Dir = sdkFolder
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return errors.New("npm ci in test/sdk: " + err.Error() + ": " + string(out))
-	}
-	return nil
 }
 
 // deployment is the API over the real services on a real database, and an encoder and a worker behind /test/….
@@ -100,19 +90,62 @@ type deployment struct {
 func openServices(t *testing.T, url string) deployment {
 	t.Helper()
 	d := dbtest.Open(t, url)
-	r := deployment{http.NewServeMux(), d.LiveStreams(), live.New(live.Options{Store: d.LiveStreams()}), asset.New(asset.Options{Store: d.Assets()})}
+	encrypted := drm.New(drm.Options{Store: d.DRM()})
+	r := deployment{
+		http.NewServeMux(), d.LiveStreams(), live.New(live.Options{Store: d.LiveStreams(), DRM: encrypted.Exists}),
+		asset.New(asset.Options{Store: d.Assets(), DRM: encrypted.Exists}),
+	}
 	tokens := access.New(access.Options{Store: d.Access()})
 	if _, err := tokens.SeedToken(t.Context(), tokenID, tokenValue, time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	r.Handle("/", New(Options{Live: r.lives, Assets: r.assets, Access: tokens, Logger: quietLogger(io.Discard)}))
+	keys := signing.New(signing.Options{Store: d.Signing()})
+	r.Handle("/", New(Options{
+		Vocabularies: vocabulary.New(d.Vocabularies()),
+		Viewers:      Viewers{Signing: keys, Restrictions: restriction.New(restriction.Options{Store: d.Restrictions()}), DRM: encrypted},
+		Live:         r.lives, Assets: r.assets, Callers: Callers{Access: tokens, Audit: d}, Usage: usage.New(d.Usage()), Uploads: upload.New(upload.Options{Store: d.Uploads()}),
+		Webhooks: webhook.New(d, EventTypes()), Events: d, EventForm: EventForm{Environment: d.Access().Environment, LiveStream: r.streams.Find, Asset: d.Assets().Find, Upload: d.Uploads().Find}, Logger: quietLogger(io.Discard),
+	}))
 	r.HandleFunc("POST /test/encoder/{what}", func(w http.ResponseWriter, req *http.Request) {
 		done(w, r.encode(req.Context(), req.PathValue("what"), req.FormValue("key")))
+	})
+	r.HandleFunc("POST /test/drm", func(w http.ResponseWriter, req *http.Request) { // as at a shell
+		env, err := tokens.Default(req.Context(), time.Now())
+		if err == nil {
+			_, err = encrypted.Create(req.Context(), env.ID, "test", drm.Settings{Scheme: drm.CBCS, ClearKey: true}, time.Now())
+		}
+		done(w, err)
+	})
+	r.HandleFunc("POST /test/verify", func(w http.ResponseWriter, req *http.Request) {
+		_, err := keys.Verify(req.Context(), req.FormValue("token"), "", time.Now())
+		done(w, err)
+	})
+	r.HandleFunc("POST /test/delivered", func(w http.ResponseWriter, req *http.Request) {
+		done(w, r.deliver(req.Context(), usage.New(d.Usage()), req))
 	})
 	r.HandleFunc("POST /test/ready", func(w http.ResponseWriter, req *http.Request) {
 		done(w, r.assets.Ready(req.Context(), id.Asset(req.FormValue("asset")), measured(), time.Now()))
 	})
 	return r
+}
+
+// deliver does what viewers do who are sent so many seconds of an asset, at a time in Unix seconds.
+func (r deployment) deliver(ctx context.Context, book *usage.Service, req *http.Request) error {
+	a, err := r.assets.Find(ctx, id.Asset(req.FormValue("asset")))
+	if err != nil {
+		return err
+	}
+	seconds, err := strconv.ParseFloat(req.FormValue("seconds"), 64)
+	if err != nil {
+		return err
+	}
+	at, err := strconv.ParseInt(req.FormValue("at"), 10, 64)
+	if err != nil {
+		return err
+	}
+	return book.Add(ctx, []usage.Delivered{
+		{Asset: a.ID, Environment: a.Environment, LiveStream: a.LiveStream, Seconds: usage.Seconds{Tier720: seconds}},
+	}, time.Unix(at, 0))
 }
 
 // ask sends one request with the token that may do everything.

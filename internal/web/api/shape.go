@@ -20,7 +20,8 @@ const typeNull = "null"
 // one at once. Values are the services' business, whose rules say the rest.
 //
 // Fields that the schema does not name are left out and listed, not refused: clients of newer versions of the wire format send more
-// than we know. Fields that are known and have no effect yet are listed too. A field that another operation of the resource takes is refused when it is sent to the one that does not change it.
+// than we know. A field that another operation of the resource takes is refused when it is sent to the one that does not
+// change it.
 type shaper struct {
 	schemas  huma.Registry
 	patch    bool // absent and null differ
@@ -28,6 +29,8 @@ type shaper struct {
 	count    int
 	ignored  []ignored // the first maxIgnored
 	names    sentNames
+
+	effectless map[string]string // why, by the path that the rules know
 }
 
 // fixedBy names the schema whose fields can be given once only, per schema of a later change.
@@ -42,6 +45,8 @@ var fixedBy = map[string]string{ //nolint:gochecknoglobals // a table
 // out where it means nothing.
 func shape(body *node, schema *huma.Schema, schemas huma.Registry, method string) (shaped, error) {
 	s := shaper{schemas: schemas, patch: method == http.MethodPatch}
+	_, name := s.resolve(schema)
+	s.effectless = effectless[name]
 	clean, _ := s.value(place{}, body, schema)
 	return shaped{clean, s.ignored, s.names}, s.problems.Err()
 }
@@ -115,9 +120,6 @@ func (s *shaper) value(where place, n *node, schema *huma.Schema) (clean any, ok
 	case kindBool:
 		return n.boolean, true
 	case kindString:
-		if policy := n.text; name == policySchema && (policy == "signed" || policy == "drm") {
-			s.ignore(notPlayableYet(where.sent, policy))
-		}
 		return n.text, true
 	case kindNumber:
 		return s.number(where.sent, n.text, found.Type)
@@ -142,7 +144,7 @@ func (s *shaper) object(where place, n *node, schema *huma.Schema, name string) 
 		property, known := schema.Properties[m.name]
 		switch {
 		case !known && s.fixed(name, m.name):
-			s.complain("%s can not be changed; it is given when the resource is made", here)
+			s.complain("%s can't be changed; it is given when the resource is made", here)
 		case !known:
 			if len(s.ignored) < maxIgnored { // looking for what was meant costs something
 				s.ignore(unknownField(here, m.name, schema))
@@ -155,9 +157,9 @@ func (s *shaper) object(where place, n *node, schema *huma.Schema, name string) 
 			}
 			if v, ok := s.value(field, m.value, property); ok {
 				object[m.name] = v
-			}
-			if slices.Contains(withoutEffect[name], m.name) && m.value.means() {
-				s.ignore(ignored{here, here + " has no effect yet"})
+				if why := s.effectless[field.known]; why != "" && v != false {
+					s.ignore(ignored{here, here + " " + why})
+				}
 			}
 		}
 	}

@@ -4,7 +4,7 @@ import (
 	"millrace/internal/control/asset"
 )
 
-// Track is a video, audio or text track of an asset as it is answered.
+// Track is a video, audio or text track of an asset as responses have it.
 type Track struct {
 	ID             string   `json:"id"`
 	Type           string   `json:"type" enum:"video,audio,text"`
@@ -14,13 +14,15 @@ type Track struct {
 	MaxHeight      int      `json:"max_height,omitempty"`
 	MaxFrameRate   float64  `json:"max_frame_rate,omitempty" doc:"Frames per second; -1 when unknown."`
 	MaxChannels    int      `json:"max_channels,omitempty"`
-	Primary        bool     `json:"primary,omitempty" doc:"The main audio track, which can not be deleted."`
+	Primary        bool     `json:"primary,omitempty" doc:"The main audio track, which can't be deleted."`
 	TextType       string   `json:"text_type,omitempty" enum:"subtitles"`
 	TextSource     string   `json:"text_source,omitempty" enum:"uploaded,embedded,generated_live,generated_live_final,generated_vod"`
 	LanguageCode   string   `json:"language_code,omitempty" doc:"BCP 47."`
 	Name           string   `json:"name,omitempty"`
 	ClosedCaptions *bool    `json:"closed_captions,omitempty" doc:"Text tracks only."`
 	Passthrough    string   `json:"passthrough,omitempty"`
+	Confidence     float64  `json:"auto_language_confidence,omitempty" doc:"How sure it is, from 0 to 1, that the language that was found is the right one."`
+	Progress       float64  `json:"progress,omitempty" doc:"How much of a preparing track is made, in percent."`
 	Error          *Problem `json:"error,omitempty"`
 }
 
@@ -48,7 +50,7 @@ func wireTrack(t asset.Track) Track {
 		ID: string(t.ID), Type: string(t.Type), Status: string(t.Status), Duration: finite(t.Duration),
 		MaxWidth: t.MaxWidth, MaxHeight: t.MaxHeight, MaxFrameRate: finite(t.MaxFrameRate), MaxChannels: t.MaxChannels, Primary: t.Primary,
 		TextType: t.TextType, TextSource: t.TextSource, LanguageCode: t.LanguageCode, Name: t.Name, Passthrough: t.Passthrough,
-		Error: wireProblem(t.Errors),
+		Confidence: finite(t.Confidence), Progress: finite(t.Progress), Error: wireProblem(t.Errors),
 	}
 	if t.Type == asset.TextTrack {
 		out.ClosedCaptions, out.Duration = &t.ClosedCaptions, 0

@@ -11,8 +11,16 @@ import (
 	"testing"
 	"time"
 
+	"millrace/internal/control/access"
 	"millrace/internal/control/asset"
 	"millrace/internal/control/assetopt"
+	"millrace/internal/control/live"
+	"millrace/internal/control/restriction"
+	"millrace/internal/control/signing"
+	"millrace/internal/control/upload"
+	"millrace/internal/control/usage"
+	"millrace/internal/control/vocabulary"
+	"millrace/internal/control/webhook"
 	"millrace/internal/fault"
 )
 
@@ -86,7 +94,7 @@ func TestWireTimes(t *testing.T) {
 	}
 }
 
-// TestNotANumber keeps measurements that JSON can not say from breaking an answer.
+// TestNotANumber keeps measurements that JSON can not say from breaking a response.
 func TestNotANumber(t *testing.T) {
 	t.Parallel()
 	a := fullAsset()
@@ -105,8 +113,9 @@ func TestEveryFieldIsSent(t *testing.T) {
 	t.Parallel()
 	allowed := map[string]string{
 		"LiveStream.ReducedLatency": "the other of two modes", "AssetOptions.EncodingTier": "not in the sample",
+		"Upload.URL": "only while waiting", "Upload.TusURL": "likewise",
 	}
-	for _, v := range []any{wireLiveStream(fullStream()), newServer(Options{}).asset(fullAsset()), *wireOptions(*fullStream().Settings.NewAsset)} {
+	for _, v := range []any{wireLiveStream(fullStream()), newServer(Options{}).upload(fullUpload()), newServer(Options{}).asset(fullAsset()), *wireOptions(*fullStream().Settings.NewAsset)} {
 		rv := reflect.ValueOf(v)
 		for _, f := range reflect.VisibleFields(rv.Type()) {
 			name := rv.Type().Name() + "." + f.Name
@@ -169,5 +178,26 @@ func TestLog(t *testing.T) {
 	}
 	if line = ask(http.MethodGet, "/"+strings.Repeat("x", 5000), ""); len(line) > 700 {
 		t.Errorf("a long line: %d", len(line))
+	}
+}
+
+// TestShownWithoutDetails: what is listed although its row can't be read is shown with what there is.
+func TestShownWithoutDetails(t *testing.T) {
+	t.Parallel()
+	for name, shown := range map[string]any{
+		"asset": assetAt("https://video.example.com", asset.Asset{ID: "x", Status: asset.Ready,
+			Tracks: []asset.Track{{ID: "y"}}}),
+		"live": wireLiveStream(live.Stream{ID: "x", State: live.Idle}), "upload": wireUpload(upload.Upload{ID: "x",
+			Status: upload.Waiting}, "https://video.example.com"),
+		"webhook": wireWebhook(webhook.Webhook{ID: "x"}), "token": wireToken(access.Token{ID: "x"}),
+		"signing key": wireSigningKey(signing.Key{ID: "x"}),
+		"restriction": wireRestriction(restriction.Restriction{ID: "x"}),
+		"vocabulary":  wireVocabulary(vocabulary.Vocabulary{ID: "x"}),
+		"usage":       wireReport(usage.Report{Asset: asset.Asset{ID: "x"}}),
+	} {
+		text, err := json.Marshal(shown)
+		if err != nil || !bytes.Contains(text, []byte(`"x"`)) || bytes.Contains(text, []byte(`"url"`)) {
+			t.Errorf("%s: %s, %v", name, text, err)
+		}
 	}
 }

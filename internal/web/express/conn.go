@@ -25,7 +25,7 @@ type conn struct {
 	from int
 	to   int
 
-	life    *life
+	ctx     *requestContext
 	line    string // of the last request, and its fields
 	fields  string
 	request *http.Request // used again for every request
@@ -34,9 +34,9 @@ type conn struct {
 	values  [maxFields]string
 	last    bool // the viewer wants no more
 
-	answer  response
-	idle    atomic.Bool // waits for a request
-	resting atomic.Bool // no more requests: the server stops
+	response response
+	idle     atomic.Bool // waits for a request
+	resting  atomic.Bool // no more requests: the server stops
 
 	reading               clock // what the deadline for reading is for
 	readUntil, writeUntil time.Time
@@ -56,12 +56,12 @@ func newConn(l *Listener, nc *socket.Counted) *conn {
 	c.request = &http.Request{
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, URL: &c.url, Header: c.header, Body: http.NoBody, RemoteAddr: nc.RemoteAddr().String(),
 	}
-	c.answer.header = http.Header{}
-	c.answer.c = c
+	c.response.header = http.Header{}
+	c.response.c = c
 	return c
 }
 
-// rest asks the connection to end with the answer that it is writing, if any. Called by others.
+// rest asks the connection to end with the response that it is writing, if any. Called by others.
 func (c *conn) rest() {
 	c.resting.Store(true)
 	if c.idle.Load() {
@@ -72,7 +72,7 @@ func (c *conn) rest() {
 //nolint:gochecknoglobals // a constant
 var past = time.Unix(1, 0)
 
-// serve answers requests until the connection ends (true) or sends something that is net/http's (false).
+// serve serves requests until the connection ends (true) or sends something that is net/http's (false).
 func (c *conn) serve() (mine bool) {
 	if c.arm(clockHead, c.l.opt.HeaderTimeout) != nil { // the first request has to come soon
 		return true
@@ -94,7 +94,7 @@ func (c *conn) serve() (mine bool) {
 
 var errNotPlain = errors.New("not a plain request")
 
-// least is how many bytes behind an answer are looked at: what is shorter is no request, and has no answer. It is net/http's figure.
+// least is how many bytes behind a response are looked at: what is shorter is no request, and has no response. It is net/http's figure.
 const least = 4
 
 // head reads until a whole head is at hand and gives its length. Every line has to end with CR LF: what else ends one for some readers
@@ -130,7 +130,7 @@ func (c *conn) head() (int, error) {
 			return 0, errNotPlain
 		}
 		err := c.await(seen > 0)
-		if seen > 0 && errors.Is(err, io.EOF) { // net/http has an answer to half a head
+		if seen > 0 && errors.Is(err, io.EOF) { // net/http has a response to half a head
 			return 0, errNotPlain
 		}
 		if err != nil {
@@ -139,7 +139,7 @@ func (c *conn) head() (int, error) {
 	}
 }
 
-// begins says that what has come so far may become a plain request.
+// begins reports whether what has come so far may become a plain request.
 func begins(got []byte) bool {
 	return len(got) == 0 || agree(got, "GET /") || agree(got, "HEAD /")
 }
@@ -217,13 +217,13 @@ func (c *conn) setWriteDeadline() error {
 	return c.nc.SetWriteDeadline(c.writeUntil)
 }
 
-// serveOne lets the handler answer the request that was parsed; false when the connection can't go on.
+// serveOne lets the handler respond to the request that was parsed; false when the connection can't go on.
 func (c *conn) serveOne() (ok bool) {
-	if c.life == nil {
-		c.life = newLife(c)
-		c.request = c.request.WithContext(c.life)
+	if c.ctx == nil {
+		c.ctx = newRequestContext(c)
+		c.request = c.request.WithContext(c.ctx)
 	}
-	c.life.begin()
+	c.ctx.begin()
 	c.nc.Busy()
 	defer func() {
 		c.nc.Idle()
@@ -233,16 +233,16 @@ func (c *conn) serveOne() (ok bool) {
 				c.l.opt.Logger.ErrorContext(c.l.ctx, "handler panicked", "path", c.url.Path, "panic", p, "stack", string(debug.Stack()))
 			}
 		}
-		if !c.life.end() {
-			c.life = nil
+		if !c.ctx.end() {
+			c.ctx = nil
 		}
 	}()
 	if c.setWriteDeadline() != nil {
 		return false
 	}
-	c.answer.reset(c.request.Method == http.MethodHead)
-	c.l.opt.Handler.ServeHTTP(&c.answer, c.request)
-	return c.answer.finish()
+	c.response.reset(c.request.Method == http.MethodHead)
+	c.l.opt.Handler.ServeHTTP(&c.response, c.request)
+	return c.response.finish()
 }
 
 // remainder is the connection for net/http: what was read comes again.

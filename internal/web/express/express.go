@@ -1,14 +1,15 @@
-// Package express answers the plain GET and HEAD requests of viewers on keep-alive connections of HTTP/1.1 in clear text, at half the
-// cost of net/http. It takes only what it understands to the last byte: the first request on a connection that is anything else
-// (another method, a body, an upgrade, HTTP/2, a path that is not the handler's, an odd header) hands the whole connection, with what
-// was read of it, to net/http, which then keeps it. So there is one set of rules for what a request may be, and it is net/http's: what
-// is taken here means the same there, and the tests hold both against each other byte for byte.
+// Package express serves the plain GET and HEAD requests of viewers on keep-alive connections of HTTP/1.1 in clear
+// text, at half the cost of net/http. It takes only what it understands to the last byte: the first request on a
+// connection that is anything else (another method, a body, an upgrade, HTTP/2, a path that is not the handler's, an
+// odd header) hands the whole connection, with what was read of it, to net/http, which then keeps it. So there is one
+// set of rules for what a request may be, and it is net/http's: what is taken here means the same there, and the tests
+// hold both against each other byte for byte.
 //
 // It must never know what is served. A Listener owns one goroutine that accepts, one per connection, and one more for a request whose
 // handler waits, which ends that request's context when the viewer goes away; Shutdown waits for all.
 //
 // What a handler may not do here: keep the request, its headers or the ResponseWriter after it has returned, because the next request on
-// the connection uses them again; flush; hijack. An interim answer (1xx) is left out.
+// the connection uses them again; flush; hijack. An interim response (1xx) is left out.
 package express
 
 import (
@@ -26,16 +27,16 @@ import (
 // Options is what a Listener needs.
 type Options struct {
 	Handler http.Handler
-	// Takes says whether a request for a path is the Handler's. All others are net/http's.
+	// Takes reports whether a request for a path is the Handler's. All others are net/http's.
 	Takes  func(path string) bool
 	Logger *slog.Logger
 
 	HeaderTimeout time.Duration // for the whole head of a request, from its first byte, of the first one from the connection on; 10 s when 0
 	IdleTimeout   time.Duration // between two requests, up to an eighth less; 2 min when 0
-	WriteTimeout  time.Duration // of one answer, up to an eighth less; 5 min when 0
+	WriteTimeout  time.Duration // of one response, up to an eighth less; 5 min when 0
 }
 
-// Listener answers what it can and gives the other connections to whoever accepts from it.
+// Listener serves what it can and gives the other connections to anyone who accepts from it.
 type Listener struct {
 	inner net.Listener
 	opt   Options
@@ -90,7 +91,7 @@ func (l *Listener) Close() error {
 	return nil
 }
 
-// Shutdown closes the listener and the connections that have no whole request, lets the answers that are being written end, and waits
+// Shutdown closes the listener and the connections that have no whole request, lets the responses that are being written end, and waits
 // until ctx ends; then it cuts them off. Requests that wait for something end because the context given to Listen has.
 func (l *Listener) Shutdown(ctx context.Context) error {
 	_ = l.inner.Close() // it may be closed already
@@ -169,7 +170,7 @@ func (l *Listener) take(nc net.Conn) {
 	})
 }
 
-// handOver gives a connection to whoever accepts.
+// handOver gives a connection to anyone who accepts.
 func (l *Listener) handOver(nc net.Conn) {
 	select {
 	case l.rest <- nc:

@@ -18,7 +18,8 @@ import (
 
 const end = " HTTP/1.1\r\nHost: x.example:80\r\n\r\n"
 
-// conversation is what a viewer, or somebody who is none, says on a connection; here: how many of its requests are answered here.
+// conversation is what a viewer, or somebody who is none, says on a connection; here: how many of its requests are
+// served here.
 type conversation struct {
 	said string
 	here int64
@@ -136,8 +137,8 @@ func conversations() []conversation {
 	}
 }
 
-// TestAnswersLikeNetHTTP sends the same bytes to both, in one piece and byte by byte.
-func TestAnswersLikeNetHTTP(t *testing.T) {
+// TestRespondsLikeNetHTTP sends the same bytes to both, in one piece and byte by byte.
+func TestRespondsLikeNetHTTP(t *testing.T) {
 	t.Parallel()
 	s := serve(t, handler(t), express.Options{})
 	for _, c := range conversations() {
@@ -147,12 +148,12 @@ func TestAnswersLikeNetHTTP(t *testing.T) {
 			t.Errorf("%.200q:\n%.900s, net/http says\n%.900s", c.said, text(fast), text(plain))
 		}
 		if here := s.taken.Load() - before; here != c.here {
-			t.Errorf("%.200q: %d requests were answered here, not %d", c.said, here, c.here)
+			t.Errorf("%.200q: %d requests were served here, not %d", c.said, here, c.here)
 		}
 	}
 }
 
-// FuzzConversation: whatever is said, both answer the same.
+// FuzzConversation: whatever is said, both respond the same.
 func FuzzConversation(f *testing.F) {
 	for _, c := range conversations() {
 		if len(c.said) < 2000 {

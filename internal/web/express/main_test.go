@@ -30,7 +30,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 type servers struct {
 	fast, plain string // addresses
 	listener    *express.Listener
-	taken       *atomic.Int64 // requests that express answered
+	taken       *atomic.Int64 // requests that express served
 }
 
 func serve(t testing.TB, h http.Handler, o express.Options) *servers {
@@ -109,8 +109,8 @@ func write(t testing.TB, nc net.Conn, text string) {
 	}
 }
 
-// told is one answer, as far as two servers have to agree.
-type told struct {
+// told is one response, as far as two servers have to agree.
+type reply struct {
 	status int
 	proto  string
 	head   string // without Date, sorted
@@ -120,9 +120,9 @@ type told struct {
 	close  bool
 }
 
-// converse sends bytes as they are, reads all answers, and says that nothing more comes when it has one for each request: before that it
+// converse sends bytes as they are, reads all responses, and says that nothing more comes when it has one for each request: before that it
 // would mean to net/http that nobody waits for the last one, whose handler is then told so.
-func converse(t testing.TB, addr, request string) (all []told) {
+func converse(t testing.TB, addr, request string) (all []reply) {
 	t.Helper()
 	nc := dial(t, addr)
 	defer nc.Close()
@@ -143,7 +143,7 @@ func converse(t testing.TB, addr, request string) (all []told) {
 		}
 		body, err := io.ReadAll(r.Body)
 		_ = r.Body.Close()
-		a := told{status: r.StatusCode, proto: r.Proto, body: string(body), coding: r.TransferEncoding, close: r.Close}
+		a := reply{status: r.StatusCode, proto: r.Proto, body: string(body), coding: r.TransferEncoding, close: r.Close}
 		a.cut = err != nil && (r.ContentLength >= 0 || len(r.TransferEncoding) > 0)
 		if _, err := http.ParseTime(r.Header.Get("Date")); r.Header["Date"] != nil && err != nil {
 			t.Errorf("%q: %v", request, err)
@@ -166,14 +166,14 @@ func nextOf(asked *bufio.Reader) (method string, whole bool) {
 	return r.Method, err == nil
 }
 
-func text(all []told) string { return fmt.Sprintf("%q", fmt.Sprint(all)) }
+func text(all []reply) string { return fmt.Sprintf("%q", fmt.Sprint(all)) }
 
-// same says that two servers told the same.
-func same(a, b []told) bool {
-	return slices.EqualFunc(a, b, func(x, y told) bool { return text([]told{x}) == text([]told{y}) })
+// same reports whether two servers told the same.
+func same(a, b []reply) bool {
+	return slices.EqualFunc(a, b, func(x, y reply) bool { return text([]reply{x}) == text([]reply{y}) })
 }
 
-// handler answers in the ways that a handler can.
+// handler responds in the ways that a handler can.
 func handler(t testing.TB) http.Handler {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "file")
@@ -181,12 +181,12 @@ func handler(t testing.TB) http.Handler {
 		t.Fatal(err)
 	}
 	mux := http.NewServeMux()
-	answer := func(path string, f func(w http.ResponseWriter, r *http.Request)) { mux.HandleFunc(path, f) }
-	answer("/echo", func(w http.ResponseWriter, r *http.Request) {
+	handle := func(path string, f func(w http.ResponseWriter, r *http.Request)) { mux.HandleFunc(path, f) }
+	handle("/echo", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("X-Line", "a\r\nb")
 		fmt.Fprintf(w, "%s %s %q %q %q|%s|%s|%v|%d|%v", r.Method, r.Proto, r.URL.Path, r.URL.RawPath, r.URL.RawQuery, r.Host, r.RequestURI, r.Header, r.ContentLength, r.Close)
 	})
-	answer("/length", func(w http.ResponseWriter, _ *http.Request) {
+	handle("/length", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/plain")
 		w.Header().Set("Content-Length", "5")
 		_, _ = io.WriteString(w, "he")
@@ -196,7 +196,7 @@ func handler(t testing.TB) http.Handler {
 		head.Set("Content-Type", "text/plain")
 		head.Set("Content-Length", strconv.Itoa(len(body)))
 	}
-	answer("/large", func(w http.ResponseWriter, _ *http.Request) {
+	handle("/large", func(w http.ResponseWriter, _ *http.Request) {
 		data := bytes.Repeat([]byte("x"), 3<<20)
 		sized(w.Header(), data)
 		_, _ = w.Write(data)
@@ -211,15 +211,15 @@ func handler(t testing.TB) http.Handler {
 		w.Header().Set("Content-Length", strconv.FormatInt(announced, 10))
 		_, _ = io.Copy(w, io.LimitReader(f, given))
 	}
-	answer("/file", func(w http.ResponseWriter, _ *http.Request) { fromFile(w, 500000, 500000) })
-	answer("/shortfile", func(w http.ResponseWriter, _ *http.Request) { fromFile(w, 500000, 400000) })
-	answer("/stream", func(w http.ResponseWriter, _ *http.Request) { // not announced: chunks
+	handle("/file", func(w http.ResponseWriter, _ *http.Request) { fromFile(w, 500000, 500000) })
+	handle("/shortfile", func(w http.ResponseWriter, _ *http.Request) { fromFile(w, 500000, 400000) })
+	handle("/stream", func(w http.ResponseWriter, _ *http.Request) { // not announced: chunks
 		for i := range 40 {
 			_, _ = w.Write(bytes.Repeat([]byte{'a' + byte(i%26)}, 1000*(i%7)))
 		}
 	})
-	answer("/html", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<!DOCTYPE html><p>") })
-	answer("/status", func(w http.ResponseWriter, r *http.Request) {
+	handle("/html", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<!DOCTYPE html><p>") })
+	handle("/status", func(w http.ResponseWriter, r *http.Request) {
 		n, _ := strconv.Atoi(r.URL.RawQuery)
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(n)
@@ -230,20 +230,20 @@ func handler(t testing.TB) http.Handler {
 			t.Errorf("%d with a body: %v", n, err)
 		}
 	})
-	answer("/nothing", func(http.ResponseWriter, *http.Request) {})
-	answer("/last", func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Connection", "close") })
-	answer("/short", func(w http.ResponseWriter, _ *http.Request) {
+	handle("/nothing", func(http.ResponseWriter, *http.Request) {})
+	handle("/last", func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Connection", "close") })
+	handle("/short", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Length", "10")
 		_, _ = io.WriteString(w, "short")
 	})
-	answer("/long", func(w http.ResponseWriter, _ *http.Request) {
+	handle("/long", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Length", "4")
 		if _, err := io.WriteString(w, "too much"); !errors.Is(err, http.ErrContentLength) {
 			t.Errorf("more than announced: %v", err)
 		}
 	})
-	answer("/panic", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
-	answer("/api/", func(w http.ResponseWriter, r *http.Request) {
+	handle("/panic", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
+	handle("/api/", func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		fmt.Fprintf(w, "api %s %s", r.Method, body)
 	})

@@ -9,8 +9,10 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"millrace/internal/fault"
 	"millrace/internal/media/hls"
@@ -24,18 +26,21 @@ const playbackID = "AbCdEfGhIjKlMnOpQrStUvWxYz0123"
 // recording is a Source and its only Presentation, with media in memory ("v"), in a file ("f") and in a stretch of one ("s").
 type recording struct{ file string }
 
-func (s recording) Open(_ context.Context, id, token string) (playback.Presentation, error) {
+func (s recording) Open(_ context.Context, r playback.Request) (playback.Presentation, playback.Permit, error) {
 	switch {
-	case token == "bad":
-		return nil, fault.New(fault.Denied, "no")
-	case id != playbackID:
-		return nil, fault.New(fault.NotReady, "soon")
+	case slices.Contains(r.Tokens, "bad"):
+		return nil, playback.Permit{}, fault.New(fault.Denied, "no")
+	case r.PlaybackID != playbackID:
+		return nil, playback.Permit{}, fault.New(fault.NotReady, "soon")
+	case r.Path != "": // until long after anything may be kept: max-age is the same whenever it is computed
+		return s, playback.Permit{Signed: true, Path: r.Path, Until: time.Now().AddDate(10, 0, 0), Shared: true}, nil
+	case len(r.Tokens) > 0:
+		return s, playback.Permit{Signed: true, Path: "signed-x.1"}, nil
 	}
-	return s, nil
+	return s, playback.Permit{}, nil
 }
 
 func (recording) Media() string { return "m1" }
-func (recording) Private() bool { return false }
 func (recording) Multivariant(context.Context, playback.Clip) (*hls.Multivariant, error) {
 	return &hls.Multivariant{Variants: []hls.Variant{{Bandwidth: 1, Codecs: []string{"avc1"}, URI: "v.m3u8"}}}, nil
 }
@@ -43,6 +48,8 @@ func (recording) Multivariant(context.Context, playback.Clip) (*hls.Multivariant
 func (recording) Playlist(_ context.Context, _ string, r playback.Reload, compressed bool) (playback.Text, error) {
 	return playback.Text{Data: bytes.Repeat(fmt.Appendf(nil, "#%d %d %v %v\n", r.MSN, r.Part, r.Skip, compressed), 2000), MaxAge: 1}, nil
 }
+
+func (recording) Covers(string, hls.Resource, playback.Clip) bool { return true }
 
 func (s recording) Chunk(_ context.Context, rendition string, _ hls.Resource) (playback.Body, error) {
 	if rendition == "v" {
@@ -70,7 +77,7 @@ func (recording) Image(_ context.Context, name, query, base string) (playback.Im
 	return playback.Image{Body: playback.Body{Data: []byte(name + query + base), Type: "image/jpeg"}, MaxAge: 60}, nil
 }
 
-// TestPlayersGetTheSame of everything that the playback handler answers, whichever way.
+// TestPlayersGetTheSame of everything that the playback handler returns, whichever way.
 func TestPlayersGetTheSame(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "segment")
@@ -80,6 +87,8 @@ func TestPlayersGetTheSame(t *testing.T) {
 	h := playback.New(playback.Options{Source: recording{file}, Logger: slog.New(slog.DiscardHandler)})
 	s := serve(t, h, express.Options{Takes: playback.Owns})
 	lines := []string{
+		"/" + playbackID + ".m3u8?token=eyJh.b-c_d.e", "/" + playbackID + "/signed-v.688.1795411200.K1..bG93.MAC_-1/m1/v.m3u8?_HLS_msn=5", "/" + playbackID + "/signed-v.688.1795411200.K1...MAC_-1/m1/v/7.3.m4s",
+		"/" + playbackID + "/signed-v.1/high.mp4",
 		"/" + playbackID, "/" + playbackID + ".m3u8", "/" + playbackID + "/m1/v.m3u8", "/" + playbackID + "/m1/v.m3u8?_HLS_msn=5&_HLS_part=2&_HLS_skip=YES",
 		"/" + playbackID + "/m1/v.m3u8?_HLS_part=2", "/" + playbackID + "/m1/v/7.3.m4s", "/" + playbackID + "/m1/f/7.m4s", "/" + playbackID + "/m1/s/7.m4s", "/" + playbackID + "/m1/v/init-0.mp4",
 		"/" + playbackID + "/text/t.vtt", "/" + playbackID + "/thumbnail.jpg?time=1", "/" + playbackID + ".m3u8?token=bad", "/" + playbackID + "/m9/v.m3u8", "/" + playbackID + "/m1/v/x", "/" + strings.ToLower(playbackID),
@@ -101,11 +110,11 @@ func TestPlayersGetTheSame(t *testing.T) {
 	}
 	fast, plain := converse(t, s.fast, all.String()), converse(t, s.plain, all.String())
 	if int64(len(plain)) != n || s.taken.Load() != n {
-		t.Fatalf("%d answers of %d, %d here", len(plain), n, s.taken.Load())
+		t.Fatalf("%d responses of %d, %d here", len(plain), n, s.taken.Load())
 	}
 	for i := range plain {
 		if !same(fast[i:i+1], plain[i:i+1]) {
-			t.Errorf("answer %d: %.900s, net/http says\n%.900s", i, text(fast[i:i+1]), text(plain[i:i+1]))
+			t.Errorf("response %d: %.900s, net/http says\n%.900s", i, text(fast[i:i+1]), text(plain[i:i+1]))
 		}
 	}
 	for _, odd := range []string{
@@ -117,7 +126,7 @@ func TestPlayersGetTheSame(t *testing.T) {
 		}
 	}
 	if s.taken.Load() != n {
-		t.Errorf("odd requests were answered here")
+		t.Errorf("odd requests were served here")
 	}
 }
 
@@ -126,14 +135,14 @@ func TestAllocations(t *testing.T) { //nolint:paralleltest // counts everybody's
 	s := serve(t, playback.New(playback.Options{Source: recording{}, Logger: slog.New(slog.DiscardHandler)}), express.Options{Takes: playback.Owns})
 	nc := dial(t, s.fast)
 	ask := []byte("GET /" + playbackID + "/text/t.vtt HTTP/1.1\r\nHost: x\r\nAccept-Encoding: gzip\r\n\r\n")
-	answer := make([]byte, 4096)
+	response := make([]byte, 4096)
 	once := func() {
 		if _, err := nc.Write(ask); err != nil {
 			t.Fatal(err)
 		}
 		got := 0
-		for !bytes.HasSuffix(answer[:got], []byte("WEBVTT\n")) {
-			n, err := nc.Read(answer[got:])
+		for !bytes.HasSuffix(response[:got], []byte("WEBVTT\n")) {
+			n, err := nc.Read(response[got:])
 			if err != nil && !errors.Is(err, io.EOF) {
 				t.Fatal(err)
 			}
@@ -141,6 +150,6 @@ func TestAllocations(t *testing.T) { //nolint:paralleltest // counts everybody's
 		}
 	}
 	if n := testing.AllocsPerRun(200, once); n > 8 {
-		t.Errorf("%v allocations for an answer, of which the handler makes 6", n)
+		t.Errorf("%v allocations for a response, of which the handler makes 6", n)
 	}
 }

@@ -89,7 +89,7 @@ func (c *conn) field(n int, name, value string) bool {
 	return true
 }
 
-// plainTarget says that a target is a path, perhaps with a query, of characters that stand for themselves.
+// plainTarget reports whether a target is a path, perhaps with a query, of characters that stand for themselves.
 func plainTarget(s string) bool {
 	if s == "" || s[0] != '/' {
 		return false

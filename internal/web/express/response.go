@@ -14,7 +14,7 @@ import (
 // maxHeld is how many bytes of a body whose length was not announced wait for its end; a longer one is chunked. It is net/http's figure.
 const maxHeld = 2048
 
-// response is the http.ResponseWriter of a connection, used again for every answer.
+// response is the http.ResponseWriter of a connection, used again for every response.
 type response struct {
 	c        *conn
 	header   http.Header
@@ -22,7 +22,7 @@ type response struct {
 	headOnly bool
 	started  bool  // the head is made
 	chunked  bool  // the body goes out in chunks: its length was not announced
-	last     bool  // the connection ends with this answer
+	last     bool  // the connection ends with this response
 	length   int64 // that was announced; -1: none
 	written  int64 // bytes of the body that the handler has given, sent or refused
 	held     []byte
@@ -131,7 +131,7 @@ func (w *response) ReadFrom(src io.Reader) (int64, error) {
 	if w.err != nil {
 		return 0, w.err
 	}
-	if some, ok := src.(*io.LimitedReader); !ok || some.N > room { // a body never runs into the next answer
+	if some, ok := src.(*io.LimitedReader); !ok || some.N > room { // a body never runs into the next response
 		src = io.LimitReader(src, room)
 	}
 	n, err := w.c.nc.ReadFrom(src)
@@ -170,7 +170,7 @@ func (w *response) sendFile(part stretch, n int64) (int64, error) {
 	return n, w.err
 }
 
-// finish ends the answer; false when the connection can't go on.
+// finish ends the response; false when the connection can't go on.
 func (w *response) finish() bool {
 	w.WriteHeader(http.StatusOK)
 	switch {

@@ -17,9 +17,10 @@ import (
 	"millrace/internal/web/express"
 )
 
-// TestCrowd lets many viewers at once do what viewers do, in any order: ask, ask ahead, ask for what net/http answers, wait, give up,
-// leave in the middle. Every answer that somebody stays for is the right one. Worth most with the race detector.
-func TestCrowd(t *testing.T) {
+// TestCrowd lets many viewers at once do what viewers do, in any order: ask, ask ahead, ask for what net/http serves,
+// wait, give up, leave in the middle. Every response that somebody stays for is the right one. Worth most with the race
+// detector.
+func TestManyConnections(t *testing.T) {
 	t.Parallel()
 	viewers, steps := 200, 40
 	if testing.Short() {
@@ -46,7 +47,7 @@ func TestCrowd(t *testing.T) {
 	s := serve(t, h, express.Options{})
 	tick := time.NewTicker(time.Millisecond)
 	stop := make(chan struct{})
-	var clock, crowd sync.WaitGroup
+	var clock, running sync.WaitGroup
 	clock.Go(func() { // lets one that waits go on, again and again
 		defer tick.Stop()
 		for {
@@ -63,7 +64,7 @@ func TestCrowd(t *testing.T) {
 		}
 	})
 	for i := range viewers {
-		crowd.Go(func() {
+		running.Go(func() {
 			r := rand.New(rand.NewPCG(uint64(i), 7))
 			for n := 0; n < steps; {
 				done, err := visit(r, s.fast, i, big, min(steps-n, 1+r.IntN(12)))
@@ -75,15 +76,15 @@ func TestCrowd(t *testing.T) {
 			}
 		})
 	}
-	crowd.Wait()
+	running.Wait()
 	close(stop)
 	clock.Wait()
 	if s.taken.Load() == 0 {
-		t.Error("nothing was answered here")
+		t.Error("nothing was served here")
 	}
 }
 
-// visit is one connection's life: some requests, then a good or a bad end.
+// visit is one connection: some requests, then a good or a bad end.
 func visit(r *rand.Rand, addr string, who int, big string, steps int) (int, error) {
 	nc, err := net.Dial("tcp", addr)
 	if err != nil {
@@ -123,11 +124,11 @@ func visit(r *rand.Rand, addr string, who int, big string, steps int) (int, erro
 		for _, line := range want {
 			a, err := http.ReadResponse(br, nil)
 			if err != nil {
-				return step, fmt.Errorf("read answer: %w", err)
+				return step, fmt.Errorf("read response: %w", err)
 			}
 			body, err := io.ReadAll(a.Body)
 			if err != nil || string(body) != line {
-				return step, fmt.Errorf("answer of %d bytes %.40q, want %.40q: %w", len(body), body, line, errors.Join(err, errors.New("wrong")))
+				return step, fmt.Errorf("response of %d bytes %.40q, want %.40q: %w", len(body), body, line, errors.Join(err, errors.New("wrong")))
 			}
 			step++
 		}

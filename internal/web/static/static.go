@@ -69,7 +69,7 @@ func newAsset(b []byte, contentType string) Asset {
 
 func (a Asset) version() string { return strings.Trim(a.etag, `"`) }
 
-// Serve answers with one of the assets by its name.
+// Serve responds with one of the assets by its name.
 func (as Assets) Serve(w http.ResponseWriter, r *http.Request, name string) {
 	a, ok := as[name]
 	if !ok {
@@ -84,7 +84,7 @@ func (as Assets) Serve(w http.ResponseWriter, r *http.Request, name string) {
 	a.Serve(w, r)
 }
 
-// Serve answers with the file, or says that the browser has it.
+// Serve responds with the file, or says that the browser has it.
 func (a Asset) Serve(w http.ResponseWriter, r *http.Request) {
 	head := w.Header()
 	head.Set("Content-Type", a.contentType)
@@ -106,11 +106,11 @@ func (a Asset) Serve(w http.ResponseWriter, r *http.Request) {
 	head.Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(http.StatusOK)
 	if r.Method != http.MethodHead {
-		_, _ = w.Write(body) // who has gone needs no answer
+		_, _ = w.Write(body) // who has gone needs no response
 	}
 }
 
-// acceptsGzip reads an Accept-Encoding header (RFC 9110, 12.5.3).
+// acceptsGzip reports whether an Accept-Encoding header allows gzip (RFC 9110, 12.5.3).
 func acceptsGzip(header string) bool {
 	for item := range strings.SplitSeq(header, ",") {
 		coding, params, _ := strings.Cut(item, ";")
@@ -128,7 +128,7 @@ func acceptsGzip(header string) bool {
 	return false
 }
 
-// matches compares If-None-Match with an ETag, weakly (RFC 9110, 13.1.2).
+// matches reports whether If-None-Match names an ETag, compared weakly (RFC 9110, 13.1.2).
 func matches(header, etag string) bool {
 	for item := range strings.SplitSeq(header, ",") {
 		item = strings.TrimPrefix(strings.TrimSpace(item), "W/")

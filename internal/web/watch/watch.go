@@ -1,9 +1,10 @@
 // Package watch serves the page on which a person looks at a stream or an asset: /watch/{playback_id}, plain HTML with an
 // embedded player. It must never know streams, assets or rights: the page asks for /{playback_id}.m3u8 like any other player,
-// and shows what that answers. It starts no goroutine.
+// and shows the response. It starts no goroutine.
 package watch
 
 import (
+	"context"
 	"embed"
 	"net/http"
 	"path"
@@ -23,14 +24,18 @@ const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src
 // maxID bounds a playback ID in an address; the service's own are shorter.
 const maxID = 128
 
+// Framers says who may embed the page of a playback ID, as sources of the directive frame-ancestors (CSP level 3, section 6.4.2.1); empty: all.
+type Framers func(ctx context.Context, playbackID string) (sources string)
+
 type handler struct {
-	page   static.Asset
-	assets static.Assets
+	page    static.Asset
+	assets  static.Assets
+	framers Framers
 }
 
-// Handler serves GET and HEAD of /watch/{playback_id} and of /watch/assets/….
-func Handler() http.Handler {
-	h := &handler{assets: static.Read(files, "assets/hls.min.js", "assets/watch.js", "assets/watch.css", "assets/hls.LICENSE")}
+// Handler serves GET and HEAD of /watch/{playback_id} and of /watch/assets/…. Without framers everybody may embed every page.
+func Handler(framers Framers) http.Handler {
+	h := &handler{framers: framers, assets: static.Read(files, "assets/hls.min.js", "assets/watch.js", "assets/watch.css", "assets/hls.LICENSE")}
 	h.page = static.Page(files, "assets/watch.html", h.assets)
 	return h
 }
@@ -64,7 +69,13 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	head := w.Header()
-	head.Set("Content-Security-Policy", policy)
+	rules := policy
+	if h.framers != nil {
+		if sources := h.framers(r.Context(), rest); sources != "" {
+			rules += "; frame-ancestors " + sources
+		}
+	}
+	head.Set("Content-Security-Policy", rules)
 	head.Set("Referrer-Policy", "no-referrer") // a token may be in the address
 	head.Set("Cache-Control", "no-cache")
 	h.page.Serve(w, r)

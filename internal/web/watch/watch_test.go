@@ -3,6 +3,7 @@ package watch
 import (
 	"bytes"
 	"compress/gzip"
+	"context"
 	"io"
 	"strings"
 	"testing"
@@ -10,9 +11,27 @@ import (
 	"millrace/internal/web/static/statictest"
 )
 
+func everybody(context.Context, string) string { return "" }
+
+// TestFramers checks that the page says who may embed it.
+func TestFramers(t *testing.T) {
+	t.Parallel()
+	h := Handler(func(_ context.Context, id string) string {
+		return map[string]string{"closed": "'none'", "some": "https://a.example https://*.b.example"}[id]
+	})
+	for id, want := range map[string]string{
+		"closed": "; frame-ancestors 'none'", "some": "; frame-ancestors https://a.example https://*.b.example", "open": "",
+	} {
+		got := statictest.Get(t, h, "GET", "/watch/"+id).Header().Get("Content-Security-Policy")
+		if got != policy+want {
+			t.Errorf("%s: %q", id, got)
+		}
+	}
+}
+
 func TestStatus(t *testing.T) {
 	t.Parallel()
-	statictest.Status(t, Handler(), map[string]statictest.Want{
+	statictest.Status(t, Handler(everybody), map[string]statictest.Want{
 		"page":             {Method: "GET", Target: "/watch/abcDEF0123-_", Status: 200},
 		"page with token":  {Method: "GET", Target: "/watch/abc?token=x.y.z", Status: 200},
 		"head":             {Method: "HEAD", Target: "/watch/abc", Status: 200},
@@ -33,15 +52,15 @@ func TestStatus(t *testing.T) {
 
 func TestPageIsClosed(t *testing.T) {
 	t.Parallel()
-	statictest.Closed(t, Handler(), "/watch/abc", 2, 3)
-	if c := statictest.Get(t, Handler(), "GET", "/watch/assets/watch.js?v=old").Header().Get("Cache-Control"); c != "no-cache" {
+	statictest.Closed(t, Handler(everybody), "/watch/abc", 2, 3)
+	if c := statictest.Get(t, Handler(everybody), "GET", "/watch/assets/watch.js?v=old").Header().Get("Cache-Control"); c != "no-cache" {
 		t.Errorf("another version: Cache-Control %q", c)
 	}
 }
 
 func TestCaching(t *testing.T) {
 	t.Parallel()
-	h := Handler()
+	h := Handler(everybody)
 	for _, coding := range []string{"", "gzip"} {
 		first := statictest.Get(t, h, "GET", "/watch/assets/hls.min.js", "Accept-Encoding", coding)
 		etag := first.Header().Get("ETag")
@@ -58,7 +77,7 @@ func TestCaching(t *testing.T) {
 
 func TestGzip(t *testing.T) {
 	t.Parallel()
-	h := Handler()
+	h := Handler(everybody)
 	plain := statictest.Get(t, h, "GET", "/watch/assets/hls.min.js").Body.Bytes()
 	for accept, want := range map[string]bool{
 		"gzip": true, "gzip, br": true, "br, GZIP;q=0.5": true, "*": true, "": false, "br": false, "gzip;q=0": false, "gzip; q=0.0": false,

@@ -8,7 +8,7 @@ import (
 	"millrace/internal/control/asset"
 	"millrace/internal/control/job"
 	"millrace/internal/fault"
-	"millrace/internal/worker/settle"
+	"millrace/internal/worker/attempt"
 )
 
 // Worker does asset.expire.
@@ -31,8 +31,8 @@ func (w *Worker) work(ctx context.Context, j job.Job) error {
 		return err
 	}
 	err = w.Assets.Expire(ctx, args.Asset, w.Now())
-	if err != nil && fault.KindOf(err) == fault.Conflict {
+	if fault.Is(err, fault.Conflict) {
 		return job.Snooze(recording)
 	}
-	return settle.Gone(err) // deleted by its owner
+	return attempt.IgnoreAbsent(err) // deleted by its owner
 }

@@ -2,14 +2,19 @@
 package finish
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"time"
 
 	"millrace/internal/control/asset"
 	"millrace/internal/control/job"
+	"millrace/internal/media/objectkey"
+	"millrace/internal/media/timeline"
+	"millrace/internal/mediastore"
 	"millrace/internal/storage/blob"
-	"millrace/internal/worker/settle"
+	"millrace/internal/worker/assetfile"
+	"millrace/internal/worker/attempt"
 )
 
 // Worker does asset.finish.
@@ -30,37 +35,60 @@ func (w *Worker) work(ctx context.Context, j job.Job) error {
 		return err
 	}
 	a, err := w.Assets.Find(ctx, args.Asset)
-	if settle.Absent(err) { // deleted meanwhile, maybe before its index came
-		return settle.Abandon(ctx, w.Store, w.Assets, args.Media)
+	if attempt.Absent(err) { // deleted meanwhile, maybe before its index came
+		return assetfile.Abandon(ctx, w.Store, w.Assets, args.Media)
 	}
 	if err != nil || a.Index != "" || a.Status == asset.Errored || a.IsLive { // the end of what is live asks again
 		return err
 	}
-	return w.ending(a).Of(ctx, j, settle.Try(j, "the recording can't be completed", func() error { return w.attempt(ctx, a) }))
+	return w.ending(a).Of(ctx, j, attempt.Run(j, "the recording can't be completed", func() error { return w.attempt(ctx, a) }))
 }
 
 func (w *Worker) attempt(ctx context.Context, a asset.Asset) error {
-	t, err := settle.Timeline(ctx, w.Store, w.Assets, a)
+	t, err := mediastore.Timeline(ctx, w.Store, w.Assets, a)
 	if err != nil {
 		return fmt.Errorf("read timeline of %s: %w", a.ID, err)
 	}
-	f, err := settle.Write(ctx, w.Store, a, t)
+	texts, err := w.texts(ctx, a, t)
 	if err != nil {
 		return err
 	}
+	f, err := assetfile.WriteIndex(ctx, w.Store, a, t)
+	if err != nil {
+		return err
+	}
+	f.Tracks = append(f.Tracks, texts...)
 	return w.Assets.Finish(ctx, a.ID, f, w.Now())
+}
+
+// texts stores the text tracks that were made while the asset was recorded.
+func (w *Worker) texts(ctx context.Context, a asset.Asset, t *timeline.Timeline) (made []asset.Track, err error) {
+	for _, tr := range a.Tracks {
+		if !tr.OfBroadcast() || tr.Object != "" {
+			continue
+		}
+		d := mediastore.LiveDocument(t, tr.Rendition).Trim(0, t.Duration())
+		done := asset.Track{
+			Type: asset.TextTrack, Status: asset.TrackReady, Rendition: tr.Rendition, Object: objectkey.Track(a.Media, tr.ID, "vtt"), Duration: d.End().Seconds(),
+		}
+		if err := w.Store.Put(ctx, done.Object, bytes.NewReader(d.AppendVTT(nil))); err != nil {
+			return nil, fmt.Errorf("store text track: %w", err)
+		}
+		made = append(made, done)
+	}
+	return made, nil
 }
 
 // ending of a recording that nobody has seen yet is an error. One that plays goes on doing so from its entries, without files to download;
 // no recorded segment is deleted.
-func (w *Worker) ending(a asset.Asset) settle.Ending {
+func (w *Worker) ending(a asset.Asset) attempt.Ending {
 	why := func(text string) asset.Errors { return asset.Errors{Type: "invalid_input", Messages: []string{text}} }
-	return settle.Ending{
+	return attempt.Ending{
 		Gone: func(ctx context.Context) (bool, error) {
 			_, err := w.Assets.Find(ctx, a.ID)
-			return settle.Absent(err), settle.Gone(err)
+			return attempt.Absent(err), attempt.IgnoreAbsent(err)
 		},
-		Drop: func(ctx context.Context) error { return settle.Abandon(ctx, w.Store, w.Assets, a.Media) },
+		Drop: func(ctx context.Context) error { return assetfile.Abandon(ctx, w.Store, w.Assets, a.Media) },
 		Fail: func(ctx context.Context, _ error) error {
 			if a.Status == asset.Preparing {
 				return w.Assets.Fail(ctx, a.ID, why("the recording could not be completed; the service's log says why"), w.Now())

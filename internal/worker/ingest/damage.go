@@ -108,14 +108,14 @@ func (w *Worker) tellPiece(ctx context.Context, a asset.Asset, f *mp4.File) erro
 func (w *Worker) tellMissing(ctx context.Context, a asset.Asset, c *conform, t *timeline.Timeline) error {
 	var missing encode.Kind
 	switch {
-	case c.video != nil && t.Lane(timeline.MainVideo) == nil:
+	case c.video != nil && t.Rendition(timeline.MainVideo) == nil:
 		missing = encode.Video
-	case c.audio != nil && t.Lane(timeline.MainAudio) == nil:
+	case c.audio != nil && t.Rendition(timeline.MainAudio) == nil:
 		missing = encode.Audio
 	default:
 		return nil
 	}
-	if len(t.Lanes) == 0 {
+	if len(t.Renditions) == 0 {
 		return undecodable(missing)
 	}
 	return w.warn(ctx, a, asset.InputUndecodable, fmt.Sprintf("nothing of the file's %s can be decoded: the asset has none", missing))
@@ -123,7 +123,7 @@ func (w *Worker) tellMissing(ctx context.Context, a asset.Asset, c *conform, t *
 
 func (w *Worker) warn(ctx context.Context, a asset.Asset, kind, message string) error {
 	err := w.opt.Assets.Warn(ctx, a.ID, asset.Warning{Type: kind, Message: message}, w.opt.Now())
-	if err != nil && fault.KindOf(err) == fault.NotFound {
+	if fault.Is(err, fault.NotFound) {
 		return errGone
 	}
 	return err

@@ -6,15 +6,15 @@ import (
 	"fmt"
 	"math"
 	"os"
-	"slices"
 	"time"
 
 	"millrace/internal/control/asset"
 	"millrace/internal/control/assetopt"
 	"millrace/internal/fault"
 	"millrace/internal/fetch"
-	"millrace/internal/media/container/sniff"
 	"millrace/internal/media/encode"
+	"millrace/internal/media/objectkey"
+	"millrace/internal/media/timeline"
 	"millrace/internal/storage/blob"
 )
 
@@ -43,10 +43,10 @@ func (w *Worker) file(ctx context.Context, a asset.Asset, in assetopt.Input) err
 
 // stored goes on where an earlier attempt had its file in the store already.
 func (w *Worker) stored(ctx context.Context, a asset.Asset, in assetopt.Input) (bool, error) {
-	key := sourceKey(a.Media)
+	key := objectkey.SourceFile(a.Media)
 	info, err := w.opt.Store.Stat(ctx, key)
 	if err != nil {
-		if fault.KindOf(err) == fault.NotFound {
+		if fault.Is(err, fault.NotFound) {
 			return false, nil
 		}
 		return false, err
@@ -56,24 +56,27 @@ func (w *Worker) stored(ctx context.Context, a asset.Asset, in assetopt.Input) (
 		return false, err
 	}
 	defer func() { _ = r.Close() }() // it was only read
-	p, err := w.plan(ctx, a, in, r, info.Size)
+	t, u, err := w.adoptable(ctx, a, in, r, info.Size)
+	if err == nil && u.rewrite {
+		err = errors.New("a file that was stored as it is can't be played from its byte ranges")
+	}
 	if err != nil {
 		return false, err
 	}
-	return true, errors.Join(w.finish(ctx, a, p), w.discard(a.ID))
+	return true, errors.Join(w.finish(ctx, a, t), w.discard(a.ID))
 }
 
 // download fetches the file. It ends when the asset is deleted meanwhile.
 func (w *Worker) download(ctx context.Context, a asset.Asset, in assetopt.Input, path string) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	var told time.Time
+	var reported time.Time
 	progress := func(done, total int64) {
 		now := w.opt.Now()
-		if now.Sub(told) < time.Second {
+		if now.Sub(reported) < time.Second {
 			return
 		}
-		told = now
+		reported = now
 		percent := 0.0
 		if total > 0 {
 			percent = downloaded * float64(done) / float64(total)
@@ -93,7 +96,7 @@ func (w *Worker) download(ctx context.Context, a asset.Asset, in assetopt.Input,
 func (w *Worker) tell(ctx context.Context, a asset.Asset, percent float64) error {
 	p := asset.Progress{State: asset.Ingesting, Percent: math.Floor(min(percent, 99))}
 	err := w.opt.Assets.SetProgress(ctx, a.ID, p, w.opt.Now())
-	if err != nil && fault.KindOf(err) == fault.NotFound {
+	if fault.Is(err, fault.NotFound) {
 		return errGone
 	}
 	if err != nil {
@@ -104,66 +107,37 @@ func (w *Worker) tell(ctx context.Context, a asset.Asset, percent float64) error
 
 // accept makes the asset of a downloaded file.
 func (w *Worker) accept(ctx context.Context, a asset.Asset, in assetopt.Input, path string) error {
-	f, err := os.Open(path) //nolint:gosec // our own scratch file
+	p, err := w.decide(ctx, a, in, path)
 	if err != nil {
-		return fmt.Errorf("open download: %w", err)
+		return err
 	}
-	defer func() { _ = f.Close() }() // it was only read
-	st, err := f.Stat()
-	if err != nil {
-		return fmt.Errorf("look at download: %w", err)
+	w.opt.Logger.DebugContext(ctx, "ingest of file", "asset_id", a.ID, "action", p.action)
+	if p.action == toAdopt {
+		return w.adopt(ctx, a, &p)
 	}
-	if st.Size() == 0 {
-		return fault.New(fault.Invalid, "the file is empty")
+	return w.rewrite(ctx, a, &p)
+}
+
+// adopt moves a file into the store and makes the asset ready: nothing of it is copied or encoded.
+func (w *Worker) adopt(ctx context.Context, a asset.Asset, p *plan) error {
+	if err := w.decodes(ctx, p.path, encode.MOV, p.timeline.Rendition(timeline.MainVideo) != nil); err != nil {
+		return err
 	}
-	format, err := sniff.Read(f)
-	if err != nil {
-		return fmt.Errorf("read download: %w", err)
-	}
-	switch format { //nolint:exhaustive // all others that are read go the same way
-	case sniff.MP4:
-		return w.mp4(ctx, a, in, f, path)
-	case sniff.ADTS:
-		return w.bareSound(ctx, a, in, path)
-	default:
-		if format.Demuxer() != "" {
-			return w.rewrite(ctx, a, in, path, format, nil)
+	var texts []asset.Track
+	if p.texts {
+		info, err := w.opt.ProbeLimiter.Probe(ctx, w.opt.Engine, p.path, encode.MOV)
+		if err != nil {
+			return err
+		}
+		if texts, err = w.embedded(ctx, a, p.path, encode.MOV, info.Tracks); err != nil {
+			return err
 		}
 	}
-	info := asset.InputInfo{Settings: in}
-	info.File.ContainerFormat = containerName(format)
-	if err := w.found(ctx, a, info); err != nil {
-		return err
+	if err := w.opt.Store.Adopt(ctx, objectkey.SourceFile(a.Media), p.path); err != nil {
+		return fmt.Errorf("store upload: %w", err)
 	}
-	return fault.New(fault.Invalid, "%s", refusal(format))
+	return w.finish(ctx, a, p.timeline, texts...)
 }
-
-// bareSound puts AAC without a container into one, unless it can't stay as it is.
-func (w *Worker) bareSound(ctx context.Context, a asset.Asset, in assetopt.Input, path string) error {
-	info, err := w.opt.Desk.Probe(ctx, w.opt.Engine, path, encode.ADTS)
-	if err != nil {
-		return err
-	}
-	if a.Options.NormalizeAudio || slices.ContainsFunc(info.Tracks, func(t encode.Track) bool { return t.Channels > 2 }) {
-		return w.rewrite(ctx, a, in, path, sniff.ADTS, nil)
-	}
-	if err = w.found(ctx, a, describe(in, sniff.ADTS, info)); err != nil {
-		return err
-	}
-	made := sound(path)
-	if err = w.opt.Engine.EncodeAudio(ctx, encode.AudioArgs{Input: path, Format: encode.ADTS, Output: made, Copy: true}, nil); err != nil {
-		return err
-	}
-	f, err := os.Open(made) //nolint:gosec // our own scratch file
-	if err != nil {
-		return fmt.Errorf("open sound: %w", err)
-	}
-	defer func() { _ = f.Close() }() // it was only read
-	return w.takeOver(ctx, a, nil, f, made)
-}
-
-// sound is the name beside a download for the file that its bare AAC is put into.
-func sound(path string) string { return path + ".m4a" }
 
 // found stores what is in the first input; of the others, which become tracks, it is shown what was asked for.
 func (w *Worker) found(ctx context.Context, a asset.Asset, first asset.InputInfo) error {
@@ -172,7 +146,7 @@ func (w *Worker) found(ctx context.Context, a asset.Asset, first asset.InputInfo
 		all = append(all, asset.InputInfo{Settings: in})
 	}
 	err := w.opt.Assets.SetInputInfo(ctx, a.ID, all, w.opt.Now())
-	if err != nil && fault.KindOf(err) == fault.NotFound {
+	if fault.Is(err, fault.NotFound) {
 		return errGone
 	}
 	if err != nil {

@@ -12,9 +12,9 @@ import (
 	"millrace/internal/media/container/mp4"
 	"millrace/internal/media/encode"
 	"millrace/internal/media/frame"
+	"millrace/internal/media/objectkey"
 	"millrace/internal/media/ondemand"
 	"millrace/internal/media/timeline"
-	"millrace/internal/worker/settle"
 )
 
 const (
@@ -46,7 +46,7 @@ func (w *Worker) holdLast(ctx context.Context, a asset.Asset, t *timeline.Timeli
 	if video == nil {
 		return nil
 	}
-	objects, err := ondemand.HoldLast(t, r, video, settle.Prefix(a.Media), w.hold(ctx))
+	objects, err := ondemand.HoldLast(t, r, video, objectkey.Media(a.Media), w.hold(ctx))
 	if err != nil {
 		return refused(err)
 	}

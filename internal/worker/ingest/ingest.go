@@ -18,36 +18,42 @@ import (
 	"millrace/internal/fetch"
 	"millrace/internal/id"
 	"millrace/internal/media/encode"
+	"millrace/internal/media/objectkey"
 	"millrace/internal/media/ondemand"
 	"millrace/internal/media/overlay"
 	"millrace/internal/storage/blob"
-	"millrace/internal/worker/settle"
+	"millrace/internal/worker/assetfile"
+	"millrace/internal/worker/attempt"
+	"millrace/internal/worker/clipping"
 )
 
 // Options is what a Worker needs.
 type Options struct {
-	Assets  asset.Work
-	Store   blob.Store
-	Fetch   *fetch.Client
-	Engine  *encode.Engine
-	Library *ondemand.Library // of stored files, for clips of them
-	Scratch string            // folder for downloads, on the storage's filesystem if that is a folder
-	MaxSize int64             // of a file, bytes
-	Mark    overlay.Layer     // what test assets get
-	Desk    settle.Desk       // where files are looked into
-	Now     func() time.Time
-	Logger  *slog.Logger
+	Assets       asset.Work
+	Store        blob.Store
+	Fetch        *fetch.Client
+	Engine       *encode.Engine
+	Library      *ondemand.Library    // of stored files, for clips of them
+	Scratch      string               // folder for downloads, on the storage's filesystem if that is a folder
+	MaxSize      int64                // of a file, bytes
+	Mark         overlay.Layer        // what test assets get
+	ProbeLimiter attempt.ProbeLimiter // where files are looked into
+	Now          func() time.Time
+	Logger       *slog.Logger
 }
 
 // Worker does asset.ingest.
-type Worker struct{ opt Options }
+type Worker struct {
+	opt     Options
+	clipper clipping.Clipper
+}
 
 // New returns a Worker.
 func New(o Options) *Worker {
 	if whole, err := filepath.Abs(o.Scratch); err == nil { // ffmpeg has a working folder of its own
 		o.Scratch = whole
 	}
-	return &Worker{opt: o}
+	return &Worker{opt: o, clipper: clipping.Clipper{Assets: o.Assets, Store: o.Store, Library: o.Library, Encoder: o.Engine, Now: o.Now}}
 }
 
 // attempts take about three minutes when the input's host can not be reached: the queue waits 2 s, 10 s, 30 s and 2 min.
@@ -65,45 +71,43 @@ func (w *Worker) work(ctx context.Context, j job.Job) error {
 	}
 	a, err := w.opt.Assets.Find(ctx, args.Asset)
 	switch {
-	case settle.Absent(err):
+	case attempt.Absent(err):
 		return w.gone(ctx, args.Asset, args.Media)
-	case err != nil, len(a.Options.Inputs) == 0 || a.Status == asset.Ready:
+	case err != nil, len(a.Options.Inputs) == 0:
 		return err
+	case a.Status == asset.Ready:
+		if a.Origin == asset.FromUpload { // its process died before it had cleared up
+			return errors.Join(w.discard(a.ID), w.dropUpload(ctx, a))
+		}
+		return nil
 	case a.Status == asset.Errored: // an earlier attempt may have died before it had cleared up
 		return w.clear(ctx, a)
 	}
-	return w.ending(a).Of(ctx, j, settle.Try(j, "the file can't be processed", func() error {
+	return w.ending(a).Of(ctx, j, attempt.Run(j, "the file can't be processed", func() error {
 		in := a.Options.Inputs[0]
 		if _, clip := assetopt.ClipSource(in.URL); clip {
 			return w.clip(ctx, a, in)
 		}
+		if a.Origin == asset.FromUpload {
+			return w.uploaded(ctx, a, in)
+		}
 		return w.file(ctx, a, in)
 	}))
-}
-
-// guarded makes an error of a panic in a goroutine of its own: a file from outside must not end the process.
-func guarded(f func() error) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("ingest panicked: %v", p)
-		}
-	}()
-	return f()
 }
 
 // errGone says that the asset was deleted while it was made.
 var errGone = errors.New("the asset was deleted")
 
 // ending errors the asset when the input is at fault, or when nothing will be tried again.
-func (w *Worker) ending(a asset.Asset) settle.Ending {
-	return settle.Ending{
+func (w *Worker) ending(a asset.Asset) attempt.Ending {
+	return attempt.Ending{
 		Gone: func(ctx context.Context) (bool, error) {
 			_, err := w.opt.Assets.Find(ctx, a.ID)
-			return settle.Absent(err), settle.Gone(err)
+			return attempt.Absent(err), attempt.IgnoreAbsent(err)
 		},
 		Drop: func(ctx context.Context) error { return w.gone(ctx, a.ID, a.Media) },
 		Fail: func(ctx context.Context, err error) error {
-			why := asset.Errors{Type: "invalid_input", Messages: settle.Reason(err, "the input could not be ingested")}
+			why := asset.Errors{Type: "invalid_input", Messages: attempt.Reason(err, "the input could not be ingested")}
 			if err := w.opt.Assets.Fail(ctx, a.ID, why, w.opt.Now()); err != nil {
 				return err
 			}
@@ -114,12 +118,12 @@ func (w *Worker) ending(a asset.Asset) settle.Ending {
 
 // gone removes what there is of an asset that was deleted, but for what clips of it play.
 func (w *Worker) gone(ctx context.Context, a id.Asset, m id.Media) error {
-	return errors.Join(w.discard(a), settle.Abandon(ctx, w.opt.Store, w.opt.Assets, m))
+	return errors.Join(w.discard(a), assetfile.Abandon(ctx, w.opt.Store, w.opt.Assets, m))
 }
 
 // clear removes what there is of an asset of which nothing can be played.
 func (w *Worker) clear(ctx context.Context, a asset.Asset) error {
-	return errors.Join(w.discard(a.ID), settle.Sweep(ctx, w.opt.Store, settle.Prefix(a.Media), func(string) bool { return false }))
+	return errors.Join(w.discard(a.ID), assetfile.Sweep(ctx, w.opt.Store, objectkey.Media(a.Media), func(string) bool { return false }))
 }
 
 const scratchPrefix = "asset-"
@@ -155,7 +159,7 @@ func (w *Worker) Tidy(ctx context.Context) error {
 		a, err := w.opt.Assets.Find(ctx, id.Asset(name))
 		switch {
 		case err == nil && a.Status == asset.Preparing:
-		case settle.Gone(err) != nil:
+		case attempt.IgnoreAbsent(err) != nil:
 			errs = append(errs, err)
 		default:
 			errs = append(errs, os.Remove(filepath.Join(w.opt.Scratch, f.Name())))

@@ -17,7 +17,7 @@ import (
 
 // refusal says why a file of this format can't be an asset.
 func refusal(f sniff.Format) string {
-	switch f { //nolint:exhaustive // what is read, and what nobody knows
+	switch f { //nolint:exhaustive // what is read, and what is unknown
 	case sniff.Playlist:
 		return "the URL leads to a playlist (M3U8, MPD or the like), not to a media file: give the URL of the file itself"
 	case sniff.HTML:

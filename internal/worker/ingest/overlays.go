@@ -58,7 +58,7 @@ func canOverlay(a asset.Asset, main asset.InputInfo) error {
 
 // aboutImage says which input's image is at fault; what kind of an error it is stays.
 func aboutImage(i int, message string, err error) error {
-	if fault.KindOf(err) == fault.Internal {
+	if fault.Is(err, fault.Internal) {
 		return err
 	}
 	return fault.Wrap(fault.KindOf(err), err, "inputs[%d]: %s", i, message)
@@ -98,7 +98,7 @@ func (w *Worker) decode(ctx context.Context, path string) (image.Image, error) {
 	return w.decoder().Load(ctx, data)
 }
 
-// over says that an asset has something laid over its picture.
+// over reports whether an asset has something laid over its picture.
 func over(a asset.Asset) bool {
 	if a.Options.Test {
 		return true

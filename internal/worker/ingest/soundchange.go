@@ -46,10 +46,10 @@ func (w *Worker) oneSound(ctx context.Context, c *conform, path string) error {
 	return err
 }
 
-// soundChanges says whether the AAC of an MPEG-TS goes on with another sample rate or number of channels, as where broadcasts follow each
+// soundChanges reports whether the AAC of an MPEG-TS goes on with another sample rate or number of channels, as where broadcasts follow each
 // other: its packets can't stay as they are, for one track has one AudioSpecificConfig. What is no stream to us changes nothing.
 func (w *Worker) soundChanges(ctx context.Context, path string) (changes bool, err error) {
-	err = w.opt.Desk.Examine(ctx, func() (failed error) {
+	err = w.opt.ProbeLimiter.Examine(ctx, func() (failed error) {
 		changes, failed = readUntilChange(ctx, path)
 		return failed
 	})

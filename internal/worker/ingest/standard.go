@@ -9,10 +9,9 @@ import (
 
 	"millrace/internal/control/asset"
 	"millrace/internal/fault"
-	"millrace/internal/media/codec/h264"
 	"millrace/internal/media/container/mp4"
 	"millrace/internal/media/encode"
-	"millrace/internal/media/ladder"
+	"millrace/internal/media/rendition/ladder"
 )
 
 // unusual is a word of the API's for what is not as it should be, and says no more.
@@ -26,8 +25,8 @@ type conform struct {
 }
 
 // conformed says how a file is brought into the form that every player plays: H.264 of 4:2:0 with eight bits, and AAC. What is in that form
-// stays; anew says that its video does not, whatever ffprobe finds.
-func (w *Worker) conformed(ctx context.Context, a asset.Asset, info encode.Info, anew bool) (conform, error) {
+// stays; picture says that its video does not, whatever ffprobe finds.
+func (w *Worker) conformed(ctx context.Context, a asset.Asset, info encode.Info, picture bool) (conform, error) {
 	c := conform{}
 	c.choose(info)
 	if c.video == nil && c.audio == nil {
@@ -37,7 +36,7 @@ func (w *Worker) conformed(ctx context.Context, a asset.Asset, info encode.Info,
 		c.args.Length = asset.TestLength
 	}
 	if c.video != nil {
-		if err := w.conformPicture(ctx, a, &c, anew); err != nil {
+		if err := w.conformPicture(ctx, a, &c, picture); err != nil {
 			return c, err
 		}
 	}
@@ -53,12 +52,12 @@ func (w *Worker) conformed(ctx context.Context, a asset.Asset, info encode.Info,
 }
 
 // conformPicture says how the picture is encoded, if it has to be.
-func (w *Worker) conformPicture(ctx context.Context, a asset.Asset, c *conform, anew bool) (err error) {
+func (w *Worker) conformPicture(ctx context.Context, a asset.Asset, c *conform, always bool) (err error) {
 	v := c.video
 	if v.Width <= 0 || v.Height <= 0 {
 		return fault.New(fault.Invalid, "the file's video (%s) can't be read", title(v.Codec))
 	}
-	if unlike := c.judge(v, boundsOf(ladder.Tier(a.Options.MaxResolution))); !unlike && !anew && !over(a) {
+	if unlike := c.judge(v, boundsOf(ladder.Tier(a.Options.MaxResolution))); !unlike && !always && !over(a) {
 		return nil
 	}
 	c.args.Picture = picture(a, v)
@@ -69,7 +68,7 @@ func (w *Worker) conformPicture(ctx context.Context, a asset.Asset, c *conform, 
 	return err
 }
 
-// copies says that the picture, or the sound where that is all, stays as it is: nothing decodes it on the way.
+// copies reports whether the picture, or the sound where that is all, stays as it is: nothing decodes it on the way.
 func (c *conform) copies() bool {
 	if c.video != nil {
 		return c.args.Picture == nil
@@ -143,7 +142,7 @@ func aspect(wide, high float64) string {
 	return fmt.Sprintf("%g:%g", wide, high)
 }
 
-// judge says whether a video has to be encoded anew, and notes why.
+// judge reports whether a video has to be encoded, and notes why.
 func (c *conform) judge(v *encode.Track, limits bounds) bool {
 	if v.Codec != "h264" {
 		c.reasons.VideoCodec = v.Codec
@@ -158,9 +157,9 @@ func (c *conform) judge(v *encode.Track, limits bounds) bool {
 		c.reasons.PixelAspect = aspect(ratio(x), ratio(y))
 	}
 	c.reasons.FrameRate = limits.rate(v.FrameRate)
-	anew := c.reasons != asset.NonStandard{}
+	unlike := c.reasons != asset.NonStandard{}
 	c.reasons.Resolution = limits.size(v.Width, v.Height) // the ladder makes it smaller
-	return anew
+	return unlike
 }
 
 // picture is what a video becomes: the largest rung of its ladder.
@@ -195,44 +194,35 @@ func ratio(s string) float64 {
 	return v
 }
 
-// errAnew says that an MP4 can't be played from its byte ranges.
-type errAnew struct {
-	reasons asset.NonStandard
-	picture bool // its video has to be encoded anew,
-	sound   bool // its audio
-}
-
-func (e *errAnew) Error() string { return "the file has to be encoded anew" }
-
-// asItIs refuses an MP4's H.264 that not every player plays, or that can't be cut: errAnew. What is unusual and can stay is said too.
-func asItIs(t *mp4.Track, idrs []int, limits bounds) (stays asset.NonStandard, err error) {
-	e := &errAnew{picture: true}
-	info, err := h264.Info(t.Config.SPS)
+// unfitPicture says what of an MP4's H.264 not every player plays, or can't be cut, and what is unusual and can stay.
+func unfitPicture(t *mp4.Track, idrs []int, limits bounds) unfit {
+	var n asset.NonStandard
+	info, err := t.SPSInfo()
 	if err == nil && (info.ChromaFormat != 1 || info.BitDepth != 8 || info.BitDepthChroma != 8) {
-		e.reasons.PixelFormat = pixelFormat(info)
+		n.PixelFormat = info.PixelFormat()
 	}
 	if err == nil && info.Interlaced {
-		e.reasons.FileParameters = unusual
+		n.FileParameters = unusual
 	}
 	if err == nil {
-		e.reasons.PixelAspect = aspect(float64(info.PARWidth), float64(info.PARHeight))
+		n.PixelAspect = aspect(float64(info.PARWidth), float64(info.PARHeight))
 	}
 	if gap(t, idrs) > limits.gop {
-		e.reasons.GOP = high
+		n.GOP = high
 	}
 	if long := float64(t.Duration()) / float64(t.Timescale); long > 1 && t.Len() > 1 {
-		e.reasons.FrameRate = limits.rate(float64(t.Len()) / long)
+		n.FrameRate = limits.rate(float64(t.Len()) / long)
 		if float64(size(t))*8/long > limits.bitrate {
-			e.reasons.Bitrate = high
+			n.Bitrate = high
 		}
 	}
 	if t.NonStandardEdit {
-		e.reasons.VideoEditList = unusual
+		n.VideoEditList = unusual
 	}
-	if e.reasons == (asset.NonStandard{}) {
-		return asset.NonStandard{Resolution: limits.size(t.Width, t.Height)}, nil
+	if n == (asset.NonStandard{}) {
+		return unfit{reasons: asset.NonStandard{Resolution: limits.size(t.Width, t.Height)}}
 	}
-	return asset.NonStandard{}, e
+	return unfit{rewrite: true, picture: true, reasons: n}
 }
 
 // high is a word of the API's for what is more than it should be.
@@ -260,22 +250,13 @@ func gap(t *mp4.Track, idrs []int) float64 {
 	return float64(longest) / float64(t.Timescale)
 }
 
-// pixelFormat is ffmpeg's name for how H.264 samples its pixels.
-func pixelFormat(info h264.SPSInfo) string {
-	name := [...]string{"gray", "yuv420p", "yuv422p", "yuv444p"}[info.ChromaFormat&3]
-	if depth := max(info.BitDepth, info.BitDepthChroma); depth > 8 {
-		name += fmt.Sprintf("%dle", depth)
-	}
-	return name
-}
-
 // tellUnusual stores why a file is not taken as it is.
 func (w *Worker) tellUnusual(ctx context.Context, a asset.Asset, n asset.NonStandard) error {
 	if n == (asset.NonStandard{}) {
 		return nil
 	}
 	err := w.opt.Assets.SetNonStandard(ctx, a.ID, n, w.opt.Now())
-	if err != nil && fault.KindOf(err) == fault.NotFound {
+	if fault.Is(err, fault.NotFound) {
 		return errGone
 	}
 	return err

@@ -10,161 +10,139 @@ import (
 	"millrace/internal/control/asset"
 	"millrace/internal/control/assetopt"
 	"millrace/internal/fault"
-	"millrace/internal/id"
 	"millrace/internal/media/container/mp4"
-	"millrace/internal/media/container/sniff"
-	"millrace/internal/media/encode"
 	"millrace/internal/media/frame"
-	"millrace/internal/media/ladder"
+	"millrace/internal/media/objectkey"
 	"millrace/internal/media/ondemand"
+	"millrace/internal/media/rendition/ladder"
 	"millrace/internal/media/timeline"
-	"millrace/internal/worker/settle"
+	"millrace/internal/worker/assetfile"
 )
 
-// sourceKey is where a file that is played from its byte ranges is stored.
-func sourceKey(m id.Media) string { return settle.Prefix(m) + "source.mp4" }
-
-// mp4 takes over a downloaded MP4 or MOV, or has it encoded anew.
-func (w *Worker) mp4(ctx context.Context, a asset.Asset, in assetopt.Input, f *os.File, path string) error {
-	err := w.takeOver(ctx, a, &in, f, path)
-	if anew, ok := errors.AsType[*errAnew](err); ok {
-		return w.rewrite(ctx, a, in, path, sniff.MP4, anew)
-	}
-	return err
+// unfit is what of an MP4 can't stay as it is.
+type unfit struct {
+	rewrite        bool // it can't be played from its byte ranges
+	picture, sound bool // the track has to be encoded, whatever ffprobe finds
+	texts          bool // there are text tracks in it
+	reasons        asset.NonStandard
 }
 
-// takeOver plans a local MP4, moves it into the store and makes the asset ready: nothing of it is copied or re-encoded. in is nil when
-// what was found in the input is told already.
-func (w *Worker) takeOver(ctx context.Context, a asset.Asset, in *assetopt.Input, f *os.File, path string) error {
-	st, err := f.Stat()
-	if err != nil {
-		return fmt.Errorf("look at file: %w", err)
+// hidden has the picture encoded, too, where an edit list hides pictures that others are decoded from: what is unpacked has no edit list, and
+// would begin with what was cut away.
+func (u *unfit) hidden(video *mp4.Track) {
+	if video == nil || video.MediaTime <= 0 {
+		return
 	}
-	var t *timeline.Timeline
-	if in != nil {
-		t, err = w.plan(ctx, a, *in, f, st.Size())
-	} else {
-		t, err = w.planSound(ctx, f, st.Size(), sourceKey(a.Media))
+	for i := range video.Len() {
+		u.picture = u.picture || video.PTS(i)+int64(video.Sample(i).Duration) <= video.EditStart()
 	}
-	if err != nil {
-		return err
-	}
-	if err := w.decodes(ctx, path, encode.MOV, t.Lane(timeline.MainVideo) != nil); err != nil {
-		return err
-	}
-	if err := w.opt.Store.Adopt(ctx, sourceKey(a.Media), path); err != nil {
-		return fmt.Errorf("store upload: %w", err)
-	}
-	return w.finish(ctx, a, t)
 }
 
-// plan tells what is in an MP4 and makes the timeline of it, stored as the asset's source.
-func (w *Worker) plan(ctx context.Context, a asset.Asset, in assetopt.Input, r io.ReaderAt, size int64) (t *timeline.Timeline, err error) {
-	err = w.opt.Desk.Examine(ctx, func() error {
-		t, err = w.examine(ctx, a, in, r, size)
-		return err
+// adoptable tells what is in an MP4 and makes the timeline of it, stored as the asset's source, or says why it can't stay as it is.
+func (w *Worker) adoptable(ctx context.Context, a asset.Asset, in assetopt.Input, r io.ReaderAt, size int64) (t *timeline.Timeline, u unfit, err error) {
+	err = w.opt.ProbeLimiter.Examine(ctx, func() (bad error) {
+		t, u, bad = w.examine(ctx, a, in, r, size)
+		return bad
 	})
-	return t, err
+	return t, u, err
 }
 
-func (w *Worker) examine(ctx context.Context, a asset.Asset, in assetopt.Input, r io.ReaderAt, size int64) (*timeline.Timeline, error) {
+func (w *Worker) examine(ctx context.Context, a asset.Asset, in assetopt.Input, r io.ReaderAt, size int64) (t *timeline.Timeline, u unfit, err error) {
 	index, err := mp4.Index(r, size)
 	if err != nil {
 		info := asset.InputInfo{Settings: in}
 		info.File.ContainerFormat = containerName("mp4")
-		return nil, errors.Join(unusable(err), w.found(ctx, a, info))
+		return nil, u, errors.Join(unusable(err), w.found(ctx, a, info))
 	}
 	if err = w.found(ctx, a, describeMP4(in, index)); err != nil {
-		return nil, err
+		return nil, u, err
 	}
 	if err = w.tellPiece(ctx, a, index); err != nil {
-		return nil, err
+		return nil, u, err
 	}
 	if a.Options.Test {
-		return nil, &errAnew{}
+		return nil, unfit{rewrite: true}, nil
 	}
-	video, audio, err := choose(index)
+	video, audio, u, err := choose(index)
+	if texts := u.texts; err == nil && !u.rewrite {
+		t, u, err = planTracks(r, video, audio, objectkey.SourceFile(a.Media), boundsOf(ladder.Tier(a.Options.MaxResolution)))
+		u.texts = texts
+	}
 	if err != nil {
-		return nil, whole(err, video)
+		return nil, u, err
 	}
-	t, stays, err := planTracks(r, video, audio, sourceKey(a.Media), boundsOf(ladder.Tier(a.Options.MaxResolution)))
-	if err == nil && (over(a) || audio != nil && (a.Options.NormalizeAudio || audio.Config.Channels > 2)) {
-		err = &errAnew{}
+	if u.rewrite = u.rewrite || over(a) || audio != nil && (a.Options.NormalizeAudio || audio.Config.Channels > 2); u.rewrite {
+		u.hidden(video)
+		return nil, u, nil
 	}
-	if err == nil {
-		err = w.holdLast(ctx, a, t, r, video)
+	if err = w.holdLast(ctx, a, t, r, video); err != nil {
+		return nil, u, err
 	}
-	if err == nil {
-		err = w.tellUnusual(ctx, a, stays)
-	}
-	return t, whole(err, video)
+	return t, u, w.tellUnusual(ctx, a, u.reasons)
 }
 
-// whole has the picture encoded anew too where something is and an edit list hides pictures that others are decoded from: what is unpacked has
-// no edit list, and would begin with what was cut away.
-func whole(err error, video *mp4.Track) error {
-	anew, ok := errors.AsType[*errAnew](err)
-	if !ok || video == nil || video.MediaTime <= 0 {
-		return err
+// packed makes the timeline of bare sound that was put into an MP4.
+func (w *Worker) packed(ctx context.Context, path, key string) (t *timeline.Timeline, err error) {
+	f, err := os.Open(path) //nolint:gosec // our own scratch file
+	if err != nil {
+		return nil, fmt.Errorf("open sound: %w", err)
 	}
-	for i := range video.Len() {
-		anew.picture = anew.picture || video.PTS(i)+int64(video.Sample(i).Duration) <= video.EditStart()
+	defer func() { _ = f.Close() }() // it was only read
+	st, err := f.Stat()
+	if err != nil {
+		return nil, fmt.Errorf("look at sound: %w", err)
 	}
-	return anew
-}
-
-func (w *Worker) planSound(ctx context.Context, r io.ReaderAt, size int64, key string) (t *timeline.Timeline, err error) {
-	err = w.opt.Desk.Examine(ctx, func() error {
-		index, bad := mp4.Index(r, size)
+	err = w.opt.ProbeLimiter.Examine(ctx, func() error {
+		index, bad := mp4.Index(f, st.Size())
 		if bad != nil {
 			return unusable(bad)
 		}
-		_, audio, bad := choose(index)
-		if bad != nil {
-			return bad
+		_, audio, u, bad := choose(index)
+		if bad == nil && !u.rewrite {
+			t, u, bad = planTracks(f, nil, audio, key, bounds{})
 		}
-		t, _, bad = planTracks(r, nil, audio, key, bounds{})
+		if bad == nil && u.rewrite {
+			bad = errors.New("sound that was put into an MP4 can't be played from it")
+		}
 		return bad
 	})
 	return t, err
 }
 
 // planTracks makes the timeline of tracks that can stay as they are, and says what is unusual about them nevertheless.
-func planTracks(r io.ReaderAt, video, audio *mp4.Track, key string, limits bounds) (t *timeline.Timeline, stays asset.NonStandard, err error) {
+func planTracks(r io.ReaderAt, video, audio *mp4.Track, key string, limits bounds) (t *timeline.Timeline, u unfit, err error) {
 	var idrs []int
 	if video != nil {
 		if idrs, err = mp4.IDRs(r, video); err != nil {
-			return nil, stays, unusable(err)
+			return nil, u, unusable(err)
 		}
-		stays, err = asItIs(video, idrs, limits)
+		u = unfitPicture(video, idrs, limits)
 	}
 	if audio != nil && audio.NonStandardEdit {
-		e, ok := errors.AsType[*errAnew](err)
-		if !ok {
-			e = &errAnew{}
-		}
-		e.sound, e.reasons.AudioEditList, err = true, unusual, e
+		u.rewrite, u.sound, u.reasons.AudioEditList = true, true, unusual
 	}
-	if err != nil {
-		return nil, stays, err
+	if u.rewrite {
+		return nil, u, nil
 	}
-	if t, err = ondemand.Plan(video, audio, idrs, key); err != nil {
-		if errors.Is(err, mp4.ErrUnsupported) {
-			return nil, stays, &errAnew{}
-		}
-		return nil, stays, unusable(err)
+	t, err = ondemand.Plan(video, audio, idrs, key)
+	switch {
+	case errors.Is(err, mp4.ErrUnsupported):
+		return nil, unfit{rewrite: true}, nil
+	case err != nil:
+		return nil, u, unusable(err)
 	}
-	return t, stays, nil
+	return t, u, nil
 }
 
-// finish makes the asset ready with a whole timeline.
-func (w *Worker) finish(ctx context.Context, a asset.Asset, t *timeline.Timeline) error {
-	f, err := settle.Write(ctx, w.opt.Store, a, t)
+// finish makes the asset ready with a whole timeline, and with the text tracks that were found in its file.
+func (w *Worker) finish(ctx context.Context, a asset.Asset, t *timeline.Timeline, texts ...asset.Track) error {
+	f, err := assetfile.WriteIndex(ctx, w.opt.Store, a, t)
 	if err != nil {
 		return err
 	}
+	f.Tracks = append(f.Tracks, texts...)
 	err = w.opt.Assets.Finish(ctx, a.ID, f, w.opt.Now())
-	if err != nil && fault.KindOf(err) == fault.NotFound {
+	if fault.Is(err, fault.NotFound) {
 		return errGone
 	}
 	return err
@@ -174,16 +152,17 @@ func (w *Worker) finish(ctx context.Context, a asset.Asset, t *timeline.Timeline
 const cover = 30
 
 // choose picks the first video that can be played and the first enabled audio that can. A file in which there is video but none that can
-// be played has to be encoded anew (errAnew), and audio alike; what is picked is said nevertheless.
-func choose(f *mp4.File) (video, audio *mp4.Track, err error) {
-	refused, anew := map[frame.Kind]bool{}, &errAnew{}
+// be played has to be rewritten, and audio alike; what is picked is said nevertheless.
+func choose(f *mp4.File) (video, audio *mp4.Track, u unfit, err error) {
+	refused := map[frame.Kind]bool{}
 	for _, t := range f.Tracks {
 		switch {
 		case t.Kind == frame.Text:
+			u.texts = true
 		case t.Config.Codec == "":
 			refused[t.Kind] = true
-			anew.picture = anew.picture || t.Changes && t.Kind == frame.Video
-			anew.sound = anew.sound || t.Changes && t.Kind == frame.Audio
+			u.picture = u.picture || t.Changes && t.Kind == frame.Video
+			u.sound = u.sound || t.Changes && t.Kind == frame.Audio
 		case t.Len() == 0:
 		case t.Kind == frame.Video && video == nil:
 			video = t
@@ -191,15 +170,15 @@ func choose(f *mp4.File) (video, audio *mp4.Track, err error) {
 			audio = t
 		}
 	}
+	u.rewrite = video == nil && refused[frame.Video] || audio == nil && refused[frame.Audio]
 	switch {
-	case video == nil && refused[frame.Video], audio == nil && refused[frame.Audio]:
-		return video, audio, anew
+	case u.rewrite:
 	case video == nil && audio == nil:
-		return nil, nil, nothing()
+		err = nothing()
 	case video != nil && audio != nil && video.Len() == 1 && audio.Duration() > cover*int64(audio.Timescale):
 		video = nil
 	}
-	return video, audio, nil
+	return video, audio, u, err
 }
 
 // unusable tells what is wrong with a file in its own words; an error of reading is ours.

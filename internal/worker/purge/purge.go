@@ -1,5 +1,5 @@
 // Package purge does the job media.purge: it deletes the files of a media set that no asset needs any more. It leaves those that clips
-// still play, and, where the set's own asset lives, all but the files of tracks and the files to download that are gone.
+// still play, and, while the asset that owns the set is not deleted, all but the files of deleted tracks and files to download.
 package purge
 
 import (
@@ -12,8 +12,10 @@ import (
 	"millrace/internal/control/asset"
 	"millrace/internal/control/job"
 	"millrace/internal/id"
+	"millrace/internal/media/objectkey"
+	"millrace/internal/mediastore"
 	"millrace/internal/storage/blob"
-	"millrace/internal/worker/settle"
+	"millrace/internal/worker/assetfile"
 )
 
 // Worker does media.purge.
@@ -36,11 +38,11 @@ func (w *Worker) work(ctx context.Context, j job.Job) error {
 		return err
 	}
 	// What is there is looked up before who needs it: what is made meanwhile is not of the first.
-	tracks, err := settle.Keys(ctx, w.Store, settle.TracksPrefix(args.Media))
+	tracks, err := assetfile.Keys(ctx, w.Store, objectkey.Tracks(args.Media))
 	if err != nil {
 		return err
 	}
-	files, err := settle.Keys(ctx, w.Store, settle.FilesPrefix(args.Media))
+	files, err := assetfile.Keys(ctx, w.Store, objectkey.Files(args.Media))
 	if err != nil {
 		return err
 	}
@@ -67,7 +69,7 @@ func (w *Worker) work(ctx context.Context, j job.Job) error {
 	if owner != nil {
 		return w.delete(ctx, slices.Concat(unusedTracks(*owner, tracks, needed), unusedFiles(*owner, files)))
 	}
-	return settle.Sweep(ctx, w.Store, settle.Prefix(args.Media), func(key string) bool { return needed[key] })
+	return assetfile.Sweep(ctx, w.Store, objectkey.Media(args.Media), func(key string) bool { return needed[key] })
 }
 
 // need adds what an asset plays.
@@ -75,7 +77,7 @@ func (w *Worker) need(ctx context.Context, u asset.Asset, needed map[string]bool
 	if u.Status == asset.Errored {
 		return nil
 	}
-	t, err := settle.Timeline(ctx, w.Store, w.Assets, u)
+	t, err := mediastore.Timeline(ctx, w.Store, w.Assets, u)
 	if err != nil {
 		return fmt.Errorf("read timeline of %s: %w", u.ID, err)
 	}
@@ -95,7 +97,7 @@ func unusedTracks(a asset.Asset, keys []string, keep map[string]bool) []string {
 	for _, tr := range a.Tracks {
 		keep[tr.Object], names[tr.ID] = true, true
 	}
-	prefix := settle.TracksPrefix(a.Media)
+	prefix := objectkey.Tracks(a.Media)
 	return slices.DeleteFunc(keys, func(key string) bool {
 		name, _, _ := strings.Cut(strings.TrimPrefix(key, prefix), ".")
 		return keep[key] || names[id.Track(name)]
@@ -111,7 +113,7 @@ func unusedFiles(a asset.Asset, keys []string) []string {
 	if a.Master != nil {
 		keep[a.Master.ID] = true
 	}
-	prefix := settle.FilesPrefix(a.Media)
+	prefix := objectkey.Files(a.Media)
 	return slices.DeleteFunc(keys, func(key string) bool {
 		name := strings.TrimPrefix(key, prefix) // {file}.mp4, or {file}/… with what it is made of
 		name = name[:max(strings.IndexAny(name, "./"), 0)]

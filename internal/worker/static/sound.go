@@ -16,6 +16,7 @@ import (
 	"millrace/internal/media/frame"
 	"millrace/internal/media/ondemand"
 	"millrace/internal/media/timeline"
+	"millrace/internal/mediastore"
 )
 
 const scratchPrefix = "static-"
@@ -26,9 +27,9 @@ func (w *Worker) scratch(f id.StaticRendition) string {
 
 // resound puts AAC of one piece in the place of the sound: that is written into a file, encoded, and cut where it was cut before.
 func (w *Worker) resound(ctx context.Context, f *download.Footage, file id.StaticRendition) error {
-	last := len(f.Lanes) - 1
+	last := len(f.Renditions) - 1
 	raw, made := w.scratch(file)+".mp4", w.scratch(file)+".m4a"
-	if err := w.writeSound(ctx, raw, f, f.Lanes[last]); err != nil {
+	if err := w.writeSound(ctx, raw, f, f.Renditions[last]); err != nil {
 		return err
 	}
 	err := w.Encoder.EncodeAudio(ctx, encode.AudioArgs{
@@ -48,9 +49,9 @@ func (w *Worker) resound(ctx context.Context, f *download.Footage, file id.Stati
 			continue
 		}
 		l := ondemand.Follow(t, made, timeline.MainAudio, f.Spans, f.Zero)
-		f.Lanes[last] = download.Lane{
-			Kind: frame.Audio, Timescale: l.Timescale, First: f.Lanes[last].First, Chunks: l.Chunks,
-			Source: encoded{library, l, f.Lanes[last].First},
+		f.Renditions[last] = download.Rendition{
+			Kind: frame.Audio, Timescale: l.Timescale, First: f.Renditions[last].First, Chunks: l.Chunks,
+			Source: mediastore.Recordings{Library: library}.Rendition(l, f.Renditions[last].First),
 		}
 		return nil
 	}
@@ -58,8 +59,8 @@ func (w *Worker) resound(ctx context.Context, f *download.Footage, file id.Stati
 }
 
 // writeSound writes a rendition of sound as a file.
-func (w *Worker) writeSound(ctx context.Context, path string, f *download.Footage, l download.Lane) (err error) {
-	plan, err := download.Plan(ctx, f.Zero, []download.Lane{l})
+func (w *Worker) writeSound(ctx context.Context, path string, f *download.Footage, l download.Rendition) (err error) {
+	plan, err := download.Plan(ctx, f.Zero, []download.Rendition{l})
 	if err != nil {
 		return fmt.Errorf("plan sound: %w", err)
 	}
@@ -113,21 +114,4 @@ func (local) Open(_ context.Context, path string) (ondemand.ReaderAtCloser, int6
 		return nil, 0, errors.Join(fmt.Errorf("look at scratch file: %w", err), f.Close())
 	}
 	return f, info.Size(), nil
-}
-
-// encoded is sound in a scratch file.
-type encoded struct {
-	library *ondemand.Library
-	lane    *timeline.Lane
-	first   int64
-}
-
-// Init implements download.Source.
-func (e encoded) Init(ctx context.Context, _ int) ([]byte, error) {
-	return e.library.Init(ctx, *e.lane.Source)
-}
-
-// Segment implements download.Source.
-func (e encoded) Segment(ctx context.Context, msn int64) (io.ReadCloser, int64, error) {
-	return e.library.Segment(ctx, *e.lane.Source, msn, e.lane.Chunks[msn-e.first])
 }

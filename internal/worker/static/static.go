@@ -14,12 +14,14 @@ import (
 	"millrace/internal/control/job"
 	"millrace/internal/media/download"
 	"millrace/internal/media/encode"
+	"millrace/internal/media/objectkey"
 	"millrace/internal/storage/blob"
-	"millrace/internal/worker/settle"
+	"millrace/internal/worker/assetfile"
+	"millrace/internal/worker/attempt"
 )
 
-// Films say what a file is made of.
-type Films interface {
+// FootageSource says what a file is made of.
+type FootageSource interface {
 	Footage(ctx context.Context, a asset.Asset, want download.Want) (download.Footage, error)
 }
 
@@ -32,11 +34,11 @@ type Encoder interface {
 type Worker struct {
 	Assets  asset.Work
 	Store   blob.Store
-	Films   Films
+	Footage FootageSource
 	Encoder Encoder
-	Scratch string // folder for sound that is encoded anew; absolute, since ffmpeg has a working folder of its own
-	// Turn is for how long a job encodes before it lets others have its place in the queue.
-	Turn time.Duration
+	Scratch string // folder for sound that is encoded again; absolute, since ffmpeg has a working folder of its own
+	// Pass is for how long a job encodes before it lets others have its place in the queue.
+	Pass time.Duration
 	Now  func() time.Time
 }
 
@@ -53,42 +55,42 @@ func (w *Worker) work(ctx context.Context, j job.Job) error {
 		return err
 	}
 	a, err := w.Assets.Find(ctx, args.Asset)
-	if settle.Absent(err) {
-		return settle.DropFile(ctx, w.Store, w.Assets, args.Media, args.File)
+	if attempt.Absent(err) {
+		return assetfile.DropFile(ctx, w.Store, w.Assets, args.Media, args.File)
 	}
 	if err != nil {
 		return err
 	}
 	i := slices.IndexFunc(a.Static.Files, func(f asset.StaticRendition) bool { return f.ID == args.File })
 	if i < 0 {
-		return settle.DropFile(ctx, w.Store, w.Assets, a.Media, args.File)
+		return assetfile.DropFile(ctx, w.Store, w.Assets, a.Media, args.File)
 	}
 	switch f := a.Static.Files[i]; f.Status {
 	case asset.FilePreparing:
-		return w.ending(a, f).Of(ctx, j, settle.Try(j, "the file can't be made", func() error { return w.attempt(ctx, a, f) }))
+		return w.ending(a, f).Of(ctx, j, attempt.Run(j, "the file can't be made", func() error { return w.attempt(ctx, a, f) }))
 	case asset.FileReady: // an earlier attempt may have died before it had cleared up
 		return w.sweep(ctx, a, f)
 	case asset.FileErrored, asset.FileSkipped, asset.FilesDisabled:
 	}
-	return settle.DropFile(ctx, w.Store, w.Assets, a.Media, args.File)
+	return assetfile.DropFile(ctx, w.Store, w.Assets, a.Media, args.File)
 }
 
 // attempt makes the file.
 func (w *Worker) attempt(ctx context.Context, a asset.Asset, f asset.StaticRendition) (err error) {
-	footage, err := w.Films.Footage(ctx, a, download.Want{Sound: f.Sound(), Short: f.Short(), Spare: spare(a, f)})
+	footage, err := w.Footage.Footage(ctx, a, download.Want{Sound: f.Sound(), Short: f.Short(), Spare: objectkey.FileParts(a.Media, f.ID)})
 	if err != nil {
 		return err
 	}
 	if err = w.fill(ctx, footage); err != nil {
 		return err
 	}
-	if footage.Anew {
+	if footage.EncodeAudio {
 		defer func() { err = errors.Join(err, w.dropScratch(f.ID)) }()
 		if err = w.resound(ctx, &footage, f.ID); err != nil {
 			return err
 		}
 	}
-	made, err := settle.File(ctx, w.Store, settle.FileKey(a.Media, f.ID, f.Ext), footage)
+	made, err := assetfile.WriteDownload(ctx, w.Store, objectkey.File(a.Media, f.ID, f.Ext), footage)
 	if err != nil {
 		return err
 	}
@@ -108,8 +110,8 @@ func (w *Worker) fill(ctx context.Context, f download.Footage) error {
 	if f.Fill == nil {
 		return nil
 	}
-	l := f.Lanes[0]
-	turned, cancel := context.WithTimeout(ctx, w.Turn)
+	l := f.Renditions[0]
+	pass, cancel := context.WithTimeout(ctx, w.Pass)
 	defer cancel()
 	for i, c := range l.Chunks {
 		if c.Gap {
@@ -119,7 +121,7 @@ func (w *Worker) fill(ctx context.Context, f download.Footage) error {
 		if err != nil {
 			return fmt.Errorf("encode segment %d: %w", l.First+int64(i), err)
 		}
-		if made && turned.Err() != nil && ctx.Err() == nil && i+1 < len(l.Chunks) {
+		if made && pass.Err() != nil && ctx.Err() == nil && i+1 < len(l.Chunks) {
 			return job.Snooze(0)
 		}
 	}
@@ -141,30 +143,25 @@ func tier(f asset.StaticRendition) string {
 	return "2160p"
 }
 
-// spare is where segments are that are made for the file alone.
-func spare(a asset.Asset, f asset.StaticRendition) string {
-	return settle.FilesPrefix(a.Media) + string(f.ID) + "/"
-}
-
 func (w *Worker) sweep(ctx context.Context, a asset.Asset, f asset.StaticRendition) error {
-	return settle.Sweep(ctx, w.Store, spare(a, f), func(string) bool { return false })
+	return assetfile.Sweep(ctx, w.Store, objectkey.FileParts(a.Media, f.ID), func(string) bool { return false })
 }
 
 // ending takes away what was stored of a file that is not wanted any more, or can't be made.
-func (w *Worker) ending(a asset.Asset, f asset.StaticRendition) settle.Ending {
-	return settle.Ending{
+func (w *Worker) ending(a asset.Asset, f asset.StaticRendition) attempt.Ending {
+	return attempt.Ending{
 		Gone: func(ctx context.Context) (bool, error) {
 			now, err := w.Assets.Find(ctx, a.ID)
 			gone := !slices.ContainsFunc(now.Static.Files, func(have asset.StaticRendition) bool { return have.ID == f.ID })
-			return gone, settle.Gone(err)
+			return gone, attempt.IgnoreAbsent(err)
 		},
-		Drop: func(ctx context.Context) error { return settle.DropFile(ctx, w.Store, w.Assets, a.Media, f.ID) },
+		Drop: func(ctx context.Context) error { return assetfile.DropFile(ctx, w.Store, w.Assets, a.Media, f.ID) },
 		Fail: func(ctx context.Context, err error) error {
-			why := asset.Errors{Type: "invalid_input", Messages: settle.Reason(err, "the file could not be made")}
+			why := asset.Errors{Type: "invalid_input", Messages: attempt.Reason(err, "the file could not be made")}
 			if err := w.Assets.StaticFailed(ctx, a.ID, f.ID, why, w.Now()); err != nil {
 				return err
 			}
-			return settle.DropFile(ctx, w.Store, w.Assets, a.Media, f.ID)
+			return assetfile.DropFile(ctx, w.Store, w.Assets, a.Media, f.ID)
 		},
 	}
 }

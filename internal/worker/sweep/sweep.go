@@ -1,5 +1,5 @@
-// Package sweep looks after what nobody works on any more: whatever happened to a job, no asset, track, file or master stays preparing for
-// ever. A job that could not write its end comes again, with all its attempts, and tells it then.
+// Package sweep finds resources that no job works on any more, so that no asset, track, file or master stays preparing for ever. A job that
+// could not record its end is queued again with all its attempts, and records it then.
 // Its one goroutine is Run.
 package sweep
 
@@ -26,8 +26,8 @@ type Sweeper struct {
 	Logger *slog.Logger
 }
 
-// settled is how long an asset must have been left alone.
-const settled = time.Minute
+// minIdle is how long an asset must have been left alone.
+const minIdle = time.Minute
 
 // Name implements lifecycle.Service.
 func (*Sweeper) Name() string { return "sweeper" }
@@ -55,7 +55,7 @@ func (s *Sweeper) sweep(ctx context.Context) error {
 	}
 	now := s.Now()
 	for _, a := range all {
-		if now.Sub(a.UpdatedAt) < settled {
+		if now.Sub(a.UpdatedAt) < minIdle {
 			continue
 		}
 		if jobs := a.Left(now); len(jobs) > 0 {

@@ -32,7 +32,7 @@ func (w *Worker) audio(ctx context.Context, a asset.Asset, t *asset.Track) error
 	if err != nil {
 		return err
 	}
-	err = w.opt.Desk.Examine(ctx, func() error {
+	err = w.opt.ProbeLimiter.Examine(ctx, func() error {
 		x, bad := index(path)
 		if bad != nil {
 			return fmt.Errorf("index audio: %w", bad)
@@ -57,7 +57,7 @@ func (w *Worker) convert(ctx context.Context, a asset.Asset, raw string) (string
 	}
 	if format == encode.MOV {
 		ready := false
-		err = w.opt.Desk.Examine(ctx, func() (bad error) {
+		err = w.opt.ProbeLimiter.Examine(ctx, func() (bad error) {
 			ready, bad = isM4A(raw)
 			return bad
 		})
@@ -65,7 +65,7 @@ func (w *Worker) convert(ctx context.Context, a asset.Asset, raw string) (string
 			return raw, err
 		}
 	}
-	info, err := w.opt.Desk.Probe(ctx, w.opt.Engine, raw, format)
+	info, err := w.opt.ProbeLimiter.Probe(ctx, w.opt.Engine, raw, format)
 	if err != nil {
 		return "", err
 	}
@@ -97,7 +97,7 @@ func tooLong() error {
 
 func noAudio() error { return fault.New(fault.Invalid, "the file has no audio") }
 
-// passable tells the AAC that every player decodes.
+// passable reports whether a track is AAC that every player decodes.
 func passable(s encode.Track) bool {
 	return s.Codec == "aac" && s.Channels <= 2 && (s.Profile == "LC" || s.Profile == "HE-AAC" || s.Profile == "HE-AACv2")
 }
@@ -186,7 +186,7 @@ func measure(index *mp4.File, t *asset.Track) error {
 func (w *Worker) stored(ctx context.Context, t *asset.Track) (bool, error) {
 	info, err := w.opt.Store.Stat(ctx, t.Object)
 	if err != nil {
-		if fault.KindOf(err) == fault.NotFound {
+		if fault.Is(err, fault.NotFound) {
 			err = nil
 		}
 		return false, err
@@ -196,7 +196,7 @@ func (w *Worker) stored(ctx context.Context, t *asset.Track) (bool, error) {
 		return false, err
 	}
 	defer func() { _ = r.Close() }() // it was only read
-	return true, w.opt.Desk.Examine(ctx, func() error {
+	return true, w.opt.ProbeLimiter.Examine(ctx, func() error {
 		x, err := mp4.Index(r, info.Size)
 		if err != nil {
 			return fmt.Errorf("index stored audio: %w", err)

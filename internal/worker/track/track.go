@@ -20,20 +20,21 @@ import (
 	"millrace/internal/id"
 	"millrace/internal/media/captions"
 	"millrace/internal/media/encode"
+	"millrace/internal/media/objectkey"
 	"millrace/internal/storage/blob"
-	"millrace/internal/worker/settle"
+	"millrace/internal/worker/attempt"
 )
 
 // Options is what a Worker needs.
 type Options struct {
-	Assets  asset.Work
-	Store   blob.Store
-	Fetch   *fetch.Client
-	Engine  *encode.Engine
-	Scratch string      // folder for downloads
-	MaxSize int64       // of an audio file, bytes
-	Desk    settle.Desk // where files are looked into
-	Now     func() time.Time
+	Assets       asset.Work
+	Store        blob.Store
+	Fetch        *fetch.Client
+	Engine       *encode.Engine
+	Scratch      string               // folder for downloads
+	MaxSize      int64                // of an audio file, bytes
+	ProbeLimiter attempt.ProbeLimiter // where files are looked into
+	Now          func() time.Time
 }
 
 // Worker does track.ingest.
@@ -60,7 +61,7 @@ func (w *Worker) work(ctx context.Context, j job.Job) error {
 		return err
 	}
 	a, err := w.opt.Assets.Find(ctx, args.Asset)
-	if settle.Absent(err) {
+	if attempt.Absent(err) {
 		return w.dropped(ctx, asset.Asset{ID: args.Asset, Media: args.Media}, args.Track)
 	}
 	if err != nil {
@@ -72,7 +73,7 @@ func (w *Worker) work(ctx context.Context, j job.Job) error {
 	}
 	switch t := a.Tracks[i]; t.Status {
 	case asset.TrackPreparing:
-		return w.ending(a, t).Of(ctx, j, settle.Try(j, "the file can't be processed", func() error { return w.attempt(ctx, a, t) }))
+		return w.ending(a, t).Of(ctx, j, attempt.Run(j, "the file can't be processed", func() error { return w.attempt(ctx, a, t) }))
 	case asset.TrackErrored: // an earlier attempt may have died before it had cleared up
 		return w.clear(ctx, a, t.ID)
 	case asset.TrackReady:
@@ -98,16 +99,16 @@ func (w *Worker) attempt(ctx context.Context, a asset.Asset, t asset.Track) erro
 }
 
 // ending errors the track when the file is at fault, or when nothing will be tried again. The asset stays as it is.
-func (w *Worker) ending(a asset.Asset, t asset.Track) settle.Ending {
-	return settle.Ending{
+func (w *Worker) ending(a asset.Asset, t asset.Track) attempt.Ending {
+	return attempt.Ending{
 		Gone: func(ctx context.Context) (bool, error) {
 			now, err := w.opt.Assets.Find(ctx, a.ID)
 			gone := !slices.ContainsFunc(now.Tracks, func(have asset.Track) bool { return have.ID == t.ID })
-			return gone, settle.Gone(err)
+			return gone, attempt.IgnoreAbsent(err)
 		},
 		Drop: func(ctx context.Context) error { return w.dropped(ctx, a, t.ID) },
 		Fail: func(ctx context.Context, err error) error {
-			why := asset.Errors{Type: "invalid_input", Messages: settle.Reason(err, "the track could not be made")}
+			why := asset.Errors{Type: "invalid_input", Messages: attempt.Reason(err, "the track could not be made")}
 			if err := w.opt.Assets.TrackFailed(ctx, a.ID, t.ID, why, w.opt.Now()); err != nil {
 				return err
 			}
@@ -118,11 +119,11 @@ func (w *Worker) ending(a asset.Asset, t asset.Track) settle.Ending {
 
 // The storage keys of a track's file follow from the track, so that a second run overwrites the first.
 func textKey(a asset.Asset, t id.Track) string {
-	return settle.TracksPrefix(a.Media) + string(t) + ".vtt"
+	return objectkey.Track(a.Media, t, "vtt")
 }
 
 func soundKey(a asset.Asset, t id.Track) string {
-	return settle.TracksPrefix(a.Media) + string(t) + ".m4a"
+	return objectkey.Track(a.Media, t, "m4a")
 }
 
 // dropped removes what was stored for a track that is not there any more, unless other assets use the asset's media: a clip may play the
@@ -155,7 +156,7 @@ func (w *Worker) text(ctx context.Context, a asset.Asset, t *asset.Track) error 
 		return err
 	}
 	var d captions.Document
-	err = w.opt.Desk.Examine(ctx, func() (err error) {
+	err = w.opt.ProbeLimiter.Examine(ctx, func() (err error) {
 		if d, err = captions.Parse(data); err != nil {
 			return fault.Wrap(fault.Invalid, err, "the file is no usable subtitle file: %s", err)
 		}
@@ -219,7 +220,7 @@ func (w *Worker) Tidy(ctx context.Context) error {
 func (w *Worker) preparing(ctx context.Context, owner id.Asset, track id.Track) (bool, error) {
 	a, err := w.opt.Assets.Find(ctx, owner)
 	if err != nil {
-		return false, settle.Gone(err)
+		return false, attempt.IgnoreAbsent(err)
 	}
 	for _, t := range a.Tracks {
 		if t.ID == track {

@@ -33,7 +33,7 @@ type Packet struct {
 	Body []byte // shared, never changed
 }
 
-// Video says whether the packet is a frame of video.
+// Video reports whether the packet is a frame of video.
 func (p Packet) Video() bool { return p.Kind == typeVideo }
 
 var errFLV = errors.New("not the FLV file that was expected")

@@ -49,7 +49,7 @@ func Dial(ctx context.Context, target string) (*Publisher, error) {
 // Close ends the publication without a goodbye.
 func (p *Publisher) Close() { _ = p.nc.Close() }
 
-// negotiate does the handshake and the commands up to publish, RTMP 1.0 sections 5.2 and 7.2. The server's answers are looked for by
+// negotiate does the handshake and the commands up to publish, RTMP 1.0 sections 5.2 and 7.2. The server's responses are looked for by
 // the words in them.
 func (p *Publisher) negotiate(app, tcURL, key string) error {
 	if err := p.nc.SetReadDeadline(time.Now().Add(patience)); err != nil {
@@ -60,11 +60,11 @@ func (p *Publisher) negotiate(app, tcURL, key string) error {
 	if _, err := p.nc.Write(hello); err != nil {
 		return err
 	}
-	answer := make([]byte, 1+2*1536)
-	if _, err := io.ReadFull(p.nc, answer); err != nil {
+	response := make([]byte, 1+2*1536)
+	if _, err := io.ReadFull(p.nc, response); err != nil {
 		return err
 	}
-	if _, err := p.nc.Write(answer[1 : 1+1536]); err != nil {
+	if _, err := p.nc.Write(response[1 : 1+1536]); err != nil {
 		return err
 	}
 	connect := appendNumber(appendString(nil, "connect"), 1)
@@ -76,7 +76,7 @@ func (p *Publisher) negotiate(app, tcURL, key string) error {
 	size := binary.BigEndian.AppendUint32(nil, chunkSize)
 	steps := []struct {
 		messages [][]byte
-		answer   string
+		response string
 	}{
 		{[][]byte{message(2, 1, 0, size), message(3, 20, 0, connect)}, "NetConnection.Connect.Success"},
 		{[][]byte{message(3, 20, 0, append(appendNumber(appendString(nil, "createStream"), 2), 5))}, "_result"},
@@ -86,7 +86,7 @@ func (p *Publisher) negotiate(app, tcURL, key string) error {
 		if _, err := p.nc.Write(bytes.Join(s.messages, nil)); err != nil {
 			return err
 		}
-		if err := p.await(s.answer); err != nil {
+		if err := p.await(s.response); err != nil {
 			return err
 		}
 	}
@@ -100,7 +100,7 @@ func (p *Publisher) await(word string) error {
 		n, err := p.nc.Read(buf)
 		got = append(got, buf[:n]...)
 		if err != nil {
-			return fmt.Errorf("no %s in the answer %q: %w", word, got, err)
+			return fmt.Errorf("no %s in the response %q: %w", word, got, err)
 		}
 		if bytes.Contains(got, []byte("error")) {
 			return fmt.Errorf("refused: %q", got)

@@ -1,5 +1,6 @@
-// Package load asks one server for one thing as fast as it answers, over a number of keep-alive connections. It does as little
-// as possible per answer, because it runs on the machine that is measured. Goroutines: one per connection, within Run.
+// Package load asks one server for one thing as fast as it responds, over a number of keep-alive connections. It does
+// as little as possible per response, because it runs on the machine that is measured. Goroutines: one per connection,
+// within Run.
 package load
 
 import (
@@ -31,7 +32,7 @@ type Result struct {
 // Rate is requests per second.
 func (r Result) Rate() float64 { return float64(r.Requests) / r.Elapsed.Seconds() }
 
-// Run asks for a while. Any answer but 200 is an error.
+// Run asks for a while. Any response but 200 is an error.
 func Run(t Target, d time.Duration) (Result, error) {
 	conns := make([]*conn, t.Conns)
 	for i := range conns {
@@ -86,7 +87,7 @@ type conn struct {
 
 const lengthField = "Content-Length: "
 
-// once asks and reads the answer to its end. Both servers that are compared write the field's name like this.
+// once asks and reads the response to its end. Both servers that are compared write the field's name like this.
 func (c *conn) once() error {
 	if _, err := c.nc.Write(c.request); err != nil {
 		return err
@@ -99,14 +100,14 @@ func (c *conn) once() error {
 		}
 		switch {
 		case first && !bytes.HasPrefix(line, []byte("HTTP/1.1 200")):
-			return fmt.Errorf("answer %q", bytes.TrimSpace(line))
+			return fmt.Errorf("response %q", bytes.TrimSpace(line))
 		case bytes.HasPrefix(line, []byte(lengthField)):
 			if length, err = strconv.Atoi(string(bytes.TrimSpace(line[len(lengthField):]))); err != nil {
 				return fmt.Errorf("content length: %w", err)
 			}
 		case len(line) <= 2:
 			if length < 0 {
-				return errors.New("answer without a length")
+				return errors.New("response without a length")
 			}
 			_, err := c.br.Discard(length)
 			c.Requests++

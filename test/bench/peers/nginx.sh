@@ -1,10 +1,10 @@
 #!/bin/bash
-# Prints the path of an nginx to compare with: the system's, or the distribution's package unpacked (not installed, nothing is started)
-# below the given folder.
+# Prints the path of an nginx to compare with: the system's, or the distribution's package, with that of the RTMP
+# module, unpacked below the given folder (not installed, nothing is started).
 set -euo pipefail
 if command -v nginx; then exit 0; fi
 dir="$(realpath -m "$1")"
-if [ ! -x "$dir/usr/sbin/nginx" ]; then
+if [ ! -x "$dir/usr/sbin/nginx" ] || [ ! -e "$dir/usr/lib/nginx/modules/ngx_rtmp_module.so" ]; then
   if ! command -v apt-get >/dev/null; then
     echo "nginx.sh: please install nginx by hand: this system has no apt-get" >&2
     exit 1
@@ -12,15 +12,15 @@ if [ ! -x "$dir/usr/sbin/nginx" ]; then
   work="$(mktemp -d)"
   trap 'rm -rf "$work"' EXIT
   cd "$work"
-  if ! apt-get -q download nginx >log 2>&1; then
+  if ! apt-get -q download nginx libnginx-mod-rtmp >log 2>&1; then
     as_root=()
     if [ "$(id -u)" -ne 0 ]; then as_root=(sudo); fi
     "${as_root[@]}" apt-get -q update >log 2>&1
-    apt-get -q download nginx >>log 2>&1 || { cat log >&2; exit 1; }
+    apt-get -q download nginx libnginx-mod-rtmp >>log 2>&1 || { cat log >&2; exit 1; }
   fi
   rm -rf "$dir"
   mkdir -p "$dir"
-  dpkg-deb -x nginx_*.deb "$dir"
+  for package in *.deb; do dpkg-deb -x "$package" "$dir"; done
 fi
 if ! "$dir/usr/sbin/nginx" -v 2>/dev/null; then
   echo "nginx.sh: the unpacked nginx lacks libraries: please install nginx by hand" >&2

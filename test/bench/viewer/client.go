@@ -19,7 +19,7 @@ import (
 // Client is one connection; one goroutine at a time uses it.
 type Client struct {
 	addr   string
-	Gzip   bool   // ask for compressed answers; they are unpacked
+	Gzip   bool   // ask for compressed responses; they are unpacked
 	Packed bool   // ... and left as they come
 	Auth   string // value of Authorization
 	nc     net.Conn
@@ -42,7 +42,7 @@ func (c *Client) Close() {
 	}
 }
 
-// Response is an answer. Body is valid until the next request.
+// Response is a response. Body is valid until the next request.
 type Response struct {
 	Status   int
 	Body     []byte
@@ -81,7 +81,7 @@ func Resolve(base, ref string) string {
 	return u.RequestURI()
 }
 
-// Do sends one request and reads the answer; a connection that the server has closed meanwhile is opened again.
+// Do sends one request and reads the response; a connection that the server has closed meanwhile is opened again.
 func (c *Client) Do(method, path, contentType string, body []byte) (*Response, error) {
 	fresh := c.nc == nil
 	r, err := c.try(method, path, contentType, body)
@@ -110,7 +110,7 @@ func (c *Client) try(method, path, contentType string, body []byte) (*Response, 
 	if _, err := c.nc.Write(c.request(method, path, contentType, body)); err != nil {
 		return nil, err
 	}
-	return c.answer()
+	return c.response()
 }
 
 func (c *Client) request(method, path, contentType string, body []byte) []byte {
@@ -136,18 +136,18 @@ func (c *Client) request(method, path, contentType string, body []byte) []byte {
 	return b
 }
 
-// answer reads status, head and body, RFC 9112 sections 4 to 7.
-func (c *Client) answer() (*Response, error) {
+// response reads status, head and body, RFC 9112 sections 4 to 7.
+func (c *Client) response() (*Response, error) {
 	line, err := c.line()
 	if err != nil {
 		return nil, err
 	}
 	if len(line) < 12 || !strings.HasPrefix(line, "HTTP/1.") {
-		return nil, fmt.Errorf("not an HTTP answer: %q", line)
+		return nil, fmt.Errorf("not an HTTP response: %q", line)
 	}
 	r := &Response{Wire: int64(len(line)) + 2}
 	if r.Status, err = strconv.Atoi(line[9:12]); err != nil {
-		return nil, fmt.Errorf("not an HTTP answer: %q", line)
+		return nil, fmt.Errorf("not an HTTP response: %q", line)
 	}
 	length, chunked, packed, last := int64(-1), false, false, false
 	for {
@@ -244,11 +244,11 @@ func (c *Client) readChunks(r *Response) error {
 
 func (c *Client) unpack(r *Response) error {
 	if err := c.packed.Reset(bytes.NewReader(r.Body)); err != nil {
-		return fmt.Errorf("unpack answer: %w", err)
+		return fmt.Errorf("unpack response: %w", err)
 	}
 	c.plain.Reset()
 	if _, err := c.plain.ReadFrom(&c.packed); err != nil {
-		return fmt.Errorf("unpack answer: %w", err)
+		return fmt.Errorf("unpack response: %w", err)
 	}
 	r.Body = c.plain.Bytes()
 	return nil

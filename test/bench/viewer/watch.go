@@ -52,7 +52,7 @@ func Watch(addr, url string) (*Stream, error) {
 func tune(c *Client, addr, path string) ([]*Stream, error) {
 	r, at, err := c.Get(path)
 	if err != nil || r.Status != 200 {
-		return nil, answerError(err, r)
+		return nil, responseError(err, r)
 	}
 	var out []*Stream
 	for _, uri := range ParseMultivariant(r.Body) {
@@ -70,7 +70,7 @@ func tune(c *Client, addr, path string) ([]*Stream, error) {
 	return out, nil
 }
 
-func answerError(err error, r *Response) error {
+func responseError(err error, r *Response) error {
 	if err != nil {
 		return err
 	}
@@ -89,7 +89,7 @@ func (s *Stream) URL() string { return s.url }
 func (s *Stream) load(url string) error {
 	r, at, err := s.lists.Get(url)
 	if err != nil || r.Status != 200 {
-		return answerError(err, r)
+		return responseError(err, r)
 	}
 	if url == s.url {
 		s.url = at
@@ -120,7 +120,7 @@ func (s *Stream) Skip() {
 func (s *Stream) Fetch(uri string) ([]byte, error) {
 	r, _, err := s.media.Get(Resolve(s.url, uri))
 	if err != nil || r.Status != 200 {
-		return nil, answerError(err, r)
+		return nil, responseError(err, r)
 	}
 	return r.Body, nil
 }

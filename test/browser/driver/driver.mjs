@@ -1,6 +1,6 @@
-// Drives Chromium for test/browser. One JSON command a line on stdin, one JSON answer a line on stdout, in the order of the
-// commands' ids, not of the lines: {"id":1,"do":"open","url":…} → {"id":1,"value":…} or {"id":1,"error":"…"}.
-// It ends, and the browser with it, when stdin ends.
+// Drives Chromium for test/browser. One JSON command a line on stdin, one JSON response a line on stdout, in the order
+// of the commands' ids, not of the lines: {"id":1,"do":"open","url":…} → {"id":1,"value":…} or {"id":1,"error":"…"}. It
+// ends, and the browser with it, when stdin ends.
 import { createInterface } from 'node:readline';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -52,7 +52,7 @@ const commands = {
     await page.setViewportSize({ width: width || 1280, height: height || 800 });
     const log = { requests: [], failed: [], console: [], errors: [], trace: [] };
     const began = Date.now();
-    const under = new Map(); // requests that are not answered yet
+    const under = new Map(); // requests without a response yet
     const trace = (r, how) => {
       log.trace.push(`${under.get(r) ?? '?'} to ${Date.now() - began} ${how}${r.url()}`);
       if (log.trace.length > 60) log.trace.shift();
@@ -80,6 +80,7 @@ const commands = {
   fill: ({ page, selector, label }) => pages.get(page).page.fill(selector, label, { timeout: PATIENCE }).then(() => true),
   select: ({ page, selector, label }) => pages.get(page).page.selectOption(selector, { label }, { timeout: PATIENCE }),
   screenshot: ({ page, file }) => pages.get(page).page.screenshot({ path: file }).then(() => true),
+  frames: ({ page }) => pages.get(page).page.mainFrame().childFrames().map((f) => f.url()),
   log: ({ page }) => pages.get(page).log,
   async close({ page }) {
     await pages.get(page).page.close();
@@ -88,7 +89,7 @@ const commands = {
   },
 };
 
-function answer(a) { process.stdout.write(JSON.stringify(a) + '\n'); }
+function respond(a) { process.stdout.write(JSON.stringify(a) + '\n'); }
 
 async function end(code) {
   await context?.close().catch(() => {});
@@ -97,10 +98,10 @@ async function end(code) {
 }
 
 try {
-  context = await chromium.launchPersistentContext(profile, { executablePath: process.argv[2] || '/usr/bin/chromium', headless: true, args, timeout: PATIENCE });
-  answer({ id: 0, value: context.browser()?.version() || 'chromium' });
+  context = await chromium.launchPersistentContext(profile, { executablePath: process.argv[2] || '/usr/bin/chromium', headless: true, args: [...args, ...process.argv.slice(3)], timeout: PATIENCE });
+  respond({ id: 0, value: context.browser()?.version() || 'chromium' });
 } catch (e) {
-  answer({ id: 0, error: String(e.message) });
+  respond({ id: 0, error: String(e.message) });
   await end(1);
 }
 for (const s of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(s, () => end(1));
@@ -108,9 +109,9 @@ const lines = createInterface({ input: process.stdin });
 lines.on('line', async (line) => {
   const c = JSON.parse(line);
   try {
-    answer({ id: c.id, value: await commands[c.do](c) });
+    respond({ id: c.id, value: await commands[c.do](c) });
   } catch (e) {
-    answer({ id: c.id, error: String(e.message) });
+    respond({ id: c.id, error: String(e.message) });
   }
 });
 lines.on('close', () => end(0));

@@ -6,6 +6,7 @@ package av1
 import (
 	"errors"
 	"fmt"
+	"iter"
 
 	"millrace/internal/media/frame"
 )
@@ -87,7 +88,27 @@ func appendLEB128(b []byte, v int) []byte {
 	return append(b, byte(v))
 }
 
-// kept tells whether an OBU belongs into a sample.
+// T35 iterates over the messages of ITU-T T.35 in a temporal unit, metadata_itut_t35 of section 5.8.2, from their country code on.
+func T35(tu []byte) iter.Seq[[]byte] {
+	const metadataT35 = 4
+	return func(yield func([]byte) bool) {
+		for range maxOBUs {
+			o, rest, ok := next(tu)
+			if !ok {
+				return
+			}
+			tu = rest
+			if o.kind != TypeMetadata {
+				continue
+			}
+			if kind, size := leb128(o.payload); size > 0 && kind == metadataT35 && !yield(o.payload[size:]) {
+				return
+			}
+		}
+	}
+}
+
+// kept reports whether an OBU belongs into a sample.
 func kept(kind int) bool {
 	return kind != TypeTemporalDelimiter && kind != TypePadding && kind != TypeTileList && kind != TypeRedundantHeader
 }
@@ -168,7 +189,7 @@ func SequenceHeader(tu []byte) []byte {
 	}
 }
 
-// IsKey tells whether a sample is a sync sample, AV1 in ISO BMFF section 2.4: a sequence header, and a shown key frame first.
+// IsKey reports whether a sample is a sync sample, AV1 in ISO BMFF section 2.4: a sequence header, and a shown key frame first.
 func IsKey(tu []byte) bool {
 	header := false
 	for {

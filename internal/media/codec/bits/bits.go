@@ -12,7 +12,7 @@ type Reader struct {
 // NewReader returns a Reader of b.
 func NewReader(b []byte) *Reader { return &Reader{b: b} }
 
-// Short tells that more was read than there is.
+// Short reports whether more was read than there is.
 func (r *Reader) Short() bool { return r.short }
 
 // Left is how many bits are left.

@@ -12,7 +12,7 @@ import (
 // It ends silently at a length that points past the end; see Check.
 func NALs(au []byte, lengthSize int) iter.Seq[[]byte] { return nal.Units(au, lengthSize) }
 
-// Check tells whether the lengths (4 bytes each) of an access unit add up to it exactly and it holds at least one NAL unit.
+// Check reports whether the lengths (4 bytes each) of an access unit add up to it exactly and it holds at least one NAL unit.
 func Check(au []byte) error {
 	if err := nal.Check(au); err != nil {
 		return fmt.Errorf("%w: %w", ErrMalformed, err)
@@ -20,7 +20,7 @@ func Check(au []byte) error {
 	return nil
 }
 
-// HasIDR tells whether an access unit with 4-byte lengths is an IDR picture.
+// HasIDR reports whether an access unit with 4-byte lengths is an IDR picture.
 func HasIDR(au []byte) bool {
 	for {
 		unit, rest, ok := nal.Next(au, 4)
@@ -34,7 +34,7 @@ func HasIDR(au []byte) bool {
 	}
 }
 
-// Disposable says that no other picture refers to this access unit's, whose lengths have lengthSize bytes: section 7.4.1, nal_ref_idc.
+// Disposable reports whether no other picture refers to this access unit's, whose lengths have lengthSize bytes: section 7.4.1, nal_ref_idc.
 func Disposable(au []byte, lengthSize int) bool {
 	slices, refers := 0, false
 	for len(au) > lengthSize && lengthSize > 0 {
@@ -51,7 +51,7 @@ func Disposable(au []byte, lengthSize int) bool {
 	return slices > 0 && !refers
 }
 
-// IsIDRPrefix looks at the first bytes of an access unit, lengthSize 1 to 4. When they reach the first slice, known is true and idr tells whether
+// IsIDRPrefix looks at the first bytes of an access unit, lengthSize 1 to 4. When they reach the first slice, known is true and idr reports whether
 // the picture is an IDR. When they do not (long SEI), known is false and at is where, counted from the prefix's start, the next NAL unit
 // stands: read on from there. at is past the unit's end when it has no slice.
 func IsIDRPrefix(prefix []byte, lengthSize int) (idr, known bool, at int64) {

@@ -31,30 +31,14 @@ func Entry(au []byte, lengthSize int) (idr bool, recovery int) {
 	return false, recovery
 }
 
-// recoveryIn looks for a recovery point among the messages of an SEI unit, section 7.3.2.3.1.
+// recoveryIn looks for a recovery point among the messages of an SEI unit.
 func recoveryIn(unit []byte) (frames int, ok bool) {
-	b := nal.Unescape(unit[1:])
-	number := func() (n int) {
-		for len(b) > 0 {
-			c := b[0]
-			b = b[1:]
-			if n += int(c); c != 0xff {
-				break
-			}
-		}
-		return n
-	}
-	for len(b) > 2 { // the last byte is the stop bit's
-		kind, size := number(), number()
-		if size > len(b) {
-			break
-		}
+	for kind, message := range nal.SEI(unit[1:]) {
 		if kind == recoveryPoint {
-			r := bits.NewReader(b[:size])
+			r := bits.NewReader(message)
 			n := r.Golomb()
 			return n, !r.Short() && n <= maxRecovery
 		}
-		b = b[size:]
 	}
 	return 0, false
 }

@@ -29,7 +29,7 @@ func (x *Slices) Missing(h Slice, n int) (units [][]byte, err error) {
 	}
 	nums, orders := x.FrameNums(), 1<<x.pocBits
 	for i := range n {
-		m := Slice{Reference: true, refIDC: 1, FrameNum: (h.FrameNum - n + i + nums) % nums, marking: []bool{false}}
+		m := Slice{Reference: true, refIDC: 1, FrameNum: (h.FrameNum - n + i + nums) % nums}
 		away := 2*(n-i) - 1
 		if !h.B {
 			away = -away
@@ -70,9 +70,7 @@ func (x *Slices) skipped(h Slice) []byte {
 	}
 	x.writeLists(&w, h.B)
 	if h.Reference {
-		for _, v := range h.marking {
-			w.Flag(v)
-		}
+		writeMarking(&w, h)
 	}
 	if x.cabac {
 		w.Golomb(0) // cabac_init_idc

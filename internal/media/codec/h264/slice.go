@@ -52,10 +52,11 @@ type Slice struct {
 	Adaptive  bool // says which references remain, adaptive_ref_pic_marking_mode_flag
 	Restarts  bool // from the next picture on numbers and order are counted from here on, memory_management_control_operation 5
 
-	refIDC  byte
-	order   int    // pic_order_cnt_lsb
-	deltas  [2]int // of the order count
-	marking []bool // dec_ref_pic_marking, bit by bit
+	refIDC     byte
+	order      int         // pic_order_cnt_lsb
+	deltas     [2]int      // of the order count
+	operations []operation // of dec_ref_pic_marking
+	marking    [2]int      // where that begins and ends: bits behind the unit's first byte, without emulation prevention
 }
 
 // NewSlices reads the parameter sets. Errors: ErrMalformed, ErrUnsupported.
@@ -91,7 +92,7 @@ func NewSlices(sps, pps []byte) (x *Slices, err error) {
 	return x, x.readPPS(pps)
 }
 
-// hasChromaFormat tells whether an SPS of a profile says its chroma format; it is 4:2:0 where it does not, section 7.3.2.1.1.
+// hasChromaFormat reports whether an SPS of a profile says its chroma format; it is 4:2:0 where it does not, section 7.3.2.1.1.
 func hasChromaFormat(profile uint8) bool {
 	switch profile {
 	case 100, 110, 122, 244, 44, 83, 86, 118, 128, 138, 139, 134, 135:
@@ -128,7 +129,7 @@ func (x *Slices) readPPS(pps []byte) error {
 // FrameNums is how many numbers reference pictures have, one after the other.
 func (x *Slices) FrameNums() int { return 1 << x.frameNumBits }
 
-// Gaps tells that numbers may be missing though no picture was lost, gaps_in_frame_num_value_allowed_flag.
+// Gaps reports whether numbers may be missing though no picture was lost, gaps_in_frame_num_value_allowed_flag.
 func (x *Slices) Gaps() bool { return x.gaps }
 
 // Bounds of a slice header: what is longer, or refers to more, is none that is read here.
@@ -171,7 +172,9 @@ func (x *Slices) Read(unit []byte) (h Slice, err error) {
 		return h, err
 	}
 	if h.Reference {
+		h.marking[0] = r.Pos()
 		readMarking(r, &h)
+		h.marking[1] = r.Pos()
 	}
 	if r.Short() {
 		return h, malformed("slice header of %d bytes", len(unit))
@@ -245,34 +248,5 @@ func (x *Slices) readWeights(r *bits.Reader, active []int) {
 				}
 			}
 		}
-	}
-}
-
-// readMarking keeps what is said of which pictures remain references, section 7.3.3.3.
-func readMarking(r *bits.Reader, h *Slice) {
-	if h.IDR {
-		r.Skip(2)
-		return
-	}
-	before := *r
-	if h.Adaptive = r.Flag(); h.Adaptive {
-		for n := 0; n < maxOperations && !r.Short(); n++ {
-			op := r.Golomb()
-			if op == 0 {
-				break
-			}
-			switch op {
-			case 1, 2, 4, 6:
-				r.Golomb()
-			case 3:
-				r.Golomb()
-				r.Golomb()
-			case 5:
-				h.Restarts = true
-			}
-		}
-	}
-	for range r.Pos() - before.Pos() {
-		h.marking = append(h.marking, before.Flag())
 	}
 }

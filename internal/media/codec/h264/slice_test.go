@@ -88,6 +88,49 @@ func repeats(t *testing.T, x *h264.Slices, h h264.Slice) {
 	}
 }
 
+// TestMarking takes out of pictures' headers what they ask of references that are not held, and leaves all else as it
+// is, bit by bit.
+func TestMarking(t *testing.T) {
+	t.Parallel()
+	for name, tt := range streams {
+		x, err := h264.NewSlices(unhex(t, tt.sps), unhex(t, tt.pps))
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		var held, without h264.Held
+		changed := 0
+		for i, text := range tt.slices {
+			unit := append(unhex(t, text), 0x80) // as if it ended there
+			h, err := x.Read(unit)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, isOther := held.Possible(x, h); isOther {
+				t.Errorf("%s, slice %d: every reference is there", name, i)
+			}
+			if same, err := x.Mark(unit, h); err != nil && h.Reference && !h.IDR || err == nil && !bytes.Equal(same, unit) {
+				t.Errorf("%s, slice %d: %x became %x, %v", name, i, unit, same, err)
+			}
+			possible, isOther := without.Possible(x, h)
+			if isOther {
+				changed++
+				other, err := x.Mark(unit, possible)
+				again, readErr := x.Read(other)
+				if _, more := without.Possible(x, again); err != nil || readErr != nil || more || again.FrameNum != h.FrameNum || !again.Adaptive {
+					t.Errorf("%s, slice %d: %+v became %+v, %v %v", name, i, h, again, err, readErr)
+				}
+			}
+			held.Follow(x, h)
+			if i != 2 { // the reference that is forgotten later
+				without.Follow(x, possible)
+			}
+		}
+		if changed == 0 {
+			t.Errorf("%s: no picture asked for the one that is missing", name)
+		}
+	}
+}
+
 // TestSlicesTooLarge: no level allows more than 139264 macroblocks.
 func TestSlicesTooLarge(t *testing.T) {
 	t.Parallel()
@@ -128,6 +171,15 @@ func FuzzSlices(f *testing.F) {
 		if h, err := x.Read(slice); err == nil {
 			if _, err := x.Repeat(h); err == nil {
 				repeats(t, x, h)
+			}
+			var held h264.Held
+			held.Follow(x, h)
+			h, _ = held.Possible(x, h)
+			if unit, err := x.Mark(slice, h); err == nil {
+				again, err := x.Read(unit)
+				if err != nil || again.Adaptive != h.Adaptive || again.Restarts != h.Restarts || again.FrameNum != h.FrameNum {
+					t.Errorf("marked %+v, read %+v: %v", h, again, err)
+				}
 			}
 		}
 	})

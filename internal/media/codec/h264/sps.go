@@ -31,6 +31,15 @@ type SPSInfo struct {
 	Colour              Colour
 }
 
+// PixelFormat is ffmpeg's name for how the stream samples its pixels, such as yuv420p.
+func (i SPSInfo) PixelFormat() string {
+	name := [...]string{"gray", "yuv420p", "yuv422p", "yuv444p"}[i.ChromaFormat&3]
+	if depth := max(i.BitDepth, i.BitDepthChroma); depth > 8 {
+		name += fmt.Sprintf("%dle", depth)
+	}
+	return name
+}
+
 // Colour is the colour description of a stream, ITU-T H.273 numbers; 2 is "unspecified".
 type Colour struct {
 	Present                     bool // the SPS has a description

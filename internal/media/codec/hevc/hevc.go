@@ -91,7 +91,7 @@ func CodecString(sps []byte) string {
 	return b.String()
 }
 
-// IsKey tells whether an access unit is an intra random access point: IDR, CRA or BLA. Decoding can begin there; leading pictures that
+// IsKey reports whether an access unit is an intra random access point: IDR, CRA or BLA. Decoding can begin there; leading pictures that
 // refer to what was before a CRA are not shown then.
 func IsKey(au []byte) bool {
 	for {
@@ -106,10 +106,10 @@ func IsKey(au []byte) bool {
 	}
 }
 
-// IsSet tells whether a NAL unit is a parameter set.
+// IsSet reports whether a NAL unit is a parameter set.
 func IsSet(unit []byte) bool { t := Type(unit); return t >= TypeVPS && t <= TypePPS }
 
-// Droppable tells whether a NAL unit carries nothing in CMAF: delimiters and filler. Parameter sets are kept: under hvc1 they belong into
+// Droppable reports whether a NAL unit carries nothing in CMAF: delimiters and filler. Parameter sets are kept: under hvc1 they belong into
 // the init segment, and a copy in the samples harms nobody.
 func Droppable(unit []byte) bool { t := Type(unit); return t == TypeAUD || t == TypeFiller || t < 0 }
 

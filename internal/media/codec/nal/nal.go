@@ -44,7 +44,7 @@ func Units(au []byte, lengthSize int) iter.Seq[[]byte] {
 	}
 }
 
-// Check tells whether the lengths (4 bytes each) of an access unit add up to it exactly and it holds at least one NAL unit.
+// Check reports whether the lengths (4 bytes each) of an access unit add up to it exactly and it holds at least one NAL unit.
 func Check(au []byte) error {
 	if len(au) == 0 {
 		return fmt.Errorf("%w: empty access unit", ErrMalformed)

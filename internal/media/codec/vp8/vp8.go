@@ -1,5 +1,5 @@
 // Package vp8 reads what the rest of the media plane needs to know about a VP8 stream, RFC 6386. There is no place for it in CMAF: who takes
-// it has to encode it anew.
+// it has to encode it again.
 // Bytes in, values out: it must never know files, sockets, time of day or a logger, and it starts no goroutines.
 package vp8
 
@@ -13,7 +13,7 @@ import (
 // ErrMalformed is wrapped by every error of this package: the bytes are not VP8 as the standard has it.
 var ErrMalformed = errors.New("malformed VP8")
 
-// IsKey tells whether a frame is a key frame, section 9.1.
+// IsKey reports whether a frame is a key frame, section 9.1.
 func IsKey(data []byte) bool { return len(data) > 0 && data[0]&1 == 0 }
 
 // TrackConfig makes the track configuration of a stream from a key frame, which alone says its size.

@@ -19,7 +19,7 @@ func malformed(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrMalformed, fmt.Sprintf(format, args...))
 }
 
-// IsKey tells whether a frame, or the first one of a superframe, is a key frame.
+// IsKey reports whether a frame, or the first one of a superframe, is a key frame.
 func IsKey(data []byte) bool {
 	if len(data) == 0 || data[0]>>6 != 2 {
 		return false

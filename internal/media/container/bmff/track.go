@@ -44,7 +44,7 @@ const (
 	maxName    = 256
 )
 
-// Sideways tells that a track header's matrix shows the width of a picture as its height: turned by a quarter, mirrored or not.
+// Sideways reports whether a track header's matrix shows the width of a picture as its height: turned by a quarter, mirrored or not.
 func Sideways(matrix [9]uint32) bool {
 	return matrix[0] == 0 && matrix[4] == 0 && matrix[1] != 0 && matrix[3] != 0
 }

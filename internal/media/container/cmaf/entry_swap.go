@@ -44,7 +44,7 @@ func WithAVCC(entry, avcC []byte) ([]byte, error) {
 // visualEntry is how long a VisualSampleEntry is in front of its boxes, with its header.
 const visualEntry = 8 + 78
 
-// swap writes b anew with another box at a path.
+// swap writes b again with another box at a path.
 func swap(b []byte, path []string, with []byte) ([]byte, error) {
 	var out []byte
 	found := false
@@ -97,4 +97,13 @@ func CodecName(entry []byte) string {
 		return vp9.CodecString(child("vpcC"))
 	}
 	return ""
+}
+
+// WithHeaders is an init segment whose moov box ends with other boxes too.
+func WithHeaders(init []byte, boxes ...[]byte) ([]byte, error) {
+	moov := bmff.Find(init, "moov")
+	if moov == nil {
+		return nil, bmff.Malformed("it has no moov box")
+	}
+	return swap(init, []string{"moov"}, bmff.Make("moov", append([][]byte{moov}, boxes...)...))
 }

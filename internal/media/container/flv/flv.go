@@ -1,5 +1,7 @@
-// Package flv reads the H.264 of an FLV stream as ffmpeg writes it to a pipe: Adobe Flash Video File Format Specification 10.1, annex E.
-// Bytes in, values out: it must never know files, processes or time of day, and it starts no goroutines.
+// Package flv reads and writes FLV: Adobe Flash Video File Format Specification 10.1, annex E, and Enhanced RTMP version 2 (veovera.org). What
+// a tag has behind its header is also what RTMP's audio and video messages consist of. Of a whole stream it reads the H.264, as ffmpeg writes
+// it to a pipe.
+// Bytes ↔ values: it must never know sockets, files, processes or time of day, and it starts no goroutines.
 package flv
 
 import (
@@ -9,10 +11,9 @@ import (
 	"fmt"
 	"io"
 	"time"
-)
 
-// ErrMalformed means that the stream is no FLV or holds something else than H.264.
-var ErrMalformed = errors.New("malformed FLV")
+	"millrace/internal/media/frame"
+)
 
 // Tag is one access unit, or the decoder configuration of those that follow.
 type Tag struct {
@@ -37,11 +38,9 @@ func NewReader(in io.Reader, largest int) *Reader {
 }
 
 const (
-	headerSize, tagSize  = 9, 11
-	tagVideo             = 9
-	codecAVC             = 7
-	avcConfig, avcFrames = 0, 1
-	frameKey             = 1
+	headerSize, tagSize = 9, 11
+	tagVideo            = 9
+	frameKey            = 1
 )
 
 // Next returns the next H.264 tag; what is no video is passed over. io.EOF ends the stream between two tags.
@@ -105,10 +104,10 @@ func (r *Reader) header() error {
 
 // video reads a tag's body; ok is false for one that carries no media.
 func video(b []byte, dts time.Duration) (tag Tag, ok bool, err error) {
-	if len(b) < 5 || b[0]&15 != codecAVC {
+	t, err := ParseVideo(b, AnyTrack)
+	if err != nil || len(b) == 0 || t.Content != Nothing && t.Codec != frame.H264 {
 		return Tag{}, false, fmt.Errorf("%w: video tag that is not H.264", ErrMalformed)
 	}
-	offset := int32(uint32(b[2])<<24|uint32(b[3])<<16|uint32(b[4])<<8) >> 8
-	tag = Tag{DTS: dts, PTS: dts + time.Duration(offset)*time.Millisecond, Key: b[0]>>4 == frameKey, Config: b[1] == avcConfig, Data: b[5:]}
-	return tag, b[1] == avcConfig || b[1] == avcFrames, nil
+	tag = Tag{DTS: dts, PTS: dts + t.Offset, Key: b[0]>>4 == frameKey, Config: t.Content == Configuration, Data: t.Data}
+	return tag, t.Content != Nothing, nil
 }

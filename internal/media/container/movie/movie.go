@@ -81,7 +81,7 @@ func (m *Movie) Track(o Options) *Track {
 	return t
 }
 
-// Entry gives the number of a sample entry, which is the whole box.
+// Entry returns the number of a sample entry, which is the whole box.
 func (t *Track) Entry(box []byte) int {
 	for i, e := range t.entries {
 		if slices.Equal(e, box) {

@@ -93,7 +93,7 @@ func (x *indexer) broken(at int64, err error) error {
 	return fmt.Errorf("at byte %d: %w", at, err)
 }
 
-// opens tells whether a file may begin with this box.
+// opens reports whether a file may begin with this box.
 func opens(c bmff.FourCC) bool {
 	for _, known := range [...]string{"ftyp", "moov", "mdat", "free", "skip", "wide", "pnot", "styp", "sidx", "uuid", "moof", "PICT", "junk", "emsg", "prft", "pdin", "meta"} {
 		if c.Is(known) {

@@ -13,7 +13,7 @@ import (
 	"millrace/internal/media/frame"
 )
 
-// The errors of Index and of reading wrap one of these, or the reader's own. Their text is fit for whoever uploaded the file.
+// The errors of Index and of reading wrap one of these, or the reader's own. Their text is fit for the person who uploaded the file.
 var (
 	// ErrNotMP4 means that the bytes are of some other format.
 	ErrNotMP4 = errors.New("not an MP4 or MOV file")
@@ -123,7 +123,7 @@ func (t *Track) DTS(i int) int64 { return t.samples.dtsAt(i) - t.MediaTime + t.E
 // PTS is when sample i is shown, after edits. Below EditStart it is priming (or needed to decode what follows), from EditEnd on it is trimmed.
 func (t *Track) PTS(i int) int64 { return t.DTS(i) + int64(t.samples.ctsAt(i)) }
 
-// Sync tells whether the file calls sample i a sync sample. Not all of these are IDRs; see IDRs.
+// Sync reports whether the file calls sample i a sync sample. Not all of these are IDRs; see IDRs.
 func (t *Track) Sync(i int) bool { return t.samples.syncAt(i) }
 
 // EditStart is the PTS at which the presentation begins.

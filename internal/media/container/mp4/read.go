@@ -13,8 +13,8 @@ import (
 const MaxRead = 256 << 20
 
 const (
-	// bridge is the largest hole between two samples that is read along: another track's chunk. One read is cheaper than two.
-	bridge = 64 << 10
+	// maxHole is the largest hole between two samples that is read along: another track's chunk. One read is cheaper than two.
+	maxHole = 64 << 10
 	// maxRun bounds what one read brings.
 	maxRun = 8 << 20
 	// peekSize is how much of a sample is looked at to find its first slice.
@@ -81,7 +81,8 @@ func ReadBytes(r io.ReaderAt, t *Track, from, to int, buf, scratch []byte) ([]by
 // Extent is a stretch of bytes of a file.
 type Extent struct{ Offset, Length int64 }
 
-// Layout gives samples from to to-1 of t without their bytes, and where those are, in the samples' order. ErrTooLarge as in ReadSamples.
+// Layout returns samples from to to-1 of t without their bytes, and where those are, in the samples' order. ErrTooLarge
+// as in ReadSamples.
 func Layout(t *Track, from, to int) ([]cmaf.Sample, []Extent, error) {
 	if from < 0 || to < from || to > t.Len() {
 		return nil, nil, fmt.Errorf("lay out samples %d to %d of %d: out of range", from, to, t.Len())
@@ -114,7 +115,7 @@ func (t *Track) run(i, to int) (j int, length, payload int64) {
 	for j = i + 1; j < to; j++ {
 		hole := s.offsets[j] - s.offsets[i] - length
 		grown := length + hole + int64(s.sizes[j])
-		if hole < 0 || hole > bridge || grown > maxRun {
+		if hole < 0 || hole > maxHole || grown > maxRun {
 			break
 		}
 		length = grown

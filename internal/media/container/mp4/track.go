@@ -134,6 +134,9 @@ func (t *Track) codec(entry bmff.SampleEntry) error {
 	return nil
 }
 
+// SPSInfo is what the sequence parameter set of an H.264 track says. Errors: those of h264.Info.
+func (t *Track) SPSInfo() (h264.SPSInfo, error) { return h264.Info(t.Config.SPS) }
+
 // picture fills size, shape of pixels and rotation of a video track.
 func (t *Track) picture(entry bmff.SampleEntry) {
 	if len(entry.Raw) >= 36 {
@@ -141,7 +144,7 @@ func (t *Track) picture(entry bmff.SampleEntry) {
 	}
 	if t.Config.Codec == frame.H264 && len(t.Config.SPS) > 0 {
 		t.Width, t.Height = t.Config.Width, t.Config.Height
-		if info, err := h264.Info(t.Config.SPS); err == nil && (t.PARWidth <= 0 || t.PARHeight <= 0) {
+		if info, err := t.SPSInfo(); err == nil && (t.PARWidth <= 0 || t.PARHeight <= 0) {
 			t.PARWidth, t.PARHeight = info.PARWidth, info.PARHeight
 		}
 	}
@@ -201,7 +204,7 @@ func rescale(d uint64, to, from uint32) int64 {
 	return int64(min(q, 1<<60))
 }
 
-// external tells whether the track's data reference names another file.
+// external reports whether the track's data reference names another file.
 func external(trak []byte) bool {
 	r := bmff.NewReader(bmff.Find(trak, "mdia", "minf", "dinf", "dref"))
 	r.Full()

@@ -24,7 +24,7 @@ type framer interface {
 	open(b []byte) (units [][]byte, each time.Duration, err error)
 	// config is the track configuration as of the last frame that was opened.
 	config() (frame.Config, error)
-	// changed tells whether it has changed since config was called.
+	// changed reports whether it has changed since config was called.
 	changed() bool
 }
 
@@ -368,8 +368,8 @@ var errOpusControl = errors.New("malformed Opus control header")
 
 // opusFramer cuts Opus by its control headers, "Opus in MPEG-TS" section 4.
 type opusFramer struct {
-	channels int
-	told     bool
+	channels   int
+	configured bool
 }
 
 func (*opusFramer) sync() byte { return 0x7f }
@@ -430,10 +430,10 @@ func (*opusFramer) open(b []byte) ([][]byte, time.Duration, error) {
 	return [][]byte{b[at : at+n : at+n]}, long(samples, opus.SampleRate), nil
 }
 
-func (f *opusFramer) changed() bool { return !f.told }
+func (f *opusFramer) changed() bool { return !f.configured }
 
 func (f *opusFramer) config() (frame.Config, error) {
-	f.told = true
+	f.configured = true
 	h, err := opus.Header(f.channels)
 	if err != nil {
 		return frame.Config{}, err

@@ -23,11 +23,11 @@ const (
 
 // dating makes decoding times.
 type dating struct {
-	given  bool            // the stream carries decoding times
-	told   int             // by the parameter sets: how many pictures may be decoded before one that is presented before them; -1: they don't say
-	depth  int             // how many are, as far as has been seen
-	known  bool            // depth is
-	newest []time.Duration // presentation times of the newest pictures, ascending; at most one more than depth
+	given    bool            // the stream carries decoding times
+	declared int             // by the parameter sets: how many pictures may be decoded before one that is presented before them; -1: they don't say
+	depth    int             // how many are, as far as has been seen
+	known    bool            // depth is
+	newest   []time.Duration // presentation times of the newest pictures, ascending; at most one more than depth
 
 	held     []frame.Frame // pictures that wait for depth, and the sound that came behind the first one
 	pictures int           // of them
@@ -65,8 +65,8 @@ func (x *dating) decodes(pts, interval time.Duration) time.Duration {
 	if n := len(x.newest); n > 0 {
 		early := n > x.depth && pts < x.newest[0]
 		switch {
-		case early && pts > x.newest[0]-clockStep && x.depth < max(x.told, maxReorder):
-			x.depth = max(x.depth+1, x.told) // more are reordered than in what came first
+		case early && pts > x.newest[0]-clockStep && x.depth < max(x.declared, maxReorder):
+			x.depth = max(x.depth+1, x.declared) // more are reordered than in what came first
 		case early, pts > x.newest[n-1]+clockStep: // a jump of the clock
 			x.newest = x.newest[:0]
 		}
@@ -86,9 +86,9 @@ func (x *dating) decodes(pts, interval time.Duration) time.Duration {
 // give writes a picture out, or keeps it until it is known how many are reordered.
 func (s *stream) give(d *Demuxer, f frame.Frame) error {
 	x := &s.video.dating
-	if x.given || x.known || x.told == 0 {
+	if x.given || x.known || x.declared == 0 {
 		x.known = true
-		if err := s.settleDates(d); err != nil {
+		if err := s.resolveDates(d); err != nil {
 			return err
 		}
 		return d.write(f)
@@ -104,11 +104,11 @@ func (s *stream) keep(d *Demuxer, f frame.Frame) error {
 	if x.pictures < maxUndated && len(x.held) < maxHeld && x.bytes < maxHoldBytes && (f.PTS-x.held[0].PTS).Abs() < maxHold {
 		return nil
 	}
-	return s.settleDates(d)
+	return s.resolveDates(d)
 }
 
-// settleDates writes out what was kept. The order of the pictures tells how many are reordered.
-func (s *stream) settleDates(d *Demuxer) error {
+// resolveDates writes out what was kept. The order of the pictures tells how many are reordered.
+func (s *stream) resolveDates(d *Demuxer) error {
 	x := &s.video.dating
 	held := x.held
 	x.held, x.pictures, x.bytes = nil, 0, 0
@@ -134,7 +134,7 @@ func (s *stream) dateHeld(held []frame.Frame) {
 	}
 	x.known, x.depth = true, depthOf(times)
 	if x.depth > 0 {
-		x.depth, v.interval = max(x.depth, x.told), stepOf(times)
+		x.depth, v.interval = max(x.depth, x.declared), stepOf(times)
 	}
 	for i := range held {
 		f := &held[i]

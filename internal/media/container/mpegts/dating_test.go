@@ -93,7 +93,7 @@ func TestGStreamerWithoutDecodingTimes(t *testing.T) {
 var plainSPS = []byte("\x67\x4d\x00\x1e\xf4\x0a\x0f\xc8")
 
 // TestReorderingThatIsNotTold: the first pictures show how many are reordered, and later ones that it is more.
-func TestReorderingThatIsNotTold(t *testing.T) {
+func TestUndeclaredReordering(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct{ groups [][]int64 }{ // by presentation, in decoding order
 		"none":               {[][]int64{{0, 1, 2, 3, 4, 5, 6, 7}, {0, 1, 2, 3, 4, 5, 6, 7}, {0, 1, 2, 3, 4, 5, 6, 7}, {0, 1, 2, 3, 4, 5, 6, 7}}},

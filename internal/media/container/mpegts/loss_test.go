@@ -76,7 +76,7 @@ func TestLossIsConcealed(t *testing.T) {
 	}
 }
 
-// reference tells whether others may refer to an access unit.
+// reference reports whether others may refer to an access unit.
 func reference(au []byte, codec frame.Codec) bool {
 	for unit := range nal.Units(au, 4) {
 		switch t := unit[0] & 31; {

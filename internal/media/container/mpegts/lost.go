@@ -58,13 +58,13 @@ func (s *stream) remember(f frame.Frame) {
 	v.key, v.stood = &f, false
 }
 
-// near says that two times are of the same picture.
+// near reports whether two times are of the same picture.
 func near(a, b time.Duration) bool {
 	const rounding = 5 * time.Millisecond
 	return a-b < rounding && b-a < rounding
 }
 
-// damaged takes note of the PES packet at hand, which has a hole: what came of it tells whether it was a key frame.
+// damaged takes note of the PES packet at hand, which has a hole: what came of it reports whether it was a key frame.
 func (s *stream) damaged(d *Demuxer) error {
 	v := &s.video
 	if !v.configured {
@@ -96,7 +96,7 @@ func (s *stream) damaged(d *Demuxer) error {
 	return nil
 }
 
-// isReference tells of the beginning of an access unit whether others may refer to it; also of one of which too little is there.
+// isReference reports whether others may refer to the access unit that begins so. It holds for those of which too little is there, too.
 func (s *stream) isReference(b []byte) bool {
 	for unit := range nal.AnnexB(b) {
 		if is, _ := s.isSlice(unit); is {
@@ -106,7 +106,7 @@ func (s *stream) isReference(b []byte) bool {
 	return true
 }
 
-// refers tells of a slice whether others may refer to its picture: by nal_ref_idc; HEVC's types of even numbers say that none of the same
+// refers reports whether others may refer to the picture of a slice: by nal_ref_idc; HEVC's types of even numbers say that none of the same
 // sub-layer does, table 7-1.
 func (s *stream) refers(slice []byte) bool {
 	if s.codec == codecH264 {
@@ -136,7 +136,7 @@ func (s *stream) order(pts time.Duration, key bool) {
 	v.latest = max(v.latest, pts)
 }
 
-// resets tells of the beginning of an access unit whether it sets the order of pictures back, and whether it has the parameter sets that
+// resets reports whether the access unit that begins so resets the order of pictures, and whether it has the parameter sets that
 // are known, as far as it has any. Its last unit is cut off.
 func (s *stream) resets(b []byte) (reset, same bool) {
 	v := &s.video
@@ -162,7 +162,7 @@ func (s *stream) resets(b []byte) (reset, same bool) {
 	return reset || set && !slice, same // sets come with key frames
 }
 
-// isSlice tells of a NAL unit whether it is a picture's, and of one that sets the order of pictures back.
+// isSlice reports whether a NAL unit is a slice of a picture, and whether that resets the order of pictures.
 func (s *stream) isSlice(unit []byte) (is, reset bool) {
 	if s.codec == codecH264 {
 		t := h264.Type(unit)
@@ -172,7 +172,7 @@ func (s *stream) isSlice(unit []byte) (is, reset bool) {
 	return t >= 0 && t < hevc.TypeVPS, t >= hevc.TypeBLAWLP && t <= typeIDRN
 }
 
-// setsBack tells of a key frame whether it is an IDR: only that can stand in for another one.
+// setsBack reports whether a key frame is an IDR: only that can stand in for another one.
 func (s *stream) setsBack(au []byte) bool {
 	if s.codec == codecH264 {
 		return true
@@ -185,7 +185,7 @@ func (s *stream) setsBack(au []byte) bool {
 	return false
 }
 
-// affordable tells whether enough has come since the last key frame stood in for another one.
+// affordable reports whether enough has come since the last key frame stood in for another one.
 func (s *stream) affordable(d *Demuxer) bool {
 	v := &s.video
 	return !v.stood || (d.stats.Packets-v.stand)*PacketSize >= len(v.key.Data)/2
@@ -199,7 +199,7 @@ func (s *stream) standIn(d *Demuxer, dts time.Duration) error {
 	f.DTS, f.Received = dts, d.when
 	v.every, v.key = dts-v.key.DTS, &f
 	v.dts, v.known, v.waiting = dts, true, false
-	v.refs.num = 0
+	v.refs.follow(h264.Slice{IDR: true})
 	v.stood, v.stand = true, d.stats.Packets
 	d.stats.Replaced++
 	return s.give(d, f)
@@ -248,7 +248,7 @@ func (v *loss) wait() {
 	}
 }
 
-// undecodable tells whether a picture must be dropped because a key frame is missing, and ends the wait at one that needs none.
+// undecodable reports whether a picture must be dropped because a key frame is missing, and ends the wait at one that needs none.
 func (s *stream) undecodable(dts time.Duration, key bool) bool {
 	v := &s.video
 	if !v.waiting {
@@ -281,7 +281,7 @@ func (s *stream) slice() int {
 	return -1
 }
 
-// isKeyUnits tells whether the access unit at hand is a key frame.
+// isKeyUnits reports whether the access unit at hand is a key frame.
 func (s *stream) isKeyUnits() bool {
 	if s.codec == codecHEVC {
 		t := s.slice()
@@ -295,7 +295,7 @@ func (s *stream) isKeyUnits() bool {
 	return false
 }
 
-// recovers tells whether the access unit at hand has a recovery point, ITU-T H.264 section D.2.8: decoders can begin there.
+// recovers reports whether the access unit at hand has a recovery point, ITU-T H.264 section D.2.8: decoders can begin there.
 func (s *stream) recovers() bool {
 	for _, u := range s.video.units {
 		switch {

@@ -129,7 +129,7 @@ func (d *Demuxer) Flush() error {
 		d.err = s.finish(d, true)
 	}
 	if d.video != nil && d.err == nil {
-		d.err = d.video.settleDates(d)
+		d.err = d.video.resolveDates(d)
 	}
 	if d.err == nil {
 		d.err = d.release()
@@ -379,7 +379,7 @@ func (d *Demuxer) adopt(p program) error {
 			if err := old.finish(d, true); err != nil {
 				return err
 			}
-			if err := old.settleDates(d); err != nil {
+			if err := old.resolveDates(d); err != nil {
 				return err
 			}
 		}

@@ -121,7 +121,7 @@ func (s *stream) complete(d *Demuxer) error {
 	return s.finish(d, true)
 }
 
-// cutShort says, when nothing more comes, that the PES packet at hand lacks its end: as far as can be told from an encoder's stuffing.
+// cutShort reports whether the PES packet at hand lacks its end when nothing more comes: as far as can be told from an encoder's stuffing.
 func (s *stream) cutShort() bool {
 	return s.open && s.need == 0 && s.faithful >= trust && !s.stuffed
 }

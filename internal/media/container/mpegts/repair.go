@@ -2,6 +2,7 @@ package mpegts
 
 import (
 	"encoding/binary"
+	"slices"
 	"time"
 
 	"millrace/internal/media/codec/h264"
@@ -9,17 +10,22 @@ import (
 	"millrace/internal/media/frame"
 )
 
-// References that were lost, of H.264. Pictures name their references by their numbers, and a decoder that has them not shows what it likes or,
-// as Chromium's where B-frames are references, ends the playback. So a picture that only repeats others is put in for each one, with its number,
-// place and effect: what follows is complete. Of a picture that lost its end the header says all of this, and its time is known. Of one that
-// left no trace only its number is, by the next one's: it is put between two others, half a picture from the next one, and takes the oldest
-// reference's place, as most do. Where that is seldom so (x264's strict pyramid) it is not done.
+// References that were lost, of H.264. Pictures name their references by their numbers, and a decoder that has them not
+// shows what it likes or, as Chromium's where B-frames are references, ends the playback. So a picture that only
+// repeats others is put in for each one, with its number, place and effect: what follows is complete. Of a picture that
+// lost its end the header says all of this, and its time is known. Of one that left no trace only its number is, by the
+// next one's: it is put between two others, half a picture from the next one, and takes the oldest reference's place,
+// as most do. Where that is seldom so (x264's strict pyramid) it is not done. Where it was not so, others are held then
+// than the encoder had: up to the next IDR, what pictures say of references that are not held is taken out of their
+// headers.
 
 // references is what is known of a stream's references; nothing while slices is nil.
 type references struct {
 	slices *h264.Slices
+	held   h264.Held
 	num    int  // of the last one
 	known  bool // num is
+	mended bool // one was put in since the last IDR, of which nothing was known
 	choosy int  // of the last pictures that were neither B nor IDR, how many more said which others remain than did not
 }
 
@@ -54,6 +60,8 @@ func (r *references) header(units func(func([]byte) bool)) (h h264.Slice, ok boo
 
 // follow notes the number of a picture that is given out.
 func (r *references) follow(h h264.Slice) {
+	r.held.Follow(r.slices, h)
+	r.mended = r.mended && !h.IDR && !h.Restarts
 	switch {
 	case h.IDR || h.Restarts:
 		r.num, r.known = 0, true
@@ -111,8 +119,41 @@ func (s *stream) mend(d *Demuxer, h h264.Slice, t stamps) (bool, error) {
 			return false, err
 		}
 	}
-	v.refs.num = (h.FrameNum - 1 + v.refs.slices.FrameNums()) % v.refs.slices.FrameNums()
+	v.refs.putIn(h, n)
 	return true, nil
+}
+
+// putIn notes that n references of which nothing is known were put in before the picture that a header is of.
+func (r *references) putIn(h h264.Slice, n int) {
+	nums := r.slices.FrameNums()
+	for ; n > 0; n-- {
+		r.num, r.mended = (h.FrameNum-n+nums)%nums, true
+		r.held.Follow(r.slices, h264.Slice{Reference: true, FrameNum: r.num})
+	}
+}
+
+// adjust writes the slices of the access unit at hand again where they name references that are not there, as others
+// were put in.
+func (s *stream) adjust() {
+	v := &s.video
+	if !v.refs.mended || v.waiting {
+		return
+	}
+	h, ok := v.refs.header(slices.Values(v.units))
+	if !ok {
+		return
+	}
+	if h, ok = v.refs.held.Possible(v.refs.slices, h); !ok {
+		return
+	}
+	for i, u := range v.units {
+		if is, _ := s.isSlice(u); !is {
+			continue
+		}
+		if again, err := v.refs.slices.Mark(u, h); err == nil { // one that can't be read is left to decoders
+			v.units[i] = again
+		}
+	}
 }
 
 // patch puts a picture in the place of one that lost its end. done: there is nothing more to do about it.
@@ -128,6 +169,9 @@ func (s *stream) patch(d *Demuxer, b []byte, t stamps) (done bool, err error) {
 	if !h.Reference {
 		v.dts = t.dts
 		return true, nil
+	}
+	if v.refs.mended {
+		h, _ = v.refs.held.Possible(v.refs.slices, h)
 	}
 	unit, err := v.refs.slices.Repeat(h)
 	if err != nil {

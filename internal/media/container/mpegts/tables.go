@@ -48,7 +48,7 @@ type elementary struct {
 	unread   bool // what it holds is not what its program map says, or a kind of that which can't be read
 }
 
-// usable says that the stream can be read, for all that is known.
+// usable reports whether the stream can be read, for all that is known.
 func (e elementary) usable() bool { return e.codec != none && !e.unread }
 
 // streamTypes names what is not read here, for people: table 2-34 and what ATSC and others use beyond it.

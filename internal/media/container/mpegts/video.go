@@ -116,6 +116,7 @@ func (s *stream) picture(d *Demuxer, t stamps) error {
 		v.measure(t.dts, holed)
 	}
 	v.dts, v.known = t.dts, true
+	s.adjust()
 	size := 0
 	for _, u := range v.units {
 		size += 4 + len(u)
@@ -211,10 +212,10 @@ func (s *stream) configure(d *Demuxer, key bool) error {
 	if s.codec == codecH264 {
 		v.refs.sets(sps, pps)
 	}
-	if err := s.settleDates(d); err != nil {
+	if err := s.resolveDates(d); err != nil {
 		return err
 	}
-	v.dating.told = s.reorders(sps)
+	v.dating.declared = s.reorders(sps)
 	return d.configure(c)
 }
 

@@ -154,7 +154,7 @@ func tagged(head []byte) Format {
 	return MP3
 }
 
-// transport looks for sync bytes a packet apart, wherever the first packet begins.
+// transport reports whether there are sync bytes a packet apart, wherever the first packet begins.
 func transport(head []byte) bool {
 	const wanted = 4
 	for _, size := range [...]int{188, 192, 204} {
@@ -260,7 +260,7 @@ func text(head []byte) Format {
 	return Unknown
 }
 
-// isText wants some UTF-8 or Latin-1 without control characters.
+// isText reports whether data is some UTF-8 or Latin-1 without control characters.
 func isText(b []byte) bool {
 	if len(b) < 8 {
 		return false

@@ -16,7 +16,7 @@ import (
 )
 
 // Patience is for anything, on a busy machine.
-const Patience = 30 * time.Second
+const Patience = 2 * time.Minute
 
 // Gate is a function as ingest.Gate.
 type Gate func(ctx context.Context, p ingest.Publication) (context.Context, ingest.Sink, error)

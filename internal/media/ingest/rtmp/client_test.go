@@ -29,7 +29,7 @@ func TestGortmplibClientPublishes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), ingesttest.Patience)
 	defer cancel()
 	c := &gortmplib.Client{URL: u, Publish: true}
 	if err := c.Initialize(ctx); err != nil {

@@ -10,10 +10,10 @@ import (
 	"net"
 	"net/netip"
 	"os"
-	"runtime/debug"
 	"sync/atomic"
 	"time"
 
+	"millrace/internal/fault"
 	"millrace/internal/media/ingest"
 	"millrace/internal/media/rtmpwire"
 )
@@ -47,7 +47,7 @@ type request struct {
 	encoder    string
 }
 
-// refusal is an answer of no that was, or is to be, shown to the encoder.
+// refusal is why a publication is not taken, as it was or is to be shown to the encoder.
 type refusal struct {
 	code, description string
 	err               error // why, for the log
@@ -56,24 +56,6 @@ type refusal struct {
 
 func (r *refusal) Error() string { return r.err.Error() }
 func (r *refusal) Unwrap() error { return r.err }
-
-// panicError is a panic of this connection.
-type panicError struct {
-	value any
-	stack []byte
-}
-
-func (p *panicError) Error() string { return fmt.Sprintf("panic: %v", p.value) }
-
-// guard turns a panic into an error.
-func guard(f func() error) (err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			err = &panicError{r, debug.Stack()}
-		}
-	}()
-	return f()
-}
 
 func newConn(nc net.Conn, remote netip.AddrPort, o *Options) *conn {
 	c := &conn{nc: nc, protocol: "rtmp", wire: newWire(nc, o.WriteTimeout), opts: o, remote: remote, log: o.Logger, busy: func() {}}
@@ -89,7 +71,7 @@ func (c *conn) run(ctx context.Context) error {
 	if err := c.nc.SetDeadline(time.Now().Add(c.opts.HandshakeTimeout)); err != nil {
 		return fmt.Errorf("set handshake deadline: %w", err)
 	}
-	err := guard(func() error {
+	err := fault.Guard(func() error {
 		if err := c.secure(ctx); err != nil {
 			return err
 		}
@@ -106,7 +88,7 @@ func (c *conn) run(ctx context.Context) error {
 		c.linger()
 		return err
 	}
-	if _, ok := errors.AsType[*panicError](err); !ok && ctx.Err() != nil {
+	if _, ok := errors.AsType[*fault.PanicError](err); !ok && ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
 	if errors.Is(err, os.ErrDeadlineExceeded) && !c.published {
@@ -122,8 +104,8 @@ func (c *conn) secure(ctx context.Context) error {
 		return nil
 	}
 	if err := tc.HandshakeContext(ctx); err != nil {
-		if h, ok := errors.AsType[tls.RecordHeaderError](err); ok && h.RecordHeader[0] == rtmpVersion {
-			return fmt.Errorf("%w: it speaks RTMP without TLS on the port of RTMPS", errNotRTMP)
+		if h, ok := errors.AsType[tls.RecordHeaderError](err); ok && h.RecordHeader[0] == rtmpwire.Version {
+			return fmt.Errorf("%w: it speaks RTMP without TLS on the port of RTMPS", rtmpwire.ErrNotRTMP)
 		}
 		return fmt.Errorf("TLS handshake: %w", err)
 	}
@@ -142,19 +124,19 @@ func (c *conn) negotiate() error {
 			return err
 		}
 		switch {
-		case cmd.name == "connect" && !connected:
+		case cmd.Name == "connect" && !connected:
 			connected = true
 			err = c.connect(cmd)
 		case !connected:
-			err = fmt.Errorf("%w: command before connect", errNotRTMP)
-		case cmd.name == "releaseStream", cmd.name == "FCPublish":
-			err = c.wire.result(cmd.transaction, nil)
-		case cmd.name == "createStream":
-			err = c.wire.result(cmd.transaction, 1.0)
-		case cmd.name == "play", cmd.name == "play2":
+			err = fmt.Errorf("%w: command before connect", rtmpwire.ErrNotRTMP)
+		case cmd.Name == "releaseStream", cmd.Name == "FCPublish":
+			err = c.wire.result(cmd.Transaction, nil)
+		case cmd.Name == "createStream":
+			err = c.wire.result(cmd.Transaction, 1.0)
+		case cmd.Name == "play", cmd.Name == "play2":
 			err = c.say("NetStream.Play.Failed", "this server takes publishers, it does not play RTMP", errors.New("play refused"))
-		case cmd.name == "publish":
-			name, _ := cmd.arg(1).(string)
+		case cmd.Name == "publish":
+			name, _ := cmd.Arg(1).(string)
 			c.request.key = streamKey(c.request.app, c.request.tcURL, name)
 			return nil
 		}
@@ -162,11 +144,11 @@ func (c *conn) negotiate() error {
 			return err
 		}
 	}
-	return fmt.Errorf("%w: no publish in %d commands", errNotRTMP, maxCommandsBeforePublish)
+	return fmt.Errorf("%w: no publish in %d commands", rtmpwire.ErrNotRTMP, maxCommandsBeforePublish)
 }
 
-func (c *conn) connect(cmd command) error {
-	o, _ := cmd.arg(0).(rtmpwire.Object)
+func (c *conn) connect(cmd rtmpwire.Command) error {
+	o, _ := cmd.Arg(0).(rtmpwire.Object)
 	tcURL := o.Text("tcUrl")
 	if tcURL == "" {
 		tcURL = o.Text("tcurl")
@@ -174,63 +156,25 @@ func (c *conn) connect(cmd command) error {
 	c.request = request{app: o.Text("app"), tcURL: tcURL, encoder: encoderName(o.Text("flashVer"))}
 	if !knownApplication(c.request.app, c.request.tcURL) {
 		const description = "no such application: publish to /app/{stream key}"
-		if err := c.wire.refuseConnect(cmd.transaction, "NetConnection.Connect.InvalidApp", description); err != nil {
+		if err := c.wire.refuseConnect(cmd.Transaction, "NetConnection.Connect.InvalidApp", description); err != nil {
 			return err
 		}
 		return &refusal{err: errors.New("unknown application")}
 	}
-	return c.wire.welcome(cmd.transaction, enhancements(o))
-}
-
-// command is an AMF0 command, section 7.2.
-type command struct {
-	name        string
-	transaction int
-	args        []any // after the transaction
-}
-
-func (c command) arg(i int) any {
-	if i < len(c.args) {
-		return c.args[i]
-	}
-	return nil
+	return c.wire.welcome(cmd.Transaction, enhancements(o))
 }
 
 // command reads up to the next command.
-func (c *conn) command() (command, error) {
+func (c *conn) command() (rtmpwire.Command, error) {
 	for {
-		p, err := c.wire.next()
+		p, err := c.wire.Next()
 		if err != nil {
-			return command{}, err
+			return rtmpwire.Command{}, err
 		}
-		if cmd, ok := parseCommand(p); ok {
+		if cmd, ok := rtmpwire.ParseCommand(p); ok {
 			return cmd, nil
 		}
 	}
-}
-
-func parseCommand(p rtmpwire.Packet) (command, bool) {
-	body := p.Body
-	switch p.Kind {
-	case rtmpwire.TypeCommandAMF0:
-	case rtmpwire.TypeCommandAMF3:
-		body = amf3Body(body)
-	default:
-		return command{}, false
-	}
-	v := rtmpwire.DecodeAMF0(body)
-	if len(v) == 0 {
-		return command{}, false
-	}
-	name, ok := v[0].(string)
-	cmd := command{name: name}
-	if len(v) > 1 {
-		if t, number := v[1].(float64); number && t >= 0 && t < 1<<31 {
-			cmd.transaction = int(t)
-		}
-		cmd.args = v[2:]
-	}
-	return cmd, ok
 }
 
 // say tells the encoder why it is refused and makes the refusal.
@@ -241,13 +185,13 @@ func (c *conn) say(code, description string, why error) error {
 	return &refusal{code: code, description: description, err: why}
 }
 
-// refuse turns the gate's answer into an RTMP error. Encoders show the description, some only the code.
+// refuse turns the gate's error into an RTMP error. Encoders show the description, some only the code.
 func (c *conn) refuse(err error) error {
 	switch {
 	case errors.Is(err, ingest.ErrUnknownKey), errors.Is(err, ingest.ErrBusy):
-		return c.say("NetStream.Publish.BadName", gateAnswer(err), err)
+		return c.say("NetStream.Publish.BadName", gateReason(err), err)
 	case errors.Is(err, ingest.ErrDisabled), errors.Is(err, ingest.ErrShutdown):
-		return c.say("NetStream.Publish.Denied", gateAnswer(err), err)
+		return c.say("NetStream.Publish.Denied", gateReason(err), err)
 	}
 	said := c.say("NetStream.Publish.Denied", "the stream key could not be checked, try again", err)
 	if r, ok := errors.AsType[*refusal](said); ok {
@@ -256,7 +200,7 @@ func (c *conn) refuse(err error) error {
 	return said
 }
 
-func gateAnswer(err error) string {
+func gateReason(err error) string {
 	for _, e := range []error{ingest.ErrUnknownKey, ingest.ErrBusy, ingest.ErrDisabled} {
 		if errors.Is(err, e) {
 			return e.Error()
@@ -280,7 +224,7 @@ func (c *conn) publish(ctx context.Context) error {
 	c.busy()
 	stop := context.AfterFunc(pub, func() { _ = c.nc.Close() })
 	defer stop()
-	err = guard(func() error { return c.carry(sink) })
+	err = fault.Guard(func() error { return c.carry(sink) })
 	stop() // the sink ends pub when it is closed, which must not cut off an encoder that is saying goodbye
 	switch {
 	case pub.Err() != nil:
@@ -288,7 +232,7 @@ func (c *conn) publish(ctx context.Context) error {
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		err = fmt.Errorf("%w: no bytes for %v", ingest.ErrSilent, c.opts.IdleTimeout)
 	}
-	if cerr := guard(func() error { sink.Close(err); return nil }); cerr != nil {
+	if cerr := fault.Guard(func() error { sink.Close(err); return nil }); cerr != nil {
 		return cerr
 	}
 	return err
@@ -308,12 +252,12 @@ func (c *conn) carry(sink ingest.Sink) error {
 	c.media = newMedia(sink)
 	c.media.named = func(encoder string) { c.name.Store(&encoder) }
 	for {
-		p, err := c.wire.next()
+		p, err := c.wire.Next()
 		if err != nil {
 			return err
 		}
-		if cmd, ok := parseCommand(p); ok {
-			switch cmd.name {
+		if cmd, ok := rtmpwire.ParseCommand(p); ok {
+			switch cmd.Name {
 			case "FCUnpublish", "deleteStream", "closeStream":
 				return ingest.ErrEncoderEnded
 			}

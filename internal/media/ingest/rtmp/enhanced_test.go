@@ -27,6 +27,14 @@ import (
 	"millrace/internal/media/ingest/ingesttest"
 )
 
+// Packet types of Enhanced RTMP version 2, VideoPacketType and AudioPacketType.
+const (
+	exSequenceStart = 0
+	exCodedFrames   = 1
+	exFramesX       = 3
+	exMetadata      = 4
+)
+
 // coded is a track as ffmpeg wrote it into an MP4 file, which is the form that frames have here, too.
 type coded struct {
 	codec   frame.Codec
@@ -238,7 +246,7 @@ func TestEnhancedFromGortmplib(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+				ctx, cancel := context.WithTimeout(t.Context(), ingesttest.Patience)
 				defer cancel()
 				c := &gortmplib.Client{URL: u, Publish: true}
 				if err := c.Initialize(ctx); err != nil {

@@ -161,9 +161,9 @@ func TestFFmpegShowsRefusals(t *testing.T) {
 	}
 }
 
-func TestFFmpegIsToldOfUnsupportedCodecs(t *testing.T) {
+func TestFFmpegLearnsOfUnsupportedCodecs(t *testing.T) {
 	t.Parallel()
-	// For longer than it takes to be told, in real time: whoever is told late is told still.
+	// For longer than it takes to be told, in real time: anyone who is told late is told still.
 	pictures, sounds := []string{"-f", "lavfi", "-i", "testsrc2=size=320x180:rate=30:duration=20"}, []string{"-f", "lavfi", "-i", "sine=frequency=440:sample_rate=48000:duration=20"}
 	for name, tt := range map[string]struct {
 		args []string

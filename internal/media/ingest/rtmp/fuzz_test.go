@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"millrace/internal/fault"
 	"millrace/internal/media/codec/av1"
 	"millrace/internal/media/codec/nal"
 	"millrace/internal/media/frame"
@@ -30,8 +31,8 @@ func talk(t *testing.T, b []byte, o *Options) (*conn, error) {
 	c := newConn(theirs, netip.AddrPort{}, o)
 	err := c.run(t.Context())
 	theirs.Close()
-	if p, ok := errors.AsType[*panicError](err); ok {
-		t.Fatalf("%v\n%s", p, p.stack)
+	if p, ok := errors.AsType[*fault.PanicError](err); ok {
+		t.Fatalf("%v\n%s", p, p.Stack)
 	}
 	return c, err
 }
@@ -39,7 +40,7 @@ func talk(t *testing.T, b []byte, o *Options) (*conn, error) {
 // FuzzHandshake feeds a connection with arbitrary first bytes: nothing but a whole handshake and a publish command leads to the gate.
 func FuzzHandshake(f *testing.F) {
 	f.Add(opened())
-	f.Add(opened()[:1+handshakeSize])
+	f.Add(opened()[:1+rtmpwire.HandshakeSize])
 	f.Add([]byte{6})
 	f.Add([]byte{0x16, 3, 1, 0, 0})
 	f.Fuzz(func(t *testing.T, b []byte) {
@@ -49,7 +50,7 @@ func FuzzHandshake(f *testing.F) {
 			return nil, nil, ingest.ErrUnknownKey
 		}), Logger: quiet}).opts
 		c, _ := talk(t, b, &o)
-		if asked && (len(b) < 1+2*handshakeSize || b[0] != rtmpVersion) {
+		if asked && (len(b) < 1+2*rtmpwire.HandshakeSize || b[0] != rtmpwire.Version) {
 			t.Errorf("the gate is asked after %d bytes", len(b))
 		}
 		if c.published {
@@ -61,17 +62,17 @@ func FuzzHandshake(f *testing.F) {
 // FuzzConnection feeds a connection with arbitrary bytes: behind nothing, behind the handshake, and behind a publish command.
 func FuzzConnection(f *testing.F) {
 	f.Add(byte(0), opened())
-	f.Add(byte(1), opened()[1+2*handshakeSize:])
+	f.Add(byte(1), opened()[1+2*rtmpwire.HandshakeSize:])
 	f.Add(byte(2), cat(videoConfig(testAvcC), audioConfig(), videoFrame(1<<31), audioFrame(7), commandBytes("deleteStream")))
 	f.Add(byte(2), chunk(9, 2, cat([]byte{0x96, 0x23}, []byte("avc1"), []byte{0, 0, 0, 9}, testIDR)...))
 	f.Fuzz(func(t *testing.T, depth byte, b []byte) {
-		front := [][]byte{nil, opened()[:1+2*handshakeSize], opened()}[depth%3]
+		front := [][]byte{nil, opened()[:1+2*rtmpwire.HandshakeSize], opened()}[depth%3]
 		sink := &discard{t: t}
 		o := New(Options{Gate: ingesttest.Gate(func(ctx context.Context, _ ingest.Publication) (context.Context, ingest.Sink, error) {
 			return ctx, sink, nil
 		}), Logger: quiet}).opts
 		c, _ := talk(t, cat(front, b), &o)
-		if held, most := c.wire.chunks.Held(); held > most+o.MaxMessage {
+		if held, most := c.wire.Held(); held > most+o.MaxMessage {
 			t.Errorf("%d bytes held", held)
 		}
 		if c.published != (sink.closed == 1) {

@@ -26,14 +26,14 @@ var neverAsked = ingesttest.Gate(func(context.Context, ingest.Publication) (cont
 	panic("the gate was asked")
 })
 
-// what a stranger sends is answered with a closed connection, at once, and the gate is not asked.
+// what a stranger sends gets a closed connection, at once, and the gate is not asked.
 func TestStrangersAreHungUpOn(t *testing.T) {
 	t.Parallel()
-	hello := append([]byte{3}, make([]byte, 2*handshakeSize)...)
+	hello := append([]byte{3}, make([]byte, 2*rtmpwire.HandshakeSize)...)
 	for name, raw := range map[string][]byte{
 		"HTTP":                    []byte("GET / HTTP/1.1\r\nHost: x\r\n\r\n"),
 		"TLS":                     {0x16, 3, 1, 0, 200},
-		"RTMPE":                   cat([]byte{6}, make([]byte, handshakeSize)),
+		"RTMPE":                   cat([]byte{6}, make([]byte, rtmpwire.HandshakeSize)),
 		"nothing":                 nil,
 		"half a handshake":        hello[:2000],
 		"garbage after handshake": cat(hello, bytes.Repeat([]byte{0xff, 0x81, 7}, 100)),
@@ -56,7 +56,7 @@ func TestStrangersAreHungUpOn(t *testing.T) {
 			return b
 		}()),
 		"commands without connect": cat(hello, commandBytes("createStream")),
-		"commands without end":     cat(hello, opening("app", "rtmp://h/app", "")[1+2*handshakeSize:][:200], bytes.Repeat(commandBytes("_checkbw"), 100)),
+		"commands without end":     cat(hello, opening("app", "rtmp://h/app", "")[1+2*rtmpwire.HandshakeSize:][:200], bytes.Repeat(commandBytes("_checkbw"), 100)),
 		"play":                     cat(bytes.Replace(opened(), []byte("\x00\x07publish"), []byte("\x00\x07publisx"), 1), commandBytes("play", key)),
 		"connect without app":      opening("", "", key),
 	} {
@@ -130,7 +130,7 @@ func TestHandshakeDeadline(t *testing.T) {
 			return nil
 		},
 		"pings instead of publish": func(c net.Conn) error {
-			if _, err := c.Write(opened()[:1+2*handshakeSize]); err != nil {
+			if _, err := c.Write(opened()[:1+2*rtmpwire.HandshakeSize]); err != nil {
 				return err
 			}
 			for range 60 {
@@ -298,17 +298,17 @@ func TestConnectionLimits(t *testing.T) {
 				}
 				return c
 			}
-			answered := func(c net.Conn) bool {
-				_, _ = c.Write(opened()[:1+handshakeSize])
+			responds := func(c net.Conn) bool {
+				_, _ = c.Write(opened()[:1+rtmpwire.HandshakeSize])
 				_, err := io.ReadFull(c, make([]byte, 100))
 				return err == nil
 			}
 			a, b := dial(), dial()
-			if !answered(a) || !answered(b) {
+			if !responds(a) || !responds(b) {
 				t.Fatal("connections below the limit are refused")
 			}
 			for range 20 {
-				if c := dial(); answered(c) {
+				if c := dial(); responds(c) {
 					t.Error("a connection over the limit is served")
 				} else {
 					c.Close()
@@ -318,7 +318,7 @@ func TestConnectionLimits(t *testing.T) {
 			b.Close()
 			for range 1000 { // leaving takes the server a moment
 				c := dial()
-				ok := answered(c)
+				ok := responds(c)
 				c.Close()
 				if ok {
 					break

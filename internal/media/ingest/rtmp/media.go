@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"millrace/internal/media/container/flv"
 	"millrace/internal/media/frame"
 	"millrace/internal/media/ingest"
 	"millrace/internal/media/rtmpwire"
@@ -22,7 +23,7 @@ type media struct {
 	clock      clock
 	picture    videoState
 	sound      audioState
-	videoTrack int // of multitrack messages: the first of each kind that was configured, anyTrack before
+	videoTrack int // of multitrack messages: the first of each kind that was configured, flv.AnyTrack before
 	audioTrack int
 	metadata   int
 	fps        float64 // as onMetaData says
@@ -30,10 +31,11 @@ type media struct {
 	named      func(encoder string) // is told what the encoder calls itself; may be nil
 	counts     counts
 	useless    [2]useless // by kind
+	captions   captions   // that come beside the picture
 }
 
 func newMedia(sink ingest.Sink) media {
-	return media{sink: sink, videoTrack: anyTrack, audioTrack: anyTrack}
+	return media{sink: sink, videoTrack: flv.AnyTrack, audioTrack: flv.AnyTrack}
 }
 
 // counts is what a publication leaves in the log.
@@ -51,24 +53,25 @@ func (m *media) take(p rtmpwire.Packet, received time.Time) error {
 	case rtmpwire.TypeAudio:
 		err = m.audio(p, received)
 	case rtmpwire.TypeAggregate:
-		err = eachTag(p, func(p rtmpwire.Packet) error {
-			if p.Kind == rtmpwire.TypeAggregate {
+		err = flv.EachTag(p.Body, func(kind uint8, after uint32, body []byte) error {
+			if kind == rtmpwire.TypeAggregate {
 				return nil
 			}
-			return m.take(p, received)
+			return m.take(rtmpwire.Packet{Kind: kind, Timestamp: p.Timestamp + after, Body: body}, received)
 		})
-	case rtmpwire.TypeDataAMF0:
-		m.data(p.Body)
-	case rtmpwire.TypeDataAMF3:
-		m.data(amf3Body(p.Body))
+	case rtmpwire.TypeDataAMF0, rtmpwire.TypeDataAMF3:
+		m.data(p)
+	}
+	if u, ok := errors.AsType[flv.UnsupportedError](err); ok {
+		return ingest.Unsupported(u)
 	}
 	return m.bear(p.Kind, err)
 }
 
 // bear passes over a frame that can't be used. Where a kind had none that could, it is not borne for long: an encoder that is not told would
-// go on to send a picture that nobody sees, or sound that nobody hears.
+// go on to send a picture or sound that is not recorded.
 func (m *media) bear(kind uint8, err error) error {
-	malformed := errors.Is(err, errTag)
+	malformed := errors.Is(err, flv.ErrMalformed)
 	if !malformed && !errors.Is(err, errNoSequenceHeader) {
 		return err
 	}
@@ -104,26 +107,26 @@ func (m *media) bear(kind uint8, err error) error {
 
 func (m *media) video(p rtmpwire.Packet, received time.Time) error {
 	at := m.clock.unwrap(p.Timestamp)
-	t, err := parseVideo(p.Body, m.videoTrack)
-	if err != nil || t.content == nothing {
+	t, err := flv.ParseVideo(p.Body, m.videoTrack)
+	if err != nil || t.Content == flv.Nothing {
 		return err
 	}
-	at += t.fine
+	at += t.Fine
 	var c *frame.Config
-	if t.content == configuration {
-		if c, err = m.picture.configure(t.codec, t.data); err != nil {
+	if t.Content == flv.Configuration {
+		if c, err = m.picture.configure(t.Codec, t.Data); err != nil {
 			return err
 		}
-		m.videoTrack = int(t.track)
+		m.videoTrack = int(t.Track)
 		return m.configure(c)
 	}
-	if len(t.data) == 0 {
+	if len(t.Data) == 0 {
 		return nil
 	}
-	if t.codec != m.picture.codec {
+	if t.Codec != m.picture.codec {
 		return errNoSequenceHeader // no decoder could use it
 	}
-	sample, key, c, err := m.picture.read(t.data)
+	sample, key, c, err := m.picture.read(t.Data)
 	if err != nil || sample == nil {
 		return err
 	}
@@ -131,7 +134,8 @@ func (m *media) video(p rtmpwire.Packet, received time.Time) error {
 		return err
 	}
 	m.counts.video++
-	return m.sink.Write(frame.Frame{Kind: frame.Video, DTS: at, PTS: at + t.offset, Key: key, Data: sample, Received: received})
+	sample = m.captions.put(m.picture.codec, sample, at+t.Offset, key)
+	return m.sink.Write(frame.Frame{Kind: frame.Video, DTS: at, PTS: at + t.Offset, Key: key, Data: sample, Received: received})
 }
 
 func (m *media) configure(c *frame.Config) error {
@@ -146,26 +150,26 @@ func (m *media) configure(c *frame.Config) error {
 
 func (m *media) audio(p rtmpwire.Packet, received time.Time) error {
 	at := m.clock.unwrap(p.Timestamp)
-	t, err := parseAudio(p.Body, m.audioTrack)
-	if err != nil || t.content == nothing {
+	t, err := flv.ParseAudio(p.Body, m.audioTrack)
+	if err != nil || t.Content == flv.Nothing {
 		return err
 	}
-	at += t.fine
-	if t.content == configuration {
-		c, err := m.sound.configure(t.codec, t.data)
+	at += t.Fine
+	if t.Content == flv.Configuration {
+		c, err := m.sound.configure(t.Codec, t.Data)
 		if err != nil {
 			return err
 		}
-		m.audioTrack = int(t.track)
+		m.audioTrack = int(t.Track)
 		return m.configure(c)
 	}
-	for rest := t.data; len(rest) > 0; {
-		sample, after, length, c, err := m.sound.next(t.codec, rest)
+	for rest := t.Data; len(rest) > 0; {
+		sample, after, length, c, err := m.sound.next(t.Codec, rest)
 		if err != nil {
 			return err
 		}
 		if c != nil {
-			m.audioTrack = int(t.track)
+			m.audioTrack = int(t.Track)
 		}
 		if err := m.configure(c); err != nil {
 			return err
@@ -179,12 +183,15 @@ func (m *media) audio(p rtmpwire.Packet, received time.Time) error {
 	return nil
 }
 
-// data reads the encoder's name and the frame rate out of onMetaData.
-func (m *media) data(b []byte) {
+// data reads the encoder's name and the frame rate out of onMetaData, and captions.
+func (m *media) data(p rtmpwire.Packet) {
+	if m.captions.take(p) {
+		return
+	}
 	if m.metadata++; m.metadata > maxMetadata {
 		return
 	}
-	for _, v := range rtmpwire.DecodeAMF0(b) {
+	for _, v := range p.Values() {
 		if o, ok := v.(rtmpwire.Object); ok {
 			if name := encoderName(o.Text("encoder")); name != "" {
 				m.encoder = name
@@ -197,12 +204,4 @@ func (m *media) data(b []byte) {
 			}
 		}
 	}
-}
-
-// amf3Body takes the leading byte off an AMF3 message; what follows is AMF0 in every encoder that sends these.
-func amf3Body(b []byte) []byte {
-	if len(b) > 0 && b[0] == 0 {
-		return b[1:]
-	}
-	return b
 }

@@ -11,8 +11,10 @@ import (
 	"github.com/bluenviron/gortmplib/pkg/bytecounter"
 	"github.com/bluenviron/gortmplib/pkg/message"
 
+	"millrace/internal/media/container/flv"
 	"millrace/internal/media/frame"
 	"millrace/internal/media/ingest/ingesttest"
+	"millrace/internal/media/rtmpwire"
 )
 
 const (
@@ -220,12 +222,12 @@ func TestParameterSetsInPictures(t *testing.T) {
 	}
 }
 
-// TestConnectAnswersEnhancements tells encoders that ask what is taken, and others nothing.
-func TestConnectAnswersEnhancements(t *testing.T) {
+// TestConnectReturnsEnhancements tells encoders that ask what is taken, and others nothing.
+func TestConnectReturnsEnhancements(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
-		fields []amf0.ObjectEntry
-		told   bool
+		fields    []amf0.ObjectEntry
+		announced bool
 	}{
 		"version 1": {[]amf0.ObjectEntry{{Key: "fourCcList", Value: amf0.StrictArray{"hvc1", "av01"}}}, true},
 		"version 2": {[]amf0.ObjectEntry{{Key: "videoFourCcInfoMap", Value: amf0.Object{{Key: "*", Value: 1.0}}}, {Key: "capsEx", Value: 3.0}}, true},
@@ -236,7 +238,7 @@ func TestConnectAnswersEnhancements(t *testing.T) {
 			sink := ingesttest.NewRecorder()
 			s := startServer(t, Options{Gate: ingesttest.Admit(key, sink)})
 			said := send(t, s.addr, opening("app", "rtmp://host/app", key, tt.fields...))
-			r := message.NewReader(bytecounter.NewReader(bytes.NewReader(said[1+2*handshakeSize:])), bytecounter.NewReader(bytes.NewReader(nil)), nil)
+			r := message.NewReader(bytecounter.NewReader(bytes.NewReader(said[1+2*rtmpwire.HandshakeSize:])), bytecounter.NewReader(bytes.NewReader(nil)), nil)
 			var properties amf0.Object
 			for properties == nil {
 				m, err := r.Read()
@@ -251,7 +253,7 @@ func TestConnectAnswersEnhancements(t *testing.T) {
 			caps, _ := properties.Get("capsEx")
 			video, _ := properties.Get("videoFourCcInfoMap")
 			audio, _ := properties.Get("audioFourCcInfoMap")
-			if !tt.told {
+			if !tt.announced {
 				if list != nil || caps != nil {
 					t.Errorf("told %v", properties)
 				}
@@ -259,7 +261,7 @@ func TestConnectAnswersEnhancements(t *testing.T) {
 			}
 			codes, _ := list.(amf0.StrictArray)
 			videos, _ := video.(amf0.Object)
-			if len(codes) != len(videoFourCCs)+len(audioFourCCs) || !slices.Contains(codes, any("hvc1")) || caps != 14.0 || len(videos) != len(videoFourCCs) || audio == nil {
+			if len(codes) != len(flv.VideoFourCCs)+len(flv.AudioFourCCs) || !slices.Contains(codes, any("hvc1")) || caps != 14.0 || len(videos) != len(flv.VideoFourCCs) || audio == nil {
 				t.Errorf("told %v", properties)
 			}
 		})

@@ -26,7 +26,7 @@ func chunk(kind byte, timestamp uint32, body ...byte) []byte {
 func opening(app, tcURL, name string, fields ...amf0.ObjectEntry) []byte {
 	var b bytes.Buffer
 	b.WriteByte(3)
-	b.Write(make([]byte, 2*handshakeSize))
+	b.Write(make([]byte, 2*rtmpwire.HandshakeSize))
 	w := message.NewWriter(&b, bytecounter.NewWriter(&b), false)
 	connect := append(amf0.Object{{Key: "app", Value: app}, {Key: "tcUrl", Value: tcURL}, {Key: "flashVer", Value: "test/1.0"}}, fields...)
 	for _, m := range []message.Message{

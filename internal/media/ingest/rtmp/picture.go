@@ -11,6 +11,7 @@ import (
 	"millrace/internal/media/codec/hevc"
 	"millrace/internal/media/codec/nal"
 	"millrace/internal/media/codec/vp9"
+	"millrace/internal/media/container/flv"
 	"millrace/internal/media/frame"
 	"millrace/internal/media/ingest"
 )
@@ -23,7 +24,7 @@ type videoState struct {
 	sets       [][]byte // sequence parameter sets that were told, to notice others between the pictures
 	header     []byte   // AV1: sequence header OBU, VP9: record, as told; before that: as the sequence header has it
 	config     frame.Config
-	told       bool
+	announced  bool
 }
 
 // configure reads a sequence header. It gives a configuration when there is a new one to be told; AV1's and VP9's waits for a key frame,
@@ -64,7 +65,7 @@ func (p *videoState) configure(codec frame.Codec, record []byte) (*frame.Config,
 }
 
 func (p *videoState) tell(c frame.Config) *frame.Config {
-	p.config, p.told = c, true
+	p.config, p.announced = c, true
 	return &c
 }
 
@@ -92,7 +93,7 @@ func (p *videoState) read(data []byte) (sample []byte, key bool, c *frame.Config
 		return p.readUnits(data)
 	case frame.AV1:
 		if sample, err = av1.Sample(data); err != nil {
-			return nil, false, nil, fmt.Errorf("%w: %w", errTag, err)
+			return nil, false, nil, fmt.Errorf("%w: %w", flv.ErrMalformed, err)
 		}
 		if key = av1.IsKey(sample); key {
 			c, err = p.learnAV1(sample)
@@ -104,7 +105,7 @@ func (p *videoState) read(data []byte) (sample []byte, key bool, c *frame.Config
 	default:
 		return nil, false, nil, nil
 	}
-	if err != nil || !p.told {
+	if err != nil || !p.announced {
 		return nil, false, nil, err
 	}
 	return sample, key, c, nil
@@ -115,7 +116,7 @@ func (p *videoState) readUnits(au []byte) (sample []byte, key bool, c *frame.Con
 		au = widen(au, p.lengthSize)
 	}
 	if err = nal.Check(au); err != nil {
-		return nil, false, nil, fmt.Errorf("%w: %w", errTag, err)
+		return nil, false, nil, fmt.Errorf("%w: %w", flv.ErrMalformed, err)
 	}
 	if p.codec == frame.H264 {
 		key = h264.HasIDR(au)
@@ -129,7 +130,7 @@ func (p *videoState) readUnits(au []byte) (sample []byte, key bool, c *frame.Con
 }
 
 // learnSets notices parameter sets that come with a key frame and are others than the sequence header's: encoders that change the
-// picture do not all send that anew.
+// picture do not all send that again.
 func (p *videoState) learnSets(au []byte) (*frame.Config, error) {
 	var vps, sps, pps [][]byte
 	for unit := range nal.Units(au, 4) {
@@ -166,19 +167,19 @@ func (p *videoState) learnSets(au []byte) (*frame.Config, error) {
 		c, err = p.fromHEVC(vps, sps, pps)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%w: parameter sets: %w", errTag, err)
+		return nil, fmt.Errorf("%w: parameter sets: %w", flv.ErrMalformed, err)
 	}
 	return p.tell(c), nil
 }
 
 func (p *videoState) learnAV1(sample []byte) (*frame.Config, error) {
 	header := av1.SequenceHeader(sample)
-	if p.told && bytes.Equal(header, p.header) {
+	if p.announced && bytes.Equal(header, p.header) {
 		return nil, nil //nolint:nilnil // nothing new
 	}
 	c, err := av1.TrackConfig(header)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", errTag, err)
+		return nil, fmt.Errorf("%w: %w", flv.ErrMalformed, err)
 	}
 	p.header = header
 	return p.tell(c), nil
@@ -187,9 +188,9 @@ func (p *videoState) learnAV1(sample []byte) (*frame.Config, error) {
 func (p *videoState) learnVP9(key []byte) (*frame.Config, error) {
 	c, err := vp9.TrackConfig(p.header, key)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", errTag, err)
+		return nil, fmt.Errorf("%w: %w", flv.ErrMalformed, err)
 	}
-	if p.told && c.Width == p.config.Width && c.Height == p.config.Height && bytes.Equal(c.Header, p.config.Header) {
+	if p.announced && c.Width == p.config.Width && c.Height == p.config.Height && bytes.Equal(c.Header, p.config.Header) {
 		return nil, nil //nolint:nilnil // nothing new
 	}
 	return p.tell(c), nil

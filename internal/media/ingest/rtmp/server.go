@@ -4,7 +4,7 @@
 //
 // The chunk and command layers are written here and not taken from a library because everything a peer says before it has
 // shown a key must cost little: messages are bounded before they are allocated, unknown ones are read past, and a frame costs
-// one allocation. Only the writing of replies is gortmplib's.
+// one allocation.
 //
 // It must never know stream records, sessions, packaging or HLS. A Server owns one goroutine per connection, and one that polls their
 // sockets for each Serve; all have ended when Serve returns.
@@ -21,6 +21,7 @@ import (
 	"sync"
 	"time"
 
+	"millrace/internal/fault"
 	"millrace/internal/media/ingest"
 	"millrace/internal/socket"
 )
@@ -36,7 +37,7 @@ type Options struct {
 	// HandshakeTimeout is how long a peer may take from the connect to its publish command, TLS handshake and all; 10 s when 0.
 	HandshakeTimeout time.Duration
 	// IdleTimeout ends a publication that sends no bytes at all, with ingest.ErrSilent; 6 min when 0, which is after the gate's own
-	// patience: it alone knows whether somebody else waits for the key.
+	// patience: it alone knows whether another encoder waits for the key.
 	IdleTimeout time.Duration
 	// WriteTimeout bounds each reply; 5 s when 0.
 	WriteTimeout time.Duration
@@ -51,11 +52,10 @@ type Options struct {
 
 // Server takes RTMP publishers.
 type Server struct {
-	opts Options
+	opts  Options
+	limit ingest.Limiter
 
 	mu      sync.Mutex
-	total   int
-	perIP   map[netip.Prefix]int
 	refused int       // connections over a limit since it was last logged
 	logged  time.Time // when that was
 }
@@ -78,11 +78,11 @@ func New(o Options) *Server {
 	count(&o.MaxConns, 2000)
 	count(&o.MaxConnsPerIP, 100)
 	count(&o.MaxMessage, 8<<20)
-	return &Server{opts: o, perIP: map[netip.Prefix]int{}}
+	return &Server{opts: o, limit: ingest.Limiter{Max: o.MaxConns, PerOrigin: o.MaxConnsPerIP}}
 }
 
 // Serve accepts connections of ln until ctx ends: RTMPS with secure, RTMP without. Then it closes ln and every connection with ctx's
-// cause (ingest.ErrShutdown when ctx has none of its own), waits for them, and returns nil. A listener that somebody else has closed is its error.
+// cause (ingest.ErrShutdown when ctx has none of its own), waits for them, and returns nil. A listener that is closed otherwise is its error.
 // Several listeners may be served at a time; the limits hold for all of them together.
 func (s *Server) Serve(ctx context.Context, ln net.Listener, secure *tls.Config) error {
 	sockets, err := socket.NewPoller(round)
@@ -125,12 +125,13 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener, secure *tls.Config)
 			return fmt.Errorf("accept RTMP connection: %w", err)
 		}
 		remote := remoteAddr(nc)
-		if !s.enter(remote) {
+		if !s.limit.Acquire(remote) {
 			_ = nc.Close()
+			s.refuse(remote)
 			continue
 		}
 		wg.Go(func() {
-			defer s.leave(remote)
+			defer s.limit.Release(remote)
 			conn, err := sockets.Adopt(nc)
 			if err != nil {
 				s.opts.Logger.WarnContext(conns, "connection not taken", "protocol", "rtmp", "remote", remote, "error", err)
@@ -149,31 +150,16 @@ func remoteAddr(nc net.Conn) netip.AddrPort {
 	return netip.AddrPort{}
 }
 
-// enter counts a connection in, or logs at most once a second how many were over a limit.
-func (s *Server) enter(remote netip.AddrPort) bool {
+// refuse logs at most once a second how many connections were over a limit.
+func (s *Server) refuse(remote netip.AddrPort) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	from := ingest.Origin(remote)
-	if s.total < s.opts.MaxConns && s.perIP[from] < s.opts.MaxConnsPerIP {
-		s.total++
-		s.perIP[from]++
-		return true
-	}
 	s.refused++
 	if now := time.Now(); now.Sub(s.logged) >= time.Second {
-		s.opts.Logger.Warn("too many connections", "protocol", "rtmp", "from", from, "from_there", s.perIP[from], "total", s.total, "refused", s.refused)
+		fromThere, total := s.limit.Count(remote)
+		s.opts.Logger.Warn("too many connections", "protocol", "rtmp", "from", ingest.Origin(remote), "from_there", fromThere, "total", total,
+			"refused", s.refused)
 		s.logged, s.refused = now, 0
-	}
-	return false
-}
-
-func (s *Server) leave(remote netip.AddrPort) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.total--
-	from := ingest.Origin(remote)
-	if s.perIP[from]--; s.perIP[from] == 0 {
-		delete(s.perIP, from)
 	}
 }
 
@@ -200,8 +186,8 @@ func (s *Server) report(ctx context.Context, c *conn, err error, lasted time.Dur
 	if c.media.encoder != "" {
 		encoder = c.media.encoder
 	}
-	if p, ok := errors.AsType[*panicError](err); ok {
-		log.ErrorContext(ctx, "connection panicked", "error", p, "encoder", encoder, "stack", string(p.stack))
+	if p, ok := errors.AsType[*fault.PanicError](err); ok {
+		log.ErrorContext(ctx, "connection panicked", "error", p, "encoder", encoder, "stack", string(p.Stack))
 		return
 	}
 	if c.published {

@@ -11,6 +11,7 @@ import (
 	"millrace/internal/media/codec/flac"
 	"millrace/internal/media/codec/mp3"
 	"millrace/internal/media/codec/opus"
+	"millrace/internal/media/container/flv"
 	"millrace/internal/media/frame"
 	"millrace/internal/media/ingest"
 )
@@ -66,7 +67,7 @@ func (s *audioState) next(codec frame.Codec, data []byte) (sample, rest []byte, 
 			err = fmt.Errorf("%d bytes of %d", len(data), h.Size)
 		}
 		if err != nil {
-			return nil, nil, 0, nil, fmt.Errorf("%w: AC-3 frame: %w", errTag, err)
+			return nil, nil, 0, nil, fmt.Errorf("%w: AC-3 frame: %w", flv.ErrMalformed, err)
 		}
 		if s.codec != codec || !bytes.Equal(s.config.Header, h.Specific[:]) {
 			c = &frame.Config{Kind: frame.Audio, Codec: frame.AC3, Header: bytes.Clone(h.Specific[:]), SampleRate: h.SampleRate, Channels: h.Channels}
@@ -79,7 +80,7 @@ func (s *audioState) next(codec frame.Codec, data []byte) (sample, rest []byte, 
 			err = fmt.Errorf("%d bytes of %d", len(data), h.Size)
 		}
 		if err != nil {
-			return nil, nil, 0, nil, fmt.Errorf("%w: MP3 frame: %w", errTag, err)
+			return nil, nil, 0, nil, fmt.Errorf("%w: MP3 frame: %w", flv.ErrMalformed, err)
 		}
 		if s.codec != codec || s.config.SampleRate != h.SampleRate || s.config.Channels != h.Channels {
 			c = &frame.Config{Kind: frame.Audio, Codec: frame.MP3, SampleRate: h.SampleRate, Channels: h.Channels}
@@ -91,7 +92,7 @@ func (s *audioState) next(codec frame.Codec, data []byte) (sample, rest []byte, 
 	case s.record == nil, s.codec != codec:
 		return nil, nil, 0, nil, errNoSequenceHeader
 	case codec == frame.Opus && opus.Samples(data) == 0, codec == frame.FLAC && flac.Samples(data) == 0:
-		return nil, nil, 0, nil, fmt.Errorf("%w: %s frame of %d bytes", errTag, codec, len(data))
+		return nil, nil, 0, nil, fmt.Errorf("%w: %s frame of %d bytes", flv.ErrMalformed, codec, len(data))
 	}
 	return data, nil, 0, nil, nil
 }

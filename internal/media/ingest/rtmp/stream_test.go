@@ -16,6 +16,7 @@ import (
 	"millrace/internal/media/frame"
 	"millrace/internal/media/ingest"
 	"millrace/internal/media/ingest/ingesttest"
+	"millrace/internal/media/rtmpwire"
 )
 
 // publishes sends the opening and then b, and gives back the filled sink with its cause.
@@ -302,7 +303,7 @@ func TestUnsupportedIsRefusedWithReason(t *testing.T) {
 				t.Errorf("cause %v", cause)
 			}
 			if !bytes.Contains(said, []byte("NetStream.Publish.Rejected")) || !bytes.Contains(said, []byte(tt.want)) {
-				t.Errorf("the encoder is told %q", said[2*handshakeSize+1:])
+				t.Errorf("the encoder is told %q", said[2*rtmpwire.HandshakeSize+1:])
 			}
 		})
 	}

@@ -28,7 +28,7 @@ func urlSegments(tcURL string) []string {
 	return segments(path)
 }
 
-// knownApplication tells whether a connect command may go on; what is left open there is decided by its stream name.
+// knownApplication reports whether a connect command may go on; what is left open there is decided by its stream name.
 func knownApplication(app, tcURL string) bool {
 	s := segments(app)
 	if len(s) == 0 {

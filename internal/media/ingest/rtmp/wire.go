@@ -3,33 +3,21 @@ package rtmp
 import (
 	"bufio"
 	"bytes"
-	"crypto/rand"
-	"encoding/binary"
-	"errors"
 	"fmt"
+	"io"
 	"net"
 	"time"
-
-	"github.com/bluenviron/gortmplib/pkg/amf0"
-	"github.com/bluenviron/gortmplib/pkg/bytecounter"
-	"github.com/bluenviron/gortmplib/pkg/message"
 
 	"millrace/internal/media/rtmpwire"
 )
 
 const (
-	rtmpVersion   = 3    // first byte of a plain RTMP connection
-	tlsRecord     = 0x16 // first byte of a TLS connection
-	handshakeSize = 1536 // bytes of C1, C2, S1 and S2, RTMP 1.0 section 5.2
 	ackWindow     = 2_500_000
 	sendChunkSize = 65536
-	publishStream = 0x1000000 // message stream 1 as the library stores it
-	minAckWindow  = 1 << 16   // a peer that asks for an acknowledgement of every byte gets fewer
-	readBuffer    = 8 << 10   // of a peer that has shown no key
-	mediaBuffer   = 32 << 10  // of a publisher: most frames come with one read
+	publishStream = 1        // message stream that createStream gives
+	readBuffer    = 8 << 10  // of a peer that has shown no key
+	mediaBuffer   = 32 << 10 // of a publisher: most frames come with one read
 )
-
-var errNotRTMP = errors.New("peer does not speak RTMP")
 
 // source reads from the connection: it keeps the time and the count of what came, and once idle is set it moves the read
 // deadline along, at most a few times per idle span because each costs a timer.
@@ -60,38 +48,19 @@ func (s *source) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// sinkWriter writes under a deadline: a peer that does not read its replies is not waited for.
-type sinkWriter struct {
-	nc      net.Conn
-	timeout time.Duration
-}
-
-func (w sinkWriter) Write(p []byte) (int, error) {
-	if err := w.nc.SetWriteDeadline(time.Now().Add(w.timeout)); err != nil {
-		return 0, err
-	}
-	return w.nc.Write(p)
-}
-
-// wire is the protocol below commands and media: handshake, chunks, protocol control messages.
+// wire is the protocol below commands and media, and the responses of a server.
 type wire struct {
-	src    *source
-	br     *bufio.Reader
-	chunks *rtmpwire.Reader
-	out    sinkWriter
-	w      *message.Writer
-	window uint64 // bytes after which the peer wants an acknowledgement; 0: never
-	acked  uint64
+	*rtmpwire.Conn
+
+	src *source
+	br  *bufio.Reader
+	out io.Writer
 }
 
 func newWire(nc net.Conn, writeTimeout time.Duration) *wire {
 	src := &source{nc: nc}
-	br := bufio.NewReaderSize(src, readBuffer)
-	out := sinkWriter{nc: nc, timeout: writeTimeout}
-	return &wire{
-		src: src, br: br, chunks: rtmpwire.NewReader(br), out: out,
-		w: message.NewWriter(out, bytecounter.NewWriter(out), false),
-	}
+	br, out := bufio.NewReaderSize(src, readBuffer), rtmpwire.Timed(nc, writeTimeout)
+	return &wire{Conn: rtmpwire.NewConn(br, out, func() uint64 { return src.count }), src: src, br: br, out: out}
 }
 
 // allowMedia lets audio and video through once the peer may publish, with a buffer that fits them.
@@ -99,150 +68,57 @@ func (w *wire) allowMedia(maxMessage int) {
 	rest, _ := w.br.Peek(w.br.Buffered()) // what is there can be peeked at
 	w.src.ahead = bytes.Clone(rest)
 	w.br = bufio.NewReaderSize(w.src, mediaBuffer)
-	w.chunks.Reset(w.br)
-	w.chunks.AllowMedia(maxMessage)
+	w.AllowMedia(w.br, maxMessage)
 }
 
-// handshake is the plain one of RTMP 1.0 section 5.2; every encoder has it. RTMPE is not offered: RTMPS is.
-func (w *wire) handshake() error {
-	version, err := w.br.ReadByte()
+// handshake is the plain one of RTMP 1.0 section 5.2.
+func (w *wire) handshake() error { return rtmpwire.ServerHandshake(w.br, w.out) }
+
+// welcome accepts connect, section 7.2.1.1; more are further properties of the server.
+func (w *wire) welcome(transaction int, more rtmpwire.Object) error {
+	properties := append(rtmpwire.Object{{Name: "fmsVer", Value: "FMS/3,5,7,7009"}, {Name: "capabilities", Value: 31.0}}, more...)
+	succeeded := rtmpwire.Status("status", "NetConnection.Connect.Success", "Connection succeeded.",
+		rtmpwire.Property{Name: "objectEncoding", Value: 0.0})
+	const dynamic = 2 // the limit of the window may change, section 5.4.5
+	bandwidth := rtmpwire.Control(rtmpwire.TypePeerBandwidth, ackWindow)
+	bandwidth.Body = append(bandwidth.Body, dynamic)
+	err := w.Send(
+		rtmpwire.Control(rtmpwire.TypeWindowAckSize, ackWindow),
+		bandwidth,
+		rtmpwire.Control(rtmpwire.TypeSetChunkSize, sendChunkSize),
+		respond("_result", transaction, properties, succeeded),
+	)
 	if err != nil {
-		return fmt.Errorf("read C0: %w", err)
-	}
-	if version == tlsRecord {
-		return fmt.Errorf("%w: it speaks TLS on the port of plain RTMP", errNotRTMP)
-	}
-	if version != rtmpVersion {
-		return fmt.Errorf("%w: first byte %#02x", errNotRTMP, version)
-	}
-	reply := make([]byte, 1+2*handshakeSize) // S0, S1, S2
-	s1, s2 := reply[1:1+handshakeSize], reply[1+handshakeSize:]
-	if err := rtmpwire.ReadFull(w.br, s2); err != nil { // S2 is an echo of C1
-		return fmt.Errorf("read C1: %w", err)
-	}
-	reply[0] = rtmpVersion
-	if _, err := rand.Read(s1[8:]); err != nil {
-		return fmt.Errorf("make S1: %w", err)
-	}
-	if _, err := w.out.Write(reply); err != nil {
-		return fmt.Errorf("write S0 to S2: %w", err)
-	}
-	if _, err := w.br.Discard(handshakeSize); err != nil {
-		return fmt.Errorf("read C2: %w", err)
+		return fmt.Errorf("respond to connect: %w", err)
 	}
 	return nil
 }
 
-// next returns the next command, data or media message and serves the protocol control messages before it.
-func (w *wire) next() (rtmpwire.Packet, error) {
-	for {
-		p, err := w.chunks.Read()
-		if err != nil {
-			return rtmpwire.Packet{}, err
-		}
-		if w.window > 0 && w.src.count-w.acked >= w.window {
-			w.acked = w.src.count
-			if err := w.w.Write(&message.Acknowledge{Value: uint32(w.acked)}); err != nil {
-				return rtmpwire.Packet{}, fmt.Errorf("write acknowledgement: %w", err)
-			}
-		}
-		if p.Kind >= rtmpwire.TypeAudio {
-			return p, nil
-		}
-		if err := w.control(p); err != nil {
-			return rtmpwire.Packet{}, err
-		}
-	}
-}
-
-// control serves one protocol control message, sections 5.4 and 7.1.7. Kinds that say nothing to a server are passed over.
-func (w *wire) control(p rtmpwire.Packet) error {
-	if p.Kind == rtmpwire.TypeUserControl {
-		return w.userControl(p.Body)
-	}
-	if len(p.Body) < 4 {
-		return fmt.Errorf("%w: control message type %d of %d bytes", rtmpwire.ErrChunk, p.Kind, len(p.Body))
-	}
-	v := binary.BigEndian.Uint32(p.Body)
-	switch p.Kind {
-	case rtmpwire.TypeSetChunkSize:
-		if v &= 0x7fffffff; v == 0 {
-			return fmt.Errorf("%w: chunk size 0", rtmpwire.ErrChunk)
-		}
-		w.chunks.ChunkSize = v
-	case rtmpwire.TypeAbort:
-		w.chunks.Abort(v)
-	case rtmpwire.TypeWindowAckSize:
-		w.window = uint64(max(v, minAckWindow))
-	}
-	return nil
-}
-
-func (w *wire) userControl(b []byte) error {
-	const pingRequest = 6
-	if len(b) < 6 || binary.BigEndian.Uint16(b) != pingRequest {
-		return nil
-	}
-	t := binary.BigEndian.Uint32(b[2:])
-	if err := w.w.Write(&message.UserControlPingResponse{ServerTime: t}); err != nil {
-		return fmt.Errorf("write ping response: %w", err)
-	}
-	return nil
-}
-
-// welcome answers connect, section 7.2.1.1; more are further properties of the server.
-func (w *wire) welcome(transaction int, more amf0.Object) error {
-	properties := append(amf0.Object{{Key: "fmsVer", Value: "FMS/3,5,7,7009"}, {Key: "capabilities", Value: 31.0}}, more...)
-	for _, m := range []message.Message{
-		&message.SetWindowAckSize{Value: ackWindow},
-		&message.SetPeerBandwidth{Value: ackWindow, Type: 2},
-		&message.SetChunkSize{Value: sendChunkSize},
-		&message.CommandAMF0{ChunkStreamID: 3, Name: "_result", CommandID: transaction, Arguments: amf0.Data{
-			properties,
-			status("status", "NetConnection.Connect.Success", "Connection succeeded.", amf0.ObjectEntry{Key: "objectEncoding", Value: 0.0}),
-		}},
-	} {
-		if err := w.w.Write(m); err != nil {
-			return fmt.Errorf("answer connect: %w", err)
-		}
-	}
-	return nil
-}
-
-// refuseConnect answers connect with an error.
+// refuseConnect responds to connect with an error.
 func (w *wire) refuseConnect(transaction int, code, description string) error {
-	err := w.w.Write(&message.CommandAMF0{ChunkStreamID: 3, Name: "_error", CommandID: transaction, Arguments: amf0.Data{
-		nil, status("error", code, description),
-	}})
-	if err != nil {
+	if err := w.Send(respond("_error", transaction, nil, rtmpwire.Status("error", code, description))); err != nil {
 		return fmt.Errorf("refuse connect: %w", err)
 	}
 	return nil
 }
 
-// result answers a command that has nothing to tell but value.
+// result responds to a command that returns nothing but value.
 func (w *wire) result(transaction int, value any) error {
-	err := w.w.Write(&message.CommandAMF0{ChunkStreamID: 3, Name: "_result", CommandID: transaction, Arguments: amf0.Data{nil, value}})
-	if err != nil {
-		return fmt.Errorf("answer command: %w", err)
+	if err := w.Send(respond("_result", transaction, nil, value)); err != nil {
+		return fmt.Errorf("respond to command: %w", err)
 	}
 	return nil
 }
 
 // onStatus tells the encoder what became of its stream, section 7.2.2.6.
 func (w *wire) onStatus(level, code, description string) error {
-	err := w.w.Write(&message.CommandAMF0{
-		ChunkStreamID: 5, MessageStreamID: publishStream, Name: "onStatus",
-		Arguments: amf0.Data{nil, status(level, code, description)},
-	})
-	if err != nil {
+	c := rtmpwire.Command{Name: "onStatus", Args: []any{nil, rtmpwire.Status(level, code, description)}}
+	if err := w.Send(c.Message(rtmpwire.ChunkStatus, publishStream)); err != nil {
 		return fmt.Errorf("write status: %w", err)
 	}
 	return nil
 }
 
-func status(level, code, description string, more ...amf0.ObjectEntry) amf0.Object {
-	return append(amf0.Object{
-		{Key: "level", Value: level}, {Key: "code", Value: code}, {Key: "description", Value: description},
-	}, more...)
+func respond(name string, transaction int, args ...any) rtmpwire.Out {
+	return rtmpwire.Command{Name: name, Transaction: transaction, Args: args}.Message(rtmpwire.ChunkCommand, 0)
 }

@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net/netip"
 	"reflect"
-	"runtime/debug"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -18,11 +17,12 @@ import (
 	"github.com/datarhei/gosrt/circular"
 	"github.com/datarhei/gosrt/packet"
 
+	"millrace/internal/fault"
 	"millrace/internal/media/container/mpegts"
 	"millrace/internal/media/ingest"
 )
 
-// conn is one caller. Everything but inspect, link, heard and goodbye runs on its goroutine.
+// conn is one caller. Everything but inspect, link, acknowledged and shutDown runs on its goroutine.
 type conn struct {
 	server  *Server
 	opts    *Options
@@ -45,12 +45,12 @@ type conn struct {
 	mu       sync.Mutex // what gosrt's and other goroutines share
 	accepted bool       // wire is there
 	started  bool       // media has come
-	ended    bool       // the caller has said goodbye
-	answered time.Time  // when the caller answered an acknowledgement last
+	ended    bool       // the caller has sent a shutdown
+	lastACK  time.Time  // when the caller last acknowledged an acknowledgement (ACKACK)
 	cause    error      // why inspect closed the connection
 }
 
-// refusal is an answer of no that was given to the caller.
+// refusal is a "no" that was given to the caller.
 type refusal struct {
 	code gosrt.RejectionReason
 	err  error // why, for the log
@@ -59,24 +59,6 @@ type refusal struct {
 
 func (r *refusal) Error() string { return r.err.Error() }
 func (r *refusal) Unwrap() error { return r.err }
-
-// panicError is a panic of this connection.
-type panicError struct {
-	value any
-	stack []byte
-}
-
-func (p *panicError) Error() string { return fmt.Sprintf("panic: %v", p.value) }
-
-// guard turns a panic into an error.
-func guard(f func() error) (err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			err = &panicError{r, debug.Stack()}
-		}
-	}()
-	return f()
-}
 
 // The reasons for a refusal that are not the gate's.
 var (
@@ -94,15 +76,15 @@ var (
 func (c *conn) run(ctx context.Context) error {
 	var pub context.Context
 	var sink ingest.Sink
-	err := guard(func() (err error) {
-		defer func() { <-c.server.answers }()
-		pub, sink, err = c.answer(ctx) //nolint:fatcontext // once
+	err := fault.Guard(func() (err error) {
+		defer func() { <-c.server.handshakes }()
+		pub, sink, err = c.admit(ctx) //nolint:fatcontext // once
 		return err
 	})
 	if err == nil {
 		return c.publish(ctx, pub, sink)
 	}
-	if _, refused := errors.AsType[*refusal](err); !refused { // a panic: whoever was not answered must not stay on gosrt's lists
+	if _, refused := errors.AsType[*refusal](err); !refused { // a panic: anyone without a response must not stay on gosrt's lists
 		c.req.Reject(gosrt.REJX_ISE)
 		if sink != nil {
 			sink.Close(err)
@@ -111,12 +93,12 @@ func (c *conn) run(ctx context.Context) error {
 	return err
 }
 
-// callersPatience is how long callers wait for their answer, 3 s, less the way to them: one who has given up must not be let in, because
+// callersPatience is how long callers wait for a response, 3 s, less the way to them: one that has given up must not be let in, because
 // it would be in its own way when it calls again.
 const callersPatience = 2900 * time.Millisecond
 
-// answer accepts the caller or refuses it.
-func (c *conn) answer(ctx context.Context) (pub context.Context, sink ingest.Sink, err error) {
+// admit accepts the caller or refuses it.
+func (c *conn) admit(ctx context.Context) (pub context.Context, sink ingest.Sink, err error) {
 	looking, cancel := context.WithTimeout(ctx, min(c.opts.HandshakeTimeout, callersPatience))
 	defer cancel()
 	id, err := c.check(looking)
@@ -132,7 +114,7 @@ func (c *conn) answer(ctx context.Context) (pub context.Context, sink ingest.Sin
 		giveUp(err)
 		return nil, nil, c.refuse(ctx, err)
 	}
-	if !intime { // nobody waits for the answer any more
+	if !intime { // nobody waits for the response any more
 		err = errors.New("admission took longer than callers wait")
 		sink.Close(err)
 		return nil, nil, c.refuse(ctx, err)
@@ -197,9 +179,9 @@ func (c *conn) refuse(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		r.code, r.err, r.ours = gosrt.REJX_DOWN, context.Cause(ctx), false
 	}
-	for _, answer := range answers {
-		if errors.Is(err, answer.err) {
-			r.code, r.ours = answer.code, false
+	for _, known := range rejections {
+		if errors.Is(err, known.err) {
+			r.code, r.ours = known.code, false
 			break
 		}
 	}
@@ -207,8 +189,8 @@ func (c *conn) refuse(ctx context.Context, err error) error {
 	return r
 }
 
-// answers are the rejection codes: those of the protocol, and from 1400 on those of its Access Control guidelines.
-var answers = []struct { //nolint:gochecknoglobals // a table
+// rejections are the codes: those of the protocol, and from 1400 on those of its Access Control guidelines.
+var rejections = []struct { //nolint:gochecknoglobals // a table
 	err  error
 	code gosrt.RejectionReason
 }{
@@ -227,7 +209,7 @@ var answers = []struct { //nolint:gochecknoglobals // a table
 // publish carries the media until the publication's end.
 func (c *conn) publish(ctx, pub context.Context, sink ingest.Sink) error {
 	c.demuxer = mpegts.NewDemuxer(sink)
-	c.answered, c.gone = time.Now(), make(chan struct{})
+	c.lastACK, c.gone = time.Now(), make(chan struct{})
 	c.log = ingest.Logger(c.log, sink)
 	hangUp := func() { _ = c.wire.Close() }
 	defer hangUp()
@@ -238,11 +220,11 @@ func (c *conn) publish(ctx, pub context.Context, sink ingest.Sink) error {
 	c.server.enter(c)
 	defer c.server.leave(c)
 	c.log.InfoContext(ctx, "encoder connected", "protocol", "srt", "remote", c.remote, "encoder", c.encoder)
-	err := guard(c.carry)
+	err := fault.Guard(c.carry)
 	c.mu.Lock()
 	cause := c.cause
 	c.mu.Unlock()
-	_, panicked := errors.AsType[*panicError](err)
+	_, panicked := errors.AsType[*fault.PanicError](err)
 	switch {
 	case panicked:
 	case pub.Err() != nil:
@@ -252,7 +234,7 @@ func (c *conn) publish(ctx, pub context.Context, sink ingest.Sink) error {
 	case cause != nil:
 		err = cause
 	}
-	if cerr := guard(func() error { sink.Close(err); return nil }); cerr != nil {
+	if cerr := fault.Guard(func() error { sink.Close(err); return nil }); cerr != nil {
 		return cerr
 	}
 	return err
@@ -319,10 +301,10 @@ func (c *conn) ending() error {
 	return fmt.Errorf("%w: no sign of life for %v", ingest.ErrSilent, c.opts.IdleTimeout)
 }
 
-// goodbye notes that the caller has said that it ends, and waits until what it sent before is taken. It runs on the goroutine on which
+// shutDown notes that the caller has said that it ends, and waits until what it sent before is taken. It runs on the goroutine on which
 // gosrt reads the connection's packets, of which no more come: as soon as it returns, gosrt throws away what is not due yet, and that is
 // the last part of every broadcast, as long as the latency.
-func (c *conn) goodbye() {
+func (c *conn) shutDown() {
 	c.mu.Lock()
 	c.ended = true
 	c.mu.Unlock()
@@ -346,12 +328,12 @@ func (c *conn) goodbye() {
 	}
 }
 
-// heard notes that the caller has answered an acknowledgement.
-func (c *conn) heard() {
+// acknowledged notes that the caller has responded to an acknowledgement.
+func (c *conn) acknowledged() {
 	now := time.Now()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.answered = now
+	c.lastACK = now
 }
 
 // link tells how the connection does.
@@ -371,8 +353,8 @@ func (c *conn) link() ingest.LinkStats {
 	}
 }
 
-// muteness is how long a peer may go without answering acknowledgements, a hundred of which it gets each second: gosrt remembers each
-// until it, or a later one, is answered.
+// muteness is how long a peer may go without an ACKACK for acknowledgements, a hundred of which it gets each second:
+// gosrt remembers each until it, or a later one, has its ACKACK.
 const muteness = time.Minute
 
 // inspect closes the connection if it is beyond its bounds. It runs on the server's watching goroutine.
@@ -388,7 +370,7 @@ func (c *conn) inspect(now time.Time) {
 		c.cause = errFlood
 	case !c.started && now.Sub(c.begun) > c.opts.HandshakeTimeout && s.Accumulated.PktRecv == 0:
 		c.cause = errNoAnswer
-	case now.Sub(c.answered) > muteness:
+	case now.Sub(c.lastACK) > muteness:
 		c.cause = errMute
 	default:
 		return

@@ -23,6 +23,7 @@ import (
 
 	gosrt "github.com/datarhei/gosrt"
 
+	"millrace/internal/fault"
 	"millrace/internal/media/ingest"
 )
 
@@ -37,7 +38,7 @@ type Options struct {
 	Secrets Secrets
 	Logger  *slog.Logger
 
-	// HandshakeTimeout is how long the answer to a caller may take (3 s at most, which is how long callers wait), and then how long the
+	// HandshakeTimeout is how long the response to a caller may take (3 s at most, which is how long callers wait), and then how long the
 	// first packet of media may; 4 s when 0.
 	HandshakeTimeout time.Duration
 	// IdleTimeout ends a connection from which nothing came, not even a sign of life; 15 s when 0. Callers give one each second.
@@ -46,9 +47,10 @@ type Options struct {
 	Latency time.Duration
 	// MaxConns bounds the connections of the server; 2000 when 0.
 	MaxConns int
-	// MaxConnsPerIP bounds those of one IPv4 address or IPv6 /64, with callers that are being answered; 100 when 0.
+	// MaxConnsPerIP bounds those of one IPv4 address or IPv6 /64, with callers in their handshake; 100 when 0.
 	MaxConnsPerIP int
-	// MaxHandshakes bounds how many callers are answered at a time: each costs a look-up and some milliseconds of work; 64 when 0.
+	// MaxHandshakes bounds how many handshakes go on at a time: each costs a look-up and some milliseconds of work; 64
+	// when 0.
 	MaxHandshakes int
 	// MaxBuffer bounds what one connection holds of packets that are not due yet, in bytes; 32 MiB when 0: twelve seconds of 20 Mbit/s.
 	MaxBuffer uint64
@@ -56,10 +58,10 @@ type Options struct {
 
 // Server takes SRT publishers.
 type Server struct {
-	opts    Options
-	ln      gosrt.Listener
-	crowd   ingest.Crowd
-	answers chan struct{} // a token for each caller that is being answered
+	opts       Options
+	ln         gosrt.Listener
+	limit      ingest.Limiter
+	handshakes chan struct{} // a token for each caller that shakes hands
 
 	mu      sync.Mutex
 	conns   map[uint32]*conn // by socket id
@@ -105,38 +107,38 @@ func Listen(ctx context.Context, addr string, o Options) (*Server, error) {
 		})
 	}
 	s := &Server{
-		opts: o, answers: make(chan struct{}, o.MaxHandshakes), conns: map[uint32]*conn{},
-		crowd: ingest.Crowd{Max: o.MaxConns, PerOrigin: o.MaxConnsPerIP},
+		opts: o, handshakes: make(chan struct{}, o.MaxHandshakes), conns: map[uint32]*conn{},
+		limit: ingest.Limiter{Max: o.MaxConns, PerOrigin: o.MaxConnsPerIP},
 	}
-	c.Logger = ear{s}
+	c.Logger = packetLog{s}
 	if s.ln, err = gosrt.Listen("srt", bind, c); err != nil {
 		return nil, fmt.Errorf("listen for SRT: %w", err)
 	}
 	return s, nil
 }
 
-// ear hears of gosrt's log what gosrt does not tell otherwise. It implements gosrt.Logger.
-type ear struct{ s *Server }
+// packetLog takes from gosrt's log what gosrt does not tell otherwise. It implements gosrt.Logger.
+type packetLog struct{ s *Server }
 
 // HasTopic implements gosrt.Logger.
-func (ear) HasTopic(string) bool { return false }
+func (packetLog) HasTopic(string) bool { return false }
 
 // Listen implements gosrt.Logger.
-func (ear) Listen() <-chan gosrt.Log { return nil }
+func (packetLog) Listen() <-chan gosrt.Log { return nil }
 
 // Close implements gosrt.Logger.
-func (ear) Close() {}
+func (packetLog) Close() {}
 
 // Print implements gosrt.Logger. It is called for each packet, before anything is done about it, and makes no text of it.
-func (e ear) Print(topic string, socket uint32, _ int, _ func() string) {
+func (p packetLog) Print(topic string, socket uint32, _ int, _ func() string) {
 	switch topic {
 	case "control:recv:shutdown:dump":
-		if c := e.s.conn(socket); c != nil {
-			c.goodbye()
+		if c := p.s.conn(socket); c != nil {
+			c.shutDown()
 		}
 	case "control:recv:ACKACK:dump":
-		if c := e.s.conn(socket); c != nil {
-			c.heard()
+		if c := p.s.conn(socket); c != nil {
+			c.acknowledged()
 		}
 	}
 }
@@ -199,7 +201,7 @@ func (s *Server) accept(ctx context.Context, wg *sync.WaitGroup) error {
 	for {
 		var req gosrt.ConnRequest
 		var broken error
-		err := guard(func() error {
+		err := fault.Guard(func() error {
 			req, broken = s.ln.Accept2()
 			return nil
 		})
@@ -210,33 +212,33 @@ func (s *Server) accept(ctx context.Context, wg *sync.WaitGroup) error {
 			s.drop("handshake can not be read", netip.AddrPort{})
 			continue
 		}
-		s.meet(ctx, wg, req)
+		s.handle(ctx, wg, req)
 	}
 }
 
-// meet answers a caller on a goroutine of its own, or at once when it is one too many.
-func (s *Server) meet(ctx context.Context, wg *sync.WaitGroup, req gosrt.ConnRequest) {
+// handle serves a caller on a goroutine of its own, or rejects it at once when it is one too many.
+func (s *Server) handle(ctx context.Context, wg *sync.WaitGroup, req gosrt.ConnRequest) {
 	remote := addrPort(req.RemoteAddr())
 	if ctx.Err() != nil {
 		req.Reject(gosrt.REJX_DOWN)
 		return
 	}
-	if !s.crowd.Enter(remote) {
+	if !s.limit.Acquire(remote) {
 		req.Reject(gosrt.REJX_OVERLOAD)
 		s.drop("too many connections", remote)
 		return
 	}
 	select {
-	case s.answers <- struct{}{}:
+	case s.handshakes <- struct{}{}:
 	default:
-		s.crowd.Leave(remote)
+		s.limit.Release(remote)
 		req.Reject(gosrt.REJX_OVERLOAD)
 		s.drop("too many callers at a time", remote)
 		return
 	}
 	c := &conn{server: s, opts: &s.opts, remote: remote, req: req, log: s.opts.Logger, begun: time.Now()}
 	wg.Go(func() {
-		defer s.crowd.Leave(remote)
+		defer s.limit.Release(remote)
 		s.report(ctx, c, c.run(ctx))
 	})
 }
@@ -301,8 +303,8 @@ func (s *Server) watch(ctx context.Context) {
 // report is the one line that a connection's end is worth.
 func (s *Server) report(ctx context.Context, c *conn, err error) {
 	log := c.log.With("protocol", "srt", "remote", c.remote)
-	if p, ok := errors.AsType[*panicError](err); ok {
-		log.ErrorContext(ctx, "connection panicked", "error", p, "encoder", c.encoder, "stack", string(p.stack))
+	if p, ok := errors.AsType[*fault.PanicError](err); ok {
+		log.ErrorContext(ctx, "connection panicked", "error", p, "encoder", c.encoder, "stack", string(p.Stack))
 		return
 	}
 	if r, ok := errors.AsType[*refusal](err); ok {

@@ -260,7 +260,7 @@ func isUnsupported(err error) bool {
 	return ok
 }
 
-// TestTellsWhatIsNotRecorded: whoever wonders where the sound is finds it in the log while the encoder is connected.
+// TestTellsWhatIsNotRecorded: anyone who wonders where the sound is finds it in the log while the encoder is connected.
 func TestTellsWhatIsNotRecorded(t *testing.T) {
 	t.Parallel()
 	sink := ingesttest.NewRecorder()
@@ -404,7 +404,7 @@ func TestFlood(t *testing.T) {
 	}
 }
 
-// handshake sends a datagram of a handshake that was changed, after the one that gets the cookie, and gives the answer.
+// handshake sends a datagram of a handshake that was changed, after the one that gets the cookie, and gives the response.
 func handshake(t *testing.T, addr string, change func(*packet.CIFHandshake), cut int) []byte {
 	t.Helper()
 	conn, err := net.Dial("udp", addr)
@@ -412,7 +412,7 @@ func handshake(t *testing.T, addr string, change func(*packet.CIFHandshake), cut
 		t.Fatal(err)
 	}
 	defer func() { _ = conn.Close() }()
-	answer := make([]byte, 1500)
+	response := make([]byte, 1500)
 	exchange := func(c *packet.CIFHandshake, cut int, patience time.Duration) []byte {
 		_ = conn.SetReadDeadline(time.Now().Add(patience))
 		p := packet.NewPacket(conn.RemoteAddr())
@@ -428,11 +428,11 @@ func handshake(t *testing.T, addr string, change func(*packet.CIFHandshake), cut
 		if _, err := conn.Write(b.Bytes()[:b.Len()-cut]); err != nil {
 			t.Fatal(err)
 		}
-		n, err := conn.Read(answer)
+		n, err := conn.Read(response)
 		if err != nil {
 			return nil
 		}
-		return answer[:n]
+		return response[:n]
 	}
 	c := &packet.CIFHandshake{
 		Version: 4, EncryptionField: 0, ExtensionField: 2, InitialPacketSequenceNumber: circular.New(1, packet.MAX_SEQUENCENUMBER),
@@ -440,7 +440,7 @@ func handshake(t *testing.T, addr string, change func(*packet.CIFHandshake), cut
 	}
 	first := exchange(c, 0, 10*time.Second)
 	if len(first) < 64 {
-		t.Fatal("no answer to the first handshake")
+		t.Fatal("no response to the first handshake")
 	}
 	c.SynCookie = uint32(first[44])<<24 | uint32(first[45])<<16 | uint32(first[46])<<8 | uint32(first[47])
 	c.HandshakeType = packet.HSTYPE_CONCLUSION

@@ -1,8 +1,10 @@
 package whip
 
 import (
+	"bytes"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +16,8 @@ import (
 	"github.com/pion/rtcp"
 	"github.com/pion/webrtc/v4"
 	samples "github.com/pion/webrtc/v4/pkg/media"
+
+	"millrace/internal/media/captions/cea608/cea608test"
 )
 
 // reply is an HTTP answer, read whole.
@@ -55,7 +59,8 @@ type publisher struct {
 	url          string        // of the session
 	etag         string
 	answer       string
-	gop          int // pictures from one key frame that nobody asked for to the next
+	gop          int                 // pictures from one key frame that nobody asked for to the next
+	says         *cea608test.Encoder // of the captions in the pictures; nil: there are none
 }
 
 // wants says how a publisher is.
@@ -248,7 +253,12 @@ func (p *publisher) play(stop <-chan struct{}) {
 				isKey = true
 			default:
 			}
-			_ = p.video.WriteSample(samples.Sample{Data: picture(pictures, isKey, 4000), Duration: 40 * time.Millisecond})
+			data := picture(pictures, isKey, 4000)
+			if p.says != nil {
+				slice := bytes.LastIndex(data, []byte{0, 0, 0, 1})
+				data = slices.Insert(data, slice, append([]byte{0, 0, 0, 1}, p.says.SEI(float64(pictures)/25)...)...)
+			}
+			_ = p.video.WriteSample(samples.Sample{Data: data, Duration: 40 * time.Millisecond})
 			pictures++
 		}
 		select {

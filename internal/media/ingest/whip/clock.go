@@ -62,8 +62,8 @@ func (c *rtpClock) arrived(ts int64, at time.Duration) {
 	c.least, c.span = min(c.least, d), min(c.span, d)
 }
 
-// turn begins a span. Where nothing came in the last one, what was measured before goes on to hold.
-func (c *rtpClock) turn() { c.least, c.fresh = c.span, true }
+// beginSpan begins a span. Where nothing came in the last one, what was measured before goes on to hold.
+func (c *rtpClock) beginSpan() { c.least, c.fresh = c.span, true }
 
 // report takes a sender report: its 64-bit NTP time and the same moment's timestamp.
 func (c *rtpClock) report(ntp uint64, ts uint32) {
@@ -81,14 +81,14 @@ func (c *rtpClock) report(ntp uint64, ts uint32) {
 // A browser's clock of pictures is the wall clock, but that of its sound counts samples: a machine that is too busy to record some leaves
 // it behind for good. Reports tell this after some seconds, and how the frames arrive does before.
 type clocks struct {
-	tracks  [2]rtpClock
-	base    [2]time.Duration // added to media time
-	based   [2]bool
-	synced  bool          // base of the sound is by reports
-	wanted  time.Duration // a larger difference told by the last report
-	pending bool
-	settled [2]time.Duration // least of each track when their relation was known last
-	until   time.Duration    // when the span ends
+	tracks   [2]rtpClock
+	base     [2]time.Duration // added to media time
+	based    [2]bool
+	synced   bool          // base of the sound is by reports
+	wanted   time.Duration // a larger difference told by the last report
+	pending  bool
+	baseline [2]time.Duration // least of each track when their relation was known last
+	until    time.Duration    // when the span ends
 }
 
 // time is where a frame stands.
@@ -96,7 +96,7 @@ func (c *clocks) time(k frame.Kind, ts int64) time.Duration {
 	t := &c.tracks[k]
 	if !c.based[k] {
 		c.base[k], c.based[k] = t.least, true
-		c.settle()
+		c.setBaseline()
 		c.sync()
 	}
 	return t.media(ts) + c.base[k]
@@ -107,14 +107,14 @@ func (c *clocks) arrived(k frame.Kind, ts int64, at time.Duration) {
 	if at >= c.until {
 		c.until = at + arrivalSpan
 		for k := range c.tracks {
-			c.tracks[k].turn()
+			c.tracks[k].beginSpan()
 		}
 	}
 	c.tracks[k].arrived(ts, at)
 	if slip := c.slip(); k == frame.Audio && slip > slipStep {
 		c.base[frame.Audio] += slip
 		c.tracks[frame.Audio].wall += slip // what was reported belongs to the time before
-		c.settle()
+		c.setBaseline()
 	}
 }
 
@@ -123,28 +123,28 @@ func (c *clocks) slip() time.Duration {
 	if !c.based[frame.Video] || !c.based[frame.Audio] {
 		return 0
 	}
-	video, audio := c.tracks[frame.Video].least-c.settled[frame.Video], c.tracks[frame.Audio].least-c.settled[frame.Audio]
+	video, audio := c.tracks[frame.Video].least-c.baseline[frame.Video], c.tracks[frame.Audio].least-c.baseline[frame.Audio]
 	return audio - max(video, 0)
 }
 
-func (c *clocks) settle() {
+func (c *clocks) setBaseline() {
 	for k := range c.tracks {
-		c.settled[k] = c.tracks[k].least
+		c.baseline[k] = c.tracks[k].least
 	}
 }
 
-// both tells whether reports of both tracks are there.
+// both reports whether reports of both tracks are there.
 func (c *clocks) both() bool { return c.tracks[frame.Video].reported && c.tracks[frame.Audio].reported }
 
 // report takes a sender report of a track.
 func (c *clocks) report(k frame.Kind, ntp uint64, ts uint32) {
 	c.tracks[k].report(ntp, ts)
 	if stepped := c.sync(); stepped || k == frame.Audio {
-		c.settle()
+		c.setBaseline()
 	}
 }
 
-// sync moves the sound to where reports say that it belongs, and tells whether that was a step.
+// sync moves the sound to where reports say that it belongs, and reports whether that was a step.
 func (c *clocks) sync() (stepped bool) {
 	if !c.both() || !c.based[frame.Video] || !c.based[frame.Audio] {
 		return false

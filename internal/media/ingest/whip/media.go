@@ -19,7 +19,7 @@ const (
 	keyAgain    = 500 * time.Millisecond  // before a request is repeated
 	keyFirst    = 250 * time.Millisecond  // before the first one: a stream begins with a key frame by itself
 
-	settleTime = 300 * time.Millisecond // of pictures by which the tracks' first relation is found when no reports are there
+	stableTime = 300 * time.Millisecond // of pictures by which the tracks' first relation is found when no reports are there
 	startWait  = 5 * time.Second        // for a track that was announced
 	heldBytes  = 16 << 20
 
@@ -187,8 +187,8 @@ func (m *media) start(now time.Time) error {
 		return nil
 	}
 	alone := m.tracks[frame.Video] == nil || m.tracks[frame.Audio] == nil
-	settled := !m.keyAt.IsZero() && (m.clocks.both() || now.Sub(m.keyAt) >= settleTime)
-	if !alone && !settled && now.Sub(m.firstAt) < startWait && m.bytes < heldBytes {
+	stable := !m.keyAt.IsZero() && (m.clocks.both() || now.Sub(m.keyAt) >= stableTime)
+	if !alone && !stable && now.Sub(m.firstAt) < startWait && m.bytes < heldBytes {
 		return nil
 	}
 	m.running = true
@@ -247,7 +247,7 @@ func (m *media) write(u unit) error {
 	return m.sink.Write(f)
 }
 
-// wantsKey tells whether a key frame is to be asked for now, and takes it that this is done.
+// wantsKey reports whether a key frame is to be asked for now, and takes it that this is done.
 func (m *media) wantsKey(now time.Time) bool {
 	if m.tracks[frame.Video] == nil || m.asked.IsZero() || now.Sub(m.asked) < keyAgain {
 		return false

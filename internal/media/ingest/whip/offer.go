@@ -11,7 +11,7 @@ import (
 	"millrace/internal/media/frame"
 )
 
-// problem is a no to a request: an HTTP status and what to tell whoever looks at it, RFC 9457.
+// problem is a no to a request: an HTTP status and what to tell anyone who looks at it, RFC 9457.
 type problem struct {
 	status int
 	detail string

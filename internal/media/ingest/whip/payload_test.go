@@ -101,9 +101,9 @@ func TestPayloads(t *testing.T) {
 					if err != nil || key != u.key || !bytes.Equal(data, u.want) {
 						t.Errorf("unit %d: %v, key %t, %d bytes for %d", i, err, key, len(data), len(u.want))
 					}
-					if told := round == 0 && i == 0; told != (config != nil) {
+					if announced := round == 0 && i == 0; announced != (config != nil) {
 						t.Errorf("round %d, unit %d: configuration %v", round, i, config)
-					} else if told && config.Codec != codec {
+					} else if announced && config.Codec != codec {
 						t.Errorf("configuration is of %s", config.Codec)
 					}
 				}
@@ -202,7 +202,7 @@ func equal(a, b []int) bool {
 	return true
 }
 
-// TestReorderIsBounded keeps a hole open for ever and counts anew.
+// TestReorderIsBounded keeps a hole open for ever and counts again.
 func TestReorderIsBounded(t *testing.T) {
 	t.Parallel()
 	r := &reorder{patience: time.Hour}
@@ -230,10 +230,10 @@ func TestReorderIsBounded(t *testing.T) {
 		r.push(&rtp.Packet{Header: rtp.Header{SequenceNumber: uint16(next - 20000 + i)}}, at(2))
 	}
 	if r.count != reorderStale+1 {
-		t.Errorf("%d packets of a sender that counts anew wait, want %d", r.count, reorderStale+1)
+		t.Errorf("%d packets of a sender that starts its sequence again wait, want %d", r.count, reorderStale+1)
 	}
 	if w, hole := r.pop(at(3600_000 + 3)); w.packet == nil || !hole {
-		t.Error("a sender that counts anew is not told")
+		t.Error("a sender that starts its sequence again is not noticed")
 	}
 }
 

@@ -92,7 +92,7 @@ type depacketizer interface {
 	// sample returns the frame in the form of frame.Frame.Data; its config is nil when the frame says none.
 	// torn: its beginning may be lost. It is errTorn when it is a key frame without the parameters that come in front of one.
 	sample(payloads [][]byte, torn bool) (data []byte, key bool, config *frame.Config, err error)
-	// head tells whether a payload can be the first of a frame.
+	// head reports whether a payload can be the first of a frame.
 	head(payload []byte) bool
 }
 
@@ -253,7 +253,7 @@ func renewed(last *frame.Config, c frame.Config) *frame.Config {
 }
 
 // opusPayloads reads RFC 7587: a payload is a packet, always announced as stereo; a mono packet decodes to two equal channels.
-type opusPayloads struct{ told bool }
+type opusPayloads struct{ announced bool }
 
 func (*opusPayloads) head([]byte) bool { return true }
 
@@ -262,7 +262,7 @@ func (o *opusPayloads) sample(payloads [][]byte, _ bool) (data []byte, key bool,
 	if len(payloads) != 1 || opus.Samples(data) == 0 {
 		return nil, false, nil, fmt.Errorf("%w: not one Opus packet", errPayload)
 	}
-	if !o.told {
+	if !o.announced {
 		header, herr := opus.Header(2)
 		if herr != nil {
 			return nil, false, nil, fmt.Errorf("make Opus header: %w", herr)
@@ -271,7 +271,7 @@ func (o *opusPayloads) sample(payloads [][]byte, _ bool) (data []byte, key bool,
 		if cerr != nil {
 			return nil, false, nil, fmt.Errorf("make Opus configuration: %w", cerr)
 		}
-		o.told, config = true, &c
+		o.announced, config = true, &c
 	}
 	return data, true, config, nil
 }

@@ -2,11 +2,15 @@ package whip
 
 import (
 	"errors"
+	"math"
 	"net/http"
 	"strings"
 	"testing"
 	"time"
 
+	"millrace/internal/media/captions"
+	"millrace/internal/media/captions/cea608/cea608test"
+	"millrace/internal/media/closedcaptions"
 	"millrace/internal/media/frame"
 	"millrace/internal/media/ingest"
 	"millrace/internal/media/ingest/ingesttest"
@@ -65,6 +69,46 @@ func checkVideo(t *testing.T, sink *ingesttest.Recorder) {
 		}
 		if d := f.DTS - frames[i].DTS; d != 40*time.Millisecond || f.PTS != f.DTS {
 			t.Errorf("picture %d comes %v after the one before", i+1, d)
+		}
+	}
+}
+
+// cues notes captions.
+type cues []captions.Cue
+
+func (x *cues) Publish(_ string, c captions.Cue) bool {
+	*x = append(*x, c)
+	return true
+}
+
+// TestCaptions: the captions that pictures carry come with them.
+func TestCaptions(t *testing.T) {
+	t.Parallel()
+	sink := ingesttest.NewRecorder()
+	s := startServer(t, Options{Gate: ingesttest.Admit(key, sink)})
+	p := newPublisher(t, wants{})
+	p.says = &cea608test.Encoder{}
+	for at := range 20 { // the first pictures may be over before there is a session
+		p.says.PopOn(1, float64(at), float64(at)+1, float64(at)+1.4, 15, "bonjour")
+	}
+	p.publish(s.url)
+	stop := p.start()
+	sink.Until(t, "three seconds of pictures", func() bool { return len(sink.Of(frame.Video)) >= 75 })
+	stop()
+	p.delete()
+	pictures := sink.Of(frame.Video)
+	var got cues
+	r := closedcaptions.New(pictures[0].PTS, &got, map[string]string{"cc1": "text"}, nil)
+	for i := range pictures {
+		r.Picture(frame.H264, &pictures[i])
+	}
+	first := float64(numberOf(pictures[0].Data)) / 25 // second of the publisher
+	if len(got) == 0 {
+		t.Fatal("there are no captions")
+	}
+	for _, c := range got {
+		if shown := math.Mod(c.Start.Seconds()+first, 1); c.Text != "bonjour" || shown > 0.1 && shown < 0.9 || c.End-c.Start > time.Second {
+			t.Errorf("%q from %s to %s, the first picture is that of second %.2f", c.Text, c.Start, c.End, first)
 		}
 	}
 }

@@ -10,7 +10,7 @@ const (
 	reorderSlots = 2048 // packets: a second of video at 20 Mbit/s
 	reorderFull  = reorderSlots * 3 / 4
 	reorderBytes = 4 << 20 // of what waits behind a hole
-	reorderStale = 256     // packets in a row that are too old: the sender counts anew
+	reorderStale = 256     // packets in a row that are too old: the sender counts again
 	staleTime    = time.Second
 	staleLeast   = 8 // packets in a row for so long tell the same: few come from a sender that has little to send with
 )

@@ -2,7 +2,7 @@
 // session's URL, and sockets for ICE, from which pictures and sound come as RTP. It asks an ingest.Gate whether a key may publish and
 // fills the ingest.Sink it is given. H.264, AV1, VP9 and, where they are wanted, VP8; Opus.
 //
-// ICE, DTLS and SRTP are pion's. What a peer says is checked before pion sees it: an offer is written anew with one codec for each track
+// ICE, DTLS and SRTP are pion's. What a peer says is checked before pion sees it: an offer is written again with one codec for each track
 // and nothing that is not needed. This side is ICE-lite: it answers who finds it and connects to nobody, so that an address in an offer
 // is never sent anything. Order, time and key frames of what comes are this package's: media.go says how.
 //
@@ -64,7 +64,7 @@ type Options struct {
 // Server takes WebRTC publishers. It is an http.Handler; Serve gives it its sockets.
 type Server struct {
 	opts  Options
-	crowd ingest.Crowd
+	limit ingest.Limiter
 
 	refusals, keyless ingest.LineRate // of lines in the log
 
@@ -110,7 +110,7 @@ func New(o Options) *Server {
 		o.Video = []frame.Codec{frame.H264, frame.AV1, frame.VP9}
 	}
 	return &Server{
-		opts: o, crowd: ingest.Crowd{Max: o.MaxSessions, PerOrigin: o.MaxPerIP}, sessions: map[string]*session{},
+		opts: o, limit: ingest.Limiter{Max: o.MaxSessions, PerOrigin: o.MaxPerIP}, sessions: map[string]*session{},
 		refusals: ingest.LineRate{Burst: 20, Every: time.Second / 5}, keyless: ingest.LineRate{Burst: 1, Every: time.Second},
 	}
 }
@@ -140,7 +140,7 @@ func (s *Server) Serve(ctx context.Context, udp net.PacketConn, tcp net.Listener
 	}
 	if tcp != nil {
 		k.tcp = ice.NewTCPMuxDefault(ice.TCPMuxParams{
-			Listener: newDoor(socket.Listen(tcp, socket.ListenOptions{Name: "whip", Logger: s.opts.Logger}), s.opts.MaxSessions, s.opts.MaxPerIP), Logger: k.loggers.NewLogger("tcp"),
+			Listener: newLimitedListener(socket.Listen(tcp, socket.ListenOptions{Name: "whip", Logger: s.opts.Logger}), s.opts.MaxSessions, s.opts.MaxPerIP), Logger: k.loggers.NewLogger("tcp"),
 			ReadBufferSize: tcpReadPackets, WriteBufferSize: tcpWriteBytes,
 			FirstStunBindTimeout: s.opts.ConnectTimeout, AliveDurationForConnFromStun: s.opts.ConnectTimeout,
 		})
@@ -164,7 +164,7 @@ func (s *Server) Serve(ctx context.Context, udp net.PacketConn, tcp net.Listener
 
 // open makes a session of an offer, or says why not.
 func (s *Server) open(o *offer, key, encoder string, remote netip.AddrPort) (*session, error) {
-	if !s.crowd.Enter(remote) {
+	if !s.limit.Acquire(remote) {
 		return nil, &problem{status: 429, detail: "too many publishers from this address, or on this service"}
 	}
 	s.mu.Lock()
@@ -174,7 +174,7 @@ func (s *Server) open(o *offer, key, encoder string, remote netip.AddrPort) (*se
 	}
 	s.mu.Unlock()
 	leave := func() {
-		s.crowd.Leave(remote)
+		s.limit.Release(remote)
 		if k != nil {
 			s.wg.Done()
 		}

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
-	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -18,6 +17,7 @@ import (
 	"github.com/pion/sdp/v3"
 	"github.com/pion/webrtc/v4"
 
+	"millrace/internal/fault"
 	"millrace/internal/media/frame"
 	"millrace/internal/media/ingest"
 )
@@ -222,17 +222,17 @@ func (n *session) readReports(kind frame.Kind, ssrc uint32, r *webrtc.RTPReceive
 func (n *session) run() {
 	began := time.Now()
 	n.log.Info("encoder connected", "encoder", n.encoder, "video", n.offer.video.codec, "audio", n.offer.audio.codec)
-	err := guard(n.carry)
+	err := fault.Guard(n.carry)
 	if cause := context.Cause(n.pub); cause != nil {
-		if _, panicked := errors.AsType[*panicError](err); !panicked {
+		if _, panicked := errors.AsType[*fault.PanicError](err); !panicked {
 			err = cause
 		}
 	}
 	if cerr := n.close(err); cerr != nil {
 		err = cerr
 	}
-	if p, ok := errors.AsType[*panicError](err); ok {
-		n.log.Error("session panicked", "error", p, "encoder", n.encoder, "stack", string(p.stack))
+	if p, ok := errors.AsType[*fault.PanicError](err); ok {
+		n.log.Error("session panicked", "error", p, "encoder", n.encoder, "stack", string(p.Stack))
 		return
 	}
 	c := n.media.total()
@@ -252,7 +252,7 @@ func (n *session) close(cause error) error {
 		}
 	}
 	n.readers.Wait()
-	return guard(func() error { n.sink.Close(cause); return nil })
+	return fault.Guard(func() error { n.sink.Close(cause); return nil })
 }
 
 // carry moves media from the readers to the sink. It always returns an error: why it ended.
@@ -305,22 +305,4 @@ func (n *session) askForKey(ssrc uint32) {
 	if err := n.pc.WriteRTCP([]rtcp.Packet{&rtcp.PictureLossIndication{MediaSSRC: ssrc}}); err != nil {
 		n.log.Debug("ask for key frame", "error", err)
 	}
-}
-
-// panicError is a panic of this session.
-type panicError struct {
-	value any
-	stack []byte
-}
-
-func (p *panicError) Error() string { return fmt.Sprintf("panic: %v", p.value) }
-
-// guard turns a panic into an error.
-func guard(f func() error) (err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			err = &panicError{r, debug.Stack()}
-		}
-	}()
-	return f()
 }

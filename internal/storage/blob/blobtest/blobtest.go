@@ -56,6 +56,8 @@ func Run(t *testing.T, open func(t *testing.T) blob.Store) {
 		"methods may be called at the same time":               contract.concurrent,
 		"a reader at any place reads like a file":              contract.readerAt,
 		"a path of a local store holds the object":             contract.local,
+		"an object that comes bit by bit":                      contract.grow,
+		"an object that is dropped leaves nothing":             contract.drop,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -117,7 +119,7 @@ func readClose(r *blob.Reader) ([]byte, error) {
 
 func wantKind(t *testing.T, what string, err error, kind fault.Kind) {
 	t.Helper()
-	if err == nil || fault.KindOf(err) != kind {
+	if !fault.Is(err, kind) {
 		t.Errorf("%s: error %v of kind %d, want kind %d", what, err, fault.KindOf(err), kind)
 	}
 }

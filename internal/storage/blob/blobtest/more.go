@@ -38,7 +38,7 @@ func (c contract) list() {
 	}
 }
 
-const pages = 1100 // more than S3 gives in one answer
+const pages = 1100 // more than S3 gives in one response
 
 func putMany(t *testing.T, s blob.Store, n int) []string {
 	t.Helper()
@@ -335,6 +335,17 @@ func (c contract) local() {
 		return // a further ability that this store does not have
 	}
 	want := Bytes(8, 999)
+	if _, there := l.Kept("p/grown.mp4"); there {
+		t.Error("something is kept of an object that does not grow")
+	}
+	g := grow(t, s, "p/grown.mp4", 0)
+	if err := g.Append(t.Context(), want); err != nil {
+		t.Fatal(err)
+	}
+	closed(t, g)
+	if kept, there := l.Kept("p/grown.mp4"); !there || kept.Size != 999 || kept.ModTime.IsZero() {
+		t.Errorf("kept: %+v, %v", kept, there)
+	}
 	put(t, s, "p/q.m4s", want)
 	path, ok := l.Path("p/q.m4s")
 	if !ok {

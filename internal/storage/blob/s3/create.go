@@ -30,7 +30,7 @@ const (
 func (b *Bucket) Create(ctx context.Context, key string, data []byte) (created bool, err error) {
 	known := b.conditions.Load()
 	if known != heeded || len(data) > smallBytes {
-		if _, err = b.Stat(ctx, key); err == nil || fault.KindOf(err) != fault.NotFound {
+		if _, err = b.Stat(ctx, key); !fault.Is(err, fault.NotFound) {
 			return false, err
 		}
 	}
@@ -65,7 +65,7 @@ const (
 	conflictPause = 50 * time.Millisecond
 )
 
-// put stores an object; on condition that there is none, created says whether it did.
+// put stores an object; on condition that there is none, created reports whether it did.
 func (b *Bucket) put(ctx context.Context, key string, data []byte, condition bool) (created bool, err error) {
 	in := &s3.PutObjectInput{Bucket: &b.name, Key: aws.String(b.prefix + key), ContentType: aws.String(contentType)}
 	if condition {
@@ -94,7 +94,7 @@ func (b *Bucket) put(ctx context.Context, key string, data []byte, condition boo
 	}
 }
 
-// statusOf is the status of the answer that an error came with; 0: of none.
+// statusOf is the status of the response that an error came with; 0: of none.
 func statusOf(err error) int {
 	if re, ok := errors.AsType[*awshttp.ResponseError](err); ok {
 		return re.HTTPStatusCode()

@@ -16,7 +16,7 @@ import (
 	"millrace/internal/fault"
 )
 
-// issuer stands for whoever gives out temporary credentials: a machine's metadata service, a container's agent, or STS. Each time it is
+// issuer stands for the service that gives out temporary credentials: a machine's metadata service, a container's agent, or STS. Each time it is
 // asked it gives out others, called key1, key2 and so on.
 type issuer struct {
 	t      *testing.T
@@ -151,7 +151,7 @@ func TestCredentialsAreFound(t *testing.T) {
 			}
 			defer func() { _ = b.Close() }()
 			if from.given != 0 {
-				t.Error("a start depends on whoever gives out credentials")
+				t.Error("a start depends on the service that gives out credentials")
 			}
 			for range tt.want {
 				if _, err := b.Stat(t.Context(), "k"); err != nil {

@@ -29,7 +29,7 @@ type because struct {
 func (b because) Unwrap() error        { return b.error }
 func (b because) Is(target error) bool { return target == b.name }
 
-// explain says in plain words what the storage answered, and marks what a caller may act on.
+// explain says in plain words what the storage responded, and marks what a caller may act on.
 func explain(ctx context.Context, err error, doing string) error {
 	if cause := ctx.Err(); cause != nil {
 		return fmt.Errorf("%s: %w", doing, cause)

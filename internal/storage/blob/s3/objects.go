@@ -50,7 +50,7 @@ func sizeOf(out *s3.GetObjectOutput) (int64, error) {
 	_, whole, _ := strings.Cut(*out.ContentRange, "/")
 	size, err := strconv.ParseInt(whole, 10, 64)
 	if err != nil {
-		return 0, fmt.Errorf("the storage answers with the range %q", *out.ContentRange)
+		return 0, fmt.Errorf("the storage responds with the range %q", *out.ContentRange)
 	}
 	return size, nil
 }
@@ -105,7 +105,7 @@ func (b *Bucket) Delete(ctx context.Context, key string) error {
 		return nil
 	}
 	err = explain(ctx, err, "delete object "+key)
-	if fault.KindOf(err) == fault.NotFound {
+	if fault.Is(err, fault.NotFound) {
 		return nil
 	}
 	return err

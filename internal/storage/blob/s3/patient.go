@@ -10,11 +10,11 @@ import (
 	"time"
 )
 
-// stallTime is how long nothing at all may come of an answer that somebody reads, or go of a request: a connection whose other end has
-// vanished says nothing of it, and whoever waits for it would for ever.
+// stallTime is how long nothing at all may come of a response that somebody reads, or go of a request: a connection whose other end has
+// vanished says nothing of it, and a caller that waits for it would for ever.
 const stallTime = 30 * time.Second
 
-// patient ends answers that have stalled. Reading slowly is allowed, and so is an answer of any length.
+// patient ends responses that have stalled. Reading slowly is allowed, and so is a response of any length.
 type patient struct {
 	base  http.RoundTripper
 	limit time.Duration
@@ -28,7 +28,7 @@ func (p patient) RoundTrip(r *http.Request) (*http.Response, error) {
 		end(nil)
 		return nil, err //nolint:wrapcheck // a transport's errors are its own
 	}
-	a := &answer{ReadCloser: resp.Body, ctx: ctx, end: end, patience: p.limit}
+	a := &responseBody{ReadCloser: resp.Body, ctx: ctx, end: end, patience: p.limit}
 	a.stalled = fmt.Errorf("nothing has come for %s: %w", p.limit, os.ErrDeadlineExceeded)
 	a.timer = time.AfterFunc(p.limit, func() { end(a.stalled) })
 	a.timer.Stop()
@@ -36,8 +36,8 @@ func (p patient) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// answer is the body of one.
-type answer struct {
+// responseBody is the body of one.
+type responseBody struct {
 	io.ReadCloser
 	ctx      context.Context //nolint:containedctx // of the one request
 	end      context.CancelCauseFunc
@@ -47,7 +47,7 @@ type answer struct {
 }
 
 // Read implements io.Reader.
-func (a *answer) Read(p []byte) (int, error) {
+func (a *responseBody) Read(p []byte) (int, error) {
 	a.timer.Reset(a.patience)
 	n, err := a.ReadCloser.Read(p)
 	a.timer.Stop()
@@ -58,14 +58,14 @@ func (a *answer) Read(p []byte) (int, error) {
 }
 
 // Close implements io.Closer.
-func (a *answer) Close() error {
+func (a *responseBody) Close() error {
 	err := a.ReadCloser.Close()
 	a.timer.Stop()
 	a.end(nil)
 	return err //nolint:wrapcheck // a body's errors are its own
 }
 
-// dialer makes connections whose writes end when they have stalled. An answer's head has a limit of its own.
+// dialer makes connections whose writes end when they have stalled. A response's head has a limit of its own.
 type dialer struct {
 	net.Dialer
 

@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// piped answers with what a test writes, as a transport does: the end of the request ends it.
+// piped responds with what a test writes, as a transport does: the end of the request ends it.
 type piped struct{ r *io.PipeReader }
 
 func (p piped) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -28,8 +28,8 @@ func (p piped) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{Body: p.r}, nil
 }
 
-// TestAnswerThatStalls ends, whenever it does; one that goes on slowly, or is read slowly, does not.
-func TestAnswerThatStalls(t *testing.T) {
+// TestResponseThatStalls ends, whenever it does; one that goes on slowly, or is read slowly, does not.
+func TestResponseThatStalls(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r, w := io.Pipe()
@@ -99,7 +99,7 @@ func TestBucketThatStalls(t *testing.T) {
 	}))
 	defer srv.Close()
 	defer close(over)
-	b, err := Open(t.Context(), Options{Bucket: "b", Endpoint: srv.URL, AccessKeyID: "id", SecretAccessKey: "key", PathStyle: true, stall: 300 * time.Millisecond})
+	b, err := Open(t.Context(), Options{Bucket: "b", Endpoint: srv.URL, AccessKeyID: "id", SecretAccessKey: "key", PathStyle: true, stall: 3 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,15 +25,15 @@ import (
 )
 
 const (
-	smallBytes     = 8 << 20 // up to here a sized object goes in one request, without the upload manager; and the bytes of its parts
-	defaultRegion  = "us-east-1"
-	maxConnections = 64
-	dialTime       = 5 * time.Second
-	handshakeTime  = 10 * time.Second
-	answerTime     = 60 * time.Second // from the end of a request to the head of its answer
-	idleTime       = 90 * time.Second
-	graceTime      = 10 * time.Second           // for taking back the parts of an upload that was given up: the storage bills them for ever
-	contentType    = "application/octet-stream" // what a thing is follows from its key, at serving
+	smallBytes      = 8 << 20 // up to here a sized object goes in one request, without the upload manager; and the bytes of its parts
+	defaultRegion   = "us-east-1"
+	maxConnections  = 64
+	dialTime        = 5 * time.Second
+	handshakeTime   = 10 * time.Second
+	responseTimeout = 60 * time.Second // from the end of a request to the head of its response
+	idleTime        = 90 * time.Second
+	graceTime       = 10 * time.Second           // for taking back the parts of an upload that was given up: the storage bills them for ever
+	contentType     = "application/octet-stream" // what a thing is follows from its key, at serving
 )
 
 // Options names a bucket and who may use it.
@@ -137,7 +137,7 @@ func newTransport(stall time.Duration) *http.Transport {
 	return &http.Transport{
 		DialContext:           d.dial,
 		TLSHandshakeTimeout:   handshakeTime,
-		ResponseHeaderTimeout: answerTime,
+		ResponseHeaderTimeout: responseTimeout,
 		MaxIdleConns:          maxConnections,
 		MaxIdleConnsPerHost:   maxConnections,
 		IdleConnTimeout:       idleTime,

@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"millrace/internal/id"
+	"millrace/internal/masterkey"
 	"millrace/internal/storage/db"
 )
 
@@ -24,7 +25,8 @@ const (
 
 // Engines gives each engine's name with what makes an empty database of it, which goes away with the test.
 func Engines() map[string]func(t *testing.T) (url string) {
-	return map[string]func(t *testing.T) (url string){"sqlite": SQLite, "postgres": Postgres}
+	sqlite := func(t *testing.T) string { t.Helper(); return SQLite(t) }
+	return map[string]func(t *testing.T) (url string){"sqlite": sqlite, "postgres": Postgres}
 }
 
 // Each runs test on each engine with the URL of an empty database.
@@ -39,7 +41,7 @@ func Each(t *testing.T, test func(t *testing.T, url string)) {
 }
 
 // SQLite gives the URL of a database in a folder of the test.
-func SQLite(t *testing.T) string {
+func SQLite(t testing.TB) string {
 	t.Helper()
 	return "sqlite://" + filepath.Join(t.TempDir(), "a b?#%.db") // a name that has to be escaped
 }
@@ -80,9 +82,9 @@ func execute(t *testing.T, admin, query string) {
 }
 
 // Open opens a database and closes it when the test ends.
-func Open(t *testing.T, url string) *db.DB {
+func Open(t testing.TB, url string) *db.DB {
 	t.Helper()
-	d, err := db.Open(t.Context(), db.Options{URL: url})
+	d, err := db.Open(t.Context(), db.Options{URL: url, MasterKey: masterkey.Of(masterkey.Key{})})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -104,20 +104,20 @@
     return line;
   }
 
-  function answers(operation) {
+  function responses(operation) {
     const rows = Object.entries(operation.responses).map(([code, r]) => {
       const schema = r.content && r.content["application/json"] && r.content["application/json"].schema;
       return el("tr", {}, el("td", {}, el("code", {}, code)), el("td", {}, r.description), el("td", { class: "soft" }, schema && schema.$ref ? schema.$ref.split("/").pop() : ""));
     });
     const head = el("thead", {}, el("tr", {}, ...["Status", "Meaning", "Body"].map((t) => el("th", { scope: "col" }, t))));
-    return el("details", {}, el("summary", {}, "All answers"), el("table", {}, head, el("tbody", {}, rows)));
+    return el("details", {}, el("summary", {}, "All responses"), el("table", {}, head, el("tbody", {}, rows)));
   }
 
   function operationSection(path, method, operation) {
     const request = operation.requestBody && operation.requestBody.content["application/json"].schema;
     const success = Object.entries(operation.responses).find(([code]) => code.startsWith("2"))[1];
-    const answer = success.content && success.content["application/json"].schema;
-    const data = answer && resolve(answer).properties.data;
+    const response = success.content && success.content["application/json"].schema;
+    const data = response && resolve(response).properties.data;
     const params = (operation.parameters || []).map((p) =>
       fieldRow(p.name, { ...p.schema, description: [p.in === "path" ? "In the path." : "", p.description].filter(Boolean).join(" ") }, p.required ? "required" : "", 0));
     return el("section", { class: "op", id: operation.operationId, "aria-labelledby": operation.operationId + "-title" },
@@ -126,8 +126,8 @@
       operation.description ? el("p", {}, operation.description) : null,
       params.length ? [el("h4", {}, "Parameters"), table(params)] : null,
       request ? body("Request", request, "required") : null,
-      data ? body("Answer: data", data, "always") : null,
-      answers(operation),
+      data ? body("Response: data", data, "always") : null,
+      responses(operation),
       el("h4", {}, "Example"), el("pre", { tabindex: "0" }, el("code", {}, curl(path, method, operation))));
   }
 

@@ -100,11 +100,11 @@
     return fetch(url, { method, body, headers: { Authorization: 'Bearer ' + el('key').value.trim(), ...headers }, cache: 'no-store', credentials: 'omit', redirect: 'follow' });
   }
 
-  async function reason(answer) {
+  async function reason(response) {
     try {
-      return (await answer.json()).detail || answer.statusText;
+      return (await response.json()).detail || response.statusText;
     } catch {
-      return answer.statusText || 'status ' + answer.status;
+      return response.statusText || 'status ' + response.status;
     }
   }
 
@@ -178,17 +178,17 @@
       }
       await conn.setLocalDescription();
       // Without waiting for candidates: the service is ICE-lite, and it is this side that connects.
-      const answer = await request('POST', endpoint, conn.localDescription.sdp, { 'Content-Type': 'application/sdp' });
+      const response = await request('POST', endpoint, conn.localDescription.sdp, { 'Content-Type': 'application/sdp' });
       if (mine !== attempt) return;
-      if (answer.status !== 201) {
-        const why = await reason(answer);
-        failed(mine, 'The service says: ' + why + '.', answer.status < 500 && answer.status !== 409 && answer.status !== 429);
+      if (response.status !== 201) {
+        const why = await reason(response);
+        failed(mine, 'The service says: ' + why + '.', response.status < 500 && response.status !== 409 && response.status !== 429);
         return;
       }
-      session = new URL(answer.headers.get('Location'), answer.url);
-      const servers = iceServers(answer.headers.get('Link'));
+      session = new URL(response.headers.get('Location'), response.url);
+      const servers = iceServers(response.headers.get('Link'));
       if (servers.length) conn.setConfiguration({ bundlePolicy: 'max-bundle', iceServers: servers });
-      await conn.setRemoteDescription({ type: 'answer', sdp: await answer.text() });
+      await conn.setRemoteDescription({ type: 'answer', sdp: await response.text() });
       meter = setInterval(figures, 1000);
       timer = setTimeout(() => {
         if (conn === pc && conn.connectionState !== 'connected') failed(mine, 'No way to the service was found: its WebRTC port may be closed.');
@@ -208,9 +208,9 @@
       const find = (sdp, key) => sdp.match(new RegExp('^a=' + key + ':(.*)$', 'm'))[1].trim();
       const body = ['a=group:' + find(offer, 'group'), offer.match(/^m=.*$/m)[0].trim(), 'a=mid:' + find(offer, 'mid'),
         'a=ice-ufrag:' + find(offer, 'ice-ufrag'), 'a=ice-pwd:' + find(offer, 'ice-pwd'), ''].join('\r\n');
-      const answer = await request('PATCH', session, body, { 'Content-Type': 'application/trickle-ice-sdpfrag', 'If-Match': '*' });
-      if (answer.status !== 200) throw new Error(await reason(answer));
-      const text = await answer.text();
+      const response = await request('PATCH', session, body, { 'Content-Type': 'application/trickle-ice-sdpfrag', 'If-Match': '*' });
+      if (response.status !== 200) throw new Error(await reason(response));
+      const text = await response.text();
       await conn.setRemoteDescription({
         type: 'answer', sdp: before.replace(/^a=ice-ufrag:.*$/gm, 'a=ice-ufrag:' + find(text, 'ice-ufrag')).replace(/^a=ice-pwd:.*$/gm, 'a=ice-pwd:' + find(text, 'ice-pwd')),
       });

@@ -23,7 +23,7 @@ func Get(t testing.TB, h http.Handler, method, target string, header ...string) 
 	return w
 }
 
-// Want is what is answered to a request, and where it is sent on to.
+// Want is the response to a request, and where it is sent on to.
 type Want struct {
 	Method, Target string
 	Status         int

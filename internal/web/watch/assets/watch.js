@@ -5,9 +5,20 @@
   const el = (id) => document.getElementById(id);
   const video = el('video');
   const id = decodeURIComponent(location.pathname.replace(/\/+$/, '').split('/').pop());
-  const token = new URLSearchParams(location.search).get('token');
+  const query = new URLSearchParams(location.search);
+  const token = query.get('token');
+  const licenceToken = query.get('drm-token');
   // One folder up from /watch/{id}, so that a prefix in front of the service stays.
   const source = new URL('../' + encodeURIComponent(id) + '.m3u8' + (token ? '?token=' + encodeURIComponent(token) : ''), location.href).href;
+
+  // What hls.js calls the DRM systems that a playlist may name, and where their licences are. ClearKey is taken where it is
+  // offered: a playlist for it names Widevine too, for players that know no other name.
+  const systems = [
+    { keyFormat: 'org.w3.clearkey', name: 'org.w3.clearkey', path: 'clearkey' },
+    { keyFormat: 'com.apple.streamingkeydelivery', name: 'com.apple.fps', path: 'fairplay' },
+    { keyFormat: 'urn:uuid:edef8ba9-79d6-4ace-a3c8-27dcd51d21ed', name: 'com.widevine.alpha', path: 'widevine' },
+    { keyFormat: 'com.microsoft.playready', name: 'com.microsoft.playready', path: 'playready' },
+  ];
 
   const WAIT_FAST = 250; // ms between attempts in the first minute of waiting
   const WAIT_SLOW = 2000; // ms between attempts later
@@ -16,9 +27,10 @@
   const STEP = 0.5; // seconds: by less than this nobody goes back on purpose
 
   let hls = null;
+  let textWaits = false; // hls.js has loaded text and not shown it: it waits for the media of its stretch
   let stoodAt = -1; // seconds: where the player was when it was last looked at for its end
   let playedTo = 0; // seconds: where the player was before it sought
-  let attempt = 0; // numbers the attempts; answers that belong to an older one are dropped
+  let attempt = 0; // numbers the attempts; responses that belong to an older one are dropped
   let waitingSince = 0;
   let timer = 0;
   let mediaErrors = [];
@@ -26,6 +38,7 @@
   let paused = false; // by the viewer
   let everPlayed = false;
   let wasLive = false; // what is played was live
+  let drm = null; // settings of hls.js for what is encrypted
   let media = ''; // what is played: a stream's next broadcast has another name
   const seen = { stalls: 0, restarts: 0, errors: [] };
 
@@ -49,17 +62,17 @@
   // open asks for the playlist until it is there, then plays it.
   async function open() {
     const mine = ++attempt;
-    let answer;
+    let response;
     try {
-      answer = await fetch(source, { cache: 'no-store', credentials: 'omit' });
+      response = await fetch(source, { cache: 'no-store', credentials: 'omit' });
     } catch {
       if (mine === attempt) again('The server cannot be reached. Trying again…');
       return;
     }
     if (mine !== attempt) return;
-    switch (answer.status) {
+    switch (response.status) {
       case 200:
-        await begin(mine, answer);
+        await begin(mine, response);
         return;
       case 412:
         again(everPlayed ? 'The stream is offline. Waiting for it to come back…' : 'Waiting for the stream to start…');
@@ -77,18 +90,56 @@
         again('Very many people are watching. Trying again…');
         return;
       default:
-        again('The server has a problem (' + answer.status + '). Trying again…');
+        again('The server has a problem (' + response.status + '). Trying again…');
     }
   }
 
   // begin plays what a multivariant playlist leads to.
-  async function begin(mine, answer) {
-    const name = mediaOf(await answer.text().catch(() => ''));
+  async function begin(mine, response) {
+    const text = await response.text().catch(() => '');
     if (mine !== attempt) return;
+    const reason = await decrypting(text);
+    if (mine !== attempt) return;
+    if (reason) {
+      refuse(reason);
+      return;
+    }
     waitingSince = 0;
-    media = name;
+    media = mediaOf(text);
     wasLive = false;
     play();
+  }
+
+  // decrypting prepares for what is encrypted, and gives the reason where it cannot be played.
+  async function decrypting(text) {
+    drm = null;
+    const keys = text.split('\n').filter((line) => line.startsWith('#EXT-X-SESSION-KEY:'));
+    if (!keys.length) return '';
+    if (!licenceToken) return 'This video is protected, and the link has no token for its licence.';
+    if (!navigator.requestMediaKeySystemAccess) {
+      return isSecureContext ? 'This browser cannot play protected video here.' : 'Browsers play protected video over HTTPS only.';
+    }
+    let offered = systems.filter((s) => keys.some((line) => line.includes('KEYFORMAT="' + s.keyFormat + '"')));
+    if (offered.length && offered[0].path === 'clearkey' && await has(offered[0].name)) offered = offered.slice(0, 1);
+    const asked = encodeURIComponent(id) + '?token=' + encodeURIComponent(licenceToken);
+    const at = (path) => new URL('../' + path + '/' + asked, location.href).href;
+    drm = {};
+    for (const s of offered) {
+      drm[s.name] = { licenseUrl: at('license/' + s.path) };
+      if (s.path === 'fairplay') drm[s.name].serverCertificateUrl = at('appcert/fairplay');
+    }
+    return '';
+  }
+
+  // has reports whether the browser has a DRM system at all; for which codecs, hls.js asks.
+  function has(system) {
+    const video = [{ contentType: 'video/mp4; codecs="avc1.42E01E"' }];
+    return navigator.requestMediaKeySystemAccess(system, [{ initDataTypes: ['cenc'], videoCapabilities: video }]).then(() => true, () => false);
+  }
+
+  function refuse(sentence) {
+    clearTimeout(timer);
+    state('error', sentence);
   }
 
   // mediaOf is the folder that a multivariant playlist's first variant is in.
@@ -105,17 +156,17 @@
 
   async function look() {
     const mine = ++attempt;
-    let answer = null;
+    let response = null;
     try {
-      answer = await fetch(source, { cache: 'no-store', credentials: 'omit' });
+      response = await fetch(source, { cache: 'no-store', credentials: 'omit' });
     } catch { /* it is looked again */ }
     if (mine !== attempt || document.body.dataset.state !== 'ended') return; // the viewer looks at the end once more
-    if (answer && answer.status === 200) {
-      const copy = answer.clone();
+    if (response && response.status === 200) {
+      const copy = response.clone();
       const name = mediaOf(await copy.text().catch(() => ''));
       if (mine !== attempt) return;
       if (name === media) return; // a recording: nothing comes after it
-      await begin(mine, answer);
+      await begin(mine, response);
       return;
     }
     later(LOOK, look);
@@ -126,7 +177,7 @@
     state(everPlayed ? 'playing' : 'loading', 'Loading…');
     if (window.Hls && Hls.isSupported()) {
       playHls();
-    } else if (video.canPlayType('application/vnd.apple.mpegurl')) {
+    } else if (!drm && video.canPlayType('application/vnd.apple.mpegurl')) {
       video.src = source;
       start();
     } else {
@@ -139,8 +190,10 @@
     hls = null;
   }
 
-  function playHls() {
+  // playHls plays from a second on, -1: from the beginning, and of what is live from the edge.
+  function playHls(from = -1) {
     hls = new Hls({
+      startPosition: from,
       lowLatencyMode: true,
       maxLiveSyncPlaybackRate: 1.3, // catches up to the live edge after a stall
       backBufferLength: 90,
@@ -148,18 +201,33 @@
       capLevelToPlayerSize: true,
       manifestLoadPolicy: policy(20000),
       playlistLoadPolicy: policy(30000),
+      emeEnabled: Boolean(drm),
+      drmSystems: drm || {},
+      keyLoadPolicy: policy(20000, 1), // hls.js would ask again at once
     });
     hls.on(Hls.Events.ERROR, failed);
     hls.on(Hls.Events.MANIFEST_PARSED, () => { menus(); start(); });
-    hls.on(Hls.Events.MEDIA_ATTACHED, () => { if (!paused) start(); }); // attaching anew, as after a media error, stops the element
+    hls.on(Hls.Events.MEDIA_ATTACHED, () => { if (!paused) start(); }); // attaching it again, as after a media error, stops the element
     hls.on(Hls.Events.LEVEL_UPDATED, timing);
     for (const e of ['AUDIO_TRACKS_UPDATED', 'AUDIO_TRACK_SWITCHED', 'SUBTITLE_TRACKS_UPDATED', 'SUBTITLE_TRACK_SWITCH', 'LEVELS_UPDATED', 'LEVEL_SWITCHED']) hls.on(Hls.Events[e], menus);
+    hls.on(Hls.Events.FRAG_LOADED, (_, { frag }) => { if (frag.type === 'subtitle') textWaits = true; });
+    hls.on(Hls.Events.SUBTITLE_FRAG_PROCESSED, () => { textWaits = false; });
+    textWaits = false;
     hls.loadSource(source);
     hls.attachMedia(video);
   }
 
-  function policy(longest) {
-    const retry = { maxNumRetry: 6, retryDelayMs: 500, maxRetryDelayMs: 4000 };
+  // freeText has hls.js load text again that waits for media from which the viewer seeks away: it would wait for ever.
+  function freeText() {
+    if (!hls || !textWaits) return;
+    textWaits = false;
+    const track = hls.subtitleTrack;
+    hls.subtitleTrack = -1;
+    hls.subtitleTrack = track;
+  }
+
+  function policy(longest, retries = 6) {
+    const retry = { maxNumRetry: retries, retryDelayMs: 500, maxRetryDelayMs: 4000 };
     return { default: { maxTimeToFirstByteMs: longest, maxLoadTimeMs: longest, timeoutRetry: retry, errorRetry: retry } };
   }
 
@@ -179,20 +247,66 @@
     if (seen.errors.length > 100) seen.errors.shift();
     if (data.details === 'bufferStalledError') seen.stalls++;
     if (!data.fatal) return;
-    if (data.type === Hls.ErrorTypes.MEDIA_ERROR) {
-      const now = Date.now();
-      mediaErrors = mediaErrors.filter((t) => now - t < 30000);
-      mediaErrors.push(now);
-      if (mediaErrors.length <= 3) { hls.recoverMediaError(); return; }
-      if (mediaErrors.length > 6) {
-        stop();
-        state('error', 'This browser cannot decode this video.');
-        return;
-      }
+    if (data.type === Hls.ErrorTypes.KEY_SYSTEM_ERROR) {
+      unlicensed(data.response ? data.response.code : -1);
+      return;
     }
+    if (data.type === Hls.ErrorTypes.MEDIA_ERROR && recover()) return;
     seen.restarts++;
     stop();
     again(everPlayed ? 'The stream was interrupted. Waiting for it to come back…' : 'Waiting for the stream to start…');
+  }
+
+  // recover has the browser begin again where it could not decode and, when it fails there too, further and further behind that place: decoding begins
+  // at the key frame before, and what cannot be decoded may come behind that. Of what is live the edge is played. false: to open it again is better.
+  function recover() {
+    const now = Date.now();
+    mediaErrors = mediaErrors.filter((t) => now - t < 30000);
+    mediaErrors.push(now);
+    const errors = mediaErrors.length;
+    if (errors > 6) {
+      stop();
+      state('error', 'This browser cannot decode this video.');
+      return true;
+    }
+    const d = details();
+    const live = Boolean(d && d.live);
+    if (live && errors > 3) return false;
+    const place = video.currentTime;
+    if (errors === 1 || live) {
+      hls.recoverMediaError();
+    } else {
+      stop();
+      playHls(Math.min(place + 2 ** (errors - 1), video.duration || Infinity));
+    }
+    return true;
+  }
+
+  // unlicensed sees to a licence that did not come, by the status of the response; 0: there was none, -1: it is not about one.
+  function unlicensed(status) {
+    stop();
+    const slowly = (sentence) => {
+      seen.restarts++;
+      state('waiting', sentence);
+      later(WAIT_SLOW, open);
+    };
+    switch (status) {
+      case -1:
+        refuse('This browser cannot decrypt this video.');
+        return;
+      case 401:
+      case 403:
+        refuse('The licence token of this link is not valid, or no longer.');
+        return;
+      case 0:
+      case 429:
+      case 503:
+        slowly('The licence server is busy. Trying again…');
+        return;
+      default:
+        if (status < 500) refuse('The licence server refuses this video (' + status + ').');
+        else slowly('The licence server has a problem (' + status + '). Trying again…');
+    }
   }
 
   // menus fills and shows those selects that offer a choice.
@@ -284,6 +398,7 @@
   video.addEventListener('play', () => { paused = false; });
   video.addEventListener('pause', () => { if (!video.ended) paused = chosenBehind = true; });
   video.addEventListener('seeking', () => {
+    freeText();
     const d = details();
     if (!d || !d.live) return;
     if (!far(d)) chosenBehind = false;
@@ -291,7 +406,11 @@
   });
   video.addEventListener('volumechange', () => { if (!video.muted) el('sound').hidden = true; });
   video.addEventListener('error', () => {
-    if (hls || !video.error) return; // hls.js sees to its own
+    if (!video.error) return;
+    if (hls) { // it sees none of what happens behind its last append
+      failed(null, { fatal: true, type: Hls.ErrorTypes.MEDIA_ERROR, details: 'decodeError' });
+      return;
+    }
     seen.restarts++;
     again('The stream was interrupted. Waiting for it to come back…');
   });

@@ -1,0 +1,123 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"millrace/internal/config"
+	"millrace/internal/control/webhook"
+	"millrace/internal/fault"
+	"millrace/internal/id"
+)
+
+const (
+	listed = 100 // webhooks or deliveries
+	none   = "-"
+)
+
+// webhooks runs a command about webhooks.
+func webhooks(ctx context.Context, c config.Command, cfg config.Config, out io.Writer, a Actions) (err error) {
+	hooks, env, closeDB, err := a.Webhooks(ctx, cfg, id.Environment(c.Access.Environment))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, closeDB()) }()
+	var key id.Webhook
+	if len(c.Words) > 0 {
+		key = id.Webhook(c.Words[0])
+	}
+	switch c.Name {
+	case config.WebhookCreate:
+		w, made := hooks.Create(ctx, env, webhook.CreateInput{Address: c.Words[0], Types: c.Types}, time.Now())
+		return printSecret(out, w, made)
+	case config.WebhookRotate:
+		w, made := hooks.RotateSecret(ctx, env, key, time.Now())
+		return printSecret(out, w, made)
+	case config.WebhookEnable, config.WebhookDisable:
+		on := c.Name == config.WebhookEnable
+		_, err = hooks.Patch(ctx, env, key, webhook.PatchInput{Enabled: &on}, time.Now())
+	case config.WebhookDelete:
+		err = hooks.Delete(ctx, env, key)
+	case config.WebhookTest:
+		e, failed := hooks.Test(ctx, env, key, time.Now())
+		if failed != nil {
+			return failed
+		}
+		_, err = fmt.Fprintln(out, e.ID)
+	case config.WebhookDeliveries:
+		err = listDeliveries(ctx, hooks, env, key, out)
+	case config.WebhookReplay:
+		err = replay(ctx, hooks, env, key, c)
+	default:
+		err = listWebhooks(ctx, hooks, env, out)
+	}
+	return err
+}
+
+func printSecret(out io.Writer, w webhook.Webhook, err error) error {
+	if err != nil {
+		return err
+	}
+	// In the form of a shell's or a container's environment, so that it can be kept as it is.
+	_, err = fmt.Fprintf(out, "WEBHOOK_ID=%s\nWEBHOOK_SECRET=%s\n", w.ID, w.Secret)
+	return err
+}
+
+func replay(ctx context.Context, hooks webhook.API, env id.Environment, key id.Webhook, c config.Command) (err error) {
+	switch {
+	case c.Replay.Event != "" && c.Replay.Since.IsZero():
+		_, err = hooks.ReplayEvent(ctx, env, key, c.Replay.Event)
+	case c.Replay.Event == "" && !c.Replay.Since.IsZero():
+		_, err = hooks.ReplaySince(ctx, env, key, c.Replay.Since)
+	default:
+		err = fault.New(fault.Invalid, "give one of --since and --event")
+	}
+	return err
+}
+
+func listWebhooks(ctx context.Context, hooks webhook.API, env id.Environment, out io.Writer) error {
+	list, err := hooks.List(ctx, env, 1, listed)
+	if err != nil {
+		return err
+	}
+	tab := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(tab, "ID\tADDRESS\tENABLED\tTYPES\tFAILING SINCE")
+	for _, w := range list {
+		failing := none
+		if !w.FailingSince.IsZero() {
+			failing = w.FailingSince.Format(time.RFC3339)
+		}
+		fmt.Fprintf(tab, "%s\t%s\t%t\t%s\t%s\n", w.ID, w.Address, w.Enabled, cmp.Or(strings.Join(w.Types, ","), "all"), failing)
+	}
+	if err := tab.Flush(); err != nil {
+		return fmt.Errorf("print webhooks: %w", err)
+	}
+	return nil
+}
+
+func listDeliveries(ctx context.Context, hooks webhook.API, env id.Environment, key id.Webhook, out io.Writer) error {
+	list, err := hooks.Deliveries(ctx, env, key, webhook.DeliveryQuery{Limit: listed})
+	if err != nil {
+		return err
+	}
+	tab := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(tab, "SEQUENCE\tEVENT\tTYPE\tSTATUS\tATTEMPTS\tLAST")
+	for _, d := range list {
+		last := none
+		if n := len(d.Attempts); n > 0 {
+			a := d.Attempts[n-1]
+			last = fmt.Sprintf("%s %s", a.At.Format(time.RFC3339), cmp.Or(a.Error, fmt.Sprint(a.Status)))
+		}
+		fmt.Fprintf(tab, "%d\t%s\t%s\t%s\t%d\t%s\n", d.Sequence, d.EventID, d.EventType, d.State, len(d.Attempts), last)
+	}
+	if err := tab.Flush(); err != nil {
+		return fmt.Errorf("print deliveries: %w", err)
+	}
+	return nil
+}

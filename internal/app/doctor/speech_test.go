@@ -1,0 +1,40 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"millrace/internal/media/speech"
+)
+
+// probed is an engine whose probe has an outcome.
+type probed struct {
+	speech.Engine
+
+	can speech.Abilities
+	err error
+}
+
+func (probed) Name() string                           { return "vosk" }
+func (p probed) Abilities() (speech.Abilities, error) { return p.can, nil }
+func (p probed) Probe(context.Context) error          { return p.err }
+
+func TestSpeechEngine(t *testing.T) {
+	t.Parallel()
+	gone := errors.New("connection refused")
+	expect(t, SpeechEngine{Engine: probed{err: gone}, Configured: true}, Problem, "connection refused")
+	expect(t, SpeechEngine{Engine: probed{err: gone}}, Warning, "connection refused")
+	expect(t, SpeechEngine{Engine: probed{can: speech.Abilities{Languages: []string{"en"}}}}, OK, "in the language en")
+	expect(t, SpeechEngine{Engine: probed{can: speech.Abilities{Languages: []string{speech.AnyLanguage}}}, Configured: true}, OK, "vosk recognises speech")
+	checks := Checks(Options{SpeechEngines: []speech.Engine{probed{}, probed{err: gone}}})
+	names := map[string]bool{}
+	for _, c := range checks {
+		if s, is := c.(SpeechEngine); is {
+			names[s.Name()] = s.Configured
+		}
+	}
+	if len(names) != 1 || !names["speech vosk"] {
+		t.Errorf("checked: %v", names)
+	}
+}

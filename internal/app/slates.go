@@ -1,0 +1,16 @@
+package app
+
+import (
+	"context"
+
+	"millrace/internal/fetch"
+)
+
+// slates fetches the owners' slates.
+type slates struct{ client *fetch.Client }
+
+// Image implements edgewriter.Images.
+func (i slates) Image(ctx context.Context, url string, maxBytes int64) ([]byte, error) {
+	data, _, err := i.client.Get(ctx, url, maxBytes)
+	return data, err
+}

@@ -1,0 +1,64 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+
+	"millrace/internal/config"
+	"millrace/internal/control/upload"
+	"millrace/internal/disk"
+	"millrace/internal/id"
+	"millrace/internal/receive"
+	"millrace/internal/storage/blob"
+	webupload "millrace/internal/web/upload"
+)
+
+// makeUploads builds what takes the files of direct uploads.
+func (n *node) makeUploads() {
+	n.uploads = upload.New(upload.Options{Store: n.db.Uploads(), Quota: n.cfg.UploadQuota, DRM: n.drm.Exists})
+	o := receive.Options{
+		Uploads: n.uploads, Assets: n.assets, Complete: n.db.CompleteUpload, Store: n.blob, MaxSize: n.cfg.MaxUploadBytes, Now: clock,
+	}
+	if local, ok := n.blob.(blob.Local); ok {
+		if root, known := local.Path("media"); known {
+			o.Space = func() (disk.Space, error) { return disk.SpaceOf(filepath.Dir(root)) }
+		}
+	}
+	if n.claims != nil {
+		o.Claims = n.claims
+	}
+	n.files = receive.New(o)
+}
+
+// uploadHandler serves the URLs of direct uploads.
+func (n *node) uploadHandler() (http.Handler, error) {
+	h, err := webupload.New(webupload.Options{Files: uploadFiles{n.files}, PublicURL: n.base, Now: clock, Logger: n.log})
+	if err != nil {
+		return nil, fmt.Errorf("make handler of uploads: %w", err)
+	}
+	return h, nil
+}
+
+// uploadFiles has web/upload see the files.
+type uploadFiles struct{ *receive.Files }
+
+// Open implements the handler's Files.
+func (f uploadFiles) Open(ctx context.Context, u id.Upload, interrupt func()) (webupload.Writer, error) {
+	w, err := f.Files.Open(ctx, u, interrupt)
+	if err != nil {
+		return nil, err
+	}
+	return w, nil
+}
+
+// piecesFolder is where pieces for a bucket gather.
+func piecesFolder(cfg config.Config) (string, error) {
+	dir := filepath.Join(cfg.DataDir, "pieces")
+	if err := os.MkdirAll(dir, 0o750); err != nil {
+		return "", fmt.Errorf("make folder for pieces: %w", err)
+	}
+	return dir, nil
+}

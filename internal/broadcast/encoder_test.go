@@ -1,0 +1,143 @@
+package broadcast_test
+
+import (
+	"context"
+	"errors"
+	"math"
+	"sync"
+	"testing"
+	"time"
+
+	"millrace/internal/media/captions/cea608/cea608test"
+	"millrace/internal/media/codec/nal"
+	"millrace/internal/media/frame"
+	"millrace/internal/media/ingest"
+)
+
+// A real 320x180 High profile SPS and PPS of x264, and AAC-LC 48 kHz stereo.
+var (
+	sps = []byte{0x67, 0x64, 0x00, 0x0d, 0xac, 0xd9, 0x41, 0x41, 0x9f, 0x9e, 0x10, 0x00, 0x00, 0x03, 0x00, 0x10, 0x00, 0x00, 0x03, 0x03, 0xc0, 0xf1, 0x42, 0x99, 0x60}
+	hd  = []byte{0x67, 0x64, 0x00, 0x1f, 0xac, 0xd9, 0x40, 0x50, 0x05, 0xbb, 0x01, 0x10, 0x00, 0x00, 0x03, 0x00, 0x10, 0x00, 0x00, 0x03, 0x03, 0xc0, 0xf1, 0x83, 0x19, 0x60} // 1280x720
+	pps = []byte{0x68, 0xeb, 0xe3, 0xcb, 0x22, 0xc0}
+	asc = []byte{0x11, 0x90}
+)
+
+const fps = 10
+
+// encoder sends ten pictures a second with a key frame each second, and sound beside them, in time.
+type encoder struct {
+	t       *testing.T
+	ctx     context.Context // ends when the connection is to be closed
+	sink    ingest.Sink
+	noVideo bool
+	noAudio bool
+	hd      bool                // 1280x720
+	says    *cea608test.Encoder // of the captions in the pictures; nil: there are none
+	lag     int                 // pictures are presented so many frames after they are decoded
+	picture int                 // frames sent
+	sound   int
+	tuned   bool
+	close   sync.Once
+	ended   chan error    // of stream
+	quit    chan struct{} // of hangUp
+}
+
+func at(i int, rate float64) time.Duration {
+	return time.Duration(math.Round(float64(i) * float64(time.Second) / rate))
+}
+
+// send streams for so long, or until the connection is to be closed, which it then does.
+func (e *encoder) send(long time.Duration) *encoder {
+	e.t.Helper()
+	if !e.tuned {
+		e.tuned = true
+		if !e.noVideo {
+			c := frame.Config{Kind: frame.Video, Codec: frame.H264, SPS: sps, PPS: pps, Width: 320, Height: 180}
+			if e.hd {
+				c.SPS, c.Width, c.Height = hd, 1280, 720
+			}
+			e.must(e.sink.Configure(c))
+		}
+		if !e.noAudio {
+			e.must(e.sink.Configure(frame.Config{Kind: frame.Audio, Codec: frame.AAC, ASC: asc, SampleRate: 48000, Channels: 2}))
+		}
+	}
+	end := time.Now().Add(long)
+	began := time.Now().Add(-max(at(e.picture, fps), at(e.sound*1024, 48000)))
+	for {
+		f, sent := e.next()
+		due := began.Add(f.DTS)
+		if !due.Before(end) {
+			due = end
+		}
+		if d := time.Until(due); d > 0 {
+			select {
+			case <-e.ctx.Done():
+				e.leave(context.Cause(e.ctx))
+				return e
+			case <-e.quit:
+				e.stop()
+				return e
+			case <-time.After(d):
+			}
+		}
+		if due.Equal(end) {
+			return e
+		}
+		f.Received = time.Now()
+		e.must(e.sink.Write(f))
+		*sent++
+	}
+}
+
+// next is the next frame, and what counts it once it is sent.
+func (e *encoder) next() (frame.Frame, *int) {
+	picture, sound := at(e.picture, fps), at(e.sound*1024, 48000)
+	if e.noVideo || !e.noAudio && sound < picture {
+		return frame.Frame{Kind: frame.Audio, DTS: sound, PTS: sound, Key: true, Data: make([]byte, 20)}, &e.sound
+	}
+	data := []byte{0, 0, 0, 2, 0x65, 1}
+	if e.says != nil {
+		data = append(nal.Append(nil, e.says.SEI(picture.Seconds())), data...)
+	}
+	return frame.Frame{Kind: frame.Video, DTS: picture, PTS: at(e.picture+e.lag, fps), Key: e.picture%fps == 0, Data: data}, &e.picture
+}
+
+func (e *encoder) must(err error) {
+	e.t.Helper()
+	if err != nil {
+		e.t.Error(err)
+	}
+}
+
+// leave is the end of the connection.
+func (e *encoder) leave(cause error) { e.close.Do(func() { e.sink.Close(cause) }) }
+
+// stop is an encoder that says goodbye.
+func (e *encoder) stop() { e.leave(ingest.ErrEncoderEnded) }
+
+// stream is send for as long as the connection lasts, in the background; the channel gives why it ended.
+func (e *encoder) stream() <-chan error {
+	e.ended, e.quit = make(chan error, 1), make(chan struct{})
+	go func() {
+		e.send(24 * time.Hour)
+		e.ended <- context.Cause(e.ctx)
+	}()
+	return e.ended
+}
+
+// hangUp ends what stream began.
+func (e *encoder) hangUp() {
+	close(e.quit)
+	if err := <-e.ended; err == nil {
+		e.t.Error("the connection is still open")
+	}
+}
+
+// dropped is why the connection was closed by the service, if it was.
+func (e *encoder) dropped() error {
+	if e.ctx.Err() == nil {
+		return nil
+	}
+	return errors.Join(context.Cause(e.ctx))
+}

@@ -1,0 +1,47 @@
+package broadcast
+
+import (
+	"context"
+
+	"millrace/internal/id"
+	"millrace/internal/media/frame"
+	"millrace/internal/media/ingest"
+	"millrace/internal/media/session"
+)
+
+// broken is an output that panics, in Write or in Close.
+type broken struct {
+	session.Output
+	write, close bool
+}
+
+func (b broken) Configure(frame.Config) error { return nil }
+func (b broken) Rate(float64, bool) error     { return nil }
+func (b broken) Discontinuity(string) error   { return nil }
+
+func (b broken) Write(frame.Frame) error {
+	if b.write {
+		panic("write broke")
+	}
+	return nil
+}
+
+func (b broken) Close(error) error {
+	if b.close {
+		panic("close broke")
+	}
+	return nil
+}
+
+// Break makes a publication panic with the next frame that comes through, or when it is closed.
+func Break(in ingest.Sink, write, closing bool) {
+	s := in.(*sink)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.session = session.New(session.Options{Output: broken{write: write, close: closing}, Now: s.owner.opt.Now})
+}
+
+// AwaitStored is what makes rungs of a live stream's broadcast as it is now waits for.
+func AwaitStored(l *Service, s id.LiveStream) func(ctx context.Context, msn int64) error {
+	return l.broadcasts.of(s).awaitStored
+}

@@ -1,0 +1,278 @@
+package broadcast
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"millrace/internal/control/asset"
+	"millrace/internal/control/live"
+	"millrace/internal/fault"
+	"millrace/internal/measure"
+	"millrace/internal/media/timeline"
+	"millrace/internal/media/window"
+)
+
+// ErrLeaseLost is why a publication ends when another node has taken its broadcast over.
+var ErrLeaseLost = errors.New("lease lost")
+
+// recorder is a broadcast's record: what the edge has stored becomes rows of the asset, and the first of it makes stream and asset
+// playable. Nothing is written unless this node holds the broadcast's lease.
+// The edge's goroutine calls Record; everybody else may call the rest.
+type recorder struct {
+	opt   *Options
+	of    live.Stream // whose broadcast it is; only ID and Epoch count
+	asset asset.Asset // as it was when the broadcast began here; only ID and Options count
+	edge  *window.Edge
+	sent  sent
+	// refused is told, once, that nothing can be recorded any more: ErrLeaseLost, or the asset is gone.
+	refused func(error)
+
+	mu        sync.Mutex
+	lease     lease
+	over      error // nothing is recorded any more
+	rows      int64 // the sequence number that the next row gets
+	ready     bool  // the asset was told to be playable
+	active    bool  // so was the stream
+	connected bool  // an encoder is; a stream does not become active behind its back
+	hushed    bool  // the row says, or may say, that it is silent
+	stretches *stretches
+
+	shown struct { // what the asset shows; the edge's goroutine alone
+		at        time.Time
+		stretches int
+	}
+}
+
+// Put implements window.Store: it keeps a node that was out for a while from writing over the next owner's segments.
+func (l *recorder) Put(ctx context.Context, key string, r io.Reader) error {
+	if mine, err := l.hold(ctx); err != nil || !mine {
+		return err
+	}
+	return l.opt.Store.Put(ctx, key, r)
+}
+
+// Link implements window.Store.
+func (l *recorder) Link(ctx context.Context, key string, f *os.File) error {
+	if mine, err := l.hold(ctx); err != nil || !mine {
+		return err
+	}
+	return l.opt.Store.Link(ctx, key, f)
+}
+
+// Record implements window.Recorder.
+func (l *recorder) Record(ctx context.Context, entries []timeline.Entry) error {
+	if mine, err := l.hold(ctx); err != nil || !mine {
+		return err
+	}
+	l.mu.Lock()
+	first, ready, active, connected := l.rows, l.ready, l.active, l.connected
+	next := l.stretches.count(entries)
+	l.mu.Unlock()
+	now := l.opt.Now()
+	if !active && connected { // conflict: it is already, or the encoder has just left; then it is told with what the next one sends
+		switch err := l.opt.Streams.Active(ctx, l.of.ID, l.of.Epoch, now); {
+		case err == nil:
+			active = true
+		case !fault.Permanent(err):
+			return fmt.Errorf("tell that the stream is active: %w", err)
+		}
+	}
+	rows := make([]asset.TimelineEntry, len(entries))
+	for i, e := range entries {
+		rows[i] = asset.TimelineEntry{Sequence: first + int64(i), Data: timeline.Encode(e)}
+	}
+	declares := slices.ContainsFunc(entries, func(e timeline.Entry) bool { return e.Segment == nil && e.Text == nil })
+	if err := l.grow(ctx, ready, declares, rows, next, now); err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	next.merge(l.stretches.list)
+	l.rows, l.ready, l.active, l.stretches = first+int64(len(entries)), true, active || l.active, next
+	return nil
+}
+
+// showEvery is how far what an asset shows (length, recording times) may be behind what is stored: writing all that with each segment
+// was a sixth of the cost of a stream.
+const showEvery = 10 * time.Second
+
+// grow writes; declares: the rows have more than segments and their cues. An asset that does not grow any more ends the broadcast, and what was to be written is dropped.
+func (l *recorder) grow(ctx context.Context, ready, declares bool, rows []asset.TimelineEntry, next *stretches, now time.Time) error {
+	write := l.opt.Assets.Grow
+	if !ready {
+		write = l.opt.Assets.Ready
+	}
+	var err error
+	if ready && !declares && next.stored() == l.shown.stretches && now.Sub(l.shown.at) < showEvery {
+		err = l.opt.Assets.Append(ctx, l.asset.ID, rows)
+	} else {
+		g := l.growth(next)
+		g.Entries = rows
+		if err = write(ctx, l.asset.ID, g, now); err == nil {
+			l.shown.at, l.shown.stretches = now, next.stored()
+		}
+	}
+	if err != nil && fault.Permanent(err) {
+		l.stop(fmt.Errorf("record segment: %w", err))
+		return nil
+	}
+	return err
+}
+
+// show makes the asset show all that is stored, once nothing comes any more.
+func (l *recorder) show(ctx context.Context) error {
+	l.mu.Lock()
+	s, skip := l.stretches.concluded(), l.over != nil || !l.ready
+	l.mu.Unlock()
+	if skip {
+		return nil
+	}
+	return l.opt.Assets.Grow(ctx, l.asset.ID, l.growth(s), l.opt.Now())
+}
+
+// hold makes sure that the broadcast is still this node's. When it is not, or has no asset any more, what comes is dropped.
+// While no encoder is connected, or a silent one is, it may come back to another node at any time, lease or not, so each write asks.
+func (l *recorder) hold(ctx context.Context) (bool, error) {
+	l.mu.Lock()
+	stopped, sure := l.stopped(), l.connected && !l.hushed && !l.lease.doubtful(l.opt.Now())
+	l.mu.Unlock()
+	if stopped || sure {
+		return sure && !stopped, nil
+	}
+	_, err := l.renew(ctx)
+	if errors.Is(err, ErrLeaseLost) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// stopped reports whether nothing is recorded any more. Called with the lock.
+func (l *recorder) stopped() bool { return l.over != nil }
+
+// ended reports whether nothing is recorded any more.
+func (l *recorder) ended() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.stopped()
+}
+
+// lost says that the broadcast is another node's now.
+func (l *recorder) lost(ctx context.Context) (bool, error) {
+	_, err := l.hold(ctx)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return errors.Is(l.over, ErrLeaseLost), err
+}
+
+// renew prolongs the lease; the response is the stream's row. Losing it ends the record. A database that does not
+// respond does not: nobody else can take the broadcast over through it either.
+func (l *recorder) renew(ctx context.Context) (live.Stream, error) {
+	asked, reserved := l.opt.Now(), l.reservation()
+	s, err := l.opt.Streams.Renew(ctx, l.of.ID, l.of.Epoch, l.opt.Node, asked.Add(l.opt.Lease), reserved)
+	switch {
+	case err == nil:
+		l.edge.Reserve(reserved)
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.lease.renewed = asked
+		l.active = s.Status() == live.StatusActive
+	case fault.Is(err, fault.Conflict), fault.Is(err, fault.NotFound):
+		l.stop(ErrLeaseLost)
+		return s, ErrLeaseLost
+	}
+	return s, err
+}
+
+// reservation is the first media sequence number that nobody is told of before the lease is renewed again. Anyone who goes on after a crash and
+// can't know better begins there, so what is reserved is more than is needed, but not much.
+func (l *recorder) reservation() int64 {
+	const ahead = 6 // segments of 2 s last for two renewals
+	next, live := l.edge.Upcoming()
+	if live {
+		next += ahead
+	}
+	return next
+}
+
+// resume takes over what an admission or an adoption has found: the lease is this node's since it was asked for.
+func (l *recorder) resume(s live.Stream, asked time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lease.renewed = asked
+	l.active, l.hushed = s.Status() == live.StatusActive, s.Silent
+}
+
+// hush marks the encoder as silent, or as heard again, for the row: another connection may take a silent one's place.
+func (l *recorder) hush(silent bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.hushed = silent
+}
+
+// stop ends the record.
+func (l *recorder) stop(why error) {
+	l.mu.Lock()
+	stopped := l.over != nil
+	if !stopped {
+		l.over = why
+	}
+	l.mu.Unlock()
+	if !stopped {
+		l.refused(why)
+	}
+}
+
+// connect notes a publication's first frame.
+func (l *recorder) connect() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.connected = true
+}
+
+// begin notes that a stretch of media, or of slate, begins at media time from.
+func (l *recorder) begin(slate bool, started time.Time, from float64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	kind := content
+	if slate {
+		kind = slated
+	}
+	l.stretches.begin(kind, started, from)
+}
+
+// finish notes the end of a publication; the last segments of it come later.
+func (l *recorder) finish() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.connected = false
+}
+
+// recordings is what the asset shows of a broadcast that is over.
+func (l *recorder) recordings() []asset.Recording {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.stretches.concluded().recordings()
+}
+
+// growth is what the asset shows of the media once s is stored.
+func (l *recorder) growth(s *stretches) asset.Growth {
+	g := asset.Growth{Recordings: s.recordings()}
+	renditions, err := l.edge.Describe()
+	if err != nil {
+		return g
+	}
+	var all []measure.Rendition
+	for _, rendition := range renditions {
+		all = append(all, measure.Rendition{ID: rendition.ID, Kind: rendition.Kind, Inits: rendition.Inits})
+	}
+	facts := measure.Facts(l.asset, all, s.total)
+	g.Facts, g.Tracks = &facts, measure.Tracks(all, s.total)
+	g.Inputs = l.sent.inputs(l.asset, g.Tracks)
+	return g
+}

@@ -1,0 +1,145 @@
+package broadcast
+
+import (
+	"context"
+	"time"
+
+	"millrace/internal/control/asset"
+	"millrace/internal/control/live"
+	"millrace/internal/fault"
+	"millrace/internal/id"
+	"millrace/internal/media/timeline"
+	"millrace/internal/mediastore"
+)
+
+// recover takes over broadcasts that nobody leads: at start those that this node led before its last end, at any time those whose lease
+// has run out.
+func (l *Service) recover(ctx context.Context, starting bool) error {
+	streams, err := l.opt.Streams.Broadcasting(ctx)
+	if err != nil {
+		return err
+	}
+	for _, s := range l.orphans(streams, starting) {
+		switch err := l.adopt(ctx, s); {
+		case err == nil:
+		case fault.Is(err, fault.Conflict), fault.Is(err, fault.NotFound): // ended, or another node was faster
+			l.opt.Logger.DebugContext(ctx, "broadcast needs no recovery", "live_stream_id", s.ID, "asset_id", s.ActiveAsset, "reason", err)
+		default:
+			l.opt.Logger.ErrorContext(ctx, "recover broadcast", "live_stream_id", s.ID, "asset_id", s.ActiveAsset, "error", err)
+		}
+	}
+	return nil
+}
+
+// sighting is a lease as it was found first, on this node's own clock.
+type sighting struct{ until, since time.Time }
+
+// orphans picks those whose owner is gone. A running node also wants to have seen that a lease was not renewed for as long as it lasts:
+// a clock that was set forward, here or there, is no death.
+func (l *Service) orphans(streams []live.Stream, starting bool) []live.Stream {
+	now, seen := l.opt.Now(), map[id.LiveStream]sighting{}
+	var out []live.Stream
+	for _, s := range streams {
+		if l.broadcasts.of(s.ID) != nil {
+			continue
+		}
+		before, known := l.seen[s.ID]
+		if !known || !before.until.Equal(s.LeaseUntil) {
+			before = sighting{s.LeaseUntil, now}
+		}
+		seen[s.ID] = before
+		expired := !now.Before(s.LeaseUntil)
+		if starting && (expired || s.Node == l.opt.Node) || expired && now.Sub(before.since) >= l.opt.Lease {
+			out = append(out, s)
+		}
+	}
+	l.seen = seen
+	return out
+}
+
+// adopt goes on with a broadcast whose owner died: its encoder is away since the owner's last sign of life.
+func (l *Service) adopt(ctx context.Context, s live.Stream) error {
+	asked, own := l.opt.Now(), s.Node == l.opt.Node
+	s, err := l.opt.Streams.Adopt(ctx, s.ID, s.Epoch, l.opt.Node, l.opt.Lease, asked)
+	if err != nil {
+		return err
+	}
+	if s.DisconnectedAt.IsZero() { // disabled meanwhile, and so without a state that would say it
+		s.DisconnectedAt = asked
+	}
+	a, before, err := l.record(ctx, s, false)
+	if err != nil {
+		return err
+	}
+	before.own = own
+	_, err = l.start(ctx, s, a, before, asked)
+	if err == nil {
+		l.opt.Logger.InfoContext(ctx, "broadcast recovered", "live_stream_id", s.ID, "asset_id", a.ID, "epoch", int64(s.Epoch))
+	}
+	return err
+}
+
+// stored is what is stored of a broadcast: nothing, or a timeline of so many rows.
+type stored struct {
+	timeline *timeline.Timeline
+	rows     int64
+	own      bool // nobody but this node has recorded it lately
+}
+
+// record makes or finds the asset of a broadcast and what it holds already. When the asset is complete already, only the end
+// of the broadcast was not recorded: then it is recorded, and the error is errEnding.
+func (l *Service) record(ctx context.Context, s live.Stream, fresh bool) (asset.Asset, stored, error) {
+	if fresh {
+		a, err := l.make(ctx, s)
+		return a, stored{}, err
+	}
+	a, err := l.opt.Assets.Find(ctx, s.ActiveAsset)
+	switch {
+	case fault.Is(err, fault.NotFound): // anyone who began the broadcast died before
+		a, err = l.make(ctx, s)
+		return a, stored{}, err
+	case err != nil:
+		return a, stored{}, err
+	case !a.IsLive:
+		_, err = l.opt.Streams.End(ctx, s.ID, s.Epoch, live.EndCrash, l.opt.Now())
+		if err == nil || fault.Permanent(err) {
+			err = errEnding
+		}
+		return a, stored{}, err
+	}
+	if err = l.broadcasts.released(ctx, a.Media); err != nil {
+		return a, stored{}, err
+	}
+	before, err := l.before(ctx, a.ID)
+	return a, before, err
+}
+
+// make makes the asset of a broadcast.
+func (l *Service) make(ctx context.Context, s live.Stream) (asset.Asset, error) {
+	r := asset.NewRecording{
+		ID: s.ActiveAsset, Environment: s.Environment, LiveStream: s.ID, Test: s.Settings.Test, Origin: asset.FromLive(s.Protocol), Media: id.Media(id.New()),
+	}
+	if s.Settings.NewAsset != nil {
+		r.Options = *s.Settings.NewAsset
+	}
+	for _, e := range s.Settings.EmbeddedSubtitles {
+		r.Texts = append(r.Texts, asset.LiveText{
+			Name: e.Name, LanguageCode: e.LanguageCode, Passthrough: e.Passthrough, Source: asset.Embedded, Channel: e.LanguageChannel, ClosedCaptions: true,
+		})
+	}
+	texts, err := l.opt.Speech.Tracks(ctx, s)
+	if err != nil {
+		return asset.Asset{}, err
+	}
+	r.Texts = append(r.Texts, texts...)
+	return l.opt.Assets.Record(ctx, r, l.opt.Now())
+}
+
+func (l *Service) before(ctx context.Context, a id.Asset) (stored, error) {
+	rows, err := l.opt.Assets.Timeline(ctx, a, 0)
+	if err != nil || len(rows) == 0 {
+		return stored{}, err
+	}
+	t, err := mediastore.FromRows(rows)
+	return stored{timeline: t, rows: rows[len(rows)-1].Sequence + 1}, err
+}

@@ -1,0 +1,164 @@
+package broadcast
+
+import (
+	"context"
+	"sync"
+
+	"millrace/internal/control/live"
+	"millrace/internal/id"
+	"millrace/internal/media/ingest"
+)
+
+// registry is the broadcasts that are in this node's memory.
+type registry struct {
+	mu      sync.Mutex
+	closing bool
+	current map[id.LiveStream]*broadcast
+	newest  map[id.LiveStream]*broadcast // the current one, and without one the last one that is still served from memory
+	byAsset map[id.Asset]*broadcast      // all that are in memory
+	byMedia map[id.Media]*broadcast
+	lost    map[id.Media]*broadcast // to other nodes, until the last of their goroutines has ended
+}
+
+func newRegistry() *registry {
+	return &registry{
+		current: map[id.LiveStream]*broadcast{}, newest: map[id.LiveStream]*broadcast{}, byAsset: map[id.Asset]*broadcast{},
+		byMedia: map[id.Media]*broadcast{}, lost: map[id.Media]*broadcast{},
+	}
+}
+
+// start adds the broadcast that begin starts, unless there is one of the same epoch.
+func (r *registry) start(s live.Stream, begin func() *broadcast) (*broadcast, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closing {
+		return nil, ingest.ErrShutdown
+	}
+	if b := r.current[s.ID]; b != nil && b.epoch >= s.Epoch {
+		if b.epoch > s.Epoch {
+			return nil, errEnding
+		}
+		return b, nil
+	}
+	b := begin()
+	r.current[s.ID], r.newest[s.ID], r.byAsset[b.asset.ID], r.byMedia[b.asset.Media] = b, b, b, b
+	return b, nil
+}
+
+// close has no broadcast start any more.
+func (r *registry) close() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.closing = true
+}
+
+func (r *registry) closed() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.closing
+}
+
+func (r *registry) count() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.current)
+}
+
+// of is the current broadcast of a stream; nil when there is none.
+func (r *registry) of(s id.LiveStream) *broadcast {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.current[s]
+}
+
+// byKey is the current broadcast of a stream key; nil when there is none.
+func (r *registry) byKey(key string) (found *broadcast) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, b := range r.current {
+		if b.key == key {
+			found = b
+		}
+	}
+	return found
+}
+
+// rekey notes a broadcast's stream key.
+func (r *registry) rekey(b *broadcast, key string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	b.key = key
+}
+
+// watched is what a stream's viewers see: the current broadcast, or the last one while it is kept; nil when there is none.
+func (r *registry) watched(s id.LiveStream) *broadcast {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.newest[s]
+}
+
+// recordedAs is the broadcast of an asset, running or ended; nil when there is none.
+func (r *registry) recordedAs(a id.Asset) *broadcast {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.byAsset[a]
+}
+
+// earlier is a broadcast of a stream by its media, current or kept; nil when there is none.
+func (r *registry) earlier(s id.LiveStream, m id.Media) *broadcast {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if b := r.byMedia[m]; b != nil && b.id == s {
+		return b
+	}
+	return nil
+}
+
+// ended takes a broadcast out of the current ones; it is served from memory for a while longer.
+func (r *registry) ended(b *broadcast) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	drop(r.current, b.id, b)
+}
+
+// forget takes a broadcast out of memory.
+func (r *registry) forget(b *broadcast) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	drop(r.current, b.id, b)
+	drop(r.newest, b.id, b)
+	drop(r.byAsset, b.asset.ID, b)
+	drop(r.byMedia, b.asset.Media, b)
+	drop(r.lost, b.asset.Media, b)
+}
+
+// lose is forget for a broadcast that another node has now. Its viewers are not to take that for the end.
+func (r *registry) lose(b *broadcast) {
+	r.forget(b)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.lost[b.asset.Media] = b
+}
+
+// released waits until this node has let go of a recording that it lost before.
+func (r *registry) released(ctx context.Context, m id.Media) error {
+	r.mu.Lock()
+	b := r.lost[m]
+	r.mu.Unlock()
+	if b == nil {
+		return nil
+	}
+	select {
+	case <-b.stored:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// drop deletes b, but nothing that has taken its place.
+func drop[K comparable](m map[K]*broadcast, k K, b *broadcast) {
+	if m[k] == b {
+		delete(m, k)
+	}
+}

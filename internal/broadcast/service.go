@@ -1,0 +1,363 @@
+// Package broadcast is the media run time of live streams: a broadcast's life on its node, from the admission of its first encoder to the
+// end of its recording. Frames pass through it, from a publication's session to the writer of the live edge; facts about them become changes
+// of resources, and what the rows say becomes deadlines. What it records it records under a lease.
+// It must never know SQL, S3's API, sockets or viewers. Goroutines: Service's own, and for each broadcast one that leads it, one that stores
+// what is sealed and one that writes the edge.
+package broadcast
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"millrace/internal/broadcast/subtitles"
+	"millrace/internal/control/asset"
+	"millrace/internal/control/live"
+	"millrace/internal/fault"
+	"millrace/internal/id"
+	"millrace/internal/media/edgewriter"
+	"millrace/internal/media/ingest"
+	"millrace/internal/media/metering"
+	"millrace/internal/media/overlay"
+	"millrace/internal/media/playback"
+	"millrace/internal/media/relay"
+	"millrace/internal/media/transform"
+	"millrace/internal/media/window"
+)
+
+// Options is what a Service needs.
+type Options struct {
+	Streams   live.Broadcasts
+	Assets    asset.Work
+	Store     window.Store
+	Node      id.Node
+	Lease     time.Duration        // how long a broadcast stays this node's without a sign of life; 15 s when 0
+	Keep      time.Duration        // how long an ended broadcast is still served from memory; 60 s when 0
+	Linger    time.Duration        // how long an encoder stays connected after complete; 60 s when 0
+	Stills    edgewriter.Stills    // encodes the slate's pictures; nil: the last key frame is shown instead
+	Images    edgewriter.Images    // fetches the owners' slates
+	Simulcast relay.Dialer         // connects to simulcast targets; nil: nothing is forwarded
+	Encoder   transform.Encoder    // encodes pictures again that can't stay as they are; nil: none are
+	Mark      overlay.Layer        // what test streams' pictures carry
+	Below     *Renditions          // lower renditions of broadcasts; nil: there are none
+	Speech    *subtitles.Generator // what recognises speech; nil: nothing does
+	Meter     *metering.Meter      // of what viewers are sent; nil: nothing is counted
+	Grace     time.Duration        // how long a shutdown waits for what is not stored or told yet; 10 s when 0
+	// Journals is the folder of this machine that keeps the parts of open segments over the end of the process; empty: they are lost with it.
+	// Marks is one in its memory that says which were published (journal.OpenMemory); empty: the database says it, less exactly.
+	Journals string
+	Marks    string
+	Now      func() time.Time
+	Logger   *slog.Logger
+}
+
+// Service owns the broadcasts of this node. It implements ingest.Gate and srt.Secrets and is a lifecycle service.
+type Service struct {
+	opt  Options
+	root context.Context // of the broadcasts; set by Run
+	up   chan struct{}   // closed when Run accepts
+	down chan struct{}   // closed when Run has ended
+	wg   sync.WaitGroup
+
+	broadcasts *registry
+	records    records // of the encoders' health
+	journals   journals
+	pictures   *edgewriter.Pictures
+
+	seen map[id.LiveStream]sighting // of other nodes' broadcasts; Run's own
+}
+
+// New returns a Service.
+func New(o Options) *Service {
+	set := func(d *time.Duration, v time.Duration) {
+		if *d <= 0 {
+			*d = v
+		}
+	}
+	set(&o.Lease, 15*time.Second)
+	set(&o.Keep, time.Minute)
+	set(&o.Linger, time.Minute)
+	set(&o.Grace, 10*time.Second)
+	return &Service{
+		opt: o, up: make(chan struct{}), down: make(chan struct{}), broadcasts: newRegistry(), records: records{all: map[id.LiveStream]*record{}},
+		journals: journals{o.Journals, o.Marks}, pictures: edgewriter.NewPictures(o.Stills), seen: map[id.LiveStream]sighting{},
+	}
+}
+
+// Name implements lifecycle.Service.
+func (l *Service) Name() string { return "broadcasts" }
+
+// Run recovers the broadcasts that a dead process left, looks after orphans of other nodes, and at the end waits for every broadcast to
+// let go. Encoders must be gone before it is stopped.
+func (l *Service) Run(ctx context.Context) error {
+	root, stop := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer stop(nil)
+	defer close(l.down)
+	l.root = root
+	if err := l.recover(ctx, true); err != nil {
+		return fmt.Errorf("recover broadcasts: %w", err)
+	}
+	l.sweepJournals(ctx)
+	close(l.up)
+	t := time.NewTicker(l.opt.Lease)
+	defer t.Stop()
+	for ctx.Err() == nil {
+		select {
+		case <-ctx.Done():
+		case <-t.C:
+			if err := l.recover(ctx, false); err != nil && ctx.Err() == nil {
+				l.opt.Logger.WarnContext(ctx, "look for orphaned broadcasts", "error", err)
+			}
+		}
+	}
+	l.broadcasts.close()
+	stop(ingest.ErrShutdown)
+	l.wg.Wait()
+	return context.Cause(ctx)
+}
+
+// sweepJournals deletes what dead processes left of broadcasts that are over; none when it can not be told which these are.
+func (l *Service) sweepJournals(ctx context.Context) {
+	if l.journals.dir == "" {
+		return
+	}
+	going, err := l.recordings(ctx)
+	if err == nil {
+		err = l.journals.sweep(func(name string) bool { return going[id.Media(name)] })
+	}
+	if err != nil {
+		l.opt.Logger.WarnContext(ctx, "delete old journals", "error", err)
+	}
+}
+
+// recordings are the media of every broadcast that is going on, here or elsewhere.
+func (l *Service) recordings(ctx context.Context) (map[id.Media]bool, error) {
+	streams, err := l.opt.Streams.Broadcasting(ctx)
+	if err != nil {
+		return nil, err
+	}
+	going := map[id.Media]bool{}
+	for _, s := range streams {
+		a, err := l.opt.Assets.Find(ctx, s.ActiveAsset)
+		if fault.Is(err, fault.NotFound) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		going[a.Media] = true
+	}
+	return going, nil
+}
+
+// Recovered waits until this node has taken up what it was recording before its last end: until then stored rows do not tell everything
+// that players were shown.
+func (l *Service) Recovered(ctx context.Context) error {
+	select {
+	case <-l.up: // nearly always: nobody need be told when ctx ends
+		return nil
+	default:
+	}
+	select {
+	case <-l.up:
+		return nil
+	case <-l.down:
+		return ingest.ErrShutdown
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// Changed tells the owner of a broadcast that its stream has changed; it does not block.
+func (l *Service) Changed(s id.LiveStream) {
+	if b := l.broadcasts.of(s); b != nil {
+		b.poke()
+	}
+}
+
+// errOvertaken is its response to one whose admission it did not know of when it told what became of the last.
+var errOvertaken = fault.New(fault.Conflict, "the last encoder left meanwhile")
+
+// errEnding is a broadcast's response to a publication that comes too late for it.
+var errEnding = fault.New(fault.Conflict, "the broadcast is ending")
+
+// admitPatience bounds how long an admission waits for the last publication's end to be told.
+const admitPatience = 5 * time.Second
+
+// Admit implements ingest.Gate. An encoder that comes back while its last connection, or its last broadcast, is still being finished
+// waits for that for a moment instead of being refused.
+func (l *Service) Admit(ctx context.Context, p ingest.Publication) (context.Context, ingest.Sink, error) {
+	select {
+	case <-l.up:
+	case <-l.down:
+	case <-ctx.Done():
+		return nil, nil, context.Cause(ctx)
+	}
+	if l.stopping() { // before a row says that an encoder is connected
+		return nil, nil, ingest.ErrShutdown
+	}
+	s, err := l.admit(ctx, p)
+	if fault.Is(err, fault.Conflict) && (l.flush(ctx, p.Key) || errors.Is(err, errEnding)) {
+		s, err = l.admit(ctx, p)
+	}
+	if err != nil {
+		return nil, nil, refusal(err)
+	}
+	return s.pub, s, nil
+}
+
+// Passphrase tells an SRT listener, before anybody is admitted, the secret that an encoder with this stream key must know.
+func (l *Service) Passphrase(ctx context.Context, key string) (string, error) {
+	p, err := l.opt.Streams.Passphrase(ctx, key)
+	if err != nil {
+		return "", refusal(err)
+	}
+	return p, nil
+}
+
+func (l *Service) admit(ctx context.Context, p ingest.Publication) (*sink, error) {
+	fresh, asked := id.Asset(id.New()), l.opt.Now()
+	s, err := l.opt.Streams.Connect(ctx, p.Key, p.Protocol, fresh, l.opt.Node, l.opt.Lease, asked)
+	if err != nil {
+		return nil, err
+	}
+	sink, err := l.join(ctx, s, p, s.ActiveAsset == fresh, asked)
+	if err == nil {
+		return sink, nil
+	}
+	undo, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+	defer cancel()
+	if _, uerr := l.opt.Streams.Disconnected(undo, s.ID, s.Epoch, l.opt.Now()); uerr != nil && !fault.Permanent(uerr) {
+		err = errors.Join(err, uerr)
+	}
+	return nil, fmt.Errorf("open broadcast of live stream %s: %w", s.ID, err)
+}
+
+// join opens a publication of the broadcast that s was admitted to, which runs already, or begins, or goes on from what is stored.
+func (l *Service) join(ctx context.Context, s live.Stream, p ingest.Publication, fresh bool, asked time.Time) (*sink, error) {
+	b := l.broadcasts.of(s.ID)
+	if b == nil || b.epoch != s.Epoch {
+		if !fresh { // it was another node's until now, which may be about to record its last segment
+			if err := pause(ctx, handover); err != nil {
+				return nil, err
+			}
+		}
+		a, before, err := l.record(ctx, s, fresh)
+		if err != nil {
+			return nil, err
+		}
+		if b, err = l.start(ctx, s, a, before, asked); err != nil {
+			return nil, err
+		}
+	}
+	type result struct {
+		sink *sink
+		err  error
+	}
+	done := make(chan result, 1)
+	b.mail.post(func() {
+		opened, err := b.attach(ctx, s, p, asked)
+		done <- result{opened, err}
+	})
+	select { // not on ctx: what is opened has to be closed by somebody
+	case a := <-done:
+		return a.sink, a.err
+	case <-b.gone:
+		return nil, errEnding
+	}
+}
+
+// handover is how long a write may take that another node was sure to have the right to.
+const handover = 250 * time.Millisecond
+
+func pause(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-t.C:
+		return nil
+	}
+}
+
+// flush waits for the broadcast of a stream key, if it is here, to tell what has happened to it; false when that takes too long.
+func (l *Service) flush(ctx context.Context, key string) bool {
+	b := l.broadcasts.byKey(key)
+	if b == nil {
+		return true // it has ended in this moment, or is another node's: the row says which
+	}
+	ctx, cancel := context.WithTimeout(ctx, admitPatience)
+	defer cancel()
+	return b.flush(ctx)
+}
+
+// refusal says no in the ingest's words.
+func refusal(err error) error {
+	switch fault.KindOf(err) {
+	case fault.NotFound:
+		return ingest.ErrUnknownKey
+	case fault.Denied:
+		return ingest.ErrDisabled
+	case fault.Conflict:
+		return ingest.ErrBusy
+	case fault.Internal, fault.Invalid, fault.Unauthorized, fault.TooLarge, fault.NotReady, fault.Unavailable, fault.TooMany:
+	}
+	return err
+}
+
+// start runs a broadcast, unless somebody else just did.
+func (l *Service) start(ctx context.Context, s live.Stream, a asset.Asset, before stored, asked time.Time) (*broadcast, error) {
+	policy, err := l.renditionPolicy(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	return l.broadcasts.start(s, func() *broadcast {
+		b := newBroadcast(l, s, a, before, policy, asked)
+		storing, halt := context.WithCancelCause(context.WithoutCancel(l.root))
+		b.halt = halt
+		writing, full := context.WithCancel(storing)
+		b.full = full
+		l.wg.Go(func() { b.store(storing) })
+		l.wg.Go(func() { b.writer.Run(writing) })
+		if b.below != nil {
+			l.wg.Go(func() { b.below.Run(storing) })
+		}
+		for _, t := range l.opt.Speech.Of(b.asset) {
+			l.wg.Go(func() { l.opt.Speech.Run(writing, b.asset.Environment, t, b.edge, b.speechMissing, b.log) })
+		}
+		b.forward.run(l.root, l.wg.Go, func(err error) { b.log.WarnContext(l.root, "simulcast ended", "error", err) })
+		l.wg.Go(func() { b.run(l.root) })
+		return b
+	})
+}
+
+func (l *Service) stopping() bool {
+	select {
+	case <-l.down:
+		return true
+	default:
+		return l.broadcasts.closed()
+	}
+}
+
+// Broadcasts counts the broadcasts that go on here.
+func (l *Service) Broadcasts() int { return l.broadcasts.count() }
+
+// Watched is the broadcast that a live stream's viewers see: the current one, or the last one while it is kept.
+func (l *Service) Watched(s id.LiveStream) (playback.Broadcast, bool) {
+	return l.broadcasts.watched(s).view()
+}
+
+// OfAsset is the broadcast of an asset, running or ended, if it is in this node's memory.
+func (l *Service) OfAsset(a id.Asset) (playback.Broadcast, bool) {
+	return l.broadcasts.recordedAs(a).view()
+}
+
+// Earlier is a broadcast of a live stream by its media, current or kept.
+func (l *Service) Earlier(s id.LiveStream, m id.Media) (playback.Broadcast, bool) {
+	return l.broadcasts.earlier(s, m).view()
+}

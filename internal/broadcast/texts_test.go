@@ -1,0 +1,247 @@
+package broadcast_test
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"millrace/internal/broadcast"
+	"millrace/internal/control/asset"
+	"millrace/internal/control/assetopt"
+	"millrace/internal/control/live"
+	"millrace/internal/id"
+	"millrace/internal/media/captions"
+	"millrace/internal/media/captions/cea608/cea608test"
+	"millrace/internal/media/edgeview"
+	edge "millrace/internal/media/window"
+)
+
+// captioned is a stream with two text tracks of captions.
+func captioned(in *live.CreateInput) {
+	in.EmbeddedSubtitles = []assetopt.EmbeddedSubtitle{
+		{Name: "English CC", LanguageCode: "en", LanguageChannel: "cc1"}, {LanguageCode: "fr", LanguageChannel: "cc3", Passthrough: "mine"},
+	}
+}
+
+// textTracks are an asset's text tracks.
+func textTracks(a asset.Asset) (out []asset.Track) {
+	for _, t := range a.Tracks {
+		if t.Type == asset.TextTrack {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+func (n *node) texts(w *world, s live.Stream) *edge.Texts {
+	b, ok := n.Watched(s.ID)
+	if !ok {
+		w.t.Fatal("no broadcast")
+	}
+	return b.(edgeview.Broadcast).Edge.Texts()
+}
+
+// TestTextTracks: a broadcast's text tracks are offered from its first segment on, named as their rows say at the moment, and go on as tracks of the
+// recording, with the same segments, over a crash.
+func TestTextTracks(t *testing.T) {
+	t.Parallel()
+	run(t, func(w *world) {
+		w.journals(t)
+		n, s := w.start("a"), w.stream(window(60), captioned)
+		e := n.publish(s.StreamKey).send(5 * time.Second)
+		a := w.row(s.ID).ActiveAsset
+		tracks := textTracks(w.asset(a))
+		if len(tracks) != 2 || tracks[0].Status != asset.TrackReady || tracks[0].TextSource != "embedded" || !tracks[0].ClosedCaptions || tracks[1].Name != "fr" ||
+			tracks[1].Passthrough != "mine" {
+			t.Fatalf("tracks: %+v", tracks)
+		}
+		say := func(n *node, from time.Duration, text string) {
+			if !n.texts(w, s).Publish(tracks[0].Rendition, captions.Cue{Start: from, End: from + 2*time.Second, Text: text}) {
+				t.Errorf("%s is not taken", text)
+			}
+		}
+		say(n, 5*time.Second, "first words")
+		e.send(4 * time.Second)
+		v := n.viewer()
+		for _, p := range []string{string(s.PlaybackIDs[0].ID), string(w.playbackID(a))} {
+			list := v.expect("multivariant", http.StatusOK, "/"+p+".m3u8")
+			for _, want := range []string{
+				`TYPE=SUBTITLES,GROUP-ID="subtitles",NAME="English CC",LANGUAGE="en",DEFAULT=NO,AUTOSELECT=YES,FORCED=NO,CHARACTERISTICS="public.accessibility.`,
+				`NAME="fr"`, `SUBTITLES="subtitles"`, "CLOSED-CAPTIONS=NONE",
+			} {
+				if !strings.Contains(list, want) {
+					t.Errorf("no %s in\n%s", want, list)
+				}
+			}
+		}
+		given := w.textSegments(v, w.playbackID(a), tracks[0])
+		if all := strings.Join(given, ""); !strings.Contains(all, "00:00:05.000 --> 00:00:07.000\nfirst words") {
+			t.Errorf("segments: %q", given)
+		}
+		sidecar := "/" + string(w.playbackID(a)) + "/text/" + string(tracks[0].ID) + ".vtt"
+		if text := v.expect("sidecar", http.StatusOK, sidecar); !strings.Contains(text, "first words") {
+			t.Errorf("sidecar: %s", text)
+		}
+		name := "Renamed"
+		_, err := w.assets.PatchTrack(w.ctx, env, a, tracks[0].ID, asset.TrackPatch{Name: &name}, time.Now())
+		w.must(err)
+		w.must(w.assets.DeleteTrack(w.ctx, env, a, tracks[1].ID, time.Now()))
+		n.playback.AssetChanged(a)
+		if list := v.expect("multivariant", http.StatusOK, "/"+string(s.PlaybackIDs[0].ID)+".m3u8"); !strings.Contains(list, `NAME="Renamed"`) || strings.Contains(list, `NAME="fr"`) {
+			t.Errorf("after the changes:\n%s", list)
+		}
+		say(n, 9*time.Second, "before the crash")
+		w.wait(0)
+		n.kill()
+		e.stop()
+		w.wait(20 * time.Second)
+		n = w.start("a")
+		e = n.publish(s.StreamKey).send(8 * time.Second)
+		say(n, 14*time.Second, "behind it")
+		e.send(3 * time.Second)
+		given = append(given[:1], w.textSegments(n.viewer(), w.playbackID(a), tracks[0])[1:]...) // the first is one from before
+		e.stop()
+		w.wait(62 * time.Second)
+		w.finish(a)
+		done := textTracks(w.asset(a))
+		if len(done) != 1 || done[0].Object == "" || done[0].Duration < 7 {
+			t.Fatalf("tracks at the end: %+v", done)
+		}
+		n = w.start("b")
+		recorded := w.textSegments(n.viewer(), w.playbackID(a), tracks[0])
+		if len(recorded) < len(given) || !slices.Equal(recorded[:len(given)], given) {
+			t.Errorf("recorded\n%q\nlive\n%q", recorded, given)
+		}
+		text := n.viewer().expect("sidecar", http.StatusOK, sidecar)
+		for _, want := range []string{"first words", "before the crash", "behind it"} {
+			if strings.Count(text, want) != 1 {
+				t.Errorf("%q is not once in\n%s", want, text)
+			}
+		}
+		if list := n.viewer().expect("multivariant", http.StatusOK, "/"+string(w.playbackID(a))+".m3u8"); !strings.Contains(list, `NAME="Renamed"`) || !strings.Contains(list, "CLOSED-CAPTIONS=NONE") {
+			t.Errorf("recorded:\n%s", list)
+		}
+	})
+}
+
+// textSegments are the segments of a text track, as they are listed.
+func (w *world) textSegments(v viewer, p id.Playback, t asset.Track) (out []string) {
+	w.t.Helper()
+	at := "/" + string(p) + ".m3u8"
+	for _, list := range v.playlists(p) {
+		if strings.HasSuffix(list, "/"+t.Rendition+".m3u8") {
+			at = list
+		}
+	}
+	for _, uri := range uris(at, v.expect("text playlist", http.StatusOK, at)) {
+		out = append(out, v.expect("text segment", http.StatusOK, uri))
+	}
+	return out
+}
+
+// TestClosedCaptions: the captions in the pictures are in the text tracks of their channels when the segment that shows them is listed, in every latency
+// mode; a reconnect ends them.
+func TestClosedCaptions(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []live.LatencyMode{live.Standard, live.Reduced, live.Low} {
+		t.Run(string(mode), func(t *testing.T) {
+			t.Parallel()
+			run(t, func(w *world) {
+				n, s := w.start("a"), w.stream(window(60), captioned, func(in *live.CreateInput) { in.LatencyMode = mode })
+				e := n.publish(s.StreamKey)
+				e.lag, e.says = 2, &cea608test.Encoder{}
+				e.says.PopOn(1, 0, 5, 7, 15, "from cc1")
+				e.says.PopOn(3, 0, 6, 0, 15, "du cc3") // and never erased
+				e.send(11 * time.Second)
+				a := w.row(s.ID).ActiveAsset
+				v, tracks := n.viewer(), textTracks(w.asset(a))
+				first, third := strings.Join(w.textSegments(v, w.playbackID(a), tracks[0]), ""), strings.Join(w.textSegments(v, w.playbackID(a), tracks[1]), "")
+				if !strings.Contains(first, "00:00:05.") || !strings.Contains(first, "--> 00:00:07.") || !strings.Contains(first, "line:84.67% position:20.00% align:start\nfrom cc1") {
+					t.Errorf("cc1:\n%s", first)
+				}
+				if !strings.Contains(third, "du cc3") || strings.Contains(third, "cc1") || strings.Contains(first, "cc3") {
+					t.Errorf("cc3:\n%s", third)
+				}
+				e.stop()
+				w.wait(10 * time.Second)
+				n.publish(s.StreamKey).send(5 * time.Second).stop()
+				w.wait(61 * time.Second)
+				w.finish(a)
+				whole := v.expect("sidecar", http.StatusOK, "/"+string(w.playbackID(a))+"/text/"+string(tracks[1].ID)+".vtt")
+				if strings.Contains(whole, "--> 00:00:12") || !strings.Contains(whole, "du cc3") {
+					t.Errorf("a caption goes on over a reconnect:\n%s", whole)
+				}
+			})
+		})
+	}
+}
+
+// TestTooManyCaptions: captions beyond what a text track takes are left out, which is told once, and the stream goes on.
+func TestTooManyCaptions(t *testing.T) {
+	t.Parallel()
+	run(t, func(w *world) {
+		n, s := w.start("a"), w.stream(window(0), captioned)
+		e := n.publish(s.StreamKey)
+		e.says = &cea608test.Encoder{}
+		e.says.PopOn(1, 0, 5, 6, 15, "too many")
+		e.says.PopOn(1, 0, 8, 9, 15, "later")
+		e.send(time.Second)
+		a := w.row(s.ID).ActiveAsset
+		track := textTracks(w.asset(a))[0]
+		for n.texts(w, s).Publish(track.Rendition, captions.Cue{Start: 5500 * time.Millisecond, End: 6 * time.Second, Text: "many"}) {
+		}
+		e.send(15 * time.Second)
+		all := strings.Join(w.textSegments(n.viewer(), w.playbackID(a), track), "")
+		if strings.Contains(all, "too many") || !strings.Contains(all, "later") {
+			t.Errorf("listed:\n%s", all)
+		}
+		e.stop()
+		w.wait(time.Second)
+		if told := strings.Count(strings.Join(w.events(), " ")+" ", " warning "); told != 1 {
+			t.Errorf("warned %d times", told)
+		} else if got := last[live.Warned](w, "warning"); got.Warning.Type != broadcast.CaptionsLeftOut {
+			t.Errorf("told %+v", got.Warning)
+		}
+	})
+}
+
+// TestClosedCaptionsInTime: at low latency, who is 2 s behind the newest picture finds its captions in the playlist, wherever in a segment they begin:
+// segments last 2 s there, as the encoder's key frames allow it.
+func TestClosedCaptionsInTime(t *testing.T) {
+	t.Parallel()
+	run(t, func(w *world) {
+		n, s := w.start("a"), w.stream(window(0), captioned, func(in *live.CreateInput) { in.LatencyMode = live.Low })
+		began := time.Now()
+		e := n.publish(s.StreamKey)
+		e.lag, e.says = 2, &cea608test.Encoder{}
+		const every, step, behind = 1300 * time.Millisecond, 50 * time.Millisecond, 2 * time.Second
+		shown := func(i int) time.Duration { return 4*time.Second + time.Duration(i)*every }
+		for i := range 12 {
+			e.says.PopOn(1, shown(i-1).Seconds()+0.01, shown(i).Seconds(), 0, 15, fmt.Sprintf("c%d.", i))
+		}
+		e.send(4 * time.Second)
+		track, v := textTracks(w.asset(w.row(s.ID).ActiveAsset))[0], n.viewer()
+		segments, seen := map[string]string{}, 0
+		for range 20 * time.Second / step {
+			e.send(step)
+			v.unchanged(w, w.playbackID(w.row(s.ID).ActiveAsset), track, segments)
+			whole := strings.Join(slices.Collect(maps.Values(segments)), "")
+			newest := time.Since(began)
+			for i := range 12 {
+				if strings.Contains(whole, fmt.Sprintf("\nc%d.\n", i)) {
+					seen = max(seen, i)
+				} else if late := newest - shown(i); late > behind+step+at(e.lag, fps) {
+					t.Fatalf("c%d is not listed %s after it was shown, in %q", i, late, whole)
+				}
+			}
+		}
+		if seen < 11 {
+			t.Errorf("only %d captions are listed", seen)
+		}
+		e.stop()
+	})
+}

@@ -1,0 +1,50 @@
+package broadcast
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"millrace/internal/control/asset"
+	"millrace/internal/control/live"
+	"millrace/internal/fault"
+	"millrace/internal/media/overlay"
+	"millrace/internal/media/slate"
+)
+
+// explain says why an image can't be used, for its owner.
+func explain(err error) string {
+	if said := fault.Messages(err); len(said) > 0 {
+		return strings.Join(said, "; ")
+	}
+	if errors.Is(err, slate.ErrImage) || errors.Is(err, overlay.ErrImage) {
+		return err.Error()
+	}
+	return "it can't be fetched"
+}
+
+// warn tells both the stream and the asset that something of it is missing: an image of the owner's, or subtitles.
+func (b *broadcast) warn(kind, message string) {
+	now := b.opt.Now()
+	b.tell("warning", func(ctx context.Context) error {
+		return b.opt.Streams.Warn(ctx, b.id, b.epoch, live.Warning{Type: kind, Message: message}, now)
+	})
+	b.tell("warning", func(ctx context.Context) error {
+		return b.opt.Assets.Warn(ctx, b.asset.ID, asset.Warning{Type: kind, Message: message}, now)
+	})
+}
+
+// warnAtFirst is warn from another goroutine, unless an earlier process has recorded something: then the warning was told.
+func (b *broadcast) warnAtFirst(kind, message string) {
+	if b.fresh {
+		b.mail.post(func() { b.warn(kind, message) })
+	}
+}
+
+// SpeechMissing is the type of the warning that what was said is missing in generated subtitles.
+const SpeechMissing = "generated_subtitles_incomplete"
+
+// speechMissing warns from any goroutine that what was said is missing.
+func (b *broadcast) speechMissing(message string) {
+	b.mail.post(func() { b.warn(SpeechMissing, message) })
+}

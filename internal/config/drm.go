@@ -1,0 +1,68 @@
+package config
+
+import (
+	"errors"
+	"time"
+)
+
+// DRM is what a DRM configuration is made of.
+type DRM struct {
+	Scheme       string
+	EncryptAudio bool
+	KeysByClass  bool
+	ClearKey     bool
+	Rotation     time.Duration // 0: never
+	VendorsFile  string        // empty: none
+}
+
+// on makes the function of a switch.
+func on(field func(*Command) *bool) func(*Command, string) error {
+	return func(c *Command, s string) error {
+		if s != "true" && s != "false" {
+			return errors.New("is a switch: write it without a value")
+		}
+		*field(c) = s == "true"
+		return nil
+	}
+}
+
+//nolint:gochecknoglobals // a table
+var drmOptions = []option{
+	{
+		name: "scheme", word: "word", def: "cbcs", help: "How media is encrypted: cbcs, which all players take, or cenc, for old ones.", commands: []string{DRMCreate},
+		apply: func(c *Command, s string) error {
+			if s != "cbcs" && s != "cenc" {
+				return errors.New("is neither cbcs nor cenc")
+			}
+			c.DRM.Scheme = s
+			return nil
+		},
+	},
+	{
+		name: "encrypt-audio", help: "Encrypt audio too, with a key of its own.", commands: []string{DRMCreate},
+		apply: on(func(c *Command) *bool { return &c.DRM.EncryptAudio }),
+	},
+	{
+		name: "keys-by-class", help: "A key for each of SD, HD and UHD, so that licences can differ; else one for all video.", commands: []string{DRMCreate},
+		apply: on(func(c *Command) *bool { return &c.DRM.KeysByClass }),
+	},
+	{
+		name: "rotation", word: "duration", help: "Change the keys of live streams so often, such as 1h; 5m at least. Not given: never.", commands: []string{DRMCreate},
+		apply: func(c *Command, s string) (err error) {
+			c.DRM.Rotation, err = parseDuration(s)
+			return err
+		},
+	},
+	{
+		name: "clear-key", help: "Give out keys with the built-in W3C ClearKey licence server, which needs no vendor. It hides keys from nobody who may play.", commands: []string{DRMCreate},
+		apply: on(func(c *Command) *bool { return &c.DRM.ClearKey }),
+	},
+	{
+		name: "vendors-file", word: "path", help: "YAML file with licence servers of Widevine, PlayReady and FairPlay, and a key provider; its form is in docs/drm-vendors.md.", commands: []string{DRMCreate},
+		apply: func(c *Command, s string) error { c.DRM.VendorsFile = s; return nil },
+	},
+	{
+		name: "new-key-file", word: "path", help: "File with the new master key, which is made if it is not there. Not given: the old key's file gets the new one.", commands: []string{MasterKeyRotate},
+		apply: func(c *Command, s string) error { c.NewKeyFile = s; return nil },
+	},
+}

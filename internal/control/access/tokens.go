@@ -1,0 +1,159 @@
+package access
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"millrace/internal/control/field"
+	"millrace/internal/fault"
+	"millrace/internal/id"
+)
+
+// What a token may be permitted in its environment.
+const (
+	VideoRead   = "video:read"
+	VideoWrite  = "video:write"
+	DataRead    = "data:read"
+	DataWrite   = "data:write"
+	SystemRead  = "system:read"
+	SystemWrite = "system:write"
+)
+
+// What an installation token may do: manage environments. The command line makes such tokens, the API never does.
+const (
+	InstallationRead  = "installation:read"
+	InstallationWrite = "installation:write"
+)
+
+const maxTokens = 1000 // that are valid, of an environment
+
+// Permissions are those there are in an environment.
+func Permissions() []string {
+	return []string{VideoRead, VideoWrite, DataRead, DataWrite, SystemRead, SystemWrite}
+}
+
+// InstallationPermissions are those of installation tokens.
+func InstallationPermissions() []string { return []string{InstallationRead, InstallationWrite} }
+
+// Permits reports whether the token has a permission.
+func (t Token) Permits(permission string) bool { return slices.Contains(t.Permissions, permission) }
+
+// CreateToken makes a token; see API.
+func (s *Service) CreateToken(ctx context.Context, in TokenInput, now time.Time) (Token, string, error) {
+	if in.Name == "" {
+		in.Name = tokenName
+	}
+	if len(in.Permissions) == 0 {
+		in.Permissions = Permissions()
+	}
+	if err := in.check(now); err != nil {
+		return Token{}, "", err
+	}
+	secret := id.New()
+	t, err := s.insert(ctx, in, id.Token(id.NewUUID()), secret, now)
+	if err != nil {
+		return Token{}, "", err
+	}
+	return t, secret, nil
+}
+
+// check refuses what no token can be made with. A token manages environments or works in one, not both.
+func (in TokenInput) check(now time.Time) error {
+	var l fault.List
+	field.Text(&l, "name", in.Name, field.MaxName)
+	allowed := Permissions()
+	if slices.Contains(InstallationPermissions(), in.Permissions[0]) {
+		allowed = InstallationPermissions()
+	}
+	for i, p := range in.Permissions {
+		field.OneOf(&l, field.At("permissions", i), p, allowed...)
+	}
+	if !in.ExpiresAt.IsZero() && !in.ExpiresAt.After(now) {
+		l.Add("expires_at must be in the future")
+	}
+	return l.Err()
+}
+
+func (s *Service) insert(ctx context.Context, in TokenInput, t id.Token, secret string, now time.Time) (Token, error) {
+	now = now.UTC().Truncate(time.Millisecond)
+	env, err := s.Named(ctx, in.Environment, now)
+	if err != nil {
+		return Token{}, err
+	}
+	hash, err := hashSecret(secret)
+	if err != nil {
+		return Token{}, err
+	}
+	token := Token{
+		ID: t, Environment: env.ID, Name: in.Name, Permissions: slices.Compact(slices.Sorted(slices.Values(in.Permissions))), Hash: hash, CreatedAt: now,
+	}
+	if !in.ExpiresAt.IsZero() {
+		token.ExpiresAt = in.ExpiresAt.UTC().Truncate(time.Millisecond)
+	}
+	return token, s.store.InsertToken(ctx, token, maxTokens)
+}
+
+// Tokens lists every token, oldest first.
+func (s *Service) Tokens(ctx context.Context) ([]Token, error) { return s.store.Tokens(ctx) }
+
+// TokensOf lists those of an environment that are not revoked, newest first.
+func (s *Service) TokensOf(ctx context.Context, e id.Environment, page, limit int) ([]Token, error) {
+	page, limit, err := field.Page(page, limit)
+	if err != nil {
+		return nil, err
+	}
+	return s.store.TokensOf(ctx, e, page, limit)
+}
+
+// TokenOf reads one; see API.
+func (s *Service) TokenOf(ctx context.Context, e id.Environment, t id.Token) (Token, error) {
+	token, err := s.store.Token(ctx, t)
+	if err == nil && (token.Environment != e || !token.RevokedAt.IsZero()) {
+		return Token{}, noToken()
+	}
+	return token, err
+}
+
+func noToken() error { return fault.New(fault.NotFound, "the token does not exist") }
+
+// RevokeToken ends a token: here at once, in other processes within seconds.
+func (s *Service) RevokeToken(ctx context.Context, t id.Token, now time.Time) error {
+	return s.revoke(ctx, "", t, now)
+}
+
+// RevokeTokenOf ends a token of an environment likewise.
+func (s *Service) RevokeTokenOf(ctx context.Context, e id.Environment, t id.Token, now time.Time) error {
+	if _, err := s.TokenOf(ctx, e, t); err != nil {
+		return err
+	}
+	return s.revoke(ctx, e, t, now)
+}
+
+func (s *Service) revoke(ctx context.Context, e id.Environment, t id.Token, now time.Time) error {
+	err := s.store.RevokeToken(ctx, e, t, now.UTC().Truncate(time.Millisecond))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.cache, t)
+	return err
+}
+
+// WriteUse stores when tokens were used since it was last called. Requests only note it in memory.
+func (s *Service) WriteUse(ctx context.Context) error {
+	s.mu.Lock()
+	used := s.used
+	s.used = map[id.Token]time.Time{}
+	s.mu.Unlock()
+	if len(used) == 0 {
+		return nil
+	}
+	err := s.store.TokensUsed(ctx, used)
+	if err != nil { // the next call has them too
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		maps.Copy(used, s.used)
+		s.used = used
+	}
+	return err
+}

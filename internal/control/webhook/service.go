@@ -1,0 +1,299 @@
+package webhook
+
+import (
+	"context"
+	"net/url"
+	"slices"
+	"time"
+
+	"millrace/internal/control/event"
+	"millrace/internal/control/field"
+	"millrace/internal/fault"
+	"millrace/internal/id"
+	"millrace/internal/spelling"
+)
+
+const (
+	maxPerEnvironment = 100
+	maxAddress        = 2000 // bytes
+	maxTypes          = 100
+	maxType           = 255 // characters
+	overlap           = 24 * time.Hour
+	tries             = 100
+)
+
+// Store is implemented by storage/db; one call is one transaction. What is not there is fault.NotFound.
+type Store interface {
+	// InsertWebhook stores a new one, which is sent what happens from now on. An address that its environment has already, and one more than
+	// most webhooks, are fault.Conflict.
+	InsertWebhook(ctx context.Context, w Webhook, most int) error
+	Webhook(ctx context.Context, env id.Environment, w id.Webhook) (Webhook, error)
+	Webhooks(ctx context.Context, env id.Environment, page, limit int) ([]Webhook, error) // newest first
+	// SaveWebhook writes what the owner may change, and events, if nobody else has since w was read (fault.Conflict). When it becomes enabled it is
+	// sent what happens from now on.
+	SaveWebhook(ctx context.Context, w Webhook, events ...event.Event) error
+	DeleteWebhook(ctx context.Context, env id.Environment, w id.Webhook) error
+
+	Deliveries(ctx context.Context, w id.Webhook, q DeliveryQuery) ([]Delivery, error) // newest event first
+	// ReplayEvent has one event delivered, again or for the first time, and ReplaySince all that w wants from a time on.
+	ReplayEvent(ctx context.Context, w Webhook, event string) (Delivery, error)
+	ReplaySince(ctx context.Context, w Webhook, since time.Time) error
+}
+
+// DeliveryQuery selects deliveries.
+type DeliveryQuery struct {
+	State  State // empty: any
+	Before int64 // sequence of the event that they come before; 0: of none
+	Limit  int
+}
+
+// API is what the REST side and the command line call; bound to one environment.
+type API interface {
+	Create(ctx context.Context, env id.Environment, in CreateInput, now time.Time) (Webhook, error)
+	Get(ctx context.Context, env id.Environment, w id.Webhook) (Webhook, error)
+	List(ctx context.Context, env id.Environment, page, limit int) ([]Webhook, error)
+	Patch(ctx context.Context, env id.Environment, w id.Webhook, in PatchInput, now time.Time) (Webhook, error)
+	Delete(ctx context.Context, env id.Environment, w id.Webhook) error
+	// RotateSecret makes a new secret; the old one signs too for 24 hours.
+	RotateSecret(ctx context.Context, env id.Environment, w id.Webhook, now time.Time) (Webhook, error)
+	// Test has an event sent to this endpoint alone.
+	Test(ctx context.Context, env id.Environment, w id.Webhook, now time.Time) (event.Event, error)
+	Deliveries(ctx context.Context, env id.Environment, w id.Webhook, q DeliveryQuery) ([]Delivery, error)
+	ReplayEvent(ctx context.Context, env id.Environment, w id.Webhook, event string) (Delivery, error)
+	ReplaySince(ctx context.Context, env id.Environment, w id.Webhook, since time.Time) (Webhook, error)
+}
+
+// CreateInput is what a new endpoint is made from.
+type CreateInput struct {
+	Address string
+	Types   []string
+}
+
+// PatchInput changes what is not nil.
+type PatchInput struct {
+	Address *string
+	Enabled *bool
+	Types   *[]string
+}
+
+// Service makes the changes of endpoints. It owns no goroutine; all its methods may be called at the same time.
+type Service struct {
+	store Store
+	types []string // of all events
+}
+
+var _ API = (*Service)(nil)
+
+// New makes a service; nothing starts. types are those of all events that can happen: others can't be waited for.
+func New(store Store, types []string) *Service { return &Service{store, types} }
+
+// Create makes an enabled endpoint with a fresh secret.
+func (s *Service) Create(ctx context.Context, env id.Environment, in CreateInput, now time.Time) (Webhook, error) {
+	var l fault.List
+	checkAddress(&l, in.Address)
+	s.checkTypes(&l, in.Types)
+	if err := l.Err(); err != nil {
+		return Webhook{}, err
+	}
+	now = stamp(now)
+	w := Webhook{ID: id.Webhook(id.New()), Environment: env, Address: in.Address, Enabled: true, Types: in.Types, Secret: id.New(), CreatedAt: now, UpdatedAt: now}
+	return w, s.store.InsertWebhook(ctx, w, maxPerEnvironment)
+}
+
+// Get reads an endpoint of env.
+func (s *Service) Get(ctx context.Context, env id.Environment, w id.Webhook) (Webhook, error) {
+	return s.store.Webhook(ctx, env, w)
+}
+
+// List reads endpoints of env, newest first.
+func (s *Service) List(ctx context.Context, env id.Environment, page, limit int) ([]Webhook, error) {
+	page, limit, err := field.Page(page, limit)
+	if err != nil {
+		return nil, err
+	}
+	return s.store.Webhooks(ctx, env, page, limit)
+}
+
+// Patch changes an endpoint. One that is enabled again is sent what happens from then on; what it has missed can be replayed.
+func (s *Service) Patch(ctx context.Context, env id.Environment, key id.Webhook, in PatchInput, now time.Time) (Webhook, error) {
+	var l fault.List
+	if in.Address == nil && in.Enabled == nil && in.Types == nil {
+		l.Add("at least one of address, enabled and event_types must be given")
+	}
+	if in.Address != nil {
+		checkAddress(&l, *in.Address)
+	}
+	if in.Types != nil {
+		s.checkTypes(&l, *in.Types)
+	}
+	if err := l.Err(); err != nil {
+		return Webhook{}, err
+	}
+	return s.change(ctx, env, key, now, func(w *Webhook) {
+		if in.Address != nil {
+			w.Address = *in.Address
+		}
+		if in.Types != nil {
+			w.Types = *in.Types
+		}
+		if in.Enabled != nil {
+			w.Enabled, w.FailingSince = *in.Enabled, time.Time{}
+		}
+	})
+}
+
+// Delete removes an endpoint; nothing more is sent to it.
+func (s *Service) Delete(ctx context.Context, env id.Environment, w id.Webhook) error {
+	return s.store.DeleteWebhook(ctx, env, w)
+}
+
+// RotateSecret makes a new secret; see API.
+func (s *Service) RotateSecret(ctx context.Context, env id.Environment, key id.Webhook, now time.Time) (Webhook, error) {
+	return s.change(ctx, env, key, now, func(w *Webhook) {
+		w.OldSecret, w.OldUntil, w.Secret = w.Secret, stamp(now).Add(overlap), id.New()
+	})
+}
+
+// Test has an event sent to this endpoint alone; see API.
+func (s *Service) Test(ctx context.Context, env id.Environment, key id.Webhook, now time.Time) (event.Event, error) {
+	var e event.Event
+	_, err := s.retry(func() (Webhook, error) {
+		w, err := s.store.Webhook(ctx, env, key)
+		if err != nil {
+			return Webhook{}, err
+		}
+		if !w.Enabled {
+			return Webhook{}, fault.New(fault.Invalid, "the webhook is disabled; enable it first")
+		}
+		e = w.tell(EventTest, stamp(now))
+		return w, s.store.SaveWebhook(ctx, w, e)
+	})
+	return e, err
+}
+
+// EventData is the data of an endpoint's events. The address is not in it: it may hold a secret.
+type EventData struct {
+	ID        id.Webhook `json:"id"`
+	Enabled   bool       `json:"enabled"`
+	CreatedAt int64      `json:"created_at"`
+}
+
+// tell makes an event about the endpoint.
+func (w Webhook) tell(typ string, now time.Time) event.Event {
+	return event.New(w.Environment, typ, EventObject, string(w.ID), now, EventData{ID: w.ID, Enabled: w.Enabled, CreatedAt: w.CreatedAt.Unix()})
+}
+
+// GivenUp is the endpoint once it has failed for too long, and the event that tells of it.
+func (w Webhook) GivenUp(now time.Time) (Webhook, event.Event) {
+	w.Enabled, w.UpdatedAt = false, stamp(now)
+	return w, w.tell(EventDisabled, stamp(now))
+}
+
+// Deliveries reads what was sent to an endpoint, newest event first.
+func (s *Service) Deliveries(ctx context.Context, env id.Environment, w id.Webhook, q DeliveryQuery) ([]Delivery, error) {
+	var l fault.List
+	if q.State != "" {
+		field.OneOf(&l, "status", string(q.State), string(Waiting), string(Delivered), string(Failed))
+	}
+	var err error
+	if _, q.Limit, err = field.Page(1, q.Limit); err != nil {
+		return nil, err
+	}
+	if err := l.Err(); err != nil {
+		return nil, err
+	}
+	if _, err := s.store.Webhook(ctx, env, w); err != nil {
+		return nil, err
+	}
+	return s.store.Deliveries(ctx, w, q)
+}
+
+// ReplayEvent has one event delivered again.
+func (s *Service) ReplayEvent(ctx context.Context, env id.Environment, key id.Webhook, event string) (Delivery, error) {
+	w, err := s.enabled(ctx, env, key)
+	if err != nil {
+		return Delivery{}, err
+	}
+	return s.store.ReplayEvent(ctx, w, event)
+}
+
+// ReplaySince has all events delivered again that the endpoint wants, from a time on, in their order; new ones come behind them.
+func (s *Service) ReplaySince(ctx context.Context, env id.Environment, key id.Webhook, since time.Time) (Webhook, error) {
+	w, err := s.enabled(ctx, env, key)
+	if err != nil {
+		return Webhook{}, err
+	}
+	return w, s.store.ReplaySince(ctx, w, since)
+}
+
+func (s *Service) enabled(ctx context.Context, env id.Environment, key id.Webhook) (Webhook, error) {
+	w, err := s.store.Webhook(ctx, env, key)
+	if err == nil && !w.Enabled {
+		return Webhook{}, fault.New(fault.Invalid, "the webhook is disabled; enable it first")
+	}
+	return w, err
+}
+
+func (s *Service) change(ctx context.Context, env id.Environment, key id.Webhook, now time.Time, step func(*Webhook)) (Webhook, error) {
+	return s.retry(func() (Webhook, error) {
+		w, err := s.store.Webhook(ctx, env, key)
+		if err != nil {
+			return Webhook{}, err
+		}
+		step(&w)
+		w.UpdatedAt = stamp(now)
+		return w, s.store.SaveWebhook(ctx, w)
+	})
+}
+
+// errTaken is the conflict that trying again does not end.
+var errTaken = fault.New(fault.Conflict, "address is that of another webhook of the environment")
+
+// Taken is what a store returns when another webhook of the environment has the address.
+func Taken() error { return errTaken }
+
+// retry makes a change again when somebody else was faster.
+func (s *Service) retry(try func() (Webhook, error)) (w Webhook, err error) {
+	for range tries {
+		if w, err = try(); !fault.Is(err, fault.Conflict) || err == errTaken { //nolint:errorlint // exactly this value
+			break
+		}
+	}
+	return w, err
+}
+
+func stamp(t time.Time) time.Time { return t.UTC().Truncate(time.Millisecond) }
+
+func checkAddress(l *fault.List, v string) {
+	if v == "" {
+		l.Add("address is required")
+		return
+	}
+	if len(v) > maxAddress {
+		l.Add("address may have at most %d bytes", maxAddress)
+		return
+	}
+	if !field.WebURL(l, "address", v) {
+		return
+	}
+	if u, err := url.Parse(v); err != nil || u.User != nil {
+		l.Add("address must not hold a user name or password; deliveries are signed")
+	}
+}
+
+func (s *Service) checkTypes(l *fault.List, types []string) {
+	if !field.Count(l, "event_types", len(types), maxTypes) {
+		return
+	}
+	for i, t := range types {
+		at := field.At("event_types", i)
+		if !field.Text(l, at, t, maxType) || slices.Contains(s.types, t) {
+			continue
+		}
+		if near := spelling.Nearest(t, s.types); near != "" {
+			l.Add("%s is no type of event that can happen; did you mean %s?", at, near)
+		} else {
+			l.Add("%s must be a type of event that can happen, such as video.asset.ready", at)
+		}
+	}
+}

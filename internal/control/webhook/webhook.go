@@ -1,0 +1,140 @@
+// Package webhook is the endpoint that events are sent to, and the delivery of one event to it: types, rules and service.
+// It must never know what events are about, SQL, HTTP or the clock (`now` is an argument).
+package webhook
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"millrace/internal/control/event"
+	"millrace/internal/id"
+)
+
+// Webhook is an endpoint of an environment.
+type Webhook struct {
+	ID           id.Webhook
+	Environment  id.Environment
+	Address      string // http or https URL; unique in its environment; it may hold a secret
+	Enabled      bool
+	Types        []string // of the events that are sent; none: all
+	Secret       string   // signs; shown when it is made and never again
+	OldSecret    string   // signs too until OldUntil
+	OldUntil     time.Time
+	FailingSince time.Time // since when no attempt has succeeded; zero: the last one did
+	CreatedAt    time.Time
+	UpdatedAt    time.Time
+	Revision     int64 // counts writes; the store compares-and-sets on it
+}
+
+// The events of an endpoint.
+const (
+	EventTest     = "system.webhook.test"     // asked for by Test, and sent to that endpoint alone
+	EventDisabled = "system.webhook.disabled" // it has failed for Patience
+
+	// EventObject is the kind of object of these events.
+	EventObject = "webhook"
+)
+
+// Bounds of deliveries.
+const (
+	// Patience is how long an event is tried to be delivered, and for how long an endpoint may fail until it is disabled.
+	Patience = 24 * time.Hour
+	// MaxAttempts is how often an event is sent at most.
+	MaxAttempts = 36
+	// Timeout is how long an endpoint may take to respond.
+	Timeout = 5 * time.Second
+	// KeptBody is how much of a response is kept, in bytes.
+	KeptBody = 1 << 10
+	// KeptHeaders is how many headers of a response are kept, and KeptHeaderBytes how long their names and values are
+	// together.
+	KeptHeaders, KeptHeaderBytes = 32, 2 << 10
+
+	firstDelay, longestDelay = 5 * time.Second, time.Hour
+)
+
+// Wants reports whether an event is sent to the endpoint.
+func (w Webhook) Wants(e event.Event) bool {
+	if e.Environment != w.Environment {
+		return false
+	}
+	if e.Type == EventTest {
+		return e.ObjectID == string(w.ID)
+	}
+	return len(w.Types) == 0 || slices.Contains(w.Types, e.Type)
+}
+
+// Signature is the value of the header mux-signature of a body that is sent now: the time, and the hexadecimal HMAC-SHA256 of time, full stop
+// and body, once for each secret that is valid.
+func (w Webhook) Signature(body []byte, now time.Time) string {
+	t := strconv.FormatInt(now.Unix(), 10)
+	var b strings.Builder
+	b.WriteString("t=" + t)
+	for _, secret := range w.secrets(now) {
+		mac := hmac.New(sha256.New, []byte(secret))
+		mac.Write([]byte(t + "."))
+		mac.Write(body)
+		b.WriteString(",v1=" + hex.EncodeToString(mac.Sum(nil)))
+	}
+	return b.String()
+}
+
+func (w Webhook) secrets(now time.Time) []string {
+	if w.OldSecret != "" && now.Before(w.OldUntil) {
+		return []string{w.Secret, w.OldSecret}
+	}
+	return []string{w.Secret}
+}
+
+// State is what has become of a delivery.
+type State string
+
+// The states.
+const (
+	Waiting   State = "waiting" // it is sent, or sent again, or waits for an earlier event of its resource
+	Delivered State = "delivered"
+	Failed    State = "failed" // it is not tried any more
+)
+
+// Delivery is one event for one endpoint.
+type Delivery struct {
+	Sequence  int64
+	EventID   string
+	EventType string
+	Resource  string
+	State     State
+	Attempts  []Attempt
+	NextAt    time.Time // not before; zero: at once
+}
+
+// Attempt is one request to an endpoint.
+type Attempt struct {
+	At       time.Time         `json:"at"`
+	Address  string            `json:"address"`
+	Status   int               `json:"status,omitempty"`  // of the response; 0: there was none
+	Headers  map[string]string `json:"headers,omitempty"` // of the response, bounded; values of one name with commas between
+	Body     string            `json:"body,omitempty"`    // its first KiB
+	Error    string            `json:"error,omitempty"`   // why there was no response, or no attempt
+	Duration time.Duration     `json:"duration,omitempty"`
+
+	// Given by the store when it is read.
+	Webhook id.Webhook `json:"-"`
+	Number  int        `json:"-"` // counts the attempts to send the event to the webhook, from 1
+}
+
+// Succeeded reports whether the endpoint has taken the event.
+func (a Attempt) Succeeded() bool { return a.Status >= 200 && a.Status <= 299 }
+
+// Delay is how long after a failed attempt the next one is made, counted from 1. random is from 0 to 1: the delay is up to a quarter shorter or
+// longer, so that those who failed together do not come again together.
+func Delay(attempt int, random float64) time.Duration {
+	d := longestDelay
+	if attempt < 11 {
+		d = min(firstDelay<<(attempt-1), longestDelay)
+	}
+	return d*3/4 + time.Duration(random*float64(d/2))
+}

@@ -1,0 +1,52 @@
+package fetch
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+
+	"millrace/internal/fault"
+)
+
+// Response is what a server says to a Post.
+type Response struct {
+	Status int
+	Header http.Header
+	Body   []byte // its beginning
+}
+
+// drained is how much of a response is read over so that its connection can be used again.
+const drained = 16 << 10
+
+// Post sends a body once, within a Get's time, and reads at most the first mostBytes of the response, whatever its
+// status is. Redirects are responses too: they are not followed. An error says why there was no response.
+func (c *Client) Post(ctx context.Context, rawURL string, header http.Header, body []byte, mostBytes int64) (Response, error) {
+	u, err := parseURL(rawURL)
+	if err != nil {
+		return Response{}, err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, c.getTime, errTotal)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, u.String(), bytes.NewReader(body))
+	if err != nil {
+		return Response{}, fault.New(fault.Invalid, "URL can't be read")
+	}
+	req.Header = header.Clone()
+	req.Header.Set("User-Agent", c.userAgent)
+	client := http.Client{Transport: c.transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	resp, err := client.Do(req)
+	if err != nil {
+		return Response{}, explain(ctx, u, err)
+	}
+	defer func() { _ = resp.Body.Close() }() // only read from
+	begin, err := io.ReadAll(io.LimitReader(resp.Body, mostBytes))
+	if err == nil {
+		_, err = io.CopyN(io.Discard, resp.Body, drained)
+	}
+	if err != nil && err != io.EOF { //nolint:errorlint // exactly this value is the end
+		return Response{Status: resp.StatusCode, Header: resp.Header, Body: begin}, explain(ctx, u, fmt.Errorf("read response: %w", err))
+	}
+	return Response{Status: resp.StatusCode, Header: resp.Header, Body: begin}, nil
+}

@@ -1,0 +1,260 @@
+// Package edgeview is the live edge of a broadcast as viewers see it: the renditions at the edge with those that are made of its video. It
+// implements playback.Broadcast and playback.Live.
+// It must never know resources, storage or who watches. It starts no goroutine.
+package edgeview
+
+import (
+	"context"
+	"errors"
+	"math"
+	"time"
+
+	"millrace/internal/fault"
+	"millrace/internal/id"
+	"millrace/internal/media/delivered"
+	"millrace/internal/media/frame"
+	"millrace/internal/media/hls"
+	"millrace/internal/media/metering"
+	"millrace/internal/media/playback"
+	"millrace/internal/media/rendition"
+	"millrace/internal/media/timeline"
+	"millrace/internal/media/window"
+)
+
+// Broadcast is a broadcast that is in this node's memory, running or ended. It implements playback.Broadcast.
+type Broadcast struct {
+	ID    id.Media
+	Edge  *window.Edge
+	Below rendition.Set     // made of its video
+	Meter *metering.Counter // of what viewers are sent
+	Title string            // of the live stream, when the broadcast began
+	Asset id.Asset          // that it is recorded as
+	Began time.Time         // as every node knows it
+}
+
+var _ playback.Broadcast = Broadcast{}
+
+// About implements playback.Broadcast.
+func (b Broadcast) About() playback.About {
+	return playback.About{Media: b.ID, Asset: b.Asset, Title: b.Title, Began: b.Began}
+}
+
+// HasTexts implements playback.Broadcast.
+func (b Broadcast) HasTexts() bool { return b.Edge.Texts().Any() }
+
+// View implements playback.Broadcast.
+func (b Broadcast) View(w playback.Watch) playback.Live { return view{Broadcast: b, Watch: w} }
+
+// view is a broadcast as it is watched.
+type view struct {
+	Broadcast
+	playback.Watch
+}
+
+// texts are the text renditions as a playlist lists them.
+func (v view) texts() (out []hls.Rendition) {
+	for _, t := range v.Texts {
+		if v.Edge.Texts().Has(t.Rendition) {
+			out = append(out, hls.Rendition{
+				Type: "SUBTITLES", GroupID: textGroup, Name: t.Name, Language: t.Language, Autoselect: true, Characteristics: t.Characteristics,
+				URI: hls.PlaylistURI(t.Rendition),
+			})
+		}
+	}
+	return out
+}
+
+// Multivariant implements playback.Renditions.
+func (v view) Multivariant(ctx context.Context, c playback.Clip) (*hls.Multivariant, error) {
+	if !v.Event && v.Edge.Ended() { // a player that watches already finds the end in the media playlists
+		return nil, playback.Inactive()
+	}
+	renditions, err := v.Edge.Describe()
+	if err != nil {
+		return nil, window.Fault(err)
+	}
+	m := &hls.Multivariant{Independent: v.Edge.Independent()}
+	variant, shared := hls.Variant{}, hls.Variant{}
+	var peak, mean float64
+	for _, l := range renditions {
+		met := l.Listed
+		if v.Event {
+			met = l.Inits
+		}
+		newest := l.Listed[len(l.Listed)-1]
+		rendition.AddCodecs(&variant, met)
+		peak, mean = peak+l.Peak, mean+l.Average
+		switch l.Kind {
+		case frame.Video:
+			variant.URI = hls.PlaylistURI(l.ID)
+			variant.Width, variant.Height, variant.FrameRate = newest.Width, newest.Height, newest.FrameRate
+			variant.NoCaptions, shared.NoCaptions = l.NoCaptions, l.NoCaptions
+		case frame.Audio:
+			shared.Bandwidth = int64(math.Ceil(l.Peak))
+			rendition.AddCodecs(&shared, met)
+			if len(renditions) == 1 {
+				variant.URI = hls.PlaylistURI(l.ID)
+				break
+			}
+			variant.Audio, shared.Audio = audioGroup, audioGroup
+			m.Renditions = append(m.Renditions, hls.Rendition{
+				Type: "AUDIO", GroupID: audioGroup, Name: "Default", Default: true, Channels: newest.Channels, URI: hls.PlaylistURI(l.ID),
+			})
+		case frame.Text:
+		}
+	}
+	if texts := v.texts(); len(texts) > 0 {
+		variant.Subtitles, shared.Subtitles = textGroup, textGroup
+		m.Renditions = append(m.Renditions, texts...)
+	}
+	variant.Bandwidth, variant.AverageBandwidth = int64(math.Ceil(peak)), int64(math.Ceil(mean))
+	below, source := v.Below.Variants(shared)
+	if source {
+		m.Variants = []hls.Variant{variant}
+	}
+	m.Variants = append(m.Variants, below...)
+	return m, v.has(ctx, m, c)
+}
+
+const (
+	audioGroup = "audio"
+	textGroup  = "subtitles"
+)
+
+// has checks that every playlist of a multivariant one has something of a clip. It has no rendition encoded.
+func (v view) has(ctx context.Context, m *hls.Multivariant, c playback.Clip) error {
+	if c == (playback.Clip{}) {
+		return nil
+	}
+	var uris []string
+	for i := range m.Renditions {
+		uris = append(uris, m.Renditions[i].URI)
+	}
+	for i := range m.Variants {
+		uris = append(uris, m.Variants[i].URI)
+	}
+	for _, uri := range uris {
+		list, err := v.Edge.Playlist(ctx, hls.RenditionOf(uri), window.Reload{Event: v.Event, MSN: -1, Part: -1}, false)
+		if err != nil {
+			return window.Fault(err)
+		}
+		if _, err := v.clip(ctx, list, c, false); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Playlist implements playback.Renditions.
+func (v view) Playlist(ctx context.Context, rendition string, r playback.Reload, compressed bool) (playback.Text, error) {
+	v.Below.Want(rendition)
+	clipped := r.Clip != (playback.Clip{})
+	reload := window.Reload{Event: v.Event, MSN: r.MSN, Part: r.Part, Skip: r.Skip && !clipped}
+	data, err := v.Edge.Playlist(ctx, rendition, reload, compressed && !clipped)
+	if err == nil && clipped {
+		data, err = v.clip(ctx, data, r.Clip, compressed)
+	}
+	return playback.Text{Data: data, MaxAge: 1}, window.Fault(err)
+}
+
+// clip is what a playlist has of a clip: by the time of day, and of the asset by its seconds. The segments are chosen in the video's
+// playlist, so that they are the same in all playlists.
+func (v view) clip(ctx context.Context, playlist []byte, c playback.Clip, compressed bool) ([]byte, error) {
+	lead, err := v.Edge.Playlist(ctx, timeline.MainVideo, window.Reload{Event: v.Event, MSN: -1, Part: -1}, false)
+	if errors.Is(err, window.ErrUnknown) { // there is no video
+		lead, err = playlist, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var data []byte
+	extent, ok := hls.Find(lead, v.stretch(c))
+	if ok {
+		data, ok = hls.Within(playlist, extent)
+	}
+	if !ok {
+		return nil, fault.New(fault.NotReady, "no media of this time range is available yet; try again later")
+	}
+	if compressed {
+		data = hls.Gzip(data)
+	}
+	return data, nil
+}
+
+// Covers implements playback.Renditions.
+func (v view) Covers(rendition string, r hls.Resource, c playback.Clip) bool {
+	return v.Edge.Covers(rendition, r, v.stretch(c))
+}
+
+// stretch is a clip as the playlists have it: the seconds of an asset mean nothing in the last half minute of a live stream.
+func (v view) stretch(c playback.Clip) hls.Stretch {
+	s := hls.Stretch{Begin: c.Begin, End: c.End}
+	if v.Event {
+		s.From, s.To = c.From, c.To
+	}
+	return s
+}
+
+// Chunk implements playback.Renditions.
+func (v view) Chunk(ctx context.Context, rendition string, r hls.Resource) (playback.Body, error) {
+	below := v.Below.Want(rendition)
+	if !v.Edge.Named(rendition, r) {
+		return playback.Body{}, window.Fault(window.ErrUnknown)
+	}
+	if below {
+		b, err := v.Below.Chunk(ctx, rendition, r)
+		b.Watched.Of = v.Meter
+		return b, err
+	}
+	if text := r.Ext == "vtt"; text != v.Edge.Texts().Has(rendition) || text && r.Part >= 0 {
+		return playback.Body{}, window.Fault(window.ErrUnknown)
+	} else if text {
+		data, err := v.Edge.Texts().Segment(ctx, rendition, r.MSN)
+		return playback.Body{Data: data}, window.Fault(err)
+	}
+	var at window.Location
+	var err error
+	switch {
+	case r.Init >= 0:
+		at, err = v.Edge.ReadInit(rendition, r.Init)
+	case r.Ext != "m4s":
+		err = window.ErrUnknown
+	case r.Part >= 0:
+		at, err = v.Edge.ReadPart(ctx, rendition, r.MSN, r.Part)
+	default:
+		at, err = v.Edge.ReadSegment(ctx, rendition, r.MSN)
+	}
+	b, err := at.Open(ctx, v.Objects, err)
+	if rendition == timeline.MainVideo || v.Edge.Inits(timeline.MainVideo) == 0 { // sound beside a picture is not watched once more
+		b.Watched = metering.Stretch{Of: v.Meter, Length: at.Length, Pixels: at.Pixels}
+	}
+	return b, err
+}
+
+// WebVTT implements playback.Live.
+func (v view) WebVTT(_ context.Context, rendition string) (playback.Body, error) {
+	d, err := v.Edge.Texts().Whole(rendition)
+	return playback.Body{Data: d.AppendVTT(nil)}, window.Fault(err)
+}
+
+// Footage implements playback.Live.
+func (v view) Footage() (playback.Footage, error) {
+	t, err := v.Edge.Video(!v.Event)
+	if errors.Is(err, window.ErrUnknown) {
+		return playback.Footage{}, fault.New(fault.NotFound, "there is no video to take a picture from")
+	}
+	if err != nil {
+		return playback.Footage{}, window.Fault(err)
+	}
+	f := playback.Footage{Timeline: t, Source: v.Edge.Source(timeline.MainVideo, v.Objects)}
+	if !v.Edge.Ended() {
+		f.Newest = v.newest
+	}
+	return f, nil
+}
+
+func (v view) newest(ctx context.Context) (init int, segment []byte, err error) {
+	at, init, err := v.Edge.NewestKey()
+	segment, err = delivered.Bytes(at.Open(ctx, v.Objects, err))
+	return init, segment, err
+}

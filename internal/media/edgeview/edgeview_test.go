@@ -1,0 +1,120 @@
+package edgeview_test
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+	"time"
+
+	"millrace/internal/fault"
+	"millrace/internal/media/delivered"
+	"millrace/internal/media/edgeview"
+	"millrace/internal/media/frame"
+	"millrace/internal/media/hls"
+	"millrace/internal/media/playback"
+	"millrace/internal/media/rendition"
+	"millrace/internal/media/timeline"
+	"millrace/internal/media/window"
+)
+
+// set is one rendition, "small", that is published at the edge.
+type set struct {
+	edge   *window.Edge
+	source bool // the video is offered too
+}
+
+func (s set) Variants(shared hls.Variant) ([]hls.Variant, bool) {
+	shared.URI = hls.PlaylistURI("small")
+	return []hls.Variant{shared}, s.source
+}
+
+func (s set) Want(rendition string) bool {
+	return rendition == "small" && s.edge.Derived().Add(rendition, timeline.MainVideo) == nil
+}
+
+func (set) Chunk(context.Context, string, hls.Resource) (delivered.Body, error) {
+	return delivered.Body{Data: []byte("small picture")}, nil
+}
+
+// broadcast has one whole segment of two seconds.
+func broadcast() edgeview.Broadcast {
+	edge := window.New(window.Options{Media: "m", Mode: window.Mode{Listed: time.Minute, InMemory: 2}, Logger: slog.New(slog.DiscardHandler)})
+	in := timeline.Init{Rendition: timeline.MainVideo, Codec: "avc1.640028", Width: 1280, Height: 720, FrameRate: 30}
+	edge.AddInit(frame.Video, 90000, in, []byte("init"))
+	edge.Target(2, map[string]time.Duration{timeline.MainVideo: time.Second})
+	edge.Live(true)
+	edge.Begin(timeline.MainVideo, time.Unix(1e9, 0), false, 0, 0)
+	edge.Part(timeline.MainVideo, []byte("picture"), 180000, true)
+	edge.Finish(timeline.MainVideo, 180000)
+	return edgeview.Broadcast{ID: "m", Edge: edge, Below: rendition.None{}}
+}
+
+// TestVariants: a set says what is listed beside the video, or in its place.
+func TestVariants(t *testing.T) {
+	t.Parallel()
+	b := broadcast()
+	for name, tt := range map[string]struct {
+		below rendition.Set
+		want  []string
+	}{
+		"none":         {rendition.None{}, []string{"v.m3u8"}},
+		"beside it":    {set{b.Edge, true}, []string{"v.m3u8", "small.m3u8"}},
+		"in its place": {set{b.Edge, false}, []string{"small.m3u8"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := b
+			b.Below = tt.below
+			m, err := b.View(playback.Watch{Event: true}).Multivariant(t.Context(), playback.Clip{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for i := range m.Variants {
+				got = append(got, m.Variants[i].URI)
+			}
+			if len(got) != len(tt.want) || got[0] != tt.want[0] || got[len(got)-1] != tt.want[len(tt.want)-1] {
+				t.Errorf("got %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+// TestChunks: what is a set's comes from it, all else from the edge.
+func TestChunks(t *testing.T) {
+	t.Parallel()
+	b := broadcast()
+	b.Below = set{b.Edge, true}
+	v := b.View(playback.Watch{})
+	for name, tt := range map[string]struct {
+		rendition string
+		r         hls.Resource
+		want      string // "": there is none
+	}{
+		"the video":         {timeline.MainVideo, hls.Resource{Init: -1, Part: -1, Ext: "m4s"}, "picture"},
+		"its init segment":  {timeline.MainVideo, hls.Resource{Init: 0, Part: -1, Ext: "mp4"}, "init"},
+		"the set's":         {"small", hls.Resource{Init: -1, Part: -1, Ext: "m4s"}, "small picture"},
+		"another extension": {timeline.MainVideo, hls.Resource{Init: -1, Part: -1, Ext: "ts"}, ""},
+		"another rendition": {"large", hls.Resource{Init: -1, Part: -1, Ext: "m4s"}, ""},
+		"far ahead":         {timeline.MainVideo, hls.Resource{Init: -1, MSN: 99, Part: -1, Ext: "m4s"}, ""},
+		"of another writer": {"small", hls.Resource{Init: -1, Part: -1, Ext: "m4s", Generation: 7}, ""},
+	} {
+		data, err := delivered.Bytes(v.Chunk(t.Context(), tt.rendition, tt.r))
+		if string(data) != tt.want || (tt.want == "") != fault.Is(err, fault.NotFound) {
+			t.Errorf("%s: %q, %v", name, data, err)
+		}
+	}
+}
+
+// TestEnd: the end of a broadcast is in its playlists; nobody begins to watch what has ended.
+func TestEnd(t *testing.T) {
+	t.Parallel()
+	b := broadcast()
+	b.Edge.Close()
+	if _, err := b.View(playback.Watch{}).Multivariant(t.Context(), playback.Clip{}); !fault.Is(err, fault.NotReady) {
+		t.Errorf("live: %v", err)
+	}
+	if _, err := b.View(playback.Watch{Event: true}).Multivariant(t.Context(), playback.Clip{}); err != nil {
+		t.Errorf("the asset: %v", err)
+	}
+}

@@ -1,0 +1,52 @@
+package encode
+
+import (
+	"context"
+	"io"
+	"strconv"
+)
+
+// PCMRate is the rate of what PCM gives, in Hz.
+const PCMRate = 16000
+
+// PCMArgs returns the arguments that turn the sound of an MP4 into samples: signed 16 bits, least significant byte first, one channel. Sample n
+// is that of n/16000 s; gaps are filled with silence. input is pipe:0 or file: with a path.
+func PCMArgs(input string, live bool) []string {
+	args := append(common(), "-threads", "1")
+	fill := "aresample=16000:async=1:first_pts=0"
+	if live { // it begins with the first packet, and nothing is looked at ahead
+		args = append(args, "-probesize", "32", "-analyzeduration", "0")
+	} else {
+		args = append(args, "-copyts")
+	}
+	return append(args,
+		"-protocol_whitelist", "file,pipe", "-format_whitelist", string(MOV), "-f", string(MOV), "-i", input,
+		"-map", "0:a:0", "-vn", "-sn", "-dn", "-af", fill, "-ac", "1", "-ar", strconv.Itoa(PCMRate),
+		"-f", "s16le", "-flush_packets", "1", "pipe:1")
+}
+
+// PCM decodes the sound of an MP4, whose index comes first, in the background. It takes hardly any of a processor and waits for none: what reads
+// it decides its pace.
+func (e *Engine) PCM(ctx context.Context, input func(context.Context, io.Writer) error, output func(context.Context, io.Reader) error) error {
+	err := NewProcess(ProcessOptions{
+		Program: e.opts.FFmpeg, Args: PCMArgs("pipe:0", false), Limits: e.opts.Limits, Priority: Background, Input: input, Output: output,
+	}).Run(ctx)
+	return blame(err, "the sound can't be decoded")
+}
+
+// PCMOfFile is PCM of a file.
+func (e *Engine) PCMOfFile(ctx context.Context, path string, output func(context.Context, io.Reader) error) error {
+	err := NewProcess(ProcessOptions{
+		Program: e.opts.FFmpeg, Args: PCMArgs("file:"+path, false), Limits: e.opts.Limits, Priority: Background, Output: output,
+	}).Run(ctx)
+	return blame(err, "the sound can't be decoded")
+}
+
+// LivePCM decodes sound while it streams, as fragmented MP4 of one stretch without a gap, until input returns.
+func (e *Engine) LivePCM(ctx context.Context, input func(context.Context, io.Writer) error, output func(context.Context, io.Reader) error) error {
+	err := NewProcess(ProcessOptions{
+		Program: e.opts.FFmpeg, Args: PCMArgs("pipe:0", true), Limits: Limits{AddressSpace: e.opts.Limits.AddressSpace, CPU: liveTime},
+		Priority: OnDemand, Input: input, Output: output,
+	}).Run(ctx)
+	return blame(err, "the sound can't be decoded")
+}

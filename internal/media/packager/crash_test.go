@@ -1,0 +1,146 @@
+package packager_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"millrace/internal/media/frame"
+	"millrace/internal/media/journal"
+	"millrace/internal/media/packager"
+	"millrace/internal/media/timeline"
+	"millrace/internal/media/window"
+)
+
+// TestSumsOfLengthsStayTogetherOverCrashes: so they do when processes die anywhere, also between the segment of the one rendition and that of
+// the other, and when the disk has less of the one than of the other.
+func TestSumsOfLengthsStayTogetherOverCrashes(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name    string
+		reorder int
+		most    float64 // seconds: the lag of the pictures, and a frame of sound
+	}{{"without B-frames", 0, 0.022}, {"with B-frames", 2, 0.067 + 0.022}} {
+		for seed := range uint64(2) {
+			t.Run(fmt.Sprint(tt.name, ", seed ", seed), func(t *testing.T) {
+				t.Parallel()
+				random := rand.New(rand.NewPCG(seed, 0))
+				mem := &memory{objects: map[string][]byte{}}
+				dir := t.TempDir()
+				frames := script{fps: 30, gop: 60, seconds: 12, reorder: tt.reorder}.frames()
+				for life := range int64(80) {
+					liveUntilDeath(t, mem, dir, life, frames, 1+random.IntN(60))
+					if life%2 == 1 {
+						cutShort(t, random, dir)
+					}
+				}
+				tl, err := timeline.Build(mem.entries)
+				if err != nil {
+					t.Fatal(err)
+				}
+				v, a, worst := 0.0, 0.0, 0.0
+				for i := range tl.Marks {
+					v += tl.Rendition(timeline.MainVideo).Seconds(i)
+					a += tl.Rendition(timeline.MainAudio).Seconds(i)
+					worst = max(worst, math.Abs(v-a))
+				}
+				if worst > tt.most || len(tl.Marks) < 80 {
+					t.Errorf("the sums of %d segments are up to %.3f s apart", len(tl.Marks), worst)
+				}
+			})
+		}
+	}
+}
+
+// liveUntilDeath goes on with a broadcast as a new process does, until that dies after so many calls of its edge.
+func liveUntilDeath(t *testing.T, mem *memory, dir string, life int64, frames []frame.Frame, calls int) {
+	t.Helper()
+	before, err := timeline.Build(mem.entries)
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := slog.New(slog.DiscardHandler)
+	edge := window.New(window.Options{
+		Media: "m", Mode: low, Store: mem, Recorder: mem, Timeline: before, Generation: life, Logger: log,
+		Journal: journal.New(journal.Options{Dir: filepath.Join(dir, "journal"), Mark: filepath.Join(dir, "mark"), Patience: time.Minute, Logger: log}),
+	})
+	ctx, kill := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- edge.Run(ctx) }()
+	stands := edge.Standing()
+	m := &mortal{edge, calls}
+	o := packager.Options{Edge: m, Segment: 2 * time.Second, Part: part, At: stands.At, Began: stands.Began}
+	for i, r := range stands.Renditions {
+		o.Renditions = append(o.Renditions, packager.Rendition{RenditionInfo: r, Next: stands.Next[i]})
+	}
+	p := packager.New(o)
+	err = errors.Join(p.Configure(video()), p.Rate(30, true), p.Configure(audio()))
+	for _, f := range frames {
+		if m.left > 0 {
+			err = errors.Join(err, p.Write(f))
+		}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	kill()
+	if err := <-done; !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+}
+
+// mortal is the edge of a process that dies after so many calls: none reaches it from then on.
+type mortal struct {
+	*window.Edge
+	left int
+}
+
+func (m *mortal) lives() bool {
+	m.left--
+	return m.left >= 0
+}
+
+func (m *mortal) Begin(rendition string, start time.Time, discontinuity bool, init int, at int64) {
+	if m.lives() {
+		m.Edge.Begin(rendition, start, discontinuity, init, at)
+	}
+}
+
+func (m *mortal) Part(rendition string, buf []byte, ticks int64, independent bool) {
+	if m.lives() {
+		m.Edge.Part(rendition, buf, ticks, independent)
+	}
+}
+
+func (m *mortal) Finish(rendition string, ticks int64) {
+	if m.lives() {
+		m.Edge.Finish(rendition, ticks)
+	}
+}
+
+// cutShort takes away the end of some files of a journal: the disk did not get to it before the process died.
+func cutShort(t *testing.T, random *rand.Rand, dir string) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "journal", "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range files {
+		info, err := os.Stat(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info.Size() > 0 && random.IntN(3) == 0 {
+			if err := os.Truncate(name, random.Int64N(info.Size())); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}

@@ -1,0 +1,53 @@
+package playback
+
+import (
+	"context"
+	"strings"
+
+	"millrace/internal/fault"
+	"millrace/internal/media/hls"
+)
+
+// clip is the stretch of the presentation that a token allows; the zero Clip is all of it.
+func (p viewing) clip() (Clip, error) {
+	if !p.permit.Signed || !strings.Contains(p.permit.Query, "_time=") {
+		return Clip{}, nil
+	}
+	m, err := modifiersOf(p.permit.Query)
+	return m.clip, err
+}
+
+// chunk is Chunk within the clip of the token: what its playlists do not list is not to be had by its number.
+func (p viewing) chunk(ctx context.Context, rendition string, r hls.Resource) (Body, error) {
+	c, err := p.clip()
+	if err != nil {
+		return Body{}, err
+	}
+	if c == (Clip{}) {
+		return p.Chunk(ctx, rendition, r)
+	}
+	if !p.Covers(rendition, r, c) {
+		return Body{}, outside()
+	}
+	b, err := p.Chunk(ctx, rendition, r)
+	if err == nil && !p.Covers(rendition, r, c) { // it was waited for, and its time was not known before
+		if b.Reader != nil {
+			_ = b.Reader.Close() // nothing was read
+		}
+		return Body{}, outside()
+	}
+	return b, err
+}
+
+func outside() error {
+	return fault.New(fault.Denied, "the token is for a clip that this segment is not in")
+}
+
+// unclipped refuses what can only be sent whole, where the token is for a clip.
+func (p viewing) unclipped() error {
+	c, err := p.clip()
+	if err == nil && c != (Clip{}) {
+		err = fault.New(fault.Denied, "the token is for a clip, and this address is that of the whole asset; use the addresses in the clip's playlist")
+	}
+	return err
+}

@@ -1,0 +1,100 @@
+package protection
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"millrace/internal/media/container/cenc"
+	"millrace/internal/media/delivered"
+	"millrace/internal/media/hls"
+	"millrace/internal/media/playback"
+)
+
+// errClear says that a rendition is not encrypted.
+var errClear = errors.New("the rendition is not encrypted")
+
+// Chunk implements playback.Renditions.
+func (v View) Chunk(ctx context.Context, rendition string, r hls.Resource) (playback.Body, error) {
+	if r.Ext == "vtt" || v.state().isClear(rendition) {
+		return v.Clear.Chunk(ctx, rendition, r)
+	}
+	b, err := v.Store.get(ctx, chunkKey{v.Content.Name, v.Media, rendition, r}, func() (playback.Body, error) {
+		if r.Init >= 0 {
+			return v.init(ctx, rendition, r)
+		}
+		return v.encrypted(ctx, rendition, r)
+	})
+	if errors.Is(err, errClear) {
+		v.state().setClear(rendition)
+		return v.Clear.Chunk(ctx, rendition, r)
+	}
+	return b, err
+}
+
+// init is an init segment. Where keys change, it has the one with which the broadcast began; segments say which is theirs.
+func (v View) init(ctx context.Context, rendition string, r hls.Resource) (playback.Body, error) {
+	t, err := v.track(ctx, trackKey{rendition, delivered.Init{Number: r.Init, Generation: r.Generation}, v.Content.period(v.Began)})
+	if err != nil {
+		return playback.Body{}, err
+	}
+	if t.cipher == nil {
+		return playback.Body{}, errClear
+	}
+	data, err := t.cipher.Init(v.headers(t.key)...)
+	return playback.Body{Data: data}, err
+}
+
+// encrypted is a segment or a part.
+func (v View) encrypted(ctx context.Context, rendition string, r hls.Resource) (playback.Body, error) {
+	b, err := v.Clear.Chunk(ctx, rendition, r)
+	if err != nil {
+		return b, err
+	}
+	data := b.Data
+	if b.Reader != nil {
+		buf := v.Store.buffer()
+		defer v.Store.buffers.Put(buf)
+		if *buf, err = b.Read(*buf); err != nil {
+			return playback.Body{}, err
+		}
+		data = *buf
+	}
+	t, err := v.track(ctx, trackKey{rendition, b.Init, v.Content.period(b.Start)})
+	switch {
+	case err != nil:
+		return playback.Body{}, err
+	case t.cipher == nil:
+		return playback.Body{}, errClear
+	}
+	out, err := t.cipher.Encrypt(data, v.place(rendition, r, b.Part))
+	if err != nil {
+		return playback.Body{}, fmt.Errorf("encrypt %s of %s: %w", rendition, v.Media, err)
+	}
+	return playback.Body{Data: out, Watched: b.Watched}, nil
+}
+
+// place is where a segment or a part stands, whatever it is called.
+func (v View) place(rendition string, r hls.Resource, p *delivered.Part) cenc.Place {
+	if p == nil {
+		p = &delivered.Part{Generation: r.Generation, MSN: r.MSN, Number: max(r.Part, 0)}
+	}
+	return cenc.Place{Track: cenc.Number(v.Media, rendition, p.Generation), MSN: p.MSN, Fragment: p.Number}
+}
+
+func (s *state) isClear(rendition string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.clear[rendition]
+}
+
+func (s *state) setClear(rendition string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.clear[rendition] = true
+}
+
+// Covers implements playback.Renditions.
+func (v View) Covers(rendition string, r hls.Resource, c playback.Clip) bool {
+	return v.Clear.Covers(rendition, r, c)
+}

@@ -1,0 +1,250 @@
+package liveladder
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"sync"
+	"time"
+
+	"millrace/internal/fault"
+	"millrace/internal/media/encode"
+	"millrace/internal/media/window"
+)
+
+// job is what one encoder does.
+type job struct {
+	rungs []Rung
+	from  int64         // the first segment that goes in
+	to    int64         // the segment before which it ends; 0: it goes on
+	after []*encoderRun // whose pictures come before this one's
+	// behind is one that must have found room before this one asks for some; nil: none.
+	behind *encoderRun
+	// turn, once closed, says that what is at hand behind the first part may go in; nil: at once. over is another's turn: closed at the end.
+	turn, over chan struct{}
+	stood      map[string]mark // by rung: what an encoder that died has made of it
+}
+
+func (j *job) has(id string) bool {
+	return slices.ContainsFunc(j.rungs, func(r Rung) bool { return r.ID == id })
+}
+
+// mark is where a rung stands: so much of a segment's media is out.
+type mark struct {
+	msn   int64
+	buf   []byte // nothing: it begins
+	parts int
+	shown int64 // ticks: presentation of the last picture that is out
+}
+
+// encoderRun is one encoder, from a segment on.
+type encoderRun struct {
+	c      *Ladder
+	job    job
+	began  time.Time
+	cancel context.CancelCauseFunc
+	stop   context.CancelFunc // ends what goes in
+	input  context.Context    //nolint:containedctx // ends when what goes in has to
+	fed    chan struct{}      // closed when the encoder waits for pictures
+	ended  chan struct{}      // closed when it has ended
+
+	mu      sync.Mutex
+	to      int64 // as job's
+	in      feedState
+	went    []*stretch // segments that went in and are not out in every rung, in order
+	outs    []*out
+	moved   time.Time // when a picture came out last, or went in while none was missing
+	came    time.Time // when something went in last
+	paused  bool      // it was told to end
+	gave    bool      // a picture has come out
+	writing bool      // the encoder has not taken yet what was written
+	next    *job      // what another encoder has to do, once the input has ended
+	err     error     // why it ended, once it has
+}
+
+// feedState is where the input stands.
+type feedState struct {
+	at    int64 // segment; 0 before the first one
+	init  int   // its init segment
+	base  int64 // ticks: decoding time of the first picture
+	any   bool  // a segment has begun to go in
+	based bool
+	ended bool
+}
+
+// stretch is a segment as it went in. Times are in ticks.
+type stretch struct {
+	msn   int64
+	times []int64 // of decoding, in that order
+	shown []int64 // ascending
+	parts []window.PartEnd
+	done  bool
+	keys  []border
+}
+
+// border is a time behind which a key frame has to stand: the earliest picture there is one, and so are those that came before it was known.
+type border struct{ after, least int64 }
+
+func newEncoderRun(c *Ladder, j job) *encoderRun {
+	now := c.opt.Now()
+	x := &encoderRun{c: c, job: j, to: j.to, began: now, moved: now, came: now, fed: make(chan struct{}), ended: make(chan struct{})}
+	x.input, x.stop = context.WithCancel(context.Background()) //nolint:forbidigo // ended by run
+	for _, r := range j.rungs {
+		o := &out{x: x, rung: r, mark: mark{msn: j.from}}
+		if m, ok := j.stood[r.ID]; ok {
+			o.mark = m
+		}
+		x.outs = append(x.outs, o)
+	}
+	return x
+}
+
+// until has the encoder end before a segment; false when that has gone in.
+func (x *encoderRun) until(msn int64) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.in.ended || x.in.at >= msn {
+		return false
+	}
+	x.to = msn
+	return true
+}
+
+// steady reports whether it gets pictures, and will go on.
+func (x *encoderRun) steady() bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.in.any && !x.in.ended && x.to == 0
+}
+
+// finish ends the input: what is in the encoder comes out.
+func (x *encoderRun) finish() { x.stop() }
+
+func (x *encoderRun) over() bool {
+	select {
+	case <-x.ended:
+		return true
+	default:
+		return false
+	}
+}
+
+// trouble is why it ended before its time.
+func (x *encoderRun) trouble() error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.err
+}
+
+// successor is what another encoder has to do.
+func (x *encoderRun) successor() (job, bool) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.next == nil {
+		return job{}, false
+	}
+	return *x.next, true
+}
+
+// run encodes until the input has ended and all is out.
+func (x *encoderRun) run(ctx context.Context) {
+	defer close(x.ended)
+	if x.job.over != nil {
+		defer close(x.job.over)
+	}
+	defer x.stop()
+	err := fault.Guard(func() error { return x.encode(ctx) }) // a panic of what reads and writes it ends it like any other fault
+	if trace := fault.Trace(err); trace != "" {
+		err = fmt.Errorf("encode rungs: %w%s", err, trace)
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	idle := errors.Is(context.Cause(ctx), errIdle)
+	if !idle {
+		x.err = err
+	}
+	switch {
+	case idle, x.err == nil && !x.in.ended, !x.in.any: // nothing is left to do, or nothing was begun
+		x.next = nil
+	case x.next == nil && x.to == 0 && (x.err != nil || x.paused): // it died, or was told to end in the middle
+		x.next = x.rest()
+	}
+	x.in.ended = true
+	for _, o := range x.outs {
+		o.leave()
+	}
+}
+
+// encode is the encoder's run.
+func (x *encoderRun) encode(ctx context.Context) error {
+	if b := x.job.behind; b != nil {
+		select {
+		case <-b.fed:
+		case <-b.ended:
+			return nil
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	work := encode.LadderArgs{Timescale: x.c.opt.Timescale, Whole: x.job.over != nil}
+	var outputs []func(context.Context, io.Reader) error
+	for _, o := range x.outs {
+		work.Rungs = append(work.Rungs, encode.RungArgs{
+			Width: o.rung.Width, Height: o.rung.Height, CRF: o.rung.CRF, Bitrate: o.rung.Rate(), Level: o.rung.Level, NoReorder: true, FrameRate: o.rung.FrameRate,
+		})
+		outputs = append(outputs, o.read)
+	}
+	return x.c.opt.Encoder.Ladder(ctx, work, x.write, outputs)
+}
+
+// rest is what is left to do of what died: every rung goes on where it stood. The caller holds the lock.
+func (x *encoderRun) rest() *job {
+	j := job{rungs: x.job.rungs, from: x.outs[0].msn, stood: map[string]mark{}}
+	for _, o := range x.outs {
+		j.from = min(j.from, o.msn)
+		j.stood[o.rung.ID] = o.mark
+	}
+	return &j
+}
+
+// health is how an encoder does.
+type health int
+
+const (
+	well  health = iota
+	hangs        // it keeps pictures to itself though more come
+	idle         // it keeps pictures to itself because none come, and those are the last of their segment
+)
+
+const (
+	slow   = 3 * time.Second        // for an encoder to take a picture
+	hunger = 300 * time.Millisecond // without a picture, so that a stretch has ended
+)
+
+// look says how the encoder does.
+func (x *encoderRun) look(now time.Time) health {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	switch {
+	case !x.missing():
+	case now.Sub(x.moved) > slow && (x.writing || now.Sub(x.came) < slow/2):
+		return hangs
+	case !x.in.ended && x.gave && x.went[len(x.went)-1].done && now.Sub(x.came) > hunger && now.Sub(x.moved) > hunger:
+		return idle
+	}
+	return well
+}
+
+// missing reports whether pictures went in that did not come out of every rung. The caller holds the lock.
+func (x *encoderRun) missing() bool {
+	for _, s := range x.went {
+		for _, o := range x.outs {
+			if n := len(s.shown); n > 0 && s.msn >= o.msn && o.last < s.shown[n-1] {
+				return true
+			}
+		}
+	}
+	return false
+}

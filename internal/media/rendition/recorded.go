@@ -1,0 +1,179 @@
+package rendition
+
+import (
+	"context"
+
+	"millrace/internal/id"
+	"millrace/internal/media/delivered"
+	"millrace/internal/media/frame"
+	"millrace/internal/media/hls"
+	"millrace/internal/media/objectkey"
+	"millrace/internal/media/rendition/justintime"
+	"millrace/internal/media/rendition/ladder"
+	"millrace/internal/media/timeline"
+)
+
+// Recording is a video that is stored.
+type Recording struct {
+	Media    id.Media // where its renditions are stored
+	Timeline *timeline.Timeline
+	Open     func(t *timeline.Timeline, l *timeline.Rendition) delivered.Source // the media of a rendition that is stored
+	Limits   Limits
+	Whole    bool // nothing is added any more; else there are no renditions
+	Live     bool // it was live: what was offered then stays
+}
+
+// Recorded is the renditions of a recording; it implements Set. They have the video's segments and times.
+type Recorded struct {
+	of        Recording
+	store     store
+	works     []*justintime.Work // largest first
+	byName    map[string]*justintime.Work
+	oversized bool // the video is larger than its asset's tier allows: renditions stand in for it
+}
+
+// NewRecorded returns the renditions of a recording. maker may be nil: then there are none.
+func NewRecorded(maker *justintime.Maker, objects delivered.Objects, of Recording) *Recorded {
+	s := &Recorded{of: of, store: store{maker, objects}, byName: map[string]*justintime.Work{}}
+	video := of.Timeline.Rendition(timeline.MainVideo)
+	if maker == nil || !of.Whole || video == nil || len(video.Inits) == 0 {
+		return s
+	}
+	src, passes := Largest(video), true
+	for _, in := range video.Inits {
+		passes = passes && IsH264(in.Codec)
+	}
+	if src.Short() == 0 {
+		return s
+	}
+	s.oversized = !src.Within(of.Limits.tier())
+	rungs := ladder.Below(src, of.Limits.quality(), of.Limits.tier())
+	switch {
+	case of.Live:
+		all, _ := sources(video.Inits, of.Limits.tier())
+		rungs = ladder.Live(all, of.Limits.quality(), of.Limits.tier())
+	case s.oversized || !passes:
+		rungs = ladder.Instead(src, of.Limits.quality(), of.Limits.tier())
+	}
+	src.Foreign = !passes
+	for _, r := range ladder.Bound(rungs, src, video.Peak, s.segmentSeconds()) {
+		name := maker.Rendition(r)
+		w := s.work(r, objectkey.Rendition(of.Media, name))
+		s.works, s.byName[name] = append(s.works, w), w
+	}
+	return s
+}
+
+// work is what makes a rendition whose storage keys begin with prefix.
+func (s *Recorded) work(r ladder.Rung, prefix string) *justintime.Work {
+	video := s.of.Timeline.Rendition(timeline.MainVideo)
+	return &justintime.Work{Prefix: prefix, Rung: r, Timeline: s.of.Timeline, Video: video, Source: s.of.Open(s.of.Timeline, video)}
+}
+
+// Renditions are the renditions as their playlists list them.
+func (s *Recorded) Renditions() []*timeline.Rendition {
+	var all []*timeline.Rendition
+	for _, w := range s.works {
+		l := &timeline.Rendition{RenditionInfo: timeline.RenditionInfo{ID: s.store.maker.Rendition(w.Rung), Kind: frame.Video, Timescale: w.Video.Timescale}}
+		for _, c := range w.Video.Chunks {
+			l.Chunks = append(l.Chunks, timeline.Chunk{Rendition: l.ID, Time: c.Time, Duration: c.Duration, Gap: c.Gap, Independent: true})
+		}
+		all = append(all, l)
+	}
+	return all
+}
+
+// Variants implements Set.
+func (s *Recorded) Variants(shared hls.Variant) (below []hls.Variant, source bool) {
+	for _, w := range s.works {
+		if s.oversized || w.Rung.Useful() {
+			below = append(below, variant(shared, w.Rung, s.store.maker.Rendition(w.Rung), s.segmentSeconds()))
+		}
+	}
+	return below, !s.oversized
+}
+
+// segmentSeconds is how long a segment is in the mean, in seconds.
+func (s *Recorded) segmentSeconds() float64 {
+	t := s.of.Timeline
+	return t.Duration().Seconds() / float64(max(len(t.Marks), 1))
+}
+
+// Want implements Set.
+func (s *Recorded) Want(rendition string) bool { return s.byName[rendition] != nil }
+
+// Pixels is how large the picture of a rendition is; 0 when it is none of the set.
+func (s *Recorded) Pixels(rendition string) int {
+	if w := s.byName[rendition]; w != nil {
+		return w.Rung.Width * w.Rung.Height
+	}
+	return 0
+}
+
+// Chunk implements Set.
+func (s *Recorded) Chunk(ctx context.Context, rendition string, r hls.Resource) (delivered.Body, error) {
+	w := s.byName[rendition]
+	switch {
+	case w == nil || r.Init > 0 || r.Part >= 0 || r.Ext == "vtt":
+		return delivered.Body{}, missing()
+	case r.Init == 0:
+		return s.store.init(ctx, w)
+	}
+	if tail := s.of.Timeline.Tail; tail != nil && tail.Find(r.MSN) != nil { // listed while it was live, behind the end
+		beyond := *w
+		beyond.Timeline, beyond.Video = tail, tail.Rendition(w.Video.ID)
+		beyond.Source = s.of.Open(tail, beyond.Video)
+		return s.store.segment(ctx, &beyond, r.MSN)
+	}
+	b, err := s.store.segment(ctx, w, r.MSN)
+	if err == nil {
+		s.store.maker.Ahead(ctx, w, r.MSN)
+	}
+	return b, err
+}
+
+// Filled is a rendition of a recording for a file: what of it nobody has watched is made while no viewer wants the processor. It implements
+// delivered.Source.
+type Filled struct {
+	Width, Height int // pixels
+
+	store store
+	work  *justintime.Work
+}
+
+// Fill is the rendition that viewers get whose shorter side has at most so many pixels; where there is none, one that is stored below spare
+// is made for the file alone. ok is false where none can be made.
+func (s *Recorded) Fill(short int, spare string) (f Filled, ok bool) {
+	video := s.of.Timeline.Rendition(timeline.MainVideo)
+	if s.store.maker == nil || video == nil || Largest(video).Short() == 0 {
+		return f, false
+	}
+	src := Largest(video)
+	f.store = s.store
+	for _, w := range s.works {
+		if min(w.Rung.Width, w.Rung.Height) == min(short, src.Short()) && f.work == nil {
+			f.work = w
+		}
+	}
+	if f.work == nil {
+		r := ladder.At(src, s.of.Limits.quality(), short)
+		f.work = s.work(r, spare+s.store.maker.Rendition(r))
+	}
+	f.Width, f.Height = f.work.Rung.Width, f.work.Rung.Height
+	return f, true
+}
+
+// Init implements delivered.Source.
+func (f Filled) Init(ctx context.Context, _ int) ([]byte, error) {
+	return delivered.Bytes(f.store.init(ctx, f.work))
+}
+
+// Segment implements delivered.Source.
+func (f Filled) Segment(ctx context.Context, msn int64) (delivered.Body, error) {
+	return f.store.background(ctx, f.work, msn)
+}
+
+// Make makes a segment that is not stored, and reports whether there was anything to do.
+func (f Filled) Make(ctx context.Context, msn int64) (made bool, err error) {
+	return f.store.maker.Fill(ctx, f.work, msn)
+}

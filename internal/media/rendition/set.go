@@ -1,0 +1,139 @@
+// Package rendition offers the lower renditions of a video: those that are encoded from its source. A Set lists them as variants of a
+// multivariant playlist and gives their init segments, segments and parts; a Live set follows the live edge of a
+// broadcast, a Recorded set reads a recording. Which renditions there are is decided in ladder; liveladder encodes them while the stream is live, justintime at
+// the first request.
+// It must never know HTTP, resources, or who watches. It starts no goroutine.
+package rendition
+
+import (
+	"context"
+	"math"
+	"slices"
+
+	"millrace/internal/fault"
+	"millrace/internal/media/delivered"
+	"millrace/internal/media/hls"
+	"millrace/internal/media/rendition/justintime"
+	"millrace/internal/media/rendition/ladder"
+	"millrace/internal/media/timeline"
+)
+
+// Set is the renditions that are made of one video.
+type Set interface {
+	// Variants lists the renditions, largest first, each with what all variants share: codecs and bits per second of the sound, groups.
+	// source reports whether the video itself is offered too.
+	Variants(shared hls.Variant) (below []hls.Variant, source bool)
+	// Want reports whether a rendition is one of the set, and notes that somebody watches it.
+	Want(rendition string) bool
+	// Chunk is an init segment, a segment or a part of one of the renditions; what is not there yet is waited for or made. The caller closes
+	// it. Errors are faults.
+	Chunk(ctx context.Context, rendition string, r hls.Resource) (delivered.Body, error)
+}
+
+// None is the set without any.
+type None struct{}
+
+// Variants implements Set.
+func (None) Variants(hls.Variant) ([]hls.Variant, bool) { return nil, true }
+
+// Want implements Set.
+func (None) Want(string) bool { return false }
+
+// Chunk implements Set.
+func (None) Chunk(context.Context, string, hls.Resource) (delivered.Body, error) {
+	return delivered.Body{}, missing()
+}
+
+// Limits are what an asset's settings say of its renditions.
+type Limits struct {
+	Quality       string // video_quality: basic, plus or premium
+	MaxResolution string // max_resolution_tier: 1080p, 1440p or 2160p
+}
+
+func (l Limits) quality() ladder.Quality { return ladder.Quality(l.Quality) }
+
+// tier is the most pixels of the shorter side that are offered.
+func (l Limits) tier() int { return ladder.Tier(l.MaxResolution) }
+
+func missing() error { return fault.New(fault.NotFound, "there is no such rendition, segment or part") }
+
+// AddCodecs names every codec that a player of a variant meets, once each: it must be able to play all of them.
+func AddCodecs(v *hls.Variant, inits []timeline.Init) {
+	for _, in := range inits {
+		if !slices.Contains(v.Codecs, in.Codec) {
+			v.Codecs = append(v.Codecs, in.Codec)
+		}
+	}
+}
+
+// variant is how a rendition is listed whose segments are so many seconds long.
+func variant(shared hls.Variant, r ladder.Rung, name string, segment float64) hls.Variant {
+	v := shared
+	v.Bandwidth += int64(math.Ceil(r.Peak(segment)))
+	v.AverageBandwidth = 0 // not known before it is encoded
+	v.Width, v.Height, v.FrameRate = r.Width, r.Height, r.FrameRate
+	v.Codecs = append([]string{r.Codec()}, shared.Codecs...)
+	v.URI = hls.PlaylistURI(name)
+	return v
+}
+
+// sources are the pictures that a recording has had. shown reports whether players get them as they come.
+func sources(inits []timeline.Init, tier int) (all []ladder.Source, shown bool) {
+	shown = true
+	for _, in := range inits {
+		s := ladder.Source{Width: in.Width, Height: in.Height, FrameRate: in.FrameRate, Foreign: !IsH264(in.Codec)}
+		all, shown = append(all, s), shown && s.Within(tier)
+	}
+	return all, shown
+}
+
+// Largest is what renditions of a video are made of, at its largest.
+func Largest(video *timeline.Rendition) ladder.Source {
+	src := ladder.Source{}
+	for _, in := range video.Inits {
+		if in.Width*in.Height > src.Width*src.Height {
+			src.Width, src.Height = in.Width, in.Height
+		}
+		src.FrameRate = max(src.FrameRate, in.FrameRate)
+	}
+	return src
+}
+
+// IsH264 reports whether an RFC 6381 name is of H.264.
+func IsH264(codec string) bool { return len(codec) > 4 && (codec[:4] == "avc1" || codec[:4] == "avc3") }
+
+// store is where renditions are stored, and who makes what is not there.
+type store struct {
+	maker   *justintime.Maker
+	objects delivered.Objects
+}
+
+// open is an init segment or a segment of a rendition. What is not stored yet is made by produce.
+func (s store) open(ctx context.Context, key string, forget func(), produce func() error) (delivered.Body, error) {
+	b, err := s.objects.Open(ctx, key, 0, -1)
+	if fault.Is(err, fault.NotFound) {
+		forget()
+		if err = produce(); err == nil {
+			b, err = s.objects.Open(ctx, key, 0, -1)
+		}
+	}
+	return b, err
+}
+
+// init is an init segment.
+func (s store) init(ctx context.Context, w *justintime.Work) (delivered.Body, error) {
+	return s.open(ctx, w.InitKey(), func() {}, func() error { return s.maker.Init(ctx, w) })
+}
+
+// segment is a segment that a viewer waits for.
+func (s store) segment(ctx context.Context, w *justintime.Work, msn int64) (delivered.Body, error) {
+	return s.open(ctx, w.SegmentKey(msn), func() { s.maker.Forget(w, msn) }, func() error { return s.maker.Segment(ctx, w, msn) })
+}
+
+// background is a segment that no viewer waits for.
+func (s store) background(ctx context.Context, w *justintime.Work, msn int64) (delivered.Body, error) {
+	return s.open(ctx, w.SegmentKey(msn), func() { s.maker.Forget(w, msn) }, func() error {
+		_, err := s.maker.Fill(ctx, w, msn)
+		return err
+	})
+}

@@ -1,0 +1,4 @@
+package filter
+
+// Escape is for tests.
+func Escape(value string) string { return escape(value) }

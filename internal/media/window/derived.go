@@ -1,0 +1,402 @@
+package window
+
+import (
+	"bytes"
+	"time"
+
+	"millrace/internal/media/frame"
+	"millrace/internal/media/timeline"
+)
+
+// Derived is the renditions at an edge that are made of another one of its renditions: they have that one's segments, parts and times. What
+// of them is made while they are live is published here (AppendPart, Seal); every other segment is listed as soon as its source's is whole,
+// and made when it is asked for. They are in no record: they can be made again.
+type Derived struct {
+	e          *Edge // whose lock guards what follows
+	renditions []*liveRendition
+	begun      []Begun // not fetched yet
+}
+
+// Derived returns the renditions that are made of others here.
+func (e *Edge) Derived() *Derived { return &e.derived }
+
+// Add adds a rendition made of another, unless it is there: it begins with all that there is. ErrUnknown: there is no such source.
+func (r *Derived) Add(id, of string) error {
+	e := r.e
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.find(id) != nil {
+		return nil
+	}
+	src := e.rendition(of)
+	if src == nil {
+		return ErrUnknown
+	}
+	d := &liveRendition{RenditionInfo: timeline.RenditionInfo{ID: id, Kind: frame.Video, Timescale: src.Timescale}, of: src, from: -1, late: -1, fresh: src.fresh}
+	d.segs, d.slid = make([]segment, 0, len(src.segs)+64), src.slid
+	r.renditions = append(r.renditions, d)
+	r.advance(d)
+	e.changed(d)
+	return nil
+}
+
+// Attach notes that an encoder makes the rendition now, from a segment on; the playlist waits for it, within bounds.
+func (r *Derived) Attach(id string, msn int64) {
+	e := r.e
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if d := r.find(id); d != nil && d.from < 0 {
+		d.from = max(int(msn-e.first), 0)
+		if n := len(d.segs); d.from == n-1 && d.segs[n-1].due() && !d.segs[n-1].taken && !d.segs[n-1].begun() {
+			d.late, d.from = n-1, n
+		}
+		r.advance(d)
+		e.changed(d)
+	}
+}
+
+// due reports whether a derived rendition's segment is listed, but nothing of it is encoded.
+func (s *segment) due() bool { return s.done && !s.gap && s.size == 0 }
+
+// begun reports whether a derived rendition's segment is due but for the parts that were published.
+func (s *segment) begun() bool { return s.due() && s.hot != nil && s.hot.buf != nil }
+
+// Detach notes that no encoder makes the rendition any more.
+func (r *Derived) Detach(id string) {
+	e := r.e
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if d := r.find(id); d != nil {
+		d.from = -1
+		r.release(d)
+		r.advance(d)
+		e.changed(d)
+	}
+}
+
+// Skip notes that the encoder makes nothing (more) of the segments before msn.
+func (r *Derived) Skip(id string, msn int64) {
+	e := r.e
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if d := r.find(id); d != nil && d.from >= 0 {
+		d.from = max(d.from, int(msn-e.first))
+		if d.late < int(msn-e.first) {
+			r.release(d)
+		}
+		r.advance(d)
+	}
+}
+
+// AppendPart adds a part to a rendition's segment; buf is as Part's. It is the part of the same number of the source's segment, and as long.
+// It returns false when it comes too late or does not go on where the segment stands, as when another encoder has begun it; then nothing of
+// the segment is taken any more.
+func (r *Derived) AppendPart(id string, msn int64, number int, buf []byte, ticks int64, independent bool) bool {
+	e := r.e
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	d, i := r.find(id), int(msn-e.first)
+	if d == nil || e.ended {
+		return false
+	}
+	s := d.open()
+	if i == d.late {
+		return r.appendLate(d, number, buf)
+	}
+	switch {
+	case s != nil && i == len(d.segs)-1:
+		if i < d.from || number != int(s.parts) || !goesOn(s.hot.buf, buf, s.size) {
+			return false
+		}
+	case s != nil || i != len(d.segs) || i >= len(d.of.segs) || d.from < 0 || i < d.from || number != 0 || len(buf) == 0:
+		return false
+	default:
+		from := &d.of.segs[i]
+		d.segs = append(d.segs, segment{
+			start: from.start, time: from.time, disc: from.disc, slate: from.slate, independent: true, hot: &hot{parts: make([]part, 0, 8)},
+			generation: from.generation,
+		})
+		d.fresh = false
+		s = &d.segs[i]
+	}
+	s.hot.parts = append(s.hot.parts, part{off: s.size, end: int64(len(buf)), dur: ticks, independent: independent})
+	s.hot.buf, s.size = buf, int64(len(buf))
+	s.parts++
+	s.dur += ticks
+	e.changed(d)
+	return true
+}
+
+// goesOn reports whether a buffer has what there was, and more: the first size bytes, which may have been sent, stay as they are.
+func goesOn(had, buf []byte, size int64) bool {
+	return int64(len(buf)) > size && int64(len(had)) >= size && bytes.Equal(had[:size], buf[:size])
+}
+
+// appendLate adds a part to a segment that is listed already. Called with the lock.
+func (r *Derived) appendLate(d *liveRendition, number int, buf []byte) bool {
+	h, at := d.segs[d.late].hot, int64(0)
+	if h == nil {
+		return true // the segment is wanted as a whole
+	}
+	for k := range h.parts {
+		if p := &h.parts[k]; p.end == 0 {
+			if k != number || !goesOn(h.buf, buf, at) {
+				return false
+			}
+			p.off, p.end, h.buf = at, int64(len(buf)), buf
+			d.segs[d.late].stored = false
+			d.awake()
+			return true
+		}
+		at = h.parts[k].end
+	}
+	return false
+}
+
+// Seal notes that a rendition's segment is whole; it returns false as AppendPart does. The bytes are kept until Stored is called, and a little
+// longer.
+func (r *Derived) Seal(id string, msn int64) bool {
+	e := r.e
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	d, i := r.find(id), int(msn-e.first)
+	if d != nil && !e.ended && i == d.late {
+		if h := d.segs[i].hot; h != nil && h.buf != nil {
+			d.segs[i].size, d.segs[i].stored = int64(len(h.buf)), false
+		}
+		d.late = -1
+		d.awake()
+		return d.segs[i].size > 0
+	}
+	if d == nil || e.ended || d.open() == nil || i != len(d.segs)-1 || !d.of.segs[i].done {
+		return false
+	}
+	s := d.open()
+	s.done, s.dur = true, d.of.segs[i].dur
+	e.changed(d)
+	r.advance(d)
+	return true
+}
+
+// Stored says that a derived rendition's segment is stored, or, with bytes of other parts, that another one is in its place.
+func (r *Derived) Stored(id string, msn int64, same bool) {
+	e := r.e
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	d, i := r.find(id), int(msn-e.first)
+	if d == nil || i < 0 || i >= len(d.segs) {
+		return
+	}
+	if s := &d.segs[i]; same {
+		s.stored = true
+	} else if s.done {
+		s.size, s.stored = 0, true
+		if s.hot != nil {
+			s.hot.buf = nil
+			for k := range s.hot.parts {
+				s.hot.parts[k].off, s.hot.parts[k].end = 0, 0
+			}
+		}
+	}
+	e.trim(d)
+}
+
+// Begun is what was published of a derived rendition's segment whose maker has left it.
+type Begun struct {
+	ID   string
+	MSN  int64
+	Data []byte // whole parts
+}
+
+// Begun gives what was left since it was called last: the rest of such a segment has to be made behind it. It is kept until Stored is called.
+// more reports whether some may come without anybody's doing.
+func (r *Derived) Begun() (all []Begun, more bool) {
+	e := r.e
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	all, r.begun = r.begun, nil
+	for _, d := range r.renditions {
+		more = more || d.open() != nil && (d.from < 0 || d.from >= len(d.segs))
+	}
+	return all, more
+}
+
+// Head is what was published of a derived rendition's segment that has to be made now; nil: nothing was, or Stored has been called.
+func (r *Derived) Head(id string, msn int64) []byte {
+	e := r.e
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	d, i := r.find(id), int(msn-e.first)
+	if d == nil || i < 0 || i >= len(d.segs) || !d.segs[i].begun() {
+		return nil
+	}
+	return d.segs[i].hot.buf
+}
+
+// release notes that no encoder makes the rendition's late segment any more. Called with the lock.
+func (r *Derived) release(d *liveRendition) {
+	e := r.e
+	i := d.late
+	if i < 0 {
+		return
+	}
+	if d.late = -1; d.segs[i].begun() {
+		r.begun = append(r.begun, Begun{d.ID, e.first + int64(i), d.segs[i].hot.buf})
+	}
+	d.awake()
+}
+
+// PartEnds are how many samples a segment has up to the end of each of its parts, in a derived rendition its source's; nil when that is not
+// known any more.
+func (r *Derived) PartEnds(rendition string, msn int64) []int {
+	e := r.e
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	l, i := e.find(rendition), int(msn-e.first)
+	if l == nil || i < 0 || i >= len(l.segs) || l.segs[i].hot == nil {
+		return nil
+	}
+	var ends []int
+	count := 0
+	for _, p := range l.segs[i].hot.parts {
+		if p.samples == 0 {
+			return nil
+		}
+		count += p.samples
+		ends = append(ends, count)
+	}
+	return ends
+}
+
+// find returns a derived rendition; nil when there is no such one. Called with the lock.
+func (r *Derived) find(id string) *liveRendition {
+	for _, d := range r.renditions {
+		if d.ID == id {
+			return d
+		}
+	}
+	return nil
+}
+
+// find returns a rendition, derived or not. Called with the lock.
+func (e *Edge) find(id string) *liveRendition {
+	if l := e.rendition(id); l != nil {
+		return l
+	}
+	if d := e.derived.find(id); d != nil {
+		return d
+	}
+	return e.texts.find(id)
+}
+
+// follow has the renditions follow one that they are made of. Called with the lock.
+func (r *Derived) follow(l *liveRendition) {
+	for _, d := range r.renditions {
+		if d.of == l {
+			r.advance(d)
+		}
+	}
+}
+
+// awaited reports whether a segment of a derived rendition, whole in its source, is waited for: until the source's next one is half as long as
+// the target duration, and if some of it was published, until that is whole. Called with the lock.
+func (r *Derived) awaited(d *liveRendition, i int) bool {
+	e := r.e
+	if d.from < 0 || i < d.from || d.of.segs[i].gap || e.ended || len(d.of.segs)-i > 2 {
+		return false
+	}
+	begun := i < len(d.segs) && d.segs[i].parts > 0
+	return begun || len(d.of.segs)-i == 1 || d.of.duration(d.of.segs[i+1].dur) <= time.Duration(e.target)*time.Second/2
+}
+
+// longLate is how many segments behind the edge one is that no encoder will make any more.
+const longLate = 3
+
+// advance lists the source's whole segments that no encoder makes, and those that the encoder is late with. Such a segment is made later,
+// behind the parts of it that were published, and its other parts are cut from that. Called with the lock.
+func (r *Derived) advance(d *liveRendition) {
+	e := r.e
+	moved := false
+	if e.ended || len(d.of.segs)-d.late > longLate {
+		r.release(d)
+	}
+	for {
+		i := len(d.segs)
+		if d.open() != nil {
+			i--
+		}
+		if i >= len(d.of.segs) || !d.of.segs[i].done {
+			break
+		}
+		from := &d.of.segs[i]
+		if r.awaited(d, i) {
+			break
+		}
+		s := segment{
+			start: from.start, time: from.time, dur: from.dur, disc: from.disc, slate: from.slate, gap: from.gap, lost: from.lost,
+			independent: !from.gap, done: true, stored: true, generation: from.generation,
+		}
+		if from.hot != nil && !from.gap && !from.hot.bare { // its parts can't be made as the source's are
+			s.hot, s.parts = &hot{parts: make([]part, len(from.hot.parts))}, from.parts
+			for k := range from.hot.parts {
+				s.hot.parts[k] = part{dur: from.hot.parts[k].dur, samples: from.hot.parts[k].samples, independent: k == 0}
+			}
+		}
+		if had := d.open(); had != nil {
+			r.keepHead(d, had, &s)
+		}
+		d.segs = append(d.segs[:i], s)
+		d.fresh, moved = false, true
+	}
+	if moved {
+		e.trim(d)
+		e.changed(d)
+	}
+}
+
+// keepHead has the segment that is listed now begin with the parts of it that were published: players have them. Called with the lock.
+func (r *Derived) keepHead(d *liveRendition, had, s *segment) {
+	e := r.e
+	if had.size == 0 || s.gap {
+		return
+	}
+	n := len(had.hot.parts)
+	if s.hot == nil || len(s.hot.parts) < n {
+		s.hot, s.parts = &hot{parts: make([]part, n)}, int32(n)
+	}
+	for k, p := range had.hot.parts {
+		at := &s.hot.parts[k]
+		at.off, at.end, at.dur, at.independent = p.off, p.end, p.dur, p.independent
+	}
+	if n < len(s.hot.parts) {
+		s.hot.parts[n].independent = true // another encoder begins there
+	}
+	s.hot.buf, s.stored = had.hot.buf, false
+	r.begun = append(r.begun, Begun{d.ID, e.first + int64(len(d.segs)) - 1, had.hot.buf})
+}
+
+// lose is Edge.lose for what would have been made of segment i. Called with the lock.
+func (r *Derived) lose(l *liveRendition, i int) {
+	for _, d := range r.renditions {
+		if d.of == l && i < len(d.segs) && d.segs[i].due() {
+			d.segs[i].lost = true
+		}
+	}
+}
+
+// gap makes the renditions' segments gaps whose source's has become one. Called with the lock.
+func (r *Derived) gap(l *liveRendition, i int) {
+	for _, d := range r.renditions {
+		if d.of == l && i < len(d.segs) && d.segs[i].lost {
+			d.segs[i].gap = true
+		}
+	}
+}
+
+// partTarget is a rendition's; a derived rendition has its source's.
+func (e *Edge) partTarget(l *liveRendition) time.Duration {
+	if l.of != nil {
+		l = l.of
+	}
+	return e.parts[l.ID]
+}

@@ -1,0 +1,71 @@
+package window
+
+import (
+	"context"
+	"errors"
+
+	"millrace/internal/fault"
+	"millrace/internal/media/delivered"
+)
+
+// Fault says a reader's error in the words of a fault: for players.
+func Fault(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, ErrNotYet):
+		return fault.New(fault.NotReady, "the live stream has just started: ask again in a moment")
+	case errors.Is(err, ErrTooFar):
+		return fault.New(fault.Invalid, "_HLS_msn: is too far ahead of the live edge")
+	case errors.Is(err, ErrUnknown):
+		return fault.New(fault.NotFound, "there is no such rendition, segment or part")
+	case errors.Is(err, ErrTimeout):
+		return fault.New(fault.Unavailable, "the live edge stands still")
+	}
+	return err
+}
+
+// Open opens what is found where an edge says; err is the edge's, and becomes a fault.
+func (p Location) Open(ctx context.Context, objects delivered.Objects, err error) (delivered.Body, error) {
+	if err != nil {
+		return delivered.Body{}, Fault(err)
+	}
+	b, err := p.open(ctx, objects)
+	b.Init, b.Start, b.Part = p.Init, p.Start, p.Place
+	return b, err
+}
+
+func (p Location) open(ctx context.Context, objects delivered.Objects) (delivered.Body, error) {
+	if p.Data != nil {
+		return delivered.Body{Data: p.Data}, nil
+	}
+	if p.File != nil {
+		if s, err := p.File.Section(p.Offset, p.N); err == nil { // else it has been stored since
+			return delivered.Body{Reader: s, Size: p.N}, nil
+		}
+	}
+	return objects.Open(ctx, p.Object, p.Offset, p.N)
+}
+
+// Source is a rendition at the edge as viewers get it; its errors are faults.
+func (e *Edge) Source(rendition string, objects delivered.Objects) delivered.Source {
+	return source{e, rendition, objects}
+}
+
+type source struct {
+	e         *Edge
+	rendition string
+	objects   delivered.Objects
+}
+
+// Init implements delivered.Source.
+func (s source) Init(ctx context.Context, n int) ([]byte, error) {
+	p, err := s.e.ReadInit(s.rendition, n)
+	return delivered.Bytes(p.Open(ctx, s.objects, err))
+}
+
+// Segment implements delivered.Source.
+func (s source) Segment(ctx context.Context, msn int64) (delivered.Body, error) {
+	p, err := s.e.ReadSegment(ctx, s.rendition, msn)
+	return p.Open(ctx, s.objects, err)
+}

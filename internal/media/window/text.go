@@ -1,0 +1,340 @@
+package window
+
+import (
+	"context"
+	"math"
+	"slices"
+	"time"
+
+	"millrace/internal/media/captions"
+	"millrace/internal/media/frame"
+	"millrace/internal/media/hls"
+	"millrace/internal/media/journal"
+	"millrace/internal/media/timeline"
+)
+
+// Texts is the text renditions at an edge: WebVTT, cut where the video is cut, or the sound where there is none. A segment is listed as soon as
+// it is whole in the video and all its cues are known (Watermark), and is not waited for any longer than until the next one is half done. From
+// then on its text never changes. The first one is listed at once: no player can do with an empty playlist. It has no parts: a segment of 2 s is there in time for a player that is 2 s behind live.
+//
+// Times are from the asset's second 0 on. Its methods may be called by any goroutine and never wait for a disk.
+type Texts struct {
+	e          *Edge // whose lock guards what follows
+	renditions []*liveRendition
+}
+
+// textScale is the time scale of text renditions: nanoseconds.
+const textScale = 1_000_000_000
+
+// written are the cues of a text rendition.
+type written struct {
+	cues     []timeline.Cue // in the order of publication; what is there never changes
+	queued   int            // so many are in a record that is stored or queued
+	lead     string         // whose segments those of the text are
+	ticks    int64          // of the lead, in the segments that are listed
+	until    time.Duration  // nothing that begins before comes any more
+	full     bool           // some were left out
+	embedded bool           // they are the closed captions of the pictures
+}
+
+// Texts returns the text renditions.
+func (e *Edge) Texts() *Texts { return &e.texts }
+
+// Add adds a text rendition, unless it is there. embedded: its cues are the closed captions that the pictures carry, which players then must
+// not show by themselves. Nothing is waited for until Watermark is called.
+func (x *Texts) Add(id string, embedded bool) {
+	e := x.e
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	l := x.add(id)
+	l.said.embedded = embedded
+	x.advance(l)
+	e.changed(l)
+}
+
+func (x *Texts) add(id string) *liveRendition {
+	if l := x.find(id); l != nil {
+		return l
+	}
+	l := &liveRendition{
+		RenditionInfo: timeline.RenditionInfo{ID: id, Kind: frame.Text, Timescale: textScale}, said: &written{until: math.MaxInt64},
+	}
+	x.renditions = append(x.renditions, l)
+	return l
+}
+
+func (x *Texts) find(id string) *liveRendition {
+	i := slices.IndexFunc(x.renditions, func(l *liveRendition) bool { return l.ID == id })
+	if i < 0 {
+		return nil
+	}
+	return x.renditions[i]
+}
+
+// Any reports whether there are text renditions.
+func (x *Texts) Any() bool {
+	x.e.mu.Lock()
+	defer x.e.mu.Unlock()
+	return len(x.renditions) > 0
+}
+
+// Has reports whether there is such a text rendition.
+func (x *Texts) Has(id string) bool {
+	x.e.mu.Lock()
+	defer x.e.mu.Unlock()
+	return x.find(id) != nil
+}
+
+// Publish adds a cue. One that begins in a segment which is listed already is moved behind that, as long as it is, so that it is seen. Cues that
+// are not the pictures' closed captions follow each other: one that would begin before the last one ends begins there, and ends when it would
+// have, but is there for a second at least. It reports false where nothing is added: the text is empty, the broadcast has ended, or there are too
+// many already (Full).
+func (x *Texts) Publish(id string, c captions.Cue) bool {
+	clean := captions.New([]captions.Cue{c}).Cues()
+	e := x.e
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	l := x.find(id)
+	if l == nil || e.ended || len(clean) == 0 {
+		return false
+	}
+	c = clean[0]
+	if late := l.listedEnd() - c.Start; late > 0 {
+		c.Start, c.End = c.Start+late, c.End+late
+	}
+	if n := len(l.said.cues); n > 0 && !l.said.embedded {
+		if before := cueOf(&l.said.cues[n-1]).End; before > c.Start {
+			c.Start, c.End = before, max(c.End, before+min(leastShown, c.End-c.Start))
+		}
+	}
+	if l.said.tooMany(c.Start) {
+		l.said.full = true
+		return false
+	}
+	l.said.cues = append(l.said.cues, timeline.Cue{
+		Number: int64(len(l.said.cues)) + 1, Start: (c.Start + time.Millisecond - 1).Milliseconds(), End: (c.End + time.Millisecond - 1).Milliseconds(),
+		Settings: c.Settings, Text: c.Text,
+	})
+	x.note(l, len(l.said.cues)-1)
+	return true
+}
+
+// cuesASecond is how many cues may begin in one second, which is more than a channel of captions can say.
+const cuesASecond = 30
+
+// tooMany reports whether a cue that begins at a time would be one too many. The memory, the journal and the database keep each one, and an encoder
+// may send any number of them.
+func (w *written) tooMany(start time.Duration) bool {
+	n := len(w.cues)
+	return n >= captions.MaxCues || n >= cuesASecond && cueOf(&w.cues[n-cuesASecond]).Start > start-time.Second
+}
+
+// Full reports whether cues of a text rendition were left out, as there were more than captions.MaxCues, or than any person can read.
+func (x *Texts) Full(id string) bool {
+	x.e.mu.Lock()
+	defer x.e.mu.Unlock()
+	l := x.find(id)
+	return l != nil && l.said.full
+}
+
+// leastShown is how long a cue stays at least that has waited for the one before.
+const leastShown = time.Second
+
+// note puts the cues from one on into the journal, with the segment with which they will be recorded. Called with the lock.
+func (x *Texts) note(l *liveRendition, from int) {
+	if j := x.e.opt.Journal; j != nil && from < len(l.said.cues) {
+		r := journal.Record{Text: &timeline.Text{Rendition: l.ID, Cues: slices.Clone(l.said.cues[from:])}}
+		j.Note(x.e.first+int64(x.e.sealed), r, nil)
+	}
+}
+
+// Watermark says that no cue will be published that begins before t: segments up to there need not wait. math.MaxInt64: nothing comes for now.
+func (x *Texts) Watermark(id string, t time.Duration) {
+	e := x.e
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	l := x.find(id)
+	if l == nil {
+		return
+	}
+	l.said.until = t
+	if x.advance(l) {
+		e.changed(l)
+	}
+}
+
+// listedEnd is where the segments that are listed end.
+func (l *liveRendition) listedEnd() time.Duration {
+	if n := len(l.segs); n > 0 {
+		return time.Duration(l.segs[n-1].time + l.segs[n-1].dur)
+	}
+	return 0
+}
+
+// lead is the rendition whose segments the text renditions have; nil: there is none yet. Called with the lock.
+func (e *Edge) lead() *liveRendition {
+	if l := e.rendition(timeline.MainVideo); l != nil {
+		return l
+	}
+	if len(e.renditions) > 0 {
+		return e.renditions[0]
+	}
+	return nil
+}
+
+// follow lists what can be listed now that the lead has changed. Called with the lock.
+func (x *Texts) follow(of *liveRendition) {
+	if of != x.e.lead() {
+		return
+	}
+	for _, l := range x.renditions {
+		if x.advance(l) {
+			x.e.changed(l)
+		}
+	}
+}
+
+// advance lists the segments that are whole in the lead and not waited for. Called with the lock.
+func (x *Texts) advance(l *liveRendition) (moved bool) {
+	lead := x.e.lead()
+	if lead == nil {
+		return false
+	}
+	if w := l.said; w.lead != lead.ID {
+		w.lead, w.ticks = lead.ID, 0
+		for i := range l.segs[:min(len(l.segs), len(lead.segs))] {
+			w.ticks += lead.segs[i].dur
+		}
+	}
+	for i := len(l.segs); i < len(lead.segs) && lead.segs[i].done; i++ {
+		from := &lead.segs[i]
+		ticks := l.said.ticks + from.dur
+		// As a recording says it: the sum of all lengths, so that the segments are the same there.
+		at, end := int64(l.listedEnd()), int64(float64(ticks)/float64(lead.Timescale)*textScale)
+		if x.awaited(l, lead, i, time.Duration(end)) {
+			break
+		}
+		l.said.ticks = ticks
+		l.segs = append(l.segs, segment{
+			start: from.start, time: at, dur: max(end-at, 1), disc: from.disc, slate: from.slate, generation: from.generation, independent: true, done: true,
+			stored: true,
+		})
+		moved = true
+	}
+	return moved
+}
+
+// awaited reports whether the cues of a segment, whole in the lead, are waited for. Called with the lock.
+func (x *Texts) awaited(l, lead *liveRendition, i int, end time.Duration) bool {
+	const rounding = 2 * time.Millisecond
+	if i == 0 || x.e.ended || l.said.until >= end-rounding || len(lead.segs)-i > 2 {
+		return false
+	}
+	return len(lead.segs)-i == 1 || lead.duration(lead.segs[i+1].dur) <= time.Duration(x.e.target)*time.Second/2
+}
+
+// pending takes the cues that are not recorded. Called with the lock.
+func (x *Texts) pending() (out []timeline.Entry) {
+	for _, l := range x.renditions {
+		if w := l.said; w.queued < len(w.cues) {
+			out = append(out, timeline.Entry{Text: &timeline.Text{Rendition: l.ID, Cues: slices.Clone(w.cues[w.queued:])}})
+			w.queued = len(w.cues)
+		}
+	}
+	return out
+}
+
+// resume goes on with what an earlier process has recorded.
+func (x *Texts) resume(t *timeline.Timeline) {
+	for _, from := range t.Texts {
+		l := x.add(from.Rendition)
+		l.said.cues = slices.Clone(from.Cues)
+		l.said.queued = len(l.said.cues)
+	}
+}
+
+// takeOver goes on with what an earlier process has published and not recorded.
+func (x *Texts) takeOver(all []timeline.Text) {
+	for _, from := range all {
+		w := x.add(from.Rendition).said
+		for _, c := range from.Cues {
+			if c.Number == int64(len(w.cues))+1 {
+				w.cues = append(w.cues, c)
+			}
+		}
+	}
+}
+
+// keep has the journal keep what was taken over from it, and lists what there is.
+func (x *Texts) keep() {
+	for _, l := range x.renditions {
+		x.note(l, l.said.queued)
+		x.advance(l)
+	}
+}
+
+// apart reports whether the pictures' closed captions are a text rendition. Called with the lock.
+func (x *Texts) apart() bool {
+	return slices.ContainsFunc(x.renditions, func(l *liveRendition) bool { return l.said.embedded })
+}
+
+// Segment is a whole WebVTT segment; one that comes next is waited for.
+func (x *Texts) Segment(ctx context.Context, id string, msn int64) ([]byte, error) {
+	var cues []timeline.Cue
+	var from, to time.Duration
+	_, err := x.e.await(ctx, id, x.e.threeTargets, func(l *liveRendition) (Location, bool, error) {
+		i := msn - x.e.first
+		if i < 0 || i > int64(len(l.segs))+1 || l.said == nil {
+			return Location{}, false, ErrUnknown
+		}
+		if i >= int64(len(l.segs)) {
+			return Location{}, false, nil
+		}
+		s := &l.segs[i]
+		cues, from, to = l.said.cues, time.Duration(s.time), time.Duration(s.time+s.dur)
+		return Location{}, true, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return captions.New(shown(cues, from, to)).Slice(from, to, timeline.Origin*90000), nil
+}
+
+// shown are the cues of a segment.
+func shown(all []timeline.Cue, from, to time.Duration) (out []captions.Cue) {
+	for i := range all {
+		c := cueOf(&all[i])
+		if c.Start < to && c.End > from {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+func cueOf(c *timeline.Cue) captions.Cue {
+	return captions.Cue{
+		Start: time.Duration(c.Start) * time.Millisecond, End: time.Duration(c.End) * time.Millisecond, Settings: c.Settings, Text: c.Text,
+	}
+}
+
+// Whole is all that was published in a text rendition so far. ErrUnknown: there is no such one.
+func (x *Texts) Whole(id string) (captions.Document, error) {
+	x.e.mu.Lock()
+	l := x.find(id)
+	if l == nil {
+		x.e.mu.Unlock()
+		return captions.Document{}, ErrUnknown
+	}
+	all := l.said.cues
+	x.e.mu.Unlock()
+	return captions.New(shown(all, 0, math.MaxInt64)), nil
+}
+
+// segmentURI names segment i of a rendition.
+func (e *Edge) segmentURI(l *liveRendition, i int, generation int64) string {
+	ext := "m4s"
+	if l.Kind == frame.Text {
+		ext = "vtt"
+	}
+	return hls.InGeneration(generation, hls.SegmentURI(l.ID, e.first+int64(i), ext))
+}

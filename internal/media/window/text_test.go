@@ -1,0 +1,244 @@
+package window
+
+import (
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"millrace/internal/media/captions"
+	"millrace/internal/media/hls"
+)
+
+const subtitles = "t1"
+
+func (r *rig) says(from, to time.Duration, text string) bool {
+	return r.Texts().Publish(subtitles, captions.Cue{Start: from, End: to, Text: text})
+}
+
+// vtt is a text segment.
+func (r *rig) vtt(t *testing.T, msn int64) string {
+	t.Helper()
+	data, err := r.Texts().Segment(t.Context(), subtitles, msn)
+	if err != nil {
+		t.Fatalf("segment %d: %v", msn, err)
+	}
+	return string(data)
+}
+
+// listing is a text rendition's playlist.
+func (r *rig) textList(t *testing.T, rendition string) string {
+	t.Helper()
+	text, err := r.Playlist(t.Context(), rendition, Reload{MSN: -1, Part: -1}, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// durations are the lines of a playlist that say how long segments are, and where they do not go on.
+func durations(list string) (out []string) {
+	for line := range strings.Lines(list) {
+		if strings.HasPrefix(line, "#EXTINF") || strings.HasPrefix(line, "#EXT-X-DISCONTINUITY\n") || strings.HasPrefix(line, "#EXT-X-MEDIA-SEQUENCE") {
+			out = append(out, line)
+		}
+	}
+	return out
+}
+
+// TestTextFollowsVideo: a text rendition has the video's segments, those without a cue as well; a cue that spans two is in both, unchanged.
+func TestTextFollowsVideo(t *testing.T) {
+	t.Parallel()
+	r := newRig(Options{Mode: Mode{Listed: 30 * time.Second, InMemory: 2}})
+	r.start()
+	r.Texts().Add(subtitles, false)
+	r.segment(2, false)
+	r.says(700*time.Millisecond, 1500*time.Millisecond, "over <b>two</b> <script>")
+	r.segment(2, false)
+	r.segment(2, true)
+	r.segment(2, false)
+	if got, want := durations(r.textList(t, subtitles)), durations(r.textList(t, "v")); strings.Join(got, "") != strings.Join(want, "") {
+		t.Errorf("the text is cut in\n%v, the video in\n%v", got, want)
+	}
+	if list := r.textList(t, subtitles); strings.Contains(list, "MAP") || strings.Contains(list, "PART") || !strings.Contains(list, subtitles+"/1.vtt") {
+		t.Errorf("playlist:\n%s", list)
+	}
+	const head = "WEBVTT\nX-TIMESTAMP-MAP=MPEGTS:900630,LOCAL:00:00:00.007\n"
+	cue := "\n00:00:00.700 --> 00:00:01.500\nover <b>two</b> &lt;script&gt;\n"
+	nothing := func(from, to string) string { return "\n00:00:0" + from + " --> 00:00:0" + to + "\n\n" }
+	for msn, want := range []string{head + nothing("0.000", "0.600"), head + cue, head + cue, head + nothing("1.800", "2.400")} {
+		if got := r.vtt(t, int64(msn)); got != want {
+			t.Errorf("segment %d is\n%q, not\n%q", msn, got, want)
+		}
+	}
+	if _, err := r.Texts().Segment(t.Context(), subtitles, 9); err == nil {
+		t.Error("a segment that is far away was given")
+	}
+}
+
+// TestTextNeverChanges: a cue that comes late is in no segment that was listed before, but seen in the next one.
+func TestTextNeverChanges(t *testing.T) {
+	t.Parallel()
+	r := newRig(Options{Mode: low})
+	r.start()
+	r.Texts().Add(subtitles, false)
+	for range 3 {
+		r.segment(2, false)
+	}
+	before := r.vtt(t, r.first+2)
+	if !r.says(100*time.Millisecond, 900*time.Millisecond, "late") {
+		t.Fatal("the cue was not taken")
+	}
+	r.segment(2, false)
+	r.segment(2, false)
+	if after := r.vtt(t, r.first+2); after != before {
+		t.Errorf("a listed segment has become\n%s", after)
+	}
+	if got := r.vtt(t, r.first+3); !strings.Contains(got, "00:00:01.800 --> 00:00:02.600\nlate") {
+		t.Errorf("the next segment:\n%s", got)
+	}
+	if r.says(0, time.Second, "<i></i>") {
+		t.Error("a cue without text was taken")
+	}
+}
+
+// TestTextDoesNotOverlap: cues that come late at the same time are shown one behind the other, and the delay does not grow with them.
+func TestTextDoesNotOverlap(t *testing.T) {
+	t.Parallel()
+	r := newRig(Options{Mode: low})
+	r.start()
+	r.Texts().Add(subtitles, false)
+	for range 10 {
+		r.segment(2, false) // 0.6 s
+	}
+	for i := range 5 {
+		at := time.Duration(i) * 1500 * time.Millisecond
+		r.says(at, at+2*time.Second, "late") // half a second longer than it is spoken
+	}
+	r.Texts().Add("t2", true)
+	r.Texts().Publish("t2", captions.Cue{Start: 6 * time.Second, End: 8 * time.Second, Text: "above"})
+	r.Texts().Publish("t2", captions.Cue{Start: 6 * time.Second, End: 8 * time.Second, Text: "below"})
+	whole, err := r.Texts().Whole(subtitles)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cues := whole.Cues()
+	for i, want := range []time.Duration{6 * time.Second, 8 * time.Second, 9 * time.Second, 10 * time.Second, 11 * time.Second} {
+		if c := cues[i]; c.Start != want {
+			t.Errorf("cue %d from %s to %s, want it from %s", i, c.Start, c.End, want)
+		}
+	}
+	if both, err := r.Texts().Whole("t2"); err != nil || both.Cues()[1].Start != 6*time.Second {
+		t.Errorf("closed captions that are on the screen together: %+v, %v", both.Cues(), err)
+	}
+}
+
+// TestTextIsAwaited: a segment whose cues are not all known is listed later, but not later than when the next one is half done; the video is not held up.
+func TestTextIsAwaited(t *testing.T) {
+	t.Parallel()
+	r := newRig(Options{Mode: low})
+	r.start()
+	r.Texts().Add(subtitles, false)
+	r.Target(1, nil)
+	r.segment(2, false)
+	r.Texts().Watermark(subtitles, 600*time.Millisecond)
+	r.segment(2, false)
+	one, two := hls.SegmentURI(subtitles, r.first+1, "vtt"), hls.SegmentURI(subtitles, r.first+2, "vtt")
+	if strings.Contains(r.textList(t, subtitles), one) {
+		t.Error("a segment is listed whose cues are not known")
+	}
+	if !strings.Contains(r.textList(t, "v"), hls.SegmentURI("v", r.first+1, "m4s")) {
+		t.Error("the video waits for the text")
+	}
+	r.says(700*time.Millisecond, 900*time.Millisecond, "in time")
+	r.Texts().Watermark(subtitles, 1200*time.Millisecond)
+	if !strings.Contains(r.textList(t, subtitles), one) || !strings.Contains(r.vtt(t, r.first+1), "00:00:00.700 --> 00:00:00.900\nin time") {
+		t.Errorf("all is known, and the segment is not listed:\n%s", r.textList(t, subtitles))
+	}
+	r.segment(2, false)
+	if strings.Contains(r.textList(t, subtitles), two) {
+		t.Error("the third segment is listed too early")
+	}
+	r.begin("v", false)
+	r.part("v")
+	r.part("v")
+	if !strings.Contains(r.textList(t, subtitles), two) {
+		t.Error("the third segment is waited for for ever")
+	}
+	r.Texts().Watermark(subtitles, math.MaxInt64)
+	r.Close()
+	if list := r.textList(t, subtitles); !strings.Contains(list, "ENDLIST") {
+		t.Errorf("at the end:\n%s", list)
+	}
+}
+
+// TestTextIsRecorded: what was published is recorded with the segments, once, also behind the last one, and a node that goes on has the same segments.
+func TestTextIsRecorded(t *testing.T) {
+	t.Parallel()
+	r := newRig(Options{Mode: low})
+	r.start()
+	r.Texts().Add(subtitles, true)
+	r.says(0, 500*time.Millisecond, "one")
+	r.segment(2, false)
+	r.says(700*time.Millisecond, 900*time.Millisecond, "two")
+	r.segment(2, false)
+	r.says(1300*time.Millisecond, 1400*time.Millisecond, "three")
+	r.Close()
+	if err := r.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	recorded := r.store.timeline(t)
+	if x := recorded.Text(subtitles); x == nil || len(x.Cues) != 3 || x.Cues[2].Text != "three" {
+		t.Fatalf("recorded: %+v", x)
+	}
+	again := newRig(Options{Mode: low, Timeline: recorded})
+	again.Texts().Add(subtitles, true)
+	for msn := r.first; msn < r.first+2; msn++ {
+		if got, want := again.vtt(t, msn), r.vtt(t, msn); got != want {
+			t.Errorf("segment %d became\n%s\nand was\n%s", msn, got, want)
+		}
+	}
+	whole, err := again.Texts().Whole(subtitles)
+	if err != nil || whole.Len() != 3 {
+		t.Errorf("whole: %d cues, %v", whole.Len(), err)
+	}
+	if renditions, err := again.Describe(); err != nil || !renditions[0].NoCaptions {
+		t.Errorf("captions that are a rendition of their own are announced in the picture: %v", err)
+	}
+}
+
+// TestTextIsBounded: of more cues than anybody can read, so many are kept in a second and no more, and those of the next second again; in all
+// there are no more than a document may have.
+func TestTextIsBounded(t *testing.T) {
+	t.Parallel()
+	r := newRig(Options{Mode: Mode{Listed: 30 * time.Second, InMemory: 2}})
+	r.start()
+	r.Texts().Add(subtitles, true)
+	kept := func(at time.Duration, n int) (kept int) {
+		for range n {
+			if r.says(at, at+time.Second, "x") {
+				kept++
+			}
+		}
+		return kept
+	}
+	if n := kept(0, cuesASecond); n != cuesASecond || r.Texts().Full(subtitles) {
+		t.Errorf("%d in a second are kept", n)
+	}
+	if n := kept(500*time.Millisecond, 1000); n != 0 || !r.Texts().Full(subtitles) {
+		t.Errorf("%d more are kept", n)
+	}
+	if n := kept(1100*time.Millisecond, 1000); n != cuesASecond {
+		t.Errorf("%d of the next second are kept", n)
+	}
+	all := 2 * cuesASecond
+	for at := 3 * time.Second; all <= captions.MaxCues; at += 2 * time.Second {
+		n := kept(at, cuesASecond)
+		if all += n; n < cuesASecond {
+			break
+		}
+	}
+	if all != captions.MaxCues {
+		t.Errorf("%d in all are kept", all)
+	}
+}

@@ -1,0 +1,295 @@
+// Package presentation finds what viewers may see of a playback ID: rows say what may be watched, broadcasts and stored
+// timelines what there is. It implements playback.Source, and says what files to download are made of.
+// It must never know SQL, S3's API, sockets, who publishes, or where a broadcast's edge is. It starts no goroutine.
+package presentation
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"millrace/internal/control/access"
+	"millrace/internal/control/asset"
+	"millrace/internal/control/playbackid"
+	"millrace/internal/fault"
+	"millrace/internal/id"
+	"millrace/internal/media/captions"
+	"millrace/internal/media/delivered"
+	"millrace/internal/media/images"
+	"millrace/internal/media/metering"
+	"millrace/internal/media/ondemand"
+	"millrace/internal/media/playback"
+	"millrace/internal/media/protection"
+	"millrace/internal/media/rendition/justintime"
+	"millrace/internal/media/timeline"
+	"millrace/internal/mediastore"
+	"millrace/internal/stalecache"
+	"millrace/internal/storage/blob"
+)
+
+// Resolver finds what a playback ID leads to.
+type Resolver interface {
+	Resolve(ctx context.Context, p id.Playback) (playbackid.Object, error)
+}
+
+var _ Resolver = access.API(nil)
+
+// Broadcasts are those that this node can show; broadcast.Service fits, which has its own. What follows those of other
+// nodes fits too.
+type Broadcasts interface {
+	// Recovered waits until this node has taken up what it was recording before it was started again.
+	Recovered(ctx context.Context) error
+	// Watched is the broadcast that a live stream's viewers see: the current one, or the last one while it is kept.
+	Watched(s id.LiveStream) (playback.Broadcast, bool)
+	// OfAsset is the broadcast that is recorded as an asset.
+	OfAsset(a id.Asset) (playback.Broadcast, bool)
+	// Earlier is a broadcast of a live stream by its media, current or kept.
+	Earlier(s id.LiveStream, m id.Media) (playback.Broadcast, bool)
+}
+
+// Guard says what a request may have of a playback ID; permit.Guard fits.
+type Guard interface {
+	Admit(ctx context.Context, o playbackid.Object, r playback.Request, now time.Time) (playback.Permit, error)
+}
+
+// Options configures a Source.
+type Options struct {
+	Access     Resolver
+	Assets     asset.Work
+	Broadcasts Broadcasts // nil on nodes without ingest
+	Blob       blob.Store
+	Library    *ondemand.Library
+	Renditions *justintime.Maker // nil: what is stored is all there is
+	Images     *images.Maker     // nil: there are none
+	Meter      *metering.Meter   // of what viewers are sent; nil: nothing is counted
+	Guard      Guard             // nil: only what is public is sent
+	Keys       ContentKeys       // nil: nothing is encrypted, and what has to be is not sent
+	Now        func() time.Time
+	Logger     *slog.Logger
+}
+
+// Source implements playback.Source.
+type Source struct {
+	opt     Options
+	objects delivered.Objects // the stored ones
+
+	ids    *stalecache.Cache[id.Playback, playbackid.Object]
+	assets *stalecache.Cache[id.Asset, *asset.Asset]     // rows that are never changed
+	whole  *stalecache.Cache[string, *timeline.Timeline] // by index object; they never change
+	views  *stalecache.Cache[id.Asset, *recorded]        // of one revision of the asset each
+	texts  *stalecache.Cache[string, captions.Document]  // by object
+
+	encrypted *protection.Store
+}
+
+// fresh is how long a row may be used without asking the database again: how late another node's changes are seen. Of changes on this
+// node AssetChanged and StreamChanged tell.
+const fresh = time.Second
+
+// New returns a Source.
+func New(o Options) *Source {
+	return &Source{
+		opt: o, objects: mediastore.Objects{Blob: o.Blob}, ids: stalecache.New[id.Playback, playbackid.Object](4096, fresh), assets: stalecache.New[id.Asset, *asset.Asset](4096, fresh),
+		whole: stalecache.New[string, *timeline.Timeline](256, 0), views: stalecache.New[id.Asset, *recorded](256, 0),
+		texts: stalecache.New[string, captions.Document](256, 0), encrypted: protection.NewStore(keptEncrypted),
+	}
+}
+
+// AssetChanged says that an asset, its playback IDs or its tracks have changed on this node: who was told of it may look at once.
+func (p *Source) AssetChanged(a id.Asset) { p.assets.Drop(a) }
+
+// StreamChanged is AssetChanged for a live stream.
+func (p *Source) StreamChanged(s id.LiveStream) {
+	p.ids.DropIf(func(o playbackid.Object) bool { return o.Kind == playbackid.OfLiveStream && o.ObjectID == string(s) })
+}
+
+// Open implements playback.Source.
+func (p *Source) Open(ctx context.Context, r playback.Request) (playback.Presentation, playback.Permit, error) {
+	if err := p.recovered(ctx); err != nil {
+		return nil, playback.Permit{}, err
+	}
+	now := p.opt.Now()
+	o, err := p.resolve(ctx, id.Playback(r.PlaybackID), now)
+	if err != nil {
+		return nil, playback.Permit{}, err
+	}
+	permit, err := p.admit(ctx, o, r, now)
+	if err != nil {
+		return nil, playback.Permit{}, err
+	}
+	found, err := p.shown(ctx, o, now)
+	return found, permit, err
+}
+
+// recovered waits until broadcasts are known.
+func (p *Source) recovered(ctx context.Context) error {
+	if p.opt.Broadcasts == nil {
+		return nil
+	}
+	if err := p.opt.Broadcasts.Recovered(ctx); err != nil {
+		return fault.Wrap(fault.Unavailable, err, "the service is starting or stopping: ask again in a moment")
+	}
+	return nil
+}
+
+// Resolve finds what a playback ID leads to. The database is asked once a second; while it is away, what is known is
+// good.
+func (p *Source) Resolve(ctx context.Context, by id.Playback) (playbackid.Object, error) {
+	return p.resolve(ctx, by, p.opt.Now())
+}
+
+func (p *Source) resolve(ctx context.Context, by id.Playback, now time.Time) (playbackid.Object, error) {
+	return p.ids.Get(ctx, by, now, func(ctx context.Context) (playbackid.Object, error) {
+		return p.opt.Access.Resolve(ctx, by)
+	})
+}
+
+// Smallest is the shorter side, in pixels, of the smallest picture that the playlist of a playback ID offers; 0: there
+// is nothing to play now.
+func (p *Source) Smallest(ctx context.Context, o playbackid.Object) (int, error) {
+	if err := p.recovered(ctx); err != nil {
+		return 0, err
+	}
+	found, err := p.shown(ctx, o, p.opt.Now())
+	if err != nil {
+		return 0, unlessNothing(err)
+	}
+	m, err := found.Multivariant(ctx, playback.Clip{})
+	if err != nil {
+		return 0, unlessNothing(err)
+	}
+	return playback.Smallest(m), nil
+}
+
+// unlessNothing is an error, but for one that says that there is nothing to play.
+func unlessNothing(err error) error {
+	if fault.Is(err, fault.NotReady) || fault.Is(err, fault.NotFound) {
+		return nil
+	}
+	return err
+}
+
+// shown is what a playback ID leads to, encrypted if it has the policy drm.
+func (p *Source) shown(ctx context.Context, o playbackid.Object, now time.Time) (playback.Presentation, error) {
+	found, err := p.find(ctx, o, now)
+	if err == nil && o.ID.Policy == playbackid.DRM {
+		found, err = p.protect(ctx, o, found, now)
+	}
+	return found, err
+}
+
+// find is what a playback ID leads to, clear.
+func (p *Source) find(ctx context.Context, o playbackid.Object, now time.Time) (playback.Presentation, error) {
+	if o.Kind == playbackid.OfLiveStream {
+		return p.openLive(ctx, id.LiveStream(o.ObjectID), now)
+	}
+	return p.openAsset(ctx, id.Asset(o.ObjectID), o.ID.ID, now)
+}
+
+// admit asks the guard.
+func (p *Source) admit(ctx context.Context, o playbackid.Object, r playback.Request, now time.Time) (playback.Permit, error) {
+	switch {
+	case p.opt.Guard != nil:
+		return p.opt.Guard.Admit(ctx, o, r, now)
+	case o.ID.Policy == playbackid.Public:
+		return playback.Permit{}, nil
+	}
+	return playback.Permit{}, fault.New(fault.Denied, "this playback ID has the policy %s, which is not played here", o.ID.Policy)
+}
+
+func (p *Source) openLive(ctx context.Context, s id.LiveStream, now time.Time) (playback.Presentation, error) {
+	if p.opt.Broadcasts == nil {
+		return nil, playback.Inactive()
+	}
+	b, ok := p.opt.Broadcasts.Watched(s)
+	if !ok {
+		return nil, playback.Inactive()
+	}
+	var tracks []asset.Track
+	if b.HasTexts() { // how they are named can be changed while they are live
+		a := b.About().Asset
+		row, err := p.assets.Get(ctx, a, now, p.findAsset(a))
+		if err != nil && !fault.Is(err, fault.NotFound) {
+			return nil, err
+		}
+		if err == nil {
+			tracks = row.Tracks
+		}
+	}
+	return p.live(b, s, tracks), nil
+}
+
+// findAsset reads an asset's row.
+func (p *Source) findAsset(a id.Asset) func(ctx context.Context) (*asset.Asset, error) {
+	return func(ctx context.Context) (*asset.Asset, error) {
+		found, err := p.opt.Assets.Find(ctx, a)
+		return &found, err
+	}
+}
+
+func (p *Source) openAsset(ctx context.Context, a id.Asset, by id.Playback, now time.Time) (playback.Presentation, error) {
+	has := func(row *asset.Asset) bool { return playbackid.Index(row.PlaybackIDs, by) >= 0 }
+	row, err := p.assets.GetIf(ctx, a, now, has, p.findAsset(a))
+	if err != nil {
+		return nil, err
+	}
+	if !has(row) { // deleted since it was resolved
+		return nil, playbackid.ErrUnknown()
+	}
+	if row.Status == asset.Errored {
+		return nil, fault.New(fault.NotFound, "the asset is errored: there is nothing to play, and there will not be; its errors tell why")
+	}
+	if p.opt.Broadcasts != nil && row.Index == "" {
+		if b, ok := p.opt.Broadcasts.OfAsset(a); ok {
+			return p.event(b, row), nil
+		}
+	}
+	current := func(v *recorded) bool { // a timeline grows without the row
+		return v.revision == row.Revision && (row.Index != "" || now.Sub(v.read) < fresh)
+	}
+	return p.views.GetIf(ctx, a, now, current, func(ctx context.Context) (*recorded, error) { return p.view(ctx, *row) })
+}
+
+// view is what is stored of an asset with its ready tracks.
+func (p *Source) view(ctx context.Context, row asset.Asset) (*recorded, error) {
+	t, err := p.stored(ctx, row)
+	if err != nil {
+		return nil, err
+	}
+	if len(t.Marks) == 0 && row.Index == "" { // who completes a recording takes its rows away: the asset may be older than that
+		found, err := p.opt.Assets.Find(ctx, row.ID)
+		if err != nil {
+			return nil, err
+		}
+		if found.Index != "" {
+			return p.view(ctx, found)
+		}
+	}
+	return p.present(ctx, row, t)
+}
+
+func (p *Source) stored(ctx context.Context, row asset.Asset) (*timeline.Timeline, error) {
+	if row.Index == "" { // still growing, elsewhere
+		return mediastore.Growing(ctx, p.opt.Assets, row)
+	}
+	return p.whole.Get(ctx, row.Index, p.opt.Now(), func(ctx context.Context) (*timeline.Timeline, error) {
+		return mediastore.Index(ctx, p.opt.Blob, row.Index)
+	})
+}
+
+// document is a text track's cues.
+func (p *Source) document(ctx context.Context, object string) (captions.Document, error) {
+	return p.texts.Get(ctx, object, p.opt.Now(), func(ctx context.Context) (captions.Document, error) {
+		return mediastore.Document(ctx, p.opt.Blob, object)
+	})
+}
+
+// rendition is a rendition of a recording as viewers get it.
+func (p *Source) rendition(t *timeline.Timeline, l *timeline.Rendition) mediastore.Rendition {
+	return mediastore.Recordings{Blob: p.opt.Blob, Library: p.opt.Library}.Rendition(l, t.First)
+}
+
+// open is rendition for those that take any source.
+func (p *Source) open(t *timeline.Timeline, l *timeline.Rendition) delivered.Source {
+	return p.rendition(t, l)
+}

@@ -1,0 +1,478 @@
+package presentation
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"sync"
+	"time"
+
+	"millrace/internal/control/asset"
+	"millrace/internal/fault"
+	"millrace/internal/id"
+	"millrace/internal/media/frame"
+	"millrace/internal/media/hls"
+	"millrace/internal/media/metering"
+	"millrace/internal/media/ondemand"
+	"millrace/internal/media/playback"
+	"millrace/internal/media/rendition"
+	"millrace/internal/media/timeline"
+	"millrace/internal/mediastore"
+)
+
+// recorded is an asset as it is watched from storage: its timeline with the ready tracks beside it.
+type recorded struct {
+	p          *Source
+	media      id.Media
+	revision   int64 // of the asset's row
+	read       time.Time
+	timeline   *timeline.Timeline
+	whole      bool // nothing is added any more
+	renditions []*timeline.Rendition
+	tracks     map[string]asset.Track // by rendition
+	texts      map[string]asset.Track // by track ID: text tracks
+	replaced   map[string]bool        // text tracks, by ID, that a better one stands in for: they are there for who plays them, and not listed
+	spans      []float64
+	target     int // EXT-X-TARGETDURATION
+
+	files     asset.Static
+	thumbnail *float64 // the asset's thumbnail_time, in seconds; nil: not chosen
+
+	below *rendition.Recorded // made of its video
+
+	meter *metering.Counter
+	title string
+
+	mu    sync.Mutex
+	lists map[string]*list
+}
+
+const (
+	audioGroup = "audio"
+	textGroup  = "subtitles"
+)
+
+type list struct{ plain, packed []byte }
+
+// present joins a timeline and the asset's ready tracks: alternate audio and text are cut where the video is cut.
+func (p *Source) present(ctx context.Context, row asset.Asset, t *timeline.Timeline) (*recorded, error) {
+	v := &recorded{
+		p: p, media: row.Media, revision: row.Revision, read: p.opt.Now(), timeline: t, whole: row.Index != "" || row.LiveStream != "" && !row.IsLive, renditions: append([]*timeline.Rendition(nil), t.Renditions...),
+		tracks: map[string]asset.Track{}, texts: map[string]asset.Track{}, replaced: replaced(row.Tracks), spans: t.Spans(), lists: map[string]*list{},
+		thumbnail: row.ThumbnailTime, files: row.Static, meter: p.opt.Meter.Counter(meteredAs(row)),
+		title: row.Options.Meta.Title,
+	}
+	v.below = rendition.NewRecorded(p.opt.Renditions, p.objects, rendition.Recording{
+		Media: row.Media, Timeline: t, Open: p.open, Whole: v.whole, Live: row.LiveStream != "",
+		Limits: rendition.Limits{Quality: row.Quality(), MaxResolution: row.Options.MaxResolution},
+	})
+	v.renditions = append(v.renditions, v.below.Renditions()...)
+	for _, tr := range row.Tracks {
+		if tr.Status != asset.TrackReady {
+			continue
+		}
+		v.tracks[tr.Rendition] = tr
+		switch {
+		case tr.Type == asset.TextTrack:
+			v.texts[string(tr.ID)] = tr
+			v.renditions = append(v.renditions, v.ofText(tr))
+		case tr.Type == asset.AudioTrack && tr.Object != "":
+			l, err := p.alternate(ctx, tr, v)
+			if fault.Is(err, fault.NotFound) { // deleted a moment ago
+				continue
+			}
+			if err != nil {
+				return nil, fmt.Errorf("open alternate audio %s: %w", tr.ID, err)
+			}
+			v.renditions = append(v.renditions, l)
+		}
+	}
+	v.target = t.Target
+	for _, l := range v.renditions { // the same in every rendition, RFC 8216bis section 6.2.4
+		for i := range l.Chunks {
+			v.target = max(v.target, int(math.Round(l.Seconds(i))))
+		}
+	}
+	return v, nil
+}
+
+// replaced are the text tracks, by ID, that were recognised while an asset was recorded and once more when it was whole.
+func replaced(tracks []asset.Track) map[string]bool {
+	out := map[string]bool{}
+	for _, t := range tracks {
+		if slices.ContainsFunc(tracks, func(o asset.Track) bool { return o.StandsInFor(t) }) {
+			out[string(t.ID)] = true
+		}
+	}
+	return out
+}
+
+func (v *recorded) ofText(tr asset.Track) *timeline.Rendition {
+	l := &timeline.Rendition{RenditionInfo: timeline.RenditionInfo{ID: string(tr.ID), Kind: frame.Text, Timescale: 1000000}}
+	for i := range len(v.spans) - 1 {
+		from, to := int64(math.Round(v.spans[i]*1e6)), int64(math.Round(v.spans[i+1]*1e6))
+		l.Chunks = append(l.Chunks, timeline.Chunk{Rendition: l.ID, Time: from, Duration: to - from})
+	}
+	return l
+}
+
+func (p *Source) alternate(ctx context.Context, tr asset.Track, v *recorded) (*timeline.Rendition, error) {
+	f, err := p.opt.Library.File(ctx, tr.Object)
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range f.Tracks {
+		if t.Kind == frame.Audio {
+			return ondemand.Follow(t, tr.Object, string(tr.ID), v.spans, v.timeline.ZeroTime()), nil
+		}
+	}
+	return nil, ondemand.ErrUnknown
+}
+
+func (v *recorded) Media() string { return string(v.media) }
+
+// Description implements playback.Described.
+func (v *recorded) Description() playback.Description {
+	d := playback.Description{Title: v.title}
+	if v.whole {
+		d.Duration = v.timeline.Duration()
+	}
+	return d
+}
+
+// Multivariant implements playback.Presentation.
+func (v *recorded) Multivariant(_ context.Context, c playback.Clip) (*hls.Multivariant, error) {
+	if len(v.timeline.Marks) == 0 {
+		return nil, fault.New(fault.NotReady, "the asset is being prepared: ask again in a moment")
+	}
+	if _, _, err := v.stretch(c); err != nil {
+		return nil, err
+	}
+	m := &hls.Multivariant{Independent: v.whole && v.timeline.Independent()}
+	variant := hls.Variant{}
+	var audioPeak, audioMean float64
+	video := v.timeline.Rendition(timeline.MainVideo)
+	audios := 0
+	for _, l := range v.renditions {
+		if l.Kind == frame.Audio {
+			audios++
+			audioPeak, audioMean = max(audioPeak, l.Peak), max(audioMean, l.Average())
+		}
+	}
+	for _, l := range v.renditions {
+		switch l.Kind {
+		case frame.Audio:
+			rendition.AddCodecs(&variant, l.Inits)
+			if video == nil && audios == 1 {
+				variant.URI = hls.PlaylistURI(l.ID)
+				continue
+			}
+			variant.Audio = audioGroup
+			m.Renditions = append(m.Renditions, v.audioRendition(l))
+		case frame.Text:
+			if v.replaced[l.ID] {
+				continue
+			}
+			variant.Subtitles = textGroup
+			m.Renditions = append(m.Renditions, v.textRendition(l))
+		case frame.Video:
+		}
+	}
+	variant.NoCaptions = video != nil && v.captionsApart()
+	variant.Bandwidth, variant.AverageBandwidth = int64(math.Ceil(audioPeak)), int64(math.Ceil(audioMean))
+	below, source := v.below.Variants(variant)
+	if video != nil {
+		addVideo(&variant, video)
+	}
+	if variant.URI == "" {
+		variant.URI = hls.PlaylistURI(v.renditions[0].ID)
+	}
+	if source {
+		m.Variants = []hls.Variant{variant}
+	}
+	m.Variants = append(m.Variants, below...)
+	return m, nil
+}
+
+func addVideo(variant *hls.Variant, l *timeline.Rendition) {
+	variant.URI = hls.PlaylistURI(l.ID)
+	variant.Bandwidth += int64(math.Ceil(l.Peak))
+	variant.AverageBandwidth += int64(math.Ceil(l.Average()))
+	for _, in := range l.Inits {
+		if in.Width*in.Height > variant.Width*variant.Height {
+			variant.Width, variant.Height = in.Width, in.Height
+		}
+		variant.FrameRate = max(variant.FrameRate, in.FrameRate)
+	}
+	sound := variant.Codecs
+	variant.Codecs = nil
+	rendition.AddCodecs(variant, l.Inits)
+	variant.Codecs = append(variant.Codecs, sound...)
+}
+
+func (v *recorded) audioRendition(l *timeline.Rendition) hls.Rendition {
+	tr := v.tracks[l.ID]
+	main := l.ID == timeline.MainAudio
+	r := hls.Rendition{
+		Type: "AUDIO", GroupID: audioGroup, Name: tr.Name, Language: language(tr), Default: main, Autoselect: true, URI: hls.PlaylistURI(l.ID),
+	}
+	if r.Name == "" {
+		r.Name = "Default"
+	}
+	if n := len(l.Inits); n > 0 {
+		r.Channels = l.Inits[n-1].Channels
+	}
+	return r
+}
+
+func (v *recorded) textRendition(l *timeline.Rendition) hls.Rendition {
+	tr := v.texts[l.ID]
+	r := hls.Rendition{
+		Type: "SUBTITLES", GroupID: textGroup, Name: tr.Name, Language: language(tr), Autoselect: true, Forced: tr.Forced, URI: hls.PlaylistURI(l.ID),
+	}
+	r.Characteristics = characteristics(tr)
+	return r
+}
+
+// characteristics says of subtitles for the deaf or hard of hearing what they are, RFC 8216bis section 4.4.6.1.
+func characteristics(tr asset.Track) string {
+	if !tr.ClosedCaptions {
+		return ""
+	}
+	return "public.accessibility.transcribes-spoken-dialog,public.accessibility.describes-music-and-sound"
+}
+
+// captionsApart reports whether the closed captions of the pictures are a text track.
+func (v *recorded) captionsApart() bool {
+	for _, tr := range v.texts {
+		if tr.TextSource == asset.Embedded && tr.Channel != "" {
+			return true
+		}
+	}
+	return false
+}
+
+// language leaves out what says nothing.
+func language(tr asset.Track) string {
+	if tr.LanguageCode == "und" {
+		return ""
+	}
+	return tr.LanguageCode
+}
+
+func (v *recorded) rendition(rendition string) *timeline.Rendition {
+	for _, l := range v.renditions {
+		if l.ID == rendition {
+			return l
+		}
+	}
+	return nil
+}
+
+// Playlist implements playback.Presentation; nothing is ever waited for here.
+func (v *recorded) Playlist(_ context.Context, rendition string, r playback.Reload, compressed bool) (playback.Text, error) {
+	l := v.rendition(rendition)
+	if l == nil {
+		return playback.Text{}, fault.New(fault.NotFound, "there is no such rendition")
+	}
+	if len(v.timeline.Marks) == 0 {
+		return playback.Text{}, fault.New(fault.NotReady, "the asset is being prepared: ask again in a moment")
+	}
+	text, err := v.list(l, r.Clip)
+	if err != nil {
+		return playback.Text{}, err
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	age := 1
+	if v.whole {
+		age = max(v.timeline.Target-1, 1)
+	}
+	if !compressed {
+		return playback.Text{Data: text.plain, MaxAge: age}, nil
+	}
+	if text.packed == nil {
+		text.packed = hls.Gzip(text.plain)
+	}
+	return playback.Text{Data: text.packed, MaxAge: age}, nil
+}
+
+// list is a rendition's playlist; the whole one is kept.
+func (v *recorded) list(l *timeline.Rendition, c playback.Clip) (*list, error) {
+	if c != (playback.Clip{}) {
+		from, to, err := v.stretch(c)
+		if err != nil {
+			return nil, err
+		}
+		return &list{plain: v.render(l, from, to)}, nil
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	text := v.lists[l.ID]
+	if text == nil {
+		text = &list{plain: v.render(l, 0, len(l.Chunks))}
+		v.lists[l.ID] = text
+	}
+	return text, nil
+}
+
+// stretch is within, for players: an error says that there is nothing of the clip.
+func (v *recorded) stretch(c playback.Clip) (from, to int, err error) {
+	from, to = v.within(c)
+	switch {
+	case from < to:
+	case v.whole:
+		err = fault.New(fault.NotFound, "there is no media in this time range")
+	default:
+		err = fault.New(fault.NotReady, "no media of this time range is available yet; try again later")
+	}
+	return from, to, err
+}
+
+// within returns the segments [from, to) that have something of a clip.
+func (v *recorded) within(c playback.Clip) (from, to int) {
+	const slack = 1e-6 // of float rounding
+	to = len(v.timeline.Marks)
+	starts := func(i int) time.Time { return v.timeline.Marks[i].Start }
+	for from < to && (v.spans[from+1] <= c.From+slack || !c.Begin.IsZero() && !starts(from).Add(v.length(from)).After(c.Begin)) {
+		from++
+	}
+	for to > from && (c.To > 0 && v.spans[to-1] >= c.To-slack || !c.End.IsZero() && !starts(to-1).Before(c.End)) {
+		to--
+	}
+	return from, to
+}
+
+func (v *recorded) length(i int) time.Duration {
+	return time.Duration((v.spans[i+1] - v.spans[i]) * float64(time.Second))
+}
+
+// render lists the segments [from, to).
+func (v *recorded) render(l *timeline.Rendition, from, to int) []byte {
+	m := &hls.Media{Type: hls.VOD, TargetDuration: v.target, MediaSequence: v.timeline.First + int64(from), Ended: v.whole}
+	for i := 1; i <= from; i++ {
+		if v.timeline.Marks[i].Discontinuity {
+			m.DiscontinuitySequence++
+		}
+	}
+	if !v.whole {
+		m.Type = hls.Event
+	}
+	m.Independent = l.Kind != frame.Video || v.whole && v.timeline.Independent()
+	ext, last := "m4s", -1
+	if l.Kind == frame.Text {
+		ext, last = "vtt", 0
+	}
+	for i := from; i < to; i++ {
+		c, mark := l.Chunks[i], v.timeline.Marks[i]
+		s := hls.Segment{
+			URI: hls.InGeneration(mark.Generation, hls.SegmentURI(l.ID, v.timeline.First+int64(i), ext)), Duration: seconds64(c.Duration, l.Timescale),
+			Discontinuity: mark.Discontinuity && i > from, Gap: c.Gap,
+		}
+		s.ProgramDateTime = started(mark, c)
+		if c.Init != last && !c.Gap {
+			s.Map, last = initURI(l, c.Init), c.Init
+		}
+		m.Segments = append(m.Segments, s)
+	}
+	return m.Append(make([]byte, 0, 256+96*len(m.Segments)))
+}
+
+// initURI is the URI of an initialization segment; those that are made when asked for are declared nowhere.
+func initURI(l *timeline.Rendition, n int) string {
+	generation := int64(0)
+	if n < len(l.Inits) {
+		generation = l.Inits[n].Generation
+	}
+	return hls.InGeneration(generation, hls.InitURI(l.ID, n))
+}
+
+// named reports whether a resource's name has the generation that it was published in.
+func (v *recorded) named(l *timeline.Rendition, r hls.Resource) bool {
+	if r.Init < 0 {
+		t := v.timeline.Find(r.MSN)
+		return t == nil || t.Marks[r.MSN-t.First].Generation == r.Generation
+	}
+	if tail := v.timeline.Tail; tail != nil && r.Init >= len(l.Inits) && tail.Rendition(l.ID) != nil {
+		l = tail.Rendition(l.ID)
+	}
+	return initURI(l, r.Init) == hls.InGeneration(r.Generation, hls.InitURI(l.ID, r.Init))
+}
+
+func seconds64(ticks int64, scale uint32) time.Duration {
+	s := int64(scale)
+	return time.Duration(ticks/s)*time.Second + time.Duration(ticks%s)*time.Second/time.Duration(s)
+}
+
+// Covers implements playback.Presentation.
+func (v *recorded) Covers(_ string, r hls.Resource, c playback.Clip) bool {
+	if r.Init >= 0 {
+		return true
+	}
+	if t := v.timeline.Find(r.MSN); t != nil && t != v.timeline { // it was listed behind the end while the asset was live
+		at, i := v.spans[len(v.spans)-1]+t.Spans()[r.MSN-t.First], r.MSN-t.First
+		return (c.To <= 0 || at < c.To) && (c.End.IsZero() || t.Marks[i].Start.Before(c.End))
+	}
+	from, to := v.within(c)
+	i := r.MSN - v.timeline.First
+	return i >= int64(from) && i < int64(to)
+}
+
+// Chunk implements playback.Presentation.
+func (v *recorded) Chunk(ctx context.Context, rendition string, r hls.Resource) (playback.Body, error) {
+	b, err := v.chunk(ctx, rendition, r)
+	if err == nil && r.Init < 0 {
+		b.Watched = v.watched(rendition, r)
+		b.Init, b.Start = v.decoded(rendition, r.MSN)
+	}
+	return b, err
+}
+
+func (v *recorded) chunk(ctx context.Context, rendition string, r hls.Resource) (playback.Body, error) {
+	missing := fault.New(fault.NotFound, "there is no such rendition or segment")
+	l := v.rendition(rendition)
+	if l == nil || r.Part >= 0 || !v.named(l, r) {
+		return playback.Body{}, missing
+	}
+	if v.below.Want(rendition) {
+		return v.below.Chunk(ctx, rendition, r)
+	}
+	if tail := v.timeline.Tail; tail != nil && l.Kind != frame.Text && (r.Init < 0 && tail.Find(r.MSN) != nil || r.Init >= len(l.Inits)) {
+		return v.listed(ctx, tail, rendition, r)
+	}
+	if r.Init >= 0 {
+		data, err := v.source(l).Init(ctx, r.Init)
+		return playback.Body{Data: data}, err
+	}
+	i := r.MSN - v.timeline.First
+	if i < 0 || i >= int64(len(l.Chunks)) || l.Chunks[i].Gap {
+		return playback.Body{}, missing
+	}
+	if (l.Kind == frame.Text) != (r.Ext == "vtt") {
+		return playback.Body{}, missing
+	}
+	if l.Kind == frame.Text {
+		return v.text(ctx, l, i)
+	}
+	return v.source(l).Segment(ctx, r.MSN)
+}
+
+// source is a rendition's media.
+func (v *recorded) source(l *timeline.Rendition) mediastore.Rendition {
+	return v.p.rendition(v.timeline, l)
+}
+
+// listed is an init segment or a segment that was listed while the asset was live, behind its end.
+func (v *recorded) listed(ctx context.Context, tail *timeline.Timeline, rendition string, r hls.Resource) (playback.Body, error) {
+	missing := fault.New(fault.NotFound, "there is no such rendition or segment")
+	l := tail.Rendition(rendition)
+	switch {
+	case l == nil:
+		return playback.Body{}, missing
+	case r.Init >= 0:
+		data, err := v.p.rendition(tail, l).Init(ctx, r.Init)
+		return playback.Body{Data: data}, err
+	}
+	return v.p.rendition(tail, l).Segment(ctx, r.MSN)
+}

@@ -1,0 +1,101 @@
+package blobtest
+
+import (
+	"fmt"
+	"testing"
+
+	"millrace/internal/fault"
+	"millrace/internal/storage/blob"
+)
+
+func grow(t *testing.T, s blob.Store, key string, size int64) blob.Growing {
+	t.Helper()
+	g, err := s.Grow(t.Context(), key)
+	if err != nil {
+		t.Fatalf("grow %s: %v", key, err)
+	}
+	if g.Size() != size {
+		t.Fatalf("grow %s goes on at %d, want %d", key, g.Size(), size)
+	}
+	return g
+}
+
+func closed(t *testing.T, g blob.Growing) {
+	t.Helper()
+	if err := g.Close(); err != nil {
+		t.Errorf("close: %v", err)
+	}
+}
+
+// grow appends in strokes of all sizes, each by another life of the writer, which goes on behind what was kept.
+func (c contract) grow() {
+	t, s := c.t, c.s
+	for i, strokes := range [][]int{{}, {0}, {5}, {5, 256 << 10, 1}, {8 << 20}, {8<<20 - 1, 2, 3}, {1, Large, 7, 16 << 20}} {
+		key := fmt.Sprintf("grow/%d/file.mp4", i)
+		total := 0
+		for _, n := range strokes {
+			total += n
+		}
+		want := Bytes(byte(i), total)
+		at := 0
+		for _, n := range strokes {
+			g := grow(t, s, key, int64(at))
+			for part := want[at : at+n]; len(part) > 0; part = part[min(len(part), 100_000):] {
+				if err := g.Append(t.Context(), part[:min(len(part), 100_000)]); err != nil {
+					t.Fatalf("append: %v", err)
+				}
+			}
+			at += n
+			if err := g.Sync(t.Context()); err != nil {
+				t.Fatalf("keep: %v", err)
+			}
+			closed(t, g)
+			wantAbsent(t, s, key)
+		}
+		g := grow(t, s, key, int64(total))
+		if err := g.Append(t.Context(), []byte("end")); err != nil { // not kept before
+			t.Fatalf("append: %v", err)
+		}
+		if err := g.Finish(t.Context()); err != nil {
+			t.Fatalf("finish: %v", err)
+		}
+		closed(t, g)
+		got, _ := get(t, s, key, 0, -1)
+		wantData(t, key, got, append(want, "end"...))
+		if keys := all(t, s, fmt.Sprintf("grow/%d/", i)); len(keys) != 1 {
+			t.Errorf("beside the object there are %v", keys)
+		}
+		closed(t, grow(t, s, key, 0))
+		if err := s.Drop(t.Context(), key); err != nil {
+			t.Errorf("drop: %v", err)
+		}
+		got, _ = get(t, s, key, 0, -1)
+		wantData(t, "what was finished", got, append(want, "end"...))
+	}
+	_, err := s.Grow(t.Context(), "a//b")
+	wantKind(t, "grow of a bad key", err, fault.Invalid)
+}
+
+func (c contract) drop() {
+	t, s := c.t, c.s
+	for _, n := range []int{0, 3, Large + 3} {
+		g := grow(t, s, "drop/x", 0)
+		if err := g.Append(t.Context(), Bytes(1, n)); err != nil {
+			t.Fatalf("append: %v", err)
+		}
+		if err := g.Sync(t.Context()); err != nil {
+			t.Fatalf("keep: %v", err)
+		}
+		closed(t, g)
+		for range 2 {
+			if err := s.Drop(t.Context(), "drop/x"); err != nil {
+				t.Errorf("drop: %v", err)
+			}
+		}
+		if keys := all(t, s, ""); len(keys) != 0 {
+			t.Errorf("left: %v", keys)
+		}
+	}
+	closed(t, grow(t, s, "drop/x", 0))
+	wantKind(t, "drop of a bad key", s.Drop(t.Context(), "/"), fault.Invalid)
+}

@@ -1,0 +1,117 @@
+package db
+
+import (
+	"context"
+	"errors"
+
+	"github.com/pressly/goose/v3"
+	"github.com/uptrace/bun"
+
+	"millrace/internal/control/event"
+)
+
+// Tell stores events in a transaction of its own, which is committed when hold returns.
+func (d *DB) Tell(ctx context.Context, hold func(), events ...event.Event) error {
+	return d.engine.begin(ctx, func(ctx context.Context, t tx) error {
+		if err := t.tell(ctx, events, nil); err != nil {
+			return err
+		}
+		hold()
+		return nil
+	})
+}
+
+// InTransaction calls fn in a transaction, whose statements are executed by exec.
+func (d *DB) InTransaction(ctx context.Context, fn func(exec func(context.Context, string) error) error) error {
+	return d.engine.begin(ctx, func(_ context.Context, t tx) error {
+		return fn(func(ctx context.Context, query string) error {
+			_, err := t.ExecContext(ctx, query)
+			return err
+		})
+	})
+}
+
+// FillEvents stores many events of an SQLite database at once: a second apart, of 10 types and a rare one, about 10,000 objects.
+func (d *DB) FillEvents(ctx context.Context, n int) error {
+	_, err := d.write.ExecContext(ctx, `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?)
+		INSERT INTO events (id, environment_id, type, object_kind, object_id, resource_id, at, position, number, sequence, request_id, data)
+		SELECT lower(hex(randomblob(16))), 'env', CASE WHEN i % 10007 = 0 THEN 'test.rare' ELSE 'test.type' || (i % 10) END, 'thing', 'object' || (i % 10007),
+			'object' || (i % 10007), i * 1000, 0, i / 10007 + 1, i, '', '{"id":"x","passthrough":"' || hex(randomblob(300)) || '"}' FROM n`, n)
+	if err == nil {
+		_, err = d.write.ExecContext(ctx, "UPDATE event_cursor SET last = ?", n)
+	}
+	return err
+}
+
+// MigrateTo brings the schema to a version, down or up.
+func (d *DB) MigrateTo(ctx context.Context, version int64) error {
+	dialect := goose.DialectSQLite3
+	if _, is := d.engine.(audited).engine.(*postgresEngine); is {
+		dialect = goose.DialectPostgres
+	}
+	p, err := provider(dialect, d.write.DB, &d.vault)
+	if err == nil {
+		_, err = p.DownTo(ctx, version)
+	}
+	if err == nil {
+		_, err = p.UpTo(ctx, version)
+	}
+	return err
+}
+
+// Exec runs a statement.
+func (d *DB) Exec(ctx context.Context, statement string) error {
+	_, err := d.write.DB.ExecContext(ctx, statement)
+	return err
+}
+
+// Texts are all values of a column as texts.
+func (d *DB) Texts(ctx context.Context, column, table string) (all []string, err error) {
+	rows, err := d.write.DB.QueryContext(ctx, "SELECT "+column+" FROM "+table)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	for rows.Next() {
+		var text []byte
+		if err = rows.Scan(&text); err != nil {
+			return nil, err
+		}
+		all = append(all, string(text))
+	}
+	return all, rows.Err()
+}
+
+// plans notes how SQLite would do each statement that is read.
+type plans struct {
+	db    *bun.DB
+	lines []string
+}
+
+func (p *plans) BeforeQuery(ctx context.Context, _ *bun.QueryEvent) context.Context { return ctx }
+
+func (p *plans) AfterQuery(ctx context.Context, e *bun.QueryEvent) {
+	var id, parent, notUsed int
+	var detail string
+	rows, err := p.db.DB.QueryContext(ctx, "EXPLAIN QUERY PLAN "+e.Query)
+	if err == nil {
+		defer func() { _ = rows.Close() }()
+		for rows.Next() && err == nil {
+			err = rows.Scan(&id, &parent, &notUsed, &detail)
+			p.lines = append(p.lines, detail)
+		}
+		err = errors.Join(err, rows.Err())
+	}
+	if err != nil {
+		p.lines = append(p.lines, err.Error())
+	}
+}
+
+// Plans are the steps of SQLite's query plans for what read reads.
+func (d *DB) Plans(read func(*DB) error) ([]string, error) {
+	p := &plans{db: d.read}
+	watched := *d
+	watched.read = d.read.WithQueryHook(p)
+	err := read(&watched)
+	return p.lines, err
+}

@@ -1,0 +1,125 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"time"
+
+	"millrace/internal/control/access"
+	"millrace/internal/fault"
+	"millrace/internal/id"
+)
+
+const (
+	tokenTag  = "Access tokens"
+	tokenPath = "/system/v1/access-tokens" //nolint:gosec // a path
+	tokenItem = tokenPath + "/{access_token_id}"
+)
+
+// AccessTokenRef names an access token in a path; exported for huma, which reads embedded fields of exported types only.
+type AccessTokenRef struct {
+	ID string `path:"access_token_id" maxLength:"255"`
+}
+
+// AccessToken is an access token as it is shown.
+type AccessToken struct {
+	ID          string   `json:"id" doc:"The user name of HTTP Basic." example:"8d1f0c1e-0000-4000-8000-000000000001"`
+	Name        string   `json:"name" example:"upload page"`
+	Permissions []string `json:"permissions" example:"[\"video:read\",\"video:write\"]"`
+	CreatedAt   string   `json:"created_at" doc:"Seconds since the Unix epoch." example:"1609869152"`
+	ExpiresAt   string   `json:"expires_at,omitempty" doc:"Seconds since the Unix epoch; absent when it does not expire." example:"1641405152"`
+	LastUsedAt  string   `json:"last_used_at,omitempty" doc:"Seconds since the Unix epoch, exact to about a minute; absent when it was never used." example:"1609955552"`
+	Secret      string   `json:"secret,omitempty" doc:"The password of HTTP Basic. When the token is made, and never again."`
+}
+
+// AccessTokenCreate asks for an access token.
+type AccessTokenCreate struct {
+	Name        string   `json:"name,omitempty" doc:"What the token is for, in at most 255 characters." example:"upload page"`
+	Permissions []string `json:"permissions,omitempty" doc:"Some of video:read, video:write, data:read, data:write, system:read and system:write; those of the token that asks unless given." example:"[\"video:read\",\"video:write\"]"`
+	ExpiresAt   string   `json:"expires_at,omitempty" doc:"When it expires: RFC 3339, or seconds since the Unix epoch. Never unless given." example:"2027-01-01T00:00:00Z"`
+}
+
+func (s *server) routeAccessTokens() {
+	handle(s, route{
+		method: http.MethodPost, path: tokenPath, id: "create-access-token", tag: tokenTag, status: http.StatusCreated, permission: systemWrite,
+		summary: "Create an access token",
+		text:    "It belongs to the environment of the token that asks, which can give no permission that it does not have. The secret is shown this once.",
+	}, s.createAccessToken)
+	handle(s, route{
+		method: http.MethodGet, path: tokenPath, id: "list-access-tokens", tag: tokenTag, permission: systemRead, summary: "List access tokens",
+		text: "Newest first, without those that are revoked.",
+	}, s.listAccessTokens)
+	handle(s, route{
+		method: http.MethodGet, path: tokenItem, id: "get-access-token", tag: tokenTag, permission: systemRead, summary: "Retrieve an access token",
+	}, s.getAccessToken)
+	handle(s, route{
+		method: http.MethodDelete, path: tokenItem, id: "delete-access-token", tag: tokenTag, status: http.StatusNoContent, permission: systemWrite,
+		summary: "Revoke an access token", text: "Requests that carry it are refused from then on, within five seconds on every node.",
+	}, s.deleteAccessToken)
+}
+
+type createTokenInput struct{ Body AccessTokenCreate }
+
+func (s *server) createAccessToken(ctx context.Context, in *createTokenInput) (*one[AccessToken], error) {
+	own := caller(ctx).Token.Permissions
+	if len(in.Body.Permissions) == 0 {
+		in.Body.Permissions = own
+	}
+	for _, p := range in.Body.Permissions {
+		if !slices.Contains(own, p) && slices.Contains(access.Permissions(), p) {
+			return nil, fault.New(fault.Denied, "%s: %s", textForbidden, p)
+		}
+	}
+	return s.makeToken(ctx, environment(ctx), in.Body)
+}
+
+// makeToken makes a token of an environment.
+func (s *server) makeToken(ctx context.Context, env id.Environment, body AccessTokenCreate) (*one[AccessToken], error) {
+	var problems fault.List
+	expires := moment(&problems, "expires_at", body.ExpiresAt)
+	for i, p := range body.Permissions {
+		if !slices.Contains(access.Permissions(), p) {
+			problems.Add("permissions[%d] must be one of: video:read, video:write, data:read, data:write, system:read, system:write", i)
+		}
+	}
+	if err := problems.Err(); err != nil {
+		return nil, err
+	}
+	t, secret, err := s.access.CreateToken(ctx, access.TokenInput{Environment: env, Name: body.Name, Permissions: body.Permissions, ExpiresAt: expires}, s.now())
+	out := wireToken(t)
+	out.Secret = secret
+	return just(out), err
+}
+
+func (s *server) listAccessTokens(ctx context.Context, in *struct{ Page }) (*many[AccessToken], error) {
+	page, limit, err := in.read()
+	if err != nil {
+		return nil, err
+	}
+	found, err := s.access.TokensOf(ctx, environment(ctx), page, limit)
+	return all(convert(found, wireToken)), err
+}
+
+func (s *server) getAccessToken(ctx context.Context, in *AccessTokenRef) (*one[AccessToken], error) {
+	t, err := s.access.TokenOf(ctx, environment(ctx), id.Token(in.ID))
+	return just(wireToken(t)), err
+}
+
+func (s *server) deleteAccessToken(ctx context.Context, in *AccessTokenRef) (*none, error) {
+	return &none{}, s.access.RevokeTokenOf(ctx, environment(ctx), id.Token(in.ID), s.now())
+}
+
+func wireToken(t access.Token) AccessToken {
+	return AccessToken{
+		ID: string(t.ID), Name: t.Name, Permissions: append([]string{}, t.Permissions...), CreatedAt: epoch(t.CreatedAt),
+		ExpiresAt: epochIfAny(t.ExpiresAt), LastUsedAt: epochIfAny(t.LastUsedAt),
+	}
+}
+
+func epochIfAny(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return epoch(t)
+}

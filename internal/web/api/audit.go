@@ -1,0 +1,129 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"net/netip"
+	"strings"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"millrace/internal/control/access"
+	"millrace/internal/control/audit"
+	"millrace/internal/fault"
+	"millrace/internal/id"
+)
+
+const auditTag = "Audit log"
+
+// AuditEntry is one change.
+type AuditEntry struct {
+	ID        string        `json:"id"`
+	CreatedAt string        `json:"created_at" doc:"Seconds since the Unix epoch." example:"1609869152"`
+	Actor     AuditActor    `json:"actor"`
+	Operation string        `json:"operation" doc:"The operationId of this document, or the command." example:"delete-asset"`
+	Resource  AuditResource `json:"resource"`
+	Address   string        `json:"address,omitempty" doc:"The client's IP address; absent of a command." example:"192.0.2.1"`
+	RequestID string        `json:"request_id,omitempty" doc:"The response's X-Request-Id; absent of a command."`
+}
+
+// AuditActor is who made a change.
+type AuditActor struct {
+	Type string `json:"type" enum:"access_token,command_line"`
+	ID   string `json:"id,omitempty" doc:"ID of the access token."`
+	Name string `json:"name,omitempty" doc:"Name of the access token, or the system's user who gave the command."`
+}
+
+// AuditResource is what was changed.
+type AuditResource struct {
+	Type string `json:"type,omitempty" example:"asset"`
+	ID   string `json:"id,omitempty"`
+}
+
+// AuditLogResponse is the envelope of a list of changes.
+type AuditLogResponse struct {
+	Data       []AuditEntry `json:"data"`
+	NextCursor *string      `json:"next_cursor" nullable:"true" doc:"What to send as cursor for the changes that came before; null when there are none."`
+}
+
+func (s *server) routeAudit() {
+	handle(s, route{
+		method: http.MethodGet, path: "/system/v1/audit-log", id: "list-audit-log", tag: auditTag, permission: systemRead, summary: "List changes",
+		text: "Who changed what in the environment, over the API or by a command; newest first. What was refused is not in it.",
+	}, s.listAudit)
+}
+
+type listAuditInput struct {
+	Actor     string    `query:"actor" doc:"Changes by this access token, by its ID or its name, or by this user."`
+	Operation string    `query:"operation" doc:"Changes by this operation."`
+	Resource  string    `query:"resource_id" doc:"Changes of this resource."`
+	Since     string    `query:"since" doc:"Changes from this time on: RFC 3339, or seconds since 1970."`
+	Until     string    `query:"until" doc:"Changes before this time."`
+	Cursor    string    `query:"cursor" doc:"next_cursor of the response before."`
+	Limit     pageLimit `query:"limit" doc:"How many changes, from 1 to 100."`
+}
+
+type listAuditOutput struct{ Body AuditLogResponse }
+
+func (s *server) listAudit(ctx context.Context, in *listAuditInput) (*listAuditOutput, error) {
+	var problems fault.List
+	q := audit.Query{
+		Environment: environment(ctx), Actor: in.Actor, Operation: in.Operation, Resource: in.Resource, Before: in.Cursor,
+		Since: moment(&problems, "since", in.Since), Until: moment(&problems, "until", in.Until),
+		Limit: readNumber(&problems, "limit", string(in.Limit), maxLimit, defaultLimit),
+	}
+	if len(in.Cursor) > 0 && len(in.Cursor) != len(id.FirstUUIDAt(time.Time{})) {
+		problems.Add("cursor must be the next_cursor of a response")
+	}
+	if err := problems.Err(); err != nil {
+		return nil, err
+	}
+	found, err := s.audit.AuditLog(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	out := AuditLogResponse{Data: convert(found, wireAudit)}
+	if len(found) == q.Limit {
+		out.NextCursor = &found[len(found)-1].ID
+	}
+	return &listAuditOutput{out}, nil
+}
+
+func wireAudit(e audit.Entry) AuditEntry {
+	return AuditEntry{
+		ID: e.ID, CreatedAt: epoch(e.At), Actor: AuditActor(e.Actor), Operation: e.Operation, Resource: AuditResource(e.Resource),
+		Address: e.Address, RequestID: e.RequestID,
+	}
+}
+
+// auditEntry is what the audit log says of a request, should it change something. The resource is the last one that the path names; what is
+// made is named by the store.
+func auditEntry(ctx huma.Context, who access.Identity, now time.Time, from netip.Addr) audit.Entry {
+	op := ctx.Operation()
+	e := audit.Entry{
+		At: now, Environment: who.Environment.ID, Operation: op.OperationID, RequestID: requestID(ctx.Context()),
+		Actor: audit.Actor{Type: audit.AccessToken, ID: string(who.Token.ID), Name: who.Token.Name},
+	}
+	if from.IsValid() {
+		e.Address = from.String()
+	}
+	for part := range strings.SplitSeq(op.Path, "/") {
+		if name, ok := strings.CutPrefix(part, "{"); ok {
+			name = strings.TrimSuffix(name, "}")
+			e.Resource = audit.Resource{Type: resourceType(name), ID: ctx.Param(name)}
+		}
+	}
+	if who.Token.Permits(access.InstallationWrite) { // it is no member of the environment that it is kept in
+		e.Environment = id.Environment(ctx.Param("environment_id"))
+	}
+	return e
+}
+
+// resourceType is the kind of resource whose ID a parameter of a path is.
+func resourceType(param string) string {
+	if param == "playback_id" { // this is what it is called
+		return param
+	}
+	return strings.TrimSuffix(param, "_id")
+}

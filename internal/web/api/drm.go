@@ -1,0 +1,52 @@
+package api
+
+import (
+	"context"
+	"net/http"
+
+	"millrace/internal/control/drm"
+	"millrace/internal/id"
+)
+
+const (
+	drmTag  = "DRM configurations"
+	drmPath = "/video/v1/drm-configurations"
+)
+
+// DRMConfiguration is a DRM configuration as it is shown.
+type DRMConfiguration struct {
+	ID string `json:"id" doc:"What playback IDs with the policy drm name as drm_configuration_id."`
+}
+
+// DRMConfigurationRef names a DRM configuration in a path; exported for huma, which reads embedded fields of exported types only.
+type DRMConfigurationRef struct {
+	ID string `path:"drm_configuration_id" maxLength:"255"`
+}
+
+func (s *server) routeDRM() {
+	const made = "They are made at a shell, with millrace drm-configuration."
+	handle(s, route{
+		method: http.MethodGet, path: drmPath, id: "list-drm-configurations", tag: drmTag, permission: videoRead,
+		summary: "List DRM configurations", text: "Newest first. " + made,
+	}, s.listDRM)
+	handle(s, route{
+		method: http.MethodGet, path: drmPath + "/{drm_configuration_id}", id: "get-drm-configuration", tag: drmTag, permission: videoRead,
+		summary: "Retrieve a DRM configuration", text: made,
+	}, s.getDRM)
+}
+
+func (s *server) listDRM(ctx context.Context, in *struct{ Page }) (*many[DRMConfiguration], error) {
+	page, limit, err := in.read()
+	if err != nil {
+		return nil, err
+	}
+	found, err := s.drm.List(ctx, environment(ctx), page, limit)
+	return all(convert(found, wireDRM)), err
+}
+
+func (s *server) getDRM(ctx context.Context, in *DRMConfigurationRef) (*one[DRMConfiguration], error) {
+	c, err := s.drm.Get(ctx, environment(ctx), id.DRMConfiguration(in.ID))
+	return just(wireDRM(c)), err
+}
+
+func wireDRM(c drm.Configuration) DRMConfiguration { return DRMConfiguration{ID: string(c.ID)} }

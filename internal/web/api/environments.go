@@ -1,0 +1,111 @@
+package api
+
+import (
+	"context"
+	"net/http"
+
+	"millrace/internal/control/access"
+	"millrace/internal/id"
+)
+
+const (
+	environmentTag  = "Environments"
+	environmentPath = "/system/v1/environments"
+	environmentItem = environmentPath + "/{environment_id}"
+)
+
+// EnvironmentRef names an environment in a path; exported for huma, which reads embedded fields of exported types only.
+type EnvironmentRef struct {
+	ID string `path:"environment_id" maxLength:"255"`
+}
+
+func (r EnvironmentRef) id() id.Environment { return id.Environment(r.ID) }
+
+// Environment is an environment as it is shown.
+type Environment struct {
+	ID        string `json:"id"`
+	Name      string `json:"name" example:"Shop"`
+	Type      string `json:"type" enum:"production,development"`
+	CreatedAt string `json:"created_at" doc:"Seconds since the Unix epoch." example:"1609869152"`
+}
+
+// EnvironmentCreate asks for an environment.
+type EnvironmentCreate struct {
+	Name string `json:"name" doc:"The name of the environment, of at most 255 characters." example:"Shop"`
+	Type string `json:"type,omitempty" enum:"production,development" doc:"A label; production unless given."`
+}
+
+// EnvironmentUpdate changes an environment.
+type EnvironmentUpdate struct {
+	Name string `json:"name" doc:"The name of the environment, of at most 255 characters." example:"Shop"`
+}
+
+const installationText = "It takes an installation token, which millrace token create --installation makes."
+
+func (s *server) routeEnvironments() {
+	handle(s, route{
+		method: http.MethodPost, path: environmentPath, id: "create-environment", tag: environmentTag, status: http.StatusCreated,
+		permission: access.InstallationWrite, summary: "Create an environment", text: installationText,
+	}, s.createEnvironment)
+	handle(s, route{
+		method: http.MethodGet, path: environmentPath, id: "list-environments", tag: environmentTag, permission: access.InstallationRead,
+		summary: "List environments", text: "Oldest first. " + installationText,
+	}, s.listEnvironments)
+	handle(s, route{
+		method: http.MethodGet, path: environmentItem, id: "get-environment", tag: environmentTag, permission: access.InstallationRead,
+		summary: "Retrieve an environment", text: installationText,
+	}, s.getEnvironment)
+	handle(s, route{
+		method: http.MethodPatch, path: environmentItem, id: "update-environment", tag: environmentTag, permission: access.InstallationWrite,
+		summary: "Rename an environment", text: installationText,
+	}, s.renameEnvironment)
+	handle(s, route{
+		method: http.MethodPost, path: environmentItem + "/access-tokens", id: "create-environment-access-token", tag: environmentTag,
+		status: http.StatusCreated, permission: access.InstallationWrite, summary: "Create an access token of an environment",
+		text: "Without permissions it gets all that there are in an environment. The secret is shown this once. " + installationText,
+	}, s.createEnvironmentToken)
+}
+
+type createEnvironmentInput struct{ Body EnvironmentCreate }
+
+func (s *server) createEnvironment(ctx context.Context, in *createEnvironmentInput) (*one[Environment], error) {
+	e, err := s.access.CreateEnvironment(ctx, in.Body.Name, in.Body.Type, s.now())
+	return just(wireEnvironment(e)), err
+}
+
+func (s *server) listEnvironments(ctx context.Context, in *struct{ Page }) (*many[Environment], error) {
+	page, limit, err := in.read()
+	if err != nil {
+		return nil, err
+	}
+	found, err := s.access.Environments(ctx, page, limit)
+	return all(convert(found, wireEnvironment)), err
+}
+
+func (s *server) getEnvironment(ctx context.Context, in *EnvironmentRef) (*one[Environment], error) {
+	e, err := s.access.Environment(ctx, in.id())
+	return just(wireEnvironment(e)), err
+}
+
+type renameEnvironmentInput struct {
+	EnvironmentRef
+	Body EnvironmentUpdate
+}
+
+func (s *server) renameEnvironment(ctx context.Context, in *renameEnvironmentInput) (*one[Environment], error) {
+	e, err := s.access.RenameEnvironment(ctx, in.id(), in.Body.Name, s.now())
+	return just(wireEnvironment(e)), err
+}
+
+type createEnvironmentTokenInput struct {
+	EnvironmentRef
+	Body AccessTokenCreate
+}
+
+func (s *server) createEnvironmentToken(ctx context.Context, in *createEnvironmentTokenInput) (*one[AccessToken], error) {
+	return s.makeToken(ctx, in.id(), in.Body)
+}
+
+func wireEnvironment(e access.Environment) Environment {
+	return Environment{ID: string(e.ID), Name: e.Name, Type: e.Kind, CreatedAt: epoch(e.CreatedAt)}
+}

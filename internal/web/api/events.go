@@ -1,0 +1,140 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"millrace/internal/control/event"
+	"millrace/internal/control/webhook"
+	"millrace/internal/fault"
+)
+
+const (
+	eventTag   = "Events"
+	eventPath  = "/system/v1/events"
+	followPath = eventPath + "/stream"
+)
+
+// EventLog reads what happened.
+type EventLog interface {
+	ListEvents(ctx context.Context, q event.Query) ([]event.Event, error)
+	// AttemptsOf are those to deliver events, by their sequences, to any webhook, oldest first; at most `most` of an event, the newest.
+	AttemptsOf(ctx context.Context, sequences []int64, most int) (map[int64][]webhook.Attempt, error)
+	// LastEvent is the sequence of the newest event.
+	LastEvent(ctx context.Context) (int64, error)
+	// News is closed when events have come that can be read; it is taken before they are.
+	News() <-chan struct{}
+}
+
+func (s *server) routeEvents() {
+	handle(s, route{
+		method: http.MethodGet, path: eventPath, id: "list-events", tag: eventTag, permission: systemRead, summary: "List events",
+		text: "Newest first, or oldest first with order=asc: then next_cursor is always given, and asked with later it gives what has come since.",
+	}, s.listEvents)
+	handle(s, route{
+		method: http.MethodGet, path: followPath, id: "stream-events", tag: eventTag, permission: systemRead, summary: "Follow events",
+		text: "Server-sent events without an end: id is the event's sequence, data the event. Last-Event-ID, or after, has it go on behind an event; without them it begins with the next one.",
+	}, s.streamEvents)
+}
+
+// EventFilter selects events; exported for huma, which reads embedded fields of exported types only.
+type EventFilter struct {
+	Type   string `query:"type" doc:"Types with commas between."`
+	Object string `query:"object_id" doc:"Events of this object, and of what is a part of it."`
+}
+
+const (
+	maxTypes = 20
+	// maxShown is how many attempts are shown of an event in a list.
+	maxShown = 20
+)
+
+func (f EventFilter) query(ctx context.Context, problems *fault.List) event.Query {
+	q := event.Query{Environment: environment(ctx), Object: f.Object}
+	if f.Type != "" {
+		q.Types = strings.Split(f.Type, ",")
+	}
+	if len(q.Types) > maxTypes {
+		problems.Add("type may name at most %d types", maxTypes)
+	}
+	return q
+}
+
+// EventListResponse is the envelope of a list of events.
+type EventListResponse struct {
+	Data       []Event `json:"data"`
+	NextCursor *string `json:"next_cursor" nullable:"true" doc:"What to send as cursor for the events that follow; null at the end of the newest first."`
+}
+
+type listEventsInput struct {
+	EventFilter
+
+	Since  string    `query:"since" doc:"Events from this time on: RFC 3339, or seconds since 1970."`
+	Until  string    `query:"until" doc:"Events before this time."`
+	Order  string    `query:"order" enum:"asc,desc" default:"desc" doc:"desc: newest first. asc: oldest first."`
+	Cursor string    `query:"cursor" doc:"next_cursor of the response before; with order=asc also the sequence of an event."`
+	Limit  pageLimit `query:"limit" doc:"How many events, from 1 to 100."`
+}
+
+type listEventsOutput struct{ Body EventListResponse }
+
+func (s *server) listEvents(ctx context.Context, in *listEventsInput) (*listEventsOutput, error) {
+	var problems fault.List
+	q := in.query(ctx, &problems)
+	q.Since, q.Until = moment(&problems, "since", in.Since), moment(&problems, "until", in.Until)
+	q.NewestFirst = in.Order != "asc"
+	if in.Order != "" && in.Order != "asc" && in.Order != "desc" {
+		problems.Add("order must be one of: asc, desc")
+	}
+	q.Limit = readNumber(&problems, "limit", string(in.Limit), maxLimit, defaultLimit)
+	cursor := readSequence(&problems, "cursor", in.Cursor)
+	if err := problems.Err(); err != nil {
+		return nil, err
+	}
+	if q.NewestFirst {
+		q.Before = cursor
+	} else {
+		q.After = cursor
+	}
+	found, err := s.events.ListEvents(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	sequences := make([]int64, 0, len(found))
+	for _, e := range found {
+		sequences = append(sequences, e.Sequence)
+	}
+	attempts, err := s.events.AttemptsOf(ctx, sequences, maxShown)
+	if err != nil {
+		return nil, err
+	}
+	out := EventListResponse{Data: make([]Event, 0, len(found))}
+	form := s.form.page()
+	for _, e := range found {
+		shown, err := form.Show(ctx, e)
+		if err != nil {
+			return nil, err
+		}
+		out.Data = append(out.Data, shown.Attempted(attempts[e.Sequence]))
+		cursor = e.Sequence
+	}
+	if !q.NewestFirst || len(found) == q.Limit {
+		next := strconv.FormatInt(cursor, 10)
+		out.NextCursor = &next
+	}
+	return &listEventsOutput{out}, nil
+}
+
+// readSequence reads the sequence of an event; 0 when there is none.
+func readSequence(problems *fault.List, name, text string) int64 {
+	if text == "" {
+		return 0
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n < 0 {
+		problems.Add("%s must be the sequence of an event", name)
+	}
+	return n
+}

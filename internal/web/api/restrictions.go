@@ -1,0 +1,150 @@
+package api
+
+import (
+	"context"
+	"net/http"
+
+	"millrace/internal/control/restriction"
+	"millrace/internal/fault"
+	"millrace/internal/id"
+)
+
+const (
+	restrictionTag  = "Playback restrictions"
+	restrictionPath = "/video/v1/playback-restrictions"
+	restrictionItem = restrictionPath + "/{playback_restriction_id}"
+)
+
+// RestrictionRef names a playback restriction in a path; exported for huma, which reads embedded fields of exported types only.
+type RestrictionRef struct {
+	ID string `path:"playback_restriction_id" maxLength:"255"`
+}
+
+func (r RestrictionRef) id() id.PlaybackRestriction { return id.PlaybackRestriction(r.ID) }
+
+// PlaybackRestriction is a playback restriction as it is shown.
+type PlaybackRestriction struct {
+	ID        string               `json:"id"`
+	CreatedAt string               `json:"created_at" doc:"Seconds since the Unix epoch." example:"1609869152"`
+	UpdatedAt string               `json:"updated_at" doc:"Seconds since the Unix epoch." example:"1609869152"`
+	Referrer  ReferrerRestriction  `json:"referrer"`
+	UserAgent UserAgentRestriction `json:"user_agent"`
+}
+
+// ReferrerRestriction says on whose pages something may be watched.
+type ReferrerRestriction struct {
+	AllowedDomains  []string `json:"allowed_domains" required:"false" doc:"At most 100 host names. * stands for all, *.example.com for one level below example.com. Without any, none is allowed."`
+	AllowNoReferrer bool     `json:"allow_no_referrer" required:"false" doc:"Whether requests without the field Referer are allowed, as native players send them; false unless given."`
+}
+
+// UserAgentRestriction says by which players something may be watched.
+type UserAgentRestriction struct {
+	AllowNone     *bool `json:"allow_no_user_agent,omitempty" doc:"Whether requests without the field User-Agent are allowed; true unless given."`
+	AllowHighRisk *bool `json:"allow_high_risk_user_agent,omitempty" doc:"Whether programs that download are allowed, such as curl, yt-dlp and ffmpeg; true unless given."`
+}
+
+// PlaybackRestrictionCreate asks for a playback restriction.
+type PlaybackRestrictionCreate struct {
+	Referrer  *ReferrerRestriction  `json:"referrer,omitempty" doc:"Required."`
+	UserAgent *UserAgentRestriction `json:"user_agent,omitempty" doc:"Required."`
+}
+
+func (s *server) routeRestrictions() {
+	handle(s, route{
+		method: http.MethodPost, path: restrictionPath, id: "create-playback-restriction", tag: restrictionTag, status: http.StatusCreated,
+		permission: videoWrite, summary: "Create a playback restriction",
+		text: "Tokens name it as playback_restriction_id. An environment may have 100.",
+	}, s.createRestriction)
+	handle(s, route{
+		method: http.MethodGet, path: restrictionPath, id: "list-playback-restrictions", tag: restrictionTag, permission: videoRead,
+		summary: "List playback restrictions", text: "Newest first.",
+	}, s.listRestrictions)
+	handle(s, route{
+		method: http.MethodGet, path: restrictionItem, id: "get-playback-restriction", tag: restrictionTag, permission: videoRead,
+		summary: "Retrieve a playback restriction",
+	}, s.getRestriction)
+	handle(s, route{
+		method: http.MethodDelete, path: restrictionItem, id: "delete-playback-restriction", tag: restrictionTag, status: http.StatusNoContent,
+		permission: videoWrite, summary: "Delete a playback restriction", text: "Tokens that name it are refused from then on.",
+	}, s.deleteRestriction)
+	handle(s, route{
+		method: http.MethodPut, path: restrictionItem + "/referrer", id: "update-referrer-domain-restriction", tag: restrictionTag,
+		permission: videoWrite, summary: "Replace on whose pages something may be watched",
+	}, s.putReferrer)
+	handle(s, route{
+		method: http.MethodPut, path: restrictionItem + "/user_agent", id: "update-user-agent-restriction", tag: restrictionTag,
+		permission: videoWrite, summary: "Replace by which players something may be watched",
+	}, s.putUserAgent)
+}
+
+type createRestrictionInput struct{ Body PlaybackRestrictionCreate }
+
+func (s *server) createRestriction(ctx context.Context, in *createRestrictionInput) (*one[PlaybackRestriction], error) {
+	var problems fault.List
+	if in.Body.Referrer == nil {
+		problems.Add("referrer must be given")
+	}
+	if in.Body.UserAgent == nil {
+		problems.Add("user_agent must be given")
+	}
+	if err := problems.Err(); err != nil {
+		return nil, err
+	}
+	r, err := s.restrictions.Create(ctx, environment(ctx), in.Body.Referrer.domain(), in.Body.UserAgent.domain(), s.now())
+	return just(wireRestriction(r)), err
+}
+
+func (s *server) listRestrictions(ctx context.Context, in *struct{ Page }) (*many[PlaybackRestriction], error) {
+	page, limit, err := in.read()
+	if err != nil {
+		return nil, err
+	}
+	found, err := s.restrictions.List(ctx, environment(ctx), page, limit)
+	return all(convert(found, wireRestriction)), err
+}
+
+func (s *server) getRestriction(ctx context.Context, in *RestrictionRef) (*one[PlaybackRestriction], error) {
+	r, err := s.restrictions.Get(ctx, environment(ctx), in.id())
+	return just(wireRestriction(r)), err
+}
+
+func (s *server) deleteRestriction(ctx context.Context, in *RestrictionRef) (*none, error) {
+	return &none{}, s.restrictions.Delete(ctx, environment(ctx), in.id())
+}
+
+type putReferrerInput struct {
+	RestrictionRef
+	Body ReferrerRestriction
+}
+
+func (s *server) putReferrer(ctx context.Context, in *putReferrerInput) (*one[PlaybackRestriction], error) {
+	r, err := s.restrictions.SetReferrer(ctx, environment(ctx), in.id(), in.Body.domain(), s.now())
+	return just(wireRestriction(r)), err
+}
+
+type putUserAgentInput struct {
+	RestrictionRef
+	Body UserAgentRestriction
+}
+
+func (s *server) putUserAgent(ctx context.Context, in *putUserAgentInput) (*one[PlaybackRestriction], error) {
+	r, err := s.restrictions.SetUserAgent(ctx, environment(ctx), in.id(), in.Body.domain(), s.now())
+	return just(wireRestriction(r)), err
+}
+
+func (r *ReferrerRestriction) domain() restriction.Referrer {
+	return restriction.Referrer{AllowedDomains: append([]string{}, r.AllowedDomains...), AllowNoReferrer: r.AllowNoReferrer}
+}
+
+func (r *UserAgentRestriction) domain() restriction.UserAgent {
+	given := func(v *bool) bool { return v == nil || *v }
+	return restriction.UserAgent{AllowNone: given(r.AllowNone), AllowHighRisk: given(r.AllowHighRisk)}
+}
+
+func wireRestriction(r restriction.Restriction) PlaybackRestriction {
+	return PlaybackRestriction{
+		ID: string(r.ID), CreatedAt: epoch(r.CreatedAt), UpdatedAt: epoch(r.UpdatedAt),
+		Referrer:  ReferrerRestriction{AllowedDomains: append([]string{}, r.Referrer.AllowedDomains...), AllowNoReferrer: r.Referrer.AllowNoReferrer},
+		UserAgent: UserAgentRestriction{AllowNone: &r.UserAgent.AllowNone, AllowHighRisk: &r.UserAgent.AllowHighRisk},
+	}
+}

@@ -1,0 +1,78 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"strings"
+
+	"millrace/internal/control/signing"
+	"millrace/internal/id"
+)
+
+const signingTag = "Signing keys"
+
+// SigningKey is a signing key as it is shown.
+type SigningKey struct {
+	ID         string `json:"id"`
+	CreatedAt  string `json:"created_at" doc:"Seconds since the Unix epoch." example:"1609869152"`
+	PrivateKey string `json:"private_key,omitempty" doc:"When the key is made, and never again: the base64 of an RSA private key in PEM."`
+}
+
+// SigningKeyRef names a signing key in a path; exported for huma, which reads embedded fields of exported types only.
+type SigningKeyRef struct {
+	ID string `path:"signing_key_id" maxLength:"255"`
+}
+
+// routeSigningKeys has the operations twice: under their own path and under the older one.
+func (s *server) routeSigningKeys() {
+	for _, at := range []struct{ path, suffix, text string }{
+		{"/system/v1/signing-keys", "", ""}, {"/video/v1/signing-keys", "-url", "The same under the path that older clients use."},
+	} {
+		handle(s, route{
+			method: http.MethodPost, path: at.path, id: "create" + at.suffix + "-signing-key", tag: signingTag, status: http.StatusCreated, permission: systemWrite,
+			summary: "Create a signing key", text: strings.TrimSpace("It signs tokens of viewers. Its private half is shown this once. " + at.text),
+		}, s.createSigningKey)
+		handle(s, route{
+			method: http.MethodGet, path: at.path, id: "list" + at.suffix + "-signing-keys", tag: signingTag, permission: systemRead,
+			summary: "List signing keys", text: strings.TrimSpace("Newest first. " + at.text),
+		}, s.listSigningKeys)
+		handle(s, route{
+			method: http.MethodGet, path: at.path + "/{signing_key_id}", id: "get" + at.suffix + "-signing-key", tag: signingTag, permission: systemRead,
+			summary: "Retrieve a signing key", text: at.text,
+		}, s.getSigningKey)
+		handle(s, route{
+			method: http.MethodDelete, path: at.path + "/{signing_key_id}", id: "delete" + at.suffix + "-signing-key", tag: signingTag,
+			status: http.StatusNoContent, permission: systemWrite, summary: "Delete a signing key",
+			text: strings.TrimSpace("What it has signed is refused from then on, at once on every node; caches in front of the service may keep what they have. " + at.text),
+		}, s.deleteSigningKey)
+	}
+}
+
+func (s *server) createSigningKey(ctx context.Context, _ *struct{}) (*one[SigningKey], error) {
+	k, private, err := s.signing.Create(ctx, environment(ctx), s.now())
+	out := wireSigningKey(k)
+	out.PrivateKey = private
+	return just(out), err
+}
+
+func (s *server) listSigningKeys(ctx context.Context, in *struct{ Page }) (*many[SigningKey], error) {
+	page, limit, err := in.read()
+	if err != nil {
+		return nil, err
+	}
+	found, err := s.signing.List(ctx, environment(ctx), page, limit)
+	return all(convert(found, wireSigningKey)), err
+}
+
+func (s *server) getSigningKey(ctx context.Context, in *SigningKeyRef) (*one[SigningKey], error) {
+	k, err := s.signing.Get(ctx, environment(ctx), id.SigningKey(in.ID))
+	return just(wireSigningKey(k)), err
+}
+
+func (s *server) deleteSigningKey(ctx context.Context, in *SigningKeyRef) (*none, error) {
+	return &none{}, s.signing.Delete(ctx, environment(ctx), id.SigningKey(in.ID))
+}
+
+func wireSigningKey(k signing.Key) SigningKey {
+	return SigningKey{ID: string(k.ID), CreatedAt: epoch(k.CreatedAt)}
+}

@@ -1,0 +1,96 @@
+package api
+
+import (
+	"strconv"
+
+	"millrace/internal/control/webhook"
+)
+
+// Webhook is an endpoint that events are sent to.
+type Webhook struct {
+	ID            string   `json:"id"`
+	Address       string   `json:"address"`
+	Enabled       bool     `json:"enabled" doc:"false too once nothing could be delivered for 24 hours."`
+	CreatedAt     string   `json:"created_at" format:"date-time"`
+	EventTypes    []string `json:"event_types,omitempty" doc:"Types of the events that are sent; none: all."`
+	SigningSecret string   `json:"signing_secret,omitempty" doc:"Only where it is made: it can't be shown again."`
+	FailingSince  string   `json:"failing_since,omitempty" format:"date-time" doc:"Since when nothing could be delivered."`
+}
+
+// WebhookCreate asks for events to be sent to an address.
+type WebhookCreate struct {
+	Address    string   `json:"address,omitempty" required:"true" doc:"http or https URL, unique in the environment."`
+	EventTypes []string `json:"event_types,omitempty" doc:"Types of the events that are sent; none: all."`
+}
+
+// WebhookUpdate changes what is given.
+type WebhookUpdate struct {
+	Address    *string            `json:"address,omitempty"`
+	Enabled    *bool              `json:"enabled,omitempty" doc:"One that is enabled again is sent what happens from then on; replay has it sent what it missed."`
+	EventTypes Optional[[]string] `json:"event_types,omitzero" doc:"An empty list or null: all."`
+}
+
+// WebhookReplay asks for events to be delivered again.
+type WebhookReplay struct {
+	Since string `json:"since,omitempty" required:"true" doc:"Events from this time on: RFC 3339, or seconds since 1970 in a string." example:"2026-01-02T15:04:05Z"`
+}
+
+// WebhookDelivery is one event for one webhook.
+type WebhookDelivery struct {
+	EventID   string         `json:"event_id"`
+	EventType string         `json:"event_type"`
+	Sequence  int64          `json:"sequence" doc:"The sequence number of the event."`
+	Status    string         `json:"status" enum:"waiting,delivered,failed" doc:"waiting: it is sent, or sent again, or waits for an earlier event of its resource. failed: it is not tried any more."`
+	Attempts  []EventAttempt `json:"attempts"`
+	NextAt    string         `json:"next_attempt_at,omitempty" format:"date-time" doc:"When it is sent again."`
+}
+
+func wireWebhook(w webhook.Webhook) Webhook {
+	out := Webhook{
+		ID: string(w.ID), Address: w.Address, Enabled: w.Enabled, CreatedAt: w.CreatedAt.UTC().Format(microseconds), EventTypes: w.Types,
+	}
+	if !w.FailingSince.IsZero() {
+		out.FailingSince = w.FailingSince.UTC().Format(microseconds)
+	}
+	return out
+}
+
+// withSecret is a webhook where its secret is made.
+func withSecret(w webhook.Webhook) Webhook {
+	out := wireWebhook(w)
+	out.SigningSecret = w.Secret
+	return out
+}
+
+func (u WebhookUpdate) input() webhook.PatchInput {
+	return webhook.PatchInput{Address: u.Address, Enabled: u.Enabled, Types: u.EventTypes.Ptr()}
+}
+
+func wireDelivery(d webhook.Delivery) WebhookDelivery {
+	out := WebhookDelivery{
+		EventID: d.EventID, EventType: d.EventType, Sequence: d.Sequence, Status: string(d.State), Attempts: wireAttempts(d.EventID, d.Attempts),
+	}
+	if d.State == webhook.Waiting && !d.NextAt.IsZero() {
+		out.NextAt = d.NextAt.UTC().Format(microseconds)
+	}
+	return out
+}
+
+// Attempted is an event that is sent after earlier attempts.
+func (e Event) Attempted(attempts []webhook.Attempt) Event {
+	e.Attempts = wireAttempts(e.ID, attempts)
+	return e
+}
+
+func wireAttempts(of string, attempts []webhook.Attempt) []EventAttempt {
+	out := make([]EventAttempt, 0, len(attempts))
+	for _, a := range attempts {
+		out = append(out, EventAttempt{
+			ID: of + "-" + string(a.Webhook) + "-" + strconv.Itoa(a.Number), WebhookID: string(a.Webhook),
+			Address:   a.Address,
+			CreatedAt: a.At.UTC().Format(microseconds), MaxAttempts: webhook.MaxAttempts,
+			Status: a.Status, Headers: a.Headers, Body: a.Body, Error: a.Error, Duration: a.Duration.Milliseconds(),
+		})
+	}
+	return out
+}

@@ -1,0 +1,8 @@
+package licence
+
+// What is fuzzed.
+var (
+	ParseRequest = parseRequest
+	SPC          = spc
+	CKC          = ckc
+)

@@ -1,0 +1,389 @@
+package upload_test
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"millrace/internal/control/upload"
+	"millrace/internal/disk"
+	"millrace/internal/fault"
+	"millrace/internal/media/objectkey"
+)
+
+func TestWholeFile(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	for _, n := range []int{1, 100, 3*mib + 1} {
+		u := s.create()
+		s.put(u, file(n), "", http.StatusOK, "")
+		s.arrived(u, file(n))
+		s.put(u, file(n), "", http.StatusOK, "") // the response was lost
+		s.put(u, nil, "*/*", http.StatusOK, "")
+	}
+	u := s.create() // of unknown length
+	if resp := s.send(u, sent{method: http.MethodPut, body: io.LimitReader(bytes.NewReader(file(2*mib)), 2*mib)}); resp.StatusCode != http.StatusOK {
+		t.Errorf("a body of unknown length: %d %s", resp.StatusCode, text(resp))
+	}
+	s.arrived(u, file(2*mib))
+}
+
+// TestChunks sends a file as resumable clients do, with every kind of disturbance, each by a service that has forgotten everything.
+func TestChunks(t *testing.T) {
+	t.Parallel()
+	const c = 256 << 10
+	total := 3*c + 17
+	data := file(total)
+	of := func(from, to int, total string) string { return fmt.Sprintf("%d-%d/%s", from, to-1, total) }
+	for name, known := range map[string]bool{"known length": true, "unknown length": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := start(t)
+			u := s.create()
+			whole, sum := fmt.Sprint(total), "*"
+			if known {
+				sum = whole
+			}
+			s.put(u, nil, "*/"+sum, 308, "")
+			s.put(u, data[:c], of(0, c, sum), 308, "bytes=0-262143")
+			s.restart()
+			s.put(u, nil, "*/"+sum, 308, "bytes=0-262143")
+			s.put(u, data[:c], of(0, c, sum), 308, "bytes=0-262143") // the response was lost
+			s.put(u, data[2*c:3*c], of(2*c, 3*c, sum), 416, "bytes=0-262143")
+			s.put(u, data[c:c+100], of(c, c+100, sum), 400, "")
+			s.put(u, data[c:2*c], of(c, 3*c, sum), 400, "")
+			s.put(u, data[:2*c], of(0, 2*c, sum), 308, "bytes=0-524287") // half of it is known
+			s.restart()
+			s.put(u, data[2*c:3*c], of(2*c, 3*c, sum), 308, "bytes=0-786431")
+			if known {
+				s.put(u, data[3*c:], of(3*c, total, fmt.Sprint(total+1)), 400, "")
+			}
+			s.put(u, data[3*c:], of(3*c, total, whole), 200, "")
+			s.arrived(u, data)
+			s.put(u, data[3*c:], of(3*c, total, whole), 200, "")
+			s.put(u, nil, "*/"+whole, 200, "")
+		})
+	}
+}
+
+// TestLengthToldLast: all bytes have come before it is said that these are all.
+func TestLengthDeclaredLast(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	u := s.create()
+	data := file(256 << 10)
+	s.put(u, data, "0-262143/*", 308, "bytes=0-262143")
+	s.put(u, nil, "*/262144", 200, "")
+	s.arrived(u, data)
+}
+
+// cut sends the first n bytes of a body and then loses the connection.
+func (s *service) cut(u upload.Upload, contentRange string, body []byte, n int) {
+	s.t.Helper()
+	r, w := io.Pipe()
+	req, err := http.NewRequestWithContext(s.t.Context(), http.MethodPut, s.server.URL+"/uploads/"+u.Secret, r)
+	must(s.t, err)
+	req.ContentLength = int64(len(body))
+	if contentRange != "" {
+		req.Header.Set("Content-Range", "bytes "+contentRange)
+	}
+	go func() {
+		_, _ = w.Write(body[:n])
+		_ = w.CloseWithError(io.ErrClosedPipe)
+	}()
+	if resp, err := s.server.Client().Do(req); err == nil {
+		_ = resp.Body.Close()
+		s.t.Fatal("a request that was cut has a response")
+	}
+}
+
+// TestConnectionLost: what has come counts, at any byte, and the client goes on there.
+func TestConnectionLost(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	u := s.create()
+	data := file(2*mib + 5)
+	s.cut(u, fmt.Sprintf("0-%d/*", 2*mib-1), data[:2*mib], mib+123)
+	last := s.keptSome(u)
+	if last < mib-8192 || last >= mib+123 {
+		t.Errorf("kept up to byte %d", last) // the client may not have sent its last buffers
+	}
+	s.put(u, data[last+1:], fmt.Sprintf("%d-%d/%d", last+1, len(data)-1, len(data)), 200, "")
+	s.arrived(u, data)
+
+	u = s.create() // who sends the whole again is another file, as far as anybody knows
+	s.cut(u, "", file(3*mib), mib)
+	s.keptSome(u)
+	s.put(u, data, "", 200, "")
+	s.arrived(u, data)
+}
+
+// keptSome is the last byte that is kept, once any is: a request that was cut may not have been looked at yet.
+func (s *service) keptSome(u upload.Upload) (last int) {
+	s.t.Helper()
+	for {
+		if _, err := fmt.Sscanf(s.kept(u), "bytes=0-%d", &last); err == nil {
+			return last
+		}
+	}
+}
+
+// TestSentTwiceAtOnce: the last byte has come by another request while this one waited for it.
+func TestSentTwiceAtOnce(t *testing.T) {
+	t.Parallel()
+	data := file(300)
+	for name, again := range map[string]func(s *service, u upload.Upload){
+		"whole": func(s *service, u upload.Upload) { s.put(u, data, "", 200, "") },
+		"chunk": func(s *service, u upload.Upload) { s.put(u, data, "0-299/300", 200, "") },
+		"query": func(s *service, u upload.Upload) { s.put(u, nil, "*/300", 200, "") },
+		"tus":   func(s *service, u upload.Upload) { s.offset(u, 300) },
+		"tus creation": func(s *service, u upload.Upload) {
+			s.tus(u, http.MethodPost, 201, data, "Upload-Length: 300", "Content-Type: application/offset+octet-stream")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := start(t)
+			u := s.create()
+			s.opening = func() { s.put(u, data, "", 200, "") }
+			again(s, u)
+			s.arrived(u, data)
+		})
+	}
+}
+
+// TestOneWriter: while one writes others are told so, and one that has gone quiet is replaced.
+func TestOneWriter(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	u := s.create()
+	data := file(mib)
+	r, w := io.Pipe()
+	defer func() { _ = w.CloseWithError(io.ErrClosedPipe) }()
+	first := make(chan *http.Response, 1)
+	go func() {
+		first <- s.send(u, sent{method: http.MethodPut, header: []string{fmt.Sprintf("Content-Range: bytes 0-%d/*", mib-1)}, body: r, size: mib})
+	}()
+	_, err := w.Write(data[:mib/2])
+	must(t, err)
+	wr := make(chan struct{})
+	writing := make(chan struct{})
+	go func() { // a byte now and then
+		defer close(writing)
+		tick := time.NewTicker(100 * time.Millisecond)
+		defer tick.Stop()
+		for at := mib / 2; ; at++ {
+			select {
+			case <-wr:
+				return
+			case <-tick.C:
+				_, _ = w.Write(data[at : at+1])
+			}
+		}
+	}()
+	resp := s.send(u, sent{method: http.MethodPut, header: []string{"Content-Range: bytes */*"}})
+	for resp.StatusCode == 308 { // the first one has not been looked at yet
+		resp = s.send(u, sent{method: http.MethodPut, header: []string{"Content-Range: bytes */*"}})
+	}
+	if resp.StatusCode != 503 || resp.Header.Get("Retry-After") == "" || !strings.Contains(text(resp), "another request is writing") {
+		t.Errorf("the second writer is told %d %v", resp.StatusCode, resp.Header)
+	}
+	close(wr)
+	<-writing
+	resp = s.put(u, nil, "*/*", 308, s.kept(u))
+	if got := <-first; got.StatusCode != 503 {
+		t.Errorf("the first writer is told %d", got.StatusCode)
+	}
+	var last int
+	if _, err := fmt.Sscanf(resp.Header.Get("Range"), "bytes=0-%d", &last); err != nil || last < mib/2 {
+		t.Fatalf("kept %s: %v", resp.Header.Get("Range"), err)
+	}
+	s.put(u, data[last+1:], fmt.Sprintf("%d-%d/%d", last+1, mib-1, mib), 200, "")
+	s.arrived(u, data)
+}
+
+// kept is the Range of what is kept, once nobody is writing.
+func (s *service) kept(u upload.Upload) string {
+	s.t.Helper()
+	return s.send(u, sent{method: http.MethodPut, header: []string{"Content-Range: bytes */*"}}).Header.Get("Range")
+}
+
+// TestRefused: what can't be taken is refused before it is sent.
+func TestRefused(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name   string
+		before func(s *service, u upload.Upload)
+		r      sent
+		status int
+		says   string
+	}{
+		{"too large", nil, sent{size: maxSize + 1}, 413, "at most 33554432 bytes"},
+		{"too large by its range", nil, sent{header: []string{"Content-Range: bytes 0-262143/99999999"}, size: 262144}, 413, "at most 33554432 bytes"},
+		{"a disk that is full", func(s *service, _ upload.Upload) { s.space = disk.Space{Free: 60, Total: 1000} }, sent{size: 11}, 507, "no room for 11 more bytes"},
+		{"an environment that has too many", func(s *service, _ upload.Upload) {
+			must(s.t, s.uploads.Declare(s.t.Context(), s.create().ID, upload.Length{Size: 30 * mib}))
+		}, sent{size: 20 * mib}, 413, "50331648 bytes together"},
+		{"cancelled", func(s *service, u upload.Upload) { must(s.t, s.uploads.Quit(s.t.Context(), u.ID, time.Now())) }, sent{size: 5}, 410, "cancelled"},
+		{"timed out", func(s *service, _ upload.Upload) { s.late.Store(int64(2 * time.Hour)) }, sent{size: 5}, 410, "timed_out"},
+		{"not a range", nil, sent{header: []string{"Content-Range: items 0-1/2"}, size: 2}, 400, "Content-Range must be of the form"},
+		{"another length", nil, sent{header: []string{"Content-Range: bytes 0-9/10"}, size: 5}, 400, "Content-Range says 10 bytes, and Content-Length 5"},
+		{"empty", nil, sent{}, 400, "the file is empty"},
+		{"another method", nil, sent{method: http.MethodPost, size: 5}, 405, "must be PUT"},
+		{"another origin", nil, sent{header: []string{"Origin: https://b.example"}, size: 5}, 403, "cors_origin"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			s := start(t)
+			u := s.createFor("https://a.example")
+			if tt.before != nil {
+				tt.before(s, u)
+			}
+			if tt.r.method == "" {
+				tt.r.method = http.MethodPut
+			}
+			if tt.r.size > 0 { // a client that asks first
+				tt.r.header = append(tt.r.header, "Expect: 100-continue")
+				tt.r.body = unread{t}
+			}
+			resp := s.send(u, tt.r)
+			if body := text(resp); resp.StatusCode != tt.status || !strings.Contains(body, tt.says) || !strings.Contains(body, `{"error":{"messages":[`) {
+				t.Errorf("%d %s", resp.StatusCode, body)
+			}
+		})
+	}
+	s := start(t)
+	if resp := s.send(upload.Upload{Secret: "unknown"}, sent{method: http.MethodPut}); resp.StatusCode != 404 {
+		t.Errorf("an unknown one: %d", resp.StatusCode)
+	}
+}
+
+// TestRoomIsShared: what one upload has declared and not sent is not given to another one, unless its client stays away.
+func TestRoomIsShared(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	s.space = disk.Space{Total: 20 * mib, Free: 11 * mib} // of which a mebibyte is left to live streams
+	chunk := file(1 * mib)
+	first, second, third := s.create(), s.create(), s.create()
+	s.put(first, chunk, fmt.Sprintf("0-%d/%d", mib-1, 6*mib), 308, fmt.Sprintf("bytes=0-%d", mib-1))
+	s.space.Free -= mib
+	if body := text(s.put(second, chunk, fmt.Sprintf("0-%d/%d", mib-1, 5*mib), 507, "")); !strings.Contains(body, "no room for 5242880 more bytes") {
+		t.Error(body)
+	}
+	s.put(second, chunk, fmt.Sprintf("0-%d/%d", mib-1, 4*mib), 308, fmt.Sprintf("bytes=0-%d", mib-1))
+	s.space.Free -= mib
+	s.restart()
+	s.put(third, chunk, fmt.Sprintf("0-%d/%d", mib-1, mib), 507, "")
+
+	s.late.Store(int64(30 * time.Minute)) // nothing has come for half an hour
+	s.put(third, chunk, "", 200, "")
+	s.space.Free -= 5 * mib
+	s.put(first, chunk, fmt.Sprintf("%d-%d/%d", mib, 2*mib-1, 6*mib), 507, "")
+}
+
+// unread is a body that nobody may ask for.
+type unread struct{ t *testing.T }
+
+func (u unread) Read([]byte) (int, error) {
+	u.t.Error("the body was asked for")
+	return 0, io.ErrUnexpectedEOF
+}
+
+// TestGrowsTooLarge: a file of unknown length is taken up to the limit, and not a byte more.
+func TestGrowsTooLarge(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	u := s.create()
+	resp := s.send(u, sent{method: http.MethodPut, body: io.LimitReader(zeros{}, maxSize+1)})
+	if resp.StatusCode != 413 {
+		t.Errorf("%d %s", resp.StatusCode, text(resp))
+	}
+}
+
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) { return len(p), nil }
+
+func TestCORS(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	for _, tt := range []struct{ set, origin, allowed string }{
+		{"*", "https://b.example", "*"},
+		{"https://a.example", "https://a.example", "https://a.example"},
+		{"https://a.example", "https://b.example", ""},
+	} {
+		for _, tus := range []bool{false, true} {
+			resp := s.send(s.createFor(tt.set), sent{method: http.MethodOptions, tus: tus, header: []string{"Origin: " + tt.origin, "Access-Control-Request-Method: PUT"}})
+			h := resp.Header
+			if h.Get("Access-Control-Allow-Origin") != tt.allowed || tt.allowed != "" && (resp.StatusCode >= 300 || !strings.Contains(h.Get("Access-Control-Allow-Headers"), "Content-Range")) {
+				t.Errorf("%+v: %d %v", tt, resp.StatusCode, h)
+			}
+		}
+	}
+	resp := s.send(s.create(), sent{method: http.MethodPut, body: bytes.NewReader(file(5)), header: []string{"Origin: https://b.example"}})
+	if resp.StatusCode != 200 || !strings.Contains(resp.Header.Get("Access-Control-Expose-Headers"), "Range") {
+		t.Errorf("%d %v", resp.StatusCode, resp.Header)
+	}
+}
+
+// TestClear: of an upload that is over nothing stays, also of one that is being written to.
+func TestClear(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	u := s.create()
+	r, w := io.Pipe()
+	defer func() { _ = w.CloseWithError(io.ErrClosedPipe) }()
+	response := make(chan *http.Response, 1)
+	go func() { response <- s.send(u, sent{method: http.MethodPut, body: r, size: 4 * mib}) }()
+	_, err := w.Write(file(mib))
+	must(t, err)
+	must(t, s.uploads.Quit(t.Context(), u.ID, time.Now()))
+	over, err := s.uploads.Find(t.Context(), u.ID)
+	must(t, err)
+	must(t, s.files.Clear(t.Context(), over))
+	if got := <-response; got.StatusCode != 503 && got.StatusCode != 410 { // the latter if it was looked at only then
+		t.Errorf("the writer is told %d", got.StatusCode)
+	}
+	g, err := s.store.Grow(t.Context(), objectkey.SourceFile(u.Media))
+	must(t, err)
+	if g.Size() != 0 {
+		t.Errorf("%d bytes are left", g.Size())
+	}
+	must(t, g.Close())
+
+	u = s.create() // its process died between its last byte and its asset, and then it was cancelled
+	must(t, s.store.Put(t.Context(), objectkey.SourceFile(u.Media), bytes.NewReader(file(5))))
+	must(t, s.uploads.Quit(t.Context(), u.ID, time.Now()))
+	over, err = s.uploads.Find(t.Context(), u.ID)
+	must(t, err)
+	must(t, s.files.Clear(t.Context(), over))
+	if _, err = s.store.Stat(t.Context(), objectkey.SourceFile(u.Media)); fault.KindOf(err) != fault.NotFound {
+		t.Errorf("the file is left: %v", err)
+	}
+}
+
+// TestDiedBeforeTheAsset: the last byte has come, and the process died before it could make the asset; anyone who asks next gets it.
+func TestDiedBeforeTheAsset(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	u := s.create()
+	must(t, s.store.Put(t.Context(), objectkey.SourceFile(u.Media), bytes.NewReader(file(5))))
+	s.put(u, nil, "*/5", 200, "")
+	s.arrived(u, file(5))
+
+	u = s.create()
+	must(t, s.uploads.Declare(t.Context(), u.ID, upload.Length{Size: 5, Whole: true}))
+	g, err := s.store.Grow(t.Context(), objectkey.SourceFile(u.Media))
+	must(t, err)
+	must(t, g.Append(t.Context(), file(5)))
+	must(t, g.Sync(t.Context()))
+	must(t, g.Close())
+	if resp := s.send(u, sent{method: http.MethodHead, tus: true}); resp.StatusCode != 200 || resp.Header.Get("Upload-Offset") != "5" {
+		t.Errorf("%d %v", resp.StatusCode, resp.Header)
+	}
+	s.arrived(u, file(5))
+}

@@ -1,0 +1,290 @@
+package upload
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"path"
+	"strings"
+
+	"github.com/tus/tusd/v2/pkg/handler"
+	tuslog "golang.org/x/exp/slog"
+
+	"millrace/internal/control/upload"
+	"millrace/internal/fault"
+)
+
+// tus speaks tus 1.0 for uploads that were made by the API: the creation URL of each is its own, and so is the upload that is created there,
+// which is always the same one. To terminate it is to cancel the upload.
+type tus struct {
+	opt     Options
+	library *handler.UnroutedHandler
+	routes  http.Handler
+}
+
+// turn is what one request has of its upload. The library calls several methods for a request, and what they share is in its context: it is no
+// other request's, even of one to the same upload at the same time.
+type turn struct {
+	writer Writer // while the request has the lock; nil where the file is whole
+}
+
+type turnKey struct{}
+
+func turnOf(ctx context.Context) *turn {
+	return ctx.Value(turnKey{}).(*turn) //nolint:forcetypeassert // serve has put it there
+}
+
+// maxMetadata bounds Upload-Metadata, in bytes.
+const maxMetadata = 4096
+
+func newTus(o Options) (*tus, error) {
+	t := &tus{opt: o}
+	composer := handler.NewStoreComposer()
+	composer.UseCore(t)
+	composer.UseLocker(t)
+	composer.UseTerminater(t)
+	composer.UseLengthDeferrer(t)
+	var err error
+	t.library, err = handler.NewUnroutedHandler(handler.Config{
+		StoreComposer: composer, BasePath: o.PublicURL + tusPath, MaxSize: o.Files.MaxSize(), DisableConcatenation: true, DisableDownload: true,
+		Cors: &handler.CorsConfig{Disable: true}, NetworkTimeout: idleTime,
+		Logger: tuslog.New(tuslog.NewTextHandler(io.Discard, nil)), // its lines have URLs, which are secrets
+		PreUploadCreateCallback: func(hook handler.HookEvent) (handler.HTTPResponse, handler.FileInfoChanges, error) {
+			return handler.HTTPResponse{}, handler.FileInfoChanges{ID: path.Base(hook.HTTPRequest.URI)}, nil
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	t.routes = http.StripPrefix(strings.TrimSuffix(tusPath, "/"), t.library.Middleware(http.HandlerFunc(t.route)))
+	return t, nil
+}
+
+func (t *tus) route(w http.ResponseWriter, r *http.Request) {
+	switch r.Method {
+	case http.MethodPost:
+		t.library.PostFile(w, r)
+	case http.MethodHead:
+		t.library.HeadFile(w, r)
+	case http.MethodPatch:
+		t.library.PatchFile(w, r)
+	case http.MethodDelete:
+		t.library.DelFile(w, r)
+	default:
+		w.Header().Set("Allow", "OPTIONS, POST, HEAD, PATCH, DELETE")
+		refuse(w, r, http.StatusMethodNotAllowed, "method_not_allowed", "This URL is for tus clients; PUT goes to the url of the upload")
+	}
+}
+
+func (t *tus) serve(w http.ResponseWriter, r *http.Request, u upload.Upload) {
+	if u.Status == upload.Waiting {
+		w.Header().Set("Upload-Expires", u.Expires().UTC().Format(http.TimeFormat))
+	}
+	if r.Method == http.MethodOptions {
+		w = &extended{w}
+	}
+	if len(r.Header.Get("Upload-Metadata")) > maxMetadata {
+		refuse(w, r, http.StatusBadRequest, "invalid_parameters", "Upload-Metadata may have at most 4096 bytes")
+		return
+	}
+	t.routes.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), turnKey{}, &turn{})))
+}
+
+// extended names the extension that is ours: uploads expire.
+type extended struct{ http.ResponseWriter }
+
+// WriteHeader implements http.ResponseWriter.
+func (e *extended) WriteHeader(status int) {
+	e.Header().Set("Tus-Extension", e.Header().Get("Tus-Extension")+",expiration")
+	e.ResponseWriter.WriteHeader(status)
+}
+
+// Unwrap is for http.ResponseController.
+func (e *extended) Unwrap() http.ResponseWriter { return e.ResponseWriter }
+
+// libraryError is an error as the library shows it.
+func (t *tus) libraryError(ctx context.Context, err error) error {
+	if own, ok := errors.AsType[handler.Error](err); ok || err == nil {
+		if err == nil {
+			return nil
+		}
+		return own
+	}
+	code, typ, message := t.opt.explain(ctx, err)
+	e := handler.NewError(typ, message, code)
+	if code == http.StatusServiceUnavailable {
+		e.HTTPResponse.Header["Retry-After"] = "1"
+	}
+	return e
+}
+
+// NewLock implements handler.Locker.
+func (t *tus) NewLock(secret string) (handler.Lock, error) {
+	return &tusLock{tus: t, secret: secret}, nil
+}
+
+type tusLock struct {
+	tus    *tus
+	secret string
+	turn   *turn // nil: it has not been locked
+}
+
+// Lock opens the upload for writing, unless it is whole already.
+func (l *tusLock) Lock(ctx context.Context, interrupt func()) error {
+	u, err := l.tus.opt.Files.Find(ctx, l.secret)
+	if err != nil {
+		return l.tus.libraryError(ctx, err)
+	}
+	switch u.Status {
+	case upload.AssetCreated:
+		return nil
+	case upload.Waiting:
+	case upload.Errored, upload.Cancelled, upload.TimedOut:
+		return l.tus.libraryError(ctx, fault.New(fault.Conflict, "the upload is %s: it takes nothing any more", u.Status))
+	}
+	w, err := l.tus.opt.Files.Open(ctx, u.ID, interrupt)
+	if fault.Is(err, fault.TooMany) {
+		return handler.ErrFileLocked
+	}
+	if err != nil {
+		return l.tus.libraryError(ctx, err)
+	}
+	l.turn = turnOf(ctx)
+	l.turn.writer = w
+	return nil
+}
+
+// Unlock implements handler.Lock.
+func (l *tusLock) Unlock() error {
+	if l.turn == nil {
+		return nil
+	}
+	w := l.turn.writer
+	l.turn.writer = nil
+	return w.Close()
+}
+
+// NewUpload implements handler.DataStore: it notes the length of the file. One that was created before stays as it is, with its bytes.
+func (t *tus) NewUpload(ctx context.Context, info handler.FileInfo) (handler.Upload, error) {
+	lock := &tusLock{tus: t, secret: info.ID}
+	if err := lock.Lock(ctx, func() {}); err != nil {
+		return nil, err
+	}
+	defer func() { _ = lock.Unlock() }() // only a note was made
+	u := &tusUpload{tus: t, secret: info.ID, turn: turnOf(ctx)}
+	if w := u.turn.writer; w != nil && w.Asset() == "" {
+		length := upload.Length{Size: info.Size, Whole: !info.SizeIsDeferred, Metadata: handler.SerializeMetadataHeader(info.MetaData)}
+		if info.SizeIsDeferred {
+			length.Size = max(1, w.Size())
+		}
+		if err := w.Declare(ctx, length); err != nil {
+			return nil, t.libraryError(ctx, err)
+		}
+	}
+	created, err := u.GetInfo(ctx)
+	created.Offset = 0 // what comes with a creation is the beginning of the file
+	u.created = &created
+	return u, err
+}
+
+// GetUpload implements handler.DataStore.
+func (t *tus) GetUpload(ctx context.Context, secret string) (handler.Upload, error) {
+	return &tusUpload{tus: t, secret: secret, turn: turnOf(ctx)}, nil
+}
+
+// AsTerminatableUpload implements handler.TerminaterDataStore.
+func (*tus) AsTerminatableUpload(u handler.Upload) handler.TerminatableUpload {
+	return u.(*tusUpload) //nolint:forcetypeassert // it was made here
+}
+
+// AsLengthDeclarableUpload implements handler.LengthDeferrerDataStore.
+func (*tus) AsLengthDeclarableUpload(u handler.Upload) handler.LengthDeclarableUpload {
+	return u.(*tusUpload) //nolint:forcetypeassert // it was made here
+}
+
+// tusUpload is an upload to the library, by its secret.
+type tusUpload struct {
+	tus     *tus
+	secret  string
+	turn    *turn
+	created *handler.FileInfo // of one that the request creates: the library asks for it without the lock
+}
+
+// GetInfo implements handler.Upload.
+func (u *tusUpload) GetInfo(ctx context.Context) (handler.FileInfo, error) {
+	if u.created != nil {
+		return *u.created, nil
+	}
+	var now upload.Upload
+	var size int64
+	if w := u.turn.writer; w != nil {
+		now, size = w.Upload(), w.Size()
+	} else {
+		var err error
+		if now, err = u.tus.opt.Files.Find(ctx, u.secret); err != nil {
+			return handler.FileInfo{}, u.tus.libraryError(ctx, err)
+		}
+		if now.Status == upload.AssetCreated {
+			size = now.Size
+		}
+	}
+	info := handler.FileInfo{ID: u.secret, Size: now.Size, Offset: size, MetaData: handler.ParseMetadataHeader(now.Metadata)}
+	if !now.Whole {
+		info.Size, info.SizeIsDeferred = 0, true
+	}
+	return info, nil
+}
+
+// WriteChunk implements handler.Upload. What comes with a creation may have come before, with one whose response was lost: those bytes are read
+// and are not taken again. The number that is returned brings the client to the end of what is kept.
+func (u *tusUpload) WriteChunk(ctx context.Context, offset int64, src io.Reader) (int64, error) {
+	w := u.turn.writer
+	if w == nil || w.Asset() != "" {
+		_, _ = io.CopyN(io.Discard, src, drainBytes)
+		now, err := u.tus.opt.Files.Find(ctx, u.secret)
+		return now.Size - offset, u.tus.libraryError(ctx, err)
+	}
+	if offset > w.Size() {
+		return 0, handler.ErrMismatchOffset
+	}
+	_, err := io.CopyN(io.Discard, src, w.Size()-offset)
+	if err == nil {
+		_, err = w.Receive(ctx, src)
+	} else if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	return w.Size() - offset, u.tus.libraryError(ctx, err)
+}
+
+// FinishUpload implements handler.Upload.
+func (u *tusUpload) FinishUpload(ctx context.Context) error {
+	w := u.turn.writer
+	if w == nil || w.Asset() != "" {
+		return nil
+	}
+	return u.tus.libraryError(ctx, w.Finish(ctx))
+}
+
+// GetReader implements handler.Upload; nobody may read what was uploaded.
+func (*tusUpload) GetReader(context.Context) (io.ReadCloser, error) {
+	return nil, handler.ErrNotImplemented
+}
+
+// Terminate implements handler.TerminatableUpload. The job that clears up waits until this request has left.
+func (u *tusUpload) Terminate(ctx context.Context) error {
+	now, err := u.tus.opt.Files.Find(ctx, u.secret)
+	if err == nil {
+		err = u.tus.opt.Files.Quit(ctx, now.ID)
+	}
+	return u.tus.libraryError(ctx, err)
+}
+
+// DeclareLength implements handler.LengthDeclarableUpload.
+func (u *tusUpload) DeclareLength(ctx context.Context, length int64) error {
+	w := u.turn.writer
+	if w == nil {
+		return nil
+	}
+	return u.tus.libraryError(ctx, w.Declare(ctx, upload.Length{Size: length, Whole: true}))
+}

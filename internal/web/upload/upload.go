@@ -1,0 +1,205 @@
+// Package upload takes the files of direct uploads over HTTP, at URLs that only who may upload knows: by PUT, at once or in chunks, and by tus.
+// It must never know where bytes are kept, or SQL. It starts no goroutine; the library that speaks tus has one per request.
+package upload
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+
+	"millrace/internal/control/upload"
+	"millrace/internal/disk"
+	"millrace/internal/fault"
+	"millrace/internal/id"
+)
+
+// Path is where uploads are, each at its secret; tusPath where tus clients find the same.
+const (
+	Path    = "/uploads/"
+	tusPath = Path + "tus/"
+)
+
+// Files are the files that are being uploaded.
+type Files interface {
+	// Find reads the upload whose URL has this secret, as it is now; fault.NotFound.
+	Find(ctx context.Context, secret string) (upload.Upload, error)
+	// Open makes the caller the one writer of an upload; interrupt is called when it should hurry to Close. fault.TooMany: another one is
+	// writing. fault.Conflict: the upload is over without its file. Of one whose file is there the Writer has an Asset.
+	Open(ctx context.Context, u id.Upload, interrupt func()) (Writer, error)
+	// Quit cancels an upload.
+	Quit(ctx context.Context, u id.Upload) error
+	// MaxSize is how many bytes a file may have.
+	MaxSize() int64
+}
+
+// Writer is the one writer of an upload.
+type Writer interface {
+	Upload() upload.Upload
+	// Size is how many bytes are kept, Missing how many are missing; many, if nobody knows.
+	Size() int64
+	Missing() int64
+	// Asset is the asset that was made of the whole file; empty while bytes are missing.
+	Asset() id.Asset
+	// Declare says how long the file is, or may be so far. fault.TooLarge, fault.Unavailable: there is no room. fault.Invalid: that can't be.
+	Declare(ctx context.Context, length upload.Length) error
+	// Restart forgets what has come.
+	Restart(ctx context.Context) error
+	// Receive appends what r gives, and keeps it even if r fails.
+	Receive(ctx context.Context, r io.Reader) (int64, error)
+	// Finish makes the asset.
+	Finish(ctx context.Context) error
+	// Close lets others write.
+	Close() error
+}
+
+// Options is what a Handler needs.
+type Options struct {
+	Files     Files
+	PublicURL string // where clients reach the service, without a slash at the end
+	Now       func() time.Time
+	Logger    *slog.Logger
+}
+
+// Handler serves what is below Path.
+type Handler struct {
+	opt Options
+	tus *tus
+}
+
+// New returns a Handler.
+func New(o Options) (*Handler, error) {
+	t, err := newTus(o)
+	return &Handler{opt: o, tus: t}, err
+}
+
+// ServeHTTP implements http.Handler.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	secret, isTus := strings.CutPrefix(r.URL.Path, tusPath)
+	if !isTus {
+		secret = strings.TrimPrefix(r.URL.Path, Path)
+	}
+	u, err := h.opt.Files.Find(r.Context(), secret)
+	if err != nil {
+		h.refuse(w, r, err)
+		return
+	}
+	w.Header().Set("Cache-Control", "no-store")
+	if !allow(w, r, u) {
+		h.refuse(w, r, fault.New(fault.Denied, "pages of this origin may not upload here: cors_origin of the upload is another one"))
+		return
+	}
+	switch {
+	case isTus:
+		h.tus.serve(w, r, u)
+	case r.Method == http.MethodOptions:
+		w.WriteHeader(http.StatusNoContent)
+	case r.Method != http.MethodPut:
+		w.Header().Set("Allow", "OPTIONS, PUT")
+		refuse(w, r, http.StatusMethodNotAllowed, "method_not_allowed", "The method must be PUT: the file, or a chunk of it with Content-Range")
+	default:
+		if err := h.put(w, r, u); err != nil {
+			h.refuse(w, r, err)
+		}
+	}
+}
+
+// What pages may send and read, and for how many seconds browsers may remember that.
+const (
+	corsMethods = "PUT, POST, HEAD, PATCH, DELETE, OPTIONS"
+	corsHeaders = "*, Content-Type, Content-Range, Tus-Resumable, Upload-Length, Upload-Offset, Upload-Metadata, Upload-Defer-Length, X-HTTP-Method-Override"
+	corsExposed = "Range, Location, Retry-After, Tus-Resumable, Tus-Version, Tus-Extension, Tus-Max-Size, Upload-Offset, Upload-Length, Upload-Metadata, " +
+		"Upload-Defer-Length, Upload-Expires"
+	corsSeconds = "7200"
+)
+
+// allow writes the headers of CORS for pages of the upload's own origin, and refuses those of others.
+func allow(w http.ResponseWriter, r *http.Request, u upload.Upload) bool {
+	origin, header := r.Header.Get("Origin"), w.Header()
+	header.Set("Vary", "Origin")
+	if origin == "" {
+		return true
+	}
+	if !u.Allows(origin) {
+		return false
+	}
+	if u.CORSOrigin == upload.AnyOrigin {
+		origin = upload.AnyOrigin
+	}
+	header.Set("Access-Control-Allow-Origin", origin)
+	header.Set("Access-Control-Expose-Headers", corsExposed)
+	if r.Method == http.MethodOptions {
+		header.Set("Access-Control-Allow-Methods", corsMethods)
+		header.Set("Access-Control-Allow-Headers", corsHeaders)
+		header.Set("Access-Control-Max-Age", corsSeconds)
+	}
+	return true
+}
+
+// errStopping says that the request was broken off by the service.
+var errStopping = fault.New(fault.Unavailable, "the request was broken off: ask how much has come, and go on behind it")
+
+// status is what an error is to an uploader: 503 is tried again by clients, and what will not pass is not.
+func status(err error) (code int, typ string) {
+	if errors.Is(err, disk.ErrFull) {
+		return http.StatusInsufficientStorage, "no_room"
+	}
+	switch fault.KindOf(err) {
+	case fault.Invalid:
+		return http.StatusBadRequest, "invalid_parameters"
+	case fault.NotFound:
+		return http.StatusNotFound, "not_found"
+	case fault.Conflict, fault.NotReady:
+		return http.StatusGone, "upload_over"
+	case fault.Denied, fault.Unauthorized:
+		return http.StatusForbidden, "forbidden"
+	case fault.TooLarge:
+		return http.StatusRequestEntityTooLarge, "request_too_large"
+	case fault.TooMany, fault.Unavailable:
+		return http.StatusServiceUnavailable, "unavailable"
+	case fault.Internal:
+	}
+	return http.StatusInternalServerError, "internal_error"
+}
+
+// explain is the status of an error and what an uploader is told of it. What is ours to mend is logged.
+func (o *Options) explain(ctx context.Context, err error) (code int, typ, message string) {
+	code, typ = status(err)
+	message = strings.Join(fault.Messages(err), "; ")
+	if code == http.StatusInternalServerError || message == "" {
+		if ctx.Err() == nil {
+			o.Logger.ErrorContext(ctx, "upload failed", "error", err)
+		}
+		message = "The service could not take it because of an error of its own; try again"
+	}
+	return code, typ, message
+}
+
+func (h *Handler) refuse(w http.ResponseWriter, r *http.Request, err error) {
+	code, typ, message := h.opt.explain(r.Context(), err)
+	refuse(w, r, code, typ, message)
+}
+
+// unreadTime is how long what is left of a body may take to come after the response, so that a client that still sends gets to read that.
+const unreadTime = time.Second
+
+// refuse responds with an error, in the form of the API's.
+func refuse(w http.ResponseWriter, r *http.Request, code int, typ, message string) {
+	header := w.Header()
+	control := http.NewResponseController(w)
+	if r.ContentLength != 0 && r.ProtoMajor == 1 {
+		header.Set("Connection", "close")
+		_ = control.SetReadDeadline(time.Now().Add(unreadTime)) // not every writer has deadlines
+	}
+	if code == http.StatusServiceUnavailable {
+		header.Set("Retry-After", "1")
+	}
+	header.Set("Content-Type", "application/json")
+	_ = control.SetWriteDeadline(time.Now().Add(responseTime))
+	w.WriteHeader(code)
+	_ = json.NewEncoder(w).Encode(map[string]any{"error": map[string]any{"type": typ, "messages": []string{message}}}) // the client may have left
+}

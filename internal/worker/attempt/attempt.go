@@ -1,0 +1,83 @@
+// Package attempt runs the attempts of jobs for the workers, and decides how a job ends: done, tried again, or failed
+// for ever.
+package attempt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"millrace/internal/control/job"
+	"millrace/internal/fault"
+)
+
+// Run makes an attempt. It returns a panic as an error. A job that the process has died of too often is not tried
+// again: that is an error too. what begins its message: "the file can't be made".
+func Run(j job.Job, what string, attempt func() error) error {
+	if j.Deadly() {
+		return fault.New(fault.Invalid, "%s: the service ended each time it tried", what)
+	}
+	return fault.Guard(attempt)
+}
+
+// Ending holds what to do when a job does not make what it should.
+type Ending struct {
+	Gone func(ctx context.Context) (bool, error) // reports whether it is no longer wanted
+	Drop func(ctx context.Context) error         // deletes what is stored of it, when it is no longer wanted
+	// Fail records why it will not be made, and deletes what is stored of it.
+	Fail func(ctx context.Context, why error) error
+}
+
+// failTimeout bounds how long it may take to record a failure, also when the service stops.
+const failTimeout = time.Minute
+
+// Of ends a job whose attempt returned err, and returns the error that the queue is to see.
+func (e Ending) Of(ctx context.Context, j job.Job, err error) error {
+	if _, snoozed := errors.AsType[*job.SnoozeError](err); err == nil || snoozed {
+		return err
+	}
+	if gone, unknown := e.Gone(ctx); unknown == nil && gone {
+		return e.Drop(ctx)
+	}
+	if ctx.Err() != nil && !errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
+		return err // stopped: the job is taken up again
+	}
+	if !fault.Permanent(err) && !j.Last() {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), failTimeout)
+	defer cancel()
+	failed := e.Fail(ctx, err)
+	if Absent(failed) {
+		return e.Drop(ctx)
+	}
+	if failed != nil { // the job has to come again for that, whatever was at fault
+		return fmt.Errorf("end what %q has ended: %w", err.Error(), failed)
+	}
+	return err
+}
+
+// Reason returns the messages for the owner of something that could not be made. Errors of the service's own storage
+// are not shown to them: they get otherwise.
+func Reason(err error, otherwise string) []string {
+	if e, ok := errors.AsType[*fault.Error](err); ok && !e.Ours && len(e.Messages) > 0 {
+		return e.Messages
+	}
+	return []string{otherwise + "; the service's log says why"}
+}
+
+// Absent reports whether err says that an asset, or something that belongs to it, was deleted. An object that is
+// missing in the service's own storage does not count.
+func Absent(err error) bool {
+	e, ok := errors.AsType[*fault.Error](err)
+	return ok && e.Kind == fault.NotFound && !e.Ours
+}
+
+// IgnoreAbsent returns nil if err says that an asset or a track was deleted while a job worked on it, else err.
+func IgnoreAbsent(err error) error {
+	if Absent(err) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,224 @@
+// Package speech does the job track.speech: what is said in an audio track becomes a text track. It must never know HTTP serving or SQL. It
+// starts no goroutine.
+package speech
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"millrace/internal/control/asset"
+	"millrace/internal/control/job"
+	"millrace/internal/control/language"
+	"millrace/internal/fault"
+	"millrace/internal/id"
+	"millrace/internal/media/captions"
+	"millrace/internal/media/download"
+	"millrace/internal/media/objectkey"
+	"millrace/internal/media/speech"
+	"millrace/internal/storage/blob"
+	"millrace/internal/worker/attempt"
+)
+
+// FootageSource says what a file is made of.
+type FootageSource interface {
+	Footage(ctx context.Context, a asset.Asset, want download.Want) (download.Footage, error)
+}
+
+// Decoder turns sound into samples; encode.Engine fits.
+type Decoder interface {
+	PCM(ctx context.Context, input func(context.Context, io.Writer) error, output func(context.Context, io.Reader) error) error
+	PCMOfFile(ctx context.Context, path string, output func(context.Context, io.Reader) error) error
+}
+
+// Worker does track.speech.
+type Worker struct {
+	Assets  asset.Work
+	Store   blob.Store
+	Footage FootageSource
+	Decoder Decoder
+	Engines *speech.Engines
+	// Rules are those of an environment.
+	Rules   func(ctx context.Context, env id.Environment) (speech.Rules, error)
+	Most    int    // pieces of one file that are recognised at once; each waits for a processor
+	Scratch string // folder for sound that has to lie in a file; absolute, since ffmpeg has a working folder of its own
+	Now     func() time.Time
+}
+
+const attempts = 8
+
+// Handler is its place in the queue.
+func (w *Worker) Handler() job.Handler {
+	return job.Handler{Kind: asset.JobSpeech, MaxAttempts: attempts, Timeout: 24 * time.Hour, Work: w.work}
+}
+
+func (w *Worker) work(ctx context.Context, j job.Job) error {
+	args, err := job.Decode[asset.TrackArgs](j)
+	if err != nil {
+		return err
+	}
+	a, err := w.Assets.Find(ctx, args.Asset)
+	if attempt.Absent(err) {
+		return w.drop(ctx, asset.Asset{ID: args.Asset, Media: args.Media}, args.Track)
+	}
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(a.Tracks, func(t asset.Track) bool { return t.ID == args.Track })
+	if i < 0 {
+		return w.drop(ctx, a, args.Track)
+	}
+	t := a.Tracks[i]
+	if t.Status != asset.TrackPreparing || t.Speech == nil || a.Index == "" {
+		return nil
+	}
+	return w.ending(a, t).Of(ctx, j, attempt.Run(j, "what is said can't be recognised", func() error { return w.attempt(ctx, a, t) }))
+}
+
+func (w *Worker) attempt(ctx context.Context, a asset.Asset, t asset.Track) error {
+	rules, err := w.Rules(ctx, a.Environment)
+	if err != nil {
+		return err
+	}
+	engine, err := w.Engines.For(ctx, t.Speech.Language, rules)
+	if none, ok := errors.AsType[*speech.NoEngineError](err); ok && none.Temporary {
+		return fault.Wrap(fault.Unavailable, err, "%s", none.Message)
+	} else if ok {
+		return fault.Wrap(fault.Invalid, err, "%s", none.Message)
+	}
+	if err != nil {
+		return err
+	}
+	said, err := w.recognise(ctx, a, t, engine)
+	if err != nil {
+		return err
+	}
+	d := document(said)
+	t.Object, t.Rendition, t.Duration = key(a, t.ID), string(t.ID), d.End().Seconds()
+	if t.Speech.Language == auto {
+		t.LanguageCode, t.Confidence = undetermined, 0
+		if tag, bad := language.Parse(said.Language); bad == nil {
+			t.LanguageCode, t.Confidence = tag.String(), said.Confidence
+		}
+	}
+	if err := w.Store.Put(ctx, t.Object, bytes.NewReader(d.AppendVTT(nil))); err != nil {
+		return fmt.Errorf("store text track: %w", err)
+	}
+	return w.Assets.TrackReady(ctx, a.ID, t, w.Now())
+}
+
+// auto asks for the language to be found out, and undetermined says that it was not.
+const auto, undetermined = "auto", "und"
+
+// document makes cues of words.
+func document(said speech.Transcript) captions.Document {
+	var c speech.Cues
+	all := append(c.Add(said.Words, 0), c.Flush()...)
+	out := make([]captions.Cue, 0, len(all))
+	for _, cue := range all {
+		out = append(out, captions.Cue{Start: cue.Start, End: cue.End, Text: captions.Escape(cue.Text)})
+	}
+	return captions.New(out)
+}
+
+// recognise reads the sound and has it recognised.
+func (w *Worker) recognise(ctx context.Context, a asset.Asset, t asset.Track, engine speech.Engine) (said speech.Transcript, err error) {
+	batch := speech.Batch{Engine: engine, Most: w.Most, Progress: w.progress(ctx, a, t)}
+	listen := func(ctx context.Context, pcm io.Reader) (bad error) {
+		said, bad = batch.Run(ctx, pcm, speech.Config{Language: t.Speech.Language, Phrases: t.Speech.Phrases, Effort: speech.Thorough})
+		return bad
+	}
+	if t.Speech.Of != "" {
+		return said, w.alternate(ctx, a, t, listen)
+	}
+	f, err := w.Footage.Footage(ctx, a, download.Want{Sound: true})
+	if err != nil {
+		return said, err
+	}
+	if len(f.Renditions) == 0 {
+		return said, fault.New(fault.Invalid, "the asset has no audio")
+	}
+	plan, err := download.Plan(ctx, f.Zero, f.Renditions)
+	if err != nil {
+		return said, fmt.Errorf("plan sound: %w", err)
+	}
+	return said, w.Decoder.PCM(ctx, func(ctx context.Context, in io.Writer) error {
+		_, bad := io.Copy(in, plan.Reader(ctx))
+		return bad // the decoder says what was written
+	}, listen)
+}
+
+// alternate recognises an audio track with a file of its own.
+func (w *Worker) alternate(ctx context.Context, a asset.Asset, t asset.Track, listen func(context.Context, io.Reader) error) (err error) {
+	i := slices.IndexFunc(a.Tracks, func(have asset.Track) bool { return have.ID == t.Speech.Of })
+	if i < 0 || a.Tracks[i].Object == "" {
+		return fault.New(fault.Invalid, "the audio track was deleted")
+	}
+	path, err := w.fetch(ctx, a.Tracks[i].Object, t.ID)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, w.tidy(t.ID)) }()
+	return w.Decoder.PCMOfFile(ctx, path, listen)
+}
+
+// leastStep is by how much, in percent, a track has to get on to be written.
+const leastStep = 2
+
+// progress writes down how much is recognised. That it can't be is no reason to end.
+func (w *Worker) progress(ctx context.Context, a asset.Asset, t asset.Track) func(time.Duration) {
+	reported := 0.0
+	return func(done time.Duration) {
+		if a.Facts.Duration <= 0 {
+			return
+		}
+		percent := min(100*done.Seconds()/a.Facts.Duration, 99)
+		if percent-reported >= leastStep {
+			reported = percent
+			_ = w.Assets.TrackProgress(ctx, a.ID, t.ID, float64(int(percent)), w.Now())
+		}
+	}
+}
+
+// ending errors the track when nothing will be tried again. The asset stays as it is.
+func (w *Worker) ending(a asset.Asset, t asset.Track) attempt.Ending {
+	return attempt.Ending{
+		Gone: func(ctx context.Context) (bool, error) {
+			now, err := w.Assets.Find(ctx, a.ID)
+			gone := !slices.ContainsFunc(now.Tracks, func(have asset.Track) bool { return have.ID == t.ID })
+			return gone, attempt.IgnoreAbsent(err)
+		},
+		Drop: func(ctx context.Context) error { return w.drop(ctx, a, t.ID) },
+		Fail: func(ctx context.Context, err error) error {
+			why := asset.Errors{Type: "generation_failed", Messages: attempt.Reason(err, "what is said could not be recognised")}
+			if err := w.Assets.TrackFailed(ctx, a.ID, t.ID, why, w.Now()); err != nil {
+				return err
+			}
+			return w.drop(ctx, a, t.ID)
+		},
+	}
+}
+
+func key(a asset.Asset, t id.Track) string { return objectkey.Track(a.Media, t, "vtt") }
+
+// drop removes what was stored for a track that is not there, unless other assets use the asset's media.
+func (w *Worker) drop(ctx context.Context, a asset.Asset, t id.Track) error {
+	if a.Media == "" {
+		return nil
+	}
+	users, err := w.Assets.Users(ctx, a.Media)
+	if err != nil {
+		return err
+	}
+	if slices.ContainsFunc(users, func(u asset.Asset) bool { return u.ID != a.ID }) {
+		return nil
+	}
+	if err := w.Store.Delete(ctx, key(a, t)); err != nil {
+		return fmt.Errorf("delete file of track: %w", err)
+	}
+	return nil
+}

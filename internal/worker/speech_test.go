@@ -1,0 +1,168 @@
+package worker_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"millrace/internal/control/asset"
+	"millrace/internal/control/assetopt"
+	"millrace/internal/id"
+	"millrace/internal/media/encode"
+	"millrace/internal/media/speech"
+	"millrace/internal/media/speech/local"
+	speechprocess "millrace/internal/media/speech/worker"
+	"millrace/internal/programtest"
+	workerspeech "millrace/internal/worker/speech"
+)
+
+// asSpeech has this test's program be the process that recognises speech.
+const asSpeech = "speech-worker"
+
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == asSpeech {
+		os.Exit(speechprocess.Main(os.Stdin, os.Stdout, os.Stderr))
+	}
+	os.Exit(m.Run())
+}
+
+// listener is a shop that recognises speech, with the engine of this machine.
+func listener(t *testing.T) *shop {
+	t.Helper()
+	programtest.Speech(t)
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newShop(t, time.Minute)
+	engine := local.New(local.Options{
+		Program: self, Args: []string{asSpeech}, Budget: budget,
+		Limits: encode.Limits{CPU: time.Hour}, // the race detector's memory takes terabytes of the address space
+	})
+	w := &workerspeech.Worker{
+		Assets: s.Service, Store: s.store, Footage: s.footage, Decoder: newEngine(t, 0), Most: 2, Scratch: s.scratch, Now: s.now,
+		Engines: &speech.Engines{All: []speech.Engine{engine}, Now: time.Now},
+		Rules:   func(context.Context, id.Environment) (speech.Rules, error) { return nil, nil },
+	}
+	s.handle[asset.JobSpeech] = w.Handler()
+	return s
+}
+
+// polyglot is an engine that finds out the language: it hears one word in each.
+type polyglot struct {
+	speech.Engine
+
+	language   string
+	confidence float64
+}
+
+func (p *polyglot) Name() string                         { return "polyglot" }
+func (p *polyglot) Probe(context.Context) error          { return nil }
+func (p *polyglot) Abilities() (speech.Abilities, error) { return speech.Abilities{Detects: true}, nil }
+
+func (p *polyglot) Transcribe(_ context.Context, pcm io.Reader, _ speech.Config, emit func(speech.Result) error) error {
+	_, err := io.Copy(io.Discard, pcm)
+	word := speech.Word{Text: "word", End: time.Second}
+	return errors.Join(err, emit(speech.Result{Words: []speech.Word{word}, Language: p.language, Confidence: p.confidence}))
+}
+
+// TestAutoLanguage: a track whose language is to be found out has the language, and a name, that the engine says, how sure it is only where the engine
+// says so, and the language und where it says none.
+func TestAutoLanguage(t *testing.T) {
+	t.Parallel()
+	s, engine := newShop(t, time.Minute), &polyglot{}
+	w := &workerspeech.Worker{
+		Assets: s.Service, Store: s.store, Footage: s.footage, Decoder: newEngine(t, 0), Most: 2, Scratch: s.scratch, Now: s.now,
+		Engines: &speech.Engines{All: []speech.Engine{engine}, Now: time.Now},
+		Rules:   func(context.Context, id.Environment) (speech.Rules, error) { return nil, nil },
+	}
+	s.handle[asset.JobSpeech] = w.Handler()
+	path := programtest.SharedMedia(t, "tone.m4a", "-f", "lavfi", "-i", "sine=duration=2", "-c:a", "aac", "-ar", "48000")
+	for _, tt := range []struct {
+		says           string
+		sure           float64
+		language, name string
+	}{
+		{"ja", 0, "ja", "Japanese"}, {"de", 0.93, "de", "German"}, {"", 0, "und", "Detected language"}, {"zz", 0.5, "und", "Detected language"},
+	} {
+		engine.language, engine.confidence = tt.says, tt.sure
+		a := s.create(assetopt.Input{URL: s.site.offer(filepath.Clean(path)), GeneratedSubtitles: []assetopt.GeneratedSubtitle{{LanguageCode: "auto"}}})
+		s.must(s.work())
+		want := tt.sure
+		if tt.language == "und" {
+			want = 0
+		}
+		if tr := textTrack(t, s.find(a.ID), tt.language); tr.Status != asset.TrackReady || tr.Name != tt.name || tr.Confidence != want {
+			t.Errorf("%q is said: %+v", tt.says, tr)
+		}
+	}
+}
+
+// textTrack is an asset's only text track of a language.
+func textTrack(t *testing.T, a asset.Asset, language string) asset.Track {
+	t.Helper()
+	for _, tr := range a.Tracks {
+		if tr.Type == asset.TextTrack && tr.LanguageCode == language {
+			return tr
+		}
+	}
+	t.Fatalf("no text track in %s: %+v", language, a.Tracks)
+	return asset.Track{}
+}
+
+// TestGeneratedSubtitles: what is said in a file becomes a text track, of the first input and of a track later on; where no engine takes the
+// language, the track says so and the asset stays ready.
+func TestGeneratedSubtitles(t *testing.T) {
+	t.Parallel()
+	s := listener(t)
+	const said = "good morning everyone and welcome to the weekly news program"
+	path := programtest.SharedMedia(t, "spoken.mp4", append(append([]string{"-f", "lavfi", "-i", "testsrc2=size=320x180:rate=25:duration=6"},
+		programtest.SpeechArgs("slt", said)...), "-c:v", "libx264", "-pix_fmt", "yuv420p", "-preset", "ultrafast", "-c:a", "aac", "-ar", "48000")...)
+	a := s.create(assetopt.Input{URL: s.site.offer(filepath.Clean(path)), GeneratedSubtitles: []assetopt.GeneratedSubtitle{
+		{LanguageCode: "en", Passthrough: "mine"}, {LanguageCode: "de"},
+	}})
+	if tr := textTrack(t, s.find(a.ID), "en"); tr.Status != asset.TrackPreparing || tr.TextSource != "generated_vod" || tr.Name != "English" {
+		t.Errorf("at first: %+v", tr)
+	}
+	if err := s.work(); err == nil || !strings.Contains(err.Error(), "language de") {
+		t.Errorf("a language that nobody knows: %v", err)
+	}
+	a = s.find(a.ID)
+	tr := textTrack(t, a, "en")
+	if a.Status != asset.Ready || tr.Status != asset.TrackReady || tr.Passthrough != "mine" || tr.Progress != 0 {
+		t.Fatalf("asset %s, track %+v, errors %+v", a.Status, tr, tr.Errors)
+	}
+	text := string(s.read(tr.Object))
+	for _, word := range []string{"WEBVTT", "morning", "everyone", "weekly", "program"} {
+		if !strings.Contains(text, word) {
+			t.Errorf("no %s in\n%s", word, text)
+		}
+	}
+	if none := textTrack(t, a, "de"); none.Status != asset.TrackErrored || !strings.Contains(strings.Join(none.Errors.Messages, ""), "no speech recognition for the language de") {
+		t.Errorf("track in German: %+v", none)
+	}
+	sound := a.Tracks[0]
+	for _, x := range a.Tracks {
+		if x.Type == asset.AudioTrack {
+			sound = x
+		}
+	}
+	made, err := s.GenerateTracks(s.ctx(), env, a.ID, sound.ID, []assetopt.GeneratedSubtitle{{Name: "Again"}}, s.now())
+	if err != nil || len(made) != 1 || made[0].Status != asset.TrackPreparing {
+		t.Fatalf("%+v, %v", made, err)
+	}
+	s.must(s.work())
+	for _, x := range s.find(a.ID).Tracks {
+		if x.ID == made[0].ID && (x.Status != asset.TrackReady || string(s.read(x.Object)) != text) {
+			t.Errorf("again: %+v", x)
+		}
+	}
+	if _, err = s.GenerateTracks(s.ctx(), env, a.ID, tr.ID, []assetopt.GeneratedSubtitle{{Name: "X"}}, s.now()); err == nil {
+		t.Error("subtitles of subtitles")
+	}
+}

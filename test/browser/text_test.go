@@ -1,0 +1,98 @@
+package browser_test
+
+import (
+	"log/slog"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"millrace/internal/media/playback"
+	"millrace/test/browser"
+)
+
+// TestTextOverReconnect: what a live text rendition says is shown in the second that it is about: to one who has watched from the recording's
+// first second on, behind a reconnect of the encoder as well, and rewound to before it.
+func TestTextOverReconnect(t *testing.T) {
+	c, err := clips()
+	made(t, err)
+	s := newStream(t, c[0], 12*time.Second, 6*time.Second, speak)
+	url, _ := host(t, playback.New(playback.Options{Source: s, Logger: slog.New(slog.DiscardHandler)}))
+	p := browser.Start(t).Open(t, url)
+	p.FirstPicture(t, patience)
+	p.Until(t, "offers text", patience, func(p browser.Probe) bool { return slices.Equal(p.SubtitleTracks, []string{"Seconds"}) })
+	p.Select(t, "#subtitles", "Seconds")
+	const zero = 7 * 2                      // the player's time of the recording's first picture: as many gaps as Mode.Leading says are in front of it
+	for _, from := range []float64{0, 22} { // before and behind the reconnect
+		p.Until(t, "says the second that is shown", patience, func(v browser.Probe) bool {
+			return v.Time-zero > from && saysSecond(v, v.Time-zero)
+		})
+	}
+	p.Seek(t, zero+14)
+	p.Until(t, "says it, rewound", patience, func(v browser.Probe) bool {
+		return v.Time-zero > 13 && v.Time-zero < 18 && saysSecond(v, v.Time-zero)
+	})
+}
+
+// TestTextAheadOfMedia: text that a player has loaded further ahead than the media, over a stretch in which nobody speaks, is shown at its time, and
+// what comes behind it too.
+func TestTextAheadOfMedia(t *testing.T) {
+	p, slow := silentStretch(t)
+	p.Until(t, "has played what there is", patience, func(v browser.Probe) bool { return v.Time > 7.5 })
+	slow()
+	for _, from := range []float64{13, 20} {
+		p.Until(t, "says the second that is shown", patience, func(v browser.Probe) bool { return v.Time > from && saysSecond(v, v.Time) })
+	}
+}
+
+// TestSeekWhileTextWaits: who seeks while text waits for media, to where media is known already, is shown the text there.
+func TestSeekWhileTextWaits(t *testing.T) {
+	p, slow := silentStretch(t)
+	defer slow()
+	for _, to := range []float64{16, 1, 18} {
+		p.Seek(t, to)
+		p.Until(t, "says the second that was sought", patience, func(v browser.Probe) bool { return v.Time >= to && v.Time < to+3 && saysSecond(v, v.Time) })
+		if to == 1 {
+			p.Until(t, "has played what there is", patience, func(v browser.Probe) bool { return v.Time > 7.5 })
+		}
+	}
+}
+
+// silentStretch is a page that plays a recording from its beginning. Its encoder reconnected after 8 and 12 seconds, and nobody speaks between. The
+// media between comes only after slow.
+func silentStretch(t *testing.T) (p *browser.Page, slow func()) {
+	t.Helper()
+	c, err := clips()
+	made(t, err)
+	s := newStream(t, c[0], 26*time.Second, 0, func(s *stream) {
+		s.breaks = []time.Duration{8 * time.Second, 12 * time.Second}
+		s.speakBut(7, 13)
+	})
+	s.end()
+	s.edge.Close()
+	held := make(chan struct{})
+	media := playback.New(playback.Options{Source: s, Logger: slog.New(slog.DiscardHandler)})
+	url, _ := host(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/v/11.m4s") { // the first one of the silent stretch
+			<-held
+		}
+		media.ServeHTTP(w, r)
+	}))
+	slow = sync.OnceFunc(func() { close(held) })
+	t.Cleanup(slow)
+	p = browser.Start(t).Open(t, url)
+	p.FirstPicture(t, patience)
+	p.Until(t, "offers text", patience, func(p browser.Probe) bool { return slices.Equal(p.SubtitleTracks, []string{"Seconds"}) })
+	p.Select(t, "#subtitles", "Seconds")
+	p.Until(t, "says the second that is shown", patience, func(v browser.Probe) bool { return saysSecond(v, v.Time) })
+	return p, slow
+}
+
+// saysSecond reports whether a page shows the text of a second, and no other.
+func saysSecond(v browser.Probe, second float64) bool {
+	return slices.ContainsFunc(v.TextTracks, func(x browser.TextTrack) bool {
+		return x.Mode == "showing" && slices.Equal(x.Active, []string{saying(int(second))})
+	})
+}
