@@ -25,6 +25,10 @@ S3 := bin/tools/versitygw-$(S3_VERSION)-$(GOVERSION)
 MEDIAMTX_VERSION := $(shell awk '$$1 == "require" && $$2 == "github.com/bluenviron/mediamtx" {print $$3}' tools/peer/go.mod)
 MEDIAMTX := bin/tools/mediamtx-$(MEDIAMTX_VERSION)-$(GOVERSION)
 
+# How tests are run with everything that they need; what that is, ready prepares.
+TESTRUN = PATH="$$PATH:$$(dirname "$$(test/bench/peers/nginx.sh bin/tools/nginx)")" MILLRACE_TEST_BINARY="$(CURDIR)/bin/millrace" \
+	bin/testrun -services -require -versitygw "$(CURDIR)/$(S3)"
+
 .PHONY: help
 help: ## list the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -36,13 +40,24 @@ demo: ## run the whole service with a live encoder, from nothing (Ctrl-C ends it
 	@exec bin/millrace demo $(ARGS)
 
 .PHONY: test
-test: build bin/testrun $(S3) ## run every test: unit, both storage pairs, end to end, browser, some fuzzing
+test: ready ## run every test: units, both storage pairs, end to end, in a browser
+	@$(TESTRUN) -all -again 3
+
+.PHONY: race
+race: ready ## run every unit test that has goroutines or locks with the race detector
+	@$(TESTRUN) -units -race
+
+.PHONY: test-long
+test-long: ready ## everything that make test and make race run, then some fuzzing
+	@$(TESTRUN) -all -race -fuzz $(NETFUZZTIME)
+
+.PHONY: ready
+ready: build bin/testrun $(S3)
 	@scripts/install-packages.sh ffmpeg speech postgresql chromium node gstreamer pebble srt
 	@scripts/install-playwright.sh
+	@test/bench/peers/nginx.sh bin/tools/nginx >/dev/null
 	@size="$$(stat -c %s bin/millrace)"; if [ "$$size" -gt $(MOST_BYTES) ]; then \
 		echo "bin/millrace has $$size bytes, more than $(MOST_BYTES): go version -m shows what was linked in"; exit 1; fi
-	@nginx="$$(test/bench/peers/nginx.sh bin/tools/nginx)" && PATH="$$PATH:$$(dirname "$$nginx")" \
-		MILLRACE_TEST_BINARY="$(CURDIR)/bin/millrace" bin/testrun -services -require -versitygw "$(CURDIR)/$(S3)" -all -fuzz $(NETFUZZTIME)
 
 .PHONY: check
 check: bin/testrun $(LINT) ## quick checks before a commit: format, lint (go vet is part of it), layers, unit tests with -race

@@ -94,6 +94,31 @@ func changedPackages(list []pack, files []string) map[string]change {
 	return changed
 }
 
+// changedHere are the packages that -all runs with the race detector though -race is not given: those that differ from
+// where this branch left origin's. On that branch itself these are the ones with changes that are not committed.
+func (o options) changedHere(ctx context.Context, list []pack) (map[string]change, error) {
+	if !o.all || o.race {
+		return nil, nil //nolint:nilnil // none
+	}
+	base := o.base
+	if base == "" {
+		var err error
+		if base, err = forkPoint(ctx); err != nil {
+			return nil, nil //nolint:nilnil,nilerr // a checkout that came from nowhere: nothing to differ from
+		}
+	}
+	files, err := changedFiles(ctx, base)
+	if err != nil {
+		return nil, err
+	}
+	return changedPackages(list, files), nil
+}
+
+// forkPoint is where this branch left origin's.
+func forkPoint(ctx context.Context) (string, error) {
+	return git(ctx, "merge-base", "HEAD", "origin/HEAD")
+}
+
 // defaultBase is where this branch left the one it came from; on that branch itself, the newest commit that is a day older than the last.
 // It is empty where there is no history.
 func defaultBase(ctx context.Context) string {
@@ -101,7 +126,7 @@ func defaultBase(ctx context.Context) string {
 	if err != nil {
 		return ""
 	}
-	base, err := git(ctx, "merge-base", "HEAD", "origin/HEAD")
+	base, err := forkPoint(ctx)
 	if err == nil && base != head {
 		return base
 	}

@@ -185,7 +185,7 @@ func (r *report) fuzzed(f fuzzed) {
 	name := short(f.pkg) + " " + f.name
 	if f.failed {
 		r.failed++
-		r.failures = append(r.failures, failure{name + " (fuzzing)", f.output})
+		r.failures = append(r.failures, failure{name: name + " (fuzzing)", output: f.output})
 		fmt.Fprintf(r.out, "FAIL  %s, fuzzed for %.0fs\n", name, f.took.Seconds())
 		return
 	}

@@ -28,6 +28,7 @@ type options struct {
 	timeout           time.Duration
 	fuzz              time.Duration // for each target that is chosen; 0: none
 	base              string
+	again             int // how many tests that failed at the machine's pace may be run once more
 	packages          []string
 }
 
@@ -45,8 +46,10 @@ func parse(args []string, out io.Writer) (options, error) {
 	f := flag.NewFlagSet("testrun", flag.ContinueOnError)
 	f.SetOutput(out)
 	f.BoolVar(&o.units, "units", false, "every package but the end-to-end and browser tests")
-	f.BoolVar(&o.all, "all", false, "every package: units, those that are concurrent with -race, then end to end and browser without")
-	f.BoolVar(&o.race, "race", false, "with the race detector; with -units only the packages that start goroutines or hold locks")
+	f.BoolVar(&o.all, "all", false, "every package: units, then end to end and browser; with the race detector the "+
+		"units that are concurrent and differ from where this branch left origin's")
+	f.BoolVar(&o.race, "race", false, "with the race detector; with -units and -all only the units that start goroutines or "+
+		"hold locks")
 	f.BoolVar(&o.short, "short", false, "go test -short")
 	f.BoolVar(&o.once, "count1", false, "run again what is cached (end-to-end and browser tests always are)")
 	f.BoolVar(&o.services, "services", false, "start PostgreSQL and S3, named by MILLRACE_TEST_POSTGRES and MILLRACE_TEST_S3")
@@ -54,8 +57,11 @@ func parse(args []string, out io.Writer) (options, error) {
 	f.StringVar(&o.versitygw, "versitygw", "", "path of the S3 server's binary")
 	f.StringVar(&o.run, "run", "", "go test -run")
 	f.DurationVar(&o.timeout, "timeout", 40*time.Minute, "go test -timeout, for each package")
+	f.IntVar(&o.again, "again", 0, "how many end-to-end and browser tests that failed are run once more, alone; what passes "+
+		"then is called flaky and fails nothing. If more have failed, none is run again")
 	f.DurationVar(&o.fuzz, "fuzz", 0, "how long to fuzz each target that faces the network and has changed, and four others")
-	f.StringVar(&o.base, "base", "", "the commit since which a target has changed (default: where this branch left origin's, or a day ago)")
+	f.StringVar(&o.base, "base", "", "the commit since which a package has changed (default: where this branch left "+
+		"origin's; for -fuzz on that branch itself, a day ago)")
 	if err := f.Parse(args); err != nil {
 		return o, err
 	}
@@ -108,12 +114,15 @@ func runAll(ctx context.Context, o options, r *report) error {
 			return nil
 		}
 		begin := time.Now()
+		r.pace = p.pace
 		processor, failed := p.goTest(ctx, env, r)
+		r.pace = false
 		r.spent(p.name, time.Since(begin), processor)
 		if failed != nil {
 			return failed
 		}
 	}
+	o.runAgain(ctx, env, r)
 	if o.fuzz == 0 {
 		return nil
 	}

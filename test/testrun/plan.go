@@ -19,6 +19,7 @@ type phase struct {
 	name     string
 	args     []string
 	packages []string
+	pace     bool // what its tests see depends on the machine's pace: what fails may be run once more
 }
 
 // isSlow reports whether a folder's tests start the real binary, encoders and browsers: they run after the others and without the race
@@ -38,18 +39,26 @@ func plan(ctx context.Context, o options) ([]phase, error) {
 	if err != nil {
 		return nil, err
 	}
+	changed, err := o.changedHere(ctx, list)
+	if err != nil {
+		return nil, err
+	}
+	return o.phases(list, changed), nil
+}
+
+// phases sorts packages into go test commands; those that have changed are run with the race detector.
+func (o options) phases(list []pack, changed map[string]change) (phases []phase) {
 	var raced, plain, slow []string
 	for _, p := range list {
 		switch {
 		case isSlow(p.path):
 			slow = append(slow, p.path)
-		case (o.race || o.all) && p.concurrent && !strings.HasPrefix(p.path, "millrace/test/"): // the product's, not those that look at it
+		case p.canRace() && (o.race || changed[p.path] != 0):
 			raced = append(raced, p.path)
 		default:
 			plain = append(plain, p.path)
 		}
 	}
-	var phases []phase
 	add := func(name string, packages []string, args ...string) {
 		if len(packages) > 0 {
 			phases = append(phases, phase{name: name, args: args, packages: packages})
@@ -60,9 +69,10 @@ func plan(ctx context.Context, o options) ([]phase, error) {
 	if o.all {
 		for _, p := range slow { // one after the other: how players behave depends on what else the machine does
 			add(short(p), []string{p}, o.goTestArgs(false, true)...)
+			phases[len(phases)-1].pace = true
 		}
 	}
-	return phases, nil
+	return phases
 }
 
 func (o options) goTestArgs(race, fresh bool) []string {
@@ -93,6 +103,9 @@ type pack struct {
 	concurrent bool     // it or its tests start goroutines or hold locks
 	deps       []string // import paths, of ours and others
 }
+
+// canRace reports whether the race detector has something to look at: the product, not what looks at it.
+func (p pack) canRace() bool { return p.concurrent && !strings.HasPrefix(p.path, "millrace/test/") }
 
 // packages lists all packages of the module.
 func packages(ctx context.Context) ([]pack, error) {

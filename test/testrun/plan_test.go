@@ -9,31 +9,51 @@ import (
 
 func TestPlan(t *testing.T) {
 	t.Parallel()
-	phases, err := plan(t.Context(), options{all: true})
+	list, err := packages(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	for pkg, want := range map[string]struct {
-		phase int
-		race  bool
-		fresh bool
+	const (
+		h264, window           = "millrace/internal/media/codec/h264", "millrace/internal/media/window"
+		checker, browsers, e2e = "millrace/test/hlscheck", "millrace/test/browser", "millrace/test/e2e"
+	)
+	type place struct {
+		phase             int
+		race, fresh, pace bool
+	}
+	for name, tt := range map[string]struct {
+		options options
+		changed map[string]change
+		want    map[string]place
 	}{
-		"millrace/internal/media/codec/h264": {phase: 0},
-		"millrace/internal/media/window":     {phase: 1, race: true},
-		"millrace/test/hlscheck":             {phase: 0},
-		"millrace/test/browser":              {phase: 2, fresh: true},
-		"millrace/test/e2e":                  {phase: 3, fresh: true},
+		"nothing has changed": {options: options{all: true}, want: map[string]place{
+			h264: {}, window: {}, checker: {},
+			browsers: {phase: 1, fresh: true, pace: true}, e2e: {phase: 2, fresh: true, pace: true},
+		}},
+		"something has changed": {
+			options: options{all: true},
+			changed: map[string]change{window: tests, h264: code, checker: code},
+			want:    map[string]place{h264: {}, checker: {}, window: {phase: 1, race: true}},
+		},
+		"with -race": {options: options{all: true, race: true}, want: map[string]place{
+			h264: {}, window: {phase: 1, race: true}, e2e: {phase: 3, fresh: true, pace: true},
+		}},
+		"units with -race": {options: options{units: true, race: true}, want: map[string]place{
+			h264: {}, window: {phase: 1, race: true}, e2e: {phase: -1},
+		}},
 	} {
-		i := slices.IndexFunc(phases, func(p phase) bool { return slices.Contains(p.packages, pkg) })
-		if i != want.phase {
-			t.Errorf("%s is in phase %d, want %d", pkg, i, want.phase)
-			continue
-		}
-		if race := slices.Contains(phases[i].args, "-race"); race != want.race {
-			t.Errorf("%s: with -race %t", pkg, race)
-		}
-		if fresh := slices.Contains(phases[i].args, "-count=1"); fresh != want.fresh {
-			t.Errorf("%s: -count=1 %t", pkg, fresh)
+		phases := tt.options.phases(list, tt.changed)
+		for pkg, want := range tt.want {
+			holds := func(p phase) bool { return slices.Contains(p.packages, pkg) }
+			got := place{phase: slices.IndexFunc(phases, holds)}
+			if got.phase >= 0 {
+				p := phases[got.phase]
+				got.race, got.fresh = slices.Contains(p.args, "-race"), slices.Contains(p.args, "-count=1")
+				got.pace = p.pace
+			}
+			if got != want {
+				t.Errorf("%s: %s is at %+v, want %+v", name, pkg, got, want)
+			}
 		}
 	}
 }

@@ -33,6 +33,8 @@ type report struct {
 	packages map[string]*pkg
 	builds   map[string]*strings.Builder // output of the compiler, by import path
 	failures []failure
+	flaky    []failure // failed, and passed when run again
+	pace     bool      // the tests that run now depend on the machine's pace: what fails may be run again
 	skips    []string
 	tests    []timing // tests without subtests
 	phases   []spending
@@ -59,6 +61,7 @@ type pkg struct {
 	output                  strings.Builder // outside any test: panics, leaks, exit codes
 	races                   strings.Builder // what the race detector says, in the middle of whichever test
 	racing, raceReported    bool
+	panicked                bool // what had not run yet has not run
 	passed, failed, skipped int
 	cached                  bool // nothing that it depends on has changed since it passed
 }
@@ -70,7 +73,13 @@ type test struct {
 	done     bool
 }
 
-type failure struct{ name, output string }
+type failure struct {
+	name, output string
+	pkg, test    string // of a test
+	again        bool   // it may be run once more
+}
+
+const neverEnded = "(never ended)\n"
 
 // maxOutput bounds what one failure prints; its end is what matters.
 const maxOutput = 64 << 10
@@ -125,6 +134,7 @@ func (r *report) event(e event) {
 	}
 	if e.Action == "output" {
 		p.race(e.Output)
+		p.panicked = p.panicked || strings.HasPrefix(e.Output, "panic: ")
 	}
 	if e.Test == "" {
 		switch e.Action {
@@ -196,7 +206,11 @@ func (r *report) endTest(p *pkg, e event) {
 		}
 		if leaf || t.failed == 0 {
 			p.failed++
-			r.failures = append(r.failures, failure{short(e.Package) + " " + e.Test, t.output.String()})
+			out := t.output.String()
+			r.failures = append(r.failures, failure{
+				name: short(e.Package) + " " + e.Test, output: out, pkg: e.Package, test: e.Test,
+				again: r.pace && !strings.HasSuffix(out, neverEnded),
+			})
 			fmt.Fprintf(r.out, "FAIL  %s %s\n", short(e.Package), e.Test)
 			for _, line := range append(said(t.output.String()), p.firstRace()...) {
 				fmt.Fprintf(r.out, "      %s\n", line)
@@ -223,7 +237,7 @@ func (r *report) endPackage(name string, e event) {
 	}
 	for _, n := range slices.Sorted(maps.Keys(p.tests)) {
 		if !p.tests[n].done && p.tests[n].children == 0 { // it never said how it ended: a panic, a timeout, an exit
-			p.tests[n].output.WriteString("(never ended)\n")
+			p.tests[n].output.WriteString(neverEnded)
 			r.endTest(p, event{Action: "fail", Package: name, Test: n})
 		}
 	}
@@ -233,13 +247,16 @@ func (r *report) endPackage(name string, e event) {
 		if b := r.builds[e.FailedBuild]; b != nil {
 			out = b.String() + out
 		}
-		r.failures = append(r.failures, failure{short(name), out})
+		r.failures = append(r.failures, failure{name: short(name), output: out})
 		fmt.Fprintf(r.out, "FAIL  %s\n", short(name))
 	} else if e.Action == "fail" && strings.Contains(p.output.String(), "panic:") {
-		r.failures = append(r.failures, failure{short(name) + " (panic)", p.output.String()})
+		r.failures = append(r.failures, failure{name: short(name) + " (panic)", output: p.output.String()})
+	}
+	if e.Action == "fail" && (p.races.Len() > 0 || p.panicked) {
+		r.noneAgain(name)
 	}
 	if e.Action == "fail" && p.races.Len() > 0 { // it belongs to no test: those that ran at that moment have failed
-		r.failures = append(r.failures, failure{short(name) + " (data race)", p.races.String()})
+		r.failures = append(r.failures, failure{name: short(name) + " (data race)", output: p.races.String()})
 	}
 	r.passed, r.failed, r.skipped = r.passed+p.passed, r.failed+p.failed, r.skipped+p.skipped
 	if p.passed+p.failed+p.skipped == 0 {
@@ -259,7 +276,7 @@ func (r *report) endPackage(name string, e event) {
 // fail counts a failure that belongs to no test.
 func (r *report) fail(name, output string) {
 	r.failed++
-	r.failures = append(r.failures, failure{name, output})
+	r.failures = append(r.failures, failure{name: name, output: output})
 }
 
 // spent notes how long a phase of the run took, and how much of the processors.
@@ -289,12 +306,9 @@ func (r *report) times() {
 
 // close prints the failures and the closing line, and returns the exit code. With strict, a skipped test is a failed run.
 func (r *report) close(strict bool) int {
+	r.printFlaky()
 	for _, f := range r.failures {
-		out := strings.TrimRight(f.output, "\n")
-		if len(out) > maxOutput {
-			out = "…" + out[len(out)-maxOutput:]
-		}
-		fmt.Fprintf(r.out, "\n--- FAIL %s\n    %s\n", f.name, strings.ReplaceAll(out, "\n", "\n    "))
+		fmt.Fprintf(r.out, "\n--- FAIL %s\n    %s\n", f.name, indented(f.output))
 	}
 	if len(r.skips) > 0 {
 		fmt.Fprintf(r.out, "\nskipped:\n")
@@ -315,11 +329,21 @@ func (r *report) close(strict bool) int {
 			fmt.Fprintf(r.out, "  %s\n", f.name)
 		}
 	}
+	r.nameFlaky()
 	fmt.Fprintf(r.out, "\n%s\n", counts(r.passed, r.failed, r.skipped))
 	if r.failed > 0 || r.passed == 0 || strict && r.skipped > 0 {
 		return 1
 	}
 	return 0
+}
+
+// indented is the end of an output, set in.
+func indented(out string) string {
+	out = strings.TrimRight(out, "\n")
+	if len(out) > maxOutput {
+		out = "…" + out[len(out)-maxOutput:]
+	}
+	return strings.ReplaceAll(out, "\n", "\n    ")
 }
 
 // stderr takes what the go command says outside its events.
