@@ -12,6 +12,7 @@ import (
 	"millrace/internal/media/playback"
 	"millrace/internal/web/watch"
 	"millrace/test/browser"
+	"millrace/test/origin"
 )
 
 // The versions are those of driver/package.json, and of the watch page.
@@ -191,5 +192,24 @@ func TestPlayersOverABreak(t *testing.T) {
 	}
 	if t.Failed() {
 		t.Logf("%+v", p.Log(t))
+	}
+}
+
+// TestPlayersOverCuts has the encoder reconnect after pictures that lie everywhere in a group and in its B-frames, again
+// and again: nowhere is there a hole in what the players with hls.js have buffered, not even of one picture.
+func TestPlayersOverCuts(t *testing.T) {
+	c, err := clips()
+	made(t, err)
+	s := newStream(t, c[0], 20*time.Second, 0, func(s *stream) {
+		pictures := 26*origin.FrameRate - 1
+		for n := range 16 {
+			s.cuts = append(s.cuts, time.Duration(pictures)*time.Second/origin.FrameRate+time.Millisecond)
+			pictures = 16 + 4*n + n%4
+		}
+	})
+	p := players(t, browser.Start(t), s, "hls", "mux")
+	for _, x := range await(t, p, "play over all", func(x player) bool { return x.Played >= 30 }) {
+		t.Logf("%+v", x)
+		x.unharmed(t)
 	}
 }

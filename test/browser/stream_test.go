@@ -37,6 +37,7 @@ type stream struct {
 	long    time.Duration // of the file
 
 	breaks []time.Duration // when the encoder reconnected before the test began, since the stream began
+	cuts   []time.Duration // after which time of its own each publication is cut off, and another begins at once
 
 	writer *slate.Writer
 	cutter *packager.Packager
@@ -76,7 +77,10 @@ func newStream(t testing.TB, clip origin.Clip, age, breakAfter time.Duration, be
 	}
 	s.send(time.Now())
 	stop := make(chan struct{})
-	go s.run(stop, time.Now().Add(breakAfter), breakAfter > 0)
+	if breakAfter > 0 {
+		s.cuts = append(s.cuts, age+breakAfter)
+	}
+	go s.run(stop)
 	s.end = sync.OnceFunc(func() { close(stop); <-s.over })
 	t.Cleanup(s.end)
 	return s
@@ -105,7 +109,7 @@ func (s *stream) speakBut(silent, until int) {
 func saying(second int) string { return fmt.Sprintf("it is second %d.", second) }
 
 // run sends what is live.
-func (s *stream) run(stop chan struct{}, breaks time.Time, breaking bool) {
+func (s *stream) run(stop chan struct{}) {
 	defer close(s.over)
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
@@ -114,9 +118,11 @@ func (s *stream) run(stop chan struct{}, breaks time.Time, breaking bool) {
 		case <-stop:
 			return
 		case now := <-tick.C:
-			if breaking && now.After(breaks) {
-				breaking = false
-				s.reconnect(now)
+			for len(s.cuts) > 0 && !s.zero.Add(s.cuts[0]).After(now) {
+				at := s.zero.Add(s.cuts[0])
+				s.send(at)
+				s.cuts = s.cuts[1:]
+				s.reconnect(at)
 			}
 			s.send(now)
 		}
