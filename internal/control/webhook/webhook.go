@@ -50,9 +50,10 @@ const (
 	Timeout = 5 * time.Second
 	// KeptBody is how much of a response is kept, in bytes.
 	KeptBody = 1 << 10
-	// KeptHeaders is how many headers of a response are kept, and KeptHeaderBytes how long their names and values are
-	// together.
-	KeptHeaders, KeptHeaderBytes = 32, 2 << 10
+	// KeptHeaders is how many headers of a response are kept.
+	KeptHeaders = 32
+	// KeptHeaderBytes is how long the names and values of these headers are together.
+	KeptHeaderBytes = 2 << 10
 
 	firstDelay, longestDelay = 5 * time.Second, time.Hour
 )

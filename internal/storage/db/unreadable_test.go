@@ -51,8 +51,10 @@ func unreadableLists(d *db.DB, public *rsa.PublicKey) []unreadableList {
 	stored := usage.Query{From: hour, To: hour.Add(time.Hour), Page: 1, Limit: 10}
 	return []unreadableList{
 		{"webhook", func(ctx context.Context, key string) error {
-			return d.InsertWebhook(ctx, webhook.Webhook{ID: id.Webhook(key), Environment: "env",
-				Address: "https://" + key, Secret: "s", OldSecret: "t"}, 10)
+			return d.InsertWebhook(ctx, webhook.Webhook{
+				ID: id.Webhook(key), Environment: "env",
+				Address: "https://" + key, Secret: "s", OldSecret: "t",
+			}, 10)
 		}, []spoilt{{"webhooks", "secret"}, {"webhooks", "old_secret"}, {"webhooks", "event_types"}}, func(ctx context.Context) ([]string, error) {
 			all, err := d.Webhooks(ctx, "env", 1, 10)
 			return keysOf(all, err, func(w webhook.Webhook) string { return string(w.ID) })
@@ -72,8 +74,10 @@ func unreadableLists(d *db.DB, public *rsa.PublicKey) []unreadableList {
 			return keysOf(all, err, func(s live.Stream) string { return string(s.ID) })
 		}},
 		{"asset", func(ctx context.Context, key string) error {
-			a := asset.Asset{ID: id.Asset(key), Environment: "env", Status: asset.Ready,
-				Tracks: []asset.Track{{ID: id.Track(key), Asset: id.Asset(key)}}}
+			a := asset.Asset{
+				ID: id.Asset(key), Environment: "env", Status: asset.Ready,
+				Tracks: []asset.Track{{ID: id.Track(key), Asset: id.Asset(key)}},
+			}
 			return d.Assets().Insert(ctx, asset.Change{Asset: a, Tracks: a.Tracks})
 		}, []spoilt{{"assets", "document"}, {"tracks", "document"}, {"tracks", "speech"}}, func(ctx context.Context) ([]string, error) {
 			all, _, err := d.Assets().List(ctx, "env", asset.ListQuery{Page: 1, Limit: 10})
@@ -93,8 +97,10 @@ func unreadableLists(d *db.DB, public *rsa.PublicKey) []unreadableList {
 			return keysOf(all, err, func(k signing.Key) string { return string(k.ID) })
 		}},
 		{"playback restriction", func(ctx context.Context, key string) error {
-			return d.Restrictions().Insert(ctx, restriction.Restriction{ID: id.PlaybackRestriction(key),
-				Environment: "env"}, 10)
+			return d.Restrictions().Insert(ctx, restriction.Restriction{
+				ID:          id.PlaybackRestriction(key),
+				Environment: "env",
+			}, 10)
 		}, []spoilt{{"playback_restrictions", "referrer"}, {"playback_restrictions", "user_agent"}}, func(ctx context.Context) ([]string, error) {
 			all, err := d.Restrictions().List(ctx, "env", 1, 10)
 			return keysOf(all, err, func(r restriction.Restriction) string { return string(r.ID) })
@@ -114,8 +120,10 @@ func unreadableLists(d *db.DB, public *rsa.PublicKey) []unreadableList {
 			return keysOf(all, err, func(v vocabulary.Vocabulary) string { return string(v.ID) })
 		}},
 		{"token", func(ctx context.Context, key string) error {
-			return d.Access().InsertToken(ctx, access.Token{ID: id.Token(key), Environment: "env", Name: key,
-				Hash: []byte(key)}, 10)
+			return d.Access().InsertToken(ctx, access.Token{
+				ID: id.Token(key), Environment: "env", Name: key,
+				Hash: []byte(key),
+			}, 10)
 		}, []spoilt{{"tokens", "permissions"}}, func(ctx context.Context) ([]string, error) {
 			all, err := d.Access().TokensOf(ctx, "env", 1, 10)
 			return keysOf(all, err, func(v access.Token) string { return string(v.ID) })
@@ -130,8 +138,10 @@ func TestUnreadableRows(t *testing.T) {
 	must(t, err)
 	dbtest.Each(t, func(t *testing.T, url string) {
 		var log bytes.Buffer
-		d, err := db.Open(t.Context(), db.Options{URL: url, MasterKey: masterkey.Of(masterkey.Key{}),
-			Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		d, err := db.Open(t.Context(), db.Options{
+			URL: url, MasterKey: masterkey.Of(masterkey.Key{}),
+			Logger: slog.New(slog.NewTextHandler(&log, nil)),
+		})
 		must(t, err)
 		t.Cleanup(func() { must(t, d.Close()) })
 		must(t, d.Access().InsertEnvironment(t.Context(), access.Environment{ID: "env", Name: "env"}, 10))

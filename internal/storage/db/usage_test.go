@@ -102,8 +102,10 @@ func TestUsageOfDays(t *testing.T) {
 		const hours = 4 * 24
 		sums := map[id.Asset]*[hours + 1]float64{"a": {}, "b": {}, "c": {}} // before each hour
 		for i := range hours {
-			at, seconds := begin.Add(time.Duration(i)*time.Hour), map[id.Asset]float64{"a": float64(1 + i),
-				"b": float64(i % 7), "c": 0}
+			at, seconds := begin.Add(time.Duration(i)*time.Hour), map[id.Asset]float64{
+				"a": float64(1 + i),
+				"b": float64(i % 7), "c": 0,
+			}
 			if i == 30 { // an asset that was watched in one hour alone
 				seconds["c"] = 1000
 			}
@@ -122,8 +124,10 @@ func TestUsageOfDays(t *testing.T) {
 						want[a] = s
 					}
 				}
-				q := usage.Query{From: begin.Add(time.Duration(from) * time.Hour),
-					To: begin.Add(time.Duration(to) * time.Hour), Page: 1, Limit: 10}
+				q := usage.Query{
+					From: begin.Add(time.Duration(from) * time.Hour),
+					To:   begin.Add(time.Duration(to) * time.Hour), Page: 1, Limit: 10,
+				}
 				page, total, err := d.Usage().Reports(t.Context(), "env", q)
 				must(t, err)
 				got := map[id.Asset]float64{}
@@ -162,8 +166,10 @@ func TestMigrateUsageDays(t *testing.T) {
 		must(t, d.MigrateTo(t.Context(), 34))
 		for day, want := range []string{"b 276 deleted, a 24 deleted", "b 852 deleted, a 24 deleted"} {
 			from := begin.AddDate(0, 0, day)
-			if got, total := reports(t, d, "env", usage.Query{From: from, To: from.AddDate(0, 0, 1), Page: 1,
-				Limit: 10}); got != want || total != 2 {
+			if got, total := reports(t, d, "env", usage.Query{
+				From: from, To: from.AddDate(0, 0, 1), Page: 1,
+				Limit: 10,
+			}); got != want || total != 2 {
 				t.Errorf("day %d: %q, %d in all", day, got, total)
 			}
 		}
@@ -177,8 +183,10 @@ func TestUsagePlan(t *testing.T) {
 	must(t, d.Usage().Add(t.Context(), hour, []usage.Delivered{delivered("a", "", usage.Seconds{Tier720: 1})}))
 	begin := hour.Truncate(24 * time.Hour)
 	plan, err := d.Plans(func(d *db.DB) error {
-		_, _, err := d.Usage().Reports(t.Context(), "env", usage.Query{From: begin, To: begin.Add(24 * time.Hour),
-			Page: 1, Limit: 10})
+		_, _, err := d.Usage().Reports(t.Context(), "env", usage.Query{
+			From: begin, To: begin.Add(24 * time.Hour),
+			Page: 1, Limit: 10,
+		})
 		return err
 	})
 	must(t, err)

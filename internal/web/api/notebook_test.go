@@ -81,8 +81,10 @@ func (n notedEvents) ListEvents(_ context.Context, q event.Query) ([]event.Event
 
 func (n notedEvents) AttemptsOf(_ context.Context, sequences []int64, most int) (map[int64][]webhook.Attempt, error) {
 	n.note("events.AttemptsOf", sequences, most)
-	return map[int64][]webhook.Attempt{sequences[0]: {{Webhook: "hook1", Number: 3, At: noon,
-		Address: "https://a.example", Status: 204, Duration: time.Second}}}, nil
+	return map[int64][]webhook.Attempt{sequences[0]: {{
+		Webhook: "hook1", Number: 3, At: noon,
+		Address: "https://a.example", Status: 204, Duration: time.Second,
+	}}}, nil
 }
 func (notedEvents) LastEvent(context.Context) (int64, error) { return 7, nil }
 func (notedEvents) News() <-chan struct{}                    { return nil }

@@ -185,10 +185,14 @@ func TestLog(t *testing.T) {
 func TestShownWithoutDetails(t *testing.T) {
 	t.Parallel()
 	for name, shown := range map[string]any{
-		"asset": assetAt("https://video.example.com", asset.Asset{ID: "x", Status: asset.Ready,
-			Tracks: []asset.Track{{ID: "y"}}}),
-		"live": wireLiveStream(live.Stream{ID: "x", State: live.Idle}), "upload": wireUpload(upload.Upload{ID: "x",
-			Status: upload.Waiting}, "https://video.example.com"),
+		"asset": assetAt("https://video.example.com", asset.Asset{
+			ID: "x", Status: asset.Ready,
+			Tracks: []asset.Track{{ID: "y"}},
+		}),
+		"live": wireLiveStream(live.Stream{ID: "x", State: live.Idle}), "upload": wireUpload(upload.Upload{
+			ID:     "x",
+			Status: upload.Waiting,
+		}, "https://video.example.com"),
 		"webhook": wireWebhook(webhook.Webhook{ID: "x"}), "token": wireToken(access.Token{ID: "x"}),
 		"signing key": wireSigningKey(signing.Key{ID: "x"}),
 		"restriction": wireRestriction(restriction.Restriction{ID: "x"}),

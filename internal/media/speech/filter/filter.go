@@ -130,8 +130,8 @@ func (e *Engine) run(
 		Program: e.opt.FFmpeg, Args: slices.Concat(e.opt.Args, args(e.opt.Model, c.Language)), Priority: p,
 		Reads:  []string{e.opt.Model},
 		Limits: encode.Limits{AddressSpace: 16 << 30, CPU: time.Hour, FileSize: 1 << 20},
-		Input: func(_ context.Context, w io.Writer) error {
-			_, err := w.Write(sound)
+		Input: func(_ context.Context, w io.Writer) (err error) {
+			_, err = w.Write(sound)
 			return err //nolint:wrapcheck // a child that takes no more says itself why it ended
 		},
 		Output: func(_ context.Context, r io.Reader) (err error) {

@@ -144,7 +144,7 @@ func noisy(r recognition, decibels float64) recognition {
 			sum += float64(s) * float64(s)
 		}
 		loud := math.Sqrt(sum/float64(len(pcm))) * math.Pow(10, -decibels/20)
-		random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // noise, each time the same
+		random := rand.New(rand.NewPCG(1, 2)) // noise, each time the same
 		out := make([]int16, len(pcm))
 		for i, s := range pcm {
 			out[i] = int16(max(math.MinInt16, min(math.MaxInt16, float64(s)+random.NormFloat64()*loud)))
