@@ -54,10 +54,14 @@ func (t *Tally) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			rest, cancel := context.WithTimeout(context.WithoutCancel(ctx), last)
 			defer cancel()
-			t.carry(rest)
+			if err := t.carry(rest); err != nil {
+				t.late(ctx, err)
+			}
 			return context.Cause(ctx)
 		case <-tick.C:
-			t.carry(ctx)
+			if err := t.carry(ctx); err != nil && ctx.Err() == nil { // else the last one takes it
+				t.late(ctx, err)
+			}
 			if err := t.opt.Share(ctx, t.opt.Now()); err != nil && ctx.Err() == nil {
 				t.opt.Logger.WarnContext(ctx, "other nodes are not told who is watching", "error", err)
 			}
@@ -67,8 +71,13 @@ func (t *Tally) Run(ctx context.Context) error {
 	}
 }
 
+// late says what is not written down.
+func (t *Tally) late(ctx context.Context, err error) {
+	t.opt.Logger.WarnContext(ctx, "delivery usage is not written down yet", "assets", len(t.due), "error", err)
+}
+
 // carry writes down what there is.
-func (t *Tally) carry(ctx context.Context) {
+func (t *Tally) carry(ctx context.Context) error {
 	for a, lengths := range t.opt.Meter.Take() {
 		sum := t.due[a]
 		for tier, d := range lengths {
@@ -77,7 +86,7 @@ func (t *Tally) carry(ctx context.Context) {
 		t.due[a] = sum
 	}
 	if len(t.due) == 0 {
-		return
+		return nil
 	}
 	all := make([]usage.Delivered, 0, len(t.due))
 	for a, lengths := range t.due {
@@ -86,10 +95,10 @@ func (t *Tally) carry(ctx context.Context) {
 		})
 	}
 	if err := t.opt.Usage.Add(ctx, all, t.opt.Now()); err != nil {
-		t.opt.Logger.WarnContext(ctx, "delivery usage is not written down yet", "assets", len(all), "error", err)
-		return
+		return err //nolint:wrapcheck // the log line says what it was about
 	}
 	clear(t.due)
+	return nil
 }
 
 func seconds(l metering.Lengths) usage.Seconds {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -104,6 +105,52 @@ func TestTally(t *testing.T) {
 			t.Errorf("%g seconds after the end, want 31", seconds)
 		}
 	})
+}
+
+// TestStoppedWhileItWrites: what the stop has broken off is written last, and alarms nobody, unless that fails, too.
+func TestStoppedWhileItWrites(t *testing.T) {
+	t.Parallel()
+	for _, away := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			var m metering.Meter
+			var said strings.Builder
+			b := &book{}
+			ctx, stop := context.WithCancel(t.Context())
+			ended := make(chan struct{})
+			go func() {
+				defer close(ended)
+				_ = New(Options{
+					Meter: &m, Usage: slowBook{b}, Share: b.share, Now: time.Now, Logger: slog.New(slog.NewTextHandler(&said, nil)),
+				}).Run(ctx)
+			}()
+			m.Counter(metering.Asset{ID: "film"}).Add(metering.Tier720, 2*time.Second)
+			time.Sleep(every + slow/2)
+			b.leave(away)
+			stop()
+			<-ended
+			if seconds, writes, _ := b.read(); !away && (seconds != 2 || writes != 1) {
+				t.Errorf("%g seconds in %d writes, want 2 in 1", seconds, writes)
+			}
+			if lines := strings.Count(said.String(), "level=WARN"); away != (lines == 1) || lines > 1 {
+				t.Errorf("away %t: %s", away, said.String())
+			}
+		})
+	}
+}
+
+// slow is how long a slowBook takes.
+const slow = time.Second
+
+// slowBook is a book whose writes can be broken off.
+type slowBook struct{ *book }
+
+func (b slowBook) Add(ctx context.Context, all []usage.Delivered, now time.Time) error {
+	select {
+	case <-time.After(slow):
+		return b.book.Add(ctx, all, now)
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // TestPruning looks again soon while there is more, and seldom otherwise.

@@ -40,8 +40,13 @@ func (l quietListener) WaitForNotification(ctx context.Context) (*riverdriver.No
 		ask, stop := context.WithTimeout(ctx, listenFor)
 		n, err := l.Listener.WaitForNotification(ask)
 		stop()
-		if err == nil || ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) {
-			return n, err
+		switch {
+		case err == nil:
+			return n, nil
+		case ctx.Err() != nil: // our own deadline may have passed just before, which River takes for a broken connection
+			return nil, ctx.Err()
+		case !errors.Is(err, context.DeadlineExceeded):
+			return nil, err
 		}
 		t := time.NewTimer(listenEvery)
 		select {
