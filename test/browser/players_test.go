@@ -42,8 +42,8 @@ if (names.includes('shaka')) s.attach(el('shaka')).then(() => s.load(source)).ca
 el('mux').addEventListener('error', (e) => errors.mux.push(String(e.detail && e.detail.message || e.message || e.type)));
 if (names.includes('mux')) el('mux').src = source;
 if (names.includes('videojs')) {
-  // Its own engine, also where the browser has one for HLS.
-  const v = videojs('videojs', { html5: { vhs: { overrideNative: true } } });
+  // Its own engine, also where the browser has one for HLS, and whole segments, as docs/api.md says.
+  const v = videojs('videojs', { html5: { vhs: { overrideNative: true, llhls: false } } });
   v.on('error', () => errors.videojs.push(v.error().code + ' ' + v.error().message));
   v.src({ src: source, type: 'application/vnd.apple.mpegurl' });
 }
@@ -103,8 +103,8 @@ type player struct {
 	Now        int64        `json:"now"`    // ms since 1970
 }
 
-// players opens a page on which hls.js, Shaka and mux-player, each as it is delivered and with its defaults, play a stream side by side, or
-// those that are named, of which there is video.js (videojs) too.
+// players opens a page on which hls.js, Shaka and mux-player, each as it is delivered and with its defaults, play a stream
+// side by side, or those that are named, of which there is video.js (videojs) too, with whole segments alone.
 func players(t testing.TB, b *browser.Browser, s *stream, names ...string) *browser.Page {
 	t.Helper()
 	mux := playersMux(playersPage)

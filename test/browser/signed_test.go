@@ -35,8 +35,9 @@ func (g guarded) Open(ctx context.Context, r playback.Request) (playback.Present
 	return g.stream, p, err
 }
 
-// TestSignedPlayers: hls.js, Shaka, mux-player and video.js play a low-latency stream by its token, and nothing
-// without, with an old or another's one. How a native client plays is tested with the binary.
+// TestSignedPlayers: hls.js, Shaka, mux-player and video.js play a low-latency stream by its token, video.js whole
+// segments of it, the others parts; and nothing without, with an old or another's one. How a native client plays is
+// tested with the binary.
 func TestSignedPlayers(t *testing.T) {
 	c, err := clips()
 	made(t, err)
@@ -52,9 +53,9 @@ func TestSignedPlayers(t *testing.T) {
 		made(t, err)
 		return "?token=" + signed
 	}
+	source := guarded{newStream(t, c[0], 20*time.Second, 0), permit.New(permit.Options{Signing: keys})}
 	server := func(query string) string {
 		mux := playersMux(strings.ReplaceAll(playersPage, ".m3u8'", ".m3u8"+query+"'"))
-		source := guarded{newStream(t, c[0], 20*time.Second, 0), permit.New(permit.Options{Signing: keys})}
 		mux.Handle("/", playback.New(playback.Options{Source: source, Logger: slog.New(slog.DiscardHandler)}))
 		s := httptest.NewServer(mux)
 		t.Cleanup(s.Close)

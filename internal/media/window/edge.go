@@ -21,7 +21,7 @@ import (
 // Mode is how a stream is cut and listed.
 type Mode struct {
 	Low      bool          // parts are listed (LL-HLS)
-	Listed   time.Duration // how much the sliding playlist holds, at least
+	Listed   time.Duration // how much the sliding playlist of the lead holds, at least; the others' begin where it does
 	Leading  int64         // media sequence numbers listed as gaps in front of the first segment (players on iOS want a full window)
 	InMemory int           // whole segments kept at hand, in memory or as open files, behind the open one
 }
@@ -59,6 +59,7 @@ type Edge struct {
 	derived      Derived // made of renditions
 	texts        Texts   // cut as the video is
 	first        int64   // media sequence number of the first segment
+	left         int64   // sliding playlists begin with no lower number any more
 	sealed       int     // how many segments, from the first on, are whole in every rendition and queued for storage
 	target       int     // seconds; 0 until the first segment is whole
 	parts        map[string]time.Duration

@@ -87,11 +87,7 @@ func (e *Edge) Peak(rendition string) (rate float64, measured time.Duration) {
 // listedInits are the parameters that a player of the sliding playlist meets. Called with the lock.
 func (e *Edge) listedInits(l *liveRendition) []timeline.Init {
 	var used []int32
-	least, sum := e.leastListed(), time.Duration(0)
-	for i := len(l.segs) - 1; i >= min(l.slid.count, len(l.segs)-1) && i >= 0 && sum < least; i-- {
-		if l.segs[i].done {
-			sum += l.duration(l.segs[i].dur)
-		}
+	for i := len(l.segs) - 1; i >= l.startsAt(int(max(e.windowBegin()-e.first, 0))); i-- {
 		if n := l.segs[i].init; !slices.Contains(used, n) && int(n) < len(l.inits) {
 			used = append(used, n)
 		}

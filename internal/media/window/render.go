@@ -114,18 +114,40 @@ func (e *Edge) leastListed() time.Duration {
 	return max(e.opt.Mode.Listed, time.Duration(7*e.target)*time.Second)
 }
 
-// windowStart picks the first listed segment of the sliding playlist and puts the leading gaps in front of it.
-func (e *Edge) windowStart(l *liveRendition, m *hls.Media) int {
-	least := e.leastListed()
-	var sum time.Duration
-	from := len(l.segs)
+// windowBegin is the media sequence number with which the sliding playlist of every rendition begins; those before
+// Edge.first are leading gaps. The lead decides. Sound is cut some milliseconds beside the picture: by its own length
+// its playlist would begin a segment earlier at times, and video.js 8.24.1 takes what it begins with for as old as what
+// the picture's begins with. It then asks for sound of the wrong second until it gives up. What has left does not come
+// back when a segment behind it gets shorter. Called with the lock.
+func (e *Edge) windowBegin() int64 {
+	lead := e.lead()
+	if lead == nil {
+		return max(e.first, e.left)
+	}
+	least, sum := e.leastListed(), time.Duration(0)
+	from := len(lead.segs)
 	for from > 0 && sum < least {
 		from--
-		if l.segs[from].done {
-			sum += l.duration(l.segs[from].dur)
+		if lead.segs[from].done {
+			sum += lead.duration(lead.segs[from].dur)
 		}
 	}
-	from = max(from, l.slid.count) // what has left does not come back when a segment behind it gets shorter
+	begin := e.first + int64(from)
+	for n := int64(0); from == 0 && !e.ended && n < e.opt.Mode.Leading && sum < least; n++ {
+		sum += e.gapLength()
+		begin--
+	}
+	e.left = max(e.left, begin)
+	return e.left
+}
+
+// gapLength is how long a leading gap is.
+func (e *Edge) gapLength() time.Duration { return time.Duration(e.target) * time.Second }
+
+// windowStart gives the first listed segment of the sliding playlist and puts the leading gaps in front of it.
+func (e *Edge) windowStart(l *liveRendition, m *hls.Media) int {
+	begin := e.windowBegin()
+	from := l.startsAt(int(max(begin-e.first, 0)))
 	for ; l.slid.count < from; l.slid.count++ {
 		if l.segs[l.slid.count].disc && l.slid.count > 0 {
 			l.slid.discontinuities++
@@ -133,22 +155,24 @@ func (e *Edge) windowStart(l *liveRendition, m *hls.Media) int {
 	}
 	m.DiscontinuitySequence = l.slid.discontinuities
 	m.MediaSequence = e.first + int64(from)
-	if from > 0 || e.ended || len(l.segs) == 0 {
+	if begin >= e.first || e.ended || len(l.segs) == 0 {
 		return from
 	}
-	gap := time.Duration(e.target) * time.Second
-	n := int64(0)
-	for ; n < e.opt.Mode.Leading && sum < least; n++ {
-		sum += gap
+	m.MediaSequence = begin
+	for msn := begin; msn < e.first; msn++ {
+		uri := e.segmentURI(l, int(msn-e.first), 0)
+		m.Segments = append(m.Segments, hls.Segment{URI: uri, Duration: e.gapLength(), Gap: true})
 	}
-	m.MediaSequence -= n
-	for i := range n {
-		m.Segments = append(m.Segments, hls.Segment{URI: e.segmentURI(l, int(m.MediaSequence+i-e.first), 0), Duration: gap, Gap: true})
-	}
-	if n > 0 && l.Kind != frame.Text {
+	if l.Kind != frame.Text {
 		m.Segments[0].Map = l.initURI(int(l.segs[0].init))
 	}
 	return from
+}
+
+// startsAt is the first segment of a sliding playlist that begins with segment `from` in the lead: a rendition that is
+// far behind lists the last one that it has.
+func (l *liveRendition) startsAt(from int) int {
+	return max(min(from, len(l.segs)-1), l.slid.count, 0)
 }
 
 // extendPrefix moves segments whose text can not change any more into the kept prefix and returns the first one behind it.
