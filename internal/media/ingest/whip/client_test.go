@@ -162,11 +162,11 @@ func (p *publisher) offer(o *webrtc.OfferOptions) string {
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	gathered := webrtc.GatheringCompletePromise(p.pc)
+	done := gathered(p.pc)
 	if err = p.pc.SetLocalDescription(offer); err != nil {
 		p.t.Fatal(err)
 	}
-	<-gathered
+	<-done
 	return p.pc.LocalDescription().SDP
 }
 

@@ -140,7 +140,7 @@ func (s *Server) resource(w http.ResponseWriter, r *http.Request, id string) err
 	}
 	n := s.find(id)
 	if n == nil {
-		return &problem{status: http.StatusNotFound, detail: "there is no such session, or it has ended"}
+		return gone(nil)
 	}
 	switch key := bearer(r); {
 	case r.Method == http.MethodGet, r.Method == http.MethodHead:
@@ -162,6 +162,11 @@ func (s *Server) resource(w http.ResponseWriter, r *http.Request, id string) err
 	}
 	w.WriteHeader(http.StatusOK)
 	return nil
+}
+
+// gone is the answer of a session that is not there; err says why, for the log.
+func gone(err error) error {
+	return &problem{status: http.StatusNotFound, detail: "there is no such session, or it has ended", err: err}
 }
 
 // patch takes candidates or restarts ICE, RFC 9725 section 4.3.
@@ -190,6 +195,9 @@ func (n *session) patch(w http.ResponseWriter, r *http.Request) error {
 		return nil
 	}
 	if err := n.negotiate(n.offer.restarted(f.ufrag, f.pwd)); err != nil {
+		if n.over() || errors.Is(err, ingest.ErrShutdown) {
+			return gone(fmt.Errorf("restart ICE of a session that has ended: %w", err))
+		}
 		return &problem{status: http.StatusInternalServerError, detail: "ICE could not be restarted", err: fmt.Errorf("restart ICE: %w", err), ours: true}
 	}
 	head := w.Header()

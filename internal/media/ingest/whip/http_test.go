@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/pion/sdp/v3"
 
@@ -416,6 +417,35 @@ func TestTooMany(t *testing.T) {
 	s.mu.Lock()
 	s.sockets = stands
 	s.mu.Unlock()
+}
+
+// TestPlaceComesBackFirst holds the server where an ended session is forgotten: its place must be free by then, as who
+// is told of the end publishes at once.
+func TestPlaceComesBackFirst(t *testing.T) {
+	t.Parallel()
+	s := startServer(t, Options{MaxPerIP: 1, Gate: ingesttest.Admit(key, ingesttest.NewRecorder())})
+	a := ask(t, http.MethodPost, s.url, crlf(chromium),
+		"Authorization", "Bearer "+key, "Content-Type", "application/sdp")
+	n := s.find(strings.TrimPrefix(a.head.Get("Location"), "/whip/"))
+	if n == nil {
+		t.Fatalf("POST: %d %s", a.status, a.body)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n.cancel(ingest.ErrEncoderEnded)
+	for end := time.Now().Add(patience); ; <-time.After(time.Millisecond) {
+		if _, total := s.limit.Count(n.remote); total == 0 {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatal("the session keeps its place until it is forgotten")
+		}
+	}
+	select {
+	case <-n.done:
+		t.Error("the session is over and not forgotten")
+	default:
+	}
 }
 
 func TestCandidates(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -135,14 +136,14 @@ func exchange(ctx context.Context, pc *webrtc.PeerConnection, o *offer, lines []
 	if err != nil {
 		return nil, fmt.Errorf("make answer: %w", err)
 	}
-	gathered := webrtc.GatheringCompletePromise(pc)
+	done := gathered(pc)
 	if err = pc.SetLocalDescription(answer); err != nil {
 		return nil, fmt.Errorf("take answer: %w", err)
 	}
 	timeout := time.NewTimer(gatherTime)
 	defer timeout.Stop()
 	select { // this opens the session's places at the sockets; nobody else is asked
-	case <-gathered:
+	case <-done:
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	case <-timeout.C:
@@ -169,6 +170,30 @@ func exchange(ctx context.Context, pc *webrtc.PeerConnection, o *offer, lines []
 		m.WithPropertyAttribute("end-of-candidates")
 	}
 	return &out, nil
+}
+
+// gathering is what a peer connection tells about its candidates.
+type gathering interface {
+	ICEGatheringState() webrtc.ICEGatheringState
+	OnICEGatheringStateChange(f func(webrtc.ICEGatheringState))
+}
+
+// gathered gives a channel that is closed when the candidates are complete. An ICE restart gathers from when the offer
+// is taken, and pion's GatheringCompletePromise can miss an end that comes while it is made: pion first picks whom to
+// tell and then changes the state, and a promise made between the two learns of neither. Whom to tell about a change of
+// state is picked after the change: one of the two below always sees it.
+func gathered(g gathering) <-chan struct{} {
+	done := make(chan struct{})
+	end := sync.OnceFunc(func() { close(done) })
+	g.OnICEGatheringStateChange(func(s webrtc.ICEGatheringState) {
+		if s == webrtc.ICEGatheringStateComplete {
+			end()
+		}
+	})
+	if g.ICEGatheringState() == webrtc.ICEGatheringStateComplete {
+		end()
+	}
+	return done
 }
 
 // iceFragment is the ICE part of an answer, RFC 9725 section 4.3.3.

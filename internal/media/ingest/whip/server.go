@@ -173,15 +173,13 @@ func (s *Server) open(o *offer, key, encoder string, remote netip.AddrPort) (*se
 		s.wg.Add(1)
 	}
 	s.mu.Unlock()
+	if k == nil {
+		s.limit.Release(remote)
+		return nil, refusal(ingest.ErrShutdown)
+	}
 	leave := func() {
 		s.limit.Release(remote)
-		if k != nil {
-			s.wg.Done()
-		}
-	}
-	if k == nil {
-		leave()
-		return nil, refusal(ingest.ErrShutdown)
+		s.wg.Done()
 	}
 	n := newSession(s, o, key, encoder, remote)
 	if err := n.admit(k.root); err != nil {
@@ -200,8 +198,9 @@ func (s *Server) open(o *offer, key, encoder string, remote netip.AddrPort) (*se
 	s.sessions[n.id] = n
 	s.mu.Unlock()
 	go func() {
-		defer leave()
+		defer s.wg.Done()
 		n.run()
+		s.limit.Release(remote) // first: whoever is told that the session is over may publish at once
 		s.mu.Lock()
 		delete(s.sessions, n.id)
 		s.mu.Unlock()

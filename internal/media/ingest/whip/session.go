@@ -147,6 +147,12 @@ func (n *session) negotiate(o *offer) error {
 	return nil
 }
 
+// over tells whether the session has ended, or its connection has, which ends it: a request may have found it just
+// before.
+func (n *session) over() bool {
+	return n.pub.Err() != nil || n.pc.ConnectionState() == webrtc.PeerConnectionStateClosed
+}
+
 // track reads what the peer sends of a track until the connection ends; pion calls it on a goroutine of its own.
 func (n *session) track(t *webrtc.TrackRemote, r *webrtc.RTPReceiver) {
 	kind, want := frame.Video, n.media.tracks[frame.Video]

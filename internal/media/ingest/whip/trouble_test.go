@@ -3,12 +3,15 @@ package whip
 import (
 	"context"
 	"errors"
+	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/pion/ice/v4"
 	"github.com/pion/interceptor"
 	"github.com/pion/rtp"
 	"github.com/pion/sdp/v3"
@@ -138,7 +141,7 @@ func TestRestart(t *testing.T) {
 		n := len(sink.Of(frame.Video))
 		sink.Until(t, "pictures", func() bool { return len(sink.Of(frame.Video)) >= n+15 })
 		before := p.etag
-		p.restart()
+		p.restart(s.log)
 		if p.etag == before {
 			t.Error("the ICE session has the same ETag")
 		}
@@ -156,6 +159,116 @@ func TestRestart(t *testing.T) {
 	if cause := sink.Cause(t); !errors.Is(cause, ingest.ErrEncoderEnded) {
 		t.Errorf("cause %v\n%s", cause, s.log)
 	}
+}
+
+// gatherer completes its candidates at a given moment, as pion does: the state changes, then who is to be told is
+// picked.
+type gatherer struct {
+	moment string
+	state  webrtc.ICEGatheringState
+	tell   func(webrtc.ICEGatheringState)
+}
+
+func (g *gatherer) at(moment string) {
+	if g.moment != moment {
+		return
+	}
+	g.state = webrtc.ICEGatheringStateComplete
+	if g.tell != nil {
+		g.tell(g.state)
+	}
+}
+
+func (g *gatherer) ICEGatheringState() webrtc.ICEGatheringState {
+	g.at("before the look")
+	s := g.state
+	g.at("after the look")
+	return s
+}
+
+func (g *gatherer) OnICEGatheringStateChange(f func(webrtc.ICEGatheringState)) {
+	g.at("before the handler")
+	g.tell = f
+	f(webrtc.ICEGatheringStateGathering)
+	g.at("after the handler")
+}
+
+// TestGathered completes candidates at every moment: no end is missed.
+func TestGathered(t *testing.T) {
+	t.Parallel()
+	for _, moment := range []string{
+		"before the handler", "after the handler", "before the look", "after the look", "later",
+	} {
+		g := &gatherer{moment: moment, state: webrtc.ICEGatheringStateGathering}
+		done := gathered(g)
+		if moment == "later" {
+			select {
+			case <-done:
+				t.Error("complete too early")
+			default:
+			}
+			g.at("later")
+		}
+		select {
+		case <-done:
+		default:
+			t.Errorf("complete %s: not noticed", moment)
+		}
+	}
+}
+
+// stalled is a UDP socket at which no session gets a place while it is held.
+type stalled struct {
+	ice.UDPMux
+	held  atomic.Bool
+	asked chan struct{} // somebody waits
+	free  chan struct{}
+}
+
+func (s *stalled) GetListenAddresses() []net.Addr {
+	if s.held.Load() {
+		close(s.asked)
+		<-s.free
+	}
+	return s.UDPMux.GetListenAddresses()
+}
+
+// TestRestartOfEnded restarts ICE of a session that ends meanwhile, and of one that ended when it had just been found:
+// neither is there.
+func TestRestartOfEnded(t *testing.T) {
+	t.Parallel()
+	s := startServer(t, Options{Gate: ingesttest.Admit(key, ingesttest.NewRecorder())})
+	s.mu.Lock()
+	socket := &stalled{UDPMux: s.sockets.udp, asked: make(chan struct{}), free: make(chan struct{})}
+	s.sockets.udp = socket
+	s.mu.Unlock()
+	a := ask(t, http.MethodPost, s.url, crlf(chromium),
+		"Authorization", "Bearer "+key, "Content-Type", "application/sdp")
+	n := s.find(strings.TrimPrefix(a.head.Get("Location"), "/whip/"))
+	if n == nil {
+		t.Fatalf("POST: %d %s", a.status, a.body)
+	}
+	restart := func(ufrag string) error {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodPatch, a.head.Get("Location"),
+			strings.NewReader("a=ice-ufrag:"+ufrag+"\r\na=ice-pwd:PwmRiJQVs2cgYpEWmUEZDNse\r\n"))
+		r.Header.Set("Content-Type", "application/trickle-ice-sdpfrag")
+		r.Header.Set("If-Match", "*")
+		return n.patch(httptest.NewRecorder(), r)
+	}
+	check := func(when string, err error) {
+		if p, ok := errors.AsType[*problem](err); !ok || p.status != http.StatusNotFound || p.ours {
+			t.Errorf("%s: %+v", when, err)
+		}
+	}
+	socket.held.Store(true)
+	answered := make(chan error, 1)
+	go func() { answered <- restart("Next") }()
+	<-socket.asked
+	n.cancel(ingest.ErrEncoderEnded)
+	check("ends meanwhile", <-answered)
+	close(socket.free)
+	<-n.done
+	check("has ended", restart("Last"))
 }
 
 func (p *publisher) patch(etag, body string) reply {
@@ -181,12 +294,12 @@ func fragmentOf(t *testing.T, offer string) string {
 }
 
 // restart makes a new ICE session, as RFC 9725 section 4.3.3 tells clients.
-func (p *publisher) restart() {
+func (p *publisher) restart(log *ingesttest.Log) {
 	p.t.Helper()
 	fragment := fragmentOf(p.t, p.offer(&webrtc.OfferOptions{ICERestart: true}))
 	a := p.patch("*", fragment)
 	if a.status != http.StatusOK || a.head.Get("Content-Type") != "application/trickle-ice-sdpfrag" {
-		p.t.Fatalf("PATCH: %d %s", a.status, a.body)
+		p.t.Fatalf("PATCH: %d %s\n%s", a.status, a.body, log)
 	}
 	p.etag = a.head.Get("ETag")
 	f := map[string][]string{}
