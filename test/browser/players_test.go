@@ -146,15 +146,18 @@ func await(t testing.TB, p *browser.Page, what string, ok func(player) bool) []p
 	}
 }
 
-// TestPlayers plays low-latency streams of every age. In the youngest fewer than three segments are whole: Shaka 5.2.12 would look for closed
-// captions in the one that is being written, which has no URI, if the playlist did not say that there are none.
+// TestPlayers plays low-latency streams of every age, from the first whole segment on. In the youngest fewer than three
+// segments are whole: Shaka 5.2.12 would look for closed captions in the one that is being written, which has no URI, if
+// the playlist did not say that there are none.
 func TestPlayers(t *testing.T) {
 	c, err := clips()
 	made(t, err)
 	b := browser.Start(t)
 	for _, age := range []time.Duration{time.Second, 3 * time.Second, 8 * time.Second, 20 * time.Second, time.Minute} {
 		t.Run(age.String(), func(t *testing.T) {
-			p := players(t, b, newStream(t, c[0], age, 0))
+			s := newStream(t, c[0], age, 0)
+			s.awaitListed(t)
+			p := players(t, b, s)
 			for _, x := range await(t, p, "play 6 s", func(x player) bool { return x.Played >= 6 && x.AudioBytes > 0 }) {
 				t.Logf("%+v", x)
 				x.unharmed(t)

@@ -152,6 +152,20 @@ func (s *stream) reconnect(now time.Time) {
 	s.begin()
 }
 
+// awaitListed waits until the stream has a multivariant playlist. Before, it is answered 412: a page may ask again, as
+// the watch page does, but players alone give up.
+func (s *stream) awaitListed(t testing.TB) {
+	t.Helper()
+	for end := time.Now().Add(patience); ; <-time.After(20 * time.Millisecond) {
+		if _, err := s.Multivariant(t.Context(), playback.Clip{}); err == nil {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("no segment is whole within %v", patience)
+		}
+	}
+}
+
 // begin begins a publication.
 func (s *stream) begin() {
 	s.out, s.next, s.turn = s.writer.Attach(), 0, 0
