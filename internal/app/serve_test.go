@@ -27,17 +27,16 @@ import (
 	"testing/synctest"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"millrace/internal/config"
 	"millrace/internal/control/access"
+	"millrace/internal/leaktest"
 	"millrace/internal/lifecycle"
 	"millrace/internal/media/playback"
 	"millrace/internal/programtest"
 	"millrace/internal/web/api"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaktest.Main(m) }
 
 // patience is how long anything here may take on a busy machine.
 const patience = time.Minute

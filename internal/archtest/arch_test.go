@@ -45,6 +45,7 @@ var layers = map[string][]string{
 	"internal/openfile":           {},
 	"internal/clientaddr":         {},
 	"internal/programtest":        {},
+	"internal/leaktest":           {},
 	"internal/disk":               {},
 	"internal/crash":              {},
 	"internal/fetch":              {"internal/fault", "internal/disk"},

@@ -6,8 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"go.uber.org/goleak"
-
+	"millrace/internal/leaktest"
 	"millrace/internal/masterkey"
 	"millrace/internal/storage/db"
 )
@@ -20,7 +19,7 @@ func TestMain(m *testing.M) {
 	if template, err = schema(); err != nil {
 		panic(err)
 	}
-	goleak.VerifyTestMain(m)
+	leaktest.Main(m)
 }
 
 func schema() ([]byte, error) {

@@ -19,11 +19,13 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"millrace/internal/leaktest"
 )
 
 // autocert takes back what it has asked an authority for and does not need on a goroutine of its own, which nobody can end or wait for.
 func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("golang.org/x/crypto/acme/autocert.(*Manager).deactivatePendingAuthz"))
+	leaktest.Main(m, goleak.IgnoreAnyFunction("golang.org/x/crypto/acme/autocert.(*Manager).deactivatePendingAuthz"))
 }
 
 // issue makes a self-signed certificate that is told by its serial number.

@@ -16,13 +16,12 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"millrace/internal/fault"
 	"millrace/internal/fetch"
+	"millrace/internal/leaktest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaktest.Main(m) }
 
 // newClient allows 127.0.0.1, but no other loopback address, and hardly waits between attempts.
 func newClient(t *testing.T, change ...func(*fetch.Options)) *fetch.Client {

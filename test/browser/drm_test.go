@@ -60,7 +60,7 @@ func emePage(playback, licence string) string {
 		".m3u8'", ".m3u8"+playback+"'",
 		"new Hls()", "new Hls(eme)",
 		"const errors =", "const eme = { emeEnabled: true, drmSystems: { 'org.w3.clearkey': { licenseUrl: location.origin + '/licence"+licence+"' } } };\nconst errors =",
-		"new shaka.Player();", "new shaka.Player();\ns.configure({ manifest: { hls: { ignoreManifestTimestampsInSegmentsMode: true } }, drm: { servers: { 'com.widevine.alpha': location.origin + '/licence"+licence+
+		"new shaka.Player();", "new shaka.Player();\ns.configure({ drm: { servers: { 'com.widevine.alpha': location.origin + '/licence"+licence+
 			"' }, keySystemsMapping: { 'com.widevine.alpha': 'org.w3.clearkey' } } });",
 		"if (names.includes('mux')) el('mux').src", "el('mux')._hlsConfig = eme;\nif (names.includes('mux')) el('mux').src",
 	).Replace(playersPage)

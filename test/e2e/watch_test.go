@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"millrace/test/browser"
+	"millrace/test/hlscheck"
 	"millrace/test/rig"
 )
 
@@ -114,10 +115,11 @@ func (v *viewing) finished(t *testing.T, duration float64) {
 	})
 	v.s.AddTrack(t, v.asset, rig.Object{"url": files + "/en.srt", "type": "text", "text_type": "subtitles", "language_code": "en"})
 	v.s.AddTrack(t, v.asset, rig.Object{"url": files + "/tone.m4a", "type": "audio", "language_code": "de"})
-	v.s.AwaitAsset(t, v.asset, "with tracks", patience, func(o rig.Object) bool {
+	a := v.s.AwaitAsset(t, v.asset, "with tracks", patience, func(o rig.Object) bool {
 		list := o.List("tracks")
 		return len(list) == 4 && !slices.ContainsFunc(list, func(track rig.Object) bool { return track.Text("status") != "ready" })
 	})
+	check(t, "with tracks", hlscheck.Options{URL: v.s.PlayURL(a.Text("playback_ids.0.id"))}, "pdt", "align-ends")
 	page := v.b.Open(t, v.watch)
 	p := page.Plays(t, 0.5, patience)
 	if p.Live || p.Time > 10 || len(p.AudioTracks) != 2 || p.AudioTrack != 0 {

@@ -15,7 +15,7 @@ import (
 	"syscall"
 	"testing"
 
-	"go.uber.org/goleak"
+	"millrace/internal/leaktest"
 )
 
 // The test binary is its own stand-in: called with the arguments of serve it plays millrace, with those of ffmpeg it plays ffmpeg.
@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == "-hide_banner" {
 		os.Exit(fakeFFmpeg(os.Args[2:]))
 	}
-	goleak.VerifyTestMain(m)
+	leaktest.Main(m)
 }
 
 func fakeFFmpeg(args []string) int {

@@ -202,6 +202,7 @@ func TestPorts(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = l.Close() }()
+	go hangUp(l)
 	busy := l.Addr().String()
 	running := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/openapi.json" {
@@ -237,7 +238,18 @@ func TestPorts(t *testing.T) {
 	expect(t, FreePort{"rtmp-addr", busy, elsewhere, false, hidden}, Problem, "another program uses")
 	expect(t, FreePort{"rtmp-addr", busy, other.Listener.Addr().String(), false, alike}, Problem, "another program uses")
 	expect(t, FreePort{"http-addr", "192.0.2.1:8080", "", false, nil}, Problem, "this machine has no address")
-	expect(t, FreePort{"http-addr", "no.such.host.invalid:1", "", false, nil}, Problem, "cannot listen")
+	expect(t, FreePort{"http-addr", "127.0.0.1:65536", "", false, nil}, Problem, "cannot listen")
+}
+
+// hangUp is a program that says nothing: to one that only keeps silent, each check would listen for three seconds.
+func hangUp(l net.Listener) {
+	for {
+		c, err := l.Accept()
+		if err != nil {
+			return
+		}
+		_ = c.Close() // nothing was sent
+	}
 }
 
 // TestHolders finds this process behind sockets of its own, over either protocol, and nobody behind a port that is free.

@@ -17,7 +17,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"go.uber.org/goleak"
+	"millrace/internal/leaktest"
 )
 
 // TestMain is also every fake program: called as "fake <what> <mark>", this binary misbehaves as told. The mark makes what
@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 		fake(os.Args[2])
 		return
 	}
-	goleak.VerifyTestMain(m)
+	leaktest.Main(m)
 }
 
 func fake(what string) {

@@ -22,10 +22,10 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
 	_ "golang.org/x/image/webp"
 
 	"millrace/internal/fault"
+	"millrace/internal/leaktest"
 	"millrace/internal/media/container/mp4"
 	"millrace/internal/media/delivered"
 	"millrace/internal/media/encode"
@@ -35,7 +35,7 @@ import (
 	"millrace/internal/programtest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaktest.Main(m) }
 
 // Every frame has one grey of its own, so that a picture says which frame it is: ten a second, a key frame every two seconds.
 const greys = "nullsrc=s=320x180:r=10,geq=lum='16+3*N':cb=128:cr=128"

@@ -17,14 +17,13 @@ import (
 	"testing/synctest"
 	"time"
 
-	"go.uber.org/goleak"
-
+	"millrace/internal/leaktest"
 	"millrace/internal/media/frame"
 	"millrace/internal/media/journal"
 	"millrace/internal/media/timeline"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaktest.Main(m) }
 
 func open(dir string) *journal.Journal {
 	return journal.New(journal.Options{Dir: dir, Logger: slog.New(slog.DiscardHandler)})

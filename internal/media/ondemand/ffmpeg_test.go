@@ -348,6 +348,7 @@ func TestSegmentsAreTheSource(t *testing.T) {
 				comparePackets(t, packets(t, path, "a"), withoutSilence(t, m.audio.Config.ASC, packets(t, joined, "a")))
 			}
 			m.checkBorders(t)
+			m.checkDates(t)
 		})
 	}
 }
@@ -396,6 +397,25 @@ func (m media) checkBorders(t *testing.T) {
 	}
 	if total < m.end()-0.15 || total > m.end()+0.15 {
 		t.Errorf("the segments last %.3f s, the media %.3f s", total, m.end())
+	}
+}
+
+// checkDates wants a segment of sound, cut where a timeline's segments are, to be dated where the one before ends.
+func (m media) checkDates(t *testing.T) {
+	t.Helper()
+	if m.audio == nil {
+		return
+	}
+	spans := m.timeline.Spans()
+	l := ondemand.Follow(m.audio, "sound.m4a", "german", spans, m.timeline.ZeroTime())
+	date := func(i int) float64 { return spans[i] + float64(l.Chunks[i].Apart)/1000 }
+	for i := 1; i < len(l.Chunks); i++ {
+		if l.Chunks[i-1].Gap || l.Chunks[i].Gap {
+			continue
+		}
+		if off := date(i) - date(i-1) - l.Seconds(i-1); math.Abs(off) > 0.0011 { // two are rounded to milliseconds
+			t.Errorf("segment %d: the sound is dated %.4f s off the end of the one before", i, off)
+		}
 	}
 }
 

@@ -27,6 +27,7 @@ func Follow(a *mp4.Track, object, id string, borders []float64, zero float64) *t
 		if !ok {
 			c = gap(l, borders[k], borders[k+1], zero)
 		} else {
+			c.Apart = int64(math.Round((float64(c.Time)/float64(a.Timescale) - borders[k]) * 1000))
 			c.Rendition, c.Time = id, c.Time+shift
 		}
 		l.Append(c)

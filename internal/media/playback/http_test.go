@@ -18,18 +18,18 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
 
 	"millrace/internal/fault"
+	"millrace/internal/leaktest"
 	"millrace/internal/media/hls"
 	"millrace/internal/media/metering"
 	"millrace/internal/media/playback"
 	"millrace/internal/media/watching"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaktest.Main(m) }
 
 const id = "playbackid01"
 

@@ -12,6 +12,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"millrace/internal/leaktest"
 	"millrace/internal/media/frame"
 	"millrace/internal/media/ingest"
 	"millrace/internal/media/ingest/rtmp"
@@ -19,7 +20,7 @@ import (
 
 // TestMain: gosrt's dialer now and then leaves the goroutine behind that wants to tell its last error.
 func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/datarhei/gosrt.DialWithContext.func1"))
+	leaktest.Main(m, goleak.IgnoreAnyFunction("github.com/datarhei/gosrt.DialWithContext.func1"))
 }
 
 var discard = slog.New(slog.DiscardHandler)

@@ -21,8 +21,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"go.uber.org/goleak"
-
+	"millrace/internal/leaktest"
 	"millrace/internal/media/codec/h264"
 	"millrace/internal/media/codec/hevc"
 	"millrace/internal/media/codec/vp8"
@@ -34,7 +33,7 @@ import (
 	"millrace/internal/programtest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaktest.Main(m) }
 
 // output notes what a packager would get.
 type output struct {

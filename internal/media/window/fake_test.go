@@ -14,13 +14,12 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
+	"millrace/internal/leaktest"
 	"millrace/internal/media/frame"
 	"millrace/internal/media/timeline"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaktest.Main(m) }
 
 var noon = time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
 

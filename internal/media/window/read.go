@@ -87,7 +87,8 @@ func (e *Edge) Peak(rendition string) (rate float64, measured time.Duration) {
 // listedInits are the parameters that a player of the sliding playlist meets. Called with the lock.
 func (e *Edge) listedInits(l *liveRendition) []timeline.Init {
 	var used []int32
-	for i := len(l.segs) - 1; i >= l.startsAt(int(max(e.windowBegin()-e.first, 0))); i-- {
+	begin := l.startsAt(int(max(e.windowBegin()-e.first, 0)))
+	for i := len(l.segs) - 1; i >= begin; i-- {
 		if n := l.segs[i].init; !slices.Contains(used, n) && int(n) < len(l.inits) {
 			used = append(used, n)
 		}

@@ -18,15 +18,14 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"millrace/internal/fault"
+	"millrace/internal/leaktest"
 	"millrace/internal/storage/blob"
 	"millrace/internal/storage/blob/blobtest"
 	"millrace/internal/storage/blob/s3"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaktest.Main(m) }
 
 func openFolder(tb testing.TB, dir string, noSync bool) blob.Store {
 	tb.Helper()

@@ -12,18 +12,17 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"millrace/internal/control/event"
 	"millrace/internal/control/job"
 	"millrace/internal/fault"
 	"millrace/internal/id"
+	"millrace/internal/leaktest"
 	"millrace/internal/masterkey"
 	"millrace/internal/storage/db"
 	"millrace/internal/storage/db/dbtest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaktest.Main(m) }
 
 var start = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 

@@ -12,11 +12,10 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"millrace/internal/control/job"
 	"millrace/internal/fault"
 	"millrace/internal/id"
+	"millrace/internal/leaktest"
 	"millrace/internal/masterkey"
 	"millrace/internal/storage/db"
 	"millrace/internal/storage/db/dbtest"
@@ -24,7 +23,7 @@ import (
 
 func TestMain(m *testing.M) {
 	childMain()
-	goleak.VerifyTestMain(m)
+	leaktest.Main(m)
 }
 
 func must(t *testing.T, err error) {
@@ -35,7 +34,7 @@ func must(t *testing.T, err error) {
 }
 
 // patience is for machines that have much else to do; nothing here takes nearly as long.
-const patience = time.Minute
+const patience = 5 * time.Minute
 
 // got waits for a value.
 func got[T any](t *testing.T, from <-chan T, what string) T {

@@ -19,12 +19,11 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
+	"millrace/internal/leaktest"
 	"millrace/internal/web/express"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaktest.Main(m) }
 
 // servers are an express listener with net/http behind it, and net/http alone, with the same handler.
 type servers struct {

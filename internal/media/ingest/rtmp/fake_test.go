@@ -7,13 +7,12 @@ import (
 	"net"
 	"testing"
 
-	"go.uber.org/goleak"
-
+	"millrace/internal/leaktest"
 	"millrace/internal/media/frame"
 	"millrace/internal/media/ingest/ingesttest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaktest.Main(m) }
 
 // server is a running one on a loopback port.
 type server struct {

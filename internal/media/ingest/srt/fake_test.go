@@ -9,13 +9,14 @@ import (
 	gosrt "github.com/datarhei/gosrt"
 	"go.uber.org/goleak"
 
+	"millrace/internal/leaktest"
 	"millrace/internal/media/ingest"
 	"millrace/internal/media/ingest/ingesttest"
 )
 
 // TestMain lets a goroutine be that gosrt leaves behind where a caller is refused, which is never this package.
 func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/datarhei/gosrt.DialWithContext.func1"))
+	leaktest.Main(m, goleak.IgnoreAnyFunction("github.com/datarhei/gosrt.DialWithContext.func1"))
 }
 
 const (

@@ -147,7 +147,7 @@ func (n *session) negotiate(o *offer) error {
 	return nil
 }
 
-// over tells whether the session has ended, or its connection has, which ends it: a request may have found it just
+// over reports whether the session has ended, or its connection has, which ends it: a request may have found it just
 // before.
 func (n *session) over() bool {
 	return n.pub.Err() != nil || n.pc.ConnectionState() == webrtc.PeerConnectionStateClosed

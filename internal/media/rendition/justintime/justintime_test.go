@@ -15,9 +15,8 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"millrace/internal/fault"
+	"millrace/internal/leaktest"
 	"millrace/internal/media/container/cmaf"
 	"millrace/internal/media/container/mp4"
 	"millrace/internal/media/delivered"
@@ -30,7 +29,7 @@ import (
 	"millrace/internal/programtest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaktest.Main(m) }
 
 // store keeps objects in memory, where nothing is made twice.
 type store struct {

@@ -15,8 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
+	"millrace/internal/leaktest"
 	"millrace/internal/media/codec/h264"
 	"millrace/internal/media/container/cmaf"
 	"millrace/internal/media/container/flv"
@@ -30,7 +29,7 @@ import (
 	"millrace/internal/programtest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaktest.Main(m) }
 
 // film is what an encoder sends.
 type film struct {

@@ -13,12 +13,11 @@ import (
 	"testing/synctest"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"millrace/internal/fault"
+	"millrace/internal/leaktest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaktest.Main(m) }
 
 // piped responds with what a test writes, as a transport does: the end of the request ends it.
 type piped struct{ r *io.PipeReader }
