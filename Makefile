@@ -4,6 +4,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DELETE_ON_ERROR:
+.NOTPARALLEL:
 .DEFAULT_GOAL := help
 
 GO ?= go
@@ -40,7 +41,7 @@ demo: ## run the whole service with a live encoder, from nothing (Ctrl-C ends it
 	@exec bin/millrace demo $(ARGS)
 
 .PHONY: test
-test: ready ## run every test: units, both storage pairs, end to end, in a browser
+test: step.build step.size step.lint step.archtest ready ## run every test: units, both storage pairs, end to end, in a browser
 	@$(TESTRUN) -all -again 3
 
 .PHONY: race
@@ -51,13 +52,29 @@ race: ready ## run every unit test that has goroutines or locks with the race de
 test-long: ready ## everything that make test and make race run, then some fuzzing
 	@$(TESTRUN) -all -race -fuzz $(NETFUZZTIME)
 
+# What a run needs, step by step: step.X makes X and says how long it took, or that it failed.
 .PHONY: ready
-ready: build bin/testrun $(S3)
-	@scripts/install-packages.sh ffmpeg speech postgresql chromium node gstreamer pebble srt
-	@scripts/install-playwright.sh
-	@test/bench/peers/nginx.sh bin/tools/nginx >/dev/null
+ready: step.build step.size step.testrun step.s3-server step.packages step.playwright step.nginx step.machine
+
+step.%:
+	@scripts/step.sh $* $(MAKE) --no-print-directory $*
+
+.PHONY: size testrun s3-server packages playwright nginx machine archtest
+size:
 	@size="$$(stat -c %s bin/millrace)"; if [ "$$size" -gt $(MOST_BYTES) ]; then \
 		echo "bin/millrace has $$size bytes, more than $(MOST_BYTES): go version -m shows what was linked in"; exit 1; fi
+testrun: bin/testrun
+s3-server: $(S3)
+packages:
+	@scripts/install-packages.sh ffmpeg speech postgresql chromium node gstreamer pebble srt
+playwright:
+	@scripts/install-playwright.sh
+nginx:
+	@test/bench/peers/nginx.sh bin/tools/nginx >/dev/null
+machine:
+	@scripts/machine.sh
+archtest:
+	@$(GO) test -trimpath ./internal/archtest
 
 .PHONY: check
 check: bin/testrun $(LINT) ## quick checks before a commit: format, lint (go vet is part of it), layers, unit tests with -race
