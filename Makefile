@@ -41,7 +41,7 @@ demo: ## run the whole service with a live encoder, from nothing (Ctrl-C ends it
 	@exec bin/millrace demo $(ARGS)
 
 .PHONY: test
-test: step.build step.size step.lint step.archtest ready ## run every test: units, both storage pairs, end to end, in a browser
+test: step.modules step.build step.size step.lint step.archtest ready ## run every test: units, both storage pairs, end to end, in a browser
 	@$(TESTRUN) -all -again 3
 
 .PHONY: race
@@ -54,12 +54,14 @@ test-long: ready ## everything that make test and make race run, then some fuzzi
 
 # What a run needs, step by step: step.X makes X and says how long it took, or that it failed.
 .PHONY: ready
-ready: step.build step.size step.testrun step.s3-server step.packages step.playwright step.nginx step.machine
+ready: step.modules step.build step.size step.testrun step.s3-server step.packages step.node-packages step.nginx step.machine
 
 step.%:
 	@scripts/step.sh $* $(MAKE) --no-print-directory $*
 
-.PHONY: size testrun s3-server packages playwright nginx machine archtest
+.PHONY: modules size testrun s3-server packages node-packages nginx machine archtest
+modules:
+	@for dir in . tools/sdk tools/lint tools/s3; do scripts/retry.sh $(GO) -C $$dir mod download; done
 size:
 	@size="$$(stat -c %s bin/millrace)"; if [ "$$size" -gt $(MOST_BYTES) ]; then \
 		echo "bin/millrace has $$size bytes, more than $(MOST_BYTES): go version -m shows what was linked in"; exit 1; fi
@@ -67,8 +69,8 @@ testrun: bin/testrun
 s3-server: $(S3)
 packages:
 	@scripts/install-packages.sh ffmpeg speech postgresql chromium node gstreamer pebble srt
-playwright:
-	@scripts/install-playwright.sh
+node-packages:
+	@scripts/install-node-packages.sh
 nginx:
 	@test/bench/peers/nginx.sh bin/tools/nginx >/dev/null
 machine:

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -34,7 +35,27 @@ func newBench(t *testing.T) *bench {
 	b.env = append(os.Environ(), "PATH="+b.bin+":"+os.Getenv("PATH"), "TMPDIR="+filepath.Join(dir, "tmp"),
 		"XDG_CACHE_HOME="+filepath.Join(dir, "cache"), "FORCE=")
 	b.folder(t, "tmp")
+	b.program(t, "sleep", `echo "$1" >>"$TMPDIR/slept"`)
+	b.program(t, "sudo", `exec "$@"`)
 	return b
+}
+
+// failing puts a program on the PATH that fails its first times with exit status 5, and keeps its arguments.
+func (b *bench) failing(t *testing.T, name string, times int, says string) {
+	t.Helper()
+	b.program(t, name, fmt.Sprintf(`echo "$*" >>"$TMPDIR/calls"
+if [ "$(wc -l <"$TMPDIR/calls")" -le %d ]; then echo "%s"; exit 5; fi
+`, times, says))
+}
+
+// calls are the lines that programs have written to a file of the temporary folder.
+func (b *bench) calls(t *testing.T, name string) []string {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(b.dir, "tmp", name)) //nolint:gosec // the test's own
+	if err != nil && !os.IsNotExist(err) {
+		t.Fatal(err)
+	}
+	return slices.Collect(strings.Lines(string(data)))
 }
 
 func (b *bench) folder(t *testing.T, name string) string {
@@ -125,6 +146,83 @@ func TestStepIsLive(t *testing.T) {
 	}
 	if err = cmd.Wait(); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestRetry(t *testing.T) {
+	t.Parallel()
+	for fails, tt := range map[int]struct {
+		tries, status int
+		slept         []string
+	}{
+		0: {tries: 1}, 1: {tries: 2, slept: []string{"5\n"}}, 2: {tries: 3, slept: []string{"5\n", "15\n"}},
+		3: {tries: 3, status: 5, slept: []string{"5\n", "15\n"}},
+	} {
+		b := newBench(t)
+		b.failing(t, "program", fails, "no network")
+		out, status := b.run(t, "scripts/retry.sh", "program", "a", "b")
+		if n := len(b.calls(t, "calls")); n != tt.tries || status != tt.status {
+			t.Errorf("fails %d times: %d tries, exit status %d, want %d, %d\n%s", fails, n, status, tt.tries, tt.status, out)
+		}
+		if slept := b.calls(t, "slept"); !slices.Equal(slept, tt.slept) {
+			t.Errorf("fails %d times: slept %q, want %q", fails, slept, tt.slept)
+		}
+	}
+}
+
+// TestAptWaitsForLocks: what another apt-get holds is waited for, up to a bound; nothing else is tried again.
+func TestAptWaitsForLocks(t *testing.T) {
+	t.Parallel()
+	const held = "E: Could not get lock /var/lib/apt/lists/lock. It is held by process 1"
+	for name, tt := range map[string]struct {
+		fails         int
+		says, wait    string
+		tries, status int
+	}{
+		"free":              {wait: "300", tries: 1},
+		"held for a while":  {fails: 2, says: held, wait: "300", tries: 3},
+		"held for too long": {fails: 2, says: held, wait: "0", tries: 1, status: 1},
+		"no network":        {fails: 2, says: "E: Failed to fetch", wait: "300", tries: 1, status: 1},
+		"dpkg's was waited for": {
+			fails: 2, says: "Waiting for cache lock: Could not get lock", wait: "300", tries: 1, status: 1,
+		},
+	} {
+		b := newBench(t)
+		b.env = append(b.env, "LOCK_WAIT="+tt.wait)
+		b.failing(t, "apt-get", tt.fails, tt.says)
+		out, status := b.run(t, "scripts/apt.sh", "update")
+		if n := len(b.calls(t, "calls")); n != tt.tries || status != tt.status {
+			t.Errorf("%s: %d tries, exit status %d, want %d, %d\n%s", name, n, status, tt.tries, tt.status, out)
+		}
+		if !strings.Contains(out, tt.says) {
+			t.Errorf("%s: what apt-get said is not shown:\n%s", name, out)
+		}
+	}
+}
+
+// TestNodePackagesAreInstalledOnce, again when the network failed, and again when the lock has changed.
+func TestNodePackagesAreInstalledOnce(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	write := func(name, text string) {
+		if err := os.WriteFile(filepath.Join(b.dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, folder := range []string{"test/browser/driver", "test/sdk"} {
+		b.folder(t, folder+"/node_modules")
+		write(folder+"/package.json", "{}")
+		write(folder+"/package-lock.json", "1")
+	}
+	b.failing(t, "npm", 1, "no network")
+	for step, want := range []int{3, 3, 4} { // one failed; none more; one folder
+		if step == 2 {
+			write("test/sdk/package-lock.json", "2")
+		}
+		out, status := b.run(t, "scripts/install-node-packages.sh")
+		if calls := b.calls(t, "calls"); status != 0 || len(calls) != want {
+			t.Errorf("run %d: exit status %d, %q, want %d\n%s", step, status, calls, want, out)
+		}
 	}
 }
 

@@ -4,6 +4,7 @@
 set -euo pipefail
 if command -v nginx; then exit 0; fi
 dir="$(realpath -m "$1")"
+scripts="$(cd "$(dirname "${BASH_SOURCE[0]}")/../../../scripts" && pwd)"
 if [ ! -x "$dir/usr/sbin/nginx" ] || [ ! -e "$dir/usr/lib/nginx/modules/ngx_rtmp_module.so" ]; then
   if ! command -v apt-get >/dev/null; then
     echo "nginx.sh: please install nginx by hand: this system has no apt-get" >&2
@@ -12,11 +13,12 @@ if [ ! -x "$dir/usr/sbin/nginx" ] || [ ! -e "$dir/usr/lib/nginx/modules/ngx_rtmp
   work="$(mktemp -d)"
   trap 'rm -rf "$work"' EXIT
   cd "$work"
-  if ! apt-get -q download nginx libnginx-mod-rtmp >log 2>&1; then
-    as_root=()
-    if [ "$(id -u)" -ne 0 ]; then as_root=(sudo); fi
-    "${as_root[@]}" apt-get -q update >log 2>&1
-    apt-get -q download nginx libnginx-mod-rtmp >>log 2>&1 || { cat log >&2; exit 1; }
+  packages=(nginx libnginx-mod-rtmp)
+  # Old lists name packages that are no longer there: the second try begins with new ones.
+  if ! apt-get -q download "${packages[@]}" >log 2>&1 &&
+    ! "$scripts/retry.sh" bash -c '"$0" update && apt-get -q download "$@" >log 2>&1' "$scripts/apt.sh" "${packages[@]}"; then
+    cat log >&2
+    exit 1
   fi
   rm -rf "$dir"
   mkdir -p "$dir"
