@@ -1,6 +1,6 @@
 #!/bin/bash
 # Runs what the network can break, three times at most: retry.sh COMMAND [ARGUMENT...]
-# Between two tries it waits for 5 s and then for 15 s (RETRY_PAUSE: the first pause, in seconds). Exits as the last try.
+# Between tries it waits for 5 s and then for 15 s (RETRY_PAUSE: the first pause, in seconds). Exits as the last try.
 set -euo pipefail
 pause="${RETRY_PAUSE:-5}"
 for try in 1 2 3; do

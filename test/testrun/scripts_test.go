@@ -67,6 +67,13 @@ func (b *bench) folder(t *testing.T, name string) string {
 	return path
 }
 
+func (b *bench) write(t *testing.T, name, text string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(b.dir, name), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // program puts a shell script on the PATH.
 func (b *bench) program(t *testing.T, name, script string) {
 	t.Helper()
@@ -204,25 +211,128 @@ func TestAptWaitsForLocks(t *testing.T) {
 func TestNodePackagesAreInstalledOnce(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	write := func(name, text string) {
-		if err := os.WriteFile(filepath.Join(b.dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
 	for _, folder := range []string{"test/browser/driver", "test/sdk"} {
 		b.folder(t, folder+"/node_modules")
-		write(folder+"/package.json", "{}")
-		write(folder+"/package-lock.json", "1")
+		b.write(t, folder+"/package.json", "{}")
+		b.write(t, folder+"/package-lock.json", "1")
 	}
 	b.failing(t, "npm", 1, "no network")
 	for step, want := range []int{3, 3, 4} { // one failed; none more; one folder
 		if step == 2 {
-			write("test/sdk/package-lock.json", "2")
+			b.write(t, "test/sdk/package-lock.json", "2")
 		}
 		out, status := b.run(t, "scripts/install-node-packages.sh")
 		if calls := b.calls(t, "calls"); status != 0 || len(calls) != want {
 			t.Errorf("run %d: exit status %d, %q, want %d\n%s", step, status, calls, want, out)
 		}
+	}
+}
+
+// builder stands in for go: it writes what it is to build in two halves, so that a reader sees one that is not whole.
+const builder = `echo "$*" >>"$TMPDIR/calls"
+case "$*" in
+  *GOVERSION) echo go1.2.3 ;;
+  *GOARCH) echo amd64 ;;
+  *" build "*)
+    [ ! -e "$TMPDIR/broken" ] || exit 1
+    while [ "$1" != -o ]; do shift; done
+    [ ! -e "$TMPDIR/killed" ] || { printf ha >"$2"; kill -9 "$PPID"; exit; }
+    printf '#!/bin/bash\necho whole\n' >"$2"
+    chmod +x "$2" ;;
+esac
+`
+
+// newToolBench is a clone with a module that pins the S3 server. Clones share a cache.
+func newToolBench(t *testing.T, cache string) *bench {
+	t.Helper()
+	b := newBench(t)
+	b.env = append(b.env, "XDG_CACHE_HOME="+cache, "GO=go")
+	b.program(t, "go", builder)
+	b.folder(t, "tools/s3")
+	b.write(t, "tools/s3/go.mod", "module x\n\nrequire (\n\tgithub.com/versity/versitygw v9.8.7\n)\n")
+	b.write(t, "tools/s3/go.sum", "1")
+	return b
+}
+
+// tool asks for the S3 server, wants one that is whole, and returns its path and how often it was built here.
+func (b *bench) tool(t *testing.T) (path string, builds int) {
+	t.Helper()
+	out, err := b.command(t.Context(), "scripts/tool.sh", "versitygw").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	path = strings.TrimSpace(string(out))
+	if said, status := b.run(t, path); said != "whole\n" || status != 0 {
+		t.Errorf("%s is not whole: %q, exit status %d", path, said, status)
+	}
+	for _, call := range b.calls(t, "calls") {
+		if strings.Contains(call, " build ") {
+			builds++
+		}
+	}
+	return path, builds
+}
+
+// TestToolIsBuiltOnce for all clones, and again when what it is made of has changed.
+func TestToolIsBuiltOnce(t *testing.T) {
+	t.Parallel()
+	cache := t.TempDir()
+	here, there := newToolBench(t, cache), newToolBench(t, cache)
+	first, builds := here.tool(t)
+	if want := "versitygw-v9.8.7-go1.2.3-amd64-"; builds != 1 || !strings.HasPrefix(filepath.Base(first), want) {
+		t.Errorf("%s, built %d times, want %s…", first, builds, want)
+	}
+	if again, builds := there.tool(t); again != first || builds != 0 {
+		t.Errorf("another clone: %s, built %d times, want %s", again, builds, first)
+	}
+	there.write(t, "tools/s3/go.sum", "2")
+	if other, builds := there.tool(t); other == first || builds != 1 {
+		t.Errorf("of other modules: %s, built %d times", other, builds)
+	}
+}
+
+// TestToolIsWholeOrNotThere: what a failed or killed build has made stands under no tool's name.
+func TestToolIsWholeOrNotThere(t *testing.T) {
+	t.Parallel()
+	for _, how := range []string{"broken", "killed"} {
+		b := newToolBench(t, t.TempDir())
+		b.write(t, "tmp/"+how, "")
+		if out, status := b.run(t, "scripts/tool.sh", "versitygw"); status == 0 {
+			t.Errorf("%s: no error:\n%s", how, out)
+		}
+		if err := os.Remove(filepath.Join(b.dir, "tmp", how)); err != nil {
+			t.Fatal(err)
+		}
+		if _, builds := b.tool(t); builds != 2 {
+			t.Errorf("%s: built %d times, want 2", how, builds)
+		}
+	}
+}
+
+// TestToolsAreRemoved when nobody has asked for them in two weeks, and those that are asked for are not.
+func TestToolsAreRemoved(t *testing.T) {
+	t.Parallel()
+	cache := t.TempDir()
+	b := newToolBench(t, cache)
+	used, _ := b.tool(t)
+	old := time.Now().Add(-16 * 24 * time.Hour)
+	unused := filepath.Join(cache, "millrace-test-tools", "making-x")
+	if err := os.Mkdir(unused, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{used, unused} {
+		if err := os.Chtimes(path, old, old); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.tool(t)
+	b.write(t, "tools/s3/go.sum", "2")
+	b.tool(t)
+	if _, err := os.Stat(used); err != nil {
+		t.Errorf("what was asked for: %v", err)
+	}
+	if _, err := os.Stat(unused); !os.IsNotExist(err) {
+		t.Errorf("what nobody has asked for: %v", err)
 	}
 }
 
