@@ -80,6 +80,9 @@ func run(ctx context.Context, args []string, out io.Writer) int {
 		return 2
 	}
 	r := newReport(out)
+	if o.again > 0 {
+		printKnown(out, knownFlaky, time.Now())
+	}
 	if err := runAll(ctx, o, r); err != nil {
 		r.fail("testrun", err.Error())
 	}
