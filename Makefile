@@ -25,6 +25,9 @@ TOOL := scripts/tool.sh
 SERVICES = -services -require -versitygw "$$($(TOOL) versitygw)"
 TESTRUN = PATH="$$PATH:$$(dirname "$$($(TOOL) nginx)")" MILLRACE_TEST_BINARY="$(CURDIR)/bin/millrace" bin/testrun $(SERVICES)
 
+# Not $(MAKE), whose lines make -n runs: what was only printed would be taken for green.
+QUIET_MAKE = $(MAKE) --no-print-directory
+
 .PHONY: help
 help: ## list the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -40,7 +43,11 @@ test: step.modules step.build step.size step.linter step.lint step.archtest read
 	@$(TESTRUN) -all -again 3
 
 .PHONY: race
-race: ready ## run every unit test that has goroutines or locks with the race detector
+race: ## run every unit test that has goroutines or locks with the race detector, unless these files have passed (FORCE=1)
+	@scripts/green.sh race $(QUIET_MAKE) raced
+
+.PHONY: raced
+raced: ready
 	@$(TESTRUN) -units -race
 
 .PHONY: test-long

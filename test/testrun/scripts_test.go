@@ -336,6 +336,49 @@ func TestToolsAreRemoved(t *testing.T) {
 	}
 }
 
+// TestGreenIsRemembered: what has passed on a tree is not run again on that tree.
+func TestGreenIsRemembered(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.write(t, ".gitignore", "bin\ntmp\ncache\n")
+	b.program(t, "go", "echo go1.2.3")
+	b.failing(t, "job", 1, "red")
+	b.env = append(b.env, "GIT_CONFIG_GLOBAL=/dev/null", "GIT_AUTHOR_NAME=x", "GIT_AUTHOR_EMAIL=x@example.org",
+		"GIT_COMMITTER_NAME=x", "GIT_COMMITTER_EMAIL=x@example.org")
+	git := func(args ...string) {
+		if out, status := b.run(t, "git", args...); status != 0 {
+			t.Fatalf("git %v: %s", args, out)
+		}
+	}
+	git("init", "--quiet")
+	git("add", ".")
+	git("commit", "--quiet", "-m", "first")
+	for _, step := range []struct {
+		name         string
+		do           func()
+		runs, status int
+	}{
+		{name: "red", runs: 1, status: 5},
+		{name: "red is not remembered", runs: 2},
+		{name: "green is", runs: 2},
+		{name: "forced", do: func() { b.env = append(b.env, "FORCE=1") }, runs: 3},
+		{name: "no longer forced", do: func() { b.env = append(b.env, "FORCE=") }, runs: 3},
+		{name: "a new file", do: func() { b.write(t, "new", "1") }, runs: 4},
+		{name: "as before", runs: 5},
+		{name: "committed", do: func() { git("add", "."); git("commit", "-qm", "second") }, runs: 6},
+		{name: "another commit of them", do: func() { git("commit", "-q", "--amend", "-m", "third") }, runs: 6},
+		{name: "the files of the first", do: func() { git("rm", "-q", "new"); git("commit", "-qm", "x") }, runs: 6},
+	} {
+		if step.do != nil {
+			step.do()
+		}
+		out, status := b.run(t, "scripts/green.sh", "race", "job")
+		if n := len(b.calls(t, "calls")); n != step.runs || status != step.status {
+			t.Errorf("%s: %d runs, exit status %d, want %d, %d\n%s", step.name, n, status, step.runs, step.status, out)
+		}
+	}
+}
+
 func TestMachine(t *testing.T) {
 	t.Parallel()
 	for free, tt := range map[string]struct {
