@@ -5,9 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -46,6 +48,25 @@ func (b *bench) failing(t *testing.T, name string, times int, says string) {
 	b.program(t, name, fmt.Sprintf(`echo "$*" >>"$TMPDIR/calls"
 if [ "$(wc -l <"$TMPDIR/calls")" -le %d ]; then echo "%s"; exit 5; fi
 `, times, says))
+}
+
+// repository makes one of the folder, with a commit, and returns what runs git there.
+func (b *bench) repository(t *testing.T) (git func(args ...string)) {
+	t.Helper()
+	b.write(t, ".gitignore", "bin\ntmp\ncache\n")
+	b.program(t, "go", "echo go1.2.3")
+	b.env = append(b.env, "GIT_CONFIG_GLOBAL=/dev/null", "GIT_AUTHOR_NAME=x", "GIT_AUTHOR_EMAIL=x@example.org",
+		"GIT_COMMITTER_NAME=x", "GIT_COMMITTER_EMAIL=x@example.org")
+	git = func(args ...string) {
+		t.Helper()
+		if out, status := b.run(t, "git", args...); status != 0 {
+			t.Fatalf("git %v: %s", args, out)
+		}
+	}
+	git("init", "-q")
+	git("add", ".")
+	git("commit", "-qm", "first")
+	return git
 }
 
 // calls are the lines that programs have written to a file of the temporary folder.
@@ -169,7 +190,7 @@ func TestRetry(t *testing.T) {
 		b.failing(t, "program", fails, "no network")
 		out, status := b.run(t, "scripts/retry.sh", "program", "a", "b")
 		if n := len(b.calls(t, "calls")); n != tt.tries || status != tt.status {
-			t.Errorf("fails %d times: %d tries, exit status %d, want %d, %d\n%s", fails, n, status, tt.tries, tt.status, out)
+			t.Errorf("%d failures: %d tries, status %d, want %d, %d\n%s", fails, n, status, tt.tries, tt.status, out)
 		}
 		if slept := b.calls(t, "slept"); !slices.Equal(slept, tt.slept) {
 			t.Errorf("fails %d times: slept %q, want %q", fails, slept, tt.slept)
@@ -340,19 +361,8 @@ func TestToolsAreRemoved(t *testing.T) {
 func TestGreenIsRemembered(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	b.write(t, ".gitignore", "bin\ntmp\ncache\n")
-	b.program(t, "go", "echo go1.2.3")
 	b.failing(t, "job", 1, "red")
-	b.env = append(b.env, "GIT_CONFIG_GLOBAL=/dev/null", "GIT_AUTHOR_NAME=x", "GIT_AUTHOR_EMAIL=x@example.org",
-		"GIT_COMMITTER_NAME=x", "GIT_COMMITTER_EMAIL=x@example.org")
-	git := func(args ...string) {
-		if out, status := b.run(t, "git", args...); status != 0 {
-			t.Fatalf("git %v: %s", args, out)
-		}
-	}
-	git("init", "--quiet")
-	git("add", ".")
-	git("commit", "--quiet", "-m", "first")
+	git := b.repository(t)
 	for _, step := range []struct {
 		name         string
 		do           func()
@@ -375,6 +385,93 @@ func TestGreenIsRemembered(t *testing.T) {
 		out, status := b.run(t, "scripts/green.sh", "race", "job")
 		if n := len(b.calls(t, "calls")); n != step.runs || status != step.status {
 			t.Errorf("%s: %d runs, exit status %d, want %d, %d\n%s", step.name, n, status, step.runs, step.status, out)
+		}
+	}
+}
+
+// TestRuns: each run is in a clone of its own, every second one beside two busy loops, and the table says how it ended.
+func TestRuns(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.repository(t)
+	b.write(t, "not-committed", "")
+	b.program(t, "tests", `children="$(cat /proc/[0-9]*/stat 2>/dev/null | awk -v p="$PPID" '$4 == p' | wc -l)"
+echo "$children $(ls scripts/runs.sh not-committed made 2>/dev/null | wc -l)" >>"$TMPDIR/calls"
+touch made
+case "$(wc -l <"$TMPDIR/calls")" in
+  1) printf 'failed:\n  e2e TestX\n\nflaky, passed when run again, alone: 1\n  e2e TestY: late\n\n'
+    echo "12 passed, 1 failed, 0 skipped"; exit 1 ;;
+  2) echo "13 passed, 0 failed, 0 skipped" ;;
+  3) echo "step failed: lint, after 3 s, with exit status 2"; exit 2 ;;
+esac
+`)
+	b.env = append(b.env, "COMMAND=tests")
+	out, status := b.run(t, "scripts/runs.sh", "4")
+	got := regexp.MustCompile(`\| \d+\.\d \|`).ReplaceAllString(out, "| % |")
+	want := `| run | load | minutes | passed | failed | flaky |
+|---|---|---|---|---|---|
+| 1 | none | % | 12 | 1 | 1 |
+| 2 | two busy loops | % | 13 | 0 | 0 |
+| 3 | none | % | - | lint | 0 |
+| 4 | two busy loops | % | - | did not end | 0 |
+
+run 1:
+  e2e TestX
+  e2e TestY: late
+`
+	if got != want || status != 0 {
+		t.Errorf("exit status %d:\n%s\nwant:\n%s", status, got, want)
+	}
+	if calls := b.calls(t, "calls"); !slices.Equal(calls, []string{"1 1\n", "3 1\n", "1 1\n", "3 1\n"}) {
+		t.Errorf("children of the script and files, of each run: %q", calls)
+	}
+}
+
+// TestRunsLeaveNoLoop: the loops end with the script, however it ends.
+func TestRunsLeaveNoLoop(t *testing.T) {
+	t.Parallel()
+	for _, by := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGKILL} {
+		b := newBench(t)
+		b.repository(t)
+		b.program(t, "tests", `echo x >>"$TMPDIR/calls"
+[ "$(wc -l <"$TMPDIR/calls")" -eq 2 ] || exit 0
+echo "$$" >"$TMPDIR/begun"
+read -r x <"$TMPDIR/go-on"
+`)
+		b.env = append(b.env, "COMMAND=tests")
+		for _, name := range []string{"begun", "go-on"} {
+			if err := syscall.Mkfifo(filepath.Join(b.dir, "tmp", name), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		cmd := b.command(t.Context(), "scripts/runs.sh", "2")
+		out, loops, err := os.Pipe() // the loops hold it as long as they live
+		if err != nil {
+			t.Fatal(err)
+		}
+		cmd.Stdout = loops
+		if err = cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		if err = loops.Close(); err != nil {
+			t.Fatal(err)
+		}
+		b.calls(t, "begun")
+		if err = cmd.Process.Signal(by); err != nil {
+			t.Fatal(err)
+		}
+		if err = cmd.Wait(); err == nil {
+			t.Errorf("%v: no error", by)
+		}
+		if _, err = io.ReadAll(out); err != nil {
+			t.Errorf("%v: %v", by, err)
+		}
+		left, err := filepath.Glob(filepath.Join(b.dir, "tmp", "tmp.*"))
+		if err != nil || len(left) > 0 && by != syscall.SIGKILL {
+			t.Errorf("%v: %v, %v is left", by, err, left)
+		}
+		if by == syscall.SIGKILL { // the tests are not the loops: their own servers end with them
+			b.write(t, "tmp/go-on", "\n")
 		}
 	}
 }
