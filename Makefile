@@ -4,6 +4,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DELETE_ON_ERROR:
+.NOTPARALLEL:
 .DEFAULT_GOAL := help
 
 GO ?= go
@@ -16,18 +17,16 @@ KILLS ?= 300
 # What bin/millrace may have in bytes: 45 MiB. What a library brings along is easily overlooked (decision 31).
 MOST_BYTES ?= 47185920
 
-# Tools are built from the Go module proxy, pinned with checksums in tools/*/go.mod, and kept by version.
-GOVERSION := $(shell $(GO) env GOVERSION)
-LINT_VERSION := $(shell awk '$$1 == "github.com/golangci/golangci-lint/v2" {print $$2}' tools/lint/go.mod)
-S3_VERSION := $(shell awk '$$1 == "github.com/versity/versitygw" {print $$2}' tools/s3/go.mod)
-LINT := bin/tools/golangci-lint-$(LINT_VERSION)-$(GOVERSION)
-S3 := bin/tools/versitygw-$(S3_VERSION)-$(GOVERSION)
-MEDIAMTX_VERSION := $(shell awk '$$1 == "require" && $$2 == "github.com/bluenviron/mediamtx" {print $$3}' tools/peer/go.mod)
-MEDIAMTX := bin/tools/mediamtx-$(MEDIAMTX_VERSION)-$(GOVERSION)
+# Tools are kept in the user's cache folder, for all clones: this prints the path of one, and builds it first if need be.
+export GO
+TOOL := scripts/tool.sh
 
 # How tests are run with everything that they need; what that is, ready prepares.
-TESTRUN = PATH="$$PATH:$$(dirname "$$(test/bench/peers/nginx.sh bin/tools/nginx)")" MILLRACE_TEST_BINARY="$(CURDIR)/bin/millrace" \
-	bin/testrun -services -require -versitygw "$(CURDIR)/$(S3)"
+SERVICES = -services -require -versitygw "$$($(TOOL) versitygw)"
+TESTRUN = PATH="$$PATH:$$(dirname "$$($(TOOL) nginx)")" MILLRACE_TEST_BINARY="$(CURDIR)/bin/millrace" bin/testrun $(SERVICES)
+
+# Not $(MAKE), whose lines make -n runs: what was only printed would be taken for green.
+QUIET_MAKE = $(MAKE) --no-print-directory
 
 .PHONY: help
 help: ## list the targets
@@ -40,43 +39,69 @@ demo: ## run the whole service with a live encoder, from nothing (Ctrl-C ends it
 	@exec bin/millrace demo $(ARGS)
 
 .PHONY: test
-test: ready ## run every test: units, both storage pairs, end to end, in a browser
+test: step.modules step.build step.size step.linter step.lint step.archtest ready ## run every test: units, both storage pairs, end to end, in a browser
 	@$(TESTRUN) -all -again 3
 
 .PHONY: race
-race: ready ## run every unit test that has goroutines or locks with the race detector
+race: ## run every unit test that has goroutines or locks with the race detector, unless these files have passed (FORCE=1)
+	@scripts/green.sh race $(QUIET_MAKE) raced
+
+.PHONY: raced
+raced: ready
 	@$(TESTRUN) -units -race
 
 .PHONY: test-long
 test-long: ready ## everything that make test and make race run, then some fuzzing
 	@$(TESTRUN) -all -race -fuzz $(NETFUZZTIME)
 
+# What a run needs, step by step: step.X makes X and says how long it took, or that it failed.
 .PHONY: ready
-ready: build bin/testrun $(S3)
-	@scripts/install-packages.sh ffmpeg speech postgresql chromium node gstreamer pebble srt
-	@scripts/install-playwright.sh
-	@test/bench/peers/nginx.sh bin/tools/nginx >/dev/null
+ready: step.modules step.build step.size step.testrun step.s3-server step.packages step.node-packages step.nginx step.machine
+
+step.%:
+	@scripts/step.sh $* $(MAKE) --no-print-directory $*
+
+.PHONY: modules linter size testrun s3-server packages node-packages nginx machine archtest
+modules:
+	@for dir in . tools/sdk; do scripts/retry.sh $(GO) -C $$dir mod download; done
+size:
 	@size="$$(stat -c %s bin/millrace)"; if [ "$$size" -gt $(MOST_BYTES) ]; then \
 		echo "bin/millrace has $$size bytes, more than $(MOST_BYTES): go version -m shows what was linked in"; exit 1; fi
+testrun: bin/testrun
+s3-server:
+	@$(TOOL) versitygw >/dev/null
+linter:
+	@$(TOOL) golangci-lint >/dev/null
+packages:
+	@scripts/install-packages.sh ffmpeg speech postgresql chromium node gstreamer pebble srt
+node-packages:
+	@scripts/install-node-packages.sh
+nginx:
+	@$(TOOL) nginx >/dev/null
+machine:
+	@scripts/machine.sh
+archtest:
+	@$(GO) test -trimpath ./internal/archtest
 
 .PHONY: check
-check: bin/testrun $(LINT) ## quick checks before a commit: format, lint (go vet is part of it), layers, unit tests with -race
+check: bin/testrun ## quick checks before a commit: format, lint (go vet is part of it), layers, unit tests with -race
 	@out="$$(gofmt -l $$(git ls-files --cached --others --exclude-standard '*.go'))"; if [ -n "$$out" ]; then echo "not gofmt-ed:"; echo "$$out"; exit 1; fi
-	@$(LINT) run
+	@"$$($(TOOL) golangci-lint)" run
 	@bin/testrun -race -short -units
 
 .PHONY: bench
-bench: build $(MEDIAMTX) ## measure everything beside MediaMTX and nginx (MEASURE=density,…), then the benchmarks (BENCH=regexp BENCHTIME=200ms PKG=./…)
+bench: build ## measure everything beside MediaMTX and nginx (MEASURE=density,…), then the benchmarks (BENCH=regexp BENCHTIME=200ms PKG=./…)
 	@scripts/install-packages.sh ffmpeg
 	@mkdir -p tmp/bench
 	@$(GO) build -o bin/bench ./test/bench
-	@nginx="$$(test/bench/peers/nginx.sh bin/tools/nginx)" && \
-		bin/bench $(if $(MEASURE),-run $(MEASURE)) -dir tmp/bench -millrace bin/millrace -mediamtx $(MEDIAMTX) -nginx "$$nginx" -json tmp/bench/results.json
+	@nginx="$$($(TOOL) nginx)" && mediamtx="$$($(TOOL) mediamtx)" && \
+		bin/bench $(if $(MEASURE),-run $(MEASURE)) -dir tmp/bench -millrace bin/millrace -mediamtx "$$mediamtx" -nginx "$$nginx" \
+		-json tmp/bench/results.json
 	@$(GO) test -run '^$$' -bench '$(BENCH)' -benchtime $(BENCHTIME) -benchmem $(PKG) | grep -v -e 'no test files' -e '^PASS' -e '^ok ' -e '^goos' -e '^goarch' -e '^cpu'
 
 .PHONY: fuzz
 fuzz: ## fuzz every target for FUZZTIME (2m) each (PKG=./...)
-	@FUZZTIME=$(FUZZTIME) GO="$(GO)" scripts/fuzz.sh $(PKG)
+	@FUZZTIME=$(FUZZTIME) scripts/fuzz.sh $(PKG)
 
 .PHONY: storm
 storm: storm-live storm-events ## storm-live, then storm-events
@@ -87,15 +112,15 @@ storm-live: build ## kill a server KILLS (300) times while two live streams come
 	@MILLRACE_TEST_BINARY="$(CURDIR)/bin/millrace" MILLRACE_TEST_KILLS=$(KILLS) $(GO) test -count=1 -timeout 90m -v -run '^TestStorm$$' ./test/e2e
 
 .PHONY: storm-events
-storm-events: build bin/testrun $(S3) ## kill a process, and then the whole service, KILLS (300) times between any two steps of change, event and delivery, on both databases
+storm-events: build bin/testrun ## kill a process, and then the whole service, KILLS (300) times between any two steps of change, event and delivery, on both databases
 	@scripts/install-packages.sh postgresql
-	@MILLRACE_TEST_KILLS=$(KILLS) bin/testrun -services -require -versitygw "$(CURDIR)/$(S3)" -timeout 60m -run '^TestKills$$' ./internal/delivery
+	@MILLRACE_TEST_KILLS=$(KILLS) bin/testrun $(SERVICES) -timeout 60m -run '^TestKills$$' ./internal/delivery
 	@MILLRACE_TEST_BINARY="$(CURDIR)/bin/millrace" MILLRACE_TEST_KILLS=$(KILLS) \
-		bin/testrun -services -require -versitygw "$(CURDIR)/$(S3)" -timeout 60m -run '^TestEventsOverKills$$' ./test/e2e
+		bin/testrun $(SERVICES) -timeout 60m -run '^TestEventsOverKills$$' ./test/e2e
 
 .PHONY: golden
 golden: ## write the golden files again; look at the diff before you commit it
-	@GO="$(GO)" scripts/golden.sh
+	@scripts/golden.sh
 
 .PHONY: build
 build: ## build bin/millrace, and bin/millrace-speech which it starts to recognise speech
@@ -104,36 +129,20 @@ build: ## build bin/millrace, and bin/millrace-speech which it starts to recogni
 	@CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w' -o bin/millrace-speech ./cmd/millrace-speech
 
 .PHONY: fmt
-fmt: $(LINT) ## format the code
-	@$(LINT) fmt
+fmt: ## format the code
+	@"$$($(TOOL) golangci-lint)" fmt
 
 .PHONY: lint
-lint: $(LINT) ## run golangci-lint alone
-	@$(LINT) run
+lint: ## run golangci-lint alone
+	@"$$($(TOOL) golangci-lint)" run
 
 .PHONY: clean
-clean: ## remove what was built, tools too
-	@rm -rf bin tmp
+clean: ## remove what was built here; tools and media, which all clones share, stay in the user's cache folder
+	@for dir in bin tmp; do if [ -e $$dir ]; then du -sh $$dir | sed 's/^/removing /'; rm -rf $$dir; fi; done
+	@cache="$${XDG_CACHE_HOME:-$$HOME/.cache}"; for dir in "$$cache"/millrace-test-*; do \
+		if [ -d "$$dir" ]; then du -sh "$$dir" | sed 's/^/kept for all clones: /'; fi; done
 
 .PHONY: bin/testrun
 bin/testrun:
 	@mkdir -p bin
 	@$(GO) build -o $@ ./test/testrun
-
-$(LINT): tools/lint/go.mod tools/lint/go.sum
-	@echo "building golangci-lint $(LINT_VERSION) (some minutes, once)"
-	@mkdir -p bin/tools
-	@$(GO) -C tools/lint build -trimpath -ldflags '-s -w' -o "$(CURDIR)/$@" github.com/golangci/golangci-lint/v2/cmd/golangci-lint
-	@touch $@
-
-$(S3): tools/s3/go.mod tools/s3/go.sum
-	@echo "building versitygw $(S3_VERSION), the S3 server of the tests (about two minutes, once)"
-	@mkdir -p bin/tools
-	@$(GO) -C tools/s3 build -trimpath -ldflags '-s -w' -o "$(CURDIR)/$@" github.com/versity/versitygw/cmd/versitygw
-	@touch $@
-
-$(MEDIAMTX): tools/peer/go.mod tools/peer/go.sum test/bench/peers/mediamtx.sh
-	@echo "building MediaMTX $(MEDIAMTX_VERSION), the peer of the benchmarks (some minutes, once)"
-	@mkdir -p bin/tools
-	@GO="$(GO)" test/bench/peers/mediamtx.sh "$(CURDIR)/$@"
-	@touch $@

@@ -37,34 +37,17 @@ if ! command -v apt-get >/dev/null; then
   echo "install-packages: please install ${missing[*]} by hand: this system has no apt-get" >&2
   exit 1
 fi
-as_root=()
-if [ "$(id -u)" -ne 0 ]; then
-  if ! command -v sudo >/dev/null; then
-    echo "install-packages: ${missing[*]} missing; run again as root, or install sudo" >&2
-    exit 1
-  fi
-  as_root=(sudo)
-fi
 
 list=()
 for name in "${missing[@]}"; do
   read -ra more <<<"$(packages "$name")"
   list+=("${more[@]}")
 done
-log="$(mktemp)"
-trap 'rm -f "$log"' EXIT
 echo "installing ${list[*]} (a few minutes, once)"
-quiet() {
-  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive "$@" >"$log" 2>&1 </dev/null || { tail -n 30 "$log" >&2; return 1; }
-}
-for try in 1 2 3; do
-  if quiet apt-get -q -o Acquire::Retries=3 update &&
-    quiet apt-get -q -y -o Acquire::Retries=3 -o Dpkg::Lock::Timeout=300 --no-install-recommends install "${list[@]}"; then
-    break
-  fi
-  [ "$try" -lt 3 ] || { echo "install-packages: could not install ${list[*]}" >&2; exit 1; }
-  sleep 5
-done
+here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
+# Each try begins with new lists: the packages that old ones name are no longer there.
+"$here/retry.sh" bash -c '"$0" update && "$0" install --no-install-recommends "$@"' "$here/apt.sh" "${list[@]}" ||
+  { echo "install-packages: could not install ${list[*]}" >&2; exit 1; }
 for name in "${missing[@]}"; do
   have "$name" || { echo "install-packages: $name is still missing after the installation" >&2; exit 1; }
 done

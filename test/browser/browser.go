@@ -113,7 +113,7 @@ func find() (chromium, dir string, err error) {
 		}
 	}
 	if _, err = os.Stat(filepath.Join(dir, "node_modules/playwright-core")); err != nil {
-		return "", "", errors.New("find browser driver: run scripts/install-playwright.sh")
+		return "", "", errors.New("find browser driver: run scripts/install-node-packages.sh")
 	}
 	return chromium, dir, nil
 }

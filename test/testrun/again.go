@@ -16,10 +16,12 @@ type again struct {
 	failures  []failure
 }
 
-// suspects are the tests that may be run once more, each once. One that panicked, raced, leaked or never ended is none.
-func (r *report) suspects() (list []again) {
+// suspects are the tests that may be run once more, each once. One that panicked, raced, leaked or never ended is none,
+// nor is one that has been known to be flaky for too long.
+func (r *report) suspects(flaky []known, now time.Time) (list []again) {
 	for _, f := range r.failures {
-		if !f.again {
+		old := func(k known) bool { return k.covers(f.pkg, f.test) && now.After(k.until()) }
+		if !f.again || slices.ContainsFunc(flaky, old) {
 			continue
 		}
 		top := whole(f.test)
@@ -61,7 +63,7 @@ func pattern(test string) string {
 // runAgain gives what failed at the machine's pace a second run, alone, when everything else has ended. What passes
 // then is flaky: it is named in the end with what it said, and does not fail the run. What fails twice has failed.
 func (o options) runAgain(ctx context.Context, env []string, r *report) {
-	list := r.suspects()
+	list := r.suspects(knownFlaky, time.Now())
 	if o.again == 0 || len(list) == 0 {
 		return
 	}

@@ -3,9 +3,12 @@ package main
 import (
 	"errors"
 	"io"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 const (
@@ -57,7 +60,7 @@ func TestSecondRun(t *testing.T) {
 			if err := r.read(strings.NewReader(tt.first)); err != nil {
 				t.Fatal(err)
 			}
-			list := r.suspects()
+			list := r.suspects(nil, time.Now())
 			if len(list) != tt.suspects {
 				t.Fatalf("%d are run again, want %d", len(list), tt.suspects)
 			}
@@ -100,10 +103,67 @@ func TestSuspects(t *testing.T) {
 		r.failures = append(r.failures, failure{pkg: "p", test: name, again: true})
 	}
 	var got []string
-	for _, a := range r.suspects() {
+	for _, a := range r.suspects(nil, time.Now()) {
 		got = append(got, pattern(a.test))
 	}
 	if want := []string{`^TestA$/^sqlite\+folder$`, `^TestA$/^postgres\+s3$`, `^TestB$`}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// TestKnownFlaky: a test that has been known to be flaky for two weeks gets no second run; others still do.
+func TestKnownFlaky(t *testing.T) {
+	t.Parallel()
+	flaky := []known{{"test/e2e", "TestA/x", "2026-03-01", "a reason"}}
+	for name, tt := range map[string]struct {
+		test, day string
+		suspects  int
+		said      string
+	}{
+		"is young":          {"TestA/x", "2026-03-15", 1, "run again until 2026-03-15: a reason"},
+		"is old":            {"TestA/x", "2026-03-16", 0, "no longer run again: a reason"},
+		"below it":          {"TestA/x/y", "2026-03-16", 0, "TestA/x, found on 2026-03-01"},
+		"around it":         {"TestA", "2026-03-16", 1, ""},
+		"beside it":         {"TestA/xy", "2026-03-16", 1, ""},
+		"of another folder": {"TestA/x", "2026-03-16", 1, ""},
+	} {
+		now, err := time.Parse(time.DateOnly, tt.day)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pkg := "millrace/test/e2e"
+		if name == "of another folder" {
+			pkg = "millrace/test/browser"
+		}
+		r := newReport(io.Discard)
+		r.failures = []failure{{pkg: pkg, test: tt.test, again: true}}
+		if n := len(r.suspects(flaky, now)); n != tt.suspects {
+			t.Errorf("%s: %d are run again, want %d", name, n, tt.suspects)
+		}
+		var out strings.Builder
+		if printKnown(&out, flaky, now); !strings.Contains(out.String(), tt.said) {
+			t.Errorf("%s: %q is not said:\n%s", name, tt.said, out.String())
+		}
+	}
+}
+
+// TestKnownFlakyNamesTests: an entry names a test that is there, a day and a cause.
+func TestKnownFlakyNamesTests(t *testing.T) {
+	t.Parallel()
+	for _, k := range knownFlaky {
+		if k.until().IsZero() || k.cause == "" || !isSlow("millrace/"+k.pkg) {
+			t.Errorf("%+v has no day or no cause, or its package is one of units, which are never run again", k)
+		}
+		files, err := filepath.Glob(filepath.Join("../..", k.pkg, "*_test.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		function, _, _ := strings.Cut(k.test, "/")
+		if !slices.ContainsFunc(files, func(name string) bool {
+			source, err := os.ReadFile(name)
+			return err == nil && strings.Contains(string(source), "\nfunc "+function+"(t *testing.T)")
+		}) {
+			t.Errorf("%s has no %s", k.pkg, function)
+		}
 	}
 }

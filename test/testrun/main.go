@@ -56,7 +56,8 @@ func parse(args []string, out io.Writer) (options, error) {
 	f.BoolVar(&o.require, "require", false, "set MILLRACE_TEST_REQUIRE=1 and count a skipped test as a failure")
 	f.StringVar(&o.versitygw, "versitygw", "", "path of the S3 server's binary")
 	f.StringVar(&o.run, "run", "", "go test -run")
-	f.DurationVar(&o.timeout, "timeout", 40*time.Minute, "go test -timeout, for each package")
+	f.DurationVar(&o.timeout, "timeout", 0, fmt.Sprintf("go test -timeout, for each package "+
+		"(default %v for units of -units and -all, else %v)", unitsMost, slowMost))
 	f.IntVar(&o.again, "again", 0, "how many end-to-end and browser tests that failed are run once more, alone; what passes "+
 		"then is called flaky and fails nothing. If more have failed, none is run again")
 	f.DurationVar(&o.fuzz, "fuzz", 0, "how long to fuzz each target that faces the network and has changed, and four others")
@@ -79,6 +80,9 @@ func run(ctx context.Context, args []string, out io.Writer) int {
 		return 2
 	}
 	r := newReport(out)
+	if o.again > 0 {
+		printKnown(out, knownFlaky, time.Now())
+	}
 	if err := runAll(ctx, o, r); err != nil {
 		r.fail("testrun", err.Error())
 	}

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // phase is one go test command.
@@ -75,12 +76,28 @@ func (o options) phases(list []pack, changed map[string]change) (phases []phase)
 	return phases
 }
 
-func (o options) goTestArgs(race, fresh bool) []string {
-	args := []string{"test", "-json", "-trimpath", "-timeout", o.timeout.String()}
+// How long the tests of one package may take. On two cores the slowest package of units takes 3 minutes, test/e2e 13
+// on quiet ones: a machine half as fast, with something to do beside it, needs three times that.
+const (
+	unitsMost = 15 * time.Minute
+	slowMost  = 40 * time.Minute
+)
+
+// goTestArgs are the arguments of a go test command but for its packages. What may be end to end or in a browser is
+// slow: it is never taken from the cache and has more time.
+func (o options) goTestArgs(race, slow bool) []string {
+	timeout := unitsMost
+	if slow {
+		timeout = slowMost
+	}
+	if o.timeout != 0 {
+		timeout = o.timeout
+	}
+	args := []string{"test", "-json", "-trimpath", "-timeout", timeout.String()}
 	if o.short {
 		args = append(args, "-short")
 	}
-	if o.once || fresh {
+	if o.once || slow {
 		args = append(args, "-count=1")
 	}
 	if o.run != "" {

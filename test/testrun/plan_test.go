@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+	"time"
 )
 
 func TestPlan(t *testing.T) {
@@ -55,6 +56,33 @@ func TestPlan(t *testing.T) {
 				t.Errorf("%s: %s is at %+v, want %+v", name, pkg, got, want)
 			}
 		}
+	}
+}
+
+// TestBounds: a package of units that hangs ends the run early; end to end and browser tests have more time.
+func TestBounds(t *testing.T) {
+	t.Parallel()
+	const window, e2e = "millrace/internal/media/window", "millrace/test/e2e"
+	list := []pack{{path: window, concurrent: true}, {path: e2e}}
+	for name, tt := range map[string]struct {
+		options options
+		want    map[string]string
+	}{
+		"by itself": {options{all: true}, map[string]string{window: "15m0s", e2e: "40m0s"}},
+		"raced":     {options{all: true, race: true}, map[string]string{window: "15m0s", e2e: "40m0s"}},
+		"asked for": {options{all: true, timeout: time.Hour}, map[string]string{window: "1h0m0s", e2e: "1h0m0s"}},
+	} {
+		for _, p := range tt.options.phases(list, nil) {
+			for _, pkg := range p.packages {
+				if got := p.args[slices.Index(p.args, "-timeout")+1]; got != tt.want[pkg] {
+					t.Errorf("%s: %s has %s, want %s", name, pkg, got, tt.want[pkg])
+				}
+			}
+		}
+	}
+	named, err := plan(t.Context(), options{packages: []string{"./test/e2e"}}) // which may be any
+	if err != nil || !slices.Contains(named[0].args, "40m0s") {
+		t.Errorf("named packages: %+v, %v", named, err)
 	}
 }
 

@@ -14,4 +14,5 @@ chmod -R u+w "$work"
 echo "$version" >"$work/internal/core/VERSION"
 : >"$work/internal/servers/hls/hls.min.js"
 mkdir -p "$(dirname "$to")"
+scripts/retry.sh "$go" -C "$work" mod download
 "$go" -C "$work" build -trimpath -ldflags '-s -w' -o "$to" .

@@ -1,0 +1,58 @@
+#!/bin/bash
+# Prints the path of a tool of the tests: tool.sh golangci-lint|versitygw|mediamtx|nginx
+# Builds it when it is not there yet: from the Go module proxy, pinned with checksums in tools/*/go.mod; nginx is
+# unpacked from the distribution's packages. All clones of a user share the tools, in the user's cache folder, by
+# version, Go and processor. What nobody has asked for in two weeks is removed when another one is built.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+go="${GO:-go}"
+cache="${XDG_CACHE_HOME:-${HOME:?}/.cache}/millrace-test-tools"
+mkdir -p "$cache"
+
+# A tool stands under its name when it is whole, whoever else makes it meanwhile or is killed: it is made under another
+# name in the cache, and then renamed.
+work=""
+trap 'rm -rf "$work"' EXIT
+begin() {
+  find "$cache" -mindepth 1 -maxdepth 1 -mtime +14 -exec rm -rf {} + || true # another one may remove the same
+  work="$(mktemp -d "$cache/making-XXXXXX")"
+}
+
+# built TOOL FOLDER PACKAGE TIME [FILE]: what go builds of a package, as the module in FOLDER pins it; FILE takes part.
+built() {
+  local tool="$1" folder="$2" package="$3" takes="$4" version sum
+  version="$(awk -v p="$package/" '{sub(/^require /, "")} index(p, $1 "/") == 1 {print $2; exit}' "$folder/go.mod")"
+  sum="$(cat "$folder"/go.* "${@:5}" | sha256sum | cut -c1-8)"
+  kept="$cache/$tool-$version-$("$go" -C "$folder" env GOVERSION)-$("$go" env GOARCH)-$sum"
+  if [ -x "$kept" ]; then return; fi
+  echo "building $tool $version ($takes, once)" >&2
+  begin
+  scripts/retry.sh "$go" -C "$folder" mod download >&2
+  if [ "$tool" = mediamtx ]; then
+    test/bench/peers/mediamtx.sh "$work/$tool" >&2
+  else
+    "$go" -C "$folder" build -trimpath -ldflags '-s -w' -o "$work/$tool" "$package" >&2
+  fi
+  mv "$work/$tool" "$kept"
+}
+
+# unpacked: nginx's folder, of this distribution.
+unpacked() {
+  # shellcheck source=/dev/null
+  kept="$cache/nginx-$(. /etc/os-release && echo "$ID${VERSION_ID:-}")-$(uname -m)"
+  if [ -d "$kept" ]; then return; fi
+  begin
+  test/bench/peers/nginx.sh "$work/nginx" >&2
+  mv -T "$work/nginx" "$kept" || [ -d "$kept" ] # another one was quicker
+}
+
+case "$1" in
+  golangci-lint) built "$1" tools/lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint "some minutes" ;;
+  versitygw) built "$1" tools/s3 github.com/versity/versitygw/cmd/versitygw "about two minutes" ;;
+  mediamtx) built "$1" tools/peer github.com/bluenviron/mediamtx "some minutes" test/bench/peers/mediamtx.sh ;;
+  nginx) if kept="$(command -v nginx)"; then echo "$kept"; exit; fi; unpacked ;;
+  *) echo "tool: unknown name $1" >&2; exit 2 ;;
+esac
+touch "$kept"
+if [ "$1" = nginx ]; then kept="$kept/usr/sbin/nginx"; fi
+echo "$kept"
