@@ -43,9 +43,12 @@ func (n *node) webhooks() lifecycle.Service {
 			}
 			return text, nil
 		},
-		Post: func(ctx context.Context, address, signature string, body []byte) (delivery.Response, error) {
-			header := http.Header{"Content-Type": {"application/json"}, "Mux-Signature": {signature}}
-			a, err := client.Post(ctx, address, header, body, webhook.KeptBody)
+		Post: func(ctx context.Context, to string, headers map[string]string, body []byte) (delivery.Response, error) {
+			header := http.Header{"Content-Type": {"application/json"}}
+			for name, value := range headers {
+				header.Set(name, value)
+			}
+			a, err := client.Post(ctx, to, header, body, webhook.KeptBody)
 			return delivery.Response{Status: a.Status, Headers: a.Header, Body: a.Body}, err
 		},
 	})

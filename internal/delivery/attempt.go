@@ -38,7 +38,7 @@ func (d *Dispatcher) attempt(ctx context.Context, a attemptResult) {
 
 func (d *Dispatcher) try(ctx context.Context, a *attemptResult) {
 	a.attempt = webhook.Attempt{At: d.o.Now().UTC(), Address: a.webhook.Address}
-	body, err := d.bodies.of(ctx, a.webhook.ID, a.item)
+	m, err := d.bodies.of(ctx, a.webhook.ID, a.item)
 	switch {
 	case err == nil:
 	case fault.Is(err, fault.NotFound): // its time is over
@@ -48,7 +48,7 @@ func (d *Dispatcher) try(ctx context.Context, a *attemptResult) {
 		a.err = err
 		return
 	}
-	response, err := d.o.Post(ctx, a.webhook.Address, a.webhook.Signature(body, a.attempt.At), body)
+	response, err := d.o.Post(ctx, a.webhook.Address, a.webhook.Headers(m.event, m.body, a.attempt.At), m.body)
 	if err != nil && d.attempts.Err() != nil { // the service stops: the endpoint is not to blame
 		a.err = fmt.Errorf("broken off: %w", err)
 		return

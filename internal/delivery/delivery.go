@@ -21,8 +21,8 @@ type Options struct {
 	Outbox webhook.Outbox
 	// Body is what an endpoint is sent of an event that was tried to be sent before as attempts say.
 	Body func(ctx context.Context, e event.Event, attempts []webhook.Attempt) ([]byte, error)
-	// Post sends a body with its signature; an error says why there was no response.
-	Post   func(ctx context.Context, address, signature string, body []byte) (Response, error)
+	// Post sends a body with the headers that sign it; an error says why there was no response.
+	Post   func(ctx context.Context, address string, headers map[string]string, body []byte) (Response, error)
 	Node   id.Node
 	Now    func() time.Time
 	Logger *slog.Logger

@@ -83,10 +83,13 @@ type sent struct {
 	Attempts int    `json:"attempts"`
 }
 
-func (w *world) post(ctx context.Context, address, signature string, body []byte) (delivery.Response, error) {
+func (w *world) post(
+	ctx context.Context, address string, signed map[string]string, body []byte,
+) (delivery.Response, error) {
 	var s sent
-	if err := json.Unmarshal(body, &s); err != nil || !strings.HasPrefix(signature, "t=") {
-		w.t.Errorf("%s %s: %v", signature, body, err)
+	if err := json.Unmarshal(body, &s); err != nil || signed["Webhook-Id"] != s.ID ||
+		!strings.HasPrefix(signed["Mux-Signature"], "t="+signed["Webhook-Timestamp"]+",v1=") {
+		w.t.Errorf("%s %s: %v", signed, body, err)
 	}
 	g := got{address, s.Resource, s.Number, s.Sequence, s.ID, time.Now(), s.Attempts}
 	w.mu.Lock()

@@ -112,7 +112,7 @@ func child(url string, last int64) {
 		Body: func(_ context.Context, e event.Event, attempts []webhook.Attempt) ([]byte, error) {
 			return json.Marshal(sent{e.Resource, e.Number, e.Sequence, e.ID, len(attempts)})
 		},
-		Post: func(ctx context.Context, address, _ string, body []byte) (delivery.Response, error) {
+		Post: func(ctx context.Context, address string, _ map[string]string, body []byte) (delivery.Response, error) {
 			s.take()
 			defer s.take()
 			req, made := http.NewRequestWithContext(ctx, http.MethodPost, address, strings.NewReader(string(body)))

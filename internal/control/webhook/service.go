@@ -96,7 +96,10 @@ func (s *Service) Create(ctx context.Context, env id.Environment, in CreateInput
 		return Webhook{}, err
 	}
 	now = stamp(now)
-	w := Webhook{ID: id.Webhook(id.New()), Environment: env, Address: in.Address, Enabled: true, Types: in.Types, Secret: id.New(), CreatedAt: now, UpdatedAt: now}
+	w := Webhook{
+		ID: id.Webhook(id.New()), Environment: env, Address: in.Address, Enabled: true, Types: in.Types,
+		Secret: NewSecret(), CreatedAt: now, UpdatedAt: now,
+	}
 	return w, s.store.InsertWebhook(ctx, w, maxPerEnvironment)
 }
 
@@ -150,7 +153,7 @@ func (s *Service) Delete(ctx context.Context, env id.Environment, w id.Webhook) 
 // RotateSecret makes a new secret; see API.
 func (s *Service) RotateSecret(ctx context.Context, env id.Environment, key id.Webhook, now time.Time) (Webhook, error) {
 	return s.change(ctx, env, key, now, func(w *Webhook) {
-		w.OldSecret, w.OldUntil, w.Secret = w.Secret, stamp(now).Add(overlap), id.New()
+		w.OldSecret, w.OldUntil, w.Secret = w.Secret, stamp(now).Add(overlap), NewSecret()
 	})
 }
 
