@@ -70,7 +70,7 @@ type Dispatcher struct {
 
 	results  []result
 	health   map[id.Webhook]time.Time
-	hopeless map[id.Webhook]webhook.Webhook
+	hopeless map[id.Webhook]hopeless
 	writing  bool
 	writeAt  time.Time // not before
 	flight   int       // attempts of all endpoints
@@ -92,7 +92,7 @@ type key struct {
 func New(o Options) *Dispatcher {
 	return &Dispatcher{
 		o: o, bodies: newBodies(o), memory: memory{maxWaiting, allWaiting}, endpoints: map[id.Webhook]*endpoint{}, outcomes: make(chan attemptResult), rounds: make(chan round), writes: make(chan write),
-		recent: map[key]bool{}, drained: map[id.Webhook]int64{}, health: map[id.Webhook]time.Time{}, hopeless: map[id.Webhook]webhook.Webhook{},
+		recent: map[key]bool{}, drained: map[id.Webhook]int64{}, health: map[id.Webhook]time.Time{}, hopeless: map[id.Webhook]hopeless{},
 	}
 }
 
@@ -241,7 +241,7 @@ func (d *Dispatcher) judge(e *endpoint, a webhook.Attempt, now time.Time) {
 		e.FailingSince = a.At
 		d.health[e.ID] = a.At
 	}
-	if now.Sub(e.FailingSince) >= webhook.Patience {
-		d.hopeless[e.ID] = e.Webhook
+	if a.Gone() || now.Sub(e.FailingSince) >= webhook.Patience {
+		d.hopeless[e.ID] = hopeless{e.Webhook, a.Gone()}
 	}
 }

@@ -464,6 +464,59 @@ func TestDisabled(t *testing.T) {
 	})
 }
 
+// TestGone: an endpoint that responds with 410 is disabled at once, others are told of it, and what waits for it is given
+// up. Once it is enabled again it is sent what happens from then on.
+func TestGone(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(w *world) {
+		var text bytes.Buffer
+		w.log = slog.New(slog.NewTextHandler(&text, nil))
+		gone := w.hook("http://gone/secret")
+		w.hook("http://other", webhook.EventDisabled)
+		var status atomic.Int64
+		status.Store(200)
+		w.respond = func(_ context.Context, g got) (int, error) {
+			if g.address == "http://gone/secret" {
+				return int(status.Load()), nil
+			}
+			return 200, nil
+		}
+		defer w.run("node")()
+		s := w.stream()
+		synctest.Wait()
+		status.Store(410)
+		w.change(s)
+		synctest.Wait() // no time passes
+		line := "level=WARN msg=\"disabled a webhook whose endpoint responded with 410 Gone\" webhook=" + string(gone.ID)
+		if strings.Count(text.String(), "\n") != 1 || !strings.Contains(text.String(), line+"\n") {
+			w.t.Errorf("the log has %s", &text)
+		}
+		h, err := w.hooks.Get(w.t.Context(), env, gone.ID)
+		w.must(err)
+		if failed := w.deliveries(gone.ID, webhook.Failed); h.Enabled || len(failed) != 1 ||
+			failed[0].Attempts[0].Status != 410 || len(w.deliveries(gone.ID, webhook.Waiting)) != 0 {
+			w.t.Errorf("%+v with failed %+v", h, failed)
+		}
+		if got := w.requests("http://other"); len(got) != 1 || got[0].resource != string(gone.ID) {
+			w.t.Errorf("told %+v", got)
+		}
+		w.change(s)
+		time.Sleep(time.Hour)
+		if got := w.requests("http://gone/secret"); len(got) != 2 {
+			w.t.Errorf("%d requests, want none after the 410", len(got))
+		}
+		status.Store(200)
+		yes := true
+		_, err = w.hooks.Patch(w.t.Context(), env, gone.ID, webhook.PatchInput{Enabled: &yes}, time.Now())
+		w.must(err)
+		w.change(s)
+		time.Sleep(time.Minute)
+		if got := w.requests("http://gone/secret"); len(got) != 3 || got[2].number != 4 {
+			w.t.Errorf("once it is enabled again %+v", got)
+		}
+	})
+}
+
 // TestAttemptsOfReplay: an event that is replayed, alone or with others, tells of all attempts before and what the
 // endpoint has responded.
 func TestAttemptsOfReplay(t *testing.T) {

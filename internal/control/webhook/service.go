@@ -186,7 +186,7 @@ func (w Webhook) tell(typ string, now time.Time) event.Event {
 	return event.New(w.Environment, typ, EventObject, string(w.ID), now, EventData{ID: w.ID, Enabled: w.Enabled, CreatedAt: w.CreatedAt.Unix()})
 }
 
-// GivenUp is the endpoint once it has failed for too long, and the event that tells of it.
+// GivenUp is the endpoint once it has failed for too long or wants no more events, and the event that tells of it.
 func (w Webhook) GivenUp(now time.Time) (Webhook, event.Event) {
 	w.Enabled, w.UpdatedAt = false, stamp(now)
 	return w, w.tell(EventDisabled, stamp(now))

@@ -36,7 +36,7 @@ type Webhook struct {
 // The events of an endpoint.
 const (
 	EventTest     = "system.webhook.test"     // asked for by Test, and sent to that endpoint alone
-	EventDisabled = "system.webhook.disabled" // it has failed for Patience
+	EventDisabled = "system.webhook.disabled" // it has failed for Patience, or responded with 410
 
 	// EventObject is the kind of object of these events.
 	EventObject = "webhook"
@@ -56,6 +56,8 @@ const (
 	KeptHeaders = 32
 	// KeptHeaderBytes is how long the names and values of these headers are together.
 	KeptHeaderBytes = 2 << 10
+
+	gone = 410 // RFC 9110, 15.5.11; Standard Webhooks: the sender disables the endpoint
 
 	firstDelay, longestDelay = 5 * time.Second, time.Hour
 )
@@ -168,6 +170,9 @@ type Attempt struct {
 
 // Succeeded reports whether the endpoint has taken the event.
 func (a Attempt) Succeeded() bool { return a.Status >= 200 && a.Status <= 299 }
+
+// Gone reports whether the endpoint wants no more events.
+func (a Attempt) Gone() bool { return a.Status == gone }
 
 // Delay is how long after a failed attempt the next one is made, counted from 1. random is from 0 to 1: the delay is up to a quarter shorter or
 // longer, so that those who failed together do not come again together.
