@@ -49,7 +49,7 @@ func (n *node) webhooks() lifecycle.Service {
 				header.Set(name, value)
 			}
 			a, err := client.Post(ctx, to, header, body, webhook.KeptBody)
-			return delivery.Response{Status: a.Status, Headers: a.Header, Body: a.Body}, err
+			return delivery.Response{Status: a.Status, Headers: a.Header, Body: a.Body, RetryAfter: a.RetryAfter}, err
 		},
 	})
 }

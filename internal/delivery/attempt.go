@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"millrace/internal/control/webhook"
@@ -20,9 +21,10 @@ type attemptResult struct {
 	resource string
 	item     item
 
-	attempt webhook.Attempt
-	gone    bool  // there is nothing to send any more
-	err     error // of ours: nothing was sent
+	attempt    webhook.Attempt
+	retryAfter time.Duration // that the endpoint asks for; 0: it does not
+	gone       bool          // there is nothing to send any more
+	err        error         // of ours: nothing was sent
 }
 
 // attempt sends one event to one endpoint, in a goroutine of its own. The lease lasts longer.
@@ -55,6 +57,7 @@ func (d *Dispatcher) try(ctx context.Context, a *attemptResult) {
 	}
 	a.attempt.Status, a.attempt.Headers, a.attempt.Body = response.Status, keptHeaders(response.Headers),
 		kept(response.Body)
+	a.retryAfter = response.RetryAfter
 	a.attempt.Duration = d.o.Now().Sub(a.attempt.At)
 	if err != nil {
 		a.attempt.Error = kept([]byte(err.Error()))

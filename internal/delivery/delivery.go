@@ -33,6 +33,8 @@ type Response struct {
 	Status  int
 	Headers map[string][]string
 	Body    []byte // its beginning
+	// RetryAfter is how long after it the endpoint wants the next attempt at the earliest; 0: it does not say.
+	RetryAfter time.Duration
 }
 
 const (
@@ -203,7 +205,7 @@ func (d *Dispatcher) attempted(a attemptResult) {
 	case a.gone:
 		r.State = webhook.Failed
 	default:
-		r.State, r.NextAt = outcome(a.item, r.FirstAt, now)
+		r.State, r.NextAt = outcome(a, r.FirstAt, now)
 	}
 	d.results = append(d.results, result{r, a.from, a.resource})
 	if !a.gone && d.endpoints[a.webhook.ID] == a.from {
@@ -211,13 +213,15 @@ func (d *Dispatcher) attempted(a attemptResult) {
 	}
 }
 
-// outcome reports whether a failed delivery is tried again, and when.
-func outcome(i item, first, now time.Time) (webhook.State, time.Time) {
+// outcome reports whether a failed delivery is tried again, and when: not before the endpoint wants it, but once more at
+// the end of webhook.Patience.
+func outcome(a attemptResult, first, now time.Time) (webhook.State, time.Time) {
 	end := first.Add(webhook.Patience)
 	if !now.Before(end) {
 		return webhook.Failed, time.Time{}
 	}
-	next := now.Add(webhook.Delay(int(i.attempts)+1, rand.Float64())) //nolint:gosec // a spread, no secret
+	delay := webhook.Delay(int(a.item.attempts)+1, rand.Float64()) //nolint:gosec // a spread, no secret
+	next := now.Add(max(delay, a.retryAfter))
 	if next.After(end) {
 		next = end // the last one
 	}

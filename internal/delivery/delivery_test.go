@@ -46,6 +46,7 @@ type world struct {
 	streams *live.Service
 	hooks   *webhook.Service
 	respond func(ctx context.Context, g got) (int, error)
+	asks    time.Duration // what endpoints ask for by Retry-After
 	log     *slog.Logger
 	prepare func(d *delivery.Dispatcher) // before it runs
 
@@ -101,7 +102,7 @@ func (w *world) post(
 	default:
 	}
 	headers := map[string][]string{"Content-Type": {"text/plain"}, "Via": {"a", "b"}}
-	return delivery.Response{Status: status, Headers: headers, Body: []byte("response")}, err
+	return delivery.Response{Status: status, Headers: headers, Body: []byte("response"), RetryAfter: w.asks}, err
 }
 
 // run runs a dispatcher until stop is called.

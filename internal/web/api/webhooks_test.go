@@ -148,7 +148,7 @@ func hooked(t *testing.T, url string) http.Handler {
 				header.Set(name, value)
 			}
 			a, err := client.Post(ctx, to, header, body, webhook.KeptBody)
-			return delivery.Response{Status: a.Status, Headers: a.Header, Body: a.Body}, err
+			return delivery.Response{Status: a.Status, Headers: a.Header, Body: a.Body, RetryAfter: a.RetryAfter}, err
 		},
 	})
 	background(t, sender, d)
