@@ -94,7 +94,8 @@ type key struct {
 func New(o Options) *Dispatcher {
 	return &Dispatcher{
 		o: o, bodies: newBodies(o), memory: memory{maxWaiting, allWaiting}, endpoints: map[id.Webhook]*endpoint{}, outcomes: make(chan attemptResult), rounds: make(chan round), writes: make(chan write),
-		recent: map[key]bool{}, drained: map[id.Webhook]int64{}, health: map[id.Webhook]time.Time{}, hopeless: map[id.Webhook]hopeless{},
+		recent: map[key]bool{}, drained: map[id.Webhook]int64{}, health: map[id.Webhook]time.Time{},
+		hopeless: map[id.Webhook]hopeless{},
 	}
 }
 
@@ -213,8 +214,8 @@ func (d *Dispatcher) attempted(a attemptResult) {
 	}
 }
 
-// outcome reports whether a failed delivery is tried again, and when: not before the endpoint wants it, but once more at
-// the end of webhook.Patience.
+// outcome reports whether a failed delivery is tried again, and when: not before the endpoint wants it, but once more
+// at the end of webhook.Patience.
 func outcome(a attemptResult, first, now time.Time) (webhook.State, time.Time) {
 	end := first.Add(webhook.Patience)
 	if !now.Before(end) {

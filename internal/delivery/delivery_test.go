@@ -465,8 +465,8 @@ func TestDisabled(t *testing.T) {
 	})
 }
 
-// TestGone: an endpoint that responds with 410 is disabled at once, others are told of it, and what waits for it is given
-// up. Once it is enabled again it is sent what happens from then on.
+// TestGone: an endpoint that responds with 410 is disabled at once, others are told of it, and what waits for it is
+// given up. Once it is enabled again it is sent what happens from then on.
 func TestGone(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(w *world) {
@@ -488,8 +488,8 @@ func TestGone(t *testing.T) {
 		status.Store(410)
 		w.change(s)
 		synctest.Wait() // no time passes
-		line := "level=WARN msg=\"disabled a webhook whose endpoint responded with 410 Gone\" webhook=" + string(gone.ID)
-		if strings.Count(text.String(), "\n") != 1 || !strings.Contains(text.String(), line+"\n") {
+		line := "level=WARN msg=\"disabled a webhook whose endpoint responded with 410 Gone\" webhook="
+		if strings.Count(text.String(), "\n") != 1 || !strings.Contains(text.String(), line+string(gone.ID)+"\n") {
 			w.t.Errorf("the log has %s", &text)
 		}
 		h, err := w.hooks.Get(w.t.Context(), env, gone.ID)

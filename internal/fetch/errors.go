@@ -103,8 +103,8 @@ func passing(err error) string {
 // maxRetryAfter bounds what a server may ask for.
 const maxRetryAfter = 24 * time.Hour
 
-// retryAfter is the wait that a response asks for, by seconds or a date (RFC 9110 10.2.3), from 0 to maxRetryAfter; 0 also
-// when it can't be read. A date counts from the response's own Date: now is the time of another clock.
+// retryAfter is the wait that a response asks for, by seconds or a date (RFC 9110 10.2.3), from 0 to maxRetryAfter; 0
+// also when it can't be read. A date counts from the response's own Date: now is the time of another clock.
 func retryAfter(h http.Header, now time.Time) time.Duration {
 	text := strings.TrimSpace(h.Get("Retry-After"))
 	seconds, err := strconv.ParseUint(text, 10, 64)

@@ -20,7 +20,8 @@ func TestNodePackages(t *testing.T) {
 	}
 	write("local/package.json", `{"name":"local","version":"1.0.0"}`)
 	write("package.json", `{"name":"a","version":"1.0.0"}`)
-	write("package-lock.json", `{"name":"a","version":"1.0.0","lockfileVersion":3,"packages":{"":{"name":"a","version":"1.0.0"}}}`)
+	write("package-lock.json", `{"name":"a","version":"1.0.0","lockfileVersion":3,"packages":{
+		"":{"name":"a","version":"1.0.0"}}}`)
 	if err := os.Mkdir(filepath.Join(folder, "node_modules"), 0o700); err != nil {
 		t.Fatal(err)
 	}

@@ -33,7 +33,8 @@ func TestWebhooksPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	folder := t.TempDir()
-	if err = os.Symlink(filepath.Join(project, "test/sdk/node_modules"), filepath.Join(folder, "node_modules")); err != nil {
+	packages := filepath.Join(project, "test/sdk/node_modules")
+	if err = os.Symlink(packages, filepath.Join(folder, "node_modules")); err != nil {
 		t.Fatal(err)
 	}
 	inNode, inGo := blocks(string(page), "js"), blocks(string(page), "go")

@@ -98,8 +98,8 @@ func standardKey(secret string) (key []byte, some bool) {
 // Headers are those that prove to the endpoint where body is from, which is the event with this ID, sent now.
 //
 // Mux-Signature is the time and the hexadecimal HMAC-SHA256 of time, full stop and body, once for each secret that is
-// valid; its key is the secret as it is shown. Webhook-Id, Webhook-Timestamp and Webhook-Signature are those of Standard
-// Webhooks; the key is what the secret has in base64, and without such a secret there is no Webhook-Signature.
+// valid; its key is the secret as it is shown. Webhook-Id, Webhook-Timestamp and Webhook-Signature are those of
+// Standard Webhooks; the key is what the secret has in base64, and without such a secret there is no Webhook-Signature.
 func (w Webhook) Headers(event string, body []byte, now time.Time) map[string]string {
 	t := strconv.FormatInt(now.Unix(), 10)
 	mux, standard := "t="+t, []string(nil)

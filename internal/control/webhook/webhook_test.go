@@ -51,8 +51,8 @@ func standardSigned(key, text string) string {
 	return "v1," + base64.StdEncoding.EncodeToString(mac(key, text))
 }
 
-// TestHeaders: each kind has a signature by each secret that is valid; the old one is for a day. What is no base64 behind
-// whsec_, as secrets of earlier versions, signs for Mux's library alone.
+// TestHeaders: each kind has a signature by each secret that is valid; the old one is for a day. What is no base64
+// behind whsec_, as secrets of earlier versions, signs for Mux's library alone.
 func TestHeaders(t *testing.T) {
 	t.Parallel()
 	const (
@@ -82,7 +82,9 @@ func TestHeaders(t *testing.T) {
 		"no base64":             {"whsec_Zmlyc3Q", "", noon, after, muxSigned("whsec_Zmlyc3Q", after+".body"), ""},
 	} {
 		w := webhook.Webhook{Secret: tt.secret, OldSecret: tt.old, OldUntil: noon}
-		want := map[string]string{"Mux-Signature": "t=" + tt.at + tt.mux, "Webhook-Id": "e1", "Webhook-Timestamp": tt.at}
+		want := map[string]string{
+			"Mux-Signature": "t=" + tt.at + tt.mux, "Webhook-Id": "e1", "Webhook-Timestamp": tt.at,
+		}
 		if tt.standard != "" {
 			want["Webhook-Signature"] = tt.standard
 		}
@@ -99,6 +101,20 @@ func TestNewSecret(t *testing.T) {
 	text, prefixed := strings.CutPrefix(one, "whsec_")
 	if key, err := base64.StdEncoding.DecodeString(text); err != nil || !prefixed || len(key) != 32 || one == other {
 		t.Errorf("%d bytes, %v", len(key), err)
+	}
+}
+
+// TestSucceeded: any 2xx is success and nothing else, and only 410 says that the endpoint is gone.
+func TestSucceeded(t *testing.T) {
+	t.Parallel()
+	for status, want := range map[int]bool{
+		0: false, 100: false, 199: false, 200: true, 204: true, 299: true, 300: false, 301: false, 304: false,
+		400: false, 410: false, 429: false, 500: false, 503: false,
+	} {
+		a := webhook.Attempt{Status: status}
+		if a.Succeeded() != want || a.Gone() != (status == 410) {
+			t.Errorf("%d: succeeded %t, gone %t", status, a.Succeeded(), a.Gone())
+		}
 	}
 }
 

@@ -172,8 +172,8 @@ func background(t *testing.T, sender *delivery.Dispatcher, d *db.DB) {
 	})
 }
 
-// TestOfficialSDKWebhooks: the official client makes endpoints, takes what they are sent, and accepts its signatures; so
-// do the libraries of Standard Webhooks.
+// TestOfficialSDKWebhooks: the official client makes endpoints, takes what they are sent, and accepts its signatures;
+// so do the libraries of Standard Webhooks.
 func TestOfficialSDKWebhooks(t *testing.T) {
 	t.Parallel()
 	programtest.NodePackages(t, sdkFolder)
