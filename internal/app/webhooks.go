@@ -43,12 +43,22 @@ func (n *node) webhooks() lifecycle.Service {
 			}
 			return text, nil
 		},
-		Post: func(ctx context.Context, address, signature string, body []byte) (delivery.Response, error) {
-			header := http.Header{"Content-Type": {"application/json"}, "Mux-Signature": {signature}}
-			a, err := client.Post(ctx, address, header, body, webhook.KeptBody)
-			return delivery.Response{Status: a.Status, Headers: a.Header, Body: a.Body}, err
-		},
+		Post: postBy(client),
 	})
+}
+
+// postBy sends deliveries with a client.
+func postBy(
+	client *fetch.Client,
+) func(ctx context.Context, to string, headers map[string]string, body []byte) (delivery.Response, error) {
+	return func(ctx context.Context, to string, headers map[string]string, body []byte) (delivery.Response, error) {
+		header := http.Header{"Content-Type": {"application/json"}}
+		for name, value := range headers {
+			header.Set(name, value)
+		}
+		a, err := client.Post(ctx, to, header, body, webhook.KeptBody)
+		return delivery.Response{Status: a.Status, Headers: a.Header, Body: a.Body, RetryAfter: a.RetryAfter}, err
+	}
 }
 
 // openWebhooks opens the webhooks of an environment, of the default one for an empty ID, whether the service runs or not.

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"millrace/internal/control/webhook"
@@ -20,9 +21,10 @@ type attemptResult struct {
 	resource string
 	item     item
 
-	attempt webhook.Attempt
-	gone    bool  // there is nothing to send any more
-	err     error // of ours: nothing was sent
+	attempt    webhook.Attempt
+	retryAfter time.Duration // that the endpoint asks for; 0: it does not
+	gone       bool          // there is nothing to send any more
+	err        error         // of ours: nothing was sent
 }
 
 // attempt sends one event to one endpoint, in a goroutine of its own. The lease lasts longer.
@@ -38,7 +40,7 @@ func (d *Dispatcher) attempt(ctx context.Context, a attemptResult) {
 
 func (d *Dispatcher) try(ctx context.Context, a *attemptResult) {
 	a.attempt = webhook.Attempt{At: d.o.Now().UTC(), Address: a.webhook.Address}
-	body, err := d.bodies.of(ctx, a.webhook.ID, a.item)
+	m, err := d.bodies.of(ctx, a.webhook.ID, a.item)
 	switch {
 	case err == nil:
 	case fault.Is(err, fault.NotFound): // its time is over
@@ -48,13 +50,14 @@ func (d *Dispatcher) try(ctx context.Context, a *attemptResult) {
 		a.err = err
 		return
 	}
-	response, err := d.o.Post(ctx, a.webhook.Address, a.webhook.Signature(body, a.attempt.At), body)
+	response, err := d.o.Post(ctx, a.webhook.Address, a.webhook.Headers(m.event, m.body, a.attempt.At), m.body)
 	if err != nil && d.attempts.Err() != nil { // the service stops: the endpoint is not to blame
 		a.err = fmt.Errorf("broken off: %w", err)
 		return
 	}
 	a.attempt.Status, a.attempt.Headers, a.attempt.Body = response.Status, keptHeaders(response.Headers),
 		kept(response.Body)
+	a.retryAfter = response.RetryAfter
 	a.attempt.Duration = d.o.Now().Sub(a.attempt.At)
 	if err != nil {
 		a.attempt.Error = kept([]byte(err.Error()))

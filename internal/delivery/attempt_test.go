@@ -8,6 +8,24 @@ import (
 	"millrace/internal/control/webhook"
 )
 
+// TestKept: of a response the first KiB is kept, as text that can be stored.
+func TestKept(t *testing.T) {
+	t.Parallel()
+	x := strings.Repeat("x", 1024)
+	for name, tt := range map[string]struct{ response, want string }{
+		"none":                       {"", ""},
+		"a KiB":                      {x, x},
+		"more":                       {x + "y", x},
+		"cut in a character":         {x[1:] + "ü", x[1:] + "\ufffd"},
+		"what is no text":            {"a\xffb", "a\ufffdb"},
+		"what PostgreSQL can't have": {"a\x00b", "a\ufffdb"},
+	} {
+		if got := kept([]byte(tt.response)); got != tt.want {
+			t.Errorf("%s: kept %d bytes: %q", name, len(got), got)
+		}
+	}
+}
+
 // TestKeptHeaders: of a response with many or large headers, or such as can't be stored, a bounded part is kept.
 func TestKeptHeaders(t *testing.T) {
 	t.Parallel()

@@ -18,40 +18,47 @@ type bodies struct {
 	o Options
 
 	mu    sync.Mutex
-	kept  map[int64]*body
+	kept  map[int64]*firstMessage
 	order []int64 // oldest first
 }
 
-// body is that of one event; made once.
-type body struct {
-	once sync.Once
-	text []byte
-	err  error
+// message is what is sent of one event.
+type message struct {
+	event string // its ID
+	body  []byte
 }
 
-func newBodies(o Options) *bodies { return &bodies{o: o, kept: map[int64]*body{}} }
+// firstMessage is that of an event at its first attempt; made once.
+type firstMessage struct {
+	once sync.Once
+	message
+	err error
+}
 
-// of is the body of a delivery.
-func (b *bodies) of(ctx context.Context, w id.Webhook, i item) ([]byte, error) {
+func newBodies(o Options) *bodies { return &bodies{o: o, kept: map[int64]*firstMessage{}} }
+
+// of is the message of a delivery.
+func (b *bodies) of(ctx context.Context, w id.Webhook, i item) (message, error) {
 	if i.attempts == 0 && !i.replayed {
 		return b.first(ctx, i.sequence)
 	}
 	e, err := b.event(ctx, i.sequence)
 	if err != nil {
-		return nil, err
+		return message{}, err
 	}
 	attempts, err := b.o.Outbox.Attempts(ctx, w, i.sequence)
 	if err != nil {
-		return nil, err
+		return message{}, err
 	}
-	return b.o.Body(ctx, e, attempts[max(len(attempts)-webhook.MaxAttempts, 0):])
+	body, err := b.o.Body(ctx, e, attempts[max(len(attempts)-webhook.MaxAttempts, 0):])
+	return message{e.ID, body}, err
 }
 
-func (b *bodies) first(ctx context.Context, sequence int64) ([]byte, error) {
+func (b *bodies) first(ctx context.Context, sequence int64) (message, error) {
 	b.mu.Lock()
 	one := b.kept[sequence]
 	if one == nil {
-		one = &body{}
+		one = &firstMessage{}
 		b.kept[sequence] = one
 		if b.order = append(b.order, sequence); len(b.order) > keptBodies {
 			delete(b.kept, b.order[0])
@@ -62,7 +69,8 @@ func (b *bodies) first(ctx context.Context, sequence int64) ([]byte, error) {
 	one.once.Do(func() {
 		var e event.Event
 		if e, one.err = b.event(ctx, sequence); one.err == nil {
-			one.text, one.err = b.o.Body(ctx, e, nil)
+			one.event = e.ID
+			one.body, one.err = b.o.Body(ctx, e, nil)
 		}
 	})
 	if one.err != nil { // it is tried again
@@ -70,7 +78,7 @@ func (b *bodies) first(ctx context.Context, sequence int64) ([]byte, error) {
 		delete(b.kept, sequence)
 		b.mu.Unlock()
 	}
-	return one.text, one.err
+	return one.message, one.err
 }
 
 func (b *bodies) event(ctx context.Context, sequence int64) (event.Event, error) {

@@ -21,8 +21,8 @@ type Options struct {
 	Outbox webhook.Outbox
 	// Body is what an endpoint is sent of an event that was tried to be sent before as attempts say.
 	Body func(ctx context.Context, e event.Event, attempts []webhook.Attempt) ([]byte, error)
-	// Post sends a body with its signature; an error says why there was no response.
-	Post   func(ctx context.Context, address, signature string, body []byte) (Response, error)
+	// Post sends a body with the headers that sign it; an error says why there was no response.
+	Post   func(ctx context.Context, address string, headers map[string]string, body []byte) (Response, error)
 	Node   id.Node
 	Now    func() time.Time
 	Logger *slog.Logger
@@ -33,6 +33,8 @@ type Response struct {
 	Status  int
 	Headers map[string][]string
 	Body    []byte // its beginning
+	// RetryAfter is how long after it the endpoint wants the next attempt at the earliest; 0: it does not say.
+	RetryAfter time.Duration
 }
 
 const (
@@ -70,7 +72,7 @@ type Dispatcher struct {
 
 	results  []result
 	health   map[id.Webhook]time.Time
-	hopeless map[id.Webhook]webhook.Webhook
+	hopeless map[id.Webhook]hopeless
 	writing  bool
 	writeAt  time.Time // not before
 	flight   int       // attempts of all endpoints
@@ -92,7 +94,8 @@ type key struct {
 func New(o Options) *Dispatcher {
 	return &Dispatcher{
 		o: o, bodies: newBodies(o), memory: memory{maxWaiting, allWaiting}, endpoints: map[id.Webhook]*endpoint{}, outcomes: make(chan attemptResult), rounds: make(chan round), writes: make(chan write),
-		recent: map[key]bool{}, drained: map[id.Webhook]int64{}, health: map[id.Webhook]time.Time{}, hopeless: map[id.Webhook]webhook.Webhook{},
+		recent: map[key]bool{}, drained: map[id.Webhook]int64{}, health: map[id.Webhook]time.Time{},
+		hopeless: map[id.Webhook]hopeless{},
 	}
 }
 
@@ -203,7 +206,7 @@ func (d *Dispatcher) attempted(a attemptResult) {
 	case a.gone:
 		r.State = webhook.Failed
 	default:
-		r.State, r.NextAt = outcome(a.item, r.FirstAt, now)
+		r.State, r.NextAt = outcome(a, r.FirstAt, now)
 	}
 	d.results = append(d.results, result{r, a.from, a.resource})
 	if !a.gone && d.endpoints[a.webhook.ID] == a.from {
@@ -211,13 +214,15 @@ func (d *Dispatcher) attempted(a attemptResult) {
 	}
 }
 
-// outcome reports whether a failed delivery is tried again, and when.
-func outcome(i item, first, now time.Time) (webhook.State, time.Time) {
+// outcome reports whether a failed delivery is tried again, and when: not before the endpoint wants it, but once more
+// at the end of webhook.Patience.
+func outcome(a attemptResult, first, now time.Time) (webhook.State, time.Time) {
 	end := first.Add(webhook.Patience)
 	if !now.Before(end) {
 		return webhook.Failed, time.Time{}
 	}
-	next := now.Add(webhook.Delay(int(i.attempts)+1, rand.Float64())) //nolint:gosec // a spread, no secret
+	delay := webhook.Delay(int(a.item.attempts)+1, rand.Float64()) //nolint:gosec // a spread, no secret
+	next := now.Add(max(delay, a.retryAfter))
 	if next.After(end) {
 		next = end // the last one
 	}
@@ -241,7 +246,7 @@ func (d *Dispatcher) judge(e *endpoint, a webhook.Attempt, now time.Time) {
 		e.FailingSince = a.At
 		d.health[e.ID] = a.At
 	}
-	if now.Sub(e.FailingSince) >= webhook.Patience {
-		d.hopeless[e.ID] = e.Webhook
+	if a.Gone() || now.Sub(e.FailingSince) >= webhook.Patience {
+		d.hopeless[e.ID] = hopeless{e.Webhook, a.Gone()}
 	}
 }

@@ -46,6 +46,7 @@ type world struct {
 	streams *live.Service
 	hooks   *webhook.Service
 	respond func(ctx context.Context, g got) (int, error)
+	asks    time.Duration // what endpoints ask for by Retry-After
 	log     *slog.Logger
 	prepare func(d *delivery.Dispatcher) // before it runs
 
@@ -83,10 +84,13 @@ type sent struct {
 	Attempts int    `json:"attempts"`
 }
 
-func (w *world) post(ctx context.Context, address, signature string, body []byte) (delivery.Response, error) {
+func (w *world) post(
+	ctx context.Context, address string, signed map[string]string, body []byte,
+) (delivery.Response, error) {
 	var s sent
-	if err := json.Unmarshal(body, &s); err != nil || !strings.HasPrefix(signature, "t=") {
-		w.t.Errorf("%s %s: %v", signature, body, err)
+	if err := json.Unmarshal(body, &s); err != nil || signed["Webhook-Id"] != s.ID ||
+		!strings.HasPrefix(signed["Mux-Signature"], "t="+signed["Webhook-Timestamp"]+",v1=") {
+		w.t.Errorf("%s %s: %v", signed, body, err)
 	}
 	g := got{address, s.Resource, s.Number, s.Sequence, s.ID, time.Now(), s.Attempts}
 	w.mu.Lock()
@@ -98,7 +102,7 @@ func (w *world) post(ctx context.Context, address, signature string, body []byte
 	default:
 	}
 	headers := map[string][]string{"Content-Type": {"text/plain"}, "Via": {"a", "b"}}
-	return delivery.Response{Status: status, Headers: headers, Body: []byte("response")}, err
+	return delivery.Response{Status: status, Headers: headers, Body: []byte("response"), RetryAfter: w.asks}, err
 }
 
 // run runs a dispatcher until stop is called.
@@ -457,6 +461,59 @@ func TestDisabled(t *testing.T) {
 		time.Sleep(time.Minute)
 		if all := w.requests("http://dead/secret"); all[len(all)-1].id != replayed[3].id {
 			w.t.Errorf("the last one is %+v", all[len(all)-1])
+		}
+	})
+}
+
+// TestGone: an endpoint that responds with 410 is disabled at once, others are told of it, and what waits for it is
+// given up. Once it is enabled again it is sent what happens from then on.
+func TestGone(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(w *world) {
+		var text bytes.Buffer
+		w.log = slog.New(slog.NewTextHandler(&text, nil))
+		gone := w.hook("http://gone/secret")
+		w.hook("http://other", webhook.EventDisabled)
+		var status atomic.Int64
+		status.Store(200)
+		w.respond = func(_ context.Context, g got) (int, error) {
+			if g.address == "http://gone/secret" {
+				return int(status.Load()), nil
+			}
+			return 200, nil
+		}
+		defer w.run("node")()
+		s := w.stream()
+		synctest.Wait()
+		status.Store(410)
+		w.change(s)
+		synctest.Wait() // no time passes
+		line := "level=WARN msg=\"disabled a webhook whose endpoint responded with 410 Gone\" webhook="
+		if strings.Count(text.String(), "\n") != 1 || !strings.Contains(text.String(), line+string(gone.ID)+"\n") {
+			w.t.Errorf("the log has %s", &text)
+		}
+		h, err := w.hooks.Get(w.t.Context(), env, gone.ID)
+		w.must(err)
+		if failed := w.deliveries(gone.ID, webhook.Failed); h.Enabled || len(failed) != 1 ||
+			failed[0].Attempts[0].Status != 410 || len(w.deliveries(gone.ID, webhook.Waiting)) != 0 {
+			w.t.Errorf("%+v with failed %+v", h, failed)
+		}
+		if got := w.requests("http://other"); len(got) != 1 || got[0].resource != string(gone.ID) {
+			w.t.Errorf("told %+v", got)
+		}
+		w.change(s)
+		time.Sleep(time.Hour)
+		if got := w.requests("http://gone/secret"); len(got) != 2 {
+			w.t.Errorf("%d requests, want none after the 410", len(got))
+		}
+		status.Store(200)
+		yes := true
+		_, err = w.hooks.Patch(w.t.Context(), env, gone.ID, webhook.PatchInput{Enabled: &yes}, time.Now())
+		w.must(err)
+		w.change(s)
+		time.Sleep(time.Minute)
+		if got := w.requests("http://gone/secret"); len(got) != 3 || got[2].number != 4 {
+			w.t.Errorf("once it is enabled again %+v", got)
 		}
 	})
 }

@@ -18,11 +18,18 @@ type result struct {
 	resource string
 }
 
+// hopeless is an endpoint that is to be disabled.
+type hopeless struct {
+	webhook.Webhook
+
+	gone bool // it has said so; else it has failed for too long
+}
+
 // write is one transaction that records attempts.
 type write struct {
 	results  []result
 	health   map[id.Webhook]time.Time
-	hopeless map[id.Webhook]webhook.Webhook
+	hopeless map[id.Webhook]hopeless
 	err      error
 }
 
@@ -33,7 +40,7 @@ func (d *Dispatcher) write(ctx context.Context) {
 	}
 	n := min(len(d.results), maxResults)
 	w := write{results: d.results[:n:n], health: d.health, hopeless: d.hopeless}
-	d.results, d.health, d.hopeless = d.results[n:], map[id.Webhook]time.Time{}, map[id.Webhook]webhook.Webhook{}
+	d.results, d.health, d.hopeless = d.results[n:], map[id.Webhook]time.Time{}, map[id.Webhook]hopeless{}
 	d.writing = true
 	ctx = context.WithoutCancel(ctx)
 	go func() {
@@ -57,10 +64,20 @@ func (d *Dispatcher) record(ctx context.Context, w write) error {
 			return err
 		}
 		if err == nil {
-			d.o.Logger.WarnContext(ctx, "disabled a webhook that has failed for too long", slog.Any("webhook", h.ID), slog.Duration("after", webhook.Patience))
+			d.tellDisabled(ctx, h)
 		}
 	}
 	return nil
+}
+
+func (d *Dispatcher) tellDisabled(ctx context.Context, h hopeless) {
+	which := slog.Any("webhook", h.ID)
+	if h.gone {
+		d.o.Logger.WarnContext(ctx, "disabled a webhook whose endpoint responded with 410 Gone", which)
+		return
+	}
+	d.o.Logger.WarnContext(ctx, "disabled a webhook that has failed for too long", which,
+		slog.Duration("after", webhook.Patience))
 }
 
 // wrote lets the resources go on whose attempts are recorded; what was not is tried again.

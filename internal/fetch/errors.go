@@ -100,11 +100,23 @@ func passing(err error) string {
 	return "can't be reached"
 }
 
-// retryAfter reads the header of RFC 9110 10.2.3 in seconds; a date is not worth its clock.
-func retryAfter(resp *http.Response) time.Duration {
-	seconds, err := strconv.Atoi(strings.TrimSpace(resp.Header.Get("Retry-After")))
-	if err != nil || seconds < 0 || seconds > 3600 {
+// maxRetryAfter bounds what a server may ask for.
+const maxRetryAfter = 24 * time.Hour
+
+// retryAfter is the wait that a response asks for, by seconds or a date (RFC 9110 10.2.3), from 0 to maxRetryAfter; 0
+// also when it can't be read. A date counts from the response's own Date: now is the time of another clock.
+func retryAfter(h http.Header, now time.Time) time.Duration {
+	text := strings.TrimSpace(h.Get("Retry-After"))
+	seconds, err := strconv.ParseUint(text, 10, 64)
+	if err == nil || errors.Is(err, strconv.ErrRange) { // out of range it is the largest number
+		return time.Duration(min(seconds, uint64(maxRetryAfter/time.Second))) * time.Second
+	}
+	at, err := http.ParseTime(text)
+	if err != nil {
 		return 0
 	}
-	return time.Duration(seconds) * time.Second
+	if sent, err := http.ParseTime(h.Get("Date")); err == nil {
+		now = sent
+	}
+	return min(max(at.Sub(now), 0), maxRetryAfter)
 }

@@ -3,7 +3,9 @@ package fetch
 import (
 	"context"
 	"net"
+	"net/http"
 	"net/netip"
+	"time"
 
 	"millrace/internal/disk"
 )
@@ -21,6 +23,12 @@ func (c *Client) InterfacesBy(interfaces func() ([]netip.Addr, error)) { c.inter
 
 // HostAddresses is what a client asks without a test.
 func HostAddresses() ([]netip.Addr, error) { return hostAddresses() }
+
+// MaxRetryAfter bounds RetryAfter.
+const MaxRetryAfter = maxRetryAfter
+
+// RetryAfter is the wait that a response asks for.
+func RetryAfter(h http.Header, now time.Time) time.Duration { return retryAfter(h, now) }
 
 // ContentRange is what resuming reads.
 func ContentRange(s string) (start, total int64, ok bool) { return contentRange(s) }

@@ -229,12 +229,19 @@ func checkResponse(resp *http.Response, u *url.URL) error {
 	case http.StatusRequestedRangeNotSatisfiable:
 		return nil
 	case http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests:
-		return &later{error: fault.New(fault.Unavailable, "%s: %s", show(u), describeStatus(resp)), after: retryAfter(resp)}
+		return laterBy(resp, u)
 	}
 	if resp.StatusCode >= http.StatusInternalServerError {
-		return &later{error: fault.New(fault.Unavailable, "%s: %s", show(u), describeStatus(resp)), after: retryAfter(resp)}
+		return laterBy(resp, u)
 	}
 	return fault.New(fault.Invalid, "%s: %s", show(u), describeStatus(resp))
+}
+
+func laterBy(resp *http.Response, u *url.URL) error {
+	return &later{
+		error: fault.New(fault.Unavailable, "%s: %s", show(u), describeStatus(resp)),
+		after: retryAfter(resp.Header, time.Now()),
+	}
 }
 
 func describeStatus(resp *http.Response) string {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"time"
 
 	"millrace/internal/fault"
 )
@@ -15,6 +16,8 @@ type Response struct {
 	Status int
 	Header http.Header
 	Body   []byte // its beginning
+	// RetryAfter is the wait that the response asks for, from 0 to 24 hours; 0: none.
+	RetryAfter time.Duration
 }
 
 // drained is how much of a response is read over so that its connection can be used again.
@@ -41,12 +44,13 @@ func (c *Client) Post(ctx context.Context, rawURL string, header http.Header, bo
 		return Response{}, explain(ctx, u, err)
 	}
 	defer func() { _ = resp.Body.Close() }() // only read from
-	begin, err := io.ReadAll(io.LimitReader(resp.Body, mostBytes))
+	out := Response{Status: resp.StatusCode, Header: resp.Header, RetryAfter: retryAfter(resp.Header, time.Now())}
+	out.Body, err = io.ReadAll(io.LimitReader(resp.Body, mostBytes))
 	if err == nil {
 		_, err = io.CopyN(io.Discard, resp.Body, drained)
 	}
 	if err != nil && err != io.EOF { //nolint:errorlint // exactly this value is the end
-		return Response{Status: resp.StatusCode, Header: resp.Header, Body: begin}, explain(ctx, u, fmt.Errorf("read response: %w", err))
+		return out, explain(ctx, u, fmt.Errorf("read response: %w", err))
 	}
-	return Response{Status: resp.StatusCode, Header: resp.Header, Body: begin}, nil
+	return out, nil
 }

@@ -35,6 +35,7 @@ func TestPost(t *testing.T) {
 				}
 			}
 		default:
+			w.Header().Set("Retry-After", "7")
 			w.WriteHeader(http.StatusTeapot)
 			_, _ = w.Write([]byte(r.Method + " " + string(body) + " " + r.Header.Get("Mux-Signature") + strings.Repeat("y", 1<<20)))
 		}
@@ -48,7 +49,8 @@ func TestPost(t *testing.T) {
 	c := within(time.Minute)
 	header := http.Header{"Mux-Signature": {"signed"}}
 	a, err := c.Post(t.Context(), srv.URL, header, []byte("body"), 16)
-	if err != nil || a.Status != http.StatusTeapot || string(a.Body) != "POST body signed" || asked.Load() != 1 {
+	if err != nil || a.Status != http.StatusTeapot || a.RetryAfter != 7*time.Second ||
+		string(a.Body) != "POST body signed" || asked.Load() != 1 {
 		t.Errorf("%+v, %v, asked %d times", a, err, asked.Load())
 	}
 	if a, err = c.Post(t.Context(), srv.URL+"/redirect", header, nil, 16); err != nil || a.Status != http.StatusTemporaryRedirect || asked.Load() != 2 {

@@ -13,33 +13,42 @@ import (
 	"testing"
 	"time"
 
+	"millrace/internal/programtest"
 	"millrace/test/rig"
 )
 
 // TestWebhooksPage runs every command of docs/webhooks.md, in order, against a server.
 func TestWebhooksPage(t *testing.T) {
 	t.Parallel()
+	programtest.NodePackages(t, "../sdk")
+	for _, program := range []string{"curl", "bash", "openssl", "go"} {
+		programtest.Path(t, program)
+	}
 	page, err := os.ReadFile("../../docs/webhooks.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	packages, err := filepath.Abs("../sdk/node_modules")
+	project, err := filepath.Abs("../..")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err = os.Stat(filepath.Join(packages, "@mux/mux-node")); err != nil {
-		rig.Missing(t, "the client library is not installed: run npm ci in test/sdk")
-	}
 	folder := t.TempDir()
+	packages := filepath.Join(project, "test/sdk/node_modules")
 	if err = os.Symlink(packages, filepath.Join(folder, "node_modules")); err != nil {
 		t.Fatal(err)
 	}
-	programs := blocks(string(page), "js")
-	if len(programs) != 1 {
-		t.Fatalf("%d programs", len(programs))
+	inNode, inGo := blocks(string(page), "js"), blocks(string(page), "go")
+	if len(inNode) != 1 || len(inGo) != 1 {
+		t.Fatalf("%d programs in JavaScript, %d in Go", len(inNode), len(inGo))
 	}
-	commands := append([]string{"set -euxo pipefail", "trap 'kill $(jobs -p)' EXIT"}, blocks(string(page), "sh")...)
-	for name, text := range map[string]string{"receiver.mjs": programs[0], "page.sh": strings.Join(commands, "\n")} {
+	commands := append([]string{
+		"set -euxo pipefail", "trap 'kill $(jobs -p)' EXIT",
+		// A reader has a module with the library; here it is the project's.
+		"go() { command go \"$1\" -C " + project + "/tools/sdk \"$2\" \"$PWD/$3\" \"$PWD/$4\"; }",
+	}, blocks(string(page), "sh")...)
+	for name, text := range map[string]string{
+		"receiver.mjs": inNode[0], "receiver.go": inGo[0], "page.sh": strings.Join(commands, "\n"),
+	} {
 		if err = os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -50,7 +59,9 @@ func TestWebhooksPage(t *testing.T) {
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "bash", "page.sh")
 	cmd.Dir = folder
-	cmd.Env = append(os.Environ(), "BASE="+s.HTTP, "PORT="+freePort(t), "MILLRACE_TOKEN_ID="+key, "MILLRACE_TOKEN_SECRET="+secret,
+	ports := freePorts(t, 2)
+	cmd.Env = append(os.Environ(), "BASE="+s.HTTP, "PORT="+ports[0], "GO_PORT="+ports[1],
+		"MILLRACE_TOKEN_ID="+key, "MILLRACE_TOKEN_SECRET="+secret,
 		"MILLRACE_DATA_DIR="+s.Dir, "PATH="+filepath.Dir(rig.Binary(t))+":"+os.Getenv("PATH"))
 	out, err := cmd.CombinedOutput()
 	if err != nil {
@@ -69,15 +80,18 @@ func blocks(page, language string) (all []string) {
 	return all
 }
 
-// freePort is a port that nobody listens on, and that nobody else is given: the system chooses from higher ones, for servers and for clients.
-func freePort(t *testing.T) string {
+// freePorts are ports that nobody listens on, and that nobody else is given: the system chooses from higher ones, for
+// servers and for clients.
+func freePorts(t *testing.T, count int) (ports []string) {
 	t.Helper()
-	for port := 20000 + os.Getpid()%1000; port < 32000; port++ {
+	for port := 20000 + os.Getpid()%1000; port < 32000 && len(ports) < count; port++ {
 		if l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port)); err == nil {
 			_ = l.Close()
-			return strconv.Itoa(port)
+			ports = append(ports, strconv.Itoa(port))
 		}
 	}
-	t.Fatal("no port is free")
-	return ""
+	if len(ports) < count {
+		t.Fatal("no port is free")
+	}
+	return ports
 }

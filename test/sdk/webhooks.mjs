@@ -1,9 +1,11 @@
-// Makes webhooks through the official client library, takes what they are sent, and has the library check the signatures.
+// Makes webhooks through the official client library, takes what they are sent, and has the library, and that of Standard
+// Webhooks, check the signatures.
 // Usage: node webhooks.mjs BASE_URL TOKEN_ID TOKEN_SECRET
 import assert from "node:assert/strict";
 import http from "node:http";
 import { once } from "node:events";
 import Mux from "@mux/mux-node";
+import { Webhook } from "standardwebhooks";
 
 const [baseURL, tokenId, tokenSecret] = process.argv.slice(2);
 const mux = new Mux({ baseURL, tokenId, tokenSecret, maxRetries: 0 });
@@ -24,6 +26,9 @@ const receiver = http.createServer((request, response) => {
 });
 receiver.listen(0, "127.0.0.1");
 await once(receiver, "listening");
+/** standard is the event of a delivery, if the library of Standard Webhooks accepts its signature. */
+const standard = (delivery, secret) => new Webhook(secret).verify(delivery.body, Object.fromEntries(delivery.headers));
+
 const address = `http://127.0.0.1:${receiver.address().port}/hook?key=1`;
 
 async function take(type) {
@@ -75,6 +80,10 @@ const me = await mux.system.utilities.whoami();
 assert.deepEqual(event.environment, { name: me.environment_name, id: me.environment_id });
 await assert.rejects(mux.webhooks.unwrap(delivery.body + " ", delivery.headers, made.signing_secret), /No signatures found/);
 await assert.rejects(mux.webhooks.unwrap(delivery.body, delivery.headers, "another"), /No signatures found/);
+assert.deepEqual(standard(delivery, made.signing_secret), event);
+assert.equal(delivery.headers.get("webhook-id"), event.id);
+assert.throws(() => standard({ ...delivery, body: delivery.body + " " }, made.signing_secret), /No matching signature/);
+assert.throws(() => standard(delivery, "whsec_" + "A".repeat(44)), /No matching signature/);
 
 // The log of events has it too, without the keys.
 const log = (await mux.get("/system/v1/events", { query: { object_id: stream.id } })).data;
@@ -90,6 +99,7 @@ const tested = (await mux.post(`/system/v1/webhooks/${made.id}/test`)).data;
 const proof = await take("system.webhook.test");
 for (const secret of [made.signing_secret, rotated.signing_secret]) {
   assert.equal((await mux.webhooks.unwrap(proof.body, proof.headers, secret)).id, tested.id);
+  assert.equal(standard(proof, secret).id, tested.id);
 }
 
 // What is refused is tried again, and tells of the attempt before.
@@ -106,6 +116,7 @@ assert.equal(again.attempts[0].webhook_id, made.id);
 await mux.post(`/system/v1/webhooks/${made.id}/deliveries/${event.id}/replay`);
 const replayed = JSON.parse((await take("video.live_stream.created")).body);
 assert.equal(replayed.id, event.id);
+assert.equal(replayed.data.passthrough, "mine"); // as it was then
 assert.deepEqual(replayed.attempts.map((a) => [a.webhook_id, a.response_status_code]), [[made.id, 204]]);
 await webhooks.delete(made.id);
 

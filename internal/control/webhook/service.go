@@ -96,7 +96,10 @@ func (s *Service) Create(ctx context.Context, env id.Environment, in CreateInput
 		return Webhook{}, err
 	}
 	now = stamp(now)
-	w := Webhook{ID: id.Webhook(id.New()), Environment: env, Address: in.Address, Enabled: true, Types: in.Types, Secret: id.New(), CreatedAt: now, UpdatedAt: now}
+	w := Webhook{
+		ID: id.Webhook(id.New()), Environment: env, Address: in.Address, Enabled: true, Types: in.Types,
+		Secret: NewSecret(), CreatedAt: now, UpdatedAt: now,
+	}
 	return w, s.store.InsertWebhook(ctx, w, maxPerEnvironment)
 }
 
@@ -150,7 +153,7 @@ func (s *Service) Delete(ctx context.Context, env id.Environment, w id.Webhook) 
 // RotateSecret makes a new secret; see API.
 func (s *Service) RotateSecret(ctx context.Context, env id.Environment, key id.Webhook, now time.Time) (Webhook, error) {
 	return s.change(ctx, env, key, now, func(w *Webhook) {
-		w.OldSecret, w.OldUntil, w.Secret = w.Secret, stamp(now).Add(overlap), id.New()
+		w.OldSecret, w.OldUntil, w.Secret = w.Secret, stamp(now).Add(overlap), NewSecret()
 	})
 }
 
@@ -183,7 +186,7 @@ func (w Webhook) tell(typ string, now time.Time) event.Event {
 	return event.New(w.Environment, typ, EventObject, string(w.ID), now, EventData{ID: w.ID, Enabled: w.Enabled, CreatedAt: w.CreatedAt.Unix()})
 }
 
-// GivenUp is the endpoint once it has failed for too long, and the event that tells of it.
+// GivenUp is the endpoint once it has failed for too long or wants no more events, and the event that tells of it.
 func (w Webhook) GivenUp(now time.Time) (Webhook, event.Event) {
 	w.Enabled, w.UpdatedAt = false, stamp(now)
 	return w, w.tell(EventDisabled, stamp(now))

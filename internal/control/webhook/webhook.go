@@ -4,7 +4,9 @@ package webhook
 
 import (
 	"crypto/hmac"
+	"crypto/rand"
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/hex"
 	"slices"
 	"strconv"
@@ -34,7 +36,7 @@ type Webhook struct {
 // The events of an endpoint.
 const (
 	EventTest     = "system.webhook.test"     // asked for by Test, and sent to that endpoint alone
-	EventDisabled = "system.webhook.disabled" // it has failed for Patience
+	EventDisabled = "system.webhook.disabled" // it has failed for Patience, or responded with 410
 
 	// EventObject is the kind of object of these events.
 	EventObject = "webhook"
@@ -55,6 +57,8 @@ const (
 	// KeptHeaderBytes is how long the names and values of these headers are together.
 	KeptHeaderBytes = 2 << 10
 
+	gone = 410 // RFC 9110, 15.5.11; Standard Webhooks: the sender disables the endpoint
+
 	firstDelay, longestDelay = 5 * time.Second, time.Hour
 )
 
@@ -69,19 +73,56 @@ func (w Webhook) Wants(e event.Event) bool {
 	return len(w.Types) == 0 || slices.Contains(w.Types, e.Type)
 }
 
-// Signature is the value of the header mux-signature of a body that is sent now: the time, and the hexadecimal HMAC-SHA256 of time, full stop
-// and body, once for each secret that is valid.
-func (w Webhook) Signature(body []byte, now time.Time) string {
-	t := strconv.FormatInt(now.Unix(), 10)
-	var b strings.Builder
-	b.WriteString("t=" + t)
-	for _, secret := range w.secrets(now) {
-		mac := hmac.New(sha256.New, []byte(secret))
-		mac.Write([]byte(t + "."))
-		mac.Write(body)
-		b.WriteString(",v1=" + hex.EncodeToString(mac.Sum(nil)))
+const (
+	secretPrefix = "whsec_"
+	secretBytes  = 32 // Standard Webhooks allows 24 to 64
+)
+
+// NewSecret returns a fresh random secret as Standard Webhooks writes it: the prefix whsec_, then the key in base64.
+func NewSecret() string {
+	var key [secretBytes]byte
+	_, _ = rand.Read(key[:]) // crypto/rand.Read never fails (it aborts the program instead)
+	return secretPrefix + base64.StdEncoding.EncodeToString(key[:])
+}
+
+// standardKey is the key of Standard Webhooks in a secret. Secrets that earlier versions made hold none.
+func standardKey(secret string) (key []byte, some bool) {
+	text, some := strings.CutPrefix(secret, secretPrefix)
+	if !some {
+		return nil, false
 	}
-	return b.String()
+	key, err := base64.StdEncoding.DecodeString(text)
+	return key, err == nil
+}
+
+// Headers are those that prove to the endpoint where body is from, which is the event with this ID, sent now.
+//
+// Mux-Signature is the time and the hexadecimal HMAC-SHA256 of time, full stop and body, once for each secret that is
+// valid; its key is the secret as it is shown. Webhook-Id, Webhook-Timestamp and Webhook-Signature are those of
+// Standard Webhooks; the key is what the secret has in base64, and without such a secret there is no Webhook-Signature.
+func (w Webhook) Headers(event string, body []byte, now time.Time) map[string]string {
+	t := strconv.FormatInt(now.Unix(), 10)
+	mux, standard := "t="+t, []string(nil)
+	for _, secret := range w.secrets(now) {
+		mux += ",v1=" + hex.EncodeToString(mac([]byte(secret), t+".", body))
+		if key, some := standardKey(secret); some {
+			sum := mac(key, event+"."+t+".", body)
+			standard = append(standard, "v1,"+base64.StdEncoding.EncodeToString(sum))
+		}
+	}
+	all := map[string]string{"Mux-Signature": mux, "Webhook-Id": event, "Webhook-Timestamp": t}
+	if len(standard) > 0 {
+		all["Webhook-Signature"] = strings.Join(standard, " ")
+	}
+	return all
+}
+
+// mac is the HMAC-SHA256 of a prefix and a body.
+func mac(key []byte, prefix string, body []byte) []byte {
+	h := hmac.New(sha256.New, key)
+	h.Write([]byte(prefix))
+	h.Write(body)
+	return h.Sum(nil)
 }
 
 func (w Webhook) secrets(now time.Time) []string {
@@ -129,6 +170,9 @@ type Attempt struct {
 
 // Succeeded reports whether the endpoint has taken the event.
 func (a Attempt) Succeeded() bool { return a.Status >= 200 && a.Status <= 299 }
+
+// Gone reports whether the endpoint wants no more events.
+func (a Attempt) Gone() bool { return a.Status == gone }
 
 // Delay is how long after a failed attempt the next one is made, counted from 1. random is from 0 to 1: the delay is up to a quarter shorter or
 // longer, so that those who failed together do not come again together.

@@ -4,7 +4,9 @@ import (
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/hex"
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -37,22 +39,82 @@ func TestWants(t *testing.T) {
 	}
 }
 
-func sign(secret, text string) string {
-	mac := hmac.New(sha256.New, []byte(secret))
-	mac.Write([]byte(text))
-	return "v1=" + hex.EncodeToString(mac.Sum(nil))
+func mac(key, text string) []byte {
+	h := hmac.New(sha256.New, []byte(key))
+	h.Write([]byte(text))
+	return h.Sum(nil)
 }
 
-// TestSignature: one for each secret that is valid; the old one is for a day.
-func TestSignature(t *testing.T) {
+func muxSigned(secret, text string) string { return ",v1=" + hex.EncodeToString(mac(secret, text)) }
+
+func standardSigned(key, text string) string {
+	return "v1," + base64.StdEncoding.EncodeToString(mac(key, text))
+}
+
+// TestHeaders: each kind has a signature by each secret that is valid; the old one is for a day. What is no base64
+// behind whsec_, as secrets of earlier versions, signs for Mux's library alone.
+func TestHeaders(t *testing.T) {
 	t.Parallel()
-	w := webhook.Webhook{Secret: "new", OldSecret: "old", OldUntil: noon}
-	before, after := "t=1767268799", "t=1767268800"
-	if got, want := w.Signature([]byte("body"), noon.Add(-time.Second)), before+","+sign("new", before[2:]+".body")+","+sign("old", before[2:]+".body"); got != want {
-		t.Errorf("got %s, want %s", got, want)
+	const (
+		first, second = "whsec_Zmlyc3Q=", "whsec_c2Vjb25k" // keys first and second
+		before, after = "1767268799", "1767268800"
+	)
+	for name, tt := range map[string]struct {
+		secret, old   string
+		now           time.Time
+		at            string
+		mux, standard string
+	}{
+		"both": {
+			second, first, noon.Add(-time.Second), before,
+			muxSigned(second, before+".body") + muxSigned(first, before+".body"),
+			standardSigned("second", "e1."+before+".body") + " " + standardSigned("first", "e1."+before+".body"),
+		},
+		"the old one's day is over": {
+			second, first, noon, after, muxSigned(second, after+".body"), standardSigned("second", "e1."+after+".body"),
+		},
+		"the old one is of an earlier version": {
+			second, "zmlyc3Q", noon.Add(-time.Second), before,
+			muxSigned(second, before+".body") + muxSigned("zmlyc3Q", before+".body"),
+			standardSigned("second", "e1."+before+".body"),
+		},
+		"of an earlier version": {"Zmlyc3Q=", "", noon, after, muxSigned("Zmlyc3Q=", after+".body"), ""},
+		"no base64":             {"whsec_Zmlyc3Q", "", noon, after, muxSigned("whsec_Zmlyc3Q", after+".body"), ""},
+	} {
+		w := webhook.Webhook{Secret: tt.secret, OldSecret: tt.old, OldUntil: noon}
+		want := map[string]string{
+			"Mux-Signature": "t=" + tt.at + tt.mux, "Webhook-Id": "e1", "Webhook-Timestamp": tt.at,
+		}
+		if tt.standard != "" {
+			want["Webhook-Signature"] = tt.standard
+		}
+		if got := w.Headers("e1", []byte("body"), tt.now); !maps.Equal(got, want) {
+			t.Errorf("%s: got %v, want %v", name, got, want)
+		}
 	}
-	if got, want := w.Signature([]byte("body"), noon), after+","+sign("new", after[2:]+".body"); got != want {
-		t.Errorf("got %s, want %s", got, want)
+}
+
+// TestNewSecret: it is written as Standard Webhooks has it, and no other is the same.
+func TestNewSecret(t *testing.T) {
+	t.Parallel()
+	one, other := webhook.NewSecret(), webhook.NewSecret()
+	text, prefixed := strings.CutPrefix(one, "whsec_")
+	if key, err := base64.StdEncoding.DecodeString(text); err != nil || !prefixed || len(key) != 32 || one == other {
+		t.Errorf("%d bytes, %v", len(key), err)
+	}
+}
+
+// TestSucceeded: any 2xx is success and nothing else, and only 410 says that the endpoint is gone.
+func TestSucceeded(t *testing.T) {
+	t.Parallel()
+	for status, want := range map[int]bool{
+		0: false, 100: false, 199: false, 200: true, 204: true, 299: true, 300: false, 301: false, 304: false,
+		400: false, 410: false, 429: false, 500: false, 503: false,
+	} {
+		a := webhook.Attempt{Status: status}
+		if a.Succeeded() != want || a.Gone() != (status == 410) {
+			t.Errorf("%d: succeeded %t, gone %t", status, a.Succeeded(), a.Gone())
+		}
 	}
 }
 
@@ -88,7 +150,7 @@ func TestRules(t *testing.T) {
 			}
 		}
 		w, err := s.Create(t.Context(), "env", webhook.CreateInput{Address: "https://example.com/a"}, noon)
-		if err != nil || len(w.Secret) < 32 || !w.Enabled {
+		if err != nil || !strings.HasPrefix(w.Secret, "whsec_") || !w.Enabled {
 			t.Fatalf("%+v, %v", w, err)
 		}
 		if _, err = s.Create(t.Context(), "other", webhook.CreateInput{Address: w.Address}, noon); err != nil {
@@ -113,7 +175,8 @@ func TestRules(t *testing.T) {
 			t.Errorf("patch of nothing: %v", err)
 		}
 		rotated, err := s.RotateSecret(t.Context(), "env", w.ID, noon)
-		if err != nil || rotated.Secret == w.Secret || rotated.OldSecret != w.Secret || !rotated.OldUntil.Equal(noon.Add(24*time.Hour)) {
+		if err != nil || rotated.Secret == w.Secret || !strings.HasPrefix(rotated.Secret, "whsec_") ||
+			rotated.OldSecret != w.Secret || !rotated.OldUntil.Equal(noon.Add(24*time.Hour)) {
 			t.Errorf("rotated %+v, %v", rotated, err)
 		}
 		for name, strange := range map[string]func(context.Context) error{

@@ -3,6 +3,7 @@ package db_test
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -72,6 +73,40 @@ func TestClaimUnreadable(t *testing.T) {
 		}
 		if text != "a:false b:true c:true " {
 			t.Errorf("claimed %s", text)
+		}
+	})
+}
+
+// TestPruneDeliveries: the deliveries of an event are removed with it, whatever has become of them, and those of later
+// events stay.
+func TestPruneDeliveries(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, url string) {
+		d := dbtest.Open(t, url)
+		must(t, d.InsertWebhook(t.Context(), webhook.Webhook{
+			ID: "w", Environment: "env", Address: "https://a.example", Enabled: true,
+		}, 10))
+		for i := range 4 {
+			must(t, d.Tell(t.Context(), func() {}, about("x", i)))
+		}
+		events, err := d.ListEvents(t.Context(), event.Query{Limit: 10})
+		must(t, err)
+		_, err = d.Claim(t.Context(), "a", time.Hour)
+		must(t, err)
+		_, err = d.Queue(t.Context(), "a", []webhook.Step{{Webhook: "w", To: events[3].Sequence, Events: events}})
+		must(t, err)
+		once := webhook.Attempt{At: at(10)}
+		must(t, d.Record(t.Context(), "a", []webhook.Result{
+			{Webhook: "w", Sequence: events[0].Sequence, State: webhook.Delivered, Attempt: once},
+			{Webhook: "w", Sequence: events[1].Sequence, State: webhook.Failed, Attempt: once},
+		}, nil))
+		if n, failed := d.PruneEvents(t.Context(), at(3), 10); failed != nil || n != 3 {
+			t.Fatalf("removed %d events, %v", n, failed)
+		}
+		left, err := d.Texts(t.Context(), "sequence", "webhook_deliveries")
+		must(t, err)
+		if want := []string{strconv.FormatInt(events[3].Sequence, 10)}; !slices.Equal(left, want) {
+			t.Errorf("deliveries of events %v are left, want %v", left, want)
 		}
 	})
 }

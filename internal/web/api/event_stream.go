@@ -21,7 +21,8 @@ import (
 const (
 	maxEventStreams = 64 // at a time; each reads every event
 	maxOfOne        = 16 // of them, of one environment
-	// eventPause is the longest silence on a stream, so that nobody on the way takes it for dead, and how often the token is looked at again.
+	// eventPause is the time between two heartbeats, so that nobody on the way takes a stream for dead, and how often
+	// the token is looked at again.
 	eventPause = 5 * time.Second
 	eventWrite = 10 * time.Second // how long a client may take no bytes
 	eventBatch = 100

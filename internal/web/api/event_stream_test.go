@@ -69,6 +69,36 @@ func TestStreamEndsWithItsToken(t *testing.T) {
 	})
 }
 
+// TestHeartbeat: a stream without events says every 5 seconds that it is there.
+func TestHeartbeat(t *testing.T) {
+	t.Parallel()
+	url := dbtest.SQLite(t)
+	synctest.Test(t, func(t *testing.T) {
+		d, err := db.Open(t.Context(), db.Options{URL: url, MasterKey: masterkey.Of(masterkey.Key{})})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = d.Close() }()
+		tokens := access.New(access.Options{Store: d.Access()})
+		home, err := tokens.Default(t.Context(), time.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		o := (&notebook{}).options()
+		o.Events, o.Callers.Access, o.Now = d, tokens, time.Now
+		s := openStream(t, New(o), tokenOf(t, tokens, home, time.Time{}))
+		for beats := range 13 { // a minute
+			if got := s.w.Body.String(); got != ": hello\n\n"+strings.Repeat(": still here\n\n", beats) {
+				t.Fatalf("after %d seconds: %q", 5*beats, got)
+			}
+			time.Sleep(5 * time.Second)
+			synctest.Wait()
+		}
+		s.leave()
+		<-s.ended
+	})
+}
+
 // secretToken is a token with its secret.
 type secretToken struct {
 	access.Token

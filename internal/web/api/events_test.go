@@ -2,11 +2,13 @@ package api
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -109,6 +111,54 @@ func TestEventForm(t *testing.T) {
 		}
 		if !strings.Contains(sent, secret) {
 			t.Errorf("webhooks are not sent %q", secret)
+		}
+	}
+}
+
+// TestEventsOfEarlierVersions: rows as they were stored before events had resources, with the secrets of then, have the
+// form of today. What is sent has the secrets of today; those of a target are not found without its stream.
+func TestEventsOfEarlierVersions(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("testdata/events_stored_earlier.json")
+	var rows []event.Event
+	if err == nil {
+		err = json.Unmarshal(text, &rows) //nolint:musttag // with the names of Go
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	form := testForm()
+	form.LiveStream = func(_ context.Context, s id.LiveStream) (live.Stream, error) {
+		if s != "live1" {
+			return live.Stream{}, fault.New(fault.NotFound, "gone")
+		}
+		today := fullStream()
+		today.StreamKey, today.SRTPassphrase = "key-of-today", "pass-of-today"
+		return today, nil
+	}
+	var shown []Event
+	for _, e := range rows {
+		one, failed := form.Show(t.Context(), e)
+		if failed != nil {
+			t.Fatal(failed)
+		}
+		shown = append(shown, one)
+		sent, failed := form.Send(t.Context(), e)
+		if failed != nil {
+			t.Fatal(failed)
+		}
+		if text, err = json.Marshal(sent); err != nil || bytes.Contains(text, []byte(`"key1"`)) ||
+			e.ObjectKind == live.EventObject != bytes.Contains(text, []byte("key-of-today")) {
+			t.Errorf("%s: sent %s, %v", e.Type, text, err)
+		}
+	}
+	if text, err = json.MarshalIndent(shown, "", "  "); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "events_shown_earlier.txt", append(text, '\n'))
+	for _, secret := range []string{`"key1"`, "pass1", `"k"`, "signature1"} {
+		if bytes.Contains(text, []byte(secret)) {
+			t.Errorf("the log of events shows %s", secret)
 		}
 	}
 }

@@ -45,16 +45,24 @@ func TestOfficialSDK(t *testing.T) {
 // TestOfficialGoSDK does the same with the Go client library and the program in tools/sdk, a module of its own.
 func TestOfficialGoSDK(t *testing.T) {
 	t.Parallel()
+	program := goProgram(t, ".")
+	dbtest.Each(t, func(t *testing.T, url string) { runSDK(t, url, program) })
+}
+
+// goProgram builds a program of tools/sdk.
+func goProgram(t *testing.T, folder string) string {
+	t.Helper()
 	program := filepath.Join(t.TempDir(), "sdk")
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
-	if out, err := exec.CommandContext(ctx, "go", "build", "-C", goSDKFolder, "-o", program, ".").CombinedOutput(); err != nil {
+	build := exec.CommandContext(ctx, "go", "build", "-C", goSDKFolder, "-o", program, folder)
+	if out, err := build.CombinedOutput(); err != nil {
 		if os.Getenv("MILLRACE_TEST_REQUIRE") != "" {
 			t.Fatalf("go build in tools/sdk: %v:\n%s", err, out)
 		}
 		t.Skipf("go build in tools/sdk: %v:\n%s", err, out)
 	}
-	dbtest.Each(t, func(t *testing.T, url string) { runSDK(t, url, program) })
+	return program
 }
 
 // runSDK has a program call the API over a database. It is given where the API is, and a token.

@@ -142,9 +142,13 @@ func hooked(t *testing.T, url string) http.Handler {
 			}
 			return json.Marshal(shown.Attempted(attempts))
 		},
-		Post: func(ctx context.Context, address, signature string, body []byte) (delivery.Response, error) {
-			a, err := client.Post(ctx, address, http.Header{"Content-Type": {"application/json"}, "Mux-Signature": {signature}}, body, webhook.KeptBody)
-			return delivery.Response{Status: a.Status, Headers: a.Header, Body: a.Body}, err
+		Post: func(ctx context.Context, to string, headers map[string]string, body []byte) (delivery.Response, error) {
+			header := http.Header{"Content-Type": {"application/json"}}
+			for name, value := range headers {
+				header.Set(name, value)
+			}
+			a, err := client.Post(ctx, to, header, body, webhook.KeptBody)
+			return delivery.Response{Status: a.Status, Headers: a.Header, Body: a.Body, RetryAfter: a.RetryAfter}, err
 		},
 	})
 	background(t, sender, d)
@@ -168,14 +172,17 @@ func background(t *testing.T, sender *delivery.Dispatcher, d *db.DB) {
 	})
 }
 
-// TestOfficialSDKWebhooks: the official client makes endpoints, takes what they are sent, and accepts its signatures.
+// TestOfficialSDKWebhooks: the official client makes endpoints, takes what they are sent, and accepts its signatures;
+// so do the libraries of Standard Webhooks.
 func TestOfficialSDKWebhooks(t *testing.T) {
 	t.Parallel()
 	programtest.NodePackages(t, sdkFolder)
+	program := goProgram(t, "./webhooks")
 	dbtest.Each(t, func(t *testing.T, url string) {
 		srv := httptest.NewServer(hooked(t, url))
 		t.Cleanup(srv.Close)
 		runProgram(t, srv.URL, "node", "webhooks.mjs")
+		runProgram(t, srv.URL, program)
 	})
 }
 
