@@ -16,12 +16,7 @@ type known struct {
 }
 
 // knownFlaky stands at the head of a run. An entry goes when its cause is mended.
-var knownFlaky = []known{ //nolint:gochecknoglobals // a table
-	{
-		"test/browser", "TestPlayers/1m0s", "2026-11-25",
-		"holes in the buffer of Shaka or hls.js beside three busy loops, in about half of the runs",
-	},
-}
+var knownFlaky = []known{} //nolint:gochecknoglobals // a table
 
 // secondLooks is how long a test that is known to be flaky is still run again when it has failed.
 const secondLooks = 14 * 24 * time.Hour
