@@ -15,11 +15,14 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 
 	"millrace/internal/control/playbackid"
+	"millrace/internal/control/restriction"
 	"millrace/internal/control/signing"
 	"millrace/internal/id"
 	"millrace/internal/media/playback"
 	"millrace/internal/permit"
 	"millrace/internal/storage/db/dbtest"
+	"millrace/internal/web/header"
+	"millrace/internal/web/watch"
 	"millrace/test/browser"
 )
 
@@ -119,4 +122,78 @@ func TestSignedPlayers(t *testing.T) {
 	refused("another's", "?token="+s.token(t, "another", time.Hour))
 	made(t, s.keys.Delete(t.Context(), "env", s.key))
 	refused("the key was deleted", own)
+}
+
+// TestWatchSigned: the watch page plays a stream by the token in its address, and says why it may not, for each reason
+// that a viewer can do something about, also to somebody who is watching.
+func TestWatchSigned(t *testing.T) {
+	c, err := clips()
+	made(t, err)
+	store := dbtest.Open(t, dbtest.SQLite(t))
+	s, withdrawn := newSigner(t, store.Signing()), newSigner(t, store.Signing())
+	made(t, withdrawn.keys.Delete(t.Context(), "env", withdrawn.key))
+	restrictions := restriction.New(restriction.Options{Store: store.Restrictions()})
+	guard := permit.New(permit.Options{Signing: s.keys, Restrictions: restrictions})
+	live := newStream(t, c[0], 20*time.Second, 0)
+	site := func(policy playbackid.Policy) string {
+		mux := http.NewServeMux()
+		mux.Handle("/watch/", header.Closed(watch.Handler(nil)))
+		mux.Handle("/", guarded{live, policy, guard}.handler())
+		h := httptest.NewServer(mux)
+		t.Cleanup(h.Close)
+		return h.URL + "/watch/" + signedID
+	}
+	signed, public := site(playbackid.Signed), site(playbackid.Public)
+	b := browser.Start(t)
+	own := s.token(t, signedID, time.Hour)
+	watching := b.Open(t, signed+"?token="+own)
+	watching.Plays(t, 1, patience)
+	says := func(p *browser.Page, why, want string) browser.Probe {
+		t.Helper()
+		v := p.Until(t, why, patience, func(v browser.Probe) bool { return v.State == "error" })
+		if !strings.Contains(v.Sentence, want) {
+			t.Errorf("%s: %q, want %q", why, v.Sentence, want)
+		}
+		for _, line := range p.Log(t).Console {
+			if strings.Contains(line, "Content Security Policy") {
+				t.Errorf("%s: %s", why, line)
+			}
+		}
+		p.Close(t)
+		return v
+	}
+	with := func(claim string, v any) string { return s.token(t, signedID, time.Hour, map[string]any{claim: v}) }
+	restricted := func(referrer restriction.Referrer, agent restriction.UserAgent) string {
+		r, problem := restrictions.Create(t.Context(), "env", referrer, agent, time.Now())
+		made(t, problem)
+		return with("playback_restriction_id", r.ID)
+	}
+	onPages := restricted(restriction.Referrer{}, restriction.UserAgent{AllowHighRisk: true})
+	inPlayers := restricted(restriction.Referrer{AllowNoReferrer: true}, restriction.UserAgent{}) // not in HeadlessChrome
+	for why, tt := range map[string]struct{ page, token, says string }{
+		"no token":              {signed, "", "This video is private"},
+		"expired":               {signed, s.token(t, signedID, -time.Second), "This link has expired"},
+		"not yet valid":         {signed, with("nbf", time.Now().Add(10*time.Minute).Unix()), "This link is not valid yet"},
+		"another's":             {signed, s.token(t, "another", time.Hour), "This link is for another video"},
+		"for a picture":         {signed, with("aud", "t"), "This link is not for watching"},
+		"deleted key":           {signed, withdrawn.token(t, signedID, time.Hour), "This link was withdrawn"},
+		"changed":               {signed, own[:len(own)-8] + "AAAAAAAA", "This link was changed"},
+		"cut off":               {signed, own[:20], "This link was changed"},
+		"no expiry":             {signed, with("exp", nil), "This link is not valid."},
+		"referrer":              {signed, onPages, "on certain websites only"},
+		"user agent":            {signed, inPlayers, "may not be played by this browser"},
+		"unknown restriction":   {signed, with("playback_restriction_id", "gone"), "rules that it was made with"},
+		"token of public media": {public, own, "This video is public, and this link has a token"},
+	} {
+		page := tt.page
+		if tt.token != "" {
+			page += "?token=" + tt.token
+		}
+		if v := says(b.Open(t, page), why, tt.says); v.Frames > 0 {
+			t.Errorf("%s: %d frames", why, v.Frames)
+		}
+	}
+	watching.Plays(t, 1, patience)
+	made(t, s.keys.Delete(t.Context(), "env", s.key))
+	says(watching, "the key was deleted", "This link was withdrawn")
 }

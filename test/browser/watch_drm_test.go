@@ -162,7 +162,7 @@ func TestWatchDRM(t *testing.T) {
 	for name, tt := range map[string]struct{ play, licence, says string }{
 		"no token at all":             {"", "", "This video is private"},
 		"no token to play":            {"", licence, "This video is private"},
-		"expired to play":             {site.token("v", signedID, -time.Hour), licence, "This link is not valid, or no longer"},
+		"expired to play":             {site.token("v", signedID, -time.Hour), licence, "This link has expired"},
 		"no token for the licence":    {play, "", "the link has no token for its licence"},
 		"expired for the licence":     {play, site.token("d", signedID, -time.Hour), refused},
 		"another's for the licence":   {play, site.token("d", "another", time.Hour), refused},
