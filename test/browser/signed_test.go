@@ -104,7 +104,8 @@ func TestSignedPlayers(t *testing.T) {
 		t.Helper()
 		for kind, stream := range streams {
 			p := b.Open(t, server(stream, query)+page)
-			for _, x := range await(t, p, kind+", "+what+": refused", func(x player) bool { return len(x.Errors) > 0 }) {
+			all := await(t, p, kind+", "+what+": refused", func(x player) bool { return len(x.Errors) > 0 })
+			for _, x := range all {
 				if x.Played > 0 || x.Frames > 0 {
 					t.Errorf("%s, %s: %+v", kind, what, x)
 				}
@@ -169,11 +170,11 @@ func TestWatchSigned(t *testing.T) {
 		return with("playback_restriction_id", r.ID)
 	}
 	onPages := restricted(restriction.Referrer{}, restriction.UserAgent{AllowHighRisk: true})
-	inPlayers := restricted(restriction.Referrer{AllowNoReferrer: true}, restriction.UserAgent{}) // not in HeadlessChrome
+	inPlayers := restricted(restriction.Referrer{AllowNoReferrer: true}, restriction.UserAgent{}) // no HeadlessChrome
 	for why, tt := range map[string]struct{ page, token, says string }{
 		"no token":              {signed, "", "This video is private"},
 		"expired":               {signed, s.token(t, signedID, -time.Second), "This link has expired"},
-		"not yet valid":         {signed, with("nbf", time.Now().Add(10*time.Minute).Unix()), "This link is not valid yet"},
+		"not yet valid":         {signed, with("nbf", time.Now().Add(time.Hour).Unix()), "This link is not valid yet"},
 		"another's":             {signed, s.token(t, "another", time.Hour), "This link is for another video"},
 		"for a picture":         {signed, with("aud", "t"), "This link is not for watching"},
 		"deleted key":           {signed, withdrawn.token(t, signedID, time.Hour), "This link was withdrawn"},
