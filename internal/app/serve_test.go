@@ -484,6 +484,10 @@ func TestProtocols(t *testing.T) {
 			if got.status != http.StatusOK || got.proto != tt.want {
 				t.Errorf("status %d with HTTP/%d", got.status, got.proto)
 			}
+			strict := got.head.Get("Strict-Transport-Security") == "max-age=15552000" // 180 days
+			if strict != strings.HasPrefix(tt.base, "https:") {
+				t.Errorf("Strict-Transport-Security %q", got.head["Strict-Transport-Security"])
+			}
 		})
 	}
 }

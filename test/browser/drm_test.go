@@ -13,8 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/golang-jwt/jwt/v5"
-
 	"millrace/internal/control/playbackid"
 	"millrace/internal/control/signing"
 	"millrace/internal/id"
@@ -71,17 +69,9 @@ func emePage(playback, licence string) string {
 func TestDRMPlayers(t *testing.T) {
 	c, err := clips()
 	made(t, err)
-	keys := signing.New(signing.Options{Store: dbtest.Open(t, dbtest.SQLite(t)).Signing()})
-	k, private, err := keys.Create(t.Context(), "env", time.Now())
-	made(t, err)
-	text, err := base64.StdEncoding.DecodeString(private)
-	made(t, err)
-	key, err := jwt.ParseRSAPrivateKeyFromPEM(text)
-	made(t, err)
+	keys := newSigner(t, dbtest.Open(t, dbtest.SQLite(t)).Signing())
 	token := func(aud string, of id.Playback, left time.Duration) string {
-		signed, err := signing.Sign(k.ID, key, map[string]any{"sub": of, "aud": aud, "exp": time.Now().Add(left).Unix()})
-		made(t, err)
-		return "?token=" + signed
+		return "?token=" + keys.token(t, of, left, map[string]any{"aud": aud})
 	}
 	video := cenc.Key{ID: [16]byte{1, 2, 3}, Value: [16]byte{4, 5}, IV: [16]byte{6, 7}}
 	sound := cenc.Key{ID: [16]byte{8, 9, 3}, Value: [16]byte{10, 5}, IV: [16]byte{11, 7}}
@@ -99,10 +89,12 @@ func TestDRMPlayers(t *testing.T) {
 			content.Keys = append(content.Keys, sound)
 		}
 		mux := playersMux(emePage(play, licence))
-		mux.HandleFunc("POST /licence", func(w http.ResponseWriter, r *http.Request) { giveLicence(t, w, r, keys, content.Keys) })
+		mux.HandleFunc("POST /licence", func(w http.ResponseWriter, r *http.Request) {
+			giveLicence(t, w, r, keys.keys, content.Keys)
+		})
 		view := protection.View{Clear: s, Content: content, Store: protection.NewStore(64 << 20), Media: s.Media()}
 		object := playbackid.Object{ID: playbackid.ID{ID: signedID, Policy: playbackid.DRM}, Environment: "env"}
-		source := encrypted{s, object, view, permit.New(permit.Options{Signing: keys})}
+		source := encrypted{s, object, view, permit.New(permit.Options{Signing: keys.keys})}
 		mux.Handle("/", playback.New(playback.Options{Source: source, Logger: slog.New(slog.DiscardHandler)}))
 		h := httptest.NewServer(mux)
 		t.Cleanup(h.Close)

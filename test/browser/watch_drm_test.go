@@ -2,7 +2,6 @@ package browser_test
 
 import (
 	"context"
-	"encoding/base64"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -13,12 +12,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/golang-jwt/jwt/v5"
-
 	"millrace/internal/contentkey"
 	"millrace/internal/control/drm"
 	"millrace/internal/control/playbackid"
-	"millrace/internal/control/signing"
 	"millrace/internal/id"
 	"millrace/internal/media/playback"
 	"millrace/internal/media/protection"
@@ -42,18 +38,9 @@ type protectedSite struct {
 func newProtectedSite(t *testing.T, s *stream, changesIn time.Duration) *protectedSite {
 	t.Helper()
 	store := dbtest.Open(t, dbtest.SQLite(t))
-	keys := signing.New(signing.Options{Store: store.Signing()})
-	k, private, err := keys.Create(t.Context(), "env", time.Now())
-	made(t, err)
-	text, err := base64.StdEncoding.DecodeString(private)
-	made(t, err)
-	key, err := jwt.ParseRSAPrivateKeyFromPEM(text)
-	made(t, err)
+	keys := newSigner(t, store.Signing())
 	site := &protectedSite{token: func(aud string, of id.Playback, left time.Duration) string {
-		claims := map[string]any{"sub": of, "aud": aud, "exp": time.Now().Add(left).Unix()}
-		signed, problem := signing.Sign(k.ID, key, claims)
-		made(t, problem)
-		return signed
+		return keys.token(t, of, left, map[string]any{"aud": aud})
 	}}
 	configurations := drm.New(drm.Options{Store: store.DRM()})
 	c, err := configurations.Create(t.Context(), "env", "tests", drm.Settings{
@@ -79,7 +66,7 @@ func newProtectedSite(t *testing.T, s *stream, changesIn time.Duration) *protect
 	site.changes = rotated.Periods[1].From
 	content, err := contentkey.Keys{Source: configurations}.Content(t.Context(), o, time.Now())
 	made(t, err)
-	guard := permit.New(permit.Options{Signing: keys})
+	guard := permit.New(permit.Options{Signing: keys.keys})
 	site.view = protection.View{Clear: s, Content: content, Store: protection.NewStore(64 << 20), Media: s.Media()}
 	mux := http.NewServeMux()
 	mux.Handle("/watch/", header.Closed(watch.Handler(nil)))
@@ -175,7 +162,7 @@ func TestWatchDRM(t *testing.T) {
 	for name, tt := range map[string]struct{ play, licence, says string }{
 		"no token at all":             {"", "", "This video is private"},
 		"no token to play":            {"", licence, "This video is private"},
-		"expired to play":             {site.token("v", signedID, -time.Hour), licence, "This link is not valid, or no longer"},
+		"expired to play":             {site.token("v", signedID, -time.Hour), licence, "This link has expired"},
 		"no token for the licence":    {play, "", "the link has no token for its licence"},
 		"expired for the licence":     {play, site.token("d", signedID, -time.Hour), refused},
 		"another's for the licence":   {play, site.token("d", "another", time.Hour), refused},

@@ -109,6 +109,10 @@ func (d *downloads) closed(id string) {
 			d.t.Errorf("%s: status %d, want %d: %.200s", url, code, want, body)
 		}
 	}
+	_, head, _ := d.s.Get(d.t, url+"?token="+large+"&download=film.mp4")
+	if got := head.Get("Content-Disposition"); got != "attachment; filename=film.mp4" {
+		d.t.Errorf("to be saved with a token: Content-Disposition %q", got)
+	}
 }
 
 // files checks all files by name: the lines of the picture, 0 for sound alone, -1 for one that is skipped. It gives their sums.

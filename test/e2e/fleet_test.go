@@ -193,7 +193,7 @@ func neverReady(t *testing.T) string {
 }
 
 // TestFleetRights changes at one node who may watch: the other one, which has just let the viewer in, refuses the token and the signed path, while
-// nobody asks it to forget anything.
+// nobody asks it to forget anything. That it takes less than 5 s is shown by clocks of their own: TestRightsEndUntold.
 func TestFleetRights(t *testing.T) {
 	t.Parallel()
 	scaled(t)

@@ -46,7 +46,7 @@ func TestSigned(t *testing.T) {
 	t.Parallel()
 	rig.Pairs(t, func(t *testing.T, p rig.Pair) {
 		t.Parallel()
-		s := rig.Start(t, rig.Options{Pair: p})
+		s := rig.Start(t, rig.Options{Pair: p, Args: []string{"--log-level", "debug"}})
 		keys := newSigner(t, s)
 		signed := []string{"signed"}
 		l := s.CreateLive(t, "low", rig.Object{"playback_policies": signed, "new_asset_settings": rig.Object{"playback_policies": signed}})
@@ -76,7 +76,130 @@ func TestSigned(t *testing.T) {
 		native(t, "recording", s.PlayURL(recorded)+"?token="+own)
 		watched(t, b, s.WatchURL(recorded), own, token, short)
 		refusedTo(t, s, keys, recorded, own, token)
+		page = b.Open(t, s.WatchURL(recorded)+"?token="+own)
+		x := page.Until(t, "lose its key", patience, func(x browser.Probe) bool { return x.State == "error" })
+		if x.Frames > 0 || !strings.Contains(x.Sentence, "withdrawn") {
+			t.Errorf("after the key was deleted: %+v", x)
+		}
+		page.Close(t)
+		s.Stop(t)
+		unlogged(t, s, token, early, own, short)
 	})
+}
+
+// unlogged looks for tokens and signed paths in what a server has logged since it was started.
+func unlogged(t *testing.T, s *rig.Server, tokens ...string) {
+	t.Helper()
+	log := s.Log()
+	if !strings.Contains(log, `"api request"`) {
+		t.Error("the log has no requests")
+	}
+	for _, secret := range append(tokens, "/signed-v.", "/signed-s.", "?token=") {
+		if _, behind, found := strings.Cut(log, secret); found {
+			t.Errorf("the log has %s in front of %.300s", secret, behind)
+		}
+	}
+}
+
+// TestSignedModes: live streams of the other latency modes play below their signed paths, in every size; and a
+// restriction holds for them, whose change everyone feels at once who watches by this node.
+func TestSignedModes(t *testing.T) {
+	t.Parallel()
+	rig.On(t, rig.Embedded, func(t *testing.T, p rig.Pair) {
+		t.Parallel()
+		s := rig.Start(t, rig.Options{Pair: p})
+		keys := newSigner(t, s)
+		for _, mode := range []string{"reduced", "standard"} {
+			t.Run(mode, func(t *testing.T) {
+				t.Parallel()
+				l := s.CreateLive(t, mode, rig.Object{"playback_policies": []string{"signed"}})
+				id := l.Text("playback_ids.0.id")
+				url := s.PlayURL(id) + "?token=" + keys.token(t, id)
+				s.Publish(t, l.Text("stream_key"), rig.Clip{Size: "640x360", Kbit: 500, GOP: 1, NoB: true})
+				s.AwaitPlayable(t, url, patience)
+				for _, address := range sizes(t, url) {
+					_, name, below := strings.Cut(address, "/signed-v.")
+					_, name, _ = strings.Cut(name, "/")
+					if code, _, body := s.Get(t, s.HTTP+"/"+id+"/"+name); code != http.StatusForbidden || !below {
+						t.Errorf("%s without its path: %d %.200s", address, code, body)
+					}
+				}
+				follow := hlscheck.Options{URL: url, Follow: 4 * time.Second, MaxSegments: 3}
+				check(t, mode, follow, "reload-grows", "tfdt", "immutable-bytes")
+				restrictedTo(t, s, keys, id)
+			})
+		}
+	})
+}
+
+// sizes waits until a live stream has two renditions of video, and gives the playlist and the newest segment of each.
+func sizes(t *testing.T, url string) (addresses []string) {
+	t.Helper()
+	for end := time.Now().Add(patience); time.Now().Before(end); rig.Pause(200 * time.Millisecond) {
+		addresses = nil
+		for _, m := range mediaPlaylists(t, url) {
+			if n := len(m.entries); !m.audio && n > 0 && !m.entries[n-1].init {
+				addresses = append(addresses, m.url, m.entries[n-1].url)
+			}
+		}
+		if len(addresses) >= 4 {
+			for _, address := range addresses {
+				get(t, address)
+			}
+			return addresses
+		}
+	}
+	t.Fatalf("no rendition below the source: %v", addresses)
+	return nil
+}
+
+// restrictedTo lets pages of one site play, then no others, then those of another site.
+func restrictedTo(t *testing.T, s *rig.Server, keys signer, id string) {
+	t.Helper()
+	site := func(domain string, open bool) rig.Object {
+		return rig.Object{"allowed_domains": []string{domain}, "allow_no_referrer": open}
+	}
+	do := func(want int, method, path string, body rig.Object) rig.Object {
+		t.Helper()
+		code, o := s.Do(t, method, "/video/v1/playback-restrictions"+path, body)
+		if code != want {
+			t.Fatalf("%s %s: %d %v", method, path, code, o)
+		}
+		return o
+	}
+	rule := do(http.StatusCreated, http.MethodPost, "", rig.Object{
+		"referrer":   site("*.example.com", true),
+		"user_agent": rig.Object{"allow_no_user_agent": true, "allow_high_risk_user_agent": true},
+	}).Text("data.id")
+	master := s.PlayURL(id) + "?token=" + keys.token(t, id, "--param", "playback_restriction_id="+rule)
+	addresses := append(sizes(t, master), master)
+	expect := func(when, referrer string, want int) {
+		t.Helper()
+		for _, address := range addresses {
+			r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Header.Set("Referer", referrer)
+			res, err := http.DefaultClient.Do(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = res.Body.Close()
+			if res.StatusCode != want {
+				t.Errorf("%s, from %q: %s: %d, want %d", when, referrer, address, res.StatusCode, want)
+			}
+		}
+	}
+	const ours, theirs = "https://www.example.com/live", "https://www.example.net/"
+	expect("open", "", http.StatusOK)
+	expect("open", theirs, http.StatusForbidden)
+	do(http.StatusOK, http.MethodPut, "/"+rule+"/referrer", site("*.example.com", false))
+	expect("on pages alone", "", http.StatusForbidden)
+	expect("on pages alone", ours, http.StatusOK)
+	do(http.StatusOK, http.MethodPut, "/"+rule+"/referrer", site("*.example.net", false))
+	expect("on pages of another site", ours, http.StatusForbidden)
+	expect("on pages of another site", theirs, http.StatusOK)
 }
 
 // watched plays an asset in hls.js with its own token, and not with another's, an expired one or none.

@@ -98,15 +98,27 @@ func TestSigningKeyCommands(t *testing.T) {
 	sign := func(file string, args ...string) (int, string, string) {
 		return run(append([]string{"token", "sign", "--key-id", "key1", "--private-key-file", filepath.Join(folder, file), "--playback-id", "pb1"}, args...)...)
 	}
-	for file, args := range map[string][]string{"base64": {"--type", "thumbnail", "--expiry", "90m", "--param", "width=640", "--param", "time=3"}, "pem": {}} {
-		code, out, problem := sign(file, args...)
+	const week, short = 7 * 24 * time.Hour, 90 * time.Minute
+	picture := []string{"--type", "thumbnail", "--expiry", "90m", "--param", "width=640", "--param", "time=3"}
+	for name, tt := range map[string]struct {
+		file  string
+		args  []string
+		use   string
+		left  time.Duration
+		query string
+	}{
+		"thumbnail": {"base64", picture, "t", short, "time=3&width=640"},
+		"video":     {"pem", nil, "v", week, ""},
+		"gif":       {"pem", []string{"--type", "gif", "--param", "fps=5"}, "g", week, "fps=5"},
+	} {
+		code, out, problem := sign(tt.file, tt.args...)
 		got, err := service.Verify(t.Context(), strings.TrimSpace(out), "env", time.Now())
 		if code != 0 || err != nil || got.Subject != "pb1" {
-			t.Errorf("%s: %d %s, %+v, %v", file, code, problem, got, err)
+			t.Errorf("%s: %d %s, %+v, %v", name, code, problem, got, err)
 		}
 		left := time.Until(got.Expires).Round(time.Hour / 2)
-		if file == "pem" && (!got.For("v") || left != 7*24*time.Hour) || file == "base64" && (!got.For("t") || left != 90*time.Minute || got.Modifiers.Encode() != "time=3&width=640") {
-			t.Errorf("%s: %+v", file, got)
+		if !got.For(tt.use) || left != tt.left || got.Modifiers.Encode() != tt.query {
+			t.Errorf("%s: %+v", name, got)
 		}
 	}
 	for want, args := range map[string][]string{

@@ -1,6 +1,7 @@
 package restriction
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -125,7 +126,14 @@ func TestDomains(t *testing.T) {
 			t.Errorf("%q: %v", domain, err)
 		}
 	}
-	many := Referrer{AllowedDomains: make([]string, MaxDomains+1)}
+	var many Referrer
+	for i := range 100 {
+		many.AllowedDomains = append(many.AllowedDomains, fmt.Sprintf("a%d.example.com", i))
+	}
+	if err := many.check(); err != nil {
+		t.Errorf("100 domains: %v", err)
+	}
+	many.AllowedDomains = append(many.AllowedDomains, "example.com")
 	if err := many.check(); !fault.Is(err, fault.Invalid) {
 		t.Errorf("101 domains: %v", err)
 	}

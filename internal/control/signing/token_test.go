@@ -150,6 +150,23 @@ func (o owner) token(changes object) string {
 	return o.rs256(encoded(object{"alg": "RS256", "typ": "JWT", "kid": o.id}) + "." + encoded(o.claims(changes)))
 }
 
+// sized is a good token of a length in bytes.
+func (o owner) sized(t *testing.T, length int) string {
+	t.Helper()
+	signature := base64.RawURLEncoding.EncodedLen(o.private.Size())
+	for more := range 3 { // base64 has no texts of some lengths
+		header := encoded(object{"alg": "RS256", "typ": "JWT", "kid": o.id, "more": strings.Repeat("x", more)})
+		for n := length / 2; n < length; n++ {
+			text := header + "." + encoded(o.claims(object{"custom": strings.Repeat("x", n)}))
+			if len(text)+1+signature == length {
+				return o.rs256(text)
+			}
+		}
+	}
+	t.Fatalf("no token has %d bytes", length)
+	return ""
+}
+
 func TestVerify(t *testing.T) {
 	t.Parallel()
 	s := signing.New(signing.Options{Store: newMemory()})
@@ -190,13 +207,14 @@ func TestVerify(t *testing.T) {
 		"kid in both":           {me.token(object{"kid": me.id}), ""},
 		"two audiences":         {me.token(object{"aud": []string{"t", "v"}}), ""},
 		"almost in time":        {me.token(object{"nbf": noon.Unix() + 60, "iat": noon.Unix() + 60}), ""},
+		"as long as may be":     {me.sized(t, signing.MaxToken), ""},
 		"a fraction of seconds": {me.token(object{"exp": 1.9e9 + 0.5}), ""},
 
 		"empty":               {"", "is not a JSON Web Token"},
 		"one part":            {"abc", "is not a JSON Web Token"},
 		"four parts":          {good + ".x", "is not a JSON Web Token"},
 		"padding":             {good + "=", "is not a JSON Web Token"},
-		"oversize":            {me.token(object{"custom": strings.Repeat("x", 8<<10)}), "longer than 8192 bytes"},
+		"oversize":            {me.sized(t, signing.MaxToken+1), "longer than 8192 bytes"},
 		"not JSON":            {"e30x." + parts[1] + "." + parts[2], "is not a JSON Web Token"},
 		"claims not JSON":     {parts[0] + ".bm8." + parts[2], "is not a JSON Web Token"},
 		"none":                {header(object{"alg": "none", "kid": me.id}) + ".", "algorithm (alg) must be RS256"},

@@ -212,7 +212,7 @@ func (h *Handler) multivariant(w http.ResponseWriter, r *http.Request, p viewing
 	}
 	if mod.trick {
 		if m.Tiles, err = tiles(r, p, mod); err != nil && !fault.Is(err, fault.NotFound) { // it plays without them
-			h.opt.Logger.WarnContext(r.Context(), "the image playlist is left out", "path", r.URL.Path, "error", err)
+			h.opt.Logger.WarnContext(r.Context(), "the image playlist is left out", "path", logged(r), "error", err)
 			m.Tiles = nil
 		}
 		m.TilesURI = below + hls.TilesURI + mod.passed
@@ -373,7 +373,7 @@ func (h *Handler) write(w http.ResponseWriter, r *http.Request, data []byte) {
 		return
 	}
 	if _, err := w.Write(data); err != nil {
-		h.opt.Logger.DebugContext(r.Context(), "viewer went away", "path", r.URL.Path, "error", err)
+		h.opt.Logger.DebugContext(r.Context(), "viewer went away", "path", logged(r), "error", err)
 	}
 }
 
@@ -449,7 +449,7 @@ func (h *Handler) fail(w http.ResponseWriter, r *http.Request, err error) {
 		w.Header().Set("Retry-After", "1")
 		status, typ = http.StatusTooManyRequests, "too_many_requests"
 	case fault.Internal:
-		h.opt.Logger.ErrorContext(r.Context(), "playback failed", "path", r.URL.Path, "error", err)
+		h.opt.Logger.ErrorContext(r.Context(), "playback failed", "path", logged(r), "error", err)
 	}
 	messages := fault.Messages(err)
 	if len(messages) == 0 {

@@ -49,6 +49,16 @@ type Permit struct {
 // pathPrefix is how the segment of a permit begins: as that of nothing else behind a playback ID.
 const pathPrefix = "signed-"
 
+// logged is the path of a request as the log may have it: without the segment of a permit, which lets in who reads it.
+func logged(r *http.Request) string {
+	before, permit, found := strings.Cut(r.URL.Path, "/"+pathPrefix)
+	if !found {
+		return r.URL.Path
+	}
+	_, name, _ := strings.Cut(permit, "/")
+	return before + "/" + pathPrefix + "…/" + name
+}
+
 // maxTokens is how many tokens are looked at, to say that there is more than one.
 const maxTokens = 2
 

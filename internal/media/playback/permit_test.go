@@ -1,7 +1,10 @@
 package playback_test
 
 import (
+	"io"
+	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"regexp"
 	"slices"
@@ -45,6 +48,37 @@ func TestPermitsAndCaches(t *testing.T) {
 			if c := got.Header.Get("Cache-Control"); got.StatusCode != http.StatusOK || !regexp.MustCompile("^"+want+"$").MatchString(c) {
 				t.Errorf("%s: %s: %d, %s, want %s", name, path, got.StatusCode, c, want)
 			}
+		}
+	}
+}
+
+// deaf is a viewer who is gone when the response comes.
+type deaf struct{ *httptest.ResponseRecorder }
+
+func (deaf) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
+
+// TestNoPermitInTheLog: neither a token nor the path that it was exchanged for is logged: either lets in who reads it.
+func TestNoPermitInTheLog(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		source *source
+		path   string
+		want   string
+	}{
+		"failed, path":  {&source{err: io.ErrUnexpectedEOF}, below + "/m1/v.m3u8", "/" + id + "/signed-…/m1/v.m3u8"},
+		"failed, token": {&source{err: io.ErrUnexpectedEOF}, "/" + id + ".m3u8?token=secret", "/" + id + ".m3u8"},
+		"gone, path":    {&source{}, below + "/m1/v.m3u8", "/" + id + "/signed-…/m1/v.m3u8"},
+		"gone, token":   {&source{}, "/" + id + ".m3u8?token=secret", "/" + id + ".m3u8"},
+	} {
+		var log strings.Builder
+		logger := slog.New(slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+		h := playback.New(playback.Options{Source: tt.source, Logger: logger})
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, tt.path, nil)
+		h.ServeHTTP(deaf{httptest.NewRecorder()}, r)
+		got := log.String()
+		secret := strings.Contains(got, "secret") || strings.Contains(got, "signed-x")
+		if !strings.Contains(got, `"path":"`+tt.want+`"`) || secret {
+			t.Errorf("%s: %s", name, got)
 		}
 	}
 }

@@ -51,7 +51,7 @@ func (h *Handler) body(w http.ResponseWriter, r *http.Request, b Body, typ, cach
 // breakOff ends a response whose rest can't be sent, so that nobody takes what has come for the whole: the connection is closed, and of
 // HTTP/2 the stream is reset. To return would end a stream of HTTP/2 as one that is complete.
 func (h *Handler) breakOff(r *http.Request, err error) {
-	h.opt.Logger.DebugContext(r.Context(), "viewer or storage went away", "path", r.URL.Path, "error", err)
+	h.opt.Logger.DebugContext(r.Context(), "viewer or storage went away", "path", logged(r), "error", err)
 	panic(http.ErrAbortHandler)
 }
 

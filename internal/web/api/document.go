@@ -21,6 +21,19 @@ var docsFiles embed.FS
 const docsPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
+// about introduces the document, in paragraphs.
+const about = "Live and on-demand video. Requests and responses have the wire format of Mux Video, so its client " +
+	"libraries work with another base URL.\n\n" +
+	"Each request needs an access token by HTTP Basic authentication: the token's ID is the user name, its " +
+	"secret the password. The command \"millrace token create\" makes one. Each operation names the permission " +
+	"that the token must have. A token that was made without --permission may do everything in its " +
+	"environment; permissions that begin with installation: are those of \"millrace token create " +
+	"--installation\". Without a valid token the response is 401; without the permission it is 403, and names " +
+	"it.\n\n" +
+	"Unset fields are left out of responses. Fields of a request that the service does not know are ignored. " +
+	"They are named in the response's header X-Ignored-Fields, and a header Warning for each says why, with " +
+	"the name that was probably meant; values of the wrong JSON type are refused."
+
 func documentConfig(o Options, name string) huma.Config {
 	version, url := or(o.Version, "dev"), or(strings.TrimSuffix(o.PublicURL, "/"), "/")
 	return huma.Config{
@@ -28,19 +41,20 @@ func documentConfig(o Options, name string) huma.Config {
 			OpenAPI: "3.1.0",
 			Info: &huma.Info{
 				Title: name + " API", Version: version,
-				Description: "Live and on-demand video. Requests and responses have the wire format of Mux Video, so its client libraries work with " +
-					"another base URL.\n\nUnset fields are left out of responses. Fields of a request that the service does not know are ignored. They are " +
-					"named in the response's header X-Ignored-Fields, and a header Warning for each says why, with " +
-					"the name that was probably meant; values of the wrong JSON type are refused.",
+				Description: about,
 			},
 			Servers:  []*huma.Server{{URL: url}},
 			Security: []map[string][]string{{"accessToken": {}}},
 			Tags: []*huma.Tag{
 				{Name: liveTag, Description: "What encoders push to, and viewers watch live."},
 				{Name: assetTag, Description: "Recordings and files that are played on demand."},
+				{Name: uploadTag, Description: "Files that browsers and programs send themselves."},
 				{Name: "Playback IDs"},
 				{Name: restrictionTag, Description: "Where and by which players something may be watched."},
 				{Name: signingTag, Description: "Keys that sign the tokens of viewers."},
+				{Name: drmTag, Description: "How media of the policy drm is encrypted."},
+				{Name: vocabularyTag, Description: "Words that speech recognition is told to expect."},
+				{Name: usageTag, Description: "How many seconds of each asset were delivered."},
 				{Name: eventTag, Description: "What happened to resources, in order."},
 				{Name: webhookTag, Description: "Endpoints that events are sent to."},
 				{Name: tokenTag, Description: "Credentials of API requests."},

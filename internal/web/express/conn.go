@@ -230,7 +230,8 @@ func (c *conn) serveOne() (ok bool) {
 		if p := recover(); p != nil {
 			ok = false
 			if p != http.ErrAbortHandler { //nolint:errorlint // net/http's sentinel, compared as net/http does
-				c.l.opt.Logger.ErrorContext(c.l.ctx, "handler panicked", "path", c.url.Path, "panic", p, "stack", string(debug.Stack()))
+				// Not its path, by which whoever reads it might be let in.
+				c.l.opt.Logger.ErrorContext(c.l.ctx, "handler panicked", "panic", p, "stack", string(debug.Stack()))
 			}
 		}
 		if !c.ctx.end() {

@@ -153,6 +153,29 @@ func TestContextOfARequestThatIsOver(t *testing.T) {
 	}
 }
 
+// TestPanic: a handler that panics costs its connection. The log says where, and not which path was asked for.
+func TestPanic(t *testing.T) {
+	t.Parallel()
+	var log strings.Builder
+	ln := listen(t)
+	l := express.Listen(t.Context(), ln, express.Options{
+		Takes: func(string) bool { return true }, Logger: slog.New(slog.NewTextHandler(&log, nil)),
+		Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("a bug") }),
+	})
+	nc := dial(t, ln.Addr().String())
+	write(t, nc, "GET /id/secret HTTP/1.1\r\nHost: x\r\n\r\n")
+	if got, err := io.ReadAll(nc); err != nil || len(got) > 0 {
+		t.Errorf("%q, %v", got, err)
+	}
+	if err := l.Shutdown(t.Context()); err != nil {
+		t.Error(err)
+	}
+	got := log.String()
+	if !strings.Contains(got, "a bug") || !strings.Contains(got, "TestPanic") || strings.Contains(got, "secret") {
+		t.Errorf("log %s", got)
+	}
+}
+
 // TestShutdown lets a response end and closes the connections that have no whole request; a handler that goes on is cut off in the end.
 func TestShutdown(t *testing.T) {
 	t.Parallel()

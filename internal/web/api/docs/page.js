@@ -113,16 +113,28 @@
     return el("details", {}, el("summary", {}, "All responses"), el("table", {}, head, el("tbody", {}, rows)));
   }
 
+  /** permissions are those that an operation needs, each a role of its security requirement. */
+  function permissions(operation) {
+    return (operation.security || doc.security).flatMap((alternative) => alternative.accessToken || []);
+  }
+
+  function needs(operation) {
+    const needed = permissions(operation);
+    if (!needed.length) return el("p", { class: "needs" }, "Needs any access token.");
+    return el("p", { class: "needs" }, "Needs an access token with the permission ", el("code", {}, needed.join(", ")), ".");
+  }
+
   function operationSection(path, method, operation) {
     const request = operation.requestBody && operation.requestBody.content["application/json"].schema;
-    const success = Object.entries(operation.responses).find(([code]) => code.startsWith("2"))[1];
-    const response = success.content && success.content["application/json"].schema;
+    const [, success] = Object.entries(operation.responses).find(([code]) => code.startsWith("2")) || [];
+    const response = success && success.content && success.content["application/json"].schema;
     const data = response && resolve(response).properties.data;
     const params = (operation.parameters || []).map((p) =>
       fieldRow(p.name, { ...p.schema, description: [p.in === "path" ? "In the path." : "", p.description].filter(Boolean).join(" ") }, p.required ? "required" : "", 0));
     return el("section", { class: "op", id: operation.operationId, "aria-labelledby": operation.operationId + "-title" },
       el("h3", { id: operation.operationId + "-title" }, operation.summary),
       el("p", { class: "route" }, el("span", { class: "method " + method }, method.toUpperCase()), el("code", {}, path)),
+      needs(operation),
       operation.description ? el("p", {}, operation.description) : null,
       params.length ? [el("h4", {}, "Parameters"), table(params)] : null,
       request ? body("Request", request, "required") : null,
@@ -134,6 +146,7 @@
   /** words is what the search looks into. */
   function words(path, method, operation) {
     const names = new Set([path, method, operation.operationId, operation.summary, operation.description || ""]);
+    for (const permission of permissions(operation)) names.add(permission);
     const seen = new Set();
     const walk = (schema) => {
       if (!schema || seen.has(schema)) return;

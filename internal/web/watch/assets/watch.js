@@ -20,6 +20,22 @@
     { keyFormat: 'com.microsoft.playready', name: 'com.microsoft.playready', path: 'playready' },
   ];
 
+  // What a viewer can do something about, by the words that the service has for it: TestWatchSigned has each of them.
+  const refusals = [
+    ['add ?token=', 'This video is private: it plays only by a link that was made for you.'],
+    ['has expired (exp)', 'This link has expired. Please ask for a new one.'],
+    ['is not valid yet', 'This link is not valid yet. Please try it again later.'],
+    ['the subject (sub)', 'This link is for another video.'],
+    ['the audience (aud)', 'This link is not for watching: it is for a picture or for something else of this video.'],
+    ['signing key is not known', 'This link was withdrawn: the key that signed it is deleted, or not known here.'],
+    ['signature does not fit', 'This link was changed or is not complete.'],
+    ['is not a JSON Web Token', 'This link was changed or is not complete.'],
+    ['allow this referrer', 'This video may be played on certain websites only, and not on this page.'],
+    ['allow this user agent', 'This video may not be played by this browser.'],
+    ['restriction is not known', 'This link was withdrawn: the rules that it was made with are deleted.'],
+    ['playback ID is public', 'This video is public, and this link has a token. Please open it without one.'],
+  ];
+
   const WAIT_FAST = 250; // ms between attempts in the first minute of waiting
   const WAIT_SLOW = 2000; // ms between attempts later
   const FAR_BEHIND = 2; // target durations beyond the target latency at which, at the latest, a viewer who did not choose it is brought back
@@ -81,9 +97,10 @@
         state('error', 'There is no video at this address. It may have been deleted, or the link is not complete.');
         later(15000, open);
         return;
+      case 400: // a token that does not fit the video: it never will
       case 401:
       case 403:
-        state('error', token ? 'This link is not valid, or no longer.' : 'This video is private and cannot be played here.');
+        await refused(mine, response);
         return;
       case 429:
       case 503:
@@ -92,6 +109,16 @@
       default:
         again('The server has a problem (' + response.status + '). Trying again…');
     }
+  }
+
+  // refused says why the video may not be played, by the class of reason in the body.
+  async function refused(mine, response) {
+    const body = await response.json().catch(() => null);
+    if (mine !== attempt) return;
+    const reason = String(body && body.error && body.error.message || '');
+    const [, sentence] = refusals.find(([words]) => reason.includes(words)) || [];
+    const link = token || response.status === 400;
+    refuse(sentence || (link ? 'This link is not valid.' : 'This video is private and cannot be played here.'));
   }
 
   // begin plays what a multivariant playlist leads to.
