@@ -59,7 +59,7 @@ func (r rights) asked(t *testing.T, after time.Duration) map[string]func() error
 	}
 }
 
-// known wants node b to let in whoever has any of it.
+// known wants node b to accept the key and both restrictions.
 func (r rights) known(t *testing.T) {
 	t.Helper()
 	for what, ask := range r.asked(t, 0) {

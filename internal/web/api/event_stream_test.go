@@ -22,19 +22,7 @@ func TestStreamEndsWithItsToken(t *testing.T) {
 	t.Parallel()
 	url := dbtest.SQLite(t)
 	synctest.Test(t, func(t *testing.T) {
-		d, err := db.Open(t.Context(), db.Options{URL: url, MasterKey: masterkey.Of(masterkey.Key{})})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer func() { _ = d.Close() }()
-		tokens := access.New(access.Options{Store: d.Access()})
-		home, err := tokens.Default(t.Context(), time.Now())
-		if err != nil {
-			t.Fatal(err)
-		}
-		o := (&notebook{}).options()
-		o.Events, o.Callers.Access, o.Now = d, tokens, time.Now
-		h := New(o)
+		d, tokens, home, h := followed(t, url)
 		streams := live.New(live.Options{Store: d.LiveStreams()})
 		change := func() {
 			if _, failed := streams.Create(t.Context(), home.ID, live.CreateInput{}, time.Now()); failed != nil {
@@ -48,7 +36,7 @@ func TestStreamEndsWithItsToken(t *testing.T) {
 		time.Sleep(hour - time.Minute)
 		change()
 		synctest.Wait()
-		if err = tokens.RevokeToken(t.Context(), revoked.ID, time.Now()); err != nil {
+		if err := tokens.RevokeToken(t.Context(), revoked.ID, time.Now()); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(2 * eventPause)
@@ -74,21 +62,10 @@ func TestHeartbeat(t *testing.T) {
 	t.Parallel()
 	url := dbtest.SQLite(t)
 	synctest.Test(t, func(t *testing.T) {
-		d, err := db.Open(t.Context(), db.Options{URL: url, MasterKey: masterkey.Of(masterkey.Key{})})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer func() { _ = d.Close() }()
-		tokens := access.New(access.Options{Store: d.Access()})
-		home, err := tokens.Default(t.Context(), time.Now())
-		if err != nil {
-			t.Fatal(err)
-		}
-		o := (&notebook{}).options()
-		o.Events, o.Callers.Access, o.Now = d, tokens, time.Now
+		_, tokens, home, h := followed(t, url)
 		k := tokenOf(t, tokens, home, time.Time{})
 		for after, beats := range map[time.Duration]int{4 * time.Second: 0, 6 * time.Second: 1, time.Minute + 1: 12} {
-			s := openStream(t, New(o), k)
+			s := openStream(t, h, k)
 			time.Sleep(after)
 			s.leave()
 			<-s.ended // before, what it has written is its own
@@ -97,6 +74,24 @@ func TestHeartbeat(t *testing.T) {
 			}
 		}
 	})
+}
+
+// followed is an API whose events are those of a database, opened in the bubble of the test.
+func followed(t *testing.T, url string) (*db.DB, *access.Service, access.Environment, http.Handler) {
+	t.Helper()
+	d, err := db.Open(t.Context(), db.Options{URL: url, MasterKey: masterkey.Of(masterkey.Key{})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = d.Close() })
+	tokens := access.New(access.Options{Store: d.Access()})
+	home, err := tokens.Default(t.Context(), time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := (&notebook{}).options()
+	o.Events, o.Callers.Access, o.Now = d, tokens, time.Now
+	return d, tokens, home, New(o)
 }
 
 // secretToken is a token with its secret.

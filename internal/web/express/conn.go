@@ -230,7 +230,7 @@ func (c *conn) serveOne() (ok bool) {
 		if p := recover(); p != nil {
 			ok = false
 			if p != http.ErrAbortHandler { //nolint:errorlint // net/http's sentinel, compared as net/http does
-				// Not its path, by which whoever reads it might be let in.
+				// Without the path: a signed one lets in who reads it.
 				c.l.opt.Logger.ErrorContext(c.l.ctx, "handler panicked", "panic", p, "stack", string(debug.Stack()))
 			}
 		}

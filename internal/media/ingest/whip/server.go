@@ -200,7 +200,7 @@ func (s *Server) open(o *offer, key, encoder string, remote netip.AddrPort) (*se
 	go func() {
 		defer s.wg.Done()
 		n.run()
-		s.limit.Release(remote) // first: whoever is told that the session is over may publish at once
+		s.limit.Release(remote) // before DELETE is answered: its client may publish again at once
 		s.mu.Lock()
 		delete(s.sessions, n.id)
 		s.mu.Unlock()
