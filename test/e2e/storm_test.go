@@ -18,7 +18,7 @@ import (
 )
 
 // stormKills is how often TestStorm kills the server; MILLRACE_TEST_KILLS says otherwise (make storm-live).
-const stormKills = 20
+const stormKills = 5
 
 // TestStorm kills the server at random moments of two live streams whose encoders come back, often twice within a segment's length. A viewer
 // remembers everything that it was told and given: nothing of it may be gone or other than it was. Of each connection at most the open part is

@@ -48,12 +48,16 @@ func plan(ctx context.Context, o options) ([]phase, error) {
 }
 
 // phases sorts packages into go test commands; those that have changed are run with the race detector.
+//
+// Tests that start the whole service are of two kinds. Those that are not parallel follow a player or a picture that depends on what else
+// the machine does: they come first, at most one of each package at once. They need half a processor each, so two leave
+// none idle. Then come the parallel ones, which are for both processors.
 func (o options) phases(list []pack, changed map[string]change) (phases []phase) {
-	var raced, plain, slow []string
+	var raced, plain, slow, alone []string
 	for _, p := range list {
 		switch {
 		case isSlow(p.path):
-			slow = append(slow, p.path)
+			slow, alone = append(slow, p.path), append(alone, p.alone...)
 		case p.canRace() && (o.race || changed[p.path] != 0):
 			raced = append(raced, p.path)
 		default:
@@ -67,10 +71,14 @@ func (o options) phases(list []pack, changed map[string]change) (phases []phase)
 	}
 	add("units without -race", plain, o.goTestArgs(false, false)...)
 	add("units with -race", raced, o.goTestArgs(true, false)...)
-	if o.all {
-		for _, p := range slow { // one after the other: how players behave depends on what else the machine does
-			add(short(p), []string{p}, o.goTestArgs(false, true)...)
-			phases[len(phases)-1].pace = true
+	if o.all && len(slow) > 0 {
+		units := len(phases)
+		names := "^(" + strings.Join(alone, "|") + ")$"
+		args := o.goTestArgs(false, true)
+		add("end to end and in a browser, two at once", slow, append(slices.Clone(args), "-run", names)...)
+		add("end to end and in a browser, in parallel", slow, append(slices.Clone(args), "-skip", names)...)
+		for i := range phases[units:] {
+			phases[units+i].pace = true
 		}
 	}
 	return phases
@@ -118,6 +126,7 @@ const notRaced = "modernc.org/sqlite/lib=-race=false"
 type pack struct {
 	path, dir  string
 	concurrent bool     // it or its tests start goroutines or hold locks
+	alone      []string // tests that are not parallel; nil for units
 	deps       []string // import paths, of ours and others
 }
 
@@ -139,6 +148,11 @@ func packages(ctx context.Context) ([]pack, error) {
 		p := pack{path: fields[0], dir: fields[1], deps: strings.Fields(fields[2])}
 		if p.concurrent, err = isConcurrent(p.dir); err != nil {
 			return nil, err
+		}
+		if isSlow(p.path) {
+			if p.alone, err = aloneTests(p.dir); err != nil {
+				return nil, err
+			}
 		}
 		list = append(list, p)
 	}

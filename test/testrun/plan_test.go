@@ -29,7 +29,7 @@ func TestPlan(t *testing.T) {
 	}{
 		"nothing has changed": {options: options{all: true}, want: map[string]place{
 			h264: {}, window: {}, checker: {},
-			browsers: {phase: 1, fresh: true, pace: true}, e2e: {phase: 2, fresh: true, pace: true},
+			browsers: {phase: 1, fresh: true, pace: true}, e2e: {phase: 1, fresh: true, pace: true},
 		}},
 		"something has changed": {
 			options: options{all: true},
@@ -37,7 +37,7 @@ func TestPlan(t *testing.T) {
 			want:    map[string]place{h264: {}, checker: {}, window: {phase: 1, race: true}},
 		},
 		"with -race": {options: options{all: true, race: true}, want: map[string]place{
-			h264: {}, window: {phase: 1, race: true}, e2e: {phase: 3, fresh: true, pace: true},
+			h264: {}, window: {phase: 1, race: true}, e2e: {phase: 2, fresh: true, pace: true},
 		}},
 		"units with -race": {options: options{units: true, race: true}, want: map[string]place{
 			h264: {}, window: {phase: 1, race: true}, e2e: {phase: -1},
@@ -57,6 +57,37 @@ func TestPlan(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestAlone: what must run alone comes before what is parallel, and each test runs in one of the two phases.
+func TestAlone(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	source := `package x
+func TestMain(m *testing.M) {}
+func TestAlone(t *testing.T) { t.Run("x", func(t *testing.T) { t.Parallel() }) }
+func TestParallel(t *testing.T) { t.Helper(); t.Parallel() }
+func (x) TestMethod(t *testing.T) {}
+func BenchmarkX(b *testing.B) {}
+`
+	if err := os.WriteFile(filepath.Join(dir, "x_test.go"), []byte(source), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	names, err := aloneTests(dir)
+	if err != nil || !slices.Equal(names, []string{"TestAlone"}) {
+		t.Fatalf("alone: %q, %v", names, err)
+	}
+	list := []pack{{path: "millrace/test/browser", alone: []string{"TestA"}}, {path: "millrace/test/e2e", alone: []string{"TestB"}}}
+	phases := options{all: true}.phases(list, nil)
+	if len(phases) != 2 || !pairs(phases[0].args, "-run", "^(TestA|TestB)$") || !pairs(phases[1].args, "-skip", "^(TestA|TestB)$") {
+		t.Errorf("phases: %+v", phases)
+	}
+}
+
+// pairs reports whether a flag of args has this value.
+func pairs(args []string, flag, value string) bool {
+	i := slices.Index(args, flag)
+	return i >= 0 && args[i+1] == value
 }
 
 // TestBounds: a package of units that hangs ends the run early; end to end and browser tests have more time.
