@@ -73,7 +73,7 @@ s3-server:
 linter:
 	@$(TOOL) golangci-lint >/dev/null
 packages:
-	@scripts/install-packages.sh ffmpeg speech postgresql chromium node gstreamer pebble srt
+	@scripts/install-packages.sh ffmpeg speech postgresql chromium node gstreamer pebble srt haproxy
 node-packages:
 	@scripts/install-node-packages.sh
 nginx:

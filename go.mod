@@ -80,6 +80,8 @@ require github.com/ebitengine/purego v0.10.0
 
 require github.com/coder/websocket v1.8.15
 
+require github.com/pires/go-proxyproto v0.15.0
+
 require (
 	github.com/asticode/go-astikit v0.30.0 // indirect
 	github.com/asticode/go-astits v1.16.0 // indirect

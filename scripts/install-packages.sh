@@ -1,5 +1,5 @@
 #!/bin/bash
-# Installs what the tests and the demo need from the distribution: install-packages.sh ffmpeg|speech|postgresql|chromium|node|gstreamer|pebble|srt ...
+# Installs what the tests and the demo need from the distribution: install-packages.sh ffmpeg|speech|postgresql|chromium|node|gstreamer|pebble|srt|haproxy ...
 # Does nothing for what is there already. Needs root or sudo only when something is missing.
 set -euo pipefail
 
@@ -13,6 +13,7 @@ have() {
     gstreamer) for e in flvmux rtmpsink rtmp2sink hlsdemux souphttpsrc openh264dec faad; do gst-inspect-1.0 --exists "$e" || return 1; done 2>/dev/null && compgen -G '/usr/lib/*/gio/modules/libgiognutls.so' ;;
     pebble) command -v pebble ;;
     srt) command -v srt-live-transmit ;;
+    haproxy) command -v haproxy ;;
     *) echo "install-packages: unknown name $1" >&2; exit 2 ;;
   esac >/dev/null
 }
@@ -23,6 +24,7 @@ packages() {
     node) echo nodejs npm ;;
     gstreamer) echo gstreamer1.0-tools gstreamer1.0-plugins-base gstreamer1.0-plugins-good gstreamer1.0-plugins-bad glib-networking ;;
     srt) echo srt-tools ;;
+    haproxy) echo haproxy ;;
     *) echo "$1" ;;
   esac
 }

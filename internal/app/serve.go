@@ -310,7 +310,7 @@ func (n *node) assemble(ctx context.Context, g *lifecycle.Group) error {
 	}
 	g.Add(&sweep.Sweeper{Assets: n.assets, Queue: n.db, Every: 10 * time.Minute, Now: clock, Logger: n.log})
 	n.tidy(g)
-	web, err := n.listen(ctx, "http", n.cfg.HTTPAddr, n.budgets.viewers)
+	web, err := n.listenBehindProxies(ctx, "http", n.cfg.HTTPAddr, n.budgets.viewers)
 	if err != nil {
 		return err
 	}
@@ -348,7 +348,7 @@ func (n *node) assemble(ctx context.Context, g *lifecycle.Group) error {
 	n.close = append(n.close, func() error { callers.Close(); return nil })
 	n.log.InfoContext(ctx, "listening", "what", "srt", "addr", callers.Addr().String())
 	g.Add(callerServer{callers})
-	ln, err := n.listen(ctx, "rtmp", n.cfg.RTMPAddr, n.budgets.publishers)
+	ln, err := n.listenBehindProxies(ctx, "rtmp", n.cfg.RTMPAddr, n.budgets.publishers)
 	if err != nil {
 		return err
 	}
@@ -361,11 +361,11 @@ func (n *node) assemble(ctx context.Context, g *lifecycle.Group) error {
 
 // secure adds the listeners over TLS.
 func (n *node) secure(ctx context.Context, g *lifecycle.Group, id *identity, mux http.Handler, encoders *rtmp.Server) error {
-	https, err := n.listen(ctx, "https", n.cfg.HTTPSAddr, n.budgets.viewers)
+	https, err := n.listenBehindProxies(ctx, "https", n.cfg.HTTPSAddr, n.budgets.viewers)
 	if err != nil {
 		return err
 	}
-	rtmps, err := n.listen(ctx, "rtmps", n.cfg.RTMPSAddr, n.budgets.publishers)
+	rtmps, err := n.listenBehindProxies(ctx, "rtmps", n.cfg.RTMPSAddr, n.budgets.publishers)
 	if err != nil {
 		return err
 	}

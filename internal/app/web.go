@@ -13,6 +13,7 @@ import (
 
 	"millrace/internal/lifecycle"
 	"millrace/internal/media/playback"
+	"millrace/internal/proxyprotocol"
 	"millrace/internal/socket"
 	"millrace/internal/web/api"
 	"millrace/internal/web/express"
@@ -158,21 +159,38 @@ func (n *node) listenUDP(ctx context.Context, what, addr string) (net.PacketConn
 	return c, nil
 }
 
+// listenBehindProxies is listen for what may stand behind a reverse proxy, which says by the PROXY protocol whom it
+// passes on.
+func (n *node) listenBehindProxies(
+	ctx context.Context, what, addr string, budget *socket.Budget,
+) (net.Listener, error) {
+	inner, err := n.listen(ctx, what, addr, budget)
+	if err != nil {
+		return nil, err
+	}
+	ln := proxyprotocol.Listen(ctx, inner, proxyprotocol.Options{Trusts: n.clients().Trusts, Logger: n.log})
+	n.close = append(n.close, func() error { return closed(what, ln) })
+	return ln, nil
+}
+
+// closed closes a listener that may be closed already.
+func closed(what string, ln net.Listener) error {
+	if err := ln.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
+		return fmt.Errorf("close %s listener: %w", what, err)
+	}
+	return nil
+}
+
 // listen opens a listener and says where, which matters when the port was left to the system. It is closed with the node at the latest. Its
 // connections count against the budget; nil: they are not bounded.
-func (n *node) listen(ctx context.Context, what, addr string, budget *socket.Budget) (net.Listener, error) {
+func (n *node) listen(ctx context.Context, what, addr string, budget *socket.Budget) (*socket.Listener, error) {
 	var lc net.ListenConfig
 	inner, err := lc.Listen(ctx, "tcp", addr)
 	if err != nil {
 		return nil, fmt.Errorf("listen for %s on %s: %w (millrace doctor says who has the port)", what, addr, err)
 	}
 	ln := socket.Listen(inner, socket.ListenOptions{Name: what, Budget: budget, Logger: n.log})
-	n.close = append(n.close, func() error {
-		if err := ln.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
-			return fmt.Errorf("close %s listener: %w", what, err)
-		}
-		return nil
-	})
+	n.close = append(n.close, func() error { return closed(what, ln) })
 	n.log.InfoContext(ctx, "listening", "what", what, "addr", ln.Addr().String())
 	return ln, nil
 }

@@ -44,6 +44,7 @@ var layers = map[string][]string{
 	"internal/socket":             {},
 	"internal/openfile":           {},
 	"internal/clientaddr":         {},
+	"internal/proxyprotocol":      {"internal/socket"},
 	"internal/programtest":        {},
 	"internal/leaktest":           {},
 	"internal/disk":               {},
@@ -137,7 +138,8 @@ var layers = map[string][]string{
 }
 
 // mayGo lists the folders whose job is to own goroutines.
-var mayGo = []string{"internal/lifecycle", "internal/certificate", "internal/delivery", "internal/media/ingest", "internal/media/session", "internal/media/window", "internal/media/encode", "internal/media/relay", "internal/media/transform", "internal/media/rendition", "internal/media/edgewriter", "internal/media/images", "internal/media/clip", "internal/media/speech", "internal/media/livespeech", "internal/storage/queue", "internal/storage/blob", "internal/broadcast", "internal/stalecache", "internal/web/express", "internal/app", "test"}
+var mayGo = []string{"internal/lifecycle", "internal/certificate", "internal/delivery", "internal/media/ingest", "internal/media/session", "internal/media/window", "internal/media/encode", "internal/media/relay", "internal/media/transform", "internal/media/rendition", "internal/media/edgewriter", "internal/media/images", "internal/media/clip", "internal/media/speech", "internal/media/livespeech", "internal/storage/queue", "internal/storage/blob", "internal/broadcast", "internal/stalecache", "internal/web/express", "internal/app", "test",
+	"internal/proxyprotocol"}
 
 // mayRecover lists the folders that stop panics themselves; all others do it through fault.Guard.
 var mayRecover = []string{

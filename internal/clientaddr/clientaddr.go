@@ -1,7 +1,9 @@
-// Package clientaddr finds out which address a request comes from, for limits, fair shares and the audit log. It must never know what it is used for.
+// Package clientaddr finds out which address a request comes from, for limits, fair shares and the audit log. It must
+// never know what it is used for.
 package clientaddr
 
 import (
+	"errors"
 	"net/http"
 	"net/netip"
 	"slices"
@@ -10,26 +12,81 @@ import (
 
 // Finder finds addresses of clients. The zero value trusts proxies on this machine and in private networks.
 type Finder struct {
-	// Proxies are the networks whose X-Forwarded-For is believed; nil: loopback, and private addresses (RFC 1918, RFC 4193).
+	// Proxies are the networks whose word is believed; nil: loopback, and private addresses (RFC 1918, RFC 4193).
 	Proxies []netip.Prefix
 }
 
-// Of is the address of a request's client: that of the connection, or what a proxy says whom it asks for. It is not valid without one.
+// Of is the address of a request's client: that of the connection, or the one that a proxy says it asks for, by
+// X-Forwarded-For or Forwarded (RFC 7239). Where the two differ, one of them is the client's own word, and neither is
+// believed. It is not valid without an address.
 func (f Finder) Of(r *http.Request) netip.Addr {
 	from, _ := netip.ParseAddrPort(r.RemoteAddr)
 	address := from.Addr().Unmap()
-	said := r.Header["X-Forwarded-For"]
-	if len(said) == 0 || !f.trusts(address) {
+	if !f.Trusts(address) {
 		return address
 	}
-	last := said[len(said)-1] // what is in front of that, anybody may have written
-	if behind, err := netip.ParseAddr(strings.TrimSpace(last[strings.LastIndexByte(last, ',')+1:])); err == nil {
-		return behind.Unmap()
+	there, said := f.behind(r.Header["X-Forwarded-For"], netip.ParseAddr)
+	other, saidToo := f.behind(r.Header["Forwarded"], forwarded)
+	switch {
+	case said && (!saidToo || there == other):
+		return there
+	case saidToo && !said && len(r.Header["X-Forwarded-For"]) == 0:
+		return other
 	}
 	return address
 }
 
-func (f Finder) trusts(a netip.Addr) bool {
+// behind is the address that a header's lists say, the last of them first: the proxies that are named may stand behind
+// each other, and what is in front of the first one that is none of them, anybody may have written.
+func (f Finder) behind(lists []string, parse func(string) (netip.Addr, error)) (address netip.Addr, said bool) {
+	for _, list := range slices.Backward(lists) {
+		for more := true; more; {
+			var element string
+			list, element, more = cutLast(list)
+			a, err := parse(strings.Trim(element, " \t"))
+			if err != nil {
+				return address, said
+			}
+			address, said = a.Unmap().WithZone(""), true
+			if f.Proxies == nil || !f.Trusts(address) {
+				return address, true
+			}
+		}
+	}
+	return address, said
+}
+
+// cutLast cuts a list at its last comma.
+func cutLast(list string) (rest, last string, more bool) {
+	i := strings.LastIndexByte(list, ',')
+	if i < 0 {
+		return "", list, false
+	}
+	return list[:i], list[i+1:], true
+}
+
+// errNotForwarded is an element of a Forwarded header that names no address, as "for=unknown" does (RFC 7239, 6.2 and
+// 6.3).
+var errNotForwarded = errors.New("no address in Forwarded")
+
+// forwarded reads the address that one element of a Forwarded header says it is for (RFC 7239, 4 and 6).
+func forwarded(element string) (netip.Addr, error) {
+	for pair := range strings.SplitSeq(element, ";") {
+		name, value, _ := strings.Cut(pair, "=")
+		if !strings.EqualFold(strings.Trim(name, " \t"), "for") {
+			continue
+		}
+		node := strings.Trim(strings.Trim(value, " \t"), `"`)
+		if a, err := netip.ParseAddrPort(node); err == nil { // "[2001:db8::1]:4711", "192.0.2.1:4711"
+			return a.Addr(), nil
+		}
+		return netip.ParseAddr(strings.TrimSuffix(strings.TrimPrefix(node, "["), "]"))
+	}
+	return netip.Addr{}, errNotForwarded
+}
+
+// Trusts reports whether a proxy at this address is believed.
+func (f Finder) Trusts(a netip.Addr) bool {
 	if f.Proxies == nil {
 		return a.IsLoopback() || a.IsPrivate()
 	}

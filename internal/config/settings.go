@@ -237,7 +237,8 @@ var settings = []Setting{
 	},
 	{
 		Name: "trusted-proxies", Kind: KindPrefixes, Absent: "loopback and private networks",
-		Help:  "Networks of reverse proxies whose X-Forwarded-For says who asks, for limits, viewer counts and the audit log, or none.",
+		Help: "Networks of reverse proxies that are believed who asks, by X-Forwarded-For, Forwarded or the PROXY " +
+			"protocol (HTTP and RTMP): for limits, viewer counts, logs and the audit log. Or none.",
 		apply: into(parseProxies, func(c *Config) *[]netip.Prefix { return &c.TrustedProxies }),
 	},
 	{

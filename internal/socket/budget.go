@@ -76,12 +76,36 @@ func (q *queue) len() int { return q.order.Len() - 1 }
 // Counted is a TCP connection that counts against a Budget until it is closed. It is idle at first.
 type Counted struct {
 	*net.TCPConn
-	budget *Budget // nil: it counts nowhere
+	budget *Budget      // nil: it counts nowhere
+	remote *net.TCPAddr // whom a proxy has passed on; nil: nobody
 	origin netip.Prefix
 
 	closer       io.Closer // of the connection; guarded by the budget's lock, as are the following
 	busy, gone   bool
 	inAll, inOwn *list.Element
+}
+
+// PassedOn says whom a proxy has passed on by this connection: it counts for that address from now on, and RemoteAddr
+// gives it. It reports whether there is a place for one more from there; if not, the connection is to be closed. Nobody
+// else may use the connection meanwhile.
+func (c *Counted) PassedOn(client *net.TCPAddr) bool {
+	c.remote = client
+	if c.budget == nil {
+		return true
+	}
+	instead, ok := c.budget.move(c, Origin(client.AddrPort().Addr()))
+	if instead != nil {
+		_ = instead.Close()
+	}
+	return ok
+}
+
+// RemoteAddr implements net.Conn.
+func (c *Counted) RemoteAddr() net.Addr {
+	if c.remote != nil {
+		return c.remote
+	}
+	return c.TCPConn.RemoteAddr()
 }
 
 // Count returns nc as one that counts nowhere, unless it is a Counted already.
@@ -103,24 +127,49 @@ func (b *Budget) enter(nc *net.TCPConn) (c, instead *Counted) {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	own := b.origins[c.origin]
+	instead, ok := b.place(c.origin)
+	if !ok {
+		return nil, nil
+	}
+	b.add(c)
+	return c, instead
+}
+
+// place makes place for one more connection of an origin, and gives the one whose place that is, which is to be closed.
+// It needs the lock.
+func (b *Budget) place(origin netip.Prefix) (instead *Counted, ok bool) {
+	own := b.origins[origin]
 	switch {
 	case own != nil && own.len() >= b.perOrigin:
 		instead = own.idle()
 	case b.total >= b.most:
 		instead = b.queue.idle()
 	default:
-		b.add(c)
-		return c, nil
+		return nil, true
 	}
 	if instead == nil {
 		b.refused++
-		return nil, nil
+		return nil, false
 	}
 	b.displaced++
 	b.remove(instead)
-	b.add(c)
-	return c, instead
+	return instead, true
+}
+
+// move counts a connection as one of another origin. It reports whether there was a place, and gives the one whose
+// place it takes.
+func (b *Budget) move(c *Counted, origin netip.Prefix) (instead *Counted, ok bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if c.gone {
+		return nil, false
+	}
+	b.remove(c)
+	if instead, ok = b.place(origin); ok {
+		c.gone, c.origin = false, origin
+		b.add(c)
+	}
+	return instead, ok
 }
 
 // displace takes the connection that has been idle for longest out, to be closed; nil: none is idle.

@@ -66,7 +66,7 @@ func (p *Poller) Adopt(nc net.Conn) (net.Conn, error) {
 	tcp := counted.TCPConn
 	// The runtime forgets a socket only with its descriptor, so we go on with another one of the same socket.
 	fd, err := duplicate(tcp)
-	local, remote := tcp.LocalAddr(), tcp.RemoteAddr()
+	local, remote := tcp.LocalAddr(), counted.RemoteAddr()
 	if err = errors.Join(err, tcp.Close()); err != nil {
 		if fd >= 0 {
 			_ = unix.Close(fd)

@@ -90,7 +90,7 @@ func (s *Server) publish(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	n, err := s.open(o, key, clip(r.UserAgent()), remoteOf(r))
+	n, err := s.open(o, key, clip(r.UserAgent()), s.remoteOf(r))
 	if err != nil {
 		return err
 	}
@@ -233,12 +233,18 @@ func read(w http.ResponseWriter, r *http.Request, want string, limit int64) (str
 	return string(b), nil
 }
 
-func remoteOf(r *http.Request) netip.AddrPort {
-	a, err := netip.ParseAddrPort(r.RemoteAddr)
-	if err != nil {
-		return netip.AddrPort{}
+// peer is the address that a request's connection comes from.
+func peer(r *http.Request) netip.Addr {
+	a, _ := netip.ParseAddrPort(r.RemoteAddr)
+	return a.Addr().Unmap()
+}
+
+func (s *Server) remoteOf(r *http.Request) netip.AddrPort {
+	a, _ := netip.ParseAddrPort(r.RemoteAddr)
+	if client := s.opts.Client(r); client != a.Addr().Unmap() {
+		return netip.AddrPortFrom(client, 0) // no proxy tells of ports
 	}
-	return netip.AddrPortFrom(a.Addr().Unmap().WithZone(""), a.Port())
+	return netip.AddrPortFrom(a.Addr().Unmap(), a.Port())
 }
 
 // report logs a refusal. Anybody can cause one with every request, so those that are no fault of this service are logged at a bounded rate:
@@ -260,7 +266,7 @@ func (s *Server) report(r *http.Request, p *problem) {
 			log = log.With("not_logged", left)
 		}
 	}
-	log.Log(r.Context(), level, "publish refused", "protocol", "whip", "remote", remoteOf(r), "method", clip(r.Method), "status", p.status,
+	log.Log(r.Context(), level, "publish refused", "protocol", "whip", "remote", s.remoteOf(r), "method", clip(r.Method), "status", p.status,
 		"reason", p, "encoder", clip(r.UserAgent()))
 }
 

@@ -16,6 +16,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/http"
 	"net/netip"
 	"sync"
 	"time"
@@ -44,6 +45,8 @@ type Options struct {
 	Video []frame.Codec
 	// Public are addresses of this service that none of its interfaces has, as behind a NAT that forwards the ports.
 	Public []netip.Addr
+	// Client is who sends a request, of which MaxPerIP bounds the sessions; nil: the connection's peer.
+	Client func(*http.Request) netip.Addr
 	// ICEServers are told to publishers.
 	ICEServers []ICEServer
 
@@ -102,6 +105,9 @@ func New(o Options) *Server {
 	set(&o.patience, videoPatience)
 	count(&o.MaxSessions, 1000)
 	count(&o.MaxPerIP, 100)
+	if o.Client == nil {
+		o.Client = peer
+	}
 	count(&o.MaxFrame, 8<<20)
 	if o.Path == "" {
 		o.Path = "/whip"
