@@ -138,8 +138,14 @@ var layers = map[string][]string{
 }
 
 // mayGo lists the folders whose job is to own goroutines.
-var mayGo = []string{"internal/lifecycle", "internal/certificate", "internal/delivery", "internal/media/ingest", "internal/media/session", "internal/media/window", "internal/media/encode", "internal/media/relay", "internal/media/transform", "internal/media/rendition", "internal/media/edgewriter", "internal/media/images", "internal/media/clip", "internal/media/speech", "internal/media/livespeech", "internal/storage/queue", "internal/storage/blob", "internal/broadcast", "internal/stalecache", "internal/web/express", "internal/app", "test",
-	"internal/proxyprotocol"}
+var mayGo = []string{
+	"internal/lifecycle", "internal/certificate", "internal/delivery", "internal/media/ingest",
+	"internal/media/session", "internal/media/window", "internal/media/encode", "internal/media/relay",
+	"internal/media/transform", "internal/media/rendition", "internal/media/edgewriter", "internal/media/images",
+	"internal/media/clip", "internal/media/speech", "internal/media/livespeech", "internal/storage/queue",
+	"internal/storage/blob", "internal/broadcast", "internal/stalecache", "internal/web/express", "internal/app",
+	"test", "internal/proxyprotocol",
+}
 
 // mayRecover lists the folders that stop panics themselves; all others do it through fault.Guard.
 var mayRecover = []string{
