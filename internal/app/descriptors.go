@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"runtime/debug"
 
 	"golang.org/x/sys/unix"
 
@@ -44,6 +45,7 @@ func (n *node) connections(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	limitMemory(n.cfg, memory, debug.SetMemoryLimit)
 	v, p, w := shares(files.Cur, memory)
 	n.budgets = budgets{viewers: socket.NewBudget(v, v/2), publishers: socket.NewBudget(p, p/2), webrtc: socket.NewBudget(w, w/2)}
 	n.log.InfoContext(ctx, "connections", "open_files", files.Cur, "viewers", v, "publishers", p, "webrtc_tcp", w)
