@@ -82,6 +82,10 @@ require github.com/coder/websocket v1.8.15
 
 require github.com/pires/go-proxyproto v0.15.0
 
+require github.com/KimMachineGun/automemlimit v1.0.1
+
+require github.com/pbnjay/memory v0.0.0-20210728143218-7b4eea64cf58 // indirect
+
 require (
 	github.com/asticode/go-astikit v0.30.0 // indirect
 	github.com/asticode/go-astits v1.16.0 // indirect

@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"runtime/debug"
 
 	"golang.org/x/sys/unix"
 
 	"millrace/internal/socket"
+	"millrace/internal/unsent"
 )
 
 // Shares of the descriptors that the process may open. The rest is for what connections ask for, and for what must go on however many connect:
@@ -23,8 +25,11 @@ const (
 	memoryConnection = 16 << 10 // bytes that one takes
 )
 
-// budgets are who may have how many connections.
-type budgets struct{ viewers, publishers, webrtc *socket.Budget }
+// budgets are who may have how many connections, and how much of the memory.
+type budgets struct {
+	viewers, publishers, webrtc *socket.Budget
+	unsent                      *unsent.Budget // of what viewers and callers are sent
+}
 
 // shares divides descriptors up. One address has half of what is for all like it, at most.
 func shares(descriptors, memory uint64) (viewers, publishers, webrtc int) {
@@ -44,8 +49,12 @@ func (n *node) connections(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	limitMemory(n.cfg, memory, debug.SetMemoryLimit)
 	v, p, w := shares(files.Cur, memory)
-	n.budgets = budgets{viewers: socket.NewBudget(v, v/2), publishers: socket.NewBudget(p, p/2), webrtc: socket.NewBudget(w, w/2)}
+	n.budgets = budgets{
+		viewers: socket.NewBudget(v, v/2), publishers: socket.NewBudget(p, p/2), webrtc: socket.NewBudget(w, w/2),
+		unsent: unsent.New(unsent.LimitsOf(memory)),
+	}
 	n.log.InfoContext(ctx, "connections", "open_files", files.Cur, "viewers", v, "publishers", p, "webrtc_tcp", w)
 	return nil
 }

@@ -23,6 +23,7 @@ func (n *node) serveMetrics(ctx context.Context, g *lifecycle.Group) error {
 		return nil
 	}
 	n.metrics.Watch(n.live)
+	n.metrics.Unsent(n.budgets.unsent.Held)
 	ln, err := n.listen(ctx, "metrics", n.cfg.MetricsAddr, nil)
 	if err != nil {
 		return err

@@ -315,7 +315,9 @@ func (n *node) assemble(ctx context.Context, g *lifecycle.Group) error {
 		return err
 	}
 	n.base = strings.TrimSuffix(n.cfg.PublicBase(web.Addr().String()).String(), "/")
-	var players http.Handler = playback.New(playback.Options{Logger: n.log, Source: n.viewers, Base: n.base, Watching: n.watched, Clients: n.clients()})
+	var players http.Handler = playback.New(playback.Options{
+		Logger: n.log, Source: n.viewers, Base: n.base, Watching: n.watched, Clients: n.clients(), Unsent: n.budgets.unsent,
+	})
 	if n.metrics != nil {
 		players = n.metrics.Viewers(players)
 	}
@@ -332,7 +334,10 @@ func (n *node) assemble(ctx context.Context, g *lifecycle.Group) error {
 	if err != nil {
 		return err
 	}
-	g.Add(&webServer{name: "http", ln: web, mux: secure.plain(mux), players: players, log: n.log, drain: n.cfg.ShutdownTimeout})
+	g.Add(&webServer{
+		name: "http", ln: web, mux: secure.plain(mux), players: players, log: n.log, drain: n.cfg.ShutdownTimeout,
+		unsent: n.budgets.unsent, clients: n.clients(),
+	})
 	encoders := rtmp.New(rtmp.Options{Gate: n.live, Logger: n.log, MaxConnsPerIP: n.cfg.MaxConnectionsPerAddress})
 	if secure != nil {
 		if err = n.secure(ctx, g, secure, mux, encoders); err != nil {
@@ -369,7 +374,10 @@ func (n *node) secure(ctx context.Context, g *lifecycle.Group, id *identity, mux
 	if err != nil {
 		return err
 	}
-	g.Add(&webServer{name: "https", ln: https, cert: id.web(), mux: header.Strict(n.cfg.HSTSMaxAge, mux), log: n.log, drain: n.cfg.ShutdownTimeout})
+	g.Add(&webServer{
+		name: "https", ln: https, cert: id.web(), mux: header.Strict(n.cfg.HSTSMaxAge, mux), log: n.log,
+		drain: n.cfg.ShutdownTimeout, unsent: n.budgets.unsent, clients: n.clients(),
+	})
 	g.Add(id.source)
 	g.Add(&encoderServer{name: "rtmps", ln: rtmps, secure: id.encoders(), server: encoders})
 	return nil

@@ -11,10 +11,12 @@ import (
 	"strings"
 	"time"
 
+	"millrace/internal/clientaddr"
 	"millrace/internal/lifecycle"
 	"millrace/internal/media/playback"
 	"millrace/internal/proxyprotocol"
 	"millrace/internal/socket"
+	"millrace/internal/unsent"
 	"millrace/internal/web/api"
 	"millrace/internal/web/express"
 	"millrace/internal/web/header"
@@ -88,7 +90,12 @@ type webServer struct {
 	players http.Handler // what of mux is for players; nil: no short way for it
 	log     *slog.Logger
 	drain   time.Duration
+	unsent  *unsent.Budget // nil: responses may keep as much as they like
+	clients clientaddr.Finder
 }
+
+// streams is how many requests one connection of HTTP/2 has at a time: what RFC 9113 recommends as the least.
+const streams = 100
 
 // Name implements lifecycle.Service.
 func (s *webServer) Name() string { return s.name }
@@ -100,7 +107,9 @@ func (s *webServer) Run(ctx context.Context) error {
 	protocols.SetHTTP2(true)
 	protocols.SetUnencryptedHTTP2(true)
 	server := &http.Server{
-		Handler: s.mux, Protocols: &protocols, TLSConfig: s.cert,
+		Handler: unsent.Handler(s.unsent, s.clients, s.mux), ConnContext: unsent.ConnContext,
+		Protocols: &protocols, TLSConfig: s.cert,
+		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: streams, WriteByteTimeout: unsent.Patience},
 		ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 2 * time.Minute, WriteTimeout: 5 * time.Minute, IdleTimeout: 2 * time.Minute,
 		MaxHeaderBytes: 64 << 10, ConnState: connState, ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 		BaseContext: func(net.Listener) context.Context { return ctx }, // blocked playlist requests end with the service
@@ -138,7 +147,9 @@ func (s *webServer) express(ctx context.Context) (ln net.Listener, shut func(con
 	if s.cert != nil || s.players == nil {
 		return s.ln, func(context.Context) error { return nil }
 	}
-	l := express.Listen(ctx, s.ln, express.Options{Handler: s.players, Takes: playback.Owns, Logger: s.log})
+	l := express.Listen(ctx, s.ln, express.Options{
+		Handler: s.players, Takes: playback.Owns, Logger: s.log, StallTimeout: unsent.Patience,
+	})
 	return l, l.Shutdown
 }
 

@@ -114,6 +114,7 @@ type Config struct {
 	Storage  Storage
 	AWS      AWS
 	GOGC     string // the Go runtime reads it too
+	GOMemory string // GOMEMLIMIT, which the Go runtime reads too
 
 	MasterKeyFile string // empty: MasterKey, or the file in DataDir
 	MasterKey     Secret

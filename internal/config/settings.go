@@ -365,4 +365,10 @@ var settings = []Setting{
 			"more takes memory and saves CPU. As Go has it, with another default.",
 		apply: into(parseText, func(c *Config) *string { return &c.GOGC }),
 	},
+	{
+		Name: "gomemlimit", Foreign: "GOMEMLIMIT", Kind: KindText, Absent: "three quarters of the memory",
+		Help: "How much memory this process takes before it gives some back more often, as Go has it: 2GiB, or off. Otherwise three quarters " +
+			"of what the machine has, or the control group (container, unit) lets the process have.",
+		apply: into(parseText, func(c *Config) *string { return &c.GOMemory }),
+	},
 }

@@ -46,6 +46,7 @@ type recorded struct {
 
 	mu    sync.Mutex
 	lists map[string]*list
+	clips map[string]*clipped // the last one of each rendition
 }
 
 const (
@@ -55,11 +56,19 @@ const (
 
 type list struct{ plain, packed []byte }
 
+// clipped is the list of the segments [from, to).
+type clipped struct {
+	list
+
+	from, to int
+}
+
 // present joins a timeline and the asset's ready tracks: alternate audio and text are cut where the video is cut.
 func (p *Source) present(ctx context.Context, row asset.Asset, t *timeline.Timeline) (*recorded, error) {
 	v := &recorded{
 		p: p, media: row.Media, revision: row.Revision, read: p.opt.Now(), timeline: t, whole: row.Index != "" || row.LiveStream != "" && !row.IsLive, renditions: append([]*timeline.Rendition(nil), t.Renditions...),
 		tracks: map[string]asset.Track{}, texts: map[string]asset.Track{}, replaced: replaced(row.Tracks), spans: t.Spans(), lists: map[string]*list{},
+		clips:     map[string]*clipped{},
 		thumbnail: row.ThumbnailTime, files: row.Static, meter: p.opt.Meter.Counter(meteredAs(row)),
 		title: row.Options.Meta.Title,
 	}
@@ -298,14 +307,22 @@ func (v *recorded) Playlist(_ context.Context, rendition string, r playback.Relo
 	return playback.Text{Data: text.packed, MaxAge: age}, nil
 }
 
-// list is a rendition's playlist; the whole one is kept.
+// list is a rendition's playlist. The whole one is kept, and that of a clip until it is asked for another: its viewers
+// share one.
 func (v *recorded) list(l *timeline.Rendition, c playback.Clip) (*list, error) {
 	if c != (playback.Clip{}) {
 		from, to, err := v.stretch(c)
 		if err != nil {
 			return nil, err
 		}
-		return &list{plain: v.render(l, from, to)}, nil
+		v.mu.Lock()
+		defer v.mu.Unlock()
+		had := v.clips[l.ID]
+		if had == nil || had.from != from || had.to != to {
+			had = &clipped{list{plain: v.render(l, from, to)}, from, to}
+			v.clips[l.ID] = had
+		}
+		return &had.list, nil
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -360,6 +377,7 @@ func (v *recorded) render(l *timeline.Rendition, from, to int) []byte {
 		m.Type = hls.Event
 	}
 	m.Independent = l.Kind != frame.Video || v.whole && v.timeline.Independent()
+	m.Segments = make([]hls.Segment, 0, to-from)
 	ext, last := "m4s", -1
 	if l.Kind == frame.Text {
 		ext, last = "vtt", 0
@@ -376,7 +394,7 @@ func (v *recorded) render(l *timeline.Rendition, from, to int) []byte {
 		}
 		m.Segments = append(m.Segments, s)
 	}
-	return m.Append(make([]byte, 0, 256+96*len(m.Segments)))
+	return m.Append(make([]byte, 0, 256+128*len(m.Segments)))
 }
 
 // initURI is the URI of an initialization segment; those that are made when asked for are declared nowhere.

@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"syscall"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -14,9 +15,15 @@ import (
 // Writer writes to a TCP connection without telling the scheduler about each system call, as Reader reads. Deadlines and Close of the
 // connection end its writes as they end the connection's own. One goroutine at a time may use it.
 type Writer struct {
+	nc  *net.TCPConn
 	raw syscall.RawConn
 	bad error // nothing can be written: why
 	try func(fd uintptr) bool
+
+	patience time.Duration // 0: for ever
+	until    time.Time     // at the latest
+	waits    bool          // this write has waited
+	moved    bool          // the connection's deadline, since Patience
 
 	rest  [2][]byte // what is to be written still
 	flags int
@@ -32,10 +39,31 @@ type Writer struct {
 
 // NewWriter returns the Writer of nc.
 func NewWriter(nc *net.TCPConn) *Writer {
-	w := &Writer{}
+	w := &Writer{nc: nc}
 	w.raw, w.bad = nc.SyscallConn()
 	w.try, w.send.try = w.attempt, w.attemptFile
 	return w
+}
+
+// Patience sets how long the other side may take nothing, up to a time which the connection's deadline is at. It gives
+// whether that was moved since.
+func (w *Writer) Patience(d time.Duration, until time.Time) (moved bool) {
+	moved = w.moved
+	w.patience, w.until, w.moved = d, until, false
+	return moved
+}
+
+// wait is called before a write waits for room; taken: some of it went out.
+func (w *Writer) wait(taken bool) {
+	if w.patience <= 0 || w.waits && !taken {
+		return
+	}
+	until := time.Now().Add(w.patience)
+	if until.After(w.until) {
+		until = w.until
+	}
+	w.waits, w.moved = true, true
+	_ = w.nc.SetWriteDeadline(until) // a closed connection ends the write by itself
 }
 
 // Write writes a and then b, together.
@@ -48,7 +76,7 @@ func (w *Writer) write(a, b []byte, flags int) error {
 	if w.bad != nil {
 		return w.bad
 	}
-	w.rest, w.flags, w.err = [2][]byte{a, b}, flags, nil
+	w.rest, w.flags, w.err, w.waits = [2][]byte{a, b}, flags, nil, false
 	err := w.raw.Write(w.try)
 	w.rest = [2][]byte{}
 	if err == nil {
@@ -68,7 +96,7 @@ func (w *Writer) SendFile(head []byte, f *os.File, off, n int64) (sent int64, er
 	if w.bad != nil {
 		return 0, w.bad
 	}
-	w.send.fd, w.send.off, w.send.n, w.err = f.Fd(), off, n, nil
+	w.send.fd, w.send.off, w.send.n, w.err, w.waits = f.Fd(), off, n, nil, false
 	err = w.raw.Write(w.send.try)
 	if err == nil {
 		err = w.err
@@ -81,6 +109,7 @@ const mostFile = 2 << 20
 
 // attemptFile announces its system calls: the file may have to be read from the disk.
 func (w *Writer) attemptFile(fd uintptr) bool {
+	before := w.send.n
 	for w.send.n > 0 {
 		n, err := unix.Sendfile(int(fd), int(w.send.fd), &w.send.off, int(min(w.send.n, mostFile)))
 		switch {
@@ -91,6 +120,7 @@ func (w *Writer) attemptFile(fd uintptr) bool {
 			return true
 		case errors.Is(err, unix.EINTR):
 		case errors.Is(err, unix.EAGAIN):
+			w.wait(w.send.n < before)
 			return false
 		default:
 			w.err = os.NewSyscallError("sendfile", err)
@@ -104,6 +134,7 @@ func (w *Writer) attemptFile(fd uintptr) bool {
 const most = 256 << 10
 
 func (w *Writer) attempt(fd uintptr) bool {
+	before := len(w.rest[0]) + len(w.rest[1])
 	for len(w.rest[0])+len(w.rest[1]) > 0 {
 		var iov [2]unix.Iovec
 		var msg unix.Msghdr
@@ -124,6 +155,7 @@ func (w *Writer) attempt(fd uintptr) bool {
 		case syscall.EINTR:
 			continue
 		case syscall.EAGAIN:
+			w.wait(len(w.rest[0])+len(w.rest[1]) < before)
 			return false
 		default:
 			w.err = os.NewSyscallError("sendmsg", errno)

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"time"
 )
 
 // Writer writes to a TCP connection.
@@ -13,6 +14,9 @@ type Writer struct{ nc *net.TCPConn }
 
 // NewWriter returns the Writer of nc.
 func NewWriter(nc *net.TCPConn) *Writer { return &Writer{nc} }
+
+// Patience sets how long the other side may take nothing; here the connection's deadline alone counts.
+func (w *Writer) Patience(time.Duration, time.Time) (moved bool) { return false }
 
 // Write writes a and then b, together.
 func (w *Writer) Write(a, b []byte) error {

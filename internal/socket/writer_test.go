@@ -52,6 +52,53 @@ func TestWriter(t *testing.T) {
 	}
 }
 
+// TestWriterPatience: a write ends when nothing was taken for a while, or at the latest; where there was room the
+// deadline stays.
+func TestWriterPatience(t *testing.T) {
+	t.Parallel()
+	const short = 50 * time.Millisecond
+	const size = 64 << 20
+	path := filepath.Join(t.TempDir(), "large")
+	if err := errors.Join(os.WriteFile(path, nil, 0o600), os.Truncate(path, size)); err != nil {
+		t.Fatal(err)
+	}
+	for name, tt := range map[string]struct{ patience, until time.Duration }{
+		"nothing taken": {short, time.Hour}, "at the latest": {time.Hour, short},
+	} {
+		for how, send := range map[string]func(out *socket.Writer) error{
+			"bytes": func(out *socket.Writer) error { return out.Write(nil, make([]byte, size)) },
+			"file": func(out *socket.Writer) error {
+				file, err := os.Open(path)
+				if err != nil {
+					return err
+				}
+				defer func() { _ = file.Close() }()
+				_, err = out.SendFile(nil, file, 0, size)
+				return err
+			},
+		} {
+			t.Run(name+", "+how, func(t *testing.T) {
+				t.Parallel()
+				ours, _ := pair(t)
+				out := socket.NewWriter(ours)
+				out.Patience(tt.patience, time.Now().Add(tt.until))
+				if err := out.Write([]byte("a little"), nil); err != nil {
+					t.Fatal(err)
+				}
+				if out.Patience(tt.patience, time.Now().Add(tt.until)) {
+					t.Error("the deadline was moved where there was room")
+				}
+				if err := send(out); !errors.Is(err, os.ErrDeadlineExceeded) {
+					t.Error(err)
+				}
+				if !out.Patience(tt.patience, time.Now().Add(tt.until)) {
+					t.Error("the deadline was not moved")
+				}
+			})
+		}
+	}
+}
+
 // TestWriterEnds where the connection's own writes end.
 func TestWriterEnds(t *testing.T) {
 	t.Parallel()

@@ -109,36 +109,51 @@ func TestHostileConnections(t *testing.T) {
 	if mb := s.Peak(t) >> 20; mb > 400 {
 		t.Errorf("the server has had %d MB", mb)
 	}
-	asset := s.Live(t, stream.Text("id")).Text("active_asset_id")
-	s.Complete(t, stream.Text("id"))
-	recording := s.AwaitAsset(t, asset, "finished", patience, rig.Finished)
 	if log := s.Log(); strings.Contains(log, "too many open files") || !strings.Contains(log, "too many connections") {
 		t.Errorf("the log does not tell of the attack, or of what it did")
 	}
+	wholeRecording(t, s, stream.Text("id"))
+}
+
+// wholeRecording ends a live stream and checks that its recording has neither a gap nor a discontinuity.
+func wholeRecording(t *testing.T, s *rig.Server, stream string) {
+	t.Helper()
+	asset := s.Live(t, stream).Text("active_asset_id")
+	s.Complete(t, stream)
+	recording := s.AwaitAsset(t, asset, "finished", patience, rig.Finished)
 	main := s.PlayURL(recording.Text("playback_ids.0.id"))
-	_, _, list := s.Get(t, main)
-	var renditions int
+	renditions := playlists(t, s, main)
+	if len(renditions) == 0 {
+		t.Errorf("%s offers nothing", main)
+	}
+	for _, at := range renditions {
+		code, _, media := s.Get(t, at)
+		if text := string(media); code != http.StatusOK || !strings.Contains(text, "#EXT-X-ENDLIST") ||
+			strings.Contains(text, "#EXT-X-GAP") || strings.Contains(text, "#EXT-X-DISCONTINUITY\n") {
+			t.Errorf("%s: %d\n%s", at, code, media)
+		}
+	}
+}
+
+// playlists are the addresses of the lines of a playlist that are no tags.
+func playlists(t *testing.T, s *rig.Server, of string) (out []string) {
+	t.Helper()
+	at, err := url.Parse(of)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _, list := s.Get(t, of)
 	for line := range strings.Lines(string(list)) {
 		if line = strings.TrimSpace(line); line == "" || line[0] == '#' {
 			continue
 		}
-		renditions++
-		at, err := url.Parse(main)
-		if err == nil {
-			at, err = at.Parse(line)
-		}
+		to, err := at.Parse(line)
 		if err != nil {
 			t.Fatal(err)
 		}
-		code, _, media := s.Get(t, at.String())
-		if text := string(media); code != http.StatusOK || !strings.Contains(text, "#EXT-X-ENDLIST") ||
-			strings.Contains(text, "#EXT-X-GAP") || strings.Contains(text, "#EXT-X-DISCONTINUITY\n") {
-			t.Errorf("%s: %d\n%s", line, code, media)
-		}
+		out = append(out, to.String())
 	}
-	if renditions == 0 {
-		t.Errorf("nothing is offered:\n%s", list)
-	}
+	return out
 }
 
 // keepAlive asks for a path and keeps the connection; 0: it was closed.

@@ -37,12 +37,24 @@ func (s *Server) Children(t testing.TB) map[int]string {
 // Peak is the most memory that the server's process has had, in bytes.
 func (s *Server) Peak(t testing.TB) int64 {
 	t.Helper()
+	return s.memory(t, "VmHWM:")
+}
+
+// Resident is how much memory the server's process has now, in bytes.
+func (s *Server) Resident(t testing.TB) int64 {
+	t.Helper()
+	return s.memory(t, "VmRSS:")
+}
+
+// memory is what the system says of the process under a name.
+func (s *Server) memory(t testing.TB, name string) int64 {
+	t.Helper()
 	status, err := os.ReadFile("/proc/" + strconv.Itoa(s.cmd.Process.Pid) + "/status")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for line := range strings.Lines(string(status)) {
-		if rest, ok := strings.CutPrefix(line, "VmHWM:"); ok {
+		if rest, ok := strings.CutPrefix(line, name); ok {
 			n, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 10, 64)
 			if err != nil {
 				t.Fatal(err)

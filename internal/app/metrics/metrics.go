@@ -81,6 +81,14 @@ func (m *Metrics) Encoded(stays bool) {
 // Watch adds the health of encoders.
 func (m *Metrics) Watch(e Encoders) { m.registry.MustRegister(newEncoderCollector(e)) }
 
+// Unsent adds how many bytes responses keep in memory until their clients take them.
+func (m *Metrics) Unsent(bytes func() int64) {
+	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "millrace_unsent_bytes",
+		Help: "Memory of responses that wait for their clients, as it is counted against the limits.",
+	}, func() float64 { return float64(bytes()) }))
+}
+
 // Handler serves /metrics; every other path is unknown.
 func (m *Metrics) Handler() http.Handler {
 	mux := http.NewServeMux()

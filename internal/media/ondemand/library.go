@@ -35,7 +35,6 @@ type Library struct {
 	objects Objects
 	limit   int64
 	flight  singleflight.Group
-	buffers sync.Pool // *loaded
 
 	mu    sync.Mutex
 	files map[string]*list.Element

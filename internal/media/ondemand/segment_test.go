@@ -2,33 +2,105 @@ package ondemand_test
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"io"
 	"testing"
 
+	"millrace/internal/media/ondemand"
 	"millrace/internal/media/timeline"
 )
 
-// checkCopy holds a segment that is copied against the one that is made in memory, however it is read.
+// elsewhere are files that are not on this machine; ranges: they are read in ranges.
+type elsewhere struct {
+	files
+
+	ranges bool
+	err    error // of a range
+}
+
+// Open opens a file by name.
+func (e elsewhere) Open(ctx context.Context, key string) (ondemand.ReaderAtCloser, int64, error) {
+	file, size, err := e.files.Open(ctx, key)
+	if err != nil || !e.ranges {
+		return struct{ ondemand.ReaderAtCloser }{file}, size, err
+	}
+	return ranged{file, e.err}, size, nil
+}
+
+// ranged is a file that is read in ranges.
+type ranged struct {
+	ondemand.ReaderAtCloser
+
+	err error
+}
+
+// Range implements ondemand.Ranger.
+func (r ranged) Range(off, n int64) (io.ReadCloser, error) {
+	return io.NopCloser(io.NewSectionReader(r, off, n)), r.err
+}
+
+// checkCopy holds a segment that is copied against the one that is made in memory, wherever the file is and however it
+// is read.
 func (m media) checkCopy(t *testing.T, src timeline.Source, msn int64, c timeline.Chunk, want []byte) {
 	t.Helper()
-	for how, read := range map[string]func(io.Reader) ([]byte, error){
-		"read": io.ReadAll,
-		"written": func(r io.Reader) ([]byte, error) {
-			var b bytes.Buffer
-			_, err := r.(io.WriterTo).WriteTo(&b)
-			return b.Bytes(), err
-		},
+	for where, library := range map[string]*ondemand.Library{
+		"here":      m.library,
+		"elsewhere": ondemand.NewLibrary(elsewhere{files: files{m.dir}}, 1<<20),
+		"ranges":    ondemand.NewLibrary(elsewhere{files: files{m.dir}, ranges: true}, 1<<20),
 	} {
-		r, size, err := m.library.Segment(t.Context(), src, msn, c)
-		if err != nil {
-			t.Fatal(err)
+		for how, read := range map[string]func(io.Reader) ([]byte, error){
+			"read": io.ReadAll,
+			"written": func(r io.Reader) ([]byte, error) {
+				var b bytes.Buffer
+				_, err := r.(io.WriterTo).WriteTo(&b)
+				return b.Bytes(), err
+			},
+		} {
+			r, size, err := library.Segment(t.Context(), src, msn, c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := read(r)
+			if err != nil || size != int64(len(want)) || !bytes.Equal(got, want) {
+				t.Errorf("%s segment %d, %s, %s: %d bytes of %d, want %d, %v",
+					src.Object, msn, where, how, len(got), size, len(want), err)
+			}
+			if err := r.Close(); err != nil {
+				t.Error(err)
+			}
 		}
-		got, err := read(r)
-		if err != nil || size != int64(len(want)) || !bytes.Equal(got, want) {
-			t.Errorf("%s segment %d, %s: %d bytes of %d, want %d, %v", src.Object, msn, how, len(got), size, len(want), err)
-		}
-		if err := r.Close(); err != nil {
-			t.Error(err)
-		}
+	}
+}
+
+// largest keeps the size of the largest write.
+type largest int
+
+// Write implements io.Writer.
+func (l *largest) Write(p []byte) (int, error) {
+	*l = max(*l, largest(len(p)))
+	return len(p), nil
+}
+
+// TestSegmentInPieces: of a scattered segment a piece is in memory at a time, and an object that can't be read is an
+// error at once.
+func TestSegmentInPieces(t *testing.T) {
+	t.Parallel()
+	m := plan(t, ffmpeg(t, "a.mp4", args(picture("6", "30"), sound("6"), h264("60", "-b:v", "2M"))...))
+	video := m.timeline.Rendition(timeline.MainVideo)
+	r, size, err := m.library.Segment(t.Context(), *video.Source, 0, video.Chunks[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = r.Close() }()
+	var most largest
+	n, err := io.Copy(&most, r)
+	if err != nil || n != size || size < 100<<10 || most > 32<<10 {
+		t.Errorf("%d bytes of %d in pieces of up to %d, %v", n, size, most, err)
+	}
+	failed := errors.New("failed")
+	library := ondemand.NewLibrary(elsewhere{files: files{m.dir}, ranges: true, err: failed}, 1<<20)
+	if _, _, err = library.Segment(t.Context(), *video.Source, 0, video.Chunks[0]); !errors.Is(err, failed) {
+		t.Errorf("an object that can't be read: %v", err)
 	}
 }

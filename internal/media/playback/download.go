@@ -137,6 +137,11 @@ func (h *Handler) file(w http.ResponseWriter, r *http.Request, f File, cache str
 		w.WriteHeader(status)
 		return nil
 	}
+	release, err := h.holdPiece(r)
+	if err != nil {
+		return err
+	}
+	defer release()
 	body, err := f.Open(r.Context(), from, n)
 	if err != nil {
 		for _, k := range []string{"Content-Length", "Content-Range", "Content-Disposition", "Etag"} {

@@ -16,6 +16,7 @@ import (
 	"millrace/internal/media/delivered"
 	"millrace/internal/media/hls"
 	"millrace/internal/media/watching"
+	"millrace/internal/unsent"
 )
 
 // Options is what a Handler needs.
@@ -27,17 +28,23 @@ type Options struct {
 	// Watching is told who watches what; nil: nobody wants to know.
 	Watching *watching.Register
 	Clients  clientaddr.Finder
+	// Unsent is what responses may keep in memory; nil: as much as they like.
+	Unsent *unsent.Budget
 }
 
 // Handler is the HTTP face of playback. Paths: /{id} and /{id}.m3u8, /{id}/{media}/{rendition}.m3u8,
 // /{id}/{media}/{rendition}/{resource}, /{id}/text/{track}.vtt, /{id}/{image}, where an image is thumbnail, animated or storyboard with
 // an extension, /{id}/metadata.json, /{id}/{file} with files to download, and /master/{asset}.mp4.
 type Handler struct {
-	opt Options
+	opt   Options
+	made  made
+	clips clips
 }
 
 // New returns a Handler.
-func New(o Options) *Handler { return &Handler{opt: o} }
+func New(o Options) *Handler {
+	return &Handler{opt: o, clips: newClips()}
+}
 
 // forever is how long what never changes may be cached, in seconds.
 const forever = 31536000
@@ -221,8 +228,7 @@ func (h *Handler) multivariant(w http.ResponseWriter, r *http.Request, p viewing
 	if len(data) > onePacket && acceptsGzip(r.Header) {
 		data, compressed = hls.Gzip(data), true
 	}
-	h.text(w, r, p, Text{Data: data, MaxAge: 1}, compressed)
-	return nil
+	return h.text(w, r, p, Text{Data: data, MaxAge: 1}, compressed)
 }
 
 // tiles are a presentation's image playlist for trick play.
@@ -260,33 +266,33 @@ func (h *Handler) playlist(w http.ResponseWriter, r *http.Request, p viewing, re
 		if compressed {
 			data = hls.Gzip(data)
 		}
-		h.text(w, r, p, Text{Data: data, MaxAge: 1}, compressed)
-		return nil
+		return h.text(w, r, p, Text{Data: data, MaxAge: 1}, compressed)
 	}
 	if mod.passed == "" {
 		var t Text
 		if t, err = p.Playlist(r.Context(), rendition, reload, compressed); err != nil {
 			return err
 		}
-		h.text(w, r, p, t, compressed)
-		return nil
+		return h.text(w, r, p, t, compressed)
 	}
 	reload.Skip = reload.Skip && !mod.plain
-	t, err := p.Playlist(r.Context(), rendition, reload, false)
-	if err != nil {
-		return err
-	}
 	if p.permit.Signed {
 		mod.passed = ""
 	}
-	if t.Data = mod.text(t.Data); compressed {
-		t.Data = hls.Gzip(t.Data)
+	t, release, err := h.asked(r, p, rendition, reload, mod, compressed)
+	if err != nil {
+		return err
 	}
-	h.text(w, r, p, t, compressed)
-	return nil
+	defer release()
+	return h.text(w, r, p, t, compressed)
 }
 
-func (h *Handler) text(w http.ResponseWriter, r *http.Request, p viewing, t Text, compressed bool) {
+func (h *Handler) text(w http.ResponseWriter, r *http.Request, p viewing, t Text, compressed bool) error {
+	release, err := h.holdData(r, t.Data)
+	if err != nil {
+		return err
+	}
+	defer release()
 	head := w.Header()
 	head["Content-Type"] = mpegURL
 	head["Vary"] = byEncoding
@@ -296,6 +302,7 @@ func (h *Handler) text(w http.ResponseWriter, r *http.Request, p viewing, t Text
 	head["Cache-Control"] = []string{p.permit.cacheControl(t.MaxAge)}
 	head["Content-Length"] = []string{strconv.Itoa(len(t.Data))}
 	h.write(w, r, t.Data)
+	return nil
 }
 
 func (h *Handler) sidecar(w http.ResponseWriter, r *http.Request, p viewing, name string) error {

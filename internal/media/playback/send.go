@@ -16,6 +16,11 @@ func (h *Handler) body(w http.ResponseWriter, r *http.Request, b Body, typ, cach
 	} else {
 		b.Size = int64(len(b.Data))
 	}
+	release, err := h.hold(r, b)
+	if err != nil {
+		return err
+	}
+	defer release()
 	if b.Type != "" {
 		typ = b.Type
 	}

@@ -22,7 +22,8 @@ type ReadAtCloser interface {
 
 // ReaderAt opens the object at key, of size bytes (asked for when negative), for reading in any order. A local object
 // is an *os.File. Of any other, a read smaller than 128 KiB fetches the blocks of that size around it and keeps the
-// last eight; a larger one is one request. Reads use ctx, so it must live as long as the reader does.
+// last eight; a larger one is one request. Many bytes that follow one another are read by its method Range, without
+// being kept. Reads use ctx, so it must live as long as the reader does.
 func ReaderAt(ctx context.Context, store Store, key string, size int64) (ReadAtCloser, error) {
 	if err := CheckKey(key); err != nil {
 		return nil, err
@@ -84,6 +85,15 @@ func (r *ranged) ReadAt(p []byte, off int64) (int, error) {
 		err = io.EOF
 	}
 	return n, err
+}
+
+// Range reads n bytes from off on, one after the other, in one request.
+func (r *ranged) Range(off, n int64) (io.ReadCloser, error) {
+	rd, err := r.store.Get(r.ctx, r.key, off, n)
+	if err != nil {
+		return nil, err
+	}
+	return rd, nil
 }
 
 func (r *ranged) readWithin(p []byte, off int64) (int, error) {

@@ -210,10 +210,13 @@ func (c *conn) arm(what clock, d time.Duration) error {
 func (c *conn) setWriteDeadline() error {
 	limit := c.l.opt.WriteTimeout
 	now := time.Now()
-	if c.writeUntil.Sub(now) > limit-limit/8 {
+	fresh := c.writeUntil.Sub(now) > limit-limit/8
+	if !fresh {
+		c.writeUntil = now.Add(limit)
+	}
+	if moved := c.out.Patience(c.l.opt.StallTimeout, c.writeUntil); fresh && !moved {
 		return nil
 	}
-	c.writeUntil = now.Add(limit)
 	return c.nc.SetWriteDeadline(c.writeUntil)
 }
 

@@ -34,6 +34,7 @@ type Options struct {
 	HeaderTimeout time.Duration // for the whole head of a request, from its first byte, of the first one from the connection on; 10 s when 0
 	IdleTimeout   time.Duration // between two requests, up to an eighth less; 2 min when 0
 	WriteTimeout  time.Duration // of one response, up to an eighth less; 5 min when 0
+	StallTimeout  time.Duration // while the viewer takes nothing of a response; 20 s when 0
 }
 
 // Listener serves what it can and gives the other connections to anyone who accepts from it.
@@ -63,6 +64,7 @@ func Listen(ctx context.Context, inner net.Listener, o Options) *Listener {
 	set(&o.HeaderTimeout, 10*time.Second)
 	set(&o.IdleTimeout, 2*time.Minute)
 	set(&o.WriteTimeout, 5*time.Minute)
+	set(&o.StallTimeout, 20*time.Second)
 	inner = socket.Listen(inner, socket.ListenOptions{Name: "http", Logger: o.Logger})
 	l := &Listener{inner: inner, opt: o, rest: make(chan net.Conn), done: make(chan struct{}), conns: map[*conn]struct{}{}}
 	l.ctx, l.end = context.WithCancel(ctx)

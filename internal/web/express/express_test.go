@@ -281,6 +281,28 @@ func TestConnectionsEnd(t *testing.T) {
 	})
 }
 
+// TestNothingTaken: a viewer that takes nothing of a response has little time, however much the whole may take.
+func TestNothingTaken(t *testing.T) {
+	t.Parallel()
+	s := serve(t, handler(t), express.Options{StallTimeout: 50 * time.Millisecond, WriteTimeout: time.Hour})
+	nc := dial(t, s.fast)
+	if err := nc.SetReadBuffer(4 << 10); err != nil {
+		t.Fatal(err)
+	}
+	write(t, nc, strings.Repeat("GET /large"+end, 8))
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for n := 0; ; n++ {
+		<-tick.C
+		if _, err := nc.Write([]byte("G")); err != nil { // the server's end shows here first
+			return
+		}
+		if n == 3000 {
+			t.Fatal("the connection stays open")
+		}
+	}
+}
+
 // troubled is a listener that fails for a while and has a connection that is no TCP.
 type troubled struct {
 	net.Listener

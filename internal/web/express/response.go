@@ -1,12 +1,15 @@
 package express
 
 import (
+	"errors"
 	"io"
+	"math"
 	"net/http"
 	"os"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -124,22 +127,30 @@ func (w *response) ReadFrom(src io.Reader) (int64, error) {
 	if part, n := stretchOf(src, room); part != nil && w.err == nil {
 		return w.sendFile(part, n)
 	}
-	if w.err == nil && len(w.pending) > 0 { // the head shares a packet with what follows
-		w.err = w.c.out.WriteMore(w.pending)
-		w.pending = w.pending[:0]
+	return w.copy(src, room)
+}
+
+// copied are the buffers of copy.
+var copied = sync.Pool{New: func() any { return new([32 << 10]byte) }} //nolint:gochecknoglobals // used again
+
+// copy sends what is pending and what src has, at most room bytes: a body never runs into the next response.
+func (w *response) copy(src io.Reader, room int64) (n int64, err error) {
+	buf, _ := copied.Get().(*[32 << 10]byte)
+	defer copied.Put(buf)
+	for w.err == nil && n < room {
+		k, err := src.Read(buf[:min(room-n, int64(len(buf)))])
+		if k > 0 && w.emit(buf[:k]) == nil {
+			n += int64(k)
+			w.written += int64(k)
+		}
+		if err != nil {
+			if !errors.Is(err, io.EOF) {
+				w.err = err
+			}
+			break
+		}
 	}
-	if w.err != nil {
-		return 0, w.err
-	}
-	if some, ok := src.(*io.LimitedReader); !ok || some.N > room { // a body never runs into the next response
-		src = io.LimitReader(src, room)
-	}
-	n, err := w.c.nc.ReadFrom(src)
-	w.written += n
-	if err != nil {
-		w.err = err
-	}
-	return n, err
+	return n, w.err
 }
 
 // stretch is a reader of some bytes of a file that others read at the same time.
@@ -154,8 +165,23 @@ func stretchOf(src io.Reader, room int64) (stretch, int64) {
 	if some, ok := src.(*io.LimitedReader); ok {
 		src, room = some.R, min(room, max(some.N, 0))
 	}
+	if f, ok := src.(*os.File); ok {
+		return whole{f}, room
+	}
 	part, _ := src.(stretch)
 	return part, room
+}
+
+// whole is a file of which everything from its position on may be sent.
+type whole struct{ *os.File }
+
+// Stretch implements stretch.
+func (f whole) Stretch() (file *os.File, off, n int64) {
+	off, err := f.Seek(0, io.SeekCurrent)
+	if err != nil { // a pipe: sendfile says what is wrong
+		off = 0
+	}
+	return f.File, off, math.MaxInt64
 }
 
 // sendFile sends what is pending and at most n bytes of a file.

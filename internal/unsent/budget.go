@@ -1,0 +1,172 @@
+// Package unsent bounds what responses keep in memory until their clients take it: a client that reads nothing, over as
+// many streams of HTTP/2 as it likes, fills no memory. It is a budget in bytes, of all responses, of those to one
+// address, and of those of one connection. A response that takes nothing for a while is broken off. It must never know
+// what is sent. It starts no goroutine.
+package unsent
+
+import (
+	"context"
+	"sync"
+
+	"millrace/internal/fault"
+)
+
+const (
+	// Stream is what a request over HTTP/2 keeps in memory by itself: its goroutine, its fields, and what the stream
+	// buffers.
+	Stream = 16 << 10
+	// Piece is how much of a response is in memory at a time when it is read from a file or from storage.
+	Piece = 32 << 10
+)
+
+// Limits are what may be unsent, in bytes.
+type Limits struct {
+	All        int64
+	Address    int64 // of one client: an IPv4 address, or the /64 of an IPv6 address
+	Connection int64
+}
+
+// LimitsOf are those for a machine with so many bytes of memory. An address has enough for 250 viewers of low-latency
+// streams behind it, of whom each waits for four things.
+func LimitsOf(memory uint64) Limits {
+	const share, least, address, connection = 8, 32 << 20, 16 << 20, 6 << 20
+	all := max(int64(memory/share), least)
+	return Limits{All: all, Address: min(all/2, address), Connection: connection}
+}
+
+// Budget counts what is unsent. A nil one bounds nothing.
+type Budget struct {
+	limits  Limits
+	refusal *Budget // for responses that say no, which are unsent too; nil: it is the budget of those
+
+	mu        sync.Mutex
+	all       account
+	addresses map[string]*account
+}
+
+// New returns a Budget.
+func New(l Limits) *Budget {
+	refusals := Limits{All: l.All / 16, Address: l.Address / 8, Connection: l.Address / 8}
+	return &Budget{
+		limits: l, addresses: map[string]*account{},
+		refusal: &Budget{limits: refusals, addresses: map[string]*account{}},
+	}
+}
+
+// account is what one of those who share a budget has unsent.
+type account struct {
+	bytes  int64
+	shared map[*byte]shared // by where it begins
+}
+
+// shared is memory that several responses send, which counts once.
+type shared struct {
+	bytes     int64
+	responses int
+}
+
+// room reports whether an account has room for n more bytes. Who has nothing unsent may have a response of any size.
+func (a *account) room(n, limit int64) bool { return n == 0 || a.bytes == 0 || a.bytes+n <= limit }
+
+// adds is how many bytes more it would be.
+func (a *account) adds(n int64, data *byte) int64 {
+	if data != nil && a.shared[data].responses > 0 {
+		return 0
+	}
+	return n
+}
+
+func (a *account) add(n int64, data *byte) {
+	if data == nil {
+		a.bytes += n
+		return
+	}
+	if a.shared == nil {
+		a.shared = map[*byte]shared{}
+	}
+	had, ok := a.shared[data]
+	if !ok {
+		had.bytes = n
+		a.bytes += n
+	}
+	had.responses++
+	a.shared[data] = had
+}
+
+func (a *account) remove(n int64, data *byte) {
+	if data == nil {
+		a.bytes -= n
+		return
+	}
+	had := a.shared[data]
+	if had.responses--; had.responses > 0 {
+		a.shared[data] = had
+		return
+	}
+	delete(a.shared, data)
+	a.bytes -= had.bytes
+}
+
+// Hold counts n bytes that a response to an address keeps in memory, until release is called. fault.TooMany: this
+// address, or the connection of ctx, has too much unsent already; fault.Unavailable: all together have.
+func (b *Budget) Hold(ctx context.Context, address string, n int64) (release func(), err error) {
+	return b.hold(ctx, address, n, nil)
+}
+
+// HoldData is Hold for data, which counts once however many responses send it at the same time.
+func (b *Budget) HoldData(ctx context.Context, address string, data []byte) (release func(), err error) {
+	if len(data) == 0 {
+		return func() {}, nil
+	}
+	return b.hold(ctx, address, int64(len(data)), &data[0])
+}
+
+func (b *Budget) hold(ctx context.Context, address string, n int64, data *byte) (release func(), err error) {
+	if b == nil || n <= 0 {
+		return func() {}, nil
+	}
+	conn := connectionOf(ctx)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	own := b.addresses[address]
+	if own == nil {
+		own = &account{}
+	}
+	accounts := []*account{&b.all, own}
+	if conn != nil {
+		accounts = append(accounts, conn.account(b))
+	}
+	switch {
+	case conn != nil && !accounts[2].room(accounts[2].adds(n, data), b.limits.Connection):
+		return nil, fault.New(fault.TooMany,
+			"this connection has too many responses that are not read: read them, and ask again")
+	case !own.room(own.adds(n, data), b.limits.Address):
+		return nil, fault.New(fault.TooMany,
+			"this address has too many responses that are not read: read them, and ask again")
+	case !b.all.room(b.all.adds(n, data), b.limits.All):
+		return nil, fault.New(fault.Unavailable, "too many responses wait to be sent: ask again in a moment")
+	}
+	b.addresses[address] = own
+	for _, a := range accounts {
+		a.add(n, data)
+	}
+	return func() { b.release(accounts, address, n, data) }, nil
+}
+
+func (b *Budget) release(accounts []*account, address string, n int64, data *byte) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, a := range accounts {
+		a.remove(n, data)
+	}
+	if b.addresses[address].bytes == 0 {
+		delete(b.addresses, address)
+	}
+}
+
+// Held is how many bytes are unsent.
+func (b *Budget) Held() int64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.all.bytes
+}
