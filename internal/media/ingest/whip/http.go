@@ -241,27 +241,16 @@ func remoteOf(r *http.Request) netip.AddrPort {
 	return netip.AddrPortFrom(a.Addr().Unmap().WithZone(""), a.Port())
 }
 
-// report logs a refusal. Anybody can cause one with every request, so those that are no fault of this service are logged at a bounded rate:
-// without a key, which no encoder sends, one a second.
+// report logs a refusal. Anybody can cause one with every request: those without a key, which no encoder sends, hide no other.
 func (s *Server) report(r *http.Request, p *problem) {
-	log, level := s.opts.Logger, slog.LevelWarn
+	level := slog.LevelWarn
 	if p.ours {
 		level = slog.LevelError
-	} else {
-		rate := &s.refusals
-		if bearer(r) == "" {
-			rate = &s.keyless
-		}
-		left, ok := rate.Take(time.Now())
-		if !ok {
-			return
-		}
-		if left > 0 {
-			log = log.With("not_logged", left)
-		}
 	}
-	log.Log(r.Context(), level, "publish refused", "protocol", "whip", "remote", remoteOf(r), "method", clip(r.Method), "status", p.status,
-		"reason", p, "encoder", clip(r.UserAgent()))
+	s.refusals.Log(fmt.Sprint(p.status, bearer(r) != ""), func(log *slog.Logger) {
+		log.Log(r.Context(), level, "publish refused", "protocol", "whip", "remote", remoteOf(r), "method", clip(r.Method),
+			"status", p.status, "reason", p, "encoder", clip(r.UserAgent()))
+	})
 }
 
 // refuse writes a problem, RFC 9457, and logs it.
