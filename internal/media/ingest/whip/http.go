@@ -11,6 +11,7 @@ import (
 	"mime"
 	"net/http"
 	"net/netip"
+	"os"
 	"strings"
 	"time"
 
@@ -26,7 +27,8 @@ const (
 	maxKey      = 256
 
 	endTime    = 10 * time.Second // that a DELETE waits for the session's end
-	unreadTime = time.Second      // that a body which nobody reads may take to come
+	bodyTime   = 10 * time.Second // that a body may take to come; keys are looked at behind it
+	unreadTime = time.Second      // that one which nobody reads may
 )
 
 // ServeHTTP implements http.Handler for Options.Path and what lies under it.
@@ -223,7 +225,13 @@ func read(w http.ResponseWriter, r *http.Request, want string, limit int64) (str
 	if got, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || got != want {
 		return "", &problem{status: http.StatusUnsupportedMediaType, detail: "the body must be " + want}
 	}
+	conn := http.NewResponseController(w)
+	_ = conn.SetReadDeadline(time.Now().Add(bodyTime)) // not every writer has deadlines; then the server's own holds
 	b, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return "", &problem{status: http.StatusRequestTimeout, detail: fmt.Sprintf("the body did not come within %v", bodyTime), err: err}
+	}
+	_ = conn.SetReadDeadline(time.Time{})
 	if _, large := errors.AsType[*http.MaxBytesError](err); large {
 		return "", &problem{status: http.StatusRequestEntityTooLarge, detail: fmt.Sprintf("the body has more than %d bytes", limit)}
 	}
