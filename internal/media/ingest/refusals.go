@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// Refusals logs why callers are turned away, which strangers can cause as often as they want: of each reason one line a second at most.
-// The first is logged at once; of what comes within a second the newest is, at its end, with `not_logged`: how many more there were.
-// Flush is called when nobody is turned away any more.
+// Refusals logs why callers are turned away, which strangers can cause as often as they want: of each reason one line
+// a second at most. The first is logged at once; of what comes within a second the newest is, at its end, with
+// `not_logged`: how many more there were. Flush is called when nobody is turned away any more.
 type Refusals struct {
 	Logger *slog.Logger
 

@@ -35,7 +35,9 @@ func TestRefusals(t *testing.T) {
 				r := ingest.Refusals{Logger: log.Logger()}
 				for n := range tt.refused {
 					for _, reason := range tt.reasons {
-						r.Log(reason, func(log *slog.Logger) { log.Warn("publish refused", "reason", reason, "number", n) })
+						r.Log(reason, func(log *slog.Logger) {
+							log.Warn("publish refused", "reason", reason, "number", n)
+						})
 					}
 					time.Sleep(tt.every)
 				}

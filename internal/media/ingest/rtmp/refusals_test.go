@@ -12,8 +12,8 @@ import (
 	"millrace/internal/media/ingest/ingesttest"
 )
 
-// TestRefusalsAreLoggedSparsely has strangers try keys many times a second: the log has a line a second, with the number of those that it
-// does not have.
+// TestRefusalsAreLoggedSparsely has strangers try keys many times a second: the log has a line a second, with the
+// number of those that it does not have.
 func TestRefusalsAreLoggedSparsely(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -76,7 +76,8 @@ func New(o Options) *Server {
 	count(&o.MaxConnsPerIP, 100)
 	count(&o.MaxMessage, 8<<20)
 	return &Server{
-		opts: o, limit: ingest.Limiter{Max: o.MaxConns, PerOrigin: o.MaxConnsPerIP}, refusals: ingest.Refusals{Logger: o.Logger},
+		opts: o, limit: ingest.Limiter{Max: o.MaxConns, PerOrigin: o.MaxConnsPerIP},
+		refusals: ingest.Refusals{Logger: o.Logger},
 	}
 }
 
@@ -154,7 +155,8 @@ func remoteAddr(nc net.Conn) netip.AddrPort {
 func (s *Server) refuse(remote netip.AddrPort) {
 	fromThere, total := s.limit.Count(remote)
 	s.refusals.Log("limit", func(log *slog.Logger) {
-		log.Warn("too many connections", "protocol", "rtmp", "from", ingest.Origin(remote), "from_there", fromThere, "total", total)
+		log.Warn("too many connections", "protocol", "rtmp", "from", ingest.Origin(remote), "from_there", fromThere,
+			"total", total)
 	})
 }
 
@@ -197,7 +199,8 @@ func (s *Server) report(ctx context.Context, c *conn, err error, lasted time.Dur
 			level = slog.LevelError
 		}
 		s.refusals.Log(c.protocol+" "+r.description, func(log *slog.Logger) {
-			log.Log(ctx, level, "publish refused", "protocol", c.protocol, "remote", c.remote, "reason", r.err, "encoder", encoder)
+			log.Log(ctx, level, "publish refused", "protocol", c.protocol, "remote", c.remote, "reason", r.err,
+				"encoder", encoder)
 		})
 		return
 	}

@@ -256,7 +256,9 @@ func addrPort(a net.Addr) netip.AddrPort {
 
 // drop logs who was turned away without a look.
 func (s *Server) drop(why string, remote netip.AddrPort) {
-	s.refusals.Log(why, func(log *slog.Logger) { log.Warn("SRT callers turned away", "why", why, "from", ingest.Origin(remote)) })
+	s.refusals.Log(why, func(log *slog.Logger) {
+		log.Warn("SRT callers turned away", "why", why, "from", ingest.Origin(remote))
+	})
 }
 
 func (s *Server) enter(c *conn) {
@@ -310,7 +312,8 @@ func (s *Server) report(ctx context.Context, c *conn, err error) {
 			level = slog.LevelError
 		}
 		s.refusals.Log(r.kind, func(log *slog.Logger) {
-			log.Log(ctx, level, "publish refused", "protocol", "srt", "remote", c.remote, "reason", r.err, "code", int(r.code), "encoder", c.encoder)
+			log.Log(ctx, level, "publish refused", "protocol", "srt", "remote", c.remote, "reason", r.err,
+				"code", int(r.code), "encoder", c.encoder)
 		})
 		return
 	}

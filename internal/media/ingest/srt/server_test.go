@@ -413,7 +413,8 @@ func handshake(t *testing.T, addr string, change func(*packet.CIFHandshake), cut
 	return exchange(t, conn, c, cut, 20*time.Millisecond)
 }
 
-// induce gets a cookie at an address of this machine; "": any. What it gives is the conclusion that may be sent with it.
+// induce gets a cookie at an address of this machine; "": any. What it gives is the conclusion that may be sent with
+// it.
 func induce(t *testing.T, from, addr string) (*net.UDPConn, *packet.CIFHandshake) {
 	t.Helper()
 	d := net.Dialer{LocalAddr: &net.UDPAddr{IP: net.ParseIP(from)}}

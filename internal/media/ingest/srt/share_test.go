@@ -34,7 +34,8 @@ func (s slowSecrets) Passphrase(ctx context.Context, k string) (string, error) {
 	return s.secrets.Passphrase(ctx, k)
 }
 
-// TestFloodOfConclusions: whoever sends conclusions with a true cookie and a key that is guessed takes no places from other addresses.
+// TestFloodOfConclusions: whoever sends conclusions with a true cookie and a key that is guessed takes no places from
+// other addresses.
 func TestFloodOfConclusions(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -80,7 +81,8 @@ func TestFloodOfConclusions(t *testing.T) {
 			}
 			for range 8 {
 				_, err := dial(t, s.addr, nil)
-				overload := err != nil && strings.Contains(err.Error(), strconv.FormatUint(uint64(gosrt.REJX_OVERLOAD), 32))
+				code := strconv.FormatUint(uint64(gosrt.REJX_OVERLOAD), 32)
+				overload := err != nil && strings.Contains(err.Error(), code)
 				if overload != tt.refusing || err != nil && !overload {
 					t.Errorf("an encoder at 127.0.0.1: %v", err)
 				}
@@ -101,13 +103,13 @@ func TestFloodOfConclusions(t *testing.T) {
 // keyMaterial is that of a caller who encrypts with AES-128.
 func keyMaterial() *packet.CIFKeyMaterialExtension {
 	return &packet.CIFKeyMaterialExtension{
-		Version: 1, PacketType: 2, Sign: 0x2029, KeyBasedEncryption: packet.EvenKeyEncrypted, Cipher: 2, StreamEncapsulation: 2,
-		SLen: 16, KLen: 16, Salt: make([]byte, 16), Wrap: make([]byte, 24),
+		Version: 1, PacketType: 2, Sign: 0x2029, KeyBasedEncryption: packet.EvenKeyEncrypted, Cipher: 2,
+		StreamEncapsulation: 2, SLen: 16, KLen: 16, Salt: make([]byte, 16), Wrap: make([]byte, 24),
 	}
 }
 
-// TestRefusalsAreLoggedSparsely has strangers call many times a second: each reason has a line a second, with the number of those that it
-// does not have.
+// TestRefusalsAreLoggedSparsely has strangers call many times a second: each reason has a line a second, with the
+// number of those that it does not have.
 func TestRefusalsAreLoggedSparsely(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -116,8 +118,8 @@ func TestRefusalsAreLoggedSparsely(t *testing.T) {
 		c := &conn{server: s, opts: &s.opts, remote: netip.MustParseAddrPort("127.0.0.2:1"), log: s.opts.Logger}
 		const refused = 3000
 		for range refused {
-			s.report(t.Context(), c, &refusal{code: gosrt.REJ_BADSECRET, err: errPassphrase, kind: errPassphrase.Error()})
-			s.report(t.Context(), c, &refusal{code: gosrt.REJX_ISE, err: errors.New("on fire"), kind: "internal", ours: true})
+			s.report(t.Context(), c, &refusal{gosrt.REJ_BADSECRET, errPassphrase, errPassphrase.Error(), false})
+			s.report(t.Context(), c, &refusal{gosrt.REJX_ISE, errors.New("on fire"), "internal", true})
 			s.drop("too many callers at a time", c.remote)
 			time.Sleep(time.Millisecond)
 		}

@@ -229,7 +229,8 @@ func read(w http.ResponseWriter, r *http.Request, want string, limit int64) (str
 	_ = conn.SetReadDeadline(time.Now().Add(bodyTime)) // not every writer has deadlines; then the server's own holds
 	b, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
 	if errors.Is(err, os.ErrDeadlineExceeded) {
-		return "", &problem{status: http.StatusRequestTimeout, detail: fmt.Sprintf("the body did not come within %v", bodyTime), err: err}
+		const detail = "the body did not come within 10 seconds"
+		return "", &problem{status: http.StatusRequestTimeout, detail: detail, err: err}
 	}
 	_ = conn.SetReadDeadline(time.Time{})
 	if _, large := errors.AsType[*http.MaxBytesError](err); large {
@@ -249,15 +250,16 @@ func remoteOf(r *http.Request) netip.AddrPort {
 	return netip.AddrPortFrom(a.Addr().Unmap().WithZone(""), a.Port())
 }
 
-// report logs a refusal. Anybody can cause one with every request: those without a key, which no encoder sends, hide no other.
+// report logs a refusal. Anybody can cause one with every request: those without a key, which no encoder sends, hide
+// no other.
 func (s *Server) report(r *http.Request, p *problem) {
 	level := slog.LevelWarn
 	if p.ours {
 		level = slog.LevelError
 	}
 	s.refusals.Log(fmt.Sprint(p.status, bearer(r) != ""), func(log *slog.Logger) {
-		log.Log(r.Context(), level, "publish refused", "protocol", "whip", "remote", remoteOf(r), "method", clip(r.Method),
-			"status", p.status, "reason", p, "encoder", clip(r.UserAgent()))
+		log.Log(r.Context(), level, "publish refused", "protocol", "whip", "remote", remoteOf(r),
+			"method", clip(r.Method), "status", p.status, "reason", p, "encoder", clip(r.UserAgent()))
 	})
 }
 

@@ -11,8 +11,8 @@ import (
 	"millrace/internal/media/ingest/ingesttest"
 )
 
-// TestRefusalsAreLoggedSparsely has strangers ask many times a second: the log has a line a second of those without a key, and of the
-// others, with the number of those that it does not have.
+// TestRefusalsAreLoggedSparsely has strangers ask many times a second: the log has a line a second of those without a
+// key, and of the others, with the number of those that it does not have.
 func TestRefusalsAreLoggedSparsely(t *testing.T) {
 	t.Parallel()
 	for name, auth := range map[string]string{"no key": "", "any key": "Bearer guessed"} {

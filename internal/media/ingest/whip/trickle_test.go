@@ -58,7 +58,8 @@ func TestTrickle(t *testing.T) {
 				began := time.Now()
 				sent := make(chan time.Duration, 1)
 				go func() { // until the connection is closed
-					_, err := fmt.Fprintf(theirs, "POST /whip HTTP/1.1\r\nHost: x\r\nContent-Type: %s\r\nAuthorization: %s\r\n%s\r\n\r\n", typeSDP, tt.auth, tt.length)
+					_, err := fmt.Fprintf(theirs, "POST /whip HTTP/1.1\r\nHost: x\r\nContent-Type: %s\r\n"+
+						"Authorization: %s\r\n%s\r\n\r\n", typeSDP, tt.auth, tt.length)
 					for err == nil {
 						time.Sleep(500 * time.Millisecond)
 						piece := "v"
