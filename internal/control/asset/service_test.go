@@ -340,13 +340,13 @@ func TestPatchAndPlaybackIDs(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	a := w.ready()
-	got, err := w.Patch(w.ctx(), env, a.ID, asset.PatchInput{Passthrough: new("new"), Meta: &assetopt.Meta{Title: "t"}}, w.now())
+	got, err := w.Patch(w.ctx(), env, a.ID, asset.PatchInput{Passthrough: new("new"), Meta: &assetopt.MetaPatch{Meta: assetopt.Meta{Title: "t"}}}, w.now())
 	w.must(err)
 	if got.Options.Passthrough != "new" || got.Options.Meta.Title != "t" || !got.UpdatedAt.Equal(w.clock) || len(got.Options.Inputs) != 1 {
 		t.Errorf("patched %+v", got)
 	}
 	w.happened("updated")
-	_, err = w.Patch(w.ctx(), env, a.ID, asset.PatchInput{Passthrough: new(strings.Repeat("x", 256)), Meta: &assetopt.Meta{CreatorID: "\x00"}}, w.now())
+	_, err = w.Patch(w.ctx(), env, a.ID, asset.PatchInput{Passthrough: new(strings.Repeat("x", 256)), Meta: &assetopt.MetaPatch{Meta: assetopt.Meta{CreatorID: "\x00"}}}, w.now())
 	if got := fault.Messages(err); !slices.Equal(got, []string{"passthrough may have at most 255 characters", "meta.creator_id must not contain the character U+0000"}) {
 		t.Errorf("messages %q", got)
 	}

@@ -79,7 +79,11 @@ func TestLiveStreams(t *testing.T) {
 		{name: "patch with empty objects, which change nothing", method: "PATCH", path: base + "/live1", body: `{"meta":{},"new_asset_settings":{}}`, status: 200},
 		{name: "patch with empty objects in objects", method: "PATCH", path: base + "/live1", body: `{"passthrough":"p","new_asset_settings":{"meta":{}}}`, status: 200},
 		{name: "patch with null for an object of objects", method: "PATCH", path: base + "/live1", body: `{"new_asset_settings":null}`, status: 200},
-		{name: "patch with nulls that can not clear", method: "PATCH", path: base + "/live1", body: `{"latency_mode":null,"reconnect_window":null}`, status: 400},
+		{
+			name: "patch with nulls for defaults", method: "PATCH", path: base + "/live1", status: 200,
+			body: `{"latency_mode":null,"reconnect_window":null,"max_continuous_duration":null}`,
+		},
+		{name: "patch with nulls that can not clear", method: "PATCH", path: base + "/live1", body: `{"use_slate_for_standard_latency":null}`, status: 400},
 		{name: "patch what is fixed", method: "PATCH", path: base + "/live1", body: `{"test":true,"playback_policies":["public"],"new_asset_settings":{"passthrough":"x"},"other":1}`, status: 400},
 		{name: "patch in the wrong state", method: "PATCH", path: base + "/busy", body: `{"latency_mode":"low"}`, status: 400},
 		{name: "delete", method: "DELETE", path: base + "/live1", status: 204},

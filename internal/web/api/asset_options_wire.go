@@ -19,7 +19,7 @@ type Meta struct {
 	ExternalID string `json:"external_id,omitempty" maxLength:"128"`
 }
 
-// MetaUpdate is Meta in PATCH: null says that there is no such member any more.
+// MetaUpdate is Meta in PATCH: nulls alone clear their members and leave the others.
 type MetaUpdate struct {
 	Title      Optional[string] `json:"title,omitzero" maxLength:"512"`
 	CreatorID  Optional[string] `json:"creator_id,omitzero" maxLength:"128"`
@@ -137,19 +137,24 @@ type NewAssetSettingsUpdate struct {
 	MasterAccess *string              `json:"master_access,omitempty" enum:"none,temporary"`
 	MP4Support   *MP4Support          `json:"mp4_support,omitempty" deprecated:"true"`
 	VideoQuality *string              `json:"video_quality,omitempty" enum:"plus,premium"`
-	Meta         Optional[MetaUpdate] `json:"meta,omitzero" doc:"Replaces the whole object; null clears it, an empty object changes nothing."`
+	Meta         Optional[MetaUpdate] `json:"meta,omitzero" doc:"Replaces the whole object; null clears it, nulls alone in it those members; an empty object changes nothing."`
 }
 
 func (m Meta) domain() assetopt.Meta { return assetopt.Meta(m) }
 
-// metaPtr is the patch of a meta object: replaced as a whole, cleared by null. An empty object changes nothing: clients that can't leave
-// an object out send it with every request.
-func metaPtr(m Optional[MetaUpdate]) *assetopt.Meta {
+// metaPtr is the patch of a meta object: replaced as a whole, cleared by null; one of nulls alone clears these members.
+// An empty object changes nothing: clients that can't leave an object out send it with every request.
+func metaPtr(m Optional[MetaUpdate]) *assetopt.MetaPatch {
 	v := m.Value
-	if !m.Null && v == (MetaUpdate{}) {
+	values := Meta{Title: v.Title.Value, CreatorID: v.CreatorID.Value, ExternalID: v.ExternalID.Value}.domain()
+	given := v.Title.Set && !v.Title.Null || v.CreatorID.Set && !v.CreatorID.Null || v.ExternalID.Set && !v.ExternalID.Null
+	switch {
+	case m.Null, given:
+		return &assetopt.MetaPatch{Meta: values}
+	case v == (MetaUpdate{}):
 		return nil
 	}
-	return &assetopt.Meta{Title: v.Title.Value, CreatorID: v.CreatorID.Value, ExternalID: v.ExternalID.Value}
+	return &assetopt.MetaPatch{ClearTitle: v.Title.Null, ClearCreatorID: v.CreatorID.Null, ClearExternalID: v.ExternalID.Null}
 }
 
 // alias returns the values of a field that has two names. Given both, they must agree.
