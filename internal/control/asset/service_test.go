@@ -249,6 +249,20 @@ func TestCreateWithTracks(t *testing.T) {
 	}
 }
 
+// TestClipToTheEnd: an end up to a second past the source's is its end, as shown durations are rounded.
+func TestClipToTheEnd(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	source := w.ready()
+	for end, want := range map[float64]bool{10: true, 11: true, 11.1: false} {
+		in := assetopt.Input{URL: "mux://assets/" + string(source.ID), EndTime: &end}
+		_, err := w.Create(w.ctx(), env, asset.CreateInput{Options: assetopt.Options{Inputs: []assetopt.Input{in}}}, w.now())
+		if (err == nil) != want || err != nil && !fault.Is(err, fault.Invalid) {
+			t.Errorf("to second %v of 10: %v", end, err)
+		}
+	}
+}
+
 func TestClip(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -61,7 +61,7 @@ type InputSettings struct {
 	ClosedCaptions     bool                         `json:"closed_captions,omitempty"`
 	Passthrough        string                       `json:"passthrough,omitempty" maxLength:"255"`
 	StartTime          *float64                     `json:"start_time,omitempty" doc:"Seconds; clips only."`
-	EndTime            *float64                     `json:"end_time,omitempty" doc:"Seconds; clips only."`
+	EndTime            *float64                     `json:"end_time,omitempty" doc:"Seconds; clips only. At most a second past the source's end."`
 	OverlaySettings    *OverlaySettings             `json:"overlay_settings,omitempty"`
 	GeneratedSubtitles OneOrMany[GeneratedSubtitle] `json:"generated_subtitles,omitempty" doc:"First input only."`
 	EmbeddedSubtitles  OneOrMany[EmbeddedSubtitle]  `json:"embedded_subtitles,omitempty" doc:"First input only: make text tracks of the CEA-608 captions in its video; at most one for each channel."`
@@ -222,6 +222,22 @@ func (i InputOrURL) domain() assetopt.Input {
 	return in
 }
 
+// inputsOf are the inputs of a request. A further one that is nothing else is an overlay with empty settings, too: with
+// all the defaults.
+func inputsOf(list []InputOrURL) []assetopt.Input {
+	if len(list) == 0 {
+		return nil
+	}
+	inputs := convert(list, InputOrURL.domain)
+	for i := 1; i < len(inputs); i++ {
+		in := &inputs[i]
+		if list[i].OverlaySettings != nil && (in.Type == "" || in.Type == "video") && in.Overlay == nil {
+			in.Overlay = &assetopt.Overlay{}
+		}
+	}
+	return inputs
+}
+
 func wireInput(i assetopt.Input) InputSettings {
 	out := InputSettings{
 		URL: i.URL, Type: i.Type, TextType: i.TextType, LanguageCode: i.LanguageCode, Name: i.Name, ClosedCaptions: i.ClosedCaptions,
@@ -247,9 +263,7 @@ func (a NewAssetSettings) domain(problems *fault.List, path string) assetopt.Opt
 		VideoQuality: a.VideoQuality, EncodingTier: a.EncodingTier, MaxResolution: a.MaxResolution, MasterAccess: a.MasterAccess,
 		NormalizeAudio: a.NormalizeAudio, CopyOverlays: a.CopyOverlays, GenerateShots: a.GenerateShots, Test: a.Test,
 	}
-	for _, i := range inputs {
-		o.Inputs = append(o.Inputs, i.domain())
-	}
+	o.Inputs = inputsOf(inputs)
 	for _, r := range a.StaticRenditions {
 		o.StaticRenditions = append(o.StaticRenditions, assetopt.StaticRendition(r))
 	}
