@@ -13,6 +13,7 @@ import (
 	"millrace/internal/media/ingest"
 	"millrace/internal/media/metering"
 	"millrace/internal/media/rendition"
+	"millrace/internal/media/session"
 	"millrace/internal/media/timeline"
 	"millrace/internal/media/window"
 )
@@ -35,6 +36,7 @@ type broadcast struct {
 	overlays overlayFiles
 	forward  forwarder
 	below    *rendition.Live // nil: no renditions are made of the video
+	breaks   *session.Breaks // of all publications
 	mail     *mailbox
 	wake     chan struct{} // one token: look at the stream's row
 }
@@ -72,6 +74,7 @@ type state struct {
 	sampleAt time.Time       // of the encoder's health
 	reported int64           // the revision of the stream's row that the last message about the encoder has made
 	unfit    string          // why the last encoder's media could not be recorded; "" when it could
+	unsteady bool            // it was told that an encoder broke off all the time
 	waiting  []chan struct{} // for the outbox, or for the end
 }
 
@@ -98,7 +101,7 @@ func (b *broadcast) labels() []any {
 // newBroadcast goes on from what is stored of a broadcast. asked is when the lease was taken.
 func newBroadcast(l *Service, s live.Stream, a asset.Asset, before stored, policy Policy, asked time.Time) *broadcast {
 	b := &broadcast{
-		owner: l, opt: &l.opt, mail: newMailbox(), wake: make(chan struct{}, 1),
+		owner: l, opt: &l.opt, mail: newMailbox(), wake: make(chan struct{}, 1), breaks: session.NewBreaks(),
 		identity: identity{
 			id: s.ID, epoch: s.Epoch, key: s.StreamKey, asset: a, mode: s.Settings.LatencyMode, title: s.Settings.Meta.Title, fresh: before.timeline == nil,
 			meter: l.opt.Meter.Counter(metering.Asset{ID: string(a.ID), Environment: string(a.Environment), LiveStream: string(a.LiveStream)}),

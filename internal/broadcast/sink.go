@@ -2,6 +2,7 @@ package broadcast
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -60,7 +61,9 @@ func (b *broadcast) newSink(ctx context.Context, p ingest.Publication) *sink {
 	s := &sink{owner: b, key: p.Key, audioOnly: b.stream.Settings.AudioOnly, out: b.writer.Attach()}
 	s.pub, s.stop = context.WithCancelCause(ctx)
 	log := b.log.With("protocol", p.Protocol, "remote", p.Remote.String(), "encoder", p.Encoder)
-	s.session = session.New(session.Options{Output: b.tap(s, p.Protocol, b.transformed(s.out, log)), Logger: log, Now: b.opt.Now})
+	s.session = session.New(session.Options{
+		Output: b.tap(s, p.Protocol, b.transformed(s.out, log)), Logger: log, Now: b.opt.Now, Breaks: b.breaks,
+	})
 	log.DebugContext(ctx, "publication opened")
 	b.recorder.sent.begin(p.Protocol)
 	s.link, s.meter = p.Link, health.NewMeter(b.opt.Now())
@@ -157,6 +160,10 @@ func (s *sink) pass(call func() error) error {
 	s.inside = true
 	err := call()
 	s.inside = false
+	if u, ok := errors.AsType[session.UnsteadyError](err); ok {
+		s.owner.encoderUnsteady(u.Error())
+		return ingest.Unsupported(u.Error())
+	}
 	return err
 }
 

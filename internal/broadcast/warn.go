@@ -48,3 +48,16 @@ const SpeechMissing = "generated_subtitles_incomplete"
 func (b *broadcast) speechMissing(message string) {
 	b.mail.post(func() { b.warn(SpeechMissing, message) })
 }
+
+// EncoderUnsteady is the type of the warning that an encoder was cut off because it broke off all the time.
+const EncoderUnsteady = "encoder_unsteady"
+
+// encoderUnsteady warns of that from any goroutine, once: an encoder calls again, and is cut off again.
+func (b *broadcast) encoderUnsteady(message string) {
+	b.mail.post(func() {
+		if !b.unsteady {
+			b.unsteady = true
+			b.warn(EncoderUnsteady, message)
+		}
+	})
+}

@@ -417,6 +417,12 @@ func (j *journal) tell(err error, events []event.Event) error {
 	return err
 }
 
+func (j *journal) all() []event.Event {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return slices.Clone(j.events)
+}
+
 func (j *journal) types() []string {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -96,7 +96,7 @@ type CreateInput struct {
 // PatchInput changes what is not nil; "" clears a string.
 type PatchInput struct {
 	Passthrough   *string
-	Meta          *assetopt.Meta
+	Meta          *assetopt.MetaPatch
 	ThumbnailTime **float64 // seconds; one that leads to nil clears it
 }
 

@@ -96,9 +96,11 @@ func counted(base string, t Track, others []Track) string {
 	return name
 }
 
-// taken reports whether another track of t's type has a name.
+// taken reports whether another track of t's type has a name. One that is errored stays so, and gives its name free.
 func (t Track) taken(name string, others []Track) bool {
-	return slices.ContainsFunc(others, func(o Track) bool { return o.ID != t.ID && o.Type == t.Type && o.Name == name })
+	return slices.ContainsFunc(others, func(o Track) bool {
+		return o.ID != t.ID && o.Type == t.Type && o.Name == name && o.Status != TrackErrored
+	})
 }
 
 // nameAmong gives t a name that no other track of its type has: a chosen one must be free, another is counted.
@@ -218,7 +220,8 @@ func checkClip(o assetopt.Options, source Asset) error {
 			return fault.New(fault.Invalid, "inputs[0].start_time must be at least 0.5 seconds before the end of the source asset")
 		}
 		if in.EndTime != nil && end > source.Facts.Duration+1 { // measured and shown durations differ by less than a segment's rounding
-			return fault.New(fault.Invalid, "inputs[0].end_time must not be after the end of the source asset")
+			return fault.New(fault.Invalid,
+				"inputs[0].end_time must not be more than a second after the end of the source asset")
 		}
 	}
 	return nil

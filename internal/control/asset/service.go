@@ -185,7 +185,7 @@ func (s *Service) Patch(ctx context.Context, env id.Environment, a id.Asset, in 
 			c.Asset.Options.Passthrough = *in.Passthrough
 		}
 		if in.Meta != nil {
-			c.Asset.Options.Meta = *in.Meta
+			c.Asset.Options.Meta = in.Meta.Apply(c.Asset.Options.Meta)
 		}
 		if in.ThumbnailTime != nil {
 			if v := *in.ThumbnailTime; v != nil {

@@ -249,6 +249,20 @@ func TestCreateWithTracks(t *testing.T) {
 	}
 }
 
+// TestClipToTheEnd: an end up to a second past the source's is its end, as shown durations are rounded.
+func TestClipToTheEnd(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	source := w.ready()
+	for end, want := range map[float64]bool{10: true, 11: true, 11.1: false} {
+		in := assetopt.Input{URL: "mux://assets/" + string(source.ID), EndTime: &end}
+		_, err := w.Create(w.ctx(), env, asset.CreateInput{Options: assetopt.Options{Inputs: []assetopt.Input{in}}}, w.now())
+		if (err == nil) != want || err != nil && !fault.Is(err, fault.Invalid) {
+			t.Errorf("to second %v of 10: %v", end, err)
+		}
+	}
+}
+
 func TestClip(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -340,13 +354,13 @@ func TestPatchAndPlaybackIDs(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	a := w.ready()
-	got, err := w.Patch(w.ctx(), env, a.ID, asset.PatchInput{Passthrough: new("new"), Meta: &assetopt.Meta{Title: "t"}}, w.now())
+	got, err := w.Patch(w.ctx(), env, a.ID, asset.PatchInput{Passthrough: new("new"), Meta: &assetopt.MetaPatch{Meta: assetopt.Meta{Title: "t"}}}, w.now())
 	w.must(err)
 	if got.Options.Passthrough != "new" || got.Options.Meta.Title != "t" || !got.UpdatedAt.Equal(w.clock) || len(got.Options.Inputs) != 1 {
 		t.Errorf("patched %+v", got)
 	}
 	w.happened("updated")
-	_, err = w.Patch(w.ctx(), env, a.ID, asset.PatchInput{Passthrough: new(strings.Repeat("x", 256)), Meta: &assetopt.Meta{CreatorID: "\x00"}}, w.now())
+	_, err = w.Patch(w.ctx(), env, a.ID, asset.PatchInput{Passthrough: new(strings.Repeat("x", 256)), Meta: &assetopt.MetaPatch{Meta: assetopt.Meta{CreatorID: "\x00"}}}, w.now())
 	if got := fault.Messages(err); !slices.Equal(got, []string{"passthrough may have at most 255 characters", "meta.creator_id must not contain the character U+0000"}) {
 		t.Errorf("messages %q", got)
 	}

@@ -174,6 +174,13 @@ func TestTrackOutcomes(t *testing.T) {
 	if got.Status != asset.Ready {
 		t.Errorf("a broken track made the asset %s", got.Status)
 	}
+	again, err := w.AddTrack(w.ctx(), env, a.ID, text("de", bad.Name), w.now())
+	if err != nil || again.Name != bad.Name {
+		t.Errorf("the name of a broken track is not free: %q, %v", again.Name, err)
+	}
+	if _, err = w.AddTrack(w.ctx(), env, a.ID, text("de", bad.Name), w.now()); !fault.Is(err, fault.Invalid) {
+		t.Errorf("the name of a track that is preparing is free: %v", err)
+	}
 }
 
 func TestListRefuses(t *testing.T) {

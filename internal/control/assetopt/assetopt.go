@@ -31,6 +31,30 @@ type Meta struct {
 	ExternalID string `json:"external_id,omitempty"` // ≤ 128
 }
 
+// MetaPatch changes metadata: it replaces all of it or, where a field is to be cleared, clears such fields alone.
+type MetaPatch struct {
+	Meta
+
+	ClearTitle, ClearCreatorID, ClearExternalID bool
+}
+
+// Apply returns m as it is after the change.
+func (p MetaPatch) Apply(m Meta) Meta {
+	if !p.ClearTitle && !p.ClearCreatorID && !p.ClearExternalID {
+		return p.Meta
+	}
+	if p.ClearTitle {
+		m.Title = ""
+	}
+	if p.ClearCreatorID {
+		m.CreatorID = ""
+	}
+	if p.ClearExternalID {
+		m.ExternalID = ""
+	}
+	return m
+}
+
 // What a static rendition may ask for besides a height, and the values that mean nothing is wanted.
 const (
 	Highest   = "highest"

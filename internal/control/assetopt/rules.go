@@ -183,6 +183,11 @@ func (o Options) checkInputs(l *fault.List, path string, use Use) {
 	names := map[string]bool{} // "text/English"
 	for i, in := range o.Inputs {
 		entry := field.At(at, i)
+		if i > 0 && in.Type == "" && in.Overlay == nil && use != ForLive { // what else is wrong depends on it
+			l.Add("%s.type is required: text for subtitles, audio for further sound; or overlay_settings, for an image "+
+				"over the video", entry)
+			continue
+		}
 		in.checkTexts(l, entry)
 		switch {
 		case i == 0:

@@ -72,8 +72,12 @@ func TestCheckForAsset(t *testing.T) {
 			"what tracks lack", `{"inputs":[` + main + `,{"type":"text"},{"type":"audio","text_type":"subtitles","closed_captions":true},{"url":"https://h/x"},{"type":"film","url":"https://h/x"}]}`,
 			[]string{
 				"inputs[1].url is required", "inputs[1].language_code is required for text and audio tracks", "inputs[1].text_type is required for text tracks; subtitles is the only value", "inputs[2].closed_captions may be set only when type is text", "inputs[2].text_type may be set only when type is text",
-				"inputs[2].url is required", "inputs[2].language_code is required for text and audio tracks", "inputs[3].type must be text or audio, or overlay_settings must be set", "inputs[4].type must be one of: video, audio, text", "inputs[4].type must be text or audio, or overlay_settings must be set",
+				"inputs[2].url is required", "inputs[2].language_code is required for text and audio tracks", "inputs[3].type is required: text for subtitles, audio for further sound; or overlay_settings, for an image over the video", "inputs[4].type must be one of: video, audio, text", "inputs[4].type must be text or audio, or overlay_settings must be set",
 			},
+		},
+		{
+			"no type leads", `{"inputs":[` + main + `,{"url":"https://h/a.srt","text_type":"subtitles","language_code":"?","closed_captions":true}]}`,
+			[]string{"inputs[1].type is required: text for subtitles, audio for further sound; or overlay_settings, for an image over the video"},
 		},
 		{
 			"track values", `{"inputs":[` + main + `,{"url":"svc://assets/a","type":"text","text_type":"captions","language_code":"english","passthrough":"` + long(256) + `"}]}`,

@@ -38,11 +38,12 @@ type CreateInput struct {
 type PatchInput struct {
 	LatencyMode       *LatencyMode // only while idle
 	ReconnectWindow   *float64
+	DefaultWindow     bool // reconnect_window is that of the latency mode again
 	SlateForStandard  *bool
 	ReconnectSlateURL *string
 	Passthrough       *string
 	MaxContinuous     *int
-	Meta              *assetopt.Meta
+	Meta              *assetopt.MetaPatch
 	NewAsset          *NewAssetPatch
 	EmbeddedSubtitles *[]assetopt.EmbeddedSubtitle // replaces the whole list; only while idle
 	DefaultQuality    string                       // video_quality of the environment, as in CreateInput; only looked at when NewAsset clears
@@ -54,7 +55,7 @@ type NewAssetPatch struct {
 	MasterAccess *string
 	MP4Support   *string
 	VideoQuality *string
-	Meta         *assetopt.Meta
+	Meta         *assetopt.MetaPatch
 	// StaticRenditions replaces the whole list.
 	StaticRenditions *[]assetopt.StaticRendition
 }

@@ -185,14 +185,19 @@ func (in PatchInput) apply(s Settings, broadcasting bool) (Settings, error) {
 			s.ReconnectWindow = DefaultWindow(s.LatencyMode)
 		}
 	}
-	if in.ReconnectWindow != nil {
+	switch {
+	case in.DefaultWindow:
+		s.ReconnectWindow, s.ReconnectChosen = DefaultWindow(s.LatencyMode), false
+	case in.ReconnectWindow != nil:
 		s.ReconnectWindow, s.ReconnectChosen = *in.ReconnectWindow, true
 	}
 	set(&s.SlateForStandard, in.SlateForStandard)
 	set(&s.ReconnectSlateURL, in.ReconnectSlateURL)
 	set(&s.Passthrough, in.Passthrough)
 	set(&s.MaxContinuous, in.MaxContinuous)
-	set(&s.Meta, in.Meta)
+	if in.Meta != nil {
+		s.Meta = in.Meta.Apply(s.Meta)
+	}
 	if in.NewAsset != nil {
 		s.NewAsset = in.NewAsset.apply(s.NewAsset, in.DefaultQuality)
 	}
@@ -221,7 +226,9 @@ func (p NewAssetPatch) apply(now *assetopt.Options, defaultQuality string) *asse
 	}
 	set(&o.MasterAccess, p.MasterAccess)
 	set(&o.MP4Support, p.MP4Support)
-	set(&o.Meta, p.Meta)
+	if p.Meta != nil {
+		o.Meta = p.Meta.Apply(o.Meta)
+	}
 	set(&o.StaticRenditions, p.StaticRenditions)
 	if p.VideoQuality != nil {
 		o.VideoQuality, o.EncodingTier = *p.VideoQuality, "" // the new name replaces the deprecated one

@@ -200,7 +200,10 @@ func TestPatch(t *testing.T) {
 	patch := func(in live.PatchInput) (live.Stream, error) { return w.Patch(w.ctx(), env, s.ID, in, w.now()) }
 	got, err := patch(live.PatchInput{
 		LatencyMode: new(live.Low), SlateForStandard: new(true), ReconnectSlateURL: new(""), Passthrough: new(""), MaxContinuous: new(60),
-		Meta: &assetopt.Meta{Title: "t"}, NewAsset: &live.NewAssetPatch{MasterAccess: new("temporary"), VideoQuality: new("premium"), Meta: &assetopt.Meta{Title: "a"}, MP4Support: new("none")},
+		Meta: &assetopt.MetaPatch{Meta: assetopt.Meta{Title: "t", CreatorID: "c"}}, NewAsset: &live.NewAssetPatch{
+			MasterAccess: new("temporary"), VideoQuality: new("premium"), MP4Support: new("none"),
+			Meta: &assetopt.MetaPatch{Meta: assetopt.Meta{Title: "a", CreatorID: "d", ExternalID: "e"}},
+		},
 	})
 	w.must(err)
 	set := got.Settings
@@ -220,6 +223,24 @@ func TestPatch(t *testing.T) {
 		t.Errorf("a chosen window became %v", got.Settings.ReconnectWindow)
 	}
 	w.events("updated", "updated")
+	got, err = patch(live.PatchInput{
+		DefaultWindow: true, Meta: &assetopt.MetaPatch{ClearTitle: true},
+		NewAsset: &live.NewAssetPatch{Meta: &assetopt.MetaPatch{ClearCreatorID: true, ClearExternalID: true}},
+	})
+	w.must(err)
+	set = got.Settings
+	if set.ReconnectWindow != live.DefaultWindow(live.Standard) || set.ReconnectChosen ||
+		set.Meta != (assetopt.Meta{CreatorID: "c"}) || set.NewAsset.Meta != (assetopt.Meta{Title: "a"}) {
+		t.Errorf("cleared: %+v with %+v", set, set.NewAsset)
+	}
+	got, err = patch(live.PatchInput{LatencyMode: new(live.Reduced)})
+	w.must(err)
+	if got.Settings.ReconnectWindow != live.DefaultWindow(live.Reduced) {
+		t.Errorf("the default window became %v", got.Settings.ReconnectWindow)
+	}
+	_, err = patch(live.PatchInput{LatencyMode: new(live.Standard), ReconnectWindow: new(5.0)})
+	w.must(err)
+	w.events("updated", "updated", "updated")
 	for _, tt := range []struct {
 		in   live.PatchInput
 		want string

@@ -31,6 +31,8 @@ type Options struct {
 	// WaitForTracks is how long, in stream time, sound waits for a first video key frame before the publication counts
 	// as audio only; twice that in real time. 1 s when 0. Once video is announced the wait is for its key frame.
 	WaitForTracks time.Duration
+	// Breaks bounds the discontinuities; those of this publication alone when nil.
+	Breaks *Breaks
 }
 
 // Session is one publication; it implements ingest.Sink. See the package comment for its goroutines.
@@ -55,6 +57,8 @@ type Session struct {
 	needKey   bool   // one was told while the picture was away: it comes back with a key frame
 	closed    bool
 	failed    error
+	breaks    *Breaks
+	received  time.Time // the newest frame's arrival
 	stats     Stats
 	mu        sync.Mutex // guards published
 	published Stats
@@ -62,7 +66,10 @@ type Session struct {
 
 // New makes a Session.
 func New(o Options) *Session {
-	s := &Session{out: o.Output, log: o.Logger, now: o.Now, wait: o.WaitForTracks}
+	s := &Session{out: o.Output, log: o.Logger, now: o.Now, wait: o.WaitForTracks, breaks: o.Breaks}
+	if s.breaks == nil {
+		s.breaks = NewBreaks()
+	}
 	if s.log == nil {
 		s.log = slog.Default()
 	}
@@ -148,6 +155,7 @@ func (s *Session) Write(f frame.Frame) error {
 	if s.began.IsZero() {
 		s.began = f.Received
 	}
+	s.received = f.Received
 	s.failed = s.continuity.write(f)
 	s.publishStats()
 	return s.failed
@@ -389,6 +397,9 @@ func (s *Session) change(key bool) error {
 		}
 	}
 	if reason != "" && s.stats.VideoFrames+s.stats.AudioFrames > 0 {
+		if err := s.breaks.take(s.received, reason); err != nil {
+			return err
+		}
 		s.stats.Discontinuities++
 		s.needKey = !key && s.video.started
 		s.log.Info("discontinuity", "reason", reason, "at", max(s.video.end, s.audio.end))

@@ -62,6 +62,10 @@ func TestLiveStreams(t *testing.T) {
 		{name: "head", method: "HEAD", path: base + "/plain", status: 200},
 		{name: "list", method: "GET", path: base, status: 200},
 		{name: "list with everything", method: "GET", path: base + "?page=2&limit=100&status=active&stream_key=key1&unknown=1", status: 200},
+		{name: "list with mistyped parameters", method: "GET", path: base + "?limits=2&Page=1&stream-key=k%22%0d%0a", status: 200},
+		{name: "list with a mistyped parameter, refused", method: "GET", path: base + "?limits=2&page=0", status: 400},
+		{name: "patch with a mistyped parameter and field", method: "PATCH", path: base + "/live1?polcy=1", body: `{"passthru":"p"}`, status: 200},
+		{name: "patch with a mistyped field, refused", method: "PATCH", path: base + "/many", body: `{"passthru":"p"}`, status: 400},
 		{name: "list with wrong numbers", method: "GET", path: base + "?page=0&limit=101", status: 400},
 		{name: "list with no numbers", method: "GET", path: base + "?page=one&limit=1e1", status: 400},
 		{name: "list with an unknown status", method: "GET", path: base + "?status=connected", status: 400},
@@ -79,7 +83,11 @@ func TestLiveStreams(t *testing.T) {
 		{name: "patch with empty objects, which change nothing", method: "PATCH", path: base + "/live1", body: `{"meta":{},"new_asset_settings":{}}`, status: 200},
 		{name: "patch with empty objects in objects", method: "PATCH", path: base + "/live1", body: `{"passthrough":"p","new_asset_settings":{"meta":{}}}`, status: 200},
 		{name: "patch with null for an object of objects", method: "PATCH", path: base + "/live1", body: `{"new_asset_settings":null}`, status: 200},
-		{name: "patch with nulls that can not clear", method: "PATCH", path: base + "/live1", body: `{"latency_mode":null,"reconnect_window":null}`, status: 400},
+		{
+			name: "patch with nulls for defaults", method: "PATCH", path: base + "/live1", status: 200,
+			body: `{"latency_mode":null,"reconnect_window":null,"max_continuous_duration":null}`,
+		},
+		{name: "patch with nulls that can not clear", method: "PATCH", path: base + "/live1", body: `{"use_slate_for_standard_latency":null}`, status: 400},
 		{name: "patch what is fixed", method: "PATCH", path: base + "/live1", body: `{"test":true,"playback_policies":["public"],"new_asset_settings":{"passthrough":"x"},"other":1}`, status: 400},
 		{name: "patch in the wrong state", method: "PATCH", path: base + "/busy", body: `{"latency_mode":"low"}`, status: 400},
 		{name: "delete", method: "DELETE", path: base + "/live1", status: 204},
@@ -131,6 +139,10 @@ func TestAssets(t *testing.T) {
 	runScenarios(t, "assets.txt", []scenario{
 		{name: "create from a URL", method: "POST", path: base, body: `{"input":"https://example.com/a.mp4","playback_policy":"public"}`, status: 201},
 		{name: "create from an object", method: "POST", path: base, body: `{"inputs":{"url":"https://example.com/a.mp4"},"playback_policies":"public"}`, status: 201},
+		{
+			name: "create with an overlay of defaults", method: "POST", path: base, status: 201,
+			body: `{"inputs":[{"url":"https://example.com/a.mp4"},{"url":"https://example.com/l.png","overlay_settings":{}}]}`,
+		},
 		{
 			name: "create as a client that can't leave objects out", method: "POST", path: base, status: 201,
 			body: `{"input":[{"url":"https://example.com/a.mp4","overlay_settings":{}},{"url":"https://example.com/a.srt","overlay_settings":{},"type":"text"}],"meta":{}}`,

@@ -19,7 +19,7 @@ type Meta struct {
 	ExternalID string `json:"external_id,omitempty" maxLength:"128"`
 }
 
-// MetaUpdate is Meta in PATCH: null says that there is no such member any more.
+// MetaUpdate is Meta in PATCH: nulls alone clear their members and leave the others.
 type MetaUpdate struct {
 	Title      Optional[string] `json:"title,omitzero" maxLength:"512"`
 	CreatorID  Optional[string] `json:"creator_id,omitzero" maxLength:"128"`
@@ -61,7 +61,7 @@ type InputSettings struct {
 	ClosedCaptions     bool                         `json:"closed_captions,omitempty"`
 	Passthrough        string                       `json:"passthrough,omitempty" maxLength:"255"`
 	StartTime          *float64                     `json:"start_time,omitempty" doc:"Seconds; clips only."`
-	EndTime            *float64                     `json:"end_time,omitempty" doc:"Seconds; clips only."`
+	EndTime            *float64                     `json:"end_time,omitempty" doc:"Seconds; clips only. At most a second past the source's end."`
 	OverlaySettings    *OverlaySettings             `json:"overlay_settings,omitempty"`
 	GeneratedSubtitles OneOrMany[GeneratedSubtitle] `json:"generated_subtitles,omitempty" doc:"First input only."`
 	EmbeddedSubtitles  OneOrMany[EmbeddedSubtitle]  `json:"embedded_subtitles,omitempty" doc:"First input only: make text tracks of the CEA-608 captions in its video; at most one for each channel."`
@@ -137,19 +137,24 @@ type NewAssetSettingsUpdate struct {
 	MasterAccess *string              `json:"master_access,omitempty" enum:"none,temporary"`
 	MP4Support   *MP4Support          `json:"mp4_support,omitempty" deprecated:"true"`
 	VideoQuality *string              `json:"video_quality,omitempty" enum:"plus,premium"`
-	Meta         Optional[MetaUpdate] `json:"meta,omitzero" doc:"Replaces the whole object; null clears it, an empty object changes nothing."`
+	Meta         Optional[MetaUpdate] `json:"meta,omitzero" doc:"Replaces the whole object; null clears it, nulls alone in it those members; an empty object changes nothing."`
 }
 
 func (m Meta) domain() assetopt.Meta { return assetopt.Meta(m) }
 
-// metaPtr is the patch of a meta object: replaced as a whole, cleared by null. An empty object changes nothing: clients that can't leave
-// an object out send it with every request.
-func metaPtr(m Optional[MetaUpdate]) *assetopt.Meta {
+// metaPtr is the patch of a meta object: replaced as a whole, cleared by null; one of nulls alone clears these members.
+// An empty object changes nothing: clients that can't leave an object out send it with every request.
+func metaPtr(m Optional[MetaUpdate]) *assetopt.MetaPatch {
 	v := m.Value
-	if !m.Null && v == (MetaUpdate{}) {
+	values := Meta{Title: v.Title.Value, CreatorID: v.CreatorID.Value, ExternalID: v.ExternalID.Value}.domain()
+	given := v.Title.Set && !v.Title.Null || v.CreatorID.Set && !v.CreatorID.Null || v.ExternalID.Set && !v.ExternalID.Null
+	switch {
+	case m.Null, given:
+		return &assetopt.MetaPatch{Meta: values}
+	case v == (MetaUpdate{}):
 		return nil
 	}
-	return &assetopt.Meta{Title: v.Title.Value, CreatorID: v.CreatorID.Value, ExternalID: v.ExternalID.Value}
+	return &assetopt.MetaPatch{ClearTitle: v.Title.Null, ClearCreatorID: v.CreatorID.Null, ClearExternalID: v.ExternalID.Null}
 }
 
 // alias returns the values of a field that has two names. Given both, they must agree.
@@ -217,6 +222,22 @@ func (i InputOrURL) domain() assetopt.Input {
 	return in
 }
 
+// inputsOf are the inputs of a request. A further one that is nothing else is an overlay with empty settings, too: with
+// all the defaults.
+func inputsOf(list []InputOrURL) []assetopt.Input {
+	if len(list) == 0 {
+		return nil
+	}
+	inputs := convert(list, InputOrURL.domain)
+	for i := 1; i < len(inputs); i++ {
+		in := &inputs[i]
+		if list[i].OverlaySettings != nil && (in.Type == "" || in.Type == "video") && in.Overlay == nil {
+			in.Overlay = &assetopt.Overlay{}
+		}
+	}
+	return inputs
+}
+
 func wireInput(i assetopt.Input) InputSettings {
 	out := InputSettings{
 		URL: i.URL, Type: i.Type, TextType: i.TextType, LanguageCode: i.LanguageCode, Name: i.Name, ClosedCaptions: i.ClosedCaptions,
@@ -242,9 +263,7 @@ func (a NewAssetSettings) domain(problems *fault.List, path string) assetopt.Opt
 		VideoQuality: a.VideoQuality, EncodingTier: a.EncodingTier, MaxResolution: a.MaxResolution, MasterAccess: a.MasterAccess,
 		NormalizeAudio: a.NormalizeAudio, CopyOverlays: a.CopyOverlays, GenerateShots: a.GenerateShots, Test: a.Test,
 	}
-	for _, i := range inputs {
-		o.Inputs = append(o.Inputs, i.domain())
-	}
+	o.Inputs = inputsOf(inputs)
 	for _, r := range a.StaticRenditions {
 		o.StaticRenditions = append(o.StaticRenditions, assetopt.StaticRendition(r))
 	}

@@ -123,7 +123,7 @@ type AssetCreate struct{ NewAssetSettings }
 // AssetUpdate changes what is given.
 type AssetUpdate struct {
 	Passthrough   Optional[string]     `json:"passthrough,omitzero" maxLength:"255" doc:"An empty string or null clears it."`
-	Meta          Optional[MetaUpdate] `json:"meta,omitzero" doc:"Replaces the whole object; null clears it, an empty object changes nothing."`
+	Meta          Optional[MetaUpdate] `json:"meta,omitzero" doc:"Replaces the whole object; null clears it, nulls alone in it those members; an empty object changes nothing."`
 	ThumbnailTime Optional[*float64]   `json:"thumbnail_time,omitzero" minimum:"0" doc:"Seconds, not after the end; null clears it."`
 }
 

@@ -131,6 +131,9 @@ func checkParams(s *server) func(huma.Context, func(huma.Context)) {
 				}
 			}
 		}
+		if unknown := unknownParameters(query, ctx.Operation()); len(unknown) > 0 {
+			ctx = telling{ctx, unknown}
+		}
 		next(ctx)
 	}
 }

@@ -46,8 +46,8 @@ func (s *server) readBody(ctx huma.Context, next func(huma.Context)) {
 		s.refuse(ctx, s.fail(ctx.Context(), err))
 		return
 	}
-	tellIgnored(ctx, body.ignored)
-	next(huma.WithValue(bodyContext{ctx, bytes.NewReader(clean)}, namesKey, body.names))
+	checked := bodyContext{telling{ctx, body.ignored}, bytes.NewReader(clean)}
+	next(huma.WithValue(checked, namesKey, body.names))
 }
 
 // cleanBody parses, checks and shapes a body for op.

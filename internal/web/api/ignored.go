@@ -1,6 +1,9 @@
 package api
 
 import (
+	"maps"
+	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -10,7 +13,8 @@ import (
 )
 
 const (
-	// ignoredHeader names the fields of the body that the service does not know, or that have no effect there.
+	// ignoredHeader names the fields of the body, and the parameters of the query, that the service does not know, or
+	// that have no effect there.
 	ignoredHeader = "X-Ignored-Fields"
 	// warningHeader says of each why, in plain words.
 	warningHeader = "Warning"
@@ -29,6 +33,27 @@ func unknownField(path, name string, schema *huma.Schema) ignored {
 	for property := range schema.Properties {
 		known = append(known, property)
 	}
+	return unknown(path, name, known)
+}
+
+// unknownParameters are those of a query that op does not have.
+func unknownParameters(query url.Values, op *huma.Operation) (out []ignored) {
+	var known []string
+	for _, p := range op.Parameters {
+		if p.In == "query" {
+			known = append(known, p.Name)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(query)) {
+		if !slices.Contains(known, name) && len(out) < maxIgnored {
+			out = append(out, unknown(join("", name), name, known))
+		}
+	}
+	return out
+}
+
+// unknown is a name that is none of those that are known, with what was probably meant.
+func unknown(path, name string, known []string) ignored {
 	slices.Sort(known) // or of two that are as near it would be the one today and the other tomorrow
 	why := path + " is not known"
 	if near := spelling.Nearest(name, known); near != "" {
@@ -42,6 +67,20 @@ var effectless = map[string]map[string]string{ //nolint:gochecknoglobals // a ta
 	"LiveStreamCreate": {"new_asset_settings.normalize_audio": "has no effect on recordings of live streams, whose sound stays as it was sent"},
 }
 
+// telling is a request whose response names what had no effect. One that is refused had none at all, and names nothing.
+type telling struct {
+	wrapped
+	fields []ignored
+}
+
+func (c telling) Unwrap() huma.Context { return c.wrapped }
+func (c telling) SetStatus(code int) {
+	if code < http.StatusBadRequest {
+		tellIgnored(c.wrapped, c.fields)
+	}
+	c.wrapped.SetStatus(code)
+}
+
 // tellIgnored names fields without effect in the headers of the response.
 func tellIgnored(ctx huma.Context, fields []ignored) {
 	var names []string
@@ -52,7 +91,7 @@ func tellIgnored(ctx huma.Context, fields []ignored) {
 		ctx.AppendHeader(warningHeader, "299 - "+quoted(f.why)) // RFC 7234 section 5.5.7: miscellaneous, persistent
 	}
 	if len(names) > 0 {
-		ctx.SetHeader(ignoredHeader, strings.Join(names, ", "))
+		ctx.AppendHeader(ignoredHeader, strings.Join(names, ", "))
 	}
 }
 

@@ -87,13 +87,13 @@ type LiveStreamCreate struct {
 
 // LiveStreamUpdate changes what is given.
 type LiveStreamUpdate struct {
-	LatencyMode       *string                          `json:"latency_mode,omitempty" enum:"standard,reduced,low" doc:"Only while idle."`
-	ReconnectWindow   *float64                         `json:"reconnect_window,omitempty" minimum:"0" maximum:"1800"`
+	LatencyMode       Optional[string]                 `json:"latency_mode,omitzero" enum:"standard,reduced,low" doc:"Only while idle. null is standard."`
+	ReconnectWindow   Optional[float64]                `json:"reconnect_window,omitzero" minimum:"0" maximum:"1800" doc:"Seconds; null is the default of the latency mode."`
 	SlateForStandard  *bool                            `json:"use_slate_for_standard_latency,omitempty"`
 	ReconnectSlateURL Optional[string]                 `json:"reconnect_slate_url,omitzero" doc:"An empty string or null clears it."`
 	Passthrough       Optional[string]                 `json:"passthrough,omitzero" maxLength:"255" doc:"An empty string or null clears it."`
-	MaxContinuous     *int                             `json:"max_continuous_duration,omitempty" minimum:"60" maximum:"43200"`
-	Meta              Optional[MetaUpdate]             `json:"meta,omitzero" doc:"Replaces the whole object; null clears it, an empty object changes nothing."`
+	MaxContinuous     Optional[int]                    `json:"max_continuous_duration,omitzero" minimum:"60" maximum:"43200" doc:"Seconds; null is 43200."`
+	Meta              Optional[MetaUpdate]             `json:"meta,omitzero" doc:"Replaces the whole object; null clears it, nulls alone in it those members; an empty object changes nothing."`
 	NewAssetSettings  Optional[NewAssetSettingsUpdate] `json:"new_asset_settings,omitzero" doc:"Changes what is given in it. null clears the whole object, also its fields that are set only once; recordings then have no playback ID."`
 }
 
@@ -164,8 +164,16 @@ func (c LiveStreamCreate) input() (live.CreateInput, error) {
 
 func (u LiveStreamUpdate) input() live.PatchInput {
 	in := live.PatchInput{
-		LatencyMode: (*live.LatencyMode)(u.LatencyMode), ReconnectWindow: u.ReconnectWindow, SlateForStandard: u.SlateForStandard,
-		ReconnectSlateURL: u.ReconnectSlateURL.Ptr(), Passthrough: u.Passthrough.Ptr(), MaxContinuous: u.MaxContinuous, Meta: metaPtr(u.Meta),
+		LatencyMode: (*live.LatencyMode)(u.LatencyMode.Ptr()), SlateForStandard: u.SlateForStandard,
+		ReconnectWindow: u.ReconnectWindow.Ptr(), DefaultWindow: u.ReconnectWindow.Null,
+		ReconnectSlateURL: u.ReconnectSlateURL.Ptr(), Passthrough: u.Passthrough.Ptr(), MaxContinuous: u.MaxContinuous.Ptr(),
+		Meta: metaPtr(u.Meta),
+	}
+	if u.LatencyMode.Null {
+		*in.LatencyMode = live.Standard
+	}
+	if u.MaxContinuous.Null {
+		*in.MaxContinuous = live.MaxContinuous
 	}
 	n := u.NewAssetSettings.Value
 	change := live.NewAssetPatch{

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"log/slog"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -201,6 +202,18 @@ func (l *Log) Lines(containing string) (out []string) {
 		}
 	}
 	return out
+}
+
+// Refusals counts the lines that contain a text, and the refusals that they tell of: those that are not logged too.
+func (l *Log) Refusals(containing string) (lines, told int) {
+	for _, line := range l.Lines(containing) {
+		lines, told = lines+1, told+1
+		if _, rest, ok := strings.Cut(line, "not_logged="); ok {
+			n, _ := strconv.Atoi(strings.Fields(rest)[0])
+			told += n
+		}
+	}
+	return lines, told
 }
 
 // CheckLabels checks the lines about an encoder's coming and going, once it is gone: one of each, with the label of what it published to.

@@ -159,7 +159,7 @@ func (c *conn) connect(cmd rtmpwire.Command) error {
 		if err := c.wire.refuseConnect(cmd.Transaction, "NetConnection.Connect.InvalidApp", description); err != nil {
 			return err
 		}
-		return &refusal{err: errors.New("unknown application")}
+		return &refusal{description: description, err: errors.New("unknown application")}
 	}
 	return c.wire.welcome(cmd.Transaction, enhancements(o))
 }

@@ -52,12 +52,9 @@ type Options struct {
 
 // Server takes RTMP publishers.
 type Server struct {
-	opts  Options
-	limit ingest.Limiter
-
-	mu      sync.Mutex
-	refused int       // connections over a limit since it was last logged
-	logged  time.Time // when that was
+	opts     Options
+	limit    ingest.Limiter
+	refusals ingest.Refusals // in the log
 }
 
 // New makes a Server; Serve starts it.
@@ -78,7 +75,10 @@ func New(o Options) *Server {
 	count(&o.MaxConns, 2000)
 	count(&o.MaxConnsPerIP, 100)
 	count(&o.MaxMessage, 8<<20)
-	return &Server{opts: o, limit: ingest.Limiter{Max: o.MaxConns, PerOrigin: o.MaxConnsPerIP}}
+	return &Server{
+		opts: o, limit: ingest.Limiter{Max: o.MaxConns, PerOrigin: o.MaxConnsPerIP},
+		refusals: ingest.Refusals{Logger: o.Logger},
+	}
 }
 
 // Serve accepts connections of ln until ctx ends: RTMPS with secure, RTMP without. Then it closes ln and every connection with ctx's
@@ -100,6 +100,7 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener, secure *tls.Config)
 			end(fmt.Errorf("poll sockets: %w", err))
 		}
 	})
+	defer s.refusals.Flush()
 	defer poller.Wait()
 	defer func() { _ = sockets.Close() }()
 	defer wg.Wait()
@@ -150,17 +151,13 @@ func remoteAddr(nc net.Conn) netip.AddrPort {
 	return netip.AddrPort{}
 }
 
-// refuse logs at most once a second how many connections were over a limit.
+// refuse logs that connections are over a limit.
 func (s *Server) refuse(remote netip.AddrPort) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.refused++
-	if now := time.Now(); now.Sub(s.logged) >= time.Second {
-		fromThere, total := s.limit.Count(remote)
-		s.opts.Logger.Warn("too many connections", "protocol", "rtmp", "from", ingest.Origin(remote), "from_there", fromThere, "total", total,
-			"refused", s.refused)
-		s.logged, s.refused = now, 0
-	}
+	fromThere, total := s.limit.Count(remote)
+	s.refusals.Log("limit", func(log *slog.Logger) {
+		log.Warn("too many connections", "protocol", "rtmp", "from", ingest.Origin(remote), "from_there", fromThere,
+			"total", total)
+	})
 }
 
 func (s *Server) serve(ctx context.Context, nc net.Conn, remote netip.AddrPort, secure *tls.Config) {
@@ -201,7 +198,10 @@ func (s *Server) report(ctx context.Context, c *conn, err error, lasted time.Dur
 		if r.ours {
 			level = slog.LevelError
 		}
-		log.Log(ctx, level, "publish refused", "reason", r.err, "encoder", encoder)
+		s.refusals.Log(c.protocol+" "+r.description, func(log *slog.Logger) {
+			log.Log(ctx, level, "publish refused", "protocol", c.protocol, "remote", c.remote, "reason", r.err,
+				"encoder", encoder)
+		})
 		return
 	}
 	log.DebugContext(ctx, "connection ended before publish", "error", err, "encoder", encoder)

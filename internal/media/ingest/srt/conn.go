@@ -53,8 +53,9 @@ type conn struct {
 // refusal is a "no" that was given to the caller.
 type refusal struct {
 	code gosrt.RejectionReason
-	err  error // why, for the log
-	ours bool  // the fault is this service's
+	err  error  // why, for the log
+	kind string // of reason, of which there are few
+	ours bool   // the fault is this service's
 }
 
 func (r *refusal) Error() string { return r.err.Error() }
@@ -77,7 +78,7 @@ func (c *conn) run(ctx context.Context) error {
 	var pub context.Context
 	var sink ingest.Sink
 	err := fault.Guard(func() (err error) {
-		defer func() { <-c.server.handshakes }()
+		defer c.server.handshakes.Release(c.remote)
 		pub, sink, err = c.admit(ctx) //nolint:fatcontext // once
 		return err
 	})
@@ -175,13 +176,13 @@ func payloadSize(req gosrt.ConnRequest) uint64 {
 
 // refuse tells the caller why it is refused and makes the refusal. Callers show the code or its text.
 func (c *conn) refuse(ctx context.Context, err error) error {
-	r := &refusal{code: gosrt.REJX_ISE, err: err, ours: true}
+	r := &refusal{code: gosrt.REJX_ISE, err: err, kind: "internal", ours: true}
 	if ctx.Err() != nil {
-		r.code, r.err, r.ours = gosrt.REJX_DOWN, context.Cause(ctx), false
+		r.code, r.err, r.kind, r.ours = gosrt.REJX_DOWN, context.Cause(ctx), "shutdown", false
 	}
 	for _, known := range rejections {
 		if errors.Is(err, known.err) {
-			r.code, r.ours = known.code, false
+			r.code, r.kind, r.ours = known.code, known.err.Error(), false
 			break
 		}
 	}

@@ -52,6 +52,9 @@ type Options struct {
 	// MaxHandshakes bounds how many handshakes go on at a time: each costs a look-up and some milliseconds of work; 64
 	// when 0.
 	MaxHandshakes int
+	// MaxHandshakesPerIP bounds those of one IPv4 address or IPv6 /64, so that nobody takes all places with keys that
+	// are guessed; 16 when 0.
+	MaxHandshakesPerIP int
 	// MaxBuffer bounds what one connection holds of packets that are not due yet, in bytes; 32 MiB when 0: twelve seconds of 20 Mbit/s.
 	MaxBuffer uint64
 }
@@ -61,12 +64,11 @@ type Server struct {
 	opts       Options
 	ln         gosrt.Listener
 	limit      ingest.Limiter
-	handshakes chan struct{} // a token for each caller that shakes hands
+	handshakes ingest.Limiter  // of callers that wait for the response
+	refusals   ingest.Refusals // in the log
 
-	mu      sync.Mutex
-	conns   map[uint32]*conn // by socket id
-	dropped int              // callers over a limit, and handshakes that can not be read, since it was last logged
-	logged  time.Time        // when that was
+	mu    sync.Mutex
+	conns map[uint32]*conn // by socket id
 }
 
 // kernelBuffer is asked for on the socket, in bytes: all connections share it, and a burst of key frames must not overflow it. The kernel
@@ -86,7 +88,7 @@ func Listen(ctx context.Context, addr string, o Options) (*Server, error) {
 	for _, n := range []struct {
 		field *int
 		value int
-	}{{&o.MaxConns, 2000}, {&o.MaxConnsPerIP, 100}, {&o.MaxHandshakes, 64}} {
+	}{{&o.MaxConns, 2000}, {&o.MaxConnsPerIP, 100}, {&o.MaxHandshakes, 64}, {&o.MaxHandshakesPerIP, 16}} {
 		if *n.field <= 0 {
 			*n.field = n.value
 		}
@@ -107,8 +109,10 @@ func Listen(ctx context.Context, addr string, o Options) (*Server, error) {
 		})
 	}
 	s := &Server{
-		opts: o, handshakes: make(chan struct{}, o.MaxHandshakes), conns: map[uint32]*conn{},
-		limit: ingest.Limiter{Max: o.MaxConns, PerOrigin: o.MaxConnsPerIP},
+		opts: o, conns: map[uint32]*conn{},
+		limit:      ingest.Limiter{Max: o.MaxConns, PerOrigin: o.MaxConnsPerIP},
+		handshakes: ingest.Limiter{Max: o.MaxHandshakes, PerOrigin: o.MaxHandshakesPerIP},
+		refusals:   ingest.Refusals{Logger: o.Logger},
 	}
 	c.Logger = packetLog{s}
 	if s.ln, err = gosrt.Listen("srt", bind, c); err != nil {
@@ -178,6 +182,7 @@ func (s *Server) Serve(ctx context.Context) error {
 	accepting, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var wg, watch sync.WaitGroup
 	watch.Go(func() { s.watch(accepting) })
+	defer s.refusals.Flush()
 	defer watch.Wait()
 	defer stop()
 	defer s.ln.Close() // last of all: the connections say goodbye over it
@@ -228,9 +233,7 @@ func (s *Server) handle(ctx context.Context, wg *sync.WaitGroup, req gosrt.ConnR
 		s.drop("too many connections", remote)
 		return
 	}
-	select {
-	case s.handshakes <- struct{}{}:
-	default:
+	if !s.handshakes.Acquire(remote) {
 		s.limit.Release(remote)
 		req.Reject(gosrt.REJX_OVERLOAD)
 		s.drop("too many callers at a time", remote)
@@ -251,15 +254,11 @@ func addrPort(a net.Addr) netip.AddrPort {
 	return netip.AddrPort{}
 }
 
-// drop logs at most once a second who was turned away without a look.
+// drop logs who was turned away without a look.
 func (s *Server) drop(why string, remote netip.AddrPort) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.dropped++
-	if now := time.Now(); now.Sub(s.logged) >= time.Second {
-		s.opts.Logger.Warn("SRT callers turned away", "why", why, "from", ingest.Origin(remote), "count", s.dropped)
-		s.logged, s.dropped = now, 0
-	}
+	s.refusals.Log(why, func(log *slog.Logger) {
+		log.Warn("SRT callers turned away", "why", why, "from", ingest.Origin(remote))
+	})
 }
 
 func (s *Server) enter(c *conn) {
@@ -312,7 +311,10 @@ func (s *Server) report(ctx context.Context, c *conn, err error) {
 		if r.ours {
 			level = slog.LevelError
 		}
-		log.Log(ctx, level, "publish refused", "reason", r.err, "code", int(r.code), "encoder", c.encoder)
+		s.refusals.Log(r.kind, func(log *slog.Logger) {
+			log.Log(ctx, level, "publish refused", "protocol", "srt", "remote", c.remote, "reason", r.err,
+				"code", int(r.code), "encoder", c.encoder)
+		})
 		return
 	}
 	ts, link := c.demuxer.Stats(), c.link()

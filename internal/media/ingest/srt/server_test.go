@@ -3,6 +3,7 @@ package srt
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -407,45 +408,57 @@ func TestFlood(t *testing.T) {
 // handshake sends a datagram of a handshake that was changed, after the one that gets the cookie, and gives the response.
 func handshake(t *testing.T, addr string, change func(*packet.CIFHandshake), cut int) []byte {
 	t.Helper()
-	conn, err := net.Dial("udp", addr)
+	conn, c := induce(t, "", addr)
+	change(c)
+	return exchange(t, conn, c, cut, 20*time.Millisecond)
+}
+
+// induce gets a cookie at an address of this machine; "": any. What it gives is the conclusion that may be sent with
+// it.
+func induce(t *testing.T, from, addr string) (*net.UDPConn, *packet.CIFHandshake) {
+	t.Helper()
+	d := net.Dialer{LocalAddr: &net.UDPAddr{IP: net.ParseIP(from)}}
+	conn, err := d.DialContext(t.Context(), "udp", addr)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = conn.Close() }()
-	response := make([]byte, 1500)
-	exchange := func(c *packet.CIFHandshake, cut int, patience time.Duration) []byte {
-		_ = conn.SetReadDeadline(time.Now().Add(patience))
-		p := packet.NewPacket(conn.RemoteAddr())
-		h := p.Header()
-		h.IsControlPacket, h.ControlType = true, packet.CTRLTYPE_HANDSHAKE
-		if err := p.MarshalCIF(c); err != nil {
-			t.Fatal(err)
-		}
-		var b bytes.Buffer
-		if err := p.Marshal(&b); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := conn.Write(b.Bytes()[:b.Len()-cut]); err != nil {
-			t.Fatal(err)
-		}
-		n, err := conn.Read(response)
-		if err != nil {
-			return nil
-		}
-		return response[:n]
-	}
+	t.Cleanup(func() { _ = conn.Close() })
 	c := &packet.CIFHandshake{
 		Version: 4, EncryptionField: 0, ExtensionField: 2, InitialPacketSequenceNumber: circular.New(1, packet.MAX_SEQUENCENUMBER),
 		MaxTransmissionUnitSize: 1500, MaxFlowWindowSize: 8192, HandshakeType: packet.HSTYPE_INDUCTION, SRTSocketId: 4711,
 	}
-	first := exchange(c, 0, 10*time.Second)
+	first := exchange(t, conn.(*net.UDPConn), c, 0, 10*time.Second)
 	if len(first) < 64 {
 		t.Fatal("no response to the first handshake")
 	}
-	c.SynCookie = uint32(first[44])<<24 | uint32(first[45])<<16 | uint32(first[46])<<8 | uint32(first[47])
+	c.SynCookie = binary.BigEndian.Uint32(first[44:])
 	c.HandshakeType = packet.HSTYPE_CONCLUSION
-	change(c)
-	return exchange(c, cut, 20*time.Millisecond)
+	return conn.(*net.UDPConn), c
+}
+
+// exchange sends a handshake without its last bytes, and gives what comes back in time.
+func exchange(t *testing.T, conn *net.UDPConn, c *packet.CIFHandshake, cut int, patience time.Duration) []byte {
+	t.Helper()
+	_ = conn.SetReadDeadline(time.Now().Add(patience))
+	p := packet.NewPacket(conn.RemoteAddr())
+	h := p.Header()
+	h.IsControlPacket, h.ControlType = true, packet.CTRLTYPE_HANDSHAKE
+	if err := p.MarshalCIF(c); err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	if err := p.Marshal(&b); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := conn.Write(b.Bytes()[:b.Len()-cut]); err != nil {
+		t.Fatal(err)
+	}
+	response := make([]byte, 1500)
+	n, err := conn.Read(response)
+	if err != nil {
+		return nil
+	}
+	return response[:n]
 }
 
 // five makes the handshake one of version 5 with a stream id.

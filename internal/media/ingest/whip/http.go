@@ -11,6 +11,7 @@ import (
 	"mime"
 	"net/http"
 	"net/netip"
+	"os"
 	"strings"
 	"time"
 
@@ -26,7 +27,8 @@ const (
 	maxKey      = 256
 
 	endTime    = 10 * time.Second // that a DELETE waits for the session's end
-	unreadTime = time.Second      // that a body which nobody reads may take to come
+	bodyTime   = 10 * time.Second // that a body may take to come; keys are looked at behind it
+	unreadTime = time.Second      // that one which nobody reads may
 )
 
 // ServeHTTP implements http.Handler for Options.Path and what lies under it.
@@ -223,7 +225,14 @@ func read(w http.ResponseWriter, r *http.Request, want string, limit int64) (str
 	if got, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || got != want {
 		return "", &problem{status: http.StatusUnsupportedMediaType, detail: "the body must be " + want}
 	}
+	conn := http.NewResponseController(w)
+	_ = conn.SetReadDeadline(time.Now().Add(bodyTime)) // not every writer has deadlines; then the server's own holds
 	b, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		const detail = "the body did not come within 10 seconds"
+		return "", &problem{status: http.StatusRequestTimeout, detail: detail, err: err}
+	}
+	_ = conn.SetReadDeadline(time.Time{})
 	if _, large := errors.AsType[*http.MaxBytesError](err); large {
 		return "", &problem{status: http.StatusRequestEntityTooLarge, detail: fmt.Sprintf("the body has more than %d bytes", limit)}
 	}
@@ -247,27 +256,17 @@ func (s *Server) remoteOf(r *http.Request) netip.AddrPort {
 	return netip.AddrPortFrom(a.Addr().Unmap(), a.Port())
 }
 
-// report logs a refusal. Anybody can cause one with every request, so those that are no fault of this service are logged at a bounded rate:
-// without a key, which no encoder sends, one a second.
+// report logs a refusal. Anybody can cause one with every request: those without a key, which no encoder sends, hide
+// no other.
 func (s *Server) report(r *http.Request, p *problem) {
-	log, level := s.opts.Logger, slog.LevelWarn
+	level := slog.LevelWarn
 	if p.ours {
 		level = slog.LevelError
-	} else {
-		rate := &s.refusals
-		if bearer(r) == "" {
-			rate = &s.keyless
-		}
-		left, ok := rate.Take(time.Now())
-		if !ok {
-			return
-		}
-		if left > 0 {
-			log = log.With("not_logged", left)
-		}
 	}
-	log.Log(r.Context(), level, "publish refused", "protocol", "whip", "remote", s.remoteOf(r), "method", clip(r.Method), "status", p.status,
-		"reason", p, "encoder", clip(r.UserAgent()))
+	s.refusals.Log(fmt.Sprint(p.status, bearer(r) != ""), func(log *slog.Logger) {
+		log.Log(r.Context(), level, "publish refused", "protocol", "whip", "remote", s.remoteOf(r),
+			"method", clip(r.Method), "status", p.status, "reason", p, "encoder", clip(r.UserAgent()))
+	})
 }
 
 // refuse writes a problem, RFC 9457, and logs it.

@@ -66,10 +66,9 @@ type Options struct {
 
 // Server takes WebRTC publishers. It is an http.Handler; Serve gives it its sockets.
 type Server struct {
-	opts  Options
-	limit ingest.Limiter
-
-	refusals, keyless ingest.LineRate // of lines in the log
+	opts     Options
+	limit    ingest.Limiter
+	refusals ingest.Refusals // in the log
 
 	mu       sync.Mutex
 	sockets  *sockets // nil: not serving
@@ -117,7 +116,7 @@ func New(o Options) *Server {
 	}
 	return &Server{
 		opts: o, limit: ingest.Limiter{Max: o.MaxSessions, PerOrigin: o.MaxPerIP}, sessions: map[string]*session{},
-		refusals: ingest.LineRate{Burst: 20, Every: time.Second / 5}, keyless: ingest.LineRate{Burst: 1, Every: time.Second},
+		refusals: ingest.Refusals{Logger: o.Logger},
 	}
 }
 
@@ -165,6 +164,7 @@ func (s *Server) Serve(ctx context.Context, udp net.PacketConn, tcp net.Listener
 	}
 	end(ingest.ErrShutdown)
 	s.wg.Wait()
+	s.refusals.Flush()
 	return nil
 }
 
