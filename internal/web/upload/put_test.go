@@ -366,12 +366,22 @@ func TestClear(t *testing.T) {
 	}
 }
 
+// received checks how much of a file has come as far as the API knows.
+func (s *service) received(u upload.Upload, want int64) {
+	s.t.Helper()
+	if n, err := s.files.Received(s.t.Context(), u); err != nil || n != want {
+		s.t.Errorf("received: %d, %v, want %d", n, err, want)
+	}
+}
+
 // TestDiedBeforeTheAsset: the last byte has come, and the process died before it could make the asset; anyone who asks next gets it.
 func TestDiedBeforeTheAsset(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	u := s.create()
+	s.received(u, 0)
 	must(t, s.store.Put(t.Context(), objectkey.SourceFile(u.Media), bytes.NewReader(file(5))))
+	s.received(u, 5)
 	s.put(u, nil, "*/5", 200, "")
 	s.arrived(u, file(5))
 
@@ -382,6 +392,7 @@ func TestDiedBeforeTheAsset(t *testing.T) {
 	must(t, g.Append(t.Context(), file(5)))
 	must(t, g.Sync(t.Context()))
 	must(t, g.Close())
+	s.received(u, 5)
 	if resp := s.send(u, sent{method: http.MethodHead, tus: true}); resp.StatusCode != 200 || resp.Header.Get("Upload-Offset") != "5" {
 		t.Errorf("%d %v", resp.StatusCode, resp.Header)
 	}

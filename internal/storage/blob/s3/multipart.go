@@ -67,6 +67,23 @@ func (b *Bucket) Continue(ctx context.Context, key string) (*Multipart, error) {
 	return best, nil
 }
 
+// Begun is how many bytes the pieces have that Continue would go on behind; 0: there are none.
+func (b *Bucket) Begun(ctx context.Context, key string) (size int64, err error) {
+	ids, err := b.begun(ctx, key)
+	for _, id := range ids {
+		m := &Multipart{bucket: b, key: key, id: id}
+		if err = m.list(ctx); codeOf(err) == "NoSuchUpload" { // it has just been completed or aborted
+			err = nil
+			continue
+		}
+		if err != nil {
+			return 0, err
+		}
+		size = max(size, m.size)
+	}
+	return size, err
+}
+
 // begun lists the multipart uploads of a key.
 func (b *Bucket) begun(ctx context.Context, key string) ([]*string, error) {
 	var ids []*string
