@@ -58,6 +58,9 @@ type Files struct {
 
 // New returns Files.
 func New(o Options) *Files {
+	if limited, ok := o.Store.(blob.Limited); ok {
+		o.MaxSize = min(o.MaxSize, limited.MaxGrown())
+	}
 	local, _ := o.Store.(blob.Local)
 	return &Files{opt: o, local: local, held: map[id.Upload]*place{}}
 }

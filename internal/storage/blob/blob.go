@@ -101,6 +101,12 @@ type Local interface {
 	Path(key string) (string, bool)
 }
 
+// Limited is the further ability of a store whose objects that come bit by bit may not be of any size.
+type Limited interface {
+	// MaxGrown is how many bytes such an object may have.
+	MaxGrown() int64
+}
+
 // Info describes an object.
 type Info struct {
 	Size    int64 // bytes

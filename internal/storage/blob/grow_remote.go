@@ -85,6 +85,9 @@ func (s *remote) Kept(ctx context.Context, key string) (Info, error) {
 	return Info{Size: size}, nil
 }
 
+// MaxGrown implements Limited.
+func (*remote) MaxGrown() int64 { return s3.MaxPieces * s3.PieceBytes }
+
 // nameless makes a file that is gone with its last descriptor.
 func nameless(dir string) (*os.File, error) {
 	f, err := os.CreateTemp(dir, "piece-")

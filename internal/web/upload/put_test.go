@@ -13,6 +13,7 @@ import (
 	"millrace/internal/disk"
 	"millrace/internal/fault"
 	"millrace/internal/media/objectkey"
+	"millrace/internal/storage/blob"
 )
 
 func TestWholeFile(t *testing.T) {
@@ -260,6 +261,40 @@ func TestRefused(t *testing.T) {
 	if resp := s.send(upload.Upload{Secret: "unknown"}, sent{method: http.MethodPut}); resp.StatusCode != 404 {
 		t.Errorf("an unknown one: %d", resp.StatusCode)
 	}
+}
+
+// limitedStore takes so many bytes in one object, as a bucket does.
+type limitedStore struct {
+	blob.Store
+	most int64
+}
+
+func (l limitedStore) MaxGrown() int64 { return l.most }
+
+// TestStorageLimit: what the storage can't take in one object is refused before a byte of it is asked for, and no tus client is told otherwise.
+func TestStorageLimit(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	s.store = limitedStore{s.store, mib}
+	s.restart()
+	u := s.create()
+	says := "the file may have at most 1048576 bytes"
+	for name, r := range map[string]sent{
+		"whole":  {method: http.MethodPut, size: mib + 1},
+		"chunks": {method: http.MethodPut, size: 262144, header: []string{"Content-Range: bytes 0-262143/1048577"}},
+	} {
+		r.body, r.header = unread{t}, append(r.header, "Expect: 100-continue")
+		if resp := s.send(u, r); resp.StatusCode != 413 {
+			t.Errorf("%s: %d", name, resp.StatusCode)
+		} else if body := text(resp); !strings.Contains(body, says) {
+			t.Errorf("%s: %s", name, body)
+		}
+	}
+	resp := s.send(u, sent{method: http.MethodOptions, tus: true})
+	if got := resp.Header.Get("Tus-Max-Size"); got != "1048576" {
+		t.Errorf("Tus-Max-Size is %s", got)
+	}
+	s.put(u, file(mib), "", 200, "")
 }
 
 // TestRoomIsShared: what one upload has declared and not sent is not given to another one, unless its client stays away.

@@ -86,6 +86,9 @@ func (c contract) grow() {
 		got, _ = get(t, s, key, 0, -1)
 		wantData(t, "what was finished", got, append(want, "end"...))
 	}
+	if limited, ok := s.(blob.Limited); ok && limited.MaxGrown() != 10_000*8<<20 { // what storages take, at our size of pieces
+		t.Errorf("an object may have %d bytes", limited.MaxGrown())
+	}
 	_, err := s.Kept(t.Context(), "a//b")
 	wantKind(t, "what is kept of a bad key", err, fault.Invalid)
 	_, err = s.Grow(t.Context(), "a//b")
