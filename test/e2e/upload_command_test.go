@@ -24,6 +24,7 @@ type meter struct {
 	passed atomic.Int64
 	at     int64
 	call   func()
+	cut    bool // break the connection off there too
 }
 
 func (m *meter) listen(t *testing.T) (addr string) {
@@ -57,7 +58,9 @@ func (m *meter) carry(from net.Conn) {
 	for {
 		n, err := from.Read(buf)
 		if before := m.passed.Add(int64(n)) - int64(n); before < m.at && before+int64(n) >= m.at {
-			m.call()
+			if m.call(); m.cut {
+				return
+			}
 		}
 		if _, werr := to.Write(buf[:n]); err != nil || werr != nil {
 			return
