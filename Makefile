@@ -104,7 +104,7 @@ fuzz: ## fuzz every target for FUZZTIME (2m) each (PKG=./...)
 	@FUZZTIME=$(FUZZTIME) scripts/fuzz.sh $(PKG)
 
 .PHONY: storm
-storm: storm-live storm-events ## storm-live, then storm-events
+storm: storm-live storm-events storm-uploads ## storm-live, then storm-events, then storm-uploads
 
 .PHONY: storm-live
 storm-live: build ## kill a server KILLS (300) times while two live streams come in and a viewer remembers every byte (MILLRACE_TEST_SEED= repeats a run)
@@ -117,6 +117,13 @@ storm-events: build bin/testrun ## kill a process, and then the whole service, K
 	@MILLRACE_TEST_KILLS=$(KILLS) bin/testrun $(SERVICES) -timeout 60m -run '^TestKills$$' ./internal/delivery
 	@MILLRACE_TEST_BINARY="$(CURDIR)/bin/millrace" MILLRACE_TEST_KILLS=$(KILLS) \
 		bin/testrun $(SERVICES) -timeout 60m -run '^TestEventsOverKills$$' ./test/e2e
+
+.PHONY: storm-uploads
+storm-uploads: build bin/testrun ## kill a server KILLS (300) times at random bytes of uploads, on each pair of storage (MILLRACE_TEST_SEED= repeats a run)
+	@scripts/install-packages.sh ffmpeg postgresql
+	@$(TOOL) versitygw >/dev/null
+	@MILLRACE_TEST_BINARY="$(CURDIR)/bin/millrace" MILLRACE_TEST_KILLS=$(KILLS) \
+		bin/testrun $(SERVICES) -timeout 90m -run '^TestUploadSurvivesKills$$' ./test/e2e
 
 .PHONY: golden
 golden: ## write the golden files again; look at the diff before you commit it

@@ -391,6 +391,7 @@ func (n *node) mux(players http.Handler, p *publishers, uploads http.Handler) ht
 	return router(
 		api.New(api.Options{
 			Live: n.streams, Assets: n.assets, Uploads: n.uploads, Callers: n.callers(), Health: n.live, Usage: n.usage, Vocabularies: n.vocabularies,
+			Received: n.files.Received,
 			Viewers:  api.Viewers{Signing: n.signing, Restrictions: n.restrictions, DRM: n.drm},
 			Webhooks: webhook.New(n.db, api.EventTypes()), Events: n.db, EventForm: formOf(n.db, n.base), Now: clock, Logger: n.log, Version: cli.Version(), PublicURL: n.base,
 		}),

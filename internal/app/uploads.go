@@ -31,6 +31,9 @@ func (n *node) makeUploads() {
 		o.Claims = n.claims
 	}
 	n.files = receive.New(o)
+	if most := n.files.MaxSize(); most < o.MaxSize {
+		n.log.Warn("uploads are limited by the storage: it takes less than max-upload-bytes in one object", "bytes", most)
+	}
 }
 
 // uploadHandler serves the URLs of direct uploads.

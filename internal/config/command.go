@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // The commands.
@@ -61,6 +62,8 @@ const (
 	ExitOK     = 0 // done
 	ExitFailed = 1 // understood, but it did not work; doctor: something is wrong
 	ExitUsage  = 2 // the command line, the environment or the configuration file cannot be understood
+
+	ExitInterrupted = 130 // upload: by Ctrl-C; the same command goes on
 )
 
 // Command is what was asked for on the command line.
@@ -74,7 +77,7 @@ type Command struct {
 	Types    []string      // events tail, webhook create: --type
 	Replay   Replay        // webhook replay; Since of audit too
 	Tail     Tail          // events tail
-	Policy   string        // upload: --policy
+	Asset    NewAsset      // upload
 
 	Sign Sign // token sign
 	DRM  DRM  // drm-configuration create
@@ -85,6 +88,12 @@ type Command struct {
 
 	// SettingFlags are the settings given on the command line as --name=value, --config included, to hand on to another process.
 	SettingFlags []string
+}
+
+// NewAsset is what is made of a file.
+type NewAsset struct {
+	Policy string // --policy
+	Title  string // --title; empty: the name of the file
 }
 
 // Tail says which events are printed.
@@ -108,6 +117,9 @@ type Sign struct {
 	Expiry   time.Duration     // from now on
 	Params   map[string]string // further claims
 }
+
+// maxTitle bounds the title of an asset, in characters.
+const maxTitle = 512
 
 // option is a flag that belongs to some commands and is no setting.
 type option struct {
@@ -184,7 +196,18 @@ var commonOptions = []option{
 			if s != "public" && s != "signed" {
 				return errors.New("is neither public nor signed")
 			}
-			c.Policy = s
+			c.Asset.Policy = s
+			return nil
+		},
+	},
+	{
+		name: "title", word: "text", help: "Title of the asset, for one file. The name of the file unless given.",
+		commands: []string{Upload},
+		apply: func(c *Command, s string) error {
+			if s == "" || utf8.RuneCountInString(s) > maxTitle || !utf8.ValidString(s) {
+				return fmt.Errorf("is not a title: use 1 to %d characters", maxTitle)
+			}
+			c.Asset.Title = s
 			return nil
 		},
 	},
@@ -202,7 +225,7 @@ var commonOptions = []option{
 // command describes one command for the parser and the help text.
 type command struct {
 	name, summary, text string
-	operands            []string // all of them must be given
+	operands            []string // all of them must be given; the last may be several when it ends with …
 	noSettings          bool     // reads no setting
 }
 
@@ -230,7 +253,14 @@ var commands = []command{
 	{name: EnvironmentRename, summary: "rename an environment", text: "Changes the name of an environment.", operands: []string{"ENVIRONMENT-ID", "NAME"}},
 	{name: SetFrameAncestors, summary: "set which sites may embed watch pages", text: "Sets which origins may show the environment's /watch pages in a frame: all (the default), none, or a list such as https://example.com,https://*.example.com. It holds within seconds.", operands: []string{"ORIGINS"}},
 	{name: Audit, summary: "list who changed what", text: "Lists changes over the API and by commands, newest first: when, who, from where, what. It reads the database, whether the service runs or not."},
-	{name: Upload, summary: "send a file to a running service and make an asset of it", text: "Creates a direct upload, sends the file, going on where a lost connection has broken it off, and prints the IDs of the asset and of its playback ID. It needs an access token, MILLRACE_TOKEN_ID and MILLRACE_TOKEN_SECRET in the environment, and reaches the service at --public-url.", operands: []string{"FILE"}},
+	{
+		name: Upload, summary: "send files to a running service and make assets of them", operands: []string{"FILE…"},
+		text: "Creates a direct upload for each file, sends one after the other, and prints the IDs of each asset and of its " +
+			"playback ID. A lost connection is waited for. After Ctrl-C, or when the process has ended in any other way, the same " +
+			"command goes on where it stopped, for a day: what is unfinished is remembered in $XDG_STATE_HOME/millrace/uploads, or " +
+			"~/.local/state/millrace/uploads. It needs an access token, MILLRACE_TOKEN_ID and MILLRACE_TOKEN_SECRET in the " +
+			"environment, and reaches the service at --public-url. Exit code 130 after Ctrl-C.",
+	},
 	{name: EventsTail, summary: "print events as they happen", text: "Prints what happens to live streams, assets and everything else, a line for each event, until Ctrl-C. With --json each line is the event as webhooks get it, without stream keys. It reads the database, whether the service runs or not."},
 	{name: WebhookCreate, summary: "have events sent to an address", text: "Has what happens from now on sent to an http or https URL, and prints the secret that deliveries are signed with, which cannot be shown again.", operands: []string{"ADDRESS"}},
 	{name: WebhookList, summary: "list the webhooks", text: "Lists the webhooks, without their secrets."},
@@ -374,7 +404,7 @@ func (l line) command() (c Command, cmd command, problems []string) {
 	}
 	if got, want := len(c.Words), len(cmd.operands); got < want {
 		problems = append(problems, cmd.name+" needs "+strings.Join(cmd.operands[got:], " "))
-	} else if got > want {
+	} else if got > want && !cmd.several() {
 		problems = append(problems, fmt.Sprintf("%s does not know what to do with %q", cmd.name, c.Words[want]))
 	}
 	for _, o := range options {
@@ -395,7 +425,15 @@ func (l line) command() (c Command, cmd command, problems []string) {
 			c.SettingFlags = append(c.SettingFlags, "--"+u.name+"="+u.value)
 		}
 	}
+	if c.Asset.Title != "" && len(c.Words) > 1 {
+		problems = append(problems, "--title is for one file: without it each asset has the name of its file")
+	}
 	return c, cmd, problems
+}
+
+// several reports whether the last operand may be given more than once.
+func (c command) several() bool {
+	return len(c.operands) > 0 && strings.HasSuffix(c.operands[len(c.operands)-1], "…")
 }
 
 // optionIndex finds the option with a name, of several that of the command; -1: there is none.

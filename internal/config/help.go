@@ -16,7 +16,8 @@ func overview() string {
 	b.WriteString("Millrace is a self-hosted live and on-demand video service.\n\nUsage: millrace COMMAND [flags]\n\nCommands:\n")
 	list(&b, commands)
 	b.WriteString("\nmillrace COMMAND --help explains a command; millrace serve --help lists every setting.\n")
-	b.WriteString("Exit codes: 0 done, 1 it did not work, 2 the command line or the configuration is wrong.")
+	b.WriteString("Exit codes: 0 done, 1 it did not work, 2 the command line or the configuration is wrong, " +
+		"130 interrupted.")
 	return b.String()
 }
 

@@ -58,6 +58,9 @@ type Files struct {
 
 // New returns Files.
 func New(o Options) *Files {
+	if limited, ok := o.Store.(blob.Limited); ok {
+		o.MaxSize = min(o.MaxSize, limited.MaxGrown())
+	}
 	local, _ := o.Store.(blob.Local)
 	return &Files{opt: o, local: local, held: map[id.Upload]*place{}}
 }
@@ -118,8 +121,8 @@ func (f *Files) open(ctx context.Context, u id.Upload, p *place) (*Writer, error
 		return nil, err
 	}
 	if f.local != nil {
-		kept, there := f.local.Kept(w.key)
-		w.away = there && f.opt.Now().Sub(kept.ModTime) > away
+		kept, nothing := f.opt.Store.Kept(ctx, w.key)
+		w.away = nothing == nil && f.opt.Now().Sub(kept.ModTime) > away
 	}
 	if w.object, err = f.opt.Store.Grow(ctx, w.key); err != nil {
 		if fault.Is(err, fault.Conflict) {
@@ -133,6 +136,22 @@ func (f *Files) open(ctx context.Context, u id.Upload, p *place) (*Writer, error
 		}
 	}
 	return w, nil
+}
+
+// Received is how many bytes of the file of a waiting upload are kept.
+func (f *Files) Received(ctx context.Context, u upload.Upload) (int64, error) {
+	key := objectkey.SourceFile(u.Media)
+	kept, err := f.opt.Store.Kept(ctx, key)
+	if fault.Is(err, fault.NotFound) { // nothing has come, or all of it, and its process has died before the asset
+		kept, err = f.opt.Store.Stat(ctx, key)
+	}
+	if fault.Is(err, fault.NotFound) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, fmt.Errorf("look at what has come: %w", err)
+	}
+	return kept.Size, nil
 }
 
 // Clear removes what there is of the file of an upload that is over, once nobody writes to it.

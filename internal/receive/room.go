@@ -61,8 +61,8 @@ func (f *Files) missing(ctx context.Context, but id.Upload) (n int64, err error)
 	}
 	now := f.opt.Now()
 	for _, u := range all {
-		kept, there := f.local.Kept(objectkey.SourceFile(u.Media))
-		if u.ID == but || !there || now.Sub(kept.ModTime) > away {
+		kept, err := f.opt.Store.Kept(ctx, objectkey.SourceFile(u.Media))
+		if u.ID == but || err != nil || now.Sub(kept.ModTime) > away {
 			continue
 		}
 		n += max(u.Size-kept.Size, 0)

@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/url"
+	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -183,55 +184,75 @@ func (b *broken) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// killsPerUpload is how often the server is killed during one upload.
+const killsPerUpload = 20
+
 // TestUploadSurvivesKills kills the server at random bytes of an upload, in front of every acknowledgement and behind it, while it is sent in
 // chunks and by tus in turns. What was acknowledged is never asked for again, another node goes on where the dead one was, and the file is the one
-// that was sent.
+// that was sent. MILLRACE_TEST_KILLS says how often it is killed, in as many uploads as that takes (make storm-uploads).
 func TestUploadSurvivesKills(t *testing.T) {
 	t.Parallel()
 	film := rig.File(t, "a.mp4", rig.Clip{Size: "320x180", Kbit: 300, GOP: 1.5, Seconds: filmSeconds})
-	data := rig.Padded(t, film, 20<<20) // several pieces of a bucket
+	data := rig.Padded(t, film, killsPerUpload*9<<18) // as much as is sent at most, and several pieces of a bucket
+	kills := killsPerUpload
+	if text := os.Getenv("MILLRACE_TEST_KILLS"); text != "" {
+		var err error
+		if kills, err = strconv.Atoi(text); err != nil || kills < 1 {
+			t.Fatalf("read MILLRACE_TEST_KILLS: %q, %v", text, err)
+		}
+	}
 	rig.Pairs(t, func(t *testing.T, p rig.Pair) {
 		t.Parallel()
-		s := rig.Start(t, rig.Options{Pair: p})
-		nodes := []*rig.Server{s}
-		if p == rig.Scaled {
-			nodes = append(nodes, rig.Start(t, rig.Options{Pair: p, Beside: s}))
+		r := dice(t)
+		for done := 0; done < kills; done += killsPerUpload {
+			t.Run(fmt.Sprintf("from kill %d on", done), func(t *testing.T) {
+				uploadOverKills(t, p, data, r, min(killsPerUpload, kills-done))
+			})
 		}
-		u := createUpload(t, s)
-		senders := []sender{chunks{u}, tus{u}}
-		dice := rand.New(rand.NewPCG(1, uint64(len(data))))
-		at := 0
-		const kills = 8
-		for k := range kills {
-			victim, next, by := nodes[k%len(nodes)], nodes[(k+1)%len(nodes)], senders[k/2%2]
-			if k == 0 || senders[(k-1)/2%2] != by {
-				if n := by.kept(victim, len(data)); n != at {
-					t.Fatalf("kill %d: %d bytes are kept for one protocol, and %d for the other", k, n, at)
-				}
-			}
-			at = acknowledged(t, by, victim, data, at, (1+dice.IntN(5))*256<<10)
-			cut := dice.IntN(1 << 20)
-			body := &broken{bytes.NewReader(data[at : len(data)-1]), cut, func() { victim.Kill(t) }}
-			if _, err := by.send(victim, at, body, len(data)-at, len(data)); err == nil {
-				t.Fatal("a request that was cut has a response")
-			}
-			if next == victim {
-				victim.Run(t)
-			}
-			n := by.kept(next, len(data))
-			if n < at || n > at+cut {
-				t.Fatalf("kill %d: %d bytes are kept, %d were acknowledged and %d more were sent", k, n, at, cut)
-			}
-			if next != victim {
-				victim.Run(t)
-			}
-			at = n
-		}
-		if resp, err := u.put(s, fmt.Sprintf("%d-%d/%d", at, len(data)-1, len(data)), bytes.NewReader(data[at:]), int64(len(data)-at)); err != nil || resp.StatusCode != 200 {
-			t.Fatalf("last chunk: %v, %v", resp, err)
-		}
-		u.plays(s, data)
 	})
+}
+
+// uploadOverKills sends one file to servers that are killed so often meanwhile.
+func uploadOverKills(t *testing.T, p rig.Pair, data []byte, r *rand.Rand, kills int) {
+	t.Helper()
+	s := rig.Start(t, rig.Options{Pair: p})
+	nodes := []*rig.Server{s}
+	if p == rig.Scaled {
+		nodes = append(nodes, rig.Start(t, rig.Options{Pair: p, Beside: s}))
+	}
+	u := createUpload(t, s)
+	senders := []sender{chunks{u}, tus{u}}
+	at := 0
+	for k := range kills {
+		victim, next, by := nodes[k%len(nodes)], nodes[(k+1)%len(nodes)], senders[k/2%2]
+		if k == 0 || senders[(k-1)/2%2] != by {
+			if n := by.kept(victim, len(data)); n != at {
+				t.Fatalf("kill %d: %d bytes are kept for one protocol, and %d for the other", k, n, at)
+			}
+		}
+		at = acknowledged(t, by, victim, data, at, (1+r.IntN(5))*256<<10)
+		cut := r.IntN(1 << 20)
+		body := &broken{bytes.NewReader(data[at : len(data)-1]), cut, func() { victim.Kill(t) }}
+		if _, err := by.send(victim, at, body, len(data)-at, len(data)); err == nil {
+			t.Fatal("a request that was cut has a response")
+		}
+		if next == victim {
+			victim.Run(t)
+		}
+		n := by.kept(next, len(data))
+		if n < at || n > at+cut {
+			t.Fatalf("kill %d: %d bytes are kept, %d were acknowledged and %d more were sent", k, n, at, cut)
+		}
+		if next != victim {
+			victim.Run(t)
+		}
+		at = n
+	}
+	last := fmt.Sprintf("%d-%d/%d", at, len(data)-1, len(data))
+	if resp, err := u.put(s, last, bytes.NewReader(data[at:]), int64(len(data)-at)); err != nil || resp.StatusCode != 200 {
+		t.Fatalf("last chunk: %v, %v", resp, err)
+	}
+	u.plays(s, data)
 }
 
 // acknowledged sends size bytes from byte at on, and gives where they end.

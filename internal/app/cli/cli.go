@@ -77,7 +77,10 @@ func Run(ctx context.Context, args, environ []string, stdout, stderr io.Writer, 
 	if c.Name != config.Serve && c.Name != config.Demo {
 		ctx = withAudit(ctx, c, environ, time.Now())
 	}
-	healthy, err := run(ctx, c, cfg, stdout, stderr, a)
+	healthy, err := run(ctx, c, cfg, environ, stdout, stderr, a)
+	if errors.Is(err, errInterrupted) {
+		return config.ExitInterrupted
+	}
 	if err != nil {
 		for _, line := range sentences(err) {
 			fmt.Fprintln(stderr, "millrace:", line)
@@ -101,7 +104,9 @@ func sentences(err error) []string {
 	return []string{err.Error()}
 }
 
-func run(ctx context.Context, c config.Command, cfg config.Config, stdout, stderr io.Writer, a Actions) (healthy bool, err error) {
+func run(
+	ctx context.Context, c config.Command, cfg config.Config, environ []string, stdout, stderr io.Writer, a Actions,
+) (healthy bool, err error) {
 	switch c.Name {
 	case config.Help:
 		_, err = fmt.Fprintln(stdout, c.Text)
@@ -136,7 +141,7 @@ func run(ctx context.Context, c config.Command, cfg config.Config, stdout, stder
 	case config.TokenSign:
 		err = signToken(c.Sign, time.Now(), os.ReadFile, stdout)
 	case config.Upload:
-		err = upload(ctx, c, cfg, stdout, stderr)
+		err = upload(ctx, c, cfg, environ, stdout, stderr)
 	case config.EventsTail:
 		err = tail(ctx, c, cfg, stdout, a)
 	case config.WebhookCreate, config.WebhookList, config.WebhookEnable, config.WebhookDisable, config.WebhookDelete, config.WebhookRotate,

@@ -69,6 +69,10 @@ type Store interface {
 	// with fault.Conflict, in a bucket it is the callers' business.
 	Grow(ctx context.Context, key string) (Growing, error)
 
+	// Kept tells how much Grow would go on behind, and when the last of it came, zero where the storage does not tell;
+	// fault.NotFound where there is nothing. It may be asked while the object grows: a bucket knows of whole pieces then.
+	Kept(ctx context.Context, key string) (Info, error)
+
 	// Drop removes what Grow has kept of an object that will not be finished. Where there is nothing, it is no error.
 	Drop(ctx context.Context, key string) error
 
@@ -95,8 +99,12 @@ type Local interface {
 	// Path names the file that holds key, so that it can be served by sendfile or handed to a program without a copy.
 	// It does not say that the object exists; it is false for a bad key. The file must not be written to.
 	Path(key string) (string, bool)
-	// Kept tells how much Grow has kept of an object, and when the last of it came; false where there is nothing.
-	Kept(key string) (Info, bool)
+}
+
+// Limited is the further ability of a store whose objects that come bit by bit may not be of any size.
+type Limited interface {
+	// MaxGrown is how many bytes such an object may have.
+	MaxGrown() int64
 }
 
 // Info describes an object.

@@ -20,15 +20,18 @@ func (f *folder) growing(key string) string {
 	return filepath.Join(f.root, growDir, filepath.FromSlash(key))
 }
 
-func (f *folder) Kept(key string) (Info, bool) {
-	if CheckKey(key) != nil {
-		return Info{}, false
+func (f *folder) Kept(_ context.Context, key string) (Info, error) {
+	if err := CheckKey(key); err != nil {
+		return Info{}, err
 	}
 	i, err := os.Lstat(f.growing(key))
-	if err != nil {
-		return Info{}, false
+	switch {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
+		return Info{}, fault.New(fault.NotFound, "nothing is kept of object %s", key)
+	case err != nil:
+		return Info{}, fmt.Errorf("look at object %s: %w", key, err)
 	}
-	return Info{Size: i.Size(), ModTime: i.ModTime()}, true
+	return Info{Size: i.Size(), ModTime: i.ModTime()}, nil
 }
 
 // grown is an object of a folder that comes bit by bit: a file that is renamed when it is whole. Its size on the disk is what is kept: no file

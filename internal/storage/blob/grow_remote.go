@@ -54,6 +54,40 @@ func (s *remote) Grow(ctx context.Context, key string) (Growing, error) {
 	return a, nil
 }
 
+// Kept implements Store. Behind the pieces is what the last tail ends with.
+func (s *remote) Kept(ctx context.Context, key string) (Info, error) {
+	if err := CheckKey(tailKey(key, 0)); err != nil {
+		return Info{}, err
+	}
+	size, err := s.bucket.Begun(ctx, key)
+	if err != nil {
+		return Info{}, err
+	}
+	last := ""
+	for tail, err := range s.List(ctx, tailPrefix(key)) {
+		if err != nil {
+			return Info{}, fmt.Errorf("list tails: %w", err)
+		}
+		last = tail
+	}
+	if at, perr := strconv.ParseInt(strings.TrimPrefix(last, tailPrefix(key)), 10, 64); perr == nil && at >= size {
+		tail, err := s.Stat(ctx, last)
+		if err == nil {
+			return Info{Size: at + tail.Size, ModTime: tail.ModTime}, nil
+		}
+		if !fault.Is(err, fault.NotFound) { // else it has just become part of a piece
+			return Info{}, err
+		}
+	}
+	if size == 0 {
+		return Info{}, fault.New(fault.NotFound, "nothing is kept of object %s", key)
+	}
+	return Info{Size: size}, nil
+}
+
+// MaxGrown implements Limited.
+func (*remote) MaxGrown() int64 { return s3.MaxPieces * s3.PieceBytes }
+
 // nameless makes a file that is gone with its last descriptor.
 func nameless(dir string) (*os.File, error) {
 	f, err := os.CreateTemp(dir, "piece-")

@@ -39,6 +39,7 @@ type Options struct {
 	Live         live.API
 	Assets       asset.API
 	Uploads      upload.API
+	Received     Received
 	Callers      Callers
 	Health       Health
 	Usage        usage.API
@@ -76,6 +77,7 @@ type server struct {
 	live         live.API
 	assets       asset.API
 	uploads      upload.API
+	received     Received
 	access       access.API
 	health       Health
 	usage        usage.API
@@ -110,7 +112,8 @@ func New(o Options) http.Handler {
 func newServer(o Options) *server {
 	setHumaHooks()
 	s := &server{
-		live: o.Live, assets: o.Assets, uploads: o.Uploads, access: o.Callers.Access, health: o.Health, usage: o.Usage, webhooks: o.Webhooks, vocabularies: o.Vocabularies, events: o.Events, form: o.EventForm,
+		received: o.Received,
+		live:     o.Live, assets: o.Assets, uploads: o.Uploads, access: o.Callers.Access, health: o.Health, usage: o.Usage, webhooks: o.Webhooks, vocabularies: o.Vocabularies, events: o.Events, form: o.EventForm,
 		signing: o.Viewers.Signing, restrictions: o.Viewers.Restrictions, drm: o.Viewers.DRM, audit: o.Callers.Audit, limits: o.Callers.Limits, clients: o.Callers.Clients,
 		now: o.Now, log: o.Logger, name: o.ServiceName, public: o.PublicURL, mux: http.NewServeMux(),
 	}

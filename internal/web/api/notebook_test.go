@@ -13,6 +13,7 @@ import (
 	"millrace/internal/control/event"
 	"millrace/internal/control/live"
 	"millrace/internal/control/playbackid"
+	"millrace/internal/control/upload"
 	"millrace/internal/control/webhook"
 	"millrace/internal/fault"
 	"millrace/internal/id"
@@ -61,7 +62,8 @@ func outcome(name string) error {
 
 func (n *notebook) options() Options {
 	return Options{
-		Now: now, Logger: quietLogger(io.Discard), Live: n.live(), Assets: n.assets(), Uploads: &fakeUploads{n}, Health: metered{}, Usage: &fakeUsage{n},
+		Received: func(context.Context, upload.Upload) (int64, error) { return 262144, nil },
+		Now:      now, Logger: quietLogger(io.Discard), Live: n.live(), Assets: n.assets(), Uploads: &fakeUploads{n}, Health: metered{}, Usage: &fakeUsage{n},
 		Viewers: Viewers{Signing: &fakeSigning{n}, Restrictions: &fakeRestrictions{n}, DRM: fakeDRM{n}}, Vocabularies: fakeVocabularies{n},
 		Webhooks: fakeWebhooks{n}, Events: notedEvents{n}, EventForm: testForm(),
 		Callers: Callers{Audit: notedAudit{n}, Access: fakeAccess{notebook: n, lookup: func(_ id.Environment, p id.Playback) (playbackid.Object, error) {

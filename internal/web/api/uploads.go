@@ -35,10 +35,15 @@ type Upload struct {
 	URL              string        `json:"url,omitempty" doc:"Secret; while the upload is waiting. Takes the file by PUT, at once or in chunks with Content-Range."`
 	TusURL           string        `json:"tus_url,omitempty" doc:"Secret; while the upload is waiting. The creation URL (endpoint) for tus 1.0 clients; not part of Mux's API."`
 	NewAssetSettings *AssetOptions `json:"new_asset_settings,omitempty"`
+	BytesReceived    *int64        `json:"bytes_received,omitempty" doc:"Bytes that are kept. While waiting, only of one upload that is asked for. Not part of Mux's API."`
+	BytesTotal       *int64        `json:"bytes_total,omitempty" doc:"Bytes of the file, once known. Not part of Mux's API."`
 	AssetID          string        `json:"asset_id,omitempty" doc:"Once the file is there."`
 	Error            *UploadError  `json:"error,omitempty"`
 	Test             bool          `json:"test,omitempty"`
 }
+
+// Received says how many bytes of the file of a waiting upload are kept.
+type Received func(ctx context.Context, u upload.Upload) (int64, error)
 
 // UploadError is why an upload is errored.
 type UploadError struct {
@@ -95,7 +100,13 @@ func (s *server) listUploads(ctx context.Context, in *struct{ Page }) (*many[Upl
 
 func (s *server) getUpload(ctx context.Context, in *UploadRef) (*one[Upload], error) {
 	u, err := s.uploads.Get(ctx, environment(ctx), in.id(), s.now())
-	return just(s.upload(u)), err
+	if err != nil || u.Status != upload.Waiting {
+		return just(s.upload(u)), err
+	}
+	out := s.upload(u)
+	n, err := s.received(ctx, u)
+	out.BytesReceived = &n
+	return just(out), err
 }
 
 func (s *server) cancelUpload(ctx context.Context, in *UploadRef) (*one[Upload], error) {
@@ -120,6 +131,12 @@ func wireUpload(u upload.Upload, public string) Upload {
 	out := Upload{
 		ID: string(u.ID), Status: string(u.Status), Timeout: u.Timeout, CORSOrigin: u.CORSOrigin, NewAssetSettings: wireOptions(u.Options),
 		AssetID: string(u.Asset), Error: (*UploadError)(u.Error), Test: u.Test,
+	}
+	if u.Whole {
+		out.BytesTotal = &u.Size
+		if u.Asset != "" {
+			out.BytesReceived = &u.Size
+		}
 	}
 	if u.Status == upload.Waiting && u.Secret != "" {
 		out.URL, out.TusURL = public+uploadFiles+u.Secret, public+tusFiles+u.Secret

@@ -25,6 +25,7 @@ func fullUpload() upload.Upload {
 	u := plainUpload()
 	u.Status, u.Asset, u.Test, u.Error = upload.Errored, "asset1", true, &upload.Error{Type: "invalid_input", Message: "the file is empty"}
 	u.Options = assetopt.Options{Inputs: []assetopt.Input{{Name: "main"}}, Passthrough: "p"}
+	u.Length = upload.Length{Size: 1 << 20, Whole: true}
 	return u
 }
 

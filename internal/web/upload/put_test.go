@@ -13,6 +13,7 @@ import (
 	"millrace/internal/disk"
 	"millrace/internal/fault"
 	"millrace/internal/media/objectkey"
+	"millrace/internal/storage/blob"
 )
 
 func TestWholeFile(t *testing.T) {
@@ -262,6 +263,40 @@ func TestRefused(t *testing.T) {
 	}
 }
 
+// limitedStore takes so many bytes in one object, as a bucket does.
+type limitedStore struct {
+	blob.Store
+	most int64
+}
+
+func (l limitedStore) MaxGrown() int64 { return l.most }
+
+// TestStorageLimit: what the storage can't take in one object is refused before a byte of it is asked for, and no tus client is told otherwise.
+func TestStorageLimit(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	s.store = limitedStore{s.store, mib}
+	s.restart()
+	u := s.create()
+	says := "the file may have at most 1048576 bytes"
+	for name, r := range map[string]sent{
+		"whole":  {method: http.MethodPut, size: mib + 1},
+		"chunks": {method: http.MethodPut, size: 262144, header: []string{"Content-Range: bytes 0-262143/1048577"}},
+	} {
+		r.body, r.header = unread{t}, append(r.header, "Expect: 100-continue")
+		if resp := s.send(u, r); resp.StatusCode != 413 {
+			t.Errorf("%s: %d", name, resp.StatusCode)
+		} else if body := text(resp); !strings.Contains(body, says) {
+			t.Errorf("%s: %s", name, body)
+		}
+	}
+	resp := s.send(u, sent{method: http.MethodOptions, tus: true})
+	if got := resp.Header.Get("Tus-Max-Size"); got != "1048576" {
+		t.Errorf("Tus-Max-Size is %s", got)
+	}
+	s.put(u, file(mib), "", 200, "")
+}
+
 // TestRoomIsShared: what one upload has declared and not sent is not given to another one, unless its client stays away.
 func TestRoomIsShared(t *testing.T) {
 	t.Parallel()
@@ -366,12 +401,22 @@ func TestClear(t *testing.T) {
 	}
 }
 
+// received checks how much of a file has come as far as the API knows.
+func (s *service) received(u upload.Upload, want int64) {
+	s.t.Helper()
+	if n, err := s.files.Received(s.t.Context(), u); err != nil || n != want {
+		s.t.Errorf("received: %d, %v, want %d", n, err, want)
+	}
+}
+
 // TestDiedBeforeTheAsset: the last byte has come, and the process died before it could make the asset; anyone who asks next gets it.
 func TestDiedBeforeTheAsset(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	u := s.create()
+	s.received(u, 0)
 	must(t, s.store.Put(t.Context(), objectkey.SourceFile(u.Media), bytes.NewReader(file(5))))
+	s.received(u, 5)
 	s.put(u, nil, "*/5", 200, "")
 	s.arrived(u, file(5))
 
@@ -382,6 +427,7 @@ func TestDiedBeforeTheAsset(t *testing.T) {
 	must(t, g.Append(t.Context(), file(5)))
 	must(t, g.Sync(t.Context()))
 	must(t, g.Close())
+	s.received(u, 5)
 	if resp := s.send(u, sent{method: http.MethodHead, tus: true}); resp.StatusCode != 200 || resp.Header.Get("Upload-Offset") != "5" {
 		t.Errorf("%d %v", resp.StatusCode, resp.Header)
 	}

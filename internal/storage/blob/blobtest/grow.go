@@ -20,6 +20,18 @@ func grow(t *testing.T, s blob.Store, key string, size int64) blob.Growing {
 	return g
 }
 
+// wantKept: a store may or may not know of an object that nothing has come of.
+func wantKept(t *testing.T, s blob.Store, key string, size int64) {
+	t.Helper()
+	kept, err := s.Kept(t.Context(), key)
+	if size == 0 && fault.Is(err, fault.NotFound) {
+		return
+	}
+	if err != nil || kept.Size != size {
+		t.Errorf("kept of %s: %d bytes, %v, want %d", key, kept.Size, err, size)
+	}
+}
+
 func closed(t *testing.T, g blob.Growing) {
 	t.Helper()
 	if err := g.Close(); err != nil {
@@ -49,6 +61,7 @@ func (c contract) grow() {
 			if err := g.Sync(t.Context()); err != nil {
 				t.Fatalf("keep: %v", err)
 			}
+			wantKept(t, s, key, int64(at))
 			closed(t, g)
 			wantAbsent(t, s, key)
 		}
@@ -66,13 +79,19 @@ func (c contract) grow() {
 			t.Errorf("beside the object there are %v", keys)
 		}
 		closed(t, grow(t, s, key, 0))
+		wantKept(t, s, key, 0)
 		if err := s.Drop(t.Context(), key); err != nil {
 			t.Errorf("drop: %v", err)
 		}
 		got, _ = get(t, s, key, 0, -1)
 		wantData(t, "what was finished", got, append(want, "end"...))
 	}
-	_, err := s.Grow(t.Context(), "a//b")
+	if limited, ok := s.(blob.Limited); ok && limited.MaxGrown() != 10_000*8<<20 { // what storages take, at our size of pieces
+		t.Errorf("an object may have %d bytes", limited.MaxGrown())
+	}
+	_, err := s.Kept(t.Context(), "a//b")
+	wantKind(t, "what is kept of a bad key", err, fault.Invalid)
+	_, err = s.Grow(t.Context(), "a//b")
 	wantKind(t, "grow of a bad key", err, fault.Invalid)
 }
 

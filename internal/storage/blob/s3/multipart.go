@@ -13,11 +13,11 @@ import (
 	"millrace/internal/fault"
 )
 
-// A multipart upload has pieces of PieceBytes, all but the last, and at most maxPieces of them. Some storages want all of one size; none
+// A multipart upload has pieces of PieceBytes, all but the last, and at most MaxPieces of them. Some storages want all of one size; none
 // takes pieces of less than 5 MiB.
 const (
 	PieceBytes = 8 << 20
-	maxPieces  = 10_000
+	MaxPieces  = 10_000
 )
 
 // Multipart is an object that is sent in pieces, by one process after another.
@@ -67,6 +67,23 @@ func (b *Bucket) Continue(ctx context.Context, key string) (*Multipart, error) {
 	return best, nil
 }
 
+// Begun is how many bytes the pieces have that Continue would go on behind; 0: there are none.
+func (b *Bucket) Begun(ctx context.Context, key string) (size int64, err error) {
+	ids, err := b.begun(ctx, key)
+	for _, id := range ids {
+		m := &Multipart{bucket: b, key: key, id: id}
+		if err = m.list(ctx); codeOf(err) == "NoSuchUpload" { // it has just been completed or aborted
+			err = nil
+			continue
+		}
+		if err != nil {
+			return 0, err
+		}
+		size = max(size, m.size)
+	}
+	return size, err
+}
+
 // begun lists the multipart uploads of a key.
 func (b *Bucket) begun(ctx context.Context, key string) ([]*string, error) {
 	var ids []*string
@@ -109,8 +126,8 @@ func (m *Multipart) list(ctx context.Context) error {
 
 // Add sends the next piece; one of its number that is there is replaced.
 func (m *Multipart) Add(ctx context.Context, r *io.SectionReader) error {
-	if len(m.pieces) == maxPieces {
-		return fault.New(fault.TooLarge, "the storage takes at most %d bytes in one object", int64(maxPieces)*PieceBytes)
+	if len(m.pieces) == MaxPieces {
+		return fault.New(fault.TooLarge, "the storage takes at most %d bytes in one object", int64(MaxPieces)*PieceBytes)
 	}
 	number := aws.Int32(int32(len(m.pieces) + 1))
 	out, err := m.bucket.client.UploadPart(ctx, &s3.UploadPartInput{

@@ -1,0 +1,120 @@
+package upload_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"millrace/internal/control/upload"
+	"millrace/internal/id"
+	webupload "millrace/internal/web/upload"
+)
+
+// sink takes what comes and keeps the number of its bytes.
+type sink struct {
+	webupload.Files
+	webupload.Writer
+	size   int64
+	closed chan struct{}
+}
+
+func (*sink) MaxSize() int64 { return 1 << 30 }
+
+func (*sink) Find(context.Context, string) (upload.Upload, error) {
+	return upload.Upload{
+		Status: upload.Waiting, Timeout: upload.MaxTimeout, CORSOrigin: upload.AnyOrigin, CreatedAt: time.Now(),
+	}, nil
+}
+
+func (s *sink) Open(context.Context, id.Upload, func()) (webupload.Writer, error) { return s, nil }
+
+func (*sink) Declare(context.Context, upload.Length) error { return nil }
+func (*sink) Restart(context.Context) error                { return nil }
+func (*sink) Asset() id.Asset                              { return "" }
+func (s *sink) Size() int64                                { return s.size }
+func (s *sink) Close() error                               { close(s.closed); return nil }
+
+func (s *sink) Receive(_ context.Context, r io.Reader) (n int64, err error) {
+	n, err = io.Copy(io.Discard, r)
+	s.size += n
+	return n, err
+}
+
+// oneConn is a listener with one connection, which never ends before it is closed.
+type oneConn struct {
+	conns  chan net.Conn
+	closed chan struct{}
+}
+
+func (l *oneConn) Accept() (net.Conn, error) {
+	select {
+	case c := <-l.conns:
+		return c, nil
+	case <-l.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (l *oneConn) Close() error   { close(l.closed); return nil }
+func (l *oneConn) Addr() net.Addr { return &net.TCPAddr{} }
+
+// TestSlowBytes: a client that sends nothing any more is told so after a minute, its upload is let go of, and what has
+// come counts, however slowly it came. That others need not wait so long is TestOneWriter's.
+func TestSlowBytes(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		bytes int           // that are sent, each after a pause
+		pause time.Duration // between them
+	}{
+		"silent from the first": {0, 0}, "silent after some": {3, time.Second}, "a byte now and then": {100, 59 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				s := &sink{closed: make(chan struct{})}
+				h, err := webupload.New(webupload.Options{
+					Files: s, PublicURL: "http://x", Now: time.Now, Logger: slog.New(slog.DiscardHandler),
+				})
+				must(t, err)
+				server := &http.Server{Handler: h}
+				near, far := net.Pipe()
+				l := &oneConn{conns: make(chan net.Conn, 1), closed: make(chan struct{})}
+				l.conns <- far
+				served := make(chan error, 1)
+				go func() { served <- server.Serve(l) }()
+				_, err = fmt.Fprintf(near, "PUT /uploads/a HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n")
+				must(t, err)
+				for range tt.bytes {
+					time.Sleep(tt.pause)
+					_, err = near.Write([]byte("x"))
+					must(t, err)
+				}
+				begun := time.Now()
+				resp, err := http.ReadResponse(bufio.NewReader(near), nil)
+				must(t, err)
+				waited := time.Since(begun)
+				body := text(resp)
+				if resp.StatusCode != 503 || !strings.Contains(body, "nothing has come for 1m0s") || waited != time.Minute {
+					t.Errorf("after %v: %d %s", waited, resp.StatusCode, body)
+				}
+				<-s.closed
+				if s.size != int64(tt.bytes) {
+					t.Errorf("%d bytes were kept of %d", s.size, tt.bytes)
+				}
+				must(t, errors.Join(near.Close(), server.Close()))
+				if err = <-served; !errors.Is(err, http.ErrServerClosed) {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
