@@ -85,7 +85,8 @@ type node struct {
 	ffmpeg  *encode.Engine
 	recognition
 
-	access  *access.Service
+	access *access.Service
+	people
 	streams *live.Service
 	assets  *asset.Service
 	uploads *upload.Service
@@ -131,6 +132,9 @@ func serveAll(ctx context.Context, cfg config.Config, log *slog.Logger, out io.W
 	}
 	var g lifecycle.Group
 	if err = n.assemble(ctx, &g); err != nil {
+		return err
+	}
+	if err = n.firstLink(ctx); err != nil {
 		return err
 	}
 	log.InfoContext(ctx, "ready", "node", n.id, "public_url", n.base)
@@ -187,6 +191,7 @@ func (n *node) open(ctx context.Context) (err error) {
 	}
 	n.library = ondemand.NewLibrary(objects{n.blob}, 256<<20)
 	n.access = access.New(access.Options{Store: n.db.Access()})
+	n.sessions = access.NewSessions(access.SessionOptions{Store: n.db.Sessions(), Access: n.access})
 	n.admitViewers()
 	n.usage = usage.New(n.db.Usage())
 	n.countViewers()
@@ -352,6 +357,7 @@ func (n *node) assemble(ctx context.Context, g *lifecycle.Group) error {
 	if err != nil {
 		return err
 	}
+	n.encodersConnect(ln.Addr(), callers.Addr(), publishers != nil)
 	g.Add(&encoderServer{name: "rtmp", ln: ln, server: encoders})
 	if publishers != nil {
 		g.Add(publishers)
@@ -369,6 +375,7 @@ func (n *node) secure(ctx context.Context, g *lifecycle.Group, id *identity, mux
 	if err != nil {
 		return err
 	}
+	n.ingest.RTMPS = n.rtmpsBase(rtmps.Addr())
 	g.Add(&webServer{name: "https", ln: https, cert: id.web(), mux: header.Strict(n.cfg.HSTSMaxAge, mux), log: n.log, drain: n.cfg.ShutdownTimeout})
 	g.Add(id.source)
 	g.Add(&encoderServer{name: "rtmps", ln: rtmps, secure: id.encoders(), server: encoders})
@@ -393,6 +400,7 @@ func (n *node) mux(players http.Handler, p *publishers, uploads http.Handler) ht
 		stats.Handler(stats.Options{Counter: n.counts, Now: clock, Logger: n.log}),
 		n.licences(),
 		n.watchPage(),
+		n.dashboard(),
 	)
 }
 

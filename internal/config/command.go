@@ -30,6 +30,7 @@ const (
 	EnvironmentRename = "environment rename"
 	SetFrameAncestors = "environment frame-ancestors"
 	Audit             = "audit"
+	DashboardLink     = "dashboard link"
 
 	WebhookCreate     = "webhook create"
 	WebhookList       = "webhook list"
@@ -230,6 +231,12 @@ var commands = []command{
 	{name: EnvironmentRename, summary: "rename an environment", text: "Changes the name of an environment.", operands: []string{"ENVIRONMENT-ID", "NAME"}},
 	{name: SetFrameAncestors, summary: "set which sites may embed watch pages", text: "Sets which origins may show the environment's /watch pages in a frame: all (the default), none, or a list such as https://example.com,https://*.example.com. It holds within seconds.", operands: []string{"ORIGINS"}},
 	{name: Audit, summary: "list who changed what", text: "Lists changes over the API and by commands, newest first: when, who, from where, what. It reads the database, whether the service runs or not."},
+	{
+		name: DashboardLink, summary: "make a link that sets the password of the dashboard",
+		text: "Prints a link to the dashboard of the service, on which its password is set, for the first time or again; " +
+			"that ends all sessions of the old one. The link works once, within an hour. It is made in the database, " +
+			"whether the service runs or not, and begins with --public-url.",
+	},
 	{name: Upload, summary: "send a file to a running service and make an asset of it", text: "Creates a direct upload, sends the file, going on where a lost connection has broken it off, and prints the IDs of the asset and of its playback ID. It needs an access token, MILLRACE_TOKEN_ID and MILLRACE_TOKEN_SECRET in the environment, and reaches the service at --public-url.", operands: []string{"FILE"}},
 	{name: EventsTail, summary: "print events as they happen", text: "Prints what happens to live streams, assets and everything else, a line for each event, until Ctrl-C. With --json each line is the event as webhooks get it, without stream keys. It reads the database, whether the service runs or not."},
 	{name: WebhookCreate, summary: "have events sent to an address", text: "Has what happens from now on sent to an http or https URL, and prints the secret that deliveries are signed with, which cannot be shown again.", operands: []string{"ADDRESS"}},
