@@ -41,6 +41,8 @@ func actions(stdout, stderr io.Writer) cli.Actions {
 		MasterKey:   cli.MasterKey{Fingerprints: fingerprints, Rotate: rotateMasterKey},
 		Audit:       openAudit,
 		OpenStorage: openStorage,
+
+		DashboardLink: dashboardLink,
 		SpeechEngines: func(cfg config.Config) ([]speech.Engine, error) {
 			all, err := speechEngines(cfg, encode.NewBudget(encode.BudgetOptions{Cores: 1}))
 			if err != nil {

@@ -118,6 +118,7 @@ func TestEveryCommandIsAudited(t *testing.T) {
 	c.reads("drm-configuration list")
 	c.changes("drm_configuration", "drm-configuration set-vendors", encrypts, vendors)
 	c.changes("drm_configuration", "drm-configuration delete", encrypts)
+	c.changes("dashboard_link", "dashboard link")
 	c.changes("master_key", "master-key rotate")
 	c.reads("master-key fingerprint")
 	c.reads("audit")

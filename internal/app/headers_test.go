@@ -29,7 +29,7 @@ func TestHeaders(t *testing.T) {
 		return map[string]string{"closed": "'none'", "some": "https://a.example"}[id]
 	})
 	empty := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
-	h := router(api.New(api.Options{}), playback.New(playback.Options{Source: nobody{}}), empty, empty, empty, empty, empty, page)
+	h := router(api.New(api.Options{}), playback.New(playback.Options{Source: nobody{}}), empty, empty, empty, empty, empty, page, nil)
 	secure := header.Strict(time.Hour, h)
 	const none = "'none'"
 	for _, tt := range []struct {

@@ -3,12 +3,10 @@ package app
 import (
 	"cmp"
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -85,7 +83,8 @@ type node struct {
 	ffmpeg  *encode.Engine
 	recognition
 
-	access  *access.Service
+	access *access.Service
+	people
 	streams *live.Service
 	assets  *asset.Service
 	uploads *upload.Service
@@ -131,6 +130,9 @@ func serveAll(ctx context.Context, cfg config.Config, log *slog.Logger, out io.W
 	}
 	var g lifecycle.Group
 	if err = n.assemble(ctx, &g); err != nil {
+		return err
+	}
+	if err = n.firstLink(ctx); err != nil {
 		return err
 	}
 	log.InfoContext(ctx, "ready", "node", n.id, "public_url", n.base)
@@ -187,6 +189,7 @@ func (n *node) open(ctx context.Context) (err error) {
 	}
 	n.library = ondemand.NewLibrary(objects{n.blob}, 256<<20)
 	n.access = access.New(access.Options{Store: n.db.Access()})
+	n.sessions = access.NewSessions(access.SessionOptions{Store: n.db.Sessions(), Access: n.access})
 	n.admitViewers()
 	n.usage = usage.New(n.db.Usage())
 	n.countViewers()
@@ -357,6 +360,7 @@ func (n *node) assemble(ctx context.Context, g *lifecycle.Group) error {
 	if err != nil {
 		return err
 	}
+	n.encodersConnect(ln.Addr(), callers.Addr(), publishers != nil)
 	g.Add(&encoderServer{name: "rtmp", ln: ln, server: encoders})
 	if publishers != nil {
 		g.Add(publishers)
@@ -374,6 +378,7 @@ func (n *node) secure(ctx context.Context, g *lifecycle.Group, id *identity, mux
 	if err != nil {
 		return err
 	}
+	n.ingest.RTMPS = n.rtmpsBase(rtmps.Addr())
 	g.Add(&webServer{
 		name: "https", ln: https, cert: id.web(), mux: header.Strict(n.cfg.HSTSMaxAge, mux), log: n.log,
 		drain: n.cfg.ShutdownTimeout, unsent: n.budgets.unsent, clients: n.clients(),
@@ -402,6 +407,7 @@ func (n *node) mux(players http.Handler, p *publishers, uploads http.Handler) ht
 		stats.Handler(stats.Options{Counter: n.counts, Now: clock, Logger: n.log}),
 		n.licences(),
 		n.watchPage(),
+		n.dashboard(),
 	)
 }
 
@@ -455,29 +461,6 @@ func fetchers(workers int) int {
 	const each, most = 8, 128
 	return max(workers, min(each*workers, most))
 }
-
-// encoderServer is an RTMP listener as a service.
-type encoderServer struct {
-	name   string
-	ln     net.Listener
-	secure *tls.Config // nil: without TLS
-	server *rtmp.Server
-}
-
-// Name implements lifecycle.Service.
-func (s *encoderServer) Name() string { return s.name }
-
-// Run implements lifecycle.Service.
-func (s *encoderServer) Run(ctx context.Context) error { return s.server.Serve(ctx, s.ln, s.secure) }
-
-// callerServer is the SRT listener as a service.
-type callerServer struct{ *srt.Server }
-
-// Name implements lifecycle.Service.
-func (callerServer) Name() string { return "srt" }
-
-// Run implements lifecycle.Service.
-func (s callerServer) Run(ctx context.Context) error { return s.Serve(ctx) }
 
 // objects opens stored files for the on-demand library.
 type objects struct{ store blob.Store }

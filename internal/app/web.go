@@ -18,6 +18,7 @@ import (
 	"millrace/internal/socket"
 	"millrace/internal/unsent"
 	"millrace/internal/web/api"
+	"millrace/internal/web/dashboard"
 	"millrace/internal/web/express"
 	"millrace/internal/web/header"
 	"millrace/internal/web/licence"
@@ -27,7 +28,7 @@ import (
 
 // router puts the REST API, playback, direct uploads, pages and, if there is one, WHIP behind one listener. Playback stands at the root. No path leads elsewhere:
 // what http.ServeMux would redirect, after it has cleaned the path or added a slash, is served as it is.
-func router(rest, playback, uploads, whip, ready, counts, licences, page http.Handler) http.Handler {
+func router(rest, playback, uploads, whip, ready, counts, licences, page, people http.Handler) http.Handler {
 	rest = header.Closed(finishing(rest))
 	mux := http.NewServeMux()
 	handle := func(pattern string, h http.Handler) { mux.Handle(pattern, header.Closed(h)) }
@@ -48,7 +49,11 @@ func router(rest, playback, uploads, whip, ready, counts, licences, page http.Ha
 	}
 	handle("GET /healthz", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }))
 	handle("GET /readyz", ready)
-	handle("GET /{$}", http.RedirectHandler("/docs", http.StatusFound))
+	handle("GET /{$}", front(people != nil))
+	if people != nil {
+		handle(dashboard.Path, people)
+		handle(dashboard.Path+"/", people)
+	}
 	mux.Handle("/", playback)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
@@ -59,6 +64,18 @@ func router(rest, playback, uploads, whip, ready, counts, licences, page http.Ha
 		default:
 			playback.ServeHTTP(w, r)
 		}
+	})
+}
+
+// front sends people who come to the root to the dashboard, where there is one, and programs to the API's description.
+func front(people bool) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		to := "/docs"
+		if people && strings.Contains(r.Header.Get("Accept"), "text/html") {
+			to = dashboard.Path
+		}
+		w.Header().Set("Vary", "Accept")
+		http.Redirect(w, r, to, http.StatusFound)
 	})
 }
 

@@ -62,6 +62,7 @@ var large = map[string]string{
 	"internal/media/ingest/srt.conn":         "one connection",
 	"internal/media/ingest/whip.session":     "one connection",
 	"internal/web/express.conn":              "one connection",
+	"internal/web/dashboard.server":          "a method for each page and each form",
 	"internal/web/api.Options":               "a service for each noun",
 	"internal/web/api.server":                "a method for each operation of the API",
 	"internal/storage/blob.folder":           "a store with what makes it durable",

@@ -31,6 +31,7 @@ const (
 	EnvironmentRename = "environment rename"
 	SetFrameAncestors = "environment frame-ancestors"
 	Audit             = "audit"
+	DashboardLink     = "dashboard link"
 
 	WebhookCreate     = "webhook create"
 	WebhookList       = "webhook list"
@@ -253,6 +254,12 @@ var commands = []command{
 	{name: EnvironmentRename, summary: "rename an environment", text: "Changes the name of an environment.", operands: []string{"ENVIRONMENT-ID", "NAME"}},
 	{name: SetFrameAncestors, summary: "set which sites may embed watch pages", text: "Sets which origins may show the environment's /watch pages in a frame: all (the default), none, or a list such as https://example.com,https://*.example.com. It holds within seconds.", operands: []string{"ORIGINS"}},
 	{name: Audit, summary: "list who changed what", text: "Lists changes over the API and by commands, newest first: when, who, from where, what. It reads the database, whether the service runs or not."},
+	{
+		name: DashboardLink, summary: "make a link that sets the password of the dashboard",
+		text: "Prints a link to the dashboard of the service, on which its password is set, for the first time or again; " +
+			"that ends all sessions of the old one. The link works once, within an hour. It is made in the database, " +
+			"whether the service runs or not, and begins with --public-url.",
+	},
 	{
 		name: Upload, summary: "send files to a running service and make assets of them", operands: []string{"FILE…"},
 		text: "Creates a direct upload for each file, sends one after the other, and prints the IDs of each asset and of its " +

@@ -143,6 +143,7 @@ type Config struct {
 	APIRateToken             int            // requests per second; 0: any number
 	APIRateAddress           int            // likewise
 	LicenceRateAddress       int            // likewise
+	Dashboard                bool           // /dashboard is served
 	HSTSMaxAge               time.Duration  // 0: none
 	TrustedProxies           []netip.Prefix // nil: loopback and private networks
 

@@ -333,6 +333,12 @@ func oneOf(words ...string) func(string) (string, error) {
 	}
 }
 
+// onOff reads a switch.
+func onOff(s string) (bool, error) {
+	word, err := oneOf("on", "off")(s)
+	return word == "on", err
+}
+
 func applyLevel(c *Config, s string) error {
 	word, err := oneOf("debug", "info", "warn", "error")(s)
 	if err != nil {

@@ -236,6 +236,11 @@ var settings = []Setting{
 		apply: into(number(0, 1_000_000), func(c *Config) *int { return &c.LicenceRateAddress }),
 	},
 	{
+		Name: "dashboard", Kind: KindChoice, Default: "on",
+		Help:  "Whether there are pages for people under /dashboard: on or off.",
+		apply: into(onOff, func(c *Config) *bool { return &c.Dashboard }),
+	},
+	{
 		Name: "trusted-proxies", Kind: KindPrefixes, Absent: "loopback and private networks",
 		Help: "Networks of reverse proxies that are believed who asks, by X-Forwarded-For, Forwarded or the PROXY " +
 			"protocol (HTTP and RTMP): for limits, viewer counts, logs and the audit log. Or none.",

@@ -160,6 +160,23 @@ func (p *Page) Eval(t testing.TB, code string, value any) {
 	}
 }
 
+// Await evaluates JavaScript until it is true; a page that is just being left for another one is not yet. The test
+// fails when that takes longer than limit; what names the wish.
+func (p *Page) Await(t testing.TB, what, code string, limit time.Duration) {
+	t.Helper()
+	for end := time.Now().Add(limit); ; pause(100 * time.Millisecond) {
+		var yes bool
+		err := p.b.do(command{Do: "eval", Page: p.id, Code: "Boolean(" + code + ")"}, &yes)
+		if yes {
+			return
+		}
+		if time.Now().After(end) {
+			p.Screenshot(t, "await-"+what)
+			t.Fatalf("%s: not within %v (%v)\nlog: %+v", what, limit, err, p.Log(t))
+		}
+	}
+}
+
 // Select picks an entry of one of the page's menus by its text: Select(t, "#audio", "Deutsch").
 func (p *Page) Select(t testing.TB, selector, label string) {
 	t.Helper()

@@ -47,6 +47,8 @@ type Actions struct {
 	DRM func(ctx context.Context, cfg config.Config, e id.Environment) (configurations DRMConfigurations, closeDB func() error, err error)
 	// MasterKey is what can be done with the master key of the configured database.
 	MasterKey MasterKey
+	// DashboardLink makes a link to the dashboard in the configured database.
+	DashboardLink func(ctx context.Context, cfg config.Config) (url string, err error)
 	// OpenStorage opens a storage as Serve would, but at the given URL.
 	OpenStorage func(ctx context.Context, cfg config.Config, url config.Secret) (blob.Store, error)
 }
@@ -140,6 +142,8 @@ func run(
 		err = rotateMasterKey(ctx, cfg, c.NewKeyFile, stdout, a.MasterKey)
 	case config.TokenSign:
 		err = signToken(c.Sign, time.Now(), os.ReadFile, stdout)
+	case config.DashboardLink:
+		err = dashboardLink(ctx, cfg, stdout, a)
 	case config.Upload:
 		err = upload(ctx, c, cfg, environ, stdout, stderr)
 	case config.EventsTail:

@@ -284,3 +284,27 @@ func TestDemoNeedsFFmpeg(t *testing.T) {
 		t.Errorf("got %+v", o)
 	}
 }
+
+// TestDashboardLink: the command prints the link and nothing else, unless the dashboard is off.
+func TestDashboardLink(t *testing.T) {
+	t.Parallel()
+	const link = "http://localhost:8080/dashboard/link/secret"
+	a := Actions{DashboardLink: func(context.Context, config.Config) (string, error) { return link, nil }}
+	for name, tt := range map[string]struct {
+		args     []string
+		code     int
+		out, err string
+	}{
+		"on":  {[]string{"dashboard", "link"}, config.ExitOK, link + "\n", ""},
+		"off": {[]string{"dashboard", "link", "--dashboard=off"}, config.ExitFailed, "", "the dashboard is off"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var out, errs bytes.Buffer
+			code := Run(t.Context(), tt.args, nil, &out, &errs, a)
+			if code != tt.code || out.String() != tt.out || !strings.Contains(errs.String(), tt.err) {
+				t.Errorf("exit code %d, %q, %q", code, out.String(), errs.String())
+			}
+		})
+	}
+}

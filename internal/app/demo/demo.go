@@ -143,6 +143,14 @@ func (s *stage) serve(ctx context.Context) error {
 	s.say("\nMillrace is running. Its data is in %s (%s).\n\n", dir, fate)
 	s.say("  API         %s/video/v1, described at %s/docs\n", s.base, s.base)
 	s.say("  token ID    %s\n  secret      %s\n\n", s.o.tokenID, s.o.tokenSecret.Reveal())
+	if !s.o.Config.Dashboard {
+		return nil
+	}
+	link, err := dashboardLink(ctx, s.o, dir, s.service.http)
+	if err != nil {
+		return err
+	}
+	s.say("  dashboard   %s\n              sets its password; the link works once, within an hour\n\n", link)
 	return nil
 }
 

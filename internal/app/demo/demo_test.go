@@ -68,10 +68,14 @@ func TestDemo(t *testing.T) {
 		"token ID ", "RTMP        rtmp://127.0.0.1:", "/app/secretkey\n", "/watch/play\n", "/play.m3u8\n", "✓ playing", "✓ the encoder has ended",
 		"✓ the recording is ready: 9.5 s, asset asset", "✓ subtitles “English” and audio track “Commentary”", "watch the recording  http://127.0.0.1:",
 		"! serve: something odd: at night\n", "removed at the end", "Stopping.",
+		"  dashboard   http://fake/dashboard/link/secret",
 	} {
 		if !strings.Contains(said, want) {
 			t.Errorf("no %q in\n%s", want, said)
 		}
+	}
+	if n := strings.Count(said, "! serve:"); n != 1 || strings.Contains(said, "/link/other") {
+		t.Errorf("%d lines of serve, want the warning alone:\n%s", n, said)
 	}
 	_, rest, _ := strings.Cut(said, "Its data is in ")
 	dir, _, _ := strings.Cut(rest, " ")

@@ -23,6 +23,10 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == "serve" {
 		os.Exit(fakeServe(os.Args[2:]))
 	}
+	if len(os.Args) > 2 && os.Args[1] == "dashboard" {
+		fmt.Fprintln(os.Stdout, "http://fake/dashboard/link/secret", strings.Join(os.Args[3:], " "))
+		os.Exit(0)
+	}
 	if len(os.Args) > 1 && os.Args[1] == "-hide_banner" {
 		os.Exit(fakeFFmpeg(os.Args[2:]))
 	}
@@ -110,6 +114,7 @@ func fakeServe(args []string) int {
 	fmt.Fprintln(os.Stdout, `{"level":"WARN","msg":"something odd","error":"at night","n":1}`)
 	fmt.Fprintf(os.Stdout, "{\"level\":\"INFO\",\"msg\":\"listening\",\"what\":\"rtmp\",\"addr\":%q}\n", rtmp.Addr())
 	fmt.Fprintf(os.Stdout, "{\"level\":\"INFO\",\"msg\":\"listening\",\"what\":\"http\",\"addr\":%q}\n", l.Addr())
+	fmt.Fprint(os.Stdout, "\nDashboard: http://fake/dashboard/link/other\n\n")
 	if strings.HasSuffix(dir, "dying") {
 		fmt.Fprintln(os.Stderr, "panic: dying")
 		return 2

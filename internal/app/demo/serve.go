@@ -1,6 +1,7 @@
 package demo
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -69,6 +70,20 @@ func startService(ctx context.Context, o Options, args []string, out io.Writer) 
 	return nil, err
 }
 
+// dashboardLink has the program make a link to the dashboard in the database of the service that listens on httpAddr.
+func dashboardLink(ctx context.Context, o Options, dir, httpAddr string) (string, error) {
+	args := append([]string{"dashboard", "link"}, o.Flags...)
+	args = append(args, "--data-dir="+dir, "--http-addr="+httpAddr)
+	var said bytes.Buffer
+	cmd := exec.CommandContext(ctx, o.Binary, args...) //nolint:gosec // our own program
+	cmd.Stderr = &said
+	out, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("make link to the dashboard: %w\n%s", err, said.String())
+	}
+	return strings.TrimSpace(string(out)), nil
+}
+
 // watcher reads the service's log.
 type watcher struct {
 	out   io.Writer
@@ -86,6 +101,9 @@ func (w *watcher) line(text string) {
 		Addr    string `json:"addr"`
 		Error   string `json:"error"`
 		Warning string `json:"warning"`
+	}
+	if text == "" || strings.Contains(text, "/dashboard/link/") { // the demo shows a link of its own
+		return
 	}
 	if json.Unmarshal([]byte(text), &entry) != nil {
 		entry.Level, entry.Msg = "ERROR", text // a panic, or what was said before the log was there

@@ -15,6 +15,7 @@ import (
 const (
 	AccessToken = "access_token"
 	CommandLine = "command_line"
+	Dashboard   = "dashboard" // its owner; who signed in by an access token is that token
 )
 
 // Entry is one change.
@@ -31,7 +32,7 @@ type Entry struct {
 
 // Actor is who made the change.
 type Actor struct {
-	Type string // AccessToken, CommandLine
+	Type string // AccessToken, CommandLine, Dashboard
 	ID   string // of the token; empty for a command
 	Name string // of the token; the system's user for a command
 }

@@ -30,7 +30,7 @@ type AuditEntry struct {
 
 // AuditActor is who made a change.
 type AuditActor struct {
-	Type string `json:"type" enum:"access_token,command_line"`
+	Type string `json:"type" enum:"access_token,command_line,dashboard"`
 	ID   string `json:"id,omitempty" doc:"ID of the access token."`
 	Name string `json:"name,omitempty" doc:"Name of the access token, or the system's user who gave the command."`
 }

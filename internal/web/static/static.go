@@ -69,6 +69,15 @@ func newAsset(b []byte, contentType string) Asset {
 
 func (a Asset) version() string { return strings.Trim(a.etag, `"`) }
 
+// Address is the name of an asset in an address that changes with the content; it panics when there is none.
+func (as Assets) Address(name string) string {
+	a, ok := as[name]
+	if !ok {
+		panic("static: no such asset: " + name)
+	}
+	return name + "?v=" + a.version()
+}
+
 // Serve responds with one of the assets by its name.
 func (as Assets) Serve(w http.ResponseWriter, r *http.Request, name string) {
 	a, ok := as[name]

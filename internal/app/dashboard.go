@@ -1,0 +1,89 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"millrace/internal/config"
+	"millrace/internal/control/access"
+	"millrace/internal/web/dashboard"
+)
+
+// people is what the dashboard stands on.
+type people struct {
+	sessions *access.Sessions
+	ingest   dashboard.Ingest // complete once everything listens
+}
+
+// dashboard has the pages for people; nil: they are switched off.
+func (n *node) dashboard() http.Handler {
+	if !n.cfg.Dashboard {
+		return nil
+	}
+	return dashboard.Handler(dashboard.Options{
+		Sessions: n.sessions, Live: n.streams, Assets: n.assets, Health: n.live, Events: n.db, Clients: n.clients(),
+		Ingest:    &n.ingest,
+		PublicURL: n.base, Now: clock, Logger: n.log,
+	})
+}
+
+// encodersConnect says where encoders reach the service. Behind public-url they do so at its host, on the ports that
+// are listened on.
+func (n *node) encodersConnect(rtmp, srt net.Addr, whip bool) {
+	n.ingest.RTMP = strings.TrimSuffix(n.cfg.RTMPBase(rtmp.String()).String(), "/")
+	n.ingest.SRT = n.atPublicHost(srt)
+	if whip {
+		n.ingest.WHIP = n.base + "/whip"
+	}
+}
+
+func (n *node) rtmpsBase(addr net.Addr) string {
+	return (&url.URL{Scheme: "rtmps", Host: n.atPublicHost(addr), Path: "/app"}).String()
+}
+
+// atPublicHost is the public host with the port of an address.
+func (n *node) atPublicHost(addr net.Addr) string {
+	_, port, err := net.SplitHostPort(addr.String())
+	base, bad := url.Parse(n.base)
+	if err != nil || bad != nil {
+		return addr.String()
+	}
+	return net.JoinHostPort(base.Hostname(), port)
+}
+
+// firstLink shows a link that sets the password of the dashboard, as long as none is set.
+func (n *node) firstLink(ctx context.Context) error {
+	if !n.cfg.Dashboard {
+		return nil
+	}
+	has, err := n.sessions.HasPassword(ctx)
+	if err != nil || has {
+		return err
+	}
+	secret, err := n.sessions.CreateLink(ctx, clock())
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(n.out, "\nDashboard (the link sets its password; it works once, within an hour): %s\n\n",
+		dashboard.LinkURL(n.base, secret))
+	return nil
+}
+
+// dashboardLink makes a link to the dashboard in the configured database, whether the service runs or not.
+func dashboardLink(ctx context.Context, cfg config.Config) (link string, err error) {
+	d, err := openDatabase(ctx, cfg, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, d.Close()) }()
+	tokens := access.New(access.Options{Store: d.Access()})
+	secret, err := access.NewSessions(access.SessionOptions{Store: d.Sessions(), Access: tokens}).CreateLink(ctx, clock())
+	base := strings.TrimSuffix(cfg.PublicBase(cfg.HTTPAddr).String(), "/")
+	return dashboard.LinkURL(base, secret), err
+}

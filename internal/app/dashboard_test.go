@@ -1,0 +1,73 @@
+package app
+
+import (
+	"net/http"
+	"net/url"
+	"regexp"
+	"testing"
+
+	"millrace/internal/web/api"
+	"millrace/internal/web/static/statictest"
+)
+
+// TestFront: people who come to the root find the dashboard, where there is one, and programs the API's description.
+func TestFront(t *testing.T) {
+	t.Parallel()
+	empty := http.NotFoundHandler()
+	for name, tt := range map[string]struct {
+		people       http.Handler
+		accept, want string
+	}{
+		"browser": {http.NotFoundHandler(), "text/html,application/xhtml+xml", "/dashboard"},
+		"program": {http.NotFoundHandler(), "*/*", "/docs"},
+		"off":     {nil, "text/html", "/docs"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := router(api.New(api.Options{}), empty, empty, nil, empty, empty, empty, empty, tt.people)
+			w := statictest.Get(t, h, http.MethodGet, "/", "Accept", tt.accept)
+			if got := w.Header().Get("Location"); w.Code != http.StatusFound || got != tt.want {
+				t.Errorf("%d to %q", w.Code, got)
+			}
+		})
+	}
+}
+
+// TestFirstLink: a link to the dashboard is printed at each start until its password is set, and not when it is off.
+func TestFirstLink(t *testing.T) {
+	t.Parallel()
+	cfg := configuration(t, t.TempDir())
+	printed := regexp.MustCompile(`http://\S+/dashboard/link/\w+`)
+	s := start(t, cfg)
+	first := printed.FindString(s.out.String())
+	s.end()
+	cfg.Dashboard = false
+	s = start(t, cfg)
+	if link := printed.FindString(s.out.String()); link != "" {
+		t.Errorf("it is off, and prints %s", link)
+	}
+	if got := ask(t, client(t, nil), http.MethodGet, "http://"+s.addr("http")+"/dashboard/live", "",
+		nil); got.status != http.StatusNotFound {
+		t.Errorf("it is off, and responds with %d", got.status)
+	}
+	s.end()
+	cfg.Dashboard = true
+	s = start(t, cfg)
+	link := printed.FindString(s.out.String())
+	if first == "" || link == "" || first == link {
+		t.Fatalf("the first start printed %q, the next one %q", first, link)
+	}
+	set := url.Values{"password": {"correct horse battery"}}.Encode()
+	c := client(t, nil)
+	c.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	got := ask(t, c, http.MethodPost, link, set, func(r *http.Request) {
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	})
+	if got.status != http.StatusSeeOther || got.head.Get("Set-Cookie") == "" {
+		t.Errorf("the link responds with %d: %s", got.status, got.body)
+	}
+	s.end()
+	if again := start(t, cfg).out.String(); printed.MatchString(again) {
+		t.Errorf("with a password a start prints %q", again)
+	}
+}

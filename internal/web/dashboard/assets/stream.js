@@ -1,0 +1,68 @@
+// Keeps the page of a live stream as the server has it: an event has all parts, and those that are not as they were are put in their places.
+const box = document.getElementById('stream');
+const say = document.getElementById('link-state');
+const LOST = 5000; // ms after which it is said that the page is not kept up to date
+const AGAIN = 3000; // ms until the next attempt after a refusal
+const HIDDEN = 60000; // ms after which a page that nobody sees lets go
+
+const was = new Map([...box.querySelectorAll('[data-part]')].map((el) => [el.id, look(el)]));
+let source = null;
+let lost = 0;
+let hides = 0;
+let over = false;
+
+// look is what a part shows, without the air time, which goes on here.
+function look(el) {
+  const copy = el.cloneNode(true);
+  for (const up of copy.querySelectorAll('[data-up]')) up.textContent = '';
+  return copy.outerHTML;
+}
+
+function put(html) {
+  const page = new DOMParser().parseFromString(html, 'text/html');
+  for (const part of page.querySelectorAll('[data-part]')) {
+    const now = document.getElementById(part.id);
+    const shown = look(part);
+    if (!now || was.get(part.id) === shown) continue;
+    was.set(part.id, shown);
+    if (part.dataset.key && part.dataset.key === now.dataset.key) continue; // the player plays on
+    const focused = now.contains(document.activeElement) ? document.activeElement.id : '';
+    now.replaceWith(document.importNode(part, true));
+    if (focused) document.getElementById(focused)?.focus();
+  }
+  document.dispatchEvent(new Event('millrace:parts'));
+}
+
+function tell(kind, text) {
+  say.hidden = false;
+  say.className = 'state ' + kind;
+  if (say.textContent !== text) say.textContent = text;
+}
+
+function follow() {
+  source?.close();
+  source = new EventSource(box.dataset.follow);
+  source.addEventListener('open', () => { clearTimeout(lost); lost = 0; tell('ok', 'Kept up to date'); });
+  source.addEventListener('page', (e) => put(e.data));
+  source.addEventListener('over', (e) => {
+    over = true;
+    source.close();
+    if (e.data === 'deleted') location.href = '/dashboard/live';
+    else location.reload(); // it leads to the sign-in
+  });
+  source.addEventListener('error', () => {
+    if (over) return;
+    const since = new Date().toLocaleTimeString('en-GB', { hour: '2-digit', minute: '2-digit' });
+    lost ||= setTimeout(() => tell('warn', 'Not live since ' + since + ', trying again'), LOST);
+    if (source.readyState === EventSource.CLOSED) setTimeout(() => { if (!over && source.readyState === EventSource.CLOSED) follow(); }, AGAIN);
+  });
+}
+
+document.addEventListener('visibilitychange', () => {
+  clearTimeout(hides);
+  if (document.hidden) hides = setTimeout(() => source.close(), HIDDEN);
+  else if (!over && source.readyState === EventSource.CLOSED) follow();
+});
+addEventListener('pagehide', () => source?.close());
+addEventListener('pageshow', (e) => { if (e.persisted && !over) follow(); });
+follow();

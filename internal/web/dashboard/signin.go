@@ -1,0 +1,324 @@
+package dashboard
+
+import (
+	"context"
+	"errors"
+	"math"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"millrace/internal/clientaddr"
+	"millrace/internal/control/access"
+	"millrace/internal/control/audit"
+	"millrace/internal/control/event"
+	"millrace/internal/fault"
+	"millrace/internal/id"
+)
+
+const (
+	signInPath = Path + "/sign-in"
+	linkPath   = Path + "/link/"
+	maxSecret  = 1024 // bytes of what is typed
+)
+
+// LinkURL is the address of a link that sets the password.
+func LinkURL(public, secret string) string { return public + linkPath + secret }
+
+func (s *server) routeSignIn(mux *http.ServeMux) {
+	mux.HandleFunc("GET "+signInPath, s.showSignIn)
+	mux.HandleFunc("POST "+signInPath, s.signIn)
+	mux.HandleFunc("GET "+linkPath+"{secret}", s.showLink)
+	mux.HandleFunc("POST "+linkPath+"{secret}", s.setPassword)
+	mux.Handle("POST "+Path+"/sign-out", s.person("sign-out", anything, s.signOut))
+}
+
+// cookieName is that of the session. Browsers take __Host- only with Secure, for the whole host, from the host itself
+// (RFC 6265bis).
+func (s *server) cookieName(r *http.Request) string {
+	if s.overTLS(r) {
+		return "__Host-millrace"
+	}
+	return "millrace"
+}
+
+func (s *server) setCookie(w http.ResponseWriter, r *http.Request, value string) {
+	c := &http.Cookie{ //nolint:gosec // over plain HTTP browsers take no Secure cookie
+		Name: s.cookieName(r), Value: value, Path: "/", MaxAge: int(access.SessionLife.Seconds()),
+		HttpOnly: true, Secure: s.overTLS(r), SameSite: http.SameSiteLaxMode,
+	}
+	if value == "" {
+		c.MaxAge = -1
+	}
+	http.SetCookie(w, c)
+}
+
+// What a page needs. The owner has it always.
+const (
+	anything = ""
+	reads    = access.VideoRead
+	writes   = access.VideoWrite
+)
+
+// who is whose request it is.
+func (s *server) who(r *http.Request) (access.Person, error) {
+	c, err := r.Cookie(s.cookieName(r))
+	if err != nil || len(c.Value) > maxSecret {
+		return access.Person{}, fault.New(fault.Unauthorized, "nobody is signed in")
+	}
+	return s.Sessions.Person(r.Context(), c.Value, s.Now())
+}
+
+// person lets somebody who is signed in and has a permission have a page. Changes are made in the name of an
+// operation, which the audit log has.
+func (s *server) person(
+	operation, permission string, h func(w http.ResponseWriter, r *http.Request, p access.Person),
+) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		p, err := s.who(r)
+		if fault.Is(err, fault.Unauthorized) {
+			s.askToSignIn(w, r)
+			return
+		}
+		if err != nil {
+			s.fail(w, r, p, err)
+			return
+		}
+		if permission != anything && !p.Permits(permission) {
+			s.render(w, r, p, http.StatusForbidden, "refused", refusal{
+				"You may not do this", "The access token that you signed in with lacks the permission " +
+					permission + ".",
+			})
+			return
+		}
+		if r.Method != http.MethodGet {
+			r = r.WithContext(s.audited(r, operation, actorOf(p), p.Environment.ID))
+		}
+		h(w, r, p)
+	})
+}
+
+func actorOf(p access.Person) audit.Actor {
+	if p.Session.Token == "" {
+		return owner
+	}
+	return audit.Actor{Type: audit.AccessToken, ID: string(p.Token.ID), Name: p.Token.Name}
+}
+
+var owner = audit.Actor{Type: audit.Dashboard, Name: "owner"} //nolint:gochecknoglobals // constant
+
+// audited has changes say in the audit log and in their events where they come from.
+func (s *server) audited(r *http.Request, operation string, a audit.Actor, env id.Environment) context.Context {
+	request := id.NewUUID()
+	e := audit.Entry{
+		At: s.Now(), Environment: env, Operation: operation, Actor: a, Address: s.address(r),
+		RequestID: request,
+	}
+	if stream := r.PathValue("id"); stream != "" {
+		e.Resource = audit.Resource{Type: "live_stream", ID: stream}
+	}
+	return event.WithRequest(audit.With(r.Context(), e), request)
+}
+
+func (s *server) address(r *http.Request) string {
+	if a := s.Clients.Of(r); a.IsValid() {
+		return a.String()
+	}
+	return ""
+}
+
+// askToSignIn leads to the sign-in, and from there back to the page that was asked for.
+func (s *server) askToSignIn(w http.ResponseWriter, r *http.Request) {
+	if wantsJSON(r) || wantsStream(r) {
+		http.Error(w, "sign in first", http.StatusUnauthorized)
+		return
+	}
+	to := signInPath
+	if r.Method == http.MethodGet && r.URL.Path != livePath {
+		to += "?to=" + url.QueryEscape(r.URL.RequestURI())
+	}
+	http.Redirect(w, r, to, http.StatusSeeOther)
+}
+
+func wantsJSON(r *http.Request) bool { return r.Header.Get("Accept") == "application/json" }
+
+// door is the page for those who are not signed in.
+type door struct {
+	First     bool   // the password is set by a link
+	ByToken   bool   // the token's form is open
+	NoToken   bool   // it is not offered
+	To        string // where to go afterwards
+	Host      string
+	Action    string
+	Problem   string // what is wrong, above the form
+	Bad       string // what is wrong with the new password
+	TokenID   string
+	NoOwner   bool // no password is set yet
+	MinLength int
+}
+
+func (s *server) door(r *http.Request) door {
+	return door{Host: r.Host, To: r.FormValue("to"), Action: signInPath, MinLength: access.MinPassword}
+}
+
+func (s *server) showSignIn(w http.ResponseWriter, r *http.Request) {
+	if _, err := s.who(r); err == nil {
+		http.Redirect(w, r, local(r.FormValue("to")), http.StatusSeeOther) //nolint:gosec // local sees to it
+		return
+	}
+	s.renderSignIn(w, r, http.StatusOK, s.door(r))
+}
+
+func (s *server) renderSignIn(w http.ResponseWriter, r *http.Request, status int, d door) {
+	has, err := s.Sessions.HasPassword(r.Context())
+	if err != nil {
+		s.fail(w, r, access.Person{}, err)
+		return
+	}
+	d.NoOwner = !has
+	s.render(w, r, access.Person{}, status, "door", d)
+}
+
+// signIn begins a session by the password or an access token.
+func (s *server) signIn(w http.ResponseWriter, r *http.Request) {
+	d := s.door(r)
+	from := s.Clients.Of(r)
+	d.TokenID, d.ByToken = cut(r.PostFormValue("token_id")), r.PostFormValue("by") == "token"
+	var cookie string
+	var err error
+	if d.ByToken {
+		actor := audit.Actor{Type: audit.AccessToken, ID: d.TokenID}
+		cookie, err = s.Sessions.SignInByToken(s.audited(r, "sign-in", actor, ""), access.Credentials{
+			Token: id.Token(d.TokenID), Secret: cut(r.PostFormValue("secret")), From: clientaddr.Network(from),
+		}, s.address(r), s.Now())
+	} else {
+		ctx := s.audited(r, "sign-in", owner, "")
+		cookie, err = s.Sessions.SignIn(ctx, cut(r.PostFormValue("password")), clientaddr.Network(from), s.address(r),
+			s.Now())
+	}
+	if err == nil {
+		s.setCookie(w, r, cookie)
+		http.Redirect(w, r, local(d.To), http.StatusSeeOther)
+		return
+	}
+	status, known := doorStatus(err)
+	if !known {
+		s.fail(w, r, access.Person{}, err)
+		return
+	}
+	if d.Problem = sentence(err); d.ByToken && fault.Is(err, fault.Unauthorized) {
+		d.Problem = "This token ID and secret do not belong together, or the token was revoked or has expired."
+	}
+	if status == http.StatusTooManyRequests {
+		w.Header().Set("Retry-After", strconv.Itoa(max(1, int(math.Ceil(fault.RetryAfter(err).Seconds())))))
+	}
+	s.renderSignIn(w, r, status, d)
+}
+
+// cut bounds what is typed; nothing that long is right.
+func cut(text string) string {
+	text = strings.ToValidUTF8(text, "\uFFFD")
+	return text[:min(len(text), maxSecret)]
+}
+
+// doorStatus is the status of a sign-in that is refused.
+func doorStatus(err error) (status int, known bool) {
+	switch fault.KindOf(err) {
+	case fault.Unauthorized:
+		return http.StatusUnauthorized, true
+	case fault.Denied:
+		return http.StatusForbidden, true
+	case fault.TooMany:
+		return http.StatusTooManyRequests, true
+	case fault.Invalid, fault.NotReady, fault.Conflict:
+		return http.StatusBadRequest, true
+	case fault.NotFound:
+		return http.StatusNotFound, true
+	case fault.Internal, fault.TooLarge, fault.Unavailable:
+	}
+	return 0, false
+}
+
+func (s *server) showLink(w http.ResponseWriter, r *http.Request) {
+	d := s.linkDoor(r)
+	if err := s.Sessions.CheckLink(r.Context(), r.PathValue("secret"), s.Now()); err != nil {
+		s.refuseLink(w, r, err)
+		return
+	}
+	s.render(w, r, access.Person{}, http.StatusOK, "door", d)
+}
+
+func (s *server) linkDoor(r *http.Request) door {
+	d := s.door(r)
+	d.First, d.Action = true, linkPath+r.PathValue("secret")
+	return d
+}
+
+func (s *server) refuseLink(w http.ResponseWriter, r *http.Request, err error) {
+	if !fault.Is(err, fault.NotFound) {
+		s.fail(w, r, access.Person{}, err)
+		return
+	}
+	s.render(w, r, access.Person{}, http.StatusNotFound, "refused", refusal{
+		"This link does not work any more", "It was used already, or it is older than an hour. " +
+			"Whoever runs the machine makes a new one with: millrace dashboard link",
+	})
+}
+
+// setPassword uses a link up and signs in.
+func (s *server) setPassword(w http.ResponseWriter, r *http.Request) {
+	ctx := s.audited(r, "set-dashboard-password", owner, "")
+	password := r.PostFormValue("password")
+	cookie, err := s.Sessions.SetPassword(ctx, r.PathValue("secret"), password, s.address(r), s.Now())
+	switch {
+	case err == nil:
+		s.setCookie(w, r, cookie)
+		http.Redirect(w, r, livePath, http.StatusSeeOther)
+	case fault.Is(err, fault.Invalid), fault.Is(err, fault.TooMany):
+		d := s.linkDoor(r)
+		d.Bad = sentence(err)
+		status, _ := doorStatus(err)
+		s.render(w, r, access.Person{}, status, "door", d)
+	default:
+		s.refuseLink(w, r, err)
+	}
+}
+
+// signOut ends this session, or all of the person.
+func (s *server) signOut(w http.ResponseWriter, r *http.Request, p access.Person) {
+	if err := s.Sessions.SignOut(r.Context(), p.Session, r.PostFormValue("everywhere") != ""); err != nil {
+		s.fail(w, r, p, err)
+		return
+	}
+	s.setCookie(w, r, "")
+	http.Redirect(w, r, signInPath, http.StatusSeeOther)
+}
+
+// sentence is what a person is told of an error.
+func sentence(err error) string {
+	m := fault.Messages(err)
+	if len(m) == 0 {
+		return "Something went wrong. The log of the service says what."
+	}
+	text := strings.Join(m, ". ")
+	return strings.ToUpper(text[:1]) + text[1:]
+}
+
+// gone reports whether a request ended because its client left.
+func gone(r *http.Request, err error) bool {
+	return r.Context().Err() != nil && errors.Is(err, r.Context().Err())
+}
+
+// clock is how long something has gone on: h:mm:ss.
+func clock(d time.Duration) string {
+	sec := max(0, int(d.Seconds()))
+	two := func(n int) string {
+		if n < 10 {
+			return "0" + strconv.Itoa(n)
+		}
+		return strconv.Itoa(n)
+	}
+	return strconv.Itoa(sec/3600) + ":" + two(sec/60%60) + ":" + two(sec%60)
+}

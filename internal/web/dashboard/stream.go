@@ -1,0 +1,275 @@
+package dashboard
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"millrace/internal/control/access"
+	"millrace/internal/control/asset"
+	"millrace/internal/control/live"
+	"millrace/internal/id"
+)
+
+const maxRecordings = 20 // that the page of a live stream shows
+
+// streamPage is the page of a live stream.
+type streamPage struct {
+	stream
+
+	Base       string // of addresses for viewers
+	Recordings []recording
+	More       bool // there are older ones
+	Connect    connect
+	Key        string // it was asked for without a script
+	Passphrase string
+	Follow     string // the address of the events that change the page
+}
+
+// recording is a broadcast that was recorded.
+type recording struct {
+	asset.Asset
+
+	Now time.Time
+}
+
+// Title is its own, or when it began.
+func (a recording) Title() string { return strings.TrimSpace(a.Options.Meta.Title) }
+
+// Public is the playback ID that everybody may use.
+func (a recording) Public() id.Playback { return public(a.PlaybackIDs) }
+
+// Long is how long it is.
+func (a recording) Long() time.Duration {
+	return time.Duration(a.Facts.Duration * float64(time.Second))
+}
+
+// Poster is the address of its picture; empty: there is none to show.
+func (a recording) Poster() string {
+	if p := a.Public(); p != "" && a.Status == asset.Ready && a.Facts.HasVideo && !a.IsLive {
+		return "/" + string(p) + "/thumbnail.webp?width=320"
+	}
+	return ""
+}
+
+// Growing, Ready and Failed are its states in words.
+func (a recording) Growing() bool { return a.IsLive }
+func (a recording) Ready() bool   { return !a.IsLive && a.Status == asset.Ready }
+func (a recording) Failed() bool  { return a.Status == asset.Errored }
+
+func (s *server) showStream(w http.ResponseWriter, r *http.Request, p access.Person) {
+	v, err := s.streamPage(r.Context(), p, id.LiveStream(r.PathValue("id")))
+	if err != nil {
+		s.fail(w, r, p, err)
+		return
+	}
+	s.render(w, r, p, http.StatusOK, "stream", v)
+}
+
+// streamPage reads all that the page shows.
+func (s *server) streamPage(ctx context.Context, p access.Person, stream id.LiveStream) (streamPage, error) {
+	row, err := s.Live.Get(ctx, p.Environment.ID, stream)
+	if err != nil {
+		return streamPage{}, err
+	}
+	q := asset.ListQuery{LiveStream: stream, Page: 1, Limit: maxRecordings}
+	found, more, err := s.Assets.List(ctx, p.Environment.ID, q)
+	if err != nil {
+		return streamPage{}, err
+	}
+	v := streamPage{stream: s.stream(row), Base: s.PublicURL, Connect: s.connect()}
+	v.More = more != "" || len(found) == maxRecordings
+	for _, a := range found {
+		v.Recordings = append(v.Recordings, recording{a, v.Now})
+	}
+	v.Follow = v.Address() + "/follow"
+	return v, nil
+}
+
+// showKey gives the secrets that encoders need, to a script as JSON, else on the page. The audit log has it.
+func (s *server) showKey(w http.ResponseWriter, r *http.Request, p access.Person) {
+	v, err := s.streamPage(r.Context(), p, id.LiveStream(r.PathValue("id")))
+	if err == nil {
+		err = s.Sessions.NoteShown(r.Context(), p.Environment.ID, "live_stream", string(v.ID))
+	}
+	if err != nil {
+		s.fail(w, r, p, err)
+		return
+	}
+	if !wantsJSON(r) {
+		v.Key, v.Passphrase = v.StreamKey, v.SRTPassphrase
+		s.render(w, r, p, http.StatusOK, "stream", v)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	secrets := map[string]string{"key": v.StreamKey, "passphrase": v.SRTPassphrase}
+	_ = json.NewEncoder(w).Encode(secrets) // who has gone needs none
+}
+
+// act is something that is done to a live stream, and what a person is asked before.
+type act struct {
+	operation        string
+	Title, Yes, No   string // of the question; without a title none is asked
+	Class            string // of the button
+	Typed            bool   // while it is on air its name has to be typed
+	do               func(l live.API, ctx context.Context, e id.Environment, s id.LiveStream, now time.Time) error
+	leave            bool // the stream has no page afterwards
+	IdleText, OnText string
+}
+
+var acts = map[string]act{ //nolint:gochecknoglobals // a table
+	"end": {
+		operation: "complete-live-stream", Title: "End the broadcast?", Yes: "End it", No: "Go on", Class: "air",
+		do: live.API.Complete,
+		OnText: "Viewers see the end. The recording is ready at once. An encoder that goes on sending is cut " +
+			"off; if it connects again, a new recording begins.",
+		IdleText: "There is no broadcast to end at the moment.",
+	},
+	"disable": {
+		operation: "disable-live-stream", Title: "Disable this live stream?", Yes: "Disable it", No: "Keep it on",
+		Class: "harm", do: live.API.Disable,
+		OnText: "It is on air: viewers lose the picture, and the encoder is cut off. Encoders are refused " +
+			"until you enable it again. Its recordings stay.",
+		IdleText: "Encoders are refused until you enable it again. Its key, its links and its recordings stay.",
+	},
+	"enable": {operation: "enable-live-stream", do: live.API.Enable},
+	"delete": {
+		operation: "delete-live-stream", Title: "Delete this live stream?", Yes: "Delete", No: "Keep it",
+		Class: "harm", Typed: true, do: live.API.Delete,
+		leave: true,
+		OnText: "It is on air: viewers lose the picture. Its key and its links stop working at once, and " +
+			"cannot be brought back. Its recordings stay.",
+		IdleText: "Its key and its links stop working at once, and cannot be brought back. Its recordings stay.",
+	},
+	"new-key": {
+		operation: "reset-stream-key", Title: "Make a new stream key?", Yes: "Make a new key", No: "Keep the old one",
+		Class: "harm",
+		do: func(l live.API, ctx context.Context, e id.Environment, s id.LiveStream, now time.Time) error {
+			_, err := l.ResetStreamKey(ctx, e, s, now)
+			return err
+		},
+		OnText: "The encoder that is connected stays. Whoever connects after that needs the new key: the old " +
+			"one is refused from now on.",
+		IdleText: "Encoders with the old key are refused from now on. Put the new one into each of them.",
+	},
+}
+
+// question is the page that asks before an act; with a script it is a dialog.
+type question struct {
+	act
+	stream
+
+	To  string // where yes leads
+	Bad string
+}
+
+// Text says what is lost.
+func (q question) Text() string {
+	if q.Broadcasting() {
+		return q.OnText
+	}
+	return q.IdleText
+}
+
+// MustType reports whether the name has to be typed.
+func (q question) MustType() bool { return q.Typed && q.Broadcasting() }
+
+// Heading is the act's title: the promoted one is ambiguous.
+func (q question) Heading() string { return q.act.Title }
+
+// Name is the stream's.
+func (q question) Name() string { return q.stream.Title() }
+
+func (s *server) question(r *http.Request, p access.Person, name string) (question, error) {
+	v, err := s.Live.Get(r.Context(), p.Environment.ID, id.LiveStream(r.PathValue("id")))
+	q := question{act: acts[name], stream: s.stream(v)}
+	q.To = q.Address() + "/" + name
+	return q, err
+}
+
+func (s *server) ask(name string) func(http.ResponseWriter, *http.Request, access.Person) {
+	return func(w http.ResponseWriter, r *http.Request, p access.Person) {
+		q, err := s.question(r, p, name)
+		if err != nil {
+			s.fail(w, r, p, err)
+			return
+		}
+		s.render(w, r, p, http.StatusOK, "ask", q)
+	}
+}
+
+func (s *server) act(name string) func(http.ResponseWriter, *http.Request, access.Person) {
+	return func(w http.ResponseWriter, r *http.Request, p access.Person) {
+		q, err := s.question(r, p, name)
+		if err != nil {
+			s.fail(w, r, p, err)
+			return
+		}
+		if q.MustType() && strings.TrimSpace(r.PostFormValue("name")) != q.Name() {
+			q.Bad = "This is not its name. It is on air, so nothing was deleted."
+			s.render(w, r, p, http.StatusBadRequest, "ask", q)
+			return
+		}
+		if err = q.do(s.Live, r.Context(), p.Environment.ID, q.ID, s.Now()); err != nil {
+			s.fail(w, r, p, err)
+			return
+		}
+		to := q.Address()
+		if q.leave {
+			to = livePath
+		}
+		http.Redirect(w, r, to, http.StatusSeeOther)
+	}
+}
+
+// connect is how encoders reach the service, ready to be copied.
+type connect struct {
+	Ingest
+
+	SRTURL string // with $STREAM_KEY and $PASSPHRASE
+}
+
+// Best is where OBS and its like send RTMP to: over TLS where there is TLS.
+func (c connect) Best() string {
+	if c.RTMPS != "" {
+		return c.RTMPS
+	}
+	return c.RTMP
+}
+
+// FFmpeg is a command that publishes a file.
+func (c connect) FFmpeg() string {
+	return "ffmpeg -re -i film.mp4 \\\n  -c:v libx264 -preset veryfast -b:v 6M -g 60 -pix_fmt yuv420p \\\n" +
+		"  -c:a aac -b:a 160k \\\n  -f flv \"" + c.Best() + "/$STREAM_KEY\""
+}
+
+// GStreamer is a pipeline that publishes a test picture.
+func (c connect) GStreamer() string {
+	return "gst-launch-1.0 -e videotestsrc is-live=true ! videoconvert \\\n" +
+		"  ! x264enc bitrate=6000 key-int-max=60 tune=zerolatency ! h264parse ! flvmux name=m streamable=true \\\n" +
+		"  ! rtmp2sink location=\"" + c.Best() + "/$STREAM_KEY\" \\\n" +
+		"  audiotestsrc is-live=true ! audioconvert ! avenc_aac ! m."
+}
+
+// FFmpegSRT is the same as FFmpeg over SRT.
+func (c connect) FFmpegSRT() string {
+	return "ffmpeg -re -i film.mp4 \\\n  -c:v libx264 -preset veryfast -b:v 6M -g 60 -pix_fmt yuv420p \\\n" +
+		"  -c:a aac -b:a 160k \\\n  -f mpegts \"" + c.SRTURL + "\""
+}
+
+// WHIPSink is a GStreamer pipeline over WebRTC.
+func (c connect) WHIPSink() string {
+	return "gst-launch-1.0 whipclientsink name=w signaller::whip-endpoint=\"" + c.WHIP + "\" \\\n" +
+		"  signaller::auth-token=\"$STREAM_KEY\" \\\n  videotestsrc is-live=true ! w.  audiotestsrc is-live=true ! w."
+}
+
+func (s *server) connect() connect {
+	c := connect{Ingest: *s.Ingest}
+	if c.SRT != "" {
+		c.SRTURL = (&url.URL{Scheme: "srt", Host: c.SRT}).String() + "?streamid=$STREAM_KEY&passphrase=$PASSPHRASE"
+	}
+	return c
+}

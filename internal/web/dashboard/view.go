@@ -1,0 +1,156 @@
+package dashboard
+
+import (
+	"bytes"
+	"fmt"
+	"html/template"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"millrace/internal/control/access"
+	"millrace/internal/fault"
+	"millrace/internal/web/static"
+)
+
+// views are the pages by name; each has the layout and the parts.
+type views map[string]*template.Template
+
+// pages are the templates that are pages of their own.
+var pages = []string{"door", "refused", "live", "new", "stream", "ask"} //nolint:gochecknoglobals // constants
+
+func newViews(assets static.Assets) views {
+	funcs := template.FuncMap{
+		"icon": icon, "clock": clock, "short": func(v any) string { return short(fmt.Sprint(v)) },
+		"iso":   func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
+		"utc":   func(t time.Time) string { return t.UTC().Format("2 Jan 2006, 15:04") + " UTC" },
+		"asset": func(name string) string { return Path + "/assets/" + assets.Address(name) },
+	}
+	parts := template.Must(template.New("").Funcs(funcs).ParseFS(files, "templates/layout.html",
+		"templates/parts.html"))
+	out := views{}
+	for _, name := range pages {
+		out[name] = template.Must(template.Must(parts.Clone()).ParseFS(files, "templates/"+name+".html"))
+	}
+	return out
+}
+
+// page is what every template is given.
+type page struct {
+	Theme  string
+	Back   string // the address of the page
+	Person access.Person
+	In     bool // somebody is signed in
+	Write  bool // and may change videos
+	WHIP   bool // there is a page to publish from the browser
+	Now    time.Time
+	V      any // the page's own
+}
+
+func (s *server) page(r *http.Request, p access.Person, v any) page {
+	in := p.Session.Hash != ""
+	return page{
+		Theme: theme(r), Back: r.URL.RequestURI(), Person: p, In: in, Write: in &&
+			p.Permits(writes), WHIP: s.Ingest.WHIP != "",
+		Now: s.Now(), V: v,
+	}
+}
+
+// render writes a page: whole, or an error of its own.
+func (s *server) render(w http.ResponseWriter, r *http.Request, p access.Person, status int, name string, v any) {
+	var b bytes.Buffer
+	if err := s.views[name].ExecuteTemplate(&b, "layout", s.page(r, p, v)); err != nil {
+		s.Logger.ErrorContext(r.Context(), "render page of the dashboard", slog.String("page", name),
+			slog.Any("error", err))
+		http.Error(w, "The page can't be shown; the log of the service says why.", http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(status)
+	_, _ = w.Write(b.Bytes()) // who has gone needs no page
+}
+
+// refusal is a page that says why there is no other.
+type refusal struct{ Title, Text string }
+
+func (s *server) refuse(w http.ResponseWriter, r *http.Request, status int, title, text string) {
+	s.render(w, r, access.Person{}, status, "refused", refusal{title, text})
+}
+
+func (s *server) notFound(w http.ResponseWriter, r *http.Request, p access.Person) {
+	s.render(w, r, p, http.StatusNotFound, "refused", refusal{
+		"There is nothing here",
+		"It may have been deleted, it belongs to another environment, or the address is not complete.",
+	})
+}
+
+// fail says what went wrong. What is ours to mend is logged, and not shown.
+func (s *server) fail(w http.ResponseWriter, r *http.Request, p access.Person, err error) {
+	switch fault.KindOf(err) {
+	case fault.NotFound:
+		s.notFound(w, r, p)
+	case fault.Unavailable:
+		s.Logger.WarnContext(r.Context(), "dependency unavailable", slog.Any("error", err))
+		w.Header().Set("Retry-After", "1")
+		s.render(w, r, p, http.StatusServiceUnavailable, "refused", refusal{
+			"Not available at the moment", "The service waits for its database. Reload this page in a moment.",
+		})
+	case fault.Invalid, fault.Conflict, fault.NotReady, fault.TooLarge, fault.TooMany, fault.Denied, fault.Unauthorized:
+		s.render(w, r, p, http.StatusConflict, "refused", refusal{"That did not work", sentence(err)})
+	case fault.Internal:
+		if gone(r, err) {
+			return
+		}
+		s.Logger.ErrorContext(r.Context(), "dashboard request failed", slog.String("path", r.URL.Path),
+			slog.Any("error", err))
+		s.render(w, r, p, http.StatusInternalServerError, "refused", refusal{
+			"Something went wrong here", "It is not your fault. The log of the service says what happened, at " +
+				s.Now().UTC().Format(time.TimeOnly) + " UTC.",
+		})
+	}
+}
+
+// short is an ID without its middle.
+func short[T ~string](v T) string {
+	if len(v) <= 14 {
+		return string(v)
+	}
+	return string(v[:6]) + "…" + string(v[len(v)-4:])
+}
+
+// icons are drawn on 16 × 16.
+var icons = map[string]string{ //nolint:gochecknoglobals // a table
+	"live": `<circle cx="8" cy="8" r="1.6"/><path d="M5 11.2a4.5 4.5 0 0 1 0-6.4M11 4.8a4.5 4.5 0 0 1 0 6.4` +
+		`M2.9 13.2a7.3 7.3 0 0 1 0-10.4M13.1 2.8a7.3 7.3 0 0 1 0 10.4"/>`,
+	"plus":   `<path d="M8 3v10M3 8h10"/>`,
+	"search": `<circle cx="7" cy="7" r="4.5"/><path d="m10.5 10.5 3.5 3.5"/>`,
+	"copy": `<rect x="5.5" y="5.5" width="8" height="8" rx="1.2"/><path d="M10.5 5.5v-2a1 1 0 0 0-1-1` +
+		`h-6a1 1 0 0 0-1 1v6a1 1 0 0 0 1 1h2"/>`,
+	"camera": `<rect x="1.5" y="4" width="9" height="8" rx="1.2"/><path d="m10.5 7 4-2.2v6.4l-4-2.2"/>`,
+	"code":   `<path d="M5.5 4.5 2 8l3.5 3.5M10.5 4.5 14 8l-3.5 3.5"/>`,
+	"theme":  `<circle cx="8" cy="8" r="6"/><path d="M8 2v12A6 6 0 0 0 8 2z" fill="currentColor"/>`,
+	"me":     `<circle cx="8" cy="5.5" r="2.8"/><path d="M2.8 14a5.4 5.4 0 0 1 10.4 0"/>`,
+	"out":    `<path d="M9 2.5h4.5V7M13.5 2.5 7.5 8.5M11.5 9.5v4h-9v-9h4"/>`,
+	"stop":   `<rect x="3.5" y="3.5" width="9" height="9" rx="1"/>`,
+	"key":    `<circle cx="5.2" cy="10.8" r="3"/><path d="m7.4 8.6 6-6M11 5l2 2"/>`,
+	"lock":   `<rect x="3" y="7" width="10" height="7" rx="1.2"/><path d="M5.2 7V5a2.8 2.8 0 0 1 5.6 0v2"/>`,
+	"bin":    `<path d="M2.5 4.5h11M6 4.5v-2h4v2M4 4.5l.7 9h6.6l.7-9"/>`,
+	"eye":    `<path d="M1.5 8S4 3.5 8 3.5 14.5 8 14.5 8 12 12.5 8 12.5 1.5 8 1.5 8z"/><circle cx="8" cy="8" r="1.8"/>`,
+	"more":   `<path d="M3.5 8h.01M8 8h.01M12.5 8h.01" stroke-width="2.4"/>`,
+	"warn":   `<path d="M8 2 14.5 13.5h-13z"/><path d="M8 6.5v3M8 11.6v.1"/>`,
+	"fault":  `<path d="M8 1.6 14.4 8 8 14.4 1.6 8z"/><path d="M8 5v3.5M8 10.6v.1"/>`,
+	"check":  `<circle cx="8" cy="8" r="6.2"/><path d="m5.2 8.2 2 2 3.6-4.2"/>`,
+	"film": `<rect x="1.75" y="2.75" width="12.5" height="10.5" rx="1"/>` +
+		`<path d="M4.75 2.75v10.5M11.25 2.75v10.5M1.75 8h3M11.25 8h3"/>`,
+	"play": `<path d="M4.5 2.6v10.8c0 .5.5.8.9.5l8-5.4a.6.6 0 0 0 0-1l-8-5.4c-.4-.3-.9 0-.9.5z"/>`,
+}
+
+// icon draws one; a name that is not there is a mistake of a template.
+func icon(name string) (template.HTML, error) {
+	inner, ok := icons[name]
+	if !ok {
+		return "", fmt.Errorf("there is no icon %q", name)
+	}
+	const before, after = `<svg class="i" viewBox="0 0 16 16" aria-hidden="true">`, `</svg>`
+	return template.HTML(before + inner + after), nil //nolint:gosec // the table's
+}

@@ -1,0 +1,127 @@
+package browser_test
+
+import (
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"millrace/test/browser"
+	"millrace/test/rig"
+)
+
+// streamName is what somebody may call a live stream; it must stay text.
+const streamName = `Regatta <script>window.bad = 1</script>`
+
+// TestDashboard walks the way of somebody who has just started the service: the link of the first start, a password, a
+// live stream, an encoder. The page turns live without a reload; the broadcast is ended, and its recording is there.
+func TestDashboard(t *testing.T) {
+	b := browser.Start(t)
+	s := rig.Start(t, rig.Options{})
+	s.AwaitLog(t, patience, "/dashboard/link/")
+	link := regexp.MustCompile(`/dashboard/link/\w+`).FindString(s.Log())
+	p := b.Open(t, s.HTTP+link)
+	looksRight(t, b, p, "first")
+	p.Fill(t, "#password", "correct horse battery")
+	p.Click(t, "button.main")
+	p.Click(t, ".empty a.main")
+	p.Fill(t, "#title", streamName)
+	p.Click(t, "form.make button.main")
+	p.Await(t, "waits for an encoder",
+		"document.querySelector('.waitbox h2')?.textContent === 'Waiting for your encoder'", patience)
+	p.Await(t, "is kept up to date", "document.getElementById('link-state')?.className === 'state ok'", patience)
+	var path string
+	p.Eval(t, "(window.same = true, location.pathname)", &path)
+	id := path[strings.LastIndex(path, "/")+1:]
+	live := s.Live(t, id)
+	if got := live.Text("meta.title"); got != streamName {
+		t.Errorf("it is called %q", got)
+	}
+
+	encoder := s.Publish(t, live.Text("stream_key"), rig.Clip{Size: "320x180", Kbit: 300, GOP: 1})
+	p.Await(t, "plays", "window.same && document.querySelector('[data-player] video')?.currentTime > 2", patience)
+	p.Await(t, "says LIVE", "window.same && document.querySelector('#head .live')?.textContent === 'LIVE'", patience)
+	copies(t, p, live)
+	everyPage(t, b, s, path)
+
+	p.Click(t, "#end")
+	p.Click(t, "dialog button.air")
+	p.Await(t, "waits again", "!window.same && document.querySelector('.waitbox')", patience)
+	p.Await(t, "has the recording", "document.querySelector('#recordings .state.ready')", patience)
+	encoder.Stop()
+	var href string
+	p.Eval(t, "document.querySelector('#recordings a.name').getAttribute('href')", &href)
+	b.Open(t, s.HTTP+href).Plays(t, 0.5, patience)
+	p.StaysHome(t, s.HTTP)
+	if l := p.Log(t); len(l.Console) > 0 {
+		t.Errorf("the console has %q", l.Console)
+	}
+	p.Await(t, "no script of a name ran", "window.bad === undefined", patience)
+	p.Click(t, "header .me summary")
+	p.Click(t, "header .me button[name=everywhere]")
+	p.Await(t, "signed out", "location.pathname === '/dashboard/sign-in'", patience)
+}
+
+// copies shows the key and hides it again, and copies a command that has it.
+func copies(t *testing.T, p *browser.Page, live rig.Object) {
+	t.Helper()
+	key := live.Text("stream_key")
+	p.Eval(t, "navigator.clipboard.writeText = async (text) => { window.copied = text; }", nil)
+	p.Click(t, "#tab-ffmpeg")
+	p.Click(t, "#panel-ffmpeg button[data-copy]")
+	p.Await(t, "copies the command with the key", fmt.Sprintf("window.copied?.includes('/app/%s')", key), patience)
+	p.Click(t, "#tab-OBS")
+	p.Await(t, "hides the key", fmt.Sprintf("!document.body.textContent.includes('%s')", key), patience)
+	p.Click(t, "#panel-OBS [data-show]")
+	p.Await(t, "shows the key", fmt.Sprintf("document.querySelector('#panel-OBS [data-shown]').textContent === '%s'",
+		key), patience)
+	p.Click(t, "#panel-OBS [data-show]")
+	p.Await(t, "hides it again", fmt.Sprintf("!document.body.textContent.includes('%s')", key), patience)
+}
+
+// everyPage looks at each page at two widths, light and dark.
+func everyPage(t *testing.T, b *browser.Browser, s *rig.Server, stream string) {
+	t.Helper()
+	for name, path := range map[string]string{
+		"list": "/dashboard/live", "none": "/dashboard/live?q=zzz", "new": "/dashboard/live/new", "stream": stream,
+		"delete": stream + "/delete", "refused": "/dashboard/other",
+	} {
+		for _, width := range []int{1280, 390} {
+			p := b.OpenSize(t, s.HTTP+path, width, 800)
+			p.Await(t, "is there", "document.readyState === 'complete'", patience)
+			looksRight(t, b, p, fmt.Sprintf("%s-%d", name, width))
+			var wide, bytes int
+			p.Eval(t, "document.documentElement.scrollWidth - innerWidth", &wide)
+			if wide > 0 {
+				t.Errorf("%s is %d pixels wider than a screen of %d", name, wide, width)
+			}
+			p.Eval(t, "performance.getEntries().reduce((n, e) => n + (e.encodedBodySize || 0), 0)", &bytes)
+			if bytes > 150_000 && name != "stream" { // that has a player
+				t.Errorf("%s takes %d bytes", name, bytes)
+			}
+			p.Close(t)
+		}
+	}
+}
+
+// looksRight has axe look at a page, light and dark: nothing serious is wrong for who sees, hears or moves otherwise.
+func looksRight(t *testing.T, b *browser.Browser, p *browser.Page, name string) {
+	t.Helper()
+	axe, err := os.ReadFile(b.Module("axe-core/axe.min.js"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, theme := range []string{"light", "dark"} {
+		p.Eval(t, "document.documentElement.dataset.theme = '"+theme+"'", nil)
+		p.Await(t, "has its colours", "!document.getAnimations().some((a) => a instanceof CSSTransition)", patience)
+		p.Screenshot(t, name+"-"+theme)
+		var found []string
+		p.Eval(t, string(axe)+`; axe.run().then((r) => r.violations
+			.filter((v) => v.impact === 'serious' || v.impact === 'critical')
+			.map((v) => v.id + ' at ' + v.nodes.map((n) => n.target).join(', ')))`, &found)
+		if len(found) > 0 {
+			t.Errorf("%s, %s: axe finds %q", name, theme, found)
+		}
+	}
+}
