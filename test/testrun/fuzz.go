@@ -64,7 +64,12 @@ func targets(list []pack) ([]target, error) {
 	return out, nil
 }
 
-func fuzzFunctions(dir string) (names []string, err error) {
+func fuzzFunctions(dir string) ([]string, error) {
+	return testFunctions(dir, func(fn *ast.FuncDecl) bool { return strings.HasPrefix(fn.Name.Name, "Fuzz") })
+}
+
+// testFunctions names, in their order, the functions of a folder's test files that are wanted, and no methods.
+func testFunctions(dir string, wanted func(*ast.FuncDecl) bool) (names []string, err error) {
 	files, err := filepath.Glob(filepath.Join(dir, "*_test.go"))
 	if err != nil {
 		return nil, fmt.Errorf("find tests: %w", err)
@@ -75,7 +80,7 @@ func fuzzFunctions(dir string) (names []string, err error) {
 			return nil, fmt.Errorf("read tests: %w", err)
 		}
 		for _, d := range f.Decls {
-			if fn, ok := d.(*ast.FuncDecl); ok && fn.Recv == nil && strings.HasPrefix(fn.Name.Name, "Fuzz") {
+			if fn, ok := d.(*ast.FuncDecl); ok && fn.Recv == nil && wanted(fn) {
 				names = append(names, fn.Name.Name)
 			}
 		}
