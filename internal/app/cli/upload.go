@@ -82,8 +82,8 @@ func look(paths []string) error {
 // interrupted says how to go on.
 func interrupted(stderr io.Writer, p *progress, remembered bool) {
 	if !remembered {
-		fmt.Fprintln(stderr, "millrace: interrupted; the same command begins anew, because there is no HOME to "+
-			"remember the upload in")
+		fmt.Fprintln(stderr, "millrace: interrupted; the same command starts from the first byte, because there is no "+
+			"HOME to remember the upload in")
 		return
 	}
 	fmt.Fprintf(stderr, "millrace: interrupted at %d %% of %s; the same command goes on there, until %s\n",

@@ -76,7 +76,7 @@ func TestUploadInterrupted(t *testing.T) {
 		t.Fatal(err)
 	}
 	token := []string{"MILLRACE_TOKEN_ID=the-token-of-the-test", "MILLRACE_TOKEN_SECRET=a-secret-of-sixteen-or-more"}
-	for home, want := range map[string]string{"HOME=" + t.TempDir(): "the same command goes on", "HOME=": "begins anew"} {
+	for home, want := range map[string]string{"HOME=" + t.TempDir(): "the same command goes on", "HOME=": "starts from the first byte"} {
 		var out bytes.Buffer
 		code := Run(ctx, []string{"upload", "--public-url", s.URL, file}, append(token, home), &out, &out, Actions{})
 		if code != config.ExitInterrupted || !strings.Contains(out.String(), "interrupted") || !strings.Contains(out.String(), want) {

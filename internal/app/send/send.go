@@ -132,7 +132,8 @@ func (s *Sender) transfer(ctx context.Context, n *note, path string, f io.Reader
 		err := s.send(ctx, n.URL, f, size, resumed)
 		var refused *refusedError
 		if resumed && errors.As(err, &refused) && refused.over() {
-			s.opt.Say(fmt.Sprintf("the upload that was begun before has ended (%s): it begins anew", refused.text))
+			s.opt.Say(fmt.Sprintf("the upload that was begun before has ended (%s): the file is sent from its first byte",
+				refused.text))
 			n.Upload, n.URL, resumed = "", "", false
 			continue
 		}

@@ -173,7 +173,7 @@ func (s *service) interrupt(t *testing.T, o Options, path string, at int) {
 	}
 }
 
-// TestGoesOn: what an earlier process has sent is not sent again, and what has ended meanwhile begins anew.
+// TestGoesOn: what an earlier process has sent is not sent again, and what has ended is sent from its first byte.
 func TestGoesOn(t *testing.T) {
 	t.Parallel()
 	data := bytes.Repeat([]byte("0123456789abcdef"), 1<<16)
@@ -186,7 +186,7 @@ func TestGoesOn(t *testing.T) {
 		"the same command": {nil, 1, "50 % of it was sent before", 0},
 		"it has timed out": {func(_ *testing.T, s *service, _ *Options, _ string) {
 			s.over, s.got = true, nil
-		}, 2, "has ended (the upload is timed_out): it begins anew", 0},
+		}, 2, "has ended (the upload is timed_out): the file is sent from its first byte", 0},
 		"another title":  {func(_ *testing.T, s *service, o *Options, _ string) { o.Title, s.got = "B", nil }, 2, "", 1},
 		"another policy": {func(_ *testing.T, s *service, o *Options, _ string) { o.Policy, s.got = "public", nil }, 2, "", 1},
 		"the file has changed": {func(t *testing.T, s *service, _ *Options, path string) {
