@@ -92,6 +92,7 @@ func TestEveryCommandIsAudited(t *testing.T) {
 	if err := os.WriteFile(vendors, []byte("widevine:\n  url: https://licences.example/\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	c.fresh() // makes the database
 	c.reads("environment list")
 	env := c.changes("environment", "environment create", "Shop")
 	c.changes("environment", "environment rename", env, "Other shop")

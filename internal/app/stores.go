@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -30,10 +31,22 @@ func openDatabaseWith(
 	url := cfg.Database.Path
 	if cfg.Database.Engine == config.Postgres {
 		url = cfg.Database.URL.Reveal()
-	} else if err := os.MkdirAll(filepath.Dir(url), 0o750); err != nil {
-		return nil, fmt.Errorf("make folder of database: %w", err)
+	} else if err := databaseFolder(cfg.Database); err != nil {
+		return nil, err
 	}
 	return db.Open(ctx, db.Options{URL: url, Logger: log, MasterKey: key})
+}
+
+// databaseFolder makes the folder of an SQLite database. A mistyped --data-dir is not to become a database of its own.
+func databaseFolder(d config.Database) error {
+	if _, err := os.Stat(d.Path); d.MustExist && errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("there is no database at %s: look at --data-dir and --database-url; millrace serve makes "+
+			"a new one, and so do, with --create, the commands that create something", d.Path)
+	}
+	if err := os.MkdirAll(filepath.Dir(d.Path), 0o750); err != nil {
+		return fmt.Errorf("make folder of database: %w", err)
+	}
+	return nil
 }
 
 // How often a database that is away is asked, and how often it is said that it is.

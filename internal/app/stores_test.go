@@ -1,11 +1,14 @@
 package app
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
+	"io/fs"
 	"log/slog"
 	"net"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -13,6 +16,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"millrace/internal/config"
 	"millrace/internal/fault"
 	"millrace/internal/storage/db"
 	"millrace/internal/storage/db/dbtest"
@@ -128,5 +132,40 @@ func TestSecondServiceOnTheSameDatabase(t *testing.T) {
 	err := serve(t.Context(), configuration(t, t.TempDir(), "--database-url=sqlite:"+file, "--master-key-file="+masterKeyPath(first)), slog.New(slog.DiscardHandler), io.Discard)
 	if !errors.Is(err, db.ErrOccupied) || !strings.Contains(err.Error(), file) || !strings.Contains(err.Error(), "--database-url") {
 		t.Errorf("it says %v", err)
+	}
+}
+
+// TestMistypedDataDir: a command that needs a database makes neither one nor a folder where the name is mistyped.
+func TestMistypedDataDir(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		args []string
+		code int
+		made bool
+	}{
+		"token":       {[]string{"token", "create"}, config.ExitFailed, false},
+		"environment": {[]string{"environment", "video-quality", "plus"}, config.ExitFailed, false},
+		"audit":       {[]string{"audit"}, config.ExitFailed, false},
+		"link":        {[]string{"dashboard", "link"}, config.ExitFailed, false},
+		"webhook":     {[]string{"webhook", "list"}, config.ExitFailed, false},
+		"drm":         {[]string{"drm-configuration", "list"}, config.ExitFailed, false},
+		"key":         {[]string{"signing-key", "list"}, config.ExitFailed, false},
+		"fingerprint": {[]string{"master-key", "fingerprint"}, config.ExitFailed, false},
+		"rotation":    {[]string{"master-key", "rotate"}, config.ExitFailed, false},
+		"create":      {[]string{"token", "create", "--create"}, config.ExitOK, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := filepath.Join(t.TempDir(), "dta")
+			var out, errs bytes.Buffer
+			code := Main(append(tt.args, "--data-dir", dir), nil, &out, &errs)
+			_, err := os.Stat(dir)
+			if code != tt.code || errors.Is(err, fs.ErrNotExist) == tt.made {
+				t.Errorf("exit code %d, %v: %s", code, err, errs.String())
+			}
+			if said := strings.Contains(errs.String(), "there is no database at "+dir); said == tt.made {
+				t.Errorf("got %q", errs.String())
+			}
+		})
 	}
 }

@@ -8,8 +8,9 @@ import (
 	"time"
 )
 
-// Access holds the flags of the commands about tokens, environments and the audit log.
+// Access holds the flags of the commands that work on the database.
 type Access struct {
+	Create       bool          // commands that create something: --create, the database too
 	Environment  string        // --environment; empty: the default one
 	Permissions  []string      // token create: --permission
 	Installation bool          // token create: --installation
@@ -31,8 +32,17 @@ var ofEnvironment = []string{ //nolint:gochecknoglobals // a table
 	WebhookDisable, WebhookDelete, WebhookRotate, WebhookTest, WebhookDeliveries, WebhookReplay, DRMCreate, DRMList, DRMDelete, Audit,
 }
 
+// creating are the commands that have a meaning in an empty database.
+var creating = []string{ //nolint:gochecknoglobals // a table
+	TokenCreate, EnvironmentCreate, KeyCreate, WebhookCreate, DRMCreate, DashboardLink,
+}
+
 //nolint:gochecknoglobals // a table
 var accessOptions = []option{
+	{
+		name: "create", help: "Make the SQLite database too, if there is none yet.", commands: creating,
+		apply: func(c *Command, s string) error { return isSwitch(s, &c.Access.Create) },
+	},
 	{
 		name: "environment", word: "id", help: "ID of the environment; the default one unless given, of audit all of them.", commands: ofEnvironment,
 		apply: func(c *Command, s string) error { c.Access.Environment = s; return nil },

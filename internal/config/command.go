@@ -85,7 +85,7 @@ type Command struct {
 
 	NewKeyFile string // master-key rotate: --new-key-file
 
-	Access Access // commands about tokens, environments and the audit log
+	Access Access // commands that work on the database
 
 	// SettingFlags are the settings given on the command line as --name=value, --config included, to hand on to another process.
 	SettingFlags []string
@@ -227,6 +227,7 @@ var commonOptions = []option{
 type command struct {
 	name, summary, text string
 	operands            []string // all of them must be given; the last may be several when it ends with …
+	choices             []string // what the first operand may be; none: anything
 	noSettings          bool     // reads no setting
 }
 
@@ -246,9 +247,21 @@ var commands = []command{
 			"that runs, within two seconds.",
 	},
 	{name: TokenSign, summary: "sign a token for a viewer", text: "Signs a token for a playback ID with the policy signed, and prints it: players send it as ?token=. It needs no running service and no settings.", noSettings: true},
-	{name: SetQuality, summary: "set the video quality that is used when none is asked for", text: "Sets the video_quality of assets and live streams that are made without one: basic, plus or premium (basic counts as plus live), or default for the service's own: basic on demand, plus live. It holds within seconds, for what is made from then on.", operands: []string{"QUALITY"}},
+	{
+		name: SetQuality, summary: "set the video quality that is used when none is asked for",
+		operands: []string{"QUALITY"}, choices: []string{"basic", "plus", "premium", "default"},
+		text: "Sets the video_quality of assets and live streams that are made without one: basic, plus or premium " +
+			"(basic counts as plus live), or default for the service's own: basic on demand, plus live. It holds " +
+			"within seconds, for what is made from then on.",
+	},
 	{name: SetCaptions, summary: "set which engine recognises which language", text: "Sets which engine recognises speech in the environment, as pairs of a language, or * for all others, and an engine: en=pocketsphinx,*=openai. none switches a language off; default gives it back to the service (--speech-engines). millrace doctor says which engines there are. It holds for broadcasts and tracks that begin from then on.", operands: []string{"RULES"}},
-	{name: SetLiveRungs, summary: "set when lower renditions of live streams are encoded", text: "Sets when the lower renditions of the environment's live streams are encoded: on_demand while somebody watches them, always, or off; or default for the service's own (--live-rungs). It holds for broadcasts that begin from then on.", operands: []string{"POLICY"}},
+	{
+		name: SetLiveRungs, summary: "set when lower renditions of live streams are encoded",
+		operands: []string{"POLICY"}, choices: []string{"on_demand", "always", "off", "default"},
+		text: "Sets when the lower renditions of the environment's live streams are encoded: on_demand while somebody " +
+			"watches them, always, or off; or default for the service's own (--live-rungs). It holds for broadcasts " +
+			"that begin from then on.",
+	},
 	{name: EnvironmentCreate, summary: "make an environment", text: "Makes an environment and prints its ID. What belongs to it is seen with its tokens only.", operands: []string{"NAME"}},
 	{name: EnvironmentList, summary: "list the environments", text: "Lists the environments, oldest first."},
 	{name: EnvironmentRename, summary: "rename an environment", text: "Changes the name of an environment.", operands: []string{"ENVIRONMENT-ID", "NAME"}},
@@ -413,6 +426,9 @@ func (l line) command() (c Command, cmd command, problems []string) {
 		problems = append(problems, cmd.name+" needs "+strings.Join(cmd.operands[got:], " "))
 	} else if got > want && !cmd.several() {
 		problems = append(problems, fmt.Sprintf("%s does not know what to do with %q", cmd.name, c.Words[want]))
+	} else if want > 0 && len(cmd.choices) > 0 && !slices.Contains(cmd.choices, c.Words[0]) {
+		allowed := strings.Join(cmd.choices, ", ")
+		problems = append(problems, fmt.Sprintf("%s: %q is none of %s", cmd.name, c.Words[0], allowed))
 	}
 	for _, o := range options {
 		if o.def != "" && slices.Contains(o.commands, cmd.name) {

@@ -48,6 +48,9 @@ type Database struct {
 	Engine string // SQLite or Postgres
 	Path   string // SQLite: the file
 	URL    Secret // Postgres: postgres://user:password@host/name?…
+
+	// MustExist reports whether a file that is not there is an error: only serve and demo, and --create, make one.
+	MustExist bool
 }
 
 // Speech says what recognises speech.

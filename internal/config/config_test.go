@@ -193,6 +193,10 @@ func TestProblems(t *testing.T) {
 		"secret flag":     {args: []string{"serve", "--token-secret=x"}, want: []string{"--token-secret is not a flag, because process lists show flags: set MILLRACE_TOKEN_SECRET in the environment"}},
 		"no value":        {args: []string{"serve", "--http-addr"}, want: []string{"--http-addr needs a value after it"}},
 		"wrong command":   {args: []string{"serve", "--json"}, want: []string{"--json belongs to doctor, events tail, audit, not to serve"}},
+		"quality": {
+			args: []string{"environment", "video-quality", "gold"},
+			want: []string{`"gold" is none of basic, plus, premium, default`},
+		},
 		"address":         {args: []string{"serve", "--http-addr", "8080"}, want: []string{`--http-addr "8080" is not an address to listen on`}},
 		"port":            {args: []string{"serve", "--http-addr", ":80800"}, want: []string{"has no port between 0 and 65535"}},
 		"cidr":            {args: []string{"serve", "--fetch-allow", "10.0.0.1/8"}, want: []string{"did you mean 10.0.0.0/8?"}},
@@ -277,6 +281,7 @@ func TestCommands(t *testing.T) {
 	}{
 		"flags first":  {[]string{"--http-addr", ":1", "serve"}, Command{Name: Serve, SettingFlags: []string{"--http-addr=:1"}}},
 		"token create": {[]string{"token", "create", "--name", "ci"}, Command{Name: TokenCreate, Label: "ci"}},
+		"and database": {[]string{"token", "create", "--create"}, Command{Name: TokenCreate, Access: Access{Create: true}}},
 		"token revoke": {[]string{"token", "revoke", "abc"}, Command{Name: TokenRevoke, Words: []string{"abc"}}},
 		"dashes":       {[]string{"token", "revoke", "--", "-abc"}, Command{Name: TokenRevoke, Words: []string{"-abc"}}},
 		"doctor":       {[]string{"doctor", "--json"}, Command{Name: Doctor, JSON: true}},
@@ -295,6 +300,21 @@ func TestCommands(t *testing.T) {
 				t.Errorf("got %+v, want %+v", got, tt.want)
 			}
 		})
+	}
+}
+
+// TestMustExist: only what serves, and --create, may make a database.
+func TestMustExist(t *testing.T) {
+	t.Parallel()
+	for args, want := range map[string]bool{
+		"serve": false, "demo": false, "token create": true, "token create --create": false, "environment list": true,
+		"webhook create https://example.com --create": false, "dashboard link --create": false,
+		"master-key fingerprint": true,
+	} {
+		_, cfg, err := Load(strings.Fields(args), nil, files(nil))
+		if err != nil || cfg.Database.MustExist != want {
+			t.Errorf("%s: %v, %v", args, cfg.Database.MustExist, err)
+		}
 	}
 }
 

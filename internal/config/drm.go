@@ -17,13 +17,7 @@ type DRM struct {
 
 // on makes the function of a switch.
 func on(field func(*Command) *bool) func(*Command, string) error {
-	return func(c *Command, s string) error {
-		if s != "true" && s != "false" {
-			return errors.New("is a switch: write it without a value")
-		}
-		*field(c) = s == "true"
-		return nil
-	}
+	return func(c *Command, s string) error { return isSwitch(s, field(c)) }
 }
 
 //nolint:gochecknoglobals // a table

@@ -61,6 +61,7 @@ func Load(args, environ []string, readFile func(string) ([]byte, error)) (Comman
 		return c, Config{}, asError(problems)
 	}
 	cfg, problems := resolve(l.uses, environ, readFile)
+	cfg.Database.MustExist = c.Name != Serve && c.Name != Demo && !c.Access.Create
 	return c, cfg, asError(problems)
 }
 

@@ -28,41 +28,66 @@ type Tokens interface {
 	SetFrameAncestors(ctx context.Context, e id.Environment, origins []string, now time.Time) error
 }
 
-// tokens runs a command about tokens or environments.
+// tokens runs a command about access tokens.
 func tokens(ctx context.Context, c config.Command, cfg config.Config, stdout io.Writer, a Actions) (err error) {
 	t, closeDB, err := a.Access(ctx, cfg)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, closeDB()) }()
-	env, now := id.Environment(c.Access.Environment), time.Now()
 	switch c.Name {
 	case config.TokenCreate:
-		err = createToken(ctx, c, t, now, stdout)
+		return createToken(ctx, c, t, time.Now(), stdout)
 	case config.TokenRevoke:
-		err = t.RevokeToken(ctx, id.Token(c.Words[0]), now)
-	case config.SetQuality:
-		err = t.SetQuality(ctx, env, wanted(c.Words[0]), now)
-	case config.SetCaptions:
-		err = t.SetCaptions(ctx, env, wanted(c.Words[0]), now)
-	case config.SetLiveRungs:
-		err = t.SetLiveRungs(ctx, env, wanted(c.Words[0]), now)
-	case config.SetFrameAncestors:
-		err = t.SetFrameAncestors(ctx, env, strings.Split(c.Words[0], ","), now)
-	case config.EnvironmentCreate:
-		made, createErr := t.CreateEnvironment(ctx, c.Words[0], c.Access.Kind, now)
-		if createErr != nil {
-			return createErr
-		}
-		_, err = fmt.Fprintln(stdout, made.ID)
-	case config.EnvironmentRename:
-		_, err = t.RenameEnvironment(ctx, id.Environment(c.Words[0]), c.Words[1], now)
-	case config.EnvironmentList:
-		err = listEnvironments(ctx, t, stdout)
+		err = t.RevokeToken(ctx, id.Token(c.Words[0]), time.Now())
+		return sayUnless(err, stdout, "Access token %s is revoked.", c.Words[0])
 	default:
-		err = listTokens(ctx, t, stdout)
+		return listTokens(ctx, t, stdout)
 	}
-	return err
+}
+
+// environments runs a command about environments.
+func environments(ctx context.Context, c config.Command, cfg config.Config, stdout io.Writer, a Actions) (err error) {
+	t, closeDB, err := a.Access(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, closeDB()) }()
+	switch c.Name {
+	case config.EnvironmentCreate:
+		made, failed := t.CreateEnvironment(ctx, c.Words[0], c.Access.Kind, time.Now())
+		return sayUnless(failed, stdout, "%s", made.ID)
+	case config.EnvironmentRename:
+		_, err = t.RenameEnvironment(ctx, id.Environment(c.Words[0]), c.Words[1], time.Now())
+		return sayUnless(err, stdout, "Environment %s is called %q now.", c.Words[0], c.Words[1])
+	case config.EnvironmentList:
+		return listEnvironments(ctx, t, stdout)
+	default:
+		return setEnvironment(ctx, c, t, stdout)
+	}
+}
+
+// setEnvironment changes one setting of an environment, and says what it is now.
+func setEnvironment(ctx context.Context, c config.Command, t Tokens, stdout io.Writer) (err error) {
+	env, now, word := id.Environment(c.Access.Environment), time.Now(), c.Words[0]
+	switch c.Name {
+	case config.SetQuality:
+		err = t.SetQuality(ctx, env, wanted(word), now)
+	case config.SetCaptions:
+		err = t.SetCaptions(ctx, env, wanted(word), now)
+	case config.SetLiveRungs:
+		err = t.SetLiveRungs(ctx, env, wanted(word), now)
+	case config.SetFrameAncestors:
+		err = t.SetFrameAncestors(ctx, env, strings.Split(word, ","), now)
+	}
+	whose := "the default environment"
+	if env != "" {
+		whose = "environment " + string(env)
+	}
+	if word == defaultWord {
+		word += ", the service's own"
+	}
+	return sayUnless(err, stdout, "%s of %s: %s", strings.TrimPrefix(c.Name, "environment "), whose, word)
 }
 
 func createToken(ctx context.Context, c config.Command, t Tokens, now time.Time, stdout io.Writer) error {
@@ -87,9 +112,12 @@ func createToken(ctx context.Context, c config.Command, t Tokens, now time.Time,
 	return err
 }
 
+// defaultWord takes a setting back from an environment.
+const defaultWord = "default"
+
 // wanted is a setting of an environment by its word: default is the service's own.
 func wanted(word string) string {
-	if word == "default" {
+	if word == defaultWord {
 		return ""
 	}
 	return word

@@ -127,9 +127,11 @@ func run(
 		err = demo.Run(ctx, demo.Options{Config: cfg, Flags: c.SettingFlags, Duration: c.Duration, Out: stdout})
 	case config.Serve:
 		err = a.Serve(ctx, cfg)
-	case config.TokenCreate, config.TokenList, config.TokenRevoke, config.SetQuality, config.SetLiveRungs, config.SetCaptions, config.SetFrameAncestors,
-		config.EnvironmentCreate, config.EnvironmentList, config.EnvironmentRename:
+	case config.TokenCreate, config.TokenList, config.TokenRevoke:
 		err = tokens(ctx, c, cfg, stdout, a)
+	case config.EnvironmentCreate, config.EnvironmentList, config.EnvironmentRename,
+		config.SetQuality, config.SetLiveRungs, config.SetCaptions, config.SetFrameAncestors:
+		err = environments(ctx, c, cfg, stdout, a)
 	case config.Audit:
 		err = auditLog(ctx, c, cfg, stdout, a)
 	case config.KeyCreate, config.KeyList, config.KeyDelete:
@@ -155,6 +157,15 @@ func run(
 		err = fmt.Errorf("command %q has no action", c.Name)
 	}
 	return true, err
+}
+
+// sayUnless prints a line about what was done, unless it failed.
+func sayUnless(err error, w io.Writer, format string, args ...any) error {
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(w, format+"\n", args...)
+	return err
 }
 
 // Version is the module's version, or the commit it was built from, or dev.

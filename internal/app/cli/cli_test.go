@@ -171,7 +171,7 @@ func TestTokenCommands(t *testing.T) {
 	if o := try(t, f, "token", "list"); !strings.Contains(o.out, "id1  ci    ") || strings.Contains(o.out, "s3cret") || !strings.HasSuffix(o.out, "  -\n") {
 		t.Errorf("got %+v", o)
 	}
-	if o := try(t, f, "token", "revoke", "id1"); o.code != 0 || o.out != "" {
+	if o := try(t, f, "token", "revoke", "id1"); o.code != 0 || o.out != "Access token id1 is revoked.\n" {
 		t.Errorf("got %+v", o)
 	}
 	if o := try(t, f, "token", "list"); strings.HasSuffix(o.out, "  -\n") {
@@ -228,15 +228,16 @@ func TestAuditCommand(t *testing.T) {
 func TestEnvironmentCommands(t *testing.T) {
 	t.Parallel()
 	f := &fakeTokens{}
-	for _, words := range [][]string{
-		{"video-quality", "premium"},
-		{"video-quality", "default"},
-		{"live-rungs", "always"},
-		{"live-rungs", "default"},
-		{"captions", "en=pocketsphinx,*=openai"},
-		{"captions", "default"},
+	for _, tt := range []struct{ command, word, want string }{
+		{"video-quality", "premium", "video-quality of environment env1: premium\n"},
+		{"video-quality", "default", "video-quality of environment env1: default, the service's own\n"},
+		{"live-rungs", "always", "live-rungs of environment env1: always\n"},
+		{"live-rungs", "default", "live-rungs of environment env1: default, the service's own\n"},
+		{"captions", "en=pocketsphinx,*=openai", "captions of environment env1: en=pocketsphinx,*=openai\n"},
+		{"captions", "default", "captions of environment env1: default, the service's own\n"},
 	} {
-		if o := try(t, f, "environment", words[0], words[1]); o.code != 0 || o.out != "" || o.closedTimes != 1 {
+		o := try(t, f, "environment", tt.command, tt.word, "--environment=env1")
+		if o.code != 0 || o.out != tt.want || o.closedTimes != 1 {
 			t.Errorf("got %+v", o)
 		}
 	}
@@ -262,7 +263,7 @@ func TestEnvironments(t *testing.T) {
 	for _, args := range [][]string{
 		{"create", "Shop"}, {"create", "Lab", "--type=development"}, {"rename", "env1", "Other shop"}, {"frame-ancestors", "https://a.example,https://b.example", "--environment=env1"},
 	} {
-		if o := try(t, f, append([]string{"environment"}, args...)...); o.code != 0 {
+		if o := try(t, f, append([]string{"environment"}, args...)...); o.code != 0 || strings.Count(o.out, "\n") != 1 {
 			t.Errorf("%q: %+v", args, o)
 		}
 	}

@@ -56,8 +56,10 @@ func drmConfigurations(ctx context.Context, c config.Command, cfg config.Config,
 		_, err = fmt.Fprintln(stdout, made.ID)
 	case config.DRMVendors:
 		err = all.SetVendors(ctx, id.DRMConfiguration(c.Words[0]), vendors)
+		return sayUnless(err, stdout, "DRM configuration %s has the vendors of the file now.", c.Words[0])
 	case config.DRMDelete:
 		err = all.Delete(ctx, id.DRMConfiguration(c.Words[0]))
+		return sayUnless(err, stdout, "DRM configuration %s is deleted.", c.Words[0])
 	default:
 		err = listDRM(ctx, all, stdout)
 	}

@@ -40,7 +40,7 @@ func signingKeys(ctx context.Context, c config.Command, cfg config.Config, stdou
 		}
 		_, err = fmt.Fprintf(stdout, "SIGNING_KEY_ID=%s\nSIGNING_PRIVATE_KEY=%s\n", k.ID, private)
 	case config.KeyDelete:
-		err = keys.Delete(ctx, id.SigningKey(c.Words[0]))
+		return sayUnless(keys.Delete(ctx, id.SigningKey(c.Words[0])), stdout, "Signing key %s is deleted.", c.Words[0])
 	default:
 		err = listSigningKeys(ctx, keys, stdout)
 	}

@@ -132,7 +132,8 @@ func TestSigningKeyCommands(t *testing.T) {
 	if code, _, problem := run("token", "sign", "--key-id", "key1", "--playback-id", "x"); code != 1 || !strings.Contains(problem, "needs --private-key-file") {
 		t.Errorf("without a file: %d %s", code, problem)
 	}
-	if code, out, problem := run("signing-key", "delete", "key1"); code != 0 || out != "" {
+	const deleted = "Signing key key1 is deleted.\n"
+	if code, out, problem := run("signing-key", "delete", "key1"); code != 0 || out != deleted {
 		t.Errorf("delete: %d %s %s", code, out, problem)
 	}
 	_, token, _ := sign("pem")

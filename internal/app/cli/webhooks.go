@@ -42,8 +42,9 @@ func webhooks(ctx context.Context, c config.Command, cfg config.Config, out io.W
 	case config.WebhookEnable, config.WebhookDisable:
 		on := c.Name == config.WebhookEnable
 		_, err = hooks.Patch(ctx, env, key, webhook.PatchInput{Enabled: &on}, time.Now())
+		return sayUnless(err, out, "Webhook %s is %s.", key, map[bool]string{true: "enabled", false: "disabled"}[on])
 	case config.WebhookDelete:
-		err = hooks.Delete(ctx, env, key)
+		return sayUnless(hooks.Delete(ctx, env, key), out, "Webhook %s is deleted.", key)
 	case config.WebhookTest:
 		e, failed := hooks.Test(ctx, env, key, time.Now())
 		if failed != nil {
@@ -53,7 +54,7 @@ func webhooks(ctx context.Context, c config.Command, cfg config.Config, out io.W
 	case config.WebhookDeliveries:
 		err = listDeliveries(ctx, hooks, env, key, out)
 	case config.WebhookReplay:
-		err = replay(ctx, hooks, env, key, c)
+		err = replay(ctx, hooks, env, key, c, out)
 	default:
 		err = listWebhooks(ctx, hooks, env, out)
 	}
@@ -69,16 +70,18 @@ func printSecret(out io.Writer, w webhook.Webhook, err error) error {
 	return err
 }
 
-func replay(ctx context.Context, hooks webhook.API, env id.Environment, key id.Webhook, c config.Command) (err error) {
+func replay(
+	ctx context.Context, hooks webhook.API, env id.Environment, key id.Webhook, c config.Command, out io.Writer,
+) error {
 	switch {
 	case c.Replay.Event != "" && c.Replay.Since.IsZero():
-		_, err = hooks.ReplayEvent(ctx, env, key, c.Replay.Event)
+		_, err := hooks.ReplayEvent(ctx, env, key, c.Replay.Event)
+		return sayUnless(err, out, "Event %s will be sent to webhook %s again.", c.Replay.Event, key)
 	case c.Replay.Event == "" && !c.Replay.Since.IsZero():
-		_, err = hooks.ReplaySince(ctx, env, key, c.Replay.Since)
-	default:
-		err = fault.New(fault.Invalid, "give one of --since and --event")
+		n, err := hooks.ReplaySince(ctx, env, key, c.Replay.Since)
+		return sayUnless(err, out, "Events that will be sent to webhook %s again: %d.", key, n)
 	}
-	return err
+	return fault.New(fault.Invalid, "give one of --since and --event")
 }
 
 func listWebhooks(ctx context.Context, hooks webhook.API, env id.Environment, out io.Writer) error {
