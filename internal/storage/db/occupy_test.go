@@ -2,6 +2,8 @@ package db_test
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -77,4 +79,29 @@ func TestPostgresThatIsAway(t *testing.T) {
 	if _, err = db.Open(t.Context(), db.Options{URL: url[:strings.LastIndex(url, "/")+1] + "no_such_database", MasterKey: masterkey.Of(masterkey.Key{})}); err == nil || fault.KindOf(err) == fault.Unavailable {
 		t.Errorf("refused: %v of kind %d", err, fault.KindOf(err))
 	}
+}
+
+// TestOccupyThroughALink: an SQLite file is the same one by whichever path it is opened.
+func TestOccupyThroughALink(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	file, link := filepath.Join(folder, "real.db"), filepath.Join(t.TempDir(), "link.db")
+	first := dbtest.Open(t, file)
+	must(t, first.Occupy(t.Context(), "a", 0))
+	must(t, os.Symlink(file, link))
+	for name, path := range map[string]string{
+		"of the file": link, "of the folder": filepath.Join(linkTo(t, folder), "real.db"),
+	} {
+		if err := dbtest.Open(t, path).Occupy(t.Context(), "b", 0); !errors.Is(err, db.ErrOccupied) {
+			t.Errorf("through a link %s: %v", name, err)
+		}
+	}
+}
+
+// linkTo makes a symbolic link to a folder.
+func linkTo(t *testing.T, folder string) string {
+	t.Helper()
+	link := filepath.Join(t.TempDir(), "link")
+	must(t, os.Symlink(folder, link))
+	return link
 }

@@ -52,7 +52,7 @@ type sqliteEngine struct {
 }
 
 func openSQLite(ctx context.Context, path string, o Options) (_ *DB, err error) {
-	if err = makeFile(path); err != nil {
+	if path, err = makeFile(path); err != nil {
 		return nil, err
 	}
 	release, err := openAlone(ctx, path)
@@ -99,16 +99,23 @@ func openSQLite(ctx context.Context, path string, o Options) (_ *DB, err error) 
 	}, nil
 }
 
-// makeFile makes the file readable for its owner only: it holds stream keys.
-func makeFile(path string) error {
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return fmt.Errorf("make folder of database: %w", err)
+// makeFile makes the file readable for its owner only: it holds stream keys. found is its path without symbolic links,
+// as SQLite names what it keeps beside it: our locks lie there too, so that they are one, however it is opened.
+func makeFile(path string) (found string, err error) {
+	if err = os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return "", fmt.Errorf("make folder of database: %w", err)
 	}
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600) //nolint:gosec // the operator's own choice of path
 	if err != nil {
-		return fmt.Errorf("open database file: %w", err)
+		return "", fmt.Errorf("open database file: %w", err)
 	}
-	return f.Close()
+	if err = f.Close(); err != nil {
+		return "", fmt.Errorf("make database file: %w", err)
+	}
+	if found, err = filepath.EvalSymlinks(path); err != nil {
+		return "", fmt.Errorf("find database file: %w", err)
+	}
+	return found, nil
 }
 
 // openAlone waits until no other process opens a database in this folder: a change to WAL does not wait for one that is under way, and
