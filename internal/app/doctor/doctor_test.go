@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -131,7 +132,7 @@ func TestMachine(t *testing.T) {
 	expect(t, DiskSpace{dir, space(1<<20, 1<<20)}, Problem, "only 0.0 GiB")
 	expect(t, DiskSpace{dir, space(100<<30, 3)}, Problem, "3 more files")
 	limit := func(n uint64) func() (uint64, error) { return func() (uint64, error) { return n, nil } }
-	expect(t, Confinement{encode.Confined}, OK, "no network")
+	expect(t, Confinement{encode.Confined}, OK, "can keep ffmpeg to its own files")
 	offers := func(c encode.Confinement) Check { return Confinement{func() encode.Confinement { return c }} }
 	expect(t, offers(encode.Confinement{NewRight: true, Calls: true}), Warning, "Landlock")
 	expect(t, offers(encode.Confinement{NewRight: true, Files: true}), Warning, "seccomp")
@@ -193,6 +194,8 @@ func TestH264Encoder(t *testing.T) {
 	expect(t, H264Encoder{encode.X264, works(encode.X264, encode.QSV, encode.VAAPI)}, OK, "x264 encodes; so would, with --h264-encoder: qsv, vaapi")
 	expect(t, H264Encoder{encode.NVENC, works(encode.X264, encode.NVENC)}, OK, "nvenc encodes")
 	expect(t, H264Encoder{encode.NVENC, works(encode.X264)}, Problem, "nvenc does not encode: Cannot load libcuda.so.1")
+	missing := func(context.Context, encode.H264) error { return fmt.Errorf("find ffmpeg: %w", exec.ErrNotFound) }
+	expect(t, H264Encoder{encode.X264, missing}, Problem, "x264 could not be tried: ffmpeg is not found")
 }
 
 func TestPorts(t *testing.T) {

@@ -2,6 +2,8 @@ package doctor
 
 import (
 	"context"
+	"errors"
+	"os/exec"
 	"slices"
 	"strings"
 
@@ -60,7 +62,7 @@ func (c Confinement) Run(context.Context) Finding {
 			"landlock_add_rule, landlock_restrict_self and seccomp.",
 			"ffmpeg is less confined than it could be: this kernel does not offer %s, so a file that takes over a decoder gets further", strings.Join(missing, ", "))
 	}
-	return ok("ffmpeg sees its own files only, and has no network")
+	return ok("this kernel can keep ffmpeg to its own files, and off the network")
 }
 
 // H264Encoder checks that the encoder that was chosen does encode, and says which hardware would.
@@ -74,7 +76,12 @@ func (H264Encoder) Name() string { return "H.264 encoder" }
 
 // Run implements Check.
 func (e H264Encoder) Run(ctx context.Context) Finding {
-	if err := e.Try(ctx, e.Chosen); err != nil {
+	err := e.Try(ctx, e.Chosen)
+	if errors.Is(err, exec.ErrNotFound) {
+		return problem("Install it with: apt-get install -y ffmpeg",
+			"%s could not be tried: ffmpeg is not found in the search path", e.Chosen)
+	}
+	if err != nil {
 		return problem("Install its driver and let the user that runs millrace use the device, or leave out --h264-encoder.", "%v", err)
 	}
 	var more []string
