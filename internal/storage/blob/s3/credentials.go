@@ -11,6 +11,7 @@ import (
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/smithy-go/logging"
 )
 
 // ErrNoCredentials is what the owner of the bucket has to mend: the options hold no credentials, and the SDK got none.
@@ -33,7 +34,10 @@ func credentialsOf(ctx context.Context, o Options) (keys aws.CredentialsProvider
 // they end.
 func findCredentials(ctx context.Context, region string) (aws.CredentialsProvider, string, error) {
 	client := awshttp.NewBuildableClient().WithTimeout(credentialTime).WithTransportOptions(func(t *http.Transport) { t.DisableKeepAlives = true })
-	cfg, err := config.LoadDefaultConfig(ctx, config.WithRegion(region), config.WithHTTPClient(client))
+	cfg, err := config.LoadDefaultConfig(
+		ctx, config.WithRegion(region), config.WithHTTPClient(client),
+		config.WithLogger(logging.Nop{}), // else warnings go to stderr, past the service's log
+	)
 	if err != nil {
 		return nil, "", fmt.Errorf("look for credentials of the storage: %w", err)
 	}

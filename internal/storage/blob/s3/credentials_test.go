@@ -194,3 +194,29 @@ func TestNoCredentials(t *testing.T) {
 		t.Errorf("after the end of a request: %v", err)
 	}
 }
+
+// TestNothingPastTheLog: where the metadata service gives out no token, the SDK itself would warn on stderr.
+func TestNothingPastTheLog(t *testing.T) {
+	alone(t)
+	metadata := httptest.NewServer(http.NotFoundHandler())
+	defer metadata.Close()
+	t.Setenv("AWS_EC2_METADATA_DISABLED", "false")
+	t.Setenv("AWS_EC2_METADATA_SERVICE_ENDPOINT", metadata.URL)
+	path := filepath.Join(t.TempDir(), "stderr")
+	file, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func(stderr *os.File) { os.Stderr = stderr; _ = file.Close() }(os.Stderr)
+	os.Stderr = file
+	keys, _, err := credentialsOf(t.Context(), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err = keys.Retrieve(t.Context()); !errors.Is(err, ErrNoCredentials) {
+		t.Errorf("credentials: %v", err)
+	}
+	if written, err := os.ReadFile(path); err != nil || len(written) > 0 {
+		t.Errorf("%v, stderr has %q", err, written)
+	}
+}
