@@ -181,7 +181,7 @@ func (s *server) unrouted(w http.ResponseWriter, r *http.Request) {
 	allowed := s.methods(r)
 	switch {
 	case len(allowed) == 0:
-		writeError(w, newError(http.StatusNotFound, typeNotFound, textNoPath))
+		writeError(w, s.noPath(r.URL.Path))
 	case r.Method == http.MethodOptions:
 		w.Header().Set("Allow", strings.Join(allowed, ", "))
 		w.WriteHeader(http.StatusNoContent)

@@ -30,9 +30,11 @@ const (
 
 const (
 	textUnauth      = "Unauthorized request"
+	textCredentials = "Authenticate by HTTP Basic, with an access token's ID as user name and its secret as password; " +
+		"millrace token create makes one, millrace token list shows which are revoked or expired"
 	textForbidden   = "This access token does not have the permission that the request needs"
 	textNotFound    = "The requested resource does not exist, or this access token may not see it"
-	textNoPath      = "There is nothing under this path; /docs lists every operation"
+	textNoPath      = "There is nothing under this path; /docs lists every operation, below /video/v1 and /system/v1"
 	textUnavailable = "The service is not available at the moment; try again"
 )
 
@@ -119,7 +121,7 @@ func (s *server) fail(ctx context.Context, err error) *Error {
 		s.log.WarnContext(ctx, "dependency unavailable", slog.String("request_id", requestID(ctx)), slog.Any("error", err))
 		e.Detail.Messages = []string{textUnavailable}
 	case fault.Unauthorized:
-		e.Detail.Messages = []string{textUnauth}
+		e.Detail.Messages = []string{textUnauth, textCredentials}
 	case fault.NotFound:
 		if len(e.Detail.Messages) == 0 {
 			e.Detail.Messages = []string{textNotFound}
