@@ -44,6 +44,7 @@ func (n *node) tidy(g *lifecycle.Group) {
 	g.Add(&prune.Pruner{What: "events", Prune: n.db.PruneEvents, Keep: n.cfg.EventRetention, Now: clock, Logger: n.log})
 	g.Add(&prune.Pruner{What: "audit log", Prune: n.db.PruneAuditLog, Keep: n.cfg.AuditRetention, Now: clock, Logger: n.log})
 	g.Add(&tokenUse{access: n.access, log: n.log})
+	g.Add(storageOwner{store: n.blob, database: n.db.Identity(), log: n.log})
 }
 
 // tokenUse writes from time to time when tokens were last used.

@@ -86,6 +86,12 @@ func unlock(ctx context.Context, db *sql.DB, key func(known string) (masterkey.K
 	return vault, fingerprint, err
 }
 
+// Identity is the same for all processes that have this database open, and another one for each database; a copy has
+// that of the original. It is no secret.
+func (d *DB) Identity() string { return d.vault.Hash("database", "identity")[:identityDigits] }
+
+const identityDigits = 32
+
 // MasterKey is the fingerprint of the master key when the database was opened.
 func (d *DB) MasterKey() string { return d.master }
 

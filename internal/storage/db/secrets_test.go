@@ -251,3 +251,27 @@ func TestSecretsAtRest(t *testing.T) {
 		nowhere(t, d, url, [2]string{"secret_hash", "uploads"}, [2]string{"secret", "uploads"})
 	})
 }
+
+// TestIdentity of a database: it outlasts the master key, and no other database has it.
+func TestIdentity(t *testing.T) {
+	t.Parallel()
+	for name, fresh := range dbtest.Engines() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			url := fresh(t)
+			first := dbtest.Open(t, url)
+			identity := first.Identity()
+			key := masterkey.Generate()
+			must(t, first.SetMasterKey(t.Context(), key))
+			second, err := db.Open(t.Context(), db.Options{URL: url, MasterKey: masterkey.Of(key)})
+			must(t, err)
+			if got := second.Identity(); got != identity || len(got) != 32 {
+				t.Errorf("%q with another master key, %q before", got, identity)
+			}
+			must(t, second.Close())
+			if other := dbtest.Open(t, fresh(t)).Identity(); other == identity {
+				t.Error("another database has the same")
+			}
+		})
+	}
+}
