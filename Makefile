@@ -51,8 +51,8 @@ raced: ready
 	@$(TESTRUN) -units -race
 
 .PHONY: test-long
-test-long: ready ## everything that make test and make race run, then some fuzzing
-	@$(TESTRUN) -all -race -fuzz $(NETFUZZTIME)
+test-long: ready ## everything that make test and make race run, end to end on all pairs of storage, then some fuzzing
+	@MILLRACE_TEST_PAIRS=all $(TESTRUN) -all -race -fuzz $(NETFUZZTIME)
 
 # What a run needs, step by step: step.X makes X and says how long it took, or that it failed.
 .PHONY: ready

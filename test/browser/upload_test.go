@@ -133,7 +133,7 @@ func TestUploaders(t *testing.T) {
 	} {
 		t.Run(u.name, func(t *testing.T) {
 			t.Parallel()
-			rig.Pairs(t, func(t *testing.T, pair rig.Pair) {
+			rig.On(t, rig.Scaled, func(t *testing.T, pair rig.Pair) {
 				t.Parallel()
 				f := &front{}
 				f.left.Store(int64(len(data)) / 2)

@@ -94,7 +94,7 @@ func TestCaptionsOfUpload(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rig.Pairs(t, func(t *testing.T, p rig.Pair) {
+	rig.On(t, rig.Scaled, func(t *testing.T, p rig.Pair) {
 		t.Parallel()
 		s := rig.Start(t, rig.Options{Pair: p})
 		u := createUpload(t, s, rig.Object{"embedded_subtitles": []rig.Object{{"name": "Captions", "language_code": "en"}}})

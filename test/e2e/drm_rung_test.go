@@ -16,7 +16,7 @@ import (
 // in the clear.
 func TestDRMLiveRung(t *testing.T) {
 	t.Parallel()
-	rig.Pairs(t, func(t *testing.T, p rig.Pair) {
+	rig.On(t, rig.Embedded, func(t *testing.T, p rig.Pair) {
 		t.Parallel()
 		s := rig.Start(t, rig.Options{Pair: p})
 		d := newDRMRig(t, s, p)

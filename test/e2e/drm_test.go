@@ -35,7 +35,7 @@ type drmRig struct {
 // segments, parts, rungs and clips decode to the clear pictures with the licence's keys, and to none of them without.
 func TestDRM(t *testing.T) {
 	t.Parallel()
-	rig.Pairs(t, func(t *testing.T, p rig.Pair) {
+	rig.On(t, rig.Scaled, func(t *testing.T, p rig.Pair) {
 		t.Parallel()
 		s := rig.Start(t, rig.Options{Pair: p})
 		d := newDRMRig(t, s, p)

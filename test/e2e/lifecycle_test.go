@@ -36,7 +36,7 @@ func (s *stage) note(key string) {
 // TestLifecycle ends and refuses broadcasts in every way that the API knows, while encoders publish.
 func TestLifecycle(t *testing.T) {
 	t.Parallel()
-	rig.Pairs(t, func(t *testing.T, p rig.Pair) {
+	rig.On(t, rig.Scaled, func(t *testing.T, p rig.Pair) {
 		t.Parallel()
 		s := &stage{Server: rig.Start(t, rig.Options{Pair: p, Args: []string{"--max-connections-per-address", "100"}})}
 		t.Cleanup(func() {

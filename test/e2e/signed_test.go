@@ -44,7 +44,7 @@ func (s signer) token(t *testing.T, playbackID string, more ...string) string {
 // nobody else, in Chromium and in a native client too.
 func TestSigned(t *testing.T) {
 	t.Parallel()
-	rig.Pairs(t, func(t *testing.T, p rig.Pair) {
+	rig.On(t, rig.Scaled, func(t *testing.T, p rig.Pair) {
 		t.Parallel()
 		s := rig.Start(t, rig.Options{Pair: p, Args: []string{"--log-level", "debug"}})
 		keys := newSigner(t, s)

@@ -97,7 +97,7 @@ func (f film) make(t *testing.T) string {
 // TestFiles makes assets of files of every kind and plays them: each picture and its time is what the file has.
 func TestFiles(t *testing.T) {
 	t.Parallel()
-	rig.Pairs(t, func(t *testing.T, p rig.Pair) {
+	rig.On(t, rig.Scaled, func(t *testing.T, p rig.Pair) {
 		t.Parallel()
 		s := rig.Start(t, rig.Options{Pair: p})
 		for name, f := range films() {
@@ -282,7 +282,7 @@ func errored(t *testing.T, s *rig.Server, url string, want ...string) {
 // TestClipOutlivesItsSource clips a finished asset of each kind of storage and deletes the source.
 func TestClipOutlivesItsSource(t *testing.T) {
 	t.Parallel()
-	rig.Pairs(t, func(t *testing.T, p rig.Pair) {
+	rig.On(t, rig.Scaled, func(t *testing.T, p rig.Pair) {
 		t.Parallel()
 		s := rig.Start(t, rig.Options{Pair: p})
 		for _, name := range []string{"a.mp4", "a.ts"} {

@@ -28,7 +28,7 @@ import (
 // Pair is a database with a storage.
 type Pair string
 
-// The pairs that every end-to-end test of stored things runs on.
+// The pairs that end-to-end tests run on.
 const (
 	Embedded Pair = "sqlite+folder"
 	Scaled   Pair = "postgres+s3"
@@ -38,12 +38,22 @@ const (
 func Pairs(t *testing.T, test func(t *testing.T, p Pair)) {
 	t.Helper()
 	for _, p := range []Pair{Embedded, Scaled} {
-		On(t, p, test)
+		p.run(t, test)
 	}
 }
 
-// On runs test on one of the pairs, where the other can make no difference that the conformance suites of stores would not show.
+// On runs test on the pair that matters more, where the other would hardly show what the conformance suites of stores
+// do not; on both with MILLRACE_TEST_PAIRS=all.
 func On(t *testing.T, p Pair, test func(t *testing.T, p Pair)) {
+	t.Helper()
+	if os.Getenv("MILLRACE_TEST_PAIRS") == "all" {
+		Pairs(t, test)
+		return
+	}
+	p.run(t, test)
+}
+
+func (p Pair) run(t *testing.T, test func(t *testing.T, p Pair)) {
 	t.Helper()
 	t.Run(string(p), func(t *testing.T) {
 		p.need(t)
