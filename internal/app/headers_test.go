@@ -22,6 +22,10 @@ func (nobody) Open(context.Context, playback.Request) (playback.Presentation, pl
 	return nil, playback.Permit{}, fault.New(fault.NotFound, "there is no such playback ID")
 }
 
+func (nobody) Master(context.Context, string, string, string) (playback.File, error) {
+	return playback.File{}, fault.New(fault.NotFound, "there is no such asset")
+}
+
 // TestHeaders asks for every page and endpoint: which may be framed, by whom, which other sites may read, and what a browser may guess.
 func TestHeaders(t *testing.T) {
 	t.Parallel()

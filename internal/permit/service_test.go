@@ -38,6 +38,14 @@ type film struct{ id string }
 
 func (film) Media() string { return "m1" }
 
+func (film) Description() playback.Description { return playback.Description{} }
+
+func (film) Tiles(context.Context, playback.Clip) (*hls.Tiles, error) {
+	return nil, fault.New(fault.NotFound, "there are none")
+}
+
+func (film) Earlier(string) (playback.Presentation, bool) { return nil, false }
+
 func (film) Multivariant(context.Context, playback.Clip) (*hls.Multivariant, error) {
 	return &hls.Multivariant{Variants: []hls.Variant{
 		{Bandwidth: 1, Codecs: []string{secret}, URI: "v.m3u8", Width: 640, Height: 360},
@@ -86,6 +94,10 @@ type service struct {
 }
 
 func (s *service) now() time.Time { return time.Now().Add(time.Duration(s.later.Load())) }
+
+func (*service) Master(context.Context, string, string, string) (playback.File, error) {
+	return playback.File{}, fault.New(fault.NotFound, "there is none")
+}
 
 // Open implements playback.Source.
 func (s *service) Open(ctx context.Context, r playback.Request) (playback.Presentation, playback.Permit, error) {

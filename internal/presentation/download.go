@@ -116,14 +116,14 @@ func only(l *timeline.Rendition) *timeline.Init {
 	return used
 }
 
-// File implements playback.Downloads.
+// File implements playback.Presentation.
 func (v *recorded) File(ctx context.Context, name string) (playback.File, error) {
 	f, err := v.p.file(ctx, v.media, v.files, name)
 	f.Watched.Of, f.Watched.Length = v.meter, v.timeline.Duration()
 	return f, err
 }
 
-// File implements playback.Downloads: the files of a recording are made when it is over.
+// File implements playback.Presentation: the files of a recording are made when it is over.
 func (v *live) File(ctx context.Context, name string) (playback.File, error) {
 	return v.p.file(ctx, v.about.Media, v.files, name)
 }
@@ -170,7 +170,7 @@ func (p *Source) download(ctx context.Context, key, typ string) (playback.File, 
 	}, nil
 }
 
-// Master implements playback.Masters.
+// Master implements playback.Source.
 func (p *Source) Master(ctx context.Context, a, expires, signature string) (playback.File, error) {
 	row, err := p.opt.Assets.Find(ctx, id.Asset(a))
 	if err != nil && !fault.Is(err, fault.NotFound) {

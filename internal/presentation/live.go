@@ -41,7 +41,7 @@ func (v *live) event() bool { return v.stream == "" }
 
 func (v *live) Media() string { return string(v.about.Media) }
 
-// Description implements playback.Described.
+// Description implements playback.Presentation.
 func (v *live) Description() playback.Description { return playback.Description{Title: v.title} }
 
 // Sidecar implements playback.Presentation.
@@ -70,7 +70,7 @@ func textsOf(tracks []asset.Track) (out []playback.TextName) {
 	return out
 }
 
-// Earlier implements playback.Series: who watches a broadcast while the next one begins still finds its end.
+// Earlier implements playback.Presentation: who watches a broadcast while the next one begins still finds its end.
 func (v *live) Earlier(media string) (playback.Presentation, bool) {
 	if v.event() {
 		return nil, false

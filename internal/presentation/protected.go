@@ -70,12 +70,12 @@ func (v protectedLive) Chunk(ctx context.Context, rendition string, r hls.Resour
 	return v.view.Chunk(ctx, rendition, r)
 }
 
-// File implements playback.Downloads.
+// File implements playback.Presentation.
 func (v protectedLive) File(context.Context, string) (playback.File, error) {
 	return playback.File{}, errNoFiles()
 }
 
-// Earlier implements playback.Series.
+// Earlier implements playback.Presentation.
 func (v protectedLive) Earlier(media string) (playback.Presentation, bool) {
 	had, ok := v.live.Earlier(media)
 	if !ok {
@@ -107,7 +107,7 @@ func (v protectedRecording) Chunk(ctx context.Context, rendition string, r hls.R
 	return v.view.Chunk(ctx, rendition, r)
 }
 
-// File implements playback.Downloads.
+// File implements playback.Presentation.
 func (v protectedRecording) File(context.Context, string) (playback.File, error) {
 	return playback.File{}, errNoFiles()
 }

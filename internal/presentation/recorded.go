@@ -141,7 +141,10 @@ func (p *Source) alternate(ctx context.Context, tr asset.Track, v *recorded) (*t
 
 func (v *recorded) Media() string { return string(v.media) }
 
-// Description implements playback.Described.
+// Earlier implements playback.Presentation: a recording's media stays the same.
+func (v *recorded) Earlier(string) (playback.Presentation, bool) { return nil, false }
+
+// Description implements playback.Presentation.
 func (v *recorded) Description() playback.Description {
 	d := playback.Description{Title: v.title}
 	if v.whole {

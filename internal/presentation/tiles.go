@@ -19,11 +19,19 @@ import (
 // sheet is the most that an image with an image playlist for trick play is about, in seconds: one every ten seconds.
 const sheet = 500
 
-// Tiles implements playback.Tiled: the images are storyboards of equal stretches. Of what still grows there are none.
+func errNoTiles() error {
+	return fault.New(fault.NotFound, "there is no image playlist for trick play")
+}
+
+// Tiles implements playback.Presentation: of what is live there are none.
+func (v *live) Tiles(context.Context, playback.Clip) (*hls.Tiles, error) { return nil, errNoTiles() }
+
+// Tiles implements playback.Presentation: the images are storyboards of equally long pieces. Of what still grows there
+// are none.
 func (v *recorded) Tiles(ctx context.Context, c playback.Clip) (*hls.Tiles, error) {
 	from, to := v.within(c)
 	if !v.whole || v.p.opt.Images == nil || v.timeline.Rendition(timeline.MainVideo) == nil || from >= to {
-		return nil, fault.New(fault.NotFound, "there is no image playlist for trick play")
+		return nil, errNoTiles()
 	}
 	begin, end := v.spans[from], v.spans[to]
 	n := max(int(math.Ceil((end-begin)/sheet)), 1)
@@ -55,5 +63,3 @@ func (v *recorded) Tiles(ctx context.Context, c playback.Clip) (*hls.Tiles, erro
 	}
 	return t, nil
 }
-
-var _ playback.Tiled = (*recorded)(nil)

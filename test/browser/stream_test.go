@@ -306,6 +306,27 @@ func playbackError(err error) error {
 	return fault.Wrap(fault.NotFound, err, "it is not there")
 }
 
+// Description implements playback.Presentation.
+func (s *stream) Description() playback.Description { return playback.Description{} }
+
+// Tiles implements playback.Presentation.
+func (s *stream) Tiles(context.Context, playback.Clip) (*hls.Tiles, error) {
+	return nil, fault.New(fault.NotFound, "there are no images for trick play")
+}
+
+// File implements playback.Presentation.
+func (s *stream) File(context.Context, string) (playback.File, error) {
+	return playback.File{}, fault.New(fault.NotFound, "there is no file")
+}
+
+// Earlier implements playback.Presentation.
+func (s *stream) Earlier(string) (playback.Presentation, bool) { return nil, false }
+
+// Master implements playback.Source.
+func (s *stream) Master(context.Context, string, string, string) (playback.File, error) {
+	return playback.File{}, fault.New(fault.NotFound, "there is no asset")
+}
+
 // Sidecar implements playback.Presentation.
 func (s *stream) Sidecar(context.Context, string) (playback.Body, error) {
 	return playback.Body{}, fault.New(fault.NotFound, "there is none")

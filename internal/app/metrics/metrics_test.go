@@ -137,6 +137,10 @@ func TestViewersThatLeave(t *testing.T) {
 // opener is a source of nothing but errors.
 type opener func(context.Context) error
 
+func (o opener) Master(ctx context.Context, _, _, _ string) (playback.File, error) {
+	return playback.File{}, o(ctx)
+}
+
 func (o opener) Open(ctx context.Context, _ playback.Request) (playback.Presentation, playback.Permit, error) {
 	return nil, playback.Permit{}, o(ctx)
 }

@@ -14,18 +14,6 @@ import (
 	"millrace/internal/media/metering"
 )
 
-// Downloads is the further ability of a Presentation that has files to download.
-type Downloads interface {
-	// File is a file by its name. NotReady: it is being made.
-	File(ctx context.Context, name string) (File, error)
-}
-
-// Masters is the further ability of a Source that gives originals to anybody who has their address.
-type Masters interface {
-	// Master is the original of an asset. Denied: the address is wrong, or its time is over.
-	Master(ctx context.Context, asset, expires, signature string) (File, error)
-}
-
 // File is a whole file, whose bytes never change under its tag.
 type File struct {
 	Size int64
@@ -47,14 +35,10 @@ func isDownload(name string) bool {
 }
 
 func (h *Handler) download(w http.ResponseWriter, r *http.Request, p viewing, name string) error {
-	d, ok := p.Presentation.(Downloads)
-	if !ok {
-		return unknown()
-	}
 	if err := p.unclipped(); err != nil {
 		return err
 	}
-	f, err := d.File(r.Context(), name)
+	f, err := p.File(r.Context(), name)
 	if err != nil {
 		return err
 	}
@@ -65,13 +49,12 @@ func (h *Handler) download(w http.ResponseWriter, r *http.Request, p viewing, na
 }
 
 func (h *Handler) master(w http.ResponseWriter, r *http.Request) error {
-	m, ok := h.opt.Source.(Masters)
 	asset, named := strings.CutSuffix(strings.TrimPrefix(r.URL.Path, masterPath), ".mp4")
-	if !ok || !named || !plausible(asset) {
+	if !named || !plausible(asset) {
 		return unknown()
 	}
 	q := r.URL.Query()
-	f, err := m.Master(r.Context(), asset, q.Get("expires"), q.Get("signature"))
+	f, err := h.opt.Source.Master(r.Context(), asset, q.Get("expires"), q.Get("signature"))
 	if err != nil {
 		return err
 	}

@@ -154,13 +154,11 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) error {
 		return h.image(w, r, p, first)
 	}
 	if first != p.Media() {
-		s, ok := p.Presentation.(Series)
+		earlier, ok := p.Earlier(first)
 		if !ok {
 			return unknown()
 		}
-		if p.Presentation, ok = s.Earlier(first); !ok {
-			return unknown()
-		}
+		p.Presentation = earlier
 	}
 	if rendition, ok := strings.CutSuffix(rest, ".m3u8"); ok && !strings.Contains(rendition, "/") {
 		return h.playlist(w, r, p, rendition)
@@ -218,7 +216,8 @@ func (h *Handler) multivariant(w http.ResponseWriter, r *http.Request, p viewing
 		m.Variants[i].URI = below + m.Variants[i].URI + mod.passed
 	}
 	if mod.trick {
-		if m.Tiles, err = tiles(r, p, mod); err != nil && !fault.Is(err, fault.NotFound) { // it plays without them
+		m.Tiles, err = p.Tiles(r.Context(), mod.clip)
+		if err != nil && !fault.Is(err, fault.NotFound) { // it plays without them
 			h.opt.Logger.WarnContext(r.Context(), "the image playlist is left out", "path", logged(r), "error", err)
 			m.Tiles = nil
 		}
@@ -229,15 +228,6 @@ func (h *Handler) multivariant(w http.ResponseWriter, r *http.Request, p viewing
 		data, compressed = hls.Gzip(data), true
 	}
 	return h.text(w, r, p, Text{Data: data, MaxAge: 1}, compressed)
-}
-
-// tiles are a presentation's image playlist for trick play.
-func tiles(r *http.Request, p viewing, mod modifiers) (*hls.Tiles, error) {
-	t, ok := p.Presentation.(Tiled)
-	if !ok {
-		return nil, fault.New(fault.NotFound, "there is no image playlist for trick play")
-	}
-	return t.Tiles(r.Context(), mod.clip)
 }
 
 // onePacket is what reaches a viewer in one packet as it is, head included.
@@ -259,7 +249,7 @@ func (h *Handler) playlist(w http.ResponseWriter, r *http.Request, p viewing, re
 	compressed := acceptsGzip(r.Header)
 	if rendition+".m3u8" == hls.TilesURI {
 		var list *hls.Tiles
-		if list, err = tiles(r, p, mod); err != nil {
+		if list, err = p.Tiles(r.Context(), mod.clip); err != nil {
 			return err
 		}
 		data := list.Append(nil)

@@ -69,6 +69,20 @@ func (s *source) Image(_ context.Context, name, query, base string) (playback.Im
 	return playback.Image{Body: body, MaxAge: 7}, nil
 }
 
+func (s *source) Description() playback.Description { return playback.Description{} }
+
+func (s *source) Tiles(context.Context, playback.Clip) (*hls.Tiles, error) { return nil, errNone() }
+
+func (s *source) File(context.Context, string) (playback.File, error) {
+	return playback.File{}, errNone()
+}
+
+func (s *source) Master(context.Context, string, string, string) (playback.File, error) {
+	return playback.File{}, errNone()
+}
+
+func errNone() error { return fault.New(fault.NotFound, "there is none") }
+
 func (s *source) Earlier(media string) (playback.Presentation, bool) { return s, media == "m0" }
 
 func (s *source) Multivariant(context.Context, playback.Clip) (*hls.Multivariant, error) {

@@ -7,9 +7,6 @@ import (
 	"time"
 )
 
-// Described is the further ability of a Presentation to say what its owner tells viewers of it.
-type Described interface{ Description() Description }
-
 // Description is what a player may show of what there is to watch.
 type Description struct {
 	Title    string
@@ -34,11 +31,7 @@ type keyword struct {
 
 // metadata sends what is known of a presentation.
 func (h *Handler) metadata(w http.ResponseWriter, r *http.Request, p viewing) error {
-	d, ok := p.Presentation.(Described)
-	if !ok {
-		return unknown()
-	}
-	what := d.Description()
+	what := p.Description()
 	whole := chapter{Duration: what.Duration.Seconds(), Metadata: []keyword{}}
 	if what.Title != "" {
 		whole.Metadata = append(whole.Metadata, keyword{"title", what.Title})
@@ -52,7 +45,7 @@ func (h *Handler) metadata(w http.ResponseWriter, r *http.Request, p viewing) er
 
 // chapters is where the metadata of a presentation are, relative to its multivariant playlist; empty when there are none.
 func chapters(p viewing, base string) string {
-	if d, ok := p.Presentation.(Described); ok && d.Description().Title != "" {
+	if p.Description().Title != "" {
 		return base + "/" + metadataName
 	}
 	return ""

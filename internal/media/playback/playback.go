@@ -15,6 +15,9 @@ import (
 type Source interface {
 	// Open's Permit is valid beside an error too, where the request may know that there is something.
 	Open(ctx context.Context, r Request) (Presentation, Permit, error)
+	// Master is the original of an asset, which anybody gets who has its address. Denied: the address is wrong, or its
+	// time is over.
+	Master(ctx context.Context, asset, expires, signature string) (File, error)
 }
 
 // Renditions is what viewers may see of one broadcast or recording: a set of renditions with their playlists. Whatever is to be watched
@@ -38,29 +41,26 @@ type Presentation interface {
 
 	// Media names the recording in URLs, so that a live stream's next broadcast has other URLs.
 	Media() string
+	// Description is what its owner tells viewers of it.
+	Description() Description
 	// Sidecar is a whole text track as WebVTT.
 	Sidecar(ctx context.Context, track string) (Body, error)
 	// Image is a picture of what there is to watch, or the text that leads to pictures, by its name and query; base is the address of the
 	// playback ID, without a slash at the end.
 	Image(ctx context.Context, name, query, base string) (Image, error)
+	// Tiles are a clip's images for trick play; URIs are relative to {media}/. NotFound: there are none.
+	Tiles(ctx context.Context, c Clip) (*hls.Tiles, error)
+	// File is a file to download by its name. NotReady: it is being made.
+	File(ctx context.Context, name string) (File, error)
+	// Earlier is what was watched under an earlier media's name, for as long as it is kept: a live stream's changes with
+	// each broadcast. false: there is none.
+	Earlier(media string) (Presentation, bool)
 }
 
 // Image is a response that may change.
 type Image struct {
 	Body
 	MaxAge int // seconds it may be cached
-}
-
-// Series is the further ability of a Presentation whose media changes from time to time, as a live stream's does with each broadcast.
-type Series interface {
-	// Earlier is what was watched under an earlier media's name, for as long as it is kept.
-	Earlier(media string) (Presentation, bool)
-}
-
-// Tiled is the further ability of a Presentation to list images for trick play; URIs are relative to {media}/.
-type Tiled interface {
-	// Tiles are those of a clip. NotFound: there are none.
-	Tiles(ctx context.Context, c Clip) (*hls.Tiles, error)
 }
 
 // Reload is what a playlist request asks for beyond the playlist, RFC 8216bis section 6.2.5.

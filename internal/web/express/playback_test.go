@@ -40,6 +40,22 @@ func (s recording) Open(_ context.Context, r playback.Request) (playback.Present
 	return s, playback.Permit{}, nil
 }
 
+func (recording) Master(context.Context, string, string, string) (playback.File, error) {
+	return playback.File{}, fault.New(fault.NotFound, "there is none")
+}
+
+func (recording) Description() playback.Description { return playback.Description{} }
+
+func (recording) Tiles(context.Context, playback.Clip) (*hls.Tiles, error) {
+	return nil, fault.New(fault.NotFound, "there are none")
+}
+
+func (recording) File(context.Context, string) (playback.File, error) {
+	return playback.File{}, fault.New(fault.NotFound, "there is none")
+}
+
+func (recording) Earlier(string) (playback.Presentation, bool) { return nil, false }
+
 func (recording) Media() string { return "m1" }
 func (recording) Multivariant(context.Context, playback.Clip) (*hls.Multivariant, error) {
 	return &hls.Multivariant{Variants: []hls.Variant{{Bandwidth: 1, Codecs: []string{"avc1"}, URI: "v.m3u8"}}}, nil
