@@ -8,7 +8,8 @@
 // A disk that is slow or hangs never delays the stream for long: a writer waits for 50 ms at most, then none waits
 // until all is written. What is not written by then stands in the machine's memory meanwhile, so that it outlives the
 // process, too (late.go). What does not fit into a bounded backlog is not journalled and counted. Files are not synced:
-// they outlive the process, not the machine's power.
+// they outlive the process, not the machine's power. What a disk that is full does not take is lost with the process;
+// how the segments were listed is kept in memory, too (told.go).
 // Goroutines: none of its own; Run does the writing and is called by the owner.
 package journal
 
@@ -29,7 +30,7 @@ type Options struct {
 	Dir        string        // a folder of its own; it is made when needed and removed by Close
 	Patience   time.Duration // how long an append waits for the disk at most; 50 ms when 0
 	MaxBacklog int64         // bytes that may wait for the disk; 16 MiB when 0
-	Mark       string        // file in memory that says which segments players were told of (Memory); empty: none
+	Mark       string        // file in memory (Memory) of what players were told, see mark and told; empty: none
 	Logger     *slog.Logger
 }
 
@@ -50,6 +51,7 @@ type Journal struct {
 
 	timer *time.Timer // of the one who appends
 	mark  mark
+	told  *told
 
 	failed map[int64]bool     // Run's own, as is the rest: segments whose files miss something
 	names  map[int64][]string // of the media files
@@ -93,7 +95,7 @@ func New(o Options) *Journal {
 	}
 	return &Journal{
 		opt: o, broken: map[int64]bool{}, wake: make(chan struct{}, 1), failed: map[int64]bool{}, names: map[int64][]string{},
-		index: index{dir: o.Dir, live: map[int64]int64{}}, mark: mark{name: o.Mark},
+		index: index{dir: o.Dir, live: map[int64]int64{}}, mark: mark{name: o.Mark}, told: newTold(o.Mark),
 	}
 }
 
@@ -114,9 +116,10 @@ func (j *Journal) Left(yield func(*Segment) bool) {
 	all, err := j.index.read()
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		j.opt.Logger.Error("part journal can not be read", "error", err)
-		return
+	} else {
+		all = j.catchUp(all)
 	}
-	all = j.catchUp(all)
+	all = j.told.read(all)
 	for _, s := range all {
 		for _, l := range s.Renditions {
 			if !s.Stored {
@@ -153,12 +156,24 @@ func (j *Journal) removeStrays() {
 // Note writes a record of a segment to the index, with the bytes of an init segment. It does not wait.
 func (j *Journal) Note(msn int64, r Record, init []byte) {
 	// That something begins is of no use before there is a part of it, and comes with that.
-	j.append(op{msn: msn, note: appendNote(nil, msn, &r, init), late: r.End == "" && r.Text == nil})
+	j.append(op{msn: msn, note: j.noted(msn, &r, init), late: r.End == "" && r.Text == nil})
+}
+
+// noted is a record of what players are told from now on. The machine's memory has it at once.
+func (j *Journal) noted(msn int64, r *Record, init []byte) []byte {
+	note := appendNote(nil, msn, r, init)
+	if r.Text != nil {
+		return note
+	}
+	if err := j.told.add(msn, note); err != nil {
+		j.opt.Logger.Debug("after a crash a segment may be listed otherwise", "msn", msn, "error", err)
+	}
+	return note
 }
 
 // End writes that a rendition's segment is whole. It waits as Part does.
 func (j *Journal) End(msn int64, r Record) {
-	j.await(op{msn: msn, note: appendNote(nil, msn, &r, nil), done: make(chan struct{})})
+	j.await(op{msn: msn, note: j.noted(msn, &r, nil), done: make(chan struct{})})
 }
 
 // Part appends a part to a segment's file; data must not change later. It returns when the part is with the operating system, or when
@@ -242,10 +257,16 @@ func (j *Journal) push(o op) {
 }
 
 // Stored deletes a segment's files: it is recorded. The lengths of its parts are kept until Forget.
-func (j *Journal) Stored(msn int64) { j.order(op{msn: msn, stored: true}) }
+func (j *Journal) Stored(msn int64) {
+	j.order(op{msn: msn, stored: true})
+	j.told.forget(msn)
+}
 
 // Forget deletes all that there is of a segment.
-func (j *Journal) Forget(msn int64) { j.order(op{msn: msn, forget: true}) }
+func (j *Journal) Forget(msn int64) {
+	j.order(op{msn: msn, forget: true})
+	j.told.forget(msn)
+}
 
 // PutDown closes the file of a segment, when Run gets to it.
 func (j *Journal) PutDown(m *Media) {
@@ -285,6 +306,7 @@ func (j *Journal) Stats() Stats {
 func (j *Journal) Run(ctx context.Context) error {
 	defer j.index.close()
 	defer j.mark.close(false)
+	defer j.told.close(false)
 	for {
 		ended := ctx.Err() // asked before the queue: what was ordered before the end is done
 		batch, closed := j.take()
@@ -329,6 +351,7 @@ func (j *Journal) do(o *op) {
 	case o.removal:
 		j.index.close()
 		j.mark.close(true)
+		j.told.close(true)
 		if failed := os.RemoveAll(j.opt.Dir); failed != nil {
 			j.opt.Logger.Warn("part journal can not be deleted", "error", failed)
 		}
@@ -428,7 +451,7 @@ func Sweep(root string, keep func(name string) bool) error {
 		return fmt.Errorf("list journals: %w", err)
 	}
 	for _, e := range entries {
-		if !keep(e.Name()) {
+		if !keep(broadcastOf(e.Name())) {
 			err = errors.Join(err, os.RemoveAll(filepath.Join(root, e.Name())))
 		}
 	}

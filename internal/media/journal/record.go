@@ -32,6 +32,7 @@ type Record struct {
 
 	End      string `json:"end,omitempty"` // rendition whose segment is whole
 	Duration int64  `json:"d,omitempty"`   // of the whole, in ticks
+	Parts    int    `json:"p,omitempty"`   // of the whole
 
 	Text *timeline.Text `json:"text,omitempty"` // cues of a text rendition that are recorded with the segment
 
@@ -65,6 +66,8 @@ type Rendition struct {
 	Data          []byte // the parts' bytes, once they are loaded
 	Whole         bool
 	Duration      int64 // ticks, of the whole
+	Told          int64 // ticks: players were told that the whole lasts so long; 0: that is not known
+	count         int   // parts of the whole
 }
 
 // Init is an init segment with its bytes.
@@ -187,7 +190,7 @@ func (s *Segment) note(r *Record, data []byte) error {
 	if r.Target > 0 {
 		s.Target = r.Target
 	}
-	if r.Duration < 0 || r.Duration > maxTicks {
+	if r.Duration < 0 || r.Duration > maxTicks || r.Parts < 0 {
 		return errOrder
 	}
 	switch {
@@ -215,7 +218,7 @@ func (s *Segment) note(r *Record, data []byte) error {
 		if l == nil || !l.Begun || l.Whole {
 			return fmt.Errorf("end of %s: %w", r.End, errOrder)
 		}
-		l.Whole, l.Duration = true, r.Duration
+		l.Whole, l.Duration, l.count = true, r.Duration, r.Parts
 		return nil
 	}
 	return errOrder

@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"millrace/internal/media/frame"
 	"millrace/internal/media/journal"
 	"millrace/internal/media/packager"
 	"millrace/internal/media/timeline"
@@ -25,18 +24,28 @@ func TestSumsOfLengthsStayTogetherOverCrashes(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name    string
-		reorder int
+		fps     float64
+		reorder int     // of every other life
+		then    int     // of those in between
 		most    float64 // seconds: the lag of the pictures, and a frame of sound
-	}{{"without B-frames", 0, 0.022}, {"with B-frames", 2, 0.067 + 0.022}} {
+	}{
+		{"without B-frames", 30, 0, 0, 0.022},
+		{"with B-frames", 30, 2, 2, 0.067 + 0.022},
+		{"with long B-frames, or none", 10, 2, 0, 0.2 + 0.022},
+		{"with very long B-frames, or none", 10, 4, 0, 0.4 + 0.022},
+	} {
 		for seed := range uint64(2) {
 			t.Run(fmt.Sprint(tt.name, ", seed ", seed), func(t *testing.T) {
 				t.Parallel()
 				random := rand.New(rand.NewPCG(seed, 0))
 				mem := &memory{objects: map[string][]byte{}}
 				dir := t.TempDir()
-				frames := script{fps: 30, gop: 60, seconds: 12, reorder: tt.reorder}.frames()
+				long := script{fps: tt.fps, gop: int(2 * tt.fps), seconds: 12, reorder: tt.reorder}
+				other := long
+				other.reorder = tt.then
+				scripts := [...]script{long, other}
 				for life := range int64(80) {
-					liveUntilDeath(t, mem, dir, life, frames, 1+random.IntN(60))
+					liveUntilDeath(t, mem, dir, life, scripts[life%2], 1+random.IntN(60))
 					if life%2 == 1 {
 						cutShort(t, random, dir)
 					}
@@ -60,7 +69,7 @@ func TestSumsOfLengthsStayTogetherOverCrashes(t *testing.T) {
 }
 
 // liveUntilDeath goes on with a broadcast as a new process does, until that dies after so many calls of its edge.
-func liveUntilDeath(t *testing.T, mem *memory, dir string, life int64, frames []frame.Frame, calls int) {
+func liveUntilDeath(t *testing.T, mem *memory, dir string, life int64, of script, calls int) {
 	t.Helper()
 	before, err := timeline.Build(mem.entries)
 	if err != nil {
@@ -75,14 +84,14 @@ func liveUntilDeath(t *testing.T, mem *memory, dir string, life int64, frames []
 	done := make(chan error, 1)
 	go func() { done <- edge.Run(ctx) }()
 	stands := edge.Standing()
-	m := &mortal{edge, calls}
+	m := &mortal{edge, t, calls}
 	o := packager.Options{Edge: m, Segment: 2 * time.Second, Part: part, At: stands.At, Began: stands.Began}
 	for i, r := range stands.Renditions {
 		o.Renditions = append(o.Renditions, packager.Rendition{RenditionInfo: r, Next: stands.Next[i]})
 	}
 	p := packager.New(o)
-	err = errors.Join(p.Configure(video()), p.Rate(30, true), p.Configure(audio()))
-	for _, f := range frames {
+	err = errors.Join(p.Configure(video()), p.Rate(of.fps, true), p.Configure(audio()))
+	for _, f := range of.frames() {
 		if m.left > 0 {
 			err = errors.Join(err, p.Write(f))
 		}
@@ -99,6 +108,7 @@ func liveUntilDeath(t *testing.T, mem *memory, dir string, life int64, frames []
 // mortal is the edge of a process that dies after so many calls: none reaches it from then on.
 type mortal struct {
 	*window.Edge
+	t    *testing.T
 	left int
 }
 
@@ -114,6 +124,10 @@ func (m *mortal) Begin(rendition string, start time.Time, discontinuity bool, in
 }
 
 func (m *mortal) Part(rendition string, buf []byte, ticks int64, independent bool) {
+	scale := map[string]float64{timeline.MainVideo: 90000, timeline.MainAudio: 48000}[rendition]
+	if most := m.PartLimit(rendition).Seconds(); float64(ticks)/scale > most+0.001 {
+		m.t.Errorf("a part of %s lasts %.3f s, PART-TARGET %.3f", rendition, float64(ticks)/scale, most)
+	}
 	if m.lives() {
 		m.Edge.Part(rendition, buf, ticks, independent)
 	}

@@ -63,6 +63,8 @@ const (
 	partSlack = 2 * time.Millisecond
 	// audioSlack is the same for sound, whose frames are of one length.
 	audioSlack = time.Millisecond
+	// littleLag is how much earlier than the sound pictures may end though none is presented late.
+	littleLag = 100 * time.Millisecond
 	// audioPatience is how far the video may be ahead before the audio's segment is closed without waiting for its frames, and how
 	// much audio waits for a video that stands still.
 	audioPatience = time.Second
@@ -112,8 +114,21 @@ func New(o Options) *Packager {
 		t := newTrack(o.Edge, r.ID, r.Kind, r.Timescale)
 		t.next = r.Next
 		p.orphans = append(p.orphans, t)
+		if r.ID == timeline.MainVideo && o.Began && o.Lag == 0 {
+			p.opt.Lag = lagOf(time.Duration(o.At*float64(time.Second)) - t.duration(t.next))
+		}
 	}
 	return p
+}
+
+// lagOf is by how much the pictures before were presented later than they were decoded, which nobody knows after a
+// crash: so much earlier than the sound they end. What is little needs not be known, and more than a second is
+// something else.
+func lagOf(behind time.Duration) time.Duration {
+	if behind <= littleLag || behind > time.Second {
+		return 0
+	}
+	return behind
 }
 
 // Accepts says why a track can not be packaged, as VP8; nil when it can.

@@ -135,9 +135,8 @@ func (p *Packager) cutVideo(f *frame.Frame) error {
 	// A cut inside a GOP may fall on a frame that others decoded after it are presented before: it is placed by decoding time.
 	c := p.mark(f.DTS+p.lag, p.disc)
 	p.disc = false
-	// The pictures before may have been presented longer after their decoding than these are, which nobody knows after a crash.
-	const lag = 100 * time.Millisecond
-	small := min(v.ticks(max(p.opt.Lag, lag)), v.partTarget-v.ticks(f.Duration))
+	// The pictures before may have been presented longer after their decoding than these are.
+	small := v.ticks(max(p.opt.Lag, littleLag))
 	at := v.align(v.ticks(f.DTS), small, c.disc)
 	own := c
 	if !c.disc { // what is left of a hole belongs to the segment: its date, too, is where the one before ends

@@ -65,5 +65,8 @@ func (e *Edge) journalled(rendition string, look func(l *liveRendition)) bool {
 
 // endOf returns the record of the open segment's end. Called with the lock.
 func (e *Edge) endOf(l *liveRendition, ticks int64) (msn int64, r journal.Record) {
-	return e.first + int64(len(l.segs)) - 1, journal.Record{End: l.ID, Duration: max(l.open().dur, ticks), Target: e.target}
+	s := l.open()
+	return e.first + int64(len(l.segs)) - 1, journal.Record{
+		End: l.ID, Duration: max(s.dur, ticks), Parts: int(s.parts), Target: e.target,
+	}
 }

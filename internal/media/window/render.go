@@ -129,7 +129,7 @@ func (e *Edge) windowBegin() int64 {
 	for from > 0 && sum < least {
 		from--
 		if lead.segs[from].done {
-			sum += lead.duration(lead.segs[from].dur)
+			sum += e.listedFor(lead, from)
 		}
 	}
 	begin := e.first + int64(from)
@@ -139,6 +139,15 @@ func (e *Edge) windowBegin() int64 {
 	}
 	e.left = max(e.left, begin)
 	return e.left
+}
+
+// listedFor is how long a segment was listed for, or at most, where a crash has left nothing of it: that it is a gap as
+// short as can be since then brings nothing back into the sliding playlist.
+func (e *Edge) listedFor(l *liveRendition, i int) time.Duration {
+	if s := &l.segs[i]; s.gap && s.dur <= l.least() {
+		return time.Duration(e.target)*time.Second + time.Second/2
+	}
+	return l.duration(l.segs[i].dur)
 }
 
 // gapLength is how long a leading gap is.

@@ -21,9 +21,16 @@ func (e *Edge) takeOver() {
 		if known {
 			next = marked
 		}
+		lost := 0
 		for i, s := range all {
 			e.texts.takeOver(s.Texts)
-			e.take(j, s, behind{all[i+1:], known && marked > all[len(all)-1].MSN+1})
+			if e.take(j, s, behind{all[i+1:], known && marked > all[len(all)-1].MSN+1, known && marked > s.MSN}) {
+				lost++
+			}
+		}
+		if lost > 0 {
+			e.opt.Logger.Warn("segments lost: they were listed, and neither the disk nor the storage has them",
+				"media", e.opt.Media, "segments", lost)
 		}
 	}
 	if len(e.renditions) > 0 {
@@ -46,10 +53,14 @@ func (e *Edge) count() int {
 type behind struct {
 	segments []*journal.Segment
 	more     bool
+	listed   bool // players were told of the segment itself
 }
 
 // ended reports whether the process that published a segment went on behind it in a rendition, and at which tick, if that is known.
 func (b behind) ended(s *journal.Segment, rendition string) (at int64, ok bool) {
+	if l := s.Rendition(rendition); l != nil && l.Told > 0 {
+		return l.Time + l.Told, true
+	}
 	last := s
 	for _, later := range b.segments {
 		if l := later.Rendition(rendition); l != nil && l.Begun && later.Generation == s.Generation {
@@ -60,26 +71,31 @@ func (b behind) ended(s *journal.Segment, rendition string) (at int64, ok bool) 
 	return 0, b.more && last.Generation == s.Generation
 }
 
-// take takes a segment over from a journal: of one that is recorded the lengths of its parts.
-func (e *Edge) take(j *journal.Journal, s *journal.Segment, rest behind) {
+// take takes a segment over from a journal: of one that is recorded the lengths of its parts. It reports whether only
+// a gap was made of it.
+func (e *Edge) take(j *journal.Journal, s *journal.Segment, rest behind) (lost bool) {
 	if s.MSN < e.first+int64(e.count()) {
 		if !s.Stored { // recorded before the process could say so
 			j.Stored(s.MSN)
 		}
 		e.relist(s)
-		return
+		return false
 	}
 	s.Load()
-	if s.Stored || !s.Any() { // its record is gone, or nothing of it came
+	if s.Stored || !s.Any() && !rest.listed { // its record is gone, or nothing of it was published
 		j.Forget(s.MSN)
-		return
+		return false
 	}
 	if !e.adopt(s, rest) {
 		e.opt.Logger.Warn("segment in the part journal can not be recovered: its init segment is missing", "media", e.opt.Media, "msn", s.MSN)
 		j.Forget(s.MSN)
-		return
+		return false
+	}
+	if !s.Any() {
+		return true
 	}
 	e.opt.Logger.Info("segment recovered from the part journal", "media", e.opt.Media, "msn", s.MSN, "whole", s.Whole())
+	return false
 }
 
 // relist gives a recorded segment its parts back.
@@ -143,6 +159,9 @@ func (e *Edge) adopt(s *journal.Segment, rest behind) bool {
 		}
 		at, ended := rest.ended(s, from.ID)
 		switch {
+		case from.Told > 0 && !from.Whole:
+			x.gap, x.init, x.dur = true, l.lastInit(), from.Told
+			x.hot, x.parts = &hot{buf: from.Data, parts: partsOf(from)}, int32(len(from.Parts))
 		case len(from.Parts) > 0 && ended && !from.Whole:
 			x.gap, x.init, x.dur = true, l.lastInit(), max(x.dur, at-from.Time, end.in(l)-from.Time)
 			x.hot, x.parts = &hot{buf: from.Data, parts: partsOf(from)}, int32(len(from.Parts))
@@ -155,6 +174,8 @@ func (e *Edge) adopt(s *journal.Segment, rest behind) bool {
 			l.rate.Add(x.size, x.dur, l.Timescale, e.target)
 		case from.Whole: // a gap
 			x.gap, x.init = true, l.lastInit()
+		case from.Begun && rest.listed: // of what was listed of it nothing is left
+			x.gap, x.init, x.dur = true, l.lastInit(), max(end.in(l)-from.Time, l.least())
 		default:
 			continue
 		}
@@ -217,7 +238,7 @@ func (e *Edge) endOfAll(s *journal.Segment, rest behind) moment {
 	}
 	for _, from := range s.Renditions {
 		l := e.rendition(from.ID)
-		if len(from.Parts) == 0 {
+		if len(from.Parts) == 0 && from.Told == 0 {
 			continue
 		}
 		longest = later(longest, from.Time+from.Ticks(), l)
@@ -236,12 +257,16 @@ func (e *Edge) endOfAll(s *journal.Segment, rest behind) moment {
 // shortest is how long a gap is at least.
 const shortest = time.Millisecond
 
+func (l *liveRendition) least() int64 {
+	return int64(l.Timescale) * int64(shortest) / int64(time.Second)
+}
+
 // leaveOut lists the media sequence numbers before next as gaps: they were published, and nothing is left of them. A gap is as short as can
 // be: media time goes on where the media ended.
 func (e *Edge) leaveOut(next int64) {
 	for n := e.count(); e.first+int64(n) < next; n++ {
 		for _, l := range e.renditions {
-			s := segment{gap: true, done: true, init: l.lastInit(), dur: int64(l.Timescale) * int64(shortest) / int64(time.Second)}
+			s := segment{gap: true, done: true, init: l.lastInit(), dur: l.least()}
 			if n > 0 {
 				before := &l.segs[n-1]
 				s.time, s.generation, s.slate = before.time+before.dur, before.generation, before.slate

@@ -103,7 +103,7 @@ func (l *liveRendition) backfill(o *liveRendition) {
 			at = l.segs[i-1].time + l.segs[i-1].dur
 		}
 		l.segs = append(l.segs, segment{
-			start: s.start, disc: s.disc, slate: s.slate, time: at, dur: max(end-at, int64(l.Timescale)*int64(shortest)/int64(time.Second)),
+			start: s.start, disc: s.disc, slate: s.slate, time: at, dur: max(end-at, l.least()),
 			gap: true, done: true, stored: s.stored, init: l.lastInit(), generation: s.generation,
 		})
 	}
