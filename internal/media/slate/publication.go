@@ -12,6 +12,7 @@ import (
 type Publication struct {
 	f       *Writer
 	started time.Time // when its first frame came; zero: not said
+	back    time.Time // when its first key frame came that is not written yet; zero: none has
 	configs [2]*frame.Config
 	fps     float64
 	fixed   bool
@@ -59,6 +60,21 @@ func (p *Publication) Began(started time.Time) {
 	p.f.mu.Lock()
 	defer p.f.mu.Unlock()
 	p.started = started
+}
+
+// Back says that the publication's first key frame came, which is written once its session knows more of what follows.
+// Until then the slate stands where it is: what has come already is shown behind it.
+func (p *Publication) Back(at time.Time) {
+	p.f.mu.Lock()
+	defer p.f.mu.Unlock()
+	if p.back.IsZero() && p.seen == [2]time.Duration{} {
+		p.back = at
+	}
+}
+
+// waited reports whether what has come is about to be written.
+func (p *Publication) waited(now time.Time) bool {
+	return p != nil && !p.back.IsZero() && p.seen == [2]time.Duration{} && now.Sub(p.back) < looked
 }
 
 // Configure implements Output.
@@ -186,7 +202,7 @@ func (p *Publication) open(fr frame.Frame) error {
 		started = p.started
 	}
 	if f.slate != nil {
-		if err := f.slate.advance(f.came.Sub(f.slate.started)); err != nil {
+		if err := f.slate.advance(started.Sub(f.slate.started)); err != nil {
 			return err
 		}
 		f.reached = f.slate.started.Add(f.slate.length())
