@@ -177,7 +177,12 @@ func (p *Publication) takesOver(fr *frame.Frame) bool {
 		late := p.f.came.Sub(p.burst.since) >= soundFirst
 		return (p.configs[frame.Video] == nil || late && p.seen[frame.Video] <= p.burst.at) && !p.stale(fr)
 	}
-	return fr.Key && !p.stale(fr)
+	return fr.Key && (!p.stale(fr) || p.behind(fr) < bearable)
+}
+
+// behind is how much later fr came than it was due by the session's clock.
+func (p *Publication) behind(fr *frame.Frame) time.Duration {
+	return p.last + p.f.came.Sub(p.burst.pause) - fr.DTS
 }
 
 // stale reports whether fr belongs to the time that the slate has stood in for, and more of it is coming at once: a connection that was stuck
@@ -187,10 +192,8 @@ func (p *Publication) stale(fr *frame.Frame) bool {
 	if p.last == 0 { // a new connection has no old clock
 		return false
 	}
-	now := p.f.came
-	behind := p.last + now.Sub(p.burst.pause) - fr.DTS
 	ran := fr.DTS - p.burst.at
-	return behind > tolerance && ran > 2*now.Sub(p.burst.since)+tolerance
+	return p.behind(fr) > tolerance && ran > 2*p.f.came.Sub(p.burst.since)+tolerance
 }
 
 // open begins a stretch of media with fr.

@@ -299,7 +299,7 @@ func TestWriterGaps(t *testing.T) {
 				b.pass(time.Millisecond)
 			}
 			b.send(2*time.Second, frame.Video, frame.Audio)
-		}, []string{"content at 0.0: 3.8/3.9", "slate at 3.8: 3.1/3.1", "content at 6.9: 1.3/1.2"}},
+		}, []string{"content at 0.0: 3.8/3.9", "slate at 3.8: 2.4/2.4", "content at 6.2: 2.3/2.2"}},
 		"an encoder that stops, its clock with it": {func(b *bench) {
 			b.pass(2900 * time.Millisecond)
 			b.send(2*time.Second, frame.Video, frame.Audio)
