@@ -29,9 +29,9 @@ func (nobody) Master(context.Context, string, string, string) (playback.File, er
 // TestHeaders asks for every page and endpoint: which may be framed, by whom, which other sites may read, and what a browser may guess.
 func TestHeaders(t *testing.T) {
 	t.Parallel()
-	page := watch.Handler(func(_ context.Context, id string) string {
+	page := watch.Handler(watch.Options{Framers: func(_ context.Context, id string) string {
 		return map[string]string{"closed": "'none'", "some": "https://a.example"}[id]
-	})
+	}})
 	empty := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
 	h := router(api.New(api.Options{}), playback.New(playback.Options{Source: nobody{}}), empty, empty, empty, empty, empty, page, nil)
 	secure := header.Strict(time.Hour, h)

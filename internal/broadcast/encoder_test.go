@@ -1,6 +1,7 @@
 package broadcast_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math"
@@ -34,6 +35,7 @@ type encoder struct {
 	hd      bool                // 1280x720
 	says    *cea608test.Encoder // of the captions in the pictures; nil: there are none
 	lag     int                 // pictures are presented so many frames after they are decoded
+	group   int                 // pictures from one key frame to the next; 0: fps
 	picture int                 // frames sent
 	sound   int
 	tuned   bool
@@ -90,6 +92,17 @@ func (e *encoder) send(long time.Duration) *encoder {
 	}
 }
 
+// deliver sends at once what has piled up in so long.
+func (e *encoder) deliver(long time.Duration) {
+	e.t.Helper()
+	end := max(at(e.picture, fps), at(e.sound*1024, 48000)) + long
+	for f, sent := e.next(); f.DTS < end; f, sent = e.next() {
+		f.Received = time.Now()
+		e.must(e.sink.Write(f))
+		*sent++
+	}
+}
+
 // next is the next frame, and what counts it once it is sent.
 func (e *encoder) next() (frame.Frame, *int) {
 	picture, sound := at(e.picture, fps), at(e.sound*1024, 48000)
@@ -100,7 +113,8 @@ func (e *encoder) next() (frame.Frame, *int) {
 	if e.says != nil {
 		data = append(nal.Append(nil, e.says.SEI(picture.Seconds())), data...)
 	}
-	return frame.Frame{Kind: frame.Video, DTS: picture, PTS: at(e.picture+e.lag, fps), Key: e.picture%fps == 0, Data: data}, &e.picture
+	key := e.picture%cmp.Or(e.group, fps) == 0
+	return frame.Frame{Kind: frame.Video, DTS: picture, PTS: at(e.picture+e.lag, fps), Key: key, Data: data}, &e.picture
 }
 
 func (e *encoder) must(err error) {

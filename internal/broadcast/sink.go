@@ -138,6 +138,9 @@ func (s *sink) Write(f frame.Frame) error {
 		s.out.Began(f.Received)
 		s.owner.mail.post(s.owner.began)
 	}
+	if f.Key && (f.Kind == frame.Video || s.audioOnly) {
+		s.out.Back(received)
+	}
 	return s.pass(func() error { return s.session.Write(f) })
 }
 

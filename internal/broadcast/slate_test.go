@@ -158,7 +158,7 @@ func TestSlate(t *testing.T) {
 			w.wait(20 * time.Second)
 			n.publish(key).send(10 * time.Second).stop()
 			w.wait(31 * time.Second)
-		}, []string{"content 10.5 at 0.0", "slate 20.4 at 10.5", "content 10.5 at 30.9", "left out: slate 28.5"}, false},
+		}, []string{"content 10.5 at 0.0", "slate 19.4 at 10.5", "content 10.5 at 30.0", "left out: slate 29.4"}, false},
 		"reduced latency": {func(in *live.CreateInput) { in.LatencyMode, in.ReconnectWindow = live.Reduced, new(20.0) }, func(w *world, n *node, key string) {
 			n.publish(key).send(10 * time.Second).stop()
 			w.wait(21 * time.Second)
@@ -191,7 +191,7 @@ func TestSlate(t *testing.T) {
 			e.skip(5 * time.Second)
 			e.send(10 * time.Second).stop()
 			w.wait(21 * time.Second)
-		}, []string{"content 10.5 at 0.0", "slate 4.5 at 10.5", "content 10.5 at 15.0", "left out: slate 19.4"}, false},
+		}, []string{"content 10.5 at 0.0", "slate 4.4 at 10.5", "content 10.5 at 15.0", "left out: slate 19.4"}, false},
 		"sound fails": {low(20), func(w *world, n *node, key string) {
 			e := n.publish(key).send(10 * time.Second)
 			e.noAudio = true
@@ -211,7 +211,7 @@ func TestSlate(t *testing.T) {
 			w.wait(10 * time.Second)
 			n.publish(key).send(10 * time.Second).stop()
 			w.wait(21 * time.Second)
-		}, []string{"content 10.0 at 0.0", "slate 11.0 at 10.0", "content 10.0 at 21.0", "left out: slate 18.9"}, false},
+		}, []string{"content 10.0 at 0.0", "slate 10.0 at 10.0", "content 10.0 at 20.0", "left out: slate 19.9"}, false},
 		"slate is switched off meanwhile": {func(in *live.CreateInput) { in.SlateForStandard = true }, func(w *world, n *node, key string) {
 			n.publish(key).send(10 * time.Second).stop()
 			w.wait(20 * time.Second)
@@ -446,8 +446,8 @@ func TestSlateAfterACrash(t *testing.T) {
 		journal bool
 		times   []string
 	}{
-		"with a journal": {true, []string{"content 10.5 at 0.0", "slate 35.3 at 10.5", "content 10.5 at 51.0", "left out: slate 58.4"}},
-		"without":        {false, []string{"content 10.5 at 0.0", "slate 35.0 at 10.5", "content 10.5 at 51.0", "left out: slate 58.4"}},
+		"with a journal": {true, []string{"content 10.5 at 0.0", "slate 34.3 at 10.5", "content 10.5 at 50.0", "left out: slate 59.4"}},
+		"without":        {false, []string{"content 10.5 at 0.0", "slate 34.0 at 10.5", "content 10.5 at 50.0", "left out: slate 59.4"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"millrace/internal/web/header"
 	"millrace/internal/web/watch"
 	"millrace/test/browser"
 	"millrace/test/origin"
@@ -63,8 +64,14 @@ func site(t *testing.T, o origin.Options) (page string, base string) {
 // host serves the watch page and an origin as the real service does, on one address.
 func host(t *testing.T, media http.Handler) (page string, base string) {
 	t.Helper()
+	return hostKnowing(t, media, nil)
+}
+
+// hostKnowing is host with what the watch page may say of playback IDs.
+func hostKnowing(t *testing.T, media http.Handler, describe watch.Describe) (page string, base string) {
+	t.Helper()
 	mux := http.NewServeMux()
-	mux.Handle("/watch/", watch.Handler(nil))
+	mux.Handle("/watch/", header.Closed(watch.Handler(watch.Options{Describe: describe})))
 	mux.Handle("/", media)
 	s := httptest.NewServer(mux)
 	t.Cleanup(s.Close)
@@ -124,7 +131,7 @@ func TestWatchLive(t *testing.T) {
 	}))
 	p := b.Open(t, url)
 	p.Until(t, "says that it waits", patience, func(v browser.Probe) bool {
-		return v.State == "waiting" && strings.Contains(v.Sentence, "Waiting for the stream")
+		return v.State == "waiting" && strings.Contains(v.Sentence, "The picture comes by itself")
 	})
 	p.Screenshot(t, "waiting")
 	g, err := origin.New(origin.Options{LowLatency: true, Clip: clip, Begin: time.Now().Add(-2100 * time.Millisecond)}) // one whole segment exists
@@ -148,51 +155,6 @@ func TestWatchLive(t *testing.T) {
 	p.Plays(t, 1, patience)
 	p.Click(t, "#live")
 	p.Until(t, "back at the edge", patience, func(v browser.Probe) bool { return v.Latency > 0 && v.Latency < 4 && !v.Paused })
-	p.StaysHome(t, base)
-}
-
-// TestWatchEnd watches a broadcast to its end: the page says that it has ended, and takes up the next one.
-func TestWatchEnd(t *testing.T) {
-	c, err := clips()
-	made(t, err)
-	first := sync.OnceValue(func() *origin.Origin { // it is near its end when the page asks for the first time, however late that is
-		g, e := origin.New(origin.Options{LowLatency: true, Clip: c[0], Begin: time.Now().Add(-(origin.Seconds - 12) * time.Second)})
-		if e != nil {
-			t.Error(e)
-		}
-		return g
-	})
-	var next atomic.Pointer[http.Handler] // nil: it has not begun
-	var ended atomic.Bool
-	url, base := host(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		list := r.URL.Path == "/"+origin.ID+".m3u8"
-		switch h := next.Load(); {
-		case h != nil && (list || strings.Contains(r.URL.Path, "/next/")):
-			(*h).ServeHTTP(w, r)
-		case list && ended.Load():
-			http.Error(w, "not live", http.StatusPreconditionFailed)
-		default:
-			if strings.HasSuffix(r.URL.Path, ".m3u8") && r.URL.Query().Has("_HLS_msn") {
-				ended.Store(true) // who watches already is served; newcomers find no broadcast any more
-			}
-			first().ServeHTTP(w, r)
-		}
-	}))
-	p := browser.Start(t).Open(t, url)
-	p.Plays(t, 1, patience)
-	p.Until(t, "says that it has ended", patience, func(v browser.Probe) bool { return v.State == "ended" && v.Sentence == "The stream has ended." })
-	second, err := origin.New(origin.Options{LowLatency: true, Clip: c[1], Begin: time.Now().Add(-5 * time.Second), Text: func(_, text string) string {
-		return strings.ReplaceAll(text, origin.ID+"/", origin.ID+"/next/") // of the multivariant playlist: another recording
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	h := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		r.URL.Path = strings.Replace(r.URL.Path, "/next/", "/", 1)
-		second.ServeHTTP(w, r)
-	}))
-	next.Store(&h)
-	p.Plays(t, 2, patience)
 	p.StaysHome(t, base)
 }
 
@@ -270,6 +232,11 @@ func TestWatchFaults(t *testing.T) {
 		status.Store(int32(code))
 		p := b.Open(t, url)
 		p.Until(t, "a sentence", patience, func(v browser.Probe) bool { return strings.Contains(v.Sentence, want) })
+		if code == 404 { // looks once more when it is told to
+			status.Store(0)
+			p.Click(t, "#again")
+			p.Plays(t, 1, patience)
+		}
 		p.Close(t)
 	}
 	status.Store(412)

@@ -122,7 +122,7 @@ func players(t testing.TB, b *browser.Browser, s *stream, names ...string) *brow
 // playersMux serves a page and what it is made of.
 func playersMux(page string) *http.ServeMux {
 	mux := http.NewServeMux()
-	mux.Handle("/watch/", watch.Handler(nil))
+	mux.Handle("/watch/", watch.Handler(watch.Options{}))
 	mux.Handle("/modules/", http.StripPrefix("/modules/", http.FileServer(http.Dir("driver/node_modules"))))
 	mux.HandleFunc("/players", func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprint(w, page) })
 	return mux

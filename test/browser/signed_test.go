@@ -138,7 +138,7 @@ func TestWatchSigned(t *testing.T) {
 	live := newStream(t, c[0], 20*time.Second, 0)
 	site := func(policy playbackid.Policy) string {
 		mux := http.NewServeMux()
-		mux.Handle("/watch/", header.Closed(watch.Handler(nil)))
+		mux.Handle("/watch/", header.Closed(watch.Handler(watch.Options{})))
 		mux.Handle("/", guarded{live, policy, guard}.handler())
 		h := httptest.NewServer(mux)
 		t.Cleanup(h.Close)

@@ -69,7 +69,7 @@ func newProtectedSite(t *testing.T, s *stream, changesIn time.Duration) *protect
 	guard := permit.New(permit.Options{Signing: keys.keys})
 	site.view = protection.View{Clear: s, Content: content, Store: protection.NewStore(64 << 20), Media: s.Media()}
 	mux := http.NewServeMux()
-	mux.Handle("/watch/", header.Closed(watch.Handler(nil)))
+	mux.Handle("/watch/", header.Closed(watch.Handler(watch.Options{})))
 	mux.Handle(licence.Path, header.Closed(licence.Handler(licence.Options{
 		Resolve: func(context.Context, id.Playback) (playbackid.Object, error) { return o, nil },
 		Admit: func(ctx context.Context, o playbackid.Object, r licence.Request, now time.Time) (url.Values, error) {

@@ -94,7 +94,7 @@ func TestPlayedToTheEnd(t *testing.T) {
 			t.Fatal(err)
 		}
 		mux := http.NewServeMux()
-		mux.Handle("/watch/", watch.Handler(nil))
+		mux.Handle("/watch/", watch.Handler(watch.Options{}))
 		mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "text/html")
 			_, _ = fmt.Fprintf(w, player, list)

@@ -54,7 +54,7 @@ type viewing struct {
 const firstWidth, secondWidth = 320, 426
 
 func (v *viewing) run(t *testing.T) {
-	v.stream = v.s.CreateLive(t, v.mode, rig.Object{"reconnect_window": 60})
+	v.stream = v.s.CreateLive(t, v.mode, rig.Object{"reconnect_window": 60, "meta": rig.Object{"title": "<b>Regatta</b>"}})
 	page := v.b.Open(t, v.s.WatchURL(v.stream.Text("playback_ids.0.id")))
 	page.Until(t, "says that it waits", patience, func(p browser.Probe) bool { return p.State == "waiting" })
 	page.Eval(t, "window.notReloaded = true", nil)
@@ -87,7 +87,16 @@ func (v *viewing) run(t *testing.T) {
 
 	second.Stop()
 	v.s.Complete(t, v.stream.Text("id"))
-	page.Until(t, "the end", patience, func(p browser.Probe) bool { return p.State == "ended" || p.State == "waiting" })
+	page.Await(t, "leads to the recording", "document.querySelector('#recording').checkVisibility()", patience)
+	var title string
+	if page.Eval(t, "document.title", &title); title != "<b>Regatta</b>" {
+		t.Errorf("the page's title is %q", title)
+	}
+	page.Click(t, "#recording")
+	page.Await(t, "is the recording's page", fmt.Sprintf("location.href === %q", v.watch), patience)
+	if p := page.Plays(t, 0.5, patience); p.Live {
+		t.Errorf("the recording is live: %+v", p)
+	}
 	v.quiet(t, page)
 	v.finished(t, v.s.AwaitAsset(t, v.asset, "finished", patience, rig.Finished).Number("duration"))
 }

@@ -41,6 +41,11 @@ const (
 	mostLate, little = 4 * time.Second, 300 * time.Millisecond
 	// maxLead bounds how far the recording may be ahead of real time and still be waited for.
 	maxLead = 2 * time.Second
+	// looked is how long nothing is written for an encoder that is back while its session looks at its first frames.
+	looked = 2 * time.Second
+	// bearable is how late a key frame of what has piled up may be and be shown all the same: the next one may be far,
+	// and until then there would be slate. The recording is ahead of real time by as much.
+	bearable = time.Second
 	// soundFirst is how long sound that comes back waits for a picture.
 	soundFirst = 2 * time.Second
 	// defaultRate is the slate's frame rate where the stream has none of its own, in frames per second; maxRate bounds it.

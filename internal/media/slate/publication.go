@@ -12,6 +12,7 @@ import (
 type Publication struct {
 	f       *Writer
 	started time.Time // when its first frame came; zero: not said
+	back    time.Time // when its first key frame came that is not written yet; zero: none has
 	configs [2]*frame.Config
 	fps     float64
 	fixed   bool
@@ -59,6 +60,21 @@ func (p *Publication) Began(started time.Time) {
 	p.f.mu.Lock()
 	defer p.f.mu.Unlock()
 	p.started = started
+}
+
+// Back says that the publication's first key frame came, which is written once its session knows more of what follows.
+// Until then the slate stands where it is: what has come already is shown behind it.
+func (p *Publication) Back(at time.Time) {
+	p.f.mu.Lock()
+	defer p.f.mu.Unlock()
+	if p.back.IsZero() && p.seen == [2]time.Duration{} {
+		p.back = at
+	}
+}
+
+// waited reports whether what has come is about to be written.
+func (p *Publication) waited(now time.Time) bool {
+	return p != nil && !p.back.IsZero() && p.seen == [2]time.Duration{} && now.Sub(p.back) < looked
 }
 
 // Configure implements Output.
@@ -161,7 +177,12 @@ func (p *Publication) takesOver(fr *frame.Frame) bool {
 		late := p.f.came.Sub(p.burst.since) >= soundFirst
 		return (p.configs[frame.Video] == nil || late && p.seen[frame.Video] <= p.burst.at) && !p.stale(fr)
 	}
-	return fr.Key && !p.stale(fr)
+	return fr.Key && (!p.stale(fr) || p.behind(fr) < bearable)
+}
+
+// behind is how much later fr came than it was due by the session's clock.
+func (p *Publication) behind(fr *frame.Frame) time.Duration {
+	return p.last + p.f.came.Sub(p.burst.pause) - fr.DTS
 }
 
 // stale reports whether fr belongs to the time that the slate has stood in for, and more of it is coming at once: a connection that was stuck
@@ -171,10 +192,8 @@ func (p *Publication) stale(fr *frame.Frame) bool {
 	if p.last == 0 { // a new connection has no old clock
 		return false
 	}
-	now := p.f.came
-	behind := p.last + now.Sub(p.burst.pause) - fr.DTS
 	ran := fr.DTS - p.burst.at
-	return behind > tolerance && ran > 2*now.Sub(p.burst.since)+tolerance
+	return p.behind(fr) > tolerance && ran > 2*p.f.came.Sub(p.burst.since)+tolerance
 }
 
 // open begins a stretch of media with fr.
@@ -186,7 +205,7 @@ func (p *Publication) open(fr frame.Frame) error {
 		started = p.started
 	}
 	if f.slate != nil {
-		if err := f.slate.advance(f.came.Sub(f.slate.started)); err != nil {
+		if err := f.slate.advance(started.Sub(f.slate.started)); err != nil {
 			return err
 		}
 		f.reached = f.slate.started.Add(f.slate.length())

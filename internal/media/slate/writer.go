@@ -125,6 +125,8 @@ func (f *Writer) Tick() time.Duration {
 		return asleep
 	case !f.began:
 		return patience
+	case f.pub.waited(now):
+		return f.pub.back.Add(looked).Sub(now)
 	case f.slate == nil:
 		wait := f.due().Sub(now)
 		if wait <= 0 && f.group.waiting(now) {

@@ -232,6 +232,54 @@ func TestWriterAway(t *testing.T) {
 	})
 }
 
+// TestWriterBack has a session look at the first frames of an encoder that is back: what has come already is shown where
+// it came, and the slate is as long as the encoder was away.
+func TestWriterBack(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		away, looks time.Duration
+		want        []string
+	}{
+		"looks for a second": {
+			2500 * time.Millisecond, time.Second,
+			[]string{"content at 0.0: 3.5/3.6", "slate at 3.5: 2.0/2.0", "content at 5.5: 2.0/2.0"},
+		},
+		"before there was slate": {
+			300 * time.Millisecond, time.Second,
+			[]string{"content at 0.0: 3.0/3.1", "content at 3.3: 2.0/2.0"},
+		},
+		"nothing follows for too long": {
+			2500 * time.Millisecond, 5 * time.Second,
+			[]string{"content at 0.0: 3.5/3.6", "slate at 3.5: 6.9/6.9", "content at 10.4: 2.0/2.0"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			run(t, func(b *bench) {
+				b.attach(picture, sound)
+				b.send(3*time.Second, frame.Video, frame.Audio)
+				b.Use(still)
+				b.leave()
+				b.pass(tt.away)
+				b.attach(picture, sound)
+				came := time.Now()
+				b.pub.Back(came)
+				b.pass(tt.looks)
+				for i := range 20 {
+					at := b.clock
+					b.must(b.pub.Write(frame.Frame{
+						Kind: frame.Video, DTS: at, PTS: at + 100*time.Millisecond, Duration: 100 * time.Millisecond,
+						Key: i == 0, Data: []byte{1}, Received: came.Add(at),
+					}))
+					b.write(frame.Audio)
+					b.clock += 100 * time.Millisecond
+				}
+				b.want(tt.want...)
+			})
+		})
+	}
+}
+
 func TestWriterGaps(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -251,7 +299,7 @@ func TestWriterGaps(t *testing.T) {
 				b.pass(time.Millisecond)
 			}
 			b.send(2*time.Second, frame.Video, frame.Audio)
-		}, []string{"content at 0.0: 3.8/3.9", "slate at 3.8: 3.1/3.1", "content at 6.9: 1.3/1.2"}},
+		}, []string{"content at 0.0: 3.8/3.9", "slate at 3.8: 2.4/2.4", "content at 6.2: 2.3/2.2"}},
 		"an encoder that stops, its clock with it": {func(b *bench) {
 			b.pass(2900 * time.Millisecond)
 			b.send(2*time.Second, frame.Video, frame.Audio)

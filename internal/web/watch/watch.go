@@ -1,11 +1,12 @@
 // Package watch serves the page on which a person looks at a stream or an asset: /watch/{playback_id}, plain HTML with an
 // embedded player. It must never know streams, assets or rights: the page asks for /{playback_id}.m3u8 like any other player,
-// and shows the response. It starts no goroutine.
+// and shows the response; what else it may say it is told. It starts no goroutine.
 package watch
 
 import (
 	"context"
 	"embed"
+	"html/template"
 	"net/http"
 	"path"
 	"strings"
@@ -27,16 +28,26 @@ const maxID = 128
 // Framers says who may embed the page of a playback ID, as sources of the directive frame-ancestors (CSP level 3, section 6.4.2.1); empty: all.
 type Framers func(ctx context.Context, playbackID string) (sources string)
 
-type handler struct {
-	page    static.Asset
-	assets  static.Assets
-	framers Framers
+// Options configures a Handler.
+type Options struct {
+	Framers  Framers  // nil: everybody may embed every page
+	Describe Describe // nil: pages have no titles and lead to no recordings
 }
 
-// Handler serves GET and HEAD of /watch/{playback_id} and of /watch/assets/…. Without framers everybody may embed every page.
-func Handler(framers Framers) http.Handler {
-	h := &handler{framers: framers, assets: static.Read(files, "assets/hls.min.js", "assets/watch.js", "assets/watch.css", "assets/hls.LICENSE")}
-	h.page = static.Page(files, "assets/watch.html", h.assets)
+type handler struct {
+	Options
+
+	page   *template.Template
+	assets static.Assets
+}
+
+// Handler serves GET and HEAD of /watch/{playback_id}, of /watch/{playback_id}/about and of /watch/assets/….
+func Handler(o Options) http.Handler {
+	h := &handler{Options: o, assets: static.Read(files,
+		"assets/hls.min.js", "assets/controls.js", "assets/watch.js", "assets/watch.css", "assets/hls.LICENSE",
+	)}
+	address := template.FuncMap{"asset": func(name string) string { return "assets/" + h.assets.Address(name) }}
+	h.page = template.Must(template.New("watch.html").Funcs(address).ParseFS(files, "assets/watch.html"))
 	return h
 }
 
@@ -55,8 +66,13 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.assets.Serve(w, r, name)
 		return
 	}
-	if !validID(rest) {
+	playbackID, about := strings.CutSuffix(rest, "/about")
+	if !validID(playbackID) {
 		http.NotFound(w, r)
+		return
+	}
+	if about {
+		h.serveAbout(w, r, playbackID)
 		return
 	}
 	if strings.HasSuffix(r.URL.Path, "/") { // the page's addresses are relative to /watch/{id}
@@ -68,17 +84,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusMovedPermanently)
 		return
 	}
-	head := w.Header()
-	rules := policy
-	if h.framers != nil {
-		if sources := h.framers(r.Context(), rest); sources != "" {
-			rules += "; frame-ancestors " + sources
-		}
-	}
-	head.Set("Content-Security-Policy", rules)
-	head.Set("Referrer-Policy", "no-referrer") // a token may be in the address
-	head.Set("Cache-Control", "no-cache")
-	h.page.Serve(w, r)
+	h.servePage(w, r, playbackID)
 }
 
 func validID(id string) bool {

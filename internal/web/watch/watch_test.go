@@ -4,21 +4,110 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"encoding/json"
+	"html"
 	"io"
+	"net/http"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
+	"millrace/internal/fault"
 	"millrace/internal/web/static/statictest"
 )
 
-func everybody(context.Context, string) string { return "" }
+// hostile is a title that would like to be more than a text.
+const hostile = `</title><script>alert(1)</script>"' onclick=x {{.}} ` + "\u202e"
+
+// described knows some playback IDs.
+func described(_ context.Context, v Viewer) (About, error) {
+	switch v.PlaybackID {
+	case "titled":
+		return About{Title: hostile, State: Ended, Recording: "recorded"}, nil
+	case "asset":
+		return About{State: Video}, nil
+	case "idle":
+		return About{State: Idle}, nil
+	case "signed":
+		if slices.Equal(v.Tokens, []string{"right"}) && slices.Equal(v.UserAgents, []string{"Test"}) {
+			return About{Title: "Secret", State: OnAir}, nil
+		}
+		return About{}, fault.New(fault.Denied, "no")
+	case "away":
+		return About{}, fault.New(fault.Unavailable, "the database is away")
+	}
+	return About{}, fault.New(fault.NotFound, "there is none")
+}
+
+func everybody() http.Handler { return Handler(Options{Describe: described}) }
+
+// TestTitle checks that the page has its title, as a text, for those who may watch.
+func TestTitle(t *testing.T) {
+	t.Parallel()
+	for target, want := range map[string]struct{ title, heading, state, recording string }{
+		"titled":                         {hostile, hostile, "ended", "recorded"},
+		"asset":                          {"Video · Millrace", "Video", "video", ""},
+		"idle":                           {"Live stream · Millrace", "Live stream", "idle", ""},
+		"signed?token=right":             {"Secret", "Secret", "live", ""},
+		"signed?token=wrong":             {"Private video · Millrace", "Private video", "", ""},
+		"signed":                         {"Private video · Millrace", "Private video", "", ""},
+		"signed?token=right&token=right": {"Private video · Millrace", "Private video", "", ""},
+		"away":                           {"Video · Millrace", "Video", "", ""},
+		"unknown":                        {"Video · Millrace", "Video", "", ""},
+	} {
+		page := statictest.Get(t, everybody(), "GET", "/watch/"+target, "User-Agent", "Test").Body.String()
+		for what, want := range map[string]string{
+			`<title>(.*?)</title>`: want.title, `<h1[^>]*>(.*?)</h1>`: want.heading, `data-about="(.*?)"`: want.state, `data-recording="(.*?)"`: want.recording,
+		} {
+			found := regexp.MustCompile(what).FindStringSubmatch(page)
+			if len(found) != 2 || html.UnescapeString(found[1]) != want {
+				t.Errorf("%s: %s is %q, want %q", target, what, found, want)
+			}
+		}
+		if strings.Contains(page, "<script>") {
+			t.Errorf("%s: the title became more than a text: %s", target, page)
+		}
+	}
+}
+
+// TestAbout checks what the page is told after the end of a broadcast.
+func TestAbout(t *testing.T) {
+	t.Parallel()
+	for target, want := range map[string]struct {
+		status int
+		body   string
+	}{
+		"idle/about":               {200, `{"state":"idle"}`},
+		"signed/about?token=right": {200, `{"title":"Secret","state":"live"}`},
+		"signed/about":             {403, "Forbidden\n"},
+		"unknown/about":            {404, "Not Found\n"},
+		"away/about":               {503, "Service Unavailable\n"},
+	} {
+		res := statictest.Get(t, everybody(), "GET", "/watch/"+target, "User-Agent", "Test")
+		if res.Code != want.status || res.Body.String() != want.body {
+			t.Errorf("%s: %d %q, want %d %q", target, res.Code, res.Body, want.status, want.body)
+		}
+		if c := res.Header().Get("Cache-Control"); want.status == 200 && c != "private, no-cache" {
+			t.Errorf("%s: Cache-Control %q", target, c)
+		}
+	}
+	res := statictest.Get(t, everybody(), "GET", "/watch/titled/about")
+	var got About
+	if err := json.Unmarshal(res.Body.Bytes(), &got); err != nil || got != (About{hostile, Ended, "recorded"}) {
+		t.Errorf("%v, %v", got, err)
+	}
+	if res = statictest.Get(t, Handler(Options{}), "GET", "/watch/idle/about"); res.Code != 404 {
+		t.Errorf("nothing is known: status %d, want 404", res.Code)
+	}
+}
 
 // TestFramers checks that the page says who may embed it.
 func TestFramers(t *testing.T) {
 	t.Parallel()
-	h := Handler(func(_ context.Context, id string) string {
+	h := Handler(Options{Framers: func(_ context.Context, id string) string {
 		return map[string]string{"closed": "'none'", "some": "https://a.example https://*.b.example"}[id]
-	})
+	}})
 	for id, want := range map[string]string{
 		"closed": "; frame-ancestors 'none'", "some": "; frame-ancestors https://a.example https://*.b.example", "open": "",
 	} {
@@ -31,7 +120,7 @@ func TestFramers(t *testing.T) {
 
 func TestStatus(t *testing.T) {
 	t.Parallel()
-	statictest.Status(t, Handler(everybody), map[string]statictest.Want{
+	statictest.Status(t, everybody(), map[string]statictest.Want{
 		"page":             {Method: "GET", Target: "/watch/abcDEF0123-_", Status: 200},
 		"page with token":  {Method: "GET", Target: "/watch/abc?token=x.y.z", Status: 200},
 		"head":             {Method: "HEAD", Target: "/watch/abc", Status: 200},
@@ -42,6 +131,10 @@ func TestStatus(t *testing.T) {
 		"odd id":           {Method: "GET", Target: "/watch/a%3Cscript%3E", Status: 404},
 		"long id":          {Method: "GET", Target: "/watch/" + strings.Repeat("a", 129), Status: 404},
 		"nested":           {Method: "GET", Target: "/watch/a/b", Status: 404},
+		"about nothing":    {Method: "GET", Target: "/watch/about/about", Status: 404},
+		"about an odd id":  {Method: "GET", Target: "/watch/a%3Cscript%3E/about", Status: 404},
+		"about, head":      {Method: "HEAD", Target: "/watch/idle/about", Status: 200},
+		"about, post":      {Method: "POST", Target: "/watch/idle/about", Status: 405},
 		"script":           {Method: "GET", Target: "/watch/assets/watch.js", Status: 200},
 		"unknown asset":    {Method: "GET", Target: "/watch/assets/other.js", Status: 404},
 		"page is no asset": {Method: "GET", Target: "/watch/assets/watch.html", Status: 404},
@@ -52,15 +145,15 @@ func TestStatus(t *testing.T) {
 
 func TestPageIsClosed(t *testing.T) {
 	t.Parallel()
-	statictest.Closed(t, Handler(everybody), "/watch/abc", 2, 3)
-	if c := statictest.Get(t, Handler(everybody), "GET", "/watch/assets/watch.js?v=old").Header().Get("Cache-Control"); c != "no-cache" {
+	statictest.Closed(t, everybody(), "/watch/abc", 3, 4)
+	if c := statictest.Get(t, everybody(), "GET", "/watch/assets/watch.js?v=old").Header().Get("Cache-Control"); c != "no-cache" {
 		t.Errorf("another version: Cache-Control %q", c)
 	}
 }
 
 func TestCaching(t *testing.T) {
 	t.Parallel()
-	h := Handler(everybody)
+	h := everybody()
 	for _, coding := range []string{"", "gzip"} {
 		first := statictest.Get(t, h, "GET", "/watch/assets/hls.min.js", "Accept-Encoding", coding)
 		etag := first.Header().Get("ETag")
@@ -77,7 +170,7 @@ func TestCaching(t *testing.T) {
 
 func TestGzip(t *testing.T) {
 	t.Parallel()
-	h := Handler(everybody)
+	h := everybody()
 	plain := statictest.Get(t, h, "GET", "/watch/assets/hls.min.js").Body.Bytes()
 	for accept, want := range map[string]bool{
 		"gzip": true, "gzip, br": true, "br, GZIP;q=0.5": true, "*": true, "": false, "br": false, "gzip;q=0": false, "gzip; q=0.0": false,

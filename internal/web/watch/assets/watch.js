@@ -9,7 +9,10 @@
   const token = query.get('token');
   const licenceToken = query.get('drm-token');
   // One folder up from /watch/{id}, so that a prefix in front of the service stays.
-  const source = new URL('../' + encodeURIComponent(id) + '.m3u8' + (token ? '?token=' + encodeURIComponent(token) : ''), location.href).href;
+  const withToken = token ? '?token=' + encodeURIComponent(token) : '';
+  const source = new URL('../' + encodeURIComponent(id) + '.m3u8' + withToken, location.href).href;
+  const about = new URL(encodeURIComponent(id) + '/about' + withToken, location.href).href;
+  const known = document.body.dataset; // what the server knew when it made the page: about, recording
 
   // What hls.js calls the DRM systems that a playlist may name, and where their licences are. ClearKey is taken where it is
   // offered: a playlist for it names Widevine too, for players that know no other name.
@@ -39,7 +42,8 @@
   const WAIT_FAST = 250; // ms between attempts in the first minute of waiting
   const WAIT_SLOW = 2000; // ms between attempts later
   const FAR_BEHIND = 2; // target durations beyond the target latency at which, at the latest, a viewer who did not choose it is brought back
-  const LOOK = 2000; // ms between looks for the next broadcast of a stream that has ended
+  // ms between looks for a recording or the next broadcast after the end; then there are no more
+  const LOOKS = [1000, 2000, 4000, 8000, 15000, 30000, 60000];
   const STEP = 0.5; // seconds: by less than this nobody goes back on purpose
 
   let hls = null;
@@ -55,12 +59,27 @@
   let everPlayed = false;
   let wasLive = false; // what is played was live
   let drm = null; // settings of hls.js for what is encrypted
-  let media = ''; // what is played: a stream's next broadcast has another name
+  let media = ''; // what was played to its end: a stream's next broadcast has another name
+  let looks = 0; // how many there were since the end
+  let asked = false; // the viewer wants this look
   const seen = { stalls: 0, restarts: 0, errors: [] };
 
-  function state(name, sentence) {
+  // state shows how it stands: by a sentence, a headline above it, the way to a recording, and a button with which to look
+  // once more.
+  function state(name, sentence, { headline = '', recording = '', more = false } = {}) {
     document.body.dataset.state = name;
-    if (sentence !== undefined && el('sentence').textContent !== sentence) el('sentence').textContent = sentence;
+    if (sentence !== undefined) {
+      say('sentence', sentence);
+      say('headline', headline);
+    }
+    el('message').hidden = name === 'playing' || name === 'ended' && !headline;
+    el('again').hidden = !more;
+    el('recording').hidden = !recording;
+    if (recording) el('recording').href = new URL(encodeURIComponent(recording), location.href).href;
+  }
+
+  function say(where, text) {
+    if (el(where).textContent !== text) el(where).textContent = text; // what stays the same is not read out again
   }
 
   function later(ms, run) {
@@ -68,9 +87,9 @@
     timer = setTimeout(run, ms);
   }
 
-  function again(sentence) {
+  function again(sentence, more) {
     if (!waitingSince) waitingSince = Date.now();
-    state('waiting', sentence);
+    state('waiting', sentence, more);
     const fast = Date.now() - waitingSince < 60000 && !document.hidden;
     later(fast ? WAIT_FAST : WAIT_SLOW, open);
   }
@@ -91,11 +110,11 @@
         await begin(mine, response);
         return;
       case 412:
-        again(everPlayed ? 'The stream is offline. Waiting for it to come back…' : 'Waiting for the stream to start…');
+        if (wasLive) lost();
+        else soon();
         return;
       case 404:
-        state('error', 'There is no video at this address. It may have been deleted, or the link is not complete.');
-        later(15000, open);
+        state('error', 'There is no video at this address. It may have been deleted, or the link is not complete.', { more: true });
         return;
       case 400: // a token that does not fit the video: it never will
       case 401:
@@ -109,6 +128,13 @@
       default:
         again('The server has a problem (' + response.status + '). Trying again…');
     }
+  }
+
+  // soon says that there is nothing to play yet, and leads to the last recording.
+  function soon() {
+    if (known.about === 'video') again('It plays by itself as soon as it can.', { headline: 'This video is not ready yet' });
+    else if (known.recording) again('The picture comes by itself when the next broadcast begins.', { headline: 'Not on air now', recording: known.recording });
+    else again('The picture comes by itself. You can leave this page open.', { headline: 'Waiting for the stream to start' });
   }
 
   // refused says why the video may not be played, by the class of reason in the body.
@@ -175,28 +201,82 @@
     return uri.split('?')[0].split('/').slice(0, -1).join('/');
   }
 
-  // over says that what was live has ended, and looks for the next broadcast.
+  // over says that what was live has ended, and leads to its recording or its next broadcast.
   function over() {
-    state('ended', wasLive ? 'The stream has ended.' : '');
-    if (wasLive) later(LOOK, look);
+    if (!wasLive || known.about === 'video') {
+      state('ended', '');
+      return;
+    }
+    looks = 0;
+    ended('');
+    learn();
   }
 
-  async function look() {
+  // lost is over for what the player lost before it came to an end: the same broadcast may come back.
+  function lost() {
+    media = '';
+    over();
+  }
+
+  function ended(sentence, more) {
+    state('ended', sentence, { headline: 'This broadcast has ended', ...more });
+  }
+
+  // learn asks what there is after the end, and asks once more later: no playlist is asked for while nothing is on air.
+  async function learn() {
     const mine = ++attempt;
+    const now = await told();
+    if (mine !== attempt || document.body.dataset.state !== 'ended') return; // the viewer looks at the end once more
+    if (now.state === 'live') {
+      await next(mine);
+      if (mine !== attempt || document.body.dataset.state !== 'ended') return;
+      if (!media) ended('The connection to it is lost. Waiting for the picture…', { headline: 'The stream is interrupted' });
+    } else if (now.recording) {
+      ended('The recording is ready.', { recording: now.recording, more: true });
+      return;
+    } else if (now.refused || asked || looks >= LOOKS.length) {
+      ended(asked ? 'There is nothing new yet.' : '', { more: true });
+      asked = false;
+      return;
+    } else {
+      ended(now.state === 'finishing' ? 'The recording will be here in a moment.' : '');
+    }
+    const pause = LOOKS[Math.min(looks++, LOOKS.length - 1)];
+    later(pause * (0.75 + Math.random() / 2), learn); // all viewers saw the end at once
+  }
+
+  // told is what the server says of the stream now; refused: it will not say anything else.
+  async function told() {
+    try {
+      const response = await fetch(about, { cache: 'no-store', credentials: 'omit' });
+      if (response.ok) return await response.json();
+      return { refused: response.status < 500 && response.status !== 429 };
+    } catch {
+      return {};
+    }
+  }
+
+  // next plays the next broadcast, if it has begun.
+  async function next(mine) {
     let response = null;
     try {
       response = await fetch(source, { cache: 'no-store', credentials: 'omit' });
     } catch { /* it is looked again */ }
-    if (mine !== attempt || document.body.dataset.state !== 'ended') return; // the viewer looks at the end once more
-    if (response && response.status === 200) {
-      const copy = response.clone();
-      const name = mediaOf(await copy.text().catch(() => ''));
-      if (mine !== attempt) return;
-      if (name === media) return; // a recording: nothing comes after it
-      await begin(mine, response);
+    if (mine !== attempt || !response || response.status !== 200) return;
+    const copy = response.clone();
+    const name = mediaOf(await copy.text().catch(() => ''));
+    if (mine === attempt && name !== media) await begin(mine, response);
+  }
+
+  function more() {
+    if (document.body.dataset.state !== 'ended') {
+      state('loading', 'Looking…');
+      open();
       return;
     }
-    later(LOOK, look);
+    asked = true;
+    ended('Looking…');
+    learn();
   }
 
   function play() {
@@ -281,7 +361,12 @@
     if (data.type === Hls.ErrorTypes.MEDIA_ERROR && recover()) return;
     seen.restarts++;
     stop();
-    again(everPlayed ? 'The stream was interrupted. Waiting for it to come back…' : 'Waiting for the stream to start…');
+    interrupted();
+  }
+
+  function interrupted() {
+    if (everPlayed) again('The stream was interrupted. Waiting for it to come back…');
+    else again('The picture comes by itself.', { headline: 'Waiting for the stream to start' });
   }
 
   // recover has the browser begin again where it could not decode and, when it fails there too, further and further behind that place: decoding begins
@@ -336,8 +421,20 @@
     }
   }
 
+  // controls shows those that have a meaning. In what is live without a past there is nothing to seek.
+  function controls() {
+    const d = details();
+    const levels = hls ? hls.levels : [];
+    window.millraceControls.fit({
+      sound: !levels.length || hls.audioTracks.length > 0 || levels.some((l) => l.audioCodec || !l.videoCodec),
+      picture: !levels.length || levels.some((l) => l.videoCodec || !l.audioCodec),
+      seek: d ? !d.live || d.type === 'EVENT' : !hls && Number.isFinite(video.duration),
+    });
+  }
+
   // menus fills and shows those selects that offer a choice.
   function menus() {
+    controls();
     if (!hls) return;
     const levels = hls.levels.map((l, i) => [String(i), (l.height ? l.height + 'p' : Math.round(l.bitrate / 1000) + ' kbit/s')]).reverse();
     fill('quality', levels.length > 1 ? [['-1', 'Automatic'], ...levels] : [], hls.autoLevelEnabled ? '-1' : String(hls.currentLevel));
@@ -387,6 +484,7 @@
     if (live || !hls && video.duration === Infinity) wasLive = true;
     el('live').hidden = el('delay').hidden = !live;
     el('speed-label').hidden = live || !d;
+    controls();
     if (d && !live) conclude(d);
     if (!live) return;
     const latency = hls.latency;
@@ -439,11 +537,12 @@
       return;
     }
     seen.restarts++;
-    again('The stream was interrupted. Waiting for it to come back…');
+    interrupted();
   });
   setInterval(timing, 1000);
 
   el('live').addEventListener('click', toLive);
+  el('again').addEventListener('click', more);
   el('sound').addEventListener('click', () => { video.muted = false; el('sound').hidden = true; });
   el('quality').addEventListener('change', (e) => { if (hls) hls.nextLevel = Number(e.target.value); });
   el('audio').addEventListener('change', (e) => { if (hls) hls.audioTrack = Number(e.target.value); });
@@ -455,14 +554,14 @@
   });
   document.addEventListener('visibilitychange', () => { if (!document.hidden && document.body.dataset.state === 'waiting') later(0, open); });
   document.addEventListener('keydown', (e) => {
-    if (e.altKey || e.ctrlKey || e.metaKey || /^(INPUT|SELECT|BUTTON|VIDEO)$/.test(document.activeElement.tagName)) return;
+    if (e.altKey || e.ctrlKey || e.metaKey || /^(INPUT|SELECT|BUTTON|A)$/.test(document.activeElement.tagName)) return;
     const keys = {
-      ' ': () => (video.paused ? video.play().catch(() => {}) : video.pause()),
-      k: () => (video.paused ? video.play().catch(() => {}) : video.pause()),
+      ' ': window.millraceControls.toggle,
+      k: window.millraceControls.toggle,
       ArrowLeft: () => { video.currentTime -= 5; },
       ArrowRight: () => { video.currentTime += 5; },
       m: () => { video.muted = !video.muted; },
-      f: () => (document.fullscreenElement ? document.exitFullscreen() : video.requestFullscreen()),
+      f: window.millraceControls.fullScreen,
     };
     if (keys[e.key]) { e.preventDefault(); keys[e.key](); }
   });

@@ -1,0 +1,126 @@
+package watch
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http"
+	"strconv"
+
+	"millrace/internal/fault"
+)
+
+// State is what there is to see behind a playback ID.
+type State string
+
+// The states. All but Video are of a live stream.
+const (
+	Video     State = "video"     // an asset
+	Idle      State = "idle"      // no broadcast has been yet
+	OnAir     State = "live"      // a broadcast goes on, with or without its encoder
+	Finishing State = "finishing" // the last broadcast has ended, its recording is not complete yet
+	Ended     State = "ended"     // the last broadcast has ended; where there is no recording now, none will come
+)
+
+// About is what the page says beside the picture.
+type About struct {
+	Title     string `json:"title,omitempty"` // of the live stream or asset, as its owner wrote it; empty: none
+	State     State  `json:"state"`
+	Recording string `json:"recording,omitempty"` // a public playback ID of the last broadcast's recording
+}
+
+// Viewer is who asks, as the page's player will ask: without a referrer.
+type Viewer struct {
+	PlaybackID string
+	Tokens     []string // values of the query's token
+	UserAgents []string
+}
+
+// Describe says what a viewer may know of a playback ID. fault.NotFound: there is none; fault.Denied, fault.Invalid: the
+// viewer may not watch it, and learns nothing.
+type Describe func(ctx context.Context, v Viewer) (About, error)
+
+// view is what the page is made of.
+type view struct {
+	About
+
+	Private bool // the viewer may not watch
+}
+
+// Heading names what is watched.
+func (v view) Heading() string {
+	switch {
+	case v.Title != "":
+		return v.Title
+	case v.Private:
+		return "Private video"
+	case v.State == Video, v.State == "":
+		return "Video"
+	}
+	return "Live stream"
+}
+
+// about asks for what the viewer may know.
+func (h *handler) about(r *http.Request, playbackID string) (About, error) {
+	if h.Describe == nil {
+		return About{}, fault.New(fault.NotFound, "nothing is known of any playback ID")
+	}
+	return h.Describe(r.Context(), Viewer{
+		PlaybackID: playbackID, Tokens: r.URL.Query()["token"], UserAgents: r.Header["User-Agent"],
+	})
+}
+
+// serveAbout responds with an About as JSON: the page asks for it after the end of a broadcast.
+func (h *handler) serveAbout(w http.ResponseWriter, r *http.Request, playbackID string) {
+	about, err := h.about(r, playbackID)
+	if err != nil {
+		status := http.StatusServiceUnavailable
+		switch {
+		case fault.Is(err, fault.NotFound):
+			status = http.StatusNotFound
+		case fault.Is(err, fault.Denied), fault.Is(err, fault.Invalid):
+			status = http.StatusForbidden
+		}
+		http.Error(w, http.StatusText(status), status)
+		return
+	}
+	body, err := json.Marshal(about)
+	if err != nil {
+		http.Error(w, "internal error", http.StatusInternalServerError)
+		return
+	}
+	send(w, r, "application/json", body)
+}
+
+// servePage responds with the page. What is not known, or not for this viewer, it goes without.
+func (h *handler) servePage(w http.ResponseWriter, r *http.Request, playbackID string) {
+	about, err := h.about(r, playbackID)
+	var page bytes.Buffer
+	if err = h.page.Execute(&page, view{about, fault.Is(err, fault.Denied)}); err != nil {
+		http.Error(w, "internal error", http.StatusInternalServerError)
+		return
+	}
+	rules := policy
+	if h.Framers != nil {
+		if sources := h.Framers(r.Context(), playbackID); sources != "" {
+			rules += "; frame-ancestors " + sources
+		}
+	}
+	w.Header().Set("Content-Security-Policy", rules)
+	send(w, r, "text/html; charset=utf-8", page.Bytes())
+}
+
+// send responds with what is made for one viewer.
+func send(w http.ResponseWriter, r *http.Request, contentType string, body []byte) {
+	head := w.Header()
+	head.Set("Content-Type", contentType)
+	head.Set("Content-Length", strconv.Itoa(len(body)))
+	head.Set("X-Content-Type-Options", "nosniff")
+	head.Set("Cross-Origin-Resource-Policy", "same-origin")
+	head.Set("Referrer-Policy", "no-referrer") // a token may be in the address
+	head.Set("Cache-Control", "private, no-cache")
+	w.WriteHeader(http.StatusOK)
+	if r.Method != http.MethodHead {
+		_, _ = w.Write(body) // who has gone needs no response
+	}
+}
