@@ -27,13 +27,20 @@ func openDatabase(ctx context.Context, cfg config.Config, log *slog.Logger) (*db
 func openDatabaseWith(
 	ctx context.Context, cfg config.Config, log *slog.Logger, key func(known string) (masterkey.Key, error),
 ) (*db.DB, error) {
-	url := cfg.Database.Path
-	if cfg.Database.Engine == config.Postgres {
-		url = cfg.Database.URL.Reveal()
-	} else if err := os.MkdirAll(filepath.Dir(url), 0o750); err != nil {
-		return nil, fmt.Errorf("make folder of database: %w", err)
+	if cfg.Database.Engine != config.Postgres {
+		if err := os.MkdirAll(filepath.Dir(cfg.Database.Path), 0o750); err != nil {
+			return nil, fmt.Errorf("make folder of database: %w", err)
+		}
 	}
-	return db.Open(ctx, db.Options{URL: url, Logger: log, MasterKey: key})
+	return db.Open(ctx, db.Options{URL: databaseURL(cfg), Logger: log, MasterKey: key})
+}
+
+// databaseURL is where the database is, as package db takes it.
+func databaseURL(cfg config.Config) string {
+	if cfg.Database.Engine == config.Postgres {
+		return cfg.Database.URL.Reveal()
+	}
+	return cfg.Database.Path
 }
 
 // How often a database that is away is asked, and how often it is said that it is.

@@ -57,6 +57,7 @@ type Expected struct {
 // Overdue is an upload whose next job is late: it was lost, or has used up its attempts.
 type Overdue struct {
 	ID     id.Upload
+	Media  id.Media
 	Status Status
 	Due    time.Time
 }

@@ -25,7 +25,7 @@ func overdueUploads(
 	ctx context.Context, q bun.IDB, before time.Time, behind upload.Overdue, limit int,
 ) ([]upload.Overdue, error) {
 	var rows []uploadRow
-	err := q.NewSelect().Model(&rows).Column("id", "status", "due_at").
+	err := q.NewSelect().Model(&rows).Column("id", "media_id", "status", "due_at").
 		Where("due_at > 0").Where("due_at < ?", millis(before)).
 		Where("(due_at, id) > (?, ?)", millis(behind.Due), string(behind.ID)).
 		Order("due_at", "id").Limit(int64(limit)).Scan(ctx)
@@ -34,7 +34,9 @@ func overdueUploads(
 	}
 	all := make([]upload.Overdue, 0, len(rows))
 	for _, r := range rows {
-		all = append(all, upload.Overdue{ID: id.Upload(r.ID), Status: upload.Status(r.Status), Due: moment(r.DueAt)})
+		all = append(all, upload.Overdue{
+			ID: id.Upload(r.ID), Media: id.Media(r.Media), Status: upload.Status(r.Status), Due: moment(r.DueAt),
+		})
 	}
 	return all, nil
 }
