@@ -119,7 +119,7 @@ func TestTwoNodesTakeOneUpload(t *testing.T) {
 		first := answered(func() (*http.Response, error) {
 			return u.put(a, chunkRange(0, chunk, len(data)), &unhurried{data: data[:chunk], enough: enough}, chunk)
 		})
-		u.refused(b, data, 0)
+		u.refused(b, data)
 		close(enough)
 		if r := <-first; r.err != nil || r.code != http.StatusPermanentRedirect {
 			t.Fatalf("the first node: %+v", r)
@@ -130,9 +130,13 @@ func TestTwoNodesTakeOneUpload(t *testing.T) {
 		second := answered(func() (*http.Response, error) {
 			return u.put(a, chunkRange(chunk, len(data), len(data)), stalled, int64(len(data)-chunk))
 		})
-		at, done := u.kept(b, len(data))
-		if at < chunk || done {
-			t.Fatalf("%d bytes are kept, %d were acknowledged", at, chunk)
+		at := chunk
+		deadline := time.Now().Add(time.Minute)
+		for ; at == chunk; rig.Pause(50 * time.Millisecond) { // the first one may begin late
+			var done bool
+			if at, done = u.kept(b, len(data)); at < chunk || done || time.Now().After(deadline) {
+				t.Fatalf("%d bytes are kept, %d were acknowledged and more were sent", at, chunk)
+			}
 		}
 		resp, err := u.put(b, chunkRange(at, len(data), len(data)), bytes.NewReader(data[at:]), int64(len(data)-at))
 		if err != nil || resp.StatusCode != http.StatusOK {
@@ -157,12 +161,23 @@ func TestTwoNodesTakeOneUpload(t *testing.T) {
 	})
 }
 
-// refused sends a chunk to a node while another one writes.
-func (u uploaded) refused(s *rig.Server, data []byte, at int) {
+// refused waits until a node says that another one writes, and has it refuse bytes, too.
+func (u uploaded) refused(s *rig.Server, data []byte) {
 	u.t.Helper()
-	resp, err := u.put(s, chunkRange(at, at+256<<10, len(data)), bytes.NewReader(data[at:at+256<<10]), 256<<10)
+	deadline := time.Now().Add(time.Minute)
+	for asked := 0; ; rig.Pause(50 * time.Millisecond) {
+		resp, err := u.put(s, fmt.Sprintf("*/%d", len(data)), nil, 0)
+		if err == nil && resp.StatusCode == http.StatusServiceUnavailable {
+			break
+		}
+		if asked++; err != nil || resp.StatusCode != http.StatusPermanentRedirect || time.Now().After(deadline) {
+			u.t.Fatalf("status query %d beside another writer: %v, %v", asked, resp, err)
+		}
+	}
+	const n = 256 << 10
+	resp, err := u.put(s, chunkRange(0, n, len(data)), bytes.NewReader(data[:n]), n)
 	if err != nil || resp.StatusCode != http.StatusServiceUnavailable || resp.Header.Get("Retry-After") == "" {
-		u.t.Fatalf("beside another writer: %v, %v", resp, err)
+		u.t.Fatalf("a chunk beside another writer: %v, %v", resp, err)
 	}
 }
 
