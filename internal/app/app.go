@@ -41,6 +41,7 @@ func actions(stdout, stderr io.Writer) cli.Actions {
 		MasterKey:   cli.MasterKey{Fingerprints: fingerprints, Rotate: rotateMasterKey},
 		Audit:       openAudit,
 		OpenStorage: openStorage,
+		UploadsLeft: uploadsLeft,
 
 		DashboardLink: dashboardLink,
 		SpeechEngines: func(cfg config.Config) ([]speech.Engine, error) {

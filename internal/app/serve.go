@@ -311,7 +311,10 @@ func (n *node) assemble(ctx context.Context, g *lifecycle.Group) error {
 	if err = n.serveMetrics(ctx, g); err != nil {
 		return err
 	}
-	g.Add(&sweep.Sweeper{Assets: n.assets, Queue: n.db, Every: 10 * time.Minute, Now: clock, Logger: n.log})
+	g.Add(&sweep.Sweeper{
+		Assets: n.assets, Uploads: n.uploads, Store: n.blob, Alone: n.storageUsers().alone, Queue: n.db,
+		Every: 10 * time.Minute, Now: clock, Logger: n.log,
+	})
 	n.tidy(g)
 	web, err := n.listenBehindProxies(ctx, "http", n.cfg.HTTPAddr, n.budgets.viewers)
 	if err != nil {

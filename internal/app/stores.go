@@ -28,13 +28,20 @@ func openDatabase(ctx context.Context, cfg config.Config, log *slog.Logger) (*db
 func openDatabaseWith(
 	ctx context.Context, cfg config.Config, log *slog.Logger, key func(known string) (masterkey.Key, error),
 ) (*db.DB, error) {
-	url := cfg.Database.Path
-	if cfg.Database.Engine == config.Postgres {
-		url = cfg.Database.URL.Reveal()
-	} else if err := databaseFolder(cfg.Database); err != nil {
-		return nil, err
+	if cfg.Database.Engine != config.Postgres {
+		if err := databaseFolder(cfg.Database); err != nil {
+			return nil, err
+		}
 	}
-	return db.Open(ctx, db.Options{URL: url, Logger: log, MasterKey: key})
+	return db.Open(ctx, db.Options{URL: databaseURL(cfg), Logger: log, MasterKey: key})
+}
+
+// databaseURL is where the database is, as package db takes it.
+func databaseURL(cfg config.Config) string {
+	if cfg.Database.Engine == config.Postgres {
+		return cfg.Database.URL.Reveal()
+	}
+	return cfg.Database.Path
 }
 
 // databaseFolder makes the folder of an SQLite database. A mistyped --data-dir is not to become a database of its own.

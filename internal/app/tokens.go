@@ -10,6 +10,7 @@ import (
 	"millrace/internal/clientaddr"
 	"millrace/internal/config"
 	"millrace/internal/control/access"
+	"millrace/internal/control/upload"
 	"millrace/internal/id"
 	"millrace/internal/lifecycle"
 	"millrace/internal/web/api"
@@ -43,8 +44,9 @@ func firstToken(ctx context.Context, service access.API, cfg config.Config, log 
 func (n *node) tidy(g *lifecycle.Group) {
 	g.Add(&prune.Pruner{What: "events", Prune: n.db.PruneEvents, Keep: n.cfg.EventRetention, Now: clock, Logger: n.log})
 	g.Add(&prune.Pruner{What: "audit log", Prune: n.db.PruneAuditLog, Keep: n.cfg.AuditRetention, Now: clock, Logger: n.log})
+	g.Add(&prune.Pruner{What: "uploads", Prune: n.db.PruneUploads, Keep: upload.Keep, Now: clock, Logger: n.log})
 	g.Add(&tokenUse{access: n.access, log: n.log})
-	g.Add(storageOwner{store: n.blob, database: n.db.Identity(), log: n.log})
+	g.Add(n.storageUsers())
 }
 
 // tokenUse writes from time to time when tokens were last used.

@@ -154,9 +154,10 @@ func (f *Files) Received(ctx context.Context, u upload.Upload) (int64, error) {
 	return kept.Size, nil
 }
 
-// Clear removes what there is of the file of an upload that is over, once nobody writes to it.
+// Clear removes what there is of the file of an upload that is over, once nobody writes to it: where it has an asset,
+// what is beside the file.
 func (f *Files) Clear(ctx context.Context, u upload.Upload) error {
-	if u.Status == upload.Waiting || u.Asset != "" {
+	if u.Status == upload.Waiting {
 		return nil
 	}
 	p, err := f.enter(ctx, u.ID, func() {}, clearPatience)
@@ -165,7 +166,11 @@ func (f *Files) Clear(ctx context.Context, u upload.Upload) error {
 	}
 	defer p.leave()
 	key := objectkey.SourceFile(u.Media)
-	if err = errors.Join(f.opt.Store.Drop(ctx, key), f.opt.Store.Delete(ctx, key)); err != nil {
+	err = f.opt.Store.Drop(ctx, key)
+	if u.Asset == "" {
+		err = errors.Join(err, f.opt.Store.Delete(ctx, key))
+	}
+	if err != nil {
 		return fmt.Errorf("clear up after an upload: %w", err)
 	}
 	return nil

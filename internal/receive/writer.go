@@ -184,6 +184,9 @@ func (w *Writer) complete(ctx context.Context) error {
 		}
 		w.upload.Length = length
 	}
+	if err = opt.Store.Drop(ctx, w.key); err != nil { // tails that a process which has died could not remove
+		return err
+	}
 	change, err := opt.Uploads.Completed(u, made.Asset.ID, now)
 	if err != nil {
 		return err
@@ -192,7 +195,7 @@ func (w *Writer) complete(ctx context.Context) error {
 		return err
 	}
 	w.made, w.upload.Status = made.Asset.ID, upload.AssetCreated
-	return opt.Store.Drop(ctx, w.key) // tails that a process which has died could not remove
+	return nil
 }
 
 // Missing is how many bytes are missing of a file whose length is known.

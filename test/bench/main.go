@@ -65,6 +65,7 @@ func measurements() []measurement {
 		{"speech", (*bench).speech},
 		{"webhooks", (*bench).webhooks},
 		{"uploads", (*bench).uploads},
+		{"uploadplay", (*bench).uploadPlay},
 		{"uploadslive", (*bench).uploadsLive},
 		{"lists", (*bench).lists},
 	}

@@ -108,9 +108,17 @@ func (m *millrace) asset(ctx context.Context, body string) (video *viewer.Stream
 	if err = call(c, "POST", "/video/v1/assets", body, &a); err != nil {
 		return nil, "", err
 	}
+	video, err = m.tune(ctx, a)
+	return video, a.ID, err
+}
+
+// tune waits until an asset can be played, and gives its video.
+func (m *millrace) tune(ctx context.Context, a playable) (*viewer.Stream, error) {
 	if len(a.PlaybackIDs) == 0 {
-		return nil, "", errors.New("asset without playback ID")
+		return nil, errors.New("asset without playback ID")
 	}
+	c := m.client()
+	defer c.Close()
 	tuned, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
 	streams, err := viewer.Tune(tuned, m.http, "/"+a.PlaybackIDs[0].ID+".m3u8", 10*time.Millisecond)
@@ -118,10 +126,10 @@ func (m *millrace) asset(ctx context.Context, body string) (video *viewer.Stream
 		if e := call(c, "GET", "/video/v1/assets/"+a.ID, "", &a); e == nil {
 			err = fmt.Errorf("asset is %s %v: %w", a.Status, a.Errors.Messages, err)
 		}
-		return nil, "", err
+		return nil, err
 	}
 	for _, x := range streams[1:] {
 		x.Close()
 	}
-	return streams[0], a.ID, nil
+	return streams[0], nil
 }

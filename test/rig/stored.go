@@ -15,14 +15,7 @@ import (
 // Stored reads the one object in the server's storage that has this file name. Nothing else of this name may be there, as parts of it.
 func (s *Server) Stored(t testing.TB, name string) []byte {
 	t.Helper()
-	address := s.Setting("MILLRACE_STORAGE_URL")
-	if address == "" {
-		address = filepath.Join(s.Dir, "storage")
-	}
-	store, err := blob.OpenURL(t.Context(), address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := s.storage(t)
 	defer func() { _ = store.Close() }()
 	var found []string
 	for key, err := range store.List(t.Context(), "") {
@@ -46,6 +39,44 @@ func (s *Server) Stored(t testing.TB, name string) []byte {
 		t.Fatal(err)
 	}
 	return data
+}
+
+// Kept lists what the server's storage has of files of this name: whole ones, and what has come of others.
+func (s *Server) Kept(t testing.TB, name string) (whole, parts []string) {
+	t.Helper()
+	store := s.storage(t)
+	defer func() { _ = store.Close() }()
+	for key, err := range store.List(t.Context(), "") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(key, "/"+name) {
+			whole = append(whole, key)
+		}
+	}
+	for u, err := range store.Unfinished(t.Context(), "") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.HasSuffix(u.Key, "/"+name) {
+			parts = append(parts, u.Key)
+		}
+	}
+	return whole, parts
+}
+
+// storage opens the storage beside the server.
+func (s *Server) storage(t testing.TB) blob.Store {
+	t.Helper()
+	address := s.Setting("MILLRACE_STORAGE_URL")
+	if address == "" {
+		address = filepath.Join(s.Dir, "storage")
+	}
+	store, err := blob.OpenURL(t.Context(), address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return store
 }
 
 // Padded is an MP4 file that is larger by a box of n bytes, which no player reads: random ones, so that every byte is in its place only there.

@@ -51,6 +51,8 @@ type Actions struct {
 	DashboardLink func(ctx context.Context, cfg config.Config) (url string, err error)
 	// OpenStorage opens a storage as Serve would, but at the given URL.
 	OpenStorage func(ctx context.Context, cfg config.Config, url config.Secret) (blob.Store, error)
+	// UploadsLeft looks at direct uploads in the configured database and storage; nil: nobody does.
+	UploadsLeft func(ctx context.Context, cfg config.Config) (doctor.UploadsLeft, error)
 }
 
 // oneWish is how long a signal counts as the same wish as the one before: timeout(1) and some supervisors send each twice.
@@ -122,7 +124,11 @@ func run(
 		if bad != nil {
 			return false, bad
 		}
-		return doctor.Run(ctx, doctor.Checks(doctor.Options{Config: cfg, OpenStorage: open, SpeechEngines: engines}), stdout, c.JSON)
+		o := doctor.Options{Config: cfg, OpenStorage: open, SpeechEngines: engines}
+		if a.UploadsLeft != nil {
+			o.UploadsLeft = func(ctx context.Context) (doctor.UploadsLeft, error) { return a.UploadsLeft(ctx, cfg) }
+		}
+		return doctor.Run(ctx, doctor.Checks(o), stdout, c.JSON)
 	case config.Demo:
 		err = demo.Run(ctx, demo.Options{Config: cfg, Flags: c.SettingFlags, Duration: c.Duration, Out: stdout})
 	case config.Serve:

@@ -21,7 +21,9 @@ type Options struct {
 	OpenStorage func(ctx context.Context, url config.Secret) (blob.Store, error)
 	// SpeechEngines are what would recognise speech, the one of this machine first.
 	SpeechEngines []speech.Engine
-	Now           func() time.Time // nil: time.Now
+	// UploadsLeft looks at direct uploads, once database and storage were; nil: that is not done.
+	UploadsLeft func(ctx context.Context) (UploadsLeft, error)
+	Now         func() time.Time // nil: time.Now
 }
 
 // Checks lists what is looked at, in the order in which one thing builds on another.
@@ -73,7 +75,11 @@ func Checks(o Options) []Check {
 	for i, e := range o.SpeechEngines {
 		checks = append(checks, SpeechEngine{Engine: e, Configured: i > 0})
 	}
-	return append(checks, Storage{Where: c.Storage, Open: o.OpenStorage, Now: o.Now})
+	checks = append(checks, Storage{Where: c.Storage, Open: o.OpenStorage, Now: o.Now})
+	if o.UploadsLeft != nil {
+		checks = append(checks, Uploads{Look: o.UploadsLeft})
+	}
+	return checks
 }
 
 // Settings tells of doubtful names in the environment.

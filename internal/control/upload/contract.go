@@ -54,6 +54,22 @@ type Expected struct {
 	Size  int64
 }
 
+// Overdue is an upload whose next job is late: it was lost, or has used up its attempts.
+type Overdue struct {
+	ID     id.Upload
+	Media  id.Media
+	Status Status
+	Due    time.Time
+}
+
+// Job is what it waits for.
+func (o Overdue) Job() job.Insert {
+	if o.Status == Waiting {
+		return newJob(JobExpire, o.ID)
+	}
+	return newJob(JobClear, o.ID)
+}
+
 // Change is one atomic step. The store compares-and-sets on From and Upload.Revision as it was read, counts the revision up, writes the row
 // and stores events and jobs, all or nothing. A row that has moved on is fault.Conflict; one that is not there fault.NotFound.
 type Change struct {
@@ -76,6 +92,12 @@ type Store interface {
 	Declare(ctx context.Context, u id.Upload, length Length, quota int64) error
 	// Expected are the waiting uploads of all environments of whose length something was declared.
 	Expected(ctx context.Context) ([]Expected, error)
+	// Overdue are the uploads of all environments that were Due before a time, in the order of that, at most limit of
+	// them, behind one.
+	Overdue(ctx context.Context, before time.Time, behind Overdue, limit int) ([]Overdue, error)
+	// Expecting are those of the media sets whose uploads are not Cleared: they wait for more bytes, or a job will
+	// remove what there is.
+	Expecting(ctx context.Context, all []id.Media) ([]id.Media, error)
 }
 
 // API is what the REST side calls; bound to one environment.
@@ -95,10 +117,18 @@ type Work interface {
 	Declare(ctx context.Context, u id.Upload, length Length) error
 	// Expected are the waiting uploads of whose length something was declared; see Store.
 	Expected(ctx context.Context) ([]Expected, error)
-	// Completed is the change by which an upload whose file is there gets its asset; fault.Conflict for one that does not wait for it.
+	// Completed is the change by which an upload gets its asset, once its file is whole and nothing is kept beside it;
+	// fault.Conflict for one that does not wait for it.
 	Completed(u Upload, a id.Asset, now time.Time) (Change, error)
 	// Quit cancels a waiting upload, of any environment; see API.Cancel.
 	Quit(ctx context.Context, u id.Upload, now time.Time) error
+	// Overdue are the uploads whose next job is late; see Store.
+	Overdue(ctx context.Context, before time.Time, behind Overdue, limit int) ([]Overdue, error)
+	// Expecting are those of the media sets whose bytes are not abandoned; see Store.
+	Expecting(ctx context.Context, all []id.Media) ([]id.Media, error)
+	// Cleared notes that nothing is kept any more of the file of an upload that is over. No event. Nothing happens to
+	// one that waits.
+	Cleared(ctx context.Context, u id.Upload) error
 	// Expire ends a waiting upload whose time has passed. No event; job JobClear. Nothing happens to others.
 	Expire(ctx context.Context, u id.Upload, now time.Time) error
 	// Fail says that no asset could be made of the file. Event errored.

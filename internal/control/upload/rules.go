@@ -3,6 +3,7 @@ package upload
 import (
 	"net/url"
 	"strings"
+	"time"
 
 	"millrace/internal/control/assetopt"
 	"millrace/internal/control/field"
@@ -15,6 +16,9 @@ const (
 	MaxTimeout     = 7 * 24 * 60 * 60
 	DefaultTimeout = 60 * 60
 )
+
+// Keep is for how long an upload can be looked at once it is Unneeded.
+const Keep = 30 * 24 * time.Hour
 
 // AnyOrigin lets pages of every origin upload.
 const AnyOrigin = "*"

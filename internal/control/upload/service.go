@@ -123,10 +123,33 @@ func (s *Service) Completed(u Upload, a id.Asset, now time.Time) (Change, error)
 	if u.At(now).Status != Waiting {
 		return c, fault.New(fault.Conflict, "the upload is %s", u.At(now).Status)
 	}
-	c.Upload.Asset = a
+	c.Upload.Asset, c.Upload.Cleared = a, true
 	c.step(FileCame)
 	c.Events = tell(c.Upload, EventAssetCreated)
 	return c, nil
+}
+
+// Overdue are the uploads whose next job is late; see Store.
+func (s *Service) Overdue(ctx context.Context, before time.Time, behind Overdue, limit int) ([]Overdue, error) {
+	return s.opt.Store.Overdue(ctx, before, behind, limit)
+}
+
+// Expecting are those of the media sets whose bytes are not abandoned; see Store.
+func (s *Service) Expecting(ctx context.Context, all []id.Media) ([]id.Media, error) {
+	return s.opt.Store.Expecting(ctx, all)
+}
+
+// Cleared notes that nothing is kept any more of the file of an upload; see Work.
+func (s *Service) Cleared(ctx context.Context, u id.Upload) error {
+	find := func() (Upload, error) { return s.opt.Store.Find(ctx, u) }
+	_, err := s.change(ctx, find, time.Time{}, func(c *Change) error {
+		if c.From == Waiting || c.Upload.Cleared {
+			return errSame
+		}
+		c.Upload.Cleared = true
+		return nil
+	})
+	return err
 }
 
 // Expire ends a waiting upload whose time has passed; see Work.
@@ -164,6 +187,9 @@ func (c *Change) step(f Fact) {
 	if to, ok := Next(c.Upload.Status, f); ok {
 		c.Upload.Status = to
 	}
+	if c.Upload.Status != Waiting && c.Upload.Status != AssetCreated && c.Upload.Unneeded.IsZero() {
+		c.Upload.Unneeded = c.Upload.UpdatedAt
+	}
 }
 
 func newJob(kind string, u id.Upload) job.Insert { return job.New(kind, string(u), Args{Upload: u}) }
@@ -183,7 +209,8 @@ var errSame = fault.New(fault.Conflict, "nothing has changed")
 // tries bounds how often a change is made again on a row that somebody else has changed meanwhile; each loser means a winner.
 const tries = 100
 
-// change reads, steps and writes, again when somebody else was faster.
+// change reads, steps and writes, again when somebody else was faster. With a now of zero it is nothing that its owner
+// can see.
 func (s *Service) change(ctx context.Context, read func() (Upload, error), now time.Time, step func(c *Change) error) (Upload, error) {
 	for try := 1; ; try++ {
 		old, err := read()
@@ -191,7 +218,9 @@ func (s *Service) change(ctx context.Context, read func() (Upload, error), now t
 			return Upload{}, err
 		}
 		c := Change{From: old.Status, Upload: old}
-		c.Upload.UpdatedAt = stamp(now)
+		if !now.IsZero() {
+			c.Upload.UpdatedAt = stamp(now)
+		}
 		if err = step(&c); err == errSame { //nolint:errorlint // never wrapped: returned by a step
 			return old, nil
 		} else if err != nil {

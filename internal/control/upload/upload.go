@@ -23,8 +23,13 @@ type Upload struct {
 	// Secret is what its URL is known by: who has it may upload.
 	Secret string `json:"-"`
 	// Media is where the file goes, and what the asset will own.
-	Media     id.Media `json:"-"`
-	Length    `json:"-"`
+	Media  id.Media `json:"-"`
+	Length `json:"-"`
+	// Cleared says that it is over and that nothing is kept of its file but what its asset has.
+	Cleared bool `json:"-"`
+	// Unneeded is since when its row is kept for those who ask alone: it ended without a playable asset, or that was
+	// deleted; zero: it is needed.
+	Unneeded  time.Time `json:"-"`
 	CreatedAt time.Time `json:"created_at"`
 	UpdatedAt time.Time `json:"updated_at"`
 	Revision  int64     `json:"-"` // counts writes; the store compares-and-sets on it
@@ -75,4 +80,16 @@ func (u *Upload) At(now time.Time) Upload {
 		v.Status = TimedOut
 	}
 	return v
+}
+
+// Due is when the job should have begun that is next in an upload's life: JobExpire at the end of its time, JobClear
+// when it is over; zero: none.
+func (u *Upload) Due() time.Time {
+	switch {
+	case u.Cleared:
+		return time.Time{}
+	case u.Status == Waiting:
+		return u.Expires()
+	}
+	return u.UpdatedAt
 }

@@ -8,10 +8,11 @@ import (
 	"millrace/internal/id"
 )
 
-const root = "media/"
+// Root is the prefix of all keys.
+const Root = "media/"
 
 // Media is the prefix of every key of a media set. It ends in a slash, as every prefix here does.
-func Media(m id.Media) string { return root + string(m) + "/" }
+func Media(m id.Media) string { return Root + string(m) + "/" }
 
 // Resource is the key of an init segment or a segment, by its URI relative to the media's playlists.
 func Resource(m id.Media, uri string) string { return Media(m) + uri }
@@ -47,7 +48,7 @@ func Images(m id.Media) string { return Media(m) + "images" }
 
 // Owner is the media set that a key belongs to; ok is false for any other key.
 func Owner(key string) (m id.Media, ok bool) {
-	rest, ok := strings.CutPrefix(key, root)
+	rest, ok := strings.CutPrefix(key, Root)
 	if !ok {
 		return "", false
 	}

@@ -76,6 +76,11 @@ type Store interface {
 	// Drop removes what Grow has kept of an object that will not be finished. Where there is nothing, it is no error.
 	Drop(ctx context.Context, key string) error
 
+	// Unfinished gives, in the order of their keys' bytes, the objects whose keys begin with prefix and of which there
+	// is something that may still become one: what Grow has kept and, in a bucket, what a process that died has left of
+	// a Put. Drop removes both. After an error it ends.
+	Unfinished(ctx context.Context, prefix string) iter.Seq2[Unfinished, error]
+
 	// Close lets go of connections. Readers that are open stay the business of their owners.
 	Close() error
 }
@@ -110,6 +115,13 @@ type Limited interface {
 // Info describes an object.
 type Info struct {
 	Size    int64 // bytes
+	ModTime time.Time
+}
+
+// Unfinished is an object that has come in part.
+type Unfinished struct {
+	Key string
+	// ModTime is when the last of it came or, of pieces in a bucket, when the last attempt to send some was begun.
 	ModTime time.Time
 }
 

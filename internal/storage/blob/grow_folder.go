@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"iter"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -156,4 +157,29 @@ func (f *folder) Drop(ctx context.Context, key string) error {
 	}
 	f.prune(filepath.Dir(f.growing(key)))
 	return nil
+}
+
+// Unfinished implements Store: what lies in the folder of objects that come bit by bit is named as in a store of its
+// own.
+func (f *folder) Unfinished(ctx context.Context, prefix string) iter.Seq2[Unfinished, error] {
+	growing := &folder{root: filepath.Join(f.root, growDir)}
+	return func(yield func(Unfinished, error) bool) {
+		for key, err := range growing.List(ctx, prefix) {
+			if err != nil {
+				yield(Unfinished{}, err)
+				return
+			}
+			info, err := os.Lstat(growing.file(key))
+			if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
+				continue // finished or dropped meanwhile
+			}
+			if err != nil {
+				yield(Unfinished{}, fmt.Errorf("look at object %s: %w", key, err))
+				return
+			}
+			if !yield(Unfinished{Key: key, ModTime: info.ModTime()}, nil) {
+				return
+			}
+		}
+	}
 }

@@ -5,11 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
+	"maps"
 	"os"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"millrace/internal/fault"
 	"millrace/internal/storage/blob/s3"
@@ -28,7 +32,10 @@ type assembled struct {
 	tails []string
 }
 
-func tailPrefix(key string) string { return key + ".tail/" }
+// tailRoot is where tails lie, apart from what is whole: so they are found without a look at all objects.
+const tailRoot = "tails/"
+
+func tailPrefix(key string) string { return tailRoot + key + "/" }
 
 // tailKey names a tail by where it begins, with so many digits that keys are in that order.
 func tailKey(key string, at int64) string { return fmt.Sprintf("%s%020d", tailPrefix(key), at) }
@@ -236,4 +243,51 @@ func (s *remote) Drop(ctx context.Context, key string) error {
 		tails = append(tails, tail)
 	}
 	return errors.Join(s.bucket.Abort(ctx, key), s.Delete(ctx, tails...))
+}
+
+// Unfinished implements Store. Multipart uploads and tails of one key are told of together, so all keys are held in
+// memory: some hundred bytes for each upload that is under way.
+func (s *remote) Unfinished(ctx context.Context, prefix string) iter.Seq2[Unfinished, error] {
+	return func(yield func(Unfinished, error) bool) {
+		all, err := s.unfinished(ctx, prefix)
+		if err != nil {
+			yield(Unfinished{}, fmt.Errorf("list unfinished objects: %w", err))
+			return
+		}
+		for _, key := range slices.Sorted(maps.Keys(all)) {
+			if !yield(Unfinished{Key: key, ModTime: all[key]}, nil) {
+				return
+			}
+		}
+	}
+}
+
+// unfinished gives the keys with the time of the last sign of each.
+func (s *remote) unfinished(ctx context.Context, prefix string) (map[string]time.Time, error) {
+	if err := checkPrefix(prefix); err != nil {
+		return nil, err
+	}
+	all := map[string]time.Time{}
+	sign := func(key string, at time.Time) {
+		if last, known := all[key]; !known || at.After(last) {
+			all[key] = at
+		}
+	}
+	for m, err := range s.bucket.Multiparts(ctx, prefix) {
+		if err != nil {
+			return nil, err
+		}
+		if CheckKey(m.Key) == nil { // else it is not ours
+			sign(m.Key, m.At)
+		}
+	}
+	for tail, err := range s.bucket.Objects(ctx, tailRoot+prefix) {
+		if err != nil {
+			return nil, err
+		}
+		if key := path.Dir(strings.TrimPrefix(tail.Key, tailRoot)); CheckKey(key) == nil {
+			sign(key, tail.ModTime)
+		}
+	}
+	return all, nil
 }

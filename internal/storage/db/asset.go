@@ -156,6 +156,9 @@ func (d assetStore) Delete(ctx context.Context, c asset.Change) error {
 		if err := t.remember(ctx, c.Asset, c.Deleted); err != nil {
 			return err
 		}
+		if err := leaveUpload(ctx, t, c.Asset.Upload, c.Deleted); err != nil {
+			return err
+		}
 		return t.tell(ctx, c.Events, c.Jobs)
 	})
 }

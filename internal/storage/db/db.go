@@ -89,7 +89,7 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	if strings.HasPrefix(o.URL, "postgres://") || strings.HasPrefix(o.URL, "postgresql://") {
+	if isPostgres(o.URL) {
 		return openPostgres(ctx, o)
 	}
 	path, err := sqlitePath(o.URL)
@@ -97,6 +97,10 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 		return nil, err
 	}
 	return openSQLite(ctx, path, o)
+}
+
+func isPostgres(raw string) bool {
+	return strings.HasPrefix(raw, "postgres://") || strings.HasPrefix(raw, "postgresql://")
 }
 
 func sqlitePath(raw string) (string, error) {

@@ -33,6 +33,8 @@ type uploadRow struct {
 	CreatedAt     int64  `bun:"created_at"`
 	UpdatedAt     int64  `bun:"updated_at"`
 	Revision      int64  `bun:"revision"`
+	DueAt         int64  `bun:"due_at"`      // 0: it is cleared
+	UnneededAt    int64  `bun:"unneeded_at"` // 0: it is needed
 }
 
 // uploadDocument is what is read and written as a whole and never searched.
@@ -50,6 +52,7 @@ func uploadRowOf(u upload.Upload) (uploadRow, error) {
 	return uploadRow{
 		ID: string(u.ID), Environment: string(u.Environment), Status: string(u.Status), Media: string(u.Media), Asset: string(u.Asset),
 		Size: u.Size, Whole: u.Whole, Metadata: u.Metadata, Document: doc, CreatedAt: millis(u.CreatedAt), UpdatedAt: millis(u.UpdatedAt), Revision: u.Revision,
+		DueAt: millis(u.Due()), UnneededAt: millis(u.Unneeded),
 	}, err
 }
 
@@ -62,7 +65,8 @@ func (d uploadStore) value(r uploadRow) (upload.Upload, error) {
 	return upload.Upload{
 		ID: id.Upload(r.ID), Environment: id.Environment(r.Environment), Status: upload.Status(r.Status), Timeout: doc.Timeout, CORSOrigin: doc.CORSOrigin,
 		Options: doc.Options, Test: doc.Test, Asset: id.Asset(r.Asset), Error: doc.Error, Secret: secret, Media: id.Media(r.Media),
-		Length:    upload.Length{Size: r.Size, Whole: r.Whole, Metadata: r.Metadata},
+		Length:  upload.Length{Size: r.Size, Whole: r.Whole, Metadata: r.Metadata},
+		Cleared: r.DueAt == 0, Unneeded: moment(r.UnneededAt),
 		CreatedAt: moment(r.CreatedAt), UpdatedAt: moment(r.UpdatedAt), Revision: r.Revision,
 	}, err
 }

@@ -66,7 +66,8 @@ func (s *server) routeUploads() {
 	}, s.createUpload)
 	handle(s, route{
 		method: http.MethodGet, path: uploadPath, id: "list-direct-uploads", tag: uploadTag, permission: videoRead,
-		summary: "List direct uploads", text: "Newest first.",
+		summary: "List direct uploads",
+		text:    "Newest first. Each is listed as long as its asset is there; after that, or without one, for 30 days.",
 	}, s.listUploads)
 	handle(s, route{
 		method: http.MethodGet, path: uploadItem, id: "get-direct-upload", tag: uploadTag, permission: videoRead, summary: "Retrieve a direct upload",

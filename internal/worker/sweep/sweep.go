@@ -1,15 +1,19 @@
-// Package sweep finds resources that no job works on any more, so that no asset, track, file or master stays preparing for ever. A job that
-// could not record its end is queued again with all its attempts, and records it then.
-// Its one goroutine is Run.
+// Package sweep finds resources that no job works on any more, so that no asset, track, file or master stays preparing
+// for ever, and no upload waiting. A job that could not record its end is queued again with all its attempts, and
+// records it then. And it removes what is stored of uploads that nobody can finish any more. Its one goroutine is Run.
 package sweep
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"time"
 
 	"millrace/internal/control/asset"
 	"millrace/internal/control/job"
+	"millrace/internal/control/upload"
+	"millrace/internal/id"
+	"millrace/internal/storage/blob"
 )
 
 // Queue takes jobs; one whose kind and key are unfinished already is skipped.
@@ -17,16 +21,26 @@ type Queue interface {
 	Enqueue(ctx context.Context, jobs ...job.Insert) error
 }
 
-// Sweeper asks for the jobs again that unfinished assets and what they have need.
+// Uploads is what it asks of uploads; upload.Work fits.
+type Uploads interface {
+	Overdue(ctx context.Context, before time.Time, behind upload.Overdue, limit int) ([]upload.Overdue, error)
+	Expecting(ctx context.Context, all []id.Media) ([]id.Media, error)
+}
+
+// Sweeper asks for the jobs again that unfinished assets and what they have need, and those of uploads.
 type Sweeper struct {
-	Assets asset.Work
+	Assets  asset.Work
+	Uploads Uploads
+	Store   blob.Store
+	// Alone reports whether no other database uses the store: what this one knows nothing of may be the other's.
+	Alone  func(ctx context.Context) (bool, error)
 	Queue  Queue
 	Every  time.Duration
 	Now    func() time.Time
 	Logger *slog.Logger
 }
 
-// minIdle is how long an asset must have been left alone.
+// minIdle is how long an asset or upload must have been left alone.
 const minIdle = time.Minute
 
 // Name implements lifecycle.Service.
@@ -37,8 +51,8 @@ func (s *Sweeper) Run(ctx context.Context) error {
 	t := time.NewTicker(s.Every)
 	defer t.Stop()
 	for {
-		if err := s.sweep(ctx); err != nil && ctx.Err() == nil {
-			s.Logger.WarnContext(ctx, "look for unfinished assets", "error", err)
+		if err := errors.Join(s.assets(ctx), s.overdue(ctx), s.abandoned(ctx)); err != nil && ctx.Err() == nil {
+			s.Logger.WarnContext(ctx, "look for what is unfinished", "error", err)
 		}
 		select {
 		case <-ctx.Done():
@@ -48,7 +62,8 @@ func (s *Sweeper) Run(ctx context.Context) error {
 	}
 }
 
-func (s *Sweeper) sweep(ctx context.Context) error {
+// assets asks for the jobs of assets that are left.
+func (s *Sweeper) assets(ctx context.Context) error {
 	all, err := s.Assets.Unfinished(ctx)
 	if err != nil {
 		return err

@@ -40,6 +40,7 @@ func TestSweepAsksForWhatIsLeft(t *testing.T) {
 				{ID: "over", Status: asset.Preparing, LiveStream: id.LiveStream("s"), UpdatedAt: old},
 				{ID: "new", Status: asset.Preparing, UpdatedAt: time.Now()},
 			}},
+			Uploads: &uploads{}, Store: openFolder(t, t.TempDir()), Alone: alone,
 			Queue: q, Every: 10 * time.Minute, Now: time.Now, Logger: slog.New(slog.DiscardHandler),
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 11*time.Minute)

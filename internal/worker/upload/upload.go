@@ -63,7 +63,10 @@ func (w *Worker) clear(ctx context.Context, j job.Job) error {
 	if err != nil {
 		return attempt.IgnoreAbsent(err)
 	}
-	return w.Files.Clear(ctx, u)
+	if err := w.Files.Clear(ctx, u); err != nil {
+		return err
+	}
+	return attempt.IgnoreAbsent(w.Uploads.Cleared(ctx, u.ID))
 }
 
 func (w *Worker) fail(ctx context.Context, j job.Job) error {

@@ -58,6 +58,7 @@ func Run(t *testing.T, open func(t *testing.T) blob.Store) {
 		"a path of a local store holds the object":             contract.local,
 		"an object that comes bit by bit":                      contract.grow,
 		"an object that is dropped leaves nothing":             contract.drop,
+		"what is unfinished is told of":                        contract.unfinished,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

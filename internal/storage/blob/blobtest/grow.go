@@ -2,7 +2,9 @@ package blobtest
 
 import (
 	"fmt"
+	"slices"
 	"testing"
+	"time"
 
 	"millrace/internal/fault"
 	"millrace/internal/storage/blob"
@@ -117,4 +119,81 @@ func (c contract) drop() {
 	}
 	closed(t, grow(t, s, "drop/x", 0))
 	wantKind(t, "drop of a bad key", s.Drop(t.Context(), "/"), fault.Invalid)
+}
+
+// unfinished keeps pieces, tails and both of some objects, and finishes or drops others.
+func (c contract) unfinished() {
+	t, s := c.t, c.s
+	before := time.Now().Add(-time.Minute)
+	list := func(prefix string) (keys []string) {
+		t.Helper()
+		for u, err := range s.Unfinished(t.Context(), prefix) {
+			if err != nil {
+				t.Fatalf("list what is unfinished: %v", err)
+			}
+			if u.ModTime.Before(before) || u.ModTime.After(time.Now().Add(time.Minute)) {
+				t.Errorf("%s came at %v", u.Key, u.ModTime)
+			}
+			keys = append(keys, u.Key)
+		}
+		return keys
+	}
+	if got := list(""); len(got) > 0 {
+		t.Errorf("of an empty store: %v", got)
+	}
+	put(t, s, "u/whole", []byte("x"))
+	sizes := map[string]int{
+		"u/tail": 3, "u/pieces/x": 8 << 20, "u/pieces-and/tails": 8<<20 + 3, "v/tail": 1,
+		"u/finished": 8<<20 + 1, "u/dropped": 8<<20 + 1,
+	}
+	for key, n := range sizes {
+		g := grow(t, s, key, 0)
+		if err := g.Append(t.Context(), Bytes(2, n)); err != nil {
+			t.Fatalf("append: %v", err)
+		}
+		if err := g.Sync(t.Context()); err != nil {
+			t.Fatalf("keep: %v", err)
+		}
+		if key == "u/finished" {
+			if err := g.Finish(t.Context()); err != nil {
+				t.Fatalf("finish: %v", err)
+			}
+		}
+		closed(t, g)
+	}
+	if err := s.Drop(t.Context(), "u/dropped"); err != nil {
+		t.Fatalf("drop: %v", err)
+	}
+	for prefix, want := range map[string][]string{
+		"":         {"u/pieces-and/tails", "u/pieces/x", "u/tail", "v/tail"},
+		"u/":       {"u/pieces-and/tails", "u/pieces/x", "u/tail"},
+		"u/pieces": {"u/pieces-and/tails", "u/pieces/x"},
+		"w":        nil,
+	} {
+		if got := list(prefix); !slices.Equal(got, want) {
+			t.Errorf("what begins with %q: %v, want %v", prefix, got, want)
+		}
+	}
+	for _, err := range s.Unfinished(t.Context(), "") { // the caller may have enough
+		if err != nil {
+			t.Error(err)
+		}
+		break
+	}
+	n := 0
+	for _, err := range s.Unfinished(t.Context(), "../") {
+		wantKind(t, "unfinished of a bad prefix", err, fault.Invalid)
+		n++
+	}
+	if n != 1 {
+		t.Errorf("a bad prefix gave %d times something, want one error", n)
+	}
+	for _, key := range list("") {
+		if err := s.Drop(t.Context(), key); err != nil {
+			t.Errorf("drop: %v", err)
+		}
+	}
+	if got := list(""); len(got) > 0 {
+		t.Errorf("left: %v", got)
+	}
 }

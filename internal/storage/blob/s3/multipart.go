@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
+	"strings"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
@@ -85,23 +88,47 @@ func (b *Bucket) Begun(ctx context.Context, key string) (size int64, err error) 
 }
 
 // begun lists the multipart uploads of a key.
-func (b *Bucket) begun(ctx context.Context, key string) ([]*string, error) {
-	var ids []*string
-	in := &s3.ListMultipartUploadsInput{Bucket: &b.name, Prefix: aws.String(b.prefix + key)}
-	for {
-		out, err := b.client.ListMultipartUploads(ctx, in)
+func (b *Bucket) begun(ctx context.Context, key string) (ids []*string, err error) {
+	for m, err := range b.Multiparts(ctx, key) {
 		if err != nil {
-			return nil, explain(ctx, err, "look for object "+key)
+			return nil, fmt.Errorf("look for object %s: %w", key, err)
 		}
-		for _, u := range out.Uploads {
-			if aws.ToString(u.Key) == b.prefix+key {
-				ids = append(ids, u.UploadId)
+		if m.Key == key {
+			ids = append(ids, m.id)
+		}
+	}
+	return ids, nil
+}
+
+// Underway is a multipart upload that was begun, by whomever, and neither completed nor aborted.
+type Underway struct {
+	Key string
+	At  time.Time
+	id  *string
+}
+
+// Multiparts yields the multipart uploads of the keys that begin with prefix, 1000 to a request. Storages may give them
+// in any order, and some (MinIO) only those of a prefix that is a key.
+func (b *Bucket) Multiparts(ctx context.Context, prefix string) iter.Seq2[Underway, error] {
+	return func(yield func(Underway, error) bool) {
+		in := &s3.ListMultipartUploadsInput{Bucket: &b.name, Prefix: aws.String(b.prefix + prefix)}
+		for {
+			out, err := b.client.ListMultipartUploads(ctx, in)
+			if err != nil {
+				yield(Underway{}, explain(ctx, err, "list multipart uploads"))
+				return
 			}
+			for _, u := range out.Uploads {
+				key, ours := strings.CutPrefix(aws.ToString(u.Key), b.prefix)
+				if ours && !yield(Underway{Key: key, At: aws.ToTime(u.Initiated), id: u.UploadId}, nil) {
+					return
+				}
+			}
+			if !aws.ToBool(out.IsTruncated) || out.NextKeyMarker == nil {
+				return
+			}
+			in.KeyMarker, in.UploadIdMarker = out.NextKeyMarker, out.NextUploadIdMarker
 		}
-		if !aws.ToBool(out.IsTruncated) || out.NextKeyMarker == nil {
-			return ids, nil
-		}
-		in.KeyMarker, in.UploadIdMarker = out.NextKeyMarker, out.NextUploadIdMarker
 	}
 }
 

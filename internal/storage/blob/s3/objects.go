@@ -79,20 +79,38 @@ func (b *Bucket) Stat(ctx context.Context, key string) (Object, error) {
 	return Object{Size: aws.ToInt64(out.ContentLength), ModTime: aws.ToTime(out.LastModified)}, nil
 }
 
-// List yields keys in the order of the storage, 1000 to a request.
-func (b *Bucket) List(ctx context.Context, prefix string) iter.Seq2[string, error] {
-	return func(yield func(string, error) bool) {
+// Listed is an object of a list.
+type Listed struct {
+	Key string
+	Object
+}
+
+// Objects yields the objects whose keys begin with prefix, in the order of the storage, 1000 to a request.
+func (b *Bucket) Objects(ctx context.Context, prefix string) iter.Seq2[Listed, error] {
+	return func(yield func(Listed, error) bool) {
 		pages := s3.NewListObjectsV2Paginator(b.client, &s3.ListObjectsV2Input{Bucket: &b.name, Prefix: aws.String(b.prefix + prefix)})
 		for pages.HasMorePages() {
 			page, err := pages.NextPage(ctx)
 			if err != nil {
-				yield("", explain(ctx, err, "list objects"))
+				yield(Listed{}, explain(ctx, err, "list objects"))
 				return
 			}
-			for _, object := range page.Contents {
-				if !yield(strings.TrimPrefix(aws.ToString(object.Key), b.prefix), nil) {
+			for _, o := range page.Contents {
+				key := strings.TrimPrefix(aws.ToString(o.Key), b.prefix)
+				if !yield(Listed{key, Object{Size: aws.ToInt64(o.Size), ModTime: aws.ToTime(o.LastModified)}}, nil) {
 					return
 				}
+			}
+		}
+	}
+}
+
+// List yields keys as Objects does.
+func (b *Bucket) List(ctx context.Context, prefix string) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		for o, err := range b.Objects(ctx, prefix) {
+			if !yield(o.Key, err) {
+				return
 			}
 		}
 	}
