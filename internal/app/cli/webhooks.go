@@ -39,10 +39,12 @@ func webhooks(ctx context.Context, c config.Command, cfg config.Config, out io.W
 	case config.WebhookRotate:
 		w, made := hooks.RotateSecret(ctx, env, key, time.Now())
 		return printSecret(out, w, made)
-	case config.WebhookEnable, config.WebhookDisable:
-		on := c.Name == config.WebhookEnable
-		_, err = hooks.Patch(ctx, env, key, webhook.PatchInput{Enabled: &on}, time.Now())
-		return sayUnless(err, out, "Webhook %s is %s.", key, map[bool]string{true: "enabled", false: "disabled"}[on])
+	case config.WebhookEnable:
+		_, err = hooks.Patch(ctx, env, key, webhook.PatchInput{Enabled: new(true)}, time.Now())
+		return sayUnless(err, out, "Webhook %s is enabled.", key)
+	case config.WebhookDisable:
+		_, err = hooks.Patch(ctx, env, key, webhook.PatchInput{Enabled: new(false)}, time.Now())
+		return sayUnless(err, out, "Webhook %s is disabled.", key)
 	case config.WebhookDelete:
 		return sayUnless(hooks.Delete(ctx, env, key), out, "Webhook %s is deleted.", key)
 	case config.WebhookTest:

@@ -31,7 +31,7 @@ func TestSessions(t *testing.T) {
 		must(t, s.Link(ctx, "link", at(9)))
 		wantKind(t, s.Link(ctx, "link", at(10)), fault.NotFound)
 		results := make([]error, 8)
-		_ = together(8, func(i int) error { // a link is used once, whoever comes at the same time
+		_ = together(8, func(i int) error { // of eight that use a link at once, one succeeds
 			o := owner
 			o.Hash = "o" + string(rune('1'+i))
 			results[i] = s.SetPassword(ctx, "link", "secret", o)

@@ -98,6 +98,7 @@ type server struct {
 	mux          *http.ServeMux
 	huma         huma.API
 	schemas      huma.Registry
+	templates    map[int][][]string // see templatesOf
 
 	followers followers
 }
@@ -153,6 +154,7 @@ func newServer(o Options) *server {
 	s.routeAbsent()
 	s.routeWebhooks()
 	s.routeDocument()
+	s.templates = templatesOf(s.huma.OpenAPI())
 	s.mux.HandleFunc("/", s.unrouted)
 	return s
 }

@@ -1,9 +1,12 @@
 package api
 
 import (
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
 
 	"millrace/internal/spelling"
 )
@@ -25,14 +28,17 @@ func (s *server) nearestPath(path string) string {
 		return ""
 	}
 	given := strings.Split(strings.TrimSuffix(path, "/"), "/")
+	templates := s.templates[len(given)]
+	if templates == nil {
+		return ""
+	}
 	for i := range given {
 		var words []string // that may stand there
-		for template := range s.huma.OpenAPI().Paths {
-			if t := strings.Split(template, "/"); matches(t, given, i) && !isParameter(t[i]) {
+		for _, t := range templates {
+			if matches(t, given, i) && !isParameter(t[i]) {
 				words = append(words, t[i])
 			}
 		}
-		slices.Sort(words)
 		if near := spelling.Nearest(given[i], words); near != "" {
 			given[i] = near
 			return strings.Join(given, "/")
@@ -41,11 +47,18 @@ func (s *server) nearestPath(path string) string {
 	return ""
 }
 
-// matches reports whether a path is one of a template's in all segments but the one at skip.
-func matches(template, path []string, skip int) bool {
-	if len(template) != len(path) {
-		return false
+// templatesOf are the paths of the document's operations in segments, by their number: a path is compared with a few.
+func templatesOf(d *huma.OpenAPI) map[int][][]string {
+	templates := map[int][][]string{}
+	for _, path := range slices.Sorted(maps.Keys(d.Paths)) {
+		segments := strings.Split(path, "/")
+		templates[len(segments)] = append(templates[len(segments)], segments)
 	}
+	return templates
+}
+
+// matches reports whether a path is one of a template's, which has as many segments, in all of them but the one at skip.
+func matches(template, path []string, skip int) bool {
 	for i, segment := range template {
 		if i != skip && segment != path[i] && (!isParameter(segment) || path[i] == "") {
 			return false

@@ -34,8 +34,8 @@ func (s slowSecrets) Passphrase(ctx context.Context, k string) (string, error) {
 	return s.secrets.Passphrase(ctx, k)
 }
 
-// TestFloodOfConclusions: whoever sends conclusions with a true cookie and a key that is guessed takes no places from
-// other addresses.
+// TestFloodOfConclusions: an address that floods the listener with conclusions (true cookies, wrong keys) takes no place
+// from others.
 func TestFloodOfConclusions(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
