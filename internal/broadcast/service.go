@@ -7,7 +7,6 @@ package broadcast
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -63,6 +62,7 @@ type Service struct {
 	wg   sync.WaitGroup
 
 	broadcasts *registry
+	admission  admission
 	records    records // of the encoders' health
 	journals   journals
 	pictures   *edgewriter.Pictures
@@ -81,10 +81,13 @@ func New(o Options) *Service {
 	set(&o.Keep, time.Minute)
 	set(&o.Linger, time.Minute)
 	set(&o.Grace, 10*time.Second)
-	return &Service{
-		opt: o, up: make(chan struct{}), down: make(chan struct{}), broadcasts: newRegistry(), records: records{all: map[id.LiveStream]*record{}},
-		journals: journals{o.Journals, o.Marks}, pictures: edgewriter.NewPictures(o.Stills), seen: map[id.LiveStream]sighting{},
+	l := &Service{
+		opt: o, up: make(chan struct{}), down: make(chan struct{}), broadcasts: newRegistry(),
+		records: records{all: map[id.LiveStream]*record{}}, journals: journals{o.Journals, o.Marks},
+		pictures: edgewriter.NewPictures(o.Stills), seen: map[id.LiveStream]sighting{},
 	}
+	l.admission = admission{opt: &l.opt, broadcasts: l.broadcasts, begin: l.begin}
+	return l
 }
 
 // Name implements lifecycle.Service.
@@ -178,17 +181,8 @@ func (l *Service) Changed(s id.LiveStream) {
 	}
 }
 
-// errOvertaken is its response to one whose admission it did not know of when it told what became of the last.
-var errOvertaken = fault.New(fault.Conflict, "the last encoder left meanwhile")
-
-// errEnding is a broadcast's response to a publication that comes too late for it.
-var errEnding = fault.New(fault.Conflict, "the broadcast is ending")
-
-// admitPatience bounds how long an admission waits for the last publication's end to be told.
-const admitPatience = 5 * time.Second
-
-// Admit implements ingest.Gate. An encoder that comes back while its last connection, or its last broadcast, is still being finished
-// waits for that for a moment instead of being refused.
+// Admit implements ingest.Gate. An encoder that comes back while its last connection, or its last broadcast, is still
+// being finished waits for that for a moment instead of being refused.
 func (l *Service) Admit(ctx context.Context, p ingest.Publication) (context.Context, ingest.Sink, error) {
 	select {
 	case <-l.up:
@@ -199,10 +193,7 @@ func (l *Service) Admit(ctx context.Context, p ingest.Publication) (context.Cont
 	if l.stopping() { // before a row says that an encoder is connected
 		return nil, nil, ingest.ErrShutdown
 	}
-	s, err := l.admit(ctx, p)
-	if fault.Is(err, fault.Conflict) && (l.flush(ctx, p.Key) || errors.Is(err, errEnding)) {
-		s, err = l.admit(ctx, p)
-	}
+	s, err := l.admission.admit(ctx, p)
 	if err != nil {
 		return nil, nil, refusal(err)
 	}
@@ -218,95 +209,13 @@ func (l *Service) Passphrase(ctx context.Context, key string) (string, error) {
 	return p, nil
 }
 
-func (l *Service) admit(ctx context.Context, p ingest.Publication) (*sink, error) {
-	fresh, asked := id.Asset(id.New()), l.opt.Now()
-	s, err := l.opt.Streams.Connect(ctx, p.Key, p.Protocol, fresh, l.opt.Node, l.opt.Lease, asked)
+// begin runs the broadcast that a live stream's row names: it begins, or goes on from what is stored.
+func (l *Service) begin(ctx context.Context, s live.Stream, fresh bool, asked time.Time) (*broadcast, error) {
+	a, before, err := l.record(ctx, s, fresh)
 	if err != nil {
 		return nil, err
 	}
-	sink, err := l.join(ctx, s, p, s.ActiveAsset == fresh, asked)
-	if err == nil {
-		return sink, nil
-	}
-	undo, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
-	defer cancel()
-	if _, uerr := l.opt.Streams.Disconnected(undo, s.ID, s.Epoch, l.opt.Now()); uerr != nil && !fault.Permanent(uerr) {
-		err = errors.Join(err, uerr)
-	}
-	return nil, fmt.Errorf("open broadcast of live stream %s: %w", s.ID, err)
-}
-
-// join opens a publication of the broadcast that s was admitted to, which runs already, or begins, or goes on from what is stored.
-func (l *Service) join(ctx context.Context, s live.Stream, p ingest.Publication, fresh bool, asked time.Time) (*sink, error) {
-	b := l.broadcasts.of(s.ID)
-	if b == nil || b.epoch != s.Epoch {
-		if !fresh { // it was another node's until now, which may be about to record its last segment
-			if err := pause(ctx, handover); err != nil {
-				return nil, err
-			}
-		}
-		a, before, err := l.record(ctx, s, fresh)
-		if err != nil {
-			return nil, err
-		}
-		if b, err = l.start(ctx, s, a, before, asked); err != nil {
-			return nil, err
-		}
-	}
-	type result struct {
-		sink *sink
-		err  error
-	}
-	done := make(chan result, 1)
-	b.mail.post(func() {
-		opened, err := b.attach(ctx, s, p, asked)
-		done <- result{opened, err}
-	})
-	select { // not on ctx: what is opened has to be closed by somebody
-	case a := <-done:
-		return a.sink, a.err
-	case <-b.gone:
-		return nil, errEnding
-	}
-}
-
-// handover is how long a write may take that another node was sure to have the right to.
-const handover = 250 * time.Millisecond
-
-func pause(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-t.C:
-		return nil
-	}
-}
-
-// flush waits for the broadcast of a stream key, if it is here, to tell what has happened to it; false when that takes too long.
-func (l *Service) flush(ctx context.Context, key string) bool {
-	b := l.broadcasts.byKey(key)
-	if b == nil {
-		return true // it has ended in this moment, or is another node's: the row says which
-	}
-	ctx, cancel := context.WithTimeout(ctx, admitPatience)
-	defer cancel()
-	return b.flush(ctx)
-}
-
-// refusal says no in the ingest's words.
-func refusal(err error) error {
-	switch fault.KindOf(err) {
-	case fault.NotFound:
-		return ingest.ErrUnknownKey
-	case fault.Denied:
-		return ingest.ErrDisabled
-	case fault.Conflict:
-		return ingest.ErrBusy
-	case fault.Internal, fault.Invalid, fault.Unauthorized, fault.TooLarge, fault.NotReady, fault.Unavailable, fault.TooMany:
-	}
-	return err
+	return l.start(ctx, s, a, before, asked)
 }
 
 // start runs a broadcast, unless somebody else just did.

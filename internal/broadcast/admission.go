@@ -1,0 +1,136 @@
+package broadcast
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"millrace/internal/control/live"
+	"millrace/internal/fault"
+	"millrace/internal/id"
+	"millrace/internal/media/ingest"
+)
+
+// admission lets encoders in: a live stream's row says who may come, and where its broadcast is.
+type admission struct {
+	opt        *Options
+	broadcasts *registry
+	// begin runs the broadcast of a row that this node has none of; fresh: nobody has recorded anything of it.
+	begin func(ctx context.Context, s live.Stream, fresh bool, asked time.Time) (*broadcast, error)
+}
+
+// What a broadcast responds to a publication that it can't take.
+var (
+	// It comes too late.
+	errEnding = fault.New(fault.Conflict, "the broadcast is ending")
+	// It was admitted without the broadcast's knowledge, which has told meanwhile what became of the last one.
+	errOvertaken = fault.New(fault.Conflict, "the last encoder left meanwhile")
+)
+
+const (
+	// admitPatience bounds how long an admission waits for the last publication's end to be told.
+	admitPatience = 5 * time.Second
+	// handover is how long a write may take that another node was sure to have the right to.
+	handover = 250 * time.Millisecond
+)
+
+// admit opens a publication. One whose stream's last connection, or last broadcast, is still being finished waits for
+// that.
+func (a admission) admit(ctx context.Context, p ingest.Publication) (*sink, error) {
+	s, err := a.connect(ctx, p)
+	if fault.Is(err, fault.Conflict) && (a.flush(ctx, p.Key) || errors.Is(err, errEnding)) {
+		return a.connect(ctx, p)
+	}
+	return s, err
+}
+
+// connect takes the live stream for an encoder, and gives it back if its publication can't be opened.
+func (a admission) connect(ctx context.Context, p ingest.Publication) (*sink, error) {
+	fresh, asked := id.Asset(id.New()), a.opt.Now()
+	s, err := a.opt.Streams.Connect(ctx, p.Key, p.Protocol, fresh, a.opt.Node, a.opt.Lease, asked)
+	if err != nil {
+		return nil, err
+	}
+	sink, err := a.join(ctx, s, p, s.ActiveAsset == fresh, asked)
+	if err == nil {
+		return sink, nil
+	}
+	undo, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+	defer cancel()
+	if _, uerr := a.opt.Streams.Disconnected(undo, s.ID, s.Epoch, a.opt.Now()); uerr != nil && !fault.Permanent(uerr) {
+		err = errors.Join(err, uerr)
+	}
+	return nil, fmt.Errorf("open broadcast of live stream %s: %w", s.ID, err)
+}
+
+// join opens a publication of the broadcast that s was admitted to, which runs already, or begins, or goes on from what
+// is stored.
+func (a admission) join(
+	ctx context.Context, s live.Stream, p ingest.Publication, fresh bool, asked time.Time,
+) (*sink, error) {
+	b := a.broadcasts.of(s.ID)
+	if b == nil || b.epoch != s.Epoch {
+		if !fresh { // it was another node's until now, which may be about to record its last segment
+			if err := pause(ctx, handover); err != nil {
+				return nil, err
+			}
+		}
+		var err error
+		if b, err = a.begin(ctx, s, fresh, asked); err != nil {
+			return nil, err
+		}
+	}
+	type result struct {
+		sink *sink
+		err  error
+	}
+	done := make(chan result, 1)
+	b.mail.post(func() {
+		opened, err := b.attach(ctx, s, p, asked)
+		done <- result{opened, err}
+	})
+	select { // not on ctx: what is opened has to be closed by somebody
+	case r := <-done:
+		return r.sink, r.err
+	case <-b.gone:
+		return nil, errEnding
+	}
+}
+
+// flush waits for the broadcast of a stream key, if it is here, to tell what has happened to it; false when that takes
+// too long.
+func (a admission) flush(ctx context.Context, key string) bool {
+	b := a.broadcasts.byKey(key)
+	if b == nil {
+		return true // it has ended in this moment, or is another node's: the row says which
+	}
+	ctx, cancel := context.WithTimeout(ctx, admitPatience)
+	defer cancel()
+	return b.flush(ctx)
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-t.C:
+		return nil
+	}
+}
+
+// refusal says no in the ingest's words.
+func refusal(err error) error {
+	switch fault.KindOf(err) {
+	case fault.NotFound:
+		return ingest.ErrUnknownKey
+	case fault.Denied:
+		return ingest.ErrDisabled
+	case fault.Conflict:
+		return ingest.ErrBusy
+	case fault.Internal, fault.Invalid, fault.Unauthorized, fault.TooLarge, fault.NotReady, fault.Unavailable, fault.TooMany:
+	}
+	return err
+}
