@@ -30,6 +30,7 @@ func TestDashboard(t *testing.T) {
 	p.Click(t, "form.make button.main")
 	p.Await(t, "waits for an encoder",
 		"document.querySelector('.waitbox h2')?.textContent === 'Waiting for your encoder'", patience)
+	changes(t, p)
 	p.Await(t, "is kept up to date", "document.getElementById('link-state')?.className === 'state ok'", patience)
 	var path string
 	p.Eval(t, "(window.same = true, location.pathname)", &path)
@@ -94,6 +95,7 @@ func everyPage(t *testing.T, b *browser.Browser, s *rig.Server, stream string) {
 	t.Helper()
 	for name, path := range map[string]string{
 		"list": "/dashboard/live", "none": "/dashboard/live?q=zzz", "new": "/dashboard/live/new", "stream": stream,
+		"edit":   stream + "/edit",
 		"delete": stream + "/delete", "refused": "/dashboard/other",
 	} {
 		for _, width := range []int{1280, 390} {

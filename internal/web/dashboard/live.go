@@ -30,6 +30,8 @@ func (s *server) routeLive(mux *http.ServeMux) {
 	mux.Handle("POST "+livePath, s.person("create-live-stream", writes, s.create))
 	mux.Handle("GET "+livePath+"/{id}", s.person("", reads, s.showStream))
 	mux.Handle("GET "+livePath+"/{id}/follow", s.person("", reads, s.followStream))
+	mux.Handle("GET "+livePath+"/{id}/edit", s.person("", writes, s.showEdit))
+	mux.Handle("POST "+livePath+"/{id}/edit", s.person("update-live-stream", writes, s.edit))
 	mux.Handle("POST "+livePath+"/{id}/key", s.person("show-stream-key", reads, s.showKey))
 	for name, a := range acts {
 		if a.Title != "" {

@@ -3,8 +3,6 @@ package dashboard
 import (
 	"math"
 	"net/http"
-	"strconv"
-	"strings"
 
 	"millrace/internal/control/access"
 	"millrace/internal/control/assetopt"
@@ -13,14 +11,14 @@ import (
 	"millrace/internal/fault"
 )
 
-// form is the page on which a live stream is made: what was typed, and what is wrong with it, by the API's names of
-// the fields.
+// form is the page on which a live stream is made, or its settings are changed: what was typed, and what is wrong with
+// it, by the API's names of the fields.
 type form struct {
 	Title, Latency, Policy, Recordings, Window, SlateURL, Hours, Quality, Passthrough string
 	Slate, Download, AudioOnly, Test                                                  bool
 
-	Bad map[string]string
-	Top []string // what belongs to no field
+	Of *stream // whose settings are changed; nil: a new one is made
+	said
 }
 
 // The choices of who may watch. What is neither is nobody.
@@ -54,9 +52,7 @@ func (s *server) create(w http.ResponseWriter, r *http.Request, p access.Person)
 }
 
 func readForm(r *http.Request) form {
-	text := func(name string) string {
-		return strings.ToValidUTF8(strings.TrimSpace(r.PostFormValue(name)), "\uFFFD")
-	}
+	text := func(name string) string { return typed(r, name) }
 	is := func(name string) bool { return r.PostFormValue(name) != "" }
 	return form{
 		Title: text("title"), Latency: text("latency_mode"), Policy: text("policy"), Recordings: text("recordings"),
@@ -64,7 +60,7 @@ func readForm(r *http.Request) form {
 		Quality:     text("video_quality"),
 		Passthrough: text("passthrough"), Slate: is("slate"), Download: is("download"), AudioOnly: is("audio_only"),
 		Test: is("test"),
-		Bad:  map[string]string{},
+		said: said{Bad: map[string]string{}},
 	}
 }
 
@@ -76,11 +72,10 @@ func (f *form) input() live.CreateInput {
 		SlateForStandard: f.Slate, ReconnectSlateURL: f.SlateURL, Passthrough: f.Passthrough, AudioOnly: f.AudioOnly,
 		Test: f.Test,
 	}
-	if n, ok := f.number("reconnect_window", f.Window, "a number of seconds"); ok {
+	if n, ok := f.window(); ok {
 		in.ReconnectWindow = &n
 	}
-	if n, ok := f.number("max_continuous_duration", f.Hours, "a number of hours"); ok {
-		sec := int(math.Round(min(max(n, -1), 1e6) * 3600))
+	if sec, ok := f.longest(); ok {
 		in.MaxContinuous = &sec
 	}
 	recordings := f.Recordings
@@ -94,16 +89,14 @@ func (f *form) input() live.CreateInput {
 	return in
 }
 
-func (f *form) number(field, text, want string) (float64, bool) {
-	if text == "" {
-		return 0, false
-	}
-	n, err := strconv.ParseFloat(strings.Replace(text, ",", ".", 1), 64)
-	if err != nil || math.IsNaN(n) || math.IsInf(n, 0) {
-		f.Bad[field] = "This must be " + want + "."
-		return 0, false
-	}
-	return n, true
+// window is the reconnect window in seconds, longest the longest broadcast; false: none was typed.
+func (f *form) window() (float64, bool) {
+	return f.number("reconnect_window", f.Window, "a number of seconds")
+}
+
+func (f *form) longest() (sec int, ok bool) {
+	n, ok := f.number("max_continuous_duration", f.Hours, "a number of hours")
+	return int(math.Round(min(max(n, -1), 1e6) * 3600)), ok
 }
 
 func policies(word string) []playbackid.Policy {
@@ -111,36 +104,4 @@ func policies(word string) []playbackid.Policy {
 		return nil
 	}
 	return []playbackid.Policy{playbackid.Policy(word)}
-}
-
-// fieldsOf says at which field of the form a message stands, by how its path begins.
-var fieldsOf = []struct{ path, field string }{ //nolint:gochecknoglobals // a table
-	{"meta.title", "title"},
-	{"latency_mode", "latency_mode"},
-	{"playback_policies", "policy"},
-	{"new_asset_settings.playback_policies", "recordings"},
-	{"new_asset_settings.video_quality", "video_quality"},
-	{"new_asset_settings.static_renditions", "download"},
-	{"reconnect_window", "reconnect_window"},
-	{"reconnect_slate_url", "reconnect_slate_url"},
-	{"max_continuous_duration", "max_continuous_duration"},
-	{"passthrough", "passthrough"},
-}
-
-// complain puts messages of the service beside their fields. Each begins with the path of its field.
-func (f *form) complain(messages []string) {
-	for _, m := range messages {
-		path, rest, _ := strings.Cut(m, " ")
-		field := ""
-		for _, known := range fieldsOf {
-			if strings.HasPrefix(path, known.path) {
-				field = known.field
-			}
-		}
-		if field == "" {
-			f.Top = append(f.Top, m)
-			continue
-		}
-		f.Bad[field] = "This " + rest + "."
-	}
 }

@@ -1,0 +1,115 @@
+package dashboard
+
+import (
+	"math"
+	"net/http"
+	"strconv"
+
+	"millrace/internal/control/access"
+	"millrace/internal/control/assetopt"
+	"millrace/internal/control/live"
+	"millrace/internal/id"
+)
+
+// showEdit is the form with the settings as they are.
+func (s *server) showEdit(w http.ResponseWriter, r *http.Request, p access.Person) {
+	v, err := s.Live.Get(r.Context(), p.Environment.ID, id.LiveStream(r.PathValue("id")))
+	if err != nil {
+		s.fail(w, r, p, err)
+		return
+	}
+	f := formOf(v.Settings)
+	f.Of = new(s.stream(v))
+	s.render(w, r, p, http.StatusOK, "edit", f)
+}
+
+func (s *server) edit(w http.ResponseWriter, r *http.Request, p access.Person) {
+	v, err := s.Live.Get(r.Context(), p.Environment.ID, id.LiveStream(r.PathValue("id")))
+	if err != nil {
+		s.fail(w, r, p, err)
+		return
+	}
+	f, of := readForm(r), s.stream(v)
+	f.Of = &of
+	in := f.changes(v.Settings)
+	status := http.StatusBadRequest
+	if len(f.Bad) == 0 {
+		if in != (live.PatchInput{}) { // else no event has to tell of it
+			_, err = s.Live.Patch(r.Context(), p.Environment.ID, v.ID, in, s.Now())
+		}
+		if err == nil {
+			http.Redirect(w, r, of.Address(), http.StatusSeeOther) //nolint:gosec // a page of this dashboard
+			return
+		}
+		var known bool
+		if status, known = f.refused(err); !known {
+			s.fail(w, r, p, err)
+			return
+		}
+	}
+	s.render(w, r, p, status, "edit", f)
+}
+
+// formOf shows settings as they would be typed. A window that nobody chose stays empty: it follows the delay.
+func formOf(set live.Settings) form {
+	f := form{
+		Title: set.Meta.Title, Latency: string(set.LatencyMode), Slate: set.SlateForStandard,
+		SlateURL: set.ReconnectSlateURL, Hours: hours(set.MaxContinuous), Quality: quality(set),
+		Passthrough: set.Passthrough,
+	}
+	if set.ReconnectChosen {
+		f.Window = strconv.FormatFloat(set.ReconnectWindow, 'f', -1, 64)
+	}
+	return f
+}
+
+// hours is a number of seconds in hours, exact enough to be read back as the same.
+func hours(sec int) string {
+	return strconv.FormatFloat(math.Round(float64(sec)/3600*1e4)/1e4, 'f', -1, 64)
+}
+
+// quality is the video quality that recordings are made with.
+func quality(set live.Settings) string {
+	var o assetopt.Options
+	if set.NewAsset != nil {
+		o = *set.NewAsset
+	}
+	return o.WithDefaults(assetopt.ForLive).VideoQuality
+}
+
+// changes is what of the settings is to be another: the rest stays, whatever somebody else makes of it meanwhile.
+func (f *form) changes(now live.Settings) live.PatchInput {
+	var in live.PatchInput
+	if !kept(f.Title, now.Meta.Title) {
+		in.Meta = &assetopt.MetaPatch{Meta: now.Meta}
+		in.Meta.Title = f.Title
+	}
+	// A field that can't be changed at the moment is not sent at all.
+	if mode := live.LatencyMode(f.Latency); mode != "" && mode != now.LatencyMode {
+		in.LatencyMode = &mode
+	}
+	if f.Quality != "" && f.Quality != quality(now) {
+		in.NewAsset = &live.NewAssetPatch{VideoQuality: &f.Quality}
+	}
+	if f.Slate != now.SlateForStandard {
+		in.SlateForStandard = &f.Slate
+	}
+	if !kept(f.SlateURL, now.ReconnectSlateURL) {
+		in.ReconnectSlateURL = &f.SlateURL
+	}
+	if !kept(f.Passthrough, now.Passthrough) {
+		in.Passthrough = &f.Passthrough
+	}
+	if n, ok := f.window(); ok && (!now.ReconnectChosen || n != now.ReconnectWindow) {
+		in.ReconnectWindow = &n
+	}
+	in.DefaultWindow = f.Window == "" && now.ReconnectChosen
+	sec, ok := f.longest()
+	if !ok {
+		sec = live.MaxContinuous
+	}
+	if sec != now.MaxContinuous {
+		in.MaxContinuous = &sec
+	}
+	return in
+}
