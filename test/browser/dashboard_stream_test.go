@@ -6,11 +6,23 @@ import (
 	"millrace/test/browser"
 )
 
-// changes edits the live stream whose page is open.
+// changes edits the live stream whose page is open, and adds a target where nobody is.
 func changes(t *testing.T, p *browser.Page) {
 	t.Helper()
 	p.Click(t, "#edit")
 	p.Fill(t, "#passthrough", streamName)
 	p.Click(t, "form.make button.main")
 	p.Await(t, "is changed", "document.getElementById('facts')?.textContent.includes('window.bad')", patience)
+	p.Click(t, "#add-target")
+	p.Fill(t, "#url", "rtmp://127.0.0.1:1/app")
+	p.Fill(t, "#stream_key", "not-for-eyes")
+	p.Click(t, "form.make button.main")
+	p.Await(t, "has the target", "document.querySelector('.target .state')?.textContent === 'Idle'", patience)
+}
+
+// told awaits what became of the target, on the page that is open.
+func told(t *testing.T, p *browser.Page) {
+	t.Helper()
+	p.Await(t, "tells what became of the target",
+		"window.same && document.querySelector('.target .state.warn')", patience)
 }

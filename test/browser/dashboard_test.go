@@ -44,6 +44,7 @@ func TestDashboard(t *testing.T) {
 	p.Await(t, "plays", "window.same && document.querySelector('[data-player] video')?.currentTime > 2", patience)
 	p.Await(t, "says LIVE", "window.same && document.querySelector('#head .live')?.textContent === 'LIVE'", patience)
 	copies(t, p, live)
+	told(t, p)
 	everyPage(t, b, s, path)
 	quiet(t, p, "")
 
@@ -95,7 +96,7 @@ func everyPage(t *testing.T, b *browser.Browser, s *rig.Server, stream string) {
 	t.Helper()
 	for name, path := range map[string]string{
 		"list": "/dashboard/live", "none": "/dashboard/live?q=zzz", "new": "/dashboard/live/new", "stream": stream,
-		"edit":   stream + "/edit",
+		"edit": stream + "/edit", "target": stream + "/targets/new",
 		"delete": stream + "/delete", "refused": "/dashboard/other",
 	} {
 		for _, width := range []int{1280, 390} {

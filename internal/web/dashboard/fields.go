@@ -50,6 +50,8 @@ var fieldsOf = []struct{ path, field string }{ //nolint:gochecknoglobals // a ta
 	{"reconnect_slate_url", "reconnect_slate_url"},
 	{"max_continuous_duration", "max_continuous_duration"},
 	{"passthrough", "passthrough"},
+	{"url", "url"},
+	{"stream_key", "stream_key"},
 }
 
 // complain puts messages of the service beside their fields. Each begins with the path of its field.

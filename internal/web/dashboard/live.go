@@ -32,6 +32,12 @@ func (s *server) routeLive(mux *http.ServeMux) {
 	mux.Handle("GET "+livePath+"/{id}/follow", s.person("", reads, s.followStream))
 	mux.Handle("GET "+livePath+"/{id}/edit", s.person("", writes, s.showEdit))
 	mux.Handle("POST "+livePath+"/{id}/edit", s.person("update-live-stream", writes, s.edit))
+	mux.Handle("GET "+livePath+"/{id}/targets/new", s.person("", writes, s.showNewTarget))
+	mux.Handle("POST "+livePath+"/{id}/targets",
+		s.person("create-live-stream-simulcast-target", writes, s.addTarget))
+	mux.Handle("GET "+livePath+"/{id}/targets/{target}/delete", s.person("", writes, s.askDeleteTarget))
+	mux.Handle("POST "+livePath+"/{id}/targets/{target}/delete",
+		s.person("delete-live-stream-simulcast-target", writes, s.deleteTarget))
 	mux.Handle("POST "+livePath+"/{id}/key", s.person("show-stream-key", reads, s.showKey))
 	for name, a := range acts {
 		if a.Title != "" {

@@ -119,6 +119,9 @@ func (s *server) audited(r *http.Request, operation string, a audit.Actor, env i
 	if stream := r.PathValue("id"); stream != "" {
 		e.Resource = audit.Resource{Type: "live_stream", ID: stream}
 	}
+	if target := r.PathValue("target"); target != "" {
+		e.Resource = audit.Resource{Type: "simulcast_target", ID: target}
+	}
 	return event.WithRequest(audit.With(r.Context(), e), request)
 }
 

@@ -18,7 +18,7 @@ type views map[string]*template.Template
 
 // pages are the templates that are pages of their own.
 var pages = []string{ //nolint:gochecknoglobals // constants
-	"door", "refused", "live", "new", "edit", "stream", "ask",
+	"door", "refused", "live", "new", "edit", "stream", "target", "ask",
 }
 
 func newViews(assets static.Assets) views {
@@ -29,7 +29,7 @@ func newViews(assets static.Assets) views {
 		"asset": func(name string) string { return Path + "/assets/" + assets.Address(name) },
 	}
 	parts := template.Must(template.New("").Funcs(funcs).ParseFS(files, "templates/layout.html",
-		"templates/parts.html", "templates/fields.html"))
+		"templates/parts.html", "templates/fields.html", "templates/simulcast.html"))
 	out := views{}
 	for _, name := range pages {
 		out[name] = template.Must(template.Must(parts.Clone()).ParseFS(files, "templates/"+name+".html"))

@@ -1,0 +1,193 @@
+package dashboard
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+
+	"millrace/internal/control/access"
+	"millrace/internal/control/live"
+	"millrace/internal/fault"
+	"millrace/internal/id"
+)
+
+// target is a simulcast target as pages show it: never its key, nor what in its URL may be one.
+type target struct {
+	ID          id.SimulcastTarget
+	Where       string // the URL without what is secret
+	Hidden      bool   // there is more of it
+	Key         bool   // it has a stream key
+	Passthrough string
+	State       live.TargetState
+	Delete      string // the address that asks before
+}
+
+// Targets are those of a stream.
+func (s stream) Targets() []target {
+	var all []target
+	for _, t := range s.Settings.SimulcastTargets {
+		where := t.WithoutSecrets().URL
+		all = append(all, target{
+			ID: t.ID, Where: where, Hidden: where != t.URL, Key: t.StreamKey != "", Passthrough: t.Passthrough,
+			State: t.State, Delete: s.targets() + "/" + url.PathEscape(string(t.ID)) + "/delete",
+		})
+	}
+	return all
+}
+
+func (s stream) targets() string { return s.Address() + "/targets" }
+
+// NoTarget says why no target can be added now; empty: one can. The service decides; this spares the way.
+func (s stream) NoTarget() string {
+	switch n := len(s.Settings.SimulcastTargets); {
+	case s.Broadcasting():
+		return "Targets can be added and deleted when the broadcast has ended."
+	case n >= live.MaxSimulcastTargets:
+		return "These are as many targets as a live stream may have. Delete one to add another."
+	}
+	return ""
+}
+
+// Class is the shape of its state.
+func (t target) Class() string {
+	switch t.State {
+	case live.TargetStarting:
+		return "work"
+	case live.TargetBroadcasting:
+		return "ok"
+	case live.TargetErrored:
+		return "warn"
+	case live.TargetFatal:
+		return "fault"
+	case live.TargetIdle:
+	}
+	return ""
+}
+
+// Word is what the API calls its state.
+func (t target) Word() string {
+	switch status, _ := t.State.Show(); status {
+	case live.TargetStatusStarting:
+		return "Starting"
+	case live.TargetStatusBroadcasting:
+		return "Broadcasting"
+	case live.TargetStatusErrored:
+		return "Errored"
+	case live.TargetStatusIdle:
+	}
+	return "Idle"
+}
+
+// Why says of an errored one what becomes of it, and what to do.
+func (t target) Why() string {
+	switch _, severity := t.State.Show(); severity {
+	case live.SeverityNormal:
+		return "The connection broke, or was refused. It is tried again by itself; if that does not help, look there " +
+			"whether the stream key is still valid, and add the target anew with the right one after the broadcast."
+	case live.SeverityFatal:
+		return "It can't take what the encoder sends, or its address may not be connected to, so it is not tried " +
+			"again in this broadcast. An SRT target needs an encoder that sends SRT; others, a codec that they know."
+	case live.SeverityNone:
+	}
+	return ""
+}
+
+// targetForm is the page on which a target is added. The key is not shown again, not even to who has just typed it.
+type targetForm struct {
+	Of               stream
+	URL, Passthrough string
+	said
+}
+
+func (s *server) showNewTarget(w http.ResponseWriter, r *http.Request, p access.Person) {
+	v, err := s.Live.Get(r.Context(), p.Environment.ID, id.LiveStream(r.PathValue("id")))
+	if err != nil {
+		s.fail(w, r, p, err)
+		return
+	}
+	s.render(w, r, p, http.StatusOK, "target", targetForm{Of: s.stream(v)})
+}
+
+func (s *server) addTarget(w http.ResponseWriter, r *http.Request, p access.Person) {
+	v, err := s.Live.Get(r.Context(), p.Environment.ID, id.LiveStream(r.PathValue("id")))
+	if err != nil {
+		s.fail(w, r, p, err)
+		return
+	}
+	f := targetForm{Of: s.stream(v), URL: typed(r, "url"), Passthrough: typed(r, "passthrough")}
+	f.Bad = map[string]string{}
+	_, err = s.Live.AddSimulcastTarget(r.Context(), p.Environment.ID, v.ID, live.SimulcastTarget{
+		URL: f.URL, StreamKey: typed(r, "stream_key"), Passthrough: f.Passthrough,
+	}, s.Now())
+	if err == nil {
+		http.Redirect(w, r, f.Of.Address()+"#simulcast", http.StatusSeeOther)
+		return
+	}
+	status, known := f.refused(err)
+	if !known {
+		s.fail(w, r, p, err)
+		return
+	}
+	s.render(w, r, p, status, "target", f)
+}
+
+// targetQuestion asks before a target is deleted, as question does before an act.
+type targetQuestion struct {
+	stream
+
+	Heading, Text, Yes, No, Class string
+	To, Bad                       string
+}
+
+// Name is the stream's.
+func (q targetQuestion) Name() string { return q.Title() }
+
+// MustType is for what cannot be made again.
+func (targetQuestion) MustType() bool { return false }
+
+func (s *server) targetQuestion(
+	ctx context.Context, p access.Person, of id.LiveStream, t id.SimulcastTarget,
+) (targetQuestion, error) {
+	v, err := s.Live.Get(ctx, p.Environment.ID, of)
+	if err != nil {
+		return targetQuestion{}, err
+	}
+	q := targetQuestion{
+		stream: s.stream(v), Heading: "Delete this simulcast target?", Yes: "Delete", No: "Keep it", Class: "harm",
+	}
+	for _, have := range q.Targets() {
+		if have.ID == t {
+			q.To = have.Delete
+			q.Text = "Broadcasts are no longer sent to " + have.Where + ". Its URL and stream key are forgotten."
+			return q, nil
+		}
+	}
+	return q, fault.New(fault.NotFound, "the simulcast target does not exist")
+}
+
+func (s *server) askDeleteTarget(w http.ResponseWriter, r *http.Request, p access.Person) {
+	of, t := id.LiveStream(r.PathValue("id")), id.SimulcastTarget(r.PathValue("target"))
+	q, err := s.targetQuestion(r.Context(), p, of, t)
+	if err != nil {
+		s.fail(w, r, p, err)
+		return
+	}
+	s.render(w, r, p, http.StatusOK, "ask", q)
+}
+
+func (s *server) deleteTarget(w http.ResponseWriter, r *http.Request, p access.Person) {
+	of, t := id.LiveStream(r.PathValue("id")), id.SimulcastTarget(r.PathValue("target"))
+	q, err := s.targetQuestion(r.Context(), p, of, t)
+	if err == nil {
+		err = s.Live.DeleteSimulcastTarget(r.Context(), p.Environment.ID, of, t, s.Now())
+	}
+	switch {
+	case err == nil:
+		http.Redirect(w, r, q.Address()+"#simulcast", http.StatusSeeOther)
+	case fault.Is(err, fault.Conflict):
+		q.Bad = sentence(err) + "."
+		s.render(w, r, p, http.StatusConflict, "ask", q)
+	default:
+		s.fail(w, r, p, err)
+	}
+}
