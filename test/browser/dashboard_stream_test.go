@@ -20,9 +20,19 @@ func changes(t *testing.T, p *browser.Page) {
 	p.Await(t, "has the target", "document.querySelector('.target .state')?.textContent === 'Idle'", patience)
 }
 
-// told awaits what became of the target, on the page that is open.
-func told(t *testing.T, p *browser.Page) {
+// measures awaits what the encoder sends, and what became of the target, on the page that is open.
+func measures(t *testing.T, p *browser.Page) {
 	t.Helper()
 	p.Await(t, "tells what became of the target",
 		"window.same && document.querySelector('.target .state.warn')", patience)
+	p.Await(t, "draws the bitrate",
+		"window.same && document.querySelector('#health .ln')?.getTotalLength() > 0", patience)
+	p.Click(t, "#minutes-s")
+	p.Eval(t, "(window.was = document.getElementById('health'), null)", nil)
+	p.Await(t, "draws it anew, and leaves the table open",
+		"document.getElementById('health') !== window.was && document.getElementById('minutes').open", patience)
+	for _, part := range []string{"health", "simulcast"} {
+		p.Eval(t, "document.getElementById('"+part+"').scrollIntoView()", nil)
+		p.Screenshot(t, part)
+	}
 }

@@ -44,7 +44,7 @@ func TestDashboard(t *testing.T) {
 	p.Await(t, "plays", "window.same && document.querySelector('[data-player] video')?.currentTime > 2", patience)
 	p.Await(t, "says LIVE", "window.same && document.querySelector('#head .live')?.textContent === 'LIVE'", patience)
 	copies(t, p, live)
-	told(t, p)
+	measures(t, p)
 	everyPage(t, b, s, path)
 	quiet(t, p, "")
 

@@ -43,6 +43,7 @@ type Options struct {
 	Ingest    *Ingest // read when a page is shown, so that it may be filled in until then
 	PublicURL string  // where people reach the service, without a slash at the end
 	Now       func() time.Time
+	Beat      time.Duration // how often open pages are told how the encoder does; 0: every 10 seconds
 	Logger    *slog.Logger
 }
 
@@ -71,6 +72,9 @@ type server struct {
 func Handler(o Options) http.Handler {
 	s := &server{Options: o, assets: static.Read(files,
 		"assets/dashboard.css", "assets/dashboard.js", "assets/stream.js", "assets/player.js")}
+	if s.Beat == 0 {
+		s.Beat = heartbeat
+	}
 	s.views = newViews(s.assets)
 	foreign := http.NewCrossOriginProtection()
 	if u, err := url.Parse(o.PublicURL); err == nil && u.Host != "" {

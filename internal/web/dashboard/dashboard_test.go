@@ -27,7 +27,10 @@ import (
 
 func TestMain(m *testing.M) { leaktest.Main(m) }
 
-const password = "correct horse battery"
+const (
+	password = "correct horse battery"
+	beat     = 100 * time.Millisecond // of open pages
+)
 
 // site is a dashboard on services and a database of its own.
 type site struct {
@@ -37,13 +40,18 @@ type site struct {
 	tokens   *access.Service
 	sessions *access.Sessions
 	live     *live.Service
+	health   measured // of all encoders
 	now      time.Time
 	cookie   string // of the owner
 }
 
-type noHealth struct{}
+// measured tells how an encoder does.
+type measured func(live.Stream) live.Health
 
-func (noHealth) Health(live.Stream) live.Health {
+func (m measured) Health(v live.Stream) live.Health { return m(v) }
+
+// badly is an encoder that says and does what it should not.
+func badly(live.Stream) live.Health {
 	return live.Health{
 		Encoder: &live.Encoder{Name: hostile, Protocol: "rtmp", Remote: hostile},
 		Trouble: []live.Trouble{
@@ -56,7 +64,7 @@ func (noHealth) Health(live.Stream) live.Health {
 func newSite(t *testing.T, public string) *site {
 	t.Helper()
 	d := dbtest.Open(t, dbtest.SQLite(t))
-	s := &site{db: d, now: time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)}
+	s := &site{db: d, health: badly, now: time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)}
 	s.tokens = access.New(access.Options{Store: d.Access()})
 	s.sessions = access.NewSessions(access.SessionOptions{Store: d.Sessions(), Access: s.tokens})
 	s.live = live.New(live.Options{Store: d.LiveStreams()})
@@ -65,7 +73,8 @@ func newSite(t *testing.T, public string) *site {
 			Store:   d.Assets(),
 			Changed: func(id.Asset) {},
 		}),
-		Health: noHealth{}, Events: d, Clients: clientaddr.Finder{}, PublicURL: public,
+		Health: measured(func(v live.Stream) live.Health { return s.health(v) }), Beat: beat,
+		Events: d, Clients: clientaddr.Finder{}, PublicURL: public,
 		Logger: slog.New(slog.DiscardHandler),
 		Now:    func() time.Time { return s.now },
 		Ingest: &dashboard.Ingest{

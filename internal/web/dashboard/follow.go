@@ -20,8 +20,8 @@ import (
 const (
 	// maxFollowers is how many pages are kept up to date at a time, maxOfPerson those of one person.
 	maxFollowers, maxOfPerson = 256, 32
-	// heartbeat is the time between two comments, so that nobody on the way takes a stream for dead, and how often it
-	// is looked whether the person may still see the page.
+	// heartbeat is the time between two messages, so that nobody on the way takes a stream for dead: what the encoder
+	// sends, or a comment. It is also how often it is looked whether the person may still see the page.
 	heartbeat   = 10 * time.Second
 	followWrite = 10 * time.Second // how long a browser may take no bytes
 	eventBatch  = 100
@@ -100,8 +100,10 @@ type follower struct {
 	control *http.ResponseController
 	person  access.Person
 	stream  id.LiveStream
-	last    int64  // sequence of the last event that was looked at
-	sent    []byte // the page as it was sent last
+	last    int64      // sequence of the last event that was looked at
+	page    streamPage // as it was read last
+	sent    []byte     // the page as it was sent last
+	figures []byte     // and its figures
 }
 
 // run sends the page as it is, for something may have happened since it was loaded, and then as it becomes.
@@ -109,7 +111,7 @@ func (f *follower) run(ctx context.Context) (err error) {
 	if f.last, err = f.s.Events.LastEvent(ctx); err != nil {
 		return err
 	}
-	beat := time.NewTicker(heartbeat)
+	beat := time.NewTicker(f.s.Beat)
 	defer beat.Stop()
 	if err = f.send(": hello\n\n"); err != nil {
 		return err
@@ -138,7 +140,7 @@ func (f *follower) run(ctx context.Context) (err error) {
 			} else if err != nil {
 				return err
 			}
-			if err = f.send(": still here\n\n"); err != nil {
+			if err = f.measure(); err != nil {
 				return err
 			}
 		}
@@ -175,21 +177,51 @@ func (f *follower) show(ctx context.Context) (over bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	var b bytes.Buffer
-	if err = f.s.views["stream"].ExecuteTemplate(&b, "parts", f.s.page(f.r, f.person, v)); err != nil {
+	f.page = v
+	page, err := f.render("parts")
+	if err == nil {
+		f.figures, err = f.render("figures") // they are in it
+	}
+	if err != nil || bytes.Equal(page, f.sent) {
 		return false, err
 	}
-	if bytes.Equal(b.Bytes(), f.sent) {
-		return false, nil
+	f.sent = page
+	return false, f.tell(page)
+}
+
+// measure sends how the encoder does, for no event tells of each sample. It asks no database.
+func (f *follower) measure() error {
+	if f.page.State.HasEncoder() {
+		f.page.stream = f.s.stream(f.page.Stream)
+		f.page.Health = vitalsOf(f.s.Health.Health(f.page.Stream))
+		figures, err := f.render("figures")
+		if err != nil {
+			return err
+		}
+		if !bytes.Equal(figures, f.figures) {
+			f.figures, f.sent = figures, nil // the page is no longer as it was sent
+			return f.tell(figures)
+		}
 	}
-	f.sent = b.Bytes()
+	return f.send(": still here\n\n")
+}
+
+// render makes parts of the page.
+func (f *follower) render(name string) ([]byte, error) {
+	var b bytes.Buffer
+	err := f.s.views["stream"].ExecuteTemplate(&b, name, f.s.page(f.r, f.person, f.page))
+	return b.Bytes(), err
+}
+
+// tell sends parts of the page as an event.
+func (f *follower) tell(parts []byte) error {
 	var out strings.Builder
 	out.WriteString("event: page\n")
-	for line := range strings.Lines(b.String()) {
-		out.WriteString("data: " + strings.TrimRight(line, "\r\n") + "\n")
+	for line := range bytes.Lines(parts) {
+		out.WriteString("data: " + strings.TrimRight(string(line), "\r\n") + "\n")
 	}
 	out.WriteString("\n")
-	return false, f.send(out.String())
+	return f.send(out.String())
 }
 
 func (f *follower) send(text string) error {

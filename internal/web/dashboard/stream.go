@@ -21,6 +21,7 @@ type streamPage struct {
 	stream
 
 	Base       string // of addresses for viewers
+	Health     vitals
 	Recordings []recording
 	More       bool // there are older ones
 	Connect    connect
@@ -81,6 +82,7 @@ func (s *server) streamPage(ctx context.Context, p access.Person, stream id.Live
 		return streamPage{}, err
 	}
 	v := streamPage{stream: s.stream(row), Base: s.PublicURL, Connect: s.connect()}
+	v.Health = vitalsOf(s.Health.Health(row))
 	v.More = more != "" || len(found) == maxRecordings
 	for _, a := range found {
 		v.Recordings = append(v.Recordings, recording{a, v.Now})

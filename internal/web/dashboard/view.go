@@ -23,13 +23,13 @@ var pages = []string{ //nolint:gochecknoglobals // constants
 
 func newViews(assets static.Assets) views {
 	funcs := template.FuncMap{
-		"icon": icon, "clock": clock, "short": func(v any) string { return short(fmt.Sprint(v)) },
+		"icon": icon, "clock": clock, "advice": advice, "short": func(v any) string { return short(fmt.Sprint(v)) },
 		"iso":   func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
 		"utc":   func(t time.Time) string { return t.UTC().Format("2 Jan 2006, 15:04") + " UTC" },
 		"asset": func(name string) string { return Path + "/assets/" + assets.Address(name) },
 	}
 	parts := template.Must(template.New("").Funcs(funcs).ParseFS(files, "templates/layout.html",
-		"templates/parts.html", "templates/fields.html", "templates/simulcast.html"))
+		"templates/parts.html", "templates/fields.html", "templates/simulcast.html", "templates/health.html"))
 	out := views{}
 	for _, name := range pages {
 		out[name] = template.Must(template.Must(parts.Clone()).ParseFS(files, "templates/"+name+".html"))

@@ -1,4 +1,4 @@
-// Keeps the page of a live stream as the server has it: an event has all parts, and those that are not as they were are put in their places.
+// Keeps the page of a live stream as the server has it: an event has parts, and those that are not as they were are put in their places.
 const box = document.getElementById('stream');
 const say = document.getElementById('link-state');
 const LOST = 5000; // ms after which it is said that the page is not kept up to date
@@ -27,7 +27,9 @@ function put(html) {
     was.set(part.id, shown);
     if (part.dataset.key && part.dataset.key === now.dataset.key) continue; // the player plays on
     const focused = now.contains(document.activeElement) ? document.activeElement.id : '';
+    const open = [...now.querySelectorAll('details[id][open]')].map((el) => el.id);
     now.replaceWith(document.importNode(part, true));
+    for (const id of open) document.getElementById(id)?.setAttribute('open', '');
     if (focused) document.getElementById(focused)?.focus();
   }
   document.dispatchEvent(new Event('millrace:parts'));
