@@ -4,18 +4,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"sync"
 
 	"millrace/internal/media/container/cmaf"
 	"millrace/internal/media/container/mp4"
 )
 
 const (
-	// copied is how much of a segment is in memory at a time, in bytes.
-	copied = 32 << 10
 	// maxHole is the largest hole, in bytes, that is read along from storage elsewhere: one request is cheaper than
-	// two.
-	maxHole = 64 << 10
+	// two. From a file on this machine it is maxNear.
+	maxHole, maxNear = 64 << 10, 4 << 10
 )
 
 // Ranger is the further ability of an open stored file that is elsewhere: n bytes from off on come one after the other.
@@ -91,17 +88,22 @@ func (s *scattered) begin() error {
 // Read implements io.Reader. It fills p as far as there is something.
 func (s *scattered) Read(p []byte) (n int, err error) {
 	for n < len(p) && len(s.pieces) > 0 {
-		now := s.pieces[0]
-		some := p[n:][:min(int64(len(p)-n), now.size()-s.done)]
-		if now.data != nil {
-			copy(some, now.data[s.done:])
-		} else if err = s.read(some, now.stored.Offset+s.done); err != nil {
+		var k int
+		switch now := s.pieces[0]; {
+		case now.data != nil:
+			k = copy(p[n:], now.data[s.done:])
+			s.advance(k)
+		case s.ranger == nil:
+			k, err = s.gather(p[n:])
+		default:
+			k = int(min(int64(len(p)-n), now.size()-s.done))
+			err = s.read(p[n:n+k], now.stored.Offset+s.done)
+			s.advance(k)
+		}
+		if err != nil {
 			return n, err
 		}
-		n += len(some)
-		if s.done += int64(len(some)); s.done == now.size() {
-			s.pieces, s.done = s.pieces[1:], 0
-		}
+		n += k
 	}
 	if n == 0 && len(p) > 0 {
 		return 0, io.EOF
@@ -109,15 +111,47 @@ func (s *scattered) Read(p []byte) (n int, err error) {
 	return n, nil
 }
 
-// read fills p with the file's bytes from off on.
-func (s *scattered) read(p []byte, off int64) error {
-	if s.ranger == nil {
-		n, err := s.file.ReadAt(p, off)
-		if n == len(p) {
-			return nil
-		}
-		return short(err)
+// advance notes that k more bytes of the first piece are read.
+func (s *scattered) advance(k int) {
+	if s.done += int64(k); s.done == s.pieces[0].size() {
+		s.pieces, s.done = s.pieces[1:], 0
 	}
+}
+
+// gather reads the first piece and those close behind it by one call, as far as p has room for what is between them
+// too, and moves them together.
+func (s *scattered) gather(p []byte) (n int, err error) {
+	from := s.pieces[0].stored.Offset + s.done
+	count, end := s.near(from + int64(len(p)))
+	p = p[:end-from]
+	if k, err := s.file.ReadAt(p, from); k < len(p) {
+		return 0, short(err)
+	}
+	for ; count > 0; count-- {
+		now := s.pieces[0].stored
+		at := now.Offset + s.done - from
+		k := copy(p[n:], p[at:min(at+now.Length-s.done, end-from)])
+		s.advance(k)
+		n += k
+	}
+	return n, nil
+}
+
+// near is how many pieces, from the first on, lie close behind one another in the file and begin before limit, and where
+// they end: there at the latest.
+func (s *scattered) near(limit int64) (count int, end int64) {
+	for _, next := range s.pieces {
+		hole := next.stored.Offset - end
+		if next.data != nil || next.stored.Offset >= limit || count > 0 && (hole < 0 || hole > maxNear) {
+			break
+		}
+		count, end = count+1, next.stored.Offset+next.stored.Length
+	}
+	return count, min(end, limit)
+}
+
+// read fills p with bytes from off on, of a file that is elsewhere.
+func (s *scattered) read(p []byte, off int64) error {
 	if s.run == nil || off < s.at || off+int64(len(p)) > s.end {
 		if err := s.open(0, off); err != nil {
 			return err
@@ -170,15 +204,12 @@ func (s *scattered) closeRun() {
 	}
 }
 
-// copies are the buffers of WriteTo.
-var copies = sync.Pool{New: func() any { return new([copied]byte) }} //nolint:gochecknoglobals // used again
-
 // WriteTo implements io.WriterTo.
 func (s *scattered) WriteTo(w io.Writer) (total int64, err error) {
-	buf, _ := copies.Get().(*[copied]byte)
-	defer copies.Put(buf)
+	buf, give := copies.take()
+	defer give()
 	for {
-		n, err := s.Read(buf[:])
+		n, err := s.Read(buf)
 		if n > 0 {
 			k, werr := w.Write(buf[:n])
 			total += int64(k)
