@@ -130,7 +130,8 @@ func refusal(err error) error {
 		return ingest.ErrDisabled
 	case fault.Conflict:
 		return ingest.ErrBusy
-	case fault.Internal, fault.Invalid, fault.Unauthorized, fault.TooLarge, fault.NotReady, fault.Unavailable, fault.TooMany:
+	case fault.Internal, fault.Invalid, fault.Unauthorized, fault.TooLarge, fault.NotReady, fault.Unavailable,
+		fault.TooMany:
 	}
 	return err
 }

@@ -11,7 +11,8 @@ import (
 
 // A broadcast and its publications: how they come, fall silent and go. All of it runs on the broadcast's goroutine.
 
-// listen asks the publication when it last had media. One whose silence was told, and that goes on, takes its place again.
+// listen asks the publication when it last had media. One whose silence was told, and that goes on, takes its place
+// again.
 func (b *broadcast) listen() {
 	if b.sink == nil {
 		return
@@ -82,7 +83,9 @@ func (b *broadcast) replace() {
 // began says that an encoder's first frame was taken.
 func (b *broadcast) began() {
 	now := b.opt.Now()
-	b.tell("recording began", func(ctx context.Context) error { return b.opt.Streams.Recording(ctx, b.id, b.epoch, now) })
+	b.tell("recording began", func(ctx context.Context) error {
+		return b.opt.Streams.Recording(ctx, b.id, b.epoch, now)
+	})
 }
 
 // closed says that an encoder is away.

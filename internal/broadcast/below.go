@@ -47,7 +47,8 @@ func (l *Service) renditionPolicy(ctx context.Context, s live.Stream) (Policy, e
 	return p, nil
 }
 
-// newBelow returns nil where there are no renditions below: test streams stay as they are, and a stream without a picture has none.
+// newBelow returns nil where there are no renditions below: test streams stay as they are, and a stream without a
+// picture has none.
 func (b *broadcast) newBelow(policy Policy) *rendition.Live {
 	o := b.opt.Below
 	if policy == Off || b.stream.Settings.Test || b.stream.Settings.AudioOnly {
@@ -67,7 +68,8 @@ func (b *broadcast) view() (playback.Broadcast, bool) {
 		return nil, false
 	}
 	v := edgeview.Broadcast{
-		ID: b.asset.Media, Edge: b.edge, Below: rendition.None{}, Meter: b.meter, Title: b.title, Asset: b.asset.ID, Began: b.asset.CreatedAt,
+		ID: b.asset.Media, Edge: b.edge, Below: rendition.None{}, Meter: b.meter, Title: b.title, Asset: b.asset.ID,
+		Began: b.asset.CreatedAt,
 	}
 	if b.below != nil {
 		v.Below = b.below
@@ -75,8 +77,8 @@ func (b *broadcast) view() (playback.Broadcast, bool) {
 	return v, true
 }
 
-// awaitStored waits until a segment of the video is stored, and makes sure that the broadcast is still this node's: another one's has other
-// media under the same number, which renditions must not be mixed with.
+// awaitStored waits until a segment of the video is stored, and makes sure that the broadcast is still this node's:
+// another one's has other media under the same number, which renditions must not be mixed with.
 func (b *broadcast) awaitStored(ctx context.Context, msn int64) error {
 	if err := b.edge.Stored(ctx, timeline.MainVideo, msn); err != nil {
 		return window.Fault(err)

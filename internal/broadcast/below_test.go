@@ -26,8 +26,8 @@ func (b *asked) Ladder(context.Context, encode.LadderArgs, func(context.Context,
 	return errors.New("there is no encoder here")
 }
 
-// TestPolicyOfRungs: an environment reports whether its broadcasts are offered in lower renditions, and whether those are made while nobody watches;
-// what holds as a broadcast begins, holds for all of it.
+// TestPolicyOfRungs: an environment reports whether its broadcasts are offered in lower renditions, and whether those
+// are made while nobody watches; what holds as a broadcast begins, holds for all of it.
 func TestPolicyOfRungs(t *testing.T) {
 	t.Parallel()
 	for policy, want := range map[broadcast.Policy]struct{ offered, made bool }{

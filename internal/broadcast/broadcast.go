@@ -18,11 +18,13 @@ import (
 	"millrace/internal/media/window"
 )
 
-// broadcast is one epoch of a live stream on this node: from its first publication to the end of its last reconnect window.
+// broadcast is one epoch of a live stream on this node: from its first publication to the end of its last reconnect
+// window.
 //
-// One goroutine, run, has its state to itself: others post to its mailbox or wake it, and never wait while holding a lock. It tells the
-// control plane what happens, in order, through its outbox. When to do what is decided by its schedule; what is stored, and whether this
-// node may store at all, is its recorder's business, on the edge's goroutine.
+// One goroutine, run, has its state to itself: others post to its mailbox or wake it, and never wait while holding a
+// lock. It tells the control plane what happens, in order, through its outbox. When to do what is decided by its
+// schedule; what is stored, and whether this node may store at all, is its recorder's business, on the edge's
+// goroutine.
 type broadcast struct {
 	identity
 	lifetime
@@ -103,8 +105,12 @@ func newBroadcast(l *Service, s live.Stream, a asset.Asset, before stored, polic
 	b := &broadcast{
 		owner: l, opt: &l.opt, mail: newMailbox(), wake: make(chan struct{}, 1), breaks: session.NewBreaks(),
 		identity: identity{
-			id: s.ID, epoch: s.Epoch, key: s.StreamKey, asset: a, mode: s.Settings.LatencyMode, title: s.Settings.Meta.Title, fresh: before.timeline == nil,
-			meter: l.opt.Meter.Counter(metering.Asset{ID: string(a.ID), Environment: string(a.Environment), LiveStream: string(a.LiveStream)}),
+			id: s.ID, epoch: s.Epoch, key: s.StreamKey, asset: a, mode: s.Settings.LatencyMode,
+			title: s.Settings.Meta.Title, fresh: before.timeline == nil,
+			meter: l.opt.Meter.Counter(metering.Asset{
+				ID: string(a.ID), Environment: string(a.Environment),
+				LiveStream: string(a.LiveStream),
+			}),
 		},
 		lifetime: lifetime{stored: make(chan struct{}), gone: make(chan struct{})},
 		state:    state{stream: s},
@@ -112,11 +118,12 @@ func newBroadcast(l *Service, s live.Stream, a asset.Asset, before stored, polic
 	b.log = l.opt.Logger.With(b.labels()...)
 	b.recorder = &recorder{
 		opt: &l.opt, of: s, asset: a, refused: b.refused, rows: before.rows, ready: a.Status == asset.Ready,
-		lease: lease{long: l.opt.Lease}, stretches: resumeStretches(a.Recordings, before.timeline, a.Limit),
+		lease: lease{long: l.opt.Lease}, times: resumeRecordingTimes(a.Recordings, before.timeline, a.Limit),
 	}
 	b.recorder.resume(s, asked)
 	b.edge = window.New(window.Options{
-		Media: string(a.Media), Mode: modeOf(b.mode), Store: b.recorder, Recorder: b.recorder, Timeline: before.timeline, Logger: b.log,
+		Media: string(a.Media), Mode: modeOf(b.mode), Store: b.recorder, Recorder: b.recorder,
+		Timeline: before.timeline, Logger: b.log,
 		Journal: l.journals.open(a.Media, before.own, b.log), Generation: s.Generation, Reserved: s.Reserved,
 		Short: func() { b.mail.post(b.reserve) },
 	})
@@ -139,11 +146,13 @@ func newBroadcast(l *Service, s live.Stream, a asset.Asset, before stored, polic
 func (b *broadcast) newWriter(before *timeline.Timeline) *edgewriter.Writer {
 	segment, part := cutOf(b.mode)
 	return edgewriter.New(edgewriter.Options{
-		Edge: b.edge, Segment: segment, Part: part, Before: before, URL: b.stream.Settings.ReconnectSlateURL, Pictures: b.owner.pictures,
-		Images: b.opt.Images, Began: b.recorder.begin, Captions: b.captions(), Now: b.opt.Now, Logger: b.log,
+		Edge: b.edge, Segment: segment, Part: part, Before: before, URL: b.stream.Settings.ReconnectSlateURL,
+		Pictures: b.owner.pictures,
+		Images:   b.opt.Images, Began: b.recorder.begin, Captions: b.captions(), Now: b.opt.Now, Logger: b.log,
 		Unusable: func(ctx context.Context, why error) {
 			b.log.WarnContext(ctx, "slate image can't be used, showing the default one", "error", why)
-			b.warnAtFirst(live.CustomSlateUnavailable, "the custom slate image can't be used, the default one is shown in this recording: "+explain(why))
+			b.warnAtFirst(live.CustomSlateUnavailable,
+				"the custom slate image can't be used, the default one is shown in this recording: "+explain(why))
 		},
 		Broken: func(why error) { b.mail.post(func() { b.crash(why) }) },
 	})
@@ -263,7 +272,8 @@ func (b *broadcast) finished() bool {
 	return b.sealed && !busy && !b.schedule.ending || !b.opt.Now().Before(b.quitting)
 }
 
-// tell adds an message. It is not run before it is sure that the broadcast is still this node's, and dropped when it is not.
+// tell adds an message. It is not run before it is sure that the broadcast is still this node's, and dropped when it is
+// not.
 func (b *broadcast) tell(what string, do func(ctx context.Context) error) {
 	b.outbox.add(what, func(ctx context.Context) error {
 		if lost, err := b.recorder.lost(ctx); err != nil || lost {
@@ -336,7 +346,8 @@ func (b *broadcast) refused(why error) {
 	})
 }
 
-// flush waits until everything that has happened so far is told, or the broadcast has ended; false when ctx ends before.
+// flush waits until everything that has happened so far is told, or the broadcast has ended; false when ctx ends
+// before.
 func (b *broadcast) flush(ctx context.Context) bool {
 	done := make(chan struct{})
 	b.mail.post(func() {

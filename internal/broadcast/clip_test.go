@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// TestInstantClip lists a stretch of a recording by its seconds and by the time of day: all of it is there, nothing of its renditions is
-// apart, and the sequence numbers are those of the whole.
+// TestInstantClip lists a stretch of a recording by its seconds and by the time of day: all of it is there, nothing of
+// its renditions is apart, and the sequence numbers are those of the whole.
 func TestInstantClip(t *testing.T) {
 	t.Parallel()
 	run(t, func(w *world) {

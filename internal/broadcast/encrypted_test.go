@@ -49,8 +49,9 @@ func (n *node) encrypted() viewer {
 	return viewer{n.w.t, playback.New(playback.Options{Source: p, Logger: slog.New(slog.DiscardHandler)})}
 }
 
-// TestEncrypted: a live stream with parts and its recording are encrypted for a playback ID with the policy drm, and for no other. What was sent
-// under a name stays, also when the recording is over and on another node; a segment is what its parts are; sound is as it was.
+// TestEncrypted: a live stream with parts and its recording are encrypted for a playback ID with the policy drm, and
+// for no other. What was sent under a name stays, also when the recording is over and on another node; a segment is
+// what its parts are; sound is as it was.
 func TestEncrypted(t *testing.T) {
 	t.Parallel()
 	run(t, func(w *world) {

@@ -11,7 +11,8 @@ import (
 
 // The end of a broadcast: its record is closed, then stored, then told. All of it runs on the broadcast's goroutine.
 
-// end begins the end: the record first, the resources after it, so that a crash in between is made good at the next start.
+// end begins the end: the record first, the resources after it, so that a crash in between is made good at the next
+// start.
 func (b *broadcast) end(why live.EndReason) {
 	if b.schedule.ending {
 		return
@@ -78,8 +79,8 @@ func (b *broadcast) giveReason(ctx context.Context) error {
 	return b.opt.Assets.Fail(ctx, a.ID, asset.Errors{Type: "invalid_input", Messages: []string{b.unfit}}, b.opt.Now())
 }
 
-// quit is a shutdown: encoders are gone or go now, what is sealed is stored and told. The row says since when the encoder is away, and
-// the next start goes on from there.
+// quit is a shutdown: encoders are gone or go now, what is sealed is stored and told. The row says since when the
+// encoder is away, and the next start goes on from there.
 func (b *broadcast) quit() {
 	now := b.opt.Now()
 	b.quitting = now.Add(b.opt.Grace)
@@ -91,7 +92,8 @@ func (b *broadcast) quit() {
 	b.edge.Close()
 }
 
-// leave ends the goroutine: anyone who waits for it is told, and an edge that has ended is served for a while to those who watch it.
+// leave ends the goroutine: anyone who waits for it is told, and an edge that has ended is served for a while to those
+// who watch it.
 func (b *broadcast) leave(root context.Context) {
 	b.full()
 	b.halt(ingest.ErrShutdown)

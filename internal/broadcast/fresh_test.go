@@ -9,7 +9,8 @@ import (
 	"millrace/internal/control/asset"
 )
 
-// TestChangesOnThisNodeAreSeenAtOnce: anyone who reads in the API that something is so may ask playback for it in the next moment.
+// TestChangesOnThisNodeAreSeenAtOnce: anyone who reads in the API that something is so may ask playback for it in the
+// next moment.
 func TestChangesOnThisNodeAreSeenAtOnce(t *testing.T) {
 	t.Parallel()
 	run(t, func(w *world) {

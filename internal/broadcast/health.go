@@ -21,8 +21,8 @@ const (
 	keepRecords = 1000
 )
 
-// records is what this node knows of its encoders' health, by stream: also over the end of a broadcast, so that one that flaps is
-// not taken for a new one each time.
+// records is what this node knows of its encoders' health, by stream: also over the end of a broadcast, so that one
+// that flaps is not taken for a new one each time.
 type records struct {
 	mu  sync.Mutex
 	all map[id.LiveStream]*record
@@ -121,7 +121,10 @@ func (r *record) show(now time.Time) live.Health {
 	encoder := r.encoder
 	h := live.Health{Encoder: &encoder, Samples: slices.Clone(r.samples)}
 	for _, w := range r.watch.Warnings() {
-		h.Trouble = append(h.Trouble, live.Trouble{Warning: live.Warning{Type: w.Kind, Message: w.Message}, Since: w.Since})
+		h.Trouble = append(h.Trouble, live.Trouble{
+			Warning: live.Warning{Type: w.Kind, Message: w.Message},
+			Since:   w.Since,
+		})
 	}
 	r.mu.Unlock()
 	if last == nil {
@@ -218,17 +221,21 @@ func count(e *live.Encoder, t health.Totals) {
 
 func countsOf(s session.Stats, l ingest.LinkStats) health.Counts {
 	return health.Counts{
-		Dropped: s.Dropped, Repaired: s.Clamped, Jumps: s.Jumps, Discontinuities: s.Discontinuities, Holes: s.Holes, Missing: s.Lost,
+		Dropped: s.Dropped, Repaired: s.Clamped, Jumps: s.Jumps, Discontinuities: s.Discontinuities, Holes: s.Holes,
+		Missing:  s.Lost,
 		Variable: s.FPS > 0 && !s.Constant, AudioSkew: s.AudioSkew, AudioByCount: s.AudioByCount,
-		Packets: l.Packets, PacketsLost: l.Lost, PacketsRetransmitted: l.Retransmitted, PacketsDropped: l.Dropped, RTT: l.RTT,
+		Packets: l.Packets, PacketsLost: l.Lost, PacketsRetransmitted: l.Retransmitted, PacketsDropped: l.Dropped,
+		RTT: l.RTT,
 	}
 }
 
 func shownCounts(c health.Counts) live.Counts {
 	return live.Counts{
-		FramesDropped: c.Dropped, TimestampsRepaired: c.Repaired, ClockJumps: c.Jumps, Discontinuities: c.Discontinuities,
-		AudioHoles: c.Holes, FramesMissing: c.Missing,
-		Packets: c.Packets, PacketsLost: c.PacketsLost, PacketsRetransmitted: c.PacketsRetransmitted, PacketsDropped: c.PacketsDropped,
+		FramesDropped: c.Dropped, TimestampsRepaired: c.Repaired, ClockJumps: c.Jumps,
+		Discontinuities: c.Discontinuities,
+		AudioHoles:      c.Holes, FramesMissing: c.Missing,
+		Packets: c.Packets, PacketsLost: c.PacketsLost, PacketsRetransmitted: c.PacketsRetransmitted,
+		PacketsDropped: c.PacketsDropped,
 	}
 }
 

@@ -43,8 +43,8 @@ func (w *world) samples(t *timeline.Timeline, l *timeline.Rendition) []sample {
 	return out
 }
 
-// TestSlateJoins looks at every frame around slate: each picture, and each frame of sound, is presented until the next one is, whatever
-// the encoders before and after make of the order of pictures, and decoding times never go back.
+// TestSlateJoins looks at every frame around slate: each picture, and each frame of sound, is presented until the next
+// one is, whatever the encoders before and after make of the order of pictures, and decoding times never go back.
 func TestSlateJoins(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -72,9 +72,9 @@ func TestSlateJoins(t *testing.T) {
 	}
 }
 
-// joins checks that no time is without a frame. steady: every frame lasts as long as it is shown, not only the next one begins in time; but behind a
-// discontinuity, where the first picture is decoded when it is shown, those behind it are decoded in quick succession until they are decoded
-// so many seconds earlier again.
+// joins checks that no time is without a frame. steady: every frame lasts as long as it is shown, not only the next one
+// begins in time; but behind a discontinuity, where the first picture is decoded when it is shown, those behind it are
+// decoded in quick succession until they are decoded so many seconds earlier again.
 func (w *world) joins(l *timeline.Rendition, have []sample, steady bool, earlier float64) {
 	w.t.Helper()
 	const tick, step, longest = 1.5 / 48000, 1.0 / fps, 0.331
@@ -107,8 +107,8 @@ func (w *world) joins(l *timeline.Rendition, have []sample, steady bool, earlier
 	}
 }
 
-// TestLastPictureStands: when nothing comes any more, the last picture stands for half a second, and while sound alone comes for as long as it
-// does; where it can't be had it is the last key frame. It is decoded when it is needed only.
+// TestLastPictureStands: when nothing comes any more, the last picture stands for half a second, and while sound alone
+// comes for as long as it does; where it can't be had it is the last key frame. It is decoded when it is needed only.
 func TestLastPictureStands(t *testing.T) {
 	t.Parallel()
 	const ours, held, slate = 1, 0xee, 0xff

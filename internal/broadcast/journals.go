@@ -12,8 +12,8 @@ import (
 // journals is where the parts of open segments are kept; see Options.
 type journals struct{ dir, marks string }
 
-// open keeps the parts of one recording's open segments; nil when there is no folder for it. What this node left in it is of use only when
-// nobody else has recorded since.
+// open keeps the parts of one recording's open segments; nil when there is no folder for it. What this node left in it
+// is of use only when nobody else has recorded since.
 func (j journals) open(m id.Media, goOn bool, log *slog.Logger) *journal.Journal {
 	if j.dir == "" {
 		return nil

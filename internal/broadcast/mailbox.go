@@ -4,7 +4,8 @@ import (
 	"sync"
 )
 
-// mailbox holds what is to be done on one goroutine, in order. Posting never blocks, so it may be done with any lock held.
+// mailbox holds what is to be done on one goroutine, in order. Posting never blocks, so it may be done with any lock
+// held.
 type mailbox struct {
 	ready chan struct{} // one token: there is something to take
 

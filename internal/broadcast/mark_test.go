@@ -11,7 +11,8 @@ import (
 	"millrace/internal/media/overlay"
 )
 
-// TestWhoseMark: pictures carry the service's mark on test streams and where the recording is a test asset, and nowhere else.
+// TestWhoseMark: pictures carry the service's mark on test streams and where the recording is a test asset, and nowhere
+// else.
 func TestWhoseMark(t *testing.T) {
 	t.Parallel()
 	mark := overlay.Layer{Load: func(context.Context) (image.Image, error) { return image.NewRGBA(image.Rect(0, 0, 1, 1)), nil }}

@@ -7,8 +7,8 @@ import (
 	"millrace/internal/id"
 )
 
-// TestNobodyUsesAnothersNumbers: a node published while storage was away, and dies. Anyone who goes on, itself without its journal or another one,
-// gives what comes then other media sequence numbers and another generation.
+// TestNobodyUsesAnothersNumbers: a node published while storage was away, and dies. Anyone who goes on, itself without
+// its journal or another one, gives what comes then other media sequence numbers and another generation.
 func TestNobodyUsesAnothersNumbers(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"a", "b"} {

@@ -13,8 +13,9 @@ type message struct {
 	do   func(ctx context.Context) error
 }
 
-// outbox delivers messages one after the other: facts reach the control plane in the order in which they happened. One that fails is sent
-// again, with growing pauses, before the next one; one that can never succeed is left out. Used by one goroutine.
+// outbox delivers messages one after the other: facts reach the control plane in the order in which they happened. One
+// that fails is sent again, with growing pauses, before the next one; one that can never succeed is left out. Used by
+// one goroutine.
 type outbox struct {
 	list  []message
 	pause time.Duration

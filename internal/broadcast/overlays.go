@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// overlayPatience bounds how long a broadcast waits for the images that lie over its picture, all together: it begins without those
-	// that have not come.
+	// overlayPatience bounds how long a broadcast waits for the images that lie over its picture, all together: it
+	// begins without those that have not come.
 	overlayPatience = 10 * time.Second
 	// overlayBytes bounds what their files take of memory, all together.
 	overlayBytes = 2 * overlay.MaxBytes
@@ -26,8 +26,9 @@ type overlayFiles struct {
 	files map[int][]byte
 }
 
-// layers gives what lies over the pictures of a publication: the owner's images, and the mark of test streams and test assets above them; nil when there
-// is nothing. The images are fetched when the first encoder comes; anyone who encodes waits for them.
+// layers gives what lies over the pictures of a publication: the owner's images, and the mark of test streams and test
+// assets above them; nil when there is nothing. The images are fetched when the first encoder comes; anyone who encodes
+// waits for them.
 func (b *broadcast) layers() func(context.Context) []overlay.Layer {
 	inputs, test := b.asset.Options.Inputs, b.stream.Settings.Test || b.asset.Options.Test
 	wanted := false
@@ -64,7 +65,8 @@ func (b *broadcast) layers() func(context.Context) []overlay.Layer {
 	}
 }
 
-// fetchOverlays gets the images. A broadcast goes on without one that can't be used, and both stream and asset are told.
+// fetchOverlays gets the images. A broadcast goes on without one that can't be used, and both stream and asset are
+// told.
 func (b *broadcast) fetchOverlays(ctx context.Context, a asset.Asset) {
 	defer close(b.overlays.asked)
 	b.overlays.files = map[int][]byte{}
@@ -88,7 +90,8 @@ func (b *broadcast) fetchOverlays(ctx context.Context, a asset.Asset) {
 		default:
 			b.log.WarnContext(ctx, "overlay image can't be used, the picture goes without it", "input", i, "error", err)
 			b.warnAtFirst(live.OverlayUnavailable,
-				fmt.Sprintf("new_asset_settings.inputs[%d]: the overlay image is not shown in this recording: %s", i, explain(err)))
+				fmt.Sprintf("new_asset_settings.inputs[%d]: the overlay image is not shown in this recording: %s", i,
+					explain(err)))
 		}
 	}
 }

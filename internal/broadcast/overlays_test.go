@@ -31,7 +31,8 @@ func (p *pictures) Live(ctx context.Context, job encode.LiveArgs, input func(con
 	return input(ctx, io.Discard)
 }
 
-// TestOverlay fetches what lies over a stream's picture once per recording; what can't be had is told of, and the stream goes on.
+// TestOverlay fetches what lies over a stream's picture once per recording; what can't be had is told of, and the
+// stream goes on.
 func TestOverlay(t *testing.T) {
 	t.Parallel()
 	const first, second = "https://example.com/1.png?token=secret", "https://example.com/2.png"
@@ -90,7 +91,8 @@ func TestOverlay(t *testing.T) {
 	}
 }
 
-// TestMarkOfATest: the picture of an ordinary stream is encoded again, with the service's mark, where its recording is a test asset.
+// TestMarkOfATest: the picture of an ordinary stream is encoded again, with the service's mark, where its recording is
+// a test asset.
 func TestMarkOfATest(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {

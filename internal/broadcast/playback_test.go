@@ -172,7 +172,8 @@ func TestNextBroadcastWhileTheLastIsWatched(t *testing.T) {
 // dated is a segment with its date.
 var dated = regexp.MustCompile(`#EXT-X-PROGRAM-DATE-TIME:(.*)\n(?:#.*\n)*([^#\n]+)\n`)
 
-// TestAssetFromLiveToStored watches one asset from its first segment to long after its end: nothing that was listed changes.
+// TestAssetFromLiveToStored watches one asset from its first segment to long after its end: nothing that was listed
+// changes.
 func TestAssetFromLiveToStored(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []live.LatencyMode{live.Standard, live.Reduced, live.Low} {

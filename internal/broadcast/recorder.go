@@ -21,9 +21,9 @@ import (
 // ErrLeaseLost is why a publication ends when another node has taken its broadcast over.
 var ErrLeaseLost = errors.New("lease lost")
 
-// recorder is a broadcast's record: what the edge has stored becomes rows of the asset, and the first of it makes stream and asset
-// playable. Nothing is written unless this node holds the broadcast's lease.
-// The edge's goroutine calls Record; everybody else may call the rest.
+// recorder is a broadcast's record: what the edge has stored becomes rows of the asset, and the first of it makes
+// stream and asset playable. Nothing is written unless this node holds the broadcast's lease. The edge's goroutine
+// calls Record; everybody else may call the rest.
 type recorder struct {
 	opt   *Options
 	of    live.Stream // whose broadcast it is; only ID and Epoch count
@@ -41,11 +41,11 @@ type recorder struct {
 	active    bool  // so was the stream
 	connected bool  // an encoder is; a stream does not become active behind its back
 	hushed    bool  // the row says, or may say, that it is silent
-	stretches *stretches
+	times     *recordingTimes
 
 	shown struct { // what the asset shows; the edge's goroutine alone
-		at        time.Time
-		stretches int
+		at    time.Time
+		times int
 	}
 }
 
@@ -72,10 +72,11 @@ func (l *recorder) Record(ctx context.Context, entries []timeline.Entry) error {
 	}
 	l.mu.Lock()
 	first, ready, active, connected := l.rows, l.ready, l.active, l.connected
-	next := l.stretches.count(entries)
+	next := l.times.count(entries)
 	l.mu.Unlock()
 	now := l.opt.Now()
-	if !active && connected { // conflict: it is already, or the encoder has just left; then it is told with what the next one sends
+	// conflict: it is already, or the encoder has just left; then it is told with what the next one sends
+	if !active && connected {
 		switch err := l.opt.Streams.Active(ctx, l.of.ID, l.of.Epoch, now); {
 		case err == nil:
 			active = true
@@ -93,29 +94,32 @@ func (l *recorder) Record(ctx context.Context, entries []timeline.Entry) error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	next.merge(l.stretches.list)
-	l.rows, l.ready, l.active, l.stretches = first+int64(len(entries)), true, active || l.active, next
+	next.merge(l.times.list)
+	l.rows, l.ready, l.active, l.times = first+int64(len(entries)), true, active || l.active, next
 	return nil
 }
 
-// showEvery is how far what an asset shows (length, recording times) may be behind what is stored: writing all that with each segment
-// was a sixth of the cost of a stream.
+// showEvery is how far what an asset shows (length, recording times) may be behind what is stored: writing all that
+// with each segment was a sixth of the cost of a stream.
 const showEvery = 10 * time.Second
 
-// grow writes; declares: the rows have more than segments and their cues. An asset that does not grow any more ends the broadcast, and what was to be written is dropped.
-func (l *recorder) grow(ctx context.Context, ready, declares bool, rows []asset.TimelineEntry, next *stretches, now time.Time) error {
+// grow writes; declares: the rows have more than segments and their cues. An asset that does not grow any more ends the
+// broadcast, and what was to be written is dropped.
+func (l *recorder) grow(
+	ctx context.Context, ready, declares bool, rows []asset.TimelineEntry, next *recordingTimes, now time.Time,
+) error {
 	write := l.opt.Assets.Grow
 	if !ready {
 		write = l.opt.Assets.Ready
 	}
 	var err error
-	if ready && !declares && next.stored() == l.shown.stretches && now.Sub(l.shown.at) < showEvery {
+	if ready && !declares && next.stored() == l.shown.times && now.Sub(l.shown.at) < showEvery {
 		err = l.opt.Assets.Append(ctx, l.asset.ID, rows)
 	} else {
 		g := l.growth(next)
 		g.Entries = rows
 		if err = write(ctx, l.asset.ID, g, now); err == nil {
-			l.shown.at, l.shown.stretches = now, next.stored()
+			l.shown.at, l.shown.times = now, next.stored()
 		}
 	}
 	if err != nil && fault.Permanent(err) {
@@ -128,7 +132,7 @@ func (l *recorder) grow(ctx context.Context, ready, declares bool, rows []asset.
 // show makes the asset show all that is stored, once nothing comes any more.
 func (l *recorder) show(ctx context.Context) error {
 	l.mu.Lock()
-	s, skip := l.stretches.concluded(), l.over != nil || !l.ready
+	s, skip := l.times.concluded(), l.over != nil || !l.ready
 	l.mu.Unlock()
 	if skip {
 		return nil
@@ -136,8 +140,9 @@ func (l *recorder) show(ctx context.Context) error {
 	return l.opt.Assets.Grow(ctx, l.asset.ID, l.growth(s), l.opt.Now())
 }
 
-// hold makes sure that the broadcast is still this node's. When it is not, or has no asset any more, what comes is dropped.
-// While no encoder is connected, or a silent one is, it may come back to another node at any time, lease or not, so each write asks.
+// hold makes sure that the broadcast is still this node's. When it is not, or has no asset any more, what comes is
+// dropped. While no encoder is connected, or a silent one is, it may come back to another node at any time, lease or
+// not, so each write asks.
 func (l *recorder) hold(ctx context.Context) (bool, error) {
 	l.mu.Lock()
 	stopped, sure := l.stopped(), l.connected && !l.hushed && !l.lease.doubtful(l.opt.Now())
@@ -189,8 +194,8 @@ func (l *recorder) renew(ctx context.Context) (live.Stream, error) {
 	return s, err
 }
 
-// reservation is the first media sequence number that nobody is told of before the lease is renewed again. Anyone who goes on after a crash and
-// can't know better begins there, so what is reserved is more than is needed, but not much.
+// reservation is the first media sequence number that nobody is told of before the lease is renewed again. Anyone who
+// goes on after a crash and can't know better begins there, so what is reserved is more than is needed, but not much.
 func (l *recorder) reservation() int64 {
 	const ahead = 6 // segments of 2 s last for two renewals
 	next, live := l.edge.Upcoming()
@@ -235,7 +240,7 @@ func (l *recorder) connect() {
 	l.connected = true
 }
 
-// begin notes that a stretch of media, or of slate, begins at media time from.
+// begin notes that media, or slate, begins at media time from.
 func (l *recorder) begin(slate bool, started time.Time, from float64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -243,7 +248,7 @@ func (l *recorder) begin(slate bool, started time.Time, from float64) {
 	if slate {
 		kind = slated
 	}
-	l.stretches.begin(kind, started, from)
+	l.times.begin(kind, started, from)
 }
 
 // finish notes the end of a publication; the last segments of it come later.
@@ -257,11 +262,11 @@ func (l *recorder) finish() {
 func (l *recorder) recordings() []asset.Recording {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.stretches.concluded().recordings()
+	return l.times.concluded().recordings()
 }
 
 // growth is what the asset shows of the media once s is stored.
-func (l *recorder) growth(s *stretches) asset.Growth {
+func (l *recorder) growth(s *recordingTimes) asset.Growth {
 	g := asset.Growth{Recordings: s.recordings()}
 	renditions, err := l.edge.Describe()
 	if err != nil {

@@ -49,8 +49,8 @@ func TestInputOfARecording(t *testing.T) {
 	})
 }
 
-// TestRecordingThatIsATest: a recording of an ordinary stream whose settings ask for test assets has ten seconds; the broadcast goes on, and what
-// was listed of it is found still.
+// TestRecordingThatIsATest: a recording of an ordinary stream whose settings ask for test assets has ten seconds; the
+// broadcast goes on, and what was listed of it is found still.
 func TestRecordingThatIsATest(t *testing.T) {
 	t.Parallel()
 	run(t, func(w *world) {

@@ -12,8 +12,8 @@ import (
 	"millrace/internal/mediastore"
 )
 
-// recover takes over broadcasts that nobody leads: at start those that this node led before its last end, at any time those whose lease
-// has run out.
+// recover takes over broadcasts that nobody leads: at start those that this node led before its last end, at any time
+// those whose lease has run out.
 func (l *Service) recover(ctx context.Context, starting bool) error {
 	streams, err := l.opt.Streams.Broadcasting(ctx)
 	if err != nil {
@@ -23,9 +23,11 @@ func (l *Service) recover(ctx context.Context, starting bool) error {
 		switch err := l.adopt(ctx, s); {
 		case err == nil:
 		case fault.Is(err, fault.Conflict), fault.Is(err, fault.NotFound): // ended, or another node was faster
-			l.opt.Logger.DebugContext(ctx, "broadcast needs no recovery", "live_stream_id", s.ID, "asset_id", s.ActiveAsset, "reason", err)
+			l.opt.Logger.DebugContext(ctx, "broadcast needs no recovery", "live_stream_id", s.ID, "asset_id",
+				s.ActiveAsset, "reason", err)
 		default:
-			l.opt.Logger.ErrorContext(ctx, "recover broadcast", "live_stream_id", s.ID, "asset_id", s.ActiveAsset, "error", err)
+			l.opt.Logger.ErrorContext(ctx, "recover broadcast", "live_stream_id", s.ID, "asset_id", s.ActiveAsset,
+				"error", err)
 		}
 	}
 	return nil
@@ -34,8 +36,8 @@ func (l *Service) recover(ctx context.Context, starting bool) error {
 // sighting is a lease as it was found first, on this node's own clock.
 type sighting struct{ until, since time.Time }
 
-// orphans picks those whose owner is gone. A running node also wants to have seen that a lease was not renewed for as long as it lasts:
-// a clock that was set forward, here or there, is no death.
+// orphans picks those whose owner is gone. A running node also wants to have seen that a lease was not renewed for as
+// long as it lasts: a clock that was set forward, here or there, is no death.
 func (l *Service) orphans(streams []live.Stream, starting bool) []live.Stream {
 	now, seen := l.opt.Now(), map[id.LiveStream]sighting{}
 	var out []live.Stream
@@ -74,7 +76,8 @@ func (l *Service) adopt(ctx context.Context, s live.Stream) error {
 	before.own = own
 	_, err = l.start(ctx, s, a, before, asked)
 	if err == nil {
-		l.opt.Logger.InfoContext(ctx, "broadcast recovered", "live_stream_id", s.ID, "asset_id", a.ID, "epoch", int64(s.Epoch))
+		l.opt.Logger.InfoContext(ctx, "broadcast recovered", "live_stream_id", s.ID, "asset_id", a.ID, "epoch",
+			int64(s.Epoch))
 	}
 	return err
 }
@@ -86,8 +89,8 @@ type stored struct {
 	own      bool // nobody but this node has recorded it lately
 }
 
-// record makes or finds the asset of a broadcast and what it holds already. When the asset is complete already, only the end
-// of the broadcast was not recorded: then it is recorded, and the error is errEnding.
+// record makes or finds the asset of a broadcast and what it holds already. When the asset is complete already, only
+// the end of the broadcast was not recorded: then it is recorded, and the error is errEnding.
 func (l *Service) record(ctx context.Context, s live.Stream, fresh bool) (asset.Asset, stored, error) {
 	if fresh {
 		a, err := l.make(ctx, s)
@@ -117,14 +120,16 @@ func (l *Service) record(ctx context.Context, s live.Stream, fresh bool) (asset.
 // make makes the asset of a broadcast.
 func (l *Service) make(ctx context.Context, s live.Stream) (asset.Asset, error) {
 	r := asset.NewRecording{
-		ID: s.ActiveAsset, Environment: s.Environment, LiveStream: s.ID, Test: s.Settings.Test, Origin: asset.FromLive(s.Protocol), Media: id.Media(id.New()),
+		ID: s.ActiveAsset, Environment: s.Environment, LiveStream: s.ID, Test: s.Settings.Test,
+		Origin: asset.FromLive(s.Protocol), Media: id.Media(id.New()),
 	}
 	if s.Settings.NewAsset != nil {
 		r.Options = *s.Settings.NewAsset
 	}
 	for _, e := range s.Settings.EmbeddedSubtitles {
 		r.Texts = append(r.Texts, asset.LiveText{
-			Name: e.Name, LanguageCode: e.LanguageCode, Passthrough: e.Passthrough, Source: asset.Embedded, Channel: e.LanguageChannel, ClosedCaptions: true,
+			Name: e.Name, LanguageCode: e.LanguageCode, Passthrough: e.Passthrough, Source: asset.Embedded,
+			Channel: e.LanguageChannel, ClosedCaptions: true,
 		})
 	}
 	texts, err := l.opt.Speech.Tracks(ctx, s)

@@ -72,8 +72,8 @@ func TestCrash(t *testing.T) {
 	}
 }
 
-// TestCrashAnywhere kills the node after each single write of a broadcast's life. Whatever it was, the next start puts things right, and
-// nothing that was complete is lost.
+// TestCrashAnywhere kills the node after each single write of a broadcast's life. Whatever it was, the next start puts
+// things right, and nothing that was complete is lost.
 func TestCrashAnywhere(t *testing.T) {
 	t.Parallel()
 	step := 1
@@ -286,7 +286,8 @@ func TestTakeover(t *testing.T) {
 	}
 }
 
-// TestEncoderMovesToAnotherNode has the encoder come back elsewhere while the node that it left is alive and about to wait for it.
+// TestEncoderMovesToAnotherNode has the encoder come back elsewhere while the node that it left is alive and about to
+// wait for it.
 func TestEncoderMovesToAnotherNode(t *testing.T) {
 	t.Parallel()
 	run(t, func(w *world) {
@@ -366,7 +367,8 @@ func TestLeaseLost(t *testing.T) {
 	})
 }
 
-// TestOutage takes database or storage away while an encoder sends: the stream goes on, and everything is there in the end.
+// TestOutage takes database or storage away while an encoder sends: the stream goes on, and everything is there in the
+// end.
 func TestOutage(t *testing.T) {
 	t.Parallel()
 	for name, cut := range map[string]func(p *power, off bool){

@@ -14,15 +14,17 @@ type registry struct {
 	mu      sync.Mutex
 	closing bool
 	current map[id.LiveStream]*broadcast
-	newest  map[id.LiveStream]*broadcast // the current one, and without one the last one that is still served from memory
-	byAsset map[id.Asset]*broadcast      // all that are in memory
+	// the current one, and without one the last one that is still served from memory
+	newest  map[id.LiveStream]*broadcast
+	byAsset map[id.Asset]*broadcast // all that are in memory
 	byMedia map[id.Media]*broadcast
 	lost    map[id.Media]*broadcast // to other nodes, until the last of their goroutines has ended
 }
 
 func newRegistry() *registry {
 	return &registry{
-		current: map[id.LiveStream]*broadcast{}, newest: map[id.LiveStream]*broadcast{}, byAsset: map[id.Asset]*broadcast{},
+		current: map[id.LiveStream]*broadcast{}, newest: map[id.LiveStream]*broadcast{},
+		byAsset: map[id.Asset]*broadcast{},
 		byMedia: map[id.Media]*broadcast{}, lost: map[id.Media]*broadcast{},
 	}
 }
@@ -90,7 +92,8 @@ func (r *registry) rekey(b *broadcast, key string) {
 	b.key = key
 }
 
-// watched is what a stream's viewers see: the current broadcast, or the last one while it is kept; nil when there is none.
+// watched is what a stream's viewers see: the current broadcast, or the last one while it is kept; nil when there is
+// none.
 func (r *registry) watched(s id.LiveStream) *broadcast {
 	r.mu.Lock()
 	defer r.mu.Unlock()

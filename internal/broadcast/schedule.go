@@ -6,12 +6,14 @@ import (
 	"millrace/internal/control/live"
 )
 
-// schedule is where a broadcast stands in time, and so what it does next by itself. Pure: its times are the caller's, on one clock.
+// schedule is where a broadcast stands in time, and so what it does next by itself. Pure: its times are the caller's,
+// on one clock.
 type schedule struct {
 	began time.Time // first encoder of the broadcast
 	away  time.Time // since when no encoder is connected; zero while one is
-	heard time.Time // when the connected encoder last sent something that can be recorded; when it was admitted, if it never did
-	quiet bool      // its silence is told
+	// when the connected encoder last sent something that can be recorded; when it was admitted, if it never did
+	heard time.Time
+	quiet bool // its silence is told
 
 	active time.Time // since when it can be watched; zero before
 	test   bool      // it is a test, and may not be active for long
@@ -27,12 +29,13 @@ type schedule struct {
 const (
 	// silence is how long an encoder may be connected without sending anything that can be recorded.
 	silence = 5 * time.Minute
-	// hush is after how much silence it loses its place to another connection: a half-dead one must not lock its owner out.
+	// hush is after how much silence it loses its place to another connection: a half-dead one must not lock its owner
+	// out.
 	hush = 5 * time.Second
 )
 
-// deadline is the next thing a broadcast does by itself: it ends, or with hangUp it only drops its encoder, or with hush it tells that this
-// one is silent. The zero deadline is none.
+// deadline is the next thing a broadcast does by itself: it ends, or with hangUp it only drops its encoder, or with
+// hush it tells that this one is silent. The zero deadline is none.
 type deadline struct {
 	at           time.Time
 	end          live.EndReason
@@ -69,7 +72,8 @@ func (c schedule) next(now time.Time) deadline {
 	return first
 }
 
-// follow takes over what the stream's row says and may have been changed since. now is of the caller's clock, the row's times are not.
+// follow takes over what the stream's row says and may have been changed since. now is of the caller's clock, the row's
+// times are not.
 func (c *schedule) follow(s live.Stream, now time.Time) {
 	if c.active.IsZero() && !s.ActiveAt.IsZero() {
 		c.active = now.Add(s.ActiveAt.Sub(now))
@@ -80,8 +84,8 @@ func (c *schedule) follow(s live.Stream, now time.Time) {
 	c.longest = time.Duration(s.Settings.MaxContinuous) * time.Second
 }
 
-// keepsLink reports whether the encoder's connection outlives the broadcast: one that was cut off at once would come back and begin the
-// next broadcast by itself.
+// keepsLink reports whether the encoder's connection outlives the broadcast: one that was cut off at once would come
+// back and begin the next broadcast by itself.
 func keepsLink(why live.EndReason) bool {
 	switch why {
 	case live.EndComplete, live.EndMaxDuration:
@@ -91,8 +95,8 @@ func keepsLink(why live.EndReason) bool {
 	return false
 }
 
-// lease is the right to record a broadcast, as this node knows it. It is measured on the node's own steady clock: a jump of the wall
-// clock neither ends nor lengthens it.
+// lease is the right to record a broadcast, as this node knows it. It is measured on the node's own steady clock: a
+// jump of the wall clock neither ends nor lengthens it.
 type lease struct {
 	long    time.Duration
 	renewed time.Time // when the last renewal that succeeded was asked for

@@ -92,12 +92,12 @@ func segment(msn, at, long int64) timeline.Entry {
 	}}}
 }
 
-func TestStretches(t *testing.T) {
+func TestRecordingTimes(t *testing.T) {
 	t.Parallel()
 	video := timeline.Entry{Rendition: &timeline.RenditionInfo{ID: "v", Kind: frame.Video, Timescale: 90000}}
 	audio := timeline.Entry{Rendition: &timeline.RenditionInfo{ID: "a", Kind: frame.Audio, Timescale: 48000}}
 	first := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	s := resumeStretches(nil, nil, 0)
+	s := resumeRecordingTimes(nil, nil, 0)
 	s.begin(content, first, 0)
 	failed := s.count([]timeline.Entry{video, audio, segment(0, 10000, 4000)})
 	s = s.count([]timeline.Entry{video, audio, segment(0, 10000, 4000)}) // the first attempt to store it failed
@@ -126,8 +126,8 @@ func TestStretches(t *testing.T) {
 	}
 }
 
-// TestStretchesAfterACrash gives the last stretch what the timeline has more than the others.
-func TestStretchesAfterACrash(t *testing.T) {
+// TestRecordingTimesAfterACrash gives the last one what the timeline has more than the others.
+func TestRecordingTimesAfterACrash(t *testing.T) {
 	t.Parallel()
 	var line timeline.Timeline
 	for _, e := range []timeline.Entry{
@@ -151,7 +151,7 @@ func TestStretchesAfterACrash(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got := resumeStretches(tt.have, &line, 0).recordings()
+			got := resumeRecordingTimes(tt.have, &line, 0).recordings()
 			if len(got) != len(tt.want) {
 				t.Fatalf("got %+v", got)
 			}
@@ -164,12 +164,12 @@ func TestStretchesAfterACrash(t *testing.T) {
 	}
 }
 
-// TestStretchOfADeadProcess begins one for media that nobody has noted the beginning of.
-func TestStretchOfADeadProcess(t *testing.T) {
+// TestRecordingTimeOfADeadProcess begins one for media that nobody has noted the beginning of.
+func TestRecordingTimeOfADeadProcess(t *testing.T) {
 	t.Parallel()
 	e := segment(0, 10000, 4000)
 	e.Segment.Start = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC).UnixMilli()
-	s := resumeStretches(nil, nil, 0).count([]timeline.Entry{{Rendition: &timeline.RenditionInfo{ID: "v", Timescale: 90000}}, e})
+	s := resumeRecordingTimes(nil, nil, 0).count([]timeline.Entry{{Rendition: &timeline.RenditionInfo{ID: "v", Timescale: 90000}}, e})
 	if got := s.recordings(); len(got) != 1 || got[0].Duration != 4 || got[0].StartedAt.UnixMilli() != e.Segment.Start {
 		t.Errorf("got %+v", got)
 	}

@@ -9,7 +9,8 @@ import (
 	"millrace/internal/media/frame"
 )
 
-// sent is what the encoder of a broadcast sends: what the API shows as the input of its recording. The last encoder counts.
+// sent is what the encoder of a broadcast sends: what the API shows as the input of its recording. The last encoder
+// counts.
 type sent struct {
 	mu       sync.Mutex
 	protocol string
@@ -34,8 +35,8 @@ var containers = map[string]string{ //nolint:gochecknoglobals // a table
 	"rtmp": "flv", "rtmps": "flv", "srt": "mpegts", "whip": "rtp",
 }
 
-// inputs tells what was found in the encoder's media, in front of the inputs that came with the settings; nil before any has come. tracks are
-// those of the recording.
+// inputs tells what was found in the encoder's media, in front of the inputs that came with the settings; nil before
+// any has come. tracks are those of the recording.
 func (s *sent) inputs(a asset.Asset, tracks []asset.Track) []asset.InputInfo {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,8 +1,8 @@
-// Package broadcast is the media run time of live streams: a broadcast's life on its node, from the admission of its first encoder to the
-// end of its recording. Frames pass through it, from a publication's session to the writer of the live edge; facts about them become changes
-// of resources, and what the rows say becomes deadlines. What it records it records under a lease.
-// It must never know SQL, S3's API, sockets or viewers. Goroutines: Service's own, and for each broadcast one that leads it, one that stores
-// what is sealed and one that writes the edge.
+// Package broadcast is the media run time of live streams: a broadcast's life on its node, from the admission of its
+// first encoder to the end of its recording. Frames pass through it, from a publication's session to the writer of the
+// live edge; facts about them become changes of resources, and what the rows say becomes deadlines. What it records it
+// records under a lease. It must never know SQL, S3's API, sockets or viewers. Goroutines: Service's own, and for each
+// broadcast one that leads it, one that stores what is sealed and one that writes the edge.
 package broadcast
 
 import (
@@ -45,8 +45,9 @@ type Options struct {
 	Speech    *subtitles.Generator // what recognises speech; nil: nothing does
 	Meter     *metering.Meter      // of what viewers are sent; nil: nothing is counted
 	Grace     time.Duration        // how long a shutdown waits for what is not stored or told yet; 10 s when 0
-	// Journals is the folder of this machine that keeps the parts of open segments over the end of the process; empty: they are lost with it.
-	// Marks is one in its memory that says which were published (journal.OpenMemory); empty: the database says it, less exactly.
+	// Journals is the folder of this machine that keeps the parts of open segments over the end of the process; empty:
+	// they are lost with it. Marks is one in its memory that says which were published (journal.OpenMemory); empty: the
+	// database says it, less exactly.
 	Journals string
 	Marks    string
 	Now      func() time.Time
@@ -93,8 +94,8 @@ func New(o Options) *Service {
 // Name implements lifecycle.Service.
 func (l *Service) Name() string { return "broadcasts" }
 
-// Run recovers the broadcasts that a dead process left, looks after orphans of other nodes, and at the end waits for every broadcast to
-// let go. Encoders must be gone before it is stopped.
+// Run recovers the broadcasts that a dead process left, looks after orphans of other nodes, and at the end waits for
+// every broadcast to let go. Encoders must be gone before it is stopped.
 func (l *Service) Run(ctx context.Context) error {
 	root, stop := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer stop(nil)
@@ -122,7 +123,8 @@ func (l *Service) Run(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// sweepJournals deletes what dead processes left of broadcasts that are over; none when it can not be told which these are.
+// sweepJournals deletes what dead processes left of broadcasts that are over; none when it can not be told which these
+// are.
 func (l *Service) sweepJournals(ctx context.Context) {
 	if l.journals.dir == "" {
 		return
@@ -156,8 +158,8 @@ func (l *Service) recordings(ctx context.Context) (map[id.Media]bool, error) {
 	return going, nil
 }
 
-// Recovered waits until this node has taken up what it was recording before its last end: until then stored rows do not tell everything
-// that players were shown.
+// Recovered waits until this node has taken up what it was recording before its last end: until then stored rows do not
+// tell everything that players were shown.
 func (l *Service) Recovered(ctx context.Context) error {
 	select {
 	case <-l.up: // nearly always: nobody need be told when ctx ends
@@ -200,7 +202,8 @@ func (l *Service) Admit(ctx context.Context, p ingest.Publication) (context.Cont
 	return s.pub, s, nil
 }
 
-// Passphrase tells an SRT listener, before anybody is admitted, the secret that an encoder with this stream key must know.
+// Passphrase tells an SRT listener, before anybody is admitted, the secret that an encoder with this stream key must
+// know.
 func (l *Service) Passphrase(ctx context.Context, key string) (string, error) {
 	p, err := l.opt.Streams.Passphrase(ctx, key)
 	if err != nil {
@@ -219,7 +222,9 @@ func (l *Service) begin(ctx context.Context, s live.Stream, fresh bool, asked ti
 }
 
 // start runs a broadcast, unless somebody else just did.
-func (l *Service) start(ctx context.Context, s live.Stream, a asset.Asset, before stored, asked time.Time) (*broadcast, error) {
+func (l *Service) start(
+	ctx context.Context, s live.Stream, a asset.Asset, before stored, asked time.Time,
+) (*broadcast, error) {
 	policy, err := l.renditionPolicy(ctx, s)
 	if err != nil {
 		return nil, err

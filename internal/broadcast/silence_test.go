@@ -183,7 +183,8 @@ func replace(w *world, n *node, s live.Stream, first *encoder) {
 	second.stop()
 }
 
-// TestSilenceElsewhere lets an encoder in on a node while it is silent on another one, which then has nothing to say any more.
+// TestSilenceElsewhere lets an encoder in on a node while it is silent on another one, which then has nothing to say
+// any more.
 func TestSilenceElsewhere(t *testing.T) {
 	t.Parallel()
 	run(t, func(w *world) {

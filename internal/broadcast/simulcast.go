@@ -16,7 +16,8 @@ type forwarder struct {
 	cut   context.CancelCauseFunc // ends it at once
 }
 
-// newForwarder takes the targets of a broadcast. They do not change while it runs; one that was given up before stays so.
+// newForwarder takes the targets of a broadcast. They do not change while it runs; one that was given up before stays
+// so.
 func (b *broadcast) newForwarder(s live.Stream) forwarder {
 	var targets []relay.Target
 	for _, t := range s.Settings.SimulcastTargets {
@@ -27,7 +28,10 @@ func (b *broadcast) newForwarder(s live.Stream) forwarder {
 	if len(targets) == 0 || b.opt.Simulcast == nil {
 		return forwarder{}
 	}
-	return forwarder{group: relay.New(relay.Options{Targets: targets, Dial: b.opt.Simulcast, Report: b.forwarded, Logger: b.log})}
+	return forwarder{group: relay.New(relay.Options{
+		Targets: targets, Dial: b.opt.Simulcast, Report: b.forwarded,
+		Logger: b.log,
+	})}
 }
 
 // run starts the goroutine that waits for the targets'.
@@ -59,7 +63,8 @@ func (f *forwarder) abandon(why error) {
 	}
 }
 
-// tap gives a session's output, with the targets beside what is recorded. They get what the encoder sent, repaired, and no slate.
+// tap gives a session's output, with the targets beside what is recorded. They get what the encoder sent, repaired, and
+// no slate.
 func (b *broadcast) tap(s *sink, protocol string, out session.Output) session.Output {
 	if b.forward.group == nil {
 		return out
@@ -80,7 +85,8 @@ func (b *broadcast) forwarded(r relay.Report) {
 			if !b.forwards(r.Publication) {
 				return nil // the end of the publication was told before
 			}
-			return b.opt.Streams.Target(ctx, b.id, b.epoch, id.SimulcastTarget(r.Target), factOf(r.State), at.UTC().Truncate(time.Millisecond))
+			return b.opt.Streams.Target(ctx, b.id, b.epoch, id.SimulcastTarget(r.Target), factOf(r.State),
+				at.UTC().Truncate(time.Millisecond))
 		})
 	})
 }

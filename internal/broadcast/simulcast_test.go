@@ -154,7 +154,8 @@ func (w *world) simulcasts() (types []string) {
 	return types
 }
 
-// TestSimulcast leads three targets through a broadcast with a reconnect: one that works, one that is dead and one that can't be served.
+// TestSimulcast leads three targets through a broadcast with a reconnect: one that works, one that is dead and one that
+// can't be served.
 func TestSimulcast(t *testing.T) {
 	t.Parallel()
 	run(t, func(w *world) {

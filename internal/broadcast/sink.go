@@ -99,13 +99,15 @@ func (s *sink) Configure(c frame.Config) error {
 		return nil
 	}
 	replaced := s.owner.opt.Encoder != nil && transform.Replaces(c)
-	if err := packager.Accepts(c); err != nil && !replaced { // now, not when its first pictures would be cut: whoever asks for it can still give it to an encoder
+	// now, not when its first pictures would be cut: whoever asks for it can still give it to an encoder
+	if err := packager.Accepts(c); err != nil && !replaced {
 		s.owner.log.Warn("publication refused", "codec", c.Codec, "error", err)
 		wanted := "AAC, Opus, MP3, AC-3 or FLAC"
 		if c.Kind == frame.Video {
 			wanted = "H.264, HEVC, AV1 or VP9"
 		}
-		return ingest.Unsupported(fmt.Sprintf("%s codec %s is not supported, send %s", c.Kind, strings.ToUpper(string(c.Codec)), wanted))
+		return ingest.Unsupported(fmt.Sprintf("%s codec %s is not supported, send %s", c.Kind,
+			strings.ToUpper(string(c.Codec)), wanted))
 	}
 	s.meter.Configure(c)
 	s.owner.recorder.sent.configure(c)
@@ -179,8 +181,8 @@ func (s *sink) Close(cause error) {
 	s.stop(cause)
 }
 
-// finish ends what is recorded of the publication; the connection stays. It reports whether it was the first to do so, and whether the
-// media's repair or packaging panicked on the way: then the edge holds what can not be gone on from.
+// finish ends what is recorded of the publication; the connection stays. It reports whether it was the first to do so,
+// and whether the media's repair or packaging panicked on the way: then the edge holds what can not be gone on from.
 func (s *sink) finish(cause error) (first bool, broken error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -201,8 +203,8 @@ func (s *sink) finish(cause error) (first bool, broken error) {
 	return first, broken
 }
 
-// linger closes the connection later. What it still sends is dropped, and it does not stand in the way of the next broadcast: somebody
-// who publishes again on the key is not held up by it.
+// linger closes the connection later. What it still sends is dropped, and it does not stand in the way of the next
+// broadcast: somebody who publishes again on the key is not held up by it.
 func (s *sink) linger(d time.Duration) {
 	t := time.AfterFunc(d, func() { s.stop(ingest.ErrEnded) })
 	context.AfterFunc(s.pub, func() { t.Stop() })

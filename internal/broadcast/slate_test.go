@@ -101,7 +101,8 @@ func low(seconds float64) func(*live.CreateInput) {
 	return func(in *live.CreateInput) { in.LatencyMode, in.ReconnectWindow = live.Low, &seconds }
 }
 
-// times is what an asset shows of its recording, in short: kind and length in seconds; and how much slate is left out at its end.
+// times is what an asset shows of its recording, in short: kind and length in seconds; and how much slate is left out
+// at its end.
 func (w *world) times(a id.Asset) []string {
 	w.t.Helper()
 	recordings, t := w.recorded(a)
@@ -268,7 +269,8 @@ func (e *encoder) skip(d time.Duration) {
 	e.sound += int(d.Seconds() * 48000 / 1024)
 }
 
-// TestSlatePlaylistsGrow watches a stream whose encoder is away: there is something new all the time, and it never says that it was.
+// TestSlatePlaylistsGrow watches a stream whose encoder is away: there is something new all the time, and it never says
+// that it was.
 func TestSlatePlaylistsGrow(t *testing.T) {
 	t.Parallel()
 	run(t, func(w *world) {
@@ -310,8 +312,8 @@ func whiteSquare(t *testing.T) []byte {
 	return file.Bytes()
 }
 
-// TestEndInSlate watches a recording whose encoder does not come back: it ends with what the encoder sent last, and what was listed of the
-// slate before is still at its address.
+// TestEndInSlate watches a recording whose encoder does not come back: it ends with what the encoder sent last, and
+// what was listed of the slate before is still at its address.
 func TestEndInSlate(t *testing.T) {
 	t.Parallel()
 	run(t, func(w *world) {

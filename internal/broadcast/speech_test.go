@@ -25,7 +25,8 @@ import (
 	workerspeech "millrace/internal/worker/speech"
 )
 
-// ear is an engine, and what decodes sound for it: a word is said in each second, w7 from 7.2 s to 7.7 s, and recognised a second after it has ended.
+// ear is an engine, and what decodes sound for it: a word is said in each second, w7 from 7.2 s to 7.7 s, and
+// recognised a second after it has ended.
 type ear struct {
 	speech.Engine
 
@@ -188,8 +189,8 @@ func (w *world) generatedLive(a id.Asset) asset.Track {
 	return asset.Track{}
 }
 
-// TestSpokenCuesInTime: a word that an engine recognises a second after it has ended is in a listed segment 4 s after that at most, and a segment later with
-// standard latency; what is listed never changes, from the first word on.
+// TestSpokenCuesInTime: a word that an engine recognises a second after it has ended is in a listed segment 4 s after
+// that at most, and a segment later with standard latency; what is listed never changes, from the first word on.
 func TestSpokenCuesInTime(t *testing.T) {
 	t.Parallel()
 	for mode, most := range map[live.LatencyMode]time.Duration{live.Low: 4 * time.Second, live.Reduced: 4 * time.Second, live.Standard: 10 * time.Second} {
@@ -248,8 +249,8 @@ func (v viewer) unchanged(w *world, p id.Playback, t asset.Track, segments map[s
 	}
 }
 
-// TestFinalTrackReplacesLive: what is recognised again when a broadcast has ended stands in for the live track in playlists, under the same name, as soon
-// as it is there; the files of both stay.
+// TestFinalTrackReplacesLive: what is recognised again when a broadcast has ended stands in for the live track in
+// playlists, under the same name, as soon as it is there; the files of both stay.
 func TestFinalTrackReplacesLive(t *testing.T) {
 	t.Parallel()
 	run(t, func(w *world) {
@@ -299,7 +300,8 @@ func TestFinalTrackReplacesLive(t *testing.T) {
 	})
 }
 
-// TestSlateIsNotListenedTo: what stands in for an encoder that is away is not recognised, and what comes behind it is a stretch of its own.
+// TestSlateIsNotListenedTo: what stands in for an encoder that is away is not recognised, and what comes behind it is a
+// stretch of its own.
 func TestSlateIsNotListenedTo(t *testing.T) {
 	t.Parallel()
 	run(t, func(w *world) {
@@ -355,7 +357,8 @@ func TestLastWords(t *testing.T) {
 	})
 }
 
-// TestSpeechThatFails: an engine that does not keep up, or does not start, costs subtitles and a warning, once, and the stream nothing.
+// TestSpeechThatFails: an engine that does not keep up, or does not start, costs subtitles and a warning, once, and the
+// stream nothing.
 func TestSpeechThatFails(t *testing.T) {
 	t.Parallel()
 	for message, engine := range map[string]*ear{

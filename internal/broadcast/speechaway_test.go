@@ -19,7 +19,8 @@ import (
 	workerspeech "millrace/internal/worker/speech"
 )
 
-// TestProbeIsNotWaitedFor: an engine that does not say whether it runs is not waited for, neither by the encoder nor at the end.
+// TestProbeIsNotWaitedFor: an engine that does not say whether it runs is not waited for, neither by the encoder nor at
+// the end.
 func TestProbeIsNotWaitedFor(t *testing.T) {
 	t.Parallel()
 	run(t, func(w *world) {
@@ -46,8 +47,8 @@ func TestProbeIsNotWaitedFor(t *testing.T) {
 	})
 }
 
-// TestEngineComesBack: an engine that is away when a stream begins is used once it runs; one that is away when the stream ends costs the final
-// track an attempt, and no more.
+// TestEngineComesBack: an engine that is away when a stream begins is used once it runs; one that is away when the
+// stream ends costs the final track an attempt, and no more.
 func TestEngineComesBack(t *testing.T) {
 	t.Parallel()
 	run(t, func(w *world) {
@@ -106,7 +107,8 @@ func TestEngineComesBack(t *testing.T) {
 	})
 }
 
-// TestPhrasesStay: a broadcast keeps the vocabulary that it began with, in the stream that an engine begins later and in the final track.
+// TestPhrasesStay: a broadcast keeps the vocabulary that it began with, in the stream that an engine begins later and
+// in the final track.
 func TestPhrasesStay(t *testing.T) {
 	t.Parallel()
 	run(t, func(w *world) {

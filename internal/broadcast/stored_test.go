@@ -9,8 +9,8 @@ import (
 	"millrace/internal/fault"
 )
 
-// TestRungsOfWhatIsLost makes rungs of a broadcast on a node that another one has taken it over from: what the source has there may be kept
-// only while the node is sure that it stays, which at the end it does.
+// TestRungsOfWhatIsLost makes rungs of a broadcast on a node that another one has taken it over from: what the source
+// has there may be kept only while the node is sure that it stays, which at the end it does.
 func TestRungsOfWhatIsLost(t *testing.T) {
 	t.Parallel()
 	run(t, func(w *world) {

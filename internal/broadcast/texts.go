@@ -8,7 +8,8 @@ import (
 	"millrace/internal/media/timeline"
 )
 
-// addTexts gives the edge the text renditions that are made while the broadcast is recorded: each is named by its track.
+// addTexts gives the edge the text renditions that are made while the broadcast is recorded: each is named by its
+// track.
 func (b *broadcast) addTexts() {
 	for _, t := range b.asset.Tracks {
 		if t.OfBroadcast() {
@@ -29,7 +30,9 @@ func (b *broadcast) captions() packager.Captions {
 	refused := func(rendition string) {
 		if !told && texts.Full(rendition) {
 			told = true
-			b.mail.post(func() { b.warn(CaptionsLeftOut, "text tracks have gaps: the encoder sends too many captions") })
+			b.mail.post(func() {
+				b.warn(CaptionsLeftOut, "text tracks have gaps: the encoder sends too many captions")
+			})
 		}
 	}
 	if r := closedcaptions.New(timeline.Origin*time.Second, texts, renditions, refused); r != nil {
@@ -38,5 +41,6 @@ func (b *broadcast) captions() packager.Captions {
 	return nil
 }
 
-// CaptionsLeftOut is the type of the warning that captions in the pictures are missing in text tracks, as there are too many.
+// CaptionsLeftOut is the type of the warning that captions in the pictures are missing in text tracks, as there are too
+// many.
 const CaptionsLeftOut = "closed_captions_incomplete"

@@ -45,8 +45,8 @@ func (n *node) texts(w *world, s live.Stream) *edge.Texts {
 	return b.(edgeview.Broadcast).Edge.Texts()
 }
 
-// TestTextTracks: a broadcast's text tracks are offered from its first segment on, named as their rows say at the moment, and go on as tracks of the
-// recording, with the same segments, over a crash.
+// TestTextTracks: a broadcast's text tracks are offered from its first segment on, named as their rows say at the
+// moment, and go on as tracks of the recording, with the same segments, over a crash.
 func TestTextTracks(t *testing.T) {
 	t.Parallel()
 	run(t, func(w *world) {
@@ -143,8 +143,8 @@ func (w *world) textSegments(v viewer, p id.Playback, t asset.Track) (out []stri
 	return out
 }
 
-// TestClosedCaptions: the captions in the pictures are in the text tracks of their channels when the segment that shows them is listed, in every latency
-// mode; a reconnect ends them.
+// TestClosedCaptions: the captions in the pictures are in the text tracks of their channels when the segment that shows
+// them is listed, in every latency mode; a reconnect ends them.
 func TestClosedCaptions(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []live.LatencyMode{live.Standard, live.Reduced, live.Low} {
@@ -180,7 +180,8 @@ func TestClosedCaptions(t *testing.T) {
 	}
 }
 
-// TestTooManyCaptions: captions beyond what a text track takes are left out, which is told once, and the stream goes on.
+// TestTooManyCaptions: captions beyond what a text track takes are left out, which is told once, and the stream goes
+// on.
 func TestTooManyCaptions(t *testing.T) {
 	t.Parallel()
 	run(t, func(w *world) {
@@ -209,8 +210,8 @@ func TestTooManyCaptions(t *testing.T) {
 	})
 }
 
-// TestClosedCaptionsInTime: at low latency, who is 2 s behind the newest picture finds its captions in the playlist, wherever in a segment they begin:
-// segments last 2 s there, as the encoder's key frames allow it.
+// TestClosedCaptionsInTime: at low latency, who is 2 s behind the newest picture finds its captions in the playlist,
+// wherever in a segment they begin: segments last 2 s there, as the encoder's key frames allow it.
 func TestClosedCaptionsInTime(t *testing.T) {
 	t.Parallel()
 	run(t, func(w *world) {

@@ -164,7 +164,8 @@ type meant struct {
 	play int
 }
 
-// play sends some seconds of two files in time, as one encoder that stamps them with its clock. video comes later than audio by lag.
+// play sends some seconds of two files in time, as one encoder that stamps them with its clock. video comes later than
+// audio by lag.
 func (x *torturer) play(e *encoder, video, audio string, from, long, lag time.Duration) {
 	x.w.t.Helper()
 	v, a := x.recordings[video], x.recordings[audio]
@@ -205,7 +206,8 @@ func (x *torturer) play(e *encoder, video, audio string, from, long, lag time.Du
 	pause(time.Until(began.Add(long)))
 }
 
-// TestTorture has an encoder do everything that encoders do to a broadcast, and expects one asset that can be read from end to end.
+// TestTorture has an encoder do everything that encoders do to a broadcast, and expects one asset that can be read from
+// end to end.
 func TestTorture(t *testing.T) {
 	t.Parallel()
 	programtest.Path(t, "ffmpeg")
@@ -276,7 +278,8 @@ func TestTorture(t *testing.T) {
 	}
 }
 
-// save keeps a presentation as files, for programs that know no time but the world's; it returns its media playlists, video first.
+// save keeps a presentation as files, for programs that know no time but the world's; it returns its media playlists,
+// video first.
 func (x *torturer) save(n *node, playback id.Playback, dir string) []string {
 	v := n.viewer()
 	keep := func(at, text string) {
@@ -300,7 +303,8 @@ func (x *torturer) save(n *node, playback id.Playback, dir string) []string {
 	return lists
 }
 
-// check has ffprobe read every rendition end to end, ffmpeg decode every stretch between parameters, and looks for what was sent.
+// check has ffprobe read every rendition end to end, ffmpeg decode every stretch between parameters, and looks for what
+// was sent.
 func (x *torturer) check(t *testing.T, dir string, lists []string) {
 	t.Helper()
 	type placed struct {
@@ -315,7 +319,8 @@ func (x *torturer) check(t *testing.T, dir string, lists []string) {
 			t.Fatal(err)
 		}
 		var whole []byte // init segment and segments up to the next init segment
-		// A connection that breaks between a picture and those shown before it leaves their order open: raw output has no times to mind.
+		// A connection that breaks between a picture and those shown before it leaves their order open: raw output has
+		// no times to mind.
 		raw := [...]string{"rawvideo", "s16le"}
 		decode := func() {
 			if len(whole) == 0 {
@@ -381,8 +386,8 @@ func (x *torturer) check(t *testing.T, dir string, lists []string) {
 	}
 }
 
-// TestRefusedCodec has an encoder send what no player of HLS can play: the log and the asset say why nothing was recorded, and the key is
-// free again.
+// TestRefusedCodec has an encoder send what no player of HLS can play: the log and the asset say why nothing was
+// recorded, and the key is free again.
 func TestRefusedCodec(t *testing.T) {
 	t.Parallel()
 	run(t, func(w *world) {

@@ -34,7 +34,8 @@ func (b *broadcast) warn(kind, message string) {
 	})
 }
 
-// warnAtFirst is warn from another goroutine, unless an earlier process has recorded something: then the warning was told.
+// warnAtFirst is warn from another goroutine, unless an earlier process has recorded something: then the warning was
+// told.
 func (b *broadcast) warnAtFirst(kind, message string) {
 	if b.fresh {
 		b.mail.post(func() { b.warn(kind, message) })

@@ -12,7 +12,8 @@ import (
 	"millrace/internal/media/metering"
 )
 
-// TestDelivered watches a broadcast and its recording: what was sent is counted once, by the size of the picture, of the same asset.
+// TestDelivered watches a broadcast and its recording: what was sent is counted once, by the size of the picture, of
+// the same asset.
 func TestDelivered(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []live.LatencyMode{live.Standard, live.Low} {

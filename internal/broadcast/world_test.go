@@ -38,7 +38,8 @@ import (
 
 const env = id.Environment("env")
 
-// world is a database, a storage and the nodes that share them. Its clock is the bubble's: it goes on only when everybody waits.
+// world is a database, a storage and the nodes that share them. Its clock is the bubble's: it goes on only when
+// everybody waits.
 type world struct {
 	t       *testing.T
 	ctx     context.Context

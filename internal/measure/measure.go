@@ -59,7 +59,8 @@ func Facts(a asset.Asset, renditions []Rendition, seconds float64) asset.Facts {
 	return f
 }
 
-// offered is the size of the ladder's top where what is stored is larger than the asset's tier; zero where it is offered as it is.
+// offered is the size of the ladder's top where what is stored is larger than the asset's tier; zero where it is
+// offered as it is.
 func offered(a asset.Asset, f asset.Facts) asset.Size {
 	tier := ladder.Tier(a.Options.MaxResolution)
 	src := ladder.Source{Width: f.Width, Height: f.Height, FrameRate: f.FrameRate}

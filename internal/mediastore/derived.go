@@ -9,7 +9,8 @@ import (
 	"millrace/internal/media/objectkey"
 )
 
-// Derived keeps what is derived from recordings and can be made again: renditions and images. Neither outlives its asset.
+// Derived keeps what is derived from recordings and can be made again: renditions and images. Neither outlives its
+// asset.
 type Derived struct {
 	Objects
 
@@ -25,8 +26,8 @@ func (d Derived) Has(ctx context.Context, key string) (bool, error) {
 	return err == nil, err
 }
 
-// PutNew stores an object unless there is one; created reports whether it did. An object that comes too late for the purge of its asset is
-// deleted again.
+// PutNew stores an object unless there is one; created reports whether it did. An object that comes too late for the
+// purge of its asset is deleted again.
 func (d Derived) PutNew(ctx context.Context, key string, data []byte) (created bool, err error) {
 	if created, err = d.Blob.PutNew(ctx, key, data); !created || err != nil {
 		return created, err

@@ -1,6 +1,6 @@
-// Package mediastore is where the media of assets lies: an asset's timeline from its rows or its index, the segments of recordings as they
-// are delivered, and what is made of them and kept. Keys are named by media/objectkey.
-// It must never know SQL, S3's API or HTTP. It starts no goroutine.
+// Package mediastore is where the media of assets lies: an asset's timeline from its rows or its index, the segments of
+// recordings as they are delivered, and what is made of them and kept. Keys are named by media/objectkey. It must never
+// know SQL, S3's API or HTTP. It starts no goroutine.
 package mediastore
 
 import (
@@ -62,7 +62,8 @@ func LiveDocument(t *timeline.Timeline, rendition string) captions.Document {
 	cues := make([]captions.Cue, 0, len(x.Cues))
 	for _, c := range x.Cues {
 		cues = append(cues, captions.Cue{
-			Start: time.Duration(c.Start) * time.Millisecond, End: time.Duration(c.End) * time.Millisecond, Settings: c.Settings, Text: c.Text,
+			Start: time.Duration(c.Start) * time.Millisecond, End: time.Duration(c.End) * time.Millisecond,
+			Settings: c.Settings, Text: c.Text,
 		})
 	}
 	return captions.New(cues)

@@ -20,7 +20,8 @@ func Timeline(ctx context.Context, store blob.Store, assets asset.Work, a asset.
 	return Index(ctx, store, a.Index)
 }
 
-// Growing is the timeline of an asset without an index, from its rows. That of a broadcast that is over ends with what an encoder sent last.
+// Growing is the timeline of an asset without an index, from its rows. That of a broadcast that is over ends with what
+// an encoder sent last.
 func Growing(ctx context.Context, assets asset.Work, a asset.Asset) (*timeline.Timeline, error) {
 	rows, err := assets.Timeline(ctx, a.ID, 0)
 	if err != nil {

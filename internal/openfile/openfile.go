@@ -1,5 +1,6 @@
 // Package openfile lets many readers share one file descriptor. It stays open until the last of them closes it, also
-// when its owner has no more use for it or it was deleted. It knows neither what is in it nor who reads. It starts no goroutine.
+// when its owner has no more use for it or it was deleted. It knows neither what is in it nor who reads. It starts no
+// goroutine.
 package openfile
 
 import (
@@ -100,8 +101,8 @@ func (s *Section) Seek(offset int64, whence int) (int64, error) {
 	return offset, nil
 }
 
-// Stretch is what is not read yet, as n bytes of a file: a sender by other ways than Read seeks behind them.
-func (s *Section) Stretch() (f *os.File, off, n int64) { return s.file.os, s.from + s.at, s.n - s.at }
+// Rest is what is not read yet, as n bytes of a file: a sender by other ways than Read seeks behind them.
+func (s *Section) Rest() (f *os.File, off, n int64) { return s.file.os, s.from + s.at, s.n - s.at }
 
 // Close implements io.Closer.
 func (s *Section) Close() error {

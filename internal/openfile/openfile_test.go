@@ -42,7 +42,7 @@ func TestSection(t *testing.T) {
 		if _, err := s.Seek(0, io.SeekStart); err != nil || s.Size() != c.n {
 			t.Error(s.Size(), err)
 		}
-		if of, off, n := s.Stretch(); of != f.OS() || off != c.off || n != c.n {
+		if of, off, n := s.Rest(); of != f.OS() || off != c.off || n != c.n {
 			t.Errorf("stretch %d %d, want %d %d", off, n, c.off, c.n)
 		}
 		if err := errors.Join(s.Close(), s.Close()); err != nil {

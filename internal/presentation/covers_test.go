@@ -12,8 +12,8 @@ import (
 	"millrace/internal/media/timeline"
 )
 
-// TestCovers: the segments of a clip that its playlist lists can be had, and no others. What was listed behind the end while the asset was live
-// is part of clips that go on to there.
+// TestCovers: the segments of a clip that its playlist lists can be had, and no others. What was listed behind the end
+// while the asset was live is part of clips that go on to there.
 func TestCovers(t *testing.T) {
 	t.Parallel()
 	noon := time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)

@@ -20,7 +20,8 @@ import (
 	"millrace/internal/media/timeline"
 )
 
-// Footage says what a file to download of an asset is made of: the renditions that viewers get where they fit, else a rung.
+// Footage says what a file to download of an asset is made of: the renditions that viewers get where they fit, else a
+// rung.
 func (p *Source) Footage(ctx context.Context, row asset.Asset, want download.Want) (download.Footage, error) {
 	t, err := p.stored(ctx, row)
 	if err != nil {
@@ -47,10 +48,14 @@ func (p *Source) Footage(ctx context.Context, row asset.Asset, want download.Wan
 }
 
 func (v *recorded) track(l *timeline.Rendition) download.Rendition {
-	return download.Rendition{Kind: l.Kind, Timescale: l.Timescale, First: v.timeline.First, Chunks: l.Chunks, Source: v.source(l)}
+	return download.Rendition{
+		Kind: l.Kind, Timescale: l.Timescale, First: v.timeline.First, Chunks: l.Chunks,
+		Source: v.source(l),
+	}
 }
 
-// picture adds the picture. It is the recording's own where all of it is of one piece that every player shows, and not too large.
+// picture adds the picture. It is the recording's own where all of it is of one piece that every player shows, and not
+// too large.
 func (v *recorded) picture(f *download.Footage, row asset.Asset, video *timeline.Rendition, want download.Want) error {
 	src := rendition.Largest(video)
 	most := ladder.Tier(row.Options.MaxResolution)
@@ -77,7 +82,8 @@ func (v *recorded) picture(f *download.Footage, row asset.Asset, video *timeline
 	return nil
 }
 
-// plain reports whether one decoder shows all of a rendition, and that phones and QuickTime have it: they read one sample description in a file.
+// plain reports whether one decoder shows all of a rendition, and that phones and QuickTime have it: they read one
+// sample description in a file.
 func plain(l *timeline.Rendition) bool {
 	in := only(l)
 	return in != nil && (rendition.IsH264(in.Codec) || strings.HasPrefix(in.Codec, "hvc1"))
@@ -177,7 +183,8 @@ func (p *Source) Master(ctx context.Context, a, expires, signature string) (play
 		return playback.File{}, err
 	}
 	if err != nil || !row.Master.Opens(expires, signature, p.opt.Now()) {
-		return playback.File{}, fault.New(fault.Denied, "the address of the master is wrong or too old: set master_access to temporary for a new one")
+		return playback.File{}, fault.New(fault.Denied,
+			"the address of the master is wrong or too old: set master_access to temporary for a new one")
 	}
 	return p.download(ctx, objectkey.File(row.Media, row.Master.ID, "mp4"), mediaTypes["mp4"])
 }

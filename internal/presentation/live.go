@@ -9,8 +9,8 @@ import (
 	"millrace/internal/media/playback"
 )
 
-// live is a broadcast that goes on, or has just ended: the last half minute through the live stream's playback ID, all of it (EVENT) through
-// the asset's.
+// live is a broadcast that goes on, or has just ended: the last half minute through the live stream's playback ID, all
+// of it (EVENT) through the asset's.
 type live struct {
 	playback.Live
 
@@ -33,7 +33,10 @@ func (p *Source) live(b playback.Broadcast, s id.LiveStream, tracks []asset.Trac
 // event is a broadcast through the playback ID of its asset.
 func (p *Source) event(b playback.Broadcast, row *asset.Asset) *live {
 	view := b.View(playback.Watch{Event: true, Texts: textsOf(row.Tracks), Objects: p.objects})
-	return &live{Live: view, p: p, about: b.About(), files: row.Static, title: row.Options.Meta.Title, tracks: row.Tracks}
+	return &live{
+		Live: view, p: p, about: b.About(), files: row.Static, title: row.Options.Meta.Title,
+		tracks: row.Tracks,
+	}
 }
 
 // event reports whether all of the broadcast is watched, which is its asset.

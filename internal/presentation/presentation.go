@@ -82,20 +82,23 @@ type Source struct {
 	encrypted *protection.Store
 }
 
-// fresh is how long a row may be used without asking the database again: how late another node's changes are seen. Of changes on this
-// node AssetChanged and StreamChanged tell.
+// fresh is how long a row may be used without asking the database again: how late another node's changes are seen. Of
+// changes on this node AssetChanged and StreamChanged tell.
 const fresh = time.Second
 
 // New returns a Source.
 func New(o Options) *Source {
 	return &Source{
-		opt: o, objects: mediastore.Objects{Blob: o.Blob}, ids: stalecache.New[id.Playback, playbackid.Object](4096, fresh), assets: stalecache.New[id.Asset, *asset.Asset](4096, fresh),
-		whole: stalecache.New[string, *timeline.Timeline](256, 0), views: stalecache.New[id.Asset, *recorded](256, 0),
+		opt: o, objects: mediastore.Objects{Blob: o.Blob},
+		ids:    stalecache.New[id.Playback, playbackid.Object](4096, fresh),
+		assets: stalecache.New[id.Asset, *asset.Asset](4096, fresh),
+		whole:  stalecache.New[string, *timeline.Timeline](256, 0), views: stalecache.New[id.Asset, *recorded](256, 0),
 		texts: stalecache.New[string, captions.Document](256, 0), encrypted: protection.NewStore(keptEncrypted),
 	}
 }
 
-// AssetChanged says that an asset, its playback IDs or its tracks have changed on this node: who was told of it may look at once.
+// AssetChanged says that an asset, its playback IDs or its tracks have changed on this node: who was told of it may
+// look at once.
 func (p *Source) AssetChanged(a id.Asset) { p.assets.Drop(a) }
 
 // StreamChanged is AssetChanged for a live stream.
@@ -187,14 +190,17 @@ func (p *Source) find(ctx context.Context, o playbackid.Object, now time.Time) (
 }
 
 // admit asks the guard.
-func (p *Source) admit(ctx context.Context, o playbackid.Object, r playback.Request, now time.Time) (playback.Permit, error) {
+func (p *Source) admit(
+	ctx context.Context, o playbackid.Object, r playback.Request, now time.Time,
+) (playback.Permit, error) {
 	switch {
 	case p.opt.Guard != nil:
 		return p.opt.Guard.Admit(ctx, o, r, now)
 	case o.ID.Policy == playbackid.Public:
 		return playback.Permit{}, nil
 	}
-	return playback.Permit{}, fault.New(fault.Denied, "this playback ID has the policy %s, which is not played here", o.ID.Policy)
+	return playback.Permit{}, fault.New(fault.Denied, "this playback ID has the policy %s, which is not played here",
+		o.ID.Policy)
 }
 
 func (p *Source) openLive(ctx context.Context, s id.LiveStream, now time.Time) (playback.Presentation, error) {
@@ -227,7 +233,9 @@ func (p *Source) findAsset(a id.Asset) func(ctx context.Context) (*asset.Asset, 
 	}
 }
 
-func (p *Source) openAsset(ctx context.Context, a id.Asset, by id.Playback, now time.Time) (playback.Presentation, error) {
+func (p *Source) openAsset(
+	ctx context.Context, a id.Asset, by id.Playback, now time.Time,
+) (playback.Presentation, error) {
 	has := func(row *asset.Asset) bool { return playbackid.Index(row.PlaybackIDs, by) >= 0 }
 	row, err := p.assets.GetIf(ctx, a, now, has, p.findAsset(a))
 	if err != nil {
@@ -237,7 +245,8 @@ func (p *Source) openAsset(ctx context.Context, a id.Asset, by id.Playback, now 
 		return nil, playbackid.ErrUnknown()
 	}
 	if row.Status == asset.Errored {
-		return nil, fault.New(fault.NotFound, "the asset is errored: there is nothing to play, and there will not be; its errors tell why")
+		return nil, fault.New(fault.NotFound,
+			"the asset is errored: there is nothing to play, and there will not be; its errors tell why")
 	}
 	if p.opt.Broadcasts != nil && row.Index == "" {
 		if b, ok := p.opt.Broadcasts.OfAsset(a); ok {
@@ -247,7 +256,11 @@ func (p *Source) openAsset(ctx context.Context, a id.Asset, by id.Playback, now 
 	current := func(v *recorded) bool { // a timeline grows without the row
 		return v.revision == row.Revision && (row.Index != "" || now.Sub(v.read) < fresh)
 	}
-	return p.views.GetIf(ctx, a, now, current, func(ctx context.Context) (*recorded, error) { return p.view(ctx, *row) })
+	return p.views.GetIf(ctx, a, now, current, func(ctx context.Context) (*recorded,
+		error,
+	) {
+		return p.view(ctx, *row)
+	})
 }
 
 // view is what is stored of an asset with its ready tracks.
@@ -256,7 +269,8 @@ func (p *Source) view(ctx context.Context, row asset.Asset) (*recorded, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(t.Marks) == 0 && row.Index == "" { // who completes a recording takes its rows away: the asset may be older than that
+	// who completes a recording takes its rows away: the asset may be older than that
+	if len(t.Marks) == 0 && row.Index == "" {
 		found, err := p.opt.Assets.Find(ctx, row.ID)
 		if err != nil {
 			return nil, err

@@ -20,7 +20,9 @@ type ContentKeys interface {
 const keptEncrypted = 256 << 20
 
 // protect is a presentation as playback IDs with the policy drm show it: its media is encrypted.
-func (p *Source) protect(ctx context.Context, o playbackid.Object, found playback.Presentation, now time.Time) (playback.Presentation, error) {
+func (p *Source) protect(
+	ctx context.Context, o playbackid.Object, found playback.Presentation, now time.Time,
+) (playback.Presentation, error) {
 	if p.opt.Keys == nil {
 		return nil, fault.New(fault.Denied, "this playback ID has the policy drm, which is not played here")
 	}
@@ -45,7 +47,8 @@ func (p *Source) encrypt(content protection.Content, found playback.Presentation
 
 // errNoFiles refuses files to download: they are not encrypted.
 func errNoFiles() error {
-	return fault.New(fault.Denied, "a playback ID with the policy drm leads to no files to download: add one with the policy signed or public")
+	return fault.New(fault.Denied,
+		"a playback ID with the policy drm leads to no files to download: add one with the policy signed or public")
 }
 
 // protectedLive is a broadcast, encrypted.
@@ -61,7 +64,9 @@ func (v protectedLive) Multivariant(ctx context.Context, c playback.Clip) (*hls.
 }
 
 // Playlist implements playback.Renditions.
-func (v protectedLive) Playlist(ctx context.Context, rendition string, r playback.Reload, compressed bool) (playback.Text, error) {
+func (v protectedLive) Playlist(
+	ctx context.Context, rendition string, r playback.Reload, compressed bool,
+) (playback.Text, error) {
 	return v.view.Playlist(ctx, rendition, r, compressed)
 }
 
@@ -98,7 +103,9 @@ func (v protectedRecording) Multivariant(ctx context.Context, c playback.Clip) (
 }
 
 // Playlist implements playback.Renditions.
-func (v protectedRecording) Playlist(ctx context.Context, rendition string, r playback.Reload, compressed bool) (playback.Text, error) {
+func (v protectedRecording) Playlist(
+	ctx context.Context, rendition string, r playback.Reload, compressed bool,
+) (playback.Text, error) {
 	return v.view.Playlist(ctx, rendition, r, compressed)
 }
 

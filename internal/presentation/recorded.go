@@ -32,9 +32,10 @@ type recorded struct {
 	renditions []*timeline.Rendition
 	tracks     map[string]asset.Track // by rendition
 	texts      map[string]asset.Track // by track ID: text tracks
-	replaced   map[string]bool        // text tracks, by ID, that a better one stands in for: they are there for who plays them, and not listed
-	spans      []float64
-	target     int // EXT-X-TARGETDURATION
+	// text tracks, by ID, that a better one stands in for: they are there for who plays them, and not listed
+	replaced map[string]bool
+	spans    []float64
+	target   int // EXT-X-TARGETDURATION
 
 	files     asset.Static
 	thumbnail *float64 // the asset's thumbnail_time, in seconds; nil: not chosen
@@ -54,20 +55,13 @@ const (
 	textGroup  = "subtitles"
 )
 
-type list struct{ plain, packed []byte }
-
-// clipped is the list of the segments [from, to).
-type clipped struct {
-	list
-
-	from, to int
-}
-
 // present joins a timeline and the asset's ready tracks: alternate audio and text are cut where the video is cut.
 func (p *Source) present(ctx context.Context, row asset.Asset, t *timeline.Timeline) (*recorded, error) {
 	v := &recorded{
-		p: p, media: row.Media, revision: row.Revision, read: p.opt.Now(), timeline: t, whole: row.Index != "" || row.LiveStream != "" && !row.IsLive, renditions: append([]*timeline.Rendition(nil), t.Renditions...),
-		tracks: map[string]asset.Track{}, texts: map[string]asset.Track{}, replaced: replaced(row.Tracks), spans: t.Spans(), lists: map[string]*list{},
+		p: p, media: row.Media, revision: row.Revision, read: p.opt.Now(), timeline: t, whole: row.Index != "" ||
+			row.LiveStream != "" && !row.IsLive, renditions: append([]*timeline.Rendition(nil), t.Renditions...),
+		tracks: map[string]asset.Track{}, texts: map[string]asset.Track{}, replaced: replaced(row.Tracks),
+		spans: t.Spans(), lists: map[string]*list{},
 		clips:     map[string]*clipped{},
 		thumbnail: row.ThumbnailTime, files: row.Static, meter: p.opt.Meter.Counter(meteredAs(row)),
 		title: row.Options.Meta.Title,
@@ -106,7 +100,8 @@ func (p *Source) present(ctx context.Context, row asset.Asset, t *timeline.Timel
 	return v, nil
 }
 
-// replaced are the text tracks, by ID, that were recognised while an asset was recorded and once more when it was whole.
+// replaced are the text tracks, by ID, that were recognised while an asset was recorded and once more when it was
+// whole.
 func replaced(tracks []asset.Track) map[string]bool {
 	out := map[string]bool{}
 	for _, t := range tracks {
@@ -118,7 +113,10 @@ func replaced(tracks []asset.Track) map[string]bool {
 }
 
 func (v *recorded) ofText(tr asset.Track) *timeline.Rendition {
-	l := &timeline.Rendition{RenditionInfo: timeline.RenditionInfo{ID: string(tr.ID), Kind: frame.Text, Timescale: 1000000}}
+	l := &timeline.Rendition{RenditionInfo: timeline.RenditionInfo{
+		ID: string(tr.ID), Kind: frame.Text,
+		Timescale: 1000000,
+	}}
 	for i := range len(v.spans) - 1 {
 		from, to := int64(math.Round(v.spans[i]*1e6)), int64(math.Round(v.spans[i+1]*1e6))
 		l.Chunks = append(l.Chunks, timeline.Chunk{Rendition: l.ID, Time: from, Duration: to - from})
@@ -158,7 +156,7 @@ func (v *recorded) Multivariant(_ context.Context, c playback.Clip) (*hls.Multiv
 	if len(v.timeline.Marks) == 0 {
 		return nil, fault.New(fault.NotReady, "the asset is being prepared: ask again in a moment")
 	}
-	if _, _, err := v.stretch(c); err != nil {
+	if _, _, err := v.bounds(c); err != nil {
 		return nil, err
 	}
 	m := &hls.Multivariant{Independent: v.whole && v.timeline.Independent()}
@@ -227,7 +225,8 @@ func (v *recorded) audioRendition(l *timeline.Rendition) hls.Rendition {
 	tr := v.tracks[l.ID]
 	main := l.ID == timeline.MainAudio
 	r := hls.Rendition{
-		Type: "AUDIO", GroupID: audioGroup, Name: tr.Name, Language: language(tr), Default: main, Autoselect: true, URI: hls.PlaylistURI(l.ID),
+		Type: "AUDIO", GroupID: audioGroup, Name: tr.Name, Language: language(tr), Default: main, Autoselect: true,
+		URI: hls.PlaylistURI(l.ID),
 	}
 	if r.Name == "" {
 		r.Name = "Default"
@@ -241,7 +240,8 @@ func (v *recorded) audioRendition(l *timeline.Rendition) hls.Rendition {
 func (v *recorded) textRendition(l *timeline.Rendition) hls.Rendition {
 	tr := v.texts[l.ID]
 	r := hls.Rendition{
-		Type: "SUBTITLES", GroupID: textGroup, Name: tr.Name, Language: language(tr), Autoselect: true, Forced: tr.Forced, URI: hls.PlaylistURI(l.ID),
+		Type: "SUBTITLES", GroupID: textGroup, Name: tr.Name, Language: language(tr), Autoselect: true,
+		Forced: tr.Forced, URI: hls.PlaylistURI(l.ID),
 	}
 	r.Characteristics = characteristics(tr)
 	return r
@@ -282,145 +282,6 @@ func (v *recorded) rendition(rendition string) *timeline.Rendition {
 	return nil
 }
 
-// Playlist implements playback.Presentation; nothing is ever waited for here.
-func (v *recorded) Playlist(_ context.Context, rendition string, r playback.Reload, compressed bool) (playback.Text, error) {
-	l := v.rendition(rendition)
-	if l == nil {
-		return playback.Text{}, fault.New(fault.NotFound, "there is no such rendition")
-	}
-	if len(v.timeline.Marks) == 0 {
-		return playback.Text{}, fault.New(fault.NotReady, "the asset is being prepared: ask again in a moment")
-	}
-	text, err := v.list(l, r.Clip)
-	if err != nil {
-		return playback.Text{}, err
-	}
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	age := 1
-	if v.whole {
-		age = max(v.timeline.Target-1, 1)
-	}
-	if !compressed {
-		return playback.Text{Data: text.plain, MaxAge: age}, nil
-	}
-	if text.packed == nil {
-		text.packed = hls.Gzip(text.plain)
-	}
-	return playback.Text{Data: text.packed, MaxAge: age}, nil
-}
-
-// list is a rendition's playlist. The whole one is kept, and that of a clip until it is asked for another: its viewers
-// share one.
-func (v *recorded) list(l *timeline.Rendition, c playback.Clip) (*list, error) {
-	if c != (playback.Clip{}) {
-		from, to, err := v.stretch(c)
-		if err != nil {
-			return nil, err
-		}
-		v.mu.Lock()
-		defer v.mu.Unlock()
-		had := v.clips[l.ID]
-		if had == nil || had.from != from || had.to != to {
-			had = &clipped{list{plain: v.render(l, from, to)}, from, to}
-			v.clips[l.ID] = had
-		}
-		return &had.list, nil
-	}
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	text := v.lists[l.ID]
-	if text == nil {
-		text = &list{plain: v.render(l, 0, len(l.Chunks))}
-		v.lists[l.ID] = text
-	}
-	return text, nil
-}
-
-// stretch is within, for players: an error says that there is nothing of the clip.
-func (v *recorded) stretch(c playback.Clip) (from, to int, err error) {
-	from, to = v.within(c)
-	switch {
-	case from < to:
-	case v.whole:
-		err = fault.New(fault.NotFound, "there is no media in this time range")
-	default:
-		err = fault.New(fault.NotReady, "no media of this time range is available yet; try again later")
-	}
-	return from, to, err
-}
-
-// within returns the segments [from, to) that have something of a clip.
-func (v *recorded) within(c playback.Clip) (from, to int) {
-	const slack = 1e-6 // of float rounding
-	to = len(v.timeline.Marks)
-	starts := func(i int) time.Time { return v.timeline.Marks[i].Start }
-	for from < to && (v.spans[from+1] <= c.From+slack || !c.Begin.IsZero() && !starts(from).Add(v.length(from)).After(c.Begin)) {
-		from++
-	}
-	for to > from && (c.To > 0 && v.spans[to-1] >= c.To-slack || !c.End.IsZero() && !starts(to-1).Before(c.End)) {
-		to--
-	}
-	return from, to
-}
-
-func (v *recorded) length(i int) time.Duration {
-	return time.Duration((v.spans[i+1] - v.spans[i]) * float64(time.Second))
-}
-
-// render lists the segments [from, to).
-func (v *recorded) render(l *timeline.Rendition, from, to int) []byte {
-	m := &hls.Media{Type: hls.VOD, TargetDuration: v.target, MediaSequence: v.timeline.First + int64(from), Ended: v.whole}
-	for i := 1; i <= from; i++ {
-		if v.timeline.Marks[i].Discontinuity {
-			m.DiscontinuitySequence++
-		}
-	}
-	if !v.whole {
-		m.Type = hls.Event
-	}
-	m.Independent = l.Kind != frame.Video || v.whole && v.timeline.Independent()
-	m.Segments = make([]hls.Segment, 0, to-from)
-	ext, last := "m4s", -1
-	if l.Kind == frame.Text {
-		ext, last = "vtt", 0
-	}
-	for i := from; i < to; i++ {
-		c, mark := l.Chunks[i], v.timeline.Marks[i]
-		s := hls.Segment{
-			URI: hls.InGeneration(mark.Generation, hls.SegmentURI(l.ID, v.timeline.First+int64(i), ext)), Duration: seconds64(c.Duration, l.Timescale),
-			Discontinuity: mark.Discontinuity && i > from, Gap: c.Gap,
-		}
-		s.ProgramDateTime = started(mark, c)
-		if c.Init != last && !c.Gap {
-			s.Map, last = initURI(l, c.Init), c.Init
-		}
-		m.Segments = append(m.Segments, s)
-	}
-	return m.Append(make([]byte, 0, 256+128*len(m.Segments)))
-}
-
-// initURI is the URI of an initialization segment; those that are made when asked for are declared nowhere.
-func initURI(l *timeline.Rendition, n int) string {
-	generation := int64(0)
-	if n < len(l.Inits) {
-		generation = l.Inits[n].Generation
-	}
-	return hls.InGeneration(generation, hls.InitURI(l.ID, n))
-}
-
-// named reports whether a resource's name has the generation that it was published in.
-func (v *recorded) named(l *timeline.Rendition, r hls.Resource) bool {
-	if r.Init < 0 {
-		t := v.timeline.Find(r.MSN)
-		return t == nil || t.Marks[r.MSN-t.First].Generation == r.Generation
-	}
-	if tail := v.timeline.Tail; tail != nil && r.Init >= len(l.Inits) && tail.Rendition(l.ID) != nil {
-		l = tail.Rendition(l.ID)
-	}
-	return initURI(l, r.Init) == hls.InGeneration(r.Generation, hls.InitURI(l.ID, r.Init))
-}
-
 func seconds64(ticks int64, scale uint32) time.Duration {
 	s := int64(scale)
 	return time.Duration(ticks/s)*time.Second + time.Duration(ticks%s)*time.Second/time.Duration(s)
@@ -431,7 +292,8 @@ func (v *recorded) Covers(_ string, r hls.Resource, c playback.Clip) bool {
 	if r.Init >= 0 {
 		return true
 	}
-	if t := v.timeline.Find(r.MSN); t != nil && t != v.timeline { // it was listed behind the end while the asset was live
+	// it was listed behind the end while the asset was live
+	if t := v.timeline.Find(r.MSN); t != nil && t != v.timeline {
 		at, i := v.spans[len(v.spans)-1]+t.Spans()[r.MSN-t.First], r.MSN-t.First
 		return (c.To <= 0 || at < c.To) && (c.End.IsZero() || t.Marks[i].Start.Before(c.End))
 	}
@@ -459,7 +321,8 @@ func (v *recorded) chunk(ctx context.Context, rendition string, r hls.Resource) 
 	if v.below.Want(rendition) {
 		return v.below.Chunk(ctx, rendition, r)
 	}
-	if tail := v.timeline.Tail; tail != nil && l.Kind != frame.Text && (r.Init < 0 && tail.Find(r.MSN) != nil || r.Init >= len(l.Inits)) {
+	if tail := v.timeline.Tail; tail != nil && l.Kind != frame.Text &&
+		(r.Init < 0 && tail.Find(r.MSN) != nil || r.Init >= len(l.Inits)) {
 		return v.listed(ctx, tail, rendition, r)
 	}
 	if r.Init >= 0 {
@@ -485,7 +348,9 @@ func (v *recorded) source(l *timeline.Rendition) mediastore.Rendition {
 }
 
 // listed is an init segment or a segment that was listed while the asset was live, behind its end.
-func (v *recorded) listed(ctx context.Context, tail *timeline.Timeline, rendition string, r hls.Resource) (playback.Body, error) {
+func (v *recorded) listed(
+	ctx context.Context, tail *timeline.Timeline, rendition string, r hls.Resource,
+) (playback.Body, error) {
 	missing := fault.New(fault.NotFound, "there is no such rendition or segment")
 	l := tail.Rendition(rendition)
 	switch {

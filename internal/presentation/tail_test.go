@@ -15,7 +15,8 @@ import (
 	"millrace/internal/storage/blob"
 )
 
-// TestRungsBehindTheEnd has viewers ask for what was listed of a rung while the slate was shown that its recording does not end with.
+// TestRungsBehindTheEnd has viewers ask for what was listed of a rung while the slate was shown that its recording does
+// not end with.
 func TestRungsBehindTheEnd(t *testing.T) {
 	t.Parallel()
 	store, err := blob.Open(t.Context(), blob.Options{Dir: t.TempDir(), NoSync: true})

@@ -59,7 +59,10 @@ func (v *recorded) Tiles(ctx context.Context, c playback.Clip) (*hls.Tiles, erro
 	t.Rows = len(l.Tiles) / t.Columns
 	for i := range n {
 		long := border(i+1) - border(i)
-		t.Images = append(t.Images, hls.Tiled{URI: "../storyboard.jpg?" + query(i), Duration: time.Duration(math.Round(long*1000)) * time.Millisecond})
+		t.Images = append(t.Images, hls.Tiled{
+			URI:      "../storyboard.jpg?" + query(i),
+			Duration: time.Duration(math.Round(long*1000)) * time.Millisecond,
+		})
 	}
 	return t, nil
 }

@@ -13,14 +13,16 @@ func meteredAs(a asset.Asset) metering.Asset {
 	return metering.Asset{ID: string(a.ID), Environment: string(a.Environment), LiveStream: string(a.LiveStream)}
 }
 
-// watched is what a viewer has watched of the asset who is sent a segment: the picture, or the sound where there is no picture.
-func (v *recorded) watched(rendition string, r hls.Resource) metering.Stretch {
+// watched is what a viewer has watched of the asset who is sent a segment: the picture, or the sound where there is no
+// picture.
+func (v *recorded) watched(rendition string, r hls.Resource) metering.Delivery {
 	i := r.MSN - v.timeline.First
 	l := v.rendition(rendition)
-	if l == nil || r.Init >= 0 || i < 0 || i >= int64(len(l.Chunks)) { // what was listed behind the end is nothing of the asset
-		return metering.Stretch{}
+	// what was listed behind the end is nothing of the asset
+	if l == nil || r.Init >= 0 || i < 0 || i >= int64(len(l.Chunks)) {
+		return metering.Delivery{}
 	}
-	out := metering.Stretch{Of: v.meter, Length: seconds64(l.Chunks[i].Duration, l.Timescale)}
+	out := metering.Delivery{Of: v.meter, Length: seconds64(l.Chunks[i].Duration, l.Timescale)}
 	switch {
 	case v.below.Want(rendition):
 		out.Pixels = v.below.Pixels(rendition)
@@ -28,7 +30,7 @@ func (v *recorded) watched(rendition string, r hls.Resource) metering.Stretch {
 		in := l.Inits[l.Chunks[i].Init]
 		out.Pixels = in.Width * in.Height
 	case l.Kind == frame.Text || v.timeline.Rendition(timeline.MainVideo) != nil:
-		return metering.Stretch{}
+		return metering.Delivery{}
 	}
 	return out
 }

@@ -11,9 +11,9 @@ import (
 const Patience = 20 * time.Second
 
 const (
-	// stretch is how much of a file is given to the system at a time. A client has to take that within Patience: 13 kB
+	// chunk is how much of a file is given to the system at a time. A client has to take that within Patience: 13 kB
 	// a second.
-	stretch = 256 << 10
+	chunk = 256 << 10
 )
 
 // writer is a response that is broken off when its client takes nothing. The deadline is a timer's: the server's own
@@ -68,7 +68,7 @@ func (w *writer) ReadFrom(src io.Reader) (n int64, err error) {
 		left = &io.LimitedReader{R: src, N: 1<<63 - 1}
 	}
 	for left.N > 0 {
-		want := min(left.N, stretch)
+		want := min(left.N, chunk)
 		w.wait()
 		k, err := from.ReadFrom(&io.LimitedReader{R: left.R, N: want})
 		w.taken()

@@ -296,7 +296,7 @@ func (s *stream) Chunk(ctx context.Context, rendition string, r hls.Resource) (p
 
 // Covers implements playback.Presentation.
 func (s *stream) Covers(rendition string, r hls.Resource, c playback.Clip) bool {
-	return s.edge.Covers(rendition, r, hls.Stretch{Begin: c.Begin, End: c.End})
+	return s.edge.Covers(rendition, r, hls.Clip{Begin: c.Begin, End: c.End})
 }
 
 func playbackError(err error) error {

@@ -39,7 +39,8 @@ const latency = 4 * time.Second
 func (p *Generator) Tracks(ctx context.Context, s live.Stream) (out []asset.LiveText, err error) {
 	for _, g := range s.Settings.GeneratedSubtitles {
 		t := asset.LiveText{
-			Name: g.Name, LanguageCode: g.LanguageCode, Passthrough: g.Passthrough, Source: asset.GeneratedLive, Speech: &asset.Speech{Language: g.LanguageCode},
+			Name: g.Name, LanguageCode: g.LanguageCode, Passthrough: g.Passthrough, Source: asset.GeneratedLive,
+			Speech: &asset.Speech{Language: g.LanguageCode},
 		}
 		if p == nil {
 			t.Problem = "this service does not recognise speech"
@@ -91,7 +92,8 @@ func (p *Generator) Of(a asset.Asset) (out []asset.Track) {
 // Run makes cues of what is said until the broadcast ends: of one track of a recording, into its rendition at the edge.
 // warn is told, once, that something is missing, and why.
 func (p *Generator) Run(
-	ctx context.Context, e id.Environment, t asset.Track, edge *window.Edge, warn func(message string), log *slog.Logger,
+	ctx context.Context, e id.Environment, t asset.Track, edge *window.Edge, warn func(message string),
+	log *slog.Logger,
 ) {
 	livespeech.Run(ctx, livespeech.Options{
 		Edge: edge, Rendition: t.Rendition, Decoder: p.Decoder, Warn: warn, Logger: log,

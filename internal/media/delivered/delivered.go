@@ -1,6 +1,6 @@
-// Package delivered is media as viewers get it: the segments of one rendition, wherever they are. What reads media (just-in-time encoding,
-// images, clips, downloads) asks a Source; the live edge, a recording and a rendition made of another each are one.
-// It must never know HTTP, storage or resources. It starts no goroutine.
+// Package delivered is media as viewers get it: the segments of one rendition, wherever they are. What reads media
+// (just-in-time encoding, images, clips, downloads) asks a Source; the live edge, a recording and a rendition made of
+// another each are one. It must never know HTTP, storage or resources. It starts no goroutine.
 package delivered
 
 import (
@@ -24,7 +24,8 @@ type Source interface {
 
 // Objects reads stored objects.
 type Objects interface {
-	// Open gives n bytes of an object from offset on; n < 0: up to its end. The caller closes it. fault.NotFound: there is no such object.
+	// Open gives n bytes of an object from offset on; n < 0: up to its end. The caller closes it. fault.NotFound: there
+	// is no such object.
 	Open(ctx context.Context, key string, offset, n int64) (Body, error)
 }
 
@@ -35,12 +36,13 @@ type Body struct {
 	Size   int64
 	Type   string // media type; empty: by the resource's extension
 	// Watched is what a viewer has watched who is sent all of it; zero: nothing that counts.
-	Watched metering.Stretch
+	Watched metering.Delivery
 	// Init is what a segment or part is decoded with.
 	Init Init
 	// Part is where a part of a live stream stands; nil: it is none, or stands where its name says.
 	Part *Part
-	// Start is the wall-clock time of a segment's or part's first frame, as playlists say it of the segment; zero: they do not.
+	// Start is the wall-clock time of a segment's or part's first frame, as playlists say it of the segment; zero: they
+	// do not.
 	Start time.Time
 }
 
@@ -50,7 +52,8 @@ type Init struct {
 	Generation int64 // in which it was published
 }
 
-// Part is a place in a live stream. The name that was hinted at the end of one segment leads to the first part of the next.
+// Part is a place in a live stream. The name that was hinted at the end of one segment leads to the first part of the
+// next.
 type Part struct {
 	Generation int64 // in which its segment was published
 	MSN        int64 // media sequence number of its segment

@@ -1,6 +1,6 @@
-// Package edgeview is the live edge of a broadcast as viewers see it: the renditions at the edge with those that are made of its video. It
-// implements playback.Broadcast and playback.Live.
-// It must never know resources, storage or who watches. It starts no goroutine.
+// Package edgeview is the live edge of a broadcast as viewers see it: the renditions at the edge with those that are
+// made of its video. It implements playback.Broadcast and playback.Live. It must never know resources, storage or who
+// watches. It starts no goroutine.
 package edgeview
 
 import (
@@ -56,8 +56,9 @@ func (v view) texts() (out []hls.Rendition) {
 	for _, t := range v.Texts {
 		if v.Edge.Texts().Has(t.Rendition) {
 			out = append(out, hls.Rendition{
-				Type: "SUBTITLES", GroupID: textGroup, Name: t.Name, Language: t.Language, Autoselect: true, Characteristics: t.Characteristics,
-				URI: hls.PlaylistURI(t.Rendition),
+				Type: "SUBTITLES", GroupID: textGroup, Name: t.Name, Language: t.Language, Autoselect: true,
+				Characteristics: t.Characteristics,
+				URI:             hls.PlaylistURI(t.Rendition),
 			})
 		}
 	}
@@ -98,7 +99,8 @@ func (v view) Multivariant(ctx context.Context, c playback.Clip) (*hls.Multivari
 			}
 			variant.Audio, shared.Audio = audioGroup, audioGroup
 			m.Renditions = append(m.Renditions, hls.Rendition{
-				Type: "AUDIO", GroupID: audioGroup, Name: "Default", Default: true, Channels: newest.Channels, URI: hls.PlaylistURI(l.ID),
+				Type: "AUDIO", GroupID: audioGroup, Name: "Default", Default: true, Channels: newest.Channels,
+				URI: hls.PlaylistURI(l.ID),
 			})
 		case frame.Text:
 		}
@@ -146,7 +148,9 @@ func (v view) has(ctx context.Context, m *hls.Multivariant, c playback.Clip) err
 }
 
 // Playlist implements playback.Renditions.
-func (v view) Playlist(ctx context.Context, rendition string, r playback.Reload, compressed bool) (playback.Text, error) {
+func (v view) Playlist(
+	ctx context.Context, rendition string, r playback.Reload, compressed bool,
+) (playback.Text, error) {
 	v.Below.Want(rendition)
 	clipped := r.Clip != (playback.Clip{})
 	reload := window.Reload{Event: v.Event, MSN: r.MSN, Part: r.Part, Skip: r.Skip && !clipped}
@@ -157,8 +161,8 @@ func (v view) Playlist(ctx context.Context, rendition string, r playback.Reload,
 	return playback.Text{Data: data, MaxAge: 1}, window.Fault(err)
 }
 
-// clip is what a playlist has of a clip: by the time of day, and of the asset by its seconds. The segments are chosen in the video's
-// playlist, so that they are the same in all playlists.
+// clip is what a playlist has of a clip: by the time of day, and of the asset by its seconds. The segments are chosen
+// in the video's playlist, so that they are the same in all playlists.
 func (v view) clip(ctx context.Context, playlist []byte, c playback.Clip, compressed bool) ([]byte, error) {
 	lead, err := v.Edge.Playlist(ctx, timeline.MainVideo, window.Reload{Event: v.Event, MSN: -1, Part: -1}, false)
 	if errors.Is(err, window.ErrUnknown) { // there is no video
@@ -168,7 +172,7 @@ func (v view) clip(ctx context.Context, playlist []byte, c playback.Clip, compre
 		return nil, err
 	}
 	var data []byte
-	extent, ok := hls.Find(lead, v.stretch(c))
+	extent, ok := hls.Find(lead, v.bounds(c))
 	if ok {
 		data, ok = hls.Within(playlist, extent)
 	}
@@ -183,12 +187,13 @@ func (v view) clip(ctx context.Context, playlist []byte, c playback.Clip, compre
 
 // Covers implements playback.Renditions.
 func (v view) Covers(rendition string, r hls.Resource, c playback.Clip) bool {
-	return v.Edge.Covers(rendition, r, v.stretch(c))
+	return v.Edge.Covers(rendition, r, v.bounds(c))
 }
 
-// stretch is a clip as the playlists have it: the seconds of an asset mean nothing in the last half minute of a live stream.
-func (v view) stretch(c playback.Clip) hls.Stretch {
-	s := hls.Stretch{Begin: c.Begin, End: c.End}
+// bounds are those of c as the playlists have it: the seconds of an asset mean nothing in the last half minute of a
+// live stream.
+func (v view) bounds(c playback.Clip) hls.Clip {
+	s := hls.Clip{Begin: c.Begin, End: c.End}
 	if v.Event {
 		s.From, s.To = c.From, c.To
 	}
@@ -225,8 +230,9 @@ func (v view) Chunk(ctx context.Context, rendition string, r hls.Resource) (play
 		at, err = v.Edge.ReadSegment(ctx, rendition, r.MSN)
 	}
 	b, err := at.Open(ctx, v.Objects, err)
-	if rendition == timeline.MainVideo || v.Edge.Inits(timeline.MainVideo) == 0 { // sound beside a picture is not watched once more
-		b.Watched = metering.Stretch{Of: v.Meter, Length: at.Length, Pixels: at.Pixels}
+	// sound beside a picture is not watched once more
+	if rendition == timeline.MainVideo || v.Edge.Inits(timeline.MainVideo) == 0 {
+		b.Watched = metering.Delivery{Of: v.Meter, Length: at.Length, Pixels: at.Pixels}
 	}
 	return b, err
 }

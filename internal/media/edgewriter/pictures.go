@@ -20,7 +20,8 @@ type Stills interface {
 	Still(ctx context.Context, job encode.StillArgs, output func(mp4 io.Reader) error) error
 	// Image decodes a PNG or a JPEG; fault.Invalid: it is damaged.
 	Image(ctx context.Context, data []byte) (*image.NRGBA, error)
-	Last(ctx context.Context, job encode.LastArgs, input func(context.Context, io.Writer) error, output func(mp4 io.Reader) error) error
+	Last(ctx context.Context, job encode.LastArgs, input func(context.Context, io.Writer) error,
+		output func(mp4 io.Reader) error) error
 }
 
 // Pictures makes the slate's pictures of all broadcasts, and keeps the default ones.
@@ -46,7 +47,9 @@ func NewPictures(encoder Stills) *Pictures {
 }
 
 // still encodes a slate: of the image, or the default one, which is kept for the next stream of the same shape.
-func (p *Pictures) still(ctx context.Context, shape slate.Shape, group time.Duration, data []byte) (*slate.Still, error) {
+func (p *Pictures) still(
+	ctx context.Context, shape slate.Shape, group time.Duration, data []byte,
+) (*slate.Still, error) {
 	kind := stillKind{shape, group}
 	if data == nil {
 		if s := p.kept(kind); s != nil {
@@ -57,7 +60,10 @@ func (p *Pictures) still(ctx context.Context, shape slate.Shape, group time.Dura
 	if err != nil {
 		return nil, err
 	}
-	job := encode.StillArgs{Codec: shape.Codec, Picture: picture, FPS: shape.FPS, Frames: max(int(math.Round(group.Seconds()*shape.FPS)), 1)}
+	job := encode.StillArgs{
+		Codec: shape.Codec, Picture: picture, FPS: shape.FPS,
+		Frames: max(int(math.Round(group.Seconds()*shape.FPS)), 1),
+	}
 	var made *slate.Still
 	err = p.encoder.Still(ctx, job, func(mp4 io.Reader) error {
 		made, err = slate.Read(mp4, shape)

@@ -12,8 +12,8 @@ import (
 	"millrace/internal/media/timeline"
 )
 
-// recordedConfigs tells what an earlier process has recorded, as far as slate needs to know it: a picture's shape, and the parameters of
-// the sound where a timeline says enough of them.
+// recordedConfigs tells what an earlier process has recorded, as far as slate needs to know it: a picture's shape, and
+// the parameters of the sound where a timeline says enough of them.
 func recordedConfigs(t *timeline.Timeline) []frame.Config {
 	var out []frame.Config
 	if t == nil {
@@ -25,7 +25,8 @@ func recordedConfigs(t *timeline.Timeline) []frame.Config {
 		case !ok:
 		case l.ID == timeline.MainVideo:
 			out = append(out, frame.Config{
-				Kind: frame.Video, Codec: codecOf(in.Codec), Width: in.Width, Height: in.Height, FrameRate: in.FrameRate,
+				Kind: frame.Video, Codec: codecOf(in.Codec), Width: in.Width, Height: in.Height,
+				FrameRate: in.FrameRate,
 			})
 		case l.ID == timeline.MainAudio:
 			if c, ok := recordedSound(codecOf(in.Codec), in.SampleRate, in.Channels); ok {
@@ -36,7 +37,8 @@ func recordedConfigs(t *timeline.Timeline) []frame.Config {
 	return out
 }
 
-// recordedSound makes the parameters of silence of a codec: not those that were recorded, but such that say the same of it.
+// recordedSound makes the parameters of silence of a codec: not those that were recorded, but such that say the same of
+// it.
 func recordedSound(codec frame.Codec, rate, channels int) (frame.Config, bool) {
 	c, err := frame.Config{Kind: frame.Audio, Codec: codec, SampleRate: rate, Channels: channels}, error(nil)
 	switch codec {

@@ -1,6 +1,6 @@
-// Package edgewriter writes the live edge of one broadcast: what its encoder sends, and slate while nothing comes. It begins each stretch of
-// the recording where the edge stands, and has the slate's pictures made.
-// It must never know resources, HTTP or who watches. Goroutines: Run, called by the owner, and what it starts below itself: one for each
+// Package edgewriter writes the live edge of one broadcast: what its encoder sends, and slate while nothing comes. It
+// begins each stretch of the recording where the edge stands, and has the slate's pictures made. It must never know
+// resources, HTTP or who watches. Goroutines: Run, called by the owner, and what it starts below itself: one for each
 // picture that is fetched or encoded, which end before it does.
 package edgewriter
 
@@ -34,11 +34,14 @@ type Options struct {
 	Pictures      *Pictures
 	Images        Images
 	Began         func(slate bool, started time.Time, from float64) // a stretch begins at second `from` of media time
-	Unusable      func(ctx context.Context, why error)              // the owner's image can't be used; the default one is shown
-	Broken        func(why error)                                   // what is written to panicked: nothing can be written any more
-	Captions      packager.Captions                                 // takes the closed captions of encoders' pictures; nil: nobody wants them
-	Now           func() time.Time
-	Logger        *slog.Logger
+	// the owner's image can't be used; the default one is shown
+	Unusable func(ctx context.Context, why error)
+	// what is written to panicked: nothing can be written any more
+	Broken func(why error)
+	// takes the closed captions of encoders' pictures; nil: nobody wants them
+	Captions packager.Captions
+	Now      func() time.Time
+	Logger   *slog.Logger
 }
 
 // Writer writes the edge of one broadcast.
@@ -57,7 +60,8 @@ type Writer struct {
 	failed  slate.Shape   // what none can be made for
 }
 
-// New returns the writer of a broadcast that goes on from o.Before. Nothing is written before an encoder is attached or Run is called.
+// New returns the writer of a broadcast that goes on from o.Before. Nothing is written before an encoder is attached or
+// Run is called.
 func New(o Options) *Writer {
 	w := &Writer{opt: o, wake: make(chan struct{}, 1)}
 	w.Writer = slate.New(slate.Options{
@@ -78,7 +82,10 @@ func New(o Options) *Writer {
 // open begins a stretch of the recording that goes on where the edge stands.
 func (w *Writer) open(still bool, started time.Time) slate.Output {
 	stands := w.opt.Edge.Standing()
-	cutter := packager.Options{Edge: w.opt.Edge, Segment: w.opt.Segment, Part: w.opt.Part, At: stands.At, Began: stands.Began}
+	cutter := packager.Options{
+		Edge: w.opt.Edge, Segment: w.opt.Segment, Part: w.opt.Part, At: stands.At,
+		Began: stands.Began,
+	}
 	for i, r := range stands.Renditions {
 		cutter.Renditions = append(cutter.Renditions, packager.Rendition{RenditionInfo: r, Next: stands.Next[i]})
 	}
@@ -144,8 +151,8 @@ func (w *Writer) run(ctx context.Context) {
 	}
 }
 
-// provide sees to it that there is a still when slate is needed: the image is fetched with the first frames, and encoded once it is known
-// what shape the stream has. What it takes runs in the background.
+// provide sees to it that there is a still when slate is needed: the image is fetched with the first frames, and
+// encoded once it is known what shape the stream has. What it takes runs in the background.
 func (w *Writer) provide(ctx context.Context) {
 	shape, wants := w.Wants()
 	w.mu.Lock()
@@ -164,7 +171,8 @@ func (w *Writer) provide(ctx context.Context) {
 	w.all.Go(func() { w.makeStill(ctx, shape) })
 }
 
-// holdLast decodes the last picture, which is to stand when nothing comes. Where it can't be had the last key frame does.
+// holdLast decodes the last picture, which is to stand when nothing comes. Where it can't be had the last key frame
+// does.
 func (w *Writer) holdLast(ctx context.Context, g slate.Group) {
 	var last *slate.Still
 	defer func() {
@@ -183,7 +191,8 @@ func (w *Writer) holdLast(ctx context.Context, g slate.Group) {
 		})
 	if err != nil {
 		last = nil
-		w.opt.Logger.DebugContext(ctx, "last picture can't be decoded, the last key frame stands instead", "codec", string(shape.Codec), "error", err)
+		w.opt.Logger.DebugContext(ctx, "last picture can't be decoded, the last key frame stands instead", "codec",
+			string(shape.Codec), "error", err)
 	}
 }
 
@@ -229,7 +238,8 @@ func (w *Writer) makeStill(ctx context.Context, shape slate.Shape) {
 	case err == nil:
 		w.Use(still)
 	case ctx.Err() == nil:
-		w.opt.Logger.WarnContext(ctx, "slate can't be encoded, the last picture is shown instead", "codec", string(shape.Codec), "error", err)
+		w.opt.Logger.WarnContext(ctx, "slate can't be encoded, the last picture is shown instead", "codec",
+			string(shape.Codec), "error", err)
 	}
 	w.poke()
 }

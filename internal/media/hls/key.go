@@ -35,8 +35,9 @@ func (k *Key) Append(b []byte, tag string) []byte {
 	return append(b, '\n')
 }
 
-// WithKeys is a media playlist whose media is encrypted. lines are the EXT-X-KEY lines for what is decoded with an initialization segment, whose URI
-// is given, and begins at a time (zero: the playlist does not say); they stand where they change. Empty lines: it is clear.
+// WithKeys is a media playlist whose media is encrypted. lines are the EXT-X-KEY lines for what is decoded with an
+// initialization segment, whose URI is given, and begins at a time (zero: the playlist does not say); they stand where
+// they change. Empty lines: it is clear.
 func WithKeys(playlist []byte, lines func(uri string, start time.Time) ([]byte, error)) ([]byte, error) {
 	head, all := blocks(playlist)
 	out := make([]byte, 0, len(playlist)+2048)

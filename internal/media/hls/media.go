@@ -61,8 +61,8 @@ type Report struct {
 	LastPart int // -1: the rendition has no parts
 }
 
-// Version is the least EXT-X-VERSION that the playlist needs, section 8. One that offers delta updates has the version of these, so
-// that a client which joins them finds one version.
+// Version is the least EXT-X-VERSION that the playlist needs, section 8. One that offers delta updates has the version
+// of these, so that a client which joins them finds one version.
 func (m *Media) Version() int {
 	switch {
 	case m.Skipped > 0 || m.SkipUntil > 0:
@@ -113,8 +113,8 @@ func (m *Media) Append(b []byte) []byte {
 	return m.appendTail(b)
 }
 
-// HoldBack is the PART-HOLD-BACK that goes with the longest part target of all renditions: three times as much, section 4.4.3.8, and a
-// little more, because players round.
+// HoldBack is the PART-HOLD-BACK that goes with the longest part target of all renditions: three times as much, section
+// 4.4.3.8, and a little more, because players round.
 func HoldBack(longest time.Duration) time.Duration { return 3*longest + longest/10 }
 
 func (m *Media) partHoldBack() time.Duration { return max(m.PartHoldBack, HoldBack(m.PartTarget)) }
@@ -207,7 +207,8 @@ func (s *Segment) append(b []byte, whole bool) []byte {
 	return b
 }
 
-// appendSeconds writes a decimal-floating-point with microseconds, rounded; no binary float is involved. It has no sign, section 4.2.
+// appendSeconds writes a decimal-floating-point with microseconds, rounded; no binary float is involved. It has no
+// sign, section 4.2.
 func appendSeconds(b []byte, d time.Duration) []byte {
 	us := int64((max(d, 0) + 500*time.Nanosecond) / time.Microsecond)
 	b = strconv.AppendInt(b, us/1e6, 10)

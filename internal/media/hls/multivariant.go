@@ -123,8 +123,8 @@ func (v *Variant) append(b []byte) []byte {
 	return append(b, '\n')
 }
 
-// appendQuoted writes a quoted-string attribute, section 4.2. It can hold no quote, and a playlist no control character and nothing
-// that is not UTF-8, section 4.1: those are replaced.
+// appendQuoted writes a quoted-string attribute, section 4.2. It can hold no quote, and a playlist no control character
+// and nothing that is not UTF-8, section 4.1: those are replaced.
 func appendQuoted(b []byte, name, value string) []byte {
 	b = append(b, ',')
 	b = append(b, name...)

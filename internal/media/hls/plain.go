@@ -7,10 +7,11 @@ func WithoutDates(playlist []byte) []byte {
 	return without(playlist, "#EXT-X-PROGRAM-DATE-TIME:")
 }
 
-// Plain is a low-latency media playlist as it is for players that know nothing of partial segments: without them and what belongs to
-// them, RFC 8216bis section 4.4.4.9, and without tags of a segment that is not whole yet.
+// Plain is a low-latency media playlist as it is for players that know nothing of partial segments: without them and
+// what belongs to them, RFC 8216bis section 4.4.4.9, and without tags of a segment that is not whole yet.
 func Plain(playlist []byte) []byte {
-	out := without(playlist, "#EXT-X-PART:", "#EXT-X-PART-INF:", "#EXT-X-PRELOAD-HINT:", "#EXT-X-RENDITION-REPORT:", "#EXT-X-SERVER-CONTROL:")
+	out := without(playlist, "#EXT-X-PART:", "#EXT-X-PART-INF:", "#EXT-X-PRELOAD-HINT:", "#EXT-X-RENDITION-REPORT:",
+		"#EXT-X-SERVER-CONTROL:")
 	if bytes.HasSuffix(out, []byte("#EXT-X-ENDLIST\n")) {
 		return out
 	}
@@ -25,8 +26,8 @@ func Plain(playlist []byte) []byte {
 	return out[:end]
 }
 
-// Asked is a media playlist whose rendition reports name the others as the multivariant playlist did: with a query, which begins with its
-// question mark. Players find a report by its address, section 4.4.5.4.
+// Asked is a media playlist whose rendition reports name the others as the multivariant playlist did: with a query,
+// which begins with its question mark. Players find a report by its address, section 4.4.5.4.
 func Asked(playlist []byte, query string) []byte {
 	tag := []byte("#EXT-X-RENDITION-REPORT:URI=\"")
 	if query == "" || !bytes.Contains(playlist, tag) {

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Tiles is an image media playlist for trick play, several pictures in each image. It is no part of RFC 8216bis; players of Roku and others
-// read it as the "HLS Image Media Playlist" specification has it.
+// Tiles is an image media playlist for trick play, several pictures in each image. It is no part of RFC 8216bis;
+// players of Roku and others read it as the "HLS Image Media Playlist" specification has it.
 type Tiles struct {
 	Width, Height int // of a tile, in pixels
 	Columns, Rows int

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// The names of a rendition's resources, relative to its media playlist {rendition}.m3u8. Segments and parts are told apart by the
-// second number, so that each can be cached for ever.
+// The names of a rendition's resources, relative to its media playlist {rendition}.m3u8. Segments and parts are told
+// apart by the second number, so that each can be cached for ever.
 
 // PlaylistURI names a rendition's media playlist.
 func PlaylistURI(rendition string) string { return rendition + ".m3u8" }
@@ -29,8 +29,9 @@ func PartURI(rendition string, msn int64, part int) string {
 	return rendition + "/" + strconv.FormatInt(msn, 10) + "." + strconv.Itoa(part) + ".m4s"
 }
 
-// InGeneration is the URI of a segment, part or initialization segment that was published in a later generation of its broadcast than the
-// first, 0: "v/7.m4s" becomes "v/2-7.m4s". A process that goes on behind what another one may have published never gives a URL other bytes.
+// InGeneration is the URI of a segment, part or initialization segment that was published in a later generation of its
+// broadcast than the first, 0: "v/7.m4s" becomes "v/2-7.m4s". A process that goes on behind what another one may have
+// published never gives a URL other bytes.
 func InGeneration(generation int64, uri string) string {
 	if generation == 0 {
 		return uri
@@ -48,7 +49,8 @@ type Resource struct {
 	Ext        string
 }
 
-// ParseResource reads the last element of a name made above, with its generation if it has one; ok is false for anything else.
+// ParseResource reads the last element of a name made above, with its generation if it has one; ok is false for
+// anything else.
 func ParseResource(name string) (r Resource, ok bool) {
 	r = Resource{Init: -1, Part: -1}
 	if before, after, found := strings.Cut(name, "-"); found && before != "init" {

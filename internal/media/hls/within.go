@@ -6,21 +6,21 @@ import (
 	"time"
 )
 
-// Stretch is a part of a presentation: seconds from its first segment on, and times of day. Zero fields are no bounds.
-type Stretch struct {
+// Clip is a part of a presentation: seconds from its first segment on, and times of day. Zero fields are no bounds.
+type Clip struct {
 	From, To   float64
 	Begin, End time.Time
 }
 
-// Extent is which segments have something of a stretch, by their media sequence numbers.
+// Extent is which segments have something of a clip, by their media sequence numbers.
 type Extent struct {
 	first, last int64
-	over        bool // the stretch ends with the last one; else there may be more
+	over        bool // the clip ends with the last one; else there may be more
 }
 
-// Find finds out what a stretch of a presentation is in one of its playlists, which all others are cut like: sound is a little shorter or
-// longer than the pictures that it belongs to. false: nothing of it is listed.
-func Find(playlist []byte, s Stretch) (e Extent, ok bool) {
+// Find finds out what a clip of a presentation is in one of its playlists, which all others are cut like: sound is a
+// little shorter or longer than the pictures that it belongs to. false: nothing of it is listed.
+func Find(playlist []byte, c Clip) (e Extent, ok bool) {
 	const slack = 1e-6 // of float rounding
 	_, all := blocks(playlist)
 	at, start := 0.0, time.Time{}
@@ -29,8 +29,8 @@ func Find(playlist []byte, s Stretch) (e Extent, ok bool) {
 			start = b.start
 		}
 		ends := start.Add(time.Duration(b.long * float64(time.Second)))
-		early := at+b.long <= s.From+slack || !s.Begin.IsZero() && !ends.After(s.Begin)
-		late := s.To > 0 && at >= s.To-slack || !s.End.IsZero() && !start.Before(s.End)
+		early := at+b.long <= c.From+slack || !c.Begin.IsZero() && !ends.After(c.Begin)
+		late := c.To > 0 && at >= c.To-slack || !c.End.IsZero() && !start.Before(c.End)
 		switch {
 		case late:
 			e.over = true
@@ -41,7 +41,7 @@ func Find(playlist []byte, s Stretch) (e Extent, ok bool) {
 				e.first = b.msn
 			}
 			e.last, ok = b.msn, true
-			if e.over = s.To > 0 && at+b.long >= s.To-slack || !s.End.IsZero() && !ends.Before(s.End); e.over {
+			if e.over = c.To > 0 && at+b.long >= c.To-slack || !c.End.IsZero() && !ends.Before(c.End); e.over {
 				return e, ok
 			}
 		}
@@ -50,8 +50,9 @@ func Find(playlist []byte, s Stretch) (e Extent, ok bool) {
 	return e, ok
 }
 
-// Within is a media playlist of a presentation that goes on, with the segments of an extent alone. It ends where the extent does, once
-// that is listed. It offers no delta updates: what they leave out is counted from the end of the whole. false: nothing of it is.
+// Within is a media playlist of a presentation that goes on, with the segments of an extent alone. It ends where the
+// extent does, once that is listed. It offers no delta updates: what they leave out is counted from the end of the
+// whole. false: nothing of it is.
 func Within(playlist []byte, e Extent) ([]byte, bool) {
 	head, all := blocks(playlist)
 	var body, mapped []byte // mapped: the last EXT-X-MAP

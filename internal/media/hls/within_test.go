@@ -35,7 +35,7 @@ v/9.m4s
 `
 
 // within cuts a playlist by itself.
-func within(list string, s hls.Stretch) ([]byte, bool) {
+func within(list string, s hls.Clip) ([]byte, bool) {
 	e, ok := hls.Find([]byte(list), s)
 	if !ok {
 		return nil, false
@@ -58,7 +58,7 @@ func TestWithinIsTheSameOfAll(t *testing.T) {
 	}
 	at := func(s int) time.Time { return time.Date(2026, 3, 1, 12, 0, s, 0, time.UTC) }
 	video := list("2.000000", 5, 1)
-	for _, s := range []hls.Stretch{{From: 4, To: 8}, {From: 4}, {To: 6}, {Begin: at(4), End: at(8)}, {Begin: at(4)}, {To: 11}} {
+	for _, s := range []hls.Clip{{From: 4, To: 8}, {From: 4}, {To: 6}, {Begin: at(4), End: at(8)}, {Begin: at(4)}, {To: 11}} {
 		e, ok := hls.Find(video, s)
 		if !ok {
 			t.Fatal(s)
@@ -77,7 +77,7 @@ func TestWithinIsTheSameOfAll(t *testing.T) {
 			t.Errorf("%+v, behind:\n%s", s, behind)
 		}
 	}
-	e, ok := hls.Find(video, hls.Stretch{From: 8})
+	e, ok := hls.Find(video, hls.Clip{From: 8})
 	if got, has := hls.Within(list("2.000000", 4, 1), e); !ok || has {
 		t.Errorf("nothing of it is whole:\n%s", got)
 	}
@@ -87,17 +87,17 @@ func TestWithin(t *testing.T) {
 	t.Parallel()
 	at := func(s int) time.Time { return time.Date(2026, 3, 1, 12, 0, s, 0, time.UTC) }
 	for name, tt := range map[string]struct {
-		s               hls.Stretch
+		s               hls.Clip
 		media, breaks   string
 		has, has2, lost string
 		ended           bool
 	}{
-		"from a time on":         {hls.Stretch{Begin: at(13)}, "9", "2", `MAP:URI="v/init-1.mp4"`, "v/10.1.m4s", "v/8.m4s", false},
-		"from behind a break":    {hls.Stretch{Begin: at(11)}, "8", "2", "v/8.m4s", "v/10.1.m4s", "#EXT-X-DISCONTINUITY\n", false},
-		"up to a time":           {hls.Stretch{End: at(11)}, "7", "1", "v/7.m4s", "v/8.m4s", "v/9.m4s", true},
-		"up to a time to come":   {hls.Stretch{Begin: at(1), End: at(60)}, "7", "1", "v/7.m4s", "v/10.1.m4s", "ENDLIST", false},
-		"seconds":                {hls.Stretch{From: 2.5, To: 5}, "8", "2", "v/8.m4s", "v/9.m4s", "v/10", true},
-		"a second time, in time": {hls.Stretch{From: 1, Begin: at(12)}, "9", "2", "v/9.m4s", "v/10.0.m4s", "v/8.m4s", false},
+		"from a time on":         {hls.Clip{Begin: at(13)}, "9", "2", `MAP:URI="v/init-1.mp4"`, "v/10.1.m4s", "v/8.m4s", false},
+		"from behind a break":    {hls.Clip{Begin: at(11)}, "8", "2", "v/8.m4s", "v/10.1.m4s", "#EXT-X-DISCONTINUITY\n", false},
+		"up to a time":           {hls.Clip{End: at(11)}, "7", "1", "v/7.m4s", "v/8.m4s", "v/9.m4s", true},
+		"up to a time to come":   {hls.Clip{Begin: at(1), End: at(60)}, "7", "1", "v/7.m4s", "v/10.1.m4s", "ENDLIST", false},
+		"seconds":                {hls.Clip{From: 2.5, To: 5}, "8", "2", "v/8.m4s", "v/9.m4s", "v/10", true},
+		"a second time, in time": {hls.Clip{From: 1, Begin: at(12)}, "9", "2", "v/9.m4s", "v/10.0.m4s", "v/8.m4s", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -113,16 +113,16 @@ func TestWithin(t *testing.T) {
 			}
 		})
 	}
-	for _, s := range []hls.Stretch{{Begin: at(40)}, {End: at(0)}, {From: 100}} {
+	for _, s := range []hls.Clip{{Begin: at(40)}, {End: at(0)}, {From: 100}} {
 		if got, ok := within(running, s); ok {
 			t.Errorf("%+v:\n%s", s, got)
 		}
 	}
-	if got, ok := within(running, hls.Stretch{}); !ok || string(got) != running {
+	if got, ok := within(running, hls.Clip{}); !ok || string(got) != running {
 		t.Errorf("all of it:\n%s", got)
 	}
 	skips := strings.Replace(running, "HOLD-BACK", "CAN-SKIP-UNTIL=12.000000,HOLD-BACK", 1)
-	if got, ok := within(skips, hls.Stretch{}); !ok || string(got) != running {
+	if got, ok := within(skips, hls.Clip{}); !ok || string(got) != running {
 		t.Errorf("delta updates are offered:\n%s", got)
 	}
 }

@@ -115,8 +115,8 @@ func crowded(t *testing.T, pictures Spares, encoder Encoder) (*Maker, *memorySto
 	return m, kept
 }
 
-// TestFloodOfLargePictures: a viewer who asks for many large pictures at once gets them one after the other, in bounded memory, and a viewer who
-// asks for a single one does not wait for theirs.
+// TestFloodOfLargePictures: a viewer who asks for many large pictures at once gets them one after the other, in bounded
+// memory, and a viewer who asks for a single one does not wait for theirs.
 func TestFloodOfLargePictures(t *testing.T) { //nolint:paralleltest // it looks at the memory of the process
 	source := &large{}
 	m, _ := crowded(t, source, &fat{})

@@ -15,8 +15,9 @@ import (
 	"millrace/internal/id"
 )
 
-// Of several nodes that are asked for an animation at the same time one makes it, and all give the same. In a bubble no time passes while a
-// program runs: however long a busy machine takes for it, the others wait. None may wait for work, then.
+// Of several nodes that are asked for an animation at the same time one makes it, and all give the same. In a bubble no
+// time passes while a program runs: however long a busy machine takes for it, the others wait. None may wait for work,
+// then.
 func TestOneNodeMakesAnImage(t *testing.T) {
 	t.Parallel()
 	f := sixSeconds(t)

@@ -36,7 +36,8 @@ func shape(src *image.RGBA, r *Request) *image.RGBA {
 	return out
 }
 
-// scale draws a stretch of a picture. A kernel that looks far is worth it only where pixels have to be made up: one, by rounding.
+// scale draws a stretch of a picture. A kernel that looks far is worth it only where pixels have to be made up: one, by
+// rounding.
 func scale(dst *image.RGBA, to image.Rectangle, src *image.RGBA, from image.Rectangle) {
 	if to.Dx() > from.Dx() || to.Dy() > from.Dy() {
 		draw.ApproxBiLinear.Scale(dst, to, src, from, draw.Src, nil)
@@ -67,7 +68,8 @@ func covers(from, to int) []cover {
 	return out
 }
 
-// shrink gives each pixel the mean of the opaque ones that it covers. (Kernels of x/image take several times as long as decoding the picture.)
+// shrink gives each pixel the mean of the opaque ones that it covers. (Kernels of x/image take several times as long as
+// decoding the picture.)
 func shrink(dst *image.RGBA, to image.Rectangle, src *image.RGBA, from image.Rectangle) {
 	columns, rows := covers(from.Dx(), to.Dx()), covers(from.Dy(), to.Dy())
 	sums := make([]uint32, 4*from.Dx())
@@ -92,8 +94,8 @@ func shrink(dst *image.RGBA, to image.Rectangle, src *image.RGBA, from image.Rec
 	}
 }
 
-// fitted is the size of what a picture of sw by sh becomes; 0 for a side that is not given. Nothing is enlarged: what is asked for in a larger
-// size has the shape that was asked for, with the pixels that there are.
+// fitted is the size of what a picture of sw by sh becomes; 0 for a side that is not given. Nothing is enlarged: what
+// is asked for in a larger size has the shape that was asked for, with the pixels that there are.
 func fitted(sw, sh, w, h int, f Fit) (int, int) {
 	across, down := float64(w)/float64(sw), float64(h)/float64(sh)
 	s := 1.0
@@ -138,8 +140,8 @@ func window(from image.Rectangle, w, h int, x, y float64) image.Rectangle {
 // coarse is how long the longer side of the picture is in which interest looks, in pixels.
 const coarse = 160
 
-// interest says where a window of a size is to be put so that it holds as much detail as it can; of equal places the one nearest to the
-// middle. It is sought in a small copy of the picture: detail is what differs from its neighbours.
+// interest says where a window of a size is to be put so that it holds as much detail as it can; of equal places the
+// one nearest to the middle. It is sought in a small copy of the picture: detail is what differs from its neighbours.
 func interest(src *image.RGBA, size image.Point) (x, y float64) {
 	b := src.Bounds()
 	slack := b.Size().Sub(size)

@@ -160,7 +160,8 @@ func TestPAM(t *testing.T) {
 	}
 }
 
-// TestShrink: each pixel is the mean of what it covers, whatever the sizes; a plain picture stays plain to the last bit.
+// TestShrink: each pixel is the mean of what it covers, whatever the sizes; a plain picture stays plain to the last
+// bit.
 func TestShrink(t *testing.T) {
 	t.Parallel()
 	for _, size := range [][4]int{{2, 2, 1, 1}, {7, 5, 3, 2}, {1920, 1080, 640, 360}, {100, 3, 99, 3}, {3840, 2, 1, 1}, {5, 5, 5, 4}} {

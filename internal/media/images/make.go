@@ -115,7 +115,8 @@ func collect(b *bytes.Buffer, r io.Reader) error {
 	return nil
 }
 
-// proportions decodes one picture for its size: what the parameters of a stream say is not yet turned, and pixels may not be square.
+// proportions decodes one picture for its size: what the parameters of a stream say is not yet turned, and pixels may
+// not be square.
 func (m *Maker) proportions(ctx context.Context, f *Video, t float64) (w, h int, err error) {
 	p, err := m.still(ctx, f, &Plan{at: t, key: true})
 	if err != nil {
@@ -137,7 +138,7 @@ func (m *Maker) animation(ctx context.Context, f *Video, p *Plan) ([]byte, error
 	if most := max(w, h); most > maxAnimatedSide {
 		w, h = max(1, w*maxAnimatedSide/most), max(1, h*maxAnimatedSide/most)
 	}
-	c, err := f.stretch(ctx, p.Start, p.length)
+	c, err := f.clip(ctx, p.Start, p.length)
 	if err != nil {
 		return nil, err
 	}
@@ -229,7 +230,8 @@ func (f *Video) feed(ctx context.Context, w io.Writer, head []byte, segments []i
 			return err
 		}
 		s.Duration = scale
-		if _, err := w.Write(cmaf.AppendFragment(nil, uint32(k+1), cmaf.TrackID, uint64(k)*uint64(scale), []cmaf.Sample{s})); err != nil {
+		if _, err := w.Write(cmaf.AppendFragment(nil, uint32(k+1), cmaf.TrackID, uint64(k)*uint64(scale),
+			[]cmaf.Sample{s})); err != nil {
 			return err
 		}
 	}

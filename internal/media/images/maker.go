@@ -1,10 +1,10 @@
-// Package images makes still pictures, short animations and storyboards of what can be watched, when somebody asks for them: parameters
-// and geometry, which segment and which picture of it, the layout of a storyboard and its text. ffmpeg decodes what it takes to show one
-// picture and no more; everything else about it is done here.
+// Package images makes still pictures, short animations and storyboards of what can be watched, when somebody asks for
+// them: parameters and geometry, which segment and which picture of it, the layout of a storyboard and its text. ffmpeg
+// decodes what it takes to show one picture and no more; everything else about it is done here.
 //
-// It must never know HTTP, resources, playback IDs, or where objects are kept. What was made is kept below the video's prefix, so many
-// variants of each kind at most; what is still growing is only remembered for seconds. Goroutines: one for each image that is being made,
-// which belong to Run.
+// It must never know HTTP, resources, playback IDs, or where objects are kept. What was made is kept below the video's
+// prefix, so many variants of each kind at most; what is still growing is only remembered for seconds. Goroutines: one
+// for each image that is being made, which belong to Run.
 package images
 
 import (
@@ -45,8 +45,8 @@ type Store interface {
 
 // Claims have one of several nodes make what is stored at a key.
 type Claims interface {
-	// Claim asks for what will be stored at keys: the first n are the caller's to make, until it calls done. wanted is called when another
-	// node waits for one of them. It returns soon.
+	// Claim asks for what will be stored at keys: the first n are the caller's to make, until it calls done. wanted is
+	// called when another node waits for one of them. It returns soon.
 	Claim(ctx context.Context, keys []string, wanted func()) (n int, done func(keys ...string))
 	// Wait waits until no other node makes what is stored at key; false: that takes too long.
 	Wait(ctx context.Context, key string) bool
@@ -94,7 +94,8 @@ type recent struct {
 }
 
 const (
-	// mostWaiting is how many images wait to be made, mostUnkept how many there are at all: made ones may wait for storage.
+	// mostWaiting is how many images wait to be made, mostUnkept how many there are at all: made ones may wait for
+	// storage.
 	mostWaiting, mostUnkept = 64, 256
 	// patience is how long one may take.
 	patience = 60 * time.Second
@@ -108,7 +109,10 @@ const (
 func New(o Options) *Maker {
 	ctx, cancel := context.WithCancelCause(context.Background()) //nolint:forbidigo // no request's: Run ends it
 	return &Maker{
-		opt: o, line: turns.New(turns.Options{What: "images", Places: o.Budget.Cores(), Bytes: memory, Waiting: mostWaiting}),
+		opt: o, line: turns.New(turns.Options{
+			What: "images", Places: o.Budget.Cores(), Bytes: memory,
+			Waiting: mostWaiting,
+		}),
 		base: ctx, cancel: cancel, making: map[string]*making{}, recent: map[string]recent{},
 	}
 }
@@ -127,8 +131,8 @@ func (m *Maker) Run(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// Make makes what a plan of a video says; nil without an error: it is large, and in the store. Anyone who asks for the same meanwhile gets the
-// same. A storyboard's text is given as its layout: see Plan.Words.
+// Make makes what a plan of a video says; nil without an error: it is large, and in the store. Anyone who asks for the
+// same meanwhile gets the same. A storyboard's text is given as its layout: see Plan.Words.
 func (m *Maker) Make(ctx context.Context, f *Video, p Plan) ([]byte, error) {
 	id := f.Name + "/" + p.Name
 	m.mu.Lock()
@@ -216,7 +220,8 @@ func (m *Maker) work(ctx context.Context, f *Video, p *Plan) ([]byte, *turns.Tur
 // rounds is how many other nodes, one after another, are waited for that then have not made an image.
 const rounds = 3
 
-// elsewhere gives what another node has just made, or claims it. A thumbnail takes less time than to ask and to wait for storage.
+// elsewhere gives what another node has just made, or claims it. A thumbnail takes less time than to ask and to wait
+// for storage.
 func (m *Maker) elsewhere(ctx context.Context, f *Video, p *Plan) (made []byte, done func(...string)) {
 	done = func(...string) {}
 	if m.opt.Claims == nil || f.Prefix == "" || p.Kind == Thumbnail {
@@ -288,7 +293,8 @@ func (m *Maker) forget(id string) {
 	delete(m.recent, id)
 }
 
-// keep stores an image and takes others away where there are too many of its kind: any others, as names say nothing about age.
+// keep stores an image and takes others away where there are too many of its kind: any others, as names say nothing
+// about age.
 func (m *Maker) keep(ctx context.Context, f *Video, p *Plan, data []byte) error {
 	own := f.Prefix + "/" + p.Name
 	if created, err := m.opt.Store.PutNew(ctx, own, data); !created || err != nil {

@@ -48,7 +48,8 @@ func readPAM(in io.Reader) (*image.RGBA, error) {
 
 // writePAM is readPAM's other way.
 func writePAM(w io.Writer, p *image.RGBA) error {
-	_, err := fmt.Fprintf(w, "P7\nWIDTH %d\nHEIGHT %d\nDEPTH 4\nMAXVAL 255\nTUPLTYPE RGB_ALPHA\nENDHDR\n", p.Rect.Dx(), p.Rect.Dy())
+	_, err := fmt.Fprintf(w, "P7\nWIDTH %d\nHEIGHT %d\nDEPTH 4\nMAXVAL 255\nTUPLTYPE RGB_ALPHA\nENDHDR\n", p.Rect.Dx(),
+		p.Rect.Dy())
 	if err == nil {
 		_, err = w.Write(p.Pix)
 	}

@@ -71,8 +71,9 @@ type Request struct {
 	Format string // of the picture that a storyboard's text leads to
 }
 
-// Parse reads the name of an image, such as thumbnail.jpg, and its parameters. fault.NotFound says that there is no such image,
-// fault.Invalid what is wrong with the parameters. Of one that is given twice the first counts; unknown ones are passed over.
+// Parse reads the name of an image, such as thumbnail.jpg, and its parameters. fault.NotFound says that there is no
+// such image, fault.Invalid what is wrong with the parameters. Of one that is given twice the first counts; unknown
+// ones are passed over.
 func Parse(name, query string) (Request, error) {
 	kind, ext, _ := strings.Cut(name, ".")
 	r := Request{Kind: Kind(kind), Ext: ext}
@@ -154,7 +155,8 @@ func (p *params) animated(r *Request) {
 func (p *params) storyboard(r *Request) {
 	r.Start, r.End = p.seconds("asset_start_time"), p.seconds("asset_end_time")
 	r.ProgramStart, r.ProgramEnd = p.seconds("program_start_time"), p.seconds("program_end_time")
-	asset, program := !math.IsNaN(r.Start) || !math.IsNaN(r.End), !math.IsNaN(r.ProgramStart) || !math.IsNaN(r.ProgramEnd)
+	asset, program := !math.IsNaN(r.Start) || !math.IsNaN(r.End), !math.IsNaN(r.ProgramStart) ||
+		!math.IsNaN(r.ProgramEnd)
 	if asset && program {
 		p.wrong.Add("asset_start_time and asset_end_time can not be given together with program_start_time and program_end_time")
 	}

@@ -220,7 +220,8 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// The text of a storyboard leads to the pictures that it is about, however much longer the video is when they are asked for.
+// The text of a storyboard leads to the pictures that it is about, however much longer the video is when they are asked
+// for.
 func TestStoryboardOfWhatGrows(t *testing.T) {
 	t.Parallel()
 	now, later := bare(t), bare(t)
@@ -256,7 +257,8 @@ func TestStoryboardOfWhatGrows(t *testing.T) {
 	}
 }
 
-// A storyboard by the time of day shows what an instant clip by the same times lists, also when it was asked for more than there is.
+// A storyboard by the time of day shows what an instant clip by the same times lists, also when it was asked for more
+// than there is.
 func TestStoryboardByTheTimeOfDay(t *testing.T) {
 	t.Parallel()
 	f := bare(t)

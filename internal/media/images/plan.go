@@ -20,10 +20,11 @@ type Plan struct {
 	// From is whose turn it takes to make it: a viewer's address.
 	From string
 
-	at     float64    // of a thumbnail; NaN: the newest key frame
-	key    bool       // the nearest key frame will do
-	length float64    // of an animation or storyboard from Start on, in seconds
-	asked  [4]float64 // the range that a storyboard's text leads to: as it was asked for, or as long as the video is now
+	at     float64 // of a thumbnail; NaN: the newest key frame
+	key    bool    // the nearest key frame will do
+	length float64 // of an animation or storyboard from Start on, in seconds
+	// the range that a storyboard's text leads to: as it was asked for, or as long as the video is now
+	asked [4]float64
 }
 
 const (
@@ -130,14 +131,15 @@ func (f *Video) planStoryboard(p *Plan) error {
 	}
 	p.Start = milliseconds(start)
 	p.length = milliseconds(end - p.Start)
-	if f.Prefix == "" && !f.Short { // the pictures are asked for when it has grown, and then have to be where the text says
+	// the pictures are asked for when it has grown, and then have to be where the text says
+	if f.Prefix == "" && !f.Short {
 		f.resolve(p)
 	}
 	return nil
 }
 
-// resolve has the text of a storyboard lead to pictures of what there is now: by the time of day where it was asked for by that, as a token that
-// says the time of day allows no other.
+// resolve has the text of a storyboard lead to pictures of what there is now: by the time of day where it was asked for
+// by that, as a token that says the time of day allows no other.
 func (f *Video) resolve(p *Plan) {
 	end := milliseconds(p.Start + p.length)
 	if math.IsNaN(p.ProgramStart) && math.IsNaN(p.ProgramEnd) {
@@ -161,7 +163,8 @@ func (p *Plan) Text() bool { return p.Ext == "vtt" || p.Ext == "json" }
 // version is part of the names of what is kept: what this code makes differently has other names.
 const version = "2"
 
-// name follows from what decides about the bytes. The words of a storyboard are kept as a layout, which does not say where its pictures are.
+// name follows from what decides about the bytes. The words of a storyboard are kept as a layout, which does not say
+// where its pictures are.
 func (p *Plan) name() string {
 	ext := p.Ext
 	if p.Text() {
@@ -196,7 +199,8 @@ func (r *Request) Type() string {
 // seconds as a duration.
 func span(s float64) time.Duration { return time.Duration(math.Round(s * 1e9)) }
 
-// most is how many variants of a kind are kept of a video: as many as there are stretches of ten seconds, and at least ten.
+// most is how many variants of a kind are kept of a video: as many as there are stretches of ten seconds, and at least
+// ten.
 func (f *Video) most(k Kind) int {
 	if k == Storyboard {
 		return 12

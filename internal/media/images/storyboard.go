@@ -46,7 +46,10 @@ func layout(seconds float64, w, h int) Layout {
 	side := func(v int) int { return max(2, int(math.Round(float64(v)*k/2))*2) }
 	l := Layout{TileWidth: side(w), TileHeight: side(h), Duration: seconds}
 	for i := range n {
-		l.Tiles = append(l.Tiles, Tile{Start: milliseconds(seconds * float64(i) / float64(n)), X: i % perRow * l.TileWidth, Y: i / perRow * l.TileHeight})
+		l.Tiles = append(l.Tiles, Tile{
+			Start: milliseconds(seconds * float64(i) / float64(n)),
+			X:     i % perRow * l.TileWidth, Y: i / perRow * l.TileHeight,
+		})
 	}
 	return l
 }
@@ -64,7 +67,8 @@ func (l *Layout) size() (w, h int) {
 	return perRow * l.TileWidth, (len(l.Tiles) + perRow - 1) / perRow * l.TileHeight
 }
 
-// Words writes the text of a storyboard from what was kept of it; base is the address of its video, without a slash at the end.
+// Words writes the text of a storyboard from what was kept of it; base is the address of its video, without a slash at
+// the end.
 func (p *Plan) Words(kept []byte, base string) ([]byte, error) {
 	var l Layout
 	if err := json.Unmarshal(kept, &l); err != nil {
@@ -77,7 +81,8 @@ func (p *Plan) Words(kept []byte, base string) ([]byte, error) {
 	var b strings.Builder
 	b.WriteString("WEBVTT\n")
 	for i, t := range l.Tiles {
-		fmt.Fprintf(&b, "\n%s --> %s\n%s#xywh=%d,%d,%d,%d\n", clock(t.Start), clock(l.end(i)), l.URL, t.X, t.Y, l.TileWidth, l.TileHeight)
+		fmt.Fprintf(&b, "\n%s --> %s\n%s#xywh=%d,%d,%d,%d\n", clock(t.Start), clock(l.end(i)), l.URL, t.X, t.Y,
+			l.TileWidth, l.TileHeight)
 	}
 	return []byte(b.String()), nil
 }
@@ -86,7 +91,8 @@ func (p *Plan) Words(kept []byte, base string) ([]byte, error) {
 func (p *Plan) rangeOf() string {
 	v := url.Values{}
 	for name, t := range map[string]float64{
-		"asset_start_time": p.asked[0], "asset_end_time": p.asked[1], "program_start_time": p.asked[2], "program_end_time": p.asked[3],
+		"asset_start_time": p.asked[0], "asset_end_time": p.asked[1], "program_start_time": p.asked[2],
+		"program_end_time": p.asked[3],
 	} {
 		if !math.IsNaN(t) {
 			v.Set(name, decimal(t))

@@ -21,14 +21,15 @@ import (
 
 // Video is what pictures are taken from.
 type Video struct {
-	// Name is what tells videos apart; Prefix is where what is made of it is kept, empty when it still grows: then nothing is.
+	// Name is what tells videos apart; Prefix is where what is made of it is kept, empty when it still grows: then
+	// nothing is.
 	Name, Prefix string
 	Timeline     *timeline.Timeline
 	Source       delivered.Source // its video
 	// Chosen is the time of the picture that stands for the whole, in seconds; nil: the middle.
 	Chosen *float64
-	// Newest is the newest key frame of what is live now: which init segment it has, and the segment that begins with it, which may be
-	// cut off. nil: it is not live. Short says that the newest picture stands for the whole.
+	// Newest is the newest key frame of what is live now: which init segment it has, and the segment that begins with
+	// it, which may be cut off. nil: it is not live. Short says that the newest picture stands for the whole.
 	Newest func(context.Context) (init int, segment []byte, err error)
 	Short  bool
 }
@@ -127,8 +128,8 @@ func (f *Video) moment(at float64) float64 {
 // unknown stands for the bytes of a segment that are not known.
 const unknown = 8 << 20
 
-// cost is about how many bytes it takes to make something: coded pictures, as they are read and as they are fed to a decoder; a decoded
-// one, the same in the size and form that is asked for, and what that is encoded to.
+// cost is about how many bytes it takes to make something: coded pictures, as they are read and as they are fed to a
+// decoder; a decoded one, the same in the size and form that is asked for, and what that is encoded to.
 func (f *Video) cost(p *Plan) int64 {
 	l := f.video()
 	at := p.at
@@ -150,7 +151,7 @@ func (f *Video) cost(p *Plan) int64 {
 	switch p.Kind {
 	case Animated:
 		coded *= 1 + int64(p.length/max(f.Timeline.Duration().Seconds()/float64(len(l.Chunks)), 0.1))
-		return 2*min(coded, 2*maxStretch) + picture + maxImage/4
+		return 2*min(coded, 2*maxClip) + picture + maxImage/4
 	case Storyboard:
 		return picture + unknown + 3*4*tileSide*tileSide*manyTiles
 	case Thumbnail:
@@ -275,7 +276,8 @@ func single(head []byte, s cmaf.Sample, timescale uint32) clip {
 	return clip{head, cmaf.AppendFragment(nil, 1, cmaf.TrackID, encode.ShownFrom*uint64(timescale), []cmaf.Sample{s})}
 }
 
-// near is the key frame that is nearest to a time, in the segment that is shown then; where that has none, whatever is shown then.
+// near is the key frame that is nearest to a time, in the segment that is shown then; where that has none, whatever is
+// shown then.
 func (f *Video) near(ctx context.Context, t float64) (clip, error) {
 	i, l := f.at(t), f.video()
 	if i < 0 {
@@ -305,8 +307,8 @@ const (
 	early = 0.001
 )
 
-// exact is the picture that is shown at a time with those that it takes to decode it. Where those are too many, it is the nearest key
-// frame instead.
+// exact is the picture that is shown at a time with those that it takes to decode it. Where those are too many, it is
+// the nearest key frame instead.
 func (f *Video) exact(ctx context.Context, t float64) (clip, error) {
 	i, l := f.at(t), f.video()
 	if i < 0 {
@@ -318,7 +320,8 @@ func (f *Video) exact(ctx context.Context, t float64) (clip, error) {
 	}
 	for back := i; ; back-- {
 		_, k := pick(all, f.ticks(t))
-		if k >= 0 || back == 0 || i-back == furthestBack || l.Chunks[back-1].Gap || l.Chunks[back-1].Init != l.Chunks[i].Init {
+		if k >= 0 || back == 0 || i-back == furthestBack || l.Chunks[back-1].Gap ||
+			l.Chunks[back-1].Init != l.Chunks[i].Init {
 			break
 		}
 		var before []sample
@@ -367,8 +370,8 @@ func pick(all []sample, at int64) (target, key int) {
 	return target, key
 }
 
-// better reports whether a picture of time a is rather the one that is shown at a time than that of time b: the last one that has begun, or
-// where none has, the first one.
+// better reports whether a picture of time a is rather the one that is shown at a time than that of time b: the last
+// one that has begun, or where none has, the first one.
 func better(a, b, at int64) bool {
 	if (a <= at) != (b <= at) {
 		return a <= at
@@ -391,7 +394,8 @@ func nearestKey(all []sample, at int64) int {
 
 func abs(v int64) int64 { return max(v, -v) }
 
-// needs leaves out the pictures that the last one is not decoded from, as far as they say so themselves: H.264's nal_ref_idc 0.
+// needs leaves out the pictures that the last one is not decoded from, as far as they say so themselves: H.264's
+// nal_ref_idc 0.
 func needs(head []byte, pictures []sample) []sample {
 	size := lengthSize(head)
 	if size == 0 {
@@ -420,16 +424,17 @@ func fragment(pictures []sample, shown int64, timescale uint32) []byte {
 			long = pictures[i+1].dts - p.dts
 		}
 		out[i] = cmaf.Sample{
-			Duration: uint32(min(max(long, 0), math.MaxUint32)), CompositionOffset: int32(min(p.pts-p.dts+lift, math.MaxInt32)),
-			Sync: p.Sync, Data: p.Data,
+			Duration:          uint32(min(max(long, 0), math.MaxUint32)),
+			CompositionOffset: int32(min(p.pts-p.dts+lift, math.MaxInt32)),
+			Sync:              p.Sync, Data: p.Data,
 		}
 	}
 	return cmaf.AppendFragment(nil, 1, cmaf.TrackID, uint64(max(0, pictures[0].dts+base)), out)
 }
 
-// stretch is what is shown from a time on for so many seconds, with what it takes to decode it; it ends before that where another init
-// segment begins or media is missing.
-func (f *Video) stretch(ctx context.Context, from, length float64) (clip, error) {
+// clip is what is shown from a time on for so many seconds, with what it takes to decode it; it ends before that where
+// another init segment begins or media is missing.
+func (f *Video) clip(ctx context.Context, from, length float64) (clip, error) {
 	l := f.video()
 	i := f.at(from)
 	if i < 0 {
@@ -440,13 +445,15 @@ func (f *Video) stretch(ctx context.Context, from, length float64) (clip, error)
 		return clip{}, fmt.Errorf("read init segment: %w", err)
 	}
 	first := i
-	for !l.Chunks[first].Independent && first > 0 && i-first < furthestBack && !l.Chunks[first-1].Gap && l.Chunks[first-1].Init == l.Chunks[i].Init {
+	for !l.Chunks[first].Independent && first > 0 && i-first < furthestBack && !l.Chunks[first-1].Gap &&
+		l.Chunks[first-1].Init == l.Chunks[i].Init {
 		first--
 	}
 	end := f.ticks(from + length)
 	var all []sample
 	bytes := 0
-	for j := first; j < len(l.Chunks) && !l.Chunks[j].Gap && l.Chunks[j].Init == l.Chunks[i].Init && l.Chunks[j].Time < end && bytes < maxStretch; j++ {
+	for j := first; j < len(l.Chunks) && !l.Chunks[j].Gap && l.Chunks[j].Init == l.Chunks[i].Init &&
+		l.Chunks[j].Time < end && bytes < maxClip; j++ {
 		more, err := f.samples(ctx, j)
 		if err != nil {
 			return clip{}, err
@@ -469,5 +476,5 @@ func (f *Video) stretch(ctx context.Context, from, length float64) (clip, error)
 	return clip{head, fragment(all, shown, l.Timescale)}, nil
 }
 
-// maxStretch bounds the bytes that are decoded for an animation.
-const maxStretch = 64 << 20
+// maxClip bounds the bytes that are decoded for an animation.
+const maxClip = 64 << 20

@@ -37,7 +37,8 @@ import (
 
 func TestMain(m *testing.M) { leaktest.Main(m) }
 
-// Every frame has one grey of its own, so that a picture says which frame it is: ten a second, a key frame every two seconds.
+// Every frame has one grey of its own, so that a picture says which frame it is: ten a second, a key frame every two
+// seconds.
 const greys = "nullsrc=s=320x180:r=10,geq=lum='16+3*N':cb=128:cr=128"
 
 // files are objects on disk.
@@ -336,7 +337,8 @@ func TestTheRightFrameOfCoarseTimes(t *testing.T) {
 	}
 }
 
-// Where a file lists as key frames what a decoder has to recover at, or open groups of pictures, the picture is as it should be nevertheless.
+// Where a file lists as key frames what a decoder has to recover at, or open groups of pictures, the picture is as it
+// should be nevertheless.
 func TestTheRightFrameBehindEntries(t *testing.T) {
 	t.Parallel()
 	for name, how := range map[string]string{

@@ -1,8 +1,8 @@
-// Package livespeech has what is said in a broadcast recognised while it goes on: it follows the sound at the live edge, decodes it, and
-// publishes cues into a text rendition.
+// Package livespeech has what is said in a broadcast recognised while it goes on: it follows the sound at the live
+// edge, decodes it, and publishes cues into a text rendition.
 //
-// It never holds the sound up: a follower that is too slow goes on at the newest segment. Slate is not listened to, and behind a discontinuity
-// everything begins again. Its goroutines belong to Run and end with it.
+// It never holds the sound up: a follower that is too slow goes on at the newest segment. Slate is not listened to, and
+// behind a discontinuity everything begins again. Its goroutines belong to Run and end with it.
 package livespeech
 
 import (
@@ -24,7 +24,8 @@ import (
 
 // Decoder turns sound into samples while it streams; encode.Engine fits.
 type Decoder interface {
-	LivePCM(ctx context.Context, input func(context.Context, io.Writer) error, output func(context.Context, io.Reader) error) error
+	LivePCM(ctx context.Context, input func(context.Context, io.Writer) error,
+		output func(context.Context, io.Reader) error) error
 }
 
 // Options of Run.
@@ -226,8 +227,8 @@ const silence = 2 * time.Second
 
 var errSilence = errors.New("no sound comes")
 
-// soon is the step that ended the stretch before, once, and then the follower's next one; one with the segment -1 says that there is none in
-// time.
+// soon is the step that ended the stretch before, once, and then the follower's next one; one with the segment -1 says
+// that there is none in time.
 func (r *runner) soon(ctx context.Context) (window.Step, error) {
 	if s := r.next; s != nil {
 		r.next = nil
@@ -279,7 +280,8 @@ const missing = 2 * time.Second
 // check tells what has changed with the stream.
 func (r *runner) check(s speech.Status) {
 	if s.Effort != r.told.Effort {
-		r.Logger.Info("speech is recognised with another effort, as the engine keeps up or does not", "engine", r.engine, "effort", int(s.Effort), "before", int(r.told.Effort))
+		r.Logger.Info("speech is recognised with another effort, as the engine keeps up or does not", "engine",
+			r.engine, "effort", int(s.Effort), "before", int(r.told.Effort))
 	}
 	if s.Restarts != r.told.Restarts {
 		r.Logger.Warn("speech recognition begins again", "engine", r.engine, "restarts", s.Restarts, "error", s.Problem)

@@ -9,11 +9,12 @@ import (
 	"millrace/internal/media/speech"
 )
 
-// pauseFirst and pauseMost are how long it is waited before an engine that does not run is tried again: at first, and at most.
+// pauseFirst and pauseMost are how long it is waited before an engine that does not run is tried again: at first, and
+// at most.
 const pauseFirst, pauseMost = time.Second, 30 * time.Second
 
-// open begins a stream of an engine. One that does not run is tried again until the broadcast ends: it may be about to start. The error says
-// that there is no stream, which has been told.
+// open begins a stream of an engine. One that does not run is tried again until the broadcast ends: it may be about to
+// start. The error says that there is no stream, which has been told.
 func (r *runner) open(ctx context.Context) error {
 	going, end := context.WithCancelCause(ctx)
 	defer end(nil)

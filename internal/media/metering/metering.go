@@ -1,6 +1,6 @@
-// Package metering counts how much of which asset viewers are sent, in memory, with atomic additions only: a response is never delayed by
-// it, and nothing is allocated. It must never know who the viewers are, HTTP or databases. It starts no goroutine: somebody takes what was
-// counted from time to time.
+// Package metering counts how much of which asset viewers are sent, in memory, with atomic additions only: a response
+// is never delayed by it, and nothing is allocated. It must never know who the viewers are, HTTP or databases. It
+// starts no goroutine: somebody takes what was counted from time to time.
 package metering
 
 import (
@@ -53,8 +53,8 @@ type Meter struct {
 	active []*Counter
 }
 
-// Counter counts what is sent of one asset. There may be several for one asset. It lives as long as somebody holds it or something that it
-// has counted was not taken.
+// Counter counts what is sent of one asset. There may be several for one asset. It lives as long as somebody holds it
+// or something that it has counted was not taken.
 type Counter struct {
 	meter *Meter
 	asset Asset
@@ -76,7 +76,8 @@ func (c *Counter) Add(t Tier, d time.Duration) {
 		return
 	}
 	c.sent[t].Add(int64(d))
-	if !c.known.Load() && c.known.CompareAndSwap(false, true) { // once after each time that nothing was sent for a while
+	// once after each time that nothing was sent for a while
+	if !c.known.Load() && c.known.CompareAndSwap(false, true) {
 		c.meter.mu.Lock()
 		c.meter.active = append(c.meter.active, c)
 		c.meter.mu.Unlock()
@@ -103,17 +104,17 @@ func (m *Meter) Take() map[Asset]Lengths {
 	return out
 }
 
-// Stretch is what a body has of its asset. The zero value counts as nothing: text, images, sound beside a picture.
-type Stretch struct {
+// Delivery is what a body has of its asset. The zero value counts as nothing: text, images, sound beside a picture.
+type Delivery struct {
 	Of     *Counter
 	Length time.Duration
 	Pixels int // width times height of the picture; 0: there is none
 }
 
 // Sent counts that sent of size bytes went out.
-func (s Stretch) Sent(sent, size int64) {
-	if s.Of == nil || sent <= 0 || size <= 0 {
+func (d Delivery) Sent(sent, size int64) {
+	if d.Of == nil || sent <= 0 || size <= 0 {
 		return
 	}
-	s.Of.Add(TierOf(s.Pixels), time.Duration(float64(s.Length)*min(1, float64(sent)/float64(size))))
+	d.Of.Add(TierOf(d.Pixels), time.Duration(float64(d.Length)*min(1, float64(sent)/float64(size))))
 }

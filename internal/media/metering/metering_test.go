@@ -29,7 +29,7 @@ func TestTierOf(t *testing.T) {
 	}
 }
 
-func TestStretch(t *testing.T) {
+func TestDelivery(t *testing.T) {
 	t.Parallel()
 	film, talk := Asset{"film", "env", ""}, Asset{"talk", "env", "stream"}
 	for _, tt := range []struct {
@@ -46,8 +46,8 @@ func TestStretch(t *testing.T) {
 		{"too much", 3840 * 2160, 2000, 1000, Lengths{Tier2160: 6 * time.Second}},
 	} {
 		var m Meter
-		Stretch{m.Counter(film), 6 * time.Second, tt.pixels}.Sent(tt.sent, tt.size)
-		Stretch{m.Counter(talk), time.Second, 0}.Sent(1, 1)
+		Delivery{m.Counter(film), 6 * time.Second, tt.pixels}.Sent(tt.sent, tt.size)
+		Delivery{m.Counter(talk), time.Second, 0}.Sent(1, 1)
 		got := m.Take()
 		if got[film] != tt.want || got[talk] != (Lengths{AudioOnly: time.Second}) {
 			t.Errorf("%s: %v", tt.name, got)
@@ -56,11 +56,12 @@ func TestStretch(t *testing.T) {
 			t.Errorf("%s: counted twice", tt.name)
 		}
 	}
-	Stretch{}.Sent(1, 1)
-	Stretch{(*Meter)(nil).Counter(film), time.Second, 0}.Sent(1, 1)
+	Delivery{}.Sent(1, 1)
+	Delivery{(*Meter)(nil).Counter(film), time.Second, 0}.Sent(1, 1)
 }
 
-// TestNothingIsLost adds from several sides while somebody takes all the time, with counters that go quiet and come back.
+// TestNothingIsLost adds from several sides while somebody takes all the time, with counters that go quiet and come
+// back.
 func TestNothingIsLost(t *testing.T) {
 	t.Parallel()
 	const adders, additions = 4, 20_000
@@ -109,7 +110,7 @@ func TestNothingIsLost(t *testing.T) {
 
 func TestNoAllocation(t *testing.T) { //nolint:paralleltest // AllocsPerRun
 	var m Meter
-	s := Stretch{m.Counter(Asset{ID: "film"}), 6 * time.Second, 1280 * 720}
+	s := Delivery{m.Counter(Asset{ID: "film"}), 6 * time.Second, 1280 * 720}
 	if n := testing.AllocsPerRun(1000, func() { s.Sent(900, 1000) }); n != 0 {
 		t.Errorf("%v allocations for a response", n)
 	}
@@ -117,7 +118,7 @@ func TestNoAllocation(t *testing.T) { //nolint:paralleltest // AllocsPerRun
 
 func BenchmarkSent(b *testing.B) {
 	var m Meter
-	s := Stretch{m.Counter(Asset{ID: "film"}), 6 * time.Second, 1280 * 720}
+	s := Delivery{m.Counter(Asset{ID: "film"}), 6 * time.Second, 1280 * 720}
 	b.ReportAllocs()
 	b.RunParallel(func(p *testing.PB) {
 		for p.Next() {

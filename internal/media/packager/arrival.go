@@ -9,7 +9,8 @@ import (
 // maxLate is how far one kind may arrive behind the other and still be waited for.
 const maxLate = 5 * time.Second
 
-// arrival remembers how far the tracks had come, so that one that is late is told from one that is away. Times are media time.
+// arrival remembers how far the tracks had come, so that one that is late is told from one that is away. Times are
+// media time.
 type arrival struct {
 	newest [2]time.Duration // by kind
 	other  [2]time.Duration // newest of the other kind when this one came last

@@ -12,7 +12,8 @@ import (
 // followAudio packs a frame into the segment that the video's cuts put it in.
 func (p *Packager) followAudio(f frame.Frame) {
 	a := p.audio
-	for len(p.cuts) > 0 && (f.PTS >= p.cuts[0].at || p.cuts[0].disc && f.PTS+f.Duration/2 >= p.cuts[0].at) { // other sound begins with the nearest frame
+	// other sound begins with the nearest frame
+	for len(p.cuts) > 0 && (f.PTS >= p.cuts[0].at || p.cuts[0].disc && f.PTS+f.Duration/2 >= p.cuts[0].at) {
 		p.nextAudio()
 	}
 	if a.wait != nil && !a.passed(&f, a.wait.disc) {
@@ -48,8 +49,8 @@ func (p *Packager) addAudio(f frame.Frame) {
 	if hole := a.ticks(f.DTS) - a.next; hole > 2 && len(a.pending) > 0 { // samples were lost
 		a.stand(hole, full)
 	}
-	// A hole behind a part that is out already or full is put behind this frame instead of in front of it, and behind the next ones where that
-	// would make this one's part longer than said.
+	// A hole behind a part that is out already or full is put behind this frame instead of in front of it, and behind
+	// the next ones where that would make this one's part longer than said.
 	s := cmaf.Sample{Duration: uint32(min(max(a.ticks(f.DTS+f.Duration)-a.next, 1), full)), Sync: true, Data: f.Data}
 	if len(a.pending) > 0 && a.pendingLong+int64(s.Duration) > full {
 		a.flush()
@@ -60,8 +61,8 @@ func (p *Packager) addAudio(f frame.Frame) {
 	}
 }
 
-// audioPart is the longest part in ticks, in whole frames. What the playlists have said already, with an encoder of another sample
-// rate, stays.
+// audioPart is the longest part in ticks, in whole frames. What the playlists have said already, with an encoder of
+// another sample rate, stays.
 func (p *Packager) audioPart() int64 {
 	a := p.audio
 	clock := codec.ClockOf(a.config)

@@ -16,8 +16,9 @@ type Captions interface {
 	Reset(at time.Duration)
 }
 
-// searched is how many pictures without captions make it known that there are none: 10 s and more. From then on only key frames are looked at, or
-// none, where encoders have sent padding: the edge says no more that there are no captions.
+// searched is how many pictures without captions make it known that there are none: 10 s and more. From then on only
+// key frames are looked at, or none, where encoders have sent padding: the edge says no more that there are no
+// captions.
 const searched = 600
 
 // lookForCaptions reads closed captions, or tells the edge of them, until there is nothing more to tell.

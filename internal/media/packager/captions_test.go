@@ -21,8 +21,8 @@ func (e *told) Captions(rendition string, text bool) {
 	e.Edge.Captions(rendition, text)
 }
 
-// TestCaptionsAreSearched: pictures are looked into only as long as there is something to learn from it. Each picture here has captions of a kind
-// that would be told if it was looked into.
+// TestCaptionsAreSearched: pictures are looked into only as long as there is something to learn from it. Each picture
+// here has captions of a kind that would be told if it was looked into.
 func TestCaptionsAreSearched(t *testing.T) {
 	t.Parallel()
 	const (

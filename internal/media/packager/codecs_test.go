@@ -83,8 +83,8 @@ func (b *bench) speak(p *packager.Packager, v voice, withPicture bool) {
 	}
 }
 
-// TestAnyCodecAfterAnyOther has an encoder come back with sound of another codec or sample rate. The rendition keeps the timescale and the part
-// target that it had, gets another init segment, and has neither hole nor overlap.
+// TestAnyCodecAfterAnyOther has an encoder come back with sound of another codec or sample rate. The rendition keeps
+// the timescale and the part target that it had, gets another init segment, and has neither hole nor overlap.
 func TestAnyCodecAfterAnyOther(t *testing.T) {
 	t.Parallel()
 	for from, first := range voices() {
@@ -134,8 +134,8 @@ func TestSoundAloneOfAnyCodec(t *testing.T) {
 	}
 }
 
-// parts checks that no part is longer than said, and none but a segment's last much shorter. loose: frames of uneven or great length leave no
-// choice.
+// parts checks that no part is longer than said, and none but a segment's last much shorter. loose: frames of uneven or
+// great length leave no choice.
 func (b *bench) parts(l *timeline.Rendition, loose bool) {
 	b.t.Helper()
 	target := float64(l.PartTarget) / 1e6

@@ -18,8 +18,8 @@ import (
 	"millrace/internal/media/window"
 )
 
-// TestSumsOfLengthsStayTogetherOverCrashes: so they do when processes die anywhere, also between the segment of the one rendition and that of
-// the other, and when the disk has less of the one than of the other.
+// TestSumsOfLengthsStayTogetherOverCrashes: so they do when processes die anywhere, also between the segment of the one
+// rendition and that of the other, and when the disk has less of the one than of the other.
 func TestSumsOfLengthsStayTogetherOverCrashes(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

@@ -9,8 +9,8 @@ import (
 	"millrace/internal/media/timeline"
 )
 
-// TestSumsOfLengthsStayTogether: after any number of reconnects the lengths of sound and picture add up to the same, and to where the media
-// is: players place what they play by that.
+// TestSumsOfLengthsStayTogether: after any number of reconnects the lengths of sound and picture add up to the same,
+// and to where the media is: players place what they play by that.
 func TestSumsOfLengthsStayTogether(t *testing.T) {
 	t.Parallel()
 	for name, reorder := range map[string]int{"without B-frames": 0, "with B-frames": 2} {

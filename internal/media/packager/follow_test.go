@@ -10,7 +10,8 @@ import (
 	"millrace/internal/media/window"
 )
 
-// TestSoundIsFollowed: who follows sound is given every frame from the beginning of a segment on, wherever in the segment the follower joins.
+// TestSoundIsFollowed: who follows sound is given every frame from the beginning of a segment on, wherever in the
+// segment the follower joins.
 func TestSoundIsFollowed(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []window.Mode{low, {Listed: 30 * time.Second}} {

@@ -36,8 +36,8 @@ func (p *publications) Part(rendition string, buf []byte, ticks int64, independe
 	p.Edge.Part(rendition, buf, ticks, independent)
 }
 
-// TestLastPartDoesNotWaitForTheKeyFrame: with key frames at regular distances every part, the last one of a segment too, goes out with
-// its own last frame.
+// TestLastPartDoesNotWaitForTheKeyFrame: with key frames at regular distances every part, the last one of a segment
+// too, goes out with its own last frame.
 func TestLastPartDoesNotWaitForTheKeyFrame(t *testing.T) {
 	t.Parallel()
 	for _, fps := range []float64{24, 25, 29.97, 30, 50, 60} {

@@ -37,7 +37,8 @@ func TestLostFramesStretchNoPart(t *testing.T) {
 	}
 }
 
-// TestHoleInFrontOfAKeyFrame: wherever in a part what is missing begins, the dates go on by the lengths that the playlist says.
+// TestHoleInFrontOfAKeyFrame: wherever in a part what is missing begins, the dates go on by the lengths that the
+// playlist says.
 func TestHoleInFrontOfAKeyFrame(t *testing.T) {
 	t.Parallel()
 	for first := 40; first < 60; first++ {

@@ -81,7 +81,8 @@ func closed(t *testing.T, p *packager.Packager) {
 	}
 }
 
-// offsets finds what was added to the times of the frames of one kind: least and most, in seconds, and how many there are.
+// offsets finds what was added to the times of the frames of one kind: least and most, in seconds, and how many there
+// are.
 func (b *bench) offsets(tl *timeline.Timeline, frames []frame.Frame, k frame.Kind) (least, most float64, n int) {
 	b.t.Helper()
 	var sent []frame.Frame
@@ -173,8 +174,8 @@ func TestOddArrivals(t *testing.T) {
 	}
 }
 
-// whole checks what holds for any timeline: chunks are where they say, decoding time has no hole where media goes on, segments fit the
-// target, and parts make up their segment.
+// whole checks what holds for any timeline: chunks are where they say, decoding time has no hole where media goes on,
+// segments fit the target, and parts make up their segment.
 func (b *bench) whole(tl *timeline.Timeline) {
 	b.t.Helper()
 	for _, l := range tl.Renditions {
@@ -339,8 +340,9 @@ func TestPictureThatStaysAwayBehindADiscontinuity(t *testing.T) {
 	}
 }
 
-// TestSoundThatGoesOnAloneIsKept: the picture stands, in the midst of a segment, and comes back, with other parameters or as before, or not at
-// all. The sound is all there, and segments of the picture and of the sound are as long as each other.
+// TestSoundThatGoesOnAloneIsKept: the picture stands, in the midst of a segment, and comes back, with other parameters
+// or as before, or not at all. The sound is all there, and segments of the picture and of the sound are as long as each
+// other.
 func TestSoundThatGoesOnAloneIsKept(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -488,7 +490,8 @@ func (c *counting) Part(id string, buf []byte, long int64, independent bool) {
 	c.Edge.Part(id, buf, long, independent)
 }
 
-// TestLastPartAtAVariableRate does not wait for the key frame behind it, which is known but held back at a variable rate. It begins a segment then in any case.
+// TestLastPartAtAVariableRate does not wait for the key frame behind it, which is known but held back at a variable
+// rate. It begins a segment then in any case.
 func TestLastPartAtAVariableRate(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, low)
@@ -570,7 +573,8 @@ func TestHugeFrames(t *testing.T) {
 	}
 }
 
-// TestFlappingEncoder publishes five times a second: each publication adds at most one segment, and nothing adds nothing.
+// TestFlappingEncoder publishes five times a second: each publication adds at most one segment, and nothing adds
+// nothing.
 func TestFlappingEncoder(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, low)
@@ -613,7 +617,8 @@ func TestFlappingEncoder(t *testing.T) {
 	}
 }
 
-// TestTargetIsSaidByAnyFirstSegment: also by one that ends with its publication, so that every playlist has one from the start.
+// TestTargetIsSaidByAnyFirstSegment: also by one that ends with its publication, so that every playlist has one from
+// the start.
 func TestTargetIsSaidByAnyFirstSegment(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

@@ -1,9 +1,9 @@
-// Package packager cuts one publication's frames into parts and segments. It implements the session's Output and writes to
-// an edge, after what earlier publications of the broadcast recorded there. It must never know HTTP, storage, the session or who watches.
-// It starts no goroutine: the publication's own does the work.
+// Package packager cuts one publication's frames into parts and segments. It implements the session's Output and writes
+// to an edge, after what earlier publications of the broadcast recorded there. It must never know HTTP, storage, the
+// session or who watches. It starts no goroutine: the publication's own does the work.
 //
-// Video leads: a segment starts at one of its key frames, and every other rendition starts its segment with the same media sequence
-// number at the first frame presented from there on. Without video the audio leads.
+// Video leads: a segment starts at one of its key frames, and every other rendition starts its segment with the same
+// media sequence number at the first frame presented from there on. Without video the audio leads.
 package packager
 
 import (
@@ -37,8 +37,8 @@ type Options struct {
 	Edge    Edge
 	Segment time.Duration // wanted length of a segment; key frames decide
 	Part    time.Duration // longest part
-	// Where the recording stands: seconds of media time where it ends, by how much its last pictures are presented later than they are
-	// decoded, and the renditions that exist.
+	// Where the recording stands: seconds of media time where it ends, by how much its last pictures are presented
+	// later than they are decoded, and the renditions that exist.
 	At         float64
 	Lag        time.Duration
 	Began      bool
@@ -55,7 +55,8 @@ type Rendition struct {
 
 const (
 	videoTimescale = 90000
-	// longest is the cut that needs no key frame while the target duration is not known: the longest GOP that is let be.
+	// longest is the cut that needs no key frame while the target duration is not known: the longest GOP that is let
+	// be.
 	longest = 21 * time.Second
 	// maxSegmentBytes cuts a segment whatever its length.
 	maxSegmentBytes = 48 << 20
@@ -65,8 +66,8 @@ const (
 	audioSlack = time.Millisecond
 	// littleLag is how much earlier than the sound pictures may end though none is presented late.
 	littleLag = 100 * time.Millisecond
-	// audioPatience is how far the video may be ahead before the audio's segment is closed without waiting for its frames, and how
-	// much audio waits for a video that stands still.
+	// audioPatience is how far the video may be ahead before the audio's segment is closed without waiting for its
+	// frames, and how much audio waits for a video that stands still.
 	audioPatience = time.Second
 )
 
@@ -81,9 +82,10 @@ type Packager struct {
 	disc    bool          // the next segment does not continue the last one
 
 	video, audio *track
-	orphans      []*track // renditions of the recording that have no media now: not (yet) in this publication, or standing still
-	fps          float64
-	constant     bool
+	// renditions of the recording that have no media now: not (yet) in this publication, or standing still
+	orphans  []*track
+	fps      float64
+	constant bool
 
 	cuts  []cut         // where segments of the lead began that the audio has not begun yet
 	held  []frame.Frame // audio that is presented later than the video has come
@@ -174,7 +176,8 @@ func (p *Packager) Rate(fps float64, constant bool) error {
 	return nil
 }
 
-// Discontinuity implements the session's output: what is open ends here. Sound that is ahead of the picture belongs to what follows.
+// Discontinuity implements the session's output: what is open ends here. Sound that is ahead of the picture belongs to
+// what follows.
 func (p *Packager) Discontinuity(string) error {
 	if !p.begun {
 		return nil
@@ -263,14 +266,16 @@ func (p *Packager) write(f frame.Frame) error {
 	return p.release(p.heldUntil())
 }
 
-// begin sets the clocks with the first frame: a recording starts so that this frame is presented at Origin, and one that goes on so that a
-// picture is presented where the last one ends. It may be decoded before that, in the time that the last one waited for its presentation.
+// begin sets the clocks with the first frame: a recording starts so that this frame is presented at Origin, and one
+// that goes on so that a picture is presented where the last one ends. It may be decoded before that, in the time that
+// the last one waited for its presentation.
 func (p *Packager) begin(f *frame.Frame) {
 	p.begun = true
 	p.base = time.Duration(p.opt.At*float64(time.Second)) - (f.PTS - f.DTS)
 	for _, o := range p.opt.Renditions {
 		const frame = 50 * time.Millisecond // of sound, that may end a little later
-		if end := p.opt.Lag + newTrack(nil, o.ID, o.Kind, o.Timescale).duration(o.Next) - (f.PTS - f.DTS); o.ID == timeline.MainVideo && end > p.base-frame {
+		next := newTrack(nil, o.ID, o.Kind, o.Timescale).duration(o.Next)
+		if end := p.opt.Lag + next - (f.PTS - f.DTS); o.ID == timeline.MainVideo && end > p.base-frame {
 			p.base = end
 		}
 	}
@@ -287,8 +292,8 @@ func (p *Packager) setWall(f *frame.Frame) { p.wall = f.Received.Add(-p.base - f
 // Lag is by how much the pictures written last are presented later than they are decoded.
 func (p *Packager) Lag() time.Duration { return p.lag }
 
-// leadUntil is how far the audio leads, f being its newest: no further than a picture that comes, and joins with a key frame, which would be
-// behind what the audio has led if it arrives later than that.
+// leadUntil is how far the audio leads, f being its newest: no further than a picture that comes, and joins with a key
+// frame, which would be behind what the audio has led if it arrives later than that.
 func (p *Packager) leadUntil(f *frame.Frame) time.Duration {
 	if p.video == nil || p.arrival.away(frame.Video) {
 		return f.PTS + 1
@@ -358,8 +363,8 @@ func (p *Packager) finish() error {
 	return err
 }
 
-// standToEnd has the picture last as long as it is presented where an encoder left in front of its last B-frames: of what it had decoded already
-// something is presented later than usual, and what follows begins behind that.
+// standToEnd has the picture last as long as it is presented where an encoder left in front of its last B-frames: of
+// what it had decoded already something is presented later than usual, and what follows begins behind that.
 func (p *Packager) standToEnd() {
 	v := p.video
 	if v == nil || !v.joined || !v.open || p.soundWentOn() {
@@ -406,7 +411,8 @@ func (p *Packager) lead() *track {
 	return p.audio
 }
 
-// join takes a track out of the orphans: from the segment that begins now on it has media. Its first join says its part target.
+// join takes a track out of the orphans: from the segment that begins now on it has media. Its first join says its part
+// target.
 func (p *Packager) join(t *track) error {
 	if err := t.prepare(p.fps); err != nil {
 		return err
@@ -436,12 +442,14 @@ func (p *Packager) leave(t *track) {
 
 // videoStands reports whether audio has gone on alone for longer than a segment may last.
 func (p *Packager) videoStands(f *frame.Frame) bool {
-	return p.arrival.away(frame.Video) && p.audio.open && len(p.cuts) == 0 && f.PTS > p.video.end+audioPatience && f.PTS-p.audio.from > p.limit()
+	return p.arrival.away(frame.Video) && p.audio.open && len(p.cuts) == 0 && f.PTS > p.video.end+audioPatience &&
+		f.PTS-p.audio.from > p.limit()
 }
 
 // soundWentOn reports whether the open segment has audio without pictures at its end.
 func (p *Packager) soundWentOn() bool {
-	if p.video == nil || !p.video.joined || !p.video.open || p.audio == nil || !p.audio.open || len(p.cuts) > 0 || !p.arrival.away(frame.Video) {
+	if p.video == nil || !p.video.joined || !p.video.open || p.audio == nil || !p.audio.open || len(p.cuts) > 0 ||
+		!p.arrival.away(frame.Video) {
 		return false
 	}
 	return p.arrival.newest[frame.Audio] > p.video.end+p.lag+audioPatience
@@ -466,7 +474,8 @@ func (p *Packager) parkVideo() error {
 // limit is how long a segment may last, key frame or not.
 func (p *Packager) limit() time.Duration {
 	if target := p.opt.Edge.TargetDuration(); target > 0 {
-		return time.Duration(target)*time.Second + 350*time.Millisecond // EXTINF rounds to the target, also the sound's, which may last a frame longer
+		// EXTINF rounds to the target, also the sound's, which may last a frame longer
+		return time.Duration(target)*time.Second + 350*time.Millisecond
 	}
 	return longest
 }

@@ -60,7 +60,8 @@ func audio() frame.Config {
 	return frame.Config{Kind: frame.Audio, Codec: frame.AAC, ASC: asc, SampleRate: 48000, Channels: 2}
 }
 
-// script is a source of frames: video at fps with key frames every gop frames and reorder frames of delay, audio beside it.
+// script is a source of frames: video at fps with key frames every gop frames and reorder frames of delay, audio beside
+// it.
 type script struct {
 	fps     float64
 	gop     int
@@ -173,7 +174,8 @@ func (b *bench) finish() *timeline.Timeline {
 	return tl
 }
 
-// check holds a stored timeline against its media: every chunk is there, as long as it says, and starts where the one before ended.
+// check holds a stored timeline against its media: every chunk is there, as long as it says, and starts where the one
+// before ended.
 func (b *bench) check(tl *timeline.Timeline) {
 	b.t.Helper()
 	for _, l := range tl.Renditions {
@@ -207,7 +209,8 @@ func (b *bench) check(tl *timeline.Timeline) {
 				}
 				at += int64(f.Duration)
 			}
-			// The last picture stands until the segment ends, and where other media follows no rendition ends before the others.
+			// The last picture stands until the segment ends, and where other media follows no rendition ends before
+			// the others.
 			stands := i+1 < len(l.Chunks) && (l.Chunks[i+1].Gap || tl.Marks[i+1].Discontinuity)
 			if at > c.Time+c.Duration || at < c.Time+c.Duration && !stands && i < len(l.Chunks)-1 {
 				b.t.Errorf("%s %d: samples last to %d, recorded %d", l.ID, i, at, c.Time+c.Duration)
@@ -240,7 +243,8 @@ func (b *bench) dates(tl *timeline.Timeline) {
 	}
 }
 
-// moved reports whether the first picture of a chunk is decoded when it is presented, behind a discontinuity, and not somewhat earlier.
+// moved reports whether the first picture of a chunk is decoded when it is presented, behind a discontinuity, and not
+// somewhat earlier.
 func moved(tl *timeline.Timeline, l *timeline.Rendition, i int, first *cmaf.Fragment) bool {
 	late := int64(first.BaseMediaDecodeTime) - l.Chunks[i].Time
 	return l.Kind == frame.Video && tl.Marks[i].Discontinuity && first.Samples[0].CompositionOffset == 0 && late > 0 && late < int64(l.Timescale)/4

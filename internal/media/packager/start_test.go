@@ -25,8 +25,9 @@ func (s *shown) Sample(id string, at int64, x cmaf.Sample) {
 	s.Edge.Sample(id, at, x)
 }
 
-// TestOtherPicturesStartWhenTheyAreShown: the first tfdt behind a discontinuity is the time at which the first picture is presented, which is where
-// the last one in front of it ends: hls.js would leave a hole as long as the encoder's delay. Neither presentation nor the playlist changes.
+// TestOtherPicturesStartWhenTheyAreShown: the first tfdt behind a discontinuity is the time at which the first picture
+// is presented, which is where the last one in front of it ends: hls.js would leave a hole as long as the encoder's
+// delay. Neither presentation nor the playlist changes.
 func TestOtherPicturesStartWhenTheyAreShown(t *testing.T) {
 	t.Parallel()
 	for _, reorder := range []int{0, 1, 2} {
@@ -96,8 +97,8 @@ func onlyVideo(all []frame.Frame) (out []frame.Frame) {
 	return out
 }
 
-// TestCutOffInFrontOfBFrames: an encoder may leave between a picture and the B-frames that are presented before it. What follows begins where
-// the last picture that came ends, in every rendition.
+// TestCutOffInFrontOfBFrames: an encoder may leave between a picture and the B-frames that are presented before it.
+// What follows begins where the last picture that came ends, in every rendition.
 func TestCutOffInFrontOfBFrames(t *testing.T) {
 	t.Parallel()
 	for cut := range 8 {

@@ -12,8 +12,8 @@ import (
 	"millrace/internal/media/timeline"
 )
 
-// TestPartTargetOutlivesAReconnect has an encoder come back with another frame rate: PART-TARGET was said and never changes, so no
-// later part may be longer, nor much shorter.
+// TestPartTargetOutlivesAReconnect has an encoder come back with another frame rate: PART-TARGET was said and never
+// changes, so no later part may be longer, nor much shorter.
 func TestPartTargetOutlivesAReconnect(t *testing.T) {
 	t.Parallel()
 	rates := []float64{15, 24, 25, 29.97, 30, 50, 59.94, 60}
@@ -57,8 +57,9 @@ func TestPartTargetOutlivesAReconnect(t *testing.T) {
 	}
 }
 
-// TestPartsOfUnevenPicturesAreLongEnough: an encoder comes back with pictures of uneven length. No part but a segment's last is shorter than 85 % of the
-// PART-TARGET that was said, which is a little longer than the pictures it was made of.
+// TestPartsOfUnevenPicturesAreLongEnough: an encoder comes back with pictures of uneven length. No part but a segment's
+// last is shorter than 85 % of the PART-TARGET that was said, which is a little longer than the pictures it was made
+// of.
 func TestPartsOfUnevenPicturesAreLongEnough(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, low)
@@ -75,8 +76,8 @@ func TestPartsOfUnevenPicturesAreLongEnough(t *testing.T) {
 	b.parts(b.finish().Rendition(timeline.MainVideo), false)
 }
 
-// TestPartBehindSlateIsLongEnough: an encoder of another frame rate comes back a part of a frame before what stands there has ended, so that its first
-// picture is shown for a shorter time. Its first part has one more picture then.
+// TestPartBehindSlateIsLongEnough: an encoder of another frame rate comes back a part of a frame before what stands
+// there has ended, so that its first picture is shown for a shorter time. Its first part has one more picture then.
 func TestPartBehindSlateIsLongEnough(t *testing.T) {
 	t.Parallel()
 	for early := time.Duration(0); early < 20*time.Millisecond; early += time.Millisecond {

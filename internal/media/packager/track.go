@@ -77,7 +77,8 @@ func (t *track) prepare(fps float64) error {
 		return fmt.Errorf("write init segment of %s: %w", t.id, err)
 	}
 	in := timeline.Init{
-		Rendition: t.id, Codec: codec.Name(t.config), Width: t.config.Width, Height: t.config.Height, SampleRate: t.config.SampleRate, Channels: t.config.Channels,
+		Rendition: t.id, Codec: codec.Name(t.config), Width: t.config.Width, Height: t.config.Height,
+		SampleRate: t.config.SampleRate, Channels: t.config.Channels,
 	}
 	if t.kind == frame.Video {
 		in.FrameRate = fps
@@ -96,8 +97,8 @@ func (t *track) begin(c cut, at int64) {
 	t.edge.Begin(t.id, c.start, c.disc, t.init, at)
 }
 
-// beginSound is begin for sound, which is presented when it is decoded: the segment has the date of its own first sample, up to a frame from
-// the picture's cut.
+// beginSound is begin for sound, which is presented when it is decoded: the segment has the date of its own first
+// sample, up to a frame from the picture's cut.
 func (t *track) beginSound(c cut, at int64) {
 	c.start = c.start.Add(t.duration(at) - c.at)
 	t.begin(c, at)
@@ -118,8 +119,8 @@ func (t *track) add(s cmaf.Sample) {
 	t.end = t.duration(t.next)
 }
 
-// startWith begins other pictures with a sample that is shown for so many ticks. What is moved has to lie in one part, whose length does not
-// change by it.
+// startWith begins other pictures with a sample that is shown for so many ticks. What is moved has to lie in one part,
+// whose length does not change by it.
 func (t *track) startWith(s *cmaf.Sample, shown int64) {
 	t.other, t.start = false, cmaf.StartAt(t.next, int64(s.CompositionOffset), shown)
 	if t.start.Long() > t.partTarget {
@@ -127,8 +128,8 @@ func (t *track) startWith(s *cmaf.Sample, shown int64) {
 	}
 }
 
-// full is how long the pending part may get, in ticks. One that began with a picture that is shown for a shorter time, behind other media, has room
-// for one more.
+// full is how long the pending part may get, in ticks. One that began with a picture that is shown for a shorter time,
+// behind other media, has room for one more.
 func (t *track) full() int64 {
 	if t.pendingLong < t.least {
 		return t.limit
@@ -136,8 +137,8 @@ func (t *track) full() int64 {
 	return t.partTarget + t.ticks(partSlack)
 }
 
-// stand has the last pending sample last for so many ticks more, as far as its part may be full ticks long. What would be longer is a part
-// then.
+// stand has the last pending sample last for so many ticks more, as far as its part may be full ticks long. What would
+// be longer is a part then.
 func (t *track) stand(more, full int64) {
 	fill := max(min(more, full-t.pendingLong), 0)
 	t.pending[len(t.pending)-1].Duration += uint32(fill)
@@ -185,10 +186,12 @@ func (t *track) conclude(end time.Duration) {
 	}
 }
 
-// reach has the open segment last until media time end at least, where another rendition ends: what follows begins at one place in all of
-// them, and the lengths of their segments are to add up to the same. What is less than half a frame is the next one's.
+// reach has the open segment last until media time end at least, where another rendition ends: what follows begins at
+// one place in all of them, and the lengths of their segments are to add up to the same. What is less than half a frame
+// is the next one's.
 //
-// The last sample stands until then, so that players have no hole in front of what follows, as far as its part may be long.
+// The last sample stands until then, so that players have no hole in front of what follows, as far as its part may be
+// long.
 func (t *track) reach(end, frame time.Duration) {
 	if !t.open || t.ticks(end-frame/2) <= t.next {
 		return
@@ -200,8 +203,9 @@ func (t *track) reach(end, frame time.Duration) {
 	t.next = max(t.next, t.ticks(end))
 }
 
-// align is where a segment begins whose first sample is at ticks: nothing overlaps, and decoding time has no hole where media goes on; the
-// sample is then decoded early and presented in time. Where other media begins it has none of up to small ticks.
+// align is where a segment begins whose first sample is at ticks: nothing overlaps, and decoding time has no hole where
+// media goes on; the sample is then decoded early and presented in time. Where other media begins it has none of up to
+// small ticks.
 func (t *track) align(at, small int64, disc bool) int64 {
 	if at <= t.next+2 || t.goes && !disc || t.next > 0 && at <= t.next+small {
 		return t.next
@@ -209,8 +213,8 @@ func (t *track) align(at, small int64, disc bool) int64 {
 	return at
 }
 
-// passed reports whether f is too late: what begins with it would be presented too late, behind what stands there already; of other media the next
-// frame is nearer to that.
+// passed reports whether f is too late: what begins with it would be presented too late, behind what stands there
+// already; of other media the next frame is nearer to that.
 func (t *track) passed(f *frame.Frame, disc bool) bool {
 	step := 40 * time.Millisecond
 	if disc {

@@ -30,11 +30,14 @@ func (p *Packager) writeVideo(f frame.Frame) error {
 	if hole := at - v.next; hole > 0 && len(v.pending) > 0 {
 		v.stand(hole, v.full()) // something was lost: the picture before stands until this one
 	}
-	// What of a hole is left, behind a part that is out already or full, is put in front: decoded early, presented in time; and in front of
-	// the pictures behind, where that would make this one's part longer than said.
-	// Decoding times are the encoder's, but for the first ones behind a discontinuity, see cmaf.Start.
+	// What of a hole is left, behind a part that is out already or full, is put in front: decoded early, presented in
+	// time; and in front of the pictures behind, where that would make this one's part longer than said. Decoding times
+	// are the encoder's, but for the first ones behind a discontinuity, see cmaf.Start.
 	long := min(max(end-v.next, 1), v.partTarget+v.ticks(partSlack))
-	sample := cmaf.Sample{Duration: uint32(long), CompositionOffset: int32(v.ticks(f.PTS) - v.next), Sync: f.Key, Data: f.Data}
+	sample := cmaf.Sample{
+		Duration: uint32(long), CompositionOffset: int32(v.ticks(f.PTS) - v.next), Sync: f.Key,
+		Data: f.Data,
+	}
 	if len(v.pending) > 0 && v.pendingLong+long > v.full() {
 		v.flush()
 	}
@@ -81,8 +84,8 @@ func (p *Packager) startsSegment(f *frame.Frame) bool {
 	return p.ends || len(v.buf) > maxSegmentBytes || elapsed+gop/2 >= p.opt.Segment || elapsed+gop > limit
 }
 
-// endsBefore reports whether a key frame at `at`, which is here already but waits for its duration, begins the next segment: the last part
-// need not wait for it. It may be short, so what was said once (p.ends) holds.
+// endsBefore reports whether a key frame at `at`, which is here already but waits for its duration, begins the next
+// segment: the last part need not wait for it. It may be short, so what was said once (p.ends) holds.
 func (p *Packager) endsBefore(at time.Duration) bool {
 	elapsed := at - p.video.duration(p.video.first)
 	gop := p.gop.until(at)
@@ -132,7 +135,8 @@ func (p *Packager) cutVideo(f *frame.Frame) error {
 			return err
 		}
 	}
-	// A cut inside a GOP may fall on a frame that others decoded after it are presented before: it is placed by decoding time.
+	// A cut inside a GOP may fall on a frame that others decoded after it are presented before: it is placed by
+	// decoding time.
 	c := p.mark(f.DTS+p.lag, p.disc)
 	p.disc = false
 	// The pictures before may have been presented longer after their decoding than these are.
@@ -166,7 +170,8 @@ func (p *Packager) endVideo(f *frame.Frame) {
 	p.closeLead(v)
 }
 
-// followFrom ends the audio's lead at a key frame that is presented then: its segment goes on up to there, as sound may come that is presented before.
+// followFrom ends the audio's lead at a key frame that is presented then: its segment goes on up to there, as sound may
+// come that is presented before.
 func (p *Packager) followFrom(at time.Duration) {
 	a := p.audio
 	if !a.open {
@@ -182,9 +187,9 @@ func (p *Packager) followFrom(at time.Duration) {
 	}
 }
 
-// videoPart is the longest part in ticks: as many whole frames as fit into the wanted length, at least one. It is three frames rather than
-// two where they last a third of a second at most: that leaves room for the delay of B-frames behind a discontinuity. What the
-// playlists have said already, with an encoder of another frame rate, stays.
+// videoPart is the longest part in ticks: as many whole frames as fit into the wanted length, at least one. It is three
+// frames rather than two where they last a third of a second at most: that leaves room for the delay of B-frames behind
+// a discontinuity. What the playlists have said already, with an encoder of another frame rate, stays.
 func (p *Packager) videoPart() int64 {
 	want := (p.opt.Part - partSlack).Seconds()
 	if !p.constant || p.fps <= 0 {

@@ -55,8 +55,8 @@ type Live interface {
 type Footage struct {
 	Timeline *timeline.Timeline // of what can be watched now
 	Source   delivered.Source   // its video
-	// Newest is the newest segment that begins with a key frame, with the number of its init segment; nil: the broadcast
-	// has ended.
+	// Newest is the newest segment that begins with a key frame, with the number of its init segment; nil: the
+	// broadcast has ended.
 	Newest func(ctx context.Context) (init int, segment []byte, err error)
 }
 

@@ -47,7 +47,8 @@ func outside() error {
 func (p viewing) unclipped() error {
 	c, err := p.clip()
 	if err == nil && c != (Clip{}) {
-		err = fault.New(fault.Denied, "the token is for a clip, and this address is that of the whole asset; use the addresses in the clip's playlist")
+		err = fault.New(fault.Denied,
+			"the token is for a clip, and this address is that of the whole asset; use the addresses in the clip's playlist")
 	}
 	return err
 }

@@ -8,7 +8,8 @@ import (
 	"millrace/internal/media/playback"
 )
 
-// TestClipped: a token for a clip is one for its segments, which are two seconds long here, and for nothing that can only be sent whole.
+// TestClipped: a token for a clip is one for its segments, which are two seconds long here, and for nothing that can
+// only be sent whole.
 func TestClipped(t *testing.T) {
 	t.Parallel()
 	path := playback.Permit{Signed: true, Path: "signed-x.1", Until: time.Now().Add(time.Hour), Query: "asset_end_time=8&asset_start_time=4"}

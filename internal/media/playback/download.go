@@ -22,7 +22,7 @@ type File struct {
 	// Short is the shorter side of the picture in pixels; zero: there is no picture.
 	Short int
 	// Watched is what a viewer has watched who is sent all of it; zero: nothing that counts.
-	Watched metering.Stretch
+	Watched metering.Delivery
 	Open    func(ctx context.Context, off, n int64) (io.ReadCloser, error)
 }
 
@@ -157,10 +157,12 @@ const (
 	slowest = 2 * time.Minute
 )
 
-// pour sends n bytes and says of each stride how many went out. A file takes longer than the server gives other responses, so that what counts is that it goes on.
+// pour sends n bytes and says of each stride how many went out. A file takes longer than the server gives other
+// responses, so that what counts is that it goes on.
 func pour(w http.ResponseWriter, body io.Reader, n int64, count func(sent int64)) error {
 	c := http.NewResponseController(w)
-	if err := c.SetReadDeadline(time.Time{}); err != nil && !errors.Is(err, http.ErrNotSupported) { // which would end the request's context
+	// which would end the request's context
+	if err := c.SetReadDeadline(time.Time{}); err != nil && !errors.Is(err, http.ErrNotSupported) {
 		return fmt.Errorf("prolong download: %w", err)
 	}
 	for n > 0 {

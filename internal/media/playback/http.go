@@ -22,7 +22,8 @@ import (
 // Options is what a Handler needs.
 type Options struct {
 	Source Source
-	// Base is how the outside reaches this server, without a slash at the end: texts that lead to pictures hold whole addresses.
+	// Base is how the outside reaches this server, without a slash at the end: texts that lead to pictures hold whole
+	// addresses.
 	Base   string
 	Logger *slog.Logger
 	// Watching is told who watches what; nil: nobody wants to know.
@@ -33,8 +34,8 @@ type Options struct {
 }
 
 // Handler is the HTTP face of playback. Paths: /{id} and /{id}.m3u8, /{id}/{media}/{rendition}.m3u8,
-// /{id}/{media}/{rendition}/{resource}, /{id}/text/{track}.vtt, /{id}/{image}, where an image is thumbnail, animated or storyboard with
-// an extension, /{id}/metadata.json, /{id}/{file} with files to download, and /master/{asset}.mp4.
+// /{id}/{media}/{rendition}/{resource}, /{id}/text/{track}.vtt, /{id}/{image}, where an image is thumbnail, animated or
+// storyboard with an extension, /{id}/metadata.json, /{id}/{file} with files to download, and /master/{asset}.mp4.
 type Handler struct {
 	opt   Options
 	made  made
@@ -92,8 +93,8 @@ var (
 	noSniff    = []string{"nosniff"}
 )
 
-// openToAll opens a response to every page: a playback ID is the permission, cookies are never looked at. No browser may take what an
-// owner has uploaded for anything but what it is said to be.
+// openToAll opens a response to every page: a playback ID is the permission, cookies are never looked at. No browser
+// may take what an owner has uploaded for anything but what it is said to be.
 func openToAll(head http.Header) {
 	head["Access-Control-Allow-Origin"] = anyOrigin
 	head["Access-Control-Expose-Headers"] = exposed
@@ -121,7 +122,8 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) error {
 		return unknown()
 	}
 	ask := Request{
-		PlaybackID: id, Tokens: tokensOf(r.URL.RawQuery), Referrers: r.Header["Referer"], UserAgents: r.Header["User-Agent"],
+		PlaybackID: id, Tokens: tokensOf(r.URL.RawQuery), Referrers: r.Header["Referer"],
+		UserAgents: r.Header["User-Agent"],
 	}
 	if strings.HasPrefix(rest, pathPrefix) {
 		if ask.Path, rest, _ = strings.Cut(rest, "/"); !isBelow(rest) {
@@ -133,7 +135,8 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) error {
 	p := viewing{found, id, permit, ask.Path != ""}
 	if err != nil {
 		if deep && fault.Is(err, fault.NotReady) && asksLatest(rest, permit.query(r)) {
-			return fault.Wrap(fault.Invalid, err, "latest: there is a newest picture only while a live stream is active")
+			return fault.Wrap(fault.Invalid, err,
+				"latest: there is a newest picture only while a live stream is active")
 		}
 		return err
 	}
@@ -171,8 +174,9 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) error {
 	return h.chunk(w, r, p, rendition, res)
 }
 
-// Owns reports whether a path leads to a playback ID and to nothing else that a server may have at its root: their names are shorter. What is
-// downloaded takes longer than other responses may, and is left to net/http, which can be told so.
+// Owns reports whether a path leads to a playback ID and to nothing else that a server may have at its root: their
+// names are shorter. What is downloaded takes longer than other responses may, and is left to net/http, which can be
+// told so.
 func Owns(path string) bool {
 	id, rest, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
 	id = strings.TrimSuffix(id, ".m3u8")
@@ -347,12 +351,14 @@ func mediaType(ext string) string {
 	}
 }
 
-// isImage reports whether a name is an image's; whether there is such an image is not said. Media have names without a dot.
+// isImage reports whether a name is an image's; whether there is such an image is not said. Media have names without a
+// dot.
 func isImage(name string) bool {
 	return strings.Contains(name, ".") && !strings.HasSuffix(name, ".m3u8")
 }
 
-// asksLatest reports whether a request is for the newest picture of a live stream, which none that is not live has: that is no reason to ask again.
+// asksLatest reports whether a request is for the newest picture of a live stream, which none that is not live has:
+// that is no reason to ask again.
 func asksLatest(name, query string) bool {
 	return isImage(name) && (strings.Contains(query, "latest=true") || strings.Contains(query, "latest=1"))
 }

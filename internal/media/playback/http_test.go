@@ -152,8 +152,8 @@ func TestTranscriptOfNothing(t *testing.T) {
 }
 
 // watched is ten seconds, one for each byte.
-func (s *source) watched() metering.Stretch {
-	return metering.Stretch{Of: s.meter, Length: 10 * time.Second, Pixels: 1}
+func (s *source) watched() metering.Delivery {
+	return metering.Delivery{Of: s.meter, Length: 10 * time.Second, Pixels: 1}
 }
 
 func (s *source) Sidecar(_ context.Context, track string) (playback.Body, error) {
@@ -197,7 +197,8 @@ func serve(t testing.TB, s *source, method, target string, header http.Header) *
 	return w.Result()
 }
 
-// What is not live has no newest picture: that is said as what is wrong with the request, while everything else may be asked for again.
+// What is not live has no newest picture: that is said as what is wrong with the request, while everything else may be
+// asked for again.
 func TestLatestOfWhatIsNotLive(t *testing.T) {
 	t.Parallel()
 	idle := &source{err: fault.New(fault.NotReady, "not active")}
@@ -389,7 +390,8 @@ func (s trickPlay) Open(context.Context, playback.Request) (playback.Presentatio
 
 func (s trickPlay) Tiles(context.Context, playback.Clip) (*hls.Tiles, error) { return s.tiles, s.err }
 
-// Anyone who asks for an image playlist as well can watch without them: only their own playlist says why they are not there.
+// Anyone who asks for an image playlist as well can watch without them: only their own playlist says why they are not
+// there.
 func TestPicturesForWindingAreLeftOut(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -538,7 +540,8 @@ func TestByteRanges(t *testing.T) {
 	}
 }
 
-// TestStorageThatBreaksOff: the connection is closed in the middle of the body, so that nobody takes half a segment for a whole one.
+// TestStorageThatBreaksOff: the connection is closed in the middle of the body, so that nobody takes half a segment for
+// a whole one.
 func TestStorageThatBreaksOff(t *testing.T) {
 	t.Parallel()
 	server := broken(t)

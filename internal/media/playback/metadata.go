@@ -16,8 +16,8 @@ type Description struct {
 // metadataName is the document that a player reads, in place of an image's name.
 const metadataName = "metadata.json"
 
-// chapter is an entry of JSON chapters as Apple defines them ("Providing JavaScript Object Notation (JSON) chapters"). One without titles is
-// no chapter that players show; the first one's metadata are those of the whole.
+// chapter is an entry of JSON chapters as Apple defines them ("Providing JavaScript Object Notation (JSON) chapters").
+// One without titles is no chapter that players show; the first one's metadata are those of the whole.
 type chapter struct {
 	Start    float64   `json:"start-time"`
 	Duration float64   `json:"duration,omitempty"`
@@ -43,7 +43,8 @@ func (h *Handler) metadata(w http.ResponseWriter, r *http.Request, p viewing) er
 	return h.body(w, r, Body{Data: data}, "application/json", p.permit.cacheControl(60))
 }
 
-// chapters is where the metadata of a presentation are, relative to its multivariant playlist; empty when there are none.
+// chapters is where the metadata of a presentation are, relative to its multivariant playlist; empty when there are
+// none.
 func chapters(p viewing, base string) string {
 	if p.Description().Title != "" {
 		return base + "/" + metadataName

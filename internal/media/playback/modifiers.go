@@ -12,13 +12,15 @@ import (
 	"millrace/internal/media/hls"
 )
 
-// Clip is a stretch of a presentation that alone is listed: every segment that has something of it. Zero fields are no bounds.
+// Clip is a stretch of a presentation that alone is listed: every segment that has something of it. Zero fields are no
+// bounds.
 type Clip struct {
 	From, To   float64   // seconds
 	Begin, End time.Time // wall clock
 }
 
-// modifiers are what a viewer's URL asks to be different about playlists. A media playlist's are handed on by the multivariant playlist.
+// modifiers are what a viewer's URL asks to be different about playlists. A media playlist's are handed on by the
+// multivariant playlist.
 type modifiers struct {
 	most, least int // pixels of a picture's shorter side; 0: any
 	descending  bool
@@ -156,7 +158,8 @@ func Smallest(p *hls.Multivariant) int {
 	return short(slices.MinFunc(p.Variants, func(a, b hls.Variant) int { return short(a) - short(b) }))
 }
 
-// apply makes a multivariant playlist what was asked for. Where no variant is within the bounds, the nearest one remains.
+// apply makes a multivariant playlist what was asked for. Where no variant is within the bounds, the nearest one
+// remains.
 func (m modifiers) apply(p *hls.Multivariant) {
 	if p.Variants = slices.Clone(p.Variants); m.most > 0 {
 		smallest := Smallest(p)
@@ -164,7 +167,9 @@ func (m modifiers) apply(p *hls.Multivariant) {
 	}
 	if m.least > 0 {
 		largest := slices.MaxFunc(p.Variants, func(a, b hls.Variant) int { return short(a) - short(b) })
-		p.Variants = slices.DeleteFunc(p.Variants, func(v hls.Variant) bool { return short(v) < m.least && short(v) < short(largest) })
+		p.Variants = slices.DeleteFunc(p.Variants, func(v hls.Variant) bool {
+			return short(v) < m.least && short(v) < short(largest)
+		})
 	}
 	if m.descending {
 		slices.SortStableFunc(p.Variants, func(a, b hls.Variant) int { return short(b) - short(a) })
@@ -174,8 +179,8 @@ func (m modifiers) apply(p *hls.Multivariant) {
 	}
 }
 
-// showSubtitles makes the first subtitles that meet the language best the default: en is met by en-US too, and en-US by en, or else by en-GB.
-// Forced ones leave out most of what is said.
+// showSubtitles makes the first subtitles that meet the language best the default: en is met by en-US too, and en-US by
+// en, or else by en-GB. Forced ones leave out most of what is said.
 func (m modifiers) showSubtitles(p *hls.Multivariant) {
 	p.Renditions = slices.Clone(p.Renditions)
 	best, how := -1, 0

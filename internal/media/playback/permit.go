@@ -104,7 +104,8 @@ var (
 	carriedToTiles = []string{"asset_start_time", "asset_end_time", "program_start_time", "program_end_time"} //nolint:gochecknoglobals // constants
 )
 
-// Carried are the modifiers of a token, in the form of a query, that hold for what is behind its multivariant playlist or storyboard too.
+// Carried are the modifiers of a token, in the form of a query, that hold for what is behind its multivariant playlist
+// or storyboard too.
 func Carried(modifiers url.Values, u Use) string {
 	names := carriedToWatch
 	if u == ToStoryboard {
@@ -144,8 +145,8 @@ func (p viewing) base() string {
 	return p.id + "/" + p.permit.Path
 }
 
-// imageQuery is what the parameters of an image are read from. Official players write format and program_… beside a token; below a signed
-// path the pictures of a storyboard are asked for by their times, within what the token allows.
+// imageQuery is what the parameters of an image are read from. Official players write format and program_… beside a
+// token; below a signed path the pictures of a storyboard are asked for by their times, within what the token allows.
 func (p viewing) imageQuery(r *http.Request) string {
 	if !p.permit.Signed {
 		return r.URL.RawQuery
@@ -223,7 +224,8 @@ func narrow(out, asked url.Values) {
 	}
 }
 
-// cacheControl is for what may be kept for so many seconds. What was sent for a token is for nobody else, and that for a path ends with it.
+// cacheControl is for what may be kept for so many seconds. What was sent for a token is for nobody else, and that for
+// a path ends with it.
 func (p Permit) cacheControl(seconds int) string {
 	scope := "public"
 	if p.Signed {
@@ -250,7 +252,8 @@ func (p Permit) lifetime(seconds int) int {
 	return max(min(seconds, int(time.Until(p.Until)/time.Second)), 0)
 }
 
-// isBelow reports whether something is to be had by the path of a permit. Images other than storyboards, and files, take their token.
+// isBelow reports whether something is to be had by the path of a permit. Images other than storyboards, and files,
+// take their token.
 func isBelow(rest string) bool {
 	if strings.Contains(rest, "/") || rest == metadataName {
 		return true

@@ -18,7 +18,8 @@ import (
 
 const below = "/" + id + "/signed-x.1"
 
-// TestPermitsAndCaches: what was sent for a token is kept by nobody, and what is below its path only as long as that is good.
+// TestPermitsAndCaches: what was sent for a token is kept by nobody, and what is below its path only as long as that is
+// good.
 func TestPermitsAndCaches(t *testing.T) {
 	t.Parallel()
 	token := playback.Permit{Signed: true, Path: "signed-x.1"}
@@ -115,7 +116,8 @@ func TestSignedPlaylists(t *testing.T) {
 	}
 }
 
-// TestStoryboardBelowAPath: the pictures of a storyboard are those of the stretch that the token allows, by either kind of time.
+// TestStoryboardBelowAPath: the pictures of a storyboard are those of the stretch that the token allows, by either kind
+// of time.
 func TestStoryboardBelowAPath(t *testing.T) {
 	t.Parallel()
 	const asset, program = "asset_end_time=20&asset_start_time=10", "program_end_time=1020&program_start_time=1010"

@@ -1,6 +1,6 @@
-// Package playback delivers what can be watched over HTTP: multivariant and media playlists, init segments, segments, parts, text.
-// It asks a Source what a playback ID leads to and knows nothing of databases, publishers or token formats.
-// It starts no goroutine.
+// Package playback delivers what can be watched over HTTP: multivariant and media playlists, init segments, segments,
+// parts, text. It asks a Source what a playback ID leads to and knows nothing of databases, publishers or token
+// formats. It starts no goroutine.
 package playback
 
 import (
@@ -10,8 +10,8 @@ import (
 	"millrace/internal/media/hls"
 )
 
-// Source resolves playback IDs; internal/presentation implements it. Errors are faults: NotFound (404), Denied (403), NotReady (412: players ask
-// again), Unavailable (503).
+// Source resolves playback IDs; internal/presentation implements it. Errors are faults: NotFound (404), Denied (403),
+// NotReady (412: players ask again), Unavailable (503).
 type Source interface {
 	// Open's Permit is valid beside an error too, where the request may know that there is something.
 	Open(ctx context.Context, r Request) (Presentation, Permit, error)
@@ -20,18 +20,21 @@ type Source interface {
 	Master(ctx context.Context, asset, expires, signature string) (File, error)
 }
 
-// Renditions is what viewers may see of one broadcast or recording: a set of renditions with their playlists. Whatever is to be watched
-// is one: a Broadcast's view, a recording, and either of them encrypted.
-// The media never changes under a name once it was listed.
+// Renditions is what viewers may see of one broadcast or recording: a set of renditions with their playlists. Whatever
+// is to be watched is one: a Broadcast's view, a recording, and either of them encrypted. The media never changes under
+// a name once it was listed.
 type Renditions interface {
-	// Multivariant is the playlist of playlists; URIs are relative to {media}/ below the playback ID. NotReady: nothing to play yet, or
-	// nothing of the clip in one of the playlists. Players ask again for this one, and give up over those it leads to.
+	// Multivariant is the playlist of playlists; URIs are relative to {media}/ below the playback ID. NotReady: nothing
+	// to play yet, or nothing of the clip in one of the playlists. Players ask again for this one, and give up over
+	// those it leads to.
 	Multivariant(ctx context.Context, c Clip) (*hls.Multivariant, error)
-	// Playlist is a rendition's media playlist, compressed with gzip if asked. It waits when r asks for what is not there yet.
+	// Playlist is a rendition's media playlist, compressed with gzip if asked. It waits when r asks for what is not
+	// there yet.
 	Playlist(ctx context.Context, rendition string, r Reload, compressed bool) (Text, error)
 	// Chunk is an initialization segment, a segment or a part. The caller closes the body's Reader.
 	Chunk(ctx context.Context, rendition string, r hls.Resource) (Body, error)
-	// Covers reports whether a segment or part has something of a clip. Initialization segments and what is not there yet are covered.
+	// Covers reports whether a segment or part has something of a clip. Initialization segments and what is not there
+	// yet are covered.
 	Covers(rendition string, r hls.Resource, c Clip) bool
 }
 
@@ -45,15 +48,15 @@ type Presentation interface {
 	Description() Description
 	// Sidecar is a whole text track as WebVTT.
 	Sidecar(ctx context.Context, track string) (Body, error)
-	// Image is a picture of what there is to watch, or the text that leads to pictures, by its name and query; base is the address of the
-	// playback ID, without a slash at the end.
+	// Image is a picture of what there is to watch, or the text that leads to pictures, by its name and query; base is
+	// the address of the playback ID, without a slash at the end.
 	Image(ctx context.Context, name, query, base string) (Image, error)
 	// Tiles are a clip's images for trick play; URIs are relative to {media}/. NotFound: there are none.
 	Tiles(ctx context.Context, c Clip) (*hls.Tiles, error)
 	// File is a file to download by its name. NotReady: it is being made.
 	File(ctx context.Context, name string) (File, error)
-	// Earlier is what was watched under an earlier media's name, for as long as it is kept: a live stream's changes with
-	// each broadcast. false: there is none.
+	// Earlier is what was watched under an earlier media's name, for as long as it is kept: a live stream's changes
+	// with each broadcast. false: there is none.
 	Earlier(media string) (Presentation, bool)
 }
 

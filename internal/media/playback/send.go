@@ -8,8 +8,9 @@ import (
 	"strings"
 )
 
-// body sends media: the whole, or the single byte range that was asked for, RFC 9110 section 14. Anyone who asks for several ranges, or
-// with a condition (there are no validators: nothing ever changes), gets the whole, which section 14.2 allows.
+// body sends media: the whole, or the single byte range that was asked for, RFC 9110 section 14. Anyone who asks for
+// several ranges, or with a condition (there are no validators: nothing ever changes), gets the whole, which section
+// 14.2 allows.
 func (h *Handler) body(w http.ResponseWriter, r *http.Request, b Body, typ, cache string) error {
 	if b.Reader != nil {
 		defer func() { _ = b.Reader.Close() }() // it was only read
@@ -53,15 +54,15 @@ func (h *Handler) body(w http.ResponseWriter, r *http.Request, b Body, typ, cach
 	return nil
 }
 
-// breakOff ends a response whose rest can't be sent, so that nobody takes what has come for the whole: the connection is closed, and of
-// HTTP/2 the stream is reset. To return would end a stream of HTTP/2 as one that is complete.
+// breakOff ends a response whose rest can't be sent, so that nobody takes what has come for the whole: the connection
+// is closed, and of HTTP/2 the stream is reset. To return would end a stream of HTTP/2 as one that is complete.
 func (h *Handler) breakOff(r *http.Request, err error) {
 	h.opt.Logger.DebugContext(r.Context(), "viewer or storage went away", "path", logged(r), "error", err)
 	panic(http.ErrAbortHandler)
 }
 
-// byteRange reads a Range header for something of a size: where to begin, how much, and the status. What is not a single range of
-// bytes is ignored. ok is false when nothing of it is there.
+// byteRange reads a Range header for something of a size: where to begin, how much, and the status. What is not a
+// single range of bytes is ignored. ok is false when nothing of it is there.
 func byteRange(header string, size int64) (from, n int64, status int, ok bool) {
 	spec, isBytes := strings.CutPrefix(header, "bytes=")
 	first, last, isRange := strings.Cut(strings.TrimSpace(spec), "-")
@@ -101,8 +102,9 @@ func position(s string) (int64, bool) {
 	return n, true
 }
 
-// send copies n bytes from `from` on and says how many went out. A reader that can seek is not read up to there, and is given as it is, because only then may the
-// other side know it for a stretch of a file that it can send inside the kernel.
+// send copies n bytes from `from` on and says how many went out. A reader that can seek is not read up to there, and is
+// given as it is, because only then may the other side know it for a stretch of a file that it can send inside the
+// kernel.
 func send(w io.Writer, b Body, from, n int64) (sent int64, err error) {
 	if b.Reader == nil {
 		var written int

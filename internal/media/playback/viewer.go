@@ -14,8 +14,8 @@ func (h *Handler) watcher(r *http.Request) watching.Viewer {
 	return watching.ViewerOf(h.opt.Clients.Of(r), r.Header.Get("User-Agent"))
 }
 
-// withViewer keeps a viewer's address with a request, so that what viewers share is shared between them: the address without its port, of IPv6
-// the /64 that a single customer has.
+// withViewer keeps a viewer's address with a request, so that what viewers share is shared between them: the address
+// without its port, of IPv6 the /64 that a single customer has.
 func (h *Handler) withViewer(r *http.Request) context.Context {
 	return turns.For(r.Context(), func() string { return clientaddr.Network(h.opt.Clients.Of(r)) })
 }

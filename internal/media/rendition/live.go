@@ -56,7 +56,8 @@ type Live struct {
 	opt    LiveOptions
 	store  store
 	ladder *liveladder.Ladder
-	late   *stalecache.Cache[lateKey, []byte] // segments of which parts were asked for after they should have been there
+	// segments of which parts were asked for after they should have been there
+	late *stalecache.Cache[lateKey, []byte]
 
 	mu     sync.Mutex
 	inits  int // of the video, when the offer was found out
@@ -82,20 +83,22 @@ type lateKey struct {
 }
 
 const (
-	// maxLate is how many late segments of a broadcast's renditions are in memory: viewers ask for the parts of the same few.
+	// maxLate is how many late segments of a broadcast's renditions are in memory: viewers ask for the parts of the
+	// same few.
 	maxLate = 6
-	// around is how many segments on each side of one there has to be known to make it: those in front that it may need to be decoded, and
-	// those behind that are made with it.
+	// around is how many segments on each side of one there has to be known to make it: those in front that it may need
+	// to be decoded, and those behind that are made with it.
 	around = 12
 	// storedSoon is how long a segment waits for its source to be stored.
 	storedSoon = 10 * time.Second
 	// farBehind is how many segments behind the live edge a viewer watches the past.
 	farBehind = 8
-	// tellingTime is how much of the video has to be measured before its bit rate says which renditions are of no use: who comes while one is
-	// left out does without it for as long as they watch, and a broadcast may begin with a picture that stands.
+	// tellingTime is how much of the video has to be measured before its bit rate says which renditions are of no use:
+	// who comes while one is left out does without it for as long as they watch, and a broadcast may begin with a
+	// picture that stands.
 	tellingTime = 30 * time.Second
-	// announcedSoon is how long a live encoder that has been asked for may take to announce its parameters; it takes a tenth of that where
-	// there is room.
+	// announcedSoon is how long a live encoder that has been asked for may take to announce its parameters; it takes a
+	// tenth of that where there is room.
 	announcedSoon = time.Second
 	// lastSegments is how long what is in the encoders may take to be stored once a broadcast has ended.
 	lastSegments = 5 * time.Second
@@ -108,8 +111,10 @@ func NewLive(o LiveOptions) *Live {
 		late: stalecache.New[lateKey, []byte](maxLate, 0),
 	}
 	l.ladder = liveladder.New(liveladder.Options{
-		Edge: o.Edge, Output: o.Edge.Derived(), Source: timeline.MainVideo, Timescale: o.Timescale, Encoder: o.Encoder, Store: o.Maker,
-		AwaitStored: o.AwaitStored, Waiting: o.Waiting, Always: o.Always, Init: l.source().Init, Rungs: l.made, Now: o.Now, Logger: o.Logger,
+		Edge: o.Edge, Output: o.Edge.Derived(), Source: timeline.MainVideo, Timescale: o.Timescale, Encoder: o.Encoder,
+		Store:       o.Maker,
+		AwaitStored: o.AwaitStored, Waiting: o.Waiting, Always: o.Always, Init: l.source().Init, Rungs: l.made,
+		Now: o.Now, Logger: o.Logger,
 		Parameters: func(r liveladder.Rung, avcC []byte) {
 			if err := l.learn(r.ID, avcC); err != nil {
 				o.Logger.Warn("parameters of a rendition can't be read", "rendition", r.ID, "error", err)
@@ -122,8 +127,8 @@ func NewLive(o LiveOptions) *Live {
 // source is the video as viewers get it.
 func (l *Live) source() delivered.Source { return l.opt.Edge.Source(timeline.MainVideo, l.opt.Objects) }
 
-// Run makes renditions while the broadcast runs, until End is called and all is stored; what is left then has five seconds after storing
-// ends.
+// Run makes renditions while the broadcast runs, until End is called and all is stored; what is left then has five
+// seconds after storing ends.
 func (l *Live) Run(storing context.Context) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(storing))
 	defer cancel()
@@ -139,8 +144,8 @@ func (l *Live) Run(storing context.Context) {
 // End says that the broadcast has ended.
 func (l *Live) End() { l.ladder.End() }
 
-// offer is what the broadcast is offered in so far. It is found out again when the picture changes; renditions take more when the picture
-// does.
+// offer is what the broadcast is offered in so far. It is found out again when the picture changes; renditions take
+// more when the picture does.
 func (l *Live) offer() offer {
 	n := l.opt.Edge.Inits(timeline.MainVideo)
 	l.mu.Lock()
@@ -268,7 +273,8 @@ func (l *Live) Variants(shared hls.Variant) (below []hls.Variant, source bool) {
 		if o.known && o.shown && !r.Useful() {
 			continue // its URL stays: who has it may go on
 		}
-		_ = l.opt.Edge.Derived().Add(o.names[i], timeline.MainVideo) // there is a video: it was described; other playlists report where this one stands
+		// there is a video: it was described; other playlists report where this one stands
+		_ = l.opt.Edge.Derived().Add(o.names[i], timeline.MainVideo)
 		below = append(below, variant(shared, r, o.names[i], l.opt.Segment.Seconds()))
 	}
 	return below, o.shown
@@ -287,7 +293,7 @@ func (l *Live) Chunk(ctx context.Context, rendition string, r hls.Resource) (b d
 		b, err = at.Open(ctx, l.opt.Objects, err)
 	}
 	b.Init, b.Start, b.Part = at.Init, at.Start, at.Place
-	b.Watched = metering.Stretch{Length: at.Length, Pixels: rung.Width * rung.Height}
+	b.Watched = metering.Delivery{Length: at.Length, Pixels: rung.Width * rung.Height}
 	return b, err
 }
 
@@ -305,7 +311,9 @@ func (l *Live) locate(ctx context.Context, rendition string, r hls.Resource) (wi
 }
 
 // make makes an init segment, a segment or a part just in time.
-func (l *Live) make(ctx context.Context, rung ladder.Rung, rendition string, r hls.Resource, at window.Location) (delivered.Body, error) {
+func (l *Live) make(
+	ctx context.Context, rung ladder.Rung, rendition string, r hls.Resource, at window.Location,
+) (delivered.Body, error) {
 	w, err := l.work(rung, rendition, at.MSN)
 	switch {
 	case err != nil:
@@ -330,7 +338,8 @@ func (l *Live) work(rung ladder.Rung, rendition string, msn int64) (*justintime.
 	}
 	parts := l.opt.Edge.Derived().PartEnds(rendition, msn) // they may be forgotten before it is made
 	return &justintime.Work{
-		Prefix: objectkey.Rendition(l.opt.Media, rendition), Rung: rung, Timeline: t, Video: t.Rendition(timeline.MainVideo), Source: l.source(),
+		Prefix: objectkey.Rendition(l.opt.Media, rendition), Rung: rung, Timeline: t,
+		Video: t.Rendition(timeline.MainVideo), Source: l.source(),
 		Parameters: func(ctx context.Context) (frame.Config, bool) { return l.track(ctx, rendition) },
 		Parts: func(other int64) []int {
 			if other == msn {
@@ -352,7 +361,9 @@ func (l *Live) work(rung ladder.Rung, rendition string, msn int64) (*justintime.
 }
 
 // part is a part of a segment that was not made while it was live: one movie fragment of it.
-func (l *Live) part(ctx context.Context, w *justintime.Work, rendition string, at window.Location) (delivered.Body, error) {
+func (l *Live) part(
+	ctx context.Context, w *justintime.Work, rendition string, at window.Location,
+) (delivered.Body, error) {
 	data, err := l.late.Get(ctx, lateKey{rendition, at.MSN}, l.opt.Now(), func(ctx context.Context) ([]byte, error) {
 		return delivered.Bytes(l.store.segment(ctx, w, at.MSN))
 	})

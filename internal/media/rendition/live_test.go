@@ -34,7 +34,8 @@ func (o *objects) Open(_ context.Context, key string, _, _ int64) (delivered.Bod
 	return delivered.Body{Reader: io.NopCloser(strings.NewReader(data)), Size: int64(len(data))}, nil
 }
 
-// TestLatePartsAreReadOnce has viewers ask for the parts of a rung's segment that was late: it is read from storage once for all of them.
+// TestLatePartsAreReadOnce has viewers ask for the parts of a rung's segment that was late: it is read from storage
+// once for all of them.
 func TestLatePartsAreReadOnce(t *testing.T) {
 	t.Parallel()
 	store := &objects{all: map[string]string{}}
@@ -82,7 +83,8 @@ func TestLatePartsAreReadOnce(t *testing.T) {
 	}
 }
 
-// TestOfferFollowsThePicture finds out again what a broadcast is offered in when its picture changes, and not for every request.
+// TestOfferFollowsThePicture finds out again what a broadcast is offered in when its picture changes, and not for every
+// request.
 func TestOfferFollowsThePicture(t *testing.T) {
 	t.Parallel()
 	edge := window.New(window.Options{Media: "m", Mode: window.Mode{Listed: time.Minute, InMemory: 2}, Logger: slog.New(slog.DiscardHandler)})
@@ -106,8 +108,8 @@ func TestOfferFollowsThePicture(t *testing.T) {
 	}
 }
 
-// TestUselessRungsAreNotListed: who picks the lowest rate at the start would get a picture of a few kbit/s, and have it encoded. They are listed
-// again when the source takes more.
+// TestUselessRungsAreNotListed: who picks the lowest rate at the start would get a picture of a few kbit/s, and have it
+// encoded. They are listed again when the source takes more.
 func TestUselessRungsAreNotListed(t *testing.T) {
 	t.Parallel()
 	edge := window.New(window.Options{Media: "m", Mode: window.Mode{Listed: time.Minute, InMemory: 2}, Logger: slog.New(slog.DiscardHandler)})
@@ -149,8 +151,8 @@ func TestUselessRungsAreNotListed(t *testing.T) {
 	}
 }
 
-// TestRungsTakeLessThanTheirSource: players that sort by bandwidth find the picture as it comes first, however little it takes; rungs take
-// more when it does, and stay the same renditions.
+// TestRungsTakeLessThanTheirSource: players that sort by bandwidth find the picture as it comes first, however little
+// it takes; rungs take more when it does, and stay the same renditions.
 func TestRungsTakeLessThanTheirSource(t *testing.T) {
 	t.Parallel()
 	edge := window.New(window.Options{Media: "m", Mode: window.Mode{Listed: time.Minute, InMemory: 2}, Logger: slog.New(slog.DiscardHandler)})

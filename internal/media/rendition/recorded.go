@@ -17,10 +17,11 @@ import (
 type Recording struct {
 	Media    id.Media // where its renditions are stored
 	Timeline *timeline.Timeline
-	Open     func(t *timeline.Timeline, l *timeline.Rendition) delivered.Source // the media of a rendition that is stored
-	Limits   Limits
-	Whole    bool // nothing is added any more; else there are no renditions
-	Live     bool // it was live: what was offered then stays
+	// the media of a rendition that is stored
+	Open   func(t *timeline.Timeline, l *timeline.Rendition) delivered.Source
+	Limits Limits
+	Whole  bool // nothing is added any more; else there are no renditions
+	Live   bool // it was live: what was offered then stays
 }
 
 // Recorded is the renditions of a recording; it implements Set. They have the video's segments and times.
@@ -67,16 +68,25 @@ func NewRecorded(maker *justintime.Maker, objects delivered.Objects, of Recordin
 // work is what makes a rendition whose storage keys begin with prefix.
 func (s *Recorded) work(r ladder.Rung, prefix string) *justintime.Work {
 	video := s.of.Timeline.Rendition(timeline.MainVideo)
-	return &justintime.Work{Prefix: prefix, Rung: r, Timeline: s.of.Timeline, Video: video, Source: s.of.Open(s.of.Timeline, video)}
+	return &justintime.Work{
+		Prefix: prefix, Rung: r, Timeline: s.of.Timeline, Video: video,
+		Source: s.of.Open(s.of.Timeline, video),
+	}
 }
 
 // Renditions are the renditions as their playlists list them.
 func (s *Recorded) Renditions() []*timeline.Rendition {
 	var all []*timeline.Rendition
 	for _, w := range s.works {
-		l := &timeline.Rendition{RenditionInfo: timeline.RenditionInfo{ID: s.store.maker.Rendition(w.Rung), Kind: frame.Video, Timescale: w.Video.Timescale}}
+		l := &timeline.Rendition{RenditionInfo: timeline.RenditionInfo{
+			ID:   s.store.maker.Rendition(w.Rung),
+			Kind: frame.Video, Timescale: w.Video.Timescale,
+		}}
 		for _, c := range w.Video.Chunks {
-			l.Chunks = append(l.Chunks, timeline.Chunk{Rendition: l.ID, Time: c.Time, Duration: c.Duration, Gap: c.Gap, Independent: true})
+			l.Chunks = append(l.Chunks, timeline.Chunk{
+				Rendition: l.ID, Time: c.Time, Duration: c.Duration, Gap: c.Gap,
+				Independent: true,
+			})
 		}
 		all = append(all, l)
 	}
@@ -132,8 +142,8 @@ func (s *Recorded) Chunk(ctx context.Context, rendition string, r hls.Resource) 
 	return b, err
 }
 
-// Filled is a rendition of a recording for a file: what of it nobody has watched is made while no viewer wants the processor. It implements
-// delivered.Source.
+// Filled is a rendition of a recording for a file: what of it nobody has watched is made while no viewer wants the
+// processor. It implements delivered.Source.
 type Filled struct {
 	Width, Height int // pixels
 
@@ -141,8 +151,8 @@ type Filled struct {
 	work  *justintime.Work
 }
 
-// Fill is the rendition that viewers get whose shorter side has at most so many pixels; where there is none, one that is stored below spare
-// is made for the file alone. ok is false where none can be made.
+// Fill is the rendition that viewers get whose shorter side has at most so many pixels; where there is none, one that
+// is stored below spare is made for the file alone. ok is false where none can be made.
 func (s *Recorded) Fill(short int, spare string) (f Filled, ok bool) {
 	video := s.of.Timeline.Rendition(timeline.MainVideo)
 	if s.store.maker == nil || video == nil || Largest(video).Short() == 0 {

@@ -11,7 +11,8 @@ import (
 	"millrace/internal/media/timeline"
 )
 
-// TestRungsOfARecordingTakeLess: of a recording that takes little no rung is listed, though its URL works; of any other they take less than it.
+// TestRungsOfARecordingTakeLess: of a recording that takes little no rung is listed, though its URL works; of any other
+// they take less than it.
 func TestRungsOfARecordingTakeLess(t *testing.T) {
 	t.Parallel()
 	for rate, want := range map[int64]int{128_000: 0, 2_000_000: 1} {

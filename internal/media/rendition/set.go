@@ -1,8 +1,8 @@
-// Package rendition offers the lower renditions of a video: those that are encoded from its source. A Set lists them as variants of a
-// multivariant playlist and gives their init segments, segments and parts; a Live set follows the live edge of a
-// broadcast, a Recorded set reads a recording. Which renditions there are is decided in ladder; liveladder encodes them while the stream is live, justintime at
-// the first request.
-// It must never know HTTP, resources, or who watches. It starts no goroutine.
+// Package rendition offers the lower renditions of a video: those that are encoded from its source. A Set lists them as
+// variants of a multivariant playlist and gives their init segments, segments and parts; a Live set follows the live
+// edge of a broadcast, a Recorded set reads a recording. Which renditions there are is decided in ladder; liveladder
+// encodes them while the stream is live, justintime at the first request. It must never know HTTP, resources, or who
+// watches. It starts no goroutine.
 package rendition
 
 import (
@@ -20,13 +20,13 @@ import (
 
 // Set is the renditions that are made of one video.
 type Set interface {
-	// Variants lists the renditions, largest first, each with what all variants share: codecs and bits per second of the sound, groups.
-	// source reports whether the video itself is offered too.
+	// Variants lists the renditions, largest first, each with what all variants share: codecs and bits per second of
+	// the sound, groups. source reports whether the video itself is offered too.
 	Variants(shared hls.Variant) (below []hls.Variant, source bool)
 	// Want reports whether a rendition is one of the set, and notes that somebody watches it.
 	Want(rendition string) bool
-	// Chunk is an init segment, a segment or a part of one of the renditions; what is not there yet is waited for or made. The caller closes
-	// it. Errors are faults.
+	// Chunk is an init segment, a segment or a part of one of the renditions; what is not there yet is waited for or
+	// made. The caller closes it. Errors are faults.
 	Chunk(ctx context.Context, rendition string, r hls.Resource) (delivered.Body, error)
 }
 
@@ -127,7 +127,8 @@ func (s store) init(ctx context.Context, w *justintime.Work) (delivered.Body, er
 
 // segment is a segment that a viewer waits for.
 func (s store) segment(ctx context.Context, w *justintime.Work, msn int64) (delivered.Body, error) {
-	return s.open(ctx, w.SegmentKey(msn), func() { s.maker.Forget(w, msn) }, func() error { return s.maker.Segment(ctx, w, msn) })
+	return s.open(ctx, w.SegmentKey(msn), func() { s.maker.Forget(w, msn) },
+		func() error { return s.maker.Segment(ctx, w, msn) })
 }
 
 // background is a segment that no viewer waits for.

@@ -22,7 +22,8 @@ import (
 	"millrace/internal/programtest"
 )
 
-// clips are how an encoder's media is made in each codec: 40 pictures, a key frame each second, every one brighter than the one before.
+// clips are how an encoder's media is made in each codec: 40 pictures, a key frame each second, every one brighter than
+// the one before.
 var clips = map[frame.Codec][]string{
 	frame.H264: {"-c:v", "libx264", "-preset", "veryfast", "-bf", "2"},
 	frame.HEVC: {"-c:v", "libx265", "-preset", "ultrafast", "-tag:v", "hvc1", "-x265-params", "log-level=error:bframes=2:pools=none:frame-threads=1:open-gop=0:keyint=30"},
@@ -88,8 +89,9 @@ func (nowhere) Write(frame.Frame) error      { return nil }
 func (nowhere) Cut()                         {}
 func (nowhere) Close(error) error            { return nil }
 
-// TestEveryCodec has ffmpeg make the slate, and the last picture of an encoder's media, in each codec; decoded, the last picture is the one
-// that was presented last, and media, last picture, slate and media again are one stream in which each picture has its time.
+// TestEveryCodec has ffmpeg make the slate, and the last picture of an encoder's media, in each codec; decoded, the
+// last picture is the one that was presented last, and media, last picture, slate and media again are one stream in
+// which each picture has its time.
 func TestEveryCodec(t *testing.T) {
 	t.Parallel()
 	for codec := range clips {

@@ -201,7 +201,10 @@ func (c *content) hush(until time.Duration, last bool) error {
 }
 
 func (c *content) silent(packet []byte, at, long time.Duration) error {
-	f := frame.Frame{Kind: frame.Audio, DTS: at, PTS: at, Duration: long, Key: true, Data: packet, Received: c.started.Add(at - c.first)}
+	f := frame.Frame{
+		Kind: frame.Audio, DTS: at, PTS: at, Duration: long, Key: true, Data: packet,
+		Received: c.started.Add(at - c.first),
+	}
 	c.end[frame.Audio] = at + long
 	if err := c.out.Write(f); err != nil {
 		return fmt.Errorf("write silence: %w", err)
@@ -224,7 +227,8 @@ func (c *content) hold(until time.Duration) error {
 // repeat writes the last picture once, or where it is not known the last key frame.
 func (c *content) repeat(long time.Duration) error {
 	f := frame.Frame{
-		Kind: frame.Video, DTS: c.end[frame.Video], PTS: c.end[frame.Video] + c.lag, Duration: long, Key: true, Data: c.f.known[frame.Video].key,
+		Kind: frame.Video, DTS: c.end[frame.Video], PTS: c.end[frame.Video] + c.lag, Duration: long, Key: true,
+		Data: c.f.known[frame.Video].key,
 	}
 	if c.held != nil {
 		f.Data = c.held.Samples[0]
@@ -264,8 +268,8 @@ func (c *content) conclude() {
 	}
 }
 
-// withSets puts parameter sets in front of a key frame. Players read them in the init segment; ffmpeg's HLS reader keeps the init segment
-// that it has found first.
+// withSets puts parameter sets in front of a key frame. Players read them in the init segment; ffmpeg's HLS reader
+// keeps the init segment that it has found first.
 func withSets(c *frame.Config, data []byte) []byte {
 	if c == nil {
 		return data

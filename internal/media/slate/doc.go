@@ -1,13 +1,15 @@
-// Package slate keeps a recording going while its encoder does not: it stands between the sessions of a broadcast's publications and what
-// cuts their frames, and writes what is missing. Sound that is missing becomes silence, a picture that is missing the last one
-// held, and when nothing has come for half a second a picture of its own with silence, at the pace of real time, until media is back.
+// Package slate keeps a recording going while its encoder does not: it stands between the sessions of a broadcast's
+// publications and what cuts their frames, and writes what is missing. Sound that is missing becomes silence, a picture
+// that is missing the last one held, and when nothing has come for half a second a picture of its own with silence, at
+// the pace of real time, until media is back.
 //
-// A Writer is the only writer of its broadcast. Each stretch, of an encoder's media or of slate, has an output of its own, which goes on
-// where the last one ended behind a discontinuity, so that everything that players are promised about reconnects holds here too.
-// The rest of the package is what the slate is made of: the drawn pictures, the reading of somebody else's, silence.
+// A Writer is the only writer of its broadcast. Each stretch, of an encoder's media or of slate, has an output of its
+// own, which goes on where the last one ended behind a discontinuity, so that everything that players are promised
+// about reconnects holds here too. The rest of the package is what the slate is made of: the drawn pictures, the
+// reading of somebody else's, silence.
 //
-// It must never know sockets, HLS, storage, who watches, or how pictures are encoded. It owns no goroutine: an encoder's frames come on
-// their connection's, and the owner calls Tick from one of its own.
+// It must never know sockets, HLS, storage, who watches, or how pictures are encoded. It owns no goroutine: an
+// encoder's frames come on their connection's, and the owner calls Tick from one of its own.
 package slate
 
 import (
@@ -16,7 +18,8 @@ import (
 	"millrace/internal/media/frame"
 )
 
-// Output takes the frames of one stretch; a packager fits, with the session's words (see there). Its clock starts at 0 with the stretch.
+// Output takes the frames of one stretch; a packager fits, with the session's words (see there). Its clock starts at 0
+// with the stretch.
 type Output interface {
 	Configure(c frame.Config) error
 	Discontinuity(reason string) error
@@ -30,14 +33,14 @@ type Output interface {
 const (
 	// patience is how long nothing may come before the slate is shown; until then the last picture stands.
 	patience = 500 * time.Millisecond
-	// lateness is from when on a Tick is late because the whole process stood still, and so did those that take what encoders have sent. They
-	// have as long again.
+	// lateness is from when on a Tick is late because the whole process stood still, and so did those that take what
+	// encoders have sent. They have as long again.
 	lateness = 100 * time.Millisecond
-	// alone is by how much one kind may go on without the other before that is filled in. It is a little less than what the packager
-	// waits for, which is also what tells a track that is late from one that is away.
+	// alone is by how much one kind may go on without the other before that is filled in. It is a little less than what
+	// the packager waits for, which is also what tells a track that is late from one that is away.
 	alone = 900 * time.Millisecond
-	// mostLate is how far behind the other a kind may be and still have its place left free, less than the packager waits; little is not worth
-	// that.
+	// mostLate is how far behind the other a kind may be and still have its place left free, less than the packager
+	// waits; little is not worth that.
 	mostLate, little = 4 * time.Second, 300 * time.Millisecond
 	// maxLead bounds how far the recording may be ahead of real time and still be waited for.
 	maxLead = 2 * time.Second
@@ -48,7 +51,8 @@ const (
 	bearable = time.Second
 	// soundFirst is how long sound that comes back waits for a picture.
 	soundFirst = 2 * time.Second
-	// defaultRate is the slate's frame rate where the stream has none of its own, in frames per second; maxRate bounds it.
+	// defaultRate is the slate's frame rate where the stream has none of its own, in frames per second; maxRate bounds
+	// it.
 	defaultRate, maxRate = 25, 60
 	// kept is how many frames of sound are kept in front of a picture that is about to come back.
 	kept = 128
@@ -56,7 +60,8 @@ const (
 
 // Options configures a Writer; all of it.
 type Options struct {
-	// Open begins a stretch of the recording that goes on where the last one ended. started is the time of its first frame.
+	// Open begins a stretch of the recording that goes on where the last one ended. started is the time of its first
+	// frame.
 	Open func(slate bool, started time.Time) Output
 	// Limit is how long a part of the recording's video may be.
 	Limit func() time.Duration
@@ -66,11 +71,13 @@ type Options struct {
 	Broken func(error)
 }
 
-// Still is the slate's picture, encoded for one shape of stream: a closed group of pictures that is shown over and over.
+// Still is the slate's picture, encoded for one shape of stream: a closed group of pictures that is shown over and
+// over.
 type Still struct {
 	Config frame.Config
 	FPS    float64
-	// Samples are the group's pictures as ISO BMFF has them, the first one a key frame, in the order of both decoding and presentation.
+	// Samples are the group's pictures as ISO BMFF has them, the first one a key frame, in the order of both decoding
+	// and presentation.
 	Samples [][]byte
 }
 

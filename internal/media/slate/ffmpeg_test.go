@@ -130,8 +130,8 @@ func TestStillRefused(t *testing.T) {
 	}
 }
 
-// TestSilenceIsSilent has ffmpeg decode each packet of silence at every sample rate and number of channels that it stands for.
-// Checksums are verified.
+// TestSilenceIsSilent has ffmpeg decode each packet of silence at every sample rate and number of channels that it
+// stands for. Checksums are verified.
 func TestSilenceIsSilent(t *testing.T) {
 	t.Parallel()
 	engine(t)

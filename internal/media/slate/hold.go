@@ -21,7 +21,8 @@ const (
 	maxGroupBytes = 32 << 20
 )
 
-// Group is the pictures from the last key frame on. The last one that is presented is to be had by decoding all of them.
+// Group is the pictures from the last key frame on. The last one that is presented is to be had by decoding all of
+// them.
 type Group struct {
 	Config   frame.Config
 	pictures []frame.Frame
@@ -41,7 +42,8 @@ func (g Group) MP4(w io.Writer) error {
 	samples := make([]cmaf.Sample, len(g.pictures))
 	for i, p := range g.pictures {
 		samples[i] = cmaf.Sample{
-			Duration: uint32(max(tick(p.DTS+p.Duration)-tick(p.DTS), 1)), CompositionOffset: int32(tick(p.PTS) - tick(p.DTS)), Sync: i == 0, Data: p.Data,
+			Duration:          uint32(max(tick(p.DTS+p.Duration)-tick(p.DTS), 1)),
+			CompositionOffset: int32(tick(p.PTS) - tick(p.DTS)), Sync: i == 0, Data: p.Data,
 		}
 	}
 	_, err = w.Write(cmaf.AppendFragment(head, 1, cmaf.TrackID, 0, samples))
@@ -121,7 +123,8 @@ func (f *Writer) Hold(g Group, last *Still) {
 	}
 }
 
-// lastPicture is what stands for the encoder's pictures when none come, and its parameters: the last one, or else the last key frame.
+// lastPicture is what stands for the encoder's pictures when none come, and its parameters: the last one, or else the
+// last key frame.
 func (f *Writer) lastPicture() (*frame.Config, []byte) {
 	if s := f.group.held; s != nil {
 		return &s.Config, s.Samples[0]
@@ -130,7 +133,8 @@ func (f *Writer) lastPicture() (*frame.Config, []byte) {
 	return &v.config, v.key
 }
 
-// holdLast has what is repeated be the last picture, which has parameters of its own. What is filled in already stays as it began.
+// holdLast has what is repeated be the last picture, which has parameters of its own. What is filled in already stays
+// as it began.
 func (c *content) holdLast() error {
 	s := c.f.group.held
 	if s == nil || c.held != nil || c.missing[frame.Video] {

@@ -71,8 +71,8 @@ var (
 	soft   = color.RGBA{0xa7, 0xb0, 0xc0, 0xff} //nolint:gochecknoglobals // a table
 )
 
-// Default draws the picture that is shown when nobody gave one: the service's name and a sentence, laid out for the nearest of the
-// aspect ratios 16:9, 4:3, 1:1 and 9:16 in the middle of whatever shape it is asked for.
+// Default draws the picture that is shown when nobody gave one: the service's name and a sentence, laid out for the
+// nearest of the aspect ratios 16:9, 4:3, 1:1 and 9:16 in the middle of whatever shape it is asked for.
 func Default(w, h int) (*image.RGBA, error) {
 	out := image.NewRGBA(image.Rect(0, 0, w, h))
 	for y := range h {
@@ -100,7 +100,8 @@ func Default(w, h int) (*image.RGBA, error) {
 		return nil, err
 	}
 	for i, line := range lines {
-		if err := lettering.Centre(out, goregular.TTF, line, max(small, 6), middle+big*0.55+small*1.4*float64(i), soft); err != nil {
+		if err := lettering.Centre(out, goregular.TTF, line, max(small, 6), middle+big*0.55+small*1.4*float64(i),
+			soft); err != nil {
 			return nil, err
 		}
 	}

@@ -7,8 +7,8 @@ import (
 	"millrace/internal/media/frame"
 )
 
-// Publication is what one encoder's session writes to. Until its first frame, and when it has been silent, there may be slate; media takes
-// over again with a key frame.
+// Publication is what one encoder's session writes to. Until its first frame, and when it has been silent, there may be
+// slate; media takes over again with a key frame.
 type Publication struct {
 	f       *Writer
 	started time.Time // when its first frame came; zero: not said
@@ -39,7 +39,8 @@ func (f *Writer) Attach() *Publication {
 	return f.pub
 }
 
-// detach lets go of the current publication. Where there may be slate its stretch stays open: the last picture stands for a while.
+// detach lets go of the current publication. Where there may be slate its stretch stays open: the last picture stands
+// for a while.
 func (f *Writer) detach() {
 	f.pub = nil
 	if f.content != nil && !f.on {
@@ -107,7 +108,8 @@ func (p *Publication) Configure(c frame.Config) error {
 
 func same(a, b frame.Config) bool {
 	return a.Codec == b.Codec && bytes.Equal(a.SPS, b.SPS) && bytes.Equal(a.PPS, b.PPS) && bytes.Equal(a.VPS, b.VPS) &&
-		bytes.Equal(a.ASC, b.ASC) && bytes.Equal(a.Header, b.Header) && a.SampleRate == b.SampleRate && a.Channels == b.Channels
+		bytes.Equal(a.ASC, b.ASC) && bytes.Equal(a.Header, b.Header) && a.SampleRate == b.SampleRate &&
+		a.Channels == b.Channels
 }
 
 // Rate implements Output.
@@ -167,7 +169,8 @@ func (p *Publication) Write(fr frame.Frame) error {
 	return c.write(fr)
 }
 
-// takesOver reports whether media goes on in place of the slate with fr; what is not written with it is kept, or too old.
+// takesOver reports whether media goes on in place of the slate with fr; what is not written with it is kept, or too
+// old.
 func (p *Publication) takesOver(fr *frame.Frame) bool {
 	if fr.Kind == frame.Audio {
 		if len(p.sounds) >= kept {
@@ -185,8 +188,9 @@ func (p *Publication) behind(fr *frame.Frame) time.Duration {
 	return p.last + p.f.came.Sub(p.burst.pause) - fr.DTS
 }
 
-// stale reports whether fr belongs to the time that the slate has stood in for, and more of it is coming at once: a connection that was stuck
-// delivers what has piled up. A clock that stood still while nothing came looks the same at first; it goes on at the pace of real time.
+// stale reports whether fr belongs to the time that the slate has stood in for, and more of it is coming at once: a
+// connection that was stuck delivers what has piled up. A clock that stood still while nothing came looks the same at
+// first; it goes on at the pace of real time.
 func (p *Publication) stale(fr *frame.Frame) bool {
 	const tolerance = 250 * time.Millisecond
 	if p.last == 0 { // a new connection has no old clock

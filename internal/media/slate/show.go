@@ -13,7 +13,8 @@ type show struct {
 	started time.Time // wall clock of its beginning
 	pace    time.Duration
 	out     Output
-	lag     time.Duration // pictures are presented so much later than they are decoded, as the encoder's are: those join without a hole
+	// pictures are presented so much later than they are decoded, as the encoder's are: those join without a hole
+	lag time.Duration
 
 	video   *frame.Config
 	samples [][]byte
@@ -89,12 +90,14 @@ func (s *show) next() (frame.Frame, bool) {
 	case s.video != nil && (s.audio == nil || video <= audio):
 		n := s.shown % int64(len(s.samples))
 		return frame.Frame{
-			Kind: frame.Video, DTS: video, PTS: video + s.lag, Duration: at(s.shown+1, s.fps) - video, Key: n == 0, Data: s.samples[n],
+			Kind: frame.Video, DTS: video, PTS: video + s.lag, Duration: at(s.shown+1, s.fps) - video, Key: n == 0,
+			Data:     s.samples[n],
 			Received: s.started.Add(video),
 		}, true
 	case s.audio != nil:
 		return frame.Frame{
-			Kind: frame.Audio, DTS: audio + s.lag, PTS: audio + s.lag, Duration: s.silence.at(s.heard+1) - audio, Key: true, Data: s.silence.Packet,
+			Kind: frame.Audio, DTS: audio + s.lag, PTS: audio + s.lag, Duration: s.silence.at(s.heard+1) - audio,
+			Key: true, Data: s.silence.Packet,
 			Received: s.started.Add(audio),
 		}, true
 	}
@@ -109,7 +112,8 @@ func (s *show) conclude() {
 	from := s.silence.at(s.heard)
 	if packet, long := s.silence.fill(s.length() - from); packet != nil {
 		_ = s.out.Write(frame.Frame{ // closing says what is wrong with the output
-			Kind: frame.Audio, DTS: from + s.lag, PTS: from + s.lag, Duration: long, Key: true, Data: packet, Received: s.started.Add(from),
+			Kind: frame.Audio, DTS: from + s.lag, PTS: from + s.lag, Duration: long, Key: true, Data: packet,
+			Received: s.started.Add(from),
 		})
 	}
 }

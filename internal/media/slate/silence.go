@@ -13,7 +13,8 @@ type Silence struct {
 	Packet  []byte
 	samples int64 // in a packet
 	rate    int64 // Hz, that samples are counted in
-	// short gives a packet of at most so many samples, fewer than a whole one has, and how many; nil where packets have one length.
+	// short gives a packet of at most so many samples, fewer than a whole one has, and how many; nil where packets have
+	// one length.
 	short func(samples int64) (packet []byte, length int64)
 }
 
@@ -53,7 +54,8 @@ func (s Silence) time(samples int64) time.Duration {
 	if s.rate == 0 {
 		return 0
 	}
-	return time.Duration(samples/s.rate)*time.Second + time.Duration((samples%s.rate*int64(time.Second)+s.rate/2)/s.rate)
+	return time.Duration(samples/s.rate)*time.Second +
+		time.Duration((samples%s.rate*int64(time.Second)+s.rate/2)/s.rate)
 }
 
 // fill returns the packet that fills the rest of a hole best, which is shorter than a whole one: a shorter one where

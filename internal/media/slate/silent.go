@@ -11,8 +11,8 @@ import (
 	"millrace/internal/media/frame"
 )
 
-// A packet of silence is what each codec has the fewest words for: no spectrum, no mantissas, a constant. It is written here and not
-// encoded, since that is exact, needs no encoder and takes no time; ffmpeg decodes each in the tests.
+// A packet of silence is what each codec has the fewest words for: no spectrum, no mantissas, a constant. It is written
+// here and not encoded, since that is exact, needs no encoder and takes no time; ffmpeg decodes each in the tests.
 
 // writer writes bits, the most significant one first.
 type writer struct {
@@ -33,8 +33,8 @@ func (w *writer) put(v uint, n int) {
 // opusLengths are the lengths of CELT's frames in samples at 48 kHz, in the order of their configurations at full band.
 var opusLengths = [...]int64{120, 240, 480, 960} //nolint:gochecknoglobals // a table
 
-// silentOpus is a frame of silence in CELT at full band, RFC 6716 section 3.1, from configuration 28 on; for more than two channels one of
-// each stream, all but the last one delimited by themselves (appendix B).
+// silentOpus is a frame of silence in CELT at full band, RFC 6716 section 3.1, from configuration 28 on; for more than
+// two channels one of each stream, all but the last one delimited by themselves (appendix B).
 func silentOpus(c frame.Config, length int) []byte {
 	if _, err := opus.TrackConfig(c.Header); err != nil {
 		return nil
@@ -97,8 +97,8 @@ func crc(b []byte, polynomial uint32, width int) uint32 {
 	return v & (1<<width - 1)
 }
 
-// silentMP3 is a frame without main data, ISO 11172-3 section 2.4.1, at the lowest bit rate, in which the side information has room at
-// every sample rate.
+// silentMP3 is a frame without main data, ISO 11172-3 section 2.4.1, at the lowest bit rate, in which the side
+// information has room at every sample rate.
 func silentMP3(c frame.Config) []byte {
 	for _, version := range []byte{3, 2, 0} {
 		for rate := range byte(3) {
@@ -114,7 +114,8 @@ func silentMP3(c frame.Config) []byte {
 	return nil
 }
 
-// silentAC3 is a syncframe, ATSC A/52 section 5.3, whose mantissas have no bits, of the size and with the channels that AC3SpecificBox says.
+// silentAC3 is a syncframe, ATSC A/52 section 5.3, whose mantissas have no bits, of the size and with the channels that
+// AC3SpecificBox says.
 func silentAC3(specific []byte) []byte {
 	if len(specific) != 3 {
 		return nil
@@ -163,7 +164,8 @@ func silentAC3(specific []byte) []byte {
 	return out
 }
 
-// ac3Block writes an audio block, section 5.4.3: the first one has the exponents and an SNR offset that leaves no bits for mantissas.
+// ac3Block writes an audio block, section 5.4.3: the first one has the exponents and an SNR offset that leaves no bits
+// for mantissas.
 func ac3Block(w *writer, channels int, acmod uint, lfe, first bool) {
 	set := uint(0)
 	if first {

@@ -19,7 +19,8 @@ var errStill = errors.New("no still picture")
 // maxStill bounds an encoded still: a key frame, and pictures that say that nothing has changed.
 const maxStill = 16 << 20
 
-// Read reads a still as ffmpeg writes it: one video track in fragmented MP4, a key frame first and no other, without reordering.
+// Read reads a still as ffmpeg writes it: one video track in fragmented MP4, a key frame first and no other, without
+// reordering.
 func Read(r io.Reader, want Shape) (*Still, error) {
 	mp4 := cmaf.NewReader(io.LimitReader(r, maxStill), cmaf.ReaderOptions{MaxHeader: 1 << 20, MaxFragment: maxStill})
 	tracks, err := mp4.Tracks()
@@ -61,7 +62,8 @@ func Read(r io.Reader, want Shape) (*Still, error) {
 	return s, nil
 }
 
-// parameters is the configuration of a track whose first picture is key: from its sample entry, or from the picture where the codec has it there.
+// parameters is the configuration of a track whose first picture is key: from its sample entry, or from the picture
+// where the codec has it there.
 func parameters(t *cmaf.Track, key []byte) (frame.Config, error) {
 	const fields = 8 + 78 // ISO 14496-12 section 12.1.3: what is before the boxes of a picture's sample entry
 	if t.Config.Codec != "" || len(t.SampleEntry) < fields {

@@ -21,8 +21,9 @@ type Writer struct {
 	pub     *Publication // the encoder that is connected; nil while none is
 	content *content     // the open stretch, of either sort; at most one is not nil
 	slate   *show
-	began   bool      // something was recorded
-	sets    bool      // the next picture of an encoder brings its parameter sets along: nobody knows what was shown before
+	began   bool // something was recorded
+	// the next picture of an encoder brings its parameter sets along: nobody knows what was shown before
+	sets    bool
 	came    time.Time // when media came last
 	reached time.Time // the wall clock that the recording has got to
 	excused bool      // a Tick that came late has waited for what may have come meanwhile
@@ -77,7 +78,8 @@ func (f *Writer) Abandon() {
 	f.stopped, f.pub, f.content, f.slate = true, nil, nil, nil
 }
 
-// Wants tells which still is needed and not there; false when none is, or while the rate of the pictures is not known yet.
+// Wants tells which still is needed and not there; false when none is, or while the rate of the pictures is not known
+// yet.
 func (f *Writer) Wants() (Shape, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -157,7 +157,8 @@ func (b *bench) skip(d time.Duration) {
 	b.sounds += d
 }
 
-// sane holds of whatever happens: in each stretch the times of a kind only grow, nothing overlaps, and no hole is left in the sound.
+// sane holds of whatever happens: in each stretch the times of a kind only grow, nothing overlaps, and no hole is left
+// in the sound.
 func (b *bench) sane() {
 	b.t.Helper()
 	for i, s := range b.stretches {
@@ -232,8 +233,8 @@ func TestWriterAway(t *testing.T) {
 	})
 }
 
-// TestWriterBack has a session look at the first frames of an encoder that is back: what has come already is shown where
-// it came, and the slate is as long as the encoder was away.
+// TestWriterBack has a session look at the first frames of an encoder that is back: what has come already is shown
+// where it came, and the slate is as long as the encoder was away.
 func TestWriterBack(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -406,8 +407,8 @@ func TestWriterSlowPictures(t *testing.T) {
 	})
 }
 
-// A process that stood still for a second, with all that encoders sent meanwhile, has not lost them; one that stood still while they went away
-// shows the slate a moment later.
+// A process that stood still for a second, with all that encoders sent meanwhile, has not lost them; one that stood
+// still while they went away shows the slate a moment later.
 func TestWriterHeldUp(t *testing.T) {
 	t.Parallel()
 	for _, away := range []bool{false, true} {
@@ -538,8 +539,8 @@ func TestSilence(t *testing.T) {
 	}
 }
 
-// TestFillerLatePictures has pictures that come seconds behind their sound, as from a browser on a machine that is too busy, and stop again
-// and again for more than is waited for: what is filled in does not take their place for good.
+// TestFillerLatePictures has pictures that come seconds behind their sound, as from a browser on a machine that is too
+// busy, and stop again and again for more than is waited for: what is filled in does not take their place for good.
 func TestWriterLatePictures(t *testing.T) {
 	t.Parallel()
 	for _, late := range []time.Duration{0, time.Second, 3 * time.Second} {
@@ -574,7 +575,8 @@ func TestWriterLatePictures(t *testing.T) {
 	}
 }
 
-// TestFillerOtherSound: what is missing of a stretch's sound when the next encoder is there, with another codec, is filled in the stretch's.
+// TestFillerOtherSound: what is missing of a stretch's sound when the next encoder is there, with another codec, is
+// filled in the stretch's.
 func TestWriterOtherSound(t *testing.T) {
 	t.Parallel()
 	header, err := opus.Header(2)

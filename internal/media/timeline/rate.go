@@ -1,19 +1,20 @@
 package timeline
 
-// Rate measures bit rates as RFC 8216bis section 4.4.6.2 has them: the average over all, and the peak over every stretch of segments that
-// lasts between half a target duration and one and a half, so that a lone key frame in a segment of its own does not count for a second of
-// such frames. Where segments are much shorter than the target, those of a second or more count by themselves too.
+// Rate measures bit rates as RFC 8216bis section 4.4.6.2 has them: the average over all, and the peak over every
+// contiguous set of segments that lasts between half a target duration and one and a half, so that a lone key frame in
+// a segment of its own does not count for a second of such frames. Where segments are much shorter than the target,
+// those of a second or more count by themselves too.
 type Rate struct {
 	bytes, ticks int64
-	last         [stretch]amount // the newest segments, oldest first: those that a stretch with the next one may hold
-	n            int             // how many of them there are
+	last         [maxSet]amount // the newest segments, oldest first: those that a set with the next one may hold
+	n            int            // how many of them there are
 	peak         float64
 }
 
 type amount struct{ bytes, ticks int64 }
 
-// stretch is how many segments are looked at together. Where they are shorter than that, the oldest count as one.
-const stretch = 8
+// maxSet is how many segments are looked at together. Where they are shorter than that, the oldest count as one.
+const maxSet = 8
 
 // Add counts the next segment: bytes and ticks of a time scale; target in seconds, 0: unknown.
 func (r *Rate) Add(size, ticks int64, timescale uint32, target int) {
@@ -22,7 +23,7 @@ func (r *Rate) Add(size, ticks int64, timescale uint32, target int) {
 	}
 	r.bytes += size
 	r.ticks += ticks
-	if r.n == stretch {
+	if r.n == maxSet {
 		r.last[1].bytes += r.last[0].bytes
 		r.last[1].ticks += r.last[0].ticks
 		r.drop(1)
@@ -57,7 +58,7 @@ func (r *Rate) Average(timescale uint32) float64 { return perSecond(r.bytes, r.t
 // Ticks is how long the segments were together.
 func (r *Rate) Ticks() int64 { return r.ticks }
 
-// Peak is the fastest stretch in bits per second; the average while everything is shorter than a stretch.
+// Peak is the fastest set in bits per second; the average while everything is shorter than a set.
 func (r *Rate) Peak(timescale uint32) float64 { return max(r.peak, r.Average(timescale)) }
 
 func perSecond(bytes, ticks int64, timescale uint32) float64 {

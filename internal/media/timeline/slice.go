@@ -1,8 +1,8 @@
 package timeline
 
-// Slice is the part of t that covers [from, to) seconds of media time, cut at segment borders so that nothing asked for is missing.
-// Chunks still point at the media of their source: nothing is copied. Sequence numbers start at 0. The result shares no memory
-// that t changes later. An empty range gives an empty timeline.
+// Slice is the part of t that covers [from, to) seconds of media time, cut at segment borders so that nothing asked for
+// is missing. Chunks still point at the media of their source: nothing is copied. Sequence numbers start at 0. The
+// result shares no memory that t changes later. An empty range gives an empty timeline.
 func (t *Timeline) Slice(from, to float64) *Timeline {
 	const slack = 1e-6 // of float rounding
 	borders := t.Spans()

@@ -6,14 +6,17 @@ import "slices"
 func (t *Timeline) beyond() *Timeline {
 	out := &Timeline{First: t.Next(), Target: t.Target, Zero: t.ZeroTime()}
 	for _, l := range t.Renditions {
-		out.Renditions = append(out.Renditions, &Rendition{RenditionInfo: l.RenditionInfo, Inits: slices.Clone(l.Inits), target: l.target})
+		out.Renditions = append(out.Renditions, &Rendition{
+			RenditionInfo: l.RenditionInfo, Inits: slices.Clone(l.Inits),
+			target: l.target,
+		})
 	}
 	return out
 }
 
-// Concluded is the timeline of a broadcast that is over: it ends with the last segment that an encoder has sent. The slate that was shown
-// while nobody came back becomes the Tail. One of slate alone stays as it is. limit is how many seconds the recording may have; 0: any. What is
-// beyond becomes the Tail too, but for the first segment.
+// Concluded is the timeline of a broadcast that is over: it ends with the last segment that an encoder has sent. The
+// slate that was shown while nobody came back becomes the Tail. One of slate alone stays as it is. limit is how many
+// seconds the recording may have; 0: any. What is beyond becomes the Tail too, but for the first segment.
 func (t *Timeline) Concluded(limit float64) (*Timeline, error) {
 	n := len(t.Marks)
 	for n > 0 && t.Marks[n-1].Slate {
@@ -28,7 +31,10 @@ func (t *Timeline) Concluded(limit float64) (*Timeline, error) {
 	}
 	head := &Timeline{First: t.First, Target: t.Target, Zero: t.Zero}
 	for _, l := range t.Renditions {
-		head.Renditions = append(head.Renditions, &Rendition{RenditionInfo: l.RenditionInfo, Inits: l.Inits[:l.used(n)]})
+		head.Renditions = append(head.Renditions, &Rendition{
+			RenditionInfo: l.RenditionInfo,
+			Inits:         l.Inits[:l.used(n)],
+		})
 	}
 	out := append(head.Entries(), t.appendSegments(nil, 0, n)...)
 	out = append(out, Entry{Over: true})

@@ -81,7 +81,8 @@ func TestConcludedWithoutSlateAtTheEnd(t *testing.T) {
 	}
 }
 
-// TestConcludedByALimit: a recording that may have so many seconds has as many whole segments, and the others are found still.
+// TestConcludedByALimit: a recording that may have so many seconds has as many whole segments, and the others are found
+// still.
 func TestConcludedByALimit(t *testing.T) {
 	t.Parallel()
 	for limit, want := range map[float64]int{1: 1, 3: 1, 4: 2, 5.95: 3, 7: 3, 100: 4} {

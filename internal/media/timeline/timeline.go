@@ -1,8 +1,9 @@
-// Package timeline is the record of one asset: which segments exist in which renditions, in which order, with their times, sizes
-// and places. It is a log of entries that only grows; applied in order they give the Timeline. Pure: no file, no socket, no clock.
+// Package timeline is the record of one asset: which segments exist in which renditions, in which order, with their
+// times, sizes and places. It is a log of entries that only grows; applied in order they give the Timeline. Pure: no
+// file, no socket, no clock.
 //
-// All renditions are cut at the same media sequence numbers. Media time never has a hole: a pause or a jump of the encoder is a
-// discontinuity behind which media time goes on where it ended; wall-clock time is kept beside it.
+// All renditions are cut at the same media sequence numbers. Media time never has a hole: a pause or a jump of the
+// encoder is a discontinuity behind which media time goes on where it ended; wall-clock time is kept beside it.
 package timeline
 
 import (
@@ -14,8 +15,8 @@ import (
 	"millrace/internal/media/frame"
 )
 
-// Origin is the media time of an asset's first video frame, in seconds. It keeps decoding times positive for every reorder delay
-// and audio priming, without edit lists.
+// Origin is the media time of an asset's first video frame, in seconds. It keeps decoding times positive for every
+// reorder delay and audio priming, without edit lists.
 const Origin = 10
 
 // The names of the renditions of the incoming tracks; others are named by their track's ID.
@@ -31,7 +32,8 @@ type RenditionInfo struct {
 	Timescale uint32     `json:"timescale"` // ticks per second of its chunks
 	// PartTarget is EXT-X-PART-INF's in microseconds: it never changes once said. 0: cut without parts.
 	PartTarget int64 `json:"part_target,omitempty"`
-	// Source is the stored file its init segment and its chunks are made from when asked for, but for those that are objects of their own.
+	// Source is the stored file its init segment and its chunks are made from when asked for, but for those that are
+	// objects of their own.
 	Source *Source `json:"source,omitempty"`
 }
 
@@ -53,7 +55,8 @@ type Init struct {
 	Object     string  `json:"object,omitempty"` // storage key; empty when it is made from the rendition's Source
 	Hash       string  `json:"hash,omitempty"`   // of its bytes, so that the same ones are known again
 	Generation int64   `json:"gen,omitempty"`    // of the broadcast, in which it was published
-	// Still says that the chunks with it are one held picture, which their Object has once for all: it takes its times from the chunk.
+	// Still says that the chunks with it are one held picture, which their Object has once for all: it takes its times
+	// from the chunk.
 	Still bool `json:"still,omitempty"`
 }
 
@@ -114,13 +117,15 @@ type Rendition struct {
 
 // Timeline is the log applied. The zero value is empty.
 type Timeline struct {
-	First      int64   // media sequence number of Marks[0]
-	Target     int     // seconds
-	Zero       float64 // media time of the asset's second 0 (presentation time of its first video frame), in seconds; 0 means Origin
+	First  int64 // media sequence number of Marks[0]
+	Target int   // seconds
+	// media time of the asset's second 0 (presentation time of its first video frame), in seconds; 0 means Origin
+	Zero       float64
 	Marks      []Mark
 	Renditions []*Rendition
 	Texts      []Text // of the live text renditions, while there is no index
-	// Tail is what was listed behind the asset's end while it was live. Its segments stay at their addresses; nothing else knows them. nil: nothing.
+	// Tail is what was listed behind the asset's end while it was live. Its segments stay at their addresses; nothing
+	// else knows them. nil: nothing.
 	Tail *Timeline
 }
 
@@ -148,8 +153,8 @@ func (t *Timeline) Rendition(id string) *Rendition {
 // Next is the media sequence number that the next segment gets.
 func (t *Timeline) Next() int64 { return t.First + int64(len(t.Marks)) }
 
-// Apply appends one entry. A rendition that joins late has gaps in front; one without a chunk in a segment gets a gap there. An entry
-// that is refused with ErrOrder changes nothing.
+// Apply appends one entry. A rendition that joins late has gaps in front; one without a chunk in a segment gets a gap
+// there. An entry that is refused with ErrOrder changes nothing.
 func (t *Timeline) Apply(e Entry) error {
 	if n := e.fields(); n != 1 {
 		return fmt.Errorf("entry of %d things: %w", n, ErrOrder)
@@ -189,7 +194,10 @@ func (t *Timeline) Apply(e Entry) error {
 // fields counts what e says.
 func (e *Entry) fields() int {
 	n := 0
-	for _, said := range []bool{e.Rendition != nil, e.Init != nil, e.Segment != nil, e.Text != nil, e.Target != 0, e.Over, e.Zero != 0} {
+	for _, said := range []bool{
+		e.Rendition != nil, e.Init != nil, e.Segment != nil, e.Text != nil, e.Target != 0,
+		e.Over, e.Zero != 0,
+	} {
 		if said {
 			n++
 		}
@@ -212,7 +220,8 @@ func (t *Timeline) setTarget(seconds int) error {
 const maxRenditions = 256
 
 func (t *Timeline) addRendition(r RenditionInfo) error {
-	if r.ID == "" || t.Rendition(r.ID) != nil || r.Timescale == 0 || r.Kind > frame.Text || r.PartTarget < 0 || len(t.Renditions) >= maxRenditions {
+	if r.ID == "" || t.Rendition(r.ID) != nil || r.Timescale == 0 || r.Kind > frame.Text || r.PartTarget < 0 ||
+		len(t.Renditions) >= maxRenditions {
 		return fmt.Errorf("rendition %q: %w", r.ID, ErrOrder)
 	}
 	l := &Rendition{RenditionInfo: r, target: t.Target}
@@ -228,7 +237,8 @@ func (t *Timeline) addSegment(s Segment) error {
 		return fmt.Errorf("segment %d after %d: %w", s.MSN, t.Next()-1, ErrOrder)
 	}
 	for i := range s.Chunks {
-		if c := &s.Chunks[i]; !t.fits(c) || slices.ContainsFunc(s.Chunks[:i], func(o Chunk) bool { return o.Rendition == c.Rendition }) {
+		if c := &s.Chunks[i]; !t.fits(c) || slices.ContainsFunc(s.Chunks[:i],
+			func(o Chunk) bool { return o.Rendition == c.Rendition }) {
 			return fmt.Errorf("chunk of rendition %q in segment %d: %w", c.Rendition, s.MSN, ErrOrder)
 		}
 	}
@@ -257,7 +267,8 @@ func (t *Timeline) addSegment(s Segment) error {
 // fits reports whether a chunk is of a rendition and an init segment that were declared.
 func (t *Timeline) fits(c *Chunk) bool {
 	l := t.Rendition(c.Rendition)
-	return l != nil && c.Init >= 0 && (c.Gap || c.Init < len(l.Inits)) && c.Duration >= 0 && c.Size >= 0 && c.From >= 0 && c.To >= c.From && c.Lead >= 0
+	return l != nil && c.Init >= 0 && (c.Gap || c.Init < len(l.Inits)) && c.Duration >= 0 && c.Size >= 0 &&
+		c.From >= 0 && c.To >= c.From && c.Lead >= 0
 }
 
 // Append adds the next chunk.
@@ -269,7 +280,8 @@ func (l *Rendition) Append(c Chunk) {
 	}
 }
 
-// gap is an empty chunk of l that lasts as long as another rendition's chunk at index i: one with media, if there is one.
+// gap is an empty chunk of l that lasts as long as another rendition's chunk at index i: one with media, if there is
+// one.
 func (t *Timeline) gap(l *Rendition, i int) Chunk {
 	g := Chunk{Rendition: l.ID, Gap: true}
 	for _, o := range t.Renditions {
@@ -324,7 +336,8 @@ func (t *Timeline) Duration() time.Duration {
 // Independent reports whether every video segment starts with an IDR (EXT-X-INDEPENDENT-SEGMENTS).
 func (t *Timeline) Independent() bool {
 	for _, l := range t.Renditions {
-		if l.Kind == frame.Video && slices.ContainsFunc(l.Chunks, func(c Chunk) bool { return !c.Gap && !c.Independent }) {
+		if l.Kind == frame.Video && slices.ContainsFunc(l.Chunks,
+			func(c Chunk) bool { return !c.Gap && !c.Independent }) {
 			return false
 		}
 	}

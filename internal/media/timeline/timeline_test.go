@@ -39,7 +39,8 @@ func audio(at, seconds float64, size int64) timeline.Chunk {
 	return timeline.Chunk{Rendition: "a", Time: int64(at * 48000), Duration: int64(seconds * 48000), Size: size, Independent: true, Object: "a"}
 }
 
-// broadcast is a log with everything in it: a rendition that joins late, a discontinuity, a gap, a new init segment, a second generation.
+// broadcast is a log with everything in it: a rendition that joins late, a discontinuity, a gap, a new init segment, a
+// second generation.
 func broadcast() []timeline.Entry {
 	late := rendition("a", frame.Audio, 48000)
 	late.Rendition.PartTarget = 299000

@@ -9,7 +9,8 @@ type closedCaptions struct {
 	whole   bool // they said something when a segment became whole
 }
 
-// Captions says that a rendition's pictures carry closed captions, from the open segment on; text: they say something, and are not only padding.
+// Captions says that a rendition's pictures carry closed captions, from the open segment on; text: they say something,
+// and are not only padding.
 func (e *Edge) Captions(rendition string, text bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -20,9 +21,10 @@ func (e *Edge) Captions(rendition string, text bool) {
 	l.captions.carried, l.captions.text = true, l.captions.text || text
 }
 
-// noCaptions reports whether playlists tell that a rendition has no closed captions. Shaka 5.2.12 looks for some where that is not told, in three
-// segments if the first ones have none, and gives up when it comes to the open one, which has no URI. So a channel that has carried nothing
-// but padding counts as none until that many segments are whole. Called with the lock.
+// noCaptions reports whether playlists tell that a rendition has no closed captions. Shaka 5.2.12 looks for some where
+// that is not told, in three segments if the first ones have none, and gives up when it comes to the open one, which
+// has no URI. So a channel that has carried nothing but padding counts as none until that many segments are whole.
+// Called with the lock.
 func (e *Edge) noCaptions(l *liveRendition) bool {
 	const probed = 3
 	if l.Kind == frame.Video && e.texts.apart() {

@@ -2,8 +2,8 @@ package window
 
 import "testing"
 
-// TestNoCaptions: players are told that there are no closed captions from the first whole segment on, until there are some; of what an earlier
-// writer published nobody knows.
+// TestNoCaptions: players are told that there are no closed captions from the first whole segment on, until there are
+// some; of what an earlier writer published nobody knows.
 func TestNoCaptions(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {

@@ -7,9 +7,9 @@ import (
 	"millrace/internal/media/timeline"
 )
 
-// Covers reports whether a segment or part has something of a stretch, whose seconds begin with the first segment: hls.Find lists no others.
-// Initialization segments and what is not there yet are covered.
-func (e *Edge) Covers(rendition string, r hls.Resource, s hls.Stretch) bool {
+// Covers reports whether a segment or part has something of a clip, whose seconds begin with the first segment:
+// hls.Find lists no others. Initialization segments and what is not there yet are covered.
+func (e *Edge) Covers(rendition string, r hls.Resource, s hls.Clip) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	l := e.find(rendition)
@@ -30,8 +30,9 @@ func (e *Edge) Covers(rendition string, r hls.Resource, s hls.Stretch) bool {
 	return lead.covers(at, s)
 }
 
-// covers reports whether segment i, or the one that comes next, has something of a stretch. It adds up what playlists show.
-func (l *liveRendition) covers(i int, s hls.Stretch) bool {
+// covers reports whether segment i, or the one that comes next, has something of a clip. It adds up what playlists
+// show.
+func (l *liveRendition) covers(i int, s hls.Clip) bool {
 	const slack = 1e-6 // of float rounding
 	at, start, began := 0.0, time.Time{}, false
 	late := func() bool { return s.To > 0 && at >= s.To-slack || !s.End.IsZero() && !start.Before(s.End) }

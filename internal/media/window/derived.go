@@ -8,9 +8,10 @@ import (
 	"millrace/internal/media/timeline"
 )
 
-// Derived is the renditions at an edge that are made of another one of its renditions: they have that one's segments, parts and times. What
-// of them is made while they are live is published here (AppendPart, Seal); every other segment is listed as soon as its source's is whole,
-// and made when it is asked for. They are in no record: they can be made again.
+// Derived is the renditions at an edge that are made of another one of its renditions: they have that one's segments,
+// parts and times. What of them is made while they are live is published here (AppendPart, Seal); every other segment
+// is listed as soon as its source's is whole, and made when it is asked for. They are in no record: they can be made
+// again.
 type Derived struct {
 	e          *Edge // whose lock guards what follows
 	renditions []*liveRendition
@@ -20,7 +21,8 @@ type Derived struct {
 // Derived returns the renditions that are made of others here.
 func (e *Edge) Derived() *Derived { return &e.derived }
 
-// Add adds a rendition made of another, unless it is there: it begins with all that there is. ErrUnknown: there is no such source.
+// Add adds a rendition made of another, unless it is there: it begins with all that there is. ErrUnknown: there is no
+// such source.
 func (r *Derived) Add(id, of string) error {
 	e := r.e
 	e.mu.Lock()
@@ -32,7 +34,10 @@ func (r *Derived) Add(id, of string) error {
 	if src == nil {
 		return ErrUnknown
 	}
-	d := &liveRendition{RenditionInfo: timeline.RenditionInfo{ID: id, Kind: frame.Video, Timescale: src.Timescale}, of: src, from: -1, late: -1, fresh: src.fresh}
+	d := &liveRendition{
+		RenditionInfo: timeline.RenditionInfo{ID: id, Kind: frame.Video, Timescale: src.Timescale},
+		of:            src, from: -1, late: -1, fresh: src.fresh,
+	}
 	d.segs, d.slid = make([]segment, 0, len(src.segs)+64), src.slid
 	r.renditions = append(r.renditions, d)
 	r.advance(d)
@@ -88,9 +93,9 @@ func (r *Derived) Skip(id string, msn int64) {
 	}
 }
 
-// AppendPart adds a part to a rendition's segment; buf is as Part's. It is the part of the same number of the source's segment, and as long.
-// It returns false when it comes too late or does not go on where the segment stands, as when another encoder has begun it; then nothing of
-// the segment is taken any more.
+// AppendPart adds a part to a rendition's segment; buf is as Part's. It is the part of the same number of the source's
+// segment, and as long. It returns false when it comes too late or does not go on where the segment stands, as when
+// another encoder has begun it; then nothing of the segment is taken any more.
 func (r *Derived) AppendPart(id string, msn int64, number int, buf []byte, ticks int64, independent bool) bool {
 	e := r.e
 	e.mu.Lock()
@@ -108,12 +113,14 @@ func (r *Derived) AppendPart(id string, msn int64, number int, buf []byte, ticks
 		if i < d.from || number != int(s.parts) || !goesOn(s.hot.buf, buf, s.size) {
 			return false
 		}
-	case s != nil || i != len(d.segs) || i >= len(d.of.segs) || d.from < 0 || i < d.from || number != 0 || len(buf) == 0:
+	case s != nil || i != len(d.segs) || i >= len(d.of.segs) || d.from < 0 || i < d.from || number != 0 ||
+		len(buf) == 0:
 		return false
 	default:
 		from := &d.of.segs[i]
 		d.segs = append(d.segs, segment{
-			start: from.start, time: from.time, disc: from.disc, slate: from.slate, independent: true, hot: &hot{parts: make([]part, 0, 8)},
+			start: from.start, time: from.time, disc: from.disc, slate: from.slate, independent: true,
+			hot:        &hot{parts: make([]part, 0, 8)},
 			generation: from.generation,
 		})
 		d.fresh = false
@@ -127,7 +134,8 @@ func (r *Derived) AppendPart(id string, msn int64, number int, buf []byte, ticks
 	return true
 }
 
-// goesOn reports whether a buffer has what there was, and more: the first size bytes, which may have been sent, stay as they are.
+// goesOn reports whether a buffer has what there was, and more: the first size bytes, which may have been sent, stay as
+// they are.
 func goesOn(had, buf []byte, size int64) bool {
 	return int64(len(buf)) > size && int64(len(had)) >= size && bytes.Equal(had[:size], buf[:size])
 }
@@ -153,8 +161,8 @@ func (r *Derived) appendLate(d *liveRendition, number int, buf []byte) bool {
 	return false
 }
 
-// Seal notes that a rendition's segment is whole; it returns false as AppendPart does. The bytes are kept until Stored is called, and a little
-// longer.
+// Seal notes that a rendition's segment is whole; it returns false as AppendPart does. The bytes are kept until Stored
+// is called, and a little longer.
 func (r *Derived) Seal(id string, msn int64) bool {
 	e := r.e
 	e.mu.Lock()
@@ -178,7 +186,8 @@ func (r *Derived) Seal(id string, msn int64) bool {
 	return true
 }
 
-// Stored says that a derived rendition's segment is stored, or, with bytes of other parts, that another one is in its place.
+// Stored says that a derived rendition's segment is stored, or, with bytes of other parts, that another one is in its
+// place.
 func (r *Derived) Stored(id string, msn int64, same bool) {
 	e := r.e
 	e.mu.Lock()
@@ -208,8 +217,8 @@ type Begun struct {
 	Data []byte // whole parts
 }
 
-// Begun gives what was left since it was called last: the rest of such a segment has to be made behind it. It is kept until Stored is called.
-// more reports whether some may come without anybody's doing.
+// Begun gives what was left since it was called last: the rest of such a segment has to be made behind it. It is kept
+// until Stored is called. more reports whether some may come without anybody's doing.
 func (r *Derived) Begun() (all []Begun, more bool) {
 	e := r.e
 	e.mu.Lock()
@@ -221,7 +230,8 @@ func (r *Derived) Begun() (all []Begun, more bool) {
 	return all, more
 }
 
-// Head is what was published of a derived rendition's segment that has to be made now; nil: nothing was, or Stored has been called.
+// Head is what was published of a derived rendition's segment that has to be made now; nil: nothing was, or Stored has
+// been called.
 func (r *Derived) Head(id string, msn int64) []byte {
 	e := r.e
 	e.mu.Lock()
@@ -246,8 +256,8 @@ func (r *Derived) release(d *liveRendition) {
 	d.awake()
 }
 
-// PartEnds are how many samples a segment has up to the end of each of its parts, in a derived rendition its source's; nil when that is not
-// known any more.
+// PartEnds are how many samples a segment has up to the end of each of its parts, in a derived rendition its source's;
+// nil when that is not known any more.
 func (r *Derived) PartEnds(rendition string, msn int64) []int {
 	e := r.e
 	e.mu.Lock()
@@ -298,8 +308,9 @@ func (r *Derived) follow(l *liveRendition) {
 	}
 }
 
-// awaited reports whether a segment of a derived rendition, whole in its source, is waited for: until the source's next one is half as long as
-// the target duration, and if some of it was published, until that is whole. Called with the lock.
+// awaited reports whether a segment of a derived rendition, whole in its source, is waited for: until the source's next
+// one is half as long as the target duration, and if some of it was published, until that is whole. Called with the
+// lock.
 func (r *Derived) awaited(d *liveRendition, i int) bool {
 	e := r.e
 	if d.from < 0 || i < d.from || d.of.segs[i].gap || e.ended || len(d.of.segs)-i > 2 {
@@ -312,8 +323,9 @@ func (r *Derived) awaited(d *liveRendition, i int) bool {
 // longLate is how many segments behind the edge one is that no encoder will make any more.
 const longLate = 3
 
-// advance lists the source's whole segments that no encoder makes, and those that the encoder is late with. Such a segment is made later,
-// behind the parts of it that were published, and its other parts are cut from that. Called with the lock.
+// advance lists the source's whole segments that no encoder makes, and those that the encoder is late with. Such a
+// segment is made later, behind the parts of it that were published, and its other parts are cut from that. Called with
+// the lock.
 func (r *Derived) advance(d *liveRendition) {
 	e := r.e
 	moved := false
@@ -333,13 +345,17 @@ func (r *Derived) advance(d *liveRendition) {
 			break
 		}
 		s := segment{
-			start: from.start, time: from.time, dur: from.dur, disc: from.disc, slate: from.slate, gap: from.gap, lost: from.lost,
+			start: from.start, time: from.time, dur: from.dur, disc: from.disc, slate: from.slate, gap: from.gap,
+			lost:        from.lost,
 			independent: !from.gap, done: true, stored: true, generation: from.generation,
 		}
 		if from.hot != nil && !from.gap && !from.hot.bare { // its parts can't be made as the source's are
 			s.hot, s.parts = &hot{parts: make([]part, len(from.hot.parts))}, from.parts
 			for k := range from.hot.parts {
-				s.hot.parts[k] = part{dur: from.hot.parts[k].dur, samples: from.hot.parts[k].samples, independent: k == 0}
+				s.hot.parts[k] = part{
+					dur: from.hot.parts[k].dur, samples: from.hot.parts[k].samples,
+					independent: k == 0,
+				}
 			}
 		}
 		if had := d.open(); had != nil {
@@ -354,7 +370,8 @@ func (r *Derived) advance(d *liveRendition) {
 	}
 }
 
-// keepHead has the segment that is listed now begin with the parts of it that were published: players have them. Called with the lock.
+// keepHead has the segment that is listed now begin with the parts of it that were published: players have them. Called
+// with the lock.
 func (r *Derived) keepHead(d *liveRendition, had, s *segment) {
 	e := r.e
 	if had.size == 0 || s.gap {

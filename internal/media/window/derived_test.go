@@ -25,8 +25,8 @@ func derivedRig(t *testing.T, o Options) *rig {
 	return r
 }
 
-// TestDerivedOfTheLost has a storage that is away: a derived rendition's segment that is to be made of one that is lost becomes a gap with it, as nobody
-// can make it.
+// TestDerivedOfTheLost has a storage that is away: a derived rendition's segment that is to be made of one that is lost
+// becomes a gap with it, as nobody can make it.
 func TestDerivedOfTheLost(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -48,8 +48,8 @@ func TestDerivedOfTheLost(t *testing.T) {
 	})
 }
 
-// TestDerivedWhenTheEncoderLeaves has somebody wait for a derived rendition's next part when the source's encoder leaves: he is given the first part of what
-// follows, or told after a while that there is none.
+// TestDerivedWhenTheEncoderLeaves has somebody wait for a derived rendition's next part when the source's encoder
+// leaves: he is given the first part of what follows, or told after a while that there is none.
 func TestDerivedWhenTheEncoderLeaves(t *testing.T) {
 	t.Parallel()
 	for name, back := range map[string]bool{"for good": false, "and comes back": true} {
@@ -89,8 +89,8 @@ func (r *rig) appendPart(t *testing.T, msn int64, n int) []byte {
 	return bytes.Clone(r.bufs["s"])
 }
 
-// TestPublishedPartsStay has whoever makes a derived rendition leave a segment of which two parts were published: these stay what they are, the others
-// are to be made, and what makes them is told what there is, until another one has it.
+// TestPublishedPartsStay has whoever makes a derived rendition leave a segment of which two parts were published: these
+// stay what they are, the others are to be made, and what makes them is told what there is, until another one has it.
 func TestPublishedPartsStay(t *testing.T) {
 	t.Parallel()
 	for name, leave := range map[string]func(r *rig){
@@ -168,7 +168,8 @@ func (r *rig) stays(t *testing.T, first, head []byte) {
 	}
 }
 
-// TestPartsOfWhatIsOwed leaves a segment that was listed before it was begun: the part of it that was published stays, whatever memory lets go.
+// TestPartsOfWhatIsOwed leaves a segment that was listed before it was begun: the part of it that was published stays,
+// whatever memory lets go.
 func TestPartsOfWhatIsOwed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -187,7 +188,8 @@ func TestPartsOfWhatIsOwed(t *testing.T) {
 	})
 }
 
-// TestTakenIsNotLate has somebody be told to make a segment as a whole: anyone who makes the derived rendition from there on does not make it too.
+// TestTakenIsNotLate has somebody be told to make a segment as a whole: anyone who makes the derived rendition from
+// there on does not make it too.
 func TestTakenIsNotLate(t *testing.T) {
 	t.Parallel()
 	r := derivedRig(t, Options{})
@@ -239,8 +241,8 @@ func TestStoredIsWaitedFor(t *testing.T) {
 	})
 }
 
-// TestCostOfAskingDoesNotGrow records for hours without anybody watching the sliding playlist: what is told of it is its own end, and what is
-// told of the video around a segment is what was asked for.
+// TestCostOfAskingDoesNotGrow records for hours without anybody watching the sliding playlist: what is told of it is
+// its own end, and what is told of the video around a segment is what was asked for.
 func TestCostOfAskingDoesNotGrow(t *testing.T) {
 	t.Parallel()
 	r := newRig(Options{Mode: low, MaxHeld: 1})

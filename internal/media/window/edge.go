@@ -1,7 +1,8 @@
-// Package window is the live edge of one broadcast: the open segment in memory, those before it in the journal's files, every earlier one
-// by its place in storage; playlists rendered when somebody asks; sealed segments handed to storage in order. The packager writes it, playback reads
-// it, neither knows the other. It must never know HTTP, S3, the database or who may watch.
-// Goroutines: one per Edge, Run, which stores what was sealed, and one below it that writes the part journal.
+// Package window is the live edge of one broadcast: the open segment in memory, those before it in the journal's files,
+// every earlier one by its place in storage; playlists rendered when somebody asks; sealed segments handed to storage
+// in order. The packager writes it, playback reads it, neither knows the other. It must never know HTTP, S3, the
+// database or who may watch. Goroutines: one per Edge, Run, which stores what was sealed, and one below it that writes
+// the part journal.
 package window
 
 import (
@@ -20,10 +21,11 @@ import (
 
 // Mode is how a stream is cut and listed.
 type Mode struct {
-	Low      bool          // parts are listed (LL-HLS)
-	Listed   time.Duration // how much the sliding playlist of the lead holds, at least; the others' begin where it does
-	Leading  int64         // media sequence numbers listed as gaps in front of the first segment (players on iOS want a full window)
-	InMemory int           // whole segments kept at hand, in memory or as open files, behind the open one
+	Low    bool          // parts are listed (LL-HLS)
+	Listed time.Duration // how much the sliding playlist of the lead holds, at least; the others' begin where it does
+	// media sequence numbers listed as gaps in front of the first segment (players on iOS want a full window)
+	Leading  int64
+	InMemory int // whole segments kept at hand, in memory or as open files, behind the open one
 }
 
 // Options is what an Edge needs.
@@ -33,18 +35,19 @@ type Options struct {
 	Store    Store
 	Recorder Recorder
 	Timeline *timeline.Timeline // what was recorded before (a recovered broadcast); nil: nothing
-	// MaxHeld bounds the bytes that wait for a storage that does not respond; behind it segments are lost, which is logged
-	// and recorded as gaps. 256 MiB when 0.
+	// MaxHeld bounds the bytes that wait for a storage that does not respond; behind it segments are lost, which is
+	// logged and recorded as gaps. 256 MiB when 0.
 	MaxHeld int64
-	// Generation numbers those who write the broadcast: it is in the URLs of what is published now, so that they never name other bytes than
-	// those of another writer do.
+	// Generation numbers those who write the broadcast: it is in the URLs of what is published now, so that they never
+	// name other bytes than those of another writer do.
 	Generation int64
-	// Reserved is the first media sequence number that no earlier writer can have published, as far as the database knows; see Reserve.
+	// Reserved is the first media sequence number that no earlier writer can have published, as far as the database
+	// knows; see Reserve.
 	Reserved int64
 	// Short is told when the reserved numbers come to an end. It must not block.
 	Short func()
-	// Journal keeps parts in files until they are recorded; what an earlier process left in it is taken over. nil: memory has them, and a
-	// crash loses what is not stored.
+	// Journal keeps parts in files until they are recorded; what an earlier process left in it is taken over. nil:
+	// memory has them, and a crash loses what is not stored.
 	Journal *journal.Journal
 	Logger  *slog.Logger
 }
@@ -102,9 +105,10 @@ type liveRendition struct {
 
 	said *written // of a text rendition
 
-	of   *liveRendition // of a derived rendition: its source
-	from int            // of a derived rendition: the first segment that somebody makes now, from Edge.first on; -1: none
-	late int            // of a derived rendition: a segment that is listed and is encoded now as those from `from` on are; -1: none
+	of *liveRendition // of a derived rendition: its source
+	// of a derived rendition: the first segment that somebody makes now, from Edge.first on; -1: none
+	from int
+	late int // of a derived rendition: a segment that is listed and is encoded now as those from `from` on are; -1: none
 }
 
 type initSegment struct {
@@ -154,8 +158,8 @@ type part struct {
 	independent bool
 }
 
-// New returns an Edge that continues o.Timeline, if there is one, with what o.Journal holds behind it: that is stored and recorded by
-// Run like any other segment.
+// New returns an Edge that continues o.Timeline, if there is one, with what o.Journal holds behind it: that is stored
+// and recorded by Run like any other segment.
 func New(o Options) *Edge {
 	if o.MaxHeld <= 0 {
 		o.MaxHeld = 256 << 20
@@ -175,14 +179,19 @@ func (e *Edge) resume(t *timeline.Timeline) {
 	e.first, e.target, e.sealed = t.First, t.Target, len(t.Marks)
 	e.texts.resume(t)
 	for _, from := range t.Renditions {
-		l := &liveRendition{RenditionInfo: from.RenditionInfo, cold: len(t.Marks), segs: make([]segment, 0, len(t.Marks)+256)}
+		l := &liveRendition{
+			RenditionInfo: from.RenditionInfo, cold: len(t.Marks),
+			segs: make([]segment, 0, len(t.Marks)+256),
+		}
 		for _, in := range from.Inits {
 			l.inits = append(l.inits, initSegment{Init: in, stored: true})
 		}
 		for i, c := range from.Chunks {
 			s := segment{
-				disc: t.Marks[i].Discontinuity, slate: t.Marks[i].Slate, init: int32(c.Init), time: c.Time, dur: c.Duration,
-				size: c.Size, independent: c.Independent, gap: c.Gap, done: true, stored: true, generation: int32(t.Marks[i].Generation),
+				disc: t.Marks[i].Discontinuity, slate: t.Marks[i].Slate, init: int32(c.Init), time: c.Time,
+				dur:  c.Duration,
+				size: c.Size, independent: c.Independent, gap: c.Gap, done: true, stored: true,
+				generation: int32(t.Marks[i].Generation),
 			}
 			if !t.Marks[i].Start.IsZero() {
 				s.start = t.Marks[i].Start.UnixMilli() + c.Apart
@@ -306,16 +315,17 @@ func (e *Edge) Ended() bool {
 	return e.ended
 }
 
-// Independent reports whether each segment of every rendition can be decoded without another one, also those that are still to come
-// (EXT-X-INDEPENDENT-SEGMENTS).
+// Independent reports whether each segment of every rendition can be decoded without another one, also those that are
+// still to come (EXT-X-INDEPENDENT-SEGMENTS).
 func (e *Edge) Independent() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return !slices.ContainsFunc(e.renditions, func(l *liveRendition) bool { return !e.independent(l) })
 }
 
-// independent is Independent for one rendition. Sound always is, and a derived rendition's encoder begins each segment with a key frame. Of a picture
-// that comes from outside nobody knows before its end: a segment may have to be cut where there is no key frame. Called with the lock.
+// independent is Independent for one rendition. Sound always is, and a derived rendition's encoder begins each segment
+// with a key frame. Of a picture that comes from outside nobody knows before its end: a segment may have to be cut
+// where there is no key frame. Called with the lock.
 func (e *Edge) independent(l *liveRendition) bool {
 	if l.Kind != frame.Video || l.of != nil {
 		return true

@@ -72,8 +72,9 @@ func (r *rig) held() (n int) {
 	return n
 }
 
-// TestFileIsWhatIsServedAndStored: a part comes from its file as soon as it is published, a whole segment leaves memory and is stored
-// as the file that it is; what a viewer was given stays readable through all of it, and no file stays open.
+// TestFileIsWhatIsServedAndStored: a part comes from its file as soon as it is published, a whole segment leaves memory
+// and is stored as the file that it is; what a viewer was given stays readable through all of it, and no file stays
+// open.
 func TestFileIsWhatIsServedAndStored(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "m")

@@ -38,8 +38,8 @@ type Step struct {
 // ErrBehind says that a follower was too slow: what comes next is not at hand any more.
 var ErrBehind = errors.New("too far behind the live edge")
 
-// Follower reads a rendition picture by picture, as it comes. It holds nothing up: one that is slow is told that it is behind. One goroutine
-// at a time may call its methods.
+// Follower reads a rendition picture by picture, as it comes. It holds nothing up: one that is slow is told that it is
+// behind. One goroutine at a time may call its methods.
 type Follower struct {
 	e         *Edge
 	l         *liveRendition
@@ -52,7 +52,8 @@ type Follower struct {
 	closed bool
 }
 
-// Follow reads a rendition from the beginning of a segment on, which may be one that has not begun. It has to be closed.
+// Follow reads a rendition from the beginning of a segment on, which may be one that has not begun. It has to be
+// closed.
 func (e *Edge) Follow(rendition string, msn int64) (*Follower, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -116,19 +117,19 @@ func (f *Follower) Next(ctx context.Context) (Step, error) {
 
 // raw are parts whose samples have to be read, but for the first few.
 type raw struct {
-	parts []stretch
+	parts []partBytes
 	skip  int
 }
 
-// stretch is a part's bytes: in memory or in a file.
-type stretch struct {
+// partBytes are those of a part: in memory or in a file.
+type partBytes struct {
 	data []byte
 	file *journal.Media
 	at   int64
 	long int64
 }
 
-func (s *stretch) read() ([]byte, error) {
+func (s *partBytes) read() ([]byte, error) {
 	if s.data != nil {
 		return s.data, nil
 	}
@@ -189,7 +190,7 @@ func (f *Follower) parts(s *segment, step *Step) (old raw) {
 			if len(old.parts) == 0 {
 				old.skip = f.given - count
 			}
-			x := stretch{file: s.hot.media, at: p.off, long: p.end - p.off}
+			x := partBytes{file: s.hot.media, at: p.off, long: p.end - p.off}
 			if s.hot.buf != nil {
 				x.data = s.hot.buf[p.off:p.end:p.end]
 			}
@@ -235,8 +236,9 @@ func (s *Step) read(old raw) error {
 	return nil
 }
 
-// Sample shows followers a picture or a frame of sound that belongs to the open segment, in the order of decoding; its part comes later. It is
-// called for all of them, followed or not: a part has as many samples as came since the part before.
+// Sample shows followers a picture or a frame of sound that belongs to the open segment, in the order of decoding; its
+// part comes later. It is called for all of them, followed or not: a part has as many samples as came since the part
+// before.
 func (e *Edge) Sample(rendition string, at int64, p cmaf.Sample) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

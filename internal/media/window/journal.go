@@ -4,8 +4,8 @@ import (
 	"millrace/internal/media/journal"
 )
 
-// noteBegin puts the open segment's beginning into the journal, with the init segments that the record does not have yet. Called with
-// the lock; it does not wait.
+// noteBegin puts the open segment's beginning into the journal, with the init segments that the record does not have
+// yet. Called with the lock; it does not wait.
 func (e *Edge) noteBegin(l *liveRendition) {
 	j := e.opt.Journal
 	if j == nil {
@@ -19,7 +19,8 @@ func (e *Edge) noteBegin(l *liveRendition) {
 		}
 	}
 	j.Note(msn, journal.Record{
-		Begin: l.ID, Generation: int64(s.generation), Start: s.start, Discontinuity: s.disc, Slate: s.slate, Use: int(s.init), Time: s.time, Target: e.target,
+		Begin: l.ID, Generation: int64(s.generation), Start: s.start, Discontinuity: s.disc, Slate: s.slate,
+		Use: int(s.init), Time: s.time, Target: e.target,
 	}, nil)
 	s.hot.media = j.Media(msn, l.ID)
 }

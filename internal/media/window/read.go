@@ -20,18 +20,21 @@ var (
 	ErrTimeout = errors.New("the live edge did not get there in time")
 )
 
-// Location is where bytes are: in Data; or N bytes from Offset on (-1: all) of File or, once that is gone, of a stored Object.
+// Location is where bytes are: in Data; or N bytes from Offset on (-1: all) of File or, once that is gone, of a stored
+// Object.
 type Location struct {
 	Data   []byte
 	File   *journal.Media
 	Object string
 	Offset int64
 	N      int64
-	// Of a derived rendition's segment that was not encoded while it was live: it has to be made from the source's. Part -1: all of it.
+	// Of a derived rendition's segment that was not encoded while it was live: it has to be made from the source's.
+	// Part -1: all of it.
 	NotEncoded bool
 	MSN        int64
 	Part       int
-	// Of a segment or part: how long it lasts, and the pixels of its picture, width times height; 0: there is none, or it is not known.
+	// Of a segment or part: how long it lasts, and the pixels of its picture, width times height; 0: there is none, or
+	// it is not known.
 	Length time.Duration
 	Pixels int
 	Init   delivered.Init  // what it is decoded with
@@ -46,7 +49,8 @@ type Rendition struct {
 	Listed  []timeline.Init // those of the segments in the sliding playlist, that of the newest segment last
 	Peak    float64         // bits per second, of the fastest stretch
 	Average float64
-	// NoCaptions: no picture carries closed captions, as far as players may be told; see RFC 8216bis section 4.4.6.2, CLOSED-CAPTIONS.
+	// NoCaptions: no picture carries closed captions, as far as players may be told; see RFC 8216bis section 4.4.6.2,
+	// CLOSED-CAPTIONS.
 	NoCaptions bool
 }
 
@@ -62,7 +66,10 @@ func (e *Edge) Describe() ([]Rendition, error) {
 		if len(l.inits) == 0 {
 			continue
 		}
-		d := Rendition{RenditionInfo: l.RenditionInfo, Peak: l.rate.Peak(l.Timescale), Average: l.rate.Average(l.Timescale)}
+		d := Rendition{
+			RenditionInfo: l.RenditionInfo, Peak: l.rate.Peak(l.Timescale),
+			Average: l.rate.Average(l.Timescale),
+		}
 		for i := range l.inits {
 			d.Inits = append(d.Inits, l.inits[i].Init)
 		}
@@ -72,8 +79,8 @@ func (e *Edge) Describe() ([]Rendition, error) {
 	return out, nil
 }
 
-// Peak is what the fastest stretch of a rendition so far takes, in bits per second, and how long the stretches are together; 0 while that is
-// not known.
+// Peak is what the fastest stretch of a rendition so far takes, in bits per second, and how long the stretches are
+// together; 0 while that is not known.
 func (e *Edge) Peak(rendition string) (rate float64, measured time.Duration) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -103,8 +110,8 @@ func (e *Edge) listedInits(l *liveRendition) []timeline.Init {
 	return out
 }
 
-// Named reports whether a resource's name has the generation in which the edge published it: what another writer published under the same
-// number is not what was asked for.
+// Named reports whether a resource's name has the generation in which the edge published it: what another writer
+// published under the same number is not what was asked for.
 func (e *Edge) Named(rendition string, r hls.Resource) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -142,7 +149,8 @@ func (e *Edge) ReadSegment(ctx context.Context, rendition string, msn int64) (Lo
 			return Location{}, false, ErrUnknown
 		}
 		p := Location{
-			Object: e.key(l.ID, msn), N: s.size, NotEncoded: l.of != nil && s.size == 0, MSN: msn, Part: -1, Length: l.duration(s.dur), Pixels: l.pixels(s),
+			Object: e.key(l.ID, msn), N: s.size, NotEncoded: l.of != nil &&
+				s.size == 0, MSN: msn, Part: -1, Length: l.duration(s.dur), Pixels: l.pixels(s),
 			Init: l.initOf(s), Start: s.starts(),
 		}
 		if p.NotEncoded {
@@ -158,8 +166,9 @@ func (e *Edge) ReadSegment(ctx context.Context, rendition string, msn int64) (Lo
 	})
 }
 
-// ReadPart is a partial segment. The next one, which is hinted, is waited for, but not for long. A segment that ends early hands the name of
-// its next part on to the next segment's first one. Where that needs another init segment, or is a gap, the response is ErrUnknown at once.
+// ReadPart is a partial segment. The next one, which is hinted, is waited for, but not for long. A segment that ends
+// early hands the name of its next part on to the next segment's first one. Where that needs another init segment, or
+// is a gap, the response is ErrUnknown at once.
 func (e *Edge) ReadPart(ctx context.Context, rendition string, msn int64, part int) (Location, error) {
 	hinted := false
 	p, err := e.await(ctx, rendition, e.hintPatience, func(l *liveRendition) (Location, bool, error) {
@@ -187,12 +196,18 @@ func (e *Edge) ReadPart(ctx context.Context, rendition string, msn int64, part i
 		}
 		if l.of != nil && p.end == 0 {
 			s.taken = true
-			return Location{NotEncoded: true, MSN: e.first + int64(at), Part: k, Length: l.duration(p.dur), Start: s.starts(), Place: place}, true, nil
+			return Location{
+				NotEncoded: true, MSN: e.first + int64(at), Part: k, Length: l.duration(p.dur),
+				Start: s.starts(), Place: place,
+			}, true, nil
 		}
 		if h.buf != nil && p.end > int64(len(h.buf)) {
 			return Location{}, false, ErrUnknown
 		}
-		found := Location{N: p.end - p.off, Length: l.duration(p.dur), Pixels: l.pixels(s), Init: l.initOf(s), Start: s.starts(), Place: place}
+		found := Location{
+			N: p.end - p.off, Length: l.duration(p.dur), Pixels: l.pixels(s), Init: l.initOf(s),
+			Start: s.starts(), Place: place,
+		}
 		if h.buf != nil && (h.media == nil || !h.media.Written(p.end)) { // the disk is slow, or there is none
 			found.Data = h.buf[p.off:p.end:p.end]
 			return found, true, nil
@@ -206,7 +221,8 @@ func (e *Edge) ReadPart(ctx context.Context, rendition string, msn int64, part i
 	return p, err
 }
 
-// pixels are those of a segment's picture; 0: there is none, or it is a derived rendition's, which has no init segments here.
+// pixels are those of a segment's picture; 0: there is none, or it is a derived rendition's, which has no init segments
+// here.
 func (l *liveRendition) pixels(s *segment) int {
 	if int(s.init) >= len(l.inits) {
 		return 0
@@ -231,8 +247,9 @@ func (s *segment) starts() time.Time {
 	return time.UnixMilli(s.start)
 }
 
-// hintPatience is how long a part that is not there yet is waited for. Players at PART-HOLD-BACK have nothing left to show after that long,
-// and Shaka asks for nothing else while a hint has no response. A derived rendition's parts take as long as their encoder does. Called with the lock.
+// hintPatience is how long a part that is not there yet is waited for. Players at PART-HOLD-BACK have nothing left to
+// show after that long, and Shaka asks for nothing else while a hint has no response. A derived rendition's parts take
+// as long as their encoder does. Called with the lock.
 func (e *Edge) hintPatience(l *liveRendition) time.Duration {
 	if longest := e.longestPart(); longest > 0 && l.of == nil {
 		return hls.HoldBack(longest)
@@ -245,7 +262,8 @@ func (e *Edge) threeTargets(*liveRendition) time.Duration { return 3 * e.targetD
 
 func (e *Edge) targetDuration() time.Duration { return time.Duration(max(e.target, 2)) * time.Second }
 
-// locate finds the part with the name (segment i, k): part `part` of segment `at`, or wait while it may still come; at -1: it never does.
+// locate finds the part with the name (segment i, k): part `part` of segment `at`, or wait while it may still come; at
+// -1: it never does.
 func (l *liveRendition) locate(i, k int) (at, part int, wait bool) {
 	if i == len(l.segs) {
 		return -1, 0, k == 0
@@ -266,8 +284,8 @@ func (l *liveRendition) locate(i, k int) (at, part int, wait bool) {
 	return i + 1, 0, false
 }
 
-// follows reports whether segment i, which may be the one that comes next, goes on where the one before ends: its first part is then known by
-// the name of the part that would have come next there, which is what was hinted.
+// follows reports whether segment i, which may be the one that comes next, goes on where the one before ends: its first
+// part is then known by the name of the part that would have come next there, which is what was hinted.
 func (l *liveRendition) follows(i int) bool {
 	if i == 0 || l.segs[i-1].gap || l.segs[i-1].parts == 0 {
 		return false
@@ -279,8 +297,9 @@ func (l *liveRendition) follows(i int) bool {
 	return !s.disc && !s.gap && s.init == l.segs[i-1].init
 }
 
-// fulfils reports whether segment i, which may be the one that comes next, can be played with the init segment of the one before: a player that asked
-// for that one's next part, as was hinted, is given the first part of segment i, behind a discontinuity too. Media time has no hole there.
+// fulfils reports whether segment i, which may be the one that comes next, can be played with the init segment of the
+// one before: a player that asked for that one's next part, as was hinted, is given the first part of segment i, behind
+// a discontinuity too. Media time has no hole there.
 func (l *liveRendition) fulfils(i int) bool {
 	if i == 0 || l.segs[i-1].gap || l.segs[i-1].parts == 0 {
 		return false
@@ -288,10 +307,11 @@ func (l *liveRendition) fulfils(i int) bool {
 	return i == len(l.segs) || !l.segs[i].gap && l.segs[i].init == l.segs[i-1].init
 }
 
-// await runs look, with the lock, now and after every publication on the rendition, until it has a response; for as long as patience says,
-// with the lock, when there is none at first.
+// await runs look, with the lock, now and after every publication on the rendition, until it has a response; for as
+// long as patience says, with the lock, when there is none at first.
 func (e *Edge) await(
-	ctx context.Context, rendition string, patience func(l *liveRendition) time.Duration, look func(l *liveRendition) (Location, bool, error),
+	ctx context.Context, rendition string, patience func(l *liveRendition) time.Duration,
+	look func(l *liveRendition) (Location, bool, error),
 ) (Location, error) {
 	var timer *time.Timer
 	for {
@@ -315,7 +335,8 @@ func (e *Edge) await(
 
 // ask runs look once, with the lock, and says what to wait on, and for how long, when it has no response.
 func (e *Edge) ask(
-	rendition string, patience func(l *liveRendition) time.Duration, look func(l *liveRendition) (Location, bool, error),
+	rendition string, patience func(l *liveRendition) time.Duration,
+	look func(l *liveRendition) (Location, bool, error),
 ) (p Location, ok bool, wait chan struct{}, limit time.Duration, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -353,11 +374,13 @@ type Reload struct {
 	Skip  bool  // _HLS_skip
 }
 
-// Playlist is a rendition's media playlist, plain or compressed with gzip. It waits for the asked media sequence number and part;
-// when the edge stands still for three target durations the unchanged playlist is the response, so that players keep polling.
+// Playlist is a rendition's media playlist, plain or compressed with gzip. It waits for the asked media sequence number
+// and part; when the edge stands still for three target durations the unchanged playlist is the response, so that
+// players keep polling.
 func (e *Edge) Playlist(ctx context.Context, rendition string, r Reload, compressed bool) ([]byte, error) {
 	if r.MSN >= 0 {
-		_, err := e.await(ctx, rendition, e.threeTargets, func(l *liveRendition) (Location, bool, error) { return Location{}, e.reached(l, r), e.sane(l, r) })
+		_, err := e.await(ctx, rendition, e.threeTargets,
+			func(l *liveRendition) (Location, bool, error) { return Location{}, e.reached(l, r), e.sane(l, r) })
 		if err != nil && !errors.Is(err, ErrTimeout) && !errors.Is(err, ErrUnknown) {
 			return nil, err
 		}
@@ -397,8 +420,8 @@ func (e *Edge) sane(l *liveRendition, r Reload) error {
 	return nil
 }
 
-// reached reports whether the playlist lists the asked segment, or part of it. A part past a finished segment's end stands for the next
-// segment's first part.
+// reached reports whether the playlist lists the asked segment, or part of it. A part past a finished segment's end
+// stands for the next segment's first part.
 func (e *Edge) reached(l *liveRendition, r Reload) bool {
 	i := r.MSN - e.first
 	if i < 0 {
@@ -417,11 +440,12 @@ func (e *Edge) reached(l *liveRendition, r Reload) bool {
 	return i+1 < int64(len(l.segs)) && (l.segs[i+1].done || e.listed(l, &l.segs[i+1]) > 0)
 }
 
-// listed is how many parts of a segment a playlist may show. A segment whose first part is longer than the part target, which never
-// changes (the encoder came back with fewer frames a second), is shown when it is whole.
+// listed is how many parts of a segment a playlist may show. A segment whose first part is longer than the part target,
+// which never changes (the encoder came back with fewer frames a second), is shown when it is whole.
 func (e *Edge) listed(l *liveRendition, s *segment) int {
 	target := e.partTarget(l)
-	if !e.opt.Mode.Low || target == 0 || s.hot == nil || s.gap || s.parts == 0 || l.duration(s.hot.parts[0].dur) > target {
+	if !e.opt.Mode.Low || target == 0 || s.hot == nil || s.gap || s.parts == 0 ||
+		l.duration(s.hot.parts[0].dur) > target {
 		return 0
 	}
 	return len(s.hot.parts)

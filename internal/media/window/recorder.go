@@ -21,7 +21,8 @@ type Store interface {
 	Link(ctx context.Context, key string, f *os.File) error
 }
 
-// Recorder takes the record of what is stored. Entries come in order, each exactly once per Edge unless Record failed, then again.
+// Recorder takes the record of what is stored. Entries come in order, each exactly once per Edge unless Record failed,
+// then again.
 type Recorder interface {
 	Record(ctx context.Context, entries []timeline.Entry) error
 }
@@ -107,7 +108,10 @@ func (e *Edge) row(i int) row {
 			seg.Start = s.start
 		}
 		seg.Discontinuity, seg.Slate = seg.Discontinuity || s.disc, seg.Slate || s.slate
-		c := timeline.Chunk{Rendition: l.ID, Init: int(s.init), Time: s.time, Duration: s.dur, Size: s.size, Independent: s.independent, Gap: s.gap}
+		c := timeline.Chunk{
+			Rendition: l.ID, Init: int(s.init), Time: s.time, Duration: s.dur, Size: s.size,
+			Independent: s.independent, Gap: s.gap,
+		}
 		if s.start != 0 {
 			c.Apart = s.start - seg.Start
 		}
@@ -126,8 +130,8 @@ func (e *Edge) row(i int) row {
 	return r
 }
 
-// lose turns a row into a gap: storage has been away for longer than memory lasts. What players were offered a moment ago stays until
-// memory lets go of it as of any other segment; then the playlists have a gap there too.
+// lose turns a row into a gap: storage has been away for longer than memory lasts. What players were offered a moment
+// ago stays until memory lets go of it as of any other segment; then the playlists have a gap there too.
 func (e *Edge) lose(r *row) {
 	seg := r.entries[len(r.entries)-1].Segment
 	for i := range seg.Chunks {
@@ -140,7 +144,8 @@ func (e *Edge) lose(r *row) {
 	e.wakeStored()
 	r.objects = slices.DeleteFunc(r.objects, func(o object) bool { return o.media })
 	r.size = 0
-	e.opt.Logger.Error("segment lost: storage does not keep up", "media", e.opt.Media, "msn", seg.MSN, "held_bytes", e.held)
+	e.opt.Logger.Error("segment lost: storage does not keep up", "media", e.opt.Media, "msn", seg.MSN, "held_bytes",
+		e.held)
 }
 
 func (e *Edge) signal() {
@@ -150,8 +155,8 @@ func (e *Edge) signal() {
 	}
 }
 
-// Run stores what is sealed, in order, until the edge is closed and everything is stored, or ctx ends. Storage that fails is tried
-// again with growing pauses for as long as the edge lives.
+// Run stores what is sealed, in order, until the edge is closed and everything is stored, or ctx ends. Storage that
+// fails is tried again with growing pauses for as long as the edge lives.
 func (e *Edge) Run(ctx context.Context) error {
 	j := e.opt.Journal
 	if j == nil {
@@ -230,7 +235,8 @@ func (e *Edge) retry(ctx context.Context, what string, do func() error) error {
 		if err == nil {
 			return nil
 		}
-		e.opt.Logger.WarnContext(ctx, "storage failed, trying again", "media", e.opt.Media, "what", what, "error", err, "pause", pause)
+		e.opt.Logger.WarnContext(ctx, "storage failed, trying again", "media", e.opt.Media, "what", what, "error", err,
+			"pause", pause)
 		t := time.NewTimer(pause)
 		select {
 		case <-ctx.Done():
@@ -314,16 +320,17 @@ func (e *Edge) wakeStored() {
 	}
 }
 
-// trim lets go of the bytes of stored segments behind the newest whole ones, and of what is known of their parts once no playlist has
-// listed these for as long as the longest playlist is, as section 6.2.2 wants it of segments: a player that is slow still finds what it was
-// offered. Files that wait for storage are closed meanwhile. Called with the lock.
+// trim lets go of the bytes of stored segments behind the newest whole ones, and of what is known of their parts once
+// no playlist has listed these for as long as the longest playlist is, as section 6.2.2 wants it of segments: a player
+// that is slow still finds what it was offered. Files that wait for storage are closed meanwhile. Called with the lock.
 func (e *Edge) trim(l *liveRendition) {
 	whole := len(l.segs)
 	if l.open() != nil {
 		whole--
 	}
 	keep := whole - e.opt.Mode.InMemory
-	asked := l.within(l.cold, e.leastListed()+time.Duration(4*e.target)*time.Second) // parts are listed for three target durations
+	// parts are listed for three target durations
+	asked := l.within(l.cold, e.leastListed()+time.Duration(4*e.target)*time.Second)
 	for i := l.cold; i < keep; i++ {
 		s := &l.segs[i]
 		if s.hot == nil {

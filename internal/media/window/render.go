@@ -51,7 +51,8 @@ func (e *Edge) rendered(l *liveRendition, k listing) *rendered {
 
 func (e *Edge) media(l *liveRendition, k listing) *hls.Media {
 	m := &hls.Media{TargetDuration: e.target, Ended: e.ended, MediaSequence: e.first, Independent: e.independent(l)}
-	if e.opt.Mode.Low && (!e.ended || !k.event) { // who watches the stream to its end finds the same version and the same offers there
+	// who watches the stream to its end finds the same version and the same offers there
+	if e.opt.Mode.Low && (!e.ended || !k.event) {
 		m.CanBlock = true
 		m.SkipUntil = time.Duration(6*e.target) * time.Second
 	}
@@ -94,7 +95,8 @@ func (e *Edge) list(l *liveRendition, m *hls.Media, from int) {
 	if m.PartTarget > 0 {
 		parted = l.beginsWithin(from, time.Duration(3*e.target)*time.Second)
 	}
-	atFront := len(m.Rendered) == 0 && len(m.Segments) == 0 // also behind EXT-X-SKIP: players parse a delta update before they merge it
+	// also behind EXT-X-SKIP: players parse a delta update before they merge it
+	atFront := len(m.Rendered) == 0 && len(m.Segments) == 0
 	m.Segments = slices.Grow(m.Segments, len(l.segs)-from)
 	for i := from; i < len(l.segs); i++ {
 		seg := e.describe(l, i, atFront && i == from)
@@ -184,7 +186,8 @@ func (l *liveRendition) startsAt(from int) int {
 	return max(min(from, len(l.segs)-1), l.slid.count, 0)
 }
 
-// extendPrefix moves segments whose text can not change any more into the kept prefix and returns the first one behind it.
+// extendPrefix moves segments whose text can not change any more into the kept prefix and returns the first one behind
+// it.
 func (l *liveRendition) extendPrefix(e *Edge) int {
 	p := &l.event
 	for until := l.within(p.count, time.Duration(4*e.target)*time.Second); p.count < until; p.count++ {
@@ -210,14 +213,17 @@ func (e *Edge) describe(l *liveRendition, i int, first bool) hls.Segment {
 	return seg
 }
 
-// listParts gives the parts that may be shown. One that is longer than the part target for a frame that was lost is listed as long as
-// the target: no part may be longer, and its media says where it is.
+// listParts gives the parts that may be shown. One that is longer than the part target for a frame that was lost is
+// listed as long as the target: no part may be longer, and its media says where it is.
 func (e *Edge) listParts(l *liveRendition, i int) []hls.Part {
 	s := &l.segs[i]
 	out := make([]hls.Part, e.listed(l, s))
 	for k := range out {
 		p := &s.hot.parts[k]
-		out[k] = hls.Part{URI: e.partURI(l, i, k), Duration: min(l.duration(p.dur), e.partTarget(l)), Independent: p.independent}
+		out[k] = hls.Part{
+			URI: e.partURI(l, i, k), Duration: min(l.duration(p.dur), e.partTarget(l)),
+			Independent: p.independent,
+		}
 	}
 	return out
 }
@@ -246,9 +252,9 @@ func (l *liveRendition) initURI(n int) string {
 	return hls.InGeneration(generation, hls.InitURI(l.ID, n))
 }
 
-// hint is the URI of the next part, empty when none is promised: the encoder is away, the rendition has no media now, or the next part is behind
-// a discontinuity. Shaka 5.2.12 takes a part that is hinted for one that goes on, finds the discontinuity behind it, and drops the picture up to
-// the next key frame.
+// hint is the URI of the next part, empty when none is promised: the encoder is away, the rendition has no media now,
+// or the next part is behind a discontinuity. Shaka 5.2.12 takes a part that is hinted for one that goes on, finds the
+// discontinuity behind it, and drops the picture up to the next key frame.
 func (e *Edge) hint(l *liveRendition) string {
 	n := len(l.segs)
 	if !e.live {
@@ -278,7 +284,10 @@ func (e *Edge) report(l *liveRendition, m *hls.Media) {
 			n-- // not in its playlist yet
 		}
 		if n > 0 {
-			m.Reports = append(m.Reports, hls.Report{URI: hls.PlaylistURI(o.ID), LastMSN: e.first + int64(n) - 1, LastPart: e.listed(o, &o.segs[n-1]) - 1})
+			m.Reports = append(m.Reports, hls.Report{
+				URI: hls.PlaylistURI(o.ID), LastMSN: e.first + int64(n) - 1,
+				LastPart: e.listed(o, &o.segs[n-1]) - 1,
+			})
 		}
 	}
 }

@@ -69,8 +69,8 @@ func TestModesWithoutPartsShowNone(t *testing.T) {
 	}
 }
 
-// TestRandomBroadcast writes a broadcast of random segments, reconnects and renditions that come and go, and holds every playlist
-// against the ones before it and against an independent parser.
+// TestRandomBroadcast writes a broadcast of random segments, reconnects and renditions that come and go, and holds
+// every playlist against the ones before it and against an independent parser.
 func TestRandomBroadcast(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(8) {
@@ -324,8 +324,8 @@ func (e *Edge) sealedNow() int {
 	return e.sealed
 }
 
-// TestHoursWithReconnects: over 12 hours with a reconnect every few minutes each segment keeps its numbers, and the work for a playlist
-// does not grow.
+// TestHoursWithReconnects: over 12 hours with a reconnect every few minutes each segment keeps its numbers, and the
+// work for a playlist does not grow.
 func TestHoursWithReconnects(t *testing.T) {
 	t.Parallel()
 	r := newRig(Options{Mode: low})

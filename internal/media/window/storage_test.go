@@ -152,8 +152,8 @@ func TestStorageThatHangs(t *testing.T) {
 	})
 }
 
-// TestSegmentsAreLostAboveTheCap: memory is bounded; what is lost is a gap in the record and, once memory lets go of it, in the
-// playlists.
+// TestSegmentsAreLostAboveTheCap: memory is bounded; what is lost is a gap in the record and, once memory lets go of
+// it, in the playlists.
 func TestSegmentsAreLostAboveTheCap(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -269,7 +269,8 @@ func TestRunEndsWithItsContext(t *testing.T) {
 	})
 }
 
-// TestRecordComesBeforeWhatNeedsIt: a rendition and its init segments are declared in the row that uses them first, and not again.
+// TestRecordComesBeforeWhatNeedsIt: a rendition and its init segments are declared in the row that uses them first, and
+// not again.
 func TestRecordComesBeforeWhatNeedsIt(t *testing.T) {
 	t.Parallel()
 	r := newRig(Options{Mode: low})

@@ -9,8 +9,8 @@ import (
 	"millrace/internal/media/timeline"
 )
 
-// takeOver goes on where an earlier writer of the broadcast ended: with what its journal has behind what was recorded, and behind the last
-// media sequence number that it can have published.
+// takeOver goes on where an earlier writer of the broadcast ended: with what its journal has behind what was recorded,
+// and behind the last media sequence number that it can have published.
 func (e *Edge) takeOver() {
 	next := e.opt.Reserved
 	e.reserved = next
@@ -56,7 +56,8 @@ type behind struct {
 	listed   bool // players were told of the segment itself
 }
 
-// ended reports whether the process that published a segment went on behind it in a rendition, and at which tick, if that is known.
+// ended reports whether the process that published a segment went on behind it in a rendition, and at which tick, if
+// that is known.
 func (b behind) ended(s *journal.Segment, rendition string) (at int64, ok bool) {
 	if l := s.Rendition(rendition); l != nil && l.Told > 0 {
 		return l.Time + l.Told, true
@@ -87,7 +88,8 @@ func (e *Edge) take(j *journal.Journal, s *journal.Segment, rest behind) (lost b
 		return false
 	}
 	if !e.adopt(s, rest) {
-		e.opt.Logger.Warn("segment in the part journal can not be recovered: its init segment is missing", "media", e.opt.Media, "msn", s.MSN)
+		e.opt.Logger.Warn("segment in the part journal can not be recovered: its init segment is missing", "media",
+			e.opt.Media, "msn", s.MSN)
 		j.Forget(s.MSN)
 		return false
 	}
@@ -133,9 +135,10 @@ func partsOf(from *journal.Rendition) []part {
 	return out
 }
 
-// adopt makes the next segment of what a journal holds; what was published between it and the last one that is known is left out. False when
-// nothing can be made of it. Where a rendition went on behind a segment that the disk did not take to its end, that was listed as a whole and
-// given with bytes that are lost: it becomes a gap, as long as it was, and its parts stay for a while.
+// adopt makes the next segment of what a journal holds; what was published between it and the last one that is known is
+// left out. False when nothing can be made of it. Where a rendition went on behind a segment that the disk did not take
+// to its end, that was listed as a whole and given with bytes that are lost: it becomes a gap, as long as it was, and
+// its parts stay for a while.
 func (e *Edge) adopt(s *journal.Segment, rest behind) bool {
 	if e.target == 0 {
 		e.target = s.Target
@@ -154,7 +157,8 @@ func (e *Edge) adopt(s *journal.Segment, rest behind) bool {
 	for _, from := range s.Renditions {
 		l := e.rendition(from.ID)
 		x := segment{
-			start: from.Start, time: from.Time, dur: from.Ticks(), init: int32(from.Use), disc: from.Discontinuity, slate: from.Slate, done: true,
+			start: from.Start, time: from.Time, dur: from.Ticks(), init: int32(from.Use), disc: from.Discontinuity,
+			slate: from.Slate, done: true,
 			generation: int32(s.Generation),
 		}
 		at, ended := rest.ended(s, from.ID)
@@ -166,7 +170,10 @@ func (e *Edge) adopt(s *journal.Segment, rest behind) bool {
 			x.gap, x.init, x.dur = true, l.lastInit(), max(x.dur, at-from.Time, end.in(l)-from.Time)
 			x.hot, x.parts = &hot{buf: from.Data, parts: partsOf(from)}, int32(len(from.Parts))
 		case len(from.Parts) > 0:
-			x.size, x.hot, x.parts = int64(len(from.Data)), &hot{buf: from.Data, parts: partsOf(from)}, int32(len(from.Parts))
+			x.size, x.hot, x.parts = int64(len(from.Data)), &hot{
+				buf:   from.Data,
+				parts: partsOf(from),
+			}, int32(len(from.Parts))
 			x.independent = from.Parts[0].Independent
 			if !from.Whole {
 				x.dur = max(x.dur, end.in(l)-from.Time)
@@ -225,9 +232,9 @@ func (m moment) in(l *liveRendition) int64 {
 	return rescale(m.ticks, m.scale, l.Timescale)
 }
 
-// endOfAll is where a segment ends that was cut short. Every part that is there may have been listed, and stays; the renditions that have
-// less of it last as long, so that what follows finds them all at one place. One that was whole was listed with its length, also if that is
-// known only by where the rendition went on.
+// endOfAll is where a segment ends that was cut short. Every part that is there may have been listed, and stays; the
+// renditions that have less of it last as long, so that what follows finds them all at one place. One that was whole
+// was listed with its length, also if that is known only by where the rendition went on.
 func (e *Edge) endOfAll(s *journal.Segment, rest behind) moment {
 	var listed, longest moment
 	later := func(m moment, end int64, l *liveRendition) moment {
@@ -261,8 +268,8 @@ func (l *liveRendition) least() int64 {
 	return int64(l.Timescale) * int64(shortest) / int64(time.Second)
 }
 
-// leaveOut lists the media sequence numbers before next as gaps: they were published, and nothing is left of them. A gap is as short as can
-// be: media time goes on where the media ended.
+// leaveOut lists the media sequence numbers before next as gaps: they were published, and nothing is left of them. A
+// gap is as short as can be: media time goes on where the media ended.
 func (e *Edge) leaveOut(next int64) {
 	for n := e.count(); e.first+int64(n) < next; n++ {
 		for _, l := range e.renditions {
@@ -279,7 +286,8 @@ func (e *Edge) leaveOut(next int64) {
 	}
 }
 
-// Reserve tells that the media sequence numbers before next are known to the process that goes on after this one: they may be published.
+// Reserve tells that the media sequence numbers before next are known to the process that goes on after this one: they
+// may be published.
 func (e *Edge) Reserve(next int64) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -134,8 +134,8 @@ func (w *witness) watch(r *rig, when string) {
 	}
 }
 
-// TestStormOfCrashes lets a broadcast live many short lives, most of them shorter than a segment, on storage that is there or away, and wants
-// everything that a viewer was ever told to stay true.
+// TestStormOfCrashes lets a broadcast live many short lives, most of them shorter than a segment, on storage that is
+// there or away, and wants everything that a viewer was ever told to stay true.
 func TestStormOfCrashes(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(12) {
@@ -191,7 +191,8 @@ func (w *witness) watchAgain(r *rig, when string) {
 	w.watch(r, when)
 }
 
-// liveOn writes a few parts and segments, the sound a little behind the pictures, and ends anywhere. It gives the seconds of picture.
+// liveOn writes a few parts and segments, the sound a little behind the pictures, and ends anywhere. It gives the
+// seconds of picture.
 func liveOn(w *witness, r *rig, random *rand.Rand, life int) (sent float64) {
 	steps := random.IntN(25)
 	r.start()
@@ -242,8 +243,8 @@ func alike(t *testing.T, tl *timeline.Timeline) {
 	}
 }
 
-// TestNothingIsNumberedTwice: the disk is full and storage is away when the process dies. What was published is lost; its numbers and names
-// are not given out again, on this machine or another.
+// TestNothingIsNumberedTwice: the disk is full and storage is away when the process dies. What was published is lost;
+// its numbers and names are not given out again, on this machine or another.
 func TestNothingIsNumberedTwice(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -307,7 +308,8 @@ func TestNothingIsNumberedTwice(t *testing.T) {
 	}
 }
 
-// TestPartsOfWhatIsStored are listed and given after a crash; a rendition that is made of another lists none that it can't make.
+// TestPartsOfWhatIsStored are listed and given after a crash; a rendition that is made of another lists none that it
+// can't make.
 func TestPartsOfWhatIsStored(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "m")
@@ -338,8 +340,8 @@ func TestPartsOfWhatIsStored(t *testing.T) {
 	}
 }
 
-// TestSegmentThatTheDiskDidNotTake to its end was listed as a whole, and is not given out shorter: it is a gap of its length, and the parts of
-// it that are there are.
+// TestSegmentThatTheDiskDidNotTake to its end was listed as a whole, and is not given out shorter: it is a gap of its
+// length, and the parts of it that are there are.
 func TestSegmentThatTheDiskDidNotTake(t *testing.T) {
 	t.Parallel()
 	for name, cut := range map[string]int64{"that went on": 9, "that did not": 10} {

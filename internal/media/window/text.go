@@ -13,9 +13,11 @@ import (
 	"millrace/internal/media/timeline"
 )
 
-// Texts is the text renditions at an edge: WebVTT, cut where the video is cut, or the sound where there is none. A segment is listed as soon as
-// it is whole in the video and all its cues are known (Watermark), and is not waited for any longer than until the next one is half done. From
-// then on its text never changes. The first one is listed at once: no player can do with an empty playlist. It has no parts: a segment of 2 s is there in time for a player that is 2 s behind live.
+// Texts is the text renditions at an edge: WebVTT, cut where the video is cut, or the sound where there is none. A
+// segment is listed as soon as it is whole in the video and all its cues are known (Watermark), and is not waited for
+// any longer than until the next one is half done. From then on its text never changes. The first one is listed at
+// once: no player can do with an empty playlist. It has no parts: a segment of 2 s is there in time for a player that
+// is 2 s behind live.
 //
 // Times are from the asset's second 0 on. Its methods may be called by any goroutine and never wait for a disk.
 type Texts struct {
@@ -40,8 +42,8 @@ type written struct {
 // Texts returns the text renditions.
 func (e *Edge) Texts() *Texts { return &e.texts }
 
-// Add adds a text rendition, unless it is there. embedded: its cues are the closed captions that the pictures carry, which players then must
-// not show by themselves. Nothing is waited for until Watermark is called.
+// Add adds a text rendition, unless it is there. embedded: its cues are the closed captions that the pictures carry,
+// which players then must not show by themselves. Nothing is waited for until Watermark is called.
 func (x *Texts) Add(id string, embedded bool) {
 	e := x.e
 	e.mu.Lock()
@@ -57,7 +59,8 @@ func (x *Texts) add(id string) *liveRendition {
 		return l
 	}
 	l := &liveRendition{
-		RenditionInfo: timeline.RenditionInfo{ID: id, Kind: frame.Text, Timescale: textScale}, said: &written{until: math.MaxInt64},
+		RenditionInfo: timeline.RenditionInfo{ID: id, Kind: frame.Text, Timescale: textScale},
+		said:          &written{until: math.MaxInt64},
 	}
 	x.renditions = append(x.renditions, l)
 	return l
@@ -85,10 +88,10 @@ func (x *Texts) Has(id string) bool {
 	return x.find(id) != nil
 }
 
-// Publish adds a cue. One that begins in a segment which is listed already is moved behind that, as long as it is, so that it is seen. Cues that
-// are not the pictures' closed captions follow each other: one that would begin before the last one ends begins there, and ends when it would
-// have, but is there for a second at least. It reports false where nothing is added: the text is empty, the broadcast has ended, or there are too
-// many already (Full).
+// Publish adds a cue. One that begins in a segment which is listed already is moved behind that, as long as it is, so
+// that it is seen. Cues that are not the pictures' closed captions follow each other: one that would begin before the
+// last one ends begins there, and ends when it would have, but is there for a second at least. It reports false where
+// nothing is added: the text is empty, the broadcast has ended, or there are too many already (Full).
 func (x *Texts) Publish(id string, c captions.Cue) bool {
 	clean := captions.New([]captions.Cue{c}).Cues()
 	e := x.e
@@ -112,7 +115,8 @@ func (x *Texts) Publish(id string, c captions.Cue) bool {
 		return false
 	}
 	l.said.cues = append(l.said.cues, timeline.Cue{
-		Number: int64(len(l.said.cues)) + 1, Start: (c.Start + time.Millisecond - 1).Milliseconds(), End: (c.End + time.Millisecond - 1).Milliseconds(),
+		Number: int64(len(l.said.cues)) + 1, Start: (c.Start + time.Millisecond - 1).Milliseconds(),
+		End:      (c.End + time.Millisecond - 1).Milliseconds(),
 		Settings: c.Settings, Text: c.Text,
 	})
 	x.note(l, len(l.said.cues)-1)
@@ -122,14 +126,15 @@ func (x *Texts) Publish(id string, c captions.Cue) bool {
 // cuesASecond is how many cues may begin in one second, which is more than a channel of captions can say.
 const cuesASecond = 30
 
-// tooMany reports whether a cue that begins at a time would be one too many. The memory, the journal and the database keep each one, and an encoder
-// may send any number of them.
+// tooMany reports whether a cue that begins at a time would be one too many. The memory, the journal and the database
+// keep each one, and an encoder may send any number of them.
 func (w *written) tooMany(start time.Duration) bool {
 	n := len(w.cues)
 	return n >= captions.MaxCues || n >= cuesASecond && cueOf(&w.cues[n-cuesASecond]).Start > start-time.Second
 }
 
-// Full reports whether cues of a text rendition were left out, as there were more than captions.MaxCues, or than any person can read.
+// Full reports whether cues of a text rendition were left out, as there were more than captions.MaxCues, or than any
+// person can read.
 func (x *Texts) Full(id string) bool {
 	x.e.mu.Lock()
 	defer x.e.mu.Unlock()
@@ -140,7 +145,8 @@ func (x *Texts) Full(id string) bool {
 // leastShown is how long a cue stays at least that has waited for the one before.
 const leastShown = time.Second
 
-// note puts the cues from one on into the journal, with the segment with which they will be recorded. Called with the lock.
+// note puts the cues from one on into the journal, with the segment with which they will be recorded. Called with the
+// lock.
 func (x *Texts) note(l *liveRendition, from int) {
 	if j := x.e.opt.Journal; j != nil && from < len(l.said.cues) {
 		r := journal.Record{Text: &timeline.Text{Rendition: l.ID, Cues: slices.Clone(l.said.cues[from:])}}
@@ -148,7 +154,8 @@ func (x *Texts) note(l *liveRendition, from int) {
 	}
 }
 
-// Watermark says that no cue will be published that begins before t: segments up to there need not wait. math.MaxInt64: nothing comes for now.
+// Watermark says that no cue will be published that begins before t: segments up to there need not wait. math.MaxInt64:
+// nothing comes for now.
 func (x *Texts) Watermark(id string, t time.Duration) {
 	e := x.e
 	e.mu.Lock()
@@ -216,7 +223,8 @@ func (x *Texts) advance(l *liveRendition) (moved bool) {
 		}
 		l.said.ticks = ticks
 		l.segs = append(l.segs, segment{
-			start: from.start, time: at, dur: max(end-at, 1), disc: from.disc, slate: from.slate, generation: from.generation, independent: true, done: true,
+			start: from.start, time: at, dur: max(end-at, 1), disc: from.disc, slate: from.slate,
+			generation: from.generation, independent: true, done: true,
 			stored: true,
 		})
 		moved = true
@@ -237,7 +245,10 @@ func (x *Texts) awaited(l, lead *liveRendition, i int, end time.Duration) bool {
 func (x *Texts) pending() (out []timeline.Entry) {
 	for _, l := range x.renditions {
 		if w := l.said; w.queued < len(w.cues) {
-			out = append(out, timeline.Entry{Text: &timeline.Text{Rendition: l.ID, Cues: slices.Clone(w.cues[w.queued:])}})
+			out = append(out, timeline.Entry{Text: &timeline.Text{
+				Rendition: l.ID,
+				Cues:      slices.Clone(w.cues[w.queued:]),
+			}})
 			w.queued = len(w.cues)
 		}
 	}
@@ -313,7 +324,8 @@ func shown(all []timeline.Cue, from, to time.Duration) (out []captions.Cue) {
 
 func cueOf(c *timeline.Cue) captions.Cue {
 	return captions.Cue{
-		Start: time.Duration(c.Start) * time.Millisecond, End: time.Duration(c.End) * time.Millisecond, Settings: c.Settings, Text: c.Text,
+		Start: time.Duration(c.Start) * time.Millisecond, End: time.Duration(c.End) * time.Millisecond,
+		Settings: c.Settings, Text: c.Text,
 	}
 }
 

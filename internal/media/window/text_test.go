@@ -46,7 +46,8 @@ func durations(list string) (out []string) {
 	return out
 }
 
-// TestTextFollowsVideo: a text rendition has the video's segments, those without a cue as well; a cue that spans two is in both, unchanged.
+// TestTextFollowsVideo: a text rendition has the video's segments, those without a cue as well; a cue that spans two is
+// in both, unchanged.
 func TestTextFollowsVideo(t *testing.T) {
 	t.Parallel()
 	r := newRig(Options{Mode: Mode{Listed: 30 * time.Second, InMemory: 2}})
@@ -102,7 +103,8 @@ func TestTextNeverChanges(t *testing.T) {
 	}
 }
 
-// TestTextDoesNotOverlap: cues that come late at the same time are shown one behind the other, and the delay does not grow with them.
+// TestTextDoesNotOverlap: cues that come late at the same time are shown one behind the other, and the delay does not
+// grow with them.
 func TestTextDoesNotOverlap(t *testing.T) {
 	t.Parallel()
 	r := newRig(Options{Mode: low})
@@ -133,7 +135,8 @@ func TestTextDoesNotOverlap(t *testing.T) {
 	}
 }
 
-// TestTextIsAwaited: a segment whose cues are not all known is listed later, but not later than when the next one is half done; the video is not held up.
+// TestTextIsAwaited: a segment whose cues are not all known is listed later, but not later than when the next one is
+// half done; the video is not held up.
 func TestTextIsAwaited(t *testing.T) {
 	t.Parallel()
 	r := newRig(Options{Mode: low})
@@ -172,7 +175,8 @@ func TestTextIsAwaited(t *testing.T) {
 	}
 }
 
-// TestTextIsRecorded: what was published is recorded with the segments, once, also behind the last one, and a node that goes on has the same segments.
+// TestTextIsRecorded: what was published is recorded with the segments, once, also behind the last one, and a node that
+// goes on has the same segments.
 func TestTextIsRecorded(t *testing.T) {
 	t.Parallel()
 	r := newRig(Options{Mode: low})
@@ -207,8 +211,8 @@ func TestTextIsRecorded(t *testing.T) {
 	}
 }
 
-// TestTextIsBounded: of more cues than anybody can read, so many are kept in a second and no more, and those of the next second again; in all
-// there are no more than a document may have.
+// TestTextIsBounded: of more cues than anybody can read, so many are kept in a second and no more, and those of the
+// next second again; in all there are no more than a document may have.
 func TestTextIsBounded(t *testing.T) {
 	t.Parallel()
 	r := newRig(Options{Mode: Mode{Listed: 30 * time.Second, InMemory: 2}})

@@ -6,8 +6,8 @@ import (
 	"millrace/internal/media/timeline"
 )
 
-// Video is what there is of the video so far, whole segments only: all of it, or what the sliding playlist holds. The asset's second 0 is
-// where it begins. ErrUnknown: there is no video; ErrNotYet before one whole segment exists.
+// Video is what there is of the video so far, whole segments only: all of it, or what the sliding playlist holds. The
+// asset's second 0 is where it begins. ErrUnknown: there is no video; ErrNotYet before one whole segment exists.
 func (e *Edge) Video(listed bool) (*timeline.Timeline, error) {
 	return e.video(func(l *liveRendition) (from, to int) {
 		if listed {
@@ -17,8 +17,8 @@ func (e *Edge) Video(listed bool) (*timeline.Timeline, error) {
 	})
 }
 
-// VideoAround is what there is of the video around a segment, so many segments on each side, whole ones only; around the newest one where msn is
-// less than 0. It costs the same however long the recording is.
+// VideoAround is what there is of the video around a segment, so many segments on each side, whole ones only; around
+// the newest one where msn is less than 0. It costs the same however long the recording is.
 func (e *Edge) VideoAround(msn int64, segments int) (*timeline.Timeline, error) {
 	return e.video(func(l *liveRendition) (from, to int) {
 		n := len(l.segs)
@@ -30,8 +30,8 @@ func (e *Edge) VideoAround(msn int64, segments int) (*timeline.Timeline, error) 
 	})
 }
 
-// video is a stretch of the video.
-func (e *Edge) video(stretch func(l *liveRendition) (from, to int)) (*timeline.Timeline, error) {
+// video is what pick picks of the video.
+func (e *Edge) video(pick func(l *liveRendition) (from, to int)) (*timeline.Timeline, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.sealed == 0 {
@@ -41,7 +41,7 @@ func (e *Edge) video(stretch func(l *liveRendition) (from, to int)) (*timeline.T
 	if l == nil {
 		return nil, ErrUnknown
 	}
-	from, to := stretch(l)
+	from, to := pick(l)
 	t := &timeline.Timeline{First: e.first + int64(from), Target: e.target}
 	out := &timeline.Rendition{RenditionInfo: l.RenditionInfo}
 	for i := range l.inits {
@@ -55,7 +55,8 @@ func (e *Edge) video(stretch func(l *liveRendition) (from, to int)) (*timeline.T
 		}
 		t.Marks = append(t.Marks, m)
 		out.Chunks = append(out.Chunks, timeline.Chunk{
-			Rendition: l.ID, Init: int(s.init), Time: s.time, Duration: s.dur, Size: s.size, Independent: s.independent, Gap: s.gap,
+			Rendition: l.ID, Init: int(s.init), Time: s.time, Duration: s.dur, Size: s.size, Independent: s.independent,
+			Gap: s.gap,
 		})
 	}
 	if len(out.Chunks) > 0 && from > 0 {

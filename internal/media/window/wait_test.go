@@ -302,8 +302,8 @@ func TestHintThatNeverComesEndsAtOnce(t *testing.T) {
 	}
 }
 
-// TestHintIsFulfilledBehindADiscontinuity: a part that was hinted and did not come, since the encoder left, is the first one of what follows. A 404
-// costs Shaka a second and more.
+// TestHintIsFulfilledBehindADiscontinuity: a part that was hinted and did not come, since the encoder left, is the
+// first one of what follows. A 404 costs Shaka a second and more.
 func TestHintIsFulfilledBehindADiscontinuity(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

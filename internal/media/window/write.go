@@ -15,8 +15,9 @@ import (
 
 // The packager's side: one goroutine at a time. Once the edge is closed nothing is taken any more.
 
-// Target says the constants of the playlists: the target duration in seconds (0: not known yet) and part targets by rendition. Only
-// what is said first counts. A rendition that comes later has no longer part target than the others, so that PART-HOLD-BACK stays.
+// Target says the constants of the playlists: the target duration in seconds (0: not known yet) and part targets by
+// rendition. Only what is said first counts. A rendition that comes later has no longer part target than the others, so
+// that PART-HOLD-BACK stays.
 func (e *Edge) Target(seconds int, parts map[string]time.Duration) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -56,8 +57,8 @@ func (e *Edge) TargetDuration() int {
 	return e.target
 }
 
-// PartLimit is how long a part of the rendition may be: its part target if that was said, else the longest of the others; 0: nothing
-// was said.
+// PartLimit is how long a part of the rendition may be: its part target if that was said, else the longest of the
+// others; 0: nothing was said.
 func (e *Edge) PartLimit(rendition string) time.Duration {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -74,7 +75,10 @@ func (e *Edge) AddInit(kind frame.Kind, timescale uint32, in timeline.Init, data
 	defer e.mu.Unlock()
 	l := e.rendition(in.Rendition)
 	if l == nil {
-		l = &liveRendition{RenditionInfo: timeline.RenditionInfo{ID: in.Rendition, Kind: kind, Timescale: timescale, PartTarget: e.parts[in.Rendition].Microseconds()}}
+		l = &liveRendition{RenditionInfo: timeline.RenditionInfo{
+			ID: in.Rendition, Kind: kind, Timescale: timescale,
+			PartTarget: e.parts[in.Rendition].Microseconds(),
+		}}
 		if len(e.renditions) > 0 {
 			l.backfill(e.renditions[0])
 		}
@@ -88,13 +92,15 @@ func (e *Edge) AddInit(kind frame.Kind, timescale uint32, in timeline.Init, data
 		}
 	}
 	in.Generation = e.opt.Generation
-	in.Object = objectkey.Resource(id.Media(e.opt.Media), hls.InGeneration(in.Generation, hls.InitURI(in.Rendition, len(l.inits))))
+	in.Object = objectkey.Resource(id.Media(e.opt.Media),
+		hls.InGeneration(in.Generation, hls.InitURI(in.Rendition, len(l.inits))))
 	l.inits = append(l.inits, initSegment{Init: in, data: data})
 	return len(l.inits) - 1
 }
 
-// backfill gives a rendition that joins late a gap for every segment that o has finished and l has not. A gap begins where the rendition's own
-// media ends, up to a part from where o's segment begins, and ends with that: the lengths of both add up to the same.
+// backfill gives a rendition that joins late a gap for every segment that o has finished and l has not. A gap begins
+// where the rendition's own media ends, up to a part from where o's segment begins, and ends with that: the lengths of
+// both add up to the same.
 func (l *liveRendition) backfill(o *liveRendition) {
 	for i := len(l.segs); i < len(o.segs) && o.segs[i].done; i++ {
 		s := &o.segs[i]
@@ -143,8 +149,8 @@ func (e *Edge) Slate(on bool) {
 	e.slate = on
 }
 
-// Begin opens the next segment of a rendition: wall clock of its first frame, whether it continues the last one, which init segment,
-// decoding time of its first sample in ticks.
+// Begin opens the next segment of a rendition: wall clock of its first frame, whether it continues the last one, which
+// init segment, decoding time of its first sample in ticks.
 func (e *Edge) Begin(rendition string, start time.Time, discontinuity bool, init int, at int64) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -153,7 +159,8 @@ func (e *Edge) Begin(rendition string, start time.Time, discontinuity bool, init
 		return
 	}
 	l.segs = append(l.segs, segment{
-		start: start.UnixMilli(), disc: discontinuity, slate: e.slate, init: int32(init), time: at, hot: &hot{parts: make([]part, 0, 8)},
+		start: start.UnixMilli(), disc: discontinuity, slate: e.slate, init: int32(init), time: at,
+		hot:        &hot{parts: make([]part, 0, 8)},
 		generation: int32(e.opt.Generation),
 	})
 	if e.opt.Short != nil && !e.short && e.first+int64(len(l.segs)) >= e.reserved {
@@ -169,8 +176,8 @@ func (e *Edge) Begin(rendition string, start time.Time, discontinuity bool, init
 	}
 }
 
-// Part adds one part to the open segment. buf is the whole segment so far, the part being its tail from where the last one ended;
-// what was given before may move but must not change, and nothing is written below len(buf) later.
+// Part adds one part to the open segment. buf is the whole segment so far, the part being its tail from where the last
+// one ended; what was given before may move but must not change, and nothing is written below len(buf) later.
 func (e *Edge) Part(rendition string, buf []byte, ticks int64, independent bool) {
 	e.notePart(rendition, buf, ticks, independent)
 	e.mu.Lock()
@@ -181,7 +188,10 @@ func (e *Edge) Part(rendition string, buf []byte, ticks int64, independent bool)
 	}
 	s := l.open()
 	s.independent = s.independent || (s.parts == 0 && independent)
-	s.hot.parts = append(s.hot.parts, part{off: s.size, end: int64(len(buf)), dur: ticks, samples: len(l.news), independent: independent})
+	s.hot.parts = append(s.hot.parts, part{
+		off: s.size, end: int64(len(buf)), dur: ticks, samples: len(l.news),
+		independent: independent,
+	})
 	l.takeNews()
 	s.hot.buf, s.size = buf, int64(len(buf))
 	s.parts++

@@ -52,9 +52,13 @@ const (
 )
 
 func newConn(l *Listener, nc *socket.Counted) *conn {
-	c := &conn{l: l, nc: nc, in: socket.Reader(nc.TCPConn), out: socket.NewWriter(nc.TCPConn), buf: make([]byte, 1<<10), header: http.Header{}}
+	c := &conn{
+		l: l, nc: nc, in: socket.Reader(nc.TCPConn), out: socket.NewWriter(nc.TCPConn), buf: make([]byte, 1<<10),
+		header: http.Header{},
+	}
 	c.request = &http.Request{
-		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, URL: &c.url, Header: c.header, Body: http.NoBody, RemoteAddr: nc.RemoteAddr().String(),
+		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, URL: &c.url, Header: c.header, Body: http.NoBody,
+		RemoteAddr: nc.RemoteAddr().String(),
 	}
 	c.response.header = http.Header{}
 	c.response.c = c
@@ -94,11 +98,12 @@ func (c *conn) serve() (mine bool) {
 
 var errNotPlain = errors.New("not a plain request")
 
-// least is how many bytes behind a response are looked at: what is shorter is no request, and has no response. It is net/http's figure.
+// least is how many bytes behind a response are looked at: what is shorter is no request, and has no response. It is
+// net/http's figure.
 const least = 4
 
-// head reads until a whole head is at hand and gives its length. Every line has to end with CR LF: what else ends one for some readers
-// and not for others is net/http's to judge.
+// head reads until a whole head is at hand and gives its length. Every line has to end with CR LF: what else ends one
+// for some readers and not for others is net/http's to judge.
 func (c *conn) head() (int, error) {
 	line, seen := 0, 0 // from c.from on: where the line begins, and what is known to have no end of a line
 	for c.request.Method != "" && c.to-c.from < least {
@@ -184,8 +189,8 @@ func (c *conn) makeRoom() {
 	c.buf = append(c.buf, make([]byte, len(c.buf))...)
 }
 
-// setReadDeadline moves the deadline only when it matters, because each move costs a timer. That of a head stays where it is, however
-// slowly the head comes.
+// setReadDeadline moves the deadline only when it matters, because each move costs a timer. That of a head stays where
+// it is, however slowly the head comes.
 func (c *conn) setReadDeadline(begun bool) error {
 	if begun {
 		if c.reading == clockHead {

@@ -8,9 +8,10 @@ import (
 	"time"
 )
 
-// requestContext is the context of a connection's requests, one after the other. Most handlers never wait, so the viewer is watched only from the
-// moment on when somebody asks for Done: from then on the context ends when the viewer's side of the connection does, as with net/http.
-// A requestContext that somebody has asked ends with its request; one that nobody asked is the next request's too.
+// requestContext is the context of a connection's requests, one after the other. Most handlers never wait, so the
+// viewer is watched only from the moment on when somebody asks for Done: from then on the context ends when the
+// viewer's side of the connection does, as with net/http. A requestContext that somebody has asked ends with its
+// request; one that nobody asked is the next request's too.
 type requestContext struct {
 	parent context.Context
 	c      *conn
@@ -37,7 +38,8 @@ func (f *requestContext) Deadline() (time.Time, bool) { return f.parent.Deadline
 // Err implements context.Context.
 func (f *requestContext) Err() error { return f.current(false).Err() }
 
-// Value implements context.Context. What package context asks for with keys of its own must be of the context that Done is of.
+// Value implements context.Context. What package context asks for with keys of its own must be of the context that Done
+// is of.
 func (f *requestContext) Value(key any) any { return f.current(false).Value(key) }
 
 // Done implements context.Context.

@@ -73,8 +73,8 @@ func TestViewerThatGoesAway(t *testing.T) {
 	}
 }
 
-// TestViewerThatStays: what it sends ahead while its request waits is neither lost nor a reason to end it; and once the request is
-// over, so is its context.
+// TestViewerThatStays: what it sends ahead while its request waits is neither lost nor a reason to end it; and once the
+// request is over, so is its context.
 func TestViewerThatStays(t *testing.T) {
 	t.Parallel()
 	h := newWaiter()
@@ -176,7 +176,8 @@ func TestPanic(t *testing.T) {
 	}
 }
 
-// TestShutdown lets a response end and closes the connections that have no whole request; a handler that goes on is cut off in the end.
+// TestShutdown lets a response end and closes the connections that have no whole request; a handler that goes on is cut
+// off in the end.
 func TestShutdown(t *testing.T) {
 	t.Parallel()
 	for name, patient := range map[string]bool{"a response ends": true, "a response does not": false} {

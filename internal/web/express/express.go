@@ -5,11 +5,11 @@
 // set of rules for what a request may be, and it is net/http's: what is taken here means the same there, and the tests
 // hold both against each other byte for byte.
 //
-// It must never know what is served. A Listener owns one goroutine that accepts, one per connection, and one more for a request whose
-// handler waits, which ends that request's context when the viewer goes away; Shutdown waits for all.
+// It must never know what is served. A Listener owns one goroutine that accepts, one per connection, and one more for a
+// request whose handler waits, which ends that request's context when the viewer goes away; Shutdown waits for all.
 //
-// What a handler may not do here: keep the request, its headers or the ResponseWriter after it has returned, because the next request on
-// the connection uses them again; flush; hijack. An interim response (1xx) is left out.
+// What a handler may not do here: keep the request, its headers or the ResponseWriter after it has returned, because
+// the next request on the connection uses them again; flush; hijack. An interim response (1xx) is left out.
 package express
 
 import (
@@ -31,7 +31,8 @@ type Options struct {
 	Takes  func(path string) bool
 	Logger *slog.Logger
 
-	HeaderTimeout time.Duration // for the whole head of a request, from its first byte, of the first one from the connection on; 10 s when 0
+	// for the whole head of a request, from its first byte, of the first one from the connection on; 10 s when 0
+	HeaderTimeout time.Duration
 	IdleTimeout   time.Duration // between two requests, up to an eighth less; 2 min when 0
 	WriteTimeout  time.Duration // of one response, up to an eighth less; 5 min when 0
 	StallTimeout  time.Duration // while the viewer takes nothing of a response; 20 s when 0
@@ -66,7 +67,10 @@ func Listen(ctx context.Context, inner net.Listener, o Options) *Listener {
 	set(&o.WriteTimeout, 5*time.Minute)
 	set(&o.StallTimeout, 20*time.Second)
 	inner = socket.Listen(inner, socket.ListenOptions{Name: "http", Logger: o.Logger})
-	l := &Listener{inner: inner, opt: o, rest: make(chan net.Conn), done: make(chan struct{}), conns: map[*conn]struct{}{}}
+	l := &Listener{
+		inner: inner, opt: o, rest: make(chan net.Conn), done: make(chan struct{}),
+		conns: map[*conn]struct{}{},
+	}
 	l.ctx, l.end = context.WithCancel(ctx)
 	l.wg.Go(l.accept)
 	return l
@@ -93,8 +97,9 @@ func (l *Listener) Close() error {
 	return nil
 }
 
-// Shutdown closes the listener and the connections that have no whole request, lets the responses that are being written end, and waits
-// until ctx ends; then it cuts them off. Requests that wait for something end because the context given to Listen has.
+// Shutdown closes the listener and the connections that have no whole request, lets the responses that are being
+// written end, and waits until ctx ends; then it cuts them off. Requests that wait for something end because the
+// context given to Listen has.
 func (l *Listener) Shutdown(ctx context.Context) error {
 	_ = l.inner.Close() // it may be closed already
 	l.mu.Lock()

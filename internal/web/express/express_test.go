@@ -233,7 +233,8 @@ func TestConnectionsEnd(t *testing.T) {
 			t.Parallel()
 			nc := dial(t, s.fast)
 			write(t, nc, request)
-			// What comes while the connection is being closed, as from a viewer that was slow to begin, makes a reset of the end.
+			// What comes while the connection is being closed, as from a viewer that was slow to begin, makes a reset
+			// of the end.
 			if _, err := io.Copy(io.Discard, nc); errors.Is(err, os.ErrDeadlineExceeded) {
 				t.Errorf("the connection stays open: %v", err)
 			}

@@ -119,8 +119,8 @@ type reply struct {
 	close  bool
 }
 
-// converse sends bytes as they are, reads all responses, and says that nothing more comes when it has one for each request: before that it
-// would mean to net/http that nobody waits for the last one, whose handler is then told so.
+// converse sends bytes as they are, reads all responses, and says that nothing more comes when it has one for each
+// request: before that it would mean to net/http that nobody waits for the last one, whose handler is then told so.
 func converse(t testing.TB, addr, request string) (all []reply) {
 	t.Helper()
 	nc := dial(t, addr)
@@ -155,7 +155,8 @@ func converse(t testing.TB, addr, request string) (all []reply) {
 	}
 }
 
-// nextOf takes a request out of what was sent. Where none is left, or what is left is not a whole one, servers find out by the end alone.
+// nextOf takes a request out of what was sent. Where none is left, or what is left is not a whole one, servers find out
+// by the end alone.
 func nextOf(asked *bufio.Reader) (method string, whole bool) {
 	r, err := http.ReadRequest(asked)
 	if err != nil {

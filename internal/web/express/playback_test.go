@@ -23,7 +23,8 @@ import (
 
 const playbackID = "AbCdEfGhIjKlMnOpQrStUvWxYz0123"
 
-// recording is a Source and its only Presentation, with media in memory ("v"), in a file ("f") and in a stretch of one ("s").
+// recording is a Source and its only Presentation, with media in memory ("v"), in a file ("f") and in a stretch of one
+// ("s").
 type recording struct{ file string }
 
 func (s recording) Open(_ context.Context, r playback.Request) (playback.Presentation, playback.Permit, error) {

@@ -12,9 +12,10 @@ const (
 	maxFields = 64
 )
 
-// parse reads a whole head into the connection's request, RFC 9112 sections 3 and 5. It is false for everything that is not as plain as
-// what players, browsers and caches send, whether wrong or only rare. A viewer's requests are much alike: what is the same as in the one
-// before is not looked at again. The request's texts are parts of copies of the head, which last as long as any of them is held.
+// parse reads a whole head into the connection's request, RFC 9112 sections 3 and 5. It is false for everything that is
+// not as plain as what players, browsers and caches send, whether wrong or only rare. A viewer's requests are much
+// alike: what is the same as in the one before is not looked at again. The request's texts are parts of copies of the
+// head, which last as long as any of them is held.
 func (c *conn) parse(head []byte) bool {
 	end := bytes.IndexByte(head, '\n') + 1
 	if line := head[:end]; string(line) != c.line {

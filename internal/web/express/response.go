@@ -14,7 +14,8 @@ import (
 	"time"
 )
 
-// maxHeld is how many bytes of a body whose length was not announced wait for its end; a longer one is chunked. It is net/http's figure.
+// maxHeld is how many bytes of a body whose length was not announced wait for its end; a longer one is chunked. It is
+// net/http's figure.
 const maxHeld = 2048
 
 // response is the http.ResponseWriter of a connection, used again for every response.
@@ -35,7 +36,10 @@ type response struct {
 
 func (w *response) reset(headOnly bool) {
 	clear(w.header)
-	*w = response{c: w.c, header: w.header, headOnly: headOnly, last: w.c.last, length: -1, held: w.held[:0], pending: w.pending[:0]}
+	*w = response{
+		c: w.c, header: w.header, headOnly: headOnly, last: w.c.last, length: -1, held: w.held[:0],
+		pending: w.pending[:0],
+	}
 }
 
 // Header implements http.ResponseWriter.
@@ -124,7 +128,7 @@ func (w *response) ReadFrom(src io.Reader) (int64, error) {
 	if !w.started {
 		w.start(nil)
 	}
-	if part, n := stretchOf(src, room); part != nil && w.err == nil {
+	if part, n := sectionOf(src, room); part != nil && w.err == nil {
 		return w.sendFile(part, n)
 	}
 	return w.copy(src, room)
@@ -153,30 +157,30 @@ func (w *response) copy(src io.Reader, room int64) (n int64, err error) {
 	return n, w.err
 }
 
-// stretch is a reader of some bytes of a file that others read at the same time.
-type stretch interface {
+// section is a reader of some bytes of a file that others read at the same time.
+type section interface {
 	io.Seeker
-	// Stretch is what is not read yet. The file stays open until ReadFrom returns.
-	Stretch() (f *os.File, off, n int64)
+	// Rest is what is not read yet. The file stays open until ReadFrom returns.
+	Rest() (f *os.File, off, n int64)
 }
 
-// stretchOf is the stretch that src reads, and how much of it is wanted; nil when it reads something else.
-func stretchOf(src io.Reader, room int64) (stretch, int64) {
+// sectionOf is the section that src reads, and how much of it is wanted; nil when it reads something else.
+func sectionOf(src io.Reader, room int64) (section, int64) {
 	if some, ok := src.(*io.LimitedReader); ok {
 		src, room = some.R, min(room, max(some.N, 0))
 	}
 	if f, ok := src.(*os.File); ok {
 		return whole{f}, room
 	}
-	part, _ := src.(stretch)
+	part, _ := src.(section)
 	return part, room
 }
 
 // whole is a file of which everything from its position on may be sent.
 type whole struct{ *os.File }
 
-// Stretch implements stretch.
-func (f whole) Stretch() (file *os.File, off, n int64) {
+// Rest implements section.
+func (f whole) Rest() (file *os.File, off, n int64) {
 	off, err := f.Seek(0, io.SeekCurrent)
 	if err != nil { // a pipe: sendfile says what is wrong
 		off = 0
@@ -185,8 +189,8 @@ func (f whole) Stretch() (file *os.File, off, n int64) {
 }
 
 // sendFile sends what is pending and at most n bytes of a file.
-func (w *response) sendFile(part stretch, n int64) (int64, error) {
-	f, off, left := part.Stretch()
+func (w *response) sendFile(part section, n int64) (int64, error) {
+	f, off, left := part.Rest()
 	n, w.err = w.c.out.SendFile(w.pending, f, off, min(n, left))
 	w.pending = w.pending[:0]
 	w.written += n
@@ -223,7 +227,8 @@ func bodyless(status int) bool {
 	return status == http.StatusNoContent || status == http.StatusNotModified
 }
 
-// start makes the status line and the header fields, RFC 9112 sections 4 and 5, as net/http would: p is what is written first.
+// start makes the status line and the header fields, RFC 9112 sections 4 and 5, as net/http would: p is what is written
+// first.
 func (w *response) start(p []byte) {
 	w.started = true
 	h := w.header

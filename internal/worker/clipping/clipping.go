@@ -1,4 +1,4 @@
-// Package clipping makes an asset of a stretch of another one. The new asset plays the segments of the other one where
+// Package clipping makes an asset of an excerpt of another one. The new asset plays the segments of the other one where
 // they are stored. Only the segments at its beginning and end are encoded again (package clip).
 // It must never know what kinds of files there are, HTTP or SQL. It starts no goroutine.
 package clipping
@@ -43,41 +43,42 @@ type Clipper struct {
 	Now     func() time.Time
 }
 
-// Stretch is what a clip is to have of its source.
-type Stretch struct {
+// Excerpt is what a clip is to have of its source.
+type Excerpt struct {
 	source   asset.Asset
 	timeline *timeline.Timeline // the source's
 	from, to float64            // seconds of it
 }
 
-// Find finds the stretch that an asset is to be made of. Errors: fault.Invalid where there is no such stretch;
+// Find finds the excerpt that an asset is to be made of. Errors: fault.Invalid where there is no such excerpt;
 // job.Snooze where it is not on record yet.
-func (c *Clipper) Find(ctx context.Context, a asset.Asset, in assetopt.Input) (Stretch, error) {
+func (c *Clipper) Find(ctx context.Context, a asset.Asset, in assetopt.Input) (Excerpt, error) {
 	source, err := c.Assets.Find(ctx, a.SourceAsset)
 	if err != nil {
 		if fault.Is(err, fault.NotFound) {
-			return Stretch{}, fault.New(fault.Invalid, "inputs[0].url: the asset to clip has been deleted")
+			return Excerpt{}, fault.New(fault.Invalid, "inputs[0].url: the asset to clip has been deleted")
 		}
-		return Stretch{}, err
+		return Excerpt{}, err
 	}
 	t, err := mediastore.Timeline(ctx, c.Store, c.Assets, source)
 	if err != nil {
-		return Stretch{}, fmt.Errorf("read timeline of %s: %w", source.ID, err)
+		return Excerpt{}, fmt.Errorf("read timeline of %s: %w", source.ID, err)
 	}
 	from, to := in.ClipRange()
 	to, whole := wanted(t, source, a, to)
 	if !whole && source.IsLive && c.Now().Sub(a.CreatedAt) < patience {
-		return Stretch{}, job.Snooze(again)
+		return Excerpt{}, job.Snooze(again)
 	}
 	length := t.Duration().Seconds()
 	if from >= length {
-		return Stretch{}, fault.New(fault.Invalid, "inputs[0].start_time: must be before the end of the source, which lasts %.3f seconds", length)
+		return Excerpt{}, fault.New(fault.Invalid,
+			"inputs[0].start_time: must be before the end of the source, which lasts %.3f seconds", length)
 	}
-	return Stretch{source: source, timeline: t, from: from, to: math.Min(to, length)}, nil
+	return Excerpt{source: source, timeline: t, from: from, to: math.Min(to, length)}, nil
 }
 
 // Make stores the clip's timeline and gives what the asset has then, its tracks with it.
-func (c *Clipper) Make(ctx context.Context, a asset.Asset, in assetopt.Input, s Stretch) (asset.Finished, error) {
+func (c *Clipper) Make(ctx context.Context, a asset.Asset, in assetopt.Input, s Excerpt) (asset.Finished, error) {
 	if err := c.alternates(ctx, s.timeline, s.source); err != nil {
 		return asset.Finished{}, err
 	}
@@ -100,8 +101,8 @@ func (c *Clipper) Make(ctx context.Context, a asset.Asset, in assetopt.Input, s 
 	return f, nil
 }
 
-// File is the first part of a stretch, at most so long, as one MP4 file.
-func (c *Clipper) File(ctx context.Context, a asset.Asset, s Stretch, most time.Duration) (io.Reader, error) {
+// File is the first part of an excerpt, at most so long, as one MP4 file.
+func (c *Clipper) File(ctx context.Context, a asset.Asset, s Excerpt, most time.Duration) (io.Reader, error) {
 	part, err := c.cut(ctx, a, s.timeline, s.from, math.Min(s.to, s.from+most.Seconds()))
 	if err != nil {
 		return nil, err
@@ -116,7 +117,7 @@ func (c *Clipper) File(ctx context.Context, a asset.Asset, s Stretch, most time.
 	}
 	f, err := download.Plan(ctx, part.ZeroTime(), renditions)
 	if err != nil {
-		return nil, fmt.Errorf("plan file of the stretch: %w", err)
+		return nil, fmt.Errorf("plan file of the excerpt: %w", err)
 	}
 	return f.Reader(ctx), nil
 }
@@ -140,7 +141,9 @@ func wanted(t *timeline.Timeline, source, clip asset.Asset, to float64) (end flo
 }
 
 // cut makes the clip's timeline; what is made for it is stored as the clip's own.
-func (c *Clipper) cut(ctx context.Context, a asset.Asset, t *timeline.Timeline, from, to float64) (*timeline.Timeline, error) {
+func (c *Clipper) cut(
+	ctx context.Context, a asset.Asset, t *timeline.Timeline, from, to float64,
+) (*timeline.Timeline, error) {
 	cutter := clip.Cutter{
 		Source: func(l *timeline.Rendition) delivered.Source { return c.rendition(l, t) }, Encoder: c.Encoder,
 		Put: func(ctx context.Context, key string, data []byte) error {

@@ -27,7 +27,9 @@ func inherit(t *asset.Track, source asset.Asset, in assetopt.Input) {
 }
 
 // texts copies the source's text tracks, cut to the clip: from is where in the source it begins, in seconds.
-func (c *Clipper) texts(ctx context.Context, a, source asset.Asset, from float64, long time.Duration) ([]asset.Track, error) {
+func (c *Clipper) texts(
+	ctx context.Context, a, source asset.Asset, from float64, long time.Duration,
+) ([]asset.Track, error) {
 	var out []asset.Track
 	taken := map[string]bool{}
 	for _, t := range a.Tracks {
@@ -58,8 +60,10 @@ func (c *Clipper) texts(ctx context.Context, a, source asset.Asset, from float64
 		}
 		taken[name] = true
 		out = append(out, asset.Track{
-			Type: asset.TextTrack, Status: asset.TrackReady, TextType: s.TextType, TextSource: s.TextSource, LanguageCode: s.LanguageCode,
-			Name: name, ClosedCaptions: s.ClosedCaptions, Forced: s.Forced, Channel: s.Channel, Rendition: string(s.ID), Object: key, Duration: d.End().Seconds(),
+			Type: asset.TextTrack, Status: asset.TrackReady, TextType: s.TextType, TextSource: s.TextSource,
+			LanguageCode: s.LanguageCode,
+			Name:         name, ClosedCaptions: s.ClosedCaptions, Forced: s.Forced, Channel: s.Channel, Rendition: string(s.ID),
+			Object: key, Duration: d.End().Seconds(),
 		})
 	}
 	return out, nil

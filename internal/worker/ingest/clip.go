@@ -11,7 +11,7 @@ import (
 	"millrace/internal/fault"
 )
 
-// clip makes an asset that plays a stretch of another one's segments where they are, with its tracks.
+// clip makes an asset that plays an excerpt of another one's segments where they are, with its tracks.
 func (w *Worker) clip(ctx context.Context, a asset.Asset, in assetopt.Input) error {
 	if err := w.found(ctx, a, asset.InputInfo{Settings: in}); err != nil {
 		return err
@@ -34,13 +34,13 @@ func (w *Worker) clip(ctx context.Context, a asset.Asset, in assetopt.Input) err
 	return err
 }
 
-// testClip makes a test asset of a stretch of another one: it can't play the source's segments, because its picture
-// carries the mark. The stretch becomes a file in the scratch folder, which is taken like one that was fetched.
-func (w *Worker) testClip(ctx context.Context, a asset.Asset, in assetopt.Input, stretch func() (io.Reader, error)) error {
+// testClip makes a test asset of an excerpt of another one: it can't play the source's segments, because its picture
+// carries the mark. The excerpt becomes a file in the scratch folder, which is taken like one that was fetched.
+func (w *Worker) testClip(ctx context.Context, a asset.Asset, in assetopt.Input, excerpt func() (io.Reader, error)) error {
 	if err := w.fetchOverlays(ctx, a); err != nil {
 		return err
 	}
-	f, err := stretch()
+	f, err := excerpt()
 	if err != nil {
 		return err
 	}
@@ -57,14 +57,14 @@ func (w *Worker) testClip(ctx context.Context, a asset.Asset, in assetopt.Input,
 func writeFile(path string, r io.Reader) error {
 	out, err := os.Create(path) //nolint:gosec // our own scratch file
 	if err != nil {
-		return fmt.Errorf("make file of the stretch: %w", err)
+		return fmt.Errorf("make file of the excerpt: %w", err)
 	}
 	_, err = io.Copy(out, r)
 	if cerr := out.Close(); err == nil {
 		err = cerr
 	}
 	if err != nil {
-		return fmt.Errorf("write file of the stretch: %w", err)
+		return fmt.Errorf("write file of the excerpt: %w", err)
 	}
 	return nil
 }

@@ -8,8 +8,9 @@ import (
 	"millrace/internal/fault"
 )
 
-// What another node makes is not made here: a run claims its segments once it has a processor, so that what is claimed is being made. Where
-// the first one is another's, a run that somebody waits for waits until it is stored, and one that only runs ahead ends.
+// What another node makes is not made here: a run claims its segments once it has a processor, so that what is claimed
+// is being made. Where the first one is another's, a run that somebody waits for waits until it is stored, and one that
+// only runs ahead ends.
 
 // rounds is how many other nodes, one after another, a run waits for that then have not made it.
 const rounds = 3

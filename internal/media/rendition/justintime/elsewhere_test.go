@@ -236,7 +236,8 @@ func TestOneNodeRunsAhead(t *testing.T) {
 	})
 }
 
-// What a node makes ahead it makes with the fast preset once a viewer of another node waits for it; who waits has it when it is stored.
+// What a node makes ahead it makes with the fast preset once a viewer of another node waits for it; who waits has it
+// when it is stored.
 func TestAheadForAnotherNode(t *testing.T) {
 	t.Parallel()
 	fleets(t, func(t *testing.T, f *fleet) {

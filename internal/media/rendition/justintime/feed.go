@@ -80,8 +80,8 @@ func (f *feed) order(timescale uint32) {
 // latest is when the last picture is shown.
 func (f *feed) latest() int64 { return f.pts[len(f.pts)-1] }
 
-// entry is what it takes to begin decoding with the first picture of a segment: so many frames in front of what is as it should be; -1: it is no
-// entry.
+// entry is what it takes to begin decoding with the first picture of a segment: so many frames in front of what is as
+// it should be; -1: it is no entry.
 func (f *feed) entry(lengthSize int) int {
 	if !f.samples[0].Sync {
 		return -1
@@ -93,7 +93,8 @@ func (f *feed) entry(lengthSize int) int {
 	return recovery
 }
 
-// onlyIDRs takes IDRs alone for key frames of H.264: at all others that a file lists decoding can't begin without losing pictures.
+// onlyIDRs takes IDRs alone for key frames of H.264: at all others that a file lists decoding can't begin without
+// losing pictures.
 func (f *feed) onlyIDRs(lengthSize int) {
 	for i := range f.samples {
 		if s := &f.samples[i]; s.Sync && lengthSize > 0 {
@@ -113,8 +114,8 @@ func lengthSize(init []byte) int {
 
 var errUnplaced = errors.New("the encoder gave pictures of no time that went in")
 
-// place gives pictures the times that went in. A decoder that finds times in disorder, and a muxer, give some of them others: each picture is
-// put to the nearest time that is free, in the order in which they are shown.
+// place gives pictures the times that went in. A decoder that finds times in disorder, and a muxer, give some of them
+// others: each picture is put to the nearest time that is free, in the order in which they are shown.
 func (f *feed) place(pictures []picture) error {
 	known, used := 0, map[int64]bool{}
 	for i := range pictures {

@@ -9,8 +9,8 @@ import (
 	"millrace/internal/media/container/cmaf"
 )
 
-// A segment that was begun while it was live, and not gone on with, is made behind its head: the parts that viewers have. A key frame stands
-// behind them. Only what is not reordered is ever begun.
+// A segment that was begun while it was live, and not gone on with, is made behind its head: the parts that viewers
+// have. A key frame stands behind them. Only what is not reordered is ever begun.
 
 // behead finds out what viewers have of a segment.
 func (m *Maker) behead(ctx context.Context, w *Work, f *feed) error {
@@ -69,8 +69,9 @@ func (f *feed) behind(pictures []picture) (int, error) {
 	return i, nil
 }
 
-// fragments are after how many pictures movie fragments end, those behind the head from picture `from` on: there is one for each part, also
-// where the decoder has left out pictures. One that would be empty takes a picture from the next, while there are some.
+// fragments are after how many pictures movie fragments end, those behind the head from picture `from` on: there is one
+// for each part, also where the decoder has left out pictures. One that would be empty takes a picture from the next,
+// while there are some.
 func (w *Work) fragments(f *feed, pictures []picture, from int) []int {
 	var ends, out []int
 	if w.Parts != nil {

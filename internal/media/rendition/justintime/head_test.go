@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// There is a movie fragment for each part of the source's segment, whatever pictures the decoder has left out, and none for what viewers have.
+// There is a movie fragment for each part of the source's segment, whatever pictures the decoder has left out, and none
+// for what viewers have.
 func TestFragmentsForEveryPart(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

@@ -21,7 +21,8 @@ type pendingInit struct {
 	err  error
 }
 
-// Init makes the init segment unless it is stored. A single picture says all that is in it: the parameter sets follow from the settings.
+// Init makes the init segment unless it is stored. A single picture says all that is in it: the parameter sets follow
+// from the settings.
 func (m *Maker) Init(ctx context.Context, w *Work) error {
 	stored, err := m.opt.Store.Has(ctx, w.InitKey())
 	if stored || err != nil {
@@ -121,14 +122,16 @@ func (m *Maker) trackOf(ctx context.Context, w *Work, head []byte, msn int64, vi
 	return made, err
 }
 
-// keepInit stores the init segment of a track: it follows from the parameter sets alone, so that whoever makes it makes the same.
+// keepInit stores the init segment of a track: it follows from the parameter sets alone, so that whoever makes it makes
+// the same.
 func (m *Maker) keepInit(ctx context.Context, w *Work, c frame.Config) error {
 	entry, err := cmaf.SampleEntry(c)
 	if err != nil {
 		return fmt.Errorf("make init segment: %w", err)
 	}
 	_, err = m.Keep(ctx, w.InitKey(), cmaf.InitFromEntry(cmaf.InitOptions{
-		Kind: frame.Video, SampleEntry: entry, Timescale: w.Video.Timescale, Width: uint32(w.Rung.Width) << 16, Height: uint32(w.Rung.Height) << 16,
+		Kind: frame.Video, SampleEntry: entry, Timescale: w.Video.Timescale, Width: uint32(w.Rung.Width) << 16,
+		Height: uint32(w.Rung.Height) << 16,
 	}))
 	return err
 }

@@ -1,9 +1,11 @@
-// Package justintime makes the segments of a rung from those of the rendition above it, when somebody asks for them: a bounded encoder is
-// started at the segment that is asked for, runs a few segments ahead and ends; anyone who asks for one of them meanwhile waits for the same
-// run. What was made is stored and never made again. A frame of a rung has the presentation time of the source's frame, and the rung's
-// decoding times are the source's by a constant, so that one run, many runs and another node's runs give the same numbers.
+// Package justintime makes the segments of a rung from those of the rendition above it, when somebody asks for them: a
+// bounded encoder is started at the segment that is asked for, runs a few segments ahead and ends; anyone who asks for
+// one of them meanwhile waits for the same run. What was made is stored and never made again. A frame of a rung has the
+// presentation time of the source's frame, and the rung's decoding times are the source's by a constant, so that one
+// run, many runs and another node's runs give the same numbers.
 //
-// It must never know HTTP, resources, where objects are kept, or who watches. Goroutines: one for each run, which belong to Run.
+// It must never know HTTP, resources, where objects are kept, or who watches. Goroutines: one for each run, which
+// belong to Run.
 package justintime
 
 import (
@@ -39,8 +41,9 @@ type Store interface {
 
 // Claims have one of several nodes make what is stored at a key.
 type Claims interface {
-	// Claim asks for what will be stored at keys: the first n are the caller's to make, until done is called with each that is stored, and
-	// without any at the end. wanted is called when another node waits for one of them. It returns soon.
+	// Claim asks for what will be stored at keys: the first n are the caller's to make, until done is called with each
+	// that is stored, and without any at the end. wanted is called when another node waits for one of them. It returns
+	// soon.
 	Claim(ctx context.Context, keys []string, wanted func()) (n int, done func(keys ...string))
 	// Wait waits until no other node makes what is stored at key; false: that takes too long.
 	Wait(ctx context.Context, key string) bool
@@ -58,13 +61,16 @@ type Work struct {
 	Timeline *timeline.Timeline
 	Video    *timeline.Rendition // of the source
 	Source   delivered.Source
-	// Parameters says the track that the encoder gives, where another encoder with the same settings says so soon; nil: none does.
+	// Parameters says the track that the encoder gives, where another encoder with the same settings says so soon; nil:
+	// none does.
 	Parameters func(ctx context.Context) (frame.Config, bool)
-	// Parts says after how many pictures of the source's segment a movie fragment ends; nil, or nothing said: one fragment has all.
+	// Parts says after how many pictures of the source's segment a movie fragment ends; nil, or nothing said: one
+	// fragment has all.
 	Parts func(msn int64) []int
 	// Head is what viewers have of a segment while it is not at HeadKey yet; nil, or nothing: nothing.
 	Head func(msn int64) []byte
-	// AwaitStored waits until what the source has of a segment stays; nil: it does. An error: what is made of it can't be kept.
+	// AwaitStored waits until what the source has of a segment stays; nil: it does. An error: what is made of it can't
+	// be kept.
 	AwaitStored func(ctx context.Context, msn int64) error
 }
 
@@ -76,8 +82,8 @@ func (w *Work) SegmentKey(msn int64) string {
 	return w.Prefix + "/" + strconv.FormatInt(msn, 10) + ".m4s"
 }
 
-// HeadKey is where the first parts of a segment are that viewers had of it while it was live and that anyone who made it did not go on with:
-// the segment begins with them.
+// HeadKey is where the first parts of a segment are that viewers had of it while it was live and that anyone who made
+// it did not go on with: the segment begins with them.
 func (w *Work) HeadKey(msn int64) string {
 	return w.Prefix + "/" + strconv.FormatInt(msn, 10) + ".head"
 }
@@ -111,7 +117,8 @@ type Options struct {
 	Encoder Encoder
 	Store   Store
 	Claims  Claims // nil: there is one node
-	// Encoded is told of each segment that the encoder has made; nil: nobody wants to know. kept: it is the one that is stored.
+	// Encoded is told of each segment that the encoder has made; nil: nobody wants to know. kept: it is the one that is
+	// stored.
 	Encoded func(kept bool)
 	// Version is the encoder's: another one may write other parameter sets.
 	Version string
@@ -141,17 +148,18 @@ type Maker struct {
 }
 
 const (
-	// stretch is how much a run makes that is ahead of its viewers, in seconds: from twelve on it costs what one that never ends would. One
-	// that somebody waits for makes a single segment: it does not look ahead into the next, and is soon out of the way of others.
-	stretch = 20
+	// runLength is how much a run makes that is ahead of its viewers, in seconds: from twelve on it costs what one that
+	// never ends would. One that somebody waits for makes a single segment: it does not look ahead into the next, and
+	// is soon out of the way of others.
+	runLength = 20
 	// ahead is how much is made before it is asked for, in seconds.
 	ahead = 12
 	// maxRunBytes bounds the source's bytes that a run holds.
 	maxRunBytes = 64 << 20
 	// retryAfter is for how long a segment that could not be made is not tried again.
 	retryAfter = 30 * time.Second
-	// asking is how many runs that viewers wait for go to the encoder at once, where one has all processors and another may be next; the others
-	// take turns by address. mostWaiting is how many do that.
+	// asking is how many runs that viewers wait for go to the encoder at once, where one has all processors and another
+	// may be next; the others take turns by address. mostWaiting is how many do that.
 	asking, mostWaiting = 2, 64
 )
 
@@ -164,7 +172,8 @@ type failure struct {
 func New(o Options) *Maker {
 	ctx, cancel := context.WithCancelCause(context.Background()) //nolint:forbidigo // ended by Run
 	return &Maker{
-		opt: o, base: ctx, cancel: cancel, runs: map[string][]*run{}, known: newKnown(), failed: map[string]failure{}, inits: map[string]*pendingInit{},
+		opt: o, base: ctx, cancel: cancel, runs: map[string][]*run{}, known: newKnown(), failed: map[string]failure{},
+		inits: map[string]*pendingInit{},
 		given: newParameters(), keeps: map[string]chan struct{}{},
 		asked: turns.New(turns.Options{What: "renditions", Places: asking, Waiting: mostWaiting}),
 		early: turns.New(turns.Options{What: "renditions", Places: max(1, o.Cores/2) + 1, Waiting: mostWaiting}),
@@ -185,10 +194,14 @@ func (m *Maker) Run(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// Rendition names a rung in URLs and keys. What its segments look like follows from the name alone: with other settings or another
-// encoder it is another rendition. Only how many bits they take depends on the source as well, by the rung's Bound.
+// Rendition names a rung in URLs and keys. What its segments look like follows from the name alone: with other settings
+// or another encoder it is another rendition. Only how many bits they take depends on the source as well, by the rung's
+// Bound.
 func (m *Maker) Rendition(r ladder.Rung) string {
-	args := encode.RungArgs{FrameRate: r.FrameRate, Width: r.Width, Height: r.Height, Preset: r.Preset, CRF: r.CRF, Bitrate: r.Bitrate, Level: r.Level, NoReorder: r.NoReorder}.Build()
+	args := encode.RungArgs{
+		FrameRate: r.FrameRate, Width: r.Width, Height: r.Height, Preset: r.Preset, CRF: r.CRF,
+		Bitrate: r.Bitrate, Level: r.Level, NoReorder: r.NoReorder,
+	}.Build()
 	sum := sha256.Sum256([]byte(m.opt.Version + "\x00" + strings.Join(args, "\x00")))
 	return r.Name + "-" + hex.EncodeToString(sum[:4])
 }
@@ -196,13 +209,15 @@ func (m *Maker) Rendition(r ladder.Rung) string {
 // tries is how often what was given up for others is begun again.
 const tries = 10
 
-// Segment makes a segment unless it is stored: when it returns nil, it is. fault.Unavailable says that it may be asked for again.
+// Segment makes a segment unless it is stored: when it returns nil, it is. fault.Unavailable says that it may be asked
+// for again.
 func (m *Maker) Segment(ctx context.Context, w *Work, msn int64) (err error) {
 	if w.chunk(msn) == nil {
 		return fault.New(fault.NotFound, "there is no such segment")
 	}
 	for range tries {
-		if err = m.segment(ctx, w, msn); !errors.Is(err, errNobodyWaits) && !errors.Is(err, errElsewhere) && !errors.Is(err, errOthers) || ctx.Err() != nil {
+		if err = m.segment(ctx, w, msn); !errors.Is(err, errNobodyWaits) && !errors.Is(err, errElsewhere) &&
+			!errors.Is(err, errOthers) || ctx.Err() != nil {
 			break
 		}
 	}
@@ -258,8 +273,8 @@ func (m *Maker) await(ctx context.Context, r *run, msn int64) error {
 	}
 }
 
-// Fill makes a segment unless it is stored, and a few behind it, where nobody else wants the processor: no viewer waits. made says that it
-// was not. Its run may be given up for a viewer's, which makes the same segment.
+// Fill makes a segment unless it is stored, and a few behind it, where nobody else wants the processor: no viewer
+// waits. made says that it was not. Its run may be given up for a viewer's, which makes the same segment.
 func (m *Maker) Fill(ctx context.Context, w *Work, msn int64) (made bool, err error) {
 	if w.chunk(msn) == nil {
 		return false, fault.New(fault.NotFound, "there is no such segment")
@@ -284,7 +299,8 @@ func (m *Maker) Fill(ctx context.Context, w *Work, msn int64) (made bool, err er
 			return false, err
 		}
 	}
-	return false, fault.New(fault.Unavailable, "segment %d is not encoded: other requests took its place %d times", msn, tries)
+	return false, fault.New(fault.Unavailable, "segment %d is not encoded: other requests took its place %d times", msn,
+		tries)
 }
 
 // Ahead says that a segment is watched now: those behind it will be asked for next. It does not wait.
@@ -295,7 +311,8 @@ func (m *Maker) Ahead(ctx context.Context, w *Work, msn int64) {
 		if stored, err := m.has(ctx, w, next); stored || err != nil {
 			continue
 		}
-		for later := next + 1; long < stretch && w.chunk(later) != nil; later++ { // the run ends where something is stored
+		// the run ends where something is stored
+		for later := next + 1; long < runLength && w.chunk(later) != nil; later++ {
 			if stored, err := m.has(ctx, w, later); stored || err != nil {
 				break
 			}
@@ -309,8 +326,9 @@ func (m *Maker) Ahead(ctx context.Context, w *Work, msn int64) {
 	}
 }
 
-// Keep stores a segment unless there is one: what was offered stays. same says that it is what is stored now. What several make of the same
-// segment at once in this process waits for one another: not every storage can do the two in one step.
+// Keep stores a segment unless there is one: what was offered stays. same says that it is what is stored now. What
+// several make of the same segment at once in this process waits for one another: not every storage can do the two in
+// one step.
 func (m *Maker) Keep(ctx context.Context, key string, data []byte) (same bool, err error) {
 	m.mu.Lock()
 	for m.keeps[key] != nil {
@@ -373,8 +391,8 @@ func (m *Maker) covering(prefix string, msn int64) *run {
 	return nil
 }
 
-// begin starts a run from a segment on for a viewer, up to where another one, a discontinuity or a gap begins; nil when the service stops. The
-// caller holds the lock.
+// begin starts a run from a segment on for a viewer, up to where another one, a discontinuity or a gap begins; nil when
+// the service stops. The caller holds the lock.
 func (m *Maker) begin(w *Work, from int64, p encode.Priority, viewer string) *run {
 	if m.ended {
 		return nil
@@ -382,7 +400,8 @@ func (m *Maker) begin(w *Work, from int64, p encode.Priority, viewer string) *ru
 	ctx, cancel := context.WithCancelCause(m.base)
 	r := &run{m: m, w: *w, from: from, priority: p, viewer: viewer, cancel: cancel, hurry: make(chan struct{})}
 	to, bytes, long := from+1, w.chunk(from).Size, w.seconds(from)
-	for r.patient() && long < stretch && w.continues(to) && m.covering(w.Prefix, to) == nil && !m.known.has(w.Prefix, to) {
+	for r.patient() && long < runLength && w.continues(to) && m.covering(w.Prefix, to) == nil &&
+		!m.known.has(w.Prefix, to) {
 		if bytes += w.chunk(to).Size; bytes > maxRunBytes {
 			break
 		}

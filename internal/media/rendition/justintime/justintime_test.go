@@ -299,8 +299,8 @@ func decodes(t *testing.T, media []byte, r ladder.Rung) {
 	}
 }
 
-// What somebody waits for is encoded in parts, which join without a seam: every picture is there once, at its time, and is the source's. The
-// encoders of the second segment's parts have been loaded before it is asked for.
+// What somebody waits for is encoded in parts, which join without a seam: every picture is there once, at its time, and
+// is the source's. The encoders of the second segment's parts have been loaded before it is asked for.
 func TestPartsJoin(t *testing.T) {
 	t.Parallel()
 	src := open(t, append([]string{"-f", "lavfi", "-i", pattern}, x264("-force_key_frames", "0,1.96,2.76,4.73,5.63,6.3,7.5", "-x264-params", "keyint=infinite:scenecut=0")...)...)
@@ -358,8 +358,8 @@ func (d damaged) Segment(ctx context.Context, msn int64) (delivered.Body, error)
 	return delivered.Body{Data: data}, err
 }
 
-// Pictures that can't be decoded are left out, wherever they are; the others keep their times, whether one encoder makes the segment or
-// several do.
+// Pictures that can't be decoded are left out, wherever they are; the others keep their times, whether one encoder
+// makes the segment or several do.
 func TestPicturesThatCanNotBeDecoded(t *testing.T) {
 	t.Parallel()
 	for name, keys := range map[string]string{"one encoder": "120", "parts": "30"} {
@@ -419,7 +419,8 @@ func (d disordered) Segment(ctx context.Context, msn int64) (delivered.Body, err
 	return delivered.Body{Data: out}, err
 }
 
-// A picture whose time is in disorder fails no segment: all are made, whether somebody waits for them or not, with every picture in its segment.
+// A picture whose time is in disorder fails no segment: all are made, whether somebody waits for them or not, with
+// every picture in its segment.
 func TestTimesInDisorder(t *testing.T) {
 	t.Parallel()
 	const frame = 512 // ticks
@@ -547,7 +548,8 @@ func TestOneInitFitsAllRuns(t *testing.T) {
 	}
 }
 
-// The init segment is the same whether an encoder was run for it or another one has said what it gives; that one costs no run.
+// The init segment is the same whether an encoder was run for it or another one has said what it gives; that one costs
+// no run.
 func TestInitOfWhatIsKnown(t *testing.T) {
 	t.Parallel()
 	src := open(t, append([]string{"-f", "lavfi", "-i", pattern}, x264("-g", "60")...)...)
@@ -573,8 +575,8 @@ func TestInitOfWhatIsKnown(t *testing.T) {
 	}
 }
 
-// What was encoded as another source needs no encoder for its init segment, which is the one that an encoder would have given; what was encoded
-// otherwise has one.
+// What was encoded as another source needs no encoder for its init segment, which is the one that an encoder would have
+// given; what was encoded otherwise has one.
 func TestInitOfWhatIsAlike(t *testing.T) {
 	t.Parallel()
 	film := func(graph string, more ...string) source {

@@ -81,8 +81,8 @@ func (s source) noReorder() *justintime.Work {
 	}
 }
 
-// A segment of which viewers had parts while it was live begins with them, byte for byte, and goes on with a key frame and the source's times,
-// whether it is made by itself or in a run of several, of what is at hand or of what is stored.
+// A segment of which viewers had parts while it was live begins with them, byte for byte, and goes on with a key frame
+// and the source's times, whether it is made by itself or in a run of several, of what is at hand or of what is stored.
 func TestHeadStays(t *testing.T) {
 	t.Parallel()
 	src := open(t, append([]string{"-f", "lavfi", "-i", pattern}, x264("-g", "60")...)...)

@@ -11,8 +11,9 @@ import (
 	"millrace/internal/media/frame"
 )
 
-// parameters remembers the tracks that encoders have given. A track follows from the encoder's arguments and from how the source's pictures
-// are to be decoded: what comes out of the same camera, or was encoded by the same program, needs no encoder for its init segment.
+// parameters remembers the tracks that encoders have given. A track follows from the encoder's arguments and from how
+// the source's pictures are to be decoded: what comes out of the same camera, or was encoded by the same program, needs
+// no encoder for its init segment.
 type parameters struct {
 	tracks map[parametersKey]frame.Config
 	order  []parametersKey // oldest first
@@ -40,7 +41,8 @@ func (p *parameters) add(k parametersKey, c frame.Config) {
 // visual is the length of a VisualSampleEntry with its header, in front of its boxes: ISO 14496-12 section 12.1.3.
 const visual = 86
 
-// parametersKey tells tracks of the work apart, where a source's init segment says all; false: its pictures may say more.
+// parametersKey tells tracks of the work apart, where a source's init segment says all; false: its pictures may say
+// more.
 func (w *Work) parametersKey(head []byte) (k parametersKey, ok bool) {
 	tracks, err := cmaf.NewReader(bytes.NewReader(head), cmaf.ReaderOptions{}).Tracks()
 	if err != nil || len(tracks) != 1 || tracks[0].FourCC != "avc1" || len(tracks[0].SampleEntry) < visual {

@@ -11,8 +11,9 @@ import (
 	"millrace/internal/media/container/cmaf"
 )
 
-// A segment that somebody waits for is encoded in parts side by side, one for each processor, where the source has key frames inside it: one
-// encoder with as many threads waits for itself for a third of the time. Each part begins with a key frame and refers to no other.
+// A segment that somebody waits for is encoded in parts side by side, one for each processor, where the source has key
+// frames inside it: one encoder with as many threads waits for itself for a third of the time. Each part begins with a
+// key frame and refers to no other.
 
 // part is what one of several encoders makes of a segment.
 type part struct {
@@ -21,7 +22,8 @@ type part struct {
 	pictures []picture
 }
 
-// least is how many pictures a part has at least: an encoder of its own takes as long to load as some are to be encoded.
+// least is how many pictures a part has at least: an encoder of its own takes as long to load as some are to be
+// encoded.
 const least = 12
 
 // divide cuts the run's one segment into parts for so many processors; false: it stays whole.
@@ -29,7 +31,8 @@ func (r *run) divide(cores int) bool {
 	if r.patient() || len(r.feeds) != 1 || !r.feeds[0].clean || r.feeds[0].odd || r.feeds[0].head != nil {
 		return false
 	}
-	if f := &r.feeds[0]; r.w.Parts == nil || len(r.w.Parts(f.msn)) == 0 { // what is shown in parts has key frames where those have been
+	// what is shown in parts has key frames where those have been
+	if f := &r.feeds[0]; r.w.Parts == nil || len(r.w.Parts(f.msn)) == 0 {
 		r.parts = f.divide(cores)
 		r.missing.Store(int32(len(r.parts)))
 	}
@@ -64,8 +67,8 @@ func (f *feed) divide(processors int) (parts []part) {
 	return parts
 }
 
-// entries are the pictures from which on a decoder can begin, in the order of decoding: key frames before which no picture is decoded that is
-// shown later, and behind which none that is shown earlier.
+// entries are the pictures from which on a decoder can begin, in the order of decoding: key frames before which no
+// picture is decoded that is shown later, and behind which none that is shown earlier.
 func (f *feed) entries() (at []int) {
 	earliest := make([]int64, len(f.dts)+1) // of what is decoded from there on
 	earliest[len(f.dts)] = math.MaxInt64
@@ -83,8 +86,9 @@ func (f *feed) entries() (at []int) {
 	return at
 }
 
-// spread picks where parts begin, of the places where they may, so that they are of nearly the same length: n pictures for so many processors.
-// There is one part more where otherwise a processor would have nothing to do for a tenth of the time.
+// spread picks where parts begin, of the places where they may, so that they are of nearly the same length: n pictures
+// for so many processors. There is one part more where otherwise a processor would have nothing to do for a tenth of
+// the time.
 func spread(entries []int, n, processors int) []int {
 	if processors < 2 {
 		return nil
@@ -134,7 +138,8 @@ func longest(cuts []int, n int) (most int) {
 
 func abs(n int) int { return max(n, -n) }
 
-// readPart takes a part's frames. The last of the parts stores the segment when all is there: the encoders' end is not waited for.
+// readPart takes a part's frames. The last of the parts stores the segment when all is there: the encoders' end is not
+// waited for.
 func (r *run) readPart(ctx context.Context, p *part, in *cmaf.Reader) error {
 	for {
 		some, err := pictures(in)

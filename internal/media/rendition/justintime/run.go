@@ -166,7 +166,8 @@ func (r *run) load(ctx context.Context) error {
 		if err = r.m.behead(ctx, &r.w, &f); err != nil {
 			return err
 		}
-		if n := len(r.feeds); n > 0 && (f.odd || f.pts[0] <= r.feeds[n-1].latest()) { // by itself its pictures are known
+		// by itself its pictures are known
+		if n := len(r.feeds); n > 0 && (f.odd || f.pts[0] <= r.feeds[n-1].latest()) {
 			r.m.shorten(r, n)
 			break
 		}
@@ -177,8 +178,8 @@ func (r *run) load(ctx context.Context) error {
 	return nil
 }
 
-// runUp reads what has to be decoded in front of the first segment, where it can't be decoded by itself: back to a key frame, or to where a
-// decoder recovers in time.
+// runUp reads what has to be decoded in front of the first segment, where it can't be decoded by itself: back to a key
+// frame, or to where a decoder recovers in time.
 func (r *run) runUp(ctx context.Context) error {
 	size, frames := lengthSize(r.init), 0
 	for back := 0; !r.feeds[0].clean && back < furthestBack && r.w.continues(r.feeds[0].msn); back++ {
@@ -202,7 +203,8 @@ const furthestBack = 10
 
 func (w *Work) args() encode.RungArgs {
 	return encode.RungArgs{
-		Width: w.Rung.Width, Height: w.Rung.Height, Preset: w.Rung.Preset, CRF: w.Rung.CRF, Bitrate: w.Rung.Rate(), Level: w.Rung.Level,
+		Width: w.Rung.Width, Height: w.Rung.Height, Preset: w.Rung.Preset, CRF: w.Rung.CRF, Bitrate: w.Rung.Rate(),
+		Level:     w.Rung.Level,
 		NoReorder: w.Rung.NoReorder, FrameRate: w.Rung.FrameRate, Timescale: w.Video.Timescale,
 	}
 }
@@ -224,8 +226,8 @@ func (r *run) write(n int, out io.Writer) error {
 	return nil
 }
 
-// read takes the encoder's frames and stores a segment whenever the next one begins, and the last one when all of it is there: the encoder's end
-// is not waited for.
+// read takes the encoder's frames and stores a segment whenever the next one begins, and the last one when all of it is
+// there: the encoder's end is not waited for.
 func (r *run) read(ctx context.Context, in *cmaf.Reader) error {
 	for {
 		some, err := pictures(in)
@@ -314,11 +316,13 @@ func (r *run) store(ctx context.Context, f *feed, pictures []picture) error {
 	return nil
 }
 
-// segment puts pictures, in the order of decoding, into a fragment with the source's times. Decoding comes earlier than the source's by a
-// constant, for the encoder's reordering; where uneven frames want more than that, it comes as late as it may.
+// segment puts pictures, in the order of decoding, into a fragment with the source's times. Decoding comes earlier than
+// the source's by a constant, for the encoder's reordering; where uneven frames want more than that, it comes as late
+// as it may.
 func (w *Work) segment(f *feed, pictures []picture) ([]byte, error) {
 	if !pictures[0].sync || len(pictures) > len(f.dts) {
-		return nil, fault.New(fault.Internal, "the encoder gave %d pictures of %d that went in", len(pictures), len(f.dts))
+		return nil, fault.New(fault.Internal, "the encoder gave %d pictures of %d that went in", len(pictures),
+			len(f.dts))
 	}
 	earlier := w.reorder()
 	at := make([]int64, len(pictures)+1)
@@ -342,7 +346,8 @@ func (w *Work) segment(f *feed, pictures []picture) ([]byte, error) {
 		p := pictures[i]
 		long, offset := at[i+1]-at[i], p.pts-at[i]
 		if long < 0 || long > math.MaxUint32 || offset < 0 || offset > math.MaxInt32 {
-			return nil, fault.New(fault.Internal, "picture %d of a segment lasts %d ticks and is shown %d after it is decoded", i, long, offset)
+			return nil, fault.New(fault.Internal,
+				"picture %d of a segment lasts %d ticks and is shown %d after it is decoded", i, long, offset)
 		}
 		samples[i] = cmaf.Sample{Duration: uint32(long), CompositionOffset: int32(offset), Sync: p.sync, Data: p.data}
 	}
@@ -368,8 +373,8 @@ func (f *feed) moveStart(at []int64, pictures []picture) {
 	}
 }
 
-// reorder is by how many ticks decoding comes before the source's: two frames, which is what the encoder's pyramid of B-frames needs; none
-// where pictures come out as they are shown.
+// reorder is by how many ticks decoding comes before the source's: two frames, which is what the encoder's pyramid of
+// B-frames needs; none where pictures come out as they are shown.
 func (w *Work) reorder() int64 {
 	if w.Rung.NoReorder {
 		return 0

@@ -9,8 +9,8 @@ import (
 	"millrace/internal/media/timeline"
 )
 
-// TestStartOfOtherPictures: the first picture of a segment behind a discontinuity is decoded when it is presented, whatever the source has and
-// however the encoder reorders; presentation times and the segment's end stay.
+// TestStartOfOtherPictures: the first picture of a segment behind a discontinuity is decoded when it is presented,
+// whatever the source has and however the encoder reorders; presentation times and the segment's end stay.
 func TestStartOfOtherPictures(t *testing.T) {
 	t.Parallel()
 	const n, step = 60, 3000

@@ -19,8 +19,9 @@ func from(ctx context.Context, address string) context.Context {
 	return turns.For(ctx, func() string { return address })
 }
 
-// TestAddressesTakeTurns: a viewer who crawls over renditions that are not made yet is told that the line is full, and delays another viewer by
-// no more than the encoder is at work on; what another viewer waits for too is made although the one who asked first has to make way.
+// TestAddressesTakeTurns: a viewer who crawls over renditions that are not made yet is told that the line is full, and
+// delays another viewer by no more than the encoder is at work on; what another viewer waits for too is made although
+// the one who asked first has to make way.
 func TestAddressesTakeTurns(t *testing.T) {
 	t.Parallel()
 	fleets(t, func(t *testing.T, f *fleet) {
@@ -66,8 +67,8 @@ func TestAddressesTakeTurns(t *testing.T) {
 			})
 			synctest.Wait()
 		}
-		// The clock is the test's own, and a segment takes a second. Two of the crawler's are at the encoder. The one that is last in line is what
-		// somebody else waits for too, and has to make way for the next viewer.
+		// The clock is the test's own, and a segment takes a second. Two of the crawler's are at the encoder. The one
+		// that is last in line is what somebody else waits for too, and has to make way for the next viewer.
 		ask("together", "film8", 1, 6*time.Second)
 		ask("viewer", "film", 0, 4*time.Second)
 		viewers.Wait()

@@ -1,5 +1,6 @@
-// Package ladder says which renditions a source is offered in: their sizes, bit rates and H.264 levels. It is pure: the same source and
-// settings always give the same rungs, so that every node lists and encodes the same without asking another.
+// Package ladder says which renditions a source is offered in: their sizes, bit rates and H.264 levels. It is pure: the
+// same source and settings always give the same rungs, so that every node lists and encodes the same without asking
+// another.
 package ladder
 
 import (
@@ -50,9 +51,9 @@ func (r Rung) Rate() int {
 	return r.Bitrate
 }
 
-// Peak is the most that one of its segments takes, in bits per second, when they are so many seconds long. Each run of the encoder begins
-// with half a second's worth to spare, each of two parts side by side with a third, which weighs the more the shorter segments are; the
-// boxes around frames come on top.
+// Peak is the most that one of its segments takes, in bits per second, when they are so many seconds long. Each run of
+// the encoder begins with half a second's worth to spare, each of two parts side by side with a third, which weighs the
+// more the shorter segments are; the boxes around frames come on top.
 func (r Rung) Peak(segment float64) float64 {
 	const spare, boxes = 0.75, 20 * 8
 	return float64(r.Rate())*(1+spare/max(segment, 1)) + boxes*max(r.FrameRate, 30)
@@ -114,7 +115,8 @@ func Below(s Source, q Quality, tier int) []Rung {
 	return rungs
 }
 
-// At is the rung whose shorter side has short pixels, which is one of the steps; where the source has fewer, it is the source's own size.
+// At is the rung whose shorter side has short pixels, which is one of the steps; where the source has fewer, it is the
+// source's own size.
 func At(s Source, q Quality, short int) Rung {
 	for _, st := range steps {
 		if st.short == short && short < s.Short() {
@@ -133,7 +135,8 @@ func Instead(s Source, q Quality, tier int) []Rung {
 	return Below(s, q, tier)
 }
 
-// mostLive is how many rungs a broadcast has: more than there are steps, and few enough for a publisher who makes up sizes.
+// mostLive is how many rungs a broadcast has: more than there are steps, and few enough for a publisher who makes up
+// sizes.
 const mostLive = 12
 
 // Live returns the rungs of a broadcast, whose picture may change: those of every source that it has had, in that
@@ -150,7 +153,8 @@ func Live(sources []Source, q Quality, tier int) []Rung {
 			below = Below(s, q, tier)
 		}
 		for _, r := range below {
-			if r.NoReorder = true; len(rungs) < mostLive && !slices.ContainsFunc(rungs, func(o Rung) bool { return o.Name == r.Name }) {
+			if r.NoReorder = true; len(rungs) < mostLive &&
+				!slices.ContainsFunc(rungs, func(o Rung) bool { return o.Name == r.Name }) {
 				rungs = append(rungs, r)
 			}
 		}
@@ -170,7 +174,8 @@ func (st step) in(q Quality) bool {
 	return st.plus
 }
 
-// own is the step that a source of any size makes for itself: its bit rate lies between those of its neighbours, by pixels.
+// own is the step that a source of any size makes for itself: its bit rate lies between those of its neighbours, by
+// pixels.
 func (s Source) own() step {
 	short := s.Short()
 	for _, st := range steps {
@@ -209,8 +214,8 @@ func (s Source) scaled(short int) (width, height int) {
 	return even(s.Width), even(s.Height)
 }
 
-// limits are the rows of ITU-T H.264 table A-1 that matter: macroblocks a second, macroblocks of a picture, bit rate in units of 1250 bits
-// per second (High profile).
+// limits are the rows of ITU-T H.264 table A-1 that matter: macroblocks a second, macroblocks of a picture, bit rate in
+// units of 1250 bits per second (High profile).
 //
 //nolint:gochecknoglobals // a table
 var limits = []struct{ level, perSecond, perPicture, rate int }{
@@ -245,8 +250,9 @@ const foreign = 2
 // leastRate is what a rung takes at least that is of use, in bits per second.
 const leastRate = 120_000
 
-// Bound bounds rungs, largest first, by what their source takes in its fastest stretch, in bits per second, when segments are so many
-// seconds long: each one takes less than the source, and than the one above it. A rung stays the same rendition for it. peak 0: unknown.
+// Bound bounds rungs, largest first, by what their source takes in its fastest stretch, in bits per second, when
+// segments are so many seconds long: each one takes less than the source, and than the one above it. A rung stays the
+// same rendition for it. peak 0: unknown.
 func Bound(rungs []Rung, s Source, peak, segment float64) []Rung {
 	if peak <= 0 {
 		return rungs

@@ -70,7 +70,8 @@ func (x *encoderRun) write(ctx context.Context, in io.Writer) error {
 	}
 }
 
-// turns are what may go in at once: the first part of what is at hand when another encoder has its turn, and the rest behind it.
+// turns are what may go in at once: the first part of what is at hand when another encoder has its turn, and the rest
+// behind it.
 func (x *encoderRun) turns(step window.Step) []window.Step {
 	if x.job.turn == nil || len(step.Parts) == 0 || step.Parts[0].Samples >= len(step.Samples) {
 		x.job.turn = nil
@@ -100,7 +101,8 @@ func (x *encoderRun) waitTurn(ctx context.Context) {
 	x.job.turn = nil
 }
 
-// pause says what another encoder has to do: begin with the next segment, or, behind what this one makes of the open one, go on there.
+// pause says what another encoder has to do: begin with the next segment, or, behind what this one makes of the open
+// one, go on there.
 func (x *encoderRun) pause() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -165,7 +167,7 @@ func (x *encoderRun) enter(step *window.Step) int {
 		return end
 	}
 	x.in.at = step.MSN
-	s := &stretch{msn: step.MSN}
+	s := &fedSegment{msn: step.MSN}
 	if x.in.based { // the first picture of all is a key frame by itself, and what the parity of times is measured by
 		s.keys = append(s.keys, border{math.MinInt64, math.MaxInt64})
 	}
@@ -220,7 +222,7 @@ func (x *encoderRun) take(buf []byte, n uint32, step *window.Step) []byte {
 func (x *encoderRun) lead() int64 { return int64(x.c.opt.Timescale) }
 
 // add notes a picture and reports whether it has to be a key frame.
-func (s *stretch) add(p *window.Sample) (key bool) {
+func (s *fedSegment) add(p *window.Sample) (key bool) {
 	s.times = append(s.times, p.Time)
 	at, _ := slices.BinarySearch(s.shown, p.Shown)
 	s.shown = slices.Insert(s.shown, at, p.Shown)

@@ -1,11 +1,13 @@
-// Package liveladder makes the rungs of a broadcast while it is live: one encoder, fed picture by picture from the live edge, one decode for
-// all rungs that somebody watches. Segments and parts have the source's numbers, borders and times. It starts when a rung is asked for, at
-// the beginning of the open segment, and ends when nobody has asked for a while; another encoder takes over at a segment's border when the
-// rungs that are wanted change or the source gets other parameters, and where it stood when it dies. What is not made here, or too late,
-// is made later by anyone who makes rungs of recordings.
+// Package liveladder makes the rungs of a broadcast while it is live: one encoder, fed picture by picture from the live
+// edge, one decode for all rungs that somebody watches. Segments and parts have the source's numbers, borders and
+// times. It starts when a rung is asked for, at the beginning of the open segment, and ends when nobody has asked for a
+// while; another encoder takes over at a segment's border when the rungs that are wanted change or the source gets
+// other parameters, and where it stood when it dies. What is not made here, or too late, is made later by anyone who
+// makes rungs of recordings.
 //
-// It must never know HTTP, resources, where objects are kept, or who watches. Goroutines: Run, called by the owner, and what it starts
-// below itself: one that stores, and for each encoder one with its pipes. Nothing here ever holds up the edge, which is only read.
+// It must never know HTTP, resources, where objects are kept, or who watches. Goroutines: Run, called by the owner, and
+// what it starts below itself: one that stores, and for each encoder one with its pipes. Nothing here ever holds up the
+// edge, which is only read.
 package liveladder
 
 import (
@@ -43,7 +45,8 @@ type Output interface {
 
 // Encoder encodes a picture in several sizes while it streams; encode.Engine fits.
 type Encoder interface {
-	Ladder(ctx context.Context, job encode.LadderArgs, input func(context.Context, io.Writer) error, outputs []func(context.Context, io.Reader) error) error
+	Ladder(ctx context.Context, job encode.LadderArgs, input func(context.Context, io.Writer) error,
+		outputs []func(context.Context, io.Reader) error) error
 }
 
 // Store keeps what was made.
@@ -70,12 +73,13 @@ type Options struct {
 	Init    func(ctx context.Context, n int) ([]byte, error)
 	Encoder Encoder
 	Store   Store
-	// Parameters is told a rung's AVCDecoderConfigurationRecord by each encoder that begins, with its first picture; nil: nobody wants it.
+	// Parameters is told a rung's AVCDecoderConfigurationRecord by each encoder that begins, with its first picture;
+	// nil: nobody wants it.
 	Parameters func(r Rung, avcC []byte)
 	// Rungs are all that there are now; nil while that is not known. Those that were there once stay.
 	Rungs func() []Rung
-	// AwaitStored waits until a segment of the source is stored and nobody else can store another one in its place: what is made of it may be
-	// kept then. An error: it may never be. nil: it always may.
+	// AwaitStored waits until a segment of the source is stored and nobody else can store another one in its place:
+	// what is made of it may be kept then. An error: it may never be. nil: it always may.
 	AwaitStored func(ctx context.Context, msn int64) error
 	Waiting     *ByteBudget   // shared with other broadcasts; nil: each for itself
 	Always      bool          // they are made whether somebody watches or not
@@ -122,7 +126,10 @@ func New(o Options) *Ladder {
 	if o.Idle <= 0 {
 		o.Idle = 20 * time.Second
 	}
-	return &Ladder{opt: o, wake: make(chan struct{}, 1), uploads: newUploader(o), asked: map[string]time.Time{}, attached: map[string]struct{}{}, rungs: map[string]Rung{}}
+	return &Ladder{
+		opt: o, wake: make(chan struct{}, 1), uploads: newUploader(o), asked: map[string]time.Time{},
+		attached: map[string]struct{}{}, rungs: map[string]Rung{},
+	}
 }
 
 // Want says that somebody watches a rung. It does not wait.
@@ -223,8 +230,8 @@ func (c *Ladder) adjust(ctx context.Context) {
 	}
 }
 
-// begin begins with the open segment. The one before it has an encoder of its own, which ends with it: anyone who begins to watch asks for that
-// first, and one encoder would take twice as long for both.
+// begin begins with the open segment. The one before it has an encoder of its own, which ends with it: anyone who
+// begins to watch asks for that first, and one encoder would take twice as long for both.
 func (c *Ladder) begin(ctx context.Context, want []Rung) {
 	open := c.opt.Edge.Newest(c.opt.Source)
 	for _, r := range want {
@@ -273,7 +280,8 @@ func (c *Ladder) start(ctx context.Context, j job) *encoderRun {
 		c.hold, _ = c.opt.Edge.Follow(c.opt.Source, j.from) // without one the encoder says why
 	}
 	run := newEncoderRun(c, j)
-	c.opt.Logger.DebugContext(ctx, "encoder of rungs begins", "media_sequence", j.from, "before", j.to, "goes_on", len(j.stood) > 0)
+	c.opt.Logger.DebugContext(ctx, "encoder of rungs begins", "media_sequence", j.from, "before", j.to, "goes_on",
+		len(j.stood) > 0)
 	c.runs = append(c.runs, run)
 	ctx, run.cancel = context.WithCancelCause(ctx)
 	c.all.Go(func() {

@@ -145,7 +145,8 @@ const patience = 3 * time.Minute
 
 type option func(*liveladder.Options)
 
-// slowly is a clock that goes at a fifth of its pace: a machine that is busy with other tests is not an encoder that idle.
+// slowly is a clock that goes at a fifth of its pace: a machine that is busy with other tests is not an encoder that
+// idle.
 func slowly() func() time.Time {
 	began := time.Now()
 	return func() time.Time { return began.Add(time.Since(began) / 5) }
@@ -369,8 +370,8 @@ func (s *studio) since(id, line string) string {
 	return after
 }
 
-// TestSame makes two rungs of what is sent from the third segment on: they have its pictures, parts and playlist, and one decodes to as
-// many pictures.
+// TestSame makes two rungs of what is sent from the third segment on: they have its pictures, parts and playlist, and
+// one decodes to as many pictures.
 func TestSame(t *testing.T) {
 	t.Parallel()
 	for name, b := range map[string]int{"in order": 0, "with B-frames": 2} {
@@ -498,7 +499,8 @@ func (m *mortal) births() int {
 	return m.born
 }
 
-// TestDies kills the encoder in the middle of segments: another one goes on with the next part, and what was published stays.
+// TestDies kills the encoder in the middle of segments: another one goes on with the next part, and what was published
+// stays.
 func TestDies(t *testing.T) {
 	t.Parallel()
 	for name, b := range map[string]int{"in order": 0, "with B-frames": 2} {
@@ -537,8 +539,8 @@ func TestDies(t *testing.T) {
 	}
 }
 
-// TestAnotherPicture changes the picture's size in the middle, and breaks off and comes back: the rungs have every segment, a discontinuity
-// where the source has one, and one init segment.
+// TestAnotherPicture changes the picture's size in the middle, and breaks off and comes back: the rungs have every
+// segment, a discontinuity where the source has one, and one init segment.
 func TestAnotherPicture(t *testing.T) {
 	t.Parallel()
 	first, second := shoot(t, "640x480", 30, 5, 0), shoot(t, "480x360", 30, 5, 2)
@@ -577,7 +579,8 @@ func TestAnotherPicture(t *testing.T) {
 	s.close()
 }
 
-// TestWanted adds a rung to one that is watched, and lets both go: the first goes on without a break, and nothing runs at the end.
+// TestWanted adds a rung to one that is watched, and lets both go: the first goes on without a break, and nothing runs
+// at the end.
 func TestWanted(t *testing.T) {
 	t.Parallel()
 	f := shoot(t, "640x480", 30, 14, 0)

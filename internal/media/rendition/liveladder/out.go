@@ -93,10 +93,10 @@ func (o *out) stood() bool {
 }
 
 // match finds the picture that went in for one that came out.
-func (x *encoderRun) match(o *out, pts time.Duration) (*stretch, int) {
+func (x *encoderRun) match(o *out, pts time.Duration) (*fedSegment, int) {
 	scale := int64(x.c.opt.Timescale)
 	at := int64(pts/time.Millisecond)*scale/1000 - x.lead() + x.in.base
-	near, found, rank := scale/400, (*stretch)(nil), 0 // milliseconds, rounded
+	near, found, rank := scale/400, (*fedSegment)(nil), 0 // milliseconds, rounded
 	for _, s := range x.went {
 		if s.msn < o.msn {
 			continue
@@ -113,8 +113,8 @@ func (x *encoderRun) match(o *out, pts time.Duration) (*stretch, int) {
 
 func abs(v int64) int64 { return max(v, -v) }
 
-// stretch is the segment that is being made; nil before it has begun.
-func (o *out) stretch() *stretch {
+// making is the segment that is being made; nil before it has begun.
+func (o *out) making() *fedSegment {
 	for _, s := range o.x.went {
 		if s.msn == o.msn {
 			return s
@@ -125,7 +125,7 @@ func (o *out) stretch() *stretch {
 
 // advance publishes the parts that are whole, and the segment with the last one.
 func (o *out) advance() {
-	s := o.stretch()
+	s := o.making()
 	if s == nil {
 		return
 	}
@@ -145,7 +145,7 @@ func (o *out) advance() {
 
 // conclude ends the segment with what there is of it.
 func (o *out) conclude() {
-	s, msn := o.stretch(), o.msn
+	s, msn := o.making(), o.msn
 	for s != nil && o.msn == msn && o.parts < len(s.parts) {
 		if !o.publish(s) {
 			return
@@ -160,7 +160,7 @@ func (o *out) conclude() {
 }
 
 // publish makes a part of the pictures that are in it. One without any ends the segment: it is made again, as a whole.
-func (o *out) publish(s *stretch) bool {
+func (o *out) publish(s *fedSegment) bool {
 	end, at := s.parts[o.parts], s.times[0]
 	if o.parts > 0 {
 		at = s.parts[o.parts-1].Time
@@ -212,7 +212,8 @@ func (o *out) skip(msn int64, why string) {
 	if msn <= o.msn {
 		return
 	}
-	o.x.c.opt.Logger.Debug("segment of a rung given up", "rendition", o.rung.ID, "media_sequence", o.msn, "before", msn, "why", why)
+	o.x.c.opt.Logger.Debug("segment of a rung given up", "rendition", o.rung.ID, "media_sequence", o.msn, "before", msn,
+		"why", why)
 	o.mark, o.pics = mark{msn: msn}, nil
 	o.x.c.opt.Output.Skip(o.rung.ID, msn)
 }

@@ -22,7 +22,8 @@ type job struct {
 	after []*encoderRun // whose pictures come before this one's
 	// behind is one that must have found room before this one asks for some; nil: none.
 	behind *encoderRun
-	// turn, once closed, says that what is at hand behind the first part may go in; nil: at once. over is another's turn: closed at the end.
+	// turn, once closed, says that what is at hand behind the first part may go in; nil: at once. over is another's
+	// turn: closed at the end.
 	turn, over chan struct{}
 	stood      map[string]mark // by rung: what an encoder that died has made of it
 }
@@ -53,7 +54,7 @@ type encoderRun struct {
 	mu      sync.Mutex
 	to      int64 // as job's
 	in      feedState
-	went    []*stretch // segments that went in and are not out in every rung, in order
+	went    []*fedSegment // segments that went in and are not out in every rung, in order
 	outs    []*out
 	moved   time.Time // when a picture came out last, or went in while none was missing
 	came    time.Time // when something went in last
@@ -74,8 +75,8 @@ type feedState struct {
 	ended bool
 }
 
-// stretch is a segment as it went in. Times are in ticks.
-type stretch struct {
+// fedSegment is a segment as it went in. Times are in ticks.
+type fedSegment struct {
 	msn   int64
 	times []int64 // of decoding, in that order
 	shown []int64 // ascending
@@ -84,12 +85,16 @@ type stretch struct {
 	keys  []border
 }
 
-// border is a time behind which a key frame has to stand: the earliest picture there is one, and so are those that came before it was known.
+// border is a time behind which a key frame has to stand: the earliest picture there is one, and so are those that came
+// before it was known.
 type border struct{ after, least int64 }
 
 func newEncoderRun(c *Ladder, j job) *encoderRun {
 	now := c.opt.Now()
-	x := &encoderRun{c: c, job: j, to: j.to, began: now, moved: now, came: now, fed: make(chan struct{}), ended: make(chan struct{})}
+	x := &encoderRun{
+		c: c, job: j, to: j.to, began: now, moved: now, came: now, fed: make(chan struct{}),
+		ended: make(chan struct{}),
+	}
 	x.input, x.stop = context.WithCancel(context.Background()) //nolint:forbidigo // ended by run
 	for _, r := range j.rungs {
 		o := &out{x: x, rung: r, mark: mark{msn: j.from}}
@@ -155,7 +160,8 @@ func (x *encoderRun) run(ctx context.Context) {
 		defer close(x.job.over)
 	}
 	defer x.stop()
-	err := fault.Guard(func() error { return x.encode(ctx) }) // a panic of what reads and writes it ends it like any other fault
+	// a panic of what reads and writes it ends it like any other fault
+	err := fault.Guard(func() error { return x.encode(ctx) })
 	if trace := fault.Trace(err); trace != "" {
 		err = fmt.Errorf("encode rungs: %w%s", err, trace)
 	}
@@ -192,7 +198,8 @@ func (x *encoderRun) encode(ctx context.Context) error {
 	var outputs []func(context.Context, io.Reader) error
 	for _, o := range x.outs {
 		work.Rungs = append(work.Rungs, encode.RungArgs{
-			Width: o.rung.Width, Height: o.rung.Height, CRF: o.rung.CRF, Bitrate: o.rung.Rate(), Level: o.rung.Level, NoReorder: true, FrameRate: o.rung.FrameRate,
+			Width: o.rung.Width, Height: o.rung.Height, CRF: o.rung.CRF, Bitrate: o.rung.Rate(), Level: o.rung.Level,
+			NoReorder: true, FrameRate: o.rung.FrameRate,
 		})
 		outputs = append(outputs, o.read)
 	}

@@ -115,8 +115,8 @@ func run(t *testing.T, e live, enc Encoder, do func(said *log)) {
 	all.Wait()
 }
 
-// TestCannotBegin has encoders that fail before they take a picture: that is said, and after three of them there is a rest. One for which
-// there is no room is tried again every second, which is said once.
+// TestCannotBegin has encoders that fail before they take a picture: that is said, and after three of them there is a
+// rest. One for which there is no room is tried again every second, which is said once.
 func TestCannotBegin(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -147,7 +147,8 @@ func TestCannotBegin(t *testing.T) {
 	}
 }
 
-// TestStored has an edge that is closed but whose last segments wait for storage: nothing is left to encode, and no encoder is begun.
+// TestStored has an edge that is closed but whose last segments wait for storage: nothing is left to encode, and no
+// encoder is begun.
 func TestStored(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -280,8 +281,9 @@ func (s *memory) has() string {
 	return fmt.Sprint(s.all)
 }
 
-// TestHeadsAreKept has a part published of a segment that nobody goes on with: it is kept for anyone who makes the rest, once the source's
-// segment is stored and can't be another's, and however often storage fails. What may never be kept is not.
+// TestHeadsAreKept has a part published of a segment that nobody goes on with: it is kept for anyone who makes the
+// rest, once the source's segment is stored and can't be another's, and however often storage fails. What may never be
+// kept is not.
 func TestHeadsAreKept(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

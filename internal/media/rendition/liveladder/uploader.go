@@ -73,7 +73,8 @@ func (k *uploader) put(m made) {
 	}
 	k.mu.Unlock()
 	if full && !over {
-		k.opt.Logger.Warn("segment of a rung not kept: storage does not keep up", "rendition", m.rung.ID, "media_sequence", m.msn)
+		k.opt.Logger.Warn("segment of a rung not kept: storage does not keep up", "rendition", m.rung.ID,
+			"media_sequence", m.msn)
 	}
 	if full {
 		k.opt.Output.Stored(m.rung.ID, m.msn, false)
@@ -111,7 +112,8 @@ func (k *uploader) run(ctx context.Context) {
 		case m != nil:
 			same, err := k.insist(ctx, m)
 			if err != nil && ctx.Err() == nil {
-				k.opt.Logger.WarnContext(ctx, "segment of a rung not kept", "rendition", m.rung.ID, "media_sequence", m.msn, "error", err)
+				k.opt.Logger.WarnContext(ctx, "segment of a rung not kept", "rendition", m.rung.ID, "media_sequence",
+					m.msn, "error", err)
 			}
 			k.opt.Output.Stored(m.rung.ID, m.msn, same && err == nil)
 			k.done()
@@ -154,7 +156,8 @@ func (k *uploader) done() {
 	k.opt.Waiting.give(n)
 }
 
-// drop lets go of what is left, and has nothing more taken: encoders that are being stopped still give some, whose room nobody would give back.
+// drop lets go of what is left, and has nothing more taken: encoders that are being stopped still give some, whose room
+// nobody would give back.
 func (k *uploader) drop() {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -10,17 +10,17 @@ import (
 	"millrace/internal/media/timeline"
 )
 
-// The kinds of stretches: what an encoder sent, and what stood in for it.
+// The types of recording times: what an encoder sent, and what stood in for it.
 const (
 	content = "content"
 	slated  = "slate"
 )
 
-// stretches are an asset's recording times: one for each publication that something is stored of, or for each part of it when slate
-// came in between, and one for each time of slate. A stretch is as long as what is stored of it, so together they are as long as the
-// timeline, also after a crash. Pure.
-type stretches struct {
-	list   []stretch
+// recordingTimes are an asset's (recording_times of the API): one for each publication that something is stored of, or
+// for each part of it when slate came in between, and one for each time of slate. One is as long as what is stored of
+// it, so together they are as long as the timeline, also after a crash. Pure.
+type recordingTimes struct {
+	list   []recordingTime
 	at     int               // what was stored last is of this one
 	scales map[string]uint32 // ticks per second by rendition
 	total  float64           // seconds stored
@@ -28,18 +28,19 @@ type stretches struct {
 	kept   float64           // seconds of its whole segments within the limit
 }
 
-type stretch struct {
+type recordingTime struct {
 	started time.Time
 	kind    string
 	from    float64 // seconds of media time where it begins
 	long    float64 // seconds stored
 }
 
-// resumeStretches goes on from what is stored of a broadcast; what was stored last counts for its last stretch.
-func resumeStretches(have []asset.Recording, t *timeline.Timeline, limit float64) *stretches {
-	s := &stretches{scales: map[string]uint32{}, limit: limit}
+// resumeRecordingTimes goes on from what is stored of a broadcast; what was stored last counts for its last recording
+// time.
+func resumeRecordingTimes(have []asset.Recording, t *timeline.Timeline, limit float64) *recordingTimes {
+	s := &recordingTimes{scales: map[string]uint32{}, limit: limit}
 	for _, r := range have {
-		s.list = append(s.list, stretch{started: r.StartedAt, kind: r.Type, long: r.Duration})
+		s.list = append(s.list, recordingTime{started: r.StartedAt, kind: r.Type, long: r.Duration})
 	}
 	if t == nil {
 		return s
@@ -61,17 +62,20 @@ func resumeStretches(have []asset.Recording, t *timeline.Timeline, limit float64
 	return s
 }
 
-// begin notes that a stretch begins at media time from. Slate goes on with slate.
-func (s *stretches) begin(kind string, started time.Time, from float64) {
+// begin notes that a recording time begins at media time from. Slate goes on with slate.
+func (s *recordingTimes) begin(kind string, started time.Time, from float64) {
 	if n := len(s.list); kind == slated && n > 0 && s.list[n-1].kind == slated {
 		return
 	}
-	s.list = append(s.list, stretch{started: started, kind: kind, from: from})
+	s.list = append(s.list, recordingTime{started: started, kind: kind, from: from})
 }
 
 // count adds what is about to be stored; it returns a copy, so that a failed attempt leaves nothing behind.
-func (s *stretches) count(entries []timeline.Entry) *stretches {
-	next := &stretches{list: append([]stretch(nil), s.list...), at: s.at, scales: map[string]uint32{}, total: s.total, limit: s.limit, kept: s.kept}
+func (s *recordingTimes) count(entries []timeline.Entry) *recordingTimes {
+	next := &recordingTimes{
+		list: append([]recordingTime(nil), s.list...), at: s.at, scales: map[string]uint32{},
+		total: s.total, limit: s.limit, kept: s.kept,
+	}
 	maps.Copy(next.scales, s.scales)
 	for _, e := range entries {
 		switch {
@@ -84,8 +88,8 @@ func (s *stretches) count(entries []timeline.Entry) *stretches {
 	return next
 }
 
-// add counts a segment for the last stretch of its kind that begins before its middle.
-func (s *stretches) add(seg *timeline.Segment) {
+// add counts a segment for the last recording time of its kind that begins before its middle.
+func (s *recordingTimes) add(seg *timeline.Segment) {
 	lead := -1
 	for i, c := range seg.Chunks {
 		if s.scales[c.Rendition] > 0 && (lead < 0 || c.Rendition == timeline.MainVideo) {
@@ -113,20 +117,21 @@ func (s *stretches) add(seg *timeline.Segment) {
 		}
 	}
 	// A process that died had noted a beginning, and left only the media.
-	s.list = append(s.list, stretch{started: time.UnixMilli(seg.Start).UTC(), kind: kind, long: long})
+	s.list = append(s.list, recordingTime{started: time.UnixMilli(seg.Start).UTC(), kind: kind, long: long})
 	s.at = len(s.list) - 1
 }
 
-// merge takes over the stretches that began while s was being stored.
-func (s *stretches) merge(newer []stretch) {
+// merge takes over those that began while s was being stored.
+func (s *recordingTimes) merge(newer []recordingTime) {
 	if n := len(s.list); len(newer) > n {
 		s.list = append(s.list, newer[n:]...)
 	}
 }
 
-// concluded is what stays of the stretches when the broadcast is over: it ends with what an encoder sent last, as its timeline does.
-func (s *stretches) concluded() *stretches {
-	next := &stretches{list: s.list, at: s.at, scales: s.scales, total: s.total, limit: s.limit, kept: s.kept}
+// concluded is what stays of them when the broadcast is over: it ends with what an encoder sent last, as its timeline
+// does.
+func (s *recordingTimes) concluded() *recordingTimes {
+	next := &recordingTimes{list: s.list, at: s.at, scales: s.scales, total: s.total, limit: s.limit, kept: s.kept}
 	for i, r := range slices.Backward(s.list) {
 		if r.long > 0 && r.kind != slated {
 			return next.limited()
@@ -137,7 +142,7 @@ func (s *stretches) concluded() *stretches {
 }
 
 // keep notes that a segment ends after so many seconds.
-func (s *stretches) keep(end float64) {
+func (s *recordingTimes) keep(end float64) {
 	const slack = 0.1 // as timeline's Concluded
 	if s.kept == 0 || end <= s.limit+slack {
 		s.kept = end
@@ -145,12 +150,12 @@ func (s *stretches) keep(end float64) {
 }
 
 // limited leaves out what is beyond the limit.
-func (s *stretches) limited() *stretches {
+func (s *recordingTimes) limited() *recordingTimes {
 	if s.limit <= 0 || s.total <= s.kept {
 		return s
 	}
 	rest := s.kept
-	next := &stretches{at: s.at, scales: s.scales, total: s.kept, limit: s.limit, kept: s.kept}
+	next := &recordingTimes{at: s.at, scales: s.scales, total: s.kept, limit: s.limit, kept: s.kept}
 	for _, r := range s.list {
 		r.long = max(min(r.long, rest), 0)
 		rest -= r.long
@@ -159,8 +164,8 @@ func (s *stretches) limited() *stretches {
 	return next
 }
 
-// stored counts the stretches that something is stored of.
-func (s *stretches) stored() (n int) {
+// stored counts those that something is stored of.
+func (s *recordingTimes) stored() (n int) {
 	for _, r := range s.list {
 		if r.long > 0 {
 			n++
@@ -170,7 +175,7 @@ func (s *stretches) stored() (n int) {
 }
 
 // recordings leaves out what nothing is stored of.
-func (s *stretches) recordings() []asset.Recording {
+func (s *recordingTimes) recordings() []asset.Recording {
 	var out []asset.Recording
 	for _, r := range s.list {
 		if r.long > 0 {
