@@ -193,6 +193,14 @@ func (p *Page) Fill(t testing.TB, selector, text string) {
 	}
 }
 
+// Choose picks a file of this machine in a file field.
+func (p *Page) Choose(t testing.TB, selector, file string) {
+	t.Helper()
+	if err := p.b.do(command{Do: "choose", Page: p.id, Selector: selector, File: file}, nil); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // Click clicks an element.
 func (p *Page) Click(t testing.TB, selector string) {
 	t.Helper()

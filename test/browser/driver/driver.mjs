@@ -79,6 +79,7 @@ const commands = {
   click: ({ page, selector }) => pages.get(page).page.click(selector, { timeout: PATIENCE }).then(() => true),
   fill: ({ page, selector, label }) => pages.get(page).page.fill(selector, label, { timeout: PATIENCE }).then(() => true),
   select: ({ page, selector, label }) => pages.get(page).page.selectOption(selector, { label }, { timeout: PATIENCE }),
+  choose: ({ page, selector, file }) => pages.get(page).page.setInputFiles(selector, file, { timeout: PATIENCE }).then(() => true),
   screenshot: ({ page, file }) => pages.get(page).page.screenshot({ path: file }).then(() => true),
   frames: ({ page }) => pages.get(page).page.mainFrame().childFrames().map((f) => f.url()),
   log: ({ page }) => pages.get(page).log,
