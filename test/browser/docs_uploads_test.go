@@ -56,9 +56,14 @@ func TestDocsUploadsPages(t *testing.T) {
 	s := rig.Start(t, rig.Options{})
 	b := browser.Start(t)
 	for i, c := range []struct{ url, field, file, done string }{
-		{"URL of the upload", "data.url", "mux-uploader input[type=file]",
-			"document.querySelector('mux-uploader').hasAttribute('upload-complete')"},
-		{"tus_url of the upload", "data.tus_url", "#file", "document.getElementById('said').textContent === 'Uploaded.'"},
+		{
+			"URL of the upload", "data.url", "mux-uploader input[type=file]",
+			"document.querySelector('mux-uploader').hasAttribute('upload-complete')",
+		},
+		{
+			"tus_url of the upload", "data.tus_url", "#file",
+			"document.getElementById('said').textContent === 'Uploaded.'",
+		},
 	} {
 		if len(documented) != 2 || !strings.Contains(documented[i], c.url) {
 			t.Fatalf("%d pages, none of which has %q", len(documented), c.url)

@@ -49,7 +49,8 @@ func TestWithinIsTheSameOfAll(t *testing.T) {
 	list := func(long string, whole, open int) []byte {
 		b := []byte("#EXTM3U\n#EXT-X-MEDIA-SEQUENCE:7\n#EXT-X-DISCONTINUITY-SEQUENCE:0\n#EXT-X-MAP:URI=\"init\"\n")
 		for i := range whole {
-			b = fmt.Appendf(b, "#EXT-X-PROGRAM-DATE-TIME:2026-03-01T12:00:%02d.000Z\n#EXTINF:%s,\n%d.m4s\n", 2*i, long, 7+i)
+			b = fmt.Appendf(b, "#EXT-X-PROGRAM-DATE-TIME:2026-03-01T12:00:%02d.000Z\n#EXTINF:%s,\n%d.m4s\n", 2*i, long,
+				7+i)
 		}
 		if open > 0 {
 			b = fmt.Appendf(b, "#EXT-X-PART:DURATION=0.3,URI=\"%d.0.m4s\"\n", 7+whole)
@@ -58,22 +59,32 @@ func TestWithinIsTheSameOfAll(t *testing.T) {
 	}
 	at := func(s int) time.Time { return time.Date(2026, 3, 1, 12, 0, s, 0, time.UTC) }
 	video := list("2.000000", 5, 1)
-	for _, s := range []hls.Clip{{From: 4, To: 8}, {From: 4}, {To: 6}, {Begin: at(4), End: at(8)}, {Begin: at(4)}, {To: 11}} {
+	for _, s := range []hls.Clip{
+		{From: 4, To: 8},
+		{From: 4},
+		{To: 6},
+		{Begin: at(4), End: at(8)},
+		{Begin: at(4)},
+		{To: 11},
+	} {
 		e, ok := hls.Find(video, s)
 		if !ok {
 			t.Fatal(s)
 		}
 		want, _ := hls.Within(video, e)
 		for _, long := range []string{"2.020000", "1.980000"} {
-			if got, ok := hls.Within(list(long, 5, 1), e); !ok || strings.ReplaceAll(string(got), long, "2.000000") != string(want) {
+			if got, ok := hls.Within(list(long, 5, 1), e); !ok ||
+				strings.ReplaceAll(string(got), long, "2.000000") != string(want) {
 				t.Errorf("%+v:\n%s\nis not\n%s", s, got, want)
 			}
 		}
 		ahead, _ := hls.Within(list("2.000000", 6, 1), e)
-		if strings.Contains(string(ahead), "13.0.m4s") || strings.Contains(string(want), "ENDLIST") != strings.Contains(string(ahead), "ENDLIST") {
+		if strings.Contains(string(ahead), "13.0.m4s") ||
+			strings.Contains(string(want), "ENDLIST") != strings.Contains(string(ahead), "ENDLIST") {
 			t.Errorf("%+v, ahead:\n%s", s, ahead)
 		}
-		if behind, ok := hls.Within(list("2.000000", 3, 1), e); !ok || strings.Contains(string(behind), "ENDLIST") != (s.To == 6) {
+		if behind, ok := hls.Within(list("2.000000", 3, 1), e); !ok ||
+			strings.Contains(string(behind), "ENDLIST") != (s.To == 6) {
 			t.Errorf("%+v, behind:\n%s", s, behind)
 		}
 	}
@@ -92,23 +103,39 @@ func TestWithin(t *testing.T) {
 		has, has2, lost string
 		ended           bool
 	}{
-		"from a time on":         {hls.Clip{Begin: at(13)}, "9", "2", `MAP:URI="v/init-1.mp4"`, "v/10.1.m4s", "v/8.m4s", false},
-		"from behind a break":    {hls.Clip{Begin: at(11)}, "8", "2", "v/8.m4s", "v/10.1.m4s", "#EXT-X-DISCONTINUITY\n", false},
-		"up to a time":           {hls.Clip{End: at(11)}, "7", "1", "v/7.m4s", "v/8.m4s", "v/9.m4s", true},
-		"up to a time to come":   {hls.Clip{Begin: at(1), End: at(60)}, "7", "1", "v/7.m4s", "v/10.1.m4s", "ENDLIST", false},
-		"seconds":                {hls.Clip{From: 2.5, To: 5}, "8", "2", "v/8.m4s", "v/9.m4s", "v/10", true},
-		"a second time, in time": {hls.Clip{From: 1, Begin: at(12)}, "9", "2", "v/9.m4s", "v/10.0.m4s", "v/8.m4s", false},
+		"from a time on": {hls.Clip{Begin: at(13)}, "9", "2", `MAP:URI="v/init-1.mp4"`, "v/10.1.m4s", "v/8.m4s", false},
+		"from behind a break": {
+			hls.Clip{Begin: at(11)},
+			"8", "2", "v/8.m4s", "v/10.1.m4s", "#EXT-X-DISCONTINUITY\n",
+			false,
+		},
+		"up to a time": {hls.Clip{End: at(11)}, "7", "1", "v/7.m4s", "v/8.m4s", "v/9.m4s", true},
+		"up to a time to come": {
+			hls.Clip{Begin: at(1), End: at(60)},
+			"7", "1", "v/7.m4s", "v/10.1.m4s", "ENDLIST",
+			false,
+		},
+		"seconds": {hls.Clip{From: 2.5, To: 5}, "8", "2", "v/8.m4s", "v/9.m4s", "v/10", true},
+		"a second time, in time": {
+			hls.Clip{From: 1, Begin: at(12)},
+			"9", "2", "v/9.m4s", "v/10.0.m4s", "v/8.m4s",
+			false,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			text, ok := within(running, tt.s)
 			got := string(text)
-			for _, want := range []string{"MEDIA-SEQUENCE:" + tt.media + "\n", "DISCONTINUITY-SEQUENCE:" + tt.breaks + "\n", tt.has, tt.has2} {
+			for _, want := range []string{
+				"MEDIA-SEQUENCE:" + tt.media + "\n",
+				"DISCONTINUITY-SEQUENCE:" + tt.breaks + "\n", tt.has, tt.has2,
+			} {
 				if !ok || !strings.Contains(got, want) {
 					t.Errorf("%q is not in\n%s", want, got)
 				}
 			}
-			if strings.Contains(got, tt.lost) || strings.HasSuffix(got, "#EXT-X-ENDLIST\n") != tt.ended || strings.Count(got, "#EXT-X-MAP") < 1 {
+			if strings.Contains(got, tt.lost) || strings.HasSuffix(got, "#EXT-X-ENDLIST\n") != tt.ended ||
+				strings.Count(got, "#EXT-X-MAP") < 1 {
 				t.Errorf("got\n%s", got)
 			}
 		})

@@ -5,9 +5,9 @@ import "sync"
 const (
 	// copied is how much of a segment is in memory at a time, in bytes, while its client takes it.
 	copied = 32 << 10
-	// copiedAtOnce is how much it is for the first atOnce that are sent at the same time: a client that takes what comes
-	// has most segments in one write, which costs half of the processor. Clients that take nothing keep no more than
-	// these from the others, who get theirs in smaller pieces.
+	// copiedAtOnce is how much it is for the first atOnce that are sent at the same time: a client that takes what
+	// comes has most segments in one write, which costs half of the processor. Clients that take nothing keep no more
+	// than these from the others, who get theirs in smaller pieces.
 	copiedAtOnce, atOnce = 256 << 10, 32
 )
 

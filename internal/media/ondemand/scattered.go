@@ -137,8 +137,8 @@ func (s *scattered) gather(p []byte) (n int, err error) {
 	return n, nil
 }
 
-// near is how many pieces, from the first on, lie close behind one another in the file and begin before limit, and where
-// they end: there at the latest.
+// near is how many pieces, from the first on, lie close behind one another in the file and begin before limit, and
+// where they end: there at the latest.
 func (s *scattered) near(limit int64) (count int, end int64) {
 	for _, next := range s.pieces {
 		hole := next.stored.Offset - end

@@ -29,7 +29,10 @@ func TestCovers(t *testing.T) {
 		s := hls.Clip{From: float64(rnd.IntN(60)) * 0.3}
 		s.To = s.From + float64(rnd.IntN(20))*0.3
 		if rnd.IntN(2) == 0 {
-			s = hls.Clip{Begin: noon.Add(time.Duration(rnd.IntN(60)) * perPart), End: noon.Add(time.Duration(60+rnd.IntN(60)) * perPart)}
+			s = hls.Clip{
+				Begin: noon.Add(time.Duration(rnd.IntN(60)) * perPart),
+				End:   noon.Add(time.Duration(60+rnd.IntN(60)) * perPart),
+			}
 		}
 		var text string
 		if e, ok := hls.Find([]byte(whole.text), s); ok {
@@ -38,18 +41,21 @@ func TestCovers(t *testing.T) {
 		}
 		for _, g := range whole.segs {
 			for _, id := range []string{"v", "a", "unknown"} {
-				if got := r.Covers(id, hls.Resource{Init: -1, MSN: g.msn, Part: -1}, s); got != strings.Contains(text, "\n"+g.uri+"\n") {
+				if got := r.Covers(id, hls.Resource{Init: -1, MSN: g.msn, Part: -1}, s); got != strings.Contains(text,
+					"\n"+g.uri+"\n") {
 					t.Fatalf("%s %s of %+v: covered %v in\n%s", id, g.uri, s, got, text)
 				}
 			}
 			for k := range g.parts {
-				if got := r.Covers("v", hls.Resource{Init: -1, MSN: g.msn, Part: k}, s); got != strings.Contains(text, "\n"+g.uri+"\n") {
+				if got := r.Covers("v", hls.Resource{Init: -1, MSN: g.msn, Part: k}, s); got != strings.Contains(text,
+					"\n"+g.uri+"\n") {
 					t.Fatalf("part %d of %s of %+v: covered %v in\n%s", k, g.uri, s, got, text)
 				}
 			}
 		}
 	}
-	if !r.Covers("v", hls.Resource{Init: 0, Part: -1}, hls.Clip{From: 1e6}) || !r.Covers("v", hls.Resource{Init: -1, MSN: 1e6, Part: -1}, hls.Clip{From: 1e6}) {
+	if !r.Covers("v", hls.Resource{Init: 0, Part: -1}, hls.Clip{From: 1e6}) ||
+		!r.Covers("v", hls.Resource{Init: -1, MSN: 1e6, Part: -1}, hls.Clip{From: 1e6}) {
 		t.Error("an initialization segment, or one that is not there, is not covered")
 	}
 }
@@ -73,7 +79,8 @@ func TestCoversNext(t *testing.T) {
 	if r.Covers("v", hinted, hls.Clip{To: 0.6}) || !r.Covers("v", hinted, hls.Clip{To: 0.7}) {
 		t.Error("the first part of the next segment, by the name that was hinted")
 	}
-	if open := (hls.Resource{Init: -1, MSN: 8, Part: 0}); r.Covers("v", open, hls.Clip{From: 0.9}) || !r.Covers("v", open, hls.Clip{From: 0.8}) {
+	if open := (hls.Resource{Init: -1, MSN: 8, Part: 0}); r.Covers("v", open, hls.Clip{From: 0.9}) ||
+		!r.Covers("v", open, hls.Clip{From: 0.8}) {
 		t.Error("the open segment, as far as it goes")
 	}
 }

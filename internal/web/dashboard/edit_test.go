@@ -79,7 +79,8 @@ func TestEdit(t *testing.T) {
 	}
 	form := url.Values{
 		"title": {"Harbour"}, "latency_mode": {"reduced"}, "reconnect_window": {"12.5"}, "slate": {"1"},
-		"hours": {"1.5"}, "reconnect_slate_url": {"https://example.com/a.png"}, "video_quality": {"premium"}, "passthrough": {"twolines"},
+		"hours": {"1.5"}, "reconnect_slate_url": {"https://example.com/a.png"}, "video_quality": {"premium"},
+		"passthrough": {"twolines"},
 	}
 	send := func(want func(*live.Settings)) {
 		t.Helper()

@@ -36,7 +36,9 @@ func (w *Worker) clip(ctx context.Context, a asset.Asset, in assetopt.Input) err
 
 // testClip makes a test asset of an excerpt of another one: it can't play the source's segments, because its picture
 // carries the mark. The excerpt becomes a file in the scratch folder, which is taken like one that was fetched.
-func (w *Worker) testClip(ctx context.Context, a asset.Asset, in assetopt.Input, excerpt func() (io.Reader, error)) error {
+func (w *Worker) testClip(
+	ctx context.Context, a asset.Asset, in assetopt.Input, excerpt func() (io.Reader, error),
+) error {
 	if err := w.fetchOverlays(ctx, a); err != nil {
 		return err
 	}
