@@ -224,10 +224,14 @@ func (f *follower) over(why string) error {
 
 // message writes a server-sent event.
 func message(name, data string) string {
+	const before = "data: "
 	var out strings.Builder
+	out.Grow(len(name) + len(data) + (strings.Count(data, "\n")+8)*len(before))
 	out.WriteString("event: " + name + "\n")
 	for line := range strings.Lines(data) {
-		out.WriteString("data: " + strings.TrimRight(line, "\r\n") + "\n")
+		out.WriteString(before)
+		out.WriteString(strings.TrimRight(line, "\r\n"))
+		out.WriteByte('\n')
 	}
 	out.WriteString("\n")
 	return out.String()

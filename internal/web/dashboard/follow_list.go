@@ -117,27 +117,38 @@ func (f *followedList) note(h happening) bool {
 func (f *followedList) show(
 	ctx context.Context, p access.Person, sequence int64,
 ) (parts string, later bool, err error) {
-	var rows strings.Builder
+	var out strings.Builder
+	const before, after = "<table><tbody>", "</tbody></table>"
+	out.WriteString(before)
 	if f.all {
-		if err = f.start(ctx, p, &rows, sequence); err != nil {
+		if err = f.start(ctx, p, &out, sequence); err != nil {
 			return "", false, err
 		}
 	}
 	for stream, since := range f.changed {
-		k := rowKey{p.Environment.ID, stream}
-		if err = f.showOne(ctx, &rows, k, since, sequence); err != nil {
+		if err = f.showOne(ctx, &out, rowKey{p.Environment.ID, stream}, since, sequence); err != nil {
 			return "", false, err
 		}
 	}
 	clear(f.changed)
 	f.all = false
-	if rows.Len() > 0 {
-		parts = "<table><tbody>" + rows.String() + "</tbody></table>"
+	if out.Len() == len(before) {
+		out.Reset()
+	} else {
+		out.WriteString(after)
 	}
+	later, err = f.beside(ctx, p, &out, sequence)
+	return out.String(), later, err
+}
+
+// beside shows what is new and the counts, when they are others.
+func (f *followedList) beside(
+	ctx context.Context, p access.Person, out *strings.Builder, sequence int64,
+) (later bool, err error) {
 	if f.count > 0 && f.Query == "" {
 		f.counts, later, err = f.s.count(ctx, p.Environment.ID, f.count, sequence)
 		if err != nil {
-			return "", false, err
+			return false, err
 		}
 	}
 	if !later {
@@ -145,11 +156,10 @@ func (f *followedList) show(
 	}
 	said := fmt.Sprint(f.New(), f.Counts())
 	if said == f.said {
-		return parts, later, nil
+		return later, nil
 	}
 	f.said = said
-	beside, err := f.s.renderPart("beside", f)
-	return parts + beside, later, err
+	return later, f.s.views["live"].ExecuteTemplate(out, "beside", f)
 }
 
 // start reads the page as it would be loaded now: rows that it has are shown, others are new. Those that are not listed
