@@ -23,6 +23,9 @@ const (
 	// is looked whether the person may still see the page.
 	heartbeat   = 10 * time.Second
 	followWrite = 10 * time.Second // how long a browser may take no bytes
+	// Between two looks at a page is a pause: what happens meanwhile costs one look. The more pages there are, the longer
+	// it is, so that all together are looked at 50 times a second at most.
+	minPace, pacePerPage = 250 * time.Millisecond, 20 * time.Millisecond
 )
 
 // EventLog tells what happened, as for the API.
@@ -64,6 +67,13 @@ func (f *followers) leave(session string) {
 	}
 }
 
+// pace is the pause between two looks at a page.
+func (f *followers) pace() time.Duration {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return max(minPace, time.Duration(f.all)*pacePerPage)
+}
+
 // turn is held by one goroutine at a time; who waits for it may give up.
 type turn chan struct{}
 
@@ -94,11 +104,8 @@ type followed interface {
 	show(ctx context.Context, p access.Person, sequence int64) (parts string, later bool, err error)
 }
 
-// keepUpToDate sends the parts of a page that change as server-sent events (HTML standard, section 9.2). The page is
-// looked at once in a pace: what happens meanwhile costs one look.
-func (s *server) keepUpToDate(
-	w http.ResponseWriter, r *http.Request, p access.Person, page followed, pace time.Duration,
-) {
+// keepUpToDate sends the parts of a page that change as server-sent events (HTML standard, section 9.2).
+func (s *server) keepUpToDate(w http.ResponseWriter, r *http.Request, p access.Person, page followed) {
 	if !s.follow.enter(p.Session.Hash) {
 		http.Error(w, "too many pages are open", http.StatusTooManyRequests)
 		return
@@ -107,7 +114,7 @@ func (s *server) keepUpToDate(
 	h := w.Header()
 	h.Set("Content-Type", "text/event-stream")
 	h.Set("X-Accel-Buffering", "no") // proxies pass it on at once
-	f := follower{s: s, w: w, r: r, control: http.NewResponseController(w), person: p, page: page, pace: pace}
+	f := follower{s: s, w: w, r: r, control: http.NewResponseController(w), person: p, page: page}
 	err := f.run(r.Context())
 	if err != nil && r.Context().Err() == nil && !errors.Is(err, errGone) && !errors.Is(err, errOver) {
 		s.Logger.WarnContext(r.Context(), "keep page of the dashboard up to date", slog.Any("error", err))
@@ -127,7 +134,6 @@ type follower struct {
 	control *http.ResponseController
 	person  access.Person
 	page    followed
-	pace    time.Duration
 	last    int64 // sequence of the last event that was noted
 }
 
@@ -135,7 +141,7 @@ type follower struct {
 func (f *follower) run(ctx context.Context) error {
 	beat := time.NewTicker(heartbeat)
 	defer beat.Stop()
-	pause := time.NewTimer(f.pace)
+	pause := time.NewTimer(minPace)
 	defer pause.Stop()
 	now, err := f.s.tail.since(ctx, math.MaxInt64)
 	if err != nil {
@@ -156,7 +162,7 @@ func (f *follower) run(ctx context.Context) error {
 				return err
 			}
 			news = nil
-			pause.Reset(f.pace)
+			pause.Reset(f.s.follow.pace())
 		}
 		select {
 		case <-ctx.Done():

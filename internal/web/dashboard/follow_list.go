@@ -16,8 +16,6 @@ import (
 const (
 	maxRows = 500 // rows that are kept for other pages
 	maxNew  = 100 // live streams that a page counts as new
-
-	listPace = time.Second
 )
 
 // rowCache has the rows of lists that have changed, rendered once for all pages.
@@ -82,7 +80,7 @@ func (s *server) followList(w http.ResponseWriter, r *http.Request, p access.Per
 		f.rows[id.LiveStream(row)] = ""
 	}
 	f.read = func(ctx context.Context, p access.Person) (listing, error) { return s.listing(ctx, p, q) }
-	s.keepUpToDate(w, r, p, f, listPace)
+	s.keepUpToDate(w, r, p, f)
 }
 
 // followedList is an open page of the list. Its rows change in their places and stay, also when they would not be

@@ -4,13 +4,10 @@ import (
 	"context"
 	"net/http"
 	"strings"
-	"time"
 
 	"millrace/internal/control/access"
 	"millrace/internal/id"
 )
-
-const streamPace = 250 * time.Millisecond
 
 // followStream keeps the page of a live stream up to date.
 func (s *server) followStream(w http.ResponseWriter, r *http.Request, p access.Person) {
@@ -19,7 +16,7 @@ func (s *server) followStream(w http.ResponseWriter, r *http.Request, p access.P
 		s.fail(w, r, p, err)
 		return
 	}
-	s.keepUpToDate(w, r, p, &followedStream{s: s, r: r, stream: stream}, streamPace)
+	s.keepUpToDate(w, r, p, &followedStream{s: s, r: r, stream: stream})
 }
 
 // followedStream is the open page of a live stream: it is sent whole, and the browser puts in what differs.

@@ -7,6 +7,7 @@ import (
 	"math"
 	"sync"
 	"testing"
+	"time"
 
 	"millrace/internal/control/event"
 	"millrace/internal/control/live"
@@ -125,6 +126,18 @@ func TestTailFails(t *testing.T) {
 	cancel()
 	if _, err := tail.since(gone, 1); !errors.Is(err, context.Canceled) {
 		t.Errorf("who has gone: %v", err)
+	}
+}
+
+// TestPace: all open pages together are looked at as often as a few of them.
+func TestPace(t *testing.T) {
+	t.Parallel()
+	for pages, want := range map[int]time.Duration{
+		0: 250 * time.Millisecond, 10: 250 * time.Millisecond, 100: 2 * time.Second,
+	} {
+		if got := (&followers{all: pages}).pace(); got != want {
+			t.Errorf("%d pages: %s, want %s", pages, got, want)
+		}
 	}
 }
 
