@@ -61,7 +61,7 @@ func badly(live.Stream) live.Health {
 }
 
 // newSite makes one whose owner has a password.
-func newSite(t *testing.T, public string) *site {
+func newSite(t testing.TB, public string) *site {
 	t.Helper()
 	d := dbtest.Open(t, dbtest.SQLite(t))
 	s := &site{db: d, health: badly, now: time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)}
@@ -92,7 +92,7 @@ func newSite(t *testing.T, public string) *site {
 }
 
 // ask sends a request; form is nil for GET. header are pairs.
-func (s *site) ask(t *testing.T, cookie, target string, form url.Values, header ...string) *httptest.ResponseRecorder {
+func (s *site) ask(t testing.TB, cookie, target string, form url.Values, header ...string) *httptest.ResponseRecorder {
 	t.Helper()
 	method, body := http.MethodGet, ""
 	if form != nil {
@@ -117,7 +117,7 @@ func (s *site) ask(t *testing.T, cookie, target string, form url.Values, header 
 	return w
 }
 
-func (s *site) env(t *testing.T) id.Environment {
+func (s *site) env(t testing.TB) id.Environment {
 	t.Helper()
 	env, err := s.tokens.Named(t.Context(), "", s.now)
 	if err != nil {
@@ -130,7 +130,7 @@ func (s *site) env(t *testing.T) id.Environment {
 const hostile = `"><script>alert(1)</script><img src=x onerror=alert(1)>{{.}}'`
 
 // stream makes a live stream; on air it has a broadcast.
-func (s *site) stream(t *testing.T, title string, onAir bool, policies ...playbackid.Policy) live.Stream {
+func (s *site) stream(t testing.TB, title string, onAir bool, policies ...playbackid.Policy) live.Stream {
 	t.Helper()
 	env := s.env(t)
 	v, err := s.live.Create(t.Context(), env, live.CreateInput{
@@ -169,6 +169,7 @@ func TestPages(t *testing.T) {
 	}{
 		"list":      {"/dashboard/live", "On the air", false},
 		"on air":    {"/dashboard/live?status=active", "LIVE", false},
+		"counted":   {"/dashboard/live", `On air <span class="n" id="n-active" data-part>2</span>`, false},
 		"search":    {"/dashboard/live?q=ON+THE", "On the air", false},
 		"none fits": {"/dashboard/live?q=zzz", "No live stream fits", false},
 		"by ID":     {"/dashboard/live?q=" + string(idle.ID), "Idle one", false},

@@ -113,7 +113,7 @@ func TestFollowHealth(t *testing.T) {
 	server := httptest.NewServer(s)
 	t.Cleanup(server.Close)
 	v := s.stream(t, "One", true, playbackid.Public)
-	e := s.follow(t, server, v.ID)
+	e := s.follow(t, server, "/dashboard/live/"+string(v.ID)+"/follow")
 	e.until("<dd>1.1 Mbit/s</dd>")
 	samples.Store(2)
 	if part := e.until("<dd>2.1 Mbit/s</dd>"); strings.Contains(part, `id="recordings"`) {

@@ -28,6 +28,7 @@ func (s *server) routeLive(mux *http.ServeMux) {
 	mux.Handle("GET "+livePath, s.person("", reads, s.listLive))
 	mux.Handle("GET "+livePath+"/new", s.person("", writes, s.showNew))
 	mux.Handle("POST "+livePath, s.person("create-live-stream", writes, s.create))
+	mux.Handle("GET "+livePath+"/follow", s.person("", reads, s.followList))
 	mux.Handle("GET "+livePath+"/{id}", s.person("", reads, s.showStream))
 	mux.Handle("GET "+livePath+"/{id}/follow", s.person("", reads, s.followStream))
 	mux.Handle("GET "+livePath+"/{id}/edit", s.person("", writes, s.showEdit))
@@ -162,10 +163,21 @@ type listing struct {
 	Searched      int    // how many were looked through when there are more; 0: all
 	Cut           bool   // more than a page fit
 	Filtered      bool
+
+	counts live.Numbers
 }
 
 func (s *server) listLive(w http.ResponseWriter, r *http.Request, p access.Person) {
-	q := r.URL.Query()
+	l, err := s.listing(r.Context(), p, r.URL.Query())
+	if err != nil {
+		s.fail(w, r, p, err)
+		return
+	}
+	s.render(w, r, p, http.StatusOK, "live", l)
+}
+
+// listing reads what the page shows that a query asks for.
+func (s *server) listing(ctx context.Context, p access.Person, q url.Values) (listing, error) {
 	l := listing{Status: q.Get("status"), Query: strings.TrimSpace(q.Get("q")), Page: max(1, number(q.Get("page")))}
 	switch live.Status(l.Status) {
 	case live.StatusActive, live.StatusIdle, live.StatusDisabled:
@@ -176,17 +188,26 @@ func (s *server) listLive(w http.ResponseWriter, r *http.Request, p access.Perso
 		l.Query = ""
 	}
 	l.Filtered = l.Query != "" || l.Status != ""
-	var err error
 	if l.Query != "" {
-		err = s.search(r.Context(), p, &l)
-	} else {
-		err = s.list(r.Context(), p, &l)
+		err := s.search(ctx, p, &l)
+		return l, err
 	}
-	if err != nil {
-		s.fail(w, r, p, err)
-		return
+	var err error
+	if l.counts, err = s.Live.Count(ctx, p.Environment.ID); err == nil {
+		err = s.list(ctx, p, &l)
 	}
-	s.render(w, r, p, http.StatusOK, "live", l)
+	return l, err
+}
+
+// atMost is a number as text, which says so when there are more than most; 0 is empty.
+func atMost(n, most int) string {
+	switch {
+	case n == 0:
+		return ""
+	case n > most:
+		return strconv.Itoa(most) + "+"
+	}
+	return strconv.Itoa(n)
 }
 
 func number(text string) int {
@@ -283,12 +304,46 @@ func matches(v live.Stream, want string) bool {
 	return false
 }
 
-func (l listing) address(page int) string {
-	q := url.Values{"page": {strconv.Itoa(page)}}
-	if l.Status != "" {
-		q.Set("status", l.Status)
+// fits reports whether a stream is one of those that are asked for.
+func (l listing) fits(v live.Stream) bool {
+	return (l.Status == "" || string(v.Status()) == l.Status) &&
+		(l.Query == "" || matches(v, strings.ToLower(l.Query)))
+}
+
+// query is what the address of a page of the list says.
+func (l listing) query(page int) url.Values {
+	q := url.Values{}
+	for name, value := range map[string]string{"status": l.Status, "q": l.Query} {
+		if value != "" {
+			q.Set(name, value)
+		}
 	}
-	return livePath + "?" + q.Encode()
+	if page > 1 {
+		q.Set("page", strconv.Itoa(page))
+	}
+	return q
+}
+
+func (l listing) address(page int) string {
+	if q := l.query(page); len(q) > 0 {
+		return livePath + "?" + q.Encode()
+	}
+	return livePath
+}
+
+// Self is the address of the page.
+func (l listing) Self() string { return l.address(l.Page) }
+
+// New is empty: a page that is loaded has what is new.
+func (l listing) New() string { return "" }
+
+// Follow is the address of the events that change the page, with the rows that it has.
+func (l listing) Follow() string {
+	q := l.query(l.Page)
+	for _, row := range l.Rows {
+		q.Add("row", string(row.ID))
+	}
+	return livePath + "/follow?" + q.Encode()
 }
 
 // stream adds to a row what this node knows of its encoder.

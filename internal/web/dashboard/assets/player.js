@@ -121,4 +121,4 @@ function look() {
 }
 
 document.addEventListener('millrace:parts', look);
-setTimeout(look); // behind stream.js, which looks at the parts as the server has made them
+setTimeout(look); // behind follow.js, which looks at the parts as the server has made them
