@@ -25,6 +25,8 @@ const (
 	heartbeat   = 10 * time.Second
 	followWrite = 10 * time.Second // how long a browser may take no bytes
 	eventBatch  = 100
+	// progressTime is between two looks at work whose progress no events tell.
+	progressTime = 2 * time.Second
 )
 
 // EventLog tells what happened, as for the API.
@@ -68,11 +70,32 @@ func (f *followers) leave(session string) {
 
 func wantsStream(r *http.Request) bool { return r.Header.Get("Accept") == "text/event-stream" }
 
-// followStream sends the page of a live stream again whenever it changes, as a server-sent event (HTML standard,
-// section 9.2): the page and its events are made by the same templates.
+// followed is a page that is kept up to date.
+type followed struct {
+	view  string                                                  // its templates, one of which is its parts
+	read  func(ctx context.Context, p access.Person) (any, error) // what they are given; fault.NotFound: it is over
+	about func(e event.Event) bool                                // whether an event tells of it
+}
+
+// moving is what changes by itself, and has no events that tell of it.
+type moving interface{ Moving() bool }
+
 func (s *server) followStream(w http.ResponseWriter, r *http.Request, p access.Person) {
 	stream := id.LiveStream(r.PathValue("id"))
-	if _, err := s.Live.Get(r.Context(), p.Environment.ID, stream); err != nil {
+	s.keep(w, r, p, followed{
+		view: "stream",
+		read: func(ctx context.Context, p access.Person) (any, error) { return s.streamPage(ctx, p, stream) },
+		about: func(e event.Event) bool { // or of its recordings
+			return e.ObjectID == string(stream) || e.Resource == string(stream) ||
+				bytes.Contains(e.Data, []byte(`"`+stream+`"`))
+		},
+	})
+}
+
+// keep sends a page again whenever it changes, as a server-sent event (HTML standard, section 9.2): the page and its
+// events are made by the same templates.
+func (s *server) keep(w http.ResponseWriter, r *http.Request, p access.Person, what followed) {
+	if _, err := what.read(r.Context(), p); err != nil {
 		s.fail(w, r, p, err)
 		return
 	}
@@ -84,7 +107,7 @@ func (s *server) followStream(w http.ResponseWriter, r *http.Request, p access.P
 	h := w.Header()
 	h.Set("Content-Type", "text/event-stream")
 	h.Set("X-Accel-Buffering", "no") // proxies pass it on at once
-	f := follower{s: s, w: w, r: r, control: http.NewResponseController(w), person: p, stream: stream}
+	f := follower{followed: what, s: s, w: w, r: r, control: http.NewResponseController(w), person: p}
 	if err := f.run(r.Context()); err != nil && r.Context().Err() == nil && !errors.Is(err, errGone) {
 		s.Logger.WarnContext(r.Context(), "keep page of the dashboard up to date", slog.Any("error", err))
 	}
@@ -94,14 +117,16 @@ var errGone = errors.New("client has gone")
 
 // follower is one open page.
 type follower struct {
+	followed
+
 	s       *server
 	w       http.ResponseWriter
 	r       *http.Request
 	control *http.ResponseController
 	person  access.Person
-	stream  id.LiveStream
-	last    int64  // sequence of the last event that was looked at
-	sent    []byte // the page as it was sent last
+	again   *time.Timer // it is time to look again at what is moving
+	last    int64       // sequence of the last event that was looked at
+	sent    []byte      // the page as it was sent last
 }
 
 // run sends the page as it is, for something may have happened since it was loaded, and then as it becomes.
@@ -111,6 +136,8 @@ func (f *follower) run(ctx context.Context) (err error) {
 	}
 	beat := time.NewTicker(heartbeat)
 	defer beat.Stop()
+	f.again = time.NewTimer(progressTime)
+	defer f.again.Stop()
 	if err = f.send(": hello\n\n"); err != nil {
 		return err
 	}
@@ -131,6 +158,8 @@ func (f *follower) run(ctx context.Context) (err error) {
 		case <-ctx.Done():
 			return nil
 		case <-news:
+		case <-f.again.C:
+			changed = true
 		case <-beat.C:
 			if f.person, err = f.s.who(f.r); fault.Is(err, fault.Unauthorized) || err == nil &&
 				!f.person.Permits(reads) {
@@ -145,7 +174,7 @@ func (f *follower) run(ctx context.Context) (err error) {
 	}
 }
 
-// happened reports whether there are new events of the stream or of its recordings.
+// happened reports whether there are new events of what the page shows.
 func (f *follower) happened(ctx context.Context) (changed bool, err error) {
 	q := event.Query{Environment: f.person.Environment.ID, Limit: eventBatch}
 	for {
@@ -156,8 +185,7 @@ func (f *follower) happened(ctx context.Context) (changed bool, err error) {
 		}
 		for _, e := range found {
 			f.last = e.Sequence
-			changed = changed || e.ObjectID == string(f.stream) || e.Resource == string(f.stream) ||
-				bytes.Contains(e.Data, []byte(`"`+f.stream+`"`))
+			changed = changed || f.about(e)
 		}
 		if len(found) < q.Limit {
 			return changed, nil
@@ -165,18 +193,22 @@ func (f *follower) happened(ctx context.Context) (changed bool, err error) {
 	}
 }
 
-// show sends the page when it is not as it was sent last; over says that it is the last time, for the stream is
+// show sends the page when it is not as it was sent last; over says that it is the last time, for what it shows is
 // deleted.
 func (f *follower) show(ctx context.Context) (over bool, err error) {
-	v, err := f.s.streamPage(ctx, f.person, f.stream)
+	v, err := f.read(ctx, f.person)
 	if fault.Is(err, fault.NotFound) {
 		return true, f.send("event: over\ndata: deleted\n\n")
 	}
 	if err != nil {
 		return false, err
 	}
+	f.again.Stop()
+	if m, ok := v.(moving); ok && m.Moving() {
+		f.again.Reset(progressTime)
+	}
 	var b bytes.Buffer
-	if err = f.s.views["stream"].ExecuteTemplate(&b, "parts", f.s.page(f.r, f.person, v)); err != nil {
+	if err = f.s.views[f.view].ExecuteTemplate(&b, "parts", f.s.page(f.r, f.person, v)); err != nil {
 		return false, err
 	}
 	if bytes.Equal(b.Bytes(), f.sent) {

@@ -22,9 +22,14 @@ type events struct {
 
 func (s *site) follow(t *testing.T, server *httptest.Server, stream id.LiveStream) *events {
 	t.Helper()
+	return s.followPath(t, server, "/dashboard/live/"+string(stream)+"/follow")
+}
+
+func (s *site) followPath(t *testing.T, server *httptest.Server, path string) *events {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	t.Cleanup(cancel)
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL+"/dashboard/live/"+string(stream)+"/follow", nil)
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL+path, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,5 +1,5 @@
-// Keeps the page of a live stream as the server has it: an event has all parts, and those that are not as they were are put in their places.
-const box = document.getElementById('stream');
+// Keeps the page of a live stream or an asset as the server has it: an event has all parts, and those that are not as they were are put in their places.
+const box = document.querySelector('[data-follow]');
 const say = document.getElementById('link-state');
 const LOST = 5000; // ms after which it is said that the page is not kept up to date
 const AGAIN = 3000; // ms until the next attempt after a refusal
@@ -10,6 +10,7 @@ let source = null;
 let lost = 0;
 let hides = 0;
 let over = false;
+let leaving = false; // a form was sent, whose response is another page
 
 // look is what a part shows, without the air time, which goes on here.
 function look(el) {
@@ -47,7 +48,8 @@ function follow() {
   source.addEventListener('over', (e) => {
     over = true;
     source.close();
-    if (e.data === 'deleted') location.href = '/dashboard/live';
+    if (e.data === 'deleted' && leaving) return;
+    if (e.data === 'deleted') location.href = box.dataset.list;
     else location.reload(); // it leads to the sign-in
   });
   source.addEventListener('error', () => {
@@ -63,6 +65,7 @@ document.addEventListener('visibilitychange', () => {
   if (document.hidden) hides = setTimeout(() => source.close(), HIDDEN);
   else if (!over && source.readyState === EventSource.CLOSED) follow();
 });
+document.addEventListener('submit', (e) => { leaving = !e.defaultPrevented; });
 addEventListener('pagehide', () => source?.close());
 addEventListener('pageshow', (e) => { if (e.persisted && !over) follow(); });
 follow();
