@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"maps"
 	"math"
 	"net/http"
 	"strconv"
@@ -113,8 +114,8 @@ func policies(word string) []playbackid.Policy {
 	return []playbackid.Policy{playbackid.Policy(word)}
 }
 
-// fieldsOf says at which field of the form a message stands, by how its path begins.
-var fieldsOf = []struct{ path, field string }{ //nolint:gochecknoglobals // a table
+// fieldsOf says at which field of the form a message stands.
+var fieldsOf = []fieldAt{ //nolint:gochecknoglobals // a table
 	{"meta.title", "title"},
 	{"latency_mode", "latency_mode"},
 	{"playback_policies", "policy"},
@@ -127,20 +128,9 @@ var fieldsOf = []struct{ path, field string }{ //nolint:gochecknoglobals // a ta
 	{"passthrough", "passthrough"},
 }
 
-// complain puts messages of the service beside their fields. Each begins with the path of its field.
+// complain puts messages of the service beside their fields.
 func (f *form) complain(messages []string) {
-	for _, m := range messages {
-		path, rest, _ := strings.Cut(m, " ")
-		field := ""
-		for _, known := range fieldsOf {
-			if strings.HasPrefix(path, known.path) {
-				field = known.field
-			}
-		}
-		if field == "" {
-			f.Top = append(f.Top, m)
-			continue
-		}
-		f.Bad[field] = "This " + rest + "."
-	}
+	bad, top := beside(messages, fieldsOf)
+	maps.Copy(f.Bad, bad)
+	f.Top = append(f.Top, top...)
 }

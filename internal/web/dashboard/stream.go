@@ -21,44 +21,13 @@ type streamPage struct {
 	stream
 
 	Base       string // of addresses for viewers
-	Recordings []recording
+	Recordings []video
 	More       bool // there are older ones
 	Connect    connect
 	Key        string // it was asked for without a script
 	Passphrase string
 	Follow     string // the address of the events that change the page
 }
-
-// recording is a broadcast that was recorded.
-type recording struct {
-	asset.Asset
-
-	Now time.Time
-}
-
-// Title is its own, or when it began.
-func (a recording) Title() string { return strings.TrimSpace(a.Options.Meta.Title) }
-
-// Public is the playback ID that everybody may use.
-func (a recording) Public() id.Playback { return public(a.PlaybackIDs) }
-
-// Long is how long it is.
-func (a recording) Long() time.Duration {
-	return time.Duration(a.Facts.Duration * float64(time.Second))
-}
-
-// Poster is the address of its picture; empty: there is none to show.
-func (a recording) Poster() string {
-	if p := a.Public(); p != "" && a.Status == asset.Ready && a.Facts.HasVideo && !a.IsLive {
-		return "/" + string(p) + "/thumbnail.webp?width=320"
-	}
-	return ""
-}
-
-// Growing, Ready and Failed are its states in words.
-func (a recording) Growing() bool { return a.IsLive }
-func (a recording) Ready() bool   { return !a.IsLive && a.Status == asset.Ready }
-func (a recording) Failed() bool  { return a.Status == asset.Errored }
 
 func (s *server) showStream(w http.ResponseWriter, r *http.Request, p access.Person) {
 	v, err := s.streamPage(r.Context(), p, id.LiveStream(r.PathValue("id")))
@@ -83,7 +52,7 @@ func (s *server) streamPage(ctx context.Context, p access.Person, stream id.Live
 	v := streamPage{stream: s.stream(row), Base: s.PublicURL, Connect: s.connect()}
 	v.More = more != "" || len(found) == maxRecordings
 	for _, a := range found {
-		v.Recordings = append(v.Recordings, recording{a, v.Now})
+		v.Recordings = append(v.Recordings, video{a, v.Now})
 	}
 	v.Follow = v.Address() + "/follow"
 	return v, nil
@@ -179,6 +148,10 @@ func (q question) MustType() bool { return q.Typed && q.Broadcasting() }
 
 // Heading is the act's title: the promoted one is ambiguous.
 func (q question) Heading() string { return q.act.Title }
+
+// ListAddress and ListName are those of the list that it belongs to.
+func (question) ListAddress() string { return livePath }
+func (question) ListName() string    { return "Live streams" }
 
 // Name is the stream's.
 func (q question) Name() string { return q.stream.Title() }
