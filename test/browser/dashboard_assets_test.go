@@ -17,7 +17,7 @@ import (
 const assetName = `Heats <img src=x onerror="window.bad = 1">`
 
 // TestDashboardAssets walks the way of a file: it is added by its URL, its page tells how far it is and turns into the
-// video without a reload, it gets subtitles, a clip is made of it, and both are deleted.
+// video without a reload, it gets subtitles, which are renamed, a clip is made of it, and both are deleted.
 func TestDashboardAssets(t *testing.T) {
 	b := browser.Start(t)
 	s := rig.Start(t, rig.Options{})
@@ -47,6 +47,12 @@ func TestDashboardAssets(t *testing.T) {
 	p.Await(t, "has the subtitles", "[...document.querySelectorAll('#track-list tr')].some((r) => "+
 		"r.textContent.includes('Finnish') && r.querySelector('.state.ready'))", patience)
 	p.Await(t, "offers them", "[...video.textTracks].some((t) => t.language === 'fi')", patience)
+	p.Click(t, "#track-list tr:last-child a.name")
+	looksRight(t, b, p, "track")
+	p.Fill(t, "#name", "Suomi")
+	p.Click(t, "form.make button.main")
+	p.Await(t, "offers them by their new name", "[...window.video?.textTracks ?? []].some((t) => t.label === 'Suomi')",
+		patience)
 	p.Eval(t, "video.muted = true; video.textTracks[0].mode = 'showing'; video.play()", nil)
 	p.Await(t, "shows them", "video.textTracks[0].activeCues?.[0]?.text === 'Hei maailma' && video.currentTime > 1",
 		patience)
