@@ -48,6 +48,7 @@ func TestDashboardAssets(t *testing.T) {
 		"r.textContent.includes('Finnish') && r.querySelector('.state.ready'))", patience)
 	p.Await(t, "offers them", "[...video.textTracks].some((t) => t.language === 'fi')", patience)
 	p.Click(t, "#track-list tr:last-child a.name")
+	p.Await(t, "is the page of the track", "document.getElementById('name')?.value === 'Finnish'", patience)
 	looksRight(t, b, p, "track")
 	p.Fill(t, "#name", "Suomi")
 	p.Click(t, "form.make button.main")

@@ -82,6 +82,8 @@ class Player {
       this.say.textContent = e.message;
       return;
     }
+    // Caches may keep the playlist of a recorded video for a while: this one may be from before it got its newest track.
+    if (this.video.controls) await fetch(this.box.dataset.player, { cache: 'reload' }).catch(() => {});
     if (!this.box.isConnected) return;
     if (!Hls.isSupported()) {
       this.video.src = this.box.dataset.player;
