@@ -1,7 +1,6 @@
 package browser_test
 
 import (
-	"regexp"
 	"testing"
 
 	"millrace/test/browser"
@@ -15,8 +14,7 @@ func TestDashboardList(t *testing.T) {
 	s := rig.Start(t, rig.Options{})
 	named := rig.Object{"meta": rig.Object{"title": streamName}}
 	live := s.CreateLive(t, "low", named)
-	s.AwaitLog(t, patience, "/dashboard/link/")
-	p := b.Open(t, s.HTTP+regexp.MustCompile(`/dashboard/link/\w+`).FindString(s.Log()))
+	p := firstLink(t, b, s)
 	p.Fill(t, "#password", "correct horse battery")
 	p.Click(t, "button.main")
 	const follows = "document.getElementById('link-state')?.className === 'state ok'"

@@ -76,7 +76,7 @@ type server struct {
 func Handler(o Options) http.Handler {
 	s := &server{Options: o, assets: static.Read(files,
 		"assets/dashboard.css", "assets/dashboard.js", "assets/follow.js", "assets/list.js",
-		"assets/player.js")}
+		"assets/asset.js", "assets/player.js")}
 	if s.Beat == 0 {
 		s.Beat = heartbeat
 	}
@@ -97,7 +97,7 @@ func Handler(o Options) http.Handler {
 
 func (s *server) routes() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET "+Path+"/assets/{name}", func(w http.ResponseWriter, r *http.Request) {
+	mux.HandleFunc("GET "+Path+"/static/{name}", func(w http.ResponseWriter, r *http.Request) {
 		s.assets.Serve(w, r, r.PathValue("name"))
 	})
 	mux.Handle("GET "+Path+"/{$}", http.RedirectHandler(livePath, http.StatusFound))
@@ -105,6 +105,7 @@ func (s *server) routes() http.Handler {
 	mux.HandleFunc("POST "+Path+"/theme", s.setTheme)
 	s.routeSignIn(mux)
 	s.routeLive(mux)
+	s.routeAssets(mux)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { s.notFound(w, r, access.Person{}) })
 	return mux
 }

@@ -40,6 +40,7 @@ type site struct {
 	tokens   *access.Service
 	sessions *access.Sessions
 	live     *live.Service
+	assets   *asset.Service
 	health   measured // of all encoders
 	now      time.Time
 	cookie   string // of the owner
@@ -68,11 +69,9 @@ func newSite(t testing.TB, public string) *site {
 	s.tokens = access.New(access.Options{Store: d.Access()})
 	s.sessions = access.NewSessions(access.SessionOptions{Store: d.Sessions(), Access: s.tokens})
 	s.live = live.New(live.Options{Store: d.LiveStreams()})
+	s.assets = asset.New(asset.Options{Store: d.Assets()})
 	s.Handler = dashboard.Handler(dashboard.Options{
-		Sessions: s.sessions, Live: s.live, Assets: asset.New(asset.Options{
-			Store:   d.Assets(),
-			Changed: func(id.Asset) {},
-		}),
+		Sessions: s.sessions, Live: s.live, Assets: s.assets,
 		Health: measured(func(v live.Stream) live.Health { return s.health(v) }), Beat: beat,
 		Events: d, Clients: clientaddr.Finder{}, PublicURL: public,
 		Logger: slog.New(slog.DiscardHandler),

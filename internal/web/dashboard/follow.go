@@ -200,7 +200,7 @@ func (f *follower) note(ctx context.Context) (changed bool, news <-chan struct{}
 		changed = true
 	}
 	for _, h := range l.found {
-		if h.environment == f.person.Environment.ID && h.stream != "" && f.page.note(h) {
+		if h.environment == f.person.Environment.ID && f.page.note(h) {
 			changed = true
 		}
 	}

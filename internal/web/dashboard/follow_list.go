@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
@@ -223,3 +224,14 @@ func (f *followedList) showOne(ctx context.Context, rows *strings.Builder, k row
 
 // New is how many live streams the page has not, as text; empty: none.
 func (f *followedList) New() string { return atMost(len(f.fresh), maxNew-1) }
+
+// atMost is a number as text, which says so when there are more than most; 0 is empty.
+func atMost(n, most int) string {
+	switch {
+	case n == 0:
+		return ""
+	case n > most:
+		return strconv.Itoa(most) + "+"
+	}
+	return strconv.Itoa(n)
+}

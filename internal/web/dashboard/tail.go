@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"millrace/internal/control/asset"
 	"millrace/internal/control/event"
 	"millrace/internal/control/live"
 	"millrace/internal/id"
@@ -21,9 +22,11 @@ type happening struct {
 	environment id.Environment
 	stream      id.LiveStream // the one that it is about; empty: none
 	own         bool          // the stream itself has changed, not one of its recordings
+	asset       id.Asset      // the one that it is about; empty: none
 }
 
-// digest finds out which live stream an event is about: its own, that of one of its targets, or that of a recording.
+// digest finds out which live stream and asset an event is about: itself, that of one of its parts, or that of a
+// recording.
 func digest(e event.Event) happening {
 	h := happening{sequence: e.Sequence, environment: e.Environment}
 	switch e.ObjectKind {
@@ -31,11 +34,14 @@ func digest(e event.Event) happening {
 		h.stream, h.own = id.LiveStream(e.ObjectID), true
 	case live.EventTargetObject:
 		h.stream, h.own = id.LiveStream(e.Resource), true
-	default:
+	case asset.EventTrackObject, asset.EventFileObject:
+		h.asset = id.Asset(e.Resource)
+	case asset.EventObject:
+		h.asset = id.Asset(e.ObjectID)
 		var of struct {
 			Stream id.LiveStream `json:"live_stream_id"`
 		}
-		if json.Unmarshal(e.Data, &of) == nil { // other nouns have no such field, or none that is a text
+		if json.Unmarshal(e.Data, &of) == nil { // what is no recording has none
 			h.stream = of.Stream
 		}
 	}

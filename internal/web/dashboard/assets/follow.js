@@ -10,6 +10,7 @@ let source = null;
 let lost = 0;
 let hides = 0;
 let over = false;
+let leaving = false; // a form was sent, whose response is another page
 
 // look is what a part shows, without the air time, which goes on here.
 function look(el) {
@@ -28,7 +29,7 @@ function put(html) {
     if (part.dataset.key && part.dataset.key === now.dataset.key) continue; // the player plays on
     const focused = now.contains(document.activeElement) ? document.activeElement.id : '';
     const open = [...now.querySelectorAll('details[id][open]')].map((el) => el.id);
-    if (part.dataset.key) now.replaceWith(document.importNode(part, true));
+    if (part.dataset.key || now.dataset.key) now.replaceWith(document.importNode(part, true));
     else change(now, part);
     for (const id of open) document.getElementById(id)?.setAttribute('open', '');
     if (focused && document.activeElement === document.body) document.getElementById(focused)?.focus();
@@ -73,7 +74,8 @@ function follow() {
   source.addEventListener('over', (e) => {
     over = true;
     source.close();
-    if (e.data === 'deleted') location.href = '/dashboard/live';
+    if (e.data === 'deleted' && leaving) return;
+    if (e.data === 'deleted') location.href = box.dataset.list;
     else location.reload(); // it leads to the sign-in
   });
   source.addEventListener('error', () => {
@@ -89,6 +91,7 @@ document.addEventListener('visibilitychange', () => {
   if (document.hidden) hides = setTimeout(() => source.close(), HIDDEN);
   else if (!over && source.readyState === EventSource.CLOSED) follow();
 });
+document.addEventListener('submit', (e) => { leaving = !e.defaultPrevented; });
 addEventListener('pagehide', () => source?.close());
 addEventListener('pageshow', (e) => { if (e.persisted && !over) follow(); });
 follow();
