@@ -82,7 +82,7 @@ type Packager struct {
 	disc    bool          // the next segment does not continue the last one
 
 	video, audio *track
-	// renditions of the recording that have no media now: not (yet) in this publication, or standing still
+	// Renditions of the recording that have no media now: not (yet) in this publication, or standing still.
 	orphans  []*track
 	fps      float64
 	constant bool
