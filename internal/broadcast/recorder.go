@@ -75,7 +75,7 @@ func (l *recorder) Record(ctx context.Context, entries []timeline.Entry) error {
 	next := l.times.count(entries)
 	l.mu.Unlock()
 	now := l.opt.Now()
-	// conflict: it is already, or the encoder has just left; then it is told with what the next one sends
+	// A conflict: it is active already, or the encoder has just left and it is told with what the next one sends.
 	if !active && connected {
 		switch err := l.opt.Streams.Active(ctx, l.of.ID, l.of.Epoch, now); {
 		case err == nil:

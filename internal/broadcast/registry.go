@@ -14,7 +14,7 @@ type registry struct {
 	mu      sync.Mutex
 	closing bool
 	current map[id.LiveStream]*broadcast
-	// the current one, and without one the last one that is still served from memory
+	// The current one; without one, the last one that is still served from memory.
 	newest  map[id.LiveStream]*broadcast
 	byAsset map[id.Asset]*broadcast // all that are in memory
 	byMedia map[id.Media]*broadcast

@@ -11,7 +11,7 @@ import (
 type schedule struct {
 	began time.Time // first encoder of the broadcast
 	away  time.Time // since when no encoder is connected; zero while one is
-	// when the connected encoder last sent something that can be recorded; when it was admitted, if it never did
+	// When the connected encoder last sent something that can be recorded; if it never did, when it was admitted.
 	heard time.Time
 	quiet bool // its silence is told
 

@@ -99,7 +99,7 @@ func (s *sink) Configure(c frame.Config) error {
 		return nil
 	}
 	replaced := s.owner.opt.Encoder != nil && transform.Replaces(c)
-	// now, not when its first pictures would be cut: whoever asks for it can still give it to an encoder
+	// What can't be kept is refused now, not when its first pictures are cut.
 	if err := packager.Accepts(c); err != nil && !replaced {
 		s.owner.log.Warn("publication refused", "codec", c.Codec, "error", err)
 		wanted := "AAC, Opus, MP3, AC-3 or FLAC"

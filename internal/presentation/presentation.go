@@ -269,7 +269,7 @@ func (p *Source) view(ctx context.Context, row asset.Asset) (*recorded, error) {
 	if err != nil {
 		return nil, err
 	}
-	// who completes a recording takes its rows away: the asset may be older than that
+	// Who completes a recording takes its rows away: the asset may be older than that.
 	if len(t.Marks) == 0 && row.Index == "" {
 		found, err := p.opt.Assets.Find(ctx, row.ID)
 		if err != nil {

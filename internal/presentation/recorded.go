@@ -32,7 +32,7 @@ type recorded struct {
 	renditions []*timeline.Rendition
 	tracks     map[string]asset.Track // by rendition
 	texts      map[string]asset.Track // by track ID: text tracks
-	// text tracks, by ID, that a better one stands in for: they are there for who plays them, and not listed
+	// Text tracks, by ID, that a better one stands in for: they are there for who plays them, and not listed.
 	replaced map[string]bool
 	spans    []float64
 	target   int // EXT-X-TARGETDURATION
@@ -292,7 +292,7 @@ func (v *recorded) Covers(_ string, r hls.Resource, c playback.Clip) bool {
 	if r.Init >= 0 {
 		return true
 	}
-	// it was listed behind the end while the asset was live
+	// It was listed behind the end while the asset was live.
 	if t := v.timeline.Find(r.MSN); t != nil && t != v.timeline {
 		at, i := v.spans[len(v.spans)-1]+t.Spans()[r.MSN-t.First], r.MSN-t.First
 		return (c.To <= 0 || at < c.To) && (c.End.IsZero() || t.Marks[i].Start.Before(c.End))

@@ -18,7 +18,7 @@ func meteredAs(a asset.Asset) metering.Asset {
 func (v *recorded) watched(rendition string, r hls.Resource) metering.Delivery {
 	i := r.MSN - v.timeline.First
 	l := v.rendition(rendition)
-	// what was listed behind the end is nothing of the asset
+	// What was listed behind the end is nothing of the asset.
 	if l == nil || r.Init >= 0 || i < 0 || i >= int64(len(l.Chunks)) {
 		return metering.Delivery{}
 	}

@@ -36,6 +36,10 @@ const asset = await until("the asset", () => assets.retrieve(id), (a) => a.statu
 assert.equal(asset.status, "ready", JSON.stringify(asset));
 assert.equal(asset.upload_id, upload.id);
 assert.deepEqual((await assets.list({ upload_id: upload.id })).data.map((a) => a.id), [id]);
+assert.ok((await uploads.list()).data.some((u) => u.id === upload.id && u.status === "asset_created"));
+const unwanted = await uploads.create({ cors_origin: "https://example.com", timeout: 60, test: true });
+assert.equal((await uploads.cancel(unwanted.id)).status, "cancelled");
+await refused(Mux.PermissionDeniedError, 403, () => uploads.cancel(unwanted.id));
 const [{ id: playbackId }] = asset.playback_ids;
 
 /** Every segment of the first variant. */

@@ -230,7 +230,7 @@ func (v view) Chunk(ctx context.Context, rendition string, r hls.Resource) (play
 		at, err = v.Edge.ReadSegment(ctx, rendition, r.MSN)
 	}
 	b, err := at.Open(ctx, v.Objects, err)
-	// sound beside a picture is not watched once more
+	// Sound beside a picture is not counted: the picture is.
 	if rendition == timeline.MainVideo || v.Edge.Inits(timeline.MainVideo) == 0 {
 		b.Watched = metering.Delivery{Of: v.Meter, Length: at.Length, Pixels: at.Pixels}
 	}

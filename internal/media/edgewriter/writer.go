@@ -34,11 +34,11 @@ type Options struct {
 	Pictures      *Pictures
 	Images        Images
 	Began         func(slate bool, started time.Time, from float64) // a stretch begins at second `from` of media time
-	// the owner's image can't be used; the default one is shown
+	// Unusable is told that the owner's image can't be used: the default one is shown.
 	Unusable func(ctx context.Context, why error)
-	// what is written to panicked: nothing can be written any more
+	// Broken is told that what is written to has panicked: nothing can be written any more.
 	Broken func(why error)
-	// takes the closed captions of encoders' pictures; nil: nobody wants them
+	// Captions takes the closed captions of encoders' pictures; nil: nobody wants them.
 	Captions packager.Captions
 	Now      func() time.Time
 	Logger   *slog.Logger

@@ -23,7 +23,7 @@ type Plan struct {
 	at     float64 // of a thumbnail; NaN: the newest key frame
 	key    bool    // the nearest key frame will do
 	length float64 // of an animation or storyboard from Start on, in seconds
-	// the range that a storyboard's text leads to: as it was asked for, or as long as the video is now
+	// The range that a storyboard's text leads to: as it was asked for, or as long as the video is now.
 	asked [4]float64
 }
 
@@ -131,7 +131,7 @@ func (f *Video) planStoryboard(p *Plan) error {
 	}
 	p.Start = milliseconds(start)
 	p.length = milliseconds(end - p.Start)
-	// the pictures are asked for when it has grown, and then have to be where the text says
+	// The pictures are asked for when it has grown, and then have to be where the text says.
 	if f.Prefix == "" && !f.Short {
 		f.resolve(p)
 	}

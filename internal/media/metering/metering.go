@@ -76,7 +76,7 @@ func (c *Counter) Add(t Tier, d time.Duration) {
 		return
 	}
 	c.sent[t].Add(int64(d))
-	// once after each time that nothing was sent for a while
+	// Once after each time that nothing was sent for a while.
 	if !c.known.Load() && c.known.CompareAndSwap(false, true) {
 		c.meter.mu.Lock()
 		c.meter.active = append(c.meter.active, c)

@@ -12,7 +12,7 @@ import (
 // followAudio packs a frame into the segment that the video's cuts put it in.
 func (p *Packager) followAudio(f frame.Frame) {
 	a := p.audio
-	// other sound begins with the nearest frame
+	// Other sound begins with the nearest frame.
 	for len(p.cuts) > 0 && (f.PTS >= p.cuts[0].at || p.cuts[0].disc && f.PTS+f.Duration/2 >= p.cuts[0].at) {
 		p.nextAudio()
 	}

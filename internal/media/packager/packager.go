@@ -82,7 +82,7 @@ type Packager struct {
 	disc    bool          // the next segment does not continue the last one
 
 	video, audio *track
-	// renditions of the recording that have no media now: not (yet) in this publication, or standing still
+	// Renditions of the recording that have no media now: not (yet) in this publication, or standing still.
 	orphans  []*track
 	fps      float64
 	constant bool
@@ -292,6 +292,14 @@ func (p *Packager) setWall(f *frame.Frame) { p.wall = f.Received.Add(-p.base - f
 // Lag is by how much the pictures written last are presented later than they are decoded.
 func (p *Packager) Lag() time.Duration { return p.lag }
 
+// lagOf is by how much what comes next of a track is presented later than it is decoded.
+func (p *Packager) lagOf(t *track) time.Duration {
+	if t.kind == frame.Video {
+		return p.lag
+	}
+	return 0
+}
+
 // leadUntil is how far the audio leads, f being its newest: no further than a picture that comes, and joins with a key
 // frame, which would be behind what the audio has led if it arrives later than that.
 func (p *Packager) leadUntil(f *frame.Frame) time.Duration {
@@ -483,7 +491,7 @@ func (p *Packager) limit() time.Duration {
 // closeOrphans gives renditions without media a gap as long as the lead's segment.
 func (p *Packager) closeOrphans(lead *track) {
 	for _, o := range p.orphans {
-		o.gap(p.mark(lead.from, lead.disc), lead.last)
+		o.gap(p.mark(lead.from, lead.disc), p.lagOf(o), lead.last)
 	}
 }
 

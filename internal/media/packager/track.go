@@ -182,7 +182,7 @@ func (t *track) conclude(end time.Duration) {
 	case t.wait != nil:
 		c := *t.wait
 		t.wait = nil
-		t.gap(c, end-c.at)
+		t.gap(c, 0, end-c.at)
 	}
 }
 
@@ -223,15 +223,16 @@ func (t *track) passed(f *frame.Frame, disc bool) bool {
 	return t.next-t.ticks(f.DTS) > t.ticks(step)+2
 }
 
-// gap is a segment without media. It begins where the one before ends, if that is near.
-func (t *track) gap(c cut, long time.Duration) {
+// gap is a segment without media. It begins where the one before ends, if that is near, and is dated as what would be
+// decoded there: by lag earlier than it is presented.
+func (t *track) gap(c cut, lag, long time.Duration) {
 	const near = 100 * time.Millisecond
 	at := max(t.next, t.ticks(c.at))
 	end := at + t.ticks(max(long, time.Millisecond))
 	if t.next > 0 && at-t.next <= t.ticks(near) {
 		at = t.next
 	}
-	t.edge.Begin(t.id, c.start, c.disc, t.init, at)
+	t.edge.Begin(t.id, c.start.Add(t.duration(at)+lag-c.at), c.disc, t.init, at)
 	t.next = end
 	t.goes = false
 	t.edge.Finish(t.id, t.next-at)

@@ -183,7 +183,7 @@ func (p *Packager) followFrom(at time.Duration) {
 	}
 	p.sayTarget(at - a.from)
 	for _, o := range p.orphans {
-		o.gap(p.mark(a.from, a.disc), at-a.from)
+		o.gap(p.mark(a.from, a.disc), p.lagOf(o), at-a.from)
 	}
 }
 

@@ -161,7 +161,7 @@ const (
 // responses, so that what counts is that it goes on.
 func pour(w http.ResponseWriter, body io.Reader, n int64, count func(sent int64)) error {
 	c := http.NewResponseController(w)
-	// which would end the request's context
+	// A deadline of reading would end the request's context.
 	if err := c.SetReadDeadline(time.Time{}); err != nil && !errors.Is(err, http.ErrNotSupported) {
 		return fmt.Errorf("prolong download: %w", err)
 	}

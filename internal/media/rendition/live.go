@@ -56,7 +56,7 @@ type Live struct {
 	opt    LiveOptions
 	store  store
 	ladder *liveladder.Ladder
-	// segments of which parts were asked for after they should have been there
+	// Segments of which parts were asked for after they should have been there.
 	late *stalecache.Cache[lateKey, []byte]
 
 	mu     sync.Mutex
@@ -273,7 +273,7 @@ func (l *Live) Variants(shared hls.Variant) (below []hls.Variant, source bool) {
 		if o.known && o.shown && !r.Useful() {
 			continue // its URL stays: who has it may go on
 		}
-		// there is a video: it was described; other playlists report where this one stands
+		// There is a video: it was described. Other playlists report where this one stands.
 		_ = l.opt.Edge.Derived().Add(o.names[i], timeline.MainVideo)
 		below = append(below, variant(shared, r, o.names[i], l.opt.Segment.Seconds()))
 	}

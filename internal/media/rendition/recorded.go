@@ -17,7 +17,7 @@ import (
 type Recording struct {
 	Media    id.Media // where its renditions are stored
 	Timeline *timeline.Timeline
-	// the media of a rendition that is stored
+	// The media of a rendition that is stored.
 	Open   func(t *timeline.Timeline, l *timeline.Rendition) delivered.Source
 	Limits Limits
 	Whole  bool // nothing is added any more; else there are no renditions

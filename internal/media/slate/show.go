@@ -13,7 +13,7 @@ type show struct {
 	started time.Time // wall clock of its beginning
 	pace    time.Duration
 	out     Output
-	// pictures are presented so much later than they are decoded, as the encoder's are: those join without a hole
+	// Pictures are presented so much later than they are decoded, as the encoder's are: those join without a hole.
 	lag time.Duration
 
 	video   *frame.Config

@@ -22,7 +22,7 @@ type Writer struct {
 	content *content     // the open stretch, of either sort; at most one is not nil
 	slate   *show
 	began   bool // something was recorded
-	// the next picture of an encoder brings its parameter sets along: nobody knows what was shown before
+	// The next picture of an encoder brings its parameter sets along: nobody knows what was shown before.
 	sets    bool
 	came    time.Time // when media came last
 	reached time.Time // the wall clock that the recording has got to

@@ -119,7 +119,7 @@ type Rendition struct {
 type Timeline struct {
 	First  int64 // media sequence number of Marks[0]
 	Target int   // seconds
-	// media time of the asset's second 0 (presentation time of its first video frame), in seconds; 0 means Origin
+	// Media time of the asset's second 0 (presentation time of its first video frame), in seconds; 0 means Origin.
 	Zero       float64
 	Marks      []Mark
 	Renditions []*Rendition

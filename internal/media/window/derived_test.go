@@ -89,8 +89,9 @@ func (r *rig) appendPart(t *testing.T, msn int64, n int) []byte {
 	return bytes.Clone(r.bufs["s"])
 }
 
-// TestPublishedPartsStay has whoever makes a derived rendition leave a segment of which two parts were published: these
-// stay what they are, the others are to be made, and what makes them is told what there is, until another one has it.
+// TestPublishedPartsStay: the encoder of a derived rendition leaves when two parts of a segment are published. These
+// stay what they are, the others are to be made, and who makes them is told what there is, until another encoder has
+// it.
 func TestPublishedPartsStay(t *testing.T) {
 	t.Parallel()
 	for name, leave := range map[string]func(r *rig){

@@ -23,7 +23,7 @@ import (
 type Mode struct {
 	Low    bool          // parts are listed (LL-HLS)
 	Listed time.Duration // how much the sliding playlist of the lead holds, at least; the others' begin where it does
-	// media sequence numbers listed as gaps in front of the first segment (players on iOS want a full window)
+	// Media sequence numbers listed as gaps in front of the first segment (players on iOS want a full window).
 	Leading  int64
 	InMemory int // whole segments kept at hand, in memory or as open files, behind the open one
 }
@@ -106,7 +106,7 @@ type liveRendition struct {
 	said *written // of a text rendition
 
 	of *liveRendition // of a derived rendition: its source
-	// of a derived rendition: the first segment that somebody makes now, from Edge.first on; -1: none
+	// Of a derived rendition: the first segment that somebody makes now, from Edge.first on; -1: none.
 	from int
 	late int // of a derived rendition: a segment that is listed and is encoded now as those from `from` on are; -1: none
 }

@@ -329,7 +329,7 @@ func (e *Edge) trim(l *liveRendition) {
 		whole--
 	}
 	keep := whole - e.opt.Mode.InMemory
-	// parts are listed for three target durations
+	// Parts are listed for three target durations.
 	asked := l.within(l.cold, e.leastListed()+time.Duration(4*e.target)*time.Second)
 	for i := l.cold; i < keep; i++ {
 		s := &l.segs[i]

@@ -51,7 +51,7 @@ func (e *Edge) rendered(l *liveRendition, k listing) *rendered {
 
 func (e *Edge) media(l *liveRendition, k listing) *hls.Media {
 	m := &hls.Media{TargetDuration: e.target, Ended: e.ended, MediaSequence: e.first, Independent: e.independent(l)}
-	// who watches the stream to its end finds the same version and the same offers there
+	// Who watches the stream to its end finds the same version and the same offers there.
 	if e.opt.Mode.Low && (!e.ended || !k.event) {
 		m.CanBlock = true
 		m.SkipUntil = time.Duration(6*e.target) * time.Second
@@ -95,7 +95,7 @@ func (e *Edge) list(l *liveRendition, m *hls.Media, from int) {
 	if m.PartTarget > 0 {
 		parted = l.beginsWithin(from, time.Duration(3*e.target)*time.Second)
 	}
-	// also behind EXT-X-SKIP: players parse a delta update before they merge it
+	// Also behind EXT-X-SKIP: players parse a delta update before they merge it.
 	atFront := len(m.Rendered) == 0 && len(m.Segments) == 0
 	m.Segments = slices.Grow(m.Segments, len(l.segs)-from)
 	for i := from; i < len(l.segs); i++ {

@@ -233,7 +233,8 @@ func TestAssetForms(t *testing.T) {
 	}
 	text := "/tracks/" + string(now.Tracks[2].ID)
 	do(text, url.Values{"name": {"Suomi"}, "language_code": {"fi-FI"}, "closed_captions": {"1"}}, page+"#tracks")
-	if got := s.again(t, a.ID, nil).Tracks[2]; got.Name != "Suomi" || got.LanguageCode != "fi-FI" || !got.ClosedCaptions {
+	if got := s.again(t, a.ID, nil).Tracks[2]; got.Name != "Suomi" || got.LanguageCode != "fi-FI" ||
+		!got.ClosedCaptions {
 		t.Errorf("now %+v", got)
 	}
 	wrongBeside(t, s.ask(t, s.cookie, page+text, url.Values{"language_code": {"?"}}), "language_code", "This must be")
@@ -382,7 +383,8 @@ func TestHostileAssets(t *testing.T) {
 	page := "/dashboard/assets/" + string(ready.ID)
 	for _, path := range []string{
 		"/dashboard/assets", "/dashboard/assets?q=" + url.QueryEscape(hostile), page, page + "/delete",
-		page + "/tracks/" + string(named.ID), "/dashboard/assets/" + string(bad.ID), "/dashboard/assets/" + url.PathEscape(hostile),
+		page + "/tracks/" + string(named.ID), "/dashboard/assets/" + string(bad.ID),
+		"/dashboard/assets/" + url.PathEscape(hostile),
 	} {
 		harmless(t, path, s.ask(t, s.cookie, path, nil))
 	}

@@ -29,7 +29,8 @@ type counted struct {
 func newCounter() *counter { return &counter{turn: newTurn(), of: map[id.Environment]counted{}} }
 
 // count counts the live streams of an environment, with what happened up to a sequence. now is one that has happened
-// already. again: these are those of a moment ago, and it is the time until they may be counted again; 0: these are new.
+// already. again: these numbers are those of a moment ago, and it is the time until they may be counted again; 0: they
+// are new.
 func (s *server) count(
 	ctx context.Context, env id.Environment, sequence, now int64,
 ) (_ live.Numbers, again time.Duration, err error) {

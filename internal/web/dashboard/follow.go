@@ -23,8 +23,8 @@ const (
 	// is looked whether the person may still see the page.
 	heartbeat   = 10 * time.Second
 	followWrite = 10 * time.Second // how long a browser may take no bytes
-	// Between two looks at a page is a pause: what happens meanwhile costs one look. The more pages there are, the longer
-	// it is, so that all together are looked at 50 times a second at most.
+	// Between two looks at a page is a pause: what happens meanwhile costs one look. The more pages there are, the
+	// longer it is, so that all together are looked at 50 times a second at most.
 	minPace, pacePerPage = 250 * time.Millisecond, 20 * time.Millisecond
 )
 

@@ -56,7 +56,8 @@ func TestFollowList(t *testing.T) {
 	t.Cleanup(server.Close)
 	all := s.follow(t, server, s.followed(t, s.cookie, "/dashboard/live"))
 	first := all.until("Two")
-	if got := rows(first); len(got) != 2 || strings.Contains(first, "<script>") || strings.Contains(first, one.StreamKey) {
+	if got := rows(first); len(got) != 2 || strings.Contains(first, "<script>") ||
+		strings.Contains(first, one.StreamKey) {
 		t.Errorf("the first event has rows %q:\n%s", got, first)
 	}
 	onAir := s.follow(t, server, s.followed(t, s.cookie, "/dashboard/live?status=active"))

@@ -170,7 +170,8 @@ func (s *server) listing(ctx context.Context, p access.Person, q url.Values) (li
 	l := listing{finding: find(q, livePath, string(live.StatusActive), string(live.StatusIdle),
 		string(live.StatusDisabled))}
 	list := func(page, limit int) ([]live.Stream, error) {
-		return s.Live.List(ctx, p.Environment.ID, live.ListQuery{Status: live.Status(l.Status), Page: page, Limit: limit})
+		q := live.ListQuery{Status: live.Status(l.Status), Page: page, Limit: limit}
+		return s.Live.List(ctx, p.Environment.ID, q)
 	}
 	var rows []live.Stream
 	var err error

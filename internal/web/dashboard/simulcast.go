@@ -83,7 +83,7 @@ func (t target) Why() string {
 	switch _, severity := t.State.Show(); severity {
 	case live.SeverityNormal:
 		return "The connection broke, or was refused. It is tried again by itself; if that does not help, look there " +
-			"whether the stream key is still valid, and add the target anew with the right one after the broadcast."
+			"whether the stream key is still valid, and add the target again with the right one after the broadcast."
 	case live.SeverityFatal:
 		return "It can't take what the encoder sends, or its address may not be connected to, so it is not tried " +
 			"again in this broadcast. An SRT target needs an encoder that sends SRT; others, a codec that they know."

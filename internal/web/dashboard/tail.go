@@ -48,8 +48,8 @@ func digest(e event.Event) happening {
 	return h
 }
 
-// tail is what happened last, read once for all pages that are open. Nothing runs for it: whoever looks first reads, and
-// the others find what was read.
+// tail is what happened last, read once for all pages that are open. Nothing runs for it: the first one that looks
+// reads, and the others find what was read.
 type tail struct {
 	log  EventLog
 	turn turn

@@ -149,16 +149,22 @@ func TestDigest(t *testing.T) {
 		want  happening
 	}{
 		"its own": {event.Event{ObjectKind: "live_stream", ObjectID: "s"}, happening{stream: "s", own: true}},
-		"target":  {event.Event{ObjectKind: "simulcast_target", ObjectID: "t", Resource: "s"}, happening{stream: "s", own: true}},
+		"target": {
+			event.Event{ObjectKind: "simulcast_target", ObjectID: "t", Resource: "s"},
+			happening{stream: "s", own: true},
+		},
 		"recording": {
 			event.Event{ObjectKind: "asset", ObjectID: "a", Data: []byte(`{"live_stream_id":"s"}`)},
 			happening{stream: "s", asset: "a"},
 		},
-		"asset":   {event.Event{ObjectKind: "asset", ObjectID: "a", Data: []byte(`{"id":"a"}`)}, happening{asset: "a"}},
-		"track":   {event.Event{ObjectKind: "track", ObjectID: "t", Resource: "a"}, happening{asset: "a"}},
-		"file":    {event.Event{ObjectKind: "static_rendition", ObjectID: "f", Resource: "a"}, happening{asset: "a"}},
-		"upload":  {event.Event{ObjectKind: "upload", ObjectID: "u", Data: []byte(`{"id":"s"}`)}, happening{}},
-		"other":   {event.Event{ObjectKind: "asset", ObjectID: "a", Data: []byte(`{"live_stream_id":{}}`)}, happening{asset: "a"}},
+		"asset":  {event.Event{ObjectKind: "asset", ObjectID: "a", Data: []byte(`{"id":"a"}`)}, happening{asset: "a"}},
+		"track":  {event.Event{ObjectKind: "track", ObjectID: "t", Resource: "a"}, happening{asset: "a"}},
+		"file":   {event.Event{ObjectKind: "static_rendition", ObjectID: "f", Resource: "a"}, happening{asset: "a"}},
+		"upload": {event.Event{ObjectKind: "upload", ObjectID: "u", Data: []byte(`{"id":"s"}`)}, happening{}},
+		"other": {
+			event.Event{ObjectKind: "asset", ObjectID: "a", Data: []byte(`{"live_stream_id":{}}`)},
+			happening{asset: "a"},
+		},
 		"no JSON": {event.Event{ObjectKind: "asset", ObjectID: "a", Data: []byte(`{`)}, happening{asset: "a"}},
 	} {
 		if got := digest(tt.event); got != tt.want {

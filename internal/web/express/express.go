@@ -31,7 +31,7 @@ type Options struct {
 	Takes  func(path string) bool
 	Logger *slog.Logger
 
-	// for the whole head of a request, from its first byte, of the first one from the connection on; 10 s when 0
+	// For the whole head of a request, from its first byte, of the first one from the connection on; 10 s when 0.
 	HeaderTimeout time.Duration
 	IdleTimeout   time.Duration // between two requests, up to an eighth less; 2 min when 0
 	WriteTimeout  time.Duration // of one response, up to an eighth less; 5 min when 0

@@ -122,8 +122,7 @@ func (m *Maker) trackOf(ctx context.Context, w *Work, head []byte, msn int64, vi
 	return made, err
 }
 
-// keepInit stores the init segment of a track: it follows from the parameter sets alone, so that whoever makes it makes
-// the same.
+// keepInit stores the init segment of a track. It follows from the parameter sets alone: all nodes make the same one.
 func (m *Maker) keepInit(ctx context.Context, w *Work, c frame.Config) error {
 	entry, err := cmaf.SampleEntry(c)
 	if err != nil {

@@ -311,7 +311,7 @@ func (m *Maker) Ahead(ctx context.Context, w *Work, msn int64) {
 		if stored, err := m.has(ctx, w, next); stored || err != nil {
 			continue
 		}
-		// the run ends where something is stored
+		// The run ends where something is stored.
 		for later := next + 1; long < runLength && w.chunk(later) != nil; later++ {
 			if stored, err := m.has(ctx, w, later); stored || err != nil {
 				break

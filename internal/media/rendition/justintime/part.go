@@ -31,7 +31,7 @@ func (r *run) divide(cores int) bool {
 	if r.patient() || len(r.feeds) != 1 || !r.feeds[0].clean || r.feeds[0].odd || r.feeds[0].head != nil {
 		return false
 	}
-	// what is shown in parts has key frames where those have been
+	// What is shown in parts has key frames where those have been.
 	if f := &r.feeds[0]; r.w.Parts == nil || len(r.w.Parts(f.msn)) == 0 {
 		r.parts = f.divide(cores)
 		r.missing.Store(int32(len(r.parts)))

@@ -166,7 +166,7 @@ func (r *run) load(ctx context.Context) error {
 		if err = r.m.behead(ctx, &r.w, &f); err != nil {
 			return err
 		}
-		// by itself its pictures are known
+		// Of a segment by itself it is known which pictures are its own.
 		if n := len(r.feeds); n > 0 && (f.odd || f.pts[0] <= r.feeds[n-1].latest()) {
 			r.m.shorten(r, n)
 			break

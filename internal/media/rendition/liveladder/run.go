@@ -160,7 +160,7 @@ func (x *encoderRun) run(ctx context.Context) {
 		defer close(x.job.over)
 	}
 	defer x.stop()
-	// a panic of what reads and writes it ends it like any other fault
+	// A panic of what reads and writes it ends it like any other fault.
 	err := fault.Guard(func() error { return x.encode(ctx) })
 	if trace := fault.Trace(err); trace != "" {
 		err = fmt.Errorf("encode rungs: %w%s", err, trace)

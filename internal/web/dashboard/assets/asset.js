@@ -2,7 +2,8 @@
 function clock(seconds) {
   const tenths = Math.round(seconds * 10);
   const two = (n) => String(n).padStart(2, '0');
-  return Math.floor(tenths / 36000) + ':' + two(Math.floor(tenths / 600) % 60) + ':' + two(Math.floor(tenths / 10) % 60) + '.' + (tenths % 10);
+  const [h, m, s] = [36000, 600, 10].map((unit) => Math.floor(tenths / unit));
+  return h + ':' + two(m % 60) + ':' + two(s % 60) + '.' + (tenths % 10);
 }
 
 document.addEventListener('click', (e) => {

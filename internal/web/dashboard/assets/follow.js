@@ -1,4 +1,5 @@
-// Keeps a page as the server has it: an event has parts of the page, rendered anew, and what of them is not as it was is put in its place.
+// Keeps a page as the server has it: an event has parts of the page, as they are now, and what of them is not as it was
+// is put in its place.
 const box = document.querySelector('[data-follow]');
 const say = document.getElementById('link-state');
 const LOST = 5000; // ms after which it is said that the page is not kept up to date
@@ -37,8 +38,8 @@ function put(html) {
   document.dispatchEvent(new Event('millrace:parts'));
 }
 
-// change makes an element what another one is, and leaves alone what is the same in both: what has the focus or is selected keeps it,
-// pictures do not flicker, and open menus stay open.
+// change makes an element what another one is, and leaves alone what is the same in both: what has the focus or is
+// selected keeps it, pictures do not flicker, and open menus stay open.
 function change(now, then) {
   if (now.nodeName !== then.nodeName || now.id !== then.id) {
     now.replaceWith(document.importNode(then, true));
@@ -82,7 +83,8 @@ function follow() {
     if (over) return;
     const since = new Date().toLocaleTimeString('en-GB', { hour: '2-digit', minute: '2-digit' });
     lost ||= setTimeout(() => tell('warn', 'Not live since ' + since + ', trying again'), LOST);
-    if (source.readyState === EventSource.CLOSED) setTimeout(() => { if (!over && source.readyState === EventSource.CLOSED) follow(); }, AGAIN);
+    if (source.readyState !== EventSource.CLOSED) return;
+    setTimeout(() => { if (!over && source.readyState === EventSource.CLOSED) follow(); }, AGAIN);
   });
 }
 

@@ -82,7 +82,7 @@ class Player {
       this.say.textContent = e.message;
       return;
     }
-    // Caches may keep the playlist of a recorded video for a while: this one may be from before it got its newest track.
+    // Caches may keep the playlist of a recorded video for a while: this one may be from before its newest track came.
     if (this.video.controls) await fetch(this.box.dataset.player, { cache: 'reload' }).catch(() => {});
     if (!this.box.isConnected) return;
     if (!Hls.isSupported()) {
@@ -123,7 +123,7 @@ class Player {
 const players = new Map();
 
 function look() {
-  let at = 0; // where a recorded video goes on whose player is made anew, as it has other tracks
+  let at = 0; // where a recorded video goes on whose player is made again, as it has other tracks
   for (const [box, p] of players) {
     if (box.isConnected) continue;
     if (p.video.controls) at = p.video.currentTime;
