@@ -28,9 +28,10 @@ func measures(t *testing.T, p *browser.Page) {
 	p.Await(t, "draws the bitrate",
 		"window.same && document.querySelector('#health .ln')?.getTotalLength() > 0", patience)
 	p.Click(t, "#minutes-s")
-	p.Eval(t, "(window.was = document.getElementById('health'), null)", nil)
-	p.Await(t, "draws it anew, and leaves the table open",
-		"document.getElementById('health') !== window.was && document.getElementById('minutes').open", patience)
+	p.Eval(t, "window.was = document.querySelector('#health .ln').getAttribute('d')", nil)
+	p.Await(t, "draws it again, and leaves the table open",
+		"document.querySelector('#health .ln').getAttribute('d') !== window.was && "+
+			"document.getElementById('minutes').open", patience)
 	for _, part := range []string{"health", "simulcast"} {
 		p.Eval(t, "document.getElementById('"+part+"').scrollIntoView()", nil)
 		p.Screenshot(t, part)

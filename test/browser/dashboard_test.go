@@ -19,9 +19,7 @@ const streamName = `Regatta <script>window.bad = 1</script>`
 func TestDashboard(t *testing.T) {
 	b := browser.Start(t)
 	s := rig.Start(t, rig.Options{})
-	s.AwaitLog(t, patience, "/dashboard/link/")
-	link := regexp.MustCompile(`/dashboard/link/\w+`).FindString(s.Log())
-	p := b.Open(t, s.HTTP+link)
+	p := firstLink(t, b, s)
 	looksRight(t, b, p, "first")
 	p.Fill(t, "#password", "correct horse battery")
 	p.Click(t, "button.main")
@@ -45,7 +43,7 @@ func TestDashboard(t *testing.T) {
 	p.Await(t, "says LIVE", "window.same && document.querySelector('#head .live')?.textContent === 'LIVE'", patience)
 	copies(t, p, live)
 	measures(t, p)
-	everyPage(t, b, s, path)
+	everyPage(t, b, s, path, "/dashboard/assets/"+s.Live(t, id).Text("active_asset_id"))
 	quiet(t, p, "")
 
 	p.Click(t, "#end")
@@ -55,6 +53,9 @@ func TestDashboard(t *testing.T) {
 	encoder.Stop()
 	var href string
 	p.Eval(t, "document.querySelector('#recordings a.name').getAttribute('href')", &href)
+	recording := b.Open(t, s.HTTP+href)
+	recording.Await(t, "has the length", "document.getElementById('video')?.duration > 1", patience)
+	recording.Eval(t, "document.getElementById('watch').getAttribute('href')", &href)
 	b.Open(t, s.HTTP+href).Plays(t, 0.5, patience)
 	p.StaysHome(t, s.HTTP)
 	quiet(t, p, "status of 412") // the player may ask once more before the page tells it that the broadcast has ended
@@ -62,6 +63,13 @@ func TestDashboard(t *testing.T) {
 	p.Click(t, "header .me summary")
 	p.Click(t, "header .me button[name=everywhere]")
 	p.Await(t, "signed out", "location.pathname === '/dashboard/sign-in'", patience)
+}
+
+// firstLink opens the page on which the password is set.
+func firstLink(t *testing.T, b *browser.Browser, s *rig.Server) *browser.Page {
+	t.Helper()
+	s.AwaitLog(t, patience, "/dashboard/link/")
+	return b.Open(t, s.HTTP+regexp.MustCompile(`/dashboard/link/\w+`).FindString(s.Log()))
 }
 
 // quiet fails the test for what the page's console has, but for lines with these words.
@@ -92,12 +100,13 @@ func copies(t *testing.T, p *browser.Page, live rig.Object) {
 }
 
 // everyPage looks at each page at two widths, light and dark.
-func everyPage(t *testing.T, b *browser.Browser, s *rig.Server, stream string) {
+func everyPage(t *testing.T, b *browser.Browser, s *rig.Server, stream, asset string) {
 	t.Helper()
 	for name, path := range map[string]string{
 		"list": "/dashboard/live", "none": "/dashboard/live?q=zzz", "new": "/dashboard/live/new", "stream": stream,
 		"edit": stream + "/edit", "target": stream + "/targets/new",
 		"delete": stream + "/delete", "refused": "/dashboard/other",
+		"assets": "/dashboard/assets", "add": "/dashboard/assets/new", "asset": asset,
 	} {
 		for _, width := range []int{1280, 390} {
 			p := b.OpenSize(t, s.HTTP+path, width, 800)
@@ -109,7 +118,7 @@ func everyPage(t *testing.T, b *browser.Browser, s *rig.Server, stream string) {
 				t.Errorf("%s is %d pixels wider than a screen of %d", name, wide, width)
 			}
 			p.Eval(t, "performance.getEntries().reduce((n, e) => n + (e.encodedBodySize || 0), 0)", &bytes)
-			if bytes > 150_000 && name != "stream" { // that has a player
+			if bytes > 150_000 && name != "stream" && name != "asset" { // those have a player
 				t.Errorf("%s takes %d bytes", name, bytes)
 			}
 			p.Close(t)

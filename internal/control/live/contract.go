@@ -68,6 +68,16 @@ type ListQuery struct {
 	Limit     int // 1–100
 }
 
+// MaxCounted is how many streams are counted at most.
+const MaxCounted = 1000
+
+// Numbers is how many streams there are. One above MaxCounted says only that there are more than that.
+type Numbers struct {
+	All int
+	// Of has those of each status; idle and disabled ones are counted only when All are.
+	Of map[Status]int
+}
+
 // Change is one atomic step: the row, what it tells and what it asks for.
 // The store compares-and-sets on (From, FromEpoch) and Stream.Revision as it was read; a row that has moved on is fault.Conflict
 // and nothing is written. It counts the revision up, and replaces the row's playback IDs by the stream's.
@@ -88,6 +98,8 @@ type Store interface {
 	Find(ctx context.Context, s id.LiveStream) (Stream, error)
 	ByKey(ctx context.Context, streamKey string) (Stream, error)
 	List(ctx context.Context, env id.Environment, q ListQuery) ([]Stream, error)
+	// Count looks at no more than about 2 * MaxCounted rows.
+	Count(ctx context.Context, env id.Environment) (Numbers, error)
 	// Broadcasting lists the streams of every environment that have a broadcast (ActiveAsset set), for recovery and sweeping.
 	Broadcasting(ctx context.Context) ([]Stream, error)
 	Save(ctx context.Context, c Change) error
@@ -111,6 +123,8 @@ type API interface {
 	Create(ctx context.Context, env id.Environment, in CreateInput, now time.Time) (Stream, error)
 	Get(ctx context.Context, env id.Environment, s id.LiveStream) (Stream, error)
 	List(ctx context.Context, env id.Environment, q ListQuery) ([]Stream, error)
+	// Count says how many streams List has, by status; it costs the same however many there are.
+	Count(ctx context.Context, env id.Environment) (Numbers, error)
 	SetGeneratedSubtitles(ctx context.Context, env id.Environment, s id.LiveStream, in []assetopt.GeneratedSubtitle, now time.Time) (Stream, error)
 	Patch(ctx context.Context, env id.Environment, s id.LiveStream, in PatchInput, now time.Time) (Stream, error)
 	Delete(ctx context.Context, env id.Environment, s id.LiveStream, now time.Time) error

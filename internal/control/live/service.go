@@ -99,6 +99,11 @@ func (s *Service) List(ctx context.Context, env id.Environment, q ListQuery) ([]
 	return s.store.List(ctx, env, q)
 }
 
+// Count counts the streams of env.
+func (s *Service) Count(ctx context.Context, env id.Environment) (Numbers, error) {
+	return s.store.Count(ctx, env)
+}
+
 // Patch changes settings. Event updated.
 func (s *Service) Patch(ctx context.Context, env id.Environment, stream id.LiveStream, in PatchInput, now time.Time) (Stream, error) {
 	return s.change(ctx, env, stream, now, func(st *Stream) ([]string, error) {

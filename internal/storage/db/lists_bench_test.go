@@ -63,6 +63,10 @@ func BenchmarkOtherLists(b *testing.B) {
 			got, err := d.LiveStreams().List(ctx, "env", live.ListQuery{Page: 100, Limit: 100})
 			return len(got), err
 		},
+		"live streams, counted": func(ctx context.Context) (int, error) {
+			got, err := d.LiveStreams().Count(ctx, "env")
+			return got.All, err
+		},
 		"idle live streams": func(ctx context.Context) (int, error) {
 			got, err := d.LiveStreams().List(ctx, "env", live.ListQuery{Status: live.StatusIdle, Page: 50, Limit: 100})
 			return len(got), err

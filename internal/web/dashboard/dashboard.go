@@ -65,16 +65,22 @@ type server struct {
 	assets static.Assets
 	views  views
 	secure string // host over TLS, where a proxy ends it: that of PublicURL
-	follow followers
+
+	follow  followers
+	tail    *tail
+	rows    *rowCache
+	counter *counter
 }
 
 // Handler serves Path and all below. Requests that change something are refused when another site sends them.
 func Handler(o Options) http.Handler {
 	s := &server{Options: o, assets: static.Read(files,
-		"assets/dashboard.css", "assets/dashboard.js", "assets/stream.js", "assets/player.js")}
+		"assets/dashboard.css", "assets/dashboard.js", "assets/follow.js", "assets/list.js",
+		"assets/asset.js", "assets/player.js")}
 	if s.Beat == 0 {
 		s.Beat = heartbeat
 	}
+	s.tail, s.rows, s.counter = newTail(o.Events), newRowCache(), newCounter()
 	s.views = newViews(s.assets)
 	foreign := http.NewCrossOriginProtection()
 	if u, err := url.Parse(o.PublicURL); err == nil && u.Host != "" {
@@ -91,7 +97,7 @@ func Handler(o Options) http.Handler {
 
 func (s *server) routes() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET "+Path+"/assets/{name}", func(w http.ResponseWriter, r *http.Request) {
+	mux.HandleFunc("GET "+Path+"/static/{name}", func(w http.ResponseWriter, r *http.Request) {
 		s.assets.Serve(w, r, r.PathValue("name"))
 	})
 	mux.Handle("GET "+Path+"/{$}", http.RedirectHandler(livePath, http.StatusFound))
@@ -99,6 +105,7 @@ func (s *server) routes() http.Handler {
 	mux.HandleFunc("POST "+Path+"/theme", s.setTheme)
 	s.routeSignIn(mux)
 	s.routeLive(mux)
+	s.routeAssets(mux)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { s.notFound(w, r, access.Person{}) })
 	return mux
 }

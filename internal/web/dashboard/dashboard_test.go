@@ -40,6 +40,7 @@ type site struct {
 	tokens   *access.Service
 	sessions *access.Sessions
 	live     *live.Service
+	assets   *asset.Service
 	health   measured // of all encoders
 	now      time.Time
 	cookie   string // of the owner
@@ -61,18 +62,16 @@ func badly(live.Stream) live.Health {
 }
 
 // newSite makes one whose owner has a password.
-func newSite(t *testing.T, public string) *site {
+func newSite(t testing.TB, public string) *site {
 	t.Helper()
 	d := dbtest.Open(t, dbtest.SQLite(t))
 	s := &site{db: d, health: badly, now: time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)}
 	s.tokens = access.New(access.Options{Store: d.Access()})
 	s.sessions = access.NewSessions(access.SessionOptions{Store: d.Sessions(), Access: s.tokens})
 	s.live = live.New(live.Options{Store: d.LiveStreams()})
+	s.assets = asset.New(asset.Options{Store: d.Assets()})
 	s.Handler = dashboard.Handler(dashboard.Options{
-		Sessions: s.sessions, Live: s.live, Assets: asset.New(asset.Options{
-			Store:   d.Assets(),
-			Changed: func(id.Asset) {},
-		}),
+		Sessions: s.sessions, Live: s.live, Assets: s.assets,
 		Health: measured(func(v live.Stream) live.Health { return s.health(v) }), Beat: beat,
 		Events: d, Clients: clientaddr.Finder{}, PublicURL: public,
 		Logger: slog.New(slog.DiscardHandler),
@@ -92,7 +91,7 @@ func newSite(t *testing.T, public string) *site {
 }
 
 // ask sends a request; form is nil for GET. header are pairs.
-func (s *site) ask(t *testing.T, cookie, target string, form url.Values, header ...string) *httptest.ResponseRecorder {
+func (s *site) ask(t testing.TB, cookie, target string, form url.Values, header ...string) *httptest.ResponseRecorder {
 	t.Helper()
 	method, body := http.MethodGet, ""
 	if form != nil {
@@ -117,7 +116,7 @@ func (s *site) ask(t *testing.T, cookie, target string, form url.Values, header 
 	return w
 }
 
-func (s *site) env(t *testing.T) id.Environment {
+func (s *site) env(t testing.TB) id.Environment {
 	t.Helper()
 	env, err := s.tokens.Named(t.Context(), "", s.now)
 	if err != nil {
@@ -130,7 +129,7 @@ func (s *site) env(t *testing.T) id.Environment {
 const hostile = `"><script>alert(1)</script><img src=x onerror=alert(1)>{{.}}'`
 
 // stream makes a live stream; on air it has a broadcast.
-func (s *site) stream(t *testing.T, title string, onAir bool, policies ...playbackid.Policy) live.Stream {
+func (s *site) stream(t testing.TB, title string, onAir bool, policies ...playbackid.Policy) live.Stream {
 	t.Helper()
 	env := s.env(t)
 	v, err := s.live.Create(t.Context(), env, live.CreateInput{
@@ -169,6 +168,7 @@ func TestPages(t *testing.T) {
 	}{
 		"list":      {"/dashboard/live", "On the air", false},
 		"on air":    {"/dashboard/live?status=active", "LIVE", false},
+		"counted":   {"/dashboard/live", `On air <span class="n" id="n-active" data-part>2</span>`, false},
 		"search":    {"/dashboard/live?q=ON+THE", "On the air", false},
 		"none fits": {"/dashboard/live?q=zzz", "No live stream fits", false},
 		"by ID":     {"/dashboard/live?q=" + string(idle.ID), "Idle one", false},

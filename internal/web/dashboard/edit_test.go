@@ -42,10 +42,11 @@ func (s *site) find(t *testing.T, v id.LiveStream) live.Stream {
 	return found
 }
 
-// beside is what stands between a field and the hint below it.
+// beside is what stands between a field and the hint below it, or the next field.
 func beside(page, field string) string {
 	_, after, _ := strings.Cut(page, ` name="`+field+`"`)
 	before, _, _ := strings.Cut(after, `<p class="hint"`)
+	before, _, _ = strings.Cut(before, `<div class="field`)
 	return before
 }
 

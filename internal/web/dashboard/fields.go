@@ -9,20 +9,34 @@ import (
 	"millrace/internal/fault"
 )
 
+// fieldAt says at which field of a form a message of the service stands, by how its path begins.
+type fieldAt struct{ path, field string }
+
 // said is what is wrong with a form.
 type said struct {
-	Bad map[string]string // by the field that it stands beside
-	Top []string          // what belongs to no field
+	Bad    map[string]string // by the field that it stands beside
+	Top    []string          // what belongs to no field
+	fields []fieldAt
 }
 
-// typed is what somebody typed into a field.
+// typed is what somebody typed into a field, as text that a page can show.
 func typed(r *http.Request, name string) string {
 	return strings.ToValidUTF8(strings.TrimSpace(r.PostFormValue(name)), "\uFFFD")
 }
 
+// ticked reports whether a box was ticked.
+func ticked(r *http.Request, name string) bool { return r.PostFormValue(name) != "" }
+
 // kept reports whether a field came back as it was shown: browsers leave line breaks out of it.
 func kept(typed, shown string) bool {
 	return typed == strings.TrimSpace(strings.NewReplacer("\r", "", "\n", "").Replace(shown))
+}
+
+func (s *said) beside(field, what string) {
+	if s.Bad == nil {
+		s.Bad = map[string]string{}
+	}
+	s.Bad[field] = what
 }
 
 // number reads a field that may be empty; what is no number is said beside it.
@@ -32,26 +46,46 @@ func (s *said) number(field, text, want string) (float64, bool) {
 	}
 	n, err := strconv.ParseFloat(strings.Replace(text, ",", ".", 1), 64)
 	if err != nil || math.IsNaN(n) || math.IsInf(n, 0) {
-		s.Bad[field] = "This must be " + want + "."
+		s.beside(field, "This must be "+want+".")
 		return 0, false
 	}
 	return n, true
 }
 
-// fieldsOf says at which field of a form a message stands, by how its path begins.
-var fieldsOf = []struct{ path, field string }{ //nolint:gochecknoglobals // a table
-	{"meta.title", "title"},
-	{"latency_mode", "latency_mode"},
-	{"playback_policies", "policy"},
-	{"new_asset_settings.playback_policies", "recordings"},
-	{"new_asset_settings.video_quality", "video_quality"},
-	{"new_asset_settings.static_renditions", "download"},
-	{"reconnect_window", "reconnect_window"},
-	{"reconnect_slate_url", "reconnect_slate_url"},
-	{"max_continuous_duration", "max_continuous_duration"},
-	{"passthrough", "passthrough"},
-	{"url", "url"},
-	{"stream_key", "stream_key"},
+// time reads a field in which a time may stand, in seconds; nil: it is empty, or none, which is said beside it.
+func (s *said) time(field, text string) *float64 {
+	if text == "" {
+		return nil
+	}
+	sec, ok := secondsOf(text)
+	if !ok {
+		s.beside(field, "This must be a time, as 0:01:30.5 or as seconds.")
+		return nil
+	}
+	return &sec
+}
+
+const maxSeconds = 1e6 // that a time has which is typed; no asset is as long
+
+// secondsOf reads a time that is typed as h:mm:ss.s, m:ss or s.
+func secondsOf(text string) (float64, bool) {
+	parts := strings.Split(strings.Replace(text, ",", ".", 1), ":")
+	if len(parts) > 3 {
+		return 0, false
+	}
+	sum := 0.0
+	for i, part := range parts {
+		n, err := strconv.ParseFloat(part, 64)
+		last := i == len(parts)-1
+		switch {
+		case err != nil, n > maxSeconds, strings.Trim(part, "0123456789.") != "":
+			return 0, false
+		case !last && n != math.Trunc(n), i > 0 && n >= 60:
+			return 0, false
+		}
+		sum = sum*60 + n
+	}
+	return sum, true
 }
 
 // complain puts messages of the service beside their fields. Each begins with the path of its field.
@@ -59,31 +93,30 @@ func (s *said) complain(messages []string) {
 	for _, m := range messages {
 		path, rest, _ := strings.Cut(m, " ")
 		field := ""
-		for _, known := range fieldsOf {
+		for _, known := range s.fields {
 			if strings.HasPrefix(path, known.path) {
 				field = known.field
 			}
 		}
 		if field == "" {
-			s.Top = append(s.Top, m)
+			s.Top = append(s.Top, capital(m)+".")
 			continue
 		}
-		s.Bad[field] = "This " + rest + "."
+		s.beside(field, "This "+rest+".")
 	}
 }
 
 // refused takes what the service says against a form, and gives the status of its page. known is false where nothing
 // that was typed is at fault.
 func (s *said) refused(err error) (status int, known bool) {
-	if fault.Is(err, fault.Invalid) {
-		s.complain(fault.Messages(err))
-		return http.StatusBadRequest, true
-	}
-	if !fault.Is(err, fault.Conflict) {
+	switch {
+	case fault.Is(err, fault.Invalid):
+		status = http.StatusBadRequest
+	case fault.Is(err, fault.Conflict):
+		status = http.StatusConflict
+	default:
 		return 0, false
 	}
-	if s.complain(fault.Messages(err)); len(s.Top) > 0 {
-		s.Top = []string{sentence(err) + "."}
-	}
-	return http.StatusConflict, true
+	s.complain(fault.Messages(err))
+	return status, true
 }

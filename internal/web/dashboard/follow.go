@@ -1,11 +1,11 @@
 package dashboard
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io"
 	"log/slog"
+	"math"
 	"net/http"
 	"strings"
 	"sync"
@@ -14,17 +14,18 @@ import (
 	"millrace/internal/control/access"
 	"millrace/internal/control/event"
 	"millrace/internal/fault"
-	"millrace/internal/id"
 )
 
 const (
 	// maxFollowers is how many pages are kept up to date at a time, maxOfPerson those of one person.
 	maxFollowers, maxOfPerson = 256, 32
-	// heartbeat is the time between two messages, so that nobody on the way takes a stream for dead: what the encoder
-	// sends, or a comment. It is also how often it is looked whether the person may still see the page.
+	// heartbeat is the time between two comments, so that nobody on the way takes a stream for dead, and how often it
+	// is looked whether the person may still see the page.
 	heartbeat   = 10 * time.Second
 	followWrite = 10 * time.Second // how long a browser may take no bytes
-	eventBatch  = 100
+	// Between two looks at a page is a pause: what happens meanwhile costs one look. The more pages there are, the
+	// longer it is, so that all together are looked at 50 times a second at most.
+	minPace, pacePerPage = 250 * time.Millisecond, 20 * time.Millisecond
 )
 
 // EventLog tells what happened, as for the API.
@@ -66,16 +67,46 @@ func (f *followers) leave(session string) {
 	}
 }
 
+// pace is the pause between two looks at a page.
+func (f *followers) pace() time.Duration {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return max(minPace, time.Duration(f.all)*pacePerPage)
+}
+
+// turn is held by one goroutine at a time; who waits for it may give up.
+type turn chan struct{}
+
+func newTurn() turn { return make(turn, 1) }
+
+func (t turn) take(ctx context.Context) error {
+	select {
+	case t <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (t turn) give() { <-t }
+
 func wantsStream(r *http.Request) bool { return r.Header.Get("Accept") == "text/event-stream" }
 
-// followStream sends the page of a live stream again whenever it changes, as a server-sent event (HTML standard,
-// section 9.2): the page and its events are made by the same templates.
-func (s *server) followStream(w http.ResponseWriter, r *http.Request, p access.Person) {
-	stream := id.LiveStream(r.PathValue("id"))
-	if _, err := s.Live.Get(r.Context(), p.Environment.ID, stream); err != nil {
-		s.fail(w, r, p, err)
-		return
-	}
+// followed is an open page that is kept up to date; one goroutine calls it.
+type followed interface {
+	// note takes down what has happened, and reports whether the page may be another one by that. Most of what happens
+	// is nothing to a page, so it must cost next to nothing.
+	note(h happening) bool
+	// noteAll has all of the page shown again.
+	noteAll()
+	// show renders those parts that may differ from what was sent, by the page's own templates, when all up to a
+	// sequence was noted. again is the time to the next call though nothing happens; 0: there is none.
+	// fault.NotFound: there is no such page any more.
+	show(ctx context.Context, p access.Person, sequence int64) (parts string, again time.Duration, err error)
+}
+
+// keepUpToDate sends the parts of a page that change as server-sent events (HTML standard, section 9.2).
+func (s *server) keepUpToDate(w http.ResponseWriter, r *http.Request, p access.Person, page followed) {
 	if !s.follow.enter(p.Session.Hash) {
 		http.Error(w, "too many pages are open", http.StatusTooManyRequests)
 		return
@@ -84,144 +115,144 @@ func (s *server) followStream(w http.ResponseWriter, r *http.Request, p access.P
 	h := w.Header()
 	h.Set("Content-Type", "text/event-stream")
 	h.Set("X-Accel-Buffering", "no") // proxies pass it on at once
-	f := follower{s: s, w: w, r: r, control: http.NewResponseController(w), person: p, stream: stream}
-	if err := f.run(r.Context()); err != nil && r.Context().Err() == nil && !errors.Is(err, errGone) {
+	f := follower{s: s, w: w, r: r, control: http.NewResponseController(w), person: p, page: page}
+	err := f.run(r.Context())
+	if err != nil && r.Context().Err() == nil && !errors.Is(err, errGone) && !errors.Is(err, errOver) {
 		s.Logger.WarnContext(r.Context(), "keep page of the dashboard up to date", slog.Any("error", err))
 	}
 }
 
-var errGone = errors.New("client has gone")
+var (
+	errGone = errors.New("client has gone")
+	errOver = errors.New("page is over")
+)
 
-// follower is one open page.
+// follower keeps one open page up to date.
 type follower struct {
 	s       *server
 	w       http.ResponseWriter
 	r       *http.Request
 	control *http.ResponseController
 	person  access.Person
-	stream  id.LiveStream
-	last    int64      // sequence of the last event that was looked at
-	page    streamPage // as it was read last
-	sent    []byte     // the page as it was sent last
-	figures []byte     // and its figures
+	page    followed
+	last    int64 // sequence of the last event that was noted
 }
 
 // run sends the page as it is, for something may have happened since it was loaded, and then as it becomes.
-func (f *follower) run(ctx context.Context) (err error) {
-	if f.last, err = f.s.Events.LastEvent(ctx); err != nil {
+func (f *follower) run(ctx context.Context) error {
+	beat := time.NewTicker(heartbeat)
+	defer beat.Stop()
+	pause := time.NewTimer(minPace)
+	defer pause.Stop()
+	now, err := f.s.tail.since(ctx, math.MaxInt64)
+	if err != nil {
 		return err
 	}
-	beat := time.NewTicker(f.s.Beat)
-	defer beat.Stop()
+	f.last = now.last
 	if err = f.send(": hello\n\n"); err != nil {
 		return err
 	}
-	for changed := true; ; {
-		if changed {
-			if over, failed := f.show(ctx); over || failed != nil {
-				return failed
-			}
-		}
-		news := f.s.Events.News()
-		if changed, err = f.happened(ctx); err != nil {
+	again := time.NewTimer(minPace)
+	defer again.Stop()
+	f.page.noteAll()
+	for due := true; ; {
+		changed, news, err := f.note(ctx)
+		if err != nil {
 			return err
 		}
-		if changed {
-			continue
+		if due || changed {
+			var after time.Duration
+			if after, err = f.show(ctx); err != nil {
+				return err
+			}
+			pace := f.s.follow.pace()
+			pause.Reset(pace)
+			again.Stop()
+			if after > 0 {
+				again.Reset(max(after, pace))
+			}
+			news = nil
 		}
+		due = false
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-news:
+		case <-pause.C:
+		case <-again.C:
+			due = true
 		case <-beat.C:
-			if f.person, err = f.s.who(f.r); fault.Is(err, fault.Unauthorized) || err == nil &&
-				!f.person.Permits(reads) {
-				return f.send("event: over\ndata: signed out\n\n")
-			} else if err != nil {
-				return err
-			}
-			if err = f.measure(); err != nil {
+			if err = f.beat(); err != nil {
 				return err
 			}
 		}
 	}
 }
 
-// happened reports whether there are new events of the stream or of its recordings.
-func (f *follower) happened(ctx context.Context) (changed bool, err error) {
-	q := event.Query{Environment: f.person.Environment.ID, Limit: eventBatch}
-	for {
-		q.After = f.last
-		found, err := f.s.Events.ListEvents(ctx, q)
-		if err != nil {
-			return changed, err
-		}
-		for _, e := range found {
-			f.last = e.Sequence
-			changed = changed || e.ObjectID == string(f.stream) || e.Resource == string(f.stream) ||
-				bytes.Contains(e.Data, []byte(`"`+f.stream+`"`))
-		}
-		if len(found) < q.Limit {
-			return changed, nil
+// note has the page note what has happened since the last time, and gives the channel that is closed by the next news.
+func (f *follower) note(ctx context.Context) (changed bool, news <-chan struct{}, err error) {
+	l, err := f.s.tail.since(ctx, f.last)
+	if err != nil {
+		return false, nil, err
+	}
+	if !l.all {
+		f.page.noteAll()
+		changed = true
+	}
+	for _, h := range l.found {
+		if h.environment == f.person.Environment.ID && f.page.note(h) {
+			changed = true
 		}
 	}
+	f.last = l.last
+	return changed, l.news, nil
 }
 
-// show sends the page when it is not as it was sent last; over says that it is the last time, for the stream is
-// deleted.
-func (f *follower) show(ctx context.Context) (over bool, err error) {
-	v, err := f.s.streamPage(ctx, f.person, f.stream)
-	if fault.Is(err, fault.NotFound) {
-		return true, f.send("event: over\ndata: deleted\n\n")
+// show sends what the page has to show. again is the time to the next call though nothing happens; 0: there is none.
+func (f *follower) show(ctx context.Context) (again time.Duration, err error) {
+	parts, again, err := f.page.show(ctx, f.person, f.last)
+	switch {
+	case fault.Is(err, fault.NotFound):
+		return 0, f.over("deleted")
+	case err != nil || parts == "":
+		return again, err
+	}
+	return again, f.send(message("page", parts))
+}
+
+// beat looks whether the person may still see the page, and says that it is kept up to date.
+func (f *follower) beat() (err error) {
+	f.person, err = f.s.who(f.r)
+	if fault.Is(err, fault.Unauthorized) || err == nil && !f.person.Permits(reads) {
+		return f.over("signed out")
 	}
 	if err != nil {
-		return false, err
-	}
-	f.page = v
-	page, err := f.render("parts")
-	if err == nil {
-		f.figures, err = f.render("figures") // they are in it
-	}
-	if err != nil || bytes.Equal(page, f.sent) {
-		return false, err
-	}
-	f.sent = page
-	return false, f.tell(page)
-}
-
-// measure sends how the encoder does, for no event tells of each sample. It asks no database.
-func (f *follower) measure() error {
-	if f.page.State.HasEncoder() {
-		f.page.stream = f.s.stream(f.page.Stream)
-		f.page.Health = vitalsOf(f.s.Health.Health(f.page.Stream))
-		figures, err := f.render("figures")
-		if err != nil {
-			return err
-		}
-		if !bytes.Equal(figures, f.figures) {
-			f.figures, f.sent = figures, nil // the page is no longer as it was sent
-			return f.tell(figures)
-		}
+		return err
 	}
 	return f.send(": still here\n\n")
 }
 
-// render makes parts of the page.
-func (f *follower) render(name string) ([]byte, error) {
-	var b bytes.Buffer
-	err := f.s.views["stream"].ExecuteTemplate(&b, name, f.s.page(f.r, f.person, f.page))
-	return b.Bytes(), err
+// over says why nothing will be sent any more.
+func (f *follower) over(why string) error {
+	if err := f.send(message("over", why)); err != nil {
+		return err
+	}
+	return errOver
 }
 
-// tell sends parts of the page as an event.
-func (f *follower) tell(parts []byte) error {
+// message writes a server-sent event.
+func message(name, data string) string {
+	const before = "data: "
 	var out strings.Builder
-	out.WriteString("event: page\n")
-	for line := range bytes.Lines(parts) {
-		out.WriteString("data: " + strings.TrimRight(string(line), "\r\n") + "\n")
+	out.Grow(len(name) + len(data) + (strings.Count(data, "\n")+8)*len(before))
+	out.WriteString("event: " + name + "\n")
+	for line := range strings.Lines(data) {
+		out.WriteString(before)
+		out.WriteString(strings.TrimRight(line, "\r\n"))
+		out.WriteByte('\n')
 	}
 	out.WriteString("\n")
-	return f.send(out.String())
+	return out.String()
 }
 
 func (f *follower) send(text string) error {

@@ -13,18 +13,18 @@ import (
 	"millrace/internal/id"
 )
 
-// events follows the page of a live stream.
+// events follows a page.
 type events struct {
 	t    *testing.T
 	resp *http.Response
 	in   *bufio.Scanner
 }
 
-func (s *site) follow(t *testing.T, server *httptest.Server, stream id.LiveStream) *events {
+func (s *site) follow(t *testing.T, server *httptest.Server, path string) *events {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	t.Cleanup(cancel)
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL+"/dashboard/live/"+string(stream)+"/follow", nil)
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL+path, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +76,8 @@ func TestFollow(t *testing.T) {
 	server := httptest.NewServer(s)
 	t.Cleanup(server.Close)
 	v := s.stream(t, hostile, false, playbackid.Public)
-	e := s.follow(t, server, v.ID)
+	path := "/dashboard/live/" + string(v.ID) + "/follow"
+	e := s.follow(t, server, path)
 	if got := e.resp.Header.Get("Content-Type"); e.resp.StatusCode != http.StatusOK || got != "text/event-stream" {
 		t.Fatalf("%d %s", e.resp.StatusCode, got)
 	}
@@ -117,17 +118,17 @@ func TestFollowers(t *testing.T) {
 	s := newSite(t, "http://example.com")
 	server := httptest.NewServer(s)
 	t.Cleanup(server.Close)
-	v := s.stream(t, "One", false)
+	path := "/dashboard/live/" + string(s.stream(t, "One", false).ID) + "/follow"
 	var all []*events
 	for range 32 {
-		all = append(all, s.follow(t, server, v.ID))
+		all = append(all, s.follow(t, server, path))
 	}
-	if e := s.follow(t, server, v.ID); e.resp.StatusCode != http.StatusTooManyRequests {
+	if e := s.follow(t, server, path); e.resp.StatusCode != http.StatusTooManyRequests {
 		t.Errorf("one more: %d", e.resp.StatusCode)
 	}
 	_ = all[0].resp.Body.Close()
 	for end := time.Now().Add(time.Minute); ; {
-		e := s.follow(t, server, v.ID)
+		e := s.follow(t, server, path)
 		if e.resp.StatusCode == http.StatusOK {
 			return
 		}

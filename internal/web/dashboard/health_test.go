@@ -113,17 +113,17 @@ func TestFollowHealth(t *testing.T) {
 	server := httptest.NewServer(s)
 	t.Cleanup(server.Close)
 	v := s.stream(t, "One", true, playbackid.Public)
-	e := s.follow(t, server, v.ID)
+	e := s.follow(t, server, "/dashboard/live/"+string(v.ID)+"/follow")
 	e.until("<dd>1.1 Mbit/s</dd>")
 	samples.Store(2)
 	if part := e.until("<dd>2.1 Mbit/s</dd>"); strings.Contains(part, `id="recordings"`) {
 		t.Error("figures bring the whole page along")
 	}
-	in := live.PatchInput{Passthrough: new("anew")}
+	in := live.PatchInput{Passthrough: new("passthrough-2")}
 	if _, err := s.live.Patch(t.Context(), s.env(t), v.ID, in, s.now); err != nil {
 		t.Fatal(err)
 	}
-	if page := e.until("anew"); !strings.Contains(page, "<dd>2.1 Mbit/s</dd>") {
+	if page := e.until("passthrough-2"); !strings.Contains(page, "<dd>2.1 Mbit/s</dd>") {
 		t.Error("the page has older figures")
 	}
 }

@@ -4,10 +4,10 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"millrace/internal/control/access"
 	"millrace/internal/control/live"
@@ -16,18 +16,13 @@ import (
 	"millrace/internal/id"
 )
 
-const (
-	livePath = Path + "/live"
-	perPage  = 50
-	// maxSearched is how many live streams, the newest, a search looks through.
-	maxSearched, searchPage = 1000, 100
-	maxQuery                = 255 // bytes
-)
+const livePath = Path + "/live"
 
 func (s *server) routeLive(mux *http.ServeMux) {
 	mux.Handle("GET "+livePath, s.person("", reads, s.listLive))
 	mux.Handle("GET "+livePath+"/new", s.person("", writes, s.showNew))
 	mux.Handle("POST "+livePath, s.person("create-live-stream", writes, s.create))
+	mux.Handle("GET "+livePath+"/follow", s.person("", reads, s.followList))
 	mux.Handle("GET "+livePath+"/{id}", s.person("", reads, s.showStream))
 	mux.Handle("GET "+livePath+"/{id}/follow", s.person("", reads, s.followStream))
 	mux.Handle("GET "+livePath+"/{id}/edit", s.person("", writes, s.showEdit))
@@ -155,33 +150,14 @@ func seconds(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) + " 
 
 // listing is the page of all live streams.
 type listing struct {
-	Status, Query string
-	Rows          []stream
-	Page          int
-	Prev, Next    string // addresses
-	Searched      int    // how many were looked through when there are more; 0: all
-	Cut           bool   // more than a page fit
-	Filtered      bool
+	finding
+
+	Rows   []stream
+	counts live.Numbers
 }
 
 func (s *server) listLive(w http.ResponseWriter, r *http.Request, p access.Person) {
-	q := r.URL.Query()
-	l := listing{Status: q.Get("status"), Query: strings.TrimSpace(q.Get("q")), Page: max(1, number(q.Get("page")))}
-	switch live.Status(l.Status) {
-	case live.StatusActive, live.StatusIdle, live.StatusDisabled:
-	default:
-		l.Status = ""
-	}
-	if len(l.Query) > maxQuery || !utf8.ValidString(l.Query) {
-		l.Query = ""
-	}
-	l.Filtered = l.Query != "" || l.Status != ""
-	var err error
-	if l.Query != "" {
-		err = s.search(r.Context(), p, &l)
-	} else {
-		err = s.list(r.Context(), p, &l)
-	}
+	l, err := s.listing(r.Context(), p, r.URL.Query())
 	if err != nil {
 		s.fail(w, r, p, err)
 		return
@@ -189,106 +165,72 @@ func (s *server) listLive(w http.ResponseWriter, r *http.Request, p access.Perso
 	s.render(w, r, p, http.StatusOK, "live", l)
 }
 
-func number(text string) int {
-	n, err := strconv.Atoi(text)
-	if err != nil || n > 1_000_000 {
-		return 0
+// listing reads what the page shows that a query asks for.
+func (s *server) listing(ctx context.Context, p access.Person, q url.Values) (listing, error) {
+	l := listing{finding: find(q, livePath, string(live.StatusActive), string(live.StatusIdle),
+		string(live.StatusDisabled))}
+	list := func(page, limit int) ([]live.Stream, error) {
+		q := live.ListQuery{Status: live.Status(l.Status), Page: page, Limit: limit}
+		return s.Live.List(ctx, p.Environment.ID, q)
 	}
-	return n
-}
-
-// list reads a page, and looks whether there is another one.
-func (s *server) list(ctx context.Context, p access.Person, l *listing) error {
-	found, err := s.Live.List(ctx, p.Environment.ID, live.ListQuery{
-		Status: live.Status(l.Status), Page: l.Page,
-		Limit: perPage,
-	})
-	if err != nil {
-		return err
+	var rows []live.Stream
+	var err error
+	if l.Query == "" {
+		if l.counts, err = s.Live.Count(ctx, p.Environment.ID); err == nil {
+			rows, err = paged(&l.finding, list)
+		}
+	} else if rows, err = searched(&l.finding, list, l.fits); err == nil && len(rows) == 0 {
+		rows, err = s.byID(ctx, p, l)
 	}
-	for _, v := range found {
+	for _, v := range rows {
 		l.Rows = append(l.Rows, s.stream(v))
 	}
-	if l.Page > 1 {
-		l.Prev = l.address(l.Page - 1)
-	}
-	if len(found) == perPage {
-		more, err := s.Live.List(ctx, p.Environment.ID,
-			live.ListQuery{Status: live.Status(l.Status), Page: l.Page*perPage + 1, Limit: 1})
-		if err != nil {
-			return err
-		}
-		if len(more) > 0 {
-			l.Next = l.address(l.Page + 1)
-		}
-	}
-	return nil
+	return l, err
 }
 
-// search looks through the newest streams for a text. An ID finds its stream however old it is.
-func (s *server) search(ctx context.Context, p access.Person, l *listing) error {
-	l.Page = 1
-	want := strings.ToLower(l.Query)
-	all := maxSearched / searchPage
-	for page := 1; page <= all && !l.Cut; page++ {
-		found, err := s.Live.List(ctx, p.Environment.ID,
-			live.ListQuery{Status: live.Status(l.Status), Page: page, Limit: searchPage})
-		if err != nil {
-			return err
-		}
-		for _, v := range found {
-			if !matches(v, want) {
-				continue
-			}
-			if l.Cut = len(l.Rows) == perPage; l.Cut {
-				break
-			}
-			l.Rows = append(l.Rows, s.stream(v))
-		}
-		if len(found) < searchPage {
-			break
-		}
-		if page == all {
-			l.Searched = maxSearched
-		}
-	}
-	if len(l.Rows) > 0 {
-		return nil
-	}
+// byID finds a stream by its ID, however old it is.
+func (s *server) byID(ctx context.Context, p access.Person, l listing) ([]live.Stream, error) {
 	v, err := s.Live.Get(ctx, p.Environment.ID, id.LiveStream(l.Query))
-	if err == nil && (l.Status == "" || string(v.Status()) == l.Status) {
-		l.Rows = append(l.Rows, s.stream(v))
+	switch {
+	case fault.Is(err, fault.NotFound):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	case !l.fits(v):
+		return nil, nil
 	}
-	if fault.Is(err, fault.NotFound) {
-		return nil
-	}
-	return err
+	return []live.Stream{v}, nil
 }
 
-// matches reports whether a text is in what a person knows of a stream; want is in lower case.
+// matches reports whether a text is in what a person knows of a stream.
 func matches(v live.Stream, want string) bool {
-	for _, text := range []string{
-		v.Settings.Meta.Title, string(v.ID), v.Settings.Passthrough,
-		v.Settings.Meta.ExternalID,
-	} {
-		if strings.Contains(strings.ToLower(text), want) {
-			return true
-		}
-	}
-	for _, p := range v.PlaybackIDs {
-		if strings.ToLower(string(p.ID)) == want {
-			return true
-		}
-	}
-	return false
+	return contain(want, v.Settings.Meta.Title, string(v.ID), v.Settings.Passthrough, v.Settings.Meta.ExternalID) ||
+		named(v.PlaybackIDs, want)
 }
 
-func (l listing) address(page int) string {
-	q := url.Values{"page": {strconv.Itoa(page)}}
-	if l.Status != "" {
-		q.Set("status", l.Status)
+// named reports whether a text is one of the playback IDs.
+func named(ids []playbackid.ID, want string) bool {
+	return slices.ContainsFunc(ids, func(p playbackid.ID) bool { return strings.EqualFold(string(p.ID), want) })
+}
+
+// fits reports whether a stream is one of those that are asked for.
+func (l listing) fits(v live.Stream) bool {
+	return (l.Status == "" || string(v.Status()) == l.Status) && (l.Query == "" || matches(v, l.Query))
+}
+
+// Self is the address of the page.
+func (l listing) Self() string { return l.address(l.Page) }
+
+// New is empty: a page that is loaded has what is new.
+func (l listing) New() string { return "" }
+
+// Follow is the address of the events that change the page, with the rows that it has.
+func (l listing) Follow() string {
+	q := l.query(l.Page)
+	for _, row := range l.Rows {
+		q.Add("row", string(row.ID))
 	}
-	return livePath + "?" + q.Encode()
+	return livePath + "/follow?" + q.Encode()
 }
 
 // stream adds to a row what this node knows of its encoder.

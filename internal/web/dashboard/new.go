@@ -8,7 +8,6 @@ import (
 	"millrace/internal/control/assetopt"
 	"millrace/internal/control/live"
 	"millrace/internal/control/playbackid"
-	"millrace/internal/fault"
 )
 
 // form is the page on which a live stream is made, or its settings are changed: what was typed, and what is wrong with
@@ -19,6 +18,20 @@ type form struct {
 
 	Of *stream // whose settings are changed; nil: a new one is made
 	said
+}
+
+// streamFields are where messages about a live stream stand.
+var streamFields = []fieldAt{ //nolint:gochecknoglobals // a table
+	{"meta.title", "title"},
+	{"latency_mode", "latency_mode"},
+	{"playback_policies", "policy"},
+	{"new_asset_settings.playback_policies", "recordings"},
+	{"new_asset_settings.video_quality", "video_quality"},
+	{"new_asset_settings.static_renditions", "download"},
+	{"reconnect_window", "reconnect_window"},
+	{"reconnect_slate_url", "reconnect_slate_url"},
+	{"max_continuous_duration", "max_continuous_duration"},
+	{"passthrough", "passthrough"},
 }
 
 // The choices of who may watch. What is neither is nobody.
@@ -36,31 +49,30 @@ func (s *server) create(w http.ResponseWriter, r *http.Request, p access.Person)
 	f := readForm(r)
 	in := f.input()
 	in.DefaultQuality = p.Environment.VideoQuality
+	status := http.StatusBadRequest
 	if len(f.Bad) == 0 {
 		made, err := s.Live.Create(r.Context(), p.Environment.ID, in, s.Now())
 		if err == nil {
 			http.Redirect(w, r, stream{Stream: made}.Address(), http.StatusSeeOther)
 			return
 		}
-		if !fault.Is(err, fault.Invalid) {
+		var known bool
+		if status, known = f.refused(err); !known {
 			s.fail(w, r, p, err)
 			return
 		}
-		f.complain(fault.Messages(err))
 	}
-	s.render(w, r, p, http.StatusBadRequest, "new", f)
+	s.render(w, r, p, status, "new", f)
 }
 
 func readForm(r *http.Request) form {
-	text := func(name string) string { return typed(r, name) }
-	is := func(name string) bool { return r.PostFormValue(name) != "" }
 	return form{
-		Title: text("title"), Latency: text("latency_mode"), Policy: text("policy"), Recordings: text("recordings"),
-		Window: text("reconnect_window"), SlateURL: text("reconnect_slate_url"), Hours: text("hours"),
-		Quality:     text("video_quality"),
-		Passthrough: text("passthrough"), Slate: is("slate"), Download: is("download"), AudioOnly: is("audio_only"),
-		Test: is("test"),
-		said: said{Bad: map[string]string{}},
+		Title: typed(r, "title"), Latency: typed(r, "latency_mode"), Policy: typed(r, "policy"),
+		Recordings: typed(r, "recordings"), Window: typed(r, "reconnect_window"),
+		SlateURL: typed(r, "reconnect_slate_url"), Hours: typed(r, "hours"), Quality: typed(r, "video_quality"),
+		Passthrough: typed(r, "passthrough"), Slate: ticked(r, "slate"), Download: ticked(r, "download"),
+		AudioOnly: ticked(r, "audio_only"), Test: ticked(r, "test"),
+		said: said{fields: streamFields},
 	}
 }
 

@@ -116,13 +116,21 @@ func (s *server) audited(r *http.Request, operation string, a audit.Actor, env i
 		At: s.Now(), Environment: env, Operation: operation, Actor: a, Address: s.address(r),
 		RequestID: request,
 	}
-	if stream := r.PathValue("id"); stream != "" {
-		e.Resource = audit.Resource{Type: "live_stream", ID: stream}
-	}
-	if target := r.PathValue("target"); target != "" {
-		e.Resource = audit.Resource{Type: "simulcast_target", ID: target}
+	for _, n := range nouns {
+		if named := r.PathValue(n.param); named != "" {
+			e.Resource = audit.Resource{Type: n.noun, ID: named}
+		}
 	}
 	return event.WithRequest(audit.With(r.Context(), e), request)
+}
+
+// nouns are what the parts of a path name; the last one is what a change is about.
+var nouns = []struct{ param, noun string }{ //nolint:gochecknoglobals // a table
+	{"id", "live_stream"},
+	{"target", "simulcast_target"},
+	{"asset", "asset"},
+	{"track", "track"},
+	{"playback", "playback_id"},
 }
 
 func (s *server) address(r *http.Request) string {
@@ -305,8 +313,7 @@ func sentence(err error) string {
 	if len(m) == 0 {
 		return "Something went wrong. The log of the service says what."
 	}
-	text := strings.Join(m, ". ")
-	return strings.ToUpper(text[:1]) + text[1:]
+	return capital(strings.Join(m, ". "))
 }
 
 // gone reports whether a request ended because its client left.

@@ -114,8 +114,10 @@ func (s *server) addTarget(w http.ResponseWriter, r *http.Request, p access.Pers
 		s.fail(w, r, p, err)
 		return
 	}
-	f := targetForm{Of: s.stream(v), URL: typed(r, "url"), Passthrough: typed(r, "passthrough")}
-	f.Bad = map[string]string{}
+	f := targetForm{
+		Of: s.stream(v), URL: typed(r, "url"), Passthrough: typed(r, "passthrough"),
+		said: said{fields: []fieldAt{{"url", "url"}, {"stream_key", "stream_key"}, {"passthrough", "passthrough"}}},
+	}
 	_, err = s.Live.AddSimulcastTarget(r.Context(), p.Environment.ID, v.ID, live.SimulcastTarget{
 		URL: f.URL, StreamKey: typed(r, "stream_key"), Passthrough: f.Passthrough,
 	}, s.Now())
@@ -131,38 +133,24 @@ func (s *server) addTarget(w http.ResponseWriter, r *http.Request, p access.Pers
 	s.render(w, r, p, status, "target", f)
 }
 
-// targetQuestion asks before a target is deleted, as question does before an act.
-type targetQuestion struct {
-	stream
-
-	Heading, Text, Yes, No, Class string
-	To, Bad                       string
-}
-
-// Name is the stream's.
-func (q targetQuestion) Name() string { return q.Title() }
-
-// MustType is for what cannot be made again.
-func (targetQuestion) MustType() bool { return false }
-
+// targetQuestion asks before a target is deleted.
 func (s *server) targetQuestion(
 	ctx context.Context, p access.Person, of id.LiveStream, t id.SimulcastTarget,
-) (targetQuestion, error) {
-	v, err := s.Live.Get(ctx, p.Environment.ID, of)
+) (question, error) {
+	row, err := s.Live.Get(ctx, p.Environment.ID, of)
 	if err != nil {
-		return targetQuestion{}, err
+		return question{}, err
 	}
-	q := targetQuestion{
-		stream: s.stream(v), Heading: "Delete this simulcast target?", Yes: "Delete", No: "Keep it", Class: "harm",
-	}
-	for _, have := range q.Targets() {
+	v := s.stream(row)
+	for _, have := range v.Targets() {
 		if have.ID == t {
-			q.To = have.Delete
-			q.Text = "Broadcasts are no longer sent to " + have.Where + ". Its URL and stream key are forgotten."
-			return q, nil
+			return v.question(question{
+				Heading: "Delete this simulcast target?", Yes: "Delete", No: "Keep it", Class: "harm", To: have.Delete,
+				Text: "Broadcasts are no longer sent to " + have.Where + ". Its URL and stream key are forgotten.",
+			}), nil
 		}
 	}
-	return q, fault.New(fault.NotFound, "the simulcast target does not exist")
+	return question{}, fault.New(fault.NotFound, "the simulcast target does not exist")
 }
 
 func (s *server) askDeleteTarget(w http.ResponseWriter, r *http.Request, p access.Person) {
@@ -183,7 +171,7 @@ func (s *server) deleteTarget(w http.ResponseWriter, r *http.Request, p access.P
 	}
 	switch {
 	case err == nil:
-		http.Redirect(w, r, q.Address()+"#simulcast", http.StatusSeeOther)
+		http.Redirect(w, r, q.Address+"#simulcast", http.StatusSeeOther)
 	case fault.Is(err, fault.Conflict):
 		q.Bad = sentence(err) + "."
 		s.render(w, r, p, http.StatusConflict, "ask", q)

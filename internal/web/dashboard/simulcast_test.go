@@ -233,7 +233,7 @@ func TestTargetsFollow(t *testing.T) {
 	server := httptest.NewServer(s)
 	t.Cleanup(server.Close)
 	v := s.stream(t, "One", false, playbackid.Public)
-	e := s.follow(t, server, v.ID)
+	e := s.follow(t, server, "/dashboard/live/"+string(v.ID)+"/follow")
 	e.until("There is no target yet")
 	made := s.target(t, v, live.SimulcastTarget{URL: "rtmp://example.com/app", StreamKey: "not-for-eyes"})
 	if page := e.until(">Idle</span>"); strings.Contains(page, "not-for-eyes") {

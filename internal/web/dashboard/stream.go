@@ -22,44 +22,13 @@ type streamPage struct {
 
 	Base       string // of addresses for viewers
 	Health     vitals
-	Recordings []recording
+	Recordings []video
 	More       bool // there are older ones
 	Connect    connect
 	Key        string // it was asked for without a script
 	Passphrase string
 	Follow     string // the address of the events that change the page
 }
-
-// recording is a broadcast that was recorded.
-type recording struct {
-	asset.Asset
-
-	Now time.Time
-}
-
-// Title is its own, or when it began.
-func (a recording) Title() string { return strings.TrimSpace(a.Options.Meta.Title) }
-
-// Public is the playback ID that everybody may use.
-func (a recording) Public() id.Playback { return public(a.PlaybackIDs) }
-
-// Long is how long it is.
-func (a recording) Long() time.Duration {
-	return time.Duration(a.Facts.Duration * float64(time.Second))
-}
-
-// Poster is the address of its picture; empty: there is none to show.
-func (a recording) Poster() string {
-	if p := a.Public(); p != "" && a.Status == asset.Ready && a.Facts.HasVideo && !a.IsLive {
-		return "/" + string(p) + "/thumbnail.webp?width=320"
-	}
-	return ""
-}
-
-// Growing, Ready and Failed are its states in words.
-func (a recording) Growing() bool { return a.IsLive }
-func (a recording) Ready() bool   { return !a.IsLive && a.Status == asset.Ready }
-func (a recording) Failed() bool  { return a.Status == asset.Errored }
 
 func (s *server) showStream(w http.ResponseWriter, r *http.Request, p access.Person) {
 	v, err := s.streamPage(r.Context(), p, id.LiveStream(r.PathValue("id")))
@@ -85,7 +54,7 @@ func (s *server) streamPage(ctx context.Context, p access.Person, stream id.Live
 	v.Health = vitalsOf(s.Health.Health(row))
 	v.More = more != "" || len(found) == maxRecordings
 	for _, a := range found {
-		v.Recordings = append(v.Recordings, recording{a, v.Now})
+		v.Recordings = append(v.Recordings, video{a, v.Now})
 	}
 	v.Follow = v.Address() + "/follow"
 	return v, nil
@@ -159,36 +128,22 @@ var acts = map[string]act{ //nolint:gochecknoglobals // a table
 	},
 }
 
-// question is the page that asks before an act; with a script it is a dialog.
-type question struct {
-	act
-	stream
-
-	To  string // where yes leads
-	Bad string
+// question completes one that is about a stream.
+func (s stream) question(q question) question {
+	q.Name, q.Address, q.ListAddress, q.ListName = s.Title(), s.Address(), livePath, "Live streams"
+	return q
 }
 
-// Text says what is lost.
-func (q question) Text() string {
-	if q.Broadcasting() {
-		return q.OnText
-	}
-	return q.IdleText
-}
-
-// MustType reports whether the name has to be typed.
-func (q question) MustType() bool { return q.Typed && q.Broadcasting() }
-
-// Heading is the act's title: the promoted one is ambiguous.
-func (q question) Heading() string { return q.act.Title }
-
-// Name is the stream's.
-func (q question) Name() string { return q.stream.Title() }
-
+// question asks before an act.
 func (s *server) question(r *http.Request, p access.Person, name string) (question, error) {
-	v, err := s.Live.Get(r.Context(), p.Environment.ID, id.LiveStream(r.PathValue("id")))
-	q := question{act: acts[name], stream: s.stream(v)}
-	q.To = q.Address() + "/" + name
+	row, err := s.Live.Get(r.Context(), p.Environment.ID, id.LiveStream(r.PathValue("id")))
+	v, a := s.stream(row), acts[name]
+	q := v.question(question{
+		Heading: a.Title, Text: a.IdleText, Yes: a.Yes, No: a.No, Class: a.Class, To: v.Address() + "/" + name,
+	})
+	if v.Broadcasting() {
+		q.Text, q.MustType = a.OnText, a.Typed
+	}
 	return q, err
 }
 
@@ -210,17 +165,18 @@ func (s *server) act(name string) func(http.ResponseWriter, *http.Request, acces
 			s.fail(w, r, p, err)
 			return
 		}
-		if q.MustType() && strings.TrimSpace(r.PostFormValue("name")) != q.Name() {
+		if q.MustType && strings.TrimSpace(r.PostFormValue("name")) != q.Name {
 			q.Bad = "This is not its name. It is on air, so nothing was deleted."
 			s.render(w, r, p, http.StatusBadRequest, "ask", q)
 			return
 		}
-		if err = q.do(s.Live, r.Context(), p.Environment.ID, q.ID, s.Now()); err != nil {
+		stream := id.LiveStream(r.PathValue("id"))
+		if err = acts[name].do(s.Live, r.Context(), p.Environment.ID, stream, s.Now()); err != nil {
 			s.fail(w, r, p, err)
 			return
 		}
-		to := q.Address()
-		if q.leave {
+		to := q.Address
+		if acts[name].leave {
 			to = livePath
 		}
 		http.Redirect(w, r, to, http.StatusSeeOther)

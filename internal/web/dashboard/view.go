@@ -6,6 +6,7 @@ import (
 	"html/template"
 	"log/slog"
 	"net/http"
+	"strings"
 	"time"
 
 	"millrace/internal/control/access"
@@ -18,7 +19,7 @@ type views map[string]*template.Template
 
 // pages are the templates that are pages of their own.
 var pages = []string{ //nolint:gochecknoglobals // constants
-	"door", "refused", "live", "new", "edit", "stream", "target", "ask",
+	"door", "refused", "live", "new", "edit", "stream", "target", "ask", "assets", "asset", "addasset", "track",
 }
 
 func newViews(assets static.Assets) views {
@@ -26,7 +27,7 @@ func newViews(assets static.Assets) views {
 		"icon": icon, "clock": clock, "advice": advice, "short": func(v any) string { return short(fmt.Sprint(v)) },
 		"iso":   func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
 		"utc":   func(t time.Time) string { return t.UTC().Format("2 Jan 2006, 15:04") + " UTC" },
-		"asset": func(name string) string { return Path + "/assets/" + assets.Address(name) },
+		"asset": func(name string) string { return Path + "/static/" + assets.Address(name) },
 	}
 	parts := template.Must(template.New("").Funcs(funcs).ParseFS(files, "templates/layout.html",
 		"templates/parts.html", "templates/fields.html", "templates/simulcast.html", "templates/health.html"))
@@ -41,6 +42,7 @@ func newViews(assets static.Assets) views {
 type page struct {
 	Theme  string
 	Back   string // the address of the page
+	Place  string // which of the lists it belongs to: assets; empty: live streams
 	Person access.Person
 	In     bool // somebody is signed in
 	Write  bool // and may change videos
@@ -50,9 +52,12 @@ type page struct {
 }
 
 func (s *server) page(r *http.Request, p access.Person, v any) page {
-	in := p.Session.Hash != ""
+	in, place := p.Session.Hash != "", ""
+	if strings.HasPrefix(r.URL.Path, assetsPath) {
+		place = "assets"
+	}
 	return page{
-		Theme: theme(r), Back: r.URL.RequestURI(), Person: p, In: in, Write: in &&
+		Theme: theme(r), Back: r.URL.RequestURI(), Place: place, Person: p, In: in, Write: in &&
 			p.Permits(writes), WHIP: s.Ingest.WHIP != "",
 		Now: s.Now(), V: v,
 	}

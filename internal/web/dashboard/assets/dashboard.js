@@ -210,7 +210,7 @@ function spy() {
 const zone = $('[data-zone]');
 if (zone) zone.textContent = 'Times in ' + (Intl.DateTimeFormat().resolvedOptions().timeZone || 'your zone').replaceAll('_', ' ');
 document.addEventListener('millrace:parts', () => times());
-queueMicrotask(() => setTimeout(() => { // stream.js looks at the parts before they are changed
+queueMicrotask(() => setTimeout(() => { // follow.js looks at the parts before they are changed
   times();
   $$('[data-tabs]').forEach(tabs);
   spy();

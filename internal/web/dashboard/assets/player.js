@@ -35,11 +35,15 @@ function draw(b, icon) {
 }
 
 class Player {
-  constructor(box) {
+  constructor(box, at) {
     this.box = box;
+    this.at = at;
     this.video = box.querySelector('video');
     this.say = box.querySelector('.pl-say');
-    this.bar();
+    // A recorded video has the browser's own controls: seek, captions, speed and the rest.
+    const live = !this.video.controls;
+    this.video.addEventListener(live ? 'playing' : 'loadedmetadata', () => { this.say.hidden = true; });
+    if (live) this.bar();
     this.open();
   }
 
@@ -57,7 +61,6 @@ class Player {
     const name = (b, text, icon) => { b.setAttribute('aria-label', text); b.title = text; draw(b, icon); };
     for (const e of ['play', 'pause']) v.addEventListener(e, () => name(play, v.paused ? 'Play' : 'Pause', v.paused ? 'play' : 'pause'));
     v.addEventListener('volumechange', () => name(mute, v.muted ? 'Unmute' : 'Mute', v.muted ? 'muted' : 'sound'));
-    v.addEventListener('playing', () => { this.say.hidden = true; });
     v.addEventListener('timeupdate', () => {
       const behind = this.hls?.liveSyncPosition - v.currentTime;
       const live = !(behind > EDGE);
@@ -79,18 +82,24 @@ class Player {
       this.say.textContent = e.message;
       return;
     }
+    // Caches may keep the playlist of a recorded video for a while: this one may be from before its newest track came.
+    if (this.video.controls) await fetch(this.box.dataset.player, { cache: 'reload' }).catch(() => {});
     if (!this.box.isConnected) return;
     if (!Hls.isSupported()) {
       this.video.src = this.box.dataset.player;
-      this.video.play().catch(() => {});
+      this.start();
       return;
     }
-    const hls = new Hls({ lowLatencyMode: true, maxLiveSyncPlaybackRate: 1.3, backBufferLength: 60, capLevelToPlayerSize: true });
+    const hls = new Hls({ lowLatencyMode: true, maxLiveSyncPlaybackRate: 1.3, backBufferLength: 60, capLevelToPlayerSize: true, startPosition: this.at || -1 });
     this.hls = hls;
-    hls.on(Hls.Events.MANIFEST_PARSED, () => this.video.play().catch(() => {}));
+    hls.on(Hls.Events.MANIFEST_PARSED, () => this.start());
     hls.on(Hls.Events.ERROR, (_, data) => { if (data.fatal) this.again(); });
     hls.loadSource(this.box.dataset.player);
     hls.attachMedia(this.video);
+  }
+
+  start() {
+    if (this.video.autoplay) this.video.play().catch(() => {});
   }
 
   again() {
@@ -114,11 +123,15 @@ class Player {
 const players = new Map();
 
 function look() {
+  let at = 0; // where a recorded video goes on whose player is made again, as it has other tracks
   for (const [box, p] of players) {
-    if (!box.isConnected) { p.end(); players.delete(box); }
+    if (box.isConnected) continue;
+    if (p.video.controls) at = p.video.currentTime;
+    p.end();
+    players.delete(box);
   }
-  for (const box of document.querySelectorAll('[data-player]')) if (!players.has(box)) players.set(box, new Player(box));
+  for (const box of document.querySelectorAll('[data-player]')) if (!players.has(box)) players.set(box, new Player(box, at));
 }
 
 document.addEventListener('millrace:parts', look);
-setTimeout(look); // behind stream.js, which looks at the parts as the server has made them
+setTimeout(look); // behind follow.js, which looks at the parts as the server has made them

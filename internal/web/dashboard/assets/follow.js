@@ -1,15 +1,17 @@
-// Keeps the page of a live stream as the server has it: an event has parts, and those that are not as they were are put in their places.
-const box = document.getElementById('stream');
+// Keeps a page as the server has it: an event has parts of the page, as they are now, and what of them is not as it was
+// is put in its place.
+const box = document.querySelector('[data-follow]');
 const say = document.getElementById('link-state');
 const LOST = 5000; // ms after which it is said that the page is not kept up to date
 const AGAIN = 3000; // ms until the next attempt after a refusal
 const HIDDEN = 60000; // ms after which a page that nobody sees lets go
 
-const was = new Map([...box.querySelectorAll('[data-part]')].map((el) => [el.id, look(el)]));
+const was = new Map([...document.querySelectorAll('[data-part]')].map((el) => [el.id, look(el)]));
 let source = null;
 let lost = 0;
 let hides = 0;
 let over = false;
+let leaving = false; // a form was sent, whose response is another page
 
 // look is what a part shows, without the air time, which goes on here.
 function look(el) {
@@ -28,11 +30,35 @@ function put(html) {
     if (part.dataset.key && part.dataset.key === now.dataset.key) continue; // the player plays on
     const focused = now.contains(document.activeElement) ? document.activeElement.id : '';
     const open = [...now.querySelectorAll('details[id][open]')].map((el) => el.id);
-    now.replaceWith(document.importNode(part, true));
+    if (part.dataset.key || now.dataset.key) now.replaceWith(document.importNode(part, true));
+    else change(now, part);
     for (const id of open) document.getElementById(id)?.setAttribute('open', '');
-    if (focused) document.getElementById(focused)?.focus();
+    if (focused && document.activeElement === document.body) document.getElementById(focused)?.focus();
   }
   document.dispatchEvent(new Event('millrace:parts'));
+}
+
+// change makes an element what another one is, and leaves alone what is the same in both: what has the focus or is
+// selected keeps it, pictures do not flicker, and open menus stay open.
+function change(now, then) {
+  if (now.nodeName !== then.nodeName || now.id !== then.id) {
+    now.replaceWith(document.importNode(then, true));
+    return;
+  }
+  if (now.nodeType !== Node.ELEMENT_NODE) {
+    if (now.data !== then.data) now.data = then.data;
+    return;
+  }
+  if (then.dateTime && now.dateTime === then.dateTime) return; // it is shown in the browser's zone
+  if (then.dataset.newest && now.dataset.newest === then.dataset.newest) return; // list.js has a newer picture
+  const runs = now.dataset.up && now.dataset.up === then.dataset.up; // the air time goes on here
+  for (const { name } of [...now.attributes]) if (!then.hasAttribute(name) && name !== 'open') now.removeAttribute(name);
+  for (const { name, value } of then.attributes) if (now.getAttribute(name) !== value) now.setAttribute(name, value);
+  if (runs) return;
+  const old = [...now.childNodes];
+  const next = [...then.childNodes];
+  next.forEach((node, i) => (old[i] ? change(old[i], node) : now.append(document.importNode(node, true))));
+  for (const node of old.slice(next.length)) node.remove();
 }
 
 function tell(kind, text) {
@@ -49,14 +75,16 @@ function follow() {
   source.addEventListener('over', (e) => {
     over = true;
     source.close();
-    if (e.data === 'deleted') location.href = '/dashboard/live';
+    if (e.data === 'deleted' && leaving) return;
+    if (e.data === 'deleted') location.href = box.dataset.list;
     else location.reload(); // it leads to the sign-in
   });
   source.addEventListener('error', () => {
     if (over) return;
     const since = new Date().toLocaleTimeString('en-GB', { hour: '2-digit', minute: '2-digit' });
     lost ||= setTimeout(() => tell('warn', 'Not live since ' + since + ', trying again'), LOST);
-    if (source.readyState === EventSource.CLOSED) setTimeout(() => { if (!over && source.readyState === EventSource.CLOSED) follow(); }, AGAIN);
+    if (source.readyState !== EventSource.CLOSED) return;
+    setTimeout(() => { if (!over && source.readyState === EventSource.CLOSED) follow(); }, AGAIN);
   });
 }
 
@@ -65,6 +93,7 @@ document.addEventListener('visibilitychange', () => {
   if (document.hidden) hides = setTimeout(() => source.close(), HIDDEN);
   else if (!over && source.readyState === EventSource.CLOSED) follow();
 });
+document.addEventListener('submit', (e) => { leaving = !e.defaultPrevented; });
 addEventListener('pagehide', () => source?.close());
 addEventListener('pageshow', (e) => { if (e.persisted && !over) follow(); });
 follow();

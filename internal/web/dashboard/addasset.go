@@ -1,0 +1,66 @@
+package dashboard
+
+import (
+	"net/http"
+
+	"millrace/internal/control/access"
+	"millrace/internal/control/asset"
+	"millrace/internal/control/assetopt"
+	"millrace/internal/control/playbackid"
+)
+
+// addForm is the page on which an asset is made of a URL: what was typed, and what is wrong with it.
+type addForm struct {
+	URL, Title, Policy, Quality, Passthrough string
+	Download, Test                           bool
+	said
+}
+
+func (s *server) routeAdd(mux *http.ServeMux) {
+	mux.Handle("GET "+assetsPath+"/new", s.person("", writes, s.showAdd))
+	mux.Handle("POST "+assetsPath, s.person("create-asset", writes, s.add))
+}
+
+func (s *server) showAdd(w http.ResponseWriter, r *http.Request, p access.Person) {
+	s.render(w, r, p, http.StatusOK, "addasset", addForm{Policy: string(playbackid.Public)})
+}
+
+func (s *server) add(w http.ResponseWriter, r *http.Request, p access.Person) {
+	f := addForm{
+		URL: typed(r, "url"), Title: typed(r, "title"), Policy: typed(r, "policy"), Quality: typed(r, "video_quality"),
+		Passthrough: typed(r, "passthrough"), Download: ticked(r, "download"), Test: ticked(r, "test"),
+		said: said{fields: []fieldAt{
+			{"inputs", "url"},
+			{"meta.title", "title"},
+			{"playback_policies", "policy"},
+			{"video_quality", "video_quality"},
+			{"static_renditions", "download"},
+			{"test", "test"},
+			{"passthrough", "passthrough"},
+		}},
+	}
+	made, err := s.Assets.Create(r.Context(), p.Environment.ID,
+		asset.CreateInput{Options: f.options(), DefaultQuality: p.Environment.VideoQuality}, s.Now())
+	if err == nil {
+		http.Redirect(w, r, video{Asset: made}.Address(), http.StatusSeeOther)
+		return
+	}
+	status, known := f.refused(err)
+	if !known {
+		s.fail(w, r, p, err)
+		return
+	}
+	s.render(w, r, p, status, "addasset", f)
+}
+
+// options are what the API would be asked.
+func (f addForm) options() assetopt.Options {
+	o := assetopt.Options{
+		Inputs: []assetopt.Input{{URL: f.URL}}, Meta: assetopt.Meta{Title: f.Title},
+		PlaybackPolicies: policies(f.Policy), VideoQuality: f.Quality, Passthrough: f.Passthrough, Test: f.Test,
+	}
+	if f.Download {
+		o.StaticRenditions = []assetopt.StaticRendition{{Resolution: assetopt.Highest}}
+	}
+	return o
+}

@@ -1,0 +1,225 @@
+package dashboard
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"millrace/internal/control/access"
+	"millrace/internal/control/asset"
+	"millrace/internal/control/event"
+	"millrace/internal/control/playbackid"
+	"millrace/internal/id"
+)
+
+const (
+	assetItem = assetsPath + "/{asset}"
+	maxEvents = 20 // that the page of an asset shows
+)
+
+func (s *server) routeAsset(mux *http.ServeMux) {
+	mux.Handle("GET "+assetItem, s.person("", reads, s.showAsset))
+	mux.Handle("GET "+assetItem+"/follow", s.person("", reads, s.followAsset))
+	mux.Handle("POST "+assetItem+"/playback-ids", s.person("create-asset-playback-id", writes, s.addPlaybackID))
+	mux.Handle("POST "+assetItem, s.person("update-asset", writes, s.editAsset))
+	mux.Handle("POST "+assetItem+"/clips", s.person("create-asset", writes, s.clip))
+	mux.Handle("POST "+assetItem+"/tracks", s.person("create-asset-track", writes, s.addTrack))
+	mux.Handle("GET "+assetItem+"/tracks/{track}", s.person("", writes, s.showTrack))
+	mux.Handle("POST "+assetItem+"/tracks/{track}", s.person("update-asset-track", writes, s.editTrack))
+	for path, l := range losses {
+		mux.Handle("GET "+assetItem+path, s.person("", writes, s.askLoss(path)))
+		mux.Handle("POST "+assetItem+path, s.person(l.operation, writes, s.lose(path)))
+	}
+}
+
+// assetPage is the page of an asset.
+type assetPage struct {
+	video
+
+	Base   string // of addresses for viewers
+	Follow string // the address of the events that change the page
+	Shown  []playback
+	Events []event.Event
+
+	Clip     clipForm
+	AddTrack trackForm
+	Edit     nameForm
+}
+
+// Moving reports whether work goes on whose progress no events tell.
+func (v assetPage) Moving() bool {
+	return v.Preparing() || v.Unfinished() || slices.ContainsFunc(v.Asset.Tracks, func(t asset.Track) bool {
+		return t.Status == asset.TrackPreparing
+	})
+}
+
+// Picture is its size and frame rate; empty: there is none, or nobody knows.
+func (v video) Picture() string {
+	f := v.Facts
+	if f.Width <= 0 || f.Height <= 0 {
+		return ""
+	}
+	out := fmt.Sprintf("%d × %d", f.Width, f.Height)
+	if f.FrameRate > 0 {
+		out += ", " + strconv.FormatFloat(float64(int(f.FrameRate*100+.5))/100, 'f', -1, 64) + " fps"
+	}
+	return out
+}
+
+// Quality is its video quality.
+func (v video) Quality() string { return v.Asset.Quality() }
+
+// Plays reports whether there is something to play, and everybody may.
+func (v video) Plays() bool { return v.Status == asset.Ready && v.Public() != "" }
+
+// track is one of an asset's as its page shows it.
+type track struct {
+	asset.Track
+
+	Asset video
+}
+
+// Tracks are those of the asset, the picture first, then sound, then text.
+func (v video) Tracks() []track {
+	var out []track
+	for _, t := range v.Asset.Tracks {
+		out = append(out, track{t, v})
+	}
+	order := map[asset.TrackType]int{asset.VideoTrack: 0, asset.AudioTrack: 1, asset.TextTrack: 2}
+	slices.SortStableFunc(out, func(a, b track) int { return cmp.Compare(order[a.Type], order[b.Type]) })
+	return out
+}
+
+// Offered is how many tracks players can have.
+func (v video) Offered() (n int) {
+	for _, t := range v.Asset.Tracks {
+		if t.Status == asset.TrackReady {
+			n++
+		}
+	}
+	return n
+}
+
+// Title is its name, or what it is.
+func (t track) Title() string {
+	if n := strings.TrimSpace(t.Name); n != "" {
+		return n
+	}
+	return t.Kind()
+}
+
+// Kind is what it is.
+func (t track) Kind() string {
+	switch {
+	case t.Type == asset.VideoTrack:
+		return "Picture"
+	case t.Type == asset.AudioTrack && t.Primary:
+		return "Sound, main"
+	case t.Type == asset.AudioTrack:
+		return "Sound"
+	case t.ClosedCaptions:
+		return "Text, captions"
+	}
+	return "Text, subtitles"
+}
+
+// Ready, Failed and Percent are its state.
+func (t track) Ready() bool     { return t.Status == asset.TrackReady }
+func (t track) Failed() bool    { return t.Status == asset.TrackErrored }
+func (t track) Percent() string { return percent(t.Progress) }
+
+// Why says what went wrong.
+func (t track) Why() string { return why(t.Errors) }
+
+// Deletable reports whether it may be deleted.
+func (t track) Deletable() bool { return t.Type != asset.VideoTrack && !t.Primary }
+
+// Address is where it is deleted and renamed.
+func (t track) Address() string { return t.Asset.Address() + "/tracks/" + string(t.ID) }
+
+// file is one to download.
+type file struct {
+	asset.StaticRendition
+
+	Address string // empty: there is none
+}
+
+// Files are those to download, as far as there are any.
+func (v video) Files() []file {
+	var out []file
+	for _, f := range v.Static.Files {
+		x := file{StaticRendition: f}
+		if p := v.Public(); p != "" && f.Status == asset.FileReady {
+			x.Address = "/" + string(p) + "/" + f.Name
+		}
+		out = append(out, x)
+	}
+	return out
+}
+
+// Ready, Failed, Skipped and Big are its state and its size.
+func (f file) Ready() bool   { return f.Status == asset.FileReady }
+func (f file) Failed() bool  { return f.Status == asset.FileErrored }
+func (f file) Skipped() bool { return f.Status == asset.FileSkipped }
+func (f file) Why() string   { return why(f.Errors) }
+func (f file) Big() string {
+	if f.Size <= 0 {
+		return ""
+	}
+	return fmt.Sprintf("%.1f MB", float64(f.Size)/1e6)
+}
+
+// playback is one of an asset's playback IDs as its page shows it.
+type playback struct {
+	playbackid.ID
+
+	Asset video
+}
+
+// Who is who may watch by it.
+func (p playback) Who() string {
+	switch p.Policy {
+	case playbackid.Public:
+		return "Everyone with the link"
+	case playbackid.Signed:
+		return "Only with signed links"
+	case playbackid.DRM:
+	}
+	return "Only with a licence (DRM)"
+}
+
+// Address is where it is deleted.
+func (p playback) Address() string { return p.Asset.Address() + "/playback-ids/" + string(p.ID.ID) }
+
+func (s *server) showAsset(w http.ResponseWriter, r *http.Request, p access.Person) {
+	v, err := s.assetPage(r.Context(), p, assetOf(r))
+	if err != nil {
+		s.fail(w, r, p, err)
+		return
+	}
+	s.render(w, r, p, http.StatusOK, "asset", v)
+}
+
+func assetOf(r *http.Request) id.Asset { return id.Asset(r.PathValue("asset")) }
+
+// assetPage reads all that the page shows.
+func (s *server) assetPage(ctx context.Context, p access.Person, a id.Asset) (assetPage, error) {
+	row, err := s.Assets.Get(ctx, p.Environment.ID, a)
+	if err != nil {
+		return assetPage{}, err
+	}
+	v := assetPage{video: video{row, s.Now()}, Base: s.PublicURL}
+	v.Edit = nameForm{Title: row.Options.Meta.Title, Passthrough: row.Options.Passthrough}
+	v.Follow = v.Address() + "/follow"
+	for _, one := range v.PlaybackIDs {
+		v.Shown = append(v.Shown, playback{one, v.video})
+	}
+	v.Events, err = s.Events.ListEvents(ctx, event.Query{
+		Environment: p.Environment.ID, Object: string(a), NewestFirst: true, Limit: maxEvents,
+	})
+	return v, err
+}

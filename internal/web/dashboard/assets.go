@@ -1,0 +1,200 @@
+package dashboard
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"millrace/internal/control/access"
+	"millrace/internal/control/asset"
+	"millrace/internal/fault"
+	"millrace/internal/id"
+)
+
+const assetsPath = Path + "/assets"
+
+func (s *server) routeAssets(mux *http.ServeMux) {
+	mux.Handle("GET "+assetsPath, s.person("", reads, s.listAssets))
+	s.routeAdd(mux)
+	s.routeAsset(mux)
+}
+
+// video is an asset as pages show it.
+type video struct {
+	asset.Asset
+
+	Now time.Time
+}
+
+// Name is what it is called; empty: nothing.
+func (v video) Name() string { return strings.TrimSpace(v.Options.Meta.Title) }
+
+// Title is its name; without one the beginning and the end of its ID.
+func (v video) Title() string {
+	if t := v.Name(); t != "" {
+		return t
+	}
+	return short(v.ID)
+}
+
+// Address is that of its page.
+func (v video) Address() string { return assetsPath + "/" + url.PathEscape(string(v.ID)) }
+
+// Public is the playback ID that everybody may use.
+func (v video) Public() id.Playback { return public(v.PlaybackIDs) }
+
+// Long is how long it is.
+func (v video) Long() time.Duration {
+	return time.Duration(v.Facts.Duration * float64(time.Second))
+}
+
+// Poster is the address of its picture; empty: there is none to show.
+func (v video) Poster() string {
+	if p := v.Public(); p != "" && v.Ready() && v.Facts.HasVideo {
+		return "/" + string(p) + "/thumbnail.webp?width=320"
+	}
+	return ""
+}
+
+// The states that pages tell apart, of which one is true.
+func (v video) Growing() bool   { return v.IsLive }
+func (v video) Preparing() bool { return !v.IsLive && v.Status == asset.Preparing }
+func (v video) Ready() bool     { return !v.IsLive && v.Status == asset.Ready }
+func (v video) Failed() bool    { return !v.IsLive && v.Status == asset.Errored }
+
+// Unfinished reports whether it is played already while the rest of it is made.
+func (v video) Unfinished() bool {
+	return v.Ready() && (v.Progress.State == asset.Ingesting || v.Progress.State == asset.Transcoding)
+}
+
+// Percent is how far it is made; empty: not known, or whole.
+func (v video) Percent() string {
+	if v.Preparing() || v.Unfinished() {
+		return percent(v.Progress.Percent)
+	}
+	return ""
+}
+
+func percent(p float64) string {
+	if p <= 0 {
+		return ""
+	}
+	return fmt.Sprintf("%.0f %%", min(p, 100))
+}
+
+// Work is what is done with it while it is prepared.
+func (v video) Work() string {
+	if v.Progress.State == asset.Transcoding {
+		return "Encoding"
+	}
+	return "Preparing"
+}
+
+// Why says what went wrong.
+func (v video) Why() string { return why(v.Errors) }
+
+func why(e *asset.Errors) string {
+	if e == nil || len(e.Messages) == 0 {
+		return "The log of the service says why."
+	}
+	return capital(strings.Join(e.Messages, ". "))
+}
+
+// capital is a text as the beginning of a sentence.
+func capital(text string) string {
+	first, n := utf8.DecodeRuneInString(text)
+	if n == 0 {
+		return ""
+	}
+	return string(unicode.ToUpper(first)) + text[n:]
+}
+
+// Watch says who may watch.
+func (v video) Watch() string {
+	switch {
+	case len(v.PlaybackIDs) == 0:
+		return "Nobody"
+	case v.Public() != "":
+		return "Everyone"
+	}
+	return "Signed links"
+}
+
+// From says where it comes from.
+func (v video) From() string {
+	switch {
+	case v.SourceAsset != "":
+		return "Clip"
+	case v.LiveStream != "":
+		return "Live stream"
+	case v.Upload != "":
+		return "Upload"
+	}
+	return "URL"
+}
+
+// assetList is the page of all assets.
+type assetList struct {
+	finding
+
+	Rows []video
+}
+
+// states are the words by which the list is filtered.
+var states = map[string]func(video) bool{ //nolint:gochecknoglobals // a table
+	"preparing": video.Preparing, "growing": video.Growing, "ready": video.Ready, "failed": video.Failed,
+}
+
+func (s *server) listAssets(w http.ResponseWriter, r *http.Request, p access.Person) {
+	l := assetList{finding: find(r.URL.Query(), assetsPath, "preparing", "growing", "ready", "failed")}
+	list := func(page, limit int) ([]asset.Asset, error) {
+		rows, _, err := s.Assets.List(r.Context(), p.Environment.ID, asset.ListQuery{Page: page, Limit: limit})
+		return rows, err
+	}
+	var rows []asset.Asset
+	var err error
+	if !l.Filtered {
+		rows, err = paged(&l.finding, list)
+	} else {
+		rows, err = searched(&l.finding, list, l.fits)
+	}
+	if err == nil && l.Query != "" && len(rows) == 0 {
+		rows, err = s.assetByID(r.Context(), p, l)
+	}
+	if err != nil {
+		s.fail(w, r, p, err)
+		return
+	}
+	for _, a := range rows {
+		l.Rows = append(l.Rows, video{a, s.Now()})
+	}
+	s.render(w, r, p, http.StatusOK, "assets", l)
+}
+
+// fits reports whether an asset has the state and the text that are looked for.
+func (l assetList) fits(a asset.Asset) bool {
+	if is := states[l.Status]; is != nil && !is(video{Asset: a}) {
+		return false
+	}
+	return l.Query == "" || named(a.PlaybackIDs, l.Query) || contain(l.Query, a.Options.Meta.Title, string(a.ID),
+		a.Options.Passthrough, a.Options.Meta.ExternalID)
+}
+
+// assetByID finds an asset by its ID, however old it is.
+func (s *server) assetByID(ctx context.Context, p access.Person, l assetList) ([]asset.Asset, error) {
+	a, err := s.Assets.Get(ctx, p.Environment.ID, id.Asset(l.Query))
+	switch {
+	case fault.Is(err, fault.NotFound):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	case !l.fits(a):
+		return nil, nil
+	}
+	return []asset.Asset{a}, nil
+}

@@ -1,0 +1,72 @@
+package dashboard
+
+import (
+	"net/http"
+
+	"millrace/internal/control/access"
+	"millrace/internal/control/asset"
+	"millrace/internal/control/assetopt"
+	"millrace/internal/control/playbackid"
+	"millrace/internal/fault"
+	"millrace/internal/id"
+)
+
+// clipForm is the form in which a stretch of an asset is chosen.
+type clipForm struct {
+	Start, End, Title string
+	said
+}
+
+// clip makes an asset of a stretch of this one, and leads to its page.
+func (s *server) clip(w http.ResponseWriter, r *http.Request, p access.Person) {
+	from, err := s.Assets.Get(r.Context(), p.Environment.ID, assetOf(r))
+	if err != nil {
+		s.fail(w, r, p, err)
+		return
+	}
+	f := clipForm{
+		Start: typed(r, "start_time"), End: typed(r, "end_time"), Title: typed(r, "clip_title"),
+		said: said{fields: []fieldAt{
+			{"inputs[0].start_time", "start_time"}, {"inputs[0].end_time", "end_time"}, {"meta.title", "clip_title"},
+		}},
+	}
+	in := assetopt.Input{
+		URL: clipURL(from.ID), StartTime: f.time("start_time", f.Start), EndTime: f.time("end_time", f.End),
+	}
+	if len(f.Bad) == 0 {
+		made, err := s.Assets.Create(r.Context(), p.Environment.ID, asset.CreateInput{
+			Options: assetopt.Options{
+				Inputs: []assetopt.Input{in}, PlaybackPolicies: plain(from.PlaybackIDs),
+				Meta: assetopt.Meta{Title: f.Title},
+			},
+			DefaultQuality: p.Environment.VideoQuality,
+		}, s.Now())
+		if err == nil {
+			http.Redirect(w, r, video{Asset: made}.Address(), http.StatusSeeOther)
+			return
+		}
+		if !fault.Is(err, fault.Invalid) {
+			s.fail(w, r, p, err)
+			return
+		}
+		f.complain(fault.Messages(err))
+	}
+	s.showWrong(w, r, p, func(v *assetPage) { v.Clip = f })
+}
+
+// clipURL names an asset as the input of another one.
+func clipURL(a id.Asset) string { return "mux://assets/" + string(a) }
+
+// plain are the policies of playback IDs that a clip may have too without more being said: one of each.
+func plain(ids []playbackid.ID) []playbackid.Policy {
+	var out []playbackid.Policy
+	for _, policy := range []playbackid.Policy{playbackid.Public, playbackid.Signed} {
+		for _, p := range ids {
+			if p.Policy == policy {
+				out = append(out, policy)
+				break
+			}
+		}
+	}
+	return out
+}

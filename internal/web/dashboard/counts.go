@@ -1,0 +1,85 @@
+package dashboard
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"millrace/internal/control/live"
+	"millrace/internal/id"
+)
+
+const (
+	countPause      = time.Second // between two counts of one environment
+	maxEnvironments = 100         // whose counts are kept
+)
+
+// counter has how many live streams there are, counted once for all pages.
+type counter struct {
+	turn turn
+	of   map[id.Environment]counted
+}
+
+type counted struct {
+	sequence int64 // what happened up to this one is in it
+	at       time.Time
+	live.Numbers
+}
+
+func newCounter() *counter { return &counter{turn: newTurn(), of: map[id.Environment]counted{}} }
+
+// count counts the live streams of an environment, with what happened up to a sequence. now is one that has happened
+// already. again: these numbers are those of a moment ago, and it is the time until they may be counted again; 0: they
+// are new.
+func (s *server) count(
+	ctx context.Context, env id.Environment, sequence, now int64,
+) (_ live.Numbers, again time.Duration, err error) {
+	if err = s.counter.turn.take(ctx); err != nil {
+		return live.Numbers{}, 0, err
+	}
+	defer s.counter.turn.give()
+	c, ok := s.counter.of[env]
+	if ok && c.sequence >= sequence {
+		return c.Numbers, 0, nil
+	}
+	if again = countPause - time.Since(c.at); ok && again > 0 {
+		return c.Numbers, again, nil
+	}
+	c = counted{sequence: now, at: time.Now()}
+	if c.Numbers, err = s.Live.Count(ctx, env); err != nil {
+		return live.Numbers{}, 0, err
+	}
+	if len(s.counter.of) >= maxEnvironments {
+		clear(s.counter.of)
+	}
+	s.counter.of[env] = c
+	return c.Numbers, 0, nil
+}
+
+// count is a number beside a choice of the filter.
+type count struct{ Of, N string }
+
+// Count is the number of one status; empty: of all. A search has none.
+func (l listing) Count(status string) count {
+	n, known := l.counts.Of[live.Status(status)]
+	out := count{Of: status}
+	if status == "" {
+		n, known, out.Of = l.counts.All, true, "all"
+	}
+	switch {
+	case l.Query != "" || !known:
+	case n > live.MaxCounted:
+		out.N = "1,000+"
+	default:
+		out.N = strconv.Itoa(n)
+	}
+	return out
+}
+
+// Counts are the numbers of all choices.
+func (l listing) Counts() []count {
+	return []count{
+		l.Count(""), l.Count(string(live.StatusActive)), l.Count(string(live.StatusIdle)),
+		l.Count(string(live.StatusDisabled)),
+	}
+}

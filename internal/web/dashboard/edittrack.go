@@ -1,0 +1,74 @@
+package dashboard
+
+import (
+	"net/http"
+	"slices"
+
+	"millrace/internal/control/access"
+	"millrace/internal/control/asset"
+	"millrace/internal/fault"
+	"millrace/internal/id"
+)
+
+// trackPage is the page on which a track gets another name or language.
+type trackPage struct {
+	track
+
+	Form trackForm
+}
+
+// Text reports whether it is text, which alone may be captions.
+func (t track) Text() bool { return t.Type == asset.TextTrack }
+
+// Editable reports whether it has a name that may be changed.
+func (t track) Editable() bool { return t.Type != asset.VideoTrack }
+
+func (s *server) readTrack(r *http.Request, p access.Person) (trackPage, error) {
+	row, err := s.Assets.Get(r.Context(), p.Environment.ID, assetOf(r))
+	if err != nil {
+		return trackPage{}, err
+	}
+	i := slices.IndexFunc(row.Tracks, func(t asset.Track) bool { return t.ID == id.Track(r.PathValue("track")) })
+	if i < 0 || row.Tracks[i].Type == asset.VideoTrack {
+		return trackPage{}, fault.New(fault.NotFound, "the asset has no such track to edit")
+	}
+	return trackPage{track: track{row.Tracks[i], video{row, s.Now()}}}, nil
+}
+
+func (s *server) showTrack(w http.ResponseWriter, r *http.Request, p access.Person) {
+	v, err := s.readTrack(r, p)
+	if err != nil {
+		s.fail(w, r, p, err)
+		return
+	}
+	v.Form = trackForm{Name: v.Name, Language: v.LanguageCode, Captions: v.ClosedCaptions}
+	s.render(w, r, p, http.StatusOK, "track", v)
+}
+
+func (s *server) editTrack(w http.ResponseWriter, r *http.Request, p access.Person) {
+	v, err := s.readTrack(r, p)
+	if err != nil {
+		s.fail(w, r, p, err)
+		return
+	}
+	f := trackForm{
+		Name: typed(r, "name"), Language: typed(r, "language_code"), Captions: ticked(r, "closed_captions"),
+		said: said{fields: []fieldAt{
+			{"name", "name"}, {"language_code", "language_code"}, {"closed_captions", "closed_captions"},
+		}},
+	}
+	patch := asset.TrackPatch{Name: &f.Name}
+	if f.Language != v.LanguageCode { // a main track may have none, which nobody may choose
+		patch.LanguageCode = &f.Language
+	}
+	if v.Text() {
+		patch.ClosedCaptions = &f.Captions
+	}
+	_, err = s.Assets.PatchTrack(r.Context(), p.Environment.ID, v.Asset.ID, v.ID, patch, s.Now())
+	if status, known := f.refused(err); known {
+		v.Form = f
+		s.render(w, r, p, status, "track", v)
+		return
+	}
+	s.done(w, r, p, err, "#tracks")
+}

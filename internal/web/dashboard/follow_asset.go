@@ -1,0 +1,56 @@
+package dashboard
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"time"
+
+	"millrace/internal/control/access"
+	"millrace/internal/id"
+)
+
+// progressTime is between two looks at work whose progress no events tell.
+const progressTime = 2 * time.Second
+
+// followAsset keeps the page of an asset up to date.
+func (s *server) followAsset(w http.ResponseWriter, r *http.Request, p access.Person) {
+	if _, err := s.Assets.Get(r.Context(), p.Environment.ID, assetOf(r)); err != nil {
+		s.fail(w, r, p, err)
+		return
+	}
+	s.keepUpToDate(w, r, p, &followedAsset{s: s, r: r, asset: assetOf(r)})
+}
+
+// followedAsset is the open page of an asset: it is sent whole, and the browser puts in what differs.
+type followedAsset struct {
+	s     *server
+	r     *http.Request
+	asset id.Asset
+	sent  string
+}
+
+func (f *followedAsset) note(h happening) bool { return h.asset == f.asset }
+
+func (f *followedAsset) noteAll() {}
+
+func (f *followedAsset) show(
+	ctx context.Context, p access.Person, _ int64,
+) (parts string, again time.Duration, err error) {
+	v, err := f.s.assetPage(ctx, p, f.asset)
+	if err != nil {
+		return "", 0, err
+	}
+	if v.Moving() {
+		again = progressTime
+	}
+	var b strings.Builder
+	if err = f.s.views["asset"].ExecuteTemplate(&b, "parts", f.s.page(f.r, p, v)); err != nil {
+		return "", 0, err
+	}
+	if parts = b.String(); parts == f.sent {
+		return "", again, nil
+	}
+	f.sent = parts
+	return parts, again, nil
+}

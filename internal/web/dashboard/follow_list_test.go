@@ -1,0 +1,158 @@
+package dashboard_test
+
+import (
+	"fmt"
+	"html"
+	"net/http/httptest"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"millrace/internal/control/access"
+	"millrace/internal/control/assetopt"
+	"millrace/internal/control/live"
+	"millrace/internal/control/playbackid"
+	"millrace/internal/id"
+)
+
+// followed is the address of the events that a page names.
+func (s *site) followed(t testing.TB, cookie, page string) string {
+	t.Helper()
+	_, after, ok := strings.Cut(s.ask(t, cookie, page, nil).Body.String(), `data-follow="`)
+	if !ok {
+		t.Fatalf("%s is not kept up to date", page)
+	}
+	before, _, _ := strings.Cut(after, `"`)
+	return html.UnescapeString(before)
+}
+
+// rows are the IDs of the live streams whose rows an event has, sorted.
+func rows(data string) (all []string) {
+	for _, m := range regexp.MustCompile(`<tr id="row-(\w+)"`).FindAllStringSubmatch(data, -1) {
+		all = append(all, m[1])
+	}
+	slices.Sort(all)
+	return all
+}
+
+// renamed gives a live stream another name.
+func (s *site) renamed(t testing.TB, v live.Stream, title string) {
+	t.Helper()
+	in := live.PatchInput{Meta: &assetopt.MetaPatch{Meta: assetopt.Meta{Title: title}}}
+	if _, err := s.live.Patch(t.Context(), v.Environment, v.ID, in, s.now); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestFollowList: of a list those rows are sent that have changed, in any state, and how many live streams are new.
+func TestFollowList(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, "http://example.com")
+	one, two := s.stream(t, hostile, false, playbackid.Public), s.stream(t, "Two", false)
+	server := httptest.NewServer(s)
+	t.Cleanup(server.Close)
+	all := s.follow(t, server, s.followed(t, s.cookie, "/dashboard/live"))
+	first := all.until("Two")
+	if got := rows(first); len(got) != 2 || strings.Contains(first, "<script>") ||
+		strings.Contains(first, one.StreamKey) {
+		t.Errorf("the first event has rows %q:\n%s", got, first)
+	}
+	onAir := s.follow(t, server, s.followed(t, s.cookie, "/dashboard/live?status=active"))
+	onAir.until(`id="news"`)
+
+	connected, err := s.live.Connect(t.Context(), one.StreamKey, "rtmp", id.Asset(id.New()), "node", time.Minute, s.now)
+	if err == nil {
+		err = s.live.Active(t.Context(), one.ID, connected.Epoch, s.now)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	data := all.until(`<span class="live">LIVE</span>`)
+	if counted := `id="n-active" data-part>1<`; !strings.Contains(data, counted) {
+		all.until(counted) // not more than once a second
+	}
+	if got := rows(data); len(got) != 1 || got[0] != string(one.ID) || strings.Contains(data, " new<") {
+		t.Errorf("one is on air: rows %q:\n%s", got, data)
+	}
+	data = onAir.until("1 new<")
+	if got := rows(data); len(got) > 0 || !strings.Contains(data, `href="/dashboard/live?status=active"`) {
+		t.Errorf("one is on air: rows %q:\n%s", got, data)
+	}
+
+	shown := s.follow(t, server, s.followed(t, s.cookie, "/dashboard/live?status=active"))
+	shown.until("LIVE")
+	if _, err = s.live.End(t.Context(), one.ID, connected.Epoch, live.EndComplete, s.now); err != nil {
+		t.Fatal(err)
+	}
+	shown.until(`<span class="state">Idle</span>`) // it stays, though it does not fit any more
+	onAir.until(`role="status" data-part></div>`)  // nothing is new any more
+
+	three := s.stream(t, "Three", false)
+	if got := rows(all.until("1 new<")); len(got) > 0 {
+		t.Errorf("a new one: rows %q", got)
+	}
+	if err = s.live.Delete(t.Context(), three.Environment, three.ID, s.now); err != nil {
+		t.Fatal(err)
+	}
+	all.until(`role="status" data-part></div>`)
+	if err = s.live.Delete(t.Context(), two.Environment, two.ID, s.now); err != nil {
+		t.Fatal(err)
+	}
+	if data = all.until("Deleted"); !strings.Contains(data, `<span class="name">Two</span>`) {
+		t.Errorf("a deleted one loses its name:\n%s", data)
+	}
+	back := s.follow(t, server, "/dashboard/live/follow?row="+string(two.ID)+"&row="+url.QueryEscape(hostile))
+	if data = back.until("Deleted"); strings.Contains(data, "<script>") || strings.Contains(data, "<img src=x") {
+		t.Errorf("a row that is asked for has markup:\n%s", data)
+	}
+}
+
+// TestFollowListOthers: what happens elsewhere changes no page.
+func TestFollowListOthers(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, "http://example.com")
+	var first live.Stream
+	for n := range 51 {
+		s.now = s.now.Add(time.Millisecond)
+		if v := s.stream(t, fmt.Sprintf("Stream %02d", n), false); n == 0 {
+			first = v
+		}
+	}
+	token, err := s.tokens.CreateEnvironment(t.Context(), "Other", "production", s.now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	elsewhere := s.signInTo(t, access.TokenInput{Environment: token.ID})
+	server := httptest.NewServer(s)
+	t.Cleanup(server.Close)
+	newest := s.follow(t, server, s.followed(t, s.cookie, "/dashboard/live"))
+	search := s.follow(t, server, s.followed(t, s.cookie, "/dashboard/live?q=stream+50"))
+	last := s.follow(t, server, s.followed(t, s.cookie, "/dashboard/live?page=2"))
+	for e, n := range map[*events]int{newest: 50, search: 1, last: 1} {
+		if got := rows(e.until(`id="news"`)); len(got) != n {
+			t.Errorf("the first event has %d rows, want %d", len(got), n)
+		}
+	}
+	if path := s.followed(t, elsewhere, "/dashboard/live"); path != "/dashboard/live/follow?" {
+		t.Errorf("another environment follows %q", path)
+	}
+	s.renamed(t, first, "Old") // is on the second page
+	s.stream(t, "New", false)
+	if data := newest.until("new<"); !strings.Contains(data, "1 new<") || len(rows(data)) > 0 {
+		t.Errorf("the first page:\n%s", data)
+	}
+	if got := rows(last.until("Old")); len(got) != 1 {
+		t.Errorf("the second page has rows %q", got)
+	}
+	s.stream(t, "Stream 50 again", false)
+	if data := search.until("new<"); !strings.Contains(data, "1 new<") || len(rows(data)) > 0 {
+		t.Errorf("the search:\n%s", data)
+	}
+	s.renamed(t, first, "Older")
+	if data := last.until("Older"); strings.Contains(data, "new<") {
+		t.Errorf("something is new on the second page:\n%s", data)
+	}
+}

@@ -1,0 +1,86 @@
+package dashboard
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"time"
+
+	"millrace/internal/control/access"
+	"millrace/internal/id"
+)
+
+// followStream keeps the page of a live stream up to date.
+func (s *server) followStream(w http.ResponseWriter, r *http.Request, p access.Person) {
+	stream := id.LiveStream(r.PathValue("id"))
+	if _, err := s.Live.Get(r.Context(), p.Environment.ID, stream); err != nil {
+		s.fail(w, r, p, err)
+		return
+	}
+	s.keepUpToDate(w, r, p, &followedStream{s: s, r: r, stream: stream})
+}
+
+// followedStream is the open page of a live stream: it is sent whole when something happens, and the browser puts in
+// what differs. Between that it is sent how the encoder does, for no event tells of each sample.
+type followedStream struct {
+	s       *server
+	r       *http.Request
+	stream  id.LiveStream
+	changed bool       // since the page was read
+	page    streamPage // as it was read last
+	sent    string     // the page as it was sent last
+	figures string     // and its figures
+}
+
+func (f *followedStream) note(h happening) bool {
+	about := h.stream == f.stream
+	f.changed = f.changed || about
+	return about
+}
+
+func (f *followedStream) noteAll() { f.changed = true }
+
+func (f *followedStream) show(
+	ctx context.Context, p access.Person, _ int64,
+) (parts string, again time.Duration, err error) {
+	if f.changed {
+		parts, err = f.all(ctx, p)
+	} else {
+		parts, err = f.measured(p)
+	}
+	if f.page.State.HasEncoder() {
+		again = f.s.Beat
+	}
+	return parts, again, err
+}
+
+// all renders the page; empty: it is as it was sent last.
+func (f *followedStream) all(ctx context.Context, p access.Person) (page string, err error) {
+	if f.page, err = f.s.streamPage(ctx, p, f.stream); err != nil {
+		return "", err
+	}
+	f.changed = false
+	if page, err = f.render(p, "parts"); err != nil || page == f.sent {
+		return "", err
+	}
+	f.sent = page
+	f.figures, err = f.render(p, "figures") // they are in it
+	return page, err
+}
+
+// measured renders how the encoder does; empty: as was sent last. It asks no database.
+func (f *followedStream) measured(p access.Person) (figures string, err error) {
+	f.page.stream = f.s.stream(f.page.Stream)
+	f.page.Health = vitalsOf(f.s.Health.Health(f.page.Stream))
+	if figures, err = f.render(p, "figures"); err != nil || figures == f.figures {
+		return "", err
+	}
+	f.figures, f.sent = figures, "" // the page is no longer as it was sent
+	return figures, nil
+}
+
+func (f *followedStream) render(p access.Person, name string) (string, error) {
+	var b strings.Builder
+	err := f.s.views["stream"].ExecuteTemplate(&b, name, f.s.page(f.r, p, f.page))
+	return b.String(), err
+}

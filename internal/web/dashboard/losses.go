@@ -1,0 +1,150 @@
+package dashboard
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"millrace/internal/control/access"
+	"millrace/internal/control/asset"
+	"millrace/internal/control/playbackid"
+	"millrace/internal/fault"
+	"millrace/internal/id"
+)
+
+// loss is something of an asset that is deleted, and cannot be brought back.
+type loss struct {
+	operation string
+	ask       func(v video, r *http.Request) (question, bool) // false: there is no such thing
+	do        func(ctx context.Context, a asset.API, e id.Environment, r *http.Request, now time.Time) error
+	leave     bool // the asset has no page afterwards
+}
+
+// losses are by their paths below the asset's.
+var losses = map[string]loss{ //nolint:gochecknoglobals // a table
+	"/delete": {
+		operation: "delete-asset", ask: askAsset, leave: true,
+		do: func(ctx context.Context, a asset.API, e id.Environment, r *http.Request, now time.Time) error {
+			return a.Delete(ctx, e, assetOf(r), now)
+		},
+	},
+	"/tracks/{track}/delete": {
+		operation: "delete-asset-track", ask: askTrack,
+		do: func(ctx context.Context, a asset.API, e id.Environment, r *http.Request, now time.Time) error {
+			return a.DeleteTrack(ctx, e, assetOf(r), id.Track(r.PathValue("track")), now)
+		},
+	},
+	"/playback-ids/{playback}/delete": {
+		operation: "delete-asset-playback-id", ask: askPlaybackID,
+		do: func(ctx context.Context, a asset.API, e id.Environment, r *http.Request, now time.Time) error {
+			return a.DeletePlaybackID(ctx, e, assetOf(r), id.Playback(r.PathValue("playback")), now)
+		},
+	},
+}
+
+func askAsset(v video, _ *http.Request) (question, bool) {
+	lost := []string{"the video"}
+	for _, n := range []struct {
+		count     int
+		one, many string
+	}{
+		{len(v.Asset.Tracks), "track", "tracks"},
+		{len(v.Static.Files), "file to download", "files to download"},
+	} {
+		switch {
+		case n.count == 1:
+			lost = append(lost, "1 "+n.one)
+		case n.count > 1:
+			lost = append(lost, fmt.Sprintf("%d %s", n.count, n.many))
+		}
+	}
+	text := "It cannot be brought back: " + strings.Join(lost, ", ") + ". "
+	switch n := len(v.PlaybackIDs); n {
+	case 0:
+	case 1:
+		text += "Its playback ID and all links with it stop working at once. "
+	default:
+		text += fmt.Sprintf("Its %d playback IDs and all links with them stop working at once. ", n)
+	}
+	if v.Growing() {
+		text += "It is still being recorded: end the broadcast first, else this is refused. "
+	}
+	return question{
+		Heading: "Delete this asset?", Name: v.Title(), Text: text + "Clips that were made of it stay.",
+		Yes: "Delete", No: "Keep it", Class: "harm",
+	}, true
+}
+
+func askTrack(v video, r *http.Request) (question, bool) {
+	i := slices.IndexFunc(v.Asset.Tracks, func(t asset.Track) bool { return string(t.ID) == r.PathValue("track") })
+	if i < 0 {
+		return question{}, false
+	}
+	t := track{v.Asset.Tracks[i], v}
+	return question{
+		Heading: "Delete this track?", Name: t.Title(), Yes: "Delete", No: "Keep it", Class: "harm",
+		Text: "Players offer it no more, and it cannot be brought back. The video and its other tracks stay.",
+	}, true
+}
+
+func askPlaybackID(v video, r *http.Request) (question, bool) {
+	i := slices.IndexFunc(v.PlaybackIDs, func(p playbackid.ID) bool { return string(p.ID) == r.PathValue("playback") })
+	if i < 0 {
+		return question{}, false
+	}
+	text := "Links and players with it stop working at once, and it cannot be brought back. The asset stays."
+	if len(v.PlaybackIDs) == 1 {
+		text += " It is the only one: nobody may watch the asset then."
+	}
+	return question{
+		Heading: "Delete this playback ID?", Name: string(v.PlaybackIDs[i].ID), Text: text,
+		Yes: "Delete", No: "Keep it", Class: "harm",
+	}, true
+}
+
+// loss reads what is asked before.
+func (s *server) loss(r *http.Request, p access.Person, path string) (question, video, error) {
+	row, err := s.Assets.Get(r.Context(), p.Environment.ID, assetOf(r))
+	if err != nil {
+		return question{}, video{}, err
+	}
+	v := video{row, s.Now()}
+	q, ok := losses[path].ask(v, r)
+	if !ok {
+		return question{}, v, fault.New(fault.NotFound, "the asset has no such part")
+	}
+	q.Address, q.ListAddress, q.ListName, q.To = v.Address(), assetsPath, "Assets", r.URL.EscapedPath()
+	return q, v, nil
+}
+
+func (s *server) askLoss(path string) func(http.ResponseWriter, *http.Request, access.Person) {
+	return func(w http.ResponseWriter, r *http.Request, p access.Person) {
+		q, _, err := s.loss(r, p, path)
+		if err != nil {
+			s.fail(w, r, p, err)
+			return
+		}
+		s.render(w, r, p, http.StatusOK, "ask", q)
+	}
+}
+
+func (s *server) lose(path string) func(http.ResponseWriter, *http.Request, access.Person) {
+	return func(w http.ResponseWriter, r *http.Request, p access.Person) {
+		_, v, err := s.loss(r, p, path)
+		if err == nil {
+			err = losses[path].do(r.Context(), s.Assets, p.Environment.ID, r, s.Now())
+		}
+		if err != nil {
+			s.fail(w, r, p, err)
+			return
+		}
+		to := v.Address()
+		if losses[path].leave {
+			to = assetsPath
+		}
+		http.Redirect(w, r, to, http.StatusSeeOther) //nolint:gosec // of the dashboard, with an ID that there is
+	}
+}

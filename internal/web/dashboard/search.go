@@ -1,0 +1,127 @@
+package dashboard
+
+import (
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+const (
+	perPage = 50
+	// maxSearched is how many rows, the newest, a search looks through.
+	maxSearched, searchPage = 1000, 100
+	maxQuery                = 255 // bytes
+)
+
+// finding is what of a list is shown, and how much of it there is.
+type finding struct {
+	Status, Query string
+	Page          int
+	Prev, Next    string // addresses
+	Searched      int    // how many were looked through when there are more; 0: all
+	Cut           bool   // more than a page fit
+	Filtered      bool
+	path          string // of the list
+}
+
+// find reads what a query asks for; a state that is none of states counts as all.
+func find(q url.Values, path string, states ...string) finding {
+	f := finding{
+		Status: q.Get("status"), Query: strings.TrimSpace(q.Get("q")), Page: max(1, number(q.Get("page"))), path: path,
+	}
+	if !slices.Contains(states, f.Status) {
+		f.Status = ""
+	}
+	if len(f.Query) > maxQuery || !utf8.ValidString(f.Query) {
+		f.Query = ""
+	}
+	f.Filtered = f.Query != "" || f.Status != ""
+	return f
+}
+
+func number(text string) int {
+	n, err := strconv.Atoi(text)
+	if err != nil || n > 1_000_000 {
+		return 0
+	}
+	return n
+}
+
+// query is what the address of a page of the list says.
+func (f finding) query(page int) url.Values {
+	q := url.Values{}
+	for name, value := range map[string]string{"status": f.Status, "q": f.Query} {
+		if value != "" {
+			q.Set(name, value)
+		}
+	}
+	if page > 1 {
+		q.Set("page", strconv.Itoa(page))
+	}
+	return q
+}
+
+func (f finding) address(page int) string {
+	if q := f.query(page); len(q) > 0 {
+		return f.path + "?" + q.Encode()
+	}
+	return f.path
+}
+
+// lister reads a page of a list, from 1, of so many rows.
+type lister[T any] func(page, limit int) ([]T, error)
+
+// paged reads the page that is asked for, and looks whether there is another one.
+func paged[T any](f *finding, list lister[T]) ([]T, error) {
+	rows, err := list(f.Page, perPage)
+	if err != nil {
+		return nil, err
+	}
+	if f.Page > 1 {
+		f.Prev = f.address(f.Page - 1)
+	}
+	if len(rows) == perPage {
+		more, err := list(f.Page*perPage+1, 1)
+		if err != nil {
+			return nil, err
+		}
+		if len(more) > 0 {
+			f.Next = f.address(f.Page + 1)
+		}
+	}
+	return rows, nil
+}
+
+// searched looks through the newest rows for those that fit, and ends with the first page full of them.
+func searched[T any](f *finding, list lister[T], fits func(T) bool) (rows []T, err error) {
+	f.Page = 1
+	const all = maxSearched / searchPage
+	for page := 1; page <= all; page++ {
+		found, err := list(page, searchPage)
+		if err != nil {
+			return nil, err
+		}
+		for _, v := range found {
+			if !fits(v) {
+				continue
+			}
+			if f.Cut = len(rows) == perPage; f.Cut {
+				return rows, nil
+			}
+			rows = append(rows, v)
+		}
+		if len(found) < searchPage {
+			return rows, nil
+		}
+	}
+	f.Searched = maxSearched
+	return rows, nil
+}
+
+// contain reports whether a text is in one of others, whatever the case.
+func contain(want string, texts ...string) bool {
+	want = strings.ToLower(want)
+	return slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(strings.ToLower(text), want) })
+}
