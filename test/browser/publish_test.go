@@ -19,8 +19,8 @@ navigator.mediaDevices.getUserMedia = async (wanted) => {
   return media;
 }`
 
-// TestPublishPage has a person choose what to show, change their mind, mute the sound and be refused, on a desk and on a
-// phone. Publishing itself is tried end to end.
+// TestPublishPage has a person choose what to show, change their mind, mute the sound and be refused, on a desk and on
+// a phone. Publishing itself is tried end to end.
 func TestPublishPage(t *testing.T) {
 	t.Parallel()
 	mux := http.NewServeMux()
@@ -36,18 +36,19 @@ func TestPublishPage(t *testing.T) {
 		looksRight(t, b, p, "publish-"+name)
 		p.Eval(t, given, nil)
 
-		p.Eval(t, "for (const b of document.querySelectorAll('[data-show]')) if (b.dataset.show !== 'screen') b.click()", nil)
-		p.Until(t, "the sound that was chosen last", patience, func(p browser.Probe) bool { return p.State == "preview" })
+		previews := func(p browser.Probe) bool { return p.State == "preview" }
+		p.Eval(t, "for (const what of ['camera', 'none']) document.querySelector(`[data-show=${what}]`).click()", nil)
+		p.Until(t, "the sound that was chosen last", patience, previews)
 		if open := tracks(t, p); open != "audio" {
 			t.Errorf("%s: %q are open, want the microphone alone", name, open)
 		}
 		p.Eval(t, "document.querySelector('[name=source][value=camera]').click()", nil)
-		p.Until(t, "the camera", patience, func(p browser.Probe) bool { return p.State == "preview" && p.Width == 1280 })
+		p.Until(t, "the camera", patience, func(p browser.Probe) bool { return previews(p) && p.Width == 1280 })
 		p.Click(t, "#quality-480")
 		p.Until(t, "the camera in another size", patience, func(p browser.Probe) bool {
-			return p.State == "preview" && p.Width > 0 && p.Width < 1280
+			return previews(p) && p.Width > 0 && p.Width < 1280
 		})
-		p.Await(t, "the level moves", "parseInt(getComputedStyle(document.querySelector('#level i')).getPropertyValue('--level')) > 0",
+		p.Await(t, "the level moves", "parseInt(document.querySelector('#level i').style.getPropertyValue('--level')) > 0",
 			patience)
 		looksRight(t, b, p, "publish-preview-"+name)
 		p.Click(t, "#mute")
@@ -57,13 +58,14 @@ func TestPublishPage(t *testing.T) {
 
 		p.Fill(t, "#key", "not-a-key")
 		p.Click(t, "#start")
-		said := p.Until(t, "an unknown key is refused", patience, func(p browser.Probe) bool { return p.State == "error" })
+		failed := func(p browser.Probe) bool { return p.State == "error" }
+		said := p.Until(t, "an unknown key is refused", patience, failed)
 		if !strings.Contains(said.Sentence, "stream key is unknown") {
 			t.Errorf("%s: the page says %q", name, said.Sentence)
 		}
 		looksRight(t, b, p, "publish-refused-"+name)
 
-		p.Eval(t, `navigator.mediaDevices.getUserMedia = async () => { throw new DOMException('', 'NotAllowedError'); }`, nil)
+		p.Eval(t, `navigator.mediaDevices.getUserMedia = () => Promise.reject(new DOMException('', 'NotAllowedError'))`, nil)
 		p.Eval(t, "document.querySelector('[name=source][value=none]').click()", nil)
 		p.Until(t, "the browser's refusal", patience, func(p browser.Probe) bool {
 			return strings.Contains(p.Sentence, "Allow it beside the address")
@@ -83,6 +85,7 @@ func TestPublishPage(t *testing.T) {
 // tracks are those of all that the browser has given and that are open still.
 func tracks(t *testing.T, p *browser.Page) (open string) {
 	t.Helper()
-	p.Eval(t, `given.filter((t) => t.readyState === 'live').map((t) => t.kind + (t.enabled ? '' : ' muted')).sort().join(', ')`, &open)
+	p.Eval(t, `given.filter((t) => t.readyState === 'live')
+		.map((t) => t.kind + (t.enabled ? '' : ' muted')).sort().join(', ')`, &open)
 	return open
 }

@@ -27,8 +27,8 @@ type handler struct {
 
 // Handler serves GET and HEAD of /publish, /publish/ and /publish/assets/….
 func Handler() http.Handler {
-	h := &handler{assets: static.Read(files, "assets/publish.js", "assets/capture.js", "assets/level.js", "assets/whip.js",
-		"assets/publish.css")}
+	h := &handler{assets: static.Read(files, "assets/publish.js", "assets/capture.js",
+		"assets/level.js", "assets/whip.js", "assets/publish.css")}
 	maps.Copy(h.assets, static.Read(style.Files, "style.css"))
 	h.page = static.Page(files, "assets/publish.html", h.assets)
 	return h

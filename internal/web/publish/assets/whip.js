@@ -113,8 +113,8 @@ export class Publication {
       await pc.setLocalDescription(await pc.createOffer({ iceRestart: true }));
       const offer = pc.localDescription.sdp;
       const line = (key) => 'a=' + key + ':' + attribute(offer, key);
-      const body = [line('group'), offer.match(/^m=.*$/m)[0].trim(), line('mid'), line('ice-ufrag'), line('ice-pwd'), '']
-        .join('\r\n');
+      const medium = offer.match(/^m=.*$/m)[0].trim();
+      const body = [line('group'), medium, line('mid'), line('ice-ufrag'), line('ice-pwd'), ''].join('\r\n');
       const response = await this.#request('PATCH', this.#session, body,
         { 'Content-Type': 'application/trickle-ice-sdpfrag', 'If-Match': '*' });
       if (response.status !== 200) throw new Error(await reason(response));
