@@ -117,7 +117,7 @@ func TestPublishFromBrowser(t *testing.T) {
 			return p.State == "error" && strings.Contains(p.Sentence, "stream key is unknown")
 		})
 		page.Fill(t, "#key", key)
-		page.Select(t, "#quality", "480p, 1 Mbit/s")
+		page.Click(t, "#quality-480")
 		page.Click(t, "#start")
 		page.Until(t, "live", patience, func(p browser.Probe) bool { return p.State == "live" })
 		page.Eval(t, estimates, nil)
@@ -238,7 +238,7 @@ func publishCodec(t *testing.T, codec, recorded string) {
 	page := b.Open(t, s.HTTP+"/publish/#"+stream.Text("stream_key"))
 	page.Eval(t, flashing, nil)
 	page.Eval(t, onlyCodec(codec), nil)
-	page.Select(t, "#quality", "480p, 1 Mbit/s")
+	page.Click(t, "#quality-480")
 	page.Click(t, "#start")
 	page.Until(t, "live", patience, func(p browser.Probe) bool { return p.State == "live" })
 	viewer := b.Open(t, s.WatchURL(stream.Text("playback_ids.0.id")))
@@ -297,7 +297,7 @@ RTCPeerConnection.prototype.setRemoteDescription = function (d) {
   const sdp = d.sdp.replace(/^a=candidate:.* tcp .*\r\n/gm, '').replace(/^(a=candidate:.* udp \d+ \S+) \d+/gm, '$1 `+port+`');
   return set.call(this, { type: d.type, sdp });
 }`, nil)
-	page.Select(t, "#quality", "480p, 1 Mbit/s")
+	page.Click(t, "#quality-480")
 	page.Click(t, "#start")
 	page.Until(t, "live", patience, func(p browser.Probe) bool { return p.State == "live" })
 	l := s.AwaitLive(t, stream.Text("id"), "active", patience, func(o rig.Object) bool { return o.Text("status") == "active" })

@@ -8,6 +8,7 @@ import (
 	"embed"
 	"errors"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/url"
 	"strings"
@@ -18,6 +19,7 @@ import (
 	"millrace/internal/control/asset"
 	"millrace/internal/control/live"
 	"millrace/internal/web/static"
+	"millrace/internal/web/style"
 )
 
 //go:embed assets templates
@@ -77,6 +79,7 @@ func Handler(o Options) http.Handler {
 	s := &server{Options: o, assets: static.Read(files,
 		"assets/dashboard.css", "assets/dashboard.js", "assets/follow.js", "assets/list.js",
 		"assets/asset.js", "assets/player.js")}
+	maps.Copy(s.assets, static.Read(style.Files, "style.css"))
 	if s.Beat == 0 {
 		s.Beat = heartbeat
 	}

@@ -5,10 +5,12 @@ package publish
 
 import (
 	"embed"
+	"maps"
 	"net/http"
 	"strings"
 
 	"millrace/internal/web/static"
+	"millrace/internal/web/style"
 )
 
 //go:embed assets
@@ -25,7 +27,9 @@ type handler struct {
 
 // Handler serves GET and HEAD of /publish, /publish/ and /publish/assets/….
 func Handler() http.Handler {
-	h := &handler{assets: static.Read(files, "assets/publish.js", "assets/publish.css")}
+	h := &handler{assets: static.Read(files, "assets/publish.js", "assets/capture.js",
+		"assets/level.js", "assets/whip.js", "assets/publish.css")}
+	maps.Copy(h.assets, static.Read(style.Files, "style.css"))
 	h.page = static.Page(files, "assets/publish.html", h.assets)
 	return h
 }
