@@ -41,6 +41,8 @@ func router(rest, playback, uploads, whip, ready, counts, licences, page, people
 	handle(upload.Path, uploads)
 	handle("/watch", page)
 	handle("/watch/", page)
+	handle("/embed", page)
+	handle("/embed/", page)
 	if whip != nil {
 		handle("/whip", finishing(whip))
 		handle("/whip/", finishing(whip))
