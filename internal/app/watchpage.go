@@ -24,7 +24,7 @@ const (
 
 // watchPage is the pages with the player.
 func (n *node) watchPage() http.Handler {
-	return watch.Handler(watch.Options{Framers: n.framers(), Describe: n.describe()})
+	return watch.Handler(watch.Options{Framers: n.framers(), Describe: n.describe(), PublicURL: n.base})
 }
 
 // framers says which sites may embed the pages of a playback ID, as its environment has it.

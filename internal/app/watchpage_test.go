@@ -73,8 +73,14 @@ func TestAboutPublic(t *testing.T) {
 			aboutAsset(asset.Asset{Status: asset.Preparing, IsLive: true, Facts: measured}, false),
 			watch.About{State: watch.Video, Width: 1280, Height: 720},
 		},
-		"preparing": {aboutAsset(asset.Asset{Status: asset.Preparing, Facts: measured}, true), watch.About{State: watch.Video, Public: true}},
-		"errored":   {aboutAsset(asset.Asset{Status: asset.Errored, Facts: measured}, true), watch.About{State: watch.Video}},
+		"preparing": {
+			aboutAsset(asset.Asset{Status: asset.Preparing, Facts: measured}, true),
+			watch.About{State: watch.Video, Public: true},
+		},
+		"errored": {
+			aboutAsset(asset.Asset{Status: asset.Errored, Facts: measured}, true),
+			watch.About{State: watch.Video},
+		},
 	} {
 		if tt.got != tt.want {
 			t.Errorf("%s: %+v, want %+v", name, tt.got, tt.want)

@@ -94,8 +94,8 @@ func (b *Browser) OpenSize(t testing.TB, url string, width, height int) *Page {
 	return p
 }
 
-// Frame is one of the page's frames, 1 the first: Probe, Until, Plays, Eval, Await and Click look at it, everything else
-// at the page that it is in.
+// Frame is one of the page's frames, 1 the first: Probe, Until, Plays, Eval, Await and Click look at it, everything
+// else at the page that it is in.
 func (p *Page) Frame(n int) *Page { return &Page{b: p.b, id: p.id, frame: n, Began: p.Began} }
 
 // Probe reads the page now.

@@ -19,7 +19,10 @@ func TestFraming(t *testing.T) {
 	s := rig.Start(t, rig.Options{})
 	id := s.CreateLive(t, "standard", nil).Text("playback_ids.0.id")
 	watch, embed, unknown := s.WatchURL(id), s.HTTP+"/embed/"+id, s.HTTP+"/embed/unknown"
-	pages := []string{watch, embed, unknown, s.HTTP + "/docs", s.HTTP + "/openapi.json", s.HTTP + "/publish/", s.HTTP + "/watch/unknown"}
+	pages := []string{
+		watch, embed, unknown,
+		s.HTTP + "/docs", s.HTTP + "/openapi.json", s.HTTP + "/publish/", s.HTTP + "/watch/unknown",
+	}
 	// Each site frames all pages, in the order of the list.
 	site := func() string {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

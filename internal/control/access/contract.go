@@ -23,7 +23,8 @@ type Environment struct {
 	LiveRungs string
 	// Captions says which engine recognises which language, as language=engine,…; empty: as the service is set.
 	Captions string
-	// FrameAncestors are the sources that may embed its players, separated by spaces as in Content-Security-Policy, or 'none'; empty: all.
+	// FrameAncestors are the sources that may embed its players, separated by spaces as in Content-Security-Policy,
+	// or 'none'; empty: all.
 	FrameAncestors string
 }
 

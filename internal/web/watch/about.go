@@ -46,12 +46,12 @@ type Viewer struct {
 type Describe func(ctx context.Context, v Viewer) (About, error)
 
 // about asks for what the viewer may know.
-func (h *handler) about(r *http.Request, playbackID string) (About, error) {
+func (h *handler) about(r *http.Request, playbackID string, tokens []string) (About, error) {
 	if h.Describe == nil {
 		return About{}, fault.New(fault.NotFound, "nothing is known of any playback ID")
 	}
 	return h.Describe(r.Context(), Viewer{
-		PlaybackID: playbackID, Tokens: r.URL.Query()["token"], UserAgents: r.Header["User-Agent"],
+		PlaybackID: playbackID, Tokens: tokens, UserAgents: r.Header["User-Agent"],
 	})
 }
 
@@ -61,7 +61,7 @@ func (h *handler) serveAbout(w http.ResponseWriter, r *http.Request, playbackID 
 		http.NotFound(w, r)
 		return
 	}
-	about, err := h.about(r, playbackID)
+	about, err := h.about(r, playbackID, r.URL.Query()["token"])
 	if err != nil {
 		status := http.StatusServiceUnavailable
 		switch {

@@ -22,6 +22,9 @@ var (
 	embedded = layout{template: "embed.html", embedded: true}
 )
 
+// nobody is the source for frame-ancestors when no site may embed a page.
+const nobody = "'none'"
+
 // view is what a page is made of.
 type view struct {
 	About
@@ -29,6 +32,20 @@ type view struct {
 	Embedded   bool
 	Private    bool // the viewer may not watch
 	PlaybackID string
+
+	base    string // of the whole addresses; empty: not known
+	framers string // who may embed the page; empty: everybody
+	unsure  bool   // it could not be found out, so that nobody may
+}
+
+// view is a page as a viewer with these tokens may see it. With an error it is one of which nothing is known.
+func (h *handler) view(r *http.Request, playbackID string, as layout, tokens []string) (view, error) {
+	about, err := h.about(r, playbackID, tokens)
+	framers, known := h.framers(r, playbackID, as)
+	return view{
+		About: about, Embedded: as.embedded, Private: fault.Is(err, fault.Denied), PlaybackID: playbackID,
+		base: h.PublicURL, framers: framers, unsure: !known,
+	}, err
 }
 
 // Heading names what is watched.
@@ -44,9 +61,8 @@ func (v view) Heading() string {
 	return "Live stream"
 }
 
-// Poster is the address of a picture of what is watched, below the service's own; empty: there is none that everybody may
-// see.
-func (v view) Poster() string {
+// thumbnail is the path of a picture of what is watched; empty: there is none that everybody may see.
+func (v view) thumbnail() string {
 	const name = "/thumbnail.jpg"
 	switch {
 	case !v.Public:
@@ -56,6 +72,13 @@ func (v view) Poster() string {
 		return v.PlaybackID + name
 	}
 	return ""
+}
+
+// Poster is the address of that picture, seen from the page.
+func (v view) Poster() string {
+	v.base = ".."
+	address, _ := v.picture(pictureBox)
+	return address
 }
 
 // servePage responds with a page. What is not known, or not for this viewer, it goes without.
@@ -73,37 +96,35 @@ func (h *handler) servePage(w http.ResponseWriter, r *http.Request, playbackID s
 		w.WriteHeader(http.StatusMovedPermanently)
 		return
 	}
-	about, err := h.about(r, playbackID)
-	seen := view{About: about, Embedded: as.embedded, Private: fault.Is(err, fault.Denied), PlaybackID: playbackID}
+	v, _ := h.view(r, playbackID, as, r.URL.Query()["token"])
 	var page bytes.Buffer
-	if err = h.pages.ExecuteTemplate(&page, as.template, seen); err != nil {
+	if err := h.pages.ExecuteTemplate(&page, as.template, v); err != nil {
 		http.Error(w, "internal error", http.StatusInternalServerError)
 		return
 	}
 	rules := policy
-	if sources := h.framers(r, playbackID, as); sources != "" {
-		rules += "; frame-ancestors " + sources
+	if v.framers != "" {
+		rules += "; frame-ancestors " + v.framers
 	}
 	w.Header().Set("Content-Security-Policy", rules)
 	send(w, r, "text/html; charset=utf-8", page.Bytes())
 }
 
-// framers says who may show a page in a frame; empty: everybody. Where that can't be found out, nobody may. An embed page
+// framers says who may show a page in a frame; empty: everybody. Where that is not known, nobody may. An embed page
 // says so also where everybody may: browsers then don't heed an X-Frame-Options that a proxy adds (CSP level 3, section
 // 6.4.2.2). In a frame of which nothing else is known it says that there is no video.
-func (h *handler) framers(r *http.Request, playbackID string, as layout) string {
-	const all, nobody = "*", "'none'"
-	sources := ""
+func (h *handler) framers(r *http.Request, playbackID string, as layout) (sources string, known bool) {
+	const all = "*"
 	if h.Framers != nil {
 		var err error
 		sources, err = h.Framers(r.Context(), playbackID)
 		nothing := as.embedded && fault.Is(err, fault.NotFound) // to protect
 		if err != nil && !nothing {
-			return nobody
+			return nobody, false
 		}
 	}
 	if sources == "" && as.embedded {
-		return all
+		return all, true
 	}
-	return sources
+	return sources, true
 }

@@ -10,8 +10,8 @@ import (
 	"millrace/internal/web/static/statictest"
 )
 
-// TestFramers checks that each page says who may embed it: where that can't be found out nobody may, and a frame of which
-// nothing is known may say that.
+// TestFramers checks that each page says who may embed it: where that can't be found out nobody may, and a frame of
+// which nothing is known may say that.
 func TestFramers(t *testing.T) {
 	t.Parallel()
 	h := Handler(Options{Framers: func(_ context.Context, id string) (string, error) {
@@ -46,7 +46,8 @@ func TestFramers(t *testing.T) {
 			t.Errorf("%s: Referrer-Policy %q", target, got)
 		}
 	}
-	if got := statictest.Get(t, everybody(), "GET", "/embed/asset").Header().Get("Content-Security-Policy"); got != policy+"; frame-ancestors *" {
+	head := statictest.Get(t, everybody(), "GET", "/embed/asset").Header()
+	if got := head.Get("Content-Security-Policy"); got != policy+"; frame-ancestors *" {
 		t.Errorf("without rules: %q", got)
 	}
 }
@@ -57,7 +58,8 @@ func TestEmbed(t *testing.T) {
 	ids := regexp.MustCompile(` id="([^"]+)"`)
 	of := func(target string) (out map[string]int) {
 		out = map[string]int{}
-		for _, found := range ids.FindAllStringSubmatch(statictest.Get(t, everybody(), "GET", target).Body.String(), -1) {
+		page := statictest.Get(t, everybody(), "GET", target).Body.String()
+		for _, found := range ids.FindAllStringSubmatch(page, -1) {
 			out[found[1]]++
 		}
 		return out
@@ -94,7 +96,7 @@ func TestPoster(t *testing.T) {
 		h := Handler(Options{Describe: func(context.Context, Viewer) (About, error) { return tt.about, nil }})
 		want := ""
 		if tt.want != "" {
-			want = "../" + tt.want
+			want = "../" + tt.want + "?height=1280&amp;width=1280"
 		}
 		page := statictest.Get(t, h, "GET", "/embed/x").Body.String()
 		if !strings.Contains(page, `data-poster="`+want+`"`) {

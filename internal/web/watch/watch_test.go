@@ -45,6 +45,7 @@ func everybody() http.Handler { return Handler(Options{Describe: described}) }
 // TestTitle checks that each page has its title, as a text, for those who may watch.
 func TestTitle(t *testing.T) {
 	t.Parallel()
+	h := everybody()
 	for target, want := range map[string]struct{ title, heading, state, recording string }{
 		"titled":                         {hostile, hostile, "ended", "recorded"},
 		"asset":                          {"Video · Millrace", "Video", "video", ""},
@@ -57,7 +58,7 @@ func TestTitle(t *testing.T) {
 		"unknown":                        {"Video · Millrace", "Video", "", ""},
 	} {
 		for _, under := range []string{"/watch/", "/embed/"} {
-			page := statictest.Get(t, everybody(), "GET", under+target, "User-Agent", "Test").Body.String()
+			page := statictest.Get(t, h, "GET", under+target, "User-Agent", "Test").Body.String()
 			for what, want := range map[string]string{
 				`<title>(.*?)</title>`: want.title, `<h1[^>]*>(.*?)</h1>`: want.heading,
 				`data-about="(.*?)"`: want.state, `data-recording="(.*?)"`: want.recording,
@@ -97,7 +98,8 @@ func TestAbout(t *testing.T) {
 	}
 	res := statictest.Get(t, everybody(), "GET", "/watch/titled/about")
 	var got About
-	if err := json.Unmarshal(res.Body.Bytes(), &got); err != nil || got != (About{Title: hostile, State: Ended, Recording: "recorded"}) {
+	want := About{Title: hostile, State: Ended, Recording: "recorded"}
+	if err := json.Unmarshal(res.Body.Bytes(), &got); err != nil || got != want {
 		t.Errorf("%v, %v", got, err)
 	}
 	if res = statictest.Get(t, Handler(Options{}), "GET", "/watch/idle/about"); res.Code != 404 {
