@@ -1,4 +1,5 @@
-// What the embed page has beside the player of the watch page: settings in a menu on the picture, for there is no room below it.
+// What the embed page has beside the player of the watch page: settings in a menu on the picture, for there is no room
+// below it.
 'use strict';
 (() => {
   const menu = document.getElementById('menu');

@@ -1,5 +1,5 @@
-// The player of /watch/{playback_id} and /embed/{playback_id}: plays /{playback_id}.m3u8 with hls.js, waits for a stream that has not begun,
-// keeps to the live edge, and starts again by itself after any break. It talks to nothing but its own origin.
+// The player of /watch/{playback_id} and /embed/{playback_id}: plays /{playback_id}.m3u8 with hls.js, waits for a stream that
+// has not begun, keeps to the live edge, and starts again by itself after any break. It talks to nothing but its own origin.
 'use strict';
 (() => {
   const el = (id) => document.getElementById(id);
@@ -78,7 +78,8 @@
     el('message').hidden = name === 'playing' || name === 'ready' || name === 'ended' && !headline;
     el('again').hidden = !more;
     el('recording').hidden = !recording;
-    if (recording) el('recording').href = new URL(encodeURIComponent(recording) + (embedded ? '?autoplay' : ''), location.href).href;
+    const to = encodeURIComponent(recording) + (embedded ? '?autoplay' : '');
+    if (recording) el('recording').href = new URL(to, location.href).href;
   }
 
   // wishes reports whether the address asks for something: ?muted, ?muted=1 and ?muted=true do, ?muted=0 does not.
@@ -314,7 +315,8 @@
       playHls(everPlayed || !from ? -1 : from);
     } else if (!drm && video.canPlayType('application/vnd.apple.mpegurl')) {
       video.src = source;
-      if (from && !everPlayed) video.addEventListener('loadedmetadata', () => { if (from < video.duration) video.currentTime = from; }, { once: true });
+      const skip = () => { if (from < video.duration) video.currentTime = from; };
+      if (from && !everPlayed) video.addEventListener('loadedmetadata', skip, { once: true });
       start();
     } else {
       state('error', 'This browser cannot play this video. Please try another one.');
@@ -344,7 +346,9 @@
     hls.on(Hls.Events.ERROR, failed);
     hls.on(Hls.Events.MANIFEST_PARSED, () => { menus(); start(); });
     hls.on(Hls.Events.MEDIA_ATTACHED, () => { if (!paused) start(); }); // attaching it again, as after a media error, stops the element
-    hls.once(Hls.Events.LEVEL_LOADED, (_, loaded) => { if (from >= loaded.details.edge && !everPlayed) hls.startLoad(-1); }); // there is no such second
+    hls.once(Hls.Events.LEVEL_LOADED, (_, loaded) => {
+      if (from && from >= loaded.details.edge && !everPlayed) hls.startLoad(-1); // there is no such second
+    });
     hls.on(Hls.Events.LEVEL_UPDATED, timing);
     for (const e of ['AUDIO_TRACKS_UPDATED', 'AUDIO_TRACK_SWITCHED', 'SUBTITLE_TRACKS_UPDATED', 'SUBTITLE_TRACK_SWITCH', 'LEVELS_UPDATED', 'LEVEL_SWITCHED']) hls.on(Hls.Events[e], menus);
     hls.on(Hls.Events.FRAG_LOADED, (_, { frag }) => { if (frag.type === 'subtitle') textWaits = true; });
