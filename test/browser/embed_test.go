@@ -151,7 +151,7 @@ func TestEmbedStates(t *testing.T) {
 	page, frame := says("soon", "Waiting for the stream to start")
 	show.airs(t, "first", clip, 4*time.Second)
 	frame.Until(t, "waits for a press", patience, func(v browser.Probe) bool { return v.State == "ready" })
-	frame.Click(t, "#begin")
+	frame.Eval(t, "document.dispatchEvent(new KeyboardEvent('keydown', {key: 'k'}))", nil)
 	frame.Plays(t, 1, patience)
 	if shows(t, frame, "#seek") || !shows(t, frame, "#live") {
 		t.Error("what is live has a seek bar, or no way to its edge")
