@@ -29,8 +29,8 @@ func (nobody) Master(context.Context, string, string, string) (playback.File, er
 // TestHeaders asks for every page and endpoint: which may be framed, by whom, which other sites may read, and what a browser may guess.
 func TestHeaders(t *testing.T) {
 	t.Parallel()
-	page := watch.Handler(watch.Options{Framers: func(_ context.Context, id string) string {
-		return map[string]string{"closed": "'none'", "some": "https://a.example"}[id]
+	page := watch.Handler(watch.Options{Framers: func(_ context.Context, id string) (string, error) {
+		return map[string]string{"closed": "'none'", "some": "https://a.example"}[id], nil
 	}})
 	empty := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
 	h := router(api.New(api.Options{}), playback.New(playback.Options{Source: nobody{}}), empty, empty, empty, empty, empty, page, nil)
@@ -57,6 +57,12 @@ func TestHeaders(t *testing.T) {
 		{"GET", "/watch/assets/nothing.js", none, false},
 		{"POST", "/watch/open", none, false},
 		{"GET", "/watch/", none, false},
+		{"GET", "/embed/open?token=x", "*", false},
+		{"GET", "/embed/closed?token=x", none, false},
+		{"GET", "/embed/some", "https://a.example", false},
+		{"POST", "/embed/open", none, false},
+		{"GET", "/embed/", none, false},
+		{"GET", "/embed", none, false},
 		{"GET", "/video/v1/assets", none, false},
 		{"OPTIONS", "/video/v1/assets", none, false},
 		{"POST", "/system/v1/access-tokens", none, false},

@@ -392,6 +392,7 @@ func TestBothListeners(t *testing.T) {
 		"/healthz": http.StatusNoContent, "/readyz": http.StatusOK, "/": http.StatusFound, "/openapi.json": http.StatusOK, "/docs": http.StatusOK,
 		"/video/v1/live-streams": http.StatusUnauthorized, "/noSuchPlaybackID.m3u8": http.StatusNotFound, "/noSuchPlaybackID": http.StatusNotFound,
 		"/watch/noSuchPlaybackID": http.StatusOK,
+		"/embed/noSuchPlaybackID": http.StatusOK, "/oembed": http.StatusBadRequest,
 	} {
 		if got := ask(t, c, http.MethodGet, base+path, "", nil); got.status != want {
 			t.Errorf("GET %s returns %d, want %d: %s", path, got.status, want, got.body)
@@ -409,7 +410,8 @@ func TestOrigins(t *testing.T) {
 		r.Header.Set("Access-Control-Request-Method", http.MethodGet)
 	}
 	for path, open := range map[string]bool{
-		"/noSuchPlaybackID.m3u8": true, "/noSuchPlaybackID/text/x.vtt": true, "/video/v1/live-streams": false, "/system/v1/whoami": false, "/healthz": false,
+		"/noSuchPlaybackID.m3u8": true, "/noSuchPlaybackID/text/x.vtt": true, "/oembed": true,
+		"/video/v1/live-streams": false, "/system/v1/whoami": false, "/healthz": false,
 	} {
 		for _, method := range []string{http.MethodGet, http.MethodOptions} {
 			got := ask(t, c, method, base+path, "", foreign).head.Get("Access-Control-Allow-Origin")

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"millrace/internal/control/access"
 	"millrace/internal/control/asset"
 	"millrace/internal/control/live"
 	"millrace/internal/control/playbackid"
@@ -23,16 +22,16 @@ const (
 	aboutAfter   = time.Second     // at the end of a broadcast all its viewers ask at once
 )
 
-// watchPage is the page with the player.
+// watchPage is the pages with the player.
 func (n *node) watchPage() http.Handler {
-	return watch.Handler(watch.Options{Framers: n.framers(), Describe: n.describe()})
+	return watch.Handler(watch.Options{Framers: n.framers(), Describe: n.describe(), PublicURL: n.base})
 }
 
-// framers says which sites may embed the watch page of a playback ID, as its environment has it. Where that is not known, nobody may.
+// framers says which sites may embed the pages of a playback ID, as its environment has it.
 func (n *node) framers() watch.Framers {
 	cache := stalecache.New[string, string](watchedKept, framersAfter)
-	return func(ctx context.Context, playback string) string {
-		sources, err := cache.Get(ctx, playback, clock(), func(ctx context.Context) (string, error) {
+	return func(ctx context.Context, playback string) (string, error) {
+		return cache.Get(ctx, playback, clock(), func(ctx context.Context) (string, error) {
 			o, err := n.access.Resolve(ctx, id.Playback(playback))
 			if err != nil {
 				return "", err
@@ -40,10 +39,6 @@ func (n *node) framers() watch.Framers {
 			env, err := n.access.Environment(ctx, o.Environment)
 			return env.FrameAncestors, err
 		})
-		if err != nil {
-			return access.FrameNone
-		}
-		return sources
 	}
 }
 
@@ -67,31 +62,62 @@ func (n *node) describe() watch.Describe {
 
 // about reads what a playback ID leads to.
 func (n *node) about(ctx context.Context, o playbackid.Object) (watch.About, error) {
+	public := o.ID.Policy == playbackid.Public
 	if o.Kind == playbackid.OfAsset {
 		a, err := n.assets.Find(ctx, id.Asset(o.ObjectID))
-		return watch.About{Title: a.Options.Meta.Title, State: watch.Video}, err
+		if err != nil {
+			return watch.About{}, err
+		}
+		return aboutAsset(a, public), nil
 	}
 	s, err := n.streams.Find(ctx, id.LiveStream(o.ObjectID))
 	if err != nil {
 		return watch.About{}, err
 	}
-	var recording *asset.Asset
-	if s.ActiveAsset == "" && len(s.RecentAssets) > 0 {
-		a, err := n.assets.Find(ctx, s.RecentAssets[len(s.RecentAssets)-1])
-		if err != nil && !fault.Is(err, fault.NotFound) {
-			return watch.About{}, err
-		}
-		if err == nil {
-			recording = &a
-		}
+	recording, err := n.newestRecording(ctx, s)
+	if err != nil {
+		return watch.About{}, err
 	}
-	return aboutStream(s, recording), nil
+	return aboutStream(s, recording, public), nil
 }
 
-// aboutStream is what viewers of a live stream may know; recording is that of the last broadcast, nil: there is none. It
-// is led to only where its owner made it public.
-func aboutStream(s live.Stream, recording *asset.Asset) watch.About {
-	about := watch.About{Title: s.Settings.Meta.Title, State: watch.Ended}
+// newestRecording is that of a live stream's current or last broadcast; nil: there is none.
+func (n *node) newestRecording(ctx context.Context, s live.Stream) (*asset.Asset, error) {
+	newest := s.ActiveAsset
+	if newest == "" && len(s.RecentAssets) > 0 {
+		newest = s.RecentAssets[len(s.RecentAssets)-1]
+	}
+	if newest == "" {
+		return nil, nil //nolint:nilnil // there is none
+	}
+	a, err := n.assets.Find(ctx, newest)
+	switch {
+	case fault.Is(err, fault.NotFound):
+		return nil, nil //nolint:nilnil // it is deleted
+	case err != nil:
+		return nil, err
+	}
+	return &a, nil
+}
+
+// aboutAsset is what viewers of an asset may know; public says that everybody may watch it.
+func aboutAsset(a asset.Asset, public bool) watch.About {
+	about := watch.About{
+		Title: a.Options.Meta.Title, State: watch.Video, Public: public && a.Status != asset.Errored,
+	}
+	if a.Status == asset.Ready || a.IsLive {
+		about.Width, about.Height = a.Facts.Width, a.Facts.Height
+	}
+	return about
+}
+
+// aboutStream is what viewers of a live stream may know; recording is that of the current or last broadcast, nil: there
+// is none. It is led to only where its owner made it public; public says that everybody may watch the stream.
+func aboutStream(s live.Stream, recording *asset.Asset, public bool) watch.About {
+	about := watch.About{Title: s.Settings.Meta.Title, State: watch.Ended, Public: public}
+	if recording != nil {
+		about.Width, about.Height = recording.Facts.Width, recording.Facts.Height
+	}
 	switch {
 	case s.ActiveAsset != "":
 		about.State = watch.OnAir

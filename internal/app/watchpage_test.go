@@ -45,8 +45,45 @@ func TestAboutStream(t *testing.T) {
 		"both":           {recent, recording(asset.Ready, false, "signed", "public"), leads},
 		"no playback ID": {recent, recording(asset.Ready, false), ended},
 	} {
-		if got := aboutStream(tt.stream, tt.recording); got != tt.want {
+		if got := aboutStream(tt.stream, tt.recording, false); got != tt.want {
 			t.Errorf("%s: %+v, want %+v", name, got, tt.want)
+		}
+	}
+}
+
+// TestAboutPublic checks that what is shown to other sites is so only of what everybody may watch, and that there is
+// something to see.
+func TestAboutPublic(t *testing.T) {
+	t.Parallel()
+	measured := asset.Facts{Width: 1280, Height: 720}
+	for name, tt := range map[string]struct{ got, want watch.About }{
+		"stream": {
+			aboutStream(live.Stream{ActiveAsset: "a"}, &asset.Asset{IsLive: true, Facts: measured}, true),
+			watch.About{State: watch.OnAir, Public: true, Width: 1280, Height: 720},
+		},
+		"asset": {
+			aboutAsset(asset.Asset{Status: asset.Ready, Facts: measured}, true),
+			watch.About{State: watch.Video, Public: true, Width: 1280, Height: 720},
+		},
+		"signed": {
+			aboutAsset(asset.Asset{Status: asset.Ready, Facts: measured}, false),
+			watch.About{State: watch.Video, Width: 1280, Height: 720},
+		},
+		"live": {
+			aboutAsset(asset.Asset{Status: asset.Preparing, IsLive: true, Facts: measured}, false),
+			watch.About{State: watch.Video, Width: 1280, Height: 720},
+		},
+		"preparing": {
+			aboutAsset(asset.Asset{Status: asset.Preparing, Facts: measured}, true),
+			watch.About{State: watch.Video, Public: true},
+		},
+		"errored": {
+			aboutAsset(asset.Asset{Status: asset.Errored, Facts: measured}, true),
+			watch.About{State: watch.Video},
+		},
+	} {
+		if tt.got != tt.want {
+			t.Errorf("%s: %+v, want %+v", name, tt.got, tt.want)
 		}
 	}
 }

@@ -24,6 +24,7 @@ import (
 	"millrace/internal/web/licence"
 	"millrace/internal/web/publish"
 	"millrace/internal/web/upload"
+	"millrace/internal/web/watch"
 )
 
 // router puts the REST API, playback, direct uploads, pages and, if there is one, WHIP behind one listener. Playback stands at the root. No path leads elsewhere:
@@ -41,6 +42,9 @@ func router(rest, playback, uploads, whip, ready, counts, licences, page, people
 	handle(upload.Path, uploads)
 	handle("/watch", page)
 	handle("/watch/", page)
+	handle("/embed", page)
+	handle("/embed/", page)
+	handle(watch.OEmbedPath, page)
 	if whip != nil {
 		handle("/whip", finishing(whip))
 		handle("/whip/", finishing(whip))

@@ -265,7 +265,12 @@ var commands = []command{
 	{name: EnvironmentCreate, summary: "make an environment", text: "Makes an environment and prints its ID. What belongs to it is seen with its tokens only.", operands: []string{"NAME"}},
 	{name: EnvironmentList, summary: "list the environments", text: "Lists the environments, oldest first."},
 	{name: EnvironmentRename, summary: "rename an environment", text: "Changes the name of an environment.", operands: []string{"ENVIRONMENT-ID", "NAME"}},
-	{name: SetFrameAncestors, summary: "set which sites may embed watch pages", text: "Sets which origins may show the environment's /watch pages in a frame: all (the default), none, or a list such as https://example.com,https://*.example.com. It holds within seconds.", operands: []string{"ORIGINS"}},
+	{
+		name: SetFrameAncestors, summary: "set which sites may embed players",
+		text: "Sets which origins may show the environment's /watch and /embed pages in a frame: all (the default), " +
+			"none, or a list such as https://example.com,https://*.example.com. It holds within seconds.",
+		operands: []string{"ORIGINS"},
+	},
 	{name: Audit, summary: "list who changed what", text: "Lists changes over the API and by commands, newest first: when, who, from where, what. It reads the database, whether the service runs or not."},
 	{
 		name: DashboardLink, summary: "make a link that sets the password of the dashboard",

@@ -35,6 +35,7 @@ type command struct {
 	ID       int    `json:"id"`
 	Do       string `json:"do"`
 	Page     int    `json:"page,omitempty"`
+	Frame    int    `json:"frame,omitempty"`
 	URL      string `json:"url,omitempty"`
 	Width    int    `json:"width,omitempty"`
 	Height   int    `json:"height,omitempty"`

@@ -71,7 +71,9 @@ func host(t *testing.T, media http.Handler) (page string, base string) {
 func hostKnowing(t *testing.T, media http.Handler, describe watch.Describe) (page string, base string) {
 	t.Helper()
 	mux := http.NewServeMux()
-	mux.Handle("/watch/", header.Closed(watch.Handler(watch.Options{Describe: describe})))
+	pages := header.Closed(watch.Handler(watch.Options{Describe: describe}))
+	mux.Handle("/watch/", pages)
+	mux.Handle("/embed/", pages)
 	mux.Handle("/", media)
 	s := httptest.NewServer(mux)
 	t.Cleanup(s.Close)

@@ -12,8 +12,9 @@ import (
 
 // Page is an open tab.
 type Page struct {
-	b  *Browser
-	id int
+	b     *Browser
+	id    int
+	frame int // 0: the page itself
 	// Began is when the tab was opened.
 	Began time.Time
 }
@@ -93,11 +94,15 @@ func (b *Browser) OpenSize(t testing.TB, url string, width, height int) *Page {
 	return p
 }
 
+// Frame is one of the page's frames, 1 the first: Probe, Until, Plays, Eval, Await and Click look at it, everything
+// else at the page that it is in.
+func (p *Page) Frame(n int) *Page { return &Page{b: p.b, id: p.id, frame: n, Began: p.Began} }
+
 // Probe reads the page now.
 func (p *Page) Probe(t testing.TB) Probe {
 	t.Helper()
 	var v Probe
-	if err := p.b.do(command{Do: "probe", Page: p.id}, &v); err != nil {
+	if err := p.b.do(command{Do: "probe", Page: p.id, Frame: p.frame}, &v); err != nil {
 		t.Fatal(err)
 	}
 	return v
@@ -155,7 +160,7 @@ func (p *Page) Eval(t testing.TB, code string, value any) {
 	if value == nil {
 		code = "(() => { " + code + "; return null; })()"
 	}
-	if err := p.b.do(command{Do: "eval", Page: p.id, Code: code}, value); err != nil {
+	if err := p.b.do(command{Do: "eval", Page: p.id, Frame: p.frame, Code: code}, value); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -166,7 +171,7 @@ func (p *Page) Await(t testing.TB, what, code string, limit time.Duration) {
 	t.Helper()
 	for end := time.Now().Add(limit); ; pause(100 * time.Millisecond) {
 		var yes bool
-		err := p.b.do(command{Do: "eval", Page: p.id, Code: "Boolean(" + code + ")"}, &yes)
+		err := p.b.do(command{Do: "eval", Page: p.id, Frame: p.frame, Code: "Boolean(" + code + ")"}, &yes)
 		if yes {
 			return
 		}
@@ -204,7 +209,7 @@ func (p *Page) Choose(t testing.TB, selector, file string) {
 // Click clicks an element.
 func (p *Page) Click(t testing.TB, selector string) {
 	t.Helper()
-	if err := p.b.do(command{Do: "click", Page: p.id, Selector: selector}, nil); err != nil {
+	if err := p.b.do(command{Do: "click", Page: p.id, Frame: p.frame, Selector: selector}, nil); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -12,13 +12,17 @@ import (
 	"millrace/test/rig"
 )
 
-// TestFraming: Chromium shows the watch page in a frame of the sites that the environment names and of no others, and every other page of the
-// service in none.
+// TestFraming: Chromium shows the watch and embed pages in frames of the sites that the environment names and of no
+// others, says in every frame that there is no video, and shows every other page of the service in none.
 func TestFraming(t *testing.T) {
 	t.Parallel()
 	s := rig.Start(t, rig.Options{})
-	watch := s.WatchURL(s.CreateLive(t, "standard", nil).Text("playback_ids.0.id"))
-	pages := []string{watch, s.HTTP + "/docs", s.HTTP + "/openapi.json", s.HTTP + "/publish/", s.HTTP + "/watch/unknown"}
+	id := s.CreateLive(t, "standard", nil).Text("playback_ids.0.id")
+	watch, embed, unknown := s.WatchURL(id), s.HTTP+"/embed/"+id, s.HTTP+"/embed/unknown"
+	pages := []string{
+		watch, embed, unknown,
+		s.HTTP + "/docs", s.HTTP + "/openapi.json", s.HTTP + "/publish/", s.HTTP + "/watch/unknown",
+	}
 	// Each site frames all pages, in the order of the list.
 	site := func() string {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -33,7 +37,7 @@ func TestFraming(t *testing.T) {
 	named, other := site(), site()
 	s.Command(t, "environment", "frame-ancestors", named)
 	b := browser.Start(t)
-	for address, want := range map[string][]string{named: {watch}, other: nil} {
+	for address, want := range map[string][]string{named: {watch, embed, unknown}, other: {unknown}} {
 		p := b.Open(t, address)
 		for loaded, end := 0, time.Now().Add(time.Minute); loaded < len(pages); { // an error page is loaded too
 			if p.Eval(t, "loaded", &loaded); time.Now().After(end) {

@@ -46,9 +46,11 @@ func TestImages(t *testing.T) {
 		if code, _, _ = s.Get(t, base+"thumbnail.jpg?width=-5"); code != http.StatusBadRequest {
 			t.Errorf("a width below nothing: %d", code)
 		}
+		linked(t, s, a.Text("playback_ids.0.id"), 640, 360)
 		live := l.Text("playback_ids.0.id")
 		s.AwaitPlayable(t, s.PlayURL(live), patience)
 		picture(t, s.HTTP+"/"+live+"/thumbnail.jpg?latest=true", "jpeg", 640, 360)
+		linked(t, s, live, 640, 360)
 		e.Stop()
 	})
 }

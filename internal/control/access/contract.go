@@ -23,7 +23,8 @@ type Environment struct {
 	LiveRungs string
 	// Captions says which engine recognises which language, as language=engine,…; empty: as the service is set.
 	Captions string
-	// FrameAncestors are the sources that may embed its watch pages, separated by spaces as in Content-Security-Policy, or 'none'; empty: all.
+	// FrameAncestors are the sources that may embed its players, separated by spaces as in Content-Security-Policy,
+	// or 'none'; empty: all.
 	FrameAncestors string
 }
 
@@ -125,7 +126,7 @@ type API interface {
 	SetLiveRungs(ctx context.Context, e id.Environment, policy string, now time.Time) error
 	// SetCaptions changes which engine recognises which language in an environment; "" gives it back to the service.
 	SetCaptions(ctx context.Context, e id.Environment, rules string, now time.Time) error
-	// SetFrameAncestors changes which origins may embed the watch pages of an environment: all, none, or origins such as
+	// SetFrameAncestors changes which origins may embed the players of an environment: all, none, or origins such as
 	// https://example.com or https://*.example.com.
 	SetFrameAncestors(ctx context.Context, e id.Environment, origins []string, now time.Time) error
 }

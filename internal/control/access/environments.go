@@ -13,10 +13,10 @@ import (
 
 const (
 	maxEnvironments = 1000
-	maxAncestors    = 100 // origins that may embed watch pages
+	maxAncestors    = 100 // origins that may embed players
 )
 
-// FrameNone is the value of FrameAncestors when nobody may embed a watch page.
+// FrameNone is the value of FrameAncestors when nobody may embed a player.
 const FrameNone = "'none'"
 
 // Default is the environment of those who name none; it is made on first use.
@@ -115,7 +115,7 @@ func (s *Service) SetLiveRungs(ctx context.Context, e id.Environment, policy str
 	return s.change(ctx, e, now, func(e id.Environment) error { return s.store.SetLiveRungs(ctx, e, policy) })
 }
 
-// SetFrameAncestors changes who may embed an environment's watch pages; see API.
+// SetFrameAncestors changes who may embed an environment's players; see API.
 func (s *Service) SetFrameAncestors(ctx context.Context, e id.Environment, origins []string, now time.Time) error {
 	sources, err := frameAncestors(origins)
 	if err != nil {

@@ -1,7 +1,6 @@
 package watch
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -27,9 +26,15 @@ type About struct {
 	Title     string `json:"title,omitempty"` // of the live stream or asset, as its owner wrote it; empty: none
 	State     State  `json:"state"`
 	Recording string `json:"recording,omitempty"` // a public playback ID of the last broadcast's recording
+
+	// Public says that everybody may watch, and that there is, or may come, something to see.
+	Public bool `json:"-"`
+	// Width and Height are those of the picture, in pixels as shown; 0: there is none, or none is known.
+	Width  int `json:"-"`
+	Height int `json:"-"`
 }
 
-// Viewer is who asks, as the page's player will ask: without a referrer.
+// Viewer is who asks, as the page's player will ask: without a referrer, also from within a frame.
 type Viewer struct {
 	PlaybackID string
 	Tokens     []string // values of the query's token
@@ -40,39 +45,23 @@ type Viewer struct {
 // viewer may not watch it, and learns nothing.
 type Describe func(ctx context.Context, v Viewer) (About, error)
 
-// view is what the page is made of.
-type view struct {
-	About
-
-	Private bool // the viewer may not watch
-}
-
-// Heading names what is watched.
-func (v view) Heading() string {
-	switch {
-	case v.Title != "":
-		return v.Title
-	case v.Private:
-		return "Private video"
-	case v.State == Video, v.State == "":
-		return "Video"
-	}
-	return "Live stream"
-}
-
 // about asks for what the viewer may know.
-func (h *handler) about(r *http.Request, playbackID string) (About, error) {
+func (h *handler) about(r *http.Request, playbackID string, tokens []string) (About, error) {
 	if h.Describe == nil {
 		return About{}, fault.New(fault.NotFound, "nothing is known of any playback ID")
 	}
 	return h.Describe(r.Context(), Viewer{
-		PlaybackID: playbackID, Tokens: r.URL.Query()["token"], UserAgents: r.Header["User-Agent"],
+		PlaybackID: playbackID, Tokens: tokens, UserAgents: r.Header["User-Agent"],
 	})
 }
 
 // serveAbout responds with an About as JSON: the page asks for it after the end of a broadcast.
 func (h *handler) serveAbout(w http.ResponseWriter, r *http.Request, playbackID string) {
-	about, err := h.about(r, playbackID)
+	if !validID(playbackID) {
+		http.NotFound(w, r)
+		return
+	}
+	about, err := h.about(r, playbackID, r.URL.Query()["token"])
 	if err != nil {
 		status := http.StatusServiceUnavailable
 		switch {
@@ -90,24 +79,6 @@ func (h *handler) serveAbout(w http.ResponseWriter, r *http.Request, playbackID 
 		return
 	}
 	send(w, r, "application/json", body)
-}
-
-// servePage responds with the page. What is not known, or not for this viewer, it goes without.
-func (h *handler) servePage(w http.ResponseWriter, r *http.Request, playbackID string) {
-	about, err := h.about(r, playbackID)
-	var page bytes.Buffer
-	if err = h.page.Execute(&page, view{about, fault.Is(err, fault.Denied)}); err != nil {
-		http.Error(w, "internal error", http.StatusInternalServerError)
-		return
-	}
-	rules := policy
-	if h.Framers != nil {
-		if sources := h.Framers(r.Context(), playbackID); sources != "" {
-			rules += "; frame-ancestors " + sources
-		}
-	}
-	w.Header().Set("Content-Security-Policy", rules)
-	send(w, r, "text/html; charset=utf-8", page.Bytes())
 }
 
 // send responds with what is made for one viewer.

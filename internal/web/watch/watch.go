@@ -1,6 +1,7 @@
-// Package watch serves the page on which a person looks at a stream or an asset: /watch/{playback_id}, plain HTML with an
-// embedded player. It must never know streams, assets or rights: the page asks for /{playback_id}.m3u8 like any other player,
-// and shows the response; what else it may say it is told. It starts no goroutine.
+// Package watch serves the pages on which a person looks at a stream or an asset: /watch/{playback_id}, plain HTML with
+// a player, and /embed/{playback_id}, the player alone, for frames of other pages. It tells other sites what to show of
+// a link to either. It must never know streams, assets or rights: the pages ask for /{playback_id}.m3u8 like any other
+// player, and show the response; what else they may say they are told. It starts no goroutine.
 package watch
 
 import (
@@ -17,47 +18,64 @@ import (
 //go:embed assets
 var files embed.FS
 
-// policy lets the page run its own script, talk to its own origin, and nothing else. hls.js runs its worker and feeds
-// the video element from blobs; its subtitle tracks begin with an empty data: address.
+// policy lets the pages run their own scripts, talk to their own origin, and nothing else. hls.js runs its worker and
+// feeds the video element from blobs; its subtitle tracks begin with an empty data: address.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; media-src 'self' blob: data:; " +
 	"connect-src 'self'; worker-src blob:; base-uri 'none'; form-action 'none'"
 
 // maxID bounds a playback ID in an address; the service's own are shorter.
 const maxID = 128
 
-// Framers says who may embed the page of a playback ID, as sources of the directive frame-ancestors (CSP level 3, section 6.4.2.1); empty: all.
-type Framers func(ctx context.Context, playbackID string) (sources string)
+// Framers says who may embed the pages of a playback ID, as sources of the directive frame-ancestors (CSP level 3,
+// section 6.4.2.1); empty: all. fault.NotFound: there is no such playback ID.
+type Framers func(ctx context.Context, playbackID string) (sources string, err error)
 
 // Options configures a Handler.
 type Options struct {
 	Framers  Framers  // nil: everybody may embed every page
 	Describe Describe // nil: pages have no titles and lead to no recordings
+	// PublicURL is how the outside reaches the service, without a slash at the end. Empty: other sites are told
+	// nothing.
+	PublicURL string
 }
 
 type handler struct {
 	Options
 
-	page   *template.Template
+	pages  *template.Template // watch.html and embed.html
 	assets static.Assets
 }
 
-// Handler serves GET and HEAD of /watch/{playback_id}, of /watch/{playback_id}/about and of /watch/assets/….
+// Handler serves GET and HEAD of /watch/{playback_id}, of /watch/{playback_id}/about, of /watch/assets/…, of
+// /embed/{playback_id} and of /oembed.
 func Handler(o Options) http.Handler {
 	h := &handler{Options: o, assets: static.Read(files,
-		"assets/hls.min.js", "assets/controls.js", "assets/watch.js", "assets/watch.css", "assets/hls.LICENSE",
+		"assets/hls.min.js", "assets/controls.js", "assets/watch.js", "assets/embed.js", "assets/watch.css",
+		"assets/hls.LICENSE",
 	)}
-	address := template.FuncMap{"asset": func(name string) string { return "assets/" + h.assets.Address(name) }}
-	h.page = template.Must(template.New("watch.html").Funcs(address).ParseFS(files, "assets/watch.html"))
+	address := template.FuncMap{
+		"asset": func(name string) string { return "../watch/assets/" + h.assets.Address(name) },
+	}
+	h.pages = template.Must(template.New("").Funcs(address).ParseFS(files, "assets/*.html"))
 	return h
 }
 
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path == OEmbedPath {
+		h.serveOEmbed(w, r)
+		return
+	}
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		w.Header().Set("Allow", "GET, HEAD")
 		http.Error(w, "method not allowed", http.StatusMethodNotAllowed)
 		return
 	}
-	rest, ok := strings.CutPrefix(path.Clean(r.URL.Path), "/watch/")
+	clean := path.Clean(r.URL.Path)
+	if playbackID, ok := strings.CutPrefix(clean, "/embed/"); ok {
+		h.servePage(w, r, playbackID, embedded)
+		return
+	}
+	rest, ok := strings.CutPrefix(clean, "/watch/")
 	if !ok {
 		http.NotFound(w, r)
 		return
@@ -66,25 +84,11 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.assets.Serve(w, r, name)
 		return
 	}
-	playbackID, about := strings.CutSuffix(rest, "/about")
-	if !validID(playbackID) {
-		http.NotFound(w, r)
-		return
-	}
-	if about {
+	if playbackID, ok := strings.CutSuffix(rest, "/about"); ok {
 		h.serveAbout(w, r, playbackID)
 		return
 	}
-	if strings.HasSuffix(r.URL.Path, "/") { // the page's addresses are relative to /watch/{id}
-		to := "../" + rest
-		if r.URL.RawQuery != "" {
-			to += "?" + r.URL.RawQuery
-		}
-		w.Header().Set("Location", to)
-		w.WriteHeader(http.StatusMovedPermanently)
-		return
-	}
-	h.servePage(w, r, playbackID)
+	h.servePage(w, r, rest, whole)
 }
 
 func validID(id string) bool {

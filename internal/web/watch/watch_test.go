@@ -42,9 +42,10 @@ func described(_ context.Context, v Viewer) (About, error) {
 
 func everybody() http.Handler { return Handler(Options{Describe: described}) }
 
-// TestTitle checks that the page has its title, as a text, for those who may watch.
+// TestTitle checks that each page has its title, as a text, for those who may watch.
 func TestTitle(t *testing.T) {
 	t.Parallel()
+	h := everybody()
 	for target, want := range map[string]struct{ title, heading, state, recording string }{
 		"titled":                         {hostile, hostile, "ended", "recorded"},
 		"asset":                          {"Video · Millrace", "Video", "video", ""},
@@ -56,17 +57,20 @@ func TestTitle(t *testing.T) {
 		"away":                           {"Video · Millrace", "Video", "", ""},
 		"unknown":                        {"Video · Millrace", "Video", "", ""},
 	} {
-		page := statictest.Get(t, everybody(), "GET", "/watch/"+target, "User-Agent", "Test").Body.String()
-		for what, want := range map[string]string{
-			`<title>(.*?)</title>`: want.title, `<h1[^>]*>(.*?)</h1>`: want.heading, `data-about="(.*?)"`: want.state, `data-recording="(.*?)"`: want.recording,
-		} {
-			found := regexp.MustCompile(what).FindStringSubmatch(page)
-			if len(found) != 2 || html.UnescapeString(found[1]) != want {
-				t.Errorf("%s: %s is %q, want %q", target, what, found, want)
+		for _, under := range []string{"/watch/", "/embed/"} {
+			page := statictest.Get(t, h, "GET", under+target, "User-Agent", "Test").Body.String()
+			for what, want := range map[string]string{
+				`<title>(.*?)</title>`: want.title, `<h1[^>]*>(.*?)</h1>`: want.heading,
+				`data-about="(.*?)"`: want.state, `data-recording="(.*?)"`: want.recording,
+			} {
+				found := regexp.MustCompile(what).FindStringSubmatch(page)
+				if len(found) != 2 || html.UnescapeString(found[1]) != want {
+					t.Errorf("%s%s: %s is %q, want %q", under, target, what, found, want)
+				}
 			}
-		}
-		if strings.Contains(page, "<script>") {
-			t.Errorf("%s: the title became more than a text: %s", target, page)
+			if strings.Contains(page, "<script>") {
+				t.Errorf("%s%s: the title became more than a text: %s", under, target, page)
+			}
 		}
 	}
 }
@@ -94,27 +98,12 @@ func TestAbout(t *testing.T) {
 	}
 	res := statictest.Get(t, everybody(), "GET", "/watch/titled/about")
 	var got About
-	if err := json.Unmarshal(res.Body.Bytes(), &got); err != nil || got != (About{hostile, Ended, "recorded"}) {
+	want := About{Title: hostile, State: Ended, Recording: "recorded"}
+	if err := json.Unmarshal(res.Body.Bytes(), &got); err != nil || got != want {
 		t.Errorf("%v, %v", got, err)
 	}
 	if res = statictest.Get(t, Handler(Options{}), "GET", "/watch/idle/about"); res.Code != 404 {
 		t.Errorf("nothing is known: status %d, want 404", res.Code)
-	}
-}
-
-// TestFramers checks that the page says who may embed it.
-func TestFramers(t *testing.T) {
-	t.Parallel()
-	h := Handler(Options{Framers: func(_ context.Context, id string) string {
-		return map[string]string{"closed": "'none'", "some": "https://a.example https://*.b.example"}[id]
-	}})
-	for id, want := range map[string]string{
-		"closed": "; frame-ancestors 'none'", "some": "; frame-ancestors https://a.example https://*.b.example", "open": "",
-	} {
-		got := statictest.Get(t, h, "GET", "/watch/"+id).Header().Get("Content-Security-Policy")
-		if got != policy+want {
-			t.Errorf("%s: %q", id, got)
-		}
 	}
 }
 
@@ -135,7 +124,15 @@ func TestStatus(t *testing.T) {
 		"about an odd id":  {Method: "GET", Target: "/watch/a%3Cscript%3E/about", Status: 404},
 		"about, head":      {Method: "HEAD", Target: "/watch/idle/about", Status: 200},
 		"about, post":      {Method: "POST", Target: "/watch/idle/about", Status: 405},
+		"embed":            {Method: "GET", Target: "/embed/abc?autoplay&muted=1&start=1m30s&token=x.y.z", Status: 200},
+		"embed, head":      {Method: "HEAD", Target: "/embed/abc", Status: 200},
+		"embed, post":      {Method: "POST", Target: "/embed/abc", Status: 405},
+		"embed, slash":     {Method: "GET", Target: "/embed/abc/?start=5", Status: 301, Location: "../abc?start=5"},
+		"embed nothing":    {Method: "GET", Target: "/embed/", Status: 404},
+		"embed an odd id":  {Method: "GET", Target: "/embed/a%3Cscript%3E", Status: 404},
+		"embed, nested":    {Method: "GET", Target: "/embed/abc/about", Status: 404},
 		"script":           {Method: "GET", Target: "/watch/assets/watch.js", Status: 200},
+		"script of frames": {Method: "GET", Target: "/watch/assets/embed.js", Status: 200},
 		"unknown asset":    {Method: "GET", Target: "/watch/assets/other.js", Status: 404},
 		"page is no asset": {Method: "GET", Target: "/watch/assets/watch.html", Status: 404},
 		"folder":           {Method: "GET", Target: "/watch/assets/", Status: 404},
@@ -146,6 +143,7 @@ func TestStatus(t *testing.T) {
 func TestPageIsClosed(t *testing.T) {
 	t.Parallel()
 	statictest.Closed(t, everybody(), "/watch/abc", 3, 4)
+	statictest.Closed(t, everybody(), "/embed/abc", 4, 5, "frame-ancestors *")
 	if c := statictest.Get(t, everybody(), "GET", "/watch/assets/watch.js?v=old").Header().Get("Cache-Control"); c != "no-cache" {
 		t.Errorf("another version: Cache-Control %q", c)
 	}

@@ -46,6 +46,13 @@ function probe() {
   };
 }
 
+// frame is one of a page's: 0 is the page itself, the others are numbered as they came.
+function frame(c) {
+  const found = pages.get(c.page).page.frames()[c.frame || 0];
+  if (!found) throw new Error(`there is no frame ${c.frame}`);
+  return found;
+}
+
 const commands = {
   async open({ url, width, height }) {
     const page = await context.newPage();
@@ -73,10 +80,10 @@ const commands = {
     await page.goto(url, { waitUntil: 'domcontentloaded', timeout: PATIENCE });
     return name;
   },
-  probe: ({ page }) => pages.get(page).page.evaluate(probe),
+  probe: (c) => frame(c).evaluate(probe),
   // The page's policy forbids eval, so the code runs through the debugger's own evaluation.
-  eval: ({ page, code }) => pages.get(page).page.evaluate(code),
-  click: ({ page, selector }) => pages.get(page).page.click(selector, { timeout: PATIENCE }).then(() => true),
+  eval: (c) => frame(c).evaluate(c.code),
+  click: (c) => frame(c).click(c.selector, { timeout: PATIENCE }).then(() => true),
   fill: ({ page, selector, label }) => pages.get(page).page.fill(selector, label, { timeout: PATIENCE }).then(() => true),
   select: ({ page, selector, label }) => pages.get(page).page.selectOption(selector, { label }, { timeout: PATIENCE }),
   choose: ({ page, selector, file }) => pages.get(page).page.setInputFiles(selector, file, { timeout: PATIENCE }).then(() => true),

@@ -75,7 +75,7 @@ func Closed(t *testing.T, h http.Handler, target string, scripts, addresses int,
 			t.Errorf("inline script %q", m[1])
 		}
 	}
-	named := regexp.MustCompile(`"(assets/[^"]+\?v=[^"]+)"`).FindAllStringSubmatch(page, -1)
+	named := regexp.MustCompile(`"((?:\.\./\w+/)?assets/[^"]+\?v=[^"]+)"`).FindAllStringSubmatch(page, -1)
 	if len(named) != addresses {
 		t.Fatalf("page names %d assets, want %d", len(named), addresses)
 	}

@@ -76,7 +76,7 @@
   function fit(now) {
     has = now;
     el('mute').hidden = el('volume').hidden = !has.sound;
-    el('full').hidden = !has.picture;
+    el('full').hidden = !has.picture || !document.fullscreenEnabled && !video.webkitEnterFullscreen; // a frame may forbid it
     el('pip').hidden = !has.picture || !document.pictureInPictureEnabled;
     move();
   }

@@ -1,5 +1,5 @@
-// The player of /watch/{playback_id}: plays /{playback_id}.m3u8 with hls.js, waits for a stream that has not begun,
-// keeps to the live edge, and starts again by itself after any break. It talks to nothing but its own origin.
+// The player of /watch/{playback_id} and /embed/{playback_id}: plays /{playback_id}.m3u8 with hls.js, waits for a stream that
+// has not begun, keeps to the live edge, and starts again by itself after any break. It talks to nothing but its own origin.
 'use strict';
 (() => {
   const el = (id) => document.getElementById(id);
@@ -8,11 +8,13 @@
   const query = new URLSearchParams(location.search);
   const token = query.get('token');
   const licenceToken = query.get('drm-token');
-  // One folder up from /watch/{id}, so that a prefix in front of the service stays.
+  // One folder up from the page, so that a prefix in front of the service stays.
   const withToken = token ? '?token=' + encodeURIComponent(token) : '';
   const source = new URL('../' + encodeURIComponent(id) + '.m3u8' + withToken, location.href).href;
-  const about = new URL(encodeURIComponent(id) + '/about' + withToken, location.href).href;
-  const known = document.body.dataset; // what the server knew when it made the page: about, recording
+  const about = new URL('../watch/' + encodeURIComponent(id) + '/about' + withToken, location.href).href;
+  const known = document.body.dataset; // what the server knew when it made the page: about, recording, poster
+  const embedded = document.body.classList.contains('embed');
+  const from = known.about === 'video' ? seconds(query.get('start')) : 0; // what is live is played at its edge
 
   // What hls.js calls the DRM systems that a playlist may name, and where their licences are. ClearKey is taken where it is
   // offered: a playlist for it names Widevine too, for players that know no other name.
@@ -56,6 +58,7 @@
   let mediaErrors = [];
   let chosenBehind = false; // the viewer paused or rewound
   let paused = false; // by the viewer
+  let wanted = !embedded || wishes('autoplay'); // it may begin: a page of others says whether without a press
   let everPlayed = false;
   let wasLive = false; // what is played was live
   let drm = null; // settings of hls.js for what is encrypted
@@ -72,10 +75,22 @@
       say('sentence', sentence);
       say('headline', headline);
     }
-    el('message').hidden = name === 'playing' || name === 'ended' && !headline;
+    el('message').hidden = name === 'playing' || name === 'ready' || name === 'ended' && !headline;
     el('again').hidden = !more;
     el('recording').hidden = !recording;
-    if (recording) el('recording').href = new URL(encodeURIComponent(recording), location.href).href;
+    const to = encodeURIComponent(recording) + (embedded ? '?autoplay' : '');
+    if (recording) el('recording').href = new URL(to, location.href).href;
+  }
+
+  // wishes reports whether the address asks for something: ?muted, ?muted=1 and ?muted=true do, ?muted=0 does not.
+  function wishes(name) {
+    return query.has(name) && !/^(0|false|no|off)$/i.test(query.get(name));
+  }
+
+  // seconds reads 90, 90.5, 90s, 1m30s and 1h2m3s; anything else is 0.
+  function seconds(text) {
+    const parts = /^(?:(\d{1,3})h)?(?:(\d{1,4})m)?(?:(\d{1,6}(?:\.\d{1,6})?)s?)?$/i.exec(text || '');
+    return parts ? 3600 * (parts[1] || 0) + 60 * (parts[2] || 0) + Number(parts[3] || 0) : 0;
   }
 
   function say(where, text) {
@@ -160,6 +175,20 @@
     waitingSince = 0;
     media = mediaOf(text);
     wasLive = false;
+    if (wanted) play();
+    else ready();
+  }
+
+  // ready shows a picture and waits for a press: none of the media are asked for before.
+  function ready() {
+    if (known.poster) video.poster = known.poster;
+    state('ready', '');
+  }
+
+  function press() {
+    wanted = true;
+    video.play().catch(() => {}); // some browsers let only the press itself begin with sound
+    el('stage').focus(); // the button goes
     play();
   }
 
@@ -283,9 +312,11 @@
     stop();
     state(everPlayed ? 'playing' : 'loading', 'Loading…');
     if (window.Hls && Hls.isSupported()) {
-      playHls();
+      playHls(everPlayed || !from ? -1 : from);
     } else if (!drm && video.canPlayType('application/vnd.apple.mpegurl')) {
       video.src = source;
+      const skip = () => { if (from < video.duration) video.currentTime = from; };
+      if (from && !everPlayed) video.addEventListener('loadedmetadata', skip, { once: true });
       start();
     } else {
       state('error', 'This browser cannot play this video. Please try another one.');
@@ -298,9 +329,9 @@
   }
 
   // playHls plays from a second on, -1: from the beginning, and of what is live from the edge.
-  function playHls(from = -1) {
+  function playHls(second = -1) {
     hls = new Hls({
-      startPosition: from,
+      startPosition: second,
       lowLatencyMode: true,
       maxLiveSyncPlaybackRate: 1.3, // catches up to the live edge after a stall
       backBufferLength: 90,
@@ -315,6 +346,9 @@
     hls.on(Hls.Events.ERROR, failed);
     hls.on(Hls.Events.MANIFEST_PARSED, () => { menus(); start(); });
     hls.on(Hls.Events.MEDIA_ATTACHED, () => { if (!paused) start(); }); // attaching it again, as after a media error, stops the element
+    hls.once(Hls.Events.LEVEL_LOADED, (_, loaded) => {
+      if (from && from >= loaded.details.edge && !everPlayed) hls.startLoad(-1); // there is no such second
+    });
     hls.on(Hls.Events.LEVEL_UPDATED, timing);
     for (const e of ['AUDIO_TRACKS_UPDATED', 'AUDIO_TRACK_SWITCHED', 'SUBTITLE_TRACKS_UPDATED', 'SUBTITLE_TRACK_SWITCH', 'LEVELS_UPDATED', 'LEVEL_SWITCHED']) hls.on(Hls.Events[e], menus);
     hls.on(Hls.Events.FRAG_LOADED, (_, { frag }) => { if (frag.type === 'subtitle') textWaits = true; });
@@ -543,6 +577,7 @@
 
   el('live').addEventListener('click', toLive);
   el('again').addEventListener('click', more);
+  el('begin').addEventListener('click', press);
   el('sound').addEventListener('click', () => { video.muted = false; el('sound').hidden = true; });
   el('quality').addEventListener('change', (e) => { if (hls) hls.nextLevel = Number(e.target.value); });
   el('audio').addEventListener('change', (e) => { if (hls) hls.audioTrack = Number(e.target.value); });
@@ -554,10 +589,11 @@
   });
   document.addEventListener('visibilitychange', () => { if (!document.hidden && document.body.dataset.state === 'waiting') later(0, open); });
   document.addEventListener('keydown', (e) => {
-    if (e.altKey || e.ctrlKey || e.metaKey || /^(INPUT|SELECT|BUTTON|A)$/.test(document.activeElement.tagName)) return;
+    if (e.altKey || e.ctrlKey || e.metaKey || /^(INPUT|SELECT|BUTTON|A|SUMMARY)$/.test(document.activeElement.tagName)) return;
+    const toggle = document.body.dataset.state === 'ready' ? press : window.millraceControls.toggle;
     const keys = {
-      ' ': window.millraceControls.toggle,
-      k: window.millraceControls.toggle,
+      ' ': toggle,
+      k: toggle,
       ArrowLeft: () => { video.currentTime -= 5; },
       ArrowRight: () => { video.currentTime += 5; },
       m: () => { video.muted = !video.muted; },
@@ -568,5 +604,6 @@
 
   // What tests and a curious person read.
   window.millrace = { get hls() { return hls; }, video, seen, toLive };
+  if (wishes('muted')) video.muted = true;
   open();
 })();
