@@ -27,8 +27,8 @@ func (n *node) dashboard() http.Handler {
 		return nil
 	}
 	return dashboard.Handler(dashboard.Options{
-		Sessions: n.sessions, Live: n.streams, Assets: n.assets, Health: n.live, Events: n.db, Clients: n.clients(),
-		Ingest:    &n.ingest,
+		Sessions: n.sessions, Live: n.streams, Assets: n.assets, Uploads: n.uploads, Health: n.live, Events: n.db,
+		Clients: n.clients(), Ingest: &n.ingest,
 		PublicURL: n.base, Now: clock, Logger: n.log,
 	})
 }

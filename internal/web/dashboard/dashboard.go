@@ -18,6 +18,7 @@ import (
 	"millrace/internal/control/access"
 	"millrace/internal/control/asset"
 	"millrace/internal/control/live"
+	"millrace/internal/control/upload"
 	"millrace/internal/web/static"
 	"millrace/internal/web/style"
 )
@@ -39,6 +40,7 @@ type Options struct {
 	Sessions  *access.Sessions
 	Live      live.API
 	Assets    asset.API
+	Uploads   upload.API
 	Health    Health
 	Events    EventLog
 	Clients   clientaddr.Finder
@@ -78,7 +80,7 @@ type server struct {
 func Handler(o Options) http.Handler {
 	s := &server{Options: o, assets: static.Read(files,
 		"assets/dashboard.css", "assets/dashboard.js", "assets/follow.js", "assets/list.js",
-		"assets/asset.js", "assets/player.js")}
+		"assets/asset.js", "assets/player.js", "assets/uploads.js")}
 	maps.Copy(s.assets, static.Read(style.Files, "style.css"))
 	if s.Beat == 0 {
 		s.Beat = heartbeat
@@ -109,6 +111,7 @@ func (s *server) routes() http.Handler {
 	s.routeSignIn(mux)
 	s.routeLive(mux)
 	s.routeAssets(mux)
+	s.routeUploads(mux)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { s.notFound(w, r, access.Person{}) })
 	return mux
 }

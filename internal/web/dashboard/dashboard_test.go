@@ -18,6 +18,7 @@ import (
 	"millrace/internal/control/audit"
 	"millrace/internal/control/live"
 	"millrace/internal/control/playbackid"
+	"millrace/internal/control/upload"
 	"millrace/internal/id"
 	"millrace/internal/leaktest"
 	"millrace/internal/storage/db"
@@ -41,6 +42,7 @@ type site struct {
 	sessions *access.Sessions
 	live     *live.Service
 	assets   *asset.Service
+	uploads  *upload.Service
 	health   measured // of all encoders
 	now      time.Time
 	cookie   string // of the owner
@@ -70,8 +72,9 @@ func newSite(t testing.TB, public string) *site {
 	s.sessions = access.NewSessions(access.SessionOptions{Store: d.Sessions(), Access: s.tokens})
 	s.live = live.New(live.Options{Store: d.LiveStreams()})
 	s.assets = asset.New(asset.Options{Store: d.Assets()})
+	s.uploads = upload.New(upload.Options{Store: d.Uploads()})
 	s.Handler = dashboard.Handler(dashboard.Options{
-		Sessions: s.sessions, Live: s.live, Assets: s.assets,
+		Sessions: s.sessions, Live: s.live, Assets: s.assets, Uploads: s.uploads,
 		Health: measured(func(v live.Stream) live.Health { return s.health(v) }), Beat: beat,
 		Events: d, Clients: clientaddr.Finder{}, PublicURL: public,
 		Logger: slog.New(slog.DiscardHandler),

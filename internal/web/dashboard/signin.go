@@ -131,6 +131,7 @@ var nouns = []struct{ param, noun string }{ //nolint:gochecknoglobals // a table
 	{"asset", "asset"},
 	{"track", "track"},
 	{"playback", "playback_id"},
+	{"upload", "upload"},
 }
 
 func (s *server) address(r *http.Request) string {

@@ -1,0 +1,106 @@
+package dashboard
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"time"
+	"unicode"
+
+	"millrace/internal/control/access"
+	"millrace/internal/control/assetopt"
+	"millrace/internal/control/playbackid"
+	"millrace/internal/control/upload"
+	"millrace/internal/fault"
+	"millrace/internal/id"
+)
+
+const (
+	uploadsPath = Path + "/uploads"
+
+	// uploadTime is how long a person has to send a file: a large one over a bad line, with the machine asleep at night.
+	uploadTime = 24 * time.Hour
+)
+
+// uploadState is an upload as the script that sends it is told of it.
+type uploadState struct {
+	ID     id.Upload     `json:"id"`
+	Status upload.Status `json:"status"`
+	URL    string        `json:"url,omitempty"`   // path that takes the bytes, for who may write, while they are waited for
+	Asset  string        `json:"asset,omitempty"` // address of the page of what was made of it
+	Error  string        `json:"error,omitempty"` // why nothing was
+}
+
+func (s *server) routeUploads(mux *http.ServeMux) {
+	mux.Handle("POST "+uploadsPath, s.person("create-direct-upload", writes, s.createUpload))
+	mux.Handle("GET "+uploadsPath+"/{upload}", s.person("", reads, s.showUpload))
+	mux.Handle("POST "+uploadsPath+"/{upload}/cancel", s.person("cancel-direct-upload", writes, s.cancelUpload))
+}
+
+func uploadOf(r *http.Request) id.Upload { return id.Upload(r.PathValue("upload")) }
+
+// createUpload makes an upload for a file of this machine, which this page alone may send.
+func (s *server) createUpload(w http.ResponseWriter, r *http.Request, p access.Person) {
+	origin := r.Header.Get("Origin")
+	if origin == "" { // of a browser that sends none with requests to the page's own origin
+		origin = upload.AnyOrigin
+	}
+	seconds := int(uploadTime / time.Second)
+	u, err := s.Uploads.Create(r.Context(), p.Environment.ID, upload.CreateInput{
+		Timeout: &seconds, CORSOrigin: origin, DefaultQuality: p.Environment.VideoQuality,
+		Options: assetopt.Options{
+			Meta: assetopt.Meta{Title: titleOf(r.PostFormValue("name"))}, PlaybackPolicies: []playbackid.Policy{playbackid.Public},
+		},
+	}, s.Now())
+	s.tellFile(w, r, p, u, err)
+}
+
+// showUpload says what became of an upload.
+func (s *server) showUpload(w http.ResponseWriter, r *http.Request, p access.Person) {
+	u, err := s.Uploads.Get(r.Context(), p.Environment.ID, uploadOf(r), s.Now())
+	s.tellFile(w, r, p, u, err)
+}
+
+func (s *server) cancelUpload(w http.ResponseWriter, r *http.Request, p access.Person) {
+	u, err := s.Uploads.Cancel(r.Context(), p.Environment.ID, uploadOf(r), s.Now())
+	s.tellFile(w, r, p, u, err)
+}
+
+// tellFile responds with an upload, or with what is wrong as a sentence.
+func (s *server) tellFile(w http.ResponseWriter, r *http.Request, p access.Person, u upload.Upload, err error) {
+	f := uploadState{ID: u.ID, Status: u.Status}
+	status := http.StatusOK
+	switch {
+	case fault.Is(err, fault.NotFound):
+		status, f.Error = http.StatusNotFound, "This upload is not there any more."
+	case fault.Is(err, fault.Invalid), fault.Is(err, fault.Denied), fault.Is(err, fault.TooMany):
+		status, f.Error = http.StatusConflict, sentence(err)
+	case err != nil:
+		s.fail(w, r, p, err)
+		return
+	case u.Asset != "":
+		f.Asset = assetsPath + "/" + string(u.Asset)
+	case u.Status == upload.Waiting && p.Permits(writes):
+		f.URL = "/uploads/" + u.Secret
+	}
+	if u.Error != nil {
+		f.Error = capital(u.Error.Message)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(f) // who has gone needs none
+}
+
+// titleOf is the name of a file as that of an asset.
+func titleOf(name string) string {
+	name = strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return -1
+		}
+		return r
+	}, strings.ToValidUTF8(name, ""))
+	if runes := []rune(name); len(runes) > assetopt.MaxTitle {
+		name = string(runes[:assetopt.MaxTitle])
+	}
+	return strings.TrimSpace(name)
+}
