@@ -27,7 +27,7 @@ func (n *node) dashboard() http.Handler {
 		return nil
 	}
 	return dashboard.Handler(dashboard.Options{
-		Sessions: n.sessions, Live: n.streams, Assets: n.assets, Health: n.live, Events: n.db, Clients: n.clients(),
+		Sessions: n.sessions, Access: n.access, Live: n.streams, Assets: n.assets, Health: n.live, Events: n.db, Clients: n.clients(),
 		Ingest:    &n.ingest,
 		PublicURL: n.base, Now: clock, Logger: n.log,
 	})

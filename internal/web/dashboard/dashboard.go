@@ -35,6 +35,7 @@ const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src
 // Options is what the dashboard needs. Every field without a default named here must be set.
 type Options struct {
 	Sessions  *access.Sessions
+	Access    access.API
 	Live      live.API
 	Assets    asset.API
 	Health    Health
@@ -106,6 +107,7 @@ func (s *server) routes() http.Handler {
 	s.routeSignIn(mux)
 	s.routeLive(mux)
 	s.routeAssets(mux)
+	s.routeSettings(mux)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { s.notFound(w, r, access.Person{}) })
 	return mux
 }

@@ -71,7 +71,7 @@ func newSite(t testing.TB, public string) *site {
 	s.live = live.New(live.Options{Store: d.LiveStreams()})
 	s.assets = asset.New(asset.Options{Store: d.Assets()})
 	s.Handler = dashboard.Handler(dashboard.Options{
-		Sessions: s.sessions, Live: s.live, Assets: s.assets,
+		Sessions: s.sessions, Access: s.tokens, Live: s.live, Assets: s.assets,
 		Health: measured(func(v live.Stream) live.Health { return s.health(v) }), Beat: beat,
 		Events: d, Clients: clientaddr.Finder{}, PublicURL: public,
 		Logger: slog.New(slog.DiscardHandler),

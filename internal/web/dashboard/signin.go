@@ -131,6 +131,7 @@ var nouns = []struct{ param, noun string }{ //nolint:gochecknoglobals // a table
 	{"asset", "asset"},
 	{"track", "track"},
 	{"playback", "playback_id"},
+	{"token", "access_token"},
 }
 
 func (s *server) address(r *http.Request) string {
@@ -175,11 +176,17 @@ func (s *server) door(r *http.Request) door {
 }
 
 func (s *server) showSignIn(w http.ResponseWriter, r *http.Request) {
-	if _, err := s.who(r); err == nil {
+	p, err := s.who(r)
+	if err == nil {
 		http.Redirect(w, r, local(r.FormValue("to")), http.StatusSeeOther) //nolint:gosec // local sees to it
 		return
 	}
-	s.renderSignIn(w, r, http.StatusOK, s.door(r))
+	d := s.door(r)
+	if fault.Is(err, fault.Unauthorized) && p.Session.Token != "" {
+		d.Problem = "The access token that you signed in with was revoked or has expired, so you are signed out."
+		s.setCookie(w, r, "")
+	}
+	s.renderSignIn(w, r, http.StatusOK, d)
 }
 
 func (s *server) renderSignIn(w http.ResponseWriter, r *http.Request, status int, d door) {
