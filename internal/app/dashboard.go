@@ -30,6 +30,7 @@ func (n *node) dashboard() http.Handler {
 		Sessions: n.sessions, Access: n.access, Live: n.streams, Assets: n.assets, Health: n.live, Events: n.db, Clients: n.clients(),
 		Ingest:    &n.ingest,
 		PublicURL: n.base, Now: clock, Logger: n.log,
+		Configured: dashboard.Configured{LiveRungs: n.cfg.LiveRungs, Speech: n.cfg.Speech.Rules},
 	})
 }
 

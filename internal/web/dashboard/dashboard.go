@@ -46,6 +46,8 @@ type Options struct {
 	Now       func() time.Time
 	Beat      time.Duration // how often open pages are told how the encoder does; 0: every 10 seconds
 	Logger    *slog.Logger
+
+	Configured Configured
 }
 
 // Health measures encoders, as for the API.

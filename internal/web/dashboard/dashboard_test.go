@@ -74,8 +74,9 @@ func newSite(t testing.TB, public string) *site {
 		Sessions: s.sessions, Access: s.tokens, Live: s.live, Assets: s.assets,
 		Health: measured(func(v live.Stream) live.Health { return s.health(v) }), Beat: beat,
 		Events: d, Clients: clientaddr.Finder{}, PublicURL: public,
-		Logger: slog.New(slog.DiscardHandler),
-		Now:    func() time.Time { return s.now },
+		Logger:     slog.New(slog.DiscardHandler),
+		Now:        func() time.Time { return s.now },
+		Configured: dashboard.Configured{LiveRungs: "always", Speech: "de=vosk"},
 		Ingest: &dashboard.Ingest{
 			RTMP: "rtmp://h/app", RTMPS: "rtmps://h:1936/app", SRT: "h:6001", WHIP: public + "/whip",
 		},

@@ -60,6 +60,7 @@ const (
 	anything = ""
 	reads    = access.VideoRead
 	writes   = access.VideoWrite
+	owns     = "owner" // no token permits it
 )
 
 // who is whose request it is.
@@ -87,10 +88,11 @@ func (s *server) person(
 			return
 		}
 		if permission != anything && !p.Permits(permission) {
-			s.render(w, r, p, http.StatusForbidden, "refused", refusal{
-				"You may not do this", "The access token that you signed in with lacks the permission " +
-					permission + ".",
-			})
+			why := "The access token that you signed in with lacks the permission " + permission + "."
+			if permission == owns {
+				why = "This is for the owner, who signs in with the password."
+			}
+			s.render(w, r, p, http.StatusForbidden, "refused", refusal{"You may not do this", why})
 			return
 		}
 		if r.Method != http.MethodGet {

@@ -50,6 +50,9 @@ type tokenList struct {
 	May  bool // the person may make and revoke them
 }
 
+// Section is where in the settings the page is.
+func (tokenList) Section() string { return "tokens" }
+
 func (s *server) listTokens(w http.ResponseWriter, r *http.Request, p access.Person) {
 	l := tokenList{finding: find(r.URL.Query(), tokensPath), May: p.Permits(access.SystemWrite)}
 	rows, err := paged(&l.finding, func(page, limit int) ([]access.Token, error) {
