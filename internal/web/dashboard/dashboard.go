@@ -48,6 +48,7 @@ type Options struct {
 	Logger    *slog.Logger
 
 	Configured Configured
+	Examine    Examine
 }
 
 // Health measures encoders, as for the API.
@@ -73,6 +74,7 @@ type server struct {
 	tail    *tail
 	rows    *rowCache
 	counter *counter
+	looking chan struct{} // has an element while somebody has everything looked at
 }
 
 // Handler serves Path and all below. Requests that change something are refused when another site sends them.
@@ -84,6 +86,7 @@ func Handler(o Options) http.Handler {
 		s.Beat = heartbeat
 	}
 	s.tail, s.rows, s.counter = newTail(o.Events), newRowCache(), newCounter()
+	s.looking = make(chan struct{}, 1)
 	s.views = newViews(s.assets)
 	foreign := http.NewCrossOriginProtection()
 	if u, err := url.Parse(o.PublicURL); err == nil && u.Host != "" {

@@ -1,6 +1,7 @@
 package dashboard_test
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -42,6 +43,7 @@ type site struct {
 	live     *live.Service
 	assets   *asset.Service
 	health   measured // of all encoders
+	examine  dashboard.Examine
 	now      time.Time
 	cookie   string // of the owner
 }
@@ -76,6 +78,7 @@ func newSite(t testing.TB, public string) *site {
 		Events: d, Clients: clientaddr.Finder{}, PublicURL: public,
 		Logger:     slog.New(slog.DiscardHandler),
 		Now:        func() time.Time { return s.now },
+		Examine:    func(ctx context.Context, tell func(dashboard.Finding)) error { return s.examine(ctx, tell) },
 		Configured: dashboard.Configured{LiveRungs: "always", Speech: "de=vosk"},
 		Ingest: &dashboard.Ingest{
 			RTMP: "rtmp://h/app", RTMPS: "rtmps://h:1936/app", SRT: "h:6001", WHIP: public + "/whip",

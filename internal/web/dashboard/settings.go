@@ -13,6 +13,7 @@ func (s *server) routeSettings(mux *http.ServeMux) {
 	mux.Handle("GET "+settingsPath+"/{$}", http.RedirectHandler(tokensPath, http.StatusFound))
 	s.routeTokens(mux)
 	s.routeDefaults(mux)
+	s.routeHealth(mux)
 }
 
 // settingsOf reports whether there are settings that a person may see.
