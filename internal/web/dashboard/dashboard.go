@@ -81,7 +81,7 @@ type server struct {
 func Handler(o Options) http.Handler {
 	s := &server{Options: o, assets: static.Read(files,
 		"assets/dashboard.css", "assets/dashboard.js", "assets/follow.js", "assets/list.js",
-		"assets/asset.js", "assets/player.js")}
+		"assets/asset.js", "assets/player.js", "assets/code.js")}
 	if s.Beat == 0 {
 		s.Beat = heartbeat
 	}
@@ -113,6 +113,7 @@ func (s *server) routes() http.Handler {
 	s.routeLive(mux)
 	s.routeAssets(mux)
 	s.routeSettings(mux)
+	s.routeCode(mux)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { s.notFound(w, r, access.Person{}) })
 	return mux
 }

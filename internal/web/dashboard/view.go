@@ -32,7 +32,7 @@ func newViews(assets static.Assets) views {
 	}
 	parts := template.Must(template.New("").Funcs(funcs).ParseFS(files, "templates/layout.html",
 		"templates/parts.html", "templates/fields.html", "templates/simulcast.html", "templates/health.html",
-		"templates/settings.html"))
+		"templates/settings.html", "templates/code.html"))
 	out := views{}
 	for _, name := range pages {
 		out[name] = template.Must(template.Must(parts.Clone()).ParseFS(files, "templates/"+name+".html"))
