@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"millrace/internal/control/access"
+	"millrace/internal/control/audit"
 	"millrace/internal/fault"
 	"millrace/internal/web/dashboard"
 )
@@ -69,6 +70,9 @@ func TestHealthPage(t *testing.T) {
 		s.examine = func(ctx context.Context, tell func(dashboard.Finding)) error {
 			if until, ok := ctx.Deadline(); !ok || time.Until(until) > time.Minute {
 				t.Errorf("%s: it may go on until %v", name, until)
+			}
+			if audit.Of(ctx).Wanted() {
+				t.Errorf("%s: what a check writes would be in the audit log", name)
 			}
 			for _, f := range tt.findings {
 				tell(f)

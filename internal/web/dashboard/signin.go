@@ -73,7 +73,7 @@ func (s *server) who(r *http.Request) (access.Person, error) {
 }
 
 // person lets somebody who is signed in and has a permission have a page. Changes are made in the name of an
-// operation, which the audit log has.
+// operation, which the audit log has; empty: nothing is changed.
 func (s *server) person(
 	operation, permission string, h func(w http.ResponseWriter, r *http.Request, p access.Person),
 ) http.Handler {
@@ -95,7 +95,7 @@ func (s *server) person(
 			s.render(w, r, p, http.StatusForbidden, "refused", refusal{"You may not do this", why})
 			return
 		}
-		if r.Method != http.MethodGet {
+		if operation != "" {
 			r = r.WithContext(s.audited(r, operation, actorOf(p), p.Environment.ID))
 		}
 		h(w, r, p)
