@@ -10,8 +10,10 @@ import (
 	"net/url"
 	"strings"
 
+	"millrace/internal/app/doctor"
 	"millrace/internal/config"
 	"millrace/internal/control/access"
+	"millrace/internal/storage/blob"
 	"millrace/internal/web/dashboard"
 )
 
@@ -27,9 +29,26 @@ func (n *node) dashboard() http.Handler {
 		return nil
 	}
 	return dashboard.Handler(dashboard.Options{
-		Sessions: n.sessions, Live: n.streams, Assets: n.assets, Uploads: n.uploads, Health: n.live, Events: n.db,
-		Clients: n.clients(), Ingest: &n.ingest,
+		Sessions: n.sessions, Access: n.access, Live: n.streams, Assets: n.assets, Uploads: n.uploads,
+		Health: n.live, Events: n.db, Clients: n.clients(), Ingest: &n.ingest,
 		PublicURL: n.base, Now: clock, Logger: n.log,
+		Configured: dashboard.Configured{LiveRungs: n.cfg.LiveRungs, Speech: n.cfg.Speech.Rules},
+		Examine:    n.examine,
+	})
+}
+
+// examine makes the checks of millrace doctor, with the settings that this node runs with.
+func (n *node) examine(ctx context.Context, tell func(dashboard.Finding)) error {
+	checks := doctor.Checks(doctor.Options{
+		Config: n.cfg, SpeechEngines: n.speech.All,
+		OpenStorage: func(ctx context.Context, url config.Secret) (blob.Store, error) {
+			return openStorage(ctx, n.cfg, url)
+		},
+		UploadsLeft: func(ctx context.Context) (doctor.UploadsLeft, error) { return uploadsLeft(ctx, n.cfg) },
+	})
+	return doctor.Examine(ctx, checks, func(f doctor.Finding) error {
+		tell(dashboard.Finding{Name: f.Name, Text: f.Text, Mend: f.Mend, Level: dashboard.Level(f.Level)})
+		return nil
 	})
 }
 

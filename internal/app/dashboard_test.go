@@ -4,8 +4,10 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"strings"
 	"testing"
 
+	"millrace/internal/app/doctor"
 	"millrace/internal/web/api"
 	"millrace/internal/web/static/statictest"
 )
@@ -70,4 +72,28 @@ func TestFirstLink(t *testing.T) {
 	if again := start(t, cfg).out.String(); printed.MatchString(again) {
 		t.Errorf("with a password a start prints %q", again)
 	}
+}
+
+// TestHealthInTheDashboard: the owner of a node is told what every check of millrace doctor says there.
+func TestHealthInTheDashboard(t *testing.T) {
+	t.Parallel()
+	cfg := configuration(t, t.TempDir())
+	s := start(t, cfg)
+	c := client(t, nil)
+	c.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	form := func(r *http.Request) { r.Header.Set("Content-Type", "application/x-www-form-urlencoded") }
+	link := regexp.MustCompile(`http://\S+/dashboard/link/\w+`).FindString(s.out.String())
+	got := ask(t, c, http.MethodPost, link, "password=correct+horse+battery", form)
+	cookie, _, _ := strings.Cut(got.head.Get("Set-Cookie"), ";")
+	found := ask(t, c, http.MethodPost, "http://"+s.addr("http")+"/dashboard/settings/health", "",
+		func(r *http.Request) { r.Header.Set("Cookie", cookie) })
+	for _, check := range doctor.Checks(doctor.Options{Config: cfg}) {
+		if found.status != http.StatusOK || !strings.Contains(found.body, "<b>"+check.Name()+"</b>: ") {
+			t.Errorf("%d, without %q:\n%s", found.status, check.Name(), found.body)
+		}
+	}
+	if !strings.Contains(found.body, "<b>database</b>: SQLite") || !strings.Contains(found.body, "<b>uploads</b>: ") {
+		t.Errorf("neither database nor uploads:\n%s", found.body)
+	}
+	s.end()
 }

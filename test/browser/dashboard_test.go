@@ -107,6 +107,8 @@ func everyPage(t *testing.T, b *browser.Browser, s *rig.Server, stream, asset st
 		"edit": stream + "/edit", "target": stream + "/targets/new",
 		"delete": stream + "/delete", "refused": "/dashboard/other",
 		"assets": "/dashboard/assets", "add": "/dashboard/assets/new", "asset": asset,
+		"tokens": "/dashboard/settings/tokens", "token": "/dashboard/settings/tokens/new",
+		"defaults": "/dashboard/settings/defaults", "health": "/dashboard/settings/health",
 	} {
 		for _, width := range []int{1280, 390} {
 			p := b.OpenSize(t, s.HTTP+path, width, 800)

@@ -72,19 +72,16 @@ func Run(ctx context.Context, checks []Check, w io.Writer, asJSON bool) (healthy
 	}
 	healthy = true
 	findings := make([]Finding, 0, len(checks))
-	for _, c := range checks {
-		f := run(ctx, c)
-		if ctx.Err() != nil {
-			return false, fmt.Errorf("check %s: %w", c.Name(), context.Cause(ctx))
-		}
+	err = Examine(ctx, checks, func(f Finding) error {
 		healthy = healthy && f.Level != Problem
 		findings = append(findings, f)
 		if asJSON {
-			continue
+			return nil
 		}
-		if err := f.print(w, width); err != nil {
-			return false, err
-		}
+		return f.print(w, width)
+	})
+	if err != nil {
+		return false, err
 	}
 	if asJSON {
 		enc := json.NewEncoder(w)
@@ -95,6 +92,21 @@ func Run(ctx context.Context, checks []Check, w io.Writer, asJSON bool) (healthy
 		}
 	}
 	return healthy, nil
+}
+
+// Examine runs the checks one after the other and tells of each as soon as it is done. The error is that of tell, or the
+// end of ctx.
+func Examine(ctx context.Context, checks []Check, tell func(Finding) error) error {
+	for _, c := range checks {
+		f := run(ctx, c)
+		if ctx.Err() != nil {
+			return fmt.Errorf("check %s: %w", c.Name(), context.Cause(ctx))
+		}
+		if err := tell(f); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func run(ctx context.Context, c Check) Finding {

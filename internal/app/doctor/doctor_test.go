@@ -240,6 +240,7 @@ func TestPorts(t *testing.T) {
 	expect(t, FreePort{"rtmp-addr", busy, elsewhere, false, unlike}, Problem, "another program uses")
 	expect(t, FreePort{"rtmp-addr", busy, elsewhere, false, hidden}, Problem, "another program uses")
 	expect(t, FreePort{"rtmp-addr", busy, other.Listener.Addr().String(), false, alike}, Problem, "another program uses")
+	expect(t, FreePort{"rtmp-addr", busy, elsewhere, false, nil}, OK, "is this service's own")
 	expect(t, FreePort{"http-addr", "192.0.2.1:8080", "", false, nil}, Problem, "this machine has no address")
 	expect(t, FreePort{"http-addr", "127.0.0.1:65536", "", false, nil}, Problem, "cannot listen")
 }

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"os"
 	"strings"
 	"syscall"
 	"time"
@@ -61,6 +62,8 @@ func (p FreePort) taken(ctx context.Context) Finding {
 	for _, h := range all {
 		switch {
 		case h.PID == 0:
+		case h.PID == os.Getpid():
+			return ok("%s is this service's own", p.Addr)
 		case h.Millrace:
 			return warning(meant, "%s is in use by a running millrace (process %d)", p.Addr, h.PID)
 		default:

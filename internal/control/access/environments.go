@@ -92,14 +92,18 @@ func (s *Service) SetQuality(ctx context.Context, e id.Environment, quality stri
 	return s.change(ctx, e, now, func(e id.Environment) error { return s.store.SetVideoQuality(ctx, e, quality) })
 }
 
-// maxRules of an environment's captions, in bytes.
+// maxRules of an environment's captions, in characters.
 const maxRules = 1000
 
 // SetCaptions changes an environment's engines for speech; see API.
 func (s *Service) SetCaptions(ctx context.Context, e id.Environment, rules string, now time.Time) error {
+	var l fault.List
+	if field.Text(&l, "captions", rules, maxRules); l.Err() != nil {
+		return l.Err()
+	}
 	for part := range strings.SplitSeq(rules, ",") {
 		language, engine, ok := strings.Cut(part, "=")
-		if rules != "" && (!ok || strings.TrimSpace(language) == "" || strings.TrimSpace(engine) == "" || len(rules) > maxRules) {
+		if rules != "" && (!ok || strings.TrimSpace(language) == "" || strings.TrimSpace(engine) == "") {
 			return fault.New(fault.Invalid, "captions must be pairs of a language, or *, and an engine, or none: en=pocketsphinx,*=openai")
 		}
 	}

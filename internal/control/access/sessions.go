@@ -248,7 +248,8 @@ func (s *Sessions) SignInByToken(ctx context.Context, c Credentials, from string
 	return cookie, s.store.InsertSession(ctx, session, "")
 }
 
-// Person is whose cookie it is; fault.Unauthorized when the session is over, or its access token revoked or expired.
+// Person is whose cookie it is; fault.Unauthorized when the session is over, or its access token revoked or expired:
+// then the session is there all the same.
 func (s *Sessions) Person(ctx context.Context, cookie string, now time.Time) (Person, error) {
 	session, err := s.store.Session(ctx, hashOf(cookie), now)
 	if fault.Is(err, fault.NotFound) {
@@ -261,7 +262,7 @@ func (s *Sessions) Person(ctx context.Context, cookie string, now time.Time) (Pe
 	if session.Token != "" {
 		p.Token, err = s.access.TokenOf(ctx, session.Environment, session.Token)
 		if fault.Is(err, fault.NotFound) || err == nil && !p.Token.validAt(now) {
-			return Person{}, unauthorized()
+			return Person{Session: session}, unauthorized()
 		}
 		if err != nil {
 			return Person{}, err

@@ -186,8 +186,9 @@ func TestSessionOfToken(t *testing.T) {
 	if err = d.tokens.RevokeToken(t.Context(), reader.ID, d.now); err != nil {
 		t.Fatal(err)
 	}
-	if _, err = d.Person(t.Context(), cookie, d.now); !fault.Is(err, fault.Unauthorized) {
-		t.Errorf("when the token is revoked: %v", err)
+	over, err := d.Person(t.Context(), cookie, d.now)
+	if !fault.Is(err, fault.Unauthorized) || over.Session.Token != reader.ID || over.Permits(access.VideoRead) {
+		t.Errorf("when the token is revoked: %+v, %v", over, err)
 	}
 	if _, _, err = with(access.TokenInput{Permissions: []string{access.DataRead}}); !fault.Is(err, fault.Denied) {
 		t.Errorf("a token that may not read video: %v", err)

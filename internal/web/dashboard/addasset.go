@@ -13,6 +13,8 @@ import (
 type addForm struct {
 	URL, Title, Policy, Quality, Passthrough string
 	Download, Test                           bool
+
+	Code code
 	said
 }
 
@@ -22,11 +24,27 @@ func (s *server) routeAdd(mux *http.ServeMux) {
 }
 
 func (s *server) showAdd(w http.ResponseWriter, r *http.Request, p access.Person) {
-	s.render(w, r, p, http.StatusOK, "addasset", addForm{Policy: string(playbackid.Public)})
+	s.renderAdd(w, r, p, http.StatusOK, addForm{Policy: string(playbackid.Public)}, false)
 }
 
 func (s *server) add(w http.ResponseWriter, r *http.Request, p access.Person) {
-	f := addForm{
+	f := readAdd(r)
+	made, err := s.Assets.Create(r.Context(), p.Environment.ID,
+		asset.CreateInput{Options: f.options(), DefaultQuality: p.Environment.VideoQuality}, s.Now())
+	if err == nil {
+		http.Redirect(w, r, video{Asset: made}.Address(), http.StatusSeeOther)
+		return
+	}
+	status, known := f.refused(err)
+	if !known {
+		s.fail(w, r, p, err)
+		return
+	}
+	s.renderAdd(w, r, p, status, f, false)
+}
+
+func readAdd(r *http.Request) addForm {
+	return addForm{
 		URL: typed(r, "url"), Title: typed(r, "title"), Policy: typed(r, "policy"), Quality: typed(r, "video_quality"),
 		Passthrough: typed(r, "passthrough"), Download: ticked(r, "download"), Test: ticked(r, "test"),
 		said: said{fields: []fieldAt{
@@ -39,18 +57,6 @@ func (s *server) add(w http.ResponseWriter, r *http.Request, p access.Person) {
 			{"passthrough", "passthrough"},
 		}},
 	}
-	made, err := s.Assets.Create(r.Context(), p.Environment.ID,
-		asset.CreateInput{Options: f.options(), DefaultQuality: p.Environment.VideoQuality}, s.Now())
-	if err == nil {
-		http.Redirect(w, r, video{Asset: made}.Address(), http.StatusSeeOther)
-		return
-	}
-	status, known := f.refused(err)
-	if !known {
-		s.fail(w, r, p, err)
-		return
-	}
-	s.render(w, r, p, status, "addasset", f)
 }
 
 // options are what the API would be asked.

@@ -214,6 +214,7 @@ func (s *server) assetPage(ctx context.Context, p access.Person, a id.Asset) (as
 	}
 	v := assetPage{video: video{row, s.Now()}, Base: s.PublicURL}
 	v.Edit = nameForm{Title: row.Options.Meta.Title, Passthrough: row.Options.Passthrough}
+	v.Clip.Code = s.clipCode(row, v.Clip)
 	v.Follow = v.Address() + "/follow"
 	for _, one := range v.PlaybackIDs {
 		v.Shown = append(v.Shown, playback{one, v.video})

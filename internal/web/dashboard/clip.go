@@ -14,7 +14,27 @@ import (
 // clipForm is the form in which a stretch of an asset is chosen.
 type clipForm struct {
 	Start, End, Title string
+	Code              code
 	said
+}
+
+func readClip(r *http.Request) clipForm {
+	return clipForm{
+		Start: typed(r, "start_time"), End: typed(r, "end_time"), Title: typed(r, "clip_title"),
+		said: said{fields: []fieldAt{
+			{"inputs[0].start_time", "start_time"}, {"inputs[0].end_time", "end_time"}, {"meta.title", "clip_title"},
+		}},
+	}
+}
+
+// options are what the API would be asked. What is no time is said at once.
+func (f *clipForm) options(from asset.Asset) assetopt.Options {
+	return assetopt.Options{
+		Inputs: []assetopt.Input{{
+			URL: clipURL(from.ID), StartTime: f.time("start_time", f.Start), EndTime: f.time("end_time", f.End),
+		}},
+		PlaybackPolicies: plain(from.PlaybackIDs), Meta: assetopt.Meta{Title: f.Title},
+	}
 }
 
 // clip makes an asset of a stretch of this one, and leads to its page.
@@ -24,22 +44,11 @@ func (s *server) clip(w http.ResponseWriter, r *http.Request, p access.Person) {
 		s.fail(w, r, p, err)
 		return
 	}
-	f := clipForm{
-		Start: typed(r, "start_time"), End: typed(r, "end_time"), Title: typed(r, "clip_title"),
-		said: said{fields: []fieldAt{
-			{"inputs[0].start_time", "start_time"}, {"inputs[0].end_time", "end_time"}, {"meta.title", "clip_title"},
-		}},
-	}
-	in := assetopt.Input{
-		URL: clipURL(from.ID), StartTime: f.time("start_time", f.Start), EndTime: f.time("end_time", f.End),
-	}
+	f := readClip(r)
+	options := f.options(from)
 	if len(f.Bad) == 0 {
 		made, err := s.Assets.Create(r.Context(), p.Environment.ID, asset.CreateInput{
-			Options: assetopt.Options{
-				Inputs: []assetopt.Input{in}, PlaybackPolicies: plain(from.PlaybackIDs),
-				Meta: assetopt.Meta{Title: f.Title},
-			},
-			DefaultQuality: p.Environment.VideoQuality,
+			Options: options, DefaultQuality: p.Environment.VideoQuality,
 		}, s.Now())
 		if err == nil {
 			http.Redirect(w, r, video{Asset: made}.Address(), http.StatusSeeOther)
@@ -51,6 +60,7 @@ func (s *server) clip(w http.ResponseWriter, r *http.Request, p access.Person) {
 		}
 		f.complain(fault.Messages(err))
 	}
+	f.Code = s.clipCode(from, f)
 	s.showWrong(w, r, p, func(v *assetPage) { v.Clip = f })
 }
 

@@ -38,6 +38,7 @@ const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src
 // Options is what the dashboard needs. Every field without a default named here must be set.
 type Options struct {
 	Sessions  *access.Sessions
+	Access    access.API
 	Live      live.API
 	Assets    asset.API
 	Uploads   upload.API
@@ -49,6 +50,9 @@ type Options struct {
 	Now       func() time.Time
 	Beat      time.Duration // how often open pages are told how the encoder does; 0: every 10 seconds
 	Logger    *slog.Logger
+
+	Configured Configured
+	Examine    Examine
 }
 
 // Health measures encoders, as for the API.
@@ -74,18 +78,20 @@ type server struct {
 	tail    *tail
 	rows    *rowCache
 	counter *counter
+	looking chan struct{} // has an element while somebody has everything looked at
 }
 
 // Handler serves Path and all below. Requests that change something are refused when another site sends them.
 func Handler(o Options) http.Handler {
 	s := &server{Options: o, assets: static.Read(files,
 		"assets/dashboard.css", "assets/dashboard.js", "assets/follow.js", "assets/list.js",
-		"assets/asset.js", "assets/player.js", "assets/uploads.js")}
+		"assets/asset.js", "assets/player.js", "assets/uploads.js", "assets/code.js")}
 	maps.Copy(s.assets, static.Read(style.Files, "style.css"))
 	if s.Beat == 0 {
 		s.Beat = heartbeat
 	}
 	s.tail, s.rows, s.counter = newTail(o.Events), newRowCache(), newCounter()
+	s.looking = make(chan struct{}, 1)
 	s.views = newViews(s.assets)
 	foreign := http.NewCrossOriginProtection()
 	if u, err := url.Parse(o.PublicURL); err == nil && u.Host != "" {
@@ -112,6 +118,8 @@ func (s *server) routes() http.Handler {
 	s.routeLive(mux)
 	s.routeAssets(mux)
 	s.routeUploads(mux)
+	s.routeSettings(mux)
+	s.routeCode(mux)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { s.notFound(w, r, access.Person{}) })
 	return mux
 }

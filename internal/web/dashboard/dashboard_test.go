@@ -1,6 +1,7 @@
 package dashboard_test
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -44,6 +45,7 @@ type site struct {
 	assets   *asset.Service
 	uploads  *upload.Service
 	health   measured // of all encoders
+	examine  dashboard.Examine
 	now      time.Time
 	cookie   string // of the owner
 }
@@ -74,11 +76,13 @@ func newSite(t testing.TB, public string) *site {
 	s.assets = asset.New(asset.Options{Store: d.Assets()})
 	s.uploads = upload.New(upload.Options{Store: d.Uploads()})
 	s.Handler = dashboard.Handler(dashboard.Options{
-		Sessions: s.sessions, Live: s.live, Assets: s.assets, Uploads: s.uploads,
+		Sessions: s.sessions, Access: s.tokens, Live: s.live, Assets: s.assets, Uploads: s.uploads,
 		Health: measured(func(v live.Stream) live.Health { return s.health(v) }), Beat: beat,
 		Events: d, Clients: clientaddr.Finder{}, PublicURL: public,
-		Logger: slog.New(slog.DiscardHandler),
-		Now:    func() time.Time { return s.now },
+		Logger:     slog.New(slog.DiscardHandler),
+		Now:        func() time.Time { return s.now },
+		Examine:    func(ctx context.Context, tell func(dashboard.Finding)) error { return s.examine(ctx, tell) },
+		Configured: dashboard.Configured{LiveRungs: "always", Speech: "de=vosk"},
 		Ingest: &dashboard.Ingest{
 			RTMP: "rtmp://h/app", RTMPS: "rtmps://h:1936/app", SRT: "h:6001", WHIP: public + "/whip",
 		},

@@ -42,7 +42,7 @@ const (
 
 func (s *server) showNew(w http.ResponseWriter, r *http.Request, p access.Person) {
 	f := form{Latency: string(live.Low), Policy: string(playbackid.Public), Recordings: same}
-	s.render(w, r, p, http.StatusOK, "new", f)
+	s.renderNew(w, r, p, http.StatusOK, f, false)
 }
 
 func (s *server) create(w http.ResponseWriter, r *http.Request, p access.Person) {
@@ -62,7 +62,7 @@ func (s *server) create(w http.ResponseWriter, r *http.Request, p access.Person)
 			return
 		}
 	}
-	s.render(w, r, p, status, "new", f)
+	s.renderNew(w, r, p, status, f, false)
 }
 
 func readForm(r *http.Request) form {

@@ -60,6 +60,7 @@ const (
 	anything = ""
 	reads    = access.VideoRead
 	writes   = access.VideoWrite
+	owns     = "owner" // no token permits it
 )
 
 // who is whose request it is.
@@ -72,7 +73,7 @@ func (s *server) who(r *http.Request) (access.Person, error) {
 }
 
 // person lets somebody who is signed in and has a permission have a page. Changes are made in the name of an
-// operation, which the audit log has.
+// operation, which the audit log has; empty: nothing is changed.
 func (s *server) person(
 	operation, permission string, h func(w http.ResponseWriter, r *http.Request, p access.Person),
 ) http.Handler {
@@ -87,13 +88,14 @@ func (s *server) person(
 			return
 		}
 		if permission != anything && !p.Permits(permission) {
-			s.render(w, r, p, http.StatusForbidden, "refused", refusal{
-				"You may not do this", "The access token that you signed in with lacks the permission " +
-					permission + ".",
-			})
+			why := "The access token that you signed in with lacks the permission " + permission + "."
+			if permission == owns {
+				why = "This is for the owner, who signs in with the password."
+			}
+			s.render(w, r, p, http.StatusForbidden, "refused", refusal{"You may not do this", why})
 			return
 		}
-		if r.Method != http.MethodGet {
+		if operation != "" {
 			r = r.WithContext(s.audited(r, operation, actorOf(p), p.Environment.ID))
 		}
 		h(w, r, p)
@@ -132,6 +134,7 @@ var nouns = []struct{ param, noun string }{ //nolint:gochecknoglobals // a table
 	{"track", "track"},
 	{"playback", "playback_id"},
 	{"upload", "upload"},
+	{"token", "access_token"},
 }
 
 func (s *server) address(r *http.Request) string {
@@ -176,11 +179,17 @@ func (s *server) door(r *http.Request) door {
 }
 
 func (s *server) showSignIn(w http.ResponseWriter, r *http.Request) {
-	if _, err := s.who(r); err == nil {
+	p, err := s.who(r)
+	if err == nil {
 		http.Redirect(w, r, local(r.FormValue("to")), http.StatusSeeOther) //nolint:gosec // local sees to it
 		return
 	}
-	s.renderSignIn(w, r, http.StatusOK, s.door(r))
+	d := s.door(r)
+	if fault.Is(err, fault.Unauthorized) && p.Session.Token != "" {
+		d.Problem = "The access token that you signed in with was revoked or has expired, so you are signed out."
+		s.setCookie(w, r, "")
+	}
+	s.renderSignIn(w, r, http.StatusOK, d)
 }
 
 func (s *server) renderSignIn(w http.ResponseWriter, r *http.Request, status int, d door) {

@@ -96,6 +96,8 @@ func (t target) Why() string {
 type targetForm struct {
 	Of               stream
 	URL, Passthrough string
+	Code             code
+	key              string
 	said
 }
 
@@ -105,7 +107,7 @@ func (s *server) showNewTarget(w http.ResponseWriter, r *http.Request, p access.
 		s.fail(w, r, p, err)
 		return
 	}
-	s.render(w, r, p, http.StatusOK, "target", targetForm{Of: s.stream(v)})
+	s.renderTarget(w, r, p, http.StatusOK, targetForm{Of: s.stream(v)}, false)
 }
 
 func (s *server) addTarget(w http.ResponseWriter, r *http.Request, p access.Person) {
@@ -114,12 +116,9 @@ func (s *server) addTarget(w http.ResponseWriter, r *http.Request, p access.Pers
 		s.fail(w, r, p, err)
 		return
 	}
-	f := targetForm{
-		Of: s.stream(v), URL: typed(r, "url"), Passthrough: typed(r, "passthrough"),
-		said: said{fields: []fieldAt{{"url", "url"}, {"stream_key", "stream_key"}, {"passthrough", "passthrough"}}},
-	}
+	f := s.readTarget(r, v)
 	_, err = s.Live.AddSimulcastTarget(r.Context(), p.Environment.ID, v.ID, live.SimulcastTarget{
-		URL: f.URL, StreamKey: typed(r, "stream_key"), Passthrough: f.Passthrough,
+		URL: f.URL, StreamKey: f.key, Passthrough: f.Passthrough,
 	}, s.Now())
 	if err == nil {
 		http.Redirect(w, r, f.Of.Address()+"#simulcast", http.StatusSeeOther)
@@ -130,7 +129,14 @@ func (s *server) addTarget(w http.ResponseWriter, r *http.Request, p access.Pers
 		s.fail(w, r, p, err)
 		return
 	}
-	s.render(w, r, p, status, "target", f)
+	s.renderTarget(w, r, p, status, f, false)
+}
+
+func (s *server) readTarget(r *http.Request, of live.Stream) targetForm {
+	return targetForm{
+		Of: s.stream(of), URL: typed(r, "url"), Passthrough: typed(r, "passthrough"), key: typed(r, "stream_key"),
+		said: said{fields: []fieldAt{{"url", "url"}, {"stream_key", "stream_key"}, {"passthrough", "passthrough"}}},
+	}
 }
 
 // targetQuestion asks before a target is deleted.

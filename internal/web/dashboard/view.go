@@ -20,17 +20,19 @@ type views map[string]*template.Template
 // pages are the templates that are pages of their own.
 var pages = []string{ //nolint:gochecknoglobals // constants
 	"door", "refused", "live", "new", "edit", "stream", "target", "ask", "assets", "asset", "addasset", "track",
+	"tokens", "newtoken", "madetoken", "defaults", "doctor",
 }
 
 func newViews(assets static.Assets) views {
 	funcs := template.FuncMap{
 		"icon": icon, "clock": clock, "advice": advice, "short": func(v any) string { return short(fmt.Sprint(v)) },
 		"iso":   func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
-		"utc":   func(t time.Time) string { return t.UTC().Format("2 Jan 2006, 15:04") + " UTC" },
+		"utc":   utc,
 		"asset": func(name string) string { return Path + "/static/" + assets.Address(name) },
 	}
 	parts := template.Must(template.New("").Funcs(funcs).ParseFS(files, "templates/layout.html",
-		"templates/parts.html", "templates/fields.html", "templates/simulcast.html", "templates/health.html"))
+		"templates/parts.html", "templates/fields.html", "templates/simulcast.html", "templates/health.html",
+		"templates/settings.html", "templates/code.html"))
 	out := views{}
 	for _, name := range pages {
 		out[name] = template.Must(template.Must(parts.Clone()).ParseFS(files, "templates/"+name+".html"))
@@ -42,11 +44,12 @@ func newViews(assets static.Assets) views {
 type page struct {
 	Theme  string
 	Back   string // the address of the page
-	Place  string // which of the lists it belongs to: assets; empty: live streams
+	Place  string // where it belongs to: assets, settings; empty: live streams
 	Person access.Person
 	In     bool // somebody is signed in
 	Write  bool // and may change videos
 	WHIP   bool // there is a page to publish from the browser
+	Set    bool // there are settings that the person may see
 	Now    time.Time
 	V      any // the page's own
 }
@@ -56,9 +59,12 @@ func (s *server) page(r *http.Request, p access.Person, v any) page {
 	if strings.HasPrefix(r.URL.Path, assetsPath) {
 		place = "assets"
 	}
+	if strings.HasPrefix(r.URL.Path, settingsPath) {
+		place = "settings"
+	}
 	return page{
 		Theme: theme(r), Back: r.URL.RequestURI(), Place: place, Person: p, In: in, Write: in &&
-			p.Permits(writes), WHIP: s.Ingest.WHIP != "",
+			p.Permits(writes), WHIP: s.Ingest.WHIP != "", Set: settingsOf(p),
 		Now: s.Now(), V: v,
 	}
 }
@@ -117,6 +123,9 @@ func (s *server) fail(w http.ResponseWriter, r *http.Request, p access.Person, e
 	}
 }
 
+// utc is a time as it is shown without a script.
+func utc(t time.Time) string { return t.UTC().Format("2 Jan 2006, 15:04") + " UTC" }
+
 // short is an ID without its middle.
 func short[T ~string](v T) string {
 	if len(v) <= 14 {
@@ -149,6 +158,8 @@ var icons = map[string]string{ //nolint:gochecknoglobals // a table
 	"check":  `<circle cx="8" cy="8" r="6.2"/><path d="m5.2 8.2 2 2 3.6-4.2"/>`,
 	"film": `<rect x="1.75" y="2.75" width="12.5" height="10.5" rx="1"/>` +
 		`<path d="M4.75 2.75v10.5M11.25 2.75v10.5M1.75 8h3M11.25 8h3"/>`,
+	"gear": `<circle cx="8" cy="8" r="2.2"/><path d="M8 1.5v2.3M8 12.2v2.3M1.5 8h2.3M12.2 8h2.3` +
+		`M3.4 3.4 5 5M11 11l1.6 1.6M3.4 12.6 5 11M11 5l1.6-1.6"/>`,
 	"play": `<path d="M4.5 2.6v10.8c0 .5.5.8.9.5l8-5.4a.6.6 0 0 0 0-1l-8-5.4c-.4-.3-.9 0-.9.5z"/>`,
 }
 

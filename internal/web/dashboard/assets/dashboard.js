@@ -192,7 +192,7 @@ setInterval(() => {
 
 // The local navigation marks the section that is read.
 function spy() {
-  const links = $$('.local a');
+  const links = $$('.local a[href^="#"]');
   if (!links.length) return;
   const mark = () => {
     const end = innerHeight + scrollY >= document.documentElement.scrollHeight - 4;

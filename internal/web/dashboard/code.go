@@ -1,0 +1,190 @@
+package dashboard
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf16"
+)
+
+// call is a request to the API, as a form would have it made.
+type call struct {
+	path         string // below the address of the service
+	of           string // ID of what it is made in, which the libraries take apart; empty: none
+	body         object
+	node         string // the method of @mux/mux-node
+	goDo, goType string // the method and the request of mux-go
+}
+
+// object is a JSON object whose members keep their order. A value is a string, true, a number, a secret, an object, or
+// a slice of strings or objects.
+type object []member
+
+type member struct {
+	name  string
+	value any
+}
+
+// secret stands for what no page shows: the name of a variable of the environment.
+type secret string
+
+// with adds a member, unless it is empty.
+func (o object) with(name string, value any) object {
+	switch v := value.(type) {
+	case string:
+		if v == "" {
+			return o
+		}
+	case bool:
+		if !v {
+			return o
+		}
+	case []string:
+		if len(v) == 0 {
+			return o
+		}
+	case []object:
+		if len(v) == 0 {
+			return o
+		}
+	case object:
+		if len(v) == 0 {
+			return o
+		}
+	}
+	return append(o, member{name, value})
+}
+
+// code is what a form would send, in other languages.
+type code struct {
+	Form    string // ID of the form
+	Address string // where it is shown for what is filled in
+	Open    bool
+	Samples []sample
+
+	Unreadable bool // a field has no number, so there is no code
+}
+
+type sample struct{ Name, Text string }
+
+// code writes a call in each language, for the form with this ID.
+func (s *server) code(form, address string, c call) code {
+	return code{Form: form, Address: address, Samples: []sample{
+		{"curl", c.curl(s.PublicURL)}, {"Node", c.nodeJS(s.PublicURL)}, {"Go", c.golang(s.PublicURL)},
+	}}
+}
+
+func (c call) curl(base string) string {
+	// The shell puts secrets between the quotes.
+	body := notation{
+		key:    func(name string) string { return quoted(name) },
+		text:   func(text string) string { return strings.ReplaceAll(quoted(text), "'", `'\''`) },
+		secret: func(v secret) string { return `"'"$` + string(v) + `"'"` },
+	}.object(c.body, "")
+	return `curl -u "$MUX_TOKEN_ID:$MUX_TOKEN_SECRET" '` + base + c.path + "' \\\n" +
+		"  -H 'Content-Type: application/json' \\\n  -d '" + body + "'\n"
+}
+
+func (c call) nodeJS(base string) string {
+	body := notation{
+		key: func(name string) string { return name }, text: quoted,
+		secret: func(v secret) string { return "process.env." + string(v) },
+	}.object(c.body, "")
+	return `import Mux from "@mux/mux-node";
+
+const mux = new Mux({
+  baseURL: ` + quoted(base) + `,
+  tokenId: process.env.MUX_TOKEN_ID,
+  tokenSecret: process.env.MUX_TOKEN_SECRET,
+});
+const made = await mux.` + c.node + `(` + c.first() + body + `);
+console.log(made.id);
+`
+}
+
+// first is the argument before the body.
+func (c call) first() string {
+	if c.of == "" {
+		return ""
+	}
+	return quoted(c.of) + ", "
+}
+
+// notation writes objects as JSON does, or JavaScript.
+type notation struct {
+	key, text func(string) string
+	secret    func(secret) string
+}
+
+// object writes one whose lines, but for the first, begin with indent.
+func (n notation) object(o object, indent string) string {
+	if len(o) == 0 {
+		return "{}"
+	}
+	if len(o) == 1 && indent != "" {
+		return "{" + n.key(o[0].name) + ": " + n.value(o[0].value, indent) + "}"
+	}
+	var b strings.Builder
+	b.WriteString("{\n")
+	for i, m := range o {
+		b.WriteString(indent + "  " + n.key(m.name) + ": " + n.value(m.value, indent+"  "))
+		if i < len(o)-1 {
+			b.WriteByte(',')
+		}
+		b.WriteByte('\n')
+	}
+	return b.String() + indent + "}"
+}
+
+func (n notation) value(value any, indent string) string {
+	switch v := value.(type) {
+	case string:
+		return n.text(v)
+	case secret:
+		return n.secret(v)
+	case object:
+		return n.object(v, indent)
+	case []string:
+		return "[" + joined(v, n.text) + "]"
+	case []object:
+		return "[" + joined(v, func(o object) string { return n.object(o, indent) }) + "]"
+	}
+	return plainly(value)
+}
+
+// plainly writes a number, or true.
+func plainly(value any) string {
+	if f, is := value.(float64); is {
+		return strconv.FormatFloat(f, 'f', -1, 64)
+	}
+	return fmt.Sprint(value)
+}
+
+func joined[T any](all []T, write func(T) string) string {
+	out := make([]string, len(all))
+	for i, v := range all {
+		out[i] = write(v)
+	}
+	return strings.Join(out, ", ")
+}
+
+// quoted is a text as a string of JSON and JavaScript, without characters that are not seen, or turn others around.
+func quoted(text string) string {
+	var b strings.Builder
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	_ = e.Encode(text) // of a string to memory
+	var out strings.Builder
+	for _, r := range strings.TrimSuffix(b.String(), "\n") {
+		if unicode.IsPrint(r) {
+			out.WriteRune(r)
+			continue
+		}
+		for _, unit := range utf16.Encode([]rune{r}) {
+			fmt.Fprintf(&out, `\u%04x`, unit)
+		}
+	}
+	return out.String()
+}

@@ -1,0 +1,133 @@
+package dashboard_test
+
+import (
+	"encoding/json"
+	"html"
+	"net/http"
+	"net/url"
+	"os/exec"
+	"reflect"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"millrace/internal/control/access"
+	"millrace/internal/control/asset"
+	"millrace/internal/control/assetopt"
+	"millrace/internal/control/live"
+	"millrace/internal/control/playbackid"
+)
+
+// sample is what a page shows in a language.
+func sample(t *testing.T, page, language string) string {
+	t.Helper()
+	m := regexp.MustCompile(`(?s)<p class="lang">` + language + `</p>.*?<pre[^>]*>(.*?)</pre>`).FindStringSubmatch(page)
+	if m == nil {
+		t.Fatalf("the page has no %s:\n%s", language, page)
+	}
+	return html.UnescapeString(m[1])
+}
+
+// curled is what curl would send, and where to, as a shell reads it.
+func curled(t *testing.T, page string) (to, body string) {
+	t.Helper()
+	script := `curl() { [ "$1$4$6" = "-u-H-d" ] && printf '%s\n%s' "$3" "$7"; }; ` + sample(t, page, "curl")
+	out, err := exec.CommandContext(t.Context(), "sh", "-c", "MUX_TOKEN_ID=a MUX_TOKEN_SECRET=b; "+script).Output()
+	if err != nil {
+		t.Fatalf("%v:\n%s", err, script)
+	}
+	to, body, _ = strings.Cut(string(out), "\n")
+	return to, body
+}
+
+// TestClipAsCode: what is shown as curl asks for what the form asks for.
+func TestClipAsCode(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, "http://example.com")
+	film := s.ready(t, "Film", playbackid.Public, playbackid.Signed)
+	page := "/dashboard/assets/" + string(film.ID)
+	for name, form := range map[string]url.Values{
+		"all of it":   {},
+		"a part":      {"start_time": {"0:00:02.5"}, "end_time": {"1:08"}, "clip_title": {hostile + "\u202e\t'\\"}},
+		"from 0":      {"start_time": {"0"}},
+		"ends before": {"end_time": {"90"}},
+	} {
+		shown := s.ask(t, s.cookie, page+"/clips/code", form)
+		closedPage(t, shown)
+		to, body := curled(t, shown.Body.String())
+		var want, got assetopt.Options
+		if err := json.Unmarshal([]byte(body), &got); err != nil || to != "http://example.com/video/v1/assets" {
+			t.Errorf("%s: to %s: %v:\n%s", name, to, err, body)
+		}
+		s.now = s.now.Add(time.Second)
+		made := s.ask(t, s.cookie, page+"/clips", form).Header().Get("Location")
+		rows, _, err := s.assets.List(t.Context(), s.env(t), asset.ListQuery{Page: 1, Limit: 50})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, a := range rows {
+			if strings.HasSuffix(made, string(a.ID)) {
+				want = a.Options
+			}
+		}
+		if got.VideoQuality = want.VideoQuality; !reflect.DeepEqual(got.Inputs, want.Inputs) || got.Meta != want.Meta ||
+			!reflect.DeepEqual(got.PlaybackPolicies, want.PlaybackPolicies) {
+			t.Errorf("%s: the code asks for\n%+v, the form for\n%+v", name, got, want)
+		}
+	}
+}
+
+// TestCode: where code is shown, and what is not in it. Nothing is made by looking.
+func TestCode(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, "http://example.com")
+	v := s.stream(t, "One", false, playbackid.Public)
+	film := s.ready(t, "Film", playbackid.Public)
+	target := "/dashboard/live/" + string(v.ID) + "/targets"
+	clips := "/dashboard/assets/" + string(film.ID) + "/clips"
+	withKey := url.Values{"stream_key": {"s3cret"}}
+	const newCode = "/dashboard/live/code"
+	const unreadable, told = "A field can't be read.", "Show as curl, Node or Go"
+	for name, tt := range map[string]struct {
+		path      string
+		form      url.Values
+		status    int
+		want, not string
+	}{
+		"new":          {"/dashboard/live/new", nil, 200, `latency_mode: &#34;low&#34;`, `data-code="make" open`},
+		"add":          {"/dashboard/assets/new", nil, 200, `video.assets.create`, ""},
+		"target":       {target + "/new", nil, 200, `createSimulcastTarget(&#34;` + string(v.ID), ""},
+		"clip":         {strings.TrimSuffix(clips, "/clips"), nil, 200, "mux://assets/" + string(film.ID), ""},
+		"refused":      {"/dashboard/assets", url.Values{"url": {"x"}}, 400, `[{&#34;url&#34;: &#34;x&#34;}]`, ""},
+		"open":         {newCode, url.Values{"title": {"A"}}, 200, `data-code="make" open`, "It was not made"},
+		"no number":    {newCode, url.Values{"hours": {"x"}}, 200, unreadable, "liveStreams.create"},
+		"no time":      {clips + "/code", url.Values{"end_time": {"x"}}, 200, unreadable, "assets.create"},
+		"number again": {newCode, url.Values{"hours": {"2"}}, 200, "7200", unreadable},
+		"zero":         {newCode, url.Values{"reconnect_window": {"0"}}, 200, "send: reconnect_window of 0.", ""},
+		"Node key":     {target + "/code", withKey, 200, "process.env.STREAM_KEY", "s3cret"},
+		"Go key":       {target + "/code", withKey, 200, "Getenv(&#34;STREAM_KEY", "s3cret"},
+		"hostile":      {"/dashboard/assets/code", url.Values{"title": {hostile}}, 200, told, "<script>alert"},
+		"no stream":    {"/dashboard/live/none/targets/code", url.Values{}, 404, "", told},
+		"no asset":     {"/dashboard/assets/none/clips/code", url.Values{}, 404, "", told},
+	} {
+		w := s.ask(t, s.cookie, tt.path, tt.form)
+		body := w.Body.String()
+		if w.Code != tt.status || !strings.Contains(body, tt.want) || tt.not != "" && strings.Contains(body, tt.not) {
+			t.Errorf("%s: %d, want %q and not %q:\n%s", name, w.Code, tt.want, tt.not, body)
+		}
+		closedPage(t, w)
+	}
+	reader := s.signIn(t, access.VideoRead)
+	for _, path := range []string{newCode, "/dashboard/assets/code", target + "/code", clips + "/code"} {
+		if w := s.ask(t, reader, path, url.Values{}); w.Code != http.StatusForbidden {
+			t.Errorf("%s for who may not: %d", path, w.Code)
+		}
+	}
+	streams, err := s.live.List(t.Context(), s.env(t), live.ListQuery{Page: 1, Limit: 9})
+	assets, _, bad := s.assets.List(t.Context(), s.env(t), asset.ListQuery{Page: 1, Limit: 9})
+	if err != nil || bad != nil || len(streams) != 1 || len(assets) != 1 ||
+		len(streams[0].Settings.SimulcastTargets) > 0 {
+		t.Errorf("%d streams, %d assets, %v, %v", len(streams), len(assets), err, bad)
+	}
+}

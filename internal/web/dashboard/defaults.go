@@ -1,0 +1,99 @@
+package dashboard
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"time"
+	"unicode"
+
+	"millrace/internal/control/access"
+	"millrace/internal/fault"
+	"millrace/internal/id"
+)
+
+const defaultsPath = settingsPath + "/defaults"
+
+// Configured is what the service itself is set to: environments have it that have nothing of their own.
+type Configured struct {
+	LiveRungs string // --live-rungs
+	Speech    string // --speech-engines; empty: the first engine that takes the language
+}
+
+// setting changes one of an environment.
+type setting func(ctx context.Context, e id.Environment, value string, now time.Time) error
+
+// defaults are the settings that the dashboard changes, by the last parts of their addresses.
+var defaults = map[string]func(access.API) setting{ //nolint:gochecknoglobals // a table
+	"video-quality": func(a access.API) setting { return a.SetQuality },
+	"live-rungs":    func(a access.API) setting { return a.SetLiveRungs },
+	"captions":      func(a access.API) setting { return a.SetCaptions },
+	"frame-ancestors": func(a access.API) setting {
+		return func(ctx context.Context, e id.Environment, value string, now time.Time) error {
+			return a.SetFrameAncestors(ctx, e, origins(value), now)
+		}
+	},
+}
+
+// origins are what is typed, with spaces or commas between them; nothing: all.
+func origins(value string) []string {
+	typed := strings.FieldsFunc(value, func(r rune) bool { return r == ',' || unicode.IsSpace(r) })
+	if len(typed) == 0 {
+		return []string{"all"}
+	}
+	return typed
+}
+
+func (s *server) routeDefaults(mux *http.ServeMux) {
+	mux.Handle("GET "+defaultsPath, s.person("", owns, s.showDefaults))
+	mux.Handle("POST "+defaultsPath+"/{setting}", s.person("update-environment", owns, s.setDefault))
+}
+
+// defaultsPage is the page of an environment's defaults: what they are, or what was typed, by their parts of addresses.
+type defaultsPage struct {
+	Quality, LiveRungs, Captions, Ancestors string
+	Service                                 Configured
+	Bad                                     map[string]string
+}
+
+// Section is where in the settings the page is.
+func (defaultsPage) Section() string { return "defaults" }
+
+func (s *server) defaultsOf(e access.Environment) defaultsPage {
+	d := defaultsPage{Quality: e.VideoQuality, LiveRungs: e.LiveRungs, Captions: e.Captions, Service: s.Configured}
+	if d.Ancestors = e.FrameAncestors; d.Ancestors == access.FrameNone {
+		d.Ancestors = "none"
+	}
+	return d
+}
+
+func (s *server) showDefaults(w http.ResponseWriter, r *http.Request, p access.Person) {
+	s.render(w, r, p, http.StatusOK, "defaults", s.defaultsOf(p.Environment))
+}
+
+// setDefault changes one of them. What was typed stays where it is when it is refused.
+func (s *server) setDefault(w http.ResponseWriter, r *http.Request, p access.Person) {
+	name, value := r.PathValue("setting"), typed(r, "value")
+	set, known := defaults[name]
+	if !known {
+		s.notFound(w, r, p)
+		return
+	}
+	err := set(s.Access)(r.Context(), p.Environment.ID, value, s.Now())
+	switch {
+	case err == nil:
+		http.Redirect(w, r, defaultsPath+"#"+name, http.StatusSeeOther) //nolint:gosec // a name of the table
+	case fault.Is(err, fault.Invalid):
+		d := s.defaultsOf(p.Environment)
+		d.Bad = map[string]string{name: sentence(err) + "."}
+		switch name {
+		case "captions":
+			d.Captions = value
+		case "frame-ancestors":
+			d.Ancestors = value
+		}
+		s.render(w, r, p, http.StatusBadRequest, "defaults", d)
+	default:
+		s.fail(w, r, p, err)
+	}
+}

@@ -1,0 +1,204 @@
+package dashboard
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"time"
+
+	"millrace/internal/control/access"
+	"millrace/internal/id"
+)
+
+const tokensPath = settingsPath + "/tokens"
+
+func (s *server) routeTokens(mux *http.ServeMux) {
+	mux.Handle("GET "+tokensPath, s.person("", access.SystemRead, s.listTokens))
+	mux.Handle("GET "+tokensPath+"/new", s.person("", access.SystemWrite, s.showNewToken))
+	mux.Handle("POST "+tokensPath, s.person("create-access-token", access.SystemWrite, s.createToken))
+	mux.Handle("GET "+tokensPath+"/{token}/revoke", s.person("", access.SystemWrite, s.askRevoke))
+	mux.Handle("POST "+tokensPath+"/{token}/revoke", s.person("delete-access-token", access.SystemWrite, s.revoke))
+}
+
+// token is an access token as pages show it.
+type token struct {
+	access.Token
+
+	Own bool // the person is signed in with it
+	Now time.Time
+}
+
+// Revoke is the address that asks before.
+func (t token) Revoke() string { return tokensPath + "/" + url.PathEscape(string(t.ID)) + "/revoke" }
+
+// Everything reports whether it may do all that there is in its environment.
+func (t token) Everything() bool { return len(t.Permissions) == len(access.Permissions()) }
+
+// Expired reports whether its time is over.
+func (t token) Expired() bool { return !t.ExpiresAt.IsZero() && !t.Now.Before(t.ExpiresAt) }
+
+func (s *server) token(p access.Person, t access.Token) token {
+	return token{t, p.Session.Token == t.ID, s.Now()}
+}
+
+// tokenList is the page of the tokens of the environment.
+type tokenList struct {
+	finding
+
+	Rows []token
+	May  bool // the person may make and revoke them
+}
+
+// Section is where in the settings the page is.
+func (tokenList) Section() string { return "tokens" }
+
+func (s *server) listTokens(w http.ResponseWriter, r *http.Request, p access.Person) {
+	l := tokenList{finding: find(r.URL.Query(), tokensPath), May: p.Permits(access.SystemWrite)}
+	rows, err := paged(&l.finding, func(page, limit int) ([]access.Token, error) {
+		return s.Access.TokensOf(r.Context(), p.Environment.ID, page, limit)
+	})
+	if err != nil {
+		s.fail(w, r, p, err)
+		return
+	}
+	for _, t := range rows {
+		l.Rows = append(l.Rows, s.token(p, t))
+	}
+	s.render(w, r, p, http.StatusOK, "tokens", l)
+}
+
+// tokenForm is the page on which a token is made: what was chosen, and what is wrong with it.
+type tokenForm struct {
+	Name string
+	Days string // until it expires; empty: never
+	May  []permission
+	said
+}
+
+// permission is one that a token may get.
+type permission struct {
+	Name, What string
+	Ticked     bool
+}
+
+// permissionsOf are those that a person has, and so may give.
+func permissionsOf(p access.Person, ticked ...string) []permission {
+	var all []permission
+	for _, v := range []permission{
+		{access.VideoRead, "See live streams, with their keys, assets and uploads.", false},
+		{access.VideoWrite, "Make, change and delete them.", false},
+		{access.SystemRead, "See webhooks, events, access tokens and the audit log.", false},
+		{access.SystemWrite, "Make and delete webhooks, signing keys and access tokens.", false},
+		{access.DataRead, "Nothing yet; some client libraries ask for it.", false},
+		{access.DataWrite, "Nothing yet either.", false},
+	} {
+		if p.Permits(v.Name) {
+			v.Ticked = slices.Contains(ticked, v.Name)
+			all = append(all, v)
+		}
+	}
+	return all
+}
+
+func (s *server) showNewToken(w http.ResponseWriter, r *http.Request, p access.Person) {
+	f := tokenForm{May: permissionsOf(p, access.VideoRead, access.VideoWrite)}
+	s.render(w, r, p, http.StatusOK, "newtoken", f)
+}
+
+// madeToken is the page that shows a token's secret, this once: it is the response to the form, so the secret is in no
+// address and is kept nowhere.
+type madeToken struct {
+	token
+
+	Secret string
+}
+
+func (s *server) createToken(w http.ResponseWriter, r *http.Request, p access.Person) {
+	f := tokenForm{
+		Name: typed(r, "name"), Days: typed(r, "days"), May: permissionsOf(p, r.PostForm["permission"]...),
+		said: said{fields: []fieldAt{{"name", "name"}, {"expires_at", "days"}, {"permissions", "permission"}}},
+	}
+	in := access.TokenInput{Environment: p.Environment.ID, Name: f.Name, Permissions: r.PostForm["permission"]}
+	f.check(&in, p, s.Now())
+	status := http.StatusBadRequest
+	if len(f.Bad) == 0 {
+		made, secret, err := s.Access.CreateToken(r.Context(), in, s.Now())
+		if err == nil {
+			s.render(w, r, p, http.StatusCreated, "madetoken", madeToken{s.token(p, made), secret})
+			return
+		}
+		var known bool
+		if status, known = f.refused(err); !known {
+			s.fail(w, r, p, err)
+			return
+		}
+	}
+	s.render(w, r, p, status, "newtoken", f)
+}
+
+// maxDays until a token expires: a hundred years.
+const maxDays = 36500
+
+// check says what the service does not: nobody gives what they do not have, nor, unsaid, everything.
+func (f *tokenForm) check(in *access.TokenInput, p access.Person, now time.Time) {
+	if f.Name == "" {
+		f.beside("name", "Say what will use it.")
+	}
+	if len(in.Permissions) == 0 {
+		f.beside("permission", "Choose what it may do.")
+	}
+	for _, v := range in.Permissions {
+		if !slices.Contains(access.Permissions(), v) || !p.Permits(v) {
+			f.beside("permission", "You can only give what you may do yourself.")
+		}
+	}
+	if f.Days == "" {
+		return
+	}
+	days, err := strconv.Atoi(f.Days)
+	if err != nil || days < 1 || days > maxDays {
+		f.beside("days", "This must be a whole number of days, from 1 to "+strconv.Itoa(maxDays)+".")
+		return
+	}
+	in.ExpiresAt = now.AddDate(0, 0, days)
+}
+
+// tokenOf reads the token that a request names.
+func (s *server) tokenOf(r *http.Request, p access.Person) (token, error) {
+	t, err := s.Access.TokenOf(r.Context(), p.Environment.ID, id.Token(r.PathValue("token")))
+	return s.token(p, t), err
+}
+
+func (s *server) askRevoke(w http.ResponseWriter, r *http.Request, p access.Person) {
+	t, err := s.tokenOf(r, p)
+	if err != nil {
+		s.fail(w, r, p, err)
+		return
+	}
+	q := question{
+		Heading: "Revoke this access token?", Name: t.Name, Yes: "Revoke", No: "Keep it", Class: "harm",
+		ListAddress: tokensPath, ListName: "Access tokens", Address: tokensPath, To: t.Revoke(),
+		Text: "Programs that use it are refused from then on, and people who signed in here with it are signed out. " +
+			"It cannot be brought back. What was made with it stays. ",
+	}
+	switch {
+	case t.Own:
+		q.Text += "You are signed in with it: you are signed out at once."
+	case t.LastUsedAt.IsZero():
+		q.Text += "It was never used."
+	default:
+		q.Text += "It was last used on " + utc(t.LastUsedAt) + "."
+	}
+	s.render(w, r, p, http.StatusOK, "ask", q)
+}
+
+// revoke ends a token. Who is signed in with it is out: the page that follows says so, as to everybody else who is.
+func (s *server) revoke(w http.ResponseWriter, r *http.Request, p access.Person) {
+	err := s.Access.RevokeTokenOf(r.Context(), p.Environment.ID, id.Token(r.PathValue("token")), s.Now())
+	if err != nil {
+		s.fail(w, r, p, err)
+		return
+	}
+	http.Redirect(w, r, tokensPath, http.StatusSeeOther)
+}

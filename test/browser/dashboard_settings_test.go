@@ -1,0 +1,60 @@
+package browser_test
+
+import (
+	"fmt"
+	"testing"
+
+	"millrace/test/browser"
+	"millrace/test/rig"
+)
+
+// TestDashboardSettings makes and revokes an access token, has everything looked at, and sees a form as code that
+// follows what is typed, on a large screen and a small one.
+func TestDashboardSettings(t *testing.T) {
+	b := browser.Start(t)
+	s := rig.Start(t, rig.Options{})
+	first := firstLink(t, b, s)
+	first.Fill(t, "#password", "correct horse battery")
+	first.Click(t, "button.main")
+	first.Await(t, "is signed in", "location.pathname === '/dashboard/live'", patience)
+	for _, width := range []int{1280, 390} {
+		p := b.OpenSize(t, s.HTTP+"/dashboard/live", width, 800)
+		p.Click(t, ".side a[href='/dashboard/settings/tokens']")
+		p.Click(t, ".sec-h a.main")
+		p.Fill(t, "#name", fmt.Sprintf("Uploads %d", width))
+		p.Click(t, "form.make button.main")
+		p.Await(t, "shows the secret", "document.getElementById('token-secret')?.textContent.length > 20", patience)
+		looksRight(t, b, p, fmt.Sprintf("token-made-%d", width))
+		p.Eval(t, "navigator.clipboard.writeText = async (text) => { window.copied = text; }", nil)
+		p.Click(t, "[aria-label='Copy secret']")
+		p.Await(t, "copies it", "window.copied === document.getElementById('token-secret').textContent", patience)
+		p.Click(t, "main a.btn")
+		revoke := fmt.Sprintf("a[aria-label='Revoke Uploads %d']", width)
+		p.Click(t, revoke)
+		p.Await(t, "asks", "document.querySelector('dialog')?.textContent.includes('It was never used.')", patience)
+		p.Click(t, "dialog button.harm")
+		p.Await(t, "has it no more", fmt.Sprintf("document.querySelector('.tbl') && "+
+			"!document.querySelector(%q)", revoke), patience)
+
+		p.Click(t, ".local a[href='/dashboard/settings/health']")
+		p.Click(t, ".look button")
+		p.Await(t, "says what was found", "document.querySelectorAll('.found li').length > 5", patience)
+		looksRight(t, b, p, fmt.Sprintf("health-found-%d", width))
+		p.Close(t)
+
+		p = b.OpenSize(t, s.HTTP+"/dashboard/live/new", width, 800)
+		p.Click(t, ".as-code summary")
+		p.Fill(t, "#title", `"Heats"<img src=x onerror="window.bad = 1">`)
+		p.Await(t, "follows what is typed", "[...document.querySelectorAll('.as-code pre')].every((e) => "+
+			`e.textContent.includes('Heats') || e.textContent.includes("can't send: meta"))`, patience)
+		looksRight(t, b, p, fmt.Sprintf("as-code-%d", width))
+		var wide int
+		p.Eval(t, "document.documentElement.scrollWidth - innerWidth", &wide)
+		if wide > 0 {
+			t.Errorf("the code is %d pixels wider than a screen of %d", wide, width)
+		}
+		p.Await(t, "no script of a name ran", "window.bad === undefined", patience)
+		quiet(t, p, "")
+		p.Close(t)
+	}
+}
