@@ -68,6 +68,9 @@ type ListQuery struct {
 	Limit     int // 1–100
 }
 
+// MaxSome is how many streams are read at once by their IDs.
+const MaxSome = 100
+
 // MaxCounted is how many streams are counted at most.
 const MaxCounted = 1000
 
@@ -98,6 +101,8 @@ type Store interface {
 	Find(ctx context.Context, s id.LiveStream) (Stream, error)
 	ByKey(ctx context.Context, streamKey string) (Stream, error)
 	List(ctx context.Context, env id.Environment, q ListQuery) ([]Stream, error)
+	// Some reads those of up to MaxSome streams that are there, in any order.
+	Some(ctx context.Context, env id.Environment, of []id.LiveStream) ([]Stream, error)
 	// Count looks at no more than about 2 * MaxCounted rows.
 	Count(ctx context.Context, env id.Environment) (Numbers, error)
 	// Broadcasting lists the streams of every environment that have a broadcast (ActiveAsset set), for recovery and sweeping.
@@ -123,6 +128,8 @@ type API interface {
 	Create(ctx context.Context, env id.Environment, in CreateInput, now time.Time) (Stream, error)
 	Get(ctx context.Context, env id.Environment, s id.LiveStream) (Stream, error)
 	List(ctx context.Context, env id.Environment, q ListQuery) ([]Stream, error)
+	// Some reads those of up to MaxSome streams that are there, in any order.
+	Some(ctx context.Context, env id.Environment, of []id.LiveStream) ([]Stream, error)
 	// Count says how many streams List has, by status; it costs the same however many there are.
 	Count(ctx context.Context, env id.Environment) (Numbers, error)
 	SetGeneratedSubtitles(ctx context.Context, env id.Environment, s id.LiveStream, in []assetopt.GeneratedSubtitle, now time.Time) (Stream, error)

@@ -290,4 +290,6 @@ func TestListRefuses(t *testing.T) {
 		_, err := w.List(w.ctx(), env, q)
 		w.wantKind(err, fault.Invalid)
 	}
+	_, err := w.Some(w.ctx(), env, make([]id.LiveStream, live.MaxSome+1))
+	w.wantKind(err, fault.Invalid)
 }

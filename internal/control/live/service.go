@@ -99,6 +99,14 @@ func (s *Service) List(ctx context.Context, env id.Environment, q ListQuery) ([]
 	return s.store.List(ctx, env, q)
 }
 
+// Some reads streams of env by their IDs.
+func (s *Service) Some(ctx context.Context, env id.Environment, of []id.LiveStream) ([]Stream, error) {
+	if len(of) > MaxSome {
+		return nil, fault.New(fault.Invalid, "%d live streams are asked for at once, %d is the most", len(of), MaxSome)
+	}
+	return s.store.Some(ctx, env, of)
+}
+
 // Count counts the streams of env.
 func (s *Service) Count(ctx context.Context, env id.Environment) (Numbers, error) {
 	return s.store.Count(ctx, env)

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/uptrace/bun"
@@ -180,6 +181,17 @@ func (d liveStore) List(ctx context.Context, env id.Environment, q live.ListQuer
 			sel = sel.Where("stream_key_hash = ?", keyHash(d.vault, q.StreamKey))
 		}
 		return sel.Order("created_at DESC", "id DESC").Limit(int64(q.Limit)).Offset(int64(q.Page-1) * int64(q.Limit))
+	}, d.listed)
+}
+
+// Some goes by the IDs: the environment shall not choose another index.
+func (d liveStore) Some(ctx context.Context, env id.Environment, of []id.LiveStream) ([]live.Stream, error) {
+	of = slices.DeleteFunc(slices.Clone(of), func(s id.LiveStream) bool { return !possible(string(s)) })
+	if len(of) == 0 {
+		return nil, nil
+	}
+	return d.many(ctx, func(q *bun.SelectQuery) *bun.SelectQuery {
+		return q.Where("id IN ?", bun.Tuple(of)).Where("environment_id || '' = ?", string(env)).Where("deleted_at = 0")
 	}, d.listed)
 }
 

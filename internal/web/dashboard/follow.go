@@ -3,12 +3,10 @@ package dashboard
 import (
 	"context"
 	"errors"
-	"io"
 	"log/slog"
 	"math"
 	"net/http"
 	"strings"
-	"sync"
 	"time"
 
 	"millrace/internal/control/access"
@@ -23,8 +21,8 @@ const (
 	// is looked whether the person may still see the page.
 	heartbeat   = 10 * time.Second
 	followWrite = 10 * time.Second // how long a browser may take no bytes
-	// Between two looks at a page is a pause: what happens meanwhile costs one look. The more pages there are, the
-	// longer it is, so that all together are looked at 50 times a second at most.
+	// A page is looked at once in a pace at most: what happens meanwhile costs one look. The more pages there are, the
+	// longer it is, so that they are looked at 50 times a second at most, all taken together.
 	minPace, pacePerPage = 250 * time.Millisecond, 20 * time.Millisecond
 )
 
@@ -36,59 +34,6 @@ type EventLog interface {
 	// News is closed when events have come that can be read; it is taken before they are.
 	News() <-chan struct{}
 }
-
-// followers counts the pages that are kept up to date.
-type followers struct {
-	mu  sync.Mutex
-	all int
-	of  map[string]int // by session
-}
-
-func (f *followers) enter(session string) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.all >= maxFollowers || f.of[session] >= maxOfPerson {
-		return false
-	}
-	if f.of == nil {
-		f.of = map[string]int{}
-	}
-	f.all++
-	f.of[session]++
-	return true
-}
-
-func (f *followers) leave(session string) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.all--
-	if f.of[session]--; f.of[session] == 0 {
-		delete(f.of, session)
-	}
-}
-
-// pace is the pause between two looks at a page.
-func (f *followers) pace() time.Duration {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return max(minPace, time.Duration(f.all)*pacePerPage)
-}
-
-// turn is held by one goroutine at a time; who waits for it may give up.
-type turn chan struct{}
-
-func newTurn() turn { return make(turn, 1) }
-
-func (t turn) take(ctx context.Context) error {
-	select {
-	case t <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-func (t turn) give() { <-t }
 
 func wantsStream(r *http.Request) bool { return r.Header.Get("Accept") == "text/event-stream" }
 
@@ -107,15 +52,16 @@ type followed interface {
 
 // keepUpToDate sends the parts of a page that change as server-sent events (HTML standard, section 9.2).
 func (s *server) keepUpToDate(w http.ResponseWriter, r *http.Request, p access.Person, page followed) {
-	if !s.follow.enter(p.Session.Hash) {
+	of := s.follow.enter(p)
+	if of == nil {
 		http.Error(w, "too many pages are open", http.StatusTooManyRequests)
 		return
 	}
-	defer s.follow.leave(p.Session.Hash)
+	defer s.follow.leave(p)
 	h := w.Header()
 	h.Set("Content-Type", "text/event-stream")
 	h.Set("X-Accel-Buffering", "no") // proxies pass it on at once
-	f := follower{s: s, w: w, r: r, control: http.NewResponseController(w), person: p, page: page}
+	f := follower{s: s, w: w, r: r, control: http.NewResponseController(w), session: of, person: p, page: page}
 	err := f.run(r.Context())
 	if err != nil && r.Context().Err() == nil && !errors.Is(err, errGone) && !errors.Is(err, errOver) {
 		s.Logger.WarnContext(r.Context(), "keep page of the dashboard up to date", slog.Any("error", err))
@@ -133,6 +79,7 @@ type follower struct {
 	w       http.ResponseWriter
 	r       *http.Request
 	control *http.ResponseController
+	session *session
 	person  access.Person
 	page    followed
 	last    int64 // sequence of the last event that was noted
@@ -140,7 +87,7 @@ type follower struct {
 
 // run sends the page as it is, for something may have happened since it was loaded, and then as it becomes.
 func (f *follower) run(ctx context.Context) error {
-	beat := time.NewTicker(heartbeat)
+	beat := time.NewTimer(untilNext(heartbeat))
 	defer beat.Stop()
 	pause := time.NewTimer(minPace)
 	defer pause.Stop()
@@ -149,7 +96,7 @@ func (f *follower) run(ctx context.Context) error {
 		return err
 	}
 	f.last = now.last
-	if err = f.send(": hello\n\n"); err != nil {
+	if err = f.send(comment("hello")); err != nil {
 		return err
 	}
 	again := time.NewTimer(minPace)
@@ -166,7 +113,7 @@ func (f *follower) run(ctx context.Context) error {
 				return err
 			}
 			pace := f.s.follow.pace()
-			pause.Reset(pace)
+			pause.Reset(untilNext(pace))
 			again.Stop()
 			if after > 0 {
 				again.Reset(max(after, pace))
@@ -185,6 +132,7 @@ func (f *follower) run(ctx context.Context) error {
 			if err = f.beat(); err != nil {
 				return err
 			}
+			beat.Reset(untilNext(heartbeat))
 		}
 	}
 }
@@ -222,14 +170,14 @@ func (f *follower) show(ctx context.Context) (again time.Duration, err error) {
 
 // beat looks whether the person may still see the page, and says that it is kept up to date.
 func (f *follower) beat() (err error) {
-	f.person, err = f.s.who(f.r)
+	f.person, err = f.session.who(f.r.Context(), func() (access.Person, error) { return f.s.who(f.r) })
 	if fault.Is(err, fault.Unauthorized) || err == nil && !f.person.Permits(reads) {
 		return f.over("signed out")
 	}
 	if err != nil {
 		return err
 	}
-	return f.send(": still here\n\n")
+	return f.send(comment("still here"))
 }
 
 // over says why nothing will be sent any more.
@@ -240,24 +188,26 @@ func (f *follower) over(why string) error {
 	return errOver
 }
 
-// message writes a server-sent event.
-func message(name, data string) string {
+// message is a server-sent event.
+func message(name, data string) []byte {
 	const before = "data: "
-	var out strings.Builder
-	out.Grow(len(name) + len(data) + (strings.Count(data, "\n")+8)*len(before))
-	out.WriteString("event: " + name + "\n")
+	out := make([]byte, 0, len(name)+len(data)+(strings.Count(data, "\n")+8)*len(before))
+	out = append(out, "event: "+name+"\n"...)
 	for line := range strings.Lines(data) {
-		out.WriteString(before)
-		out.WriteString(strings.TrimRight(line, "\r\n"))
-		out.WriteByte('\n')
+		out = append(out, before...)
+		out = append(out, strings.TrimRight(line, "\r\n")...)
+		out = append(out, '\n')
 	}
-	out.WriteString("\n")
-	return out.String()
+	return append(out, '\n')
 }
 
-func (f *follower) send(text string) error {
+// comment is one of a stream of server-sent events.
+func comment(text string) []byte { return []byte(": " + text + "\n\n") }
+
+// send sends an event or a comment. As one slice it is written at once: net/http would cut a string into 2 KiB.
+func (f *follower) send(text []byte) error {
 	_ = f.control.SetWriteDeadline(time.Now().Add(followWrite)) // not every writer has deadlines
-	if _, err := io.WriteString(f.w, text); err != nil {
+	if _, err := f.w.Write(text); err != nil {
 		return errGone
 	}
 	if err := f.control.Flush(); err != nil {

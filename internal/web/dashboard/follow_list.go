@@ -4,13 +4,13 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"millrace/internal/control/access"
 	"millrace/internal/control/live"
-	"millrace/internal/fault"
 	"millrace/internal/id"
 )
 
@@ -39,31 +39,45 @@ type cachedRow struct {
 
 func newRowCache() *rowCache { return &rowCache{turn: newTurn(), rows: map[rowKey]cachedRow{}} }
 
-// row is the row of a live stream that has in it what happened up to a sequence. now is one that has happened already.
-func (s *server) row(ctx context.Context, k rowKey, sequence, now int64) (cachedRow, error) {
+// changed gives rows of live streams, each with what happened up to a sequence in it. now is one that has happened
+// already.
+func (s *server) changed(
+	ctx context.Context, env id.Environment, since map[id.LiveStream]int64, now int64,
+) (map[id.LiveStream]cachedRow, error) {
 	if err := s.rows.turn.take(ctx); err != nil {
-		return cachedRow{}, err
+		return nil, err
 	}
 	defer s.rows.turn.give()
-	if r, ok := s.rows.rows[k]; ok && r.sequence >= sequence {
-		return r, nil
+	out := make(map[id.LiveStream]cachedRow, len(since))
+	var missing []id.LiveStream
+	for stream, sequence := range since {
+		r, ok := s.rows.rows[rowKey{env, stream}]
+		if !ok || r.sequence < sequence {
+			r = cachedRow{sequence: now}
+			missing = append(missing, stream)
+		}
+		out[stream] = r
 	}
-	r := cachedRow{sequence: now}
-	v, err := s.Live.Get(ctx, k.environment, k.stream)
-	if err == nil {
-		r.stream = v
-		r.html, err = s.renderPart("row", s.stream(v))
-	} else if fault.Is(err, fault.NotFound) {
-		err = nil
+	for some := range slices.Chunk(missing, live.MaxSome) {
+		found, err := s.Live.Some(ctx, env, some)
+		if err != nil {
+			return nil, err
+		}
+		for _, v := range found {
+			html, err := s.renderPart("row", s.stream(v))
+			if err != nil {
+				return nil, err
+			}
+			out[v.ID] = cachedRow{now, v, html}
+		}
 	}
-	if err != nil {
-		return cachedRow{}, err
-	}
-	if len(s.rows.rows) >= maxRows {
+	if len(s.rows.rows)+len(missing) > maxRows {
 		clear(s.rows.rows)
 	}
-	s.rows.rows[k] = r
-	return r, nil
+	for _, stream := range missing {
+		s.rows.rows[rowKey{env, stream}] = out[stream]
+	}
+	return out, nil
 }
 
 // renderPart renders a part of the list.
@@ -124,8 +138,17 @@ func (f *followedList) show(
 			return "", 0, err
 		}
 	}
-	for stream, since := range f.changed {
-		if err = f.showOne(ctx, &out, rowKey{p.Environment.ID, stream}, since, sequence); err != nil {
+	changed, err := f.s.changed(ctx, p.Environment.ID, f.changed, sequence)
+	if err != nil {
+		return "", 0, err
+	}
+	size := 0
+	for _, r := range changed {
+		size += len(r.html)
+	}
+	out.Grow(size)
+	for stream, r := range changed {
+		if err = f.showOne(&out, stream, r); err != nil {
 			return "", 0, err
 		}
 	}
@@ -194,15 +217,11 @@ func (f *followedList) start(ctx context.Context, p access.Person, rows *strings
 }
 
 // showOne shows a live stream that has changed: in its row, or as one more or less that is new.
-func (f *followedList) showOne(ctx context.Context, rows *strings.Builder, k rowKey, since, now int64) error {
-	r, err := f.s.row(ctx, k, since, now)
-	if err != nil {
-		return err
-	}
-	name, has := f.rows[k.stream]
+func (f *followedList) showOne(rows *strings.Builder, of id.LiveStream, r cachedRow) error {
+	name, has := f.rows[of]
 	switch {
 	case has && r.html == "":
-		gone := stream{Stream: live.Stream{ID: k.stream}}
+		gone := stream{Stream: live.Stream{ID: of}}
 		gone.Settings.Meta.Title = name
 		html, err := f.s.renderPart("gone", gone)
 		if err != nil {
@@ -211,13 +230,13 @@ func (f *followedList) showOne(ctx context.Context, rows *strings.Builder, k row
 		rows.WriteString(html)
 	case has:
 		rows.WriteString(r.html)
-		f.rows[k.stream] = r.stream.Settings.Meta.Title
+		f.rows[of] = r.stream.Settings.Meta.Title
 	case r.html != "" && f.fits(r.stream) && r.stream.CreatedAt.After(f.oldest):
 		if len(f.fresh) < maxNew {
-			f.fresh[k.stream] = true
+			f.fresh[of] = true
 		}
 	default:
-		delete(f.fresh, k.stream)
+		delete(f.fresh, of)
 	}
 	return nil
 }

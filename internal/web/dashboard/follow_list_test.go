@@ -70,10 +70,7 @@ func TestFollowList(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	data := all.until(`<span class="live">LIVE</span>`)
-	if counted := `id="n-active" data-part>1<`; !strings.Contains(data, counted) {
-		all.until(counted) // not more than once a second
-	}
+	data := all.until(`<span class="live">LIVE</span>`, `id="n-active" data-part>1<`)
 	if got := rows(data); len(got) != 1 || got[0] != string(one.ID) || strings.Contains(data, " new<") {
 		t.Errorf("one is on air: rows %q:\n%s", got, data)
 	}
@@ -87,7 +84,9 @@ func TestFollowList(t *testing.T) {
 	if _, err = s.live.End(t.Context(), one.ID, connected.Epoch, live.EndComplete, s.now); err != nil {
 		t.Fatal(err)
 	}
-	shown.until(`<span class="state">Idle</span>`) // it stays, though it does not fit any more
+	idle := `<span class="state">Idle</span>`
+	shown.until(idle) // it stays, though it does not fit any more
+	all.until(idle)
 	onAir.until(`role="status" data-part></div>`)  // nothing is new any more
 
 	three := s.stream(t, "Three", false)

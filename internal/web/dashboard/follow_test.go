@@ -5,6 +5,7 @@ import (
 	"context"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -58,14 +59,20 @@ func (e *events) next() (name, data string) {
 	return "", ""
 }
 
-// until reads events until one has a text.
-func (e *events) until(text string) string {
+// until reads events until one has a text, and gives that. Others may have the further texts, before it or behind.
+func (e *events) until(text string, further ...string) (with string) {
 	e.t.Helper()
-	for {
-		if name, data := e.next(); name == "page" && strings.Contains(data, text) {
-			return data
+	for with == "" || len(further) > 0 {
+		name, data := e.next()
+		if name != "page" {
+			continue
 		}
+		if with == "" && strings.Contains(data, text) {
+			with = data
+		}
+		further = slices.DeleteFunc(further, func(f string) bool { return strings.Contains(data, f) })
 	}
+	return with
 }
 
 // TestFollow: the page of a live stream is sent again when something of it changes, and the last event says that it is

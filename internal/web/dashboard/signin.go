@@ -284,7 +284,7 @@ func (s *server) refuseLink(w http.ResponseWriter, r *http.Request, err error) {
 	}
 	s.render(w, r, access.Person{}, http.StatusNotFound, "refused", refusal{
 		"This link does not work any more", "It was used already, or it is older than an hour. " +
-			"Whoever runs the machine makes a new one with: millrace dashboard link",
+			"Who runs the machine makes a new one with: millrace dashboard link",
 	})
 }
 

@@ -122,7 +122,7 @@ var acts = map[string]act{ //nolint:gochecknoglobals // a table
 			_, err := l.ResetStreamKey(ctx, e, s, now)
 			return err
 		},
-		OnText: "The encoder that is connected stays. Whoever connects after that needs the new key: the old " +
+		OnText: "The encoder that is connected stays. An encoder that connects after that needs the new key: the old " +
 			"one is refused from now on.",
 		IdleText: "Encoders with the old key are refused from now on. Put the new one into each of them.",
 	},
