@@ -28,7 +28,7 @@ func TestDashboardAssets(t *testing.T) {
 	p.Click(t, "button.main")
 	p.Click(t, ".side a[href='/dashboard/assets']")
 	p.Await(t, "says what to do", "document.querySelector('.empty h2')?.textContent === 'No asset yet'", patience)
-	p.Click(t, ".empty a.main")
+	p.Click(t, ".empty a[href='/dashboard/assets/new']")
 	p.Fill(t, "#url", film)
 	p.Fill(t, "#title", assetName)
 	p.Click(t, "form.make button.main")
