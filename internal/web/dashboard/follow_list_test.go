@@ -87,7 +87,7 @@ func TestFollowList(t *testing.T) {
 	idle := `<span class="state">Idle</span>`
 	shown.until(idle) // it stays, though it does not fit any more
 	all.until(idle)
-	onAir.until(`role="status" data-part></div>`)  // nothing is new any more
+	onAir.until(`role="status" data-part></div>`) // nothing is new any more
 
 	three := s.stream(t, "Three", false)
 	if got := rows(all.until("1 new<")); len(got) > 0 {

@@ -18,7 +18,11 @@ const jsonAccepted = "application/json"
 
 // toldFile is a response about an upload.
 type toldFile struct {
-	ID, Status, URL, Asset, Error string
+	ID     string `json:"id"`
+	Status string `json:"status"`
+	URL    string `json:"url"`
+	Asset  string `json:"asset"`
+	Error  string `json:"error"`
 }
 
 func fileOf(t *testing.T, w *httptest.ResponseRecorder, status int) (f toldFile) {
@@ -53,8 +57,8 @@ func TestUpload(t *testing.T) {
 		u.Options.PlaybackPolicies[0] != playbackid.Public {
 		t.Errorf("told %+v of %+v", f, u)
 	}
-	if f := s.begun(t, "b.mp4"); f.URL == "" { // the browser told no origin
-		t.Errorf("told %+v", f)
+	if other := s.begun(t, "b.mp4"); other.URL == "" { // the browser told no origin
+		t.Errorf("told %+v", other)
 	}
 	read := func() toldFile {
 		return fileOf(t, s.ask(t, s.cookie, "/dashboard/uploads/"+f.ID, nil, "Accept", jsonAccepted), 200)
