@@ -22,7 +22,6 @@ navigator.mediaDevices.getUserMedia = async (wanted) => {
 // TestPublishPage has a person choose what to show, change their mind, mute the sound and be refused, on a desk and on
 // a phone. Publishing itself is tried end to end.
 func TestPublishPage(t *testing.T) {
-	t.Parallel()
 	mux := http.NewServeMux()
 	mux.Handle("/publish/", publish.Handler())
 	mux.HandleFunc("/whip", func(w http.ResponseWriter, _ *http.Request) {

@@ -1,4 +1,5 @@
-// Package header sets the response headers that make browsers protect pages. It must never know what is on the pages. It starts no goroutine.
+// Package header sets the response headers that make browsers protect pages, and those that let pages of others read.
+// It must never know what is on the pages. It starts no goroutine.
 package header
 
 import (

@@ -11,6 +11,7 @@ import (
 
 	"millrace/internal/control/audience"
 	"millrace/internal/fault"
+	"millrace/internal/web/header"
 )
 
 // Counter counts; audience.Service fits.
@@ -36,18 +37,12 @@ type counts struct {
 func Handler(o Options) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		head := w.Header()
-		head.Set("Access-Control-Allow-Origin", "*")
 		head.Set("Cache-Control", "no-store")
 		head.Set("X-Content-Type-Options", "nosniff")
-		switch r.Method {
-		case http.MethodGet, http.MethodHead:
-		case http.MethodOptions: // Fetch standard section 3.3.3
-			head.Set("Access-Control-Allow-Methods", "GET, HEAD, OPTIONS")
-			head.Set("Access-Control-Allow-Headers", "*")
-			head.Set("Access-Control-Max-Age", "86400")
-			w.WriteHeader(http.StatusNoContent)
+		if header.Open(w, r) {
 			return
-		default:
+		}
+		if r.Method != http.MethodGet && r.Method != http.MethodHead {
 			head.Set("Allow", "GET, HEAD, OPTIONS")
 			refuse(w, http.StatusMethodNotAllowed, "method_not_allowed", "The method must be one of GET, HEAD, OPTIONS")
 			return

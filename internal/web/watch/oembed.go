@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"millrace/internal/fault"
+	"millrace/internal/web/header"
 )
 
 // OEmbedPath is where other sites ask what to show of a link (oembed.com, section 2).
@@ -45,18 +46,12 @@ type oembed struct {
 // serveOEmbed responds to GET and HEAD of /oembed, from any origin: what it says is for everybody.
 func (h *handler) serveOEmbed(w http.ResponseWriter, r *http.Request) {
 	head := w.Header()
-	head.Set("Access-Control-Allow-Origin", "*")
 	head.Set("X-Content-Type-Options", "nosniff")
 	head.Set("Cache-Control", "no-store")
-	switch r.Method {
-	case http.MethodGet, http.MethodHead:
-	case http.MethodOptions: // Fetch standard section 3.3.3
-		head.Set("Access-Control-Allow-Methods", "GET, HEAD, OPTIONS")
-		head.Set("Access-Control-Allow-Headers", "*")
-		head.Set("Access-Control-Max-Age", "86400")
-		w.WriteHeader(http.StatusNoContent)
+	if header.Open(w, r) {
 		return
-	default:
+	}
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		head.Set("Allow", "GET, HEAD, OPTIONS")
 		refuse(w, r, http.StatusMethodNotAllowed, "method_not_allowed", "the method must be one of GET, HEAD, OPTIONS")
 		return

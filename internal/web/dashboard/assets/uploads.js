@@ -41,6 +41,9 @@ async function tell(path, options) {
   return body;
 }
 
+// quit cancels an upload. Where that fails it ends by itself within a day.
+function quit(id) { tell('/' + id + '/cancel', { method: 'POST' }).catch(() => {}); }
+
 const LOOKS = { moving: 'work', failed: 'fault', done: 'ready' };
 
 // Upload is one file on its way, and its row.
@@ -105,7 +108,8 @@ class Upload {
     }
     this.id = made.id;
     this.url = made.url;
-    this.#note();
+    if (this.state === 'cancelled') quit(this.id);
+    else this.#note();
     return known ? null : 0;
   }
 
@@ -146,13 +150,14 @@ class Upload {
   }
 
   cancel() {
-    const begun = this.id && this.state !== 'done';
+    const done = this.state === 'done';
     this.pause();
+    this.state = 'cancelled';
     uploads.splice(uploads.indexOf(this), 1);
     this.row.remove();
     shown();
     notes.drop(this.key);
-    if (begun) tell('/' + this.id + '/cancel', { method: 'POST' }).catch(() => {}); // it ends by itself within a day
+    if (this.id && !done) quit(this.id);
     next();
   }
 }
@@ -256,7 +261,7 @@ function stopped(key, id, name) {
   $('progress', made).hidden = true;
   $('[data-do=cancel]', made).addEventListener('click', () => {
     notes.drop(key);
-    tell('/' + id + '/cancel', { method: 'POST' }).catch(() => {}); // it ends by itself within a day
+    quit(id);
     left();
   });
 }
