@@ -29,8 +29,11 @@ func (n *node) dashboard() http.Handler {
 		return nil
 	}
 	return dashboard.Handler(dashboard.Options{
-		Sessions: n.sessions, Access: n.access, Live: n.streams, Assets: n.assets, Uploads: n.uploads,
-		Health: n.live, Events: n.db, Clients: n.clients(), Ingest: &n.ingest,
+		Services: dashboard.Services{
+			Access: n.access, Live: n.streams, Assets: n.assets, Uploads: n.uploads, Webhooks: n.endpoints(),
+			Signing: n.signing, Restrictions: n.restrictions,
+		},
+		Sessions: n.sessions, Health: n.live, Events: n.db, Clients: n.clients(), Ingest: &n.ingest,
 		PublicURL: n.base, Now: clock, Logger: n.log,
 		Configured: dashboard.Configured{LiveRungs: n.cfg.LiveRungs, Speech: n.cfg.Speech.Rules},
 		Examine:    n.examine,

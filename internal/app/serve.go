@@ -29,7 +29,6 @@ import (
 	"millrace/internal/control/live"
 	"millrace/internal/control/upload"
 	"millrace/internal/control/usage"
-	"millrace/internal/control/webhook"
 	"millrace/internal/fetch"
 	"millrace/internal/id"
 	"millrace/internal/lifecycle"
@@ -401,7 +400,8 @@ func (n *node) mux(players http.Handler, p *publishers, uploads http.Handler) ht
 			Live: n.streams, Assets: n.assets, Uploads: n.uploads, Callers: n.callers(), Health: n.live, Usage: n.usage, Vocabularies: n.vocabularies,
 			Received: n.files.Received,
 			Viewers:  api.Viewers{Signing: n.signing, Restrictions: n.restrictions, DRM: n.drm},
-			Webhooks: webhook.New(n.db, api.EventTypes()), Events: n.db, EventForm: formOf(n.db, n.base), Now: clock, Logger: n.log, Version: cli.Version(), PublicURL: n.base,
+			Webhooks: n.endpoints(), Events: n.db, EventForm: formOf(n.db, n.base),
+			Now: clock, Logger: n.log, Version: cli.Version(), PublicURL: n.base,
 		}),
 		players,
 		uploads,

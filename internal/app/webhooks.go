@@ -47,6 +47,9 @@ func (n *node) webhooks() lifecycle.Service {
 	})
 }
 
+// endpoints are the webhooks that events are sent to.
+func (n *node) endpoints() webhook.API { return webhook.New(n.db, api.EventTypes()) }
+
 // postBy sends deliveries with a client.
 func postBy(
 	client *fetch.Client,

@@ -18,7 +18,10 @@ import (
 	"millrace/internal/control/access"
 	"millrace/internal/control/asset"
 	"millrace/internal/control/live"
+	"millrace/internal/control/restriction"
+	"millrace/internal/control/signing"
 	"millrace/internal/control/upload"
+	"millrace/internal/control/webhook"
 	"millrace/internal/web/static"
 	"millrace/internal/web/style"
 )
@@ -37,11 +40,9 @@ const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src
 
 // Options is what the dashboard needs. Every field without a default named here must be set.
 type Options struct {
+	Services
+
 	Sessions  *access.Sessions
-	Access    access.API
-	Live      live.API
-	Assets    asset.API
-	Uploads   upload.API
 	Health    Health
 	Events    EventLog
 	Clients   clientaddr.Finder
@@ -53,6 +54,17 @@ type Options struct {
 
 	Configured Configured
 	Examine    Examine
+}
+
+// Services are those that the API has, one for each noun.
+type Services struct {
+	Access       access.API
+	Live         live.API
+	Assets       asset.API
+	Uploads      upload.API
+	Webhooks     webhook.API
+	Signing      signing.API
+	Restrictions restriction.API
 }
 
 // Health measures encoders, as for the API.

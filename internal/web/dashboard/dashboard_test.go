@@ -19,7 +19,10 @@ import (
 	"millrace/internal/control/audit"
 	"millrace/internal/control/live"
 	"millrace/internal/control/playbackid"
+	"millrace/internal/control/restriction"
+	"millrace/internal/control/signing"
 	"millrace/internal/control/upload"
+	"millrace/internal/control/webhook"
 	"millrace/internal/id"
 	"millrace/internal/leaktest"
 	"millrace/internal/storage/db"
@@ -76,8 +79,13 @@ func newSite(t testing.TB, public string) *site {
 	s.assets = asset.New(asset.Options{Store: d.Assets()})
 	s.uploads = upload.New(upload.Options{Store: d.Uploads()})
 	s.Handler = dashboard.Handler(dashboard.Options{
-		Sessions: s.sessions, Access: s.tokens, Live: s.live, Assets: s.assets, Uploads: s.uploads,
-		Health: measured(func(v live.Stream) live.Health { return s.health(v) }), Beat: beat,
+		Services: dashboard.Services{
+			Access: s.tokens, Live: s.live, Assets: s.assets, Uploads: s.uploads,
+			Webhooks:     webhook.New(d, []string{asset.EventCreated, live.EventActive}),
+			Signing:      signing.New(signing.Options{Store: d.Signing()}),
+			Restrictions: restriction.New(restriction.Options{Store: d.Restrictions()}),
+		},
+		Sessions: s.sessions, Health: measured(func(v live.Stream) live.Health { return s.health(v) }), Beat: beat,
 		Events: d, Clients: clientaddr.Finder{}, PublicURL: public,
 		Logger:     slog.New(slog.DiscardHandler),
 		Now:        func() time.Time { return s.now },

@@ -145,7 +145,7 @@ func TestChanged(t *testing.T) {
 		api.all = append(api.all, v)
 		since[v.ID] = int64(n)
 	}
-	s := &server{Options: Options{Live: api, Now: time.Now}, rows: newRowCache(), views: newViews(static.Assets{})}
+	s := &server{Options: Options{Services: Services{Live: api}, Now: time.Now}, rows: newRowCache(), views: newViews(static.Assets{})}
 	reads := func(env id.Environment, now int64, want int) map[id.LiveStream]cachedRow {
 		t.Helper()
 		api.reads = 0
