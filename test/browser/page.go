@@ -64,9 +64,16 @@ func (p Probe) Behind() float64 { return float64(p.Now-p.PlayingDate) / 1000 }
 type TextTrack struct {
 	Label    string   `json:"label"`
 	Language string   `json:"language"`
-	Mode     string   `json:"mode"` // disabled, hidden, showing
-	Cues     int      `json:"cues"`
+	Mode     string   `json:"mode"`   // disabled, hidden, showing
+	Cues     []Cue    `json:"cues"`   // none of a track that is disabled
 	Active   []string `json:"active"` // texts shown now
+}
+
+// Cue is one of a text track's. Times are seconds.
+type Cue struct {
+	Start float64 `json:"start"`
+	End   float64 `json:"end"`
+	Text  string  `json:"text"`
 }
 
 // Log is what the page asked for and complained of since it was opened.

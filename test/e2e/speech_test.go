@@ -208,5 +208,5 @@ func recogniser(t *testing.T, s *rig.Server) int {
 // showsCue has a page seek to a cue, and waits until that is shown, at its time.
 func showsCue(t *testing.T, page *browser.Page, c captions.Cue) {
 	t.Helper()
-	seekTo(t, page, (c.Start + (c.End-c.Start)/4).Seconds(), c.Text)
+	seekToCue(t, page, c.Start.Seconds(), c.Text)
 }

@@ -41,7 +41,9 @@ function probe() {
     audioTracks: hls ? hls.audioTracks.map((t) => t.name) : [], audioTrack: hls ? hls.audioTrack : -1,
     subtitleTracks: hls ? hls.subtitleTracks.map((t) => t.name) : [], subtitleTrack: hls ? hls.subtitleTrack : -1,
     textTracks: Array.from(v.textTracks, (t) => ({
-      label: t.label, language: t.language, mode: t.mode, cues: t.cues ? t.cues.length : 0, active: Array.from(t.activeCues || [], (c) => c.text),
+      label: t.label, language: t.language, mode: t.mode,
+      cues: Array.from(t.cues || [], (c) => ({ start: c.startTime, end: c.endTime, text: c.text })),
+      active: Array.from(t.activeCues || [], (c) => c.text),
     })),
   };
 }
