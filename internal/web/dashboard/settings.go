@@ -13,23 +13,22 @@ func (s *server) routeSettings(mux *http.ServeMux) {
 	mux.Handle("GET "+settingsPath+"/{$}", s.person("", anything, s.toSettings))
 	s.routeTokens(mux)
 	s.routeKeys(mux)
+	s.routeRestrictions(mux)
 	s.routeDefaults(mux)
 	s.routeHealth(mux)
 }
 
-// settingsOf is the first page of the settings that a person may see; empty: there is none.
+// settingsOf is the first page of the settings that a person may see. Who is signed in may read videos.
 func settingsOf(p access.Person) string {
-	if p.Session.Hash != "" && p.Permits(access.SystemRead) {
+	switch {
+	case p.Session.Hash == "":
+		return ""
+	case p.Permits(access.SystemRead):
 		return tokensPath
 	}
-	return ""
+	return restrictionsPath
 }
 
 func (s *server) toSettings(w http.ResponseWriter, r *http.Request, p access.Person) {
-	to := settingsOf(p)
-	if to == "" {
-		s.mayNot(w, r, p, access.SystemRead)
-		return
-	}
-	http.Redirect(w, r, to, http.StatusFound)
+	http.Redirect(w, r, settingsOf(p), http.StatusFound)
 }

@@ -88,7 +88,11 @@ func (s *server) person(
 			return
 		}
 		if permission != anything && !p.Permits(permission) {
-			s.mayNot(w, r, p, permission)
+			why := "The access token that you signed in with lacks the permission " + permission + "."
+			if permission == owns {
+				why = "This is for the owner, who signs in with the password."
+			}
+			s.render(w, r, p, http.StatusForbidden, "refused", refusal{"You may not do this", why})
 			return
 		}
 		if operation != "" {
@@ -96,15 +100,6 @@ func (s *server) person(
 		}
 		h(w, r, p)
 	})
-}
-
-// mayNot says which permission a person lacks.
-func (s *server) mayNot(w http.ResponseWriter, r *http.Request, p access.Person, permission string) {
-	why := "The access token that you signed in with lacks the permission " + permission + "."
-	if permission == owns {
-		why = "This is for the owner, who signs in with the password."
-	}
-	s.render(w, r, p, http.StatusForbidden, "refused", refusal{"You may not do this", why})
 }
 
 func actorOf(p access.Person) audit.Actor {
@@ -141,6 +136,7 @@ var nouns = []struct{ param, noun string }{ //nolint:gochecknoglobals // a table
 	{"upload", "upload"},
 	{"token", "access_token"},
 	{"key", "signing_key"},
+	{"restriction", "playback_restriction"},
 }
 
 func (s *server) address(r *http.Request) string {

@@ -21,6 +21,7 @@ type views map[string]*template.Template
 var pages = []string{ //nolint:gochecknoglobals // constants
 	"door", "refused", "live", "new", "edit", "stream", "target", "ask", "assets", "asset", "addasset", "track",
 	"tokens", "newtoken", "madetoken", "defaults", "doctor", "keys", "madekey",
+	"restrictions", "restriction",
 }
 
 func newViews(assets static.Assets) views {
@@ -49,7 +50,7 @@ type page struct {
 	In     bool   // somebody is signed in
 	Write  bool   // and may change videos
 	WHIP   bool   // there is a page to publish from the browser
-	Set    string // the first page of the settings that the person may see; empty: there is none
+	Set    string // the first page of the settings that the person may see; empty: nobody is signed in
 	Now    time.Time
 	V      any // the page's own
 }
