@@ -131,6 +131,7 @@ func (s *server) routes() http.Handler {
 	s.routeAssets(mux)
 	s.routeUploads(mux)
 	s.routeSettings(mux)
+	s.routeLinks(mux)
 	s.routeCode(mux)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { s.notFound(w, r, access.Person{}) })
 	return mux

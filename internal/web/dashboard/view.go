@@ -21,7 +21,7 @@ type views map[string]*template.Template
 var pages = []string{ //nolint:gochecknoglobals // constants
 	"door", "refused", "live", "new", "edit", "stream", "target", "ask", "assets", "asset", "addasset", "track",
 	"tokens", "newtoken", "madetoken", "defaults", "doctor", "keys", "madekey",
-	"restrictions", "restriction",
+	"restrictions", "restriction", "signedlink", "madelink",
 }
 
 func newViews(assets static.Assets) views {
