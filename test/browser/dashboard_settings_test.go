@@ -17,6 +17,7 @@ func TestDashboardSettings(t *testing.T) {
 	first.Fill(t, "#password", "correct horse battery")
 	first.Click(t, "button.main")
 	first.Await(t, "is signed in", "location.pathname === '/dashboard/live'", patience)
+	signedLink(t, b, s)
 	for _, width := range []int{1280, 390} {
 		p := b.OpenSize(t, s.HTTP+"/dashboard/live", width, 800)
 		p.Click(t, ".side a[href='/dashboard/settings/tokens']")
@@ -57,4 +58,45 @@ func TestDashboardSettings(t *testing.T) {
 		quiet(t, p, "")
 		p.Close(t)
 	}
+}
+
+// signedLink makes a signing key, saves it, and makes a link with it by which the watch page plays a live stream.
+func signedLink(t *testing.T, b *browser.Browser, s *rig.Server) {
+	t.Helper()
+	live := s.CreateLive(t, "low", rig.Object{"playback_policies": []string{"signed"}})
+	encoder := s.Publish(t, live.Text("stream_key"), rig.Clip{Size: "320x180", Kbit: 300, GOP: 1})
+	defer encoder.Stop()
+	p := b.OpenSize(t, s.HTTP+"/dashboard/settings/signing-keys", 390, 800)
+	p.Click(t, "#new-key")
+	p.Await(t, "shows the private half", "document.getElementById('private-key')", patience)
+	looksRight(t, b, p, "key-made-390")
+	p.Eval(t, `(HTMLAnchorElement.prototype.click = function () { window.savedAs = this.download; },
+		URL.createObjectURL = (blob) => { blob.text().then((text) => { window.saved = text; }); return 'blob:x'; })`, nil)
+	p.Click(t, "[data-pem]")
+	p.Await(t, "saves a PEM", "window.saved === atob(document.getElementById('private-key').textContent) && "+
+		"window.savedAs.endsWith('.pem')", patience)
+	var private string
+	p.Eval(t, "document.getElementById('private-key').textContent", &private)
+	p.Close(t)
+
+	p = b.OpenSize(t, s.HTTP+"/dashboard/live/"+live.Text("id"), 390, 800)
+	p.Click(t, "#facts a[href$='/link']")
+	p.Await(t, "asks for the private half", "document.getElementById('private_key')", patience)
+	looksRight(t, b, p, "signed-link-390")
+	p.Fill(t, "#private_key", private)
+	p.Click(t, "form.make button.main")
+	p.Await(t, "has the link", "document.getElementById('open')", patience)
+	looksRight(t, b, p, "signed-link-made-390")
+	var wide int
+	p.Eval(t, "document.documentElement.scrollWidth - innerWidth", &wide)
+	if wide > 0 {
+		t.Errorf("the signed link is %d pixels wider than the screen", wide)
+	}
+	var watch string
+	p.Eval(t, "document.querySelector('[data-line=\"Watch page\"]').textContent", &watch)
+	quiet(t, p, "")
+	p.Close(t)
+	p = b.Open(t, watch)
+	p.Plays(t, 0.5, patience)
+	p.Close(t)
 }

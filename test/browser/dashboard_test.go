@@ -108,6 +108,8 @@ func everyPage(t *testing.T, b *browser.Browser, s *rig.Server, stream, asset st
 		"delete": stream + "/delete", "refused": "/dashboard/other",
 		"assets": "/dashboard/assets", "add": "/dashboard/assets/new", "asset": asset,
 		"tokens": "/dashboard/settings/tokens", "token": "/dashboard/settings/tokens/new",
+		"keys":         "/dashboard/settings/signing-keys",
+		"restrictions": "/dashboard/settings/restrictions", "restriction": "/dashboard/settings/restrictions/new",
 		"defaults": "/dashboard/settings/defaults", "health": "/dashboard/settings/health",
 	} {
 		for _, width := range []int{1280, 390} {

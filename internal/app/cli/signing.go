@@ -1,17 +1,12 @@
 package cli
 
 import (
-	"bytes"
 	"context"
-	"crypto/rsa"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
 	"text/tabwriter"
 	"time"
-
-	"github.com/golang-jwt/jwt/v5"
 
 	"millrace/internal/config"
 	"millrace/internal/control/signing"
@@ -79,7 +74,7 @@ func signToken(s config.Sign, now time.Time, readFile func(string) ([]byte, erro
 	if err != nil {
 		return fmt.Errorf("read private key: %w", err)
 	}
-	key, err := privateKey(data)
+	key, err := signing.ReadPrivate(string(data))
 	if err != nil {
 		return fmt.Errorf("read private key %s: %w", s.KeyFile, err)
 	}
@@ -94,17 +89,4 @@ func signToken(s config.Sign, now time.Time, readFile func(string) ([]byte, erro
 	}
 	_, err = fmt.Fprintln(stdout, token)
 	return err
-}
-
-// privateKey reads a PEM, or the base64 of one.
-func privateKey(data []byte) (*rsa.PrivateKey, error) {
-	data = bytes.TrimSpace(data)
-	if !bytes.HasPrefix(data, []byte("-----")) {
-		plain, err := base64.StdEncoding.DecodeString(string(data))
-		if err != nil {
-			return nil, errors.New("it is neither a PEM nor the base64 of one")
-		}
-		data = plain
-	}
-	return jwt.ParseRSAPrivateKeyFromPEM(data)
 }

@@ -97,7 +97,7 @@ type server struct {
 func Handler(o Options) http.Handler {
 	s := &server{Options: o, assets: static.Read(files,
 		"assets/dashboard.css", "assets/dashboard.js", "assets/follow.js", "assets/list.js",
-		"assets/asset.js", "assets/player.js", "assets/uploads.js", "assets/code.js")}
+		"assets/asset.js", "assets/player.js", "assets/uploads.js", "assets/code.js", "assets/keys.js")}
 	maps.Copy(s.assets, static.Read(style.Files, "style.css"))
 	if s.Beat == 0 {
 		s.Beat = heartbeat
@@ -131,6 +131,7 @@ func (s *server) routes() http.Handler {
 	s.routeAssets(mux)
 	s.routeUploads(mux)
 	s.routeSettings(mux)
+	s.routeLinks(mux)
 	s.routeCode(mux)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { s.notFound(w, r, access.Person{}) })
 	return mux

@@ -1,6 +1,7 @@
 package dashboard_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"log/slog"
@@ -47,7 +48,10 @@ type site struct {
 	live     *live.Service
 	assets   *asset.Service
 	uploads  *upload.Service
-	health   measured // of all encoders
+	keys     *signing.Service
+	rules    *restriction.Service
+	log      bytes.Buffer // what the dashboard logs
+	health   measured     // of all encoders
 	examine  dashboard.Examine
 	now      time.Time
 	cookie   string // of the owner
@@ -76,18 +80,22 @@ func newSite(t testing.TB, public string) *site {
 	s.tokens = access.New(access.Options{Store: d.Access()})
 	s.sessions = access.NewSessions(access.SessionOptions{Store: d.Sessions(), Access: s.tokens})
 	s.live = live.New(live.Options{Store: d.LiveStreams()})
-	s.assets = asset.New(asset.Options{Store: d.Assets()})
+	s.assets = asset.New(asset.Options{
+		Store: d.Assets(), DRM: func(context.Context, id.Environment, string) error { return nil },
+	})
 	s.uploads = upload.New(upload.Options{Store: d.Uploads()})
+	s.keys = signing.New(signing.Options{Store: d.Signing()})
+	s.rules = restriction.New(restriction.Options{Store: d.Restrictions()})
 	s.Handler = dashboard.Handler(dashboard.Options{
 		Services: dashboard.Services{
 			Access: s.tokens, Live: s.live, Assets: s.assets, Uploads: s.uploads,
 			Webhooks:     webhook.New(d, []string{asset.EventCreated, live.EventActive}),
-			Signing:      signing.New(signing.Options{Store: d.Signing()}),
-			Restrictions: restriction.New(restriction.Options{Store: d.Restrictions()}),
+			Signing:      s.keys,
+			Restrictions: s.rules,
 		},
 		Sessions: s.sessions, Health: measured(func(v live.Stream) live.Health { return s.health(v) }), Beat: beat,
 		Events: d, Clients: clientaddr.Finder{}, PublicURL: public,
-		Logger:     slog.New(slog.DiscardHandler),
+		Logger:     slog.New(slog.NewTextHandler(&s.log, nil)),
 		Now:        func() time.Time { return s.now },
 		Examine:    func(ctx context.Context, tell func(dashboard.Finding)) error { return s.examine(ctx, tell) },
 		Configured: dashboard.Configured{LiveRungs: "always", Speech: "de=vosk"},
@@ -245,7 +253,7 @@ func closedPage(t *testing.T, w *httptest.ResponseRecorder) {
 		}
 	}
 	page := w.Body.String()
-	for _, bad := range []string{" style=", " onclick=", "<style", "ZgotmplZ"} {
+	for _, bad := range []string{` style="`, " onclick=", "<style", "ZgotmplZ"} {
 		if strings.Contains(page, bad) {
 			t.Errorf("page has %q", bad)
 		}

@@ -9,12 +9,26 @@ import (
 const settingsPath = Path + "/settings"
 
 func (s *server) routeSettings(mux *http.ServeMux) {
-	mux.Handle("GET "+settingsPath, http.RedirectHandler(tokensPath, http.StatusFound))
-	mux.Handle("GET "+settingsPath+"/{$}", http.RedirectHandler(tokensPath, http.StatusFound))
+	mux.Handle("GET "+settingsPath, s.person("", anything, s.toSettings))
+	mux.Handle("GET "+settingsPath+"/{$}", s.person("", anything, s.toSettings))
 	s.routeTokens(mux)
+	s.routeKeys(mux)
+	s.routeRestrictions(mux)
 	s.routeDefaults(mux)
 	s.routeHealth(mux)
 }
 
-// settingsOf reports whether there are settings that a person may see.
-func settingsOf(p access.Person) bool { return p.Session.Hash != "" && p.Permits(access.SystemRead) }
+// settingsOf is the first page of the settings that a person may see. Who is signed in may read videos.
+func settingsOf(p access.Person) string {
+	switch {
+	case p.Session.Hash == "":
+		return ""
+	case p.Permits(access.SystemRead):
+		return tokensPath
+	}
+	return restrictionsPath
+}
+
+func (s *server) toSettings(w http.ResponseWriter, r *http.Request, p access.Person) {
+	http.Redirect(w, r, settingsOf(p), http.StatusFound)
+}

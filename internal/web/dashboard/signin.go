@@ -135,6 +135,8 @@ var nouns = []struct{ param, noun string }{ //nolint:gochecknoglobals // a table
 	{"playback", "playback_id"},
 	{"upload", "upload"},
 	{"token", "access_token"},
+	{"key", "signing_key"},
+	{"restriction", "playback_restriction"},
 }
 
 func (s *server) address(r *http.Request) string {

@@ -20,7 +20,8 @@ type views map[string]*template.Template
 // pages are the templates that are pages of their own.
 var pages = []string{ //nolint:gochecknoglobals // constants
 	"door", "refused", "live", "new", "edit", "stream", "target", "ask", "assets", "asset", "addasset", "track",
-	"tokens", "newtoken", "madetoken", "defaults", "doctor",
+	"tokens", "newtoken", "madetoken", "defaults", "doctor", "keys", "madekey",
+	"restrictions", "restriction", "signedlink", "madelink",
 }
 
 func newViews(assets static.Assets) views {
@@ -46,10 +47,10 @@ type page struct {
 	Back   string // the address of the page
 	Place  string // where it belongs to: assets, settings; empty: live streams
 	Person access.Person
-	In     bool // somebody is signed in
-	Write  bool // and may change videos
-	WHIP   bool // there is a page to publish from the browser
-	Set    bool // there are settings that the person may see
+	In     bool   // somebody is signed in
+	Write  bool   // and may change videos
+	WHIP   bool   // there is a page to publish from the browser
+	Set    string // the first page of the settings that the person may see; empty: nobody is signed in
 	Now    time.Time
 	V      any // the page's own
 }

@@ -1,0 +1,11 @@
+// Saves the private half of a signing key as a file. It is made here, so that the private half is in no address.
+for (const button of document.querySelectorAll('[data-pem]')) {
+  button.hidden = false;
+  button.addEventListener('click', () => {
+    const pem = atob(document.getElementById(button.dataset.pem).textContent);
+    const href = URL.createObjectURL(new Blob([pem], { type: 'application/x-pem-file' }));
+    const link = Object.assign(document.createElement('a'), { href, download: button.dataset.name });
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(href), 10000); // the browser has read it by then
+  });
+}

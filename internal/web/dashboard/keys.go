@@ -1,0 +1,96 @@
+package dashboard
+
+import (
+	"net/http"
+	"net/url"
+	"time"
+
+	"millrace/internal/control/access"
+	"millrace/internal/control/signing"
+	"millrace/internal/id"
+)
+
+const keysPath = settingsPath + "/signing-keys"
+
+func (s *server) routeKeys(mux *http.ServeMux) {
+	mux.Handle("GET "+keysPath, s.person("", access.SystemRead, s.listKeys))
+	mux.Handle("POST "+keysPath, s.person("create-signing-key", access.SystemWrite, s.createKey))
+	mux.Handle("GET "+keysPath+"/{key}/delete", s.person("", access.SystemWrite, s.askDeleteKey))
+	mux.Handle("POST "+keysPath+"/{key}/delete", s.person("delete-signing-key", access.SystemWrite, s.deleteKey))
+}
+
+// signingKey is a signing key as pages show it.
+type signingKey struct {
+	ID        id.SigningKey
+	CreatedAt time.Time
+}
+
+// Delete is the address that asks before.
+func (k signingKey) Delete() string { return keysPath + "/" + url.PathEscape(string(k.ID)) + "/delete" }
+
+// keyList is the page of the signing keys of the environment.
+type keyList struct {
+	finding
+
+	Rows []signingKey
+	May  bool // the person may make and delete them
+}
+
+// Section is where in the settings the page is.
+func (keyList) Section() string { return "signing-keys" }
+
+func (s *server) listKeys(w http.ResponseWriter, r *http.Request, p access.Person) {
+	l := keyList{finding: find(r.URL.Query(), keysPath), May: p.Permits(access.SystemWrite)}
+	rows, err := paged(&l.finding, func(page, limit int) ([]signing.Key, error) {
+		return s.Signing.List(r.Context(), p.Environment.ID, page, limit)
+	})
+	if err != nil {
+		s.fail(w, r, p, err)
+		return
+	}
+	for _, k := range rows {
+		l.Rows = append(l.Rows, signingKey{k.ID, k.CreatedAt})
+	}
+	s.render(w, r, p, http.StatusOK, "keys", l)
+}
+
+// madeKey is the page that shows the private half of a signing key, this once: it is the response to the form, so the
+// private half is in no address and is kept nowhere.
+type madeKey struct {
+	signingKey
+
+	Private string // the base64 of its PEM, as the API gives it
+}
+
+func (s *server) createKey(w http.ResponseWriter, r *http.Request, p access.Person) {
+	k, private, err := s.Signing.Create(r.Context(), p.Environment.ID, s.Now())
+	if err != nil {
+		s.fail(w, r, p, err)
+		return
+	}
+	s.render(w, r, p, http.StatusCreated, "madekey", madeKey{signingKey{k.ID, k.CreatedAt}, private})
+}
+
+func (s *server) askDeleteKey(w http.ResponseWriter, r *http.Request, p access.Person) {
+	found, err := s.Signing.Get(r.Context(), p.Environment.ID, id.SigningKey(r.PathValue("key")))
+	if err != nil {
+		s.fail(w, r, p, err)
+		return
+	}
+	k := signingKey{found.ID, found.CreatedAt}
+	s.render(w, r, p, http.StatusOK, "ask", question{
+		Heading: "Delete this signing key?", Name: string(k.ID), Yes: "Delete", No: "Keep it", Class: "harm",
+		ListAddress: keysPath, ListName: "Signing keys", Address: keysPath, To: k.Delete(),
+		Text: "Every link signed with it stops at once, also for those who are watching. It cannot be brought back: " +
+			"links have to be signed with another key. It was made on " + utc(k.CreatedAt) + ".",
+	})
+}
+
+func (s *server) deleteKey(w http.ResponseWriter, r *http.Request, p access.Person) {
+	err := s.Signing.Delete(r.Context(), p.Environment.ID, id.SigningKey(r.PathValue("key")))
+	if err != nil {
+		s.fail(w, r, p, err)
+		return
+	}
+	http.Redirect(w, r, keysPath, http.StatusSeeOther)
+}

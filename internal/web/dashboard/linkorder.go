@@ -1,0 +1,201 @@
+package dashboard
+
+import (
+	"crypto/rsa"
+	"html"
+	"slices"
+	"strconv"
+	"time"
+
+	"millrace/internal/control/signing"
+)
+
+// order is a signed link that somebody wants. The private half is in it for the time of a request.
+type order struct {
+	use     use
+	key     signing.Key
+	private *rsa.PrivateKey
+	rule    *rule // nil: no playback restriction
+	holds   time.Duration
+	span    string // how long it holds, as `millrace token sign` and client libraries take it
+}
+
+// maxHolds is the longest time that a link is made for.
+const maxHolds = 366 * 24 * time.Hour
+
+// spans are the units of how long a link holds, by their names in the form.
+var spans = map[string]struct { //nolint:gochecknoglobals // a table
+	long   time.Duration
+	suffix string
+}{
+	"minutes": {time.Minute, "m"}, "hours": {time.Hour, "h"}, "days": {24 * time.Hour, "d"},
+}
+
+// order reads what was chosen, and marks what is wrong with it.
+func (f *linkForm) order(private string) (o order) {
+	i := slices.IndexFunc(f.Uses, func(u use) bool { return u.Audience == f.Use })
+	if i < 0 {
+		f.beside("use", "Choose what the link is for.")
+	} else {
+		o.use = f.Uses[i]
+	}
+	span, known := spans[f.Unit]
+	n, err := strconv.Atoi(f.Amount)
+	if !known || err != nil || n < 1 || n > int(maxHolds/time.Minute) || time.Duration(n)*span.long > maxHolds {
+		f.beside("amount", "This must be a whole number of minutes, hours or days, up to 366 days.")
+	} else {
+		o.holds, o.span = time.Duration(n)*span.long, strconv.Itoa(n)+span.suffix
+	}
+	if f.Rule != "" {
+		i = slices.IndexFunc(f.Rules, func(v rule) bool { return string(v.ID) == f.Rule })
+		if i < 0 {
+			f.beside("restriction", "There is no such playback restriction any more. Choose another one.")
+		} else {
+			o.rule = &f.Rules[i]
+		}
+	}
+	f.readKey(&o, private)
+	if len(f.Bad) > 0 && f.Bad["private_key"] == "" {
+		f.beside("private_key", "It is not kept, so paste it once more.")
+	}
+	return o
+}
+
+// readKey sees to it that the private half is that of the key.
+func (f *linkForm) readKey(o *order, private string) {
+	i := slices.IndexFunc(f.keys, func(k signing.Key) bool { return string(k.ID) == f.Key })
+	if i < 0 {
+		f.beside("key", "There is no such signing key here. Choose one from the list.")
+		return
+	}
+	o.key = f.keys[i]
+	var err error
+	if o.private, err = signing.ReadPrivate(private); err != nil {
+		f.beside("private_key", sentence(err)+".")
+		return
+	}
+	if o.private.PublicKey.Equal(o.key.Public) {
+		return
+	}
+	for _, k := range f.keys {
+		if o.private.PublicKey.Equal(k.Public) {
+			f.beside("private_key", "This is the private half of the key "+short(k.ID)+". Choose that key, or paste the half of "+
+				short(o.key.ID)+".")
+			return
+		}
+	}
+	f.beside("private_key", "This private half belongs to none of the signing keys here, so links signed with it would be "+
+		"refused. Its key may be deleted, or another environment's.")
+}
+
+// madeLink signs what was ordered.
+func (s *server) madeLink(of linked, o order) (madeLink, error) {
+	until := s.Now().Add(o.holds).Truncate(time.Second)
+	m := madeLink{linked: of, Use: o.use, Until: until, Code: signingCode(of, o)}
+	query, err := o.token(of, o.use.Audience, until)
+	if err != nil {
+		return m, err
+	}
+	query = "?token=" + query
+	watch := o.use.Audience == "v"
+	if watch && of.DRM() {
+		second, err := o.token(of, licence, until)
+		if err != nil {
+			return m, err
+		}
+		query += "&drm-token=" + second
+	}
+	m.NoRef = watch && o.rule != nil && !o.rule.Referrer.AllowNoReferrer
+	for _, p := range o.use.paths {
+		address := p.before + string(of.ID.ID) + p.after + query
+		page := watch && p.after == ""
+		switch {
+		case page && m.NoRef: // it would be refused
+			continue
+		case of.DRM() && p.after == ".m3u8": // a player needs more than its address
+			continue
+		case p.what == "Watch page":
+			m.Watch = address
+		}
+		m.Lines = append(m.Lines, linkLine{p.what, s.PublicURL + address})
+		if p.what == "Embed page" {
+			m.Lines = append(m.Lines, linkLine{"Embed code", embedCode(s.PublicURL + address)})
+		}
+	}
+	return m, nil
+}
+
+// token signs one of a use.
+func (o order) token(of linked, audience string, until time.Time) (string, error) {
+	claims := map[string]any{"sub": string(of.ID.ID), "aud": audience, "exp": until.Unix()}
+	if o.rule != nil {
+		claims["playback_restriction_id"] = string(o.rule.ID)
+	}
+	return signing.Sign(o.key.ID, o.private, claims)
+}
+
+// embedCode is a frame of the embed page.
+func embedCode(address string) string {
+	return `<iframe src="` + html.EscapeString(address) + `" width="640" height="360" style="border: 0" title="Video" ` +
+		`allow="autoplay; encrypted-media; fullscreen; picture-in-picture" allowfullscreen></iframe>`
+}
+
+// signingCode is the same order at a shell and in other languages. The private half is a file or a variable.
+func signingCode(of linked, o order) []sample {
+	key, playback := string(o.key.ID), string(of.ID.ID)
+	shell := "millrace token sign --key-id " + key + " --private-key-file signing.key \\\n" +
+		"  --playback-id " + playback + " --type " + o.use.Type + " --expiry " + o.span
+	params, claim := "", ""
+	if o.rule != nil {
+		of := string(o.rule.ID)
+		shell += " \\\n  --param playback_restriction_id=" + of
+		params = "  params: { playback_restriction_id: " + quoted(of) + " },\n"
+		claim = `		"playback_restriction_id": ` + strconv.Quote(of) + ",\n"
+	}
+	node := `import Mux from "@mux/mux-node";
+
+const mux = new Mux({ tokenId: "", tokenSecret: "" }); // signing calls no API
+const token = await mux.jwt.signPlaybackId(` + quoted(playback) + `, {
+  keyId: ` + quoted(key) + `,
+  keySecret: process.env.SIGNING_PRIVATE_KEY,
+  type: ` + quoted(o.use.Type) + `,
+  expiration: ` + quoted(o.span) + `,
+` + params + `});
+console.log(token);
+`
+	golang := `package main
+
+import (
+	"encoding/base64"
+	"fmt"
+	"log"
+	"os"
+	"time"
+
+	"github.com/golang-jwt/jwt/v5"
+)
+
+func main() {
+	pem, err := base64.StdEncoding.DecodeString(os.Getenv("SIGNING_PRIVATE_KEY"))
+	if err != nil {
+		log.Fatal(err)
+	}
+	key, err := jwt.ParseRSAPrivateKeyFromPEM(pem)
+	if err != nil {
+		log.Fatal(err)
+	}
+	token := jwt.NewWithClaims(jwt.SigningMethodRS256, jwt.MapClaims{
+		"sub": ` + strconv.Quote(playback) + `,
+		"aud": ` + strconv.Quote(o.use.Audience) + `,
+		"exp": time.Now().Add(` + strconv.Itoa(int(o.holds/time.Minute)) + ` * time.Minute).Unix(),
+` + claim + `	})
+	token.Header["kid"] = ` + strconv.Quote(key) + `
+	signed, err := token.SignedString(key)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(signed)
+}
+`
+	return []sample{{"Shell", shell}, {"Node", node}, {"Go", golang}}
+}

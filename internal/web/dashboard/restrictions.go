@@ -1,0 +1,218 @@
+package dashboard
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"millrace/internal/control/access"
+	"millrace/internal/control/restriction"
+	"millrace/internal/fault"
+	"millrace/internal/id"
+)
+
+const (
+	restrictionsPath = settingsPath + "/restrictions"
+	restrictionItem  = restrictionsPath + "/{restriction}"
+)
+
+func (s *server) routeRestrictions(mux *http.ServeMux) {
+	mux.Handle("GET "+restrictionsPath, s.person("", reads, s.listRestrictions))
+	mux.Handle("GET "+restrictionsPath+"/new", s.person("", writes, s.showNewRestriction))
+	mux.Handle("POST "+restrictionsPath, s.person("create-playback-restriction", writes, s.createRestriction))
+	mux.Handle("GET "+restrictionItem, s.person("", writes, s.showRestriction))
+	mux.Handle("POST "+restrictionItem, s.person("", writes, s.editRestriction)) // it audits each part
+	mux.Handle("GET "+restrictionItem+"/delete", s.person("", writes, s.askDeleteRestriction))
+	mux.Handle("POST "+restrictionItem+"/delete",
+		s.person("delete-playback-restriction", writes, s.deleteRestriction))
+}
+
+// rule is a playback restriction as pages show it.
+type rule struct{ restriction.Restriction }
+
+// Address is that of its page.
+func (v rule) Address() string { return restrictionsPath + "/" + url.PathEscape(string(v.ID)) }
+
+// Pages says on whose pages something may be watched.
+func (v rule) Pages() string {
+	const most = 3 // that are named
+	d := v.Referrer.AllowedDomains
+	switch {
+	case slices.Contains(d, "*"):
+		return "every domain"
+	case len(d) == 0:
+		return "no domain"
+	case len(d) > most:
+		return strings.Join(d[:most], ", ") + " and " + strconv.Itoa(len(d)-most) + " more"
+	}
+	return strings.Join(d, ", ")
+}
+
+// ruleList is the page of the playback restrictions of the environment.
+type ruleList struct {
+	finding
+
+	Rows []rule
+	May  bool // the person may make, change and delete them
+}
+
+// Section is where in the settings the page is.
+func (ruleList) Section() string { return "restrictions" }
+
+func (s *server) listRestrictions(w http.ResponseWriter, r *http.Request, p access.Person) {
+	l := ruleList{finding: find(r.URL.Query(), restrictionsPath), May: p.Permits(writes)}
+	rows, err := paged(&l.finding, func(page, limit int) ([]restriction.Restriction, error) {
+		return s.Restrictions.List(r.Context(), p.Environment.ID, page, limit)
+	})
+	if err != nil {
+		s.fail(w, r, p, err)
+		return
+	}
+	for _, v := range rows {
+		l.Rows = append(l.Rows, rule{v})
+	}
+	s.render(w, r, p, http.StatusOK, "restrictions", l)
+}
+
+// ruleForm is the page on which a playback restriction is made or changed.
+type ruleForm struct {
+	Of                             *rule // nil: a new one
+	Domains                        string
+	NoReferrer, NoAgent, Downloads bool
+	said
+}
+
+// To is where the form leads.
+func (f ruleForm) To() string {
+	if f.Of != nil {
+		return f.Of.Address()
+	}
+	return restrictionsPath
+}
+
+func (s *server) showNewRestriction(w http.ResponseWriter, r *http.Request, p access.Person) {
+	s.render(w, r, p, http.StatusOK, "restriction", ruleForm{NoAgent: true, Downloads: true}) // as the API has it
+}
+
+func readRule(r *http.Request) ruleForm {
+	return ruleForm{
+		Domains: typed(r, "domains"), NoReferrer: ticked(r, "allow_no_referrer"),
+		NoAgent: ticked(r, "allow_no_user_agent"), Downloads: ticked(r, "allow_high_risk_user_agent"),
+		said: said{fields: []fieldAt{{"referrer.allowed_domains", "domains"}}},
+	}
+}
+
+func (f ruleForm) referrer() restriction.Referrer {
+	return restriction.Referrer{AllowedDomains: f.domains(), AllowNoReferrer: f.NoReferrer}
+}
+
+func (f ruleForm) agent() restriction.UserAgent {
+	return restriction.UserAgent{AllowNone: f.NoAgent, AllowHighRisk: f.Downloads}
+}
+
+// domains are what is typed, with line breaks, spaces or commas between them.
+func (f ruleForm) domains() []string {
+	return strings.FieldsFunc(f.Domains, func(r rune) bool { return r == ',' || unicode.IsSpace(r) })
+}
+
+// renderRefused shows the form with what the service says against it, which numbers the domains; people know them by
+// what they have typed.
+func (s *server) renderRefused(w http.ResponseWriter, r *http.Request, p access.Person, f ruleForm, err error) {
+	status, known := f.refused(err)
+	if !known {
+		s.fail(w, r, p, err)
+		return
+	}
+	for _, m := range fault.Messages(err) {
+		var i int
+		_, unread := fmt.Sscanf(m, "referrer.allowed_domains[%d]", &i)
+		if domains := f.domains(); unread == nil && i < len(domains) {
+			_, rest, _ := strings.Cut(m, " ")
+			f.beside("domains", "“"+domains[i]+"” "+rest+".")
+			break
+		}
+	}
+	s.render(w, r, p, status, "restriction", f)
+}
+
+func (s *server) createRestriction(w http.ResponseWriter, r *http.Request, p access.Person) {
+	f := readRule(r)
+	_, err := s.Restrictions.Create(r.Context(), p.Environment.ID, f.referrer(), f.agent(), s.Now())
+	if err != nil {
+		s.renderRefused(w, r, p, f, err)
+		return
+	}
+	http.Redirect(w, r, restrictionsPath, http.StatusSeeOther)
+}
+
+// restrictionOf reads the one that a request names.
+func (s *server) restrictionOf(r *http.Request, p access.Person) (rule, error) {
+	v, err := s.Restrictions.Get(r.Context(), p.Environment.ID, id.PlaybackRestriction(r.PathValue("restriction")))
+	return rule{v}, err
+}
+
+func (s *server) showRestriction(w http.ResponseWriter, r *http.Request, p access.Person) {
+	v, err := s.restrictionOf(r, p)
+	if err != nil {
+		s.fail(w, r, p, err)
+		return
+	}
+	s.render(w, r, p, http.StatusOK, "restriction", ruleForm{
+		Of: &v, Domains: strings.Join(v.Referrer.AllowedDomains, "\n"), NoReferrer: v.Referrer.AllowNoReferrer,
+		NoAgent: v.UserAgent.AllowNone, Downloads: v.UserAgent.AllowHighRisk,
+	})
+}
+
+// editRestriction changes those of the two parts that are not as they were, each as an operation of the API.
+func (s *server) editRestriction(w http.ResponseWriter, r *http.Request, p access.Person) {
+	v, err := s.restrictionOf(r, p)
+	if err != nil {
+		s.fail(w, r, p, err)
+		return
+	}
+	f := readRule(r)
+	f.Of = &v
+	in := func(operation string) context.Context { return s.audited(r, operation, actorOf(p), p.Environment.ID) }
+	referrer, agent := f.referrer(), f.agent()
+	if referrer.AllowNoReferrer != v.Referrer.AllowNoReferrer ||
+		!slices.Equal(referrer.AllowedDomains, v.Referrer.AllowedDomains) {
+		_, err = s.Restrictions.SetReferrer(in("update-referrer-domain-restriction"), p.Environment.ID, v.ID, referrer,
+			s.Now())
+	}
+	if err == nil && agent != v.UserAgent {
+		_, err = s.Restrictions.SetUserAgent(in("update-user-agent-restriction"), p.Environment.ID, v.ID, agent, s.Now())
+	}
+	if err != nil {
+		s.renderRefused(w, r, p, f, err)
+		return
+	}
+	http.Redirect(w, r, restrictionsPath, http.StatusSeeOther)
+}
+
+func (s *server) askDeleteRestriction(w http.ResponseWriter, r *http.Request, p access.Person) {
+	v, err := s.restrictionOf(r, p)
+	if err != nil {
+		s.fail(w, r, p, err)
+		return
+	}
+	s.render(w, r, p, http.StatusOK, "ask", question{
+		Heading: "Delete this playback restriction?", Name: string(v.ID), Yes: "Delete", No: "Keep it", Class: "harm",
+		ListAddress: restrictionsPath, ListName: "Restrictions", Address: v.Address(), To: v.Address() + "/delete",
+		Text: "Tokens that name it are refused at once, also those of people who are watching: they do not become free of " +
+			"it. It cannot be brought back. It allows " + v.Pages() + ".",
+	})
+}
+
+func (s *server) deleteRestriction(w http.ResponseWriter, r *http.Request, p access.Person) {
+	of := id.PlaybackRestriction(r.PathValue("restriction"))
+	if err := s.Restrictions.Delete(r.Context(), p.Environment.ID, of); err != nil {
+		s.fail(w, r, p, err)
+		return
+	}
+	http.Redirect(w, r, restrictionsPath, http.StatusSeeOther)
+}

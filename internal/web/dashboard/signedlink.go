@@ -1,0 +1,221 @@
+package dashboard
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"slices"
+	"time"
+
+	"millrace/internal/control/access"
+	"millrace/internal/control/playbackid"
+	"millrace/internal/control/signing"
+	"millrace/internal/fault"
+	"millrace/internal/id"
+)
+
+const linkEnd = "/playback-ids/{playback}/link"
+
+// routeLinks has the link maker of live streams and assets. Nothing is stored, so the audit log has nothing of it.
+func (s *server) routeLinks(mux *http.ServeMux) {
+	for path, find := range map[string]findLinked{
+		livePath + "/{id}" + linkEnd: s.linkedStream, assetItem + linkEnd: s.linkedAsset,
+	} {
+		mux.Handle("GET "+path, s.person("", access.SystemRead, s.showLinkForm(find)))
+		mux.Handle("POST "+path, s.person("", access.SystemRead, s.makeLink(find)))
+	}
+}
+
+// guarded is a playback ID that plays only with tokens.
+type guarded struct {
+	playbackid.ID
+
+	Of string // address of the page that it is shown on
+}
+
+// Link is the address of the page that makes signed links.
+func (g guarded) Link() string {
+	return g.Of + "/playback-ids/" + url.PathEscape(string(g.ID.ID)) + "/link"
+}
+
+// guardedOf are those of a stream or an asset whose page is at an address.
+func guardedOf(ids []playbackid.ID, address string) []guarded {
+	var out []guarded
+	for _, p := range ids {
+		if p.Policy != playbackid.Public {
+			out = append(out, guarded{p, address})
+		}
+	}
+	return out
+}
+
+// Guarded are the playback IDs of a live stream that play only with tokens.
+func (s stream) Guarded() []guarded { return guardedOf(s.PlaybackIDs, s.Address()) }
+
+// Guarded is this playback ID, if it plays only with tokens.
+func (p playback) Guarded() []guarded { return guardedOf([]playbackid.ID{p.ID}, p.Asset.Address()) }
+
+// linked is what a signed link is made for.
+type linked struct {
+	guarded
+
+	Title, ListAddress, ListName string
+}
+
+// DRM reports whether players need a licence too.
+func (l linked) DRM() bool { return l.Policy == playbackid.DRM }
+
+// findLinked reads what the path of a request names.
+type findLinked func(r *http.Request, p access.Person) (linked, error)
+
+func (s *server) linkedStream(r *http.Request, p access.Person) (linked, error) {
+	row, err := s.Live.Get(r.Context(), p.Environment.ID, id.LiveStream(r.PathValue("id")))
+	if err != nil {
+		return linked{}, err
+	}
+	v := s.stream(row)
+	return linkedOf(r, v.Guarded(), linked{Title: v.Title(), ListAddress: livePath, ListName: "Live streams"})
+}
+
+func (s *server) linkedAsset(r *http.Request, p access.Person) (linked, error) {
+	row, err := s.Assets.Get(r.Context(), p.Environment.ID, assetOf(r))
+	if err != nil {
+		return linked{}, err
+	}
+	v := video{row, s.Now()}
+	l := linked{Title: v.Title(), ListAddress: assetsPath, ListName: "Assets"}
+	return linkedOf(r, guardedOf(row.PlaybackIDs, v.Address()), l)
+}
+
+func linkedOf(r *http.Request, all []guarded, l linked) (linked, error) {
+	i := slices.IndexFunc(all, func(g guarded) bool { return string(g.ID.ID) == r.PathValue("playback") })
+	if i < 0 {
+		return linked{}, fault.New(fault.NotFound, "it has no such playback ID that needs signed links")
+	}
+	l.guarded = all[i]
+	return l, nil
+}
+
+// use is what a token lets people have: an audience.
+type use struct {
+	Audience, Name string
+	Type           string // what client libraries and `millrace token sign` call it
+	paths          []linkedPath
+}
+
+// linkedPath is an address that a token of a use is for, below that of the service: before and after the playback ID.
+type linkedPath struct{ what, before, after string }
+
+var uses = []use{ //nolint:gochecknoglobals // a table
+	{"v", "To watch: watch page, embed and playlist", "video", []linkedPath{
+		{"Watch page", "/watch/", ""}, {"Embed page", "/embed/", ""}, {"Playlist for players", "/", ".m3u8"},
+	}},
+	{"t", "Thumbnail", "thumbnail", []linkedPath{{"Thumbnail", "/", "/thumbnail.jpg"}}},
+	{"g", "Animated picture", "gif", []linkedPath{
+		{"Animated GIF", "/", "/animated.gif"}, {"Animated WebP", "/", "/animated.webp"},
+	}},
+	{"s", "Storyboard", "storyboard", []linkedPath{
+		{"Storyboard as WebVTT", "/", "/storyboard.vtt"}, {"Its picture", "/", "/storyboard.jpg"},
+	}},
+}
+
+// licence is the audience of tokens for DRM licences.
+const licence = "d"
+
+// linkForm is the page on which a signed link is made. The private half is not shown again, not even to who has just
+// pasted it.
+type linkForm struct {
+	linked
+
+	Uses    []use
+	Keys    []signingKey
+	Rules   []rule
+	MayMake bool // signing keys
+
+	Use, Amount, Unit, Key, Rule string
+	said
+
+	keys []signing.Key
+}
+
+// Units are the units of how long a link holds.
+func (linkForm) Units() []string { return []string{"minutes", "hours", "days"} }
+
+// linkForm reads what there is to choose from.
+func (s *server) linkForm(ctx context.Context, p access.Person, of linked) (linkForm, error) {
+	f := linkForm{linked: of, Uses: uses, MayMake: p.Permits(access.SystemWrite)}
+	keys, err := s.Signing.List(ctx, p.Environment.ID, 1, signing.MaxKeys) // all that there can be
+	if err != nil {
+		return f, err
+	}
+	f.keys = keys
+	for _, k := range keys {
+		f.Keys = append(f.Keys, signingKey{k.ID, k.CreatedAt})
+	}
+	rules, err := s.Restrictions.List(ctx, p.Environment.ID, 1, maxRules)
+	for _, v := range rules {
+		f.Rules = append(f.Rules, rule{v})
+	}
+	return f, err
+}
+
+const maxRules = 100 // playback restrictions of an environment
+
+func (s *server) showLinkForm(find findLinked) func(http.ResponseWriter, *http.Request, access.Person) {
+	return func(w http.ResponseWriter, r *http.Request, p access.Person) {
+		of, err := find(r, p)
+		var f linkForm
+		if err == nil {
+			f, err = s.linkForm(r.Context(), p, of)
+		}
+		if err != nil {
+			s.fail(w, r, p, err)
+			return
+		}
+		f.Use, f.Amount, f.Unit = "v", "6", "hours"
+		s.render(w, r, p, http.StatusOK, "signedlink", f)
+	}
+}
+
+// madeLink is the page with a signed link. It is the response to the form: the tokens are in no address of the
+// dashboard.
+type madeLink struct {
+	linked
+
+	Use   use
+	Until time.Time
+	Lines []linkLine
+	Watch string // the address of the watch page below that of the service; empty: there is none to open
+	NoRef bool   // the restriction refuses the watch and embed pages
+	Code  []sample
+}
+
+// linkLine is something to copy.
+type linkLine struct{ What, Text string }
+
+func (s *server) makeLink(find findLinked) func(http.ResponseWriter, *http.Request, access.Person) {
+	return func(w http.ResponseWriter, r *http.Request, p access.Person) {
+		of, err := find(r, p)
+		var f linkForm
+		if err == nil {
+			f, err = s.linkForm(r.Context(), p, of)
+		}
+		if err != nil {
+			s.fail(w, r, p, err)
+			return
+		}
+		f.Use, f.Amount, f.Unit = typed(r, "use"), typed(r, "amount"), typed(r, "unit")
+		f.Key, f.Rule = typed(r, "key"), typed(r, "restriction")
+		o := f.order(r.PostFormValue("private_key"))
+		if len(f.Bad) > 0 {
+			s.render(w, r, p, http.StatusBadRequest, "signedlink", f)
+			return
+		}
+		made, err := s.madeLink(of, o)
+		if err != nil {
+			s.fail(w, r, p, err)
+			return
+		}
+		s.render(w, r, p, http.StatusOK, "madelink", made)
+	}
+}
