@@ -14,6 +14,7 @@ import (
 	"millrace/internal/config"
 	"millrace/internal/control/access"
 	"millrace/internal/storage/blob"
+	"millrace/internal/web/api"
 	"millrace/internal/web/dashboard"
 )
 
@@ -36,7 +37,7 @@ func (n *node) dashboard() http.Handler {
 		Sessions: n.sessions, Health: n.live, Events: n.db, Clients: n.clients(), Ingest: &n.ingest,
 		PublicURL: n.base, Now: clock, Logger: n.log,
 		Configured: dashboard.Configured{LiveRungs: n.cfg.LiveRungs, Speech: n.cfg.Speech.Rules},
-		Examine:    n.examine,
+		Examine:    n.examine, EventTypes: api.EventTypes(),
 	})
 }
 

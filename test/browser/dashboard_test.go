@@ -108,6 +108,7 @@ func everyPage(t *testing.T, b *browser.Browser, s *rig.Server, stream, asset st
 		"delete": stream + "/delete", "refused": "/dashboard/other",
 		"assets": "/dashboard/assets", "add": "/dashboard/assets/new", "asset": asset,
 		"tokens": "/dashboard/settings/tokens", "token": "/dashboard/settings/tokens/new",
+		"webhooks": "/dashboard/webhooks", "webhook-form": "/dashboard/webhooks/new",
 		"defaults": "/dashboard/settings/defaults", "health": "/dashboard/settings/health",
 	} {
 		for _, width := range []int{1280, 390} {

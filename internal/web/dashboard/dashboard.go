@@ -54,6 +54,7 @@ type Options struct {
 
 	Configured Configured
 	Examine    Examine
+	EventTypes []string // of all events that can happen
 }
 
 // Services are those that the API has, one for each noun.
@@ -130,6 +131,7 @@ func (s *server) routes() http.Handler {
 	s.routeLive(mux)
 	s.routeAssets(mux)
 	s.routeUploads(mux)
+	s.routeWebhooks(mux)
 	s.routeSettings(mux)
 	s.routeCode(mux)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { s.notFound(w, r, access.Person{}) })

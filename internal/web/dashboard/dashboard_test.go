@@ -47,6 +47,7 @@ type site struct {
 	live     *live.Service
 	assets   *asset.Service
 	uploads  *upload.Service
+	hooks    *webhook.Service
 	health   measured // of all encoders
 	examine  dashboard.Examine
 	now      time.Time
@@ -78,10 +79,12 @@ func newSite(t testing.TB, public string) *site {
 	s.live = live.New(live.Options{Store: d.LiveStreams()})
 	s.assets = asset.New(asset.Options{Store: d.Assets()})
 	s.uploads = upload.New(upload.Options{Store: d.Uploads()})
+	types := []string{asset.EventCreated, live.EventCreated, live.EventActive, webhook.EventTest}
+	s.hooks = webhook.New(d, types)
 	s.Handler = dashboard.Handler(dashboard.Options{
 		Services: dashboard.Services{
 			Access: s.tokens, Live: s.live, Assets: s.assets, Uploads: s.uploads,
-			Webhooks:     webhook.New(d, []string{asset.EventCreated, live.EventActive}),
+			Webhooks:     s.hooks,
 			Signing:      signing.New(signing.Options{Store: d.Signing()}),
 			Restrictions: restriction.New(restriction.Options{Store: d.Restrictions()}),
 		},
@@ -91,6 +94,7 @@ func newSite(t testing.TB, public string) *site {
 		Now:        func() time.Time { return s.now },
 		Examine:    func(ctx context.Context, tell func(dashboard.Finding)) error { return s.examine(ctx, tell) },
 		Configured: dashboard.Configured{LiveRungs: "always", Speech: "de=vosk"},
+		EventTypes: types,
 		Ingest: &dashboard.Ingest{
 			RTMP: "rtmp://h/app", RTMPS: "rtmps://h:1936/app", SRT: "h:6001", WHIP: public + "/whip",
 		},

@@ -14,6 +14,7 @@ import (
 	"millrace/internal/control/access"
 	"millrace/internal/control/audit"
 	"millrace/internal/control/event"
+	"millrace/internal/control/webhook"
 	"millrace/internal/fault"
 	"millrace/internal/id"
 )
@@ -135,6 +136,7 @@ var nouns = []struct{ param, noun string }{ //nolint:gochecknoglobals // a table
 	{"playback", "playback_id"},
 	{"upload", "upload"},
 	{"token", "access_token"},
+	{"webhook", webhook.EventObject},
 }
 
 func (s *server) address(r *http.Request) string {
