@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -13,6 +14,7 @@ import (
 	"millrace/internal/app/doctor"
 	"millrace/internal/config"
 	"millrace/internal/control/access"
+	"millrace/internal/control/event"
 	"millrace/internal/storage/blob"
 	"millrace/internal/web/api"
 	"millrace/internal/web/dashboard"
@@ -38,6 +40,13 @@ func (n *node) dashboard() http.Handler {
 		PublicURL: n.base, Now: clock, Logger: n.log,
 		Configured: dashboard.Configured{LiveRungs: n.cfg.LiveRungs, Speech: n.cfg.Speech.Rules},
 		Examine:    n.examine, EventTypes: api.EventTypes(),
+		ShowEvent: func(ctx context.Context, e event.Event) ([]byte, error) {
+			shown, err := formOf(n.db, n.base).Show(ctx, e)
+			if err != nil {
+				return nil, err
+			}
+			return json.Marshal(shown.Attempted(nil))
+		},
 	})
 }
 

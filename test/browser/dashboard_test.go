@@ -109,6 +109,7 @@ func everyPage(t *testing.T, b *browser.Browser, s *rig.Server, stream, asset st
 		"assets": "/dashboard/assets", "add": "/dashboard/assets/new", "asset": asset,
 		"tokens": "/dashboard/settings/tokens", "token": "/dashboard/settings/tokens/new",
 		"webhooks": "/dashboard/webhooks", "webhook-form": "/dashboard/webhooks/new",
+		"events": "/dashboard/events", "event": "/dashboard/events/1",
 		"defaults": "/dashboard/settings/defaults", "health": "/dashboard/settings/health",
 	} {
 		for _, width := range []int{1280, 390} {

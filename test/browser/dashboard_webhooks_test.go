@@ -25,7 +25,8 @@ func TestDashboardWebhooks(t *testing.T) {
 	p := firstLink(t, b, s)
 	p.Fill(t, "#password", "correct horse battery")
 	p.Click(t, "button.main")
-	p.Click(t, ".side a[href='/dashboard/webhooks']")
+	p.Click(t, ".side a[href='/dashboard/events']")
+	p.Click(t, ".local a[href='/dashboard/webhooks']")
 	p.Click(t, ".empty a.main")
 	p.Fill(t, "#address", receiver.URL+"/broken")
 	p.Click(t, "[data-chosen]")
@@ -56,7 +57,7 @@ func TestDashboardWebhooks(t *testing.T) {
 	p.Await(t, "no script of a response ran", "window.bad === undefined", patience)
 	for _, width := range []int{1280, 390} {
 		for name, path := range map[string]string{
-			"webhooks-list": "/dashboard/webhooks", "webhook-sent": pathOf(t, p),
+			"webhooks-list": "/dashboard/webhooks", "webhook-sent": pathOf(t, p), "event-sent": "/dashboard/events/1",
 		} {
 			q := b.OpenSize(t, s.HTTP+path, width, 800)
 			looksRight(t, b, q, fmt.Sprintf("%s-%d", name, width))

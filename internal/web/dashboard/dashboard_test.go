@@ -2,6 +2,7 @@ package dashboard_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -17,6 +18,7 @@ import (
 	"millrace/internal/control/asset"
 	"millrace/internal/control/assetopt"
 	"millrace/internal/control/audit"
+	"millrace/internal/control/event"
 	"millrace/internal/control/live"
 	"millrace/internal/control/playbackid"
 	"millrace/internal/control/restriction"
@@ -95,6 +97,9 @@ func newSite(t testing.TB, public string) *site {
 		Examine:    func(ctx context.Context, tell func(dashboard.Finding)) error { return s.examine(ctx, tell) },
 		Configured: dashboard.Configured{LiveRungs: "always", Speech: "de=vosk"},
 		EventTypes: types,
+		ShowEvent: func(_ context.Context, e event.Event) ([]byte, error) {
+			return json.Marshal(map[string]any{"type": e.Type, "data": e.Data, "hostile": hostile})
+		},
 		Ingest: &dashboard.Ingest{
 			RTMP: "rtmp://h/app", RTMPS: "rtmps://h:1936/app", SRT: "h:6001", WHIP: public + "/whip",
 		},

@@ -26,6 +26,9 @@ type delivery struct {
 // Key is what the ID of its element has.
 func (d delivery) Key() string { return strconv.FormatInt(d.Sequence, 10) + "-" + string(d.Webhook.ID) }
 
+// Event is the page of the event.
+func (d delivery) Event() string { return eventPage(d.Sequence) }
+
 // Again is where it is sent again.
 func (d delivery) Again() string {
 	return d.Webhook.Page() + "/deliveries/" + url.PathEscape(d.EventID) + "/replay"

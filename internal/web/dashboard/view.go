@@ -21,7 +21,7 @@ type views map[string]*template.Template
 var pages = []string{ //nolint:gochecknoglobals // constants
 	"door", "refused", "live", "new", "edit", "stream", "target", "ask", "assets", "asset", "addasset", "track",
 	"tokens", "newtoken", "madetoken", "defaults", "doctor",
-	"webhooks", "webhook", "webhookform",
+	"webhooks", "webhook", "webhookform", "events", "event",
 }
 
 func newViews(assets static.Assets) views {
@@ -63,7 +63,7 @@ func (s *server) page(r *http.Request, p access.Person, v any) page {
 	if strings.HasPrefix(r.URL.Path, settingsPath) {
 		place = "settings"
 	}
-	if strings.HasPrefix(r.URL.Path, webhooksPath) {
+	if strings.HasPrefix(r.URL.Path, webhooksPath) || strings.HasPrefix(r.URL.Path, eventsPath) {
 		place = "events"
 	}
 	return page{
