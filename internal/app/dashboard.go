@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -13,7 +14,9 @@ import (
 	"millrace/internal/app/doctor"
 	"millrace/internal/config"
 	"millrace/internal/control/access"
+	"millrace/internal/control/event"
 	"millrace/internal/storage/blob"
+	"millrace/internal/web/api"
 	"millrace/internal/web/dashboard"
 )
 
@@ -36,7 +39,14 @@ func (n *node) dashboard() http.Handler {
 		Sessions: n.sessions, Health: n.live, Events: n.db, Clients: n.clients(), Ingest: &n.ingest,
 		PublicURL: n.base, Now: clock, Logger: n.log,
 		Configured: dashboard.Configured{LiveRungs: n.cfg.LiveRungs, Speech: n.cfg.Speech.Rules},
-		Examine:    n.examine,
+		Examine:    n.examine, EventTypes: api.EventTypes(),
+		ShowEvent: func(ctx context.Context, e event.Event) ([]byte, error) {
+			shown, err := formOf(n.db, n.base).Show(ctx, e)
+			if err != nil {
+				return nil, err
+			}
+			return json.Marshal(shown.Attempted(nil))
+		},
 	})
 }
 

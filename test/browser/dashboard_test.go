@@ -110,6 +110,8 @@ func everyPage(t *testing.T, b *browser.Browser, s *rig.Server, stream, asset st
 		"tokens": "/dashboard/settings/tokens", "token": "/dashboard/settings/tokens/new",
 		"keys":         "/dashboard/settings/signing-keys",
 		"restrictions": "/dashboard/settings/restrictions", "restriction": "/dashboard/settings/restrictions/new",
+		"webhooks": "/dashboard/webhooks", "webhook-form": "/dashboard/webhooks/new",
+		"events": "/dashboard/events", "event": "/dashboard/events/1",
 		"defaults": "/dashboard/settings/defaults", "health": "/dashboard/settings/health",
 	} {
 		for _, width := range []int{1280, 390} {

@@ -15,7 +15,7 @@ type call struct {
 	of           string // ID of what it is made in, which the libraries take apart; empty: none
 	body         object
 	node         string // the method of @mux/mux-node
-	goDo, goType string // the method and the request of mux-go
+	goDo, goType string // the method and the request of mux-go; empty: it has none
 }
 
 // object is a JSON object whose members keep their order. A value is a string, true, a number, a secret, an object, or

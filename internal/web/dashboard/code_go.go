@@ -8,6 +8,9 @@ import (
 
 // golang writes a call with mux-go, which has no setting for the address of the service: it is put in below it.
 func (c call) golang(base string) string {
+	if c.goDo == "" {
+		return c.plainGo(base)
+	}
 	var scheme, host string
 	if u, err := url.Parse(base); err == nil { // config has read it
 		scheme, host = u.Scheme, u.Host
@@ -48,6 +51,51 @@ func main() {
 		log.Fatal(err)
 	}
 	fmt.Println(made.Data.Id)
+}
+`
+}
+
+// plainGo writes a call for which mux-go has no method.
+func (c call) plainGo(base string) string {
+	// Between backquotes everything is as it is written, but for the backquote.
+	body := notation{
+		key:  quoted,
+		text: func(text string) string { return strings.ReplaceAll(quoted(text), "`", `\u0060`) },
+	}.object(c.body, "")
+	return `package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"log"
+	"net/http"
+	"os"
+	"strings"
+)
+
+const body = ` + "`" + body + "`" + `
+
+func main() {
+	// Mux's library for Go has no method for this.
+	r, err := http.NewRequest(http.MethodPost, ` + strconv.Quote(base+c.path) + `, strings.NewReader(body))
+	if err != nil {
+		log.Fatal(err)
+	}
+	r.SetBasicAuth(os.Getenv("MUX_TOKEN_ID"), os.Getenv("MUX_TOKEN_SECRET"))
+	r.Header.Set("Content-Type", "application/json")
+	response, err := http.DefaultClient.Do(r)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusCreated {
+		log.Panic(response.Status)
+	}
+	var made struct{ Data struct{ ID string } }
+	if err := json.NewDecoder(response.Body).Decode(&made); err != nil {
+		log.Panic(err)
+	}
+	fmt.Println(made.Data.ID)
 }
 `
 }

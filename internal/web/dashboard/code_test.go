@@ -108,8 +108,13 @@ func TestCode(t *testing.T) {
 		"Node key":     {target + "/code", withKey, 200, "process.env.STREAM_KEY", "s3cret"},
 		"Go key":       {target + "/code", withKey, 200, "Getenv(&#34;STREAM_KEY", "s3cret"},
 		"hostile":      {"/dashboard/assets/code", url.Values{"title": {hostile}}, 200, told, "<script>alert"},
-		"no stream":    {"/dashboard/live/none/targets/code", url.Values{}, 404, "", told},
-		"no asset":     {"/dashboard/assets/none/clips/code", url.Values{}, 404, "", told},
+		"webhook": {
+			webhooks + "/code",
+			url.Values{"address": {hostile + "`"}, "which": {"chosen"}, "type": {live.EventActive}},
+			200, `&#34;event_types&#34;: [&#34;video.live_stream.active&#34;]`, "<script>alert",
+		},
+		"no stream": {"/dashboard/live/none/targets/code", url.Values{}, 404, "", told},
+		"no asset":  {"/dashboard/assets/none/clips/code", url.Values{}, 404, "", told},
 	} {
 		w := s.ask(t, s.cookie, tt.path, tt.form)
 		body := w.Body.String()

@@ -5,6 +5,7 @@
 package dashboard
 
 import (
+	"context"
 	"embed"
 	"errors"
 	"log/slog"
@@ -17,6 +18,7 @@ import (
 	"millrace/internal/clientaddr"
 	"millrace/internal/control/access"
 	"millrace/internal/control/asset"
+	"millrace/internal/control/event"
 	"millrace/internal/control/live"
 	"millrace/internal/control/restriction"
 	"millrace/internal/control/signing"
@@ -54,6 +56,9 @@ type Options struct {
 
 	Configured Configured
 	Examine    Examine
+	EventTypes []string // of all events that can happen
+	// ShowEvent is an event as JSON, as the API shows it: without secrets.
+	ShowEvent func(ctx context.Context, e event.Event) ([]byte, error)
 }
 
 // Services are those that the API has, one for each noun.
@@ -130,6 +135,8 @@ func (s *server) routes() http.Handler {
 	s.routeLive(mux)
 	s.routeAssets(mux)
 	s.routeUploads(mux)
+	s.routeEvents(mux)
+	s.routeWebhooks(mux)
 	s.routeSettings(mux)
 	s.routeLinks(mux)
 	s.routeCode(mux)

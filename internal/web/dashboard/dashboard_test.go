@@ -3,6 +3,7 @@ package dashboard_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -18,6 +19,7 @@ import (
 	"millrace/internal/control/asset"
 	"millrace/internal/control/assetopt"
 	"millrace/internal/control/audit"
+	"millrace/internal/control/event"
 	"millrace/internal/control/live"
 	"millrace/internal/control/playbackid"
 	"millrace/internal/control/restriction"
@@ -48,6 +50,7 @@ type site struct {
 	live     *live.Service
 	assets   *asset.Service
 	uploads  *upload.Service
+	hooks    *webhook.Service
 	keys     *signing.Service
 	rules    *restriction.Service
 	log      bytes.Buffer // what the dashboard logs
@@ -84,12 +87,14 @@ func newSite(t testing.TB, public string) *site {
 		Store: d.Assets(), DRM: func(context.Context, id.Environment, string) error { return nil },
 	})
 	s.uploads = upload.New(upload.Options{Store: d.Uploads()})
+	types := []string{asset.EventCreated, live.EventCreated, live.EventActive, webhook.EventTest}
+	s.hooks = webhook.New(d, types)
 	s.keys = signing.New(signing.Options{Store: d.Signing()})
 	s.rules = restriction.New(restriction.Options{Store: d.Restrictions()})
 	s.Handler = dashboard.Handler(dashboard.Options{
 		Services: dashboard.Services{
 			Access: s.tokens, Live: s.live, Assets: s.assets, Uploads: s.uploads,
-			Webhooks:     webhook.New(d, []string{asset.EventCreated, live.EventActive}),
+			Webhooks:     s.hooks,
 			Signing:      s.keys,
 			Restrictions: s.rules,
 		},
@@ -99,6 +104,10 @@ func newSite(t testing.TB, public string) *site {
 		Now:        func() time.Time { return s.now },
 		Examine:    func(ctx context.Context, tell func(dashboard.Finding)) error { return s.examine(ctx, tell) },
 		Configured: dashboard.Configured{LiveRungs: "always", Speech: "de=vosk"},
+		EventTypes: types,
+		ShowEvent: func(_ context.Context, e event.Event) ([]byte, error) {
+			return json.Marshal(map[string]any{"type": e.Type, "data": e.Data, "hostile": hostile})
+		},
 		Ingest: &dashboard.Ingest{
 			RTMP: "rtmp://h/app", RTMPS: "rtmps://h:1936/app", SRT: "h:6001", WHIP: public + "/whip",
 		},

@@ -14,6 +14,7 @@ import (
 	"millrace/internal/control/access"
 	"millrace/internal/control/audit"
 	"millrace/internal/control/event"
+	"millrace/internal/control/webhook"
 	"millrace/internal/fault"
 	"millrace/internal/id"
 )
@@ -137,6 +138,7 @@ var nouns = []struct{ param, noun string }{ //nolint:gochecknoglobals // a table
 	{"token", "access_token"},
 	{"key", "signing_key"},
 	{"restriction", "playback_restriction"},
+	{"webhook", webhook.EventObject},
 }
 
 func (s *server) address(r *http.Request) string {

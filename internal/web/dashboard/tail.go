@@ -23,12 +23,13 @@ type happening struct {
 	stream      id.LiveStream // the one that it is about; empty: none
 	own         bool          // the stream itself has changed, not one of its recordings
 	asset       id.Asset      // the one that it is about; empty: none
+	typ, object string        // of the event
 }
 
 // digest finds out which live stream and asset an event is about: itself, that of one of its parts, or that of a
 // recording.
 func digest(e event.Event) happening {
-	h := happening{sequence: e.Sequence, environment: e.Environment}
+	h := happening{sequence: e.Sequence, environment: e.Environment, typ: e.Type, object: e.ObjectID}
 	switch e.ObjectKind {
 	case live.EventObject:
 		h.stream, h.own = id.LiveStream(e.ObjectID), true

@@ -11,6 +11,7 @@ import (
 
 	"millrace/internal/control/event"
 	"millrace/internal/control/live"
+	"millrace/internal/control/webhook"
 )
 
 // eventLog has events with the sequences from 1 on, and counts how often they are read.
@@ -43,6 +44,10 @@ func (l *eventLog) ListEvents(_ context.Context, q event.Query) ([]event.Event, 
 	l.reads++
 	found := l.all[min(q.After, int64(len(l.all))):]
 	return found[:min(len(found), q.Limit)], l.err
+}
+
+func (l *eventLog) AttemptsOf(context.Context, []int64, int) (map[int64][]webhook.Attempt, error) {
+	return nil, l.err
 }
 
 func (l *eventLog) LastEvent(context.Context) (int64, error) {
@@ -167,6 +172,7 @@ func TestDigest(t *testing.T) {
 		},
 		"no JSON": {event.Event{ObjectKind: "asset", ObjectID: "a", Data: []byte(`{`)}, happening{asset: "a"}},
 	} {
+		tt.want.object = tt.event.ObjectID
 		if got := digest(tt.event); got != tt.want {
 			t.Errorf("%s: %+v, want %+v", name, got, tt.want)
 		}

@@ -22,6 +22,7 @@ var pages = []string{ //nolint:gochecknoglobals // constants
 	"door", "refused", "live", "new", "edit", "stream", "target", "ask", "assets", "asset", "addasset", "track",
 	"tokens", "newtoken", "madetoken", "defaults", "doctor", "keys", "madekey",
 	"restrictions", "restriction", "signedlink", "madelink",
+	"webhooks", "webhook", "webhookform", "events", "event",
 }
 
 func newViews(assets static.Assets) views {
@@ -33,7 +34,7 @@ func newViews(assets static.Assets) views {
 	}
 	parts := template.Must(template.New("").Funcs(funcs).ParseFS(files, "templates/layout.html",
 		"templates/parts.html", "templates/fields.html", "templates/simulcast.html", "templates/health.html",
-		"templates/settings.html", "templates/code.html"))
+		"templates/settings.html", "templates/code.html", "templates/delivery.html"))
 	out := views{}
 	for _, name := range pages {
 		out[name] = template.Must(template.Must(parts.Clone()).ParseFS(files, "templates/"+name+".html"))
@@ -45,12 +46,13 @@ func newViews(assets static.Assets) views {
 type page struct {
 	Theme  string
 	Back   string // the address of the page
-	Place  string // where it belongs to: assets, settings; empty: live streams
+	Place  string // where it belongs to: assets, events, settings; empty: live streams
 	Person access.Person
 	In     bool   // somebody is signed in
 	Write  bool   // and may change videos
 	WHIP   bool   // there is a page to publish from the browser
 	Set    string // the first page of the settings that the person may see; empty: nobody is signed in
+	Log    bool   // the person may see the event log and webhooks
 	Now    time.Time
 	V      any // the page's own
 }
@@ -63,10 +65,13 @@ func (s *server) page(r *http.Request, p access.Person, v any) page {
 	if strings.HasPrefix(r.URL.Path, settingsPath) {
 		place = "settings"
 	}
+	if strings.HasPrefix(r.URL.Path, webhooksPath) || strings.HasPrefix(r.URL.Path, eventsPath) {
+		place = "events"
+	}
 	return page{
 		Theme: theme(r), Back: r.URL.RequestURI(), Place: place, Person: p, In: in, Write: in &&
 			p.Permits(writes), WHIP: s.Ingest.WHIP != "", Set: settingsOf(p),
-		Now: s.Now(), V: v,
+		Log: in && p.Permits(access.SystemRead), Now: s.Now(), V: v,
 	}
 }
 
@@ -159,6 +164,8 @@ var icons = map[string]string{ //nolint:gochecknoglobals // a table
 	"check":  `<circle cx="8" cy="8" r="6.2"/><path d="m5.2 8.2 2 2 3.6-4.2"/>`,
 	"film": `<rect x="1.75" y="2.75" width="12.5" height="10.5" rx="1"/>` +
 		`<path d="M4.75 2.75v10.5M11.25 2.75v10.5M1.75 8h3M11.25 8h3"/>`,
+	"bolt":  `<path d="M9.2 1.5 3 9.2h4.4l-.8 5.3L13 6.8H8.4z"/>`,
+	"again": `<path d="M13.2 6.5A5.5 5.5 0 1 0 13.5 9M13.5 2.5v4h-4"/>`,
 	"gear": `<circle cx="8" cy="8" r="2.2"/><path d="M8 1.5v2.3M8 12.2v2.3M1.5 8h2.3M12.2 8h2.3` +
 		`M3.4 3.4 5 5M11 11l1.6 1.6M3.4 12.6 5 11M11 5l1.6-1.6"/>`,
 	"play": `<path d="M4.5 2.6v10.8c0 .5.5.8.9.5l8-5.4a.6.6 0 0 0 0-1l-8-5.4c-.4-.3-.9 0-.9.5z"/>`,

@@ -1,0 +1,170 @@
+package dashboard
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"millrace/internal/control/access"
+	"millrace/internal/control/webhook"
+	"millrace/internal/id"
+)
+
+const maxDeliveries = 20 // that the page of a webhook shows at a time
+
+// webhookPage is the page of a webhook.
+type webhookPage struct {
+	endpoint
+
+	May        bool // the person may change it
+	Secret     string
+	Since      string // what is typed into the form that sends events again
+	Status     string // deliveries of this state alone; empty: all
+	Before     int64  // deliveries before this event; 0: from the newest on
+	Deliveries []delivery
+	Older      string // the address of the deliveries before these; empty: there are none
+	Follow     string // the address of the events that change the page
+	said
+}
+
+func (s *server) showWebhook(w http.ResponseWriter, r *http.Request, p access.Person) {
+	v, err := s.webhookPage(r.Context(), p, webhookID(r), r.URL.Query())
+	if err != nil {
+		s.fail(w, r, p, err)
+		return
+	}
+	s.render(w, r, p, http.StatusOK, "webhook", v)
+}
+
+// webhookPage reads all that the page shows, of what a query asks for.
+func (s *server) webhookPage(ctx context.Context, p access.Person, of id.Webhook, q url.Values) (webhookPage, error) {
+	row, err := s.Webhooks.Get(ctx, p.Environment.ID, of)
+	if err != nil {
+		return webhookPage{}, err
+	}
+	v := webhookPage{
+		endpoint: endpoint{Webhook: row, Now: s.Now()}, May: p.Permits(access.SystemWrite),
+		Status: find(q, "", string(webhook.Waiting), string(webhook.Failed), string(webhook.Delivered)).Status,
+	}
+	v.Before, _ = strconv.ParseInt(q.Get("before"), 10, 64) // what is none counts as none
+	v.Before = max(v.Before, 0)
+	v.Since = v.Now.Add(-time.Hour).UTC().Format(sinceForm)
+	if at, ok := sinceOf(q.Get("since")); ok {
+		v.Since = at.UTC().Format(sinceForm)
+	}
+	found, err := s.Webhooks.Deliveries(ctx, p.Environment.ID, of, webhook.DeliveryQuery{
+		State: webhook.State(v.Status), Before: v.Before, Limit: maxDeliveries,
+	})
+	if err != nil {
+		return webhookPage{}, err
+	}
+	for _, d := range found {
+		v.Deliveries = append(v.Deliveries, delivery{Delivery: d, Webhook: v.endpoint, most: maxTries})
+	}
+	if len(found) == maxDeliveries {
+		v.Older = v.shows(v.Status, found[len(found)-1].Sequence)
+	}
+	v.Follow = v.Page() + "/follow" + v.query(v.Status, v.Before)
+	return v, nil
+}
+
+// shows is the address of deliveries of a state before an event.
+func (v webhookPage) shows(status string, before int64) string {
+	return v.Page() + v.query(status, before) + "#deliveries"
+}
+
+// Shows is the address of the newest deliveries of a state, Self that of those that are shown.
+func (v webhookPage) Shows(status string) string { return v.shows(status, 0) }
+func (v webhookPage) Self() string               { return v.shows(v.Status, v.Before) }
+
+// States are those that the deliveries can be narrowed to.
+func (webhookPage) States() []choice {
+	return []choice{
+		{"", "All"},
+		{string(webhook.Waiting), "Waiting"},
+		{string(webhook.Failed), "Failed"},
+		{string(webhook.Delivered), "Delivered"},
+	}
+}
+
+// choice is one of several, of which one is chosen.
+type choice struct{ Value, Name string }
+
+func (v webhookPage) query(status string, before int64) string {
+	q := url.Values{}
+	if status != "" {
+		q.Set("status", status)
+	}
+	if before > 0 {
+		q.Set("before", strconv.FormatInt(before, 10))
+	}
+	if len(q) == 0 {
+		return ""
+	}
+	return "?" + q.Encode()
+}
+
+// showSecret gives the secret that signs, to a script as JSON, else on the page. The audit log has it.
+func (s *server) showSecret(w http.ResponseWriter, r *http.Request, p access.Person) {
+	v, err := s.webhookPage(r.Context(), p, webhookID(r), url.Values{})
+	if err == nil {
+		err = s.Sessions.NoteShown(r.Context(), p.Environment.ID, webhook.EventObject, string(v.ID))
+	}
+	if err != nil {
+		s.fail(w, r, p, err)
+		return
+	}
+	if !wantsJSON(r) {
+		v.Secret = v.Webhook.Secret
+		s.render(w, r, p, http.StatusOK, "webhook", v)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(map[string]string{"secret": v.Webhook.Secret}) // who has gone needs none
+}
+
+// sinceForm is how a time is shown in a field; it is in UTC.
+const sinceForm = "2006-01-02 15:04"
+
+// sinceOf reads a time that is typed: in UTC, or with its zone.
+func sinceOf(text string) (time.Time, bool) {
+	for _, form := range []string{sinceForm, "2006-01-02", "2006-01-02T15:04", time.RFC3339} {
+		if at, err := time.Parse(form, text); err == nil {
+			return at, true
+		}
+	}
+	return time.Time{}, false
+}
+
+// replaySince has everything since a time sent again.
+func (s *server) replaySince(w http.ResponseWriter, r *http.Request, p access.Person) {
+	v, err := s.webhookPage(r.Context(), p, webhookID(r), url.Values{})
+	if err != nil {
+		s.fail(w, r, p, err)
+		return
+	}
+	v.Since = typed(r, "since")
+	since, ok := sinceOf(v.Since)
+	if !ok {
+		v.beside("since", "This must be a time, as 2026-01-02 15:04 in UTC, or with its zone.")
+		s.render(w, r, p, http.StatusBadRequest, "webhook", v)
+		return
+	}
+	if _, err = s.Webhooks.ReplaySince(r.Context(), p.Environment.ID, v.ID, since); err != nil {
+		s.fail(w, r, p, err)
+		return
+	}
+	http.Redirect(w, r, v.shows("", 0), http.StatusSeeOther) //nolint:gosec // of the dashboard
+}
+
+// replayEvent has one event sent again, and goes back to the page.
+func (s *server) replayEvent(w http.ResponseWriter, r *http.Request, p access.Person) {
+	if _, err := s.Webhooks.ReplayEvent(r.Context(), p.Environment.ID, webhookID(r), r.PathValue("event")); err != nil {
+		s.fail(w, r, p, err)
+		return
+	}
+	http.Redirect(w, r, local(r.PostFormValue("back")), http.StatusSeeOther) //nolint:gosec // local sees to it
+}

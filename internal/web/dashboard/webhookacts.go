@@ -1,0 +1,117 @@
+package dashboard
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"time"
+
+	"millrace/internal/control/access"
+	"millrace/internal/control/webhook"
+	"millrace/internal/id"
+)
+
+// webhookAct is something that is done to a webhook, and what a person is asked before.
+type webhookAct struct {
+	operation            string
+	Title, Text, Yes, No string // of the question; without a title none is asked
+	do                   func(ctx context.Context, a webhook.API, e id.Environment, w id.Webhook, now time.Time) error
+	to                   func(e endpoint) string // the page that follows
+}
+
+// webhookActs are by their paths below the webhook's.
+var webhookActs = map[string]webhookAct{ //nolint:gochecknoglobals // a table
+	"enable": {
+		operation: "update-webhook", to: missed,
+		do: func(ctx context.Context, a webhook.API, e id.Environment, w id.Webhook, now time.Time) error {
+			return enable(ctx, a, e, w, true, now)
+		},
+	},
+	"disable": {
+		operation: "update-webhook", to: endpoint.Page, Title: "Disable this webhook?",
+		Text: "What happens from then on is not sent to it, and what waits to be sent is given up. Once it is " +
+			"enabled again, what it missed can be sent to it.",
+		Yes: "Disable it", No: "Keep it on",
+		do: func(ctx context.Context, a webhook.API, e id.Environment, w id.Webhook, now time.Time) error {
+			return enable(ctx, a, e, w, false, now)
+		},
+	},
+	"test": {
+		operation: "test-webhook", to: sent,
+		do: func(ctx context.Context, a webhook.API, e id.Environment, w id.Webhook, now time.Time) error {
+			_, err := a.Test(ctx, e, w, now)
+			return err
+		},
+	},
+	"new-secret": {
+		operation: "rotate-webhook-secret", to: secretPart, Title: "Make a new secret?",
+		Text: "Deliveries are signed with the new one at once, and for 24 hours with the present one too. Put the " +
+			"new one into your receiver within that time: after it, one that knows only the present one refuses " +
+			"everything.",
+		Yes: "Make a new secret", No: "Keep the present one",
+		do: func(ctx context.Context, a webhook.API, e id.Environment, w id.Webhook, now time.Time) error {
+			_, err := a.RotateSecret(ctx, e, w, now)
+			return err
+		},
+	},
+	"delete": {
+		operation: "delete-webhook", to: func(endpoint) string { return webhooksPath }, Title: "Delete this webhook?",
+		Text: "Nothing is sent to it any more. Its secret and the list of what was sent to it are lost, and cannot " +
+			"be brought back. The events stay.",
+		Yes: "Delete", No: "Keep it",
+		do: func(ctx context.Context, a webhook.API, e id.Environment, w id.Webhook, _ time.Time) error {
+			return a.Delete(ctx, e, w)
+		},
+	},
+}
+
+func enable(ctx context.Context, a webhook.API, e id.Environment, w id.Webhook, on bool, now time.Time) error {
+	_, err := a.Patch(ctx, e, w, webhook.PatchInput{Enabled: &on}, now)
+	return err
+}
+
+// missed is the page of a webhook that is enabled again, on which what it missed is offered to be sent.
+func missed(e endpoint) string {
+	since := e.UpdatedAt
+	if e.Failing() {
+		since = e.FailingSince
+	}
+	return e.Page() + "?since=" + url.QueryEscape(since.UTC().Format(sinceForm)) + "#again"
+}
+
+func sent(e endpoint) string       { return e.Page() + "#deliveries" }
+func secretPart(e endpoint) string { return e.Page() + "#secret" }
+
+func (s *server) askWebhook(name string) func(http.ResponseWriter, *http.Request, access.Person) {
+	return func(w http.ResponseWriter, r *http.Request, p access.Person) {
+		e, err := s.webhookOf(r, p)
+		if err != nil {
+			s.fail(w, r, p, err)
+			return
+		}
+		a := webhookActs[name]
+		q := question{
+			Heading: a.Title, Text: a.Text, Yes: a.Yes, No: a.No, Class: "harm", Name: e.Address,
+			ListAddress: webhooksPath, ListName: "Webhooks", Address: e.Page(), To: e.Page() + "/" + name,
+		}
+		if name == "new-secret" && e.Two() {
+			q.Text += " The one before, which signs too until " + utc(e.OldUntil) + ", stops at once."
+		}
+		s.render(w, r, p, http.StatusOK, "ask", q)
+	}
+}
+
+func (s *server) actOnWebhook(name string) func(http.ResponseWriter, *http.Request, access.Person) {
+	return func(w http.ResponseWriter, r *http.Request, p access.Person) {
+		e, err := s.webhookOf(r, p)
+		if err == nil {
+			err = webhookActs[name].do(r.Context(), s.Webhooks, p.Environment.ID, e.ID, s.Now())
+		}
+		if err != nil {
+			s.fail(w, r, p, err)
+			return
+		}
+		to := webhookActs[name].to(e)
+		http.Redirect(w, r, to, http.StatusSeeOther)
+	}
+}

@@ -1,0 +1,124 @@
+package dashboard
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+
+	"millrace/internal/control/access"
+	"millrace/internal/control/webhook"
+)
+
+// webhookForm is the page on which a webhook is made or changed: what was chosen, and what is wrong with it.
+type webhookForm struct {
+	Address string
+	Chosen  bool // only events of some types are sent
+	Groups  []typeGroup
+	Of      *endpoint // that is changed; nil: a new one is made
+	Code    code      // of a new one
+	types   []string
+	said
+}
+
+func (s *server) readWebhook(r *http.Request) webhookForm {
+	f := webhookForm{
+		Address: typed(r, "address"), Chosen: typed(r, "which") == "chosen",
+		said: said{fields: []fieldAt{{"address", "address"}, {"event_types", "which"}}},
+	}
+	for _, t := range s.EventTypes {
+		if slices.Contains(r.PostForm["type"], t) || slices.Contains(r.PostForm["group"], groupOf(t)) {
+			f.types = append(f.types, t)
+		}
+	}
+	for _, t := range r.PostForm["type"] {
+		if !slices.Contains(s.EventTypes, t) { // the service says what is wrong with it
+			f.types = append(f.types, strings.ToValidUTF8(t, "\uFFFD"))
+		}
+	}
+	f.Groups = grouped(s.EventTypes, f.types)
+	if !f.Chosen {
+		f.types = nil
+	} else if len(f.types) == 0 {
+		f.beside("which", "Choose one at least, or everything.")
+	}
+	return f
+}
+
+func (s *server) showNewWebhook(w http.ResponseWriter, r *http.Request, p access.Person) {
+	s.renderWebhookForm(w, r, p, http.StatusOK, webhookForm{Groups: grouped(s.EventTypes, nil)}, false)
+}
+
+func (s *server) createWebhook(w http.ResponseWriter, r *http.Request, p access.Person) {
+	f := s.readWebhook(r)
+	status := http.StatusBadRequest
+	if len(f.Bad) == 0 {
+		made, err := s.Webhooks.Create(r.Context(), p.Environment.ID, webhook.CreateInput{
+			Address: f.Address, Types: f.types,
+		}, s.Now())
+		if err == nil {
+			http.Redirect(w, r, endpoint{Webhook: made}.Page(), http.StatusSeeOther)
+			return
+		}
+		var known bool
+		if status, known = f.refused(err); !known {
+			s.fail(w, r, p, err)
+			return
+		}
+	}
+	s.renderWebhookForm(w, r, p, status, f, false)
+}
+
+func (s *server) showWebhookCode(w http.ResponseWriter, r *http.Request, p access.Person) {
+	f := s.readWebhook(r)
+	f.said = said{}
+	s.renderWebhookForm(w, r, p, http.StatusOK, f, true)
+}
+
+// renderWebhookForm shows the form of a new webhook, with its code.
+func (s *server) renderWebhookForm(
+	w http.ResponseWriter, r *http.Request, p access.Person, status int, f webhookForm, open bool,
+) {
+	f.Code = s.code("make", webhooksPath+"/code", call{
+		path: "/system/v1/webhooks", node: "system.webhooks.create",
+		body: object{}.with("address", f.Address).with("event_types", f.types),
+	})
+	f.Code.Open = open
+	s.render(w, r, p, status, "webhookform", f)
+}
+
+func (s *server) showEditWebhook(w http.ResponseWriter, r *http.Request, p access.Person) {
+	e, err := s.webhookOf(r, p)
+	if err != nil {
+		s.fail(w, r, p, err)
+		return
+	}
+	s.render(w, r, p, http.StatusOK, "webhookform", webhookForm{
+		Address: e.Address, Chosen: len(e.Types) > 0, Groups: grouped(s.EventTypes, e.Types), Of: &e,
+	})
+}
+
+func (s *server) editWebhook(w http.ResponseWriter, r *http.Request, p access.Person) {
+	e, err := s.webhookOf(r, p)
+	if err != nil {
+		s.fail(w, r, p, err)
+		return
+	}
+	f := s.readWebhook(r)
+	f.Of = &e
+	status := http.StatusBadRequest
+	if len(f.Bad) == 0 {
+		_, err = s.Webhooks.Patch(r.Context(), p.Environment.ID, e.ID, webhook.PatchInput{
+			Address: &f.Address, Types: &f.types,
+		}, s.Now())
+		if err == nil {
+			http.Redirect(w, r, e.Page(), http.StatusSeeOther) //nolint:gosec // of the dashboard
+			return
+		}
+		var known bool
+		if status, known = f.refused(err); !known {
+			s.fail(w, r, p, err)
+			return
+		}
+	}
+	s.render(w, r, p, status, "webhookform", f)
+}

@@ -1,0 +1,86 @@
+package browser_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"millrace/test/browser"
+	"millrace/test/rig"
+)
+
+// TestDashboardWebhooks makes a webhook for a receiver that takes nothing at first, sends it a test event, and sees the
+// delivery come, with what the receiver says as text.
+func TestDashboardWebhooks(t *testing.T) {
+	b := browser.Start(t)
+	s := rig.Start(t, rig.Options{})
+	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/broken" {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			_, _ = w.Write([]byte("<script>window.bad = 1</script> Not today."))
+		}
+	}))
+	t.Cleanup(receiver.Close)
+	p := firstLink(t, b, s)
+	p.Fill(t, "#password", "correct horse battery")
+	p.Click(t, "button.main")
+	p.Click(t, ".side a[href='/dashboard/events']")
+	p.Click(t, ".local a[href='/dashboard/webhooks']")
+	p.Click(t, ".empty a.main")
+	p.Fill(t, "#address", receiver.URL+"/broken")
+	p.Click(t, "[data-chosen]")
+	p.Click(t, "[name=type][value='video.asset.ready']")
+	looksRight(t, b, p, "webhook-form-chosen")
+	p.Click(t, "form.make button.main")
+	p.Await(t, "is kept up to date", "document.getElementById('link-state')?.className === 'state ok'", patience)
+	looksRight(t, b, p, "webhook-made")
+	p.Eval(t, "window.same = true", nil)
+	p.Click(t, "#secret [data-show]")
+	p.Await(t, "shows the secret", "document.querySelector('[data-shown]').textContent.startsWith('whsec_')", patience)
+	p.Click(t, "#secret [data-show]")
+	p.Await(t, "hides it", "!document.body.textContent.includes('whsec_')", patience)
+	p.Click(t, "#test")
+	p.Await(t, "has failed", "document.querySelector('#deliveries .state.warn') && "+
+		"document.querySelector('#trouble .notice')", patience)
+	p.Click(t, "#deliveries summary")
+	p.Await(t, "says what came", "document.querySelector('.tries pre').textContent.includes('</script> Not today.')",
+		patience)
+	looksRight(t, b, p, "webhook-fails")
+
+	p.Click(t, "#edit")
+	p.Fill(t, "#address", receiver.URL+"/hook")
+	p.Click(t, "form.make button.main")
+	p.Click(t, "#deliveries form button")
+	p.Await(t, "is delivered", "document.querySelector('#deliveries .state.ok') && "+
+		"!document.querySelector('#trouble .notice')", patience)
+	p.Await(t, "no script of a response ran", "window.bad === undefined", patience)
+	for _, width := range []int{1280, 390} {
+		for name, path := range map[string]string{
+			"webhooks-list": "/dashboard/webhooks", "webhook-sent": pathOf(t, p), "event-sent": "/dashboard/events/1",
+		} {
+			q := b.OpenSize(t, s.HTTP+path, width, 800)
+			looksRight(t, b, q, fmt.Sprintf("%s-%d", name, width))
+			var wide int
+			q.Eval(t, "document.documentElement.scrollWidth - innerWidth", &wide)
+			if wide > 0 {
+				t.Errorf("%s is %d pixels wider than a screen of %d", name, wide, width)
+			}
+			q.Close(t)
+		}
+	}
+	quiet(t, p, "")
+	p.Click(t, "#more")
+	p.Click(t, "#head .menu .harm")
+	p.Click(t, "dialog button.harm")
+	p.Await(t, "has it no more", "location.pathname === '/dashboard/webhooks' && document.querySelector('.empty')",
+		patience)
+	p.StaysHome(t, s.HTTP)
+}
+
+// pathOf is where a page is.
+func pathOf(t *testing.T, p *browser.Page) (path string) {
+	t.Helper()
+	p.Eval(t, "location.pathname", &path)
+	return path
+}
