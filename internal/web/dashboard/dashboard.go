@@ -11,6 +11,7 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -22,6 +23,7 @@ import (
 	"millrace/internal/control/signing"
 	"millrace/internal/control/upload"
 	"millrace/internal/control/webhook"
+	"millrace/internal/web/player"
 	"millrace/internal/web/static"
 	"millrace/internal/web/style"
 )
@@ -99,6 +101,7 @@ func Handler(o Options) http.Handler {
 		"assets/dashboard.css", "assets/dashboard.js", "assets/follow.js", "assets/list.js",
 		"assets/asset.js", "assets/player.js", "assets/uploads.js", "assets/code.js")}
 	maps.Copy(s.assets, static.Read(style.Files, "style.css"))
+	s.assets.Link(append(slices.Clone(player.Into(s.assets)), "player.js")...)
 	if s.Beat == 0 {
 		s.Beat = heartbeat
 	}

@@ -44,6 +44,18 @@ func Read(files fs.FS, names ...string) Assets {
 	return out
 }
 
+// Link has modules import each other by addresses that change with the content, as pages do: by './name.js', which is
+// the one of that name. They are named behind those that they import; it panics when there is no such asset.
+func (as Assets) Link(modules ...string) {
+	for i, name := range modules {
+		text := as[name].plain
+		for _, other := range modules[:i] {
+			text = bytes.ReplaceAll(text, []byte("'./"+other+"'"), []byte("'./"+as.Address(other)+"'"))
+		}
+		as[name] = newAsset(text, kinds[".js"])
+	}
+}
+
 // Page reads an embedded page. What it names as "assets/…" gets an address that changes with the content, so that a cache may keep it for ever.
 func Page(files fs.FS, name string, assets Assets) Asset {
 	page := Read(files, name)[name[strings.LastIndex(name, "/")+1:]].plain
