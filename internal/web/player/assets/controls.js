@@ -137,7 +137,7 @@ export function controls(stage, signal) {
     const latency = hls.latency;
     el('live').dataset.edge = String(newest);
     el('live-text').textContent = newest ? 'Live' : 'Go to live';
-    el('live').setAttribute('aria-label', newest ? 'Live: you see the newest picture' : 'Go to the live picture');
+    el('live').setAttribute('aria-label', newest ? 'Live: you see the newest picture' : 'Go to live: to the newest picture');
     el('delay').textContent = played && latency > 0 ? (latency < 10 ? latency.toFixed(1) : Math.round(latency)) + ' s behind' : '';
   }
 
