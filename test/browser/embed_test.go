@@ -35,7 +35,7 @@ func fits(t *testing.T, p *browser.Page, name string) {
 	t.Helper()
 	var outside []string
 	p.Eval(t, `[...document.querySelectorAll('#message > *, #message button, #message a, #controls *')]
-		.filter((e) => e.checkVisibility() && !e.closest('.settings')).filter((e) => {
+		.filter((e) => e.checkVisibility() && !e.closest('.pl-settings, .pl-peek')).filter((e) => {
 			const r = e.getBoundingClientRect();
 			const inside = r.left > -2 && r.top > -2 && r.right < innerWidth + 2 && r.bottom < innerHeight + 2;
 			return r.width && r.height && !inside;

@@ -101,6 +101,8 @@ func shows(t *testing.T, p *browser.Page, selector string) (yes bool) {
 // sees fails the test unless those of the page's parts can be seen that are named, and none of the others.
 func sees(t *testing.T, p *browser.Page, name string, want ...string) {
 	t.Helper()
+	p.Eval(t, "document.getElementById('menu').open = true", nil)
+	defer p.Eval(t, "document.getElementById('menu').open = false", nil)
 	for _, part := range []string{
 		"#play", "#mute", "#seek", "#live", "#full", "#subtitles", "#audio", "#quality", "#speed", "#recording", "#again",
 	} {

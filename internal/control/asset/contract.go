@@ -144,6 +144,9 @@ type Change struct {
 	Jobs    []job.Insert
 }
 
+// MaxSome is how many assets are read at once by their IDs.
+const MaxSome = 100
+
 // Store is implemented by storage/db; one call is one transaction. Absent or other environments' rows are fault.NotFound.
 type Store interface {
 	Insert(ctx context.Context, c Change) error // an existing ID is fault.Conflict
@@ -151,6 +154,8 @@ type Store interface {
 	Find(ctx context.Context, a id.Asset) (Asset, error) // of any environment
 	// List gives a cursor when there are more; an asset added later never moves what a cursor gives. A bad cursor is fault.Invalid.
 	List(ctx context.Context, env id.Environment, q ListQuery) (assets []Asset, nextCursor string, err error)
+	// Some reads those of up to MaxSome assets that are there, in any order.
+	Some(ctx context.Context, env id.Environment, of []id.Asset) ([]Asset, error)
 	Save(ctx context.Context, c Change) error
 	Delete(ctx context.Context, c Change) error // row, tracks, playback IDs, entries
 	// Append adds entries and touches nothing else; one that is stored already with the same sequence is skipped. fault.Conflict when the
@@ -178,6 +183,8 @@ type API interface {
 	Create(ctx context.Context, env id.Environment, in CreateInput, now time.Time) (Asset, error)
 	Get(ctx context.Context, env id.Environment, a id.Asset) (Asset, error)
 	List(ctx context.Context, env id.Environment, q ListQuery) (assets []Asset, nextCursor string, err error)
+	// Some reads those of up to MaxSome assets that are there, in any order.
+	Some(ctx context.Context, env id.Environment, of []id.Asset) ([]Asset, error)
 	Patch(ctx context.Context, env id.Environment, a id.Asset, in PatchInput, now time.Time) (Asset, error)
 	Delete(ctx context.Context, env id.Environment, a id.Asset, now time.Time) error
 	AddPlaybackID(ctx context.Context, env id.Environment, a id.Asset, r playbackid.Request, now time.Time) (playbackid.ID, error)

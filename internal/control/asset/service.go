@@ -168,6 +168,14 @@ func (s *Service) List(ctx context.Context, env id.Environment, q ListQuery) ([]
 	return s.store.List(ctx, env, q)
 }
 
+// Some reads assets of env by their IDs.
+func (s *Service) Some(ctx context.Context, env id.Environment, of []id.Asset) ([]Asset, error) {
+	if len(of) > MaxSome {
+		return nil, fault.New(fault.Invalid, "%d assets are asked for at once, %d is the most", len(of), MaxSome)
+	}
+	return s.store.Some(ctx, env, of)
+}
+
 // Patch changes what the owner may change. Event updated.
 func (s *Service) Patch(ctx context.Context, env id.Environment, a id.Asset, in PatchInput, now time.Time) (Asset, error) {
 	var l fault.List

@@ -8,6 +8,7 @@ import (
 	"millrace/internal/control/asset"
 	"millrace/internal/control/assetopt"
 	"millrace/internal/fault"
+	"millrace/internal/id"
 )
 
 func text(language, name string) asset.TrackInput {
@@ -190,6 +191,8 @@ func TestListRefuses(t *testing.T) {
 		_, _, err := w.List(w.ctx(), env, q)
 		w.wantKind(err, fault.Invalid)
 	}
+	_, err := w.Some(w.ctx(), env, make([]id.Asset, asset.MaxSome+1))
+	w.wantKind(err, fault.Invalid)
 }
 
 // TestFoundTextTracks: of text tracks that come with a finished asset there are the same events as of others; again changes nothing.

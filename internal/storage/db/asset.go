@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -280,6 +281,17 @@ func (d assetStore) List(ctx context.Context, env id.Environment, q asset.ListQu
 	found = found[:q.Limit]
 	last := found[q.Limit-1]
 	return found, cursor(millis(last.CreatedAt), string(last.ID)), nil
+}
+
+// Some goes by the IDs: the environment shall not choose another index.
+func (d assetStore) Some(ctx context.Context, env id.Environment, of []id.Asset) ([]asset.Asset, error) {
+	of = slices.DeleteFunc(slices.Clone(of), func(a id.Asset) bool { return !possible(string(a)) })
+	if len(of) == 0 {
+		return nil, nil
+	}
+	return d.many(ctx, func(q *bun.SelectQuery) *bun.SelectQuery {
+		return q.Where("id IN ?", bun.Tuple(of)).Where("environment_id || '' = ?", string(env))
+	}, d.listed)
 }
 
 // cursor is the place behind a row in a list, newest first.

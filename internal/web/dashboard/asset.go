@@ -52,7 +52,7 @@ type assetPage struct {
 
 // Moving reports whether work goes on whose progress no events tell.
 func (v assetPage) Moving() bool {
-	return v.Preparing() || v.Unfinished() || slices.ContainsFunc(v.Asset.Tracks, func(t asset.Track) bool {
+	return v.Working() || slices.ContainsFunc(v.Asset.Tracks, func(t asset.Track) bool {
 		return t.Status == asset.TrackPreparing
 	})
 }

@@ -20,6 +20,7 @@ const assetsPath = Path + "/assets"
 
 func (s *server) routeAssets(mux *http.ServeMux) {
 	mux.Handle("GET "+assetsPath, s.person("", reads, s.listAssets))
+	mux.Handle("GET "+assetsPath+"/follow", s.person("", reads, followList(s, s.videoRows, findAssets)))
 	s.routeAdd(mux)
 	s.routeAsset(mux)
 }
@@ -72,9 +73,12 @@ func (v video) Unfinished() bool {
 	return v.Ready() && (v.Progress.State == asset.Ingesting || v.Progress.State == asset.Transcoding)
 }
 
+// Working reports whether it is being made.
+func (v video) Working() bool { return v.Preparing() || v.Unfinished() }
+
 // Percent is how far it is made; empty: not known, or whole.
 func (v video) Percent() string {
-	if v.Preparing() || v.Unfinished() {
+	if v.Working() {
 		return percent(v.Progress.Percent)
 	}
 	return ""
@@ -151,29 +155,51 @@ var states = map[string]func(video) bool{ //nolint:gochecknoglobals // a table
 }
 
 func (s *server) listAssets(w http.ResponseWriter, r *http.Request, p access.Person) {
-	l := assetList{finding: find(r.URL.Query(), assetsPath, "preparing", "growing", "ready", "failed")}
-	list := func(page, limit int) ([]asset.Asset, error) {
-		rows, _, err := s.Assets.List(r.Context(), p.Environment.ID, asset.ListQuery{Page: page, Limit: limit})
-		return rows, err
+	l, _, err := s.videos(r.Context(), p, findAssets(r))
+	if err != nil {
+		s.fail(w, r, p, err)
+		return
 	}
-	var rows []asset.Asset
-	var err error
+	s.render(w, r, p, http.StatusOK, "assets", l)
+}
+
+// findAssets reads which assets a request asks for.
+func findAssets(r *http.Request) finding {
+	return find(r.URL.Query(), assetsPath, "preparing", "growing", "ready", "failed")
+}
+
+// videos reads what the page of the list shows.
+func (s *server) videos(ctx context.Context, p access.Person, f finding) (l assetList, rows []asset.Asset, err error) {
+	l.finding = f
+	list := func(page, limit int) ([]asset.Asset, error) {
+		some, _, failed := s.Assets.List(ctx, p.Environment.ID, asset.ListQuery{Page: page, Limit: limit})
+		return some, failed
+	}
 	if !l.Filtered {
 		rows, err = paged(&l.finding, list)
 	} else {
 		rows, err = searched(&l.finding, list, l.fits)
 	}
 	if err == nil && l.Query != "" && len(rows) == 0 {
-		rows, err = s.assetByID(r.Context(), p, l)
-	}
-	if err != nil {
-		s.fail(w, r, p, err)
-		return
+		rows, err = s.assetByID(ctx, p, l)
 	}
 	for _, a := range rows {
-		l.Rows = append(l.Rows, video{a, s.Now()})
+		l.Rows = append(l.Rows, s.video(a))
 	}
-	s.render(w, r, p, http.StatusOK, "assets", l)
+	return l, rows, err
+}
+
+func (s *server) video(a asset.Asset) video { return video{a, s.Now()} }
+
+// New is empty: a page that is loaded has what is new.
+func (l assetList) New() string { return "" }
+
+// Self is the address of the page.
+func (l assetList) Self() string { return l.address(l.Page) }
+
+// Follow is the address of the events that change the page.
+func (l assetList) Follow() string {
+	return follow(l.finding, l.Rows, func(v video) id.Asset { return v.ID })
 }
 
 // fits reports whether an asset has the state and the text that are looked for.

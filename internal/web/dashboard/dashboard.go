@@ -12,6 +12,7 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -24,6 +25,8 @@ import (
 	"millrace/internal/control/signing"
 	"millrace/internal/control/upload"
 	"millrace/internal/control/webhook"
+	"millrace/internal/id"
+	"millrace/internal/web/player"
 	"millrace/internal/web/static"
 	"millrace/internal/web/style"
 )
@@ -91,25 +94,29 @@ type server struct {
 	views  views
 	secure string // host over TLS, where a proxy ends it: that of PublicURL
 
-	follow  followers
-	tail    *tail
-	rows    *rowCache
-	counter *counter
-	looking chan struct{} // has an element while somebody has everything looked at
+	follow followers
+	tail   *tail
+	rows   *rowCache[id.LiveStream, live.Stream]
+
+	videoRows *rowCache[id.Asset, asset.Asset]
+	counter   *counter
+	looking   chan struct{} // has an element while somebody has everything looked at
 }
 
 // Handler serves Path and all below. Requests that change something are refused when another site sends them.
 func Handler(o Options) http.Handler {
 	s := &server{Options: o, assets: static.Read(files,
 		"assets/dashboard.css", "assets/dashboard.js", "assets/follow.js", "assets/list.js",
-		"assets/asset.js", "assets/player.js", "assets/uploads.js", "assets/code.js", "assets/keys.js")}
+		"assets/asset.js", "assets/player.js", "assets/uploads.js", "assets/code.js", "assets/pem.js")}
 	maps.Copy(s.assets, static.Read(style.Files, "style.css"))
+	s.assets.Link(append(slices.Clone(player.Into(s.assets)), "player.js")...)
 	if s.Beat == 0 {
 		s.Beat = heartbeat
 	}
-	s.tail, s.rows, s.counter = newTail(o.Events), newRowCache(), newCounter()
+	s.tail, s.counter = newTail(o.Events), newCounter()
 	s.looking = make(chan struct{}, 1)
 	s.views = newViews(s.assets)
+	s.rows, s.videoRows = s.streamRows(), s.assetRows()
 	foreign := http.NewCrossOriginProtection()
 	if u, err := url.Parse(o.PublicURL); err == nil && u.Host != "" {
 		if u.Scheme == "https" {

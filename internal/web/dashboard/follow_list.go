@@ -4,130 +4,61 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"millrace/internal/control/access"
-	"millrace/internal/control/live"
-	"millrace/internal/id"
 )
 
-const (
-	maxRows = 500 // rows that are kept for other pages
-	maxNew  = 100 // live streams that a page counts as new
-)
+const maxNew = 100 // rows that a page counts as new
 
-// rowCache has the rows of lists that have changed, rendered once for all pages.
-type rowCache struct {
-	turn turn
-	rows map[rowKey]cachedRow
-}
-
-type rowKey struct {
-	environment id.Environment
-	stream      id.LiveStream
-}
-
-// cachedRow is a row as it was behind an event.
-type cachedRow struct {
-	sequence int64
-	stream   live.Stream
-	html     string // empty: the live stream is deleted
-}
-
-func newRowCache() *rowCache { return &rowCache{turn: newTurn(), rows: map[rowKey]cachedRow{}} }
-
-// changed gives rows of live streams, each with what happened up to a sequence in it. now is one that has happened
-// already.
-func (s *server) changed(
-	ctx context.Context, env id.Environment, since map[id.LiveStream]int64, now int64,
-) (map[id.LiveStream]cachedRow, error) {
-	if err := s.rows.turn.take(ctx); err != nil {
-		return nil, err
-	}
-	defer s.rows.turn.give()
-	out := make(map[id.LiveStream]cachedRow, len(since))
-	var missing []id.LiveStream
-	for stream, sequence := range since {
-		r, ok := s.rows.rows[rowKey{env, stream}]
-		if !ok || r.sequence < sequence {
-			r = cachedRow{sequence: now}
-			missing = append(missing, stream)
+// followList keeps a page of a list up to date.
+func followList[ID ~string, T any](s *server, c *rowCache[ID, T], find func(*http.Request) finding) personal {
+	return func(w http.ResponseWriter, r *http.Request, p access.Person) {
+		f := &followedList[ID, T]{
+			c: c, asked: find(r), rows: map[ID]string{}, changed: map[ID]int64{}, moving: map[ID]string{},
 		}
-		out[stream] = r
-	}
-	for some := range slices.Chunk(missing, live.MaxSome) {
-		found, err := s.Live.Some(ctx, env, some)
-		if err != nil {
-			return nil, err
+		has := r.URL.Query()["row"]
+		for _, row := range has[:min(len(has), perPage)] {
+			f.rows[ID(row)] = ""
 		}
-		for _, v := range found {
-			html, err := s.renderPart("row", s.stream(v))
-			if err != nil {
-				return nil, err
-			}
-			out[v.ID] = cachedRow{now, v, html}
-		}
+		s.keepUpToDate(w, r, p, f)
 	}
-	if len(s.rows.rows)+len(missing) > maxRows {
-		clear(s.rows.rows)
-	}
-	for _, stream := range missing {
-		s.rows.rows[rowKey{env, stream}] = out[stream]
-	}
-	return out, nil
 }
 
-// renderPart renders a part of the list.
-func (s *server) renderPart(name string, v any) (string, error) {
-	var b strings.Builder
-	err := s.views["live"].ExecuteTemplate(&b, name, v)
-	return b.String(), err
+// followedList is an open page of a list. Its rows change in their places and stay, also when they would not be listed
+// any more; what is new waits until the page is loaded again.
+type followedList[ID ~string, T any] struct {
+	shown[T] // as it was when all of it was shown last
+
+	c       *rowCache[ID, T]
+	asked   finding
+	rows    map[ID]string // the names of those that it has
+	changed map[ID]int64  // since when
+	moving  map[ID]string // those whose progress no events tell, as they were sent last
+	all     bool          // everything may have changed
+	oldest  time.Time     // what was made before is on another page; zero: on this one
+	fresh   map[ID]bool   // fit, and are not on the page
+	count   int64         // sequence of what the counts have not in them; 0: nothing
+	said    string        // what the part beside the rows was made of that was sent last
 }
 
-// followList keeps a page of the list up to date.
-func (s *server) followList(w http.ResponseWriter, r *http.Request, p access.Person) {
-	q := r.URL.Query()
-	f := &followedList{s: s, rows: map[id.LiveStream]string{}, changed: map[id.LiveStream]int64{}}
-	for _, row := range q["row"][:min(len(q["row"]), perPage)] {
-		f.rows[id.LiveStream(row)] = ""
-	}
-	f.read = func(ctx context.Context, p access.Person) (listing, error) { return s.listing(ctx, p, q) }
-	s.keepUpToDate(w, r, p, f)
-}
+func (f *followedList[ID, T]) noteAll() { f.all = true }
 
-// followedList is an open page of the list. Its rows change in their places and stay, also when they would not be
-// listed any more; what is new waits until the page is loaded again.
-type followedList struct {
-	listing // as it was when all of it was shown last
-
-	s       *server
-	read    func(context.Context, access.Person) (listing, error)
-	rows    map[id.LiveStream]string // the names of those that it has
-	changed map[id.LiveStream]int64  // since when
-	all     bool                     // everything may have changed
-	oldest  time.Time                // live streams that were made before are on another page; zero: on this one
-	fresh   map[id.LiveStream]bool   // fit, and are not on the page
-	count   int64                    // sequence of what the counts have not in them; 0: nothing
-	said    string                   // what the part beside the rows was made of that was sent last
-}
-
-func (f *followedList) noteAll() { f.all = true }
-
-func (f *followedList) note(h happening) bool {
-	if !h.own {
+func (f *followedList[ID, T]) note(h happening) bool {
+	of := f.c.about(h)
+	if of == "" {
 		return false
 	}
 	f.count = h.sequence
-	if _, has := f.rows[h.stream]; has || f.Page <= 1 {
-		f.changed[h.stream] = h.sequence
+	if _, has := f.rows[of]; has || f.Page <= 1 {
+		f.changed[of] = h.sequence
 	}
 	return true
 }
 
-func (f *followedList) show(
+func (f *followedList[ID, T]) show(
 	ctx context.Context, p access.Person, sequence int64,
 ) (parts string, again time.Duration, err error) {
 	var out strings.Builder
@@ -138,7 +69,10 @@ func (f *followedList) show(
 			return "", 0, err
 		}
 	}
-	changed, err := f.s.changed(ctx, p.Environment.ID, f.changed, sequence)
+	for of := range f.moving {
+		f.changed[of] = max(f.changed[of], 0)
+	}
+	changed, err := f.c.changed(ctx, p.Environment.ID, f.changed, sequence)
 	if err != nil {
 		return "", 0, err
 	}
@@ -147,8 +81,8 @@ func (f *followedList) show(
 		size += len(r.html)
 	}
 	out.Grow(size)
-	for stream, r := range changed {
-		if err = f.showOne(&out, stream, r); err != nil {
+	for of, r := range changed {
+		if err = f.showOne(&out, of, r); err != nil {
 			return "", 0, err
 		}
 	}
@@ -160,15 +94,18 @@ func (f *followedList) show(
 		out.WriteString(after)
 	}
 	again, err = f.beside(ctx, p, &out, sequence)
+	if len(f.moving) > 0 && (again == 0 || again > progressTime) {
+		again = progressTime
+	}
 	return out.String(), again, err
 }
 
 // beside shows what is new and the counts, when they are others.
-func (f *followedList) beside(
+func (f *followedList[ID, T]) beside(
 	ctx context.Context, p access.Person, out *strings.Builder, sequence int64,
 ) (again time.Duration, err error) {
-	if f.count > 0 && f.Query == "" {
-		f.counts, again, err = f.s.count(ctx, p.Environment.ID, f.count, sequence)
+	if f.count > 0 && f.Query == "" && f.c.count != nil {
+		f.Counts, again, err = f.c.count(ctx, p.Environment.ID, f.finding, f.count, sequence)
 		if err != nil {
 			return 0, err
 		}
@@ -176,62 +113,79 @@ func (f *followedList) beside(
 	if again == 0 {
 		f.count = 0
 	}
-	said := fmt.Sprint(f.New(), f.Counts())
+	said := fmt.Sprint(f.New(), f.Counts)
 	if said == f.said {
 		return again, nil
 	}
 	f.said = said
-	return again, f.s.views["live"].ExecuteTemplate(out, "beside", f)
+	html, err := f.c.view.render("beside", f)
+	out.WriteString(html)
+	return again, err
 }
 
 // start reads the page as it would be loaded now: rows that it has are shown, others are new. Those that are not listed
 // any more are left to be shown one by one.
-func (f *followedList) start(ctx context.Context, p access.Person, rows *strings.Builder, sequence int64) (err error) {
-	if f.listing, err = f.read(ctx, p); err != nil {
+func (f *followedList[ID, T]) start(
+	ctx context.Context, p access.Person, rows *strings.Builder, sequence int64,
+) (err error) {
+	if f.shown, err = f.c.load(ctx, p, f.asked); err != nil {
 		return err
 	}
 	f.count = 0
 	clear(f.changed)
-	for stream := range f.rows {
-		f.changed[stream] = sequence
+	clear(f.moving)
+	for of := range f.rows {
+		f.changed[of] = sequence
 	}
-	f.fresh, f.oldest = map[id.LiveStream]bool{}, time.Time{}
-	for _, v := range f.Rows {
-		if _, has := f.rows[v.ID]; has {
-			html, err := f.s.renderPart("row", v)
+	f.fresh, f.oldest = map[ID]bool{}, time.Time{}
+	for _, v := range f.shown.rows {
+		of := f.c.id(v)
+		if _, has := f.rows[of]; has {
+			html, err := f.c.view.render("row", f.c.row(v))
 			if err != nil {
 				return err
 			}
-			rows.WriteString(html)
-			f.rows[v.ID] = v.Settings.Meta.Title
-			delete(f.changed, v.ID)
+			f.put(rows, of, cachedRow[T]{of: v, html: html, moves: f.c.moves(v)})
+			delete(f.changed, of)
 		} else if f.Page == 1 {
-			f.fresh[v.ID] = true
+			f.fresh[of] = true
 		}
 	}
-	if n := len(f.Rows); n == perPage {
-		f.oldest = f.Rows[n-1].CreatedAt
+	if n := len(f.shown.rows); n == perPage {
+		f.oldest = f.c.made(f.shown.rows[n-1])
 	}
-	f.Rows = nil
+	f.shown.rows = nil
 	return nil
 }
 
-// showOne shows a live stream that has changed: in its row, or as one more or less that is new.
-func (f *followedList) showOne(rows *strings.Builder, of id.LiveStream, r cachedRow) error {
+// put shows a row that the page has.
+func (f *followedList[ID, T]) put(rows *strings.Builder, of ID, r cachedRow[T]) {
+	f.rows[of] = f.c.title(r.of)
+	sent, moved := f.moving[of]
+	if r.moves {
+		f.moving[of] = r.html
+	} else {
+		delete(f.moving, of)
+	}
+	if !moved || sent != r.html {
+		rows.WriteString(r.html)
+	}
+}
+
+// showOne shows what has changed: in its row, or as one more or less that is new.
+func (f *followedList[ID, T]) showOne(rows *strings.Builder, of ID, r cachedRow[T]) error {
 	name, has := f.rows[of]
 	switch {
 	case has && r.html == "":
-		gone := stream{Stream: live.Stream{ID: of}}
-		gone.Settings.Meta.Title = name
-		html, err := f.s.renderPart("gone", gone)
+		html, err := f.c.view.render("gone", f.c.row(f.c.gone(of, name)))
 		if err != nil {
 			return err
 		}
+		delete(f.moving, of)
 		rows.WriteString(html)
 	case has:
-		rows.WriteString(r.html)
-		f.rows[of] = r.stream.Settings.Meta.Title
-	case r.html != "" && f.fits(r.stream) && r.stream.CreatedAt.After(f.oldest):
+		f.put(rows, of, r)
+	case r.html != "" && f.c.fits(f.finding, r.of) && f.c.made(r.of).After(f.oldest):
 		if len(f.fresh) < maxNew {
 			f.fresh[of] = true
 		}
@@ -241,8 +195,11 @@ func (f *followedList) showOne(rows *strings.Builder, of id.LiveStream, r cached
 	return nil
 }
 
-// New is how many live streams the page has not, as text; empty: none.
-func (f *followedList) New() string { return atMost(len(f.fresh), maxNew-1) }
+// New is how many rows the page has not, as text; empty: none.
+func (f *followedList[ID, T]) New() string { return atMost(len(f.fresh), maxNew-1) }
+
+// Self is the address of the page.
+func (f *followedList[ID, T]) Self() string { return f.address(f.Page) }
 
 // atMost is a number as text, which says so when there are more than most; 0 is empty.
 func atMost(n, most int) string {

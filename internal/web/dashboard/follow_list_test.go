@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"millrace/internal/control/access"
+	"millrace/internal/control/asset"
 	"millrace/internal/control/assetopt"
 	"millrace/internal/control/live"
 	"millrace/internal/control/playbackid"
@@ -153,5 +154,48 @@ func TestFollowListOthers(t *testing.T) {
 	s.renamed(t, first, "Older")
 	if data := last.until("Older"); strings.Contains(data, "new<") {
 		t.Errorf("something is new on the second page:\n%s", data)
+	}
+}
+
+// TestFollowAssets: of the list of assets those rows are sent that have changed, how far work is also without an event,
+// and how many are new.
+func TestFollowAssets(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, "http://example.com")
+	one, two := s.asset(t, hostile, playbackid.Public), s.asset(t, "Two")
+	server := httptest.NewServer(s)
+	t.Cleanup(server.Close)
+	all := s.follow(t, server, s.followed(t, s.cookie, "/dashboard/assets"))
+	first := all.until("Two")
+	if got := rows(first); len(got) != 2 || strings.Contains(first, "<script>") {
+		t.Errorf("the first event has rows %q:\n%s", got, first)
+	}
+	failed := s.follow(t, server, s.followed(t, s.cookie, "/dashboard/assets?status=failed"))
+	failed.until(`id="news"`)
+
+	moved := asset.Progress{State: asset.Transcoding, Percent: 62}
+	if err := s.assets.SetProgress(t.Context(), one.ID, moved, s.now); err != nil {
+		t.Fatal(err)
+	}
+	if got := rows(all.until("Encoding, 62 %")); len(got) != 1 || got[0] != string(one.ID) {
+		t.Errorf("work goes on: rows %q", got)
+	}
+	if err := s.assets.Fail(t.Context(), one.ID, asset.Errors{Messages: []string{"no"}}, s.now); err != nil {
+		t.Fatal(err)
+	}
+	all.until(`<span class="state fault">Failed</span>`)
+	data := failed.until("1 new<")
+	if len(rows(data)) > 0 || !strings.Contains(data, `href="/dashboard/assets?status=failed"`) {
+		t.Errorf("one has failed:\n%s", data)
+	}
+	s.asset(t, "Three")
+	if got := rows(all.until("1 new<")); slices.Contains(got, string(one.ID)) {
+		t.Errorf("a new one: rows %q", got)
+	}
+	if err := s.assets.Delete(t.Context(), two.Environment, two.ID, s.now); err != nil {
+		t.Fatal(err)
+	}
+	if data := all.until("Deleted"); !strings.Contains(data, `<span class="name">Two</span>`) {
+		t.Errorf("a deleted one loses its name:\n%s", data)
 	}
 }

@@ -145,18 +145,19 @@ func TestChanged(t *testing.T) {
 		api.all = append(api.all, v)
 		since[v.ID] = int64(n)
 	}
-	s := &server{Options: Options{Services: Services{Live: api}, Now: time.Now}, rows: newRowCache(), views: newViews(static.Assets{})}
-	reads := func(env id.Environment, now int64, want int) map[id.LiveStream]cachedRow {
+	s := &server{Options: Options{Services: Services{Live: api}, Now: time.Now}, views: newViews(static.Assets{})}
+	c := s.streamRows()
+	reads := func(env id.Environment, now int64, want int) map[id.LiveStream]cachedRow[live.Stream] {
 		t.Helper()
 		api.reads = 0
-		rows, err := s.changed(t.Context(), env, since, now)
+		rows, err := c.changed(t.Context(), env, since, now)
 		if err != nil || len(rows) != len(since) || api.reads != want {
 			t.Errorf("%d rows, read %d times, want %d; %v", len(rows), api.reads, want, err)
 		}
 		return rows
 	}
 	rows := reads("env", 200, 2)
-	if r := rows["s149"]; r.stream.ID != "s149" || !strings.Contains(r.html, "row-s149") {
+	if r := rows["s149"]; r.of.ID != "s149" || !strings.Contains(r.html, "row-s149") {
 		t.Errorf("row %+v", r)
 	}
 	if rows["gone"].html != "" {
@@ -171,8 +172,8 @@ func TestChanged(t *testing.T) {
 	reads("other", 201, 2)
 	for n := range 5 {
 		reads(id.Environment(fmt.Sprint(n)), 201, 2)
-		if len(s.rows.rows) > maxRows {
-			t.Fatalf("%d rows are kept", len(s.rows.rows))
+		if len(c.rows) > maxRows {
+			t.Fatalf("%d rows are kept", len(c.rows))
 		}
 	}
 }

@@ -22,7 +22,7 @@ func (s *server) routeLive(mux *http.ServeMux) {
 	mux.Handle("GET "+livePath, s.person("", reads, s.listLive))
 	mux.Handle("GET "+livePath+"/new", s.person("", writes, s.showNew))
 	mux.Handle("POST "+livePath, s.person("create-live-stream", writes, s.create))
-	mux.Handle("GET "+livePath+"/follow", s.person("", reads, s.followList))
+	mux.Handle("GET "+livePath+"/follow", s.person("", reads, followList(s, s.rows, findStreams)))
 	mux.Handle("GET "+livePath+"/{id}", s.person("", reads, s.showStream))
 	mux.Handle("GET "+livePath+"/{id}/follow", s.person("", reads, s.followStream))
 	mux.Handle("GET "+livePath+"/{id}/edit", s.person("", writes, s.showEdit))
@@ -157,7 +157,7 @@ type listing struct {
 }
 
 func (s *server) listLive(w http.ResponseWriter, r *http.Request, p access.Person) {
-	l, err := s.listing(r.Context(), p, r.URL.Query())
+	l, _, err := s.streams(r.Context(), p, findStreams(r))
 	if err != nil {
 		s.fail(w, r, p, err)
 		return
@@ -165,16 +165,19 @@ func (s *server) listLive(w http.ResponseWriter, r *http.Request, p access.Perso
 	s.render(w, r, p, http.StatusOK, "live", l)
 }
 
-// listing reads what the page shows that a query asks for.
-func (s *server) listing(ctx context.Context, p access.Person, q url.Values) (listing, error) {
-	l := listing{finding: find(q, livePath, string(live.StatusActive), string(live.StatusIdle),
-		string(live.StatusDisabled))}
+// findStreams reads which live streams a request asks for.
+func findStreams(r *http.Request) finding {
+	states := []string{string(live.StatusActive), string(live.StatusIdle), string(live.StatusDisabled)}
+	return find(r.URL.Query(), livePath, states...)
+}
+
+// streams reads what the page of the list shows.
+func (s *server) streams(ctx context.Context, p access.Person, f finding) (l listing, rows []live.Stream, err error) {
+	l.finding = f
 	list := func(page, limit int) ([]live.Stream, error) {
 		q := live.ListQuery{Status: live.Status(l.Status), Page: page, Limit: limit}
 		return s.Live.List(ctx, p.Environment.ID, q)
 	}
-	var rows []live.Stream
-	var err error
 	if l.Query == "" {
 		if l.counts, err = s.Live.Count(ctx, p.Environment.ID); err == nil {
 			rows, err = paged(&l.finding, list)
@@ -185,7 +188,7 @@ func (s *server) listing(ctx context.Context, p access.Person, q url.Values) (li
 	for _, v := range rows {
 		l.Rows = append(l.Rows, s.stream(v))
 	}
-	return l, err
+	return l, rows, err
 }
 
 // byID finds a stream by its ID, however old it is.
@@ -224,13 +227,9 @@ func (l listing) Self() string { return l.address(l.Page) }
 // New is empty: a page that is loaded has what is new.
 func (l listing) New() string { return "" }
 
-// Follow is the address of the events that change the page, with the rows that it has.
+// Follow is the address of the events that change the page.
 func (l listing) Follow() string {
-	q := l.query(l.Page)
-	for _, row := range l.Rows {
-		q.Add("row", string(row.ID))
-	}
-	return livePath + "/follow?" + q.Encode()
+	return follow(l.finding, l.Rows, func(v stream) id.LiveStream { return v.ID })
 }
 
 // stream adds to a row what this node knows of its encoder.

@@ -70,6 +70,15 @@ func (f finding) address(page int) string {
 	return f.path
 }
 
+// follow is the address of the events that change a page, with the rows that it has.
+func follow[T any, ID ~string](f finding, rows []T, of func(T) ID) string {
+	q := f.query(f.Page)
+	for _, row := range rows {
+		q.Add("row", string(of(row)))
+	}
+	return f.path + "/follow?" + q.Encode()
+}
+
 // lister reads a page of a list, from 1, of so many rows.
 type lister[T any] func(page, limit int) ([]T, error)
 

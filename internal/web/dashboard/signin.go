@@ -73,10 +73,13 @@ func (s *server) who(r *http.Request) (access.Person, error) {
 	return s.Sessions.Person(r.Context(), c.Value, s.Now())
 }
 
+// personal responds to somebody who is signed in.
+type personal = func(w http.ResponseWriter, r *http.Request, p access.Person)
+
 // person lets somebody who is signed in and has a permission have a page. Changes are made in the name of an
 // operation, which the audit log has; empty: nothing is changed.
 func (s *server) person(
-	operation, permission string, h func(w http.ResponseWriter, r *http.Request, p access.Person),
+	operation, permission string, h personal,
 ) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p, err := s.who(r)

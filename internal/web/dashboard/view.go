@@ -11,6 +11,7 @@ import (
 
 	"millrace/internal/control/access"
 	"millrace/internal/fault"
+	"millrace/internal/web/player"
 	"millrace/internal/web/static"
 )
 
@@ -35,6 +36,7 @@ func newViews(assets static.Assets) views {
 	parts := template.Must(template.New("").Funcs(funcs).ParseFS(files, "templates/layout.html",
 		"templates/parts.html", "templates/fields.html", "templates/simulcast.html", "templates/health.html",
 		"templates/settings.html", "templates/code.html", "templates/delivery.html"))
+	template.Must(parts.ParseFS(player.Files, player.Template))
 	out := views{}
 	for _, name := range pages {
 		out[name] = template.Must(template.Must(parts.Clone()).ParseFS(files, "templates/"+name+".html"))

@@ -8,6 +8,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"io"
 	"io/fs"
 	"net/http"
 	"strconv"
@@ -30,7 +31,8 @@ var kinds = map[string]string{ //nolint:gochecknoglobals // a table
 	".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8", ".html": "text/html; charset=utf-8", ".LICENSE": "text/plain; charset=utf-8",
 }
 
-// Read reads embedded files; it panics when one is missing, which the compiler has already seen to.
+// Read reads embedded files; it panics when one is missing, which the compiler has already seen to. What is called x.gz
+// is the file x, compressed already.
 func Read(files fs.FS, names ...string) Assets {
 	out := Assets{}
 	for _, name := range names {
@@ -38,10 +40,27 @@ func Read(files fs.FS, names ...string) Assets {
 		if err != nil {
 			panic(fmt.Sprintf("static: embedded file is missing: %v", err))
 		}
-		base := name[strings.LastIndex(name, "/")+1:]
-		out[base] = newAsset(b, kinds[base[strings.LastIndex(base, "."):]])
+		base, zipped := strings.CutSuffix(name[strings.LastIndex(name, "/")+1:], ".gz")
+		kind := kinds[base[strings.LastIndex(base, "."):]]
+		if zipped {
+			out[base] = Asset{contentType: kind, etag: etag(b), plain: unzip(b), zipped: b}
+		} else {
+			out[base] = newAsset(b, kind)
+		}
 	}
 	return out
+}
+
+// Link has modules import each other by addresses that change with the content, as pages do: by './name.js', which is
+// the one of that name. They are named behind those that they import; it panics when there is no such asset.
+func (as Assets) Link(modules ...string) {
+	for i, name := range modules {
+		text := as[name].plain
+		for _, other := range modules[:i] {
+			text = bytes.ReplaceAll(text, []byte("'./"+other+"'"), []byte("'./"+as.Address(other)+"'"))
+		}
+		as[name] = newAsset(text, kinds[".js"])
+	}
 }
 
 // Page reads an embedded page. What it names as "assets/…" gets an address that changes with the content, so that a cache may keep it for ever.
@@ -54,8 +73,7 @@ func Page(files fs.FS, name string, assets Assets) Asset {
 }
 
 func newAsset(b []byte, contentType string) Asset {
-	sum := sha256.Sum256(b)
-	a := Asset{contentType: contentType, etag: `"` + hex.EncodeToString(sum[:10]) + `"`, plain: b}
+	a := Asset{contentType: contentType, etag: etag(b), plain: b}
 	var z bytes.Buffer
 	w, err := gzip.NewWriterLevel(&z, gzip.BestCompression)
 	if err != nil {
@@ -65,6 +83,23 @@ func newAsset(b []byte, contentType string) Asset {
 	_ = w.Close()
 	a.zipped = z.Bytes()
 	return a
+}
+
+// unzip panics for what is not gzip: a file of ours is.
+func unzip(b []byte) []byte {
+	z, err := gzip.NewReader(bytes.NewReader(b))
+	if err == nil {
+		b, err = io.ReadAll(z)
+	}
+	if err != nil {
+		panic(fmt.Sprintf("static: embedded file is not gzip: %v", err))
+	}
+	return b
+}
+
+func etag(b []byte) string {
+	sum := sha256.Sum256(b)
+	return `"` + hex.EncodeToString(sum[:10]) + `"`
 }
 
 func (a Asset) version() string { return strings.Trim(a.etag, `"`) }

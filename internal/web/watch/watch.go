@@ -10,8 +10,10 @@ import (
 	"html/template"
 	"net/http"
 	"path"
+	"slices"
 	"strings"
 
+	"millrace/internal/web/player"
 	"millrace/internal/web/static"
 )
 
@@ -50,13 +52,16 @@ type handler struct {
 // /embed/{playback_id} and of /oembed.
 func Handler(o Options) http.Handler {
 	h := &handler{Options: o, assets: static.Read(files,
-		"assets/hls.min.js", "assets/controls.js", "assets/watch.js", "assets/embed.js", "assets/watch.css",
-		"assets/hls.LICENSE",
+		"assets/hls.min.js.gz", "assets/watch.js", "assets/watch.css", "assets/hls.LICENSE",
 	)}
+	modules := player.Into(h.assets)
+	h.assets.Link(append(slices.Clone(modules), "watch.js")...)
 	address := template.FuncMap{
-		"asset": func(name string) string { return "../watch/assets/" + h.assets.Address(name) },
+		"asset":   func(name string) string { return "../watch/assets/" + h.assets.Address(name) },
+		"modules": func() []string { return modules },
 	}
-	h.pages = template.Must(template.New("").Funcs(address).ParseFS(files, "assets/*.html"))
+	pages := template.Must(template.New("").Funcs(address).ParseFS(files, "assets/*.html"))
+	h.pages = template.Must(pages.ParseFS(player.Files, player.Template))
 	return h
 }
 

@@ -132,7 +132,7 @@ func TestStatus(t *testing.T) {
 		"embed an odd id":  {Method: "GET", Target: "/embed/a%3Cscript%3E", Status: 404},
 		"embed, nested":    {Method: "GET", Target: "/embed/abc/about", Status: 404},
 		"script":           {Method: "GET", Target: "/watch/assets/watch.js", Status: 200},
-		"script of frames": {Method: "GET", Target: "/watch/assets/embed.js", Status: 200},
+		"module":           {Method: "GET", Target: "/watch/assets/controls.js", Status: 200},
 		"unknown asset":    {Method: "GET", Target: "/watch/assets/other.js", Status: 404},
 		"page is no asset": {Method: "GET", Target: "/watch/assets/watch.html", Status: 404},
 		"folder":           {Method: "GET", Target: "/watch/assets/", Status: 404},
@@ -142,10 +142,29 @@ func TestStatus(t *testing.T) {
 
 func TestPageIsClosed(t *testing.T) {
 	t.Parallel()
-	statictest.Closed(t, everybody(), "/watch/abc", 3, 4)
-	statictest.Closed(t, everybody(), "/embed/abc", 4, 5, "frame-ancestors *")
+	statictest.Closed(t, everybody(), "/watch/abc", 2, 9)
+	statictest.Closed(t, everybody(), "/embed/abc", 2, 9, "frame-ancestors *")
 	if c := statictest.Get(t, everybody(), "GET", "/watch/assets/watch.js?v=old").Header().Get("Cache-Control"); c != "no-cache" {
 		t.Errorf("another version: Cache-Control %q", c)
+	}
+}
+
+// TestModules checks that what a module imports has an address that changes with the content, as what the page names.
+func TestModules(t *testing.T) {
+	t.Parallel()
+	imported := regexp.MustCompile(`from '\./([^']+)'`)
+	for _, name := range []string{"watch.js", "storyboard.js"} {
+		script := statictest.Get(t, everybody(), "GET", "/watch/assets/"+name).Body.String()
+		found := imported.FindAllStringSubmatch(script, -1)
+		if len(found) == 0 {
+			t.Errorf("%s imports nothing", name)
+		}
+		for _, m := range found {
+			res := statictest.Get(t, everybody(), "GET", "/watch/assets/"+m[1])
+			if c := res.Header().Get("Cache-Control"); res.Code != 200 || !strings.Contains(c, "immutable") {
+				t.Errorf("%s imports %s: %d, %q", name, m[1], res.Code, c)
+			}
+		}
 	}
 }
 

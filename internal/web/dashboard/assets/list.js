@@ -1,4 +1,4 @@
-// The list of live streams: keys to go through it, and newer pictures of those that are on air.
+// The lists of live streams and assets: keys to go through it, and newer pictures of those that are on air.
 // EVERY is how many ms there are between two pictures: each costs the server the decoding of a key frame, so a page asks
 // for one at a time, row after row.
 const EVERY = 2000;
