@@ -4,7 +4,7 @@ import (
 	"net/http"
 	"net/url"
 	"reflect"
-	"strings"
+	"regexp"
 	"testing"
 
 	"millrace/internal/programtest"
@@ -29,8 +29,12 @@ func TestWebhookFormAsCode(t *testing.T) {
 			form.Set("address", at(which))
 			return form
 		}
-		made := u.makes(path, with("form"))
-		want := u.object(api + made[strings.LastIndex(made, "/")+1:])
+		made := u.send(path, with("form"))
+		leads := regexp.MustCompile(`href="` + path + `/([\w-]+)">I have kept it<`).FindStringSubmatch(made.body)
+		if made.status != http.StatusCreated || leads == nil {
+			t.Fatalf("%s responds with %d: %s", path, made.status, made.body)
+		}
+		want := u.object(api + leads[1])
 		samples := map[string]string{}
 		for _, language := range []string{"curl", "Node", "Go"} {
 			samples[language] = u.samples(path+"/code", with(language))[language]

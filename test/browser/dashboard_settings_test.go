@@ -24,11 +24,12 @@ func TestDashboardSettings(t *testing.T) {
 		p.Click(t, ".sec-h a.main")
 		p.Fill(t, "#name", fmt.Sprintf("Uploads %d", width))
 		p.Click(t, "form.make button.main")
-		p.Await(t, "shows the secret", "document.getElementById('token-secret')?.textContent.length > 20", patience)
+		p.Await(t, "shows the secret",
+			"document.querySelector('[data-line=Secret]')?.textContent.length > 20", patience)
 		looksRight(t, b, p, fmt.Sprintf("token-made-%d", width))
 		p.Eval(t, "navigator.clipboard.writeText = async (text) => { window.copied = text; }", nil)
-		p.Click(t, "[aria-label='Copy secret']")
-		p.Await(t, "copies it", "window.copied === document.getElementById('token-secret').textContent", patience)
+		p.Click(t, "[aria-label='Copy Secret']")
+		p.Await(t, "copies it", "window.copied === document.querySelector('[data-line=Secret]').textContent", patience)
 		p.Click(t, "main a.btn")
 		revoke := fmt.Sprintf("a[aria-label='Revoke Uploads %d']", width)
 		p.Click(t, revoke)
@@ -68,15 +69,15 @@ func signedLink(t *testing.T, b *browser.Browser, s *rig.Server) {
 	defer encoder.Stop()
 	p := b.OpenSize(t, s.HTTP+"/dashboard/settings/signing-keys", 390, 800)
 	p.Click(t, "#new-key")
-	p.Await(t, "shows the private half", "document.getElementById('private-key')", patience)
+	p.Await(t, "shows the private half", "document.querySelector('[data-line^=Private]')", patience)
 	looksRight(t, b, p, "key-made-390")
 	p.Eval(t, `(HTMLAnchorElement.prototype.click = function () { window.savedAs = this.download; },
 		URL.createObjectURL = (blob) => { blob.text().then((text) => { window.saved = text; }); return 'blob:x'; })`, nil)
 	p.Click(t, "[data-pem]")
-	p.Await(t, "saves a PEM", "window.saved === atob(document.getElementById('private-key').textContent) && "+
+	p.Await(t, "saves a PEM", "window.saved === atob(document.querySelector('[data-line^=Private]').textContent) && "+
 		"window.savedAs.endsWith('.pem')", patience)
 	var private string
-	p.Eval(t, "document.getElementById('private-key').textContent", &private)
+	p.Eval(t, "document.querySelector('[data-line^=Private]').textContent", &private)
 	p.Close(t)
 
 	p = b.OpenSize(t, s.HTTP+"/dashboard/live/"+live.Text("id"), 390, 800)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"millrace/test/browser"
@@ -33,13 +34,15 @@ func TestDashboardWebhooks(t *testing.T) {
 	p.Click(t, "[name=type][value='video.asset.ready']")
 	looksRight(t, b, p, "webhook-form-chosen")
 	p.Click(t, "form.make button.main")
+	p.Await(t, "shows the secret", "document.querySelector('[data-line]')?.textContent.startsWith('whsec_')", patience)
+	looksRight(t, b, p, "webhook-secret")
+	p.Eval(t, "navigator.clipboard.writeText = async (text) => { window.copied = text; }", nil)
+	p.Click(t, "[aria-label='Copy Signing secret']")
+	p.Await(t, "copies it", "window.copied === document.querySelector('[data-line]').textContent", patience)
+	p.Click(t, "main .once a.btn")
 	p.Await(t, "is kept up to date", "document.getElementById('link-state')?.className === 'state ok'", patience)
 	looksRight(t, b, p, "webhook-made")
-	p.Eval(t, "window.same = true", nil)
-	p.Click(t, "#secret [data-show]")
-	p.Await(t, "shows the secret", "document.querySelector('[data-shown]').textContent.startsWith('whsec_')", patience)
-	p.Click(t, "#secret [data-show]")
-	p.Await(t, "hides it", "!document.body.textContent.includes('whsec_')", patience)
+	p.Await(t, "shows the secret no more", "!document.documentElement.outerHTML.includes('whsec_')", patience)
 	p.Click(t, "#test")
 	p.Await(t, "has failed", "document.querySelector('#deliveries .state.warn') && "+
 		"document.querySelector('#trouble .notice')", patience)
@@ -49,7 +52,7 @@ func TestDashboardWebhooks(t *testing.T) {
 	looksRight(t, b, p, "webhook-fails")
 
 	p.Click(t, "#edit")
-	p.Fill(t, "#address", receiver.URL+"/hook")
+	p.Fill(t, "#address", receiver.URL+"/hook/"+strings.Repeat("a", 200))
 	p.Click(t, "form.make button.main")
 	p.Click(t, "#deliveries form button")
 	p.Await(t, "is delivered", "document.querySelector('#deliveries .state.ok') && "+
@@ -70,12 +73,35 @@ func TestDashboardWebhooks(t *testing.T) {
 		}
 	}
 	quiet(t, p, "")
+	anotherSecret(t, b, s.HTTP+pathOf(t, p))
 	p.Click(t, "#more")
 	p.Click(t, "#head .menu .harm")
 	p.Click(t, "dialog button.harm")
 	p.Await(t, "has it no more", "location.pathname === '/dashboard/webhooks' && document.querySelector('.empty')",
 		patience)
 	p.StaysHome(t, s.HTTP)
+}
+
+// anotherSecret makes a new secret on a small screen: the page of the webhook says that the one before signs too.
+func anotherSecret(t *testing.T, b *browser.Browser, page string) {
+	t.Helper()
+	p := b.OpenSize(t, page, 390, 800)
+	defer p.Close(t)
+	p.Click(t, "main .pairs a[data-ask]")
+	p.Click(t, "dialog button.harm")
+	p.Await(t, "shows the new secret",
+		"document.querySelector('[data-line]')?.textContent.startsWith('whsec_')", patience)
+	looksRight(t, b, p, "webhook-secret-390")
+	var wide int
+	p.Eval(t, "document.documentElement.scrollWidth - innerWidth", &wide)
+	if wide > 0 {
+		t.Errorf("the page of the secret is %d pixels wider than the screen", wide)
+	}
+	p.Click(t, "main .once a.btn")
+	p.Await(t, "tells of the old secret, and has none",
+		"document.querySelector('main .pairs')?.textContent.includes('The one before it signs too until') && "+
+			"!document.documentElement.outerHTML.includes('whsec_')", patience)
+	looksRight(t, b, p, "webhook-secret-old-390")
 }
 
 // pathOf is where a page is.

@@ -24,7 +24,7 @@ type Webhook struct {
 	Address      string // http or https URL; unique in its environment; it may hold a secret
 	Enabled      bool
 	Types        []string // of the events that are sent; none: all
-	Secret       string   // signs; the API shows it when it is made alone, the dashboard to who may change it
+	Secret       string   // signs; shown when it is made, and never again
 	OldSecret    string   // signs too until OldUntil
 	OldUntil     time.Time
 	FailingSince time.Time // since when no attempt has succeeded; zero: the last one did

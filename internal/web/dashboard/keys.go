@@ -54,21 +54,22 @@ func (s *server) listKeys(w http.ResponseWriter, r *http.Request, p access.Perso
 	s.render(w, r, p, http.StatusOK, "keys", l)
 }
 
-// madeKey is the page that shows the private half of a signing key, this once: it is the response to the form, so the
-// private half is in no address and is kept nowhere.
-type madeKey struct {
-	signingKey
-
-	Private string // the base64 of its PEM, as the API gives it
-}
-
 func (s *server) createKey(w http.ResponseWriter, r *http.Request, p access.Person) {
 	k, private, err := s.Signing.Create(r.Context(), p.Environment.ID, s.Now())
 	if err != nil {
 		s.fail(w, r, p, err)
 		return
 	}
-	s.render(w, r, p, http.StatusCreated, "madekey", madeKey{signingKey{k.ID, k.CreatedAt}, private})
+	const half = "Private half"
+	s.render(w, r, p, http.StatusCreated, "once", shownOnce{
+		Heading: "The signing key is made", Secret: "The private half",
+		Keep: "The service does not keep it. Keep it in the place where your server keeps its secrets: who has it " +
+			"can let anybody watch. When it is lost, make another key and delete this one.",
+		Use:  "The private half is the base64 of a PEM, as the API gives it and as @mux/mux-node takes it.",
+		Name: short(k.ID), ListAddress: keysPath, ListName: "Signing keys", To: keysPath,
+		Lines: []copyLine{{"Key ID", string(k.ID)}, {half, private}},
+		PEM:   half, File: "signing-key-" + string(k.ID) + ".pem",
+	})
 }
 
 func (s *server) askDeleteKey(w http.ResponseWriter, r *http.Request, p access.Person) {

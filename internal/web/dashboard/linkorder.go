@@ -117,9 +117,9 @@ func (s *server) madeLink(of linked, o order) (madeLink, error) {
 		case p.what == "Watch page":
 			m.Watch = address
 		}
-		m.Lines = append(m.Lines, linkLine{p.what, s.PublicURL + address})
+		m.Lines = append(m.Lines, copyLine{p.what, s.PublicURL + address})
 		if p.what == "Embed page" {
-			m.Lines = append(m.Lines, linkLine{"Embed code", embedCode(s.PublicURL + address)})
+			m.Lines = append(m.Lines, copyLine{"Embed code", embedCode(s.PublicURL + address)})
 		}
 	}
 	return m, nil

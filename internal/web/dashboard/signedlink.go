@@ -184,14 +184,11 @@ type madeLink struct {
 
 	Use   use
 	Until time.Time
-	Lines []linkLine
+	Lines []copyLine
 	Watch string // the address of the watch page below that of the service; empty: there is none to open
 	NoRef bool   // the restriction refuses the watch and embed pages
 	Code  []sample
 }
-
-// linkLine is something to copy.
-type linkLine struct{ What, Text string }
 
 func (s *server) makeLink(find findLinked) func(http.ResponseWriter, *http.Request, access.Person) {
 	return func(w http.ResponseWriter, r *http.Request, p access.Person) {

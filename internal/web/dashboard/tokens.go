@@ -106,14 +106,6 @@ func (s *server) showNewToken(w http.ResponseWriter, r *http.Request, p access.P
 	s.render(w, r, p, http.StatusOK, "newtoken", f)
 }
 
-// madeToken is the page that shows a token's secret, this once: it is the response to the form, so the secret is in no
-// address and is kept nowhere.
-type madeToken struct {
-	token
-
-	Secret string
-}
-
 func (s *server) createToken(w http.ResponseWriter, r *http.Request, p access.Person) {
 	f := tokenForm{
 		Name: typed(r, "name"), Days: typed(r, "days"), May: permissionsOf(p, r.PostForm["permission"]...),
@@ -125,7 +117,7 @@ func (s *server) createToken(w http.ResponseWriter, r *http.Request, p access.Pe
 	if len(f.Bad) == 0 {
 		made, secret, err := s.Access.CreateToken(r.Context(), in, s.Now())
 		if err == nil {
-			s.render(w, r, p, http.StatusCreated, "madetoken", madeToken{s.token(p, made), secret})
+			s.render(w, r, p, http.StatusCreated, "once", tokenOnce(made, secret))
 			return
 		}
 		var known bool
@@ -135,6 +127,18 @@ func (s *server) createToken(w http.ResponseWriter, r *http.Request, p access.Pe
 		}
 	}
 	s.render(w, r, p, status, "newtoken", f)
+}
+
+// tokenOnce is the page of a token that was made.
+func tokenOnce(t access.Token, secret string) shownOnce {
+	return shownOnce{
+		Heading: "The access token is made", Secret: "The secret",
+		Keep: "Keep both in the place where your program keeps its secrets. When it is lost, revoke the token and " +
+			"make another one.",
+		Use:  "Programs send them with HTTP Basic: the ID as the user's name, the secret as the password.",
+		Name: t.Name, ListAddress: tokensPath, ListName: "Access tokens", To: tokensPath,
+		Lines: []copyLine{{"Token ID", string(t.ID)}, {"Secret", secret}},
+	}
 }
 
 // maxDays until a token expires: a hundred years.

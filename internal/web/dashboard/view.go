@@ -21,7 +21,7 @@ type views map[string]*template.Template
 // pages are the templates that are pages of their own.
 var pages = []string{ //nolint:gochecknoglobals // constants
 	"door", "refused", "live", "new", "edit", "stream", "target", "ask", "assets", "asset", "addasset", "track",
-	"tokens", "newtoken", "madetoken", "defaults", "doctor", "keys", "madekey",
+	"tokens", "newtoken", "defaults", "doctor", "keys", "once",
 	"restrictions", "restriction", "signedlink", "madelink",
 	"webhooks", "webhook", "webhookform", "events", "event",
 }

@@ -2,7 +2,6 @@ package dashboard
 
 import (
 	"context"
-	"encoding/json"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -19,8 +18,7 @@ const maxDeliveries = 20 // that the page of a webhook shows at a time
 type webhookPage struct {
 	endpoint
 
-	May        bool // the person may change it
-	Secret     string
+	May        bool   // the person may change it
 	Since      string // what is typed into the form that sends events again
 	Status     string // deliveries of this state alone; empty: all
 	Before     int64  // deliveries before this event; 0: from the newest on
@@ -105,25 +103,6 @@ func (v webhookPage) query(status string, before int64) string {
 		return ""
 	}
 	return "?" + q.Encode()
-}
-
-// showSecret gives the secret that signs, to a script as JSON, else on the page. The audit log has it.
-func (s *server) showSecret(w http.ResponseWriter, r *http.Request, p access.Person) {
-	v, err := s.webhookPage(r.Context(), p, webhookID(r), url.Values{})
-	if err == nil {
-		err = s.Sessions.NoteShown(r.Context(), p.Environment.ID, webhook.EventObject, string(v.ID))
-	}
-	if err != nil {
-		s.fail(w, r, p, err)
-		return
-	}
-	if !wantsJSON(r) {
-		v.Secret = v.Webhook.Secret
-		s.render(w, r, p, http.StatusOK, "webhook", v)
-		return
-	}
-	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(map[string]string{"secret": v.Webhook.Secret}) // who has gone needs none
 }
 
 // sinceForm is how a time is shown in a field; it is in UTC.

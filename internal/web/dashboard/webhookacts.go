@@ -15,9 +15,12 @@ import (
 type webhookAct struct {
 	operation            string
 	Title, Text, Yes, No string // of the question; without a title none is asked
-	do                   func(ctx context.Context, a webhook.API, e id.Environment, w id.Webhook, now time.Time) error
-	to                   func(e endpoint) string // the page that follows
+	// do is nil where rotateSecret does it.
+	do func(ctx context.Context, a webhook.API, e id.Environment, w id.Webhook, now time.Time) error
+	to func(e endpoint) string // the page that follows
 }
+
+const newSecret = "new-secret"
 
 // webhookActs are by their paths below the webhook's.
 var webhookActs = map[string]webhookAct{ //nolint:gochecknoglobals // a table
@@ -43,16 +46,12 @@ var webhookActs = map[string]webhookAct{ //nolint:gochecknoglobals // a table
 			return err
 		},
 	},
-	"new-secret": {
-		operation: "rotate-webhook-secret", to: secretPart, Title: "Make a new secret?",
+	newSecret: {
+		Title: "Make a new secret?",
 		Text: "Deliveries are signed with the new one at once, and for 24 hours with the present one too. Put the " +
 			"new one into your receiver within that time: after it, one that knows only the present one refuses " +
 			"everything.",
 		Yes: "Make a new secret", No: "Keep the present one",
-		do: func(ctx context.Context, a webhook.API, e id.Environment, w id.Webhook, now time.Time) error {
-			_, err := a.RotateSecret(ctx, e, w, now)
-			return err
-		},
 	},
 	"delete": {
 		operation: "delete-webhook", to: func(endpoint) string { return webhooksPath }, Title: "Delete this webhook?",
@@ -79,8 +78,7 @@ func missed(e endpoint) string {
 	return e.Page() + "?since=" + url.QueryEscape(since.UTC().Format(sinceForm)) + "#again"
 }
 
-func sent(e endpoint) string       { return e.Page() + "#deliveries" }
-func secretPart(e endpoint) string { return e.Page() + "#secret" }
+func sent(e endpoint) string { return e.Page() + "#deliveries" }
 
 func (s *server) askWebhook(name string) func(http.ResponseWriter, *http.Request, access.Person) {
 	return func(w http.ResponseWriter, r *http.Request, p access.Person) {
@@ -94,7 +92,7 @@ func (s *server) askWebhook(name string) func(http.ResponseWriter, *http.Request
 			Heading: a.Title, Text: a.Text, Yes: a.Yes, No: a.No, Class: "harm", Name: e.Address,
 			ListAddress: webhooksPath, ListName: "Webhooks", Address: e.Page(), To: e.Page() + "/" + name,
 		}
-		if name == "new-secret" && e.Two() {
+		if name == newSecret && e.Two() {
 			q.Text += " The one before, which signs too until " + utc(e.OldUntil) + ", stops at once."
 		}
 		s.render(w, r, p, http.StatusOK, "ask", q)

@@ -56,7 +56,10 @@ func (s *server) createWebhook(w http.ResponseWriter, r *http.Request, p access.
 			Address: f.Address, Types: f.types,
 		}, s.Now())
 		if err == nil {
-			http.Redirect(w, r, endpoint{Webhook: made}.Page(), http.StatusSeeOther)
+			s.renderSecret(w, r, p, made, shownOnce{
+				Heading: "The webhook is made",
+				Keep:    "Put it into your receiver. When it is lost, make a new one on the page of the webhook.",
+			})
 			return
 		}
 		var known bool

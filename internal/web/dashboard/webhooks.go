@@ -27,7 +27,7 @@ func (s *server) routeWebhooks(mux *http.ServeMux) {
 	mux.Handle("GET "+webhookItem+"/follow", s.person("", sees, s.followWebhook))
 	mux.Handle("GET "+webhookItem+"/edit", s.person("", changes, s.showEditWebhook))
 	mux.Handle("POST "+webhookItem, s.person("update-webhook", changes, s.editWebhook))
-	mux.Handle("POST "+webhookItem+"/secret", s.person("show-webhook-secret", changes, s.showSecret))
+	mux.Handle("POST "+webhookItem+"/"+newSecret, s.person("rotate-webhook-secret", changes, s.rotateSecret))
 	mux.Handle("POST "+webhookItem+"/replay", s.person("replay-webhook", changes, s.replaySince))
 	mux.Handle("POST "+webhookItem+"/deliveries/{event}/replay",
 		s.person("replay-webhook-delivery", changes, s.replayEvent))
@@ -35,7 +35,9 @@ func (s *server) routeWebhooks(mux *http.ServeMux) {
 		if a.Title != "" {
 			mux.Handle("GET "+webhookItem+"/"+name, s.person("", changes, s.askWebhook(name)))
 		}
-		mux.Handle("POST "+webhookItem+"/"+name, s.person(a.operation, changes, s.actOnWebhook(name)))
+		if a.do != nil {
+			mux.Handle("POST "+webhookItem+"/"+name, s.person(a.operation, changes, s.actOnWebhook(name)))
+		}
 	}
 }
 

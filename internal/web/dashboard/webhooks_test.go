@@ -99,10 +99,11 @@ func TestWebhookPages(t *testing.T) {
 		"form":          {s, s.cookie, webhooks + "/new", 200, `name="group" value="Live streams"`, "", ""},
 		"no form":       {s, looker, webhooks + "/new", 403, "lacks the permission system:write", "", ""},
 		"one":           {s, s.cookie, all, 200, "Nothing was sent to it yet", "whsec_", ""},
+		"secret":        {s, s.cookie, all, 200, "Was shown when it was made. When it is lost", "data-show", ""},
 		"one of some":   {s, s.cookie, someAt, 200, "<code>video.asset.created</code>", "<script>alert", ""},
 		"is disabled":   {s, s.cookie, offAt, 200, "Enable the webhook first.", "Send a test event", ""},
 		"is enabled":    {s, s.cookie, all, 200, "Send a test event", "Enable the webhook first.", ""},
-		"looks at one":  {s, looker, all, 200, "https://example.com/all", "data-keys", ""},
+		"looks at one":  {s, looker, all, 200, "https://example.com/all", "/new-secret", ""},
 		"edit":          {s, s.cookie, someAt + "/edit", 200, `"video.asset.created" checked`, "<script>alert", ""},
 		"no edit":       {s, looker, all + "/edit", 403, "", "", ""},
 		"none to edit":  {s, s.cookie, webhooks + "/none/edit", 404, "", "", ""},
@@ -150,7 +151,7 @@ func TestWebhookIsMade(t *testing.T) {
 			s := newSite(t, "http://example.com")
 			tt.form.Set("address", " https://example.com/"+name+" ")
 			w := s.ask(t, s.cookie, webhooks, tt.form)
-			page := w.Header().Get("Location")
+			page, secret := s.secretOf(t, w)
 			key, _ := strings.CutPrefix(page, webhooks+"/")
 			get := func() webhook.Webhook {
 				made, err := s.hooks.Get(t.Context(), s.env(t), id.Webhook(key))
@@ -160,7 +161,7 @@ func TestWebhookIsMade(t *testing.T) {
 				return made
 			}
 			made := get()
-			if w.Code != http.StatusSeeOther || made.Address != "https://example.com/"+name || !made.Enabled ||
+			if made.Address != "https://example.com/"+name || !made.Enabled || made.Secret != secret ||
 				!slices.Equal(made.Types, tt.types) {
 				t.Errorf("%d, made %+v", w.Code, made)
 			}
@@ -175,6 +176,23 @@ func TestWebhookIsMade(t *testing.T) {
 			s.noted(t, key, "update-webhook", "create-webhook")
 		})
 	}
+}
+
+// secretOf is what the page that follows when a secret was made leads to, and the secret, which is nowhere else.
+func (s *site) secretOf(t *testing.T, w *httptest.ResponseRecorder) (to, secret string) {
+	t.Helper()
+	body := w.Body.String()
+	secret = linesOf(body)["Signing secret"]
+	before, _, _ := strings.Cut(body, `">I have kept it<`)
+	to = before[strings.LastIndex(before, `"`)+1:]
+	if w.Code != http.StatusCreated || !strings.HasPrefix(secret, "whsec_") || !strings.HasPrefix(to, webhooks+"/") ||
+		!strings.Contains(body, "The signing secret is shown this once.") {
+		t.Fatalf("%d, secret %q, leads to %q:\n%s", w.Code, secret, to, body)
+	}
+	closedPage(t, w)
+	harmless(t, to, w)
+	s.nowhere(t, w, secret, to, webhooks, to+"/edit", to+"/new-secret", to+"/delete", eventLog)
+	return to, secret
 }
 
 // noted holds the audit log of a webhook to these operations, the newest first.
@@ -254,26 +272,28 @@ func TestWebhookActs(t *testing.T) {
 			t.Errorf("%s: %d to %q:\n%s", path, w.Code, w.Header().Get("Location"), w.Body)
 		}
 	}
-	shown := s.ask(t, s.cookie, page+"/secret", url.Values{}, "Accept", "application/json")
-	if got := shown.Body.String(); got != `{"secret":"`+made.Secret+"\"}\n" {
-		t.Errorf("secret %s", got)
+	s.now = s.now.Add(time.Minute)
+	w := s.ask(t, s.cookie, page+"/new-secret", url.Values{})
+	to, secret := s.secretOf(t, w)
+	now := get()
+	if to != page || now.Secret != secret || secret == made.Secret || now.OldSecret != made.Secret {
+		t.Errorf("leads to %q, the secret is %q, now %+v", to, secret, now)
 	}
-	shown = s.ask(t, s.cookie, page+"/secret", url.Values{})
-	if !strings.Contains(html.UnescapeString(shown.Body.String()), made.Secret) {
-		t.Error("without a script the secret is not shown")
+	s.nowhere(t, w, made.Secret, page)
+	if body := w.Body.String(); strings.Contains(html.UnescapeString(body), made.Secret) ||
+		!strings.Contains(body, "by 2 May 2026, 12:01 UTC: until then the one before signs too") {
+		t.Errorf("the page does not say when the old secret ends, or has it:\n%s", body)
 	}
-	do("/new-secret", url.Values{}, page+"#secret")
-	if now := get(); now.Secret == made.Secret || now.OldSecret != made.Secret {
-		t.Error("the secret is the same")
+	if body := s.ask(t, s.cookie, page, nil).Body.String(); !strings.Contains(body,
+		"The one before it signs too until") {
+		t.Errorf("the page does not tell of the old secret:\n%s", body)
 	}
 	if body := s.ask(t, s.cookie, page+"/new-secret", nil).Body.String(); !strings.Contains(body,
 		"signs too until 2 May 2026, 12:01 UTC, stops at once") {
 		t.Errorf("the question does not tell of the third secret:\n%s", body)
 	}
-	for _, path := range []string{page, webhooks, page + "/edit", page + "/new-secret", page + "/delete"} {
-		if strings.Contains(s.ask(t, s.cookie, path, nil).Body.String(), "whsec_") {
-			t.Errorf("%s has a secret unasked", path)
-		}
+	if w := s.ask(t, s.cookie, page+"/secret", url.Values{}); w.Code != http.StatusNotFound {
+		t.Errorf("the secret is shown later: %d", w.Code)
 	}
 	do("/test", url.Values{}, page+"#deliveries")
 	e := s.try(t, made.ID, webhook.Delivered, time.Time{}, webhook.Attempt{At: s.now, Status: 204})
@@ -318,8 +338,7 @@ func TestWebhookActs(t *testing.T) {
 		t.Errorf("deleted: %d", w.Code)
 	}
 	s.noted(t, string(made.ID), "delete-webhook", "update-webhook", "update-webhook", "replay-webhook",
-		"replay-webhook-delivery", "test-webhook", "rotate-webhook-secret", "show-webhook-secret",
-		"show-webhook-secret")
+		"replay-webhook-delivery", "test-webhook", "rotate-webhook-secret")
 }
 
 // TestWebhookActsAreRefused: who may not, and of another environment, and what is no time; nothing is changed.
@@ -335,7 +354,7 @@ func TestWebhookActsAreRefused(t *testing.T) {
 	again := "/deliveries/" + e.ID + "/replay"
 	form := url.Values{"since": {"2026-05-01"}, "address": {"https://example.com/b"}}
 	for _, path := range []string{
-		"", "/secret", "/replay", again, "/enable", "/disable", "/test", "/new-secret", "/delete",
+		"", "/replay", again, "/enable", "/disable", "/test", "/new-secret", "/delete",
 	} {
 		for cookie, want := range map[string]int{looker: 403, elsewhere: 404, "": 303} {
 			w := s.ask(t, cookie, page+path, form)

@@ -12,7 +12,7 @@ function toast(text) {
   setTimeout(() => el.remove(), 4000);
 }
 
-// secrets fetches key and passphrase of the stream, or the secret of the webhook, whose form this is in. They are on no page until they are asked for.
+// secrets fetches key and passphrase of the stream whose form this is in. They are on no page until they are asked for.
 async function secrets(form) {
   const response = await fetch(form.action.split('#')[0], { method: 'POST', headers: { Accept: 'application/json' } });
   if (!response.ok) throw new Error(response.status === 401 ? 'Sign in again.' : 'The key could not be read (' + response.status + ').');
@@ -24,7 +24,7 @@ async function copy(button) {
   try {
     if ('secret' in button.dataset) {
       const s = await secrets(button.closest('form[data-keys]'));
-      text = text.replaceAll('$STREAM_KEY', s.key).replaceAll('$PASSPHRASE', s.passphrase).replaceAll('$WEBHOOK_SECRET', s.secret);
+      text = text.replaceAll('$STREAM_KEY', s.key).replaceAll('$PASSPHRASE', s.passphrase);
     }
     await write(text);
   } catch (e) {

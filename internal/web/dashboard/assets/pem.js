@@ -2,7 +2,7 @@
 for (const button of document.querySelectorAll('[data-pem]')) {
   button.hidden = false;
   button.addEventListener('click', () => {
-    const pem = atob(document.getElementById(button.dataset.pem).textContent);
+    const pem = atob(document.querySelector(`[data-line="${button.dataset.pem}"]`).textContent);
     const href = URL.createObjectURL(new Blob([pem], { type: 'application/x-pem-file' }));
     const link = Object.assign(document.createElement('a'), { href, download: button.dataset.name });
     link.click();
