@@ -42,6 +42,8 @@ func TestDashboardSettings(t *testing.T) {
 		p.Click(t, ".look button")
 		p.Await(t, "says what was found", "document.querySelectorAll('.found li').length > 5", patience)
 		looksRight(t, b, p, fmt.Sprintf("health-found-%d", width))
+		p.Await(t, "has all entries in sight", "[...document.querySelectorAll('.local a')].every((a) => "+
+			"a.getBoundingClientRect().right <= innerWidth)", patience)
 		p.Close(t)
 
 		p = b.OpenSize(t, s.HTTP+"/dashboard/live/new", width, 800)

@@ -40,9 +40,9 @@ func (s *server) routeAsset(mux *http.ServeMux) {
 type assetPage struct {
 	video
 
-	Base   string // of addresses for viewers
 	Follow string // the address of the events that change the page
 	Shown  []playback
+	Shared []shared
 	Events []event.Event
 
 	Clip     clipForm
@@ -212,9 +212,10 @@ func (s *server) assetPage(ctx context.Context, p access.Person, a id.Asset) (as
 	if err != nil {
 		return assetPage{}, err
 	}
-	v := assetPage{video: video{row, s.Now()}, Base: s.PublicURL}
+	v := assetPage{video: video{row, s.Now()}}
 	v.Edit = nameForm{Title: row.Options.Meta.Title, Passthrough: row.Options.Passthrough}
 	v.Clip.Code = s.clipCode(row, v.Clip)
+	v.Shared = s.shareAsset(p.Environment, v.video)
 	v.Follow = v.Address() + "/follow"
 	for _, one := range v.PlaybackIDs {
 		v.Shown = append(v.Shown, playback{one, v.video})

@@ -2,12 +2,12 @@ package dashboard
 
 import (
 	"crypto/rsa"
-	"html"
 	"slices"
 	"strconv"
 	"time"
 
 	"millrace/internal/control/signing"
+	"millrace/internal/web/iframe"
 )
 
 // order is a signed link that somebody wants. The private half is in it for the time of a request.
@@ -119,7 +119,8 @@ func (s *server) madeLink(of linked, o order) (madeLink, error) {
 		}
 		m.Lines = append(m.Lines, copyLine{p.what, s.PublicURL + address})
 		if p.what == "Embed page" {
-			m.Lines = append(m.Lines, copyLine{"Embed code", embedCode(s.PublicURL + address)})
+			code := iframe.Code(s.PublicURL+address, "Video", iframe.Usual)
+			m.Lines = append(m.Lines, copyLine{"Embed code", code})
 		}
 	}
 	return m, nil
@@ -132,12 +133,6 @@ func (o order) token(of linked, audience string, until time.Time) (string, error
 		claims["playback_restriction_id"] = string(o.rule.ID)
 	}
 	return signing.Sign(o.key.ID, o.private, claims)
-}
-
-// embedCode is a frame of the embed page.
-func embedCode(address string) string {
-	return `<iframe src="` + html.EscapeString(address) + `" width="640" height="360" style="border: 0" title="Video" ` +
-		`allow="autoplay; encrypted-media; fullscreen; picture-in-picture" allowfullscreen></iframe>`
 }
 
 // signingCode is the same order at a shell and in other languages. The private half is a file or a variable.

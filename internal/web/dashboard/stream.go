@@ -20,7 +20,7 @@ const maxRecordings = 20 // that the page of a live stream shows
 type streamPage struct {
 	stream
 
-	Base       string // of addresses for viewers
+	Shared     []shared
 	Health     vitals
 	Recordings []video
 	More       bool // there are older ones
@@ -50,12 +50,13 @@ func (s *server) streamPage(ctx context.Context, p access.Person, stream id.Live
 	if err != nil {
 		return streamPage{}, err
 	}
-	v := streamPage{stream: s.stream(row), Base: s.PublicURL, Connect: s.connect()}
+	v := streamPage{stream: s.stream(row), Connect: s.connect()}
 	v.Health = vitalsOf(s.Health.Health(row))
 	v.More = more != "" || len(found) == maxRecordings
 	for _, a := range found {
 		v.Recordings = append(v.Recordings, video{a, v.Now})
 	}
+	v.Shared = s.shareStream(p.Environment, v.stream, v.Recordings)
 	v.Follow = v.Address() + "/follow"
 	return v, nil
 }

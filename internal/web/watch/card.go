@@ -4,25 +4,27 @@ import (
 	"fmt"
 	"net/url"
 	"strings"
+
+	"millrace/internal/web/iframe"
 )
 
 // What other sites are offered: the box for a player, and for the picture before it.
 //
 //nolint:gochecknoglobals // constants
 var (
-	playerBox  = size{1280, 720}
-	pictureBox = size{1280, 1280}
+	playerBox  = iframe.Size{Width: 1280, Height: 720}
+	pictureBox = iframe.Size{Width: 1280, Height: 1280}
 )
 
 // card is what other sites show of a link to a watch page; all addresses are whole.
 type card struct {
 	Title  string
-	URL    string // of the watch page
-	Embed  string // of the embed page; empty: it may be shown in no frame
-	OEmbed string // where oEmbed tells the same; empty as Embed
-	Image  string // empty: there is none
-	Shape  size   // of the image; zero: not known
-	Player size
+	URL    string      // of the watch page
+	Embed  string      // of the embed page; empty: it may be shown in no frame
+	OEmbed string      // where oEmbed tells the same; empty as Embed
+	Image  string      // empty: there is none
+	Shape  iframe.Size // of the image; zero: not known
+	Player iframe.Size
 }
 
 // Secure reports whether the service is reached over TLS.
@@ -45,7 +47,7 @@ func (v view) Card() *card {
 		return nil
 	}
 	page := v.base + "/watch/" + v.PlaybackID
-	c := &card{Title: v.Heading(), URL: page, Player: v.size().filling(playerBox)}
+	c := &card{Title: v.Heading(), URL: page, Player: v.size().Filling(playerBox)}
 	c.Image, c.Shape = v.picture(pictureBox)
 	if v.framers != nobody {
 		c.Embed = v.base + "/embed/" + v.PlaybackID
@@ -55,12 +57,12 @@ func (v view) Card() *card {
 }
 
 // picture is the address of a picture that fits into a box, and its size as far as it is known; empty: there is none.
-func (v view) picture(box size) (address string, shape size) {
+func (v view) picture(box iframe.Size) (address string, shape iframe.Size) {
 	thumbnail := v.thumbnail()
 	if thumbnail == "" {
-		return "", size{}
+		return "", iframe.Size{}
 	}
-	return fmt.Sprintf("%s/%s?height=%d&width=%d", v.base, thumbnail, box.Height, box.Width), v.size().within(box)
+	return fmt.Sprintf("%s/%s?height=%d&width=%d", v.base, thumbnail, box.Height, box.Width), v.size().Within(box)
 }
 
-func (v view) size() size { return size{v.Width, v.Height} }
+func (v view) size() iframe.Size { return iframe.Size{Width: v.Width, Height: v.Height} }

@@ -1,7 +1,6 @@
 package watch
 
 import (
-	"bytes"
 	"encoding/json"
 	"net/http"
 	"net/url"
@@ -12,6 +11,7 @@ import (
 
 	"millrace/internal/fault"
 	"millrace/internal/web/header"
+	"millrace/internal/web/iframe"
 )
 
 // OEmbedPath is where other sites ask what to show of a link (oembed.com, section 2).
@@ -21,9 +21,6 @@ const (
 	maxURL  = 2048 // bytes of the parameter url
 	maxSide = 1920 // pixels of a player, however large it may be
 )
-
-// oembedBox is the box for players of those who say nothing of it.
-var oembedBox = size{640, 360} //nolint:gochecknoglobals // a constant
 
 // validStart are the values of an embed page's start that are passed on.
 var validStart = regexp.MustCompile(`^[0-9hms.]{1,20}$`)
@@ -79,9 +76,9 @@ func (h *handler) serveOEmbed(w http.ResponseWriter, r *http.Request) {
 }
 
 // boxOf reads maxwidth and maxheight. With one of the two alone the other is as large as the shape wants it.
-func boxOf(query url.Values) (size, error) {
+func boxOf(query url.Values) (iframe.Size, error) {
 	if !query.Has("maxwidth") && !query.Has("maxheight") {
-		return oembedBox, nil
+		return iframe.Usual, nil
 	}
 	var wrong fault.List
 	side := func(name string) int {
@@ -94,7 +91,7 @@ func boxOf(query url.Values) (size, error) {
 		}
 		return int(min(n, maxSide))
 	}
-	box := size{side("maxwidth"), side("maxheight")}
+	box := iframe.Size{Width: side("maxwidth"), Height: side("maxheight")}
 	return box, wrong.Err()
 }
 
@@ -146,7 +143,7 @@ func sameHost(a, b *url.URL) bool {
 }
 
 // describeEmbed responds with what is to be shown of a playback ID that everybody may watch.
-func (h *handler) describeEmbed(w http.ResponseWriter, r *http.Request, playbackID, start string, box size) {
+func (h *handler) describeEmbed(w http.ResponseWriter, r *http.Request, playbackID, start string, box iframe.Size) {
 	const private = "this video is not for everybody: show the link"
 	v, err := h.view(r, playbackID, embedded, nil)
 	switch {
@@ -162,21 +159,18 @@ func (h *handler) describeEmbed(w http.ResponseWriter, r *http.Request, playback
 		return
 	}
 	c := v.Card()
-	c.Player = v.size().filling(box)
+	c.Player = v.size().Filling(box)
 	if start != "" {
 		c.Embed += "?" + url.Values{"start": {start}}.Encode()
 	}
-	var frame bytes.Buffer
-	if err = h.pages.ExecuteTemplate(&frame, "iframe.html", c); err != nil {
-		refuse(w, r, http.StatusInternalServerError, "internal", "something went wrong on our side")
-		return
-	}
 	out := oembed{
 		Type: "video", Version: "1.0", Title: c.Title, ProviderName: "Millrace", ProviderURL: h.PublicURL,
-		HTML: strings.TrimSpace(frame.String()), Width: c.Player.Width, Height: c.Player.Height,
+		HTML: iframe.Code(c.Embed, c.Title, c.Player), Width: c.Player.Width, Height: c.Player.Height,
 	}
-	picture := size{min(box.Width, pictureBox.Width), min(box.Height, pictureBox.Height)}
-	if address, shape := v.picture(picture); shape != (size{}) { // the three go together
+	picture := iframe.Size{
+		Width: min(box.Width, pictureBox.Width), Height: min(box.Height, pictureBox.Height),
+	}
+	if address, shape := v.picture(picture); shape != (iframe.Size{}) { // the three go together
 		out.ThumbnailURL, out.ThumbnailWidth, out.ThumbnailHeight = address, shape.Width, shape.Height
 	}
 	w.Header().Set("Cache-Control", "public, max-age=60")
