@@ -166,6 +166,16 @@ func (u *owner) samples(path string, form url.Values) map[string]string {
 // run runs each sample, which makes something, and gives its ID.
 func (u *owner) run(t *testing.T, samples map[string]string) map[string]string {
 	t.Helper()
+	out := map[string]string{}
+	for language, program := range u.programs(t, samples) {
+		out[language] = program()
+	}
+	return out
+}
+
+// programs are the samples by language; each gives the ID that it prints.
+func (u *owner) programs(t *testing.T, samples map[string]string) map[string]func() string {
+	t.Helper()
 	dir := t.TempDir()
 	packages, err := filepath.Abs(filepath.Join(sdkFolder, "node_modules"))
 	if err == nil {
@@ -180,18 +190,26 @@ func (u *owner) run(t *testing.T, samples map[string]string) map[string]string {
 		t.Fatal(err)
 	}
 	programtest.Path(t, "curl")
+	node := programtest.Path(t, "node")
+	return map[string]func() string{
+		"curl": func() string { return idOf(t, u.program(t, dir, "sh", "-c", "set -e; "+samples["curl"])) },
+		"Node": func() string { return u.program(t, dir, node, "a.mjs") },
+		"Go":   func() string { return u.program(t, goSDKFolder, "go", "run", filepath.Join(dir, "a.go")) },
+	}
+}
+
+// idOf is the ID of what a response of the API has.
+func idOf(t *testing.T, body string) string {
+	t.Helper()
 	var one struct {
 		Data struct {
 			ID string `json:"id"`
 		} `json:"data"`
 	}
-	if err := json.Unmarshal([]byte(u.program(t, dir, "sh", "-c", "set -e; "+samples["curl"])), &one); err != nil {
-		t.Fatalf("curl: %v:\n%s", err, samples["curl"])
+	if err := json.Unmarshal([]byte(body), &one); err != nil {
+		t.Fatalf("%v: %s", err, body)
 	}
-	return map[string]string{
-		"curl": one.Data.ID, "Node": u.program(t, dir, programtest.Path(t, "node"), "a.mjs"),
-		"Go": u.program(t, goSDKFolder, "go", "run", filepath.Join(dir, "a.go")),
-	}
+	return one.Data.ID
 }
 
 // program runs one with the secrets that samples name in its environment, and gives what it prints.

@@ -11,15 +11,16 @@ import (
 
 // call is a request to the API, as a form would have it made.
 type call struct {
+	method       string // of HTTP; empty: POST
 	path         string // below the address of the service
-	of           string // ID of what it is made in, which the libraries take apart; empty: none
+	of           string // ID of what it is made in, or changes, which the libraries take apart; empty: none
 	body         object
 	node         string // the method of @mux/mux-node
 	goDo, goType string // the method and the request of mux-go; empty: it has none
 }
 
-// object is a JSON object whose members keep their order. A value is a string, true, a number, a secret, an object, or
-// a slice of strings or objects.
+// object is a JSON object whose members keep their order. A value is a string, a bool, a number, nil, a secret, an
+// object, or a slice of strings or objects.
 type object []member
 
 type member struct {
@@ -65,6 +66,7 @@ type code struct {
 	Samples []sample
 
 	Unreadable bool // a field has no number, so there is no code
+	Same       bool // nothing differs from what there is, so nothing would be sent
 }
 
 type sample struct{ Name, Text string }
@@ -83,7 +85,11 @@ func (c call) curl(base string) string {
 		text:   func(text string) string { return strings.ReplaceAll(quoted(text), "'", `'\''`) },
 		secret: func(v secret) string { return `"'"$` + string(v) + `"'"` },
 	}.object(c.body, "")
-	return `curl -u "$MUX_TOKEN_ID:$MUX_TOKEN_SECRET" '` + base + c.path + "' \\\n" +
+	method := ""
+	if c.method != "" {
+		method = "-X " + c.method + " "
+	}
+	return "curl " + method + `-u "$MUX_TOKEN_ID:$MUX_TOKEN_SECRET" '` + base + c.path + "' \\\n" +
 		"  -H 'Content-Type: application/json' \\\n  -d '" + body + "'\n"
 }
 
@@ -99,9 +105,17 @@ const mux = new Mux({
   tokenId: process.env.MUX_TOKEN_ID,
   tokenSecret: process.env.MUX_TOKEN_SECRET,
 });
-const made = await mux.` + c.node + `(` + c.first() + body + `);
-console.log(made.id);
+const ` + c.outcome() + ` = await mux.` + c.node + `(` + c.first() + body + `);
+console.log(` + c.outcome() + `.id);
 `
+}
+
+// outcome is a name for what the response has.
+func (c call) outcome() string {
+	if c.method == "" {
+		return "made"
+	}
+	return "changed"
 }
 
 // first is the argument before the body.
@@ -154,8 +168,11 @@ func (n notation) value(value any, indent string) string {
 	return plainly(value)
 }
 
-// plainly writes a number, or true.
+// plainly writes a number, a bool, or null.
 func plainly(value any) string {
+	if value == nil {
+		return "null"
+	}
 	if f, is := value.(float64); is {
 		return strconv.FormatFloat(f, 'f', -1, 64)
 	}

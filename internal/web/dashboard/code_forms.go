@@ -20,6 +20,7 @@ const (
 
 func (s *server) routeCode(mux *http.ServeMux) {
 	mux.Handle("POST "+newCodePath, s.person("", writes, s.showNewCode))
+	mux.Handle("POST "+livePath+"/{id}/edit/code", s.person("", writes, s.showEditCode))
 	mux.Handle("POST "+livePath+"/{id}/targets/code", s.person("", writes, s.showTargetCode))
 	mux.Handle("POST "+addCodePath, s.person("", writes, s.showAddCode))
 	mux.Handle("POST "+assetsPath+"/{asset}/clips/code", s.person("", writes, s.showClipCode))

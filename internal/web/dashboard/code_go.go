@@ -46,11 +46,11 @@ func main() {
 	client := mux.NewAPIClient(mux.NewConfiguration(
 		mux.WithBasicAuth(os.Getenv("MUX_TOKEN_ID"), os.Getenv("MUX_TOKEN_SECRET")),
 	))
-` + note + `	made, err := client.` + c.goDo + `(` + c.first() + body + `)
+` + note + `	` + c.outcome() + `, err := client.` + c.goDo + `(` + c.first() + body + `)
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println(made.Data.Id)
+	fmt.Println(` + c.outcome() + `.Data.Id)
 }
 `
 }
@@ -100,13 +100,15 @@ func main() {
 `
 }
 
-// goTypes are those of mux-go v6 for members that are objects, or lists, by their names.
+// goTypes are those of mux-go v6 for objects and lists, by the name of the member, or the structure and the name.
 var goTypes = map[string]string{ //nolint:gochecknoglobals // a table
 	"inputs":             "[]mux.InputSettings",
 	"meta":               "mux.AssetMetadata",
 	"new_asset_settings": "mux.CreateAssetRequest",
 	"playback_policies":  "[]mux.PlaybackPolicy",
 	"static_renditions":  "[]mux.CreateStaticRenditionRequest",
+
+	"mux.UpdateLiveStreamRequest.new_asset_settings": "mux.UpdateLiveStreamNewAssetSettings",
 }
 
 // goNames are fields that are not called as the members are.
@@ -121,10 +123,12 @@ func (w *goWriter) structure(of string, o object, indent string) string {
 	var has object
 	for _, m := range o {
 		switch {
-		case of == "mux.CreateLiveStreamRequest" && m.name == "meta":
+		case strings.HasSuffix(of, "LiveStreamRequest") && m.name == "meta":
 			w.lacks = append(w.lacks, m.name)
-		case m.value == 0.0: // omitempty
-			w.lacks = append(w.lacks, m.name+" of 0")
+		case m.value == 0.0, m.value == false, m.value == nil: // omitempty
+			w.lacks = append(w.lacks, m.name+" of "+plainly(m.value))
+		case m.value == "" && of != "":
+			w.lacks = append(w.lacks, "empty "+m.name)
 		default:
 			has = append(has, m)
 		}
@@ -133,29 +137,34 @@ func (w *goWriter) structure(of string, o object, indent string) string {
 	case 0:
 		return of + "{}"
 	case 1:
-		return of + "{" + goName(has[0].name) + ": " + w.value(has[0].name, has[0].value, indent) + "}"
+		return of + "{" + goName(has[0].name) + ": " + w.value(of, has[0], indent) + "}"
 	}
 	var b strings.Builder
 	for _, m := range has {
-		b.WriteString(indent + "\t" + goName(m.name) + ": " + w.value(m.name, m.value, indent+"\t") + ",\n")
+		b.WriteString(indent + "\t" + goName(m.name) + ": " + w.value(of, m, indent+"\t") + ",\n")
 	}
 	return of + "{\n" + b.String() + indent + "}"
 }
 
-func (w *goWriter) value(name string, value any, indent string) string {
-	switch v := value.(type) {
+// value writes that of a member of a structure.
+func (w *goWriter) value(of string, m member, indent string) string {
+	name := goTypes[of+"."+m.name]
+	if name == "" {
+		name = goTypes[m.name]
+	}
+	switch v := m.value.(type) {
 	case string:
 		return strconv.Quote(v)
 	case secret:
 		return "os.Getenv(" + strconv.Quote(string(v)) + ")"
 	case object:
-		return w.structure(goTypes[name], v, indent)
+		return w.structure(name, v, indent)
 	case []string:
-		return goTypes[name] + "{" + joined(v, strconv.Quote) + "}"
+		return name + "{" + joined(v, strconv.Quote) + "}"
 	case []object:
-		return goTypes[name] + "{" + joined(v, func(o object) string { return w.structure("", o, indent) }) + "}"
+		return name + "{" + joined(v, func(o object) string { return w.structure("", o, indent) }) + "}"
 	}
-	return plainly(value)
+	return plainly(m.value)
 }
 
 // goName is the name of a field.

@@ -85,6 +85,7 @@ func TestCode(t *testing.T) {
 	v := s.stream(t, "One", false, playbackid.Public)
 	film := s.ready(t, "Film", playbackid.Public)
 	target := "/dashboard/live/" + string(v.ID) + "/targets"
+	edit := "/dashboard/live/" + string(v.ID) + "/edit"
 	clips := "/dashboard/assets/" + string(film.ID) + "/clips"
 	withKey := url.Values{"stream_key": {"s3cret"}}
 	const newCode = "/dashboard/live/code"
@@ -107,12 +108,17 @@ func TestCode(t *testing.T) {
 		"zero":         {newCode, url.Values{"reconnect_window": {"0"}}, 200, "send: reconnect_window of 0.", ""},
 		"Node key":     {target + "/code", withKey, 200, "process.env.STREAM_KEY", "s3cret"},
 		"Go key":       {target + "/code", withKey, 200, "Getenv(&#34;STREAM_KEY", "s3cret"},
+		"same":         {edit, nil, 200, "Nothing differs from what there is", "liveStreams.update"},
+		"differs":      {edit + "/code", url.Values{"title": {"Two"}}, 200, "curl -X PATCH", "latency_mode&#34;"},
+		"not changed":  {edit + "/code", url.Values{"hours": {"x"}}, 200, unreadable, "liveStreams.update"},
+		"hostile edit": {edit + "/code", url.Values{"title": {hostile}}, 200, told, "<script>alert"},
 		"hostile":      {"/dashboard/assets/code", url.Values{"title": {hostile}}, 200, told, "<script>alert"},
 		"webhook": {
 			webhooks + "/code",
 			url.Values{"address": {hostile + "`"}, "which": {"chosen"}, "type": {live.EventActive}},
 			200, `&#34;event_types&#34;: [&#34;video.live_stream.active&#34;]`, "<script>alert",
 		},
+		"no edit":   {"/dashboard/live/none/edit/code", url.Values{}, 404, "", told},
 		"no stream": {"/dashboard/live/none/targets/code", url.Values{}, 404, "", told},
 		"no asset":  {"/dashboard/assets/none/clips/code", url.Values{}, 404, "", told},
 	} {
@@ -124,14 +130,16 @@ func TestCode(t *testing.T) {
 		closedPage(t, w)
 	}
 	reader := s.signIn(t, access.VideoRead)
-	for _, path := range []string{newCode, "/dashboard/assets/code", target + "/code", clips + "/code"} {
+	for _, path := range []string{
+		newCode, "/dashboard/assets/code", target + "/code", clips + "/code", edit + "/code",
+	} {
 		if w := s.ask(t, reader, path, url.Values{}); w.Code != http.StatusForbidden {
 			t.Errorf("%s for who may not: %d", path, w.Code)
 		}
 	}
 	streams, err := s.live.List(t.Context(), s.env(t), live.ListQuery{Page: 1, Limit: 9})
 	assets, _, bad := s.assets.List(t.Context(), s.env(t), asset.ListQuery{Page: 1, Limit: 9})
-	if err != nil || bad != nil || len(streams) != 1 || len(assets) != 1 ||
+	if err != nil || bad != nil || len(streams) != 1 || streams[0].Settings.Meta.Title != "One" || len(assets) != 1 ||
 		len(streams[0].Settings.SimulcastTargets) > 0 {
 		t.Errorf("%d streams, %d assets, %v, %v", len(streams), len(assets), err, bad)
 	}

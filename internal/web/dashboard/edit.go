@@ -18,9 +18,7 @@ func (s *server) showEdit(w http.ResponseWriter, r *http.Request, p access.Perso
 		s.fail(w, r, p, err)
 		return
 	}
-	f := formOf(v.Settings)
-	f.Of = new(s.stream(v))
-	s.render(w, r, p, http.StatusOK, "edit", f)
+	s.renderEdit(w, r, p, http.StatusOK, formOf(v.Settings), v, false)
 }
 
 func (s *server) edit(w http.ResponseWriter, r *http.Request, p access.Person) {
@@ -29,8 +27,7 @@ func (s *server) edit(w http.ResponseWriter, r *http.Request, p access.Person) {
 		s.fail(w, r, p, err)
 		return
 	}
-	f, of := readForm(r), s.stream(v)
-	f.Of = &of
+	f := readForm(r)
 	in := f.changes(v.Settings)
 	status := http.StatusBadRequest
 	if len(f.Bad) == 0 {
@@ -38,7 +35,7 @@ func (s *server) edit(w http.ResponseWriter, r *http.Request, p access.Person) {
 			_, err = s.Live.Patch(r.Context(), p.Environment.ID, v.ID, in, s.Now())
 		}
 		if err == nil {
-			http.Redirect(w, r, of.Address(), http.StatusSeeOther) //nolint:gosec // a page of this dashboard
+			http.Redirect(w, r, s.stream(v).Address(), http.StatusSeeOther) //nolint:gosec // a page of this dashboard
 			return
 		}
 		var known bool
@@ -47,7 +44,7 @@ func (s *server) edit(w http.ResponseWriter, r *http.Request, p access.Person) {
 			return
 		}
 	}
-	s.render(w, r, p, status, "edit", f)
+	s.renderEdit(w, r, p, status, f, v, false)
 }
 
 // formOf shows settings as they would be typed. A window that nobody chose stays empty: it follows the delay.

@@ -1,0 +1,86 @@
+package dashboard
+
+import (
+	"net/http"
+	"net/url"
+
+	"millrace/internal/control/access"
+	"millrace/internal/control/assetopt"
+	"millrace/internal/control/live"
+	"millrace/internal/id"
+)
+
+// editPage is the form of a live stream's settings, with its code.
+type editPage struct {
+	form
+
+	Code code
+}
+
+func (s *server) showEditCode(w http.ResponseWriter, r *http.Request, p access.Person) {
+	v, err := s.Live.Get(r.Context(), p.Environment.ID, id.LiveStream(r.PathValue("id")))
+	if err != nil {
+		s.fail(w, r, p, err)
+		return
+	}
+	f := readForm(r)
+	f.changes(v.Settings) // marks what can't be read
+	s.renderEdit(w, r, p, http.StatusOK, f, v, true)
+}
+
+func (s *server) renderEdit(
+	w http.ResponseWriter, r *http.Request, p access.Person, status int, f form, v live.Stream, open bool,
+) {
+	f.Of = new(s.stream(v))
+	page := editPage{form: f}
+	f.said = said{} // only of what can't be read
+	in := f.changes(v.Settings)
+	page.Code = s.code("change", f.Of.Address()+"/edit/code", call{
+		method: http.MethodPatch, path: "/video/v1/live-streams/" + url.PathEscape(string(v.ID)), of: string(v.ID),
+		body: patchBody(in), node: "video.liveStreams.update",
+		goDo: "LiveStreamsApi.UpdateLiveStream", goType: "mux.UpdateLiveStreamRequest",
+	})
+	page.Code.Open, page.Code.Unreadable = open, len(f.Bad) > 0
+	page.Code.Same = in == live.PatchInput{}
+	s.render(w, r, p, status, "edit", page)
+}
+
+// patchBody is what the API would be sent of changes that the form can make. null stands for the default.
+func patchBody(in live.PatchInput) (o object) {
+	if in.Meta != nil {
+		o = append(o, member{"meta", metaBody(in.Meta.Meta)})
+	}
+	if in.LatencyMode != nil {
+		o = append(o, member{"latency_mode", string(*in.LatencyMode)})
+	}
+	if in.NewAsset != nil {
+		o = append(o, member{"new_asset_settings", object{{"video_quality", *in.NewAsset.VideoQuality}}})
+	}
+	switch {
+	case in.DefaultWindow:
+		o = append(o, member{"reconnect_window", nil})
+	case in.ReconnectWindow != nil:
+		o = append(o, member{"reconnect_window", *in.ReconnectWindow})
+	}
+	if in.SlateForStandard != nil {
+		o = append(o, member{"use_slate_for_standard_latency", *in.SlateForStandard})
+	}
+	if in.ReconnectSlateURL != nil {
+		o = append(o, member{"reconnect_slate_url", *in.ReconnectSlateURL})
+	}
+	if in.MaxContinuous != nil {
+		o = append(o, member{"max_continuous_duration", *in.MaxContinuous})
+	}
+	if in.Passthrough != nil {
+		o = append(o, member{"passthrough", *in.Passthrough})
+	}
+	return o
+}
+
+// metaBody is metadata that replaces what there is; nil: none, for an empty object changes nothing.
+func metaBody(m assetopt.Meta) any {
+	if m == (assetopt.Meta{}) {
+		return nil
+	}
+	return object{}.with("title", m.Title).with("creator_id", m.CreatorID).with("external_id", m.ExternalID)
+}
