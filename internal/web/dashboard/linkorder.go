@@ -41,7 +41,7 @@ func (f *linkForm) order(private string) (o order) {
 	}
 	span, known := spans[f.Unit]
 	n, err := strconv.Atoi(f.Amount)
-	if !known || err != nil || n < 1 || n > int(maxHolds/time.Minute) || time.Duration(n)*span.long > maxHolds {
+	if !known || err != nil || n < 1 || n > int(maxHolds/span.long) {
 		f.beside("amount", "This must be a whole number of minutes, hours or days, up to 366 days.")
 	} else {
 		o.holds, o.span = time.Duration(n)*span.long, strconv.Itoa(n)+span.suffix

@@ -229,6 +229,7 @@ func TestSignedLinkIsRefused(t *testing.T) {
 		"no time":        {s, s.cookie, at, with("amount", "0"), 400, amount, ""},
 		"no number":      {s, s.cookie, at, with("amount", hostile), 400, amount, "<script>alert"},
 		"too long":       {s, s.cookie, at, with("amount", "367", "unit", "days"), 400, amount, ""},
+		"ages":           {s, s.cookie, at, with("amount", "213504", "unit", "days"), 400, amount, ""}, // 2^64 ns
 		"overflows":      {s, s.cookie, at, with("amount", "9223372036854775807", "unit", "days"), 400, amount, ""},
 		"no unit":        {s, s.cookie, at, with("unit", "years"), 400, amount, ""},
 		"no rule":        {s, s.cookie, at, with("restriction", hostile), 400, "no such playback restriction", "<script>alert"},
