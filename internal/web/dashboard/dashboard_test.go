@@ -330,8 +330,9 @@ func TestRefusals(t *testing.T) {
 		})
 	}
 	t.Cleanup(func() { // when all have asked
-		if v, err := s.db.LiveStreams().Find(t.Context(), air.ID); err == nil && v.State != live.Active {
-			t.Errorf("a refused request changed the stream: %s", v.State)
+		v, err := s.db.LiveStreams().Find(context.WithoutCancel(t.Context()), air.ID)
+		if err != nil || v.State != live.Active {
+			t.Errorf("a refused request changed the stream: %s, %v", v.State, err)
 		}
 	})
 }
