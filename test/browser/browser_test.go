@@ -97,12 +97,12 @@ func TestWatchAsset(t *testing.T) {
 	if want := []string{"English", "Deutsch"}; !slices.Equal(v.AudioTracks, want) {
 		t.Errorf("audio tracks %v, want %v", v.AudioTracks, want)
 	}
-	pick(t, p, "#subtitles", "English")
+	p.Select(t, "#subtitles", "English")
 	p.Until(t, "subtitle shown", patience, func(v browser.Probe) bool {
 		return slices.ContainsFunc(v.TextTracks, func(tt browser.TextTrack) bool { return tt.Mode == "showing" && len(tt.Active) == 1 })
 	})
 	p.Screenshot(t, "subtitles")
-	pick(t, p, "#audio", "Deutsch")
+	p.Select(t, "#audio", "Deutsch")
 	p.Until(t, "other sound", patience, func(v browser.Probe) bool { return v.AudioTrack == 1 })
 	p.Plays(t, 1, patience)
 	p.Seek(t, 20)

@@ -10,7 +10,7 @@ import (
 func usesPlayer(t *testing.T, b *browser.Browser, p *browser.Page) {
 	t.Helper()
 	p.Await(t, "has its own controls", "!video.controls && document.getElementById('play').checkVisibility()", patience)
-	pick(t, p, "#quality", "270p")
+	p.Select(t, "#quality", "270p")
 	p.Await(t, "holds the quality", "millrace.hls.manualLevel >= 0 && !millrace.hls.autoLevelEnabled && "+
 		"millrace.hls.levels[millrace.hls.manualLevel].height === 270", patience)
 	p.Eval(t, "scrollTo(0, 0)", nil)
@@ -54,13 +54,6 @@ func usesPlayer(t *testing.T, b *browser.Browser, p *browser.Page) {
 	}
 	p.Eval(t, "video.currentTime = 2.5; scrollTo(0, 0)", nil)
 	looksRight(t, b, p, "ready")
-}
-
-// pick opens the player's menu and chooses an entry by its text.
-func pick(t testing.TB, p *browser.Page, selector, label string) {
-	t.Helper()
-	p.Eval(t, "document.getElementById('menu').open = true", nil)
-	p.Select(t, selector, label)
 }
 
 // press presses a key where the focus is.

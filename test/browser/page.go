@@ -189,9 +189,10 @@ func (p *Page) Await(t testing.TB, what, code string, limit time.Duration) {
 	}
 }
 
-// Select picks an entry of one of the page's menus by its text: Select(t, "#audio", "Deutsch").
+// Select opens the player's menu and picks an entry by its text: Select(t, "#audio", "Deutsch").
 func (p *Page) Select(t testing.TB, selector, label string) {
 	t.Helper()
+	p.Eval(t, "document.getElementById('menu').open = true", nil)
 	if err := p.b.do(command{Do: "select", Page: p.id, Selector: selector, Label: label}, nil); err != nil {
 		t.Fatal(err)
 	}

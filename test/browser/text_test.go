@@ -23,7 +23,7 @@ func TestTextOverReconnect(t *testing.T) {
 	p := browser.Start(t).Open(t, url)
 	p.FirstPicture(t, patience)
 	p.Until(t, "offers text", patience, func(p browser.Probe) bool { return slices.Equal(p.SubtitleTracks, []string{"Seconds"}) })
-	pick(t, p, "#subtitles", "Seconds")
+	p.Select(t, "#subtitles", "Seconds")
 	const zero = 7 * 2                      // the player's time of the recording's first picture: as many gaps as Mode.Leading says are in front of it
 	for _, from := range []float64{0, 22} { // before and behind the reconnect
 		p.Until(t, "says the second that is shown", patience, func(v browser.Probe) bool {
@@ -85,7 +85,7 @@ func silentStretch(t *testing.T) (p *browser.Page, slow func()) {
 	p = browser.Start(t).Open(t, url)
 	p.FirstPicture(t, patience)
 	p.Until(t, "offers text", patience, func(p browser.Probe) bool { return slices.Equal(p.SubtitleTracks, []string{"Seconds"}) })
-	pick(t, p, "#subtitles", "Seconds")
+	p.Select(t, "#subtitles", "Seconds")
 	p.Until(t, "says the second that is shown", patience, func(v browser.Probe) bool { return saysSecond(v, v.Time) })
 	return p, slow
 }
