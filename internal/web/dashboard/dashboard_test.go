@@ -148,6 +148,20 @@ func (s *site) ask(t testing.TB, cookie, target string, form url.Values, header 
 	return w
 }
 
+// shows asks for a page, and fails the test unless it has a status and one text, and not the other (empty: any).
+func (s *site) shows(
+	t *testing.T, cookie, path string, form url.Values, status int, want, not string,
+) *httptest.ResponseRecorder {
+	t.Helper()
+	w := s.ask(t, cookie, path, form)
+	if body := w.Body.String(); w.Code != status || !strings.Contains(body, want) ||
+		not != "" && strings.Contains(body, not) {
+		t.Errorf("%d, want %d, %q and not %q:\n%s", w.Code, status, want, not, body)
+	}
+	closedPage(t, w)
+	return w
+}
+
 func (s *site) env(t testing.TB) id.Environment {
 	t.Helper()
 	env, err := s.tokens.Named(t.Context(), "", s.now)

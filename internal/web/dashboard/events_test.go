@@ -77,13 +77,7 @@ func TestEventPages(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := tt.on.ask(t, tt.cookie, tt.path, nil)
-			body := w.Body.String()
-			if w.Code != tt.status || !strings.Contains(body, tt.want) ||
-				tt.not != "" && strings.Contains(body, tt.not) {
-				t.Errorf("%d, want %q and not %q:\n%s", w.Code, tt.want, tt.not, body)
-			}
-			closedPage(t, w)
+			tt.on.shows(t, tt.cookie, tt.path, nil, tt.status, tt.want, tt.not)
 		})
 	}
 }

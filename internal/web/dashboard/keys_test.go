@@ -68,12 +68,7 @@ func TestKeyPages(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := tt.on.ask(t, tt.cookie, tt.path, tt.form)
-			body := w.Body.String()
-			if w.Code != tt.status || !strings.Contains(body, tt.want) || tt.not != "" && strings.Contains(body, tt.not) {
-				t.Errorf("%d, want %q and not %q:\n%s", w.Code, tt.want, tt.not, body)
-			}
-			closedPage(t, w)
+			tt.on.shows(t, tt.cookie, tt.path, tt.form, tt.status, tt.want, tt.not)
 		})
 	}
 	t.Cleanup(func() { // when all have asked

@@ -21,8 +21,8 @@ func (s *server) routeLinks(mux *http.ServeMux) {
 	for path, find := range map[string]findLinked{
 		livePath + "/{id}" + linkEnd: s.linkedStream, assetItem + linkEnd: s.linkedAsset,
 	} {
-		mux.Handle("GET "+path, s.person("", access.SystemRead, s.showLinkForm(find)))
-		mux.Handle("POST "+path, s.person("", access.SystemRead, s.makeLink(find)))
+		mux.Handle("GET "+path, s.person("", access.SystemRead, s.withLinkForm(find, s.showLinkForm)))
+		mux.Handle("POST "+path, s.person("", access.SystemRead, s.withLinkForm(find, s.makeLink)))
 	}
 }
 
@@ -161,7 +161,10 @@ func (s *server) linkForm(ctx context.Context, p access.Person, of linked) (link
 
 const maxRules = 100 // playback restrictions of an environment
 
-func (s *server) showLinkForm(find findLinked) func(http.ResponseWriter, *http.Request, access.Person) {
+// withLinkForm reads the form of what a request names, and hands it on.
+func (s *server) withLinkForm(
+	find findLinked, then func(w http.ResponseWriter, r *http.Request, p access.Person, f linkForm),
+) personal {
 	return func(w http.ResponseWriter, r *http.Request, p access.Person) {
 		of, err := find(r, p)
 		var f linkForm
@@ -172,9 +175,13 @@ func (s *server) showLinkForm(find findLinked) func(http.ResponseWriter, *http.R
 			s.fail(w, r, p, err)
 			return
 		}
-		f.Use, f.Amount, f.Unit = "v", "6", "hours"
-		s.render(w, r, p, http.StatusOK, "signedlink", f)
+		then(w, r, p, f)
 	}
+}
+
+func (s *server) showLinkForm(w http.ResponseWriter, r *http.Request, p access.Person, f linkForm) {
+	f.Use, f.Amount, f.Unit = "v", "6", "hours"
+	s.render(w, r, p, http.StatusOK, "signedlink", f)
 }
 
 // madeLink is the page with a signed link. It is the response to the form: the tokens are in no address of the
@@ -190,29 +197,18 @@ type madeLink struct {
 	Code  []sample
 }
 
-func (s *server) makeLink(find findLinked) func(http.ResponseWriter, *http.Request, access.Person) {
-	return func(w http.ResponseWriter, r *http.Request, p access.Person) {
-		of, err := find(r, p)
-		var f linkForm
-		if err == nil {
-			f, err = s.linkForm(r.Context(), p, of)
-		}
-		if err != nil {
-			s.fail(w, r, p, err)
-			return
-		}
-		f.Use, f.Amount, f.Unit = typed(r, "use"), typed(r, "amount"), typed(r, "unit")
-		f.Key, f.Rule = typed(r, "key"), typed(r, "restriction")
-		o := f.order(r.PostFormValue("private_key"))
-		if len(f.Bad) > 0 {
-			s.render(w, r, p, http.StatusBadRequest, "signedlink", f)
-			return
-		}
-		made, err := s.madeLink(of, o)
-		if err != nil {
-			s.fail(w, r, p, err)
-			return
-		}
-		s.render(w, r, p, http.StatusOK, "madelink", made)
+func (s *server) makeLink(w http.ResponseWriter, r *http.Request, p access.Person, f linkForm) {
+	f.Use, f.Amount, f.Unit = typed(r, "use"), typed(r, "amount"), typed(r, "unit")
+	f.Key, f.Rule = typed(r, "key"), typed(r, "restriction")
+	o := f.order(r.PostFormValue("private_key"))
+	if len(f.Bad) > 0 {
+		s.render(w, r, p, http.StatusBadRequest, "signedlink", f)
+		return
 	}
+	made, err := s.madeLink(f.linked, o)
+	if err != nil {
+		s.fail(w, r, p, err)
+		return
+	}
+	s.render(w, r, p, http.StatusOK, "madelink", made)
 }

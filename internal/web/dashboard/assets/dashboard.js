@@ -47,7 +47,7 @@ async function write(text) {
   field.select();
   const done = document.execCommand('copy');
   field.remove();
-  if (!done) throw new Error('This browser does not let pages copy over plain HTTP. Press Show and copy by hand.');
+  if (!done) throw new Error('This browser does not let pages copy over plain HTTP. Copy it by hand.');
 }
 
 const masks = new Map();
