@@ -1,5 +1,5 @@
 // Keeps a page as the server has it: an event has parts of the page, as they are now, and what of them is not as it was
-// is put in its place.
+// is put in its place. It is the last script of a page: when it says that the page is kept up to date, the others act.
 const box = document.querySelector('[data-follow]');
 const say = document.getElementById('link-state');
 const LOST = 5000; // ms after which it is said that the page is not kept up to date
