@@ -56,8 +56,7 @@ func TestSecondRun(t *testing.T) {
 			t.Parallel()
 			var out strings.Builder
 			r := newReport(&out)
-			r.pace = !tt.units
-			if err := r.read(strings.NewReader(tt.first)); err != nil {
+			if _, err := r.read(strings.NewReader(tt.first), !tt.units); err != nil {
 				t.Fatal(err)
 			}
 			list := r.suspects(nil, time.Now())
@@ -66,7 +65,7 @@ func TestSecondRun(t *testing.T) {
 			}
 			for _, a := range list {
 				second := newReport(io.Discard)
-				if err := second.read(strings.NewReader(tt.second)); err != nil {
+				if _, err := second.read(strings.NewReader(tt.second), true); err != nil {
 					t.Fatal(err)
 				}
 				r.second(a, second, tt.err)
@@ -86,8 +85,8 @@ func TestRunAgainBound(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
 	r := newReport(&out)
-	r.pace = true
-	if err := r.read(strings.NewReader(begun + fell + strings.ReplaceAll(begun+fell, `"T"`, `"U"`) + ends)); err != nil {
+	events := begun + fell + strings.ReplaceAll(begun+fell, `"T"`, `"U"`) + ends
+	if _, err := r.read(strings.NewReader(events), true); err != nil {
 		t.Fatal(err)
 	}
 	options{again: 1}.runAgain(t.Context(), nil, r)
