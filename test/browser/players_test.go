@@ -181,21 +181,27 @@ func (x player) unharmed(t *testing.T) {
 	}
 }
 
+// shows reports whether a player is past what the encoder sent at a time.
+func (x player) shows(at time.Time) bool {
+	return x.Behind >= 0 && time.UnixMilli(x.Now).Add(-time.Duration(x.Behind*float64(time.Second))).After(at)
+}
+
 // TestPlayersOverABreak has the encoder reconnect while the players watch: they go on, and have no hole in what they have
-// buffered, although pictures are presented later than they are decoded (B-frames) and the encoder was cut off in the middle of them.
+// buffered, although pictures are presented later than they are decoded (B-frames). It is cut off behind a whole group
+// of pictures; TestPlayersOverCuts has the other places.
 func TestPlayersOverABreak(t *testing.T) {
 	c, err := clips()
 	made(t, err)
-	p := players(t, browser.Start(t), newStream(t, c[0], 20*time.Second, 6*time.Second))
+	s := newStream(t, c[0], 20*time.Second, 0)
+	p := players(t, browser.Start(t), s)
 	await(t, p, "play up to the break", func(x player) bool { return x.Played >= 2 })
-	for _, x := range await(t, p, "play on", func(x player) bool { return x.Played >= 10 }) {
+	last := s.cutOff(0)
+	over := func(x player) bool { return x.Played >= 10 && x.shows(last.Add(4*time.Second)) }
+	for _, x := range await(t, p, "play on", over) {
 		t.Logf("%+v", x)
 		if len(x.Buffered) != 1 {
 			t.Errorf("%s has holes: %v", x.Name, x.Buffered)
 		}
-	}
-	if t.Failed() {
-		t.Logf("%+v", p.Log(t))
 	}
 }
 
@@ -204,15 +210,15 @@ func TestPlayersOverABreak(t *testing.T) {
 func TestPlayersOverCuts(t *testing.T) {
 	c, err := clips()
 	made(t, err)
-	s := newStream(t, c[0], 20*time.Second, 0, func(s *stream) {
-		pictures := 26*origin.FrameRate - 1
-		for n := range 16 {
-			s.cuts = append(s.cuts, time.Duration(pictures)*time.Second/origin.FrameRate+time.Millisecond)
-			pictures = 16 + 4*n + n%4
-		}
-	})
+	s := newStream(t, c[0], 20*time.Second, 0)
 	p := players(t, browser.Start(t), s, "hls", "mux")
-	for _, x := range await(t, p, "play over all", func(x player) bool { return x.Played >= 30 }) {
+	await(t, p, "play up to the first cut", func(x player) bool { return x.Played >= 2 })
+	pictures := []int{origin.GOPSeconds*origin.FrameRate - 1}
+	for n := range 15 {
+		pictures = append(pictures, 16+4*n+n%4)
+	}
+	last := s.cutOff(pictures...)
+	for _, x := range await(t, p, "play over all", func(x player) bool { return x.shows(last.Add(2 * time.Second)) }) {
 		t.Logf("%+v", x)
 		x.unharmed(t)
 	}
