@@ -46,6 +46,7 @@ type stream struct {
 	next int           // frame of the file
 	turn time.Duration // the clock of the file's first frame, this time
 	zero time.Time     // when the clock was at 0
+	do   chan func()   // what is done to it while it is live, between two sendings
 	end  func()        // ends the stream, once
 	over chan struct{} // closed when nothing is sent any more
 }
@@ -54,7 +55,8 @@ type stream struct {
 // much later than now. before: what is done to it before anything is sent.
 func newStream(t testing.TB, clip origin.Clip, age, breakAfter time.Duration, before ...func(*stream)) *stream {
 	t.Helper()
-	s := &stream{t: t, long: time.Duration(clip.Seconds) * time.Second, zero: time.Now().Add(-age), over: make(chan struct{})}
+	s := &stream{t: t, long: time.Duration(clip.Seconds) * time.Second, zero: time.Now().Add(-age)}
+	s.do, s.over = make(chan func()), make(chan struct{})
 	s.configs = append(s.configs, configOf(t, frame.Video, clip.Video), configOf(t, frame.Audio, clip.Audio))
 	s.media = slices.Concat(s.frames(frame.Video, clip.Video), s.frames(frame.Audio, clip.Audio))
 	slices.SortStableFunc(s.media, func(a, b frame.Frame) int { return cmp.Compare(a.DTS, b.DTS) })
@@ -117,6 +119,8 @@ func (s *stream) run(stop chan struct{}) {
 		select {
 		case <-stop:
 			return
+		case do := <-s.do:
+			do()
 		case now := <-tick.C:
 			for len(s.cuts) > 0 && !s.zero.Add(s.cuts[0]).After(now) {
 				at := s.zero.Add(s.cuts[0])
@@ -127,6 +131,24 @@ func (s *stream) run(stop chan struct{}) {
 			s.send(now)
 		}
 	}
+}
+
+// cutOff has the encoder reconnect from now on: after so many pictures of the next group of pictures, and then after so
+// many of each publication. It gives the time of the last reconnect.
+func (s *stream) cutOff(pictures ...int) time.Time {
+	last := make(chan time.Time, 1)
+	s.do <- func() {
+		const group = origin.GOPSeconds * time.Second
+		after := time.Since(s.zero).Truncate(group) + group
+		at := s.zero
+		for _, n := range pictures {
+			after += time.Duration(n)*time.Second/origin.FrameRate + time.Millisecond
+			s.cuts = append(s.cuts, after)
+			at, after = at.Add(after), 0
+		}
+		last <- at
+	}
+	return <-last
 }
 
 // open begins a stretch of the recording.

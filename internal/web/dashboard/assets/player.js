@@ -62,7 +62,11 @@ class Player {
       this.start();
       return;
     }
-    const hls = new Hls({ lowLatencyMode: true, maxLiveSyncPlaybackRate: 1.3, backBufferLength: 60, capLevelToPlayerSize: true, startPosition: this.at || -1 });
+    const hls = new Hls({
+      lowLatencyMode: true, maxLiveSyncPlaybackRate: 1.3, backBufferLength: 60, capLevelToPlayerSize: true,
+      startPosition: this.at || -1,
+      enableWorker: false, // else it leaves out a segment's last part where the worker is late: docs/api.md
+    });
     this.hls = hls;
     this.menus.follow(hls, Hls);
     hls.on(Hls.Events.MANIFEST_PARSED, () => this.start());

@@ -342,7 +342,7 @@ function playHls(second = -1) {
     lowLatencyMode: true,
     maxLiveSyncPlaybackRate: 1.3, // catches up to the live edge after a stall
     backBufferLength: 90,
-    enableWorker: true,
+    enableWorker: false, // else hls.js leaves out a segment's last part where the worker is late: docs/api.md
     capLevelToPlayerSize: true,
     manifestLoadPolicy: policy(20000),
     playlistLoadPolicy: policy(30000),
