@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -20,10 +19,8 @@ import (
 )
 
 const (
-	eventsPath = Path + "/events"
-	// maxCountedTries is how many attempts are looked at of an event in the list, the newest.
-	maxCountedTries = 20
-	maxWebhooks     = 100 // there are no more in an environment
+	eventsPath  = Path + "/events"
+	maxWebhooks = 100 // there are no more in an environment
 )
 
 func (s *server) routeEvents(mux *http.ServeMux) {
@@ -35,7 +32,7 @@ func (s *server) routeEvents(mux *http.ServeMux) {
 type happened struct {
 	event.Event
 
-	attempts []webhook.Attempt // to send it to any webhook, oldest first
+	standings []webhook.Standing // at the webhooks that it was sent to or waits for, or that want such events now
 }
 
 // Page is the address of its page.
@@ -54,36 +51,6 @@ func (h happened) Of() string {
 		return webhooksPath + "/" + url.PathEscape(h.ObjectID)
 	}
 	return ""
-}
-
-// Class and Word are what came of its last attempts, one at each webhook.
-func (h happened) Class() string {
-	switch last := h.last(); {
-	case len(last) == 0:
-		return ""
-	case slices.ContainsFunc(last, func(a webhook.Attempt) bool { return !a.Succeeded() }):
-		return "fault"
-	}
-	return "ok"
-}
-
-func (h happened) Word() string {
-	switch h.Class() {
-	case "ok":
-		return "Delivered"
-	case "fault":
-		return "Attempt failed"
-	}
-	return "No attempt"
-}
-
-// last has the last attempt at each webhook.
-func (h happened) last() []webhook.Attempt {
-	last := map[id.Webhook]webhook.Attempt{}
-	for _, a := range h.attempts {
-		last[a.Webhook] = a
-	}
-	return slices.Collect(maps.Values(last))
 }
 
 // eventList is the page of what happened.
@@ -127,7 +94,7 @@ func (s *server) listEvents(w http.ResponseWriter, r *http.Request, p access.Per
 	}
 	found, err := s.Events.ListEvents(r.Context(), q)
 	if err == nil {
-		l.Rows, err = s.attempted(r.Context(), found)
+		l.Rows, err = s.standing(r.Context(), p.Environment.ID, found)
 	}
 	if err != nil {
 		s.fail(w, r, p, err)
@@ -151,16 +118,12 @@ func (s *server) readEvents(q url.Values) eventList {
 	return l
 }
 
-// attempted puts attempts to the events that were sent.
-func (s *server) attempted(ctx context.Context, found []event.Event) ([]happened, error) {
-	sequences := make([]int64, 0, len(found))
-	for _, e := range found {
-		sequences = append(sequences, e.Sequence)
-	}
-	attempts, err := s.Events.AttemptsOf(ctx, sequences, maxCountedTries)
+// standing puts to events how far they have come at the webhooks.
+func (s *server) standing(ctx context.Context, env id.Environment, found []event.Event) ([]happened, error) {
+	standings, err := s.Events.Standings(ctx, env, found)
 	out := make([]happened, 0, len(found))
 	for _, e := range found {
-		out = append(out, happened{e, attempts[e.Sequence]})
+		out = append(out, happened{e, standings[e.Sequence]})
 	}
 	return out, err
 }
