@@ -69,7 +69,7 @@ func TestStandings(t *testing.T) {
 	})
 }
 
-// TestStandingsArePlanned: however many deliveries there are, those of the events are found by an index.
+// TestStandingsArePlanned: however many deliveries and events there are, those that are named are found by an index.
 func TestStandingsArePlanned(t *testing.T) {
 	t.Parallel()
 	d := dbtest.Open(t, dbtest.SQLite(t))
@@ -78,6 +78,14 @@ func TestStandingsArePlanned(t *testing.T) {
 		return err
 	})
 	must(t, err)
+	named, err := d.Plans(func(d *db.DB) error {
+		_, failed := d.ListEvents(t.Context(), event.Query{Environment: "env", Sequences: []int64{1, 2}, Limit: 2})
+		return failed
+	})
+	must(t, err)
+	if !strings.Contains(fmt.Sprint(named), "events_list (environment_id=? AND sequence=?)") {
+		t.Errorf("named events are not found by an index: %q", named)
+	}
 	all := fmt.Sprint(plan)
 	if strings.Contains(all, "SCAN webhook") || !strings.Contains(all, "webhook_deliveries_old (sequence=?)") {
 		t.Errorf("it reads more: %q", plan)

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/url"
-	"slices"
 	"strconv"
 
 	"millrace/internal/control/access"
@@ -25,6 +24,7 @@ const (
 
 func (s *server) routeEvents(mux *http.ServeMux) {
 	mux.Handle("GET "+eventsPath, s.person("", access.SystemRead, s.listEvents))
+	mux.Handle("GET "+eventsPath+"/follow", s.person("", access.SystemRead, followList(s, s.eventRows, s.findEvents)))
 	mux.Handle("GET "+eventsPath+"/{sequence}", s.person("", access.SystemRead, s.showEvent))
 }
 
@@ -40,6 +40,13 @@ func (h happened) Page() string { return eventPage(h.Sequence) }
 
 func eventPage(sequence int64) string { return eventsPath + "/" + strconv.FormatInt(sequence, 10) }
 
+// eventKey names the row of an event: its sequence.
+type eventKey string
+
+func keyOf(sequence int64) eventKey { return eventKey(strconv.FormatInt(sequence, 10)) }
+
+func (h happened) key() eventKey { return keyOf(h.Sequence) }
+
 // Of is the address of the page of what it is about, or of what that is a part of; empty: there is none.
 func (h happened) Of() string {
 	switch h.ObjectKind {
@@ -53,69 +60,88 @@ func (h happened) Of() string {
 	return ""
 }
 
-// eventList is the page of what happened.
+// eventList is the page of what happened: its finding has a type as the state, and the ID of an object as the query.
 type eventList struct {
-	Type, Object string // those that are shown alone; empty: all
-	Before       int64  // those before this one; 0: from the newest on
-	Groups       []typeGroup
-	Rows         []happened
-	Older        string // the address of those before; empty: there are none
+	finding
+
+	Groups []typeGroup
+	Rows   []happened
+	Older  string // the address of those before; empty: there are none
 }
 
-// Filtered reports whether some are left out.
-func (l eventList) Filtered() bool { return l.Type != "" || l.Object != "" }
+// Newest is the address of the newest that fit, Self that of the page.
+func (l eventList) Newest() string { return l.before(0) }
+func (l eventList) Self() string   { return l.before(l.Before) }
 
-// Newest is the address of the newest that fit.
-func (l eventList) Newest() string { return l.address(0) }
+// New is empty: a page that is loaded has what is new.
+func (l eventList) New() string { return "" }
 
-func (l eventList) address(before int64) string {
-	q := url.Values{}
-	for name, value := range map[string]string{"type": l.Type, "object_id": l.Object} {
-		if value != "" {
-			q.Set(name, value)
-		}
-	}
-	if before > 0 {
-		q.Set("before", strconv.FormatInt(before, 10))
-	}
-	if len(q) == 0 {
-		return eventsPath
-	}
-	return eventsPath + "?" + q.Encode()
+// Follow is the address of the events that change the page.
+func (l eventList) Follow() string { return follow(l.finding, l.Rows, happened.key) }
+
+func (l eventList) before(sequence int64) string {
+	l.Before = sequence
+	return l.address(1)
 }
 
 func (s *server) listEvents(w http.ResponseWriter, r *http.Request, p access.Person) {
-	l := s.readEvents(r.URL.Query())
-	q := event.Query{
-		Environment: p.Environment.ID, Object: l.Object, Before: l.Before, NewestFirst: true, Limit: perPage,
-	}
-	if l.Type != "" {
-		q.Types = []string{l.Type}
-	}
-	found, err := s.Events.ListEvents(r.Context(), q)
-	if err == nil {
-		l.Rows, err = s.standing(r.Context(), p.Environment.ID, found)
-	}
+	l, err := s.events(r.Context(), p, s.findEvents(r))
 	if err != nil {
 		s.fail(w, r, p, err)
 		return
 	}
-	if len(found) == perPage {
-		l.Older = l.address(found[perPage-1].Sequence)
-	}
+	l.Groups = grouped(s.EventTypes, []string{l.Status})
 	s.render(w, r, p, http.StatusOK, "events", l)
 }
 
-// readEvents reads what a query asks for; what can't be counts as not asked for.
-func (s *server) readEvents(q url.Values) eventList {
-	l := eventList{Type: q.Get("type"), Object: find(url.Values{"q": q["object_id"]}, eventsPath).Query}
-	if !slices.Contains(s.EventTypes, l.Type) {
-		l.Type = ""
+// findEvents reads what a request asks for; what can't be counts as not asked for.
+func (s *server) findEvents(r *http.Request) finding {
+	asked := r.URL.Query()
+	f := find(url.Values{"status": asked["type"], "q": asked["object_id"]}, eventsPath, s.EventTypes...)
+	f.names = [2]string{"type", "object_id"}
+	f.Before, _ = strconv.ParseInt(asked.Get("before"), 10, 64) // what is none counts as none
+	f.Before = max(f.Before, 0)
+	return f
+}
+
+// events reads what the page of the log shows.
+func (s *server) events(ctx context.Context, p access.Person, f finding) (eventList, error) {
+	l := eventList{finding: f}
+	q := event.Query{
+		Environment: p.Environment.ID, Object: f.Query, Before: f.Before, NewestFirst: true, Limit: perPage,
 	}
-	l.Before, _ = strconv.ParseInt(q.Get("before"), 10, 64) // what is none counts as none
-	l.Before = max(l.Before, 0)
-	l.Groups = grouped(s.EventTypes, []string{l.Type})
-	return l
+	if f.Status != "" {
+		q.Types = []string{f.Status}
+	}
+	found, err := s.Events.ListEvents(ctx, q)
+	if err != nil {
+		return l, err
+	}
+	if len(found) == perPage {
+		l.Older = l.before(found[perPage-1].Sequence)
+	}
+	l.Rows, err = s.standing(ctx, p.Environment.ID, found)
+	return l, err
+}
+
+// someEvents reads events by their rows.
+func (s *server) someEvents(ctx context.Context, env id.Environment, keys []eventKey) ([]happened, error) {
+	var sequences []int64
+	for _, k := range keys {
+		if n, err := strconv.ParseInt(string(k), 10, 64); err == nil { // else there is none
+			sequences = append(sequences, n)
+		}
+	}
+	if len(sequences) == 0 {
+		return nil, nil
+	}
+	found, err := s.Events.ListEvents(ctx, event.Query{
+		Environment: env, Sequences: sequences, Limit: len(sequences),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return s.standing(ctx, env, found)
 }
 
 // standing puts to events how far they have come at the webhooks.
