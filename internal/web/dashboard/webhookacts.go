@@ -103,11 +103,19 @@ func (s *server) actOnWebhook(name string) func(http.ResponseWriter, *http.Reque
 	return func(w http.ResponseWriter, r *http.Request, p access.Person) {
 		e, err := s.webhookOf(r, p)
 		if err == nil {
+			err = stillSo(r, turned(e))
+		}
+		if err == nil {
 			err = webhookActs[name].do(r.Context(), s.Webhooks, p.Environment.ID, e.ID, s.Now())
 		}
 		if err != nil {
 			s.fail(w, r, p, err)
 			return
+		}
+		if name == "enable" || undoes(r) { // what disabling gives up can't be brought back: no undoing of that
+			on := e
+			on.Enabled = true
+			s.undoable(w, r, p, "Enabled.", e.Page()+"/disable", turned(e), turned(on))
 		}
 		to := webhookActs[name].to(e)
 		http.Redirect(w, r, to, http.StatusSeeOther)
