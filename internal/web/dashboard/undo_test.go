@@ -8,11 +8,13 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"millrace/internal/control/access"
 	"millrace/internal/control/asset"
 	"millrace/internal/control/live"
 	"millrace/internal/control/webhook"
+	"millrace/internal/id"
 )
 
 // visitor is a browser that keeps the cookies of the dashboard.
@@ -195,6 +197,18 @@ func TestNoUndo(t *testing.T) {
 	air, film, odd := s.stream(t, "On the air", true), s.ready(t, "Film"), s.ready(t, "Two\nlines")
 	wide := s.ready(t, strings.Repeat("\u6c34", 255))
 	_, hookPage := s.hook(t, "https://example.com/a")
+	failed, failedPage := s.hook(t, "https://example.com/failed")
+	_, err := s.db.Claim(t.Context(), "node", time.Hour)
+	if err == nil {
+		disabled := webhook.PatchInput{Enabled: new(false)}
+		_, err = s.hooks.Patch(t.Context(), failed.Environment, failed.ID, disabled, s.now)
+	}
+	if err == nil {
+		err = s.db.Record(t.Context(), "node", nil, map[id.Webhook]time.Time{failed.ID: s.now})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 	page := func(a asset.Asset) string { return "/dashboard/assets/" + string(a.ID) }
 	renames := url.Values{"title": {"Other"}}
 	for name, tt := range map[string]struct {
@@ -205,6 +219,7 @@ func TestNoUndo(t *testing.T) {
 		"line breaks":       {page(odd), renames},
 		"too long":          {page(s.ready(t, strings.Repeat("<", 255))), renames},
 		"on air":            {"/dashboard/live/" + string(air.ID) + "/disable", url.Values{}},
+		"webhook failed":    {failedPage + "/enable", url.Values{}},
 		"webhook gives up":  {hookPage + "/disable", url.Values{}},
 		"deleted asset too": {page(s.ready(t, "Gone")) + "/delete", url.Values{}},
 	} {

@@ -112,7 +112,8 @@ func (s *server) actOnWebhook(name string) func(http.ResponseWriter, *http.Reque
 			s.fail(w, r, p, err)
 			return
 		}
-		if name == "enable" || undoes(r) { // what disabling gives up can't be brought back: no undoing of that
+		// What disabling gives up can't be brought back, nor since when one failed that is enabled.
+		if name == "enable" && !e.Failing() || undoes(r) {
 			on := e
 			on.Enabled = true
 			s.undoable(w, r, p, "Enabled.", e.Page()+"/disable", turned(e), turned(on))
