@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"encoding/json"
 	"html"
 	"net/http"
@@ -32,26 +33,37 @@ func TestFormsAsCode(t *testing.T) {
 		path, api string
 		form      url.Values
 		goLacks   string // a member that the Go library does not send
+		goNote    string // what of it; empty: all
 	}{
 		"live stream": {"/dashboard/live", "/video/v1/live-streams", url.Values{
 			"title": {oddName}, "latency_mode": {"standard"}, "policy": {"public"}, "recordings": {"signed"},
 			"reconnect_window": {"12,5"}, "slate": {"1"}, "reconnect_slate_url": {"https://example.com/a.png?b='c'"},
 			"hours": {"1.5"}, "video_quality": {"premium"}, "download": {"1"}, "passthrough": {oddName},
-		}, "meta"},
+		}, "meta", ""},
 		"live stream, as it is offered": {"/dashboard/live", "/video/v1/live-streams", url.Values{
 			"latency_mode": {"low"}, "policy": {"public"}, "recordings": {"same"},
-		}, ""},
+		}, "", ""},
 		"live stream, for nobody": {"/dashboard/live", "/video/v1/live-streams", url.Values{
 			"latency_mode": {"reduced"}, "policy": {"nobody"}, "recordings": {"same"}, "audio_only": {"1"},
 			"test": {"1"},
-		}, ""},
+		}, "", ""},
 		"asset": {"/dashboard/assets", "/video/v1/assets", url.Values{
 			"url": {"http://127.0.0.1:1/film's.mp4"}, "title": {oddName}, "policy": {"signed"},
 			"video_quality": {"plus"}, "download": {"1"}, "test": {"1"}, "passthrough": {oddName},
-		}, ""},
+		}, "", ""},
 		"simulcast target": {stream + "/targets", "", url.Values{
 			"url": {"rtmps://example.com/a'pp"}, "stream_key": {targetKey}, "passthrough": {oddName},
-		}, ""},
+		}, "", ""},
+		"playback restriction": {rulesPage, rulesAPI, url.Values{
+			"domains": {"*.example.com, b.example"}, "allow_no_referrer": {"1"}, "allow_no_user_agent": {"1"},
+			"allow_high_risk_user_agent": {"1"},
+		}, "", ""},
+		"playback restriction, for nobody": {
+			rulesPage, rulesAPI,
+			url.Values{"domains": {""}},
+			"user_agent",
+			"allow_no_user_agent of false, allow_high_risk_user_agent of false",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -62,11 +74,15 @@ func TestFormsAsCode(t *testing.T) {
 				api = strings.Replace(stream, "/dashboard/live", "/video/v1/live-streams", 1) + "/simulcast-targets"
 				made = u.newestTarget(stream)
 			}
+			if api == rulesAPI {
+				made = u.with(t).ruleOf(len(tt.form.Get("domains")) > 0)
+			}
 			want := u.with(t).object(api + "/" + made[strings.LastIndex(made, "/")+1:])
 			for language, id := range u.run(t, samples) {
 				got := u.with(t).object(api + "/" + id)
 				if language == "Go" && tt.goLacks != "" {
-					if !strings.Contains(samples["Go"], "// This library can't send: "+tt.goLacks+".") {
+					note := "// This library can't send: " + cmp.Or(tt.goNote, tt.goLacks) + "."
+					if !strings.Contains(samples["Go"], note) {
 						t.Errorf("it is not said that Go can't send %s:\n%s", tt.goLacks, samples["Go"])
 					}
 					got[tt.goLacks] = want[tt.goLacks]
@@ -80,6 +96,8 @@ func TestFormsAsCode(t *testing.T) {
 }
 
 const (
+	rulesPage   = "/dashboard/settings/restrictions"
+	rulesAPI    = "/video/v1/playback-restrictions"
 	targetKey   = "it-is-secret"
 	sdkFolder   = "../../test/sdk"
 	goSDKFolder = "../../tools/sdk"
@@ -256,7 +274,9 @@ func (u *owner) object(path string) map[string]any {
 func alike(value any) {
 	switch v := value.(type) {
 	case map[string]any:
-		for _, own := range []string{"id", "created_at", "srt_passphrase", "status", "progress", "errors"} {
+		for _, own := range []string{
+			"id", "created_at", "updated_at", "srt_passphrase", "status", "progress", "errors",
+		} {
 			delete(v, own)
 		}
 		if v["stream_key"] != targetKey {
@@ -283,4 +303,30 @@ func (u *owner) newestTarget(stream string) string {
 	last, _ := targets[len(targets)-1].(map[string]any)
 	id, _ := last["id"].(string)
 	return "/" + id
+}
+
+// ruleOf is the end of the address of the first playback restriction that has domains, or has none.
+func (u *owner) ruleOf(domains bool) string {
+	u.t.Helper()
+	got := ask(u.t, u.http, http.MethodGet, u.base+rulesAPI, "", func(r *http.Request) {
+		r.SetBasicAuth(u.tokenID, u.tokenSecret)
+	})
+	var all struct {
+		Data []struct {
+			ID       string `json:"id"`
+			Referrer struct {
+				Domains []string `json:"allowed_domains"`
+			} `json:"referrer"`
+		} `json:"data"`
+	}
+	if err := json.Unmarshal([]byte(got.body), &all); err != nil {
+		u.t.Fatalf("%v: %s", err, got.body)
+	}
+	for _, v := range all.Data {
+		if len(v.Referrer.Domains) > 0 == domains {
+			return "/" + v.ID
+		}
+	}
+	u.t.Fatalf("there is none: %s", got.body)
+	return ""
 }

@@ -57,6 +57,7 @@ type Query struct {
 	Since, Until time.Time // of Event.At: from Since on, before Until
 	After        int64     // sequence of the event that they come after
 	Before       int64     // sequence of the event that they come before; 0: of none
+	Sequences    []int64   // those alone; none: all
 	NewestFirst  bool
 	Limit        int // at most so many; it must be given
 }

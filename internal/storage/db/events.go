@@ -225,6 +225,9 @@ func (d *DB) events(ctx context.Context, q event.Query, one selection) ([]eventR
 	if q.Before > 0 {
 		sel = sel.Where("sequence < ?", q.Before)
 	}
+	if len(q.Sequences) > 0 {
+		sel = sel.Where("sequence IN ?", bun.Tuple(q.Sequences))
+	}
 	if one.object != "" {
 		sel = sel.Where("? = ?", bun.Ident(one.column), one.object)
 	}

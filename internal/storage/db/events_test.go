@@ -222,6 +222,8 @@ func TestListEvents(t *testing.T) {
 			{Until: at(6000)},
 			{Since: at(6000), Until: at(12000), Types: []string{"test.t2"}, Environment: "env"},
 			{After: 20, Before: 30},
+			{Sequences: []int64{40, 3, 12, 99}},
+			{Sequences: []int64{40, 3, 12}, Environment: "env", Types: []string{"test.t2"}, Before: 40},
 			{Since: at(1_000_000)},
 			{Until: at(-100_000)},
 		} {
@@ -229,7 +231,9 @@ func TestListEvents(t *testing.T) {
 			for _, e := range all {
 				if (q.Environment == "" || e.Environment == q.Environment) && (len(q.Types) == 0 || slices.Contains(q.Types, e.Type)) &&
 					(q.Object == "" || q.Object == e.ObjectID || q.Object == e.Resource) && (q.Since.IsZero() || !e.At.Before(q.Since)) &&
-					(q.Until.IsZero() || e.At.Before(q.Until)) && e.Sequence > q.After && (q.Before == 0 || e.Sequence < q.Before) {
+					(q.Until.IsZero() || e.At.Before(q.Until)) && e.Sequence > q.After &&
+					(q.Before == 0 || e.Sequence < q.Before) &&
+					(len(q.Sequences) == 0 || slices.Contains(q.Sequences, e.Sequence)) {
 					want = append(want, e)
 				}
 			}

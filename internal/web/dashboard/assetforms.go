@@ -43,13 +43,17 @@ func (s *server) addTrack(w http.ResponseWriter, r *http.Request, p access.Perso
 			{"closed_captions", "closed_captions"},
 		}},
 	}
-	_, err := s.Assets.AddTrack(r.Context(), p.Environment.ID, assetOf(r), asset.TrackInput{
+	made, err := s.Assets.AddTrack(r.Context(), p.Environment.ID, assetOf(r), asset.TrackInput{
 		URL: f.URL, Type: asset.TrackType(f.Type), LanguageCode: f.Language, Name: f.Name, ClosedCaptions: f.Captions,
 	}, s.Now())
 	if fault.Is(err, fault.Invalid) {
 		f.complain(fault.Messages(err))
 		s.showWrong(w, r, p, func(v *assetPage) { v.AddTrack = f })
 		return
+	}
+	if err == nil {
+		of := track{made, video{Asset: asset.Asset{ID: assetOf(r)}}}
+		s.undoable(w, r, p, "The track is added.", of.Address()+"/delete", nil, trackFormer(made))
 	}
 	s.done(w, r, p, err, "#tracks")
 }
@@ -62,15 +66,22 @@ func (s *server) editAsset(w http.ResponseWriter, r *http.Request, p access.Pers
 	}
 	row, err := s.Assets.Get(r.Context(), p.Environment.ID, assetOf(r))
 	if err == nil {
+		err = stillSo(r, assetFormer(row))
+	}
+	var then asset.Asset
+	if err == nil {
 		meta := row.Options.Meta
 		meta.Title = f.Title
-		_, err = s.Assets.Patch(r.Context(), p.Environment.ID, row.ID,
+		then, err = s.Assets.Patch(r.Context(), p.Environment.ID, row.ID,
 			asset.PatchInput{Passthrough: &f.Passthrough, Meta: &assetopt.MetaPatch{Meta: meta}}, s.Now())
 	}
 	if fault.Is(err, fault.Invalid) {
 		f.complain(fault.Messages(err))
 		s.showWrong(w, r, p, func(v *assetPage) { v.Edit = f })
 		return
+	}
+	if err == nil {
+		s.undoable(w, r, p, "Saved.", video{Asset: row}.Address(), assetFormer(row), assetFormer(then))
 	}
 	s.done(w, r, p, err, "")
 }

@@ -106,6 +106,9 @@ var goTypes = map[string]string{ //nolint:gochecknoglobals // a table
 	"meta":               "mux.AssetMetadata",
 	"new_asset_settings": "mux.CreateAssetRequest",
 	"playback_policies":  "[]mux.PlaybackPolicy",
+	"allowed_domains":    "[]string",
+	"referrer":           "mux.ReferrerDomainRestriction",
+	"user_agent":         "mux.UserAgentRestrictionRequest",
 	"static_renditions":  "[]mux.CreateStaticRenditionRequest",
 
 	"mux.UpdateLiveStreamRequest.new_asset_settings": "mux.UpdateLiveStreamNewAssetSettings",

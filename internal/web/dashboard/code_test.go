@@ -88,7 +88,7 @@ func TestCode(t *testing.T) {
 	edit := "/dashboard/live/" + string(v.ID) + "/edit"
 	clips := "/dashboard/assets/" + string(film.ID) + "/clips"
 	withKey := url.Values{"stream_key": {"s3cret"}}
-	const newCode = "/dashboard/live/code"
+	const newCode, rules = "/dashboard/live/code", "/dashboard/settings/restrictions"
 	const unreadable, told = "A field can't be read.", "Show as curl, Node or Go"
 	for name, tt := range map[string]struct {
 		path      string
@@ -118,6 +118,14 @@ func TestCode(t *testing.T) {
 			url.Values{"address": {hostile + "`"}, "which": {"chosen"}, "type": {live.EventActive}},
 			200, `&#34;event_types&#34;: [&#34;video.live_stream.active&#34;]`, "<script>alert",
 		},
+		"restriction": {rules + "/new", nil, 200, "allow_no_user_agent&#34;: true", `data-code="make" open`},
+		"no domain":   {rules + "/code", url.Values{"domains": {" "}}, 200, "send: allow_no_user_agent of false, ", ""},
+		"domains": {
+			rules + "/code",
+			url.Values{"domains": {hostile + "`\na.example"}, "allow_no_referrer": {"1"}},
+			200,
+			"&#34;a.example&#34;", "<script>alert",
+		},
 		"no edit":   {"/dashboard/live/none/edit/code", url.Values{}, 404, "", told},
 		"no stream": {"/dashboard/live/none/targets/code", url.Values{}, 404, "", told},
 		"no asset":  {"/dashboard/assets/none/clips/code", url.Values{}, 404, "", told},
@@ -131,13 +139,17 @@ func TestCode(t *testing.T) {
 	}
 	reader := s.signIn(t, access.VideoRead)
 	for _, path := range []string{
-		newCode, "/dashboard/assets/code", target + "/code", clips + "/code", edit + "/code",
+		newCode, "/dashboard/assets/code", target + "/code", clips + "/code", edit + "/code", rules + "/code",
 	} {
 		if w := s.ask(t, reader, path, url.Values{}); w.Code != http.StatusForbidden {
 			t.Errorf("%s for who may not: %d", path, w.Code)
 		}
 	}
 	streams, err := s.live.List(t.Context(), s.env(t), live.ListQuery{Page: 1, Limit: 9})
+	made, failed := s.rules.List(t.Context(), s.env(t), 1, 9)
+	if failed != nil || len(made) > 0 {
+		t.Errorf("looking at code makes restrictions %v, %v", made, failed)
+	}
 	assets, _, bad := s.assets.List(t.Context(), s.env(t), asset.ListQuery{Page: 1, Limit: 9})
 	if err != nil || bad != nil || len(streams) != 1 || streams[0].Settings.Meta.Title != "One" || len(assets) != 1 ||
 		len(streams[0].Settings.SimulcastTargets) > 0 {

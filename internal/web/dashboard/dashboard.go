@@ -99,6 +99,7 @@ type server struct {
 	rows   *rowCache[id.LiveStream, live.Stream]
 
 	videoRows *rowCache[id.Asset, asset.Asset]
+	eventRows *rowCache[eventKey, happened]
 	counter   *counter
 	looking   chan struct{} // has an element while somebody has everything looked at
 }
@@ -116,7 +117,7 @@ func Handler(o Options) http.Handler {
 	s.tail, s.counter = newTail(o.Events), newCounter()
 	s.looking = make(chan struct{}, 1)
 	s.views = newViews(s.assets)
-	s.rows, s.videoRows = s.streamRows(), s.assetRows()
+	s.rows, s.videoRows, s.eventRows = s.streamRows(), s.assetRows(), s.happenedRows()
 	foreign := http.NewCrossOriginProtection()
 	if u, err := url.Parse(o.PublicURL); err == nil && u.Host != "" {
 		if u.Scheme == "https" {

@@ -57,7 +57,7 @@ func (d delivery) Word() string {
 		return "Failed"
 	case webhook.Waiting:
 	}
-	return "Waits"
+	return "Waiting"
 }
 
 // Next is when it is tried next, where that is known.

@@ -27,14 +27,21 @@ func (s *server) edit(w http.ResponseWriter, r *http.Request, p access.Person) {
 		s.fail(w, r, p, err)
 		return
 	}
+	if err = stillSo(r, streamFormer(v.Settings)); err != nil {
+		s.fail(w, r, p, err)
+		return
+	}
 	f := readForm(r)
 	in := f.changes(v.Settings)
 	status := http.StatusBadRequest
 	if len(f.Bad) == 0 {
+		then := v
 		if in != (live.PatchInput{}) { // else no event has to tell of it
-			_, err = s.Live.Patch(r.Context(), p.Environment.ID, v.ID, in, s.Now())
+			then, err = s.Live.Patch(r.Context(), p.Environment.ID, v.ID, in, s.Now())
 		}
 		if err == nil {
+			to := s.stream(v).Address() + "/edit"
+			s.undoable(w, r, p, "Saved.", to, streamFormer(v.Settings), streamFormer(then.Settings))
 			http.Redirect(w, r, s.stream(v).Address(), http.StatusSeeOther) //nolint:gosec // a page of this dashboard
 			return
 		}

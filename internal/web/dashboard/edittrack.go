@@ -51,6 +51,10 @@ func (s *server) editTrack(w http.ResponseWriter, r *http.Request, p access.Pers
 		s.fail(w, r, p, err)
 		return
 	}
+	if err = stillSo(r, trackFormer(v.Track)); err != nil {
+		s.fail(w, r, p, err)
+		return
+	}
 	f := trackForm{
 		Name: typed(r, "name"), Language: typed(r, "language_code"), Captions: ticked(r, "closed_captions"),
 		said: said{fields: []fieldAt{
@@ -64,11 +68,14 @@ func (s *server) editTrack(w http.ResponseWriter, r *http.Request, p access.Pers
 	if v.Text() {
 		patch.ClosedCaptions = &f.Captions
 	}
-	_, err = s.Assets.PatchTrack(r.Context(), p.Environment.ID, v.Asset.ID, v.ID, patch, s.Now())
+	then, err := s.Assets.PatchTrack(r.Context(), p.Environment.ID, v.Asset.ID, v.ID, patch, s.Now())
 	if status, known := f.refused(err); known {
 		v.Form = f
 		s.render(w, r, p, status, "track", v)
 		return
+	}
+	if err == nil {
+		s.undoable(w, r, p, "Saved.", v.Address(), trackFormer(v.Track), trackFormer(then))
 	}
 	s.done(w, r, p, err, "#tracks")
 }

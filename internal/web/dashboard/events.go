@@ -4,10 +4,8 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"maps"
 	"net/http"
 	"net/url"
-	"slices"
 	"strconv"
 
 	"millrace/internal/control/access"
@@ -20,14 +18,13 @@ import (
 )
 
 const (
-	eventsPath = Path + "/events"
-	// maxCountedTries is how many attempts are looked at of an event in the list, the newest.
-	maxCountedTries = 20
-	maxWebhooks     = 100 // there are no more in an environment
+	eventsPath  = Path + "/events"
+	maxWebhooks = 100 // there are no more in an environment
 )
 
 func (s *server) routeEvents(mux *http.ServeMux) {
 	mux.Handle("GET "+eventsPath, s.person("", access.SystemRead, s.listEvents))
+	mux.Handle("GET "+eventsPath+"/follow", s.person("", access.SystemRead, followList(s, s.eventRows, s.findEvents)))
 	mux.Handle("GET "+eventsPath+"/{sequence}", s.person("", access.SystemRead, s.showEvent))
 }
 
@@ -35,13 +32,20 @@ func (s *server) routeEvents(mux *http.ServeMux) {
 type happened struct {
 	event.Event
 
-	attempts []webhook.Attempt // to send it to any webhook, oldest first
+	standings []webhook.Standing // at the webhooks that it was sent to or waits for, or that want such events now
 }
 
 // Page is the address of its page.
 func (h happened) Page() string { return eventPage(h.Sequence) }
 
 func eventPage(sequence int64) string { return eventsPath + "/" + strconv.FormatInt(sequence, 10) }
+
+// eventKey names the row of an event: its sequence.
+type eventKey string
+
+func keyOf(sequence int64) eventKey { return eventKey(strconv.FormatInt(sequence, 10)) }
+
+func (h happened) key() eventKey { return keyOf(h.Sequence) }
 
 // Of is the address of the page of what it is about, or of what that is a part of; empty: there is none.
 func (h happened) Of() string {
@@ -56,111 +60,96 @@ func (h happened) Of() string {
 	return ""
 }
 
-// Class and Word are what came of its last attempts, one at each webhook.
-func (h happened) Class() string {
-	switch last := h.last(); {
-	case len(last) == 0:
-		return ""
-	case slices.ContainsFunc(last, func(a webhook.Attempt) bool { return !a.Succeeded() }):
-		return "fault"
-	}
-	return "ok"
-}
-
-func (h happened) Word() string {
-	switch h.Class() {
-	case "ok":
-		return "Delivered"
-	case "fault":
-		return "Attempt failed"
-	}
-	return "No attempt"
-}
-
-// last has the last attempt at each webhook.
-func (h happened) last() []webhook.Attempt {
-	last := map[id.Webhook]webhook.Attempt{}
-	for _, a := range h.attempts {
-		last[a.Webhook] = a
-	}
-	return slices.Collect(maps.Values(last))
-}
-
-// eventList is the page of what happened.
+// eventList is the page of what happened: its finding has a type as the state, and the ID of an object as the query.
 type eventList struct {
-	Type, Object string // those that are shown alone; empty: all
-	Before       int64  // those before this one; 0: from the newest on
-	Groups       []typeGroup
-	Rows         []happened
-	Older        string // the address of those before; empty: there are none
+	finding
+
+	Groups []typeGroup
+	Rows   []happened
+	Older  string // the address of those before; empty: there are none
 }
 
-// Filtered reports whether some are left out.
-func (l eventList) Filtered() bool { return l.Type != "" || l.Object != "" }
+// Newest is the address of the newest that fit, Self that of the page.
+func (l eventList) Newest() string { return l.before(0) }
+func (l eventList) Self() string   { return l.before(l.Before) }
 
-// Newest is the address of the newest that fit.
-func (l eventList) Newest() string { return l.address(0) }
+// New is empty: a page that is loaded has what is new.
+func (l eventList) New() string { return "" }
 
-func (l eventList) address(before int64) string {
-	q := url.Values{}
-	for name, value := range map[string]string{"type": l.Type, "object_id": l.Object} {
-		if value != "" {
-			q.Set(name, value)
-		}
-	}
-	if before > 0 {
-		q.Set("before", strconv.FormatInt(before, 10))
-	}
-	if len(q) == 0 {
-		return eventsPath
-	}
-	return eventsPath + "?" + q.Encode()
+// Follow is the address of the events that change the page.
+func (l eventList) Follow() string { return follow(l.finding, l.Rows, happened.key) }
+
+func (l eventList) before(sequence int64) string {
+	l.Before = sequence
+	return l.address(1)
 }
 
 func (s *server) listEvents(w http.ResponseWriter, r *http.Request, p access.Person) {
-	l := s.readEvents(r.URL.Query())
-	q := event.Query{
-		Environment: p.Environment.ID, Object: l.Object, Before: l.Before, NewestFirst: true, Limit: perPage,
-	}
-	if l.Type != "" {
-		q.Types = []string{l.Type}
-	}
-	found, err := s.Events.ListEvents(r.Context(), q)
-	if err == nil {
-		l.Rows, err = s.attempted(r.Context(), found)
-	}
+	l, err := s.events(r.Context(), p, s.findEvents(r))
 	if err != nil {
 		s.fail(w, r, p, err)
 		return
 	}
-	if len(found) == perPage {
-		l.Older = l.address(found[perPage-1].Sequence)
-	}
+	l.Groups = grouped(s.EventTypes, []string{l.Status})
 	s.render(w, r, p, http.StatusOK, "events", l)
 }
 
-// readEvents reads what a query asks for; what can't be counts as not asked for.
-func (s *server) readEvents(q url.Values) eventList {
-	l := eventList{Type: q.Get("type"), Object: find(url.Values{"q": q["object_id"]}, eventsPath).Query}
-	if !slices.Contains(s.EventTypes, l.Type) {
-		l.Type = ""
-	}
-	l.Before, _ = strconv.ParseInt(q.Get("before"), 10, 64) // what is none counts as none
-	l.Before = max(l.Before, 0)
-	l.Groups = grouped(s.EventTypes, []string{l.Type})
-	return l
+// findEvents reads what a request asks for; what can't be counts as not asked for.
+func (s *server) findEvents(r *http.Request) finding {
+	asked := r.URL.Query()
+	f := find(url.Values{"status": asked["type"], "q": asked["object_id"]}, eventsPath, s.EventTypes...)
+	f.names = [2]string{"type", "object_id"}
+	f.Before, _ = strconv.ParseInt(asked.Get("before"), 10, 64) // what is none counts as none
+	f.Before = max(f.Before, 0)
+	return f
 }
 
-// attempted puts attempts to the events that were sent.
-func (s *server) attempted(ctx context.Context, found []event.Event) ([]happened, error) {
-	sequences := make([]int64, 0, len(found))
-	for _, e := range found {
-		sequences = append(sequences, e.Sequence)
+// events reads what the page of the log shows.
+func (s *server) events(ctx context.Context, p access.Person, f finding) (eventList, error) {
+	l := eventList{finding: f}
+	q := event.Query{
+		Environment: p.Environment.ID, Object: f.Query, Before: f.Before, NewestFirst: true, Limit: perPage,
 	}
-	attempts, err := s.Events.AttemptsOf(ctx, sequences, maxCountedTries)
+	if f.Status != "" {
+		q.Types = []string{f.Status}
+	}
+	found, err := s.Events.ListEvents(ctx, q)
+	if err != nil {
+		return l, err
+	}
+	if len(found) == perPage {
+		l.Older = l.before(found[perPage-1].Sequence)
+	}
+	l.Rows, err = s.standing(ctx, p.Environment.ID, found)
+	return l, err
+}
+
+// someEvents reads events by their rows.
+func (s *server) someEvents(ctx context.Context, env id.Environment, keys []eventKey) ([]happened, error) {
+	var sequences []int64
+	for _, k := range keys {
+		if n, err := strconv.ParseInt(string(k), 10, 64); err == nil { // else there is none
+			sequences = append(sequences, n)
+		}
+	}
+	if len(sequences) == 0 {
+		return nil, nil
+	}
+	found, err := s.Events.ListEvents(ctx, event.Query{
+		Environment: env, Sequences: sequences, Limit: len(sequences),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return s.standing(ctx, env, found)
+}
+
+// standing puts to events how far they have come at the webhooks.
+func (s *server) standing(ctx context.Context, env id.Environment, found []event.Event) ([]happened, error) {
+	standings, err := s.Events.Standings(ctx, env, found)
 	out := make([]happened, 0, len(found))
 	for _, e := range found {
-		out = append(out, happened{e, attempts[e.Sequence]})
+		out = append(out, happened{e, standings[e.Sequence]})
 	}
 	return out, err
 }

@@ -10,6 +10,7 @@ import (
 
 	"millrace/internal/control/access"
 	"millrace/internal/control/event"
+	"millrace/internal/control/live"
 	"millrace/internal/control/webhook"
 )
 
@@ -28,6 +29,10 @@ func TestEventPages(t *testing.T) {
 	}
 	e := s.try(t, made.ID, webhook.Waiting, s.now.Add(time.Hour),
 		webhook.Attempt{At: s.now, Status: 503, Body: hostile}, webhook.Attempt{At: s.now, Error: hostile})
+	picky := newSite(t, "http://example.com")
+	picky.hook(t, "https://example.com/picky", live.EventCreated)
+	picky.ready(t, "No live stream")
+	picky.stream(t, "Is wanted", false)
 	looker, reader := s.signIn(t, access.VideoRead, access.SystemRead), s.signIn(t, access.VideoRead)
 	one := fmt.Sprintf("%s/%d", eventLog, e.Sequence)
 	first := eventLog + "/1"
@@ -37,11 +42,14 @@ func TestEventPages(t *testing.T) {
 		status       int
 		want, not    string
 	}{
-		"log":         {s, s.cookie, eventLog, 200, `href="` + one + `">system.webhook.test</a>`, "Nothing has"},
-		"attempts":    {s, s.cookie, eventLog, 200, `state fault">Attempt failed`, "<script>alert"},
-		"no attempts": {s, s.cookie, eventLog, 200, `state">No attempt`, ""},
-		"objects":     {s, s.cookie, eventLog, 200, `href="/dashboard/live/` + string(stream.ID) + `"`, ""},
-		"empty":       {empty, empty.cookie, eventLog, 200, "Nothing has happened yet", "<table"},
+		"log":        {s, s.cookie, eventLog, 200, `href="` + one + `">system.webhook.test</a>`, "Nothing has"},
+		"attempts":   {s, s.cookie, eventLog, 200, `state fault">Attempt failed`, "<script>alert"},
+		"next":       {s, s.cookie, eventLog, 200, `next attempt <time datetime="2026-05-01T13:00:00Z"`, ""},
+		"waits":      {picky, picky.cookie, eventLog, 200, `state">Waiting`, ""},
+		"not wanted": {picky, picky.cookie, eventLog, 200, `state off">No webhook wants it`, "Not sent"},
+		"was before": {s, s.cookie, eventLog, 200, `state off">Not sent`, ""},
+		"objects":    {s, s.cookie, eventLog, 200, `href="/dashboard/live/` + string(stream.ID) + `"`, ""},
+		"empty":      {empty, empty.cookie, eventLog, 200, "Nothing has happened yet", "<table"},
 		"type": {
 			s, s.cookie, eventLog + "?type=video.asset.created", 200, ">video.asset.created</a>",
 			">system.webhook.test</a>",
@@ -109,7 +117,7 @@ func TestEventIsSent(t *testing.T) {
 	if w.Code != http.StatusSeeOther || w.Header().Get("Location") != one {
 		t.Errorf("%d to %q", w.Code, w.Header().Get("Location"))
 	}
-	if body := s.ask(t, s.cookie, one, nil).Body.String(); !strings.Contains(body, "Waits") {
+	if body := s.ask(t, s.cookie, one, nil).Body.String(); !strings.Contains(body, "Waiting") {
 		t.Errorf("it does not wait:\n%s", body)
 	}
 }

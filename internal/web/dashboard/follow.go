@@ -13,6 +13,7 @@ import (
 	"millrace/internal/control/event"
 	"millrace/internal/control/webhook"
 	"millrace/internal/fault"
+	"millrace/internal/id"
 )
 
 const (
@@ -30,9 +31,8 @@ const (
 // EventLog tells what happened, as for the API.
 type EventLog interface {
 	ListEvents(ctx context.Context, q event.Query) ([]event.Event, error)
-	// AttemptsOf are those to deliver events, by their sequences, to any webhook, oldest first; at most `most` of an
-	// event, the newest.
-	AttemptsOf(ctx context.Context, sequences []int64, most int) (map[int64][]webhook.Attempt, error)
+	// Standings are how far events of an environment have come at its webhooks, by their sequences.
+	Standings(ctx context.Context, env id.Environment, events []event.Event) (map[int64][]webhook.Standing, error)
 	// LastEvent is the sequence of the newest event.
 	LastEvent(ctx context.Context) (int64, error)
 	// News is closed when events have come that can be read; it is taken before they are.

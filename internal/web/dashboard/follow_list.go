@@ -52,7 +52,7 @@ func (f *followedList[ID, T]) note(h happening) bool {
 		return false
 	}
 	f.count = h.sequence
-	if _, has := f.rows[of]; has || f.Page <= 1 {
+	if _, has := f.rows[of]; has || f.newest() {
 		f.changed[of] = h.sequence
 	}
 	return true
@@ -147,7 +147,7 @@ func (f *followedList[ID, T]) start(
 			}
 			f.put(rows, of, cachedRow[T]{of: v, html: html, moves: f.c.moves(v)})
 			delete(f.changed, of)
-		} else if f.Page == 1 {
+		} else if f.newest() {
 			f.fresh[of] = true
 		}
 	}

@@ -2,10 +2,12 @@ package dashboard
 
 import (
 	"context"
+	"strconv"
 	"time"
 
 	"millrace/internal/control/access"
 	"millrace/internal/control/asset"
+	"millrace/internal/control/event"
 	"millrace/internal/control/live"
 	"millrace/internal/id"
 )
@@ -64,6 +66,34 @@ func (s *server) assetRows() *rowCache[id.Asset, asset.Asset] {
 		load: func(ctx context.Context, p access.Person, f finding) (shown[asset.Asset], error) {
 			l, rows, err := s.videos(ctx, p, f)
 			return shown[asset.Asset]{finding: l.finding, rows: rows}, err
+		},
+	})
+}
+
+// happenedRows are the rows of the event log. Each event is a new row; what becomes of it at the webhooks is told by
+// none.
+func (s *server) happenedRows() *rowCache[eventKey, happened] {
+	return newRowCache(kind[eventKey, happened]{
+		view:  &viewer{s.views, "events"},
+		about: func(h happening) eventKey { return keyOf(h.sequence) },
+		id:    happened.key,
+		title: func(v happened) string { return v.Type },
+		// Clocks of nodes differ: the order of events is that of their sequence.
+		made: func(v happened) time.Time { return time.Unix(v.Sequence, 0) },
+		fits: func(f finding, v happened) bool {
+			return (f.Status == "" || v.Type == f.Status) &&
+				(f.Query == "" || v.ObjectID == f.Query || v.Resource == f.Query)
+		},
+		row:    func(v happened) any { return v },
+		moving: happened.Waits,
+		gone: func(of eventKey, name string) happened {
+			sequence, _ := strconv.ParseInt(string(of), 10, 64)
+			return happened{Event: event.Event{Sequence: sequence, Type: name}}
+		},
+		some: s.someEvents,
+		load: func(ctx context.Context, p access.Person, f finding) (shown[happened], error) {
+			l, err := s.events(ctx, p, f)
+			return shown[happened]{finding: l.finding, rows: l.Rows}, err
 		},
 	})
 }

@@ -16,6 +16,7 @@ type order struct {
 	key     signing.Key
 	private *rsa.PrivateKey
 	rule    *rule // nil: no playback restriction
+	framed  bool  // sites may embed players of the environment
 	holds   time.Duration
 	span    string // how long it holds, as `millrace token sign` and client libraries take it
 }
@@ -110,6 +111,8 @@ func (s *server) madeLink(of linked, o order) (madeLink, error) {
 		address := p.before + string(of.ID.ID) + p.after + query
 		page := watch && p.after == ""
 		switch {
+		case p.what == embedPage && !o.framed: // no browser would show it there
+			continue
 		case page && m.NoRef: // it would be refused
 			continue
 		case of.DRM() && p.after == ".m3u8": // a player needs more than its address
@@ -118,7 +121,7 @@ func (s *server) madeLink(of linked, o order) (madeLink, error) {
 			m.Watch = address
 		}
 		m.Lines = append(m.Lines, copyLine{p.what, s.PublicURL + address})
-		if p.what == "Embed page" {
+		if p.what == embedPage {
 			code := iframe.Code(s.PublicURL+address, "Video", iframe.Usual)
 			m.Lines = append(m.Lines, copyLine{"Embed code", code})
 		}

@@ -135,11 +135,17 @@ func (s *server) lose(path string) func(http.ResponseWriter, *http.Request, acce
 	return func(w http.ResponseWriter, r *http.Request, p access.Person) {
 		_, v, err := s.loss(r, p, path)
 		if err == nil {
+			err = trackStillSo(r, v)
+		}
+		if err == nil {
 			err = losses[path].do(r.Context(), s.Assets, p.Environment.ID, r, s.Now())
 		}
 		if err != nil {
 			s.fail(w, r, p, err)
 			return
+		}
+		if undoes(r) {
+			s.undoable(w, r, p, "", "", nil, nil)
 		}
 		to := v.Address()
 		if losses[path].leave {
@@ -147,4 +153,14 @@ func (s *server) lose(path string) func(http.ResponseWriter, *http.Request, acce
 		}
 		http.Redirect(w, r, to, http.StatusSeeOther) //nolint:gosec // of the dashboard, with an ID that there is
 	}
+}
+
+// trackStillSo keeps a track that is to be taken away by who has added it, and was changed since.
+func trackStillSo(r *http.Request, v video) error {
+	for _, t := range v.Asset.Tracks {
+		if string(t.ID) == r.PathValue("track") {
+			return stillSo(r, trackFormer(t))
+		}
+	}
+	return nil
 }

@@ -25,6 +25,7 @@ func (s *server) routeRestrictions(mux *http.ServeMux) {
 	mux.Handle("GET "+restrictionsPath, s.person("", reads, s.listRestrictions))
 	mux.Handle("GET "+restrictionsPath+"/new", s.person("", writes, s.showNewRestriction))
 	mux.Handle("POST "+restrictionsPath, s.person("create-playback-restriction", writes, s.createRestriction))
+	mux.Handle("POST "+restrictionsPath+"/code", s.person("", writes, s.showRestrictionCode))
 	mux.Handle("GET "+restrictionItem, s.person("", writes, s.showRestriction))
 	mux.Handle("POST "+restrictionItem, s.person("", writes, s.editRestriction)) // it audits each part
 	mux.Handle("GET "+restrictionItem+"/delete", s.person("", writes, s.askDeleteRestriction))
@@ -84,6 +85,7 @@ type ruleForm struct {
 	Of                             *rule // nil: a new one
 	Domains                        string
 	NoReferrer, NoAgent, Downloads bool
+	Code                           code // of a new one
 	said
 }
 
@@ -96,7 +98,7 @@ func (f ruleForm) To() string {
 }
 
 func (s *server) showNewRestriction(w http.ResponseWriter, r *http.Request, p access.Person) {
-	s.render(w, r, p, http.StatusOK, "restriction", ruleForm{NoAgent: true, Downloads: true}) // as the API has it
+	s.renderRule(w, r, p, http.StatusOK, ruleForm{NoAgent: true, Downloads: true}, false) // as the API has it
 }
 
 func readRule(r *http.Request) ruleForm {
@@ -137,7 +139,7 @@ func (s *server) renderRefused(w http.ResponseWriter, r *http.Request, p access.
 			break
 		}
 	}
-	s.render(w, r, p, status, "restriction", f)
+	s.renderRule(w, r, p, status, f, false)
 }
 
 func (s *server) createRestriction(w http.ResponseWriter, r *http.Request, p access.Person) {
@@ -162,10 +164,10 @@ func (s *server) showRestriction(w http.ResponseWriter, r *http.Request, p acces
 		s.fail(w, r, p, err)
 		return
 	}
-	s.render(w, r, p, http.StatusOK, "restriction", ruleForm{
+	s.renderRule(w, r, p, http.StatusOK, ruleForm{
 		Of: &v, Domains: strings.Join(v.Referrer.AllowedDomains, "\n"), NoReferrer: v.Referrer.AllowNoReferrer,
 		NoAgent: v.UserAgent.AllowNone, Downloads: v.UserAgent.AllowHighRisk,
-	})
+	}, false)
 }
 
 // editRestriction changes those of the two parts that are not as they were, each as an operation of the API.

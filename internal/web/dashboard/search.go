@@ -19,17 +19,23 @@ const (
 type finding struct {
 	Status, Query string
 	Page          int
+	Before        int64  // of what has a sequence, in place of the page: what is before this one; 0: from the newest on
 	Prev, Next    string // addresses
 	Searched      int    // how many were looked through when there are more; 0: all
 	Cut           bool   // more than a page fit
 	Filtered      bool
-	path          string // of the list
+	path          string    // of the list
+	names         [2]string // of Status and Query in addresses
 }
+
+// newest reports whether it is what new rows belong on.
+func (f finding) newest() bool { return f.Page <= 1 && f.Before == 0 }
 
 // find reads what a query asks for; a state that is none of states counts as all.
 func find(q url.Values, path string, states ...string) finding {
 	f := finding{
 		Status: q.Get("status"), Query: strings.TrimSpace(q.Get("q")), Page: max(1, number(q.Get("page"))), path: path,
+		names: [2]string{"status", "q"},
 	}
 	if !slices.Contains(states, f.Status) {
 		f.Status = ""
@@ -52,13 +58,16 @@ func number(text string) int {
 // query is what the address of a page of the list says.
 func (f finding) query(page int) url.Values {
 	q := url.Values{}
-	for name, value := range map[string]string{"status": f.Status, "q": f.Query} {
+	for name, value := range map[string]string{f.names[0]: f.Status, f.names[1]: f.Query} {
 		if value != "" {
 			q.Set(name, value)
 		}
 	}
 	if page > 1 {
 		q.Set("page", strconv.Itoa(page))
+	}
+	if f.Before > 0 {
+		q.Set("before", strconv.FormatInt(f.Before, 10))
 	}
 	return q
 }

@@ -106,9 +106,11 @@ type use struct {
 // linkedPath is an address that a token of a use is for, below that of the service: before and after the playback ID.
 type linkedPath struct{ what, before, after string }
 
+const embedPage = "Embed page"
+
 var uses = []use{ //nolint:gochecknoglobals // a table
 	{"v", "To watch: watch page, embed and playlist", "video", []linkedPath{
-		{"Watch page", "/watch/", ""}, {"Embed page", "/embed/", ""}, {"Playlist for players", "/", ".m3u8"},
+		{"Watch page", "/watch/", ""}, {embedPage, "/embed/", ""}, {"Playlist for players", "/", ".m3u8"},
 	}},
 	{"t", "Thumbnail", "thumbnail", []linkedPath{{"Thumbnail", "/", "/thumbnail.jpg"}}},
 	{"g", "Animated picture", "gif", []linkedPath{
@@ -205,6 +207,7 @@ func (s *server) makeLink(w http.ResponseWriter, r *http.Request, p access.Perso
 		s.render(w, r, p, http.StatusBadRequest, "signedlink", f)
 		return
 	}
+	o.framed = p.Environment.FrameAncestors != access.FrameNone
 	made, err := s.madeLink(f.linked, o)
 	if err != nil {
 		s.fail(w, r, p, err)

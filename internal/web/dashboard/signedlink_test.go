@@ -3,6 +3,7 @@ package dashboard_test
 import (
 	"fmt"
 	"html"
+	"maps"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -138,6 +139,34 @@ func TestSignedLink(t *testing.T) { //nolint:tparallel // see below
 		})
 	}
 	s.nowhere(t, s.ask(t, s.cookie, film, nil), private)
+}
+
+// TestSignedLinkIsNotFramed: where the environment lets no site embed players, no code for it is offered.
+func TestSignedLinkIsNotFramed(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, "https://video.example")
+	k, private := s.key(t)
+	a := s.ready(t, "Film", playbackid.Signed)
+	at := "/dashboard/assets/" + string(a.ID) + "/playback-ids/" + string(a.PlaybackIDs[0].ID) + "/link"
+	for _, tt := range []struct {
+		origins string
+		want    []string
+	}{
+		{"none", []string{"Playlist for players", "Watch page"}},
+		{"https://a.example", []string{"Embed code", "Embed page", "Playlist for players", "Watch page"}},
+		{"all", []string{"Embed code", "Embed page", "Playlist for players", "Watch page"}},
+	} {
+		if err := s.tokens.SetFrameAncestors(t.Context(), s.env(t), []string{tt.origins}, s.now); err != nil {
+			t.Fatal(err)
+		}
+		page := s.ask(t, s.cookie, at, url.Values{
+			"use": {"v"}, "amount": {"1"}, "unit": {"hours"}, "key": {string(k.ID)}, "private_key": {private},
+		}).Body.String()
+		names := slices.Sorted(maps.Keys(linesOf(page)))
+		if !slices.Equal(names, tt.want) || tt.origins == "none" && strings.Contains(page, "/embed/") {
+			t.Errorf("%s: %q, want %q", tt.origins, names, tt.want)
+		}
+	}
 }
 
 // holds has the service read the tokens of something to copy.

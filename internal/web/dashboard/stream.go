@@ -172,7 +172,7 @@ func (s *server) act(name string) func(http.ResponseWriter, *http.Request, acces
 			return
 		}
 		stream := id.LiveStream(r.PathValue("id"))
-		if err = acts[name].do(s.Live, r.Context(), p.Environment.ID, stream, s.Now()); err != nil {
+		if err = s.actOn(w, r, p, stream, name); err != nil {
 			s.fail(w, r, p, err)
 			return
 		}
@@ -182,6 +182,34 @@ func (s *server) act(name string) func(http.ResponseWriter, *http.Request, acces
 		}
 		http.Redirect(w, r, to, http.StatusSeeOther)
 	}
+}
+
+// reverse are the acts that undo others, and what is said of these. A broadcast that was cut off does not come back, so
+// that disabling is undone only where there was none.
+var reverse = map[string]struct{ act, said string }{ //nolint:gochecknoglobals // a table
+	"enable": {"disable", "Enabled."}, "disable": {"enable", "Disabled."},
+}
+
+// actOn does something to a live stream, and offers to undo it.
+func (s *server) actOn(
+	w http.ResponseWriter, r *http.Request, p access.Person, stream id.LiveStream, name string,
+) error {
+	was, err := s.Live.Get(r.Context(), p.Environment.ID, stream)
+	if err == nil {
+		err = stillSo(r, switched(was))
+	}
+	if err == nil {
+		err = acts[name].do(s.Live, r.Context(), p.Environment.ID, stream, s.Now())
+	}
+	back, can := reverse[name]
+	if err != nil || !can || s.stream(was).Broadcasting() || was.State.HasEncoder() {
+		return err
+	}
+	is, err := s.Live.Get(r.Context(), p.Environment.ID, stream)
+	if err == nil {
+		s.undoable(w, r, p, back.said, s.stream(was).Address()+"/"+back.act, switched(was), switched(is))
+	}
+	return err
 }
 
 // connect is how encoders reach the service, ready to be copied.

@@ -12,6 +12,7 @@ import (
 	"millrace/internal/control/event"
 	"millrace/internal/control/live"
 	"millrace/internal/control/webhook"
+	"millrace/internal/id"
 )
 
 // eventLog has events with the sequences from 1 on, and counts how often they are read.
@@ -46,7 +47,9 @@ func (l *eventLog) ListEvents(_ context.Context, q event.Query) ([]event.Event, 
 	return found[:min(len(found), q.Limit)], l.err
 }
 
-func (l *eventLog) AttemptsOf(context.Context, []int64, int) (map[int64][]webhook.Attempt, error) {
+func (l *eventLog) Standings(
+	context.Context, id.Environment, []event.Event,
+) (map[int64][]webhook.Standing, error) {
 	return nil, l.err
 }
 

@@ -35,7 +35,8 @@ func newViews(assets static.Assets) views {
 	}
 	parts := template.Must(template.New("").Funcs(funcs).ParseFS(files, "templates/layout.html",
 		"templates/parts.html", "templates/fields.html", "templates/simulcast.html", "templates/health.html",
-		"templates/settings.html", "templates/code.html", "templates/delivery.html"))
+		"templates/settings.html", "templates/code.html", "templates/delivery.html",
+		"templates/undo.html"))
 	template.Must(parts.ParseFS(player.Files, player.Template))
 	out := views{}
 	for _, name := range pages {
@@ -56,7 +57,8 @@ type page struct {
 	Set    string // the first page of the settings that the person may see; empty: nobody is signed in
 	Log    bool   // the person may see the event log and webhooks
 	Now    time.Time
-	V      any // the page's own
+	Undo   *undo // of what was done before this page; nil: nothing
+	V      any   // the page's own
 }
 
 func (s *server) page(r *http.Request, p access.Person, v any) page {
@@ -80,7 +82,9 @@ func (s *server) page(r *http.Request, p access.Person, v any) page {
 // render writes a page: whole, or an error of its own.
 func (s *server) render(w http.ResponseWriter, r *http.Request, p access.Person, status int, name string, v any) {
 	var b bytes.Buffer
-	if err := s.views[name].ExecuteTemplate(&b, "layout", s.page(r, p, v)); err != nil {
+	shown := s.page(r, p, v)
+	shown.Undo = s.takeUndo(w, r, p)
+	if err := s.views[name].ExecuteTemplate(&b, "layout", shown); err != nil {
 		s.Logger.ErrorContext(r.Context(), "render page of the dashboard", slog.String("page", name),
 			slog.Any("error", err))
 		http.Error(w, "The page can't be shown; the log of the service says why.", http.StatusInternalServerError)

@@ -103,11 +103,20 @@ func (s *server) actOnWebhook(name string) func(http.ResponseWriter, *http.Reque
 	return func(w http.ResponseWriter, r *http.Request, p access.Person) {
 		e, err := s.webhookOf(r, p)
 		if err == nil {
+			err = stillSo(r, turned(e))
+		}
+		if err == nil {
 			err = webhookActs[name].do(r.Context(), s.Webhooks, p.Environment.ID, e.ID, s.Now())
 		}
 		if err != nil {
 			s.fail(w, r, p, err)
 			return
+		}
+		// What disabling gives up can't be brought back, nor since when one failed that is enabled.
+		if name == "enable" && !e.Failing() || undoes(r) {
+			on := e
+			on.Enabled = true
+			s.undoable(w, r, p, "Enabled.", e.Page()+"/disable", turned(e), turned(on))
 		}
 		to := webhookActs[name].to(e)
 		http.Redirect(w, r, to, http.StatusSeeOther)

@@ -106,14 +106,20 @@ func (s *server) editWebhook(w http.ResponseWriter, r *http.Request, p access.Pe
 		s.fail(w, r, p, err)
 		return
 	}
+	if err = stillSo(r, webhookFormer(e)); err != nil {
+		s.fail(w, r, p, err)
+		return
+	}
 	f := s.readWebhook(r)
 	f.Of = &e
 	status := http.StatusBadRequest
 	if len(f.Bad) == 0 {
-		_, err = s.Webhooks.Patch(r.Context(), p.Environment.ID, e.ID, webhook.PatchInput{
+		var then webhook.Webhook
+		then, err = s.Webhooks.Patch(r.Context(), p.Environment.ID, e.ID, webhook.PatchInput{
 			Address: &f.Address, Types: &f.types,
 		}, s.Now())
 		if err == nil {
+			s.undoable(w, r, p, "Saved.", e.Page(), webhookFormer(e), webhookFormer(endpoint{Webhook: then}))
 			http.Redirect(w, r, e.Page(), http.StatusSeeOther) //nolint:gosec // of the dashboard
 			return
 		}

@@ -404,13 +404,13 @@ func TestDeliveries(t *testing.T) {
 		want     []string
 	}{
 		{webhook.Waiting, s.now.Add(time.Hour), attempts[:3], []string{
-			"Waits</span>", "next attempt", "1 May 2026, 13:00 UTC", "3 attempts, the last: 799",
+			"Waiting</span>", "next attempt", "1 May 2026, 13:00 UTC", "3 attempts, the last: 799",
 			"503 Service Unavailable",
 			"112 ms", "5.0 s", "dial: &#34;&gt;&lt;script&gt;",
 		}},
 		{webhook.Failed, time.Time{}, attempts, []string{`state fault">Failed`, "The newest 10 of 15 attempts."}},
 		{webhook.Delivered, time.Time{}, attempts[3:4], []string{`state ok">Delivered`, "1 attempt,"}},
-		{webhook.Waiting, time.Time{}, nil, []string{`state">Waits<`, "No attempt yet"}},
+		{webhook.Waiting, time.Time{}, nil, []string{`state">Waiting<`, "No attempt yet"}},
 	} {
 		if _, err := s.hooks.Test(t.Context(), made.Environment, made.ID, s.now); err != nil {
 			t.Fatal(err)

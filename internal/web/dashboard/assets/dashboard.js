@@ -3,6 +3,7 @@
 const $ = (q, at = document) => at.querySelector(q);
 const $$ = (q, at = document) => [...at.querySelectorAll(q)];
 const SHOWN = 30000; // ms that a secret stays on the screen
+const UNDO = 8000; // ms that something can be undone
 const TICK = 1400; // ms that a button says that it has copied
 
 function toast(text) {
@@ -10,6 +11,12 @@ function toast(text) {
   $('.toasts').append(el);
   while ($('.toasts').children.length > 3) $('.toasts').firstChild.remove();
   setTimeout(() => el.remove(), 4000);
+}
+
+// What offers to undo goes after a time, in which nobody points at it or has the focus in it.
+for (const el of $$('[data-fades]')) {
+  const go = () => (el.matches(':hover, :focus-within') ? setTimeout(go, UNDO / 4) : el.remove());
+  setTimeout(go, UNDO);
 }
 
 // secrets fetches key and passphrase of the stream whose form this is in. They are on no page until they are asked for.

@@ -1,0 +1,156 @@
+package dashboard
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"maps"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"millrace/internal/control/access"
+	"millrace/internal/control/asset"
+	"millrace/internal/control/live"
+	"millrace/internal/fault"
+)
+
+const (
+	undoCookie  = "millrace-undo"
+	undoTime    = 60   // seconds in which the page that follows has to be asked for
+	maxUndo     = 3500 // bytes of a cookie: browsers keep 4096 with its name and attributes
+	undoneField = "undo_of"
+)
+
+// undo is what the page that follows an act says, with the form of the reverse act: one that there is anyway, filled in
+// with what was before. It is in a cookie until that page is shown, so that any node can show it.
+type undo struct {
+	Said   string     `json:"said"`
+	To     string     `json:"to,omitempty"`     // where the form leads; empty: there is none
+	Fields url.Values `json:"fields,omitempty"` // of the form
+	Who    string     `json:"who"`              // mark of the session: nobody else is shown it
+}
+
+// mark names values.
+func mark(values url.Values) string {
+	sum := sha256.Sum256([]byte(values.Encode()))
+	return hex.EncodeToString(sum[:16])
+}
+
+func markOf(p access.Person) string { return mark(url.Values{"session": {p.Session.Hash}}) }
+
+// undoable has the page that follows an act offer to undo it: by a form to an address with what was there before. It is
+// not offered where nothing has changed, or where what was before is too long or can't be typed. What undoes is not
+// undone itself: the page says that it has worked.
+func (s *server) undoable(
+	w http.ResponseWriter, r *http.Request, p access.Person, said, to string, before, after url.Values,
+) {
+	if undoes(r) {
+		s.sayUndo(w, r, undo{Said: "It is as it was before.", Who: markOf(p)})
+		return
+	}
+	if before.Encode() == after.Encode() || !typable(before) {
+		return
+	}
+	fields := url.Values{undoneField: {mark(after)}}
+	maps.Copy(fields, before)
+	s.sayUndo(w, r, undo{Said: said, To: to, Fields: fields, Who: markOf(p)})
+}
+
+// undoes reports whether a form undoes an act.
+func undoes(r *http.Request) bool { return r.PostFormValue(undoneField) != "" }
+
+// typable reports whether a form would bring values back as they are: it has no line breaks, nor spaces around.
+func typable(values url.Values) bool {
+	for _, all := range values {
+		for _, v := range all {
+			if strings.TrimSpace(v) != v || strings.ContainsAny(v, "\r\n") {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func (s *server) sayUndo(w http.ResponseWriter, r *http.Request, u undo) {
+	text, err := json.Marshal(u)
+	if value := base64.RawURLEncoding.EncodeToString(text); err == nil && len(value) <= maxUndo {
+		s.setUndo(w, r, value, undoTime)
+	}
+}
+
+func (s *server) setUndo(w http.ResponseWriter, r *http.Request, value string, seconds int) {
+	http.SetCookie(w, &http.Cookie{ //nolint:gosec // over plain HTTP there is no Secure cookie
+		Name: undoCookie, Value: value, Path: Path, MaxAge: seconds, HttpOnly: true, Secure: s.overTLS(r),
+		SameSite: http.SameSiteLaxMode,
+	})
+}
+
+// takeUndo is what the page that is shown now offers to undo, this once; nil: nothing.
+func (s *server) takeUndo(w http.ResponseWriter, r *http.Request, p access.Person) *undo {
+	c, err := r.Cookie(undoCookie)
+	if err != nil || p.Session.Hash == "" {
+		return nil
+	}
+	s.setUndo(w, r, "", -1)
+	text, err := base64.RawURLEncoding.DecodeString(c.Value)
+	var u undo
+	if err != nil || len(c.Value) > maxUndo || json.Unmarshal(text, &u) != nil || u.Who != markOf(p) ||
+		u.To != "" && u.To != local(u.To) {
+		return nil
+	}
+	return &u
+}
+
+// stillSo refuses to undo an act when what it has left behind is not as it left it.
+func stillSo(r *http.Request, now url.Values) error {
+	if left := r.PostFormValue(undoneField); left != "" && left != mark(now) {
+		return fault.New(fault.Conflict, "it has been changed since, so nothing was undone")
+	}
+	return nil
+}
+
+// streamFormer are the settings of a live stream as the form that changes them sends them.
+func streamFormer(set live.Settings) url.Values {
+	f := formOf(set)
+	v := url.Values{
+		"title": {f.Title}, "latency_mode": {f.Latency}, "reconnect_window": {f.Window}, "hours": {f.Hours},
+		"reconnect_slate_url": {f.SlateURL}, "video_quality": {f.Quality}, "passthrough": {f.Passthrough},
+	}
+	if f.Slate {
+		v.Set("slate", "1")
+	}
+	return v
+}
+
+func assetFormer(a asset.Asset) url.Values {
+	return url.Values{"title": {a.Options.Meta.Title}, "passthrough": {a.Options.Passthrough}}
+}
+
+func trackFormer(t asset.Track) url.Values {
+	v := url.Values{"name": {t.Name}, "language_code": {t.LanguageCode}}
+	if t.ClosedCaptions {
+		v.Set("closed_captions", "1")
+	}
+	return v
+}
+
+// webhookFormer are the settings of a webhook as the form that changes them sends them.
+func webhookFormer(e endpoint) url.Values {
+	v := url.Values{"address": {e.Address}, "which": {"all"}}
+	if len(e.Types) > 0 {
+		v["which"], v["type"] = []string{"chosen"}, e.Types
+	}
+	return v
+}
+
+// switched is whether a live stream may be used, and how often it was: a broadcast that has begun since is not cut off.
+func switched(v live.Stream) url.Values {
+	return url.Values{"state": {string(v.Status())}, "epoch": {plainly(v.Epoch)}}
+}
+
+// turned is whether a webhook is enabled.
+func turned(e endpoint) url.Values {
+	return url.Values{"enabled": {plainly(e.Enabled)}}
+}
