@@ -129,6 +129,10 @@ storm-uploads: build bin/testrun ## kill a server KILLS (300) times at random by
 golden: ## write the golden files again; look at the diff before you commit it
 	@scripts/golden.sh
 
+.PHONY: pictures
+pictures: ready ## take the pictures of docs/pictures again, in the tour of the dashboard; look at them before you commit them
+	@MILLRACE_TEST_PICTURES="$(CURDIR)/docs/pictures" $(TESTRUN) -run '^TestDashboardTour$$' ./test/browser
+
 .PHONY: build
 build: ## build bin/millrace, and bin/millrace-speech which it starts to recognise speech
 	@mkdir -p bin

@@ -17,7 +17,8 @@ func TestDashboardList(t *testing.T) {
 	p := firstLink(t, b, s)
 	p.Fill(t, "#password", "correct horse battery")
 	p.Click(t, "button.main")
-	const follows = "document.getElementById('link-state')?.className === 'state ok'"
+	const follows = "document.readyState === 'complete' && " + // all modules listen
+		"document.getElementById('link-state')?.className === 'state ok'"
 	p.Await(t, "is kept up to date", follows, patience)
 	const press = `(key) => document.activeElement.dispatchEvent(new KeyboardEvent('keydown', { key, bubbles: true }))`
 	p.Eval(t, `(window.same = true, window.press = `+press+`, window.press('j'))`, nil)

@@ -82,6 +82,7 @@ type Log struct {
 	Failed   []string `json:"failed"`  // "status url" of responses from 400
 	Console  []string `json:"console"` // warnings and errors
 	Errors   []string `json:"errors"`  // uncaught exceptions
+	Dialogs  []string `json:"dialogs"` // what they said: alert, confirm, prompt
 	Trace    []string `json:"trace"`   // the last requests that ended, with when they began and ended, in ms since the page was opened
 }
 
@@ -222,6 +223,16 @@ func (p *Page) Click(t testing.TB, selector string) {
 	}
 }
 
+// Beside presses a link or a button that opens a tab of its own, a link with Ctrl held, and gives that tab.
+func (p *Page) Beside(t testing.TB, selector string) *Page {
+	t.Helper()
+	tab := &Page{b: p.b, Began: time.Now()}
+	if err := p.b.do(command{Do: "beside", Page: p.id, Selector: selector}, &tab.id); err != nil {
+		t.Fatal(err)
+	}
+	return tab
+}
+
 // Frames are the addresses of the page's frames; one that the browser refused to show has that of an error page.
 func (p *Page) Frames(t testing.TB) []string {
 	t.Helper()
@@ -266,6 +277,22 @@ func (p *Page) Screenshot(t testing.TB, name string) {
 	file := filepath.Join(dir, strings.NewReplacer("/", "_", " ", "_").Replace(t.Name()+"-"+name)+".png")
 	if err := p.b.do(command{Do: "screenshot", Page: p.id, File: file}, nil); err != nil {
 		t.Errorf("%v", err)
+	}
+}
+
+// Picture makes a PNG file of what can be seen of the page.
+func (p *Page) Picture(t testing.TB, file string) {
+	t.Helper()
+	if err := p.b.do(command{Do: "screenshot", Page: p.id, File: file}, nil); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Resize gives the page another size in CSS pixels.
+func (p *Page) Resize(t testing.TB, width, height int) {
+	t.Helper()
+	if err := p.b.do(command{Do: "resize", Page: p.id, Width: width, Height: height}, nil); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -39,6 +39,7 @@ type Clip struct {
 	Flash   bool     // every Rate frames three white ones with a beep, in place of the hum: shows how picture and sound stand to each other
 	File    string   // published as it is, instead of all that
 	More    []string // more of ffmpeg's output options
+	Says    string   // what the publisher calls itself over RTMP; empty: ffmpeg's own name
 	// Progress is a file that the publisher writes into how many frames it has sent; empty: none.
 	Progress string
 }
@@ -132,6 +133,9 @@ func (c Clip) publishArgs(t testing.TB, url string) []string {
 	}
 	if c.Progress != "" {
 		args = append(args, "-progress", c.Progress)
+	}
+	if c.Says != "" { // with bitexact ffmpeg does not name itself in the stream's metadata
+		args = append(args, "-rtmp_flashver", c.Says, "-fflags", "+bitexact")
 	}
 	return append(append(args, container...), url)
 }

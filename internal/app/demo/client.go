@@ -106,9 +106,12 @@ func (c *client) call(ctx context.Context, method, path string, body, into any) 
 func (c *client) createStream(ctx context.Context) (s liveStream, err error) {
 	public := []string{"public"}
 	err = c.call(ctx, http.MethodPost, "/video/v1/live-streams", map[string]any{
-		"playback_policies":  public,
-		"latency_mode":       "low",
-		"new_asset_settings": map[string]any{"playback_policies": public},
+		"playback_policies": public,
+		"latency_mode":      "low",
+		"meta":              map[string]any{"title": "Demo: test picture"},
+		"new_asset_settings": map[string]any{
+			"playback_policies": public, "meta": map[string]any{"title": "Demo: recording"},
+		},
 	}, &s)
 	if err == nil && (s.ID == "" || s.StreamKey == "" || len(s.PlaybackIDs) == 0) {
 		err = errors.New("POST /video/v1/live-streams: the response has no id, stream_key or playback ID")

@@ -141,16 +141,17 @@ func (s *stage) serve(ctx context.Context) error {
 	s.base = strings.TrimSuffix(s.o.Config.PublicBase(s.service.http).String(), "/")
 	s.api = &client{base: "http://" + loopback(s.service.http), id: s.o.tokenID, secret: s.o.tokenSecret.Reveal(), http: &http.Client{Timeout: 20 * time.Second}}
 	s.say("\nMillrace is running. Its data is in %s (%s).\n\n", dir, fate)
+	if s.o.Config.Dashboard {
+		link, err := dashboardLink(ctx, s.o, dir, s.service.http)
+		if err != nil {
+			return err
+		}
+		s.say("  dashboard   %s\n", link)
+		s.say("              Open it in a browser and set a password; it works once, within an hour.\n")
+		s.say("              Your own camera: New live stream, Create, Publish from this browser, Go live.\n\n")
+	}
 	s.say("  API         %s/video/v1, described at %s/docs\n", s.base, s.base)
 	s.say("  token ID    %s\n  secret      %s\n\n", s.o.tokenID, s.o.tokenSecret.Reveal())
-	if !s.o.Config.Dashboard {
-		return nil
-	}
-	link, err := dashboardLink(ctx, s.o, dir, s.service.http)
-	if err != nil {
-		return err
-	}
-	s.say("  dashboard   %s\n              sets its password; the link works once, within an hour\n\n", link)
 	return nil
 }
 
@@ -184,6 +185,9 @@ func (s *stage) show(ctx context.Context) error {
 	}
 	s.say("\n  watch the recording  %s/watch/%s\n", s.base, asset.PlaybackIDs[0].ID)
 	s.say("  HLS                  %s/%s.m3u8\n", s.base, asset.PlaybackIDs[0].ID)
+	if s.o.Config.Dashboard {
+		s.say("  dashboard            %s/dashboard\n", s.base)
+	}
 	return nil
 }
 

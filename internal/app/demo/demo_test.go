@@ -74,6 +74,9 @@ func TestDemo(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, said)
 		}
 	}
+	if link, api := strings.Index(said, "/dashboard/link/"), strings.Index(said, "  API "); link > api {
+		t.Errorf("the API stands before the dashboard, which a person opens first:\n%s", said)
+	}
 	if n := strings.Count(said, "! serve:"); n != 1 || strings.Contains(said, "/link/other") {
 		t.Errorf("%d lines of serve, want the warning alone:\n%s", n, said)
 	}

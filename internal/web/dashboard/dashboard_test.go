@@ -597,6 +597,7 @@ func TestActs(t *testing.T) {
 			t.Errorf("%s: %d to %q", name, w.Code, w.Header().Get("Location"))
 		}
 	}
+	do("publish", url.Values{}, "/publish/#"+v.StreamKey)
 	do("new-key", url.Values{}, page)
 	if state().StreamKey == v.StreamKey {
 		t.Error("the key is the same")
@@ -623,7 +624,7 @@ func TestActs(t *testing.T) {
 		}
 	}
 	want := "delete-live-stream enable-live-stream disable-live-stream complete-live-stream reset-stream-key " +
-		"show-stream-key show-stream-key"
+		"show-stream-key show-stream-key show-stream-key"
 	if got := strings.Join(said, " "); err != nil || got != want {
 		t.Errorf("audit log %q, %v", got, err)
 	}

@@ -34,6 +34,7 @@ func (s *server) routeLive(mux *http.ServeMux) {
 	mux.Handle("POST "+livePath+"/{id}/targets/{target}/delete",
 		s.person("delete-live-stream-simulcast-target", writes, s.deleteTarget))
 	mux.Handle("POST "+livePath+"/{id}/key", s.person("show-stream-key", reads, s.showKey))
+	mux.Handle("POST "+livePath+"/{id}/publish", s.person("show-stream-key", reads, s.toPublish))
 	for name, a := range acts {
 		if a.Title != "" {
 			mux.Handle("GET "+livePath+"/{id}/"+name, s.person("", writes, s.ask(name)))

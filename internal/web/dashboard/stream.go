@@ -81,6 +81,24 @@ func (s *server) showKey(w http.ResponseWriter, r *http.Request, p access.Person
 	_ = json.NewEncoder(w).Encode(secrets) // who has gone needs none
 }
 
+// toPublish leads to the publish page with the stream key in the fragment, which no server sees and the page takes out
+// of the address. The audit log has it.
+func (s *server) toPublish(w http.ResponseWriter, r *http.Request, p access.Person) {
+	row, err := s.Live.Get(r.Context(), p.Environment.ID, id.LiveStream(r.PathValue("id")))
+	if err == nil && s.Ingest.WHIP == "" {
+		s.notFound(w, r, p)
+		return
+	}
+	if err == nil {
+		err = s.Sessions.NoteShown(r.Context(), p.Environment.ID, "live_stream", string(row.ID))
+	}
+	if err != nil {
+		s.fail(w, r, p, err)
+		return
+	}
+	http.Redirect(w, r, "/publish/#"+row.StreamKey, http.StatusSeeOther)
+}
+
 // act is something that is done to a live stream, and what a person is asked before.
 type act struct {
 	operation        string

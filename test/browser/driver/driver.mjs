@@ -55,31 +55,47 @@ function frame(c) {
   return found;
 }
 
+// keep writes down what a page asks for and complains of, and gives it a number. Dialogs are closed.
+function keep(page) {
+  const log = { requests: [], failed: [], console: [], errors: [], dialogs: [], trace: [] };
+  const began = Date.now();
+  const under = new Map(); // requests without a response yet
+  const trace = (r, how) => {
+    log.trace.push(`${under.get(r) ?? '?'} to ${Date.now() - began} ${how}${r.url()}`);
+    if (log.trace.length > 60) log.trace.shift();
+    under.delete(r);
+  };
+  page.on('request', (r) => {
+    if (!/^https?:/.test(r.url())) return;
+    log.requests.push(r.url());
+    under.set(r, Date.now() - began);
+  });
+  page.on('requestfinished', (r) => trace(r, ''));
+  page.on('requestfailed', (r) => trace(r, 'failed '));
+  page.on('response', (r) => { if (r.status() >= 400) log.failed.push(r.status() + ' ' + r.url()); });
+  page.on('console', (m) => { if (m.type() === 'error' || m.type() === 'warning') log.console.push(m.text()); });
+  page.on('pageerror', (e) => log.errors.push(String(e.message)));
+  page.on('dialog', (d) => { log.dialogs.push(d.message()); d.dismiss().catch(() => {}); });
+  pages.set(++count, { page, log });
+  return count;
+}
+
 const commands = {
   async open({ url, width, height }) {
     const page = await context.newPage();
     await page.setViewportSize({ width: width || 1280, height: height || 800 });
-    const log = { requests: [], failed: [], console: [], errors: [], trace: [] };
-    const began = Date.now();
-    const under = new Map(); // requests without a response yet
-    const trace = (r, how) => {
-      log.trace.push(`${under.get(r) ?? '?'} to ${Date.now() - began} ${how}${r.url()}`);
-      if (log.trace.length > 60) log.trace.shift();
-      under.delete(r);
-    };
-    page.on('request', (r) => {
-      if (!/^https?:/.test(r.url())) return;
-      log.requests.push(r.url());
-      under.set(r, Date.now() - began);
-    });
-    page.on('requestfinished', (r) => trace(r, ''));
-    page.on('requestfailed', (r) => trace(r, 'failed '));
-    page.on('response', (r) => { if (r.status() >= 400) log.failed.push(r.status() + ' ' + r.url()); });
-    page.on('console', (m) => { if (m.type() === 'error' || m.type() === 'warning') log.console.push(m.text()); });
-    page.on('pageerror', (e) => log.errors.push(String(e.message)));
-    const name = ++count;
-    pages.set(name, { page, log });
+    const name = keep(page);
     await page.goto(url, { waitUntil: 'domcontentloaded', timeout: PATIENCE });
+    return name;
+  },
+  // beside presses what opens a tab of its own, and gives that.
+  async beside({ page, selector }) {
+    let name = 0;
+    const opened = context.waitForEvent('page', { timeout: PATIENCE, predicate: (p) => (name = keep(p)) > 0 });
+    const [tab] = await Promise.all([opened,
+      pages.get(page).page.click(selector, { modifiers: ['Control'], timeout: PATIENCE })]);
+    await tab.setViewportSize(pages.get(page).page.viewportSize());
+    await tab.waitForLoadState('domcontentloaded', { timeout: PATIENCE });
     return name;
   },
   probe: (c) => frame(c).evaluate(probe),
@@ -89,6 +105,7 @@ const commands = {
   fill: ({ page, selector, label }) => pages.get(page).page.fill(selector, label, { timeout: PATIENCE }).then(() => true),
   select: ({ page, selector, label }) => pages.get(page).page.selectOption(selector, { label }, { timeout: PATIENCE }),
   choose: ({ page, selector, file }) => pages.get(page).page.setInputFiles(selector, file, { timeout: PATIENCE }).then(() => true),
+  resize: ({ page, width, height }) => pages.get(page).page.setViewportSize({ width, height }).then(() => true),
   screenshot: ({ page, file }) => pages.get(page).page.screenshot({ path: file }).then(() => true),
   frames: ({ page }) => pages.get(page).page.mainFrame().childFrames().map((f) => f.url()),
   log: ({ page }) => pages.get(page).log,
