@@ -80,7 +80,7 @@ func (o options) runAgain(ctx context.Context, env []string, r *report) {
 		fmt.Fprintf(r.out, "again, alone: %s %s\n", short(a.pkg), a.test)
 		second := newReport(io.Discard)
 		p := phase{args: append(o.goTestArgs(false, true), "-run", pattern(a.test)), packages: []string{a.pkg}}
-		took, err := p.goTest(ctx, env, second, newTurn(0))
+		took, err := p.goTest(ctx, env, second)
 		processor += took
 		r.second(a, second, err)
 	}

@@ -56,7 +56,8 @@ func TestSecondRun(t *testing.T) {
 			t.Parallel()
 			var out strings.Builder
 			r := newReport(&out)
-			if _, err := r.read(strings.NewReader(tt.first), !tt.units); err != nil {
+			r.pace = !tt.units
+			if err := r.read(strings.NewReader(tt.first)); err != nil {
 				t.Fatal(err)
 			}
 			list := r.suspects(nil, time.Now())
@@ -65,7 +66,7 @@ func TestSecondRun(t *testing.T) {
 			}
 			for _, a := range list {
 				second := newReport(io.Discard)
-				if _, err := second.read(strings.NewReader(tt.second), true); err != nil {
+				if err := second.read(strings.NewReader(tt.second)); err != nil {
 					t.Fatal(err)
 				}
 				r.second(a, second, tt.err)
@@ -85,8 +86,8 @@ func TestRunAgainBound(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
 	r := newReport(&out)
-	events := begun + fell + strings.ReplaceAll(begun+fell, `"T"`, `"U"`) + ends
-	if _, err := r.read(strings.NewReader(events), true); err != nil {
+	r.pace = true
+	if err := r.read(strings.NewReader(begun + fell + strings.ReplaceAll(begun+fell, `"T"`, `"U"`) + ends)); err != nil {
 		t.Fatal(err)
 	}
 	options{again: 1}.runAgain(t.Context(), nil, r)

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"os/signal"
 	"runtime"
 	"slices"
@@ -108,12 +109,22 @@ func runAll(ctx context.Context, o options, r *report) error {
 		}
 		env = append(env, more...)
 	}
-	runs, err := plan(ctx, o)
+	phases, err := plan(ctx, o)
 	if err != nil {
 		return err
 	}
-	if err = runs.run(ctx, env, r); err != nil {
-		return err
+	for _, p := range phases {
+		if ctx.Err() != nil {
+			return nil
+		}
+		begin := time.Now()
+		r.pace = p.pace
+		processor, failed := p.goTest(ctx, env, r)
+		r.pace = false
+		r.spent(p.name, time.Since(begin), processor)
+		if failed != nil {
+			return failed
+		}
 	}
 	o.runAgain(ctx, env, r)
 	if o.fuzz == 0 {
@@ -136,4 +147,42 @@ func startServices(ctx context.Context, versitygw string) (started []*services.S
 		return started, nil, err
 	}
 	return append(started, s3), []string{"MILLRACE_TEST_POSTGRES=" + pg.URL, "MILLRACE_TEST_S3=" + s3.URL}, nil
+}
+
+// goTest runs the phase, reports each event, and returns the processor time that it took. A cancelled ctx ends the whole process group.
+func (p phase) goTest(ctx context.Context, env []string, r *report) (time.Duration, error) {
+	cmd := exec.CommandContext(ctx, "go", append(p.args, p.packages...)...)
+	cmd.Env = append(cmd.Environ(), env...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGINT) }
+	cmd.WaitDelay = 20 * time.Second
+	pipe, err := cmd.StdoutPipe()
+	if err != nil {
+		return 0, fmt.Errorf("run go test: %w", err)
+	}
+	cmd.Stderr = r.stderr()
+	if err = cmd.Start(); err != nil {
+		return 0, fmt.Errorf("run go test: %w", err)
+	}
+	before := r.failed
+	readErr := r.read(pipe)
+	err = cmd.Wait()
+	// What the tests left behind goes with them.
+	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+	processor := processorTime(cmd)
+	if readErr != nil {
+		return processor, readErr
+	}
+	if err != nil && r.failed == before && ctx.Err() == nil {
+		return processor, fmt.Errorf("run go test: %w", err)
+	}
+	return processor, nil
+}
+
+// processorTime is what a command that has ended and all that it waited for took of the processors.
+func processorTime(cmd *exec.Cmd) time.Duration {
+	if cmd.ProcessState == nil {
+		return 0
+	}
+	return cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
 }

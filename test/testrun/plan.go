@@ -31,91 +31,57 @@ func isSlow(pkg string) bool {
 	})
 }
 
-// plan says which go test commands a run is made of, and in which order.
-func plan(ctx context.Context, o options) (schedule, error) {
+// plan says which go test commands a run is made of.
+func plan(ctx context.Context, o options) ([]phase, error) {
 	if len(o.packages) > 0 {
-		named := phase{name: "tests", args: o.goTestArgs(o.race, true), packages: o.packages}
-		return schedule{stages: []stage{{{named}}}}, nil
+		return []phase{{name: "tests", args: o.goTestArgs(o.race, true), packages: o.packages}}, nil
 	}
 	list, err := packages(ctx)
 	if err != nil {
-		return schedule{}, err
+		return nil, err
 	}
 	changed, err := o.changedHere(ctx, list)
 	if err != nil {
-		return schedule{}, err
+		return nil, err
 	}
-	return o.schedule(list, changed), nil
+	return o.phases(list, changed), nil
 }
 
-// schedule sorts packages into go test commands; units that have changed are run with the race detector.
+// phases sorts packages into go test commands; those that have changed are run with the race detector.
 //
 // Tests that start the whole service are of two kinds. Those that are not parallel follow a player or a picture that depends on what else
-// the machine does: they come first, two at once, for they need half a processor each. Then come the parallel ones. Units
-// run beside them and give way.
-func (o options) schedule(list []pack, changed map[string]change) schedule {
-	var raced, plain, slow []string
-	var alone []aloneTest
+// the machine does: they come first, at most one of each package at once. They need half a processor each, so two leave
+// none idle. Then come the parallel ones, which are for both processors.
+func (o options) phases(list []pack, changed map[string]change) (phases []phase) {
+	var raced, plain, slow, alone []string
 	for _, p := range list {
 		switch {
 		case isSlow(p.path):
-			slow = append(slow, p.path)
-			for _, name := range p.alone {
-				alone = append(alone, aloneTest{p.path, name})
-			}
+			slow, alone = append(slow, p.path), append(alone, p.alone...)
 		case p.canRace() && (o.race || changed[p.path] != 0):
 			raced = append(raced, p.path)
 		default:
 			plain = append(plain, p.path)
 		}
 	}
-	var units sequence
-	if len(plain) > 0 {
-		units = append(units, phase{name: "units without -race", args: o.goTestArgs(false, false), packages: plain})
-	}
-	if len(raced) > 0 {
-		units = append(units, phase{name: "units with -race", args: o.goTestArgs(true, false), packages: raced})
-	}
-	if !o.all || len(slow) == 0 {
-		return schedule{stages: []stage{{units}}}
-	}
-	half := (len(alone) + 1) / 2
-	rest := phase{
-		name: "end to end and in a browser, in parallel", pace: true, packages: slow,
-		args: append(o.goTestArgs(false, true), "-skip", namesOf(alone)),
-	}
-	return schedule{beside: units, stages: []stage{
-		{o.alone("one half", alone[:half]), o.alone("other half", alone[half:])},
-		{{rest}},
-	}}
-}
-
-// aloneTest is a test that is not parallel.
-type aloneTest struct{ pkg, name string }
-
-func namesOf(tests []aloneTest) string {
-	names := make([]string, len(tests))
-	for i, t := range tests {
-		names[i] = t.name
-	}
-	return "^(" + strings.Join(names, "|") + ")$"
-}
-
-// alone runs tests that are not parallel one after the other, each package by a command of its own.
-func (o options) alone(name string, tests []aloneTest) (l sequence) {
-	for len(tests) > 0 {
-		pkg := tests[0].pkg
-		n := slices.IndexFunc(tests, func(t aloneTest) bool { return t.pkg != pkg })
-		if n < 0 {
-			n = len(tests)
+	add := func(name string, packages []string, args ...string) {
+		if len(packages) > 0 {
+			phases = append(phases, phase{name: name, args: args, packages: packages})
 		}
-		l = append(l, phase{
-			name: short(pkg) + ", not parallel, " + name, pace: true, packages: []string{pkg},
-			args: append(o.goTestArgs(false, true), "-run", namesOf(tests[:n])),
-		})
-		tests = tests[n:]
 	}
-	return l
+	add("units without -race", plain, o.goTestArgs(false, false)...)
+	add("units with -race", raced, o.goTestArgs(true, false)...)
+	if o.all && len(slow) > 0 {
+		units := len(phases)
+		names := "^(" + strings.Join(alone, "|") + ")$"
+		args := o.goTestArgs(false, true)
+		add("end to end and in a browser, two at once", slow, append(slices.Clone(args), "-run", names)...)
+		add("end to end and in a browser, in parallel", slow, append(slices.Clone(args), "-skip", names)...)
+		for i := range phases[units:] {
+			phases[units+i].pace = true
+		}
+	}
+	return phases
 }
 
 // How long the tests of one package may take. On two cores the slowest package of units takes 3 minutes, test/e2e 13

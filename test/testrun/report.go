@@ -1,25 +1,40 @@
 package main
 
 import (
+	"bufio"
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 )
 
+// event is one line of `go test -json` (cmd/test2json).
+type event struct {
+	Action      string  `json:"Action"`
+	Package     string  `json:"Package"`
+	ImportPath  string  `json:"ImportPath"` // of a build event
+	Test        string  `json:"Test"`
+	Elapsed     float64 `json:"Elapsed"` // seconds
+	Output      string  `json:"Output"`
+	FailedBuild string  `json:"FailedBuild"` // of a package's fail event
+}
+
 // report counts tests and prints what a person wants to read. Only tests without subtests are counted, so that each
-// thing counts once; a parent counts when it fails by itself. Several commands may tell it of their tests at once.
+// thing counts once; a parent counts when it fails by itself.
 type report struct {
-	mu                      sync.Mutex
 	out                     io.Writer
 	passed, failed, skipped int
 
+	packages map[string]*pkg
+	builds   map[string]*strings.Builder // output of the compiler, by import path
 	failures []failure
 	flaky    []failure // failed, and passed when run again
+	pace     bool      // the tests that run now depend on the machine's pace: what fails may be run again
 	skips    []string
 	tests    []timing // tests without subtests
 	phases   []spending
@@ -40,6 +55,24 @@ type spending struct {
 // mostSlow is how many of the slowest tests are named in the end.
 const mostSlow = 20
 
+// pkg is a package whose tests are running.
+type pkg struct {
+	tests                   map[string]*test
+	output                  strings.Builder // outside any test: panics, leaks, exit codes
+	races                   strings.Builder // what the race detector says, in the middle of whichever test
+	racing, raceReported    bool
+	panicked                bool // what had not run yet has not run
+	passed, failed, skipped int
+	cached                  bool // nothing that it depends on has changed since it passed
+}
+
+type test struct {
+	output   strings.Builder
+	children int
+	failed   int // children that failed
+	done     bool
+}
+
 type failure struct {
 	name, output string
 	pkg, test    string // of a test
@@ -55,33 +88,199 @@ const maxOutput = 64 << 10
 const slowTest = 10 * time.Second
 
 func newReport(out io.Writer) *report {
-	return &report{out: &sharedWriter{out: out}}
+	return &report{out: out, packages: map[string]*pkg{}, builds: map[string]*strings.Builder{}}
 }
 
-// sharedWriter is written to by several at once.
-type sharedWriter struct {
-	mu  sync.Mutex
-	out io.Writer
+// read takes a stream of events up to its end.
+func (r *report) read(in io.Reader) error {
+	lines := bufio.NewReader(in)
+	for {
+		line, err := lines.ReadBytes('\n')
+		if len(line) > 0 {
+			var e event
+			if json.Unmarshal(line, &e) != nil {
+				fmt.Fprint(r.out, string(line)) // not an event: go itself speaks
+			} else {
+				r.event(e)
+			}
+		}
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return fmt.Errorf("read test events: %w", err)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.packages)) {
+		r.endPackage(name, event{Action: "fail", Package: name})
+	}
+	return nil
 }
 
-func (w *sharedWriter) Write(p []byte) (int, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.out.Write(p)
+func (r *report) event(e event) {
+	if e.ImportPath != "" { // build-output, build-fail
+		b := r.builds[e.ImportPath]
+		if b == nil {
+			b = &strings.Builder{}
+			r.builds[e.ImportPath] = b
+		}
+		b.WriteString(e.Output)
+		return
+	}
+	p := r.packages[e.Package]
+	if p == nil {
+		p = &pkg{tests: map[string]*test{}}
+		r.packages[e.Package] = p
+	}
+	if e.Action == "output" {
+		p.race(e.Output)
+		p.panicked = p.panicked || strings.HasPrefix(e.Output, "panic: ")
+	}
+	if e.Test == "" {
+		switch e.Action {
+		case "output":
+			p.output.WriteString(e.Output)
+			p.cached = p.cached || strings.HasSuffix(e.Output, "\t(cached)\n")
+		case "pass", "fail", "skip":
+			r.endPackage(e.Package, e)
+		}
+		return
+	}
+	switch e.Action {
+	case "run":
+		p.tests[e.Test] = &test{}
+		if parent := p.parent(e.Test); parent != nil {
+			parent.children++
+		}
+	case "output":
+		if t := p.tests[e.Test]; t != nil {
+			t.output.WriteString(e.Output)
+		}
+	case "pass", "fail", "skip":
+		r.endTest(p, e)
+	}
+}
+
+// race keeps the lines of the race detector's reports, which stand between two rules.
+func (p *pkg) race(line string) {
+	p.racing = p.racing || strings.HasPrefix(line, "WARNING: DATA RACE")
+	if p.racing {
+		p.races.WriteString(line)
+		p.racing = !strings.HasPrefix(line, "==================")
+	}
+}
+
+// firstRace gives the head of the package's first race, once.
+func (p *pkg) firstRace() []string {
+	if p.raceReported || p.races.Len() == 0 {
+		return nil
+	}
+	p.raceReported = true
+	lines := strings.Split(strings.TrimRight(p.races.String(), "\n"), "\n")
+	return lines[:min(len(lines), 30)]
+}
+
+func (p *pkg) parent(name string) *test {
+	if i := strings.LastIndexByte(name, '/'); i >= 0 {
+		return p.tests[name[:i]]
+	}
+	return nil
+}
+
+func (r *report) endTest(p *pkg, e event) {
+	t := p.tests[e.Test]
+	if t == nil || t.done {
+		return
+	}
+	t.done = true
+	leaf := t.children == 0
+	switch {
+	case e.Action == "pass" && leaf:
+		p.passed++
+	case e.Action == "skip" && leaf:
+		p.skipped++
+		r.skips = append(r.skips, short(e.Package)+" "+e.Test+": "+skipReason(t.output.String()))
+	case e.Action == "fail":
+		if parent := p.parent(e.Test); parent != nil {
+			parent.failed++
+		}
+		if leaf || t.failed == 0 {
+			p.failed++
+			out := t.output.String()
+			r.failures = append(r.failures, failure{
+				name: short(e.Package) + " " + e.Test, output: out, pkg: e.Package, test: e.Test,
+				again: r.pace && !strings.HasSuffix(out, neverEnded),
+			})
+			fmt.Fprintf(r.out, "FAIL  %s %s\n", short(e.Package), e.Test)
+			for _, line := range append(said(t.output.String()), p.firstRace()...) {
+				fmt.Fprintf(r.out, "      %s\n", line)
+			}
+		}
+	}
+	took := time.Duration(e.Elapsed * float64(time.Second))
+	if took >= slowTest && e.Action == "pass" && leaf {
+		fmt.Fprintf(r.out, "  ok  %s %s (%.0fs)\n", short(e.Package), e.Test, took.Seconds())
+	}
+	if leaf {
+		r.tests = append(r.tests, timing{short(e.Package) + " " + e.Test, took})
+	}
+	if t.failed == 0 && e.Action != "fail" {
+		t.output.Reset()
+	}
+}
+
+func (r *report) endPackage(name string, e event) {
+	p := r.packages[name]
+	delete(r.packages, name)
+	if p == nil {
+		return
+	}
+	for _, n := range slices.Sorted(maps.Keys(p.tests)) {
+		if !p.tests[n].done && p.tests[n].children == 0 { // it never said how it ended: a panic, a timeout, an exit
+			p.tests[n].output.WriteString(neverEnded)
+			r.endTest(p, event{Action: "fail", Package: name, Test: n})
+		}
+	}
+	if e.Action == "fail" && p.failed == 0 {
+		p.failed++
+		out := p.output.String()
+		if b := r.builds[e.FailedBuild]; b != nil {
+			out = b.String() + out
+		}
+		r.failures = append(r.failures, failure{name: short(name), output: out})
+		fmt.Fprintf(r.out, "FAIL  %s\n", short(name))
+	} else if e.Action == "fail" && strings.Contains(p.output.String(), "panic:") {
+		r.failures = append(r.failures, failure{name: short(name) + " (panic)", output: p.output.String()})
+	}
+	if e.Action == "fail" && (p.races.Len() > 0 || p.panicked) {
+		r.noneAgain(name)
+	}
+	if e.Action == "fail" && p.races.Len() > 0 { // it belongs to no test: those that ran at that moment have failed
+		r.failures = append(r.failures, failure{name: short(name) + " (data race)", output: p.races.String()})
+	}
+	r.passed, r.failed, r.skipped = r.passed+p.passed, r.failed+p.failed, r.skipped+p.skipped
+	if p.passed+p.failed+p.skipped == 0 {
+		return
+	}
+	word := "ok  "
+	if p.failed > 0 {
+		word = "FAIL"
+	}
+	took := fmt.Sprintf("%.1fs", e.Elapsed)
+	if p.cached {
+		took = "unchanged since it passed"
+	}
+	fmt.Fprintf(r.out, "%s  %s: %s (%s)\n", word, short(name), counts(p.passed, p.failed, p.skipped), took)
 }
 
 // fail counts a failure that belongs to no test.
 func (r *report) fail(name, output string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	r.failed++
 	r.failures = append(r.failures, failure{name: name, output: output})
 }
 
 // spent notes how long a phase of the run took, and how much of the processors.
 func (r *report) spent(name string, took, processor time.Duration) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	r.phases = append(r.phases, spending{name, took, processor})
 }
 

@@ -111,7 +111,7 @@ func TestReport(t *testing.T) {
 			t.Parallel()
 			var out strings.Builder
 			r := newReport(&out)
-			if _, err := r.read(strings.NewReader(tt.events), false); err != nil {
+			if err := r.read(strings.NewReader(tt.events)); err != nil {
 				t.Fatal(err)
 			}
 			code := r.close(tt.strict)
