@@ -56,11 +56,10 @@ func (e encrypted) Chunk(ctx context.Context, rendition string, r hls.Resource) 
 func emePage(playback, licence string) string {
 	return strings.NewReplacer(
 		".m3u8'", ".m3u8"+playback+"'",
-		"new Hls()", "new Hls(eme)",
-		"const errors =", "const eme = { emeEnabled: true, drmSystems: { 'org.w3.clearkey': { licenseUrl: location.origin + '/licence"+licence+"' } } };\nconst errors =",
+		"const settings = {}", "const settings = { emeEnabled: true, drmSystems: { 'org.w3.clearkey': { licenseUrl: "+
+			"location.origin + '/licence"+licence+"' } } }",
 		"new shaka.Player();", "new shaka.Player();\ns.configure({ drm: { servers: { 'com.widevine.alpha': location.origin + '/licence"+licence+
 			"' }, keySystemsMapping: { 'com.widevine.alpha': 'org.w3.clearkey' } } });",
-		"if (names.includes('mux')) el('mux').src", "el('mux')._hlsConfig = eme;\nif (names.includes('mux')) el('mux').src",
 	).Replace(playersPage)
 }
 

@@ -38,7 +38,8 @@ const logger = (name) => {
   };
   return { trace: say, debug: say, log: say, info: say, warn: say, error: say };
 };
-const h = new Hls({ enableWorker: false, debug: logger('hls') }); // as docs/api.md says: else it leaves parts out
+const settings = {}; // of hls.js, for both
+const h = new Hls({ enableWorker: false, debug: logger('hls'), ...settings }); // as docs/api.md says: else it leaves parts out
 h.on(Hls.Events.ERROR, (_, d) => errors.hls.push(d.details + (d.fatal ? ' fatal' : '')));
 if (names.includes('hls')) {
   h.loadSource(source);
@@ -50,7 +51,7 @@ s.addEventListener('error', (e) => errors.shaka.push('error ' + e.detail.code + 
 if (names.includes('shaka')) s.attach(el('shaka')).then(() => s.load(source)).catch((e) => errors.shaka.push('load ' + e.code + ' ' + JSON.stringify(e.data || String(e)).slice(0, 300)));
 el('mux').addEventListener('error', (e) => errors.mux.push(String(e.detail && e.detail.message || e.message || e.type)));
 if (names.includes('mux')) {
-  el('mux')._hlsConfig = { debug: logger('mux') };
+  el('mux')._hlsConfig = { debug: logger('mux'), ...settings };
   el('mux').src = source;
 }
 if (names.includes('videojs')) {
