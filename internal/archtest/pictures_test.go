@@ -74,12 +74,7 @@ func pictures(tree fs.FS) (complaints []string, err error) {
 func TestPictures(t *testing.T) {
 	t.Parallel()
 	complaints, err := pictures(os.DirFS("../.."))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, c := range complaints {
-		t.Error(c)
-	}
+	complain(t, complaints, err)
 }
 
 func TestPicturesComplains(t *testing.T) {

@@ -70,8 +70,7 @@ func (s *server) assetRows() *rowCache[id.Asset, asset.Asset] {
 	})
 }
 
-// happenedRows are the rows of the event log. Each event is a new row; what becomes of it at the webhooks is told by
-// none.
+// happenedRows are the rows of the event log. Each event is a new row. That a webhook got it, or did not, is no event.
 func (s *server) happenedRows() *rowCache[eventKey, happened] {
 	return newRowCache(kind[eventKey, happened]{
 		view:  &viewer{s.views, "events"},
