@@ -41,7 +41,7 @@ func TestDashboard(t *testing.T) {
 }
 
 // firstLink opens the page on which the password is set.
-func firstLink(t *testing.T, b *browser.Browser, s *rig.Server) *browser.Page {
+func firstLink(t testing.TB, b *browser.Browser, s *rig.Server) *browser.Page {
 	t.Helper()
 	s.AwaitLog(t, patience, "/dashboard/link/")
 	return b.Open(t, s.HTTP+regexp.MustCompile(`/dashboard/link/\w+`).FindString(s.Log()))
