@@ -74,6 +74,70 @@ func TestEditAsCode(t *testing.T) {
 	}
 }
 
+// TestRestrictionEditAsCode: what the form that changes a playback restriction shows as code changes the same as the
+// form does: by a request for each part that differs.
+func TestRestrictionEditAsCode(t *testing.T) {
+	t.Parallel()
+	programtest.NodePackages(t, sdkFolder)
+	goLibrary(t)
+	u := newOwner(t, start(t, configuration(t, t.TempDir())))
+	closed := url.Values{"domains": {"a.example"}}
+	open := url.Values{
+		"domains": {"*.example.com, b.example"}, "allow_no_referrer": {"1"}, "allow_no_user_agent": {"1"},
+		"allow_high_risk_user_agent": {"1"},
+	}
+	other := url.Values{"domains": {""}}
+	for name, tt := range map[string]struct {
+		from, to url.Values
+		requests int
+		goLacks  string // a member that the Go library does not send
+		note     string // what of it
+	}{
+		"opened": {closed, open, 2, "", ""},
+		"closed": {
+			open, closed, 2, "user_agent",
+			"allow_no_user_agent of false, allow_high_risk_user_agent of false",
+		},
+		"the domains alone": {closed, other, 1, "", ""},
+	} {
+		made := func() string {
+			u.makes(rulesPage, tt.from)
+			return "/" + u.rules()[0].ID
+		}
+		saved, changed := made(), made()
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			one := u.with(t)
+			one.makes(rulesPage+saved, tt.to)
+			want, before := one.object(rulesAPI+saved), one.object(rulesAPI+changed)
+			samples := one.samples(rulesPage+changed+"/code", tt.to)
+			if n := strings.Count(samples["curl"], "curl -X PUT "); n != tt.requests {
+				t.Errorf("%d requests, want %d:\n%s", n, tt.requests, samples["curl"])
+			}
+			if tt.note != "" && !strings.Contains(samples["Go"], "can't send: "+tt.note+".") {
+				t.Errorf("Go does not say that it can't send %s\n%s", tt.note, samples["Go"])
+			}
+			for language, program := range one.programs(t, samples) {
+				if id := program(); "/"+id != changed {
+					t.Errorf("%s prints %q, want %q:\n%s", language, id, changed, samples[language])
+				}
+				got := one.object(rulesAPI + changed)
+				if language == "Go" && tt.goLacks != "" {
+					got = but(got, want, []string{tt.goLacks})
+				}
+				if !reflect.DeepEqual(got, want) {
+					t.Errorf("%s makes of it\n%v\nand the form\n%v:\n%s", language, got, want, samples[language])
+				}
+				one.makes(rulesPage+changed, tt.from)
+				again := one.object(rulesAPI + changed)
+				if !reflect.DeepEqual(again, before) || reflect.DeepEqual(again, want) {
+					t.Fatalf("it is not as it was: %v", again)
+				}
+			}
+		})
+	}
+}
+
 // but is an object whose members with these names are those of another one.
 func but(o, other map[string]any, names []string) map[string]any {
 	o = maps.Clone(o)

@@ -3,7 +3,9 @@ package app
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"html"
+	"io"
 	"net/http"
 	"net/url"
 	"os"
@@ -216,7 +218,7 @@ func (u *owner) programs(t *testing.T, samples map[string]string) map[string]fun
 	}
 }
 
-// idOf is the ID of what a response of the API has.
+// idOf is the ID of what a response of the API has, or the last one of several.
 func idOf(t *testing.T, body string) string {
 	t.Helper()
 	var one struct {
@@ -224,10 +226,13 @@ func idOf(t *testing.T, body string) string {
 			ID string `json:"id"`
 		} `json:"data"`
 	}
-	if err := json.Unmarshal([]byte(body), &one); err != nil {
-		t.Fatalf("%v: %s", err, body)
+	for d := json.NewDecoder(strings.NewReader(body)); ; {
+		if err := d.Decode(&one); errors.Is(err, io.EOF) {
+			return one.Data.ID
+		} else if err != nil {
+			t.Fatalf("%v: %s", err, body)
+		}
 	}
-	return one.Data.ID
 }
 
 // program runs one with the secrets that samples name in its environment, and gives what it prints.
@@ -308,25 +313,34 @@ func (u *owner) newestTarget(stream string) string {
 // ruleOf is the end of the address of the first playback restriction that has domains, or has none.
 func (u *owner) ruleOf(domains bool) string {
 	u.t.Helper()
-	got := ask(u.t, u.http, http.MethodGet, u.base+rulesAPI, "", func(r *http.Request) {
-		r.SetBasicAuth(u.tokenID, u.tokenSecret)
-	})
-	var all struct {
-		Data []struct {
-			ID       string `json:"id"`
-			Referrer struct {
-				Domains []string `json:"allowed_domains"`
-			} `json:"referrer"`
-		} `json:"data"`
-	}
-	if err := json.Unmarshal([]byte(got.body), &all); err != nil {
-		u.t.Fatalf("%v: %s", err, got.body)
-	}
-	for _, v := range all.Data {
+	for _, v := range u.rules() {
 		if len(v.Referrer.Domains) > 0 == domains {
 			return "/" + v.ID
 		}
 	}
-	u.t.Fatalf("there is none: %s", got.body)
+	u.t.Fatal("there is none")
 	return ""
+}
+
+// listedRule is a playback restriction of a list of the API.
+type listedRule struct {
+	ID       string `json:"id"`
+	Referrer struct {
+		Domains []string `json:"allowed_domains"`
+	} `json:"referrer"`
+}
+
+// rules are the playback restrictions, newest first.
+func (u *owner) rules() []listedRule {
+	u.t.Helper()
+	got := ask(u.t, u.http, http.MethodGet, u.base+rulesAPI, "", func(r *http.Request) {
+		r.SetBasicAuth(u.tokenID, u.tokenSecret)
+	})
+	var all struct {
+		Data []listedRule `json:"data"`
+	}
+	if err := json.Unmarshal([]byte(got.body), &all); err != nil {
+		u.t.Fatalf("%v: %s", err, got.body)
+	}
+	return all.Data
 }

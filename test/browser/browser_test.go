@@ -113,9 +113,10 @@ func TestWatchAsset(t *testing.T) {
 		t.Error("the other sound was never fetched")
 	}
 	p.StaysHome(t, base)
-	phone := b.OpenSize(t, url, 390, 844)
-	phone.Plays(t, 0.5, patience)
-	phone.Screenshot(t, "phone")
+	small := b.OpenSize(t, url, phone, 844)
+	small.Plays(t, 0.5, patience)
+	hasRoom(t, small, "phone")
+	small.Screenshot(t, "phone")
 }
 
 // TestWatchLive waits for a stream that has not begun, then plays it close to its edge.

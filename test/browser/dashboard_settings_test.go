@@ -18,7 +18,7 @@ func TestDashboardSettings(t *testing.T) {
 	first.Click(t, "button.main")
 	first.Await(t, "is signed in", "location.pathname === '/dashboard/live'", patience)
 	signedLink(t, b, s)
-	for _, width := range []int{1280, 390} {
+	for _, width := range []int{large, phone} {
 		p := b.OpenSize(t, s.HTTP+"/dashboard/live", width, 800)
 		p.Click(t, ".side a[href='/dashboard/settings/tokens']")
 		p.Click(t, ".sec-h a.main")
@@ -42,8 +42,6 @@ func TestDashboardSettings(t *testing.T) {
 		p.Click(t, ".look button")
 		p.Await(t, "says what was found", "document.querySelectorAll('.found li').length > 5", patience)
 		looksRight(t, b, p, fmt.Sprintf("health-found-%d", width))
-		p.Await(t, "has all entries in sight", "[...document.querySelectorAll('.local a')].every((a) => "+
-			"a.getBoundingClientRect().right <= innerWidth)", patience)
 		p.Close(t)
 
 		p = b.OpenSize(t, s.HTTP+"/dashboard/live/new", width, 800)
@@ -52,11 +50,6 @@ func TestDashboardSettings(t *testing.T) {
 		p.Await(t, "follows what is typed", "[...document.querySelectorAll('.as-code pre')].every((e) => "+
 			`e.textContent.includes('Heats') || e.textContent.includes("can't send: meta"))`, patience)
 		looksRight(t, b, p, fmt.Sprintf("as-code-%d", width))
-		var wide int
-		p.Eval(t, "document.documentElement.scrollWidth - innerWidth", &wide)
-		if wide > 0 {
-			t.Errorf("the code is %d pixels wider than a screen of %d", wide, width)
-		}
 		p.Await(t, "no script of a name ran", "window.bad === undefined", patience)
 		quiet(t, p, "")
 		p.Close(t)
@@ -69,10 +62,10 @@ func signedLink(t *testing.T, b *browser.Browser, s *rig.Server) {
 	live := s.CreateLive(t, "low", rig.Object{"playback_policies": []string{"signed"}})
 	encoder := s.Publish(t, live.Text("stream_key"), rig.Clip{Size: "320x180", Kbit: 300, GOP: 1})
 	defer encoder.Stop()
-	p := b.OpenSize(t, s.HTTP+"/dashboard/settings/signing-keys", 390, 800)
+	p := b.OpenSize(t, s.HTTP+"/dashboard/settings/signing-keys", phone, 800)
 	p.Click(t, "#new-key")
 	p.Await(t, "shows the private half", "document.querySelector('[data-line^=Private]')", patience)
-	looksRight(t, b, p, "key-made-390")
+	looksRight(t, b, p, "key-made-phone")
 	p.Eval(t, `(HTMLAnchorElement.prototype.click = function () { window.savedAs = this.download; },
 		URL.createObjectURL = (blob) => { blob.text().then((text) => { window.saved = text; }); return 'blob:x'; })`, nil)
 	p.Click(t, "[data-pem]")
@@ -82,19 +75,14 @@ func signedLink(t *testing.T, b *browser.Browser, s *rig.Server) {
 	p.Eval(t, "document.querySelector('[data-line^=Private]').textContent", &private)
 	p.Close(t)
 
-	p = b.OpenSize(t, s.HTTP+"/dashboard/live/"+live.Text("id"), 390, 800)
+	p = b.OpenSize(t, s.HTTP+"/dashboard/live/"+live.Text("id"), phone, 800)
 	p.Click(t, "#facts a[href$='/link']")
 	p.Await(t, "asks for the private half", "document.getElementById('private_key')", patience)
-	looksRight(t, b, p, "signed-link-390")
+	looksRight(t, b, p, "signed-link-phone")
 	p.Fill(t, "#private_key", private)
 	p.Click(t, "form.make button.main")
 	p.Await(t, "has the link", "document.getElementById('open')", patience)
-	looksRight(t, b, p, "signed-link-made-390")
-	var wide int
-	p.Eval(t, "document.documentElement.scrollWidth - innerWidth", &wide)
-	if wide > 0 {
-		t.Errorf("the signed link is %d pixels wider than the screen", wide)
-	}
+	looksRight(t, b, p, "signed-link-made-phone")
 	var watch string
 	p.Eval(t, "document.querySelector('[data-line=\"Watch page\"]').textContent", &watch)
 	quiet(t, p, "")

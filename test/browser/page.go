@@ -102,6 +102,14 @@ func (b *Browser) OpenSize(t testing.TB, url string, width, height int) *Page {
 	return p
 }
 
+// Forget empties the browser's cache, so that a tab that is opened then loads all from the server.
+func (b *Browser) Forget(t testing.TB) {
+	t.Helper()
+	if err := b.do(command{Do: "forget"}, nil); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // Frame is one of the page's frames, 1 the first: Probe, Until, Plays, Eval, Await and Click look at it, everything
 // else at the page that it is in.
 func (p *Page) Frame(n int) *Page { return &Page{b: p.b, id: p.id, frame: n, Began: p.Began} }

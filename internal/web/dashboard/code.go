@@ -19,6 +19,11 @@ type call struct {
 	goDo, goType string // the method and the request of mux-go; empty: it has none
 }
 
+// calls are made one after the other. There is one at least.
+type calls []call
+
+func (c calls) last() call { return c[len(c)-1] }
+
 // object is a JSON object whose members keep their order. A value is a string, a bool, a number, nil, a secret, an
 // object, or a slice of strings or objects.
 type object []member
@@ -71,11 +76,24 @@ type code struct {
 
 type sample struct{ Name, Text string }
 
-// code writes a call in each language, for the form with this ID.
-func (s *server) code(form, address string, c call) code {
+// code writes calls in each language, for the form with this ID. Without any, nothing differs.
+func (s *server) code(form, address string, c ...call) code {
+	if len(c) == 0 {
+		return code{Form: form, Address: address, Same: true}
+	}
 	return code{Form: form, Address: address, Samples: []sample{
-		{"curl", c.curl(s.PublicURL)}, {"Node", c.nodeJS(s.PublicURL)}, {"Go", c.golang(s.PublicURL)},
+		{"curl", calls(c).curl(s.PublicURL)},
+		{"Node", calls(c).nodeJS(s.PublicURL)},
+		{"Go", calls(c).golang(s.PublicURL)},
 	}}
+}
+
+func (c calls) curl(base string) string {
+	var b strings.Builder
+	for _, one := range c {
+		b.WriteString(one.curl(base))
+	}
+	return b.String()
 }
 
 func (c call) curl(base string) string {
@@ -93,11 +111,18 @@ func (c call) curl(base string) string {
 		"  -H 'Content-Type: application/json' \\\n  -d '" + body + "'\n"
 }
 
-func (c call) nodeJS(base string) string {
-	body := notation{
+func (c calls) nodeJS(base string) string {
+	write := notation{
 		key: func(name string) string { return name }, text: quoted,
 		secret: func(v secret) string { return "process.env." + string(v) },
-	}.object(c.body, "")
+	}
+	var steps strings.Builder
+	for i, one := range c {
+		if i == len(c)-1 {
+			steps.WriteString("const " + one.outcome() + " = ")
+		}
+		steps.WriteString("await mux." + one.node + "(" + one.first() + write.object(one.body, "") + ");\n")
+	}
 	return `import Mux from "@mux/mux-node";
 
 const mux = new Mux({
@@ -105,8 +130,7 @@ const mux = new Mux({
   tokenId: process.env.MUX_TOKEN_ID,
   tokenSecret: process.env.MUX_TOKEN_SECRET,
 });
-const ` + c.outcome() + ` = await mux.` + c.node + `(` + c.first() + body + `);
-console.log(` + c.outcome() + `.id);
+` + steps.String() + `console.log(` + c.last().outcome() + `.id);
 `
 }
 

@@ -6,20 +6,18 @@ import (
 	"strings"
 )
 
-// golang writes a call with mux-go, which has no setting for the address of the service: it is put in below it.
-func (c call) golang(base string) string {
-	if c.goDo == "" {
-		return c.plainGo(base)
+// golang writes calls with mux-go, which has no setting for the address of the service: it is put in below it.
+func (c calls) golang(base string) string {
+	if last := c.last(); last.goDo == "" {
+		return last.plainGo(base)
 	}
 	var scheme, host string
 	if u, err := url.Parse(base); err == nil { // config has read it
 		scheme, host = u.Scheme, u.Host
 	}
-	w := goWriter{}
-	body := w.structure(c.goType, c.body, "\t")
-	note := ""
-	if len(w.lacks) > 0 {
-		note = "\t// This library can't send: " + strings.Join(w.lacks, ", ") + ".\n"
+	var steps strings.Builder
+	for i, one := range c {
+		steps.WriteString(one.goStep(i == len(c)-1))
 	}
 	return `package main
 
@@ -46,13 +44,25 @@ func main() {
 	client := mux.NewAPIClient(mux.NewConfiguration(
 		mux.WithBasicAuth(os.Getenv("MUX_TOKEN_ID"), os.Getenv("MUX_TOKEN_SECRET")),
 	))
-` + note + `	` + c.outcome() + `, err := client.` + c.goDo + `(` + c.first() + body + `)
-	if err != nil {
-		log.Fatal(err)
-	}
-	fmt.Println(` + c.outcome() + `.Data.Id)
+` + steps.String() + `	fmt.Println(` + c.last().outcome() + `.Data.Id)
 }
 `
+}
+
+// goStep writes a call and what is done when it fails, with what the library can't send. The last one's response is
+// kept.
+func (c call) goStep(last bool) string {
+	w := goWriter{}
+	do := "client." + c.goDo + "(" + c.first() + w.structure(c.goType, c.body, "\t") + ")"
+	note := ""
+	if len(w.lacks) > 0 {
+		note = "\t// This library can't send: " + strings.Join(w.lacks, ", ") + ".\n"
+	}
+	const fails = "err != nil {\n\t\tlog.Fatal(err)\n\t}\n"
+	if last {
+		return note + "\t" + c.outcome() + ", err := " + do + "\n\tif " + fails
+	}
+	return note + "\tif _, err := " + do + "; " + fails
 }
 
 // plainGo writes a call for which mux-go has no method.

@@ -17,6 +17,7 @@ import (
 	"millrace/internal/control/assetopt"
 	"millrace/internal/control/live"
 	"millrace/internal/control/playbackid"
+	"millrace/internal/control/restriction"
 )
 
 // sample is what a page shows in a language.
@@ -88,6 +89,8 @@ func TestCode(t *testing.T) {
 	edit := "/dashboard/live/" + string(v.ID) + "/edit"
 	clips := "/dashboard/assets/" + string(film.ID) + "/clips"
 	withKey := url.Values{"stream_key": {"s3cret"}}
+	rule := s.rule(t, false, "a.example")
+	ruled := "/dashboard/settings/restrictions/" + string(rule.ID)
 	const newCode, rules = "/dashboard/live/code", "/dashboard/settings/restrictions"
 	const unreadable, told = "A field can't be read.", "Show as curl, Node or Go"
 	for name, tt := range map[string]struct {
@@ -126,6 +129,14 @@ func TestCode(t *testing.T) {
 			200,
 			"&#34;a.example&#34;", "<script>alert",
 		},
+		"rule, same": {ruled, nil, 200, "Nothing differs from what there is", "playbackRestrictions.update"},
+		"rule": {
+			ruled + "/code",
+			url.Values{"domains": {hostile + "`"}, "allow_no_user_agent": {"1"}},
+			200,
+			`playbackRestrictions.updateReferrer(&#34;` + string(rule.ID), "updateUserAgent",
+		},
+		"no rule":   {rules + "/none/code", url.Values{}, 404, "", told},
 		"no edit":   {"/dashboard/live/none/edit/code", url.Values{}, 404, "", told},
 		"no stream": {"/dashboard/live/none/targets/code", url.Values{}, 404, "", told},
 		"no asset":  {"/dashboard/assets/none/clips/code", url.Values{}, 404, "", told},
@@ -140,6 +151,7 @@ func TestCode(t *testing.T) {
 	reader := s.signIn(t, access.VideoRead)
 	for _, path := range []string{
 		newCode, "/dashboard/assets/code", target + "/code", clips + "/code", edit + "/code", rules + "/code",
+		ruled + "/code",
 	} {
 		if w := s.ask(t, reader, path, url.Values{}); w.Code != http.StatusForbidden {
 			t.Errorf("%s for who may not: %d", path, w.Code)
@@ -147,7 +159,7 @@ func TestCode(t *testing.T) {
 	}
 	streams, err := s.live.List(t.Context(), s.env(t), live.ListQuery{Page: 1, Limit: 9})
 	made, failed := s.rules.List(t.Context(), s.env(t), 1, 9)
-	if failed != nil || len(made) > 0 {
+	if failed != nil || !reflect.DeepEqual(made, []restriction.Restriction{rule}) {
 		t.Errorf("looking at code makes restrictions %v, %v", made, failed)
 	}
 	assets, _, bad := s.assets.List(t.Context(), s.env(t), asset.ListQuery{Page: 1, Limit: 9})

@@ -28,6 +28,7 @@ func (s *server) routeRestrictions(mux *http.ServeMux) {
 	mux.Handle("POST "+restrictionsPath+"/code", s.person("", writes, s.showRestrictionCode))
 	mux.Handle("GET "+restrictionItem, s.person("", writes, s.showRestriction))
 	mux.Handle("POST "+restrictionItem, s.person("", writes, s.editRestriction)) // it audits each part
+	mux.Handle("POST "+restrictionItem+"/code", s.person("", writes, s.showRestrictionEditCode))
 	mux.Handle("GET "+restrictionItem+"/delete", s.person("", writes, s.askDeleteRestriction))
 	mux.Handle("POST "+restrictionItem+"/delete",
 		s.person("delete-playback-restriction", writes, s.deleteRestriction))
@@ -85,7 +86,7 @@ type ruleForm struct {
 	Of                             *rule // nil: a new one
 	Domains                        string
 	NoReferrer, NoAgent, Downloads bool
-	Code                           code // of a new one
+	Code                           code
 	said
 }
 
@@ -116,6 +117,15 @@ func (f ruleForm) referrer() restriction.Referrer {
 func (f ruleForm) agent() restriction.UserAgent {
 	return restriction.UserAgent{AllowNone: f.NoAgent, AllowHighRisk: f.Downloads}
 }
+
+// otherReferrer reports whether the referrers' part differs from what there is.
+func (f ruleForm) otherReferrer() bool {
+	now := f.Of.Referrer
+	return f.NoReferrer != now.AllowNoReferrer || !slices.Equal(f.domains(), now.AllowedDomains)
+}
+
+// otherAgent reports whether the user agents' part differs from what there is.
+func (f ruleForm) otherAgent() bool { return f.agent() != f.Of.UserAgent }
 
 // domains are what is typed, with line breaks, spaces or commas between them.
 func (f ruleForm) domains() []string {
@@ -180,14 +190,13 @@ func (s *server) editRestriction(w http.ResponseWriter, r *http.Request, p acces
 	f := readRule(r)
 	f.Of = &v
 	in := func(operation string) context.Context { return s.audited(r, operation, actorOf(p), p.Environment.ID) }
-	referrer, agent := f.referrer(), f.agent()
-	if referrer.AllowNoReferrer != v.Referrer.AllowNoReferrer ||
-		!slices.Equal(referrer.AllowedDomains, v.Referrer.AllowedDomains) {
-		_, err = s.Restrictions.SetReferrer(in("update-referrer-domain-restriction"), p.Environment.ID, v.ID, referrer,
-			s.Now())
+	if f.otherReferrer() {
+		_, err = s.Restrictions.SetReferrer(in("update-referrer-domain-restriction"), p.Environment.ID, v.ID,
+			f.referrer(), s.Now())
 	}
-	if err == nil && agent != v.UserAgent {
-		_, err = s.Restrictions.SetUserAgent(in("update-user-agent-restriction"), p.Environment.ID, v.ID, agent, s.Now())
+	if err == nil && f.otherAgent() {
+		_, err = s.Restrictions.SetUserAgent(in("update-user-agent-restriction"), p.Environment.ID, v.ID, f.agent(),
+			s.Now())
 	}
 	if err != nil {
 		s.renderRefused(w, r, p, f, err)

@@ -107,6 +107,13 @@ const commands = {
   choose: ({ page, selector, file }) => pages.get(page).page.setInputFiles(selector, file, { timeout: PATIENCE }).then(() => true),
   resize: ({ page, width, height }) => pages.get(page).page.setViewportSize({ width, height }).then(() => true),
   screenshot: ({ page, file }) => pages.get(page).page.screenshot({ path: file }).then(() => true),
+  // forget empties the cache of all tabs.
+  async forget() {
+    const session = await context.newCDPSession(context.pages()[0]);
+    await session.send('Network.clearBrowserCache');
+    await session.detach();
+    return true;
+  },
   frames: ({ page }) => pages.get(page).page.mainFrame().childFrames().map((f) => f.url()),
   log: ({ page }) => pages.get(page).log,
   async close({ page }) {
