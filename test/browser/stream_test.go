@@ -35,6 +35,7 @@ type stream struct {
 	configs []frame.Config
 	media   []frame.Frame
 	long    time.Duration // of the file
+	began   time.Time
 
 	breaks []time.Duration // when the encoder reconnected before the test began, since the stream began
 	cuts   []time.Duration // after which time of its own each publication is cut off, and another begins at once
@@ -55,7 +56,8 @@ type stream struct {
 // much later than now. before: what is done to it before anything is sent.
 func newStream(t testing.TB, clip origin.Clip, age, breakAfter time.Duration, before ...func(*stream)) *stream {
 	t.Helper()
-	s := &stream{t: t, long: time.Duration(clip.Seconds) * time.Second, zero: time.Now().Add(-age)}
+	s := &stream{t: t, long: time.Duration(clip.Seconds) * time.Second, began: time.Now().Add(-age)}
+	s.zero = s.began
 	s.do, s.over = make(chan func()), make(chan struct{})
 	s.configs = append(s.configs, configOf(t, frame.Video, clip.Video), configOf(t, frame.Audio, clip.Audio))
 	s.media = slices.Concat(s.frames(frame.Video, clip.Video), s.frames(frame.Audio, clip.Audio))
@@ -72,10 +74,9 @@ func newStream(t testing.TB, clip origin.Clip, age, breakAfter time.Duration, be
 	})
 	s.writer.Allow(true)
 	s.begin()
-	began := s.zero
 	for _, at := range s.breaks {
-		s.send(began.Add(at))
-		s.reconnect(began.Add(at))
+		s.send(s.began.Add(at))
+		s.reconnect(s.began.Add(at))
 	}
 	s.send(time.Now())
 	stop := make(chan struct{})

@@ -18,13 +18,16 @@ import (
 func TestTextOverReconnect(t *testing.T) {
 	c, err := clips()
 	made(t, err)
+	b := browser.Start(t)
 	s := newStream(t, c[0], 12*time.Second, 6*time.Second, speak)
 	url, _ := host(t, playback.New(playback.Options{Source: s, Logger: slog.New(slog.DiscardHandler)}))
-	p := browser.Start(t).Open(t, url)
-	p.FirstPicture(t, patience)
+	p := b.Open(t, url)
+	first := p.Until(t, "plays", patience, func(v browser.Probe) bool { return v.Frames > 0 && v.Time > 0 && v.PlayingDate > 0 })
 	p.Until(t, "offers text", patience, func(p browser.Probe) bool { return slices.Equal(p.SubtitleTracks, []string{"Seconds"}) })
 	p.Select(t, "#subtitles", "Seconds")
-	const zero = 7 * 2                      // the player's time of the recording's first picture: as many gaps as Mode.Leading says are in front of it
+	// The player's time of the recording's first picture. It depends on when the player joined: the gaps in front of the
+	// recording leave the playlist one by one.
+	zero := first.Time - float64(first.PlayingDate-s.began.UnixMilli())/1000
 	for _, from := range []float64{0, 22} { // before and behind the reconnect
 		p.Until(t, "says the second that is shown", patience, func(v browser.Probe) bool {
 			return v.Time-zero > from && saysSecond(v, v.Time-zero)

@@ -1,6 +1,6 @@
-// Package player is what the service's pages with a player share: the controls on the picture, menus of qualities,
-// captions, sound and speed, pictures over the seek bar, and keys. What plays, and what a page does when nothing does,
-// is the page's. It must never know a page. It starts no goroutine.
+// Package player is what the service's pages with a player share: what plays, the controls on the picture, menus of
+// qualities, captions, sound and speed, pictures over the seek bar, and keys. What a page does when nothing plays is the
+// page's. It must never know a page. It starts no goroutine.
 package player
 
 import (
@@ -21,7 +21,7 @@ const Template = "assets/controls.html"
 
 // modules are those in Files, each behind those that it imports.
 var modules = []string{ //nolint:gochecknoglobals // a table
-	"controls.js", "menus.js", "storyboard.js", "captions.js", "keys.js",
+	"engine.js", "controls.js", "menus.js", "storyboard.js", "captions.js", "keys.js",
 }
 
 // Into adds what a browser asks for to the assets of a page, and gives the names of the modules for static.Assets.Link.

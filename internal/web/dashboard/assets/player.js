@@ -2,6 +2,7 @@
 // whenever one comes into the page, and ends with it. The kit is fetched only where there is a player.
 import { captions } from './captions.js';
 import { controls } from './controls.js';
+import { engine } from './engine.js';
 import { keys } from './keys.js';
 import { menus } from './menus.js';
 import { storyboard } from './storyboard.js';
@@ -62,11 +63,7 @@ class Player {
       this.start();
       return;
     }
-    const hls = new Hls({
-      lowLatencyMode: true, maxLiveSyncPlaybackRate: 1.3, backBufferLength: 60, capLevelToPlayerSize: true,
-      startPosition: this.at || -1,
-      enableWorker: false, // else it leaves out a segment's last part where the worker is late: docs/api.md
-    });
+    const hls = engine(Hls, { startPosition: this.at || -1, backBufferLength: 60 });
     this.hls = hls;
     this.menus.follow(hls, Hls);
     hls.on(Hls.Events.MANIFEST_PARSED, () => this.start());

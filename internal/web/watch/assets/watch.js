@@ -2,6 +2,7 @@
 // has not begun, keeps to the live edge, and starts again by itself after any break. It talks to nothing but its own origin.
 import { captions } from './captions.js';
 import { controls, details, far, late } from './controls.js';
+import { engine } from './engine.js';
 import { keys } from './keys.js';
 import { menus } from './menus.js';
 import { storyboard } from './storyboard.js';
@@ -337,13 +338,9 @@ function stop() {
 
 // playHls plays from a second on, -1: from the beginning, and of what is live from the edge.
 function playHls(second = -1) {
-  hls = new Hls({
+  hls = engine(Hls, {
     startPosition: second,
-    lowLatencyMode: true,
-    maxLiveSyncPlaybackRate: 1.3, // catches up to the live edge after a stall
     backBufferLength: 90,
-    enableWorker: false, // else hls.js leaves out a segment's last part where the worker is late: docs/api.md
-    capLevelToPlayerSize: true,
     manifestLoadPolicy: policy(20000),
     playlistLoadPolicy: policy(30000),
     emeEnabled: Boolean(drm),

@@ -1,0 +1,91 @@
+package browser_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"millrace/test/browser"
+)
+
+// lateWorkers has all workers of a page get what they are sent 400 ms later, as on a busy device, but always.
+const lateWorkers = `{
+  const Real = window.Worker;
+  window.Worker = class extends Real {
+    postMessage(...message) { setTimeout(() => super.postMessage(...message), 400); }
+  };
+}
+`
+
+// lateUpdates has a page hear 100 ms later, as on a busy device, but always, that a SourceBuffer has taken an append.
+// early is how many appends began before that of the one before them was heard.
+const lateUpdates = `{
+  window.early = 0;
+  const buffers = SourceBuffer.prototype, listen = buffers.addEventListener, append = buffers.appendBuffer;
+  buffers.addEventListener = function (type, f, ...more) {
+    const later = (event) => setTimeout(() => { this.unheard = false; f(event); }, 100);
+    listen.call(this, type, type === 'updateend' ? later : f, ...more);
+  };
+  buffers.appendBuffer = function (data) {
+    if (this.unheard) window.early++;
+    append.call(this, data);
+    this.unheard = true;
+  };
+}
+`
+
+// TestPlayersWithLateWorkers plays where workers are slow: nothing is left out. With its default, a worker, hls.js 1.7.4
+// takes a segment for loaded of which it has not asked for the last part: the worker still has the part before it when
+// the playlist is reloaded, in which the segment is whole, and when that part is appended, the segment is one of this
+// playlist. Such a segment is the fragment before the next one (findFragmentByPTS), or in the buffer but for 0.2 s
+// (bufferPadding of the fragment tracker), and then nothing more is loaded until the player stalls. Without a worker, no
+// playlist comes between. mux-player 3.14.0 is made without.
+func TestPlayersWithLateWorkers(t *testing.T) { playLate(t, lateWorkers) }
+
+// TestPlayersWithLateUpdates plays where a page hears late of appends: each one waits for the one before it. Without
+// engine.js an append begins early here once to four times, and now and then a part is lost by it.
+func TestPlayersWithLateUpdates(t *testing.T) {
+	for _, p := range playLate(t, lateUpdates) {
+		var early int
+		p.Eval(t, "early", &early)
+		if early > 0 {
+			t.Errorf("%d appends began before the one before them was heard of", early)
+		}
+	}
+}
+
+// playLate plays with hls.js, set as docs/api.md says, and in the watch page, both with a script in front of hls.js,
+// until both have played for some seconds: they leave nothing out. It gives the two pages.
+func playLate(t *testing.T, script string) []*browser.Page {
+	t.Helper()
+	c, err := clips()
+	made(t, err)
+	s := newStream(t, c[0], 20*time.Second, 0)
+	site := playersSite(s)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.URL.Path, "/watch/assets/hls.min") {
+			r.Header.Del("Accept-Encoding")
+			kit := httptest.NewRecorder()
+			site.ServeHTTP(kit, r)
+			w.Header().Set("Content-Type", "text/javascript")
+			_, _ = w.Write(append([]byte(script), kit.Body.Bytes()...))
+			return
+		}
+		site.ServeHTTP(w, r)
+	}))
+	t.Cleanup(server.Close)
+	b := browser.Start(t)
+	all, watch := b.Open(t, server.URL+"/players?players=hls"), b.Open(t, server.URL+"/watch/streamPlaybackID")
+	for _, x := range await(t, all, "play 6 s", func(x player) bool { return x.Played >= 6 && x.AudioBytes > 0 }) {
+		x.unharmed(t, all)
+	}
+	watch.Plays(t, 0.5, patience)
+	var began float64
+	watch.Eval(t, "document.querySelector('video').played.start(0)", &began)
+	if v := (player{Buffered: watch.Probe(t).Buffered, Began: began}); v.holes() > 0 {
+		t.Errorf("the watch page has holes: %v, played from %v", v.Buffered, began)
+	}
+	return []*browser.Page{all, watch}
+}
