@@ -7,12 +7,14 @@ import (
 )
 
 // changes edits the live stream whose page is open, and adds a target where nobody is.
-func changes(t *testing.T, p *browser.Page) {
+func changes(t *testing.T, b *browser.Browser, p *browser.Page) {
 	t.Helper()
 	p.Click(t, "#edit")
 	p.Fill(t, "#passthrough", streamName)
 	p.Click(t, "form.make button.main")
 	p.Await(t, "is changed", "document.getElementById('facts')?.textContent.includes('window.bad')", patience)
+	p.Eval(t, "document.querySelector('.undo button').focus()", nil) // it stays as long
+	looksRight(t, b, p, "undo")
 	p.Click(t, "#add-target")
 	p.Fill(t, "#url", "rtmp://127.0.0.1:1/app")
 	p.Fill(t, "#stream_key", "not-for-eyes")

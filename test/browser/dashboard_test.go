@@ -26,7 +26,7 @@ func TestDashboard(t *testing.T) {
 	p.Fill(t, "#password", "correct horse battery")
 	p.Click(t, "button.main")
 	p.Click(t, ".tbl a.name")
-	changes(t, p)
+	changes(t, b, p)
 	p.Await(t, "is kept up to date", "document.getElementById('link-state')?.className === 'state ok'", patience)
 	p.Eval(t, "window.same = true", nil)
 	s.Publish(t, live.Text("stream_key"), rig.Clip{Size: "320x180", Kbit: 300, GOP: 1})
