@@ -24,10 +24,10 @@ func (v *rendition) checkExtras(ctx context.Context, m *media) error {
 	return nil
 }
 
-// checkDelta loads the playlist whole and as a delta, in the same state, and compares.
+// checkDelta loads the playlist as a delta, between two whole ones that are the same, and compares.
 func (v *rendition) checkDelta(ctx context.Context) error {
 	u := withQuery(v.url, "_HLS_skip", "YES")
-	for range 10 { // until nothing came between the two
+	for range 10 { // until nothing came meanwhile
 		full, err := v.load(ctx, v.url)
 		if err != nil || full == nil || full.ended {
 			return err
@@ -36,13 +36,14 @@ func (v *rendition) checkDelta(ctx context.Context) error {
 		if err != nil || delta == nil || delta.ended {
 			return err
 		}
-		fm, fp := full.lastPart()
-		dm, dp := delta.lastPart()
-		if fm != dm || fp != dp || full.next() != delta.next() { // or a segment ended between the two
-			continue
+		again, err := v.load(ctx, v.url)
+		if err != nil || again == nil || again.ended {
+			return err
 		}
-		v.compareDelta(u, full, delta)
-		return nil
+		if again.text == full.text {
+			v.compareDelta(u, full, delta)
+			return nil
+		}
 	}
 	return nil
 }

@@ -110,7 +110,15 @@ func TestGood(t *testing.T) {
 		},
 		"break is gone": {origin.Options{LowLatency: true, BreakAt: 1}, Options{Follow: 19 * time.Second, LowLatency: true}, []string{"discontinuity-sequence"}},
 		"up to its end": {origin.Options{LowLatency: true}, Options{Follow: 40 * time.Second, LowLatency: true}, []string{"align-ends"}},
-		"finished":      {origin.Options{Mode: origin.VOD}, Options{}, []string{"average-bandwidth", "bandwidth", "align-ends", "ranges", "head", "unknown-404", "gzip"}},
+		"hint comes and goes": { // also between a whole playlist and a delta update
+			text(counted("video.m3u8", func(n int, text string) string {
+				if n/5%2 == 0 {
+					return text
+				}
+				return drop("#EXT-X-PRELOAD-HINT.*")(text)
+			})), Options{Follow: 16 * time.Second, LowLatency: true, MayStall: true}, []string{"delta"},
+		},
+		"finished": {origin.Options{Mode: origin.VOD}, Options{}, []string{"average-bandwidth", "bandwidth", "align-ends", "ranges", "head", "unknown-404", "gzip"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

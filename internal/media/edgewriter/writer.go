@@ -154,9 +154,9 @@ func (w *Writer) run(ctx context.Context) {
 // provide sees to it that there is a still when slate is needed: the image is fetched with the first frames, and
 // encoded once it is known what shape the stream has. What it takes runs in the background.
 func (w *Writer) provide(ctx context.Context) {
-	shape, wants := w.Wants()
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	shape, wants := w.Wants()
 	if shape == (slate.Shape{}) || w.opt.Pictures.encoder == nil {
 		return
 	}
@@ -228,18 +228,18 @@ func (w *Writer) makeStill(ctx context.Context, shape slate.Shape) {
 	data := w.image
 	w.mu.Unlock()
 	still, err := w.opt.Pictures.still(ctx, shape, w.opt.Segment, data)
+	switch {
+	case err == nil:
+		w.Use(still) // before it is no longer being made: else it is wanted once more
+	case ctx.Err() == nil:
+		w.opt.Logger.WarnContext(ctx, "slate can't be encoded, the last picture is shown instead", "codec",
+			string(shape.Codec), "error", err)
+	}
 	w.mu.Lock()
 	w.working = false
 	if err != nil {
 		w.failed = shape
 	}
 	w.mu.Unlock()
-	switch {
-	case err == nil:
-		w.Use(still)
-	case ctx.Err() == nil:
-		w.opt.Logger.WarnContext(ctx, "slate can't be encoded, the last picture is shown instead", "codec",
-			string(shape.Codec), "error", err)
-	}
 	w.poke()
 }
