@@ -19,7 +19,7 @@ type call struct {
 	goDo, goType string // the method and the request of mux-go; empty: it has none
 }
 
-// calls are made one after the other. There is one at least.
+// calls are made one after the other. There is one at least; where there are several, mux-go has a method for each.
 type calls []call
 
 func (c calls) last() call { return c[len(c)-1] }

@@ -12,13 +12,11 @@ func (s *server) showRestrictionCode(w http.ResponseWriter, r *http.Request, p a
 }
 
 func (s *server) showRestrictionEditCode(w http.ResponseWriter, r *http.Request, p access.Person) {
-	v, err := s.restrictionOf(r, p)
+	f, err := s.changedRule(r, p)
 	if err != nil {
 		s.fail(w, r, p, err)
 		return
 	}
-	f := readRule(r)
-	f.Of = &v
 	s.renderRule(w, r, p, http.StatusOK, f, true)
 }
 

@@ -168,6 +168,14 @@ func (s *server) restrictionOf(r *http.Request, p access.Person) (rule, error) {
 	return rule{v}, err
 }
 
+// changedRule reads the form that changes the one that a request names.
+func (s *server) changedRule(r *http.Request, p access.Person) (ruleForm, error) {
+	v, err := s.restrictionOf(r, p)
+	f := readRule(r)
+	f.Of = &v
+	return f, err
+}
+
 func (s *server) showRestriction(w http.ResponseWriter, r *http.Request, p access.Person) {
 	v, err := s.restrictionOf(r, p)
 	if err != nil {
@@ -182,20 +190,19 @@ func (s *server) showRestriction(w http.ResponseWriter, r *http.Request, p acces
 
 // editRestriction changes those of the two parts that are not as they were, each as an operation of the API.
 func (s *server) editRestriction(w http.ResponseWriter, r *http.Request, p access.Person) {
-	v, err := s.restrictionOf(r, p)
+	f, err := s.changedRule(r, p)
 	if err != nil {
 		s.fail(w, r, p, err)
 		return
 	}
-	f := readRule(r)
-	f.Of = &v
+	of := f.Of.ID
 	in := func(operation string) context.Context { return s.audited(r, operation, actorOf(p), p.Environment.ID) }
 	if f.otherReferrer() {
-		_, err = s.Restrictions.SetReferrer(in("update-referrer-domain-restriction"), p.Environment.ID, v.ID,
+		_, err = s.Restrictions.SetReferrer(in("update-referrer-domain-restriction"), p.Environment.ID, of,
 			f.referrer(), s.Now())
 	}
 	if err == nil && f.otherAgent() {
-		_, err = s.Restrictions.SetUserAgent(in("update-user-agent-restriction"), p.Environment.ID, v.ID, f.agent(),
+		_, err = s.Restrictions.SetUserAgent(in("update-user-agent-restriction"), p.Environment.ID, of, f.agent(),
 			s.Now())
 	}
 	if err != nil {
