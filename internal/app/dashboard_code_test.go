@@ -188,13 +188,16 @@ func (u *owner) run(t *testing.T, samples map[string]string) map[string]string {
 	t.Helper()
 	out := map[string]string{}
 	for language, program := range u.programs(t, samples) {
-		out[language] = program()
+		out[language] = program().id
 	}
 	return out
 }
 
-// programs are the samples by language; each gives the ID that it prints.
-func (u *owner) programs(t *testing.T, samples map[string]string) map[string]func() string {
+// outcome is what a sample prints: an ID, and a secret that is shown once; empty: there is none.
+type outcome struct{ id, secret string }
+
+// programs are the samples by language.
+func (u *owner) programs(t *testing.T, samples map[string]string) map[string]func() outcome {
 	t.Helper()
 	dir := t.TempDir()
 	packages, err := filepath.Abs(filepath.Join(sdkFolder, "node_modules"))
@@ -211,24 +214,32 @@ func (u *owner) programs(t *testing.T, samples map[string]string) map[string]fun
 	}
 	programtest.Path(t, "curl")
 	node := programtest.Path(t, "node")
-	return map[string]func() string{
-		"curl": func() string { return idOf(t, u.program(t, dir, "sh", "-c", "set -e; "+samples["curl"])) },
-		"Node": func() string { return u.program(t, dir, node, "a.mjs") },
-		"Go":   func() string { return u.program(t, goSDKFolder, "go", "run", filepath.Join(dir, "a.go")) },
+	printed := func(text string) outcome {
+		id, secret, _ := strings.Cut(text, " ")
+		return outcome{id, secret}
+	}
+	return map[string]func() outcome{
+		"curl": func() outcome { return outcomeOf(t, u.program(t, dir, "sh", "-c", "set -e; "+samples["curl"])) },
+		"Node": func() outcome { return printed(u.program(t, dir, node, "a.mjs")) },
+		"Go": func() outcome {
+			return printed(u.program(t, goSDKFolder, "go", "run", filepath.Join(dir, "a.go")))
+		},
 	}
 }
 
-// idOf is the ID of what a response of the API has, or the last one of several.
-func idOf(t *testing.T, body string) string {
+// outcomeOf is that of a response of the API, or the last one of several.
+func outcomeOf(t *testing.T, body string) outcome {
 	t.Helper()
 	var one struct {
 		Data struct {
-			ID string `json:"id"`
+			ID            string `json:"id"`
+			Secret        string `json:"secret"`
+			SigningSecret string `json:"signing_secret"`
 		} `json:"data"`
 	}
 	for d := json.NewDecoder(strings.NewReader(body)); ; {
 		if err := d.Decode(&one); errors.Is(err, io.EOF) {
-			return one.Data.ID
+			return outcome{one.Data.ID, cmp.Or(one.Data.Secret, one.Data.SigningSecret)}
 		} else if err != nil {
 			t.Fatalf("%v: %s", err, body)
 		}
@@ -280,7 +291,8 @@ func alike(value any) {
 	switch v := value.(type) {
 	case map[string]any:
 		for _, own := range []string{
-			"id", "created_at", "updated_at", "srt_passphrase", "status", "progress", "errors",
+			"id", "created_at", "updated_at", "srt_passphrase", "status", "progress", "error",
+			"errors",
 		} {
 			delete(v, own)
 		}

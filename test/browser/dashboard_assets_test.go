@@ -1,6 +1,7 @@
 package browser_test
 
 import (
+	"fmt"
 	"testing"
 
 	"millrace/test/browser"
@@ -37,9 +38,28 @@ func TestDashboardAssets(t *testing.T) {
 	p.Await(t, "offers them by their new name", "[...window.video?.textTracks ?? []].some((t) => t.label === 'Suomi')",
 		patience)
 	usesPlayer(t, b, p)
+	codeFollows(t, b, p)
 	deleted(t, p)
 	p.Await(t, "has none any more", "document.querySelector('.empty h2')?.textContent === 'No asset yet'", patience)
 	p.StaysHome(t, s.HTTP)
+}
+
+// codeFollows opens the code of all forms of an asset's page: each follows what is typed into its own.
+func codeFollows(t *testing.T, b *browser.Browser, p *browser.Page) {
+	t.Helper()
+	p.Click(t, "#add-track")
+	for _, section := range []string{"#clip", "#tracks", "#edit"} {
+		p.Click(t, section+" .as-code summary")
+	}
+	p.Fill(t, "#clip_title", "Finish")
+	p.Fill(t, "#track_name", "Svenska")
+	p.Fill(t, "#title", "Regatta")
+	for section, text := range map[string]string{"#clip": "Finish", "#tracks": "Svenska", "#edit": "Regatta"} {
+		p.Await(t, section+" follows what is typed", fmt.Sprintf(`((all) => all.length === 3 &&
+			all.every((e) => e.textContent.includes(%q)))([...document.querySelectorAll('%s .as-code pre')])`,
+			text, section), patience)
+	}
+	looksRight(t, b, p, "asset-code")
 }
 
 // deleted deletes the asset whose page is shown.

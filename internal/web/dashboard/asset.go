@@ -214,7 +214,9 @@ func (s *server) assetPage(ctx context.Context, p access.Person, a id.Asset) (as
 	}
 	v := assetPage{video: video{row, s.Now()}}
 	v.Edit = nameForm{Title: row.Options.Meta.Title, Passthrough: row.Options.Passthrough}
-	v.Clip.Code = s.clipCode(row, v.Clip)
+	v.AddTrack.Type = string(asset.TextTrack)
+	v.Clip.Code, v.AddTrack.Code = s.clipCode(row, v.Clip), s.addTrackCode(row, v.AddTrack)
+	v.Edit.Code = s.nameCode(row, v.Edit)
 	v.Shared = s.shareAsset(p.Environment, v.video)
 	v.Follow = v.Address() + "/follow"
 	for _, one := range v.PlaybackIDs {

@@ -13,14 +13,49 @@ import (
 // nameForm is the form with what an asset is called.
 type nameForm struct {
 	Title, Passthrough string
+	Code               code
 	said
+}
+
+func readName(r *http.Request) nameForm {
+	return nameForm{
+		Title: typed(r, "title"), Passthrough: typed(r, "passthrough"),
+		said: said{fields: []fieldAt{{"meta.title", "title"}, {"passthrough", "passthrough"}}},
+	}
+}
+
+// changes is what is to be another; the rest of the metadata stays.
+func (f nameForm) changes(now assetopt.Options) (in asset.PatchInput) {
+	if !kept(f.Title, now.Meta.Title) {
+		in.Meta = &assetopt.MetaPatch{Meta: now.Meta}
+		in.Meta.Title = f.Title
+	}
+	if !kept(f.Passthrough, now.Passthrough) {
+		in.Passthrough = &f.Passthrough
+	}
+	return in
 }
 
 // trackForm is the form in which a track is added, or gets another name or language.
 type trackForm struct {
 	URL, Type, Name, Language string
 	Captions                  bool
+	Code                      code
 	said
+}
+
+func readAddTrack(r *http.Request) trackForm {
+	return trackForm{
+		URL: typed(r, "track_url"), Type: typed(r, "track_type"), Name: typed(r, "track_name"),
+		Language: typed(r, "language_code"), Captions: ticked(r, "closed_captions"),
+		said: said{fields: []fieldAt{
+			{"url", "track_url"},
+			{"type", "track_type"},
+			{"language_code", "language_code"},
+			{"name", "track_name"},
+			{"closed_captions", "closed_captions"},
+		}},
+	}
 }
 
 // addPlaybackID adds one that everybody may use, or one for signed links.
@@ -32,23 +67,16 @@ func (s *server) addPlaybackID(w http.ResponseWriter, r *http.Request, p access.
 
 // addTrack adds text or sound by its URL.
 func (s *server) addTrack(w http.ResponseWriter, r *http.Request, p access.Person) {
-	f := trackForm{
-		URL: typed(r, "track_url"), Type: typed(r, "track_type"), Name: typed(r, "track_name"),
-		Language: typed(r, "language_code"), Captions: ticked(r, "closed_captions"),
-		said: said{fields: []fieldAt{
-			{"url", "track_url"},
-			{"type", "track_type"},
-			{"language_code", "language_code"},
-			{"name", "track_name"},
-			{"closed_captions", "closed_captions"},
-		}},
-	}
+	f := readAddTrack(r)
 	made, err := s.Assets.AddTrack(r.Context(), p.Environment.ID, assetOf(r), asset.TrackInput{
 		URL: f.URL, Type: asset.TrackType(f.Type), LanguageCode: f.Language, Name: f.Name, ClosedCaptions: f.Captions,
 	}, s.Now())
 	if fault.Is(err, fault.Invalid) {
 		f.complain(fault.Messages(err))
-		s.showWrong(w, r, p, func(v *assetPage) { v.AddTrack = f })
+		s.showWith(w, r, p, http.StatusBadRequest, func(v *assetPage) {
+			v.AddTrack = f
+			v.AddTrack.Code = s.addTrackCode(v.Asset, f)
+		})
 		return
 	}
 	if err == nil {
@@ -58,26 +86,23 @@ func (s *server) addTrack(w http.ResponseWriter, r *http.Request, p access.Perso
 	s.done(w, r, p, err, "#tracks")
 }
 
-// editAsset changes the name and the passthrough; the rest of the metadata stays.
+// editAsset changes the name and the passthrough.
 func (s *server) editAsset(w http.ResponseWriter, r *http.Request, p access.Person) {
-	f := nameForm{
-		Title: typed(r, "title"), Passthrough: typed(r, "passthrough"),
-		said: said{fields: []fieldAt{{"meta.title", "title"}, {"passthrough", "passthrough"}}},
-	}
+	f := readName(r)
 	row, err := s.Assets.Get(r.Context(), p.Environment.ID, assetOf(r))
 	if err == nil {
 		err = stillSo(r, assetFormer(row))
 	}
-	var then asset.Asset
-	if err == nil {
-		meta := row.Options.Meta
-		meta.Title = f.Title
-		then, err = s.Assets.Patch(r.Context(), p.Environment.ID, row.ID,
-			asset.PatchInput{Passthrough: &f.Passthrough, Meta: &assetopt.MetaPatch{Meta: meta}}, s.Now())
+	then, in := row, f.changes(row.Options)
+	if err == nil && in != (asset.PatchInput{}) { // else no event has to tell of it
+		then, err = s.Assets.Patch(r.Context(), p.Environment.ID, row.ID, in, s.Now())
 	}
 	if fault.Is(err, fault.Invalid) {
 		f.complain(fault.Messages(err))
-		s.showWrong(w, r, p, func(v *assetPage) { v.Edit = f })
+		s.showWith(w, r, p, http.StatusBadRequest, func(v *assetPage) {
+			v.Edit = f
+			v.Edit.Code = s.nameCode(v.Asset, f)
+		})
 		return
 	}
 	if err == nil {
@@ -95,13 +120,15 @@ func (s *server) done(w http.ResponseWriter, r *http.Request, p access.Person, e
 	http.Redirect(w, r, video{Asset: asset.Asset{ID: assetOf(r)}}.Address()+at, http.StatusSeeOther)
 }
 
-// showWrong shows the page of the asset with the form that put puts into it.
-func (s *server) showWrong(w http.ResponseWriter, r *http.Request, p access.Person, put func(*assetPage)) {
+// showWith shows the page of the asset with the form that put puts into it.
+func (s *server) showWith(
+	w http.ResponseWriter, r *http.Request, p access.Person, status int, put func(*assetPage),
+) {
 	v, err := s.assetPage(r.Context(), p, assetOf(r))
 	if err != nil {
 		s.fail(w, r, p, err)
 		return
 	}
 	put(&v)
-	s.render(w, r, p, http.StatusBadRequest, "asset", v)
+	s.render(w, r, p, status, "asset", v)
 }

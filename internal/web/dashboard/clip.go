@@ -61,7 +61,7 @@ func (s *server) clip(w http.ResponseWriter, r *http.Request, p access.Person) {
 		f.complain(fault.Messages(err))
 	}
 	f.Code = s.clipCode(from, f)
-	s.showWrong(w, r, p, func(v *assetPage) { v.Clip = f })
+	s.showWith(w, r, p, http.StatusBadRequest, func(v *assetPage) { v.Clip = f })
 }
 
 // clipURL names an asset as the input of another one.

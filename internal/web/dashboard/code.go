@@ -1,8 +1,11 @@
 package dashboard
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -11,13 +14,20 @@ import (
 
 // call is a request to the API, as a form would have it made.
 type call struct {
-	method       string // of HTTP; empty: POST
-	path         string // below the address of the service
-	of           string // ID of what it is made in, or changes, which the libraries take apart; empty: none
+	method       string   // of HTTP; empty: POST
+	path         string   // below the address of the service
+	of           []string // IDs of what it is made in, or changes, which the libraries take apart
 	body         object
-	node         string // the method of @mux/mux-node
+	node         string // the method of @mux/mux-node; empty: it has none
 	goDo, goType string // the method and the request of mux-go; empty: it has none
+	once         string // the member of the response that is a secret, shown this once; empty: none
 }
+
+// verb is the method of HTTP.
+func (c call) verb() string { return cmp.Or(c.method, http.MethodPost) }
+
+// idle reports whether it would change nothing.
+func (c call) idle() bool { return c.method != "" && len(c.body) == 0 }
 
 // calls are made one after the other. There is one at least; where there are several, mux-go has a method for each.
 type calls []call
@@ -69,17 +79,21 @@ type code struct {
 	Address string // where it is shown for what is filled in
 	Open    bool
 	Samples []sample
-
-	Unreadable bool // a field has no number, so there is no code
-	Same       bool // nothing differs from what there is, so nothing would be sent
+	None    string // why there are none; empty: there are
 }
 
 type sample struct{ Name, Text string }
 
-// code writes calls in each language, for the form with this ID. Without any, nothing differs.
+// Why a form has no code.
+const (
+	unreadable = "A field can't be read. Mend it, and this shows the code."
+	unchanged  = "Nothing differs from what there is, so nothing is sent. Change something, and this shows the code."
+)
+
+// code writes those calls in each language that change something, for the form with this ID.
 func (s *server) code(form, address string, c ...call) code {
-	if len(c) == 0 {
-		return code{Form: form, Address: address, Same: true}
+	if c = slices.DeleteFunc(c, call.idle); len(c) == 0 {
+		return code{Form: form, Address: address, None: unchanged}
 	}
 	return code{Form: form, Address: address, Samples: []sample{
 		{"curl", calls(c).curl(s.PublicURL)},
@@ -111,29 +125,6 @@ func (c call) curl(base string) string {
 		"  -H 'Content-Type: application/json' \\\n  -d '" + body + "'\n"
 }
 
-func (c calls) nodeJS(base string) string {
-	write := notation{
-		key: func(name string) string { return name }, text: quoted,
-		secret: func(v secret) string { return "process.env." + string(v) },
-	}
-	var steps strings.Builder
-	for i, one := range c {
-		if i == len(c)-1 {
-			steps.WriteString("const " + one.outcome() + " = ")
-		}
-		steps.WriteString("await mux." + one.node + "(" + one.first() + write.object(one.body, "") + ");\n")
-	}
-	return `import Mux from "@mux/mux-node";
-
-const mux = new Mux({
-  baseURL: ` + quoted(base) + `,
-  tokenId: process.env.MUX_TOKEN_ID,
-  tokenSecret: process.env.MUX_TOKEN_SECRET,
-});
-` + steps.String() + `console.log(` + c.last().outcome() + `.id);
-`
-}
-
 // outcome is a name for what the response has.
 func (c call) outcome() string {
 	if c.method == "" {
@@ -142,12 +133,13 @@ func (c call) outcome() string {
 	return "changed"
 }
 
-// first is the argument before the body.
+// first are the arguments before the body.
 func (c call) first() string {
-	if c.of == "" {
-		return ""
+	var b strings.Builder
+	for _, id := range c.of {
+		b.WriteString(quoted(id) + ", ")
 	}
-	return quoted(c.of) + ", "
+	return b.String()
 }
 
 // notation writes objects as JSON does, or JavaScript.

@@ -2,7 +2,6 @@ package dashboard
 
 import (
 	"net/http"
-	"net/url"
 
 	"millrace/internal/control/access"
 	"millrace/internal/control/assetopt"
@@ -34,14 +33,15 @@ func (s *server) renderEdit(
 	f.Of = new(s.stream(v))
 	page := editPage{form: f}
 	f.said = said{} // only of what can't be read
-	in := f.changes(v.Settings)
 	page.Code = s.code("change", f.Of.Address()+"/edit/code", call{
-		method: http.MethodPatch, path: "/video/v1/live-streams/" + url.PathEscape(string(v.ID)), of: string(v.ID),
-		body: patchBody(in), node: "video.liveStreams.update",
+		method: http.MethodPatch, path: liveAPI(v.ID), of: []string{string(v.ID)},
+		body: patchBody(f.changes(v.Settings)), node: "video.liveStreams.update",
 		goDo: "LiveStreamsApi.UpdateLiveStream", goType: "mux.UpdateLiveStreamRequest",
 	})
-	page.Code.Open, page.Code.Unreadable = open, len(f.Bad) > 0
-	page.Code.Same = in == live.PatchInput{}
+	page.Code.Open = open
+	if len(f.Bad) > 0 {
+		page.Code.None = unreadable
+	}
 	s.render(w, r, p, status, "edit", page)
 }
 

@@ -5,7 +5,6 @@ import (
 	"net/url"
 
 	"millrace/internal/control/access"
-	"millrace/internal/control/asset"
 	"millrace/internal/control/assetopt"
 	"millrace/internal/control/live"
 	"millrace/internal/control/playbackid"
@@ -23,8 +22,14 @@ func (s *server) routeCode(mux *http.ServeMux) {
 	mux.Handle("POST "+livePath+"/{id}/edit/code", s.person("", writes, s.showEditCode))
 	mux.Handle("POST "+livePath+"/{id}/targets/code", s.person("", writes, s.showTargetCode))
 	mux.Handle("POST "+addCodePath, s.person("", writes, s.showAddCode))
-	mux.Handle("POST "+assetsPath+"/{asset}/clips/code", s.person("", writes, s.showClipCode))
+	mux.Handle("POST "+assetItem+"/code", s.person("", writes, s.showNameCode))
+	mux.Handle("POST "+assetItem+"/clips/code", s.person("", writes, s.showClipCode))
+	mux.Handle("POST "+assetItem+"/tracks/code", s.person("", writes, s.showAddTrackCode))
+	mux.Handle("POST "+assetItem+"/tracks/{track}/code", s.person("", writes, s.showTrackCode))
 }
+
+// liveAPI is where the API has a live stream.
+func liveAPI(v id.LiveStream) string { return "/video/v1/live-streams/" + url.PathEscape(string(v)) }
 
 func (s *server) showNewCode(w http.ResponseWriter, r *http.Request, p access.Person) {
 	f := readForm(r)
@@ -48,7 +53,10 @@ func (s *server) renderNew(
 		path: "/video/v1/live-streams", body: liveBody(f.input()), node: "video.liveStreams.create",
 		goDo: "LiveStreamsApi.CreateLiveStream", goType: "mux.CreateLiveStreamRequest",
 	})
-	page.Code.Open, page.Code.Unreadable = open, len(f.Bad) > 0
+	page.Code.Open = open
+	if len(f.Bad) > 0 {
+		page.Code.None = unreadable
+	}
 	s.render(w, r, p, status, "new", page)
 }
 
@@ -85,39 +93,17 @@ func (s *server) showTargetCode(w http.ResponseWriter, r *http.Request, p access
 func (s *server) renderTarget(
 	w http.ResponseWriter, r *http.Request, p access.Person, status int, f targetForm, open bool,
 ) {
-	of := string(f.Of.ID)
 	body := object{}.with("url", f.URL)
 	if f.key != "" {
 		body = body.with("stream_key", secret("STREAM_KEY"))
 	}
 	f.Code = s.code("make", f.Of.targets()+"/code", call{
-		path: "/video/v1/live-streams/" + url.PathEscape(of) + "/simulcast-targets", of: of,
+		path: liveAPI(f.Of.ID) + "/simulcast-targets", of: []string{string(f.Of.ID)},
 		body: body.with("passthrough", f.Passthrough), node: "video.liveStreams.createSimulcastTarget",
 		goDo: "LiveStreamsApi.CreateLiveStreamSimulcastTarget", goType: "mux.CreateSimulcastTargetRequest",
 	})
 	f.Code.Open = open
 	s.render(w, r, p, status, "target", f)
-}
-
-func (s *server) showClipCode(w http.ResponseWriter, r *http.Request, p access.Person) {
-	v, err := s.assetPage(r.Context(), p, assetOf(r))
-	if err != nil {
-		s.fail(w, r, p, err)
-		return
-	}
-	v.Clip = readClip(r)
-	v.Clip.options(v.Asset) // marks what can't be read
-	v.Clip.Code = s.clipCode(v.Asset, v.Clip)
-	v.Clip.Code.Open = true
-	s.render(w, r, p, http.StatusOK, "asset", v)
-}
-
-// clipCode is the form of a clip as code.
-func (s *server) clipCode(from asset.Asset, f clipForm) code {
-	f.said = said{}
-	c := s.code("clip-form", video{Asset: from}.Address()+"/clips/code#clip", assetCall(f.options(from)))
-	c.Unreadable = len(f.Bad) > 0
-	return c
 }
 
 // liveBody is what the API would be sent for a live stream.

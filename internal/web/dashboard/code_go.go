@@ -65,51 +65,6 @@ func (c call) goStep(last bool) string {
 	return note + "\tif _, err := " + do + "; " + fails
 }
 
-// plainGo writes a call for which mux-go has no method.
-func (c call) plainGo(base string) string {
-	// Between backquotes everything is as it is written, but for the backquote.
-	body := notation{
-		key:  quoted,
-		text: func(text string) string { return strings.ReplaceAll(quoted(text), "`", `\u0060`) },
-	}.object(c.body, "")
-	return `package main
-
-import (
-	"encoding/json"
-	"fmt"
-	"log"
-	"net/http"
-	"os"
-	"strings"
-)
-
-const body = ` + "`" + body + "`" + `
-
-func main() {
-	// Mux's library for Go has no method for this.
-	r, err := http.NewRequest(http.MethodPost, ` + strconv.Quote(base+c.path) + `, strings.NewReader(body))
-	if err != nil {
-		log.Fatal(err)
-	}
-	r.SetBasicAuth(os.Getenv("MUX_TOKEN_ID"), os.Getenv("MUX_TOKEN_SECRET"))
-	r.Header.Set("Content-Type", "application/json")
-	response, err := http.DefaultClient.Do(r)
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer response.Body.Close()
-	if response.StatusCode != http.StatusCreated {
-		log.Panic(response.Status)
-	}
-	var made struct{ Data struct{ ID string } }
-	if err := json.NewDecoder(response.Body).Decode(&made); err != nil {
-		log.Panic(err)
-	}
-	fmt.Println(made.Data.ID)
-}
-`
-}
-
 // goTypes are those of mux-go v6 for objects and lists, by the name of the member, or the structure and the name.
 var goTypes = map[string]string{ //nolint:gochecknoglobals // a table
 	"inputs":             "[]mux.InputSettings",

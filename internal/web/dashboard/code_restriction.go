@@ -39,8 +39,8 @@ func (s *server) renderRule(
 
 // changes are the requests for what differs from what there is: each part has one of its own.
 func (f ruleForm) changes() (c []call) {
-	of := string(f.Of.ID)
-	path := "/video/v1/playback-restrictions/" + url.PathEscape(of)
+	of := []string{string(f.Of.ID)}
+	path := "/video/v1/playback-restrictions/" + url.PathEscape(of[0])
 	if f.otherReferrer() {
 		c = append(c, call{
 			method: http.MethodPut, path: path + "/referrer", of: of, body: f.referrerBody(),

@@ -2,6 +2,7 @@ package dashboard_test
 
 import (
 	"encoding/json"
+	"errors"
 	"html"
 	"net/http"
 	"net/url"
@@ -17,7 +18,6 @@ import (
 	"millrace/internal/control/assetopt"
 	"millrace/internal/control/live"
 	"millrace/internal/control/playbackid"
-	"millrace/internal/control/restriction"
 )
 
 // sample is what a page shows in a language.
@@ -91,8 +91,19 @@ func TestCode(t *testing.T) {
 	withKey := url.Values{"stream_key": {"s3cret"}}
 	rule := s.rule(t, false, "a.example")
 	ruled := "/dashboard/settings/restrictions/" + string(rule.ID)
+	text, err := s.assets.AddTrack(t.Context(), s.env(t), film.ID, asset.TrackInput{
+		URL: "https://example.com/a.vtt", Type: asset.TextTrack, LanguageCode: "fi",
+	}, s.now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	filmed := strings.TrimSuffix(clips, "/clips")
+	track := filmed + "/tracks/" + string(text.ID)
+	hook, hooked := s.hook(t, "https://example.com/all")
+	month := s.now.AddDate(0, 0, 30).UTC().Format(time.RFC3339)
+	before := s.everything(t)
 	const newCode, rules = "/dashboard/live/code", "/dashboard/settings/restrictions"
-	const unreadable, told = "A field can't be read.", "Show as curl, Node or Go"
+	const unreadable, told = "A field can&#39;t be read.", "Show as curl, Node or Go"
 	for name, tt := range map[string]struct {
 		path      string
 		form      url.Values
@@ -102,11 +113,11 @@ func TestCode(t *testing.T) {
 		"new":          {"/dashboard/live/new", nil, 200, `latency_mode: &#34;low&#34;`, `data-code="make" open`},
 		"add":          {"/dashboard/assets/new", nil, 200, `video.assets.create`, ""},
 		"target":       {target + "/new", nil, 200, `createSimulcastTarget(&#34;` + string(v.ID), ""},
-		"clip":         {strings.TrimSuffix(clips, "/clips"), nil, 200, "mux://assets/" + string(film.ID), ""},
+		"clip":         {filmed, nil, 200, "mux://assets/" + string(film.ID), ""},
 		"refused":      {"/dashboard/assets", url.Values{"url": {"x"}}, 400, `[{&#34;url&#34;: &#34;x&#34;}]`, ""},
 		"open":         {newCode, url.Values{"title": {"A"}}, 200, `data-code="make" open`, "It was not made"},
 		"no number":    {newCode, url.Values{"hours": {"x"}}, 200, unreadable, "liveStreams.create"},
-		"no time":      {clips + "/code", url.Values{"end_time": {"x"}}, 200, unreadable, "assets.create"},
+		"no time":      {clips + "/code", url.Values{"end_time": {"x"}}, 200, unreadable, "assets.create("},
 		"number again": {newCode, url.Values{"hours": {"2"}}, 200, "7200", unreadable},
 		"zero":         {newCode, url.Values{"reconnect_window": {"0"}}, 200, "send: reconnect_window of 0.", ""},
 		"Node key":     {target + "/code", withKey, 200, "process.env.STREAM_KEY", "s3cret"},
@@ -121,6 +132,60 @@ func TestCode(t *testing.T) {
 			url.Values{"address": {hostile + "`"}, "which": {"chosen"}, "type": {live.EventActive}},
 			200, `&#34;event_types&#34;: [&#34;video.live_stream.active&#34;]`, "<script>alert",
 		},
+		"no type": {
+			webhooks + "/code",
+			url.Values{"address": {"https://e.com"}, "which": {"chosen"}},
+			200,
+			"Choose one type at least", "webhooks.create",
+		},
+		"webhook secret": {webhooks + "/new", nil, 200, "made.id, made.signing_secret);", ""},
+		"webhook, same":  {hooked + "/edit", nil, 200, "Nothing differs from what there is", "webhooks.update"},
+		"webhook, other": {
+			hooked + "/code",
+			url.Values{"address": {hostile + "`"}, "which": {"all"}},
+			200,
+			`system.webhooks.update(&#34;` + string(hook.ID) + `&#34;, {`, "event_types",
+		},
+		"webhook, types": {
+			hooked + "/code",
+			url.Values{"address": {hook.Address}, "which": {"chosen"}, "type": {live.EventActive}},
+			200, "http.MethodPatch", "address:",
+		},
+		"webhook, no type": {
+			hooked + "/code", url.Values{"which": {"chosen"}}, 200, "Choose one type at least", "webhooks.update",
+		},
+		"new track":  {filmed, nil, 200, `createTrack(&#34;` + string(film.ID) + `&#34;, {`, `class="make after" open`},
+		"open track": {filmed + "/tracks/code", vtt(), 200, `<details class="make after" open>`, "The track is added"},
+		"track refused": {
+			filmed + "/tracks",
+			url.Values{"track_url": {hostile}, "track_type": {"audio"}},
+			400,
+			`type: &#34;audio&#34;`, "<script>alert",
+		},
+		"named, same": {filmed, nil, 200, "Nothing differs from what there is", "video.assets.update("},
+		"named": {
+			filmed + "/code",
+			url.Values{"title": {hostile}, "passthrough": {"Film"}},
+			200,
+			`creator_id: &#34;creator&#34;`, "<script>alert",
+		},
+		"passthrough": {
+			filmed + "/code",
+			url.Values{"title": {"Film"}, "passthrough": {"other"}},
+			200,
+			"mux.UpdateAssetRequest{Passthrough: &#34;other&#34;}", "creator_id",
+		},
+		"track, same": {track, nil, 200, "Nothing differs from what there is", "updateTrack"},
+		"track": {
+			track + "/code",
+			url.Values{"name": {hostile}, "language_code": {"fi"}},
+			200,
+			`updateTrack(&#34;` + string(film.ID) + `&#34;, &#34;` + string(text.ID) + `&#34;, {`, "language_code:",
+		},
+		"token":       {tokens + "/new", nil, 200, `mux.post(&#34;/system/v1/access-tokens&#34;`, "expires_at"},
+		"token, odd":  {tokens + "/code", given(hostile, "30", access.VideoRead), 200, month, "<script>alert"},
+		"no day":      {tokens + "/code", given("a", "soon", access.VideoRead), 200, unreadable, "mux.post"},
+		"may nothing": {tokens + "/code", given("a", ""), 200, "Choose what it may do, and", "mux.post"},
 		"restriction": {rules + "/new", nil, 200, "allow_no_user_agent&#34;: true", `data-code="make" open`},
 		"no domain":   {rules + "/code", url.Values{"domains": {" "}}, 200, "send: allow_no_user_agent of false, ", ""},
 		"domains": {
@@ -140,6 +205,9 @@ func TestCode(t *testing.T) {
 		"no edit":   {"/dashboard/live/none/edit/code", url.Values{}, 404, "", told},
 		"no stream": {"/dashboard/live/none/targets/code", url.Values{}, 404, "", told},
 		"no asset":  {"/dashboard/assets/none/clips/code", url.Values{}, 404, "", told},
+		"no name":   {"/dashboard/assets/none/code", url.Values{}, 404, "", told},
+		"no track":  {filmed + "/tracks/none/code", url.Values{}, 404, "", told},
+		"no hook":   {webhooks + "/none/code", url.Values{}, 404, "", told},
 	} {
 		w := s.ask(t, s.cookie, tt.path, tt.form)
 		body := w.Body.String()
@@ -148,23 +216,31 @@ func TestCode(t *testing.T) {
 		}
 		closedPage(t, w)
 	}
+	if now := s.everything(t); !reflect.DeepEqual(now, before) {
+		t.Errorf("looking at code makes of\n%+v\nthis:\n%+v", before, now)
+	}
 	reader := s.signIn(t, access.VideoRead)
 	for _, path := range []string{
 		newCode, "/dashboard/assets/code", target + "/code", clips + "/code", edit + "/code", rules + "/code",
-		ruled + "/code",
+		ruled + "/code", filmed + "/code", filmed + "/tracks/code", track + "/code", hooked + "/code", tokens + "/code",
 	} {
 		if w := s.ask(t, reader, path, url.Values{}); w.Code != http.StatusForbidden {
 			t.Errorf("%s for who may not: %d", path, w.Code)
 		}
 	}
-	streams, err := s.live.List(t.Context(), s.env(t), live.ListQuery{Page: 1, Limit: 9})
-	made, failed := s.rules.List(t.Context(), s.env(t), 1, 9)
-	if failed != nil || !reflect.DeepEqual(made, []restriction.Restriction{rule}) {
-		t.Errorf("looking at code makes restrictions %v, %v", made, failed)
+}
+
+// everything is what there is of what the forms with code make and change.
+func (s *site) everything(t *testing.T) []any {
+	t.Helper()
+	env := s.env(t)
+	streams, err := s.live.List(t.Context(), env, live.ListQuery{Page: 1, Limit: 9})
+	assets, _, bad := s.assets.List(t.Context(), env, asset.ListQuery{Page: 1, Limit: 9})
+	rules, failed := s.rules.List(t.Context(), env, 1, 9)
+	hooks, refused := s.hooks.List(t.Context(), env, 1, 9)
+	keys, wrong := s.tokens.Tokens(t.Context())
+	if err = errors.Join(err, bad, failed, refused, wrong); err != nil {
+		t.Fatal(err)
 	}
-	assets, _, bad := s.assets.List(t.Context(), s.env(t), asset.ListQuery{Page: 1, Limit: 9})
-	if err != nil || bad != nil || len(streams) != 1 || streams[0].Settings.Meta.Title != "One" || len(assets) != 1 ||
-		len(streams[0].Settings.SimulcastTargets) > 0 {
-		t.Errorf("%d streams, %d assets, %v, %v", len(streams), len(assets), err, bad)
-	}
+	return []any{streams, assets, rules, hooks, keys}
 }

@@ -42,7 +42,30 @@ func (s *server) showTrack(w http.ResponseWriter, r *http.Request, p access.Pers
 		return
 	}
 	v.Form = trackForm{Name: v.Name, Language: v.LanguageCode, Captions: v.ClosedCaptions}
-	s.render(w, r, p, http.StatusOK, "track", v)
+	s.renderTrack(w, r, p, http.StatusOK, v, false)
+}
+
+func readTrackForm(r *http.Request) trackForm {
+	return trackForm{
+		Name: typed(r, "name"), Language: typed(r, "language_code"), Captions: ticked(r, "closed_captions"),
+		said: said{fields: []fieldAt{
+			{"name", "name"}, {"language_code", "language_code"}, {"closed_captions", "closed_captions"},
+		}},
+	}
+}
+
+// changes is what of the track is to be another. An empty name is that of the language, and goes with a new one.
+func (f trackForm) changes(now track) (in asset.TrackPatch) {
+	if !kept(f.Language, now.LanguageCode) { // a main track may have none, which nobody may choose
+		in.LanguageCode = &f.Language
+	}
+	if !kept(f.Name, now.Name) || f.Name == "" && in.LanguageCode != nil {
+		in.Name = &f.Name
+	}
+	if now.Text() && f.Captions != now.ClosedCaptions {
+		in.ClosedCaptions = &f.Captions
+	}
+	return in
 }
 
 func (s *server) editTrack(w http.ResponseWriter, r *http.Request, p access.Person) {
@@ -55,23 +78,14 @@ func (s *server) editTrack(w http.ResponseWriter, r *http.Request, p access.Pers
 		s.fail(w, r, p, err)
 		return
 	}
-	f := trackForm{
-		Name: typed(r, "name"), Language: typed(r, "language_code"), Captions: ticked(r, "closed_captions"),
-		said: said{fields: []fieldAt{
-			{"name", "name"}, {"language_code", "language_code"}, {"closed_captions", "closed_captions"},
-		}},
+	f := readTrackForm(r)
+	then := v.Track
+	if in := f.changes(v.track); in != (asset.TrackPatch{}) { // else no event has to tell of it
+		then, err = s.Assets.PatchTrack(r.Context(), p.Environment.ID, v.Asset.ID, v.ID, in, s.Now())
 	}
-	patch := asset.TrackPatch{Name: &f.Name}
-	if f.Language != v.LanguageCode { // a main track may have none, which nobody may choose
-		patch.LanguageCode = &f.Language
-	}
-	if v.Text() {
-		patch.ClosedCaptions = &f.Captions
-	}
-	then, err := s.Assets.PatchTrack(r.Context(), p.Environment.ID, v.Asset.ID, v.ID, patch, s.Now())
 	if status, known := f.refused(err); known {
 		v.Form = f
-		s.render(w, r, p, status, "track", v)
+		s.renderTrack(w, r, p, status, v, false)
 		return
 	}
 	if err == nil {

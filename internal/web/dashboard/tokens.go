@@ -17,6 +17,7 @@ func (s *server) routeTokens(mux *http.ServeMux) {
 	mux.Handle("GET "+tokensPath, s.person("", access.SystemRead, s.listTokens))
 	mux.Handle("GET "+tokensPath+"/new", s.person("", access.SystemWrite, s.showNewToken))
 	mux.Handle("POST "+tokensPath, s.person("create-access-token", access.SystemWrite, s.createToken))
+	mux.Handle("POST "+tokensPath+"/code", s.person("", access.SystemWrite, s.showTokenCode))
 	mux.Handle("GET "+tokensPath+"/{token}/revoke", s.person("", access.SystemWrite, s.askRevoke))
 	mux.Handle("POST "+tokensPath+"/{token}/revoke", s.person("delete-access-token", access.SystemWrite, s.revoke))
 }
@@ -73,7 +74,25 @@ type tokenForm struct {
 	Name string
 	Days string // until it expires; empty: never
 	May  []permission
+	Code code
 	said
+}
+
+func readToken(r *http.Request, p access.Person) tokenForm {
+	return tokenForm{
+		Name: typed(r, "name"), Days: typed(r, "days"), May: permissionsOf(p, r.PostForm["permission"]...),
+		said: said{fields: []fieldAt{{"name", "name"}, {"expires_at", "days"}, {"permissions", "permission"}}},
+	}
+}
+
+// permissions are the names of those that are ticked.
+func (f tokenForm) permissions() (names []string) {
+	for _, v := range f.May {
+		if v.Ticked {
+			names = append(names, v.Name)
+		}
+	}
+	return names
 }
 
 // permission is one that a token may get.
@@ -103,14 +122,11 @@ func permissionsOf(p access.Person, ticked ...string) []permission {
 
 func (s *server) showNewToken(w http.ResponseWriter, r *http.Request, p access.Person) {
 	f := tokenForm{May: permissionsOf(p, access.VideoRead, access.VideoWrite)}
-	s.render(w, r, p, http.StatusOK, "newtoken", f)
+	s.renderToken(w, r, p, http.StatusOK, f, false)
 }
 
 func (s *server) createToken(w http.ResponseWriter, r *http.Request, p access.Person) {
-	f := tokenForm{
-		Name: typed(r, "name"), Days: typed(r, "days"), May: permissionsOf(p, r.PostForm["permission"]...),
-		said: said{fields: []fieldAt{{"name", "name"}, {"expires_at", "days"}, {"permissions", "permission"}}},
-	}
+	f := readToken(r, p)
 	in := access.TokenInput{Environment: p.Environment.ID, Name: f.Name, Permissions: r.PostForm["permission"]}
 	f.check(&in, p, s.Now())
 	status := http.StatusBadRequest
@@ -126,7 +142,7 @@ func (s *server) createToken(w http.ResponseWriter, r *http.Request, p access.Pe
 			return
 		}
 	}
-	s.render(w, r, p, status, "newtoken", f)
+	s.renderToken(w, r, p, status, f, false)
 }
 
 // tokenOnce is the page of a token that was made.
@@ -157,15 +173,20 @@ func (f *tokenForm) check(in *access.TokenInput, p access.Person, now time.Time)
 			f.beside("permission", "You can only give what you may do yourself.")
 		}
 	}
+	in.ExpiresAt = f.expires(now)
+}
+
+// expires is when it does; zero: never. What is no number of days is said beside it.
+func (f *tokenForm) expires(now time.Time) time.Time {
 	if f.Days == "" {
-		return
+		return time.Time{}
 	}
 	days, err := strconv.Atoi(f.Days)
 	if err != nil || days < 1 || days > maxDays {
 		f.beside("days", "This must be a whole number of days, from 1 to "+strconv.Itoa(maxDays)+".")
-		return
+		return time.Time{}
 	}
-	in.ExpiresAt = now.AddDate(0, 0, days)
+	return now.AddDate(0, 0, days)
 }
 
 // tokenOf reads the token that a request names.

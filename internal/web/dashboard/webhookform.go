@@ -15,7 +15,7 @@ type webhookForm struct {
 	Chosen  bool // only events of some types are sent
 	Groups  []typeGroup
 	Of      *endpoint // that is changed; nil: a new one is made
-	Code    code      // of a new one
+	Code    code
 	types   []string
 	said
 }
@@ -45,7 +45,7 @@ func (s *server) readWebhook(r *http.Request) webhookForm {
 }
 
 func (s *server) showNewWebhook(w http.ResponseWriter, r *http.Request, p access.Person) {
-	s.renderWebhookForm(w, r, p, http.StatusOK, webhookForm{Groups: grouped(s.EventTypes, nil)}, false)
+	s.renderWebhook(w, r, p, http.StatusOK, webhookForm{Groups: grouped(s.EventTypes, nil)}, false)
 }
 
 func (s *server) createWebhook(w http.ResponseWriter, r *http.Request, p access.Person) {
@@ -68,25 +68,7 @@ func (s *server) createWebhook(w http.ResponseWriter, r *http.Request, p access.
 			return
 		}
 	}
-	s.renderWebhookForm(w, r, p, status, f, false)
-}
-
-func (s *server) showWebhookCode(w http.ResponseWriter, r *http.Request, p access.Person) {
-	f := s.readWebhook(r)
-	f.said = said{}
-	s.renderWebhookForm(w, r, p, http.StatusOK, f, true)
-}
-
-// renderWebhookForm shows the form of a new webhook, with its code.
-func (s *server) renderWebhookForm(
-	w http.ResponseWriter, r *http.Request, p access.Person, status int, f webhookForm, open bool,
-) {
-	f.Code = s.code("make", webhooksPath+"/code", call{
-		path: "/system/v1/webhooks", node: "system.webhooks.create",
-		body: object{}.with("address", f.Address).with("event_types", f.types),
-	})
-	f.Code.Open = open
-	s.render(w, r, p, status, "webhookform", f)
+	s.renderWebhook(w, r, p, status, f, false)
 }
 
 func (s *server) showEditWebhook(w http.ResponseWriter, r *http.Request, p access.Person) {
@@ -95,9 +77,20 @@ func (s *server) showEditWebhook(w http.ResponseWriter, r *http.Request, p acces
 		s.fail(w, r, p, err)
 		return
 	}
-	s.render(w, r, p, http.StatusOK, "webhookform", webhookForm{
-		Address: e.Address, Chosen: len(e.Types) > 0, Groups: grouped(s.EventTypes, e.Types), Of: &e,
-	})
+	s.renderWebhook(w, r, p, http.StatusOK, webhookForm{
+		Address: e.Address, Chosen: len(e.Types) > 0, Groups: grouped(s.EventTypes, e.Types), Of: &e, types: e.Types,
+	}, false)
+}
+
+// changes is what of the webhook is to be another.
+func (f webhookForm) changes() (in webhook.PatchInput) {
+	if !kept(f.Address, f.Of.Address) {
+		in.Address = &f.Address
+	}
+	if now := f.Of.Types; !slices.Equal(slices.Sorted(slices.Values(f.types)), slices.Sorted(slices.Values(now))) {
+		in.Types = &f.types
+	}
+	return in
 }
 
 func (s *server) editWebhook(w http.ResponseWriter, r *http.Request, p access.Person) {
@@ -114,10 +107,10 @@ func (s *server) editWebhook(w http.ResponseWriter, r *http.Request, p access.Pe
 	f.Of = &e
 	status := http.StatusBadRequest
 	if len(f.Bad) == 0 {
-		var then webhook.Webhook
-		then, err = s.Webhooks.Patch(r.Context(), p.Environment.ID, e.ID, webhook.PatchInput{
-			Address: &f.Address, Types: &f.types,
-		}, s.Now())
+		then := e.Webhook
+		if in := f.changes(); in != (webhook.PatchInput{}) {
+			then, err = s.Webhooks.Patch(r.Context(), p.Environment.ID, e.ID, in, s.Now())
+		}
 		if err == nil {
 			s.undoable(w, r, p, "Saved.", e.Page(), webhookFormer(e), webhookFormer(endpoint{Webhook: then}))
 			http.Redirect(w, r, e.Page(), http.StatusSeeOther) //nolint:gosec // of the dashboard
@@ -129,5 +122,5 @@ func (s *server) editWebhook(w http.ResponseWriter, r *http.Request, p access.Pe
 			return
 		}
 	}
-	s.render(w, r, p, status, "webhookform", f)
+	s.renderWebhook(w, r, p, status, f, false)
 }

@@ -27,6 +27,7 @@ func (s *server) routeWebhooks(mux *http.ServeMux) {
 	mux.Handle("GET "+webhookItem+"/follow", s.person("", sees, s.followWebhook))
 	mux.Handle("GET "+webhookItem+"/edit", s.person("", changes, s.showEditWebhook))
 	mux.Handle("POST "+webhookItem, s.person("update-webhook", changes, s.editWebhook))
+	mux.Handle("POST "+webhookItem+"/code", s.person("", changes, s.showEditWebhookCode))
 	mux.Handle("POST "+webhookItem+"/"+newSecret, s.person("rotate-webhook-secret", changes, s.rotateSecret))
 	mux.Handle("POST "+webhookItem+"/replay", s.person("replay-webhook", changes, s.replaySince))
 	mux.Handle("POST "+webhookItem+"/deliveries/{event}/replay",

@@ -1,0 +1,56 @@
+package dashboard
+
+import (
+	"net/http"
+	"net/url"
+
+	"millrace/internal/control/access"
+	"millrace/internal/control/asset"
+	"millrace/internal/id"
+)
+
+// assetAPI is where the API has an asset.
+func assetAPI(a id.Asset) string { return "/video/v1/assets/" + url.PathEscape(string(a)) }
+
+func (s *server) showClipCode(w http.ResponseWriter, r *http.Request, p access.Person) {
+	s.showWith(w, r, p, http.StatusOK, func(v *assetPage) {
+		v.Clip = readClip(r)
+		v.Clip.options(v.Asset) // marks what can't be read
+		v.Clip.Code = s.clipCode(v.Asset, v.Clip)
+		v.Clip.Code.Open = true
+	})
+}
+
+// clipCode is the form of a clip as code.
+func (s *server) clipCode(from asset.Asset, f clipForm) code {
+	f.said = said{}
+	c := s.code("clip-form", video{Asset: from}.Address()+"/clips/code#clip", assetCall(f.options(from)))
+	if len(f.Bad) > 0 {
+		c.None = unreadable
+	}
+	return c
+}
+
+func (s *server) showNameCode(w http.ResponseWriter, r *http.Request, p access.Person) {
+	s.showWith(w, r, p, http.StatusOK, func(v *assetPage) {
+		v.Edit = readName(r)
+		v.Edit.Code = s.nameCode(v.Asset, v.Edit)
+		v.Edit.Code.Open = true
+	})
+}
+
+// nameCode is the form with what an asset is called as code.
+func (s *server) nameCode(a asset.Asset, f nameForm) code {
+	in := f.changes(a.Options)
+	var body object
+	if in.Meta != nil {
+		body = append(body, member{"meta", metaBody(in.Meta.Meta)})
+	}
+	if in.Passthrough != nil {
+		body = append(body, member{"passthrough", *in.Passthrough})
+	}
+	return s.code("name-form", video{Asset: a}.Address()+"/code#edit", call{
+		method: http.MethodPatch, path: assetAPI(a.ID), of: []string{string(a.ID)}, body: body,
+		node: "video.assets.update", goDo: "AssetsApi.UpdateAsset", goType: "mux.UpdateAssetRequest",
+	})
+}

@@ -1,0 +1,37 @@
+package dashboard
+
+import (
+	"net/http"
+	"time"
+
+	"millrace/internal/control/access"
+)
+
+func (s *server) showTokenCode(w http.ResponseWriter, r *http.Request, p access.Person) {
+	s.renderToken(w, r, p, http.StatusOK, readToken(r, p), true)
+}
+
+// renderToken shows the form of an access token, with its code.
+func (s *server) renderToken(
+	w http.ResponseWriter, r *http.Request, p access.Person, status int, f tokenForm, open bool,
+) {
+	read := f
+	read.said = said{} // only of what can't be read
+	var ends string
+	if at := read.expires(s.Now()); !at.IsZero() {
+		ends = at.UTC().Format(time.RFC3339)
+	}
+	may := f.permissions()
+	f.Code = s.code("make", tokensPath+"/code", call{
+		path: "/system/v1/access-tokens", once: "secret",
+		body: object{}.with("name", f.Name).with("permissions", may).with("expires_at", ends),
+	})
+	f.Code.Open = open
+	switch {
+	case len(read.Bad) > 0:
+		f.Code.None = unreadable
+	case len(may) == 0: // the API would give all that the caller has
+		f.Code.None = "Choose what it may do, and this shows the code."
+	}
+	s.render(w, r, p, status, "newtoken", f)
+}
