@@ -1,9 +1,13 @@
 package browser_test
 
 import (
+	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"path"
+	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -53,6 +57,47 @@ func TestPlayersWithLateUpdates(t *testing.T) {
 		if early > 0 {
 			t.Errorf("%d appends began before the one before them was heard of", early)
 		}
+	}
+}
+
+// TestPlayersBeginAtGap begins in the last of the gaps that a stream lists in front when it has just begun, over a slow
+// connection: the segment behind it comes to its turn while the gap's init segment is on its way. Sound is loaded in
+// whole segments, as pictures are later than it by some of them.
+func TestPlayersBeginAtGap(t *testing.T) {
+	c, err := clips()
+	made(t, err)
+	b := browser.Start(t)
+	s := newStream(t, c[0], 4*time.Second, 0)
+	holdBack := regexp.MustCompile(`PART-HOLD-BACK=[0-9.]+`)
+	var begin sync.Once
+	var behind string // where players begin: shortly before the first segment
+	site := playersSite(s)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch name := path.Base(r.URL.Path); {
+		case strings.HasPrefix(name, "init-"):
+			<-time.After(500 * time.Millisecond)
+		case strings.HasSuffix(r.URL.Path, "/v/7.0.m4s"):
+			<-time.After(7 * time.Second)
+		case strings.HasSuffix(name, ".m3u8"):
+			r.Header.Del("Accept-Encoding")
+			playlist := httptest.NewRecorder()
+			site.ServeHTTP(playlist, r)
+			begin.Do(func() { behind = fmt.Sprintf("PART-HOLD-BACK=%.3f", time.Since(s.began).Seconds()+1) })
+			w.Header().Set("Content-Type", playlist.Header().Get("Content-Type"))
+			w.WriteHeader(playlist.Code)
+			_, _ = w.Write(holdBack.ReplaceAll(playlist.Body.Bytes(), []byte(behind)))
+			return
+		}
+		site.ServeHTTP(w, r)
+	}))
+	t.Cleanup(server.Close)
+	all, watch := b.Open(t, server.URL+"/players?players=hls"), b.Open(t, server.URL+"/watch/streamPlaybackID")
+	await(t, all, "play 2 s", func(x player) bool { return x.Played >= 2 && x.AudioBytes > 0 })
+	watch.Plays(t, 2, patience)
+	var sought []string
+	all.Eval(t, "said.hls.filter((line) => line.includes('seek to target start position'))", &sought)
+	if len(sought) != 1 || !strings.Contains(sought[0], "start position 14.") {
+		t.Errorf("it begins elsewhere than right behind the gaps: %q", sought)
 	}
 }
 

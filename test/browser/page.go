@@ -60,6 +60,11 @@ type Probe struct {
 // Behind is how many seconds ago the encoder sent what is shown.
 func (p Probe) Behind() float64 { return float64(p.Now-p.PlayingDate) / 1000 }
 
+func (p Probe) String() string {
+	text, _ := json.Marshal(p) //nolint:errchkjson // plain numbers and strings
+	return string(text)
+}
+
 // TextTrack is one of the video element's text tracks.
 type TextTrack struct {
 	Label    string   `json:"label"`
@@ -84,6 +89,12 @@ type Log struct {
 	Errors   []string `json:"errors"`  // uncaught exceptions
 	Dialogs  []string `json:"dialogs"` // what they said: alert, confirm, prompt
 	Trace    []string `json:"trace"`   // the last requests that ended, with when they began and ended, in ms since the page was opened
+}
+
+// String leaves out what was asked for: of a long test that is too much to read, and the last of it is in the trace.
+func (l Log) String() string {
+	said := []string{"failed: " + fmt.Sprint(l.Failed), "console: " + fmt.Sprint(l.Console), "errors: " + fmt.Sprint(l.Errors)}
+	return strings.Join(append(said, l.Trace...), "\n")
 }
 
 // Open opens url in a tab of its own.
@@ -136,8 +147,7 @@ func (p *Page) Until(t testing.TB, what string, limit time.Duration, ok func(Pro
 		}
 		if time.Now().After(end) {
 			p.Screenshot(t, "until-"+what)
-			text, _ := json.Marshal(v) //nolint:errchkjson // plain numbers and strings
-			t.Fatalf("%s: not within %v\npage: %s\nlog: %+v", what, limit, text, p.Log(t))
+			t.Fatalf("%s: not within %v\npage: %s\n%v", what, limit, v, p.Log(t))
 		}
 		pause(100 * time.Millisecond)
 	}
@@ -193,7 +203,7 @@ func (p *Page) Await(t testing.TB, what, code string, limit time.Duration) {
 		}
 		if time.Now().After(end) {
 			p.Screenshot(t, "await-"+what)
-			t.Fatalf("%s: not within %v (%v)\nlog: %+v", what, limit, err, p.Log(t))
+			t.Fatalf("%s: not within %v (%v)\npage: %s\n%v", what, limit, err, p.Probe(t), p.Log(t))
 		}
 	}
 }

@@ -1,4 +1,4 @@
-// What plays: hls.js, set so that it leaves nothing out.
+// What plays: hls.js, set so that it leaves nothing out and never waits for nothing.
 
 // engine is an hls.js with some settings of the page's. It has no source yet.
 export function engine(Hls, settings) {
@@ -6,8 +6,10 @@ export function engine(Hls, settings) {
     lowLatencyMode: true,
     maxLiveSyncPlaybackRate: 1.3, // catches up to the live edge after a stall
     capLevelToPlayerSize: true,
-    enableWorker: false, // else it leaves out a segment's last part where the worker is late: docs/api.md
+    enableWorker: false, // else it leaves out a segment's last part where the worker is late
     bufferController: oneByOne(Hls.DefaultConfig.bufferController),
+    streamController: behindGap(mediaOnly(Hls.DefaultConfig.streamController)),
+    audioStreamController: mediaOnly(Hls.DefaultConfig.audioStreamController),
     ...settings,
   });
 }
@@ -19,5 +21,27 @@ export function engine(Hls, settings) {
 const oneByOne = (Buffers) => class extends Buffers {
   stepOperationQueue(types) {
     super.stepOperationQueue(types.filter((type) => this.currentOp(type)?.label === 'async-blocker'));
+  }
+};
+
+const isGap = (frag) => frag.tagList.some(([tag]) => tag === 'GAP');
+
+// mediaOnly mends another one: for a gap, which has no data, the init segment is loaded. When the next segment's turn
+// comes before that has ended, it is loaded once more and the first request is aborted, the end of which aborts the load
+// of the segment as well. Where that is the player's first one, no other is begun: it waits forever. A live stream that
+// has just begun lists gaps in front.
+const mediaOnly = (Controller) => class extends Controller {
+  loadInitSegmentIfNeeded(frag) {
+    return isGap(frag) ? undefined : super.loadInitSegmentIfNeeded(frag);
+  }
+};
+
+// behindGap mends a third one: a player that is to begin in a gap waits there until the playlist has it no longer.
+const behindGap = (Controller) => class extends Controller {
+  seekToStartPos() {
+    const at = this.startPosition;
+    const gap = this.getLevelDetails()?.fragments.find((frag) => frag.start <= at && at < frag.end);
+    if (gap && isGap(gap) && this.media?.buffered.length) this.startPosition = Math.max(at, this.media.buffered.start(0));
+    super.seekToStartPos();
   }
 };
