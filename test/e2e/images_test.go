@@ -17,7 +17,6 @@ import (
 func TestImages(t *testing.T) {
 	t.Parallel()
 	rig.On(t, rig.Scaled, func(t *testing.T, p rig.Pair) {
-		t.Parallel()
 		s := rig.Start(t, rig.Options{Pair: p})
 		l := s.CreateLive(t, "low", nil)
 		e := s.Publish(t, l.Text("stream_key"), rig.Clip{Size: "640x360", Kbit: 500, GOP: 1})
@@ -50,6 +49,9 @@ func TestImages(t *testing.T) {
 		live := l.Text("playback_ids.0.id")
 		s.AwaitPlayable(t, s.PlayURL(live), patience)
 		picture(t, s.HTTP+"/"+live+"/thumbnail.jpg?latest=true", "jpeg", 640, 360)
+		// How large it is, is known a moment after it can be played.
+		recording := s.Live(t, l.Text("id")).Text("active_asset_id")
+		s.AwaitAsset(t, recording, "measured", patience, func(a rig.Object) bool { return a.Text("resolution_tier") != "" })
 		linked(t, s, live, 640, 360)
 		e.Stop()
 	})
