@@ -18,6 +18,7 @@ const streamName = `Regatta <script>window.bad = 1</script>`
 // and dark, while a live stream with a hostile name is on air. Its settings are changed, its key is shown and copied, and
 // what its encoder sends is drawn, without a reload. The way of a new person is that of TestDashboardTour.
 func TestDashboard(t *testing.T) {
+	rig.TwoAtOnce(t)
 	b := browser.Start(t)
 	s := rig.Start(t, rig.Options{})
 	live := s.CreateLive(t, "low", rig.Object{"meta": rig.Object{"title": streamName}})

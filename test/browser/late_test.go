@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"millrace/test/browser"
+	"millrace/test/rig"
 )
 
 // lateWorkers has all workers of a page get what they are sent 400 ms later, as on a busy device, but always.
@@ -46,11 +47,15 @@ const lateUpdates = `{
 // playlist. Such a segment is the fragment before the next one (findFragmentByPTS), or in the buffer but for 0.2 s
 // (bufferPadding of the fragment tracker), and then nothing more is loaded until the player stalls. Without a worker, no
 // playlist comes between. mux-player 3.14.0 is made without.
-func TestPlayersWithLateWorkers(t *testing.T) { playLate(t, lateWorkers) }
+func TestPlayersWithLateWorkers(t *testing.T) {
+	rig.TwoAtOnce(t)
+	playLate(t, lateWorkers)
+}
 
 // TestPlayersWithLateUpdates plays where a page hears late of appends: each one waits for the one before it. Without
 // engine.js an append begins early here once to four times, and now and then a part is lost by it.
 func TestPlayersWithLateUpdates(t *testing.T) {
+	rig.TwoAtOnce(t)
 	for _, p := range playLate(t, lateUpdates) {
 		var early int
 		p.Eval(t, "early", &early)
@@ -64,6 +69,7 @@ func TestPlayersWithLateUpdates(t *testing.T) {
 // connection: the segment behind it comes to its turn while the gap's init segment is on its way. Sound is loaded in
 // whole segments, as pictures are later than it by some of them.
 func TestPlayersBeginAtGap(t *testing.T) {
+	rig.TwoAtOnce(t)
 	c, err := clips()
 	made(t, err)
 	b := browser.Start(t)

@@ -8,6 +8,7 @@ import (
 
 	"millrace/internal/web/publish"
 	"millrace/test/browser"
+	"millrace/test/rig"
 )
 
 // given has a page keep what the browser has given it.
@@ -22,6 +23,7 @@ navigator.mediaDevices.getUserMedia = async (wanted) => {
 // TestPublishPage has a person choose what to show, change their mind, mute the sound and be refused, on a large screen
 // and on a phone. Publishing itself is tried end to end.
 func TestPublishPage(t *testing.T) {
+	rig.TwoAtOnce(t)
 	mux := http.NewServeMux()
 	mux.Handle("/publish/", publish.Handler())
 	mux.HandleFunc("/whip", func(w http.ResponseWriter, _ *http.Request) {

@@ -24,6 +24,7 @@ import (
 	"millrace/internal/web/header"
 	"millrace/internal/web/watch"
 	"millrace/test/browser"
+	"millrace/test/rig"
 )
 
 // guarded is a stream of a playback ID of some policy.
@@ -82,6 +83,7 @@ func (s signer) token(t *testing.T, of id.Playback, left time.Duration, more ...
 // segments of it, the others parts, and the stream that is over; and nothing without a token, with an old or another's
 // one, or once the key is deleted. How a native client plays is tested with the binary.
 func TestSignedPlayers(t *testing.T) {
+	rig.TwoAtOnce(t)
 	c, err := clips()
 	made(t, err)
 	s := newSigner(t, dbtest.Open(t, dbtest.SQLite(t)).Signing())
@@ -128,6 +130,7 @@ func TestSignedPlayers(t *testing.T) {
 // TestWatchSigned: the watch page plays a stream by the token in its address, and says why it may not, for each reason
 // that a viewer can do something about, also to somebody who is watching.
 func TestWatchSigned(t *testing.T) {
+	rig.TwoAtOnce(t)
 	c, err := clips()
 	made(t, err)
 	store := dbtest.Open(t, dbtest.SQLite(t))

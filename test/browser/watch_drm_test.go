@@ -24,6 +24,7 @@ import (
 	"millrace/internal/web/licence"
 	"millrace/internal/web/watch"
 	"millrace/test/browser"
+	"millrace/test/rig"
 )
 
 // protectedSite is the watch page, playback and the built-in licence server over one stream, whose keys change soon.
@@ -107,6 +108,7 @@ func (s *protectedSite) page(play, licence string) string {
 // TestWatchDRM: the watch page plays what is encrypted with the tokens of its address, live and over a change of the keys,
 // with licences of the built-in server; and says what is wrong where a token is missing, expired or another's.
 func TestWatchDRM(t *testing.T) {
+	rig.TwoAtOnce(t)
 	c, err := clips()
 	made(t, err)
 	b := browser.Start(t)

@@ -14,6 +14,7 @@ import (
 	"millrace/internal/web/watch"
 	"millrace/test/browser"
 	"millrace/test/origin"
+	"millrace/test/rig"
 )
 
 // hostile is a title that would like to be more than a text.
@@ -106,6 +107,7 @@ func sees(t *testing.T, p *browser.Page, name string, want ...string) {
 // TestWatchStates walks a broadcast on the watch page, on a phone and on a large screen: before it, live, ended, its
 // recording, and refused. Parts without a meaning are not there.
 func TestWatchStates(t *testing.T) {
+	rig.TwoAtOnce(t)
 	clip, err := generate(440, 3*origin.Seconds) // it must not end while a slow machine looks
 	made(t, err)
 	recorded, err := origin.New(origin.Options{Mode: origin.VOD, Clip: clip, Subtitles: true})
@@ -175,6 +177,7 @@ func TestWatchStates(t *testing.T) {
 // TestWatchEnd watches broadcasts to their ends: the page leads to a recording, or says that there is none, asks for no
 // playlist any more, and takes up the next broadcast while it looks for it, or when it is told to look once more.
 func TestWatchEnd(t *testing.T) {
+	rig.TwoAtOnce(t)
 	c, err := clips()
 	made(t, err)
 	b := browser.Start(t)

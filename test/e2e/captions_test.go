@@ -55,7 +55,6 @@ func captionedClip(t *testing.T, seconds int) string {
 func TestCaptions(t *testing.T) {
 	t.Parallel()
 	rig.On(t, rig.Embedded, func(t *testing.T, p rig.Pair) {
-		t.Parallel()
 		s := rig.Start(t, rig.Options{Pair: p})
 		b := browser.Start(t)
 		stream := s.CreateLive(t, "low", rig.Object{"embedded_subtitles": []rig.Object{{"name": "Captions", "language_code": "en", "language_channel": "cc1"}}})
@@ -97,7 +96,6 @@ func TestCaptionsOfUpload(t *testing.T) {
 		t.Fatal(err)
 	}
 	rig.On(t, rig.Scaled, func(t *testing.T, p rig.Pair) {
-		t.Parallel()
 		s := rig.Start(t, rig.Options{Pair: p})
 		u := createUpload(t, s, rig.Object{"embedded_subtitles": []rig.Object{{"name": "Captions", "language_code": "en"}}})
 		if resp, err := u.put(s, "", bytes.NewReader(data), int64(len(data))); err != nil || resp.StatusCode/100 != 2 {

@@ -15,7 +15,6 @@ import (
 func TestOfficialClient(t *testing.T) {
 	t.Parallel()
 	rig.On(t, rig.Scaled, func(t *testing.T, p rig.Pair) {
-		t.Parallel()
 		programtest.NodePackages(t, "../sdk")
 		s := rig.Start(t, rig.Options{Pair: p})
 		file := rig.File(t, "a.mp4", rig.Clip{Size: "640x360", Kbit: 500, GOP: 2, Seconds: 9})

@@ -39,7 +39,6 @@ func clipOf(t *testing.T, s *rig.Server, source string, from, to float64) rig.Ob
 func TestClips(t *testing.T) {
 	t.Parallel()
 	rig.On(t, rig.Scaled, func(t *testing.T, p rig.Pair) {
-		t.Parallel()
 		s := rig.Start(t, rig.Options{Pair: p})
 		l := s.CreateLive(t, "low", nil)
 		e := s.Publish(t, l.Text("stream_key"), rig.Clip{Size: "320x180", Kbit: 300, GOP: 2})

@@ -14,7 +14,6 @@ import (
 func TestDownloadsOfRecordings(t *testing.T) {
 	t.Parallel()
 	rig.On(t, rig.Scaled, func(t *testing.T, p rig.Pair) {
-		t.Parallel()
 		s := rig.Start(t, rig.Options{Pair: p})
 		first := rig.Clip{Size: "426x240", Kbit: 300, GOP: 1, Flash: true, Seconds: 5}
 		other := rig.Clip{Size: "320x180", Kbit: 300, GOP: 1, Flash: true, Seconds: 4, Rate: 25, Hertz: 44100}

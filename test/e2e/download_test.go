@@ -24,7 +24,6 @@ import (
 func TestDownloads(t *testing.T) {
 	t.Parallel()
 	rig.On(t, rig.Scaled, func(t *testing.T, p rig.Pair) {
-		t.Parallel()
 		s := rig.Start(t, rig.Options{Pair: p})
 		file := rig.File(t, "a.mp4", rig.Clip{Size: "640x480", Kbit: 600, GOP: 2, Flash: true, Seconds: 12})
 		code, response := s.Do(t, http.MethodPost, "/video/v1/assets", rig.Object{

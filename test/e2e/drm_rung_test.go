@@ -17,7 +17,6 @@ import (
 func TestDRMLiveRung(t *testing.T) {
 	t.Parallel()
 	rig.On(t, rig.Embedded, func(t *testing.T, p rig.Pair) {
-		t.Parallel()
 		s := rig.Start(t, rig.Options{Pair: p})
 		d := newDRMRig(t, s, p)
 		create := rig.Object{"latency_mode": "low", "advanced_playback_policies": d.policies()}

@@ -36,7 +36,6 @@ type drmRig struct {
 func TestDRM(t *testing.T) {
 	t.Parallel()
 	rig.On(t, rig.Scaled, func(t *testing.T, p rig.Pair) {
-		t.Parallel()
 		s := rig.Start(t, rig.Options{Pair: p})
 		d := newDRMRig(t, s, p)
 		d.b = browser.Start(t)

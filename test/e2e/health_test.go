@@ -18,7 +18,6 @@ var metricsAddress = regexp.MustCompile(`"what":"metrics","addr":"([^"]+)"`)
 func TestHealth(t *testing.T) {
 	t.Parallel()
 	rig.On(t, rig.Embedded, func(t *testing.T, p rig.Pair) {
-		t.Parallel()
 		s := &stage{Server: rig.Start(t, rig.Options{Pair: p, Args: []string{"--metrics-addr", "127.0.0.1:0"}})}
 		t.Cleanup(func() {
 			noSecrets(t, s.Server, s.keys...)

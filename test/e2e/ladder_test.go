@@ -17,7 +17,6 @@ import (
 func TestLadder(t *testing.T) {
 	t.Parallel()
 	rig.On(t, rig.Embedded, func(t *testing.T, p rig.Pair) {
-		t.Parallel()
 		s := rig.Start(t, rig.Options{Pair: p})
 		file := rig.File(t, "a.mp4", rig.Clip{Size: "640x480", Kbit: 600, GOP: 2, Flash: true, Seconds: 41})
 		a := s.CreateAsset(t, rig.Files(t, map[string]string{"a.mp4": file})+"/a.mp4")

@@ -33,11 +33,29 @@ func (s *stage) note(key string) {
 	s.keys = append(s.keys, key)
 }
 
+// TestLongestDuration lets the shortest max_continuous_duration that is allowed pass.
+func TestLongestDuration(t *testing.T) {
+	t.Parallel()
+	rig.On(t, rig.Scaled, func(t *testing.T, p rig.Pair) {
+		s := &stage{Server: rig.Start(t, rig.Options{Pair: p})}
+		l := s.stream(t, "standard", rig.Object{"max_continuous_duration": 60})
+		s.Publish(t, l.Text("stream_key"), small())
+		a := playing(t, s.Server, l)
+		l = s.AwaitLive(t, l.Text("id"), "idle", 60*time.Second+patience, idle)
+		if !slices.Contains(l.Texts("recent_asset_ids"), a.Text("id")) {
+			t.Errorf("stream after its longest duration: %v", l)
+		}
+		if d := recorded(t, s, a.Text("id")).Number("duration"); math.Abs(d-60) > 5 {
+			t.Errorf("%.3f s were recorded, want 60", d)
+		}
+		noSecrets(t, s.Server, s.keys...)
+	})
+}
+
 // TestLifecycle ends and refuses broadcasts in every way that the API knows, while encoders publish.
 func TestLifecycle(t *testing.T) {
 	t.Parallel()
 	rig.On(t, rig.Scaled, func(t *testing.T, p rig.Pair) {
-		t.Parallel()
 		s := &stage{Server: rig.Start(t, rig.Options{Pair: p, Args: []string{"--max-connections-per-address", "100"}})}
 		t.Cleanup(func() {
 			// An encoder has gone before its refusal is logged: the last one's may be still to come.
@@ -56,7 +74,7 @@ func TestLifecycle(t *testing.T) {
 		})
 		for name, test := range map[string]func(*testing.T, *stage){
 			"disable and enable": disable, "complete": complete, "delete": remove, "reset of the key": resetKey, "second encoder": secondEncoder, "half-dead encoder": halfDead,
-			"unknown key": unknownKey, "longest duration": longest, "window that passes": outside, "clip while live": clipLive, "nothing sent": nothingSent,
+			"unknown key": unknownKey, "window that passes": outside, "clip while live": clipLive, "nothing sent": nothingSent,
 		} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
@@ -224,20 +242,6 @@ func unknownKey(t *testing.T, s *stage) {
 	const key = "5ce12a0f-0000-4000-8000-000000000000"
 	s.note(key)
 	refused(t, s, "an unknown key", key)
-}
-
-// longest lets the shortest max_continuous_duration that is allowed pass.
-func longest(t *testing.T, s *stage) {
-	l := s.stream(t, "standard", rig.Object{"max_continuous_duration": 60})
-	s.Publish(t, l.Text("stream_key"), small())
-	a := playing(t, s.Server, l)
-	l = s.AwaitLive(t, l.Text("id"), "idle", 60*time.Second+patience, idle)
-	if !slices.Contains(l.Texts("recent_asset_ids"), a.Text("id")) {
-		t.Errorf("stream after its longest duration: %v", l)
-	}
-	if d := recorded(t, s, a.Text("id")).Number("duration"); math.Abs(d-60) > 5 {
-		t.Errorf("%.3f s were recorded, want 60", d)
-	}
 }
 
 func outside(t *testing.T, s *stage) {

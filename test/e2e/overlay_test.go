@@ -102,7 +102,6 @@ func TestOverlaysLive(t *testing.T) {
 func TestOverlays(t *testing.T) {
 	t.Parallel()
 	rig.On(t, rig.Scaled, func(t *testing.T, p rig.Pair) {
-		t.Parallel()
 		s := rig.Start(t, rig.Options{Pair: p})
 		file := rig.File(t, "a.mp4", rig.Clip{Size: "360x640", Kbit: 600, GOP: 2, Seconds: 5})
 		site := rig.Files(t, map[string]string{"a.mp4": file, "red.png": coloured(t, "red.png", pureRed), "green.png": coloured(t, "green.png", pureGreen)})

@@ -45,7 +45,6 @@ func (s signer) token(t *testing.T, playbackID string, more ...string) string {
 func TestSigned(t *testing.T) {
 	t.Parallel()
 	rig.On(t, rig.Scaled, func(t *testing.T, p rig.Pair) {
-		t.Parallel()
 		s := rig.Start(t, rig.Options{Pair: p, Args: []string{"--log-level", "debug"}})
 		keys := newSigner(t, s)
 		signed := []string{"signed"}
@@ -106,7 +105,6 @@ func unlogged(t *testing.T, s *rig.Server, tokens ...string) {
 func TestSignedModes(t *testing.T) {
 	t.Parallel()
 	rig.On(t, rig.Embedded, func(t *testing.T, p rig.Pair) {
-		t.Parallel()
 		s := rig.Start(t, rig.Options{Pair: p})
 		keys := newSigner(t, s)
 		for _, mode := range []string{"reduced", "standard"} {

@@ -226,6 +226,7 @@ func TestSRTRefusals(t *testing.T) {
 
 // TestSRTInBadWeather: with 5 % loss, 50 ms of jitter and 120 ms of latency nothing is missing in the recording but what SRT itself gave up.
 func TestSRTInBadWeather(t *testing.T) {
+	rig.TwoAtOnce(t)
 	s := rig.Start(t, rig.Options{})
 	clip := srtClip(15)
 	clip.Kbit = 1500

@@ -72,7 +72,6 @@ for (const [name, url] of Object.entries(%s)) {
 func TestPlayedToTheEnd(t *testing.T) {
 	t.Parallel()
 	rig.On(t, rig.Embedded, func(t *testing.T, p rig.Pair) {
-		t.Parallel()
 		s := rig.Start(t, rig.Options{Pair: p})
 		files, ids := uneven(), map[string]string{}
 		for name, f := range files {

@@ -119,6 +119,7 @@ func TestTorture(t *testing.T) {
 // TestPlaysThroughAnotherSize has Chromium watch while an encoder changes the size of its pictures on the same connection, and back: the
 // player goes on by itself.
 func TestPlaysThroughAnotherSize(t *testing.T) {
+	rig.TwoAtOnce(t)
 	small, large := rig.Record(t, "libx264", "aac", "320x180", 6), rig.Record(t, "libx264", "aac", "640x360", 6)
 	s := rig.Start(t, rig.Options{})
 	x := &torturer{t: t, s: s, l: s.CreateLive(t, "low", rig.Object{"reconnect_window": 60})}

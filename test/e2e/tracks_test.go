@@ -74,7 +74,6 @@ func tracksToAdd(t *testing.T) map[string]added {
 func TestTracks(t *testing.T) {
 	t.Parallel()
 	rig.On(t, rig.Scaled, func(t *testing.T, p rig.Pair) {
-		t.Parallel()
 		s := rig.Start(t, rig.Options{Pair: p})
 		list := tracksToAdd(t)
 		files := map[string]string{"film.mp4": rig.File(t, "film.mp4", rig.Clip{Size: "320x180", Kbit: 300, GOP: 2, Flash: true, Seconds: 10})}

@@ -73,7 +73,6 @@ func (m *meter) carry(from net.Conn) {
 func TestUploadCommandGoesOn(t *testing.T) {
 	t.Parallel()
 	rig.On(t, rig.Embedded, func(t *testing.T, p rig.Pair) {
-		t.Parallel()
 		clip := rig.File(t, "a.mp4", rig.Clip{Size: "320x180", Kbit: 300, GOP: 1.5, Seconds: filmSeconds})
 		data := rig.Padded(t, clip, 20<<20)
 		dir := t.TempDir()

@@ -20,7 +20,6 @@ import (
 func TestCancelledUploadLeavesNothingInABucket(t *testing.T) {
 	t.Parallel()
 	rig.On(t, rig.Scaled, func(t *testing.T, p rig.Pair) {
-		t.Parallel()
 		s := rig.Start(t, rig.Options{Pair: p})
 		for _, killed := range []bool{false, true} {
 			u := createUpload(t, s)
@@ -110,7 +109,6 @@ func TestTwoNodesTakeOneUpload(t *testing.T) {
 	film := rig.File(t, "a.mp4", rig.Clip{Size: "320x180", Kbit: 300, GOP: 1.5, Seconds: filmSeconds})
 	data := rig.Padded(t, film, 12<<20)
 	rig.On(t, rig.Scaled, func(t *testing.T, p rig.Pair) {
-		t.Parallel()
 		a := rig.Start(t, rig.Options{Pair: p})
 		b := rig.Start(t, rig.Options{Pair: p, Beside: a})
 		u := createUpload(t, a)

@@ -98,7 +98,6 @@ func (f film) make(t *testing.T) string {
 func TestFiles(t *testing.T) {
 	t.Parallel()
 	rig.On(t, rig.Scaled, func(t *testing.T, p rig.Pair) {
-		t.Parallel()
 		s := rig.Start(t, rig.Options{Pair: p})
 		for name, f := range films() {
 			t.Run(name, func(t *testing.T) {
@@ -283,7 +282,6 @@ func errored(t *testing.T, s *rig.Server, url string, want ...string) {
 func TestClipOutlivesItsSource(t *testing.T) {
 	t.Parallel()
 	rig.On(t, rig.Scaled, func(t *testing.T, p rig.Pair) {
-		t.Parallel()
 		s := rig.Start(t, rig.Options{Pair: p})
 		for _, name := range []string{"a.mp4", "a.ts"} {
 			t.Run(name, func(t *testing.T) {

@@ -16,7 +16,6 @@ import (
 func TestWatch(t *testing.T) {
 	t.Parallel()
 	rig.On(t, rig.Embedded, func(t *testing.T, p rig.Pair) {
-		t.Parallel()
 		s := rig.Start(t, rig.Options{Pair: p})
 		b := browser.Start(t)
 		for _, mode := range []string{"low", "reduced", "standard"} {

@@ -9,6 +9,7 @@ import (
 	"go/token"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -49,15 +50,15 @@ func plan(ctx context.Context, o options) ([]phase, error) {
 
 // phases sorts packages into go test commands; those that have changed are run with the race detector.
 //
-// Tests that start the whole service are of two kinds. Those that are not parallel follow a player or a picture that depends on what else
-// the machine does: they come first, at most one of each package at once. They need half a processor each, so two leave
-// none idle. Then come the parallel ones, which are for both processors.
+// Tests that start the whole service are of two kinds. What some see depends on what else the machine does: they come
+// first, two at once where they say rig.TwoAtOnce, else alone. Then come the parallel ones, two for each processor: half
+// of their time they wait for a stream to go on. Either way one package comes after the other.
 func (o options) phases(list []pack, changed map[string]change) (phases []phase) {
-	var raced, plain, slow, alone []string
+	var raced, plain, slow, paced []string
 	for _, p := range list {
 		switch {
 		case isSlow(p.path):
-			slow, alone = append(slow, p.path), append(alone, p.alone...)
+			slow, paced = append(slow, p.path), append(paced, p.paced...)
 		case p.canRace() && (o.race || changed[p.path] != 0):
 			raced = append(raced, p.path)
 		default:
@@ -73,10 +74,12 @@ func (o options) phases(list []pack, changed map[string]change) (phases []phase)
 	add("units with -race", raced, o.goTestArgs(true, false)...)
 	if o.all && len(slow) > 0 {
 		units := len(phases)
-		names := "^(" + strings.Join(alone, "|") + ")$"
-		args := o.goTestArgs(false, true)
-		add("end to end and in a browser, two at once", slow, append(slices.Clone(args), "-run", names)...)
-		add("end to end and in a browser, in parallel", slow, append(slices.Clone(args), "-skip", names)...)
+		names := "^(" + strings.Join(paced, "|") + ")$"
+		args := append(o.goTestArgs(false, true), "-p", "1")
+		add("end to end and in a browser, two at once", slow,
+			append(slices.Clone(args), "-parallel", "2", "-run", names)...)
+		add("end to end and in a browser, in parallel", slow,
+			append(slices.Clone(args), "-parallel", strconv.Itoa(2*runtime.NumCPU()), "-skip", names)...)
 		for i := range phases[units:] {
 			phases[units+i].pace = true
 		}
@@ -126,7 +129,7 @@ const notRaced = "modernc.org/sqlite/lib=-race=false"
 type pack struct {
 	path, dir  string
 	concurrent bool     // it or its tests start goroutines or hold locks
-	alone      []string // tests that are not parallel; nil for units
+	paced      []string // tests that are not parallel with all others; nil for units
 	deps       []string // import paths, of ours and others
 }
 
@@ -150,7 +153,7 @@ func packages(ctx context.Context) ([]pack, error) {
 			return nil, err
 		}
 		if isSlow(p.path) {
-			if p.alone, err = aloneTests(p.dir); err != nil {
+			if p.paced, err = pacedTests(p.dir); err != nil {
 				return nil, err
 			}
 		}

@@ -59,13 +59,15 @@ func TestPlan(t *testing.T) {
 	}
 }
 
-// TestAlone: what must run alone comes before what is parallel, and each test runs in one of the two phases.
-func TestAlone(t *testing.T) {
+// TestPaced: what the machine's pace decides comes before what is parallel, two at once, and each test runs in one of the
+// two phases.
+func TestPaced(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	source := `package x
 func TestMain(m *testing.M) {}
 func TestAlone(t *testing.T) { t.Run("x", func(t *testing.T) { t.Parallel() }) }
+func TestTwo(t *testing.T) { rig.TwoAtOnce(t) }
 func TestParallel(t *testing.T) { t.Helper(); t.Parallel() }
 func (x) TestMethod(t *testing.T) {}
 func BenchmarkX(b *testing.B) {}
@@ -73,13 +75,15 @@ func BenchmarkX(b *testing.B) {}
 	if err := os.WriteFile(filepath.Join(dir, "x_test.go"), []byte(source), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	names, err := aloneTests(dir)
-	if err != nil || !slices.Equal(names, []string{"TestAlone"}) {
-		t.Fatalf("alone: %q, %v", names, err)
+	names, err := pacedTests(dir)
+	if err != nil || !slices.Equal(names, []string{"TestAlone", "TestTwo"}) {
+		t.Fatalf("paced: %q, %v", names, err)
 	}
-	list := []pack{{path: "millrace/test/browser", alone: []string{"TestA"}}, {path: "millrace/test/e2e", alone: []string{"TestB"}}}
+	list := []pack{{path: "millrace/test/browser", paced: []string{"TestA"}}, {path: "millrace/test/e2e", paced: []string{"TestB"}}}
 	phases := options{all: true}.phases(list, nil)
-	if len(phases) != 2 || !pairs(phases[0].args, "-run", "^(TestA|TestB)$") || !pairs(phases[1].args, "-skip", "^(TestA|TestB)$") {
+	if len(phases) != 2 || !pairs(phases[0].args, "-p", "1") || !pairs(phases[0].args, "-parallel", "2") ||
+		!pairs(phases[1].args, "-p", "1") || !slices.Contains(phases[1].args, "-parallel") ||
+		!pairs(phases[0].args, "-run", "^(TestA|TestB)$") || !pairs(phases[1].args, "-skip", "^(TestA|TestB)$") {
 		t.Errorf("phases: %+v", phases)
 	}
 }

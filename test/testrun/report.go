@@ -69,7 +69,8 @@ type pkg struct {
 type test struct {
 	output   strings.Builder
 	children int
-	failed   int // children that failed
+	failed   int  // children that failed
+	waiting  bool // for its turn, as it is parallel
 	done     bool
 }
 
@@ -156,6 +157,10 @@ func (r *report) event(e event) {
 		if t := p.tests[e.Test]; t != nil {
 			t.output.WriteString(e.Output)
 		}
+	case "pause", "cont":
+		if t := p.tests[e.Test]; t != nil {
+			t.waiting = e.Action == "pause"
+		}
 	case "pass", "fail", "skip":
 		r.endTest(p, e)
 	}
@@ -236,7 +241,8 @@ func (r *report) endPackage(name string, e event) {
 		return
 	}
 	for _, n := range slices.Sorted(maps.Keys(p.tests)) {
-		if !p.tests[n].done && p.tests[n].children == 0 { // it never said how it ended: a panic, a timeout, an exit
+		// It began and never said how it ended: a panic, a timeout, an exit.
+		if t := p.tests[n]; !t.done && !t.waiting && t.children == 0 {
 			p.tests[n].output.WriteString(neverEnded)
 			r.endTest(p, event{Action: "fail", Package: name, Test: n})
 		}

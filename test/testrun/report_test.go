@@ -86,6 +86,16 @@ func TestReport(t *testing.T) {
 {"Action":"fail","Package":"p"}`,
 			want: "0 passed, 1 failed, 0 skipped", also: "test timed out", code: 1,
 		},
+		"a panic while a test waits for its turn": {
+			events: `{"Action":"run","Package":"p","Test":"Waits"}
+{"Action":"pause","Package":"p","Test":"Waits"}
+{"Action":"run","Package":"p","Test":"Runs"}
+{"Action":"pause","Package":"p","Test":"Runs"}
+{"Action":"cont","Package":"p","Test":"Runs"}
+{"Action":"output","Package":"p","Test":"Runs","Output":"panic: nil map\n"}
+{"Action":"fail","Package":"p"}`,
+			want: "0 passed, 1 failed, 0 skipped", also: "p Runs", code: 1,
+		},
 		"a data race in the middle of a test that passes": {
 			events: `{"Action":"run","Package":"p","Test":"A"}
 {"Action":"run","Package":"p","Test":"B"}

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// aloneTests finds the tests of a folder that are not parallel: nothing else of their package runs beside them.
-func aloneTests(dir string) (names []string, err error) {
+// pacedTests finds the tests of a folder that do not say t.Parallel: what they see depends on what runs beside them.
+func pacedTests(dir string) (names []string, err error) {
 	return testFunctions(dir, func(fn *ast.FuncDecl) bool { return isTest(fn) && !isParallel(fn) })
 }
 
