@@ -19,12 +19,7 @@ func TestHealth(t *testing.T) {
 	t.Parallel()
 	rig.On(t, rig.Embedded, func(t *testing.T, p rig.Pair) {
 		s := &stage{Server: rig.Start(t, rig.Options{Pair: p, Args: []string{"--metrics-addr", "127.0.0.1:0"}})}
-		t.Cleanup(func() {
-			noSecrets(t, s.Server, s.keys...)
-			for _, a := range alarms(s.Server) {
-				t.Errorf("log: %s", a)
-			}
-		})
+		t.Cleanup(func() { s.cleanLog(t) })
 		for name, test := range map[string]func(*testing.T, *stage){"figures": figures, "no sound and rare key frames": unwell, "audio only": onlySound} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
