@@ -217,8 +217,12 @@ func check(tree fs.FS) (complaints []string, err error) {
 			return err
 		}
 		if strings.HasSuffix(p, "_test.go") {
-			if code := string(src); strings.Contains(code, "time.Sleep"+"(") && !strings.Contains(code, `"testing/synctest"`) {
+			code := string(src)
+			if strings.Contains(code, "time.Sleep"+"(") && !strings.Contains(code, `"testing/synctest"`) {
 				complain("%s sleeps outside synctest", p)
+			}
+			if (within(p, "test/e2e") || within(p, "test/browser")) && strings.Contains(code, "t.Parallel()") {
+				complain("%s says t.Parallel: rig.Parallel waits until the machine has room", p)
 			}
 			return nil
 		}
@@ -320,6 +324,7 @@ func TestCheckComplains(t *testing.T) {
 		"recover":   {"internal/web/stats/x.go", "package stats\nfunc f() { defer func() { recover() }() }", "use fault.Guard"},
 		"new":       {"internal/utils/x.go", "package utils", "no rule"},
 		"sleep":     {"internal/web/api/x_test.go", "package api\nfunc f() { time.Sleep" + "(1) }", "sleeps outside"},
+		"turns":     {"test/e2e/x_test.go", "package e2e_test\nfunc f() { t.Parallel() }", "rig.Parallel"},
 		"tests":     {"internal/media/ingest/srt/x.go", `package srt; import _ "millrace/internal/media/ingest/ingesttest"`, "for tests"},
 		"libraries": {"internal/app/x.go", `package app; import _ "millrace/internal/media/speech/worker"`, "loaded at run time"},
 		"long":      {"internal/web/api/x.go", "package api\nfunc f() {" + strings.Repeat("\n", 90) + "}", "91 lines"},

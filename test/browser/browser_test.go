@@ -83,7 +83,7 @@ func hostKnowing(t *testing.T, media http.Handler, describe watch.Describe) (pag
 
 // TestWatchAsset plays a finished asset from its first second, shows its subtitles and switches its sound.
 func TestWatchAsset(t *testing.T) {
-	rig.TwoAtOnce(t)
+	rig.Paced(t)
 	b := browser.Start(t)
 	url, base := site(t, origin.Options{Mode: origin.VOD, Subtitles: true})
 	p := b.Open(t, url)
@@ -123,7 +123,7 @@ func TestWatchAsset(t *testing.T) {
 
 // TestWatchLive waits for a stream that has not begun, then plays it close to its edge.
 func TestWatchLive(t *testing.T) {
-	rig.TwoAtOnce(t)
+	rig.Paced(t)
 	clip, err := generate(440, 3*origin.Seconds) // it must not end while a slow machine looks
 	made(t, err)
 	b := browser.Start(t)
@@ -167,7 +167,7 @@ func TestWatchLive(t *testing.T) {
 // TestWatchFallsBehind gives the player nothing for so long that it falls farther behind than hls.js catches up: it is brought back to the
 // edge. Who goes back by himself is left where he is.
 func TestWatchFallsBehind(t *testing.T) {
-	rig.TwoAtOnce(t)
+	rig.Paced(t)
 	clip, err := generate(440, 8*origin.Seconds) // it must not end while a slow machine looks
 	made(t, err)
 	g, err := origin.New(origin.Options{LowLatency: true, Clip: clip, Begin: time.Now().Add(-10 * time.Second)})
@@ -200,7 +200,7 @@ func TestWatchFallsBehind(t *testing.T) {
 // TestWatchReset gives the element a new media source, as hls.js does after an error of the browser's, before anything has played and
 // later: it plays, unless the viewer paused.
 func TestWatchReset(t *testing.T) {
-	rig.TwoAtOnce(t)
+	rig.Paced(t)
 	b := browser.Start(t)
 	asked, give := make(chan struct{}, 100), make(chan struct{})
 	url, _ := site(t, origin.Options{Mode: origin.VOD, Respond: func(_ http.ResponseWriter, r *http.Request) bool {
@@ -227,7 +227,7 @@ func TestWatchReset(t *testing.T) {
 
 // TestWatchFaults shows what the page says when there is nothing to play, and that it comes back by itself.
 func TestWatchFaults(t *testing.T) {
-	rig.TwoAtOnce(t)
+	rig.Paced(t)
 	b := browser.Start(t)
 	var status atomic.Int32
 	url, _ := site(t, origin.Options{Mode: origin.VOD, Respond: func(w http.ResponseWriter, _ *http.Request) bool {

@@ -11,7 +11,7 @@ import (
 // TestDashboardAssets: the subtitles of a video are renamed, it is watched with all that the player has, and is
 // deleted. TestDashboardTour adds a video, subtitles and a clip.
 func TestDashboardAssets(t *testing.T) {
-	rig.TwoAtOnce(t)
+	rig.Paced(t)
 	b := browser.Start(t)
 	s := rig.Start(t, rig.Options{})
 	files := rig.Files(t, map[string]string{

@@ -10,7 +10,7 @@ import (
 // TestDashboardList: the list of live streams shows what happens without a reload, keeps the focus where it is, lets
 // what is new wait, and says when it is not up to date.
 func TestDashboardList(t *testing.T) {
-	t.Parallel()
+	rig.Parallel(t)
 	b := browser.Start(t)
 	s := rig.Start(t, rig.Options{})
 	named := rig.Object{"meta": rig.Object{"title": streamName}}

@@ -24,7 +24,7 @@ XMLHttpRequest.prototype.send = function (body) {
 // TestDashboardUploads sends a file from the dashboard: over a connection that breaks, paused, left behind by a page and
 // taken up by the next one, until it is an asset. Another one is dropped on the page, and what is no video fails there.
 func TestDashboardUploads(t *testing.T) {
-	t.Parallel()
+	rig.Parallel(t)
 	b := browser.Start(t)
 	s := rig.Start(t, rig.Options{})
 	film := long(t, rig.File(t, "film.mp4", rig.Clip{Size: "320x180", Kbit: 300, GOP: 1, Seconds: 12}))

@@ -9,12 +9,13 @@ import (
 
 	"millrace/internal/web/api"
 	"millrace/test/browser"
+	"millrace/test/rig"
 )
 
 // TestDocs: the page of the API says how to authenticate, and in front of each operation what its access token must be
 // permitted, as the document has it; and finds operations by that.
 func TestDocs(t *testing.T) {
-	t.Parallel()
+	rig.Parallel(t)
 	h := api.New(api.Options{})
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), "GET", "/openapi.json", nil))

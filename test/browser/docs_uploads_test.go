@@ -50,7 +50,7 @@ func fromHere(t *testing.T, page string) string {
 
 // TestDocsUploadsPages: the pages of docs/uploads.md, word by word, upload the film that a person chooses.
 func TestDocsUploadsPages(t *testing.T) {
-	t.Parallel()
+	rig.Parallel(t)
 	documented := docsPages(t)
 	film := rig.File(t, "a.mp4", rig.Clip{Size: "320x180", Kbit: 300, GOP: 2, Seconds: 4})
 	s := rig.Start(t, rig.Options{})

@@ -50,7 +50,7 @@ func fits(t *testing.T, p *browser.Page, name string) {
 // it, nor does any site count as the referrer; it begins at a second, without sound, and by itself, as its address
 // says.
 func TestEmbed(t *testing.T) {
-	rig.TwoAtOnce(t)
+	rig.Paced(t)
 	c, err := clips()
 	made(t, err)
 	recording, err := origin.New(origin.Options{Mode: origin.VOD, Clip: c[0], Subtitles: true})
@@ -132,7 +132,7 @@ func TestEmbed(t *testing.T) {
 
 // TestEmbedStates walks the states in which there is nothing to play in a small frame: what they say is in it.
 func TestEmbedStates(t *testing.T) {
-	rig.TwoAtOnce(t)
+	rig.Paced(t)
 	clip, err := generate(440, 3*origin.Seconds) // it must not end while a slow machine looks
 	made(t, err)
 	b := browser.Start(t)

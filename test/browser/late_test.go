@@ -48,14 +48,14 @@ const lateUpdates = `{
 // (bufferPadding of the fragment tracker), and then nothing more is loaded until the player stalls. Without a worker, no
 // playlist comes between. mux-player 3.14.0 is made without.
 func TestPlayersWithLateWorkers(t *testing.T) {
-	rig.TwoAtOnce(t)
+	rig.Paced(t)
 	playLate(t, lateWorkers)
 }
 
 // TestPlayersWithLateUpdates plays where a page hears late of appends: each one waits for the one before it. Without
 // engine.js an append begins early here once to four times, and now and then a part is lost by it.
 func TestPlayersWithLateUpdates(t *testing.T) {
-	rig.TwoAtOnce(t)
+	rig.Paced(t)
 	for _, p := range playLate(t, lateUpdates) {
 		var early int
 		p.Eval(t, "early", &early)
@@ -69,7 +69,7 @@ func TestPlayersWithLateUpdates(t *testing.T) {
 // connection: the segment behind it comes to its turn while the gap's init segment is on its way. Sound is loaded in
 // whole segments, as pictures are later than it by some of them.
 func TestPlayersBeginAtGap(t *testing.T) {
-	rig.TwoAtOnce(t)
+	rig.Paced(t)
 	c, err := clips()
 	made(t, err)
 	b := browser.Start(t)

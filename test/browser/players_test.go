@@ -175,7 +175,7 @@ func await(t testing.TB, p *browser.Page, what string, ok func(player) bool) []p
 // segments are whole: Shaka 5.2.12 would look for closed captions in the one that is being written, which has no URI, if
 // the playlist did not say that there are none.
 func TestPlayers(t *testing.T) {
-	rig.TwoAtOnce(t)
+	rig.Paced(t)
 	c, err := clips()
 	made(t, err)
 	b := browser.Start(t)
@@ -242,7 +242,7 @@ func (x player) shows(at time.Time) bool {
 // buffered, although pictures are presented later than they are decoded (B-frames). It is cut off behind a whole group
 // of pictures; TestPlayersOverCuts has the other places.
 func TestPlayersOverABreak(t *testing.T) {
-	rig.TwoAtOnce(t)
+	rig.Paced(t)
 	c, err := clips()
 	made(t, err)
 	s := newStream(t, c[0], 20*time.Second, 0)
@@ -259,7 +259,7 @@ func TestPlayersOverABreak(t *testing.T) {
 // TestPlayersOverCuts has the encoder reconnect after pictures that lie everywhere in a group and in its B-frames, again
 // and again: nowhere is there a hole in what the players with hls.js have buffered, not even of one picture.
 func TestPlayersOverCuts(t *testing.T) {
-	rig.TwoAtOnce(t)
+	rig.Paced(t)
 	c, err := clips()
 	made(t, err)
 	s := newStream(t, c[0], 20*time.Second, 0)

@@ -23,7 +23,7 @@ navigator.mediaDevices.getUserMedia = async (wanted) => {
 // TestPublishPage has a person choose what to show, change their mind, mute the sound and be refused, on a large screen
 // and on a phone. Publishing itself is tried end to end.
 func TestPublishPage(t *testing.T) {
-	rig.TwoAtOnce(t)
+	rig.Paced(t)
 	mux := http.NewServeMux()
 	mux.Handle("/publish/", publish.Handler())
 	mux.HandleFunc("/whip", func(w http.ResponseWriter, _ *http.Request) {

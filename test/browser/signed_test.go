@@ -83,7 +83,7 @@ func (s signer) token(t *testing.T, of id.Playback, left time.Duration, more ...
 // segments of it, the others parts, and the stream that is over; and nothing without a token, with an old or another's
 // one, or once the key is deleted. How a native client plays is tested with the binary.
 func TestSignedPlayers(t *testing.T) {
-	rig.TwoAtOnce(t)
+	rig.Paced(t)
 	c, err := clips()
 	made(t, err)
 	s := newSigner(t, dbtest.Open(t, dbtest.SQLite(t)).Signing())
@@ -130,7 +130,7 @@ func TestSignedPlayers(t *testing.T) {
 // TestWatchSigned: the watch page plays a stream by the token in its address, and says why it may not, for each reason
 // that a viewer can do something about, also to somebody who is watching.
 func TestWatchSigned(t *testing.T) {
-	rig.TwoAtOnce(t)
+	rig.Paced(t)
 	c, err := clips()
 	made(t, err)
 	store := dbtest.Open(t, dbtest.SQLite(t))

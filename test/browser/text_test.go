@@ -17,7 +17,7 @@ import (
 // TestTextOverReconnect: what a live text rendition says is shown in the second that it is about: to one who has watched from the recording's
 // first second on, behind a reconnect of the encoder as well, and rewound to before it.
 func TestTextOverReconnect(t *testing.T) {
-	rig.TwoAtOnce(t)
+	rig.Paced(t)
 	c, err := clips()
 	made(t, err)
 	b := browser.Start(t)
@@ -44,7 +44,7 @@ func TestTextOverReconnect(t *testing.T) {
 // TestTextAheadOfMedia: text that a player has loaded further ahead than the media, over a stretch in which nobody speaks, is shown at its time, and
 // what comes behind it too.
 func TestTextAheadOfMedia(t *testing.T) {
-	rig.TwoAtOnce(t)
+	rig.Paced(t)
 	p, slow := silentStretch(t)
 	p.Until(t, "has played what there is", patience, func(v browser.Probe) bool { return v.Time > 7.5 })
 	slow()
@@ -55,7 +55,7 @@ func TestTextAheadOfMedia(t *testing.T) {
 
 // TestSeekWhileTextWaits: who seeks while text waits for media, to where media is known already, is shown the text there.
 func TestSeekWhileTextWaits(t *testing.T) {
-	rig.TwoAtOnce(t)
+	rig.Paced(t)
 	p, slow := silentStretch(t)
 	defer slow()
 	for _, to := range []float64{16, 1, 18} {

@@ -132,9 +132,9 @@ func TestUploaders(t *testing.T) {
 		{"tus-js-client with creation", "byTusAtOnce", "data.tus_url"},
 	} {
 		t.Run(u.name, func(t *testing.T) {
-			t.Parallel()
+			rig.Parallel(t)
 			rig.On(t, rig.Scaled, func(t *testing.T, pair rig.Pair) {
-				t.Parallel()
+				rig.Parallel(t)
 				f := &front{}
 				f.left.Store(int64(len(data)) / 2)
 				s := rig.Start(t, rig.Options{Pair: pair, Args: []string{"--public-url", "http://" + f.listen(t)}})

@@ -107,7 +107,7 @@ func sees(t *testing.T, p *browser.Page, name string, want ...string) {
 // TestWatchStates walks a broadcast on the watch page, on a phone and on a large screen: before it, live, ended, its
 // recording, and refused. Parts without a meaning are not there.
 func TestWatchStates(t *testing.T) {
-	rig.TwoAtOnce(t)
+	rig.Paced(t)
 	clip, err := generate(440, 3*origin.Seconds) // it must not end while a slow machine looks
 	made(t, err)
 	recorded, err := origin.New(origin.Options{Mode: origin.VOD, Clip: clip, Subtitles: true})
@@ -177,7 +177,7 @@ func TestWatchStates(t *testing.T) {
 // TestWatchEnd watches broadcasts to their ends: the page leads to a recording, or says that there is none, asks for no
 // playlist any more, and takes up the next broadcast while it looks for it, or when it is told to look once more.
 func TestWatchEnd(t *testing.T) {
-	rig.TwoAtOnce(t)
+	rig.Paced(t)
 	c, err := clips()
 	made(t, err)
 	b := browser.Start(t)

@@ -53,7 +53,7 @@ func captionedClip(t *testing.T, seconds int) string {
 // TestCaptions: captions in the picture are shown in Chromium while the stream is live, to one who joins late, rewound, and in the recording, at their
 // seconds; what they say is never markup of the page.
 func TestCaptions(t *testing.T) {
-	t.Parallel()
+	rig.Parallel(t)
 	rig.On(t, rig.Embedded, func(t *testing.T, p rig.Pair) {
 		s := rig.Start(t, rig.Options{Pair: p})
 		b := browser.Start(t)
@@ -90,7 +90,7 @@ func TestCaptions(t *testing.T) {
 // TestCaptionsOfUpload: captions in the pictures of an uploaded file are a text track of its asset, also where the service is killed when the asset
 // has just become ready.
 func TestCaptionsOfUpload(t *testing.T) {
-	t.Parallel()
+	rig.Parallel(t)
 	data, err := os.ReadFile(captionedClip(t, 20))
 	if err != nil {
 		t.Fatal(err)
@@ -129,7 +129,7 @@ func TestCaptionsOfUpload(t *testing.T) {
 
 // TestCaptionsOverSRT: captions that come in a transport stream are in the live rendition and in the recording's track, at their seconds.
 func TestCaptionsOverSRT(t *testing.T) {
-	t.Parallel()
+	rig.Parallel(t)
 	s := rig.Start(t, rig.Options{})
 	stream := s.CreateLive(t, "low", rig.Object{
 		"reconnect_window": 0, "embedded_subtitles": []rig.Object{{"name": "Captions", "language_code": "en", "language_channel": "cc1"}},

@@ -13,7 +13,7 @@ import (
 // TestOfficialClient has the official client library upload a file, play it and read what was delivered. What needs no media is in
 // internal/web/api.
 func TestOfficialClient(t *testing.T) {
-	t.Parallel()
+	rig.Parallel(t)
 	rig.On(t, rig.Scaled, func(t *testing.T, p rig.Pair) {
 		programtest.NodePackages(t, "../sdk")
 		s := rig.Start(t, rig.Options{Pair: p})

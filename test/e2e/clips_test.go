@@ -37,7 +37,7 @@ func clipOf(t *testing.T, s *rig.Server, source string, from, to float64) rig.Ob
 // TestClips cuts clips of an upload, of a broadcast that goes on, and of a clip; each keeps every rule in all its renditions, rungs and
 // trick play included, and outlives its source.
 func TestClips(t *testing.T) {
-	t.Parallel()
+	rig.Parallel(t)
 	rig.On(t, rig.Scaled, func(t *testing.T, p rig.Pair) {
 		s := rig.Start(t, rig.Options{Pair: p})
 		l := s.CreateLive(t, "low", nil)
@@ -65,7 +65,7 @@ func TestClips(t *testing.T) {
 
 // TestConversionIsTakenUpAgain kills the encoder of a file that is converted, then the whole server: the asset is whole in the end.
 func TestConversionIsTakenUpAgain(t *testing.T) {
-	t.Parallel()
+	rig.Parallel(t)
 	ffmpeg, faster := slowly(t)
 	s := rig.Start(t, rig.Options{Env: []string{"PATH=" + ffmpeg + string(os.PathListSeparator) + os.Getenv("PATH")}})
 	file := rig.File(t, "a.mkv", rig.Clip{Size: "960x540", Kbit: 2000, GOP: 2, Seconds: 15, Video: "mpeg4"})

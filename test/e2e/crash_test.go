@@ -41,9 +41,9 @@ func dice(t *testing.T) *rand.Rand {
 // TestCrash kills the server at random moments of a broadcast whose encoder comes back, of one whose encoder does not, and of one that
 // has only just begun. Whatever a player was shown as a whole segment is there afterwards, with the same bytes; each asset ends.
 func TestCrash(t *testing.T) {
-	t.Parallel()
+	rig.Parallel(t)
 	rig.Pairs(t, func(t *testing.T, p rig.Pair) {
-		t.Parallel()
+		rig.Parallel(t)
 		random := dice(t)
 		s := rig.Start(t, rig.Options{Pair: p})
 		var rtmp atomic.Value

@@ -19,7 +19,7 @@ import (
 
 // TestDocsDRM runs every command of docs/drm.md, in order, in one shell that stops at the first that fails, and opens the page that they make.
 func TestDocsDRM(t *testing.T) {
-	t.Parallel()
+	rig.Parallel(t)
 	for _, program := range []string{"curl", "jq", "bash"} {
 		programtest.Path(t, program)
 	}

@@ -42,7 +42,7 @@ http {
 // TestDocsProxy runs nginx as docs/operations.md configures it: its connections to the service stay, segments come from its cache, and
 // blocking requests go through.
 func TestDocsProxy(t *testing.T) {
-	t.Parallel()
+	rig.Parallel(t)
 	s := rig.Start(t, rig.Options{})
 	stream := s.CreateLive(t, "low", nil)
 	s.Publish(t, stream.Text("stream_key"), rig.Clip{Size: "320x180", Kbit: 300, GOP: 1})

@@ -15,7 +15,7 @@ import (
 
 // TestDocsSigning runs every command and program of docs/signed-playback.md, in order, in one shell that stops at the first that fails.
 func TestDocsSigning(t *testing.T) {
-	t.Parallel()
+	rig.Parallel(t)
 	programtest.NodePackages(t, "../sdk")
 	for _, program := range []string{"curl", "jq", "bash", "openssl", "go"} {
 		programtest.Path(t, program)

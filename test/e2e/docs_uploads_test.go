@@ -31,7 +31,7 @@ func docsUploads(t *testing.T) (page, node string) {
 
 // TestDocsUploadsNode: the program for Node goes on when the connection is lost in the middle.
 func TestDocsUploadsNode(t *testing.T) {
-	t.Parallel()
+	rig.Parallel(t)
 	if _, err := exec.LookPath("node"); err != nil {
 		rig.Missing(t, err.Error())
 	}
@@ -69,7 +69,7 @@ func TestDocsUploadsNode(t *testing.T) {
 
 // TestDocsUploads runs every command of docs/uploads.md, in order, in one shell that stops at the first that fails.
 func TestDocsUploads(t *testing.T) {
-	t.Parallel()
+	rig.Parallel(t)
 	page, node := docsUploads(t)
 	var script strings.Builder
 	script.WriteString("set -euo pipefail\n")

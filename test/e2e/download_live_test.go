@@ -12,14 +12,14 @@ import (
 // TestDownloadsOfRecordings asks a live stream for files of its recordings, over a reconnect of an encoder that sends the same as before, and
 // of one that sends another size, rate and sample rate: when the broadcast is over, each file is of one piece, with every picture, in step.
 func TestDownloadsOfRecordings(t *testing.T) {
-	t.Parallel()
+	rig.Parallel(t)
 	rig.On(t, rig.Scaled, func(t *testing.T, p rig.Pair) {
 		s := rig.Start(t, rig.Options{Pair: p})
 		first := rig.Clip{Size: "426x240", Kbit: 300, GOP: 1, Flash: true, Seconds: 5}
 		other := rig.Clip{Size: "320x180", Kbit: 300, GOP: 1, Flash: true, Seconds: 4, Rate: 25, Hertz: 44100}
 		for name, second := range map[string]rig.Clip{"the same again": first, "other parameters": other} {
 			t.Run(name, func(t *testing.T) {
-				t.Parallel()
+				rig.Parallel(t)
 				recordingFiles(t, s, first, second)
 			})
 		}

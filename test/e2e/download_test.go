@@ -22,7 +22,7 @@ import (
 // TestDownloads asks for every kind of file of an asset: each is one MP4 that a player begins before it has the rest, with the frames that
 // viewers get, in step; what would have to be scaled up is skipped; nothing stays in storage of what is deleted.
 func TestDownloads(t *testing.T) {
-	t.Parallel()
+	rig.Parallel(t)
 	rig.On(t, rig.Scaled, func(t *testing.T, p rig.Pair) {
 		s := rig.Start(t, rig.Options{Pair: p})
 		file := rig.File(t, "a.mp4", rig.Clip{Size: "640x480", Kbit: 600, GOP: 2, Flash: true, Seconds: 12})

@@ -15,7 +15,7 @@ import (
 // decodes none of its pictures without the licence's key, and with it the same, bit by bit, as those of the rendition
 // in the clear.
 func TestDRMLiveRung(t *testing.T) {
-	t.Parallel()
+	rig.Parallel(t)
 	rig.On(t, rig.Embedded, func(t *testing.T, p rig.Pair) {
 		s := rig.Start(t, rig.Options{Pair: p})
 		d := newDRMRig(t, s, p)

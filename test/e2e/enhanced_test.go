@@ -13,7 +13,7 @@ import (
 
 // TestEnhancedRTMP publishes what only Enhanced RTMP carries, over RTMP and RTMPS, and plays it live and recorded.
 func TestEnhancedRTMP(t *testing.T) {
-	t.Parallel()
+	rig.Parallel(t)
 	certFile, keyFile := ownCertificate(t, t.TempDir(), 1)
 	s := rig.Start(t, rig.Options{Args: []string{"--tls-cert", certFile, "--tls-key", keyFile, "--https-addr", "127.0.0.1:0", "--rtmps-addr", "127.0.0.1:0"}})
 	t.Cleanup(func() { noSecrets(t, s) })
@@ -25,7 +25,7 @@ func TestEnhancedRTMP(t *testing.T) {
 		"AV1 and Opus":             {s.RTMP, "libaom-av1", "av01.", "av1"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+			rig.Parallel(t)
 			stream := s.CreateLive(t, "low", rig.Object{"reconnect_window": 0})
 			done := rig.PublishEnhanced(t, tt.server, stream.Text("stream_key"), tt.encoder, length)
 			url := s.PlayURL(stream.Text("playback_ids.0.id"))
@@ -56,7 +56,7 @@ func TestEnhancedRTMP(t *testing.T) {
 
 // TestWhatIsNotTaken shows the reason to the encoder, in the log and at the asset.
 func TestWhatIsNotTaken(t *testing.T) {
-	t.Parallel()
+	rig.Parallel(t)
 	s := rig.Start(t, rig.Options{})
 	stream := s.CreateLive(t, "low", rig.Object{"reconnect_window": 0})
 	e := s.Publish(t, stream.Text("stream_key"), rig.Clip{Video: "flv1", NoAudio: true, Seconds: 30})

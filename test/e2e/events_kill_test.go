@@ -69,13 +69,13 @@ func (e *endpoint) counts() (seen, again int) {
 // TestEventsOverKills kills the service while live streams are changed over the API. Every change that was acknowledged has its event, each event
 // reaches the endpoint in the order of its resource, and what comes twice is the same event. MILLRACE_TEST_KILLS says how often it is killed.
 func TestEventsOverKills(t *testing.T) {
-	t.Parallel()
+	rig.Parallel(t)
 	kills := 5
 	if n, err := strconv.Atoi(os.Getenv("MILLRACE_TEST_KILLS")); err == nil {
 		kills = n
 	}
 	rig.Pairs(t, func(t *testing.T, p rig.Pair) {
-		t.Parallel()
+		rig.Parallel(t)
 		random := dice(t)
 		e := &endpoint{t: t, last: map[string]happening{}, seen: map[string]bool{}}
 		sink := httptest.NewServer(e)

@@ -13,7 +13,7 @@ import (
 
 // TestFailuresAreTold: what goes wrong with a file, and what is wanted of it, has its events.
 func TestFailuresAreTold(t *testing.T) {
-	t.Parallel()
+	rig.Parallel(t)
 	s := rig.Start(t, rig.Options{})
 	cut := content(t, "a.mkv", rig.Clip{Size: "320x180", Kbit: 300, Seconds: 12, Video: "mpeg4"})
 	nonsense := strings.Repeat("\x01\x02nonsense", 1000)

@@ -59,7 +59,7 @@ func smaller(t *testing.T, s *stage, playbackID string) mediaPlaylist {
 // TestFleetEncodesOnce has viewers ask two nodes for the same cold segments of a rung at the same time: all get the same bytes, and each
 // segment is encoded once, by whichever node.
 func TestFleetEncodesOnce(t *testing.T) {
-	t.Parallel()
+	rig.Parallel(t)
 	scaled(t)
 	a, b := fleet(t)
 	file := rig.File(t, "a.mp4", rig.Clip{Size: "640x480", Kbit: 600, GOP: 2, Seconds: 41})
@@ -116,7 +116,7 @@ func scaled(t *testing.T) {
 
 // TestFleetLosesNode kills the node that encodes a segment while another node's viewer waits for it: that one makes it within seconds.
 func TestFleetLosesNode(t *testing.T) {
-	t.Parallel()
+	rig.Parallel(t)
 	scaled(t)
 	a, b := fleet(t, "PATH="+neverReady(t)+string(os.PathListSeparator)+os.Getenv("PATH"))
 	file := rig.File(t, "a.mp4", rig.Clip{Size: "640x480", Kbit: 600, GOP: 2, Seconds: 12})
@@ -195,7 +195,7 @@ func neverReady(t *testing.T) string {
 // TestFleetRights changes at one node who may watch: the other one, which has just let the viewer in, refuses the token and the signed path, while
 // nobody asks it to forget anything. That it takes less than 5 s is shown by clocks of their own: TestRightsEndUntold.
 func TestFleetRights(t *testing.T) {
-	t.Parallel()
+	rig.Parallel(t)
 	scaled(t)
 	a, b := fleet(t)
 	keys := newSigner(t, a.Server)

@@ -15,7 +15,7 @@ import (
 // TestFraming: Chromium shows the watch and embed pages in frames of the sites that the environment names and of no
 // others, says in every frame that there is no video, and shows every other page of the service in none.
 func TestFraming(t *testing.T) {
-	t.Parallel()
+	rig.Parallel(t)
 	s := rig.Start(t, rig.Options{})
 	id := s.CreateLive(t, "standard", nil).Text("playback_ids.0.id")
 	watch, embed, unknown := s.WatchURL(id), s.HTTP+"/embed/"+id, s.HTTP+"/embed/unknown"

@@ -16,13 +16,13 @@ var metricsAddress = regexp.MustCompile(`"what":"metrics","addr":"([^"]+)"`)
 
 // TestHealth reads what the service measures of real encoders, over the API and as metrics.
 func TestHealth(t *testing.T) {
-	t.Parallel()
+	rig.Parallel(t)
 	rig.On(t, rig.Embedded, func(t *testing.T, p rig.Pair) {
 		s := &stage{Server: rig.Start(t, rig.Options{Pair: p, Args: []string{"--metrics-addr", "127.0.0.1:0"}})}
 		t.Cleanup(func() { s.cleanLog(t) })
 		for name, test := range map[string]func(*testing.T, *stage){"figures": figures, "no sound and rare key frames": unwell, "audio only": onlySound} {
 			t.Run(name, func(t *testing.T) {
-				t.Parallel()
+				rig.Parallel(t)
 				test(t, s)
 			})
 		}

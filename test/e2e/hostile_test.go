@@ -21,7 +21,7 @@ import (
 // TestHostileFiles gives a server all at once what nobody should: each asset ends with a reason, the server's memory stays within bounds,
 // and nothing is left over, neither files nor processes.
 func TestHostileFiles(t *testing.T) {
-	t.Parallel()
+	rig.Parallel(t)
 	s := rig.Start(t, rig.Options{})
 	good, err := os.ReadFile(rig.File(t, "a.mp4", rig.Clip{Size: "320x180", Kbit: 300, GOP: 1, Seconds: 2, NoAudio: true}))
 	if err != nil {
@@ -75,7 +75,7 @@ func TestHostileFiles(t *testing.T) {
 // TestHostileConnections opens more connections than the server may have descriptors, keeps them, and goes on with it: the live stream that
 // is there is recorded without a gap, viewers and publishers get in as before, and memory stays within bounds.
 func TestHostileConnections(t *testing.T) {
-	t.Parallel()
+	rig.Parallel(t)
 	const descriptors = 512
 	s := rig.Start(t, rig.Options{OpenFiles: descriptors})
 	stream := s.CreateLive(t, "standard", nil)

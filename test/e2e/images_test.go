@@ -15,7 +15,7 @@ import (
 
 // TestImages asks for pictures of an asset and of what is live, as pages do.
 func TestImages(t *testing.T) {
-	t.Parallel()
+	rig.Parallel(t)
 	rig.On(t, rig.Scaled, func(t *testing.T, p rig.Pair) {
 		s := rig.Start(t, rig.Options{Pair: p})
 		l := s.CreateLive(t, "low", nil)

@@ -28,9 +28,9 @@ func content(t *testing.T, name string, c rig.Clip) []byte {
 // TestCrashOfJobs kills the server in the middle of downloads and in the middle of what comes after them: the work is taken up again
 // and comes to its end.
 func TestCrashOfJobs(t *testing.T) {
-	t.Parallel()
+	rig.Parallel(t)
 	rig.Pairs(t, func(t *testing.T, p rig.Pair) {
-		t.Parallel()
+		rig.Parallel(t)
 		random := dice(t)
 		clip := small()
 		clip.Seconds = 20
@@ -109,9 +109,9 @@ func asked(t *testing.T, f *slowFile, name string) {
 // TestDrain stops the server in the middle of a broadcast as a deployment does: nothing that was shown is lost, and the encoder that
 // comes back within the window goes on with the same recording.
 func TestDrain(t *testing.T) {
-	t.Parallel()
+	rig.Parallel(t)
 	rig.Pairs(t, func(t *testing.T, p rig.Pair) {
-		t.Parallel()
+		rig.Parallel(t)
 		s := rig.Start(t, rig.Options{Pair: p})
 		l := s.CreateLive(t, "standard", rig.Object{"reconnect_window": 120}) // without slate while its encoder is away
 		brief := s.CreateLive(t, "low", rig.Object{"reconnect_window": 0})
@@ -174,7 +174,7 @@ func listed(t *testing.T, s *rig.Server, a rig.Object) float64 {
 
 // TestSecondSignal ends the server at once while it waits for a request that hangs.
 func TestSecondSignal(t *testing.T) {
-	t.Parallel()
+	rig.Parallel(t)
 	s := rig.Start(t, rig.Options{Args: []string{"--shutdown-timeout", "10m"}})
 	dial := func() (net.Conn, error) { return (&net.Dialer{}).DialContext(t.Context(), "tcp", host(t, s.HTTP)) }
 	c, err := dial()

@@ -15,7 +15,7 @@ import (
 // TestLadder plays an asset in every size it is offered in: each frame of each has the time of the file's, whichever run of the encoder
 // made it, and a player that is told to switch goes on without a break.
 func TestLadder(t *testing.T) {
-	t.Parallel()
+	rig.Parallel(t)
 	rig.On(t, rig.Embedded, func(t *testing.T, p rig.Pair) {
 		s := rig.Start(t, rig.Options{Pair: p})
 		file := rig.File(t, "a.mp4", rig.Clip{Size: "640x480", Kbit: 600, GOP: 2, Flash: true, Seconds: 41})

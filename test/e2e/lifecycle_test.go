@@ -44,7 +44,7 @@ func (s *stage) cleanLog(t *testing.T) {
 
 // TestLongestDuration lets the shortest max_continuous_duration that is allowed pass.
 func TestLongestDuration(t *testing.T) {
-	t.Parallel()
+	rig.Parallel(t)
 	rig.On(t, rig.Scaled, func(t *testing.T, p rig.Pair) {
 		s := &stage{Server: rig.Start(t, rig.Options{Pair: p})}
 		l := s.stream(t, "standard", rig.Object{"max_continuous_duration": 60})
@@ -63,7 +63,7 @@ func TestLongestDuration(t *testing.T) {
 
 // TestLifecycle ends and refuses broadcasts in every way that the API knows, while encoders publish.
 func TestLifecycle(t *testing.T) {
-	t.Parallel()
+	rig.Parallel(t)
 	rig.On(t, rig.Scaled, func(t *testing.T, p rig.Pair) {
 		s := &stage{Server: rig.Start(t, rig.Options{Pair: p, Args: []string{"--max-connections-per-address", "100"}})}
 		t.Cleanup(func() {
@@ -86,7 +86,7 @@ func TestLifecycle(t *testing.T) {
 			"unknown key": unknownKey, "window that passes": outside, "clip while live": clipLive, "nothing sent": nothingSent,
 		} {
 			t.Run(name, func(t *testing.T) {
-				t.Parallel()
+				rig.Parallel(t)
 				test(t, s)
 			})
 		}

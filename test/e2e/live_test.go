@@ -66,9 +66,9 @@ const firstLength, secondLength = 20, 9
 
 // TestLive streams in every way, with a reconnect, and holds everything that a player sees on the way against RFC 8216bis.
 func TestLive(t *testing.T) {
-	t.Parallel()
+	rig.Parallel(t)
 	rig.Pairs(t, func(t *testing.T, p rig.Pair) {
-		t.Parallel()
+		rig.Parallel(t)
 		s := rig.Start(t, rig.Options{Pair: p})
 		t.Cleanup(func() {
 			noSecrets(t, s)
@@ -81,7 +81,7 @@ func TestLive(t *testing.T) {
 				continue
 			}
 			t.Run(name, func(t *testing.T) {
-				t.Parallel()
+				rig.Parallel(t)
 				b.run(t, s)
 			})
 		}
@@ -274,7 +274,7 @@ func (b broadcast) whole(t *testing.T, a rig.Object, have map[string]packets) {
 
 // TestEncoders publishes what encoders differ in otherwise.
 func TestEncoders(t *testing.T) {
-	t.Parallel()
+	rig.Parallel(t)
 	s := rig.Start(t, rig.Options{})
 	for name, tt := range map[string]struct {
 		clip   rig.Clip
@@ -294,7 +294,7 @@ func TestEncoders(t *testing.T) {
 		"sound ahead by 300 ms": {clip: rig.Clip{GOP: 1, More: []string{"-vf", "setpts=PTS+0.3/TB"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+			rig.Parallel(t)
 			c := tt.clip
 			c.Size, c.Kbit, c.Seconds = "320x180", 300, 18
 			l := s.CreateLive(t, "low", nil)

@@ -20,7 +20,7 @@ import (
 // TestLiveLadder plays live streams in every size they are offered in: what players get keeps RFC 8216bis, also when the encoder of the lower
 // sizes is killed, a player that is told to switch goes on without a break, and the recording has the same pictures in every size.
 func TestLiveLadder(t *testing.T) {
-	rig.TwoAtOnce(t)
+	rig.Paced(t)
 	rig.On(t, rig.Scaled, func(t *testing.T, p rig.Pair) {
 		s := rig.Start(t, rig.Options{Pair: p})
 		if p == rig.Embedded { // a player in real time: once is enough

@@ -18,7 +18,7 @@ import (
 // TestTestStream records a stream whose picture gets the service's mark: encoded again, but with every frame at its time, in step with its
 // sound, and by all the rules of low latency while it runs.
 func TestTestStream(t *testing.T) {
-	t.Parallel()
+	rig.Parallel(t)
 	s := rig.Start(t, rig.Options{})
 	l := s.CreateLive(t, "low", rig.Object{"test": true})
 	c := small()

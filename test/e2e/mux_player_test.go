@@ -61,7 +61,7 @@ func muxUntil(t *testing.T, p *browser.Page, what string, ok func(x muxLook, l b
 // TestMuxPlayer: mux-player plays a signed asset and one under DRM by its own attributes, at a custom domain over HTTPS: it asks the hosts stream,
 // image and license of it, each with the token of its use.
 func TestMuxPlayer(t *testing.T) {
-	t.Parallel()
+	rig.Parallel(t)
 	certFile, keyFile := ownCertificate(t, t.TempDir(), 1)
 	s := rig.Start(t, rig.Options{Args: []string{"--tls-cert", certFile, "--tls-key", keyFile, "--https-addr", "127.0.0.1:0"}})
 	keys := newSigner(t, s)

@@ -72,7 +72,7 @@ var pureRed, pureGreen = color.NRGBA{R: 0xff, A: 0xff}, color.NRGBA{G: 0xff, A: 
 
 // TestOverlaysLive lays two images over a stream: they are in what is live and in what is recorded.
 func TestOverlaysLive(t *testing.T) {
-	t.Parallel()
+	rig.Parallel(t)
 	s := rig.Start(t, rig.Options{})
 	site := rig.Files(t, map[string]string{"red.png": coloured(t, "red.png", pureRed), "green.png": coloured(t, "green.png", pureGreen)})
 	l := s.CreateLive(t, "low", rig.Object{"new_asset_settings": rig.Object{"playback_policies": []string{"public"}, "inputs": []rig.Object{
@@ -100,7 +100,7 @@ func TestOverlaysLive(t *testing.T) {
 
 // TestOverlays lays images over an upright file: they are in what it is played in, in every size, and in its images.
 func TestOverlays(t *testing.T) {
-	t.Parallel()
+	rig.Parallel(t)
 	rig.On(t, rig.Scaled, func(t *testing.T, p rig.Pair) {
 		s := rig.Start(t, rig.Options{Pair: p})
 		file := rig.File(t, "a.mp4", rig.Clip{Size: "360x640", Kbit: 600, GOP: 2, Seconds: 5})

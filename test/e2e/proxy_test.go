@@ -18,7 +18,7 @@ import (
 
 // TestDocsHAProxy runs HAProxy as docs/operations.md configures it: an encoder behind it is known by its own address.
 func TestDocsHAProxy(t *testing.T) {
-	t.Parallel()
+	rig.Parallel(t)
 	s := rig.Start(t, rig.Options{})
 	l := s.CreateLive(t, "standard", nil)
 	front := documentedHAProxy(t, strings.TrimPrefix(s.RTMP, "rtmp://"))
@@ -82,7 +82,7 @@ func documentedHAProxy(t *testing.T, behind string) string {
 // TestProxiedClients: over HTTP and HTTPS the address that a PROXY header gives is the one that is locked out after
 // wrong secrets.
 func TestProxiedClients(t *testing.T) {
-	t.Parallel()
+	rig.Parallel(t)
 	cert, key := ownCertificate(t, t.TempDir(), 1)
 	s := rig.Start(t, rig.Options{Args: []string{"--tls-cert", cert, "--tls-key", key}})
 	for base, secure := range map[string]bool{s.HTTP: false, s.HTTPS: true} {

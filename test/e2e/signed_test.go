@@ -43,7 +43,7 @@ func (s signer) token(t *testing.T, playbackID string, more ...string) string {
 // TestSigned: a signed live stream and its recording play through their signed paths, for whom they should and for
 // nobody else, in Chromium and in a native client too.
 func TestSigned(t *testing.T) {
-	t.Parallel()
+	rig.Parallel(t)
 	rig.On(t, rig.Scaled, func(t *testing.T, p rig.Pair) {
 		s := rig.Start(t, rig.Options{Pair: p, Args: []string{"--log-level", "debug"}})
 		keys := newSigner(t, s)
@@ -103,13 +103,13 @@ func unlogged(t *testing.T, s *rig.Server, tokens ...string) {
 // TestSignedModes: live streams of the other latency modes play below their signed paths, in every size; and a
 // restriction holds for them, whose change everyone feels at once who watches by this node.
 func TestSignedModes(t *testing.T) {
-	t.Parallel()
+	rig.Parallel(t)
 	rig.On(t, rig.Embedded, func(t *testing.T, p rig.Pair) {
 		s := rig.Start(t, rig.Options{Pair: p})
 		keys := newSigner(t, s)
 		for _, mode := range []string{"reduced", "standard"} {
 			t.Run(mode, func(t *testing.T) {
-				t.Parallel()
+				rig.Parallel(t)
 				l := s.CreateLive(t, mode, rig.Object{"playback_policies": []string{"signed"}})
 				id := l.Text("playback_ids.0.id")
 				url := s.PlayURL(id) + "?token=" + keys.token(t, id)

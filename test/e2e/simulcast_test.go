@@ -101,7 +101,7 @@ func shows(t *testing.T, s *rig.Server, stream string, want ...string) {
 // TestSimulcast forwards from one service to another, over RTMP, RTMPS and SRT, beside a destination that is dead: what is recorded there
 // is frame for frame what is recorded here.
 func TestSimulcast(t *testing.T) {
-	t.Parallel()
+	rig.Parallel(t)
 	certFile, keyFile := identity(t)
 	there := rig.Start(t, rig.Options{Args: []string{"--tls-cert", certFile, "--tls-key", keyFile, "--https-addr", "127.0.0.1:0", "--rtmps-addr", "127.0.0.1:0"}})
 	here := rig.Start(t, rig.Options{Env: []string{"SSL_CERT_FILE=" + certFile}})
@@ -129,7 +129,7 @@ func TestSimulcast(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+			rig.Parallel(t)
 			var targets []rig.Object
 			var streams []string
 			var secrets []string
@@ -200,7 +200,7 @@ func prefixed(types ...string) (all []string) {
 
 // TestSimulcastStaysOutside asks for destinations that a service must not reach: each is given up with a reason, and nothing is sent.
 func TestSimulcastStaysOutside(t *testing.T) {
-	t.Parallel()
+	rig.Parallel(t)
 	s := rig.Start(t, rig.Options{Closed: true})
 	stream := s.CreateLive(t, "low", rig.Object{"simulcast_targets": []rig.Object{
 		{"url": "rtmp://127.0.0.1:1935/app", "stream_key": "k"}, {"url": "rtmp://169.254.169.254/app", "stream_key": "k"}, {"url": "rtmps://localhost:1/app", "stream_key": "k"},
@@ -212,7 +212,7 @@ func TestSimulcastStaysOutside(t *testing.T) {
 
 // TestSimulcastToOthers forwards to ffmpeg as an RTMP server and to srt-live-transmit as an SRT listener.
 func TestSimulcastToOthers(t *testing.T) {
-	t.Parallel()
+	rig.Parallel(t)
 	transmit, err := exec.LookPath("srt-live-transmit")
 	if err != nil {
 		rig.Missing(t, "srt-live-transmit is not installed")

@@ -47,7 +47,7 @@ func TestSlate(t *testing.T) {
 		})
 		for _, mode := range []string{"low", "reduced", "standard"} {
 			t.Run(mode, func(t *testing.T) {
-				t.Parallel()
+				rig.Parallel(t)
 				c := dropped{s: s, mode: mode, image: slate + "/red.png"}
 				c.run(t)
 			})

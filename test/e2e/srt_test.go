@@ -38,7 +38,7 @@ const (
 
 // TestSRT publishes every codec that comes in a transport stream.
 func TestSRT(t *testing.T) {
-	t.Parallel()
+	rig.Parallel(t)
 	s := rig.Start(t, rig.Options{})
 	const length = 12
 	with := func(audio string, more ...string) rig.Clip {
@@ -64,7 +64,7 @@ func TestSRT(t *testing.T) {
 		}(), "", "mp4a.40.2"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+			rig.Parallel(t)
 			l := s.CreateLive(t, "low", nil)
 			e := rig.PublishTo(t, s.SRTURL(l, ffmpegUnhurried+tt.query), tt.clip)
 			// It sends for a while only. What is asked for here stays so afterwards, or is so before anything is to be played.
@@ -122,13 +122,13 @@ func srtWhole(t *testing.T, s *rig.Server, a rig.Object, c rig.Clip, lost int, t
 
 // TestSRTTransmit publishes with libsrt's own program: each length of key, a stream whose programs, tracks and parameters change, garbage at the port.
 func TestSRTTransmit(t *testing.T) {
-	t.Parallel()
+	rig.Parallel(t)
 	s := rig.Start(t, rig.Options{})
 	clip := srtClip(8)
 	file := rig.File(t, "clip.ts", clip)
 	for _, bits := range []string{"16", "24", "32"} {
 		t.Run("AES-"+map[string]string{"16": "128", "24": "192", "32": "256"}[bits], func(t *testing.T) {
-			t.Parallel()
+			rig.Parallel(t)
 			l := s.CreateLive(t, "low", nil)
 			url := rig.SRTURL(s.SRT, "#!::u=transmitter "+bits+",r="+l.Text("stream_key")+",m=publish", l.Text("srt_passphrase"), transmitUnhurried+"&pbkeylen="+bits)
 			if said, ok := rig.Transmit(t, file, url); !ok {
@@ -138,7 +138,7 @@ func TestSRTTransmit(t *testing.T) {
 		})
 	}
 	t.Run("program map changes", func(t *testing.T) {
-		t.Parallel()
+		rig.Parallel(t)
 		// The second part has other PIDs, another size and a clock of its own, as when an encoder's scene is set up again.
 		other := clip
 		other.Size, other.Offset = "426x240", 5000
@@ -179,7 +179,7 @@ func srtRecorded(t *testing.T, s *rig.Server, l rig.Object) rig.Object {
 
 // TestSRTRefusals: each refusal is shown to the peer as what it is.
 func TestSRTRefusals(t *testing.T) {
-	t.Parallel()
+	rig.Parallel(t)
 	s := rig.Start(t, rig.Options{})
 	file := rig.File(t, "clip.ts", rig.Clip{Size: "160x90", Kbit: 100, GOP: 1, Seconds: 30}) // the program is ended after it, and may take long to begin
 	open, off, busy := s.CreateLive(t, "low", nil), s.CreateLive(t, "low", nil), s.CreateLive(t, "low", nil)
@@ -202,7 +202,7 @@ func TestSRTRefusals(t *testing.T) {
 		"busy":             {s.SRTURL(busy, ""), 1407, other},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+			rig.Parallel(t)
 			said, ok := rig.Transmit(t, file, tt.url)
 			if ok || !strings.Contains(said, "REJECT reported from HS processing: "+tt.want) {
 				t.Errorf("srt-live-transmit: %s", said)
@@ -226,7 +226,7 @@ func TestSRTRefusals(t *testing.T) {
 
 // TestSRTInBadWeather: with 5 % loss, 50 ms of jitter and 120 ms of latency nothing is missing in the recording but what SRT itself gave up.
 func TestSRTInBadWeather(t *testing.T) {
-	rig.TwoAtOnce(t)
+	rig.Paced(t)
 	s := rig.Start(t, rig.Options{})
 	clip := srtClip(15)
 	clip.Kbit = 1500
@@ -261,10 +261,10 @@ func TestSRTInBadWeather(t *testing.T) {
 // B-frames are references; no key frame is, so that the rules for whole streams hold; sound is missing for no longer than a packet's, and Chromium
 // plays it.
 func TestSRTGivesUp(t *testing.T) {
-	t.Parallel()
+	rig.Parallel(t)
 	for name, pyramid := range map[string]bool{"without B-frames": false, "with a pyramid": true} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+			rig.Parallel(t)
 			s := rig.Start(t, rig.Options{})
 			clip := srtClip(12)
 			clip.Kbit, clip.Flash, clip.NoB = 1500, false, !pyramid

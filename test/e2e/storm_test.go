@@ -25,7 +25,7 @@ const stormKills = 5
 // lost, and 150 ms. Where the machine keeps an encoder waiting for half a second, slate comes in its place up to its
 // next key frame, and those pictures are rightly not recorded.
 func TestStorm(t *testing.T) {
-	rig.TwoAtOnce(t)
+	rig.Paced(t)
 	rig.On(t, rig.Embedded, func(t *testing.T, p rig.Pair) {
 		kills := stormKills
 		if text := os.Getenv("MILLRACE_TEST_KILLS"); text != "" {

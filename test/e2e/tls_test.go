@@ -35,7 +35,7 @@ func shown(t *testing.T, addr, name string, roots *x509.CertPool) (*x509.Certifi
 
 // TestCertificateFromAnAuthority gets one from Pebble over ACME, and publishes and plays with it.
 func TestCertificateFromAnAuthority(t *testing.T) {
-	t.Parallel()
+	rig.Parallel(t)
 	const domain = "video.example.org"
 	a := rig.StartAuthority(t)
 	s := rig.Start(t, rig.Options{
@@ -101,7 +101,7 @@ func ownCertificate(t *testing.T, dir string, serial int64) (certFile, keyFile s
 
 // TestCertificateIsRenewed replaces the files under a running service: connections go on, new ones see the new certificate.
 func TestCertificateIsRenewed(t *testing.T) {
-	t.Parallel()
+	rig.Parallel(t)
 	dir := t.TempDir()
 	certFile, keyFile := ownCertificate(t, dir, 1)
 	renew := func(serial int64) {

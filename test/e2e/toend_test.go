@@ -70,7 +70,7 @@ for (const [name, url] of Object.entries(%s)) {
 
 // TestPlayedToTheEnd plays files whose sound or picture has holes in hls.js, side by side: all of it, without a jump, to the end.
 func TestPlayedToTheEnd(t *testing.T) {
-	t.Parallel()
+	rig.Parallel(t)
 	rig.On(t, rig.Embedded, func(t *testing.T, p rig.Pair) {
 		s := rig.Start(t, rig.Options{Pair: p})
 		files, ids := uneven(), map[string]string{}
@@ -127,7 +127,7 @@ func TestPlayedToTheEnd(t *testing.T) {
 // TestPlaysOverWhatCannotBeDecoded: a reference is missing in the file, so that Chromium ends the playback in the
 // middle. The page goes on behind that, by itself, and comes to the end.
 func TestPlaysOverWhatCannotBeDecoded(t *testing.T) {
-	t.Parallel()
+	rig.Parallel(t)
 	const seconds = 16
 	file := programtest.Media(t, "gap.mp4", "-f", "lavfi", "-i", "testsrc2=size=320x180:rate=30", "-f", "lavfi", "-i", "sine=frequency=440", "-t", fmt.Sprint(seconds),
 		"-c:v", "libx264", "-preset", "veryfast", "-pix_fmt", "yuv420p", "-g", "60", "-x264-params", "b-pyramid=strict:b-adapt=0:bframes=3:ref=2:scenecut=0",

@@ -66,7 +66,7 @@ func (x *torturer) drop() {
 // and back, a reset, a flapping connection, other codecs on the same connection, another protocol. It makes one asset that can be read from
 // end to end, is as long as what was sent, and is in step throughout.
 func TestTorture(t *testing.T) {
-	t.Parallel()
+	rig.Parallel(t)
 	const second = time.Second
 	small, large := rig.Record(t, "libx264", "aac", "320x180", 5), rig.Record(t, "libx264", "aac", "426x240", 4)
 	hevc, av1 := rig.Record(t, "libx265", "libopus", "320x180", 2), rig.Record(t, "libaom-av1", "aac", "320x180", 2)
@@ -119,7 +119,7 @@ func TestTorture(t *testing.T) {
 // TestPlaysThroughAnotherSize has Chromium watch while an encoder changes the size of its pictures on the same connection, and back: the
 // player goes on by itself.
 func TestPlaysThroughAnotherSize(t *testing.T) {
-	rig.TwoAtOnce(t)
+	rig.Paced(t)
 	small, large := rig.Record(t, "libx264", "aac", "320x180", 6), rig.Record(t, "libx264", "aac", "640x360", 6)
 	s := rig.Start(t, rig.Options{})
 	x := &torturer{t: t, s: s, l: s.CreateLive(t, "low", rig.Object{"reconnect_window": 60})}

@@ -72,7 +72,7 @@ func tracksToAdd(t *testing.T) map[string]added {
 
 // TestTracks adds tracks of every kind to an asset, and broken ones, which do it no harm.
 func TestTracks(t *testing.T) {
-	t.Parallel()
+	rig.Parallel(t)
 	rig.On(t, rig.Scaled, func(t *testing.T, p rig.Pair) {
 		s := rig.Start(t, rig.Options{Pair: p})
 		list := tracksToAdd(t)

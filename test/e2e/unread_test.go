@@ -27,7 +27,7 @@ const unreadGrowth = 100 << 20
 // server's memory stays within bounds, also the second time, who asks beyond them is told so, and other viewers and an
 // encoder do not notice.
 func TestUnreadResponses(t *testing.T) {
-	t.Parallel()
+	rig.Parallel(t)
 	// The collector runs often: what is measured is memory in use. How much garbage waits for it otherwise is chance.
 	s := rig.Start(t, rig.Options{Env: []string{"GOGC=25"}})
 	large := rig.Clip{Size: "1280x720", Kbit: 4000, GOP: 4, Seconds: 8, More: []string{

@@ -71,7 +71,7 @@ func (m *meter) carry(from net.Conn) {
 // TestUploadCommandGoesOn interrupts millrace upload in the middle of the second of two files. The same command goes
 // on there: nothing is sent twice but what was on its way.
 func TestUploadCommandGoesOn(t *testing.T) {
-	t.Parallel()
+	rig.Parallel(t)
 	rig.On(t, rig.Embedded, func(t *testing.T, p rig.Pair) {
 		clip := rig.File(t, "a.mp4", rig.Clip{Size: "320x180", Kbit: 300, GOP: 1.5, Seconds: filmSeconds})
 		data := rig.Padded(t, clip, 20<<20)

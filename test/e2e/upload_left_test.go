@@ -18,7 +18,7 @@ import (
 // TestCancelledUploadLeavesNothingInABucket: neither the multipart upload with its pieces nor the tail behind them,
 // also when the node is killed before it could clear up.
 func TestCancelledUploadLeavesNothingInABucket(t *testing.T) {
-	t.Parallel()
+	rig.Parallel(t)
 	rig.On(t, rig.Scaled, func(t *testing.T, p rig.Pair) {
 		s := rig.Start(t, rig.Options{Pair: p})
 		for _, killed := range []bool{false, true} {
@@ -62,7 +62,7 @@ func nothingKept(t *testing.T, s *rig.Server) {
 // TestAbandonedUploadsGo: the first sweep of a server removes bytes that no row knows, and leaves those that are young
 // and those of an upload that waits, however old they are.
 func TestAbandonedUploadsGo(t *testing.T) {
-	t.Parallel()
+	rig.Parallel(t)
 	s := rig.Start(t, rig.Options{})
 	u := createUpload(t, s)
 	resp, err := u.put(s, "0-262143/*", bytes.NewReader(make([]byte, 256<<10)), 256<<10)
@@ -105,7 +105,7 @@ func TestAbandonedUploadsGo(t *testing.T) {
 // again, and goes on as soon as the first one is done, or has heard nothing for a second. The file is the one that was
 // sent.
 func TestTwoNodesTakeOneUpload(t *testing.T) {
-	t.Parallel()
+	rig.Parallel(t)
 	film := rig.File(t, "a.mp4", rig.Clip{Size: "320x180", Kbit: 300, GOP: 1.5, Seconds: filmSeconds})
 	data := rig.Padded(t, film, 12<<20)
 	rig.On(t, rig.Scaled, func(t *testing.T, p rig.Pair) {

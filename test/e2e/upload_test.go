@@ -191,7 +191,7 @@ const killsPerUpload = 20
 // chunks and by tus in turns. What was acknowledged is never asked for again, another node goes on where the dead one was, and the file is the one
 // that was sent. MILLRACE_TEST_KILLS says how often it is killed, in as many uploads as that takes (make storm-uploads).
 func TestUploadSurvivesKills(t *testing.T) {
-	t.Parallel()
+	rig.Parallel(t)
 	film := rig.File(t, "a.mp4", rig.Clip{Size: "320x180", Kbit: 300, GOP: 1.5, Seconds: filmSeconds})
 	data := rig.Padded(t, film, killsPerUpload*9<<18) // as much as is sent at most, and several pieces of a bucket
 	kills := killsPerUpload
@@ -202,7 +202,7 @@ func TestUploadSurvivesKills(t *testing.T) {
 		}
 	}
 	rig.Pairs(t, func(t *testing.T, p rig.Pair) {
-		t.Parallel()
+		rig.Parallel(t)
 		r := dice(t)
 		for done := 0; done < kills; done += killsPerUpload {
 			t.Run(fmt.Sprintf("from kill %d on", done), func(t *testing.T) {
@@ -299,7 +299,7 @@ func filesIn(t *testing.T, dir, name string) (found []string) {
 
 // TestCancelledUploadLeavesNothing: also when the server is killed before it could clear up.
 func TestCancelledUploadLeavesNothing(t *testing.T) {
-	t.Parallel()
+	rig.Parallel(t)
 	s := rig.Start(t, rig.Options{})
 	u := createUpload(t, s)
 	part := make([]byte, 1<<20)

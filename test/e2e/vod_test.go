@@ -96,12 +96,12 @@ func (f film) make(t *testing.T) string {
 
 // TestFiles makes assets of files of every kind and plays them: each picture and its time is what the file has.
 func TestFiles(t *testing.T) {
-	t.Parallel()
+	rig.Parallel(t)
 	rig.On(t, rig.Scaled, func(t *testing.T, p rig.Pair) {
 		s := rig.Start(t, rig.Options{Pair: p})
 		for name, f := range films() {
 			t.Run(name, func(t *testing.T) {
-				t.Parallel()
+				rig.Parallel(t)
 				f.run(t, s)
 			})
 		}
@@ -216,7 +216,7 @@ func span(times []float64) float64 {
 
 // TestRefusedFiles gives what can't be played, and wants a sentence that says so.
 func TestRefusedFiles(t *testing.T) {
-	t.Parallel()
+	rig.Parallel(t)
 	s := rig.Start(t, rig.Options{})
 	c := rig.Clip{Size: "320x180", Kbit: 300, Seconds: 4}
 	whole := content(t, "a.mp4", rig.Clip{Size: "320x180", Kbit: 300, Seconds: 4, More: []string{"-movflags", "+faststart"}})
@@ -234,20 +234,20 @@ func TestRefusedFiles(t *testing.T) {
 		"cut off with moov in front": {file: "a.mp4", data: string(whole[:len(whole)/2]), want: []string{"cut off"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+			rig.Parallel(t)
 			base := rig.Files(t, map[string]string{tt.file: tt.data})
 			errored(t, s, base+"/"+tt.file, tt.want...)
 		})
 	}
 	t.Run("not there", func(t *testing.T) {
-		t.Parallel()
+		rig.Parallel(t)
 		errored(t, s, rig.Files(t, nil)+"/a.mp4", "404")
 	})
 }
 
 // TestPrivateAddress asks for a file on this machine, which is refused unless it is allowed.
 func TestPrivateAddress(t *testing.T) {
-	t.Parallel()
+	rig.Parallel(t)
 	s := rig.Start(t, rig.Options{Closed: true})
 	base := rig.Files(t, map[string]string{"a.mp4": "x"})
 	at := func(host string) string { return strings.Replace(base, "127.0.0.1", host, 1) + "/a.mp4" }
@@ -280,12 +280,12 @@ func errored(t *testing.T, s *rig.Server, url string, want ...string) {
 
 // TestClipOutlivesItsSource clips a finished asset of each kind of storage and deletes the source.
 func TestClipOutlivesItsSource(t *testing.T) {
-	t.Parallel()
+	rig.Parallel(t)
 	rig.On(t, rig.Scaled, func(t *testing.T, p rig.Pair) {
 		s := rig.Start(t, rig.Options{Pair: p})
 		for _, name := range []string{"a.mp4", "a.ts"} {
 			t.Run(name, func(t *testing.T) {
-				t.Parallel()
+				rig.Parallel(t)
 				file := rig.File(t, name, rig.Clip{Size: "320x180", Kbit: 300, GOP: 1, Flash: true, Seconds: 20})
 				a := s.CreateAsset(t, rig.Files(t, map[string]string{name: file})+"/"+name)
 				a = s.AwaitAsset(t, a.Text("id"), "ready", patience, rig.Ready)

@@ -19,7 +19,7 @@ import (
 
 // TestWebhooksPage runs every command of docs/webhooks.md, in order, against a server.
 func TestWebhooksPage(t *testing.T) {
-	t.Parallel()
+	rig.Parallel(t)
 	programtest.NodePackages(t, "../sdk")
 	for _, program := range []string{"curl", "bash", "openssl", "go"} {
 		programtest.Path(t, program)

@@ -102,7 +102,7 @@ window.sent = () => {
 // TestPublishFromBrowser publishes from the service's own page in Chromium, over WHIP, and watches that in another tab while it runs and
 // as an asset. A second publisher is refused; Stop ends the stream at once, and sound and picture are in step.
 func TestPublishFromBrowser(t *testing.T) {
-	rig.TwoAtOnce(t)
+	rig.Paced(t)
 	rig.On(t, rig.Embedded, func(t *testing.T, p rig.Pair) {
 		s := rig.Start(t, rig.Options{Pair: p})
 		b := browser.Start(t)
@@ -219,7 +219,7 @@ RTCPeerConnection.prototype.addTransceiver = function (track, init) {
 
 // TestPublishVP8 publishes VP8, which players can't play: it is encoded again, and what it becomes is played.
 func TestPublishVP8(t *testing.T) {
-	rig.TwoAtOnce(t)
+	rig.Paced(t)
 	publishCodec(t, "VP8", "h264")
 }
 
@@ -270,7 +270,7 @@ func publishCodec(t *testing.T, codec, recorded string) {
 // TestPublishThroughAnotherNetwork takes the network away from a publisher: what it sends from its old address vanishes, and so does what
 // is sent there. The page makes a new ICE session for the same publication, and the recording goes on.
 func TestPublishThroughAnotherNetwork(t *testing.T) {
-	rig.TwoAtOnce(t)
+	rig.Paced(t)
 	s := rig.Start(t, rig.Options{})
 	var mu sync.Mutex
 	gone, moved := map[string]bool{}, false

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// pacedTests finds the tests of a folder that do not say t.Parallel: what they see depends on what runs beside them.
+// pacedTests finds the tests of a folder that do not say rig.Parallel: what they see depends on what runs beside them.
 func pacedTests(dir string) (names []string, err error) {
 	return testFunctions(dir, func(fn *ast.FuncDecl) bool { return isTest(fn) && !isParallel(fn) })
 }
@@ -14,7 +14,7 @@ func isTest(fn *ast.FuncDecl) bool {
 	return strings.HasPrefix(fn.Name.Name, "Test") && fn.Name.Name != "TestMain"
 }
 
-// isParallel reports whether a test calls t.Parallel itself. That its subtests do says nothing of the test.
+// isParallel reports whether a test calls rig.Parallel itself. That its subtests do says nothing of the test.
 func isParallel(fn *ast.FuncDecl) bool {
 	for _, s := range fn.Body.List {
 		if e, is := s.(*ast.ExprStmt); is {

@@ -51,8 +51,9 @@ func plan(ctx context.Context, o options) ([]phase, error) {
 // phases sorts packages into go test commands; those that have changed are run with the race detector.
 //
 // Tests that start the whole service are of two kinds. What some see depends on what else the machine does: they come
-// first, two at once where they say rig.TwoAtOnce, else alone. Then come the parallel ones, two for each processor: half
-// of their time they wait for a stream to go on. Either way one package comes after the other.
+// first, beside their like where they say rig.Paced, else alone. Then come the others, which say rig.Parallel. How many
+// of them run at once is decided there, by what the machine has to do; here is the most, as most of their time they
+// wait for a stream to go on. Either way one package comes after the other.
 func (o options) phases(list []pack, changed map[string]change) (phases []phase) {
 	var raced, plain, slow, paced []string
 	for _, p := range list {
@@ -76,10 +77,10 @@ func (o options) phases(list []pack, changed map[string]change) (phases []phase)
 		units := len(phases)
 		names := "^(" + strings.Join(paced, "|") + ")$"
 		args := append(o.goTestArgs(false, true), "-p", "1")
-		add("end to end and in a browser, two at once", slow,
-			append(slices.Clone(args), "-parallel", "2", "-run", names)...)
+		add("end to end and in a browser, paced", slow,
+			append(slices.Clone(args), "-parallel", strconv.Itoa(2*runtime.NumCPU()), "-run", names)...)
 		add("end to end and in a browser, in parallel", slow,
-			append(slices.Clone(args), "-parallel", strconv.Itoa(2*runtime.NumCPU()), "-skip", names)...)
+			append(slices.Clone(args), "-parallel", strconv.Itoa(6*runtime.NumCPU()), "-skip", names)...)
 		for i := range phases[units:] {
 			phases[units+i].pace = true
 		}

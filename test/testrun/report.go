@@ -69,8 +69,9 @@ type pkg struct {
 type test struct {
 	output   strings.Builder
 	children int
-	failed   int  // children that failed
-	waiting  bool // for its turn, as it is parallel
+	failed   int           // children that failed
+	waiting  bool          // for its turn, as it is parallel
+	waited   time.Duration // for its turn, which go test counts as its own
 	done     bool
 }
 
@@ -156,6 +157,7 @@ func (r *report) event(e event) {
 	case "output":
 		if t := p.tests[e.Test]; t != nil {
 			t.output.WriteString(e.Output)
+			t.waited += waited(e.Output)
 		}
 	case "pause", "cont":
 		if t := p.tests[e.Test]; t != nil {
@@ -164,6 +166,18 @@ func (r *report) event(e event) {
 	case "pass", "fail", "skip":
 		r.endTest(p, e)
 	}
+}
+
+// turn is what test/rig logs of a test that had to wait before it began.
+var turn = regexp.MustCompile(`: waited (\d+\.\d)s for its turn\n$`)
+
+func waited(line string) time.Duration {
+	m := turn.FindStringSubmatch(line)
+	if m == nil {
+		return 0
+	}
+	d, _ := time.ParseDuration(m[1] + "s") // as the expression has it
+	return d
 }
 
 // race keeps the lines of the race detector's reports, which stand between two rules.
@@ -222,7 +236,7 @@ func (r *report) endTest(p *pkg, e event) {
 			}
 		}
 	}
-	took := time.Duration(e.Elapsed * float64(time.Second))
+	took := time.Duration(e.Elapsed*float64(time.Second)) - t.waited
 	if took >= slowTest && e.Action == "pass" && leaf {
 		fmt.Fprintf(r.out, "  ok  %s %s (%.0fs)\n", short(e.Package), e.Test, took.Seconds())
 	}

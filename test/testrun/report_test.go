@@ -96,6 +96,13 @@ func TestReport(t *testing.T) {
 {"Action":"fail","Package":"p"}`,
 			want: "0 passed, 1 failed, 0 skipped", also: "p Runs", code: 1,
 		},
+		"a turn that was waited for": {
+			events: `{"Action":"run","Package":"p","Test":"T"}
+{"Action":"output","Package":"p","Test":"T","Output":"    x_test.go:3: waited 31.5s for its turn\n"}
+{"Action":"pass","Package":"p","Test":"T","Elapsed":52.5}
+{"Action":"pass","Package":"p","Elapsed":60}`,
+			want: "1 passed, 0 failed, 0 skipped", also: "  ok  p T (21s)",
+		},
 		"a data race in the middle of a test that passes": {
 			events: `{"Action":"run","Package":"p","Test":"A"}
 {"Action":"run","Package":"p","Test":"B"}
