@@ -126,6 +126,15 @@ func host(t *testing.T, raw string) string {
 	return u.Host
 }
 
+// cleanLog fails the test for secrets and warnings in the log.
+func cleanLog(t *testing.T, s *rig.Server, keys ...string) {
+	t.Helper()
+	noSecrets(t, s, keys...)
+	for _, a := range alarms(s) {
+		t.Errorf("log: %s", a)
+	}
+}
+
 // noSecrets fails the test for secrets in the log.
 func noSecrets(t *testing.T, s *rig.Server, more ...string) {
 	t.Helper()

@@ -19,7 +19,7 @@ func TestHealth(t *testing.T) {
 	rig.Parallel(t)
 	rig.On(t, rig.Embedded, func(t *testing.T, p rig.Pair) {
 		s := &stage{Server: rig.Start(t, rig.Options{Pair: p, Args: []string{"--metrics-addr", "127.0.0.1:0"}})}
-		t.Cleanup(func() { s.cleanLog(t) })
+		t.Cleanup(func() { cleanLog(t, s.Server, s.keys...) })
 		for name, test := range map[string]func(*testing.T, *stage){"figures": figures, "no sound and rare key frames": unwell, "audio only": onlySound} {
 			t.Run(name, func(t *testing.T) {
 				rig.Parallel(t)

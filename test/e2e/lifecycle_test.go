@@ -33,15 +33,6 @@ func (s *stage) note(key string) {
 	s.keys = append(s.keys, key)
 }
 
-// cleanLog: nothing in the log is a warning, and no key is in it.
-func (s *stage) cleanLog(t *testing.T) {
-	t.Helper()
-	noSecrets(t, s.Server, s.keys...)
-	for _, a := range alarms(s.Server) {
-		t.Errorf("log: %s", a)
-	}
-}
-
 // TestLongestDuration lets the shortest max_continuous_duration that is allowed pass.
 func TestLongestDuration(t *testing.T) {
 	rig.Parallel(t)
@@ -57,7 +48,7 @@ func TestLongestDuration(t *testing.T) {
 		if d := recorded(t, s, a.Text("id")).Number("duration"); math.Abs(d-60) > 5 {
 			t.Errorf("%.3f s were recorded, want 60", d)
 		}
-		s.cleanLog(t)
+		cleanLog(t, s.Server, s.keys...)
 	})
 }
 

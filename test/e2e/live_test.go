@@ -70,12 +70,7 @@ func TestLive(t *testing.T) {
 	rig.Pairs(t, func(t *testing.T, p rig.Pair) {
 		rig.Parallel(t)
 		s := rig.Start(t, rig.Options{Pair: p})
-		t.Cleanup(func() {
-			noSecrets(t, s)
-			for _, a := range alarms(s) {
-				t.Errorf("log: %s", a)
-			}
-		})
+		t.Cleanup(func() { cleanLog(t, s) })
 		for name, b := range broadcasts() {
 			if p != rig.Embedded && !b.pairs {
 				continue

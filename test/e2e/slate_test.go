@@ -39,15 +39,10 @@ func TestSlate(t *testing.T) {
 	rig.On(t, rig.Embedded, func(t *testing.T, p rig.Pair) {
 		s := rig.Start(t, rig.Options{Pair: p})
 		slate := rig.Files(t, map[string]string{"red.png": red(t)})
-		t.Cleanup(func() {
-			noSecrets(t, s)
-			for _, a := range alarms(s) {
-				t.Errorf("log: %s", a)
-			}
-		})
+		t.Cleanup(func() { cleanLog(t, s) })
 		for _, mode := range []string{"low", "reduced", "standard"} {
 			t.Run(mode, func(t *testing.T) {
-				rig.Parallel(t)
+				rig.Paced(t)
 				c := dropped{s: s, mode: mode, image: slate + "/red.png"}
 				c.run(t)
 			})

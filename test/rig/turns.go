@@ -1,19 +1,19 @@
 package rig
 
 import (
-	"fmt"
-	"os"
-	"strings"
+	"runtime"
 	"sync"
 	"testing"
 	"time"
+
+	"millrace/test/bench/proc"
 )
 
 // kind is a kind of tests, of which a few run at once however busy the machine is. More are begun, up to go test's
 // -parallel, while the machine has room for them.
 type kind struct {
-	least int    // how many run at once
-	idle  uint64 // how much of the processors must have nothing to do before one more begins, in percent
+	least int // how many run at once
+	idle  int // how much of the processors must have nothing to do before one more begins, in percent
 }
 
 // Paced marks a test that follows a player or a picture: what it sees depends on what else the machine does. It needs
@@ -32,20 +32,21 @@ func Parallel(t *testing.T) {
 }
 
 //nolint:gochecknoglobals // the tests of a process have no other thing in common
-var theTurns = turns{running: map[string]bool{}, load: readLoad}
+var theTurns = turns{running: map[string]bool{}, busy: proc.Machine, processors: runtime.NumCPU()}
 
 // turns says which test may begin.
 type turns struct {
-	load func() (load, error)
+	busy       func() (time.Duration, error) // processor time of the whole machine
+	processors int
 
 	mu      sync.Mutex
 	running map[string]bool // names of tests
-	mark    load            // when it was last looked at, or a test begun
-	marked  time.Time
+	marked  time.Time       // when the machine was last looked at, or a test begun
+	mark    time.Duration   // what it had been busy for by then
 }
 
-// look is how long the machine's load is measured, and how long a test has until its own is part of that.
-const look = 2 * time.Second
+// span is how long the machine's load is measured, and how long a test has until its own is part of that.
+const span = 2 * time.Second
 
 // run returns when t may begin, and says how long that took in words that testrun takes off the test's duration.
 func (q *turns) run(t *testing.T, k kind) {
@@ -64,7 +65,7 @@ func (q *turns) run(t *testing.T, k kind) {
 	}
 }
 
-// begin reports whether a test may begin: few of itk kind run, or the machine has room.
+// begin reports whether a test may begin: few of its kind run, or the machine has room.
 func (q *turns) begin(name string, k kind, now time.Time) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -72,7 +73,7 @@ func (q *turns) begin(name string, k kind, now time.Time) bool {
 		return false
 	}
 	q.running[name] = true
-	q.mark, q.marked = q.read(), now
+	_ = q.look(now) // where the machine doesn't tell, hasRoom says so
 	return true
 }
 
@@ -92,41 +93,20 @@ func (q *turns) end(name string) {
 
 // hasRoom reports whether enough of the processors had nothing to do for a while, in which no test has begun.
 func (q *turns) hasRoom(k kind, now time.Time) bool {
-	if now.Sub(q.marked) < look {
+	passed, before := now.Sub(q.marked), q.mark
+	if passed < span {
 		return false
 	}
-	before := q.mark
-	q.mark, q.marked = q.read(), now
-	return 100*(q.mark.idle-before.idle) > k.idle*(q.mark.all-before.all)
+	if q.look(now) != nil {
+		return false // the machine doesn't tell
+	}
+	all := passed * time.Duration(q.processors)
+	return 100*(all-(q.mark-before)) > time.Duration(k.idle)*all
 }
 
-// read gives no load where the machine doesn't tell: then it never has room.
-func (q *turns) read() load {
-	l, err := q.load()
-	if err != nil {
-		return load{}
-	}
-	return l
-}
-
-// load is what the processors did since the machine started, in ticks of the kernel.
-type load struct{ idle, all uint64 }
-
-// readLoad reads the first line of /proc/stat (proc_stat(5)): user, nice, system, idle, iowait, irq, softirq, steal.
-func readLoad() (l load, err error) {
-	stat, err := os.ReadFile("/proc/stat")
-	if err != nil {
-		return l, fmt.Errorf("read load: %w", err)
-	}
-	var ticks [8]uint64
-	line, _, _ := strings.Cut(string(stat), "\n")
-	if _, err = fmt.Sscanf(line, "cpu %d %d %d %d %d %d %d %d", &ticks[0], &ticks[1], &ticks[2], &ticks[3], &ticks[4],
-		&ticks[5], &ticks[6], &ticks[7]); err != nil {
-		return l, fmt.Errorf("read load: %w", err)
-	}
-	for _, n := range ticks {
-		l.all += n
-	}
-	l.idle = ticks[3] + ticks[4]
-	return l, nil
+// look notes what the machine has been busy for.
+func (q *turns) look(now time.Time) (err error) {
+	q.marked = now
+	q.mark, err = q.busy()
+	return err
 }

@@ -10,25 +10,24 @@ import (
 func TestTurns(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
-		idle   uint64 // of each second of two processors, in hundredths of a second
+		busy   float64 // of two processors
 		err    error
 		least  int
 		within time.Duration
 		want   int // how many have begun by then
 	}{
-		"a busy machine":               {idle: 99, least: 2, within: time.Hour, want: 2},
-		"one that has room":            {idle: 101, least: 2, within: 2100 * time.Millisecond, want: 2},
-		"one that has had room enough": {idle: 101, least: 2, within: 2200 * time.Millisecond, want: 3},
-		"one by one":                   {idle: 200, least: 4, within: 4400 * time.Millisecond, want: 6},
-		"one that doesn't tell":        {idle: 200, err: errors.New("no such file"), least: 4, within: time.Hour, want: 4},
+		"a busy machine":               {busy: 1.01, least: 2, within: time.Hour, want: 2},
+		"one that has room":            {busy: 0.99, least: 2, within: 2100 * time.Millisecond, want: 2},
+		"one that has had room enough": {busy: 0.99, least: 2, within: 2200 * time.Millisecond, want: 3},
+		"one by one":                   {least: 4, within: 4400 * time.Millisecond, want: 6},
+		"one that doesn't tell":        {err: errors.New("no such file"), least: 4, within: time.Hour, want: 4},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			begin := time.Now()
 			now := begin
-			q := turns{running: map[string]bool{}, load: func() (load, error) {
-				passed := uint64(now.Sub(begin) / (10 * time.Millisecond))
-				return load{idle: passed * tt.idle / 100, all: 2 * passed}, tt.err
+			q := turns{running: map[string]bool{}, processors: 2, busy: func() (time.Duration, error) {
+				return time.Duration(tt.busy * float64(now.Sub(begin))), tt.err
 			}}
 			got := 0
 			for ; now.Sub(begin) < tt.within; now = now.Add(100 * time.Millisecond) {
@@ -47,7 +46,7 @@ func TestTurns(t *testing.T) {
 func TestTurnsOfSubtests(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
-	q := turns{running: map[string]bool{}, load: func() (load, error) { return load{}, nil }}
+	q := turns{running: map[string]bool{}, busy: func() (time.Duration, error) { return 0, nil }}
 	for _, step := range []struct {
 		begin, end string
 		want       bool
@@ -66,17 +65,5 @@ func TestTurnsOfSubtests(t *testing.T) {
 		if got := q.begin(step.begin, kind{2, 50}, now); got != step.want {
 			t.Fatalf("after the end of %q, %q begins: %t", step.end, step.begin, got)
 		}
-	}
-}
-
-// TestReadLoad: the kernel's figures go on, and what is idle is part of the whole.
-func TestReadLoad(t *testing.T) {
-	t.Parallel()
-	l, err := readLoad()
-	if err != nil {
-		t.Skip(err)
-	}
-	if l.all == 0 || l.idle == 0 || l.idle > l.all {
-		t.Errorf("load %+v", l)
 	}
 }
