@@ -83,8 +83,7 @@ func TestRestrictionEditAsCode(t *testing.T) {
 		"the domains alone": {closed, other, 1, "", nil},
 	} {
 		made := func() edited {
-			u.makes(rulesPage, tt.from)
-			v := "/" + u.rules()[0].ID
+			v := u.newRule(tt.from)
 			read := func(u *owner) map[string]any { return u.object(rulesAPI + v) }
 			return edited{rulesPage + v, tt.from, tt.to, read}
 		}

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -331,6 +332,21 @@ func (u *owner) ruleOf(domains bool) string {
 		}
 	}
 	u.t.Fatal("there is none")
+	return ""
+}
+
+// newRule has the form make a playback restriction and is the end of its address: the list's first may be another one
+// of the same millisecond.
+func (u *owner) newRule(form url.Values) string {
+	u.t.Helper()
+	before := u.rules()
+	u.makes(rulesPage, form)
+	for _, v := range u.rules() {
+		if !slices.ContainsFunc(before, func(b listedRule) bool { return b.ID == v.ID }) {
+			return "/" + v.ID
+		}
+	}
+	u.t.Fatal("there is no new one")
 	return ""
 }
 
