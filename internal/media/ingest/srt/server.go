@@ -103,11 +103,7 @@ func Listen(ctx context.Context, addr string, o Options) (*Server, error) {
 	c := gosrt.DefaultConfig()
 	c.ReceiverLatency, c.PeerLatency = o.Latency, o.Latency
 	c.PeerIdleTimeout = o.IdleTimeout
-	c.ListenerControl = func(_, _ string, raw syscall.RawConn) error {
-		return raw.Control(func(fd uintptr) {
-			_ = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVBUF, kernelBuffer) // as much as there is
-		})
-	}
+	c.ListenerControl = control
 	s := &Server{
 		opts: o, conns: map[uint32]*conn{},
 		limit:      ingest.Limiter{Max: o.MaxConns, PerOrigin: o.MaxConnsPerIP},
@@ -119,6 +115,17 @@ func Listen(ctx context.Context, addr string, o Options) (*Server, error) {
 		return nil, fmt.Errorf("listen for SRT: %w", err)
 	}
 	return s, nil
+}
+
+// control sets the options of the socket, before it is bound.
+func control(_, _ string, raw syscall.RawConn) error {
+	var shared error
+	err := raw.Control(func(fd uintptr) {
+		_ = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVBUF, kernelBuffer) // as much as there is
+		// gosrt lets others bind the port too, and the kernel gives all packets to the one that did last.
+		shared = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_REUSEADDR, 0)
+	})
+	return errors.Join(err, shared)
 }
 
 // packetLog takes from gosrt's log what gosrt does not tell otherwise. It implements gosrt.Logger.

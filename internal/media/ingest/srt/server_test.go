@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -363,6 +364,19 @@ func TestEndsAtOnce(t *testing.T) {
 		if err := (&conn{opts: opts, begun: time.Now().Add(-ago)}).ending(); !errors.Is(err, want) {
 			t.Errorf("after %v: %v, want %v", ago, err, want)
 		}
+	}
+}
+
+// TestAddressInUse: a second server on the port would be given every packet of the first one's encoders.
+func TestAddressInUse(t *testing.T) {
+	t.Parallel()
+	s := start(t, Options{Gate: &gate{sink: ingesttest.NewRecorder()}})
+	second, err := Listen(t.Context(), s.addr, Options{})
+	if err == nil {
+		second.Close()
+	}
+	if !errors.Is(err, syscall.EADDRINUSE) {
+		t.Errorf("a second server on the port: %v", err)
 	}
 }
 
