@@ -52,6 +52,7 @@ type tour struct {
 // one from an encoder; a file added by its URL, clipped, given subtitles and watched with them. What happens is seen
 // without a reload, and every text stays text.
 func TestDashboardTour(t *testing.T) {
+	rig.Paced(t)
 	o := &tour{t: t, say: hostileWords, pictures: picturesWanted(t)}
 	if o.wanted() {
 		o.say = plainWords

@@ -115,6 +115,7 @@ func (f *front) carry(ctx context.Context, from net.Conn) {
 
 // TestUploaders has the uploaders that people use send a film, from a page of another origin, to a server that is killed in the middle.
 func TestUploaders(t *testing.T) {
+	rig.Parallel(t)
 	b := browser.Start(t)
 	film := rig.File(t, "a.mp4", rig.Clip{Size: "320x180", Kbit: 300, GOP: 2, Seconds: 4})
 	data := rig.Padded(t, film, 10<<20) // more than a piece of a bucket

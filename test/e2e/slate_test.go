@@ -36,6 +36,7 @@ func red(t *testing.T) string {
 // where latency is low, and the recordings can be read from end to end. No other test of this package runs beside it: an encoder
 // that is late by half a second because the machine has other things to do gets slate too, and rightly.
 func TestSlate(t *testing.T) {
+	rig.Paced(t)
 	rig.On(t, rig.Embedded, func(t *testing.T, p rig.Pair) {
 		s := rig.Start(t, rig.Options{Pair: p})
 		slate := rig.Files(t, map[string]string{"red.png": red(t)})

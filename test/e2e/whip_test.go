@@ -225,8 +225,10 @@ func TestPublishVP8(t *testing.T) {
 
 // TestPublishCodecs publishes from Chromium what it encodes beside H.264 and goes into the recording as it is.
 func TestPublishCodecs(t *testing.T) {
+	rig.Paced(t)
 	for _, codec := range []string{"VP9", "AV1"} {
 		t.Run(codec, func(t *testing.T) {
+			rig.Paced(t)
 			publishCodec(t, codec, strings.ToLower(codec))
 		})
 	}

@@ -1,16 +1,21 @@
 package rig
 
 import (
+	"errors"
+	"fmt"
+	"os"
 	"runtime"
 	"sync"
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"millrace/test/bench/proc"
 )
 
-// kind is a kind of tests, of which a few run at once however busy the machine is. More are begun, up to go test's
-// -parallel, while the machine has room for them.
+// kind is a kind of tests, of which a few run at once however busy the machine is, whichever package they are of. More
+// are begun, up to go test's -parallel, while the machine has room for them.
 type kind struct {
 	least int // how many run at once
 	idle  int // how much of the processors must have nothing to do before one more begins, in percent
@@ -32,17 +37,20 @@ func Parallel(t *testing.T) {
 }
 
 //nolint:gochecknoglobals // the tests of a process have no other thing in common
-var theTurns = turns{running: map[string]bool{}, busy: proc.Machine, processors: runtime.NumCPU()}
+var theTurns = turns{
+	file: "../../go.mod", places: map[string]*os.File{}, busy: proc.Machine, processors: runtime.NumCPU(),
+}
 
 // turns says which test may begin.
 type turns struct {
+	file       string                        // a lock on one of its first bytes is a place, for one test of any package
 	busy       func() (time.Duration, error) // processor time of the whole machine
 	processors int
 
-	mu      sync.Mutex
-	running map[string]bool // names of tests
-	marked  time.Time       // when the machine was last looked at, or a test begun
-	mark    time.Duration   // what it had been busy for by then
+	mu     sync.Mutex
+	places map[string]*os.File // by the test that has it; one that began because there was room has none
+	marked time.Time           // when the machine was last looked at, or a test begun
+	mark   time.Duration       // what it had been busy for by then
 }
 
 // span is how long the machine's load is measured, and how long a test has until its own is part of that.
@@ -56,7 +64,14 @@ func (q *turns) run(t *testing.T, k kind) {
 	begin := time.Now()
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
-	for !q.begin(t.Name(), k, time.Now()) {
+	for {
+		begun, err := q.begin(t.Name(), k, time.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if begun {
+			break
+		}
 		<-tick.C
 	}
 	t.Cleanup(func() { q.end(t.Name()) })
@@ -65,16 +80,38 @@ func (q *turns) run(t *testing.T, k kind) {
 	}
 }
 
-// begin reports whether a test may begin: few of its kind run, or the machine has room.
-func (q *turns) begin(name string, k kind, now time.Time) bool {
+// begin reports whether a test may begin: there is a place for it, or the machine has room.
+func (q *turns) begin(name string, k kind, now time.Time) (bool, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if len(q.running) >= k.least && !q.hasRoom(k, now) {
-		return false
+	place, err := q.place(k.least)
+	if err != nil || place == nil && !q.hasRoom(k, now) {
+		return false, err
 	}
-	q.running[name] = true
+	if place != nil {
+		q.places[name] = place
+	}
 	_ = q.look(now) // where the machine doesn't tell, hasRoom says so
-	return true
+	return true, nil
+}
+
+// place takes one of the first n places, or none when tests of this package or of another have them. A place is given
+// back when its file is closed, or the process has ended.
+func (q *turns) place(n int) (*os.File, error) {
+	f, err := os.OpenFile(q.file, os.O_RDWR, 0)
+	if err != nil {
+		return nil, fmt.Errorf("open file of turns: %w", err)
+	}
+	for i := range n {
+		err = unix.FcntlFlock(f.Fd(), unix.F_OFD_SETLK, &unix.Flock_t{Type: unix.F_WRLCK, Start: int64(i), Len: 1})
+		if err == nil {
+			return f, nil
+		}
+		if !errors.Is(err, unix.EAGAIN) {
+			return nil, errors.Join(fmt.Errorf("lock file of turns: %w", err), f.Close())
+		}
+	}
+	return nil, f.Close()
 }
 
 func (q *turns) endParents(name string) {
@@ -88,7 +125,10 @@ func (q *turns) endParents(name string) {
 func (q *turns) end(name string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	delete(q.running, name)
+	if place := q.places[name]; place != nil {
+		_ = place.Close() // and with it the lock
+		delete(q.places, name)
+	}
 }
 
 // hasRoom reports whether enough of the processors had nothing to do for a while, in which no test has begun.

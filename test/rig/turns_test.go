@@ -2,6 +2,8 @@ package rig
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 )
@@ -26,12 +28,12 @@ func TestTurns(t *testing.T) {
 			t.Parallel()
 			begin := time.Now()
 			now := begin
-			q := turns{running: map[string]bool{}, processors: 2, busy: func() (time.Duration, error) {
+			q := newTurns(t, placesFile(t), func() (time.Duration, error) {
 				return time.Duration(tt.busy * float64(now.Sub(begin))), tt.err
-			}}
+			})
 			got := 0
 			for ; now.Sub(begin) < tt.within; now = now.Add(100 * time.Millisecond) {
-				if q.begin(string(rune('a'+got)), kind{tt.least, 50}, now) {
+				if begins(t, q, string(rune('a'+got)), tt.least, now) {
 					got++
 				}
 			}
@@ -46,7 +48,7 @@ func TestTurns(t *testing.T) {
 func TestTurnsOfSubtests(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
-	q := turns{running: map[string]bool{}, busy: func() (time.Duration, error) { return 0, nil }}
+	q := newTurns(t, placesFile(t), func() (time.Duration, error) { return 0, errors.New("no such file") })
 	for _, step := range []struct {
 		begin, end string
 		want       bool
@@ -62,8 +64,63 @@ func TestTurnsOfSubtests(t *testing.T) {
 	} {
 		q.end(step.end)
 		q.endParents(step.begin)
-		if got := q.begin(step.begin, kind{2, 50}, now); got != step.want {
+		if got := begins(t, q, step.begin, 2, now); got != step.want {
 			t.Fatalf("after the end of %q, %q begins: %t", step.end, step.begin, got)
 		}
 	}
+}
+
+// TestTurnsOfPackages: packages whose tests run at the same time share the places, and each gives back its own.
+func TestTurnsOfPackages(t *testing.T) {
+	t.Parallel()
+	now, file, full := time.Now(), placesFile(t), func() (time.Duration, error) { return 0, errors.New("no such file") }
+	a, b := newTurns(t, file, full), newTurns(t, file, full)
+	for i, step := range []struct {
+		q     *turns
+		ends  string
+		begin string
+		want  bool
+	}{
+		{q: a, begin: "TestA", want: true},
+		{q: b, begin: "TestB", want: true},
+		{q: a, begin: "TestC"},
+		{q: b, ends: "TestA", begin: "TestD"}, // not its own
+		{q: a, ends: "TestA", begin: "TestC", want: true},
+		{q: b, ends: "TestB", begin: "TestD", want: true},
+		{q: a, begin: "TestE"},
+	} {
+		step.q.end(step.ends)
+		if got := begins(t, step.q, step.begin, 2, now); got != step.want {
+			t.Fatalf("step %d: %q begins: %t", i, step.begin, got)
+		}
+	}
+}
+
+func newTurns(t *testing.T, file string, busy func() (time.Duration, error)) *turns {
+	t.Helper()
+	q := &turns{file: file, busy: busy, processors: 2, places: map[string]*os.File{}}
+	t.Cleanup(func() {
+		for name := range q.places {
+			q.end(name)
+		}
+	})
+	return q
+}
+
+func placesFile(t *testing.T) string {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "places")
+	if err := os.WriteFile(name, nil, 0o600); err != nil { // bytes that aren't there can be locked, too
+		t.Fatal(err)
+	}
+	return name
+}
+
+func begins(t *testing.T, q *turns, name string, least int, now time.Time) bool {
+	t.Helper()
+	begun, err := q.begin(name, kind{least, 50}, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return begun
 }

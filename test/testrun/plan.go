@@ -51,9 +51,9 @@ func plan(ctx context.Context, o options) ([]phase, error) {
 // phases sorts packages into go test commands; those that have changed are run with the race detector.
 //
 // Tests that start the whole service are of two kinds. What some see depends on what else the machine does: they come
-// first, beside their like where they say rig.Paced, else alone. Then come the others, which say rig.Parallel. How many
-// of them run at once is decided there, by what the machine has to do; here is the most, as most of their time they
-// wait for a stream to go on. Either way one package comes after the other.
+// first, and say rig.Paced. Then come the others, which say rig.Parallel. How many of them run at once is decided
+// there, for all packages together, by what the machine has to do; here is the most of one package, as most of their
+// time tests wait for a stream to go on.
 func (o options) phases(list []pack, changed map[string]change) (phases []phase) {
 	var raced, plain, slow, paced []string
 	for _, p := range list {
@@ -76,7 +76,7 @@ func (o options) phases(list []pack, changed map[string]change) (phases []phase)
 	if o.all && len(slow) > 0 {
 		units := len(phases)
 		names := "^(" + strings.Join(paced, "|") + ")$"
-		args := append(o.goTestArgs(false, true), "-p", "1")
+		args := append(o.goTestArgs(false, true), "-p", strconv.Itoa(len(slow)))
 		add("end to end and in a browser, paced", slow,
 			append(slices.Clone(args), "-parallel", strconv.Itoa(2*runtime.NumCPU()), "-run", names)...)
 		add("end to end and in a browser, in parallel", slow,
@@ -130,7 +130,7 @@ const notRaced = "modernc.org/sqlite/lib=-race=false"
 type pack struct {
 	path, dir  string
 	concurrent bool     // it or its tests start goroutines or hold locks
-	paced      []string // tests that are not parallel with all others; nil for units
+	paced      []string // tests that say rig.Paced; nil for units
 	deps       []string // import paths, of ours and others
 }
 

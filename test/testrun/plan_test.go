@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 )
@@ -60,29 +61,34 @@ func TestPlan(t *testing.T) {
 }
 
 // TestPaced: what the machine's pace decides comes before what is parallel, and each test runs in one of the
-// two phases.
+// two phases, both packages at the same time.
 func TestPaced(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	source := `package x
 func TestMain(m *testing.M) {}
-func TestAlone(t *testing.T) { t.Run("x", func(t *testing.T) { rig.Parallel(t) }) }
-func TestTwo(t *testing.T) { rig.Paced(t) }
+func TestPaced(t *testing.T) { rig.Paced(t) }
 func TestParallel(t *testing.T) { t.Helper(); rig.Parallel(t) }
 func (x) TestMethod(t *testing.T) {}
 func BenchmarkX(b *testing.B) {}
 `
-	if err := os.WriteFile(filepath.Join(dir, "x_test.go"), []byte(source), 0o600); err != nil {
-		t.Fatal(err)
+	write := func(source string) {
+		if err := os.WriteFile(filepath.Join(dir, "x_test.go"), []byte(source), 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
-	names, err := pacedTests(dir)
-	if err != nil || !slices.Equal(names, []string{"TestAlone", "TestTwo"}) {
+	write(source)
+	if names, err := pacedTests(dir); err != nil || !slices.Equal(names, []string{"TestPaced"}) {
 		t.Fatalf("paced: %q, %v", names, err)
+	}
+	write(source + `func TestNeither(t *testing.T) { t.Run("x", func(t *testing.T) { rig.Parallel(t) }) }`)
+	if names, err := pacedTests(dir); err == nil || !strings.HasSuffix(err.Error(), ": TestNeither") {
+		t.Errorf("a test that says neither: %q, %v", names, err)
 	}
 	list := []pack{{path: "millrace/test/browser", paced: []string{"TestA"}}, {path: "millrace/test/e2e", paced: []string{"TestB"}}}
 	phases := options{all: true}.phases(list, nil)
-	if len(phases) != 2 || !pairs(phases[0].args, "-p", "1") || !slices.Contains(phases[0].args, "-parallel") ||
-		!pairs(phases[1].args, "-p", "1") || !slices.Contains(phases[1].args, "-parallel") ||
+	if len(phases) != 2 || !pairs(phases[0].args, "-p", "2") || !slices.Contains(phases[0].args, "-parallel") ||
+		!pairs(phases[1].args, "-p", "2") || !slices.Contains(phases[1].args, "-parallel") ||
 		!pairs(phases[0].args, "-run", "^(TestA|TestB)$") || !pairs(phases[1].args, "-skip", "^(TestA|TestB)$") {
 		t.Errorf("phases: %+v", phases)
 	}
