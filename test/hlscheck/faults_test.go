@@ -58,6 +58,18 @@ func data(pattern string, f func(b []byte) []byte) origin.Options {
 	}})
 }
 
+// otherMediaHinted has other media begin with segment 6. What is hinted there is a name that would go on in segment 5;
+// the response to it is this file.
+func otherMediaHinted(file string) origin.Options {
+	return live(origin.Options{
+		BreakAt: 6, Text: swap("video.m3u8", `HINT:TYPE=PART,URI="video_6.0`, `HINT:TYPE=PART,URI="video_5.9`),
+		Respond: func(_ http.ResponseWriter, r *http.Request) bool {
+			r.URL.Path = strings.Replace(r.URL.Path, "video_5.9.m4s", file, 1)
+			return false
+		},
+	})
+}
+
 // box changes the body of the first box of that kind, wherever it is.
 func box(kind string, change func(body []byte)) func([]byte) []byte {
 	return func(b []byte) []byte {
@@ -171,6 +183,10 @@ func faults() map[string]fault {
 		"hint not kept": {rule: "preload-hint", o: text(in("video.m3u8", func(s string) string {
 			return regexp.MustCompile(`HINT:TYPE=PART,URI=".*"`).ReplaceAllString(s, `HINT:TYPE=PART,URI="video_0.0.m4s"`)
 		}))},
+		"hint is of later media": {
+			rule: "immutable-bytes", o: otherMediaHinted("video_6.1.m4s"),
+			with: Options{Follow: 10 * time.Second, OtherMedia: true},
+		},
 		"delta is another":  {rule: "delta", o: live(origin.Options{Begin: longAgo, Text: in("", deltaOff)})},
 		"delta without map": {rule: "delta-map", o: live(origin.Options{Begin: longAgo, Text: in("", mapBehindSkip)})},
 		"skips too much":    {rule: "skip-boundary", o: live(origin.Options{Begin: longAgo, Text: in("", skipsMore)})},

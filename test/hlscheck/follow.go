@@ -252,9 +252,23 @@ func (v *rendition) checkHint(m *media, msn int, h hinted) error {
 		}
 		old = old || e.msn == msn && m.next() > msn && len(e.parts) == 0
 	}
+	if other := m.breakNear(msn); !listed && v.c.o.OtherMedia && other != nil && h.a.status == http.StatusOK {
+		v.hintBytes(v.c.resolve(v.url, other.parts[0].uri), h.a.body)
+		return nil
+	}
 	v.c.check("preload-hint", listed || old || v.c.o.stalls(), h.url, "the hinted part is not in the next playlist")
 	if listed && h.a.status == http.StatusOK {
 		v.hintBytes(h.url, h.a.body)
+	}
+	return nil
+}
+
+// breakNear is segment msn, or the one behind it, if other media begins with it and its parts are listed.
+func (m *media) breakNear(msn int) *entry {
+	for _, e := range append(m.entries, m.open) {
+		if (e.msn == msn || e.msn == msn+1) && e.discontinuity && len(e.parts) > 0 {
+			return &e
+		}
 	}
 	return nil
 }

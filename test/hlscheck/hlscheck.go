@@ -36,7 +36,7 @@ type Options struct {
 	// StallsFrom is when MayStall begins to be true of an encoder that stops later; zero: never.
 	StallsFrom time.Time
 	// OtherMedia says that other media begins now and then, as slate does: the playlist has to grow all the same, but a part that was
-	// hinted may not come where it does, and there may be no hint.
+	// hinted may not come where it does, or be the first one of that media, and there may be no hint.
 	OtherMedia bool
 	// LowLatency demands what Appendix B asks of a Low-Latency server, in each live media playlist with audio or video.
 	LowLatency bool

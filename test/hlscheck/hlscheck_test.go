@@ -105,6 +105,11 @@ func TestGood(t *testing.T) {
 		"rewindable":    {origin.Options{Mode: origin.Event, LowLatency: true}, Options{Follow: 8 * time.Second, LowLatency: true}, lowLatency},
 		"with a break":  {origin.Options{LowLatency: true, BreakAt: 6, GapSeconds: 1}, Options{Follow: 16 * time.Second, LowLatency: true, MayStall: true}, []string{"tfdt-break", "discontinuity-sequence"}},
 		"up to a break": {origin.Options{BreakAt: 12}, Options{Follow: time.Second, Until: []string{"tfdt-break"}}, []string{"tfdt-break"}},
+		"hint of other media": {
+			otherMediaHinted("video_6.0.m4s"),
+			Options{Follow: 10 * time.Second, LowLatency: true, OtherMedia: true},
+			[]string{"tfdt-break"},
+		},
 		"503 for a stall": {
 			status(503, func(r *http.Request) bool { return r.URL.Query().Get("_HLS_msn") == "8" }), Options{Follow: 16 * time.Second, MayStall: true}, []string{"tfdt"},
 		},
