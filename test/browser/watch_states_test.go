@@ -196,6 +196,7 @@ func TestWatchEnd(t *testing.T) {
 		"looks":          {watch.About{State: watch.Finishing}, phone, nil, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
+			rig.Paced(t)
 			show := &program{}
 			show.knows(tt.known)
 			url, base := hostKnowing(t, show, func(ctx context.Context, v watch.Viewer) (watch.About, error) {

@@ -48,7 +48,7 @@ func TestTurns(t *testing.T) {
 func TestTurnsOfSubtests(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
-	q := newTurns(t, placesFile(t), func() (time.Duration, error) { return 0, errors.New("no such file") })
+	q := newTurns(t, placesFile(t), noRoom)
 	for _, step := range []struct {
 		begin, end string
 		want       bool
@@ -73,8 +73,8 @@ func TestTurnsOfSubtests(t *testing.T) {
 // TestTurnsOfPackages: packages whose tests run at the same time share the places, and each gives back its own.
 func TestTurnsOfPackages(t *testing.T) {
 	t.Parallel()
-	now, file, full := time.Now(), placesFile(t), func() (time.Duration, error) { return 0, errors.New("no such file") }
-	a, b := newTurns(t, file, full), newTurns(t, file, full)
+	now, file := time.Now(), placesFile(t)
+	a, b := newTurns(t, file, noRoom), newTurns(t, file, noRoom)
 	for i, step := range []struct {
 		q     *turns
 		ends  string
@@ -95,6 +95,9 @@ func TestTurnsOfPackages(t *testing.T) {
 		}
 	}
 }
+
+// noRoom is a machine that doesn't tell what it does.
+func noRoom() (time.Duration, error) { return 0, errors.New("no such file") }
 
 func newTurns(t *testing.T, file string, busy func() (time.Duration, error)) *turns {
 	t.Helper()
