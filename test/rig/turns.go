@@ -33,7 +33,7 @@ func Paced(t *testing.T) {
 // more where the machine has room. Call it first, in place of t.Parallel.
 func Parallel(t *testing.T) {
 	t.Helper()
-	theTurns.run(t, kind{least: 4, idle: 25})
+	theTurns.run(t, kind{least: 4, idle: 20})
 }
 
 //nolint:gochecknoglobals // the tests of a process have no other thing in common
@@ -54,7 +54,7 @@ type turns struct {
 }
 
 // span is how long the machine's load is measured, and how long a test has until its own is part of that.
-const span = 2 * time.Second
+const span = time.Second
 
 // run returns when t may begin, and says how long that took in words that testrun takes off the test's duration.
 func (q *turns) run(t *testing.T, k kind) {

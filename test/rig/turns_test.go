@@ -19,9 +19,9 @@ func TestTurns(t *testing.T) {
 		want   int // how many have begun by then
 	}{
 		"a busy machine":               {busy: 1.01, least: 2, within: time.Hour, want: 2},
-		"one that has room":            {busy: 0.99, least: 2, within: 2100 * time.Millisecond, want: 2},
-		"one that has had room enough": {busy: 0.99, least: 2, within: 2200 * time.Millisecond, want: 3},
-		"one by one":                   {least: 4, within: 4400 * time.Millisecond, want: 6},
+		"one that has room":            {busy: 0.99, least: 2, within: span + 100*time.Millisecond, want: 2},
+		"one that has had room enough": {busy: 0.99, least: 2, within: span + 200*time.Millisecond, want: 3},
+		"one by one":                   {least: 4, within: 2*span + 400*time.Millisecond, want: 6},
 		"one that doesn't tell":        {err: errors.New("no such file"), least: 4, within: time.Hour, want: 4},
 	} {
 		t.Run(name, func(t *testing.T) {
