@@ -55,6 +55,13 @@ function frame(c) {
   return found;
 }
 
+// ready is a frame whose modules have run: before that, nothing listens to what is pressed.
+async function ready(c) {
+  const found = frame(c);
+  await found.waitForLoadState('domcontentloaded', { timeout: PATIENCE });
+  return found;
+}
+
 // keep writes down what a page asks for and complains of, and gives it a number. Dialogs are closed.
 function keep(page) {
   const log = { requests: [], failed: [], console: [], errors: [], dialogs: [], trace: [] };
@@ -91,6 +98,7 @@ const commands = {
   // beside presses what opens a tab of its own, and gives that.
   async beside({ page, selector }) {
     let name = 0;
+    await ready({ page });
     const opened = context.waitForEvent('page', { timeout: PATIENCE, predicate: (p) => (name = keep(p)) > 0 });
     const [tab] = await Promise.all([opened,
       pages.get(page).page.click(selector, { modifiers: ['Control'], timeout: PATIENCE })]);
@@ -101,10 +109,10 @@ const commands = {
   probe: (c) => frame(c).evaluate(probe),
   // The page's policy forbids eval, so the code runs through the debugger's own evaluation.
   eval: (c) => frame(c).evaluate(c.code),
-  click: (c) => frame(c).click(c.selector, { timeout: PATIENCE }).then(() => true),
-  fill: ({ page, selector, label }) => pages.get(page).page.fill(selector, label, { timeout: PATIENCE }).then(() => true),
-  select: ({ page, selector, label }) => pages.get(page).page.selectOption(selector, { label }, { timeout: PATIENCE }),
-  choose: ({ page, selector, file }) => pages.get(page).page.setInputFiles(selector, file, { timeout: PATIENCE }).then(() => true),
+  click: async (c) => (await ready(c)).click(c.selector, { timeout: PATIENCE }).then(() => true),
+  fill: async (c) => (await ready(c)).fill(c.selector, c.label, { timeout: PATIENCE }).then(() => true),
+  select: async (c) => (await ready(c)).selectOption(c.selector, { label: c.label }, { timeout: PATIENCE }),
+  choose: async (c) => (await ready(c)).setInputFiles(c.selector, c.file, { timeout: PATIENCE }).then(() => true),
   resize: ({ page, width, height }) => pages.get(page).page.setViewportSize({ width, height }).then(() => true),
   screenshot: ({ page, file }) => pages.get(page).page.screenshot({ path: file }).then(() => true),
   // forget empties the cache of all tabs.
