@@ -85,7 +85,8 @@ func looksRight(t *testing.T, b *browser.Browser, p *browser.Page, name string) 
 	for _, look := range [][2]string{{"light", ""}, {"dark", "{runOnly: ['color-contrast', 'link-in-text-block']}"}} {
 		theme, only := look[0], look[1]
 		p.Eval(t, "document.documentElement.dataset.theme = '"+theme+"'", nil)
-		p.Await(t, "has its colours", "!document.getAnimations().some((a) => a instanceof CSSTransition)", patience)
+		p.Await(t, "has its colours", "!document.getAnimations().some((a) => a.playState === 'running' && "+
+			"a.effect.getComputedTiming().endTime < Infinity)", patience)
 		p.Screenshot(t, name+"-"+theme)
 		var found []string
 		p.Eval(t, `axe.run(`+only+`).then((r) => r.violations

@@ -32,9 +32,9 @@ func red(t *testing.T) string {
 	return b.String()
 }
 
-// TestSlate drops encoders of every latency mode at once: what players are shown meanwhile goes on by the rules, Chromium plays through it
-// where latency is low, and the recordings can be read from end to end. No other test of this package runs beside it: an encoder
-// that is late by half a second because the machine has other things to do gets slate too, and rightly.
+// TestSlate drops encoders of every latency mode at once: what players are shown meanwhile goes on by the rules,
+// Chromium plays through it where latency is low, and the recordings can be read from end to end. It is paced: an
+// encoder that is late by half a second because the machine has other things to do gets slate too, and rightly.
 func TestSlate(t *testing.T) {
 	rig.Paced(t)
 	rig.On(t, rig.Embedded, func(t *testing.T, p rig.Pair) {

@@ -98,10 +98,10 @@ const commands = {
   // beside presses what opens a tab of its own, and gives that.
   async beside({ page, selector }) {
     let name = 0;
-    await ready({ page });
+    const opener = await ready({ page });
     const opened = context.waitForEvent('page', { timeout: PATIENCE, predicate: (p) => (name = keep(p)) > 0 });
     const [tab] = await Promise.all([opened,
-      pages.get(page).page.click(selector, { modifiers: ['Control'], timeout: PATIENCE })]);
+      opener.click(selector, { modifiers: ['Control'], timeout: PATIENCE })]);
     await tab.setViewportSize(pages.get(page).page.viewportSize());
     await tab.waitForLoadState('domcontentloaded', { timeout: PATIENCE });
     return name;
