@@ -21,6 +21,9 @@ MOST_BYTES ?= 58720256
 export GO
 TOOL := scripts/tool.sh
 
+# Without -trimpath the linter's cache would not know a package that it has seen in another clone.
+LINT = GOFLAGS="$$($(GO) env GOFLAGS) -trimpath" "$$($(TOOL) golangci-lint)"
+
 # How tests are run with everything that they need; what that is, ready prepares.
 SERVICES = -services -require -versitygw "$$($(TOOL) versitygw)"
 TESTRUN = PATH="$$PATH:$$(dirname "$$($(TOOL) nginx)")" MILLRACE_TEST_BINARY="$(CURDIR)/bin/millrace" bin/testrun $(SERVICES)
@@ -86,7 +89,7 @@ archtest:
 .PHONY: check
 check: bin/testrun ## quick checks before a commit: format, lint (go vet is part of it), layers, unit tests with -race
 	@out="$$(gofmt -l $$(git ls-files --cached --others --exclude-standard '*.go'))"; if [ -n "$$out" ]; then echo "not gofmt-ed:"; echo "$$out"; exit 1; fi
-	@"$$($(TOOL) golangci-lint)" run
+	@$(LINT) run
 	@bin/testrun -race -short -units
 
 .PHONY: bench
@@ -141,11 +144,11 @@ build: ## build bin/millrace, and bin/millrace-speech which it starts to recogni
 
 .PHONY: fmt
 fmt: ## format the code
-	@"$$($(TOOL) golangci-lint)" fmt
+	@$(LINT) fmt
 
 .PHONY: lint
 lint: ## run golangci-lint alone
-	@"$$($(TOOL) golangci-lint)" run
+	@$(LINT) run
 
 .PHONY: clean
 clean: ## remove what was built here; tools and media, which all clones share, stay in the user's cache folder

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/url"
 	"os"
 	"os/exec"
@@ -30,8 +29,10 @@ func postgres(ctx context.Context, bin string) (s *Service, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("make folder for PostgreSQL: %w", err)
 	}
+	var addr address
 	defer func() {
 		if s == nil {
+			addr.release()
 			_ = os.RemoveAll(dir)
 		}
 	}()
@@ -39,8 +40,11 @@ func postgres(ctx context.Context, bin string) (s *Service, err error) {
 	if err != nil {
 		return nil, err
 	}
-	pass, passFile := password(), filepath.Join(dir, "pass")
-	if err = os.WriteFile(passFile, []byte(pass), 0o600); err != nil {
+	if addr, err = keptAddress(ctx, "postgres"); err != nil {
+		return nil, err
+	}
+	passFile := filepath.Join(dir, "pass")
+	if err = os.WriteFile(passFile, []byte(addr.Password), 0o600); err != nil {
 		return nil, fmt.Errorf("write password file: %w", err)
 	}
 	attr := &syscall.SysProcAttr{}
@@ -60,19 +64,18 @@ func postgres(ctx context.Context, bin string) (s *Service, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("create database cluster: %w: %s", err, out)
 	}
-	port, err := freePort(ctx)
-	if err != nil {
-		return nil, err
-	}
-	addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
-	s = &Service{dir: dir, end: syscall.SIGINT}
-	s.URL = (&url.URL{Scheme: "postgres", User: url.UserPassword("millrace", pass), Host: addr, Path: "/postgres", RawQuery: "sslmode=disable"}).String()
-	s.cmd = exec.CommandContext(context.WithoutCancel(ctx), filepath.Join(bin, "postgres"), "-D", data, "-p", strconv.Itoa(port), "-k", "",
+	s = &Service{dir: dir, addr: addr, end: syscall.SIGINT}
+	s.URL = (&url.URL{
+		Scheme: "postgres", User: url.UserPassword("millrace", addr.Password), Host: addr.host(), Path: "/postgres",
+		RawQuery: "sslmode=disable",
+	}).String()
+	port := strconv.Itoa(addr.Port)
+	s.cmd = exec.CommandContext(context.WithoutCancel(ctx), filepath.Join(bin, "postgres"), "-D", data, "-p", port, "-k", "",
 		"-c", "listen_addresses=127.0.0.1", "-c", "fsync=off", "-c", "synchronous_commit=off", "-c", "full_page_writes=off",
 		"-c", "max_connections=300", "-c", "shared_buffers=64MB", "-c", "timezone=UTC")
 	s.cmd.Dir, s.cmd.SysProcAttr = dir, attr
 	return s, s.start(ctx, func(ctx context.Context) error {
-		return exec.CommandContext(ctx, filepath.Join(bin, "pg_isready"), "-q", "-h", "127.0.0.1", "-p", strconv.Itoa(port)).Run()
+		return exec.CommandContext(ctx, filepath.Join(bin, "pg_isready"), "-q", "-h", "127.0.0.1", "-p", port).Run()
 	})
 }
 

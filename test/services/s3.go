@@ -4,13 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -27,8 +25,10 @@ func s3(ctx context.Context, binary string) (s *Service, err error) {
 	if err != nil {
 		return nil, err
 	}
+	var addr address
 	defer func() {
 		if s == nil {
+			addr.release()
 			_ = os.RemoveAll(dir)
 		}
 	}()
@@ -36,22 +36,20 @@ func s3(ctx context.Context, binary string) (s *Service, err error) {
 	if err = os.Mkdir(root, 0o700); err != nil {
 		return nil, fmt.Errorf("make folder for S3: %w", err)
 	}
-	port, err := freePort(ctx)
-	if err != nil {
+	if addr, err = keptAddress(ctx, "s3"); err != nil {
 		return nil, err
 	}
-	addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
-	key, secret := "millrace", password()
+	host, key, secret := addr.host(), "millrace", addr.Password
 	query := url.Values{
-		"endpoint": {"http://" + addr}, "region": {"us-east-1"}, "path_style": {"true"}, "create": {"true"},
+		"endpoint": {"http://" + host}, "region": {"us-east-1"}, "path_style": {"true"}, "create": {"true"},
 		"access_key_id": {key}, "secret_access_key": {secret},
 	}
-	s = &Service{dir: dir, end: syscall.SIGTERM, URL: "s3://millrace-test?" + query.Encode()}
-	s.cmd = exec.CommandContext(context.WithoutCancel(ctx), binary, "--keep-alive", "--quiet", "--port", addr, "posix", root)
+	s = &Service{dir: dir, addr: addr, end: syscall.SIGTERM, URL: "s3://millrace-test?" + query.Encode()}
+	s.cmd = exec.CommandContext(context.WithoutCancel(ctx), binary, "--keep-alive", "--quiet", "--port", host, "posix", root)
 	s.cmd.Dir = dir
 	s.cmd.Env = append(s.cmd.Environ(), "ROOT_ACCESS_KEY="+key, "ROOT_SECRET_KEY="+secret)
 	return s, s.start(ctx, func(ctx context.Context) error {
-		req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+addr+"/", nil)
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+host+"/", nil)
 		if err != nil {
 			return fmt.Errorf("ask S3: %w", err)
 		}

@@ -1,15 +1,13 @@
 // Package services starts the servers that integration tests need: a private PostgreSQL and a private S3 server,
-// each in its own temporary folder, on a free loopback port, with a password of its own. It must know nothing of the
-// product. It writes no goroutine of its own but one per child to wait for its end; Stop ends both.
+// each in its own temporary folder, on a loopback port and with a password that this user's runs have kept. It must know
+// nothing of the product. It writes no goroutine of its own but one per child to wait for its end; Stop ends both.
 package services
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"os/exec"
 	"os/user"
@@ -21,14 +19,15 @@ import (
 
 // Service is a running server. Stop ends it and removes its files.
 type Service struct {
-	// URL is how tests reach it; it holds a password that is worth nothing once the run is over.
+	// URL is how tests reach it, with a password that is worth nothing while no tests run.
 	URL string
 
-	dir string
-	cmd *exec.Cmd
-	end syscall.Signal // asks for a quick, clean end
-	out *tail
-	ran chan struct{} // closed when the process has ended
+	dir  string
+	addr address
+	cmd  *exec.Cmd
+	end  syscall.Signal // asks for a quick, clean end
+	out  *tail
+	ran  chan struct{} // closed when the process has ended
 }
 
 // stopWait is how long a server may take to end by itself.
@@ -51,6 +50,7 @@ func (s *Service) Stop() {
 		_ = syscall.Kill(-s.cmd.Process.Pid, syscall.SIGKILL)
 		<-s.ran
 	}
+	s.addr.release()
 	_ = os.RemoveAll(s.dir)
 }
 
@@ -91,7 +91,7 @@ func (s *Service) start(ctx context.Context, ready func(context.Context) error) 
 	}
 }
 
-// retry starts a server again on another port when the one that was free has been taken meanwhile.
+// retry starts a server again, on another port, when the one that was free has been taken meanwhile.
 func retry(ctx context.Context, start func(context.Context) (*Service, error)) (*Service, error) {
 	var last error
 	for range 3 {
@@ -108,20 +108,6 @@ func retry(ctx context.Context, start func(context.Context) (*Service, error)) (
 		}
 	}
 	return nil, last
-}
-
-// freePort asks the kernel for a port nobody listens on.
-func freePort(ctx context.Context) (int, error) {
-	var lc net.ListenConfig
-	l, err := lc.Listen(ctx, "tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, fmt.Errorf("find a free port: %w", err)
-	}
-	_, port, err := net.SplitHostPort(l.Addr().String())
-	if err = errors.Join(err, l.Close()); err != nil {
-		return 0, fmt.Errorf("find a free port: %w", err)
-	}
-	return strconv.Atoi(port)
 }
 
 // unprivileged gives the account that servers which refuse root run under; nil when we are not root.
@@ -143,8 +129,6 @@ func unprivileged() (*syscall.Credential, error) {
 	}
 	return nil, errors.New("find an unprivileged account: neither postgres nor nobody exists")
 }
-
-func password() string { return rand.Text() }
 
 // tail keeps the last few kilobytes written to it, for the message when a server does not start.
 type tail struct {

@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -34,5 +35,54 @@ func TestPostgres(t *testing.T) {
 	}
 	if _, err := os.Stat(s.dir); !os.IsNotExist(err) {
 		t.Errorf("folder is left behind: %v", err)
+	}
+}
+
+// Not in parallel: a process that another test starts would have our socket for a little longer than we have it.
+func TestAddressIsKept(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "cache", "postgres.json")
+	get := func() address {
+		t.Helper()
+		a, err := addressIn(t.Context(), file)
+		if err != nil || a.Port == 0 || a.Password == "" {
+			t.Fatalf("addressIn() = port %d, %v; want a port and a password", a.Port, err)
+		}
+		t.Cleanup(a.release)
+		return a
+	}
+	same := func(a, b address) bool { return a.Port == b.Port && a.Password == b.Password }
+
+	kept := get()
+	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("file of the password: %v, %v; want it for its owner alone", info.Mode(), err)
+	}
+	if beside := get(); beside.Port == kept.Port || beside.Password == kept.Password {
+		t.Errorf("a run beside another one has port %d, like that, or its password", beside.Port)
+	}
+	kept.release()
+	later := get()
+	later.release()
+	if !same(later, kept) {
+		t.Errorf("the next run has port %d, want %d and the same password", later.Port, kept.Port)
+	}
+
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	mended := get()
+	mended.release()
+	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", mended.host())
+	if err != nil {
+		t.Fatal(err)
+	}
+	moved := get()
+	moved.release()
+	if err = l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	last := get()
+	if same(mended, kept) || moved.Port == mended.Port || !same(last, moved) {
+		t.Errorf("ports %d, then %d from an empty file, %d as something listened there, %d at last; want three that differ, "+
+			"and the third again", kept.Port, mended.Port, moved.Port, last.Port)
 	}
 }
