@@ -109,6 +109,7 @@ const (
 // goLibrary skips the test where mux-go is neither here nor can be had, unless MILLRACE_TEST_REQUIRE is set.
 func goLibrary(t *testing.T) {
 	t.Helper()
+	programtest.Inputs(t, goSDKFolder)
 	out, err := exec.CommandContext(t.Context(), "go", "-C", goSDKFolder, "mod", "download").CombinedOutput()
 	if err != nil && os.Getenv("MILLRACE_TEST_REQUIRE") != "" {
 		t.Fatalf("go mod download in tools/sdk: %v:\n%s", err, out)

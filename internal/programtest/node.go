@@ -19,6 +19,7 @@ var installing sync.Mutex //nolint:gochecknoglobals // of one process, of the fo
 func NodePackages(t testing.TB, folder string) {
 	t.Helper()
 	Path(t, "node")
+	Inputs(t, folder)
 	installing.Lock()
 	defer installing.Unlock()
 	wanted, err := os.ReadFile(filepath.Join(folder, "package-lock.json")) //nolint:gosec // the test's own

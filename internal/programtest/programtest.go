@@ -35,3 +35,12 @@ func Run(t testing.TB, name string, args ...string) []byte {
 	}
 	return out
 }
+
+// Inputs has a test run again once the files of a folder have changed, which other programs read for it: go test takes
+// what passed from a cache, and that knows of the files and folders alone that a test itself has looked at.
+func Inputs(t testing.TB, folder string) {
+	t.Helper()
+	if _, err := os.ReadDir(folder); err != nil {
+		t.Fatal(err)
+	}
+}

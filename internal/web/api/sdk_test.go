@@ -52,10 +52,7 @@ func TestOfficialGoSDK(t *testing.T) {
 // goProgram builds a program of tools/sdk.
 func goProgram(t *testing.T, folder string) string {
 	t.Helper()
-	// What passed is taken from go test's cache while what the test itself has looked at stays the same.
-	if _, err := os.ReadDir(filepath.Join(goSDKFolder, folder)); err != nil {
-		t.Fatal(err)
-	}
+	programtest.Inputs(t, filepath.Join(goSDKFolder, folder))
 	program := filepath.Join(t.TempDir(), "sdk")
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
