@@ -75,7 +75,8 @@ func newMedia(video, audio negotiated, maxFrame int, patience time.Duration, beg
 			continue
 		}
 		t := &track{kind: frame.Kind(kind), payloads: newDepacketizer(n.codec), reorder: reorder{patience: patience}}
-		t.assembler = assembler{limit: maxFrame, headCheck: t.payloads.head}
+		// RFC 7741, RFC 9628 and AV1's payload format want the marker; RFC 6184 section 5.1 says not to rely on it.
+		t.assembler = assembler{limit: maxFrame, headCheck: t.payloads.head, marked: n.codec != frame.H264}
 		if t.kind == frame.Audio {
 			t.reorder.patience, t.assembler.single = audioPatience, true
 		}
@@ -117,17 +118,19 @@ func (m *media) drain(t *track, now time.Time) error {
 		if w.packet == nil {
 			return m.failed
 		}
-		if t.assembler.add(w, hole, func(a *assembler) { m.unit(t, a, now) }) && t.kind == frame.Video {
-			m.damage()
-		}
+		t.assembler.add(w, hole, func(a *assembler) { m.unit(t, a, now) }, func() { m.damage(t) })
 		if m.failed != nil {
 			return m.failed
 		}
 	}
 }
 
-// damage drops pictures until one that needs no other: what refers to a lost one can't be shown as it was.
-func (m *media) damage() {
+// damage is told that a track has lost a frame. Pictures are dropped until one that needs no other: what refers to a lost
+// one can't be shown as it was.
+func (m *media) damage(t *track) {
+	if t.kind != frame.Video {
+		return
+	}
 	if !m.needKey {
 		m.counts.damaged++
 	}
@@ -144,14 +147,12 @@ func (m *media) unit(t *track, a *assembler, now time.Time) {
 	case errors.Is(err, errNoFrame):
 		return
 	case errors.Is(err, errTorn):
-		m.damage()
+		m.damage(t)
 		return
 	}
 	if err != nil {
 		m.counts.malformed++
-		if t.kind == frame.Video {
-			m.damage()
-		}
+		m.damage(t)
 		if m.counts.malformed >= maxMalformed && m.counts.video+m.counts.audio == 0 {
 			m.failed = fmt.Errorf("none of the frames can be read: %w", err)
 		}

@@ -35,34 +35,40 @@ type assembler struct {
 	torn      bool // packets in front of the first one are lost; whether they were of this frame nobody knows
 	limit     int  // bytes of a frame
 	single    bool // every packet is a frame
+	marked    bool // the last packet of each frame has the marker
 	first     waiting
 	last      waiting
 	headCheck func(payload []byte) bool // whether a payload begins a frame's part
 }
 
-// add takes the next packet in order. done is a frame that ended before or with it; two when the marker of the first was lost.
-// damaged says that frames, or parts of some, are lost.
-func (a *assembler) add(w waiting, hole bool, done func(a *assembler)) (damaged bool) {
+// add takes the next packet in order; hole says that packets in front of it are lost. done is called with a frame that
+// ended before or with it, and damage when one is dropped, before done of any frame behind that.
+func (a *assembler) add(w waiting, hole bool, done func(a *assembler), damage func()) {
 	p := w.packet
 	if hole {
+		damage()
 		a.reset()
-		damaged, a.broken, a.torn, a.ts = true, false, true, p.Timestamp
+		a.broken, a.torn, a.ts = false, true, p.Timestamp
 		if len(p.Payload) > 0 && a.headCheck != nil && !a.headCheck(p.Payload) {
 			a.broken = true
 		}
 	}
 	if len(p.Payload) == 0 { // padding, which probes the network
-		return damaged
+		return
 	}
 	if p.Timestamp != a.ts || a.single {
-		if a.open && !a.broken {
+		switch {
+		case !a.open || a.broken:
+		case a.marked: // browsers take what still waits to be sent back when a key frame comes, and no number is missing
+			damage()
+		default:
 			done(a)
 		}
 		a.reset()
 		a.broken, a.torn, a.ts = false, false, p.Timestamp
 	}
 	if a.broken {
-		return damaged
+		return
 	}
 	if !a.open {
 		a.open, a.first = true, w
@@ -71,15 +77,15 @@ func (a *assembler) add(w waiting, hole bool, done func(a *assembler)) (damaged 
 	a.payloads = append(a.payloads, p.Payload)
 	a.size += len(p.Payload)
 	if a.size > a.limit || len(a.payloads) > maxPackets {
+		damage()
 		a.reset()
 		a.broken = true
-		return true
+		return
 	}
 	if p.Marker || a.single {
 		done(a)
 		a.reset()
 	}
-	return damaged
 }
 
 func (a *assembler) reset() {

@@ -1,11 +1,13 @@
 package whip
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -14,6 +16,7 @@ import (
 	"github.com/pion/ice/v4"
 	"github.com/pion/interceptor"
 	"github.com/pion/rtp"
+	"github.com/pion/rtp/codecs"
 	"github.com/pion/sdp/v3"
 	"github.com/pion/webrtc/v4"
 
@@ -88,6 +91,65 @@ func TestLossIsMended(t *testing.T) {
 	}
 	if holes != 1 {
 		t.Errorf("%d holes\n%s", holes, s.log)
+	}
+}
+
+// TestBehindAHole loses single packets of short frames. A frame of one packet ends with the packet that shows the hole:
+// it may refer to what is lost, and then no decoder of VP9 can read it. Nor can it read a frame that is cut: browsers
+// send the beginning of one, and then a key frame in place of the rest, without a gap in the sequence numbers.
+func TestBehindAHole(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		frames string // K: a key frame; 1, 2: another one of so many packets; C: one whose second packet is never sent
+		lost   int    // the packet, counted from 0
+		want   []int  // the frames that are written
+	}{
+		"none":                     {"K11K1", -1, []int{0, 1, 2, 3, 4}},
+		"a frame":                  {"K111K1", 1, []int{0, 4, 5}},
+		"the end of a frame":       {"K211K1", 2, []int{0, 4, 5}},
+		"the beginning of a frame": {"K121K1", 2, []int{0, 1, 4, 5}},
+		"the frame before a key":   {"K11K1", 2, []int{0, 1, 3, 4}},
+		"a key frame":              {"K1K1K1", 2, []int{0, 1, 4, 5}},
+		"a key frame before a key": {"K1KK1", 2, []int{0, 1, 3, 4}},
+		"a cut frame":              {"K1CK1", -1, []int{0, 1, 3, 4}},
+		"cut, and no key behind":   {"K1C1K1", -1, []int{0, 1, 4, 5}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := ingesttest.NewRecorder()
+			m := newMedia(negotiated{codec: frame.VP8, rate: 90000}, negotiated{}, 1<<20, 0, at(0))
+			m.sink = r
+			seq := uint16(0)
+			for i, kind := range tt.frames {
+				data, mtu := bytes.Clone(vp8Key[:100]), uint16(1200)
+				if kind != 'K' {
+					data[0] |= 1 // frame_type
+				}
+				if kind == '2' || kind == 'C' {
+					mtu = 60
+				}
+				packets := packed((&codecs.VP8Payloader{}).Payload(mtu, data), uint32(i*3600), &seq)
+				if kind == 'C' {
+					packets = packets[:1]
+					seq--
+				}
+				for _, p := range packets {
+					if int(p.SequenceNumber) == tt.lost {
+						continue
+					}
+					if err := m.packet(frame.Video, p, at(i*40)); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			var got []int
+			for _, f := range r.Of(frame.Video) {
+				got = append(got, int(f.DTS/(40*time.Millisecond)))
+			}
+			if !slices.Equal(got, tt.want) {
+				t.Errorf("the frames %v are written, want %v", got, tt.want)
+			}
+		})
 	}
 }
 
