@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"reflect"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -91,29 +92,18 @@ func (s *server) errorSchema() *huma.Schema {
 	return s.schemas.Schema(reflect.TypeFor[Error](), true, "Error")
 }
 
-// routeDocument serves the document and the page that shows it, to everyone.
+// routeDocument serves the document and the page that shows it, to everyone. The document is written when it is first
+// asked for: that takes longer than all else that is made here.
 func (s *server) routeDocument() {
 	doc := s.huma.OpenAPI()
 	tolerate(doc.Components.Schemas)
-	asJSON, err := json.MarshalIndent(doc, "", "  ")
-	if err != nil {
-		panic("the OpenAPI document can't be written: " + err.Error()) // it is made of our own types
-	}
-	asYAML, err := doc.YAML()
-	if err != nil {
-		panic("the OpenAPI document can't be written: " + err.Error())
-	}
-	s.serve("/openapi.json", "application/json", asJSON)
-	s.serve("/openapi.yaml", "application/yaml", asYAML)
+	s.serve("/openapi.json", "application/json", func() ([]byte, error) { return json.MarshalIndent(doc, "", "  ") })
+	s.serve("/openapi.yaml", "application/yaml", doc.YAML)
 	for path, file := range map[string]struct{ name, media string }{
 		"/docs":         {"docs/page.html", "text/html; charset=utf-8"},
 		"/docs/page.js": {"docs/page.js", "text/javascript; charset=utf-8"}, "/docs/page.css": {"docs/page.css", "text/css; charset=utf-8"},
 	} {
-		content, err := docsFiles.ReadFile(file.name)
-		if err != nil {
-			panic("embedded file: " + err.Error()) // the compiler put it there
-		}
-		s.serve(path, file.media, content)
+		s.serve(path, file.media, func() ([]byte, error) { return docsFiles.ReadFile(file.name) })
 	}
 }
 
@@ -126,17 +116,28 @@ func tolerate(schemas huma.Registry) {
 	}
 }
 
-// serve responds to GET and HEAD of path with content that never changes while the process runs.
-func (s *server) serve(path, media string, content []byte) {
-	sum := sha256.Sum256(content)
-	tag := `"` + hex.EncodeToString(sum[:8]) + `"`
+// serve responds to GET and HEAD of path with what content gives, which is asked once: it never changes while the
+// process runs.
+func (s *server) serve(path, media string, content func() ([]byte, error)) {
+	type entity struct {
+		content []byte
+		tag     string
+	}
+	made := sync.OnceValue(func() entity {
+		c, err := content()
+		if err != nil {
+			panic("write " + path + ": " + err.Error()) // it is made of our own types and files
+		}
+		sum := sha256.Sum256(c)
+		return entity{c, `"` + hex.EncodeToString(sum[:8]) + `"`}
+	})
 	s.mux.HandleFunc(http.MethodGet+" "+path, func(w http.ResponseWriter, r *http.Request) {
-		h := w.Header()
+		e, h := made(), w.Header()
 		h.Set("Content-Type", media)
 		h.Set("Content-Security-Policy", docsPolicy)
 		h.Set("Referrer-Policy", "no-referrer")
 		h.Set("Cache-Control", "no-cache") // ask again: an upgrade changes it
-		h.Set("ETag", tag)
-		http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(content))
+		h.Set("ETag", e.tag)
+		http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(e.content))
 	})
 }

@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // Asset is one file ready to be sent.
@@ -20,7 +21,7 @@ type Asset struct {
 	contentType string
 	etag        string
 	plain       []byte
-	zipped      []byte
+	zipped      func() []byte // plain, compressed when it is first asked for
 }
 
 // Assets are files by their names.
@@ -43,7 +44,7 @@ func Read(files fs.FS, names ...string) Assets {
 		base, zipped := strings.CutSuffix(name[strings.LastIndex(name, "/")+1:], ".gz")
 		kind := kinds[base[strings.LastIndex(base, "."):]]
 		if zipped {
-			out[base] = Asset{contentType: kind, etag: etag(b), plain: unzip(b), zipped: b}
+			out[base] = Asset{contentType: kind, etag: etag(b), plain: unzip(b), zipped: func() []byte { return b }}
 		} else {
 			out[base] = newAsset(b, kind)
 		}
@@ -73,7 +74,10 @@ func Page(files fs.FS, name string, assets Assets) Asset {
 }
 
 func newAsset(b []byte, contentType string) Asset {
-	a := Asset{contentType: contentType, etag: etag(b), plain: b}
+	return Asset{contentType: contentType, etag: etag(b), plain: b, zipped: sync.OnceValue(func() []byte { return zip(b) })}
+}
+
+func zip(b []byte) []byte {
 	var z bytes.Buffer
 	w, err := gzip.NewWriterLevel(&z, gzip.BestCompression)
 	if err != nil {
@@ -81,8 +85,7 @@ func newAsset(b []byte, contentType string) Asset {
 	}
 	_, _ = w.Write(b) // a bytes.Buffer takes all
 	_ = w.Close()
-	a.zipped = z.Bytes()
-	return a
+	return z.Bytes()
 }
 
 // unzip panics for what is not gzip: a file of ours is.
@@ -137,7 +140,7 @@ func (a Asset) Serve(w http.ResponseWriter, r *http.Request) {
 	head.Set("Cross-Origin-Resource-Policy", "same-origin")
 	body, etag := a.plain, a.etag
 	if acceptsGzip(r.Header.Get("Accept-Encoding")) {
-		body, etag = a.zipped, strings.TrimSuffix(a.etag, `"`)+`-gzip"`
+		body, etag = a.zipped(), strings.TrimSuffix(a.etag, `"`)+`-gzip"`
 		head.Set("Content-Encoding", "gzip")
 	}
 	head.Set("ETag", etag)
