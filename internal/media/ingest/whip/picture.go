@@ -59,7 +59,7 @@ func (a *assembler) add(w waiting, hole bool, done func(a *assembler), damage fu
 	if p.Timestamp != a.ts || a.single {
 		switch {
 		case !a.open || a.broken:
-		case a.marked: // browsers take what still waits to be sent back when a key frame comes, and no number is missing
+		case a.marked: // browsers drop what waits to be sent when a key frame comes, and no number is missing
 			damage()
 		default:
 			done(a)
