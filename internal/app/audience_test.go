@@ -2,7 +2,6 @@ package app
 
 import (
 	"errors"
-	"path/filepath"
 	"slices"
 	"testing"
 	"time"
@@ -15,18 +14,13 @@ import (
 	"millrace/internal/control/playbackid"
 	"millrace/internal/fault"
 	"millrace/internal/id"
-	"millrace/internal/masterkey"
-	"millrace/internal/storage/db"
+	"millrace/internal/storage/db/dbtest"
 )
 
 // TestHandles: a token counts what is its environment's, and nothing else.
 func TestHandles(t *testing.T) {
 	t.Parallel()
-	d, err := db.Open(t.Context(), db.Options{URL: filepath.Join(t.TempDir(), "x.db"), MasterKey: masterkey.Of(masterkey.Key{})})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = d.Close() })
+	d := dbtest.Open(t, dbtest.SQLite(t))
 	n := &node{
 		access: access.New(access.Options{Store: d.Access()}), assets: asset.New(asset.Options{Store: d.Assets()}),
 		streams: live.New(live.Options{Store: d.LiveStreams()}),

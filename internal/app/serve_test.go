@@ -13,6 +13,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"io"
+	"io/fs"
 	"log/slog"
 	"math/big"
 	"net"
@@ -31,8 +32,10 @@ import (
 	"millrace/internal/control/access"
 	"millrace/internal/leaktest"
 	"millrace/internal/lifecycle"
+	"millrace/internal/masterkey"
 	"millrace/internal/media/playback"
 	"millrace/internal/programtest"
+	"millrace/internal/storage/db/dbtest"
 	"millrace/internal/web/api"
 )
 
@@ -122,11 +125,16 @@ func (o *output) String() string {
 	return o.b.String()
 }
 
-// configuration is that of a service on free ports in a data folder.
+// configuration is that of a service on free ports in a data folder, which has a database and its master key: a process
+// of the service would spend a third of its time on them.
 func configuration(t *testing.T, dir string, args ...string) config.Config {
 	t.Helper()
 	for _, tool := range []string{"ffmpeg", "ffprobe"} {
 		programtest.Path(t, tool)
+	}
+	dbtest.Fill(t, filepath.Join(dir, "millrace.db"))
+	if err := writeMasterKey(filepath.Join(dir, "master-key"), masterkey.Key{}); err != nil && !errors.Is(err, fs.ErrExist) {
+		t.Fatal(err)
 	}
 	args = append([]string{
 		"serve", "--data-dir", dir, "--http-addr", "127.0.0.1:0", "--rtmp-addr", "127.0.0.1:0", "--srt-addr", "127.0.0.1:0",

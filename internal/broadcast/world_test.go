@@ -33,6 +33,7 @@ import (
 	"millrace/internal/media/timeline"
 	"millrace/internal/presentation"
 	"millrace/internal/storage/db"
+	"millrace/internal/storage/db/dbtest"
 	"millrace/internal/worker/finish"
 )
 
@@ -61,9 +62,7 @@ type world struct {
 func run(t *testing.T, test func(w *world)) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "world.db")
-	if err := os.WriteFile(path, template, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	dbtest.Fill(t, path)
 	synctest.Test(t, func(t *testing.T) {
 		d, err := db.Open(t.Context(), db.Options{URL: path, MasterKey: masterkey.Of(masterkey.Key{})})
 		if err != nil {

@@ -314,10 +314,19 @@ func TestTwoNodes(t *testing.T) {
 	w.must(<-listening)
 }
 
+// long is for what lasts a day or more: make check leaves it out.
+func long(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("a day has thousands of rounds")
+	}
+}
+
 // bubble runs a test on SQLite with the clock of synctest.
 func bubble(t *testing.T, test func(w *world)) {
 	t.Helper()
 	url := dbtest.SQLite(t)
+	dbtest.Fill(t, url)
 	synctest.Test(t, func(t *testing.T) {
 		d, err := db.Open(t.Context(), db.Options{URL: url, MasterKey: masterkey.Of(masterkey.Key{})})
 		if err != nil {
@@ -335,6 +344,7 @@ func bubble(t *testing.T, test func(w *world)) {
 // TestRetry: an event that is refused is tried again with growing pauses, holds back those of its resource alone, and is given up after a day.
 func TestRetry(t *testing.T) {
 	t.Parallel()
+	long(t)
 	bubble(t, func(w *world) {
 		h := w.hook("http://a")
 		bad, good := w.stream(), w.stream()
@@ -392,6 +402,7 @@ func TestRetry(t *testing.T) {
 // TestDisabled: an endpoint that fails for a day is disabled, others are told of it, and what it missed can be replayed.
 func TestDisabled(t *testing.T) {
 	t.Parallel()
+	long(t)
 	bubble(t, func(w *world) {
 		var text bytes.Buffer
 		w.log = slog.New(slog.NewTextHandler(&text, nil))

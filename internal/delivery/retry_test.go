@@ -21,6 +21,9 @@ func TestRetryAfter(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			if tt.least >= webhook.Patience {
+				long(t)
+			}
 			bubble(t, func(w *world) {
 				h := w.hook("http://a")
 				w.asks = tt.asks
@@ -90,6 +93,7 @@ func TestTimeout(t *testing.T) {
 // TestPatienceOverRestart: the 24 hours of an event count from its first attempt, whatever process made that.
 func TestPatienceOverRestart(t *testing.T) {
 	t.Parallel()
+	long(t)
 	bubble(t, func(w *world) {
 		h := w.hook("http://a")
 		s, other := w.stream(), w.stream()

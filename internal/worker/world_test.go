@@ -24,13 +24,13 @@ import (
 	"millrace/internal/fault"
 	"millrace/internal/fetch"
 	"millrace/internal/id"
-	"millrace/internal/masterkey"
 	"millrace/internal/media/encode"
 	"millrace/internal/media/ondemand"
 	"millrace/internal/media/transform"
 	"millrace/internal/programtest"
 	"millrace/internal/storage/blob"
 	"millrace/internal/storage/db"
+	"millrace/internal/storage/db/dbtest"
 	"millrace/internal/worker/expire"
 	"millrace/internal/worker/finish"
 	"millrace/internal/worker/ingest"
@@ -156,11 +156,7 @@ func newWorld(t testing.TB, o options) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, err := db.Open(t.Context(), db.Options{URL: filepath.Join(t.TempDir(), "x.db"), MasterKey: masterkey.Of(masterkey.Key{})})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = d.Close() })
+	d := dbtest.Open(t, dbtest.SQLite(t))
 	w := &world{
 		t: t, db: d, jobs: &jobs{Store: d.Assets()}, store: &store{Store: files}, scratch: t.TempDir(), site: newSite(t),
 		clock: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC),

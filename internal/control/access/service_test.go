@@ -3,7 +3,6 @@ package access_test
 import (
 	"bytes"
 	"context"
-	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -14,8 +13,8 @@ import (
 	"millrace/internal/control/playbackid"
 	"millrace/internal/fault"
 	"millrace/internal/id"
-	"millrace/internal/masterkey"
 	"millrace/internal/storage/db"
+	"millrace/internal/storage/db/dbtest"
 )
 
 var start = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -33,11 +32,7 @@ func (c *counting) Token(ctx context.Context, t id.Token) (access.Token, error) 
 
 func newService(t *testing.T) (*access.Service, *counting, *db.DB) {
 	t.Helper()
-	d, err := db.Open(t.Context(), db.Options{URL: filepath.Join(t.TempDir(), "x.db"), MasterKey: masterkey.Of(masterkey.Key{})})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = d.Close() })
+	d := dbtest.Open(t, dbtest.SQLite(t))
 	store := &counting{Store: d.Access()}
 	return access.New(access.Options{Store: store}), store, d
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -18,8 +17,8 @@ import (
 	"millrace/internal/control/playbackid"
 	"millrace/internal/fault"
 	"millrace/internal/id"
-	"millrace/internal/masterkey"
 	"millrace/internal/storage/db"
+	"millrace/internal/storage/db/dbtest"
 )
 
 const env = id.Environment("env")
@@ -64,11 +63,7 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	d, err := db.Open(t.Context(), db.Options{URL: filepath.Join(t.TempDir(), "x.db"), MasterKey: masterkey.Of(masterkey.Key{})})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = d.Close() })
+	d := dbtest.Open(t, dbtest.SQLite(t))
 	w := &world{t: t, db: d, store: &recorder{Store: d.Assets()}, clock: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}
 	w.Service = asset.New(asset.Options{Store: w.store, DRM: func(_ context.Context, _ id.Environment, configuration string) error {
 		if configuration != "d" {

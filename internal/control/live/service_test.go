@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -16,8 +15,8 @@ import (
 	"millrace/internal/control/playbackid"
 	"millrace/internal/fault"
 	"millrace/internal/id"
-	"millrace/internal/masterkey"
 	"millrace/internal/storage/db"
+	"millrace/internal/storage/db/dbtest"
 )
 
 const env = id.Environment("env")
@@ -36,11 +35,7 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	d, err := db.Open(t.Context(), db.Options{URL: filepath.Join(t.TempDir(), "x.db"), MasterKey: masterkey.Of(masterkey.Key{})})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = d.Close() })
+	d := dbtest.Open(t, dbtest.SQLite(t))
 	w := &world{t: t, db: d, store: d.LiveStreams(), clock: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}
 	w.Service = live.New(live.Options{Store: w.store, DRM: onlyD, Changed: func(s id.LiveStream) {
 		w.mu.Lock()
