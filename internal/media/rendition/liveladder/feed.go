@@ -14,10 +14,10 @@ import (
 )
 
 // write is the encoder's input: the source's pictures from the first segment on.
-func (x *encoderRun) write(ctx context.Context, in io.Writer) error {
+func (x *encoderRun) write(ctx context.Context, in io.Writer) (err error) {
 	close(x.fed)
 	defer x.c.poke()
-	defer x.endFeed()
+	defer func() { x.endFeed(err) }()
 	input, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(x.input, cancel)()
@@ -112,10 +112,14 @@ func (x *encoderRun) pause() {
 	x.paused = true
 }
 
-func (x *encoderRun) endFeed() {
+// endFeed ends an encoder that got no picture, as there was none for it: of an empty input it would say that it is broken.
+func (x *encoderRun) endFeed(err error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.in.ended, x.writing = true, false
+	if err == nil && !x.in.based {
+		x.cancel(errNothing)
+	}
 }
 
 func (x *encoderRun) written() {

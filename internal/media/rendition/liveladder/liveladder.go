@@ -266,8 +266,9 @@ func sameRungs(a, b []Rung) bool {
 }
 
 var (
-	errIdle  = errors.New("nobody watches any more")
-	errStuck = errors.New("the encoder keeps pictures to itself")
+	errIdle    = errors.New("nobody watches any more")
+	errStuck   = errors.New("the encoder keeps pictures to itself")
+	errNothing = errors.New("there is no picture to encode")
 )
 
 // start begins an encoder.

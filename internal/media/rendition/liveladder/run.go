@@ -167,8 +167,9 @@ func (x *encoderRun) run(ctx context.Context) {
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	idle := errors.Is(context.Cause(ctx), errIdle)
-	if !idle {
+	cause := context.Cause(ctx)
+	idle := errors.Is(cause, errIdle)
+	if !idle && !errors.Is(cause, errNothing) {
 		x.err = err
 	}
 	switch {

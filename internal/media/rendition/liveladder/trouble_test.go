@@ -147,6 +147,39 @@ func TestCannotBegin(t *testing.T) {
 	}
 }
 
+// TestNothingToEncode has a stream end while an encoder starts: it is ended without a word, as none of it is broken.
+func TestNothingToEncode(t *testing.T) {
+	t.Parallel()
+	for name, segments := range map[string]int{"before the first picture": 0, "when all is encoded": 2} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				edge, started := source(segments), make(chan struct{})
+				enc := &encoder{do: func(ctx context.Context, in func(context.Context, io.Writer) error) error {
+					<-started
+					var got bytes.Buffer
+					if err := in(ctx, &got); err != nil {
+						return err
+					}
+					if got.Len() == 0 {
+						return errors.New("Invalid data found when processing input")
+					}
+					return nil
+				}}
+				run(t, edge, enc, func(said *log) {
+					edge.Close()
+					time.Sleep(2 * time.Second)
+					close(started)
+					time.Sleep(time.Second)
+					if enc.births() == 0 || said.count("level=WARN") != 0 {
+						t.Errorf("%d encoders said:\n%s", enc.births(), said.b.String())
+					}
+				})
+			})
+		})
+	}
+}
+
 // TestStored has an edge that is closed but whose last segments wait for storage: nothing is left to encode, and no
 // encoder is begun.
 func TestStored(t *testing.T) {
