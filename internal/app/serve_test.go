@@ -125,8 +125,7 @@ func (o *output) String() string {
 	return o.b.String()
 }
 
-// configuration is that of a service on free ports in a data folder, which has a database and its master key: a process
-// of the service would spend a third of its time on them.
+// configuration is that of a service on free ports in a data folder. That has a migrated database and its master key.
 func configuration(t *testing.T, dir string, args ...string) config.Config {
 	t.Helper()
 	for _, tool := range []string{"ffmpeg", "ffprobe"} {

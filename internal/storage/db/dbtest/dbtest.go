@@ -96,7 +96,7 @@ func execute(t *testing.T, admin, query string) {
 // Open opens a database and closes it when the test ends. One of SQLite that is not there yet is filled.
 func Open(t testing.TB, url string) *db.DB {
 	t.Helper()
-	if !strings.HasPrefix(url, "postgres://") {
+	if strings.HasPrefix(url, scheme) {
 		Fill(t, url)
 	}
 	d, err := open(t.Context(), url)
