@@ -55,7 +55,8 @@ raced: ready
 
 .PHONY: test-long
 test-long: ready ## everything that make test and make race run, end to end on all pairs of storage, then some fuzzing
-	@MILLRACE_TEST_PAIRS=all $(TESTRUN) -all -race -fuzz $(NETFUZZTIME)
+	@scripts/install-packages.sh chromium
+	@MILLRACE_TEST_PAIRS=all MILLRACE_TEST_BROWSER=chromium $(TESTRUN) -all -race -fuzz $(NETFUZZTIME)
 
 # What a run needs, step by step: step.X makes X and says how long it took, or that it failed.
 .PHONY: ready
@@ -76,7 +77,7 @@ s3-server:
 linter:
 	@$(TOOL) golangci-lint >/dev/null
 packages:
-	@scripts/install-packages.sh ffmpeg speech postgresql chromium node gstreamer pebble srt haproxy
+	@scripts/install-packages.sh ffmpeg speech postgresql chromium-headless-shell node gstreamer pebble srt haproxy
 node-packages:
 	@scripts/install-node-packages.sh
 nginx:

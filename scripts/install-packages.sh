@@ -1,5 +1,6 @@
 #!/bin/bash
-# Installs what the tests and the demo need from the distribution: install-packages.sh ffmpeg|speech|postgresql|chromium|node|gstreamer|pebble|srt|haproxy ...
+# Installs what the tests and the demo need from the distribution: install-packages.sh ffmpeg|speech|postgresql|chromium|
+# chromium-headless-shell|node|gstreamer|pebble|srt|haproxy ...
 # Does nothing for what is there already. Needs root or sudo only when something is missing.
 set -euo pipefail
 
@@ -8,7 +9,7 @@ have() {
     ffmpeg) command -v ffmpeg && command -v ffprobe ;;
     speech) [ -e /usr/share/pocketsphinx/model/en-us/en-us.lm.bin ] && compgen -G '/usr/lib/*/libpocketsphinx.so.3' && compgen -G '/usr/lib/*/libflite.so.1' ;;
     postgresql) command -v initdb || compgen -G '/usr/lib/postgresql/*/bin/initdb' ;;
-    chromium) command -v chromium ;;
+    chromium|chromium-headless-shell) command -v "$1" ;;
     node) command -v node && command -v npm ;;
     gstreamer) for e in flvmux rtmpsink rtmp2sink hlsdemux souphttpsrc openh264dec faad; do gst-inspect-1.0 --exists "$e" || return 1; done 2>/dev/null && compgen -G '/usr/lib/*/gio/modules/libgiognutls.so' ;;
     pebble) command -v pebble ;;

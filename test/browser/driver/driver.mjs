@@ -140,7 +140,7 @@ async function end(code) {
 }
 
 try {
-  context = await chromium.launchPersistentContext(profile, { executablePath: process.argv[2] || '/usr/bin/chromium', headless: true, args: [...args, ...process.argv.slice(3)], timeout: PATIENCE });
+  context = await chromium.launchPersistentContext(profile, { executablePath: process.argv[2], headless: true, args: [...args, ...process.argv.slice(3)], timeout: PATIENCE });
   respond({ id: 0, value: context.browser()?.version() || 'chromium' });
 } catch (e) {
   respond({ id: 0, error: String(e.message) });
