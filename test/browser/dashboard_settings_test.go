@@ -11,7 +11,7 @@ import (
 // TestDashboardSettings makes and revokes an access token, has everything looked at, and sees a form as code that
 // follows what is typed, on a large screen and a small one.
 func TestDashboardSettings(t *testing.T) {
-	rig.Parallel(t)
+	rig.Parallel(t, rig.Long)
 	b := browser.Start(t)
 	s := rig.Start(t, rig.Options{})
 	first := firstLink(t, b, s)

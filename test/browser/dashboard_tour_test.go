@@ -52,7 +52,7 @@ type tour struct {
 // one from an encoder; a file added by its URL, clipped, given subtitles and watched with them. What happens is seen
 // without a reload, and every text stays text.
 func TestDashboardTour(t *testing.T) {
-	rig.Paced(t)
+	rig.Paced(t, rig.Long)
 	o := &tour{t: t, say: hostileWords, pictures: picturesWanted(t)}
 	if o.wanted() {
 		o.say = plainWords

@@ -14,7 +14,7 @@ import (
 // TestDashboardWebhooks makes a webhook for a receiver that takes nothing at first, sends it a test event, and sees the
 // delivery come, with what the receiver says as text.
 func TestDashboardWebhooks(t *testing.T) {
-	rig.Parallel(t)
+	rig.Parallel(t, rig.Long)
 	b := browser.Start(t)
 	s := rig.Start(t, rig.Options{})
 	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -67,7 +67,7 @@ func emePage(playback, licence string) string {
 // TestDRMPlayers: hls.js, Shaka and mux-player play what is encrypted with a token for playback and one for the licence, while it is live with low
 // latency and when it is over, with sound that is clear and with sound that has a key of its own. Without either they show nothing.
 func TestDRMPlayers(t *testing.T) {
-	rig.Paced(t)
+	rig.Paced(t, rig.Long)
 	c, err := clips()
 	made(t, err)
 	keys := newSigner(t, dbtest.Open(t, dbtest.SQLite(t)).Signing())

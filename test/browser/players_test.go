@@ -259,7 +259,7 @@ func TestPlayersOverABreak(t *testing.T) {
 // TestPlayersOverCuts has the encoder reconnect after pictures that lie everywhere in a group and in its B-frames, again
 // and again: nowhere is there a hole in what the players with hls.js have buffered, not even of one picture.
 func TestPlayersOverCuts(t *testing.T) {
-	rig.Paced(t)
+	rig.Paced(t, rig.Long)
 	c, err := clips()
 	made(t, err)
 	s := newStream(t, c[0], 20*time.Second, 0)

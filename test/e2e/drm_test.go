@@ -34,7 +34,7 @@ type drmRig struct {
 // TestDRM: what has the policy drm plays in Chromium with licences of the built-in server, live and on demand, for who has a token for each. Its
 // segments, parts, rungs and clips decode to the clear pictures with the licence's keys, and to none of them without.
 func TestDRM(t *testing.T) {
-	rig.Parallel(t)
+	rig.Parallel(t, rig.Long)
 	rig.On(t, rig.Scaled, func(t *testing.T, p rig.Pair) {
 		s := rig.Start(t, rig.Options{Pair: p})
 		d := newDRMRig(t, s, p)

@@ -43,7 +43,7 @@ func (s *stage) refused() (n int) {
 
 // TestLongestDuration lets the shortest max_continuous_duration that is allowed pass.
 func TestLongestDuration(t *testing.T) {
-	rig.Parallel(t)
+	rig.Parallel(t, rig.Long)
 	rig.On(t, rig.Scaled, func(t *testing.T, p rig.Pair) {
 		s := &stage{Server: rig.Start(t, rig.Options{Pair: p})}
 		l := s.stream(t, "standard", rig.Object{"max_continuous_duration": 60})

@@ -66,7 +66,7 @@ const firstLength, secondLength = 20, 9
 
 // TestLive streams in every way, with a reconnect, and holds everything that a player sees on the way against RFC 8216bis.
 func TestLive(t *testing.T) {
-	rig.Parallel(t)
+	rig.Parallel(t, rig.Long)
 	rig.Pairs(t, func(t *testing.T, p rig.Pair) {
 		rig.Parallel(t)
 		s := rig.Start(t, rig.Options{Pair: p})

@@ -43,7 +43,7 @@ func (s signer) token(t *testing.T, playbackID string, more ...string) string {
 // TestSigned: a signed live stream and its recording play through their signed paths, for whom they should and for
 // nobody else, in Chromium and in a native client too.
 func TestSigned(t *testing.T) {
-	rig.Parallel(t)
+	rig.Parallel(t, rig.Long)
 	rig.On(t, rig.Scaled, func(t *testing.T, p rig.Pair) {
 		s := rig.Start(t, rig.Options{Pair: p, Args: []string{"--log-level", "debug"}})
 		keys := newSigner(t, s)

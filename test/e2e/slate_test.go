@@ -36,7 +36,7 @@ func red(t *testing.T) string {
 // Chromium plays through it where latency is low, and the recordings can be read from end to end. It is paced: an
 // encoder that is late by half a second because the machine has other things to do gets slate too, and rightly.
 func TestSlate(t *testing.T) {
-	rig.Paced(t)
+	rig.Paced(t, rig.Long)
 	rig.On(t, rig.Embedded, func(t *testing.T, p rig.Pair) {
 		s := rig.Start(t, rig.Options{Pair: p})
 		slate := rig.Files(t, map[string]string{"red.png": red(t)})

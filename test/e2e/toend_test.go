@@ -70,7 +70,7 @@ for (const [name, url] of Object.entries(%s)) {
 
 // TestPlayedToTheEnd plays files whose sound or picture has holes in hls.js, side by side: all of it, without a jump, to the end.
 func TestPlayedToTheEnd(t *testing.T) {
-	rig.Parallel(t)
+	rig.Parallel(t, rig.Long)
 	rig.On(t, rig.Embedded, func(t *testing.T, p rig.Pair) {
 		s := rig.Start(t, rig.Options{Pair: p})
 		files, ids := uneven(), map[string]string{}

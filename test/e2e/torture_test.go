@@ -66,7 +66,7 @@ func (x *torturer) drop() {
 // and back, a reset, a flapping connection, other codecs on the same connection, another protocol. It makes one asset that can be read from
 // end to end, is as long as what was sent, and is in step throughout.
 func TestTorture(t *testing.T) {
-	rig.Parallel(t)
+	rig.Parallel(t, rig.Long)
 	const second = time.Second
 	small, large := rig.Record(t, "libx264", "aac", "320x180", 5), rig.Record(t, "libx264", "aac", "426x240", 4)
 	hevc, av1 := rig.Record(t, "libx265", "libopus", "320x180", 2), rig.Record(t, "libaom-av1", "aac", "320x180", 2)

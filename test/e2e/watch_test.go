@@ -14,7 +14,7 @@ import (
 // TestWatch watches a stream of each latency mode in Chromium: from before it begins, over a reconnect of the encoder, rewound on the
 // recording's page, and afterwards as an asset with subtitles and another sound.
 func TestWatch(t *testing.T) {
-	rig.Parallel(t)
+	rig.Parallel(t, rig.Long)
 	rig.On(t, rig.Embedded, func(t *testing.T, p rig.Pair) {
 		s := rig.Start(t, rig.Options{Pair: p})
 		b := browser.Start(t)

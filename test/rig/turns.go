@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -15,31 +16,36 @@ import (
 )
 
 // kind is a kind of tests, of which a few run at once however busy the machine is, whichever package they are of. More
-// are begun, up to go test's -parallel, while the machine has room for them.
+// are begun while the machine has room for them.
 type kind struct {
 	least int // how many run at once
+	most  int // how many of one package, for each processor
 	idle  int // how much of the processors must have nothing to do before one more begins, in percent
 }
+
+// Option says more of a test than its kind.
+type Option int
+
+// Long is a test that takes half a minute or more, or has a subtest that does: it begins before the others.
+const Long Option = 1
 
 // Paced marks a test that follows a player or a picture: what it sees depends on what else the machine does. It needs
 // a quarter to a half of a processor. testrun runs such tests first, with nothing else beside them: at least two at
 // once, and more where the machine has room. Call it first.
-func Paced(t *testing.T) {
+func Paced(t *testing.T, options ...Option) {
 	t.Helper()
-	theTurns.run(t, kind{least: 2, idle: 50})
+	theTurns.run(t, kind{least: 2, most: 2, idle: 50}, options)
 }
 
 // Parallel marks a test of the whole service that can run beside any others of its kind: at least four at once, and
 // more where the machine has room. Call it first, in place of t.Parallel.
-func Parallel(t *testing.T) {
+func Parallel(t *testing.T, options ...Option) {
 	t.Helper()
-	theTurns.run(t, kind{least: 4, idle: 20})
+	theTurns.run(t, kind{least: 4, most: 6, idle: 20}, options)
 }
 
 //nolint:gochecknoglobals // the tests of a process have no other thing in common
-var theTurns = turns{
-	file: "../../go.mod", places: map[string]*os.File{}, busy: proc.Machine, processors: runtime.NumCPU(),
-}
+var theTurns = newTurns("../../go.mod", proc.Machine, runtime.NumCPU())
 
 // turns says which test may begin.
 type turns struct {
@@ -48,49 +54,79 @@ type turns struct {
 	processors int
 
 	mu     sync.Mutex
-	places map[string]*os.File // by the test that has it; one that began because there was room has none
+	queue  queue
+	begun  map[string]*os.File // and the place that a test has; one that began because there was room has none
 	marked time.Time           // when the machine was last looked at, or a test begun
 	mark   time.Duration       // what it had been busy for by then
+}
+
+func newTurns(file string, busy func() (time.Duration, error), processors int) *turns {
+	return &turns{
+		file: file, busy: busy, processors: processors,
+		queue: queue{tops: map[string]rank{}}, begun: map[string]*os.File{},
+	}
 }
 
 // span is how long the machine's load is measured, and how long a test has until its own is part of that.
 const span = time.Second
 
-// run returns when t may begin, and says how long that took in words that testrun takes off the test's duration.
-func (q *turns) run(t *testing.T, k kind) {
+// run returns when t may begin. That t waits, and how long it did, it says in words that testrun reads.
+func (q *turns) run(t *testing.T, k kind, options []Option) {
 	t.Helper()
-	q.endParents(t.Name()) // soon all they do is wait for t, which go test puts behind all others
+	r := q.arrive(t.Name(), slices.Contains(options, Long))
 	t.Parallel()
-	begin := time.Now()
-	tick := time.NewTicker(100 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		begun, err := q.begin(t.Name(), k, time.Now())
-		if err != nil {
-			t.Fatal(err)
+	q.wait(t.Name(), r)
+	begun, err := q.begin(t.Name(), k, time.Now())
+	if !begun && err == nil {
+		t.Log("waits for its turn")
+		since, tick := time.Now(), time.NewTicker(100*time.Millisecond)
+		defer tick.Stop()
+		for !begun && err == nil {
+			begun, err = q.begin(t.Name(), k, <-tick.C)
 		}
-		if begun {
-			break
-		}
-		<-tick.C
+		t.Logf("waited %.1fs for its turn", time.Since(since).Seconds())
+	}
+	if err != nil {
+		t.Fatal(err)
 	}
 	t.Cleanup(func() { q.end(t.Name()) })
-	if waited := time.Since(begin); waited > time.Second {
-		t.Logf("waited %.1fs for its turn", waited.Seconds())
-	}
 }
 
-// begin reports whether a test may begin: there is a place for it, or the machine has room.
+// arrive gives a test its rank. The tests above it end as far as turns go: soon all they do is wait for this one.
+func (q *turns) arrive(name string, long bool) rank {
+	for i := range name {
+		if name[i] == '/' {
+			q.end(name[:i])
+		}
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.queue.arrive(name, long)
+}
+
+func (q *turns) wait(name string, r rank) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.queue.wait(name, r)
+}
+
+// begin reports whether a test that waits may begin: it is the next one, and there is a place for it, or the machine
+// has room.
 func (q *turns) begin(name string, k kind, now time.Time) (bool, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	if !q.queue.isNext(name) || len(q.begun) >= k.most*q.processors {
+		return false, nil
+	}
 	place, err := q.place(k.least)
-	if err != nil || place == nil && !q.hasRoom(k, now) {
+	if err == nil && place == nil && !q.hasRoom(k, now) {
+		return false, nil
+	}
+	q.queue.leave(name)
+	if err != nil {
 		return false, err
 	}
-	if place != nil {
-		q.places[name] = place
-	}
+	q.begun[name] = place
 	_ = q.look(now) // where the machine doesn't tell, hasRoom says so
 	return true, nil
 }
@@ -114,21 +150,13 @@ func (q *turns) place(n int) (*os.File, error) {
 	return nil, f.Close()
 }
 
-func (q *turns) endParents(name string) {
-	for i := range name {
-		if name[i] == '/' {
-			q.end(name[:i])
-		}
-	}
-}
-
 func (q *turns) end(name string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if place := q.places[name]; place != nil {
+	if place := q.begun[name]; place != nil {
 		_ = place.Close() // and with it the lock
-		delete(q.places, name)
 	}
+	delete(q.begun, name)
 }
 
 // hasRoom reports whether enough of the processors had nothing to do for a while, in which no test has begun.

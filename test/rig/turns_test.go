@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 )
@@ -22,13 +23,14 @@ func TestTurns(t *testing.T) {
 		"one that has room":            {busy: 0.99, least: 2, within: span + 100*time.Millisecond, want: 2},
 		"one that has had room enough": {busy: 0.99, least: 2, within: span + 200*time.Millisecond, want: 3},
 		"one by one":                   {least: 4, within: 2*span + 400*time.Millisecond, want: 6},
+		"the most of a package":        {least: 4, within: time.Hour, want: 8},
 		"one that doesn't tell":        {err: errors.New("no such file"), least: 4, within: time.Hour, want: 4},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			begin := time.Now()
 			now := begin
-			q := newTurns(t, placesFile(t), func() (time.Duration, error) {
+			q := testTurns(t, placesFile(t), func() (time.Duration, error) {
 				return time.Duration(tt.busy * float64(now.Sub(begin))), tt.err
 			})
 			got := 0
@@ -48,7 +50,7 @@ func TestTurns(t *testing.T) {
 func TestTurnsOfSubtests(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
-	q := newTurns(t, placesFile(t), noRoom)
+	q := testTurns(t, placesFile(t), noRoom)
 	for _, step := range []struct {
 		begin, end string
 		want       bool
@@ -63,7 +65,6 @@ func TestTurnsOfSubtests(t *testing.T) {
 		{end: "TestB", begin: "TestC", want: true},
 	} {
 		q.end(step.end)
-		q.endParents(step.begin)
 		if got := begins(t, q, step.begin, 2, now); got != step.want {
 			t.Fatalf("after the end of %q, %q begins: %t", step.end, step.begin, got)
 		}
@@ -74,7 +75,7 @@ func TestTurnsOfSubtests(t *testing.T) {
 func TestTurnsOfPackages(t *testing.T) {
 	t.Parallel()
 	now, file := time.Now(), placesFile(t)
-	a, b := newTurns(t, file, noRoom), newTurns(t, file, noRoom)
+	a, b := testTurns(t, file, noRoom), testTurns(t, file, noRoom)
 	for i, step := range []struct {
 		q     *turns
 		ends  string
@@ -99,11 +100,11 @@ func TestTurnsOfPackages(t *testing.T) {
 // noRoom is a machine that doesn't tell what it does.
 func noRoom() (time.Duration, error) { return 0, errors.New("no such file") }
 
-func newTurns(t *testing.T, file string, busy func() (time.Duration, error)) *turns {
+func testTurns(t *testing.T, file string, busy func() (time.Duration, error)) *turns {
 	t.Helper()
-	q := &turns{file: file, busy: busy, processors: 2, places: map[string]*os.File{}}
+	q := newTurns(file, busy, 2)
 	t.Cleanup(func() {
-		for name := range q.places {
+		for name := range q.begun {
 			q.end(name)
 		}
 	})
@@ -119,9 +120,13 @@ func placesFile(t *testing.T) string {
 	return name
 }
 
+// begins puts a test into the queue, if it is not there, and reports whether it begins.
 func begins(t *testing.T, q *turns, name string, least int, now time.Time) bool {
 	t.Helper()
-	begun, err := q.begin(name, kind{least, 50}, now)
+	if !slices.ContainsFunc(q.queue.waiting, func(w waiter) bool { return w.name == name }) {
+		q.wait(name, q.arrive(name, false))
+	}
+	begun, err := q.begin(name, kind{least: least, most: 4, idle: 50}, now)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,7 +9,6 @@ import (
 	"go/token"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -51,9 +50,8 @@ func plan(ctx context.Context, o options) ([]phase, error) {
 // phases sorts packages into go test commands; those that have changed are run with the race detector.
 //
 // Tests that start the whole service are of two kinds. What some see depends on what else the machine does: they come
-// first, and say rig.Paced. Then come the others, which say rig.Parallel. How many of them run at once is decided
-// there, for all packages together, by what the machine has to do; here is the most of one package, as most of their
-// time tests wait for a stream to go on.
+// first, and say rig.Paced. Then come the others, which say rig.Parallel. Which of them run at once is decided there,
+// by what the machine has to do; go test has all of them begin.
 func (o options) phases(list []pack, changed map[string]change) (phases []phase) {
 	var raced, plain, slow, paced []string
 	for _, p := range list {
@@ -76,11 +74,11 @@ func (o options) phases(list []pack, changed map[string]change) (phases []phase)
 	if o.all && len(slow) > 0 {
 		units := len(phases)
 		names := "^(" + strings.Join(paced, "|") + ")$"
-		args := append(o.goTestArgs(false, true), "-p", strconv.Itoa(len(slow)))
+		args := append(o.goTestArgs(false, true), "-p", strconv.Itoa(len(slow)), "-parallel", "1000")
 		add("end to end and in a browser, paced", slow,
-			append(slices.Clone(args), "-parallel", strconv.Itoa(2*runtime.NumCPU()), "-run", names)...)
+			append(slices.Clone(args), "-run", names)...)
 		add("end to end and in a browser, in parallel", slow,
-			append(slices.Clone(args), "-parallel", strconv.Itoa(6*runtime.NumCPU()), "-skip", names)...)
+			append(slices.Clone(args), "-skip", names)...)
 		for i := range phases[units:] {
 			phases[units+i].pace = true
 		}

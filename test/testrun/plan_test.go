@@ -87,8 +87,8 @@ func BenchmarkX(b *testing.B) {}
 	}
 	list := []pack{{path: "millrace/test/browser", paced: []string{"TestA"}}, {path: "millrace/test/e2e", paced: []string{"TestB"}}}
 	phases := options{all: true}.phases(list, nil)
-	if len(phases) != 2 || !pairs(phases[0].args, "-p", "2") || !slices.Contains(phases[0].args, "-parallel") ||
-		!pairs(phases[1].args, "-p", "2") || !slices.Contains(phases[1].args, "-parallel") ||
+	if len(phases) != 2 || !pairs(phases[0].args, "-p", "2") || !pairs(phases[0].args, "-parallel", "1000") ||
+		!pairs(phases[1].args, "-p", "2") || !pairs(phases[1].args, "-parallel", "1000") ||
 		!pairs(phases[0].args, "-run", "^(TestA|TestB)$") || !pairs(phases[1].args, "-skip", "^(TestA|TestB)$") {
 		t.Errorf("phases: %+v", phases)
 	}

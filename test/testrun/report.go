@@ -70,7 +70,7 @@ type test struct {
 	output   strings.Builder
 	children int
 	failed   int           // children that failed
-	waiting  bool          // for its turn, as it is parallel
+	waiting  bool          // for its turn
 	waited   time.Duration // for its turn, which go test counts as its own
 	done     bool
 }
@@ -157,7 +157,7 @@ func (r *report) event(e event) {
 	case "output":
 		if t := p.tests[e.Test]; t != nil {
 			t.output.WriteString(e.Output)
-			t.waited += waited(e.Output)
+			t.turn(e.Output)
 		}
 	case "pause", "cont":
 		if t := p.tests[e.Test]; t != nil {
@@ -168,16 +168,16 @@ func (r *report) event(e event) {
 	}
 }
 
-// turn is what test/rig logs of a test that had to wait before it began.
-var turn = regexp.MustCompile(`: waited (\d+\.\d)s for its turn\n$`)
+// turn is what test/rig logs of a test that has to wait before it begins.
+var turn = regexp.MustCompile(`: (?:waits|waited (\d+\.\d)s) for its turn\n$`)
 
-func waited(line string) time.Duration {
-	m := turn.FindStringSubmatch(line)
-	if m == nil {
-		return 0
+// turn notes whether a test waits, and how long it did.
+func (t *test) turn(line string) {
+	if m := turn.FindStringSubmatch(line); m != nil {
+		t.waiting = m[1] == ""
+		d, _ := time.ParseDuration(m[1] + "s") // 0 of a test that still waits
+		t.waited += d
 	}
-	d, _ := time.ParseDuration(m[1] + "s") // as the expression has it
-	return d
 }
 
 // race keeps the lines of the race detector's reports, which stand between two rules.

@@ -92,6 +92,12 @@ func TestReport(t *testing.T) {
 {"Action":"run","Package":"p","Test":"Runs"}
 {"Action":"pause","Package":"p","Test":"Runs"}
 {"Action":"cont","Package":"p","Test":"Runs"}
+{"Action":"run","Package":"p","Test":"IsNotNext"}
+{"Action":"pause","Package":"p","Test":"IsNotNext"}
+{"Action":"cont","Package":"p","Test":"IsNotNext"}
+{"Action":"output","Package":"p","Test":"IsNotNext","Output":"    x_test.go:3: waits for its turn\n"}
+{"Action":"output","Package":"p","Test":"Runs","Output":"    x_test.go:3: waits for its turn\n"}
+{"Action":"output","Package":"p","Test":"Runs","Output":"    x_test.go:3: waited 0.1s for its turn\n"}
 {"Action":"output","Package":"p","Test":"Runs","Output":"panic: nil map\n"}
 {"Action":"fail","Package":"p"}`,
 			want: "0 passed, 1 failed, 0 skipped", also: "p Runs", code: 1,
