@@ -155,9 +155,8 @@ func (r *report) event(e event) {
 			parent.children++
 		}
 	case "output":
-		if t := p.tests[e.Test]; t != nil {
+		if t := p.tests[e.Test]; t != nil && !t.turn(e.Output) {
 			t.output.WriteString(e.Output)
-			t.turn(e.Output)
 		}
 	case "pause", "cont":
 		if t := p.tests[e.Test]; t != nil {
@@ -171,13 +170,16 @@ func (r *report) event(e event) {
 // turn is what test/rig logs of a test that has to wait before it begins.
 var turn = regexp.MustCompile(`: (?:waits|waited (\d+\.\d)s) for its turn\n$`)
 
-// turn notes whether a test waits, and how long it did.
-func (t *test) turn(line string) {
-	if m := turn.FindStringSubmatch(line); m != nil {
-		t.waiting = m[1] == ""
-		d, _ := time.ParseDuration(m[1] + "s") // 0 of a test that still waits
-		t.waited += d
+// turn reports whether a line is about the test's turn, and notes if the test waits, and how long it did.
+func (t *test) turn(line string) bool {
+	m := turn.FindStringSubmatch(line)
+	if m == nil {
+		return false
 	}
+	t.waiting = m[1] == ""
+	d, _ := time.ParseDuration(m[1] + "s") // 0 of a test that still waits
+	t.waited += d
+	return true
 }
 
 // race keeps the lines of the race detector's reports, which stand between two rules.

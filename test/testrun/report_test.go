@@ -36,6 +36,8 @@ func TestReport(t *testing.T) {
 		"why is told at once": {
 			events: `{"Action":"run","Package":"p","Test":"T"}
 {"Action":"output","Package":"p","Test":"T","Output":"=== RUN   T\n"}
+{"Action":"output","Package":"p","Test":"T","Output":"    x_test.go:1: waits for its turn\n"}
+{"Action":"output","Package":"p","Test":"T","Output":"    x_test.go:1: waited 2.1s for its turn\n"}
 {"Action":"output","Package":"p","Test":"T","Output":"    x_test.go:3: got 1, want 2\n"}
 {"Action":"fail","Package":"p","Test":"T"}
 {"Action":"fail","Package":"p"}`,

@@ -95,7 +95,7 @@ const commands = {
     await page.goto(url, { waitUntil: 'domcontentloaded', timeout: PATIENCE });
     return name;
   },
-  // beside presses what opens a tab of its own, and gives that.
+  // beside presses what opens a tab of its own, and gives that once it is where it was to go: it begins as about:blank.
   async beside({ page, selector }) {
     let name = 0;
     const opener = await ready({ page });
@@ -103,7 +103,7 @@ const commands = {
     const [tab] = await Promise.all([opened,
       opener.click(selector, { modifiers: ['Control'], timeout: PATIENCE })]);
     await tab.setViewportSize(pages.get(page).page.viewportSize());
-    await tab.waitForLoadState('domcontentloaded', { timeout: PATIENCE });
+    await tab.waitForURL((at) => at.href !== 'about:blank', { waitUntil: 'domcontentloaded', timeout: PATIENCE });
     return name;
   },
   probe: (c) => frame(c).evaluate(probe),
