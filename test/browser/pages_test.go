@@ -34,3 +34,27 @@ func TestPressedOnceItListens(t *testing.T) {
 	p.Click(t, "button")
 	p.Await(t, "heard it", "window.pressed", patience)
 }
+
+// TestBeside: a tab that a link opens is given once it is at its address, however long the server takes.
+func TestBeside(t *testing.T) {
+	rig.Parallel(t)
+	b := browser.Start(t)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+		if r.URL.Path == "/late" {
+			<-time.After(time.Second)
+		}
+		_, _ = io.WriteString(w, `<!doctype html><title>late</title><a href="/late">Late</a>`)
+	}))
+	t.Cleanup(server.Close)
+	p := b.Open(t, server.URL)
+	for range 3 {
+		tab := p.Beside(t, "a")
+		var path string
+		tab.Eval(t, "location.pathname", &path)
+		if path != "/late" {
+			t.Fatalf("the tab is at %q", path)
+		}
+		tab.Close(t)
+	}
+}

@@ -10,16 +10,16 @@ import (
 // right after it, as it has a service at work for them. At the top those that are long come first, so that the last
 // ones of a run are short and keep the machine busy up to its end.
 type queue struct {
-	came    int
-	tops    map[string]rank
+	came    int             // how many tests, waiting or not
+	tops    map[string]rank // of tests at the top, by name
 	waiting []waiter
 }
 
 // rank is where a test begins, by its fields in their order.
 type rank struct {
-	top int // 0 for a long test at the top, else 1
-	at  int // how many tests had come before the one at the top,
-	sub int // and before this one
+	length int // of the test at the top: 0 if it is long, else 1
+	top    int // how many tests had come up to the one at the top,
+	own    int // and up to this one
 }
 
 type waiter struct {
@@ -33,13 +33,13 @@ func (q *queue) arrive(name string, long bool) rank {
 	top, _, sub := strings.Cut(name, "/")
 	r, known := q.tops[top]
 	if !known {
-		r = rank{top: 1, at: q.came}
+		r = rank{length: 1, top: q.came}
 		if long && !sub {
-			r.top = 0
+			r.length = 0
 		}
 		q.tops[top] = r
 	}
-	r.sub = q.came
+	r.own = q.came
 	return r
 }
 
@@ -57,5 +57,5 @@ func (q *queue) leave(name string) {
 }
 
 func (r rank) compare(other rank) int {
-	return cmp.Or(cmp.Compare(r.top, other.top), cmp.Compare(r.at, other.at), cmp.Compare(r.sub, other.sub))
+	return cmp.Or(cmp.Compare(r.length, other.length), cmp.Compare(r.top, other.top), cmp.Compare(r.own, other.own))
 }
