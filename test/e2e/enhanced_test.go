@@ -15,7 +15,7 @@ import (
 func TestEnhancedRTMP(t *testing.T) {
 	rig.Parallel(t)
 	certFile, keyFile := ownCertificate(t, t.TempDir(), 1)
-	s := rig.Start(t, rig.Options{Args: []string{"--tls-cert", certFile, "--tls-key", keyFile, "--https-addr", "127.0.0.1:0", "--rtmps-addr", "127.0.0.1:0"}})
+	s := rig.Start(t, rig.Options{Args: []string{"--tls-cert", certFile, "--tls-key", keyFile}})
 	t.Cleanup(func() { noSecrets(t, s) })
 	const length = 20 // longer than it is looked at while it is live, also by a slow machine
 	for name, tt := range map[string]struct {

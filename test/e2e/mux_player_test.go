@@ -63,7 +63,7 @@ func muxUntil(t *testing.T, p *browser.Page, what string, ok func(x muxLook, l b
 func TestMuxPlayer(t *testing.T) {
 	rig.Parallel(t)
 	certFile, keyFile := ownCertificate(t, t.TempDir(), 1)
-	s := rig.Start(t, rig.Options{Args: []string{"--tls-cert", certFile, "--tls-key", keyFile, "--https-addr", "127.0.0.1:0"}})
+	s := rig.Start(t, rig.Options{Args: []string{"--tls-cert", certFile, "--tls-key", keyFile}})
 	keys := newSigner(t, s)
 	configuration := s.Command(t, "drm-configuration", "create", "--name", "tests", "--clear-key")
 	file := rig.File(t, "a.mp4", rig.Clip{Size: "320x180", Kbit: 300, GOP: 1, Seconds: 20})

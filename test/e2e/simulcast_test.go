@@ -103,7 +103,7 @@ func shows(t *testing.T, s *rig.Server, stream string, want ...string) {
 func TestSimulcast(t *testing.T) {
 	rig.Parallel(t)
 	certFile, keyFile := identity(t)
-	there := rig.Start(t, rig.Options{Args: []string{"--tls-cert", certFile, "--tls-key", keyFile, "--https-addr", "127.0.0.1:0", "--rtmps-addr", "127.0.0.1:0"}})
+	there := rig.Start(t, rig.Options{Args: []string{"--tls-cert", certFile, "--tls-key", keyFile}})
 	here := rig.Start(t, rig.Options{Env: []string{"SSL_CERT_FILE=" + certFile}})
 	t.Cleanup(func() { noSecrets(t, there) })
 	for name, tt := range map[string]struct {

@@ -39,7 +39,7 @@ func TestCertificateFromAnAuthority(t *testing.T) {
 	const domain = "video.example.org"
 	a := rig.StartAuthority(t)
 	s := rig.Start(t, rig.Options{
-		Args: []string{"--acme-domain", domain, "--acme-directory", a.Directory, "--https-addr", "127.0.0.1:0", "--rtmps-addr", "127.0.0.1:0"},
+		Args: []string{"--acme-domain", domain, "--acme-directory", a.Directory},
 		Env:  []string{"SSL_CERT_FILE=" + a.TrustFile},
 	})
 	t.Cleanup(func() { noSecrets(t, s) })
@@ -108,7 +108,7 @@ func TestCertificateIsRenewed(t *testing.T) {
 		t.Helper()
 		ownCertificate(t, dir, serial)
 	}
-	s := rig.Start(t, rig.Options{Args: []string{"--tls-cert", certFile, "--tls-key", keyFile, "--https-addr", "127.0.0.1:0", "--rtmps-addr", "127.0.0.1:0"}})
+	s := rig.Start(t, rig.Options{Args: []string{"--tls-cert", certFile, "--tls-key", keyFile}})
 	stream := s.CreateLive(t, "low", nil)
 	e := rig.PublishTo(t, s.RTMPS+"/app/"+stream.Text("stream_key"), rig.Clip{Size: "320x180", Kbit: 300, GOP: 1})
 	s.AwaitPlayable(t, s.PlayURL(stream.Text("playback_ids.0.id")), patience)

@@ -17,6 +17,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -148,13 +149,23 @@ func Start(t testing.TB, o Options) *Server {
 	return s
 }
 
+// anyPorts are the flags with which a server that is given args listens on free ports of this machine alone: tests run
+// beside others. It takes addresses for TLS only with a certificate.
+func anyPorts(args []string) (flags []string) {
+	listeners := []string{"http", "rtmp", "srt", "webrtc-udp", "webrtc-tcp"}
+	if slices.Contains(args, "--tls-cert") || slices.Contains(args, "--acme-domain") {
+		listeners = append(listeners, "https", "rtmps")
+	}
+	for _, l := range listeners {
+		flags = append(flags, "--"+l+"-addr", "127.0.0.1:0")
+	}
+	return flags
+}
+
 // Run starts the server's process again after Stop or Kill, on the same data but new ports.
 func (s *Server) Run(t testing.TB) {
 	t.Helper()
-	args := []string{
-		"serve", "--data-dir", s.Dir, "--http-addr", "127.0.0.1:0", "--rtmp-addr", "127.0.0.1:0", "--srt-addr", "127.0.0.1:0",
-		"--webrtc-udp-addr", "127.0.0.1:0", "--webrtc-tcp-addr", "127.0.0.1:0", "--log-format", "json",
-	}
+	args := append([]string{"serve", "--data-dir", s.Dir, "--log-format", "json"}, anyPorts(s.o.Args)...)
 	if !s.o.Closed {
 		args = append(args, "--fetch-allow", "127.0.0.0/8,::1/128")
 	}
