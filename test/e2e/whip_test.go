@@ -329,7 +329,7 @@ RTCPeerConnection.prototype.setRemoteDescription = function (d) {
 		t.Error("the page made no new ICE session")
 	}
 	viewer := b.Open(t, s.WatchURL(stream.Text("playback_ids.0.id")))
-	viewer.Plays(t, 2, patience)
+	viewer.Plays(t, 5, patience) // the recording has more
 	page.Click(t, "#stop")
 	page.Until(t, "stopped", patience, func(p browser.Probe) bool { return p.State == "idle" })
 	a := s.AwaitAsset(t, l.Text("active_asset_id"), "finished", patience, rig.Finished)
