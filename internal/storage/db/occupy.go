@@ -138,7 +138,9 @@ func (l *nodeLock) drop() {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), releaseTime) //nolint:forbidigo // the last word of a connection
 	defer cancel()
-	_ = l.conn.Close(ctx) // the lock ends with it
+	// The lock ends with the connection too, but the server may notice later that this has gone.
+	_, _ = l.conn.Exec(ctx, "SELECT pg_advisory_unlock_all()")
+	_ = l.conn.Close(ctx)
 	l.conn = nil
 }
 
