@@ -63,40 +63,10 @@ func TestAwaited(t *testing.T) {
 	}
 }
 
-// proxy passes connections on to PostgreSQL, from the moment that it is opened.
-func proxy(t *testing.T, addr, to string) {
-	t.Helper()
-	var lc net.ListenConfig
-	ln, err := lc.Listen(t.Context(), "tcp", addr)
-	if err != nil {
-		t.Error(err)
-		return
-	}
-	var open sync.WaitGroup
-	t.Cleanup(func() { _ = ln.Close(); open.Wait() })
-	open.Go(func() {
-		for {
-			near, err := ln.Accept()
-			if err != nil {
-				return
-			}
-			far, err := (&net.Dialer{}).Dial("tcp", to)
-			if err != nil {
-				_ = near.Close()
-				continue
-			}
-			open.Go(func() { _, _ = io.Copy(far, near); _ = far.Close() })
-			open.Go(func() { _, _ = io.Copy(near, far); _ = near.Close() })
-		}
-	})
-}
-
 // TestServeWaitsForPostgres that comes up after it, as at the boot of a machine.
 func TestServeWaitsForPostgres(t *testing.T) {
 	t.Parallel()
 	url := dbtest.Postgres(t)
-	_, rest, _ := strings.Cut(url, "@")
-	host, _, _ := strings.Cut(rest, "/")
 	var lc net.ListenConfig
 	free, err := lc.Listen(t.Context(), "tcp", "127.0.78.1:0") // where nobody else listens: it is taken again later
 	if err != nil {
@@ -104,10 +74,17 @@ func TestServeWaitsForPostgres(t *testing.T) {
 	}
 	addr := free.Addr().String()
 	_ = free.Close()
-	cfg := configuration(t, t.TempDir(), "--database-url="+strings.Replace(url, "@"+host+"/", "@"+addr+"/", 1))
+	cfg := configuration(t, t.TempDir(), "--database-url="+dbtest.At(t, url, addr))
 	ctx, stop := context.WithCancel(t.Context())
 	s := &service{t: t, stop: stop, done: make(chan error, 1), out: &output{}, logs: &logs{addrs: map[string]string{}, ready: make(chan struct{})}}
-	s.onWarn = sync.OnceFunc(func() { proxy(t, addr, host) })
+	s.onWarn = sync.OnceFunc(func() {
+		ln, err := lc.Listen(t.Context(), "tcp", addr)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		dbtest.Proxy(t, ln, url, false)
+	})
 	go func() { s.done <- serve(ctx, cfg, slog.New(s.logs), s.out) }()
 	defer s.end()
 	select {

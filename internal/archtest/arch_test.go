@@ -147,7 +147,7 @@ var mayGo = []string{
 	"internal/media/transform", "internal/media/rendition", "internal/media/edgewriter", "internal/media/images",
 	"internal/media/clip", "internal/media/speech", "internal/media/livespeech", "internal/storage/queue",
 	"internal/storage/blob", "internal/broadcast", "internal/stalecache", "internal/web/express", "internal/app",
-	"test", "internal/proxyprotocol",
+	"test", "internal/proxyprotocol", "internal/storage/db/dbtest",
 }
 
 // mayRecover lists the folders that stop panics themselves; all others do it through fault.Guard.

@@ -1,14 +1,11 @@
 package db_test
 
 import (
-	"bytes"
 	"errors"
-	"io"
 	"net"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -47,47 +44,15 @@ func TestOccupy(t *testing.T) {
 func TestNodeIsFreeOnceClosed(t *testing.T) {
 	t.Parallel()
 	url := dbtest.Postgres(t)
-	first, err := db.Open(t.Context(), db.Options{URL: throughLingering(t, url), MasterKey: masterkey.Of(masterkey.Key{})})
+	ln, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	must(t, err)
+	dbtest.Proxy(t, ln, url, true)
+	behind := dbtest.At(t, url, ln.Addr().String())
+	first, err := db.Open(t.Context(), db.Options{URL: behind, MasterKey: masterkey.Of(masterkey.Key{})})
 	must(t, err)
 	must(t, first.Occupy(t.Context(), "a", 0))
 	must(t, first.Close())
 	must(t, dbtest.Open(t, url).Occupy(t.Context(), "a", 0))
-}
-
-// throughLingering gives the URL of a database behind a proxy that does not tell it when a connection ends.
-func throughLingering(t *testing.T, url string) string {
-	t.Helper()
-	_, rest, _ := strings.Cut(url, "@")
-	host, _, _ := strings.Cut(rest, "/")
-	ln, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	must(t, err)
-	var open sync.WaitGroup
-	t.Cleanup(open.Wait)
-	t.Cleanup(func() { _ = ln.Close() })
-	open.Go(func() {
-		for {
-			near, err := ln.Accept()
-			if err != nil {
-				return
-			}
-			far, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", host)
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			open.Go(func() { _, _ = io.Copy(endless{far}, near); <-t.Context().Done(); _ = far.Close() })
-			open.Go(func() { _, _ = io.Copy(near, far); _ = near.Close() })
-		}
-	})
-	return strings.Replace(url, "@"+host+"/", "@"+ln.Addr().String()+"/", 1)
-}
-
-// endless leaves out what a client says at its end (PostgreSQL's protocol, message Terminate).
-type endless struct{ io.Writer }
-
-func (e endless) Write(b []byte) (int, error) {
-	_, err := e.Writer.Write(bytes.TrimSuffix(b, []byte("X\x00\x00\x00\x04")))
-	return len(b), err
 }
 
 // TestNodeIsTakenMeanwhile by another process while the connection to PostgreSQL was lost; if by none, it stays this one's.
