@@ -149,11 +149,15 @@ func startServices(ctx context.Context, versitygw string) (started []*services.S
 	return append(started, s3), []string{"MILLRACE_TEST_POSTGRES=" + pg.URL, "MILLRACE_TEST_S3=" + s3.URL}, nil
 }
 
-// goTest runs the phase, reports each event, and returns the processor time that it took. A cancelled ctx ends the whole process group.
+// goTest runs the phase, reports each event, and returns the processor time that it took. A cancelled ctx ends the whole
+// process group.
+//
+// It has a session of its own, to which Linux gives a share of the processors of its own (sched(7), autogroup). Without
+// it encodes that yield to all else (SCHED_IDLE) hardly go on beside a busy program of the same session.
 func (p phase) goTest(ctx context.Context, env []string, r *report) (time.Duration, error) {
 	cmd := exec.CommandContext(ctx, "go", append(p.args, p.packages...)...)
 	cmd.Env = append(cmd.Environ(), env...)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGINT) }
 	cmd.WaitDelay = 20 * time.Second
 	pipe, err := cmd.StdoutPipe()
