@@ -43,7 +43,7 @@ func TestDashboardPages(t *testing.T) {
 // dashboardPages gives the paths of all pages, by name.
 func dashboardPages(stream, asset string) map[string]string {
 	return map[string]string{
-		"list": "/dashboard/live", "none": "/dashboard/live?q=zzz", "new": "/dashboard/live/new", "stream": stream,
+		"list": "/dashboard/live", "none": "/dashboard/live?q=no+such", "new": "/dashboard/live/new", "stream": stream,
 		"edit": stream + "/edit", "target": stream + "/targets/new",
 		"delete": stream + "/delete", "refused": "/dashboard/other",
 		"assets": "/dashboard/assets", "add": "/dashboard/assets/new", "asset": asset,

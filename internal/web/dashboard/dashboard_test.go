@@ -216,7 +216,7 @@ func TestPages(t *testing.T) {
 		"on air":    {"/dashboard/live?status=active", "LIVE", false},
 		"counted":   {"/dashboard/live", `On air <span class="n" id="n-active" data-part>2</span>`, false},
 		"search":    {"/dashboard/live?q=ON+THE", "On the air", false},
-		"none fits": {"/dashboard/live?q=zzz", "No live stream fits", false},
+		"none fits": {"/dashboard/live?q=no+such", "No live stream fits", false},
 		"by ID":     {"/dashboard/live?q=" + string(idle.ID), "Idle one", false},
 		"new":       {"/dashboard/live/new", "Who may watch", false},
 		"waiting":   {"/dashboard/live/" + string(idle.ID), "Waiting for your encoder", false},
