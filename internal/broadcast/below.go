@@ -54,9 +54,8 @@ func (b *broadcast) newBelow(policy Policy) *rendition.Live {
 	if policy == Off || b.stream.Settings.Test || b.stream.Settings.AudioOnly {
 		return nil
 	}
-	segment, _ := cutOf(b.mode)
 	return rendition.NewLive(rendition.LiveOptions{
-		Media: b.asset.Media, Edge: b.edge, Timescale: packagerTimescale, Segment: segment, Always: policy == Always,
+		Media: b.asset.Media, Edge: b.edge, Timescale: packagerTimescale, Always: policy == Always,
 		Limits: rendition.Limits{Quality: b.asset.Quality(), MaxResolution: b.asset.Options.MaxResolution},
 		Makers: o.Makers, AwaitStored: b.awaitStored, Now: b.opt.Now, Logger: b.log,
 	})

@@ -39,8 +39,7 @@ type Makers struct {
 type LiveOptions struct {
 	Media     id.Media // where they are stored
 	Edge      *window.Edge
-	Timescale uint32        // of the video: ticks per second
-	Segment   time.Duration // as the video is cut
+	Timescale uint32 // of the video: ticks per second
 	Limits    Limits
 	Always    bool // they are made whether somebody watches or not
 
@@ -62,7 +61,6 @@ type Live struct {
 	mu     sync.Mutex
 	inits  int // of the video, when the offer was found out
 	known  offer
-	peak   float64 // of the video, by which the renditions are bounded
 	bound  []ladder.Rung
 	tracks map[string]frame.Config // that live encoders have announced, by rendition
 	learnt chan struct{}           // closed with the next one
@@ -70,11 +68,13 @@ type Live struct {
 
 // offer is what a broadcast is offered in.
 type offer struct {
-	rungs  []ladder.Rung // largest first
-	names  []string      // of the renditions
-	source ladder.Source // that they are bounded by
-	shown  bool          // the video is offered as it comes
-	known  bool          // by what it has taken so far one can tell what it takes
+	rungs   []ladder.Rung // largest first
+	names   []string      // of the renditions
+	source  ladder.Source // that they are bounded by
+	peak    float64       // of the video, bits per second
+	segment float64       // of the video, where they are shortest, seconds
+	shown   bool          // the video is offered as it comes
+	known   bool          // by what it has taken so far one can tell what it takes
 }
 
 type lateKey struct {
@@ -158,12 +158,14 @@ func (l *Live) offer() offer {
 			l.inits, l.known, l.bound = n, o, nil
 		}
 	}
-	peak, measured := l.opt.Edge.Peak(timeline.MainVideo)
-	if l.bound == nil || peak != l.peak {
-		l.peak, l.bound = peak, ladder.Bound(l.known.rungs, l.known.source, peak, l.opt.Segment.Seconds())
+	rate := l.opt.Edge.Rate(timeline.MainVideo)
+	peak, segment := rate.Peak(l.opt.Timescale), rate.Segment()
+	if l.bound == nil || peak != l.known.peak || segment != l.known.segment {
+		l.known.peak, l.known.segment = peak, segment
+		l.bound = ladder.Bound(l.known.rungs, l.known.source, peak, segment)
 	}
 	o := l.known
-	o.rungs, o.known = l.bound, measured >= tellingTime
+	o.rungs, o.known = l.bound, rate.Ticks() >= int64(tellingTime/time.Second)*int64(l.opt.Timescale)
 	return o
 }
 
@@ -275,7 +277,7 @@ func (l *Live) Variants(shared hls.Variant) (below []hls.Variant, source bool) {
 		}
 		// There is a video: it was described. Other playlists report where this one stands.
 		_ = l.opt.Edge.Derived().Add(o.names[i], timeline.MainVideo)
-		below = append(below, variant(shared, r, o.names[i], l.opt.Segment.Seconds()))
+		below = append(below, variant(shared, r, o.names[i], o.segment))
 	}
 	return below, o.shown
 }

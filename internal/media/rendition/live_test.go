@@ -54,7 +54,7 @@ func TestLatePartsAreReadOnce(t *testing.T) {
 	}
 	edge.Finish(timeline.MainVideo, 0)
 	maker := justintime.New(justintime.Options{Now: time.Now, Logger: slog.New(slog.DiscardHandler)})
-	l := NewLive(LiveOptions{Media: "m", Edge: edge, Makers: Makers{Maker: maker, Objects: store}, Limits: Limits{Quality: "plus"}, Now: time.Now})
+	l := NewLive(LiveOptions{Media: "m", Edge: edge, Makers: Makers{Maker: maker, Objects: store}, Timescale: 90000, Limits: Limits{Quality: "plus"}, Now: time.Now})
 	variants, _ := l.Variants(hls.Variant{})
 	if len(variants) == 0 {
 		t.Fatal("there is no rendition")
@@ -88,7 +88,7 @@ func TestLatePartsAreReadOnce(t *testing.T) {
 func TestOfferFollowsThePicture(t *testing.T) {
 	t.Parallel()
 	edge := window.New(window.Options{Media: "m", Mode: window.Mode{Listed: time.Minute, InMemory: 2}, Logger: slog.New(slog.DiscardHandler)})
-	l := NewLive(LiveOptions{Edge: edge, Makers: Makers{Maker: justintime.New(justintime.Options{Now: time.Now})}, Limits: Limits{Quality: "plus", MaxResolution: "2160p"}})
+	l := NewLive(LiveOptions{Edge: edge, Makers: Makers{Maker: justintime.New(justintime.Options{Now: time.Now})}, Timescale: 90000, Limits: Limits{Quality: "plus", MaxResolution: "2160p"}})
 	if o := l.offer(); len(o.rungs) != 0 || !o.shown {
 		t.Errorf("before there is anything: %+v", o)
 	}
@@ -114,7 +114,7 @@ func TestUselessRungsAreNotListed(t *testing.T) {
 	t.Parallel()
 	edge := window.New(window.Options{Media: "m", Mode: window.Mode{Listed: time.Minute, InMemory: 2}, Logger: slog.New(slog.DiscardHandler)})
 	l := NewLive(LiveOptions{
-		Edge: edge, Makers: Makers{Maker: justintime.New(justintime.Options{Now: time.Now})}, Segment: 2 * time.Second, Limits: Limits{Quality: "plus", MaxResolution: "2160p"},
+		Edge: edge, Makers: Makers{Maker: justintime.New(justintime.Options{Now: time.Now})}, Timescale: 90000, Limits: Limits{Quality: "plus", MaxResolution: "2160p"},
 	})
 	in := timeline.Init{Rendition: timeline.MainVideo, Codec: "avc1.640028", Width: 1280, Height: 720, FrameRate: 30}
 	n := edge.AddInit(frame.Video, 90000, in, []byte{1})
@@ -157,7 +157,7 @@ func TestRungsTakeLessThanTheirSource(t *testing.T) {
 	t.Parallel()
 	edge := window.New(window.Options{Media: "m", Mode: window.Mode{Listed: time.Minute, InMemory: 2}, Logger: slog.New(slog.DiscardHandler)})
 	l := NewLive(LiveOptions{
-		Edge: edge, Makers: Makers{Maker: justintime.New(justintime.Options{Now: time.Now})}, Segment: 2 * time.Second, Limits: Limits{Quality: "plus", MaxResolution: "2160p"},
+		Edge: edge, Makers: Makers{Maker: justintime.New(justintime.Options{Now: time.Now})}, Timescale: 90000, Limits: Limits{Quality: "plus", MaxResolution: "2160p"},
 	})
 	in := timeline.Init{Rendition: timeline.MainVideo, Codec: "avc1.640028", Width: 640, Height: 360, FrameRate: 30}
 	n := edge.AddInit(frame.Video, 90000, in, []byte{1})

@@ -57,7 +57,7 @@ func NewRecorded(maker *justintime.Maker, objects delivered.Objects, of Recordin
 		rungs = ladder.Instead(src, of.Limits.quality(), of.Limits.tier())
 	}
 	src.Foreign = !passes
-	for _, r := range ladder.Bound(rungs, src, video.Peak, s.segmentSeconds()) {
+	for _, r := range ladder.Bound(rungs, src, video.Peak, video.Segment()) {
 		name := maker.Rendition(r)
 		w := s.work(r, objectkey.Rendition(of.Media, name))
 		s.works, s.byName[name] = append(s.works, w), w
@@ -97,16 +97,10 @@ func (s *Recorded) Renditions() []*timeline.Rendition {
 func (s *Recorded) Variants(shared hls.Variant) (below []hls.Variant, source bool) {
 	for _, w := range s.works {
 		if s.oversized || w.Rung.Useful() {
-			below = append(below, variant(shared, w.Rung, s.store.maker.Rendition(w.Rung), s.segmentSeconds()))
+			below = append(below, variant(shared, w.Rung, s.store.maker.Rendition(w.Rung), w.Video.Segment()))
 		}
 	}
 	return below, !s.oversized
-}
-
-// segmentSeconds is how long a segment is in the mean, in seconds.
-func (s *Recorded) segmentSeconds() float64 {
-	t := s.of.Timeline
-	return t.Duration().Seconds() / float64(max(len(t.Marks), 1))
 }
 
 // Want implements Set.

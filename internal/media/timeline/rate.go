@@ -3,15 +3,25 @@ package timeline
 // Rate measures bit rates as RFC 8216bis section 4.4.6.2 has them: the average over all, and the peak over every
 // contiguous set of segments that lasts between half a target duration and one and a half, so that a lone key frame in
 // a segment of its own does not count for a second of such frames. Where segments are much shorter than the target,
-// those of a second or more count by themselves too.
+// those of a second or more count by themselves too. It measures over the same sets how short segments are.
 type Rate struct {
-	bytes, ticks int64
-	last         [maxSet]amount // the newest segments, oldest first: those that a set with the next one may hold
-	n            int            // how many of them there are
-	peak         float64
+	all  amount
+	last [maxSet]amount // the newest segments, oldest first: those that a set with the next one may hold
+	n    int            // how many of them there are
+	peak float64
+	most float64 // of a set's length, what is in the first second of a segment: 0 to 1
 }
 
-type amount struct{ bytes, ticks int64 }
+type amount struct {
+	bytes, ticks int64
+	first        int64 // of the ticks, those in the first second of a segment
+}
+
+func (a *amount) add(b amount) {
+	a.bytes += b.bytes
+	a.ticks += b.ticks
+	a.first += b.first
+}
 
 // maxSet is how many segments are looked at together. Where they are shorter than that, the oldest count as one.
 const maxSet = 8
@@ -21,27 +31,25 @@ func (r *Rate) Add(size, ticks int64, timescale uint32, target int) {
 	if size <= 0 || ticks <= 0 || timescale == 0 {
 		return
 	}
-	r.bytes += size
-	r.ticks += ticks
 	if r.n == maxSet {
-		r.last[1].bytes += r.last[0].bytes
-		r.last[1].ticks += r.last[0].ticks
+		r.last[1].add(r.last[0])
 		r.drop(1)
 	}
-	r.last[r.n] = amount{size, ticks}
+	r.last[r.n] = amount{size, ticks, min(ticks, int64(timescale))}
+	r.all.add(r.last[r.n])
 	r.n++
 	half := int64(max(target, 1)) * int64(timescale) / 2
 	least := min(half, int64(timescale))
-	var all amount
+	var set amount
 	for i := r.n - 1; i >= 0; i-- {
-		all.bytes += r.last[i].bytes
-		all.ticks += r.last[i].ticks
-		if all.ticks > 3*half && i < r.n-1 { // a segment alone always counts
+		set.add(r.last[i])
+		if set.ticks > 3*half && i < r.n-1 { // a segment alone always counts
 			r.drop(i + 1)
 			return
 		}
-		if all.ticks >= least {
-			r.peak = max(r.peak, perSecond(all.bytes, all.ticks, timescale))
+		if set.ticks >= least {
+			r.peak = max(r.peak, set.perSecond(timescale))
+			r.most = max(r.most, set.part())
 		}
 	}
 }
@@ -53,17 +61,29 @@ func (r *Rate) drop(n int) {
 }
 
 // Average is the mean in bits per second; 0 before the first segment.
-func (r *Rate) Average(timescale uint32) float64 { return perSecond(r.bytes, r.ticks, timescale) }
+func (r *Rate) Average(timescale uint32) float64 { return r.all.perSecond(timescale) }
 
 // Ticks is how long the segments were together.
-func (r *Rate) Ticks() int64 { return r.ticks }
+func (r *Rate) Ticks() int64 { return r.all.ticks }
 
 // Peak is the fastest set in bits per second; the average while everything is shorter than a set.
 func (r *Rate) Peak(timescale uint32) float64 { return max(r.peak, r.Average(timescale)) }
 
-func perSecond(bytes, ticks int64, timescale uint32) float64 {
-	if ticks == 0 {
+// Segment is how long segments are in the set with the shortest ones, in seconds, in the mean; a segment of less than a
+// second counts as so much of one, so that it is at least 1. It is that of all segments while everything is shorter than
+// a set, and 0 before the first one.
+func (r *Rate) Segment() float64 {
+	if r.all.ticks == 0 {
 		return 0
 	}
-	return float64(bytes) * 8 * float64(timescale) / float64(ticks)
+	return 1 / max(r.most, r.all.part())
 }
+
+func (a amount) perSecond(timescale uint32) float64 {
+	if a.ticks == 0 {
+		return 0
+	}
+	return float64(a.bytes) * 8 * float64(timescale) / float64(a.ticks)
+}
+
+func (a amount) part() float64 { return float64(a.first) / float64(a.ticks) }

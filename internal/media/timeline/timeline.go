@@ -304,6 +304,9 @@ func rescale(v int64, from, to uint32) int64 {
 // Average is the mean bit rate in bits per second; 0 for an empty rendition.
 func (l *Rendition) Average() float64 { return l.rate.Average(l.Timescale) }
 
+// Segment is how long segments are where they are shortest; see Rate.Segment.
+func (l *Rendition) Segment() float64 { return l.rate.Segment() }
+
 // Seconds is the length of chunk i.
 func (l *Rendition) Seconds(i int) float64 {
 	return float64(l.Chunks[i].Duration) / float64(l.Timescale)

@@ -347,6 +347,36 @@ func TestPeakIsOfStretches(t *testing.T) {
 	}
 }
 
+// TestSegmentsWhereTheyAreShortest: a lone short segment hardly counts, and a row of them counts however many long ones
+// there are.
+func TestSegmentsWhereTheyAreShortest(t *testing.T) {
+	t.Parallel()
+	hour, row := slices.Repeat([]float64{2}, 1800), slices.Repeat([]float64{0.25}, 8)
+	for _, tt := range []struct {
+		name    string
+		seconds []float64
+		want    float64
+	}{
+		{"nothing", nil, 0},
+		{"one short one", []float64{0.1}, 1},
+		{"one", []float64{2}, 2},
+		{"one that is longer than a set", []float64{6}, 6},
+		{"an hour", hour, 2},
+		{"an hour and its end", append(slices.Clone(hour), 0.1), 2.1 / 1.1},
+		{"a row of short ones in an hour", slices.Concat(hour, row, hour), 1},
+		{"more short ones than are looked at", slices.Repeat([]float64{0.03}, 100), 1},
+		{"first a short one", []float64{0.5, 2, 2}, 2.5 / 1.5},
+	} {
+		var r timeline.Rate
+		for _, s := range tt.seconds {
+			r.Add(1000, int64(s*90000), 90000, 2)
+		}
+		if got := r.Segment(); math.Abs(got-tt.want) > 1e-9 {
+			t.Errorf("%s: %v seconds, want %v", tt.name, got, tt.want)
+		}
+	}
+}
+
 func FuzzDecode(f *testing.F) {
 	for _, e := range broadcast() {
 		f.Add(timeline.Encode(e))

@@ -79,16 +79,14 @@ func (e *Edge) Describe() ([]Rendition, error) {
 	return out, nil
 }
 
-// Peak is what the fastest stretch of a rendition so far takes, in bits per second, and how long the stretches are
-// together; 0 while that is not known.
-func (e *Edge) Peak(rendition string) (rate float64, measured time.Duration) {
+// Rate is what was measured of a rendition's segments so far.
+func (e *Edge) Rate(rendition string) timeline.Rate {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	l := e.rendition(rendition)
-	if l == nil || l.Timescale == 0 {
-		return 0, 0
+	if l := e.rendition(rendition); l != nil {
+		return l.rate
 	}
-	return l.rate.Peak(l.Timescale), l.duration(l.rate.Ticks())
+	return timeline.Rate{}
 }
 
 // listedInits are the parameters that a player of the sliding playlist meets. Called with the lock.
