@@ -253,7 +253,7 @@ func (l *liveRendition) initURI(n int) string {
 }
 
 // hint is the URI of the next part, empty when none is promised: the encoder is away, the rendition has no media now,
-// or the next part is behind a discontinuity. Shaka 5.2.12 takes a part that is hinted for one that goes on, finds the
+// or the next part is behind a discontinuity or a gap. Shaka 5.2.12 takes a part that is hinted for one that goes on, finds the
 // discontinuity behind it, and drops the picture up to the next key frame.
 func (e *Edge) hint(l *liveRendition) string {
 	n := len(l.segs)

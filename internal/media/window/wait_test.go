@@ -338,9 +338,12 @@ func TestHintIsFulfilledBehindADiscontinuity(t *testing.T) {
 	})
 }
 
+// TestHintIsOmitted asks for the whole playlist and for a delta by turns where one of them may have been rendered before.
 func TestHintIsOmitted(t *testing.T) {
 	t.Parallel()
 	r := newRig(Options{Mode: low})
+	delta := now()
+	delta.Skip = true
 	r.start()
 	r.segment(7, false)
 	if h := r.list(t, "v", now()).hint; h != "v/7.7.m4s" {
@@ -354,7 +357,16 @@ func TestHintIsOmitted(t *testing.T) {
 	if h := r.list(t, "v", now()).hint; h != "" {
 		t.Errorf("what comes is behind a discontinuity, hint %q", h)
 	}
-	r.segment(7, true)
+	r.begin("v", true)
+	r.begin("a", true)
+	if h := r.list(t, "v", delta).hint; h != "" {
+		t.Errorf("what has begun is behind a discontinuity, hint %q", h)
+	}
+	for range 7 {
+		r.part("v")
+		r.part("a")
+	}
+	r.finish(7, "v", "a")
 	if h := r.list(t, "v", now()).hint; h != "v/8.7.m4s" {
 		t.Errorf("the encoder goes on, hint %q", h)
 	}
@@ -365,6 +377,14 @@ func TestHintIsOmitted(t *testing.T) {
 	r.Finish("v", 90000)
 	if h := r.list(t, "v", now()).hint; h != "" {
 		t.Errorf("no media now, hint %q", h)
+	}
+	r.begin("v", false)
+	if h := r.list(t, "v", delta).hint; h != "" {
+		t.Errorf("what has begun is behind a gap, hint %q", h)
+	}
+	r.part("v")
+	if h := r.list(t, "v", now()).hint; h != "v/10.1.m4s" {
+		t.Errorf("media is back, hint %q", h)
 	}
 	r.Close()
 	if h := r.list(t, "v", now()).hint; h != "" {
