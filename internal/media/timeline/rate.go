@@ -3,7 +3,8 @@ package timeline
 // Rate measures bit rates as RFC 8216bis section 4.4.6.2 has them: the average over all, and the peak over every
 // contiguous set of segments that lasts between half a target duration and one and a half, so that a lone key frame in
 // a segment of its own does not count for a second of such frames. Where segments are much shorter than the target,
-// those of a second or more count by themselves too. It measures over the same sets how short segments are.
+// those of a second or more count by themselves too. It measures how short segments are in the same way, over sets of a
+// second and a half or more.
 type Rate struct {
 	all  amount
 	last [maxSet]amount // the newest segments, oldest first: those that a set with the next one may hold
@@ -49,6 +50,8 @@ func (r *Rate) Add(size, ticks int64, timescale uint32, target int) {
 		}
 		if set.ticks >= least {
 			r.peak = max(r.peak, set.perSecond(timescale))
+		}
+		if 2*set.ticks >= 3*int64(timescale) {
 			r.most = max(r.most, set.part())
 		}
 	}

@@ -363,6 +363,7 @@ func TestSegmentsWhereTheyAreShortest(t *testing.T) {
 		{"one that is longer than a set", []float64{6}, 6},
 		{"an hour", hour, 2},
 		{"an hour and its end", append(slices.Clone(hour), 0.1), 2.1 / 1.1},
+		{"an hour that ends with a second", append(slices.Clone(hour), 1), 1.5},
 		{"a row of short ones in an hour", slices.Concat(hour, row, hour), 1},
 		{"more short ones than are looked at", slices.Repeat([]float64{0.03}, 100), 1},
 		{"first a short one", []float64{0.5, 2, 2}, 2.5 / 1.5},
