@@ -36,7 +36,7 @@ func (r *Derived) Add(id, of string) error {
 	}
 	d := &liveRendition{
 		RenditionInfo: timeline.RenditionInfo{ID: id, Kind: frame.Video, Timescale: src.Timescale},
-		of:            src, from: -1, late: -1, fresh: src.fresh,
+		of:            src, from: -1, late: -1,
 	}
 	d.segs, d.slid = make([]segment, 0, len(src.segs)+64), src.slid
 	r.renditions = append(r.renditions, d)
@@ -123,7 +123,6 @@ func (r *Derived) AppendPart(id string, msn int64, number int, buf []byte, ticks
 			hot:        &hot{parts: make([]part, 0, 8)},
 			generation: from.generation,
 		})
-		d.fresh = false
 		s = &d.segs[i]
 	}
 	s.hot.parts = append(s.hot.parts, part{off: s.size, end: int64(len(buf)), dur: ticks, independent: independent})
@@ -362,7 +361,7 @@ func (r *Derived) advance(d *liveRendition) {
 			r.keepHead(d, had, &s)
 		}
 		d.segs = append(d.segs[:i], s)
-		d.fresh, moved = false, true
+		moved = true
 	}
 	if moved {
 		e.trim(d)

@@ -76,6 +76,46 @@ func TestDerivedWhenTheEncoderLeaves(t *testing.T) {
 	}
 }
 
+// TestDerivedHintIsOmitted has an encoder of a derived rendition be late with the last segment before a discontinuity:
+// what it makes next is behind that, whoever began first.
+func TestDerivedHintIsOmitted(t *testing.T) {
+	t.Parallel()
+	r := derivedRig(t, Options{})
+	omitted := func(when string) {
+		t.Helper()
+		if h := r.list(t, "s", now()).hint; h != "" {
+			t.Errorf("%s, hint %q", when, h)
+		}
+	}
+	r.segment(7, false)
+	r.Derived().Attach("s", 8)
+	r.segment(1, false)
+	if h := r.list(t, "s", now()).hint; h != "s/7.7.m4s" {
+		t.Errorf("the encoder goes on, hint %q", h)
+	}
+	r.Live(false)
+	r.Live(true)
+	r.appendPart(t, 8, 0)
+	if !r.Derived().Seal("s", 8) {
+		t.Fatal("the segment is not taken")
+	}
+	omitted("the source's encoder is back")
+	if err := r.Derived().Add("late", "v"); err != nil {
+		t.Fatal(err)
+	}
+	if h := r.list(t, "late", now()).hint; h != "" {
+		t.Errorf("a rendition that comes now, hint %q", h)
+	}
+	r.begin("v", true)
+	r.begin("a", true)
+	r.part("v")
+	omitted("the source has gone on")
+	r.appendPart(t, 9, 0)
+	if h := r.list(t, "s", now()).hint; h != "s/9.1.m4s" {
+		t.Errorf("behind the discontinuity, hint %q", h)
+	}
+}
+
 // appendPart makes the next part of the open segment of the derived rendition, whose bytes nobody else makes.
 func (r *rig) appendPart(t *testing.T, msn int64, n int) []byte {
 	t.Helper()

@@ -87,7 +87,7 @@ type liveRendition struct {
 	inits []initSegment
 	segs  []segment // from Edge.first on; the last one may be open
 	cold  int       // segments before this one have nothing in memory
-	fresh bool      // the next part continues none: it is the first one of a publication, or behind a gap
+	fresh bool      // a publication was attached and has begun no segment here; not of a derived rendition
 	wait  chan struct{}
 	text  map[listing]*rendered
 	event prefix

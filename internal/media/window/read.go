@@ -288,6 +288,9 @@ func (l *liveRendition) follows(i int) bool {
 	if i == 0 || l.segs[i-1].gap || l.segs[i-1].parts == 0 {
 		return false
 	}
+	if i == len(l.segs) && l.of != nil {
+		return l.of.follows(i)
+	}
 	if i == len(l.segs) {
 		return !l.fresh
 	}

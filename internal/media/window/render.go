@@ -252,25 +252,25 @@ func (l *liveRendition) initURI(n int) string {
 	return hls.InGeneration(generation, hls.InitURI(l.ID, n))
 }
 
-// hint is the URI of the next part, empty when none is promised: the encoder is away, the rendition has no media now,
-// or the next part is behind a discontinuity or a gap. Shaka 5.2.12 takes a part that is hinted for one that goes on, finds the
-// discontinuity behind it, and drops the picture up to the next key frame.
+// hint is the URI of the next part, empty when none is promised: the encoder is away, or the next part is behind a
+// discontinuity, a gap or parts that can't be listed. Shaka 5.2.12 takes a part that is hinted for one that goes on,
+// finds the discontinuity behind it, and drops the picture up to the next key frame.
 func (e *Edge) hint(l *liveRendition) string {
-	n := len(l.segs)
-	if !e.live {
-		return ""
+	i, k := len(l.segs), 0
+	if s := l.open(); s != nil {
+		i, k = i-1, int(s.parts)
 	}
-	if n == 0 {
-		return e.partURI(l, 0, 0)
+	before := i // the segment that has the part in front
+	if k == 0 {
+		before--
 	}
-	s := &l.segs[n-1]
 	switch {
-	case l.fresh || s.gap || s.parts > 0 && s.hot != nil && e.listed(l, s) == 0:
+	case !e.live || k == 0 && i > 0 && !l.follows(i):
 		return ""
-	case s.done:
-		return e.partURI(l, n, 0)
+	case before >= 0 && l.segs[before].hot != nil && e.listed(l, &l.segs[before]) == 0:
+		return ""
 	}
-	return e.partURI(l, n-1, int(s.parts))
+	return e.partURI(l, i, k)
 }
 
 // report adds the rendition reports, section 4.4.5.4: where the other renditions' playlists end.

@@ -133,11 +133,10 @@ func (e *Edge) Live(attached bool) {
 	defer e.mu.Unlock()
 	e.live = attached && !e.ended
 	for _, d := range e.derived.renditions {
-		d.fresh = e.live && len(d.segs) > 0
 		d.awake()
 	}
 	for _, l := range e.renditions {
-		l.fresh = e.live && len(l.segs) > 0
+		l.fresh = e.live
 		e.changed(l)
 	}
 }
@@ -158,7 +157,6 @@ func (e *Edge) Begin(rendition string, start time.Time, discontinuity bool, init
 	if e.ended || l == nil {
 		return
 	}
-	l.fresh = l.fresh || len(l.segs) > 0 && l.segs[len(l.segs)-1].gap
 	l.segs = append(l.segs, segment{
 		start: start.UnixMilli(), disc: discontinuity, slate: e.slate, init: int32(init), time: at,
 		hot:        &hot{parts: make([]part, 0, 8)},
@@ -168,6 +166,7 @@ func (e *Edge) Begin(rendition string, start time.Time, discontinuity bool, init
 		e.short = true
 		e.opt.Short()
 	}
+	l.fresh = false
 	l.takeNews()
 	e.noteBegin(l)
 	l.stirred()
@@ -196,7 +195,6 @@ func (e *Edge) Part(rendition string, buf []byte, ticks int64, independent bool)
 	s.hot.buf, s.size = buf, int64(len(buf))
 	s.parts++
 	s.dur += ticks
-	l.fresh = false
 	e.changed(l)
 }
 
