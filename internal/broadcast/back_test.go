@@ -8,8 +8,8 @@ import (
 	"millrace/internal/id"
 )
 
-// TestEncoderBack has an encoder away for 2.5 s. The last picture stands for half a second, slate follows for two more,
-// and then what the encoder has sent from its first key frame on, however long its frames are looked at first.
+// TestEncoderBack has an encoder away for 2.5 s, which is slate: the last picture for half a second, then one of its own.
+// Behind it comes what the encoder has sent from its first key frame on, however long its frames are looked at first.
 func TestEncoderBack(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []live.LatencyMode{live.Low, live.Reduced, live.Standard} {
@@ -73,11 +73,10 @@ func (w *world) wasAway(s id.LiveStream, after, off time.Duration) {
 	if len(recordings) != 3 {
 		w.t.Fatalf("recorded %q", w.times(a))
 	}
-	stood := after + 500*time.Millisecond
 	for i, want := range []struct {
 		kind     string
 		at, long time.Duration
-	}{{"content", 0, stood}, {"slate", stood, 2 * time.Second}, {"content", after + 2500*time.Millisecond, 0}} {
+	}{{"content", 0, after}, {"slate", after, 2500 * time.Millisecond}, {"content", after + 2500*time.Millisecond, 0}} {
 		r := recordings[i]
 		late := r.StartedAt.Sub(w.began) - want.at
 		more := time.Duration(r.Duration*float64(time.Second)) - want.long

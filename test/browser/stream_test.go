@@ -70,7 +70,8 @@ func newStream(t testing.TB, clip origin.Clip, age, breakAfter time.Duration, be
 		do(s)
 	}
 	s.writer = slate.New(slate.Options{
-		Open: s.open, Now: time.Now, Limit: func() time.Duration { return s.edge.PartLimit(timeline.MainVideo) }, Broken: func(err error) { t.Error(err) },
+		Open: s.open, Stands: func(time.Time) {}, Now: time.Now,
+		Limit: func() time.Duration { return s.edge.PartLimit(timeline.MainVideo) }, Broken: func(err error) { t.Error(err) },
 	})
 	s.writer.Allow(true)
 	s.begin()
@@ -153,9 +154,9 @@ func (s *stream) cutOff(pictures ...int) time.Time {
 }
 
 // open begins a stretch of the recording.
-func (s *stream) open(bool, time.Time) slate.Output {
+func (s *stream) open(still bool, _ time.Time) slate.Output {
 	stands := s.edge.Standing()
-	o := packager.Options{Edge: s.edge, Segment: 2 * time.Second, Part: 290 * time.Millisecond, At: stands.At, Began: stands.Began}
+	o := packager.Options{Edge: s.edge, Segment: 2 * time.Second, Part: 290 * time.Millisecond, At: stands.At, Began: stands.Began, Slate: still}
 	for i, r := range stands.Renditions {
 		o.Renditions = append(o.Renditions, packager.Rendition{RenditionInfo: r, Next: stands.Next[i]})
 	}

@@ -43,7 +43,7 @@ func broadcast() edgeview.Broadcast {
 	edge.AddInit(frame.Video, 90000, in, []byte("init"))
 	edge.Target(2, map[string]time.Duration{timeline.MainVideo: time.Second})
 	edge.Live(true)
-	edge.Begin(timeline.MainVideo, time.Unix(1e9, 0), false, 0, 0)
+	edge.Begin(timeline.MainVideo, timeline.Mark{Start: time.Unix(1e9, 0)}, 0, 0)
 	edge.Part(timeline.MainVideo, []byte("picture"), 180000, true)
 	edge.Finish(timeline.MainVideo, 180000)
 	return edgeview.Broadcast{ID: "m", Edge: edge, Below: rendition.None{}}

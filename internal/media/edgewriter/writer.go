@@ -66,6 +66,7 @@ func New(o Options) *Writer {
 	w := &Writer{opt: o, wake: make(chan struct{}, 1)}
 	w.Writer = slate.New(slate.Options{
 		Open: w.open, Now: o.Now, Broken: func(err error) { o.Logger.Error("slate broke", "error", err) },
+		Stands: func(started time.Time) { o.Began(true, started, o.Edge.Standing().At) },
 		Limit: func() time.Duration {
 			if said := o.Edge.PartLimit(timeline.MainVideo); said > 0 {
 				return min(said, o.Part)
@@ -84,7 +85,7 @@ func (w *Writer) open(still bool, started time.Time) slate.Output {
 	stands := w.opt.Edge.Standing()
 	cutter := packager.Options{
 		Edge: w.opt.Edge, Segment: w.opt.Segment, Part: w.opt.Part, At: stands.At,
-		Began: stands.Began,
+		Began: stands.Began, Slate: still,
 	}
 	for i, r := range stands.Renditions {
 		cutter.Renditions = append(cutter.Renditions, packager.Rendition{RenditionInfo: r, Next: stands.Next[i]})
@@ -95,7 +96,6 @@ func (w *Writer) open(still bool, started time.Time) slate.Output {
 	if !still {
 		cutter.Captions = w.opt.Captions
 	}
-	w.opt.Edge.Slate(still)
 	w.opt.Began(still, started, stands.At)
 	w.opt.Logger.Debug("stretch begins", "slate", still, "at", stands.At)
 	w.cutter = packager.New(cutter)

@@ -13,11 +13,11 @@ import (
 func (p *Packager) followAudio(f frame.Frame) {
 	a := p.audio
 	// Other sound begins with the nearest frame.
-	for len(p.cuts) > 0 && (f.PTS >= p.cuts[0].at || p.cuts[0].disc && f.PTS+f.Duration/2 >= p.cuts[0].at) {
+	for len(p.cuts) > 0 && (f.PTS >= p.cuts[0].at || p.cuts[0].Discontinuity && f.PTS+f.Duration/2 >= p.cuts[0].at) {
 		p.nextAudio()
 	}
-	if a.wait != nil && !a.passed(&f, a.wait.disc) {
-		a.beginSound(*a.wait, a.align(a.ticks(f.DTS), a.ticks(f.Duration), a.wait.disc))
+	if a.wait != nil && !a.passed(&f, a.wait.Discontinuity) {
+		a.beginSound(*a.wait, a.align(a.ticks(f.DTS), a.ticks(f.Duration), a.wait.Discontinuity))
 	}
 	if a.open && !p.audioIsFull(&f) { // else it is presented before the first segment, or hopelessly late
 		p.addAudio(f)
@@ -93,9 +93,8 @@ func (p *Packager) leadAudio(f frame.Frame) error {
 		if err := p.join(a); err != nil {
 			return err
 		}
-		c := p.mark(f.PTS, p.disc)
-		p.disc = false
-		a.beginSound(c, a.align(a.ticks(f.DTS), a.ticks(f.Duration), c.disc))
+		c := p.nextCut(f.PTS)
+		a.beginSound(c, a.align(a.ticks(f.DTS), a.ticks(f.Duration), c.Discontinuity))
 	}
 	p.addAudio(f)
 	return nil

@@ -117,9 +117,9 @@ func (m *mortal) lives() bool {
 	return m.left >= 0
 }
 
-func (m *mortal) Begin(rendition string, start time.Time, discontinuity bool, init int, at int64) {
+func (m *mortal) Begin(rendition string, mark timeline.Mark, init int, at int64) {
 	if m.lives() {
-		m.Edge.Begin(rendition, start, discontinuity, init, at)
+		m.Edge.Begin(rendition, mark, init, at)
 	}
 }
 

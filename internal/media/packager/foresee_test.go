@@ -21,12 +21,12 @@ type publications struct {
 	segments [][]int
 }
 
-func (p *publications) Begin(rendition string, start time.Time, disc bool, init int, at int64) {
+func (p *publications) Begin(rendition string, m timeline.Mark, init int, at int64) {
 	if rendition == timeline.MainVideo {
 		p.segments = append(p.segments, nil)
 		p.open = p.frames
 	}
-	p.Edge.Begin(rendition, start, disc, init, at)
+	p.Edge.Begin(rendition, m, init, at)
 }
 
 func (p *publications) Part(rendition string, buf []byte, ticks int64, independent bool) {

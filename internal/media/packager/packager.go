@@ -24,7 +24,7 @@ type Edge interface {
 	TargetDuration() int
 	PartLimit(rendition string) time.Duration
 	AddInit(kind frame.Kind, timescale uint32, in timeline.Init, data []byte) int
-	Begin(rendition string, start time.Time, discontinuity bool, init int, at int64)
+	Begin(rendition string, m timeline.Mark, init int, at int64)
 	Sample(rendition string, at int64, s cmaf.Sample)
 	Captions(rendition string, text bool)
 	Part(rendition string, buf []byte, ticks int64, independent bool)
@@ -43,6 +43,7 @@ type Options struct {
 	Lag        time.Duration
 	Began      bool
 	Renditions []Rendition
+	Slate      bool // what is cut stands in for an encoder that is away
 	// Captions takes the closed captions of the pictures; nil: nobody wants them.
 	Captions Captions
 }
@@ -80,6 +81,7 @@ type Packager struct {
 	wallDue bool          // the next frame tells the wall clock again
 	cut     bool          // the next key frame begins a segment
 	disc    bool          // the next segment does not continue the last one
+	slate   bool          // the next segment stands in for an encoder that is away
 
 	video, audio *track
 	// Renditions of the recording that have no media now: not (yet) in this publication, or standing still.
@@ -102,16 +104,9 @@ type Packager struct {
 	arrival arrival
 }
 
-// cut is where a segment begins, for those that follow.
-type cut struct {
-	at    time.Duration // media time of presentation
-	start time.Time
-	disc  bool
-}
-
 // New returns a Packager for one publication.
 func New(o Options) *Packager {
-	p := &Packager{opt: o, disc: o.Began, arrival: newArrival(), lag: o.Lag}
+	p := &Packager{opt: o, disc: o.Began, slate: o.Slate, arrival: newArrival(), lag: o.Lag}
 	for _, r := range o.Renditions {
 		t := newTrack(o.Edge, r.ID, r.Kind, r.Timescale)
 		t.next = r.Next
@@ -191,9 +186,6 @@ func (p *Packager) Discontinuity(string) error {
 	}
 	return err
 }
-
-// Cut has the next key frame begin a segment, whatever the last one's length: what comes is cut differently.
-func (p *Packager) Cut() { p.cut = true }
 
 // Close implements the session's output.
 func (p *Packager) Close(error) error {
@@ -491,10 +483,6 @@ func (p *Packager) limit() time.Duration {
 // closeOrphans gives renditions without media a gap as long as the lead's segment.
 func (p *Packager) closeOrphans(lead *track) {
 	for _, o := range p.orphans {
-		o.gap(p.mark(lead.from, lead.disc), p.lagOf(o), lead.last)
+		o.gap(p.cutAt(lead.from, lead.mark), p.lagOf(o), lead.last)
 	}
-}
-
-func (p *Packager) mark(at time.Duration, disc bool) cut {
-	return cut{at: at, start: p.wall.Add(at), disc: disc}
 }

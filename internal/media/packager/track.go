@@ -23,7 +23,7 @@ type track struct {
 
 	wait *cut          // a follower's next segment: it begins with its first frame
 	open bool          // a segment is open
-	disc bool          // that segment does not continue the last one
+	mark timeline.Mark // that segment's
 	from time.Duration // media time where it begins (presentation)
 	end  time.Duration // media time (decoding) where what is written ends
 	last time.Duration // length of the segment finished last
@@ -90,17 +90,17 @@ func (t *track) prepare(fps float64) error {
 
 // begin opens a segment that starts with a sample at ticks.
 func (t *track) begin(c cut, at int64) {
-	t.open, t.wait, t.disc, t.from = true, nil, c.disc, c.at
+	t.open, t.wait, t.mark, t.from = true, nil, c.Mark, c.at
 	t.first, t.next = at, at
-	t.other = c.disc && t.kind == frame.Video
+	t.other = c.Discontinuity && t.kind == frame.Video
 	t.buf = make([]byte, 0, t.size+t.size/8+4096)
-	t.edge.Begin(t.id, c.start, c.disc, t.init, at)
+	t.edge.Begin(t.id, c.Mark, t.init, at)
 }
 
 // beginSound is begin for sound, which is presented when it is decoded: the segment has the date of its own first
 // sample, up to a frame from the picture's cut.
 func (t *track) beginSound(c cut, at int64) {
-	c.start = c.start.Add(t.duration(at) - c.at)
+	c.Start = c.Start.Add(t.duration(at) - c.at)
 	t.begin(c, at)
 }
 
@@ -232,7 +232,8 @@ func (t *track) gap(c cut, lag, long time.Duration) {
 	if t.next > 0 && at-t.next <= t.ticks(near) {
 		at = t.next
 	}
-	t.edge.Begin(t.id, c.start.Add(t.duration(at)+lag-c.at), c.disc, t.init, at)
+	c.Start = c.Start.Add(t.duration(at) + lag - c.at)
+	t.edge.Begin(t.id, c.Mark, t.init, at)
 	t.next = end
 	t.goes = false
 	t.edge.Finish(t.id, t.next-at)

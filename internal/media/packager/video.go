@@ -77,11 +77,7 @@ func (p *Packager) startsSegment(f *frame.Frame) bool {
 		return elapsed+f.Duration > limit || len(v.buf) > maxSegmentBytes
 	}
 	gop := p.gop.key(f.DTS)
-	if p.cut {
-		p.cut = false
-		return true
-	}
-	return p.ends || len(v.buf) > maxSegmentBytes || elapsed+gop/2 >= p.opt.Segment || elapsed+gop > limit
+	return p.cut || p.ends || len(v.buf) > maxSegmentBytes || elapsed+gop/2 >= p.opt.Segment || elapsed+gop > limit
 }
 
 // endsBefore reports whether a key frame at `at`, which is here already but waits for its duration, begins the next
@@ -115,6 +111,7 @@ func (m *gopMeter) until(at time.Duration) time.Duration {
 // cutVideo ends the open segment and begins the next one with f.
 func (p *Packager) cutVideo(f *frame.Frame) error {
 	v := p.video
+	p.cut = false
 	if v.open {
 		p.endVideo(f)
 	} else {
@@ -137,14 +134,13 @@ func (p *Packager) cutVideo(f *frame.Frame) error {
 	}
 	// A cut inside a GOP may fall on a frame that others decoded after it are presented before: it is placed by
 	// decoding time.
-	c := p.mark(f.DTS+p.lag, p.disc)
-	p.disc = false
+	c := p.nextCut(f.DTS + p.lag)
 	// The pictures before may have been presented longer after their decoding than these are.
 	small := v.ticks(max(p.opt.Lag, littleLag))
-	at := v.align(v.ticks(f.DTS), small, c.disc)
+	at := v.align(v.ticks(f.DTS), small, c.Discontinuity)
 	own := c
-	if !c.disc { // what is left of a hole belongs to the segment: its date, too, is where the one before ends
-		own.start = c.start.Add(v.duration(at) - f.DTS)
+	if !c.Discontinuity { // what is left of a hole belongs to the segment: its date, too, is where the one before ends
+		own.Start = c.Start.Add(v.duration(at) - f.DTS)
 	}
 	v.begin(own, at)
 	if p.audio != nil {
@@ -183,7 +179,7 @@ func (p *Packager) followFrom(at time.Duration) {
 	}
 	p.sayTarget(at - a.from)
 	for _, o := range p.orphans {
-		o.gap(p.mark(a.from, a.disc), p.lagOf(o), at-a.from)
+		o.gap(p.cutAt(a.from, a.mark), p.lagOf(o), at-a.from)
 	}
 }
 

@@ -43,7 +43,7 @@ func TestLatePartsAreReadOnce(t *testing.T) {
 	edge.AddInit(frame.Video, 90000, timeline.Init{Rendition: timeline.MainVideo, Codec: "avc1.640028", Width: 1280, Height: 720, FrameRate: 30}, []byte("init"))
 	edge.Target(2, map[string]time.Duration{timeline.MainVideo: time.Second})
 	edge.Live(true)
-	edge.Begin(timeline.MainVideo, time.Unix(1e9, 0), false, 0, 0)
+	edge.Begin(timeline.MainVideo, timeline.Mark{Start: time.Unix(1e9, 0)}, 0, 0)
 	var buf, rung []byte
 	for k := range 2 {
 		p := cmaf.Sample{Duration: 90000, Sync: true, Data: []byte("picture")}
@@ -95,7 +95,7 @@ func TestOfferFollowsThePicture(t *testing.T) {
 	for i, height := range []int{480, 1080} {
 		in := timeline.Init{Rendition: timeline.MainVideo, Codec: "avc1.640028", Width: height * 16 / 9 &^ 1, Height: height, FrameRate: 30}
 		n := edge.AddInit(frame.Video, 90000, in, []byte{byte(i)})
-		edge.Begin(timeline.MainVideo, time.Unix(1e9, 0), i > 0, n, int64(i)*180000)
+		edge.Begin(timeline.MainVideo, timeline.Mark{Start: time.Unix(1e9, 0), Discontinuity: i > 0}, n, int64(i)*180000)
 		edge.Part(timeline.MainVideo, []byte("part"), 180000, true)
 		edge.Finish(timeline.MainVideo, 0)
 		o := l.offer()
@@ -120,7 +120,7 @@ func TestUselessRungsAreNotListed(t *testing.T) {
 	n := edge.AddInit(frame.Video, 90000, in, []byte{1})
 	segments := func(from, to int, rate int64) []hls.Variant {
 		for i := from; i < to; i++ {
-			edge.Begin(timeline.MainVideo, time.Unix(1e9, 0), false, n, int64(i)*180000)
+			edge.Begin(timeline.MainVideo, timeline.Mark{Start: time.Unix(1e9, 0)}, n, int64(i)*180000)
 			edge.Part(timeline.MainVideo, make([]byte, rate/8*2), 180000, true)
 			edge.Finish(timeline.MainVideo, 180000)
 		}
@@ -163,7 +163,7 @@ func TestRungsTakeLessThanTheirSource(t *testing.T) {
 	n := edge.AddInit(frame.Video, 90000, in, []byte{1})
 	var names []string
 	for i, rate := range []int64{128_000, 8_000_000} {
-		edge.Begin(timeline.MainVideo, time.Unix(1e9, 0), false, n, int64(i)*180000)
+		edge.Begin(timeline.MainVideo, timeline.Mark{Start: time.Unix(1e9, 0)}, n, int64(i)*180000)
 		edge.Part(timeline.MainVideo, make([]byte, rate/8*2), 180000, true)
 		edge.Finish(timeline.MainVideo, 180000)
 		variants, _ := l.Variants(hls.Variant{})

@@ -92,7 +92,7 @@ func listed(t *testing.T, ticks []int64) (recorded, live []int64) {
 		entries = append(entries, timeline.Entry{Segment: &timeline.Segment{MSN: int64(i), Chunks: []timeline.Chunk{
 			{Rendition: timeline.MainVideo, Time: at, Duration: d, Size: size, Object: "s"},
 		}}})
-		edge.Begin(timeline.MainVideo, time.Unix(1e9, 0), false, n, at)
+		edge.Begin(timeline.MainVideo, timeline.Mark{Start: time.Unix(1e9, 0)}, n, at)
 		edge.Part(timeline.MainVideo, make([]byte, size), d, true)
 		edge.Finish(timeline.MainVideo, d)
 		at += d

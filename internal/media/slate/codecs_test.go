@@ -86,7 +86,7 @@ func (nowhere) Configure(frame.Config) error { return nil }
 func (nowhere) Discontinuity(string) error   { return nil }
 func (nowhere) Rate(float64, bool) error     { return nil }
 func (nowhere) Write(frame.Frame) error      { return nil }
-func (nowhere) Cut()                         {}
+func (nowhere) Cut(bool)                     {}
 func (nowhere) Close(error) error            { return nil }
 
 // TestEveryCodec has ffmpeg make the slate, and the last picture of an encoder's media, in each codec; decoded, the

@@ -125,7 +125,7 @@ func (c *content) back(f *frame.Frame) error {
 	if c.held != nil {
 		return c.release()
 	}
-	c.out.Cut()
+	c.out.Cut(false)
 	return nil
 }
 
@@ -177,7 +177,7 @@ func (c *content) fill(k frame.Kind, until time.Duration) error {
 	}
 	if !c.missing[k] {
 		c.missing[k] = true
-		c.out.Cut()
+		c.out.Cut(false)
 	}
 	return c.hold(until)
 }
@@ -241,8 +241,9 @@ func (c *content) repeat(long time.Duration) error {
 	return nil
 }
 
-// stand lets the last picture stand at the stretch's end; it says for how long.
-func (c *content) stand(long time.Duration) (time.Duration, error) {
+// stand lets the last picture stand at the stretch's end, where the time is started; it says for how long. That is
+// slate, unless sound goes on behind the picture.
+func (c *content) stand(long time.Duration, started time.Time) (time.Duration, error) {
 	v := &c.f.known[frame.Video]
 	if c.end[frame.Video] == 0 || len(v.key) == 0 {
 		return 0, nil
@@ -250,7 +251,11 @@ func (c *content) stand(long time.Duration) (time.Duration, error) {
 	if err := c.holdLast(); err != nil {
 		return 0, err
 	}
-	c.out.Cut()
+	slate := c.end[frame.Audio] <= c.end[frame.Video]+c.lag+trailing
+	c.out.Cut(slate)
+	if slate {
+		c.f.opt.Stands(started)
+	}
 	from, rate := c.end[frame.Video], v.rate()
 	part := int64(frames(rate, c.f.opt.Limit()))
 	for left := int64(frames(rate, long+time.Second/100)); left > 0; left -= part {

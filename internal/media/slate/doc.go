@@ -25,8 +25,8 @@ type Output interface {
 	Discontinuity(reason string) error
 	Rate(fps float64, constant bool) error
 	Write(f frame.Frame) error
-	// Cut has the next key frame begin a segment.
-	Cut()
+	// Cut has the next key frame begin a segment. slate: what comes stands in for the encoder.
+	Cut(slate bool)
 	Close(cause error) error
 }
 
@@ -42,6 +42,8 @@ const (
 	// mostLate is how far behind the other a kind may be and still have its place left free, less than the packager
 	// waits; little is not worth that.
 	mostLate, little = 4 * time.Second, 300 * time.Millisecond
+	// trailing is from when on sound behind the last picture is kept with it, while that stands.
+	trailing = 100 * time.Millisecond
 	// maxLead bounds how far the recording may be ahead of real time and still be waited for.
 	maxLead = 2 * time.Second
 	// looked is how long nothing is written for an encoder that is back while its session looks at its first frames.
@@ -63,6 +65,8 @@ type Options struct {
 	// Open begins a stretch of the recording that goes on where the last one ended. started is the time of its first
 	// frame.
 	Open func(slate bool, started time.Time) Output
+	// Stands is told that what an encoder sent has ended: its last picture stands from started on, which is slate, too.
+	Stands func(started time.Time)
 	// Limit is how long a part of the recording's video may be.
 	Limit func() time.Duration
 	// Now is the time. It never goes back.

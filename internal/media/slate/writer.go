@@ -192,7 +192,7 @@ func (f *Writer) showable() bool {
 func (f *Writer) begin() error {
 	start := f.start()
 	if f.content != nil {
-		stood, err := f.content.stand(patience)
+		stood, err := f.content.stand(patience, start)
 		if err != nil {
 			return err
 		}

@@ -29,13 +29,13 @@ type stretch struct {
 	configs  []frame.Config
 	frames   [2][]frame.Frame
 	breaks   int
+	stands   int // pictures before the last one stands; 0: it does not
 	closed   bool
 	fps      float64
 	constant bool
 }
 
 func (s *stretch) Configure(c frame.Config) error { s.configs = append(s.configs, c); return nil }
-func (s *stretch) Cut()                           {}
 func (s *stretch) Discontinuity(string) error     { s.breaks++; return nil }
 func (s *stretch) Rate(fps float64, fixed bool) error {
 	s.fps, s.constant = fps, fixed
@@ -45,6 +45,12 @@ func (s *stretch) Rate(fps float64, fixed bool) error {
 func (s *stretch) Write(f frame.Frame) error {
 	s.frames[f.Kind] = append(s.frames[f.Kind], f)
 	return nil
+}
+
+func (s *stretch) Cut(slate bool) {
+	if slate {
+		s.stands = len(s.frames[frame.Video])
+	}
 }
 
 func (s *stretch) Close(error) error { s.closed = true; return nil }
@@ -64,6 +70,7 @@ type bench struct {
 	*Writer
 	t         *testing.T
 	stretches []*stretch
+	stood     []time.Duration // when the last picture began to stand
 	began     time.Time
 	wake      time.Time
 	pub       *Publication
@@ -84,7 +91,8 @@ func run(t *testing.T, test func(b *bench)) {
 				b.stretches = append(b.stretches, &stretch{slate: slate, started: started})
 				return b.stretches[len(b.stretches)-1]
 			},
-			Limit: func() time.Duration { return 330 * time.Millisecond }, Now: time.Now, Broken: func(err error) { t.Error(err) },
+			Stands: func(started time.Time) { b.stood = append(b.stood, started.Sub(b.began)) },
+			Limit:  func() time.Duration { return 330 * time.Millisecond }, Now: time.Now, Broken: func(err error) { t.Error(err) },
 		})
 		b.Allow(true)
 		b.wake = time.Now()
@@ -231,6 +239,34 @@ func TestWriterAway(t *testing.T) {
 			t.Errorf("the first key frame after the slate is % x", got.Data)
 		}
 	})
+}
+
+// TestLastPictureIsSlate tells what an encoder sent from what stands in for it, but for sound that goes on alone.
+func TestLastPictureIsSlate(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		sound  time.Duration // behind the last picture
+		stands int
+		stood  []time.Duration
+	}{
+		"both end":      {0, 30, []time.Duration{3 * time.Second}},
+		"sound goes on": {500 * time.Millisecond, 0, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			run(t, func(b *bench) {
+				b.attach(picture, sound)
+				b.send(3*time.Second, frame.Video, frame.Audio)
+				b.Use(still)
+				b.send(tt.sound, frame.Audio)
+				b.leave()
+				b.pass(3 * time.Second)
+				if s := b.stretches[0]; s.stands != tt.stands || len(s.frames[frame.Video]) <= 30 || !slices.Equal(b.stood, tt.stood) {
+					t.Errorf("the last picture stands behind %d of %d, since %v", s.stands, len(s.frames[frame.Video]), b.stood)
+				}
+			})
+		})
+	}
 }
 
 // TestWriterBack has a session look at the first frames of an encoder that is back: what has come already is shown

@@ -27,7 +27,7 @@ func TestListsBeginTogether(t *testing.T) {
 			for k := range 60 {
 				r.begin("v", false)
 				r.bufs["a"] = nil
-				r.Begin("a", r.wall, false, n*min(k/3, 1), int64(k)*5*ticks)
+				r.Begin("a", timeline.Mark{Start: r.wall}, n*min(k/3, 1), int64(k)*5*ticks)
 				for range 5 {
 					r.part("v")
 					r.bufs["a"] = append(r.bufs["a"], "sound"...)

@@ -293,7 +293,7 @@ func TestCostOfAskingDoesNotGrow(t *testing.T) {
 	for i := range n {
 		in := timeline.Init{Rendition: timeline.MainVideo, Codec: fmt.Sprint("codec.", i/1000)}
 		k := r.AddInit(frame.Video, 90000, in, fmt.Append(nil, i/1000))
-		r.Begin(timeline.MainVideo, r.wall, false, k, int64(i)*180000)
+		r.Begin(timeline.MainVideo, timeline.Mark{Start: r.wall}, k, int64(i)*180000)
 		r.Part(timeline.MainVideo, []byte("part"), 180000, true)
 		r.Finish(timeline.MainVideo, 0)
 	}

@@ -68,7 +68,6 @@ type Edge struct {
 	parts        map[string]time.Duration
 	ended        bool
 	live         bool          // a publication is attached: more parts are coming
-	slate        bool          // what is attached is no encoder
 	queue        []row         // sealed, not yet stored
 	wake         chan struct{} // one token: the queue has grown or the edge has ended
 	held         int64         // bytes in the queue

@@ -153,7 +153,7 @@ func (r *rig) begin(id string, disc bool) {
 	if id[0] == 'a' {
 		wall = wall.Add(13 * time.Millisecond) // its first frame is not at the picture's cut
 	}
-	r.Begin(id, wall, disc, 0, int64(r.at*scale))
+	r.Begin(id, timeline.Mark{Start: wall, Discontinuity: disc}, 0, int64(r.at*scale))
 }
 
 // part writes a part of id; its bytes say which.

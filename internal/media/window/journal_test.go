@@ -271,13 +271,13 @@ func TestRenditionsThatComeAndGoAreRecovered(t *testing.T) {
 	if n := r.AddInit(frame.Video, 90000, timeline.Init{Rendition: "v", Codec: "new"}, []byte("new")); n != 1 {
 		t.Fatal(n)
 	}
-	r.Begin("v", r.wall, true, 1, int64(r.at*90000)) // the encoder is back without sound
+	r.Begin("v", timeline.Mark{Start: r.wall, Discontinuity: true}, 1, int64(r.at*90000)) // the encoder is back without sound
 	r.part("v")
 	r.bufs["v"] = nil
 	r.Finish("v", 0)
-	r.Begin("a", r.wall, true, 0, int64(r.at*48000))
+	r.Begin("a", timeline.Mark{Start: r.wall, Discontinuity: true}, 0, int64(r.at*48000))
 	r.Finish("a", 14400)
-	r.Begin("v", r.wall, false, 1, int64(r.at*90000)+27000)
+	r.Begin("v", timeline.Mark{Start: r.wall}, 1, int64(r.at*90000)+27000)
 	r.part("v")
 	stop()
 	tl, got := recovered(t, nil, dir)

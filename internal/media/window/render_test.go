@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/bluenviron/gohlslib/v2/pkg/playlist"
+
+	"millrace/internal/media/timeline"
 )
 
 func TestFirstPlaylist(t *testing.T) {
@@ -114,7 +116,7 @@ func TestRandomBroadcast(t *testing.T) {
 				}
 				r.Target(2, nil)
 				if len(ids) == 1 {
-					r.Begin("a", r.wall, disc, 0, int64(r.at*48000))
+					r.Begin("a", timeline.Mark{Start: r.wall, Discontinuity: disc}, 0, int64(r.at*48000))
 					r.Finish("a", int64(parts)*14400)
 				}
 				r.finish(parts, ids...)
@@ -405,9 +407,9 @@ func TestIndependentUntilASegmentIsNot(t *testing.T) {
 	r := newRig(Options{Mode: low})
 	r.start()
 	r.segment(7, false)
-	r.Begin("a", r.wall, false, 0, 1<<20)
+	r.Begin("a", timeline.Mark{Start: r.wall}, 0, 1<<20)
 	r.Part("a", []byte("sound may begin anywhere"), 1024, false)
-	r.Begin("v", r.wall, false, 0, 1<<20)
+	r.Begin("v", timeline.Mark{Start: r.wall}, 0, 1<<20)
 	r.Part("v", []byte("no key frame"), partTicks, false)
 	r.Close()
 	if v, a := r.text(t, "v", now()), r.text(t, "a", now()); r.Independent() || strings.Contains(v, "INDEPENDENT-SEG") || !strings.Contains(a, "INDEPENDENT-SEG") {

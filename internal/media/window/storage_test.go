@@ -283,7 +283,7 @@ func TestRecordComesBeforeWhatNeedsIt(t *testing.T) {
 	if n := r.AddInit(0, 90000, timeline.Init{Rendition: "v", Codec: "other"}, []byte("other")); n != 1 {
 		t.Errorf("init number %d", n)
 	}
-	r.Begin("v", r.wall, true, 1, int64(r.at*90000))
+	r.Begin("v", timeline.Mark{Start: r.wall, Discontinuity: true}, 1, int64(r.at*90000))
 	r.begin("a", true)
 	r.part("v")
 	r.part("a")
@@ -401,7 +401,7 @@ func BenchmarkPart(b *testing.B) {
 	r.Live(true)
 	b.ReportAllocs()
 	for b.Loop() {
-		r.Begin("v", noon, false, 0, 0)
+		r.Begin("v", timeline.Mark{Start: noon}, 0, 0)
 		for range 7 {
 			r.Part("v", nil, 27000, false)
 		}

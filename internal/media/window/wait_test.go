@@ -258,7 +258,7 @@ func TestHintThatNeverComesEndsAtOnce(t *testing.T) {
 		"other parameters": {func(r *rig) {
 			r.finish(2, "v", "a")
 			n := r.AddInit(frame.Video, 90000, timeline.Init{Rendition: "v", Codec: "codec.v"}, []byte("another init of v"))
-			r.Begin("v", r.wall, true, n, int64(r.at*90000))
+			r.Begin("v", timeline.Mark{Start: r.wall, Discontinuity: true}, n, int64(r.at*90000))
 		}, ErrUnknown, 0},
 		"a gap": {func(r *rig) { r.finish(2, "v", "a"); r.begin("v", false); r.Finish("v", 90000) }, ErrUnknown, 0},
 		"the encoder is gone": {func(r *rig) {

@@ -141,16 +141,9 @@ func (e *Edge) Live(attached bool) {
 	}
 }
 
-// Slate reports whether the segments that begin from now on stand in for an encoder that is away.
-func (e *Edge) Slate(on bool) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.slate = on
-}
-
-// Begin opens the next segment of a rendition: wall clock of its first frame, whether it continues the last one, which
-// init segment, decoding time of its first sample in ticks.
-func (e *Edge) Begin(rendition string, start time.Time, discontinuity bool, init int, at int64) {
+// Begin opens the next segment of a rendition: what m says but for the generation, which is the edge's; which init
+// segment, decoding time of its first sample in ticks.
+func (e *Edge) Begin(rendition string, m timeline.Mark, init int, at int64) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	l := e.rendition(rendition)
@@ -158,7 +151,7 @@ func (e *Edge) Begin(rendition string, start time.Time, discontinuity bool, init
 		return
 	}
 	l.segs = append(l.segs, segment{
-		start: start.UnixMilli(), disc: discontinuity, slate: e.slate, init: int32(init), time: at,
+		start: m.Start.UnixMilli(), disc: m.Discontinuity, slate: m.Slate, init: int32(init), time: at,
 		hot:        &hot{parts: make([]part, 0, 8)},
 		generation: int32(e.opt.Generation),
 	})
@@ -170,7 +163,7 @@ func (e *Edge) Begin(rendition string, start time.Time, discontinuity bool, init
 	l.takeNews()
 	e.noteBegin(l)
 	l.stirred()
-	if discontinuity {
+	if m.Discontinuity {
 		l.awake() // who waits for a part that would have continued waits in vain
 	}
 }

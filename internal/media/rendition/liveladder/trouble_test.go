@@ -46,7 +46,7 @@ func source(n int) *window.Edge {
 func picture(e *window.Edge, i int) {
 	at := int64(i) * 180000
 	p := cmaf.Sample{Duration: 180000, Sync: true, Data: []byte("picture")}
-	e.Begin("v", time.Unix(1e9, 0).Add(time.Duration(i)*2*time.Second), false, 0, at)
+	e.Begin("v", timeline.Mark{Start: time.Unix(1e9, 0).Add(time.Duration(i) * 2 * time.Second)}, 0, at)
 	e.Sample("v", at, p)
 	e.Part("v", cmaf.AppendFragment(nil, 1, cmaf.TrackID, uint64(at), []cmaf.Sample{p}), 180000, true)
 }
