@@ -144,6 +144,13 @@ func (b *bench) send(d time.Duration, kinds ...frame.Kind) {
 	}
 }
 
+// begun is an encoder that has sent three seconds, and the still is there.
+func (b *bench) begun() {
+	b.attach(picture, sound)
+	b.send(3*time.Second, frame.Video, frame.Audio)
+	b.Use(still)
+}
+
 // write gives the frames of the next 100 ms.
 func (b *bench) write(kinds ...frame.Kind) {
 	const step = 100 * time.Millisecond
@@ -255,9 +262,7 @@ func TestLastPictureIsSlate(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			run(t, func(b *bench) {
-				b.attach(picture, sound)
-				b.send(3*time.Second, frame.Video, frame.Audio)
-				b.Use(still)
+				b.begun()
 				b.send(tt.sound, frame.Audio)
 				b.leave()
 				b.pass(3 * time.Second)
@@ -293,9 +298,7 @@ func TestWriterBack(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			run(t, func(b *bench) {
-				b.attach(picture, sound)
-				b.send(3*time.Second, frame.Video, frame.Audio)
-				b.Use(still)
+				b.begun()
 				b.leave()
 				b.pass(tt.away)
 				b.attach(picture, sound)
@@ -393,9 +396,7 @@ func TestWriterGaps(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			run(t, func(b *bench) {
-				b.attach(picture, sound)
-				b.send(3*time.Second, frame.Video, frame.Audio)
-				b.Use(still)
+				b.begun()
 				tt.play(b)
 				b.want(tt.want...)
 			})

@@ -76,8 +76,8 @@ func TestDerivedWhenTheEncoderLeaves(t *testing.T) {
 	}
 }
 
-// TestDerivedHintIsOmitted has an encoder of a derived rendition be late with the last segment before a discontinuity:
-// what it makes next is behind that, whoever began first.
+// TestDerivedHintIsOmitted has an encoder of a derived rendition be late with the last segment before a discontinuity.
+// The next part is behind it, so no hint names it, also where the encoder has finished that segment.
 func TestDerivedHintIsOmitted(t *testing.T) {
 	t.Parallel()
 	r := derivedRig(t, Options{})
