@@ -1,9 +1,10 @@
 #!/bin/bash
-# Runs the tests again and again, each time in a new clone of what is committed: runs.sh N
-# The odd runs have the machine to themselves, the even ones stand beside two busy loops. Prints a table for
-# CONTRIBUTING.md, and below it what failed and what was flaky; the logs stay in tmp/runs. COMMAND: not make test.
+# Runs the tests again and again, each time in a new clone of what is committed: runs.sh N [FIRST]
+# FIRST is the run that it begins with, to go on after an earlier call has been ended. The odd runs have the machine to
+# themselves, the even ones stand beside two busy loops. Prints a table for CONTRIBUTING.md, and below it what failed
+# and what was flaky; the logs stay in tmp/runs. COMMAND: not make test.
 set -euo pipefail
-n="${1:?how many runs?}"
+n="${1:?how many runs?}" first="${2:-1}"
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 logs="$PWD/tmp/runs"
 mkdir -p "$logs"
@@ -68,7 +69,7 @@ row() {
 
 echo "| run | load | minutes | passed | failed | flaky |"
 echo "|---|---|---|---|---|---|"
-for ((i = 1; i <= n; i++)); do
+for ((i = first; i <= n; i++)); do
   load=none
   if [ $((i % 2)) -eq 0 ]; then
     load="two busy loops"
@@ -79,7 +80,7 @@ for ((i = 1; i <= n; i++)); do
   quiet
   row "$i" "$load" $((SECONDS - begin)) "$logs/$i.log"
 done
-for ((i = 1; i <= n; i++)); do
+for ((i = first; i <= n; i++)); do
   names="$(sed -n '/^failed:$/,/^$/p; /^flaky, passed when run again/,/^$/p' "$logs/$i.log" | grep '^  ' || true)"
   if [ -n "$names" ]; then printf '\nrun %s:\n%s\n' "$i" "$names"; fi
 done

@@ -425,6 +425,11 @@ run 1:
 	if calls := b.calls(t, "calls"); !slices.Equal(calls, []string{"1 1\n", "3 1\n", "1 1\n", "3 1\n"}) {
 		t.Errorf("children of the script and files, of each run: %q", calls)
 	}
+	out, status = b.run(t, "scripts/runs.sh", "6", "6")
+	if _, row, _ := strings.Cut(out, "|---|---|---|---|---|---|\n"); !strings.HasPrefix(row, "| 6 | two busy loops |") ||
+		strings.Count(row, "\n") != 1 || status != 0 {
+		t.Errorf("goes on with the sixth: exit status %d:\n%s", status, out)
+	}
 }
 
 // TestRunsLeaveNoLoop: the loops end with the script, however it ends.
