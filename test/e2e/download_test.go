@@ -63,7 +63,7 @@ func TestDownloads(t *testing.T) {
 			d.do(http.StatusNoContent, http.MethodDelete, "/static-renditions/"+f.Text("id"), nil)
 		}
 		d.legacy()
-		nothingLeft(t, s, p)
+		nothingLeft(t, s)
 	})
 }
 

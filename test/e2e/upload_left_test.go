@@ -19,7 +19,7 @@ import (
 // also when the node is killed before it could clear up.
 func TestCancelledUploadLeavesNothingInABucket(t *testing.T) {
 	rig.Parallel(t)
-	rig.On(t, rig.Scaled, func(t *testing.T, p rig.Pair) {
+	rig.Scaled.Run(t, func(t *testing.T, p rig.Pair) {
 		s := rig.Start(t, rig.Options{Pair: p})
 		for _, killed := range []bool{false, true} {
 			u := createUpload(t, s)
@@ -108,7 +108,7 @@ func TestTwoNodesTakeOneUpload(t *testing.T) {
 	rig.Parallel(t)
 	film := rig.File(t, "a.mp4", rig.Clip{Size: "320x180", Kbit: 300, GOP: 1.5, Seconds: filmSeconds})
 	data := rig.Padded(t, film, 12<<20)
-	rig.On(t, rig.Scaled, func(t *testing.T, p rig.Pair) {
+	rig.Scaled.Run(t, func(t *testing.T, p rig.Pair) {
 		a := rig.Start(t, rig.Options{Pair: p})
 		b := rig.Start(t, rig.Options{Pair: p, Beside: a})
 		u := createUpload(t, a)

@@ -2,10 +2,8 @@ package e2e
 
 import (
 	"context"
-	"fmt"
 	"math"
 	"net/http"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -314,16 +312,13 @@ func TestClipOutlivesItsSource(t *testing.T) {
 				inStep(t, url, 7)
 			})
 		}
-		nothingLeft(t, s, p) // behind the parallel ones
+		nothingLeft(t, s) // behind the parallel ones
 	})
 }
 
-// nothingLeft deletes every asset in the end, and waits until the storage folder is empty.
-func nothingLeft(t *testing.T, s *rig.Server, p rig.Pair) {
+// nothingLeft deletes every asset in the end, and waits until no media are left.
+func nothingLeft(t *testing.T, s *rig.Server) {
 	t.Helper()
-	if p != rig.Embedded {
-		return // a bucket is not looked into from here
-	}
 	t.Cleanup(func() {
 		_, list := s.Do(t, "GET", "/video/v1/assets?limit=100", nil)
 		for _, a := range list.List("data") {
@@ -331,20 +326,12 @@ func nothingLeft(t *testing.T, s *rig.Server, p rig.Pair) {
 		}
 		end := time.Now().Add(patience)
 		for {
-			var left []string
-			for _, dir := range []string{"storage", "downloads", "journal"} {
-				_ = filepath.WalkDir(filepath.Join(s.Dir, dir), func(path string, d os.DirEntry, err error) error {
-					if err == nil && d.Type().IsRegular() {
-						left = append(left, path)
-					}
-					return nil
-				})
-			}
+			left := s.Left(t)
 			if len(left) == 0 {
 				return
 			}
 			if time.Now().After(end) {
-				t.Errorf("%d files are left after every asset was deleted: %v", len(left), fmt.Sprint(left))
+				t.Errorf("%d files are left after every asset was deleted: %v", len(left), left)
 				return
 			}
 			rig.Pause(100 * time.Millisecond)

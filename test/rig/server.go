@@ -39,7 +39,7 @@ const (
 func Pairs(t *testing.T, test func(t *testing.T, p Pair)) {
 	t.Helper()
 	for _, p := range []Pair{Embedded, Scaled} {
-		p.run(t, test)
+		p.Run(t, test)
 	}
 }
 
@@ -51,10 +51,11 @@ func On(t *testing.T, p Pair, test func(t *testing.T, p Pair)) {
 		Pairs(t, test)
 		return
 	}
-	p.run(t, test)
+	p.Run(t, test)
 }
 
-func (p Pair) run(t *testing.T, test func(t *testing.T, p Pair)) {
+// Run runs test on this pair alone: on what the other one does not have, as buckets and fleets.
+func (p Pair) Run(t *testing.T, test func(t *testing.T, p Pair)) {
 	t.Helper()
 	t.Run(string(p), func(t *testing.T) {
 		p.need(t)

@@ -1,11 +1,13 @@
 package rig
 
 import (
+	"context"
 	"encoding/binary"
 	"io"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -15,20 +17,12 @@ import (
 // Stored reads the one object in the server's storage that has this file name. Nothing else of this name may be there, as parts of it.
 func (s *Server) Stored(t testing.TB, name string) []byte {
 	t.Helper()
-	store := s.storage(t)
-	defer func() { _ = store.Close() }()
-	var found []string
-	for key, err := range store.List(t.Context(), "") {
-		if err != nil {
-			t.Fatal(err)
-		}
-		if strings.Contains(key, "/"+name) {
-			found = append(found, key)
-		}
-	}
+	found, _ := s.Kept(t, name)
 	if len(found) != 1 {
 		t.Fatalf("stored as %s: %v", name, found)
 	}
+	store := s.storage(t)
+	defer func() { _ = store.Close() }()
 	r, err := store.Get(t.Context(), found[0], 0, -1)
 	if err != nil {
 		t.Fatal(err)
@@ -46,21 +40,46 @@ func (s *Server) Kept(t testing.TB, name string) (whole, parts []string) {
 	t.Helper()
 	store := s.storage(t)
 	defer func() { _ = store.Close() }()
-	for key, err := range store.List(t.Context(), "") {
-		if err != nil {
-			t.Fatal(err)
-		}
-		if strings.Contains(key, "/"+name) {
-			whole = append(whole, key)
-		}
+	whole, parts = keys(t, store)
+	whole = slices.DeleteFunc(whole, func(key string) bool { return !strings.Contains(key, "/"+name) })
+	parts = slices.DeleteFunc(parts, func(key string) bool { return !strings.HasSuffix(key, "/"+name) })
+	return whole, parts
+}
+
+// Left lists all media that the server has: in its storage, whole or in parts, and in the folders where media are on
+// their way there. The mark that its database leaves in the storage is none. It may be called in a cleanup.
+func (s *Server) Left(t testing.TB) (left []string) {
+	t.Helper()
+	store := s.storage(t)
+	defer func() { _ = store.Close() }()
+	whole, parts := keys(t, store)
+	left = slices.DeleteFunc(append(whole, parts...), func(key string) bool { return strings.HasPrefix(key, "databases/") })
+	for _, dir := range []string{"storage/.tmp", "downloads", "journal"} {
+		_ = filepath.WalkDir(filepath.Join(s.Dir, dir), func(path string, d os.DirEntry, err error) error {
+			if err == nil && d.Type().IsRegular() {
+				left = append(left, path)
+			}
+			return nil
+		})
 	}
-	for u, err := range store.Unfinished(t.Context(), "") {
+	return left
+}
+
+// keys are those of a storage's objects, and of what has come of others.
+func keys(t testing.TB, store blob.Store) (whole, parts []string) {
+	t.Helper()
+	ctx := context.WithoutCancel(t.Context())
+	for key, err := range store.List(ctx, "") {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if strings.HasSuffix(u.Key, "/"+name) {
-			parts = append(parts, u.Key)
+		whole = append(whole, key)
+	}
+	for u, err := range store.Unfinished(ctx, "") {
+		if err != nil {
+			t.Fatal(err)
 		}
+		parts = append(parts, u.Key)
 	}
 	return whole, parts
 }
@@ -72,7 +91,7 @@ func (s *Server) storage(t testing.TB) blob.Store {
 	if address == "" {
 		address = filepath.Join(s.Dir, "storage")
 	}
-	store, err := blob.OpenURL(t.Context(), address)
+	store, err := blob.OpenURL(context.WithoutCancel(t.Context()), address)
 	if err != nil {
 		t.Fatal(err)
 	}
