@@ -1,22 +1,21 @@
-// Drives Chromium for test/browser. One JSON command a line on stdin, one JSON response a line on stdout, in the order
-// of the commands' ids, not of the lines: {"id":1,"do":"open","url":…} → {"id":1,"value":…} or {"id":1,"error":"…"}. It
-// ends, and the browser with it, when stdin ends.
+// Drives Chromium for test/browser. One JSON command a line on stdin, one JSON response a line on stdout, not in the order
+// of the commands: {"id":1,"do":"open","browser":1,"url":…} → {"id":1,"value":…} or {"id":1,"error":"…"}. It ends, and all
+// browsers with it, when stdin ends.
 import { createInterface } from 'node:readline';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { chromium } from 'playwright-core';
 
-const profile = mkdtempSync(path.join(tmpdir(), 'millrace-chromium-'));
 // Without the background flags Chromium calls home at each start; the machine under test is closed.
 const args = ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update',
   '--disable-sync', '--disable-dev-shm-usage', '--autoplay-policy=no-user-gesture-required', '--mute-audio',
   // a camera and a microphone of its own, and WebRTC to this machine where it has no network
   '--use-fake-device-for-media-stream', '--use-fake-ui-for-media-stream', '--allow-loopback-in-peer-connection'];
 const PATIENCE = 110000; // ms for what a busy machine may take long for, less than who asked waits
+const browsers = new Map();
 const pages = new Map();
-let context;
-let count = 0;
+let count = 0; // of browsers and pages
 
 // probe runs in the page; it reads all that a test asks about.
 function probe() {
@@ -88,8 +87,25 @@ function keep(page) {
 }
 
 const commands = {
-  async open({ url, width, height }) {
-    const page = await context.newPage();
+  // launch opens a browser with a profile of its own, and gives it a number.
+  async launch({ file, flags = [] }) {
+    const opened = { profile: mkdtempSync(path.join(tmpdir(), 'millrace-chromium-')) };
+    const name = ++count;
+    browsers.set(name, opened);
+    opened.context = await chromium.launchPersistentContext(opened.profile,
+      { executablePath: file, headless: true, args: [...args, ...flags], timeout: PATIENCE });
+    return name;
+  },
+  async quit({ browser }) {
+    const { context, profile } = browsers.get(browser);
+    browsers.delete(browser);
+    for (const [name, { page }] of pages) if (page.context() === context) pages.delete(name);
+    await context?.close();
+    rmSync(profile, { recursive: true, force: true });
+    return true;
+  },
+  async open({ browser, url, width, height }) {
+    const page = await browsers.get(browser).context.newPage();
     await page.setViewportSize({ width: width || 1280, height: height || 800 });
     const name = keep(page);
     await page.goto(url, { waitUntil: 'domcontentloaded', timeout: PATIENCE });
@@ -99,7 +115,7 @@ const commands = {
   async beside({ page, selector }) {
     let name = 0;
     const opener = await ready({ page });
-    const opened = context.waitForEvent('page', { timeout: PATIENCE, predicate: (p) => (name = keep(p)) > 0 });
+    const opened = pages.get(page).page.context().waitForEvent('page', { timeout: PATIENCE, predicate: (p) => (name = keep(p)) > 0 });
     const [tab] = await Promise.all([opened,
       opener.click(selector, { modifiers: ['Control'], timeout: PATIENCE })]);
     await tab.setViewportSize(pages.get(page).page.viewportSize());
@@ -116,7 +132,8 @@ const commands = {
   resize: ({ page, width, height }) => pages.get(page).page.setViewportSize({ width, height }).then(() => true),
   screenshot: ({ page, file }) => pages.get(page).page.screenshot({ path: file }).then(() => true),
   // forget empties the cache of all tabs.
-  async forget() {
+  async forget({ browser }) {
+    const { context } = browsers.get(browser);
     const session = await context.newCDPSession(context.pages()[0]);
     await session.send('Network.clearBrowserCache');
     await session.detach();
@@ -134,18 +151,10 @@ const commands = {
 function respond(a) { process.stdout.write(JSON.stringify(a) + '\n'); }
 
 async function end(code) {
-  await context?.close().catch(() => {});
-  rmSync(profile, { recursive: true, force: true });
+  await Promise.allSettled([...browsers.keys()].map((browser) => commands.quit({ browser })));
   process.exit(code);
 }
 
-try {
-  context = await chromium.launchPersistentContext(profile, { executablePath: process.argv[2], headless: true, args: [...args, ...process.argv.slice(3)], timeout: PATIENCE });
-  respond({ id: 0, value: context.browser()?.version() || 'chromium' });
-} catch (e) {
-  respond({ id: 0, error: String(e.message) });
-  await end(1);
-}
 for (const s of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(s, () => end(1));
 const lines = createInterface({ input: process.stdin });
 lines.on('line', async (line) => {
