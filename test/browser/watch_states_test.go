@@ -177,7 +177,7 @@ func TestWatchStates(t *testing.T) {
 // TestWatchEnd watches broadcasts to their ends: the page leads to a recording, or says that there is none, asks for no
 // playlist any more, and takes up the next broadcast while it looks for it, or when it is told to look once more.
 func TestWatchEnd(t *testing.T) {
-	rig.Paced(t)
+	rig.Paced(t, rig.Long)
 	c, err := clips()
 	made(t, err)
 	b := browser.Start(t)

@@ -191,7 +191,7 @@ const killsPerUpload = 20
 // chunks and by tus in turns. What was acknowledged is never asked for again, another node goes on where the dead one was, and the file is the one
 // that was sent. MILLRACE_TEST_KILLS says how often it is killed, in as many uploads as that takes (make storm-uploads).
 func TestUploadSurvivesKills(t *testing.T) {
-	rig.Parallel(t)
+	rig.Parallel(t, rig.Long)
 	film := rig.File(t, "a.mp4", rig.Clip{Size: "320x180", Kbit: 300, GOP: 1.5, Seconds: filmSeconds})
 	data := rig.Padded(t, film, killsPerUpload*9<<18) // as much as is sent at most, and several pieces of a bucket
 	kills := killsPerUpload
