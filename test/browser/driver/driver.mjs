@@ -1,6 +1,6 @@
-// Drives Chromium for test/browser. One JSON command a line on stdin, one JSON response a line on stdout, not in the order
-// of the commands: {"id":1,"do":"open","browser":1,"url":…} → {"id":1,"value":…} or {"id":1,"error":"…"}. It ends, and all
-// browsers with it, when stdin ends.
+// Drives Chromium for test/browser. One JSON command a line on stdin, one JSON response a line on stdout, not in the
+// order of the commands: {"id":1,"do":"open","browser":1,"url":…} → {"id":1,"value":…} or {"id":1,"error":"…"}. It ends,
+// and all browsers with it, when stdin ends.
 import { createInterface } from 'node:readline';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -115,7 +115,8 @@ const commands = {
   async beside({ page, selector }) {
     let name = 0;
     const opener = await ready({ page });
-    const opened = pages.get(page).page.context().waitForEvent('page', { timeout: PATIENCE, predicate: (p) => (name = keep(p)) > 0 });
+    const opened = opener.page().context().waitForEvent('page',
+      { timeout: PATIENCE, predicate: (p) => (name = keep(p)) > 0 });
     const [tab] = await Promise.all([opened,
       opener.click(selector, { modifiers: ['Control'], timeout: PATIENCE })]);
     await tab.setViewportSize(pages.get(page).page.viewportSize());
@@ -151,6 +152,7 @@ const commands = {
 function respond(a) { process.stdout.write(JSON.stringify(a) + '\n'); }
 
 async function end(code) {
+  setTimeout(() => process.exit(code), 10000); // a browser that hangs is killed with this program
   await Promise.allSettled([...browsers.keys()].map((browser) => commands.quit({ browser })));
   process.exit(code);
 }
