@@ -121,7 +121,7 @@ func attack(t *testing.T, address, base, path string) unread {
 			t.Fatal("no connection is taken")
 		}
 		out.conns = append(out.conns, nc)
-		ask := func() {
+		wg.Go(func() {
 			found, err := unreadOn(nc, i, path)
 			mu.Lock()
 			defer mu.Unlock()
@@ -131,12 +131,10 @@ func attack(t *testing.T, address, base, path string) unread {
 			for what, n := range found {
 				out.status[what] += n
 			}
-		}
+		})
 		if i == 0 {
-			ask()
-			continue
+			wg.Wait()
 		}
-		wg.Go(ask)
 	}
 	wg.Wait()
 	return out
