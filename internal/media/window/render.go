@@ -58,7 +58,7 @@ func (e *Edge) media(l *liveRendition, k listing) *hls.Media {
 	}
 	if e.opt.Mode.Low && !e.ended && l.Kind != frame.Text {
 		m.PartTarget = e.partTarget(l)
-		m.PartHoldBack = hls.HoldBack(e.longestPart())
+		m.PartHoldBack = hls.HoldBack(e.longestPart()) + e.texts.behind()
 	}
 	from := 0
 	switch {

@@ -16,8 +16,8 @@ import (
 // Texts is the text renditions at an edge: WebVTT, cut where the video is cut, or the sound where there is none. A
 // segment is listed as soon as it is whole in the video and all its cues are known (Watermark), and is not waited for
 // any longer than until the next one is half done. From then on its text never changes. The first one is listed at
-// once: no player can do with an empty playlist. It has no parts: a segment of 2 s is there in time for a player that
-// is 2 s behind live.
+// once: no player can do with an empty playlist. It has no parts: players are told to stay so far behind live that a
+// segment is there in time.
 //
 // Times are from the asset's second 0 on. Its methods may be called by any goroutine and never wait for a disk.
 type Texts struct {
@@ -287,6 +287,20 @@ func (x *Texts) keep() {
 // apart reports whether the pictures' closed captions are a text rendition. Called with the lock.
 func (x *Texts) apart() bool {
 	return slices.ContainsFunc(x.renditions, func(l *liveRendition) bool { return l.said.embedded })
+}
+
+// behind is how far behind live the text is at most: a segment is listed when it is whole in the video, and what is
+// recognised is waited for until half of the next one is there. hls.js 1.7.4 loads nothing of a playlist that ends before
+// what it plays. Called with the lock.
+func (x *Texts) behind() time.Duration {
+	target := x.e.targetDuration()
+	switch {
+	case len(x.renditions) == 0:
+		return 0
+	case slices.ContainsFunc(x.renditions, func(l *liveRendition) bool { return !l.said.embedded }):
+		return target + target/2
+	}
+	return target
 }
 
 // Segment is a whole WebVTT segment; one that comes next is waited for.

@@ -103,6 +103,59 @@ func TestTextNeverChanges(t *testing.T) {
 	}
 }
 
+// TestTextIsInTime: a player at PART-HOLD-BACK finds the text of what it shows listed, and has two parts' time to load
+// it, whenever it looks; with segments as long as the target duration allows, and cues that are waited for as long as
+// may be.
+func TestTextIsInTime(t *testing.T) {
+	t.Parallel()
+	for what, want := range map[string]struct {
+		add      func(*Texts)
+		holdBack float64
+	}{
+		"no text":         {func(*Texts) {}, 0.93},
+		"closed captions": {func(x *Texts) { x.Add(subtitles, true) }, 2.93},
+		"recognised":      {func(x *Texts) { x.Add(subtitles, false); x.Watermark(subtitles, 0) }, 3.93},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(Options{Mode: low})
+			r.start()
+			want.add(r.Texts())
+			r.segment(7, false)
+			r.segment(7, false)
+			for range 10 {
+				r.begin("v", false)
+				for range 7 {
+					r.part("v")
+					live := r.list(t, "v", now())
+					if live.holdBack != want.holdBack {
+						t.Fatalf("PART-HOLD-BACK is %v, not %v", live.holdBack, want.holdBack)
+					}
+					if !r.Texts().Any() {
+						continue
+					}
+					if early := live.holdBack - (live.end() - r.list(t, subtitles, now()).end()); early < 2*live.partTarget {
+						t.Fatalf("listed %.3f s before it is shown", early)
+					}
+				}
+				r.finish(7, "v")
+			}
+		})
+	}
+}
+
+// end is where a playlist ends, in seconds behind its segment 0.
+func (d list) end() (s float64) {
+	s = float64(d.msn) * 2.1 // what has left it
+	for _, x := range d.segs {
+		s += x.dur
+	}
+	for _, p := range d.open {
+		s += p.dur
+	}
+	return s
+}
+
 // TestTextDoesNotOverlap: cues that come late at the same time are shown one behind the other, and the delay does not
 // grow with them.
 func TestTextDoesNotOverlap(t *testing.T) {
