@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -19,6 +21,7 @@ import (
 	"millrace/internal/control/job"
 	"millrace/internal/control/live"
 	"millrace/internal/id"
+	"millrace/internal/media/captions"
 	"millrace/internal/media/container/cmaf"
 	"millrace/internal/media/speech"
 	"millrace/internal/mediastore"
@@ -296,6 +299,41 @@ func TestFinalTrackReplacesLive(t *testing.T) {
 			if text := v.expect("file", http.StatusOK, address+"/text/"+string(tr)+".vtt"); !strings.Contains(text, want) {
 				t.Errorf("no %s in\n%s", want, text)
 			}
+		}
+	})
+}
+
+// TestLastCueStays: a cue that is shown when the recording ends is in its file, and in the segments, as it was listed. One
+// that would begin later is not there.
+func TestLastCueStays(t *testing.T) {
+	t.Parallel()
+	run(t, func(w *world) {
+		n, s := w.start("a", hears(&ear{silent: true})), w.stream(low(0), subtitled("en"))
+		e := n.publish(s.StreamKey).send(9 * time.Second)
+		a := w.row(s.ID).ActiveAsset
+		track, v, segments := w.generatedLive(a), n.viewer(), map[string]string{}
+		texts := n.texts(w, s)
+		for _, c := range []captions.Cue{
+			{Start: 9 * time.Second, End: 14 * time.Second, Text: "last"},
+			{Start: 20 * time.Second, End: 25 * time.Second, Text: "never"},
+		} {
+			if !texts.Publish(track.Rendition, c) {
+				t.Fatalf("%v is not taken", c)
+			}
+		}
+		e.send(time.Second).stop()
+		w.wait(time.Second)
+		v.unchanged(w, w.playbackID(a), track, segments)
+		w.finish(a)
+		n.playback.AssetChanged(a)
+		v.unchanged(w, w.playbackID(a), track, segments)
+		file := v.expect("file", http.StatusOK, "/"+string(w.playbackID(a))+"/text/"+string(track.ID)+".vtt")
+		const cue = "00:00:09.000 --> 00:00:14.000\nlast\n"
+		if !strings.Contains(file, cue) || strings.Contains(file, "never") {
+			t.Errorf("file:\n%s", file)
+		}
+		if all := strings.Join(slices.Collect(maps.Values(segments)), ""); !strings.Contains(all, cue) {
+			t.Errorf("segments:\n%s", all)
 		}
 	})
 }

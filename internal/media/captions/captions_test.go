@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -240,6 +241,12 @@ func TestTrimAndShift(t *testing.T) {
 	want := "WEBVTT\n\nid\n00:00:00.000 --> 00:00:02.000 line:0\na b <00:00:01.000>c\n\n00:00:02.000 --> 00:00:03.000\nlast\n"
 	if got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	if got := d.Before(6 * time.Second).Cues(); !slices.Equal(got, d.Cues()[:2]) {
+		t.Errorf("before second 6: %v", got)
+	}
+	if got := d.Before(5 * time.Second).Len(); got != 1 {
+		t.Errorf("%d cues begin before second 5", got)
 	}
 	if got := d.Shift(-21 * time.Second).Len(); got != 0 {
 		t.Errorf("%d cues left before zero", got)

@@ -125,6 +125,13 @@ func (d Document) Trim(from, to time.Duration) Document {
 	return build(cues, d.blocks)
 }
 
+// Before returns the cues that begin before a time, as they are.
+func (d Document) Before(end time.Duration) Document {
+	var cues []Cue
+	d.overlapping(0, end, func(c Cue) { cues = append(cues, c) })
+	return build(cues, d.blocks)
+}
+
 // Shift returns the cues moved by delta, cut to whole milliseconds, with the times inside their text. What would lie
 // before zero is cut off.
 func (d Document) Shift(delta time.Duration) Document {

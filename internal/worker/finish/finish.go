@@ -67,9 +67,12 @@ func (w *Worker) texts(ctx context.Context, a asset.Asset, t *timeline.Timeline)
 		if !tr.OfBroadcast() || tr.Object != "" {
 			continue
 		}
-		d := mediastore.LiveDocument(t, tr.Rendition).Trim(0, t.Duration())
+		// One that is shown at the end was listed as it is, and stays.
+		d := mediastore.LiveDocument(t, tr.Rendition).Before(t.Duration())
 		done := asset.Track{
-			Type: asset.TextTrack, Status: asset.TrackReady, Rendition: tr.Rendition, Object: objectkey.Track(a.Media, tr.ID, "vtt"), Duration: d.End().Seconds(),
+			Type: asset.TextTrack, Status: asset.TrackReady, Rendition: tr.Rendition,
+			Object:   objectkey.Track(a.Media, tr.ID, "vtt"),
+			Duration: min(d.End(), t.Duration()).Seconds(),
 		}
 		if err := w.Store.Put(ctx, done.Object, bytes.NewReader(d.AppendVTT(nil))); err != nil {
 			return nil, fmt.Errorf("store text track: %w", err)
