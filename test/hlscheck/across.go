@@ -50,7 +50,9 @@ func (c *checker) checkPair(lead, v *rendition) {
 		}
 		if !a.pdt.IsZero() && !b.pdt.IsZero() {
 			apart := b.pdt.Sub(a.pdt)
-			c.check("align-pdt", apart.Abs() <= time.Duration(frameSlack*float64(time.Second)), v.url, "segment %d is dated %v after that of %s", msn, apart, lead.url)
+			slack := time.Duration(frameSlack * float64(time.Second))
+			c.check("align-pdt", apart <= slack+a.ahead() && -apart <= slack+b.ahead(), v.url,
+				"segment %d is dated %v after that of %s", msn, apart, lead.url)
 		}
 		if a.fragment && b.fragment {
 			c.check("align-start", math.Abs(a.pts-b.pts) <= frameSlack, v.url, "segment %d starts at %.3f s, in %s at %.3f s", msn, b.pts, lead.url, a.pts)

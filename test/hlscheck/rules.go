@@ -104,7 +104,7 @@ var Rules = map[string]Rule{
 
 	// Across renditions.
 	"align-start":         {"6.2.4", "segments of the same media sequence number start at the same time, within a frame"},
-	"align-pdt":           {"6.2.4", "segments of the same media sequence number have the same date"},
+	"align-pdt":           {"6.2.4", "segments of the same media sequence number have the same date, less what is left of a hole in front"},
 	"align-discontinuity": {"6.2.4", "each rendition has the same discontinuities at the same media sequence numbers"},
 	"align-target":        {"6.2.4", "each rendition has the same target duration"},
 	"align-ends":          {"6.2.4", "renditions begin and end together"},

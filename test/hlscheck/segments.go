@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 )
 
 // segmentSeen is a segment that was fetched.
@@ -23,6 +24,15 @@ type segmentSeen struct {
 	pts      float64 // lowest presentation time of the first fragment, seconds
 	samples  int
 	fragment bool // start, end and pts are known
+}
+
+// ahead is how long before it is shown its first frame is decoded. A hole in front of that belongs to the segment, which
+// is then dated where the one before ends.
+func (s *segmentSeen) ahead() time.Duration {
+	if !s.fragment {
+		return 0
+	}
+	return max(0, time.Duration((s.pts-float64(s.start)/float64(s.init.info.timescale))*float64(time.Second)))
 }
 
 func (s *segmentSeen) same(b []byte) bool { return sha256.Sum256(b) == s.sum }
