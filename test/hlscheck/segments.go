@@ -26,8 +26,8 @@ type segmentSeen struct {
 	fragment bool // start, end and pts are known
 }
 
-// ahead is how long before it is shown its first frame is decoded. A hole in front of that belongs to the segment, which
-// is then dated where the one before ends.
+// ahead is how long before it is shown its first frame is decoded: with B-frames, and where a hole is left in front of it,
+// which belongs to the segment. That is then dated where the one before ends.
 func (s *segmentSeen) ahead() time.Duration {
 	if !s.fragment {
 		return 0

@@ -245,9 +245,9 @@ func (s *segment) starts() time.Time {
 	return time.UnixMilli(s.start)
 }
 
-// hintPatience is how long a part that is not there yet is waited for. Players at PART-HOLD-BACK have nothing left to
-// show after that long, and Shaka asks for nothing else while a hint has no response. A derived rendition's parts take
-// as long as their encoder does. Called with the lock.
+// hintPatience is how long a part that is not there yet is waited for. Players at three parts' distance from live have
+// nothing left to show after that long, and Shaka asks for nothing else while a hint has no response. A derived
+// rendition's parts take as long as their encoder does. Called with the lock.
 func (e *Edge) hintPatience(l *liveRendition) time.Duration {
 	if longest := e.longestPart(); longest > 0 && l.of == nil {
 		return hls.HoldBack(longest)
