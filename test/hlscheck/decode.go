@@ -4,40 +4,71 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"os"
 	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 )
 
-// decodeSegments bounds how many segments of a rendition are decoded, the newest ones: each costs a process.
+// decodeSegments bounds how many segments of a rendition are decoded, the newest ones.
 const decodeSegments = 12
 
-// decode runs each segment, behind its init segment and nothing else, through ffmpeg.
+// decode runs the segments through ffmpeg. It does so with all of them at once, as a process costs more than what it
+// decodes; if that one complains, with each alone.
 func (v *rendition) decode(ctx context.Context) error {
 	if v.kind == "text" {
 		return nil
 	}
-	list := v.sorted()
-	if len(list) > decodeSegments {
-		list = list[len(list)-decodeSegments:]
+	list := slices.DeleteFunc(v.sorted(), func(s *segmentSeen) bool { return s.data == nil || s.init == nil || s.init.data == nil })
+	list = list[max(0, len(list)-decodeSegments):]
+	if len(list) == 0 {
+		return nil
+	}
+	said, err := v.c.decodeAtOnce(ctx, list)
+	if err != nil {
+		return err
 	}
 	for _, s := range list {
-		if s.init == nil || s.init.data == nil || s.data == nil {
-			continue
+		about := said
+		if said != "" && len(list) > 1 {
+			if about, err = v.c.decodeAtOnce(ctx, []*segmentSeen{s}); err != nil {
+				return err
+			}
 		}
-		cmd := exec.CommandContext(ctx, v.c.o.Decoder, "-nostdin", "-v", "warning", "-xerror", "-err_detect", "explode", "-f", "mp4", "-i", "pipe:0",
-			"-map", "0", "-f", "null", "-")
-		cmd.Stdin = bytes.NewReader(append(bytes.Clone(s.init.data), s.data...))
-		out, err := cmd.CombinedOutput()
-		if ctx.Err() != nil {
-			return ctx.Err()
+		v.c.check("decodes", about == "", s.url, "%.400s", about)
+	}
+	return v.count(ctx, list[len(list)-1])
+}
+
+// decodeAtOnce has one ffmpeg decode the segments, each behind its init segment and nothing else, and returns what it
+// complains of.
+func (c *checker) decodeAtOnce(ctx context.Context, list []*segmentSeen) (string, error) {
+	dir, err := os.MkdirTemp("", "hlscheck-")
+	if err != nil {
+		return "", fmt.Errorf("make folder for segments: %w", err)
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	args := []string{"-nostdin", "-v", "warning", "-xerror"}
+	var outputs []string
+	for i, s := range list {
+		file := filepath.Join(dir, strconv.Itoa(i))
+		if err = os.WriteFile(file, slices.Concat(s.init.data, s.data), 0o600); err != nil {
+			return "", fmt.Errorf("write segment: %w", err)
 		}
-		said := complaints(string(out))
-		v.c.check("decodes", err == nil && said == "", s.url, "%v: %.400s", err, said)
+		args = append(args, "-err_detect", "explode", "-f", "mp4", "-i", file)
+		outputs = append(outputs, "-map", strconv.Itoa(i), "-f", "null", "-")
 	}
-	if n := len(list); n > 0 && list[n-1].data != nil && list[n-1].init != nil {
-		return v.count(ctx, list[n-1])
+	out, err := exec.CommandContext(ctx, c.o.Decoder, append(args, outputs...)...).CombinedOutput()
+	if ctx.Err() != nil {
+		return "", ctx.Err()
 	}
-	return nil
+	said := complaints(string(out))
+	if err != nil {
+		said = fmt.Sprintf("%v: %s", err, said)
+	}
+	return said, nil
 }
 
 // complaints drops what ffmpeg says of any lone piece of a longer stream.
@@ -56,7 +87,7 @@ func complaints(out string) string {
 func (v *rendition) count(ctx context.Context, s *segmentSeen) error {
 	probe := strings.TrimSuffix(v.c.o.Decoder, "ffmpeg") + "ffprobe"
 	cmd := exec.CommandContext(ctx, probe, "-v", "error", "-count_frames", "-show_entries", "stream=nb_read_frames", "-of", "csv=p=0", "-f", "mp4", "-i", "pipe:0")
-	cmd.Stdin = bytes.NewReader(append(bytes.Clone(s.init.data), s.data...))
+	cmd.Stdin = bytes.NewReader(slices.Concat(s.init.data, s.data))
 	out, err := cmd.Output()
 	if ctx.Err() != nil {
 		return ctx.Err()

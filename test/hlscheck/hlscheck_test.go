@@ -159,6 +159,11 @@ func TestDecodes(t *testing.T) {
 	if !found(r, "decodes") {
 		t.Errorf("a broken segment went unseen:\n%s", r)
 	}
+	for _, f := range r.Findings {
+		if f.Rule == "decodes" && !strings.HasSuffix(f.URL, "video_14.m4s") {
+			t.Errorf("a whole segment is named: %v", f)
+		}
+	}
 }
 
 func found(r *Report, rule string) bool {
