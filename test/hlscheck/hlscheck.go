@@ -27,7 +27,7 @@ type Options struct {
 	Follow time.Duration
 	// Until are rules for which something has to happen first: the watch goes on after Follow until each of them has been applied.
 	Until []string
-	// Decoder is the path of ffmpeg, with ffprobe beside it, which decodes the segments; "" leaves that out.
+	// Decoder is the path of ffmpeg, which decodes the segments; "" leaves that out.
 	Decoder string
 	// MaxSegments bounds how many segments of each rendition are fetched when it is first seen, the newest ones; 0 is all.
 	MaxSegments int

@@ -138,31 +138,45 @@ func TestGood(t *testing.T) {
 	}
 }
 
-// TestDecodes has ffmpeg decode every segment of a finished asset, and complain of a broken one.
+// TestDecodes has ffmpeg decode every segment of a finished asset, and complain of a broken one, and of no other.
 func TestDecodes(t *testing.T) {
 	t.Parallel()
-	ffmpeg := programtest.Path(t, "ffmpeg")
-	if r := watch(t, origin.Options{Mode: origin.VOD}, Options{Decoder: ffmpeg, MaxSegments: 3}); len(r.Findings) > 0 || r.Checked["decodes"] < 6 {
-		t.Errorf("%s", r)
-	}
-	broken := origin.Options{Mode: origin.VOD, Data: func(name string, b []byte) []byte {
-		if name != "video_14.m4s" {
-			return b
-		}
+	flip := func(b []byte, at, n int) []byte {
 		b = bytes.Clone(b)
-		for i := len(b) / 2; i < len(b)/2+2000; i++ {
-			b[i] ^= 0xff
+		for i := range n {
+			b[at+i] ^= 0xff
 		}
 		return b
-	}}
-	r := watch(t, broken, Options{Decoder: ffmpeg, MaxSegments: 3})
-	if !found(r, "decodes") {
-		t.Errorf("a broken segment went unseen:\n%s", r)
 	}
-	for _, f := range r.Findings {
-		if f.Rule == "decodes" && !strings.HasSuffix(f.URL, "video_14.m4s") {
-			t.Errorf("a whole segment is named: %v", f)
-		}
+	for what, broken := range map[string]struct {
+		name string
+		data func([]byte) []byte
+	}{
+		"nothing":     {},
+		"the newest":  {"video_14.m4s", func(b []byte) []byte { return flip(b, len(b)/2, 2000) }},
+		"a few bytes": {"video_13.m4s", func(b []byte) []byte { return flip(b, len(b)/2, 3) }},
+		"no samples":  {"audio_13.m4s", func([]byte) []byte { return []byte("\x00\x00\x00\x08free") }},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			r := watch(t, origin.Options{Mode: origin.VOD, Data: func(name string, b []byte) []byte {
+				if name == broken.name {
+					return broken.data(b)
+				}
+				return b
+			}}, Options{Decoder: programtest.Path(t, "ffmpeg"), MaxSegments: 3})
+			if broken.name != "" && !found(r, "decodes") {
+				t.Errorf("a broken segment went unseen:\n%s", r)
+			}
+			for _, f := range r.Findings {
+				if broken.name == "" || f.Rule == "decodes" && !strings.HasSuffix(f.URL, broken.name) {
+					t.Errorf("a whole segment is named: %v", f)
+				}
+			}
+			if r.Checked["decodes"] < 6 {
+				t.Errorf("segments are not decoded:\n%s", r)
+			}
+		})
 	}
 }
 
