@@ -55,7 +55,9 @@ func (c *checker) checkPair(lead, v *rendition) {
 				"segment %d is dated %v after that of %s", msn, apart, lead.url)
 		}
 		if a.fragment && b.fragment {
-			c.check("align-start", math.Abs(a.pts-b.pts) <= frameSlack, v.url, "segment %d starts at %.3f s, in %s at %.3f s", msn, b.pts, lead.url, a.pts)
+			early := a.pts - b.pts
+			c.check("align-start", -early <= frameSlack && early <= frameSlack+b.hole, v.url,
+				"segment %d starts at %.3f s, in %s at %.3f s", msn, b.pts, lead.url, a.pts)
 		}
 		if v.kind == "text" && a.fragment {
 			c.checkCues(b, a)

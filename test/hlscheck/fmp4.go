@@ -16,6 +16,7 @@ type fragment struct {
 	samples  int
 	sync     bool // the first sample is a sync sample
 	minPTS   int64
+	each     []uint32 // duration of each sample
 }
 
 // initInfo is what a moov says.
@@ -183,6 +184,7 @@ func readTrun(r *reader, flags, duration, sampleFlags uint32, f *fragment) {
 			f.minPTS = pts
 		}
 		f.samples++
+		f.each = append(f.each, d)
 		f.duration += uint64(d)
 	}
 }

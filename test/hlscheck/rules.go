@@ -103,7 +103,8 @@ var Rules = map[string]Rule{
 	"decodes":           {"3", "ffmpeg decodes each segment, with its init segment alone, without a word of complaint"},
 
 	// Across renditions.
-	"align-start":         {"6.2.4", "segments of the same media sequence number start at the same time, within a frame"},
+	"align-start": {"6.2.4", "segments of the same media sequence number start at the same time, within a frame" +
+		", less what is left of a hole in front of sound"},
 	"align-pdt":           {"6.2.4", "segments of the same media sequence number have the same date, less what is left of a hole in front"},
 	"align-discontinuity": {"6.2.4", "each rendition has the same discontinuities at the same media sequence numbers"},
 	"align-target":        {"6.2.4", "each rendition has the same target duration"},

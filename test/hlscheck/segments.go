@@ -23,16 +23,18 @@ type segmentSeen struct {
 	end      uint64  // after the last sample
 	pts      float64 // lowest presentation time of the first fragment, seconds
 	samples  int
-	fragment bool // start, end and pts are known
+	hole     float64 // what is left in front of the first frame of sound, seconds
+	fragment bool    // start, end, pts and hole are known
 }
 
-// ahead is how long before it is shown its first frame is decoded: with B-frames, and where a hole is left in front of it,
-// which belongs to the segment. That is then dated where the one before ends.
+// ahead is how long before its time its first frame is decoded: a picture with B-frames, and a frame in front of which
+// a hole is left, which belongs to the segment. That is then dated where the one before ends.
 func (s *segmentSeen) ahead() time.Duration {
 	if !s.fragment {
 		return 0
 	}
-	return max(0, time.Duration((s.pts-float64(s.start)/float64(s.init.info.timescale))*float64(time.Second)))
+	seconds := s.hole + max(0, s.pts-float64(s.start)/float64(s.init.info.timescale))
+	return time.Duration(seconds * float64(time.Second))
 }
 
 func (s *segmentSeen) same(b []byte) bool { return sha256.Sum256(b) == s.sum }
@@ -204,6 +206,24 @@ func length(list []fragment, info *initInfo) float64 {
 	return float64(total) / float64(info.timescale)
 }
 
+// holeInFront is what is left of a hole in front of the first frame of sound, in seconds. All frames are of one length;
+// the first sample lasts longer by the hole, and the next ones do where their parts have no room for all of it.
+func holeInFront(list []fragment, info *initInfo) float64 {
+	var each []uint32
+	for _, f := range list {
+		each = append(each, f.each...)
+	}
+	hole := uint32(0)
+	for _, long := range each {
+		more := long - slices.Min(each)
+		if more < long/4 {
+			break
+		}
+		hole += more
+	}
+	return float64(hole) / float64(info.timescale)
+}
+
 func (v *rendition) takeSegment(ctx context.Context, e entry) error {
 	init, err := v.takeInit(ctx, e)
 	if err != nil {
@@ -245,6 +265,9 @@ func (v *rendition) takeSegment(ctx context.Context, e entry) error {
 	s.pts = float64(list[0].minPTS) / float64(init.info.timescale)
 	for _, f := range list {
 		s.samples += f.samples
+	}
+	if v.kind == "audio" {
+		s.hole = holeInFront(list, init.info)
 	}
 	seconds := length(list, init.info)
 	same := math.Abs(seconds-e.duration) <= tick || v.startsLate(e, list, e.duration-seconds) || v.latest != nil && v.latest.stands(e.msn, e.duration-seconds)
