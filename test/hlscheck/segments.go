@@ -24,7 +24,7 @@ type segmentSeen struct {
 	pts      float64 // lowest presentation time of the first fragment, seconds
 	samples  int
 	hole     float64 // what is left in front of the first frame of sound, seconds
-	fragment bool    // start, end, pts and hole are known
+	fragment bool    // start to hole are known
 }
 
 // ahead is how long before its time its first frame is decoded: a picture with B-frames, and a frame in front of which
@@ -35,6 +35,19 @@ func (s *segmentSeen) ahead() time.Duration {
 	}
 	seconds := s.hole + max(0, s.pts-float64(s.start)/float64(s.init.info.timescale))
 	return time.Duration(seconds * float64(time.Second))
+}
+
+// measure fills in what its fragments say.
+func (s *segmentSeen) measure(list []fragment, kind string) {
+	info, last := s.init.info, list[len(list)-1]
+	s.start, s.end, s.fragment = list[0].time, last.time+last.duration, true
+	s.pts = float64(list[0].minPTS) / float64(info.timescale)
+	for _, f := range list {
+		s.samples += f.samples
+	}
+	if kind == "audio" {
+		s.hole = holeInFront(list, info)
+	}
 }
 
 func (s *segmentSeen) same(b []byte) bool { return sha256.Sum256(b) == s.sum }
@@ -207,7 +220,8 @@ func length(list []fragment, info *initInfo) float64 {
 }
 
 // holeInFront is what is left of a hole in front of the first frame of sound, in seconds. All frames are of one length;
-// the first sample lasts longer by the hole, and the next ones do where their parts have no room for all of it.
+// the first sample lasts longer by the hole, and the next ones do where their parts have no room for all of it. What is
+// less than a quarter of a frame is rounding, and ends it.
 func holeInFront(list []fragment, info *initInfo) float64 {
 	var each []uint32
 	for _, f := range list {
@@ -260,15 +274,7 @@ func (v *rendition) takeSegment(ctx context.Context, e entry) error {
 	if len(list) == 0 {
 		return nil
 	}
-	last := list[len(list)-1]
-	s.start, s.end, s.fragment = list[0].time, last.time+last.duration, true
-	s.pts = float64(list[0].minPTS) / float64(init.info.timescale)
-	for _, f := range list {
-		s.samples += f.samples
-	}
-	if v.kind == "audio" {
-		s.hole = holeInFront(list, init.info)
-	}
+	s.measure(list, v.kind)
 	seconds := length(list, init.info)
 	same := math.Abs(seconds-e.duration) <= tick || v.startsLate(e, list, e.duration-seconds) || v.latest != nil && v.latest.stands(e.msn, e.duration-seconds)
 	v.c.check("segment-duration", same, u, "samples last %.5f s, EXTINF is %.5f", seconds, e.duration)

@@ -86,11 +86,11 @@ func TestSoundOverAHole(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			sound := beginning(48000, -tt.early, -tt.early, -tt.early)
-			list, _, err := parseFragments(moofs(tt.behind[:1], tt.behind[1:]), sound.init.info)
+			list, _, err := parseFragments(moofs(uint32(sound.start), tt.behind[:1], tt.behind[1:]), sound.init.info)
 			if err != nil || len(list) != 2 {
 				t.Fatal(list, err)
 			}
-			sound.hole = holeInFront(list, sound.init.info)
+			sound.measure(list, "audio")
 			findings := across(beginning(90000, 0, 0, 0), sound)
 			if good := len(findings) == 0; good != tt.good {
 				t.Errorf("findings: %v", findings)
@@ -117,8 +117,8 @@ func beginning(scale uint32, decoded, presented, dated time.Duration) *segmentSe
 	}
 }
 
-// moofs gives one moof for each list of AAC frames, each with so many ticks behind it.
-func moofs(lists ...[]uint32) (out []byte) {
+// moofs gives one moof for each list of AAC frames, each with so many ticks behind it, beginning at start.
+func moofs(start uint32, lists ...[]uint32) (out []byte) {
 	box := func(kind string, body []byte) []byte {
 		return append(append(binary.BigEndian.AppendUint32(nil, uint32(8+len(body))), kind...), body...)
 	}
@@ -129,11 +129,12 @@ func moofs(lists ...[]uint32) (out []byte) {
 		return b
 	}
 	for _, behind := range lists {
-		run := words(0x100, uint32(len(behind))) // each sample has a duration
+		tfdt, run := words(0, start), words(0x100, uint32(len(behind))) // each sample has a duration
 		for _, ticks := range behind {
+			start += 1024 + ticks
 			run = append(run, words(1024+ticks)...)
 		}
-		traf := slices.Concat(box("tfhd", words(0, 1)), box("tfdt", words(0, 0)), box("trun", run))
+		traf := slices.Concat(box("tfhd", words(0, 1)), box("tfdt", tfdt), box("trun", run))
 		out = append(out, box("moof", box("traf", traf))...)
 	}
 	return out
