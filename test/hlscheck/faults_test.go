@@ -199,6 +199,7 @@ func faults() map[string]fault {
 		}))},
 		"report is missing":   {rule: "report", o: text(in("video.m3u8", drop("#EXT-X-RENDITION-REPORT.*")))},
 		"segment is no fMP4":  {rule: "fmp4", o: data(`^video_3\.m4s`, func(b []byte) []byte { return b[1:] })},
+		"4 billion samples":   {rule: "fmp4", o: data(`^video_3\.m4s`, box("trun", endless))},
 		"no tfdt":             {rule: "fmp4", o: data(`^video_3\.m4s`, func(b []byte) []byte { return bytes.ReplaceAll(b, []byte("tfdt"), []byte("free")) })},
 		"init with samples":   {rule: "init", o: data(`init`, box("stsz", func(b []byte) { b[11] = 1 }))},
 		"part is another":     {rule: "part-bytes", o: data(`^video_\d+\.2\.m4s`, func(b []byte) []byte { b[len(b)-1] ^= 1; return b })},
@@ -424,6 +425,9 @@ func nonSyncFirst(b []byte) []byte {
 	}
 	return b
 }
+
+// endless has a trun say that there are as many samples as it can say, and nothing of each.
+func endless(trun []byte) { copy(trun[2:], []byte{0, 0, 0xff, 0xff, 0xff, 0xff}) }
 
 // fickle responds each time with another last byte.
 func fickle() func(string, []byte) []byte {

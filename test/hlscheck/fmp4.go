@@ -13,8 +13,7 @@ import (
 type fragment struct {
 	time     uint64 // baseMediaDecodeTime
 	duration uint64 // of all samples
-	samples  int
-	sync     bool // the first sample is a sync sample
+	sync     bool   // the first sample is a sync sample
 	minPTS   int64
 	each     []uint32 // duration of each sample
 }
@@ -82,19 +81,22 @@ func (r *reader) fullBox() (version byte, flags uint32) {
 
 // parseFragments reads all moofs of a segment or part. structure names what stands around them, in order.
 func parseFragments(b []byte, init *initInfo) (list []fragment, structure []string, err error) {
+	left := len(b) // samples: each has a byte
 	err = boxes(b, func(kind string, body []byte) error {
 		structure = append(structure, kind)
 		if kind != "moof" {
 			return nil
 		}
-		f, bad := parseMoof(body, init)
+		f, bad := parseMoof(body, init, left)
 		list = append(list, f)
+		left -= len(f.each)
 		return bad
 	})
 	return list, structure, err
 }
 
-func parseMoof(b []byte, init *initInfo) (f fragment, err error) {
+// parseMoof reads a moof, which may have at most so many samples.
+func parseMoof(b []byte, init *initInfo, most int) (f fragment, err error) {
 	trafs, timed := 0, false
 	defaults := struct{ duration, flags uint32 }{init.duration, init.flags}
 	err = boxes(b, func(kind string, body []byte) error {
@@ -129,7 +131,11 @@ func parseMoof(b []byte, init *initInfo) (f fragment, err error) {
 					f.time = r.u64()
 				}
 			case "trun":
-				readTrun(r, flags, defaults.duration, defaults.flags, &f)
+				n := r.u32()
+				if int64(n) > int64(most-len(f.each)) {
+					return fmt.Errorf("%w: trun has %d samples, more than the segment has bytes", errBox, n)
+				}
+				readTrun(r, n, flags, defaults.duration, defaults.flags, &f)
 			}
 			if r.short {
 				return fmt.Errorf("%w: %s is cut short", errBox, kind)
@@ -149,8 +155,7 @@ func parseMoof(b []byte, init *initInfo) (f fragment, err error) {
 // nonSync is sample_is_non_sync_sample in sample flags (8.8.3.1).
 const nonSync = 0x10000
 
-func readTrun(r *reader, flags, duration, sampleFlags uint32, f *fragment) {
-	n := r.u32()
+func readTrun(r *reader, n, flags, duration, sampleFlags uint32, f *fragment) {
 	if flags&1 != 0 {
 		r.u32()
 	}
@@ -159,7 +164,7 @@ func readTrun(r *reader, flags, duration, sampleFlags uint32, f *fragment) {
 	if hasFirst {
 		first = r.u32()
 	}
-	for i := uint32(0); i < n && !r.short; i++ {
+	for ; n > 0 && !r.short; n-- {
 		d, fl, offset := duration, sampleFlags, int32(0)
 		if flags&0x100 != 0 {
 			d = r.u32()
@@ -173,17 +178,16 @@ func readTrun(r *reader, flags, duration, sampleFlags uint32, f *fragment) {
 		if flags&0x800 != 0 {
 			offset = int32(r.u32())
 		}
-		if f.samples == 0 {
+		if len(f.each) == 0 {
 			if !hasFirst {
 				first = fl
 			}
 			f.sync = first&nonSync == 0
 		}
 		pts := int64(f.time+f.duration) + int64(offset)
-		if f.samples == 0 || pts < f.minPTS {
+		if len(f.each) == 0 || pts < f.minPTS {
 			f.minPTS = pts
 		}
-		f.samples++
 		f.each = append(f.each, d)
 		f.duration += uint64(d)
 	}

@@ -43,7 +43,7 @@ func (s *segmentSeen) measure(list []fragment, kind string) {
 	s.start, s.end, s.fragment = list[0].time, last.time+last.duration, true
 	s.pts = float64(list[0].minPTS) / float64(info.timescale)
 	for _, f := range list {
-		s.samples += f.samples
+		s.samples += len(f.each)
 	}
 	if kind == "audio" {
 		s.hole = holeInFront(list, info)
@@ -227,9 +227,12 @@ func holeInFront(list []fragment, info *initInfo) float64 {
 	for _, f := range list {
 		each = append(each, f.each...)
 	}
-	hole := uint32(0)
+	if len(each) == 0 {
+		return 0
+	}
+	hole, shortest := uint32(0), slices.Min(each)
 	for _, long := range each {
-		more := long - slices.Min(each)
+		more := long - shortest
 		if more < long/4 {
 			break
 		}
