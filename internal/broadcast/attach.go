@@ -62,7 +62,7 @@ func (b *broadcast) attach(ctx context.Context, s live.Stream, p ingest.Publicat
 	b.schedule.follow(s, b.opt.Now())
 	b.writer.Allow(s.Settings.Slate())
 	b.owner.broadcasts.rekey(b, s.StreamKey)
-	b.schedule.away, b.schedule.heard, b.schedule.quiet, b.schedule.adopted = time.Time{}, b.opt.Now(), false, false
+	b.schedule.came(b.opt.Now())
 	b.recorder.resume(s, asked)
 	b.sink, b.sampleAt = b.newSink(ctx, p), b.opt.Now().Add(sampleEvery)
 	return b.sink, nil
@@ -94,7 +94,7 @@ func (b *broadcast) closed(s *sink, at time.Time, cause, broken error) {
 		return // the broadcast had let go of it before
 	}
 	b.sink = nil
-	b.schedule.away = at
+	b.schedule.left(at)
 	b.log.Debug("publication closed", "cause", cause)
 	if u, ok := errors.AsType[ingest.Unsupported](cause); ok {
 		b.unfit = string(u)
@@ -114,13 +114,6 @@ func (b *broadcast) closed(s *sink, at time.Time, cause, broken error) {
 	}
 }
 
-// crash ends the broadcast when the edge can not be gone on from; what it has is kept.
-func (b *broadcast) crash(broken error) {
-	b.log.Error("publication broke", "error", broken)
-	b.writer.Abandon()
-	b.end(live.EndCrash)
-}
-
 // dismiss lets go of the current publication, if there is one, and closes its connection.
 func (b *broadcast) dismiss(cause error) {
 	s := b.sink
@@ -133,7 +126,7 @@ func (b *broadcast) dismiss(cause error) {
 
 func (b *broadcast) finish(s *sink, cause error) {
 	if _, broken := s.finish(cause); broken != nil {
-		b.log.Error("publication broke", "error", broken)
+		b.panicked(broken)
 		b.writer.Abandon()
 	}
 }

@@ -83,7 +83,19 @@ type state struct {
 // renewal is when the lease is renewed.
 type renewal struct {
 	renewAt time.Time
+	early   bool          // it is wanted at once, beside what is due
 	pause   time.Duration // before the next attempt, while they fail
+}
+
+// due reports whether the lease is to be renewed now.
+func (r *renewal) due(now time.Time) bool { return r.early || !now.Before(r.renewAt) }
+
+// planRenewal plans the next renewal, after a pause. One that was early changes nothing about what is due already.
+func (r *renewal) planRenewal(now time.Time, pause time.Duration) {
+	if next := now.Add(pause); !r.early || !now.Before(r.renewAt) || next.Before(r.renewAt) {
+		r.renewAt = next
+	}
+	r.early = false
 }
 
 // ending is how far the end of a broadcast has come.
@@ -125,7 +137,7 @@ func newBroadcast(l *Service, s live.Stream, a asset.Asset, before stored, polic
 		Media: string(a.Media), Mode: modeOf(b.mode), Store: b.recorder, Recorder: b.recorder,
 		Timeline: before.timeline, Logger: b.log,
 		Journal: l.journals.open(a.Media, before.own, b.log), Generation: s.Generation, Reserved: s.Reserved,
-		Short: func() { b.mail.post(b.reserve) },
+		Short: func() { b.mail.post(b.reserve) }, Broken: b.broken,
 	})
 	b.recorder.edge = b.edge
 	b.addTexts()
@@ -154,7 +166,7 @@ func (b *broadcast) newWriter(before *timeline.Timeline) *edgewriter.Writer {
 			b.warnAtFirst(live.CustomSlateUnavailable,
 				"the custom slate image can't be used, the default one is shown in this recording: "+explain(why))
 		},
-		Broken: func(why error) { b.mail.post(func() { b.crash(why) }) },
+		Broken: b.broken,
 	})
 }
 
@@ -176,7 +188,8 @@ func (b *broadcast) store(ctx context.Context) {
 	}
 }
 
-// run is the broadcast's goroutine. It goes on after root has ended, until what is left is done or has taken too long.
+// run leads the broadcast, on its goroutine. It goes on after root has ended, until what is left is done or has taken
+// too long.
 func (b *broadcast) run(root context.Context) {
 	ctx, down := context.WithoutCancel(root), root.Done()
 	alarm := time.NewTimer(0)
@@ -193,9 +206,6 @@ func (b *broadcast) run(root context.Context) {
 		alarm.Reset(b.due())
 		select {
 		case <-b.mail.ready:
-			for _, job := range b.mail.take() {
-				job()
-			}
 		case <-b.wake:
 			b.renewAt = time.Time{}
 		case <-stored:
@@ -207,13 +217,15 @@ func (b *broadcast) run(root context.Context) {
 			b.quit()
 		}
 	}
-	b.leave(root)
 }
 
-// act does what is due.
+// act does what is due. What has been posted comes first, and again after a renewal, which may have taken as long as
+// patience allows: a deadline is judged by what is known when it is judged.
 func (b *broadcast) act(ctx context.Context) {
-	if now := b.opt.Now(); !now.Before(b.renewAt) {
+	b.read()
+	if b.renewal.due(b.opt.Now()) {
 		b.renew(ctx)
+		b.read()
 	}
 	now := b.opt.Now()
 	b.listen()
@@ -236,14 +248,24 @@ func (b *broadcast) act(ctx context.Context) {
 	}, func(what string, err error) {
 		b.log.DebugContext(ctx, "control plane has moved on", "what", what, "error", err)
 	})
-	if _, busy := b.outbox.due(); !busy && !b.schedule.ending {
+	if _, busy := b.outbox.due(); !busy && !b.schedule.ending && !b.renewal.due(now) {
 		b.reply()
+	}
+}
+
+// read does what others have posted. None of it waits for anything.
+func (b *broadcast) read() {
+	for _, job := range b.mail.take() {
+		job()
 	}
 }
 
 // due is how long nothing happens by itself.
 func (b *broadcast) due() time.Duration {
 	now := b.opt.Now()
+	if b.renewal.due(now) {
+		return 0
+	}
 	next := b.renewAt
 	sooner := func(at time.Time) {
 		if !at.IsZero() && at.Before(next) {
@@ -301,21 +323,15 @@ func (b *broadcast) renew(ctx context.Context) {
 	case errors.Is(err, ErrLeaseLost): // the recorder has posted it
 	default:
 		b.pause = min(max(2*b.pause, firstPause), b.opt.Lease/3)
-		b.renewAt = b.opt.Now().Add(b.pause)
+		b.planRenewal(b.opt.Now(), b.pause)
 		b.log.WarnContext(ctx, "lease not renewed, trying again", "error", err)
 		return
 	}
-	b.renewAt = b.opt.Now().Add(b.opt.Lease / 3)
+	b.planRenewal(b.opt.Now(), b.opt.Lease/3)
 }
 
 // reserve has media sequence numbers reserved before the lease is due to be renewed.
-func (b *broadcast) reserve() {
-	due := b.renewAt
-	b.renew(context.WithoutCancel(b.owner.root))
-	if due.Before(b.renewAt) {
-		b.renewAt = due
-	}
-}
+func (b *broadcast) reserve() { b.early = true }
 
 // follow takes over what the stream's row says. An encoder that came with a key that is no more is dropped.
 func (b *broadcast) follow(s live.Stream) {
@@ -337,13 +353,18 @@ func (b *broadcast) refused(why error) {
 			return
 		}
 		b.log.Warn("broadcast lost to another node")
-		b.lost = true
-		b.owner.broadcasts.lose(b) // first
-		b.halt(why)
-		b.forward.abandon(why)
-		b.dismiss(why)
-		b.stopWriting()
+		b.letGo(why)
 	})
+}
+
+// letGo ends the broadcast here: nothing is told, as whoever goes on with it does that.
+func (b *broadcast) letGo(why error) {
+	b.lost = true
+	b.owner.broadcasts.lose(b) // first
+	b.halt(why)
+	b.forward.abandon(why)
+	b.dismiss(why)
+	b.stopWriting()
 }
 
 // flush waits until everything that has happened so far is told, or the broadcast has ended; false when ctx ends

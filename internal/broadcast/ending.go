@@ -22,7 +22,7 @@ func (b *broadcast) end(why live.EndReason) {
 		b.sink = nil
 		b.finish(s, ingest.ErrEnded)
 		s.linger(b.opt.Linger)
-		b.owner.wg.Go(func() { b.tellLeft(s) })
+		b.spawn("tell that the encoder has left", func() { b.tellLeft(s) })
 	}
 	b.dismiss(ingest.ErrEnded)
 	b.forward.end()

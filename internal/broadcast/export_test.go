@@ -45,3 +45,26 @@ func Break(in ingest.Sink, write, closing bool) {
 func AwaitStored(l *Service, s id.LiveStream) func(ctx context.Context, msn int64) error {
 	return l.broadcasts.of(s).awaitStored
 }
+
+// Expect admits an encoder to a new broadcast, as Admit does, and leaves its publication to be opened.
+func Expect(ctx context.Context, l *Service, key string) error {
+	asked := l.opt.Now()
+	s, err := l.opt.Streams.Connect(ctx, key, "rtmp", id.Asset(id.New()), l.opt.Node, l.opt.Lease, asked)
+	if err != nil {
+		return err
+	}
+	_, err = l.begin(ctx, s, true, asked)
+	return err
+}
+
+// Panic has the goroutine panic that leads a stream's broadcast, and again when it ends the broadcast.
+func Panic(l *Service, s id.LiveStream, again bool) {
+	b := l.broadcasts.of(s)
+	b.mail.post(func() {
+		if again {
+			b.outbox.list = nil
+			b.outbox.add("panic", func(context.Context) error { panic("message broke") })
+		}
+		panic("mail broke")
+	})
+}

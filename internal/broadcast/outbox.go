@@ -19,14 +19,18 @@ type message struct {
 type outbox struct {
 	list  []message
 	pause time.Duration
-	at    time.Time // not before
+	at    time.Time     // not before
+	limit time.Duration // of the next attempt; patience when 0
 }
 
 const (
 	firstPause = 100 * time.Millisecond
 	lastPause  = 5 * time.Second
-	// patience bounds one call of the database, so that one that hangs does not hold everything else up.
-	patience = 10 * time.Second
+	// patience bounds a first attempt, so that a database that hangs does not hold everything else up. A message is
+	// several calls, so one that a slow database has not let come to its end is given twice as long each time, up to
+	// mostPatience.
+	patience     = 10 * time.Second
+	mostPatience = time.Minute
 )
 
 func (e *outbox) add(what string, do func(ctx context.Context) error) {
@@ -37,8 +41,12 @@ func (e *outbox) add(what string, do func(ctx context.Context) error) {
 func (e *outbox) run(ctx context.Context, clock func() time.Time, failed, left func(what string, err error)) {
 	for len(e.list) > 0 && !clock().Before(e.at) {
 		head := e.list[0]
-		try, cancel := context.WithTimeout(ctx, patience)
+		e.limit = max(e.limit, patience)
+		try, cancel := context.WithTimeout(ctx, e.limit)
 		err := head.do(try)
+		if err != nil && try.Err() != nil {
+			e.limit = min(2*e.limit, mostPatience)
+		}
 		cancel()
 		if err != nil && !fault.Permanent(err) {
 			e.pause = min(max(2*e.pause, firstPause), lastPause)
@@ -49,7 +57,7 @@ func (e *outbox) run(ctx context.Context, clock func() time.Time, failed, left f
 		if err != nil {
 			left(head.what, err)
 		}
-		e.list, e.pause = e.list[1:], 0
+		e.list, e.pause, e.limit = e.list[1:], 0, 0
 	}
 }
 

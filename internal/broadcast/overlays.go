@@ -41,7 +41,7 @@ func (b *broadcast) layers() func(context.Context) []overlay.Layer {
 	if b.overlays.asked == nil {
 		b.overlays.asked = make(chan struct{})
 		of := b.asset
-		b.owner.wg.Go(func() { b.fetchOverlays(b.owner.root, of) })
+		b.spawn("fetch overlays", func() { b.fetchOverlays(b.owner.root, of) })
 	}
 	return func(ctx context.Context) []overlay.Layer {
 		select {

@@ -20,7 +20,7 @@ func (l *Service) recover(ctx context.Context, starting bool) error {
 		return err
 	}
 	for _, s := range l.orphans(streams, starting) {
-		switch err := l.adopt(ctx, s); {
+		switch err := l.tryAdopt(ctx, s); {
 		case err == nil:
 		case fault.Is(err, fault.Conflict), fault.Is(err, fault.NotFound): // ended, or another node was faster
 			l.opt.Logger.DebugContext(ctx, "broadcast needs no recovery", "live_stream_id", s.ID, "asset_id",

@@ -10,7 +10,10 @@ import (
 // on one clock.
 type schedule struct {
 	began time.Time // first encoder of the broadcast
-	away  time.Time // since when no encoder is connected; zero while one is
+	away  time.Time // since when no encoder is connected; zero while one is, or is expected
+	// A publication is open. Before, while away is zero, its encoder is expected: it was admitted, and its publication is
+	// about to be opened, which may be late where the database is slow.
+	open bool
 	// When the connected encoder last sent something that can be recorded; if it never did, when it was admitted.
 	heard time.Time
 	quiet bool // its silence is told
@@ -27,15 +30,15 @@ type schedule struct {
 }
 
 const (
-	// silence is how long an encoder may be connected without sending anything that can be recorded.
+	// silence is how long an encoder may be connected, or expected, without sending anything that can be recorded.
 	silence = 5 * time.Minute
 	// hush is after how much silence it loses its place to another connection: a half-dead one must not lock its owner
 	// out.
 	hush = 5 * time.Second
 )
 
-// deadline is the next thing a broadcast does by itself: it ends, or with hangUp it only drops its encoder, or with
-// hush it tells that this one is silent. The zero deadline is none.
+// deadline is the next thing a broadcast does by itself: it ends, or with hangUp it only gives up its encoder, which
+// may be one that never came, or with hush it tells that the connected one is silent. The zero deadline is none.
 type deadline struct {
 	at           time.Time
 	end          live.EndReason
@@ -64,13 +67,21 @@ func (c schedule) next(now time.Time) deadline {
 		sooner(deadline{at: c.away.Add(c.window), end: live.EndCrash})
 	case !c.away.IsZero():
 		sooner(deadline{at: c.away.Add(c.window), end: live.EndWindow})
-	case !c.quiet:
+	case c.open && !c.quiet:
 		sooner(deadline{at: c.heard.Add(hush), hush: true})
 	default:
 		sooner(deadline{at: c.heard.Add(silence), hangUp: true})
 	}
 	return first
 }
+
+// came notes that a publication has been opened.
+func (c *schedule) came(now time.Time) {
+	c.away, c.open, c.heard, c.quiet, c.adopted = time.Time{}, true, now, false, false
+}
+
+// left notes that the encoder is away.
+func (c *schedule) left(at time.Time) { c.away, c.open = at, false }
 
 // follow takes over what the stream's row says and may have been changed since. now is of the caller's clock, the row's
 // times are not.

@@ -19,9 +19,9 @@ func TestSchedule(t *testing.T) {
 		schedule schedule
 		want     deadline
 	}{
-		"sending":                              {schedule{began: zero, heard: in(99), window: time.Minute, longest: time.Hour}, deadline{at: in(104), hush: true}},
+		"sending":                              {schedule{began: zero, heard: in(99), open: true, window: time.Minute, longest: time.Hour}, deadline{at: in(104), hush: true}},
 		"sending, the longest time is near":    {schedule{began: zero, heard: in(99), longest: 101 * time.Second}, deadline{at: in(101), end: live.EndMaxDuration}},
-		"silent, and nobody knows":             {schedule{began: zero, heard: in(90), longest: time.Hour}, deadline{at: in(95), hush: true}},
+		"silent, and nobody knows":             {schedule{began: zero, heard: in(90), open: true, longest: time.Hour}, deadline{at: in(95), hush: true}},
 		"silent":                               {schedule{began: zero, heard: in(90), quiet: true, window: time.Minute, longest: time.Hour}, deadline{at: in(390), hangUp: true}},
 		"silent, the longest time comes first": {schedule{began: zero, heard: in(90), quiet: true, window: time.Minute, longest: 2 * time.Minute}, deadline{at: in(120), end: live.EndMaxDuration}},
 		"away":                                 {schedule{began: zero, away: in(95), window: time.Minute, longest: time.Hour}, deadline{at: in(155), end: live.EndWindow}},

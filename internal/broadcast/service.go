@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"millrace/internal/broadcast/subtitles"
@@ -67,6 +68,8 @@ type Service struct {
 	records    records // of the encoders' health
 	journals   journals
 	pictures   *edgewriter.Pictures
+
+	panics atomic.Int64
 
 	seen map[id.LiveStream]sighting // of other nodes' broadcasts; Run's own
 }
@@ -235,16 +238,18 @@ func (l *Service) start(
 		b.halt = halt
 		writing, full := context.WithCancel(storing)
 		b.full = full
-		l.wg.Go(func() { b.store(storing) })
-		l.wg.Go(func() { b.writer.Run(writing) })
+		b.spawn("store segments", func() { b.store(storing) })
+		b.spawn("write edge", func() { b.writer.Run(writing) })
 		if b.below != nil {
-			l.wg.Go(func() { b.below.Run(storing) })
+			b.spawn("make renditions", func() { b.below.Run(storing) })
 		}
 		for _, t := range l.opt.Speech.Of(b.asset) {
-			l.wg.Go(func() { l.opt.Speech.Run(writing, b.asset.Environment, t, b.edge, b.speechMissing, b.log) })
+			b.spawn("generate subtitles", func() {
+				l.opt.Speech.Run(writing, b.asset.Environment, t, b.edge, b.speechMissing, b.broken, b.log)
+			})
 		}
-		b.forward.run(l.root, l.wg.Go, func(err error) { b.log.WarnContext(l.root, "simulcast ended", "error", err) })
-		l.wg.Go(func() { b.run(l.root) })
+		b.forward.run(l.root, b.spawn, func(err error) { b.log.WarnContext(l.root, "simulcast ended", "error", err) })
+		b.spawn("lead broadcast", func() { b.lead(l.root) })
 		return b
 	})
 }

@@ -35,13 +35,13 @@ func (b *broadcast) newForwarder(s live.Stream) forwarder {
 }
 
 // run starts the goroutine that waits for the targets'.
-func (f *forwarder) run(root context.Context, spawn func(func()), failed func(error)) {
+func (f *forwarder) run(root context.Context, spawn func(string, func()), failed func(error)) {
 	if f.group == nil {
 		return
 	}
 	ctx, cut := context.WithCancelCause(context.WithoutCancel(root))
 	f.cut = cut
-	spawn(func() {
+	spawn("forward to simulcast targets", func() {
 		defer cut(nil)
 		if err := f.group.Run(ctx); err != nil {
 			failed(err)

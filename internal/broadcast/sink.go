@@ -80,7 +80,7 @@ func (b *broadcast) transformed(out transform.Output, log *slog.Logger) transfor
 		return out
 	}
 	t := transform.New(transform.Options{Output: out, Encoder: b.opt.Encoder, Layers: b.layers(), Logger: log})
-	b.owner.wg.Go(func() { // its end is the publication's
+	b.spawn("encode pictures", func() { // its end is the publication's
 		if err := t.Run(context.WithoutCancel(b.owner.root)); err != nil {
 			log.Error("picture transform ended", "error", err)
 		}

@@ -148,6 +148,60 @@ type power struct {
 	database, storage, dead atomic.Bool  // cut off
 	writes                  atomic.Int64 // the node dies with this one; 0: never
 	committed               atomic.Pointer[func(types []string)]
+	slow                    slowness
+	calls                   atomic.Int64 // of the database, so far
+}
+
+// slowness is how a database keeps its callers waiting.
+type slowness struct {
+	call int64 // this one takes long, the first being 1; 0: none, all: each of them
+	long time.Duration
+	late bool // its work is done at once, and the response is late
+}
+
+const all = -1
+
+// hold keeps a call waiting, for no longer than its caller does.
+func (s slowness) hold(ctx context.Context, call int64, late bool) error {
+	if s.call != all && s.call != call || s.late != late || s.call == 0 {
+		return nil
+	}
+	t := time.NewTimer(s.long)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// call is one call of the database.
+func (p *power) call(ctx context.Context, do func() error) error {
+	if p == nil {
+		return do()
+	}
+	if err := p.reach(&p.database); err != nil {
+		return err
+	}
+	n := p.calls.Add(1)
+	if err := p.slow.hold(ctx, n, false); err != nil {
+		return err
+	}
+	err := do()
+	if herr := p.slow.hold(ctx, n, true); herr != nil {
+		return herr
+	}
+	return err
+}
+
+// query is call for what has a result.
+func query[T any](ctx context.Context, p *power, do func() (T, error)) (v T, err error) {
+	err = p.call(ctx, func() (err error) {
+		v, err = do()
+		return err
+	})
+	return v, err
 }
 
 // tell calls what waits for a commit, once.
@@ -454,57 +508,38 @@ type streamStore struct {
 	journal *journal
 }
 
-func (s streamStore) up() error {
-	if s.power == nil {
-		return nil
-	}
-	return s.power.reach(&s.power.database)
-}
-
 func (s streamStore) Insert(ctx context.Context, c live.Change) error {
 	return s.power.wrote(s.journal.tell(s.Store.Insert(ctx, c), c.Events))
 }
 
 func (s streamStore) Find(ctx context.Context, st id.LiveStream) (live.Stream, error) {
-	if err := s.up(); err != nil {
-		return live.Stream{}, err
-	}
-	return s.Store.Find(ctx, st)
+	return query(ctx, s.power, func() (live.Stream, error) { return s.Store.Find(ctx, st) })
 }
 
 func (s streamStore) ByKey(ctx context.Context, key string) (live.Stream, error) {
-	if err := s.up(); err != nil {
-		return live.Stream{}, err
-	}
-	return s.Store.ByKey(ctx, key)
+	return query(ctx, s.power, func() (live.Stream, error) { return s.Store.ByKey(ctx, key) })
 }
 
 func (s streamStore) Broadcasting(ctx context.Context) ([]live.Stream, error) {
-	if err := s.up(); err != nil {
-		return nil, err
-	}
-	return s.Store.Broadcasting(ctx)
+	return query(ctx, s.power, func() ([]live.Stream, error) { return s.Store.Broadcasting(ctx) })
 }
 
 func (s streamStore) Save(ctx context.Context, c live.Change) error {
-	if err := s.up(); err != nil {
-		return err
-	}
-	return s.power.wrote(s.power.tell(s.journal.tell(s.Store.Save(ctx, c), c.Events), c.Events))
+	return s.power.call(ctx, func() error {
+		return s.power.wrote(s.power.tell(s.journal.tell(s.Store.Save(ctx, c), c.Events), c.Events))
+	})
 }
 
 func (s streamStore) Delete(ctx context.Context, c live.Change) error {
-	if err := s.up(); err != nil {
-		return err
-	}
-	return s.power.wrote(s.journal.tell(s.Store.Delete(ctx, c), c.Events))
+	return s.power.call(ctx, func() error {
+		return s.power.wrote(s.journal.tell(s.Store.Delete(ctx, c), c.Events))
+	})
 }
 
-func (s streamStore) Renew(ctx context.Context, st id.LiveStream, e id.Epoch, n id.Node, until time.Time, reserved int64) (live.Stream, error) {
-	if err := s.up(); err != nil {
-		return live.Stream{}, err
-	}
-	return s.Store.Renew(ctx, st, e, n, until, reserved)
+func (s streamStore) Renew(
+	ctx context.Context, st id.LiveStream, e id.Epoch, n id.Node, until time.Time, reserved int64,
+) (live.Stream, error) {
+	return query(ctx, s.power, func() (live.Stream, error) { return s.Store.Renew(ctx, st, e, n, until, reserved) })
 }
 
 type assetStore struct {
@@ -513,39 +548,24 @@ type assetStore struct {
 	journal *journal
 }
 
-func (s assetStore) up() error {
-	if s.power == nil {
-		return nil
-	}
-	return s.power.reach(&s.power.database)
-}
-
 func (s assetStore) Insert(ctx context.Context, c asset.Change) error {
-	if err := s.up(); err != nil {
-		return err
-	}
-	return s.power.wrote(s.journal.tell(s.Store.Insert(ctx, c), c.Events))
+	return s.power.call(ctx, func() error {
+		return s.power.wrote(s.journal.tell(s.Store.Insert(ctx, c), c.Events))
+	})
 }
 
 func (s assetStore) Find(ctx context.Context, a id.Asset) (asset.Asset, error) {
-	if err := s.up(); err != nil {
-		return asset.Asset{}, err
-	}
-	return s.Store.Find(ctx, a)
+	return query(ctx, s.power, func() (asset.Asset, error) { return s.Store.Find(ctx, a) })
 }
 
 func (s assetStore) Save(ctx context.Context, c asset.Change) error {
-	if err := s.up(); err != nil {
-		return err
-	}
-	return s.power.wrote(s.journal.tell(s.Store.Save(ctx, c), c.Events))
+	return s.power.call(ctx, func() error {
+		return s.power.wrote(s.journal.tell(s.Store.Save(ctx, c), c.Events))
+	})
 }
 
 func (s assetStore) Append(ctx context.Context, a id.Asset, entries []asset.TimelineEntry) error {
-	if err := s.up(); err != nil {
-		return err
-	}
-	return s.power.wrote(s.Store.Append(ctx, a, entries))
+	return s.power.call(ctx, func() error { return s.power.wrote(s.Store.Append(ctx, a, entries)) })
 }
 
 func (s assetStore) Delete(ctx context.Context, c asset.Change) error {
@@ -553,10 +573,7 @@ func (s assetStore) Delete(ctx context.Context, c asset.Change) error {
 }
 
 func (s assetStore) Timeline(ctx context.Context, a id.Asset, from int64) ([]asset.TimelineEntry, error) {
-	if err := s.up(); err != nil {
-		return nil, err
-	}
-	return s.Store.Timeline(ctx, a, from)
+	return query(ctx, s.power, func() ([]asset.TimelineEntry, error) { return s.Store.Timeline(ctx, a, from) })
 }
 
 func kind(err error) fault.Kind { return fault.KindOf(err) }

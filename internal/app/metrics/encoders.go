@@ -12,8 +12,8 @@ import (
 type encoderCollector struct {
 	from Encoders
 
-	broadcasts, connected, silent, warning *prometheus.Desc
-	rows                                   []row
+	broadcasts, panics, connected, silent, warning *prometheus.Desc
+	rows                                           []row
 }
 
 // row is one figure of an encoder.
@@ -33,6 +33,7 @@ func newEncoderCollector(from Encoders) *encoderCollector {
 	c := &encoderCollector{
 		from:       from,
 		broadcasts: desc("broadcasts", "Broadcasts that this node leads, those that wait for their encoder included."),
+		panics:     desc("broadcast_panics_total", "Panics that have ended a broadcast, or something beside one."),
 		connected:  desc("encoders", "Connected encoders, by protocol.", "protocol"),
 		warning:    desc("ingest_warning", "1 while something is wrong with what an encoder sends.", streamLabel, "type"),
 		silent:     desc("ingest_silent", "1 while a connected encoder sends nothing.", streamLabel),
@@ -74,6 +75,7 @@ func newEncoderCollector(from Encoders) *encoderCollector {
 // Describe implements prometheus.Collector.
 func (c *encoderCollector) Describe(out chan<- *prometheus.Desc) {
 	out <- c.broadcasts
+	out <- c.panics
 	out <- c.connected
 	out <- c.warning
 	out <- c.silent
@@ -90,6 +92,7 @@ func (c *encoderCollector) Collect(out chan<- prometheus.Metric) {
 		out <- prometheus.MustNewConstMetric(d, kind, v, labels...)
 	}
 	send(c.broadcasts, prometheus.GaugeValue, float64(c.from.Broadcasts()))
+	send(c.panics, prometheus.CounterValue, float64(c.from.Panics()))
 	protocols := map[string]int{}
 	for _, h := range c.from.Encoders() {
 		stream := string(h.Stream)

@@ -18,6 +18,7 @@ import (
 type Encoders interface {
 	Encoders() []live.Health
 	Broadcasts() int
+	Panics() int64
 }
 
 // Metrics are all of one node.

@@ -24,6 +24,7 @@ type encoders []live.Health
 
 func (e encoders) Encoders() []live.Health { return e }
 func (e encoders) Broadcasts() int         { return 3 }
+func (e encoders) Panics() int64           { return 2 }
 
 func scrape(t *testing.T, m *Metrics) string {
 	t.Helper()
@@ -67,7 +68,7 @@ func TestEncoders(t *testing.T) {
 	})
 	text := scrape(t, m)
 	expect(t, text,
-		`millrace_build_info{version="1.2.3"} 1`, `millrace_broadcasts 3`, `millrace_encoders{protocol="srt"} 2`,
+		`millrace_build_info{version="1.2.3"} 1`, `millrace_broadcasts 3`, `millrace_broadcast_panics_total 2`, `millrace_encoders{protocol="srt"} 2`,
 		`millrace_ingest_bitrate{live_stream_id="s1",track="video"} 3e+06`, `millrace_ingest_frame_rate{live_stream_id="s1",track="video"} 30`,
 		`millrace_ingest_keyframe_interval_seconds{live_stream_id="s1"} 2`, `millrace_ingest_jitter_seconds{live_stream_id="s1",track="video"} 0.005`,
 		`millrace_ingest_drift_seconds{live_stream_id="s1",track="audio"} -1`, `millrace_ingest_packets_lost_total{live_stream_id="s1"} 7`,

@@ -90,13 +90,13 @@ func (p *Generator) Of(a asset.Asset) (out []asset.Track) {
 }
 
 // Run makes cues of what is said until the broadcast ends: of one track of a recording, into its rendition at the edge.
-// warn is told, once, that something is missing, and why.
+// warn is told, once, that something is missing, and why; broken of a panic.
 func (p *Generator) Run(
 	ctx context.Context, e id.Environment, t asset.Track, edge *window.Edge, warn func(message string),
-	log *slog.Logger,
+	broken func(why error), log *slog.Logger,
 ) {
 	livespeech.Run(ctx, livespeech.Options{
-		Edge: edge, Rendition: t.Rendition, Decoder: p.Decoder, Warn: warn, Logger: log,
+		Edge: edge, Rendition: t.Rendition, Decoder: p.Decoder, Warn: warn, Broken: broken, Logger: log,
 		Engine: func(ctx context.Context) (speech.Engine, error) { return p.engine(ctx, e, t.Speech.Language) },
 		Config: speech.Config{
 			Language: t.Speech.Language, Phrases: t.Speech.Phrases, MaxLatency: latency, Effort: speech.Steady,

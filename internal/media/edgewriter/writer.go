@@ -126,8 +126,18 @@ func (w *Writer) Stop() {
 // Run writes slate at the pace of real time, until ctx ends.
 func (w *Writer) Run(ctx context.Context) {
 	defer w.all.Wait()
-	if err := fault.Guard(func() error { w.run(ctx); return nil }); err != nil {
-		w.opt.Broken(fmt.Errorf("write slate: %w%s", err, fault.Trace(err)))
+	w.guard("write slate", func() { w.run(ctx) })
+}
+
+// beside does work on a goroutine of its own, which ends before Run does.
+func (w *Writer) beside(what string, work func()) {
+	w.all.Go(func() { w.guard(what, work) })
+}
+
+// guard tells the owner of a panic.
+func (w *Writer) guard(what string, work func()) {
+	if err := fault.Guard(func() error { work(); return nil }); err != nil {
+		w.opt.Broken(fmt.Errorf("%s: %w%s", what, err, fault.Trace(err)))
 	}
 }
 
@@ -144,7 +154,7 @@ func (w *Writer) run(ctx context.Context) {
 		wait := w.Tick()
 		w.provide(ctx)
 		if g, ok := w.Gap(); ok {
-			w.all.Go(func() { w.holdLast(ctx, g) })
+			w.beside("decode the last picture", func() { w.holdLast(ctx, g) })
 			wait = w.Tick()
 		}
 		alarm.Reset(wait)
@@ -162,13 +172,13 @@ func (w *Writer) provide(ctx context.Context) {
 	}
 	if w.asked == nil {
 		w.asked = make(chan struct{})
-		w.all.Go(func() { w.fetchImage(ctx) })
+		w.beside("fetch slate image", func() { w.fetchImage(ctx) })
 	}
 	if !wants || w.working || w.failed == shape {
 		return
 	}
 	w.working = true
-	w.all.Go(func() { w.makeStill(ctx, shape) })
+	w.beside("encode slate", func() { w.makeStill(ctx, shape) })
 }
 
 // holdLast decodes the last picture, which is to stand when nothing comes. Where it can't be had the last key frame

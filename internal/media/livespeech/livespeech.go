@@ -15,6 +15,7 @@ import (
 	"sync"
 	"time"
 
+	"millrace/internal/fault"
 	"millrace/internal/media/captions"
 	"millrace/internal/media/container/cmaf"
 	"millrace/internal/media/speech"
@@ -38,7 +39,9 @@ type Options struct {
 	// Init is an init segment of the sound.
 	Init func(ctx context.Context, n int) ([]byte, error)
 	// Warn is told, once, that what was said is missing, and why.
-	Warn   func(message string)
+	Warn func(message string)
+	// Broken is told that a goroutine below Run has panicked.
+	Broken func(why error)
 	Logger *slog.Logger
 }
 
@@ -68,7 +71,7 @@ func Run(ctx context.Context, o Options) {
 	stream := r.stream
 	r.told = stream.Status()
 	var published sync.WaitGroup
-	published.Go(r.publish)
+	published.Go(r.guarded("publish cues", r.publish))
 	defer published.Wait()
 	defer stream.End()
 	for ctx.Err() == nil {
@@ -98,6 +101,15 @@ type runner struct {
 	mu     sync.Mutex
 	idle   bool // nobody is listened to
 	warned bool
+}
+
+// guarded tells the owner of a panic in work.
+func (r *runner) guarded(what string, work func()) func() {
+	return func() {
+		if err := fault.Guard(func() error { work(); return nil }); err != nil {
+			r.Broken(fmt.Errorf("%s: %w%s", what, err, fault.Trace(err)))
+		}
+	}
 }
 
 // follow waits for sound, and follows it from the newest segment on.

@@ -18,7 +18,7 @@ const pauseFirst, pauseMost = time.Second, 30 * time.Second
 func (r *runner) open(ctx context.Context) error {
 	going, end := context.WithCancelCause(ctx)
 	defer end(nil)
-	r.wait.Go(func() { r.watch(going, end) })
+	r.wait.Go(r.guarded("watch edge", func() { r.watch(going, end) }))
 	for pause := pauseFirst; ; pause = min(2*pause, pauseMost) {
 		err := r.try(ctx, going)
 		if err == nil {

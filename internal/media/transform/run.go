@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"millrace/internal/fault"
 	"millrace/internal/media/container/cmaf"
 	"millrace/internal/media/container/flv"
 	"millrace/internal/media/encode"
@@ -61,9 +62,11 @@ func (w *worker) begin(ctx context.Context, f *frame.Frame) (*run, error) {
 	go func() {
 		defer close(r.ended)
 		defer cancel(nil)
-		r.err = w.t.opt.Encoder.Live(ctx, job, func(ctx context.Context, out io.Writer) error {
-			return r.write(ctx, out, head, func(b []byte, n uint32, f *frame.Frame) []byte { return write(b, n, base, f) })
-		}, func(_ context.Context, in io.Reader) error { return r.read(w, in) })
+		r.err = fault.Guard(func() error {
+			return w.t.opt.Encoder.Live(ctx, job, func(ctx context.Context, out io.Writer) error {
+				return r.write(ctx, out, head, func(b []byte, n uint32, f *frame.Frame) []byte { return write(b, n, base, f) })
+			}, func(_ context.Context, in io.Reader) error { return r.read(w, in) })
+		})
 	}()
 	return r, nil
 }

@@ -46,6 +46,8 @@ type Options struct {
 	Reserved int64
 	// Short is told when the reserved numbers come to an end. It must not block.
 	Short func()
+	// Broken is told that a goroutine of the edge's has panicked: parts are not kept any more. It must not block.
+	Broken func(why error)
 	// Journal keeps parts in files until they are recorded; what an earlier process left in it is taken over. nil:
 	// memory has them, and a crash loses what is not stored.
 	Journal *journal.Journal

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"millrace/internal/fault"
 	"millrace/internal/media/journal"
 	"millrace/internal/media/timeline"
 )
@@ -166,15 +167,18 @@ func (e *Edge) Run(ctx context.Context) error {
 	written := make(chan struct{})
 	go func() {
 		defer close(written)
-		_ = j.Run(running) // its end is ours
+		err := fault.Guard(func() error { return j.Run(running) }) // its end is ours, but for a panic
+		if trace := fault.Trace(err); trace != "" && e.opt.Broken != nil {
+			e.opt.Broken(fmt.Errorf("write journal: %w%s", err, trace))
+		}
 	}()
-	err := e.store(ctx)
-	if err == nil {
-		j.Close()
+	defer func() { <-written }()
+	defer stop()
+	if err := e.store(ctx); err != nil {
+		return err
 	}
-	stop()
-	<-written
-	return err
+	j.Close()
+	return nil
 }
 
 func (e *Edge) store(ctx context.Context) error {

@@ -166,13 +166,19 @@ func (n *session) track(t *webrtc.TrackRemote, r *webrtc.RTPReceiver) {
 	}
 	n.readers.Add(2)
 	n.reading.Unlock()
-	go func() {
-		defer n.readers.Done()
-		n.readReports(kind, uint32(t.SSRC()), r)
-	}()
+	go n.read(func() { n.readReports(kind, uint32(t.SSRC()), r) })
+	n.read(func() {
+		if n.hand(event{kind: kind, at: time.Now(), ssrc: uint32(t.SSRC())}) {
+			n.readPackets(kind, t)
+		}
+	})
+}
+
+// read is one of the readers; a panic in what it reads ends the session.
+func (n *session) read(from func()) {
 	defer n.readers.Done()
-	if n.hand(event{kind: kind, at: time.Now(), ssrc: uint32(t.SSRC())}) {
-		n.readPackets(kind, t)
+	if err := fault.Guard(func() error { from(); return nil }); err != nil {
+		n.cancel(err)
 	}
 }
 
