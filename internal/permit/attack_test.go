@@ -161,7 +161,7 @@ func (f *battle) exchange(t *testing.T, token, fields string) string {
 	t.Helper()
 	r := send(t, f.addrs["net/http"], ask("GET", "/"+signedID+".m3u8?token="+token, fields))
 	_, path, _ := strings.Cut(r.body, signedID+"/")
-	path, _, ok := strings.Cut(path, "/m1/")
+	path, _, ok := strings.Cut(path, "/")
 	if !ok || r.status != http.StatusOK {
 		t.Fatalf("a good token: %d %s", r.status, r.body)
 	}

@@ -38,23 +38,40 @@ type film struct{ id string }
 
 func (film) Media() string { return "m1" }
 
-func (film) Description() playback.Description { return playback.Description{} }
+// Description has a title, so that the playlist names the metadata.
+func (film) Description() playback.Description { return playback.Description{Title: secret} }
 
 func (film) Tiles(context.Context, playback.Clip) (*hls.Tiles, error) {
-	return nil, fault.New(fault.NotFound, "there are none")
+	sheet := hls.Tiled{URI: "../storyboard.jpg?asset_start_time=0&asset_end_time=20", Duration: 20 * time.Second}
+	return &hls.Tiles{Width: 16, Height: 9, Columns: 2, Rows: 1, Images: []hls.Tiled{sheet}}, nil
 }
 
 func (film) Earlier(string) (playback.Presentation, bool) { return nil, false }
 
 func (film) Multivariant(context.Context, playback.Clip) (*hls.Multivariant, error) {
-	return &hls.Multivariant{Variants: []hls.Variant{
-		{Bandwidth: 1, Codecs: []string{secret}, URI: "v.m3u8", Width: 640, Height: 360},
-		{Bandwidth: 9, Codecs: []string{secret}, URI: "large.m3u8", Width: 1920, Height: 1080},
-	}}, nil
+	m := &hls.Multivariant{Renditions: []hls.Rendition{
+		{Type: "AUDIO", GroupID: "audio", Name: "sound", URI: "a.m3u8"},
+		{Type: "SUBTITLES", GroupID: "text", Name: "text", URI: "t.m3u8"},
+	}, Variants: []hls.Variant{
+		{Bandwidth: 1, URI: "v.m3u8", Width: 640, Height: 360},
+		{Bandwidth: 9, URI: "large.m3u8", Width: 1920, Height: 1080},
+	}}
+	for i := range m.Variants {
+		v := &m.Variants[i]
+		v.Codecs, v.Audio, v.Subtitles = []string{secret}, "audio", "text"
+	}
+	return m, nil
 }
 
-func (film) Playlist(_ context.Context, _ string, _ playback.Reload, compressed bool) (playback.Text, error) {
-	text := "#EXTM3U\n#" + secret + "\n"
+func (film) Playlist(_ context.Context, rendition string, _ playback.Reload, compressed bool) (playback.Text, error) {
+	text := "#EXTM3U\n#" + secret + "\n" + strings.ReplaceAll(
+		"#EXT-X-MAP:URI=\"*/init-0.mp4\"\n*/7.m4s\n#EXT-X-PART:DURATION=1,URI=\"*/8.0.m4s\"\n"+
+			"#EXT-X-PRELOAD-HINT:TYPE=PART,URI=\"*/8.1.m4s\"\n#EXT-X-RENDITION-REPORT:URI=\"a.m3u8\",LAST-MSN=7\n",
+		"*", rendition,
+	)
+	if rendition == "t" {
+		text = "#EXTM3U\n#" + secret + "\nt/7.vtt\n"
+	}
 	if compressed {
 		text = "compressed: " + text
 	}
@@ -71,7 +88,7 @@ func (film) Covers(_ string, r hls.Resource, c playback.Clip) bool {
 }
 
 func (film) Sidecar(context.Context, string) (playback.Body, error) {
-	return playback.Body{Data: []byte("WEBVTT\n\n" + secret)}, nil
+	return playback.Body{Data: []byte("WEBVTT\n\n00:00.000 --> 00:02.000\n" + secret + "\n")}, nil
 }
 
 func (film) Image(_ context.Context, name, query, base string) (playback.Image, error) {

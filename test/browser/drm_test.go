@@ -64,8 +64,9 @@ func emePage(playback, licence string) string {
 	).Replace(playersPage)
 }
 
-// TestDRMPlayers: hls.js, Shaka and mux-player play what is encrypted with a token for playback and one for the licence, while it is live with low
-// latency and when it is over, with sound that is clear and with sound that has a key of its own. Without either they show nothing.
+// TestDRMPlayers: hls.js, Shaka and mux-player play what is encrypted and has a title with a token for playback and one
+// for the licence, while it is live with low latency and when it is over, with sound that is clear and with sound that
+// has a key of its own. Without either they show nothing.
 func TestDRMPlayers(t *testing.T) {
 	rig.Paced(t, rig.Long)
 	c, err := clips()
@@ -117,6 +118,7 @@ func TestDRMPlayers(t *testing.T) {
 		for _, x := range await(t, p, name, func(x player) bool { return x.Played >= 4 && x.Frames > 90 && x.AudioBytes > 0 }) {
 			t.Logf("%s: %+v", name, x)
 		}
+		nothingRefused(t, p, name)
 		p.Close(t)
 	}
 	for name, url := range map[string]string{

@@ -79,9 +79,18 @@ func (s signer) token(t *testing.T, of id.Playback, left time.Duration, more ...
 	return signed
 }
 
-// TestSignedPlayers: hls.js, Shaka, mux-player and video.js play a low-latency stream by its token, video.js whole
-// segments of it, the others parts, and the stream that is over; and nothing without a token, with an old or another's
-// one, or once the key is deleted. How a native client plays is tested with the binary.
+// nothingRefused wants all that a page's players have asked for to have been sent, what playlists name beside media
+// too: Shaka gives up over any of it, and mux-player logs it.
+func nothingRefused(t *testing.T, p *browser.Page, what string) {
+	t.Helper()
+	if failed := p.Log(t).Failed; len(failed) > 0 {
+		t.Errorf("%s: refused: %q", what, failed)
+	}
+}
+
+// TestSignedPlayers: hls.js, Shaka, mux-player and video.js play a low-latency stream with a title by its token,
+// video.js whole segments of it, the others parts, and the stream that is over; and nothing without a token, with an
+// old or another's one, or once the key is deleted. How a native client plays is tested with the binary.
 func TestSignedPlayers(t *testing.T) {
 	rig.Paced(t)
 	c, err := clips()
@@ -118,6 +127,7 @@ func TestSignedPlayers(t *testing.T) {
 	for kind, stream := range streams {
 		p := b.Open(t, server(stream, own)+page)
 		await(t, p, kind+": play 4 s", func(x player) bool { return x.Played >= 4 && x.AudioBytes > 0 })
+		nothingRefused(t, p, kind)
 		p.Close(t)
 	}
 	refused("no token", "")

@@ -330,8 +330,8 @@ func playbackError(err error) error {
 	return fault.Wrap(fault.NotFound, err, "it is not there")
 }
 
-// Description implements playback.Presentation.
-func (s *stream) Description() playback.Description { return playback.Description{} }
+// Description implements playback.Presentation. Each stream has a title, so that its playlist names all that one can.
+func (s *stream) Description() playback.Description { return playback.Description{Title: "A stream"} }
 
 // Tiles implements playback.Presentation.
 func (s *stream) Tiles(context.Context, playback.Clip) (*hls.Tiles, error) {

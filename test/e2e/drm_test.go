@@ -67,7 +67,8 @@ func (d *drmRig) policies() []rig.Object {
 func (d *drmRig) live(t *testing.T) (stream rig.Object, parts drmMedia, keys map[string]string) {
 	t.Helper()
 	code, o := d.s.Do(t, http.MethodPost, "/video/v1/live-streams", rig.Object{
-		"latency_mode": "low", "advanced_playback_policies": d.policies()[:1], "new_asset_settings": rig.Object{"advanced_playback_policies": d.policies()},
+		"latency_mode": "low", "meta": holiday(), "advanced_playback_policies": d.policies()[:1],
+		"new_asset_settings": rig.Object{"meta": holiday(), "advanced_playback_policies": d.policies()},
 	})
 	if code != http.StatusCreated {
 		t.Fatalf("create: %d %v", code, o)
@@ -81,7 +82,8 @@ func (d *drmRig) live(t *testing.T) (stream rig.Object, parts drmMedia, keys map
 	d.plays(t, "live", id, good[0], good[1])
 	d.refused(t, "live", id, good, expired, d.tokens(t, "AnotherPlaybackIDThatIsNotThere"))
 	parts, keys = partsOf(t, address), d.licence(t, id)
-	check(t, "live", hlscheck.Options{URL: address, Follow: 3 * time.Second, LowLatency: true, MaxSegments: 3})
+	follow := hlscheck.Options{URL: address, Follow: 3 * time.Second, LowLatency: true, MaxSegments: 3}
+	check(t, "live", follow, "session-data")
 	stream = d.s.AwaitLive(t, stream.Text("id"), "active", patience, func(o rig.Object) bool { return o.Text("active_asset_id") != "" })
 	encoder.Stop() // not before all was looked at, however long that took
 	d.s.AwaitLive(t, stream.Text("id"), "without encoder", patience, away)
@@ -154,7 +156,9 @@ func (d *drmRig) clips(t *testing.T, film rig.Object) {
 
 func (d *drmRig) asset(t *testing.T, input rig.Object) rig.Object {
 	t.Helper()
-	code, o := d.s.Do(t, http.MethodPost, "/video/v1/assets", rig.Object{"inputs": []rig.Object{input}, "advanced_playback_policies": d.policies()})
+	code, o := d.s.Do(t, http.MethodPost, "/video/v1/assets", rig.Object{
+		"inputs": []rig.Object{input}, "meta": holiday(), "advanced_playback_policies": d.policies(),
+	})
 	if code != http.StatusCreated {
 		t.Fatalf("create: %d %v", code, o)
 	}

@@ -68,7 +68,8 @@ func TestMuxPlayer(t *testing.T) {
 	configuration := s.Command(t, "drm-configuration", "create", "--name", "tests", "--clear-key")
 	file := rig.File(t, "a.mp4", rig.Clip{Size: "320x180", Kbit: 300, GOP: 1, Seconds: 20})
 	code, o := s.Do(t, http.MethodPost, "/video/v1/assets", rig.Object{
-		"inputs": []rig.Object{{"url": rig.Files(t, map[string]string{"a.mp4": file}) + "/a.mp4"}}, "video_quality": "plus",
+		"inputs":        []rig.Object{{"url": rig.Files(t, map[string]string{"a.mp4": file}) + "/a.mp4"}},
+		"video_quality": "plus", "meta": holiday(),
 		"advanced_playback_policies": []rig.Object{{"policy": "signed"}, {"policy": "drm", "drm_configuration_id": configuration}},
 	})
 	if code != http.StatusCreated {
@@ -119,6 +120,9 @@ func TestMuxPlayer(t *testing.T) {
 	muxUntil(t, page, "an encrypted asset plays", func(x muxLook, _ browser.Log) bool { return x.Time >= 3 && x.Frames > 60 })
 	if l = page.Log(t); !begins(l.Requests, at("license")+"license/clearkey/"+encrypted) {
 		t.Errorf("no licence was asked for: %q", l.Requests)
+	}
+	if begins(l.Failed, "403 "+at("stream")) { // of pictures, which it has no tokens for, by their own host
+		t.Errorf("refused: %q", l.Failed)
 	}
 	page.Close(t)
 	page = open(encrypted, url.Values{"drm-token": {licence}})

@@ -40,6 +40,9 @@ func (s signer) token(t *testing.T, playbackID string, more ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
+// holiday is the metadata of something with a title, which playlists name.
+func holiday() rig.Object { return rig.Object{"title": "A holiday"} }
+
 // TestSigned: a signed live stream and its recording play through their signed paths, for whom they should and for
 // nobody else, in Chromium and in a native client too.
 func TestSigned(t *testing.T) {
@@ -48,7 +51,10 @@ func TestSigned(t *testing.T) {
 		s := rig.Start(t, rig.Options{Pair: p, Args: []string{"--log-level", "debug"}})
 		keys := newSigner(t, s)
 		signed := []string{"signed"}
-		l := s.CreateLive(t, "low", rig.Object{"playback_policies": signed, "new_asset_settings": rig.Object{"playback_policies": signed}})
+		l := s.CreateLive(t, "low", rig.Object{
+			"playback_policies": signed, "meta": holiday(),
+			"new_asset_settings": rig.Object{"playback_policies": signed, "meta": holiday()},
+		})
 		id := l.Text("playback_ids.0.id")
 		token, early := keys.token(t, id), keys.token(t, id, "--expiry", "1s")
 		b := browser.Start(t)
@@ -60,7 +66,8 @@ func TestSigned(t *testing.T) {
 			t.Errorf("live: %+v", x)
 		}
 		page.Close(t)
-		check(t, "live", hlscheck.Options{URL: url, Follow: 5 * time.Second, LowLatency: true, MaxSegments: 3})
+		follow := hlscheck.Options{URL: url, Follow: 5 * time.Second, LowLatency: true, MaxSegments: 3}
+		check(t, "live", follow, "session-data")
 		native(t, "live", url)
 		l = s.AwaitLive(t, l.Text("id"), "active", patience, func(o rig.Object) bool { return o.Text("active_asset_id") != "" })
 		rewound(t, s, b, keys, l.Text("active_asset_id"), token)
@@ -71,7 +78,8 @@ func TestSigned(t *testing.T) {
 		a := s.AwaitAsset(t, l.Text("active_asset_id"), "finished", patience, rig.Finished)
 		recorded := a.Text("playback_ids.0.id")
 		own, short := keys.token(t, recorded), keys.token(t, recorded, "--expiry", "1s")
-		check(t, "recording", hlscheck.Options{URL: s.PlayURL(recorded) + "?token=" + own, Decoder: rig.FFmpeg(t)})
+		whole := hlscheck.Options{URL: s.PlayURL(recorded) + "?token=" + own, Decoder: rig.FFmpeg(t)}
+		check(t, "recording", whole, "session-data")
 		native(t, "recording", s.PlayURL(recorded)+"?token="+own)
 		watched(t, b, s.WatchURL(recorded), own, token, short)
 		refusedTo(t, s, keys, recorded, own, token)
@@ -246,8 +254,10 @@ func refusedTo(t *testing.T, s *rig.Server, keys signer, id, own, anothers strin
 	at := s.HTTP + "/" + id
 	for what, url := range map[string]string{
 		"no token": at + ".m3u8", "another's": at + ".m3u8?token=" + anothers, "two": at + ".m3u8?token=" + own + "&token=" + own,
-		"video's for a thumbnail": at + "/thumbnail.jpg?token=" + own, "tampered": at + ".m3u8?token=" + own[:len(own)-8] + "AAAAAAAA",
-		"made-up path": at + "/signed-v.1.2.3.4.5.6/media/v.m3u8",
+		"video's for a thumbnail": at + "/thumbnail.jpg?token=" + own, "no token for the title": at + "/metadata.json",
+		"thumbnail's for the title": at + "/metadata.json?token=" + keys.token(t, id, "--type", "thumbnail"),
+		"tampered":                  at + ".m3u8?token=" + own[:len(own)-8] + "AAAAAAAA",
+		"made-up path":              at + "/signed-v.1.2.3.4.5.6/media/v.m3u8",
 	} {
 		if code, head, body := s.Get(t, url); code != http.StatusForbidden || head.Get("Cache-Control") != "no-store" {
 			t.Errorf("%s: %d, Cache-Control %q: %s", what, code, head.Get("Cache-Control"), body)

@@ -32,7 +32,7 @@ func attributeTypes() map[string]byte {
 		"BANDWIDTH": 'i', "AVERAGE-BANDWIDTH": 'i', "SKIPPED-SEGMENTS": 'i', "LAST-MSN": 'i', "LAST-PART": 'i', "BYTERANGE-START": 'i', "BYTERANGE-LENGTH": 'i',
 		"FRAME-RATE": 'f', "DURATION": 'f', "PART-TARGET": 'f', "CAN-SKIP-UNTIL": 'f', "HOLD-BACK": 'f', "PART-HOLD-BACK": 'f', "SCORE": 'f',
 		"DEFAULT": 'b', "AUTOSELECT": 'b', "FORCED": 'b', "INDEPENDENT": 'b', "GAP": 'b', "CAN-BLOCK-RELOAD": 'b', "CAN-SKIP-DATERANGES": 'b', "PRECISE": 'b',
-		"RESOLUTION": 'r', "LAYOUT": 'r', "TYPE": 'e', "METHOD": 'e', "VIDEO-RANGE": 'e',
+		"RESOLUTION": 'r', "LAYOUT": 'r', "TYPE": 'e', "METHOD": 'e', "VIDEO-RANGE": 'e', "FORMAT": 'e',
 	}
 }
 

@@ -146,6 +146,8 @@ func faults() map[string]fault {
 		"group unknown":        {rule: "groups", o: text(swap(master, `AUDIO="audio"`, `AUDIO="sound"`))},
 		"name twice":           {rule: "groups", o: text(swap(master, `NAME="Deutsch"`, `NAME="English"`))},
 		"language missing":     {rule: "language", o: text(swap(master, `LANGUAGE="de",`, ""))},
+		"chapters refused":     {rule: "status", o: chaptered(`URI="metadata.json"`, http.StatusForbidden, `[]`)},
+		"chapters not JSON":    {rule: "session-data", o: chaptered(`URI="metadata.json"`, http.StatusOK, `[`)},
 		"pictures unannounced": {rule: "image-playlist", o: winding(drop("#EXT-X-IMAGES-ONLY"), 32, 16)},
 		"pictures too small":   {rule: "image-tiles", o: winding(same, 16, 8)},
 		"segment too long":     {rule: "target-duration", o: text(swap("", "#EXT-X-TARGETDURATION:2", "#EXT-X-TARGETDURATION:1"))},

@@ -183,6 +183,9 @@ func (c *checker) run(ctx context.Context) error {
 		return err
 	}
 	c.checkUnknown(ctx)
+	if err := c.checkSessionData(ctx); err != nil {
+		return err
+	}
 	deadline := time.Now().Add(c.o.Follow)
 	g, inner := errgroup.WithContext(ctx)
 	for _, v := range c.renditions {

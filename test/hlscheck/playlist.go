@@ -14,6 +14,7 @@ type multivariant struct {
 	variants    []variant
 	media       []mediaTag
 	tiles       []tileStream
+	session     []sessionData
 }
 
 type variant struct {
@@ -194,6 +195,12 @@ func parseMultivariant(text string, say report) *multivariant {
 			a := parseAttributes("EXT-X-IMAGE-STREAM-INF", value, say)
 			a.require(say, "EXT-X-IMAGE-STREAM-INF", "BANDWIDTH", "RESOLUTION", "CODECS", "URI")
 			m.tiles = append(m.tiles, tileStream{uri: a.text("URI"), resolution: a.text("RESOLUTION"), bandwidth: a.integer("BANDWIDTH")})
+		case name == "#EXT-X-SESSION-DATA":
+			a := parseAttributes("EXT-X-SESSION-DATA", value, say)
+			a.require(say, "EXT-X-SESSION-DATA", "DATA-ID")
+			m.session = append(m.session, sessionData{
+				id: a.text("DATA-ID"), value: a.text("VALUE"), uri: a.text("URI"), format: a.text("FORMAT"),
+			})
 		case l != "" && !strings.HasPrefix(l, "#"):
 			say("attributes", pending != nil, "URI %.80s follows no EXT-X-STREAM-INF", l)
 			if pending != nil {

@@ -46,6 +46,8 @@ var Rules = map[string]Rule{
 	"groups":               {"4.4.6.1.1", "group members differ in NAME; at most one is DEFAULT, which is AUTOSELECT; groups that are named exist"},
 	"language":             {"4.4.6.1", "LANGUAGE is there for alternative sounds and for subtitles"},
 
+	"session-data": {"4.4.6.4", "EXT-X-SESSION-DATA has either VALUE or URI, and a JSON resource is JSON"},
+
 	"image-playlist": {"image media playlists", "an image media playlist has EXT-X-IMAGES-ONLY and tiles of the size that is announced"},
 	"image-tiles":    {"image media playlists", "an image is a JPEG with the tiles that are announced, which share its time"},
 

@@ -130,34 +130,44 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) error {
 			return unknown()
 		}
 	}
+	what := theMultivariant
+	if deep {
+		what = kindOf(rest)
+	}
+	if what == nothing {
+		return unknown()
+	}
 	ask.Use = useOf(rest)
 	found, permit, err := h.opt.Source.Open(r.Context(), ask)
 	p := viewing{found, id, permit, ask.Path != ""}
 	if err != nil {
-		if deep && fault.Is(err, fault.NotReady) && asksLatest(rest, permit.query(r)) {
+		if what == anImage && fault.Is(err, fault.NotReady) && asksLatest(permit.query(r)) {
 			return fault.Wrap(fault.Invalid, err,
 				"latest: there is a newest picture only while a live stream is active")
 		}
 		return err
 	}
-	if !deep {
+	switch what {
+	case theMultivariant:
 		return h.multivariant(w, r, p)
-	}
-	first, rest, deeper := strings.Cut(rest, "/")
-	if first == "text" {
-		return h.sidecar(w, r, p, rest)
-	}
-	if !deeper && isDownload(first) {
-		return h.download(w, r, p, first)
-	}
-	if !deeper && first == metadataName {
+	case aText:
+		return h.sidecar(w, r, p, strings.TrimPrefix(rest, textPrefix))
+	case aFile:
+		return h.download(w, r, p, rest)
+	case theMetadata:
 		return h.metadata(w, r, p)
+	case anImage:
+		return h.image(w, r, p, rest)
+	case ofRendition, nothing: // the latter was refused
 	}
-	if !deeper && isImage(first) {
-		return h.image(w, r, p, first)
-	}
-	if first != p.Media() {
-		earlier, ok := p.Earlier(first)
+	return h.rendition(w, r, p, rest)
+}
+
+// rendition sends a media playlist, or what it lists, of what is watched now or was under an earlier media's name.
+func (h *Handler) rendition(w http.ResponseWriter, r *http.Request, p viewing, path string) error {
+	media, rest, _ := strings.Cut(path, "/")
+	if media != p.Media() {
+		earlier, ok := p.Earlier(media)
 		if !ok {
 			return unknown()
 		}
@@ -180,7 +190,7 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) error {
 func Owns(path string) bool {
 	id, rest, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
 	id = strings.TrimSuffix(id, ".m3u8")
-	return len(id) >= 24 && plausible(id) && (strings.Contains(rest, "/") || !isDownload(rest))
+	return len(id) >= 24 && plausible(id) && kindOf(rest) != aFile
 }
 
 // plausible reports whether a path can be a playback ID; others are kept away from the source.
@@ -351,16 +361,10 @@ func mediaType(ext string) string {
 	}
 }
 
-// isImage reports whether a name is an image's; whether there is such an image is not said. Media have names without a
-// dot.
-func isImage(name string) bool {
-	return strings.Contains(name, ".") && !strings.HasSuffix(name, ".m3u8")
-}
-
-// asksLatest reports whether a request is for the newest picture of a live stream, which none that is not live has:
-// that is no reason to ask again.
-func asksLatest(name, query string) bool {
-	return isImage(name) && (strings.Contains(query, "latest=true") || strings.Contains(query, "latest=1"))
+// asksLatest reports whether a request for an image is for the newest picture of a live stream, which none that is not
+// live has: that is no reason to ask again.
+func asksLatest(query string) bool {
+	return strings.Contains(query, "latest=true") || strings.Contains(query, "latest=1")
 }
 
 func (h *Handler) image(w http.ResponseWriter, r *http.Request, p viewing, name string) error {

@@ -256,7 +256,7 @@ func TestPaths(t *testing.T) {
 		{"/" + id + "/m1/v.m3u8?_HLS_part=1", 400, "needs _HLS_msn", "", "no-store"},
 		{"/" + id + "/m1/v.m3u8?_HLS_msn=1&_HLS_part=x", 400, "_HLS_part", "", "no-store"},
 		{"/" + id + "/thumbnail.jpg?width=3", 200, "thumbnail.jpg width=3 https://base/" + id, "image/x-test", "public, max-age=7"},
-		{"/" + id + "/poster.jpg", 404, "no such image", "", "no-store"},
+		{"/" + id + "/poster.jpg", 404, "nothing to play", "", "no-store"},
 		{"/" + id + "/thumbnail.jpg/x", 404, "nothing to play", "", "no-store"},
 		{"/" + id + "/m1/x.m3u8", 404, "no such rendition", "", "no-store"},
 		{"/" + id + "/m1/v/init-0.mp4", 200, "v init 0 msn 0 part -1", "video/mp4", long},

@@ -13,7 +13,7 @@ type Description struct {
 	Duration time.Duration // 0: it is not over yet
 }
 
-// metadataName is the document that a player reads, in place of an image's name.
+// metadataName is the document that a player reads. Playlists name it, so that it belongs to who may watch.
 const metadataName = "metadata.json"
 
 // chapter is an entry of JSON chapters as Apple defines them ("Providing JavaScript Object Notation (JSON) chapters").

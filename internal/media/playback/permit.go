@@ -84,20 +84,6 @@ func tokensOf(query string) (found []string) {
 	return found
 }
 
-// useOf is what a name behind a playback ID is for.
-func useOf(name string) Use {
-	kind, _, _ := strings.Cut(name, ".")
-	switch {
-	case !isImage(name) || isDownload(name) || strings.Contains(name, "/"):
-		return ToWatch
-	case kind == "animated":
-		return ToAnimated
-	case kind == "storyboard":
-		return ToStoryboard
-	}
-	return ToThumbnail
-}
-
 // Modifiers that what is behind a multivariant playlist, and behind the text of a storyboard, depends on.
 var (
 	carriedToWatch = append([]string{"max_resolution", "min_resolution"}, passedNames...)                     //nolint:gochecknoglobals // constants
@@ -250,13 +236,4 @@ func (p Permit) lifetime(seconds int) int {
 		return seconds
 	}
 	return max(min(seconds, int(time.Until(p.Until)/time.Second)), 0)
-}
-
-// isBelow reports whether something is to be had by the path of a permit. Images other than storyboards, and files,
-// take their token.
-func isBelow(rest string) bool {
-	if strings.Contains(rest, "/") || rest == metadataName {
-		return true
-	}
-	return useOf(rest) == ToStoryboard
 }

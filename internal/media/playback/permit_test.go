@@ -149,14 +149,30 @@ func TestRequests(t *testing.T) {
 		"/" + id + ".m3u8?t%6Fken=a&token=b":       {Tokens: []string{"a", "b"}},
 		"/" + id + ".m3u8?Token=a&xtoken=b":        {},
 		"/" + id + "/thumbnail.jpg?token=a":        {Tokens: []string{"a"}, Use: playback.ToThumbnail},
+		"/" + id + "/thumbnail.png":                {Use: playback.ToThumbnail},
+		"/" + id + "/thumbnail.webp":               {Use: playback.ToThumbnail},
 		"/" + id + "/animated.gif":                 {Use: playback.ToAnimated},
+		"/" + id + "/animated.webp":                {Use: playback.ToAnimated},
+		"/" + id + "/storyboard.jpg":               {Use: playback.ToStoryboard},
+		"/" + id + "/storyboard.png":               {Use: playback.ToStoryboard},
+		"/" + id + "/storyboard.webp":              {Use: playback.ToStoryboard},
 		"/" + id + "/storyboard.vtt":               {Use: playback.ToStoryboard},
+		"/" + id + "/storyboard.json":              {Use: playback.ToStoryboard},
+		"/" + id + "/metadata.json":                {},
+		"/" + id + "/thumbnail.mp4":                {},
+		"/" + id + "/animated.m4a":                 {},
+		"/" + id + "/m1/tiles.m3u8":                {},
+		"/" + id + "/m1/storyboard.jpg":            {},
+		"/" + id + "/thumbnail.jpg/v.m3u8":         {},
+		"/" + id + "/text/t1.txt":                  {},
 		"/" + id + "/high.mp4":                     {},
 		"/" + id + "/text/thumbnail.vtt":           {},
 		"/" + id + "/m1/v/7.m4s":                   {},
 		below + "/m1/v.m3u8?_HLS_msn=1":            {Path: "signed-x.1"},
 		below + "/m1/v/7.m4s":                      {Path: "signed-x.1"},
 		below + "/text/t1.vtt":                     {Path: "signed-x.1"},
+		below + "/metadata.json":                   {Path: "signed-x.1"},
+		below + "/m1/tiles.m3u8":                   {Path: "signed-x.1"},
 		below + "/storyboard.jpg?asset_end_time=5": {Path: "signed-x.1", Use: playback.ToStoryboard},
 	} {
 		s := &source{}
@@ -190,6 +206,28 @@ func TestCarried(t *testing.T) {
 	} {
 		if got := playback.Carried(all, use); got != want {
 			t.Errorf("%s: %q, want %q", strconv.Itoa(int(use)), got, want)
+		}
+	}
+}
+
+// TestNamesOfNothing: what is no image, no file and no metadata by its name leads nowhere, whoever asks, and nobody is
+// asked whether it is permitted: no name falls to the audience of an image because of how it is spelled.
+func TestNamesOfNothing(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{
+		"", "thumbnail", "thumbnail.", "thumbnail.jpeg", "thumbnail.gif", "thumbnail.JPG", "Thumbnail.jpg",
+		"thumbnail.jpg.png", "thumbnail.jpg.m3u8", "thumbnail.vtt", "thumbnail.json", "thumbnails.jpg", ".jpg",
+		"animated", "animated.jpg", "animated.png", "animated.GIF",
+		"storyboard", "storyboard.gif", "storyboard.txt", "storyboard.vtt.json",
+		"metadata", "metadata.", "metadata.JSON", "metadata.jsonl", "metadata.xml", "metadata.json.jpg", "Metadata.json",
+		"chapters.json", "key.bin", "t1.vtt", "7.m4s", "v.m3u8", "text", "text.vtt", "m1", "signed", "a.b.c",
+	} {
+		for _, in := range []string{"/" + id + "/", below + "/"} {
+			s := &source{}
+			got := serve(t, s, http.MethodGet, in+name, nil)
+			if got.StatusCode != http.StatusNotFound || len(s.requests) > 0 {
+				t.Errorf("%s%s: %d, asked %+v", in, name, got.StatusCode, s.requests)
+			}
 		}
 	}
 }
