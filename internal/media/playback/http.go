@@ -237,15 +237,12 @@ func (h *Handler) multivariant(w http.ResponseWriter, r *http.Request, p viewing
 		}
 		m.TilesURI = below + hls.TilesURI + mod.passed
 	}
-	data, compressed := m.Append(nil), false
-	if len(data) > onePacket && acceptsGzip(r.Header) {
-		data, compressed = hls.Gzip(data), true
+	data, compressed := m.Append(nil), acceptsGzip(r.Header)
+	if compressed { // however short it is: Apple's authoring rules want it of each playlist
+		data = hls.Gzip(data)
 	}
 	return h.text(w, r, p, Text{Data: data, MaxAge: 1}, compressed)
 }
-
-// onePacket is what reaches a viewer in one packet as it is, head included.
-const onePacket = 1000
 
 func (h *Handler) playlist(w http.ResponseWriter, r *http.Request, p viewing, rendition string) error {
 	reload, err := reloadOf(r.URL.RawQuery)

@@ -464,12 +464,12 @@ func TestCompression(t *testing.T) {
 			}
 		}
 	}
-	for sounds, want := range map[int]bool{0: false, 30: true} { // what fits a packet goes as it is
+	for _, sounds := range []int{0, 30} { // what fits a packet too
 		r := serve(t, &source{sounds: sounds}, http.MethodGet, "/"+id+".m3u8", http.Header{"Accept-Encoding": {"gzip"}})
 		got, plain := text(t, r), text(t, serve(t, &source{sounds: sounds}, http.MethodGet, "/"+id+".m3u8", nil))
-		if packed := r.Header.Get("Content-Encoding") == "gzip"; packed != want {
-			t.Errorf("multivariant playlist of %d bytes: compressed %t, want %t", len(plain), packed, want)
-		} else if packed {
+		if r.Header.Get("Content-Encoding") != "gzip" {
+			t.Errorf("multivariant playlist of %d bytes: not compressed", len(plain))
+		} else {
 			z, err := gzip.NewReader(strings.NewReader(got))
 			if err != nil {
 				t.Fatal(err)
