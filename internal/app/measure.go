@@ -24,6 +24,9 @@ func (n *node) serveMetrics(ctx context.Context, g *lifecycle.Group) error {
 	}
 	n.metrics.Watch(n.live)
 	n.metrics.Unsent(n.budgets.unsent.Held)
+	if log := n.db.LogBytes(); log != nil {
+		n.metrics.DatabaseLog(log)
+	}
 	ln, err := n.listen(ctx, "metrics", n.cfg.MetricsAddr, nil)
 	if err != nil {
 		return err

@@ -90,6 +90,14 @@ func (m *Metrics) Unsent(bytes func() int64) {
 	}, func() float64 { return float64(bytes()) }))
 }
 
+// DatabaseLog adds the size of the log beside an SQLite database.
+func (m *Metrics) DatabaseLog(bytes func() int64) {
+	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "millrace_database_log_bytes",
+		Help: "Size of the log beside the SQLite database: what is not yet in its file, and room that is used again.",
+	}, func() float64 { return float64(bytes()) }))
+}
+
 // Handler serves /metrics; every other path is unknown.
 func (m *Metrics) Handler() http.Handler {
 	mux := http.NewServeMux()

@@ -52,6 +52,16 @@ func expect(t *testing.T, text string, lines ...string) {
 	}
 }
 
+func TestDatabaseLog(t *testing.T) {
+	t.Parallel()
+	m := New("1.2.3")
+	if text := scrape(t, m); strings.Contains(text, "millrace_database_log_bytes") {
+		t.Error("shows the log of a database that has none")
+	}
+	m.DatabaseLog(func() int64 { return 4711 })
+	expect(t, scrape(t, m), "millrace_database_log_bytes 4711")
+}
+
 func TestEncoders(t *testing.T) {
 	t.Parallel()
 	m := New("1.2.3")

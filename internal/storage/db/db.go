@@ -73,6 +73,8 @@ type engine interface {
 	tellRights(ctx context.Context, t tx, noun, key string) error
 	// alone says that no other process can run on the database.
 	alone() bool
+	// logBytes tells the size of the log that run keeps short; nil: it keeps none.
+	logBytes() func() int64
 	run(ctx context.Context) error
 	close() error
 }
@@ -140,10 +142,13 @@ func (d *DB) Ping(ctx context.Context) error {
 // Name is for lifecycle.
 func (d *DB) Name() string { return "database" }
 
-// Run keeps house until ctx ends: on SQLite it takes checkpoints out of the writers' way, on PostgreSQL it numbers
-// events as they are committed, says that there are some, and tells HearRights. Everything else works without it, with
+// Run keeps house until ctx ends: on SQLite it keeps the log short and checkpoints out of the writers' way, on
+// PostgreSQL it numbers events as they are committed, says that there are some, and tells HearRights. Everything else works without it, with
 // longer pauses. It stops before Close and after everything that writes.
 func (d *DB) Run(ctx context.Context) error { return d.engine.run(ctx) }
+
+// LogBytes gives what tells the size in bytes of the log beside SQLite's file; nil on PostgreSQL, which keeps its own.
+func (d *DB) LogBytes() func() int64 { return d.engine.logBytes() }
 
 // Close lets go of every connection; nothing may use the DB at the same time.
 func (d *DB) Close() error {

@@ -76,6 +76,8 @@ func (e *postgresEngine) tellRights(ctx context.Context, t tx, noun, key string)
 
 func (e *postgresEngine) alone() bool { return false }
 
+func (e *postgresEngine) logBytes() func() int64 { return nil }
+
 func wrapped(doing string, err error) error {
 	if err == nil {
 		return nil

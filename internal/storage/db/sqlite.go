@@ -17,7 +17,7 @@ import (
 	"github.com/riverqueue/river/rivermigrate"
 	"github.com/uptrace/bun"
 	"github.com/uptrace/bun/dialect/sqlitedialect"
-	_ "modernc.org/sqlite" // the driver "sqlite"
+	"modernc.org/sqlite" // the driver "sqlite" too
 
 	"millrace/internal/masterkey"
 )
@@ -25,24 +25,23 @@ import (
 const (
 	// WAL lets readers go on while one writes. NORMAL loses no committed transaction when the process dies, only when the power does.
 	// A checkpoint waits for the disk (tens of milliseconds), so run does it beside the writer; the writer's own comes only
-	// when the log has grown to 256 MiB, should nobody run.
+	// when the log has grown to 256 MiB, should nobody run. When a log begins again its file is cut to longLog, 64 MiB.
 	pragmas      = "_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)&_pragma=synchronous(NORMAL)&_pragma=foreign_keys(1)"
-	writePragmas = pragmas + "&_txlock=immediate&_pragma=wal_autocheckpoint(65536)"
-	readPragmas  = pragmas + "&_pragma=query_only(1)"
-	readers      = 4
+	writePragmas = pragmas +
+		"&_txlock=immediate&_pragma=wal_autocheckpoint(65536)&_pragma=journal_size_limit(67108864)"
+	readPragmas = pragmas + "&_pragma=query_only(1)"
+	sidePragmas = "_pragma=busy_timeout(0)&_pragma=journal_mode(WAL)&_pragma=synchronous(NORMAL)"
+	readers     = 4
 
-	openingEvery    = 10 * time.Millisecond
-	checkpointEvery = 500 * time.Millisecond
-	longLog         = 16384 // pages, 64 MiB
-	nearlyAll       = 512   // pages that writers may wait for
-	maxPasses       = 4
+	openingEvery = 10 * time.Millisecond
 )
 
 type sqliteEngine struct {
 	db          *bun.DB
 	path        string
 	write, read *sql.DB
-	side        *sql.DB  // for checkpoints
+	side        *sql.DB // for checkpoints
+	log         *sqliteLog
 	prepared    prepared // of write
 	jobs        *river.Client[*sql.Tx]
 	news        chan struct{} // one token: jobs were inserted
@@ -77,15 +76,22 @@ func openSQLite(ctx context.Context, path string, o Options) (_ *DB, err error) 
 	if err != nil {
 		return nil, err
 	}
-	if e.read, err = sql.Open("sqlite", name+readPragmas); err != nil {
+	connector, err := sqlite.NewConnector(name + readPragmas)
+	if err != nil {
 		return nil, fmt.Errorf("open database for reading: %w", err)
 	}
+	held := newReading()
+	e.read = sql.OpenDB(readConnector{connector, held})
 	e.read.SetMaxOpenConns(readers)
 	e.read.SetMaxIdleConns(readers)
-	if e.side, err = sql.Open("sqlite", name+pragmas); err != nil {
+	if e.side, err = sql.Open("sqlite", name+sidePragmas); err != nil {
 		return nil, fmt.Errorf("open database for checkpoints: %w", err)
 	}
 	e.side.SetMaxOpenConns(1)
+	e.log = &sqliteLog{
+		file: path + "-wal", side: e.side, write: write, turn: e.turn, reading: held,
+		hold: holdMost, long: longLog, large: largeLog, logger: o.Logger,
+	}
 	if e.jobs, err = river.NewClient(driver, &river.Config{Logger: riverLog(o.Logger)}); err != nil {
 		return nil, fmt.Errorf("make job client: %w", err)
 	}
@@ -256,61 +262,7 @@ func (e *sqliteEngine) close() error {
 	return errors.Join(errs...)
 }
 
-// run writes the log back into the file, beside the writer, whenever it has changed.
-func (e *sqliteEngine) run(ctx context.Context) error {
-	tick := time.NewTicker(checkpointEvery)
-	defer tick.Stop()
-	var done time.Time
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
-		info, err := os.Stat(e.path + "-wal")
-		if err != nil || info.ModTime().Equal(done) {
-			continue
-		}
-		// A checkpoint that can't be now (a reader is in the way, or it is stopped) is made at the next tick.
-		if err := e.checkpoint(ctx); err == nil {
-			done = info.ModTime()
-		}
-	}
-}
+// run keeps the log short.
+func (e *sqliteEngine) run(ctx context.Context) error { return e.log.run(ctx) }
 
-// checkpoint writes back what is in the log. A log begins again only when all of it is written back as a transaction begins, so one that
-// is written to without a pause would grow until the writer has to do it. When it has become long, checkpoint catches up with the
-// writers, who go on meanwhile, and lets them wait for the little that is left.
-func (e *sqliteEngine) checkpoint(ctx context.Context) error {
-	size, err := e.writeBack(ctx)
-	if err != nil || size < longLog {
-		return err
-	}
-	for range maxPasses {
-		before := size
-		if size, err = e.writeBack(ctx); err != nil {
-			return err
-		}
-		if size-before < nearlyAll {
-			break
-		}
-	}
-	select {
-	case e.turn <- struct{}{}:
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-	defer func() { <-e.turn }()
-	_, err = e.writeBack(ctx)
-	return err
-}
-
-// writeBack is one checkpoint; it gives how many pages the log had at its beginning. What comes meanwhile, and what somebody still reads
-// from the log, is left to the next one.
-func (e *sqliteEngine) writeBack(ctx context.Context) (size int, err error) {
-	var busy, done int
-	if err = e.side.QueryRowContext(ctx, "PRAGMA wal_checkpoint(PASSIVE)").Scan(&busy, &size, &done); err != nil {
-		return 0, fmt.Errorf("write log back: %w", err)
-	}
-	return size, nil
-}
+func (e *sqliteEngine) logBytes() func() int64 { return e.log.bytes }
