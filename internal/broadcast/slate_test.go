@@ -35,6 +35,7 @@ type stills struct {
 	jobs  []encode.StillArgs
 	lasts []encode.LastArgs
 	fails bool
+	busy  int // so many stills first are not made, for want of a processor
 }
 
 func (s *stills) Still(_ context.Context, job encode.StillArgs, output func(mp4 io.Reader) error) error {
@@ -42,6 +43,9 @@ func (s *stills) Still(_ context.Context, job encode.StillArgs, output func(mp4 
 	defer s.mu.Unlock()
 	if s.jobs = append(s.jobs, job); s.fails {
 		return errors.New("no encoder today")
+	}
+	if len(s.jobs) <= s.busy {
+		return fault.New(fault.Unavailable, "the picture can't be encoded in time")
 	}
 	head, err := cmaf.Init(frame.Config{Kind: frame.Video, Codec: frame.H264, SPS: sps, PPS: []byte{0x68, 0xeb, 0xe3, 0xcb, 0x22, 0xc1}, Width: 320, Height: 180}, 90000)
 	if err != nil {
@@ -420,6 +424,28 @@ func TestSlateImage(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestSlateOfABusyMachine: a slate that the machine was too busy for is made later.
+func TestSlateOfABusyMachine(t *testing.T) {
+	t.Parallel()
+	run(t, func(w *world) {
+		encoder := &stills{busy: 1}
+		n, s := w.start("a", slated(encoder, nil)), w.stream(low(300))
+		n.publish(s.StreamKey).send(10 * time.Second).stop()
+		w.wait(20 * time.Second)
+		if len(encoder.jobs) != 1 {
+			t.Errorf("it was tried %d times at once", len(encoder.jobs))
+		}
+		w.wait(time.Minute)
+		if len(encoder.jobs) != 2 {
+			t.Errorf("it was tried %d times", len(encoder.jobs))
+		}
+		w.wait(2 * time.Minute)
+		if len(encoder.jobs) != 2 {
+			t.Errorf("it was there, and was tried %d times", len(encoder.jobs))
+		}
+	})
 }
 
 // TestSlateWithoutAnEncoder shows the last key frame where no slate can be made.

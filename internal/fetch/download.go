@@ -200,8 +200,9 @@ func (d *download) pace(n int64, took time.Duration) error {
 	if took <= rateGrace || float64(n) >= float64(d.limits.Rate)*took.Seconds() {
 		return nil
 	}
-	return fault.Wrap(fault.Unavailable, errSlow, "%s: the server sent %.0f bytes a second; at least %d are needed",
-		show(d.url), float64(n)/took.Seconds(), d.limits.Rate)
+	return remote(fault.Wrap(fault.Unavailable, errSlow,
+		"%s: the server sent %.0f bytes a second; at least %d are needed",
+		show(d.url), float64(n)/took.Seconds(), d.limits.Rate))
 }
 
 // copy writes the body until its end, a limit, a pause of more than limits.Idle, or a mean rate below limits.Rate.

@@ -183,7 +183,7 @@ func TestIngestOverlaysRefused(t *testing.T) {
 		"cut off": {func(w *world) string {
 			whole := contents(w.t, pngOf(w.t, flat(400, 400, color.White)))
 			return w.site.offer(text(w.t, "x.png", whole[:len(whole)/2]))
-		}, "the file is damaged"},
+		}, "the image is damaged"},
 		"a private address": {func(*world) string { return "http://10.0.0.1/logo.png" }, "the overlay image can't be fetched: "},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -135,6 +135,7 @@ type world struct {
 	ingest  *ingest.Worker
 	track   *track.Worker
 	handle  map[string]job.Handler
+	equip   func(*encode.Engine) // gives workers another one
 
 	mu    sync.Mutex
 	clock time.Time
@@ -148,6 +149,7 @@ type options struct {
 	maxSize int64
 	strict  bool // nothing of this machine may be fetched
 	stall   time.Duration
+	engine  *encode.Engine // nil: this machine's
 }
 
 func newWorld(t testing.TB, o options) *world {
@@ -171,7 +173,9 @@ func newWorld(t testing.TB, o options) *world {
 	}
 	client := fetch.New(fetch.Options{Allow: allow, Retry: fetch.Retry{Tries: 2, First: time.Millisecond}})
 	t.Cleanup(client.Close)
-	engine := newEngine(t, o.stall)
+	if o.engine == nil {
+		o.engine = newEngine(t, o.stall)
+	}
 	log := slog.New(slog.DiscardHandler)
 	here, err := os.Getwd()
 	w.must(err)
@@ -179,16 +183,23 @@ func newWorld(t testing.TB, o options) *world {
 	w.must(err)
 	mark, err := transform.Mark()
 	w.must(err)
-	w.ingest = ingest.New(ingest.Options{
-		Mark:   mark,
-		Assets: w.Service, Store: w.store, Fetch: client, Engine: engine, Library: ondemand.NewLibrary(objects{w.store}, 1<<20), Scratch: scratch, MaxSize: o.maxSize, Now: w.now, Logger: log,
-	})
-	w.track = track.New(track.Options{
-		Assets: w.Service, Store: w.store, Fetch: client, Engine: engine, Scratch: scratch, MaxSize: o.maxSize, Now: w.now,
-	})
 	w.handle = map[string]job.Handler{}
+	w.equip = func(engine *encode.Engine) {
+		w.ingest = ingest.New(ingest.Options{
+			Mark: mark, Assets: w.Service, Store: w.store, Fetch: client, Engine: engine,
+			Library: ondemand.NewLibrary(objects{w.store}, 1<<20),
+			Scratch: scratch, MaxSize: o.maxSize, Now: w.now, Logger: log,
+		})
+		w.track = track.New(track.Options{
+			Assets: w.Service, Store: w.store, Fetch: client, Engine: engine,
+			Scratch: scratch, MaxSize: o.maxSize, Now: w.now,
+		})
+		for _, h := range []job.Handler{w.ingest.Handler(), w.track.Handler()} {
+			w.handle[h.Kind] = h
+		}
+	}
+	w.equip(o.engine)
 	for _, h := range []job.Handler{
-		w.ingest.Handler(), w.track.Handler(),
 		(&finish.Worker{Assets: w.Service, Store: w.store, Now: w.now}).Handler(), (&purge.Worker{Assets: w.Service, Store: w.store}).Handler(),
 		(&expire.Worker{Assets: w.Service, Now: w.now}).Handler(),
 	} {

@@ -7,6 +7,7 @@ import (
 	"image"
 	"io"
 	"math"
+	"strings"
 	"sync"
 	"time"
 
@@ -18,7 +19,7 @@ import (
 // Stills encodes and decodes the slate's pictures; encode.Engine fits.
 type Stills interface {
 	Still(ctx context.Context, job encode.StillArgs, output func(mp4 io.Reader) error) error
-	// Image decodes a PNG or a JPEG; fault.Invalid: it is damaged.
+	// Image decodes a PNG or a JPEG; fault.Invalid says why it can't.
 	Image(ctx context.Context, data []byte) (*image.NRGBA, error)
 	Last(ctx context.Context, job encode.LastArgs, input func(context.Context, io.Writer) error,
 		output func(mp4 io.Reader) error) error
@@ -109,7 +110,7 @@ func (p *Pictures) decoded(ctx context.Context, data []byte, use func(image.Imag
 	img, err := p.encoder.Image(ctx, data)
 	switch {
 	case fault.Is(err, fault.Invalid):
-		return fmt.Errorf("%w: it is damaged", slate.ErrImage)
+		return fmt.Errorf("%w: %s", slate.ErrImage, strings.Join(fault.Messages(err), "; "))
 	case err != nil:
 		return err
 	}

@@ -57,7 +57,8 @@ type Writer struct {
 	asked   chan struct{} // closed when the owner's image is there, or will never be; nil before it was asked for
 	image   []byte        // the owner's; nil: the default
 	working bool          // a still is being made
-	failed  slate.Shape   // what none can be made for
+	failed  slate.Shape   // what none can be made for,
+	again   time.Time     // until then; zero: for good
 }
 
 // New returns the writer of a broadcast that goes on from o.Before. Nothing is written before an encoder is attached or
@@ -174,7 +175,7 @@ func (w *Writer) provide(ctx context.Context) {
 		w.asked = make(chan struct{})
 		w.beside("fetch slate image", func() { w.fetchImage(ctx) })
 	}
-	if !wants || w.working || w.failed == shape {
+	if !wants || w.working || w.failed == shape && (w.again.IsZero() || w.opt.Now().Before(w.again)) {
 		return
 	}
 	w.working = true
@@ -231,6 +232,9 @@ func (w *Writer) fetchImage(ctx context.Context) {
 	}
 }
 
+// stillAgain is when a still that the machine was too busy for is made again.
+const stillAgain = time.Minute
+
 // makeStill encodes the slate for a shape.
 func (w *Writer) makeStill(ctx context.Context, shape slate.Shape) {
 	<-w.asked // fetchImage always ends
@@ -248,7 +252,10 @@ func (w *Writer) makeStill(ctx context.Context, shape slate.Shape) {
 	w.mu.Lock()
 	w.working = false
 	if err != nil {
-		w.failed = shape
+		w.failed, w.again = shape, time.Time{}
+		if fault.Is(err, fault.Unavailable) { // the machine was too busy for it
+			w.again = w.opt.Now().Add(stillAgain)
+		}
 	}
 	w.mu.Unlock()
 	w.poke()

@@ -3,13 +3,13 @@ package encode
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"image"
 	_ "image/jpeg" // its header is read
 	_ "image/png"  // its header is read
 	"io"
 	"strconv"
-	"time"
 
 	"millrace/internal/fault"
 )
@@ -23,9 +23,6 @@ const (
 // maxImagePixels bounds an image that is decoded: 64 MiB of RGBA.
 const maxImagePixels = 4096 * 4096
 
-// decodeTime bounds the decoding of an image, which takes tenths of a second: of the processor, and on the clock.
-const decodeTime, decodePatience = 5 * time.Second, 20 * time.Second
-
 // DecodeArgs returns the arguments that turn one image, as it lies in its file, into raw RGBA. What is damaged gives nothing.
 func DecodeArgs(format Format) []string {
 	return append(common(),
@@ -35,7 +32,7 @@ func DecodeArgs(format Format) []string {
 		"-map", "0:v:0", "-frames:v", "1", "-vf", "scale=flags=accurate_rnd+full_chroma_int,format=rgba", "-c:v", "rawvideo", "-f", "rawvideo", "pipe:1")
 }
 
-// Image decodes a PNG or a JPEG. fault.Invalid: it is none, is damaged, or takes too long.
+// Image decodes a PNG or a JPEG. fault.Invalid: it is none, is damaged, or takes too much of the processor.
 func (e *Engine) Image(ctx context.Context, data []byte) (*image.NRGBA, error) {
 	head, format, err := image.DecodeConfig(bytes.NewReader(data))
 	demuxer, ok := map[string]Format{"png": PNG, "jpeg": JPEG}[format]
@@ -47,12 +44,10 @@ func (e *Engine) Image(ctx context.Context, data []byte) (*image.NRGBA, error) {
 		return nil, err
 	}
 	defer release()
-	bounded, cancel := context.WithTimeoutCause(ctx, decodePatience, ErrStalled)
-	defer cancel()
 	img := image.NewNRGBA(image.Rect(0, 0, head.Width, head.Height))
 	err = NewProcess(ProcessOptions{
 		Program: e.opts.FFmpeg, Args: DecodeArgs(demuxer), Priority: OnDemand,
-		Limits: Limits{AddressSpace: e.opts.Limits.AddressSpace, CPU: decodeTime, FileSize: 1 << 20},
+		Limits: e.opts.Bounds.Image.limits(e.opts.Limits.AddressSpace),
 		Input: func(_ context.Context, w io.Writer) error {
 			_, werr := w.Write(data)
 			return werr
@@ -63,9 +58,12 @@ func (e *Engine) Image(ctx context.Context, data []byte) (*image.NRGBA, error) {
 			}
 			return nil
 		},
-	}).Run(bounded)
-	if err != nil {
+	}).Run(ctx)
+	if exit, ok := errors.AsType[*ExitError](err); ok && exit.CPU == 0 {
 		return nil, blame(err, "the image is damaged")
+	}
+	if err != nil {
+		return nil, blame(err, "the image can't be decoded")
 	}
 	return img, nil
 }

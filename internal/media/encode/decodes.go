@@ -6,7 +6,8 @@ import (
 	"errors"
 	"io"
 	"strconv"
-	"time"
+
+	"millrace/internal/fault"
 )
 
 // DecodesArgs returns the arguments that decode a file's first stream of a kind up to its first frame, and list what came out. quick:
@@ -24,12 +25,8 @@ func DecodesArgs(path string, format Format, kind Kind, quick bool) []string {
 	return append(append(args, input(format, path)...), "-map", stream, "-frames", "1", "-f", "framecrc", "pipe:1")
 }
 
-// decodesTime bounds the search for something that can be decoded: it is found at once where there is anything.
-const decodesTime = 30 * time.Second
-
-var errDecodesTime = errors.New("nothing was decoded in time")
-
-// Decodes reports whether anything of a file's first video or audio can be decoded.
+// Decodes reports whether anything of a file's first video or audio can be decoded. fault.Invalid: that takes too much
+// of the processor to be found out.
 func (e *Engine) Decodes(ctx context.Context, path string, format Format, kind Kind) (bool, error) {
 	release, err := e.opts.Budget.Acquire(ctx, OnDemand, 1)
 	if err != nil {
@@ -37,32 +34,32 @@ func (e *Engine) Decodes(ctx context.Context, path string, format Format, kind K
 	}
 	defer release()
 	if format == MOV { // whose sample entries say what decoders need, nearly always
-		if ok, err := e.decodes(ctx, DecodesArgs(path, format, kind, true)); ok || ctx.Err() != nil {
+		ok, err := e.decodes(ctx, path, DecodesArgs(path, format, kind, true))
+		if ok || err != nil && !fault.Is(err, fault.Invalid) {
 			return ok, err
 		}
 	}
-	return e.decodes(ctx, DecodesArgs(path, format, kind, false))
+	return e.decodes(ctx, path, DecodesArgs(path, format, kind, false))
 }
 
-func (e *Engine) decodes(ctx context.Context, args []string) (bool, error) {
-	bounded, cancel := context.WithTimeoutCause(ctx, 4*decodesTime, errDecodesTime)
-	defer cancel()
+func (e *Engine) decodes(ctx context.Context, path string, args []string) (bool, error) {
 	var listed bytes.Buffer
 	err := NewProcess(ProcessOptions{
 		Program: e.opts.FFmpeg, Args: args, Priority: OnDemand,
-		Limits: Limits{AddressSpace: e.opts.Limits.AddressSpace, CPU: decodesTime, FileSize: 1 << 20},
+		Limits: e.opts.Bounds.Decodes.limits(e.opts.Limits.AddressSpace),
 		Output: func(_ context.Context, r io.Reader) error {
 			_, rerr := io.Copy(&listed, io.LimitReader(r, 1<<16))
 			return rerr // Run says what was read
 		},
-	}).Run(bounded)
+	}).Run(ctx)
 	for line := range bytes.Lines(listed.Bytes()) {
 		if len(line) > 1 && line[0] != '#' {
 			return true, nil
 		}
 	}
-	if exit, ok := errors.AsType[*ExitError](err); ok && exit.Signal != "killed" || errors.Is(err, errDecodesTime) {
-		err = nil
+	err = blameFile(err, path, "the file can't be decoded")
+	if exit, ok := errors.AsType[*ExitError](err); ok && exit.CPU == 0 && fault.Is(err, fault.Invalid) {
+		err = nil // it gave up: there is nothing
 	}
 	return false, err
 }

@@ -20,12 +20,14 @@ type Options struct {
 	Limits          Limits        // of encodes; zero means DefaultLimits
 	H264            H264          // what encodes pictures; empty: X264. Stills and the ends of clips are always X264's
 	Stall           time.Duration // an encode that gives no sign of life for so long is killed; zero means a minute
+	Bounds          Bounds        // of short work; zero means DefaultBounds
 }
 
 // Engine runs the jobs that need ffmpeg. It keeps nothing and may be used from many goroutines.
 //
-// Errors are of kind fault.Invalid when the file is at fault, with a message fit for the person who sent it, and unmarked when it
-// may be us. Then, as always when ctx ends, trying again may help.
+// Errors are of kind fault.Invalid when the file is at fault, with a message fit for the person who sent it, of kind
+// fault.Unavailable when the machine was too busy for it, and unmarked when it may be us otherwise. But for the first,
+// and as always when ctx ends, trying again may help.
 type Engine struct{ opts Options }
 
 // NewEngine checks the options; nothing runs yet.
@@ -38,6 +40,9 @@ func NewEngine(opts Options) (*Engine, error) {
 	}
 	if opts.Stall == 0 {
 		opts.Stall = time.Minute
+	}
+	if opts.Bounds == (Bounds{}) {
+		opts.Bounds = DefaultBounds()
 	}
 	return &Engine{opts: opts}, nil
 }
@@ -63,19 +68,12 @@ func (e *Engine) Encoder(ctx context.Context) (string, error) {
 	return version, err
 }
 
-// probeTime bounds a probe, which reads a few megabytes.
-const probeTime = 30 * time.Second
-
-var errProbeTime = errors.New("ffprobe took too long")
-
 // Probe tells what a local file holds.
 func (e *Engine) Probe(ctx context.Context, path string, format Format) (Info, error) {
-	bounded, cancel := context.WithTimeoutCause(ctx, probeTime, errProbeTime)
-	defer cancel()
 	var output bytes.Buffer
 	err := NewProcess(ProcessOptions{
 		Program: e.opts.FFprobe, Args: ProbeArgs(path, format), Priority: OnDemand,
-		Limits: Limits{AddressSpace: 1 << 30, CPU: probeTime, FileSize: 1 << 20},
+		Limits: e.opts.Bounds.Probe.limits(1 << 30),
 		Output: func(_ context.Context, r io.Reader) error {
 			n, err := io.Copy(&output, io.LimitReader(r, maxProbe+1))
 			if err == nil && n > maxProbe {
@@ -83,17 +81,9 @@ func (e *Engine) Probe(ctx context.Context, path string, format Format) (Info, e
 			}
 			return err // Run says what was read
 		},
-	}).Run(bounded)
-	if errors.Is(err, errProbeTime) {
-		return Info{}, fault.Wrap(fault.Invalid, err, "the file takes too long to be examined")
-	}
+	}).Run(ctx)
 	if err != nil {
-		const message = "the file can't be read as "
-		// ffprobe says the same of a disk that fails as of a file that breaks off.
-		if exit, ok := errors.AsType[*ExitError](err); ok && strings.Contains(exit.Stderr, inputOutput) && readable(path) {
-			return Info{}, fault.Wrap(fault.Invalid, err, "%s", message+format.Name())
-		}
-		return Info{}, blame(err, message+format.Name())
+		return Info{}, blameFile(err, path, "the file can't be read as "+format.Name())
 	}
 	info, err := parseProbe(output.Bytes(), format)
 	if err != nil {
@@ -107,6 +97,15 @@ func (e *Engine) Probe(ctx context.Context, path string, format Format) (Info, e
 
 // inputOutput is what ffmpeg's programs say of EIO.
 const inputOutput = "Input/output error"
+
+// blameFile is blame for what reads a file on our disk: ffmpeg's programs say the same of a disk that fails as of a
+// file that breaks off.
+func blameFile(err error, path, message string) error {
+	if exit, ok := errors.AsType[*ExitError](err); ok && strings.Contains(exit.Stderr, inputOutput) && readable(path) {
+		return fault.Wrap(fault.Invalid, err, "%s", message)
+	}
+	return blame(err, message)
+}
 
 // readable reports whether the disk gives what a probe reads of a file.
 func readable(path string) bool {
@@ -136,16 +135,24 @@ func (e *Engine) EncodeAudio(ctx context.Context, job AudioArgs, progress func(t
 	return blame(err, "the file's audio can't be decoded")
 }
 
-// blame marks an error that is the file's fault: ffmpeg gave up by itself and did not lack anything.
+// blame marks an error as the file's fault: ffmpeg gave up by itself and did not lack anything, or it has used all the
+// processor time that it may. What has only taken long on the clock may be tried again. An error that is marked already
+// comes from what a child read or wrote.
 func blame(err error, message string) error {
-	if err == nil {
-		return nil
+	if _, marked := errors.AsType[*fault.Error](err); marked {
+		return err
 	}
-	if errors.Is(err, ErrStalled) {
+	switch {
+	case errors.Is(err, ErrStalled):
 		return fault.Wrap(fault.Invalid, err, "%s: the decoder makes no progress", message)
+	case errors.Is(err, ErrIdle), errors.Is(err, ErrLate):
+		return fault.Wrap(fault.Unavailable, err, "%s in time: the service is busy, or its disk is slow", message)
 	}
 	exit, ok := errors.AsType[*ExitError](err)
-	if !ok || exit.Signal == "killed" { // the system's memory killer, most likely
+	switch {
+	case ok && exit.CPU > 0 && exit.Signal != "":
+		return spent(exit, message)
+	case !ok, exit.Signal == "killed": // the system's memory killer, most likely
 		return err
 	}
 	for _, lack := range []string{"No space left on device", inputOutput, "Permission denied", "No such file or directory", "Too many open files", "error while loading shared libraries"} {
@@ -153,7 +160,15 @@ func blame(err error, message string) error {
 			return err
 		}
 	}
+	if exit.CPU > 0 {
+		return spent(exit, message)
+	}
 	return fault.Wrap(fault.Invalid, err, "%s", message)
+}
+
+// spent is said of a file that takes more processor time than there is for one.
+func spent(exit *ExitError, message string) error {
+	return fault.Wrap(fault.Invalid, exit, "%s: that takes more than %s of processor time", message, exit.CPU)
 }
 
 // Name is what a format is called in a sentence.

@@ -86,6 +86,18 @@ func fake(what string) {
 		}
 		dir, _ := os.Getwd()
 		fmt.Fprintln(os.Stdout, dir)
+	case "told-spin": // says who it is first
+		fmt.Fprintln(os.Stdout, os.Getpid())
+		fake("spin")
+	case "spin-caught": // ends by itself when its time is up, as ffmpeg does
+		up := make(chan os.Signal, 1)
+		signal.Notify(up, syscall.SIGXCPU)
+		go fake("spin")
+		<-up
+		for used := (syscall.Rusage{}); used.Utime.Sec+used.Stime.Sec < 1; { // what it had to do yet
+			_ = syscall.Getrusage(syscall.RUSAGE_SELF, &used)
+		}
+		os.Exit(123)
 	case "spin":
 		for {
 			_ = os.Args
@@ -370,10 +382,43 @@ func TestRunStalls(t *testing.T) {
 				opts.Progress = func(time.Duration) {}
 			}
 			p := NewProcess(opts)
-			if err := p.Run(t.Context()); !errors.Is(err, ErrStalled) || p.State() != Killed {
+			if err := p.Run(t.Context()); !errors.Is(err, ErrIdle) || p.State() != Killed { // it sleeps
 				t.Errorf("got %v in state %s", err, p.State())
 			}
 		})
+	}
+}
+
+// A child that is stopped while it works gives no output, and nothing that it works on is at fault.
+func TestRunStopped(t *testing.T) {
+	t.Parallel()
+	opts := fakeOptions(t, "told-spin")
+	opts.Stall = 400 * time.Millisecond
+	opts.Output = func(_ context.Context, r io.Reader) error {
+		var pid int
+		if _, err := fmt.Fscanln(r, &pid); err != nil {
+			return err
+		}
+		if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+			return err
+		}
+		_, err := io.ReadAll(r)
+		return err
+	}
+	p := NewProcess(opts)
+	if err := p.Run(t.Context()); !errors.Is(err, ErrIdle) || p.State() != Killed {
+		t.Errorf("got %v in state %s", err, p.State())
+	}
+}
+
+// A child has so much time on the clock.
+func TestRunLate(t *testing.T) {
+	t.Parallel()
+	opts := fakeOptions(t, "hang")
+	opts.Limits.Wall = 50 * time.Millisecond
+	p := NewProcess(opts)
+	if err := p.Run(t.Context()); !errors.Is(err, ErrLate) || p.State() != Killed {
+		t.Errorf("got %v in state %s", err, p.State())
 	}
 }
 
@@ -456,11 +501,26 @@ func TestRunLimitsAndPriority(t *testing.T) {
 
 func TestRunStopsWhatSpins(t *testing.T) {
 	t.Parallel()
-	opts := fakeOptions(t, "spin")
-	opts.Limits = Limits{CPU: time.Second}
-	opts.Priority = OnDemand
-	exit, ok := errors.AsType[*ExitError](NewProcess(opts).Run(t.Context()))
-	if !ok || !strings.Contains(exit.Signal+exit.Stderr, "CPU time limit exceeded") && exit.Signal != "killed" {
+	for _, what := range []string{"spin", "spin-caught"} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			opts := fakeOptions(t, what)
+			opts.Limits = Limits{CPU: time.Second}
+			opts.Priority = OnDemand
+			exit, ok := errors.AsType[*ExitError](NewProcess(opts).Run(t.Context()))
+			if !ok || exit.CPU != time.Second || !strings.Contains(exit.Error(), "after 1s of processor time") {
+				t.Errorf("got %v", exit)
+			}
+		})
+	}
+}
+
+// Who ends in other ways has not used up its time.
+func TestRunEndsWithTimeLeft(t *testing.T) {
+	t.Parallel()
+	opts := fakeOptions(t, "flood")
+	opts.Limits = Limits{CPU: time.Hour}
+	if exit, ok := errors.AsType[*ExitError](NewProcess(opts).Run(t.Context())); !ok || exit.CPU != 0 {
 		t.Errorf("got %v", exit)
 	}
 }

@@ -553,7 +553,8 @@ func TestDecodesQuickly(t *testing.T) {
 			t.Parallel()
 			path := makeFile(t, "a.mp4", append(slices.Clone(lavfi), tt.args...)...)
 			for _, kind := range []Kind{Video, Audio} {
-				if got, err := e.decodes(t.Context(), DecodesArgs(path, MOV, kind, true)); got != tt.want || err != nil {
+				quick := DecodesArgs(path, MOV, kind, true)
+				if got, err := e.decodes(t.Context(), path, quick); got != tt.want || err != nil {
 					t.Errorf("%s: %t, %v", kind, got, err)
 				}
 				if got, err := e.Decodes(t.Context(), path, MOV, kind); got != tt.want || err != nil {

@@ -13,9 +13,10 @@ import (
 // LastArgs describe the last picture of some that are decoded, encoded again as a single key frame: in come access units as fragmented MP4 on
 // standard input, out goes fragmented MP4 on standard output.
 type LastArgs struct {
-	Codec  frame.Codec
-	At     time.Duration // the picture that is presented then, or the next one
-	Within time.Duration // bounds the work; 0: what a broadcast can wait for
+	Codec frame.Codec
+	At    time.Duration // the picture that is presented then, or the next one
+	// Within bounds the work: in processor time, and by ten times as much on the clock. 0: what a broadcast waits for.
+	Within time.Duration
 }
 
 // Build returns the arguments for ffmpeg.
@@ -42,17 +43,15 @@ func (e *Engine) Last(ctx context.Context, job LastArgs, input func(context.Cont
 	if err != nil {
 		return err
 	}
-	within, priority := lastTime, Live
+	bound, priority := Bound{CPU: 2 * lastTime, Wall: lastTime}, Live
 	if job.Within > 0 {
-		within, priority = job.Within, OnDemand
+		bound, priority = Bound{CPU: job.Within, Wall: 10 * job.Within}, OnDemand
 	}
-	bounded, cancel := context.WithTimeout(ctx, within)
-	defer cancel()
 	err = NewProcess(ProcessOptions{
 		Program: e.opts.FFmpeg, Args: args, Priority: priority,
-		Limits: Limits{AddressSpace: e.opts.Limits.AddressSpace, CPU: 2 * within, FileSize: 1 << 20},
+		Limits: bound.limits(e.opts.Limits.AddressSpace),
 		Input:  input,
 		Output: func(_ context.Context, r io.Reader) error { return output(r) },
-	}).Run(bounded)
+	}).Run(ctx)
 	return blame(err, fmt.Sprintf("the last picture can't be encoded as %s", job.Codec))
 }

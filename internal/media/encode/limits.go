@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -29,6 +30,7 @@ const niceOnDemand, niceBackground = 5, 19
 type Limits struct {
 	AddressSpace uint64        // bytes
 	CPU          time.Duration // of all its threads, rounded up to seconds; then it gets SIGXCPU, 5 s later SIGKILL
+	Wall         time.Duration // on the clock, from its start; then it is killed, and the error is ErrLate
 	FileSize     uint64        // bytes of any one file it writes
 }
 
@@ -42,7 +44,7 @@ const maxOpenFiles = 256
 
 // apply sets the limits of pid. A child that has ended meanwhile is no error.
 func (l Limits) apply(pid int) error {
-	cpu := uint64(max(0, (l.CPU+time.Second-1)/time.Second))
+	cpu := uint64(l.seconds())
 	for _, r := range []struct {
 		name       string
 		resource   int
@@ -66,6 +68,23 @@ func (l Limits) apply(pid int) error {
 		return fmt.Errorf("limit core of child: %w", err)
 	}
 	return nil
+}
+
+// seconds are the whole ones of processor time that a child has; 0: there is no limit.
+func (l Limits) seconds() int64 { return int64(max(0, (l.CPU+time.Second-1)/time.Second)) }
+
+// spent reports whether a child has ended by a limit of its processor time. One that catches SIGXCPU ends as it likes,
+// ffmpeg with an exit status. The system counts for the limit in another way than for who asks afterwards, and the two
+// differ a little.
+func (l Limits) spent(ended *os.ProcessState) bool {
+	if l.seconds() == 0 {
+		return false
+	}
+	if status, ok := ended.Sys().(syscall.WaitStatus); ok && status.Signaled() && status.Signal() == syscall.SIGXCPU {
+		return true
+	}
+	allowed := time.Duration(l.seconds()) * time.Second
+	return ended.UserTime()+ended.SystemTime() >= allowed*2/3
 }
 
 // apply sets the priority of every thread of pid; those it starts later inherit it. Where the system forbids it the work

@@ -29,7 +29,8 @@ func PCMArgs(input string, live bool) []string {
 // it decides its pace.
 func (e *Engine) PCM(ctx context.Context, input func(context.Context, io.Writer) error, output func(context.Context, io.Reader) error) error {
 	err := NewProcess(ProcessOptions{
-		Program: e.opts.FFmpeg, Args: PCMArgs("pipe:0", false), Limits: e.opts.Limits, Priority: Background, Input: input, Output: output,
+		Program: e.opts.FFmpeg, Args: PCMArgs("pipe:0", false), Limits: e.opts.Limits, Priority: Background,
+		Input: input, Output: output, Stall: e.opts.Stall,
 	}).Run(ctx)
 	return blame(err, "the sound can't be decoded")
 }
@@ -37,7 +38,8 @@ func (e *Engine) PCM(ctx context.Context, input func(context.Context, io.Writer)
 // PCMOfFile is PCM of a file.
 func (e *Engine) PCMOfFile(ctx context.Context, path string, output func(context.Context, io.Reader) error) error {
 	err := NewProcess(ProcessOptions{
-		Program: e.opts.FFmpeg, Args: PCMArgs("file:"+path, false), Limits: e.opts.Limits, Priority: Background, Output: output,
+		Program: e.opts.FFmpeg, Args: PCMArgs("file:"+path, false), Limits: e.opts.Limits, Priority: Background,
+		Output: output, Stall: e.opts.Stall,
 	}).Run(ctx)
 	return blame(err, "the sound can't be decoded")
 }

@@ -27,8 +27,15 @@ import (
 	"millrace/internal/fault"
 )
 
-// ErrStalled is the cause of a child killed because it gave no sign of life.
-var ErrStalled = errors.New("gave no output in time")
+// Why a child was killed. What it worked on is at fault only where it has worked.
+var (
+	// ErrStalled says that it gave nothing and has run all the while.
+	ErrStalled = errors.New("gave no output in time")
+	// ErrIdle says that it gave nothing and has hardly run: it waited for a disk, its input, a processor, or was stopped.
+	ErrIdle = errors.New("gave no output in time, and has hardly run")
+	// ErrLate says that it has not ended in time: Limits.Wall.
+	ErrLate = errors.New("has not ended in time")
+)
 
 // ProcessOptions describe one run of a program.
 type ProcessOptions struct {
@@ -58,7 +65,8 @@ type ProcessOptions struct {
 	// Hurry, once closed, says that somebody waits for the child now: it goes on as OnDemand.
 	Hurry <-chan struct{}
 	// Stall is how long the child may give neither output nor, without Output, progress; zero is for ever. While it waits for a processor
-	// that others have, which with Background and Ahead may take long, it is not the child that stalls.
+	// that others have, which with Background and Ahead may take long, it is not the child that stalls. The error is
+	// ErrStalled where it has run meanwhile, else ErrIdle.
 	Stall time.Duration
 }
 
@@ -94,12 +102,18 @@ type ExitError struct {
 	Code    int    // exit status, -1 after a signal
 	Signal  string // empty after an exit
 	Stderr  string // the last 4 KiB of what it said: for our log, not for users
+
+	// CPU is the limit of its processor time, where it ended by that; 0: it did not.
+	CPU time.Duration
 }
 
 func (e *ExitError) Error() string {
 	s := e.Program + " ended with exit status " + strconv.Itoa(e.Code)
 	if e.Signal != "" {
 		s = e.Program + " was ended by signal: " + e.Signal
+	}
+	if e.CPU > 0 {
+		s += fmt.Sprintf(", after %s of processor time", e.CPU)
 	}
 	if said := strings.TrimSpace(e.Stderr); said != "" {
 		s += ": " + said[strings.LastIndexByte(said, '\n')+1:]
@@ -135,6 +149,11 @@ func (p *Process) Run(ctx context.Context) error {
 	if ctx.Err() != nil {
 		p.happened(Cut)
 		return fmt.Errorf("start %s: %w", filepath.Base(p.opts.Program), context.Cause(ctx))
+	}
+	if wall := p.opts.Limits.Wall; wall > 0 {
+		bounded, release := context.WithTimeoutCause(ctx, wall, ErrLate)
+		defer release()
+		ctx = bounded
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -282,8 +301,11 @@ func (r *run) serveOutput(ctx context.Context, file *os.File, read func(context.
 	})
 }
 
+// untilEnd is how long a child may take to end once it has closed its output.
+const untilEnd = time.Minute
+
 // outputBroke ends a child whose output is of no use. One that has closed its output is about to end by itself and may have a
-// better reason: it gets a moment for that.
+// better reason: it gets time for that. Where it does not end, nobody knows whether the output was all of it.
 func (r *run) outputBroke(err error, ended bool) {
 	if !ended {
 		r.cancel(err)
@@ -293,7 +315,9 @@ func (r *run) outputBroke(err error, ended bool) {
 	defer r.mu.Unlock()
 	r.broken = err
 	if !r.reaped {
-		r.lastCall = time.AfterFunc(5*time.Second, func() { r.cancel(err) })
+		r.lastCall = time.AfterFunc(untilEnd, func() {
+			r.cancel(fmt.Errorf("%w after its output, of which was said: %s", ErrLate, err.Error()))
+		})
 	}
 }
 
@@ -385,6 +409,9 @@ func (r *run) result(ctx context.Context) error {
 	e := &ExitError{Program: name, Code: ended.ExitCode(), Stderr: r.stderr.String()}
 	if status, ok := ended.Sys().(syscall.WaitStatus); ok && status.Signaled() {
 		e.Signal = status.Signal().String()
+	}
+	if limits := r.process.opts.Limits; limits.spent(ended) {
+		e.CPU = limits.CPU
 	}
 	return e
 }

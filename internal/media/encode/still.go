@@ -8,7 +8,6 @@ import (
 	"image"
 	"io"
 	"strconv"
-	"time"
 
 	"millrace/internal/media/frame"
 )
@@ -51,9 +50,6 @@ func (a StillArgs) Build() ([]string, error) {
 	return append(args, "-f", "mp4", "-use_editlist", "0", "-movflags", "+frag_keyframe+empty_moov+default_base_moof", "pipe:1"), nil
 }
 
-// stillTime bounds the encoding of a still, which takes a second or two.
-const stillTime = time.Minute
-
 // Still encodes a picture; output reads the fragmented MP4. When output returns an error, that is the error.
 func (e *Engine) Still(ctx context.Context, job StillArgs, output func(mp4 io.Reader) error) error {
 	args, err := job.Build()
@@ -65,16 +61,14 @@ func (e *Engine) Still(ctx context.Context, job StillArgs, output func(mp4 io.Re
 		return err
 	}
 	defer release()
-	bounded, cancel := context.WithTimeout(ctx, stillTime)
-	defer cancel()
 	err = NewProcess(ProcessOptions{
 		Program: e.opts.FFmpeg, Args: args, Priority: OnDemand,
-		Limits: Limits{AddressSpace: e.opts.Limits.AddressSpace, CPU: stillTime, FileSize: 1 << 20},
+		Limits: e.opts.Bounds.Still.limits(e.opts.Limits.AddressSpace),
 		Input: func(_ context.Context, w io.Writer) error {
 			_, werr := io.Copy(w, bytes.NewReader(job.Picture.Pix))
 			return werr
 		},
 		Output: func(_ context.Context, r io.Reader) error { return output(r) }, Stall: e.opts.Stall,
-	}).Run(bounded)
+	}).Run(ctx)
 	return blame(err, fmt.Sprintf("the picture can't be encoded as %s", job.Codec))
 }

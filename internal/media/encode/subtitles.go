@@ -3,11 +3,9 @@ package encode
 import (
 	"bytes"
 	"context"
-	"errors"
 	"io"
 	"slices"
 	"strconv"
-	"time"
 
 	"millrace/internal/fault"
 )
@@ -22,11 +20,6 @@ func SubtitlesArgs(path string, format Format, n int) []string {
 	return append(append(common(), input(format, path)...), "-map", "0:s:"+strconv.Itoa(n), "-f", "webvtt", "pipe:1")
 }
 
-// subtitlesTime bounds the reading of a whole file for its subtitles.
-const subtitlesTime = 30 * time.Minute
-
-var errSubtitlesTime = errors.New("the subtitles took too long to be read")
-
 // Subtitles are one of a file's streams of subtitles as WebVTT, at most so many bytes. fault.Invalid: they can't be read, or there are more.
 func (e *Engine) Subtitles(ctx context.Context, path string, format Format, n int, most int64) ([]byte, error) {
 	release, err := e.opts.Budget.Acquire(ctx, OnDemand, 1)
@@ -34,11 +27,10 @@ func (e *Engine) Subtitles(ctx context.Context, path string, format Format, n in
 		return nil, err
 	}
 	defer release()
-	bounded, cancel := context.WithTimeoutCause(ctx, subtitlesTime, errSubtitlesTime)
-	defer cancel()
 	var text bytes.Buffer
 	err = NewProcess(ProcessOptions{
-		Program: e.opts.FFmpeg, Args: SubtitlesArgs(path, format, n), Priority: OnDemand, Limits: e.opts.Limits,
+		Program: e.opts.FFmpeg, Args: SubtitlesArgs(path, format, n), Priority: OnDemand,
+		Limits: e.opts.Bounds.Subtitles.limits(e.opts.Limits.AddressSpace),
 		Output: func(_ context.Context, r io.Reader) error {
 			size, rerr := io.Copy(&text, io.LimitReader(r, most+1))
 			if rerr == nil && size > most {
@@ -46,11 +38,8 @@ func (e *Engine) Subtitles(ctx context.Context, path string, format Format, n in
 			}
 			return rerr // Run says what was read
 		},
-	}).Run(bounded)
-	switch {
-	case errors.Is(err, errSubtitlesTime):
-		return nil, fault.Wrap(fault.Invalid, err, "the subtitles take too long to be read")
-	case err != nil:
+	}).Run(ctx)
+	if err != nil {
 		return nil, blame(err, "the subtitles can't be read")
 	}
 	return text.Bytes(), nil

@@ -9,6 +9,7 @@ import (
 	"image/color"
 	_ "image/jpeg" // its header is read
 	_ "image/png"  // its header is read
+	"strings"
 
 	"millrace/internal/fault"
 	"millrace/internal/media/codec/jpeg"
@@ -58,7 +59,7 @@ func Check(data []byte) error {
 	return nil
 }
 
-// Decoder turns the bytes of a PNG or a JPEG into its pixels; fault.Invalid says that it is damaged. encode.Engine's fits.
+// Decoder turns the bytes of a PNG or a JPEG into its pixels; fault.Invalid says why it can't. encode.Engine's fits.
 type Decoder func(ctx context.Context, data []byte) (image.Image, error)
 
 // Load is a Layer's, of the bytes of a PNG or a JPEG. ErrImage says why they can't be used.
@@ -68,7 +69,7 @@ func (d Decoder) Load(ctx context.Context, data []byte) (image.Image, error) {
 	}
 	img, err := d(ctx, data)
 	if fault.Is(err, fault.Invalid) {
-		return nil, fmt.Errorf("%w: the file is damaged", ErrImage)
+		return nil, fmt.Errorf("%w: %s", ErrImage, strings.Join(fault.Messages(err), "; "))
 	}
 	return img, err
 }

@@ -236,8 +236,11 @@ func TestDecoderGivesUp(t *testing.T) {
 	if err := <-first; !errors.Is(err, context.Canceled) {
 		t.Errorf("what is not wanted any more ends with %v", err)
 	}
-	damaged := Decoder(func(context.Context, []byte) (image.Image, error) { return nil, fault.New(fault.Invalid, "no") })
-	if err := damaged.Try(t.Context(), good); !errors.Is(err, ErrImage) || !strings.HasSuffix(err.Error(), "the file is damaged") {
+	damaged := Decoder(func(context.Context, []byte) (image.Image, error) {
+		return nil, fault.New(fault.Invalid, "the image is damaged")
+	})
+	err := damaged.Try(t.Context(), good)
+	if !errors.Is(err, ErrImage) || !strings.HasSuffix(err.Error(), ": the image is damaged") {
 		t.Errorf("of a damaged image it is said %v", err)
 	}
 }

@@ -27,6 +27,9 @@ type Ending struct {
 	Drop func(ctx context.Context) error         // deletes what is stored of it, when it is no longer wanted
 	// Fail records why it will not be made, and deletes what is stored of it.
 	Fail func(ctx context.Context, why error) error
+	// Outside is how often is tried what fails by a server outside that the owner has named; 0: as often as all else.
+	// Its owner is waiting to hear of it, and a trouble of this service may last longer than that one wants to wait.
+	Outside int
 }
 
 // failTimeout bounds how long it may take to record a failure, also when the service stops.
@@ -43,7 +46,8 @@ func (e Ending) Of(ctx context.Context, j job.Job, err error) error {
 	if ctx.Err() != nil && !errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
 		return err // stopped: the job is taken up again
 	}
-	if !fault.Permanent(err) && !j.Last() {
+	enough := e.Outside > 0 && j.Attempt >= e.Outside && fault.Outside(err)
+	if !fault.Permanent(err) && !enough && !j.Last() {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), failTimeout)
@@ -55,7 +59,18 @@ func (e Ending) Of(ctx context.Context, j job.Job, err error) error {
 	if failed != nil { // the job has to come again for that, whatever was at fault
 		return fmt.Errorf("end what %q has ended: %w", err.Error(), failed)
 	}
+	if enough && !fault.Permanent(err) {
+		return &fault.Error{Kind: fault.Invalid, Messages: fault.Messages(err), Err: err} // it does not come again
+	}
 	return err
+}
+
+// Type is what the API says of an error for which nothing more is tried: whether the owner has to give something else.
+func Type(err error) string {
+	if fault.Outside(err) {
+		return "invalid_input"
+	}
+	return "internal_error"
 }
 
 // Reason returns the messages for the owner of something that could not be made. Errors of the service's own storage

@@ -123,7 +123,7 @@ func (w *Worker) ending(a asset.Asset) attempt.Ending {
 			if bad != nil {
 				return bad
 			}
-			why := asset.Errors{Type: "invalid_input", Messages: attempt.Reason(err, "the captions could not be read")}
+			why := asset.Errors{Type: attempt.Type(err), Messages: attempt.Reason(err, "the captions could not be read")}
 			for _, t := range now.WaitsForCaptions() {
 				failed := attempt.IgnoreAbsent(w.Assets.TrackFailed(ctx, a.ID, t.ID, why, w.Now()))
 				bad = errors.Join(bad, failed, w.drop(ctx, a, t.ID))

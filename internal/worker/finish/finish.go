@@ -85,18 +85,22 @@ func (w *Worker) texts(ctx context.Context, a asset.Asset, t *timeline.Timeline)
 // ending of a recording that nobody has seen yet is an error. One that plays goes on doing so from its entries, without files to download;
 // no recorded segment is deleted.
 func (w *Worker) ending(a asset.Asset) attempt.Ending {
-	why := func(text string) asset.Errors { return asset.Errors{Type: "invalid_input", Messages: []string{text}} }
+	why := func(err error, text string) asset.Errors {
+		return asset.Errors{Type: attempt.Type(err), Messages: []string{text}}
+	}
 	return attempt.Ending{
 		Gone: func(ctx context.Context) (bool, error) {
 			_, err := w.Assets.Find(ctx, a.ID)
 			return attempt.Absent(err), attempt.IgnoreAbsent(err)
 		},
 		Drop: func(ctx context.Context) error { return assetfile.Abandon(ctx, w.Store, w.Assets, a.Media) },
-		Fail: func(ctx context.Context, _ error) error {
+		Fail: func(ctx context.Context, err error) error {
 			if a.Status == asset.Preparing {
-				return w.Assets.Fail(ctx, a.ID, why("the recording could not be completed; the service's log says why"), w.Now())
+				e := why(err, "the recording could not be completed; the service's log says why")
+				return w.Assets.Fail(ctx, a.ID, e, w.Now())
 			}
-			return w.Assets.FailFiles(ctx, a.ID, why("the recording that the file is made of could not be completed; the service's log says why"), w.Now())
+			e := why(err, "the recording that the file is made of could not be completed; the service's log says why")
+			return w.Assets.FailFiles(ctx, a.ID, e, w.Now())
 		},
 	}
 }

@@ -56,8 +56,10 @@ func New(o Options) *Worker {
 	return &Worker{opt: o, clipper: clipping.Clipper{Assets: o.Assets, Store: o.Store, Library: o.Library, Encoder: o.Engine, Now: o.Now}}
 }
 
-// attempts take about three minutes when the input's host can not be reached: the queue waits 2 s, 10 s, 30 s and 2 min.
-const attempts = 5
+// attempts take about two hours, as the queue waits 2 s, 10 s, 30 s, 2 min, 10 min, 30 min and an hour between them: a
+// machine that is busy, or storage that is away, is no reason to refuse a file. Where the input's host can't be reached
+// there are outside of them, in three minutes.
+const attempts, outside = 8, 5
 
 // Handler is its place in the queue.
 func (w *Worker) Handler() job.Handler {
@@ -101,13 +103,14 @@ var errGone = errors.New("the asset was deleted")
 // ending errors the asset when the input is at fault, or when nothing will be tried again.
 func (w *Worker) ending(a asset.Asset) attempt.Ending {
 	return attempt.Ending{
+		Outside: outside,
 		Gone: func(ctx context.Context) (bool, error) {
 			_, err := w.opt.Assets.Find(ctx, a.ID)
 			return attempt.Absent(err), attempt.IgnoreAbsent(err)
 		},
 		Drop: func(ctx context.Context) error { return w.gone(ctx, a.ID, a.Media) },
 		Fail: func(ctx context.Context, err error) error {
-			why := asset.Errors{Type: "invalid_input", Messages: attempt.Reason(err, "the input could not be ingested")}
+			why := asset.Errors{Type: attempt.Type(err), Messages: attempt.Reason(err, "the input could not be ingested")}
 			if err := w.opt.Assets.Fail(ctx, a.ID, why, w.opt.Now()); err != nil {
 				return err
 			}

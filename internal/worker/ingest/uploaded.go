@@ -111,6 +111,9 @@ func (w *Worker) beginningDecodes(ctx context.Context, a asset.Asset, t *timelin
 		return false, fmt.Errorf("write first segment: %w", err)
 	}
 	ok, err = w.opt.Engine.Decodes(ctx, path, encode.MOV, kind)
+	if fault.Is(err, fault.Invalid) {
+		err = nil
+	}
 	return ok, errors.Join(err, os.Remove(path))
 }
 

@@ -157,7 +157,7 @@ func (w *Worker) ending(a asset.Asset, f asset.StaticRendition) attempt.Ending {
 		},
 		Drop: func(ctx context.Context) error { return assetfile.DropFile(ctx, w.Store, w.Assets, a.Media, f.ID) },
 		Fail: func(ctx context.Context, err error) error {
-			why := asset.Errors{Type: "invalid_input", Messages: attempt.Reason(err, "the file could not be made")}
+			why := asset.Errors{Type: attempt.Type(err), Messages: attempt.Reason(err, "the file could not be made")}
 			if err := w.Assets.StaticFailed(ctx, a.ID, f.ID, why, w.Now()); err != nil {
 				return err
 			}

@@ -48,7 +48,8 @@ func New(o Options) *Worker {
 	return &Worker{opt: o}
 }
 
-const attempts = 5
+// attempts are as many as those of asset.ingest; at what the track's host does not give there are outside of them.
+const attempts, outside = 8, 5
 
 // Handler is its place in the queue.
 func (w *Worker) Handler() job.Handler {
@@ -101,6 +102,7 @@ func (w *Worker) attempt(ctx context.Context, a asset.Asset, t asset.Track) erro
 // ending errors the track when the file is at fault, or when nothing will be tried again. The asset stays as it is.
 func (w *Worker) ending(a asset.Asset, t asset.Track) attempt.Ending {
 	return attempt.Ending{
+		Outside: outside,
 		Gone: func(ctx context.Context) (bool, error) {
 			now, err := w.opt.Assets.Find(ctx, a.ID)
 			gone := !slices.ContainsFunc(now.Tracks, func(have asset.Track) bool { return have.ID == t.ID })
@@ -108,7 +110,7 @@ func (w *Worker) ending(a asset.Asset, t asset.Track) attempt.Ending {
 		},
 		Drop: func(ctx context.Context) error { return w.dropped(ctx, a, t.ID) },
 		Fail: func(ctx context.Context, err error) error {
-			why := asset.Errors{Type: "invalid_input", Messages: attempt.Reason(err, "the track could not be made")}
+			why := asset.Errors{Type: attempt.Type(err), Messages: attempt.Reason(err, "the track could not be made")}
 			if err := w.opt.Assets.TrackFailed(ctx, a.ID, t.ID, why, w.opt.Now()); err != nil {
 				return err
 			}
