@@ -8,9 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
-	"os"
 	"path/filepath"
-	"runtime"
 	"runtime/debug"
 	"slices"
 	"strconv"
@@ -51,22 +49,11 @@ import (
 	"millrace/internal/receive"
 	"millrace/internal/storage/blob"
 	"millrace/internal/storage/db"
-	"millrace/internal/storage/queue"
 	"millrace/internal/tally"
 	"millrace/internal/web/api"
 	"millrace/internal/web/header"
 	"millrace/internal/web/stats"
-	"millrace/internal/worker/attempt"
-	workercaptions "millrace/internal/worker/captions"
-	"millrace/internal/worker/expire"
-	"millrace/internal/worker/finish"
-	"millrace/internal/worker/ingest"
-	"millrace/internal/worker/master"
-	"millrace/internal/worker/purge"
-	"millrace/internal/worker/static"
 	"millrace/internal/worker/sweep"
-	"millrace/internal/worker/track"
-	workerupload "millrace/internal/worker/upload"
 )
 
 // node is everything one process holds, built before anything runs.
@@ -412,57 +399,6 @@ func (n *node) mux(players http.Handler, p *publishers, uploads http.Handler) ht
 		n.watchPage(),
 		n.dashboard(),
 	)
-}
-
-// jobs is the queue with every worker.
-func (n *node) jobs(ctx context.Context) (lifecycle.Service, error) {
-	scratch := filepath.Join(n.cfg.DataDir, "downloads")
-	if err := os.MkdirAll(scratch, 0o750); err != nil {
-		return nil, fmt.Errorf("make folder for downloads: %w", err)
-	}
-	workers := n.cfg.WorkerConcurrency
-	if workers <= 0 {
-		workers = runtime.NumCPU()
-	}
-	probes := attempt.NewProbeLimiter(workers)
-	files := ingest.New(ingest.Options{
-		Assets: n.assets, Store: n.blob, Fetch: n.fetch, Engine: n.ffmpeg, Library: n.library, Scratch: scratch, MaxSize: n.cfg.MaxUploadBytes, Mark: n.mark,
-		ProbeLimiter: probes, Now: clock, Logger: n.log,
-	})
-	tracks := track.New(track.Options{
-		Assets: n.assets, Store: n.blob, Fetch: n.fetch, Engine: n.ffmpeg, Scratch: scratch, MaxSize: n.cfg.MaxUploadBytes, ProbeLimiter: probes, Now: clock,
-	})
-	whole, err := filepath.Abs(scratch)
-	if err != nil {
-		return nil, fmt.Errorf("name folder for downloads: %w", err)
-	}
-	downloads := &static.Worker{Assets: n.assets, Store: n.blob, Footage: n.viewers, Encoder: n.ffmpeg, Scratch: whole, Pass: time.Minute, Now: clock}
-	said := n.speechWorker(whole)
-	if err := errors.Join(files.Tidy(ctx), tracks.Tidy(ctx), downloads.Tidy(), said.Tidy()); err != nil {
-		return nil, err
-	}
-	ends := &finish.Worker{Assets: n.assets, Store: n.blob, Now: clock}
-	sweeps := &purge.Worker{Assets: n.assets, Store: n.blob}
-	tests := &expire.Worker{Assets: n.assets, Now: clock}
-	closed := &workercaptions.Worker{Assets: n.assets, Store: n.blob, Footage: n.viewers, Now: clock}
-	masters := &master.Worker{Assets: n.assets, Store: n.blob, Footage: n.viewers, Now: clock}
-	received := &workerupload.Worker{Uploads: n.uploads, Assets: n.assets, Files: n.files, Now: clock}
-	handlers := append(received.Handlers(),
-		files.Handler(), tracks.Handler(), ends.Handler(), sweeps.Handler(), tests.Handler(), downloads.Handler(), masters.Handler(), said.Handler(),
-		closed.Handler(),
-	)
-	if n.metrics != nil {
-		handlers = n.metrics.Handlers(handlers)
-	}
-	return queue.New(queue.Options{
-		DB: n.db, Node: n.id, Died: n.died, Logger: n.log, Workers: workers, Fetchers: fetchers(workers), Handlers: handlers,
-	})
-}
-
-// fetchers is how many jobs that fetch from other hosts run beside the others: most of the time they wait for a network, or for a processor.
-func fetchers(workers int) int {
-	const each, most = 8, 128
-	return max(workers, min(each*workers, most))
 }
 
 // objects opens stored files for the on-demand library.

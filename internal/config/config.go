@@ -139,7 +139,7 @@ type Config struct {
 
 	NodeID                   string        // empty: made at the first start and kept in DataDir
 	MaxConnectionsPerAddress int           // concurrent ingest connections of one IP address, at least 1
-	WorkerConcurrency        int           // jobs at a time, those that fetch from URLs apart; 0: one per CPU
+	WorkerConcurrency        int           // what the places of jobs follow from (job.Class); 0: one per CPU
 	ShutdownTimeout          time.Duration // longest drain
 	EventRetention           time.Duration
 	AuditRetention           time.Duration

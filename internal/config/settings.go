@@ -331,7 +331,8 @@ var settings = []Setting{
 	},
 	{
 		Name: "worker-concurrency", Kind: KindNumber, Default: "0",
-		Help:  "Jobs (clips, files to download, deletions) that run at a time, beside eight times as many that fetch files from URLs. 0 is one per CPU.",
+		Help: "Files to download that are made at a time. How many jobs of each other queue run follows from it, " +
+			"as docs/operations.md says. 0 is one per CPU.",
 		apply: into(number(0, 1024), func(c *Config) *int { return &c.WorkerConcurrency }),
 	},
 	{

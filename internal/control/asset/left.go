@@ -60,7 +60,7 @@ func (a *Asset) Left(now time.Time) []job.Insert {
 
 func (a *Asset) ingestJob() job.Insert {
 	j := job.New(JobIngest, string(a.ID), IngestArgs{Asset: a.ID, Media: a.Media})
-	if a.Origin != FromClip {
+	if a.Origin != FromClip || a.Options.Test { // one of a test asset is encoded anew, and may fetch what is laid over it
 		j.Queue, j.Owner = job.Fetching, string(a.Environment)
 	}
 	return j
@@ -72,14 +72,13 @@ func (a *Asset) finishJob() job.Insert {
 
 func (a *Asset) trackJob(t Track) job.Insert {
 	j := job.New(JobTrackIngest, string(t.ID), TrackArgs{Asset: a.ID, Track: t.ID, Media: a.Media})
-	j.Queue, j.Owner = job.Fetching, string(a.Environment)
+	j.Owner = string(a.Environment)
 	return j
 }
 
-// speechJob stands in the line of those who wait most of the time: for a processor that nobody else wants.
 func (a *Asset) speechJob(t Track) job.Insert {
 	j := job.New(JobSpeech, string(t.ID), TrackArgs{Asset: a.ID, Track: t.ID, Media: a.Media})
-	j.Queue, j.Owner = job.Fetching, string(a.Environment)
+	j.Owner = string(a.Environment)
 	return j
 }
 

@@ -334,13 +334,19 @@ func TestQueuesOfJobs(t *testing.T) {
 	w.create()
 	_, err := w.AddTrack(w.ctx(), env, source.ID, asset.TrackInput{URL: "https://h/x", Type: "text", LanguageCode: "en"}, w.now())
 	w.must(err)
-	w.create(assetopt.Input{URL: "mux://assets/" + string(source.ID)})
+	clip := assetopt.Input{URL: "mux://assets/" + string(source.ID)}
+	w.create(clip)
+	marked := assetopt.Options{Test: true, Inputs: []assetopt.Input{clip}} // which is encoded anew
+	_, err = w.Create(w.ctx(), env, asset.CreateInput{Options: marked}, w.now())
+	w.must(err)
 	w.must(w.Delete(w.ctx(), env, source.ID, w.now()))
 	var got []string
 	for _, j := range w.store.jobs {
 		got = append(got, j.Kind+" "+string(j.Queue))
 	}
-	if want := []string{"asset.ingest fetching", "track.ingest fetching", "asset.ingest ", "media.purge "}; !slices.Equal(got, want) {
+	want := []string{"asset.ingest fetching", "track.ingest fetching", "asset.ingest clips"}
+	want = append(want, "asset.ingest fetching", "asset.expire cleanup", "media.purge cleanup")
+	if !slices.Equal(got, want) {
 		t.Errorf("jobs %q, want %q", got, want)
 	}
 }

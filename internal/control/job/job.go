@@ -16,27 +16,19 @@ type Insert struct {
 	Args  json.RawMessage // ids, never secrets, never state
 	Key   string          // at most one unfinished job per kind and key; empty: no limit
 	At    time.Time       // not before; zero: now
-	Queue Queue
+	Queue Queue           // one of those of its kind
 	// Owner is whose job it is: owners share the places of a queue. Empty: nobody's.
 	Owner string
 }
 
-// Queue is where a job stands in line: those of one wait for none of another.
-type Queue string
-
-// The queues.
-const (
-	Own      Queue = ""         // what the service does with its own
-	Fetching Queue = "fetching" // what others decide the pace of: a host that sends a byte a second is in the way of no clip and no recording
-)
-
-// New makes an Insert with args as JSON.
+// New makes an Insert with args as JSON, for the first queue of its kind.
 func New(kind, key string, args any) Insert {
 	raw, err := json.Marshal(args)
 	if err != nil {
 		panic("arguments of job " + kind + " are not JSON: " + err.Error())
 	}
-	return Insert{Kind: kind, Key: key, Args: raw}
+	queue, _ := AllClasses().Of(kind) // one of none is no service's: package queue works on none
+	return Insert{Kind: kind, Key: key, Args: raw, Queue: queue}
 }
 
 // Job is a claimed job.

@@ -87,7 +87,8 @@ func work(t *testing.T) map[string]func(e *Engine) error {
 			return e.Rewrite(t.Context(), RewriteArgs{Input: file, Format: MPEGTS}, all)
 		},
 		"sound": func(e *Engine) error {
-			return e.EncodeAudio(t.Context(), AudioArgs{Input: file, Format: MPEGTS, Output: file + ".m4a"}, nil)
+			job := AudioArgs{Input: file, Format: MPEGTS, Output: file + ".m4a"}
+			return e.EncodeAudio(t.Context(), Ingest, job, nil)
 		},
 		"loudness": func(e *Engine) error {
 			_, err := e.Level(t.Context(), LoudnessArgs{Input: file, Format: MPEGTS}, -24)

@@ -12,8 +12,9 @@ import (
 // Budget keeps children from taking more of the processor than there is: who does not fit waits, in the order of priority and then of
 // arrival. What nobody waits for (Ahead, Background) has shares of its own, so that it is never in the way of what somebody does: the
 // system gives it what the rest leaves: half the cores for the one and all for the other, so that a short file does not wait for a long
-// one. What is live can't wait: it is let in or not, by a share of its own.
-type Budget struct{ foreground, ahead, background, live *share }
+// one. So has what a file is encoded for before it is an asset (Ingest): it takes hours, and viewers go first. What is live
+// can't wait: it is let in or not, by a share of its own.
+type Budget struct{ foreground, ahead, ingest, background, live *share }
 
 // BudgetOptions are sizes in cores.
 type BudgetOptions struct {
@@ -37,7 +38,7 @@ func NewBudget(opts BudgetOptions) *Budget {
 	}
 	half := max(1, cores/2)
 	of := func(size int) *share { return &share{size: size, free: size} }
-	return &Budget{foreground: of(cores), ahead: of(half), background: of(background), live: of(liveShare * cores)}
+	return &Budget{foreground: of(cores), ahead: of(half), ingest: of(cores), background: of(background), live: of(liveShare * cores)}
 }
 
 // Cores is how many children may run that somebody waits for.
@@ -58,6 +59,8 @@ func (b *Budget) share(p Priority) *share {
 	switch p {
 	case Background:
 		return b.background
+	case Ingest:
+		return b.ingest
 	case Ahead:
 		return b.ahead
 	case Live:

@@ -118,9 +118,9 @@ func readable(path string) bool {
 	return err == nil || errors.Is(err, io.EOF)
 }
 
-// EncodeAudio makes an M4A file in the background; progress may be nil.
-func (e *Engine) EncodeAudio(ctx context.Context, job AudioArgs, progress func(time.Duration)) error {
-	release, err := e.opts.Budget.Acquire(ctx, Background, 1)
+// EncodeAudio makes an M4A file, for an asset or a track (Ingest) or for a download (Background); progress may be nil.
+func (e *Engine) EncodeAudio(ctx context.Context, p Priority, job AudioArgs, progress func(time.Duration)) error {
+	release, err := e.opts.Budget.Acquire(ctx, p, 1)
 	if err != nil {
 		return err
 	}
@@ -130,7 +130,7 @@ func (e *Engine) EncodeAudio(ctx context.Context, job AudioArgs, progress func(t
 	}
 	err = NewProcess(ProcessOptions{
 		Program: e.opts.FFmpeg, Args: job.Build(), Writes: []string{job.Output},
-		Limits: e.opts.Limits, Priority: Background, Progress: progress, Stall: e.opts.Stall,
+		Limits: e.opts.Limits, Priority: p, Progress: progress, Stall: e.opts.Stall,
 	}).Run(ctx)
 	return blame(err, "the file's audio can't be decoded")
 }

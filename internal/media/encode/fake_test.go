@@ -468,7 +468,7 @@ func TestRunLimitsAndPriority(t *testing.T) {
 	}
 	ours := strings.Fields(string(own[bytes.LastIndexByte(own, ')')+1:]))[16] // who runs the tests may be nice
 	for priority, want := range map[Priority]struct{ policy, nice string }{
-		Live: {"0", ours}, OnDemand: {"0", "5"}, Background: {"5", ours},
+		Live: {"0", ours}, OnDemand: {"0", "5"}, Ingest: {"5", ours}, Background: {"5", ours},
 	} {
 		opts := fakeOptions(t, "stat")
 		opts.Args = append(opts.Args, "-i", "file:/proc")

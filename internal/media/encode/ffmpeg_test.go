@@ -299,7 +299,7 @@ func TestEncodeAudio(t *testing.T) {
 			out := filepath.Join(t.TempDir(), "out.m4a")
 			var last time.Duration
 			src := info.Tracks[0]
-			err = e.EncodeAudio(t.Context(), AudioArgs{Input: in, Format: tt.format, Output: out, Copy: tt.copy, Sound: Sound{SampleRate: src.SampleRate, Channels: src.Channels}},
+			err = e.EncodeAudio(t.Context(), Ingest, AudioArgs{Input: in, Format: tt.format, Output: out, Copy: tt.copy, Sound: Sound{SampleRate: src.SampleRate, Channels: src.Channels}},
 				func(at time.Duration) { last = at })
 			if err != nil {
 				t.Fatal(err)
@@ -327,7 +327,7 @@ func TestEncodeAudioKeepsDelay(t *testing.T) {
 	in := makeFile(t, "in.m4a", "-itsoffset", "0.5", "-i", early, "-c", "copy")
 	for _, copied := range []bool{false, true} {
 		out := filepath.Join(t.TempDir(), "out.m4a")
-		if err := e.EncodeAudio(t.Context(), AudioArgs{Input: in, Format: MOV, Output: out, Copy: copied, Sound: Sound{SampleRate: 48000, Channels: 1}}, nil); err != nil {
+		if err := e.EncodeAudio(t.Context(), Ingest, AudioArgs{Input: in, Format: MOV, Output: out, Copy: copied, Sound: Sound{SampleRate: 48000, Channels: 1}}, nil); err != nil {
 			t.Fatal(err)
 		}
 		info, err := e.Probe(t.Context(), out, MOV)
@@ -464,7 +464,7 @@ func TestPlaylistsInDisguiseAreRefused(t *testing.T) {
 				continue
 			}
 			out := filepath.Join(dir, "out.m4a")
-			if err := e.EncodeAudio(t.Context(), AudioArgs{Input: path, Format: format, Output: out}, nil); !fault.Permanent(err) || fault.KindOf(err) != fault.Invalid {
+			if err := e.EncodeAudio(t.Context(), Ingest, AudioArgs{Input: path, Format: format, Output: out}, nil); !fault.Permanent(err) || fault.KindOf(err) != fault.Invalid {
 				t.Errorf("%s as %s: encoded with %v", name, format, err)
 			}
 		}
@@ -509,7 +509,7 @@ func TestBrokenFilesAreBlamed(t *testing.T) {
 	if _, err := e.Probe(ctx, whole, MOV); !errors.Is(err, errEnough) || fault.Permanent(err) {
 		t.Errorf("got %v", err)
 	}
-	if err := e.EncodeAudio(ctx, AudioArgs{Input: whole, Format: MOV, Output: filepath.Join(dir, "o")}, nil); !errors.Is(err, errEnough) || fault.Permanent(err) {
+	if err := e.EncodeAudio(ctx, Ingest, AudioArgs{Input: whole, Format: MOV, Output: filepath.Join(dir, "o")}, nil); !errors.Is(err, errEnough) || fault.Permanent(err) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -16,7 +16,8 @@ type Priority int
 
 // The priorities.
 const (
-	Background Priority = iota // runs only where nothing else wants to (SCHED_IDLE)
+	Background Priority = iota // nobody waits for it: it runs only where nothing else wants to (SCHED_IDLE)
+	Ingest                     // somebody waits for an asset or a track, which viewers go before (SCHED_IDLE)
 	Ahead                      // nobody waits for it yet, but a viewer may (SCHED_IDLE)
 	Images                     // somebody waits for a picture: what plays goes first (nice 5)
 	OnDemand                   // somebody waits for it, but a live stream goes first (nice 5)

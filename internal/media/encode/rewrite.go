@@ -135,9 +135,9 @@ const convertTime = 10 * 24 * time.Hour
 // output returns an error, that is the error. Where something is encoded again it waits for a share of the processor of its own, and goes
 // behind whatever a viewer waits for.
 func (e *Engine) Rewrite(ctx context.Context, job RewriteArgs, output func(ctx context.Context, mp4 io.Reader) error) error {
-	share, nice, limits := OnDemand, OnDemand, e.opts.Limits
+	priority, limits := OnDemand, e.opts.Limits
 	if job.Picture != nil || job.Sound != nil {
-		share, nice, limits.CPU = Background, Ahead, convertTime
+		priority, limits.CPU = Ingest, convertTime
 	}
 	var files []*os.File
 	if job.Picture != nil {
@@ -153,13 +153,13 @@ func (e *Engine) Rewrite(ctx context.Context, job RewriteArgs, output func(ctx c
 		defer func() { _ = sheet.Close() }() // it is memory
 		files = append(files, sheet)
 	}
-	release, err := e.opts.Budget.Acquire(ctx, share, 1)
+	release, err := e.opts.Budget.Acquire(ctx, priority, 1)
 	if err != nil {
 		return err
 	}
 	defer release()
 	err = NewProcess(ProcessOptions{
-		Program: e.opts.FFmpeg, Args: job.Build(), Limits: limits, Priority: nice,
+		Program: e.opts.FFmpeg, Args: job.Build(), Limits: limits, Priority: priority,
 		Output: output, Stall: e.opts.Stall, Files: files,
 	}).Run(ctx)
 	return blame(err, "the file can't be read as "+job.Format.Name())

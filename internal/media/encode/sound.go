@@ -144,16 +144,16 @@ func (e *Engine) Level(ctx context.Context, job LoudnessArgs, target float64) (S
 	return s, nil
 }
 
-// loudness measures in the background.
+// loudness measures a file that becomes an asset.
 func (e *Engine) loudness(ctx context.Context, job LoudnessArgs) (loudness, error) {
-	release, err := e.opts.Budget.Acquire(ctx, Background, 1)
+	release, err := e.opts.Budget.Acquire(ctx, Ingest, 1)
 	if err != nil {
 		return loudness{}, err
 	}
 	defer release()
 	said := ""
 	err = NewProcess(ProcessOptions{
-		Program: e.opts.FFmpeg, Args: job.Build(), Limits: e.opts.Limits, Priority: Background,
+		Program: e.opts.FFmpeg, Args: job.Build(), Limits: e.opts.Limits, Priority: Ingest,
 		Progress: func(time.Duration) {}, Stall: e.opts.Stall, Said: func(s string) { said = s },
 	}).Run(ctx)
 	if err != nil {

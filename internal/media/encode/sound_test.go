@@ -108,7 +108,7 @@ func TestLevel(t *testing.T) {
 				if !level {
 					as.Gain, as.Limit = 0, false
 				}
-				if err := e.EncodeAudio(t.Context(), AudioArgs{Input: in, Format: WAV, Output: made[level], Sound: as}, nil); err != nil {
+				if err := e.EncodeAudio(t.Context(), Ingest, AudioArgs{Input: in, Format: WAV, Output: made[level], Sound: as}, nil); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -172,7 +172,7 @@ func TestDownmix(t *testing.T) {
 			t.Parallel()
 			graph := "sine=frequency=997:sample_rate=48000:duration=2,volume=18.06dB,pan=" + tt.layout + "|" + tt.channels // at its loudest
 			in, out := lasting(t, tt.file, graph, tt.codec...), filepath.Join(t.TempDir(), "out.m4a")
-			if err := e.EncodeAudio(t.Context(), AudioArgs{Input: in, Format: tt.format, Output: out, Sound: Sound{SampleRate: 48000, Channels: tt.count}}, nil); err != nil {
+			if err := e.EncodeAudio(t.Context(), Ingest, AudioArgs{Input: in, Format: tt.format, Output: out, Sound: Sound{SampleRate: 48000, Channels: tt.count}}, nil); err != nil {
 				t.Fatal(err)
 			}
 			got := samples(t, out)

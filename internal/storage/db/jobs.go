@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/riverqueue/river"
@@ -28,14 +29,6 @@ func (a JobArgs) Kind() string { return a.kind }
 // ArgsOf names a kind to River.
 func ArgsOf(kind string) JobArgs { return JobArgs{kind: kind} }
 
-// QueueOf names a queue to River.
-func QueueOf(l job.Queue) string {
-	if l == job.Own {
-		return river.QueueDefault
-	}
-	return string(l)
-}
-
 // maxAttempts is beyond what any handler allows: the handlers' own limits, which only the worker knows, are kept in package queue.
 const maxAttempts = 1000
 
@@ -48,7 +41,7 @@ func unfinished() []rivertype.JobState {
 
 func (t tx) enqueue(ctx context.Context, jobs []job.Insert) error {
 	for _, j := range jobs {
-		opts := &river.InsertOpts{MaxAttempts: maxAttempts, ScheduledAt: j.At, Queue: QueueOf(j.Queue)}
+		opts := &river.InsertOpts{MaxAttempts: maxAttempts, ScheduledAt: j.At, Queue: string(j.Queue)}
 		if j.Key != "" {
 			opts.UniqueOpts = river.UniqueOpts{ByArgs: true, ByState: unfinished()}
 		}
@@ -101,6 +94,18 @@ func (d *DB) CancelJobs(ctx context.Context, kind, key string) (int, error) {
 		return 0, fmt.Errorf("cancel jobs %s: %w", kind, err)
 	}
 	return n, nil
+}
+
+// MoveJobs puts jobs of a kind from one queue into another: those that wait, and a running one, which will stand there
+// once it waits again.
+func (d *DB) MoveJobs(ctx context.Context, kind string, running int64, from, to job.Queue) error {
+	waiting := slices.DeleteFunc(unfinished(), func(s rivertype.JobState) bool { return s == rivertype.JobStateRunning })
+	_, err := d.write.NewRaw("UPDATE river_job SET queue = ? WHERE kind = ? AND queue = ? AND (id = ? OR state IN ?)",
+		string(to), kind, string(from), running, bun.Tuple(waiting)).Exec(ctx)
+	if err != nil {
+		return fmt.Errorf("move jobs %s to queue %s: %w", kind, to, err)
+	}
+	return nil
 }
 
 // CancelWanted gives those of the running jobs that somebody has cancelled: on SQLite, and when a notification was lost,

@@ -24,7 +24,7 @@ const (
 	childCrash = "MILLRACE_TEST_CHILD_CRASH" // the file of crashes of one that crashes
 )
 
-// childMain is the process that TestKill kills: it starts a job and never ends it, unless it is the one of TestCrash.
+// childMain is the process that TestKill kills: it starts jobs and never ends them, unless it is the one of TestCrash.
 func childMain() {
 	url := os.Getenv(childURL)
 	if url == "" {
@@ -34,14 +34,14 @@ func childMain() {
 	d, err := db.Open(ctx, db.Options{URL: url, MasterKey: masterkey.Of(masterkey.Key{})})
 	if err == nil {
 		var q *Queue
-		q, err = New(Options{DB: d, Node: "mortal", Handlers: []job.Handler{{Kind: "test.kind", Work: func(context.Context, job.Job) error {
-			_, _ = fmt.Fprintln(os.Stdout, "working")
+		q, err = New(Options{DB: d, Node: "mortal", Classes: testClasses(), Handlers: everyKind(func(_ context.Context, j job.Job) error {
+			_, _ = fmt.Fprintln(os.Stdout, "working on", j.Kind)
 			if file := os.Getenv(childCrash); file != "" {
 				_, _ = crash.Watch(file)
 				go func() { panic("boo") }()
 			}
 			select {}
-		}}}})
+		})})
 		if err == nil {
 			err = q.Run(ctx)
 		}
@@ -50,7 +50,8 @@ func childMain() {
 	os.Exit(1)
 }
 
-// TestKill kills a process in the middle of a job; the next one of the same node takes the job up within seconds.
+// TestKill kills a process in the middle of jobs, one of each queue; the next one of the same node takes them up within
+// seconds.
 func TestKill(t *testing.T) {
 	t.Parallel()
 	for name, fresh := range dbtest.Engines() {
@@ -58,29 +59,41 @@ func TestKill(t *testing.T) {
 			t.Parallel()
 			url := fresh(t)
 			d := dbtest.Open(t, url)
-			must(t, d.Enqueue(t.Context(), job.New("test.kind", "a", nil)))
+			kinds := testKinds()
+			for _, kind := range kinds {
+				must(t, d.Enqueue(t.Context(), newJob(kind, "a")))
+			}
 			child := exec.CommandContext(t.Context(), os.Args[0])
 			child.Env = append(os.Environ(), childURL+"="+url)
 			out, err := child.StdoutPipe()
 			must(t, err)
 			must(t, child.Start())
-			line, err := bufio.NewReader(out).ReadString('\n')
-			if err != nil || line != "working\n" {
-				t.Fatalf("the child says %q (%v)", line, err)
+			lines, begun := bufio.NewReader(out), map[string]bool{}
+			for len(begun) < len(kinds) {
+				line, err := lines.ReadString('\n')
+				kind, ok := strings.CutPrefix(strings.TrimSpace(line), "working on ")
+				if err != nil || !ok || begun[kind] {
+					t.Fatalf("the child says %q (%v)", line, err)
+				}
+				begun[kind] = true
 			}
 			must(t, child.Process.Kill())
 			_ = child.Wait()
-			attempts := make(chan int, 1)
+			attempts := make(chan job.Job, len(kinds))
 			began := time.Now()
-			run(t, d, "mortal", nil, job.Handler{Kind: "test.kind", Work: func(_ context.Context, j job.Job) error {
-				attempts <- j.Attempt
+			run(t, d, "mortal", nil, everyKind(func(_ context.Context, j job.Job) error {
+				attempts <- j
 				return nil
-			}})
-			if a := got(t, attempts, "the job of the dead"); a != 1 {
-				t.Errorf("attempt %d, want 1: what was broken off is none", a)
+			})...)
+			for range kinds {
+				if j := got(t, attempts, "a job of the dead"); j.Attempt != 1 {
+					t.Errorf("attempt %d of %s, want 1: what was broken off is none", j.Attempt, j.Kind)
+				}
 			}
 			t.Logf("taken up after %v", time.Since(began))
-			ended(t, d, "a")
+			for _, kind := range kinds {
+				ended(t, d, kind, "a")
+			}
 		})
 	}
 }
@@ -130,7 +143,7 @@ func TestCrashes(t *testing.T) {
 				_, err := d.ReleaseJobs(t.Context(), "mortal")
 				must(t, err)
 			}
-			ended(t, d, "a")
+			ended(t, d, "test.kind", "a")
 			if !strings.Contains(log.String(), "its process died of it too often") {
 				t.Errorf("it says\n%s", log.String())
 			}
@@ -150,7 +163,7 @@ func endless(t *testing.T, d *db.DB, over chan struct{}) (taken chan job.Job, lo
 		}
 		return nil
 	}}
-	q, err := New(Options{DB: d, Node: "mortal", Workers: 32, Handlers: []job.Handler{h}, Logger: slog.New(slog.NewTextHandler(log, nil))})
+	q, err := New(Options{DB: d, Node: "mortal", Workers: 32, Classes: testClasses(), Handlers: []job.Handler{h}, Logger: slog.New(slog.NewTextHandler(log, nil))})
 	must(t, err)
 	runQueue(t, q)
 	return taken, log
@@ -173,14 +186,15 @@ func TestCrash(t *testing.T) {
 		t.Fatalf("got %+v", report)
 	}
 	taken := make(chan job.Job, 1)
-	q, err := New(Options{DB: d, Node: "mortal", Died: report.Job, Handlers: []job.Handler{{Kind: "test.kind", Work: func(_ context.Context, j job.Job) error {
+	h := job.Handler{Kind: "test.kind", Work: func(_ context.Context, j job.Job) error {
 		taken <- j
 		return nil
-	}}}})
+	}}
+	q, err := New(Options{DB: d, Node: "mortal", Died: report.Job, Classes: testClasses(), Handlers: []job.Handler{h}})
 	must(t, err)
 	runQueue(t, q)
 	if j := got(t, taken, "the job"); j.ID != report.Job || j.Crashes != 1 || j.Attempt != 1 {
 		t.Errorf("got %+v", j)
 	}
-	ended(t, d, "a")
+	ended(t, d, "test.kind", "a")
 }

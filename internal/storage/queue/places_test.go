@@ -55,7 +55,8 @@ func TestOwnersShareAQueue(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			d := dbtest.Open(t, fresh(t))
-			const many = 10 * defaultWorkers
+			own := placesOf(job.Fetching, defaultWorkers) / 2
+			many := 3 * own
 			greedy, fetched := make(chan bool, many), make(chan bool, 1)
 			run(t, d, "n", nil,
 				job.Handler{Kind: "test.slow", Work: func(ctx context.Context, _ job.Job) error {
@@ -68,20 +69,20 @@ func TestOwnersShareAQueue(t *testing.T) {
 					return nil
 				}})
 			ask := func(kind, key, owner string) {
-				j := job.New(kind, key, nil)
-				j.Queue, j.Owner = job.Fetching, owner
+				j := newJob(kind, key)
+				j.Owner = owner
 				must(t, d.Enqueue(t.Context(), j))
 			}
 			for n := range many {
 				ask("test.slow", strconv.Itoa(n), "greedy")
 			}
-			for range defaultWorkers {
+			for range own {
 				got(t, greedy, "a job that waits")
 			}
 			ask("test.fetch", "a", "other")
 			got(t, fetched, "a job of another owner")
 			if len(greedy) > 0 {
-				t.Errorf("one owner has more than %d places", defaultWorkers)
+				t.Errorf("one owner has more than %d places", own)
 			}
 		})
 	}

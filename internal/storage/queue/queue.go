@@ -40,8 +40,8 @@ type Options struct {
 	// Node is this process; stable across restarts, so that it finds the jobs it died on, and never shared with a living one.
 	Node     id.Node
 	Handlers []job.Handler // one per kind
-	Workers  int           // jobs at a time; 0: 4
-	Fetchers int           // those of one owner in the queue Fetching, beside the others; there are places for twice as many; 0: as many
+	Workers  int           // the queues' places follow from it; 0: 4
+	Classes  job.Classes   // a kind that is in none is refused; nil: all that there are
 	Logger   *slog.Logger
 	// Died is the job that this node's process died of the last time; 0: of none.
 	Died int64
@@ -56,7 +56,8 @@ type Queue struct {
 	client db.JobClient // nil without handlers
 
 	lostAfter time.Duration
-	fetching  *places
+	classes   job.Classes
+	shared    map[job.Queue]*places // those of queues that owners share
 
 	mu      sync.Mutex
 	running map[int64]context.CancelCauseFunc
@@ -75,10 +76,21 @@ func New(o Options) (*Queue, error) {
 	if o.Workers <= 0 {
 		o.Workers = defaultWorkers
 	}
-	if o.Fetchers <= 0 {
-		o.Fetchers = o.Workers
+	if o.Classes == nil {
+		o.Classes = job.AllClasses()
 	}
-	q := &Queue{db: o.DB, node: o.Node, died: o.Died, logger: o.Logger, lostAfter: lostAfter, fetching: newPlaces(2 * o.Fetchers), running: map[int64]context.CancelCauseFunc{}}
+	q := &Queue{
+		db: o.DB, node: o.Node, died: o.Died, logger: o.Logger, lostAfter: lostAfter, classes: o.Classes,
+		shared: map[job.Queue]*places{}, running: map[int64]context.CancelCauseFunc{},
+	}
+	queues := map[string]river.QueueConfig{}
+	for _, c := range o.Classes {
+		n := c.Places(o.Workers)
+		queues[string(c.Queue)] = river.QueueConfig{MaxWorkers: n}
+		if c.ByOwner {
+			q.shared[c.Queue] = newPlaces(n)
+		}
+	}
 	if len(o.Handlers) == 0 {
 		return q, nil
 	}
@@ -88,6 +100,9 @@ func New(o Options) (*Queue, error) {
 		if h.Kind == "" || h.Work == nil || seen[h.Kind] {
 			return nil, fmt.Errorf("make queue: kind %q must be there once, with work", h.Kind)
 		}
+		if _, ok := o.Classes.Of(h.Kind); !ok {
+			return nil, fmt.Errorf("make queue: kind %q is in no class", h.Kind)
+		}
 		seen[h.Kind] = true
 		if h.MaxAttempts <= 0 {
 			h.MaxAttempts = defaultAttempts
@@ -95,11 +110,9 @@ func New(o Options) (*Queue, error) {
 		river.AddWorkerArgs(workers, db.ArgsOf(h.Kind), &worker{handler: h, queue: q})
 	}
 	client, err := o.DB.JobClient(&river.Config{
-		ID:     string(o.Node),
-		Logger: slog.New(libraryLog{o.Logger.Handler()}),
-		Queues: map[string]river.QueueConfig{
-			db.QueueOf(job.Own): {MaxWorkers: o.Workers}, db.QueueOf(job.Fetching): {MaxWorkers: 2 * o.Fetchers},
-		},
+		ID:                string(o.Node),
+		Logger:            slog.New(libraryLog{o.Logger.Handler()}),
+		Queues:            queues,
 		Workers:           workers,
 		FetchCooldown:     fetchCooldown,
 		FetchPollInterval: fetchPoll,

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -50,14 +49,55 @@ func got[T any](t *testing.T, from <-chan T, what string) T {
 	}
 }
 
+// testClasses are those of the service, with kinds of the tests' own in them: test.kind, test.slow and test.fetch, and of
+// each queue test. and its name.
+func testClasses() job.Classes {
+	all := job.AllClasses()
+	for i := range all {
+		all[i].Kinds = append(all[i].Kinds, "test."+string(all[i].Queue))
+		switch all[i].Queue {
+		case job.Prompt:
+			all[i].Kinds = append(all[i].Kinds, "test.kind")
+		case job.Fetching:
+			all[i].Kinds = append(all[i].Kinds, "test.slow", "test.fetch")
+		case job.Clips, job.Background, job.Speech, job.Cleanup:
+		}
+	}
+	return all
+}
+
+// newJob is one of a kind of the tests' own.
+func newJob(kind, key string) job.Insert {
+	j := job.New(kind, key, nil)
+	j.Queue, _ = testClasses().Of(kind)
+	return j
+}
+
+// testKinds are test.kind, and one kind of each queue.
+func testKinds() []string {
+	kinds := []string{"test.kind"}
+	for _, c := range job.AllClasses() {
+		kinds = append(kinds, "test."+string(c.Queue))
+	}
+	return kinds
+}
+
+// everyKind are handlers of testKinds.
+func everyKind(work func(context.Context, job.Job) error) (all []job.Handler) {
+	for _, kind := range testKinds() {
+		all = append(all, job.Handler{Kind: kind, Work: work})
+	}
+	return all
+}
+
 // ended waits until a job has come to its end.
-func ended(t *testing.T, d *db.DB, key string) {
+func ended(t *testing.T, d *db.DB, kind, key string) {
 	t.Helper()
 	limit, tick := time.NewTimer(patience), time.NewTicker(20*time.Millisecond)
 	defer limit.Stop()
 	defer tick.Stop()
 	for {
-		n, err := d.Unfinished(t.Context(), "test.kind", key)
+		n, err := d.Unfinished(t.Context(), kind, key)
 		must(t, err)
 		if n == 0 {
 			return
@@ -65,7 +105,7 @@ func ended(t *testing.T, d *db.DB, key string) {
 		select {
 		case <-tick.C:
 		case <-limit.C:
-			t.Fatalf("job %s does not end", key)
+			t.Fatalf("job %s %s does not end", kind, key)
 		}
 	}
 }
@@ -73,7 +113,7 @@ func ended(t *testing.T, d *db.DB, key string) {
 // run works jobs in the background until the returned stop is called, or the test ends.
 func run(t *testing.T, d *db.DB, node id.Node, log *slog.Logger, handlers ...job.Handler) (stop func()) {
 	t.Helper()
-	q, err := New(Options{DB: d, Node: node, Handlers: handlers, Logger: log})
+	q, err := New(Options{DB: d, Node: node, Classes: testClasses(), Handlers: handlers, Logger: log})
 	must(t, err)
 	return runQueue(t, q)
 }
@@ -133,7 +173,7 @@ func TestWork(t *testing.T) {
 			if j.Kind != "test.kind" || j.Attempt != 1 || j.MaxAttempts != 3 || j.ID == 0 || args["x"] != "it's ?" || j.Last() {
 				t.Errorf("got %+v with %v", j, args)
 			}
-			ended(t, d, "a")
+			ended(t, d, "test.kind", "a")
 			must(t, d.Enqueue(t.Context(), job.New("test.kind", "a", nil))) // a key is free again once its job has ended
 			got(t, jobs, "the second job of the key")
 			later := job.New("test.kind", "later", nil)
@@ -199,7 +239,7 @@ func TestErrors(t *testing.T) {
 							t.Errorf("attempt %d, want %d", n, want)
 						}
 					}
-					ended(t, d, "a")
+					ended(t, d, "test.kind", "a")
 					if len(runs) > 0 {
 						t.Errorf("more than %d attempts", tt.attempts)
 					}
@@ -234,7 +274,7 @@ func TestSnooze(t *testing.T) {
 					t.Errorf("attempt %d after a snooze, want 1", a)
 				}
 			}
-			ended(t, d, "a")
+			ended(t, d, "test.kind", "a")
 		})
 	}
 }
@@ -260,14 +300,14 @@ func TestCancel(t *testing.T) {
 			must(t, d.Enqueue(t.Context(), job.New("test.kind", "running", nil), waiting))
 			got(t, started, "the start")
 			must(t, q.Cancel(t.Context(), "test.kind", "waiting"))
-			ended(t, d, "waiting")
+			ended(t, d, "test.kind", "waiting")
 			began := time.Now()
 			must(t, q.Cancel(t.Context(), "test.kind", "running"))
 			if cause := got(t, causes, "the end of the context"); !errors.Is(cause, job.ErrCancelled) {
 				t.Errorf("cause %v, want %v", cause, job.ErrCancelled)
 			}
 			t.Logf("cancelled after %v", time.Since(began))
-			ended(t, d, "running")
+			ended(t, d, "test.kind", "running")
 		})
 	}
 }
@@ -302,7 +342,7 @@ func TestStop(t *testing.T) {
 			if a := got(t, attempts, "the second start"); a != 1 {
 				t.Errorf("attempt %d after a stop, want 1", a)
 			}
-			ended(t, d, "a")
+			ended(t, d, "test.kind", "a")
 		})
 	}
 }
@@ -332,7 +372,7 @@ func TestLaterOverARestart(t *testing.T) {
 			if at := got(t, ran, "the job"); at.Before(later.At) {
 				t.Errorf("it came %v early", later.At.Sub(at))
 			}
-			ended(t, d, "a")
+			ended(t, d, "test.kind", "a")
 			if len(ran) > 0 {
 				t.Error("it ran twice")
 			}
@@ -369,11 +409,12 @@ func TestNewRefuses(t *testing.T) {
 	d := dbtest.Open(t, dbtest.SQLite(t))
 	work := func(context.Context, job.Job) error { return nil }
 	for name, o := range map[string]Options{
-		"no database":  {Node: "n"},
-		"no node":      {DB: d},
-		"no kind":      {DB: d, Node: "n", Handlers: []job.Handler{{Work: work}}},
-		"no work":      {DB: d, Node: "n", Handlers: []job.Handler{{Kind: "test.kind"}}},
-		"a kind twice": {DB: d, Node: "n", Handlers: []job.Handler{{Kind: "test.kind", Work: work}, {Kind: "test.kind", Work: work}}},
+		"no database":        {Node: "n"},
+		"no node":            {DB: d},
+		"no kind":            {DB: d, Node: "n", Handlers: []job.Handler{{Work: work}}},
+		"no work":            {DB: d, Node: "n", Classes: testClasses(), Handlers: []job.Handler{{Kind: "test.kind"}}},
+		"a kind in no class": {DB: d, Node: "n", Handlers: []job.Handler{{Kind: "test.kind", Work: work}}},
+		"a kind twice":       {DB: d, Node: "n", Classes: testClasses(), Handlers: []job.Handler{{Kind: "test.kind", Work: work}, {Kind: "test.kind", Work: work}}},
 	} {
 		if _, err := New(o); err == nil {
 			t.Errorf("%s: made", name)
@@ -395,41 +436,6 @@ func TestDelay(t *testing.T) {
 			t.Errorf("attempt %d waits %v to %v after %v", attempt, low, high, last)
 		}
 		last = low
-	}
-}
-
-// TestQueues has as many jobs fetch from hosts that never come to an end as may: what the service does with its own goes on.
-func TestQueues(t *testing.T) {
-	t.Parallel()
-	for name, fresh := range dbtest.Engines() {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			d := dbtest.Open(t, fresh(t))
-			waiting, done := make(chan bool, defaultWorkers+1), make(chan bool, 1)
-			run(t, d, "n", nil,
-				job.Handler{Kind: "test.fetch", Work: func(ctx context.Context, _ job.Job) error {
-					waiting <- true
-					<-ctx.Done()
-					return ctx.Err()
-				}},
-				job.Handler{Kind: "test.kind", Work: func(context.Context, job.Job) error {
-					done <- true
-					return nil
-				}})
-			for n := range defaultWorkers + 1 {
-				j := job.New("test.fetch", strconv.Itoa(n), nil)
-				j.Queue = job.Fetching
-				must(t, d.Enqueue(t.Context(), j))
-			}
-			for range defaultWorkers {
-				got(t, waiting, "a job that waits")
-			}
-			must(t, d.Enqueue(t.Context(), job.New("test.kind", "a", nil)))
-			got(t, done, "a job of the other queue")
-			if len(waiting) > 0 {
-				t.Errorf("more than %d jobs fetch at a time", defaultWorkers)
-			}
-		})
 	}
 }
 

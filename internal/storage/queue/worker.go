@@ -53,8 +53,12 @@ func delay(attempt int, spread float64) time.Duration {
 
 // Work is for River.
 func (w *worker) Work(outer context.Context, r *river.Job[db.JobArgs]) error {
-	if r.Queue == db.QueueOf(job.Fetching) {
-		leave, after := w.queue.fetching.enter(r.Args.Owner, time.Now())
+	in := job.Queue(r.Queue)
+	if to := w.queue.classes.Proper(w.handler.Kind, in); to != in {
+		return w.move(outer, r.ID, in, to)
+	}
+	if shared := w.queue.shared[in]; shared != nil {
+		leave, after := shared.enter(r.Args.Owner, time.Now())
 		if leave == nil {
 			return river.JobSnooze(after)
 		}
@@ -85,6 +89,20 @@ func (w *worker) Work(outer context.Context, r *river.Job[db.JobArgs]) error {
 		w.queue.mu.Unlock()
 	}()
 	return w.outcome(ctx, outer, j, w.try(ctx, j))
+}
+
+// moveAgain is how long a job waits that could not be put where it belongs.
+const moveAgain = time.Second
+
+// move puts a job that an older version has inserted, and all others of its kind that wait where it does, into the queue
+// where they belong: here they would hold up what somebody waits for.
+func (w *worker) move(ctx context.Context, running int64, from, to job.Queue) error {
+	if err := w.queue.db.MoveJobs(ctx, w.handler.Kind, running, from, to); err != nil {
+		w.queue.logger.WarnContext(ctx, "job stands in another queue than it should", slog.Int64("job_id", running),
+			slog.String("kind", w.handler.Kind), slog.Any("error", err))
+		return river.JobSnooze(moveAgain)
+	}
+	return river.JobSnooze(0)
 }
 
 // try makes an error of a panic, which would otherwise be retried for ever.

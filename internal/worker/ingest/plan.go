@@ -90,7 +90,7 @@ func (w *Worker) decideSound(ctx context.Context, a asset.Asset, in assetopt.Inp
 		return plan{}, err
 	}
 	p := plan{action: toAdopt, path: sound(path)}
-	err = w.opt.Engine.EncodeAudio(ctx, encode.AudioArgs{Input: path, Format: encode.ADTS, Output: p.path, Copy: true}, nil)
+	err = w.opt.Engine.EncodeAudio(ctx, encode.Ingest, encode.AudioArgs{Input: path, Format: encode.ADTS, Output: p.path, Copy: true}, nil)
 	if err == nil {
 		p.timeline, err = w.packed(ctx, p.path, objectkey.SourceFile(a.Media))
 	}

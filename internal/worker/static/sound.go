@@ -32,7 +32,7 @@ func (w *Worker) resound(ctx context.Context, f *download.Footage, file id.Stati
 	if err := w.writeSound(ctx, raw, f, f.Renditions[last]); err != nil {
 		return err
 	}
-	err := w.Encoder.EncodeAudio(ctx, encode.AudioArgs{
+	err := w.Encoder.EncodeAudio(ctx, encode.Background, encode.AudioArgs{
 		Input: raw, Format: encode.MOV, Output: made, Sound: encode.Sound{SampleRate: f.SampleRate, Channels: f.Channels},
 	}, nil)
 	if err != nil {

@@ -27,7 +27,7 @@ type FootageSource interface {
 
 // Encoder makes an M4A of any sound; encode.Engine fits.
 type Encoder interface {
-	EncodeAudio(ctx context.Context, job encode.AudioArgs, progress func(time.Duration)) error
+	EncodeAudio(ctx context.Context, p encode.Priority, job encode.AudioArgs, progress func(time.Duration)) error
 }
 
 // Worker does asset.static.

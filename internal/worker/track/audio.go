@@ -86,7 +86,7 @@ func (w *Worker) convert(ctx context.Context, a asset.Asset, raw string) (string
 			}
 			args.Copy = args.Copy && args.Sound == as
 		}
-		return args.Output, w.opt.Engine.EncodeAudio(ctx, args, nil)
+		return args.Output, w.opt.Engine.EncodeAudio(ctx, encode.Ingest, args, nil)
 	}
 	return "", noAudio()
 }

@@ -81,7 +81,7 @@ func (m *Maker) turn(ctx context.Context, p encode.Priority, viewer string) (lea
 		return func() {}, nil
 	case encode.Ahead:
 		line = m.early
-	case encode.Images, encode.OnDemand, encode.FirstPlay, encode.Live:
+	case encode.Ingest, encode.Images, encode.OnDemand, encode.FirstPlay, encode.Live:
 	}
 	t, err := line.Enter(ctx, viewer, int(p), 0)
 	if err != nil {
