@@ -82,7 +82,7 @@ func (e *ear) PCM(ctx context.Context, input func(context.Context, io.Writer) er
 	return output(ctx, bytes.NewReader(make([]byte, 4*speech.SampleRate)))
 }
 
-func (e *ear) PCMOfFile(context.Context, string, func(context.Context, io.Reader) error) error {
+func (e *ear) PCMOfFile(context.Context, string, bool, func(context.Context, io.Reader) error) error {
 	return errors.New("there is no file")
 }
 

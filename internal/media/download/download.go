@@ -219,7 +219,7 @@ func (t *track) fragment(r io.Reader, n, left int64, entry int) (size int64, err
 			samples[i] = movie.Sample{Duration: s.Duration, CompositionOffset: s.CompositionOffset, Sync: s.Sync, Size: s.Size}
 			size += int64(s.Size)
 		}
-		if err := t.out.Add(entry, int64(run.BaseTime), samples); err != nil {
+		if err := t.out.Add(entry, run.BaseTime, samples); err != nil {
 			return 0, err
 		}
 	}

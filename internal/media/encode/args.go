@@ -63,12 +63,15 @@ type AudioArgs struct {
 
 	Copy  bool // the input is AAC-LC: take its packets as they are
 	Sound Sound
+	// FromStart has times count from where the input's sound and pictures begin, not from its clock's 0, as with an MP4
+	// that is fragmented.
+	FromStart bool
 }
 
 // Build returns the arguments for ffmpeg. Progress comes on descriptor 3.
 func (a AudioArgs) Build() []string {
 	args := append(common(), "-progress", "pipe:3")
-	if a.Format == MOV {
+	if a.Format == MOV && !a.FromStart {
 		// A delay written in an edit list is meant; without this ffmpeg would take the first sample for time zero.
 		args = append(args, "-copyts")
 	}

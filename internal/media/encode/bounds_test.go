@@ -95,7 +95,7 @@ func work(t *testing.T) map[string]func(e *Engine) error {
 			return err
 		},
 		"samples":         func(e *Engine) error { return e.PCM(t.Context(), nothing, all) },
-		"samples of file": func(e *Engine) error { return e.PCMOfFile(t.Context(), file, all) },
+		"samples of file": func(e *Engine) error { return e.PCMOfFile(t.Context(), file, false, all) },
 		"cut": func(e *Engine) error {
 			none := func(io.Writer) error { return nil }
 			return e.CutSound(t.Context(), SoundCut{Channels: 2, Samples: 1024}, none, some)

@@ -10,13 +10,14 @@ import (
 const PCMRate = 16000
 
 // PCMArgs returns the arguments that turn the sound of an MP4 into samples: signed 16 bits, least significant byte first, one channel. Sample n
-// is that of n/16000 s; gaps are filled with silence. input is pipe:0 or file: with a path.
-func PCMArgs(input string, live bool) []string {
+// is that of n/16000 s; gaps are filled with silence. input is pipe:0 or file: with a path. fromStart has times count
+// from where the sound begins, not from its clock's 0.
+func PCMArgs(input string, live, fromStart bool) []string {
 	args := append(common(), "-threads", "1")
 	fill := "aresample=16000:async=1:first_pts=0"
 	if live { // it begins with the first packet, and nothing is looked at ahead
 		args = append(args, "-probesize", "32", "-analyzeduration", "0")
-	} else {
+	} else if !fromStart {
 		args = append(args, "-copyts")
 	}
 	return append(args,
@@ -29,17 +30,19 @@ func PCMArgs(input string, live bool) []string {
 // it decides its pace.
 func (e *Engine) PCM(ctx context.Context, input func(context.Context, io.Writer) error, output func(context.Context, io.Reader) error) error {
 	err := NewProcess(ProcessOptions{
-		Program: e.opts.FFmpeg, Args: PCMArgs("pipe:0", false), Limits: e.opts.Limits, Priority: Background,
+		Program: e.opts.FFmpeg, Args: PCMArgs("pipe:0", false, false), Limits: e.opts.Limits, Priority: Background,
 		Input: input, Output: output, Stall: e.opts.Stall,
 	}).Run(ctx)
 	return blame(err, "the sound can't be decoded")
 }
 
-// PCMOfFile is PCM of a file.
-func (e *Engine) PCMOfFile(ctx context.Context, path string, output func(context.Context, io.Reader) error) error {
+// PCMOfFile is PCM of a file. fromStart has times count from where its sound begins, as with an MP4 that is fragmented.
+func (e *Engine) PCMOfFile(
+	ctx context.Context, path string, fromStart bool, output func(context.Context, io.Reader) error,
+) error {
 	err := NewProcess(ProcessOptions{
-		Program: e.opts.FFmpeg, Args: PCMArgs("file:"+path, false), Limits: e.opts.Limits, Priority: Background,
-		Output: output, Stall: e.opts.Stall,
+		Program: e.opts.FFmpeg, Args: PCMArgs("file:"+path, false, fromStart), Limits: e.opts.Limits,
+		Priority: Background, Output: output, Stall: e.opts.Stall,
 	}).Run(ctx)
 	return blame(err, "the sound can't be decoded")
 }
@@ -47,7 +50,8 @@ func (e *Engine) PCMOfFile(ctx context.Context, path string, output func(context
 // LivePCM decodes sound while it streams, as fragmented MP4 of one stretch without a gap, until input returns.
 func (e *Engine) LivePCM(ctx context.Context, input func(context.Context, io.Writer) error, output func(context.Context, io.Reader) error) error {
 	err := NewProcess(ProcessOptions{
-		Program: e.opts.FFmpeg, Args: PCMArgs("pipe:0", true), Limits: Limits{AddressSpace: e.opts.Limits.AddressSpace, CPU: liveTime},
+		Program: e.opts.FFmpeg, Args: PCMArgs("pipe:0", true, true),
+		Limits:   Limits{AddressSpace: e.opts.Limits.AddressSpace, CPU: liveTime},
 		Priority: OnDemand, Input: input, Output: output,
 	}).Run(ctx)
 	return blame(err, "the sound can't be decoded")

@@ -14,8 +14,10 @@ import (
 // rendition has silence.
 func Follow(a *mp4.Track, object, id string, borders []float64, zero float64) *timeline.Rendition {
 	l := &timeline.Rendition{
-		RenditionInfo: timeline.RenditionInfo{ID: id, Kind: frame.Audio, Timescale: a.Timescale, Source: &timeline.Source{Object: object, Track: a.ID}},
-		Inits:         []timeline.Init{audioInit(id, a)},
+		RenditionInfo: timeline.RenditionInfo{
+			ID: id, Kind: frame.Audio, Timescale: a.Timescale, Source: sourceOf(a, object),
+		},
+		Inits: []timeline.Init{audioInit(id, a)},
 	}
 	if len(borders) < 2 {
 		return l

@@ -48,20 +48,26 @@ type cachedIndex struct {
 	file *mp4.File
 
 	mu     sync.Mutex
-	videos map[uint32]*videoTrack // by track
+	videos map[videoKey]*videoTrack
+}
+
+type videoKey struct {
+	track uint32
+	start int64
 }
 
 // videoTrack is worked out when the track is first played.
 func (k *cachedIndex) video(t *mp4.Track) (*videoTrack, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	r := k.videos[t.ID]
+	key := videoKey{t.ID, t.Start}
+	r := k.videos[key]
 	if r != nil {
 		return r, nil
 	}
 	r, err := newVideoTrack(t)
 	if err == nil {
-		k.videos[t.ID] = r
+		k.videos[key] = r
 	}
 	return r, err
 }
@@ -122,7 +128,7 @@ func (l *Library) keep(key string, f *mp4.File) *cachedIndex {
 	if e := l.files[key]; e != nil {
 		return e.Value.(*cachedIndex)
 	}
-	made := &cachedIndex{key: key, file: f, videos: map[uint32]*videoTrack{}}
+	made := &cachedIndex{key: key, file: f, videos: map[videoKey]*videoTrack{}}
 	l.files[key] = l.order.PushFront(made)
 	l.size += f.Bytes()
 	for l.size > l.limit && l.order.Len() > 1 {
@@ -142,7 +148,7 @@ func (l *Library) track(ctx context.Context, src timeline.Source) (*cachedIndex,
 	}
 	for _, t := range k.file.Tracks {
 		if t.ID == src.Track {
-			return k, t, nil
+			return k, t.CountedFrom(src.Start), nil // timelines stay as they were made
 		}
 	}
 	return nil, nil, ErrUnknown

@@ -49,8 +49,9 @@ const (
 )
 
 // Plan cuts a file into segments: the given video and audio tracks (either may be nil), at the video's IDRs, which are given in order.
-// Presentation times of the output are those of the file after its edit list plus timeline.Origin. Every video sample is kept that is
-// shown or needed to decode one that is, and all sound from the start to the end of its edit.
+// Presentation times of the output are those of the file after its edit list, counted from the tracks' Start, plus
+// timeline.Origin. Every video sample is kept that is shown or needed to decode one that is, and all sound from the
+// start to the end of its edit.
 func Plan(video, audio *mp4.Track, idrs []int, object string) (*timeline.Timeline, error) {
 	var renditions []*timeline.Rendition
 	borders := []float64{0}
@@ -120,7 +121,7 @@ func planVideo(r *videoTrack, audio *mp4.Track, idrs []int, object string) (*tim
 		return nil, nil, err
 	}
 	l := &timeline.Rendition{RenditionInfo: timeline.RenditionInfo{
-		ID: timeline.MainVideo, Kind: frame.Video, Timescale: r.t.Timescale, Source: &timeline.Source{Object: object, Track: r.t.ID},
+		ID: timeline.MainVideo, Kind: frame.Video, Timescale: r.t.Timescale, Source: sourceOf(r.t, object),
 	}, Inits: []timeline.Init{in}}
 	end := r.end()
 	last := secondsOf(r.t, end+r.delay)
@@ -196,6 +197,10 @@ func (r *videoTrack) cuts(idrs []int) []int {
 		cuts = append(cuts, c.next(i, r.dts(i), int64(r.t.Sample(i).Size), r.t.Sync(i), idr, alone)...)
 	}
 	return cuts
+}
+
+func sourceOf(t *mp4.Track, object string) *timeline.Source {
+	return &timeline.Source{Object: object, Track: t.ID, Start: t.Start}
 }
 
 func (r *videoTrack) ticks(d time.Duration) int64 { return int64(d.Seconds() * float64(r.t.Timescale)) }

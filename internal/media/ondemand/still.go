@@ -108,7 +108,7 @@ func HoldLast(t *timeline.Timeline, r io.ReaderAt, video *mp4.Track, prefix stri
 	if err != nil || len(idrs) == 0 {
 		return nil, err
 	}
-	x, err := newVideoTrack(video)
+	x, err := newVideoTrack(video.CountedFrom(l.Source.Start))
 	if err != nil {
 		return nil, err
 	}

@@ -41,6 +41,9 @@ type RenditionInfo struct {
 type Source struct {
 	Object string `json:"object"` // storage key
 	Track  uint32 `json:"track"`  // track_ID, ISO 14496-12 section 8.3.2
+	// Start is the place on the file's clock, in ticks of the track, that media times were counted from when the
+	// timeline was made.
+	Start int64 `json:"start,omitempty"`
 }
 
 // Init is one initialization segment of a rendition (EXT-X-MAP), with what it takes to describe it in a playlist.

@@ -109,6 +109,9 @@ func (w *Worker) decideRewrite(ctx context.Context, a asset.Asset, in assetopt.I
 	if format == encode.MPEGTS || format == encode.MPEGPS {
 		forgetLength(&p.info)
 	}
+	if u.length > 0 {
+		setLength(&p.info, u.length)
+	}
 	if kind != sniff.MP4 { // which was described by its own index
 		if err = w.found(ctx, a, describe(in, kind, p.info)); err != nil {
 			return p, err
@@ -157,7 +160,12 @@ func forgetLength(info *encode.Info) {
 	if info.Duration <= ondemand.MaxDuration {
 		return
 	}
-	info.Duration = 0
+	setLength(info, 0)
+}
+
+// setLength says how long a file is, in place of what ffprobe says of it and its tracks; 0: nobody knows.
+func setLength(info *encode.Info, long time.Duration) {
+	info.Duration = long
 	for i := range info.Tracks {
 		info.Tracks[i].Duration = 0
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"time"
 
 	"millrace/internal/control/asset"
 	"millrace/internal/control/assetopt"
@@ -21,9 +22,10 @@ import (
 
 // unfit is what of an MP4 can't stay as it is.
 type unfit struct {
-	rewrite        bool // it can't be played from its byte ranges
-	picture, sound bool // the track has to be encoded, whatever ffprobe finds
-	texts          bool // there are text tracks in it
+	rewrite        bool          // it can't be played from its byte ranges
+	picture, sound bool          // the track has to be encoded, whatever ffprobe finds
+	texts          bool          // there are text tracks in it
+	length         time.Duration // of a fragmented file, whose clock ffprobe counts in; 0: of any other
 	reasons        asset.NonStandard
 }
 
@@ -60,6 +62,16 @@ func (w *Worker) examine(ctx context.Context, a asset.Asset, in assetopt.Input, 
 	if err = w.tellPiece(ctx, a, index); err != nil {
 		return nil, u, err
 	}
+	if t, u, err = w.judged(ctx, a, r, index); index.Fragmented {
+		u.length = index.Length()
+	}
+	return t, u, err
+}
+
+// judged makes the timeline of an indexed file, or says why it can't stay as it is.
+func (w *Worker) judged(
+	ctx context.Context, a asset.Asset, r io.ReaderAt, index *mp4.File,
+) (t *timeline.Timeline, u unfit, err error) {
 	if a.Options.Test {
 		return nil, unfit{rewrite: true}, nil
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"millrace/internal/id"
+	"millrace/internal/media/container/mp4"
 )
 
 const scratchPrefix = "speech-"
@@ -35,6 +36,24 @@ func (w *Worker) fetch(ctx context.Context, object string, t id.Track) (path str
 		return "", fmt.Errorf("copy audio track: %w", err)
 	}
 	return path, nil
+}
+
+// isFragmented tells an MP4 whose times may count from any place on a clock.
+func isFragmented(path string) (bool, error) {
+	f, err := os.Open(path) //nolint:gosec // our own scratch file
+	if err != nil {
+		return false, fmt.Errorf("open audio track: %w", err)
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	st, err := f.Stat()
+	if err != nil {
+		return false, fmt.Errorf("look at audio track: %w", err)
+	}
+	index, err := mp4.Index(f, st.Size())
+	if err != nil {
+		return false, fmt.Errorf("index audio track: %w", err)
+	}
+	return index.Fragmented, nil
 }
 
 func (w *Worker) tidy(t id.Track) error {

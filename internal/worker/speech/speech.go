@@ -32,7 +32,7 @@ type FootageSource interface {
 // Decoder turns sound into samples; encode.Engine fits.
 type Decoder interface {
 	PCM(ctx context.Context, input func(context.Context, io.Writer) error, output func(context.Context, io.Reader) error) error
-	PCMOfFile(ctx context.Context, path string, output func(context.Context, io.Reader) error) error
+	PCMOfFile(ctx context.Context, path string, fromStart bool, output func(context.Context, io.Reader) error) error
 }
 
 // Worker does track.speech.
@@ -163,7 +163,11 @@ func (w *Worker) alternate(ctx context.Context, a asset.Asset, t asset.Track, li
 		return err
 	}
 	defer func() { err = errors.Join(err, w.tidy(t.ID)) }()
-	return w.Decoder.PCMOfFile(ctx, path, listen)
+	fragmented, err := isFragmented(path)
+	if err != nil {
+		return err
+	}
+	return w.Decoder.PCMOfFile(ctx, path, fragmented, listen)
 }
 
 // leastStep is by how much, in percent, a track has to get on to be written.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"time"
 
 	"millrace/internal/control/asset"
 	"millrace/internal/fault"
@@ -55,10 +56,11 @@ func (w *Worker) convert(ctx context.Context, a asset.Asset, raw string) (string
 	if err != nil {
 		return "", err
 	}
+	long := time.Duration(0) // of a fragmented file, whose clock ffprobe counts in
 	if format == encode.MOV {
 		ready := false
 		err = w.opt.ProbeLimiter.Examine(ctx, func() (bad error) {
-			ready, bad = isM4A(raw)
+			ready, long, bad = isM4A(raw)
 			return bad
 		})
 		if err != nil || ready && !a.Options.NormalizeAudio {
@@ -69,7 +71,11 @@ func (w *Worker) convert(ctx context.Context, a asset.Asset, raw string) (string
 	if err != nil {
 		return "", err
 	}
-	if info.Duration > encode.MaxDuration {
+	fragmented := long > 0
+	if !fragmented {
+		long = info.Duration
+	}
+	if long > encode.MaxDuration {
 		return "", tooLong()
 	}
 	for _, s := range info.Tracks { // the first
@@ -78,6 +84,7 @@ func (w *Worker) convert(ctx context.Context, a asset.Asset, raw string) (string
 		}
 		args := encode.AudioArgs{
 			Input: raw, Format: format, Output: made(raw), Copy: passable(s), Sound: encode.Sound{SampleRate: s.SampleRate, Channels: s.Channels},
+			FromStart: fragmented,
 		}
 		if a.Options.NormalizeAudio {
 			as := args.Sound
@@ -130,18 +137,19 @@ func formatOf(path string) (encode.Format, error) {
 	return "", fault.New(fault.Invalid, "the file is of no known audio format: M4A, MP3, WAV, AIFF, CAF, W64, AAC, AC-3, WMA, Opus and FLAC can be used")
 }
 
-// isM4A tells a whole file whose only media is AAC: it is used as it is. Of a file with more in it the audio is taken out.
-func isM4A(path string) (bool, error) {
+// isM4A tells a whole file whose only media is AAC: it is used as it is. Of a file with more in it the audio is taken
+// out. long is how long a fragmented file is.
+func isM4A(path string) (ready bool, long time.Duration, err error) {
 	index, err := index(path)
 	switch {
 	case errors.Is(err, mp4.ErrEncrypted):
-		return false, fault.Wrap(fault.Invalid, err, "the file is encrypted: only files without DRM can be used")
+		return false, 0, fault.Wrap(fault.Invalid, err, "the file is encrypted: only files without DRM can be used")
 	case errors.Is(err, mp4.ErrTruncated):
-		return false, fault.Wrap(fault.Invalid, err, "the file is not complete, its end is missing (%s)", err)
+		return false, 0, fault.Wrap(fault.Invalid, err, "the file is not complete, its end is missing (%s)", err)
 	case errors.Is(err, mp4.ErrMalformed), errors.Is(err, mp4.ErrUnsupported), errors.Is(err, mp4.ErrNotMP4):
-		return false, nil // ffmpeg may get on with it
+		return false, 0, nil // ffmpeg may get on with it
 	case err != nil:
-		return false, err
+		return false, 0, err
 	}
 	sounds, others := 0, 0
 	for _, t := range index.Tracks {
@@ -151,7 +159,10 @@ func isM4A(path string) (bool, error) {
 			others++
 		}
 	}
-	return sounds == 1 && others == 0, nil
+	if index.Fragmented {
+		long = index.Length()
+	}
+	return sounds == 1 && others == 0, long, nil
 }
 
 func index(path string) (*mp4.File, error) {

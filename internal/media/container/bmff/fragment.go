@@ -37,8 +37,9 @@ func ParseDefaults(mvex []byte) map[uint32]Defaults {
 type TrackRun struct {
 	TrackID     uint32
 	Description uint32
-	// BaseTime is the tfdt's; HasTime is false without one: go on where the track's last fragment ended.
-	BaseTime uint64
+	// BaseTime is the tfdt's; HasTime is false without one: go on where the track's last fragment ended. It is negative
+	// where ffmpeg writes the priming of sound in front of everything.
+	BaseTime int64
 	HasTime  bool
 	Samples  []RunSample
 }
@@ -115,8 +116,8 @@ func (m Moof) run(traf []byte, left int, dataEnd *int64) (TrackRun, int, error) 
 	if tfdt := Find(traf, "tfdt"); tfdt != nil {
 		t := NewReader(tfdt)
 		version, _ := t.Full()
-		run.BaseTime, run.HasTime = t.Sized(version), true
-		if t.Err() != nil || run.BaseTime > 1<<62 {
+		run.BaseTime, run.HasTime = int64(t.Sized(version)), true
+		if t.Err() != nil || run.BaseTime > 1<<62 || run.BaseTime < -1<<32 {
 			return run, 0, Malformed("movie fragment: bad decode time")
 		}
 	}

@@ -96,7 +96,11 @@ func cut(m bmff.Moof, data []byte, start int64, next map[uint32]uint64) ([]Fragm
 	}
 	out := make([]Fragment, 0, len(runs))
 	for _, run := range runs {
-		f := Fragment{TrackID: run.TrackID, BaseMediaDecodeTime: run.BaseTime, Samples: make([]Sample, len(run.Samples))}
+		if run.BaseTime < 0 {
+			return nil, bmff.Malformed("track %d: decode time out of range", run.TrackID)
+		}
+		f := Fragment{TrackID: run.TrackID, Samples: make([]Sample, len(run.Samples))}
+		f.BaseMediaDecodeTime = uint64(run.BaseTime)
 		if !run.HasTime {
 			f.BaseMediaDecodeTime = next[run.TrackID]
 		}

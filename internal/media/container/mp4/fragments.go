@@ -98,7 +98,7 @@ func (f *fragments) add(run bmff.TrackRun) error {
 	s := &f.track.samples
 	now := f.next
 	if run.HasTime {
-		now = int64(run.BaseTime)
+		now = run.BaseTime
 	}
 	if n := len(s.dts); n > 0 && now < s.dts[n-1] {
 		return bmff.Malformed("decoding times go backwards")

@@ -32,6 +32,9 @@ func Index(r io.ReaderAt, size int64) (*File, error) {
 	for _, f := range x.fragments {
 		f.finish()
 	}
+	if x.file.Fragmented {
+		x.file.fromStart()
+	}
 	return x.file, nil
 }
 

@@ -87,6 +87,9 @@ type Track struct {
 	// MediaTime is the composition time at which the presentation begins, EmptyEdit the pause in front of it,
 	// EditDuration how long it lasts; 0 means to the end.
 	MediaTime, EmptyEdit, EditDuration int64
+	// Start is the place on the clock of a fragmented file, in ticks, that the times of its tracks count from; 0 in any
+	// other.
+	Start int64
 	// NonStandardEdit tells that the edit list has more than pauses and one edit at normal speed. Only its first edit is heeded then.
 	NonStandardEdit bool
 
@@ -94,6 +97,7 @@ type Track struct {
 	matrix         [9]uint32
 	shownW, shownH uint32 // of the track header, 16.16
 	samples        samples
+	shift          int64 // part of Start, that is taken off decoding times; the rest is, off the pause of the edit list
 }
 
 // Sample is one sample as the file has it.
@@ -101,7 +105,8 @@ type Sample struct {
 	// Offset in the file and Size, in bytes.
 	Offset int64
 	Size   uint32
-	// DTS before edits, CTS what to add for the composition time; Duration is up to the next sample's DTS.
+	// DTS before edits, as the file says, CTS what to add for the composition time; Duration is up to the next sample's
+	// DTS.
 	DTS      int64
 	CTS      int32
 	Duration uint32
@@ -117,8 +122,8 @@ func (t *Track) Sample(i int) Sample {
 	return Sample{Offset: s.offsets[i], Size: s.sizes[i], DTS: s.dtsAt(i), CTS: s.ctsAt(i), Duration: s.duration(i), Sync: s.syncAt(i)}
 }
 
-// DTS is sample i's decoding time after edits; it may be negative.
-func (t *Track) DTS(i int) int64 { return t.samples.dtsAt(i) - t.MediaTime + t.EmptyEdit }
+// DTS is sample i's decoding time after edits, counted from Start; it may be negative.
+func (t *Track) DTS(i int) int64 { return t.samples.dtsAt(i) - t.shift - t.MediaTime + t.EmptyEdit }
 
 // PTS is when sample i is shown, after edits. Below EditStart it is priming (or needed to decode what follows), from EditEnd on it is trimmed.
 func (t *Track) PTS(i int) int64 { return t.DTS(i) + int64(t.samples.ctsAt(i)) }

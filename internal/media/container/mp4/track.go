@@ -175,13 +175,13 @@ func (t *Track) edits(list []bmff.Edit, movieTimescale uint32) {
 	for _, e := range list {
 		switch {
 		case e.MediaTime < 0 && !found:
-			t.EmptyEdit = min(t.EmptyEdit+rescale(e.Duration, t.Timescale, movieTimescale), far)
+			t.EmptyEdit = min(t.EmptyEdit+rescale(e.Duration, t.Timescale, movieTimescale, far), far)
 		case e.MediaTime < 0 && e.Duration == 0:
 		case found || e.MediaTime < 0:
 			t.NonStandardEdit = true
 		default:
 			found = true
-			t.MediaTime, t.EditDuration = min(e.MediaTime, far), rescale(e.Duration, t.Timescale, movieTimescale)
+			t.MediaTime, t.EditDuration = min(e.MediaTime, far), rescale(e.Duration, t.Timescale, movieTimescale, far)
 			if e.Rate != 1<<16 {
 				t.NonStandardEdit = true
 			}
@@ -192,16 +192,16 @@ func (t *Track) edits(list []bmff.Edit, movieTimescale uint32) {
 	}
 }
 
-// rescale converts d ticks from one timescale to another, to the nearest; what is too large stays the largest.
-func rescale(d uint64, to, from uint32) int64 {
+// rescale converts d ticks from one timescale to another, to the nearest and to most at most.
+func rescale(d uint64, to, from uint32, most int64) int64 {
 	hi, lo := bits.Mul64(d, uint64(to))
 	lo, carry := bits.Add64(lo, uint64(from)/2, 0)
 	hi += carry
 	if hi >= uint64(from) {
-		return 1 << 60
+		return most
 	}
 	q, _ := bits.Div64(hi, lo, uint64(from))
-	return int64(min(q, 1<<60))
+	return int64(min(q, uint64(most)))
 }
 
 // external reports whether the track's data reference names another file.
