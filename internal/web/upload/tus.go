@@ -84,6 +84,12 @@ func (t *tus) serve(w http.ResponseWriter, r *http.Request, u upload.Upload) {
 	if r.Method == http.MethodOptions {
 		w = &extended{w}
 	}
+	// With the extension off the library takes a part for a whole file.
+	if _, parallel := r.Header["Upload-Concat"]; parallel {
+		refuse(w, r, http.StatusBadRequest, "invalid_parameters", "A file can't be uploaded in several parts at once "+
+			"(Upload-Concat): set parallelUploads to 1 in Uppy or tus-js-client")
+		return
+	}
 	if len(r.Header.Get("Upload-Metadata")) > maxMetadata {
 		refuse(w, r, http.StatusBadRequest, "invalid_parameters", "Upload-Metadata may have at most 4096 bytes")
 		return

@@ -187,6 +187,38 @@ func TestTusRefused(t *testing.T) {
 	s.tus(u, http.MethodPost, 413, nil, "Upload-Length: 11")
 }
 
+// TestTusInParts: a client that would send a file in several parts at once is told not to, in words that its page can
+// read, whatever it says of them; nothing becomes an asset of a part, and the file can still come as one.
+func TestTusInParts(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	u := s.create()
+	for _, concat := range []string{"partial", "PARTIAL", "final;/uploads/tus/a /uploads/tus/b", "final;", "none", ""} {
+		for _, method := range []string{http.MethodPost, http.MethodPatch, http.MethodHead} {
+			header := []string{
+				"Upload-Concat: " + concat, "Upload-Length: 50", "Upload-Offset: 0",
+				"Content-Type: application/offset+octet-stream",
+			}
+			resp := s.send(u, sent{method: method, tus: true, header: header, body: bytes.NewReader(file(50))})
+			got := text(resp)
+			if resp.StatusCode != 400 || method != http.MethodHead && !strings.Contains(got, "parallelUploads to 1") {
+				t.Errorf("%s of %q: %d %s", method, concat, resp.StatusCode, got)
+			}
+		}
+	}
+	h := s.send(u, sent{method: http.MethodOptions, tus: true, header: []string{"Origin: https://example.com"}}).Header
+	if strings.Contains(h.Get("Tus-Extension"), "concatenation") || h.Get("Tus-Extension") == "" {
+		t.Errorf("extensions %q", h.Get("Tus-Extension"))
+	}
+	if allowed := h.Get("Access-Control-Allow-Headers"); !strings.Contains(allowed, "Upload-Concat") {
+		t.Errorf("pages may send %q", allowed)
+	}
+	s.tus(u, http.MethodPost, 201, nil, "Upload-Length: 100")
+	s.offset(u, 0)
+	s.tus(u, http.MethodPatch, 204, file(100), "Upload-Offset: 0")
+	s.arrived(u, file(100))
+}
+
 // cutTus sends a request of which n bytes get through before the connection is lost, and asks how many are kept.
 func (s *service) cutTus(u upload.Upload, method string, body []byte, n int, header ...string) (kept int) {
 	s.t.Helper()

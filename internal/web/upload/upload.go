@@ -111,7 +111,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // What pages may send and read, and for how many seconds browsers may remember that.
 const (
 	corsMethods = "PUT, POST, HEAD, PATCH, DELETE, OPTIONS"
-	corsHeaders = "*, Content-Type, Content-Range, Tus-Resumable, Upload-Length, Upload-Offset, Upload-Metadata, Upload-Defer-Length, X-HTTP-Method-Override"
+	// Upload-Concat is allowed so that a page gets to read why it is refused.
+	corsHeaders = "*, Content-Type, Content-Range, Tus-Resumable, Upload-Length, Upload-Offset, Upload-Metadata, " +
+		"Upload-Defer-Length, Upload-Concat, X-HTTP-Method-Override"
 	corsExposed = "Range, Location, Retry-After, Tus-Resumable, Tus-Version, Tus-Extension, Tus-Max-Size, Upload-Offset, Upload-Length, Upload-Metadata, " +
 		"Upload-Defer-Length, Upload-Expires"
 	corsSeconds = "7200"
