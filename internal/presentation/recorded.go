@@ -315,7 +315,7 @@ func (v *recorded) Chunk(ctx context.Context, rendition string, r hls.Resource) 
 func (v *recorded) chunk(ctx context.Context, rendition string, r hls.Resource) (playback.Body, error) {
 	missing := fault.New(fault.NotFound, "there is no such rendition or segment")
 	l := v.rendition(rendition)
-	if l == nil || r.Part >= 0 || !v.named(l, r) {
+	if l == nil || r.Part >= 0 || !r.Fits(l.Kind == frame.Text) || !v.named(l, r) {
 		return playback.Body{}, missing
 	}
 	if v.below.Want(rendition) {
@@ -331,9 +331,6 @@ func (v *recorded) chunk(ctx context.Context, rendition string, r hls.Resource) 
 	}
 	i := r.MSN - v.timeline.First
 	if i < 0 || i >= int64(len(l.Chunks)) || l.Chunks[i].Gap {
-		return playback.Body{}, missing
-	}
-	if (l.Kind == frame.Text) != (r.Ext == "vtt") {
 		return playback.Body{}, missing
 	}
 	if l.Kind == frame.Text {

@@ -21,7 +21,7 @@ func (v *recorded) text(ctx context.Context, l *timeline.Rendition, i int64) (pl
 	}
 	zero := int64(math.Round(v.timeline.ZeroTime() * 90000))
 	at := func(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
-	return playback.Body{Data: d.Slice(at(v.spans[i]), at(v.spans[i+1]), zero)}, nil
+	return playback.Body{Data: d.Slice(at(v.spans[i]), at(v.spans[i+1]), zero), Text: true}, nil
 }
 
 // document is a text track's cues: of its file, or of a recording that is not finished.

@@ -35,6 +35,7 @@ type Body struct {
 	Reader io.ReadCloser // one that is an io.Seeker as well is not read up to where a range begins
 	Size   int64
 	Type   string // media type; empty: by the resource's extension
+	Text   bool   // it is of a rendition of text, which is never encrypted
 	// Watched is what a viewer has watched who is sent all of it; zero: nothing that counts.
 	Watched metering.Delivery
 	// Init is what a segment or part is decoded with.

@@ -203,7 +203,8 @@ func (v view) bounds(c playback.Clip) hls.Clip {
 // Chunk implements playback.Renditions.
 func (v view) Chunk(ctx context.Context, rendition string, r hls.Resource) (playback.Body, error) {
 	below := v.Below.Want(rendition)
-	if !v.Edge.Named(rendition, r) {
+	text := v.Edge.Texts().Has(rendition)
+	if !r.Fits(text) || !v.Edge.Named(rendition, r) {
 		return playback.Body{}, window.Fault(window.ErrUnknown)
 	}
 	if below {
@@ -211,19 +212,15 @@ func (v view) Chunk(ctx context.Context, rendition string, r hls.Resource) (play
 		b.Watched.Of = v.Meter
 		return b, err
 	}
-	if text := r.Ext == "vtt"; text != v.Edge.Texts().Has(rendition) || text && r.Part >= 0 {
-		return playback.Body{}, window.Fault(window.ErrUnknown)
-	} else if text {
+	if text {
 		data, err := v.Edge.Texts().Segment(ctx, rendition, r.MSN)
-		return playback.Body{Data: data}, window.Fault(err)
+		return playback.Body{Data: data, Text: true}, window.Fault(err)
 	}
 	var at window.Location
 	var err error
 	switch {
 	case r.Init >= 0:
 		at, err = v.Edge.ReadInit(rendition, r.Init)
-	case r.Ext != "m4s":
-		err = window.ErrUnknown
 	case r.Part >= 0:
 		at, err = v.Edge.ReadPart(ctx, rendition, r.MSN, r.Part)
 	default:

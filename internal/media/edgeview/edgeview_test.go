@@ -3,6 +3,8 @@ package edgeview_test
 import (
 	"context"
 	"log/slog"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -102,6 +104,29 @@ func TestChunks(t *testing.T) {
 		data, err := delivered.Bytes(v.Chunk(t.Context(), tt.rendition, tt.r))
 		if string(data) != tt.want || (tt.want == "") != fault.Is(err, fault.NotFound) {
 			t.Errorf("%s: %q, %v", name, data, err)
+		}
+	}
+}
+
+// TestNames: each kind of rendition has resources by the names of its kind, and by no others.
+func TestNames(t *testing.T) {
+	t.Parallel()
+	b := broadcast()
+	b.Below = set{b.Edge, true}
+	b.Edge.Texts().Add("subtitles", false)
+	v := b.View(playback.Watch{})
+	for rendition, has := range map[string]string{
+		timeline.MainVideo: "init-0.mp4 0.m4s 0.0.m4s", "small": "init-0.mp4 0.m4s 0.0.m4s", "subtitles": "0.vtt",
+	} {
+		for name := range strings.FieldsSeq(
+			"init-0.mp4 0.m4s 0.0.m4s 0.vtt 0.0.vtt init-0.m4s init-0.vtt 0.mp4 0.0.mp4",
+		) {
+			r, _ := hls.ParseResource(name) // also of names that nobody can ask for
+			_, err := v.Chunk(t.Context(), rendition, r)
+			want := slices.Contains(strings.Fields(has), name)
+			if want != (err == nil) || !want && !fault.Is(err, fault.NotFound) {
+				t.Errorf("%s/%s: %v", rendition, name, err)
+			}
 		}
 	}
 }

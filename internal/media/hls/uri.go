@@ -49,6 +49,18 @@ type Resource struct {
 	Ext        string
 }
 
+// Fits reports whether a rendition has resources of such names: text has whole segments of WebVTT alone, and any other
+// none of these.
+func (r Resource) Fits(text bool) bool {
+	switch {
+	case text:
+		return r.Ext == "vtt" && r.Init < 0 && r.Part < 0
+	case r.Init >= 0:
+		return r.Ext == "mp4"
+	}
+	return r.Ext == "m4s"
+}
+
 // ParseResource reads the last element of a name made above, with its generation if it has one; ok is false for
 // anything else.
 func ParseResource(name string) (r Resource, ok bool) {

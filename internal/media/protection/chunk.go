@@ -16,7 +16,7 @@ var errClear = errors.New("the rendition is not encrypted")
 
 // Chunk implements playback.Renditions.
 func (v View) Chunk(ctx context.Context, rendition string, r hls.Resource) (playback.Body, error) {
-	if r.Ext == "vtt" || v.state().isClear(rendition) {
+	if v.state().isClear(rendition) {
 		return v.Clear.Chunk(ctx, rendition, r)
 	}
 	b, err := v.Store.get(ctx, chunkKey{v.Content.Name, v.Media, rendition, r}, func() (playback.Body, error) {
@@ -50,6 +50,12 @@ func (v View) encrypted(ctx context.Context, rendition string, r hls.Resource) (
 	b, err := v.Clear.Chunk(ctx, rendition, r)
 	if err != nil {
 		return b, err
+	}
+	if b.Text { // by its rendition's kind, whatever its name is
+		if b.Reader != nil {
+			_ = b.Reader.Close() // it was only read
+		}
+		return playback.Body{}, errClear
 	}
 	data := b.Data
 	if b.Reader != nil {

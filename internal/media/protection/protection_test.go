@@ -52,6 +52,10 @@ func (p *plain) Chunk(_ context.Context, rendition string, r hls.Resource) (play
 	p.reads.Add(1)
 	parts := [][]byte{part(0), part(1)}
 	switch {
+	case rendition == "text" && r.Fits(true):
+		return playback.Body{Data: []byte("WEBVTT"), Text: true}, nil
+	case rendition == "text":
+		return playback.Body{}, fault.New(fault.NotFound, "there is no such segment")
 	case r.Init == 0 && rendition == "a":
 		return playback.Body{Data: sound}, nil
 	case r.Init == 0 && rendition == "av1":
@@ -166,6 +170,32 @@ func TestChunks(t *testing.T) {
 		}
 		if _, err := v.Chunk(t.Context(), "v", hls.Resource{Init: -1, MSN: 1001, Part: -1, Ext: "m4s"}); !fault.Is(err, fault.NotFound) {
 			t.Errorf("what is not there: %v", err)
+		}
+	}
+}
+
+// TestNames: what is encrypted is so under any name that it is given, and text is clear by its kind: the clear
+// renditions here give a segment of the picture whatever its name ends with.
+func TestNames(t *testing.T) {
+	t.Parallel()
+	for _, scheme := range []cenc.Scheme{cenc.CBCS, cenc.CTR} {
+		v := view(&plain{}, scheme, false)
+		for _, ext := range []string{"m4s", "vtt", "mp4", "aac", ""} {
+			data, err := delivered.Bytes(v.Chunk(t.Context(), "v", hls.Resource{Init: -1, MSN: 3, Part: -1, Ext: ext}))
+			if err != nil || bytes.Contains(data, bytes.Repeat([]byte("picture."), 25)) {
+				t.Errorf("%s: a segment is clear as %q, %v", scheme, ext, err)
+			}
+		}
+		for range 2 {
+			if data := chunk(t, v, "text", "3.vtt"); string(data) != "WEBVTT" {
+				t.Errorf("%s: text is %q", scheme, data)
+			}
+			for _, name := range []string{"3.m4s", "3.0.m4s", "init-0.mp4"} {
+				r, _ := hls.ParseResource(name)
+				if _, err := v.Chunk(t.Context(), "text", r); !fault.Is(err, fault.NotFound) {
+					t.Errorf("%s: text as %s: %v", scheme, name, err)
+				}
+			}
 		}
 	}
 }

@@ -302,7 +302,7 @@ func (l *Live) Chunk(ctx context.Context, rendition string, r hls.Resource) (b d
 // locate finds an init segment, a segment or a part; what is due has to be made.
 func (l *Live) locate(ctx context.Context, rendition string, r hls.Resource) (window.Location, error) {
 	switch {
-	case r.Init > 0 || r.Init < 0 && r.Ext != "m4s":
+	case r.Init > 0 || !r.Fits(false):
 		return window.Location{}, window.ErrUnknown
 	case r.Init < 0 && r.Part >= 0:
 		return l.opt.Edge.ReadPart(ctx, rendition, r.MSN, r.Part)

@@ -118,7 +118,7 @@ func (s *Recorded) Pixels(rendition string) int {
 func (s *Recorded) Chunk(ctx context.Context, rendition string, r hls.Resource) (delivered.Body, error) {
 	w := s.byName[rendition]
 	switch {
-	case w == nil || r.Init > 0 || r.Part >= 0 || r.Ext == "vtt":
+	case w == nil || r.Init > 0 || r.Part >= 0 || !r.Fits(false):
 		return delivered.Body{}, missing()
 	case r.Init == 0:
 		return s.store.init(ctx, w)
