@@ -40,6 +40,10 @@ type stream struct {
 	breaks []time.Duration // when the encoder reconnected before the test began, since the stream began
 	cuts   []time.Duration // after which time of its own each publication is cut off, and another begins at once
 
+	// away reports whether the encoder leaves out what it has of a kind at a time of its clock; nil: nothing.
+	away    func(k frame.Kind, at time.Duration) bool
+	noSlate bool
+
 	writer *slate.Writer
 	cutter *packager.Packager
 	out    *slate.Publication
@@ -73,7 +77,7 @@ func newStream(t testing.TB, clip origin.Clip, age, breakAfter time.Duration, be
 		Open: s.open, Stands: func(time.Time) {}, Now: time.Now,
 		Limit: func() time.Duration { return s.edge.PartLimit(timeline.MainVideo) }, Broken: func(err error) { t.Error(err) },
 	})
-	s.writer.Allow(true)
+	s.writer.Allow(!s.noSlate)
 	s.begin()
 	for _, at := range s.breaks {
 		s.send(s.began.Add(at))
@@ -212,8 +216,10 @@ func (s *stream) send(until time.Time) {
 		if f.Received.After(until) {
 			return
 		}
-		if err := s.out.Write(f); err != nil {
-			s.t.Error(err)
+		if s.away == nil || !s.away(f.Kind, f.DTS) {
+			if err := s.out.Write(f); err != nil {
+				s.t.Error(err)
+			}
 		}
 		if s.next++; s.next == len(s.media) {
 			s.next, s.turn = 0, s.turn+s.long

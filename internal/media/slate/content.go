@@ -37,7 +37,7 @@ func (c *content) begin(resumed bool, first *frame.Frame) error {
 	c.other = [2]time.Duration{start, start}
 	c.newest = c.other
 	for k, given := range c.pub.configs {
-		if given == nil && c.f.on && c.f.known[k].has && c.fills(frame.Kind(k)) {
+		if given == nil && c.f.known[k].has && c.fills(frame.Kind(k)) {
 			given = &c.f.known[k].config
 			if frame.Kind(k) == frame.Video {
 				c.fps = c.f.known[k].fps
@@ -67,7 +67,7 @@ func (c *content) configure(config frame.Config) error {
 // fills reports whether a kind that is missing can be filled in.
 func (c *content) fills(k frame.Kind) bool {
 	known := &c.f.known[k]
-	if !c.f.on || !known.has {
+	if !known.has {
 		return false
 	}
 	if k == frame.Video {
@@ -147,7 +147,7 @@ func (c *content) came(f *frame.Frame) {
 
 // put writes a frame; silence is put where sound was lost.
 func (c *content) put(f frame.Frame) error {
-	if f.Kind == frame.Audio && c.f.on && c.end[frame.Audio] > 0 && f.DTS > c.end[frame.Audio] {
+	if f.Kind == frame.Audio && c.end[frame.Audio] > 0 && f.DTS > c.end[frame.Audio] {
 		if err := c.hush(f.DTS, true); err != nil {
 			return err
 		}
@@ -268,7 +268,7 @@ func (c *content) stand(long time.Duration, started time.Time) (time.Duration, e
 
 // conclude fills the sound up to where the picture ends, so that what follows finds both at one place.
 func (c *content) conclude() {
-	if end := c.end[frame.Audio]; c.f.on && end > 0 && c.end[frame.Video]+c.lag > end {
+	if end := c.end[frame.Audio]; end > 0 && c.end[frame.Video]+c.lag > end {
 		_ = c.hush(c.end[frame.Video]+c.lag, true) // closing says what is wrong with the output
 	}
 }

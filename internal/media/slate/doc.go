@@ -1,7 +1,8 @@
 // Package slate keeps a recording going while its encoder does not: it stands between the sessions of a broadcast's
-// publications and what cuts their frames, and writes what is missing. Sound that is missing becomes silence, a picture
-// that is missing the last one held, and when nothing has come for half a second a picture of its own with silence, at
-// the pace of real time, until media is back. The half second is the last picture's, and slate too.
+// publications and what cuts their frames, and writes what is missing. Sound that is missing while pictures go on becomes
+// silence, and a picture that is missing while sound goes on the last one held, whether slate is wanted or not. Where it
+// is, and nothing has come for half a second, there is a picture of its own with silence, at the pace of real time, until
+// media is back. The half second is the last picture's, and slate too.
 //
 // A Writer is the only writer of its broadcast. Each stretch, of an encoder's media or of slate, has an output of its
 // own, which goes on where the last one ended behind a discontinuity, so that everything that players are promised

@@ -96,6 +96,9 @@ func (f *Writer) suspect() time.Time {
 	if c == nil || g.waits || g.held != nil || len(g.pictures) < 2 { // a key frame alone is the last picture
 		return time.Time{}
 	}
+	if !f.on && c.newest[frame.Audio] < c.newest[frame.Video]+alone/2 { // only sound that goes on has it stand
+		return time.Time{}
+	}
 	return latest(g.came.Add(max(suspicion, 3*c.step)), g.asked.Add(heldAgain))
 }
 
@@ -105,7 +108,7 @@ func (f *Writer) Gap() (Group, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	now, at := f.opt.Now(), f.suspect()
-	if !f.on || f.stopped || at.IsZero() || now.Before(at) {
+	if f.stopped || at.IsZero() || now.Before(at) {
 		return Group{}, false
 	}
 	f.group.asked, f.group.waits = now, true

@@ -123,8 +123,13 @@ func (f *Writer) Tick() time.Duration {
 	now := f.opt.Now()
 	const asleep = time.Hour // until Allow
 	switch {
-	case f.stopped || !f.on:
+	case f.stopped:
 		return asleep
+	case !f.on:
+		if at := f.suspect(); !at.IsZero() {
+			return min(max(at.Sub(now), time.Millisecond), patience)
+		}
+		return patience
 	case !f.began:
 		return patience
 	case f.pub.waited(now):

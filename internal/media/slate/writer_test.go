@@ -472,7 +472,31 @@ func TestWriterHeldUp(t *testing.T) {
 	}
 }
 
-// TestFillerOff changes nothing of what comes.
+// TestSoundLate has sound that was announced begin late, where no slate is wanted: there is silence from the first
+// picture on. A stream whose encoder has announced none has none.
+func TestSoundLate(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		announced []frame.Config
+		want      string
+	}{
+		"announced": {[]frame.Config{picture, sound}, "content at 0.0: 4.0/4.0"},
+		"not":       {[]frame.Config{picture}, "content at 0.0: 4.0/0.0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			run(t, func(b *bench) {
+				b.Allow(false)
+				b.attach(tt.announced...)
+				b.send(4*time.Second, frame.Video)
+				b.leave()
+				b.want(tt.want)
+			})
+		})
+	}
+}
+
+// TestWriterOff has no slate in a pause. Sound that stays away while pictures go on is filled in all the same.
 func TestWriterOff(t *testing.T) {
 	t.Parallel()
 	run(t, func(b *bench) {
@@ -485,7 +509,7 @@ func TestWriterOff(t *testing.T) {
 		b.send(2*time.Second, frame.Video)
 		b.leave()
 		b.pass(time.Minute)
-		b.want("content at 0.0: 4.5/2.0")
+		b.want("content at 0.0: 4.5/4.6")
 	})
 }
 
