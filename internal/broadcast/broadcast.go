@@ -357,7 +357,7 @@ func (b *broadcast) refused(why error) {
 	})
 }
 
-// letGo ends the broadcast here: nothing is told, as whoever goes on with it does that.
+// letGo gives the broadcast up on this node. Neither its end nor an event is stored: the next owner goes on with it.
 func (b *broadcast) letGo(why error) {
 	b.lost = true
 	b.owner.broadcasts.lose(b) // first

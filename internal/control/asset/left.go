@@ -60,7 +60,7 @@ func (a *Asset) Left(now time.Time) []job.Insert {
 
 func (a *Asset) ingestJob() job.Insert {
 	j := job.New(JobIngest, string(a.ID), IngestArgs{Asset: a.ID, Media: a.Media})
-	if a.Origin != FromClip || a.Options.Test { // one of a test asset is encoded anew, and may fetch what is laid over it
+	if a.Origin != FromClip || a.Options.Test { // a test asset's clip is encoded, and may download overlays
 		j.Queue, j.Owner = job.Fetching, string(a.Environment)
 	}
 	return j

@@ -336,7 +336,7 @@ func TestQueuesOfJobs(t *testing.T) {
 	w.must(err)
 	clip := assetopt.Input{URL: "mux://assets/" + string(source.ID)}
 	w.create(clip)
-	marked := assetopt.Options{Test: true, Inputs: []assetopt.Input{clip}} // which is encoded anew
+	marked := assetopt.Options{Test: true, Inputs: []assetopt.Input{clip}} // a clip of a test asset is encoded, not cut
 	_, err = w.Create(w.ctx(), env, asset.CreateInput{Options: marked}, w.now())
 	w.must(err)
 	w.must(w.Delete(w.ctx(), env, source.ID, w.now()))

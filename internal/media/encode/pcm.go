@@ -31,7 +31,7 @@ func PCMArgs(input string, live, fromStart bool) []string {
 func (e *Engine) PCM(ctx context.Context, input func(context.Context, io.Writer) error, output func(context.Context, io.Reader) error) error {
 	err := NewProcess(ProcessOptions{
 		Program: e.opts.FFmpeg, Args: PCMArgs("pipe:0", false, false), Limits: e.opts.Limits, Priority: Background,
-		Input: input, Output: output, Stall: e.opts.Stall,
+		Input: input, Output: output,
 	}).Run(ctx)
 	return blame(err, "the sound can't be decoded")
 }
@@ -42,7 +42,7 @@ func (e *Engine) PCMOfFile(
 ) error {
 	err := NewProcess(ProcessOptions{
 		Program: e.opts.FFmpeg, Args: PCMArgs("file:"+path, false, fromStart), Limits: e.opts.Limits,
-		Priority: Background, Output: output, Stall: e.opts.Stall,
+		Priority: Background, Output: output,
 	}).Run(ctx)
 	return blame(err, "the sound can't be decoded")
 }

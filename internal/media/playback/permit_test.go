@@ -210,8 +210,8 @@ func TestCarried(t *testing.T) {
 	}
 }
 
-// TestNamesOfNothing: what is no image, no file and no metadata by its name leads nowhere, whoever asks, and nobody is
-// asked whether it is permitted: no name falls to the audience of an image because of how it is spelled.
+// TestNamesOfNothing: a name that is not in the list of names is not found, with any token and without one, and the
+// permit is never consulted: a spelling that resembles an image's name doesn't make the token of an image enough.
 func TestNamesOfNothing(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{
