@@ -218,6 +218,7 @@ func addVideo(variant *hls.Variant, l *timeline.Rendition) {
 	sound := variant.Codecs
 	variant.Codecs = nil
 	rendition.AddCodecs(variant, l.Inits)
+	rendition.SetRange(variant, l.Inits)
 	variant.Codecs = append(variant.Codecs, sound...)
 }
 

@@ -58,6 +58,28 @@ func Shape(c frame.Config) (w, h int) {
 	return 1, 1
 }
 
+// Range is how a video track's light is coded; SDR when its header doesn't say, or can't be read.
+func Range(c frame.Config) frame.VideoRange {
+	var transfer uint8
+	switch c.Codec { //nolint:exhaustive // VP8 knows one only, the others are sound
+	case frame.H264:
+		if i, err := h264.Info(c.SPS); err == nil {
+			transfer = i.Colour.Transfer
+		}
+	case frame.HEVC:
+		if i, err := hevc.Info(c.SPS); err == nil {
+			transfer = i.Colour.Transfer
+		}
+	case frame.AV1:
+		if i, err := av1.Info(c.Header); err == nil {
+			transfer = i.Colour.Transfer
+		}
+	case frame.VP9:
+		transfer = vp9.Transfer(c.Header)
+	}
+	return frame.RangeOf(transfer)
+}
+
 // Clock is what a sound track's frames are counted in.
 type Clock struct {
 	Rate   int64 // samples per second, at least 1

@@ -1,6 +1,7 @@
 package codec_test
 
 import (
+	"encoding/hex"
 	"testing"
 
 	"millrace/internal/media/codec"
@@ -40,5 +41,38 @@ func TestSamplesAllocatesNothing(t *testing.T) { //nolint:paralleltest // Allocs
 	packet, n := []byte{0xfc, 1, 2}, int64(0)
 	if a := testing.AllocsPerRun(100, func() { n += k.Samples(packet) }); a != 0 {
 		t.Errorf("%v allocations", a)
+	}
+}
+
+func TestRange(t *testing.T) {
+	t.Parallel()
+	unhex := func(s string) []byte {
+		b, err := hex.DecodeString(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	// Main 10, written by x265; they differ in the transfer characteristics.
+	pq := unhex("42010102200000030090000003000003003ca00a080c1f3b6595952930bc05a84880482000000300200000030321")
+	hlg := unhex("42010102200000030090000003000003003ca00a080c1f3b6595952930bc05a84890482000000300200000030321")
+	vp9 := func(transfer byte) []byte { return []byte{2, 31, 0xa0, 9, transfer, 9, 0, 0} }
+	for name, tt := range map[string]struct {
+		config frame.Config
+		want   frame.VideoRange
+	}{
+		"HEVC, PQ":       {frame.Config{Codec: frame.HEVC, SPS: pq}, frame.PQ},
+		"HEVC, HLG":      {frame.Config{Codec: frame.HEVC, SPS: hlg}, frame.HLG},
+		"HEVC, unread":   {frame.Config{Codec: frame.HEVC, SPS: pq[:20]}, frame.SDR},
+		"VP9, PQ":        {frame.Config{Codec: frame.VP9, Header: vp9(16)}, frame.PQ},
+		"VP9, HLG":       {frame.Config{Codec: frame.VP9, Header: vp9(18)}, frame.HLG},
+		"VP9, BT.709":    {frame.Config{Codec: frame.VP9, Header: vp9(1)}, frame.SDR},
+		"VP9, unread":    {frame.Config{Codec: frame.VP9}, frame.SDR},
+		"VP8":            {frame.Config{Codec: frame.VP8}, frame.SDR},
+		"H.264, nothing": {frame.Config{Codec: frame.H264}, frame.SDR},
+	} {
+		if got := codec.Range(tt.config); got != tt.want {
+			t.Errorf("%s: %q", name, got)
+		}
 	}
 }

@@ -89,6 +89,7 @@ func (v view) Multivariant(ctx context.Context, c playback.Clip) (*hls.Multivari
 		case frame.Video:
 			variant.URI = hls.PlaylistURI(l.ID)
 			variant.Width, variant.Height, variant.FrameRate = newest.Width, newest.Height, newest.FrameRate
+			rendition.SetRange(&variant, met)
 			variant.NoCaptions, shared.NoCaptions = l.NoCaptions, l.NoCaptions
 		case frame.Audio:
 			shared.Bandwidth = int64(math.Ceil(l.Peak))

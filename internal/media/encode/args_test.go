@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"millrace/internal/media/frame"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -27,7 +29,7 @@ func TestArgs(t *testing.T) {
 		{"rewrite MPEG-TS", RewriteArgs{Input: "/in/a", Format: MPEGTS}.Build()},
 		{"convert a picture beside its sound", RewriteArgs{Input: "/in/a", Format: MOV, Picture: &Picture{Width: 1280, Height: 720, Preset: "veryfast", CRF: 23, Bitrate: 2_800_000, Level: 31}}.Build()},
 		{"convert fields, light and sound, with a mark, ten seconds", RewriteArgs{Input: "/in/a", Format: AVI, Length: 10 * time.Second, Sound: &Sound{SampleRate: 48000, Channels: 6}, Picture: &Picture{
-			Width: 640, Height: 360, Preset: "veryfast", CRF: 23, Bitrate: 800_000, Level: 30, Interlaced: true, HDR: true,
+			Width: 640, Height: 360, Preset: "veryfast", CRF: 23, Bitrate: 800_000, Level: 30, Interlaced: true, Range: frame.PQ,
 			Overlay: &Overlay{Image: image.NewNRGBA(image.Rect(0, 0, 60, 20)), X: 570, Y: 10, HD: true},
 		}}.Build()},
 		{"loudness", LoudnessArgs{Input: "/in/a", Format: Matroska, Audio: 1, Sound: Sound{SampleRate: 44100, Channels: 8, Gain: -3.25, Limit: true}}.Build()},

@@ -47,7 +47,7 @@ func (a LadderArgs) Build() []string {
 		}
 		args = append(args,
 			"-map", "0:v:0", "-an", "-sn", "-dn", "-map_metadata", "-1",
-			"-vf", fmt.Sprintf("scale=%d:%d:flags=%s,setsar=1,format=yuv420p%s", r.Width, r.Height, scaler, a.Encoder.upload()))
+			"-vf", scaled(r.Range, r.Width, r.Height, scaler)+a.Encoder.upload())
 		args = append(args, a.Encoder.args(coding{
 			preset: preset, crf: r.CRF, bitrate: r.Bitrate, level: r.Level, threads: threads, params: r.x264() + more, live: true,
 		})...)

@@ -5,6 +5,8 @@ import (
 	"io"
 	"os"
 	"time"
+
+	"millrace/internal/media/frame"
 )
 
 // IVF is the format in which VP8 goes to ffmpeg's standard input; nothing is ever stored in it.
@@ -13,8 +15,9 @@ const IVF Format = "ivf"
 // LiveArgs describe a picture that is encoded again while it streams: in come access units as fragmented MP4, or as IVF for VP8, on
 // standard input; out goes H.264 as FLV on standard output, a frame for each frame with its time, key frames where the input has them.
 type LiveArgs struct {
-	Format        Format // MOV or IVF
-	Width, Height int    // of the picture, in pixels
+	Format        Format           // MOV or IVF
+	Width, Height int              // of the picture, in pixels
+	Range         frame.VideoRange // of the input: PQ and HLG are tone-mapped to BT.709
 	FrameRate     float64
 	Overlay       *Overlay
 	Encoder       H264
@@ -27,6 +30,9 @@ func (a LiveArgs) Build() []string {
 		"-probesize", "32", "-analyzeduration", "0", "-thread_type", "slice", "-copyts",
 		"-protocol_whitelist", "file,pipe", "-format_whitelist", string(a.Format), "-f", string(a.Format), "-i", "pipe:0")
 	even := "scale=trunc(iw/2)*2:trunc(ih/2)*2,format=yuv420p"
+	if a.Range != frame.SDR {
+		even = toneMapped(a.Range, a.Width&^1, a.Height&^1)
+	}
 	args = append(args, a.Overlay.over("0:v:0", even, a.Encoder.upload())...)
 	args = append(args, a.Encoder.args(coding{preset: "superfast", bitrate: a.bitrate(), live: true, params: "keyint=infinite:scenecut=0:open-gop=0"})...)
 	return append(args,

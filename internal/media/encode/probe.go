@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"millrace/internal/media/frame"
 )
 
 const (
@@ -48,7 +50,7 @@ type Track struct {
 	PixelFormat       string  // such as yuv420p
 	Interlaced        bool
 	Unordered         bool // H.264 with B-frames in AVI, which has no times of presentation
-	HDR               bool // its transfer function is that of BT.2100, PQ or HLG
+	Range             frame.VideoRange
 	HD                bool // its colours are those of BT.709: it says so, or is of a size that is taken for it
 	Rotation          int  // degrees clockwise to be turned for display: 0, 90, 180, 270
 	SampleRate        int  // Hz
@@ -133,7 +135,7 @@ func (s probedStream) track() Track {
 	case "video":
 		t.Kind = Video
 		t.Width, t.Height, t.PixelFormat, t.PixelAspect = s.Width, s.Height, s.PixelFormat, s.PixelAspect
-		t.HDR = s.Transfer == "smpte2084" || s.Transfer == "arib-std-b67"
+		t.Range = ranges[s.Transfer]
 		t.HD = s.Matrix == "bt709" || (s.Matrix == "" || s.Matrix == "unknown") && min(s.Width, s.Height) >= 720
 		t.Interlaced = s.FieldOrder != "" && s.FieldOrder != "progressive" && s.FieldOrder != "unknown"
 		if t.FrameRate = parseRate(s.AverageRate); t.FrameRate == 0 {
@@ -189,3 +191,8 @@ func parseRate(s string) float64 {
 }
 
 func clip(s string, n int) string { return strings.ToValidUTF8(s[:min(len(s), n)], "") }
+
+// ranges are ffprobe's names of transfer functions of high dynamic range.
+var ranges = map[string]frame.VideoRange{ //nolint:gochecknoglobals // a table
+	"smpte2084": frame.PQ, "arib-std-b67": frame.HLG,
+}

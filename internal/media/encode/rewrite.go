@@ -7,6 +7,8 @@ import (
 	"os"
 	"strconv"
 	"time"
+
+	"millrace/internal/media/frame"
 )
 
 // RewriteArgs describe a file whose first video stream and one audio stream are written as fragmented MP4 to standard output: packet by
@@ -25,11 +27,11 @@ type Picture struct {
 	Width, Height int // pixels, even
 	Preset        string
 	CRF           int
-	Bitrate       int  // the most over a second, bits per second
-	Level         int  // level_idc
-	Interlaced    bool // fields are put together first
-	HDR           bool // its light is brought down to what any screen shows (BT.709)
-	FrameRate     int  // that it is brought to, frames a second; 0: every picture stays
+	Bitrate       int              // the most over a second, bits per second
+	Level         int              // level_idc
+	Interlaced    bool             // fields are put together first
+	Range         frame.VideoRange // of the input: PQ and HLG are tone-mapped to BT.709
+	FrameRate     int              // that it is brought to, frames a second; 0: every picture stays
 	Overlay       *Overlay
 	Encoder       H264
 }
@@ -121,9 +123,8 @@ func (p *Picture) filters() string {
 	if p.FrameRate > 0 {
 		chain += fmt.Sprintf("fps=%d,", p.FrameRate)
 	}
-	if p.HDR {
-		return chain + fmt.Sprintf("zscale=w=%d:h=%d:t=linear:npl=100,format=gbrpf32le,zscale=p=bt709,tonemap=tonemap=hable:desat=0,"+
-			"zscale=t=bt709:m=bt709:r=tv,format=yuv420p,setsar=1", p.Width, p.Height)
+	if p.Range != frame.SDR {
+		return chain + toneMapped(p.Range, p.Width, p.Height)
 	}
 	return chain + fmt.Sprintf("scale=%d:%d:flags=bicubic:out_range=tv,setsar=1,format=yuv420p", p.Width, p.Height)
 }

@@ -9,13 +9,16 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"millrace/internal/media/frame"
 )
 
 // RungArgs describe a stretch of a picture that is encoded again in another size: fragmented MP4 comes on standard input and goes to
 // standard output, a fragment a frame. Every frame that goes in comes out with its time of presentation, in ticks of the input's time scale.
 // Decoding begins some frames before the first of them: media time begins late enough for that not to be negative.
 type RungArgs struct {
-	Width, Height int // pixels, even
+	Width, Height int              // pixels, even
+	Range         frame.VideoRange // of the input: PQ and HLG are tone-mapped to BT.709
 	Preset        string
 	CRF           int
 	Bitrate       int // the most over a second, bits per second
@@ -50,7 +53,7 @@ func (a RungArgs) Build() []string {
 		"-probesize", "32", "-analyzeduration", "0", "-threads", threads, "-flags", "+output_corrupt", "-copyts",
 		"-protocol_whitelist", "pipe", "-format_whitelist", string(MOV), "-f", string(MOV), "-i", "pipe:0",
 		"-map", "0:v:0", "-an", "-sn", "-dn", "-map_metadata", "-1",
-		"-vf", fmt.Sprintf("scale=%d:%d:flags=%s,setsar=1,format=yuv420p%s", a.Width, a.Height, scaler, a.Encoder.upload()))
+		"-vf", scaled(a.Range, a.Width, a.Height, scaler)+a.Encoder.upload())
 	args = append(args, a.Encoder.args(coding{
 		preset: preset, crf: a.CRF, bitrate: a.Bitrate, level: a.Level, threads: threads, params: a.x264(),
 		live: a.NoReorder && a.Encoder.hardware(), // or it would write other parameter sets than Ladder

@@ -33,6 +33,28 @@ const (
 	MP3  Codec = "mp3"
 )
 
+// VideoRange is how a picture's light is coded, by the names that VIDEO-RANGE of a playlist has, RFC 8216bis
+// section 4.4.6.2.
+type VideoRange string
+
+// The ranges.
+const (
+	SDR VideoRange = ""    // BT.709 and its like, or not known
+	PQ  VideoRange = "PQ"  // SMPTE ST 2084
+	HLG VideoRange = "HLG" // ARIB STD-B67
+)
+
+// RangeOf is what a transfer characteristics number means, ITU-T H.273 table 3.
+func RangeOf(transfer uint8) VideoRange {
+	switch transfer {
+	case 16:
+		return PQ
+	case 18:
+		return HLG
+	}
+	return SDR
+}
+
 // Config is the decoder configuration of one track. A new Config in mid-stream means that the parameters changed.
 type Config struct {
 	Kind  Kind

@@ -38,6 +38,7 @@ type Variant struct {
 	Codecs           []string
 	Width, Height    int     // 0: no video
 	FrameRate        float64 // 0: unknown
+	Range            string  // VIDEO-RANGE: PQ or HLG; empty: not said, which means SDR
 	Audio, Subtitles string  // group IDs
 	NoCaptions       bool    // CLOSED-CAPTIONS=NONE; if one variant says it all have to
 	URI              string
@@ -108,6 +109,9 @@ func (v *Variant) append(b []byte) []byte {
 	if v.FrameRate > 0 {
 		b = append(b, ",FRAME-RATE="...)
 		b = strconv.AppendFloat(b, v.FrameRate, 'f', 3, 64)
+	}
+	if v.Range != "" {
+		b = append(append(b, ",VIDEO-RANGE="...), v.Range...)
 	}
 	if v.Audio != "" {
 		b = appendQuoted(b, "AUDIO", v.Audio)

@@ -81,7 +81,7 @@ func (t *track) prepare(fps float64) error {
 		SampleRate: t.config.SampleRate, Channels: t.config.Channels,
 	}
 	if t.kind == frame.Video {
-		in.FrameRate = fps
+		in.FrameRate, in.Range = fps, codec.Range(t.config)
 	}
 	t.init = t.edge.AddInit(t.kind, t.scale, in, data)
 	t.stale = false

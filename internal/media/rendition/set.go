@@ -12,6 +12,7 @@ import (
 
 	"millrace/internal/fault"
 	"millrace/internal/media/delivered"
+	"millrace/internal/media/frame"
 	"millrace/internal/media/hls"
 	"millrace/internal/media/rendition/justintime"
 	"millrace/internal/media/rendition/ladder"
@@ -66,6 +67,15 @@ func AddCodecs(v *hls.Variant, inits []timeline.Init) {
 	}
 }
 
+// SetRange says of what range a variant is: high where a player may meet it.
+func SetRange(v *hls.Variant, inits []timeline.Init) {
+	for _, in := range inits {
+		if in.Range != frame.SDR {
+			v.Range = string(in.Range)
+		}
+	}
+}
+
 // variant is how a rendition is listed whose segments are so many seconds long.
 func variant(shared hls.Variant, r ladder.Rung, name string, segment float64) hls.Variant {
 	v := shared
@@ -81,7 +91,9 @@ func variant(shared hls.Variant, r ladder.Rung, name string, segment float64) hl
 func sources(inits []timeline.Init, tier int) (all []ladder.Source, shown bool) {
 	shown = true
 	for _, in := range inits {
-		s := ladder.Source{Width: in.Width, Height: in.Height, FrameRate: in.FrameRate, Foreign: !IsH264(in.Codec)}
+		s := ladder.Source{
+			Width: in.Width, Height: in.Height, FrameRate: in.FrameRate, Range: in.Range, Foreign: !IsH264(in.Codec),
+		}
 		all, shown = append(all, s), shown && s.Within(tier)
 	}
 	return all, shown
@@ -92,7 +104,7 @@ func Largest(video *timeline.Rendition) ladder.Source {
 	src := ladder.Source{}
 	for _, in := range video.Inits {
 		if in.Width*in.Height > src.Width*src.Height {
-			src.Width, src.Height = in.Width, in.Height
+			src.Width, src.Height, src.Range = in.Width, in.Height, in.Range
 		}
 		src.FrameRate = max(src.FrameRate, in.FrameRate)
 	}

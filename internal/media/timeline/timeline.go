@@ -48,16 +48,17 @@ type Source struct {
 
 // Init is one initialization segment of a rendition (EXT-X-MAP), with what it takes to describe it in a playlist.
 type Init struct {
-	Rendition  string  `json:"rendition"`
-	Codec      string  `json:"codec"` // RFC 6381
-	Width      int     `json:"width,omitempty"`
-	Height     int     `json:"height,omitempty"`
-	FrameRate  float64 `json:"frame_rate,omitempty"` // frames per second; 0: unknown or variable
-	SampleRate int     `json:"sample_rate,omitempty"`
-	Channels   int     `json:"channels,omitempty"`
-	Object     string  `json:"object,omitempty"` // storage key; empty when it is made from the rendition's Source
-	Hash       string  `json:"hash,omitempty"`   // of its bytes, so that the same ones are known again
-	Generation int64   `json:"gen,omitempty"`    // of the broadcast, in which it was published
+	Rendition  string           `json:"rendition"`
+	Codec      string           `json:"codec"` // RFC 6381
+	Width      int              `json:"width,omitempty"`
+	Height     int              `json:"height,omitempty"`
+	FrameRate  float64          `json:"frame_rate,omitempty"` // frames per second; 0: unknown or variable
+	Range      frame.VideoRange `json:"range,omitempty"`
+	SampleRate int              `json:"sample_rate,omitempty"`
+	Channels   int              `json:"channels,omitempty"`
+	Object     string           `json:"object,omitempty"` // storage key; empty when it is made from the rendition's Source
+	Hash       string           `json:"hash,omitempty"`   // of its bytes, so that the same ones are known again
+	Generation int64            `json:"gen,omitempty"`    // of the broadcast, in which it was published
 	// Still says that the chunks with it are one held picture, which their Object has once for all: it takes its times
 	// from the chunk.
 	Still bool `json:"still,omitempty"`

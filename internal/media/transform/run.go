@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"millrace/internal/fault"
+	"millrace/internal/media/codec"
 	"millrace/internal/media/container/cmaf"
 	"millrace/internal/media/container/flv"
 	"millrace/internal/media/encode"
@@ -45,7 +46,10 @@ const (
 
 // begin starts an encoder for the pictures from f on.
 func (w *worker) begin(ctx context.Context, f *frame.Frame) (*run, error) {
-	job := encode.LiveArgs{Format: encode.MOV, Width: w.source.Width, Height: w.source.Height, FrameRate: w.fps, Overlay: w.overlay(ctx)}
+	job := encode.LiveArgs{
+		Format: encode.MOV, Width: w.source.Width, Height: w.source.Height, Range: codec.Range(w.source), FrameRate: w.fps,
+		Overlay: w.overlay(ctx),
+	}
 	head, write := []byte(nil), appendFragment
 	if w.source.Codec == frame.VP8 {
 		job.Format, head, write = encode.IVF, ivfHeader(w.source), appendIVF

@@ -16,6 +16,7 @@ import (
 	"millrace/internal/fault"
 	"millrace/internal/fetch"
 	"millrace/internal/media/encode"
+	"millrace/internal/media/frame"
 	"millrace/internal/media/overlay"
 )
 
@@ -132,7 +133,7 @@ func (w *Worker) overlay(ctx context.Context, a asset.Asset, v *encode.Track, wi
 	if sheet == nil {
 		return nil, nil //nolint:nilnil // nothing to be seen is no error
 	}
-	return &encode.Overlay{Image: sheet.Image, X: sheet.At.X, Y: sheet.At.Y, HD: v.HD || v.HDR}, nil
+	return &encode.Overlay{Image: sheet.Image, X: sheet.At.X, Y: sheet.At.Y, HD: v.HD || v.Range != frame.SDR}, nil
 }
 
 // discardImages removes what the images of the download at path have left.

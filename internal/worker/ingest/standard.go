@@ -11,6 +11,7 @@ import (
 	"millrace/internal/fault"
 	"millrace/internal/media/container/mp4"
 	"millrace/internal/media/encode"
+	"millrace/internal/media/frame"
 	"millrace/internal/media/rendition/ladder"
 )
 
@@ -150,7 +151,7 @@ func (c *conform) judge(v *encode.Track, limits bounds) bool {
 	if f := v.PixelFormat; f != "" && f != "yuv420p" && f != "yuvj420p" {
 		c.reasons.PixelFormat = f
 	}
-	if v.Interlaced || v.HDR || v.Unordered {
+	if v.Interlaced || v.Range != frame.SDR || v.Unordered {
 		c.reasons.FileParameters = unusual
 	}
 	if x, y, ok := strings.Cut(v.PixelAspect, ":"); ok {
@@ -168,7 +169,7 @@ func picture(a asset.Asset, v *encode.Track) *encode.Picture {
 	r := ladder.Instead(ladder.Source{Width: width, Height: height, FrameRate: v.FrameRate}, ladder.Quality(a.Quality()), ladder.Tier(a.Options.MaxResolution))[0]
 	return &encode.Picture{
 		Width: r.Width, Height: r.Height, Preset: r.Preset, CRF: r.CRF, Bitrate: r.Bitrate, Level: r.Level,
-		Interlaced: v.Interlaced, HDR: v.HDR,
+		Interlaced: v.Interlaced, Range: v.Range,
 	}
 }
 

@@ -107,6 +107,16 @@ func level(width, height int) byte {
 	return 62
 }
 
+// Transfer returns the transfer characteristics of a record, an ITU-T H.273 number; 2, "unspecified", when it can't be
+// read.
+func Transfer(record []byte) uint8 {
+	r, err := ParseConfig(record)
+	if err != nil {
+		return unspecified
+	}
+	return r[4]
+}
+
 // CodecString returns the name of VP codecs in ISO BMFF section 3.4, as "vp09.00.31.08"; "" when the record can't be read. The
 // optional fields follow only where they are not the defaults.
 func CodecString(record []byte) string {

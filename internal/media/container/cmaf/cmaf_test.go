@@ -203,6 +203,43 @@ func TestInitCarriesColourAndShape(t *testing.T) {
 	}
 }
 
+// TestVideoRange: an init segment says how light is coded, in the words of each codec's sample entry.
+func TestVideoRange(t *testing.T) {
+	t.Parallel()
+	hevc := func(sps string) frame.Config {
+		return frame.Config{
+			Kind: frame.Video, Codec: frame.HEVC, Width: 320, Height: 180,
+			VPS: []byte("\x40\x01\x0c\x01"), SPS: []byte(sps), PPS: []byte("\x44\x01\xc0"),
+		}
+	}
+	const front = "\x42\x01\x01\x02\x20\x00\x00\x03\x00\x90\x00\x00\x03\x00\x00\x03\x00\x3c\xa0\x0a\x08\x0c\x1f" +
+		"\x3b\x65\x95\x95\x29\x30\xbc\x05\xa8\x48"
+	const back = "\x48\x20\x00\x00\x03\x00\x20\x00\x00\x03\x03\x21"
+	vp9 := frame.Config{
+		Kind: frame.Video, Codec: frame.VP9, Width: 320, Height: 180, Header: []byte{2, 31, 0xa0, 9, 18, 9, 0, 0},
+	}
+	for name, tt := range map[string]struct {
+		config frame.Config
+		want   frame.VideoRange
+	}{
+		"HEVC, PQ": {hevc(front + "\x80" + back), frame.PQ}, "HEVC, HLG": {hevc(front + "\x90" + back), frame.HLG},
+		"VP9, HLG": {vp9, frame.HLG},
+	} {
+		b, err := cmaf.Init(tt.config, 90000)
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		tracks, err := cmaf.NewReader(bytes.NewReader(b), cmaf.ReaderOptions{}).Tracks()
+		if err != nil || len(tracks) != 1 || tracks[0].VideoRange() != tt.want {
+			t.Errorf("%s: %d tracks, %v", name, len(tracks), err)
+		}
+	}
+	var none cmaf.Track
+	if none.VideoRange() != frame.SDR {
+		t.Error("a track without a sample entry has a range")
+	}
+}
+
 func TestInitRefuses(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]frame.Config{

@@ -65,7 +65,7 @@ func (m *Maker) makeInit(ctx context.Context, w *Work, viewer string) error {
 	if err != nil {
 		return err
 	}
-	key, certain := w.parametersKey(head)
+	key, certain := w.parametersKey(head, msn)
 	m.mu.Lock()
 	c, ok := m.given.tracks[key]
 	m.mu.Unlock()
@@ -98,7 +98,7 @@ func (m *Maker) trackOf(ctx context.Context, w *Work, head []byte, msn int64, vi
 		Prepare: func(ctx context.Context, _ int) ([]encode.RungArgs, error) {
 			var failed error
 			one, failed = w.onePicture(ctx, msn)
-			return []encode.RungArgs{w.args()}, failed
+			return []encode.RungArgs{w.args(msn)}, failed
 		},
 		Input: func(_ context.Context, _ int, out io.Writer) error {
 			_, failed := io.Copy(out, io.MultiReader(bytes.NewReader(head), bytes.NewReader(one)))

@@ -199,7 +199,7 @@ func (m *Maker) Run(ctx context.Context) error {
 // Bound.
 func (m *Maker) Rendition(r ladder.Rung) string {
 	args := encode.RungArgs{
-		FrameRate: r.FrameRate, Width: r.Width, Height: r.Height, Preset: r.Preset, CRF: r.CRF,
+		FrameRate: r.FrameRate, Width: r.Width, Height: r.Height, Range: r.Range, Preset: r.Preset, CRF: r.CRF,
 		Bitrate: r.Bitrate, Level: r.Level, NoReorder: r.NoReorder,
 	}.Build()
 	sum := sha256.Sum256([]byte(m.opt.Version + "\x00" + strings.Join(args, "\x00")))

@@ -43,7 +43,7 @@ const visual = 86
 
 // parametersKey tells tracks of the work apart, where a source's init segment says all; false: its pictures may say
 // more.
-func (w *Work) parametersKey(head []byte) (k parametersKey, ok bool) {
+func (w *Work) parametersKey(head []byte, msn int64) (k parametersKey, ok bool) {
 	tracks, err := cmaf.NewReader(bytes.NewReader(head), cmaf.ReaderOptions{}).Tracks()
 	if err != nil || len(tracks) != 1 || tracks[0].FourCC != "avc1" || len(tracks[0].SampleEntry) < visual {
 		return k, false
@@ -56,5 +56,5 @@ func (w *Work) parametersKey(head []byte) (k parametersKey, ok bool) {
 		}
 		return nil
 	})
-	return sha256.Sum256(fmt.Appendf(said, "\x00%s", strings.Join(w.args().Build(), "\x00"))), err == nil
+	return sha256.Sum256(fmt.Appendf(said, "\x00%s", strings.Join(w.args(msn).Build(), "\x00"))), err == nil
 }

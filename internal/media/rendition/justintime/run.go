@@ -13,6 +13,7 @@ import (
 	"millrace/internal/fault"
 	"millrace/internal/media/container/cmaf"
 	"millrace/internal/media/encode"
+	"millrace/internal/media/frame"
 )
 
 // run is one encoder for a few segments.
@@ -137,7 +138,7 @@ func (r *run) prepare(ctx context.Context, cores int) ([]encode.RungArgs, error)
 	if err = r.runUp(ctx); err != nil {
 		return nil, err
 	}
-	args := r.w.args()
+	args := r.w.args(r.from)
 	args.FastPreset = !r.patient()
 	if args.Part = r.divide(cores); args.Part {
 		return slices.Repeat([]encode.RungArgs{args}, len(r.parts)), nil
@@ -201,12 +202,21 @@ func (r *run) runUp(ctx context.Context) error {
 // furthestBack is how many segments are decoded in front of one that can't be decoded by itself.
 const furthestBack = 10
 
-func (w *Work) args() encode.RungArgs {
+// args are how a segment is encoded. Its range is its own: another picture of the same recording may have another one.
+func (w *Work) args(msn int64) encode.RungArgs {
 	return encode.RungArgs{
-		Width: w.Rung.Width, Height: w.Rung.Height, Preset: w.Rung.Preset, CRF: w.Rung.CRF, Bitrate: w.Rung.Rate(),
+		Width: w.Rung.Width, Height: w.Rung.Height, Range: w.rangeOf(msn), Preset: w.Rung.Preset, CRF: w.Rung.CRF, Bitrate: w.Rung.Rate(),
 		Level:     w.Rung.Level,
 		NoReorder: w.Rung.NoReorder, FrameRate: w.Rung.FrameRate, Timescale: w.Video.Timescale,
 	}
+}
+
+// rangeOf is that of a segment's picture.
+func (w *Work) rangeOf(msn int64) frame.VideoRange {
+	if c := w.chunk(msn); c != nil && c.Init >= 0 && c.Init < len(w.Video.Inits) {
+		return w.Video.Inits[c.Init].Range
+	}
+	return frame.SDR
 }
 
 func (r *run) write(n int, out io.Writer) error {

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"millrace/internal/media/frame"
 )
 
 // Quality is what `video_quality` asks for.
@@ -21,9 +23,10 @@ const (
 
 // Source is the picture that the rungs are made of, as it is presented: with square pixels and upright.
 type Source struct {
-	Width, Height int     // pixels
-	FrameRate     float64 // frames per second; 0: unknown
-	Foreign       bool    // its codec is none that every player plays: Live offers a rung of its own size too
+	Width, Height int              // pixels
+	FrameRate     float64          // frames per second; 0: unknown
+	Range         frame.VideoRange // of high dynamic range it is offered as it is, and tone-mapped in all rungs
+	Foreign       bool             // its codec is none that every player plays: Live offers a rung of its own size too
 }
 
 // Short is the shorter side of the picture, in pixels: what "1080p" means for upright pictures too.
@@ -39,6 +42,8 @@ type Rung struct {
 	Preset        string // of x264
 	Level         int    // level_idc, ITU-T H.264 table A-1: 31 is 3.1
 	FrameRate     float64
+	// Range is that of the source that it was first made of. The rung itself is SDR.
+	Range frame.VideoRange
 	// NoReorder: no picture refers to one that is shown later, so that it can be made while it is live.
 	NoReorder bool
 }
@@ -188,7 +193,7 @@ func (s Source) own() step {
 }
 
 func (s Source) rung(st step, q Quality) Rung {
-	r := Rung{Name: fmt.Sprintf("%dp", st.short), FrameRate: s.FrameRate, CRF: 23, Preset: "veryfast"}
+	r := Rung{Name: fmt.Sprintf("%dp", st.short), FrameRate: s.FrameRate, Range: s.Range, CRF: 23, Preset: "veryfast"}
 	r.Width, r.Height = s.scaled(st.short)
 	rate := float64(st.bitrate) * math.Sqrt(float64(r.Width*r.Height)/float64(st.short*st.short)/(16.0/9))
 	if s.FrameRate > 35 {

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"testing/quick"
+
+	"millrace/internal/media/frame"
 )
 
 func names(rungs []Rung) string {
@@ -29,43 +31,43 @@ func TestRungs(t *testing.T) {
 	}{
 		{
 			"1080p30",
-			Source{1920, 1080, 30, false},
+			Source{1920, 1080, 30, frame.SDR, false},
 			Plus, "",
 			"720p=1280x720 480p=854x480 270p=480x270",
 			"1080p=1920x1080 720p=1280x720 480p=854x480 270p=480x270",
 		},
 		{
 			"upright",
-			Source{1080, 1920, 30, false},
+			Source{1080, 1920, 30, frame.SDR, false},
 			Plus, "",
 			"720p=720x1280 480p=480x854 270p=270x480",
 			"1080p=1080x1920 720p=720x1280 480p=480x854 270p=270x480",
 		},
 		{
 			"4K in the default tier is made smaller",
-			Source{3840, 2160, 25, false},
+			Source{3840, 2160, 25, frame.SDR, false},
 			Plus, "",
 			"1080p=1920x1080 720p=1280x720 480p=854x480 270p=480x270",
 			"1080p=1920x1080 720p=1280x720 480p=854x480 270p=480x270",
 		},
 		{
 			"4K",
-			Source{3840, 2160, 25, false},
+			Source{3840, 2160, 25, frame.SDR, false},
 			Plus, "2160p",
 			"1440p=2560x1440 1080p=1920x1080 720p=1280x720 480p=854x480 270p=480x270",
 			"2160p=3840x2160 1440p=2560x1440 1080p=1920x1080 720p=1280x720 480p=854x480 270p=480x270",
 		},
 		{
 			"premium has every step",
-			Source{1280, 720, 60, false},
+			Source{1280, 720, 60, frame.SDR, false},
 			Premium, "",
 			"540p=960x540 480p=854x480 360p=640x360 270p=480x270",
 			"720p=1280x720 540p=960x540 480p=854x480 360p=640x360 270p=480x270",
 		},
-		{"cinema", Source{1920, 800, 24, false}, Basic, "", "480p=1152x480 270p=648x270", "800p=1920x800 480p=1152x480 270p=648x270"},
-		{"a size of its own", Source{500, 500, 30, false}, Plus, "", "270p=270x270", "500p=500x500 270p=270x270"},
-		{"rows of whole macroblocks", Source{1920, 1088, 30, false}, Basic, "", "720p=1270x720 480p=848x480 270p=476x270", "1088p=1920x1088 720p=1270x720 480p=848x480 270p=476x270"},
-		{"smaller than any", Source{320, 180, 30, false}, Plus, "", "", "180p=320x180"},
+		{"cinema", Source{1920, 800, 24, frame.SDR, false}, Basic, "", "480p=1152x480 270p=648x270", "800p=1920x800 480p=1152x480 270p=648x270"},
+		{"a size of its own", Source{500, 500, 30, frame.SDR, false}, Plus, "", "270p=270x270", "500p=500x500 270p=270x270"},
+		{"rows of whole macroblocks", Source{1920, 1088, 30, frame.SDR, false}, Basic, "", "720p=1270x720 480p=848x480 270p=476x270", "1088p=1920x1088 720p=1270x720 480p=848x480 270p=476x270"},
+		{"smaller than any", Source{320, 180, 30, frame.SDR, false}, Plus, "", "", "180p=320x180"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -83,7 +85,7 @@ func TestRungs(t *testing.T) {
 func TestRungsOfAnySource(t *testing.T) {
 	t.Parallel()
 	holds := func(w, h uint16, fps uint8, q, tier uint8) bool {
-		s := Source{int(w%7680) + 2, int(h%7680) + 2, float64(fps % 121), false}
+		s := Source{int(w%7680) + 2, int(h%7680) + 2, float64(fps % 121), frame.SDR, false}
 		quality := []Quality{Basic, Plus, Premium}[q%3]
 		most := []int{1080, 1440, 2160}[tier%3]
 		rungs := Instead(s, quality, most)
@@ -113,7 +115,7 @@ func TestLiveRungsAreBounded(t *testing.T) {
 	t.Parallel()
 	var sources []Source
 	for side := 100; side < 1000; side += 2 {
-		sources = append(sources, Source{side * 2, side, 30, true})
+		sources = append(sources, Source{side * 2, side, 30, frame.SDR, true})
 		if n := len(Live(sources, Premium, 1080)); n > mostLive {
 			t.Fatalf("%d rungs of %d sources", n, len(sources))
 		}
@@ -130,10 +132,10 @@ func TestLevels(t *testing.T) {
 		source Source
 		want   string
 	}{
-		{Source{1920, 1080, 30, false}, "avc1.640028"},
-		{Source{1920, 1080, 60, false}, "avc1.64002a"},
-		{Source{1280, 720, 30, false}, "avc1.64001f"},
-		{Source{3840, 2160, 60, false}, "avc1.640034"},
+		{Source{1920, 1080, 30, frame.SDR, false}, "avc1.640028"},
+		{Source{1920, 1080, 60, frame.SDR, false}, "avc1.64002a"},
+		{Source{1280, 720, 30, frame.SDR, false}, "avc1.64001f"},
+		{Source{3840, 2160, 60, frame.SDR, false}, "avc1.640034"},
 	} {
 		if got := Instead(tt.source, Plus, 2160)[0].Codec(); got != tt.want {
 			t.Errorf("%+v: %s, want %s", tt.source, got, tt.want)
@@ -150,11 +152,11 @@ func TestBound(t *testing.T) {
 		peak   float64 // of the source, bits per second
 		useful string
 	}{
-		{"plenty", Source{1920, 1080, 30, false}, 6_000_000, "720p=1280x720 480p=854x480 270p=480x270"},
-		{"little", Source{1920, 1080, 30, false}, 700_000, "720p=1280x720 480p=854x480 270p=480x270"},
-		{"very little", Source{640, 360, 30, false}, 128_000, ""},
-		{"a screen that hardly changes", Source{1920, 1080, 30, false}, 192_000, ""},
-		{"not known", Source{640, 360, 30, false}, 0, "270p=480x270"},
+		{"plenty", Source{1920, 1080, 30, frame.SDR, false}, 6_000_000, "720p=1280x720 480p=854x480 270p=480x270"},
+		{"little", Source{1920, 1080, 30, frame.SDR, false}, 700_000, "720p=1280x720 480p=854x480 270p=480x270"},
+		{"very little", Source{640, 360, 30, frame.SDR, false}, 128_000, ""},
+		{"a screen that hardly changes", Source{1920, 1080, 30, frame.SDR, false}, 192_000, ""},
+		{"not known", Source{640, 360, 30, frame.SDR, false}, 0, "270p=480x270"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

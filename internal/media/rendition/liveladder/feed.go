@@ -1,6 +1,7 @@
 package liveladder
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -49,6 +50,9 @@ func (x *encoderRun) write(ctx context.Context, in io.Writer) (err error) {
 		case begin:
 			if buf, err = x.c.opt.Init(ctx, step.Init); err != nil {
 				return fmt.Errorf("read init segment: %w", err)
+			}
+			if x.misjudged(buf) {
+				return nil
 			}
 		case catchUp:
 			if err = x.jump(&f); err != nil {
@@ -186,6 +190,25 @@ func (x *encoderRun) enter(step *window.Step) int {
 	}
 	x.in.any, x.in.init = true, step.Init
 	return begin
+}
+
+// misjudged reports whether the first picture's range is another than the one that the encoder was begun for. Another
+// encoder has to do the same for that one then.
+func (x *encoderRun) misjudged(init []byte) bool {
+	tracks, err := cmaf.NewReader(bytes.NewReader(init), cmaf.ReaderOptions{}).Tracks()
+	if err != nil || len(tracks) != 1 {
+		return false // the encoder says what is wrong with it
+	}
+	actual := tracks[0].VideoRange()
+	if actual == x.job.videoRange {
+		return false
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	next := x.job
+	next.videoRange, next.ranged, next.over = actual, true, nil
+	x.next = &next
+	return true
 }
 
 // take notes what goes in, and appends it to buf: a movie fragment for each picture, n the first one's number.

@@ -280,6 +280,9 @@ func (c *Ladder) start(ctx context.Context, j job) *encoderRun {
 	if c.hold == nil {
 		c.hold, _ = c.opt.Edge.Follow(c.opt.Source, j.from) // without one the encoder says why
 	}
+	if !j.ranged {
+		j.videoRange = j.rungs[0].Range
+	}
 	run := newEncoderRun(c, j)
 	c.opt.Logger.DebugContext(ctx, "encoder of rungs begins", "media_sequence", j.from, "before", j.to, "goes_on",
 		len(j.stood) > 0)

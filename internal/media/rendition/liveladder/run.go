@@ -11,6 +11,7 @@ import (
 
 	"millrace/internal/fault"
 	"millrace/internal/media/encode"
+	"millrace/internal/media/frame"
 	"millrace/internal/media/window"
 )
 
@@ -25,6 +26,9 @@ type job struct {
 	// turn, once closed, says that what is at hand behind the first part may go in; nil: at once. over is another's
 	// turn: closed at the end.
 	turn, over chan struct{}
+	// videoRange is that of the pictures that go in; unless ranged, that of those which the rungs were first made of.
+	videoRange frame.VideoRange
+	ranged     bool
 	stood      map[string]mark // by rung: what an encoder that died has made of it
 }
 
@@ -199,7 +203,7 @@ func (x *encoderRun) encode(ctx context.Context) error {
 	var outputs []func(context.Context, io.Reader) error
 	for _, o := range x.outs {
 		work.Rungs = append(work.Rungs, encode.RungArgs{
-			Width: o.rung.Width, Height: o.rung.Height, CRF: o.rung.CRF, Bitrate: o.rung.Rate(), Level: o.rung.Level,
+			Width: o.rung.Width, Height: o.rung.Height, Range: x.job.videoRange, CRF: o.rung.CRF, Bitrate: o.rung.Rate(), Level: o.rung.Level,
 			NoReorder: true, FrameRate: o.rung.FrameRate,
 		})
 		outputs = append(outputs, o.read)
