@@ -26,7 +26,16 @@ type framer interface {
 	config() (frame.Config, error)
 	// changed reports whether it has changed since config was called.
 	changed() bool
+	// presume takes the usual for the track configuration, as if a frame had said so: 48 kHz and two channels, or what
+	// the program's tables say.
+	presume()
 }
+
+// What most encoders send.
+const (
+	usualRate     = 48000 // Hz
+	usualChannels = 2
+)
 
 func newFramer(e elementary) framer {
 	switch e.codec {
@@ -180,6 +189,18 @@ func (s *stream) frames(d *Demuxer, b []byte, sure bool, yield func(at int, u so
 	return nil
 }
 
+// presume gives out the usual configuration of a stream that the program has and that has given nothing yet. Sound that
+// comes with another one changes it.
+func (s *stream) presume(d *Demuxer) error {
+	s.audio.framer.presume()
+	c, err := s.audio.framer.config()
+	if err != nil {
+		return nil //nolint:nilerr // the tables say something that can't be used: its frames say more
+	}
+	s.audio.usable = true
+	return d.out.Configure(c)
+}
+
 // sound gives out one access unit, after its configuration.
 func (s *stream) sound(d *Demuxer, u sound, at time.Duration) error {
 	a := &s.audio
@@ -255,6 +276,8 @@ func (f *adts) open(b []byte) ([][]byte, time.Duration, error) {
 	return [][]byte{b[h.Header:len(b):len(b)]}, long(1024, f.rate), nil
 }
 
+func (f *adts) presume() { f.set(aac.LC(usualRate, usualChannels)) }
+
 func (f *adts) config() (frame.Config, error) {
 	f.fresh = false
 	return aac.TrackConfig(f.key)
@@ -292,6 +315,8 @@ func (f *latm) open(b []byte) ([][]byte, time.Duration, error) {
 	return units, f.each, nil
 }
 
+func (f *latm) presume() { f.set(aac.LC(usualRate, usualChannels)) }
+
 func (f *latm) config() (frame.Config, error) {
 	f.fresh = false
 	return aac.TrackConfig(f.key)
@@ -313,16 +338,29 @@ func (*mpegAudio) next(b []byte) (size int, short bool, err error) {
 	return h.Size, false, err
 }
 
+// usualMP3 is the header of a frame of 128 kbit/s, 48 kHz and two channels, ISO 11172-3 section 2.4.1.3.
+var usualMP3 = []byte{0xff, 0xfb, 0x94, 0} //nolint:gochecknoglobals // a constant
+
+func (f *mpegAudio) presume() {
+	if h, err := mp3.Parse(usualMP3); err == nil {
+		f.seen(h, usualMP3)
+	}
+}
+
 func (f *mpegAudio) open(b []byte) ([][]byte, time.Duration, error) {
 	h, err := mp3.Parse(b)
 	if err != nil {
 		return nil, 0, err
 	}
+	f.seen(h, b)
+	return [][]byte{slices.Clip(b)}, long(h.Samples, h.SampleRate), nil
+}
+
+func (f *mpegAudio) seen(h mp3.Header, b []byte) {
 	key := [...]byte{byte(h.Channels), byte(h.SampleRate >> 16), byte(h.SampleRate >> 8), byte(h.SampleRate)} // bit rates may vary
 	if f.set(key[:]); f.fresh {
 		f.header = bytes.Clone(b[:mp3.HeaderSize])
 	}
-	return [][]byte{slices.Clip(b)}, long(h.Samples, h.SampleRate), nil
 }
 
 func (f *mpegAudio) config() (frame.Config, error) {
@@ -346,15 +384,28 @@ func (*dolby) next(b []byte) (size int, short bool, err error) {
 	return h.Size, false, err
 }
 
+// usualAC3 is the header of a frame of 192 kbit/s, 48 kHz and two channels, ETSI TS 102 366 section 4.3.
+var usualAC3 = []byte{0x0b, 0x77, 0, 0, 0x14, 0x40, 0x43} //nolint:gochecknoglobals // a constant
+
+func (f *dolby) presume() {
+	if h, err := ac3.Parse(usualAC3); err == nil {
+		f.seen(h, usualAC3)
+	}
+}
+
 func (f *dolby) open(b []byte) ([][]byte, time.Duration, error) {
 	h, err := ac3.Parse(b)
 	if err != nil {
 		return nil, 0, err
 	}
+	f.seen(h, b)
+	return [][]byte{slices.Clip(b)}, long(ac3.Samples, h.SampleRate), nil
+}
+
+func (f *dolby) seen(h ac3.Header, b []byte) {
 	if f.set(h.Specific[:]); f.fresh {
 		f.header = bytes.Clone(b[:ac3.HeaderSize])
 	}
-	return [][]byte{slices.Clip(b)}, long(ac3.Samples, h.SampleRate), nil
 }
 
 func (f *dolby) config() (frame.Config, error) {
@@ -429,6 +480,8 @@ func (*opusFramer) open(b []byte) ([][]byte, time.Duration, error) {
 	}
 	return [][]byte{b[at : at+n : at+n]}, long(samples, opus.SampleRate), nil
 }
+
+func (*opusFramer) presume() {} // the tables say how many channels there are
 
 func (f *opusFramer) changed() bool { return !f.configured }
 

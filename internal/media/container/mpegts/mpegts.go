@@ -66,21 +66,26 @@ type Demuxer struct {
 	out   Output
 	stats Stats
 
-	rest    []byte // of a packet that is not complete, or of bytes in which a packet is looked for
-	unsure  bool   // packets are looked for
-	tables  tables
-	video   *stream
-	audio   *stream
-	ignored []string
-	hold    hold
-	when    time.Time // when the bytes at hand came
-	last    int64     // the newest timestamp of any track, unwrapped, in 90 kHz
-	timed   bool      // last is known
-	err     error
+	rest     []byte // of a packet that is not complete, or of bytes in which a packet is looked for
+	unsure   bool   // packets are looked for
+	tables   tables
+	video    *stream
+	audio    *stream
+	ignored  []string
+	presumes bool
+	hold     hold
+	when     time.Time // when the bytes at hand came
+	last     int64     // the newest timestamp of any track, unwrapped, in 90 kHz
+	timed    bool      // last is known
+	err      error
 }
 
 // NewDemuxer returns a Demuxer that writes to out.
 func NewDemuxer(out Output) *Demuxer { return &Demuxer{out: out, tables: newTables()} }
+
+// PresumeSound has sound that the program has, and that doesn't come within a second of the first picture, configured
+// with the usual parameters: so who takes the frames can write silence until it comes. It is called before Write.
+func (d *Demuxer) PresumeSound() { d.presumes = true }
 
 // Stats returns the counters.
 func (d *Demuxer) Stats() Stats { return d.stats }
@@ -177,6 +182,11 @@ func (d *Demuxer) write(f frame.Frame) error {
 		h.frames, h.bytes = append(h.frames, f), h.bytes+len(f.Data)
 		if first := h.frames[0].DTS; h.bytes <= maxHoldBytes && f.DTS >= first && f.DTS-first < maxHold {
 			return nil
+		}
+		if d.presumes && !d.audio.audio.given {
+			if err := d.audio.presume(d); err != nil {
+				return err
+			}
 		}
 		return d.release()
 	}

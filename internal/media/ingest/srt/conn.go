@@ -210,6 +210,7 @@ var rejections = []struct { //nolint:gochecknoglobals // a table
 // publish carries the media until the publication's end.
 func (c *conn) publish(ctx, pub context.Context, sink ingest.Sink) error {
 	c.demuxer = mpegts.NewDemuxer(sink)
+	c.demuxer.PresumeSound()
 	c.lastACK, c.gone = time.Now(), make(chan struct{})
 	c.log = ingest.Logger(c.log, sink)
 	hangUp := func() { _ = c.wire.Close() }
