@@ -82,6 +82,14 @@ func (f film) Chunk(_ context.Context, _ string, r hls.Resource) (playback.Body,
 	return playback.Body{Data: fmt.Appendf(nil, "%s %s %d", secret, f.id, r.MSN)}, nil
 }
 
+func (film) Pictures() ([]hls.Picture, error) {
+	return []hls.Picture{
+		{Rendition: "v", Short: 360, Offered: true},
+		{Rendition: "large", Short: 1080, Offered: true},
+		{Rendition: "unlisted", Short: 1440},
+	}, nil
+}
+
 func (film) Covers(_ string, r hls.Resource, c playback.Clip) bool {
 	at := float64(2 * r.MSN)
 	return r.Init >= 0 || (c.To == 0 || at < c.To) && at+2 > c.From

@@ -81,6 +81,8 @@ func (f followed) Chunk(_ context.Context, _ string, r hls.Resource) (playback.B
 	return playback.Body{Data: []byte(f.segments[r.MSN])}, nil
 }
 
+func (f followed) Pictures() ([]hls.Picture, error) { return nil, nil }
+
 func (f followed) Covers(string, hls.Resource, playback.Clip) bool { return true }
 
 func (f followed) WebVTT(_ context.Context, rendition string) (playback.Body, error) {

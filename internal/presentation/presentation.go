@@ -147,8 +147,8 @@ func (p *Source) resolve(ctx context.Context, by id.Playback, now time.Time) (pl
 	})
 }
 
-// Smallest is the shorter side, in pixels, of the smallest picture that the playlist of a playback ID offers; 0: there
-// is nothing to play now.
+// Smallest is the shorter side, in pixels, of the smallest picture that a playback ID has for who may not have a larger
+// one; 0: there is nothing to play now.
 func (p *Source) Smallest(ctx context.Context, o playbackid.Object) (int, error) {
 	if err := p.recovered(ctx); err != nil {
 		return 0, err
@@ -157,11 +157,11 @@ func (p *Source) Smallest(ctx context.Context, o playbackid.Object) (int, error)
 	if err != nil {
 		return 0, unlessNothing(err)
 	}
-	m, err := found.Multivariant(ctx, playback.Clip{})
+	all, err := found.Pictures()
 	if err != nil {
 		return 0, unlessNothing(err)
 	}
-	return playback.Smallest(m), nil
+	return playback.Smallest(all), nil
 }
 
 // unlessNothing is an error, but for one that says that there is nothing to play.

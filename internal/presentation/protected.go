@@ -63,6 +63,9 @@ func (v protectedLive) Multivariant(ctx context.Context, c playback.Clip) (*hls.
 	return v.view.Multivariant(ctx, c)
 }
 
+// Pictures implements playback.Renditions.
+func (v protectedLive) Pictures() ([]hls.Picture, error) { return v.view.Pictures() }
+
 // Playlist implements playback.Renditions.
 func (v protectedLive) Playlist(
 	ctx context.Context, rendition string, r playback.Reload, compressed bool,
@@ -101,6 +104,9 @@ type protectedRecording struct {
 func (v protectedRecording) Multivariant(ctx context.Context, c playback.Clip) (*hls.Multivariant, error) {
 	return v.view.Multivariant(ctx, c)
 }
+
+// Pictures implements playback.Renditions.
+func (v protectedRecording) Pictures() ([]hls.Picture, error) { return v.view.Pictures() }
 
 // Playlist implements playback.Renditions.
 func (v protectedRecording) Playlist(

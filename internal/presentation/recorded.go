@@ -191,18 +191,31 @@ func (v *recorded) Multivariant(_ context.Context, c playback.Clip) (*hls.Multiv
 	}
 	variant.NoCaptions = video != nil && v.captionsApart()
 	variant.Bandwidth, variant.AverageBandwidth = int64(math.Ceil(audioPeak)), int64(math.Ceil(audioMean))
-	below, source := v.below.Variants(variant)
+	offer := v.below.Variants(variant)
 	if video != nil {
 		addVideo(&variant, video)
 	}
 	if variant.URI == "" {
 		variant.URI = hls.PlaylistURI(v.renditions[0].ID)
 	}
-	if source {
+	if offer.Source {
 		m.Variants = []hls.Variant{variant}
 	}
-	m.Variants = append(m.Variants, below...)
+	m.Variants, m.Spare = append(m.Variants, offer.Below...), offer.Spare
 	return m, nil
+}
+
+// Pictures implements playback.Renditions.
+func (v *recorded) Pictures() ([]hls.Picture, error) {
+	video := v.timeline.Rendition(timeline.MainVideo)
+	if video == nil {
+		return nil, nil
+	}
+	inits := video.Inits
+	if tail := v.timeline.Tail; tail != nil && tail.Rendition(video.ID) != nil {
+		inits = slices.Concat(inits, tail.Rendition(video.ID).Inits)
+	}
+	return rendition.Pictures(inits, v.below), nil
 }
 
 func addVideo(variant *hls.Variant, l *timeline.Rendition) {
@@ -274,7 +287,11 @@ func language(tr asset.Track) string {
 	return tr.LanguageCode
 }
 
+// rendition is one that viewers may see, by its name; nil: there is none.
 func (v *recorded) rendition(rendition string) *timeline.Rendition {
+	if rendition == timeline.MainVideo && v.below.Withholds() {
+		return nil
+	}
 	for _, l := range v.renditions {
 		if l.ID == rendition {
 			return l

@@ -35,6 +35,13 @@ type sizedView struct {
 	sizes [][2]int
 }
 
+func (s sizedView) Pictures() (all []hls.Picture, err error) {
+	for i, size := range s.sizes {
+		all = append(all, hls.Picture{Rendition: fmt.Sprint("v", i), Short: min(size[0], size[1]), Offered: true})
+	}
+	return all, nil
+}
+
 func (s sizedView) Multivariant(context.Context, playback.Clip) (*hls.Multivariant, error) {
 	m := &hls.Multivariant{}
 	for i, size := range s.sizes {

@@ -324,6 +324,9 @@ func (s *stream) Chunk(ctx context.Context, rendition string, r hls.Resource) (p
 	return playback.Body{Data: at.Data, Init: at.Init, Start: at.Start}, playbackError(err)
 }
 
+// Pictures implements playback.Presentation.
+func (s *stream) Pictures() ([]hls.Picture, error) { return nil, nil }
+
 // Covers implements playback.Presentation.
 func (s *stream) Covers(rendition string, r hls.Resource, c playback.Clip) bool {
 	return s.edge.Covers(rendition, r, hls.Clip{Begin: c.Begin, End: c.End})

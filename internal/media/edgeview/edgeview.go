@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"slices"
 	"time"
 
 	"millrace/internal/fault"
@@ -111,12 +112,25 @@ func (v view) Multivariant(ctx context.Context, c playback.Clip) (*hls.Multivari
 		m.Renditions = append(m.Renditions, texts...)
 	}
 	variant.Bandwidth, variant.AverageBandwidth = int64(math.Ceil(peak)), int64(math.Ceil(mean))
-	below, source := v.Below.Variants(shared)
-	if source {
+	offer := v.Below.Variants(shared)
+	if offer.Source {
 		m.Variants = []hls.Variant{variant}
 	}
-	m.Variants = append(m.Variants, below...)
+	m.Variants, m.Spare = append(m.Variants, offer.Below...), offer.Spare
 	return m, v.has(ctx, m, c)
+}
+
+// Pictures implements playback.Renditions.
+func (v view) Pictures() ([]hls.Picture, error) {
+	renditions, err := v.Edge.Describe()
+	if err != nil {
+		return nil, window.Fault(err)
+	}
+	i := slices.IndexFunc(renditions, func(l window.Rendition) bool { return l.ID == timeline.MainVideo })
+	if i < 0 {
+		return nil, nil
+	}
+	return rendition.Pictures(renditions[i].Inits, v.Below), nil
 }
 
 const (
@@ -152,6 +166,9 @@ func (v view) has(ctx context.Context, m *hls.Multivariant, c playback.Clip) err
 func (v view) Playlist(
 	ctx context.Context, rendition string, r playback.Reload, compressed bool,
 ) (playback.Text, error) {
+	if v.withholds(rendition) {
+		return playback.Text{}, window.Fault(window.ErrUnknown)
+	}
 	v.Below.Want(rendition)
 	clipped := r.Clip != (playback.Clip{})
 	reload := window.Reload{Event: v.Event, MSN: r.MSN, Part: r.Part, Skip: r.Skip && !clipped}
@@ -160,6 +177,11 @@ func (v view) Playlist(
 		data, err = v.clip(ctx, data, r.Clip, compressed)
 	}
 	return playback.Text{Data: data, MaxAge: 1}, window.Fault(err)
+}
+
+// withholds reports whether a rendition is the video, and that is larger than viewers may see.
+func (v view) withholds(rendition string) bool {
+	return rendition == timeline.MainVideo && v.Below.Withholds()
 }
 
 // clip is what a playlist has of a clip: by the time of day, and of the asset by its seconds. The segments are chosen
@@ -205,7 +227,7 @@ func (v view) bounds(c playback.Clip) hls.Clip {
 func (v view) Chunk(ctx context.Context, rendition string, r hls.Resource) (playback.Body, error) {
 	below := v.Below.Want(rendition)
 	text := v.Edge.Texts().Has(rendition)
-	if !r.Fits(text) || !v.Edge.Named(rendition, r) {
+	if v.withholds(rendition) || !r.Fits(text) || !v.Edge.Named(rendition, r) {
 		return playback.Body{}, window.Fault(window.ErrUnknown)
 	}
 	if below {

@@ -25,10 +25,12 @@ type set struct {
 	source bool // the video is offered too
 }
 
-func (s set) Variants(shared hls.Variant) ([]hls.Variant, bool) {
+func (s set) Variants(shared hls.Variant) rendition.Offer {
 	shared.URI = hls.PlaylistURI("small")
-	return []hls.Variant{shared}, s.source
+	return rendition.Offer{Below: []hls.Variant{shared}, Source: s.source}
 }
+
+func (set) Withholds() bool { return false }
 
 func (s set) Want(rendition string) bool {
 	return rendition == "small" && s.edge.Derived().Add(rendition, timeline.MainVideo) == nil

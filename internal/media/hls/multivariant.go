@@ -11,7 +11,8 @@ type Multivariant struct {
 	Independent bool // EXT-X-INDEPENDENT-SEGMENTS
 	Renditions  []Rendition
 	Variants    []Variant
-	Tiles       *Tiles // the image playlist for trick play; nil: none is offered
+	Spare       []Variant // not listed: what can be played beside Variants, and takes hardly less
+	Tiles       *Tiles    // the image playlist for trick play; nil: none is offered
 	TilesURI    string
 	SessionKeys []byte // lines EXT-X-SESSION-KEY, as Key.Append writes them; empty: what is listed is not encrypted
 	ChaptersURI string // of JSON chapters (EXT-X-SESSION-DATA, section 4.4.6.4); empty: there are none
@@ -43,6 +44,17 @@ type Variant struct {
 	NoCaptions       bool    // CLOSED-CAPTIONS=NONE; if one variant says it all have to
 	URI              string
 }
+
+// Picture is a rendition of video by its size, whether a playlist lists it or not.
+type Picture struct {
+	Rendition string
+	Short     int      // shorter side, in pixels, of the largest picture that it has had
+	Codecs    []string // RFC 6381 names of all that it has had
+	Offered   bool     // it is one of Variants or Spare
+}
+
+// Short is the shorter side of a variant's picture in pixels; 0: it has none.
+func (v *Variant) Short() int { return min(v.Width, v.Height) }
 
 // Append appends the playlist's text to b.
 func (m *Multivariant) Append(b []byte) []byte {

@@ -216,7 +216,13 @@ func (h *Handler) multivariant(w http.ResponseWriter, r *http.Request, p viewing
 	if err != nil {
 		return err
 	}
-	mod.apply(m)
+	var pictures []hls.Picture
+	if mod.bounded() {
+		if pictures, err = p.Pictures(); err != nil {
+			return err
+		}
+	}
+	mod.apply(m, pictures)
 	if p.permit.Signed {
 		mod.passed = "" // the path has them
 	}
@@ -253,7 +259,7 @@ func (h *Handler) playlist(w http.ResponseWriter, r *http.Request, p viewing, re
 	if err != nil {
 		return err
 	}
-	if err = p.allows(r, rendition); err != nil {
+	if err = p.allows(rendition); err != nil {
 		return err
 	}
 	reload.Clip = mod.clip
@@ -334,7 +340,7 @@ func (h *Handler) sidecar(w http.ResponseWriter, r *http.Request, p viewing, nam
 }
 
 func (h *Handler) chunk(w http.ResponseWriter, r *http.Request, p viewing, rendition string, res hls.Resource) error {
-	if err := p.allows(r, rendition); err != nil {
+	if err := p.allows(rendition); err != nil {
 		return err
 	}
 	b, err := p.chunk(h.withViewer(r), rendition, res)

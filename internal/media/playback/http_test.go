@@ -96,6 +96,8 @@ func (s *source) Multivariant(context.Context, playback.Clip) (*hls.Multivariant
 	return m, nil
 }
 
+func (s *source) Pictures() ([]hls.Picture, error) { return nil, nil }
+
 func (s *source) Playlist(_ context.Context, rendition string, r playback.Reload, compressed bool) (playback.Text, error) {
 	if s.playlist != nil {
 		return s.playlist(rendition, r, compressed)

@@ -146,33 +146,13 @@ func epoch(problems *fault.List, values url.Values, name string) time.Time {
 	return time.Unix(n, 0)
 }
 
-// short is the shorter side of a variant's picture in pixels; 0: it has none.
-func short(v hls.Variant) int { return min(v.Width, v.Height) }
-
-// Smallest is the shorter side, in pixels, of the smallest picture in a playlist: max_resolution leaves that one where
-// every picture is larger.
-func Smallest(p *hls.Multivariant) int {
-	if len(p.Variants) == 0 {
-		return 0
-	}
-	return short(slices.MinFunc(p.Variants, func(a, b hls.Variant) int { return short(a) - short(b) }))
-}
-
-// apply makes a multivariant playlist what was asked for. Where no variant is within the bounds, the nearest one
-// remains.
-func (m modifiers) apply(p *hls.Multivariant) {
-	if p.Variants = slices.Clone(p.Variants); m.most > 0 {
-		smallest := Smallest(p)
-		p.Variants = slices.DeleteFunc(p.Variants, func(v hls.Variant) bool { return short(v) > max(m.most, smallest) })
-	}
-	if m.least > 0 {
-		largest := slices.MaxFunc(p.Variants, func(a, b hls.Variant) int { return short(a) - short(b) })
-		p.Variants = slices.DeleteFunc(p.Variants, func(v hls.Variant) bool {
-			return short(v) < m.least && short(v) < short(largest)
-		})
+// apply makes a multivariant playlist what was asked for; pictures are those of its presentation.
+func (m modifiers) apply(p *hls.Multivariant, pictures []hls.Picture) {
+	if p.Variants = slices.Clone(p.Variants); m.bounded() {
+		m.bound(p, pictures)
 	}
 	if m.descending {
-		slices.SortStableFunc(p.Variants, func(a, b hls.Variant) int { return short(b) - short(a) })
+		slices.SortStableFunc(p.Variants, func(a, b hls.Variant) int { return b.Short() - a.Short() })
 	}
 	if m.subtitles != "" {
 		m.showSubtitles(p)

@@ -54,7 +54,7 @@ func TestModifiersOfTheMultivariant(t *testing.T) {
 				t.Fatal(err)
 			}
 			p := sized(tt.have...)
-			m.apply(p)
+			m.apply(p, nil)
 			var got []int
 			for _, v := range p.Variants {
 				got = append(got, v.Height)

@@ -7,9 +7,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"millrace/internal/fault"
-	"millrace/internal/media/hls"
 )
 
 // Use is what a request is for, of the things that are permitted apart.
@@ -151,41 +148,6 @@ func (p viewing) imageQuery(r *http.Request) string {
 		narrow(out, asked)
 	}
 	return out.Encode()
-}
-
-// allows refuses renditions that a token's max_resolution and min_resolution leave out.
-func (p viewing) allows(r *http.Request, rendition string) error {
-	if !p.permit.Signed || !strings.Contains(p.permit.Query, "_resolution=") {
-		return nil
-	}
-	mod, err := modifiersOf(p.permit.Query)
-	if err != nil {
-		return err
-	}
-	m, err := p.Multivariant(r.Context(), mod.clip)
-	if err != nil {
-		return err
-	}
-	offered := func(list []hls.Variant) bool {
-		return slices.ContainsFunc(list, func(v hls.Variant) bool { return v.URI == hls.PlaylistURI(rendition) })
-	}
-	was := offered(m.Variants)
-	if mod.apply(m); was && !offered(m.Variants) {
-		return fault.New(fault.Denied, "the token does not allow this rendition")
-	}
-	return nil
-}
-
-// allowsFile refuses files whose picture is larger than the max_resolution of a token.
-func (p viewing) allowsFile(f File) error {
-	if !p.permit.Signed || !strings.Contains(p.permit.Query, "_resolution=") {
-		return nil
-	}
-	m, err := modifiersOf(p.permit.Query)
-	if err == nil && m.most > 0 && f.Short > m.most {
-		err = fault.New(fault.Denied, "the token does not allow a file of this size")
-	}
-	return err
 }
 
 // narrow makes a stretch of the asset the part of it that is asked for.

@@ -28,6 +28,9 @@ type Renditions interface {
 	// to play yet, or nothing of the clip in one of the playlists. Players ask again for this one, and give up over
 	// those it leads to.
 	Multivariant(ctx context.Context, c Clip) (*hls.Multivariant, error)
+	// Pictures are all renditions of video that Playlist and Chunk give, also those that no playlist lists. NotReady:
+	// there is nothing to play yet.
+	Pictures() ([]hls.Picture, error)
 	// Playlist is a rendition's media playlist, compressed with gzip if asked. It waits when r asks for what is not
 	// there yet.
 	Playlist(ctx context.Context, rendition string, r Reload, compressed bool) (Text, error)

@@ -88,13 +88,15 @@ func (v View) Multivariant(ctx context.Context, c playback.Clip) (*hls.Multivari
 		return nil, err
 	}
 	refused := ""
-	m.Variants = slices.DeleteFunc(slices.Clone(m.Variants), func(variant hls.Variant) bool {
+	leaveOut := func(variant hls.Variant) bool {
 		i := slices.IndexFunc(variant.Codecs, func(codec string) bool { return !cenc.Supported(codec) })
 		if i >= 0 {
 			refused = variant.Codecs[i]
 		}
 		return i >= 0
-	})
+	}
+	m.Spare = slices.DeleteFunc(slices.Clone(m.Spare), leaveOut)
+	m.Variants = slices.DeleteFunc(slices.Clone(m.Variants), leaveOut)
 	if len(m.Variants) == 0 && refused != "" {
 		return nil, unsupported(refused)
 	}
@@ -102,6 +104,16 @@ func (v View) Multivariant(ctx context.Context, c playback.Clip) (*hls.Multivari
 		m.SessionKeys = v.appendKeys(m.SessionKeys, hls.SessionKeyTag, k)
 	}
 	return m, nil
+}
+
+// Pictures implements playback.Renditions.
+func (v View) Pictures() ([]hls.Picture, error) {
+	all, err := v.Clear.Pictures()
+	for i := range all {
+		refused := slices.ContainsFunc(all[i].Codecs, func(codec string) bool { return !cenc.Supported(codec) })
+		all[i].Offered = all[i].Offered && !refused
+	}
+	return all, err
 }
 
 func unsupported(codec string) error {

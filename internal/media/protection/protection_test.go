@@ -42,6 +42,13 @@ func (p *plain) Multivariant(context.Context, playback.Clip) (*hls.Multivariant,
 	return &hls.Multivariant{Variants: []hls.Variant{{URI: "v.m3u8", Codecs: []string{p.codec, "mp4a.40.2"}}, {URI: "low.m3u8", Codecs: []string{"avc1.42c01e"}}}}, nil
 }
 
+func (p *plain) Pictures() ([]hls.Picture, error) {
+	return []hls.Picture{
+		{Rendition: "v", Short: 720, Codecs: []string{"avc1.42c01e", p.codec}, Offered: true},
+		{Rendition: "low", Short: 270, Codecs: []string{"avc1.42c01e"}, Offered: true},
+	}, nil
+}
+
 func (p *plain) Playlist(context.Context, string, playback.Reload, bool) (playback.Text, error) {
 	return playback.Text{Data: p.text, MaxAge: 1}, nil
 }
@@ -267,6 +274,9 @@ func TestPlaylists(t *testing.T) {
 		p.codec = "av01.0.04M.08"
 		if m, err = v.Multivariant(t.Context(), playback.Clip{}); err != nil || len(m.Variants) != 1 || m.Variants[0].URI != "low.m3u8" {
 			t.Errorf("AV1 beside H.264: %+v, %v", m, err)
+		}
+		if all, err := v.Pictures(); err != nil || all[0].Offered || !all[1].Offered {
+			t.Errorf("AV1 beside H.264: %+v, %v", all, err)
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"millrace/internal/fault"
@@ -56,7 +57,8 @@ type Live struct {
 	store  store
 	ladder *liveladder.Ladder
 	// Segments of which parts were asked for after they should have been there.
-	late *stalecache.Cache[lateKey, []byte]
+	late  *stalecache.Cache[lateKey, []byte]
+	first atomic.Pointer[ladder.Source] // the picture that the broadcast began with; nil: not known yet
 
 	mu     sync.Mutex
 	inits  int // of the video, when the offer was found out
@@ -269,17 +271,35 @@ func (l *Live) track(ctx context.Context, rendition string) (frame.Config, bool)
 }
 
 // Variants implements Set.
-func (l *Live) Variants(shared hls.Variant) (below []hls.Variant, source bool) {
+func (l *Live) Variants(shared hls.Variant) Offer {
 	o := l.offer()
+	out := Offer{Source: o.shown}
 	for i, r := range o.rungs {
+		v := variant(shared, r, o.names[i], o.segment)
 		if o.known && o.shown && !r.Useful() {
-			continue // its URL stays: who has it may go on
+			out.Spare = append(out.Spare, v)
+			continue
 		}
 		// There is a video: it was described. Other playlists report where this one stands.
 		_ = l.opt.Edge.Derived().Add(o.names[i], timeline.MainVideo)
-		below = append(below, variant(shared, r, o.names[i], o.segment))
+		out.Below = append(out.Below, v)
 	}
-	return below, o.shown
+	return out
+}
+
+// Withholds implements Set.
+func (l *Live) Withholds() bool {
+	first := l.first.Load()
+	if first == nil {
+		in, ok := l.opt.Edge.FirstInit(timeline.MainVideo)
+		if !ok {
+			return false
+		}
+		s := sourceOf(in)
+		first = &s
+		l.first.Store(first)
+	}
+	return !first.Within(l.opt.Limits.tier())
 }
 
 // Chunk implements Set.

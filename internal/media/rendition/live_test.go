@@ -55,7 +55,7 @@ func TestLatePartsAreReadOnce(t *testing.T) {
 	edge.Finish(timeline.MainVideo, 0)
 	maker := justintime.New(justintime.Options{Now: time.Now, Logger: slog.New(slog.DiscardHandler)})
 	l := NewLive(LiveOptions{Media: "m", Edge: edge, Makers: Makers{Maker: maker, Objects: store}, Timescale: 90000, Limits: Limits{Quality: "plus"}, Now: time.Now})
-	variants, _ := l.Variants(hls.Variant{})
+	variants := l.Variants(hls.Variant{}).Below
 	if len(variants) == 0 {
 		t.Fatal("there is no rendition")
 	}
@@ -124,11 +124,11 @@ func TestUselessRungsAreNotListed(t *testing.T) {
 			edge.Part(timeline.MainVideo, make([]byte, rate/8*2), 180000, true)
 			edge.Finish(timeline.MainVideo, 180000)
 		}
-		below, source := l.Variants(hls.Variant{})
-		if !source {
-			t.Fatal("the video is not listed as it comes")
+		offer := l.Variants(hls.Variant{})
+		if !offer.Source || len(offer.Below)+len(offer.Spare) != 2 {
+			t.Fatalf("the video is not listed as it comes, or a rung is gone: %+v", offer)
 		}
-		return below
+		return offer.Below
 	}
 	early := segments(0, 1, 300_000)
 	if len(early) != 2 {
@@ -166,7 +166,7 @@ func TestRungsTakeLessThanTheirSource(t *testing.T) {
 		edge.Begin(timeline.MainVideo, timeline.Mark{Start: time.Unix(1e9, 0)}, n, int64(i)*180000)
 		edge.Part(timeline.MainVideo, make([]byte, rate/8*2), 180000, true)
 		edge.Finish(timeline.MainVideo, 180000)
-		variants, _ := l.Variants(hls.Variant{})
+		variants := l.Variants(hls.Variant{}).Below
 		if len(variants) == 0 {
 			t.Fatal("there is no rung")
 		}

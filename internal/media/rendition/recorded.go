@@ -31,6 +31,7 @@ type Recorded struct {
 	works     []*justintime.Work // largest first
 	byName    map[string]*justintime.Work
 	oversized bool // the video is larger than its asset's tier allows: renditions stand in for it
+	withheld  bool // it was so from its first picture on
 }
 
 // NewRecorded returns the renditions of a recording. maker may be nil: then there are none.
@@ -47,14 +48,16 @@ func NewRecorded(maker *justintime.Maker, objects delivered.Objects, of Recordin
 	if src.Short() == 0 {
 		return s
 	}
-	s.oversized = !src.Within(of.Limits.tier())
-	rungs := ladder.Below(src, of.Limits.quality(), of.Limits.tier())
+	tier := of.Limits.tier()
+	s.oversized = !src.Within(tier)
+	s.withheld = s.oversized && (!of.Live || !sourceOf(video.Inits[0]).Within(tier))
+	rungs := ladder.Below(src, of.Limits.quality(), tier)
 	switch {
 	case of.Live:
-		all, _ := sources(video.Inits, of.Limits.tier())
-		rungs = ladder.Live(all, of.Limits.quality(), of.Limits.tier())
+		all, _ := sources(video.Inits, tier)
+		rungs = ladder.Live(all, of.Limits.quality(), tier)
 	case s.oversized || !passes:
-		rungs = ladder.Instead(src, of.Limits.quality(), of.Limits.tier())
+		rungs = ladder.Instead(src, of.Limits.quality(), tier)
 	}
 	src.Foreign = !passes
 	for _, r := range ladder.Bound(rungs, src, video.Peak, video.Segment()) {
@@ -94,14 +97,21 @@ func (s *Recorded) Renditions() []*timeline.Rendition {
 }
 
 // Variants implements Set.
-func (s *Recorded) Variants(shared hls.Variant) (below []hls.Variant, source bool) {
+func (s *Recorded) Variants(shared hls.Variant) Offer {
+	o := Offer{Source: !s.oversized}
 	for _, w := range s.works {
+		v := variant(shared, w.Rung, s.store.maker.Rendition(w.Rung), w.Video.Segment())
 		if s.oversized || w.Rung.Useful() {
-			below = append(below, variant(shared, w.Rung, s.store.maker.Rendition(w.Rung), w.Video.Segment()))
+			o.Below = append(o.Below, v)
+		} else {
+			o.Spare = append(o.Spare, v)
 		}
 	}
-	return below, !s.oversized
+	return o
 }
+
+// Withholds implements Set.
+func (s *Recorded) Withholds() bool { return s.withheld }
 
 // Want implements Set.
 func (s *Recorded) Want(rendition string) bool { return s.byName[rendition] != nil }

@@ -37,8 +37,9 @@ func TestRungsOfARecordingTakeLess(t *testing.T) {
 			Timeline: line, Open: func(*timeline.Timeline, *timeline.Rendition) delivered.Source { return nil }, Whole: true,
 			Limits: Limits{Quality: "plus", MaxResolution: "2160p"},
 		})
-		variants, _ := set.Variants(hls.Variant{})
-		if len(variants) != want || len(set.Renditions()) != 1 {
+		offer := set.Variants(hls.Variant{})
+		variants := offer.Below
+		if len(variants) != want || len(offer.Spare) != 1-want || len(set.Renditions()) != 1 {
 			t.Errorf("of %d bit/s: %d rungs are listed of %d", rate, len(variants), len(set.Renditions()))
 		}
 		for _, x := range variants {
@@ -103,13 +104,13 @@ func listed(t *testing.T, ticks []int64) (recorded, live []int64) {
 	}
 	maker := justintime.New(justintime.Options{Now: time.Now})
 	limits := Limits{Quality: "plus", MaxResolution: "2160p"}
-	of, _ := NewRecorded(maker, nil, Recording{
+	of := NewRecorded(maker, nil, Recording{
 		Timeline: line, Open: func(*timeline.Timeline, *timeline.Rendition) delivered.Source { return nil }, Whole: true,
 		Live: true, Limits: limits,
-	}).Variants(hls.Variant{})
-	during, _ := NewLive(LiveOptions{
+	}).Variants(hls.Variant{}).Below
+	during := NewLive(LiveOptions{
 		Edge: edge, Makers: Makers{Maker: maker}, Timescale: 90000, Limits: limits,
-	}).Variants(hls.Variant{})
+	}).Variants(hls.Variant{}).Below
 	if len(of) != 3 || len(during) != 3 {
 		t.Fatalf("%d rungs, live %d", len(of), len(during))
 	}

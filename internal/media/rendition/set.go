@@ -21,9 +21,12 @@ import (
 
 // Set is the renditions that are made of one video.
 type Set interface {
-	// Variants lists the renditions, largest first, each with what all variants share: codecs and bits per second of
-	// the sound, groups. source reports whether the video itself is offered too.
-	Variants(shared hls.Variant) (below []hls.Variant, source bool)
+	// Variants are the renditions as playlists list them, each with what all variants share: codecs and bits per second
+	// of the sound, groups.
+	Variants(shared hls.Variant) Offer
+	// Withholds reports whether the video itself is never sent: its first picture already was larger than the tier of
+	// its asset allows, and renditions stand in for it. Where a later one is, the video was offered, and stays.
+	Withholds() bool
 	// Want reports whether a rendition is one of the set, and notes that somebody watches it.
 	Want(rendition string) bool
 	// Chunk is an init segment, a segment or a part of one of the renditions; what is not there yet is waited for or
@@ -31,11 +34,23 @@ type Set interface {
 	Chunk(ctx context.Context, rendition string, r hls.Resource) (delivered.Body, error)
 }
 
+// Offer is what a video is offered in.
+type Offer struct {
+	Below []hls.Variant // renditions that are listed, largest first
+	// Spare are renditions that take hardly less than the video, largest first: they are listed for who may not have
+	// what is larger.
+	Spare  []hls.Variant
+	Source bool // the video itself is listed too
+}
+
 // None is the set without any.
 type None struct{}
 
 // Variants implements Set.
-func (None) Variants(hls.Variant) ([]hls.Variant, bool) { return nil, true }
+func (None) Variants(hls.Variant) Offer { return Offer{Source: true} }
+
+// Withholds implements Set.
+func (None) Withholds() bool { return false }
 
 // Want implements Set.
 func (None) Want(string) bool { return false }
@@ -91,12 +106,33 @@ func variant(shared hls.Variant, r ladder.Rung, name string, segment float64) hl
 func sources(inits []timeline.Init, tier int) (all []ladder.Source, shown bool) {
 	shown = true
 	for _, in := range inits {
-		s := ladder.Source{
-			Width: in.Width, Height: in.Height, FrameRate: in.FrameRate, Range: in.Range, Foreign: !IsH264(in.Codec),
-		}
+		s := sourceOf(in)
 		all, shown = append(all, s), shown && s.Within(tier)
 	}
 	return all, shown
+}
+
+func sourceOf(in timeline.Init) ladder.Source {
+	return ladder.Source{Width: in.Width, Height: in.Height, FrameRate: in.FrameRate, Range: in.Range, Foreign: !IsH264(in.Codec)}
+}
+
+// Pictures are the renditions of a video that has had some parameters, itself among them, and of those that are made of
+// it: all that viewers may have by any address.
+func Pictures(inits []timeline.Init, below Set) []hls.Picture {
+	var all []hls.Picture
+	offer := below.Variants(hls.Variant{})
+	if !below.Withholds() {
+		p := hls.Picture{Rendition: timeline.MainVideo, Offered: offer.Source}
+		for _, in := range inits {
+			p.Short, p.Codecs = max(p.Short, min(in.Width, in.Height)), append(p.Codecs, in.Codec)
+		}
+		all = append(all, p)
+	}
+	for _, v := range slices.Concat(offer.Below, offer.Spare) {
+		p := hls.Picture{Rendition: hls.RenditionOf(v.URI), Short: v.Short(), Codecs: v.Codecs, Offered: true}
+		all = append(all, p)
+	}
+	return all
 }
 
 // Largest is what renditions of a video are made of, at its largest.

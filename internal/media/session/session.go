@@ -107,7 +107,7 @@ func (s *Session) Configure(c frame.Config) error {
 	}
 	s.configs[c.Kind] = &c
 	if c.Kind == frame.Video {
-		s.video.next = &c
+		s.video.next, s.video.last = &c, frame.Frame{}
 	} else {
 		s.audio.next = &c
 	}
@@ -156,6 +156,11 @@ func (s *Session) Write(f frame.Frame) error {
 		s.began = f.Received
 	}
 	s.received = f.Received
+	if f.Kind == frame.Video && s.video.repeated(f) {
+		s.stats.Dropped++
+		s.publishStats()
+		return nil
+	}
 	s.failed = s.continuity.write(f)
 	s.publishStats()
 	return s.failed

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"bytes"
 	"time"
 
 	"millrace/internal/media/frame"
@@ -35,6 +36,7 @@ type videoTrack struct {
 	rate    rate
 	grid    grid
 	end     time.Duration // DTS + Duration of the last written frame
+	came    time.Duration // when the last frame was due that came here
 	shift   time.Duration // added to every PTS because the encoder's are before its DTS
 	drift   time.Duration // smoothed: encoder's time - grid
 
@@ -43,7 +45,8 @@ type videoTrack struct {
 	early    time.Duration // how far off the last frame was when it came too early, 0 when it did not
 	tooEarly int           // frames in a row that came too early
 
-	held     item // variable rate: the frame whose duration is not known
+	last     frame.Frame // as the encoder sent it
+	held     item        // variable rate: the frame whose duration is not known
 	holding  bool
 	window   [windowFrames]time.Duration // times of the last frames
 	windowed int
@@ -100,9 +103,23 @@ func (v *videoTrack) offset(i item) time.Duration {
 	return o
 }
 
+// repeated reports whether a frame is the one before it, sent once more: the same bytes with the same times.
+func (v *videoTrack) repeated(f frame.Frame) bool {
+	last := v.last
+	v.last = f
+	return last.Data != nil && f.DTS == last.DTS && f.PTS == last.PTS && bytes.Equal(f.Data, last.Data)
+}
+
 // write takes a frame that is due at t on the output's clock.
 func (v *videoTrack) write(i item, t time.Duration) error {
 	i.at = t
+	again := t == v.came && v.s.stats.VideoFrames > 0
+	v.came = t
+	if again && v.rate.constant { // two in one place, as fields or slices that come by themselves: none is one more picture
+		if err := v.leaveGrid(); err != nil {
+			return err
+		}
+	}
 	if v.rate.constant {
 		return v.onGrid(i)
 	}
@@ -183,11 +200,16 @@ func (v *videoTrack) countStray(i item, stray bool, off time.Duration) error {
 	if v.strays += strayWeight; v.strays < maxStrays {
 		return nil
 	}
-	v.patience = min(2*v.patience+1, 32)
-	if err := v.begin(rate{interval: v.rate.interval, fps: v.rate.fps}, v.end); err != nil {
+	if err := v.leaveGrid(); err != nil {
 		return err
 	}
 	return v.variable(i)
+}
+
+// leaveGrid has frames go by their own times until they have stood on a grid for longer than before.
+func (v *videoTrack) leaveGrid() error {
+	v.patience = min(2*v.patience+1, 32)
+	return v.begin(rate{interval: v.rate.interval, fps: v.rate.fps}, v.end)
 }
 
 // variable holds one frame back until the next one tells how long it lasts.

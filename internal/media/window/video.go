@@ -77,6 +77,17 @@ func (e *Edge) Inits(rendition string) int {
 	return len(l.inits)
 }
 
+// FirstInit is the init segment that a rendition began with, also before one whole segment exists; false: it has none.
+func (e *Edge) FirstInit(rendition string) (timeline.Init, bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	l := e.rendition(rendition)
+	if l == nil || len(l.inits) == 0 {
+		return timeline.Init{}, false
+	}
+	return l.inits[0].Init, true
+}
+
 // NewestKey is the newest segment of the video that begins with a key frame, as far as it goes, with the number of its
 // init segment. ErrNotYet: there is none.
 func (e *Edge) NewestKey() (p Location, init int, err error) {

@@ -66,6 +66,8 @@ func (recording) Playlist(_ context.Context, _ string, r playback.Reload, compre
 	return playback.Text{Data: bytes.Repeat(fmt.Appendf(nil, "#%d %d %v %v\n", r.MSN, r.Part, r.Skip, compressed), 2000), MaxAge: 1}, nil
 }
 
+func (recording) Pictures() ([]hls.Picture, error) { return nil, nil }
+
 func (recording) Covers(string, hls.Resource, playback.Clip) bool { return true }
 
 func (s recording) Chunk(_ context.Context, rendition string, _ hls.Resource) (playback.Body, error) {

@@ -21,12 +21,13 @@ var key = cenc.Key{ID: [16]byte{1, 2, 3, 15: 4}, Value: [16]byte{5, 6, 15: 7}, I
 
 // sources are what ffmpeg encodes of a moving picture and a tone.
 var sources = map[string][]string{
-	"H.264":               {"-map", "0:v", "-c:v", "libx264", "-bf", "2", "-g", "15"},
-	"H.264 in slices":     {"-map", "0:v", "-c:v", "libx264", "-g", "15", "-x264-params", "slices=4:weightp=2"},
-	"H.264 without CABAC": {"-map", "0:v", "-c:v", "libx264", "-profile:v", "baseline", "-g", "15"},
-	"HEVC":                {"-map", "0:v", "-c:v", "libx265", "-g", "15", "-tag:v", "hvc1", "-x265-params", "log-level=error"},
-	"AAC":                 {"-map", "1:a", "-c:a", "aac"},
-	"Opus":                {"-map", "1:a", "-c:a", "libopus", "-strict", "-2"},
+	"H.264":                {"-map", "0:v", "-c:v", "libx264", "-bf", "2", "-g", "15"},
+	"H.264 in slices":      {"-map", "0:v", "-c:v", "libx264", "-g", "15", "-x264-params", "slices=4:weightp=2"},
+	"H.264 in many slices": {"-map", "0:v", "-c:v", "libx264", "-g", "15", "-x264-params", "slice-max-mbs=4"},
+	"H.264 without CABAC":  {"-map", "0:v", "-c:v", "libx264", "-profile:v", "baseline", "-g", "15"},
+	"HEVC":                 {"-map", "0:v", "-c:v", "libx265", "-g", "15", "-tag:v", "hvc1", "-x265-params", "log-level=error"},
+	"AAC":                  {"-map", "1:a", "-c:a", "aac"},
+	"Opus":                 {"-map", "1:a", "-c:a", "libopus", "-strict", "-2"},
 }
 
 // encode returns an init segment and the movie fragments behind it.

@@ -131,12 +131,14 @@ func (t *Track) fragment(moof, mdat []byte, p Place) (f fragment, head []byte, e
 			continue
 		}
 		had := len(f.subs)
-		if f.subs, err = t.units.divide(f.subs, mdat[from:to], t.scheme == CTR); err != nil {
+		f.subs, err = t.units.divide(f.subs, mdat[from:to], t.scheme == CTR)
+		if err == nil {
+			f.subs, err = merged(f.subs, had, maxSubsamples(t.scheme))
+		}
+		if err != nil {
 			return f, nil, fmt.Errorf("%w: sample %d: %w", bmff.ErrMalformed, i, err)
 		}
-		if f.counts[i] = len(f.subs) - had; f.counts[i] > maxSubsamples {
-			return f, nil, bmff.Malformed("sample %d has %d parts", i, f.counts[i])
-		}
+		f.counts[i] = len(f.subs) - had
 	}
 	info, err := t.info(f.counts, f.subs, p)
 	if err != nil {

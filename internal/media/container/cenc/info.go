@@ -6,8 +6,14 @@ import (
 	"millrace/internal/media/container/bmff"
 )
 
-// maxSubsamples is how many a sample may have: the size of what is said of it must fit one byte in saiz.
-const maxSubsamples = (255 - ivSize - 2) / 6
+// maxSubsamples is how many a sample may have under a scheme: the size of what is said of it must fit one byte in saiz
+// (ISO/IEC 14496-12 section 8.7.8), and under cbcs the IV is not said of samples.
+func maxSubsamples(s Scheme) int {
+	if s == CTR {
+		return (255 - ivSize - 2) / 6
+	}
+	return (255 - 2) / 6
+}
 
 // sampleInfo is what decrypters are told of the samples of a fragment, sections 7.1 and 7.2: boxes for the end of a traf box.
 type sampleInfo struct {

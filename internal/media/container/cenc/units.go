@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/Eyevinn/mp4ff/avc"
 	library "github.com/Eyevinn/mp4ff/hevc"
@@ -187,4 +188,48 @@ func add(out []subsample, open, protected int) []subsample {
 		out = append(out, subsample{clear: mostClear})
 	}
 	return append(out, subsample{open, protected})
+}
+
+// errClear means that so much of a sample would have to stay clear that decrypters can't be told of it.
+var errClear = errors.New("a picture of more than 2 MB in too many slices")
+
+// merged has a sample, whose subsamples are those of all from one on, make do with most of them: the smallest protected
+// stretches stay clear, and add to the clear part of the one behind them. A protected stretch may not reach from one NAL
+// unit into the next, whose header has to be readable. errClear: no stretch could stay protected.
+func merged(all []subsample, from, most int) ([]subsample, error) {
+	had := all[from:]
+	if len(had) <= most {
+		return all, nil
+	}
+	bySize := make([]int, 0, len(had)) // of those that are protected, largest first
+	for i, s := range had {
+		if s.protected > 0 {
+			bySize = append(bySize, i)
+		}
+	}
+	slices.SortStableFunc(bySize, func(a, b int) int { return had[b].protected - had[a].protected })
+	kept := make([]bool, len(had))
+	for keep := min(most, len(bySize)); keep > 0; {
+		clear(kept)
+		for _, i := range bySize[:keep] {
+			kept[i] = true
+		}
+		var out []subsample
+		open := 0
+		for i, s := range had {
+			if open += s.clear; kept[i] {
+				out, open = add(out, open, s.protected), 0
+			} else {
+				open += s.protected
+			}
+		}
+		if open > 0 {
+			out = add(out, open, 0)
+		}
+		if len(out) <= most {
+			return append(all[:from], out...), nil
+		}
+		keep -= len(out) - most
+	}
+	return all, errClear
 }
