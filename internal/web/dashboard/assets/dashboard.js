@@ -197,16 +197,6 @@ setInterval(() => {
   for (const el of $$('[data-up]')) el.textContent = clock((Date.now() - new Date(el.dataset.up)) / 1000);
 }, 1000);
 
-// A browser skips a navigation's animation where the next page is late or wants none. That is no error, but is reported
-// as one unless the rejected promise is handled.
-function optional(transition) {
-  transition?.ready.catch(() => {});
-  transition?.finished.catch(() => {});
-}
-addEventListener('pageswap', (e) => optional(e.viewTransition));
-addEventListener('pagereveal', (e) => optional(e.viewTransition));
-optional(document.activeViewTransition); // where this script came after the page's first picture
-
 // The local navigation marks the section that is read.
 function spy() {
   const links = $$('.local a[href^="#"]');
