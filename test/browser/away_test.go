@@ -37,7 +37,7 @@ func TestPlayersWithoutSound(t *testing.T) {
 		return time.Since(s.began) > 26*time.Second && x.Played >= 20
 	})
 	if v := watch.Plays(t, 3, patience); v.Restarts > 0 {
-		t.Errorf("the watch page has begun anew: %v", v)
+		t.Errorf("the watch page restarted playback %d times: %+v", v.Restarts, v)
 	}
 	shaka.Close(t)
 	watch.Close(t)

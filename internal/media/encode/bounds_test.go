@@ -119,6 +119,34 @@ func TestBusyMachine(t *testing.T) {
 	}
 }
 
+// TestSamplesWait: samples are read at the pace of who recognizes speech in them, which may pause for longer than
+// anything else may stall.
+func TestSamplesWait(t *testing.T) {
+	t.Parallel()
+	nothing := func(context.Context, io.Writer) error { return nil }
+	for name, samples := range map[string]func(e *Engine, output func(context.Context, io.Reader) error) error{
+		"from a pipe": func(e *Engine, output func(context.Context, io.Reader) error) error {
+			return e.PCM(t.Context(), nothing, output)
+		},
+		"of a file": func(e *Engine, output func(context.Context, io.Reader) error) error {
+			return e.PCMOfFile(t.Context(), "a.ts", false, output)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := standIn(t, "printf a; sleep 0.5; printf b", Bounds{}) // five times as long as a stall
+			var got []byte
+			err := samples(e, func(_ context.Context, r io.Reader) (err error) {
+				got, err = io.ReadAll(r)
+				return err
+			})
+			if err != nil || string(got) != "ab" {
+				t.Errorf("%q, %v", got, err)
+			}
+		})
+	}
+}
+
 // TestHeavyFile: what takes a lot of the processor is the file's, however long it takes.
 func TestHeavyFile(t *testing.T) {
 	t.Parallel()

@@ -37,7 +37,7 @@ func (c *content) begin(resumed bool, first *frame.Frame) error {
 	c.other = [2]time.Duration{start, start}
 	c.newest = c.other
 	for k, given := range c.pub.configs {
-		if given == nil && c.f.known[k].has && c.fills(frame.Kind(k)) {
+		if given == nil && c.fills(frame.Kind(k)) {
 			given = &c.f.known[k].config
 			if frame.Kind(k) == frame.Video {
 				c.fps = c.f.known[k].fps

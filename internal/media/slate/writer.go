@@ -121,7 +121,7 @@ func (f *Writer) Tick() time.Duration {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	now := f.opt.Now()
-	const asleep = time.Hour // until Allow
+	const asleep = time.Hour // nothing is written any more
 	switch {
 	case f.stopped:
 		return asleep
