@@ -130,7 +130,7 @@ func TestToneMapped(t *testing.T) {
 }
 
 // mapped is what luma becomes of the grey.
-var mapped = map[frame.VideoRange]float64{frame.PQ: 181, frame.HLG: 228} //nolint:gochecknoglobals // a table
+var mapped = map[frame.VideoRange]float64{frame.PQ: 181, frame.HLG: 228}
 
 // colourOf is what H.264 of a file says of its colours.
 func colourOf(t *testing.T, path string) h264.Colour {

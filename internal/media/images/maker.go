@@ -182,7 +182,8 @@ func (m *Maker) run(id string, x *making, f *Video, p Plan) {
 	case m.base.Err() != nil:
 		x.err = fault.Wrap(fault.Unavailable, x.err, "the service is stopping: ask again in a moment")
 	case ctx.Err() != nil && fault.Is(x.err, fault.Internal): // it waited for its turn, a processor or the storage
-		x.err = fault.Wrap(fault.Unavailable, x.err, "the service is too busy to make the image in time: ask again in a moment")
+		x.err = fault.Wrap(fault.Unavailable, x.err,
+			"the service is too busy to make the image in time: ask again in a moment")
 	}
 	if x.err == nil && f.Prefix == "" {
 		m.remember(id, x.data, time.Duration(p.MaxAge)*time.Second)

@@ -113,7 +113,9 @@ func sources(inits []timeline.Init, tier int) (all []ladder.Source, shown bool) 
 }
 
 func sourceOf(in timeline.Init) ladder.Source {
-	return ladder.Source{Width: in.Width, Height: in.Height, FrameRate: in.FrameRate, Range: in.Range, Foreign: !IsH264(in.Codec)}
+	return ladder.Source{
+		Width: in.Width, Height: in.Height, FrameRate: in.FrameRate, Range: in.Range, Foreign: !IsH264(in.Codec),
+	}
 }
 
 // Pictures are the renditions of a video that has had some parameters, itself among them, and of those that are made of

@@ -203,7 +203,8 @@ func (x *encoderRun) encode(ctx context.Context) error {
 	var outputs []func(context.Context, io.Reader) error
 	for _, o := range x.outs {
 		work.Rungs = append(work.Rungs, encode.RungArgs{
-			Width: o.rung.Width, Height: o.rung.Height, Range: x.job.videoRange, CRF: o.rung.CRF, Bitrate: o.rung.Rate(), Level: o.rung.Level,
+			Width: o.rung.Width, Height: o.rung.Height, Range: x.job.videoRange,
+			CRF: o.rung.CRF, Bitrate: o.rung.Rate(), Level: o.rung.Level,
 			NoReorder: true, FrameRate: o.rung.FrameRate,
 		})
 		outputs = append(outputs, o.read)
