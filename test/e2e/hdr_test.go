@@ -4,6 +4,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -74,7 +75,8 @@ func offered(t *testing.T, s *rig.Server, url, want string) {
 	}
 }
 
-// transfer are the transfer characteristics of a playlist's video, as ffprobe names them.
+// transfer are the transfer characteristics of a playlist's video, as ffprobe names them: it lists the stream by itself
+// and as one of the playlist's program.
 func transfer(t *testing.T, url string) string {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), filepath.Join(filepath.Dir(rig.FFmpeg(t)), "ffprobe"), "-v", "error",
@@ -82,5 +84,7 @@ func transfer(t *testing.T, url string) string {
 	if err != nil {
 		t.Errorf("ffprobe %s: %v", url, err)
 	}
-	return strings.TrimSpace(string(out))
+	names := strings.Fields(string(out))
+	slices.Sort(names)
+	return strings.Join(slices.Compact(names), " and ")
 }

@@ -205,7 +205,8 @@ const furthestBack = 10
 // args are how a segment is encoded. Its range is its own: another picture of the same recording may have another one.
 func (w *Work) args(msn int64) encode.RungArgs {
 	return encode.RungArgs{
-		Width: w.Rung.Width, Height: w.Rung.Height, Range: w.rangeOf(msn), Preset: w.Rung.Preset, CRF: w.Rung.CRF, Bitrate: w.Rung.Rate(),
+		Width: w.Rung.Width, Height: w.Rung.Height, Range: w.rangeOf(msn),
+		Preset: w.Rung.Preset, CRF: w.Rung.CRF, Bitrate: w.Rung.Rate(),
 		Level:     w.Rung.Level,
 		NoReorder: w.Rung.NoReorder, FrameRate: w.Rung.FrameRate, Timescale: w.Video.Timescale,
 	}
