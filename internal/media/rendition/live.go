@@ -294,7 +294,7 @@ func (l *Live) Chunk(ctx context.Context, rendition string, r hls.Resource) (b d
 	} else {
 		b, err = at.Open(ctx, l.opt.Objects, err)
 	}
-	b.Init, b.Start, b.Part = at.Init, at.Start, at.Place
+	b.Init, b.Start = at.Init, at.Start
 	b.Watched = metering.Delivery{Length: at.Length, Pixels: rung.Width * rung.Height}
 	return b, err
 }
