@@ -133,10 +133,11 @@ func newBroadcast(l *Service, s live.Stream, a asset.Asset, before stored, polic
 		lease: lease{long: l.opt.Lease}, times: resumeRecordingTimes(a.Recordings, before.timeline, a.Limit),
 	}
 	b.recorder.resume(s, asked)
+	own, derived := l.journals.open(a.Media, before.own, b.log)
 	b.edge = window.New(window.Options{
 		Media: string(a.Media), Mode: modeOf(b.mode), Store: b.recorder, Recorder: b.recorder,
 		Timeline: before.timeline, Logger: b.log,
-		Journal: l.journals.open(a.Media, before.own, b.log), Generation: s.Generation, Reserved: s.Reserved,
+		Journal: own, DerivedJournal: derived, Generation: s.Generation, Reserved: s.Reserved,
 		Short: func() { b.mail.post(b.reserve) }, Broken: b.broken,
 	})
 	b.recorder.edge = b.edge

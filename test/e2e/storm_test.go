@@ -102,8 +102,14 @@ func stormPause(random *rand.Rand) time.Duration {
 // stormClip is what an encoder sends: 16 s, a whole number of frames of picture and sound alike.
 func stormClip(t *testing.T, name string, more ...string) *encoder.Clip {
 	t.Helper()
+	return stormClipOf(t, "320x180", name, more...)
+}
+
+// stormClipOf is stormClip of a size.
+func stormClipOf(t *testing.T, size, name string, more ...string) *encoder.Clip {
+	t.Helper()
 	args := []string{
-		"-f", "lavfi", "-i", "testsrc2=size=320x180:rate=30", "-f", "lavfi", "-i", "sine=frequency=440:sample_rate=48000", "-t", "17",
+		"-f", "lavfi", "-i", "testsrc2=size=" + size + ":rate=30", "-f", "lavfi", "-i", "sine=frequency=440:sample_rate=48000", "-t", "17",
 		"-c:v", "libx264", "-preset", "ultrafast", "-profile:v", "main", "-pix_fmt", "yuv420p", "-g", "60", "-keyint_min", "60",
 		"-sc_threshold", "0", "-b:v", "300k", "-maxrate", "300k", "-bufsize", "300k", "-c:a", "aac", "-ac", "2", "-b:a", "64k",
 	}

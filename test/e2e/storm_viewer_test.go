@@ -27,6 +27,7 @@ type memory struct {
 	first  map[string]int               // by playlist: EXT-X-MEDIA-SEQUENCE
 	listed map[string][]string          // by playlist: what its last text named
 	whole  []string                     // every segment
+	made   bool                         // what nobody was given yet may have to be made, and what for that is not stored
 	stood  time.Duration                // the longest stand
 }
 
@@ -92,6 +93,7 @@ func (m *memory) fetch(ctx context.Context, base, path, when string) {
 	}
 	m.mu.Unlock()
 	switch {
+	case code == http.StatusServiceUnavailable && m.made && !known: // it is asked for again later
 	case code != http.StatusOK:
 		m.fault("%s: %s was listed and is %d", when, path, code)
 	case known && before != sum:

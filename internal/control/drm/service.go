@@ -144,7 +144,7 @@ func (s *Service) Known(ctx context.Context, env id.Environment, c id.DRMConfigu
 // Content is how an asset or live stream is encrypted for a configuration of its environment. Its keys are made on first use; of
 // several nodes that make them at the same time, all get those of the first. It is cached, and cheap enough for every request.
 //
-// A live stream keeps its keys over all its broadcasts, unless they rotate: who makes an IV of cenc has to tell broadcasts apart.
+// A live stream keeps its keys over all its broadcasts, unless they rotate.
 func (s *Service) Content(
 	ctx context.Context, env id.Environment, resource Resource, configuration id.DRMConfiguration, now time.Time,
 ) (Content, error) {

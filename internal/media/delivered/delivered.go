@@ -40,8 +40,6 @@ type Body struct {
 	Watched metering.Delivery
 	// Init is what a segment or part is decoded with.
 	Init Init
-	// Part is where a part of a live stream stands; nil: it is none, or stands where its name says.
-	Part *Part
 	// Start is the wall-clock time of a segment's or part's first frame, as playlists say it of the segment; zero: they
 	// do not.
 	Start time.Time
@@ -51,14 +49,6 @@ type Body struct {
 type Init struct {
 	Number     int
 	Generation int64 // in which it was published
-}
-
-// Part is a place in a live stream. The name that was hinted at the end of one segment leads to the first part of the
-// next.
-type Part struct {
-	Generation int64 // in which its segment was published
-	MSN        int64 // media sequence number of its segment
-	Number     int   // in its segment, from 0
 }
 
 // MaxSize is the largest segment there is, in bytes.

@@ -156,7 +156,7 @@ func (j *Journal) removeStrays() {
 // Note writes a record of a segment to the index, with the bytes of an init segment. It does not wait.
 func (j *Journal) Note(msn int64, r Record, init []byte) {
 	// That something begins is of no use before there is a part of it, and comes with that.
-	j.append(op{msn: msn, note: j.noted(msn, &r, init), late: r.End == "" && r.Text == nil})
+	j.append(op{msn: msn, note: j.noted(msn, &r, init), late: r.End == "" && r.Cut == "" && r.Text == nil})
 }
 
 // noted is a record of what players are told from now on. The machine's memory has it at once.
@@ -176,15 +176,17 @@ func (j *Journal) End(msn int64, r Record) {
 	j.await(op{msn: msn, note: j.noted(msn, &r, nil), done: make(chan struct{})})
 }
 
-// Part appends a part to a segment's file; data must not change later. It returns when the part is with the operating system, or when
-// patience is at its end. One goroutine at a time may append.
-func (j *Journal) Part(m *Media, data []byte, ticks int64, independent bool) {
-	j.await(op{msn: m.msn, part: m, about: Part{Ticks: ticks, Independent: independent}, data: data, done: make(chan struct{})})
+// Part appends a part to a segment's file; data must not change later. It returns when the part is with the operating
+// system, or when patience is at its end. One goroutine at a time may append. kept reports whether the part outlives
+// the process: the file has it, or the machine's memory has until the file does.
+func (j *Journal) Part(m *Media, data []byte, ticks int64, independent bool) (kept bool) {
+	return j.await(op{msn: m.msn, part: m, about: Part{Ticks: ticks, Independent: independent}, data: data, done: make(chan struct{})})
 }
 
-func (j *Journal) await(o op) {
-	if !j.append(o) {
-		return
+func (j *Journal) await(o op) (kept bool) {
+	wait, kept := j.append(o)
+	if !wait {
+		return kept
 	}
 	if j.timer == nil {
 		j.timer = time.NewTimer(j.opt.Patience)
@@ -194,24 +196,27 @@ func (j *Journal) await(o op) {
 	select {
 	case <-o.done:
 		j.timer.Stop()
+		j.mu.Lock()
+		defer j.mu.Unlock()
+		return !j.broken[o.msn]
 	case <-j.timer.C:
-		j.late()
+		return j.late(o.msn)
 	}
 }
 
-// append queues an operation, and reports whether to wait for it.
-func (j *Journal) append(o op) (wait bool) {
+// append queues an operation, and reports whether to wait for it; kept, if not, whether the machine's memory has it.
+func (j *Journal) append(o op) (wait, kept bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.closed || j.broken[o.msn] || j.backlog+o.size() > j.opt.MaxBacklog {
 		j.miss(o.msn)
-		return false
+		return false, false
 	}
 	if j.slow {
 		o.done = nil
 	}
-	j.push(o)
-	return o.done != nil
+	kept = j.push(o)
+	return o.done != nil, kept
 }
 
 // miss notes that a segment lacks a record. Called with the lock.
@@ -226,18 +231,21 @@ func (j *Journal) miss(msn int64) {
 	}
 }
 
-func (j *Journal) late() {
+// late notes that a writer waited in vain for what it has appended to a segment, and reports whether that is kept.
+func (j *Journal) late(msn int64) (kept bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.stats.Late++
-	if !j.slow && (len(j.queue) > 0 || j.doing != nil) {
+	if kept = !j.broken[msn]; !j.slow && (len(j.queue) > 0 || j.doing != nil) {
 		j.slow = true // no alarm: a busy machine does it now and then
 		j.opt.Logger.Debug("part journal is slow: parts are published before they are written")
-		j.keepAll()
+		kept = j.keepAll()
 	}
+	return kept
 }
 
-func (j *Journal) push(o op) {
+// push queues an operation, and reports whether the machine's memory has it, where the disk is late.
+func (j *Journal) push(o op) (kept bool) {
 	if m := o.part; m != nil && !o.down {
 		o.number, o.at = m.parts, m.next
 		m.parts, m.next = m.parts+1, m.next+int64(len(o.data))
@@ -245,15 +253,16 @@ func (j *Journal) push(o op) {
 	j.queue = append(j.queue, o)
 	j.backlog += o.size()
 	if j.slow {
-		j.keep(&o)
+		kept = j.keep(&o)
 	}
 	if o.late {
-		return
+		return kept
 	}
 	select {
 	case j.wake <- struct{}{}:
 	default:
 	}
+	return kept
 }
 
 // Stored deletes a segment's files: it is recorded. The lengths of its parts are kept until Forget.

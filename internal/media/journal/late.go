@@ -32,24 +32,25 @@ func (j *Journal) waiting() []byte {
 	return b
 }
 
-// keepAll keeps what waits. Called with the lock.
-func (j *Journal) keepAll() { j.kept(j.mark.add(j.waiting())) }
+// keepAll keeps what waits, and reports whether it is. Called with the lock.
+func (j *Journal) keepAll() bool { return j.kept(j.mark.add(j.waiting())) }
 
-// keep keeps an operation that was queued just now. Called with the lock.
-func (j *Journal) keep(o *op) {
+// keep keeps an operation that was queued just now, and reports whether it is. Called with the lock.
+func (j *Journal) keep(o *op) bool {
 	err := j.mark.add(appendOp(nil, o))
 	if errors.Is(err, errNoRoom) { // much of what is there may be done by now
 		if all := j.waiting(); len(all) <= maxLate {
 			err = errors.Join(j.mark.clear(), j.mark.add(all))
 		}
 	}
-	j.kept(err)
+	return j.kept(err)
 }
 
-func (j *Journal) kept(err error) {
+func (j *Journal) kept(err error) bool {
 	if err != nil {
 		j.opt.Logger.Debug("what the part journal has not written in time is not in memory either", "error", err)
 	}
+	return err == nil
 }
 
 // inTime forgets what was kept, as the disk has done all. Called with the lock.
@@ -190,6 +191,8 @@ func (s *Segment) has(body []byte) bool {
 	case r.Init != nil:
 		l := s.Rendition(r.Init.Rendition)
 		return l != nil && slices.ContainsFunc(l.Inits, func(i Init) bool { return i.Number == r.Number })
+	case r.Cut != "":
+		return false // it may be said again
 	case r.Begin != "":
 		l := s.Rendition(r.Begin)
 		return r.Generation < s.Generation || l != nil && l.Begun && r.Generation == s.Generation

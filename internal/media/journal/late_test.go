@@ -2,6 +2,7 @@ package journal_test
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"log/slog"
 	"os"
@@ -183,5 +184,96 @@ func TestLateBehindAnUnknownSegment(t *testing.T) {
 	got := left(p.open())
 	if len(got) != 1 || got[0].Rendition("v") == nil || string(got[0].Rendition("v").Data) != "part" {
 		t.Errorf("%d segments: the part that players were told of is lost", len(got))
+	}
+}
+
+// TestKept: whether a part outlives the process is said truly, wherever it is by then: in its file, in the machine's
+// memory, or nowhere.
+func TestKept(t *testing.T) {
+	t.Parallel()
+	large := bytes.Repeat([]byte("x"), 1<<20)
+	for name, tt := range map[string]struct {
+		noMark  bool
+		backlog int64
+		folder  bool // the disk takes it
+		file    bool // there is a file in the place of the folder
+		want    []bool
+	}{
+		"the disk has it":         {folder: true, want: []bool{true, true}},
+		"the disk does not":       {folder: true, file: true, want: []bool{false, false}},
+		"the machine's memory":    {want: []bool{true, true, true, false}},
+		"no memory":               {noMark: true, want: []bool{false, false}},
+		"more than may be waited": {backlog: 1 << 20, want: []bool{false, false}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newPlaces(t)
+			if tt.noMark {
+				p.mark = ""
+			}
+			if tt.file {
+				if err := os.WriteFile(p.dir, nil, 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			var got []bool
+			synctest.Test(t, func(t *testing.T) {
+				j := journal.New(journal.Options{
+					Dir: p.dir, Mark: p.mark, MaxBacklog: tt.backlog, Logger: slog.New(slog.DiscardHandler),
+				})
+				ctx, stop := context.WithCancel(t.Context())
+				done := make(chan struct{})
+				if close(done); tt.folder {
+					done = make(chan struct{})
+					go func() {
+						defer close(done)
+						_ = j.Run(ctx) // ends with ctx
+					}()
+				}
+				j.Note(7, journal.Record{Begin: "v"}, nil)
+				m := j.Media(7, "v")
+				for range tt.want {
+					got = append(got, j.Part(m, large, 300, true))
+				}
+				stop()
+				<-done
+			})
+			if !slices.Equal(got, tt.want) {
+				t.Errorf("kept: %v, want %v", got, tt.want)
+			}
+			kept := 0
+			for i := range got {
+				if got[i] {
+					kept++
+				}
+			}
+			for _, s := range left(p.open()) {
+				if l := s.Rendition("v"); l == nil || len(l.Parts) != kept {
+					t.Errorf("left is %+v", l)
+				}
+			}
+		})
+	}
+}
+
+// TestCut: of a segment that was cut the first parts are left, also where the disk was late with both.
+func TestCut(t *testing.T) {
+	t.Parallel()
+	for _, done := range []int{0, 100} {
+		p := newPlaces(t)
+		synctest.Test(t, func(*testing.T) {
+			j := p.open()
+			m := write(j, 7, 3, false)
+			j.Part(m[0], []byte("late"), 300, true)
+			j.Note(7, journal.Record{Cut: "v", Parts: 2}, nil)
+			j.Note(7, journal.Record{Cut: "unknown", Parts: 2}, nil)
+			j.Do(done)
+		})
+		for range 2 {
+			got := left(p.open())
+			if len(got) != 1 || len(got[0].Rendition("v").Parts) != 2 || got[0].Rendition("v").Whole || len(got[0].Rendition("a").Parts) != 3 {
+				t.Errorf("%d done: %+v", done, got)
+			}
+		}
 	}
 }

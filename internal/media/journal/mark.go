@@ -28,7 +28,10 @@ const (
 	maxLate  = 4 << 20 // bytes of late operations: seconds of a stream
 )
 
-var errNoRoom = errors.New("there is no room for more late records")
+var (
+	errNoRoom = errors.New("there is no room for more late records")
+	errNoMark = errors.New("there is no file in memory for late records")
+)
 
 // read returns what an earlier process has marked.
 func (m *mark) read() (next int64, ok bool) {
@@ -93,7 +96,7 @@ func (m *mark) add(record []byte) (err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.name == "" || m.over {
-		return nil
+		return errNoMark
 	}
 	if m.late+int64(len(record)) > maxLate {
 		return errNoRoom

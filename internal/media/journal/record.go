@@ -14,8 +14,8 @@ import (
 	"millrace/internal/media/timeline"
 )
 
-// Record is one step of an open segment beside its parts. Exactly one of Init, Begin, End and Text is said; ticks are of the rendition's time
-// scale.
+// Record is one step of an open segment beside its parts. Exactly one of Init, Begin, End, Cut and Text is said; ticks
+// are of the rendition's time scale.
 type Record struct {
 	// Init declares an init segment that is not recorded yet, and its rendition.
 	Init      *timeline.Init          `json:"init,omitempty"`
@@ -32,7 +32,9 @@ type Record struct {
 
 	End      string `json:"end,omitempty"` // rendition whose segment is whole
 	Duration int64  `json:"d,omitempty"`   // of the whole, in ticks
-	Parts    int    `json:"p,omitempty"`   // of the whole
+	Parts    int    `json:"p,omitempty"`   // of the whole, or of what Cut leaves
+
+	Cut string `json:"cut,omitempty"` // rendition of whose segment only the first Parts parts were published
 
 	Text *timeline.Text `json:"text,omitempty"` // cues of a text rendition that are recorded with the segment
 
@@ -204,6 +206,11 @@ func (s *Segment) note(r *Record, data []byte) error {
 		l := s.rendition(r.Rendition.ID)
 		l.Rendition = r.Rendition
 		l.Inits = append(l.Inits, Init{Init: *r.Init, Number: r.Number, Data: bytes.Clone(data)})
+		return nil
+	case r.Cut != "":
+		if l := s.Rendition(r.Cut); l != nil {
+			l.Keep(r.Parts)
+		}
 		return nil
 	case r.Use >= 0 && r.Generation >= s.Generation && isName(r.Begin):
 		l := s.rendition(r.Begin)

@@ -126,5 +126,11 @@ func (s *Segment) addTold(by *Segment) {
 	}
 }
 
-// broadcastOf is whose mark, or what is beside it, has a name.
-func broadcastOf(name string) string { return strings.TrimSuffix(name, toldSuffix) }
+// DerivedSuffix ends the names of the journals, and of their marks, of the renditions that are made of a broadcast's
+// own: what stands in front of it is the name of the broadcast's.
+const DerivedSuffix = ".derived"
+
+// broadcastOf is whose journal or mark, or what is beside it, has a name.
+func broadcastOf(name string) string {
+	return strings.TrimSuffix(strings.TrimSuffix(name, toldSuffix), DerivedSuffix)
+}

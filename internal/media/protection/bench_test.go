@@ -53,7 +53,7 @@ func BenchmarkEncrypt(b *testing.B) {
 				b.SetBytes(int64(len(data)))
 				b.ReportAllocs()
 				for b.Loop() {
-					if _, err := track.Encrypt(data, cenc.Place{}); err != nil {
+					if _, err := track.Encrypt(data); err != nil {
 						b.Fatal(err)
 					}
 				}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"millrace/internal/media/container/cenc"
 	"millrace/internal/media/delivered"
 	"millrace/internal/media/hls"
 	"millrace/internal/media/playback"
@@ -73,19 +72,11 @@ func (v View) encrypted(ctx context.Context, rendition string, r hls.Resource) (
 	case t.cipher == nil:
 		return playback.Body{}, errClear
 	}
-	out, err := t.cipher.Encrypt(data, v.place(rendition, r, b.Part))
+	out, err := t.cipher.Encrypt(data)
 	if err != nil {
 		return playback.Body{}, fmt.Errorf("encrypt %s of %s: %w", rendition, v.Media, err)
 	}
 	return playback.Body{Data: out, Watched: b.Watched}, nil
-}
-
-// place is where a segment or a part stands, whatever it is called.
-func (v View) place(rendition string, r hls.Resource, p *delivered.Part) cenc.Place {
-	if p == nil {
-		p = &delivered.Part{Generation: r.Generation, MSN: r.MSN, Number: max(r.Part, 0)}
-	}
-	return cenc.Place{Track: cenc.Number(v.Media, rendition, p.Generation), MSN: p.MSN, Fragment: p.Number}
 }
 
 func (s *state) isClear(rendition string) bool {

@@ -112,6 +112,7 @@ func NewLive(o LiveOptions) *Live {
 		opt: o, store: store{o.Maker, o.Objects}, tracks: map[string]frame.Config{}, learnt: make(chan struct{}),
 		late: stalecache.New[lateKey, []byte](maxLate, 0),
 	}
+	o.Edge.Derived().Making(true) // before anybody waits for what a process before this one has left
 	l.ladder = liveladder.New(liveladder.Options{
 		Edge: o.Edge, Output: o.Edge.Derived(), Source: timeline.MainVideo, Timescale: o.Timescale, Encoder: o.Encoder,
 		Store:       o.Maker,
@@ -135,6 +136,7 @@ func (l *Live) Run(storing context.Context) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(storing))
 	defer cancel()
 	defer context.AfterFunc(storing, func() { time.AfterFunc(lastSegments, cancel) })()
+	defer l.opt.Edge.Derived().Making(false)
 	err := fault.Guard(func() error { return l.ladder.Run(ctx) })
 	if _, panicked := errors.AsType[*fault.PanicError](err); panicked {
 		l.opt.Logger.ErrorContext(ctx, "live renditions ended", "error", err, "stack", fault.Trace(err))
@@ -314,7 +316,7 @@ func (l *Live) Chunk(ctx context.Context, rendition string, r hls.Resource) (b d
 	} else {
 		b, err = at.Open(ctx, l.opt.Objects, err)
 	}
-	b.Init, b.Start, b.Part = at.Init, at.Start, at.Place
+	b.Init, b.Start = at.Init, at.Start
 	b.Watched = metering.Delivery{Length: at.Length, Pixels: rung.Width * rung.Height}
 	return b, err
 }
@@ -358,14 +360,14 @@ func (l *Live) work(rung ladder.Rung, rendition string, msn int64) (*justintime.
 	if err != nil {
 		return nil, err
 	}
-	parts := l.opt.Edge.Derived().PartEnds(rendition, msn) // they may be forgotten before it is made
+	ends, alike := l.opt.Edge.Derived().PartEnds(rendition, msn) // they may be forgotten before it is made
 	return &justintime.Work{
 		Prefix: objectkey.Rendition(l.opt.Media, rendition), Rung: rung, Timeline: t,
 		Video: t.Rendition(timeline.MainVideo), Source: l.source(),
 		Parameters: func(ctx context.Context) (frame.Config, bool) { return l.track(ctx, rendition) },
-		Parts: func(other int64) []int {
+		Parts: func(other int64) ([]int, bool) {
 			if other == msn {
-				return parts
+				return ends, alike
 			}
 			return l.opt.Edge.Derived().PartEnds(rendition, other)
 		},

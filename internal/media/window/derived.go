@@ -2,6 +2,7 @@ package window
 
 import (
 	"bytes"
+	"sync"
 	"time"
 
 	"millrace/internal/media/frame"
@@ -10,12 +11,16 @@ import (
 
 // Derived is the renditions at an edge that are made of another one of its renditions: they have that one's segments,
 // parts and times. What of them is made while they are live is published here (AppendPart, Seal); every other segment
-// is listed as soon as its source's is whole, and made when it is asked for. They are in no record: they can be made
-// again.
+// is listed as soon as its source's is whole, and made when it is asked for. They are in no record: what was not
+// published can be made again, and what was is in a journal of its own until it is stored.
 type Derived struct {
 	e          *Edge // whose lock guards what follows
 	renditions []*liveRendition
 	begun      []Begun // not fetched yet
+
+	journal derivedJournal
+	writing sync.Mutex // held while a part is published
+	making  bool       // somebody stores what is published
 }
 
 // Derived returns the renditions that are made of others here.
@@ -36,7 +41,7 @@ func (r *Derived) Add(id, of string) error {
 	}
 	d := &liveRendition{
 		RenditionInfo: timeline.RenditionInfo{ID: id, Kind: frame.Video, Timescale: src.Timescale},
-		of:            src, from: -1, late: -1,
+		of:            src, from: -1, late: -1, waiting: -1,
 	}
 	d.segs, d.slid = make([]segment, 0, len(src.segs)+64), src.slid
 	r.renditions = append(r.renditions, d)
@@ -94,70 +99,33 @@ func (r *Derived) Skip(id string, msn int64) {
 }
 
 // AppendPart adds a part to a rendition's segment; buf is as Part's. It is the part of the same number of the source's
-// segment, and as long. It returns false when it comes too late or does not go on where the segment stands, as when
-// another encoder has begun it; then nothing of the segment is taken any more.
+// segment, and as long. It is in the journal before anybody has it, which may take as long as the journal's patience.
+// It returns false when it comes too late, when the journal can't keep it, or when it does not go on where the segment
+// stands, as when another encoder has begun it; then nothing of the segment is taken any more.
 func (r *Derived) AppendPart(id string, msn int64, number int, buf []byte, ticks int64, independent bool) bool {
+	r.writing.Lock()
+	defer r.writing.Unlock()
+	d, p, ok := r.claim(id, msn, number, buf)
+	if !ok || p.useless {
+		return ok
+	}
+	kept := r.journal.part(id, msn, r.generation(d, p.segment), &p, ticks, independent)
 	e := r.e
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	d, i := r.find(id), int(msn-e.first)
-	if d == nil || e.ended {
-		return false
+	d.waiting = -1
+	published := kept && r.publish(d, &p, buf, ticks, independent)
+	if !published {
+		r.journal.cut(id, msn, &p)
 	}
-	s := d.open()
-	if i == d.late {
-		return r.appendLate(d, number, buf)
-	}
-	switch {
-	case s != nil && i == len(d.segs)-1:
-		if i < d.from || number != int(s.parts) || !goesOn(s.hot.buf, buf, s.size) {
-			return false
-		}
-	case s != nil || i != len(d.segs) || i >= len(d.of.segs) || d.from < 0 || i < d.from || number != 0 ||
-		len(buf) == 0:
-		return false
-	default:
-		from := &d.of.segs[i]
-		d.segs = append(d.segs, segment{
-			start: from.start, time: from.time, disc: from.disc, slate: from.slate, independent: true,
-			hot:        &hot{parts: make([]part, 0, 8)},
-			generation: from.generation,
-		})
-		s = &d.segs[i]
-	}
-	s.hot.parts = append(s.hot.parts, part{off: s.size, end: int64(len(buf)), dur: ticks, independent: independent})
-	s.hot.buf, s.size = buf, int64(len(buf))
-	s.parts++
-	s.dur += ticks
-	e.changed(d)
-	return true
+	r.advance(d) // what has become due meanwhile
+	return published
 }
 
 // goesOn reports whether a buffer has what there was, and more: the first size bytes, which may have been sent, stay as
 // they are.
 func goesOn(had, buf []byte, size int64) bool {
 	return int64(len(buf)) > size && int64(len(had)) >= size && bytes.Equal(had[:size], buf[:size])
-}
-
-// appendLate adds a part to a segment that is listed already. Called with the lock.
-func (r *Derived) appendLate(d *liveRendition, number int, buf []byte) bool {
-	h, at := d.segs[d.late].hot, int64(0)
-	if h == nil {
-		return true // the segment is wanted as a whole
-	}
-	for k := range h.parts {
-		if p := &h.parts[k]; p.end == 0 {
-			if k != number || !goesOn(h.buf, buf, at) {
-				return false
-			}
-			p.off, p.end, h.buf = at, int64(len(buf)), buf
-			d.segs[d.late].stored = false
-			d.awake()
-			return true
-		}
-		at = h.parts[k].end
-	}
-	return false
 }
 
 // Seal notes that a rendition's segment is whole; it returns false as AppendPart does. The bytes are kept until Stored
@@ -167,9 +135,10 @@ func (r *Derived) Seal(id string, msn int64) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	d, i := r.find(id), int(msn-e.first)
-	if d != nil && !e.ended && i == d.late {
+	if d != nil && !e.ended && i >= 0 && i == d.late {
 		if h := d.segs[i].hot; h != nil && h.buf != nil {
 			d.segs[i].size, d.segs[i].stored = int64(len(h.buf)), false
+			r.journal.whole(id, msn, &d.segs[i])
 		}
 		d.late = -1
 		d.awake()
@@ -180,13 +149,14 @@ func (r *Derived) Seal(id string, msn int64) bool {
 	}
 	s := d.open()
 	s.done, s.dur = true, d.of.segs[i].dur
+	r.journal.whole(id, msn, &d.segs[i])
 	e.changed(d)
 	r.advance(d)
 	return true
 }
 
-// Stored says that a derived rendition's segment is stored, or, with bytes of other parts, that another one is in its
-// place.
+// Stored says that a derived rendition's segment is stored, or that what is in its place, or what it is made behind,
+// has the bytes that were published: from storage it is read as any other that was not made live.
 func (r *Derived) Stored(id string, msn int64, same bool) {
 	e := r.e
 	e.mu.Lock()
@@ -198,7 +168,7 @@ func (r *Derived) Stored(id string, msn int64, same bool) {
 	if s := &d.segs[i]; same {
 		s.stored = true
 	} else if s.done {
-		s.size, s.stored = 0, true
+		s.size, s.stored, s.taken = 0, true, true
 		if s.hot != nil {
 			s.hot.buf = nil
 			for k := range s.hot.parts {
@@ -207,22 +177,46 @@ func (r *Derived) Stored(id string, msn int64, same bool) {
 		}
 	}
 	e.trim(d)
+	r.clearJournal()
+	e.signal()
+}
+
+// Lost says that a derived rendition's segment can never be stored. As a segment of the source that is lost it stays
+// until memory lets go of it, and is a gap then: nobody makes another one in its place.
+func (r *Derived) Lost(id string, msn int64) {
+	e := r.e
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	d, i := r.find(id), int(msn-e.first)
+	if d == nil || i < 0 || i >= len(d.segs) || d.segs[i].gap {
+		return
+	}
+	d.segs[i].lost = true
+	e.trim(d)
+	r.clearJournal()
+	e.signal()
 }
 
 // Begun is what was published of a derived rendition's segment whose maker has left it.
 type Begun struct {
-	ID   string
-	MSN  int64
-	Data []byte // whole parts
+	ID    string
+	MSN   int64
+	Data  []byte // whole parts
+	Whole bool   // there is no more of the segment: a process before this one has made it
 }
 
-// Begun gives what was left since it was called last: the rest of such a segment has to be made behind it. It is kept
-// until Stored is called. more reports whether some may come without anybody's doing.
+// Begun gives what was left since it was called last, or by an earlier process: the rest of such a segment has to be
+// made behind it. It is kept until Stored is called. more reports whether some may come without anybody's doing.
 func (r *Derived) Begun() (all []Begun, more bool) {
 	e := r.e
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	all, r.begun = r.begun, nil
+	if len(r.renditions) > 0 || e.ended { // all that are offered are here
+		r.journal.disown(r.has)
+		r.clearJournal()
+	}
+	more = r.journal.strange(r.has)
 	for _, d := range r.renditions {
 		more = more || d.open() != nil && (d.from < 0 || d.from >= len(d.segs))
 	}
@@ -250,31 +244,32 @@ func (r *Derived) release(d *liveRendition) {
 		return
 	}
 	if d.late = -1; d.segs[i].begun() {
-		r.begun = append(r.begun, Begun{d.ID, e.first + int64(i), d.segs[i].hot.buf})
+		r.begun = append(r.begun, Begun{ID: d.ID, MSN: e.first + int64(i), Data: d.segs[i].hot.buf})
+		r.journal.putDown(d.segs[i].hot)
 	}
 	d.awake()
 }
 
 // PartEnds are how many samples a segment has up to the end of each of its parts, in a derived rendition its source's;
-// nil when that is not known any more.
-func (r *Derived) PartEnds(rendition string, msn int64) []int {
+// nil when it has no parts any more. alike: nobody has counted, as a process before this one has published them; they
+// are the movie fragments of the source's segment.
+func (r *Derived) PartEnds(rendition string, msn int64) (ends []int, alike bool) {
 	e := r.e
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	l, i := e.find(rendition), int(msn-e.first)
 	if l == nil || i < 0 || i >= len(l.segs) || l.segs[i].hot == nil {
-		return nil
+		return nil, false
 	}
-	var ends []int
 	count := 0
 	for _, p := range l.segs[i].hot.parts {
 		if p.samples == 0 {
-			return nil
+			return nil, true
 		}
 		count += p.samples
 		ends = append(ends, count)
 	}
-	return ends
+	return ends, false
 }
 
 // find returns a derived rendition; nil when there is no such one. Called with the lock.
@@ -312,6 +307,9 @@ func (r *Derived) follow(l *liveRendition) {
 // lock.
 func (r *Derived) awaited(d *liveRendition, i int) bool {
 	e := r.e
+	if d.waiting == i {
+		return true
+	}
 	if d.from < 0 || i < d.from || d.of.segs[i].gap || e.ended || len(d.of.segs)-i > 2 {
 		return false
 	}
@@ -347,8 +345,9 @@ func (r *Derived) advance(d *liveRendition) {
 			start: from.start, time: from.time, dur: from.dur, disc: from.disc, slate: from.slate, gap: from.gap,
 			lost:        from.lost,
 			independent: !from.gap, done: true, stored: true, generation: from.generation,
+			taken: int64(from.generation) != e.opt.Generation,
 		}
-		if from.hot != nil && !from.gap && !from.hot.bare { // its parts can't be made as the source's are
+		if from.hot != nil && !from.gap {
 			s.hot, s.parts = &hot{parts: make([]part, len(from.hot.parts))}, from.parts
 			for k := range from.hot.parts {
 				s.hot.parts[k] = part{
@@ -358,7 +357,10 @@ func (r *Derived) advance(d *liveRendition) {
 			}
 		}
 		if had := d.open(); had != nil {
-			r.keepHead(d, had, &s)
+			r.keepHead(d, i, had, &s)
+			r.journal.putDown(had.hot)
+		} else {
+			r.restore(d, i, &s)
 		}
 		d.segs = append(d.segs[:i], s)
 		moved = true
@@ -369,9 +371,9 @@ func (r *Derived) advance(d *liveRendition) {
 	}
 }
 
-// keepHead has the segment that is listed now begin with the parts of it that were published: players have them. Called
-// with the lock.
-func (r *Derived) keepHead(d *liveRendition, had, s *segment) {
+// keepHead has segment i, which is listed now, begin with the parts of it that were published: players have them.
+// Called with the lock.
+func (r *Derived) keepHead(d *liveRendition, i int, had, s *segment) {
 	e := r.e
 	if had.size == 0 || s.gap {
 		return
@@ -388,7 +390,7 @@ func (r *Derived) keepHead(d *liveRendition, had, s *segment) {
 		s.hot.parts[n].independent = true // another encoder begins there
 	}
 	s.hot.buf, s.stored = had.hot.buf, false
-	r.begun = append(r.begun, Begun{d.ID, e.first + int64(len(d.segs)) - 1, had.hot.buf})
+	r.begun = append(r.begun, Begun{ID: d.ID, MSN: e.first + int64(i), Data: had.hot.buf})
 }
 
 // lose is Edge.lose for what would have been made of segment i. Called with the lock.

@@ -1,8 +1,8 @@
 // Package window is the live edge of one broadcast: the open segment in memory, those before it in the journal's files,
 // every earlier one by its place in storage; playlists rendered when somebody asks; sealed segments handed to storage
 // in order. The packager writes it, playback reads it, neither knows the other. It must never know HTTP, S3, the
-// database or who may watch. Goroutines: one per Edge, Run, which stores what was sealed, and one below it that writes
-// the part journal.
+// database or who may watch. Goroutines: one per Edge, Run, which stores what was sealed, and one below it for
+// each journal, which writes it.
 package window
 
 import (
@@ -51,7 +51,9 @@ type Options struct {
 	// Journal keeps parts in files until they are recorded; what an earlier process left in it is taken over. nil:
 	// memory has them, and a crash loses what is not stored.
 	Journal *journal.Journal
-	Logger  *slog.Logger
+	// DerivedJournal is likewise for what is published of derived renditions, until it is stored.
+	DerivedJournal *journal.Journal
+	Logger         *slog.Logger
 }
 
 // Edge is the live edge of one broadcast.
@@ -110,6 +112,8 @@ type liveRendition struct {
 	// Of a derived rendition: the first segment that somebody makes now, from Edge.first on; -1: none.
 	from int
 	late int // of a derived rendition: a segment that is listed and is encoded now as those from `from` on are; -1: none
+	// Of a derived rendition: a segment of which a part is on its way into the journal; -1: none.
+	waiting int
 }
 
 type initSegment struct {
@@ -135,7 +139,9 @@ type segment struct {
 	done        bool
 	stored      bool
 	lost        bool // storage was away for too long: a gap as soon as memory lets go of it
-	taken       bool // of a derived one: somebody was told to make all of it
+	// Of a derived one: it is not made live (any more). Somebody was told to make all of it, or its beginning is stored,
+	// or an earlier process has published it, or has given what others had made.
+	taken bool
 }
 
 // hot is what is at hand of a segment.
@@ -144,7 +150,9 @@ type hot struct {
 	media *journal.Media // its file; nil without a journal, and once storage has it
 	parts []part
 	down  bool // the file was put down
-	bare  bool // of an earlier process: nobody knows which pictures are in its parts
+	// Of a derived rendition: its file in that journal; nil: nothing is in there.
+	derived *journal.Media
+	bare    bool // of an earlier process: nobody knows which pictures are in its parts
 }
 
 // written reports whether the segment, so far, is in its file.
@@ -171,6 +179,7 @@ func New(o Options) *Edge {
 		e.resume(t)
 	}
 	e.takeOver()
+	e.derived.takeOver()
 	e.texts.keep()
 	e.inherited = e.count() > 0
 	return e

@@ -37,9 +37,8 @@ type Location struct {
 	// it is not known.
 	Length time.Duration
 	Pixels int
-	Init   delivered.Init  // what it is decoded with
-	Start  time.Time       // wall clock of the segment's first frame; zero: unknown
-	Place  *delivered.Part // of a part; nil: it is none
+	Init   delivered.Init // what it is decoded with
+	Start  time.Time      // wall clock of the segment's first frame; zero: unknown
 }
 
 // Rendition describes a rendition at the edge.
@@ -188,7 +187,6 @@ func (e *Edge) ReadPart(ctx context.Context, rendition string, msn int64, part i
 			return Location{}, false, ErrUnknown
 		}
 		p := h.parts[k]
-		place := &delivered.Part{Generation: e.generation(l, at), MSN: e.first + int64(at), Number: k}
 		if l.of != nil && p.end == 0 && l.late == at {
 			return Location{}, false, nil
 		}
@@ -196,7 +194,7 @@ func (e *Edge) ReadPart(ctx context.Context, rendition string, msn int64, part i
 			s.taken = true
 			return Location{
 				NotEncoded: true, MSN: e.first + int64(at), Part: k, Length: l.duration(p.dur),
-				Start: s.starts(), Place: place,
+				Start: s.starts(),
 			}, true, nil
 		}
 		if h.buf != nil && p.end > int64(len(h.buf)) {
@@ -204,7 +202,7 @@ func (e *Edge) ReadPart(ctx context.Context, rendition string, msn int64, part i
 		}
 		found := Location{
 			N: p.end - p.off, Length: l.duration(p.dur), Pixels: l.pixels(s), Init: l.initOf(s),
-			Start: s.starts(), Place: place,
+			Start: s.starts(),
 		}
 		if h.buf != nil && (h.media == nil || !h.media.Written(p.end)) { // the disk is slow, or there is none
 			found.Data = h.buf[p.off:p.end:p.end]

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"sync"
 	"time"
 
 	"millrace/internal/fault"
@@ -156,28 +157,30 @@ func (e *Edge) signal() {
 	}
 }
 
-// Run stores what is sealed, in order, until the edge is closed and everything is stored, or ctx ends. Storage that
-// fails is tried again with growing pauses for as long as the edge lives.
+// Run stores what is sealed, in order, until the edge is closed and everything is stored, or ctx ends; what was published
+// of derived renditions is stored by those who make them, and waited for. Storage that fails is tried again with growing
+// pauses for as long as the edge lives.
 func (e *Edge) Run(ctx context.Context) error {
-	j := e.opt.Journal
-	if j == nil {
-		return e.store(ctx)
-	}
+	journals := slices.DeleteFunc([]*journal.Journal{e.opt.Journal, e.opt.DerivedJournal},
+		func(j *journal.Journal) bool { return j == nil })
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))
-	written := make(chan struct{})
-	go func() {
-		defer close(written)
-		err := fault.Guard(func() error { return j.Run(running) }) // its end is ours, but for a panic
-		if trace := fault.Trace(err); trace != "" && e.opt.Broken != nil {
-			e.opt.Broken(fmt.Errorf("write journal: %w%s", err, trace))
-		}
-	}()
-	defer func() { <-written }()
+	var written sync.WaitGroup
+	for _, j := range journals {
+		written.Go(func() {
+			err := fault.Guard(func() error { return j.Run(running) }) // its end is ours, but for a panic
+			if trace := fault.Trace(err); trace != "" && e.opt.Broken != nil {
+				e.opt.Broken(fmt.Errorf("write journal: %w%s", err, trace))
+			}
+		})
+	}
+	defer written.Wait()
 	defer stop()
 	if err := e.store(ctx); err != nil {
 		return err
 	}
-	j.Close()
+	for _, j := range journals {
+		j.Close()
+	}
 	return nil
 }
 
@@ -206,7 +209,7 @@ func (e *Edge) head() (*row, bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if len(e.queue) == 0 {
-		return nil, e.ended
+		return nil, e.ended && e.derived.kept()
 	}
 	return &e.queue[0], false
 }

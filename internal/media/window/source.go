@@ -31,7 +31,7 @@ func (p Location) Open(ctx context.Context, objects delivered.Objects, err error
 		return delivered.Body{}, Fault(err)
 	}
 	b, err := p.open(ctx, objects)
-	b.Init, b.Start, b.Part = p.Init, p.Start, p.Place
+	b.Init, b.Start = p.Init, p.Start
 	return b, err
 }
 

@@ -26,7 +26,7 @@ const (
 type Key struct {
 	ID    [16]byte // KID
 	Value [16]byte // AES-128
-	IV    [16]byte // the constant IV of cbcs; the scheme cenc has one for each sample, which follows from where the sample is
+	IV    [16]byte // the constant IV of cbcs; the scheme cenc has one for each sample, which follows from its fragment
 }
 
 // ErrUnsupported means that there is no standard for encrypting a codec, or none that is written here.
@@ -44,6 +44,7 @@ type Track struct {
 	scheme   Scheme
 	key      Key
 	block    cipher.Block
+	ivKey    []byte // under the scheme cenc
 	units    *units // how samples are divided; nil: they are encrypted as a whole
 	grouped  bool   // fragments say which key they have
 }
@@ -60,6 +61,11 @@ func NewTrack(init []byte, s Scheme, k Key) (*Track, error) {
 	}
 	if t.block, err = aes.NewCipher(k.Value[:]); err != nil {
 		return nil, err
+	}
+	if s == CTR {
+		if t.ivKey, err = ivKey(k); err != nil {
+			return nil, err
+		}
 	}
 	if m.Video {
 		t.units, err = unitsOf(m.entry)

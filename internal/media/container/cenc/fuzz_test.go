@@ -38,7 +38,7 @@ func FuzzEncrypt(f *testing.F) {
 		if err == nil && len(bmff.Find(head, "moov", "trak", "mdia", "minf", "stbl", "stsd")) == 0 {
 			t.Error("the init segment has no sample entry")
 		}
-		out, err := track.Encrypt(media, cenc.Place{})
+		out, err := track.Encrypt(media)
 		if err != nil {
 			return
 		}

@@ -23,8 +23,9 @@ type sampleInfo struct {
 	groups []byte // sgpd and sbgp, where the key is not that of the init segment
 }
 
-// info describes samples with so many subsamples each.
-func (t *Track) info(counts []int, subs []subsample, p Place) (sampleInfo, error) {
+// info describes the samples of a fragment.
+func (t *Track) info(f *fragment) sampleInfo {
+	counts, subs := f.counts, f.subs
 	x := sampleInfo{sizes: make([]byte, 0, len(counts)), data: make([]byte, 0, len(counts)*(ivSize+2)+6*len(subs))}
 	be := binary.BigEndian
 	if t.grouped {
@@ -36,11 +37,7 @@ func (t *Track) info(counts []int, subs []subsample, p Place) (sampleInfo, error
 	for i, n := range counts {
 		had := len(x.data)
 		if t.scheme == CTR {
-			iv, err := p.iv(i)
-			if err != nil {
-				return x, err
-			}
-			x.data = append(x.data, iv[:]...)
+			x.data = append(x.data, f.ivs[i][:]...)
 		}
 		if t.units != nil {
 			x.data = be.AppendUint16(x.data, uint16(n))
@@ -51,7 +48,7 @@ func (t *Track) info(counts []int, subs []subsample, p Place) (sampleInfo, error
 		}
 		x.sizes = append(x.sizes, byte(len(x.data)-had))
 	}
-	return x, nil
+	return x
 }
 
 // Sizes of the boxes in front of what they hold.

@@ -21,6 +21,7 @@ type feed struct {
 	dts   []int64 // in the order of decoding
 	pts   []int64 // ascending
 	end   int64   // where the last one's decoding ends
+	ends  []int   // after how many pictures its movie fragments end
 	clean bool    // it can be decoded by itself, every picture of it
 	odd   bool    // it has a picture whose time can't be meant, or is another's too
 
@@ -50,7 +51,7 @@ func (w *Work) feed(ctx context.Context, msn int64) (feed, error) {
 			f.pts = append(f.pts, at+int64(s.CompositionOffset))
 			at += int64(s.Duration)
 		}
-		f.end = at
+		f.end, f.ends = at, append(f.ends, len(f.pts))
 	}
 	if len(f.pts) == 0 {
 		return feed{}, fault.New(fault.Internal, "segment %d of the source has no pictures", msn)

@@ -69,14 +69,24 @@ func (f *feed) behind(pictures []picture) (int, error) {
 	return i, nil
 }
 
+// parts are after how many pictures of the source's segment movie fragments end; none: one has all.
+func (w *Work) parts(f *feed) []int {
+	if w.Parts == nil {
+		return nil
+	}
+	ends, alike := w.Parts(f.msn)
+	if alike {
+		return f.ends
+	}
+	return ends
+}
+
 // fragments are after how many pictures movie fragments end, those behind the head from picture `from` on: there is one
 // for each part, also where the decoder has left out pictures. One that would be empty takes a picture from the next,
 // while there are some.
 func (w *Work) fragments(f *feed, pictures []picture, from int) []int {
-	var ends, out []int
-	if w.Parts != nil {
-		ends = w.Parts(f.msn)
-	}
+	var out []int
+	ends := w.parts(f)
 	if n := len(ends); n < f.parts || n == 0 || ends[n-1] != len(f.pts) {
 		if from == len(pictures) {
 			return nil

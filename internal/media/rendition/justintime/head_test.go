@@ -38,9 +38,13 @@ func TestFragmentsForEveryPart(t *testing.T) {
 			for _, rank := range tt.ranks {
 				pictures = append(pictures, picture{pts: int64(rank) * 3000})
 			}
-			w := &Work{Parts: func(int64) []int { return tt.ends }}
+			w := &Work{Parts: func(int64) ([]int, bool) { return tt.ends, false }}
 			if got := w.fragments(f, pictures, tt.from); fmt.Sprint(got) != fmt.Sprint(tt.want) {
 				t.Errorf("got %v, want %v", got, tt.want)
+			}
+			f.ends, w.Parts = tt.ends, func(int64) ([]int, bool) { return nil, true }
+			if got := w.fragments(f, pictures, tt.from); fmt.Sprint(got) != fmt.Sprint(tt.want) {
+				t.Errorf("where the source's end: got %v, want %v", got, tt.want)
 			}
 		})
 	}

@@ -64,9 +64,9 @@ type Work struct {
 	// Parameters says the track that the encoder gives, where another encoder with the same settings says so soon; nil:
 	// none does.
 	Parameters func(ctx context.Context) (frame.Config, bool)
-	// Parts says after how many pictures of the source's segment a movie fragment ends; nil, or nothing said: one
-	// fragment has all.
-	Parts func(msn int64) []int
+	// Parts says after how many pictures of the source's segment a movie fragment ends, or that it ends where the
+	// source's do; nil, or nothing said: one fragment has all.
+	Parts func(msn int64) (ends []int, alike bool)
 	// Head is what viewers have of a segment while it is not at HeadKey yet; nil, or nothing: nothing.
 	Head func(msn int64) []byte
 	// AwaitStored waits until what the source has of a segment stays; nil: it does. An error: what is made of it can't

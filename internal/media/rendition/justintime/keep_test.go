@@ -74,9 +74,9 @@ func (s source) noReorder() *justintime.Work {
 	r := ladder.Live([]ladder.Source{{Width: 640, Height: 360, FrameRate: 30}}, ladder.Premium, 1080)[0]
 	return &justintime.Work{
 		Prefix: "rung", Rung: r, Timeline: s.timeline, Video: s.video, Source: s,
-		Parts: func(msn int64) []int {
+		Parts: func(msn int64) ([]int, bool) {
 			n := int(s.video.Chunks[msn-s.timeline.First].Duration * 30 / int64(s.video.Timescale))
-			return []int{n / 4, n / 2, n * 3 / 4, n}
+			return []int{n / 4, n / 2, n * 3 / 4, n}, false
 		},
 	}
 }

@@ -32,7 +32,7 @@ func (r *run) divide(cores int) bool {
 		return false
 	}
 	// What is shown in parts has key frames where those have been.
-	if f := &r.feeds[0]; r.w.Parts == nil || len(r.w.Parts(f.msn)) == 0 {
+	if f := &r.feeds[0]; len(r.w.parts(f)) == 0 {
 		r.parts = f.divide(cores)
 		r.missing.Store(int32(len(r.parts)))
 	}

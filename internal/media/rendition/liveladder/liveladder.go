@@ -40,6 +40,8 @@ type Output interface {
 	AppendPart(id string, msn int64, number int, buf []byte, ticks int64, independent bool) bool
 	Seal(id string, msn int64) bool
 	Stored(id string, msn int64, same bool)
+	Lost(id string, msn int64)
+	Held() (bytes int)
 	Begun() (all []window.Begun, more bool)
 }
 
@@ -114,7 +116,7 @@ type Ladder struct {
 	runs     []*encoderRun       // that have not ended
 	current  *encoderRun         // the one that goes on; nil: none does
 	attached map[string]struct{} // rungs that the edge waits for
-	rungs    map[string]Rung     // that were made, by ID
+	rungs    map[string]Rung     // that there are, by ID
 	hold     *window.Follower    // has the edge keep what an encoder may have to read again
 	failures int
 	refused  bool // there was no room for an encoder, which was said
@@ -352,11 +354,17 @@ func (c *Ladder) reap(ctx context.Context) {
 	}
 }
 
-// keepHeads keeps what was published of segments that are not gone on with here. more says that there may be some soon.
+// keepHeads keeps what was published of segments that are not gone on with here, and what a process before this one has
+// left. more says that there may be some soon.
 func (c *Ladder) keepHeads() (more bool) {
+	for _, r := range c.opt.Rungs() {
+		if _, known := c.rungs[r.ID]; !known {
+			c.rungs[r.ID] = r
+		}
+	}
 	all, more := c.opt.Output.Begun()
 	for _, b := range all {
-		c.uploads.put(made{rung: c.rungs[b.ID], msn: b.MSN, data: b.Data, head: true})
+		c.uploads.put(made{rung: c.rungs[b.ID], msn: b.MSN, data: b.Data, head: !b.Whole})
 	}
 	return more
 }

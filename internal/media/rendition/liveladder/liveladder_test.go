@@ -620,3 +620,67 @@ func TestWanted(t *testing.T) {
 	}
 	s.close()
 }
+
+// full is a storage that takes nothing until back is closed.
+type full struct {
+	rungs
+
+	back chan struct{}
+}
+
+func (f full) Keep(ctx context.Context, key string, data []byte) (bool, error) {
+	select {
+	case <-f.back:
+		return f.rungs.Keep(ctx, key, data)
+	case <-ctx.Done():
+		return false, context.Cause(ctx)
+	}
+}
+
+// TestStorageDoesNotKeepUp: what players have been given of a rung stays until storage has it, and while there is no room
+// for more of it none is published: those segments are left to be made when they are asked for.
+func TestStorageDoesNotKeepUp(t *testing.T) {
+	t.Parallel()
+	const room = 500_000
+	back, f := make(chan struct{}), shoot(t, "640x480", 30, 16, 0)
+	s := open(t, true, func(o *liveladder.Options) {
+		o.Waiting, o.Store = liveladder.NewByteBudget(room), full{o.Store.(rungs), back}
+	})
+	s.configure(f)
+	s.send(f.frames[:75])
+	id := s.sizes[0].Name
+	s.want(id)
+	given, left := map[int64][]byte{}, 0
+	for i := range 6 {
+		from := 75 + 60*i
+		s.send(f.frames[from:from+60], id)
+		msn := s.edge.Newest(timeline.MainVideo) - 1
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		p, err := s.edge.ReadSegment(ctx, id, msn)
+		if cancel(); err != nil {
+			t.Fatal(err)
+		}
+		if p.NotEncoded {
+			left++
+		} else {
+			given[msn] = p.Data
+		}
+		if held := s.edge.Derived().Held(); held > room {
+			t.Errorf("%d bytes wait for storage", held)
+		}
+	}
+	if len(given) == 0 || left == 0 {
+		t.Errorf("%d segments are live, %d are left", len(given), left)
+	}
+	for _, stored := range []bool{false, true} {
+		if stored {
+			close(back)
+			s.close()
+		}
+		for msn, data := range given {
+			if len(data) == 0 || !bytes.Equal(s.segment(id, msn), data) {
+				t.Errorf("segment %d is another one, stored: %t", msn, stored)
+			}
+		}
+	}
+}

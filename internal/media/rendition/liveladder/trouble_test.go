@@ -250,41 +250,72 @@ func TestJumpFails(t *testing.T) {
 // deaf is an edge that is only told what was kept.
 type deaf struct {
 	Output
+	held int // bytes that are published and not stored
 	kept []string
 }
+
+func (d *deaf) Held() int { return d.held }
 
 func (d *deaf) Stored(id string, msn int64, same bool) {
 	d.kept = append(d.kept, fmt.Sprintf("%s/%d %v", id, msn, same))
 }
 
-// TestRoom has two broadcasts that wait for storage share what may wait: what one lets go of is the other's.
+func (d *deaf) Lost(id string, msn int64) {
+	d.kept = append(d.kept, fmt.Sprintf("%s/%d lost", id, msn))
+}
+
+// TestByteBudget has two broadcasts whose storage is slow share what may wait for it. While there is no room nothing
+// more is published; what is published stays, and what one lets go of is the other's.
 func TestByteBudget(t *testing.T) {
 	t.Parallel()
-	room := NewByteBudget(100)
+	budget := NewByteBudget(100)
 	edges := [2]*deaf{{}, {}}
 	var uploaders [2]*uploader
 	for i, e := range edges {
-		uploaders[i] = newUploader(Options{Output: e, Waiting: room, Logger: slog.New(slog.DiscardHandler)})
+		uploaders[i] = newUploader(Options{Output: e, Waiting: budget, Logger: slog.New(slog.DiscardHandler)})
+	}
+	publish := func(i, bytes int) bool {
+		ok := uploaders[i].room(bytes)
+		if ok {
+			edges[i].held += bytes
+		}
+		return ok
+	}
+	if !publish(0, 50) || !publish(0, 30) || publish(1, 30) || !publish(1, 20) || publish(0, 1) {
+		t.Fatalf("published: %d and %d bytes of 100", edges[0].held, edges[1].held)
 	}
 	r := Rung{ID: "270p"}
 	uploaders[0].put(made{rung: r, msn: 1, data: make([]byte, 80)})
-	uploaders[1].put(made{rung: r, msn: 1, data: make([]byte, 30)})
-	if len(edges[0].kept) != 0 || fmt.Sprint(edges[1].kept) != "[270p/1 false]" {
-		t.Fatalf("refused: %v and %v", edges[0].kept, edges[1].kept)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
 	uploaders[0].opt.Store = failing{}
-	uploaders[0].close()
-	uploaders[0].run(ctx)
+	uploaders[0].opt.Output = &letsGo{deaf: edges[0], then: func() { edges[0].held, uploaders[0].closed = 0, true }}
+	uploaders[0].run(t.Context())
+	if fmt.Sprint(edges[0].kept) != "[270p/1 lost]" || !publish(1, 80) || publish(1, 1) {
+		t.Errorf("%v, then there are %d bytes of the other", edges[0].kept, edges[1].held)
+	}
 	uploaders[0].put(made{rung: r, msn: 2, data: make([]byte, 80)}) // of an encoder that was still being stopped
-	if fmt.Sprint(edges[0].kept) != "[270p/1 false 270p/2 false]" {
+	if len(edges[0].kept) != 1 || publish(0, 0) {
 		t.Errorf("after the end: %v", edges[0].kept)
 	}
-	uploaders[1].put(made{rung: r, msn: 2, data: make([]byte, 100)})
-	if len(edges[1].kept) != 1 {
+	uploaders[1].drop()
+	if publish(1, 0) || !budget.take(100) || budget.take(1) {
 		t.Error("room was not given back")
 	}
+	large := newUploader(Options{Output: &deaf{held: maxKept - 10}})
+	if !large.room(10) || large.room(11) {
+		t.Error("a broadcast has more, or less, than what one may have")
+	}
+}
+
+// letsGo is an edge that does something when a segment is lost.
+type letsGo struct {
+	*deaf
+
+	then func()
+}
+
+func (l *letsGo) Lost(id string, msn int64) {
+	l.deaf.Lost(id, msn)
+	l.then()
 }
 
 type failing struct{}

@@ -8,13 +8,13 @@ import (
 	"millrace/internal/fault"
 )
 
-// uploader stores segments, one after another. It holds nobody up: what comes while too much waits is not stored.
+// uploader stores segments, one after another. It holds nobody up: while too much waits, nothing more is published.
 type uploader struct {
 	opt Options
 
 	mu     sync.Mutex
 	queue  []made
-	bytes  int
+	taken  int // bytes of the budget, for what is published and not stored
 	closed bool
 	over   bool          // run has ended
 	wake   chan struct{} // one token
@@ -28,7 +28,7 @@ type made struct {
 	head bool // only its first parts
 }
 
-// maxKept bounds the bytes of a broadcast that wait for storage.
+// maxKept bounds the bytes of a broadcast that are published and wait for storage.
 const maxKept = 64 << 20
 
 // ByteBudget is what all broadcasts together may have waiting for storage.
@@ -40,6 +40,7 @@ type ByteBudget struct {
 // NewByteBudget is a budget of so many bytes.
 func NewByteBudget(bytes int) *ByteBudget { return &ByteBudget{free: bytes} }
 
+// take takes from the budget; less than nothing gives back.
 func (r *ByteBudget) take(bytes int) bool {
 	if r == nil {
 		return true
@@ -64,23 +65,25 @@ func (r *ByteBudget) give(bytes int) {
 
 func newUploader(o Options) *uploader { return &uploader{opt: o, wake: make(chan struct{}, 1)} }
 
+// room reports whether so many more bytes may be published: what players have must be kept until storage has it.
+func (k *uploader) room(bytes int) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	need := k.opt.Output.Held() + bytes
+	if k.over || need > maxKept || !k.opt.Waiting.take(need-k.taken) {
+		return false
+	}
+	k.taken = need
+	return true
+}
+
 func (k *uploader) put(m made) {
 	k.mu.Lock()
-	over := k.over
-	full := over || k.bytes+len(m.data) > maxKept || !k.opt.Waiting.take(len(m.data))
-	if !full {
-		k.queue, k.bytes = append(k.queue, m), k.bytes+len(m.data)
+	defer k.mu.Unlock()
+	if !k.over {
+		k.queue = append(k.queue, m)
+		k.poke()
 	}
-	k.mu.Unlock()
-	if full && !over {
-		k.opt.Logger.Warn("segment of a rung not kept: storage does not keep up", "rendition", m.rung.ID,
-			"media_sequence", m.msn)
-	}
-	if full {
-		k.opt.Output.Stored(m.rung.ID, m.msn, false)
-		return
-	}
-	k.poke()
 }
 
 func (k *uploader) poke() {
@@ -111,11 +114,14 @@ func (k *uploader) run(ctx context.Context) {
 		switch {
 		case m != nil:
 			same, err := k.insist(ctx, m)
-			if err != nil && ctx.Err() == nil {
-				k.opt.Logger.WarnContext(ctx, "segment of a rung not kept", "rendition", m.rung.ID, "media_sequence",
-					m.msn, "error", err)
+			switch {
+			case err == nil:
+				k.opt.Output.Stored(m.rung.ID, m.msn, same)
+			case ctx.Err() == nil: // else it is left to a process that goes on
+				k.opt.Logger.WarnContext(ctx, "segment of a rung can't be kept", "rendition", m.rung.ID,
+					"media_sequence", m.msn, "error", err)
+				k.opt.Output.Lost(m.rung.ID, m.msn)
 			}
-			k.opt.Output.Stored(m.rung.ID, m.msn, same && err == nil)
 			k.done()
 			continue
 		case closed || ctx.Err() != nil:
@@ -146,23 +152,24 @@ func (k *uploader) insist(ctx context.Context, m *made) (same bool, err error) {
 	}
 }
 
-// done takes the first one from the queue.
+// done takes the first one from the queue, and gives back what of the budget is not needed any more.
 func (k *uploader) done() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	n := len(k.queue[0].data)
 	k.queue[0] = made{}
-	k.queue, k.bytes = k.queue[1:], k.bytes-n
-	k.opt.Waiting.give(n)
+	k.queue = k.queue[1:]
+	if held := k.opt.Output.Held(); held < k.taken {
+		k.opt.Waiting.give(k.taken - held)
+		k.taken = held
+	}
 }
 
-// drop lets go of what is left, and has nothing more taken: encoders that are being stopped still give some, whose room
-// nobody would give back.
+// drop lets go of what is left, and has nothing more published: encoders that are being stopped still give some.
 func (k *uploader) drop() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.opt.Waiting.give(k.bytes)
-	k.queue, k.bytes, k.over = nil, 0, true
+	k.opt.Waiting.give(k.taken)
+	k.queue, k.taken, k.over = nil, 0, true
 }
 
 // store keeps a segment unless there is one: what was offered stays. same says that it is what is stored now.
