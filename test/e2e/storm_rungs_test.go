@@ -35,7 +35,8 @@ func TestStormOfRungs(t *testing.T) {
 		var at address
 		at.set(s)
 		x := newStormStream(t, s, "low", 290*time.Millisecond)
-		x.clip = stormClipOf(t, "640x480", "storm-rungs.flv", "-tune", "zerolatency", "-b:v", "600k", "-maxrate", "600k", "-bufsize", "600k")
+		x.clip = stormClipOf(t, "640x480", "storm-rungs.flv", "-tune", "zerolatency",
+			"-b:v", "600k", "-maxrate", "600k", "-bufsize", "600k")
 		wg.Go(func() { x.publish(ctx, &at) })
 		s.AwaitPlayable(t, s.PlayURL(x.play), patience)
 		seen := newMemory(random.Uint64())

@@ -109,7 +109,8 @@ func stormClip(t *testing.T, name string, more ...string) *encoder.Clip {
 func stormClipOf(t *testing.T, size, name string, more ...string) *encoder.Clip {
 	t.Helper()
 	args := []string{
-		"-f", "lavfi", "-i", "testsrc2=size=" + size + ":rate=30", "-f", "lavfi", "-i", "sine=frequency=440:sample_rate=48000", "-t", "17",
+		"-f", "lavfi", "-i", "testsrc2=size=" + size + ":rate=30", "-f", "lavfi", "-i", "sine=frequency=440:sample_rate=48000",
+		"-t", "17",
 		"-c:v", "libx264", "-preset", "ultrafast", "-profile:v", "main", "-pix_fmt", "yuv420p", "-g", "60", "-keyint_min", "60",
 		"-sc_threshold", "0", "-b:v", "300k", "-maxrate", "300k", "-bufsize", "300k", "-c:a", "aac", "-ac", "2", "-b:a", "64k",
 	}

@@ -180,7 +180,9 @@ func (j *Journal) End(msn int64, r Record) {
 // system, or when patience is at its end. One goroutine at a time may append. kept reports whether the part outlives
 // the process: the file has it, or the machine's memory has until the file does.
 func (j *Journal) Part(m *Media, data []byte, ticks int64, independent bool) (kept bool) {
-	return j.await(op{msn: m.msn, part: m, about: Part{Ticks: ticks, Independent: independent}, data: data, done: make(chan struct{})})
+	return j.await(op{
+		msn: m.msn, part: m, about: Part{Ticks: ticks, Independent: independent}, data: data, done: make(chan struct{}),
+	})
 }
 
 func (j *Journal) await(o op) (kept bool) {

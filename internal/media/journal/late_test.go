@@ -271,7 +271,8 @@ func TestCut(t *testing.T) {
 		})
 		for range 2 {
 			got := left(p.open())
-			if len(got) != 1 || len(got[0].Rendition("v").Parts) != 2 || got[0].Rendition("v").Whole || len(got[0].Rendition("a").Parts) != 3 {
+			if len(got) != 1 || len(got[0].Rendition("v").Parts) != 2 || got[0].Rendition("v").Whole ||
+				len(got[0].Rendition("a").Parts) != 3 {
 				t.Errorf("%d done: %+v", done, got)
 			}
 		}

@@ -11,7 +11,8 @@ import (
 // A part that the journal can't keep is not published: it is made when it is asked for, and stored before anybody has
 // it.
 
-// derivedJournal is that journal, and what an earlier process has left in it. All but part is called with the edge's lock.
+// derivedJournal is that journal, and what an earlier process has left in it. All but part is called with the edge's
+// lock.
 type derivedJournal struct {
 	*journal.Journal // nil: there is none
 
@@ -271,8 +272,8 @@ func (r *Derived) Held() (bytes int) {
 	return bytes
 }
 
-// clearJournal has the journal let go of what is stored, once nobody makes more of it, and forget what nobody may ask for
-// any more. Called with the lock.
+// clearJournal has the journal let go of what is stored, once nobody makes more of it, and forget what nobody may ask
+// for any more. Called with the lock.
 func (r *Derived) clearJournal() {
 	k, first := &r.journal, r.e.first
 	if k.Journal == nil || len(r.renditions) == 0 || k.strange(r.has) {

@@ -370,7 +370,8 @@ func (m *makers) liveOn(w *witness, r *rig, random *rand.Rand) {
 func TestUnkeptPartsAreNotPublished(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "m")
-	o := Options{DerivedJournal: journal.New(journal.Options{Dir: dir, MaxBacklog: 1, Logger: slog.New(slog.DiscardHandler)})}
+	j := journal.New(journal.Options{Dir: dir, MaxBacklog: 1, Logger: slog.New(slog.DiscardHandler)})
+	o := Options{DerivedJournal: j}
 	r, m := derivedRig(t, o), newMakers()
 	defer r.run(t)()
 	r.Derived().Attach("s", 7)

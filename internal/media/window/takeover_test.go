@@ -90,7 +90,8 @@ func (w *witness) same(r *rig, when, uri string) {
 	w.t.Helper()
 	data := w.fetch(r, uri)
 	switch before, known := w.given[uri]; {
-	case data == nil && strings.HasPrefix(uri, "s/") && (!known || w.headsWait && r.store.before != nil): // it takes storage to make it
+	case data == nil && strings.HasPrefix(uri, "s/") && (!known || w.headsWait && r.store.before != nil):
+		// it takes storage to make it
 	case data == nil:
 		w.t.Errorf("%s: %s was listed and is not there", when, uri)
 	case known && !bytes.Equal(before, data):
