@@ -1,7 +1,9 @@
 package worker_test
 
 import (
+	"bytes"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -29,6 +31,82 @@ func TestNothingDecodes(t *testing.T) {
 			w.refused(w.site.offer(ffmpeg(t, tt.file, append([]string{"-i", good}, tt.args...)...)), tt.want)
 		})
 	}
+}
+
+// Codecs that nothing here decodes are named, and told from damage. What else is in the file is kept, but for its picture.
+func TestUnsupportedCodecs(t *testing.T) {
+	t.Parallel()
+	twice := []string{"-map", "0", "-map", "1", "-map", "1"}
+	good := ffmpeg(t, "good.mp4", args(picture("4"), sound("4"), h264, twice)...)
+	for name, tt := range map[string]struct {
+		entries [3]string // sample entries of the picture and of both sounds; empty: they stay
+		refused string    // why; empty: it is not
+		warned  string    // of what is left out; empty: nothing is
+	}{
+		"VVC": {
+			[3]string{"vvc1"}, "the file's video is VVC (H.266), which is not supported: convert it to H.264", "",
+		},
+		"no known one": {[3]string{"zzz9"}, "the file's video is of the unknown codec zzz9, which is not supported", ""},
+		"IAMF": {
+			[3]string{"", "iamf", "iamf"}, "", "the file's audio is IAMF, which is not supported: the asset has none",
+		},
+		"IAMF and AAC": {[3]string{"", "iamf", ""}, "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, options{})
+			path := renamed(t, good, tt.entries)
+			if tt.refused != "" {
+				w.refused(w.site.offer(path), tt.refused)
+				return
+			}
+			a := w.ready(path)
+			if !a.Facts.HasVideo || a.Facts.HasAudio != (tt.warned == "") {
+				t.Errorf("the asset has %+v", a.Facts)
+			}
+			var warned string
+			for _, x := range w.jobs.warn {
+				warned += x.Message
+				if x.Type != asset.InputUndecodable {
+					t.Errorf("told %s", x.Type)
+				}
+			}
+			if warned != tt.warned {
+				t.Errorf("told: %q, want %q", warned, tt.warned)
+			}
+		})
+	}
+}
+
+// renamed is an MP4 whose sample entries have other names, and nothing that says what they really are.
+func renamed(t *testing.T, path string, entries [3]string) string {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	from := bytes.Index(data, []byte("moov"))
+	for _, name := range entries {
+		if name == "" && !bytes.Contains(data[from:], []byte("stsd")) {
+			break
+		}
+		entry := from + bytes.Index(data[from:], []byte("stsd")) + 16 // behind version, count and size
+		from = entry + 4
+		if name == "" {
+			continue
+		}
+		copy(data[entry:], name)
+		for _, config := range []string{"avcC", "esds"} {
+			if at := bytes.Index(data[from:][:400], []byte(config)); at >= 0 {
+				copy(data[from+at:], "xxxx")
+			}
+		}
+	}
+	out := filepath.Join(t.TempDir(), "renamed.mp4")
+	if err := os.WriteFile(out, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return out
 }
 
 // Of what ends before it says that it does, the owner is told; what is whole is kept silent about.

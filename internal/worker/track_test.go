@@ -166,6 +166,7 @@ func TestTracksRefuse(t *testing.T) {
 	whole, err := os.ReadFile(ffmpeg(t, "a.m4a", args(sound("3"), []string{"-c:a", "aac"})...))
 	w.must(err)
 	mute := ffmpeg(t, "mute.mp4", args(picture("1"), h264)...)
+	iamf := renamed(t, ffmpeg(t, "i.mp4", args(picture("1"), sound("1"), h264)...), [3]string{"", "iamf"})
 	for name, tt := range map[string]struct {
 		typ  asset.TrackType
 		url  string
@@ -183,6 +184,7 @@ func TestTracksRefuse(t *testing.T) {
 		"text":         {asset.AudioTrack, w.site.offer(text(t, "x", "1\n00:00:01,000 --> 00:00:02,000\nHello\n")), "the file is text"},
 		"noise":        {asset.AudioTrack, w.site.offer(text(t, "x", strings.Repeat("\x00\x02\x01", 999))), "no known audio format"},
 		"mute film":    {asset.AudioTrack, w.site.offer(mute), "the file has no audio"},
+		"IAMF":         {asset.AudioTrack, w.site.offer(iamf), "audio is of a codec that is not supported (iamf)"},
 		"cut off":      {asset.AudioTrack, w.site.offer(text(t, "x", string(whole[:len(whole)/2]))), "is not complete"},
 		"broken MP3":   {asset.AudioTrack, w.site.offer(text(t, "x", "ID3\x04\x00\x00\x00\x00\x00\x00"+strings.Repeat("\x00\xfe\x01", 3000))), "the file"},
 		"too large":    {asset.AudioTrack, w.site.handle(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(make([]byte, 21_000_000)) }), "is larger than the 20000000 bytes allowed"},

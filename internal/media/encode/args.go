@@ -95,7 +95,9 @@ func ProbeArgs(path string, format Format) []string {
 		"-probesize", strconv.Itoa(probeBytes), "-analyzeduration", "10000000", "-max_streams", strconv.Itoa(maxTracks),
 		"-protocol_whitelist", "file", "-f", string(format), "-i", "file:" + path,
 		"-show_entries", "format=duration,start_time:" +
-			"stream=codec_type,codec_name,profile,level,pix_fmt,has_b_frames,field_order,width,height,color_space,color_transfer,sample_aspect_ratio,avg_frame_rate,r_frame_rate," +
+			"stream=codec_type,codec_name,codec_tag_string,profile,level,pix_fmt," +
+			"has_b_frames,field_order,width,height,color_space,color_transfer,sample_aspect_ratio," +
+			"avg_frame_rate,r_frame_rate," +
 			"sample_rate,channels,bits_per_sample,bits_per_raw_sample,start_time,duration" +
 			":stream_tags=language,DURATION:stream_disposition=attached_pic,forced:stream_side_data=rotation",
 		"-of", "json",

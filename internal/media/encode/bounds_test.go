@@ -56,11 +56,11 @@ func work(t *testing.T) map[string]func(e *Engine) error {
 			return err
 		},
 		"decodes": func(e *Engine) error {
-			_, err := e.Decodes(t.Context(), file, MPEGTS, Video)
+			_, err := e.Decodes(t.Context(), file, MPEGTS, Video, 0)
 			return err
 		},
 		"decodes MP4": func(e *Engine) error {
-			_, err := e.Decodes(t.Context(), file, MOV, Video)
+			_, err := e.Decodes(t.Context(), file, MOV, Video, 0)
 			return err
 		},
 		"subtitles": func(e *Engine) error {

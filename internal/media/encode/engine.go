@@ -23,12 +23,15 @@ type Options struct {
 	Bounds          Bounds        // of short work; zero means DefaultBounds
 }
 
-// Engine runs the jobs that need ffmpeg. It keeps nothing and may be used from many goroutines.
+// Engine runs the jobs that need ffmpeg. It keeps nothing but what ffmpeg can do, and may be used from many goroutines.
 //
 // Errors are of kind fault.Invalid when the file is at fault, with a message fit for the person who sent it, of kind
 // fault.Unavailable when the machine was too busy for it, and unmarked when it may be us otherwise. But for the first,
 // and as always when ctx ends, trying again may help.
-type Engine struct{ opts Options }
+type Engine struct {
+	opts     Options
+	decoders decoders
+}
 
 // NewEngine checks the options; nothing runs yet.
 func NewEngine(opts Options) (*Engine, error) {
@@ -91,6 +94,14 @@ func (e *Engine) Probe(ctx context.Context, path string, format Format) (Info, e
 	}
 	if len(info.Tracks) == 0 {
 		return Info{}, fault.New(fault.Invalid, "the file holds neither video nor audio")
+	}
+	decodable, err := e.decoders.of(ctx, e.opts.FFmpeg)
+	if err != nil {
+		return Info{}, err
+	}
+	for i := range info.Tracks {
+		t := &info.Tracks[i]
+		t.Decoder = (t.Kind == Video || t.Kind == Audio) && decodable[t.Codec]
 	}
 	return info, nil
 }

@@ -376,13 +376,17 @@ func TestProbe(t *testing.T) {
 
 	video := Track{
 		Kind: Video, Codec: "h264", Profile: "Constrained Baseline", Duration: 2002 * time.Millisecond, Language: "und", Width: 320, Height: 180,
-		PixelAspect: "1:1", FrameRate: 30000.0 / 1001, PixelFormat: "yuv420p", BitSize: 8,
+		PixelAspect: "1:1", FrameRate: 30000.0 / 1001, PixelFormat: "yuv420p", BitSize: 8, Tag: "avc1", Decoder: true,
 	}
-	audio := Track{Kind: Audio, Codec: "aac", Profile: "LC", Duration: 2 * time.Second, Language: "fra", SampleRate: 48000, Channels: 2}
+	audio := Track{
+		Kind: Audio, Codec: "aac", Profile: "LC", Duration: 2 * time.Second, Language: "fra", SampleRate: 48000, Channels: 2,
+		Tag: "mp4a", Decoder: true,
+	}
 	rotated := video
 	rotated.Rotation = 270 // ffmpeg 5 writes a rotate tag against the clock
 	mkvVideo, mkvAudio := video, audio
 	mkvVideo.Language = ""
+	mkvVideo.Tag, mkvAudio.Tag = "", "" // it has names of its own
 	for _, tt := range []struct {
 		path   string
 		format Format
@@ -553,11 +557,11 @@ func TestDecodesQuickly(t *testing.T) {
 			t.Parallel()
 			path := makeFile(t, "a.mp4", append(slices.Clone(lavfi), tt.args...)...)
 			for _, kind := range []Kind{Video, Audio} {
-				quick := DecodesArgs(path, MOV, kind, true)
+				quick := DecodesArgs(path, MOV, kind, 0, true)
 				if got, err := e.decodes(t.Context(), path, quick); got != tt.want || err != nil {
 					t.Errorf("%s: %t, %v", kind, got, err)
 				}
-				if got, err := e.Decodes(t.Context(), path, MOV, kind); got != tt.want || err != nil {
+				if got, err := e.Decodes(t.Context(), path, MOV, kind, 0); got != tt.want || err != nil {
 					t.Errorf("%s, in any way: %t, %v", kind, got, err)
 				}
 			}

@@ -37,7 +37,9 @@ const (
 // Track is one stream of a file. Fields that don't belong to its kind, or that are unknown, are zero.
 type Track struct {
 	Kind     Kind
-	Codec    string // ffmpeg's name, such as h264, aac, opus
+	Codec    string // ffmpeg's name, such as h264, aac, opus; empty: it knows none
+	Tag      string // the container's name of the codec, four printable characters such as avc1; empty: it has none
+	Decoder  bool   // of video and audio: ffmpeg has a decoder for the codec
 	Profile  string // such as High, LC
 	Duration time.Duration
 	Start    time.Duration
@@ -69,6 +71,7 @@ type probed struct {
 type probedStream struct {
 	CodecType        string `json:"codec_type"`
 	CodecName        string `json:"codec_name"`
+	CodecTag         string `json:"codec_tag_string"`
 	Profile          string `json:"profile"`
 	PixelFormat      string `json:"pix_fmt"`
 	FieldOrder       string `json:"field_order"`
@@ -124,6 +127,9 @@ func (s probedStream) track() Track {
 	t := Track{
 		Kind: Data, Codec: s.CodecName, Profile: s.Profile, Language: clip(s.Tags.Language, 64),
 		Duration: parseSeconds(s.Duration), Start: parseSeconds(s.StartTime), BitSize: s.BitsPerSample,
+	}
+	if len(s.CodecTag) == 4 { // numbers are in brackets
+		t.Tag = s.CodecTag
 	}
 	if t.Duration == 0 {
 		t.Duration = parseClock(s.Tags.Duration) // Matroska has it in a tag only

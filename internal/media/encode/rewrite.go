@@ -16,7 +16,7 @@ import (
 type RewriteArgs struct {
 	Input   string // path
 	Format  Format
-	Audio   int           // which of its audio streams, from 0
+	Audio   int           // which of its audio streams, from 0; -1: none
 	Picture *Picture      // how the video is encoded again; nil: it stays
 	Sound   *Sound        // how the audio is; nil: it stays
 	Length  time.Duration // how much of it; 0: all
@@ -57,7 +57,10 @@ func (a RewriteArgs) Build() []string {
 	}
 	args = append(args, input(a.Format, a.Input)...)
 	args = append(args, a.video()...)
-	args = append(args, "-map", "0:a:"+strconv.Itoa(a.Audio)+"?", "-sn", "-dn", "-map_metadata", "-1", "-map_chapters", "-1")
+	if a.Audio >= 0 {
+		args = append(args, "-map", "0:a:"+strconv.Itoa(a.Audio)+"?")
+	}
+	args = append(args, "-sn", "-dn", "-map_metadata", "-1", "-map_chapters", "-1")
 	switch {
 	case a.Sound != nil:
 		args = append(args, a.Sound.encoder()...)

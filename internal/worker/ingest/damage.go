@@ -16,13 +16,10 @@ import (
 	"millrace/internal/media/timeline"
 )
 
-// decodes refuses a file that is to be played as it is, and of whose picture, or sound where that is all, nothing can be decoded.
-func (w *Worker) decodes(ctx context.Context, path string, format encode.Format, picture bool) error {
-	kind := encode.Audio
-	if picture {
-		kind = encode.Video
-	}
-	ok, err := w.opt.Engine.Decodes(ctx, path, format, kind)
+// decodes refuses a file that is to be played as it is, and of whose nth video, or audio where that is all, nothing can
+// be decoded.
+func (w *Worker) decodes(ctx context.Context, path string, format encode.Format, kind encode.Kind, n int) error {
+	ok, err := w.opt.Engine.Decodes(ctx, path, format, kind, n)
 	if err == nil && !ok {
 		err = undecodable(kind)
 	}
@@ -31,6 +28,16 @@ func (w *Worker) decodes(ctx context.Context, path string, format encode.Format,
 
 func undecodable(kind encode.Kind) error {
 	return fault.New(fault.Invalid, "nothing of the file's %s can be decoded: it is damaged", kind)
+}
+
+// unsupported is of a track for whose codec there is no decoder.
+func unsupported(t *encode.Track) error {
+	usual := "H.264, HEVC, AV1 or VP9"
+	if t.Kind == encode.Audio {
+		usual = "AAC, MP3, Opus or FLAC"
+	}
+	return fault.New(fault.Invalid, "the file's %s is %s, which is not supported: convert it to %s",
+		t.Kind, titleOf(t), usual)
 }
 
 // Something that lasts less than its file says by this much, of it and in seconds, is cut off.
@@ -105,7 +112,12 @@ func (w *Worker) tellPiece(ctx context.Context, a asset.Asset, f *mp4.File) erro
 }
 
 // tellMissing tells the owner of a file of which a whole track could not be decoded; where nothing could, the file is refused.
+// Video without a decoder was refused before.
 func (w *Worker) tellMissing(ctx context.Context, a asset.Asset, c *conform, t *timeline.Timeline) error {
+	if c.unsupported != nil && len(t.Renditions) > 0 {
+		return w.warn(ctx, a, asset.InputUndecodable,
+			fmt.Sprintf("the file's audio is %s, which is not supported: the asset has none", titleOf(c.unsupported)))
+	}
 	var missing encode.Kind
 	switch {
 	case c.video != nil && t.Rendition(timeline.MainVideo) == nil:

@@ -120,7 +120,11 @@ func (w *Worker) accept(ctx context.Context, a asset.Asset, in assetopt.Input, p
 
 // adopt moves a file into the store and makes the asset ready: nothing of it is copied or encoded.
 func (w *Worker) adopt(ctx context.Context, a asset.Asset, p *plan) error {
-	if err := w.decodes(ctx, p.path, encode.MOV, p.timeline.Rendition(timeline.MainVideo) != nil); err != nil {
+	kind := encode.Video
+	if p.timeline.Rendition(timeline.MainVideo) == nil {
+		kind = encode.Audio
+	}
+	if err := w.decodes(ctx, p.path, encode.MOV, kind, 0); err != nil {
 		return err
 	}
 	var texts []asset.Track

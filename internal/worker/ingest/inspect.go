@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"math"
 	"strings"
@@ -58,6 +59,10 @@ var codecs = map[string]codec{
 	"mp4a": {"aac", "AAC that is not AAC-LC"}, "ac-3": {"ac3", "Dolby AC-3"}, "ec-3": {"eac3", "Dolby E-AC-3"}, "Opus": {"opus", "Opus"}, "fLaC": {"flac", "FLAC"},
 	"alac": {"alac", "ALAC"}, ".mp3": {"mp3", "MP3"}, "sowt": {"pcm_s16le", "PCM"}, "twos": {"pcm_s16be", "PCM"}, "lpcm": {"pcm", "PCM"}, "ipcm": {"pcm", "PCM"},
 	"in24": {"pcm_s24be", "PCM"}, "raw ": {"pcm_u8", "PCM"}, "samr": {"amr_nb", "AMR"}, "sawb": {"amr_wb", "AMR"},
+	"vvc1": {"vvc", "VVC (H.266)"}, "vvi1": {"vvc", "VVC (H.266)"},
+	"evc1": {"evc", "EVC"}, "apv1": {"apv", "APV"}, "lvc1": {"lcevc", "LCEVC"},
+	"iamf": {"iamf", "IAMF"}, "ac-4": {"ac4", "Dolby AC-4"}, "mha1": {"mpegh_3d_audio", "MPEG-H 3D Audio"},
+	"mhm1": {"mpegh_3d_audio", "MPEG-H 3D Audio"},
 	"tx3g": {"mov_text", "text"}, "wvtt": {"webvtt", "WebVTT"}, "stpp": {"ttml", "TTML"}, "c608": {"eia_608", "CEA-608"},
 }
 
@@ -68,6 +73,7 @@ var titles = map[string]string{
 	"h264": "H.264", "hevc": "HEVC (H.265)", "mpeg4": "MPEG-4 Part 2", "mpeg2video": "MPEG-2", "mpeg1video": "MPEG-1", "vorbis": "Vorbis",
 	"opus": "Opus", "mp2": "MPEG layer 2", "ac3": "Dolby AC-3", "eac3": "Dolby E-AC-3", "prores": "ProRes",
 	"wmv1": "Windows Media Video 7", "wmv2": "Windows Media Video 8", "wmv3": "Windows Media Video 9", "vc1": "VC-1", "wmav1": "Windows Media Audio",
+	"vvc": "VVC (H.266)", "ac4": "Dolby AC-4", "mpegh_3d_audio": "MPEG-H 3D Audio",
 	"wmav2": "Windows Media Audio", "wmapro": "Windows Media Audio Pro", "dvvideo": "DV",
 }
 
@@ -82,6 +88,20 @@ func title(name string) string {
 		return "of an unknown codec"
 	}
 	return strings.ToUpper(name)
+}
+
+// titleOf is what people call the codec of a track that ffprobe has read.
+func titleOf(t *encode.Track) string {
+	if t.Codec != "" {
+		return title(t.Codec)
+	}
+	if c, ok := codecs[t.Tag]; ok {
+		return c.title
+	}
+	if t.Tag != "" {
+		return "of the unknown codec " + t.Tag
+	}
+	return "of an unknown codec"
 }
 
 func codecTitle(t *mp4.Track) string {
@@ -166,7 +186,9 @@ func describe(in assetopt.Input, f sniff.Format, info encode.Info) asset.InputIn
 			long = info.Duration
 		}
 		x := asset.InputTrack{
-			Type: string(t.Kind), Duration: rounded(long.Seconds()), Encoding: t.Codec, Width: t.Width, Height: t.Height, FrameRate: rounded(t.FrameRate),
+			Type: string(t.Kind), Duration: rounded(long.Seconds()),
+			Encoding: cmp.Or(t.Codec, codecs[t.Tag].name, t.Tag),
+			Width:    t.Width, Height: t.Height, FrameRate: rounded(t.FrameRate),
 			SampleRate: t.SampleRate, Channels: t.Channels,
 		}
 		if t.Kind == encode.Audio {

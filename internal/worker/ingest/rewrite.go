@@ -22,7 +22,11 @@ import (
 // goes over it again: what is on record already stays.
 func (w *Worker) rewrite(ctx context.Context, a asset.Asset, p *plan) error {
 	if p.copies() {
-		if err := w.decodes(ctx, p.args.Input, p.args.Format, p.video != nil); err != nil {
+		kind, n := encode.Video, 0
+		if p.video == nil {
+			kind, n = encode.Audio, p.args.Audio
+		}
+		if err := w.decodes(ctx, p.args.Input, p.args.Format, kind, n); err != nil {
 			return err
 		}
 	}

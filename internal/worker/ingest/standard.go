@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -21,6 +22,7 @@ const unusual = "non-standard"
 // conform is what has to be done to a file so that every player plays it.
 type conform struct {
 	video, audio *encode.Track // what is taken of the file; nil: none
+	unsupported  *encode.Track // its audio, if none of it can be decoded; nil: there is other, or none
 	args         encode.RewriteArgs
 	reasons      asset.NonStandard
 }
@@ -29,7 +31,9 @@ type conform struct {
 // stays; picture says that its video does not, whatever ffprobe finds.
 func (w *Worker) conformed(ctx context.Context, a asset.Asset, info encode.Info, picture bool) (conform, error) {
 	c := conform{}
-	c.choose(info)
+	if err := c.choose(info); err != nil {
+		return c, err
+	}
 	if c.video == nil && c.audio == nil {
 		return c, nothing()
 	}
@@ -77,24 +81,36 @@ func (c *conform) copies() bool {
 	return c.args.Sound == nil
 }
 
-// choose takes the first video, and the first audio that is AAC or else the first.
-func (c *conform) choose(info encode.Info) {
+// choose takes the first video, and of the audio that can be decoded the first that is AAC, or else the first.
+// fault.Invalid: there is no decoder for the video, or for any audio where that is all.
+func (c *conform) choose(info encode.Info) error {
 	audios := 0
 	for i := range info.Tracks {
 		t := &info.Tracks[i]
 		switch t.Kind {
 		case encode.Video:
-			if c.video == nil {
-				c.video = t
-			}
+			c.video = cmp.Or(c.video, t)
 		case encode.Audio:
-			if c.audio == nil || c.audio.Codec != "aac" && t.Codec == "aac" {
+			if !t.Decoder {
+				c.unsupported = cmp.Or(c.unsupported, t)
+			} else if c.audio == nil || c.audio.Codec != "aac" && t.Codec == "aac" {
 				c.audio, c.args.Audio = t, audios
 			}
 			audios++
 		case encode.Text, encode.Data:
 		}
 	}
+	switch {
+	case c.video != nil && !c.video.Decoder:
+		return unsupported(c.video)
+	case c.audio != nil:
+		c.unsupported = nil
+	case c.unsupported != nil && c.video == nil:
+		return unsupported(c.unsupported)
+	case c.unsupported != nil:
+		c.args.Audio = -1
+	}
+	return nil
 }
 
 // bounds are what a video may be and stay as it is.

@@ -110,7 +110,7 @@ func (w *Worker) beginningDecodes(ctx context.Context, a asset.Asset, t *timelin
 	if err = os.WriteFile(path, append(head, segment...), 0o600); err != nil {
 		return false, fmt.Errorf("write first segment: %w", err)
 	}
-	ok, err = w.opt.Engine.Decodes(ctx, path, encode.MOV, kind)
+	ok, err = w.opt.Engine.Decodes(ctx, path, encode.MOV, kind, 0)
 	if fault.Is(err, fault.Invalid) {
 		err = nil
 	}

@@ -1,6 +1,7 @@
 package track
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -81,6 +82,10 @@ func (w *Worker) convert(ctx context.Context, a asset.Asset, raw string) (string
 	for _, s := range info.Tracks { // the first
 		if s.Kind != encode.Audio {
 			continue
+		}
+		if !s.Decoder {
+			return "", fault.New(fault.Invalid, "the file's audio is of a codec that is not supported (%s): "+
+				"convert it to AAC, MP3, Opus or FLAC", cmp.Or(s.Codec, s.Tag, "unknown"))
 		}
 		args := encode.AudioArgs{
 			Input: raw, Format: format, Output: made(raw), Copy: passable(s), Sound: encode.Sound{SampleRate: s.SampleRate, Channels: s.Channels},
