@@ -95,7 +95,7 @@ func SetRange(v *hls.Variant, inits []timeline.Init) {
 func variant(shared hls.Variant, r ladder.Rung, name string, segment float64) hls.Variant {
 	v := shared
 	v.Bandwidth += int64(math.Ceil(r.Peak(segment)))
-	v.AverageBandwidth = 0 // not known before it is encoded
+	v.AverageBandwidth += int64(math.Ceil(r.Average()))
 	v.Width, v.Height, v.FrameRate = r.Width, r.Height, r.FrameRate
 	v.Codecs = append([]string{r.Codec()}, shared.Codecs...)
 	v.URI = hls.PlaylistURI(name)

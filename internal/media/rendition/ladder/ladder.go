@@ -60,8 +60,15 @@ func (r Rung) Rate() int {
 // the encoder begins with half a second's worth to spare, each of two parts side by side with a third, which weighs the
 // more the shorter segments are; the boxes around frames come on top.
 func (r Rung) Peak(segment float64) float64 {
-	const spare, boxes = 0.75, 20 * 8
-	return float64(r.Rate())*(1+spare/max(segment, 1)) + boxes*max(r.FrameRate, 30)
+	const spare = 0.75
+	return r.Average() + float64(r.Rate())*spare/max(segment, 1)
+}
+
+// Average is the most that it takes on average over many segments, in bits per second: that of a picture which is hard
+// to encode all the time. What it really takes is known when all of it has been encoded, which few of them ever are.
+func (r Rung) Average() float64 {
+	const boxes = 20 * 8 // around a frame, in bits
+	return float64(r.Rate()) + boxes*max(r.FrameRate, 30)
 }
 
 // Codec is the rung's RFC 6381 name: High profile, no constraints.
