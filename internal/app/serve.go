@@ -31,6 +31,7 @@ import (
 	"millrace/internal/id"
 	"millrace/internal/lifecycle"
 	"millrace/internal/media/encode"
+	"millrace/internal/media/frame"
 	"millrace/internal/media/images"
 	"millrace/internal/media/ingest/rtmp"
 	"millrace/internal/media/ingest/srt"
@@ -263,7 +264,7 @@ func (n *node) liveRenditions(made mediastore.Derived) *broadcast.Renditions {
 
 // makeImages builds what makes thumbnails, animations and storyboards.
 func (n *node) makeImages(made mediastore.Derived) {
-	pictures, webps := encode.NewWarm(n.ffmpeg, encode.PictureArgs(), 2), encode.NewWarm(n.ffmpeg, encode.WebPArgs(), 1)
+	pictures, webps := encode.NewWarm(n.ffmpeg, encode.PictureArgs(frame.SDR), 2), encode.NewWarm(n.ffmpeg, encode.WebPArgs(), 1)
 	n.spares = append(n.spares, pictures.Reserve, webps.Reserve)
 	o := images.Options{
 		Encoder: n.ffmpeg, Pictures: pictures, WebPs: webps, Budget: n.ffmpeg.Budget(), Store: made,

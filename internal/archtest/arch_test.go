@@ -89,7 +89,7 @@ var layers = map[string][]string{
 	"internal/media/overlay":      {"internal/media/codec", "internal/fault"},
 	"internal/media/clip":         {"internal/media/delivered", "internal/media/frame", "internal/media/timeline", "internal/media/codec", "internal/media/container", "internal/media/encode"},
 	"internal/media/download":     {"internal/media/delivered", "internal/media/frame", "internal/media/timeline", "internal/media/container", "internal/fault"},
-	"internal/media/images":       {"internal/media/delivered", "internal/media/turns", "internal/media/timeline", "internal/media/codec", "internal/media/container", "internal/media/encode", "internal/fault"},
+	"internal/media/images":       {"internal/media/delivered", "internal/media/turns", "internal/media/timeline", "internal/media/codec", "internal/media/container", "internal/media/encode", "internal/media/frame", "internal/fault"},
 	"internal/media/packager":     {"internal/media/frame", "internal/media/timeline", "internal/media/container", "internal/media/codec"},
 	"internal/media/journal":      {"internal/media/frame", "internal/media/timeline", "internal/openfile"},
 	"internal/media/window":       {"internal/media/captions", "internal/media/delivered", "internal/media/objectkey", "internal/id", "internal/fault", "internal/media/frame", "internal/media/timeline", "internal/media/journal", "internal/media/hls", "internal/media/container", "internal/openfile", "internal/lifecycle"},

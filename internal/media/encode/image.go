@@ -6,6 +6,8 @@ import (
 	"io"
 	"strconv"
 	"time"
+
+	"millrace/internal/media/frame"
 )
 
 // PAM is Netpbm's format of one raw picture, in which pictures go to ffmpeg that are to be written as WebP; nothing is ever stored in it.
@@ -37,9 +39,9 @@ func upright() string {
 }
 
 // PictureArgs returns the arguments that turn fragmented MP4 into its first picture from ShownFrom on, as PAM with four channels of 8
-// bits. They do not depend on the picture, so that a child can be there before it is known.
-func PictureArgs() []string {
-	return append(imageInput(anything...), "-vf", fmt.Sprintf("select=gte(t\\,%d),", ShownFrom)+upright()+",format=rgba",
+// bits. They depend on the range of the picture alone, so that a child can be there before it is known.
+func PictureArgs(r frame.VideoRange) []string {
+	return append(imageInput(anything...), "-vf", fmt.Sprintf("select=gte(t\\,%d),", ShownFrom)+upright()+shown(r)+",format=rgba",
 		"-frames:v", "1", "-fps_mode", "passthrough", "-c:v", "pam", "-f", "image2pipe", "pipe:1")
 }
 
@@ -54,21 +56,23 @@ func WebPArgs() []string {
 // TilesArgs describe pictures of one size from key frames: fragmented MP4 on standard input, of which picture n has the time n seconds;
 // raw RGBA on standard output, one after the other. One that can't be decoded is replaced by its neighbour.
 type TilesArgs struct {
-	Width, Height int // pixels, of each
-	Count         int // how many go in
+	Width, Height int              // pixels, of each
+	Range         frame.VideoRange // of what goes in: PQ and HLG are tone-mapped
+	Count         int              // how many go in
 }
 
 // Build returns the arguments for ffmpeg.
 func (a TilesArgs) Build() []string {
 	return append(imageInput(),
-		"-vf", fmt.Sprintf("fps=fps=1:start_time=0:eof_action=pass,scale=%d:%d:flags=bilinear,setsar=1,format=rgba", a.Width, a.Height),
+		"-vf", fmt.Sprintf("fps=fps=1:start_time=0:eof_action=pass,scale=%d:%d:flags=bilinear,setsar=1%s,format=rgba", a.Width, a.Height, shown(a.Range)),
 		"-frames:v", strconv.Itoa(a.Count), "-fps_mode", "passthrough", "-c:v", "rawvideo", "-f", "rawvideo", "pipe:1")
 }
 
 // AnimationArgs describe a short moving picture: fragmented MP4 on standard input, of which what is shown from ShownFrom on counts.
 type AnimationArgs struct {
-	WebP          bool // otherwise GIF
-	Width, Height int  // pixels
+	WebP          bool             // otherwise GIF
+	Width, Height int              // pixels
+	Range         frame.VideoRange // of what goes in: PQ and HLG are tone-mapped
 	FPS           float64
 	Length        time.Duration
 }
@@ -77,8 +81,8 @@ type AnimationArgs struct {
 func (a AnimationArgs) Build() []string {
 	args := imageInput(anything...)
 	// Rounding up shows at each moment what was there; any other way what comes next.
-	pictures := fmt.Sprintf("trim=start=%d:duration=%s,setpts=PTS-STARTPTS,fps=fps=%s:round=up,scale=%d:%d:flags=bicubic,setsar=1",
-		ShownFrom, seconds(a.Length), strconv.FormatFloat(a.FPS, 'f', -1, 64), a.Width, a.Height)
+	pictures := fmt.Sprintf("trim=start=%d:duration=%s,setpts=PTS-STARTPTS,fps=fps=%s:round=up,scale=%d:%d:flags=bicubic,setsar=1%s",
+		ShownFrom, seconds(a.Length), strconv.FormatFloat(a.FPS, 'f', -1, 64), a.Width, a.Height, shown(a.Range))
 	if a.WebP {
 		return append(args, "-vf", pictures, "-t", seconds(a.Length),
 			"-c:v", "libwebp_anim", "-q:v", "65", "-compression_level", "2", "-loop", "0", "-f", "webp", "pipe:1")
@@ -95,6 +99,12 @@ const imageTime = time.Minute
 type ImageJob struct {
 	Input  func(context.Context, io.Writer) error
 	Output func(io.Reader) error
+}
+
+// Picture decodes one picture as PictureArgs say, by a child that is started for it. The caller has a place of the
+// Budget.
+func (e *Engine) Picture(ctx context.Context, r frame.VideoRange, job ImageJob) error {
+	return e.image(ctx, PictureArgs(r), job)
 }
 
 // Tiles decodes key frames into small pictures. The caller has a place of the Budget.

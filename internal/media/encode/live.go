@@ -31,7 +31,7 @@ func (a LiveArgs) Build() []string {
 		"-protocol_whitelist", "file,pipe", "-format_whitelist", string(a.Format), "-f", string(a.Format), "-i", "pipe:0")
 	even := "scale=trunc(iw/2)*2:trunc(ih/2)*2,format=yuv420p"
 	if a.Range != frame.SDR {
-		even = toneMapped(a.Range, a.Width&^1, a.Height&^1)
+		even = scaled(a.Range, a.Width&^1, a.Height&^1, "")
 	}
 	args = append(args, a.Overlay.over("0:v:0", even, a.Encoder.upload())...)
 	args = append(args, a.Encoder.args(coding{preset: "superfast", bitrate: a.bitrate(), live: true, params: "keyint=infinite:scenecut=0:open-gop=0"})...)

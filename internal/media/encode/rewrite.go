@@ -127,7 +127,7 @@ func (p *Picture) filters() string {
 		chain += fmt.Sprintf("fps=%d,", p.FrameRate)
 	}
 	if p.Range != frame.SDR {
-		return chain + toneMapped(p.Range, p.Width, p.Height)
+		return chain + scaled(p.Range, p.Width, p.Height, "")
 	}
 	return chain + fmt.Sprintf("scale=%d:%d:flags=bicubic:out_range=tv,setsar=1,format=yuv420p", p.Width, p.Height)
 }

@@ -19,6 +19,7 @@ import (
 	"millrace/internal/media/container/cmaf"
 	"millrace/internal/media/delivered"
 	"millrace/internal/media/encode"
+	"millrace/internal/media/frame"
 )
 
 // blank has one picture in each segment, which nothing decodes.
@@ -58,6 +59,10 @@ func (zeros) Read(b []byte) (int, error) {
 
 // fat gives animations of five megabytes, and counts them.
 type fat struct{ made atomic.Int32 }
+
+func (*fat) Picture(context.Context, frame.VideoRange, encode.ImageJob) error {
+	return errors.New("no picture of high dynamic range")
+}
 
 func (*fat) Tiles(context.Context, encode.TilesArgs, encode.ImageJob) error {
 	return errors.New("no tiles")

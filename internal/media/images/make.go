@@ -17,6 +17,7 @@ import (
 	"millrace/internal/fault"
 	"millrace/internal/media/container/cmaf"
 	"millrace/internal/media/encode"
+	"millrace/internal/media/frame"
 )
 
 // thumbnail is one picture.
@@ -66,13 +67,18 @@ func (m *Maker) newest(ctx context.Context, f *Video) (*image.RGBA, error) {
 
 // decode gives the picture of a clip.
 func (m *Maker) decode(ctx context.Context, c clip) (p *image.RGBA, err error) {
-	err = m.opt.Pictures.Do(ctx, encode.ImageJob{
+	job := encode.ImageJob{
 		Input: c.write,
 		Output: func(r io.Reader) (err error) {
 			p, err = readPAM(r)
 			return err
 		},
-	})
+	}
+	if of := videoRange(c.init); of != frame.SDR {
+		err = m.opt.Encoder.Picture(ctx, of, job)
+	} else {
+		err = m.opt.Pictures.Do(ctx, job)
+	}
 	return p, err
 }
 
@@ -143,7 +149,10 @@ func (m *Maker) animation(ctx context.Context, f *Video, p *Plan) ([]byte, error
 		return nil, err
 	}
 	var b bytes.Buffer
-	args := encode.AnimationArgs{WebP: p.Ext == "webp", Width: w, Height: h, FPS: p.FPS, Length: span(p.length)}
+	args := encode.AnimationArgs{
+		WebP: p.Ext == "webp", Width: w, Height: h, FPS: p.FPS, Length: span(p.length),
+		Range: videoRange(c.init),
+	}
 	err = m.opt.Encoder.Animation(ctx, args, encode.ImageJob{
 		Input:  c.write,
 		Output: func(r io.Reader) error { return collect(&b, r) },
@@ -198,7 +207,9 @@ func (m *Maker) tiles(ctx context.Context, f *Video, l *Layout, board *image.RGB
 		return fmt.Errorf("read init segment: %w", err)
 	}
 	tile := image.NewRGBA(image.Rect(0, 0, l.TileWidth, l.TileHeight))
-	args := encode.TilesArgs{Width: l.TileWidth, Height: l.TileHeight, Count: len(distinct)}
+	args := encode.TilesArgs{
+		Width: l.TileWidth, Height: l.TileHeight, Range: videoRange(head), Count: len(distinct),
+	}
 	return m.opt.Encoder.Tiles(ctx, args, encode.ImageJob{
 		Input: func(ctx context.Context, w io.Writer) error { return f.feed(ctx, w, head, distinct) },
 		Output: func(r io.Reader) error {

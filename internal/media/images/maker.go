@@ -19,11 +19,13 @@ import (
 
 	"millrace/internal/fault"
 	"millrace/internal/media/encode"
+	"millrace/internal/media/frame"
 	"millrace/internal/media/turns"
 )
 
 // Encoder makes several pictures at once; encode.Engine fits.
 type Encoder interface {
+	Picture(ctx context.Context, r frame.VideoRange, job encode.ImageJob) error
 	Tiles(ctx context.Context, args encode.TilesArgs, job encode.ImageJob) error
 	Animation(ctx context.Context, args encode.AnimationArgs, job encode.ImageJob) error
 }
@@ -55,7 +57,7 @@ type Claims interface {
 // Options are what a Maker needs.
 type Options struct {
 	Encoder  Encoder
-	Pictures Spares // with encode.PictureArgs
+	Pictures Spares // with encode.PictureArgs, of SDR
 	WebPs    Spares // with encode.WebPArgs
 	// Budget has a place for each image while it is decoded, scaled and encoded: what plays goes first.
 	Budget *encode.Budget

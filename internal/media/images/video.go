@@ -16,6 +16,7 @@ import (
 	"millrace/internal/media/container/cmaf"
 	"millrace/internal/media/delivered"
 	"millrace/internal/media/encode"
+	"millrace/internal/media/frame"
 	"millrace/internal/media/timeline"
 )
 
@@ -274,6 +275,15 @@ func (c clip) write(_ context.Context, w io.Writer) error {
 func single(head []byte, s cmaf.Sample, timescale uint32) clip {
 	s.Duration, s.CompositionOffset = timescale, 0
 	return clip{head, cmaf.AppendFragment(nil, 1, cmaf.TrackID, encode.ShownFrom*uint64(timescale), []cmaf.Sample{s})}
+}
+
+// videoRange is that of the pictures with an init segment.
+func videoRange(init []byte) frame.VideoRange {
+	tracks, err := cmaf.NewReader(bytes.NewReader(init), cmaf.ReaderOptions{}).Tracks()
+	if err != nil || len(tracks) != 1 {
+		return frame.SDR // the decoder says what is wrong with it
+	}
+	return tracks[0].VideoRange()
 }
 
 // near is the key frame that is nearest to a time, in the segment that is shown then; where that has none, whatever is

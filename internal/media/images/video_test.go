@@ -29,6 +29,7 @@ import (
 	"millrace/internal/media/container/mp4"
 	"millrace/internal/media/delivered"
 	"millrace/internal/media/encode"
+	"millrace/internal/media/frame"
 	"millrace/internal/media/images"
 	"millrace/internal/media/ondemand"
 	"millrace/internal/media/timeline"
@@ -212,7 +213,7 @@ func node(t *testing.T, kept *store, claims images.Claims, animations *atomic.In
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &studio{t: t, store: kept, pictures: &counted{Warm: encode.NewWarm(e, encode.PictureArgs(), spare)}}
+	s := &studio{t: t, store: kept, pictures: &counted{Warm: encode.NewWarm(e, encode.PictureArgs(frame.SDR), spare)}}
 	webps := encode.NewWarm(e, encode.WebPArgs(), spare)
 	s.Maker = images.New(images.Options{Encoder: counting{e, animations}, Pictures: s.pictures, WebPs: webps, Budget: budget, Store: s.store, Claims: claims, Now: time.Now, Logger: slog.New(slog.DiscardHandler)})
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(t.Context()))
@@ -380,6 +381,24 @@ func TestOtherSources(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// Images of high dynamic range have the light that any screen shows: white paper in PQ (ITU-R BT.2408) is light grey by
+// Hable's curve; untouched it would be 148, as dark as 40 % of the light of SDR.
+func TestHighDynamicRange(t *testing.T) {
+	t.Parallel()
+	s := newStudio(t)
+	f := film(t, "-f", "lavfi", "-i", "color=s=320x180:r=10,format=yuv420p10le,geq=lum=573:cb=512:cr=512", "-t", "4",
+		"-c:v", "libx264", "-preset", "veryfast", "-g", "20", "-color_trc", "smpte2084", "-color_primaries", "bt2020",
+		"-colorspace", "bt2020nc")
+	for name, query := range map[string]string{
+		"thumbnail.png": "time=1", "animated.gif": "start=1&end=2", "storyboard.png": "",
+	} {
+		p := s.picture(f, name, query)
+		if r, g, b, _ := p.At(20, 20).RGBA(); max(r, g, b)>>8 > 195 || min(r, g, b)>>8 < 189 {
+			t.Errorf("%s: %d, %d, %d, not 192", name, r>>8, g>>8, b>>8)
+		}
 	}
 }
 
