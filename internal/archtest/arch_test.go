@@ -126,7 +126,7 @@ var layers = map[string][]string{
 	"internal/media/captions/cea708":      {"internal/media/captions"},
 	"internal/media/closedcaptions":       {"internal/media/captions", "internal/media/codec", "internal/media/frame"},
 	"internal/media/rendition/ladder":     {"internal/media/frame"},
-	"internal/media/rendition/liveladder": {"internal/fault", "internal/media/frame", "internal/media/container", "internal/media/encode", "internal/media/rendition/ladder", "internal/media/window"},
+	"internal/media/rendition/liveladder": {"internal/fault", "internal/media/frame", "internal/media/codec", "internal/media/container", "internal/media/encode", "internal/media/rendition/ladder", "internal/media/window"},
 	"internal/media/rendition/justintime": {"internal/media/turns", "internal/media/delivered", "internal/media/frame", "internal/media/timeline", "internal/media/codec", "internal/media/container", "internal/media/encode", "internal/media/rendition/ladder", "internal/fault"},
 	"internal/media/edgeview":             {"internal/media/frame", "internal/media/timeline", "internal/media/delivered", "internal/media/metering", "internal/media/hls", "internal/media/playback", "internal/media/rendition", "internal/media/window", "internal/id", "internal/fault"},
 	"internal/media/speech":               {"internal/media/speech/wire", "internal/media/encode", "internal/fault"},

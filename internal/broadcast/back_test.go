@@ -34,15 +34,16 @@ func TestEncoderBack(t *testing.T) {
 						w.wait(2500 * time.Millisecond)
 					}
 					w.wait(28 * time.Second)
-					w.wasAway(s.ID, 10*time.Second, at(1+tt.lag, fps))
+					w.wasAway(s.ID, 10*time.Second, 2500*time.Millisecond, at(1+tt.lag, fps))
 				})
 			})
 		}
 	}
 }
 
-// TestStuckConnection has a connection deliver nothing for 2.5 s, then at once what has piled up. A key frame in it is
-// shown where it is not much too late: the next one of an encoder may be far.
+// TestStuckConnection has a connection deliver nothing for 12.5 s, longer than players wait with segments of 10 s, then
+// at once what has piled up. A key frame in it is shown where it is not much too late: the next one of an encoder may
+// be far.
 func TestStuckConnection(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []live.LatencyMode{live.Low, live.Reduced, live.Standard} {
@@ -54,19 +55,19 @@ func TestStuckConnection(t *testing.T) {
 				})
 				e := n.publish(s.StreamKey)
 				e.group = 10 * fps
-				e.send(18 * time.Second)
-				w.wait(2500 * time.Millisecond)
-				e.deliver(2500 * time.Millisecond) // with the key frame of second 20
+				e.send(28 * time.Second)
+				w.wait(12500 * time.Millisecond)
+				e.deliver(12500 * time.Millisecond) // with the key frame of second 40
 				e.send(10 * time.Second).stop()
 				w.wait(31 * time.Second)
-				w.wasAway(s.ID, 18*time.Second, at(2, fps))
+				w.wasAway(s.ID, 28*time.Second, 12500*time.Millisecond, at(2, fps))
 			})
 		})
 	}
 }
 
-// wasAway checks what is recorded of a broadcast whose encoder was away for 2.5 s after so long.
-func (w *world) wasAway(s id.LiveStream, after, off time.Duration) {
+// wasAway checks what is recorded of a broadcast whose encoder was away for a time after so long.
+func (w *world) wasAway(s id.LiveStream, after, away, off time.Duration) {
 	w.t.Helper()
 	a := w.row(s).RecentAssets[0]
 	recordings, _ := w.recorded(a)
@@ -76,7 +77,7 @@ func (w *world) wasAway(s id.LiveStream, after, off time.Duration) {
 	for i, want := range []struct {
 		kind     string
 		at, long time.Duration
-	}{{"content", 0, after}, {"slate", after, 2500 * time.Millisecond}, {"content", after + 2500*time.Millisecond, 0}} {
+	}{{"content", 0, after}, {"slate", after, away}, {"content", after + away, 0}} {
 		r := recordings[i]
 		late := r.StartedAt.Sub(w.began) - want.at
 		more := time.Duration(r.Duration*float64(time.Second)) - want.long

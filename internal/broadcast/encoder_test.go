@@ -3,6 +3,7 @@ package broadcast_test
 import (
 	"cmp"
 	"context"
+	"encoding/binary"
 	"errors"
 	"math"
 	"sync"
@@ -25,6 +26,9 @@ var (
 
 const fps = 10
 
+// numberedSize is how many bytes a numbered picture has: a NAL unit with its length in front.
+const numberedSize = 10
+
 // encoder sends ten pictures a second with a key frame each second, and sound beside them, in time.
 type encoder struct {
 	t       *testing.T
@@ -35,7 +39,9 @@ type encoder struct {
 	hd      bool                // 1280x720
 	says    *cea608test.Encoder // of the captions in the pictures; nil: there are none
 	lag     int                 // pictures are presented so many frames after they are decoded
+	numbers bool                // pictures end with their number, in 4 bytes; see numberedSize
 	group   int                 // pictures from one key frame to the next; 0: fps
+	since   time.Time           // when its clock began; zero: that goes on where it stood, whenever it sends
 	picture int                 // frames sent
 	sound   int
 	tuned   bool
@@ -65,7 +71,10 @@ func (e *encoder) send(long time.Duration) *encoder {
 		}
 	}
 	end := time.Now().Add(long)
-	began := time.Now().Add(-max(at(e.picture, fps), at(e.sound*1024, 48000)))
+	began := e.since
+	if began.IsZero() {
+		began = time.Now().Add(-max(at(e.picture, fps), at(e.sound*1024, 48000)))
+	}
 	for {
 		f, sent := e.next()
 		due := began.Add(f.DTS)
@@ -96,6 +105,9 @@ func (e *encoder) send(long time.Duration) *encoder {
 func (e *encoder) deliver(long time.Duration) {
 	e.t.Helper()
 	end := max(at(e.picture, fps), at(e.sound*1024, 48000)) + long
+	if !e.since.IsZero() {
+		end = time.Since(e.since)
+	}
 	for f, sent := e.next(); f.DTS < end; f, sent = e.next() {
 		f.Received = time.Now()
 		e.must(e.sink.Write(f))
@@ -110,6 +122,9 @@ func (e *encoder) next() (frame.Frame, *int) {
 		return frame.Frame{Kind: frame.Audio, DTS: sound, PTS: sound, Key: true, Data: make([]byte, 20)}, &e.sound
 	}
 	data := []byte{0, 0, 0, 2, 0x65, 1}
+	if e.numbers {
+		data = binary.BigEndian.AppendUint32([]byte{0, 0, 0, numberedSize - 4, 0x65, 1}, uint32(e.picture))
+	}
 	if e.says != nil {
 		data = append(nal.Append(nil, e.says.SEI(picture.Seconds())), data...)
 	}

@@ -75,6 +75,7 @@ func newStream(t testing.TB, clip origin.Clip, age, breakAfter time.Duration, be
 	}
 	s.writer = slate.New(slate.Options{
 		Open: s.open, Stands: func(time.Time) {}, Now: time.Now,
+		Lasts: func() time.Duration { return 0 }, Sooner: func() {},
 		Limit: func() time.Duration { return s.edge.PartLimit(timeline.MainVideo) }, Broken: func(err error) { t.Error(err) },
 	})
 	s.writer.Allow(!s.noSlate)

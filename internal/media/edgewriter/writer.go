@@ -74,6 +74,7 @@ func New(o Options) *Writer {
 			}
 			return o.Part
 		},
+		Lasts: w.lasts, Sooner: w.poke,
 	})
 	if o.Edge.Standing().Began {
 		w.Resume(o.Now(), recordedConfigs(o.Before)...)
@@ -101,6 +102,14 @@ func (w *Writer) open(still bool, started time.Time) slate.Output {
 	w.opt.Logger.Debug("stretch begins", "slate", still, "at", stands.At)
 	w.cutter = packager.New(cutter)
 	return w.cutter
+}
+
+// lasts is for how long players can do without anything that follows what came last, called with slate.Writer's lock.
+func (w *Writer) lasts() time.Duration {
+	if w.cutter == nil {
+		return 0
+	}
+	return w.opt.Edge.Lasts(w.cutter.Unlisted())
 }
 
 // Allow reports whether slate is wanted.

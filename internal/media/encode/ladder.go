@@ -12,8 +12,9 @@ import (
 
 // LadderArgs describe a picture that is encoded in several sizes at once while it streams: fragmented MP4 comes on standard input, a fragment
 // a frame; each rung goes out as FLV, the first one on standard output, the others on descriptors 3, 4 and so on. There is one decoder.
-// A frame comes out for each frame that goes in, with its time in whole milliseconds. The first one is a key frame; others stand where the
-// presentation time is an odd number of ticks, of the input's time scale, behind the first one's, and nowhere else.
+// What is made of a frame is said by the remainder of its presentation time, in ticks of the input's time scale, by
+// four: at 0 it comes out, at 1 it comes out as a key frame, and at 2 it is decoded only, for others that refer to it.
+// Of those that come out, with their times in whole milliseconds, the first one has 0 and is a key frame all the same.
 type LadderArgs struct {
 	Rungs     []RungArgs // without reordering; Keys and Threads do not count
 	Timescale uint32
@@ -47,7 +48,8 @@ func (a LadderArgs) Build() []string {
 		}
 		args = append(args,
 			"-map", "0:v:0", "-an", "-sn", "-dn", "-map_metadata", "-1",
-			"-vf", scaled(r.Range, r.Width, r.Height, scaler)+a.Encoder.upload())
+			"-vf", fmt.Sprintf("select='lt(mod(floor(t*%d+0.5),4),2)',", a.Timescale)+
+				scaled(r.Range, r.Width, r.Height, scaler)+a.Encoder.upload())
 		args = append(args, a.Encoder.args(coding{
 			preset: preset, crf: r.CRF, bitrate: r.Bitrate, level: r.Level, threads: threads, params: r.x264() + more, live: true,
 		})...)

@@ -88,6 +88,76 @@ func TestNoReorder(t *testing.T) {
 	}
 }
 
+// TestLadderTimes says by the time of a frame what is made of it: it comes out, as a key frame too, or is decoded only.
+func TestLadderTimes(t *testing.T) {
+	t.Parallel()
+	e := newEngine(t)
+	source, err := os.ReadFile(makeFile(t, "a.mp4", "-f", "lavfi", "-i", "testsrc2=size=320x180:rate=25:duration=2",
+		"-c:v", "libx264", "-preset", "ultrafast", "-pix_fmt", "yuv420p", "-bf", "2", "-video_track_timescale", "90000",
+		"-use_editlist", "0", "-movflags", "+frag_every_frame+empty_moov+default_base_moof"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const frame = 90000 / 25
+	// By the number of the frame, as it is shown.
+	remainders := map[int64]int64{0: 2, 1: 2, 2: 2, 5: 2, 20: 1, 21: 2, 30: 1}
+	input := func(_ context.Context, in io.Writer) error {
+		if _, err := in.Write(source[:bytes.Index(source, []byte("moof"))-4]); err != nil {
+			return err
+		}
+		for mp4, n := cmaf.NewReader(bytes.NewReader(source), cmaf.ReaderOptions{}), uint32(1); ; n++ {
+			fragments, err := mp4.Next()
+			if errors.Is(err, io.EOF) {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			f := &fragments[0]
+			x := f.Samples[0]
+			shown := (int64(f.BaseMediaDecodeTime)+int64(x.CompositionOffset))/frame - 2 // the B-frames
+			x.CompositionOffset += int32(remainders[shown])
+			moved := cmaf.AppendFragment(nil, n, cmaf.TrackID, f.BaseMediaDecodeTime, []cmaf.Sample{x})
+			if _, err := in.Write(moved); err != nil {
+				return err
+			}
+		}
+	}
+	var shown, keys []int64
+	output := func(_ context.Context, in io.Reader) error {
+		for tags := flv.NewReader(in, 1<<20); ; {
+			tag, err := tags.Next()
+			if errors.Is(err, io.EOF) {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			if n := tag.PTS.Milliseconds()/40 - 2; !tag.Config {
+				shown = append(shown, n)
+				if tag.Key {
+					keys = append(keys, n)
+				}
+			}
+		}
+	}
+	job := LadderArgs{Timescale: 90000, Rungs: []RungArgs{{
+		Width: 160, Height: 90, CRF: 23, Bitrate: 100_000, Level: 30, NoReorder: true, FrameRate: 25,
+	}}}
+	if err := e.Ladder(t.Context(), job, input, []func(context.Context, io.Reader) error{output}); err != nil {
+		t.Fatal(err)
+	}
+	var want []int64
+	for n := range int64(50) {
+		if remainders[n] != 2 {
+			want = append(want, n)
+		}
+	}
+	if !slices.Equal(shown, want) || !slices.Equal(keys, []int64{3, 20, 30}) {
+		t.Errorf("frames %v, of them key frames %v", shown, keys)
+	}
+}
+
 // TestFastPreset checks that what is encoded with the fast preset has the parameter sets of what is not, bit for bit, and as many pictures.
 func TestFastPreset(t *testing.T) {
 	t.Parallel()

@@ -142,6 +142,7 @@ func gap(t *testing.T, config frame.Config, frames []frame.Frame) slate.Group {
 	f := slate.New(slate.Options{
 		Open: func(bool, time.Time) slate.Output { return nowhere{} }, Limit: func() time.Duration { return time.Second },
 		Now: func() time.Time { return now }, Broken: func(err error) { t.Error(err) },
+		Lasts: func() time.Duration { return 0 }, Sooner: func() {},
 	})
 	f.Allow(true)
 	p := f.Attach()

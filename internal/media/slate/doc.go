@@ -1,8 +1,10 @@
 // Package slate keeps a recording going while its encoder does not: it stands between the sessions of a broadcast's
 // publications and what cuts their frames, and writes what is missing. Sound that is missing while pictures go on becomes
 // silence, and a picture that is missing while sound goes on the last one held, whether slate is wanted or not. Where it
-// is, and nothing has come for half a second, there is a picture of its own with silence, at the pace of real time, until
-// media is back. The half second is the last picture's, and slate too.
+// is, and nothing has come for a while, there is a picture of its own with silence, at the pace of real time, until
+// media is back. Its first half second is the last picture's, and slate too. The while is half a second when the
+// encoder's connection is gone. While it is open, media that is late can still come, and goes on without a picture lost;
+// so it is as long as players have something left to show, and at least half a second.
 //
 // A Writer is the only writer of its broadcast. Each stretch, of an encoder's media or of slate, has an output of its
 // own, which goes on where the last one ended behind a discontinuity, so that everything that players are promised
@@ -32,7 +34,8 @@ type Output interface {
 }
 
 const (
-	// patience is how long nothing may come before the slate is shown; until then the last picture stands.
+	// patience is how long nothing may come before the slate is shown, unless the connection is open and players can
+	// wait longer. For so long the last picture stands.
 	patience = 500 * time.Millisecond
 	// lateness is from when on a Tick is late because the whole process stood still, and so did those that take what
 	// encoders have sent. They have as long again.
@@ -70,6 +73,10 @@ type Options struct {
 	Stands func(started time.Time)
 	// Limit is how long a part of the recording's video may be.
 	Limit func() time.Duration
+	// Lasts is for how long, from when media came last, players can do without anything that follows.
+	Lasts func() time.Duration
+	// Sooner is told that a Tick may be due sooner than the last one has said. It must not block.
+	Sooner func()
 	// Now is the time. It never goes back.
 	Now func() time.Time
 	// Broken is told of an output that failed under the slate, once; the Writer writes no slate any more.

@@ -46,6 +46,7 @@ func (f *Writer) detach() {
 	if f.content != nil && !f.on {
 		f.end()
 	}
+	f.opt.Sooner()
 }
 
 // stretch is the publication's own, if it is the one that is open.

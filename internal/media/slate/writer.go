@@ -164,13 +164,22 @@ func (f *Writer) Tick() time.Duration {
 	return f.slate.pace
 }
 
-// due is when the slate is to begin unless something comes.
+// due is when the slate is to begin unless something comes. What an open connection still delivers goes on where media
+// stopped, without a picture lost, for as long as players can wait for it.
 func (f *Writer) due() time.Time {
+	c := f.content
+	if c == nil {
+		return f.start().Add(patience)
+	}
 	wait := patience
-	if c := f.content; c != nil && c.end[frame.Audio] == 0 { // a picture every second is no gap
+	if c.end[frame.Audio] == 0 { // a picture every second is no gap
 		wait = max(wait, 3*c.step)
 	}
-	return f.start().Add(wait)
+	due := f.start().Add(wait)
+	if c.pub == f.pub {
+		due = latest(due, f.came.Add(f.opt.Lasts()))
+	}
+	return due
 }
 
 // start is where slate goes on in real time: when media came last, or later when there is media for longer than that.

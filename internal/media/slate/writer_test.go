@@ -73,6 +73,7 @@ type bench struct {
 	stood     []time.Duration // when the last picture began to stand
 	began     time.Time
 	wake      time.Time
+	lasts     time.Duration // players can wait for so long
 	pub       *Publication
 	clock     time.Duration // the session's
 	sounds    time.Duration
@@ -93,6 +94,7 @@ func run(t *testing.T, test func(b *bench)) {
 			},
 			Stands: func(started time.Time) { b.stood = append(b.stood, started.Sub(b.began)) },
 			Limit:  func() time.Duration { return 330 * time.Millisecond }, Now: time.Now, Broken: func(err error) { t.Error(err) },
+			Lasts: func() time.Duration { return b.lasts }, Sooner: func() { b.wake = time.Now() },
 		})
 		b.Allow(true)
 		b.wake = time.Now()
@@ -396,6 +398,55 @@ func TestWriterGaps(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			run(t, func(b *bench) {
+				b.begun()
+				tt.play(b)
+				b.want(tt.want...)
+			})
+		})
+	}
+}
+
+// TestWriterWaits has slate wait for as long as players can while the encoder's connection is open: what comes until
+// then goes on where it stopped. When the connection is gone half a second is enough.
+func TestWriterWaits(t *testing.T) {
+	t.Parallel()
+	deliver := func(b *bench, long time.Duration) { // what has piled up, at once
+		for end := b.clock + long; b.clock < end; b.clock += 100 * time.Millisecond {
+			b.write(frame.Video, frame.Audio)
+		}
+	}
+	for name, tt := range map[string]struct {
+		play func(b *bench)
+		want []string
+	}{
+		"what is late comes before it is missed": {func(b *bench) {
+			b.send(300*time.Millisecond, frame.Video, frame.Audio)
+			b.pass(1800 * time.Millisecond)
+			deliver(b, 1800*time.Millisecond)
+			b.send(time.Second, frame.Video, frame.Audio)
+		}, []string{"content at 0.0: 6.1/6.1"}},
+		"it comes after that": {func(b *bench) {
+			b.send(300*time.Millisecond, frame.Video, frame.Audio)
+			b.pass(2100 * time.Millisecond)
+			deliver(b, 2100*time.Millisecond)
+			b.send(time.Second, frame.Video, frame.Audio)
+		}, []string{"content at 0.0: 3.8/3.9", "slate at 3.8: 1.6/1.6", "content at 5.4: 1.4/1.3"}},
+		"the connection is closed meanwhile": {func(b *bench) {
+			b.pass(time.Second)
+			b.want("content at 0.0: 3.0/3.0")
+			b.leave()
+			b.pass(lateness)
+			b.want("content at 0.0: 3.5/3.6", "slate at 3.5: 0.6/0.6")
+		}, []string{"content at 0.0: 3.5/3.6", "slate at 3.5: 0.6/0.6"}},
+		"another one takes its place, and sends nothing": {func(b *bench) {
+			b.attach(picture, sound)
+			b.pass(time.Second)
+		}, []string{"content at 0.0: 3.5/3.6", "slate at 3.5: 0.4/0.4"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			run(t, func(b *bench) {
+				b.lasts = 2 * time.Second
 				b.begun()
 				tt.play(b)
 				b.want(tt.want...)

@@ -111,6 +111,20 @@ func (e *Edge) list(l *liveRendition, m *hls.Media, from int) {
 	}
 }
 
+// Lasts is for how long a playlist need not grow when nothing comes any more: for one and a half target durations from
+// when it did last, section 6.2.2, and, where parts are listed, for as long as players have something to show that stay
+// three parts behind, and parts are waited for. part and segment are how much of what came is in the open part and in
+// the open segment, and not listed yet.
+func (e *Edge) Lasts(part, segment time.Duration) time.Duration {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	d := e.targetDuration()*3/2 - segment
+	if longest := e.longestPart(); e.opt.Mode.Low && longest > 0 {
+		d = min(d, hls.HoldBack(longest)-part)
+	}
+	return max(d, 0)
+}
+
 // leastListed is how much the sliding playlist holds, at least.
 func (e *Edge) leastListed() time.Duration {
 	return max(e.opt.Mode.Listed, time.Duration(7*e.target)*time.Second)

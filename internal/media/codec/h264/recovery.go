@@ -15,20 +15,33 @@ const maxRecovery = 1 << 16
 // all that is needed. At any other, recovery_frame_cnt frames have to be decoded before pictures are as they should be (none in an open group
 // of pictures, many where the picture is refreshed bit by bit), and what is shown before it may refer to what was in front of it.
 func Entry(au []byte, lengthSize int) (idr bool, recovery int) {
+	idr, recovery, _ = entry(au, lengthSize)
+	return idr, recovery
+}
+
+// Recovers reports whether a decoder can begin with an access unit, whose lengths have lengthSize bytes: at an IDR, and
+// at a recovery point, from which so many frames have to be decoded before pictures are as they should be
+// (recovery_frame_cnt).
+func Recovers(au []byte, lengthSize int) (frames int, ok bool) {
+	idr, frames, said := entry(au, lengthSize)
+	return frames, idr || said
+}
+
+// entry is Entry, and whether there is a recovery point.
+func entry(au []byte, lengthSize int) (idr bool, recovery int, said bool) {
 	for unit := range NALs(au, lengthSize) {
 		switch t := Type(unit); {
 		case t == TypeSEI:
 			if n, ok := recoveryIn(unit); ok {
-				recovery = n
+				recovery, said = n, true
 			}
-		case t >= TypeNonIDR && t <= TypeIDR:
-			if t == TypeIDR {
-				return true, 0
-			}
-			return false, recovery
+		case t == TypeIDR:
+			return true, 0, said
+		case t >= TypeNonIDR && t < TypeIDR:
+			return false, recovery, said
 		}
 	}
-	return false, recovery
+	return false, recovery, said
 }
 
 // recoveryIn looks for a recovery point among the messages of an SEI unit.

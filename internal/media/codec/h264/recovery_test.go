@@ -35,6 +35,28 @@ func TestEntry(t *testing.T) {
 	}
 }
 
+// TestRecovers tells a recovery point that is right at once from a picture that is none.
+func TestRecovers(t *testing.T) {
+	t.Parallel()
+	slice := []byte{0x41, 0x9a}
+	for name, tt := range map[string]struct {
+		units  [][]byte
+		frames int
+		ok     bool
+	}{
+		"IDR":             {[][]byte{{0x67, 0x42}, {0x65, 0x88}}, 0, true},
+		"no SEI":          {[][]byte{slice}, 0, false},
+		"another message": {[][]byte{{0x06, 5, 2, 9, 9, 0x80}, slice}, 0, false},
+		"at once":         {[][]byte{{0x06, 6, 1, 0xc0, 0x80}, slice}, 0, true},
+		"after 38 frames": {[][]byte{{0x06, 6, 2, 0x04, 0xe0, 0x80}, slice}, 38, true},
+		"nothing":         {nil, 0, false},
+	} {
+		if n, ok := h264.Recovers(nal.Append(nil, tt.units...), 4); ok != tt.ok || n != tt.frames {
+			t.Errorf("%s: %d frames, %v, want %d, %v", name, n, ok, tt.frames, tt.ok)
+		}
+	}
+}
+
 func FuzzEntry(f *testing.F) {
 	f.Add(nal.Append(nil, []byte{0x06, 5, 2, 9, 9, 6, 2, 0x04, 0xe0, 0x80}, []byte{0x41, 0x9a}))
 	f.Fuzz(func(t *testing.T, au []byte) {

@@ -94,13 +94,23 @@ func CodecString(sps []byte) string {
 // IsKey reports whether an access unit is an intra random access point: IDR, CRA or BLA. Decoding can begin there; leading pictures that
 // refer to what was before a CRA are not shown then.
 func IsKey(au []byte) bool {
+	t := slice(au)
+	return t >= TypeBLAWLP && t <= TypeCRA
+}
+
+// IsCRA reports whether an access unit is a clean random access picture: leading pictures, which are decoded behind it
+// and shown before it, may refer to what is in front of it (open groups of pictures).
+func IsCRA(au []byte) bool { return slice(au) == TypeCRA }
+
+// slice is the type of an access unit's first slice; -1: it has none.
+func slice(au []byte) int {
 	for {
 		unit, rest, ok := nal.Next(au, 4)
 		if !ok {
-			return false
+			return -1
 		}
 		if t := Type(unit); t >= 0 && t <= lastSlice {
-			return t >= TypeBLAWLP && t <= TypeCRA
+			return t
 		}
 		au = rest
 	}

@@ -114,7 +114,7 @@ func TestIsKey(t *testing.T) {
 		for _, typ := range tt.types {
 			au = nal.Append(au, []byte{typ << 1, 1, 0xaa})
 		}
-		if hevc.IsKey(au) != tt.want {
+		if hevc.IsKey(au) != tt.want || hevc.IsCRA(au) != (name == "CRA") {
 			t.Error(name)
 		}
 	}

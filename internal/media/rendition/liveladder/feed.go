@@ -44,15 +44,18 @@ func (x *encoderRun) write(ctx context.Context, in io.Writer) (err error) {
 		case err != nil:
 			return err
 		}
-		buf = buf[:0]
 		switch do := x.enter(&step); do {
 		case goOn:
 		case begin:
-			if buf, err = x.c.opt.Init(ctx, step.Init); err != nil {
+			var init []byte
+			if init, err = x.c.opt.Init(ctx, step.Init); err != nil {
 				return fmt.Errorf("read init segment: %w", err)
 			}
-			if x.misjudged(buf) {
+			if x.misjudged(init) {
 				return nil
+			}
+			if n, err = x.begin(ctx, in, &step, init); err != nil {
+				return err
 			}
 		case catchUp:
 			if err = x.jump(&f); err != nil {
@@ -225,15 +228,11 @@ func (x *encoderRun) take(buf []byte, n uint32, step *window.Step) []byte {
 			x.in.base, x.in.based = p.Time, true
 		}
 		x.came, x.writing = now, true
-		key := s.add(&p)
-		at := p.Time - x.in.base + x.lead()
-		shown := (p.Shown - x.in.base + x.lead() + 1) &^ 1
-		if key {
-			shown++
+		what := encoded
+		if s.add(&p) {
+			what = encodedAsKey
 		}
-		buf = cmaf.AppendFragment(buf, n+uint32(i), cmaf.TrackID, uint64(max(at, 0)), []cmaf.Sample{{
-			Duration: 1, CompositionOffset: int32(max(shown-at, 0)), Sync: p.Key, Data: p.Data,
-		}})
+		buf = x.appendPicture(buf, n+uint32(i), &p, what)
 	}
 	s.parts, s.done = append(s.parts, step.Parts...), step.Done
 	if len(step.Parts) > 0 || step.Done {
@@ -245,8 +244,27 @@ func (x *encoderRun) take(buf []byte, n uint32, step *window.Step) []byte {
 	return buf
 }
 
-// lead is where the encoder's clock begins, in ticks: nothing on it is negative.
-func (x *encoderRun) lead() int64 { return int64(x.c.opt.Timescale) }
+// What the encoder makes of a picture: the remainder of its presentation time by four, in ticks. See encode.LadderArgs.
+const (
+	encoded int64 = iota
+	encodedAsKey
+	decodedOnly
+)
+
+// appendPicture adds a movie fragment with a picture, on the encoder's clock.
+func (x *encoderRun) appendPicture(buf []byte, n uint32, p *window.Sample, what int64) []byte {
+	at := max(p.Time-x.in.base+x.lead(), 0)
+	shown := (max(p.Shown-x.in.base+x.lead(), at)+3)&^3 + what
+	return cmaf.AppendFragment(buf, n, cmaf.TrackID, uint64(at), []cmaf.Sample{{
+		Duration: 1, CompositionOffset: int32(shown - at), Sync: p.Key, Data: p.Data,
+	}})
+}
+
+// clockAt is where the first picture is decoded on the encoder's clock: nothing on it is negative.
+const clockAt = 60 * time.Second
+
+// lead is clockAt in ticks.
+func (x *encoderRun) lead() int64 { return int64(clockAt/time.Second) * int64(x.c.opt.Timescale) }
 
 // add notes a picture and reports whether it has to be a key frame.
 func (s *fedSegment) add(p *window.Sample) (key bool) {
