@@ -270,7 +270,10 @@ func publishCodec(t *testing.T, codec, recorded string) {
 			pause++
 		}
 	}
-	if v, long := sums["video"], a.Number("duration"); long < 6 || math.Abs(v.last-v.first-long) > pause+0.5 || v.gap > pause+0.1 || v.count < 30 || sums["audio"].count < 250 {
+	v, long := sums["video"], a.Number("duration")
+	picture := long / float64(max(v.count, 1)) // a pause is seen from one picture to the next, of which its encoder drops some
+	whole := math.Abs(v.last-v.first-long) <= pause+0.5 && v.gap <= pause+max(0.1, 3*picture)
+	if long < 6 || !whole || v.count < 30 || sums["audio"].count < 250 {
 		t.Errorf("ffprobe reads %+v of %.3f s, the browser paused for up to %.3f s", sums, long, pause)
 	}
 	out, err := exec.CommandContext(t.Context(), filepath.Join(filepath.Dir(rig.FFmpeg(t)), "ffprobe"), "-v", "error", "-show_entries", "stream=codec_name", "-of", "csv=p=0", url).CombinedOutput()

@@ -21,6 +21,10 @@ func TestConnectionsEnd(t *testing.T) {
 	must(t, err)
 	t.Cleanup(func() { _ = admin.Close(t.Context()) })
 	insertAssets(t, d, plainAsset("env", "a", at(1)))
+	env, err := d.Access().EnsureDefault(t.Context(), access.Environment{
+		ID: "e", Name: "Default", Kind: "production", CreatedAt: at(1),
+	})
+	must(t, err)
 	unreached := 0
 	for i := range 20 {
 		for what, call := range map[string]func() error{
@@ -34,7 +38,10 @@ func TestConnectionsEnd(t *testing.T) {
 				return d.Assets().Insert(t.Context(), asset.Change{Asset: plainAsset("env", id.New(), at(2)), Jobs: wish(id.New())})
 			},
 			"plain write": func() error {
-				return d.Access().InsertToken(t.Context(), access.Token{ID: id.Token(id.New()), Environment: "env"}, 10)
+				token := access.Token{
+					ID: id.Token(id.New()), Environment: env.ID, Permissions: []string{}, Hash: []byte{1}, CreatedAt: at(3),
+				}
+				return d.Access().InsertToken(t.Context(), token, 100)
 			},
 		} {
 			_, err := admin.Exec(t.Context(), "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()")
