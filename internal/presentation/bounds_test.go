@@ -272,7 +272,7 @@ func (w watcher) get(path string) (int, string) {
 
 var listedVariant = regexp.MustCompile(`\nplaybackid01/m/(\S+)\.m3u8`)
 
-// may says what the viewer may have of every rendition that there is by any name, as TestBounds has it.
+// may lists, in the form of TestBounds, which renditions the viewer is given, by whatever name.
 func (w watcher) may(stage string) string {
 	all := []string{timeline.MainVideo}
 	pictures, err := w.shown.Pictures()

@@ -7,8 +7,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -70,10 +68,7 @@ func (e *endpoint) counts() (seen, again int) {
 // reaches the endpoint in the order of its resource, and what comes twice is the same event. MILLRACE_TEST_KILLS says how often it is killed.
 func TestEventsOverKills(t *testing.T) {
 	rig.Parallel(t)
-	kills := 5
-	if n, err := strconv.Atoi(os.Getenv("MILLRACE_TEST_KILLS")); err == nil {
-		kills = n
-	}
+	kills := killsOr(t, 5)
 	rig.Pairs(t, func(t *testing.T, p rig.Pair) {
 		rig.Parallel(t)
 		random := dice(t)

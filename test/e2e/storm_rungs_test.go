@@ -3,8 +3,6 @@ package e2e
 import (
 	"context"
 	"fmt"
-	"os"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -19,14 +17,7 @@ import (
 func TestStormOfRungs(t *testing.T) {
 	rig.Parallel(t)
 	rig.On(t, rig.Embedded, func(t *testing.T, p rig.Pair) {
-		kills := stormKills
-		if text := os.Getenv("MILLRACE_TEST_KILLS"); text != "" {
-			n, err := strconv.Atoi(text)
-			if err != nil {
-				t.Fatalf("read MILLRACE_TEST_KILLS: %v", err)
-			}
-			kills = n
-		}
+		kills := killsOr(t, stormKills)
 		random := dice(t)
 		s := rig.Start(t, rig.Options{Pair: p})
 		ctx, cancel := context.WithCancel(t.Context())

@@ -20,6 +20,20 @@ import (
 // stormKills is how often TestStorm kills the server; MILLRACE_TEST_KILLS says otherwise (make storm-live).
 const stormKills = 5
 
+// killsOr is MILLRACE_TEST_KILLS, or the usual number where that is not set.
+func killsOr(t *testing.T, usual int) int {
+	t.Helper()
+	text := os.Getenv("MILLRACE_TEST_KILLS")
+	if text == "" {
+		return usual
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 {
+		t.Fatalf("read MILLRACE_TEST_KILLS: %q, %v", text, err)
+	}
+	return n
+}
+
 // TestStorm kills the server at random moments of two live streams whose encoders come back, often twice within a segment's length. A viewer
 // remembers everything that it was told and given: nothing of it may be gone or other than it was. Of each connection at most the open part is
 // lost, and 150 ms. Where the machine keeps an encoder waiting for half a second, slate comes in its place up to its
@@ -27,14 +41,7 @@ const stormKills = 5
 func TestStorm(t *testing.T) {
 	rig.Paced(t)
 	rig.On(t, rig.Embedded, func(t *testing.T, p rig.Pair) {
-		kills := stormKills
-		if text := os.Getenv("MILLRACE_TEST_KILLS"); text != "" {
-			n, err := strconv.Atoi(text)
-			if err != nil {
-				t.Fatalf("read MILLRACE_TEST_KILLS: %v", err)
-			}
-			kills = n
-		}
+		kills := killsOr(t, stormKills)
 		random := dice(t)
 		s := rig.Start(t, rig.Options{Pair: p})
 		ctx, cancel := context.WithCancel(t.Context())

@@ -9,7 +9,6 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/url"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -194,13 +193,7 @@ func TestUploadSurvivesKills(t *testing.T) {
 	rig.Parallel(t, rig.Long)
 	film := rig.File(t, "a.mp4", rig.Clip{Size: "320x180", Kbit: 300, GOP: 1.5, Seconds: filmSeconds})
 	data := rig.Padded(t, film, killsPerUpload*9<<18) // as much as is sent at most, and several pieces of a bucket
-	kills := killsPerUpload
-	if text := os.Getenv("MILLRACE_TEST_KILLS"); text != "" {
-		var err error
-		if kills, err = strconv.Atoi(text); err != nil || kills < 1 {
-			t.Fatalf("read MILLRACE_TEST_KILLS: %q, %v", text, err)
-		}
-	}
+	kills := killsOr(t, killsPerUpload)
 	rig.Pairs(t, func(t *testing.T, p rig.Pair) {
 		rig.Parallel(t)
 		r := dice(t)

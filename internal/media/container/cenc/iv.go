@@ -7,8 +7,8 @@ import (
 	"encoding/binary"
 )
 
-// Under the scheme cenc the IVs of a fragment follow from its own bytes, as in the synthetic IVs of RFC 5297: two
-// fragments have the same ones only if they are the same, whatever they are called and whoever made them. No mistake in
+// Under the scheme cenc the IVs of a fragment follow from its own bytes, as in the synthetic IVs of RFC 5297:
+// fragments with different bytes have different IVs, whatever their names and whichever node made them. So no mistake in
 // names or numbers, here or elsewhere, can have one keystream encrypt two plaintexts.
 
 const (

@@ -264,8 +264,8 @@ func (d *deaf) Lost(id string, msn int64) {
 	d.kept = append(d.kept, fmt.Sprintf("%s/%d lost", id, msn))
 }
 
-// TestByteBudget has two broadcasts whose storage is slow share what may wait for it. While there is no room nothing
-// more is published; what is published stays, and what one lets go of is the other's.
+// TestByteBudget has two broadcasts whose storage is slow share what may wait for it. While there is no room,
+// nothing more is published and what was published stays. What one of them frees, the other can take.
 func TestByteBudget(t *testing.T) {
 	t.Parallel()
 	budget := NewByteBudget(100)

@@ -40,7 +40,7 @@ type ByteBudget struct {
 // NewByteBudget is a budget of so many bytes.
 func NewByteBudget(bytes int) *ByteBudget { return &ByteBudget{free: bytes} }
 
-// take takes from the budget; less than nothing gives back.
+// take takes bytes from the budget if it has them; a negative number gives bytes back.
 func (r *ByteBudget) take(bytes int) bool {
 	if r == nil {
 		return true
@@ -164,7 +164,8 @@ func (k *uploader) done() {
 	}
 }
 
-// drop lets go of what is left, and has nothing more published: encoders that are being stopped still give some.
+// drop discards what is left. Nothing is published from then on, although encoders that are being stopped still give
+// segments.
 func (k *uploader) drop() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
