@@ -10,9 +10,11 @@ type DRM struct {
 	Scheme       string
 	EncryptAudio bool
 	KeysByClass  bool
-	ClearKey     bool
-	Rotation     time.Duration // 0: never
-	VendorsFile  string        // empty: none
+	// EncryptedOnly: nothing is given in clear.
+	EncryptedOnly bool
+	ClearKey      bool
+	Rotation      time.Duration // 0: never
+	VendorsFile   string        // empty: none
 }
 
 // on makes the function of a switch.
@@ -39,6 +41,11 @@ var drmOptions = []option{
 	{
 		name: "keys-by-class", help: "A key for each of SD, HD and UHD, so that licences can differ; else one for all video.", commands: []string{DRMCreate},
 		apply: on(func(c *Command) *bool { return &c.DRM.KeysByClass }),
+	},
+	{
+		name: "encrypted-only", commands: []string{DRMCreate},
+		help:  "Refuse what would give the media in clear: other policies than drm, clips with such, and masters.",
+		apply: on(func(c *Command) *bool { return &c.DRM.EncryptedOnly }),
 	},
 	{
 		name: "rotation", word: "duration", help: "Change the keys of live streams so often, such as 1h; 5m at least. Not given: never.", commands: []string{DRMCreate},

@@ -48,7 +48,7 @@ func drmConfigurations(ctx context.Context, c config.Command, cfg config.Config,
 	case config.DRMCreate:
 		made, failed := all.Create(ctx, c.Label, drm.Settings{
 			Scheme: drm.Scheme(c.DRM.Scheme), EncryptAudio: c.DRM.EncryptAudio, KeysByClass: c.DRM.KeysByClass, Rotation: c.DRM.Rotation,
-			ClearKey: c.DRM.ClearKey, Vendors: vendors,
+			EncryptedOnly: c.DRM.EncryptedOnly, ClearKey: c.DRM.ClearKey, Vendors: vendors,
 		})
 		if failed != nil {
 			return failed
@@ -113,6 +113,9 @@ func listDRM(ctx context.Context, all DRMConfigurations, stdout io.Writer) error
 		what, keys := "video", "made here"
 		if c.EncryptAudio {
 			what = "video, audio"
+		}
+		if c.EncryptedOnly {
+			what += ", always"
 		}
 		if c.KeyProvider != nil {
 			keys = "key provider"

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"millrace/internal/control/assetopt"
+	"millrace/internal/control/playbackid"
 	"millrace/internal/fault"
 	"millrace/internal/id"
 )
@@ -49,6 +50,13 @@ func (s *Service) SetMasterAccess(ctx context.Context, env id.Environment, a id.
 		}
 		if c.Asset.Status == Errored {
 			return fault.New(fault.Conflict, "the asset is errored: there is no master of it")
+		}
+		only, err := s.drm.EncryptedOnly(ctx, env, playbackid.RequestsOf(c.Asset.PlaybackIDs)...)
+		if err != nil {
+			return err
+		}
+		if only {
+			return playbackid.ErrNoMaster()
 		}
 		c.Asset.Options.MasterAccess = assetopt.Temporary
 		c.Asset.Master = &Master{ID: id.StaticRendition(id.New()), Status: FilePreparing}

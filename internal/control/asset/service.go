@@ -94,6 +94,7 @@ func (s *Service) Create(ctx context.Context, env id.Environment, in CreateInput
 	if err := s.drm.Check(ctx, env, "advanced_playback_policies", in.Options.AdvancedPolicies...); err != nil {
 		return Asset{}, err
 	}
+	var played []playbackid.Request // by which the source of a clip is
 	now = stamp(now)
 	a := Asset{
 		ID: id.Asset(id.New()), Environment: env, Status: Preparing, Progress: Progress{State: Ingesting}, Origin: FromURL,
@@ -111,8 +112,13 @@ func (s *Service) Create(ctx context.Context, env id.Environment, in CreateInput
 		if err := checkClip(in.Options, from); err != nil {
 			return Asset{}, err
 		}
+		played = playbackid.RequestsOf(from.PlaybackIDs)
 		// From now on, so that the source may be deleted without taking the bytes away.
 		a.Origin, a.SourceAsset, a.Uses = FromClip, source, append([]id.Media{from.Media}, from.Uses...)
+	}
+	err := s.drm.CheckClear(ctx, env, in.Options.Requests(), in.Options.MasterAccess == assetopt.Temporary, played...)
+	if err != nil {
+		return Asset{}, err
 	}
 	c, err := begin(a)
 	if err != nil {
@@ -269,6 +275,10 @@ func (s *Service) AddPlaybackID(ctx context.Context, env id.Environment, a id.As
 		if r.Policy == playbackid.DRM && c.Asset.Options.VideoQuality == "basic" {
 			return fault.New(fault.Conflict, "policy drm needs an asset with video_quality plus or premium")
 		}
+		all := append(playbackid.RequestsOf(c.Asset.PlaybackIDs), r)
+		if err := s.drm.CheckClear(ctx, env, all, c.Asset.Master != nil); err != nil {
+			return err
+		}
 		c.Asset.PlaybackIDs = append(slices.Clip(c.Asset.PlaybackIDs), made)
 		c.tell(EventUpdated)
 		return nil
@@ -295,6 +305,9 @@ func (s *Service) DeletePlaybackID(ctx context.Context, env id.Environment, a id
 		i := playbackid.Index(c.Asset.PlaybackIDs, p)
 		if i < 0 {
 			return playbackid.ErrUnknown()
+		}
+		if err := s.drm.CheckDelete(ctx, env, c.Asset.PlaybackIDs, p); err != nil {
+			return err
 		}
 		c.Asset.PlaybackIDs = slices.Delete(slices.Clone(c.Asset.PlaybackIDs), i, i+1)
 		c.tell(EventUpdated)

@@ -65,13 +65,16 @@ func newWorld(t *testing.T) *world {
 	t.Helper()
 	d := dbtest.Open(t, dbtest.SQLite(t))
 	w := &world{t: t, db: d, store: &recorder{Store: d.Assets()}, clock: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}
-	w.Service = asset.New(asset.Options{Store: w.store, DRM: func(_ context.Context, _ id.Environment, configuration string) error {
-		if configuration != "d" {
-			return fault.New(fault.NotFound, "the DRM configuration does not exist")
-		}
-		return nil
-	}})
+	w.Service = asset.New(asset.Options{Store: w.store, DRM: configurations})
 	return w
+}
+
+// configurations are d, and e, with which nothing is given in clear.
+func configurations(_ context.Context, _ id.Environment, name string) (playbackid.Configuration, error) {
+	if name != "d" && name != "e" {
+		return playbackid.Configuration{}, fault.New(fault.NotFound, "the DRM configuration does not exist")
+	}
+	return playbackid.Configuration{EncryptedOnly: name == "e"}, nil
 }
 
 func (w *world) now() time.Time {

@@ -24,6 +24,11 @@ type Options struct {
 	Test             bool                 `json:"test,omitempty"`
 }
 
+// Requests are the playback IDs that are asked for.
+func (o Options) Requests() []playbackid.Request {
+	return playbackid.Requests(o.PlaybackPolicies, o.AdvancedPolicies)
+}
+
 // Meta is structured metadata. Lengths are in code points.
 type Meta struct {
 	Title      string `json:"title,omitempty"`       // ≤ 512

@@ -98,10 +98,12 @@ func (s *Service) SetVendors(ctx context.Context, env id.Environment, c id.DRMCo
 	return s.store.SaveSettings(ctx, env, c, old.Settings)
 }
 
-// Exists is nil when an environment has a configuration; fault.NotFound when not.
-func (s *Service) Exists(ctx context.Context, env id.Environment, configuration string) error {
-	_, err := s.Get(ctx, env, id.DRMConfiguration(configuration))
-	return err
+// Named is what a configuration of an environment says of what it encrypts; fault.NotFound when there is none.
+func (s *Service) Named(
+	ctx context.Context, env id.Environment, configuration string,
+) (playbackid.Configuration, error) {
+	c, err := s.Get(ctx, env, id.DRMConfiguration(configuration))
+	return playbackid.Configuration{EncryptedOnly: c.EncryptedOnly}, err
 }
 
 // Get reads a configuration of an environment; others' are fault.NotFound.

@@ -15,6 +15,8 @@ type Settings struct {
 	Scheme       Scheme `json:"scheme"`
 	EncryptAudio bool   `json:"encrypt_audio,omitempty"`
 	KeysByClass  bool   `json:"keys_by_class,omitempty"` // one for each of SD, HD and UHD1; else one for all video
+	// EncryptedOnly has media leave the service encrypted only: see playbackid.Configuration.
+	EncryptedOnly bool `json:"encrypted_only,omitempty"`
 	// Rotation is for how long the keys of a live stream are good, in nanoseconds; 0: for ever.
 	Rotation time.Duration `json:"rotation,omitempty"`
 	// ClearKey has the built-in licence server give out keys (W3C Encrypted Media Extensions, section 9.1). It hides keys from nobody who may

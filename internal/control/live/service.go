@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"millrace/internal/control/assetopt"
 	"millrace/internal/control/event"
 	"millrace/internal/control/field"
 	"millrace/internal/control/playbackid"
@@ -73,11 +74,30 @@ func (s *Service) Create(ctx context.Context, env id.Environment, in CreateInput
 		ID: id.LiveStream(id.New()), Environment: env, StreamKey: id.NewUUID(), SRTPassphrase: id.New(), State: Idle, Settings: settings,
 		PlaybackIDs: playbackid.NewAll(in.PlaybackPolicies, in.AdvancedPolicies), CreatedAt: now, UpdatedAt: now,
 	}
+	if err = s.checkClear(ctx, st); err != nil {
+		return Stream{}, err
+	}
 	events := append(tell(st, now, EventCreated), tellTargets(Stream{}, st, now)...)
 	if err := s.store.Insert(ctx, Change{Stream: st, Events: events}); err != nil {
 		return Stream{}, err
 	}
 	return st, nil
+}
+
+// checkClear refuses settings by which what a DRM configuration wants encrypted would leave the service in clear, while
+// it is live or as a recording.
+func (s *Service) checkClear(ctx context.Context, st Stream) error {
+	live := playbackid.RequestsOf(st.PlaybackIDs)
+	var recordings assetopt.Options
+	if st.Settings.NewAsset != nil {
+		recordings = *st.Settings.NewAsset
+	}
+	all := slices.Concat(live, recordings.Requests())
+	if err := s.drm.CheckClear(ctx, st.Environment, all, false); err != nil {
+		return err
+	}
+	master := recordings.MasterAccess == assetopt.Temporary
+	return s.drm.CheckClear(ctx, st.Environment, recordings.Requests(), master, live...)
 }
 
 // Get reads a stream of env.
@@ -116,7 +136,9 @@ func (s *Service) Count(ctx context.Context, env id.Environment) (Numbers, error
 func (s *Service) Patch(ctx context.Context, env id.Environment, stream id.LiveStream, in PatchInput, now time.Time) (Stream, error) {
 	return s.change(ctx, env, stream, now, func(st *Stream) ([]string, error) {
 		var err error
-		st.Settings, err = in.apply(st.Settings, st.ActiveAsset != "")
+		if st.Settings, err = in.apply(st.Settings, st.ActiveAsset != ""); err == nil {
+			err = s.checkClear(ctx, *st)
+		}
 		return []string{EventUpdated}, err
 	})
 }
@@ -211,7 +233,7 @@ func (s *Service) AddPlaybackID(ctx context.Context, env id.Environment, stream 
 			return nil, playbackid.ErrTooMany()
 		}
 		st.PlaybackIDs = append(slices.Clip(st.PlaybackIDs), made)
-		return []string{EventUpdated}, nil
+		return []string{EventUpdated}, s.checkClear(ctx, *st)
 	})
 	return made, err
 }
@@ -235,6 +257,9 @@ func (s *Service) DeletePlaybackID(ctx context.Context, env id.Environment, stre
 		i := playbackid.Index(st.PlaybackIDs, p)
 		if i < 0 {
 			return nil, playbackid.ErrUnknown()
+		}
+		if err := s.drm.CheckDelete(ctx, env, st.PlaybackIDs, p); err != nil {
+			return nil, err
 		}
 		st.PlaybackIDs = slices.Delete(slices.Clone(st.PlaybackIDs), i, i+1)
 		return []string{EventUpdated}, nil

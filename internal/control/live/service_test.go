@@ -37,7 +37,7 @@ func newWorld(t *testing.T) *world {
 	t.Helper()
 	d := dbtest.Open(t, dbtest.SQLite(t))
 	w := &world{t: t, db: d, store: d.LiveStreams(), clock: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}
-	w.Service = live.New(live.Options{Store: w.store, DRM: onlyD, Changed: func(s id.LiveStream) {
+	w.Service = live.New(live.Options{Store: w.store, DRM: configurations, Changed: func(s id.LiveStream) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		w.notified = append(w.notified, s)
@@ -45,12 +45,12 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// onlyD is the DRM configuration d alone.
-func onlyD(_ context.Context, _ id.Environment, configuration string) error {
-	if configuration != "d" {
-		return fault.New(fault.NotFound, "the DRM configuration does not exist")
+// configurations are d, and e, with which nothing is given in clear.
+func configurations(_ context.Context, _ id.Environment, name string) (playbackid.Configuration, error) {
+	if name != "d" && name != "e" {
+		return playbackid.Configuration{}, fault.New(fault.NotFound, "the DRM configuration does not exist")
 	}
-	return nil
+	return playbackid.Configuration{EncryptedOnly: name == "e"}, nil
 }
 
 func (w *world) now() time.Time {

@@ -1,8 +1,6 @@
 package playbackid
 
 import (
-	"context"
-
 	"millrace/internal/control/field"
 	"millrace/internal/fault"
 	"millrace/internal/id"
@@ -23,29 +21,6 @@ func (r Request) Check(l *fault.List, path string) {
 		l.Add("%s must be given when %s is drm; millrace drm-configuration makes one", at, field.Join(path, "policy"))
 	}
 	field.Text(l, at, r.DRMConfigurationID, field.MaxID)
-}
-
-// Configurations says which DRM configurations there are: nil when an environment has one, fault.NotFound when not.
-type Configurations func(ctx context.Context, env id.Environment, configuration string) error
-
-// Check refuses requests that name a DRM configuration which the environment does not have.
-func (c Configurations) Check(ctx context.Context, env id.Environment, path string, requests ...Request) error {
-	for _, r := range requests {
-		if r.Policy != DRM {
-			continue
-		}
-		if c == nil {
-			return fault.New(fault.Conflict, "%s: there are no DRM configurations here", field.Join(path, "policy"))
-		}
-		err := c(ctx, env, r.DRMConfigurationID)
-		if fault.Is(err, fault.NotFound) {
-			return fault.New(fault.Invalid, "%s must be the ID of a DRM configuration; there is none with that ID", field.Join(path, "drm_configuration_id"))
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // CheckAll adds what is wrong with the two ways of asking for playback IDs together with a resource; only one may be used,
@@ -77,14 +52,30 @@ func New(r Request) ID {
 
 // NewAll makes the playback IDs that a resource starts with.
 func NewAll(policies []Policy, advanced []Request) []ID {
-	ids := make([]ID, 0, len(policies)+len(advanced))
-	for _, p := range policies {
-		ids = append(ids, New(Request{Policy: p}))
-	}
-	for _, r := range advanced {
+	requests := Requests(policies, advanced)
+	ids := make([]ID, 0, len(requests))
+	for _, r := range requests {
 		ids = append(ids, New(r))
 	}
 	return ids
+}
+
+// Requests are the two ways of asking for playback IDs as one.
+func Requests(policies []Policy, advanced []Request) []Request {
+	all := make([]Request, 0, len(policies)+len(advanced))
+	for _, p := range policies {
+		all = append(all, Request{Policy: p})
+	}
+	return append(all, advanced...)
+}
+
+// RequestsOf are what playback IDs were asked for by.
+func RequestsOf(ids []ID) []Request {
+	all := make([]Request, 0, len(ids))
+	for _, p := range ids {
+		all = append(all, Request{p.Policy, p.DRMConfigurationID})
+	}
+	return all
 }
 
 // Index finds p in ids; -1 when it is not there.

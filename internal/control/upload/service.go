@@ -39,6 +39,9 @@ func (s *Service) Create(ctx context.Context, env id.Environment, in CreateInput
 		return Upload{}, err
 	}
 	err := s.opt.DRM.Check(ctx, env, "new_asset_settings.advanced_playback_policies", in.Options.AdvancedPolicies...)
+	if err == nil {
+		err = s.opt.DRM.CheckClear(ctx, env, in.Options.Requests(), in.Options.MasterAccess == assetopt.Temporary)
+	}
 	if err != nil {
 		return Upload{}, err
 	}

@@ -1,6 +1,7 @@
 package upload_test
 
 import (
+	"context"
 	"reflect"
 	"slices"
 	"strings"
@@ -9,6 +10,7 @@ import (
 
 	"millrace/internal/control/asset"
 	"millrace/internal/control/assetopt"
+	"millrace/internal/control/playbackid"
 	"millrace/internal/control/upload"
 	"millrace/internal/fault"
 	"millrace/internal/id"
@@ -306,6 +308,33 @@ func TestStates(t *testing.T) {
 		}
 		if w := want[from]; w != nil && !slices.Equal(got, w) || w == nil && strings.Join([]string{string(got[0]), string(got[1]), string(got[2]), string(got[3])}, "") != "" {
 			t.Errorf("from %s: %v", from, got)
+		}
+	}
+}
+
+// TestEncryptedOnly: of what is uploaded nothing is given in clear where a DRM configuration says so.
+func TestEncryptedOnly(t *testing.T) {
+	t.Parallel()
+	d := dbtest.Open(t, dbtest.SQLite(t))
+	s := upload.New(upload.Options{
+		Store: d.Uploads(), DRM: func(context.Context, id.Environment, string) (playbackid.Configuration, error) {
+			return playbackid.Configuration{EncryptedOnly: true}, nil
+		},
+	})
+	drm := playbackid.Request{Policy: playbackid.DRM, DRMConfigurationID: "e"}
+	for name, tt := range map[string]struct {
+		policies []playbackid.Request
+		master   string
+		ok       bool
+	}{
+		"encrypted":        {[]playbackid.Request{drm}, "", true},
+		"public beside it": {[]playbackid.Request{drm, {Policy: playbackid.Public}}, "", false},
+		"with a master":    {[]playbackid.Request{drm}, assetopt.Temporary, false},
+	} {
+		o := assetopt.Options{AdvancedPolicies: tt.policies, MasterAccess: tt.master}
+		_, err := s.Create(t.Context(), env, upload.CreateInput{Options: o, CORSOrigin: "*"}, noon)
+		if (err == nil) != tt.ok || err != nil && !fault.Is(err, fault.Conflict) {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }

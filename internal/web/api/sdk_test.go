@@ -101,8 +101,8 @@ func openServices(t *testing.T, url string) deployment {
 	d := dbtest.Open(t, url)
 	encrypted := drm.New(drm.Options{Store: d.DRM()})
 	r := deployment{
-		http.NewServeMux(), d.LiveStreams(), live.New(live.Options{Store: d.LiveStreams(), DRM: encrypted.Exists}),
-		asset.New(asset.Options{Store: d.Assets(), DRM: encrypted.Exists}),
+		http.NewServeMux(), d.LiveStreams(), live.New(live.Options{Store: d.LiveStreams(), DRM: encrypted.Named}),
+		asset.New(asset.Options{Store: d.Assets(), DRM: encrypted.Named}),
 	}
 	tokens := access.New(access.Options{Store: d.Access()})
 	if _, err := tokens.SeedToken(t.Context(), tokenID, tokenValue, time.Now()); err != nil {

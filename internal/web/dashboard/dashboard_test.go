@@ -84,7 +84,9 @@ func newSite(t testing.TB, public string) *site {
 	s.sessions = access.NewSessions(access.SessionOptions{Store: d.Sessions(), Access: s.tokens})
 	s.live = live.New(live.Options{Store: d.LiveStreams()})
 	s.assets = asset.New(asset.Options{
-		Store: d.Assets(), DRM: func(context.Context, id.Environment, string) error { return nil },
+		Store: d.Assets(), DRM: func(context.Context, id.Environment, string) (playbackid.Configuration, error) {
+			return playbackid.Configuration{}, nil
+		},
 	})
 	s.uploads = upload.New(upload.Options{Store: d.Uploads()})
 	types := []string{asset.EventCreated, live.EventCreated, live.EventActive, webhook.EventTest}

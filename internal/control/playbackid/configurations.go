@@ -1,0 +1,109 @@
+package playbackid
+
+import (
+	"context"
+	"slices"
+
+	"millrace/internal/control/field"
+	"millrace/internal/fault"
+	"millrace/internal/id"
+)
+
+// Configuration is what a DRM configuration says of the resources whose playback IDs name it.
+type Configuration struct {
+	// EncryptedOnly: media of such a resource leave the service encrypted only. All its playback IDs are drm, those of
+	// its recordings and clips too, and there is no master of it.
+	EncryptedOnly bool
+}
+
+// Configurations finds a DRM configuration of an environment by its ID; fault.NotFound when there is none.
+type Configurations func(ctx context.Context, env id.Environment, configuration string) (Configuration, error)
+
+// Check refuses requests that name a DRM configuration which the environment does not have.
+func (c Configurations) Check(ctx context.Context, env id.Environment, path string, requests ...Request) error {
+	for _, r := range requests {
+		if r.Policy != DRM {
+			continue
+		}
+		if c == nil {
+			return fault.New(fault.Conflict, "%s: there are no DRM configurations here", field.Join(path, "policy"))
+		}
+		_, err := c(ctx, env, r.DRMConfigurationID)
+		if fault.Is(err, fault.NotFound) {
+			return fault.New(fault.Invalid, "%s must be the ID of a DRM configuration; there is none with that ID",
+				field.Join(path, "drm_configuration_id"))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// EncryptedOnly reports whether one of some playback IDs has a configuration that says so.
+func (c Configurations) EncryptedOnly(ctx context.Context, env id.Environment, requests ...Request) (bool, error) {
+	var asked []string
+	for _, r := range requests {
+		if r.Policy != DRM || c == nil || slices.Contains(asked, r.DRMConfigurationID) {
+			continue
+		}
+		asked = append(asked, r.DRMConfigurationID)
+		found, err := c(ctx, env, r.DRMConfigurationID)
+		if err != nil || found.EncryptedOnly {
+			return err == nil, err
+		}
+	}
+	return false, nil
+}
+
+// CheckClear refuses what would give media in clear, if a configuration of the requests has EncryptedOnly, or one by
+// which those of whom the media are, as the source of a clip, are played: requests with another policy than drm, and a
+// master. Where only the latter has one, the requests need one of their own, or a later one could be public.
+func (c Configurations) CheckClear(
+	ctx context.Context, env id.Environment, requests []Request, master bool, source ...Request,
+) error {
+	inherited, err := c.EncryptedOnly(ctx, env, source...)
+	if err != nil {
+		return err
+	}
+	only, err := c.EncryptedOnly(ctx, env, requests...)
+	switch {
+	case err != nil || !only && !inherited:
+		return err
+	case slices.ContainsFunc(requests, func(r Request) bool { return r.Policy != DRM }):
+		return fault.New(fault.Conflict, "every playback policy must be drm: the DRM configuration lets nothing leave the "+
+			"service in clear (encrypted-only)")
+	case !only:
+		return fault.New(fault.Conflict, "advanced_playback_policies must have a DRM configuration that is encrypted-only, "+
+			"as the media have where they come from")
+	case master:
+		return ErrNoMaster()
+	}
+	return nil
+}
+
+// ErrNoMaster refuses the master of what leaves the service encrypted only.
+func ErrNoMaster() error {
+	return fault.New(fault.Conflict, "there is no master: the DRM configuration lets nothing leave the service in clear "+
+		"(encrypted-only)")
+}
+
+// CheckDelete refuses to delete the last playback ID that has what it plays leave the service encrypted only: without it
+// another could be added that gives it in clear.
+func (c Configurations) CheckDelete(ctx context.Context, env id.Environment, all []ID, p id.Playback) error {
+	i := Index(all, p)
+	if i < 0 {
+		return nil // which is said elsewhere
+	}
+	requests := RequestsOf(all)
+	only, err := c.EncryptedOnly(ctx, env, requests[i])
+	if err != nil || !only {
+		return err
+	}
+	only, err = c.EncryptedOnly(ctx, env, slices.Delete(requests, i, i+1)...)
+	if err == nil && !only {
+		err = fault.New(fault.Conflict, "this playback ID has the media leave the service encrypted only: add another one "+
+			"with its DRM configuration first, or delete what it plays")
+	}
+	return err
+}
