@@ -74,6 +74,13 @@ const date = {
   hls: () => h.playingDate, shaka: () => s.getPlayheadTimeAsDate(),
   mux: () => el('mux')._hls && el('mux')._hls.playingDate, videojs: () => null,
 };
+window.text = () => { // that Shaka shows of its first text track, and at which second since 1970
+  const [track] = s.getTextTracks();
+  if (!track) return { cues: [], date: 0 };
+  if (!track.active) s.selectTextTrack(track);
+  const shown = Array.from(el('shaka').textTracks).flatMap((t) => Array.from(t.activeCues || []));
+  return { cues: shown.map((c) => c.text), date: s.getPlayheadTimeAsDate().getTime() };
+};
 const watched = {};
 for (const name of names) {
   watched[name] = { played: 0, last: 0, stalls: 0 };

@@ -41,6 +41,31 @@ func TestTextOverReconnect(t *testing.T) {
 	})
 }
 
+// TestTextInShaka: Shaka shows the text of a low-latency stream. It takes no playlist with a server control and without a
+// PART-HOLD-BACK once one has parts (error 4023).
+func TestTextInShaka(t *testing.T) {
+	rig.Paced(t)
+	c, err := clips()
+	made(t, err)
+	s := newStream(t, c[0], 20*time.Second, 0, speak)
+	p := players(t, browser.Start(t), s, "shaka")
+	await(t, p, "plays", func(x player) bool { return x.Played >= 2 })
+	var said struct {
+		Cues []string `json:"cues"`
+		Date int64    `json:"date"`
+	}
+	for end := time.Now().Add(patience); ; <-time.After(100 * time.Millisecond) {
+		p.Eval(t, "window.text()", &said)
+		second := int(time.UnixMilli(said.Date).Sub(s.began).Seconds())
+		if slices.Equal(said.Cues, []string{saying(second)}) {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("at second %d it shows %q: %+v", second, said.Cues, p.Log(t))
+		}
+	}
+}
+
 // TestTextAheadOfMedia: text that a player has loaded further ahead than the media, over a stretch in which nobody speaks, is shown at its time, and
 // what comes behind it too.
 func TestTextAheadOfMedia(t *testing.T) {

@@ -161,7 +161,11 @@ func (v *rendition) staticControl(m *media, say report) {
 	if m.lowLatency() {
 		say("part-hold-back", a.number("PART-HOLD-BACK") >= 3*m.partTarget-1e-4, "PART-HOLD-BACK=%s, PART-TARGET %.5f", a.text("PART-HOLD-BACK"), m.partTarget)
 	}
-	if !v.c.o.LowLatency || v.kind == "text" {
+	if !v.c.o.LowLatency {
+		return
+	}
+	if v.kind == "text" { // Shaka wants it of each playlist with a server control, once one has parts
+		say("part-hold-back", a.number("PART-HOLD-BACK") > 0, "no PART-HOLD-BACK in a playlist of text")
 		return
 	}
 	say("low-latency-server", m.lowLatency(), "no EXT-X-PART-INF")

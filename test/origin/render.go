@@ -100,7 +100,7 @@ func (g *Origin) head(p func(string, ...any), first int, parts bool) {
 		p("#EXT-X-PART-INF:PART-TARGET=%.5f", PartTarget)
 		p("#EXT-X-SERVER-CONTROL:CAN-BLOCK-RELOAD=YES,CAN-SKIP-UNTIL=%d,PART-HOLD-BACK=%.5f,HOLD-BACK=%.1f", skipUntil, 3*PartTarget, holdBack)
 	} else if g.o.Mode != VOD {
-		p("#EXT-X-SERVER-CONTROL:CAN-BLOCK-RELOAD=YES,HOLD-BACK=%.1f", holdBack)
+		p("#EXT-X-SERVER-CONTROL:CAN-BLOCK-RELOAD=YES,PART-HOLD-BACK=%.5f,HOLD-BACK=%.1f", 3*PartTarget, holdBack)
 	}
 	switch g.o.Mode {
 	case VOD:

@@ -21,7 +21,7 @@ type Media struct {
 	Type                  Type
 	TargetDuration        int           // seconds, EXT-X-TARGETDURATION
 	PartTarget            time.Duration // EXT-X-PART-INF; 0: no parts
-	PartHoldBack          time.Duration // PART-HOLD-BACK, where renditions have other part targets; 0: by PartTarget
+	PartHoldBack          time.Duration // PART-HOLD-BACK, where other renditions have parts too; 0: by PartTarget
 	CanBlock              bool          // CAN-BLOCK-RELOAD
 	SkipUntil             time.Duration // CAN-SKIP-UNTIL; 0: no delta updates
 	MediaSequence         int64         // of Segments[0], or of the first skipped one
@@ -121,7 +121,8 @@ func (m *Media) partHoldBack() time.Duration { return max(m.PartHoldBack, HoldBa
 
 // appendServerControl writes EXT-X-SERVER-CONTROL, section 4.4.3.8.
 func (m *Media) appendServerControl(b []byte) []byte {
-	if !m.CanBlock && m.SkipUntil == 0 && m.PartTarget == 0 {
+	hold := m.partHoldBack()
+	if !m.CanBlock && m.SkipUntil == 0 && hold == 0 {
 		return b
 	}
 	b = append(b, "#EXT-X-SERVER-CONTROL:"...)
@@ -133,9 +134,9 @@ func (m *Media) appendServerControl(b []byte) []byte {
 		b = append(append(b, sep...), "CAN-SKIP-UNTIL="...)
 		b, sep = appendSeconds(b, m.SkipUntil), ","
 	}
-	if m.PartTarget > 0 {
+	if hold > 0 {
 		b = append(append(b, sep...), "PART-HOLD-BACK="...)
-		b, sep = appendSeconds(b, m.partHoldBack()), ","
+		b, sep = appendSeconds(b, hold), ","
 	}
 	b = append(append(b, sep...), "HOLD-BACK="...)
 	b = appendSeconds(b, time.Duration(3*m.TargetDuration)*time.Second)

@@ -56,9 +56,12 @@ func (e *Edge) media(l *liveRendition, k listing) *hls.Media {
 		m.CanBlock = true
 		m.SkipUntil = time.Duration(6*e.target) * time.Second
 	}
-	if e.opt.Mode.Low && !e.ended && l.Kind != frame.Text {
-		m.PartTarget = e.partTarget(l)
-		m.PartHoldBack = hls.HoldBack(e.longestPart()) + e.texts.behind()
+	if longest := e.longestPart(); e.opt.Mode.Low && !e.ended && longest > 0 {
+		// Text has no parts, and the same hold-back: Shaka wants it of each playlist once one has it.
+		m.PartHoldBack = hls.HoldBack(longest) + e.texts.behind()
+		if l.Kind != frame.Text {
+			m.PartTarget = e.partTarget(l)
+		}
 	}
 	from := 0
 	switch {
