@@ -130,14 +130,16 @@ func TestSegments(t *testing.T) {
 	}
 }
 
-// TestService: captions of CEA-708 are those of CC1 where CEA-608 has no CC1, whatever else it has.
+// TestService: captions of CEA-708 are those of CC1 where CEA-608 shows none in CC1, whatever else it has: some encoders
+// erase in CEA-608 what they never send there.
 func TestService(t *testing.T) {
 	t.Parallel()
 	packet := []byte{6, 1<<5 | 10, 0x98, 0x20, 0x80 | 90, 50, 0x70, 31, 0, 'd', 't', 'v'}
-	const none, dtv = "", "1 0.10-1.00 dtv"
+	const analog, dtv = "1 0.10-1.00 hi", "1 0.10-1.00 dtv"
 	for name, tt := range map[string]struct{ beside, want string }{
 		"nothing":           {"\xfc\x80\x80", dtv},
-		"a command to CC1":  {"\xfc\x94\x2c", none},
+		"an erasure of CC1": {"\xfc\x94\x2c", dtv},
+		"a caption of CC1":  {"\xfc\x94\x29\xfc\x68\xe9", analog},
 		"one to CC2":        {"\xfc\x1c\x2c", dtv},
 		"one to CC3":        {"\xfd\x15\x2c", dtv},
 		"text":              {"\xfc\x94\x2a\xfc\x68\xe9", dtv},

@@ -25,7 +25,7 @@ type channel struct {
 	base      int // row of the newest line of roll-up captions
 	depth     int // how many rows these have: 2 to 4
 
-	carried bool // it was addressed
+	carried bool // it has shown a caption
 
 	heard time.Duration // when something came last
 	shown bool          // there is a caption, since
@@ -69,7 +69,7 @@ const aMoment = 700 * time.Millisecond
 // reopen begins what is shown from now on.
 func (c *channel) reopen(at time.Duration) {
 	if !c.displayed.blank() {
-		c.shown, c.since = true, at
+		c.shown, c.since, c.carried = true, at, true
 	}
 }
 

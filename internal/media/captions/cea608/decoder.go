@@ -43,9 +43,19 @@ type Decoder struct {
 	emit     func(Channel, captions.Cue)
 	channels [channels]channel
 	active   [2]int     // by field: the channel that was addressed last; -1: none
-	previous [2][2]byte // by field: the control code that came last, for its repetition
+	previous [2]control // by field: what came last
 	inXDS    bool
 }
+
+// control is a control code, for its repetition; zero: it was none, or has been repeated.
+type control struct {
+	pair [2]byte
+	at   time.Duration
+}
+
+// repetition is how much later than a control code its second copy may come: in the next picture, CTA-608-E section 8.6,
+// and behind padding where an encoder has more pictures than pairs.
+const repetition = 150 * time.Millisecond
 
 // New returns a decoder that gives each cue as soon as it is known when it ends. A cue's text and settings are WebVTT.
 func New(emit func(Channel, captions.Cue)) *Decoder {
@@ -56,13 +66,14 @@ func New(emit func(Channel, captions.Cue)) *Decoder {
 
 // forget is as if nothing had come.
 func (d *Decoder) forget() {
-	d.active, d.previous, d.inXDS = [2]int{-1, -1}, [2][2]byte{}, false
+	d.active, d.previous, d.inXDS = [2]int{-1, -1}, [2]control{}, false
 	for i := range d.channels {
 		d.channels[i] = channel{decoder: d, id: Channel(i + 1), row: rows - 1, base: rows - 1, depth: 3}
 	}
 }
 
-// Carries reports whether a channel has been addressed since the last Reset, other than for text.
+// Carries reports whether a channel has shown a caption since the last Reset: some encoders erase one that they never
+// send, where captions are in CEA-708 alone.
 func (d *Decoder) Carries(c Channel) bool { return d.channels[c-1].carried }
 
 // Cut ends every caption that is shown at `at`, and shows it again from there on: what was shown so far is given as cues.
@@ -99,17 +110,16 @@ func (d *Decoder) Pair(at time.Duration, field int, first, second byte) {
 		d.channels[2*f+i].expire(at)
 	}
 	switch {
-	case first == 0 && second == 0: // padding
-		d.previous[f] = [2]byte{}
+	case first == 0 && second == 0: // padding, between the copies of a control code too
 	case first >= 0x10 && first <= 0x1f:
 		d.code(at, f, first, second)
 	case first < 0x10 && first > 0: // XDS, in field 2: CTA-608-E section 9
-		d.previous[f] = [2]byte{}
+		d.previous[f] = control{}
 		if f == 1 {
 			d.inXDS = first != 0x0f
 		}
 	default:
-		d.previous[f] = [2]byte{}
+		d.previous[f] = control{}
 		if d.active[f] >= 0 && (f == 0 || !d.inXDS) {
 			d.channels[d.active[f]].characters(at, first, second)
 		}
@@ -135,24 +145,23 @@ func withParity(first, second byte) (a, b byte, ok bool) {
 	return first & 0x7f, second & 0x7f, true
 }
 
-// code takes a control code. Each comes twice in a row, CTA-608-E section 8.6: the second one is left out.
+// code takes a control code. Each comes twice, CTA-608-E section 8.6, with nothing but padding between: the second one
+// is left out.
 func (d *Decoder) code(at time.Duration, f int, first, second byte) {
 	if f == 1 {
 		d.inXDS = false
 	}
 	pair := [2]byte{first, second}
-	if d.previous[f] == pair {
-		d.previous[f] = [2]byte{}
+	if last := d.previous[f]; last.pair == pair && at-last.at <= repetition {
+		d.previous[f] = control{}
 		return
 	}
-	d.previous[f] = pair
+	d.previous[f] = control{pair, at}
 	n := 2 * f
 	if first >= 0x18 {
 		n++
 		first -= 8
 	}
 	d.active[f] = n
-	c := &d.channels[n]
-	c.code(at, first, second)
-	c.carried = c.carried || c.mode != textMode
+	d.channels[n].code(at, first, second)
 }

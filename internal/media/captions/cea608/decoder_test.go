@@ -185,6 +185,48 @@ func TestErrors(t *testing.T) {
 	d.Pair(0, 3, 1, 1)
 }
 
+// TestPaddingInARepetition: encoders with more pictures than pairs send padding between the copies of a control code.
+// What comes again later is no copy.
+func TestPaddingInARepetition(t *testing.T) {
+	t.Parallel()
+	code := func(first, second byte) cea608test.Pair {
+		return cea608test.Pair{cea608test.Parity(first), cea608test.Parity(second)}
+	}
+	padding := code(0, 0)
+	for _, fps := range []float64{24, 30, 60} {
+		var got []string
+		d := cea608.New(func(_ cea608.Channel, c captions.Cue) {
+			if c.End-c.Start > 150*time.Millisecond { // it was not shown by one copy and hidden by the other
+				got = append(got, strings.ReplaceAll(c.Text, "\n", "/"))
+			}
+		})
+		at := 0.0
+		send := func(pairs ...cea608test.Pair) {
+			for _, p := range pairs {
+				d.Pair(seconds(at), 1, p[0], p[1])
+				at += 1 / fps
+			}
+		}
+		for _, word := range []string{"ab", "cd"} {
+			for _, c := range []cea608test.Pair{code(0x14, 0x20), code(0x14, 0x2e)} {
+				send(c, padding, c, padding)
+			}
+			send(code(word[0], word[1]), padding)
+			end := code(0x14, 0x2f)
+			send(end, padding, end, padding)
+			at++
+		}
+		roll, back := code(0x14, 0x25), code(0x14, 0x2d)
+		send(roll, roll, code('e', 'f'), back)
+		at += 0.2
+		send(back, code('g', 'h')) // once each: two rows further
+		d.Reset(seconds(at + 1))
+		if strings.Join(got, " ") != "ab cd ef gh" {
+			t.Errorf("%.0f pictures a second: %q", fps, got)
+		}
+	}
+}
+
 // TestCut: what is shown at a cut is given up to there, and goes on behind it.
 func TestCut(t *testing.T) {
 	t.Parallel()

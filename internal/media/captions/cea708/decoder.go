@@ -287,15 +287,26 @@ func (d *Decoder) cues() (out []captions.Cue) {
 	return out
 }
 
+// aMoment is how long after a caption began another row is part of it: a later one is not shown earlier.
+const aMoment = 700 * time.Millisecond
+
 // update gives what is not shown any more. What grows goes on.
 func (d *Decoder) update() {
 	now := d.cues()
-	if grows(d.shown, now) {
+	if grows(d.shown, now) && (d.at-d.since < aMoment || rowsOf(now) == rowsOf(d.shown)) {
 		d.shown = now
 		return
 	}
 	d.close()
 	d.shown, d.since = now, d.at
+}
+
+// rowsOf counts the rows of cues.
+func rowsOf(all []captions.Cue) (n int) {
+	for _, c := range all {
+		n += 1 + strings.Count(c.Text, "\n")
+	}
+	return n
 }
 
 func grows(before, now []captions.Cue) bool {

@@ -55,6 +55,27 @@ func TestService(t *testing.T) {
 	}
 }
 
+// TestRowsThatComeLater are not shown before: a cue ends there. Rows that come one after the other are one cue.
+func TestRowsThatComeLater(t *testing.T) {
+	t.Parallel()
+	var got []string
+	d := cea708.New(func(c captions.Cue) {
+		got = append(got, fmt.Sprintf("%v-%v %s", c.Start, c.End, strings.ReplaceAll(c.Text, "\n", "/")))
+	})
+	send(d, time.Second, 1, append(define(0, true), "one"...)...)
+	send(d, 1500*time.Millisecond, 1, []byte(" more")...)
+	send(d, 3700*time.Millisecond, 1, append([]byte{0x0d}, "two"...)...)
+	send(d, 4*time.Second, 1, []byte("!")...)
+	send(d, 6*time.Second, 1, 0x8c, 0xff)
+	send(d, 7*time.Second, 1, append(define(0, true), "at"...)...)
+	send(d, 7300*time.Millisecond, 1, append([]byte{0x0d}, "once"...)...)
+	d.Reset(8 * time.Second)
+	want := []string{"1s-3.7s one more", "3.7s-6s one more/two!", "7s-8s at/once"}
+	if strings.Join(got, "\n") != strings.Join(want, "\n") {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
 func FuzzDecoder(f *testing.F) {
 	f.Add([]byte{5, 0x29, 0x98, 0x20, 0xda, 50, 0x71, 31, 0, 'h', 'i'})
 	f.Add([]byte{3, 0x24, 0x10, 0x90, 0x1f, 1})
