@@ -25,8 +25,8 @@ const (
 // registered is payloadType user_data_registered_itu_t_t35 of an SEI message, ITU-T H.264 section D.1.6 and H.265 section D.2.6.
 const registered = 4
 
-// CaptionsOf looks for closed captions in a picture, an access unit in the form of a sample with lengths of 4 bytes. They are in front of its
-// first slice (H.264, HEVC) or anywhere in it (AV1); other codecs carry none.
+// CaptionsOf looks for closed captions in a picture, an access unit in the form of a sample with lengths of 4 bytes: of
+// H.264, HEVC or AV1, anywhere in it; other codecs carry none.
 func CaptionsOf(c frame.Codec, au []byte) Captions {
 	found := NoCaptions
 	for message := range registeredOf(c, au) {
@@ -53,15 +53,15 @@ func registeredOf(c frame.Codec, au []byte) iter.Seq[[]byte] {
 		switch c { //nolint:exhaustive // the others carry none
 		case frame.H264:
 			for unit := range h264.NALs(au, 4) {
-				t := h264.Type(unit)
-				if t >= h264.TypeNonIDR && t <= h264.TypeIDR || t == h264.TypeSEI && !registeredOfSEI(unit[1:], yield) {
+				if h264.Type(unit) == h264.TypeSEI && !registeredOfSEI(unit[1:], yield) {
 					return
 				}
 			}
 		case frame.HEVC:
 			for unit := range nal.Units(au, 4) {
 				t := hevc.Type(unit)
-				if t < hevc.TypeVPS || t == hevc.TypeSEI && len(unit) > 2 && !registeredOfSEI(unit[2:], yield) {
+				sei := (t == hevc.TypeSEI || t == hevc.TypeSuffixSEI) && len(unit) > 2
+				if sei && !registeredOfSEI(unit[2:], yield) {
 					return
 				}
 			}

@@ -16,16 +16,17 @@ import (
 
 // NAL unit types, ITU-T H.265 table 7-1.
 const (
-	TypeBLAWLP   = 16 // the first of the intra random access points
-	TypeIDRWRADL = 19
-	TypeIDRNLP   = 20
-	TypeCRA      = 21
-	TypeVPS      = 32
-	TypeSPS      = 33
-	TypePPS      = 34
-	TypeAUD      = 35
-	TypeFiller   = 38
-	TypeSEI      = 39
+	TypeBLAWLP    = 16 // the first of the intra random access points
+	TypeIDRWRADL  = 19
+	TypeIDRNLP    = 20
+	TypeCRA       = 21
+	TypeVPS       = 32
+	TypeSPS       = 33
+	TypePPS       = 34
+	TypeAUD       = 35
+	TypeFiller    = 38
+	TypeSEI       = 39 // in front of the slices; TypeSuffixSEI is behind them
+	TypeSuffixSEI = 40
 
 	lastSlice = 31
 )
