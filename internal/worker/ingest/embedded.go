@@ -30,7 +30,7 @@ func (w *Worker) embedded(ctx context.Context, a asset.Asset, path string, forma
 			break
 		}
 		if !encode.Readable(t.Codec) {
-			if err := w.warn(ctx, a, asset.InputSubtitles, fmt.Sprintf("subtitles of the kind %s are passed over: they are no text", t.Codec)); err != nil {
+			if err := w.warn(ctx, a, asset.InputSubtitles, passedOver(t.Codec)); err != nil {
 				return nil, err
 			}
 			continue
@@ -67,6 +67,14 @@ func (w *Worker) embedded(ctx context.Context, a asset.Asset, path string, forma
 		made = append(made, track)
 	}
 	return made, nil
+}
+
+// passedOver says why subtitles of a codec make no text track.
+func passedOver(codec string) string {
+	if codec == "eia_608" {
+		return "closed captions in a track of their own (c608) are passed over: those in the pictures are read, and text tracks"
+	}
+	return fmt.Sprintf("subtitles of the kind %s are passed over: they are no text", codec)
 }
 
 // subtitles are those of one of a file's text streams. fault.Invalid: they can't be read.
