@@ -41,8 +41,8 @@ func TestTextOverReconnect(t *testing.T) {
 	})
 }
 
-// TestTextInShaka: Shaka shows the text of a low-latency stream. It takes no playlist with a server control and without a
-// PART-HOLD-BACK once one has parts (error 4023).
+// TestTextInShaka: Shaka shows the text of a low-latency stream. It takes no playlist with a server control and without
+// a PART-HOLD-BACK once one has parts (error 4023).
 func TestTextInShaka(t *testing.T) {
 	rig.Paced(t)
 	c, err := clips()

@@ -162,7 +162,7 @@ func faults() map[string]fault {
 		"part too short":        {rule: "part-short", o: text(swap("", "PART-TARGET=0.35000", "PART-TARGET=0.45000"))},
 		"part sum":              {rule: "part-sum", o: text(swap("video.m3u8", "#EXTINF:2.00000,", "#EXTINF:2.01000,"))},
 		"parts dropped early":   {rule: "part-kept", o: text(in("video.m3u8", dropOldParts))},
-		"text's part hold back": {rule: "part-hold-back", o: text(swap("text.m3u8", ",PART-HOLD-BACK=", ",X-PART-HOLD-BACK="))},
+		"text's part hold back": {rule: "part-hold-back", o: text(swap("text.m3u8", ",PART-HOLD-BACK=", ",X-HOLD-BACK="))},
 		"part hold back":        {rule: "part-hold-back", o: text(swap("", "PART-HOLD-BACK=1.05000", "PART-HOLD-BACK=0.80000"))},
 		"hold back":             {rule: "hold-back", o: text(swap("", ",HOLD-BACK=6.0", ",HOLD-BACK=4.0"))},
 		"skip until":            {rule: "can-skip-until", o: text(swap("", "CAN-SKIP-UNTIL=12", "CAN-SKIP-UNTIL=8"))},

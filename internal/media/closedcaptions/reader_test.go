@@ -130,8 +130,8 @@ func TestSegments(t *testing.T) {
 	}
 }
 
-// TestService: captions of CEA-708 are those of CC1 where CEA-608 shows none in CC1, whatever else it has: some encoders
-// erase in CEA-608 what they never send there.
+// TestService: captions of CEA-708 are those of CC1 where CEA-608 shows none in CC1, whatever else it has: some
+// encoders erase in CEA-608 what they never send there.
 func TestService(t *testing.T) {
 	t.Parallel()
 	packet := []byte{6, 1<<5 | 10, 0x98, 0x20, 0x80 | 90, 50, 0x70, 31, 0, 'd', 't', 'v'}

@@ -53,8 +53,8 @@ type control struct {
 	at   time.Duration
 }
 
-// repetition is how much later than a control code its second copy may come: in the next picture, CTA-608-E section 8.6,
-// and behind padding where an encoder has more pictures than pairs.
+// repetition is how much later than a control code its second copy may come: in the next picture, CTA-608-E section
+// 8.6, and behind padding where an encoder has more pictures than pairs.
 const repetition = 150 * time.Millisecond
 
 // New returns a decoder that gives each cue as soon as it is known when it ends. A cue's text and settings are WebVTT.
