@@ -56,8 +56,9 @@ func TestEncryptedOnly(t *testing.T) {
 		"clip that nobody plays yet":      {clip(), false},
 		"clip with a master":              {master(clip("e")), false},
 	} {
-		if _, err := create(tt.options); (err == nil) != tt.ok || err != nil && !fault.Is(err, fault.Conflict) {
-			t.Errorf("%s: %v", name, err)
+		_, got := create(tt.options)
+		if (got == nil) != tt.ok || got != nil && !fault.Is(got, fault.Conflict) {
+			t.Errorf("%s: %v", name, got)
 		}
 	}
 
