@@ -40,6 +40,7 @@ var large = map[string]string{
 
 	"internal/media/packager.Packager":  "cuts all renditions of a publication at the same number",
 	"internal/media/packager.track":     "where one rendition stands between frames and parts",
+	"internal/media/session.Stats":      "what is counted of one publication",
 	"internal/media/session.Session":    "the repair of one publication's timestamps",
 	"internal/media/session.videoTrack": "the repair of a picture's timestamps",
 	"internal/media/slate.content":      "what an encoder sends, until it is known that it goes on",

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"math"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -22,12 +23,14 @@ var (
 	hd  = []byte{0x67, 0x64, 0x00, 0x1f, 0xac, 0xd9, 0x40, 0x50, 0x05, 0xbb, 0x01, 0x10, 0x00, 0x00, 0x03, 0x00, 0x10, 0x00, 0x00, 0x03, 0x03, 0xc0, 0xf1, 0x83, 0x19, 0x60} // 1280x720
 	pps = []byte{0x68, 0xeb, 0xe3, 0xcb, 0x22, 0xc0}
 	asc = []byte{0x11, 0x90}
+
+	slice = []byte{0x65, 0x88, 0x84, 0x00, 0x4f, 0x5d, 0xe7, 1} // the beginning of one
 )
 
 const fps = 10
 
 // numberedSize is how many bytes a numbered picture has: a NAL unit with its length in front.
-const numberedSize = 10
+const numberedSize = 16
 
 // encoder sends ten pictures a second with a key frame each second, and sound beside them, in time.
 type encoder struct {
@@ -121,10 +124,11 @@ func (e *encoder) next() (frame.Frame, *int) {
 	if e.noVideo || !e.noAudio && sound < picture {
 		return frame.Frame{Kind: frame.Audio, DTS: sound, PTS: sound, Key: true, Data: make([]byte, 20)}, &e.sound
 	}
-	data := []byte{0, 0, 0, 2, 0x65, 1}
+	unit := slice
 	if e.numbers {
-		data = binary.BigEndian.AppendUint32([]byte{0, 0, 0, numberedSize - 4, 0x65, 1}, uint32(e.picture))
+		unit = binary.BigEndian.AppendUint32(slices.Clone(slice), uint32(e.picture))
 	}
+	data := nal.Append(nil, unit)
 	if e.says != nil {
 		data = append(nal.Append(nil, e.says.SEI(picture.Seconds())), data...)
 	}

@@ -222,7 +222,7 @@ func count(e *live.Encoder, t health.Totals) {
 func countsOf(s session.Stats, l ingest.LinkStats) health.Counts {
 	return health.Counts{
 		Dropped: s.Dropped, Repaired: s.Clamped, Jumps: s.Jumps, Discontinuities: s.Discontinuities, Holes: s.Holes,
-		Missing:  s.Lost,
+		Missing: s.Lost, Broken: s.Broken,
 		Variable: s.FPS > 0 && !s.Constant, AudioSkew: s.AudioSkew, AudioByCount: s.AudioByCount,
 		Packets: l.Packets, PacketsLost: l.Lost, PacketsRetransmitted: l.Retransmitted, PacketsDropped: l.Dropped,
 		RTT: l.RTT,
@@ -231,7 +231,7 @@ func countsOf(s session.Stats, l ingest.LinkStats) health.Counts {
 
 func shownCounts(c health.Counts) live.Counts {
 	return live.Counts{
-		FramesDropped: c.Dropped, TimestampsRepaired: c.Repaired, ClockJumps: c.Jumps,
+		FramesDropped: c.Dropped + c.Broken, TimestampsRepaired: c.Repaired, ClockJumps: c.Jumps,
 		Discontinuities: c.Discontinuities,
 		AudioHoles:      c.Holes, FramesMissing: c.Missing,
 		Packets: c.Packets, PacketsLost: c.PacketsLost, PacketsRetransmitted: c.PacketsRetransmitted,

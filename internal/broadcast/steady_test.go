@@ -8,6 +8,7 @@ import (
 
 	"millrace/internal/control/asset"
 	"millrace/internal/control/live"
+	"millrace/internal/media/codec/nal"
 	"millrace/internal/media/frame"
 	"millrace/internal/media/ingest"
 )
@@ -46,7 +47,7 @@ func TestRestlessPublisher(t *testing.T) {
 						c := frame.Config{Kind: frame.Video, Codec: frame.H264, SPS: sps, PPS: p}
 						c.Width, c.Height = 320, 180
 						f := frame.Frame{Kind: frame.Video, DTS: clock, PTS: clock, Key: true, Received: time.Now()}
-						f.Data = []byte{0, 0, 0, 2, 0x65, 1}
+						f.Data = nal.Append(nil, slice)
 						err = errors.Join(e.sink.Configure(c), e.sink.Write(f))
 					}
 					if u, ok := errors.AsType[ingest.Unsupported](err); ok {

@@ -238,6 +238,7 @@ type Warning struct {
 // The types of warnings about a file.
 const (
 	InputTruncated   = "input_truncated"   // it ends before it says that it does
+	InputDamaged     = "input_damaged"     // players' decoders refuse packets of it: they are encoded anew, or left out
 	InputUndecodable = "input_undecodable" // a whole track of it can't be decoded
 	InputSubtitles   = "input_subtitles"   // subtitles of it can't become a text track
 )

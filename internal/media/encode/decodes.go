@@ -59,8 +59,14 @@ func (e *Engine) decodes(ctx context.Context, path string, args []string) (bool,
 		}
 	}
 	err = blameFile(err, path, "the file can't be decoded")
-	if exit, ok := errors.AsType[*ExitError](err); ok && exit.CPU == 0 && fault.Is(err, fault.Invalid) {
-		err = nil // it gave up: there is nothing
+	if fault.Is(err, fault.Invalid) && gaveUp(err) {
+		err = nil // there is nothing
 	}
 	return false, err
+}
+
+// gaveUp reports whether a child ended by itself, and not as it had taken too much of the processor.
+func gaveUp(err error) bool {
+	exit, ok := errors.AsType[*ExitError](err)
+	return ok && exit.CPU == 0
 }

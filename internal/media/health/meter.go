@@ -20,6 +20,7 @@ const (
 // Counts is what others count of a publication since its start.
 type Counts struct {
 	Dropped         int64 // frames that were not recorded
+	Broken          int64 // pictures that no decoder takes, and those behind them up to a key frame: they were left out
 	Repaired        int64 // frames whose timestamp was changed because it went backwards or made no sense
 	Jumps           int64 // of the encoder's clock
 	Discontinuities int64 // jumps, and changes of codec or picture size
@@ -38,7 +39,8 @@ type Counts struct {
 
 func (c Counts) since(b Counts) Counts {
 	c.Dropped, c.Repaired, c.Jumps, c.Discontinuities = c.Dropped-b.Dropped, c.Repaired-b.Repaired, c.Jumps-b.Jumps, c.Discontinuities-b.Discontinuities
-	c.Holes, c.Missing, c.Packets, c.PacketsLost = c.Holes-b.Holes, c.Missing-b.Missing, c.Packets-b.Packets, c.PacketsLost-b.PacketsLost
+	c.Broken, c.Holes, c.Missing = c.Broken-b.Broken, c.Holes-b.Holes, c.Missing-b.Missing
+	c.Packets, c.PacketsLost = c.Packets-b.Packets, c.PacketsLost-b.PacketsLost
 	c.PacketsRetransmitted, c.PacketsDropped = c.PacketsRetransmitted-b.PacketsRetransmitted, c.PacketsDropped-b.PacketsDropped
 	return c
 }

@@ -19,6 +19,7 @@ const (
 	PacketsLost       = "packets_lost"
 	TimestampsBroken  = "timestamps_broken"
 	AudioClockOff     = "audio_clock_off"
+	PicturesDamaged   = "pictures_damaged"
 )
 
 // Limits of the rules.
@@ -71,6 +72,7 @@ func rules() []rule {
 		{PacketsLost, 2, 6, loss},
 		{TimestampsBroken, 2, 6, timestamps},
 		{AudioClockOff, 2, 3, audioClock},
+		{PicturesDamaged, 1, 6, damaged},
 	}
 }
 
@@ -170,6 +172,14 @@ func timestamps(v view) string {
 		return ""
 	}
 	return fmt.Sprintf("%d of %d frames had timestamps that went backwards or made no sense; they were mended or left out.", bad, n)
+}
+
+func damaged(v view) string {
+	if v.Counts.Broken == 0 {
+		return ""
+	}
+	return fmt.Sprintf("Pictures came damaged: %d were left out, each up to the next key frame. "+
+		"What sends them reads them from a source that is damaged, or loses some of it.", v.Counts.Broken)
 }
 
 func audioClock(v view) string {

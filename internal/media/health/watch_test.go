@@ -53,9 +53,12 @@ func TestRules(t *testing.T) {
 		after  int    // samples
 		says   string
 	}{
-		"all is well":                  {nil, "", 0, ""},
-		"key frames far apart":         {func(s *Sample) { s.GOP = 10 * time.Second }, KeyFramesFarApart, 2, "10.0 s apart"},
-		"key frames at the limit":      {func(s *Sample) { s.GOP = 5 * time.Second }, "", 0, ""},
+		"all is well":             {nil, "", 0, ""},
+		"key frames far apart":    {func(s *Sample) { s.GOP = 10 * time.Second }, KeyFramesFarApart, 2, "10.0 s apart"},
+		"key frames at the limit": {func(s *Sample) { s.GOP = 5 * time.Second }, "", 0, ""},
+		"damaged pictures": {
+			func(s *Sample) { s.Counts.Broken = 12 }, PicturesDamaged, 1, "12 were left out",
+		},
 		"a quarter of the bitrate":     {func(s *Sample) { s.Video.Bitrate = 7e5 }, BitrateCollapsed, 3, "828 kbit/s from 3.1 Mbit/s"},
 		"a black picture":              {func(s *Sample) { s.Video.Bitrate = 1e4 }, BitrateCollapsed, 3, "pictures come in time: they may be black or still"},
 		"half the bitrate":             {func(s *Sample) { s.Video.Bitrate = 1.5e6 }, "", 0, ""},

@@ -3,7 +3,9 @@ package ondemand
 import (
 	"fmt"
 	"math"
+	"time"
 
+	"millrace/internal/media/codec"
 	"millrace/internal/media/codec/aac"
 	"millrace/internal/media/codec/h264"
 	"millrace/internal/media/container/bmff"
@@ -29,6 +31,8 @@ type trackBuffer struct {
 	header    []byte           // the init segment,
 	entry     cmaf.InitOptions // and what it is made of
 	length    int              // of NAL units' lengths; video only
+	filter    *codec.Filter    // video only
+	leftOut   int              // samples that it did not let pass
 
 	shift    int64 // to media time
 	samples  []sample
@@ -62,7 +66,7 @@ func newVideoBuffer(t cmaf.Track) (*trackBuffer, error) {
 	}
 	w, h := presented(t.Config.Width, t.Config.Height, parW, parH)
 	m := newTrackBuffer(t, timeline.MainVideo, cmaf.InitOptions{Width: uint32(w) << 16, Height: uint32(h) << 16, Matrix: t.Matrix})
-	m.length = t.LengthSize
+	m.length, m.filter = t.LengthSize, codec.NewFilter(t.Config, t.LengthSize)
 	if bmff.Sideways(t.Matrix) {
 		w, h = h, w
 	}
@@ -96,8 +100,13 @@ func (t *trackBuffer) scale() float64 { return float64(t.rendition.Timescale) }
 
 func (t *trackBuffer) at(seconds float64) int64 { return int64(math.Round(seconds * t.scale())) }
 
-// add takes in a sample that is decoded and shown at times of the file, in ticks.
+// add takes in a sample that is decoded and shown at times of the file, in ticks. In place of pictures that are left
+// out the one before them stands.
 func (t *trackBuffer) add(s cmaf.Sample, dts, pts int64) {
+	if t.filter != nil && !t.filter.Passes(s.Data, s.Sync, time.Duration(float64(dts)/t.scale()*float64(time.Second))) {
+		t.leftOut++
+		return
+	}
 	x := sample{dts: dts + t.shift, pts: pts + t.shift, long: s.Duration, data: s.Data, sync: s.Sync}
 	if t.placed {
 		x.dts = max(x.dts, 0)

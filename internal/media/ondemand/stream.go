@@ -44,6 +44,9 @@ type StreamOptions struct {
 	// KeyInterval is how far apart key frames are at most, in seconds, as the stream's encoder was told; 0: unknown.
 	KeyInterval int
 	Hold        Hold
+	// LeftOut is told at the end how many pictures were left out, as no decoder takes them or one before them up to the
+	// next key frame. nil: nobody wants to know.
+	LeftOut func(pictures int)
 }
 
 // Stream cuts a fragmented MP4, as it comes, into segments, hands each to emit as soon as it is whole, and gives the timeline of all. It
@@ -71,6 +74,9 @@ func Stream(r *cmaf.Reader, o StreamOptions, emit func(Sealed) error) (*timeline
 		if errors.Is(err, io.EOF) {
 			if err = s.advance(true); err != nil {
 				return nil, err
+			}
+			if o.LeftOut != nil && s.video != nil {
+				o.LeftOut(s.video.leftOut)
 			}
 			return s.whole(), nil
 		}

@@ -18,6 +18,7 @@ const (
 	maxEarlyBytes = 2 << 20
 	keyFrameWait  = 25 * time.Second // for a first key frame when there is video: more than the longest GOP
 	videoGone     = 2 * time.Second  // video this far behind sound is not waited for
+	lengthSize    = 4                // bytes before each NAL unit, as frames have them
 )
 
 // ErrClosed is returned for frames after Close.
@@ -46,6 +47,7 @@ type Session struct {
 	video      videoTrack
 	audio      audioTrack
 	configs    [2]*frame.Config // last given, of each kind
+	filter     *codec.Filter    // of the picture; nil before its parameters
 
 	origin    time.Duration // continuous time that is 0 on the output's clock
 	running   bool          // the origin is set and frames flow
@@ -108,6 +110,7 @@ func (s *Session) Configure(c frame.Config) error {
 	s.configs[c.Kind] = &c
 	if c.Kind == frame.Video {
 		s.video.next, s.video.last = &c, frame.Frame{}
+		s.filter = codec.NewFilter(c, lengthSize)
 	} else {
 		s.audio.next = &c
 	}
@@ -158,6 +161,11 @@ func (s *Session) Write(f frame.Frame) error {
 	s.received = f.Received
 	if f.Kind == frame.Video && s.video.repeated(f) {
 		s.stats.Dropped++
+		s.publishStats()
+		return nil
+	}
+	if f.Kind == frame.Video && !s.filter.Passes(f.Data, f.Key, f.DTS) {
+		s.stats.Broken++
 		s.publishStats()
 		return nil
 	}

@@ -67,7 +67,7 @@ func TestCodecChanges(t *testing.T) {
 	s, out, x := standard(t)
 	x.run(4 * time.Second)
 	for _, c := range []frame.Config{
-		{Kind: frame.Video, Codec: frame.HEVC, VPS: []byte{1}, SPS: []byte{2}, PPS: []byte{3}, Width: 1280, Height: 720},
+		{Kind: frame.Video, Codec: frame.VP9, Header: []byte{1}, Width: 1280, Height: 720},
 		{Kind: frame.Audio, Codec: frame.AC3, SampleRate: 48000, Channels: 6, Header: []byte{1, 2, 3}},
 	} {
 		if err := s.Configure(c); err != nil {

@@ -6,6 +6,7 @@ import "time"
 type Stats struct {
 	VideoFrames, AudioFrames int64 // written
 	Dropped                  int64 // frames that were not written: before the start, behind what is written, for want of a key frame, sent twice
+	Broken                   int64 // pictures left out: no decoder takes them, or one before them up to a key frame
 	Lost                     int64 // places on the video's grid that no frame came for
 	Clamped                  int64 // frames whose time was changed because it went backwards or made no sense
 	Holes                    int64 // places where sound is missing

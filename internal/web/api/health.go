@@ -39,7 +39,7 @@ type HealthEncoder struct {
 
 // HealthCounts is what went wrong.
 type HealthCounts struct {
-	FramesDropped        int64 `json:"frames_dropped" doc:"Not recorded, for want of a key frame or because of their timestamps."`
+	FramesDropped        int64 `json:"frames_dropped" doc:"Not recorded: damaged, for want of a key frame or because of their timestamps."`
 	TimestampsRepaired   int64 `json:"timestamps_repaired" doc:"Went backwards or made no sense."`
 	ClockJumps           int64 `json:"clock_jumps"`
 	Discontinuities      int64 `json:"discontinuities" doc:"Clock jumps, and changes of codec or picture size."`

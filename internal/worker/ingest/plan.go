@@ -60,6 +60,9 @@ func (w *Worker) decide(ctx context.Context, a asset.Asset, in assetopt.Input, p
 	switch {
 	case format == sniff.MP4:
 		t, u, err := w.adoptable(ctx, a, in, f, st.Size())
+		if err == nil && !u.rewrite {
+			err = w.lookThrough(ctx, f, path, t, &u)
+		}
 		if err != nil || !u.rewrite {
 			return plan{action: toAdopt, path: path, timeline: t, texts: u.texts}, err
 		}
@@ -122,10 +125,15 @@ func (w *Worker) decideRewrite(ctx context.Context, a asset.Asset, in assetopt.I
 	}
 	p.args.Input, p.args.Format = path, format
 	p.heed(u)
+	var read flow
 	if format == encode.MPEGTS {
-		if err = w.oneSound(ctx, &p.conform, path); err != nil {
+		if read, err = w.flows(ctx, path); err != nil {
 			return p, err
 		}
+		p.oneSound(read)
+	}
+	if err = w.mend(ctx, a, &p.conform, u, read.torn); err != nil {
+		return p, err
 	}
 	if err = w.tellUnusual(ctx, a, p.reasons); err != nil {
 		return p, err

@@ -22,16 +22,16 @@ import (
 // goes over it again: what is on record already stays.
 func (w *Worker) rewrite(ctx context.Context, a asset.Asset, p *plan) error {
 	if p.copies() {
-		kind, n := encode.Video, 0
-		if p.video == nil {
-			kind, n = encode.Audio, p.args.Audio
-		}
+		kind, n := p.leading()
 		if err := w.decodes(ctx, p.args.Input, p.args.Format, kind, n); err != nil {
 			return err
 		}
 	}
-	whole, err := w.segments(ctx, a, p)
+	whole, leftOut, err := w.segments(ctx, a, p)
 	if err != nil {
+		return err
+	}
+	if err = w.tellLeftOut(ctx, a, leftOut); err != nil {
 		return err
 	}
 	if err = w.tellMissing(ctx, a, &p.conform, whole); err != nil {
@@ -47,11 +47,14 @@ func (w *Worker) rewrite(ctx context.Context, a asset.Asset, p *plan) error {
 	return w.finish(ctx, a, whole, texts...)
 }
 
-// segments stores the segments of a file while ffmpeg unpacks or encodes it, and puts them on record.
-func (w *Worker) segments(ctx context.Context, a asset.Asset, p *plan) (whole *timeline.Timeline, err error) {
+// segments stores the segments of a file while ffmpeg unpacks or encodes it, and puts them on record. leftOut is how
+// many pictures could not be used.
+func (w *Worker) segments(
+	ctx context.Context, a asset.Asset, p *plan,
+) (whole *timeline.Timeline, leftOut int, err error) {
 	have, err := w.opt.Assets.Timeline(ctx, a.ID, 0)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	r := &record{w: w, asset: a, have: have, long: p.info.Duration.Seconds(), state: asset.Ingesting, before: downloaded}
 	if p.action == toEncode {
@@ -61,7 +64,9 @@ func (w *Worker) segments(ctx context.Context, a asset.Asset, p *plan) (whole *t
 		r.long = min(r.long, p.args.Length.Seconds())
 	}
 	err = w.opt.Engine.Rewrite(ctx, p.args, func(ctx context.Context, mp4 io.Reader) error {
-		as := ondemand.StreamOptions{Prefix: objectkey.Media(a.Media), Hold: w.hold(ctx)}
+		as := ondemand.StreamOptions{
+			Prefix: objectkey.Media(a.Media), Hold: w.hold(ctx), LeftOut: func(n int) { leftOut = n },
+		}
 		if p.args.Picture != nil {
 			as.KeyInterval = encode.KeyInterval
 		}
@@ -75,9 +80,9 @@ func (w *Worker) segments(ctx context.Context, a asset.Asset, p *plan) (whole *t
 		err = r.flush(ctx)
 	}
 	if err != nil {
-		return nil, refused(err)
+		return nil, 0, refused(err)
 	}
-	return whole, nil
+	return whole, leftOut, nil
 }
 
 // refused marks what is the file's fault.

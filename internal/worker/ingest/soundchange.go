@@ -14,67 +14,67 @@ import (
 	"millrace/internal/media/frame"
 )
 
-// errChanges says that the sound of a stream has other parameters than in the beginning.
-var errChanges = errors.New("the sound changes")
+// flow is what is known of an MPEG-TS that was read from end to end.
+type flow struct {
+	changes bool // the AAC goes on with another sample rate or number of channels, as in broadcasts put together
+	torn    bool // packets of it are missing, or can't be read
+}
 
-// parameters waits for sound with other parameters. It implements mpegts.Output.
-type parameters struct{ asc []byte }
+// parameters notes sound with other parameters. It implements mpegts.Output.
+type parameters struct {
+	asc     []byte
+	changes bool
+}
 
 func (p *parameters) Configure(c frame.Config) error {
 	if c.Codec != frame.AAC {
 		return nil
 	}
-	if p.asc != nil && !bytes.Equal(p.asc, c.ASC) {
-		return errChanges
-	}
+	p.changes = p.changes || p.asc != nil && !bytes.Equal(p.asc, c.ASC)
 	p.asc = c.ASC
 	return nil
 }
 
 func (p *parameters) Write(frame.Frame) error { return nil }
 
-// oneSound has sound encoded that has other parameters midway.
-func (w *Worker) oneSound(ctx context.Context, c *conform, path string) error {
-	if c.audio == nil || c.args.Sound != nil || c.audio.Codec != "aac" {
-		return nil
+// oneSound has sound encoded that has other parameters midway: its packets can't stay as they are, for one track has
+// one AudioSpecificConfig.
+func (c *conform) oneSound(f flow) {
+	if !f.changes || c.audio == nil || c.args.Sound != nil || c.audio.Codec != "aac" {
+		return
 	}
-	changes, err := w.soundChanges(ctx, path)
-	if err == nil && changes {
-		c.args.Sound = &encode.Sound{SampleRate: c.audio.SampleRate, Channels: c.audio.Channels}
-		c.reasons.FileParameters = unusual
-	}
-	return err
+	c.args.Sound = &encode.Sound{SampleRate: c.audio.SampleRate, Channels: c.audio.Channels}
+	c.reasons.FileParameters = unusual
 }
 
-// soundChanges reports whether the AAC of an MPEG-TS goes on with another sample rate or number of channels, as where broadcasts follow each
-// other: its packets can't stay as they are, for one track has one AudioSpecificConfig. What is no stream to us changes nothing.
-func (w *Worker) soundChanges(ctx context.Context, path string) (changes bool, err error) {
+// flows reads an MPEG-TS. What is no stream to us is neither torn nor changes.
+func (w *Worker) flows(ctx context.Context, path string) (f flow, err error) {
 	err = w.opt.ProbeLimiter.Examine(ctx, func() (failed error) {
-		changes, failed = readUntilChange(ctx, path)
+		f, failed = readFlow(ctx, path)
 		return failed
 	})
-	return changes, err
+	return f, err
 }
 
-func readUntilChange(ctx context.Context, path string) (bool, error) {
+func readFlow(ctx context.Context, path string) (flow, error) {
 	f, err := os.Open(path) //nolint:gosec // our own scratch file
 	if err != nil {
-		return false, fmt.Errorf("open download: %w", err)
+		return flow{}, fmt.Errorf("open download: %w", err)
 	}
 	defer func() { _ = f.Close() }() // it was only read
-	d := mpegts.NewDemuxer(&parameters{})
+	p := &parameters{}
+	d := mpegts.NewDemuxer(p)
 	b := make([]byte, 256<<10)
 	for ctx.Err() == nil {
 		n, read := f.Read(b)
-		if wrong := d.Write(b[:n], time.Time{}); wrong != nil { // of what is wrong with the file ffmpeg tells
-			return errors.Is(wrong, errChanges), nil
-		}
-		if errors.Is(read, io.EOF) {
-			return false, nil
+		wrong := d.Write(b[:n], time.Time{}) // of what is wrong with the file ffmpeg tells
+		if wrong != nil || errors.Is(read, io.EOF) {
+			s := d.Stats()
+			return flow{p.changes, wrong == nil && s.Lost+s.Broken+s.Malformed > 0}, nil
 		}
 		if read != nil {
-			return false, fmt.Errorf("read download: %w", read)
+			return flow{}, fmt.Errorf("read download: %w", read)
 		}
 	}
-	return false, context.Cause(ctx)
+	return flow{}, context.Cause(ctx)
 }

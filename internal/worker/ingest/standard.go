@@ -73,6 +73,14 @@ func (w *Worker) conformPicture(ctx context.Context, a asset.Asset, c *conform, 
 	return err
 }
 
+// leading is the picture, or the sound where that is all, and which one of its kind it is in the file, from 0.
+func (c *conform) leading() (encode.Kind, int) {
+	if c.video == nil {
+		return encode.Audio, c.args.Audio
+	}
+	return encode.Video, 0
+}
+
 // copies reports whether the picture, or the sound where that is all, stays as it is: nothing decodes it on the way.
 func (c *conform) copies() bool {
 	if c.video != nil {

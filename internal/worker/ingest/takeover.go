@@ -27,6 +27,9 @@ type unfit struct {
 	texts          bool          // there are text tracks in it
 	length         time.Duration // of a fragmented file, whose clock ffprobe counts in; 0: of any other
 	reasons        asset.NonStandard
+
+	damaged bool       // decoders refuse something of it: it has to be encoded for that alone
+	video   *mp4.Track // what can stay as it is
 }
 
 // hidden has the picture encoded, too, where an edit list hides pictures that others are decoded from: what is unpacked has no edit list, and
@@ -90,6 +93,7 @@ func (w *Worker) judged(
 	if err = w.holdLast(ctx, a, t, r, video); err != nil {
 		return nil, u, err
 	}
+	u.video = video
 	return t, u, w.tellUnusual(ctx, a, u.reasons)
 }
 

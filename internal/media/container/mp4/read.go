@@ -3,6 +3,7 @@ package mp4
 import (
 	"fmt"
 	"io"
+	"time"
 
 	"millrace/internal/media/codec/h264"
 	"millrace/internal/media/container/cmaf"
@@ -169,6 +170,55 @@ func (t *Track) isIDR(r io.ReaderAt, i int, buf []byte) (bool, error) {
 		offset, size = offset+at, size-at
 	}
 	return false, nil
+}
+
+// Intact reports whether decoders make pictures of all samples of an H.264 track that begin before a time, as
+// h264.Inspector tells. It reads the beginning of each NAL unit, 512 bytes at most.
+func Intact(r io.ReaderAt, t *Track, before time.Duration) (bool, error) {
+	c := t.Config
+	inspector := h264.NewInspector(t.LengthSize, append([][]byte{c.SPS, c.PPS}, c.Sets...)...)
+	buf := make([]byte, inspected)
+	for i := range t.Len() {
+		if float64(t.DTS(i)) >= before.Seconds()*float64(t.Timescale) {
+			break
+		}
+		if whole, err := t.intact(r, i, inspector, buf); !whole || err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// inspected is how many bytes are read of a NAL unit, with its length and where there are as many; maxUnits is how many
+// units of a sample are looked at.
+const inspected, maxUnits = 512, 256
+
+// intact walks over the NAL units of a sample.
+func (t *Track) intact(r io.ReaderAt, i int, inspector *h264.Inspector, buf []byte) (bool, error) {
+	offset, left := t.samples.offsets[i], int64(t.samples.sizes[i])
+	whole := left == 0 // there is nothing to refuse
+	for range maxUnits {
+		if left == 0 {
+			break
+		}
+		b := buf[:min(int64(len(buf)), left)]
+		if err := readFull(r, b, offset); err != nil {
+			return false, fmt.Errorf("read sample %d: %w", i+1, err)
+		}
+		if len(b) < t.LengthSize {
+			return false, nil
+		}
+		n := int64(0)
+		for _, c := range b[:t.LengthSize] {
+			n = n<<8 | int64(c)
+		}
+		if n += int64(t.LengthSize); n > left {
+			return false, nil
+		}
+		whole = inspector.Readable(b[t.LengthSize:min(int64(len(b)), n)]) || whole
+		offset, left = offset+n, left-n
+	}
+	return whole || left > 0, nil
 }
 
 // InitOptions describe the init segment that goes with the own samples of t, which is video or audio.

@@ -1,0 +1,40 @@
+package hevc
+
+import (
+	"millrace/internal/media/codec/bits"
+	"millrace/internal/media/codec/nal"
+)
+
+// Intact reports whether a decoder makes a picture of an access unit whose lengths have lengthSize bytes: they add up,
+// and there is a slice segment whose header begins as ITU-T H.265 section 7.3.6.1 has it. It does not look any further:
+// of what is wrong there decoders make a picture with a fault in it.
+func Intact(au []byte, lengthSize int) bool {
+	whole := false
+	for rest := au; len(rest) > 0; {
+		unit, after, ok := nal.Next(rest, lengthSize)
+		if !ok {
+			return false
+		}
+		whole = whole || begins(unit)
+		rest = after
+	}
+	return whole
+}
+
+// begins reports whether a unit is a slice segment whose header begins as it should.
+func begins(unit []byte) bool {
+	const header, slicesBegin, maxPPS = 2, 16, 64
+	if t := Type(unit); len(unit) <= header || t < 0 || t > lastSlice || unit[0]&0x80 != 0 || unit[1]&7 == 0 {
+		return false
+	}
+	r := bits.NewReader(nal.Unescape(unit[header:min(len(unit), slicesBegin)]))
+	r.Flag() // first_slice_segment_in_pic_flag
+	if t := Type(unit); t >= TypeBLAWLP && t <= lastRandomAccess {
+		r.Flag() // no_output_of_prior_pics_flag
+	}
+	pps := r.Golomb()
+	return !r.Short() && pps < maxPPS
+}
+
+// lastRandomAccess is the last type of pictures that need no other, table 7-1.
+const lastRandomAccess = 23

@@ -1,0 +1,51 @@
+package codec
+
+import (
+	"time"
+
+	"millrace/internal/media/codec/h264"
+	"millrace/internal/media/codec/hevc"
+	"millrace/internal/media/frame"
+)
+
+// Filter leaves out of a track what decoders refuse, as far as its structure shows it, and with a picture all that come
+// behind it up to one that needs no other: players end the playback for good at an access unit that their decoder
+// refuses, and may at pictures whose references are not there. It looks at H.264 and HEVC; all else passes. One
+// goroutine uses it.
+type Filter struct {
+	intact  func(data []byte) bool // nil: all is
+	waiting bool
+	since   time.Duration // DTS of the picture that was refused
+}
+
+// longestWait is how long pictures are left out when none comes that needs no other: an encoder that refreshes its
+// picture by and by never sends one, and the picture heals by itself.
+const longestWait = 5 * time.Second
+
+// NewFilter returns the Filter of a track whose NAL units have lengths of lengthSize bytes, 1 to 4.
+func NewFilter(c frame.Config, lengthSize int) *Filter {
+	f := &Filter{}
+	switch c.Codec { //nolint:exhaustive // the others have no such structure
+	case frame.H264:
+		sets := append([][]byte{c.SPS, c.PPS}, c.Sets...)
+		f.intact = h264.NewInspector(lengthSize, sets...).Intact
+	case frame.HEVC:
+		f.intact = func(au []byte) bool { return hevc.Intact(au, lengthSize) }
+	}
+	return f
+}
+
+// Passes reports whether an access unit to be decoded at dts is kept. key: it needs no other.
+func (f *Filter) Passes(data []byte, key bool, dts time.Duration) bool {
+	if f.intact == nil {
+		return true
+	}
+	if !f.intact(data) {
+		if !f.waiting || dts < f.since || dts-f.since >= longestWait {
+			f.waiting, f.since = true, dts
+		}
+		return false
+	}
+	f.waiting = f.waiting && !key && dts >= f.since && dts-f.since < longestWait
+	return !f.waiting
+}
