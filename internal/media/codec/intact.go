@@ -8,12 +8,25 @@ import (
 	"millrace/internal/media/frame"
 )
 
+// A Verdict is what becomes of an access unit.
+type Verdict int
+
+const (
+	// Kept: it is written.
+	Kept Verdict = iota
+	// NoPicture: it is none, parameter sets or SEI by themselves. It is left out, and nothing is missing.
+	NoPicture
+	// Damaged: decoders refuse it, or one that it may refer to. It is left out.
+	Damaged
+)
+
 // Filter leaves out of a track what decoders refuse, as far as its structure shows it, and with a picture all that come
 // behind it up to one that needs no other: players end the playback for good at an access unit that their decoder
 // refuses, and may at pictures whose references are not there. It looks at H.264 and HEVC; all else passes. One
 // goroutine uses it.
 type Filter struct {
 	intact  func(data []byte) bool // nil: all is
+	without func(data []byte) bool // without a picture; asked of what isn't intact
 	waiting bool
 	since   time.Duration // DTS of the picture that was refused
 }
@@ -29,23 +42,28 @@ func NewFilter(c frame.Config, lengthSize int) *Filter {
 	case frame.H264:
 		sets := append([][]byte{c.SPS, c.PPS}, c.Sets...)
 		f.intact = h264.NewInspector(lengthSize, sets...).Intact
+		f.without = func(au []byte) bool { return h264.NoPicture(au, lengthSize) }
 	case frame.HEVC:
 		f.intact = func(au []byte) bool { return hevc.Intact(au, lengthSize) }
+		f.without = func(au []byte) bool { return hevc.NoPicture(au, lengthSize) }
 	}
 	return f
 }
 
-// Passes reports whether an access unit to be decoded at dts is kept. key: it needs no other.
-func (f *Filter) Passes(data []byte, key bool, dts time.Duration) bool {
-	if f.intact == nil {
-		return true
+// Judge says what becomes of an access unit to be decoded at dts. key: it needs no other.
+func (f *Filter) Judge(data []byte, key bool, dts time.Duration) Verdict {
+	switch {
+	case f.intact == nil:
+		return Kept
+	case f.intact(data):
+		f.waiting = f.waiting && !key && dts >= f.since && dts-f.since < longestWait
+	case f.without(data):
+		return NoPicture
+	case !f.waiting || dts < f.since || dts-f.since >= longestWait:
+		f.waiting, f.since = true, dts
 	}
-	if !f.intact(data) {
-		if !f.waiting || dts < f.since || dts-f.since >= longestWait {
-			f.waiting, f.since = true, dts
-		}
-		return false
+	if f.waiting {
+		return Damaged
 	}
-	f.waiting = f.waiting && !key && dts >= f.since && dts-f.since < longestWait
-	return !f.waiting
+	return Kept
 }

@@ -103,9 +103,14 @@ func (t *trackBuffer) at(seconds float64) int64 { return int64(math.Round(second
 // add takes in a sample that is decoded and shown at times of the file, in ticks. In place of pictures that are left
 // out the one before them stands.
 func (t *trackBuffer) add(s cmaf.Sample, dts, pts int64) {
-	if t.filter != nil && !t.filter.Passes(s.Data, s.Sync, time.Duration(float64(dts)/t.scale()*float64(time.Second))) {
-		t.leftOut++
-		return
+	if t.filter != nil {
+		verdict := t.filter.Judge(s.Data, s.Sync, time.Duration(float64(dts)/t.scale()*float64(time.Second)))
+		if verdict == codec.Damaged {
+			t.leftOut++
+		}
+		if verdict != codec.Kept {
+			return
+		}
 	}
 	x := sample{dts: dts + t.shift, pts: pts + t.shift, long: s.Duration, data: s.Data, sync: s.Sync}
 	if t.placed {

@@ -164,10 +164,16 @@ func (s *Session) Write(f frame.Frame) error {
 		s.publishStats()
 		return nil
 	}
-	if f.Kind == frame.Video && !s.filter.Passes(f.Data, f.Key, f.DTS) {
-		s.stats.Broken++
-		s.publishStats()
-		return nil
+	if f.Kind == frame.Video {
+		switch s.filter.Judge(f.Data, f.Key, f.DTS) {
+		case codec.Kept:
+		case codec.NoPicture:
+			return nil
+		case codec.Damaged:
+			s.stats.Broken++
+			s.publishStats()
+			return nil
+		}
 	}
 	s.failed = s.continuity.write(f)
 	s.publishStats()

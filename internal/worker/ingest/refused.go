@@ -38,7 +38,7 @@ func (w *Worker) lookThrough(ctx context.Context, r io.ReaderAt, path string, t 
 		if u.picture {
 			length = 0
 		}
-		refused, err := w.opt.Engine.Refuses(ctx, path, encode.MOV, encode.Audio, 0, length)
+		refused, err := w.opt.Engine.Refuses(ctx, path, encode.MOV, encode.Audio, u.audio, length)
 		if err != nil {
 			return err
 		}
@@ -55,11 +55,10 @@ func (w *Worker) lookThrough(ctx context.Context, r io.ReaderAt, path string, t 
 		return nil
 	}
 	u.damaged, u.rewrite = true, true
-	kind := encode.Video
 	if u.video == nil {
-		kind = encode.Audio
+		return w.decodes(ctx, path, encode.MOV, encode.Audio, u.audio)
 	}
-	return w.decodes(ctx, path, encode.MOV, kind, 0)
+	return w.decodes(ctx, path, encode.MOV, encode.Video, 0)
 }
 
 // mend has encoded what decoders refuse of a file whose packets would be put into segments. torn: its container shows

@@ -30,6 +30,7 @@ type unfit struct {
 
 	damaged bool       // decoders refuse something of it: it has to be encoded for that alone
 	video   *mp4.Track // what can stay as it is
+	audio   int        // which of the file's sounds is used, from 0
 }
 
 // hidden has the picture encoded, too, where an edit list hides pictures that others are decoded from: what is unpacked has no edit list, and
@@ -79,9 +80,9 @@ func (w *Worker) judged(
 		return nil, unfit{rewrite: true}, nil
 	}
 	video, audio, u, err := choose(index)
-	if texts := u.texts; err == nil && !u.rewrite {
+	if texts, n := u.texts, u.audio; err == nil && !u.rewrite {
 		t, u, err = planTracks(r, video, audio, objectkey.SourceFile(a.Media), boundsOf(ladder.Tier(a.Options.MaxResolution)))
-		u.texts = texts
+		u.texts, u.audio = texts, n
 	}
 	if err != nil {
 		return nil, u, err
@@ -170,8 +171,11 @@ const cover = 30
 // choose picks the first video that can be played and the first enabled audio that can. A file in which there is video but none that can
 // be played has to be rewritten, and audio alike; what is picked is said nevertheless.
 func choose(f *mp4.File) (video, audio *mp4.Track, u unfit, err error) {
-	refused := map[frame.Kind]bool{}
+	refused, audios := map[frame.Kind]bool{}, -1
 	for _, t := range f.Tracks {
+		if t.Kind == frame.Audio {
+			audios++
+		}
 		switch {
 		case t.Kind == frame.Text:
 			u.texts = true
@@ -183,7 +187,7 @@ func choose(f *mp4.File) (video, audio *mp4.Track, u unfit, err error) {
 		case t.Kind == frame.Video && video == nil:
 			video = t
 		case t.Kind == frame.Audio && (audio == nil || !audio.Enabled && t.Enabled):
-			audio = t
+			audio, u.audio = t, audios
 		}
 	}
 	u.rewrite = video == nil && refused[frame.Video] || audio == nil && refused[frame.Audio]

@@ -55,6 +55,22 @@ func (i *Inspector) Intact(au []byte) bool {
 	return whole
 }
 
+// NoPicture reports whether an access unit whose lengths have lengthSize bytes is none by itself: parameter sets, SEI,
+// filler data and the like, types 6 to 15 of table 7-1, which some encoders send apart from their pictures.
+func NoPicture(au []byte, lengthSize int) bool {
+	for rest := au; len(rest) > 0; {
+		unit, after, ok := nal.Next(rest, lengthSize)
+		if !ok || len(unit) > 0 && (unit[0]&0x80 != 0 || Type(unit) < TypeSEI || Type(unit) > lastCompanion) {
+			return false
+		}
+		rest = after
+	}
+	return true
+}
+
+// lastCompanion is the last type of units without slices: a subset SPS.
+const lastCompanion = 15
+
 // Readable takes note of a unit, of which there need be no more than its first 512 bytes, and reports whether it is a
 // slice whose header can be read.
 func (i *Inspector) Readable(unit []byte) bool {
@@ -85,7 +101,8 @@ func (i *Inspector) begins(unit []byte) bool {
 	const slicesBegin = 16 // bytes that have it whole
 	r := bits.NewReader(nal.Unescape(unit[1:min(len(unit), slicesBegin)]))
 	first, kind, pps := r.Golomb(), r.Golomb(), r.Golomb()
-	return !r.Short() && first < maxMacroblocks && kind < 10 && (len(i.pps) == 0 || slices.Contains(i.pps, pps))
+	known := len(i.pps) == 0 || slices.Contains(i.pps, pps)
+	return known && !r.Short() && first < maxMacroblocks && kind <= maxSliceType
 }
 
 // maxPPS is how many picture parameter sets a stream has at most, section 7.4.2.2.

@@ -2,6 +2,7 @@ package h264_test
 
 import (
 	"bytes"
+	"slices"
 	"testing"
 
 	"millrace/internal/media/codec/h264"
@@ -31,16 +32,19 @@ func TestIntact(t *testing.T) {
 				au   []byte
 				want bool
 			}{
-				"whole":                      {nal.Append(nil, unit), true},
-				"with others":                {nal.Append(nil, []byte{9, 0xf0}, sps, pps, sei, unit), true},
-				"hit behind its header":      {nal.Append(nil, hit(len(unit)-1, 0xff)), true},
-				"one of two slices is left":  {nal.Append(nil, hit(0, 0xff), unit), true},
-				"a length beyond the end":    {long, false},
-				"a byte behind the last":     {append(nal.Append(nil, unit), 0), false},
-				"of another type":            {nal.Append(nil, sei, hit(0, 0x1f)), false},
-				"forbidden_zero_bit":         {nal.Append(nil, hit(0, unit[0]|0x80)), false},
-				"without a slice":            {nal.Append(nil, sps, pps, sei), false},
-				"zeros for a header":         {nal.Append(nil, append([]byte{unit[0]}, make([]byte, 30)...)), false},
+				"whole":                     {nal.Append(nil, unit), true},
+				"with others":               {nal.Append(nil, []byte{9, 0xf0}, sps, pps, sei, unit), true},
+				"hit behind its header":     {nal.Append(nil, hit(len(unit)-1, 0xff)), true},
+				"one of two slices is left": {nal.Append(nil, hit(0, 0xff), unit), true},
+				"a length beyond the end":   {long, false},
+				"a byte behind the last":    {append(nal.Append(nil, unit), 0), false},
+				"of another type":           {nal.Append(nil, sei, hit(0, 0x1f)), false},
+				"forbidden_zero_bit":        {nal.Append(nil, hit(0, unit[0]|0x80)), false},
+				"without a slice":           {nal.Append(nil, sps, pps, sei), false},
+				"zeros for a header":        {nal.Append(nil, append([]byte{unit[0]}, make([]byte, 30)...)), false},
+				"a macroblock beyond the last": {
+					nal.Append(nil, slices.Concat(unit[:1], []byte{0, 0, 0, 0, 0xff}, unit[5:])), false,
+				},
 				"PPS that nobody has":        {nal.Append(nil, other), false},
 				"nothing":                    {nil, false},
 				"an empty unit and a length": {[]byte{0, 0, 0, 0, 0, 0}, false},
@@ -49,6 +53,28 @@ func TestIntact(t *testing.T) {
 					t.Errorf("%s, slice %d, %s: %v, want %v", name, i, what, got, tt.want)
 				}
 			}
+		}
+	}
+}
+
+// Units without a picture are none that is damaged.
+func TestNoPicture(t *testing.T) {
+	t.Parallel()
+	sei, filler := []byte{6, 5, 1, 0, 0x80}, []byte{12, 0xff, 0x80}
+	for name, tt := range map[string]struct {
+		au   []byte
+		want bool
+	}{
+		"SEI and filler":         {nal.Append(nil, []byte{9, 0xf0}, sei, filler), true},
+		"an empty unit":          {nal.Append(nil, nil, sei), true},
+		"nothing":                {nil, true},
+		"with a slice":           {nal.Append(nil, sei, []byte{0x41, 0x9a}), false},
+		"forbidden_zero_bit":     {nal.Append(nil, []byte{0x86, 5, 1}), false},
+		"of no type":             {nal.Append(nil, sei, []byte{0x1f, 0x9a}), false},
+		"a length that is wrong": {append(nal.Append(nil, sei), 1), false},
+	} {
+		if got := h264.NoPicture(tt.au, 4); got != tt.want {
+			t.Errorf("%s: %v, want %v", name, got, tt.want)
 		}
 	}
 }

@@ -134,6 +134,7 @@ func (x *Slices) Gaps() bool { return x.gaps }
 
 // Bounds of a slice header: what is longer, or refers to more, is none that is read here.
 const (
+	maxSliceType   = 9 // table 7-6
 	maxSliceHeader = 512
 	maxOperations  = 66
 	maxActive      = 32
@@ -148,8 +149,12 @@ func (x *Slices) Read(unit []byte) (h Slice, err error) {
 	r := bits.NewReader(nal.Unescape(unit[1:min(len(unit), maxSliceHeader)]))
 	h.refIDC, h.IDR = unit[0]>>5&3, t == TypeIDR
 	h.Reference = h.refIDC != 0
-	h.First = r.Golomb() == 0
-	kind := r.Golomb() % 5 // table 7-6: P, B, I, SP, SI
+	first, kind := r.Golomb(), r.Golomb() // first_mb_in_slice, slice_type
+	if first >= x.macroblocks || kind > maxSliceType {
+		return h, malformed("slice of type %d from macroblock %d of %d on", kind, first, x.macroblocks)
+	}
+	h.First = first == 0
+	kind %= 5 // table 7-6: P, B, I, SP, SI
 	if kind > 2 {
 		return h, fmt.Errorf("%w: a switching slice", ErrUnsupported)
 	}

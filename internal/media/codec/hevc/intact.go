@@ -21,6 +21,19 @@ func Intact(au []byte, lengthSize int) bool {
 	return whole
 }
 
+// NoPicture reports whether an access unit whose lengths have lengthSize bytes is none by itself: parameter sets, SEI,
+// filler data and the like, types 32 to 40 of table 7-1, which some encoders send apart from their pictures.
+func NoPicture(au []byte, lengthSize int) bool {
+	for rest := au; len(rest) > 0; {
+		unit, after, ok := nal.Next(rest, lengthSize)
+		if !ok || len(unit) > 0 && (unit[0]&0x80 != 0 || Type(unit) < TypeVPS || Type(unit) > TypeSuffixSEI) {
+			return false
+		}
+		rest = after
+	}
+	return true
+}
+
 // begins reports whether a unit is a slice segment whose header begins as it should.
 func begins(unit []byte) bool {
 	const header, slicesBegin, maxPPS = 2, 16, 64

@@ -30,3 +30,24 @@ func TestIntact(t *testing.T) {
 		}
 	}
 }
+
+// Units without a picture are none that is damaged.
+func TestNoPicture(t *testing.T) {
+	t.Parallel()
+	sei := []byte{0x4e, 1, 5, 0}
+	for name, tt := range map[string]struct {
+		au   []byte
+		want bool
+	}{
+		"SEI and a delimiter":    {nal.Append(nil, []byte{0x46, 1, 0x50}, sei), true},
+		"an empty unit":          {nal.Append(nil, nil, sei), true},
+		"with a slice":           {nal.Append(nil, sei, []byte{2, 1, 0xd0}), false},
+		"forbidden_zero_bit":     {nal.Append(nil, []byte{0xce, 1, 5, 0}), false},
+		"of no type":             {nal.Append(nil, []byte{0x7e, 1, 5, 0}), false},
+		"a length that is wrong": {append(nal.Append(nil, sei), 1), false},
+	} {
+		if got := hevc.NoPicture(tt.au, 4); got != tt.want {
+			t.Errorf("%s: %v, want %v", name, got, tt.want)
+		}
+	}
+}
