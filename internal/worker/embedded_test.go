@@ -88,6 +88,31 @@ func TestForcedSubtitles(t *testing.T) {
 	}
 }
 
+// TestCaptionTrack: closed captions in a track of their own are passed over, and their owner is told where they would
+// be read.
+func TestCaptionTrack(t *testing.T) {
+	t.Parallel()
+	scc := filepath.Join(t.TempDir(), "x.scc")
+	const text = "Scenarist_SCC V1.0\n\n00:00:01:00\t9420 9420 9470 9470 c845 4c4c 4f80 942f 942f\n"
+	if err := os.WriteFile(scc, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	path := programtest.Media(t, "c608.mov",
+		"-f", "lavfi", "-i", "testsrc2=size=320x180:rate=25:duration=5", "-i", scc,
+		"-map", "0", "-map", "1", "-c:v", "libx264", "-pix_fmt", "yuv420p", "-c:s", "copy")
+	w := newWorld(t, options{})
+	a := w.ready(path)
+	if len(a.Tracks) != 1 {
+		t.Errorf("tracks: %+v", a.Tracks)
+	}
+	const want = "closed captions in a track of their own (c608) are passed over: only those in the pictures are read. " +
+		"Convert them to WebVTT or SubRip and add them as a text track"
+	told := w.jobs.warn
+	if len(told) != 1 || told[0].Type != asset.InputSubtitles || told[0].Message != want {
+		t.Errorf("told: %+v", told)
+	}
+}
+
 // TestSubtitlesThatArePictures: subtitles of Blu-rays, DVDs and television are passed over, and each is told of; the text beside them is taken.
 func TestSubtitlesThatArePictures(t *testing.T) {
 	t.Parallel()

@@ -72,7 +72,8 @@ func (w *Worker) embedded(ctx context.Context, a asset.Asset, path string, forma
 // passedOver says why subtitles of a codec make no text track.
 func passedOver(codec string) string {
 	if codec == "eia_608" {
-		return "closed captions in a track of their own (c608) are passed over: those in the pictures are read"
+		return "closed captions in a track of their own (c608) are passed over: only those in the pictures are read. " +
+			"Convert them to WebVTT or SubRip and add them as a text track"
 	}
 	return fmt.Sprintf("subtitles of the kind %s are passed over: they are no text", codec)
 }
