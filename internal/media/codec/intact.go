@@ -12,12 +12,9 @@ import (
 type Verdict int
 
 const (
-	// Kept: it is written.
-	Kept Verdict = iota
-	// NoPicture: it is none, parameter sets or SEI by themselves. It is left out, and nothing is missing.
-	NoPicture
-	// Damaged: decoders refuse it, or one that it may refer to. It is left out.
-	Damaged
+	Kept      Verdict = iota // it is written
+	NoPicture                // parameter sets or SEI by themselves: they are left out, and nothing is missing
+	Damaged                  // decoders refuse it, or one that it may refer to: it is left out
 )
 
 // Filter leaves out of a track what decoders refuse, as far as its structure shows it, and with a picture all that come

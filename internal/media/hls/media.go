@@ -26,14 +26,18 @@ type Media struct {
 	SkipUntil             time.Duration // CAN-SKIP-UNTIL; 0: no delta updates
 	MediaSequence         int64         // of Segments[0], or of the first skipped one
 	DiscontinuitySequence int64
-	Independent           bool   // EXT-X-INDEPENDENT-SEGMENTS
-	Skipped               int    // EXT-X-SKIP: how many segments from the front this delta update leaves out
-	Rendered              []byte // text of the segments in front of Segments, as AppendSegment gave it
-	Segments              []Segment
-	Open                  *Segment // the segment being written, with its parts; nil: none
-	Hint                  string   // EXT-X-PRELOAD-HINT: URI of the next part; empty: none
-	Reports               []Report
-	Ended                 bool // EXT-X-ENDLIST
+	// Continuous: no segment that is listed or left out is behind a discontinuity, and no earlier one is. Then there is no
+	// EXT-X-DISCONTINUITY-SEQUENCE. Shaka 5.2.12 gives parts none, and shows text of segments that have one only once a
+	// whole segment of the picture has come.
+	Continuous  bool
+	Independent bool   // EXT-X-INDEPENDENT-SEGMENTS
+	Skipped     int    // EXT-X-SKIP: how many segments from the front this delta update leaves out
+	Rendered    []byte // text of the segments in front of Segments, as AppendSegment gave it
+	Segments    []Segment
+	Open        *Segment // the segment being written, with its parts; nil: none
+	Hint        string   // EXT-X-PRELOAD-HINT: URI of the next part; empty: none
+	Reports     []Report
+	Ended       bool // EXT-X-ENDLIST
 }
 
 // Segment is one media segment with the tags in front of it.
@@ -95,8 +99,10 @@ func (m *Media) Append(b []byte) []byte {
 	}
 	b = append(b, "#EXT-X-MEDIA-SEQUENCE:"...)
 	b = strconv.AppendInt(b, m.MediaSequence, 10)
-	b = append(b, "\n#EXT-X-DISCONTINUITY-SEQUENCE:"...)
-	b = strconv.AppendInt(b, m.DiscontinuitySequence, 10)
+	if !m.Continuous {
+		b = append(b, "\n#EXT-X-DISCONTINUITY-SEQUENCE:"...)
+		b = strconv.AppendInt(b, m.DiscontinuitySequence, 10)
+	}
 	b = append(b, '\n')
 	if m.Skipped > 0 {
 		b = append(b, "#EXT-X-SKIP:SKIPPED-SEGMENTS="...)

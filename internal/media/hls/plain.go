@@ -16,11 +16,12 @@ func Plain(playlist []byte) []byte {
 		return out
 	}
 	end := 0 // of the last line that is a URI, or of the head
-	at := 0
+	at, listed := 0, false
 	for line := range bytes.Lines(out) {
 		at += len(line)
-		if line[0] != '#' || end == 0 && bytes.HasPrefix(line, []byte("#EXT-X-DISCONTINUITY-SEQUENCE:")) {
-			end = at
+		uri := line[0] != '#'
+		if uri || !listed && (bytes.HasPrefix(line, mediaSequence) || bytes.HasPrefix(line, discontinuitySequence)) {
+			end, listed = at, listed || uri
 		}
 	}
 	return out[:end]

@@ -35,6 +35,10 @@ func TestPlain(t *testing.T) {
 	if got := string(Plain(m.Append(nil))); !strings.HasSuffix(got, "#EXT-X-DISCONTINUITY-SEQUENCE:0\n") {
 		t.Errorf("got\n%s", got)
 	}
+	m.Continuous = true
+	if got := string(Plain(m.Append(nil))); !strings.HasSuffix(got, "\n#EXT-X-MEDIA-SEQUENCE:7\n") {
+		t.Errorf("got\n%s", got)
+	}
 	if got := string(WithoutDates(plain.Append(nil))); strings.Contains(got, "DATE") || strings.Count(got, "EXTINF") != 2 {
 		t.Errorf("got\n%s", got)
 	}

@@ -98,6 +98,10 @@ type liveRendition struct {
 		count           int
 		discontinuities int64
 	}
+	breaks struct { // what has been looked at for discontinuities
+		count int
+		any   bool
+	}
 	rate timeline.Rate
 
 	captions closedCaptions

@@ -56,6 +56,7 @@ func (e *Edge) media(l *liveRendition, k listing) *hls.Media {
 		m.CanBlock = true
 		m.SkipUntil = time.Duration(6*e.target) * time.Second
 	}
+	m.Continuous = e.opt.Mode.Low && l.continuous()
 	if longest := e.longestPart(); e.opt.Mode.Low && !e.ended && longest > 0 {
 		// Text has no parts, and the same hold-back: Shaka wants it of each playlist once one has it.
 		m.PartHoldBack = hls.HoldBack(longest) + e.texts.behind()
@@ -195,6 +196,14 @@ func (e *Edge) windowStart(l *liveRendition, m *hls.Media) int {
 		m.Segments[0].Map = l.initURI(int(l.segs[0].init))
 	}
 	return from
+}
+
+// continuous reports whether no segment is behind a discontinuity.
+func (l *liveRendition) continuous() bool {
+	for b := &l.breaks; b.count < len(l.segs); b.count++ {
+		b.any = b.any || l.segs[b.count].disc && b.count > 0
+	}
+	return !l.breaks.any
 }
 
 // startsAt is the first segment of a sliding playlist that begins with segment `from` in the lead: a rendition that is

@@ -30,7 +30,6 @@ func TestFirstPlaylist(t *testing.T) {
 #EXT-X-SERVER-CONTROL:CAN-BLOCK-RELOAD=YES,CAN-SKIP-UNTIL=12.000000,PART-HOLD-BACK=0.930000,HOLD-BACK=6.000000
 #EXT-X-PART-INF:PART-TARGET=0.300000
 #EXT-X-MEDIA-SEQUENCE:0
-#EXT-X-DISCONTINUITY-SEQUENCE:0
 #EXT-X-MAP:URI="v/init-0.mp4"
 ` + strings.Join([]string{gapText(0), gapText(1), gapText(2), gapText(3), gapText(4), gapText(5), gapText(6)}, "") +
 		`#EXT-X-PROGRAM-DATE-TIME:2026-03-04T12:00:00.000Z
@@ -48,6 +47,46 @@ v/7.m4s
 	}
 	if l := r.list(t, "a", now()); l.hint != "a/7.2.m4s" || len(l.open) != 0 || !slices.Equal(l.reports, []string{`URI="v.m3u8",LAST-MSN=8,LAST-PART=0`}) {
 		t.Errorf("audio:\n%s", l.text)
+	}
+}
+
+// TestDiscontinuitySequence: playlists with parts have it from the first discontinuity on, delta updates too, and have
+// none before: Shaka shows no text where it is.
+func TestDiscontinuitySequence(t *testing.T) {
+	t.Parallel()
+	r := newRig(Options{Mode: low})
+	r.start()
+	const tag = "\n#EXT-X-DISCONTINUITY-SEQUENCE:0\n"
+	shows := func() (n int) {
+		for _, q := range []Reload{now(), {MSN: -1, Part: -1, Skip: true}} {
+			if strings.Contains(r.text(t, "v", q), tag) {
+				n++
+			}
+		}
+		return n
+	}
+	for range 10 {
+		r.segment(7, false)
+	}
+	if n := shows(); n != 0 {
+		t.Errorf("%d of 2 have it, and no discontinuity", n)
+	}
+	r.segment(7, true)
+	if n := shows(); n != 2 {
+		t.Errorf("%d of 2 have it", n)
+	}
+	for range 8 {
+		r.segment(7, false)
+	}
+	if text := r.text(t, "v", Reload{MSN: -1, Part: -1, Skip: true}); !strings.Contains(text, tag) ||
+		!strings.Contains(text, "#EXT-X-SKIP") || strings.Contains(text, "#EXT-X-DISCONTINUITY\n") {
+		t.Errorf("a delta update that skips it:\n%s", text)
+	}
+	standard := newRig(Options{Mode: Mode{Listed: 30 * time.Second, InMemory: 2}})
+	standard.start()
+	standard.segment(7, false)
+	if text := standard.text(t, "v", now()); !strings.Contains(text, tag) {
+		t.Errorf("without parts:\n%s", text)
 	}
 }
 
