@@ -188,7 +188,9 @@ func (s *sink) measure(now time.Time) measured {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var m measured
-	m.sample = s.meter.Sample(now, countsOf(s.session.Stats(), link))
+	counts := countsOf(s.session.Stats(), link)
+	counts.Unheard = time.Duration(s.owner.unheard.Load() - s.unheard)
+	m.sample = s.meter.Sample(now, counts)
 	m.totals, m.name = s.meter.Totals(), link.Encoder
 	m.video, m.audio = s.meter.Announced()
 	return m

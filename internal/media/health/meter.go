@@ -30,6 +30,8 @@ type Counts struct {
 	// are followed. States, no counts.
 	AudioSkew    float64
 	AudioByCount bool
+	// Unheard is how much of what was said has no subtitles live, as recognition was behind.
+	Unheard time.Duration
 
 	Packets, PacketsLost, PacketsRetransmitted, PacketsDropped int64 // of the link, where the protocol counts them
 
@@ -40,6 +42,7 @@ func (c Counts) since(b Counts) Counts {
 	c.Dropped, c.Repaired, c.Jumps, c.Discontinuities = c.Dropped-b.Dropped, c.Repaired-b.Repaired, c.Jumps-b.Jumps, c.Discontinuities-b.Discontinuities
 	c.Holes, c.Missing, c.Packets, c.PacketsLost = c.Holes-b.Holes, c.Missing-b.Missing, c.Packets-b.Packets, c.PacketsLost-b.PacketsLost
 	c.PacketsRetransmitted, c.PacketsDropped = c.PacketsRetransmitted-b.PacketsRetransmitted, c.PacketsDropped-b.PacketsDropped
+	c.Unheard -= b.Unheard
 	return c
 }
 

@@ -96,7 +96,8 @@ func (s *Socket) dial(ctx context.Context) (*websocket.Conn, error) {
 func (s *Socket) Open(ctx context.Context, _ speech.Config) (speech.Stream, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	st := &socketStream{
-		engine: s, cancel: cancel, results: make(chan speech.Result, 64), ended: make(chan struct{}), backlog: speech.NewBacklog(maxHeld),
+		engine: s, cancel: cancel, results: make(chan speech.Result, 64), ended: make(chan struct{}),
+		backlog: speech.NewBacklog(maxHeld, maxAhead),
 	}
 	go st.run(ctx)
 	return st, nil
@@ -122,7 +123,7 @@ func (s *Socket) Transcribe(ctx context.Context, pcm io.Reader, _ speech.Config,
 	for i := range samples {
 		samples[i] = int16(binary.LittleEndian.Uint16(data[2*i:]))
 	}
-	backlog := speech.NewBacklog(0)
+	backlog := speech.NewBacklog(0, 0)
 	n := int64(0)
 	for part := range slices.Chunk(samples, block) {
 		backlog.Add(n, part)
@@ -133,7 +134,7 @@ func (s *Socket) Transcribe(ctx context.Context, pcm io.Reader, _ speech.Config,
 		return nil
 	}
 	backlog.Untake()
-	return s.talk(ctx, backlog, emit)
+	return s.talk(ctx, backlog, 0, emit)
 }
 
 // block is how much sound goes into one message at most, in samples.
