@@ -39,6 +39,7 @@ type ear struct {
 
 	silent  bool         // nothing is recognised, and the engine does not keep up
 	behind  atomic.Int64 // nanoseconds later than in time
+	plain   bool         // it gives words alone
 	refuses error        // Open
 	probe   func(context.Context) error
 	opened  []speech.Config
@@ -50,7 +51,7 @@ type ear struct {
 func (e *ear) Name() string { return "ear" }
 
 func (e *ear) Abilities() (speech.Abilities, error) {
-	return speech.Abilities{Streaming: true, WordTimes: true, Languages: []string{"en"}}, nil
+	return speech.Abilities{Streaming: true, WordTimes: true, Punctuation: !e.plain, Languages: []string{"en"}}, nil
 }
 
 func (e *ear) Probe(ctx context.Context) error {
@@ -305,6 +306,22 @@ func TestFinalTrackReplacesLive(t *testing.T) {
 			if text := v.expect("file", http.StatusOK, address+"/text/"+string(tr)+".vtt"); !strings.Contains(text, want) {
 				t.Errorf("no %s in\n%s", want, text)
 			}
+		}
+	})
+}
+
+// TestSpokenSentences: words of an engine that gives no more are shown as sentences.
+func TestSpokenSentences(t *testing.T) {
+	t.Parallel()
+	run(t, func(w *world) {
+		n, s := w.start("a", hears(&ear{plain: true})), w.stream(low(0), subtitled("en"))
+		e := n.publish(s.StreamKey).send(8 * time.Second)
+		whole, err := n.texts(w, s).Whole(w.generatedLive(w.row(s.ID).ActiveAsset).Rendition)
+		w.must(err)
+		e.stop()
+		w.wait(time.Second)
+		if text := string(whole.Transcript()); !strings.HasPrefix(text, "W0 w1 w2 ") {
+			t.Errorf("said: %q", text)
 		}
 	})
 }

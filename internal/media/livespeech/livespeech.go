@@ -96,6 +96,7 @@ type runner struct {
 	engine    string // its name
 	stream    speech.Stream
 	corrector *speech.Corrector
+	sentences *speech.Sentences
 	next      *window.Step // what ended the stretch before
 
 	wait   sync.WaitGroup // for what runs beside
@@ -357,7 +358,8 @@ func (r *runner) publish() {
 		r.late = late
 	}
 	for got := range r.stream.Results() {
-		put(cues.Add(r.corrector.Correct(got.Words), got.Until))
+		words := r.sentences.Add(r.corrector.Correct(got.Words), got.Until)
+		put(cues.Add(words, got.Until))
 		r.mu.Lock()
 		if !r.idle {
 			texts.Watermark(r.Rendition, cues.Known(got.Until))

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"sync"
 	"time"
 )
@@ -97,6 +98,7 @@ func (b Batch) Run(ctx context.Context, pcm io.Reader, c Config) (Transcript, er
 	for _, p := range all {
 		t.Words = append(t.Words, corrector.Correct(p.words)...)
 	}
+	t.Words = NewSentences(b.Engine, c.Language).Add(t.Words, math.MaxInt64) // nothing follows
 	t.Language, t.Confidence = mostSpoken(all)
 	return t, nil
 }

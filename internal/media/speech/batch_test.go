@@ -159,3 +159,18 @@ func TestLanguageOfMost(t *testing.T) {
 		}
 	}
 }
+
+// TestBatchOfSentences: words of an engine that gives no more become sentences where the language is English.
+func TestBatchOfSentences(t *testing.T) {
+	t.Parallel()
+	pcm := make([]byte, 8*SampleRate)
+	for i := range 2 * SampleRate {
+		pcm[2*i] = 1
+	}
+	for language, want := range map[string]string{"en": "20.", "de": "20"} {
+		got, err := Batch{Engine: loud{}, Most: 1}.Run(t.Context(), bytes.NewReader(pcm), Config{Language: language})
+		if err != nil || len(got.Words) != 1 || got.Words[0].Text != want {
+			t.Errorf("in %s: %+v, %v", language, got.Words, err)
+		}
+	}
+}
