@@ -30,8 +30,8 @@ func pieces(e Engine) (least, most int) {
 type Batch struct {
 	Engine Engine
 	Most   int // pieces at once; each waits for a processor by itself
-	// Progress is told how much was recognised; nil: nobody wants to know.
-	Progress func(done time.Duration)
+	// Progress is told how much was recognised; nil: nobody wants to know. An error ends it.
+	Progress func(done time.Duration) error
 }
 
 // Transcript is what was said.
@@ -81,7 +81,9 @@ func (b Batch) Run(ctx context.Context, pcm io.Reader, c Config) (Transcript, er
 			mu.Lock()
 			defer mu.Unlock()
 			if done += Duration(int64(len(p.pcm) / 2)); b.Progress != nil {
-				b.Progress(done)
+				if err := b.Progress(done); err != nil {
+					cancel(err)
+				}
 			}
 			p.pcm = nil
 		})

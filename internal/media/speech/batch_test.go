@@ -63,7 +63,11 @@ func TestBatch(t *testing.T) {
 		want = append(want, Word{Text: fmt.Sprint(n / 1600), Start: at, End: at + Duration(int64(n))})
 	}
 	var reports []time.Duration
-	got, err := Batch{Engine: loud{}, Most: 3, Progress: func(d time.Duration) { reports = append(reports, d) }}.Run(t.Context(), bytes.NewReader(pcm), Config{})
+	progress := func(d time.Duration) error {
+		reports = append(reports, d)
+		return nil
+	}
+	got, err := Batch{Engine: loud{}, Most: 3, Progress: progress}.Run(t.Context(), bytes.NewReader(pcm), Config{})
 	if err != nil || len(got.Words) != len(want) || got.Language != "en" {
 		t.Fatalf("%d words, %q, %v", len(got.Words), got.Language, err)
 	}

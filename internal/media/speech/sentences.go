@@ -17,8 +17,8 @@ const (
 	leastWords = 3
 )
 
-// Sentences gives English words capitals and full stops where pauses and words tell that a sentence begins or ends. It is
-// for engines that give none. It never changes when a word is said, nor one that is written with a capital somewhere.
+// Sentences gives English words capitals and full stops where pauses and words tell that a sentence begins or ends. It
+// is for engines that give none. It never changes when a word is said, nor one that is written with a capital somewhere.
 type Sentences struct {
 	begun  bool
 	before Word // the last one that was given
@@ -101,11 +101,11 @@ func opens(word string) bool {
 // awaits reports whether a word is hardly ever the last one of a sentence: something is to come.
 func awaits(word string) bool {
 	switch strings.ToLower(strings.TrimFunc(word, unicode.IsPunct)) {
-	case "is", "are", "was", "were", "am", "be", "been", "has", "have", "had", "will", "would", "can", "could", "should",
-		"may", "might", "must", "do", "does", "did", "i", "we", "he", "she", "they", "very", "than", "so", "think", "thinks",
-		"thought", "believe", "say", "says", "said", "where", "how", "why", "what", "whether", "not", "into", "about",
-		"between", "these", "those", "this", "every", "i'm", "we're", "they're", "you're", "it's", "he's", "she's", "i'll",
-		"we'll", "i've", "we've":
+	case "is", "are", "was", "were", "am", "be", "been", "has", "have", "had", "do", "does", "did",
+		"will", "would", "can", "could", "should", "may", "might", "must", "not", "very", "than", "so",
+		"i", "we", "he", "she", "they", "i'm", "we're", "they're", "you're", "it's", "he's", "she's",
+		"i'll", "we'll", "i've", "we've", "think", "thinks", "thought", "believe", "say", "says", "said",
+		"where", "how", "why", "what", "whether", "into", "about", "between", "these", "those", "this", "every":
 		return true
 	}
 	return false

@@ -101,6 +101,9 @@ func (e *Engine) Transcribe(ctx context.Context, pcm io.Reader, c speech.Config,
 		return err
 	}
 	defer release()
+	if err = c.StillWanted(ctx); err != nil {
+		return err
+	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	s := e.newSession(c, speech.NewBacklog(0, 0))

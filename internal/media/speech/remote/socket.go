@@ -104,7 +104,7 @@ func (s *Socket) Open(ctx context.Context, _ speech.Config) (speech.Stream, erro
 }
 
 // Transcribe implements speech.Engine. It waits for a place.
-func (s *Socket) Transcribe(ctx context.Context, pcm io.Reader, _ speech.Config, emit func(speech.Result) error) error {
+func (s *Socket) Transcribe(ctx context.Context, pcm io.Reader, c speech.Config, emit func(speech.Result) error) error {
 	data, err := io.ReadAll(io.LimitReader(pcm, maxSound+1))
 	if err != nil {
 		return fmt.Errorf("read sound: %w", err)
@@ -117,6 +117,9 @@ func (s *Socket) Transcribe(ctx context.Context, pcm io.Reader, _ speech.Config,
 		return err
 	}
 	defer release()
+	if err = c.StillWanted(ctx); err != nil {
+		return err
+	}
 	ctx, cancel := context.WithTimeout(ctx, patience+2*speech.Duration(int64(len(data)/2)))
 	defer cancel()
 	samples := make([]int16, len(data)/2)
