@@ -180,11 +180,17 @@ func (n *node) open(ctx context.Context) (err error) {
 	n.admitViewers()
 	n.usage = usage.New(n.db.Usage())
 	n.countViewers()
-	n.assets = asset.New(asset.Options{Store: n.db.Assets(), DRM: n.drm.Named, Changed: func(a id.Asset) { n.viewers.AssetChanged(a) }})
-	n.streams = live.New(live.Options{Store: n.db.LiveStreams(), DRM: n.drm.Named, Changed: func(s id.LiveStream) {
-		n.live.Changed(s)
-		n.viewers.StreamChanged(s)
-	}})
+	n.assets = asset.New(asset.Options{
+		Store: n.db.Assets(), DRM: n.drm.Named, Recognition: n.recognisable,
+		Changed: func(a id.Asset) { n.viewers.AssetChanged(a) },
+	})
+	n.streams = live.New(live.Options{
+		Store: n.db.LiveStreams(), DRM: n.drm.Named, Recognition: n.recognisable,
+		Changed: func(s id.LiveStream) {
+			n.live.Changed(s)
+			n.viewers.StreamChanged(s)
+		},
+	})
 	if n.mark, err = transform.Mark(); err != nil {
 		return err
 	}

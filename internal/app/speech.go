@@ -17,6 +17,7 @@ import (
 	"millrace/internal/app/cli"
 	"millrace/internal/broadcast/subtitles"
 	"millrace/internal/config"
+	"millrace/internal/control/assetopt"
 	"millrace/internal/control/vocabulary"
 	"millrace/internal/fetch"
 	"millrace/internal/id"
@@ -108,6 +109,31 @@ func (n *node) speechRules(ctx context.Context, e id.Environment) (speech.Rules,
 		return nil, err
 	}
 	return speech.ParseRules(env.Captions)
+}
+
+// recognisable says what stands in the way of generated subtitles. Whether an engine runs at the moment does not.
+func (n *node) recognisable(
+	ctx context.Context, e id.Environment, g assetopt.GeneratedSubtitle,
+) (out []assetopt.Obstacle, err error) {
+	missing, err := n.vocabularies.Missing(ctx, e, g.VocabularyIDs)
+	if err != nil {
+		return nil, err
+	}
+	for _, v := range missing {
+		out = append(out, assetopt.Obstacle{
+			Field: "transcription_vocabulary_ids",
+			Message: fmt.Sprintf("there is no vocabulary %q: make one (POST /video/v1/transcription-vocabularies), "+
+				"or leave it out", v),
+		})
+	}
+	rules, err := n.speechRules(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	if none, ok := errors.AsType[*speech.NoEngineError](n.speech.Takes(g.LanguageCode, rules)); ok {
+		out = append(out, assetopt.Obstacle{Field: "language_code", Message: none.Message})
+	}
+	return out, nil
 }
 
 // liveSpeech is what recognises what is said in broadcasts.

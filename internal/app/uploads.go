@@ -18,7 +18,9 @@ import (
 
 // makeUploads builds what takes the files of direct uploads.
 func (n *node) makeUploads() {
-	n.uploads = upload.New(upload.Options{Store: n.db.Uploads(), Quota: n.cfg.UploadQuota, DRM: n.drm.Named})
+	n.uploads = upload.New(upload.Options{
+		Store: n.db.Uploads(), Quota: n.cfg.UploadQuota, DRM: n.drm.Named, Recognition: n.recognisable,
+	})
 	o := receive.Options{
 		Uploads: n.uploads, Assets: n.assets, Complete: n.db.CompleteUpload, Store: n.blob, MaxSize: n.cfg.MaxUploadBytes, Now: clock,
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"millrace/internal/control/asset"
@@ -41,6 +42,7 @@ type broadcast struct {
 	breaks   *session.Breaks // of all publications
 	mail     *mailbox
 	wake     chan struct{} // one token: look at the stream's row
+	unheard  atomic.Int64  // nanoseconds of what was said that have no subtitles, as recognition was behind
 }
 
 // identity is what never changes of a broadcast, but for its stream's key.

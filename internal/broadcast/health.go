@@ -188,7 +188,9 @@ func (s *sink) measure(now time.Time) measured {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var m measured
-	m.sample = s.meter.Sample(now, countsOf(s.session.Stats(), link))
+	counts := countsOf(s.session.Stats(), link)
+	counts.Unheard = time.Duration(s.owner.unheard.Load() - s.unheard)
+	m.sample = s.meter.Sample(now, counts)
 	m.totals, m.name = s.meter.Totals(), link.Encoder
 	m.video, m.audio = s.meter.Announced()
 	return m
@@ -224,8 +226,10 @@ func countsOf(s session.Stats, l ingest.LinkStats) health.Counts {
 		Dropped: s.Dropped, Repaired: s.Clamped, Jumps: s.Jumps, Discontinuities: s.Discontinuities, Holes: s.Holes,
 		Missing: s.Lost, Broken: s.Broken,
 		Variable: s.FPS > 0 && !s.Constant, AudioSkew: s.AudioSkew, AudioByCount: s.AudioByCount,
-		Packets: l.Packets, PacketsLost: l.Lost, PacketsRetransmitted: l.Retransmitted, PacketsDropped: l.Dropped,
-		RTT: l.RTT,
+		Link: health.Link{
+			Packets: l.Packets, PacketsLost: l.Lost, PacketsRetransmitted: l.Retransmitted, PacketsDropped: l.Dropped,
+			RTT: l.RTT,
+		},
 	}
 }
 

@@ -245,7 +245,7 @@ func (l *Service) start(
 		}
 		for _, t := range l.opt.Speech.Of(b.asset) {
 			b.spawn("generate subtitles", func() {
-				l.opt.Speech.Run(writing, b.asset.Environment, t, b.edge, b.speechMissing, b.broken, b.log)
+				l.opt.Speech.Run(writing, b.asset.Environment, t, b.edge, b.speechReports(), b.log)
 			})
 		}
 		b.forward.run(l.root, b.spawn, func(err error) { b.log.WarnContext(l.root, "simulcast ended", "error", err) })

@@ -45,6 +45,7 @@ type sink struct {
 	record    *record                 // of the stream's encoders
 	number    int                     // its own in there
 	forwarded int                     // the publication's number with the simulcast targets
+	unheard   int64                   // the broadcast's, when this publication began
 
 	mu      sync.Mutex // one writer, no reader while media flows: it is free but for the moment of an end
 	session *session.Session
@@ -58,7 +59,9 @@ type sink struct {
 
 // newSink opens a publication that goes on where the edge stands.
 func (b *broadcast) newSink(ctx context.Context, p ingest.Publication) *sink {
-	s := &sink{owner: b, key: p.Key, audioOnly: b.stream.Settings.AudioOnly, out: b.writer.Attach()}
+	s := &sink{
+		owner: b, key: p.Key, audioOnly: b.stream.Settings.AudioOnly, out: b.writer.Attach(), unheard: b.unheard.Load(),
+	}
 	s.pub, s.stop = context.WithCancelCause(ctx)
 	log := b.log.With("protocol", p.Protocol, "remote", p.Remote.String(), "encoder", p.Encoder)
 	s.session = session.New(session.Options{

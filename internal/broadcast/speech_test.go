@@ -3,6 +3,7 @@ package broadcast_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -23,7 +25,9 @@ import (
 	"millrace/internal/id"
 	"millrace/internal/media/captions"
 	"millrace/internal/media/container/cmaf"
+	"millrace/internal/media/health"
 	"millrace/internal/media/speech"
+	edge "millrace/internal/media/window"
 	"millrace/internal/mediastore"
 	workerspeech "millrace/internal/worker/speech"
 )
@@ -33,8 +37,10 @@ import (
 type ear struct {
 	speech.Engine
 
-	silent  bool  // nothing is recognised, and the engine does not keep up
-	refuses error // Open
+	silent  bool         // nothing is recognised, and the engine does not keep up
+	behind  atomic.Int64 // nanoseconds later than in time
+	plain   bool         // it gives words alone
+	refuses error        // Open
 	probe   func(context.Context) error
 	opened  []speech.Config
 
@@ -45,7 +51,7 @@ type ear struct {
 func (e *ear) Name() string { return "ear" }
 
 func (e *ear) Abilities() (speech.Abilities, error) {
-	return speech.Abilities{Streaming: true, WordTimes: true, Languages: []string{"en"}}, nil
+	return speech.Abilities{Streaming: true, WordTimes: true, Punctuation: !e.plain, Languages: []string{"en"}}, nil
 }
 
 func (e *ear) Probe(ctx context.Context) error {
@@ -137,7 +143,8 @@ func (h *hearing) Write(at time.Duration, samples []int16) {
 	if h.silent {
 		return
 	}
-	for second := h.reported; second+1700*time.Millisecond <= end; second += time.Second {
+	late := 1700*time.Millisecond + time.Duration(h.behind.Load())
+	for second := h.reported; second+late <= end; second += time.Second {
 		r := speech.Result{Until: second + time.Second}
 		if second >= h.stretches[len(h.stretches)-1][0].Truncate(time.Second) {
 			r.Words = []speech.Word{{Text: fmt.Sprintf("w%d", second/time.Second), Start: second + 200*time.Millisecond, End: second + 700*time.Millisecond}}
@@ -303,6 +310,22 @@ func TestFinalTrackReplacesLive(t *testing.T) {
 	})
 }
 
+// TestSpokenSentences: words of an engine that gives no more are shown as sentences.
+func TestSpokenSentences(t *testing.T) {
+	t.Parallel()
+	run(t, func(w *world) {
+		n, s := w.start("a", hears(&ear{plain: true})), w.stream(low(0), subtitled("en"))
+		e := n.publish(s.StreamKey).send(8 * time.Second)
+		whole, err := n.texts(w, s).Whole(w.generatedLive(w.row(s.ID).ActiveAsset).Rendition)
+		w.must(err)
+		e.stop()
+		w.wait(time.Second)
+		if text := string(whole.Transcript()); !strings.HasPrefix(text, "W0 w1 w2 ") {
+			t.Errorf("said: %q", text)
+		}
+	})
+}
+
 // TestLastCueStays: a cue that is shown when the recording ends is in its file, and in the segments, as it was listed. One
 // that would begin later is not there.
 func TestLastCueStays(t *testing.T) {
@@ -414,14 +437,80 @@ func TestSpeechThatFails(t *testing.T) {
 			}
 			e.stop()
 			w.wait(time.Second)
-			if got := last[live.Warned](w, "warning"); got.Warning.Type != broadcast.SpeechMissing || got.Warning.Message != message {
-				t.Errorf("told %+v", got.Warning)
-			}
-			if n := strings.Count(strings.Join(w.events(), " ")+" ", " warning "); n != 1 {
-				t.Errorf("told %d times", n)
+			told := []live.Warning{{Type: broadcast.SpeechMissing, Message: message}}
+			if got := slices.DeleteFunc(w.warnings(), behind); !slices.Equal(got, told) {
+				t.Errorf("told %+v", got)
 			}
 		})
 	}
+}
+
+// behind is the warning of the encoder's health that recognition does not keep up.
+func behind(w live.Warning) bool { return w.Type == health.SubtitlesBehind }
+
+// warnings are those that were told of live streams, in order.
+func (w *world) warnings() (out []live.Warning) {
+	w.t.Helper()
+	w.journal.mu.Lock()
+	defer w.journal.mu.Unlock()
+	for _, e := range w.journal.events {
+		if short(e.Type) == "warning" {
+			var told live.Warned
+			w.must(json.Unmarshal(e.Data, &told))
+			out = append(out, told.Warning)
+		}
+	}
+	return out
+}
+
+// TestSpeechTooLate: words that are recognised too late are not shown with other pictures. The stream's health says
+// that they are missing, for as long as they are, and once the engine keeps up its words are shown again.
+func TestSpeechTooLate(t *testing.T) {
+	t.Parallel()
+	run(t, func(w *world) {
+		engine := &ear{}
+		n, s := w.start("a", hears(engine)), w.stream(low(0), subtitled("en"))
+		troubled := func(when string, want bool) {
+			t.Helper()
+			got := n.Health(w.row(s.ID)).Trouble
+			if is := slices.ContainsFunc(got, func(t live.Trouble) bool { return behind(t.Warning) }); is != want {
+				t.Errorf("%s: %+v", when, got)
+			}
+		}
+		e := n.publish(s.StreamKey).send(21 * time.Second)
+		troubled("in time", false)
+		engine.behind.Store(int64(15 * time.Second))
+		e.send(30 * time.Second)
+		troubled("behind", true)
+		engine.behind.Store(0)
+		e.send(50 * time.Second)
+		troubled("in time again", false)
+		whole, err := n.texts(w, s).Whole(w.generatedLive(w.row(s.ID).ActiveAsset).Rendition)
+		w.must(err)
+		e.stop()
+		w.wait(time.Second)
+		words := map[string]bool{}
+		for _, c := range whole.Cues() {
+			var second time.Duration
+			if _, bad := fmt.Sscanf(c.Text, "w%d", &second); bad != nil {
+				t.Fatalf("cue %+v: %v", c, bad)
+			}
+			if late := c.Start - second*time.Second; late > edge.MostLate {
+				t.Errorf("%s is shown %s after it was said", c.Text, late)
+			}
+			words[c.Text] = true
+		}
+		for word, want := range map[string]bool{"w5": true, "w25": false, "w30": false, "w60": true, "w90": true} {
+			if words[word] != want {
+				t.Errorf("%s is there: %t", word, words[word])
+			}
+		}
+		told := w.warnings()
+		missing := func(w live.Warning) bool { return w.Type == broadcast.SpeechMissing }
+		if len(told) != 2 || !slices.ContainsFunc(told, behind) || !slices.ContainsFunc(told, missing) {
+			t.Errorf("told %+v", told)
+		}
+	})
 }
 
 // TestSpeechWithoutAnEngine: a language that no engine takes is an error of the track alone, which no playlist lists.

@@ -144,7 +144,8 @@ func (w *world) textSegments(v viewer, p id.Playback, t asset.Track) (out []stri
 }
 
 // TestClosedCaptions: the captions in the pictures are in the text tracks of their channels when the segment that shows
-// them is listed, in every latency mode; a reconnect ends them.
+// them is listed, in every latency mode; a reconnect ends them. The recording's segments are those that were listed,
+// and its file has each caption once.
 func TestClosedCaptions(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []live.LatencyMode{live.Standard, live.Reduced, live.Low} {
@@ -171,7 +172,22 @@ func TestClosedCaptions(t *testing.T) {
 				n.publish(s.StreamKey).send(5 * time.Second).stop()
 				w.wait(61 * time.Second)
 				w.finish(a)
-				whole := v.expect("sidecar", http.StatusOK, "/"+string(w.playbackID(a))+"/text/"+string(tracks[1].ID)+".vtt")
+				n.playback.AssetChanged(a)
+				again := strings.Join(w.textSegments(v, w.playbackID(a), tracks[0]), "")
+				if !strings.HasPrefix(again, first) {
+					t.Errorf("the segments were\n%s\nand are\n%s", first, again)
+				}
+				file := "/" + string(w.playbackID(a)) + "/text/" + string(tracks[0].ID)
+				whole := v.expect("sidecar", http.StatusOK, file+".vtt")
+				from, to := strings.Index(whole, "00:00:05."), strings.Index(whole, " --> 00:00:07.")
+				if strings.Count(whole, "from cc1") != 1 || from < 0 || to != from+len("00:00:05.000") {
+					t.Errorf("cc1 as a file:\n%s", whole)
+				}
+				if said := v.expect("transcript", http.StatusOK, file+".txt"); said != "from cc1\n" {
+					t.Errorf("said in cc1: %q", said)
+				}
+				file = "/" + string(w.playbackID(a)) + "/text/" + string(tracks[1].ID)
+				whole = v.expect("sidecar", http.StatusOK, file+".vtt")
 				if strings.Contains(whole, "--> 00:00:12") || !strings.Contains(whole, "du cc3") {
 					t.Errorf("a caption goes on over a reconnect:\n%s", whole)
 				}

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"time"
 
+	"millrace/internal/broadcast/subtitles"
 	"millrace/internal/control/asset"
 	"millrace/internal/control/live"
 	"millrace/internal/fault"
@@ -45,9 +47,13 @@ func (b *broadcast) warnAtFirst(kind, message string) {
 // SpeechMissing is the type of the warning that what was said is missing in generated subtitles.
 const SpeechMissing = "generated_subtitles_incomplete"
 
-// speechMissing warns from any goroutine that what was said is missing.
-func (b *broadcast) speechMissing(message string) {
-	b.mail.post(func() { b.warn(SpeechMissing, message) })
+// speechReports are told how recognition is getting on.
+func (b *broadcast) speechReports() subtitles.Reports {
+	return subtitles.Reports{
+		Warn:   func(message string) { b.mail.post(func() { b.warn(SpeechMissing, message) }) },
+		Missed: func(long time.Duration) { b.unheard.Add(int64(long)) },
+		Broken: b.broken,
+	}
 }
 
 // EncoderUnsteady is the type of the warning that an encoder was cut off because it broke off all the time.

@@ -14,6 +14,7 @@ import (
 	"millrace/internal/control/playbackid"
 	"millrace/internal/fault"
 	"millrace/internal/id"
+	"millrace/internal/media/captions"
 	"millrace/internal/media/hls"
 	"millrace/internal/media/playback"
 	"millrace/internal/media/protection"
@@ -85,8 +86,8 @@ func (f followed) Pictures() ([]hls.Picture, error) { return nil, nil }
 
 func (f followed) Covers(string, hls.Resource, playback.Clip) bool { return true }
 
-func (f followed) WebVTT(_ context.Context, rendition string) (playback.Body, error) {
-	return playback.Body{Data: []byte("WEBVTT of " + rendition)}, nil
+func (f followed) Text(_ context.Context, rendition string) (captions.Document, error) {
+	return captions.New([]captions.Cue{{End: time.Second, Text: "of " + rendition}}), nil
 }
 
 func (f followed) Footage() (playback.Footage, error) {
@@ -178,7 +179,7 @@ func TestFollower(t *testing.T) {
 			{"/streamplayback/m2/v/2.m4s", http.StatusNotFound, ""},
 			{"/streamplayback/m1/v.m3u8", http.StatusOK, "sliding with past"},
 			{"/streamplayback/m0/v.m3u8", http.StatusNotFound, ""},
-			{"/streamplayback/text/words.vtt", http.StatusOK, "WEBVTT of t1"},
+			{"/streamplayback/text/words.vtt", http.StatusOK, "of t1"},
 			{"/streamplayback/thumbnail.jpg", http.StatusNotFound, "the follower has no footage"},
 			{"/streamplayback/metadata.json", http.StatusOK, "Far away"},
 		} {

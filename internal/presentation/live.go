@@ -55,10 +55,19 @@ func (v *live) Sidecar(ctx context.Context, track string) (playback.Body, error)
 		case t.Object != "":
 			return v.p.objects.Open(ctx, t.Object, 0, -1)
 		default:
-			return v.WebVTT(ctx, t.Rendition)
+			return v.published(ctx, t)
 		}
 	}
 	return playback.Body{}, fault.New(fault.NotFound, "there is no such text track")
+}
+
+// published is a text track as far as it is made.
+func (v *live) published(ctx context.Context, t asset.Track) (playback.Body, error) {
+	d, err := v.Text(ctx, t.Rendition)
+	if err != nil {
+		return playback.Body{}, err
+	}
+	return fileOf(t, d), nil
 }
 
 // textsOf are the text tracks of an asset that are made while it is recorded, as its broadcast offers them.

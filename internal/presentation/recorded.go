@@ -272,7 +272,7 @@ func characteristics(tr asset.Track) string {
 // captionsApart reports whether the closed captions of the pictures are a text track.
 func (v *recorded) captionsApart() bool {
 	for _, tr := range v.texts {
-		if tr.TextSource == asset.Embedded && tr.Channel != "" {
+		if tr.InPictures() {
 			return true
 		}
 	}

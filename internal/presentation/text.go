@@ -38,8 +38,21 @@ func (v *recorded) Sidecar(ctx context.Context, track string) (playback.Body, er
 	if !ok {
 		return playback.Body{}, fault.New(fault.NotFound, "there is no such text track")
 	}
-	if tr.Object == "" {
-		return playback.Body{Data: mediastore.LiveDocument(v.timeline, tr.Rendition).AppendVTT(nil)}, nil
+	if tr.Object != "" && !tr.InPictures() {
+		return v.p.objects.Open(ctx, tr.Object, 0, -1)
 	}
-	return v.p.objects.Open(ctx, tr.Object, 0, -1)
+	d, err := v.document(ctx, tr)
+	if err != nil {
+		return playback.Body{}, err
+	}
+	return fileOf(tr, d), nil
+}
+
+// fileOf is a text track as a file. Captions of pictures were cut where the segments of a broadcast end, and the
+// segments stay as they are: what was given at an address never changes.
+func fileOf(tr asset.Track, d captions.Document) playback.Body {
+	if tr.InPictures() {
+		d = d.Joined()
+	}
+	return playback.Body{Data: d.AppendVTT(nil)}
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -164,5 +165,65 @@ func TestGeneratedSubtitles(t *testing.T) {
 	}
 	if _, err = s.GenerateTracks(s.ctx(), env, a.ID, tr.ID, []assetopt.GeneratedSubtitle{{Name: "X"}}, s.now()); err == nil {
 		t.Error("subtitles of subtitles")
+	}
+}
+
+// patient is an engine that takes sound in pieces of half a second. It deletes the asset in the first one, by itself or
+// while it waits for a processor.
+type patient struct {
+	polyglot
+
+	deletes    func()
+	remove     sync.Once
+	waits      bool // that is, it asks whether the sound is still wanted
+	recognised int  // pieces
+}
+
+func (p *patient) Abilities() (speech.Abilities, error) {
+	return speech.Abilities{Languages: []string{"en"}, LongestPiece: 500 * time.Millisecond}, nil
+}
+
+func (p *patient) Transcribe(
+	ctx context.Context, pcm io.Reader, c speech.Config, emit func(speech.Result) error,
+) error {
+	p.remove.Do(p.deletes)
+	if p.waits {
+		if err := c.StillWanted(ctx); err != nil {
+			return err
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	p.recognised++
+	return p.polyglot.Transcribe(ctx, pcm, c, emit)
+}
+
+// TestDeletedWhileItIsRecognised: an asset that is deleted is not recognised any further, nor at all where it waited for
+// a processor, and its job has ended.
+func TestDeletedWhileItIsRecognised(t *testing.T) {
+	t.Parallel()
+	path := programtest.SharedMedia(t, "tone.m4a",
+		"-f", "lavfi", "-i", "sine=duration=2", "-c:a", "aac", "-ar", "48000")
+	for waits, want := range map[bool]int{true: 0, false: 1} {
+		s, engine := newShop(t, time.Minute), &patient{waits: waits}
+		w := &workerspeech.Worker{
+			Assets: s.Service, Store: s.store, Footage: s.footage, Decoder: newEngine(t, 0), Most: 1, Scratch: s.scratch,
+			Engines: &speech.Engines{All: []speech.Engine{engine}, Now: time.Now}, Now: s.now,
+			Rules: func(context.Context, id.Environment) (speech.Rules, error) { return nil, nil },
+		}
+		s.handle[asset.JobSpeech] = w.Handler()
+		a := s.create(assetopt.Input{
+			URL: s.site.offer(filepath.Clean(path)), GeneratedSubtitles: []assetopt.GeneratedSubtitle{{LanguageCode: "en"}},
+		})
+		engine.deletes = func() {
+			if err := s.Delete(s.ctx(), env, a.ID, s.now()); err != nil {
+				t.Error(err)
+			}
+		}
+		s.must(s.work())
+		if engine.recognised != want {
+			t.Errorf("waits %t: %d pieces were recognised", waits, engine.recognised)
+		}
 	}
 }

@@ -89,14 +89,20 @@ func (p *Generator) Of(a asset.Asset) (out []asset.Track) {
 	return out
 }
 
+// Reports are told how the subtitles of a broadcast are getting on, from any goroutine.
+type Reports struct {
+	Warn   func(message string)     // once, that something is missing, and why
+	Missed func(long time.Duration) // of what was said, for which there are no cues as the engine was behind
+	Broken func(why error)          // of a panic
+}
+
 // Run makes cues of what is said until the broadcast ends: of one track of a recording, into its rendition at the edge.
-// warn is told, once, that something is missing, and why; broken of a panic.
 func (p *Generator) Run(
-	ctx context.Context, e id.Environment, t asset.Track, edge *window.Edge, warn func(message string),
-	broken func(why error), log *slog.Logger,
+	ctx context.Context, e id.Environment, t asset.Track, edge *window.Edge, to Reports, log *slog.Logger,
 ) {
 	livespeech.Run(ctx, livespeech.Options{
-		Edge: edge, Rendition: t.Rendition, Decoder: p.Decoder, Warn: warn, Broken: broken, Logger: log,
+		Edge: edge, Rendition: t.Rendition, Decoder: p.Decoder, Warn: to.Warn, Missed: to.Missed, Broken: to.Broken,
+		Logger: log,
 		Engine: func(ctx context.Context) (speech.Engine, error) { return p.engine(ctx, e, t.Speech.Language) },
 		Config: speech.Config{
 			Language: t.Speech.Language, Phrases: t.Speech.Phrases, MaxLatency: latency, Effort: speech.Steady,

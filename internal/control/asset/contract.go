@@ -174,6 +174,8 @@ type Options struct {
 	Store Store
 	// DRM says which DRM configurations there are; nil: none.
 	DRM playbackid.Configurations
+	// Recognition says which generated subtitles could not be made; nil is not asked.
+	Recognition assetopt.Recognition
 	// Changed is told after each committed change of an asset or its tracks, and after its deletion; it must not block. May be nil.
 	Changed func(id.Asset)
 }

@@ -68,9 +68,10 @@ const tries = 100
 
 // Service makes the changes of assets and their tracks. It owns no goroutine; all its methods may be called at the same time.
 type Service struct {
-	store   Store
-	drm     playbackid.Configurations
-	changed func(id.Asset)
+	store       Store
+	drm         playbackid.Configurations
+	recognition assetopt.Recognition
+	changed     func(id.Asset)
 }
 
 var (
@@ -83,7 +84,7 @@ func New(o Options) *Service {
 	if o.Changed == nil {
 		o.Changed = func(id.Asset) {}
 	}
-	return &Service{store: o.Store, drm: o.DRM, changed: o.Changed}
+	return &Service{store: o.Store, drm: o.DRM, recognition: o.Recognition, changed: o.Changed}
 }
 
 // Create makes a preparing asset from URLs or as a clip. Events created, track.created; job JobIngest, and JobExpire of a test.
@@ -92,6 +93,9 @@ func (s *Service) Create(ctx context.Context, env id.Environment, in CreateInput
 		return Asset{}, err
 	}
 	if err := s.drm.Check(ctx, env, "advanced_playback_policies", in.Options.AdvancedPolicies...); err != nil {
+		return Asset{}, err
+	}
+	if err := s.recognition.CheckInputs(ctx, env, "inputs", in.Options.Inputs); err != nil {
 		return Asset{}, err
 	}
 	var played []playbackid.Request // by which the source of a clip is

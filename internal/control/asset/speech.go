@@ -46,6 +46,9 @@ func (s *Service) GenerateTracks(
 	if err := l.Err(); err != nil {
 		return nil, err
 	}
+	if err := s.recognition.Check(ctx, env, "generated_subtitles", in); err != nil {
+		return nil, err
+	}
 	var made []Track
 	_, err := s.change(ctx, env, a, now, func(c *Change) error {
 		i, err := c.Asset.track(of)

@@ -70,6 +70,9 @@ func (t Track) OfBroadcast() bool {
 	return t.Type == TextTrack && t.URL == "" && t.Status != TrackErrored && (t.TextSource == Embedded || t.TextSource == GeneratedLive)
 }
 
+// InPictures reports whether t is the closed captions of the asset's pictures.
+func (t Track) InPictures() bool { return t.TextSource == Embedded && t.Channel != "" }
+
 // StandsInFor reports whether t is what was said in a broadcast, recognised once more, and live is what was recognised while it ran. Their names and
 // languages may have been changed since: what they were asked for is what they have in common.
 func (t Track) StandsInFor(live Track) bool {

@@ -13,6 +13,14 @@ import (
 func (s *Service) SetGeneratedSubtitles(
 	ctx context.Context, env id.Environment, stream id.LiveStream, in []assetopt.GeneratedSubtitle, now time.Time,
 ) (Stream, error) {
+	var l fault.List
+	assetopt.CheckLiveGenerated(&l, "generated_subtitles", in)
+	if err := l.Err(); err != nil {
+		return Stream{}, err
+	}
+	if err := s.recognition.Check(ctx, env, "generated_subtitles", in); err != nil {
+		return Stream{}, err
+	}
 	return s.change(ctx, env, stream, now, func(st *Stream) ([]string, error) {
 		if st.ActiveAsset != "" {
 			return nil, fault.New(fault.Conflict, "generated_subtitles can't be changed while the live stream is active")

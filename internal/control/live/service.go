@@ -36,9 +36,10 @@ const tries = 100
 
 // Service makes the changes of live streams. It owns no goroutine; all its methods may be called at the same time.
 type Service struct {
-	store   Store
-	drm     playbackid.Configurations
-	changed func(id.LiveStream)
+	store       Store
+	drm         playbackid.Configurations
+	recognition assetopt.Recognition
+	changed     func(id.LiveStream)
 }
 
 var (
@@ -51,13 +52,16 @@ func New(o Options) *Service {
 	if o.Changed == nil {
 		o.Changed = func(id.LiveStream) {}
 	}
-	return &Service{store: o.Store, drm: o.DRM, changed: o.Changed}
+	return &Service{store: o.Store, drm: o.DRM, recognition: o.Recognition, changed: o.Changed}
 }
 
 // Create makes an idle stream with a fresh key. Event created, and simulcast_target.created for each target.
 func (s *Service) Create(ctx context.Context, env id.Environment, in CreateInput, now time.Time) (Stream, error) {
 	settings, err := in.settings()
 	if err != nil {
+		return Stream{}, err
+	}
+	if err = s.recognition.Check(ctx, env, "generated_subtitles", in.GeneratedSubtitles); err != nil {
 		return Stream{}, err
 	}
 	if err = s.drm.Check(ctx, env, "advanced_playback_policies", in.AdvancedPolicies...); err != nil {

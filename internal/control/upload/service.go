@@ -20,6 +20,8 @@ type Options struct {
 	Quota int64
 	// DRM says which DRM configurations there are; nil: none.
 	DRM playbackid.Configurations
+	// Recognition says which generated subtitles could not be made; nil is not asked.
+	Recognition assetopt.Recognition
 }
 
 // Service makes the changes of uploads. It owns no goroutine; all its methods may be called at the same time.
@@ -41,6 +43,9 @@ func (s *Service) Create(ctx context.Context, env id.Environment, in CreateInput
 	err := s.opt.DRM.Check(ctx, env, "new_asset_settings.advanced_playback_policies", in.Options.AdvancedPolicies...)
 	if err == nil {
 		err = s.opt.DRM.CheckClear(ctx, env, in.Options.Requests(), in.Options.MasterAccess == assetopt.Temporary)
+	}
+	if err == nil {
+		err = s.opt.Recognition.CheckInputs(ctx, env, "new_asset_settings.inputs", in.Options.Inputs)
 	}
 	if err != nil {
 		return Upload{}, err

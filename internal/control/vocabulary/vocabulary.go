@@ -81,6 +81,9 @@ func (in Input) check() error {
 		l.Add("phrases is required: 1 to %d phrases", MaxPhrases)
 		return l.Err()
 	}
+	if len(*in.Phrases) == 0 {
+		l.Add("phrases must have 1 to %d phrases: delete a vocabulary that is to have none", MaxPhrases)
+	}
 	if field.Count(&l, "phrases", len(*in.Phrases), MaxPhrases) {
 		for i, p := range *in.Phrases {
 			if n := utf8.RuneCountInString(p); strings.TrimSpace(p) == "" || n > MaxPhrase {
@@ -142,6 +145,18 @@ func (s *Service) Replace(ctx context.Context, env id.Environment, v id.Transcri
 // Delete deletes a vocabulary; streams that run keep what they began with; see API.
 func (s *Service) Delete(ctx context.Context, env id.Environment, v id.TranscriptionVocabulary) error {
 	return s.store.Delete(ctx, env, v)
+}
+
+// Missing are those of some vocabularies that are not there.
+func (s *Service) Missing(ctx context.Context, env id.Environment, all []string) (out []string, err error) {
+	for _, v := range all {
+		if _, err = s.store.Get(ctx, env, id.TranscriptionVocabulary(v)); fault.Is(err, fault.NotFound) {
+			out = append(out, v)
+		} else if err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
 }
 
 // Phrases joins the phrases of vocabularies in their order, each once: the first MaxPhrases. One that is not there any more has none.

@@ -2,6 +2,7 @@ package captions
 
 import (
 	"html"
+	"slices"
 	"strings"
 )
 
@@ -10,11 +11,19 @@ func Escape(text string) string {
 	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace(text)
 }
 
-// Transcript is what is said, without times and markup: a line for each stretch without a pause.
+// Transcript is what is said, without times and markup: a line for each stretch without a pause. What a cue repeats of
+// the one before, as captions do that roll up, is there once.
 func (d Document) Transcript() []byte {
 	var out []byte
+	var before []string // lines of the cue before
 	for i, c := range d.cues {
-		text := strings.Join(strings.Fields(plainText(c.Text)), " ")
+		lines := plainLines(c.Text)
+		fresh := lines
+		if i > 0 && c.Start <= d.cues[i-1].End {
+			fresh = lines[rolled(before, lines):]
+		}
+		before = lines
+		text := strings.Join(fresh, " ")
 		if text == "" {
 			continue
 		}
@@ -29,6 +38,27 @@ func (d Document) Transcript() []byte {
 	}
 	if len(out) > 0 {
 		out = append(out, '\n')
+	}
+	return out
+}
+
+// rolled is how many of the first lines of a cue are the last ones of the cue before, which has rolled up. Both being
+// the same is none of that: something is said again.
+func rolled(before, lines []string) int {
+	for n := min(len(before), len(lines)); n > 0; n-- {
+		if n < max(len(before), len(lines)) && slices.Equal(before[len(before)-n:], lines[:n]) {
+			return n
+		}
+	}
+	return 0
+}
+
+// plainLines are the lines of a cue without tags, and without spaces that show nothing.
+func plainLines(text string) (out []string) {
+	for line := range strings.Lines(plainText(text)) {
+		if line = strings.Join(strings.Fields(line), " "); line != "" {
+			out = append(out, line)
+		}
 	}
 	return out
 }

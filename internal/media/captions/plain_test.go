@@ -18,3 +18,23 @@ func TestTranscript(t *testing.T) {
 		t.Errorf("of nothing: %q", got)
 	}
 }
+
+// TestTranscriptOfRollUp: each line of captions that roll up is there once, also where a line is erased, or said again.
+func TestTranscriptOfRollUp(t *testing.T) {
+	t.Parallel()
+	for want, texts := range map[string][]string{
+		"one two three four five\n": {"one", "one\ntwo", "<i>one</i>\ntwo\nthree", "two\nthree\nfour", "five"},
+		"no no no\n":                {"no", "no", "no"},
+		"one two one\n":             {"one\ntwo", "two\none"},
+		"one two, one and two\n":    {"one\ntwo,", "one\nand two"},
+	} {
+		var cues []Cue
+		for i, text := range texts {
+			at := time.Duration(i) * 1500 * time.Millisecond
+			cues = append(cues, Cue{Start: at, End: at + 1500*time.Millisecond, Text: text})
+		}
+		if got := string(New(cues).Transcript()); got != want {
+			t.Errorf("%q is %q, want %q", texts, got, want)
+		}
+	}
+}

@@ -12,6 +12,7 @@ import (
 
 	"millrace/internal/fault"
 	"millrace/internal/id"
+	"millrace/internal/media/captions"
 	"millrace/internal/media/delivered"
 	"millrace/internal/media/frame"
 	"millrace/internal/media/hls"
@@ -257,10 +258,10 @@ func (v view) Chunk(ctx context.Context, rendition string, r hls.Resource) (play
 	return b, err
 }
 
-// WebVTT implements playback.Live.
-func (v view) WebVTT(_ context.Context, rendition string) (playback.Body, error) {
+// Text implements playback.Live.
+func (v view) Text(_ context.Context, rendition string) (captions.Document, error) {
 	d, err := v.Edge.Texts().Whole(rendition)
-	return playback.Body{Data: d.AppendVTT(nil)}, window.Fault(err)
+	return d, window.Fault(err)
 }
 
 // Footage implements playback.Live.

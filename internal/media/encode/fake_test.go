@@ -17,6 +17,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"golang.org/x/sys/unix"
+
 	"millrace/internal/leaktest"
 )
 
@@ -271,6 +273,23 @@ func TestRunDrainsWhatIsNotWanted(t *testing.T) {
 	opts.Output = func(_ context.Context, r io.Reader) error {
 		_, err := r.Read(make([]byte, 10))
 		return err
+	}
+	if err := NewProcess(opts).Run(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestRunInputAhead: a child is sent as much ahead as is asked for, not what the system has; its input still ends with
+// it.
+func TestRunInputAhead(t *testing.T) {
+	t.Parallel()
+	opts := fakeOptions(t, "deaf")
+	opts.InputAhead = 8 << 10
+	opts.Input = func(_ context.Context, w io.Writer) error {
+		if n, err := unix.FcntlInt(w.(*os.File).Fd(), unix.F_GETPIPE_SZ, 0); err != nil || n != 8<<10 {
+			t.Errorf("the pipe holds %d bytes, %v", n, err)
+		}
+		return nil
 	}
 	if err := NewProcess(opts).Run(t.Context()); err != nil {
 		t.Error(err)

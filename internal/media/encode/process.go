@@ -47,6 +47,9 @@ type ProcessOptions struct {
 	// Input writes to the child's standard input, which is closed when it returns; nil gives an empty one. Its context
 	// ends with the child. An error kills the child, but a child that stops reading is no error.
 	Input func(ctx context.Context, w io.Writer) error
+	// InputAhead is how many bytes of input are written before the child reads them, rounded up to whole pages; zero
+	// is what the system has, 64 KiB.
+	InputAhead int
 	// Output reads the child's standard output; nil discards it. Its context ends when the child is killed. What it leaves
 	// is drained; an error kills the child and comes back from Run.
 	Output func(ctx context.Context, r io.Reader) error
@@ -198,6 +201,9 @@ func (r *run) start(ctx context.Context) error {
 		}
 		r.theirs = append(r.theirs, stdin)
 		r.cmd.Stdin = stdin
+		if err = resize(r.input, opts.InputAhead); err != nil {
+			return err
+		}
 	}
 	for _, out := range []struct {
 		ours, its **os.File
@@ -238,6 +244,22 @@ func (r *run) start(ctx context.Context) error {
 	}
 	for _, f := range r.theirs {
 		_ = f.Close()
+	}
+	return nil
+}
+
+// resize has a pipe hold so many bytes; zero leaves it as it is.
+func resize(pipe *os.File, size int) error {
+	if size == 0 {
+		return nil
+	}
+	conn, err := pipe.SyscallConn() // Fd would take its deadlines away
+	if err != nil {
+		return fmt.Errorf("resize pipe: %w", err)
+	}
+	refused := conn.Control(func(fd uintptr) { _, err = unix.FcntlInt(fd, unix.F_SETPIPE_SZ, size) })
+	if err = errors.Join(refused, err); err != nil {
+		return fmt.Errorf("resize pipe: %w", err)
 	}
 	return nil
 }

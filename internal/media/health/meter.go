@@ -31,8 +31,14 @@ type Counts struct {
 	// are followed. States, no counts.
 	AudioSkew    float64
 	AudioByCount bool
+	// Unheard is how much of what was said has no subtitles live, as recognition was behind.
+	Unheard time.Duration
+	Link
+}
 
-	Packets, PacketsLost, PacketsRetransmitted, PacketsDropped int64 // of the link, where the protocol counts them
+// Link is what the protocol counts of the way here, where it does.
+type Link struct {
+	Packets, PacketsLost, PacketsRetransmitted, PacketsDropped int64
 
 	RTT time.Duration // a state, no count
 }
@@ -42,6 +48,7 @@ func (c Counts) since(b Counts) Counts {
 	c.Broken, c.Holes, c.Missing = c.Broken-b.Broken, c.Holes-b.Holes, c.Missing-b.Missing
 	c.Packets, c.PacketsLost = c.Packets-b.Packets, c.PacketsLost-b.PacketsLost
 	c.PacketsRetransmitted, c.PacketsDropped = c.PacketsRetransmitted-b.PacketsRetransmitted, c.PacketsDropped-b.PacketsDropped
+	c.Unheard -= b.Unheard
 	return c
 }
 

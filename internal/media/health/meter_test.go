@@ -41,7 +41,9 @@ func TestSample(t *testing.T) {
 	}
 	m.Configure(frame.Config{Kind: frame.Audio})
 	send(m, 0, 5, 60, never)
-	s := m.Sample(zero.Add(5*time.Second), Counts{Dropped: 3, Packets: 100, PacketsLost: 2, Variable: true, RTT: time.Second})
+	s := m.Sample(zero.Add(5*time.Second), Counts{
+		Dropped: 3, Variable: true, Link: Link{Packets: 100, PacketsLost: 2, RTT: time.Second},
+	})
 	near(t, "video bitrate", s.Video.Bitrate, 30*5000*8, 1)
 	near(t, "audio bitrate", s.Audio.Bitrate, 50*400*8, 1)
 	near(t, "frame rate", s.Video.Rate, 30, 0.01)
@@ -52,7 +54,7 @@ func TestSample(t *testing.T) {
 		t.Errorf("sample %+v", s)
 	}
 	send(m, 5, 10, 60, never)
-	s = m.Sample(zero.Add(10*time.Second), Counts{Dropped: 3, Packets: 150, PacketsLost: 4})
+	s = m.Sample(zero.Add(10*time.Second), Counts{Dropped: 3, Link: Link{Packets: 150, PacketsLost: 4}})
 	if s.Counts.Dropped != 0 || s.Counts.Packets != 50 || s.Counts.PacketsLost != 2 || s.Span != 5*time.Second || s.Video.Frames != 150 {
 		t.Errorf("the second sample %+v", s)
 	}

@@ -20,6 +20,7 @@ const (
 	TimestampsBroken  = "timestamps_broken"
 	AudioClockOff     = "audio_clock_off"
 	PicturesDamaged   = "pictures_damaged"
+	SubtitlesBehind   = "generated_subtitles_behind"
 )
 
 // Limits of the rules.
@@ -73,6 +74,7 @@ func rules() []rule {
 		{TimestampsBroken, 2, 6, timestamps},
 		{AudioClockOff, 2, 3, audioClock},
 		{PicturesDamaged, 1, 6, damaged},
+		{SubtitlesBehind, 1, 6, subtitles},
 	}
 }
 
@@ -198,4 +200,14 @@ func audioClock(v view) string {
 		return says + "Frames are left out so that it stays with the picture: check the sample rate of the encoder and of its audio device."
 	}
 	return says + "It has short holes so that it stays with the picture: check the sample rate of the encoder and of its audio device."
+}
+
+func subtitles(v view) string {
+	if v.Counts.Unheard == 0 {
+		return ""
+	}
+	return fmt.Sprintf("Speech recognition does not keep up: the live stream has no subtitles for %.0f of the last "+
+		"%.0f seconds. Give it more processor time, or another engine. The recording's subtitles are made from all "+
+		"of the sound.",
+		max(v.Counts.Unheard.Seconds(), 1), v.Span.Seconds())
 }

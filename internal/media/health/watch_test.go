@@ -11,7 +11,8 @@ import (
 func fine() Sample {
 	return Sample{
 		Span: 5 * time.Second, GOP: 2 * time.Second, Pace: 1,
-		Video: Flow{Frames: 150, Bitrate: 3e6, Rate: 30}, Audio: Flow{Frames: 250, Bitrate: 128e3, Rate: 50}, Counts: Counts{Packets: 2000},
+		Video: Flow{Frames: 150, Bitrate: 3e6, Rate: 30}, Audio: Flow{Frames: 250, Bitrate: 128e3, Rate: 50},
+		Counts: Counts{Link: Link{Packets: 2000}},
 	}
 }
 
@@ -59,22 +60,26 @@ func TestRules(t *testing.T) {
 		"damaged pictures": {
 			func(s *Sample) { s.Counts.Broken = 12 }, PicturesDamaged, 1, "12 were left out",
 		},
-		"a quarter of the bitrate":     {func(s *Sample) { s.Video.Bitrate = 7e5 }, BitrateCollapsed, 3, "828 kbit/s from 3.1 Mbit/s"},
-		"a black picture":              {func(s *Sample) { s.Video.Bitrate = 1e4 }, BitrateCollapsed, 3, "pictures come in time: they may be black or still"},
-		"half the bitrate":             {func(s *Sample) { s.Video.Bitrate = 1.5e6 }, "", 0, ""},
-		"no sound any more":            {func(s *Sample) { s.Audio = Flow{} }, AudioMissing, 3, "its sound has stopped"},
-		"no picture any more":          {func(s *Sample) { s.Video = Flow{Bitrate: 2e6} }, VideoMissing, 2, "its video has stopped"},
-		"the clock jumps":              {func(s *Sample) { s.Counts.Jumps = 1 }, ClockJumped, 1, "clock jumped"},
-		"twenty pictures of thirty":    {func(s *Sample) { s.Video.Rate = 20 }, FrameRateLow, 3, "20.0 from 30.0"},
-		"twenty-five of thirty":        {func(s *Sample) { s.Video.Rate = 25 }, "", 0, ""},
-		"a variable rate":              {func(s *Sample) { s.Counts.Variable = true }, FrameRateVariable, 6, "constant"},
-		"an encoder that is too slow":  {func(s *Sample) { s.Pace = 0.7 }, EncoderTooSlow, 3, "0.70 seconds of media a second"},
-		"packets that never came":      {func(s *Sample) { s.Counts.PacketsDropped = 40 }, PacketsLost, 2, "2.0 %"},
-		"packets that came again":      {func(s *Sample) { s.Counts.PacketsLost, s.Counts.PacketsRetransmitted = 100, 100 }, "", 0, ""},
-		"timestamps without sense":     {func(s *Sample) { s.Counts.Repaired = 30 }, TimestampsBroken, 2, "30 of 400 frames"},
-		"too much sound":               {func(s *Sample) { s.Counts.AudioSkew = 0.01 }, AudioClockOff, 2, "1.0 % more samples than its timestamps have time for. Frames are left out"},
-		"too little sound":             {func(s *Sample) { s.Counts.AudioSkew = -0.02 }, AudioClockOff, 2, "2.0 % less samples"},
-		"wrong timestamps of sound":    {func(s *Sample) { s.Counts.AudioSkew, s.Counts.AudioByCount = 0.016, true }, AudioClockOff, 2, "its timestamps are not followed"},
+		"a quarter of the bitrate":    {func(s *Sample) { s.Video.Bitrate = 7e5 }, BitrateCollapsed, 3, "828 kbit/s from 3.1 Mbit/s"},
+		"a black picture":             {func(s *Sample) { s.Video.Bitrate = 1e4 }, BitrateCollapsed, 3, "pictures come in time: they may be black or still"},
+		"half the bitrate":            {func(s *Sample) { s.Video.Bitrate = 1.5e6 }, "", 0, ""},
+		"no sound any more":           {func(s *Sample) { s.Audio = Flow{} }, AudioMissing, 3, "its sound has stopped"},
+		"no picture any more":         {func(s *Sample) { s.Video = Flow{Bitrate: 2e6} }, VideoMissing, 2, "its video has stopped"},
+		"the clock jumps":             {func(s *Sample) { s.Counts.Jumps = 1 }, ClockJumped, 1, "clock jumped"},
+		"twenty pictures of thirty":   {func(s *Sample) { s.Video.Rate = 20 }, FrameRateLow, 3, "20.0 from 30.0"},
+		"twenty-five of thirty":       {func(s *Sample) { s.Video.Rate = 25 }, "", 0, ""},
+		"a variable rate":             {func(s *Sample) { s.Counts.Variable = true }, FrameRateVariable, 6, "constant"},
+		"an encoder that is too slow": {func(s *Sample) { s.Pace = 0.7 }, EncoderTooSlow, 3, "0.70 seconds of media a second"},
+		"packets that never came":     {func(s *Sample) { s.Counts.PacketsDropped = 40 }, PacketsLost, 2, "2.0 %"},
+		"packets that came again":     {func(s *Sample) { s.Counts.PacketsLost, s.Counts.PacketsRetransmitted = 100, 100 }, "", 0, ""},
+		"timestamps without sense":    {func(s *Sample) { s.Counts.Repaired = 30 }, TimestampsBroken, 2, "30 of 400 frames"},
+		"too much sound":              {func(s *Sample) { s.Counts.AudioSkew = 0.01 }, AudioClockOff, 2, "1.0 % more samples than its timestamps have time for. Frames are left out"},
+		"too little sound":            {func(s *Sample) { s.Counts.AudioSkew = -0.02 }, AudioClockOff, 2, "2.0 % less samples"},
+		"wrong timestamps of sound":   {func(s *Sample) { s.Counts.AudioSkew, s.Counts.AudioByCount = 0.016, true }, AudioClockOff, 2, "its timestamps are not followed"},
+		"subtitles that come too late": {
+			func(s *Sample) { s.Counts.Unheard = 3 * time.Second }, SubtitlesBehind, 1,
+			"no subtitles for 3 of the last 5 seconds",
+		},
 		"a few timestamps of no sense": {func(s *Sample) { s.Counts.Repaired = 3 }, "", 0, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -198,7 +203,8 @@ func TestFlapping(t *testing.T) {
 		t.Errorf("raised %d times, told %d times in half an hour", raised, warned)
 	}
 	everything := func(s *Sample) {
-		s.GOP, s.Pace, s.Counts = 20*time.Second, 0.5, Counts{Jumps: 1, Variable: true, Packets: 10, PacketsDropped: 10, Repaired: 400}
+		s.GOP, s.Pace = 20*time.Second, 0.5
+		s.Counts = Counts{Jumps: 1, Variable: true, Repaired: 400, Link: Link{Packets: 10, PacketsDropped: 10}}
 		s.Video.Rate, s.Audio = 3, Flow{}
 	}
 	warned = 0

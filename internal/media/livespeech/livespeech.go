@@ -40,6 +40,8 @@ type Options struct {
 	Init func(ctx context.Context, n int) ([]byte, error)
 	// Warn is told, once, that what was said is missing, and why.
 	Warn func(message string)
+	// Missed is told of each stretch of what was said that the rendition has no cues for, as the engine was behind.
+	Missed func(long time.Duration)
 	// Broken is told that a goroutine below Run has panicked.
 	Broken func(why error)
 	Logger *slog.Logger
@@ -94,12 +96,15 @@ type runner struct {
 	engine    string // its name
 	stream    speech.Stream
 	corrector *speech.Corrector
+	sentences *speech.Sentences
 	next      *window.Step // what ended the stretch before
 
 	wait   sync.WaitGroup // for what runs beside
 	told   speech.Status  // of the stream: what was logged
+	late   time.Duration  // of the rendition's cues: what was told
 	mu     sync.Mutex
-	idle   bool // nobody is listened to
+	missed time.Duration // all that was told
+	idle   bool          // nobody is listened to
 	warned bool
 }
 
@@ -181,8 +186,7 @@ func (r *runner) stretch(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("read init segment: %w", err)
 	}
-	scale := int64(r.follower.Timescale())
-	base := time.Duration(first.Samples[0].Time)*time.Second/time.Duration(scale) - timeline.Origin*time.Second
+	base := r.time(first.Samples[0].Time)
 	ended := false
 	err = r.Decoder.LivePCM(ctx, func(ctx context.Context, in io.Writer) error {
 		if _, bad := in.Write(head); bad != nil {
@@ -205,6 +209,10 @@ func (r *runner) feed(ctx context.Context, in io.Writer, step window.Step) error
 	base, begun := step.Samples[0].Time, step
 	var buf []byte
 	for n := uint32(1); ; n++ {
+		if behind := r.behind(step); behind > window.MostLate {
+			r.miss(behind)
+			return window.ErrBehind
+		}
 		if step.Slate || step.Init != begun.Init || step.Discontinuity && step.MSN != begun.MSN {
 			r.next = &step
 			return nil
@@ -232,6 +240,21 @@ func (r *runner) feed(ctx context.Context, in io.Writer, step window.Step) error
 			return nil
 		}
 	}
+}
+
+// behind is how far behind the live edge a step begins.
+func (r *runner) behind(step window.Step) time.Duration {
+	if len(step.Samples) == 0 {
+		return 0
+	}
+	return r.Edge.Texts().Live(r.Rendition) - r.time(step.Samples[0].Time)
+}
+
+// time is that of ticks of the sound, from the asset's second 0 on.
+func (r *runner) time(ticks int64) time.Duration {
+	scale := int64(r.follower.Timescale())
+	whole := time.Duration(ticks/scale)*time.Second + time.Duration(ticks%scale)*time.Second/time.Duration(scale)
+	return whole - timeline.Origin*time.Second
 }
 
 // silence is how long no sound comes until a stretch is taken for ended: the encoder is away.
@@ -286,9 +309,6 @@ func (r *runner) listen(out io.Reader, base time.Duration) error {
 	}
 }
 
-// missing is how much may be left out before it is told.
-const missing = 2 * time.Second
-
 // check tells what has changed with the stream.
 func (r *runner) check(s speech.Status) {
 	if s.Effort != r.told.Effort {
@@ -298,10 +318,27 @@ func (r *runner) check(s speech.Status) {
 	if s.Restarts != r.told.Restarts {
 		r.Logger.Warn("speech recognition begins again", "engine", r.engine, "restarts", s.Restarts, "error", s.Problem)
 	}
+	left := s.LeftOut - r.told.LeftOut
 	r.told = s
+	r.miss(left)
+}
+
+// missing is how much may be left out before it is told.
+const missing = 2 * time.Second
+
+// miss tells that so much of what was said has no cues.
+func (r *runner) miss(long time.Duration) {
+	if long <= 0 {
+		return
+	}
+	r.Missed(long)
+	r.mu.Lock()
+	r.missed += long
+	enough := r.missed >= missing
+	r.mu.Unlock()
 	switch {
-	case s.LeftOut < missing:
-	case s.Restarts > 0:
+	case !enough:
+	case r.stream.Status().Restarts > 0:
 		r.warn("subtitles have gaps: " + r.engine + " fails, or does not keep up with the sound")
 	default:
 		r.warn("subtitles have gaps: " + r.engine + " does not keep up with the sound")
@@ -316,9 +353,13 @@ func (r *runner) publish() {
 		for _, c := range all {
 			texts.Publish(r.Rendition, captions.Cue{Start: c.Start, End: c.End, Text: captions.Escape(c.Text)})
 		}
+		late := texts.Late(r.Rendition)
+		r.miss(late - r.late)
+		r.late = late
 	}
 	for got := range r.stream.Results() {
-		put(cues.Add(r.corrector.Correct(got.Words), got.Until))
+		words := r.sentences.Add(r.corrector.Correct(got.Words), got.Until)
+		put(cues.Add(words, got.Until))
 		r.mu.Lock()
 		if !r.idle {
 			texts.Watermark(r.Rendition, cues.Known(got.Until))

@@ -55,6 +55,7 @@ func (r *runner) try(ctx, going context.Context) error {
 		return err
 	}
 	r.engine, r.corrector = engine.Name(), speech.NewCorrector(engine, r.Config.Phrases)
+	r.sentences = speech.NewSentences(engine, r.Config.Language)
 	if r.stream, err = engine.Open(ctx, r.Config); err != nil {
 		return fmt.Errorf("open stream: %w", err)
 	}

@@ -6,6 +6,7 @@ import (
 
 	"millrace/internal/fault"
 	"millrace/internal/id"
+	"millrace/internal/media/captions"
 	"millrace/internal/media/delivered"
 	"millrace/internal/media/timeline"
 )
@@ -45,8 +46,8 @@ type TextName struct {
 type Live interface {
 	Renditions
 
-	// WebVTT is a text rendition, as far as it is made.
-	WebVTT(ctx context.Context, rendition string) (Body, error)
+	// Text is the cues of a text rendition, as far as it is made.
+	Text(ctx context.Context, rendition string) (captions.Document, error)
 	// Footage is what images are taken from. NotFound: there is no video.
 	Footage() (Footage, error)
 }

@@ -20,7 +20,8 @@ func (b Block) End() int64 { return b.First + int64(len(b.Samples)) }
 // Backlog is the sound of a stream that is not done with: what a process or a server has been given stays until its words are known, so that another
 // one can be given it again. It may be used from many goroutines.
 type Backlog struct {
-	most time.Duration // that is held; zero: any
+	most  time.Duration // that is held; zero: any
+	ahead time.Duration // that waits to be given; zero: any
 
 	mu      sync.Mutex
 	changed chan struct{} // closed and made again at each change
@@ -31,9 +32,9 @@ type Backlog struct {
 	ended   bool
 }
 
-// NewBacklog holds at most so much sound; zero: any.
-func NewBacklog(most time.Duration) *Backlog {
-	return &Backlog{most: most, changed: make(chan struct{})}
+// NewBacklog holds at most so much sound, of which no more than ahead waits to be given; zero: any.
+func NewBacklog(most, ahead time.Duration) *Backlog {
+	return &Backlog{most: most, ahead: ahead, changed: make(chan struct{})}
 }
 
 func (b *Backlog) wake() {
@@ -41,18 +42,51 @@ func (b *Backlog) wake() {
 	b.changed = make(chan struct{})
 }
 
-// Add takes samples, unless too many wait.
+// resumed is how much of the newest sound recognition goes on with when it jumps to live, in samples.
+const resumed = SampleRate
+
+// Add takes samples of live sound. Where more than the limit waits, that is left out but for the newest second:
+// recognition jumps to live, since words that come late are of no use. The samples themselves are left out where
+// that much was given to somebody who does not get done with it.
 func (b *Backlog) Add(first int64, samples []int16) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.ended {
 		return
 	}
+	if b.ahead > 0 && b.waiting() > Samples(b.ahead) {
+		b.jump(resumed)
+	}
 	if b.most > 0 && b.held+int64(len(samples)) > Samples(b.most) {
-		b.leftOut += int64(len(samples))
-		return
+		b.jump(0)
+		if b.held+int64(len(samples)) > Samples(b.most) {
+			b.leftOut += int64(len(samples))
+			return
+		}
 	}
 	b.put(first, samples)
+}
+
+// waiting is how many samples are held that were not given to anybody. Called with the lock.
+func (b *Backlog) waiting() (n int64) {
+	for _, next := range b.blocks[b.next:] {
+		n += int64(len(next.Samples))
+	}
+	return n
+}
+
+// jump leaves out what waits, but for the newest blocks that have so many samples. Called with the lock.
+func (b *Backlog) jump(keep int64) {
+	to, kept := len(b.blocks), int64(0)
+	for to > b.next && kept < keep {
+		to--
+		kept += int64(len(b.blocks[to].Samples))
+	}
+	for _, old := range b.blocks[b.next:to] {
+		b.held -= int64(len(old.Samples))
+		b.leftOut += int64(len(old.Samples))
+	}
+	b.blocks = slices.Delete(b.blocks, b.next, to)
 }
 
 func (b *Backlog) put(first int64, samples []int16) {
@@ -61,14 +95,14 @@ func (b *Backlog) put(first int64, samples []int16) {
 	b.wake()
 }
 
-// ahead is how much sound that nobody waits for is held, in samples.
-const ahead = 60 * SampleRate
+// aheadMost is how much sound that nobody waits for is held, in samples.
+const aheadMost = 60 * SampleRate
 
 // Wait takes samples when there is room.
 func (b *Backlog) Wait(ctx context.Context, first int64, samples []int16) error {
 	for {
 		b.mu.Lock()
-		if b.held < ahead {
+		if b.held < aheadMost {
 			b.put(first, samples)
 			b.mu.Unlock()
 			return nil
@@ -157,9 +191,5 @@ func (b *Backlog) Again(drop bool) {
 func (b *Backlog) Waiting() (held, ahead, leftOut time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	n := 0
-	for _, next := range b.blocks[b.next:] {
-		n += len(next.Samples)
-	}
-	return Duration(b.held), Duration(int64(n)), Duration(b.leftOut)
+	return Duration(b.held), Duration(b.waiting()), Duration(b.leftOut)
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"sync"
 	"time"
 )
@@ -29,8 +30,8 @@ func pieces(e Engine) (least, most int) {
 type Batch struct {
 	Engine Engine
 	Most   int // pieces at once; each waits for a processor by itself
-	// Progress is told how much was recognised; nil: nobody wants to know.
-	Progress func(done time.Duration)
+	// Progress is told how much was recognised; nil: nobody wants to know. An error ends it.
+	Progress func(done time.Duration) error
 }
 
 // Transcript is what was said.
@@ -80,7 +81,9 @@ func (b Batch) Run(ctx context.Context, pcm io.Reader, c Config) (Transcript, er
 			mu.Lock()
 			defer mu.Unlock()
 			if done += Duration(int64(len(p.pcm) / 2)); b.Progress != nil {
-				b.Progress(done)
+				if err := b.Progress(done); err != nil {
+					cancel(err)
+				}
 			}
 			p.pcm = nil
 		})
@@ -97,6 +100,7 @@ func (b Batch) Run(ctx context.Context, pcm io.Reader, c Config) (Transcript, er
 	for _, p := range all {
 		t.Words = append(t.Words, corrector.Correct(p.words)...)
 	}
+	t.Words = NewSentences(b.Engine, c.Language).Add(t.Words, math.MaxInt64) // nothing follows
 	t.Language, t.Confidence = mostSpoken(all)
 	return t, nil
 }

@@ -63,7 +63,11 @@ func TestBatch(t *testing.T) {
 		want = append(want, Word{Text: fmt.Sprint(n / 1600), Start: at, End: at + Duration(int64(n))})
 	}
 	var reports []time.Duration
-	got, err := Batch{Engine: loud{}, Most: 3, Progress: func(d time.Duration) { reports = append(reports, d) }}.Run(t.Context(), bytes.NewReader(pcm), Config{})
+	progress := func(d time.Duration) error {
+		reports = append(reports, d)
+		return nil
+	}
+	got, err := Batch{Engine: loud{}, Most: 3, Progress: progress}.Run(t.Context(), bytes.NewReader(pcm), Config{})
 	if err != nil || len(got.Words) != len(want) || got.Language != "en" {
 		t.Fatalf("%d words, %q, %v", len(got.Words), got.Language, err)
 	}
@@ -156,6 +160,21 @@ func TestLanguageOfMost(t *testing.T) {
 	} {
 		if language, sure := mostSpoken(tt.pieces); language != tt.language || sure < tt.sure-0.001 || sure > tt.sure+0.001 {
 			t.Errorf("%q, sure by %f; want %q by %f", language, sure, tt.language, tt.sure)
+		}
+	}
+}
+
+// TestBatchOfSentences: words of an engine that gives no more become sentences where the language is English.
+func TestBatchOfSentences(t *testing.T) {
+	t.Parallel()
+	pcm := make([]byte, 8*SampleRate)
+	for i := range 2 * SampleRate {
+		pcm[2*i] = 1
+	}
+	for language, want := range map[string]string{"en": "20.", "de": "20"} {
+		got, err := Batch{Engine: loud{}, Most: 1}.Run(t.Context(), bytes.NewReader(pcm), Config{Language: language})
+		if err != nil || len(got.Words) != 1 || got.Words[0].Text != want {
+			t.Errorf("in %s: %+v, %v", language, got.Words, err)
 		}
 	}
 }

@@ -124,9 +124,11 @@ func (e *Engines) For(ctx context.Context, language string, rules Rules) (Engine
 func (e *Engines) candidates(language string, rules Rules) (out []Engine, err error) {
 	named := e.named(language, rules)
 	if named == None {
-		return nil, &NoEngineError{Message: "speech is not recognised in " + language + ": it is switched off in this environment"}
+		return nil, &NoEngineError{Message: "speech is not recognised in " + language +
+			": it is switched off in this environment (millrace environment captions)"}
 	}
 	var reasons []string
+	lacking := false // one would take it if something were there
 	for _, engine := range e.All {
 		if named != "" && engine.Name() != named {
 			continue
@@ -136,7 +138,7 @@ func (e *Engines) candidates(language string, rules Rules) (out []Engine, err er
 		case !can.Speaks(language):
 			reasons = append(reasons, engine.Name()+" does not take it")
 		case bad != nil:
-			reasons = append(reasons, engine.Name()+": "+bad.Error())
+			lacking, reasons = true, append(reasons, engine.Name()+": "+bad.Error())
 		default:
 			out = append(out, engine)
 		}
@@ -150,7 +152,12 @@ func (e *Engines) candidates(language string, rules Rules) (out []Engine, err er
 			reasons = []string{"the engine " + named + " is not configured"}
 		}
 	}
-	return nil, &NoEngineError{Message: "there is no speech recognition for the language " + language + ": " + strings.Join(reasons, "; ")}
+	message := "there is no speech recognition for the language " + language + ": " + strings.Join(reasons, "; ")
+	if !lacking {
+		message += "; configure one that takes it: a server (--speech-servers) or a model for ffmpeg " +
+			"(--speech-ffmpeg-model)"
+	}
+	return nil, &NoEngineError{Message: message}
 }
 
 // named is the engine that rules name for a language; empty: none.

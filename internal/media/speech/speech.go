@@ -63,6 +63,17 @@ type Config struct {
 	MaxLatency time.Duration
 	// Effort is how hard the engine looks.
 	Effort Effort
+	// Wanted is asked before sound that has ended is recognised, once there is a processor or a place for it: that may
+	// have taken hours. An error says that nobody wants it any more, and ends it. nil: it is wanted.
+	Wanted func(ctx context.Context) error
+}
+
+// StillWanted asks Wanted.
+func (c Config) StillWanted(ctx context.Context) error {
+	if c.Wanted == nil {
+		return nil
+	}
+	return c.Wanted(ctx)
 }
 
 // Effort is how hard an engine looks for the right words.

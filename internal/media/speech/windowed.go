@@ -15,7 +15,7 @@ const (
 	windowMost  = 8 * SampleRate // or Config.MaxLatency, if that is less
 	windowGap   = SampleRate / 2 // of silence, which ends one
 	preroll     = SampleRate / 2 // of silence in front of speech that goes with it
-	waitMost    = 20 * SampleRate
+	waitMost    = 6 * SampleRate // of windows: what is older would be recognised too late to be shown
 	// quiet is the mean square of samples that are taken for silence.
 	quiet = 60 * 60
 	frame = SampleRate / 50
@@ -112,17 +112,20 @@ func (w *windowed) close(end int64) {
 	w.open, w.loud = window{from: end}, 0
 }
 
+// put has a window wait for the engine. Where too much waits, the oldest is left out: recognition jumps to live.
 func (w *windowed) put(p window) {
 	w.mu.Lock()
-	held := 0
+	held := len(p.samples)
 	for _, q := range w.waiting {
 		held += len(q.samples)
 	}
-	if held+len(p.samples) > waitMost {
-		w.status.LeftOut += Duration(int64(len(p.samples)))
-		p = window{from: p.from + int64(len(p.samples))}
+	for i := 0; i < len(w.waiting) && held > waitMost; i++ {
+		old := len(w.waiting[i].samples)
+		held -= old
+		w.status.LeftOut += Duration(int64(old))
+		w.waiting[i] = window{from: w.waiting[i].from + int64(old)}
 	}
-	w.status.Behind = Duration(int64(held + len(p.samples)))
+	w.status.Behind = Duration(int64(held))
 	if n := len(w.waiting); n > 0 && p.samples == nil && w.waiting[n-1].samples == nil {
 		w.waiting[n-1] = p
 	} else {

@@ -36,6 +36,7 @@ type written struct {
 	ticks    int64          // of the lead, in the segments that are listed
 	until    time.Duration  // nothing that begins before comes any more
 	full     bool           // some were left out
+	late     time.Duration  // of those that were left out as they came too late
 	embedded bool           // they are the closed captions of the pictures
 }
 
@@ -90,8 +91,10 @@ func (x *Texts) Has(id string) bool {
 
 // Publish adds a cue. One that begins in a segment which is listed already is moved behind that, as long as it is, so
 // that it is seen. Cues that are not the pictures' closed captions follow each other: one that would begin before the
-// last one ends begins there, and ends when it would have, but is there for a second at least. It reports false where
-// nothing is added: the text is empty, the broadcast has ended, or there are too many already (Full).
+// last one ends begins there, and ends when it would have, but is there for a second at least. One of them that begins
+// more than MostLate behind the live edge is left out (Late): it would be shown with other pictures than its own. It
+// reports false where nothing is added: that, or the text is empty, the broadcast has ended, or there are too many
+// already (Full).
 func (x *Texts) Publish(id string, c captions.Cue) bool {
 	clean := captions.New([]captions.Cue{c}).Cues()
 	e := x.e
@@ -102,6 +105,10 @@ func (x *Texts) Publish(id string, c captions.Cue) bool {
 		return false
 	}
 	c = clean[0]
+	if !l.said.embedded && x.live(l)-c.Start > MostLate {
+		l.said.late += max(c.End-c.Start, 0)
+		return false
+	}
 	if late := l.listedEnd() - c.Start; late > 0 {
 		c.Start, c.End = c.Start+late, c.End+late
 	}
@@ -140,6 +147,41 @@ func (x *Texts) Full(id string) bool {
 	defer x.e.mu.Unlock()
 	l := x.find(id)
 	return l != nil && l.said.full
+}
+
+// MostLate is how far behind the live edge a cue may begin that is made of what was said.
+const MostLate = 10 * time.Second
+
+// Late is how long the cues of a text rendition last, all together, that were left out as they came too late.
+func (x *Texts) Late(id string) time.Duration {
+	x.e.mu.Lock()
+	defer x.e.mu.Unlock()
+	if l := x.find(id); l != nil {
+		return l.said.late
+	}
+	return 0
+}
+
+// Live is the live edge of a text rendition: where its lead ends.
+func (x *Texts) Live(id string) time.Duration {
+	x.e.mu.Lock()
+	defer x.e.mu.Unlock()
+	if l := x.find(id); l != nil {
+		return x.live(l)
+	}
+	return 0
+}
+
+// live is Live. Called with the lock.
+func (x *Texts) live(l *liveRendition) time.Duration {
+	end, lead := l.listedEnd(), x.e.lead()
+	if lead == nil || len(lead.segs) <= len(l.segs) {
+		return end
+	}
+	for i := range lead.segs[len(l.segs):] {
+		end += lead.duration(lead.segs[len(l.segs)+i].dur)
+	}
+	return end
 }
 
 // leastShown is how long a cue stays at least that has waited for the one before.

@@ -103,6 +103,37 @@ func TestTextNeverChanges(t *testing.T) {
 	}
 }
 
+// TestTextTooLate: a cue of what was said that begins more than ten seconds behind the live edge is not shown with
+// other pictures, but left out and counted. Closed captions begin where their segment does, however long that is.
+func TestTextTooLate(t *testing.T) {
+	t.Parallel()
+	r := newRig(Options{Mode: low})
+	r.start()
+	r.Texts().Add(subtitles, false)
+	r.Texts().Add("t2", true)
+	for range 20 {
+		r.segment(2, false) // 0.6 s
+	}
+	if live := r.Texts().Live(subtitles); live != 12*time.Second {
+		t.Fatalf("the live edge is at %s", live)
+	}
+	if r.says(1900*time.Millisecond, 5*time.Second, "too late") {
+		t.Error("a cue was taken that is 10.1 s late")
+	}
+	if late := r.Texts().Late(subtitles); late != 3100*time.Millisecond {
+		t.Errorf("late: %s", late)
+	}
+	if !r.says(2*time.Second, 5*time.Second, "late") || r.Texts().Late(subtitles) != 3100*time.Millisecond {
+		t.Error("a cue was not taken that is 10 s late")
+	}
+	if !r.Texts().Publish("t2", captions.Cue{End: 5 * time.Second, Text: "above"}) || r.Texts().Late("t2") != 0 {
+		t.Error("closed captions were not taken")
+	}
+	if !r.Texts().Publish(subtitles, captions.Cue{Start: 13 * time.Second, End: 15 * time.Second, Text: "early"}) {
+		t.Error("a cue that is early was not taken")
+	}
+}
+
 // TestTextIsInTime: a player at PART-HOLD-BACK finds the text of what it shows listed, and has two parts' time to load
 // it, whenever it looks; with segments as long as the target duration allows, and cues that are waited for as long as
 // may be.

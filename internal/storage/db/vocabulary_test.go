@@ -34,7 +34,8 @@ func TestVocabularies(t *testing.T) {
 			v, err := s.Create(ctx, env.ID, vocabulary.Input{Name: &text, Phrases: phrases("Quellimar", "Ōkami Bay")}, at(1))
 			must(t, err)
 			for what, in := range map[string]vocabulary.Input{
-				"no phrases": {Name: &text}, "an empty one": {Phrases: phrases(" ")}, "a long one": {Phrases: phrases(strings.Repeat("é", 33))},
+				"no phrases": {Name: &text}, "an empty list": {Phrases: phrases()},
+				"an empty one": {Phrases: phrases(" ")}, "a long one": {Phrases: phrases(strings.Repeat("é", 33))},
 				"too many": {Phrases: numbered("p", 1001)}, "a control character": {Phrases: phrases("a\x00b")},
 			} {
 				if _, err = s.Replace(ctx, env.ID, v.ID, in, at(2)); !fault.Is(err, fault.Invalid) {

@@ -34,7 +34,7 @@ type TranscriptionVocabulary struct {
 // TranscriptionVocabularyInput asks for a transcription vocabulary, or replaces one.
 type TranscriptionVocabularyInput struct {
 	Name        *string   `json:"name,omitempty"`
-	Phrases     *[]string `json:"phrases,omitempty" doc:"Required: at most 1000 phrases of 1 to 32 characters, the most important first."`
+	Phrases     *[]string `json:"phrases,omitempty" doc:"Required: 1 to 1000 phrases of 1 to 32 characters, the most important first."`
 	Passthrough *string   `json:"passthrough,omitempty" maxLength:"255"`
 }
 

@@ -13,7 +13,7 @@ func TestAdvice(t *testing.T) {
 		health.BitrateCollapsed: true, health.AudioMissing: true, health.VideoMissing: true, health.FrameRateLow: true,
 		health.EncoderTooSlow: true, health.TimestampsBroken: true,
 		health.KeyFramesFarApart: false, health.ClockJumped: false, health.FrameRateVariable: false,
-		health.PacketsLost: false, health.AudioClockOff: false, "another": false,
+		health.PacketsLost: false, health.AudioClockOff: false, health.SubtitlesBehind: false, "another": false,
 	} {
 		if got := advice(kind) != ""; got != want {
 			t.Errorf("%s has advice: %t", kind, got)

@@ -129,7 +129,10 @@ func document(said speech.Transcript) captions.Document {
 func (w *Worker) recognise(ctx context.Context, a asset.Asset, t asset.Track, engine speech.Engine) (said speech.Transcript, err error) {
 	batch := speech.Batch{Engine: engine, Most: w.Most, Progress: w.progress(ctx, a, t)}
 	listen := func(ctx context.Context, pcm io.Reader) (bad error) {
-		said, bad = batch.Run(ctx, pcm, speech.Config{Language: t.Speech.Language, Phrases: t.Speech.Phrases, Effort: speech.Thorough})
+		said, bad = batch.Run(ctx, pcm, speech.Config{
+			Language: t.Speech.Language, Phrases: t.Speech.Phrases, Effort: speech.Thorough,
+			Wanted: func(ctx context.Context) error { return w.wanted(ctx, a, t) },
+		})
 		return bad
 	}
 	if t.Speech.Of != "" {
@@ -173,29 +176,48 @@ func (w *Worker) alternate(ctx context.Context, a asset.Asset, t asset.Track, li
 // leastStep is by how much, in percent, a track has to get on to be written.
 const leastStep = 2
 
-// progress writes down how much is recognised. That it can't be is no reason to end.
-func (w *Worker) progress(ctx context.Context, a asset.Asset, t asset.Track) func(time.Duration) {
+// wanted returns an error where the track was deleted, or its asset. That it can't be found out is no reason to end.
+func (w *Worker) wanted(ctx context.Context, a asset.Asset, t asset.Track) error {
+	gone, err := w.gone(ctx, a, t)
+	if err == nil && gone {
+		return errGone
+	}
+	return nil
+}
+
+// errGone says that what is said would be recognised for nobody.
+var errGone = errors.New("the track was deleted")
+
+// gone reports whether the track was deleted, or its asset.
+func (w *Worker) gone(ctx context.Context, a asset.Asset, t asset.Track) (bool, error) {
+	now, err := w.Assets.Find(ctx, a.ID)
+	gone := !slices.ContainsFunc(now.Tracks, func(have asset.Track) bool { return have.ID == t.ID })
+	return gone, attempt.IgnoreAbsent(err)
+}
+
+// progress writes down how much is recognised. That it can't be is no reason to end, unless the track was deleted.
+func (w *Worker) progress(ctx context.Context, a asset.Asset, t asset.Track) func(time.Duration) error {
 	reported := 0.0
-	return func(done time.Duration) {
+	return func(done time.Duration) error {
 		if a.Facts.Duration <= 0 {
-			return
+			return nil
 		}
 		percent := min(100*done.Seconds()/a.Facts.Duration, 99)
 		if percent-reported >= leastStep {
 			reported = percent
-			_ = w.Assets.TrackProgress(ctx, a.ID, t.ID, float64(int(percent)), w.Now())
+			err := w.Assets.TrackProgress(ctx, a.ID, t.ID, float64(int(percent)), w.Now())
+			if attempt.Absent(err) {
+				return errGone
+			}
 		}
+		return nil
 	}
 }
 
 // ending errors the track when nothing will be tried again. The asset stays as it is.
 func (w *Worker) ending(a asset.Asset, t asset.Track) attempt.Ending {
 	return attempt.Ending{
-		Gone: func(ctx context.Context) (bool, error) {
-			now, err := w.Assets.Find(ctx, a.ID)
-			gone := !slices.ContainsFunc(now.Tracks, func(have asset.Track) bool { return have.ID == t.ID })
-			return gone, attempt.IgnoreAbsent(err)
-		},
+		Gone: func(ctx context.Context) (bool, error) { return w.gone(ctx, a, t) },
 		Drop: func(ctx context.Context) error { return w.drop(ctx, a, t.ID) },
 		Fail: func(ctx context.Context, err error) error {
 			why := asset.Errors{Type: "generation_failed", Messages: attempt.Reason(err, "what is said could not be recognised")}

@@ -106,6 +106,9 @@ func (e *Engine) Transcribe(ctx context.Context, pcm io.Reader, c speech.Config,
 		return err
 	}
 	defer release()
+	if err = c.StillWanted(ctx); err != nil {
+		return err
+	}
 	return e.run(ctx, encode.Background, pcm, longestPiece, c, emit)
 }
 

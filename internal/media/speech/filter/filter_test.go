@@ -3,6 +3,7 @@ package filter_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -195,6 +196,17 @@ func TestEscape(t *testing.T) {
 		t.Fatalf("%v: %s", err, out)
 	}
 	if _, err = os.Stat(path); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestStillWanted: where sound is not wanted any more once there is a processor, no process begins.
+func TestStillWanted(t *testing.T) {
+	t.Parallel()
+	gone := errors.New("deleted")
+	e := filter.New(filter.Options{FFmpeg: "/nowhere", Budget: encode.NewBudget(encode.BudgetOptions{Cores: 2})})
+	c := speech.Config{Wanted: func(context.Context) error { return gone }}
+	if err := e.Transcribe(t.Context(), bytes.NewReader(make([]byte, 3200)), c, nil); !errors.Is(err, gone) {
 		t.Error(err)
 	}
 }

@@ -69,7 +69,7 @@ func (e *Engine) Probe(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, startTime, errSlowStart)
 	defer cancel()
-	s := e.newSession(ctx, speech.Config{}, 0)
+	s := e.newSession(speech.Config{}, speech.NewBacklog(0, 0))
 	s.audio.End()
 	if err := s.once(ctx); err != nil {
 		return fmt.Errorf("the engine does not start: %w (apt-get install libpocketsphinx3 libflite1)", err)
@@ -101,9 +101,12 @@ func (e *Engine) Transcribe(ctx context.Context, pcm io.Reader, c speech.Config,
 		return err
 	}
 	defer release()
+	if err = c.StillWanted(ctx); err != nil {
+		return err
+	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	s := e.newSession(ctx, c, 0)
+	s := e.newSession(c, speech.NewBacklog(0, 0))
 	s.priority, s.patient = encode.Background, true
 	done := make(chan error, 1)
 	go func() {

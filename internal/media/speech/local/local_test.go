@@ -3,12 +3,14 @@ package local_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"millrace/internal/media/encode"
@@ -213,4 +215,33 @@ func TestNotThere(t *testing.T) {
 	if err := local.New(local.Options{Budget: budget, Program: "/bin/true"}).Transcribe(ctx, bytes.NewReader(make([]byte, 3200)), speech.Config{}, nil); err == nil {
 		t.Error("it does what nobody wants any more")
 	}
+}
+
+// TestStillWanted: it is asked whether sound is still wanted once there is a processor, not before; where it is not, no
+// process begins.
+func TestStillWanted(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		gone, budget := errors.New("deleted"), encode.NewBudget(encode.BudgetOptions{Cores: 1})
+		release, err := budget.Acquire(t.Context(), encode.Background, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		asked := false
+		c := speech.Config{Wanted: func(context.Context) error {
+			asked = true
+			return gone
+		}}
+		ended := make(chan error, 1)
+		e := local.New(local.Options{Budget: budget, Program: "/nowhere"})
+		go func() { ended <- e.Transcribe(t.Context(), bytes.NewReader(make([]byte, 3200)), c, nil) }()
+		synctest.Wait()
+		if asked {
+			t.Error("it is asked before there is a processor")
+		}
+		release()
+		if err := <-ended; !errors.Is(err, gone) {
+			t.Error(err)
+		}
+	})
 }

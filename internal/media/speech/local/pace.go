@@ -11,7 +11,7 @@ import (
 
 const (
 	// late is how far behind an engine gives up its wide beams.
-	late = 8 * time.Second
+	late = 6 * time.Second
 	// inTime is how little sound an engine leaves lying that keeps up. One that has for calm, and twice as long each time that turned out too
 	// soon, gets its wide beams back when nobody speaks.
 	inTime   = time.Second

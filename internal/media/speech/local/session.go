@@ -17,9 +17,11 @@ import (
 )
 
 const (
-	// maxBuffered is how much sound of a live stream is held, which an engine that is behind, or is started again, has to
-	// catch up on.
-	maxBuffered = 20 * time.Second
+	// maxAhead is how much sound of a live stream waits for an engine that is behind, or is started again: what is
+	// older would be recognised too late to be shown. maxHeld bounds it together with what the engine has.
+	maxAhead, maxHeld = 7 * time.Second, 20 * time.Second
+	// pipeSize is how much a process is sent ahead, in bytes: sound on the way can't be left out any more.
+	pipeSize = 8 << 10
 	// pauseFirst and pauseMost are how long after a crash another process is started: at first, and at most.
 	pauseFirst, pauseMost = 100 * time.Millisecond, 10 * time.Second
 	// deaths is how many processes in a row the same sound may kill.
@@ -47,16 +49,16 @@ type session struct {
 	problem  error // why the last one ended
 }
 
-func (e *Engine) newSession(_ context.Context, c speech.Config, most time.Duration) *session {
+func (e *Engine) newSession(c speech.Config, audio *speech.Backlog) *session {
 	return &session{
-		engine: e, config: c, priority: encode.OnDemand, audio: speech.NewBacklog(most), pace: newPace(c.Effort),
+		engine: e, config: c, priority: encode.OnDemand, audio: audio, pace: newPace(c.Effort),
 		results: make(chan speech.Result, outbox), ended: make(chan struct{}),
 	}
 }
 
 // open starts a stream.
 func (e *Engine) open(ctx context.Context, c speech.Config) *session {
-	s := e.newSession(ctx, c, maxBuffered)
+	s := e.newSession(c, speech.NewBacklog(maxHeld, maxAhead))
 	ctx, s.cancel = context.WithCancel(ctx)
 	go s.run(ctx)
 	return s
@@ -138,8 +140,9 @@ func (s *session) once(ctx context.Context) error {
 	}
 	return encode.NewProcess(encode.ProcessOptions{
 		Program: s.engine.opt.Program, Args: s.engine.opt.Args, Limits: s.engine.opt.Limits, Priority: s.priority,
-		Input:  func(ctx context.Context, w io.Writer) error { return s.feed(ctx, w, start) },
-		Output: func(ctx context.Context, r io.Reader) error { return s.read(ctx, r) },
+		InputAhead: pipeSize,
+		Input:      func(ctx context.Context, w io.Writer) error { return s.feed(ctx, w, start) },
+		Output:     func(ctx context.Context, r io.Reader) error { return s.read(ctx, r) },
 	}).Run(ctx)
 }
 

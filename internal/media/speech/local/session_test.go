@@ -62,10 +62,11 @@ func faked(t *testing.T, effort speech.Effort) speech.Stream {
 	return s
 }
 
-// TestBehind: an engine that is behind gives up its beams and then has all of the sound, and its memory is bounded: what is too much is left out.
+// TestBehind: an engine that is behind gives up its beams and then has all of the sound, unless that is too much: then
+// it has the newest, and what is left out is counted.
 func TestBehind(t *testing.T) {
 	t.Parallel()
-	for _, seconds := range []int{12, 60} {
+	for _, seconds := range []int{7, 60} {
 		s := faked(t, speech.Steady)
 		for i := range seconds {
 			s.Write(time.Duration(i)*time.Second, make([]int16, speech.SampleRate))
@@ -79,11 +80,15 @@ func TestBehind(t *testing.T) {
 		if status.Effort != speech.Quick || status.Restarts != 0 {
 			t.Errorf("behind by %d s: %+v", seconds, status)
 		}
-		if got := time.Duration(len(words))*time.Second + status.LeftOut; got != time.Duration(seconds)*time.Second || len(words) < min(seconds, 20) {
+		if got := time.Duration(len(words))*time.Second + status.LeftOut; got != time.Duration(seconds)*time.Second {
 			t.Errorf("of %d s, %d were recognised and %s left out", seconds, len(words), status.LeftOut)
 		}
-		if len(words) > 0 && (words[0].Start != 0 || words[0].Text != "effort0") {
-			t.Errorf("the first word is %+v", words[0])
+		if seconds == 7 && status.LeftOut > 0 {
+			t.Errorf("%s left out of what it can catch up on", status.LeftOut)
+		}
+		last := time.Duration(seconds) * time.Second
+		if len(words) == 0 || words[len(words)-1].End != last || words[0].Text != "effort0" {
+			t.Errorf("behind by %d s: %+v", seconds, words)
 		}
 	}
 }
@@ -111,13 +116,13 @@ func TestCatchesUp(t *testing.T) {
 		}
 		return last
 	}
-	for range 10 {
+	for range 7 {
 		write(time.Second)
 	}
 	if got := hear(at); got != "effort0" || s.Status().Effort != speech.Quick {
 		t.Errorf("behind: %s, %+v", got, s.Status())
 	}
-	for range 55 {
+	for range 58 {
 		write(time.Second)
 		hear(at)
 	}

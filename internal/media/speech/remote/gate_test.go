@@ -3,6 +3,7 @@ package remote
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"strings"
@@ -95,3 +96,27 @@ func TestLiveGoesFirst(t *testing.T) {
 		}
 	})
 }
+
+// TestStillWanted: what nobody wants any more once there is a place is not sent.
+func TestStillWanted(t *testing.T) {
+	t.Parallel()
+	gone := errors.New("deleted")
+	server := roundTrip(func(*http.Request) (*http.Response, error) {
+		t.Error("the server is asked")
+		return nil, gone
+	})
+	client := &http.Client{Transport: server}
+	for _, e := range []speech.Engine{
+		NewHTTP(HTTPOptions{URL: "http://server", Client: client}),
+		NewSocket(SocketOptions{URL: "ws://server", Client: client}),
+	} {
+		c := speech.Config{Wanted: func(context.Context) error { return gone }}
+		if err := e.Transcribe(t.Context(), bytes.NewReader(make([]byte, 3200)), c, nil); !errors.Is(err, gone) {
+			t.Errorf("%T: %v", e, err)
+		}
+	}
+}
+
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }

@@ -142,6 +142,9 @@ func (h *HTTP) transcribe(ctx context.Context, pcm io.Reader, c speech.Config, e
 		return err
 	}
 	defer release()
+	if err = c.StillWanted(ctx); err != nil {
+		return err
+	}
 	ctx, cancel := context.WithTimeout(ctx, patience+2*length)
 	defer cancel()
 	response, err := h.send(ctx, data, c)

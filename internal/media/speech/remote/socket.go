@@ -96,14 +96,15 @@ func (s *Socket) dial(ctx context.Context) (*websocket.Conn, error) {
 func (s *Socket) Open(ctx context.Context, _ speech.Config) (speech.Stream, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	st := &socketStream{
-		engine: s, cancel: cancel, results: make(chan speech.Result, 64), ended: make(chan struct{}), backlog: speech.NewBacklog(maxHeld),
+		engine: s, cancel: cancel, results: make(chan speech.Result, 64), ended: make(chan struct{}),
+		backlog: speech.NewBacklog(maxHeld, maxAhead),
 	}
 	go st.run(ctx)
 	return st, nil
 }
 
 // Transcribe implements speech.Engine. It waits for a place.
-func (s *Socket) Transcribe(ctx context.Context, pcm io.Reader, _ speech.Config, emit func(speech.Result) error) error {
+func (s *Socket) Transcribe(ctx context.Context, pcm io.Reader, c speech.Config, emit func(speech.Result) error) error {
 	data, err := io.ReadAll(io.LimitReader(pcm, maxSound+1))
 	if err != nil {
 		return fmt.Errorf("read sound: %w", err)
@@ -116,13 +117,16 @@ func (s *Socket) Transcribe(ctx context.Context, pcm io.Reader, _ speech.Config,
 		return err
 	}
 	defer release()
+	if err = c.StillWanted(ctx); err != nil {
+		return err
+	}
 	ctx, cancel := context.WithTimeout(ctx, patience+2*speech.Duration(int64(len(data)/2)))
 	defer cancel()
 	samples := make([]int16, len(data)/2)
 	for i := range samples {
 		samples[i] = int16(binary.LittleEndian.Uint16(data[2*i:]))
 	}
-	backlog := speech.NewBacklog(0)
+	backlog := speech.NewBacklog(0, 0)
 	n := int64(0)
 	for part := range slices.Chunk(samples, block) {
 		backlog.Add(n, part)
@@ -133,7 +137,7 @@ func (s *Socket) Transcribe(ctx context.Context, pcm io.Reader, _ speech.Config,
 		return nil
 	}
 	backlog.Untake()
-	return s.talk(ctx, backlog, emit)
+	return s.talk(ctx, backlog, 0, emit)
 }
 
 // block is how much sound goes into one message at most, in samples.

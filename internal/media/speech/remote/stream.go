@@ -10,9 +10,13 @@ import (
 )
 
 const (
-	// maxAhead is how much sound of a live stream waits for a server. What the server has, and has not answered, is held beside that: it is given
-	// again where the connection breaks, and vosk lets a sentence last for 20 s.
-	maxAhead, maxHeld = 20 * time.Second, 60 * time.Second
+	// maxAhead is how much sound of a live stream waits for a server: what is older would be recognised too late to be
+	// shown. What the server has, and has not answered, is held beside that: it is given again where the connection
+	// breaks, and vosk lets a sentence last for 20 s.
+	maxAhead, maxHeld = 7 * time.Second, 60 * time.Second
+	// maxUnanswered is how much is sent, in samples, before the server has answered any of it: sound on the way can't
+	// be left out any more.
+	maxUnanswered = 2 * speech.SampleRate
 	// pauseFirst and pauseMost are how long it is waited before a server is connected to again.
 	pauseFirst, pauseMost = 200 * time.Millisecond, 10 * time.Second
 	// breaks is how many connections in a row may break on the same sound.
@@ -28,19 +32,12 @@ type socketStream struct {
 	backlog *speech.Backlog
 
 	mu     sync.Mutex
-	left   int64 // samples
 	status speech.Status
 	until  time.Duration // all is told up to there
 }
 
 // Write implements speech.Stream.
 func (s *socketStream) Write(at time.Duration, samples []int16) {
-	if _, ahead, _ := s.backlog.Waiting(); ahead > maxAhead {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.left += int64(len(samples))
-		return
-	}
 	s.backlog.Add(speech.Samples(at), samples)
 }
 
@@ -53,7 +50,7 @@ func (s *socketStream) Status() speech.Status {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	out := s.status
-	out.Behind, out.LeftOut = ahead, left+speech.Duration(s.left)
+	out.Behind, out.LeftOut = ahead, left
 	return out
 }
 
@@ -77,7 +74,7 @@ func (s *socketStream) run(ctx context.Context) {
 		}
 		s.backlog.Untake()
 		before := s.known()
-		err := s.engine.talk(ctx, s.backlog, func(r speech.Result) error { return s.tell(ctx, r) })
+		err := s.engine.talk(ctx, s.backlog, maxUnanswered, func(r speech.Result) error { return s.tell(ctx, r) })
 		if err == nil || s.known() > before {
 			broken, pause = 0, pauseFirst
 		}

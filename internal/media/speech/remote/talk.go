@@ -32,14 +32,17 @@ type talk struct {
 	backlog *speech.Backlog
 	emit    func(speech.Result) error
 	base    int64 // sample that the server takes for 0
+	most    int64 // samples that may be sent and not answered; zero: any
 
-	mu    sync.Mutex
-	sent  []int64 // where the messages end that are not answered
-	until int64
+	mu       sync.Mutex
+	sent     []int64       // where the messages end that are not answered
+	answered chan struct{} // one token: sent has become shorter
+	until    int64
 }
 
 // talk has one connection recognise what there is, up to a gap, a while without sound, or the end. What is known then is done with.
-func (s *Socket) talk(ctx context.Context, backlog *speech.Backlog, emit func(speech.Result) error) error {
+// Where the server answers each message, no more than so many samples are sent that it has not answered; zero: any.
+func (s *Socket) talk(ctx context.Context, backlog *speech.Backlog, most int64, emit func(speech.Result) error) error {
 	c, err := s.dial(ctx)
 	if err != nil {
 		return err
@@ -52,7 +55,10 @@ func (s *Socket) talk(ctx context.Context, backlog *speech.Backlog, emit func(sp
 	backlog.Untake()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	t := &talk{engine: s, conn: c, backlog: backlog, emit: emit, base: first.First, until: first.First}
+	t := &talk{
+		engine: s, conn: c, backlog: backlog, emit: emit, base: first.First, until: first.First, most: most,
+		answered: make(chan struct{}, 1),
+	}
 	done := make(chan error, 1)
 	var wait sync.WaitGroup
 	wait.Go(func() {
@@ -85,6 +91,9 @@ func (t *talk) send(ctx context.Context) (end int64, err error) {
 		}
 	}
 	for end = t.base; ; {
+		if err = t.room(ctx); err != nil {
+			return end, err
+		}
 		b, ok := t.next(ctx)
 		if ok && b.First != end {
 			t.backlog.Untake()
@@ -110,6 +119,23 @@ func (t *talk) send(ctx context.Context) (end int64, err error) {
 		return end, t.text(ctx, "Done")
 	}
 	return end, t.text(ctx, `{"eof" : 1}`) // the server compares it as it stands
+}
+
+// room waits until the server has answered enough.
+func (t *talk) room(ctx context.Context) error {
+	for {
+		t.mu.Lock()
+		full := t.most > 0 && len(t.sent) > 0 && t.sent[len(t.sent)-1]-t.sent[0] >= t.most
+		t.mu.Unlock()
+		if !full {
+			return nil
+		}
+		select {
+		case <-t.answered:
+		case <-ctx.Done():
+			return fmt.Errorf("send to the server: %w", context.Cause(ctx))
+		}
+	}
 }
 
 // next is the next sound; none comes for a while, or ever.
@@ -177,6 +203,10 @@ func (t *talk) take(r reply) error {
 		t.sent = t.sent[:0]
 	}
 	t.mu.Unlock()
+	select {
+	case t.answered <- struct{}{}:
+	default:
+	}
 	const step = speech.SampleRate / 2 // of silence that is worth a result
 	return t.tell(r.words, until, step)
 }

@@ -18,7 +18,7 @@ import (
 
 // Main recognises what comes in until that ends, and returns the exit status.
 func Main(in io.Reader, out, errs io.Writer) int {
-	if err := run(bufio.NewReaderSize(in, 1<<16), out); err != nil {
+	if err := run(bufio.NewReader(in), out); err != nil { // a small one: what it holds can't be left out any more
 		fmt.Fprintln(errs, err)
 		line, _ := json.Marshal(wire.Result{Error: err.Error()}) //nolint:errchkjson // strings and numbers
 		_, _ = out.Write(append(line, '\n'))                     // the exit status tells, too
