@@ -3,6 +3,7 @@ package delivery
 import (
 	"container/heap"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"millrace/internal/control/webhook"
@@ -12,7 +13,7 @@ import (
 type endpoint struct {
 	webhook.Webhook
 
-	until   time.Time // nothing is sent from then on: another node may have it
+	until   atomic.Pointer[time.Time] // nothing is sent from then on: another node may have it
 	lines   map[string]*line
 	ready   lines // those whose first delivery is not being sent
 	waiting int
@@ -21,6 +22,12 @@ type endpoint struct {
 	reload  bool // the store may have more than is here
 	behind  bool // it has, or events are not queued, as there was no room; they are read when half of what is here is sent
 	most    int  // deliveries here
+}
+
+// leased reports whether an attempt that begins now ends before the lease does. It may be called from any goroutine.
+func (e *endpoint) leased(now time.Time) bool {
+	until := e.until.Load()
+	return until != nil && !now.Add(webhook.Timeout).After(*until)
 }
 
 // room reports whether what is behind can be read.

@@ -44,7 +44,7 @@ func (d *Dispatcher) look(ctx context.Context) {
 	clear(d.recent)
 	have := make(map[id.Webhook]known, len(d.endpoints))
 	for key, e := range d.endpoints {
-		have[key] = known{e.Revision, e.until, e.waiting, e.reload || e.behind && e.room(), e.behind}
+		have[key] = known{e.Revision, *e.until.Load(), e.waiting, e.reload || e.behind && e.room(), e.behind}
 		e.reload = false
 	}
 	drained := maps.Clone(d.drained)
@@ -170,7 +170,7 @@ func (d *Dispatcher) took(ctx context.Context, r round) {
 	d.looking = false
 	if r.err != nil {
 		if !errors.Is(r.err, context.Canceled) {
-			d.o.Logger.WarnContext(ctx, "look for deliveries to webhooks", slog.Any("error", r.err))
+			d.warn(ctx, warning{message: "look for deliveries to webhooks"}, r.err)
 		}
 		for _, e := range d.endpoints { // what was queued before the error may be missing
 			e.reload = true
@@ -197,7 +197,8 @@ func (d *Dispatcher) took(ctx context.Context, r round) {
 		if e.ID == "" || h.Revision != e.Revision {
 			failing = h.FailingSince
 		}
-		e.Webhook, e.until = h.Webhook, r.until
+		e.Webhook = h.Webhook
+		e.until.Store(&r.until)
 		e.FailingSince = failing // newer here than in the row
 		e.most, e.behind = r.most, r.behind[h.ID]
 		for _, list := range [][]webhook.Pending{r.pending[h.ID], r.queued[h.ID]} {
