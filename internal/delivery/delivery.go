@@ -213,14 +213,14 @@ func (d *Dispatcher) attempted(ctx context.Context, a attemptResult) {
 	default:
 		r.State, r.NextAt = outcome(a, r.FirstAt, now)
 	}
-	d.results = append(d.results, result{r, a.from, a.resource})
+	d.results = append(d.results, result{r, a.from, a.resource, a.retryAfter > 0})
 	if !a.gone && d.endpoints[a.webhook.ID] == a.from {
 		d.judge(a.from, a.attempt, now)
 	}
 }
 
 // outcome reports whether a failed delivery is tried again, and when: not before the endpoint wants it, but once more
-// at the end of webhook.Patience.
+// at the end of webhook.Patience, for which the last of its attempts is left.
 func outcome(a attemptResult, first, now time.Time) (webhook.State, time.Time) {
 	end := first.Add(webhook.Patience)
 	if !now.Before(end) {
@@ -228,8 +228,8 @@ func outcome(a attemptResult, first, now time.Time) (webhook.State, time.Time) {
 	}
 	delay := webhook.Delay(int(a.item.attempts)+1, rand.Float64()) //nolint:gosec // a spread, no secret
 	next := now.Add(max(delay, a.retryAfter))
-	if next.After(end) {
-		next = end // the last one
+	if next.After(end) || a.item.attempts+1 >= webhook.MaxAttempts-1 {
+		next = end
 	}
 	return webhook.Waiting, next
 }
@@ -239,6 +239,7 @@ func (d *Dispatcher) judge(e *endpoint, a webhook.Attempt, now time.Time) {
 	if a.Succeeded() {
 		e.limit = min(e.limit+1, maxFlight)
 		if !e.FailingSince.IsZero() {
+			e.wellAgain(now)
 			e.FailingSince = time.Time{}
 			d.health[e.ID] = time.Time{}
 		}

@@ -379,7 +379,7 @@ func TestRetry(t *testing.T) {
 		if len(times) < 25 || len(times) > webhook.MaxAttempts {
 			w.t.Errorf("%d attempts", len(times))
 		}
-		for i, at := range times[1:10] {
+		for i, at := range times[1:9] { // before the other stream's second event, after which it may be tried early
 			pause, want := at.Sub(times[i]), 5*time.Second<<i
 			if pause < want*3/4 || pause > want*5/4+time.Second {
 				w.t.Errorf("pause %d is %v, want about %v", i, pause, want)
