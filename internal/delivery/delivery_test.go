@@ -430,8 +430,14 @@ func TestDisabled(t *testing.T) {
 		}
 		h, err := w.hooks.Get(w.t.Context(), env, dead.ID)
 		w.must(err)
-		if h.Enabled || h.FailingSince.IsZero() || len(w.deliveries(dead.ID, webhook.Waiting)) != 0 {
-			w.t.Errorf("after a day %+v with %d waiting", h, len(w.deliveries(dead.ID, webhook.Waiting)))
+		failed, waiting := w.deliveries(dead.ID, webhook.Failed), w.deliveries(dead.ID, webhook.Waiting)
+		for _, one := range waiting {
+			if len(one.Attempts) > 0 {
+				w.t.Errorf("it waits after attempts: %+v", one)
+			}
+		}
+		if h.Enabled || h.FailingSince.IsZero() || len(waiting) == 0 || len(failed) == 0 || len(failed[0].Attempts) == 0 {
+			w.t.Errorf("after a day %+v with %d waiting and %d failed", h, len(waiting), len(failed))
 		}
 		if got := w.requests("http://other"); len(got) != 1 || got[0].resource != string(dead.ID) {
 			w.t.Errorf("told %+v", got)
@@ -446,8 +452,14 @@ func TestDisabled(t *testing.T) {
 		w.must(err)
 		w.change(s)
 		time.Sleep(time.Minute)
-		if n := len(w.requests("http://dead/secret")) - tried; n != 1 {
-			w.t.Errorf("%d requests once it was enabled, want the new event alone", n)
+		sent := w.requests("http://dead/secret")[tried:]
+		for i, g := range sent[:len(sent)-1] {
+			if want := waiting[len(waiting)-1-i].EventID; g.id != want {
+				w.t.Errorf("once it was enabled request %d was %+v, want what waited", i, g)
+			}
+		}
+		if last := sent[len(sent)-1]; len(sent) != len(waiting)+1 || last.number != 28 {
+			w.t.Errorf("%d requests once it was enabled, want the %d that waited and the new event", len(sent), len(waiting))
 		}
 		tried = len(w.requests("http://dead/secret"))
 		_, err = w.hooks.ReplaySince(w.t.Context(), env, dead.ID, first)

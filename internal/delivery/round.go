@@ -21,7 +21,7 @@ type round struct {
 	behind  map[id.Webhook]bool              // endpoints of which there is more than may be in memory
 	most    int                              // deliveries of each endpoint in memory
 	fresh   map[id.Webhook]bool              // endpoints that may have been another node's meanwhile: what is known of them counts no more
-	drained map[id.Webhook]int64             // disabled endpoints without waiting deliveries, by their revision
+	drained map[id.Webhook]int64             // disabled endpoints without waiting deliveries that were tried, by their revision
 	more    bool                             // there is more to queue
 	err     error
 }
@@ -148,12 +148,13 @@ func (d *Dispatcher) queue(ctx context.Context, steps []webhook.Step, r *round) 
 	return nil
 }
 
-// drain gives up what waits for an endpoint that is disabled; it can be replayed.
+// drain gives up what was tried for an endpoint that is disabled; it can be replayed.
 func (d *Dispatcher) drain(ctx context.Context, h webhook.Held, r *round) error {
 	if r.drained[h.ID] == h.Revision {
 		return nil
 	}
-	n, err := d.o.Outbox.FailPending(ctx, h.ID, webhook.Attempt{At: d.o.Now().UTC(), Address: h.Address, Error: "the webhook was disabled"}, gaveUp)
+	why := webhook.Attempt{At: d.o.Now().UTC(), Address: h.Address, Error: "the webhook was disabled"}
+	n, err := d.o.Outbox.FailTried(ctx, h.ID, why, gaveUp)
 	if err != nil {
 		return err
 	}

@@ -117,7 +117,8 @@ func (s *Service) List(ctx context.Context, env id.Environment, page, limit int)
 	return s.store.Webhooks(ctx, env, page, limit)
 }
 
-// Patch changes an endpoint. One that is enabled again is sent what happens from then on; what it has missed can be replayed.
+// Patch changes an endpoint. One that is enabled again is sent what waited when it was disabled and had not been tried,
+// then what happens from then on; what it has missed can be replayed.
 func (s *Service) Patch(ctx context.Context, env id.Environment, key id.Webhook, in PatchInput, now time.Time) (Webhook, error) {
 	var l fault.List
 	if in.Address == nil && in.Enabled == nil && in.Types == nil {

@@ -26,7 +26,7 @@ type WebhookCreate struct {
 // WebhookUpdate changes what is given.
 type WebhookUpdate struct {
 	Address    *string            `json:"address,omitempty"`
-	Enabled    *bool              `json:"enabled,omitempty" doc:"One that is enabled again is sent what happens from then on; replay has it sent what it missed."`
+	Enabled    *bool              `json:"enabled,omitempty" doc:"One that is enabled again is sent what waited and was never tried, then what happens from then on; replay has it sent what it missed."`
 	EventTypes Optional[[]string] `json:"event_types,omitzero" doc:"An empty list or null: all."`
 }
 
