@@ -223,12 +223,15 @@ func (d uploadStore) Expected(ctx context.Context) ([]upload.Expected, error) {
 
 // withinQuota adds up what waits. Two that do so at the same moment on PostgreSQL may both find room for one of them.
 func (t tx) withinQuota(ctx context.Context, row uploadRow, size, quota int64) error {
+	if size > quota {
+		return fault.New(fault.TooLarge, "the uploads of this environment that are under way may have %d bytes together", quota)
+	}
 	var others int64
 	err := t.NewSelect().Model((*uploadRow)(nil)).ColumnExpr("COALESCE(SUM(size), 0)").Where("environment_id = ?", row.Environment).
 		Where("status = 'waiting'").Where("id <> ?", row.ID).Scan(ctx, &others)
 	if err == nil && others+size > quota {
-		return fault.New(fault.TooLarge, "the uploads of this environment that are under way may have %d bytes together; the others have %d of them: "+
-			"finish or cancel some", quota, others)
+		return fault.Wrap(fault.Unavailable, upload.ErrQuota, "the uploads of this environment that are under way may have "+
+			"%d bytes together; the others have %d of them: finish or cancel some", quota, others)
 	}
 	return err
 }
