@@ -49,9 +49,10 @@ type ListQuery struct {
 
 // Expected is a waiting upload whose file has, or may have so far, so many bytes.
 type Expected struct {
-	ID    id.Upload
-	Media id.Media
-	Size  int64
+	ID          id.Upload
+	Environment id.Environment
+	Media       id.Media
+	Size        int64
 }
 
 // Overdue is an upload whose next job is late: it was lost, or has used up its attempts.

@@ -210,13 +210,16 @@ func (d uploadStore) Declare(ctx context.Context, u id.Upload, length upload.Len
 
 func (d uploadStore) Expected(ctx context.Context) ([]upload.Expected, error) {
 	var rows []uploadRow
-	err := d.read.NewSelect().Model(&rows).Column("id", "media_id", "size").Where("status = 'waiting'").Where("size > 0").Scan(ctx)
+	err := d.read.NewSelect().Model(&rows).Column("id", "environment_id", "media_id", "size").
+		Where("status = 'waiting'").Where("size > 0").Scan(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read uploads under way: %w", err)
 	}
 	all := make([]upload.Expected, 0, len(rows))
 	for _, r := range rows {
-		all = append(all, upload.Expected{ID: id.Upload(r.ID), Media: id.Media(r.Media), Size: r.Size})
+		all = append(all, upload.Expected{
+			ID: id.Upload(r.ID), Environment: id.Environment(r.Environment), Media: id.Media(r.Media), Size: r.Size,
+		})
 	}
 	return all, nil
 }

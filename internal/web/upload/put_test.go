@@ -12,6 +12,7 @@ import (
 	"millrace/internal/control/upload"
 	"millrace/internal/disk"
 	"millrace/internal/fault"
+	"millrace/internal/id"
 	"millrace/internal/media/objectkey"
 	"millrace/internal/storage/blob"
 )
@@ -369,6 +370,44 @@ func TestRoomIsShared(t *testing.T) {
 	s.put(third, chunk, "", 200, "")
 	s.space.Free -= 5 * mib
 	s.put(first, chunk, fmt.Sprintf("%d-%d/%d", mib, 2*mib-1, 6*mib), 507, "")
+}
+
+// TestRoomAgainstOthers: what one environment has declared and not sent leaves room to another one, however much it is,
+// and less is held for it the longer nothing comes.
+func TestRoomAgainstOthers(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	s.space = disk.Space{Total: 20 * mib, Free: 17 * mib} // of which a mebibyte is left to live streams
+	chunk := file(1 * mib)
+	greedy := s.create()
+	s.put(greedy, chunk, fmt.Sprintf("0-%d/%d", mib-1, 16*mib), 308, fmt.Sprintf("bytes=0-%d", mib-1))
+	s.space.Free -= mib
+	other := func(size int64, status int, kept string) {
+		t.Helper()
+		u, err := s.uploads.Create(t.Context(), "other", upload.CreateInput{CORSOrigin: "*"}, time.Now())
+		must(t, err)
+		s.put(u, chunk, fmt.Sprintf("0-%d/%d", mib-1, size), status, kept)
+		must(t, s.uploads.Quit(t.Context(), u.ID, time.Now()))
+	}
+	const room = 15 * mib
+	other(room*3/4+1, 507, "")
+	other(room*3/4, 308, fmt.Sprintf("bytes=0-%d", mib-1))
+
+	for _, env := range []id.Environment{"b", "c", "d"} { // each of them holds a quarter, and all of them half
+		u, err := s.uploads.Create(t.Context(), env, upload.CreateInput{CORSOrigin: "*"}, time.Now())
+		must(t, err)
+		must(t, s.uploads.Declare(t.Context(), u.ID, upload.Length{Size: room, Whole: true}))
+		object, err := s.store.Grow(t.Context(), objectkey.SourceFile(u.Media))
+		must(t, err)
+		must(t, object.Append(t.Context(), chunk))
+		must(t, object.Sync(t.Context()))
+		must(t, object.Close())
+	}
+	other(room/2+1, 507, "")
+	other(room/2, 308, fmt.Sprintf("bytes=0-%d", mib-1))
+
+	s.late.Store(int64(14 * time.Minute))
+	other(room/2+1, 308, fmt.Sprintf("bytes=0-%d", mib-1))
 }
 
 // unread is a body that nobody may ask for.
