@@ -651,6 +651,9 @@ func TestTestEvent(t *testing.T) {
 		defer w.run("node")()
 		e, err := w.hooks.Test(w.t.Context(), env, tested.ID, time.Now())
 		w.must(err)
+		if e.Sequence == 0 || e.Number != 1 {
+			w.t.Errorf("it is told as event %d, number %d of the webhook", e.Sequence, e.Number)
+		}
 		time.Sleep(time.Second)
 		if a := w.requests("http://a"); len(a) != 1 || a[0].id != e.ID || len(w.requests("http://b")) != 0 {
 			w.t.Errorf("sent %+v and %+v", a, w.requests("http://b"))
