@@ -18,16 +18,14 @@ import (
 
 // makeUploads builds what takes the files of direct uploads.
 func (n *node) makeUploads() {
+	space := spaceOf(n.blob)
 	n.uploads = upload.New(upload.Options{
-		Store: n.db.Uploads(), Quota: n.cfg.UploadQuota, DRM: n.drm.Named, Recognition: n.recognisable,
+		Store: n.db.Uploads(), Quota: uploadQuota(n.cfg.UploadQuota, space),
+		DRM: n.drm.Named, Recognition: n.recognisable,
 	})
 	o := receive.Options{
-		Uploads: n.uploads, Assets: n.assets, Complete: n.db.CompleteUpload, Store: n.blob, MaxSize: n.cfg.MaxUploadBytes, Now: clock,
-	}
-	if local, ok := n.blob.(blob.Local); ok {
-		if root, known := local.Path("media"); known {
-			o.Space = func() (disk.Space, error) { return disk.SpaceOf(filepath.Dir(root)) }
-		}
+		Uploads: n.uploads, Assets: n.assets, Complete: n.db.CompleteUpload, Store: n.blob, MaxSize: n.cfg.MaxUploadBytes,
+		Space: space, Now: clock,
 	}
 	if n.claims != nil {
 		o.Claims = n.claims
@@ -36,6 +34,31 @@ func (n *node) makeUploads() {
 	if most := n.files.MaxSize(); most < o.MaxSize {
 		n.log.Warn("uploads are limited by the storage: it takes less than max-upload-bytes in one object", "bytes", most)
 	}
+}
+
+// spaceOf tells how much room there is where a store keeps its files; nil: nobody knows, as of a bucket.
+func spaceOf(store blob.Store) func() (disk.Space, error) {
+	local, ok := store.(blob.Local)
+	if !ok {
+		return nil
+	}
+	root, known := local.Path("media")
+	if !known {
+		return nil
+	}
+	return func() (disk.Space, error) { return disk.SpaceOf(filepath.Dir(root)) }
+}
+
+// uploadQuota is how many bytes the uploads of one environment that are under way may have together: what was set, and
+// no more than the disk can have.
+func uploadQuota(set int64, space func() (disk.Space, error)) int64 {
+	if space == nil {
+		return set
+	}
+	if s, err := space(); err == nil && s.Total > 0 {
+		return min(set, max(s.Most(), 1))
+	}
+	return set
 }
 
 // uploadHandler serves the URLs of direct uploads.

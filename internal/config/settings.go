@@ -207,7 +207,8 @@ var settings = []Setting{
 	},
 	{
 		Name: "upload-quota", Kind: KindBytes, Default: "200GiB",
-		Help:  "How many bytes the direct uploads of one environment that are under way may have together.",
+		Help: "How many bytes the direct uploads of one environment that are under way may have together; " +
+			"no more than the disk has.",
 		apply: into(parseBytes, func(c *Config) *int64 { return &c.UploadQuota }),
 	},
 	{

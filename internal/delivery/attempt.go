@@ -2,8 +2,8 @@ package delivery
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"log/slog"
 	"maps"
 	"slices"
 	"strings"
@@ -27,30 +27,48 @@ type attemptResult struct {
 	err        error         // of ours: nothing was sent
 }
 
-// attempt sends one event to one endpoint, in a goroutine of its own. The lease lasts longer.
-func (d *Dispatcher) attempt(ctx context.Context, a attemptResult) {
-	bound, cancel := context.WithTimeout(d.attempts, webhook.Timeout)
-	defer cancel()
-	d.try(bound, &a)
-	if a.err != nil && d.attempts.Err() == nil {
-		d.o.Logger.WarnContext(ctx, "prepare delivery to webhook", slog.Any("webhook", a.webhook.ID), slog.Any("error", a.err))
+// prepareTime is how long it may take to make what is sent, which is ours and none of the endpoint's time.
+const prepareTime = time.Minute
+
+// errNoLease says that an attempt might outlast the lease on its endpoint.
+var errNoLease = errors.New("the lease on the endpoint is nearly over")
+
+// attempt sends one event to one endpoint, in a goroutine of its own.
+func (d *Dispatcher) attempt(a attemptResult) {
+	if m, some := d.prepare(&a); some {
+		d.try(&a, m)
 	}
 	d.outcomes <- a
 }
 
-func (d *Dispatcher) try(ctx context.Context, a *attemptResult) {
-	a.attempt = webhook.Attempt{At: d.o.Now().UTC(), Address: a.webhook.Address}
+// prepare makes what is sent; else a says why there is none.
+func (d *Dispatcher) prepare(a *attemptResult) (m message, some bool) {
+	ctx, cancel := context.WithTimeout(d.attempts, prepareTime)
+	defer cancel()
 	m, err := d.bodies.of(ctx, a.webhook.ID, a.item)
 	switch {
 	case err == nil:
+		return m, true
 	case fault.Is(err, fault.NotFound): // its time is over
-		a.attempt.Error, a.gone = err.Error(), true
-		return
+		a.attempt = webhook.Attempt{At: d.o.Now().UTC(), Address: a.webhook.Address, Error: err.Error()}
+		a.gone = true
 	default:
 		a.err = err
+	}
+	return message{}, false
+}
+
+// try sends a message. The lease lasts longer than that takes.
+func (d *Dispatcher) try(a *attemptResult, m message) {
+	began := d.o.Now()
+	if !a.from.leased(began) {
+		a.err = errNoLease
 		return
 	}
-	response, err := d.o.Post(ctx, a.webhook.Address, a.webhook.Headers(m.event, m.body, a.attempt.At), m.body)
+	ctx, cancel := context.WithTimeout(d.attempts, webhook.Timeout)
+	defer cancel()
+	a.attempt = webhook.Attempt{At: began.UTC(), Address: a.webhook.Address}
+	response, err := d.o.Post(ctx, a.webhook.Address, a.webhook.Headers(m.event, m.body, began), m.body)
 	if err != nil && d.attempts.Err() != nil { // the service stops: the endpoint is not to blame
 		a.err = fmt.Errorf("broken off: %w", err)
 		return
@@ -58,7 +76,7 @@ func (d *Dispatcher) try(ctx context.Context, a *attemptResult) {
 	a.attempt.Status, a.attempt.Headers, a.attempt.Body = response.Status, keptHeaders(response.Headers),
 		kept(response.Body)
 	a.retryAfter = response.RetryAfter
-	a.attempt.Duration = d.o.Now().Sub(a.attempt.At)
+	a.attempt.Duration = d.o.Now().Sub(began)
 	if err != nil {
 		a.attempt.Error = kept([]byte(err.Error()))
 	}

@@ -76,6 +76,7 @@ type Dispatcher struct {
 	writing  bool
 	writeAt  time.Time // not before
 	flight   int       // attempts of all endpoints
+	warned   map[warning]warned
 }
 
 // memory is how many deliveries may be in it.
@@ -93,9 +94,10 @@ type key struct {
 // New makes a dispatcher; nothing starts.
 func New(o Options) *Dispatcher {
 	return &Dispatcher{
-		o: o, bodies: newBodies(o), memory: memory{maxWaiting, allWaiting}, endpoints: map[id.Webhook]*endpoint{}, outcomes: make(chan attemptResult), rounds: make(chan round), writes: make(chan write),
+		o: o, bodies: newBodies(o), memory: memory{maxWaiting, allWaiting}, endpoints: map[id.Webhook]*endpoint{},
+		outcomes: make(chan attemptResult), rounds: make(chan round), writes: make(chan write),
 		recent: map[key]bool{}, drained: map[id.Webhook]int64{}, health: map[id.Webhook]time.Time{},
-		hopeless: map[id.Webhook]hopeless{},
+		hopeless: map[id.Webhook]hopeless{}, warned: map[warning]warned{},
 	}
 }
 
@@ -125,14 +127,14 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 		case r := <-d.rounds:
 			d.took(ctx, r)
 		case a := <-d.outcomes:
-			d.attempted(a)
+			d.attempted(ctx, a)
 		case w := <-d.writes:
 			d.wrote(ctx, w)
 		case <-next.C:
 		}
 		d.look(ctx)
 		d.write(ctx)
-		next.Reset(d.send(ctx))
+		next.Reset(d.send())
 	}
 }
 
@@ -144,7 +146,7 @@ func (d *Dispatcher) stop(ctx context.Context, cancel func()) {
 		d.write(ctx)
 		select {
 		case a := <-d.outcomes:
-			d.attempted(a)
+			d.attempted(ctx, a)
 		case w := <-d.writes:
 			if d.wrote(ctx, w); w.err != nil {
 				d.results = nil // they are sent again by the next process
@@ -161,11 +163,11 @@ func (d *Dispatcher) stop(ctx context.Context, cancel func()) {
 }
 
 // send starts the attempts that are due, and says when the next one is.
-func (d *Dispatcher) send(ctx context.Context) time.Duration {
+func (d *Dispatcher) send() time.Duration {
 	now := d.o.Now()
 	wait := time.Minute
 	for _, e := range d.endpoints {
-		if now.Add(webhook.Timeout).After(e.until) { // an attempt might outlast the lease; a round prolongs it
+		if !e.leased(now) { // a round prolongs it
 			continue
 		}
 		for e.flight < e.limit {
@@ -175,7 +177,7 @@ func (d *Dispatcher) send(ctx context.Context) time.Duration {
 			}
 			e.flight++
 			d.flight++
-			go d.attempt(ctx, attemptResult{from: e, webhook: e.Webhook, resource: l.resource, item: l.waiting[0]})
+			go d.attempt(attemptResult{from: e, webhook: e.Webhook, resource: l.resource, item: l.waiting[0]})
 		}
 		if at, some := e.next(); some && e.flight < e.limit {
 			wait = min(wait, max(at.Sub(now), 0))
@@ -189,11 +191,14 @@ func (d *Dispatcher) send(ctx context.Context) time.Duration {
 
 // attempted takes the outcome of an attempt. The resource's next event waits until it is written down: after a crash
 // nothing is sent in another order than before.
-func (d *Dispatcher) attempted(a attemptResult) {
+func (d *Dispatcher) attempted(ctx context.Context, a attemptResult) {
 	d.flight--
 	a.from.flight--
 	now := d.o.Now()
 	if a.err != nil { // of ours
+		if d.attempts.Err() == nil {
+			d.warn(ctx, warning{"prepare delivery to webhook", a.webhook.ID}, a.err)
+		}
 		a.from.again(a.resource, now.Add(storeAgain))
 		return
 	}
@@ -208,14 +213,14 @@ func (d *Dispatcher) attempted(a attemptResult) {
 	default:
 		r.State, r.NextAt = outcome(a, r.FirstAt, now)
 	}
-	d.results = append(d.results, result{r, a.from, a.resource})
+	d.results = append(d.results, result{r, a.from, a.resource, a.retryAfter > 0})
 	if !a.gone && d.endpoints[a.webhook.ID] == a.from {
 		d.judge(a.from, a.attempt, now)
 	}
 }
 
 // outcome reports whether a failed delivery is tried again, and when: not before the endpoint wants it, but once more
-// at the end of webhook.Patience.
+// at the end of webhook.Patience, for which the last of its attempts is left.
 func outcome(a attemptResult, first, now time.Time) (webhook.State, time.Time) {
 	end := first.Add(webhook.Patience)
 	if !now.Before(end) {
@@ -223,8 +228,8 @@ func outcome(a attemptResult, first, now time.Time) (webhook.State, time.Time) {
 	}
 	delay := webhook.Delay(int(a.item.attempts)+1, rand.Float64()) //nolint:gosec // a spread, no secret
 	next := now.Add(max(delay, a.retryAfter))
-	if next.After(end) {
-		next = end // the last one
+	if next.After(end) || a.item.attempts+1 >= webhook.MaxAttempts-1 {
+		next = end
 	}
 	return webhook.Waiting, next
 }
@@ -234,6 +239,7 @@ func (d *Dispatcher) judge(e *endpoint, a webhook.Attempt, now time.Time) {
 	if a.Succeeded() {
 		e.limit = min(e.limit+1, maxFlight)
 		if !e.FailingSince.IsZero() {
+			e.wellAgain(now)
 			e.FailingSince = time.Time{}
 			d.health[e.ID] = time.Time{}
 		}

@@ -3,6 +3,7 @@ package delivery
 import (
 	"container/heap"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"millrace/internal/control/webhook"
@@ -12,7 +13,7 @@ import (
 type endpoint struct {
 	webhook.Webhook
 
-	until   time.Time // nothing is sent from then on: another node may have it
+	until   atomic.Pointer[time.Time] // nothing is sent from then on: another node may have it
 	lines   map[string]*line
 	ready   lines // those whose first delivery is not being sent
 	waiting int
@@ -21,6 +22,15 @@ type endpoint struct {
 	reload  bool // the store may have more than is here
 	behind  bool // it has, or events are not queued, as there was no room; they are read when half of what is here is sent
 	most    int  // deliveries here
+
+	// wellAt is when the endpoint was well again after it had failed; what was to wait until early was sent then.
+	wellAt, early time.Time
+}
+
+// leased reports whether an attempt that begins now ends before the lease does. It may be called from any goroutine.
+func (e *endpoint) leased(now time.Time) bool {
+	until := e.until.Load()
+	return until != nil && !now.Add(webhook.Timeout).After(*until)
 }
 
 // room reports whether what is behind can be read.
@@ -31,6 +41,7 @@ type line struct {
 	resource string
 	waiting  []item
 	at       time.Time // of the first one; not before
+	asked    bool      // for that time, by the endpoint
 	place    int       // in ready; -1: it is being sent
 }
 
@@ -75,12 +86,39 @@ func (e *endpoint) add(p webhook.Pending) {
 	switch {
 	case sending:
 	case l.place < 0:
-		l.at = p.NextAt
+		l.at, l.asked = e.sooner(p.NextAt), false
 		heap.Push(&e.ready, l)
 	case at == 0:
-		l.at = p.NextAt
+		l.at, l.asked = e.sooner(p.NextAt), false
 		heap.Fix(&e.ready, l.place)
 	}
+}
+
+// sooner is when a delivery is sent that was to wait until at when the endpoint was well again.
+func (e *endpoint) sooner(at time.Time) time.Time {
+	if at.After(e.early) {
+		return at
+	}
+	return time.Time{}
+}
+
+// wellAgain has what waits sent at once, but for what the endpoint has asked to get later.
+//
+// That an event was refused while others are taken is no reason to think that it is taken now. The pauses of one that
+// has failed for as long as the endpoint has are hardly longer than that; longer ones stay as they are, and so do all
+// where the endpoint has failed for a moment.
+func (e *endpoint) wellAgain(now time.Time) {
+	failed := now.Sub(e.FailingSince)
+	if failed < webhook.FirstDelay {
+		return
+	}
+	e.wellAt, e.early = now, now.Add(2*(failed+webhook.FirstDelay))
+	for _, l := range e.ready {
+		if !l.asked {
+			l.at = e.sooner(l.at)
+		}
+	}
+	heap.Init(&e.ready)
 }
 
 // due takes a line whose first delivery is to be sent now; nil: there is none.
@@ -106,22 +144,27 @@ func (e *endpoint) again(resource string, at time.Time) {
 	if l == nil || l.place >= 0 || len(l.waiting) == 0 {
 		return
 	}
-	l.at = at
+	l.at, l.asked = at, false
 	// An earlier one may have come meanwhile, to be replayed.
 	slices.SortFunc(l.waiting, func(a, b item) int { return int(a.sequence - b.sequence) })
 	heap.Push(&e.ready, l)
 }
 
 // complete takes what came of an attempt, once it is written down.
-func (e *endpoint) complete(resource string, r webhook.Result) {
-	l := e.lines[resource]
+func (e *endpoint) complete(r result) {
+	l := e.lines[r.resource]
 	if l == nil || l.place >= 0 || len(l.waiting) == 0 || l.waiting[0].sequence != r.Sequence {
 		return // the endpoint was taken away meanwhile
 	}
 	if r.State == webhook.Waiting {
 		l.waiting[0].attempts++
 		l.waiting[0].first = r.FirstAt.UnixMilli()
-		e.again(l.resource, r.NextAt)
+		at := r.NextAt
+		if !r.asked && r.Attempt.At.Before(e.wellAt) { // it began before
+			at = e.sooner(at)
+		}
+		e.again(l.resource, at)
+		l.asked = r.asked
 		return
 	}
 	l.waiting = l.waiting[1:]

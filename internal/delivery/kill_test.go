@@ -129,8 +129,8 @@ func (o mortalOutbox) SaveWebhook(ctx context.Context, w webhook.Webhook, events
 	return aroundOnly(o.steps, "SaveWebhook", func() error { return o.Outbox.SaveWebhook(ctx, w, events...) })
 }
 
-func (o mortalOutbox) FailPending(ctx context.Context, w id.Webhook, why webhook.Attempt, limit int) (int, error) {
-	return around(o.steps, "FailPending", func() (int, error) { return o.Outbox.FailPending(ctx, w, why, limit) })
+func (o mortalOutbox) FailTried(ctx context.Context, w id.Webhook, why webhook.Attempt, limit int) (int, error) {
+	return around(o.steps, "FailTried", func() (int, error) { return o.Outbox.FailTried(ctx, w, why, limit) })
 }
 
 func (o mortalOutbox) Release(ctx context.Context, node id.Node) error {
@@ -450,7 +450,7 @@ func deathOf(n int) death {
 	if n%2 == 0 {
 		return death{last: 1 + rand.Int64N(150)}
 	}
-	seldom := []string{"Record", "ListEvents", "SaveWebhook", "FailPending", "Attempts", "Release"}
+	seldom := []string{"Record", "ListEvents", "SaveWebhook", "FailTried", "Attempts", "Release"}
 	d := death{last: 300, at: []string{"before", "after"}[rand.IntN(2)] + seldom[n/2%len(seldom)]}
 	if strings.HasSuffix(d.at, "Release") {
 		d.stop = 1 + rand.Int64N(150)

@@ -21,7 +21,7 @@ type round struct {
 	behind  map[id.Webhook]bool              // endpoints of which there is more than may be in memory
 	most    int                              // deliveries of each endpoint in memory
 	fresh   map[id.Webhook]bool              // endpoints that may have been another node's meanwhile: what is known of them counts no more
-	drained map[id.Webhook]int64             // disabled endpoints without waiting deliveries, by their revision
+	drained map[id.Webhook]int64             // disabled endpoints without waiting deliveries that were tried, by their revision
 	more    bool                             // there is more to queue
 	err     error
 }
@@ -44,7 +44,7 @@ func (d *Dispatcher) look(ctx context.Context) {
 	clear(d.recent)
 	have := make(map[id.Webhook]known, len(d.endpoints))
 	for key, e := range d.endpoints {
-		have[key] = known{e.Revision, e.until, e.waiting, e.reload || e.behind && e.room(), e.behind}
+		have[key] = known{e.Revision, *e.until.Load(), e.waiting, e.reload || e.behind && e.room(), e.behind}
 		e.reload = false
 	}
 	drained := maps.Clone(d.drained)
@@ -148,12 +148,13 @@ func (d *Dispatcher) queue(ctx context.Context, steps []webhook.Step, r *round) 
 	return nil
 }
 
-// drain gives up what waits for an endpoint that is disabled; it can be replayed.
+// drain gives up what was tried for an endpoint that is disabled; it can be replayed.
 func (d *Dispatcher) drain(ctx context.Context, h webhook.Held, r *round) error {
 	if r.drained[h.ID] == h.Revision {
 		return nil
 	}
-	n, err := d.o.Outbox.FailPending(ctx, h.ID, webhook.Attempt{At: d.o.Now().UTC(), Address: h.Address, Error: "the webhook was disabled"}, gaveUp)
+	why := webhook.Attempt{At: d.o.Now().UTC(), Address: h.Address, Error: "the webhook was disabled"}
+	n, err := d.o.Outbox.FailTried(ctx, h.ID, why, gaveUp)
 	if err != nil {
 		return err
 	}
@@ -170,7 +171,7 @@ func (d *Dispatcher) took(ctx context.Context, r round) {
 	d.looking = false
 	if r.err != nil {
 		if !errors.Is(r.err, context.Canceled) {
-			d.o.Logger.WarnContext(ctx, "look for deliveries to webhooks", slog.Any("error", r.err))
+			d.warn(ctx, warning{message: "look for deliveries to webhooks"}, r.err)
 		}
 		for _, e := range d.endpoints { // what was queued before the error may be missing
 			e.reload = true
@@ -197,7 +198,8 @@ func (d *Dispatcher) took(ctx context.Context, r round) {
 		if e.ID == "" || h.Revision != e.Revision {
 			failing = h.FailingSince
 		}
-		e.Webhook, e.until = h.Webhook, r.until
+		e.Webhook = h.Webhook
+		e.until.Store(&r.until)
 		e.FailingSince = failing // newer here than in the row
 		e.most, e.behind = r.most, r.behind[h.ID]
 		for _, list := range [][]webhook.Pending{r.pending[h.ID], r.queued[h.ID]} {

@@ -16,6 +16,7 @@ type result struct {
 
 	from     *endpoint
 	resource string
+	asked    bool // the endpoint has said when it wants the event again
 }
 
 // hopeless is an endpoint that is to be disabled.
@@ -84,7 +85,7 @@ func (d *Dispatcher) tellDisabled(ctx context.Context, h hopeless) {
 func (d *Dispatcher) wrote(ctx context.Context, w write) {
 	d.writing = false
 	if w.err != nil {
-		d.o.Logger.WarnContext(ctx, "record deliveries to webhooks", slog.Any("error", w.err))
+		d.warn(ctx, warning{message: "record deliveries to webhooks"}, w.err)
 		d.results = append(w.results, d.results...)
 		for key, since := range w.health {
 			if _, newer := d.health[key]; !newer {
@@ -98,7 +99,7 @@ func (d *Dispatcher) wrote(ctx context.Context, w write) {
 		if d.looking {
 			d.recent[key{r.Webhook, r.Sequence}] = true
 		}
-		r.from.complete(r.resource, r.Result)
+		r.from.complete(r)
 		d.wanted = d.wanted || r.from.behind && r.from.room()
 		if r.State == webhook.Waiting && d.endpoints[r.Webhook] != r.from { // it may be disabled, or have been another node's meanwhile
 			delete(d.drained, r.Webhook)

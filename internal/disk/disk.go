@@ -4,6 +4,7 @@ package disk
 import (
 	"errors"
 	"fmt"
+	"math"
 
 	"golang.org/x/sys/unix"
 )
@@ -35,5 +36,15 @@ var ErrFull = errors.New("the disk is full, but for what is left to live streams
 
 // Has reports whether there is room for more bytes from outside.
 func (s Space) Has(more int64) bool {
-	return s.Total == 0 || s.Free >= min(s.Total/leftShare, leftMost)+uint64(max(more, 0))
+	return s.Total == 0 || s.Free >= s.left()+uint64(max(more, 0))
 }
+
+// Room is how many bytes from outside there is room for; 0 where the size of the disk is not known.
+func (s Space) Room() int64 { return roomOf(s.Free, s.left()) }
+
+// Most is how many bytes from outside the disk can have when nothing else is on it; 0 where its size is not known.
+func (s Space) Most() int64 { return roomOf(s.Total, s.left()) }
+
+func (s Space) left() uint64 { return min(s.Total/leftShare, leftMost) }
+
+func roomOf(bytes, left uint64) int64 { return int64(min(bytes-min(left, bytes), math.MaxInt64)) }

@@ -16,6 +16,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -180,8 +181,12 @@ func checkURL(u *url.URL) error {
 		return fault.New(fault.Invalid, "URL holds a user name or password, which is not allowed")
 	case u.Hostname() == "":
 		return fault.New(fault.Invalid, "URL has no host")
-	case u.Port() == "0", strings.TrimLeft(u.Port(), "0") == "" && u.Port() != "":
+	case strings.TrimLeft(u.Port(), "0") == "" && u.Port() != "":
 		return fault.New(fault.Invalid, "port 0 is not allowed")
+	case u.Port() != "":
+		if _, err := strconv.ParseUint(u.Port(), 10, 16); err != nil {
+			return fault.New(fault.Invalid, "the URL's port is none: the largest is 65535")
+		}
 	}
 	return nil
 }

@@ -20,11 +20,19 @@ type Response struct {
 	RetryAfter time.Duration
 }
 
+// repeatable is the header by which net/http knows that a POST may be sent again on another connection. Without a value
+// it is not sent.
+const repeatable = "Idempotency-Key"
+
 // drained is how much of a response is read over so that its connection can be used again.
 const drained = 16 << 10
 
-// Post sends a body once, within a Get's time, and reads at most the first mostBytes of the response, whatever its
-// status is. Redirects are responses too: they are not followed. An error says why there was no response.
+// Post sends a body within a Get's time, and reads at most the first mostBytes of the response, whatever its status is.
+// Redirects are responses too: they are not followed. An error says why there was no response.
+//
+// The body is sent once, but for one case: a connection that was kept from an earlier request ends before anything of
+// the response has come, as its server had enough of it. Then another connection is taken, a new one at last, and the
+// server may get the body twice.
 func (c *Client) Post(ctx context.Context, rawURL string, header http.Header, body []byte, mostBytes int64) (Response, error) {
 	u, err := parseURL(rawURL)
 	if err != nil {
@@ -38,6 +46,9 @@ func (c *Client) Post(ctx context.Context, rawURL string, header http.Header, bo
 	}
 	req.Header = header.Clone()
 	req.Header.Set("User-Agent", c.userAgent)
+	if _, named := req.Header[repeatable]; !named {
+		req.Header[repeatable] = nil
+	}
 	client := http.Client{Transport: c.transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	resp, err := client.Do(req)
 	if err != nil {

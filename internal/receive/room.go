@@ -5,15 +5,20 @@ import (
 	"fmt"
 	"time"
 
+	"millrace/internal/control/upload"
 	"millrace/internal/disk"
 	"millrace/internal/fault"
 	"millrace/internal/id"
 	"millrace/internal/media/objectkey"
 )
 
-// away is after how long without a byte the room for the rest of an upload is not held free any more: an upload may wait for days for a client
-// that will not come back.
-const away = 15 * time.Minute
+// The room for the rest of an upload is held free whole while bytes come, and less and less once nothing has come for
+// steady, until it is another one's after away: an upload may wait for days for a client that will not come back.
+const steady, away = time.Minute, 15 * time.Minute
+
+// What an environment has declared and not sent holds at most one in envShare of the room that there is against the
+// others, and that of all of them at most one in allShare: to declare costs nothing.
+const envShare, allShare = 4, 2
 
 func noRoom(more int64) error {
 	return fault.Wrap(fault.Unavailable, disk.ErrFull, "the service has no room for %d more bytes at the moment", max(more, 0))
@@ -30,9 +35,9 @@ func (f *Files) checkSpace() error {
 	return nil
 }
 
-// reserve reports whether the disk has room for more bytes of an upload, beside what is left to live streams and what is missing of the others
-// that are under way.
-func (f *Files) reserve(ctx context.Context, u id.Upload, more int64) error {
+// reserve reports whether the disk has room for more bytes of an upload, beside what is left to live streams and what is
+// held for the others that are under way.
+func (f *Files) reserve(ctx context.Context, u upload.Upload, more int64) error {
 	if f.opt.Space == nil {
 		return nil
 	}
@@ -40,18 +45,19 @@ func (f *Files) reserve(ctx context.Context, u id.Upload, more int64) error {
 	if err != nil {
 		return nil //nolint:nilerr // nobody knows: writing will show it
 	}
-	others, err := f.missing(ctx, u)
+	held, err := f.holds(ctx, u, s.Room())
 	if err != nil {
 		return err
 	}
-	if !s.Has(max(more, 0) + others) {
+	if !s.Has(max(more, 0) + held) {
 		return noRoom(more)
 	}
 	return nil
 }
 
-// missing is how many bytes are to come of all uploads but one. Those that are away do not count.
-func (f *Files) missing(ctx context.Context, but id.Upload) (n int64, err error) {
+// holds is how many bytes of some room are held against an upload for those that are under way. Those of its own
+// environment count whole.
+func (f *Files) holds(ctx context.Context, u upload.Upload, room int64) (int64, error) {
 	if f.local == nil {
 		return 0, nil
 	}
@@ -59,13 +65,24 @@ func (f *Files) missing(ctx context.Context, but id.Upload) (n int64, err error)
 	if err != nil {
 		return 0, fmt.Errorf("add up what is under way: %w", err)
 	}
-	now := f.opt.Now()
-	for _, u := range all {
-		kept, err := f.opt.Store.Kept(ctx, objectkey.SourceFile(u.Media))
-		if u.ID == but || err != nil || now.Sub(kept.ModTime) > away {
+	now, of := f.opt.Now(), map[id.Environment]int64{}
+	for _, other := range all {
+		kept, err := f.opt.Store.Kept(ctx, objectkey.SourceFile(other.Media))
+		if other.ID == u.ID || err != nil {
 			continue
 		}
-		n += max(u.Size-kept.Size, 0)
+		of[other.Environment] += hold(other.Size-kept.Size, now.Sub(kept.ModTime))
 	}
-	return n, nil
+	own, others := of[u.Environment], int64(0)
+	delete(of, u.Environment)
+	for _, n := range of {
+		others += min(n, room/envShare)
+	}
+	return own + min(others, room/allShare), nil
+}
+
+// hold is how many of the bytes that are missing of an upload are held free for it when nothing has come for a while.
+func hold(missing int64, quiet time.Duration) int64 {
+	rest := float64(away-max(quiet, steady)) / float64(away-steady)
+	return int64(float64(max(missing, 0)) * max(rest, 0))
 }

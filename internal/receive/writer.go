@@ -64,7 +64,7 @@ func (w *Writer) Declare(ctx context.Context, length upload.Length) error {
 	}
 	w.files.declaring.Lock()
 	defer w.files.declaring.Unlock()
-	if err := w.files.reserve(ctx, w.upload.ID, length.Size-w.size); err != nil {
+	if err := w.files.reserve(ctx, w.upload, length.Size-w.size); err != nil {
 		return err
 	}
 	if err := w.files.opt.Uploads.Declare(ctx, w.upload.ID, length); err != nil {
@@ -95,7 +95,7 @@ func (w *Writer) Restart(ctx context.Context) (err error) {
 // declared of a whole file.
 func (w *Writer) Receive(ctx context.Context, r io.Reader) (n int64, err error) {
 	if w.away {
-		if err = w.files.reserve(ctx, w.upload.ID, w.upload.Size-w.size); err != nil {
+		if err = w.files.reserve(ctx, w.upload, w.upload.Size-w.size); err != nil {
 			return 0, err
 		}
 		w.away = false

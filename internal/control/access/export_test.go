@@ -5,6 +5,9 @@ import "testing"
 // MaxOfToken is how many secrets of one token may wait.
 const MaxOfToken = maxOfToken
 
+// MaxSharing is how many may wait for the hash of one secret.
+const MaxSharing = maxSharing
+
 // HoldLine fills the line of secrets to be hashed until free is called.
 func (s *Service) HoldLine(t *testing.T) (free func()) {
 	t.Helper()
@@ -16,6 +19,14 @@ func (s *Service) HoldLine(t *testing.T) (free func()) {
 		s.hashing.mu.Lock()
 		defer s.hashing.mu.Unlock()
 		s.hashing.waiting -= maxHashing + maxWaiting
+		<-s.hashing.slots
+	}
+}
+
+// LetHash ends HoldHashing.
+func (s *Service) LetHash(t *testing.T) {
+	t.Helper()
+	for range maxHashing {
 		<-s.hashing.slots
 	}
 }

@@ -5,11 +5,15 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"millrace/internal/control/access"
 	"millrace/internal/fault"
 	"millrace/internal/id"
+	"millrace/internal/masterkey"
+	"millrace/internal/storage/db"
+	"millrace/internal/storage/db/dbtest"
 )
 
 // TestKnownSecretsDoNotWait fills the line of secrets to be hashed, and anyone who waits in it stays: nobody leaves before the test ends.
@@ -73,5 +77,60 @@ func TestWrongSecretsAreBounded(t *testing.T) {
 	wg.Wait()
 	for range 4*access.MaxOfToken + 1 {
 		wantKind(t, <-results, fault.Internal) // they have left
+	}
+}
+
+// TestBurstOfOneSecret: many clients that come at once with one right secret all wait and get in, also when the one for
+// whom it is hashed leaves; those with a wrong one are told so, and no more of either than there may be wait.
+func TestBurstOfOneSecret(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name string
+		n    int
+	}{{"sixteen", 16}, {"more than may wait", access.MaxSharing + 20}} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			url := dbtest.SQLite(t)
+			dbtest.Fill(t, url)
+			synctest.Test(t, func(t *testing.T) {
+				d, err := db.Open(t.Context(), db.Options{URL: url, MasterKey: masterkey.Of(masterkey.Key{})})
+				must(t, err)
+				defer func() { must(t, d.Close()) }()
+				s := access.New(access.Options{Store: d.Access()})
+				token, secret, err := s.CreateToken(t.Context(), access.TokenInput{Name: ""}, start)
+				must(t, err)
+				s.HoldHashing(t)
+				leaving, leave := context.WithCancel(t.Context())
+				all := make(chan error, 3*tt.n)
+				try := func(ctx context.Context, secret string) {
+					_, err := s.Authenticate(ctx, access.Credentials{Token: token.ID, Secret: secret}, start)
+					all <- err
+				}
+				go try(leaving, secret)
+				synctest.Wait()
+				for range tt.n - 1 {
+					go try(t.Context(), secret)
+					go try(t.Context(), secret+"x")
+				}
+				synctest.Wait()
+				leave()
+				synctest.Wait()
+				s.LetHash(t)
+				synctest.Wait()
+				kinds := map[fault.Kind]int{}
+				in := 0
+				for range 2*tt.n - 1 {
+					if err := <-all; err == nil {
+						in++
+					} else {
+						kinds[fault.KindOf(err)]++
+					}
+				}
+				most := min(tt.n-1, access.MaxSharing)
+				if in != most || kinds[fault.Internal] != 1 || kinds[fault.Unauthorized] < min(tt.n-1, most) {
+					t.Errorf("%d of %d are in, others %v", in, tt.n-1, kinds)
+				}
+			})
+		})
 	}
 }

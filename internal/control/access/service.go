@@ -32,6 +32,7 @@ type Options struct{ Store Store }
 type Service struct {
 	store    Store
 	hashing  *line
+	shared   *shared
 	failures *failures
 
 	mu    sync.Mutex
@@ -50,7 +51,10 @@ var _ API = (*Service)(nil)
 
 // New makes a service; nothing starts.
 func New(o Options) *Service {
-	return &Service{store: o.Store, hashing: newLine(), failures: newFailures(), cache: map[id.Token]remembered{}, used: map[id.Token]time.Time{}}
+	return &Service{
+		store: o.Store, hashing: newLine(), shared: newShared(), failures: newFailures(),
+		cache: map[id.Token]remembered{}, used: map[id.Token]time.Time{},
+	}
 }
 
 func unauthorized() error { return fault.New(fault.Unauthorized, "Unauthorized request") }
@@ -104,14 +108,17 @@ func (t Token) until(at time.Time) time.Time {
 	return at
 }
 
-// check hashes a secret once it is its turn.
+// check hashes a secret once it is its turn, for all who come with the same one meanwhile.
 func (s *Service) check(ctx context.Context, t id.Token, hash []byte, secret string) (bool, error) {
-	leave, err := s.hashing.enter(ctx, t)
-	if err != nil {
-		return false, err
-	}
-	defer leave()
-	return matches(hash, secret)
+	g := guess{t, string(hash), sha256.Sum256([]byte(secret))}
+	return s.shared.check(ctx, g, func(ctx context.Context) (bool, error) {
+		leave, err := s.hashing.enter(ctx, t)
+		if err != nil {
+			return false, err
+		}
+		defer leave()
+		return matches(hash, secret)
+	})
 }
 
 // recall returns what is remembered of a token when it is of this secret.

@@ -250,6 +250,7 @@ type Warned struct {
 	Status      Status         `json:"status"`
 	LiveStream  id.LiveStream  `json:"live_stream_id,omitempty"`
 	SourceAsset id.Asset       `json:"source_asset_id,omitempty"`
+	Upload      id.Upload      `json:"upload_id,omitempty"`
 	Passthrough string         `json:"passthrough,omitempty"`
 	CreatedAt   time.Time      `json:"created_at"`
 	Warning     Warning        `json:"warning"`

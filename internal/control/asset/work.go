@@ -288,7 +288,8 @@ func (s *Service) Warn(ctx context.Context, a id.Asset, w Warning, now time.Time
 	return s.advance(ctx, a, now, func(c *Change) error {
 		c.Events = append(c.Events, event.New(c.Asset.Environment, EventWarning, EventObject, string(a), c.Asset.UpdatedAt, Warned{
 			ID: a, Environment: c.Asset.Environment, Status: c.Asset.Status, LiveStream: c.Asset.LiveStream,
-			SourceAsset: c.Asset.SourceAsset, Passthrough: c.Asset.Options.Passthrough, CreatedAt: c.Asset.CreatedAt, Warning: w,
+			SourceAsset: c.Asset.SourceAsset, Upload: c.Asset.Upload, Passthrough: c.Asset.Options.Passthrough,
+			CreatedAt: c.Asset.CreatedAt, Warning: w,
 		}))
 		return nil
 	})

@@ -89,6 +89,12 @@ func WebURL(l *fault.List, path, v string) bool {
 		l.Add("%s must be an absolute http or https URL", path)
 		return false
 	}
+	if port := u.Port(); port != "" {
+		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+			l.Add("%s must have a port from 1 to 65535, or none", path)
+			return false
+		}
+	}
 	return true
 }
 

@@ -9,6 +9,7 @@ import (
 )
 
 func TestRules(t *testing.T) {
+	const noPort = "u must have a port from 1 to 65535, or none"
 	t.Parallel()
 	for _, tt := range []struct {
 		name string
@@ -34,6 +35,9 @@ func TestRules(t *testing.T) {
 		{"relative URL", func(l *fault.List) { WebURL(l, "u", "/x") }, "u must be an absolute http or https URL"},
 		{"other scheme", func(l *fault.List) { WebURL(l, "u", "file:///etc/passwd") }, "u must be an absolute http or https URL"},
 		{"no host", func(l *fault.List) { WebURL(l, "u", "http://:80/x") }, "u must be an absolute http or https URL"},
+		{"largest port", func(l *fault.List) { WebURL(l, "u", "http://host:65535") }, ""},
+		{"port 0", func(l *fault.List) { WebURL(l, "u", "http://host:0/x") }, noPort},
+		{"port 99999", func(l *fault.List) { WebURL(l, "u", "http://host:99999/x") }, noPort},
 		{"no URL", func(l *fault.List) { WebURL(l, "u", "http://a b") }, "u must be an absolute http or https URL"},
 		{"long URL", func(l *fault.List) { WebURL(l, "u", "http://h/"+strings.Repeat("x", MaxURL-len("http://h/"))) }, ""},
 		{"too long a URL", func(l *fault.List) { WebURL(l, "u", "http://h/"+strings.Repeat("x", MaxURL-len("http://h/")+1)) }, "u may have at most 8192 characters"},

@@ -49,9 +49,10 @@ type ListQuery struct {
 
 // Expected is a waiting upload whose file has, or may have so far, so many bytes.
 type Expected struct {
-	ID    id.Upload
-	Media id.Media
-	Size  int64
+	ID          id.Upload
+	Environment id.Environment
+	Media       id.Media
+	Size        int64
 }
 
 // Overdue is an upload whose next job is late: it was lost, or has used up its attempts.
@@ -88,7 +89,7 @@ type Store interface {
 	List(ctx context.Context, env id.Environment, q ListQuery) ([]Upload, error)
 	Save(ctx context.Context, c Change) error
 	// Declare writes the Length of a waiting upload. With a quota of more than 0, the sizes of the environment's waiting uploads may not be
-	// more than that together: fault.TooLarge.
+	// more than that together: fault.Unavailable with ErrQuota, or fault.TooLarge where one alone has more.
 	Declare(ctx context.Context, u id.Upload, length Length, quota int64) error
 	// Expected are the waiting uploads of all environments of whose length something was declared.
 	Expected(ctx context.Context) ([]Expected, error)

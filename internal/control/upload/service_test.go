@@ -2,6 +2,7 @@ package upload_test
 
 import (
 	"context"
+	"errors"
 	"reflect"
 	"slices"
 	"strings"
@@ -274,10 +275,11 @@ func TestQuota(t *testing.T) {
 		must(t, s.Declare(ctx, a.ID, upload.Length{Size: 60}))
 		must(t, s.Declare(ctx, a.ID, upload.Length{Size: 60}))
 		err := s.Declare(ctx, b.ID, upload.Length{Size: 41})
-		wantKind(t, err, fault.TooLarge)
-		if m := fault.Messages(err); len(m) != 1 || !strings.Contains(m[0], "100 bytes") || !strings.Contains(m[0], "60 of them") {
+		wantKind(t, err, fault.Unavailable)
+		if m := fault.Messages(err); !errors.Is(err, upload.ErrQuota) || len(m) != 1 || !strings.Contains(m[0], "100 bytes") || !strings.Contains(m[0], "60 of them") {
 			t.Error(err)
 		}
+		wantKind(t, s.Declare(ctx, b.ID, upload.Length{Size: 101}), fault.TooLarge) // whatever the others have
 		must(t, s.Declare(ctx, b.ID, upload.Length{Size: 40}))
 		must(t, s.Quit(ctx, a.ID, noon))
 		must(t, s.Declare(ctx, b.ID, upload.Length{Size: 100}))

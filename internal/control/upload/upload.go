@@ -3,6 +3,7 @@
 package upload
 
 import (
+	"errors"
 	"time"
 
 	"millrace/internal/control/assetopt"
@@ -42,6 +43,9 @@ type Length struct {
 	Whole    bool
 	Metadata string // what a tus client said of the file, in the form of Upload-Metadata
 }
+
+// ErrQuota says that an environment's uploads that are under way have all the bytes that they may have together.
+var ErrQuota = errors.New("the environment's quota of uploads is used up")
 
 // Error is why an upload is errored.
 type Error struct {

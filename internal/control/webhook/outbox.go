@@ -24,8 +24,9 @@ type Outbox interface {
 	// Record writes what came of node's attempts, and since when endpoints fail. What comes too late, as a delivery does not wait any more or the
 	// endpoint is another node's, is noted as an attempt and changes nothing but what was given up and has succeeded after all.
 	Record(ctx context.Context, node id.Node, results []Result, health map[id.Webhook]time.Time) error
-	// FailPending gives up waiting deliveries of an endpoint that is disabled, at most limit of them, and says how many there were.
-	FailPending(ctx context.Context, w id.Webhook, why Attempt, limit int) (int, error)
+	// FailTried gives up waiting deliveries of an endpoint that is disabled, at most limit of them, and says how many
+	// there were. Those that were not tried since they were queued wait until it is enabled.
+	FailTried(ctx context.Context, w id.Webhook, why Attempt, limit int) (int, error)
 	// Attempts are those that were made to deliver an event.
 	Attempts(ctx context.Context, w id.Webhook, sequence int64) ([]Attempt, error)
 	SaveWebhook(ctx context.Context, w Webhook, events ...event.Event) error

@@ -33,6 +33,8 @@ type Store interface {
 	// sent what happens from now on.
 	SaveWebhook(ctx context.Context, w Webhook, events ...event.Event) error
 	DeleteWebhook(ctx context.Context, env id.Environment, w id.Webhook) error
+	// GetEvent reads one event of env, with its numbers.
+	GetEvent(ctx context.Context, env id.Environment, event string) (event.Event, error)
 
 	Deliveries(ctx context.Context, w id.Webhook, q DeliveryQuery) ([]Delivery, error) // newest event first
 	// ReplayEvent has one event delivered, again or for the first time, and ReplaySince all that w wants from a time on.
@@ -65,8 +67,9 @@ type API interface {
 
 // CreateInput is what a new endpoint is made from.
 type CreateInput struct {
-	Address string
-	Types   []string
+	Address  string
+	Types    []string
+	Disabled bool // it is sent nothing until it is enabled
 }
 
 // PatchInput changes what is not nil.
@@ -87,7 +90,7 @@ var _ API = (*Service)(nil)
 // New makes a service; nothing starts. types are those of all events that can happen: others can't be waited for.
 func New(store Store, types []string) *Service { return &Service{store, types} }
 
-// Create makes an enabled endpoint with a fresh secret.
+// Create makes an endpoint with a fresh secret.
 func (s *Service) Create(ctx context.Context, env id.Environment, in CreateInput, now time.Time) (Webhook, error) {
 	var l fault.List
 	checkAddress(&l, in.Address)
@@ -97,7 +100,7 @@ func (s *Service) Create(ctx context.Context, env id.Environment, in CreateInput
 	}
 	now = stamp(now)
 	w := Webhook{
-		ID: id.Webhook(id.New()), Environment: env, Address: in.Address, Enabled: true, Types: in.Types,
+		ID: id.Webhook(id.New()), Environment: env, Address: in.Address, Enabled: !in.Disabled, Types: in.Types,
 		Secret: NewSecret(), CreatedAt: now, UpdatedAt: now,
 	}
 	return w, s.store.InsertWebhook(ctx, w, maxPerEnvironment)
@@ -117,7 +120,8 @@ func (s *Service) List(ctx context.Context, env id.Environment, page, limit int)
 	return s.store.Webhooks(ctx, env, page, limit)
 }
 
-// Patch changes an endpoint. One that is enabled again is sent what happens from then on; what it has missed can be replayed.
+// Patch changes an endpoint. One that is enabled again is sent what waited when it was disabled and had not been tried,
+// then what happens from then on; what it has missed can be replayed.
 func (s *Service) Patch(ctx context.Context, env id.Environment, key id.Webhook, in PatchInput, now time.Time) (Webhook, error) {
 	var l fault.List
 	if in.Address == nil && in.Enabled == nil && in.Types == nil {
@@ -171,7 +175,10 @@ func (s *Service) Test(ctx context.Context, env id.Environment, key id.Webhook, 
 		e = w.tell(EventTest, stamp(now))
 		return w, s.store.SaveWebhook(ctx, w, e)
 	})
-	return e, err
+	if err != nil {
+		return event.Event{}, err
+	}
+	return s.store.GetEvent(ctx, env, e.ID)
 }
 
 // EventData is the data of an endpoint's events. The address is not in it: it may hold a secret.

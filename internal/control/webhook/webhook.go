@@ -57,9 +57,12 @@ const (
 	// KeptHeaderBytes is how long the names and values of these headers are together.
 	KeptHeaderBytes = 2 << 10
 
+	// FirstDelay is how long after the first failed attempt the second one is made, with a spread of a quarter.
+	FirstDelay = 5 * time.Second
+
 	gone = 410 // RFC 9110, 15.5.11; Standard Webhooks: the sender disables the endpoint
 
-	firstDelay, longestDelay = 5 * time.Second, time.Hour
+	longestDelay = time.Hour
 )
 
 // Wants reports whether an event is sent to the endpoint.
@@ -179,7 +182,7 @@ func (a Attempt) Gone() bool { return a.Status == gone }
 func Delay(attempt int, random float64) time.Duration {
 	d := longestDelay
 	if attempt < 11 {
-		d = min(firstDelay<<(attempt-1), longestDelay)
+		d = min(FirstDelay<<(attempt-1), longestDelay)
 	}
 	return d*3/4 + time.Duration(random*float64(d/2))
 }

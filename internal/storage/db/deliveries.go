@@ -240,15 +240,15 @@ func (t tx) record(ctx context.Context, node id.Node, r webhook.Result) error {
 	return err
 }
 
-// FailPending gives up waiting deliveries; see webhook.Outbox.
-func (d *DB) FailPending(ctx context.Context, w id.Webhook, why webhook.Attempt, limit int) (n int, err error) {
+// FailTried gives up waiting deliveries; see webhook.Outbox.
+func (d *DB) FailTried(ctx context.Context, w id.Webhook, why webhook.Attempt, limit int) (n int, err error) {
 	line, err := document(why)
 	if err != nil {
 		return 0, err
 	}
 	err = d.engine.begin(ctx, func(ctx context.Context, t tx) error {
-		some := t.NewSelect().Table("webhook_deliveries").Column("sequence").Where("webhook_id = ?", string(w)).Where("state = 'waiting'").
-			Order("sequence").Limit(int64(limit))
+		some := t.NewSelect().Table("webhook_deliveries").Column("sequence").Where("webhook_id = ?", string(w)).
+			Where("state = 'waiting'").Where("attempts > 0").Order("sequence").Limit(int64(limit))
 		res, failed := t.NewUpdate().Table("webhook_deliveries").Set("state = 'failed'").Set("log = log || ?", line+"\n").
 			Where("webhook_id = ?", string(w)).Where("sequence IN (?)", some).Exec(ctx)
 		if failed != nil {

@@ -314,6 +314,20 @@ func (d *DB) LastEvent(ctx context.Context) (last int64, err error) {
 	return last, nil
 }
 
+// FirstEvent is the sequence of the oldest event that is kept; of the next one where none is.
+func (d *DB) FirstEvent(ctx context.Context) (first int64, err error) {
+	last, err := d.LastEvent(ctx)
+	if err != nil {
+		return 0, err
+	}
+	err = d.read.NewSelect().Table("events").Column("sequence").Where("sequence > 0").OrderExpr("sequence").Limit(1).
+		Scan(ctx, &first)
+	if errors.Is(err, sql.ErrNoRows) {
+		return last + 1, nil
+	}
+	return first, wrapped("read oldest event", err)
+}
+
 // Events gives the first events of an environment since a time, oldest first, at most limit of them.
 func (d *DB) Events(ctx context.Context, env id.Environment, since time.Time, limit int) ([]event.Event, error) {
 	return d.ListEvents(ctx, event.Query{Environment: env, Since: since, Limit: limit})

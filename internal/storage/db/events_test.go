@@ -288,6 +288,9 @@ func TestPruneEvents(t *testing.T) {
 				t.Errorf("removed %d, %v; want %d", n, failed, want)
 			}
 		}
+		if first, failed := d.FirstEvent(t.Context()); failed != nil || first != 5 {
+			t.Errorf("the first event that is kept is %d, %v", first, failed)
+		}
 		tell("test.thing.created", "a", 40) // another thing of the same name
 		tell("test.thing.changed", "b", 41)
 		tell("test.thing.changed", "c", 42)

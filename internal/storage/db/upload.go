@@ -210,25 +210,31 @@ func (d uploadStore) Declare(ctx context.Context, u id.Upload, length upload.Len
 
 func (d uploadStore) Expected(ctx context.Context) ([]upload.Expected, error) {
 	var rows []uploadRow
-	err := d.read.NewSelect().Model(&rows).Column("id", "media_id", "size").Where("status = 'waiting'").Where("size > 0").Scan(ctx)
+	err := d.read.NewSelect().Model(&rows).Column("id", "environment_id", "media_id", "size").
+		Where("status = 'waiting'").Where("size > 0").Scan(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read uploads under way: %w", err)
 	}
 	all := make([]upload.Expected, 0, len(rows))
 	for _, r := range rows {
-		all = append(all, upload.Expected{ID: id.Upload(r.ID), Media: id.Media(r.Media), Size: r.Size})
+		all = append(all, upload.Expected{
+			ID: id.Upload(r.ID), Environment: id.Environment(r.Environment), Media: id.Media(r.Media), Size: r.Size,
+		})
 	}
 	return all, nil
 }
 
 // withinQuota adds up what waits. Two that do so at the same moment on PostgreSQL may both find room for one of them.
 func (t tx) withinQuota(ctx context.Context, row uploadRow, size, quota int64) error {
+	if size > quota {
+		return fault.New(fault.TooLarge, "the uploads of this environment that are under way may have %d bytes together", quota)
+	}
 	var others int64
 	err := t.NewSelect().Model((*uploadRow)(nil)).ColumnExpr("COALESCE(SUM(size), 0)").Where("environment_id = ?", row.Environment).
 		Where("status = 'waiting'").Where("id <> ?", row.ID).Scan(ctx, &others)
 	if err == nil && others+size > quota {
-		return fault.New(fault.TooLarge, "the uploads of this environment that are under way may have %d bytes together; the others have %d of them: "+
-			"finish or cancel some", quota, others)
+		return fault.Wrap(fault.Unavailable, upload.ErrQuota, "the uploads of this environment that are under way may have "+
+			"%d bytes together; the others have %d of them: finish or cancel some", quota, others)
 	}
 	return err
 }

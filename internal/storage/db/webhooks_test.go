@@ -143,8 +143,13 @@ func TestLateRecord(t *testing.T) {
 		record("b", 1, webhook.Delivered)
 		record("a", 1, webhook.Waiting)
 		record("a", 2, webhook.Delivered) // b does not know, and sends it again
-		_, err = d.FailPending(t.Context(), "w", webhook.Attempt{At: at(11), Error: "disabled"}, 2)
+		record("b", 2, webhook.Waiting)
+		record("b", 3, webhook.Waiting)
+		n, err := d.FailTried(t.Context(), "w", webhook.Attempt{At: at(11), Error: "disabled"}, 10)
 		must(t, err)
+		if n != 2 {
+			t.Errorf("%d were given up, want those two that were tried", n)
+		}
 		record("b", 2, webhook.Waiting)
 		record("b", 3, webhook.Delivered) // after all
 		got, err := d.Deliveries(t.Context(), "w", webhook.DeliveryQuery{Limit: 10})
@@ -153,7 +158,7 @@ func TestLateRecord(t *testing.T) {
 		for _, one := range got {
 			text += fmt.Sprintf("%d:%s:%d ", one.Sequence, one.State, len(one.Attempts))
 		}
-		if text != "4:waiting:0 3:delivered:2 2:failed:3 1:delivered:2 " {
+		if text != "4:waiting:0 3:delivered:3 2:failed:4 1:delivered:2 " {
 			t.Errorf("got %s", text)
 		}
 		w, err := d.Webhook(t.Context(), "env", "w")

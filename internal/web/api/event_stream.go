@@ -75,11 +75,11 @@ func (s *server) streamEvents(ctx context.Context, in *streamEventsInput) (*huma
 	if err := problems.Err(); err != nil {
 		return nil, err
 	}
+	last, err := s.checkCursor(ctx, "Last-Event-ID", q.After)
+	if err != nil {
+		return nil, err
+	}
 	if from == "" {
-		last, err := s.events.LastEvent(ctx)
-		if err != nil {
-			return nil, err
-		}
 		q.After = last
 	}
 	return &huma.StreamResponse{Body: func(hc huma.Context) {

@@ -227,6 +227,7 @@ type (
 		Status      string       `json:"status"`
 		LiveStream  string       `json:"live_stream_id,omitempty"`
 		SourceAsset string       `json:"source_asset_id,omitempty"`
+		Upload      string       `json:"upload_id,omitempty"`
 		Passthrough string       `json:"passthrough,omitempty"`
 		Warning     eventWarning `json:"warning"`
 	}
@@ -331,8 +332,8 @@ func (f EventForm) liveWarning(ctx context.Context, e event.Event, secrets bool)
 func assetWarning(e event.Event) (any, error) {
 	w, err := stored[asset.Warned](e)
 	return eventAssetWarning{
-		ID: string(w.ID), Status: string(w.Status), LiveStream: string(w.LiveStream), SourceAsset: string(w.SourceAsset), Passthrough: w.Passthrough,
-		Warning: eventWarning(w.Warning),
+		ID: string(w.ID), Status: string(w.Status), LiveStream: string(w.LiveStream), SourceAsset: string(w.SourceAsset),
+		Upload: string(w.Upload), Passthrough: w.Passthrough, Warning: eventWarning(w.Warning),
 	}, err
 }
 

@@ -24,6 +24,8 @@ type EventLog interface {
 	AttemptsOf(ctx context.Context, sequences []int64, most int) (map[int64][]webhook.Attempt, error)
 	// LastEvent is the sequence of the newest event.
 	LastEvent(ctx context.Context) (int64, error)
+	// FirstEvent is the sequence of the oldest event that is kept; of the next one where none is.
+	FirstEvent(ctx context.Context) (int64, error)
 	// News is closed when events have come that can be read; it is taken before they are.
 	News() <-chan struct{}
 }
@@ -93,10 +95,15 @@ func (s *server) listEvents(ctx context.Context, in *listEventsInput) (*listEven
 	if err := problems.Err(); err != nil {
 		return nil, err
 	}
+	last := int64(0)
 	if q.NewestFirst {
 		q.Before = cursor
 	} else {
 		q.After = cursor
+		var err error
+		if last, err = s.checkCursor(ctx, "cursor", cursor); err != nil {
+			return nil, err
+		}
 	}
 	found, err := s.events.ListEvents(ctx, q)
 	if err != nil {
@@ -120,11 +127,36 @@ func (s *server) listEvents(ctx context.Context, in *listEventsInput) (*listEven
 		out.Data = append(out.Data, shown.Attempted(attempts[e.Sequence]))
 		cursor = e.Sequence
 	}
+	if !q.NewestFirst && len(found) < q.Limit && q.Until.IsZero() {
+		cursor = max(cursor, last) // nothing for this client is up to there: its cursor stays among those that are kept
+	}
 	if !q.NewestFirst || len(found) == q.Limit {
 		next := strconv.FormatInt(cursor, 10)
 		out.NextCursor = &next
 	}
 	return &listEventsOutput{out}, nil
+}
+
+// checkCursor refuses to go on behind an event that there is not yet, as of another service or a database that was
+// restored, and behind one of which later ones are not kept any more: a client that reads on there has missed some. It
+// gives the sequence of the newest event.
+func (s *server) checkCursor(ctx context.Context, name string, cursor int64) (last int64, err error) {
+	if last, err = s.events.LastEvent(ctx); err != nil {
+		return 0, err
+	}
+	if cursor > last {
+		return 0, fault.New(fault.Invalid, "%s is %d, and the last event is %d: begin again, as this is another service, "+
+			"or its database was restored", name, cursor, last)
+	}
+	if cursor == 0 {
+		return last, nil
+	}
+	first, err := s.events.FirstEvent(ctx)
+	if err == nil && cursor < first-1 {
+		err = fault.New(fault.Invalid, "%[1]s is %[2]d, and the first event that is kept is %[3]d: those between are not any more; "+
+			"begin again with 0 as %[1]s", name, cursor, first)
+	}
+	return last, err
 }
 
 // readSequence reads the sequence of an event; 0 when there is none.

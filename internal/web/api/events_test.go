@@ -34,7 +34,8 @@ func happened() []event.Event {
 		Warning: live.Warning{Type: live.CustomSlateUnavailable, Message: "it can't be fetched"},
 	}
 	troubled := asset.Warned{
-		ID: film.ID, Environment: envID, Status: asset.Ready, LiveStream: "live1", SourceAsset: "asset0", Passthrough: "p", CreatedAt: noon,
+		ID: film.ID, Environment: envID, Status: asset.Ready, LiveStream: "live1", SourceAsset: "asset0",
+		Upload: "upload0", Passthrough: "p", CreatedAt: noon,
 		Warning: asset.Warning{Type: asset.InputTruncated, Message: "it ends early"},
 	}
 	failed := film.Static.Files[0]
@@ -254,6 +255,55 @@ func TestEventPages(t *testing.T) {
 	}
 	if page := askEvents(t, h, "since=2100-01-01T00:00:00Z"); len(page.Data) != 0 || page.Next != nil {
 		t.Errorf("of the future: %+v", page)
+	}
+}
+
+// refusedEvents is what is said to a request for events that is refused.
+func refusedEvents(t *testing.T, h http.Handler, path, query string) string {
+	t.Helper()
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, path+"?"+query, nil)
+	r.SetBasicAuth(tokenID, tokenValue)
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	if w.Code != http.StatusBadRequest {
+		t.Fatalf("%s: %d %s", query, w.Code, w.Body)
+	}
+	return w.Body.String()
+}
+
+// TestLostCursor: who goes on behind an event that is not there yet, or in front of which some were removed that it may
+// have missed, is told so; and a cursor that has come to the end stays good when nothing happens for long to the
+// environment.
+func TestLostCursor(t *testing.T) {
+	t.Parallel()
+	d, h := logOf(t, 7)
+	quiet := *askEvents(t, h, "order=asc&object_id=none").Next
+	if quiet != "7" {
+		t.Errorf("the cursor of one who has seen all there is is %s", quiet)
+	}
+	for path, query := range map[string]string{eventPath: "order=asc&cursor=8", followPath: "after=8"} {
+		if said := refusedEvents(t, h, path, query); !strings.Contains(said, "is 8, and the last event is 7") {
+			t.Errorf("%s: %s", path, said)
+		}
+	}
+	if n, err := d.PruneEvents(t.Context(), time.Now().Add(time.Hour), 4); err != nil || n != 4 {
+		t.Fatal(n, err)
+	}
+	for path, query := range map[string]string{eventPath: "order=asc&cursor=3", followPath: "after=3"} {
+		if said := refusedEvents(t, h, path, query); !strings.Contains(said, "is 3, and the first event that is kept is 5") {
+			t.Errorf("%s: %s", path, said)
+		}
+	}
+	for cursor, want := range map[string]int{"0": 3, "4": 3, "5": 2, quiet: 0} {
+		if page := askEvents(t, h, "order=asc&cursor="+cursor); len(page.Data) != want || page.Next == nil || *page.Next != "7" {
+			t.Errorf("from %s: %+v", cursor, page)
+		}
+	}
+	if n, err := d.PruneEvents(t.Context(), time.Now().Add(time.Hour), 4); err != nil || n != 3 {
+		t.Fatal(n, err)
+	}
+	if page := askEvents(t, h, "order=asc&cursor=7"); len(page.Data) != 0 || *page.Next != "7" {
+		t.Errorf("when nothing is kept: %+v", page)
 	}
 }
 

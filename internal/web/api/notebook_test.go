@@ -88,8 +88,10 @@ func (n notedEvents) AttemptsOf(_ context.Context, sequences []int64, most int) 
 		Address: "https://a.example", Status: 204, Duration: time.Second,
 	}}}, nil
 }
-func (notedEvents) LastEvent(context.Context) (int64, error) { return 7, nil }
-func (notedEvents) News() <-chan struct{}                    { return nil }
+
+func (notedEvents) LastEvent(context.Context) (int64, error)  { return 110, nil }
+func (notedEvents) FirstEvent(context.Context) (int64, error) { return 3, nil }
+func (notedEvents) News() <-chan struct{}                     { return nil }
 
 func (n *notebook) live() *fakeLive {
 	return &fakeLive{

@@ -21,12 +21,13 @@ type Webhook struct {
 type WebhookCreate struct {
 	Address    string   `json:"address,omitempty" required:"true" doc:"http or https URL, unique in the environment."`
 	EventTypes []string `json:"event_types,omitempty" doc:"Types of the events that are sent; none: all."`
+	Enabled    *bool    `json:"enabled,omitempty" doc:"false: nothing is sent until it is enabled. Otherwise what happens from now on is."`
 }
 
 // WebhookUpdate changes what is given.
 type WebhookUpdate struct {
 	Address    *string            `json:"address,omitempty"`
-	Enabled    *bool              `json:"enabled,omitempty" doc:"One that is enabled again is sent what happens from then on; replay has it sent what it missed."`
+	Enabled    *bool              `json:"enabled,omitempty" doc:"One that is enabled again is sent what waited and was never tried, then what happens from then on; replay has it sent what it missed."`
 	EventTypes Optional[[]string] `json:"event_types,omitzero" doc:"An empty list or null: all."`
 }
 
@@ -60,6 +61,12 @@ func withSecret(w webhook.Webhook) Webhook {
 	out := wireWebhook(w)
 	out.SigningSecret = w.Secret
 	return out
+}
+
+func (c WebhookCreate) input() webhook.CreateInput {
+	return webhook.CreateInput{
+		Address: c.Address, Types: c.EventTypes, Disabled: c.Enabled != nil && !*c.Enabled,
+	}
 }
 
 func (u WebhookUpdate) input() webhook.PatchInput {

@@ -67,7 +67,7 @@ func (s *server) routeWebhooks() {
 type createWebhookInput struct{ Body WebhookCreate }
 
 func (s *server) createWebhook(ctx context.Context, in *createWebhookInput) (*one[Webhook], error) {
-	w, err := s.webhooks.Create(ctx, environment(ctx), webhook.CreateInput{Address: in.Body.Address, Types: in.Body.EventTypes}, s.now())
+	w, err := s.webhooks.Create(ctx, environment(ctx), in.Body.input(), s.now())
 	return just(withSecret(w)), err
 }
 

@@ -103,8 +103,18 @@ func TestWebhookRequests(t *testing.T) {
 	const one = webhookPath + "/hook1"
 	runScenarios(t, "webhooks.txt", []scenario{
 		{name: "create", method: "POST", path: webhookPath, body: `{"address":"https://example.com/hook"}`, status: 201},
-		{name: "create with types", method: "POST", path: webhookPath, body: `{"address":"https://example.com/hook","event_types":["video.asset.ready"]}`, status: 201},
-		{name: "create by a token that may not", method: "POST", path: webhookPath, body: `{"address":"x"}`, auth: func(r *http.Request) { r.SetBasicAuth(readerID, tokenValue) }, status: 403},
+		{
+			name: "create with types", method: "POST", path: webhookPath,
+			body: `{"address":"https://example.com/hook","event_types":["video.asset.ready"]}`, status: 201,
+		},
+		{
+			name: "create disabled", method: "POST", path: webhookPath,
+			body: `{"address":"https://example.com/hook","enabled":false}`, status: 201,
+		},
+		{
+			name: "create by a token that may not", method: "POST", path: webhookPath, body: `{"address":"x"}`,
+			auth: func(r *http.Request) { r.SetBasicAuth(readerID, tokenValue) }, status: 403,
+		},
 		{name: "list, which shows no secret", method: "GET", path: webhookPath + "?limit=2&page=3", status: 200},
 		{name: "retrieve", method: "GET", path: one, status: 200},
 		{name: "retrieve none", method: "GET", path: webhookPath + "/absent", status: 404},

@@ -72,8 +72,8 @@ func (h *Handler) put(w http.ResponseWriter, r *http.Request, u upload.Upload) e
 	}
 	b := newBody(w, r)
 	switch {
-	case u.Status == upload.AssetCreated: // the response to the last byte was lost
-		h.done(w, b)
+	case u.Status == upload.AssetCreated:
+		h.again(w, r, of, u.Size, b)
 		return nil
 	case u.Status != upload.Waiting:
 		return fault.New(fault.Conflict, "the upload is %s: it takes nothing any more", u.Status)
@@ -88,12 +88,14 @@ func (h *Handler) put(w http.ResponseWriter, r *http.Request, u upload.Upload) e
 		return err
 	}
 	defer func() { _ = wr.Close() }() // what was received is kept already
-	if wr.Asset() == "" {
-		if chunked {
-			err = chunk(r.Context(), wr, of, b)
-		} else {
-			err = whole(r.Context(), wr, r.ContentLength, b)
-		}
+	if wr.Asset() != "" {             // made while this request waited
+		h.again(w, r, of, wr.Upload().Size, b)
+		return nil
+	}
+	if chunked {
+		err = chunk(r.Context(), wr, of, b)
+	} else {
+		err = whole(r.Context(), wr, r.ContentLength, b)
 	}
 	switch gap := (*errGap)(nil); {
 	case errors.As(err, &gap):
@@ -102,7 +104,7 @@ func (h *Handler) put(w http.ResponseWriter, r *http.Request, u upload.Upload) e
 	case err != nil:
 		return err
 	case wr.Asset() != "":
-		h.done(w, b)
+		respond(w, http.StatusOK)
 	default:
 		incomplete(w, wr.Size())
 		respond(w, http.StatusPermanentRedirect) // Resume Incomplete, as these clients know it
@@ -172,9 +174,19 @@ func incomplete(w http.ResponseWriter, size int64) {
 	}
 }
 
-// done says that the whole file has come. What is sent of it again is read, since its sender may not listen before.
-func (*Handler) done(w http.ResponseWriter, b *body) {
-	_, _ = io.CopyN(io.Discard, b, drainBytes)
+// again responds to one who sends to an upload that has its file, of so many bytes, already: to the sender of that file,
+// who has lost the response to its last byte, that it is there. Another file is refused, as it would be lost. What is
+// sent is read, since its sender may not listen before.
+func (*Handler) again(w http.ResponseWriter, r *http.Request, of contentRange, size int64, b *body) {
+	n, err := io.CopyN(io.Discard, b, drainBytes)
+	if of.total < 0 && !of.query && of.end == 0 && err != nil { // a file whose length is known by its end alone
+		of.total = n
+	}
+	if of.total >= 0 && of.total != size || of.end > size {
+		refuse(w, r, http.StatusConflict, "upload_over", fmt.Sprintf("the upload has its file already, which has %d bytes: "+
+			"make another upload for this one", size))
+		return
+	}
 	respond(w, http.StatusOK)
 }
 

@@ -12,6 +12,7 @@ import (
 	"millrace/internal/control/upload"
 	"millrace/internal/disk"
 	"millrace/internal/fault"
+	"millrace/internal/id"
 	"millrace/internal/media/objectkey"
 	"millrace/internal/storage/blob"
 )
@@ -27,10 +28,58 @@ func TestWholeFile(t *testing.T) {
 		s.put(u, nil, "*/*", http.StatusOK, "")
 	}
 	u := s.create() // of unknown length
-	if resp := s.send(u, sent{method: http.MethodPut, body: io.LimitReader(bytes.NewReader(file(2*mib)), 2*mib)}); resp.StatusCode != http.StatusOK {
+	unsized := sent{method: http.MethodPut, body: io.LimitReader(bytes.NewReader(file(2*mib)), 2*mib)}
+	if resp := s.send(u, unsized); resp.StatusCode != http.StatusOK {
 		t.Errorf("a body of unknown length: %d %s", resp.StatusCode, text(resp))
 	}
 	s.arrived(u, file(2*mib))
+}
+
+// TestAnotherFile: an upload that has its file takes no other one, and says so; whoever may have lost the response to the
+// last byte of that file is told that it is there.
+func TestAnotherFile(t *testing.T) {
+	t.Parallel()
+	const size = 300 << 10
+	for name, tt := range map[string]struct {
+		body   int
+		ranged string
+		stream bool // the length is not said
+		status int
+	}{
+		"the file":                       {body: size, status: 200},
+		"the file, its length not said":  {body: size, stream: true, status: 200},
+		"its last chunk":                 {body: size - 256<<10, ranged: fmt.Sprintf("262144-%d/%d", size-1, size), status: 200},
+		"a chunk, its length not said":   {body: 256 << 10, ranged: "0-262143/*", status: 200},
+		"a question":                     {ranged: fmt.Sprintf("*/%d", size), status: 200},
+		"a question without a length":    {ranged: "*/*", status: 200},
+		"a shorter file":                 {body: 5, status: 409},
+		"a longer file":                  {body: size + 1, status: 409},
+		"one whose length is not said":   {body: size + 1, stream: true, status: 409},
+		"a chunk of another file":        {body: 256 << 10, ranged: "0-262143/999999", status: 409},
+		"a chunk behind its end":         {body: 256 << 10, ranged: "262144-524287/*", status: 409},
+		"a question about a longer file": {ranged: "*/999999", status: 409},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := start(t)
+			u := s.create()
+			s.put(u, file(size), "", http.StatusOK, "")
+			r := sent{method: http.MethodPut, body: bytes.NewReader(file(tt.body))}
+			if tt.stream {
+				r.body = io.LimitReader(r.body, int64(tt.body))
+			}
+			if tt.ranged != "" {
+				r.header = []string{"Content-Range: bytes " + tt.ranged}
+			}
+			resp := s.send(u, r)
+			said := text(resp)
+			refused := strings.Contains(said, "has its file already")
+			if resp.StatusCode != tt.status || refused != (tt.status == 409) {
+				t.Errorf("%d %s", resp.StatusCode, said)
+			}
+			s.arrived(u, file(size))
+		})
+	}
 }
 
 // TestChunks sends a file as resumable clients do, with every kind of disturbance, each by a service that has forgotten everything.
@@ -228,7 +277,7 @@ func TestRefused(t *testing.T) {
 		{"a disk that is full", func(s *service, _ upload.Upload) { s.space = disk.Space{Free: 60, Total: 1000} }, sent{size: 11}, 507, "no room for 11 more bytes"},
 		{"an environment that has too many", func(s *service, _ upload.Upload) {
 			must(s.t, s.uploads.Declare(s.t.Context(), s.create().ID, upload.Length{Size: 30 * mib}))
-		}, sent{size: 20 * mib}, 413, "50331648 bytes together"},
+		}, sent{size: 20 * mib}, 507, "50331648 bytes together"},
 		{"cancelled", func(s *service, u upload.Upload) { must(s.t, s.uploads.Quit(s.t.Context(), u.ID, time.Now())) }, sent{size: 5}, 410, "cancelled"},
 		{"timed out", func(s *service, _ upload.Upload) { s.late.Store(int64(2 * time.Hour)) }, sent{size: 5}, 410, "timed_out"},
 		{"not a range", nil, sent{header: []string{"Content-Range: items 0-1/2"}, size: 2}, 400, "Content-Range must be of the form"},
@@ -254,6 +303,9 @@ func TestRefused(t *testing.T) {
 			resp := s.send(u, tt.r)
 			if body := text(resp); resp.StatusCode != tt.status || !strings.Contains(body, tt.says) || !strings.Contains(body, `{"error":{"messages":[`) {
 				t.Errorf("%d %s", resp.StatusCode, body)
+			}
+			if after := resp.Header.Get("Retry-After"); tt.status == 507 && after != "60" {
+				t.Errorf("Retry-After: %q", after)
 			}
 		})
 	}
@@ -320,6 +372,44 @@ func TestRoomIsShared(t *testing.T) {
 	s.put(first, chunk, fmt.Sprintf("%d-%d/%d", mib, 2*mib-1, 6*mib), 507, "")
 }
 
+// TestRoomAgainstOthers: what one environment has declared and not sent leaves room to another one, however much it is,
+// and less is held for it the longer nothing comes.
+func TestRoomAgainstOthers(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	s.space = disk.Space{Total: 20 * mib, Free: 17 * mib} // of which a mebibyte is left to live streams
+	chunk := file(1 * mib)
+	greedy := s.create()
+	s.put(greedy, chunk, fmt.Sprintf("0-%d/%d", mib-1, 16*mib), 308, fmt.Sprintf("bytes=0-%d", mib-1))
+	s.space.Free -= mib
+	other := func(size int64, status int, kept string) {
+		t.Helper()
+		u, err := s.uploads.Create(t.Context(), "other", upload.CreateInput{CORSOrigin: "*"}, time.Now())
+		must(t, err)
+		s.put(u, chunk, fmt.Sprintf("0-%d/%d", mib-1, size), status, kept)
+		must(t, s.uploads.Quit(t.Context(), u.ID, time.Now()))
+	}
+	const room = 15 * mib
+	other(room*3/4+1, 507, "")
+	other(room*3/4, 308, fmt.Sprintf("bytes=0-%d", mib-1))
+
+	for _, env := range []id.Environment{"b", "c", "d"} { // each of them holds a quarter, and all of them half
+		u, err := s.uploads.Create(t.Context(), env, upload.CreateInput{CORSOrigin: "*"}, time.Now())
+		must(t, err)
+		must(t, s.uploads.Declare(t.Context(), u.ID, upload.Length{Size: room, Whole: true}))
+		object, err := s.store.Grow(t.Context(), objectkey.SourceFile(u.Media))
+		must(t, err)
+		must(t, object.Append(t.Context(), chunk))
+		must(t, object.Sync(t.Context()))
+		must(t, object.Close())
+	}
+	other(room/2+1, 507, "")
+	other(room/2, 308, fmt.Sprintf("bytes=0-%d", mib-1))
+
+	s.late.Store(int64(14 * time.Minute))
+	other(room/2+1, 308, fmt.Sprintf("bytes=0-%d", mib-1))
+}
+
 // unread is a body that nobody may ask for.
 type unread struct{ t *testing.T }
 
@@ -352,14 +442,29 @@ func TestCORS(t *testing.T) {
 		{"https://a.example", "https://b.example", ""},
 	} {
 		for _, tus := range []bool{false, true} {
-			resp := s.send(s.createFor(tt.set), sent{method: http.MethodOptions, tus: tus, header: []string{"Origin: " + tt.origin, "Access-Control-Request-Method: PUT"}})
+			resp := s.send(s.createFor(tt.set), sent{
+				method: http.MethodOptions, tus: tus,
+				header: []string{"Origin: " + tt.origin, "Access-Control-Request-Method: PUT"},
+			})
 			h := resp.Header
 			if h.Get("Access-Control-Allow-Origin") != tt.allowed || tt.allowed != "" && (resp.StatusCode >= 300 || !strings.Contains(h.Get("Access-Control-Allow-Headers"), "Content-Range")) {
 				t.Errorf("%+v: %d %v", tt, resp.StatusCode, h)
 			}
 		}
 	}
-	resp := s.send(s.create(), sent{method: http.MethodPut, body: bytes.NewReader(file(5)), header: []string{"Origin: https://b.example"}})
+	for _, tus := range []bool{false, true} { // any page gets to read that there is no such upload
+		r := sent{method: http.MethodOptions, tus: tus, header: []string{"Origin: https://b.example"}}
+		for method, status := range map[string]int{http.MethodOptions: 204, http.MethodPut: 404} {
+			r.method = method
+			resp := s.send(upload.Upload{Secret: "unknown"}, r)
+			if resp.StatusCode != status || resp.Header.Get("Access-Control-Allow-Origin") != "*" {
+				t.Errorf("%s of an unknown one: %d %v", method, resp.StatusCode, resp.Header)
+			}
+		}
+	}
+	resp := s.send(s.create(), sent{
+		method: http.MethodPut, body: bytes.NewReader(file(5)), header: []string{"Origin: https://b.example"},
+	})
 	if resp.StatusCode != 200 || !strings.Contains(resp.Header.Get("Access-Control-Expose-Headers"), "Range") {
 		t.Errorf("%d %v", resp.StatusCode, resp.Header)
 	}

@@ -3,6 +3,7 @@ package upload
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"path"
@@ -119,8 +120,8 @@ func (t *tus) libraryError(ctx context.Context, err error) error {
 	}
 	code, typ, message := t.opt.explain(ctx, err)
 	e := handler.NewError(typ, message, code)
-	if code == http.StatusServiceUnavailable {
-		e.HTTPResponse.Header["Retry-After"] = "1"
+	if after := retryAfter(code); after != "" {
+		e.HTTPResponse.Header["Retry-After"] = after
 	}
 	return e
 }
@@ -189,6 +190,10 @@ func (t *tus) NewUpload(ctx context.Context, info handler.FileInfo) (handler.Upl
 		}
 	}
 	created, err := u.GetInfo(ctx)
+	if err == nil && !info.SizeIsDeferred && !created.SizeIsDeferred && info.Size != created.Size {
+		return nil, handler.NewError("upload_over", fmt.Sprintf("the upload has its file already, which has %d bytes: "+
+			"make another upload for this one", created.Size), http.StatusConflict)
+	}
 	created.Offset = 0 // what comes with a creation is the beginning of the file
 	u.created = &created
 	return u, err

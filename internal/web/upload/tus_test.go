@@ -184,7 +184,21 @@ func TestTusRefused(t *testing.T) {
 	s.tus(u, http.MethodPut, 405, nil)
 	s.tus(upload.Upload{Secret: "unknown"}, http.MethodHead, 404, nil)
 	must(t, s.uploads.Declare(t.Context(), s.create().ID, upload.Length{Size: quota - 10}))
-	s.tus(u, http.MethodPost, 413, nil, "Upload-Length: 11")
+	if h := s.tus(u, http.MethodPost, 507, nil, "Upload-Length: 11"); h.Get("Retry-After") != "60" {
+		t.Errorf("%v", h)
+	}
+}
+
+// TestTusAnotherFile: to create an upload that has its file already is no error for the sender of that file, and one for
+// that of another file, which would be lost.
+func TestTusAnotherFile(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	u := s.create()
+	s.put(u, file(300), "", 200, "")
+	s.tus(u, http.MethodPost, 201, nil, "Upload-Length: 300")
+	s.tus(u, http.MethodPost, 409, nil, "Upload-Length: 301")
+	s.arrived(u, file(300))
 }
 
 // TestTusInParts: a client that would send a file in several parts at once is told not to, in words that its page can

@@ -84,11 +84,11 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		secret = strings.TrimPrefix(r.URL.Path, Path)
 	}
 	u, err := h.opt.Files.Find(r.Context(), secret)
+	w.Header().Set("Cache-Control", "no-store")
 	if err != nil {
-		h.refuse(w, r, err)
+		h.unfound(w, r, err)
 		return
 	}
-	w.Header().Set("Cache-Control", "no-store")
 	if !allow(w, r, u) {
 		h.refuse(w, r, fault.New(fault.Denied, "pages of this origin may not upload here: cors_origin of the upload is another one"))
 		return
@@ -106,6 +106,17 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			h.refuse(w, r, err)
 		}
 	}
+}
+
+// unfound refuses a request to an upload that there is not, or that can't be read. Any page may read why: it holds nothing
+// of anybody's, and without it a page can't tell an upload that is gone from a lost connection.
+func (h *Handler) unfound(w http.ResponseWriter, r *http.Request, err error) {
+	allow(w, r, upload.Upload{CORSOrigin: upload.AnyOrigin})
+	if r.Method == http.MethodOptions { // else the request that would be told is not made
+		w.WriteHeader(http.StatusNoContent)
+		return
+	}
+	h.refuse(w, r, err)
 }
 
 // What pages may send and read, and for how many seconds browsers may remember that.
@@ -147,7 +158,7 @@ var errStopping = fault.New(fault.Unavailable, "the request was broken off: ask 
 
 // status is what an error is to an uploader: 503 is tried again by clients, and what will not pass is not.
 func status(err error) (code int, typ string) {
-	if errors.Is(err, disk.ErrFull) {
+	if errors.Is(err, disk.ErrFull) || errors.Is(err, upload.ErrQuota) {
 		return http.StatusInsufficientStorage, "no_room"
 	}
 	switch fault.KindOf(err) {
@@ -166,6 +177,17 @@ func status(err error) (code int, typ string) {
 	case fault.Internal:
 	}
 	return http.StatusInternalServerError, "internal_error"
+}
+
+// retryAfter is the Retry-After of a response: in how many seconds it may be another one; empty: not by itself.
+func retryAfter(code int) string {
+	switch code {
+	case http.StatusServiceUnavailable:
+		return "1"
+	case http.StatusInsufficientStorage: // other uploads have to end
+		return "60"
+	}
+	return ""
 }
 
 // explain is the status of an error and what an uploader is told of it. What is ours to mend is logged.
@@ -197,8 +219,8 @@ func refuse(w http.ResponseWriter, r *http.Request, code int, typ, message strin
 		header.Set("Connection", "close")
 		_ = control.SetReadDeadline(time.Now().Add(unreadTime)) // not every writer has deadlines
 	}
-	if code == http.StatusServiceUnavailable {
-		header.Set("Retry-After", "1")
+	if after := retryAfter(code); after != "" {
+		header.Set("Retry-After", after)
 	}
 	header.Set("Content-Type", "application/json")
 	_ = control.SetWriteDeadline(time.Now().Add(responseTime))
