@@ -56,7 +56,7 @@ func TestEncryptedOnly(t *testing.T) {
 		"clip that nobody plays yet":      {clip(), false},
 		"clip with a master":              {master(clip("e")), false},
 	} {
-		if _, err := create(tt.options); (err == nil) != tt.ok || err != nil && !fault.Is(err, fault.Conflict) {
+		if _, err = create(tt.options); (err == nil) != tt.ok || err != nil && !fault.Is(err, fault.Conflict) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
