@@ -50,7 +50,8 @@ func TestRecognisable(t *testing.T) {
 		},
 		"switched off": {config.Speech{Rules: "*=none"}, assetopt.GeneratedSubtitle{}, "millrace environment captions"},
 		"an unknown vocabulary": {
-			vosk, assetopt.GeneratedSubtitle{VocabularyIDs: []string{string(known.ID), "nobody"}},
+			vosk,
+			assetopt.GeneratedSubtitle{VocabularyIDs: []string{string(known.ID), "nobody"}},
 			`transcription_vocabulary_ids: there is no vocabulary "nobody"`,
 		},
 	} {

@@ -491,11 +491,11 @@ func TestSpeechTooLate(t *testing.T) {
 		w.wait(time.Second)
 		words := map[string]bool{}
 		for _, c := range whole.Cues() {
-			var second time.Duration
+			var second int
 			if _, bad := fmt.Sscanf(c.Text, "w%d", &second); bad != nil {
 				t.Fatalf("cue %+v: %v", c, bad)
 			}
-			if late := c.Start - second*time.Second; late > edge.MostLate {
+			if late := c.Start - time.Duration(second)*time.Second; late > edge.MostLate {
 				t.Errorf("%s is shown %s after it was said", c.Text, late)
 			}
 			words[c.Text] = true

@@ -9,9 +9,10 @@ import (
 // TestJoined: what was cut at the end of a segment is one cue again, and nothing else is.
 func TestJoined(t *testing.T) {
 	t.Parallel()
-	const s = time.Second
-	cue := func(from, to time.Duration, settings, text string) Cue {
-		return Cue{Start: from * s, End: to * s, Settings: settings, Text: text}
+	cue := func(from, to int, settings, text string) Cue {
+		return Cue{
+			Start: time.Duration(from) * time.Second, End: time.Duration(to) * time.Second, Settings: settings, Text: text,
+		}
 	}
 	for name, tt := range map[string]struct{ cues, want []Cue }{
 		"cut twice": {

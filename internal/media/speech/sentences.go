@@ -42,13 +42,13 @@ func (s *Sentences) Add(words []Word, until time.Duration) []Word {
 		return words
 	}
 	out := slices.Clone(words)
-	for i := range out {
+	for i, said := range words {
 		w := &out[i]
 		if !s.begun || s.ends(w.Text, w.Start-s.before.End) {
 			s.begun, s.words = true, 0
 			w.Text = capitalised(w.Text)
 		}
-		s.before = words[i]
+		s.before = said
 		s.words++
 		var ended bool
 		if i+1 < len(words) {
