@@ -197,7 +197,7 @@ func (d *Dispatcher) attempted(ctx context.Context, a attemptResult) {
 	now := d.o.Now()
 	if a.err != nil { // of ours
 		if d.attempts.Err() == nil {
-			d.warn(ctx, warning{"prepare delivery to webhook", a.webhook.ID}, a.err)
+			d.warn(ctx, warning{"prepare", a.webhook.ID}, a.err)
 		}
 		a.from.again(a.resource, now.Add(storeAgain))
 		return

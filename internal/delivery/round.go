@@ -171,7 +171,7 @@ func (d *Dispatcher) took(ctx context.Context, r round) {
 	d.looking = false
 	if r.err != nil {
 		if !errors.Is(r.err, context.Canceled) {
-			d.warn(ctx, warning{message: "look for deliveries to webhooks"}, r.err)
+			d.warn(ctx, warning{doing: "look for them"}, r.err)
 		}
 		for _, e := range d.endpoints { // what was queued before the error may be missing
 			e.reload = true

@@ -11,9 +11,9 @@ import (
 // warnEvery is how long after a warning the next one of its kind about the same endpoint comes at the earliest.
 const warnEvery = time.Minute
 
-// warning is a kind of trouble of ours, and the endpoint that it is about; empty: all of them.
+// warning is what of ours has failed, and the endpoint that it is about; empty: all of them.
 type warning struct {
-	message string
+	doing   string
 	webhook id.Webhook
 }
 
@@ -33,14 +33,14 @@ func (d *Dispatcher) warn(ctx context.Context, about warning, err error) {
 		d.warned[about] = last
 		return
 	}
-	attributes := []slog.Attr{slog.Any("error", err)}
+	attributes := []slog.Attr{slog.String("doing", about.doing), slog.Any("error", err)}
 	if about.webhook != "" {
 		attributes = append(attributes, slog.Any("webhook", about.webhook))
 	}
 	if last.omitted > 0 {
 		attributes = append(attributes, slog.Int("omitted", last.omitted))
 	}
-	d.o.Logger.LogAttrs(ctx, slog.LevelWarn, about.message, attributes...)
+	d.o.Logger.LogAttrs(ctx, slog.LevelWarn, "deliveries to webhooks are held up", attributes...)
 	for other, w := range d.warned {
 		if now.Sub(w.at) >= warnEvery && w.omitted == 0 {
 			delete(d.warned, other)

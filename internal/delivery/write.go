@@ -85,7 +85,7 @@ func (d *Dispatcher) tellDisabled(ctx context.Context, h hopeless) {
 func (d *Dispatcher) wrote(ctx context.Context, w write) {
 	d.writing = false
 	if w.err != nil {
-		d.warn(ctx, warning{message: "record deliveries to webhooks"}, w.err)
+		d.warn(ctx, warning{doing: "record attempts"}, w.err)
 		d.results = append(w.results, d.results...)
 		for key, since := range w.health {
 			if _, newer := d.health[key]; !newer {

@@ -32,8 +32,8 @@ var webhookActs = map[string]webhookAct{ //nolint:gochecknoglobals // a table
 	},
 	"disable": {
 		operation: "update-webhook", to: endpoint.Page, Title: "Disable this webhook?",
-		Text: "What happens from then on is not sent to it, and what waits to be sent is given up. Once it is " +
-			"enabled again, what it missed can be sent to it.",
+		Text: "What happens from then on is not sent to it, and what waits to be tried again is given up. Once it is " +
+			"enabled again, what was never tried is sent, and what it missed can be.",
 		Yes: "Disable it", No: "Keep it on",
 		do: func(ctx context.Context, a webhook.API, e id.Environment, w id.Webhook, now time.Time) error {
 			return enable(ctx, a, e, w, false, now)
