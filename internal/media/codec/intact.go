@@ -11,6 +11,7 @@ import (
 // A Verdict is what becomes of an access unit.
 type Verdict int
 
+// What becomes of them.
 const (
 	Kept      Verdict = iota // it is written
 	NoPicture                // parameter sets or SEI by themselves: they are left out, and nothing is missing

@@ -178,7 +178,7 @@ func TestFramesOfOddEncoders(t *testing.T) {
 		"sound first, picture later":    {cat(audioConfig(), audioFrame(0), audioFrame(2100), videoConfig(testAvcC), videoFrame(2200)), []int64{2200}, []int64{0, 2100}, 0},
 		"empty messages":                {cat(videoConfig(testAvcC), chunk(9, 1), chunk(8, 1), videoFrame(2), chunk(9, 3, 0x17, 1, 0, 0, 0), chunk(9, 3, 0x17, 2, 0, 0, 0)), []int64{2}, nil, 0},
 		"malformed frames":              {cat(videoConfig(testAvcC), chunk(9, 1, 0x17, 1), chunk(9, 1, 0x17, 1, 0, 0, 0, 0, 0, 0, 99, 1), chunk(8, 1, 0xaf), videoFrame(2)), []int64{2}, nil, 0},
-		"2-byte lengths":                {cat(videoConfig(avcC(testSPS, 2)), chunk(9, 2, 0x17, 1, 0, 0, 0, 0, 5, 0x65, 1, 2, 3, 4)), []int64{2}, nil, 0},
+		"2-byte lengths":                {cat(videoConfig(avcC(testSPS, 2)), chunk(9, 2, 0x17, 1, 0, 0, 0, 0, 5, 0x65, 0x88, 0x84, 0, 0x4f)), []int64{2}, nil, 0},
 		"seek command frames":           {cat(videoConfig(testAvcC), chunk(9, 1, 0x57, 0), videoFrame(2)), []int64{2}, nil, 0},
 		"aggregate":                     {cat(videoConfig(testAvcC), audioConfig(), chunk(22, 1000, cat(tagBytes(9, 50, legacy), tagBytes(8, 60, []byte{0xaf, 1, 9}), tagBytes(18, 0, nil), tagBytes(9, 83, legacy))...)), []int64{1000, 1033}, []int64{1010}, 0},
 		"broken aggregate":              {cat(videoConfig(testAvcC), chunk(22, 1000, 9, 0, 0, 200, 0, 0, 0, 0, 0, 0, 0, 1), videoFrame(2)), []int64{2}, nil, 0},
