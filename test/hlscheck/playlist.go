@@ -252,7 +252,9 @@ func parseMedia(text string, say report) *media {
 	say("version", m.version >= r.needs, "EXT-X-VERSION is %d, but %s needs %d", m.version, r.needsWhat, r.needs)
 	say("playlist-type", m.kind == "" || m.kind == "EVENT" || m.kind == "VOD", "EXT-X-PLAYLIST-TYPE is %q", m.kind)
 	say("playlist-type", m.kind != "VOD" || m.ended, "VOD without EXT-X-ENDLIST")
-	say("discontinuity-sequence-tag", m.hasDSN || m.kind != "" || m.ended, "a live playlist without EXT-X-DISCONTINUITY-SEQUENCE")
+	words := r.mapURI == "" && !strings.Contains(text, "#EXT-X-DISCONTINUITY\n") // of text, which has no EXT-X-MAP
+	say("discontinuity-sequence-tag", m.hasDSN || m.kind != "" || m.ended || words,
+		"a live playlist without EXT-X-DISCONTINUITY-SEQUENCE")
 	return m
 }
 

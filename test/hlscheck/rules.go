@@ -20,7 +20,8 @@ var Rules = map[string]Rule{
 	"target-duration-tag": {"4.4.3.1", "EXT-X-TARGETDURATION is there, an integer above zero"},
 	"media-sequence-tag":  {"4.4.3.2", "EXT-X-MEDIA-SEQUENCE stands before the first segment"},
 	"discontinuity-sequence-tag": {
-		"4.4.3.3", "EXT-X-DISCONTINUITY-SEQUENCE stands before the first segment and the first EXT-X-DISCONTINUITY, in every live playlist",
+		"4.4.3.3", "EXT-X-DISCONTINUITY-SEQUENCE stands before the first segment and the first EXT-X-DISCONTINUITY, " +
+			"in every live playlist but one of text that has no discontinuity",
 	},
 	"playlist-type": {"4.4.3.5", "EXT-X-PLAYLIST-TYPE is EVENT or VOD, and VOD has EXT-X-ENDLIST"},
 

@@ -28,7 +28,7 @@ type Media struct {
 	DiscontinuitySequence int64
 	// Continuous: no segment that is listed or left out is behind a discontinuity, and no earlier one is. Then there is no
 	// EXT-X-DISCONTINUITY-SEQUENCE. Shaka 5.2.12 gives parts none, and shows text of segments that have one only once a
-	// whole segment of the picture has come.
+	// whole segment of the picture has come: it is for text beside parts.
 	Continuous  bool
 	Independent bool   // EXT-X-INDEPENDENT-SEGMENTS
 	Skipped     int    // EXT-X-SKIP: how many segments from the front this delta update leaves out

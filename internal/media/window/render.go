@@ -56,7 +56,7 @@ func (e *Edge) media(l *liveRendition, k listing) *hls.Media {
 		m.CanBlock = true
 		m.SkipUntil = time.Duration(6*e.target) * time.Second
 	}
-	m.Continuous = e.opt.Mode.Low && l.continuous()
+	m.Continuous = e.opt.Mode.Low && l.Kind == frame.Text && l.continuous()
 	if longest := e.longestPart(); e.opt.Mode.Low && !e.ended && longest > 0 {
 		// Text has no parts, and the same hold-back: Shaka wants it of each playlist once one has it.
 		m.PartHoldBack = hls.HoldBack(longest) + e.texts.behind()

@@ -30,6 +30,7 @@ func TestFirstPlaylist(t *testing.T) {
 #EXT-X-SERVER-CONTROL:CAN-BLOCK-RELOAD=YES,CAN-SKIP-UNTIL=12.000000,PART-HOLD-BACK=0.930000,HOLD-BACK=6.000000
 #EXT-X-PART-INF:PART-TARGET=0.300000
 #EXT-X-MEDIA-SEQUENCE:0
+#EXT-X-DISCONTINUITY-SEQUENCE:0
 #EXT-X-MAP:URI="v/init-0.mp4"
 ` + strings.Join([]string{gapText(0), gapText(1), gapText(2), gapText(3), gapText(4), gapText(5), gapText(6)}, "") +
 		`#EXT-X-PROGRAM-DATE-TIME:2026-03-04T12:00:00.000Z
@@ -50,16 +51,18 @@ v/7.m4s
 	}
 }
 
-// TestDiscontinuitySequence: playlists with parts have it from the first discontinuity on, delta updates too, and have
-// none before: Shaka shows no text where it is.
+// TestDiscontinuitySequence: text beside parts has it from the first discontinuity on, delta updates too, and none
+// before: Shaka shows no text where it is. All other playlists have it.
 func TestDiscontinuitySequence(t *testing.T) {
 	t.Parallel()
+	const tag = "\n#EXT-X-DISCONTINUITY-SEQUENCE:0\n"
+	delta := Reload{MSN: -1, Part: -1, Skip: true}
 	r := newRig(Options{Mode: low})
 	r.start()
-	const tag = "\n#EXT-X-DISCONTINUITY-SEQUENCE:0\n"
-	shows := func() (n int) {
-		for _, q := range []Reload{now(), {MSN: -1, Part: -1, Skip: true}} {
-			if strings.Contains(r.text(t, "v", q), tag) {
+	r.Texts().Add(subtitles, false)
+	has := func(id string) (n int) {
+		for _, q := range []Reload{now(), delta} {
+			if strings.Contains(r.text(t, id, q), tag) {
 				n++
 			}
 		}
@@ -68,24 +71,26 @@ func TestDiscontinuitySequence(t *testing.T) {
 	for range 10 {
 		r.segment(7, false)
 	}
-	if n := shows(); n != 0 {
-		t.Errorf("%d of 2 have it, and no discontinuity", n)
+	if text, video := has(subtitles), has("v"); text != 0 || video != 2 {
+		t.Errorf("%d of 2 of text have it, and no discontinuity; %d of 2 of the picture", text, video)
 	}
 	r.segment(7, true)
-	if n := shows(); n != 2 {
+	r.segment(7, false)
+	if n := has(subtitles); n != 2 {
 		t.Errorf("%d of 2 have it", n)
 	}
 	for range 8 {
 		r.segment(7, false)
 	}
-	if text := r.text(t, "v", Reload{MSN: -1, Part: -1, Skip: true}); !strings.Contains(text, tag) ||
-		!strings.Contains(text, "#EXT-X-SKIP") || strings.Contains(text, "#EXT-X-DISCONTINUITY\n") {
-		t.Errorf("a delta update that skips it:\n%s", text)
+	skips := r.text(t, subtitles, delta)
+	if !strings.Contains(skips, tag) || !strings.Contains(skips, "SKIP:") || strings.Contains(skips, "DISCONTINUITY\n") {
+		t.Errorf("a delta update that skips it:\n%s", skips)
 	}
 	standard := newRig(Options{Mode: Mode{Listed: 30 * time.Second, InMemory: 2}})
 	standard.start()
+	standard.Texts().Add(subtitles, false)
 	standard.segment(7, false)
-	if text := standard.text(t, "v", now()); !strings.Contains(text, tag) {
+	if text := standard.text(t, subtitles, now()); !strings.Contains(text, tag) {
 		t.Errorf("without parts:\n%s", text)
 	}
 }
