@@ -32,11 +32,11 @@ type verdict struct {
 // shared has those who come with the same secret at the same time, such as the clients of a program that has just
 // started, wait for one hash, in place of one each.
 type shared struct {
-	mu    sync.Mutex
-	under map[guess]*verdict // way
+	mu      sync.Mutex
+	hashing map[guess]*verdict
 }
 
-func newShared() *shared { return &shared{under: map[guess]*verdict{}} }
+func newShared() *shared { return &shared{hashing: map[guess]*verdict{}} }
 
 // check gives what hash says of a guess, by one call for all who come while it lasts. When too many do it is
 // fault.TooMany.
@@ -66,18 +66,18 @@ func (s *shared) check(ctx context.Context, g guess, hash func(context.Context) 
 func (s *shared) tell(g guess, v *verdict) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.under, g)
+	delete(s.hashing, g)
 	close(v.done)
 }
 
 func (s *shared) join(g guess) (v *verdict, first bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	v = s.under[g]
+	v = s.hashing[g]
 	switch {
 	case v == nil:
 		v = &verdict{done: make(chan struct{}), err: context.Canceled}
-		s.under[g] = v
+		s.hashing[g] = v
 		return v, true, nil
 	case v.sharing >= maxSharing:
 		return nil, false, fault.New(fault.TooMany, "too many requests wait for the same secret to be checked; try again in a second")

@@ -43,29 +43,20 @@ func NewInspector(lengthSize int, sets ...[]byte) *Inspector {
 
 // Intact reports whether a decoder makes a picture of an access unit.
 func (i *Inspector) Intact(au []byte) bool {
-	whole := false
-	for rest := au; len(rest) > 0; {
-		unit, after, ok := nal.Next(rest, i.lengthSize)
-		if !ok {
-			return false
-		}
-		whole = i.Readable(unit) || whole
-		rest = after
-	}
-	return whole
+	picture := false
+	return nal.Every(au, i.lengthSize, func(unit []byte) bool {
+		picture = i.Readable(unit) || picture
+		return true
+	}) && picture
 }
 
 // NoPicture reports whether an access unit whose lengths have lengthSize bytes is none by itself: parameter sets, SEI,
 // filler data and the like, types 6 to 15 of table 7-1, which some encoders send apart from their pictures.
 func NoPicture(au []byte, lengthSize int) bool {
-	for rest := au; len(rest) > 0; {
-		unit, after, ok := nal.Next(rest, lengthSize)
-		if !ok || len(unit) > 0 && (unit[0]&0x80 != 0 || Type(unit) < TypeSEI || Type(unit) > lastCompanion) {
-			return false
-		}
-		rest = after
-	}
-	return true
+	return nal.Every(au, lengthSize, func(unit []byte) bool {
+		t := Type(unit)
+		return len(unit) == 0 || unit[0]&0x80 == 0 && t >= TypeSEI && t <= lastCompanion
+	})
 }
 
 // lastCompanion is the last type of units without slices: a subset SPS.

@@ -9,29 +9,20 @@ import (
 // and there is a slice segment whose header begins as ITU-T H.265 section 7.3.6.1 has it. It does not look any further:
 // of what is wrong there decoders make a picture with a fault in it.
 func Intact(au []byte, lengthSize int) bool {
-	whole := false
-	for rest := au; len(rest) > 0; {
-		unit, after, ok := nal.Next(rest, lengthSize)
-		if !ok {
-			return false
-		}
-		whole = whole || begins(unit)
-		rest = after
-	}
-	return whole
+	picture := false
+	return nal.Every(au, lengthSize, func(unit []byte) bool {
+		picture = picture || begins(unit)
+		return true
+	}) && picture
 }
 
 // NoPicture reports whether an access unit whose lengths have lengthSize bytes is none by itself: parameter sets, SEI,
 // filler data and the like, types 32 to 40 of table 7-1, which some encoders send apart from their pictures.
 func NoPicture(au []byte, lengthSize int) bool {
-	for rest := au; len(rest) > 0; {
-		unit, after, ok := nal.Next(rest, lengthSize)
-		if !ok || len(unit) > 0 && (unit[0]&0x80 != 0 || Type(unit) < TypeVPS || Type(unit) > TypeSuffixSEI) {
-			return false
-		}
-		rest = after
-	}
-	return true
+	return nal.Every(au, lengthSize, func(unit []byte) bool {
+		t := Type(unit)
+		return len(unit) == 0 || unit[0]&0x80 == 0 && t >= TypeVPS && t <= TypeSuffixSEI
+	})
 }
 
 // begins reports whether a unit is a slice segment whose header begins as it should.

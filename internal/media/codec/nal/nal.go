@@ -49,14 +49,23 @@ func Check(au []byte) error {
 	if len(au) == 0 {
 		return fmt.Errorf("%w: empty access unit", ErrMalformed)
 	}
+	if !Every(au, 4, func([]byte) bool { return true }) {
+		return fmt.Errorf("%w: a NAL unit is longer than its access unit", ErrMalformed)
+	}
+	return nil
+}
+
+// Every reports whether the lengths of an access unit, of lengthSize bytes, add up to it exactly, and ok says so of each
+// unit. It ends at the first of which it does not.
+func Every(au []byte, lengthSize int, ok func(unit []byte) bool) bool {
 	for len(au) > 0 {
-		_, rest, ok := Next(au, 4)
-		if !ok {
-			return fmt.Errorf("%w: a NAL unit is longer than its access unit", ErrMalformed)
+		unit, rest, whole := Next(au, lengthSize)
+		if !whole || !ok(unit) {
+			return false
 		}
 		au = rest
 	}
-	return nil
+	return true
 }
 
 // Append appends NAL units with lengths of 4 bytes before each.
