@@ -28,7 +28,7 @@ const playersPage = `<!doctype html><title>players</title>
 <script src="/modules/video.js/dist/video.min.js"></script>
 <script type="module">
 import { engine } from '/watch/assets/engine.js';
-const source = location.origin + '/streamPlaybackID.m3u8';
+const source = location.origin + '/streamPlaybackID.m3u8' + (new URLSearchParams(location.search).get('modifiers') || '');
 const el = (id) => document.getElementById(id);
 const names = (new URLSearchParams(location.search).get('players') || 'hls,shaka,mux').split(',');
 const errors = { hls: [], shaka: [], mux: [], videojs: [] };
@@ -80,6 +80,15 @@ window.text = () => { // that Shaka shows of its first text track, and at which 
   if (!track.active) s.selectTextTrack(track);
   const shown = Array.from(el('shaka').textTracks).flatMap((t) => Array.from(t.activeCues || []));
   return { cues: shown.map((c) => c.text), date: s.getPlayheadTimeAsDate().getTime() };
+};
+const holdBack = (hls) => hls.config.liveSyncDuration ?? hls.latestLevelDetails.partHoldBack; // whatever stalls have added
+window.holdBack = () => ({ // seconds behind live that each player is told to stay
+  hls: holdBack(h), mux: holdBack(el('mux')._hls), shaka: s.getManifest().presentationTimeline.getDelay(),
+});
+window.read = (on) => { h.subtitleTrack = on ? 0 : -1; el('mux').textTracks[0].mode = on ? 'showing' : 'disabled'; };
+window.shown = (name) => { // text, and when what is shown was sent, in ms since 1970
+  const cues = Array.from(media[name]().textTracks).filter((t) => t.mode === 'showing').flatMap((t) => Array.from(t.activeCues || []));
+  return { cues: cues.map((c) => c.text), date: date[name]().getTime() };
 };
 const watched = {};
 for (const name of names) {

@@ -302,7 +302,8 @@ func (s *stream) Multivariant(context.Context, playback.Clip) (*hls.Multivariant
 
 // Playlist implements playback.Presentation.
 func (s *stream) Playlist(ctx context.Context, rendition string, r playback.Reload, compressed bool) (playback.Text, error) {
-	data, err := s.edge.Playlist(ctx, rendition, window.Reload{MSN: r.MSN, Part: r.Part, Skip: r.Skip}, compressed)
+	reload := window.Reload{MSN: r.MSN, Part: r.Part, Skip: r.Skip, TextHoldBack: r.TextHoldBack}
+	data, err := s.edge.Playlist(ctx, rendition, reload, compressed)
 	return playback.Text{Data: data, MaxAge: 1}, playbackError(err)
 }
 

@@ -3,6 +3,8 @@ package browser_test
 import (
 	"log/slog"
 	"net/http"
+	"net/http/httptest"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -62,6 +64,79 @@ func TestTextInShaka(t *testing.T) {
 		}
 		if time.Now().After(end) {
 			t.Fatalf("at second %d it shows %q: %+v", second, said.Cues, p.Log(t))
+		}
+	}
+}
+
+// TestTextHoldsBackReaders: text does not delay players that show none. One that does stays so far behind live that each
+// line is there with its pictures, where it is set as docs/api.md says or asks for it; any other shows the text too.
+func TestTextHoldsBackReaders(t *testing.T) {
+	rig.Paced(t)
+	c, err := clips()
+	made(t, err)
+	b := browser.Start(t)
+	s := newStream(t, c[0], 20*time.Second, 0, speak)
+	site := httptest.NewServer(playersSite(s))
+	defer site.Close()
+	p := b.Open(t, site.URL+"/players")
+	await(t, p, "play", func(x player) bool { return x.Played >= 2 })
+	alone := holdBacks(t, p)
+	t.Logf("without text: %v", alone)
+	for name, is := range alone {
+		if is <= 0 || is >= 2 {
+			t.Errorf("without text %s stays %.2f s behind live", name, is)
+		}
+	}
+	p.Eval(t, "window.read(true)", nil)
+	showsText(t, p, s, "mux", 1)
+	showsText(t, p, s, "hls", 5)
+	with := holdBacks(t, p)
+	t.Logf("with text: %v", with)
+	if with["hls"] < alone["hls"]+1 || with["mux"] != alone["mux"] {
+		t.Errorf("with text they stay %v s behind live, without it %v", with, alone)
+	}
+	p.Eval(t, "window.read(false)", nil)
+	if without := holdBacks(t, p); without["hls"] != alone["hls"] {
+		t.Errorf("without text again: %v", without)
+	}
+	p.Close(t)
+	p = b.Open(t, site.URL+"/players?modifiers="+url.QueryEscape("?text_hold_back=true"))
+	await(t, p, "play", func(x player) bool { return x.Played >= 2 })
+	for name, is := range holdBacks(t, p) {
+		if is != with["hls"] {
+			t.Errorf("asked for it, %s stays %.2f s behind live", name, is)
+		}
+	}
+	p.Eval(t, "window.read(true)", nil)
+	showsText(t, p, s, "mux", 5)
+}
+
+// holdBacks is how many seconds behind live each player of a page is told to stay.
+func holdBacks(t *testing.T, p *browser.Page) (out map[string]float64) {
+	t.Helper()
+	p.Eval(t, "window.holdBack()", &out)
+	return out
+}
+
+// showsText waits until a player of a page has shown the text of so many seconds, one behind the other, each with its pictures.
+func showsText(t *testing.T, p *browser.Page, s *stream, name string, seconds int) {
+	t.Helper()
+	first, last := -1, -1
+	var said struct {
+		Cues []string `json:"cues"`
+		Date int64    `json:"date"`
+	}
+	for end := time.Now().Add(patience); last-first+1 < seconds || first < 0; <-time.After(50 * time.Millisecond) {
+		p.Eval(t, "window.shown('"+name+"')", &said)
+		second := int(time.UnixMilli(said.Date).Sub(s.began).Seconds())
+		if slices.Equal(said.Cues, []string{saying(second)}) && second != last {
+			if second != last+1 {
+				first = second
+			}
+			last = second
+		}
+		if time.Now().After(end) {
+			t.Fatalf("at second %d %s shows %q; in time were %d to %d: %+v", second, name, said.Cues, first, last, p.Log(t))
 		}
 	}
 }

@@ -172,7 +172,9 @@ func (v view) Playlist(
 	}
 	v.Below.Want(rendition)
 	clipped := r.Clip != (playback.Clip{})
-	reload := window.Reload{Event: v.Event, MSN: r.MSN, Part: r.Part, Skip: r.Skip && !clipped}
+	reload := window.Reload{
+		Event: v.Event, MSN: r.MSN, Part: r.Part, Skip: r.Skip && !clipped, TextHoldBack: r.TextHoldBack,
+	}
 	data, err := v.Edge.Playlist(ctx, rendition, reload, compressed && !clipped)
 	if err == nil && clipped {
 		data, err = v.clip(ctx, data, r.Clip, compressed)

@@ -49,7 +49,7 @@ func (h *Handler) clip(
 	r *http.Request, p viewing, rendition string, reload Reload, mod modifiers, compressed bool,
 ) (t Text, release func(), err error) {
 	if reload.MSN >= 0 { // what it waits for comes without a place in the line
-		whole := Reload{MSN: reload.MSN, Part: reload.Part}
+		whole := Reload{MSN: reload.MSN, Part: reload.Part, TextHoldBack: reload.TextHoldBack}
 		if _, err = p.Playlist(r.Context(), rendition, whole, false); err != nil {
 			return t, nil, err
 		}

@@ -262,7 +262,7 @@ func (h *Handler) playlist(w http.ResponseWriter, r *http.Request, p viewing, re
 	if err = p.allows(rendition); err != nil {
 		return err
 	}
-	reload.Clip = mod.clip
+	reload.Clip, reload.TextHoldBack = mod.clip, mod.textHold
 	compressed := acceptsGzip(r.Header)
 	if rendition+".m3u8" == hls.TilesURI {
 		var list *hls.Tiles

@@ -27,6 +27,7 @@ type modifiers struct {
 	subtitles   string // language whose subtitles are shown unless the viewer says otherwise
 	dateless    bool
 	plain       bool // without low latency
+	textHold    bool // as far behind live as the text is
 	trick       bool // with an image playlist for trick play
 	clip        Clip
 	passed      string // what media playlists are asked with; empty, or with its question mark
@@ -57,6 +58,7 @@ func modifiersOf(query string) (modifiers, error) {
 	m.subtitles = values.Get("default_subtitles_lang")
 	m.dateless = flag(&problems, values, "exclude_pdt", false)
 	m.plain = !flag(&problems, values, "low_latency", true)
+	m.textHold = flag(&problems, values, "text_hold_back", false)
 	m.trick = flag(&problems, values, "roku_trick_play", false)
 	m.clip = Clip{
 		From: seconds(&problems, values, "asset_start_time"), To: seconds(&problems, values, "asset_end_time"),
@@ -74,7 +76,7 @@ func modifiersOf(query string) (modifiers, error) {
 
 // passedNames are the modifiers that media playlists are about.
 var passedNames = []string{ //nolint:gochecknoglobals // constants
-	"exclude_pdt", "low_latency", "asset_start_time", "asset_end_time", "program_start_time", "program_end_time",
+	"exclude_pdt", "low_latency", "text_hold_back", "asset_start_time", "asset_end_time", "program_start_time", "program_end_time",
 }
 
 // passed are those that were given, in the form of a query.

@@ -45,6 +45,7 @@ func TestModifiersOfTheMultivariant(t *testing.T) {
 		{"default_subtitles_lang=de-AT", []int{720}, []int{720}, 0, ""},
 		{"default_subtitles_lang=fr", []int{720}, []int{720}, -1, ""},
 		{"exclude_pdt=true&low_latency=false&x=y&token=secret", []int{720}, []int{720}, -1, "?exclude_pdt=true&low_latency=false"},
+		{"text_hold_back=true", []int{720}, []int{720}, -1, "?text_hold_back=true"},
 		{"asset_start_time=1.5&asset_end_time=9", []int{720}, []int{720}, -1, "?asset_end_time=9&asset_start_time=1.5"},
 	} {
 		t.Run(tt.query, func(t *testing.T) {

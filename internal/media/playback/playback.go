@@ -75,6 +75,8 @@ type Reload struct {
 	Part int   // _HLS_part; -1: not given
 	Skip bool  // _HLS_skip=YES or v2
 	Clip Clip
+	// TextHoldBack: PART-HOLD-BACK is that of the text renditions, section 4.4.3.8.
+	TextHoldBack bool
 }
 
 // Text is a playlist.

@@ -371,6 +371,8 @@ type Reload struct {
 	MSN   int64 // _HLS_msn; -1: do not wait
 	Part  int   // _HLS_part; -1: not given
 	Skip  bool  // _HLS_skip
+	// TextHoldBack: PART-HOLD-BACK is that of the text renditions, if there are any.
+	TextHoldBack bool
 }
 
 // Playlist is a rendition's media playlist, plain or compressed with gzip. It waits for the asked media sequence number
@@ -384,7 +386,7 @@ func (e *Edge) Playlist(ctx context.Context, rendition string, r Reload, compres
 			return nil, err
 		}
 	}
-	text, err := e.current(rendition, listing{event: r.Event, skip: r.Skip && e.opt.Mode.Low})
+	text, err := e.current(rendition, listing{r.Event, r.Skip && e.opt.Mode.Low, r.TextHoldBack})
 	if err != nil {
 		return nil, err
 	}

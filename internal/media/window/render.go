@@ -10,7 +10,7 @@ import (
 )
 
 // listing is one of the playlists of a rendition.
-type listing struct{ event, skip bool }
+type listing struct{ event, skip, textHoldBack bool }
 
 // rendered is a playlist's text, kept until the edge changes.
 type rendered struct {
@@ -58,10 +58,12 @@ func (e *Edge) media(l *liveRendition, k listing) *hls.Media {
 	}
 	m.Continuous = e.opt.Mode.Low && l.Kind == frame.Text && l.continuous()
 	if longest := e.longestPart(); e.opt.Mode.Low && !e.ended && longest > 0 {
-		// Text has no parts, and the same hold-back: Shaka wants it of each playlist once one has it.
-		m.PartHoldBack = hls.HoldBack(longest) + e.texts.behind()
 		if l.Kind != frame.Text {
 			m.PartTarget = e.partTarget(l)
+		}
+		// Text has no parts. Shaka wants PART-HOLD-BACK of each playlist once one has it.
+		if m.PartHoldBack = hls.HoldBack(longest); l.Kind == frame.Text || k.textHoldBack {
+			m.PartHoldBack += e.texts.behind()
 		}
 	}
 	from := 0

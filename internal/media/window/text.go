@@ -15,9 +15,9 @@ import (
 
 // Texts is the text renditions at an edge: WebVTT, cut where the video is cut, or the sound where there is none. A
 // segment is listed as soon as it is whole in the video and all its cues are known (Watermark), and is not waited for
-// any longer than until the next one is half done. From then on its text never changes. The first one is listed at
-// once: no player can do with an empty playlist. It has no parts: players are told to stay so far behind live that a
-// segment is there in time.
+// any longer than until the next one is half done; where parts are listed, and players are closer to live than that, it
+// is not waited for at all. From then on its text never changes. The first one is listed at once: no player can do with
+// an empty playlist. It has no parts: its PART-HOLD-BACK is so long that a segment is there in time.
 //
 // Times are from the asset's second 0 on. Its methods may be called by any goroutine and never wait for a disk.
 type Texts struct {
@@ -90,7 +90,7 @@ func (x *Texts) Has(id string) bool {
 }
 
 // Publish adds a cue. One that begins in a segment which is listed already is moved behind that, as long as it is, so
-// that it is seen. Cues that are not the pictures' closed captions follow each other: one that would begin before the
+// that it is seen, by players at the PART-HOLD-BACK of the video for a second at least. Cues that are not the pictures' closed captions follow each other: one that would begin before the
 // last one ends begins there, and ends when it would have, but is there for a second at least. One of them that begins
 // more than MostLate behind the live edge is left out (Late): it would be shown with other pictures than its own. It
 // reports false where nothing is added: that, or the text is empty, the broadcast has ended, or there are too many
@@ -109,12 +109,14 @@ func (x *Texts) Publish(id string, c captions.Cue) bool {
 		l.said.late += max(c.End-c.Start, 0)
 		return false
 	}
+	lasts := c.End - c.Start
 	if late := l.listedEnd() - c.Start; late > 0 {
-		c.Start, c.End = c.Start+late, c.End+late
+		c.Start += late
+		c.End = c.Start + max(lasts, x.missed()+leastShown)
 	}
 	if n := len(l.said.cues); n > 0 && !l.said.embedded {
 		if before := cueOf(&l.said.cues[n-1]).End; before > c.Start {
-			c.Start, c.End = before, max(c.End, before+min(leastShown, c.End-c.Start))
+			c.Start, c.End = before, max(c.End, before+min(leastShown, lasts))
 		}
 	}
 	if l.said.tooMany(c.Start) {
@@ -184,7 +186,16 @@ func (x *Texts) live(l *liveRendition) time.Duration {
 	return end
 }
 
-// leastShown is how long a cue stays at least that has waited for the one before.
+// missed is how much of a segment a player has shown, at the PART-HOLD-BACK of the video, when the segment of text is
+// listed. Called with the lock.
+func (x *Texts) missed() time.Duration {
+	if longest := x.e.longestPart(); x.e.opt.Mode.Low && longest > 0 {
+		return max(x.e.targetDuration()-hls.HoldBack(longest), 0)
+	}
+	return 0
+}
+
+// leastShown is how long a cue stays at least that comes late, or has waited for the one before.
 const leastShown = time.Second
 
 // note puts the cues from one on into the journal, with the segment with which they will be recorded. Called with the
@@ -277,7 +288,7 @@ func (x *Texts) advance(l *liveRendition) (moved bool) {
 // awaited reports whether the cues of a segment, whole in the lead, are waited for. Called with the lock.
 func (x *Texts) awaited(l, lead *liveRendition, i int, end time.Duration) bool {
 	const rounding = 2 * time.Millisecond
-	if i == 0 || x.e.ended || l.said.until >= end-rounding || len(lead.segs)-i > 2 {
+	if i == 0 || x.e.ended || x.e.opt.Mode.Low || l.said.until >= end-rounding || len(lead.segs)-i > 2 {
 		return false
 	}
 	return len(lead.segs)-i == 1 || lead.duration(lead.segs[i+1].dur) <= time.Duration(x.e.target)*time.Second/2
@@ -331,18 +342,13 @@ func (x *Texts) apart() bool {
 	return slices.ContainsFunc(x.renditions, func(l *liveRendition) bool { return l.said.embedded })
 }
 
-// behind is how far behind live the text is at most: a segment is listed when it is whole in the video, and what is
-// recognised is waited for until half of the next one is there. hls.js 1.7.4 loads nothing of a playlist that ends before
-// what it plays. Called with the lock.
+// behind is how far behind live the text is at most where parts are listed: a segment is listed when it is whole in the
+// video. Called with the lock.
 func (x *Texts) behind() time.Duration {
-	target := x.e.targetDuration()
-	switch {
-	case len(x.renditions) == 0:
+	if len(x.renditions) == 0 {
 		return 0
-	case slices.ContainsFunc(x.renditions, func(l *liveRendition) bool { return !l.said.embedded }):
-		return target + target/2
 	}
-	return target
+	return x.e.targetDuration()
 }
 
 // Segment is a whole WebVTT segment; one that comes next is waited for.

@@ -77,7 +77,8 @@ func TestTextFollowsVideo(t *testing.T) {
 	}
 }
 
-// TestTextNeverChanges: a cue that comes late is in no segment that was listed before, but seen in the next one.
+// TestTextNeverChanges: a cue that comes late is in no segment that was listed before, but seen in the next one, for a
+// second at least by players who have shown 1.07 s of a segment of 2 s when it is listed.
 func TestTextNeverChanges(t *testing.T) {
 	t.Parallel()
 	r := newRig(Options{Mode: low})
@@ -95,7 +96,7 @@ func TestTextNeverChanges(t *testing.T) {
 	if after := r.vtt(t, r.first+2); after != before {
 		t.Errorf("a listed segment has become\n%s", after)
 	}
-	if got := r.vtt(t, r.first+3); !strings.Contains(got, "00:00:01.800 --> 00:00:02.600\nlate") {
+	if got := r.vtt(t, r.first+3); !strings.Contains(got, "00:00:01.800 --> 00:00:03.870\nlate") {
 		t.Errorf("the next segment:\n%s", got)
 	}
 	if r.says(0, time.Second, "<i></i>") {
@@ -134,38 +135,43 @@ func TestTextTooLate(t *testing.T) {
 	}
 }
 
-// TestTextIsInTime: a player at PART-HOLD-BACK finds the text of what it shows listed, and has two parts' time to load
-// it, whenever it looks; with segments as long as the target duration allows, and cues that are waited for as long as
-// may be.
+// TestTextIsInTime: text does not delay players that do not ask for it; one at the PART-HOLD-BACK of the text finds what
+// belongs to what it shows listed, and has two parts' time to load it, whenever it looks, with segments as long as the
+// target duration allows.
 func TestTextIsInTime(t *testing.T) {
 	t.Parallel()
-	for what, want := range map[string]struct {
-		add      func(*Texts)
-		holdBack float64
-	}{
-		"no text":         {func(*Texts) {}, 0.93},
-		"closed captions": {func(x *Texts) { x.Add(subtitles, true) }, 2.93},
-		"recognised":      {func(x *Texts) { x.Add(subtitles, false); x.Watermark(subtitles, 0) }, 3.93},
+	for what, add := range map[string]func(*Texts){
+		"no text":         func(*Texts) {},
+		"closed captions": func(x *Texts) { x.Add(subtitles, true) },
+		"recognised":      func(x *Texts) { x.Add(subtitles, false); x.Watermark(subtitles, 0) },
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			r := newRig(Options{Mode: low})
 			r.start()
-			want.add(r.Texts())
+			add(r.Texts())
 			r.segment(7, false)
 			r.segment(7, false)
+			asked, with := now(), 0.93
+			if asked.TextHoldBack = true; r.Texts().Any() {
+				with = 2.93
+			}
 			for range 10 {
 				r.begin("v", false)
 				for range 7 {
 					r.part("v")
-					live := r.list(t, "v", now())
-					if live.holdBack != want.holdBack {
-						t.Fatalf("PART-HOLD-BACK is %v, not %v", live.holdBack, want.holdBack)
+					live, reading := r.list(t, "v", now()), r.list(t, "v", asked)
+					if live.holdBack != 0.93 || reading.holdBack != with {
+						t.Fatalf("PART-HOLD-BACK is %v, and %v for those who read", live.holdBack, reading.holdBack)
 					}
 					if !r.Texts().Any() {
 						continue
 					}
-					if early := live.holdBack - (live.end() - r.list(t, subtitles, now()).end()); early < 2*live.partTarget {
+					text := r.list(t, subtitles, now())
+					if text.holdBack != with {
+						t.Fatalf("PART-HOLD-BACK of the text is %v", text.holdBack)
+					}
+					if early := with - (live.end() - text.end()); early < 2*live.partTarget {
 						t.Fatalf("listed %.3f s before it is shown", early)
 					}
 				}
@@ -209,9 +215,9 @@ func TestTextDoesNotOverlap(t *testing.T) {
 		t.Fatal(err)
 	}
 	cues := whole.Cues()
-	for i, want := range []time.Duration{6 * time.Second, 8 * time.Second, 9 * time.Second, 10 * time.Second, 11 * time.Second} {
-		if c := cues[i]; c.Start != want {
-			t.Errorf("cue %d from %s to %s, want it from %s", i, c.Start, c.End, want)
+	for i, want := range []int{6000, 8070, 9070, 10070, 11070} { // the first one is there for a second at PART-HOLD-BACK
+		if c := cues[i]; c.Start != time.Duration(want)*time.Millisecond {
+			t.Errorf("cue %d from %s to %s, want it from %d ms", i, c.Start, c.End, want)
 		}
 	}
 	if both, err := r.Texts().Whole("t2"); err != nil || both.Cues()[1].Start != 6*time.Second {
@@ -220,10 +226,10 @@ func TestTextDoesNotOverlap(t *testing.T) {
 }
 
 // TestTextIsAwaited: a segment whose cues are not all known is listed later, but not later than when the next one is
-// half done; the video is not held up.
+// half done; the video is not held up. Where parts are listed nothing is awaited: players are closer to live than that.
 func TestTextIsAwaited(t *testing.T) {
 	t.Parallel()
-	r := newRig(Options{Mode: low})
+	r := newRig(Options{Mode: Mode{Listed: 30 * time.Second, InMemory: 2}})
 	r.start()
 	r.Texts().Add(subtitles, false)
 	r.Target(1, nil)
@@ -256,6 +262,16 @@ func TestTextIsAwaited(t *testing.T) {
 	r.Close()
 	if list := r.textList(t, subtitles); !strings.Contains(list, "ENDLIST") {
 		t.Errorf("at the end:\n%s", list)
+	}
+	r = newRig(Options{Mode: low})
+	r.start()
+	r.Texts().Add(subtitles, false)
+	r.Texts().Watermark(subtitles, 0)
+	for n := range int64(3) {
+		r.segment(2, false)
+		if !strings.Contains(r.textList(t, subtitles), hls.SegmentURI(subtitles, r.first+n, "vtt")) {
+			t.Errorf("segment %d is not listed at low latency", n)
+		}
 	}
 }
 

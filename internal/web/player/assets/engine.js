@@ -2,7 +2,7 @@
 
 // engine is an hls.js with some settings of the page's. It has no source yet.
 export function engine(Hls, settings) {
-  return new Hls({
+  const hls = new Hls({
     lowLatencyMode: true,
     maxLiveSyncPlaybackRate: 1.3, // catches up to the live edge after a stall
     capLevelToPlayerSize: true,
@@ -12,6 +12,25 @@ export function engine(Hls, settings) {
     audioStreamController: mediaOnly(Hls.DefaultConfig.audioStreamController),
     ...settings,
   });
+  readable(hls, Hls.Events);
+  return hls;
+}
+
+// readable keeps the player as far behind live as the text is that it shows, which has a PART-HOLD-BACK of its own, and
+// without text at that of the picture.
+function readable(hls, { SUBTITLE_TRACK_LOADED, SUBTITLE_TRACK_SWITCH }) {
+  let set = 0; // target latency that was set here, in seconds; 0: none
+  const keep = (textHoldBack) => {
+    const holdBack = hls.latestLevelDetails?.partHoldBack;
+    const target = Math.max(holdBack, textHoldBack);
+    if (!holdBack || target === (set || holdBack)) return;
+    hls.targetLatency = set = target;
+    if (hls.latency > 0 && hls.latency < target) hls.media.currentTime -= target - hls.latency;
+  };
+  hls.on(SUBTITLE_TRACK_LOADED, (_, { id, details }) => {
+    if (id === hls.subtitleTrack) keep(hls.subtitleDisplay ? details.partHoldBack : 0);
+  });
+  hls.on(SUBTITLE_TRACK_SWITCH, (_, { id }) => { if (id < 0) keep(0); });
 }
 
 // oneByOne mends a defect of hls.js 1.7.4. A blocking operation that has come to its turn in one queue has it step the
