@@ -88,10 +88,15 @@ func (s *server) addTrack(w http.ResponseWriter, r *http.Request, p access.Perso
 
 // editAsset changes the name and the passthrough.
 func (s *server) editAsset(w http.ResponseWriter, r *http.Request, p access.Person) {
-	f := readName(r)
 	row, err := s.Assets.Get(r.Context(), p.Environment.ID, assetOf(r))
 	if err == nil {
 		err = stillSo(r, assetFormer(row))
+	}
+	both := merge(r, assetFormer(row))
+	f := readName(r)
+	if err == nil && f.overtaken(both) {
+		s.showName(w, r, p, http.StatusConflict, f)
+		return
 	}
 	then, in := row, f.changes(row.Options)
 	if err == nil && in != (asset.PatchInput{}) { // else no event has to tell of it
@@ -99,16 +104,21 @@ func (s *server) editAsset(w http.ResponseWriter, r *http.Request, p access.Pers
 	}
 	if fault.Is(err, fault.Invalid) {
 		f.complain(fault.Messages(err))
-		s.showWith(w, r, p, http.StatusBadRequest, func(v *assetPage) {
-			v.Edit = f
-			v.Edit.Code = s.nameCode(v.Asset, f)
-		})
+		s.showName(w, r, p, http.StatusBadRequest, f)
 		return
 	}
 	if err == nil {
 		s.undoable(w, r, p, "Saved.", video{Asset: row}.Address(), assetFormer(row), assetFormer(then))
 	}
 	s.done(w, r, p, err, "")
+}
+
+// showName shows the form with what an asset is called, with what is wrong with it.
+func (s *server) showName(w http.ResponseWriter, r *http.Request, p access.Person, status int, f nameForm) {
+	s.showWith(w, r, p, status, func(v *assetPage) {
+		v.Edit = f
+		v.Edit.Code = s.nameCode(v.Asset, f)
+	})
 }
 
 // done leads back to the page of the asset, or says what went wrong. at is where on the page.

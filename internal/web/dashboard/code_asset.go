@@ -17,7 +17,7 @@ func (s *server) showClipCode(w http.ResponseWriter, r *http.Request, p access.P
 		v.Clip = readClip(r)
 		v.Clip.options(v.Asset) // marks what can't be read
 		v.Clip.Code = s.clipCode(v.Asset, v.Clip)
-		v.Clip.Code.Open = true
+		v.Clip.Code.Open = !isResumed(r)
 	})
 }
 
@@ -33,9 +33,11 @@ func (s *server) clipCode(from asset.Asset, f clipForm) code {
 
 func (s *server) showNameCode(w http.ResponseWriter, r *http.Request, p access.Person) {
 	s.showWith(w, r, p, http.StatusOK, func(v *assetPage) {
+		both := merge(r, assetFormer(v.Asset))
 		v.Edit = readName(r)
+		v.Edit.overtaken(both)
 		v.Edit.Code = s.nameCode(v.Asset, v.Edit)
-		v.Edit.Code.Open = true
+		v.Edit.Code.Open = !isResumed(r)
 	})
 }
 

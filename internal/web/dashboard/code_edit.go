@@ -22,9 +22,11 @@ func (s *server) showEditCode(w http.ResponseWriter, r *http.Request, p access.P
 		s.fail(w, r, p, err)
 		return
 	}
+	both := merge(r, streamFormer(v.Settings))
 	f := readForm(r)
+	f.overtaken(both)
 	f.changes(v.Settings) // marks what can't be read
-	s.renderEdit(w, r, p, http.StatusOK, f, v, true)
+	s.renderEdit(w, r, p, http.StatusOK, f, v, !isResumed(r))
 }
 
 func (s *server) renderEdit(

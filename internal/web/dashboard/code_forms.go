@@ -34,7 +34,7 @@ func liveAPI(v id.LiveStream) string { return "/video/v1/live-streams/" + url.Pa
 func (s *server) showNewCode(w http.ResponseWriter, r *http.Request, p access.Person) {
 	f := readForm(r)
 	f.input() // marks what can't be read
-	s.renderNew(w, r, p, http.StatusOK, f, true)
+	s.renderNew(w, r, p, http.StatusOK, f, !isResumed(r))
 }
 
 // newPage is the form of a live stream, with its code.
@@ -61,7 +61,7 @@ func (s *server) renderNew(
 }
 
 func (s *server) showAddCode(w http.ResponseWriter, r *http.Request, p access.Person) {
-	s.renderAdd(w, r, p, http.StatusOK, readAdd(r), true)
+	s.renderAdd(w, r, p, http.StatusOK, readAdd(r), !isResumed(r))
 }
 
 // renderAdd shows the form of an asset, with its code.
@@ -86,7 +86,7 @@ func (s *server) showTargetCode(w http.ResponseWriter, r *http.Request, p access
 		s.fail(w, r, p, err)
 		return
 	}
-	s.renderTarget(w, r, p, http.StatusOK, s.readTarget(r, v), true)
+	s.renderTarget(w, r, p, http.StatusOK, s.readTarget(r, v), !isResumed(r))
 }
 
 // renderTarget shows the form of a simulcast target, with its code, in which no key is.

@@ -8,16 +8,17 @@ import (
 )
 
 func (s *server) showRestrictionCode(w http.ResponseWriter, r *http.Request, p access.Person) {
-	s.renderRule(w, r, p, http.StatusOK, readRule(r), true)
+	s.renderRule(w, r, p, http.StatusOK, readRule(r), !isResumed(r))
 }
 
 func (s *server) showRestrictionEditCode(w http.ResponseWriter, r *http.Request, p access.Person) {
-	f, err := s.changedRule(r, p)
+	f, both, err := s.changedRule(r, p)
 	if err != nil {
 		s.fail(w, r, p, err)
 		return
 	}
-	s.renderRule(w, r, p, http.StatusOK, f, true)
+	f.overtaken(both)
+	s.renderRule(w, r, p, http.StatusOK, f, !isResumed(r))
 }
 
 // renderRule shows the form of a playback restriction, with its code.

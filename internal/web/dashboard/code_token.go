@@ -8,7 +8,7 @@ import (
 )
 
 func (s *server) showTokenCode(w http.ResponseWriter, r *http.Request, p access.Person) {
-	s.renderToken(w, r, p, http.StatusOK, readToken(r, p), true)
+	s.renderToken(w, r, p, http.StatusOK, readToken(r, p), !isResumed(r))
 }
 
 // renderToken shows the form of an access token, with its code.

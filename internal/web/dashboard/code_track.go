@@ -12,7 +12,7 @@ func (s *server) showAddTrackCode(w http.ResponseWriter, r *http.Request, p acce
 	s.showWith(w, r, p, http.StatusOK, func(v *assetPage) {
 		v.AddTrack = readAddTrack(r)
 		v.AddTrack.Code = s.addTrackCode(v.Asset, v.AddTrack)
-		v.AddTrack.Code.Open = true
+		v.AddTrack.Code.Open = !isResumed(r)
 	})
 }
 
@@ -32,8 +32,10 @@ func (s *server) showTrackCode(w http.ResponseWriter, r *http.Request, p access.
 		s.fail(w, r, p, err)
 		return
 	}
+	both := merge(r, trackFormer(v.Track))
 	v.Form = readTrackForm(r)
-	s.renderTrack(w, r, p, http.StatusOK, v, true)
+	v.Form.overtaken(both)
+	s.renderTrack(w, r, p, http.StatusOK, v, !isResumed(r))
 }
 
 // renderTrack shows the form that changes a track, with its code.

@@ -13,7 +13,7 @@ const webhookAPI = "/system/v1/webhooks"
 func (s *server) showWebhookCode(w http.ResponseWriter, r *http.Request, p access.Person) {
 	f := s.readWebhook(r)
 	f.said = said{}
-	s.renderWebhook(w, r, p, http.StatusOK, f, true)
+	s.renderWebhook(w, r, p, http.StatusOK, f, !isResumed(r))
 }
 
 func (s *server) showEditWebhookCode(w http.ResponseWriter, r *http.Request, p access.Person) {
@@ -22,9 +22,11 @@ func (s *server) showEditWebhookCode(w http.ResponseWriter, r *http.Request, p a
 		s.fail(w, r, p, err)
 		return
 	}
+	both := merge(r, webhookFormer(e))
 	f := s.readWebhook(r)
 	f.Of, f.said = &e, said{}
-	s.renderWebhook(w, r, p, http.StatusOK, f, true)
+	f.overtaken(both)
+	s.renderWebhook(w, r, p, http.StatusOK, f, !isResumed(r))
 }
 
 // renderWebhook shows the form of a webhook, with its code.

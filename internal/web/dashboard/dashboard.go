@@ -92,6 +92,7 @@ type server struct {
 
 	assets static.Assets
 	views  views
+	mux    *http.ServeMux
 	secure string // host over TLS, where a proxy ends it: that of PublicURL
 
 	follow followers
@@ -101,6 +102,7 @@ type server struct {
 	videoRows *rowCache[id.Asset, asset.Asset]
 	eventRows *rowCache[eventKey, happened]
 	counter   *counter
+	presses   presses
 	looking   chan struct{} // has an element while somebody has everything looked at
 }
 
@@ -128,10 +130,11 @@ func Handler(o Options) http.Handler {
 		}
 	}
 	foreign.SetDenyHandler(http.HandlerFunc(s.foreign))
-	return s.headers(foreign.Handler(s.whole(s.routes())))
+	s.mux = s.routes()
+	return s.headers(foreign.Handler(s.whole(s.mux)))
 }
 
-func (s *server) routes() http.Handler {
+func (s *server) routes() *http.ServeMux {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+Path+"/static/{name}", func(w http.ResponseWriter, r *http.Request) {
 		s.assets.Serve(w, r, r.PathValue("name"))

@@ -31,9 +31,13 @@ func (s *server) edit(w http.ResponseWriter, r *http.Request, p access.Person) {
 		s.fail(w, r, p, err)
 		return
 	}
+	both := merge(r, streamFormer(v.Settings))
 	f := readForm(r)
 	in := f.changes(v.Settings)
 	status := http.StatusBadRequest
+	if f.overtaken(both) {
+		status = http.StatusConflict
+	}
 	if len(f.Bad) == 0 {
 		then := v
 		if in != (live.PatchInput{}) { // else no event has to tell of it

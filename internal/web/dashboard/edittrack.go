@@ -78,7 +78,13 @@ func (s *server) editTrack(w http.ResponseWriter, r *http.Request, p access.Pers
 		s.fail(w, r, p, err)
 		return
 	}
+	both := merge(r, trackFormer(v.Track))
 	f := readTrackForm(r)
+	if f.overtaken(both) {
+		v.Form = f
+		s.renderTrack(w, r, p, http.StatusConflict, v, false)
+		return
+	}
 	then := v.Track
 	if in := f.changes(v.track); in != (asset.TrackPatch{}) { // else no event has to tell of it
 		then, err = s.Assets.PatchTrack(r.Context(), p.Environment.ID, v.Asset.ID, v.ID, in, s.Now())

@@ -3,6 +3,7 @@ package dashboard
 import (
 	"math"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 
@@ -37,6 +38,25 @@ func (s *said) beside(field, what string) {
 		s.Bad = map[string]string{}
 	}
 	s.Bad[field] = what
+}
+
+// overtaken puts beside their fields what somebody else has made of settings that are changed here too; it reports
+// whether there are any. The form that says so is filled in with what was typed here, so it can be sent again.
+func (s *said) overtaken(both url.Values) bool {
+	for field, now := range both {
+		is := strings.Join(now, ", ")
+		switch is {
+		case "":
+			is = "is empty now"
+		default:
+			is = "is “" + is + "” now"
+		}
+		if field == "type" { // has no message of its own
+			field = "which"
+		}
+		s.beside(field, "Changed meanwhile: it "+is+". Save again to replace that.")
+	}
+	return len(both) > 0
 }
 
 // number reads a field that may be empty; what is no number is said beside it.

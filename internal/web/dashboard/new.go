@@ -30,7 +30,7 @@ var streamFields = []fieldAt{ //nolint:gochecknoglobals // a table
 	{"new_asset_settings.static_renditions", "download"},
 	{"reconnect_window", "reconnect_window"},
 	{"reconnect_slate_url", "reconnect_slate_url"},
-	{"max_continuous_duration", "max_continuous_duration"},
+	{"max_continuous_duration", "hours"},
 	{"passthrough", "passthrough"},
 }
 
@@ -107,7 +107,7 @@ func (f *form) window() (float64, bool) {
 }
 
 func (f *form) longest() (sec int, ok bool) {
-	n, ok := f.number("max_continuous_duration", f.Hours, "a number of hours")
+	n, ok := f.number("hours", f.Hours, "a number of hours")
 	return int(math.Round(min(max(n, -1), 1e6) * 3600)), ok
 }
 

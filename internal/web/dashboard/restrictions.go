@@ -168,12 +168,13 @@ func (s *server) restrictionOf(r *http.Request, p access.Person) (rule, error) {
 	return rule{v}, err
 }
 
-// changedRule reads the form that changes the one that a request names.
-func (s *server) changedRule(r *http.Request, p access.Person) (ruleForm, error) {
+// changedRule reads the form that changes the one that a request names, and what somebody else has changed meanwhile.
+func (s *server) changedRule(r *http.Request, p access.Person) (f ruleForm, both url.Values, err error) {
 	v, err := s.restrictionOf(r, p)
-	f := readRule(r)
+	both = merge(r, ruleFormer(v))
+	f = readRule(r)
 	f.Of = &v
-	return f, err
+	return f, both, err
 }
 
 func (s *server) showRestriction(w http.ResponseWriter, r *http.Request, p access.Person) {
@@ -190,9 +191,13 @@ func (s *server) showRestriction(w http.ResponseWriter, r *http.Request, p acces
 
 // editRestriction changes those of the two parts that are not as they were, each as an operation of the API.
 func (s *server) editRestriction(w http.ResponseWriter, r *http.Request, p access.Person) {
-	f, err := s.changedRule(r, p)
+	f, both, err := s.changedRule(r, p)
 	if err != nil {
 		s.fail(w, r, p, err)
+		return
+	}
+	if f.overtaken(both) {
+		s.renderRule(w, r, p, http.StatusConflict, f, false)
 		return
 	}
 	of := f.Of.ID

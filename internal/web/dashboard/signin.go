@@ -20,9 +20,10 @@ import (
 )
 
 const (
-	signInPath = Path + "/sign-in"
-	linkPath   = Path + "/link/"
-	maxSecret  = 1024 // bytes of what is typed
+	signInPath  = Path + "/sign-in"
+	signOutPath = Path + "/sign-out"
+	linkPath    = Path + "/link/"
+	maxSecret   = 1024 // bytes of what is typed
 )
 
 // LinkURL is the address of a link that sets the password.
@@ -33,7 +34,7 @@ func (s *server) routeSignIn(mux *http.ServeMux) {
 	mux.HandleFunc("POST "+signInPath, s.signIn)
 	mux.HandleFunc("GET "+linkPath+"{secret}", s.showLink)
 	mux.HandleFunc("POST "+linkPath+"{secret}", s.setPassword)
-	mux.Handle("POST "+Path+"/sign-out", s.person("sign-out", anything, s.signOut))
+	mux.Handle("POST "+signOutPath, s.person("sign-out", anything, s.signOut))
 }
 
 // cookieName is that of the session. Browsers take __Host- only with Secure, for the whole host, from the host itself
@@ -102,7 +103,7 @@ func (s *server) person(
 		if operation != "" {
 			r = r.WithContext(s.audited(r, operation, actorOf(p), p.Environment.ID))
 		}
-		h(w, r, p)
+		s.once(w, r, p, h)
 	})
 }
 
@@ -157,9 +158,17 @@ func (s *server) askToSignIn(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "sign in first", http.StatusUnauthorized)
 		return
 	}
+	back := pageBefore(r)
+	if r.Method == http.MethodGet {
+		back = r.URL.RequestURI()
+	}
+	if d := (door{Host: r.Host, To: back, Action: signInPath}); r.Method == http.MethodPost && s.keepForm(r, &d) {
+		s.renderSignIn(w, r, http.StatusUnauthorized, d)
+		return
+	}
 	to := signInPath
-	if r.Method == http.MethodGet && r.URL.Path != livePath {
-		to += "?to=" + url.QueryEscape(r.URL.RequestURI())
+	if back != "" && r.URL.Path != livePath && r.URL.Path != signOutPath {
+		to += "?to=" + url.QueryEscape(back)
 	}
 	http.Redirect(w, r, to, http.StatusSeeOther)
 }
@@ -172,6 +181,8 @@ type door struct {
 	ByToken   bool   // the token's form is open
 	NoToken   bool   // it is not offered
 	To        string // where to go afterwards
+	Form      string // where a form leads that was sent when the session had ended; empty: none was
+	Typed     string // what was typed into it
 	Host      string
 	Action    string
 	Problem   string // what is wrong, above the form
@@ -182,7 +193,10 @@ type door struct {
 }
 
 func (s *server) door(r *http.Request) door {
-	return door{Host: r.Host, To: r.FormValue("to"), Action: signInPath, MinLength: access.MinPassword}
+	return door{
+		Host: r.Host, To: r.FormValue("to"), Form: r.PostFormValue("form"), Typed: r.PostFormValue("typed"),
+		Action: signInPath, MinLength: access.MinPassword,
+	}
 }
 
 func (s *server) showSignIn(w http.ResponseWriter, r *http.Request) {
@@ -228,7 +242,9 @@ func (s *server) signIn(w http.ResponseWriter, r *http.Request) {
 	}
 	if err == nil {
 		s.setCookie(w, r, cookie)
-		http.Redirect(w, r, local(d.To), http.StatusSeeOther)
+		if !s.resume(w, r, d, cookie) {
+			http.Redirect(w, r, local(d.To), http.StatusSeeOther)
+		}
 		return
 	}
 	status, known := doorStatus(err)

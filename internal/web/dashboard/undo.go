@@ -145,6 +145,20 @@ func webhookFormer(e endpoint) url.Values {
 	return v
 }
 
+// ruleFormer is a playback restriction as the form that changes it sends it.
+func ruleFormer(v rule) url.Values {
+	out := url.Values{"domains": {strings.Join(v.Referrer.AllowedDomains, "\n")}}
+	for name, on := range map[string]bool{
+		"allow_no_referrer": v.Referrer.AllowNoReferrer, "allow_no_user_agent": v.UserAgent.AllowNone,
+		"allow_high_risk_user_agent": v.UserAgent.AllowHighRisk,
+	} {
+		if on {
+			out.Set(name, "1")
+		}
+	}
+	return out
+}
+
 // switched is whether a live stream may be used, and how often it was: a broadcast that has begun since is not cut off.
 func switched(v live.Stream) url.Values {
 	return url.Values{"state": {string(v.Status())}, "epoch": {plainly(v.Epoch)}}

@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"bytes"
+	"crypto/rand"
 	"fmt"
 	"html/template"
 	"log/slog"
@@ -57,8 +58,10 @@ type page struct {
 	Set    string // the first page of the settings that the person may see; empty: nobody is signed in
 	Log    bool   // the person may see the event log and webhooks
 	Now    time.Time
-	Undo   *undo // of what was done before this page; nil: nothing
-	V      any   // the page's own
+	Undo   *undo  // of what was done before this page; nil: nothing
+	Again  bool   // its form was sent when the session had ended, and waits to be sent again
+	Press  string // for forms that make something, see presses
+	V      any    // the page's own
 }
 
 func (s *server) page(r *http.Request, p access.Person, v any) page {
@@ -75,7 +78,7 @@ func (s *server) page(r *http.Request, p access.Person, v any) page {
 	return page{
 		Theme: theme(r), Back: r.URL.RequestURI(), Place: place, Person: p, In: in, Write: in &&
 			p.Permits(writes), WHIP: s.Ingest.WHIP != "", Set: settingsOf(p),
-		Log: in && p.Permits(access.SystemRead), Now: s.Now(), V: v,
+		Log: in && p.Permits(access.SystemRead), Now: s.Now(), Again: isResumed(r), Press: rand.Text(), V: v,
 	}
 }
 

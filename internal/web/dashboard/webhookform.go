@@ -103,9 +103,13 @@ func (s *server) editWebhook(w http.ResponseWriter, r *http.Request, p access.Pe
 		s.fail(w, r, p, err)
 		return
 	}
+	both := merge(r, webhookFormer(e))
 	f := s.readWebhook(r)
 	f.Of = &e
 	status := http.StatusBadRequest
+	if f.overtaken(both) {
+		status = http.StatusConflict
+	}
 	if len(f.Bad) == 0 {
 		then := e.Webhook
 		if in := f.changes(); in != (webhook.PatchInput{}) {

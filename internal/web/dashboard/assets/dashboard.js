@@ -3,6 +3,7 @@
 const $ = (q, at = document) => at.querySelector(q);
 const $$ = (q, at = document) => [...at.querySelectorAll(q)];
 const SHOWN = 30000; // ms that a secret stays on the screen
+const RESEND = 3000; // ms after which a form is sent once more
 const UNDO = 8000; // ms that something can be undone
 const TICK = 1400; // ms that a button says that it has copied
 
@@ -136,6 +137,16 @@ document.addEventListener('submit', (e) => {
   const to = dark ? 'light' : 'dark';
   root.dataset.theme = to;
   fetch(e.target.action, { method: 'POST', body: new URLSearchParams({ theme: to }), redirect: 'manual' }).catch(() => {});
+});
+
+// A form that makes something is sent once, however often its button is pressed. The server sees to it as well, but for
+// what reaches another node of a fleet.
+document.addEventListener('submit', (e) => {
+  const form = e.target;
+  if (!form.elements.press || e.submitter?.hasAttribute('formaction')) return;
+  if ('sent' in form.dataset) e.preventDefault();
+  form.dataset.sent = '';
+  setTimeout(() => delete form.dataset.sent, RESEND);
 });
 
 // tabs makes one of what stands below one another (WAI-ARIA APG).
