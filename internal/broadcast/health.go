@@ -109,7 +109,7 @@ func (r *record) end(number int, now time.Time, cause error, totals health.Total
 	count(&r.encoder, totals)
 	r.encoder.Until = now
 	if cause != nil {
-		r.encoder.Cause = cause.Error()
+		r.encoder.Cause = ingest.Reason(cause)
 	}
 	r.watch.End()
 }

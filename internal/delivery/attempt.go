@@ -78,7 +78,7 @@ func (d *Dispatcher) try(a *attemptResult, m message) {
 	a.retryAfter = response.RetryAfter
 	a.attempt.Duration = d.o.Now().Sub(began)
 	if err != nil {
-		a.attempt.Error = kept([]byte(err.Error()))
+		a.attempt.Error = kept([]byte(noResponse(err)))
 	}
 }
 

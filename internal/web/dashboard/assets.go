@@ -111,6 +111,9 @@ func why(e *asset.Errors) string {
 
 // capital is a text as the beginning of a sentence.
 func capital(text string) string {
+	if word, _, _ := strings.Cut(text, " "); strings.Contains(word, "://") {
+		return text // an address is as it is
+	}
 	first, n := utf8.DecodeRuneInString(text)
 	if n == 0 {
 		return ""

@@ -62,15 +62,15 @@ func (r *refusal) Error() string { return r.err.Error() }
 func (r *refusal) Unwrap() error { return r.err }
 
 // The reasons for a refusal that are not the gate's.
-var (
-	errOldCaller   = errors.New("the caller speaks an SRT before 1.3")
-	errTinyPackets = errors.New("the caller asks for packets that are too small for media")
-	errRequest     = errors.New("the caller asks for something other than publishing")
-	errPlain       = errors.New("the caller does not encrypt: a passphrase is required")
-	errPassphrase  = errors.New("wrong passphrase")
-	errNoAnswer    = errors.New("the caller's media did not come")
-	errFlood       = errors.New("the caller sent more than may be held")
-	errMute        = errors.New("the caller does not answer acknowledgements")
+const (
+	errOldCaller   = ingest.Ended("the caller speaks an SRT before 1.3")
+	errTinyPackets = ingest.Ended("the caller asks for packets that are too small for media")
+	errRequest     = ingest.Ended("the caller asks for something other than publishing")
+	errPlain       = ingest.Ended("the caller does not encrypt: a passphrase is required")
+	errPassphrase  = ingest.Ended("wrong passphrase")
+	errNoAnswer    = ingest.Ended("the caller's media did not come")
+	errFlood       = ingest.Ended("the caller sent more than may be held")
+	errMute        = ingest.Ended("the caller does not answer acknowledgements")
 )
 
 // run serves the caller to its end. ctx ends when the connection is to be closed.

@@ -22,11 +22,11 @@ import (
 	"millrace/internal/media/ingest"
 )
 
-var (
-	errLost        = errors.New("connection was lost")
-	errHungUp      = errors.New("publisher closed the connection")
-	errNoConnect   = errors.New("no connection in time")
-	errManyStreams = errors.New("too many RTP streams")
+const (
+	errLost        = ingest.Ended("connection was lost")
+	errHungUp      = ingest.Ended("publisher closed the connection")
+	errNoConnect   = ingest.Ended("no connection in time")
+	errManyStreams = ingest.Ended("too many RTP streams")
 )
 
 const (
