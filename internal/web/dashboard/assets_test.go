@@ -158,9 +158,10 @@ func TestAssetPaging(t *testing.T) {
 	for path, want := range map[string]string{
 		"":                  `href="/dashboard/assets?page=2" rel="next"`,
 		"?page=2":           `href="/dashboard/assets" rel="prev"`,
-		"?q=asset":          "These are the newest that fit",
+		"?q=asset":          `href="/dashboard/assets?from=50&amp;q=asset" rel="next"`,
+		"?q=asset&from=50":  "Asset 00",
 		"?q=asset+00":       "Asset 00",
-		"?status=preparing": "These are the newest that fit",
+		"?status=preparing": `href="/dashboard/assets?from=50&amp;status=preparing" rel="next"`,
 	} {
 		if body := s.ask(t, s.cookie, "/dashboard/assets"+path, nil).Body.String(); !strings.Contains(body, want) {
 			t.Errorf("%s has no %q", path, want)

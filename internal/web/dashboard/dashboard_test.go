@@ -655,7 +655,7 @@ func TestPaging(t *testing.T) {
 		t.Error("the third page")
 	}
 	if found := s.ask(t, s.cookie, "/dashboard/live?q=stream", nil).Body.String(); !strings.Contains(found,
-		"These are the newest that fit") {
-		t.Error("a search with more than a page does not say so")
+		`href="/dashboard/live?from=50&amp;q=stream" rel="next"`) {
+		t.Error("a search with more than a page does not go on")
 	}
 }

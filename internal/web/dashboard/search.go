@@ -10,7 +10,7 @@ import (
 
 const (
 	perPage = 50
-	// maxSearched is how many rows, the newest, a search looks through.
+	// maxSearched is how many rows a search looks through before it shows what it has found.
 	maxSearched, searchPage = 1000, 100
 	maxQuery                = 255 // bytes
 )
@@ -21,15 +21,15 @@ type finding struct {
 	Page          int
 	Before        int64  // of what has a sequence, in place of the page: what is before this one; 0: from the newest on
 	Prev, Next    string // addresses
+	From          int    // of a search: how many of the newest rows it leaves out
 	Searched      int    // how many were looked through when there are more; 0: all
-	Cut           bool   // more than a page fit
 	Filtered      bool
 	path          string    // of the list
 	names         [2]string // of Status and Query in addresses
 }
 
 // newest reports whether it is what new rows belong on.
-func (f finding) newest() bool { return f.Page <= 1 && f.Before == 0 }
+func (f finding) newest() bool { return f.Page <= 1 && f.Before == 0 && f.From == 0 }
 
 // find reads what a query asks for; a state that is none of states counts as all.
 func find(q url.Values, path string, states ...string) finding {
@@ -43,6 +43,7 @@ func find(q url.Values, path string, states ...string) finding {
 	if len(f.Query) > maxQuery || !utf8.ValidString(f.Query) {
 		f.Query = ""
 	}
+	f.From = number(q.Get("from"))
 	f.Filtered = f.Query != "" || f.Status != ""
 	return f
 }
@@ -65,6 +66,9 @@ func (f finding) query(page int) url.Values {
 	}
 	if page > 1 {
 		q.Set("page", strconv.Itoa(page))
+	}
+	if f.From > 0 {
+		q.Set("from", strconv.Itoa(f.From))
 	}
 	if f.Before > 0 {
 		q.Set("before", strconv.FormatInt(f.Before, 10))
@@ -112,30 +116,41 @@ func paged[T any](f *finding, list lister[T]) ([]T, error) {
 	return rows, nil
 }
 
-// searched looks through the newest rows for those that fit, and ends with the first page full of them.
+// searched looks through so many rows, the newest first, for those that fit, and ends with a page full of them. Next goes
+// on where it has ended, and Prev leads back to the newest.
 func searched[T any](f *finding, list lister[T], fits func(T) bool) (rows []T, err error) {
 	f.Page = 1
-	const all = maxSearched / searchPage
-	for page := 1; page <= all; page++ {
-		found, err := list(page, searchPage)
+	if f.From > 0 {
+		f.Prev = f.from(0)
+	}
+	at := f.From
+	for at < f.From+maxSearched {
+		found, err := list(at/searchPage+1, searchPage)
 		if err != nil {
 			return nil, err
 		}
-		for _, v := range found {
-			if !fits(v) {
-				continue
-			}
-			if f.Cut = len(rows) == perPage; f.Cut {
+		for _, v := range found[min(at%searchPage, len(found)):] {
+			if len(rows) == perPage && fits(v) {
+				f.Next = f.from(at)
 				return rows, nil
 			}
-			rows = append(rows, v)
+			if fits(v) {
+				rows = append(rows, v)
+			}
+			at++
 		}
 		if len(found) < searchPage {
 			return rows, nil
 		}
 	}
-	f.Searched = maxSearched
+	f.Searched, f.Next = maxSearched, f.from(at)
 	return rows, nil
+}
+
+// from is the address of the search without so many of the newest rows.
+func (f finding) from(n int) string {
+	f.From = n
+	return f.address(1)
 }
 
 // contain reports whether a text is in one of others, whatever the case.
