@@ -1,13 +1,20 @@
 package browser_test
 
 import (
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"millrace/test/browser"
@@ -61,11 +68,15 @@ func TestDocsUploadsPages(t *testing.T) {
 			"document.querySelector('mux-uploader').hasAttribute('upload-complete')",
 		},
 		{
+			"URL of the upload for UpChunk", "data.url", "#file",
+			"document.getElementById('said').textContent === 'Uploaded.'",
+		},
+		{
 			"tus_url of the upload", "data.tus_url", "#file",
 			"document.getElementById('said').textContent === 'Uploaded.'",
 		},
 	} {
-		if len(documented) != 2 || !strings.Contains(documented[i], c.url) {
+		if len(documented) != 3 || !strings.Contains(documented[i], c.url) {
 			t.Fatalf("%d pages, none of which has %q", len(documented), c.url)
 		}
 		pages := http.NewServeMux()
@@ -86,4 +97,65 @@ func TestDocsUploadsPages(t *testing.T) {
 			t.Errorf("%s: upload %v", c.url, now)
 		}
 	}
+}
+
+// TestDocsUpChunkGoesOn: the page for UpChunk uploads a film over connections that are reset in the middle of chunks.
+func TestDocsUpChunkGoesOn(t *testing.T) {
+	rig.Parallel(t)
+	film := rig.File(t, "a.mp4", rig.Clip{Size: "320x180", Kbit: 300, GOP: 2, Seconds: 4})
+	const padding = 12 << 20 // a box that players pass over: with it the film has three chunks
+	box := binary.BigEndian.AppendUint32(nil, padding)
+	data, err := os.ReadFile(film)
+	made(t, err)
+	data = append(append(data, append(box, "free"...)...), make([]byte, padding-8)...)
+	film = filepath.Join(t.TempDir(), "padded.mp4")
+	made(t, os.WriteFile(film, data, 0o600))
+
+	s := rig.Start(t, rig.Options{})
+	pages := http.NewServeMux()
+	site := httptest.NewServer(pages)
+	t.Cleanup(site.Close)
+	code, o := s.Do(t, "POST", "/video/v1/uploads", rig.Object{"cors_origin": site.URL})
+	if code != http.StatusCreated {
+		t.Fatalf("create upload: %d %v", code, o)
+	}
+	to, err := url.Parse(o.Text("data.url"))
+	made(t, err)
+	var cuts atomic.Int32
+	onward := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: to.Scheme, Host: to.Host})
+	between := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPut && !strings.HasPrefix(r.Header.Get("Content-Range"), "bytes 0-") && cuts.Add(1) <= 3 {
+			_, _ = io.CopyN(io.Discard, r.Body, 1<<20)
+			reset(t, w)
+			return
+		}
+		onward.ServeHTTP(w, r)
+	}))
+	t.Cleanup(between.Close)
+	page := fromHere(t, docsPages(t)[1])
+	page = strings.Replace(page, "URL of the upload for UpChunk", between.URL+to.RequestURI(), 1)
+	pages.Handle("/modules/", http.StripPrefix("/modules/", http.FileServer(http.Dir("driver/node_modules"))))
+	pages.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprint(w, page) })
+	p := browser.Start(t).Open(t, site.URL)
+	p.Choose(t, "#file", film)
+	p.Await(t, "says how it went", "document.getElementById('said').textContent !== ''", patience)
+	var said string
+	p.Eval(t, "document.getElementById('said').textContent", &said)
+	_, now := s.Do(t, "GET", "/video/v1/uploads/"+o.Text("data.id"), nil)
+	if said != "Uploaded." || now.Text("data.status") != "asset_created" || cuts.Load() < 4 {
+		t.Errorf("after %d cuts it says %q, upload %v", cuts.Load(), said, now)
+	}
+}
+
+// reset ends a request's connection without a word.
+func reset(t *testing.T, w http.ResponseWriter) {
+	conn, _, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		t.Errorf("take the connection: %v", err)
+		return
+	}
+	if tcp, ok := conn.(*net.TCPConn); ok {
+		_ = tcp.SetLinger(0) // else it would end in order
+	}
+	_ = conn.Close()
 }
