@@ -40,6 +40,7 @@ func Checks(o Options) []Check {
 		Clock{Dir: c.DataDir, Now: o.Now, Synchronised: clockSynchronised},
 		FFmpeg{Inspect: encode.Check},
 		Confinement{Offered: encode.Confined},
+		Priorities{MayRaise: encode.MayRaise},
 		H264Encoder{Chosen: encode.H264(c.H264Encoder), Try: tryEncoder},
 		FreePort{Setting: "http-addr", Addr: c.HTTPAddr, Ours: c.HTTPAddr},
 	}

@@ -136,6 +136,8 @@ func TestMachine(t *testing.T) {
 	offers := func(c encode.Confinement) Check { return Confinement{func() encode.Confinement { return c }} }
 	expect(t, offers(encode.Confinement{NewRight: true, Calls: true}), Warning, "Landlock")
 	expect(t, offers(encode.Confinement{NewRight: true, Files: true}), Warning, "seccomp")
+	expect(t, Priorities{func() bool { return true }}, OK, "least share")
+	expect(t, Priorities{func() bool { return false }}, Warning, "may not raise")
 	expect(t, OpenFiles{limit(65536)}, OK, "65536")
 	expect(t, OpenFiles{limit(1024)}, Warning, "1024")
 	expect(t, OpenFiles{limit(64)}, Problem, "64")

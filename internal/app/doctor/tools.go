@@ -65,6 +65,22 @@ func (c Confinement) Run(context.Context) Finding {
 	return ok("this kernel can keep ffmpeg to its own files, and off the network")
 }
 
+// Priorities checks that the system lets the service raise again what it has lowered.
+type Priorities struct{ MayRaise func() bool }
+
+// Name implements Check.
+func (Priorities) Name() string { return "priorities" }
+
+// Run implements Check.
+func (p Priorities) Run(context.Context) Finding {
+	if !p.MayRaise() {
+		return warning("Set LimitNICE=+0 in the systemd unit; in a container use --ulimit nice=20.",
+			"this user may not raise the priority of a process again, so beside busy programs speech recognition of "+
+				"files, files to download and files that become assets may take very long")
+	}
+	return ok("what yields to live streams and viewers gets its least share")
+}
+
 // H264Encoder checks that the encoder that was chosen does encode, and says which hardware would.
 type H264Encoder struct {
 	Chosen encode.H264
