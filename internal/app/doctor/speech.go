@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"context"
+	"errors"
 
 	"millrace/internal/media/speech"
 )
@@ -9,6 +10,7 @@ import (
 // SpeechEngine checks that what makes subtitles of speech is there: a program with its library and model, or a server at its address.
 type SpeechEngine struct {
 	Engine     speech.Engine
+	Load       Load
 	Configured bool // the settings name it; not the engine of every machine, which may be missing where nobody wants it
 }
 
@@ -22,6 +24,8 @@ func (s SpeechEngine) Run(ctx context.Context) Finding {
 		err = s.Engine.Probe(ctx)
 	}
 	switch {
+	case errors.Is(err, speech.ErrNotInTime):
+		return s.Load.late(s.Engine.Name())
 	case err != nil && s.Configured:
 		return problem("Start the server, or correct the setting: speech-servers, or speech-ffmpeg-model for the engine ffmpeg.", "%s does not recognise speech: %v", s.Engine.Name(), err)
 	case err != nil:

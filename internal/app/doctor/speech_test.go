@@ -3,6 +3,7 @@ package doctor
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 
 	"millrace/internal/media/speech"
@@ -27,6 +28,9 @@ func TestSpeechEngine(t *testing.T) {
 	expect(t, SpeechEngine{Engine: probed{err: gone}}, Warning, "connection refused")
 	expect(t, SpeechEngine{Engine: probed{can: speech.Abilities{Languages: []string{"en"}}}}, OK, "in the language en")
 	expect(t, SpeechEngine{Engine: probed{can: speech.Abilities{Languages: []string{speech.AnyLanguage}}}, Configured: true}, OK, "vosk recognises speech")
+	slow := fmt.Errorf("%w (of itself)", speech.ErrNotInTime)
+	busy := func() (float64, int) { return 15.2, 2 }
+	expect(t, SpeechEngine{Engine: probed{err: slow}, Load: busy}, Warning, "this machine is busy (a load of 15.2")
 	checks := Checks(Options{SpeechEngines: []speech.Engine{probed{}, probed{err: gone}}})
 	names := map[string]bool{}
 	for _, c := range checks {

@@ -13,6 +13,7 @@ import (
 // FFmpeg checks that ffmpeg and ffprobe run, and that ffmpeg was built with everything the service uses.
 type FFmpeg struct {
 	Inspect func(ctx context.Context, ffmpeg, ffprobe string) encode.Report
+	Load    Load
 }
 
 // Name implements Check.
@@ -21,6 +22,9 @@ func (FFmpeg) Name() string { return "ffmpeg" }
 // Run implements Check.
 func (f FFmpeg) Run(ctx context.Context) Finding {
 	r := f.Inspect(ctx, "", "")
+	if len(r.Problems) == 0 && len(r.Late) > 0 {
+		return f.Load.late(strings.Join(r.Late, " and "))
+	}
 	if len(r.Problems) == 0 && len(r.Limits) > 0 {
 		text, mend := summary(r.Limits)
 		return warning(mend, "version %s: %s", r.Version, text)
@@ -85,6 +89,7 @@ func (p Priorities) Run(context.Context) Finding {
 type H264Encoder struct {
 	Chosen encode.H264
 	Try    func(context.Context, encode.H264) error
+	Load   Load
 }
 
 // Name implements Check.
@@ -96,6 +101,9 @@ func (e H264Encoder) Run(ctx context.Context) Finding {
 	if errors.Is(err, exec.ErrNotFound) {
 		return problem("Install it with: apt-get install -y ffmpeg",
 			"%s could not be tried: ffmpeg is not found in the search path", e.Chosen)
+	}
+	if encode.IsLate(err) {
+		return e.Load.late(string(e.Chosen))
 	}
 	if err != nil {
 		return problem("Install its driver and let the user that runs millrace use the device, or leave out --h264-encoder.", "%v", err)
