@@ -25,6 +25,9 @@ var ErrNoStreaming = errors.New("the engine does not recognise sound while it st
 // machine busy.
 var ErrNotInTime = errors.New("the engine did not respond in time: this machine is busy, or its disk slow")
 
+// ErrBusy says that a server runs and has something else to do.
+var ErrBusy = errors.New("the server is busy")
+
 // Bias is how an engine is told of words that are likely.
 type Bias int
 
