@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -32,7 +33,8 @@ import (
 // shop makes files of the world's assets, as the service does.
 type shop struct {
 	*world
-	footage *spoiled
+	footage  *spoiled
+	progress *progressed
 }
 
 // spoiled lets tests get between a job and what it works on.
@@ -55,6 +57,20 @@ func (s *spoiled) Footage(ctx context.Context, a asset.Asset, want download.Want
 	return f, err
 }
 
+// progressed notes what is written down of how far files are, in percent.
+type progressed struct {
+	asset.Work
+
+	told []float64
+}
+
+func (p *progressed) StaticProgress(
+	ctx context.Context, a id.Asset, f id.StaticRendition, percent float64, now time.Time,
+) error {
+	p.told = append(p.told, percent)
+	return p.Work.StaticProgress(ctx, a, f, percent, now)
+}
+
 func newShop(t *testing.T, pass time.Duration) *shop {
 	t.Helper()
 	w := newWorld(t, options{})
@@ -68,13 +84,14 @@ func newShop(t *testing.T, pass time.Duration) *shop {
 	footage := &spoiled{Source: presentation.New(presentation.Options{
 		Assets: w.Service, Blob: w.store, Library: ondemand.NewLibrary(objects{w.store}, 1<<20), Renditions: rungs, Now: w.now, Logger: log,
 	})}
+	progress := &progressed{Work: w.Service}
 	for _, h := range []job.Handler{
-		(&static.Worker{Assets: w.Service, Store: w.store, Footage: footage, Encoder: engine, Scratch: w.scratch, Pass: pass, Now: w.now}).Handler(),
+		(&static.Worker{Assets: progress, Store: w.store, Footage: footage, Encoder: engine, Scratch: w.scratch, Pass: pass, Now: w.now}).Handler(),
 		(&master.Worker{Assets: w.Service, Store: w.store, Footage: footage, Now: w.now}).Handler(),
 	} {
 		w.handle[h.Kind] = h
 	}
-	return &shop{w, footage}
+	return &shop{w, footage, progress}
 }
 
 func (s *shop) ask(a asset.Asset, resolution string) asset.StaticRendition {
@@ -166,6 +183,10 @@ func TestStaticEncodes(t *testing.T) {
 	}
 	if left := s.files(); len(left) != 1 {
 		t.Errorf("stored: %v", left)
+	}
+	told := s.progress.told
+	if n := len(told); n < 3 || told[n-1] != 99 || !slices.IsSorted(told) || f.Progress != 0 {
+		t.Errorf("progress: %v, then %f", told, f.Progress)
 	}
 	s.nothingLeft()
 }

@@ -38,9 +38,10 @@ func Checks(o Options) []Check {
 		DiskSpace{Path: c.DataDir, Stat: disk.SpaceOf},
 		OpenFiles{Limit: openFiles},
 		Clock{Dir: c.DataDir, Now: o.Now, Synchronised: clockSynchronised},
-		FFmpeg{Inspect: encode.Check},
+		FFmpeg{Inspect: encode.Check, Load: load},
 		Confinement{Offered: encode.Confined},
-		H264Encoder{Chosen: encode.H264(c.H264Encoder), Try: tryEncoder},
+		Priorities{MayRaise: encode.MayRaise},
+		H264Encoder{Chosen: encode.H264(c.H264Encoder), Try: tryEncoder, Load: load},
 		FreePort{Setting: "http-addr", Addr: c.HTTPAddr, Ours: c.HTTPAddr},
 	}
 	if c.TLS() {
@@ -73,7 +74,7 @@ func Checks(o Options) []Check {
 		checks = append(checks, SQLite{Path: c.Database.Path})
 	}
 	for i, e := range o.SpeechEngines {
-		checks = append(checks, SpeechEngine{Engine: e, Configured: i > 0})
+		checks = append(checks, SpeechEngine{Engine: e, Configured: i > 0, Load: load})
 	}
 	checks = append(checks, Storage{Where: c.Storage, Open: o.OpenStorage, Now: o.Now})
 	if o.UploadsLeft != nil {

@@ -136,6 +136,8 @@ func TestMachine(t *testing.T) {
 	offers := func(c encode.Confinement) Check { return Confinement{func() encode.Confinement { return c }} }
 	expect(t, offers(encode.Confinement{NewRight: true, Calls: true}), Warning, "Landlock")
 	expect(t, offers(encode.Confinement{NewRight: true, Files: true}), Warning, "seccomp")
+	expect(t, Priorities{func() bool { return true }}, OK, "least share")
+	expect(t, Priorities{func() bool { return false }}, Warning, "may not raise")
 	expect(t, OpenFiles{limit(65536)}, OK, "65536")
 	expect(t, OpenFiles{limit(1024)}, Warning, "1024")
 	expect(t, OpenFiles{limit(64)}, Problem, "64")
@@ -160,8 +162,9 @@ func TestClock(t *testing.T) {
 
 func TestFFmpeg(t *testing.T) {
 	t.Parallel()
+	busy := func() (float64, int) { return 15.2, 2 }
 	reports := func(r encode.Report) FFmpeg {
-		return FFmpeg{func(context.Context, string, string) encode.Report { return r }}
+		return FFmpeg{Inspect: func(context.Context, string, string) encode.Report { return r }, Load: busy}
 	}
 	expect(t, reports(encode.Report{Version: "5.1.9"}), OK, "version 5.1.9, with every encoder")
 	two := reports(encode.Report{Problems: []string{"ffmpeg lacks the encoder aac. Install it", "ffmpeg lacks the muxer mp4. Install it"}})
@@ -175,7 +178,13 @@ func TestFFmpeg(t *testing.T) {
 		t.Errorf("got %+v", f)
 	}
 	expect(t, reports(encode.Report{Problems: []string{"ffmpeg can't list its encoders (exit status 1)"}}), Problem, "can't list")
-	expect(t, FFmpeg{func(ctx context.Context, _, _ string) encode.Report {
+	slow := reports(encode.Report{FFmpeg: "/usr/bin/ffmpeg", Late: []string{"/usr/bin/ffmpeg"}})
+	expect(t, slow, Warning, "/usr/bin/ffmpeg could not be checked, as it did not respond in time: this machine is busy")
+	for _, l := range []Load{nil, func() (float64, int) { return 1.5, 2 }, func() (float64, int) { return 0, 0 }} {
+		slow.Load = l
+		expect(t, slow, Problem, "/usr/bin/ffmpeg did not respond in time")
+	}
+	expect(t, FFmpeg{Inspect: func(ctx context.Context, _, _ string) encode.Report {
 		return encode.Check(ctx, "/no/such/ffmpeg", "/no/such/ffprobe")
 	}}, Problem, "ffmpeg is not found at /no/such/ffmpeg")
 }
@@ -190,12 +199,17 @@ func TestH264Encoder(t *testing.T) {
 			return fmt.Errorf("%s does not encode: Cannot load libcuda.so.1", h)
 		}
 	}
-	expect(t, H264Encoder{encode.X264, works(encode.X264)}, OK, "x264 encodes; there is no hardware here that would")
-	expect(t, H264Encoder{encode.X264, works(encode.X264, encode.QSV, encode.VAAPI)}, OK, "x264 encodes; so would, with --h264-encoder: qsv, vaapi")
-	expect(t, H264Encoder{encode.NVENC, works(encode.X264, encode.NVENC)}, OK, "nvenc encodes")
-	expect(t, H264Encoder{encode.NVENC, works(encode.X264)}, Problem, "nvenc does not encode: Cannot load libcuda.so.1")
+	expect(t, H264Encoder{Chosen: encode.X264, Try: works(encode.X264)}, OK, "x264 encodes; there is no hardware here that would")
+	expect(t, H264Encoder{Chosen: encode.X264, Try: works(encode.X264, encode.QSV, encode.VAAPI)}, OK, "x264 encodes; so would, with --h264-encoder: qsv, vaapi")
+	expect(t, H264Encoder{Chosen: encode.NVENC, Try: works(encode.X264, encode.NVENC)}, OK, "nvenc encodes")
+	expect(t, H264Encoder{Chosen: encode.NVENC, Try: works(encode.X264)}, Problem, "nvenc does not encode: Cannot load libcuda.so.1")
+	slow := func(context.Context, encode.H264) error {
+		return fmt.Errorf("nvenc does not encode: %w", context.DeadlineExceeded)
+	}
+	busy := func() (float64, int) { return 15.2, 2 }
+	expect(t, H264Encoder{encode.NVENC, slow, busy}, Warning, "nvenc could not be checked")
 	missing := func(context.Context, encode.H264) error { return fmt.Errorf("find ffmpeg: %w", exec.ErrNotFound) }
-	expect(t, H264Encoder{encode.X264, missing}, Problem, "x264 could not be tried: ffmpeg is not found")
+	expect(t, H264Encoder{Chosen: encode.X264, Try: missing}, Problem, "x264 could not be tried: ffmpeg is not found")
 }
 
 func TestPorts(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 // FFmpeg checks that ffmpeg and ffprobe run, and that ffmpeg was built with everything the service uses.
 type FFmpeg struct {
 	Inspect func(ctx context.Context, ffmpeg, ffprobe string) encode.Report
+	Load    Load
 }
 
 // Name implements Check.
@@ -21,6 +22,9 @@ func (FFmpeg) Name() string { return "ffmpeg" }
 // Run implements Check.
 func (f FFmpeg) Run(ctx context.Context) Finding {
 	r := f.Inspect(ctx, "", "")
+	if len(r.Problems) == 0 && len(r.Late) > 0 {
+		return f.Load.late(strings.Join(r.Late, " and "))
+	}
 	if len(r.Problems) == 0 && len(r.Limits) > 0 {
 		text, mend := summary(r.Limits)
 		return warning(mend, "version %s: %s", r.Version, text)
@@ -65,10 +69,27 @@ func (c Confinement) Run(context.Context) Finding {
 	return ok("this kernel can keep ffmpeg to its own files, and off the network")
 }
 
+// Priorities checks that the system lets the service raise again what it has lowered.
+type Priorities struct{ MayRaise func() bool }
+
+// Name implements Check.
+func (Priorities) Name() string { return "priorities" }
+
+// Run implements Check.
+func (p Priorities) Run(context.Context) Finding {
+	if !p.MayRaise() {
+		return warning("Set LimitNICE=+0 in the systemd unit; in a container use --ulimit nice=20.",
+			"this user may not raise the priority of a process again, so beside busy programs speech recognition of "+
+				"files, files to download and files that become assets may take very long")
+	}
+	return ok("what yields to live streams and viewers gets its least share")
+}
+
 // H264Encoder checks that the encoder that was chosen does encode, and says which hardware would.
 type H264Encoder struct {
 	Chosen encode.H264
 	Try    func(context.Context, encode.H264) error
+	Load   Load
 }
 
 // Name implements Check.
@@ -80,6 +101,9 @@ func (e H264Encoder) Run(ctx context.Context) Finding {
 	if errors.Is(err, exec.ErrNotFound) {
 		return problem("Install it with: apt-get install -y ffmpeg",
 			"%s could not be tried: ffmpeg is not found in the search path", e.Chosen)
+	}
+	if encode.IsLate(err) {
+		return e.Load.late(string(e.Chosen))
 	}
 	if err != nil {
 		return problem("Install its driver and let the user that runs millrace use the device, or leave out --h264-encoder.", "%v", err)

@@ -291,6 +291,8 @@ type Work interface {
 	// static_renditions.ready/errored.
 	StaticReady(ctx context.Context, a id.Asset, f StaticRendition, now time.Time) error
 	StaticFailed(ctx context.Context, a id.Asset, f id.StaticRendition, e Errors, now time.Time) error
+	// StaticProgress says how much of a preparing file is encoded, in percent. No event.
+	StaticProgress(ctx context.Context, a id.Asset, f id.StaticRendition, percent float64, now time.Time) error
 	// MasterReady and MasterFailed end a preparing master. Events master.ready/errored; MasterReady has it taken away MasterLifetime later.
 	MasterReady(ctx context.Context, a id.Asset, f id.StaticRendition, now time.Time) error
 	MasterFailed(ctx context.Context, a id.Asset, f id.StaticRendition, now time.Time) error

@@ -35,7 +35,9 @@ type StaticRendition struct {
 	Bitrate        int64              `json:"bitrate,omitempty"`         // bits per second
 	Size           int64              `json:"filesize,omitempty,string"` // bytes
 	Passthrough    string             `json:"passthrough,omitempty"`
-	Errors         *Errors            `json:"error,omitempty"`
+	// Progress is how much of a preparing file is encoded, in percent; 0 where nothing has to be, too.
+	Progress float64 `json:"progress,omitempty"`
+	Errors   *Errors `json:"error,omitempty"`
 }
 
 // The kinds of files; the second costs an encode where there is no such rendition.
@@ -375,6 +377,25 @@ func (s *Service) StaticFailed(ctx context.Context, a id.Asset, file id.StaticRe
 	return s.endFile(ctx, a, file, WorkFailed, now, func(f *StaticRendition) { f.Errors = &e })
 }
 
+// StaticProgress says how much of a preparing file is encoded; see Work.
+func (s *Service) StaticProgress(
+	ctx context.Context, a id.Asset, file id.StaticRendition, percent float64, now time.Time,
+) error {
+	return s.advance(ctx, a, now, func(c *Change) error {
+		i := c.Asset.file(file)
+		if i < 0 {
+			return noFile()
+		}
+		f := c.Asset.Static.Files[i]
+		if f.Status != FilePreparing {
+			return errSame
+		}
+		f.Progress = min(max(percent, 0), 100)
+		c.putFile(i, f)
+		return nil
+	})
+}
+
 func (s *Service) endFile(ctx context.Context, a id.Asset, file id.StaticRendition, fact Fact, now time.Time, fill func(*StaticRendition)) error {
 	return s.advance(ctx, a, now, func(c *Change) error {
 		i := c.Asset.file(file)
@@ -389,7 +410,7 @@ func (s *Service) endFile(ctx context.Context, a id.Asset, file id.StaticRenditi
 			}
 			return fault.New(fault.Conflict, "the static rendition is %s already", f.Status)
 		}
-		f.Status = to
+		f.Status, f.Progress = to, 0
 		fill(&f)
 		c.putFile(i, f)
 		if c.Asset.mp4Wanted() {

@@ -223,9 +223,17 @@ func TestStatic(t *testing.T) {
 	w.forget()
 	done := f
 	done.Width, done.Height, done.Size, done.Bitrate, done.ResolutionTier = 1280, 720, 5e9, 4e6, "720p"
+	w.must(w.StaticProgress(w.ctx(), a.ID, f.ID, 140, w.now()))
+	if got := w.find(a.ID).Static.Files[0]; got.Progress != 100 {
+		t.Errorf("%+v", got)
+	}
 	w.must(w.StaticReady(w.ctx(), a.ID, done, w.now()))
 	w.must(w.StaticReady(w.ctx(), a.ID, done, w.now()))
 	w.happened("static_rendition.ready")
+	w.must(w.StaticProgress(w.ctx(), a.ID, f.ID, 12, w.now())) // late
+	if got := w.find(a.ID).Static.Files[0]; got.Progress != 0 {
+		t.Errorf("%+v", got)
+	}
 	w.wantKind(w.StaticFailed(w.ctx(), a.ID, f.ID, asset.Errors{}, w.now()), fault.Conflict)
 	w.must(w.StaticFailed(w.ctx(), a.ID, sound.ID, asset.Errors{Type: "invalid_input", Messages: []string{"m"}}, w.now()))
 	w.happened("static_rendition.errored")
@@ -237,6 +245,7 @@ func TestStatic(t *testing.T) {
 	w.wantKind(w.DeleteStatic(w.ctx(), env, a.ID, f.ID, w.now()), fault.NotFound)
 	w.wantKind(w.DeleteStatic(w.ctx(), "other", a.ID, big.ID, w.now()), fault.NotFound)
 	w.wantKind(w.StaticReady(w.ctx(), a.ID, done, w.now()), fault.NotFound)
+	w.wantKind(w.StaticProgress(w.ctx(), a.ID, f.ID, 1, w.now()), fault.NotFound)
 }
 
 // TestStaticWaits: what is asked for while the asset is made is made when it is whole, and not at all when it fails.

@@ -3,9 +3,11 @@ package encode
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os/exec"
+	"slices"
 	"strings"
 	"time"
 
@@ -29,10 +31,12 @@ type Report struct {
 	FFmpeg, FFprobe string   // paths; empty when not found
 	Version         string   // such as 5.1.9-0+deb12u1
 	Problems        []string // each a sentence with how to mend it; none when all is well
+	Late            []string // programs that did not respond in time: whether something is wrong with them nobody knows
 	Limits          []string // what can't be done without encoders that only some streams and files need, alike
 }
 
 const (
+	again     = "Install it again: apt-get install -y --reinstall ffmpeg"
 	install   = "Install it with: apt-get install -y ffmpeg"
 	checkTime = 20 * time.Second
 )
@@ -50,7 +54,7 @@ func Check(ctx context.Context, ffmpeg, ffprobe string) Report {
 	defer cancel()
 	version, err := ask(ctx, r.FFmpeg, "-version")
 	if err != nil {
-		r.Problems = append(r.Problems, fmt.Sprintf("%s does not run (%v). Install it again: apt-get install -y --reinstall ffmpeg", r.FFmpeg, err))
+		r.failed(r.FFmpeg, err, "%s does not run (%v). "+again, r.FFmpeg, err)
 		return r
 	}
 	r.Version = versionIn(version)
@@ -64,10 +68,26 @@ func Check(ctx context.Context, ffmpeg, ffprobe string) Report {
 	r.lookFor(ctx, "demuxer", "-demuxers", formats...)
 	if r.FFprobe != "" {
 		if _, err := ask(ctx, r.FFprobe, "-version"); err != nil {
-			r.Problems = append(r.Problems, fmt.Sprintf("%s does not run (%v). Install it again: apt-get install -y --reinstall ffmpeg", r.FFprobe, err))
+			r.failed(r.FFprobe, err, "%s does not run (%v). "+again, r.FFprobe, err)
 		}
 	}
 	return r
+}
+
+// failed notes that a program did not do what it was asked, or that it had not done it in time.
+func (r *Report) failed(program string, err error, problem string, args ...any) {
+	switch {
+	case !IsLate(err):
+		r.Problems = append(r.Problems, fmt.Sprintf(problem, args...))
+	case !slices.Contains(r.Late, program):
+		r.Late = append(r.Late, program)
+	}
+}
+
+// IsLate reports whether a child was ended because a time on the clock was over: that says nothing about the child, as a
+// busy machine, a slow disk or a process that was stopped take as long as that lasts.
+func IsLate(err error) bool {
+	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, ErrLate) || errors.Is(err, ErrIdle)
 }
 
 // versionIn reads "ffmpeg version 5.1.9-0+deb12u1 Copyright …".
@@ -132,7 +152,7 @@ func (r *Report) want(have map[string]bool, kind, name string) {
 func (r *Report) list(ctx context.Context, kind, flag string) (have map[string]bool, ok bool) {
 	said, err := ask(ctx, r.FFmpeg, flag)
 	if err != nil {
-		r.Problems = append(r.Problems, fmt.Sprintf("%s can't list its %ss (%v)", r.FFmpeg, kind, err))
+		r.failed(r.FFmpeg, err, "%s can't list its %ss (%v)", r.FFmpeg, kind, err)
 		return nil, false
 	}
 	have = map[string]bool{}

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -100,6 +101,21 @@ func fake(what string) {
 			_ = syscall.Getrusage(syscall.RUSAGE_SELF, &used)
 		}
 		os.Exit(123)
+	case "told-spin-there": // with four threads
+		for range 3 {
+			go func() {
+				onFirstProcessor()
+				fake("spin")
+			}()
+		}
+		onFirstProcessor()
+		fake("told-spin")
+	case "work-there": // a tenth of a second of it
+		onFirstProcessor()
+		_, _ = io.ReadAll(os.Stdin) // until its priority is set
+		for begin := ownTime(); ownTime() < begin+100*time.Millisecond; {
+			_ = os.Args
+		}
 	case "spin":
 		for {
 			_ = os.Args
@@ -119,6 +135,29 @@ func fake(what string) {
 		progress := os.NewFile(3, "progress")
 		fmt.Fprint(progress, "out_time_us=1500000\nprogress=continue\n")
 		forever()
+	}
+}
+
+// ownTime is the processor time of this process.
+func ownTime() time.Duration {
+	ran, _ := processorTime(os.Getpid())
+	return ran
+}
+
+// onFirstProcessor has the calling goroutine run on the first of the processors that it may use, and on no other.
+func onFirstProcessor() {
+	runtime.LockOSThread()
+	var all, first unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &all); err != nil {
+		panic(err)
+	}
+	for i := 0; first.Count() == 0; i++ {
+		if all.IsSet(i) {
+			first.Set(i)
+		}
+	}
+	if err := unix.SchedSetaffinity(0, &first); err != nil {
+		panic(err)
 	}
 }
 

@@ -532,6 +532,12 @@ func TestCheck(t *testing.T) {
 	if len(r.Problems) != 1 || !strings.Contains(r.Problems[0], "/bin/false does not run") {
 		t.Errorf("got %q", r.Problems)
 	}
+	over, cancel := context.WithDeadline(t.Context(), time.Now()) // as on a machine that is busy for that long
+	defer cancel()
+	r = Check(over, "/bin/true", "/bin/true")
+	if len(r.Problems) > 0 || !slices.Equal(r.Late, []string{"/bin/true"}) {
+		t.Errorf("got %q, late %q", r.Problems, r.Late)
+	}
 	r = Check(t.Context(), "/bin/true", "/bin/true") // runs and knows nothing
 	if len(r.Problems) != 9+len(Formats()) || len(r.Limits) != 3 || !strings.Contains(r.Limits[0], "libx265, so clips of HEVC assets") {
 		t.Errorf("got %q, %q", r.Problems, r.Limits)

@@ -4,28 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strconv"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 )
-
-// Priority is whose turn it is when the processor is short.
-type Priority int
-
-// The priorities.
-const (
-	Background Priority = iota // nobody waits for it: it runs only where nothing else wants to (SCHED_IDLE)
-	Ingest                     // somebody waits for an asset or a track, which viewers go before (SCHED_IDLE)
-	Ahead                      // nobody waits for it yet, but a viewer may (SCHED_IDLE)
-	Images                     // somebody waits for a picture: what plays goes first (nice 5)
-	OnDemand                   // somebody waits for it, but a live stream goes first (nice 5)
-	FirstPlay                  // somebody waits who has seen nothing yet (nice 5)
-	Live                       // as the service itself
-)
-
-const niceOnDemand, niceBackground = 5, 19
 
 // Limits bound what a child may use; zero fields are not limited.
 type Limits struct {
@@ -86,31 +69,4 @@ func (l Limits) spent(ended *os.ProcessState) bool {
 	}
 	allowed := time.Duration(l.seconds()) * time.Second
 	return ended.UserTime()+ended.SystemTime() >= allowed*2/3
-}
-
-// apply sets the priority of every thread of pid; those it starts later inherit it. Where the system forbids it the work
-// is done all the same, so there is no error.
-func (p Priority) apply(pid int) {
-	if p == Live {
-		return
-	}
-	threads, err := os.ReadDir("/proc/" + strconv.Itoa(pid) + "/task")
-	if err != nil {
-		return
-	}
-	for _, t := range threads {
-		tid, err := strconv.Atoi(t.Name())
-		if err != nil {
-			continue
-		}
-		if p >= Images { // also of what was idle before
-			if unix.SchedSetAttr(tid, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_NORMAL, Nice: niceOnDemand}, 0) != nil {
-				_ = unix.Setpriority(unix.PRIO_PROCESS, tid, niceOnDemand)
-			}
-			continue
-		}
-		if unix.SchedSetAttr(tid, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_IDLE}, 0) != nil {
-			_ = unix.Setpriority(unix.PRIO_PROCESS, tid, niceBackground)
-		}
-	}
 }

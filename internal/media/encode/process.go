@@ -65,7 +65,7 @@ type ProcessOptions struct {
 	Reads  []string
 	// Files are the child's too, from descriptor 3 on; a child that tells of its progress has none. They stay the caller's to close.
 	Files []*os.File
-	// Hurry, once closed, says that somebody waits for the child now: it goes on as OnDemand.
+	// Hurry, once closed, says that somebody waits for the child now: it goes on as OnDemand. nil: nobody will.
 	Hurry <-chan struct{}
 	// Stall is how long the child may give neither output nor, without Output, progress; zero is for ever. While it waits for a processor
 	// that others have, which with Background and Ahead may take long, it is not the child that stalls. The error is
@@ -75,14 +75,17 @@ type ProcessOptions struct {
 
 // Process is one child, run once.
 type Process struct {
-	opts ProcessOptions
+	opts  ProcessOptions
+	least leastShare
 
 	mu    sync.Mutex
 	state State
 }
 
 // NewProcess prepares a child; nothing runs yet.
-func NewProcess(opts ProcessOptions) *Process { return &Process{opts: opts, state: Starting} }
+func NewProcess(opts ProcessOptions) *Process {
+	return &Process{opts: opts, least: twentieth(), state: Starting}
+}
 
 // State is where the child is.
 func (p *Process) State() State {
@@ -180,7 +183,7 @@ func (p *Process) Run(ctx context.Context) error {
 	defer stopFeeding()
 	r.serve(ctx)
 	r.feed(feedCtx)
-	r.hurry(feedCtx)
+	r.followTurns(feedCtx)
 	r.reap()
 	stopFeeding()
 	return r.result(ctx)
@@ -354,24 +357,6 @@ func (r *run) feed(ctx context.Context) {
 			r.cancel(fmt.Errorf("write input of %s: %w", filepath.Base(r.cmd.Path), err))
 		}
 		r.process.happened(InputEnded)
-	})
-}
-
-// hurry raises the child's priority when it is told to.
-func (r *run) hurry(ctx context.Context) {
-	if r.process.opts.Hurry == nil {
-		return
-	}
-	r.feeding.Go(func() {
-		select {
-		case <-ctx.Done():
-		case <-r.process.opts.Hurry:
-			r.mu.Lock()
-			defer r.mu.Unlock()
-			if !r.reaped {
-				OnDemand.apply(r.cmd.Process.Pid)
-			}
-		}
 	})
 }
 

@@ -164,7 +164,7 @@ func (e *Engine) loudness(ctx context.Context, job LoudnessArgs) (loudness, erro
 
 // parseLoudness reads the summary of ffmpeg's ebur128, which is the last of what it says.
 func parseLoudness(said string) (loudness, error) {
-	_, said, ok := cutLast(said, "Summary:")
+	said, ok := cutLast(said, "Summary:")
 	l := loudness{integrated: math.NaN(), peak: math.NaN()}
 	for line := range strings.Lines(said) {
 		fields := strings.Fields(line)
@@ -186,10 +186,11 @@ func parseLoudness(said string) (loudness, error) {
 	return l, nil
 }
 
-func cutLast(s, sep string) (before, after string, found bool) {
+// cutLast is what stands behind the last sep of s, and whether there is one.
+func cutLast(s, sep string) (after string, found bool) {
 	i := strings.LastIndex(s, sep)
 	if i < 0 {
-		return s, "", false
+		return "", false
 	}
-	return s[:i], s[i+len(sep):], true
+	return s[i+len(sep):], true
 }

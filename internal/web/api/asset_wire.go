@@ -46,6 +46,8 @@ type StaticRendition struct {
 	Bitrate        int64  `json:"bitrate,omitempty" doc:"Bits per second."`
 	FileSize       string `json:"filesize,omitempty" doc:"Bytes, as a string." example:"1048576"`
 	Passthrough    string `json:"passthrough,omitempty"`
+
+	Progress float64 `json:"progress,omitempty" doc:"How much of a preparing file is encoded, in percent."`
 }
 
 // StaticRenditions are an asset's files to download.
@@ -283,6 +285,7 @@ func wireFile(f asset.StaticRendition) StaticRendition {
 	out := StaticRendition{
 		ID: string(f.ID), Name: f.Name, Ext: f.Ext, Resolution: f.Resolution, ResolutionTier: f.ResolutionTier, Type: f.Type, Status: string(f.Status),
 		Width: f.Width, Height: f.Height, Bitrate: f.Bitrate, Passthrough: f.Passthrough,
+		Progress: finite(f.Progress),
 	}
 	if f.Size > 0 {
 		out.FileSize = strconv.FormatInt(f.Size, 10)

@@ -54,6 +54,8 @@ type assetPage struct {
 func (v assetPage) Moving() bool {
 	return v.Working() || slices.ContainsFunc(v.Asset.Tracks, func(t asset.Track) bool {
 		return t.Status == asset.TrackPreparing
+	}) || slices.ContainsFunc(v.Static.Files, func(f asset.StaticRendition) bool {
+		return f.Status == asset.FilePreparing
 	})
 }
 
@@ -161,11 +163,16 @@ func (v video) Files() []file {
 	return out
 }
 
-// Ready, Failed, Skipped and Big are its state and its size.
+// Ready, Failed, Skipped and Why are its state.
 func (f file) Ready() bool   { return f.Status == asset.FileReady }
 func (f file) Failed() bool  { return f.Status == asset.FileErrored }
 func (f file) Skipped() bool { return f.Status == asset.FileSkipped }
 func (f file) Why() string   { return why(f.Errors) }
+
+// Percent is how much of it is encoded; empty: nobody knows.
+func (f file) Percent() string { return percent(f.Progress) }
+
+// Big is its size; empty: nobody knows.
 func (f file) Big() string {
 	if f.Size <= 0 {
 		return ""

@@ -420,10 +420,16 @@ func TestFollowAsset(t *testing.T) {
 		t.Fatal(err)
 	}
 	e.until("Preparing, 41 %")
-	if err := s.assets.Finish(t.Context(), a.ID, asset.Finished{Index: "index"}, s.now); err != nil {
+	done := asset.Finished{Index: "index", Facts: asset.Facts{HasVideo: true, Width: 640, Height: 360}}
+	if err := s.assets.Finish(t.Context(), a.ID, done, s.now); err != nil {
 		t.Fatal(err)
 	}
 	e.until("data-player=")
+	file := a.Static.Files[0].ID
+	if err := s.assets.StaticProgress(t.Context(), a.ID, file, 37, s.now); err != nil {
+		t.Fatal(err)
+	}
+	e.until("Preparing, 37 %")
 	if err := s.assets.Delete(t.Context(), s.env(t), a.ID, s.now); err != nil {
 		t.Fatal(err)
 	}

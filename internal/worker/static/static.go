@@ -81,7 +81,7 @@ func (w *Worker) attempt(ctx context.Context, a asset.Asset, f asset.StaticRendi
 	if err != nil {
 		return err
 	}
-	if err = w.fill(ctx, footage); err != nil {
+	if err = w.fill(ctx, footage, w.progress(ctx, a, f)); err != nil {
 		return err
 	}
 	if footage.EncodeAudio {
@@ -105,8 +105,25 @@ func (w *Worker) attempt(ctx context.Context, a asset.Asset, f asset.StaticRendi
 	return w.sweep(ctx, a, f)
 }
 
-// fill has those segments made that are not there yet.
-func (w *Worker) fill(ctx context.Context, f download.Footage) error {
+// leastStep is by how much, in percent, a file has to get on for that to be written down.
+const leastStep = 2
+
+// progress writes down how much of a file is encoded. That it can't be is no reason to end.
+func (w *Worker) progress(ctx context.Context, a asset.Asset, f asset.StaticRendition) func(done, of int) {
+	told := f.Progress // by an earlier attempt
+	return func(done, of int) {
+		percent := float64(min(100*done/of, 99))
+		if percent-told < leastStep {
+			return
+		}
+		if w.Assets.StaticProgress(ctx, a.ID, f.ID, percent, w.Now()) == nil {
+			told = percent
+		}
+	}
+}
+
+// fill has those segments made that are not there yet, and tells how many of them all are.
+func (w *Worker) fill(ctx context.Context, f download.Footage, tell func(done, of int)) error {
 	if f.Fill == nil {
 		return nil
 	}
@@ -121,6 +138,7 @@ func (w *Worker) fill(ctx context.Context, f download.Footage) error {
 		if err != nil {
 			return fmt.Errorf("encode segment %d: %w", l.First+int64(i), err)
 		}
+		tell(i+1, len(l.Chunks))
 		if made && pass.Err() != nil && ctx.Err() == nil && i+1 < len(l.Chunks) {
 			return job.Snooze(0)
 		}

@@ -83,6 +83,9 @@ func (e *Engine) Probe(ctx context.Context) error {
 	if exit, ok := errors.AsType[*encode.ExitError](err); ok && strings.Contains(exit.Stderr, "No such filter") {
 		return errors.New("this ffmpeg has no filter whisper: it takes version 8 or later, built with --enable-whisper")
 	}
+	if encode.IsLate(err) {
+		return fmt.Errorf("%w (%w)", speech.ErrNotInTime, err)
+	}
 	return err
 }
 

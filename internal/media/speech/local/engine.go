@@ -71,7 +71,9 @@ func (e *Engine) Probe(ctx context.Context) error {
 	defer cancel()
 	s := e.newSession(speech.Config{}, speech.NewBacklog(0, 0))
 	s.audio.End()
-	if err := s.once(ctx); err != nil {
+	if err := s.once(ctx); encode.IsLate(err) || errors.Is(err, errSlowStart) {
+		return fmt.Errorf("%w (%w)", speech.ErrNotInTime, err)
+	} else if err != nil {
 		return fmt.Errorf("the engine does not start: %w (apt-get install libpocketsphinx3 libflite1)", err)
 	}
 	return nil

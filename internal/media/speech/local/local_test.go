@@ -245,3 +245,22 @@ func TestStillWanted(t *testing.T) {
 		}
 	})
 }
+
+// TestProbeOfABusyMachine: an engine that has not started in time is not said to be missing.
+func TestProbeOfABusyMachine(t *testing.T) {
+	t.Parallel()
+	model := t.TempDir()
+	if err := os.WriteFile(filepath.Join(model, "en-us.lm.bin"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	e := local.New(local.Options{Program: "/bin/true", Model: model})
+	over, cancel := context.WithDeadline(t.Context(), time.Now())
+	defer cancel()
+	if err := e.Probe(over); !errors.Is(err, speech.ErrNotInTime) || strings.Contains(err.Error(), "apt-get") {
+		t.Errorf("in no time: %v", err)
+	}
+	broken := local.New(local.Options{Program: "/bin/false", Model: model})
+	if err := broken.Probe(t.Context()); errors.Is(err, speech.ErrNotInTime) || err == nil {
+		t.Errorf("a program that does not run: %v", err)
+	}
+}

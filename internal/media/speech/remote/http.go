@@ -14,6 +14,7 @@ import (
 	"io"
 	"mime/multipart"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
@@ -91,22 +92,6 @@ func (h *HTTP) Abilities() (speech.Abilities, error) {
 	}, nil
 }
 
-// Probe implements speech.Engine: whisper.cpp says whether it is ready, others recognise a moment of silence.
-func (h *HTTP) Probe(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	if h.opt.Flavour == WhisperCPP {
-		req, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(h.endpoint(), "/inference")+"/health", http.NoBody)
-		if err != nil {
-			return fmt.Errorf("ask the server: %w", err)
-		}
-		_, err = h.do(req)
-		return err
-	}
-	_, err := h.send(ctx, make([]byte, speech.SampleRate), speech.Config{Language: "en"}) // half a second
-	return err
-}
-
 // Open implements speech.Engine.
 func (h *HTTP) Open(ctx context.Context, c speech.Config) (speech.Stream, error) {
 	return speech.Windowed(ctx, live{h}, c), nil
@@ -175,6 +160,13 @@ func (h *HTTP) send(ctx context.Context, pcm []byte, c speech.Config) ([]byte, e
 	} else if h.opt.Flavour == WhisperCPP { // it takes a missing one for English
 		fields = append(fields, [2]string{"language", "auto"})
 	}
+	if h.opt.Flavour == WhisperCPP {
+		// It wraps segments after 60 characters, within words unless it is told not to. The probabilities of all
+		// languages cost it as much as the recognition of a short piece.
+		detects := c.Language == "auto" || c.Language == ""
+		fields = append(fields,
+			[2]string{"split_on_word", "true"}, [2]string{"no_language_probabilities", strconv.FormatBool(!detects)})
+	}
 	if p := prompt(c.Phrases); p != "" {
 		fields = append(fields, [2]string{"prompt", p})
 	}
@@ -193,31 +185,6 @@ func (h *HTTP) send(ctx context.Context, pcm []byte, c speech.Config) ([]byte, e
 		req.Header.Set("Authorization", "Bearer "+h.opt.Key)
 	}
 	return h.do(req)
-}
-
-// do sends a request. What the server says of an error is told to nobody: it may repeat the key.
-func (h *HTTP) do(req *http.Request) ([]byte, error) {
-	resp, err := h.opt.Client.Do(req) //nolint:gosec // the address is of the settings, and the client is fetch's
-	if err != nil {
-		return nil, unreached(err)
-	}
-	defer func() { _ = resp.Body.Close() }() // it was only read
-	data, err := io.ReadAll(io.LimitReader(resp.Body, maxResponse+1))
-	switch {
-	case resp.StatusCode == http.StatusServiceUnavailable:
-		return nil, errors.New("the server is still loading its model, or busy (503)")
-	case resp.StatusCode == http.StatusNotFound && h.opt.Flavour == OpenAI:
-		return nil, fmt.Errorf("the server has no such path, or not the model %s (404)", h.opt.Model)
-	case resp.StatusCode == http.StatusUnauthorized, resp.StatusCode == http.StatusForbidden:
-		return nil, fmt.Errorf("the server refuses the key (%d): set MILLRACE_SPEECH_KEY", resp.StatusCode)
-	case resp.StatusCode/100 != 2:
-		return nil, fmt.Errorf("the server responds with status %d", resp.StatusCode)
-	case err != nil:
-		return nil, unreached(err)
-	case len(data) > maxResponse:
-		return nil, errors.New("the server's response is too long")
-	}
-	return data, nil
 }
 
 // prompt is as many phrases as a prompt holds, the most important first.

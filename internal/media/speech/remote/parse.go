@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -67,33 +68,48 @@ func parse(data []byte, length time.Duration) (speech.Result, error) {
 		return speech.Result{}, errors.New("the server's response is not what /v1/audio/transcriptions has: is the URL right?")
 	}
 	r := speech.Result{Until: length, Language: languageCode(a.Language), Confidence: min(max(float64(a.Probability), 0), 1)}
-	words := joined(a.Words)
-	for _, s := range a.Segments {
-		if s.NoSpeech > 0.6 && s.LogProb < -1 { // music, or nothing
-			words = outside(words, s.Start.time(), s.End.time())
-			continue
-		}
-		switch {
-		case len(a.Words) > 0:
-		case len(s.Words) > 0:
-			words = append(words, joined(s.Words)...)
-		default:
-			words = append(words, speech.Spread(s.Text, s.Start.time(), s.End.time())...)
-		}
-	}
-	if len(words) == 0 && len(a.Segments) == 0 {
-		words = speech.Spread(a.Text, 0, length)
-	}
-	r.Words = speech.Within(words, length)
+	r.Words = speech.Within(a.words(r.Language, length), length)
 	return r, nil
 }
 
-// joined makes words of what may be tokens: one that does not begin with a space goes on with the one before. Words of servers that give whole
-// words begin with none either, so that counts only where some do.
-func joined(all []responseWord) []speech.Word {
+// words are those that were said, in order.
+func (a *response) words(language string, length time.Duration) []speech.Word {
+	spaces := !slices.Contains(withoutSpaces(), language)
+	whole := joined(a.Words, spaces)
+	var tokens []responseWord // of segments that follow on one another
+	var words []speech.Word
+	for _, s := range a.Segments {
+		if s.NoSpeech > 0.6 && s.LogProb < -1 || isDescription(s.Text) { // music, or nothing
+			whole = outside(whole, s.Start.time(), s.End.time())
+			continue
+		}
+		if len(s.Words) > 0 {
+			tokens = append(tokens, s.Words...)
+			continue
+		}
+		words = append(append(words, joined(tokens, spaces)...), speech.Spread(s.Text, s.Start.time(), s.End.time())...)
+		tokens = nil
+	}
+	words = append(words, joined(tokens, spaces)...)
+	switch {
+	case len(a.Words) > 0:
+		return withoutDescriptions(whole)
+	case len(a.Segments) == 0 && !isDescription(a.Text):
+		words = speech.Spread(a.Text, 0, length)
+	}
+	return withoutDescriptions(words)
+}
+
+// withoutSpaces are languages that are written without spaces between words.
+func withoutSpaces() []string { return []string{"zh", "yue", "ja", "th", "lo", "my", "km", "bo"} }
+
+// joined makes words of what may be tokens: one that does not begin with a space goes on with the one before, over the
+// end of a segment, too, as whisper.cpp's server breaks segments within words. Words of servers that give whole words
+// begin with none either, so that counts only where some do.
+func joined(all []responseWord, spaces bool) []speech.Word {
 	tokens := false
 	for _, w := range all {
-		tokens = tokens || strings.HasPrefix(w.Word, " ")
+		tokens = tokens || spaces && strings.HasPrefix(w.Word, " ")
 	}
 	var out []speech.Word
 	for _, w := range all {

@@ -36,6 +36,20 @@ func TestParse(t *testing.T) {
 			{"word":" Gut","start":0.1,"end":0.3,"probability":0.9},{"word":"en","start":0.3,"end":0.5,"probability":0.8},{"word":" Morgen","start":0.6,"end":1,"probability":0.9},
 			{"word":".","start":1,"end":1.1,"probability":0.9}]}]}`, "Guten@100-500 Morgen.@600-1100", "de",
 		},
+		"descriptions of sounds": {
+			`{"text":"[Music] Hello (he said) there [laughter]","words":[
+			{"word":"[Music]","start":0,"end":0.2},{"word":"Hello","start":0.4,"end":0.6},
+			{"word":"(he","start":0.6,"end":0.8},{"word":"said)","start":0.8,"end":1},
+			{"word":"there","start":1,"end":1.2},{"word":"[loud","start":1.2,"end":1.4},
+			{"word":"laughter]","start":1.4,"end":1.6},{"word":"[open","start":2,"end":2.2}]}`,
+			"Hello@400-600 (he@600-800 said)@800-1000 there@1000-1200 [open@2000-2200", "",
+		},
+		"nothing but a description": {`{"text":" (upbeat music)\n"}`, "", ""},
+		"Chinese: no spaces": {
+			`{"language":"chinese","segments":[{"start":0,"end":1,"words":[
+			{"word":" 你","start":0,"end":0.4},{"word":"好","start":0.4,"end":1}]}]}`,
+			"你@0-400 好@400-1000", "zh",
+		},
 		"a language that few speak": {`{"text":"a","language":"haitian creole"}`, "a@0-2500", "ht"},
 		"a language of its own":     {`{"text":"a","language":"jw"}`, "a@0-2500", "jv"},
 		"a language that is none":   {`{"text":"a","language":"<b>"}`, "a@0-2500", ""},
@@ -130,12 +144,20 @@ func TestHTTP(t *testing.T) {
 	if _, err = words(t, whisper, speech.Config{Language: "auto"}); err != nil || asked.URL.Path != "/inference" || asked.FormValue("language") != "auto" {
 		t.Errorf("asked %s for %q, %v", asked.URL, asked.FormValue("language"), err)
 	}
+	if asked.FormValue("no_language_probabilities") != "false" || asked.FormValue("split_on_word") != "true" {
+		t.Errorf("to find out a language: asked with %v", asked.Form)
+	}
+	_, err = words(t, whisper, speech.Config{Language: "de"})
+	if err != nil || asked.FormValue("no_language_probabilities") != "true" {
+		t.Errorf("in a language: asked with %v, %v", asked.Form, err)
+	}
 	can, _ := whisper.Abilities()
 	if bad := whisper.Probe(t.Context()); bad != nil || asked.URL.Path != "/health" || !can.Speaks("de") || !can.Speaks("auto") {
 		t.Errorf("probed %s, %v", asked.URL, bad)
 	}
 	for code, want := range map[int]string{
-		http.StatusServiceUnavailable: "loading", http.StatusNotFound: "not the model m", http.StatusUnauthorized: "refuses the key", http.StatusInternalServerError: "status 500",
+		http.StatusServiceUnavailable: "loading its model (503)", http.StatusNotFound: "not the model m",
+		http.StatusUnauthorized: "refuses the key", http.StatusInternalServerError: "status 500",
 	} {
 		status = code
 		if _, err = words(t, e, speech.Config{}); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "sk-1") {
