@@ -29,7 +29,8 @@ var tokenPermissions = []string{"video:read", "video:write", "data:read", "data:
 // ofEnvironment are the commands that work in one environment.
 var ofEnvironment = []string{ //nolint:gochecknoglobals // a table
 	TokenCreate, KeyCreate, KeyList, KeyDelete, SetQuality, SetLiveRungs, SetCaptions, SetFrameAncestors, WebhookCreate, WebhookList, WebhookEnable,
-	WebhookDisable, WebhookDelete, WebhookRotate, WebhookTest, WebhookDeliveries, WebhookReplay, DRMCreate, DRMList, DRMDelete, Audit,
+	WebhookDisable, WebhookDelete, WebhookRotate, WebhookTest, WebhookDeliveries, WebhookReplay, WebhookRetry, WebhookSkip,
+	DRMCreate, DRMList, DRMDelete, Audit,
 }
 
 // creating are the commands that have a meaning in an empty database.

@@ -42,6 +42,8 @@ const (
 	WebhookTest       = "webhook test"
 	WebhookDeliveries = "webhook deliveries"
 	WebhookReplay     = "webhook replay"
+	WebhookRetry      = "webhook retry"
+	WebhookSkip       = "webhook skip"
 
 	DRMCreate  = "drm-configuration create"
 	DRMList    = "drm-configuration list"
@@ -76,7 +78,7 @@ type Command struct {
 	JSON     bool          // doctor, events tail, audit: --json
 	Duration time.Duration // demo: how long the encoder streams
 	Types    []string      // events tail, webhook create: --type
-	Replay   Replay        // webhook replay; Since of audit too
+	Replay   Replay        // webhook replay; Since of audit too, Status of webhook deliveries
 	Tail     Tail          // events tail
 	Asset    NewAsset      // upload
 
@@ -103,10 +105,12 @@ type Tail struct {
 	After  int64  // --after; -1: not given
 }
 
-// Replay selects events from before.
+// Replay selects events from before, or their deliveries.
 type Replay struct {
-	Since time.Time // --since; zero: not given
-	Event string    // --event
+	Since  time.Time // --since; zero: not given
+	Event  string    // --event
+	Failed bool      // --failed
+	Status string    // --status; empty: any
 }
 
 // Sign is what token sign is to write.
@@ -130,7 +134,7 @@ type option struct {
 }
 
 //nolint:gochecknoglobals // a table
-var options = slices.Concat(commonOptions, signOptions, accessOptions, drmOptions)
+var options = slices.Concat(commonOptions, eventOptions, signOptions, accessOptions, drmOptions)
 
 //nolint:gochecknoglobals // a table
 var commonOptions = []option{
@@ -159,36 +163,6 @@ var commonOptions = []option{
 			}
 			c.Duration = d
 			return err
-		},
-	},
-	{
-		name: "type", word: "type,…", help: "Only events of these types.", commands: []string{EventsTail, WebhookCreate},
-		apply: func(c *Command, s string) error {
-			c.Types = strings.Split(s, ",")
-			return nil
-		},
-	},
-	{
-		name: "since", word: "time", help: "All from this time on, such as 2026-01-02T15:04:05Z.", commands: []string{WebhookReplay, Audit},
-		apply: func(c *Command, s string) (err error) {
-			if c.Replay.Since, err = time.Parse(time.RFC3339, s); err != nil {
-				return errors.New("is not a time such as 2026-01-02T15:04:05Z")
-			}
-			return nil
-		},
-	},
-	{
-		name: "event", word: "id", help: "The event with this ID alone.", commands: []string{WebhookReplay},
-		apply: func(c *Command, s string) error {
-			c.Replay.Event = s
-			return nil
-		},
-	},
-	{
-		name: "object", word: "id", help: "Only events of this object, such as a live stream, and of what is a part of it.", commands: []string{EventsTail},
-		apply: func(c *Command, s string) error {
-			c.Tail.Object = s
-			return nil
 		},
 	},
 	{
@@ -294,8 +268,10 @@ var commands = []command{
 	{name: WebhookDelete, summary: "delete a webhook", text: "Deletes a webhook.", operands: []string{"WEBHOOK-ID"}},
 	{name: WebhookRotate, summary: "make a new signing secret for a webhook", text: "Makes a new signing secret and prints it, this once. Deliveries are signed with the old one too for 24 hours.", operands: []string{"WEBHOOK-ID"}},
 	{name: WebhookTest, summary: "send a test event to a webhook", text: "Has the event system.webhook.test sent to a webhook; millrace webhook deliveries shows what came of it. The service has to run.", operands: []string{"WEBHOOK-ID"}},
-	{name: WebhookDeliveries, summary: "list what was sent to a webhook", text: "Lists the last 100 events that a webhook was sent, newest first, with the last attempt of each.", operands: []string{"WEBHOOK-ID"}},
-	{name: WebhookReplay, summary: "send events to a webhook again", text: "Has one event, or all since a time, sent to a webhook again, whether they had been delivered or not.", operands: []string{"WEBHOOK-ID"}},
+	{name: WebhookDeliveries, summary: "list what was sent to a webhook", text: "Lists the last 100 events that a webhook was sent, newest first, with the last attempt of each and what those that wait are waiting for.", operands: []string{"WEBHOOK-ID"}},
+	{name: WebhookReplay, summary: "send events to a webhook again", text: "Has one event, or all since a time, sent to a webhook again, whether they had been delivered or not. With --failed it is those that were given up, and nothing else.", operands: []string{"WEBHOOK-ID"}},
+	{name: WebhookRetry, summary: "send now what waits for a webhook", text: "Makes the next attempt of everything now that waits for its time after a failed one, at most 100,000 events at once. Events that wait for an earlier one of the same object follow it as ever. The service has to run.", operands: []string{"WEBHOOK-ID"}},
+	{name: WebhookSkip, summary: "skip an event that waits for a webhook", text: "Has one event that waits not sent to a webhook, so that the next one of the same object is sent. It can be replayed; then it comes behind those.", operands: []string{"WEBHOOK-ID", "EVENT-ID"}},
 	{name: DRMCreate, summary: "make a DRM configuration for playback IDs with the policy drm", text: "Makes a DRM configuration and prints its ID, which playback IDs with the policy drm name as drm_configuration_id. How it encrypts can't be changed afterwards."},
 	{name: DRMList, summary: "list the DRM configurations", text: "Lists the DRM configurations, newest first, without their secrets."},
 	{name: DRMVendors, summary: "replace the licence servers and the key provider of a DRM configuration", text: "Replaces the licence servers and the key provider of a DRM configuration by those of a YAML file, whose form is in docs/drm-vendors.md. It holds within seconds. Keys that are made already stay as they are.", operands: []string{"DRM-CONFIGURATION-ID", "FILE"}},

@@ -199,7 +199,7 @@ func (d *Dispatcher) attempted(ctx context.Context, a attemptResult) {
 		if d.attempts.Err() == nil {
 			d.warn(ctx, warning{"prepare", a.webhook.ID}, a.err)
 		}
-		a.from.again(a.resource, now.Add(storeAgain))
+		a.from.again(a.resource, now.Add(storeAgain), false)
 		return
 	}
 	r := webhook.Result{Webhook: a.webhook.ID, Sequence: a.item.sequence, State: webhook.Delivered, Attempt: a.attempt, FirstAt: a.item.firstAt()}

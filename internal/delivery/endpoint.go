@@ -39,10 +39,28 @@ func (e *endpoint) room() bool { return e.waiting <= e.most/2 }
 // line is the deliveries of one resource in their order.
 type line struct {
 	resource string
-	waiting  []item
+	waiting  []item    // what is being sent is the first, whatever has come meanwhile
 	at       time.Time // of the first one; not before
 	asked    bool      // for that time, by the endpoint
 	place    int       // in ready; -1: it is being sent
+}
+
+// sending reports whether the first delivery is being sent.
+func (l *line) sending() bool { return l.place < 0 && len(l.waiting) > 0 }
+
+// find is where a delivery is, or belongs.
+func (l *line) find(sequence int64) (at int, there bool) {
+	sorted := l.waiting
+	if l.sending() {
+		if l.waiting[0].sequence == sequence {
+			return 0, true
+		}
+		sorted = l.waiting[1:]
+	}
+	at, there = slices.BinarySearchFunc(sorted, sequence, func(have item, want int64) int {
+		return int(have.sequence - want)
+	})
+	return at + len(l.waiting) - len(sorted), there
 }
 
 // item is one delivery that waits.
@@ -50,6 +68,7 @@ type item struct {
 	sequence int64
 	attempts int32
 	replayed bool  // attempts were made before those
+	dropped  bool  // it is being sent, and not sent again: the store has it no more among what waits
 	first    int64 // Unix milliseconds of the first attempt; 0: there was none
 }
 
@@ -62,7 +81,8 @@ func (i item) firstAt() time.Time {
 
 func newEndpoint() *endpoint { return &endpoint{lines: map[string]*line{}, limit: maxFlight} }
 
-// add puts a delivery into its line, unless it is there.
+// add puts a delivery into its line as the store has it: what is there may wait for another time now. Nothing is
+// changed of what is being sent.
 func (e *endpoint) add(p webhook.Pending) {
 	l := e.lines[p.Resource]
 	if l == nil {
@@ -73,24 +93,52 @@ func (e *endpoint) add(p webhook.Pending) {
 	if !p.FirstAt.IsZero() {
 		i.first = p.FirstAt.UnixMilli()
 	}
-	at, there := slices.BinarySearchFunc(l.waiting, i.sequence, func(have item, want int64) int { return int(have.sequence - want) })
-	if there {
+	at, there := l.find(i.sequence)
+	sending := l.sending()
+	switch {
+	case there && sending && at == 0:
 		return
+	case there:
+		l.waiting[at] = i
+	default:
+		l.waiting = slices.Insert(l.waiting, at, i)
+		e.waiting++
 	}
-	sending := l.place < 0 && len(l.waiting) > 0
-	if sending && at == 0 {
-		at = 1 // what is being sent stays the first
-	}
-	l.waiting = slices.Insert(l.waiting, at, i)
-	e.waiting++
 	switch {
 	case sending:
 	case l.place < 0:
 		l.at, l.asked = e.sooner(p.NextAt), false
 		heap.Push(&e.ready, l)
-	case at == 0:
+	case at == 0 && (!there || p.NextAt.Before(l.at.Truncate(time.Millisecond))): // the store has milliseconds
 		l.at, l.asked = e.sooner(p.NextAt), false
 		heap.Fix(&e.ready, l.place)
+	}
+}
+
+// keep drops what is not among what the store has given: it was skipped, or there was no room, and it is read later.
+// What is being sent ends, and is not sent again.
+func (e *endpoint) keep(pending []webhook.Pending) {
+	next := make(map[int64]time.Time, len(pending))
+	for _, p := range pending {
+		next[p.Sequence] = p.NextAt
+	}
+	gone := func(i item) bool { _, waits := next[i.sequence]; return !waits }
+	for _, l := range e.lines {
+		first, before, begin := l.waiting[0].sequence, len(l.waiting), 0
+		if l.sending() {
+			l.waiting[0].dropped = gone(l.waiting[0])
+			begin = 1
+		}
+		l.waiting = l.waiting[:begin+len(slices.DeleteFunc(l.waiting[begin:], gone))]
+		e.waiting -= before - len(l.waiting)
+		switch {
+		case len(l.waiting) == 0:
+			heap.Remove(&e.ready, l.place)
+			delete(e.lines, l.resource)
+		case l.waiting[0].sequence != first:
+			l.at, l.asked = e.sooner(next[l.waiting[0].sequence]), false
+			heap.Fix(&e.ready, l.place)
+		}
 	}
 }
 
@@ -138,42 +186,50 @@ func (e *endpoint) next() (at time.Time, some bool) {
 	return e.ready[0].at, true
 }
 
-// again has the first delivery of a line sent once more.
-func (e *endpoint) again(resource string, at time.Time) {
+// again has the first delivery of a line sent once more, not before a time, which the endpoint may have asked for.
+func (e *endpoint) again(resource string, at time.Time, asked bool) {
 	l := e.lines[resource]
-	if l == nil || l.place >= 0 || len(l.waiting) == 0 {
+	if l == nil || !l.sending() {
 		return
 	}
-	l.at, l.asked = at, false
+	if l.waiting[0].dropped {
+		e.follow(l)
+		return
+	}
+	l.at, l.asked = at, asked
 	// An earlier one may have come meanwhile, to be replayed.
 	slices.SortFunc(l.waiting, func(a, b item) int { return int(a.sequence - b.sequence) })
 	heap.Push(&e.ready, l)
 }
 
-// complete takes what came of an attempt, once it is written down.
-func (e *endpoint) complete(r result) {
-	l := e.lines[r.resource]
-	if l == nil || l.place >= 0 || len(l.waiting) == 0 || l.waiting[0].sequence != r.Sequence {
-		return // the endpoint was taken away meanwhile
-	}
-	if r.State == webhook.Waiting {
-		l.waiting[0].attempts++
-		l.waiting[0].first = r.FirstAt.UnixMilli()
-		at := r.NextAt
-		if !r.asked && r.Attempt.At.Before(e.wellAt) { // it began before
-			at = e.sooner(at)
-		}
-		e.again(l.resource, at)
-		l.asked = r.asked
-		return
-	}
+// follow has the next delivery of a line sent in place of the first, which is over.
+func (e *endpoint) follow(l *line) {
 	l.waiting = l.waiting[1:]
 	e.waiting--
 	if len(l.waiting) == 0 {
 		delete(e.lines, l.resource)
 		return
 	}
-	e.again(l.resource, time.Time{})
+	e.again(l.resource, time.Time{}, false)
+}
+
+// complete takes what came of an attempt, once it is written down.
+func (e *endpoint) complete(r result) {
+	l := e.lines[r.resource]
+	if l == nil || !l.sending() || l.waiting[0].sequence != r.Sequence {
+		return // the endpoint was taken away meanwhile
+	}
+	if r.State != webhook.Waiting {
+		e.follow(l)
+		return
+	}
+	l.waiting[0].attempts++
+	l.waiting[0].first = r.FirstAt.UnixMilli()
+	at := r.NextAt
+	if !r.asked && r.Attempt.At.Before(e.wellAt) { // it began before
+		at = e.sooner(at)
+	}
+	e.again(l.resource, at, r.asked)
 }
 
 // lines are ordered by when their first delivery is to be sent.

@@ -202,6 +202,9 @@ func (d *Dispatcher) took(ctx context.Context, r round) {
 		e.until.Store(&r.until)
 		e.FailingSince = failing // newer here than in the row
 		e.most, e.behind = r.most, r.behind[h.ID]
+		if waiting, read := r.pending[h.ID]; read {
+			e.keep(waiting)
+		}
 		for _, list := range [][]webhook.Pending{r.pending[h.ID], r.queued[h.ID]} {
 			for _, p := range list {
 				d.enter(e, p)

@@ -52,10 +52,20 @@ func TestDashboardWebhooks(t *testing.T) {
 		patience)
 	looksRight(t, b, p, "webhook-fails")
 
+	p.Click(t, "#test")
+	p.Await(t, "waits for the one before",
+		"document.querySelector('#deliveries p a[href^=\"/dashboard/events/\"]')", patience)
+	looksRight(t, b, p, "webhook-waits")
+	p.Click(t, "#deliveries li:last-child [data-ask]")
+	p.Await(t, "asks", "document.querySelector('dialog h1')?.textContent === 'Skip this event?'", patience)
+	looksRight(t, b, p, "webhook-skip")
+	p.Click(t, "dialog button.harm")
+	p.Await(t, "is skipped, and the next one is tried", "document.querySelector('#deliveries li:last-child .state.off') && "+
+		"document.querySelector('#deliveries li:first-child .state.warn')", patience)
 	p.Click(t, "#edit")
 	p.Fill(t, "#address", receiver.URL+"/hook/"+strings.Repeat("a", 200))
 	p.Click(t, "form.make button.main")
-	p.Click(t, "#deliveries form button")
+	p.Click(t, "#retry")
 	p.Await(t, "is delivered", "document.querySelector('#deliveries .state.ok') && "+
 		"!document.querySelector('#trouble .notice')", patience)
 	p.Await(t, "no script of a response ran", "window.bad === undefined", patience)

@@ -157,7 +157,8 @@ func run(
 	case config.EventsTail:
 		err = tail(ctx, c, cfg, stdout, a)
 	case config.WebhookCreate, config.WebhookList, config.WebhookEnable, config.WebhookDisable, config.WebhookDelete, config.WebhookRotate,
-		config.WebhookTest, config.WebhookDeliveries, config.WebhookReplay:
+		config.WebhookTest, config.WebhookDeliveries, config.WebhookReplay,
+		config.WebhookRetry, config.WebhookSkip:
 		err = webhooks(ctx, c, cfg, stdout, a)
 	default:
 		err = fmt.Errorf("command %q has no action", c.Name)

@@ -54,9 +54,15 @@ func webhooks(ctx context.Context, c config.Command, cfg config.Config, out io.W
 		}
 		_, err = fmt.Fprintln(out, e.ID)
 	case config.WebhookDeliveries:
-		err = listDeliveries(ctx, hooks, env, key, out)
+		err = listDeliveries(ctx, hooks, env, key, webhook.State(c.Replay.Status), out)
 	case config.WebhookReplay:
 		err = replay(ctx, hooks, env, key, c, out)
+	case config.WebhookRetry:
+		n, failed := hooks.Retry(ctx, env, key)
+		return sayUnless(failed, out, "Events that waited for their next attempt and are sent now: %d.", n)
+	case config.WebhookSkip:
+		_, err = hooks.Skip(ctx, env, key, c.Words[1])
+		return sayUnless(err, out, "Event %s is not sent to webhook %s.", c.Words[1], key)
 	default:
 		err = listWebhooks(ctx, hooks, env, out)
 	}
@@ -75,15 +81,19 @@ func printSecret(out io.Writer, w webhook.Webhook, err error) error {
 func replay(
 	ctx context.Context, hooks webhook.API, env id.Environment, key id.Webhook, c config.Command, out io.Writer,
 ) error {
+	r := c.Replay
 	switch {
-	case c.Replay.Event != "" && c.Replay.Since.IsZero():
-		_, err := hooks.ReplayEvent(ctx, env, key, c.Replay.Event)
-		return sayUnless(err, out, "Event %s will be sent to webhook %s again.", c.Replay.Event, key)
-	case c.Replay.Event == "" && !c.Replay.Since.IsZero():
-		n, err := hooks.ReplaySince(ctx, env, key, c.Replay.Since)
-		return sayUnless(err, out, "Events that will be sent to webhook %s again: %d.", key, n)
+	case r.Event != "" && r.Since.IsZero() && !r.Failed:
+		_, err := hooks.ReplayEvent(ctx, env, key, r.Event)
+		return sayUnless(err, out, "Event %s will be sent to webhook %s again.", r.Event, key)
+	case r.Event == "" && r.Failed:
+		n, err := hooks.ReplayFailed(ctx, env, key, r.Since)
+		return sayUnless(err, out, "Events that failed and will be sent to webhook %s again: %d.", key, n)
+	case r.Event == "" && !r.Since.IsZero():
+		_, err := hooks.ReplaySince(ctx, env, key, r.Since)
+		return sayUnless(err, out, "All events since %s will be sent to webhook %s again.", timeOrNone(r.Since), key)
 	}
-	return fault.New(fault.Invalid, "give one of --since and --event")
+	return fault.New(fault.Invalid, "give one of --since, --event and --failed, or --since with --failed")
 }
 
 func listWebhooks(ctx context.Context, hooks webhook.API, env id.Environment, out io.Writer) error {
@@ -106,23 +116,41 @@ func listWebhooks(ctx context.Context, hooks webhook.API, env id.Environment, ou
 	return nil
 }
 
-func listDeliveries(ctx context.Context, hooks webhook.API, env id.Environment, key id.Webhook, out io.Writer) error {
-	list, err := hooks.Deliveries(ctx, env, key, webhook.DeliveryQuery{Limit: listed})
+func listDeliveries(
+	ctx context.Context, hooks webhook.API, env id.Environment, key id.Webhook, state webhook.State, out io.Writer,
+) error {
+	list, err := hooks.Deliveries(ctx, env, key, webhook.DeliveryQuery{State: state, Limit: listed})
 	if err != nil {
 		return err
 	}
 	tab := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(tab, "SEQUENCE\tEVENT\tTYPE\tSTATUS\tATTEMPTS\tLAST")
+	fmt.Fprintln(tab, "SEQUENCE\tEVENT\tTYPE\tSTATUS\tATTEMPTS\tLAST\tWAITS FOR")
 	for _, d := range list {
 		last := none
 		if n := len(d.Attempts); n > 0 {
 			a := d.Attempts[n-1]
 			last = fmt.Sprintf("%s %s", a.At.Format(time.RFC3339), cmp.Or(a.Error, fmt.Sprint(a.Status)))
 		}
-		fmt.Fprintf(tab, "%d\t%s\t%s\t%s\t%d\t%s\n", d.Sequence, d.EventID, d.EventType, d.State, len(d.Attempts), last)
+		fmt.Fprintf(tab, "%d\t%s\t%s\t%s\t%d\t%s\t%s\n",
+			d.Sequence, d.EventID, d.EventType, d.State, len(d.Attempts), last, waitsFor(d))
 	}
 	if err := tab.Flush(); err != nil {
 		return fmt.Errorf("print deliveries: %w", err)
 	}
 	return nil
+}
+
+// waitsFor is what a delivery waits for.
+func waitsFor(d webhook.Delivery) string {
+	switch d.Reason {
+	case webhook.WebhookDisabled:
+		return "the webhook to be enabled"
+	case webhook.AfterEarlier:
+		return "event " + d.Earlier.ID
+	case webhook.BeforeRetry:
+		return "its next attempt at " + d.NextAt.Format(time.RFC3339)
+	case webhook.InQueue:
+		return "its turn"
+	}
+	return none
 }

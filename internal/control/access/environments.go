@@ -66,7 +66,7 @@ func checkName(l *fault.List, name string) {
 		l.Add("name must not be empty")
 		return
 	}
-	field.Text(l, "name", name, field.MaxName)
+	field.Name(l, "name", name, field.MaxName)
 }
 
 // Environments lists them, oldest first.

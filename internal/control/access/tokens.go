@@ -62,7 +62,7 @@ func (s *Service) CreateToken(ctx context.Context, in TokenInput, now time.Time)
 // check refuses what no token can be made with. A token manages environments or works in one, not both.
 func (in TokenInput) check(now time.Time) error {
 	var l fault.List
-	field.Text(&l, "name", in.Name, field.MaxName)
+	field.Name(&l, "name", in.Name, field.MaxName)
 	allowed := Permissions()
 	if slices.Contains(InstallationPermissions(), in.Permissions[0]) {
 		allowed = InstallationPermissions()

@@ -58,7 +58,7 @@ func (in TrackInput) check() error {
 	if in.ClosedCaptions && in.Type == AudioTrack {
 		l.Add("closed_captions may be set only when type is text")
 	}
-	field.Text(&l, "name", in.Name, field.MaxName)
+	field.Name(&l, "name", in.Name, field.MaxName)
 	field.Passthrough(&l, "passthrough", in.Passthrough)
 	return l.Err()
 }
@@ -171,7 +171,7 @@ func (p TrackPatch) apply(t Track, others []Track) (Track, error) {
 		t.Passthrough = *p.Passthrough
 	}
 	if p.Name != nil {
-		field.Text(&l, "name", *p.Name, field.MaxName)
+		field.Name(&l, "name", *p.Name, field.MaxName)
 		t.Name = *p.Name
 	}
 	if err := l.Err(); err != nil {

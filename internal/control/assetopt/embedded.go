@@ -30,7 +30,7 @@ func CheckEmbedded(l *fault.List, path string, all []EmbeddedSubtitle) {
 	names, channels := map[string]bool{}, map[string]bool{}
 	for i, e := range all {
 		at := field.At(path, i)
-		field.Text(l, at+".name", e.Name, field.MaxName)
+		field.Name(l, at+".name", e.Name, field.MaxName)
 		field.Passthrough(l, at+".passthrough", e.Passthrough)
 		if e.LanguageCode != "" {
 			field.Language(l, at+".language_code", e.LanguageCode)

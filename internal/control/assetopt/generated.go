@@ -31,7 +31,7 @@ func checkGenerated(l *fault.List, path string, all []GeneratedSubtitle, languag
 	names := map[string]bool{}
 	for i, g := range all {
 		at := field.At(path, i)
-		field.Text(l, at+".name", g.Name, field.MaxName)
+		field.Name(l, at+".name", g.Name, field.MaxName)
 		field.Passthrough(l, at+".passthrough", g.Passthrough)
 		if g.Name != "" && names[g.Name] {
 			l.Add("%s.name must be unique among the text tracks", at)

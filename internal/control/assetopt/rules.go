@@ -47,9 +47,9 @@ func (o Options) Check(l *fault.List, path string, use Use) {
 
 // Check adds what is wrong with m.
 func (m Meta) Check(l *fault.List, path string) {
-	field.Text(l, field.Join(path, "title"), m.Title, MaxTitle)
-	field.Text(l, field.Join(path, "creator_id"), m.CreatorID, MaxMetaID)
-	field.Text(l, field.Join(path, "external_id"), m.ExternalID, MaxMetaID)
+	field.Name(l, field.Join(path, "title"), m.Title, MaxTitle)
+	field.Name(l, field.Join(path, "creator_id"), m.CreatorID, MaxMetaID)
+	field.Name(l, field.Join(path, "external_id"), m.ExternalID, MaxMetaID)
 }
 
 // qualityOf maps the deprecated encoding_tier to the video_quality that replaces it.
@@ -213,7 +213,7 @@ func (o Options) checkInputs(l *fault.List, path string, use Use) {
 }
 
 func (in Input) checkTexts(l *fault.List, path string) {
-	field.Text(l, path+".name", in.Name, field.MaxName)
+	field.Name(l, path+".name", in.Name, field.MaxName)
 	field.Passthrough(l, path+".passthrough", in.Passthrough)
 	if in.LanguageCode != "" {
 		field.Language(l, path+".language_code", in.LanguageCode)

@@ -91,7 +91,7 @@ func (s *Service) SetVendors(ctx context.Context, env id.Environment, c id.DRMCo
 		return err
 	}
 	old.Vendors = v
-	if err = old.check(old.Name); err != nil {
+	if err = old.check(""); err != nil {
 		return err
 	}
 	defer s.configurations.Drop(c)

@@ -80,7 +80,7 @@ const (
 // check says what is wrong with settings.
 func (s Settings) check(name string) error {
 	var l fault.List
-	field.Text(&l, "name", name, field.MaxPassthrough)
+	field.Name(&l, "name", name, field.MaxPassthrough)
 	field.OneOf(&l, "scheme", string(s.Scheme), string(CBCS), string(CENC))
 	if s.Rotation != 0 && s.Rotation < MinRotation {
 		l.Add("rotation must be at least %v", MinRotation)

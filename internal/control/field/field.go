@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"millrace/internal/control/language"
@@ -47,6 +48,19 @@ func Text(l *fault.List, path, v string, limit int) bool {
 		return true
 	}
 	return false
+}
+
+// Name allows what Text does, but no control characters, nor the separators of lines and paragraphs: a name is one line
+// wherever it is shown.
+func Name(l *fault.List, path, v string, limit int) bool {
+	if !Text(l, path, v, limit) {
+		return false
+	}
+	if strings.ContainsFunc(v, func(r rune) bool { return unicode.IsControl(r) || r == 0x2028 || r == 0x2029 }) {
+		l.Add("%s must not contain line breaks or other control characters", path)
+		return false
+	}
+	return true
 }
 
 // Passthrough checks free text of the caller's own.

@@ -9,6 +9,7 @@ import (
 )
 
 func TestRules(t *testing.T) {
+	const noBreaks = "p must not contain line breaks or other control characters"
 	const noPort = "u must have a port from 1 to 65535, or none"
 	t.Parallel()
 	for _, tt := range []struct {
@@ -20,6 +21,15 @@ func TestRules(t *testing.T) {
 		{"one too long", func(l *fault.List) { Text(l, "a.b", strings.Repeat("é🎥", 5)+"x", 10) }, "a.b may have at most 10 characters"},
 		{"U+0000", func(l *fault.List) { Text(l, "p", "a\x00b", 10) }, "p must not contain the character U+0000"},
 		{"not UTF-8", func(l *fault.List) { Text(l, "p", "a\xff", 10) }, "p must be valid UTF-8"},
+		{"a name", func(l *fault.List) { Name(l, "p", "É 🎥 \u202e\u00a0\u200d", 10) }, ""},
+		{"a long name", func(l *fault.List) { Name(l, "p", "abc", 2) }, "p may have at most 2 characters"},
+		{"a name of two lines", func(l *fault.List) { Name(l, "p", "a\rb", 9) }, noBreaks},
+		{"a name with LF", func(l *fault.List) { Name(l, "p", "a\n", 9) }, noBreaks},
+		{"a name with NEL", func(l *fault.List) { Name(l, "p", "a\u0085b", 9) }, noBreaks},
+		{"a name with a line separator", func(l *fault.List) { Name(l, "p", "a\u2028b", 9) }, noBreaks},
+		{"a name with a paragraph separator", func(l *fault.List) { Name(l, "p", "\u2029", 9) }, noBreaks},
+		{"a name with ESC", func(l *fault.List) { Name(l, "p", "\x1b[2J", 9) }, noBreaks},
+		{"passthrough of two lines", func(l *fault.List) { Passthrough(l, "p", "a\r\nb") }, ""},
 		{"passthrough", func(l *fault.List) { Passthrough(l, "p", strings.Repeat("x", 255)) }, ""},
 		{"long passthrough", func(l *fault.List) { Passthrough(l, "p", strings.Repeat("x", 256)) }, "p may have at most 255 characters"},
 		{"one of", func(l *fault.List) { OneOf(l, "p", "b", "a", "b") }, ""},

@@ -60,7 +60,7 @@ func (in CreateInput) settings() (Settings, error) {
 		s.MaxContinuous = *in.MaxContinuous
 	}
 	playbackid.CheckAll(&l, "", in.PlaybackPolicies, in.AdvancedPolicies)
-	s.check(&l)
+	s.check(&l, given{meta: true, newAsset: true, captions: true})
 	if err := l.Err(); err != nil {
 		return Settings{}, err
 	}
@@ -104,8 +104,12 @@ func (in CreateInput) latency(l *fault.List) LatencyMode {
 	return mode
 }
 
-// check adds what is wrong with s as a whole.
-func (s Settings) check(l *fault.List) {
+// given says which settings with names in them a request has.
+type given struct{ meta, newAsset, captions bool }
+
+// check adds what is wrong with s as a whole, but for names that are there already: earlier versions took some that are
+// refused now, and all else can be changed beside those.
+func (s Settings) check(l *fault.List, in given) {
 	field.OneOf(l, "latency_mode", string(s.LatencyMode), string(Standard), string(Reduced), string(Low))
 	field.Between(l, "reconnect_window", s.ReconnectWindow, 0, MaxReconnectWindow)
 	if s.MaxContinuous < MinContinuous || s.MaxContinuous > MaxContinuous {
@@ -115,14 +119,18 @@ func (s Settings) check(l *fault.List) {
 		field.WebURL(l, "reconnect_slate_url", s.ReconnectSlateURL)
 	}
 	field.Passthrough(l, "passthrough", s.Passthrough)
-	s.Meta.Check(l, "meta")
-	if s.NewAsset != nil {
+	if in.meta {
+		s.Meta.Check(l, "meta")
+	}
+	if in.newAsset && s.NewAsset != nil {
 		s.NewAsset.Check(l, "new_asset_settings", assetopt.ForLive)
 		if s.AudioOnly && len(s.NewAsset.Inputs) > 1 {
 			l.Add("new_asset_settings.inputs may have no overlays when audio_only is true")
 		}
 	}
-	s.checkCaptions(l)
+	if in.captions {
+		s.checkCaptions(l)
+	}
 	s.checkTargets(l)
 }
 
@@ -207,7 +215,7 @@ func (in PatchInput) apply(s Settings, broadcasting bool) (Settings, error) {
 		}
 		s.EmbeddedSubtitles = *in.EmbeddedSubtitles
 	}
-	s.check(&l)
+	s.check(&l, given{in.Meta != nil, in.NewAsset != nil, in.EmbeddedSubtitles != nil})
 	s.EmbeddedSubtitles = assetopt.NamedEmbedded(s.EmbeddedSubtitles)
 	return s, l.Err()
 }

@@ -72,7 +72,7 @@ func New(store Store) *Service { return &Service{store} }
 func (in Input) check() error {
 	var l fault.List
 	if in.Name != nil {
-		field.Text(&l, "name", *in.Name, field.MaxName)
+		field.Name(&l, "name", *in.Name, field.MaxName)
 	}
 	if in.Passthrough != nil {
 		field.Passthrough(&l, "passthrough", *in.Passthrough)

@@ -40,6 +40,12 @@ type Store interface {
 	// ReplayEvent has one event delivered, again or for the first time, and ReplaySince all that w wants from a time on.
 	ReplayEvent(ctx context.Context, w Webhook, event string) (Delivery, error)
 	ReplaySince(ctx context.Context, w Webhook, since time.Time) error
+	// ReplayFailed has those delivered again that failed, of events from a time on.
+	ReplayFailed(ctx context.Context, w Webhook, since time.Time, b Batch) (Batched, error)
+	// RetryWaiting has those attempted at once that wait for the time of their next attempt.
+	RetryWaiting(ctx context.Context, w Webhook, b Batch) (Batched, error)
+	// SkipDelivery has an event that waits not delivered; one that does not is NotWaiting.
+	SkipDelivery(ctx context.Context, w Webhook, event string) (Delivery, error)
 }
 
 // DeliveryQuery selects deliveries.
@@ -63,6 +69,12 @@ type API interface {
 	Deliveries(ctx context.Context, env id.Environment, w id.Webhook, q DeliveryQuery) ([]Delivery, error)
 	ReplayEvent(ctx context.Context, env id.Environment, w id.Webhook, event string) (Delivery, error)
 	ReplaySince(ctx context.Context, env id.Environment, w id.Webhook, since time.Time) (Webhook, error)
+	// ReplayFailed has what failed delivered again, of events from a time on, and says how many there are.
+	ReplayFailed(ctx context.Context, env id.Environment, w id.Webhook, since time.Time) (int, error)
+	// Retry has what waits for its next attempt sent now, and says how many events those are.
+	Retry(ctx context.Context, env id.Environment, w id.Webhook) (int, error)
+	// Skip has one event that waits not delivered: the next one of its resource follows.
+	Skip(ctx context.Context, env id.Environment, w id.Webhook, event string) (Delivery, error)
 }
 
 // CreateInput is what a new endpoint is made from.
@@ -203,45 +215,21 @@ func (w Webhook) GivenUp(now time.Time) (Webhook, event.Event) {
 func (s *Service) Deliveries(ctx context.Context, env id.Environment, w id.Webhook, q DeliveryQuery) ([]Delivery, error) {
 	var l fault.List
 	if q.State != "" {
-		field.OneOf(&l, "status", string(q.State), string(Waiting), string(Delivered), string(Failed))
+		field.OneOf(&l, "status", string(q.State), string(Waiting), string(Delivered), string(Failed), string(Skipped))
 	}
 	var err error
 	if _, q.Limit, err = field.Page(1, q.Limit); err != nil {
 		return nil, err
 	}
-	if err := l.Err(); err != nil {
+	if err = l.Err(); err != nil {
 		return nil, err
 	}
-	if _, err := s.store.Webhook(ctx, env, w); err != nil {
+	row, err := s.store.Webhook(ctx, env, w)
+	if err != nil {
 		return nil, err
 	}
-	return s.store.Deliveries(ctx, w, q)
-}
-
-// ReplayEvent has one event delivered again.
-func (s *Service) ReplayEvent(ctx context.Context, env id.Environment, key id.Webhook, event string) (Delivery, error) {
-	w, err := s.enabled(ctx, env, key)
-	if err != nil {
-		return Delivery{}, err
-	}
-	return s.store.ReplayEvent(ctx, w, event)
-}
-
-// ReplaySince has all events delivered again that the endpoint wants, from a time on, in their order; new ones come behind them.
-func (s *Service) ReplaySince(ctx context.Context, env id.Environment, key id.Webhook, since time.Time) (Webhook, error) {
-	w, err := s.enabled(ctx, env, key)
-	if err != nil {
-		return Webhook{}, err
-	}
-	return w, s.store.ReplaySince(ctx, w, since)
-}
-
-func (s *Service) enabled(ctx context.Context, env id.Environment, key id.Webhook) (Webhook, error) {
-	w, err := s.store.Webhook(ctx, env, key)
-	if err == nil && !w.Enabled {
-		return Webhook{}, fault.New(fault.Invalid, "the webhook is disabled; enable it first")
-	}
-	return w, err
+	found, err := s.store.Deliveries(ctx, w, q)
+	return row.explained(found), err
 }
 
 func (s *Service) change(ctx context.Context, env id.Environment, key id.Webhook, now time.Time, step func(*Webhook)) (Webhook, error) {

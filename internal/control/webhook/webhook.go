@@ -142,7 +142,8 @@ type State string
 const (
 	Waiting   State = "waiting" // it is sent, or sent again, or waits for an earlier event of its resource
 	Delivered State = "delivered"
-	Failed    State = "failed" // it is not tried any more
+	Failed    State = "failed"  // it is not tried any more
+	Skipped   State = "skipped" // its owner does not want it to be delivered
 )
 
 // Delivery is one event for one endpoint.
@@ -153,7 +154,9 @@ type Delivery struct {
 	Resource  string
 	State     State
 	Attempts  []Attempt
-	NextAt    time.Time // not before; zero: at once
+	NextAt    time.Time    // not before; zero: at once
+	Earlier   EarlierEvent // comes first, where it waits; zero: there is none
+	Reason    Reason       // why it waits; empty: it does not
 }
 
 // Attempt is one request to an endpoint.

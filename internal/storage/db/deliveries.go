@@ -36,9 +36,11 @@ const (
 	// recordAttempt writes it if the delivery still waits, and the endpoint is the node's.
 	recordAttempt = "UPDATE webhook_deliveries SET state = ?, attempts = attempts + 1, first_at = ?, next_at = ?, log = log || ? " +
 		"WHERE webhook_id = ? AND sequence = ? AND state = 'waiting' AND EXISTS (SELECT 1 FROM webhooks WHERE id = webhook_id AND owner = ?)"
-	// noteAttempt writes down one that comes too late to decide: the delivery was given up, or is another node's. What was given up may have been
-	// delivered after all.
-	noteAttempt = "UPDATE webhook_deliveries SET state = CASE WHEN state = 'failed' THEN ? ELSE state END, log = log || ? WHERE webhook_id = ? AND sequence = ?"
+	// noteAttempt writes down one that comes too late to decide: the delivery was given up or skipped, or is another
+	// node's. What was given up or skipped may have been delivered after all.
+	noteAttempt = "UPDATE webhook_deliveries SET log = log || ?, state = CASE " +
+		"WHEN state IN ('failed', 'skipped') AND ? = 'delivered' THEN 'delivered' ELSE state END " +
+		"WHERE webhook_id = ? AND sequence = ?"
 )
 
 // queue makes waiting deliveries, or has those that are there wait again.
@@ -232,11 +234,7 @@ func (t tx) record(ctx context.Context, node id.Node, r webhook.Result) error {
 	if n, failed := res.RowsAffected(); failed != nil || n > 0 {
 		return failed
 	}
-	after := webhook.Failed
-	if r.State == webhook.Delivered {
-		after = webhook.Delivered
-	}
-	_, err = t.exec(ctx, noteAttempt, string(after), line, string(r.Webhook), r.Sequence)
+	_, err = t.exec(ctx, noteAttempt, line, string(r.State), string(r.Webhook), r.Sequence)
 	return err
 }
 
@@ -306,43 +304,6 @@ func attempts(w id.Webhook, log string) (out []webhook.Attempt, err error) {
 			return nil, fmt.Errorf("read attempts: %w", err)
 		}
 		out = append(out, a)
-	}
-	return out, nil
-}
-
-// Deliveries reads what was sent to an endpoint; see webhook.Store.
-func (d *DB) Deliveries(ctx context.Context, w id.Webhook, q webhook.DeliveryQuery) ([]webhook.Delivery, error) {
-	return deliveriesOf(ctx, d.read.NewSelect(), w, q)
-}
-
-func deliveriesOf(ctx context.Context, sel *bun.SelectQuery, w id.Webhook, q webhook.DeliveryQuery) ([]webhook.Delivery, error) {
-	var rows []struct {
-		deliveryRow `bun:",extend"`
-
-		EventID   string `bun:"event_id"`
-		EventType string `bun:"event_type"`
-	}
-	sel = sel.TableExpr("webhook_deliveries AS d").ColumnExpr("d.*, e.id AS event_id, e.type AS event_type").
-		Join("JOIN events AS e ON e.sequence = d.sequence AND e.sequence > 0").Where("d.webhook_id = ?", string(w))
-	if q.State != "" {
-		sel = sel.Where("d.state = ?", string(q.State))
-	}
-	if q.Before > 0 {
-		sel = sel.Where("d.sequence < ?", q.Before)
-	}
-	if err := sel.OrderExpr("d.sequence DESC").Limit(int64(q.Limit)).Scan(ctx, &rows); err != nil {
-		return nil, fmt.Errorf("read deliveries: %w", err)
-	}
-	out := make([]webhook.Delivery, 0, len(rows))
-	for _, r := range rows {
-		made, err := attempts(id.Webhook(r.Webhook), r.Log)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, webhook.Delivery{
-			Sequence: r.Sequence, EventID: r.EventID, EventType: r.EventType, Resource: r.Resource, State: webhook.State(r.State), Attempts: made,
-			NextAt: moment(r.NextAt),
-		})
 	}
 	return out, nil
 }

@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/uptrace/bun"
 
@@ -173,51 +172,6 @@ func (d *DB) DeleteWebhook(ctx context.Context, env id.Environment, key id.Webho
 		}
 		if err = endNumbers(ctx, t, string(key)); err != nil {
 			return err
-		}
-		return t.wake(ctx)
-	})
-}
-
-// ReplayEvent has one event delivered again; see webhook.Store. The delivery is read in the transaction that queues it: behind its commit it may
-// have been made already.
-func (d *DB) ReplayEvent(ctx context.Context, w webhook.Webhook, key string) (webhook.Delivery, error) {
-	e, err := d.GetEvent(ctx, w.Environment, key)
-	if err != nil {
-		return webhook.Delivery{}, err
-	}
-	var queued []webhook.Delivery
-	err = d.engine.begin(ctx, func(ctx context.Context, t tx) error {
-		t.about(w.Environment, webhookNoun, string(w.ID))
-		if err = t.queue(ctx, []deliveryRow{deliveryRowOf(w.ID, e)}); err != nil {
-			return err
-		}
-		queued, err = deliveriesOf(ctx, t.NewSelect(), w.ID, webhook.DeliveryQuery{Before: e.Sequence + 1, Limit: 1})
-		if err != nil {
-			return err
-		}
-		if _, err = t.NewUpdate().Table("webhooks").Set("revision = revision + 1").Where("id = ?", string(w.ID)).Exec(ctx); err != nil {
-			return fmt.Errorf("write webhook: %w", err)
-		}
-		return t.wake(ctx)
-	})
-	if err != nil || len(queued) == 0 {
-		return webhook.Delivery{}, err
-	}
-	return queued[0], nil
-}
-
-// ReplaySince sets the position back to in front of the first event since a time; see webhook.Store.
-func (d *DB) ReplaySince(ctx context.Context, w webhook.Webhook, since time.Time) error {
-	first, err := d.ListEvents(ctx, event.Query{Environment: w.Environment, Since: since, Limit: 1})
-	if err != nil || len(first) == 0 {
-		return err
-	}
-	return d.engine.begin(ctx, func(ctx context.Context, t tx) error {
-		t.about(w.Environment, webhookNoun, string(w.ID))
-		_, err := t.NewUpdate().Table("webhooks").Set("position = ?", first[0].Sequence-1).Set("revision = revision + 1").
-			Where("id = ?", string(w.ID)).Where("position >= ?", first[0].Sequence).Exec(ctx)
-		if err != nil {
-			return fmt.Errorf("set position of webhook back: %w", err)
 		}
 		return t.wake(ctx)
 	})

@@ -218,6 +218,10 @@ func TestDeliveriesByState(t *testing.T) {
 			_, err := d.Deliveries(t.Context(), "w", webhook.DeliveryQuery{State: webhook.Failed, Limit: 10})
 			return err
 		},
+		"webhook_deliveries_skipped": func(d *db.DB) error {
+			_, err := d.Deliveries(t.Context(), "w", webhook.DeliveryQuery{State: webhook.Skipped, Limit: 10})
+			return err
+		},
 	} {
 		plan, err := d.Plans(read)
 		must(t, err)

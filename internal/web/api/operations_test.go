@@ -55,6 +55,7 @@ var permissionOf = map[string]string{
 	"list-events": systemRead, "stream-events": systemRead, "list-audit-log": systemRead,
 	"list-webhooks": systemRead, "create-webhook": systemWrite, "get-webhook": systemRead, "update-webhook": systemWrite, "delete-webhook": systemWrite,
 	"list-webhook-deliveries": systemRead, "replay-webhook-delivery": systemWrite, "replay-webhook": systemWrite, "rotate-webhook-secret": systemWrite,
+	"replay-failed-webhook-deliveries": systemWrite, "retry-webhook-deliveries": systemWrite, "skip-webhook-delivery": systemWrite,
 	"test-webhook":       systemWrite,
 	"list-access-tokens": systemRead, "create-access-token": systemWrite, "get-access-token": systemRead, "delete-access-token": systemWrite,
 
@@ -211,6 +212,9 @@ func steps() []step {
 		{op: "rotate-webhook-secret"},
 		{op: "test-webhook", before: event},
 		{op: "replay-webhook-delivery"},
+		{op: "retry-webhook-deliveries"},
+		{op: "skip-webhook-delivery"},
+		{op: "replay-failed-webhook-deliveries"},
 		{op: "replay-webhook", body: `{"since":"2020-01-01T00:00:00Z"}`},
 		{op: "update-webhook", body: `{"enabled":false}`},
 

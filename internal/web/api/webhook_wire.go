@@ -36,12 +36,24 @@ type WebhookReplay struct {
 	Since string `json:"since,omitempty" required:"true" doc:"Events from this time on: RFC 3339, or seconds since 1970 in a string." example:"2026-01-02T15:04:05Z"`
 }
 
+// WebhookReplayFailed asks for what failed to be delivered again.
+type WebhookReplayFailed struct {
+	Since string `json:"since,omitempty" doc:"Events from this time on alone: RFC 3339, or seconds since 1970 in a string." example:"2026-01-02T15:04:05Z"`
+}
+
+// WebhookResent is how many deliveries are made because they were asked for.
+type WebhookResent struct {
+	Deliveries int `json:"deliveries" doc:"How many deliveries that is."`
+}
+
 // WebhookDelivery is one event for one webhook.
 type WebhookDelivery struct {
 	EventID   string         `json:"event_id"`
 	EventType string         `json:"event_type"`
 	Sequence  int64          `json:"sequence" doc:"The sequence number of the event."`
-	Status    string         `json:"status" enum:"waiting,delivered,failed" doc:"waiting: it is sent, or sent again, or waits for an earlier event of its resource. failed: it is not tried any more."`
+	Status    string         `json:"status" enum:"waiting,delivered,failed,skipped" doc:"waiting: it is sent, or sent again, or waits for an earlier event of its resource. failed: it is not tried any more. skipped: somebody did not want it to be sent."`
+	Reason    string         `json:"waiting_reason,omitempty" enum:"webhook_disabled,earlier_event,retry,in_queue" doc:"Why it waits. webhook_disabled: until the webhook is enabled. earlier_event: until waiting_for_event is delivered, failed or skipped. retry: for the next attempt, after one has failed. in_queue: it is sent as soon as its turn has come."`
+	Earlier   string         `json:"waiting_for_event,omitempty" doc:"The event of the same resource that comes first: its event_id."`
 	Attempts  []EventAttempt `json:"attempts"`
 	NextAt    string         `json:"next_attempt_at,omitempty" format:"date-time" doc:"When it is sent again."`
 }
@@ -75,7 +87,8 @@ func (u WebhookUpdate) input() webhook.PatchInput {
 
 func wireDelivery(d webhook.Delivery) WebhookDelivery {
 	out := WebhookDelivery{
-		EventID: d.EventID, EventType: d.EventType, Sequence: d.Sequence, Status: string(d.State), Attempts: wireAttempts(d.EventID, d.Attempts),
+		EventID: d.EventID, EventType: d.EventType, Sequence: d.Sequence, Status: string(d.State),
+		Reason: string(d.Reason), Earlier: d.Earlier.ID, Attempts: wireAttempts(d.EventID, d.Attempts),
 	}
 	if d.State == webhook.Waiting && !d.NextAt.IsZero() {
 		out.NextAt = d.NextAt.UTC().Format(microseconds)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"strconv"
+	"time"
 
 	"millrace/internal/control/webhook"
 	"millrace/internal/fault"
@@ -62,6 +63,25 @@ func (s *server) routeWebhooks() {
 		method: http.MethodPost, path: webhookItem + "/replay", id: "replay-webhook", tag: webhookTag, status: http.StatusCreated, permission: systemWrite,
 		summary: "Have all events since a time delivered again", text: "In their order; new ones come behind them.",
 	}, s.replayWebhook)
+	handle(s, route{
+		method: http.MethodPost, path: webhookItem + "/replay-failed", id: "replay-failed-webhook-deliveries",
+		tag: webhookTag, status: http.StatusCreated, permission: systemWrite,
+		summary: "Have what failed delivered again",
+		text:    "Oldest first, each for another 24 hours; 100,000 at a time.",
+	}, s.replayFailed)
+	handle(s, route{
+		method: http.MethodPost, path: webhookItem + "/retry", id: "retry-webhook-deliveries", tag: webhookTag,
+		status: http.StatusCreated, permission: systemWrite, summary: "Have what waits sent now",
+		text: "Makes the next attempt of all deliveries now that wait for its time; 100,000 at a time. " +
+			"What waits for an earlier event of its resource follows that as ever.",
+	}, s.retryDeliveries)
+	handle(s, route{
+		method: http.MethodPost, path: webhookItem + "/deliveries/{event_id}/skip", id: "skip-webhook-delivery",
+		tag: webhookTag, status: http.StatusCreated, permission: systemWrite,
+		summary: "Skip one event that waits",
+		text: "It is not sent to this webhook any more, and the next event of its resource is. An attempt that is " +
+			"under way goes on. It can be replayed; then it comes behind later events.",
+	}, s.skipDelivery)
 }
 
 type createWebhookInput struct{ Body WebhookCreate }
@@ -116,7 +136,7 @@ func (s *server) testWebhook(ctx context.Context, in *WebhookRef) (*one[Event], 
 type listDeliveriesInput struct {
 	WebhookRef
 
-	Status string    `query:"status" enum:"waiting,delivered,failed"`
+	Status string    `query:"status" enum:"waiting,delivered,failed,skipped"`
 	Cursor string    `query:"cursor" doc:"next_cursor of the response before."`
 	Limit  pageLimit `query:"limit" doc:"How many deliveries, from 1 to 100."`
 }
@@ -147,13 +167,14 @@ func (s *server) listDeliveries(ctx context.Context, in *listDeliveriesInput) (*
 	return &listDeliveriesOutput{out}, err
 }
 
-type replayDeliveryInput struct {
+// deliveryInput names a delivery in a path.
+type deliveryInput struct {
 	WebhookRef
 
 	Event string `path:"event_id" maxLength:"255"`
 }
 
-func (s *server) replayDelivery(ctx context.Context, in *replayDeliveryInput) (*one[WebhookDelivery], error) {
+func (s *server) replayDelivery(ctx context.Context, in *deliveryInput) (*one[WebhookDelivery], error) {
 	d, err := s.webhooks.ReplayEvent(ctx, environment(ctx), in.id(), in.Event)
 	return just(wireDelivery(d)), err
 }
@@ -174,4 +195,32 @@ func (s *server) replayWebhook(ctx context.Context, in *replayWebhookInput) (*on
 	}
 	w, err := s.webhooks.ReplaySince(ctx, environment(ctx), in.id(), since)
 	return just(wireWebhook(w)), err
+}
+
+type replayFailedInput struct {
+	WebhookRef
+	Body *WebhookReplayFailed
+}
+
+func (s *server) replayFailed(ctx context.Context, in *replayFailedInput) (*one[WebhookResent], error) {
+	var problems fault.List
+	var since time.Time
+	if in.Body != nil {
+		since = moment(&problems, "since", in.Body.Since)
+	}
+	if err := problems.Err(); err != nil {
+		return nil, err
+	}
+	n, err := s.webhooks.ReplayFailed(ctx, environment(ctx), in.id(), since)
+	return just(WebhookResent{n}), err
+}
+
+func (s *server) retryDeliveries(ctx context.Context, in *WebhookRef) (*one[WebhookResent], error) {
+	n, err := s.webhooks.Retry(ctx, environment(ctx), in.id())
+	return just(WebhookResent{n}), err
+}
+
+func (s *server) skipDelivery(ctx context.Context, in *deliveryInput) (*one[WebhookDelivery], error) {
+	d, err := s.webhooks.Skip(ctx, environment(ctx), in.id(), in.Event)
+	return just(wireDelivery(d)), err
 }

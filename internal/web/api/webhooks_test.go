@@ -36,14 +36,19 @@ func sampleWebhook() webhook.Webhook {
 }
 
 func sampleDelivery() webhook.Delivery {
-	return webhook.Delivery{Sequence: 7, EventID: "event1", EventType: "video.asset.ready", State: webhook.Waiting, NextAt: noon.Add(time.Minute), Attempts: []webhook.Attempt{
-		{
-			Webhook: "hook1", Number: 1, At: noon, Address: "https://example.com/hook", Status: 503,
-			Headers: map[string]string{"Retry-After": "5"}, Body: "busy",
-			Duration: 12 * time.Millisecond,
+	const address = "https://example.com/hook"
+	return webhook.Delivery{
+		Sequence: 7, EventID: "event1", EventType: "video.asset.ready", State: webhook.Waiting,
+		NextAt: noon.Add(time.Minute), Reason: webhook.AfterEarlier,
+		Earlier: webhook.EarlierEvent{Sequence: 5, ID: "event0"},
+		Attempts: []webhook.Attempt{
+			{
+				Webhook: "hook1", Number: 1, At: noon, Address: address, Status: 503,
+				Headers: map[string]string{"Retry-After": "5"}, Body: "busy", Duration: 12 * time.Millisecond,
+			},
+			{Webhook: "hook1", Number: 2, At: noon, Address: address, Error: "connection refused"},
 		},
-		{Webhook: "hook1", Number: 2, At: noon, Address: "https://example.com/hook", Error: "connection refused"},
-	}}
+	}
 }
 
 func (f fakeWebhooks) Create(_ context.Context, _ id.Environment, in webhook.CreateInput, _ time.Time) (webhook.Webhook, error) {
@@ -98,6 +103,23 @@ func (f fakeWebhooks) ReplaySince(_ context.Context, _ id.Environment, w id.Webh
 	return sampleWebhook(), outcome(string(w))
 }
 
+func (f fakeWebhooks) ReplayFailed(_ context.Context, _ id.Environment, w id.Webhook, since time.Time) (int, error) {
+	f.note("webhook.ReplayFailed", w, since)
+	return 3, outcome(string(w))
+}
+
+func (f fakeWebhooks) Retry(_ context.Context, _ id.Environment, w id.Webhook) (int, error) {
+	f.note("webhook.Retry", w)
+	return 2, outcome(string(w))
+}
+
+func (f fakeWebhooks) Skip(_ context.Context, _ id.Environment, w id.Webhook, e string) (webhook.Delivery, error) {
+	f.note("webhook.Skip", w, e)
+	d := sampleDelivery()
+	d.State, d.NextAt, d.Reason, d.Earlier = webhook.Skipped, time.Time{}, "", webhook.EarlierEvent{}
+	return d, outcome(e)
+}
+
 func TestWebhookRequests(t *testing.T) {
 	t.Parallel()
 	const one = webhookPath + "/hook1"
@@ -124,11 +146,29 @@ func TestWebhookRequests(t *testing.T) {
 		{name: "rotate the secret", method: "POST", path: one + "/rotate-secret", status: 201},
 		{name: "test", method: "POST", path: one + "/test", status: 201},
 		{name: "deliveries", method: "GET", path: one + "/deliveries?status=waiting&limit=1&cursor=9", status: 200},
+		{name: "deliveries that were skipped", method: "GET", path: one + "/deliveries?status=skipped", status: 200},
 		{name: "deliveries with nothing right", method: "GET", path: one + "/deliveries?limit=0&cursor=x", status: 400},
 		{name: "replay one", method: "POST", path: one + "/deliveries/event1/replay", status: 201},
 		{name: "replay one that is gone", method: "POST", path: one + "/deliveries/absent/replay", status: 404},
 		{name: "replay since a time", method: "POST", path: one + "/replay", body: `{"since":"2026-01-02T03:04:05Z"}`, status: 201},
 		{name: "replay since nothing", method: "POST", path: one + "/replay", body: `{}`, status: 400},
+		{name: "replay what failed", method: "POST", path: one + "/replay-failed", status: 201},
+		{
+			name: "replay what failed since a time", method: "POST", path: one + "/replay-failed",
+			body: `{"since":"2026-01-02T03:04:05Z"}`, status: 201,
+		},
+		{
+			name: "replay what failed since no time", method: "POST", path: one + "/replay-failed",
+			body: `{"since":"yesterday"}`, status: 400,
+		},
+		{name: "send what waits now", method: "POST", path: one + "/retry", status: 201},
+		{name: "send what waits for none now", method: "POST", path: webhookPath + "/absent/retry", status: 404},
+		{name: "skip one", method: "POST", path: one + "/deliveries/event1/skip", status: 201},
+		{name: "skip one that is gone", method: "POST", path: one + "/deliveries/absent/skip", status: 404},
+		{
+			name: "skip by a token that may not", method: "POST", path: one + "/deliveries/event1/skip",
+			auth: func(r *http.Request) { r.SetBasicAuth(readerID, tokenValue) }, status: 403,
+		},
 	})
 }
 

@@ -50,7 +50,7 @@ func TestClipAsCode(t *testing.T) {
 	page := "/dashboard/assets/" + string(film.ID)
 	for name, form := range map[string]url.Values{
 		"all of it":   {},
-		"a part":      {"start_time": {"0:00:02.5"}, "end_time": {"1:08"}, "clip_title": {hostile + "\u202e\t'\\"}},
+		"a part":      {"start_time": {"0:00:02.5"}, "end_time": {"1:08"}, "clip_title": {hostile + "\u202e'\\"}},
 		"from 0":      {"start_time": {"0"}},
 		"ends before": {"end_time": {"90"}},
 	} {

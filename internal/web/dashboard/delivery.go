@@ -34,6 +34,45 @@ func (d delivery) Again() string {
 	return d.Webhook.Page() + "/deliveries/" + url.PathEscape(d.EventID) + "/replay"
 }
 
+// Skip is where it is asked whether it is to be skipped.
+func (d delivery) Skip() string {
+	return d.Webhook.Page() + "/deliveries/" + strconv.FormatInt(d.Sequence, 10) + "/skip"
+}
+
+// Skippable reports whether it can be skipped.
+func (d delivery) Skippable() bool { return d.State == webhook.Waiting }
+
+// Verb is what sends it; empty: it is sent by itself, or can't be sent now.
+func (d delivery) Verb() string {
+	switch {
+	case d.State != webhook.Waiting:
+		return "Send it again"
+	case d.Reason == webhook.BeforeRetry:
+		return "Send it now"
+	}
+	return ""
+}
+
+// First is the page of the event that comes before it; empty: it waits for none.
+func (d delivery) First() string {
+	if d.Reason != webhook.AfterEarlier {
+		return ""
+	}
+	return eventPage(d.Earlier.Sequence)
+}
+
+// Wait is what it waits for, in a sentence; empty: First and Next say so, or it does not wait.
+func (d delivery) Wait() string {
+	switch d.Reason {
+	case webhook.WebhookDisabled:
+		return "It waits for the webhook to be enabled."
+	case webhook.InQueue:
+		return "It is sent as soon as its turn has come."
+	case webhook.BeforeRetry, webhook.AfterEarlier:
+	}
+	return ""
+}
+
 // Class and Word are its state.
 func (d delivery) Class() string {
 	switch d.State {
@@ -41,6 +80,8 @@ func (d delivery) Class() string {
 		return "ok"
 	case webhook.Failed:
 		return "fault"
+	case webhook.Skipped:
+		return "off"
 	case webhook.Waiting:
 	}
 	if len(d.Attempts) > 0 {
@@ -55,6 +96,8 @@ func (d delivery) Word() string {
 		return "Delivered"
 	case webhook.Failed:
 		return "Failed"
+	case webhook.Skipped:
+		return "Skipped"
 	case webhook.Waiting:
 	}
 	return "Waiting"
@@ -62,7 +105,7 @@ func (d delivery) Word() string {
 
 // Next is when it is tried next, where that is known.
 func (d delivery) Next() time.Time {
-	if d.State != webhook.Waiting {
+	if d.Reason != webhook.BeforeRetry {
 		return time.Time{}
 	}
 	return d.NextAt

@@ -236,11 +236,19 @@ type hookRow struct {
 	Back, Verb string
 }
 
+// Skip is where it is asked whether it is to be skipped; empty: it can't be, or not by the person.
+func (h hookRow) Skip() string {
+	if !h.May || !h.D.Skippable() {
+		return ""
+	}
+	return h.D.Skip()
+}
+
 // Shown are the webhooks that it was sent to, then the others.
 func (v eventPageOf) Shown() []hookRow {
 	var out []hookRow
 	for _, d := range v.Deliveries {
-		out = append(out, hookRow{d, v.May, v.Page(), "Send it again"})
+		out = append(out, hookRow{d, v.May, v.Page(), d.Verb()})
 	}
 	for _, d := range v.Others {
 		out = append(out, hookRow{d, v.May, v.Page(), "Send it"})

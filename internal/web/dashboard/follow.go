@@ -192,17 +192,34 @@ func (f *follower) over(why string) error {
 	return errOver
 }
 
-// message is a server-sent event.
+// message is a server-sent event. Its data comes in lines, which the browser ends at CR, LF and CRLF alike: what
+// somebody else has written, as a title or what a webhook responded, must not begin a field of its own.
 func message(name, data string) []byte {
 	const before = "data: "
-	out := make([]byte, 0, len(name)+len(data)+(strings.Count(data, "\n")+8)*len(before))
+	lines := strings.Count(data, "\n") + strings.Count(data, "\r")
+	out := make([]byte, 0, len(name)+len(data)+(lines+8)*len(before))
 	out = append(out, "event: "+name+"\n"...)
-	for line := range strings.Lines(data) {
+	for data != "" {
+		var line string
+		line, data = cutLine(data)
 		out = append(out, before...)
-		out = append(out, strings.TrimRight(line, "\r\n")...)
+		out = append(out, line...)
 		out = append(out, '\n')
 	}
 	return append(out, '\n')
+}
+
+// cutLine cuts text behind its first line end, which is CR, LF or CRLF (HTML standard, section 9.2.5).
+func cutLine(text string) (line, rest string) {
+	end := strings.IndexAny(text, "\r\n")
+	if end < 0 {
+		return text, ""
+	}
+	line, rest = text[:end], text[end+1:]
+	if text[end] == '\r' {
+		rest = strings.TrimPrefix(rest, "\n")
+	}
+	return line, rest
 }
 
 // comment is one of a stream of server-sent events.

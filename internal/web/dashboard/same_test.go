@@ -16,7 +16,10 @@ import (
 func TestSavedAsItWas(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, "http://example.com")
-	film := s.ready(t, "Two\nlines")
+	film, lines := s.ready(t, "Film"), "Two\nlines"
+	if _, err := s.assets.Patch(t.Context(), s.env(t), film.ID, asset.PatchInput{Passthrough: &lines}, s.now); err != nil {
+		t.Fatal(err)
+	}
 	text, err := s.assets.AddTrack(t.Context(), s.env(t), film.ID, asset.TrackInput{
 		URL: "https://example.com/a.vtt", Type: asset.TextTrack, LanguageCode: "fi", Name: "Suomi",
 		ClosedCaptions: true,
@@ -36,7 +39,7 @@ func TestSavedAsItWas(t *testing.T) {
 	before, told := s.everything(t), events()
 	s.now = s.now.Add(time.Second)
 	for path, form := range map[string]url.Values{
-		page: {"title": {"Twolines"}, "passthrough": {"Twolines"}}, // as browsers send it
+		page: {"title": {"Film"}, "passthrough": {"Twolines"}}, // as browsers send it
 		page + "/tracks/" + string(text.ID): {
 			"name": {"Suomi"}, "language_code": {"fi"}, "closed_captions": {"1"},
 		},

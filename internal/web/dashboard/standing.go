@@ -34,6 +34,8 @@ func (h happened) standing() (class, word string) {
 		return "", "Waiting"
 	case is(webhook.Delivered, false):
 		return "ok", "Delivered"
+	case is(webhook.Skipped, false):
+		return "off", "Skipped"
 	case len(h.standings) > 0:
 		return "off", "Not sent" // to those that were made, enabled or changed after it
 	}

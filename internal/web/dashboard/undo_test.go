@@ -194,11 +194,15 @@ func TestUndoTrack(t *testing.T) {
 func TestNoUndo(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, "http://example.com")
-	air, film, odd := s.stream(t, "On the air", true), s.ready(t, "Film"), s.ready(t, "Two\nlines")
+	air, film, odd := s.stream(t, "On the air", true), s.ready(t, "Film"), s.ready(t, "Odd")
 	wide := s.ready(t, strings.Repeat("\u6c34", 255))
 	_, hookPage := s.hook(t, "https://example.com/a")
 	failed, failedPage := s.hook(t, "https://example.com/failed")
-	_, err := s.db.Claim(t.Context(), "node", time.Hour)
+	lines := "two\nlines"
+	_, err := s.assets.Patch(t.Context(), s.env(t), odd.ID, asset.PatchInput{Passthrough: &lines}, s.now)
+	if err == nil {
+		_, err = s.db.Claim(t.Context(), "node", time.Hour)
+	}
 	if err == nil {
 		disabled := webhook.PatchInput{Enabled: new(false)}
 		_, err = s.hooks.Patch(t.Context(), failed.Environment, failed.ID, disabled, s.now)

@@ -175,6 +175,7 @@ var icons = map[string]string{ //nolint:gochecknoglobals // a table
 		`<path d="M4.75 2.75v10.5M11.25 2.75v10.5M1.75 8h3M11.25 8h3"/>`,
 	"bolt":  `<path d="M9.2 1.5 3 9.2h4.4l-.8 5.3L13 6.8H8.4z"/>`,
 	"again": `<path d="M13.2 6.5A5.5 5.5 0 1 0 13.5 9M13.5 2.5v4h-4"/>`,
+	"skip":  `<path d="M3.5 3v10l6.5-5zM12.5 3v10"/>`,
 	"gear": `<circle cx="8" cy="8" r="2.2"/><path d="M8 1.5v2.3M8 12.2v2.3M1.5 8h2.3M12.2 8h2.3` +
 		`M3.4 3.4 5 5M11 11l1.6 1.6M3.4 12.6 5 11M11 5l1.6-1.6"/>`,
 	"play": `<path d="M4.5 2.6v10.8c0 .5.5.8.9.5l8-5.4a.6.6 0 0 0 0-1l-8-5.4c-.4-.3-.9 0-.9.5z"/>`,

@@ -23,6 +23,7 @@ type webhookPage struct {
 	Status     string // deliveries of this state alone; empty: all
 	Before     int64  // deliveries before this event; 0: from the newest on
 	Deliveries []delivery
+	Pauses     bool   // something waits for its next attempt
 	Older      string // the address of the deliveries before these; empty: there are none
 	Follow     string // the address of the events that change the page
 	said
@@ -45,8 +46,8 @@ func (s *server) webhookPage(ctx context.Context, p access.Person, of id.Webhook
 	}
 	v := webhookPage{
 		endpoint: endpoint{Webhook: row, Now: s.Now()}, May: p.Permits(access.SystemWrite),
-		Status: find(q, "", string(webhook.Waiting), string(webhook.Failed), string(webhook.Delivered)).Status,
 	}
+	v.Status = find(q, "", deliveryStates...).Status
 	v.Before, _ = strconv.ParseInt(q.Get("before"), 10, 64) // what is none counts as none
 	v.Before = max(v.Before, 0)
 	v.Since = v.Now.Add(-time.Hour).UTC().Format(sinceForm)
@@ -64,6 +65,9 @@ func (s *server) webhookPage(ctx context.Context, p access.Person, of id.Webhook
 	}
 	if len(found) == maxDeliveries {
 		v.Older = v.shows(v.Status, found[len(found)-1].Sequence)
+	}
+	if err = s.canResend(ctx, &v); err != nil {
+		return webhookPage{}, err
 	}
 	v.Follow = v.Page() + "/follow" + v.query(v.Status, v.Before)
 	return v, nil
@@ -85,7 +89,13 @@ func (webhookPage) States() []choice {
 		{string(webhook.Waiting), "Waiting"},
 		{string(webhook.Failed), "Failed"},
 		{string(webhook.Delivered), "Delivered"},
+		{string(webhook.Skipped), "Skipped"},
 	}
+}
+
+// deliveryStates are those of the addresses.
+var deliveryStates = []string{ //nolint:gochecknoglobals // a constant
+	string(webhook.Waiting), string(webhook.Failed), string(webhook.Delivered), string(webhook.Skipped),
 }
 
 // choice is one of several, of which one is chosen.
@@ -137,13 +147,4 @@ func (s *server) replaySince(w http.ResponseWriter, r *http.Request, p access.Pe
 		return
 	}
 	http.Redirect(w, r, v.shows("", 0), http.StatusSeeOther) //nolint:gosec // of the dashboard
-}
-
-// replayEvent has one event sent again, and goes back to the page.
-func (s *server) replayEvent(w http.ResponseWriter, r *http.Request, p access.Person) {
-	if _, err := s.Webhooks.ReplayEvent(r.Context(), p.Environment.ID, webhookID(r), r.PathValue("event")); err != nil {
-		s.fail(w, r, p, err)
-		return
-	}
-	http.Redirect(w, r, local(r.PostFormValue("back")), http.StatusSeeOther) //nolint:gosec // local sees to it
 }

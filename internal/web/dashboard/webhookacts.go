@@ -46,6 +46,20 @@ var webhookActs = map[string]webhookAct{ //nolint:gochecknoglobals // a table
 			return err
 		},
 	},
+	"retry": {
+		operation: "retry-webhook-deliveries", to: sent,
+		do: func(ctx context.Context, a webhook.API, e id.Environment, w id.Webhook, _ time.Time) error {
+			_, err := a.Retry(ctx, e, w)
+			return err
+		},
+	},
+	"replay-failed": {
+		operation: "replay-failed-webhook-deliveries", to: sent,
+		do: func(ctx context.Context, a webhook.API, e id.Environment, w id.Webhook, _ time.Time) error {
+			_, err := a.ReplayFailed(ctx, e, w, time.Time{})
+			return err
+		},
+	},
 	newSecret: {
 		Title: "Make a new secret?",
 		Text: "Deliveries are signed with the new one at once, and for 24 hours with the present one too. Put the " +

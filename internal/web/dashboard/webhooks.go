@@ -32,6 +32,9 @@ func (s *server) routeWebhooks(mux *http.ServeMux) {
 	mux.Handle("POST "+webhookItem+"/replay", s.person("replay-webhook", changes, s.replaySince))
 	mux.Handle("POST "+webhookItem+"/deliveries/{event}/replay",
 		s.person("replay-webhook-delivery", changes, s.replayEvent))
+	mux.Handle("GET "+webhookItem+"/deliveries/{sequence}/skip", s.person("", changes, s.askSkip))
+	mux.Handle("POST "+webhookItem+"/deliveries/{sequence}/skip",
+		s.person("skip-webhook-delivery", changes, s.skipEvent))
 	for name, a := range webhookActs {
 		if a.Title != "" {
 			mux.Handle("GET "+webhookItem+"/"+name, s.person("", changes, s.askWebhook(name)))

@@ -111,6 +111,8 @@ func TestWebhookPages(t *testing.T) {
 		"disable":       {s, s.cookie, all + "/disable", 200, "is not sent to it", "", ""},
 		"new secret":    {s, s.cookie, all + "/new-secret", 200, "for 24 hours with the present", "at once.", ""},
 		"may not ask":   {s, looker, all + "/delete", 403, "", "", ""},
+		"may not skip":  {s, looker, all + "/deliveries/1/skip", 403, "", "", ""},
+		"none to skip":  {s, s.cookie, all + "/deliveries/1/skip", 404, "", "", ""},
 		"none":          {s, s.cookie, webhooks + "/none", 404, "To the events", "", ""},
 		"odd query": {
 			s, s.cookie, all + "?status=x&before=-9&since=" + url.QueryEscape(hostile), 200, "", "<script>alert", "",
@@ -351,7 +353,8 @@ func TestWebhookActsAreRefused(t *testing.T) {
 	again := "/deliveries/" + e.ID + "/replay"
 	form := url.Values{"since": {"2026-05-01"}, "address": {"https://example.com/b"}}
 	for _, path := range []string{
-		"", "/replay", again, "/enable", "/disable", "/test", "/new-secret", "/delete",
+		"", "/replay", again, "/enable", "/disable", "/test", "/new-secret", "/delete", "/retry", "/replay-failed",
+		"/deliveries/1/skip",
 	} {
 		for cookie, want := range map[string]int{looker: 403, elsewhere: 404, "": 303} {
 			w := s.ask(t, cookie, page+path, form)
@@ -413,7 +416,7 @@ func TestDeliveries(t *testing.T) {
 		}},
 		{webhook.Failed, time.Time{}, attempts, []string{`state fault">Failed`, "The newest 10 of 15 attempts."}},
 		{webhook.Delivered, time.Time{}, attempts[3:4], []string{`state ok">Delivered`, "1 attempt,"}},
-		{webhook.Waiting, time.Time{}, nil, []string{`state">Waiting<`, "No attempt yet"}},
+		{webhook.Waiting, time.Time{}, nil, []string{`state">Waiting<`, "No attempt yet", "earlier event</a> of the same"}},
 	} {
 		if _, err := s.hooks.Test(t.Context(), made.Environment, made.ID, s.now); err != nil {
 			t.Fatal(err)
@@ -428,7 +431,9 @@ func TestDeliveries(t *testing.T) {
 		harmless(t, page, w)
 		closedPage(t, w)
 	}
-	for status, want := range map[string]int{"": 4, "waiting": 2, "failed": 1, "delivered": 1} {
+	for status, want := range map[string]int{
+		"": 4, "waiting": 2, "failed": 1, "delivered": 1, "skipped": 0,
+	} {
 		if n := strings.Count(s.ask(t, s.cookie, page+"?status="+status, nil).Body.String(), `<li id="d-`); n != want {
 			t.Errorf("%q: %d deliveries, want %d", status, n, want)
 		}
