@@ -2,11 +2,9 @@ package app
 
 import (
 	"context"
-	"crypto/tls"
 	"fmt"
-	"net"
-	"net/http"
 	"runtime/debug"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -24,6 +22,29 @@ const (
 	memoryShare      = 8        // viewers' connections take an eighth of the memory at most
 	memoryConnection = 16 << 10 // bytes that one takes
 )
+
+// Kinds of requests that have places of their own among the viewers' connections.
+const (
+	viewing   socket.Kind = iota // whatever is not below; that of express, too
+	calling                      // the API, the dashboard and WHIP
+	uploading                    // files
+)
+
+// kindShares divide connections up between those that are at work for one kind of request each. One address has half of
+// a share at most, and viewers behind one, as a CDN's, half of all.
+func kindShares(connections int) []socket.Share {
+	eighth := connections / 8
+	half := max(eighth/2, 1)
+	return []socket.Share{
+		viewing:   {Places: connections - 2*eighth},
+		calling:   {Places: eighth, PerOrigin: half},
+		uploading: {Places: eighth, PerOrigin: half, Patience: uploadPatience},
+	}
+}
+
+// uploadPatience is how far an upload may be behind before it makes way for another, when there is no place left: it
+// goes on when a mobile link does. Any other body comes with its request, and has none.
+const uploadPatience = 5 * time.Second
 
 // budgets are who may have how many connections, and how much of the memory.
 type budgets struct {
@@ -52,27 +73,10 @@ func (n *node) connections(ctx context.Context) error {
 	limitMemory(n.cfg, memory, debug.SetMemoryLimit)
 	v, p, w := shares(files.Cur, memory)
 	n.budgets = budgets{
-		viewers: socket.NewBudget(v, v/2), publishers: socket.NewBudget(p, p/2), webrtc: socket.NewBudget(w, w/2),
+		viewers:    socket.NewBudget(v, v/2, kindShares(v)...),
+		publishers: socket.NewBudget(p, p/2), webrtc: socket.NewBudget(w, w/2),
 		unsent: unsent.New(unsent.LimitsOf(memory)),
 	}
 	n.log.InfoContext(ctx, "connections", "open_files", files.Cur, "viewers", v, "publishers", p, "webrtc_tcp", w)
 	return nil
-}
-
-// connState tells the budget which connections of net/http are at work. Until its first request has come one counts as idle.
-func connState(nc net.Conn, state http.ConnState) {
-	if t, ok := nc.(*tls.Conn); ok {
-		nc = t.NetConn()
-	}
-	c, ok := nc.(interface{ Whole() *socket.Counted })
-	if !ok {
-		return
-	}
-	switch state {
-	case http.StateActive:
-		c.Whole().Busy()
-	case http.StateIdle:
-		c.Whole().Idle()
-	case http.StateNew, http.StateHijacked, http.StateClosed:
-	}
 }

@@ -206,6 +206,9 @@ func (n *node) open(ctx context.Context) (err error) {
 	n.makeRungs(made, version)
 	n.makeUploads()
 	journals := filepath.Join(n.cfg.DataDir, "journal")
+	if err = journal.Check(journals); err != nil {
+		return err
+	}
 	memory := journal.OpenMemory(journals)
 	n.close = append(n.close, memory.Close)
 	n.live = broadcast.New(broadcast.Options{

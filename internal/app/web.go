@@ -128,7 +128,7 @@ func (s *webServer) Run(ctx context.Context) error {
 	protocols.SetHTTP2(true)
 	protocols.SetUnencryptedHTTP2(true)
 	server := &http.Server{
-		Handler: unsent.Handler(s.unsent, s.clients, s.mux), ConnContext: unsent.ConnContext,
+		Handler: unsent.Handler(s.unsent, s.clients, places(s.mux)), ConnContext: connContext,
 		Protocols: &protocols, TLSConfig: s.cert,
 		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: streams, WriteByteTimeout: unsent.Patience},
 		ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 2 * time.Minute, WriteTimeout: 5 * time.Minute, IdleTimeout: 2 * time.Minute,

@@ -107,13 +107,16 @@ var layers = map[string][]string{
 	"internal/web":                {"internal/clientaddr", "internal/control", "internal/web/header", "internal/web/limit", "internal/web/player", "internal/web/style", "internal/web/static", "internal/web/iframe", "internal/id", "internal/fault", "internal/spelling"},
 	"internal/web/express":        {"internal/socket"},
 	"internal/web/iframe":         {},
+	"internal/web/pace":           {},
 	"internal/web/player":         {"internal/web/static"},
-	"internal/web/upload":         {"internal/control/upload", "internal/disk", "internal/id", "internal/fault"},
-	"test":                        {"test", "internal/programtest"},
-	"test/rig":                    {"test", "internal/programtest", "internal/storage/blob"}, // what is stored, compared
-	"tools":                       {},
-	"test/bench":                  {"test", "internal/media/encode", "internal/media/rendition/ladder"}, // whose settings its peer is given
-	"test/bench/populate":         {"internal/control", "internal/storage/db", "internal/masterkey", "internal/id"},
+	"internal/web/upload": {
+		"internal/web/pace", "internal/control/upload", "internal/disk", "internal/id", "internal/fault",
+	},
+	"test":                {"test", "internal/programtest"},
+	"test/rig":            {"test", "internal/programtest", "internal/storage/blob"}, // what is stored, compared
+	"tools":               {},
+	"test/bench":          {"test", "internal/media/encode", "internal/media/rendition/ladder"}, // whose settings its peer is given
+	"test/bench/populate": {"internal/control", "internal/storage/db", "internal/masterkey", "internal/id"},
 
 	"internal/control/signing":     {"internal/stalecache", "internal/control/field", "internal/id", "internal/fault"},
 	"internal/control/drm":         {"internal/stalecache", "internal/control/field", "internal/control/playbackid", "internal/id", "internal/fault"},

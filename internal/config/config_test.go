@@ -273,6 +273,33 @@ func TestStrangersInEnvironment(t *testing.T) {
 	}
 }
 
+// TestSecretsInFlags: what is in the list of processes is no secret, and who puts one there is told so.
+func TestSecretsInFlags(t *testing.T) {
+	t.Parallel()
+	const database, key = "postgres://u:hunter2@db/m", "s3://b?access_key_id=a&secret_access_key=hunter2"
+	for name, tt := range map[string]struct {
+		args, env, want []string
+	}{
+		"flags": {
+			[]string{"--database-url=" + database, "--storage-url=" + key}, nil, []string{"--database-url", "--storage-url"},
+		},
+		"environment":     {nil, []string{"MILLRACE_DATABASE_URL=" + database, "MILLRACE_STORAGE_URL=" + key}, nil},
+		"without secrets": {[]string{"--database-url=postgres://u@db/m", "--storage-url=s3://b?region=r"}, nil, nil},
+	} {
+		cfg := mustLoad(t, append([]string{"serve"}, tt.args...), tt.env, "")
+		if len(cfg.Warnings) != len(tt.want) {
+			t.Errorf("%s: %q", name, cfg.Warnings)
+			continue
+		}
+		for i, flag := range tt.want {
+			w := cfg.Warnings[i]
+			if !strings.HasPrefix(w, flag+" has a secret") || strings.Contains(w, "hunter2") {
+				t.Errorf("%s: %q", name, w)
+			}
+		}
+	}
+}
+
 func TestCommands(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {

@@ -113,6 +113,10 @@ func resolve(uses []use, environ []string, readFile func(string) ([]byte, error)
 	for _, s := range settings {
 		v := find(s, uses, env, file)
 		cfg.values = append(cfg.values, v)
+		if v.Source == FromFlag && v.Shown() != v.Text {
+			cfg.Warnings = append(cfg.Warnings, "--"+s.Name+" has a secret in it, which everybody on this machine can "+
+				"read in the list of processes: put it into the settings file or into "+s.Env())
+		}
 		if err := s.apply(&cfg, v.Text); err != nil {
 			problems = append(problems, fmt.Sprintf("%s %q %v", v.subject(), v.Shown(), err))
 		}

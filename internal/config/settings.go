@@ -177,7 +177,7 @@ var settings = []Setting{
 	},
 	{ //nolint:gosec // the password is an example
 		Name: "database-url", Kind: KindURL, Absent: "SQLite file millrace.db in data-dir",
-		Help:  "sqlite:/path/to/file.db or postgres://user:password@host/name.",
+		Help:  "sqlite:/path/to/file.db or postgres://user:password@host/name. A flag can be read in the list of processes: a password belongs in the settings file or the environment.",
 		apply: into(parseDatabase, func(c *Config) *Database { return &c.Database }),
 	},
 	{

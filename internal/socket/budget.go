@@ -6,12 +6,16 @@ import (
 	"net"
 	"net/netip"
 	"sync"
+	"time"
 )
 
-// Budget bounds how many connections are open at a time, all of them and those from one origin. Where it is used up a new connection takes
-// the place of the one that has been idle for longest; when none is idle it is turned away. One that is busy is never closed.
+// Budget bounds how many connections are open at a time, all of them and those from one origin, and how many of them
+// are at work for each kind of request. Where it is used up a new connection takes the place of the one whose peer is
+// furthest behind with what it sends, else of the one that has been idle for longest; when there is neither it is
+// turned away. One that is at work and does not wait for its peer is never closed.
 type Budget struct {
 	most, perOrigin int
+	shares          []Share // by Kind
 
 	mu        sync.Mutex
 	total     int
@@ -21,9 +25,17 @@ type Budget struct {
 	refused   int
 }
 
-// NewBudget returns a Budget of at least one connection.
-func NewBudget(most, perOrigin int) *Budget {
-	return &Budget{most: max(most, 1), perOrigin: max(perOrigin, 1), queue: newQueue(), origins: map[netip.Prefix]*queue{}}
+// NewBudget returns a Budget of at least one connection. The shares are those of the kinds of requests, at most 3; of a
+// kind that has none as many connections as there are places may be at work.
+func NewBudget(most, perOrigin int, shares ...Share) *Budget {
+	b := &Budget{
+		most: max(most, 1), perOrigin: max(perOrigin, 1), queue: newQueue(all), origins: map[netip.Prefix]*queue{},
+	}
+	b.shares = append(b.shares, shares[:min(len(shares), maxKinds)]...)
+	for len(b.shares) < maxKinds {
+		b.shares = append(b.shares, Share{Places: b.most})
+	}
+	return b
 }
 
 // Origin is what limits per address count by: who has one IPv6 address has its whole /64.
@@ -42,13 +54,18 @@ func Origin(addr netip.Addr) netip.Prefix {
 
 // queue holds connections: those that are idle, the longest first, then a mark, then those that are busy.
 type queue struct {
-	order *list.List
-	mark  *list.Element
+	order   *list.List
+	mark    *list.Element
+	working [maxKinds]int // connections at work, by kind
+	awaited [maxKinds]awaited
 }
 
-func newQueue() *queue {
+func newQueue(of int) *queue {
 	q := &queue{order: list.New()}
 	q.mark = q.order.PushBack(nil)
+	for k := range q.awaited {
+		q.awaited[k].queue = of
+	}
 	return q
 }
 
@@ -83,6 +100,7 @@ type Counted struct {
 	closer       io.Closer // of the connection; guarded by the budget's lock, as are the following
 	busy, gone   bool
 	inAll, inOwn *list.Element
+	work         work
 }
 
 // PassedOn says whom a proxy has passed on by this connection: it counts for that address from now on, and RemoteAddr
@@ -121,7 +139,7 @@ func Count(nc net.Conn) (*Counted, bool) {
 
 // enter counts a connection in. It returns nil when there is no place for it, and the connection whose place it takes, which is to be closed.
 func (b *Budget) enter(nc *net.TCPConn) (c, instead *Counted) {
-	c = &Counted{TCPConn: nc, budget: b, closer: nc}
+	c = &Counted{TCPConn: nc, budget: b, closer: nc, work: work{kind: none}}
 	if a, ok := nc.RemoteAddr().(*net.TCPAddr); ok {
 		c.origin = Origin(a.AddrPort().Addr())
 	}
@@ -141,9 +159,9 @@ func (b *Budget) place(origin netip.Prefix) (instead *Counted, ok bool) {
 	own := b.origins[origin]
 	switch {
 	case own != nil && own.len() >= b.perOrigin:
-		instead = own.idle()
+		instead = b.spare(own)
 	case b.total >= b.most:
-		instead = b.queue.idle()
+		instead = b.spare(b.queue)
 	default:
 		return nil, true
 	}
@@ -154,6 +172,14 @@ func (b *Budget) place(origin netip.Prefix) (instead *Counted, ok bool) {
 	b.displaced++
 	b.remove(instead)
 	return instead, true
+}
+
+// spare is the connection of a queue whose place another may have; nil: none is. It needs the lock.
+func (b *Budget) spare(q *queue) *Counted {
+	if c := b.slowest(q, time.Now()); c != nil {
+		return c
+	}
+	return q.idle()
 }
 
 // move counts a connection as one of another origin. It reports whether there was a place, and gives the one whose
@@ -172,11 +198,11 @@ func (b *Budget) move(c *Counted, origin netip.Prefix) (instead *Counted, ok boo
 	return instead, ok
 }
 
-// displace takes the connection that has been idle for longest out, to be closed; nil: none is idle.
+// displace takes a connection out whose place another may have, to be closed; nil: there is none.
 func (b *Budget) displace() *Counted {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	c := b.queue.idle()
+	c := b.spare(b.queue)
 	if c != nil {
 		b.displaced++
 		b.remove(c)
@@ -204,17 +230,20 @@ func (b *Budget) Open() int {
 func (b *Budget) add(c *Counted) {
 	own := b.origins[c.origin]
 	if own == nil {
-		own = newQueue()
+		own = newQueue(ofOrigin)
 		b.origins[c.origin] = own
 	}
 	b.total++
 	c.inAll, c.inOwn = b.queue.add(c), own.add(c)
+	c.busy, c.work.kind = false, none
+	b.recount(c)
 }
 
 func (b *Budget) remove(c *Counted) {
 	if c.gone {
 		return
 	}
+	b.leave(c)
 	c.gone = true
 	b.total--
 	b.queue.order.Remove(c.inAll)
@@ -223,26 +252,6 @@ func (b *Budget) remove(c *Counted) {
 	if own.len() == 0 {
 		delete(b.origins, c.origin)
 	}
-}
-
-// Busy says that the connection is at work from now on, Idle that it waits for its peer.
-func (c *Counted) Busy() { c.set(true) }
-
-// Idle says that the connection may be closed in favour of another.
-func (c *Counted) Idle() { c.set(false) }
-
-func (c *Counted) set(busy bool) {
-	if c.budget == nil {
-		return
-	}
-	c.budget.mu.Lock()
-	defer c.budget.mu.Unlock()
-	if c.gone || c.busy == busy {
-		return
-	}
-	c.busy = busy
-	c.budget.queue.move(c.inAll, busy)
-	c.budget.origins[c.origin].move(c.inOwn, busy)
 }
 
 // Close implements net.Conn.

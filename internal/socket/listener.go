@@ -88,25 +88,26 @@ func (l *Listener) admit(nc net.Conn) net.Conn {
 	if c == nil {
 		_ = tcp.Close()
 	}
-	if c == nil || instead != nil {
-		l.tell(nc)
-	}
+	l.tell(nc)
 	if c == nil {
 		return nil
 	}
 	return c
 }
 
-// tell logs at most once a second that the budget is used up.
+// tell logs at most once a second that the budget, or a kind's share of it, was used up.
 func (l *Listener) tell(last net.Conn) {
 	now := time.Now()
 	if now.Sub(l.logged) < tellEvery {
 		return
 	}
-	l.logged = now
 	displaced, refused := l.o.Budget.turned()
-	l.o.Logger.Warn("too many connections: the longest idle are closed", "protocol", l.o.Name, "open", l.o.Budget.Open(),
-		"displaced", displaced, "refused", refused, "last_from", last.RemoteAddr())
+	if displaced+refused == 0 {
+		return
+	}
+	l.logged = now
+	l.o.Logger.Warn("too many connections: the slowest and the longest idle are closed", "protocol", l.o.Name,
+		"open", l.o.Budget.Open(), "displaced", displaced, "refused", refused, "last_from", last.RemoteAddr())
 }
 
 // Close implements net.Listener.

@@ -1,6 +1,9 @@
 package access
 
-import "testing"
+import (
+	"runtime"
+	"testing"
+)
 
 // MaxOfToken is how many secrets of one token may wait.
 const MaxOfToken = maxOfToken
@@ -36,5 +39,26 @@ func (s *Service) HoldHashing(t *testing.T) {
 	t.Helper()
 	for range maxHashing {
 		s.hashing.slots <- struct{}{}
+	}
+}
+
+// HoldHashing keeps every guess at the password waiting until it is let go.
+func (s *Sessions) HoldHashing(t *testing.T) (let func()) {
+	t.Helper()
+	s.hashing.slots <- struct{}{}
+	return func() { <-s.hashing.slots }
+}
+
+// AwaitLine waits until n guesses wait.
+func (s *Sessions) AwaitLine(t *testing.T, n int) {
+	t.Helper()
+	for {
+		s.hashing.mu.Lock()
+		waiting := s.hashing.waiting
+		s.hashing.mu.Unlock()
+		if waiting >= n {
+			return
+		}
+		runtime.Gosched()
 	}
 }

@@ -31,9 +31,10 @@ type source struct {
 }
 
 type failure struct {
-	count int
-	last  time.Time
-	until time.Time // nothing is checked before
+	count  int
+	trying int // secrets that are being checked, each of which may turn out to be wrong
+	last   time.Time
+	until  time.Time // nothing is checked before
 }
 
 func newFailures() *failures { return &failures{seen: map[source]failure{}} }
@@ -44,11 +45,55 @@ func sources(c Credentials) [2]source { return [2]source{{c.From, c.Token}, {fro
 func (f *failures) wait(c Credentials, now time.Time) time.Duration {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	var longest time.Duration
+	return f.waitOf(c, now)
+}
+
+// waitOf needs the lock.
+func (f *failures) waitOf(c Credentials, now time.Time) (longest time.Duration) {
 	for _, s := range sources(c) {
 		longest = max(longest, f.seen[s].until.Sub(now))
 	}
 	return longest
+}
+
+// try counts a secret that is going to be checked, which ends with done. wait is how long nothing of an address is
+// checked; 0: now. What is being checked counts as wrong: of many that come at once no more are let in than of as many
+// that come one by one.
+func (f *failures) try(c Credentials, now time.Time) (done func(), wait time.Duration) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.makeRoom(now)
+	wait = f.waitOf(c, now)
+	for i, s := range sources(c) {
+		if v := f.seen[s]; wait <= 0 && v.trying > 0 && v.count+v.trying >= freeOf(i) {
+			wait = firstWait
+		}
+	}
+	if wait > 0 {
+		return nil, wait
+	}
+	f.add(c, 1)
+	return func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.add(c, -1)
+	}, 0
+}
+
+// freeOf is how many wrong secrets are free of each of an address's sources.
+func freeOf(source int) int { return [2]int{freeOfToken, freeOfAddress}[source] }
+
+// add counts what is being tried. It needs the lock.
+func (f *failures) add(c Credentials, n int) {
+	for _, s := range sources(c) {
+		v, ok := f.seen[s]
+		if v.trying += n; v.trying < 0 || !ok && n < 0 { // it was forgotten meanwhile
+			continue
+		}
+		if f.seen[s] = v; v == (failure{}) {
+			delete(f.seen, s)
+		}
+	}
 }
 
 // failed counts a wrong secret.
@@ -59,11 +104,11 @@ func (f *failures) failed(c Credentials, now time.Time) {
 	for i, s := range sources(c) {
 		v := f.seen[s]
 		if now.Sub(v.last) > forgetAfter {
-			v = failure{}
+			v = failure{trying: v.trying}
 		}
 		v.count++
 		v.last = now
-		if over := v.count - [2]int{freeOfToken, freeOfAddress}[i]; over >= 0 {
+		if over := v.count - freeOf(i); over >= 0 {
 			v.until = now.Add(min(firstWait<<min(over, 16), longestWait))
 		}
 		f.seen[s] = v
@@ -74,7 +119,8 @@ func (f *failures) failed(c Credentials, now time.Time) {
 func (f *failures) passed(c Credentials) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	delete(f.seen, sources(c)[0])
+	own := sources(c)[0]
+	f.seen[own] = failure{trying: f.seen[own].trying}
 }
 
 // makeRoom forgets what is old when there is much, and any when there is too much.

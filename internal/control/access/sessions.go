@@ -81,7 +81,8 @@ type SessionOptions struct {
 type Sessions struct {
 	store    SessionStore
 	access   *Service
-	hashing  *line
+	hashing  *line // of guesses
+	links    *line // of passwords that are set by a link: no guess is in front of them
 	failures *failures
 	wrong    *rate.Limiter // wrong passwords of all addresses
 }
@@ -89,8 +90,8 @@ type Sessions struct {
 // NewSessions makes a service; nothing starts.
 func NewSessions(o SessionOptions) *Sessions {
 	return &Sessions{
-		store: o.Store, access: o.Access, hashing: newLine(), failures: newFailures(), wrong: rate.NewLimiter(1,
-			freeOfAll),
+		store: o.Store, access: o.Access, hashing: newLine(), links: newLine(), failures: newFailures(),
+		wrong: rate.NewLimiter(1, freeOfAll),
 	}
 }
 
@@ -137,7 +138,7 @@ func (s *Sessions) SetPassword(ctx context.Context, link, password, from string,
 	if err := s.CheckLink(ctx, link, now); err != nil { // before the work of a hash
 		return "", err
 	}
-	leave, err := s.hashing.enter(ctx, byPassword)
+	leave, err := s.links.enter(ctx, byPassword)
 	if err != nil {
 		return "", err
 	}
@@ -185,13 +186,28 @@ func (s *Sessions) session(ctx context.Context, v Session, now time.Time) (cooki
 // are counted for network, the network of the address from, and for all together.
 func (s *Sessions) SignIn(ctx context.Context, password, network, from string, now time.Time) (string, error) {
 	c := Credentials{Token: byPassword, From: network}
-	if wait := s.failures.wait(c, now); wait > 0 {
+	done, wait := s.failures.try(c, now)
+	if wait > 0 {
 		return "", fault.Later(wait, "Too many wrong passwords. Try again in %d seconds.", int(wait.Seconds())+1)
 	}
-	if s.wrong.TokensAt(now) < 1 {
+	defer done()
+	counted := s.wrong.ReserveN(now, 1) // before it is checked: many come at once
+	if counted.DelayFrom(now) > 0 {
+		counted.CancelAt(now)
 		return "", fault.Later(time.Second,
 			"Too many wrong passwords come from everywhere. Try again in a second, or use a new link.")
 	}
+	cookie, err := s.signIn(ctx, c, password, from, now)
+	if !fault.Is(err, fault.Unauthorized) {
+		counted.CancelAt(now)
+	}
+	return cookie, err
+}
+
+// signIn checks a password and begins a session.
+func (s *Sessions) signIn(
+	ctx context.Context, c Credentials, password, from string, now time.Time,
+) (cookie string, err error) {
 	hash, err := s.store.Password(ctx)
 	if fault.Is(err, fault.NotFound) {
 		return "", fault.New(fault.NotReady, "No password is set yet.")
@@ -205,7 +221,6 @@ func (s *Sessions) SignIn(ctx context.Context, password, network, from string, n
 	}
 	if !right {
 		s.failures.failed(c, now)
-		s.wrong.AllowN(now, 1)
 		return "", fault.New(fault.Unauthorized, "This password is not right.")
 	}
 	s.failures.passed(c)
@@ -270,6 +285,11 @@ func (s *Sessions) Person(ctx context.Context, cookie string, now time.Time) (Pe
 	}
 	p.Environment, err = s.access.store.Environment(ctx, session.Environment)
 	return p, err
+}
+
+// Replaced ends the session of a cookie that a browser has another one in place of.
+func (s *Sessions) Replaced(ctx context.Context, cookie string) error {
+	return s.store.DeleteSession(ctx, hashOf(cookie))
 }
 
 // SignOut ends a session, or all of the same person.

@@ -158,6 +158,70 @@ func TestWrongPasswordsOfAll(t *testing.T) {
 	}
 }
 
+// TestGuessesAtOnce: of a hundred that come at once from one address five are checked, as of a hundred one by one, and
+// a link sets the password while guesses of several addresses fill the line.
+func TestGuessesAtOnce(t *testing.T) {
+	t.Parallel()
+	d := newDoor(t)
+	d.set(t, password)
+	letHash := d.HoldHashing(t)
+	refused, others := make(chan error, 100), make(chan error, 8)
+	for n := range 100 {
+		go func() {
+			_, err := d.SignIn(t.Context(), fmt.Sprint("wrong", n), "a", "a", d.now)
+			refused <- err
+		}()
+	}
+	for range 95 {
+		if err := <-refused; !fault.Is(err, fault.TooMany) || fault.RetryAfter(err) != time.Second {
+			t.Fatalf("a guess beyond those that are being checked: %v", err)
+		}
+	}
+	for n := range 3 { // the line has 8 of the password
+		go func() {
+			from := fmt.Sprint("b", n)
+			_, err := d.SignIn(t.Context(), "wrong", from, from, d.now)
+			others <- err
+		}()
+	}
+	d.AwaitLine(t, 8)
+	cookie := d.set(t, password+" new")
+	if _, err := d.Person(t.Context(), cookie, d.now); err != nil {
+		t.Errorf("a session by the link: %v", err)
+	}
+	letHash()
+	for range 5 {
+		if err := <-refused; !fault.Is(err, fault.Unauthorized) {
+			t.Errorf("a guess that was checked: %v", err)
+		}
+	}
+	for range 3 {
+		if err := <-others; !fault.Is(err, fault.Unauthorized) {
+			t.Errorf("a guess from elsewhere: %v", err)
+		}
+	}
+	if err := d.try(t, password+" new", "a"); !fault.Is(err, fault.TooMany) {
+		t.Errorf("after five wrong ones: %v", err)
+	}
+}
+
+// TestReplaced: a cookie that a browser has another in place of is of no use.
+func TestReplaced(t *testing.T) {
+	t.Parallel()
+	d := newDoor(t)
+	before := d.set(t, password)
+	after, err := d.SignIn(t.Context(), password, "a", "a", d.now)
+	if err = errors.Join(err, d.Replaced(t.Context(), before)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err = d.Person(t.Context(), before, d.now); !fault.Is(err, fault.Unauthorized) {
+		t.Errorf("the replaced session: %v", err)
+	}
+	if _, err = d.Person(t.Context(), after, d.now); err != nil {
+		t.Errorf("the new session: %v", err)
+	}
+}
+
 func TestSessionOfToken(t *testing.T) {
 	t.Parallel()
 	d := newDoor(t)

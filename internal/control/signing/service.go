@@ -52,6 +52,15 @@ func New(o Options) *Service {
 
 // Create makes a key; see API.
 func (s *Service) Create(ctx context.Context, env id.Environment, now time.Time) (Key, string, error) {
+	// Before the work of a key, which is a tenth of a second. InsertKey counts again, as others may be faster.
+	all, err := s.store.Keys(ctx, env, 1, MaxKeys)
+	if err != nil {
+		return Key{}, "", err
+	}
+	if len(all) >= MaxKeys {
+		return Key{}, "", fault.New(fault.Conflict, "an environment may have at most %d signing keys; delete one first",
+			MaxKeys)
+	}
 	private, err := rsa.GenerateKey(rand.Reader, bits)
 	if err != nil {
 		return Key{}, "", fmt.Errorf("generate signing key: %w", err)

@@ -15,6 +15,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -62,7 +63,9 @@ func (s *memory) Key(_ context.Context, k id.SigningKey) (signing.Key, error) {
 }
 
 func (s *memory) Keys(context.Context, id.Environment, int, int) ([]signing.Key, error) {
-	return nil, errors.New("not asked for")
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Collect(maps.Values(s.keys)), nil
 }
 
 func (s *memory) DeleteKey(_ context.Context, _ id.Environment, k id.SigningKey) error {

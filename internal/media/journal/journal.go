@@ -452,8 +452,29 @@ func (j *Journal) makeDir() error {
 	return nil
 }
 
+// ErrLink is a folder of journals that is a symbolic link: what it leads to may be somebody else's.
+var ErrLink = errors.New("the folder of journals is a symbolic link, which is not followed: what is in the folder is deleted")
+
+// Check is ErrLink when root, the folder of journals, is a link. It need not be there.
+func Check(root string) error {
+	info, err := os.Lstat(root)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return fmt.Errorf("look at folder of journals: %w", err)
+	case info.Mode()&fs.ModeSymlink != 0:
+		return fmt.Errorf("%s: %w", root, ErrLink)
+	}
+	return nil
+}
+
 // Sweep deletes the journals, or marks, below root that are not to be kept: of broadcasts that were finished elsewhere.
+// Where root is a link it is ErrLink, and nothing is deleted.
 func Sweep(root string, keep func(name string) bool) error {
+	if err := Check(root); err != nil {
+		return err
+	}
 	entries, err := os.ReadDir(root)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil

@@ -553,6 +553,23 @@ func TestSweep(t *testing.T) {
 	}
 }
 
+// TestSweepFollowsNoLink: what a link leads to is not ours to delete.
+func TestSweepFollowsNoLink(t *testing.T) {
+	t.Parallel()
+	theirs, root := t.TempDir(), filepath.Join(t.TempDir(), "journal")
+	kept := filepath.Join(theirs, "letters")
+	if err := errors.Join(os.WriteFile(kept, []byte("dear"), 0o600), os.Symlink(theirs, root)); err != nil {
+		t.Fatal(err)
+	}
+	none := func(string) bool { return false }
+	if err := journal.Sweep(root, none); !errors.Is(err, journal.ErrLink) {
+		t.Errorf("a link is swept: %v", err)
+	}
+	if _, err := os.Stat(kept); err != nil {
+		t.Error(err)
+	}
+}
+
 // FuzzLeft: a file that nobody wrote on purpose costs no more than its size.
 func FuzzLeft(f *testing.F) {
 	dir := f.TempDir()

@@ -29,17 +29,27 @@ func away(ctx context.Context, err error) error {
 	return gone(err)
 }
 
-// full marks err as fault.Unavailable when SQLite could not write for want of room: that passes once there is some again.
+// full marks err as fault.Unavailable when SQLite could not write for want of room, which passes once there is some
+// again, or because another process writes.
 func full(err error) error {
 	e, ok := errors.AsType[*sqlite.Error](err)
 	if !ok {
 		return err
 	}
 	switch e.Code() {
+	case sqlite3.SQLITE_BUSY:
+		return locked(err)
 	case sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_SHMSIZE: // a quota is the second, the index of the log the third
 		return fault.Wrap(fault.Unavailable, err, "the disk of the database is full")
 	}
 	return err
+}
+
+// locked says that others were writing for too long.
+func locked(err error) error {
+	e := fault.Wrap(fault.Unavailable, err, "the database is locked")
+	e.RetryAfter = lockAgain
+	return e
 }
 
 func gone(err error) error {

@@ -19,6 +19,7 @@ import (
 	"github.com/uptrace/bun/dialect/sqlitedialect"
 	"modernc.org/sqlite" // the driver "sqlite" too
 
+	"millrace/internal/control/audit"
 	"millrace/internal/masterkey"
 )
 
@@ -26,15 +27,22 @@ const (
 	// WAL lets readers go on while one writes. NORMAL loses no committed transaction when the process dies, only when the power does.
 	// A checkpoint waits for the disk (tens of milliseconds), so run does it beside the writer; the writer's own comes only
 	// when the log has grown to 256 MiB, should nobody run. When a log begins again its file is cut to longLog, 64 MiB.
-	pragmas      = "_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)&_pragma=synchronous(NORMAL)&_pragma=foreign_keys(1)"
-	writePragmas = pragmas +
+	pragmas      = "&_pragma=journal_mode(WAL)&_pragma=synchronous(NORMAL)&_pragma=foreign_keys(1)"
+	writePragmas = "_pragma=busy_timeout(5000)" + pragmas +
 		"&_txlock=immediate&_pragma=wal_autocheckpoint(65536)&_pragma=journal_size_limit(67108864)"
-	readPragmas = pragmas + "&_pragma=query_only(1)"
+	readPragmas = "_pragma=busy_timeout(10000)" + pragmas + "&_pragma=query_only(1)"
 	sidePragmas = "_pragma=busy_timeout(0)&_pragma=journal_mode(WAL)&_pragma=synchronous(NORMAL)"
 	readers     = 4
 
 	openingEvery = 10 * time.Millisecond
+
+	// lockWait is how long what somebody has asked for waits for others that write, of this process or, by
+	// busy_timeout, of another one; lockAgain is when asking again can help.
+	lockWait  = 5 * time.Second
+	lockAgain = 5 * time.Second
 )
+
+var errTurn = errors.New("other changes of this process are written one after the other, which takes too long")
 
 type sqliteEngine struct {
 	db          *bun.DB
@@ -175,8 +183,16 @@ func migrateSQLite(ctx context.Context, driver *riversqlite.Driver, write *sql.D
 }
 
 func (e *sqliteEngine) begin(ctx context.Context, fn func(context.Context, tx) error) error {
+	var late <-chan time.Time // what the service does by itself waits without end
+	if audit.Of(ctx).Wanted() {
+		wait := time.NewTimer(lockWait)
+		defer wait.Stop()
+		late = wait.C
+	}
 	select {
 	case e.turn <- struct{}{}:
+	case <-late:
+		return locked(errTurn)
 	case <-ctx.Done():
 		return fmt.Errorf("wait to write: %w", context.Cause(ctx))
 	}

@@ -12,6 +12,7 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -181,6 +182,9 @@ func (s *server) whole(next http.Handler) http.Handler {
 			status, why := http.StatusBadRequest, "The form can't be read, so nothing was done."
 			if _, large := errors.AsType[*http.MaxBytesError](err); large {
 				status, why = http.StatusRequestEntityTooLarge, "The form has more than 64 KiB, so nothing was done."
+			}
+			if errors.Is(err, os.ErrDeadlineExceeded) {
+				status, why = http.StatusRequestTimeout, "The form came too slowly, so nothing was done."
 			}
 			s.refuse(w, r, status, "That did not work", why)
 			return

@@ -241,7 +241,7 @@ func (s *server) signIn(w http.ResponseWriter, r *http.Request) {
 			s.Now())
 	}
 	if err == nil {
-		s.setCookie(w, r, cookie)
+		s.begin(w, r, cookie)
 		if !s.resume(w, r, d, cookie) {
 			http.Redirect(w, r, local(d.To), http.StatusSeeOther)
 		}
@@ -259,6 +259,17 @@ func (s *server) signIn(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Retry-After", strconv.Itoa(max(1, int(math.Ceil(fault.RetryAfter(err).Seconds())))))
 	}
 	s.renderSignIn(w, r, status, d)
+}
+
+// begin gives the browser the cookie of a new session. The session that it had until then is over.
+func (s *server) begin(w http.ResponseWriter, r *http.Request, cookie string) {
+	before, err := r.Cookie(s.cookieName(r))
+	if err == nil && len(before.Value) <= maxSecret {
+		if err = s.Sessions.Replaced(r.Context(), before.Value); err != nil && !gone(r, err) {
+			s.Logger.WarnContext(r.Context(), "the earlier session of a browser could not be ended", "error", err)
+		}
+	}
+	s.setCookie(w, r, cookie)
 }
 
 // cut bounds what is typed; nothing that long is right.
@@ -318,7 +329,7 @@ func (s *server) setPassword(w http.ResponseWriter, r *http.Request) {
 	cookie, err := s.Sessions.SetPassword(ctx, r.PathValue("secret"), password, s.address(r), s.Now())
 	switch {
 	case err == nil:
-		s.setCookie(w, r, cookie)
+		s.begin(w, r, cookie)
 		http.Redirect(w, r, livePath, http.StatusSeeOther)
 	case fault.Is(err, fault.Invalid), fault.Is(err, fault.TooMany):
 		d := s.linkDoor(r)

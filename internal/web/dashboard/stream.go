@@ -141,8 +141,8 @@ var acts = map[string]act{ //nolint:gochecknoglobals // a table
 			_, err := l.ResetStreamKey(ctx, e, s, now)
 			return err
 		},
-		OnText: "The encoder that is connected stays. An encoder that connects after that needs the new key: the old " +
-			"one is refused from now on.",
+		OnText: "The encoder that is connected is cut off: the old key is refused from now on. The broadcast goes on " +
+			"if the encoder comes back with the new key within the stream's reconnect window.",
 		IdleText: "Encoders with the old key are refused from now on. Put the new one into each of them.",
 	},
 }

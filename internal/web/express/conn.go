@@ -232,9 +232,11 @@ func (c *conn) serveOne() (ok bool) {
 		c.request = c.request.WithContext(c.ctx)
 	}
 	c.ctx.begin()
-	c.nc.Busy()
+	counted := c.nc.Begin(0)
 	defer func() {
-		c.nc.Idle()
+		if counted {
+			c.nc.End(0)
+		}
 		if p := recover(); p != nil {
 			ok = false
 			if p != http.ErrAbortHandler { //nolint:errorlint // net/http's sentinel, compared as net/http does
@@ -250,8 +252,21 @@ func (c *conn) serveOne() (ok bool) {
 		return false
 	}
 	c.response.reset(c.request.Method == http.MethodHead)
-	c.l.opt.Handler.ServeHTTP(&c.response, c.request)
+	if counted {
+		c.l.opt.Handler.ServeHTTP(&c.response, c.request)
+	} else {
+		full(&c.response)
+	}
 	return c.response.finish()
+}
+
+// full says that other viewers have all places.
+func full(w http.ResponseWriter) {
+	h := w.Header()
+	h.Set("Retry-After", "1")
+	h.Set("Cache-Control", "no-store")
+	h.Set("Access-Control-Allow-Origin", "*") // players show what is wrong
+	http.Error(w, "too many viewers: ask again in a moment", http.StatusServiceUnavailable)
 }
 
 // remainder is the connection for net/http: what was read comes again.

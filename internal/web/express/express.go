@@ -5,8 +5,10 @@
 // set of rules for what a request may be, and it is net/http's: what is taken here means the same there, and the tests
 // hold both against each other byte for byte.
 //
-// It must never know what is served. A Listener owns one goroutine that accepts, one per connection, and one more for a
-// request whose handler waits, which ends that request's context when the viewer goes away; Shutdown waits for all.
+// It must never know what is served. Its requests are of the first kind in the budget of the connections: where all
+// places of that kind are taken the response is 503. A Listener owns one goroutine that accepts, one per connection,
+// and one more for a request whose handler waits, which ends that request's context when the viewer goes away;
+// Shutdown waits for all.
 //
 // What a handler may not do here: keep the request, its headers or the ResponseWriter after it has returned, because
 // the next request on the connection uses them again; flush; hijack. An interim response (1xx) is left out.

@@ -12,6 +12,7 @@ import (
 
 	"millrace/internal/control/upload"
 	"millrace/internal/fault"
+	"millrace/internal/web/pace"
 )
 
 const (
@@ -52,6 +53,8 @@ func (b *body) Read(p []byte) (int, error) {
 	case err == nil, errors.Is(err, io.EOF):
 	case b.stopped.Load():
 		err = errStopping
+	case errors.Is(err, pace.ErrSlow):
+		err = fault.Wrap(fault.Unavailable, err, "%s: go on where it ended", err)
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		err = fault.New(fault.Unavailable, "nothing has come for %s", idleTime)
 	default:

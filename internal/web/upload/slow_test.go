@@ -16,6 +16,7 @@ import (
 
 	"millrace/internal/control/upload"
 	"millrace/internal/id"
+	"millrace/internal/web/pace"
 	webupload "millrace/internal/web/upload"
 )
 
@@ -67,15 +68,18 @@ func (l *oneConn) Accept() (net.Conn, error) {
 func (l *oneConn) Close() error   { close(l.closed); return nil }
 func (l *oneConn) Addr() net.Addr { return &net.TCPAddr{} }
 
-// TestSlowBytes: a client that sends nothing any more is told so after a minute, its upload is let go of, and what has
-// come counts, however slowly it came. That others need not wait so long is TestOneWriter's.
+// TestSlowBytes: a client that sends nothing any more, or a byte now and then, is told so after a minute, its upload
+// is let go of, and what has come counts. That others need not wait so long is TestOneWriter's.
 func TestSlowBytes(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
-		bytes int           // that are sent, each after a pause
-		pause time.Duration // between them
+		pieces, bytes int           // so many of so many are sent, each after a pause
+		pause         time.Duration // between them
+		last          time.Duration // from the last piece to the response
 	}{
-		"silent from the first": {0, 0}, "silent after some": {3, time.Second}, "a byte now and then": {100, 59 * time.Second},
+		"silent from the first": {0, 0, 0, time.Minute},
+		"silent after some":     {3, 100_000, time.Second, time.Minute},
+		"a byte now and then":   {3, 1, 19 * time.Second, 3*time.Second + 3*time.Millisecond},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -85,17 +89,21 @@ func TestSlowBytes(t *testing.T) {
 					Files: s, PublicURL: "http://x", Now: time.Now, Logger: slog.New(slog.DiscardHandler),
 				})
 				must(t, err)
-				server := &http.Server{Handler: h}
+				server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					w, r, done := pace.Keep(w, r, pace.UploadGrace, nil)
+					defer done()
+					h.ServeHTTP(w, r)
+				})}
 				near, far := net.Pipe()
 				l := &oneConn{conns: make(chan net.Conn, 1), closed: make(chan struct{})}
 				l.conns <- far
 				served := make(chan error, 1)
 				go func() { served <- server.Serve(l) }()
-				_, err = fmt.Fprintf(near, "PUT /uploads/a HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n")
+				_, err = fmt.Fprintf(near, "PUT /uploads/a HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n")
 				must(t, err)
-				for range tt.bytes {
+				for range tt.pieces {
 					time.Sleep(tt.pause)
-					_, err = near.Write([]byte("x"))
+					_, err = near.Write(make([]byte, tt.bytes))
 					must(t, err)
 				}
 				begun := time.Now()
@@ -103,17 +111,19 @@ func TestSlowBytes(t *testing.T) {
 				must(t, err)
 				waited := time.Since(begun)
 				body := text(resp)
-				if resp.StatusCode != 503 || !strings.Contains(body, "nothing has come for 1m0s") || waited != time.Minute {
+				slow := resp.StatusCode == 408 && strings.Contains(body, "less than 1000 bytes a second")
+				if !slow || waited != tt.last {
 					t.Errorf("after %v: %d %s", waited, resp.StatusCode, body)
 				}
 				<-s.closed
-				if s.size != int64(tt.bytes) {
-					t.Errorf("%d bytes were kept of %d", s.size, tt.bytes)
+				if sent := int64(tt.pieces * tt.bytes); s.size != sent {
+					t.Errorf("%d bytes were kept of %d", s.size, sent)
 				}
 				must(t, errors.Join(near.Close(), server.Close()))
 				if err = <-served; !errors.Is(err, http.ErrServerClosed) {
 					t.Error(err)
 				}
+				time.Sleep(time.Second) // net/http lingers
 			})
 		})
 	}

@@ -16,6 +16,7 @@ import (
 	"millrace/internal/disk"
 	"millrace/internal/fault"
 	"millrace/internal/id"
+	"millrace/internal/web/pace"
 )
 
 // Path is where uploads are, each at its secret; tusPath where tus clients find the same.
@@ -160,6 +161,9 @@ var errStopping = fault.New(fault.Unavailable, "the request was broken off: ask 
 func status(err error) (code int, typ string) {
 	if errors.Is(err, disk.ErrFull) || errors.Is(err, upload.ErrQuota) {
 		return http.StatusInsufficientStorage, "no_room"
+	}
+	if errors.Is(err, pace.ErrSlow) {
+		return http.StatusRequestTimeout, "request_timeout"
 	}
 	switch fault.KindOf(err) {
 	case fault.Invalid:
