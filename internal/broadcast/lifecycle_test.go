@@ -208,15 +208,15 @@ func TestLifecycle(t *testing.T) {
 			stream: []func(*live.CreateInput){longest(60)},
 			play: func(w *world, n *node, s live.Stream) {
 				ended := n.publish(s.StreamKey).stream()
-				w.wait(61 * time.Second)
+				if err := <-ended; !errors.Is(err, ingest.ErrEnded) || w.since(time.Now()) != 60*time.Second {
+					w.t.Errorf("the encoder was dropped after %v: %v", w.since(time.Now()), err)
+				}
+				w.wait(time.Second)
 				if got := w.row(s.ID).State; got != live.Idle {
 					w.t.Errorf("after the longest time the stream is %s", got)
 				}
-				if err := <-ended; !errors.Is(err, ingest.ErrEnded) || w.since(time.Now()) != 120*time.Second {
-					w.t.Errorf("the encoder was dropped after %v: %v", w.since(time.Now()), err)
-				}
 			},
-			events: begun + " idle disconnected", recordings: []time.Duration{60 * time.Second},
+			events: begun + " " + closed, recordings: []time.Duration{60 * time.Second},
 		},
 		"as long as it may be, pauses included": {
 			stream: []func(*live.CreateInput){longest(60), window(1000)},
