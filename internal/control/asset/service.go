@@ -92,7 +92,10 @@ func (s *Service) Create(ctx context.Context, env id.Environment, in CreateInput
 	if err := in.check(); err != nil {
 		return Asset{}, err
 	}
-	if err := s.drm.Check(ctx, env, "advanced_playback_policies", in.Options.AdvancedPolicies...); err != nil {
+	var err error
+	in.Options.AdvancedPolicies, err = s.drm.Choose(
+		ctx, env, "advanced_playback_policies", in.Options.AdvancedPolicies)
+	if err != nil {
 		return Asset{}, err
 	}
 	if err := s.recognition.CheckInputs(ctx, env, "inputs", in.Options.Inputs); err != nil {
@@ -120,7 +123,7 @@ func (s *Service) Create(ctx context.Context, env id.Environment, in CreateInput
 		// From now on, so that the source may be deleted without taking the bytes away.
 		a.Origin, a.SourceAsset, a.Uses = FromClip, source, append([]id.Media{from.Media}, from.Uses...)
 	}
-	err := s.drm.CheckClear(ctx, env, in.Options.Requests(), in.Options.MasterAccess == assetopt.Temporary, played...)
+	err = s.drm.CheckClear(ctx, env, in.Options.Requests(), in.Options.MasterAccess == assetopt.Temporary, played...)
 	if err != nil {
 		return Asset{}, err
 	}
@@ -268,11 +271,12 @@ func (s *Service) AddPlaybackID(ctx context.Context, env id.Environment, a id.As
 	if err := l.Err(); err != nil {
 		return playbackid.ID{}, err
 	}
-	if err := s.drm.Check(ctx, env, "", r); err != nil {
+	r, err := s.drm.ChooseOne(ctx, env, "", r)
+	if err != nil {
 		return playbackid.ID{}, err
 	}
 	made := playbackid.New(r)
-	_, err := s.change(ctx, env, a, now, func(c *Change) error {
+	_, err = s.change(ctx, env, a, now, func(c *Change) error {
 		if len(c.Asset.PlaybackIDs) >= playbackid.Max {
 			return playbackid.ErrTooMany()
 		}

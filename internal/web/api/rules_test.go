@@ -124,3 +124,62 @@ func TestClearing(t *testing.T) {
 		}
 	}
 }
+
+// TestDefaultDRM: a drm policy without a configuration has the environment's only one. Where there is none, or a choice,
+// it is refused.
+func TestDefaultDRM(t *testing.T) {
+	t.Parallel()
+	services := openServices(t, dbtest.SQLite(t))
+	var made struct {
+		Data struct {
+			ID string `json:"id"`
+		} `json:"data"`
+	}
+	const drm = `"advanced_playback_policies":[{"policy":"public"},{"policy":"drm"}]`
+	plain := services.ask(t, http.MethodPost, "/video/v1/live-streams", `{}`)
+	if err := json.Unmarshal(plain.Body.Bytes(), &made); err != nil || plain.Code != http.StatusCreated {
+		t.Fatalf("%d %s", plain.Code, plain.Body)
+	}
+	stream := "/video/v1/live-streams/" + made.Data.ID
+	requests := []struct{ path, body, field string }{
+		{"/video/v1/live-streams", `{` + drm + `}`, "advanced_playback_policies[1]."},
+		{"/video/v1/live-streams", `{"new_asset_settings":{` + drm + `}}`, "new_asset_settings.advanced_playback_policies[1]."},
+		{"/video/v1/assets", `{"input":"https://example.com/a.mp4",` + drm + `}`, "advanced_playback_policies[1]."},
+		{"/video/v1/uploads", `{"cors_origin":"*","new_asset_settings":{` + drm + `}}`, "new_asset_settings.advanced_playback_policies[1]."},
+		{stream + "/playback-ids", `{"policy":"drm"}`, ""},
+	}
+	refused := func(when string) {
+		t.Helper()
+		for _, r := range requests {
+			w := services.ask(t, http.MethodPost, r.path, r.body)
+			if w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), `"`+r.field+"drm_configuration_id must be given") {
+				t.Errorf("%s: %s: %d %s", when, r.path, w.Code, w.Body)
+			}
+		}
+	}
+	configure := func() {
+		t.Helper()
+		if w := services.ask(t, http.MethodPost, "/test/drm", ""); w.Code != http.StatusNoContent {
+			t.Fatalf("%d %s", w.Code, w.Body)
+		}
+	}
+	refused("without a configuration")
+	configure()
+	var list struct {
+		Data []struct {
+			ID string `json:"id"`
+		} `json:"data"`
+	}
+	w := services.ask(t, http.MethodGet, "/video/v1/drm-configurations", "")
+	if err := json.Unmarshal(w.Body.Bytes(), &list); err != nil || len(list.Data) != 1 {
+		t.Fatalf("%d %s", w.Code, w.Body)
+	}
+	for _, r := range requests {
+		w := services.ask(t, http.MethodPost, r.path, r.body)
+		if w.Code != http.StatusCreated || strings.Count(w.Body.String(), `"drm_configuration_id":"`+list.Data[0].ID+`"`) != 1 {
+			t.Errorf("with one configuration: %s: %d %s", r.path, w.Code, w.Body)
+		}
+	}
+	configure()
+	refused("with two configurations")
+}
