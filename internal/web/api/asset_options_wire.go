@@ -255,7 +255,7 @@ func (a NewAssetSettings) domain(problems *fault.List, path string) assetopt.Opt
 	policies := alias(problems, path+"playback_policies", path+"playback_policy", a.PlaybackPolicies, a.PlaybackPolicy)
 	inputs := alias(problems, path+"inputs", path+"input", a.Inputs, a.Input)
 	if len(a.Directives) > 0 {
-		problems.Add("%sdirectives must be empty or left out: jobs of language models are not part of this service", path)
+		problems.AddAbsent("%sdirectives must be empty or left out: jobs of language models are not part of this service", path)
 	}
 	o := assetopt.Options{
 		PlaybackPolicies: policiesOf(policies), AdvancedPolicies: requestsOf(a.Advanced),

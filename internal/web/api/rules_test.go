@@ -3,6 +3,7 @@ package api
 import (
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -39,10 +40,6 @@ func TestRules(t *testing.T) {
 		{"drm configuration without drm", "POST", assets, `{"input":"https://example.com/a.mp4","advanced_playback_policies":[{"policy":"public","drm_configuration_id":"d"}]}`, []string{"advanced_playback_policies[0].drm_configuration_id"}},
 		{"generated subtitles on the second input", "POST", assets, `{"inputs":["https://example.com/a.mp4",{"url":"https://example.com/a.srt","type":"text","text_type":"subtitles","language_code":"en","generated_subtitles":[{"language_code":"en"}]}]}`, []string{"inputs[1].generated_subtitles"}},
 		{"many at once", "POST", lives, `{"passthrough":"` + long + `","reconnect_window":-1,"latency_mode":"VALUE","max_continuous_duration":59,"meta":{"title":"` + long + `"}}`, []string{"passthrough", "reconnect_window", "latency_mode", "max_continuous_duration", "meta.title"}},
-		{"shots", "POST", assets, `{"input":"https://example.com/a.mp4","generate_shots":true}`, []string{"generate_shots"}},
-		{"shots of recordings", "POST", lives, `{"new_asset_settings":{"generate_shots":true}}`, []string{"new_asset_settings.generate_shots"}},
-		{"directives", "POST", assets, `{"input":"https://example.com/a.mp4","directives":[{"name":"summarize"}]}`, []string{"directives"}},
-		{"directives of recordings", "POST", lives, `{"new_asset_settings":{"directives":[{}]}}`, []string{"new_asset_settings.directives"}},
 		{"no inputs", "POST", assets, `{}`, []string{"inputs"}},
 		{"an input that is no URL", "POST", assets, `{"input":"VALUE://x"}`, []string{"input"}},
 		{"a policy by its old name", "POST", lives, `{"playback_policy":["public","drm"],"new_asset_settings":{"playback_policy":"drm"}}`, []string{"playback_policy[1]", "new_asset_settings.playback_policy"}},
@@ -77,6 +74,44 @@ func TestRules(t *testing.T) {
 		}
 		if strings.Contains(w.Body.String(), "VALUE") {
 			t.Errorf("%s: the value is repeated: %s", tt.name, w.Body)
+		}
+	}
+}
+
+// TestUnsupportedFields: a field that asks for what this service does not have is refused as the operations are, whatever
+// else is wrong with the request.
+func TestUnsupportedFields(t *testing.T) {
+	t.Parallel()
+	services := openServices(t, dbtest.SQLite(t))
+	for _, tt := range []struct {
+		path, body, typ string
+		want            []string // the beginnings of messages
+	}{
+		{"assets", `{"input":"https://example.com/a.mp4","generate_shots":true}`, typeUnsupported, []string{"generate_shots "}},
+		{"live-streams", `{"new_asset_settings":{"generate_shots":true}}`, typeUnsupported,
+			[]string{"new_asset_settings.generate_shots "}},
+		{"uploads", `{"cors_origin":"*","new_asset_settings":{"generate_shots":true}}`, typeUnsupported,
+			[]string{"new_asset_settings.generate_shots "}},
+		{"assets", `{"input":"https://example.com/a.mp4","directives":[{"name":"summarize"}]}`, typeUnsupported,
+			[]string{"directives "}},
+		{"live-streams", `{"new_asset_settings":{"directives":[{}]}}`, typeUnsupported, []string{"new_asset_settings.directives "}},
+		{"uploads", `{"cors_origin":"*","new_asset_settings":{"directives":[{}]}}`, typeUnsupported,
+			[]string{"new_asset_settings.directives "}},
+		{"assets", `{"input":"ftp://example.com","generate_shots":true}`, typeUnsupported,
+			[]string{"input ", "generate_shots "}},
+		{"assets", `{"input":"ftp://example.com","generate_shots":false,"directives":[]}`, typeInvalid, []string{"input "}},
+	} {
+		w := services.ask(t, http.MethodPost, "/video/v1/"+tt.path, tt.body)
+		var e Error
+		if err := json.Unmarshal(w.Body.Bytes(), &e); err != nil || w.Code != http.StatusBadRequest || e.Detail.Type != tt.typ ||
+			len(e.Detail.Messages) != len(tt.want) {
+			t.Errorf("%s %s: %d %s", tt.path, tt.body, w.Code, w.Body)
+			continue
+		}
+		for _, want := range tt.want {
+			if !slices.ContainsFunc(e.Detail.Messages, func(m string) bool { return strings.HasPrefix(m, want) }) {
+				t.Errorf("%s %s: no message about %s: %q", tt.path, tt.body, want, e.Detail.Messages)
+			}
 		}
 	}
 }
