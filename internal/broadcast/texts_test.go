@@ -55,7 +55,7 @@ func TestTextTracks(t *testing.T) {
 		e := n.publish(s.StreamKey).send(5 * time.Second)
 		a := w.row(s.ID).ActiveAsset
 		tracks := textTracks(w.asset(a))
-		if len(tracks) != 2 || tracks[0].Status != asset.TrackReady || tracks[0].TextSource != "embedded" || !tracks[0].ClosedCaptions || tracks[1].Name != "fr" ||
+		if len(tracks) != 2 || tracks[0].Status != asset.TrackReady || tracks[0].TextSource != "embedded" || !tracks[0].ClosedCaptions || tracks[1].Name != "French" ||
 			tracks[1].Passthrough != "mine" {
 			t.Fatalf("tracks: %+v", tracks)
 		}
@@ -71,7 +71,7 @@ func TestTextTracks(t *testing.T) {
 			list := v.expect("multivariant", http.StatusOK, "/"+p+".m3u8")
 			for _, want := range []string{
 				`TYPE=SUBTITLES,GROUP-ID="subtitles",NAME="English CC",LANGUAGE="en",DEFAULT=NO,AUTOSELECT=YES,FORCED=NO,CHARACTERISTICS="public.accessibility.`,
-				`NAME="fr"`, `SUBTITLES="subtitles"`, "CLOSED-CAPTIONS=NONE",
+				`NAME="French"`, `SUBTITLES="subtitles"`, "CLOSED-CAPTIONS=NONE",
 			} {
 				if !strings.Contains(list, want) {
 					t.Errorf("no %s in\n%s", want, list)
@@ -91,7 +91,7 @@ func TestTextTracks(t *testing.T) {
 		w.must(err)
 		w.must(w.assets.DeleteTrack(w.ctx, env, a, tracks[1].ID, time.Now()))
 		n.playback.AssetChanged(a)
-		if list := v.expect("multivariant", http.StatusOK, "/"+string(s.PlaybackIDs[0].ID)+".m3u8"); !strings.Contains(list, `NAME="Renamed"`) || strings.Contains(list, `NAME="fr"`) {
+		if list := v.expect("multivariant", http.StatusOK, "/"+string(s.PlaybackIDs[0].ID)+".m3u8"); !strings.Contains(list, `NAME="Renamed"`) || strings.Contains(list, `NAME="French"`) {
 			t.Errorf("after the changes:\n%s", list)
 		}
 		say(n, 9*time.Second, "before the crash")

@@ -223,10 +223,10 @@ func TestCaptionTracks(t *testing.T) {
 	input := func(embedded ...assetopt.EmbeddedSubtitle) asset.CreateInput {
 		return asset.CreateInput{Options: assetopt.Options{Inputs: []assetopt.Input{
 			{URL: "https://h/x.mp4", EmbeddedSubtitles: embedded},
-			{URL: "https://h/x.srt", Type: "text", TextType: "subtitles", LanguageCode: "en", Name: "en"},
+			{URL: "https://h/x.srt", Type: "text", TextType: "subtitles", LanguageCode: "en", Name: "English"},
 		}}}
 	}
-	_, err := w.Create(w.ctx(), env, input(assetopt.EmbeddedSubtitle{Name: "en"}), w.now())
+	_, err := w.Create(w.ctx(), env, input(assetopt.EmbeddedSubtitle{Name: "English"}), w.now())
 	w.wantKind(err, fault.Invalid)
 	w.forget()
 	a, err := w.Create(w.ctx(), env, input(assetopt.EmbeddedSubtitle{}, assetopt.EmbeddedSubtitle{LanguageCode: "fr", LanguageChannel: "cc3", Name: "French"}), w.now())
@@ -237,7 +237,7 @@ func TestCaptionTracks(t *testing.T) {
 		names = append(names, x.Channel+" "+x.Name)
 	}
 	slices.Sort(names)
-	if !slices.Equal(names, []string{"cc1 en (2)", "cc3 French"}) {
+	if !slices.Equal(names, []string{"cc1 English (2)", "cc3 French"}) {
 		t.Errorf("tracks of captions: %q", names)
 	}
 	w.must(w.Finish(w.ctx(), a.ID, finished(), w.now()))

@@ -152,7 +152,7 @@ func (s Settings) checkTargets(l *fault.List) {
 
 // named fills in the defaults of caption tracks and the IDs of simulcast targets, on copies.
 func (s Settings) named() Settings {
-	embedded := assetopt.NamedEmbedded(s.EmbeddedSubtitles)
+	embedded := s.namedEmbedded()
 	taken := func(name string) bool {
 		return slices.ContainsFunc(embedded, func(e assetopt.EmbeddedSubtitle) bool { return e.Name == name })
 	}
@@ -208,8 +208,17 @@ func (in PatchInput) apply(s Settings, broadcasting bool) (Settings, error) {
 		s.EmbeddedSubtitles = *in.EmbeddedSubtitles
 	}
 	s.check(&l)
-	s.EmbeddedSubtitles = assetopt.NamedEmbedded(s.EmbeddedSubtitles)
+	s.EmbeddedSubtitles = s.namedEmbedded()
 	return s, l.Err()
+}
+
+// namedEmbedded names the tracks of captions in the video, by none of the names that were chosen for generated ones.
+func (s Settings) namedEmbedded() []assetopt.EmbeddedSubtitle {
+	var chosen []string
+	for _, g := range s.GeneratedSubtitles {
+		chosen = append(chosen, g.Name)
+	}
+	return assetopt.NamedEmbedded(s.EmbeddedSubtitles, chosen...)
 }
 
 // apply returns the settings of recordings that p asks for; now is nil while there are none.

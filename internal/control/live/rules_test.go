@@ -148,14 +148,21 @@ func TestCreateDefaults(t *testing.T) {
 		EmbeddedSubtitles: make([]assetopt.EmbeddedSubtitle, 1), GeneratedSubtitles: []assetopt.GeneratedSubtitle{{LanguageCode: "de-AT"}},
 		SimulcastTargets: []live.SimulcastTarget{{URL: "rtmp://h/app", StreamKey: "k"}},
 	})
-	if e := s.Settings.EmbeddedSubtitles[0]; e.Name != "en" || e.LanguageCode != "en" || e.LanguageChannel != "cc1" {
+	if e := s.Settings.EmbeddedSubtitles[0]; e.Name != "English" || e.LanguageCode != "en" || e.LanguageChannel != "cc1" {
 		t.Errorf("embedded subtitles %+v", e)
 	}
 	several := w.create(live.CreateInput{EmbeddedSubtitles: []assetopt.EmbeddedSubtitle{{}, {LanguageChannel: "cc2"}, {LanguageChannel: "cc3", LanguageCode: "es"}}})
-	for i, want := range []string{"en", "en (cc2)", "es"} {
+	for i, want := range []string{"English", "English (cc2)", "Spanish"} {
 		if got := several.Settings.EmbeddedSubtitles[i].Name; got != want {
 			t.Errorf("captions %d are called %q, want %q", i, got, want)
 		}
+	}
+	both := w.create(live.CreateInput{
+		EmbeddedSubtitles:  make([]assetopt.EmbeddedSubtitle, 1),
+		GeneratedSubtitles: []assetopt.GeneratedSubtitle{{Name: "English"}},
+	})
+	if got := both.Settings.EmbeddedSubtitles[0].Name; got != "English (cc1)" {
+		t.Errorf("beside generated subtitles with the chosen name English captions are called %q", got)
 	}
 	if g := s.Settings.GeneratedSubtitles[0]; g.Name != "German" || g.LanguageCode != "de" {
 		t.Errorf("generated subtitles %+v", g)
@@ -177,7 +184,7 @@ func TestEmbeddedSubtitles(t *testing.T) {
 		return w.Patch(w.ctx(), env, s.ID, live.PatchInput{EmbeddedSubtitles: &list}, w.now())
 	}
 	got, err := set(assetopt.EmbeddedSubtitle{}, assetopt.EmbeddedSubtitle{LanguageChannel: "cc3", LanguageCode: "es"})
-	if err != nil || len(got.Settings.EmbeddedSubtitles) != 2 || got.Settings.EmbeddedSubtitles[1].Name != "es" || got.Settings.EmbeddedSubtitles[0].LanguageChannel != "cc1" {
+	if err != nil || len(got.Settings.EmbeddedSubtitles) != 2 || got.Settings.EmbeddedSubtitles[1].Name != "Spanish" || got.Settings.EmbeddedSubtitles[0].LanguageChannel != "cc1" {
 		t.Errorf("set: %+v, %v", got.Settings.EmbeddedSubtitles, err)
 	}
 	if _, err = set(assetopt.EmbeddedSubtitle{}, assetopt.EmbeddedSubtitle{}); !fault.Is(err, fault.Invalid) {
