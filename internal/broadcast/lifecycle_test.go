@@ -68,7 +68,7 @@ func TestLifecycle(t *testing.T) {
 				n.publish(s.StreamKey).send(5 * time.Second).stop()
 				w.wait(61 * time.Second)
 			},
-			events: begun + " disconnected connected " + closed, recordings: []time.Duration{10 * time.Second, 5 * time.Second},
+			events: begun + " disconnected connected recording " + closed, recordings: []time.Duration{10 * time.Second, 5 * time.Second},
 		},
 		"the encoder comes back too late": {
 			play: func(w *world, n *node, s live.Stream) {
@@ -100,7 +100,7 @@ func TestLifecycle(t *testing.T) {
 				}
 				w.wait(61 * time.Second)
 			},
-			events: begun + strings.Repeat(" disconnected connected", 5) + " " + closed,
+			events: begun + strings.Repeat(" disconnected connected recording", 5) + " " + closed,
 			recordings: []time.Duration{
 				10 * time.Second, 200 * time.Millisecond, 200 * time.Millisecond, 200 * time.Millisecond, 200 * time.Millisecond, 200 * time.Millisecond,
 			},
@@ -226,7 +226,7 @@ func TestLifecycle(t *testing.T) {
 				n.publish(s.StreamKey).send(10 * time.Second).stop()
 				w.wait(11 * time.Second)
 			},
-			events: begun + " disconnected connected " + closed, recordings: []time.Duration{10 * time.Second, 10 * time.Second},
+			events: begun + " disconnected connected recording " + closed, recordings: []time.Duration{10 * time.Second, 10 * time.Second},
 		},
 		"a test": {
 			stream: []func(*live.CreateInput){isTest},
@@ -420,7 +420,7 @@ func TestSecondEncoderWhileTheFirstIsClosing(t *testing.T) {
 			t.Errorf("refused: %v", err)
 		}
 		w.wait(61 * time.Second)
-		w.expect(strings.Fields(begun + " disconnected connected " + closed)...)
+		w.expect(strings.Fields(begun + " disconnected connected recording " + closed)...)
 		ended(w, s.ID, 1, []time.Duration{10 * time.Second, 5 * time.Second})
 	})
 }

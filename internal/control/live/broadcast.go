@@ -93,9 +93,14 @@ func (s Stream) window() time.Duration {
 	return time.Duration(s.Settings.ReconnectWindow * float64(time.Second))
 }
 
-// Recording says that first frames were accepted. Event recording.
-func (s *Service) Recording(ctx context.Context, stream id.LiveStream, e id.Epoch, now time.Time) error {
+// Recording says that first frames were accepted; see Broadcasts.
+func (s *Service) Recording(
+	ctx context.Context, stream id.LiveStream, e id.Epoch, resumed bool, now time.Time,
+) error {
 	_, err := s.fact(ctx, stream, e, now, func(st *Stream) ([]string, error) {
+		if resumed && st.State == Active {
+			return []string{EventRecording}, nil
+		}
 		return []string{EventRecording}, st.step(FirstFrames)
 	})
 	return err
