@@ -88,7 +88,7 @@ func (e *Edge) media(l *liveRendition, k listing) *hls.Media {
 		m.Hint = e.hint(l)
 	}
 	if m.CanBlock {
-		e.report(l, m)
+		e.report(l, m, k.event)
 	}
 	return m
 }
@@ -299,11 +299,12 @@ func (e *Edge) hint(l *liveRendition) string {
 	return e.partURI(l, i, k)
 }
 
-// report adds the rendition reports, section 4.4.5.4: where the other renditions' playlists end.
-func (e *Edge) report(l *liveRendition, m *hls.Media) {
+// report adds the rendition reports, section 4.4.5.4: where the other renditions' playlists end. Text that was added is
+// offered in EVENT playlists alone.
+func (e *Edge) report(l *liveRendition, m *hls.Media, event bool) {
 	for _, o := range slices.Concat(e.renditions, e.derived.renditions, e.texts.renditions) {
 		n := len(o.segs)
-		if o == l || n == 0 {
+		if o == l || n == 0 || !event && o.said != nil && o.said.offered {
 			continue
 		}
 		if s := &o.segs[n-1]; !s.done && e.listed(o, s) == 0 {
