@@ -118,7 +118,8 @@ func (s Settings) check(l *fault.List) {
 	s.Meta.Check(l, "meta")
 	if s.NewAsset != nil {
 		s.NewAsset.Check(l, "new_asset_settings", assetopt.ForLive)
-		if s.AudioOnly && len(s.NewAsset.Inputs) > 1 {
+		overlaid := func(in assetopt.Input) bool { return in.Overlay != nil }
+		if s.AudioOnly && slices.ContainsFunc(s.NewAsset.Inputs, overlaid) {
 			l.Add("new_asset_settings.inputs may have no overlays when audio_only is true")
 		}
 	}
@@ -138,6 +139,28 @@ func (s Settings) checkCaptions(l *fault.List) {
 			l.Add("%s[0].name must be unique among the text tracks", generated)
 		}
 	}
+	for i, name := range s.addedTexts() {
+		embedded := func(e assetopt.EmbeddedSubtitle) bool { return e.Name == name }
+		generated := func(g assetopt.GeneratedSubtitle) bool { return g.Name == name }
+		if name != "" && (slices.ContainsFunc(s.EmbeddedSubtitles, embedded) ||
+			slices.ContainsFunc(s.GeneratedSubtitles, generated)) {
+			l.Add("%s.name must be unique among the text tracks", field.At("new_asset_settings.inputs", i))
+		}
+	}
+}
+
+// addedTexts are the names that were chosen for text files which each recording gets, by input; others are empty.
+func (s Settings) addedTexts() []string {
+	if s.NewAsset == nil {
+		return nil
+	}
+	names := make([]string, len(s.NewAsset.Inputs))
+	for i, in := range s.NewAsset.Inputs {
+		if in.Type == "text" {
+			names[i] = in.Name
+		}
+	}
+	return names
 }
 
 func (s Settings) checkTargets(l *fault.List) {
@@ -154,7 +177,8 @@ func (s Settings) checkTargets(l *fault.List) {
 func (s Settings) named() Settings {
 	embedded := s.namedEmbedded()
 	taken := func(name string) bool {
-		return slices.ContainsFunc(embedded, func(e assetopt.EmbeddedSubtitle) bool { return e.Name == name })
+		return slices.Contains(s.addedTexts(), name) ||
+			slices.ContainsFunc(embedded, func(e assetopt.EmbeddedSubtitle) bool { return e.Name == name })
 	}
 	generated := make([]assetopt.GeneratedSubtitle, 0, len(s.GeneratedSubtitles))
 	for _, g := range s.GeneratedSubtitles {
@@ -212,9 +236,9 @@ func (in PatchInput) apply(s Settings, broadcasting bool) (Settings, error) {
 	return s, l.Err()
 }
 
-// namedEmbedded names the tracks of captions in the video, by none of the names that were chosen for generated ones.
+// namedEmbedded names the tracks of captions in the video, by none of the names that were chosen for other text tracks.
 func (s Settings) namedEmbedded() []assetopt.EmbeddedSubtitle {
-	var chosen []string
+	chosen := s.addedTexts()
 	for _, g := range s.GeneratedSubtitles {
 		chosen = append(chosen, g.Name)
 	}

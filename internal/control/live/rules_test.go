@@ -86,6 +86,15 @@ func TestCreateRules(t *testing.T) {
 		},
 		{"captions of audio", live.CreateInput{AudioOnly: true, EmbeddedSubtitles: make([]assetopt.EmbeddedSubtitle, 1), GeneratedSubtitles: make([]assetopt.GeneratedSubtitle, 1)}, []string{"embedded_subtitles must not be set when audio_only is true"}},
 		{"overlays on audio", live.CreateInput{AudioOnly: true, NewAsset: &assetopt.Options{Inputs: []assetopt.Input{{}, {URL: "https://h/x", Overlay: &assetopt.Overlay{}}}}}, []string{"new_asset_settings.inputs may have no overlays when audio_only is true"}},
+		{"tracks on audio", live.CreateInput{AudioOnly: true, NewAsset: &assetopt.Options{Inputs: []assetopt.Input{
+			{}, {URL: "https://h/x", Type: "audio", LanguageCode: "de"},
+		}}}, nil},
+		{"the name of a text input", live.CreateInput{
+			EmbeddedSubtitles: []assetopt.EmbeddedSubtitle{{Name: "A"}},
+			NewAsset: &assetopt.Options{Inputs: []assetopt.Input{
+				{}, {URL: "https://h/x", Type: "text", TextType: "subtitles", LanguageCode: "de", Name: "A"},
+			}},
+		}, []string{"new_asset_settings.inputs[1].name must be unique among the text tracks"}},
 		{"same name", live.CreateInput{EmbeddedSubtitles: []assetopt.EmbeddedSubtitle{{Name: "A"}}, GeneratedSubtitles: []assetopt.GeneratedSubtitle{{Name: "A"}}}, []string{"generated_subtitles[0].name must be unique among the text tracks"}},
 		{"generated language", live.CreateInput{GeneratedSubtitles: []assetopt.GeneratedSubtitle{{LanguageCode: "ja"}}}, []string{"generated_subtitles[0].language_code must be one of: en, es, fr, de, pt, it"}},
 		{"rtmp target", live.CreateInput{SimulcastTargets: target("rtmp://h/app", "key")}, nil},
