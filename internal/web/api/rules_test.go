@@ -6,7 +6,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"millrace/internal/control/asset"
 	"millrace/internal/storage/db/dbtest"
 )
 
@@ -217,4 +219,47 @@ func TestDefaultDRM(t *testing.T) {
 	}
 	configure()
 	refused("with two configurations")
+}
+
+// TestActiveAsset: a live stream names the asset of its broadcast from when there is one, which is after its encoder was
+// let in, and not before.
+func TestActiveAsset(t *testing.T) {
+	t.Parallel()
+	services := openServices(t, dbtest.SQLite(t))
+	var made struct {
+		Data struct {
+			ID  string `json:"id"`
+			Key string `json:"stream_key"`
+		} `json:"data"`
+	}
+	w := services.ask(t, http.MethodPost, "/video/v1/live-streams", `{}`)
+	if err := json.Unmarshal(w.Body.Bytes(), &made); err != nil || w.Code != http.StatusCreated {
+		t.Fatalf("%d %s", w.Code, w.Body)
+	}
+	names := func() (n int) {
+		for _, path := range []string{"/video/v1/live-streams/" + made.Data.ID, "/video/v1/live-streams"} {
+			w := services.ask(t, http.MethodGet, path, "")
+			if w.Code != http.StatusOK {
+				t.Errorf("%d %s", w.Code, w.Body)
+			}
+			n += strings.Count(w.Body.String(), `"active_asset_id":"recording1"`)
+		}
+		return n
+	}
+	st, err := services.lives.Connect(t.Context(), made.Data.Key, "rtmp", "recording1", "node", time.Minute, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := names(); n != 0 {
+		t.Errorf("before there is an asset %d of 2 responses name it", n)
+	}
+	_, err = services.assets.Record(t.Context(), asset.NewRecording{
+		ID: st.ActiveAsset, Environment: st.Environment, LiveStream: st.ID, Media: "media1",
+	}, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := names(); n != 2 {
+		t.Errorf("when there is an asset %d of 2 responses name it", n)
+	}
 }
