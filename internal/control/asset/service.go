@@ -98,7 +98,7 @@ func (s *Service) Create(ctx context.Context, env id.Environment, in CreateInput
 	if err != nil {
 		return Asset{}, err
 	}
-	if err := s.recognition.CheckInputs(ctx, env, "inputs", in.Options.Inputs); err != nil {
+	if err = s.recognition.CheckInputs(ctx, env, "inputs", in.Options.Inputs); err != nil {
 		return Asset{}, err
 	}
 	var played []playbackid.Request // by which the source of a clip is
@@ -109,14 +109,15 @@ func (s *Service) Create(ctx context.Context, env id.Environment, in CreateInput
 		Media: id.Media(id.New()), CreatedAt: now, UpdatedAt: now,
 	}
 	if source, clip := assetopt.ClipSource(in.Options.Inputs[0].URL); clip {
-		from, err := s.store.Get(ctx, env, source)
+		var from Asset
+		from, err = s.store.Get(ctx, env, source)
 		if fault.Is(err, fault.NotFound) {
 			return Asset{}, fault.New(fault.Invalid, "inputs[0].url must name an asset that exists")
 		}
 		if err != nil {
 			return Asset{}, err
 		}
-		if err := checkClip(in.Options, from); err != nil {
+		if err = checkClip(in.Options, from); err != nil {
 			return Asset{}, err
 		}
 		played = playbackid.RequestsOf(from.PlaybackIDs)
@@ -284,8 +285,8 @@ func (s *Service) AddPlaybackID(ctx context.Context, env id.Environment, a id.As
 			return fault.New(fault.Conflict, "policy drm needs an asset with video_quality plus or premium")
 		}
 		all := append(playbackid.RequestsOf(c.Asset.PlaybackIDs), r)
-		if err := s.drm.CheckClear(ctx, env, all, c.Asset.Master != nil); err != nil {
-			return err
+		if refused := s.drm.CheckClear(ctx, env, all, c.Asset.Master != nil); refused != nil {
+			return refused
 		}
 		c.Asset.PlaybackIDs = append(slices.Clip(c.Asset.PlaybackIDs), made)
 		c.tell(EventUpdated)

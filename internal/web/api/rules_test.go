@@ -90,17 +90,27 @@ func TestUnsupportedFields(t *testing.T) {
 		want            []string // the beginnings of messages
 	}{
 		{"assets", `{"input":"https://example.com/a.mp4","generate_shots":true}`, typeUnsupported, []string{"generate_shots "}},
-		{"live-streams", `{"new_asset_settings":{"generate_shots":true}}`, typeUnsupported,
-			[]string{"new_asset_settings.generate_shots "}},
-		{"uploads", `{"cors_origin":"*","new_asset_settings":{"generate_shots":true}}`, typeUnsupported,
-			[]string{"new_asset_settings.generate_shots "}},
-		{"assets", `{"input":"https://example.com/a.mp4","directives":[{"name":"summarize"}]}`, typeUnsupported,
-			[]string{"directives "}},
+		{
+			"live-streams", `{"new_asset_settings":{"generate_shots":true}}`, typeUnsupported,
+			[]string{"new_asset_settings.generate_shots "},
+		},
+		{
+			"uploads", `{"cors_origin":"*","new_asset_settings":{"generate_shots":true}}`, typeUnsupported,
+			[]string{"new_asset_settings.generate_shots "},
+		},
+		{
+			"assets", `{"input":"https://example.com/a.mp4","directives":[{"name":"summarize"}]}`, typeUnsupported,
+			[]string{"directives "},
+		},
 		{"live-streams", `{"new_asset_settings":{"directives":[{}]}}`, typeUnsupported, []string{"new_asset_settings.directives "}},
-		{"uploads", `{"cors_origin":"*","new_asset_settings":{"directives":[{}]}}`, typeUnsupported,
-			[]string{"new_asset_settings.directives "}},
-		{"assets", `{"input":"ftp://example.com","generate_shots":true}`, typeUnsupported,
-			[]string{"input ", "generate_shots "}},
+		{
+			"uploads", `{"cors_origin":"*","new_asset_settings":{"directives":[{}]}}`, typeUnsupported,
+			[]string{"new_asset_settings.directives "},
+		},
+		{
+			"assets", `{"input":"ftp://example.com","generate_shots":true}`, typeUnsupported,
+			[]string{"input ", "generate_shots "},
+		},
 		{"assets", `{"input":"ftp://example.com","generate_shots":false,"directives":[]}`, typeInvalid, []string{"input "}},
 	} {
 		w := services.ask(t, http.MethodPost, "/video/v1/"+tt.path, tt.body)
