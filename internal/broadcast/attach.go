@@ -81,10 +81,10 @@ func (b *broadcast) replace() {
 }
 
 // began says that an encoder's first frame was taken.
-func (b *broadcast) began() {
+func (b *broadcast) began(s *sink) {
 	now := b.opt.Now()
 	b.tell("recording began", func(ctx context.Context) error {
-		return b.opt.Streams.Recording(ctx, b.id, b.epoch, now)
+		return b.opt.Streams.Recording(ctx, b.id, b.epoch, s.resumed, now)
 	})
 }
 

@@ -68,7 +68,7 @@ func TestLifecycle(t *testing.T) {
 				n.publish(s.StreamKey).send(5 * time.Second).stop()
 				w.wait(61 * time.Second)
 			},
-			events: begun + " disconnected connected " + closed, recordings: []time.Duration{10 * time.Second, 5 * time.Second},
+			events: begun + " disconnected connected recording " + closed, recordings: []time.Duration{10 * time.Second, 5 * time.Second},
 		},
 		"the encoder comes back too late": {
 			play: func(w *world, n *node, s live.Stream) {
@@ -100,7 +100,7 @@ func TestLifecycle(t *testing.T) {
 				}
 				w.wait(61 * time.Second)
 			},
-			events: begun + strings.Repeat(" disconnected connected", 5) + " " + closed,
+			events: begun + strings.Repeat(" disconnected connected recording", 5) + " " + closed,
 			recordings: []time.Duration{
 				10 * time.Second, 200 * time.Millisecond, 200 * time.Millisecond, 200 * time.Millisecond, 200 * time.Millisecond, 200 * time.Millisecond,
 			},
@@ -208,15 +208,15 @@ func TestLifecycle(t *testing.T) {
 			stream: []func(*live.CreateInput){longest(60)},
 			play: func(w *world, n *node, s live.Stream) {
 				ended := n.publish(s.StreamKey).stream()
-				w.wait(61 * time.Second)
+				if err := <-ended; !errors.Is(err, ingest.ErrEnded) || w.since(time.Now()) != 60*time.Second {
+					w.t.Errorf("the encoder was dropped after %v: %v", w.since(time.Now()), err)
+				}
+				w.wait(time.Second)
 				if got := w.row(s.ID).State; got != live.Idle {
 					w.t.Errorf("after the longest time the stream is %s", got)
 				}
-				if err := <-ended; !errors.Is(err, ingest.ErrEnded) || w.since(time.Now()) != 120*time.Second {
-					w.t.Errorf("the encoder was dropped after %v: %v", w.since(time.Now()), err)
-				}
 			},
-			events: begun + " idle disconnected", recordings: []time.Duration{60 * time.Second},
+			events: begun + " " + closed, recordings: []time.Duration{60 * time.Second},
 		},
 		"as long as it may be, pauses included": {
 			stream: []func(*live.CreateInput){longest(60), window(1000)},
@@ -226,7 +226,7 @@ func TestLifecycle(t *testing.T) {
 				n.publish(s.StreamKey).send(10 * time.Second).stop()
 				w.wait(11 * time.Second)
 			},
-			events: begun + " disconnected connected " + closed, recordings: []time.Duration{10 * time.Second, 10 * time.Second},
+			events: begun + " disconnected connected recording " + closed, recordings: []time.Duration{10 * time.Second, 10 * time.Second},
 		},
 		"a test": {
 			stream: []func(*live.CreateInput){isTest},
@@ -420,7 +420,7 @@ func TestSecondEncoderWhileTheFirstIsClosing(t *testing.T) {
 			t.Errorf("refused: %v", err)
 		}
 		w.wait(61 * time.Second)
-		w.expect(strings.Fields(begun + " disconnected connected " + closed)...)
+		w.expect(strings.Fields(begun + " disconnected connected recording " + closed)...)
 		ended(w, s.ID, 1, []time.Duration{10 * time.Second, 5 * time.Second})
 	})
 }

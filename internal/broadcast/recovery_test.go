@@ -25,14 +25,14 @@ func TestCrash(t *testing.T) {
 		lengths []time.Duration
 	}{
 		"the encoder is back in time, with a journal": {
-			down: 20 * time.Second, back: true, journal: true, events: begun + " disconnected connected " + closed,
+			down: 20 * time.Second, back: true, journal: true, events: begun + " disconnected connected recording " + closed,
 			lengths: []time.Duration{10694 * time.Millisecond, 10 * time.Second}, // the sound was a part ahead, and the picture stands for that
 		},
 		"the encoder stays away, with a journal": {
 			down: 20 * time.Second, journal: true, events: begun + " " + closed, lengths: []time.Duration{10694 * time.Millisecond},
 		},
 		"the encoder is back in time": {
-			down: 20 * time.Second, back: true, events: begun + " disconnected connected " + closed,
+			down: 20 * time.Second, back: true, events: begun + " disconnected connected recording " + closed,
 			lengths: []time.Duration{8 * time.Second, 10 * time.Second}, // the third segment was open
 		},
 		"the encoder stays away": {
@@ -138,7 +138,7 @@ func TestShutdown(t *testing.T) {
 		lengths []time.Duration
 	}{
 		"encoders gone first, then back": {
-			back: true, events: begun + " disconnected connected " + closed, lengths: []time.Duration{11 * time.Second, 10 * time.Second},
+			back: true, events: begun + " disconnected connected recording " + closed, lengths: []time.Duration{11 * time.Second, 10 * time.Second},
 		},
 		"encoders gone first, and not back": {events: begun + " " + closed, lengths: []time.Duration{11 * time.Second}},
 		"encoders still there":              {linked: true, events: begun + " " + closed, lengths: []time.Duration{11 * time.Second}},
@@ -256,8 +256,8 @@ func TestTakeover(t *testing.T) {
 	}{
 		"nobody comes":              {events: begun + " " + closed, lengths: []time.Duration{8 * time.Second}},
 		"before the lease is over":  {back: 2 * time.Second, events: begun + " " + closed, lengths: []time.Duration{8 * time.Second}},
-		"as soon as it is over":     {back: 16 * time.Second, events: begun + " disconnected connected " + closed, lengths: []time.Duration{8 * time.Second, 10 * time.Second}},
-		"after it has been adopted": {back: 40 * time.Second, events: begun + " disconnected connected " + closed, lengths: []time.Duration{8 * time.Second, 10 * time.Second}},
+		"as soon as it is over":     {back: 16 * time.Second, events: begun + " disconnected connected recording " + closed, lengths: []time.Duration{8 * time.Second, 10 * time.Second}},
+		"after it has been adopted": {back: 40 * time.Second, events: begun + " disconnected connected recording " + closed, lengths: []time.Duration{8 * time.Second, 10 * time.Second}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -298,7 +298,7 @@ func TestEncoderMovesToAnotherNode(t *testing.T) {
 		w.wait(0)
 		a.publish(s.StreamKey).send(9 * time.Second).stop()
 		w.wait(61 * time.Second)
-		w.expect(strings.Fields(begun + " disconnected connected disconnected connected " + closed)...)
+		w.expect(strings.Fields(begun + " disconnected connected recording disconnected connected recording " + closed)...)
 		ended(w, s.ID, 1, []time.Duration{11 * time.Second, 10 * time.Second, 9 * time.Second})
 	})
 }

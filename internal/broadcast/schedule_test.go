@@ -67,7 +67,8 @@ func TestFollow(t *testing.T) {
 func TestKeepsLink(t *testing.T) {
 	t.Parallel()
 	for why, want := range map[live.EndReason]bool{
-		live.EndComplete: true, live.EndMaxDuration: true, live.EndDisable: false, live.EndTest: false, live.EndDelete: false, live.EndWindow: false, live.EndCrash: false,
+		live.EndComplete: true, live.EndMaxDuration: false, live.EndDisable: false, live.EndTest: false, live.EndDelete: false,
+		live.EndWindow: false, live.EndCrash: false,
 	} {
 		if keepsLink(why) != want {
 			t.Errorf("%s: %v", why, !want)

@@ -13,7 +13,7 @@ import (
 	"millrace/internal/media/ingest"
 )
 
-const replaced = "disconnected connected"
+const replaced = "disconnected connected recording"
 
 // TestSilence plays encoders that stay connected and send nothing.
 func TestSilence(t *testing.T) {
@@ -44,7 +44,7 @@ func TestSilence(t *testing.T) {
 				replace(w, n, s, n.publish(s.StreamKey))
 				w.wait(61 * time.Second)
 			},
-			events: "connected asset.created " + replaced + " recording active asset.ready " + closed, recordings: []time.Duration{10 * time.Second},
+			events: "connected asset.created " + replaced + " active asset.ready " + closed, recordings: []time.Duration{10 * time.Second},
 		},
 		"over another protocol": {
 			play: func(w *world, n *node, s live.Stream) {
@@ -111,7 +111,7 @@ func TestSilence(t *testing.T) {
 				n.publish(s.StreamKey).send(5 * time.Second).stop()
 				w.wait(61 * time.Second)
 			},
-			events: begun + " disconnected connected " + closed, recordings: []time.Duration{10 * time.Second, 5 * time.Second},
+			events: begun + " disconnected connected recording " + closed, recordings: []time.Duration{10 * time.Second, 5 * time.Second},
 		},
 		"the silent one leaves in the same moment": {
 			play: func(w *world, n *node, s live.Stream) {
@@ -128,7 +128,7 @@ func TestSilence(t *testing.T) {
 				n.publish(s.StreamKey).send(10 * time.Second).stop()
 				w.wait(61 * time.Second)
 			},
-			events:     begun + " " + replaced + " " + replaced + " " + closed,
+			events:     begun + " disconnected connected " + replaced + " " + closed,
 			recordings: []time.Duration{10 * time.Second, 10 * time.Second},
 		},
 		"the key is reset": {

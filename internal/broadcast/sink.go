@@ -40,6 +40,7 @@ type sink struct {
 	stop      context.CancelCauseFunc
 	key       string // that it came with; secret
 	audioOnly bool
+	resumed   bool // it was admitted to a stream that is active
 	out       *slate.Publication
 	link      func() ingest.LinkStats // nil: the protocol has nothing to tell
 	record    *record                 // of the stream's encoders
@@ -61,6 +62,7 @@ type sink struct {
 func (b *broadcast) newSink(ctx context.Context, p ingest.Publication) *sink {
 	s := &sink{
 		owner: b, key: p.Key, audioOnly: b.stream.Settings.AudioOnly, out: b.writer.Attach(), unheard: b.unheard.Load(),
+		resumed: b.stream.State == live.Active,
 	}
 	s.pub, s.stop = context.WithCancelCause(ctx)
 	log := b.log.With("protocol", p.Protocol, "remote", p.Remote.String(), "encoder", p.Encoder)
@@ -141,7 +143,7 @@ func (s *sink) Write(f frame.Frame) error {
 		}
 		s.owner.recorder.connect()
 		s.out.Began(f.Received)
-		s.owner.mail.post(s.owner.began)
+		s.owner.mail.post(func() { s.owner.began(s) })
 	}
 	if f.Key && (f.Kind == frame.Video || s.audioOnly) {
 		s.out.Back(received)

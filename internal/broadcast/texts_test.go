@@ -1,9 +1,11 @@
 package broadcast_test
 
 import (
+	"bytes"
 	"fmt"
 	"maps"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -55,8 +57,8 @@ func TestTextTracks(t *testing.T) {
 		e := n.publish(s.StreamKey).send(5 * time.Second)
 		a := w.row(s.ID).ActiveAsset
 		tracks := textTracks(w.asset(a))
-		if len(tracks) != 2 || tracks[0].Status != asset.TrackReady || tracks[0].TextSource != "embedded" || !tracks[0].ClosedCaptions || tracks[1].Name != "fr" ||
-			tracks[1].Passthrough != "mine" {
+		if len(tracks) != 2 || tracks[0].Status != asset.TrackReady || tracks[0].TextSource != "embedded" || !tracks[0].ClosedCaptions ||
+			tracks[1].Name != "French" || tracks[1].Passthrough != "mine" {
 			t.Fatalf("tracks: %+v", tracks)
 		}
 		say := func(n *node, from time.Duration, text string) {
@@ -71,7 +73,7 @@ func TestTextTracks(t *testing.T) {
 			list := v.expect("multivariant", http.StatusOK, "/"+p+".m3u8")
 			for _, want := range []string{
 				`TYPE=SUBTITLES,GROUP-ID="subtitles",NAME="English CC",LANGUAGE="en",DEFAULT=NO,AUTOSELECT=YES,FORCED=NO,CHARACTERISTICS="public.accessibility.`,
-				`NAME="fr"`, `SUBTITLES="subtitles"`, "CLOSED-CAPTIONS=NONE",
+				`NAME="French"`, `SUBTITLES="subtitles"`, "CLOSED-CAPTIONS=NONE",
 			} {
 				if !strings.Contains(list, want) {
 					t.Errorf("no %s in\n%s", want, list)
@@ -91,7 +93,8 @@ func TestTextTracks(t *testing.T) {
 		w.must(err)
 		w.must(w.assets.DeleteTrack(w.ctx, env, a, tracks[1].ID, time.Now()))
 		n.playback.AssetChanged(a)
-		if list := v.expect("multivariant", http.StatusOK, "/"+string(s.PlaybackIDs[0].ID)+".m3u8"); !strings.Contains(list, `NAME="Renamed"`) || strings.Contains(list, `NAME="fr"`) {
+		list := v.expect("multivariant", http.StatusOK, "/"+string(s.PlaybackIDs[0].ID)+".m3u8")
+		if !strings.Contains(list, `NAME="Renamed"`) || strings.Contains(list, `NAME="French"`) {
 			t.Errorf("after the changes:\n%s", list)
 		}
 		say(n, 9*time.Second, "before the crash")
@@ -129,6 +132,98 @@ func TestTextTracks(t *testing.T) {
 }
 
 // textSegments are the segments of a text track, as they are listed.
+// addText does what the API and the worker do for a text track that is added to an asset.
+func (w *world) addText(n *node, a id.Asset, name string, cues ...captions.Cue) asset.Track {
+	w.t.Helper()
+	t, err := w.assets.AddTrack(w.ctx, env, a, asset.TrackInput{
+		URL: "https://example.com/" + name, Type: asset.TextTrack, LanguageCode: "de", Name: name,
+	}, time.Now())
+	w.must(err)
+	t.Object = "added/" + string(t.ID) + ".vtt"
+	w.must(w.objects.Put(w.ctx, t.Object, bytes.NewReader(captions.New(cues).AppendVTT(nil))))
+	w.must(w.assets.TrackReady(w.ctx, a, t, time.Now()))
+	n.playback.AssetChanged(a)
+	return t
+}
+
+// TestAddedText: a text track that is added to the asset of a running broadcast is in its playlists when it is ready, in
+// every latency mode and beside captions or none, with the segments that the recording has later. The live stream's
+// viewers have none of it, and how far behind live players stay does not change.
+func TestAddedText(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []live.LatencyMode{live.Standard, live.Reduced, live.Low} {
+		for _, captions := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, captions %t", mode, captions), func(t *testing.T) {
+				t.Parallel()
+				run(t, func(w *world) {
+					how := []func(*live.CreateInput){window(60), func(in *live.CreateInput) { in.LatencyMode = mode }}
+					if captions {
+						how = append(how, captioned)
+					}
+					w.addsText(w.stream(how...))
+				})
+			})
+		}
+	}
+}
+
+func (w *world) addsText(s live.Stream) {
+	t, n := w.t, w.start("a")
+	e := n.publish(s.StreamKey).send(9 * time.Second)
+	a := w.row(s.ID).ActiveAsset
+	v, own, dvr := n.viewer(), s.PlaybackIDs[0].ID, w.playbackID(a)
+	multivariant := func(p id.Playback) string {
+		return v.expect("multivariant", http.StatusOK, "/"+string(p)+".m3u8")
+	}
+	media := v.playlists(dvr)[0]
+	holdBack := func() string {
+		return regexp.MustCompile(`PART-HOLD-BACK=[0-9.]+`).FindString(v.expect("playlist", http.StatusOK, media))
+	}
+	before := holdBack()
+	if (before != "") != (s.Settings.LatencyMode == live.Low) {
+		t.Fatalf("PART-HOLD-BACK is %q", before)
+	}
+	added := w.addText(
+		n, a, "Deutsch", captions.Cue{Start: 3 * time.Second, End: 5 * time.Second, Text: "drei"},
+		captions.Cue{Start: 13 * time.Second, End: 14 * time.Second, Text: "dreizehn"},
+	)
+	dropped := w.addText(n, a, "Falsch", captions.Cue{End: time.Second, Text: "falsch"})
+	list := multivariant(dvr)
+	if !strings.Contains(list, `NAME="Deutsch",LANGUAGE="de"`) || !strings.Contains(list, `SUBTITLES="subtitles"`) {
+		t.Fatalf("the asset's playlist while live:\n%s", list)
+	}
+	if list = multivariant(own); strings.Contains(list, "Deutsch") {
+		t.Errorf("the live stream's playlist:\n%s", list)
+	}
+	if now := holdBack(); now != before {
+		t.Errorf("%q was %q before", now, before)
+	}
+	given := w.textSegments(v, dvr, added)
+	if all := strings.Join(given, ""); !strings.Contains(all, "00:00:03.000 --> 00:00:05.000\ndrei") {
+		t.Errorf("segments: %q", given)
+	}
+	lists := v.playlists(dvr)
+	gone := slices.IndexFunc(lists, func(l string) bool { return strings.HasSuffix(l, "/"+dropped.Rendition+".m3u8") })
+	w.must(w.assets.DeleteTrack(w.ctx, env, a, dropped.ID, time.Now()))
+	n.playback.AssetChanged(a)
+	if list = multivariant(dvr); strings.Contains(list, "Falsch") {
+		t.Errorf("after it was deleted:\n%s", list)
+	}
+	v.expect("playlist of a track that was deleted", http.StatusNotFound, lists[gone])
+	e.send(9 * time.Second)
+	given = w.textSegments(v, dvr, added)
+	if all := strings.Join(given, ""); !strings.Contains(all, "dreizehn") {
+		t.Errorf("segments that came later: %q", given)
+	}
+	e.stop()
+	w.wait(62 * time.Second)
+	w.finish(a)
+	recorded := w.textSegments(w.start("b").viewer(), dvr, added)
+	if len(recorded) < len(given) || !slices.Equal(recorded[:len(given)], given) {
+		t.Errorf("recorded\n%q\nlive\n%q", recorded, given)
+	}
+}
+
 func (w *world) textSegments(v viewer, p id.Playback, t asset.Track) (out []string) {
 	w.t.Helper()
 	at := "/" + string(p) + ".m3u8"

@@ -32,6 +32,8 @@ type Error struct {
 	Err      error    // the cause, if there is one
 	Ours     bool     // no caller's input is at fault but something of this service; see Permanent
 	Remote   bool     // another's server is at fault that a caller has named; see Outside
+	// Absent is of Invalid: some of what is asked for is not part of this service, however it is asked for.
+	Absent bool
 
 	RetryAfter time.Duration // of TooMany: when asking again can help; 0: soon
 }
@@ -129,12 +131,27 @@ func Outside(err error) bool {
 	return false
 }
 
+// IsAbsent reports whether err refuses, among others, what is not part of this service.
+func IsAbsent(err error) bool {
+	e, ok := errors.AsType[*Error](err)
+	return ok && e.Absent
+}
+
 // List collects messages about one input, so that a caller learns all of them at once.
-type List struct{ messages []string }
+type List struct {
+	messages []string
+	absent   bool
+}
 
 // Add appends one message.
 func (l *List) Add(format string, args ...any) {
 	l.messages = append(l.messages, fmt.Sprintf(format, args...))
+}
+
+// AddAbsent appends one message about what is not part of this service.
+func (l *List) AddAbsent(format string, args ...any) {
+	l.Add(format, args...)
+	l.absent = true
 }
 
 // Err is nil when nothing was added, else an Invalid error with every message.
@@ -142,5 +159,5 @@ func (l *List) Err() error {
 	if len(l.messages) == 0 {
 		return nil
 	}
-	return &Error{Kind: Invalid, Messages: l.messages}
+	return &Error{Kind: Invalid, Messages: l.messages, Absent: l.absent}
 }

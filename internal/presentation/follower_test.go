@@ -90,6 +90,10 @@ func (f followed) Text(_ context.Context, rendition string) (captions.Document, 
 	return captions.New([]captions.Cue{{End: time.Second, Text: "of " + rendition}}), nil
 }
 
+func (followed) TextSpan(context.Context, string, hls.Resource) (from, to time.Duration, err error) {
+	return 0, 0, fault.New(fault.NotFound, "the follower has no text that was added")
+}
+
 func (f followed) Footage() (playback.Footage, error) {
 	return playback.Footage{}, fault.New(fault.NotFound, "the follower has no footage")
 }

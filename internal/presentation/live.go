@@ -2,11 +2,14 @@ package presentation
 
 import (
 	"context"
+	"slices"
 
 	"millrace/internal/control/asset"
 	"millrace/internal/fault"
 	"millrace/internal/id"
+	"millrace/internal/media/hls"
 	"millrace/internal/media/playback"
+	"millrace/internal/media/timeline"
 )
 
 // live is a broadcast that goes on, or has just ended: the last half minute through the live stream's playback ID, all
@@ -19,7 +22,7 @@ type live struct {
 	stream id.LiveStream // empty through the asset's
 	files  asset.Static
 	title  string
-	tracks []asset.Track // of the asset; those that were added join the playlists when it is finished
+	tracks []asset.Track // of the asset; audio that was added joins the playlists when it is finished
 }
 
 // live is a broadcast through the live stream's playback ID; tracks are those of its asset that are made while it goes
@@ -32,7 +35,8 @@ func (p *Source) live(b playback.Broadcast, s id.LiveStream, tracks []asset.Trac
 
 // event is a broadcast through the playback ID of its asset.
 func (p *Source) event(b playback.Broadcast, row *asset.Asset) *live {
-	view := b.View(playback.Watch{Event: true, Texts: textsOf(row.Tracks), Objects: p.objects})
+	texts := append(textsOf(row.Tracks), addedTo(row.Tracks)...)
+	view := b.View(playback.Watch{Event: true, Texts: texts, Objects: p.objects})
 	return &live{
 		Live: view, p: p, about: b.About(), files: row.Static, title: row.Options.Meta.Title,
 		tracks: row.Tracks,
@@ -74,12 +78,49 @@ func (v *live) published(ctx context.Context, t asset.Track) (playback.Body, err
 func textsOf(tracks []asset.Track) (out []playback.TextName) {
 	for _, t := range tracks {
 		if t.OfBroadcast() {
-			out = append(out, playback.TextName{
-				Rendition: t.Rendition, Name: t.Name, Language: language(t), Characteristics: characteristics(t),
-			})
+			out = append(out, nameOf(t))
 		}
 	}
 	return out
+}
+
+// addedTo are the text tracks that were added to an asset while it is recorded, and are ready.
+func addedTo(tracks []asset.Track) (out []playback.TextName) {
+	for _, t := range tracks {
+		if isAdded(t) {
+			name := nameOf(t)
+			name.Added = true
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+func isAdded(t asset.Track) bool {
+	return t.Type == asset.TextTrack && t.Status == asset.TrackReady && t.Object != "" && !t.OfBroadcast()
+}
+
+func nameOf(t asset.Track) playback.TextName {
+	return playback.TextName{
+		Rendition: t.Rendition, Name: t.Name, Language: language(t), Characteristics: characteristics(t),
+	}
+}
+
+// Chunk implements playback.Renditions: of text that was added, the cues of its file.
+func (v *live) Chunk(ctx context.Context, rendition string, r hls.Resource) (playback.Body, error) {
+	i := slices.IndexFunc(v.tracks, func(t asset.Track) bool { return t.Rendition == rendition && isAdded(t) })
+	if i < 0 || !v.event() {
+		return v.Live.Chunk(ctx, rendition, r)
+	}
+	from, to, err := v.TextSpan(ctx, rendition, r)
+	if err != nil {
+		return playback.Body{}, err
+	}
+	d, err := v.p.document(ctx, v.tracks[i].Object)
+	if err != nil {
+		return playback.Body{}, err
+	}
+	return playback.Body{Data: d.Slice(from, to, timeline.Origin*90000), Text: true}, nil
 }
 
 // Earlier implements playback.Presentation: who watches a broadcast while the next one begins still finds its end.

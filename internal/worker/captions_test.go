@@ -101,7 +101,7 @@ func TestCaptionsInFiles(t *testing.T) {
 			}
 			en, fr, de := textTrack(t, a, "en"), textTrack(t, a, "fr"), textTrack(t, a, "de")
 			s.wantCaptions(en)
-			if got := s.texts(fr); !slices.Equal(got, []string{"Trois"}) || fr.Name != "fr" {
+			if got := s.texts(fr); !slices.Equal(got, []string{"Trois"}) || fr.Name != "French" {
 				t.Errorf("third channel: %q, %+v", got, fr)
 			}
 			if de.Status != asset.TrackErrored || !strings.Contains(strings.Join(de.Errors.Messages, ""), "no captions in the channel cc2; it has some in cc1, cc3") {

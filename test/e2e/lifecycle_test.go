@@ -47,9 +47,10 @@ func TestLongestDuration(t *testing.T) {
 	rig.On(t, rig.Scaled, func(t *testing.T, p rig.Pair) {
 		s := &stage{Server: rig.Start(t, rig.Options{Pair: p})}
 		l := s.stream(t, "standard", rig.Object{"max_continuous_duration": 60})
-		s.Publish(t, l.Text("stream_key"), small())
+		e := s.Publish(t, l.Text("stream_key"), small())
 		a := playing(t, s.Server, l)
 		l = s.AwaitLive(t, l.Text("id"), "idle", 60*time.Second+patience, idle)
+		cut(t, "longest duration", e)
 		if !slices.Contains(l.Texts("recent_asset_ids"), a.Text("id")) {
 			t.Errorf("stream after its longest duration: %v", l)
 		}

@@ -198,7 +198,8 @@ func (b broadcast) finished(t *testing.T, s *rig.Server, stream, asset string) {
 	}
 	want := []string{
 		"video.live_stream.created", "video.live_stream.connected", "video.live_stream.recording", "video.live_stream.active",
-		"video.live_stream.disconnected", "video.live_stream.connected", "video.live_stream.disconnected", "video.live_stream.idle",
+		"video.live_stream.disconnected", "video.live_stream.connected", "video.live_stream.recording",
+		"video.live_stream.disconnected", "video.live_stream.idle",
 	}
 	warning := func(e string) bool { return e == "video.live_stream.warning" } // of sound that is missing, and of a machine that is busy
 	if got := slices.DeleteFunc(events(t, s, stream), warning); !slices.Equal(got, want) {

@@ -149,6 +149,9 @@ export function furtherSteps({ Mux, mux, baseURL, tokenId, tokenSecret, refused,
       assert.equal(stream.playback_ids[0].policy, "drm");
       assert.equal(stream.playback_ids[0].drm_configuration_id, first.id);
       await refused(Mux.BadRequestError, 400, () => mux.video.liveStreams.create(policies("absent")));
+      const only = await mux.video.liveStreams.createPlaybackId(stream.id, { policy: "drm" });
+      assert.equal(only.drm_configuration_id, first.id);
+      assert.equal((await fetch(`${baseURL}/test/drm`, { method: "POST" })).status, 204);
       await refused(Mux.BadRequestError, 400, () => mux.video.liveStreams.createPlaybackId(stream.id, { policy: "drm" }));
       const made = await mux.video.liveStreams.createPlaybackId(stream.id, { policy: "drm", drm_configuration_id: first.id });
       assert.equal(made.drm_configuration_id, first.id);

@@ -1,6 +1,7 @@
 package asset
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -65,6 +66,11 @@ func (in TrackInput) check() error {
 
 // track makes the preparing track that in asks for.
 func (in TrackInput) track(a id.Asset, others []Track, now time.Time) (Track, error) {
+	return named(in.preparing(a, now), others)
+}
+
+// preparing is the track that in asks for, under the name that it gives, if it gives one.
+func (in TrackInput) preparing(a id.Asset, now time.Time) Track {
 	t := Track{
 		ID: id.Track(id.New()), Asset: a, Type: in.Type, Status: TrackPreparing, LanguageCode: in.LanguageCode, Name: in.Name,
 		ClosedCaptions: in.ClosedCaptions, Passthrough: in.Passthrough, URL: in.URL, CreatedAt: now,
@@ -73,7 +79,7 @@ func (in TrackInput) track(a id.Asset, others []Track, now time.Time) (Track, er
 	if t.Type == TextTrack {
 		t.TextType, t.TextSource = Subtitles, Uploaded
 	}
-	return named(t, others)
+	return t
 }
 
 // named gives t its default name, or checks the one it has: unique among the asset's tracks of its type. A default that is taken is
@@ -136,10 +142,7 @@ func extraTracks(a id.Asset, inputs []assetopt.Input, now time.Time) ([]Track, e
 			if i == 0 || in.Overlay != nil || (in.Name != "") != chosen {
 				continue
 			}
-			t, err := TrackInput{
-				URL: in.URL, Type: TrackType(in.Type), TextType: in.TextType, LanguageCode: in.LanguageCode, Name: in.Name,
-				ClosedCaptions: in.ClosedCaptions, Passthrough: in.Passthrough,
-			}.track(a, made, now)
+			t, err := trackInput(in).track(a, made, now)
 			if err != nil {
 				return nil, err
 			}
@@ -149,6 +152,27 @@ func extraTracks(a id.Asset, inputs []assetopt.Input, now time.Time) ([]Track, e
 	}
 	slices.SortFunc(made, func(x, y Track) int { return at[x.ID] - at[y.ID] })
 	return made, nil
+}
+
+// recordedTracks makes the preparing tracks that each recording of a live stream gets of its further inputs, beside
+// those of the broadcast itself. A name that one of these has is counted on, since the broadcast goes on in any case.
+func recordedTracks(a id.Asset, inputs []assetopt.Input, others []Track, now time.Time) (made []Track) {
+	for i, in := range inputs {
+		if i == 0 || in.Overlay != nil {
+			continue
+		}
+		t := trackInput(in).preparing(a, now)
+		t.Name = counted(cmp.Or(in.Name, language.EnglishName(in.LanguageCode)), t, slices.Concat(others, made))
+		made = append(made, t)
+	}
+	return made
+}
+
+func trackInput(in assetopt.Input) TrackInput {
+	return TrackInput{
+		URL: in.URL, Type: TrackType(in.Type), TextType: in.TextType, LanguageCode: in.LanguageCode, Name: in.Name,
+		ClosedCaptions: in.ClosedCaptions, Passthrough: in.Passthrough,
+	}
 }
 
 // apply changes t as p asks; others are the asset's tracks.

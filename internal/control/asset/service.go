@@ -92,10 +92,13 @@ func (s *Service) Create(ctx context.Context, env id.Environment, in CreateInput
 	if err := in.check(); err != nil {
 		return Asset{}, err
 	}
-	if err := s.drm.Check(ctx, env, "advanced_playback_policies", in.Options.AdvancedPolicies...); err != nil {
+	var err error
+	in.Options.AdvancedPolicies, err = s.drm.Choose(
+		ctx, env, "advanced_playback_policies", in.Options.AdvancedPolicies)
+	if err != nil {
 		return Asset{}, err
 	}
-	if err := s.recognition.CheckInputs(ctx, env, "inputs", in.Options.Inputs); err != nil {
+	if err = s.recognition.CheckInputs(ctx, env, "inputs", in.Options.Inputs); err != nil {
 		return Asset{}, err
 	}
 	var played []playbackid.Request // by which the source of a clip is
@@ -106,21 +109,22 @@ func (s *Service) Create(ctx context.Context, env id.Environment, in CreateInput
 		Media: id.Media(id.New()), CreatedAt: now, UpdatedAt: now,
 	}
 	if source, clip := assetopt.ClipSource(in.Options.Inputs[0].URL); clip {
-		from, err := s.store.Get(ctx, env, source)
+		var from Asset
+		from, err = s.store.Get(ctx, env, source)
 		if fault.Is(err, fault.NotFound) {
 			return Asset{}, fault.New(fault.Invalid, "inputs[0].url must name an asset that exists")
 		}
 		if err != nil {
 			return Asset{}, err
 		}
-		if err := checkClip(in.Options, from); err != nil {
+		if err = checkClip(in.Options, from); err != nil {
 			return Asset{}, err
 		}
 		played = playbackid.RequestsOf(from.PlaybackIDs)
 		// From now on, so that the source may be deleted without taking the bytes away.
 		a.Origin, a.SourceAsset, a.Uses = FromClip, source, append([]id.Media{from.Media}, from.Uses...)
 	}
-	err := s.drm.CheckClear(ctx, env, in.Options.Requests(), in.Options.MasterAccess == assetopt.Temporary, played...)
+	err = s.drm.CheckClear(ctx, env, in.Options.Requests(), in.Options.MasterAccess == assetopt.Temporary, played...)
 	if err != nil {
 		return Asset{}, err
 	}
@@ -268,11 +272,12 @@ func (s *Service) AddPlaybackID(ctx context.Context, env id.Environment, a id.As
 	if err := l.Err(); err != nil {
 		return playbackid.ID{}, err
 	}
-	if err := s.drm.Check(ctx, env, "", r); err != nil {
+	r, err := s.drm.ChooseOne(ctx, env, "", r)
+	if err != nil {
 		return playbackid.ID{}, err
 	}
 	made := playbackid.New(r)
-	_, err := s.change(ctx, env, a, now, func(c *Change) error {
+	_, err = s.change(ctx, env, a, now, func(c *Change) error {
 		if len(c.Asset.PlaybackIDs) >= playbackid.Max {
 			return playbackid.ErrTooMany()
 		}
@@ -280,8 +285,8 @@ func (s *Service) AddPlaybackID(ctx context.Context, env id.Environment, a id.As
 			return fault.New(fault.Conflict, "policy drm needs an asset with video_quality plus or premium")
 		}
 		all := append(playbackid.RequestsOf(c.Asset.PlaybackIDs), r)
-		if err := s.drm.CheckClear(ctx, env, all, c.Asset.Master != nil); err != nil {
-			return err
+		if refused := s.drm.CheckClear(ctx, env, all, c.Asset.Master != nil); refused != nil {
+			return refused
 		}
 		c.Asset.PlaybackIDs = append(slices.Clip(c.Asset.PlaybackIDs), made)
 		c.tell(EventUpdated)

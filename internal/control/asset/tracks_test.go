@@ -223,10 +223,10 @@ func TestCaptionTracks(t *testing.T) {
 	input := func(embedded ...assetopt.EmbeddedSubtitle) asset.CreateInput {
 		return asset.CreateInput{Options: assetopt.Options{Inputs: []assetopt.Input{
 			{URL: "https://h/x.mp4", EmbeddedSubtitles: embedded},
-			{URL: "https://h/x.srt", Type: "text", TextType: "subtitles", LanguageCode: "en", Name: "en"},
+			{URL: "https://h/x.srt", Type: "text", TextType: "subtitles", LanguageCode: "en", Name: "English"},
 		}}}
 	}
-	_, err := w.Create(w.ctx(), env, input(assetopt.EmbeddedSubtitle{Name: "en"}), w.now())
+	_, err := w.Create(w.ctx(), env, input(assetopt.EmbeddedSubtitle{Name: "English"}), w.now())
 	w.wantKind(err, fault.Invalid)
 	w.forget()
 	a, err := w.Create(w.ctx(), env, input(assetopt.EmbeddedSubtitle{}, assetopt.EmbeddedSubtitle{LanguageCode: "fr", LanguageChannel: "cc3", Name: "French"}), w.now())
@@ -237,7 +237,7 @@ func TestCaptionTracks(t *testing.T) {
 		names = append(names, x.Channel+" "+x.Name)
 	}
 	slices.Sort(names)
-	if !slices.Equal(names, []string{"cc1 en (2)", "cc3 French"}) {
+	if !slices.Equal(names, []string{"cc1 English (2)", "cc3 French"}) {
 		t.Errorf("tracks of captions: %q", names)
 	}
 	w.must(w.Finish(w.ctx(), a.ID, finished(), w.now()))
@@ -252,5 +252,44 @@ func TestCaptionTracks(t *testing.T) {
 	row = w.find(a.ID)
 	if left := row.Left(w.now()); len(left) != 1 {
 		t.Errorf("work that is left: %+v", left)
+	}
+}
+
+// TestTracksOfRecordings: what a live stream wants of each recording becomes tracks of it, beside those of the
+// broadcast, and is fetched when the recording is ready, which it is while it is live.
+func TestTracksOfRecordings(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a, err := w.Record(w.ctx(), asset.NewRecording{
+		ID: "rec", Environment: env, LiveStream: "live", Media: "media-x",
+		Texts: []asset.LiveText{{Source: asset.Embedded, LanguageCode: "en", Channel: "cc1", ClosedCaptions: true}},
+		Options: assetopt.Options{Inputs: []assetopt.Input{
+			{},
+			{
+				URL: "https://u:secret@h/a.srt", Type: "text", TextType: "subtitles", LanguageCode: "en",
+				Passthrough: "p",
+			},
+			{URL: "https://h/logo.png", Overlay: &assetopt.Overlay{}},
+			{URL: "https://h/b.m4a", Type: "audio", LanguageCode: "de", Name: "Kommentar"},
+		}},
+	}, w.now())
+	w.must(err)
+	w.happened("created", "track.created", "track.created", "track.created")
+	var got []string
+	for _, x := range w.find(a.ID).Tracks {
+		got = append(got, strings.Join([]string{string(x.Type), x.TextSource, x.Name, x.Passthrough, x.URL}, " "))
+	}
+	slices.Sort(got)
+	want := []string{
+		"audio  Kommentar  https://h/b.m4a", "text embedded English  ",
+		"text uploaded English (2) p https://u:secret@h/a.srt",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("tracks %q, want %q", got, want)
+	}
+	w.must(w.Ready(w.ctx(), a.ID, asset.Growth{}, w.now()))
+	w.happened("ready", "track.ready", "job track.ingest", "job track.ingest")
+	if got := w.find(a.ID); !got.IsLive {
+		t.Errorf("the asset is %s, live %t", got.Status, got.IsLive)
 	}
 }

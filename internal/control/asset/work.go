@@ -45,6 +45,7 @@ func (s *Service) Record(ctx context.Context, r NewRecording, now time.Time) (As
 	}
 	a.Options.Test = a.Options.Test || r.Test
 	a.Tracks = liveTracks(a.ID, r.Texts, now)
+	a.Tracks = append(a.Tracks, recordedTracks(a.ID, a.Options.Inputs, a.Tracks, now)...)
 	c := Change{Asset: a, Tracks: a.Tracks, Events: tell(a, now, EventCreated)}
 	for _, t := range a.Tracks {
 		c.Events = append(c.Events, tellTrack(a.Environment, t, now, EventTrackCreated))

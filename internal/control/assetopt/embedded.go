@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"millrace/internal/control/field"
+	"millrace/internal/control/language"
 	"millrace/internal/fault"
 )
 
@@ -49,8 +50,9 @@ func CheckEmbedded(l *fault.List, path string, all []EmbeddedSubtitle) {
 	}
 }
 
-// NamedEmbedded fills in the defaults of text tracks that are made of captions, on a copy.
-func NamedEmbedded(list []EmbeddedSubtitle) []EmbeddedSubtitle {
+// NamedEmbedded fills in the defaults of text tracks that are made of captions, on a copy: English, and the language's own
+// name, with the channel behind it where another of them has that name, or it is among those taken.
+func NamedEmbedded(list []EmbeddedSubtitle, taken ...string) []EmbeddedSubtitle {
 	named := make([]EmbeddedSubtitle, 0, len(list))
 	for _, e := range list {
 		e.LanguageCode, e.LanguageChannel = cmp.Or(e.LanguageCode, "en"), cmp.Or(e.LanguageChannel, firstChannel)
@@ -62,7 +64,8 @@ func NamedEmbedded(list []EmbeddedSubtitle) []EmbeddedSubtitle {
 			continue
 		}
 		other := func(o EmbeddedSubtitle) bool { return o.Name == e.Name && o.LanguageChannel != e.LanguageChannel }
-		if e.Name = e.LanguageCode; slices.ContainsFunc(named, other) {
+		e.Name = language.EnglishName(e.LanguageCode)
+		if slices.Contains(taken, e.Name) || slices.ContainsFunc(named, other) {
 			e.Name += " (" + e.LanguageChannel + ")"
 		}
 	}

@@ -38,7 +38,7 @@ func (o Options) Check(l *fault.List, path string, use Use) {
 	o.checkFiles(l, path)
 	o.checkInputs(l, path, use)
 	if o.GenerateShots {
-		l.Add("%s must be false or left out: this version does not look for shots", field.Join(path, "generate_shots"))
+		l.AddAbsent("%s must be false or left out: this version does not look for shots", field.Join(path, "generate_shots"))
 	}
 	if o.MasterAccess != "" {
 		CheckMaster(l, field.Join(path, "master_access"), o.MasterAccess)
@@ -183,7 +183,7 @@ func (o Options) checkInputs(l *fault.List, path string, use Use) {
 	names := map[string]bool{} // "text/English"
 	for i, in := range o.Inputs {
 		entry := field.At(at, i)
-		if i > 0 && in.Type == "" && in.Overlay == nil && use != ForLive { // what else is wrong depends on it
+		if i > 0 && in.Type == "" && in.Overlay == nil { // what else is wrong depends on it
 			l.Add("%s.type is required: text for subtitles, audio for further sound; or overlay_settings, for an image "+
 				"over the video", entry)
 			continue
@@ -195,8 +195,6 @@ func (o Options) checkInputs(l *fault.List, path string, use Use) {
 			names[audioName(in)] = in.Name != ""
 		case in.Overlay != nil:
 			in.checkOverlay(l, entry)
-		case use == ForLive:
-			l.Add("%s.overlay_settings is required: further inputs of a live stream are overlays", entry)
 		default:
 			in.checkTrack(l, entry, names)
 		}

@@ -137,7 +137,19 @@ func TestCheckForLive(t *testing.T) {
 		{"nothing", `{}`, nil},
 		{"overlay", `{"inputs":[{},{"url":"https://h/x.png","overlay_settings":{}}]}`, nil},
 		{"main with a url", `{"inputs":[{"url":"https://h/x"}]}`, []string{"n.inputs[0].url must not be set: the first input of a live stream is the encoder"}},
-		{"more than overlays", `{"inputs":[{},{"url":"https://h/x.srt","type":"text"}]}`, []string{"n.inputs[1].overlay_settings is required: further inputs of a live stream are overlays"}},
+		{"tracks of recordings", `{"inputs":[{},{"url":"https://h/x.srt","type":"text","text_type":"subtitles",` +
+			`"language_code":"de"},{"url":"https://h/x.m4a","type":"audio","language_code":"fr"}]}`, nil},
+		{
+			"neither overlay nor track",
+			`{"inputs":[{},{"url":"https://h/x.srt"},{"url":"https://h/x.srt","type":"text"}]}`,
+			[]string{
+				"n.inputs[1].type is required", "n.inputs[2].language_code is required",
+				"n.inputs[2].text_type is required",
+			},
+		},
+		{"a clip as a track", `{"inputs":[{},{"url":"mux://assets/a","type":"audio","language_code":"fr"}]}`, []string{
+			"n.inputs[1].url must be an absolute http or https URL",
+		}},
 		{"qualities", `{"video_quality":"plus","encoding_tier":"smart"}`, nil},
 		{"basic", `{"video_quality":"basic"}`, []string{"n.video_quality must be one of: plus, premium"}},
 		{"baseline", `{"encoding_tier":"baseline"}`, []string{"n.encoding_tier must be one of: smart, premium"}},

@@ -98,12 +98,27 @@ func (s *Service) SetVendors(ctx context.Context, env id.Environment, c id.DRMCo
 	return s.store.SaveSettings(ctx, env, c, old.Settings)
 }
 
-// Named is what a configuration of an environment says of what it encrypts; fault.NotFound when there is none.
+// Named is what a configuration of an environment says of what it encrypts, with an empty ID the environment's only one;
+// fault.NotFound when there is none.
 func (s *Service) Named(
 	ctx context.Context, env id.Environment, configuration string,
 ) (playbackid.Configuration, error) {
+	if configuration == "" {
+		all, err := s.store.Configurations(ctx, env, 1, 2)
+		if err == nil && len(all) != 1 {
+			err = errNoConfiguration()
+		}
+		if err != nil {
+			return playbackid.Configuration{}, err
+		}
+		return named(all[0]), nil
+	}
 	c, err := s.Get(ctx, env, id.DRMConfiguration(configuration))
-	return playbackid.Configuration{EncryptedOnly: c.EncryptedOnly}, err
+	return named(c), err
+}
+
+func named(c Configuration) playbackid.Configuration {
+	return playbackid.Configuration{ID: string(c.ID), EncryptedOnly: c.EncryptedOnly}
 }
 
 // Get reads a configuration of an environment; others' are fault.NotFound.

@@ -93,9 +93,14 @@ func (s Stream) window() time.Duration {
 	return time.Duration(s.Settings.ReconnectWindow * float64(time.Second))
 }
 
-// Recording says that first frames were accepted. Event recording.
-func (s *Service) Recording(ctx context.Context, stream id.LiveStream, e id.Epoch, now time.Time) error {
+// Recording says that first frames were accepted; see Broadcasts.
+func (s *Service) Recording(
+	ctx context.Context, stream id.LiveStream, e id.Epoch, resumed bool, now time.Time,
+) error {
 	_, err := s.fact(ctx, stream, e, now, func(st *Stream) ([]string, error) {
+		if resumed && st.State == Active {
+			return []string{EventRecording}, nil
+		}
 		return []string{EventRecording}, st.step(FirstFrames)
 	})
 	return err
@@ -160,6 +165,11 @@ func (s *Service) End(ctx context.Context, stream id.LiveStream, e id.Epoch, why
 			return err
 		}
 		c := begin(st)
+		c.Stream.UpdatedAt, c.Stream.Protocol, c.Stream.EndWanted = now, "", EndNone
+		var told []event.Event
+		if why == EndMaxDuration && c.Stream.step(PublisherLost) == nil { // which its owner did not ask for: it is cut off
+			told = tell(c.Stream, now, EventDisconnected)
+		}
 		var types []string
 		if (why == EndDisable || why == EndTest) && st.EndWanted != EndDisable && st.EndWanted != EndDelete { // the media plane's own wish, not the API's
 			if c.Stream.step(DisabledByOwner) == nil {
@@ -169,7 +179,6 @@ func (s *Service) End(ctx context.Context, stream id.LiveStream, e id.Epoch, why
 		if err := c.Stream.step(BroadcastEnded); err != nil {
 			return stop{err}
 		}
-		c.Stream.UpdatedAt, c.Stream.Protocol, c.Stream.EndWanted = now, "", EndNone
 		c.Stream.StartedAt, c.Stream.DisconnectedAt, c.Stream.LeaseUntil, c.Stream.Node = time.Time{}, time.Time{}, time.Time{}, ""
 		c.Stream.ActiveAt, c.Stream.Silent = time.Time{}, false
 		if c.Stream.State == Idle {
@@ -177,7 +186,8 @@ func (s *Service) End(ctx context.Context, stream id.LiveStream, e id.Epoch, why
 		}
 		c.Stream.targets(SourceEnded)
 		if st.DeletedAt.IsZero() { // a deleted stream has told its last
-			c.Events = append(tell(c.Stream, now, types...), tellTargets(st, c.Stream, now)...) // which still name the asset
+			c.Events = append(told, tell(c.Stream, now, types...)...) // which still name the asset
+			c.Events = append(c.Events, tellTargets(st, c.Stream, now)...)
 		}
 		c.Stream.RecentAssets = append(slices.Clip(st.RecentAssets), st.ActiveAsset)
 		if n := len(c.Stream.RecentAssets); n > maxRecent {

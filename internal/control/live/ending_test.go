@@ -60,6 +60,27 @@ func TestComplete(t *testing.T) {
 	}
 }
 
+// TestEndMaxDuration: whoever is connected at the longest time is told to be cut off, before the stream is idle.
+func TestEndMaxDuration(t *testing.T) {
+	t.Parallel()
+	for _, state := range broadcasting() {
+		t.Run(string(state), func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			s := w.on(state)
+			w.events()
+			_, err := w.End(w.ctx(), s.ID, s.Epoch, live.EndMaxDuration, w.now())
+			w.must(err)
+			if state.HasEncoder() {
+				w.events("disconnected", "idle")
+			} else {
+				w.events("idle")
+			}
+			w.state(s.ID, live.Idle)
+		})
+	}
+}
+
 func TestDisable(t *testing.T) {
 	t.Parallel()
 	for _, state := range broadcasting() {

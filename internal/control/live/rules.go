@@ -124,7 +124,8 @@ func (s Settings) check(l *fault.List, in given) {
 	}
 	if in.newAsset && s.NewAsset != nil {
 		s.NewAsset.Check(l, "new_asset_settings", assetopt.ForLive)
-		if s.AudioOnly && len(s.NewAsset.Inputs) > 1 {
+		overlaid := func(in assetopt.Input) bool { return in.Overlay != nil }
+		if s.AudioOnly && slices.ContainsFunc(s.NewAsset.Inputs, overlaid) {
 			l.Add("new_asset_settings.inputs may have no overlays when audio_only is true")
 		}
 	}
@@ -146,6 +147,28 @@ func (s Settings) checkCaptions(l *fault.List) {
 			l.Add("%s[0].name must be unique among the text tracks", generated)
 		}
 	}
+	for i, name := range s.addedTexts() {
+		embedded := func(e assetopt.EmbeddedSubtitle) bool { return e.Name == name }
+		generated := func(g assetopt.GeneratedSubtitle) bool { return g.Name == name }
+		if name != "" && (slices.ContainsFunc(s.EmbeddedSubtitles, embedded) ||
+			slices.ContainsFunc(s.GeneratedSubtitles, generated)) {
+			l.Add("%s.name must be unique among the text tracks", field.At("new_asset_settings.inputs", i))
+		}
+	}
+}
+
+// addedTexts are the names that were chosen for text files which each recording gets, by input; others are empty.
+func (s Settings) addedTexts() []string {
+	if s.NewAsset == nil {
+		return nil
+	}
+	names := make([]string, len(s.NewAsset.Inputs))
+	for i, in := range s.NewAsset.Inputs {
+		if in.Type == "text" {
+			names[i] = in.Name
+		}
+	}
+	return names
 }
 
 func (s Settings) checkTargets(l *fault.List) {
@@ -160,9 +183,10 @@ func (s Settings) checkTargets(l *fault.List) {
 
 // named fills in the defaults of caption tracks and the IDs of simulcast targets, on copies.
 func (s Settings) named() Settings {
-	embedded := assetopt.NamedEmbedded(s.EmbeddedSubtitles)
+	embedded := s.namedEmbedded()
 	taken := func(name string) bool {
-		return slices.ContainsFunc(embedded, func(e assetopt.EmbeddedSubtitle) bool { return e.Name == name })
+		return slices.Contains(s.addedTexts(), name) ||
+			slices.ContainsFunc(embedded, func(e assetopt.EmbeddedSubtitle) bool { return e.Name == name })
 	}
 	generated := make([]assetopt.GeneratedSubtitle, 0, len(s.GeneratedSubtitles))
 	for _, g := range s.GeneratedSubtitles {
@@ -216,8 +240,17 @@ func (in PatchInput) apply(s Settings, broadcasting bool) (Settings, error) {
 		s.EmbeddedSubtitles = *in.EmbeddedSubtitles
 	}
 	s.check(&l, given{in.Meta != nil, in.NewAsset != nil, in.EmbeddedSubtitles != nil})
-	s.EmbeddedSubtitles = assetopt.NamedEmbedded(s.EmbeddedSubtitles)
+	s.EmbeddedSubtitles = s.namedEmbedded()
 	return s, l.Err()
+}
+
+// namedEmbedded names the tracks of captions in the video, by none of the names that were chosen for other text tracks.
+func (s Settings) namedEmbedded() []assetopt.EmbeddedSubtitle {
+	chosen := s.addedTexts()
+	for _, g := range s.GeneratedSubtitles {
+		chosen = append(chosen, g.Name)
+	}
+	return assetopt.NamedEmbedded(s.EmbeddedSubtitles, chosen...)
 }
 
 // apply returns the settings of recordings that p asks for; now is nil while there are none.

@@ -86,6 +86,15 @@ func TestCreateRules(t *testing.T) {
 		},
 		{"captions of audio", live.CreateInput{AudioOnly: true, EmbeddedSubtitles: make([]assetopt.EmbeddedSubtitle, 1), GeneratedSubtitles: make([]assetopt.GeneratedSubtitle, 1)}, []string{"embedded_subtitles must not be set when audio_only is true"}},
 		{"overlays on audio", live.CreateInput{AudioOnly: true, NewAsset: &assetopt.Options{Inputs: []assetopt.Input{{}, {URL: "https://h/x", Overlay: &assetopt.Overlay{}}}}}, []string{"new_asset_settings.inputs may have no overlays when audio_only is true"}},
+		{"tracks on audio", live.CreateInput{AudioOnly: true, NewAsset: &assetopt.Options{Inputs: []assetopt.Input{
+			{}, {URL: "https://h/x", Type: "audio", LanguageCode: "de"},
+		}}}, nil},
+		{"the name of a text input", live.CreateInput{
+			EmbeddedSubtitles: []assetopt.EmbeddedSubtitle{{Name: "A"}},
+			NewAsset: &assetopt.Options{Inputs: []assetopt.Input{
+				{}, {URL: "https://h/x", Type: "text", TextType: "subtitles", LanguageCode: "de", Name: "A"},
+			}},
+		}, []string{"new_asset_settings.inputs[1].name must be unique among the text tracks"}},
 		{"same name", live.CreateInput{EmbeddedSubtitles: []assetopt.EmbeddedSubtitle{{Name: "A"}}, GeneratedSubtitles: []assetopt.GeneratedSubtitle{{Name: "A"}}}, []string{"generated_subtitles[0].name must be unique among the text tracks"}},
 		{"generated language", live.CreateInput{GeneratedSubtitles: []assetopt.GeneratedSubtitle{{LanguageCode: "ja"}}}, []string{"generated_subtitles[0].language_code must be one of: en, es, fr, de, pt, it"}},
 		{"rtmp target", live.CreateInput{SimulcastTargets: target("rtmp://h/app", "key")}, nil},
@@ -148,14 +157,21 @@ func TestCreateDefaults(t *testing.T) {
 		EmbeddedSubtitles: make([]assetopt.EmbeddedSubtitle, 1), GeneratedSubtitles: []assetopt.GeneratedSubtitle{{LanguageCode: "de-AT"}},
 		SimulcastTargets: []live.SimulcastTarget{{URL: "rtmp://h/app", StreamKey: "k"}},
 	})
-	if e := s.Settings.EmbeddedSubtitles[0]; e.Name != "en" || e.LanguageCode != "en" || e.LanguageChannel != "cc1" {
+	if e := s.Settings.EmbeddedSubtitles[0]; e.Name != "English" || e.LanguageCode != "en" || e.LanguageChannel != "cc1" {
 		t.Errorf("embedded subtitles %+v", e)
 	}
 	several := w.create(live.CreateInput{EmbeddedSubtitles: []assetopt.EmbeddedSubtitle{{}, {LanguageChannel: "cc2"}, {LanguageChannel: "cc3", LanguageCode: "es"}}})
-	for i, want := range []string{"en", "en (cc2)", "es"} {
+	for i, want := range []string{"English", "English (cc2)", "Spanish"} {
 		if got := several.Settings.EmbeddedSubtitles[i].Name; got != want {
 			t.Errorf("captions %d are called %q, want %q", i, got, want)
 		}
+	}
+	both := w.create(live.CreateInput{
+		EmbeddedSubtitles:  make([]assetopt.EmbeddedSubtitle, 1),
+		GeneratedSubtitles: []assetopt.GeneratedSubtitle{{Name: "English"}},
+	})
+	if got := both.Settings.EmbeddedSubtitles[0].Name; got != "English (cc1)" {
+		t.Errorf("beside generated subtitles with the chosen name English captions are called %q", got)
 	}
 	if g := s.Settings.GeneratedSubtitles[0]; g.Name != "German" || g.LanguageCode != "de" {
 		t.Errorf("generated subtitles %+v", g)
@@ -177,7 +193,7 @@ func TestEmbeddedSubtitles(t *testing.T) {
 		return w.Patch(w.ctx(), env, s.ID, live.PatchInput{EmbeddedSubtitles: &list}, w.now())
 	}
 	got, err := set(assetopt.EmbeddedSubtitle{}, assetopt.EmbeddedSubtitle{LanguageChannel: "cc3", LanguageCode: "es"})
-	if err != nil || len(got.Settings.EmbeddedSubtitles) != 2 || got.Settings.EmbeddedSubtitles[1].Name != "es" || got.Settings.EmbeddedSubtitles[0].LanguageChannel != "cc1" {
+	if err != nil || len(got.Settings.EmbeddedSubtitles) != 2 || got.Settings.EmbeddedSubtitles[1].Name != "Spanish" || got.Settings.EmbeddedSubtitles[0].LanguageChannel != "cc1" {
 		t.Errorf("set: %+v, %v", got.Settings.EmbeddedSubtitles, err)
 	}
 	if _, err = set(assetopt.EmbeddedSubtitle{}, assetopt.EmbeddedSubtitle{}); !fault.Is(err, fault.Invalid) {

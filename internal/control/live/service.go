@@ -64,14 +64,18 @@ func (s *Service) Create(ctx context.Context, env id.Environment, in CreateInput
 	if err = s.recognition.Check(ctx, env, "generated_subtitles", in.GeneratedSubtitles); err != nil {
 		return Stream{}, err
 	}
-	if err = s.drm.Check(ctx, env, "advanced_playback_policies", in.AdvancedPolicies...); err != nil {
+	in.AdvancedPolicies, err = s.drm.Choose(ctx, env, "advanced_playback_policies", in.AdvancedPolicies)
+	if err != nil {
 		return Stream{}, err
 	}
 	if settings.NewAsset != nil {
-		err = s.drm.Check(ctx, env, "new_asset_settings.advanced_playback_policies", settings.NewAsset.AdvancedPolicies...)
+		recordings := *settings.NewAsset
+		recordings.AdvancedPolicies, err = s.drm.Choose(
+			ctx, env, "new_asset_settings.advanced_playback_policies", recordings.AdvancedPolicies)
 		if err != nil {
 			return Stream{}, err
 		}
+		settings.NewAsset = &recordings
 	}
 	now = stamp(now)
 	st := Stream{
@@ -228,11 +232,12 @@ func (s *Service) AddPlaybackID(ctx context.Context, env id.Environment, stream 
 	if err := l.Err(); err != nil {
 		return playbackid.ID{}, err
 	}
-	if err := s.drm.Check(ctx, env, "", r); err != nil {
+	r, err := s.drm.ChooseOne(ctx, env, "", r)
+	if err != nil {
 		return playbackid.ID{}, err
 	}
 	made := playbackid.New(r)
-	_, err := s.change(ctx, env, stream, now, func(st *Stream) ([]string, error) {
+	_, err = s.change(ctx, env, stream, now, func(st *Stream) ([]string, error) {
 		if len(st.PlaybackIDs) >= playbackid.Max {
 			return nil, playbackid.ErrTooMany()
 		}

@@ -139,7 +139,7 @@ func (w *world) on(state live.State) live.Stream {
 		reached live.State
 		step    func() error
 	}{
-		{live.Connected, func() error { return w.Recording(w.ctx(), s.ID, s.Epoch, w.now()) }},
+		{live.Connected, func() error { return w.Recording(w.ctx(), s.ID, s.Epoch, false, w.now()) }},
 		{live.Recording, func() error { return w.Active(w.ctx(), s.ID, s.Epoch, w.now()) }},
 		{live.Active, func() error { _, lost := w.Disconnected(w.ctx(), s.ID, s.Epoch, w.now()); return lost }},
 	}
@@ -173,7 +173,7 @@ func TestLifecycle(t *testing.T) {
 	if d := w.events("connected"); d[0].ActiveAsset != "asset1" {
 		t.Errorf("event names asset %q", d[0].ActiveAsset)
 	}
-	w.must(w.Recording(w.ctx(), s.ID, 1, w.now()))
+	w.must(w.Recording(w.ctx(), s.ID, 1, false, w.now()))
 	w.must(w.Active(w.ctx(), s.ID, 1, w.now()))
 	w.events("recording", "active")
 	if w.state(s.ID, live.Active).Status() != live.StatusActive {
@@ -191,6 +191,11 @@ func TestLifecycle(t *testing.T) {
 		t.Errorf("resumed %+v", got)
 	}
 	w.events("connected")
+	w.wantKind(w.Recording(w.ctx(), s.ID, 1, false, w.now()), fault.Conflict) // of the first encoder: told with active
+	w.must(w.Recording(w.ctx(), s.ID, 1, true, w.now()))
+	if d := w.events("recording"); d[0].State != live.Active {
+		t.Errorf("after a reconnect recording is told in state %s", d[0].State)
+	}
 	_, err = w.Disconnected(w.ctx(), s.ID, 1, w.now())
 	w.must(err)
 	w.events("disconnected")
@@ -215,11 +220,11 @@ func TestLifecycle(t *testing.T) {
 	}
 	w.events("connected")
 	for _, f := range []func() error{ // of the first broadcast
-		func() error { return w.Recording(w.ctx(), s.ID, 1, w.now()) },
+		func() error { return w.Recording(w.ctx(), s.ID, 1, false, w.now()) },
 		func() error { _, err := w.Disconnected(w.ctx(), s.ID, 1, w.now()); return err },
 		func() error { _, err := w.End(w.ctx(), s.ID, 1, live.EndWindow, w.now()); return err },
 		func() error { _, err := w.Renew(w.ctx(), s.ID, 1, "node", w.now(), 0); return err },
-		func() error { return w.Recording(w.ctx(), s.ID, 3, w.now()) },
+		func() error { return w.Recording(w.ctx(), s.ID, 3, false, w.now()) },
 	} {
 		w.wantKind(f(), fault.Conflict)
 	}
@@ -241,7 +246,7 @@ func TestPlayableWithoutRecordingFact(t *testing.T) {
 	w.must(w.Active(w.ctx(), s.ID, s.Epoch, w.now()))
 	w.events("recording", "active")
 	w.wantKind(w.Active(w.ctx(), s.ID, s.Epoch, w.now()), fault.Conflict)
-	w.wantKind(w.Recording(w.ctx(), s.ID, s.Epoch, w.now()), fault.Conflict)
+	w.wantKind(w.Recording(w.ctx(), s.ID, s.Epoch, false, w.now()), fault.Conflict)
 	w.events()
 }
 
@@ -261,7 +266,7 @@ func TestLostBeforePlayable(t *testing.T) {
 		if got.State != live.Connected || got.ActiveAsset != s.ActiveAsset || got.Epoch != s.Epoch {
 			t.Errorf("back in %+v", got)
 		}
-		w.must(w.Recording(w.ctx(), s.ID, s.Epoch, w.now()))
+		w.must(w.Recording(w.ctx(), s.ID, s.Epoch, false, w.now()))
 		w.events("disconnected", "connected", "recording")
 	}
 }

@@ -11,33 +11,53 @@ import (
 
 // Configuration is what a DRM configuration says of the resources whose playback IDs name it.
 type Configuration struct {
+	ID string
 	// EncryptedOnly: media of such a resource leave the service encrypted only. All its playback IDs are drm, those of
 	// its recordings and clips too, and there is no master of it.
 	EncryptedOnly bool
 }
 
-// Configurations finds a DRM configuration of an environment by its ID; fault.NotFound when there is none.
+// Configurations finds a DRM configuration of an environment by its ID, and with an empty one the environment's default:
+// the only one that it has. fault.NotFound when there is none.
 type Configurations func(ctx context.Context, env id.Environment, configuration string) (Configuration, error)
 
-// Check refuses requests that name a DRM configuration which the environment does not have.
-func (c Configurations) Check(ctx context.Context, env id.Environment, path string, requests ...Request) error {
-	for _, r := range requests {
-		if r.Policy != DRM {
-			continue
-		}
-		if c == nil {
-			return fault.New(fault.Conflict, "%s: there are no DRM configurations here", field.Join(path, "policy"))
-		}
-		_, err := c(ctx, env, r.DRMConfigurationID)
-		if fault.Is(err, fault.NotFound) {
-			return fault.New(fault.Invalid, "%s must be the ID of a DRM configuration; there is none with that ID",
-				field.Join(path, "drm_configuration_id"))
-		}
-		if err != nil {
-			return err
+// Choose gives requests with the DRM configuration that each names, or that is the environment's default where it names
+// none. One that the environment does not have is refused.
+func (c Configurations) Choose(
+	ctx context.Context, env id.Environment, path string, requests []Request,
+) ([]Request, error) {
+	chosen := slices.Clone(requests)
+	for i, r := range requests {
+		var err error
+		if chosen[i], err = c.ChooseOne(ctx, env, field.At(path, i), r); err != nil {
+			return nil, err
 		}
 	}
-	return nil
+	return chosen, nil
+}
+
+// ChooseOne is Choose of one request.
+func (c Configurations) ChooseOne(ctx context.Context, env id.Environment, path string, r Request) (Request, error) {
+	if r.Policy != DRM {
+		return r, nil
+	}
+	if c == nil {
+		return r, fault.New(fault.Conflict, "%s: there are no DRM configurations here", field.Join(path, "policy"))
+	}
+	at := field.Join(path, "drm_configuration_id")
+	found, err := c(ctx, env, r.DRMConfigurationID)
+	switch {
+	case fault.Is(err, fault.NotFound) && r.DRMConfigurationID == "":
+		return r, fault.New(fault.Invalid, "%s must be given when %s is drm, unless the environment has exactly one DRM "+
+			"configuration; millrace drm-configuration lists and makes them", at, field.Join(path, "policy"))
+	case fault.Is(err, fault.NotFound):
+		return r, fault.New(fault.Invalid, "%s must be the ID of a DRM configuration; there is none with that ID", at)
+	case err != nil:
+		return r, err
+	case r.DRMConfigurationID == "":
+		r.DRMConfigurationID = found.ID
+	}
+	return r, nil
 }
 
 // EncryptedOnly reports whether one of some playback IDs has a configuration that says so.

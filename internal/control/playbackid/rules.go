@@ -17,9 +17,6 @@ func (r Request) Check(l *fault.List, path string) {
 	if r.DRMConfigurationID != "" && r.Policy != DRM {
 		l.Add("%s may be set only when %s is drm", at, field.Join(path, "policy"))
 	}
-	if r.DRMConfigurationID == "" && r.Policy == DRM {
-		l.Add("%s must be given when %s is drm; millrace drm-configuration makes one", at, field.Join(path, "policy"))
-	}
 	field.Text(l, at, r.DRMConfigurationID, field.MaxID)
 }
 

@@ -127,15 +127,15 @@ func TestDomains(t *testing.T) {
 		}
 	}
 	var many Referrer
-	for i := range 100 {
+	for i := range 10 {
 		many.AllowedDomains = append(many.AllowedDomains, fmt.Sprintf("a%d.example.com", i))
 	}
 	if err := many.check(); err != nil {
-		t.Errorf("100 domains: %v", err)
+		t.Errorf("10 domains: %v", err)
 	}
 	many.AllowedDomains = append(many.AllowedDomains, "example.com")
 	if err := many.check(); !fault.Is(err, fault.Invalid) {
-		t.Errorf("101 domains: %v", err)
+		t.Errorf("11 domains: %v", err)
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 
 const (
 	// MaxDomains is how many domains a restriction may name.
-	MaxDomains = 100
+	MaxDomains = 10
 	// maxRestrictions is how many an environment may have.
 	maxRestrictions = 100
 	maxHost         = 253 // characters of a host name, RFC 1035 section 2.3.4

@@ -40,7 +40,9 @@ func (s *Service) Create(ctx context.Context, env id.Environment, in CreateInput
 	if err := in.check(); err != nil {
 		return Upload{}, err
 	}
-	err := s.opt.DRM.Check(ctx, env, "new_asset_settings.advanced_playback_policies", in.Options.AdvancedPolicies...)
+	var err error
+	in.Options.AdvancedPolicies, err = s.opt.DRM.Choose(
+		ctx, env, "new_asset_settings.advanced_playback_policies", in.Options.AdvancedPolicies)
 	if err == nil {
 		err = s.opt.DRM.CheckClear(ctx, env, in.Options.Requests(), in.Options.MasterAccess == assetopt.Temporary)
 	}

@@ -45,7 +45,18 @@ func (b Broadcast) About() playback.About {
 func (b Broadcast) HasTexts() bool { return b.Edge.Texts().Any() }
 
 // View implements playback.Broadcast.
-func (b Broadcast) View(w playback.Watch) playback.Live { return view{Broadcast: b, Watch: w} }
+func (b Broadcast) View(w playback.Watch) playback.Live {
+	if w.Event {
+		var added []string
+		for _, t := range w.Texts {
+			if t.Added {
+				added = append(added, t.Rendition)
+			}
+		}
+		b.Edge.Texts().Offer(added)
+	}
+	return view{Broadcast: b, Watch: w}
+}
 
 // view is a broadcast as it is watched.
 type view struct {
@@ -182,9 +193,10 @@ func (v view) Playlist(
 	return playback.Text{Data: data, MaxAge: 1}, window.Fault(err)
 }
 
-// withholds reports whether a rendition is the video, and that is larger than viewers may see.
+// withholds reports whether a rendition is the video, and that is larger than viewers may see; or text that was added
+// to the asset, of which the live stream's viewers have no segments.
 func (v view) withholds(rendition string) bool {
-	return rendition == timeline.MainVideo && v.Below.Withholds()
+	return rendition == timeline.MainVideo && v.Below.Withholds() || !v.Event && v.Edge.Texts().Offered(rendition)
 }
 
 // clip is what a playlist has of a clip: by the time of day, and of the asset by its seconds. The segments are chosen
@@ -264,6 +276,17 @@ func (v view) Chunk(ctx context.Context, rendition string, r hls.Resource) (play
 func (v view) Text(_ context.Context, rendition string) (captions.Document, error) {
 	d, err := v.Edge.Texts().Whole(rendition)
 	return d, window.Fault(err)
+}
+
+// TextSpan implements playback.Live.
+func (v view) TextSpan(
+	ctx context.Context, rendition string, r hls.Resource,
+) (from, to time.Duration, err error) {
+	if v.withholds(rendition) || !r.Fits(true) || !v.Edge.Named(rendition, r) {
+		return 0, 0, window.Fault(window.ErrUnknown)
+	}
+	from, to, err = v.Edge.Texts().Span(ctx, rendition, r.MSN)
+	return from, to, window.Fault(err)
 }
 
 // Footage implements playback.Live.

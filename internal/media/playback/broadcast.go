@@ -8,6 +8,7 @@ import (
 	"millrace/internal/id"
 	"millrace/internal/media/captions"
 	"millrace/internal/media/delivered"
+	"millrace/internal/media/hls"
 	"millrace/internal/media/timeline"
 )
 
@@ -40,6 +41,8 @@ type Watch struct {
 type TextName struct {
 	Rendition, Name, Language string
 	Characteristics           string // see hls.Rendition
+	// Added: its cues are a file that was added while the broadcast goes on; its segments are those of the broadcast.
+	Added bool
 }
 
 // Live is what viewers may see of what is live, with what text tracks and images are made of. Errors are faults.
@@ -48,6 +51,8 @@ type Live interface {
 
 	// Text is the cues of a text rendition, as far as it is made.
 	Text(ctx context.Context, rendition string) (captions.Document, error)
+	// TextSpan is from when to when a segment goes of a text rendition that was added; from the asset's second 0 on.
+	TextSpan(ctx context.Context, rendition string, r hls.Resource) (from, to time.Duration, err error)
 	// Footage is what images are taken from. NotFound: there is no video.
 	Footage() (Footage, error)
 }

@@ -371,7 +371,7 @@ type Reload struct {
 	MSN   int64 // _HLS_msn; -1: do not wait
 	Part  int   // _HLS_part; -1: not given
 	Skip  bool  // _HLS_skip
-	// TextHoldBack: PART-HOLD-BACK is that of the text renditions, if there are any.
+	// TextHoldBack: PART-HOLD-BACK is that of text renditions.
 	TextHoldBack bool
 }
 

@@ -61,9 +61,10 @@ func (e *Edge) media(l *liveRendition, k listing) *hls.Media {
 		if l.Kind != frame.Text {
 			m.PartTarget = e.partTarget(l)
 		}
-		// Text has no parts. Shaka wants PART-HOLD-BACK of each playlist once one has it.
+		// Text has no parts: a segment is listed when it is whole in the video. Shaka wants PART-HOLD-BACK of each
+		// playlist once one has it.
 		if m.PartHoldBack = hls.HoldBack(longest); l.Kind == frame.Text || k.textHoldBack {
-			m.PartHoldBack += e.texts.behind()
+			m.PartHoldBack += e.targetDuration()
 		}
 	}
 	from := 0
@@ -90,7 +91,7 @@ func (e *Edge) media(l *liveRendition, k listing) *hls.Media {
 		m.Hint = e.hint(l)
 	}
 	if m.CanBlock {
-		e.report(l, m)
+		e.report(l, m, k.event)
 	}
 	return m
 }
@@ -301,11 +302,12 @@ func (e *Edge) hint(l *liveRendition) string {
 	return e.partURI(l, i, k)
 }
 
-// report adds the rendition reports, section 4.4.5.4: where the other renditions' playlists end.
-func (e *Edge) report(l *liveRendition, m *hls.Media) {
+// report adds the rendition reports, section 4.4.5.4: where the other renditions' playlists end. Text that was added is
+// offered in EVENT playlists alone.
+func (e *Edge) report(l *liveRendition, m *hls.Media, event bool) {
 	for _, o := range slices.Concat(e.renditions, e.derived.renditions, e.texts.renditions) {
 		n := len(o.segs)
-		if o == l || n == 0 {
+		if o == l || n == 0 || !event && o.said != nil && o.said.offered {
 			continue
 		}
 		if s := &o.segs[n-1]; !s.done && e.listed(o, s) == 0 {

@@ -38,6 +38,8 @@ type written struct {
 	full     bool           // some were left out
 	late     time.Duration  // of those that were left out as they came too late
 	embedded bool           // they are the closed captions of the pictures
+	// They are a file that was added, as Offer says: there are none here, and nobody waits for any.
+	offered bool
 }
 
 // Texts returns the text renditions.
@@ -53,6 +55,42 @@ func (x *Texts) Add(id string, embedded bool) {
 	l.said.embedded = embedded
 	x.advance(l)
 	e.changed(l)
+}
+
+// Offer has those text renditions listed whose cues are files that were added while the edge goes on, and no others of
+// that kind any more. A segment is listed when it is whole in the video; Span says what it is to show. None of them is
+// recorded, and they don't change how far behind live players stay, which never changes within a recording.
+func (x *Texts) Offer(ids []string) {
+	e := x.e
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	gone := func(l *liveRendition) bool { return l.said.offered && !slices.Contains(ids, l.ID) }
+	if slices.ContainsFunc(x.renditions, gone) {
+		kept := slices.DeleteFunc(slices.Clone(x.renditions), gone)
+		for _, l := range x.renditions {
+			if gone(l) {
+				e.changed(l)
+			}
+		}
+		x.renditions = kept
+	}
+	for _, id := range ids {
+		if x.find(id) != nil {
+			continue
+		}
+		l := x.add(id)
+		l.said.offered = true
+		x.advance(l)
+		e.changed(l)
+	}
+}
+
+// Offered reports whether a text rendition is there by Offer.
+func (x *Texts) Offered(id string) bool {
+	x.e.mu.Lock()
+	defer x.e.mu.Unlock()
+	l := x.find(id)
+	return l != nil && l.said.offered
 }
 
 func (x *Texts) add(id string) *liveRendition {
@@ -75,12 +113,15 @@ func (x *Texts) find(id string) *liveRendition {
 	return x.renditions[i]
 }
 
-// Any reports whether there are text renditions.
+// Any reports whether there are text renditions that are made here.
 func (x *Texts) Any() bool {
 	x.e.mu.Lock()
 	defer x.e.mu.Unlock()
-	return len(x.renditions) > 0
+	return slices.ContainsFunc(x.renditions, (*liveRendition).saidHere)
 }
+
+// saidHere reports whether the cues of a text rendition are published at the edge.
+func (l *liveRendition) saidHere() bool { return !l.said.offered }
 
 // Has reports whether there is such a text rendition.
 func (x *Texts) Has(id string) bool {
@@ -342,22 +383,27 @@ func (x *Texts) apart() bool {
 	return slices.ContainsFunc(x.renditions, func(l *liveRendition) bool { return l.said.embedded })
 }
 
-// behind is how far behind live the text is at most where parts are listed: a segment is listed when it is whole in the
-// video. Called with the lock.
-func (x *Texts) behind() time.Duration {
-	if len(x.renditions) == 0 {
-		return 0
+// Segment is a whole WebVTT segment; one that comes next is waited for. ErrUnknown: its cues are not published here.
+func (x *Texts) Segment(ctx context.Context, id string, msn int64) ([]byte, error) {
+	cues, from, to, err := x.segment(ctx, id, msn, false)
+	if err != nil {
+		return nil, err
 	}
-	return x.e.targetDuration()
+	return captions.New(shown(cues, from, to)).Slice(from, to, timeline.Origin*90000), nil
 }
 
-// Segment is a whole WebVTT segment; one that comes next is waited for.
-func (x *Texts) Segment(ctx context.Context, id string, msn int64) ([]byte, error) {
-	var cues []timeline.Cue
-	var from, to time.Duration
-	_, err := x.e.await(ctx, id, x.e.threeTargets, func(l *liveRendition) (Location, bool, error) {
+// Span is from when to when a segment goes of a rendition that Offer has; one that comes next is waited for.
+func (x *Texts) Span(ctx context.Context, id string, msn int64) (from, to time.Duration, err error) {
+	_, from, to, err = x.segment(ctx, id, msn, true)
+	return from, to, err
+}
+
+func (x *Texts) segment(
+	ctx context.Context, id string, msn int64, offered bool,
+) (cues []timeline.Cue, from, to time.Duration, err error) {
+	_, err = x.e.await(ctx, id, x.e.threeTargets, func(l *liveRendition) (Location, bool, error) {
 		i := msn - x.e.first
-		if i < 0 || i > int64(len(l.segs))+1 || l.said == nil {
+		if i < 0 || i > int64(len(l.segs))+1 || l.said == nil || l.said.offered != offered {
 			return Location{}, false, ErrUnknown
 		}
 		if i >= int64(len(l.segs)) {
@@ -367,10 +413,7 @@ func (x *Texts) Segment(ctx context.Context, id string, msn int64) ([]byte, erro
 		cues, from, to = l.said.cues, time.Duration(s.time), time.Duration(s.time+s.dur)
 		return Location{}, true, nil
 	})
-	if err != nil {
-		return nil, err
-	}
-	return captions.New(shown(cues, from, to)).Slice(from, to, timeline.Origin*90000), nil
+	return cues, from, to, err
 }
 
 // shown are the cues of a segment.

@@ -152,10 +152,9 @@ func TestTextIsInTime(t *testing.T) {
 			add(r.Texts())
 			r.segment(7, false)
 			r.segment(7, false)
-			asked, with := now(), 0.93
-			if asked.TextHoldBack = true; r.Texts().Any() {
-				with = 2.93
-			}
+			const with = 2.93
+			asked := now()
+			asked.TextHoldBack = true
 			for range 10 {
 				r.begin("v", false)
 				for range 7 {

@@ -115,6 +115,7 @@ type AssetSettings struct {
 // AssetOptions are the settings of an asset as responses have them.
 type AssetOptions struct {
 	PlaybackPolicies []PlaybackPolicy `json:"playback_policies"`
+	PlaybackPolicy   []PlaybackPolicy `json:"playback_policy" deprecated:"true" doc:"The same as playback_policies."`
 	Inputs           []InputSettings  `json:"inputs,omitempty"`
 	AssetSettings
 }
@@ -255,7 +256,7 @@ func (a NewAssetSettings) domain(problems *fault.List, path string) assetopt.Opt
 	policies := alias(problems, path+"playback_policies", path+"playback_policy", a.PlaybackPolicies, a.PlaybackPolicy)
 	inputs := alias(problems, path+"inputs", path+"input", a.Inputs, a.Input)
 	if len(a.Directives) > 0 {
-		problems.Add("%sdirectives must be empty or left out: jobs of language models are not part of this service", path)
+		problems.AddAbsent("%sdirectives must be empty or left out: jobs of language models are not part of this service", path)
 	}
 	o := assetopt.Options{
 		PlaybackPolicies: policiesOf(policies), AdvancedPolicies: requestsOf(a.Advanced),
@@ -271,8 +272,9 @@ func (a NewAssetSettings) domain(problems *fault.List, path string) assetopt.Opt
 }
 
 func wireOptions(o assetopt.Options) *AssetOptions {
+	policies := convert(o.PlaybackPolicies, func(p playbackid.Policy) PlaybackPolicy { return PlaybackPolicy(p) })
 	out := &AssetOptions{
-		PlaybackPolicies: convert(o.PlaybackPolicies, func(p playbackid.Policy) PlaybackPolicy { return PlaybackPolicy(p) }),
+		PlaybackPolicies: policies, PlaybackPolicy: policies,
 		AssetSettings: AssetSettings{
 			Advanced: advancedOf(o.AdvancedPolicies), Passthrough: o.Passthrough, Meta: Meta(o.Meta), MP4Support: MP4Support(o.MP4Support),
 			VideoQuality: o.VideoQuality, EncodingTier: o.EncodingTier, MaxResolution: o.MaxResolution, MasterAccess: o.MasterAccess,

@@ -107,6 +107,9 @@ func (s *server) fail(ctx context.Context, err error) *Error {
 	}
 	kind := fault.KindOf(err)
 	status, typ := statusOf(kind)
+	if fault.IsAbsent(err) {
+		typ = typeUnsupported
+	}
 	e := newError(status, typ, namesOf(ctx).within(fault.Messages(err))...)
 	e.retry = fault.RetryAfter(err)
 	switch kind {

@@ -190,7 +190,7 @@ func (p plot) broadcast() {
 	p.must(err)
 	st, err = p.streams.Connect(ctx, st.StreamKey, "rtmp", "asset1", "node", time.Minute, noon)
 	p.must(err)
-	p.must(p.streams.Recording(ctx, st.ID, st.Epoch, noon))
+	p.must(p.streams.Recording(ctx, st.ID, st.Epoch, false, noon))
 	p.must(p.streams.Active(ctx, st.ID, st.Epoch, noon))
 	p.must(p.streams.Warn(ctx, st.ID, st.Epoch, live.Warning{Type: live.CustomSlateUnavailable, Message: "m"}, noon))
 	p.must(p.streams.Target(ctx, st.ID, st.Epoch, target.ID, live.LinkUp, noon))

@@ -50,5 +50,5 @@ type putGeneratedSubtitlesInput struct {
 
 func (s *server) putGeneratedSubtitles(ctx context.Context, in *putGeneratedSubtitlesInput) (*one[LiveStream], error) {
 	stream, err := s.live.SetGeneratedSubtitles(ctx, environment(ctx), in.id(), subtitlesOf(in.Body.GeneratedSubtitles), s.now())
-	return just(wireLiveStream(stream)), err
+	return s.liveStream(ctx, stream, err)
 }

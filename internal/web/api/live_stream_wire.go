@@ -52,7 +52,7 @@ type LiveStream struct {
 	AudioOnly          bool                `json:"audio_only,omitempty"`
 	EmbeddedSubtitles  []EmbeddedSubtitle  `json:"embedded_subtitles,omitempty"`
 	GeneratedSubtitles []GeneratedSubtitle `json:"generated_subtitles,omitempty"`
-	ReconnectWindow    float64             `json:"reconnect_window" doc:"Seconds."`
+	ReconnectWindow    float64             `json:"reconnect_window" doc:"Seconds, whole or with a fraction."`
 	SlateForStandard   bool                `json:"use_slate_for_standard_latency,omitempty"`
 	ReconnectSlateURL  string              `json:"reconnect_slate_url,omitempty"`
 	SimulcastTargets   []SimulcastTarget   `json:"simulcast_targets,omitempty"`
@@ -69,7 +69,7 @@ type LiveStreamCreate struct {
 	PlaybackPolicy     OneOrMany[PlaybackPolicy]    `json:"playback_policy,omitempty" deprecated:"true" doc:"The same as playback_policies."`
 	Advanced           []PlaybackIDCreate           `json:"advanced_playback_policies,omitempty" doc:"Instead of playback_policies, for the policy drm."`
 	NewAssetSettings   *NewAssetSettings            `json:"new_asset_settings,omitempty" doc:"Settings of the assets that are recorded."`
-	ReconnectWindow    *float64                     `json:"reconnect_window,omitempty" minimum:"0" maximum:"1800" doc:"Seconds that a disconnected encoder is waited for; 60 for standard latency and 0 for the others unless given."`
+	ReconnectWindow    *float64                     `json:"reconnect_window,omitempty" minimum:"0" maximum:"1800" doc:"Seconds, whole or with a fraction, that a disconnected encoder is waited for; 60 for standard latency and 0 for the others unless given."`
 	SlateForStandard   bool                         `json:"use_slate_for_standard_latency,omitempty" doc:"Show a slate while a stream of standard latency waits for its encoder."`
 	ReconnectSlateURL  string                       `json:"reconnect_slate_url,omitempty" doc:"Image of the slate; downloaded when a recording begins."`
 	Passthrough        string                       `json:"passthrough,omitempty" maxLength:"255" doc:"Free text of your own, in responses and events."`
@@ -88,7 +88,7 @@ type LiveStreamCreate struct {
 // LiveStreamUpdate changes what is given.
 type LiveStreamUpdate struct {
 	LatencyMode       Optional[string]                 `json:"latency_mode,omitzero" enum:"standard,reduced,low" doc:"Only while idle. null is standard."`
-	ReconnectWindow   Optional[float64]                `json:"reconnect_window,omitzero" minimum:"0" maximum:"1800" doc:"Seconds; null is the default of the latency mode."`
+	ReconnectWindow   Optional[float64]                `json:"reconnect_window,omitzero" minimum:"0" maximum:"1800" doc:"Seconds, whole or with a fraction; null is the default of the latency mode."`
 	SlateForStandard  *bool                            `json:"use_slate_for_standard_latency,omitempty"`
 	ReconnectSlateURL Optional[string]                 `json:"reconnect_slate_url,omitzero" doc:"An empty string or null clears it."`
 	Passthrough       Optional[string]                 `json:"passthrough,omitzero" maxLength:"255" doc:"An empty string or null clears it."`

@@ -73,7 +73,7 @@ func (s *server) createLiveStream(ctx context.Context, in *createLiveStreamInput
 	}
 	input.DefaultQuality = caller(ctx).Environment.VideoQuality
 	stream, err := s.live.Create(ctx, environment(ctx), input, s.now())
-	return just(wireLiveStream(stream)), err
+	return s.liveStream(ctx, stream, err)
 }
 
 type listLiveStreamsInput struct {
@@ -93,12 +93,17 @@ func (s *server) listLiveStreams(ctx context.Context, in *listLiveStreamsInput) 
 		return nil, fault.New(fault.Invalid, "status must be one of %s", strings.Join([]string{"idle", "active", "disabled"}, ", "))
 	}
 	streams, err := s.live.List(ctx, environment(ctx), live.ListQuery{Status: live.Status(in.Status), StreamKey: in.StreamKey, Page: page, Limit: limit})
+	for i := range streams {
+		if err == nil {
+			streams[i], err = s.recorded(ctx, streams[i])
+		}
+	}
 	return all(convert(streams, wireLiveStream)), err
 }
 
 func (s *server) getLiveStream(ctx context.Context, in *LiveRef) (*one[LiveStream], error) {
 	stream, err := s.live.Get(ctx, environment(ctx), in.id())
-	return just(wireLiveStream(stream)), err
+	return s.liveStream(ctx, stream, err)
 }
 
 type updateLiveStreamInput struct {
@@ -110,7 +115,7 @@ func (s *server) updateLiveStream(ctx context.Context, in *updateLiveStreamInput
 	input := in.Body.input()
 	input.DefaultQuality = caller(ctx).Environment.VideoQuality
 	stream, err := s.live.Patch(ctx, environment(ctx), in.id(), input, s.now())
-	return just(wireLiveStream(stream)), err
+	return s.liveStream(ctx, stream, err)
 }
 
 func (s *server) deleteLiveStream(ctx context.Context, in *LiveRef) (*none, error) {
@@ -119,5 +124,26 @@ func (s *server) deleteLiveStream(ctx context.Context, in *LiveRef) (*none, erro
 
 func (s *server) resetStreamKey(ctx context.Context, in *LiveRef) (*one[LiveStream], error) {
 	stream, err := s.live.ResetStreamKey(ctx, environment(ctx), in.id(), s.now())
+	return s.liveStream(ctx, stream, err)
+}
+
+// liveStream is the response with a stream as a service gave it, or with the error.
+func (s *server) liveStream(ctx context.Context, stream live.Stream, err error) (*one[LiveStream], error) {
+	if err == nil {
+		stream, err = s.recorded(ctx, stream)
+	}
 	return just(wireLiveStream(stream)), err
+}
+
+// recorded leaves the active asset out that is not there yet: the encoder is let in first, and its asset is made next,
+// which takes a while where the database is slow.
+func (s *server) recorded(ctx context.Context, stream live.Stream) (live.Stream, error) {
+	if stream.ActiveAsset == "" || stream.Status() == live.StatusActive {
+		return stream, nil
+	}
+	_, err := s.assets.Get(ctx, environment(ctx), stream.ActiveAsset)
+	if fault.Is(err, fault.NotFound) {
+		stream.ActiveAsset, err = "", nil
+	}
+	return stream, err
 }

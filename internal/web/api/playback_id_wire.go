@@ -32,7 +32,7 @@ type PlaybackID struct {
 // PlaybackIDCreate asks for a playback ID.
 type PlaybackIDCreate struct {
 	Policy             PlaybackPolicy `json:"policy,omitempty"`
-	DRMConfigurationID string         `json:"drm_configuration_id,omitempty" doc:"Only with the policy drm."`
+	DRMConfigurationID string         `json:"drm_configuration_id,omitempty" doc:"Only with the policy drm. Where the environment has exactly one DRM configuration it is that one unless given."`
 }
 
 // PlaybackIDLookup says what a playback ID leads to.

@@ -33,7 +33,7 @@ type PlaybackRestriction struct {
 
 // ReferrerRestriction says on whose pages something may be watched.
 type ReferrerRestriction struct {
-	AllowedDomains  []string `json:"allowed_domains" required:"false" doc:"At most 100 host names. * stands for all, *.example.com for one level below example.com. Without any, none is allowed."`
+	AllowedDomains  []string `json:"allowed_domains" required:"false" doc:"At most 10 host names. * stands for all, *.example.com for one level below example.com. Without any, none is allowed."`
 	AllowNoReferrer bool     `json:"allow_no_referrer" required:"false" doc:"Whether requests without the field Referer are allowed, as native players send them; false unless given."`
 }
 

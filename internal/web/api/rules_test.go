@@ -3,9 +3,12 @@ package api
 import (
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"millrace/internal/control/asset"
 	"millrace/internal/storage/db/dbtest"
 )
 
@@ -39,10 +42,6 @@ func TestRules(t *testing.T) {
 		{"drm configuration without drm", "POST", assets, `{"input":"https://example.com/a.mp4","advanced_playback_policies":[{"policy":"public","drm_configuration_id":"d"}]}`, []string{"advanced_playback_policies[0].drm_configuration_id"}},
 		{"generated subtitles on the second input", "POST", assets, `{"inputs":["https://example.com/a.mp4",{"url":"https://example.com/a.srt","type":"text","text_type":"subtitles","language_code":"en","generated_subtitles":[{"language_code":"en"}]}]}`, []string{"inputs[1].generated_subtitles"}},
 		{"many at once", "POST", lives, `{"passthrough":"` + long + `","reconnect_window":-1,"latency_mode":"VALUE","max_continuous_duration":59,"meta":{"title":"` + long + `"}}`, []string{"passthrough", "reconnect_window", "latency_mode", "max_continuous_duration", "meta.title"}},
-		{"shots", "POST", assets, `{"input":"https://example.com/a.mp4","generate_shots":true}`, []string{"generate_shots"}},
-		{"shots of recordings", "POST", lives, `{"new_asset_settings":{"generate_shots":true}}`, []string{"new_asset_settings.generate_shots"}},
-		{"directives", "POST", assets, `{"input":"https://example.com/a.mp4","directives":[{"name":"summarize"}]}`, []string{"directives"}},
-		{"directives of recordings", "POST", lives, `{"new_asset_settings":{"directives":[{}]}}`, []string{"new_asset_settings.directives"}},
 		{"no inputs", "POST", assets, `{}`, []string{"inputs"}},
 		{"an input that is no URL", "POST", assets, `{"input":"VALUE://x"}`, []string{"input"}},
 		{"a policy by its old name", "POST", lives, `{"playback_policy":["public","drm"],"new_asset_settings":{"playback_policy":"drm"}}`, []string{"playback_policy[1]", "new_asset_settings.playback_policy"}},
@@ -77,6 +76,54 @@ func TestRules(t *testing.T) {
 		}
 		if strings.Contains(w.Body.String(), "VALUE") {
 			t.Errorf("%s: the value is repeated: %s", tt.name, w.Body)
+		}
+	}
+}
+
+// TestUnsupportedFields: a field that asks for what this service does not have is refused as the operations are, whatever
+// else is wrong with the request.
+func TestUnsupportedFields(t *testing.T) {
+	t.Parallel()
+	services := openServices(t, dbtest.SQLite(t))
+	for _, tt := range []struct {
+		path, body, typ string
+		want            []string // the beginnings of messages
+	}{
+		{"assets", `{"input":"https://example.com/a.mp4","generate_shots":true}`, typeUnsupported, []string{"generate_shots "}},
+		{
+			"live-streams", `{"new_asset_settings":{"generate_shots":true}}`, typeUnsupported,
+			[]string{"new_asset_settings.generate_shots "},
+		},
+		{
+			"uploads", `{"cors_origin":"*","new_asset_settings":{"generate_shots":true}}`, typeUnsupported,
+			[]string{"new_asset_settings.generate_shots "},
+		},
+		{
+			"assets", `{"input":"https://example.com/a.mp4","directives":[{"name":"summarize"}]}`, typeUnsupported,
+			[]string{"directives "},
+		},
+		{"live-streams", `{"new_asset_settings":{"directives":[{}]}}`, typeUnsupported, []string{"new_asset_settings.directives "}},
+		{
+			"uploads", `{"cors_origin":"*","new_asset_settings":{"directives":[{}]}}`, typeUnsupported,
+			[]string{"new_asset_settings.directives "},
+		},
+		{
+			"assets", `{"input":"ftp://example.com","generate_shots":true}`, typeUnsupported,
+			[]string{"input ", "generate_shots "},
+		},
+		{"assets", `{"input":"ftp://example.com","generate_shots":false,"directives":[]}`, typeInvalid, []string{"input "}},
+	} {
+		w := services.ask(t, http.MethodPost, "/video/v1/"+tt.path, tt.body)
+		var e Error
+		if err := json.Unmarshal(w.Body.Bytes(), &e); err != nil || w.Code != http.StatusBadRequest || e.Detail.Type != tt.typ ||
+			len(e.Detail.Messages) != len(tt.want) {
+			t.Errorf("%s %s: %d %s", tt.path, tt.body, w.Code, w.Body)
+			continue
+		}
+		for _, want := range tt.want {
+			if !slices.ContainsFunc(e.Detail.Messages, func(m string) bool { return strings.HasPrefix(m, want) }) {
+				t.Errorf("%s %s: no message about %s: %q", tt.path, tt.body, want, e.Detail.Messages)
+			}
 		}
 	}
 }
@@ -122,5 +169,107 @@ func TestClearing(t *testing.T) {
 		if strings.Contains(now, want) == absent {
 			t.Errorf("after %s %s %s: %s, want %s", tt.method, tt.path, tt.body, now, tt.want)
 		}
+	}
+}
+
+// TestDefaultDRM: a drm policy without a configuration has the environment's only one. Where there is none, or a choice,
+// it is refused.
+func TestDefaultDRM(t *testing.T) {
+	t.Parallel()
+	services := openServices(t, dbtest.SQLite(t))
+	var made struct {
+		Data struct {
+			ID string `json:"id"`
+		} `json:"data"`
+	}
+	const drm = `"advanced_playback_policies":[{"policy":"public"},{"policy":"drm"}]`
+	plain := services.ask(t, http.MethodPost, "/video/v1/live-streams", `{}`)
+	if err := json.Unmarshal(plain.Body.Bytes(), &made); err != nil || plain.Code != http.StatusCreated {
+		t.Fatalf("%d %s", plain.Code, plain.Body)
+	}
+	stream := "/video/v1/live-streams/" + made.Data.ID
+	requests := []struct{ path, body, field string }{
+		{"/video/v1/live-streams", `{` + drm + `}`, "advanced_playback_policies[1]."},
+		{"/video/v1/live-streams", `{"new_asset_settings":{` + drm + `}}`, "new_asset_settings.advanced_playback_policies[1]."},
+		{"/video/v1/assets", `{"input":"https://example.com/a.mp4",` + drm + `}`, "advanced_playback_policies[1]."},
+		{"/video/v1/uploads", `{"cors_origin":"*","new_asset_settings":{` + drm + `}}`, "new_asset_settings.advanced_playback_policies[1]."},
+		{stream + "/playback-ids", `{"policy":"drm"}`, ""},
+	}
+	refused := func(when string) {
+		t.Helper()
+		for _, r := range requests {
+			w := services.ask(t, http.MethodPost, r.path, r.body)
+			if w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), `"`+r.field+"drm_configuration_id must be given") {
+				t.Errorf("%s: %s: %d %s", when, r.path, w.Code, w.Body)
+			}
+		}
+	}
+	configure := func() {
+		t.Helper()
+		if w := services.ask(t, http.MethodPost, "/test/drm", ""); w.Code != http.StatusNoContent {
+			t.Fatalf("%d %s", w.Code, w.Body)
+		}
+	}
+	refused("without a configuration")
+	configure()
+	var list struct {
+		Data []struct {
+			ID string `json:"id"`
+		} `json:"data"`
+	}
+	w := services.ask(t, http.MethodGet, "/video/v1/drm-configurations", "")
+	if err := json.Unmarshal(w.Body.Bytes(), &list); err != nil || len(list.Data) != 1 {
+		t.Fatalf("%d %s", w.Code, w.Body)
+	}
+	for _, r := range requests {
+		w := services.ask(t, http.MethodPost, r.path, r.body)
+		if w.Code != http.StatusCreated || strings.Count(w.Body.String(), `"drm_configuration_id":"`+list.Data[0].ID+`"`) != 1 {
+			t.Errorf("with one configuration: %s: %d %s", r.path, w.Code, w.Body)
+		}
+	}
+	configure()
+	refused("with two configurations")
+}
+
+// TestActiveAsset: a live stream names the asset of its broadcast from when there is one, which is after its encoder was
+// let in, and not before.
+func TestActiveAsset(t *testing.T) {
+	t.Parallel()
+	services := openServices(t, dbtest.SQLite(t))
+	var made struct {
+		Data struct {
+			ID  string `json:"id"`
+			Key string `json:"stream_key"`
+		} `json:"data"`
+	}
+	w := services.ask(t, http.MethodPost, "/video/v1/live-streams", `{}`)
+	if err := json.Unmarshal(w.Body.Bytes(), &made); err != nil || w.Code != http.StatusCreated {
+		t.Fatalf("%d %s", w.Code, w.Body)
+	}
+	names := func() (n int) {
+		for _, path := range []string{"/video/v1/live-streams/" + made.Data.ID, "/video/v1/live-streams"} {
+			w := services.ask(t, http.MethodGet, path, "")
+			if w.Code != http.StatusOK {
+				t.Errorf("%d %s", w.Code, w.Body)
+			}
+			n += strings.Count(w.Body.String(), `"active_asset_id":"recording1"`)
+		}
+		return n
+	}
+	st, err := services.lives.Connect(t.Context(), made.Data.Key, "rtmp", "recording1", "node", time.Minute, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := names(); n != 0 {
+		t.Errorf("before there is an asset %d of 2 responses name it", n)
+	}
+	_, err = services.assets.Record(t.Context(), asset.NewRecording{
+		ID: st.ActiveAsset, Environment: st.Environment, LiveStream: st.ID, Media: "media1",
+	}, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := names(); n != 2 {
+		t.Errorf("when there is an asset %d of 2 responses name it", n)
 	}
 }

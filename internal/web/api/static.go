@@ -104,7 +104,7 @@ func (s *server) setLiveStatic(ctx context.Context, in *setLiveStaticInput) (*on
 		list = append(list, assetopt.StaticRendition(r))
 	}
 	stream, err := s.live.Patch(ctx, environment(ctx), in.id(), live.PatchInput{NewAsset: &live.NewAssetPatch{StaticRenditions: &list}}, s.now())
-	return just(wireLiveStream(stream)), err
+	return s.liveStream(ctx, stream, err)
 }
 
 func (s *server) deleteLiveStatic(ctx context.Context, in *LiveRef) (*none, error) {

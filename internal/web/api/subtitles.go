@@ -34,5 +34,5 @@ func (s *server) setEmbeddedSubtitles(ctx context.Context, in *setEmbeddedSubtit
 		list = append(list, assetopt.EmbeddedSubtitle(e))
 	}
 	stream, err := s.live.Patch(ctx, environment(ctx), in.id(), live.PatchInput{EmbeddedSubtitles: &list}, s.now())
-	return just(wireLiveStream(stream)), err
+	return s.liveStream(ctx, stream, err)
 }
