@@ -2,16 +2,21 @@ package app
 
 import (
 	"bytes"
+	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"millrace/internal/app/cli"
 	"millrace/internal/config"
 	"millrace/internal/control/audit"
+	"millrace/internal/control/event"
+	"millrace/internal/control/webhook"
+	"millrace/internal/id"
 )
 
 // commandLine runs commands on a database of their own, and reads its audit log.
@@ -36,6 +41,30 @@ func (c *commandLine) run(command string, args ...string) string {
 		return value
 	}
 	return word
+}
+
+// queue has an event wait for a webhook, as the service does.
+func (c *commandLine) queue(hook id.Webhook, tested string) {
+	c.t.Helper()
+	const node = "node"
+	d, err := openDatabase(c.t.Context(), c.cfg, slog.New(slog.DiscardHandler))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	newest, err := d.ListEvents(c.t.Context(), event.Query{NewestFirst: true, Limit: 1})
+	if err == nil && (len(newest) != 1 || newest[0].ID != tested) {
+		c.t.Fatalf("the newest event is %+v, not %s", newest, tested)
+	}
+	if err == nil {
+		_, err = d.Claim(c.t.Context(), node, time.Hour)
+	}
+	if err == nil {
+		step := webhook.Step{Webhook: hook, To: newest[0].Sequence, Events: newest}
+		_, err = d.Queue(c.t.Context(), node, []webhook.Step{step})
+	}
+	if err = errors.Join(err, d.Close()); err != nil {
+		c.t.Fatal(err)
+	}
 }
 
 // fresh are the entries that were not there before.
@@ -111,7 +140,10 @@ func TestEveryCommandIsAudited(t *testing.T) {
 	c.changes("webhook", "webhook disable", hook)
 	c.changes("webhook", "webhook enable", hook)
 	c.changes("webhook", "webhook rotate-secret", hook)
-	c.changes("webhook", "webhook test", hook)
+	tested := c.changes("webhook", "webhook test", hook)
+	c.queue(id.Webhook(hook), tested)
+	c.changes("webhook", "webhook skip", hook, tested)
+	c.changes("webhook", "webhook retry", hook)
 	c.changes("webhook", "webhook replay", hook, "--since=2026-01-02T15:04:05Z")
 	c.reads("webhook deliveries", hook)
 	c.changes("webhook", "webhook delete", hook)

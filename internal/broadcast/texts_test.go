@@ -146,8 +146,8 @@ func (w *world) addText(n *node, a id.Asset, name string, cues ...captions.Cue) 
 	return t
 }
 
-// TestAddedText: a text track that is added to the asset of a running broadcast is in its playlists when it is ready, in
-// every latency mode and beside captions or none, with the segments that the recording has later. The live stream's
+// TestAddedText: a text track that is added to the asset of a running broadcast is in its playlists when it is ready,
+// in every latency mode and beside captions or none, with the segments that the recording has later. The live stream's
 // viewers have none of it, and how far behind live players stay does not change.
 func TestAddedText(t *testing.T) {
 	t.Parallel()

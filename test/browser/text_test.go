@@ -68,8 +68,9 @@ func TestTextInShaka(t *testing.T) {
 	}
 }
 
-// TestTextHoldsBackReaders: text does not delay players that show none. One that does stays so far behind live that each
-// line is there with its pictures, where it is set as docs/api.md says or asks for it; any other shows the text too.
+// TestTextHoldsBackReaders: text does not delay players that show none. One that does stays so far behind live that
+// each line is there with its pictures, where it is set as docs/api.md says or asks for it; any other shows the text
+// too.
 func TestTextHoldsBackReaders(t *testing.T) {
 	rig.Paced(t)
 	c, err := clips()
@@ -118,7 +119,8 @@ func holdBacks(t *testing.T, p *browser.Page) (out map[string]float64) {
 	return out
 }
 
-// showsText waits until a player of a page has shown the text of so many seconds, one behind the other, each with its pictures.
+// showsText waits until a player of a page has shown the text of so many seconds, one behind the other, each with its
+// pictures.
 func showsText(t *testing.T, p *browser.Page, s *stream, name string, seconds int) {
 	t.Helper()
 	first, last := -1, -1

@@ -50,8 +50,8 @@ func CheckEmbedded(l *fault.List, path string, all []EmbeddedSubtitle) {
 	}
 }
 
-// NamedEmbedded fills in the defaults of text tracks that are made of captions, on a copy: English, and the language's own
-// name, with the channel behind it where another of them has that name, or it is among those taken.
+// NamedEmbedded fills in the defaults of text tracks that are made of captions, on a copy: English, and the language's
+// own name, with the channel behind it where another of them has that name, or it is among those taken.
 func NamedEmbedded(list []EmbeddedSubtitle, taken ...string) []EmbeddedSubtitle {
 	named := make([]EmbeddedSubtitle, 0, len(list))
 	for _, e := range list {

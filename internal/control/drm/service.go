@@ -98,8 +98,8 @@ func (s *Service) SetVendors(ctx context.Context, env id.Environment, c id.DRMCo
 	return s.store.SaveSettings(ctx, env, c, old.Settings)
 }
 
-// Named is what a configuration of an environment says of what it encrypts, with an empty ID the environment's only one;
-// fault.NotFound when there is none.
+// Named is what a configuration of an environment says of what it encrypts, with an empty ID the environment's only
+// one; fault.NotFound when there is none.
 func (s *Service) Named(
 	ctx context.Context, env id.Environment, configuration string,
 ) (playbackid.Configuration, error) {

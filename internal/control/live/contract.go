@@ -165,8 +165,8 @@ type Broadcasts interface {
 	// life. An encoder that was connected is away since the owner's last sign of life, that is a lease before its end (event
 	// disconnected). fault.Conflict when the owner lives or the epoch is another: of several nodes that try, one succeeds.
 	Adopt(ctx context.Context, s id.LiveStream, e id.Epoch, node id.Node, lease time.Duration, now time.Time) (Stream, error)
-	// Recording says that first frames of an encoder were accepted. Event recording. resumed: it was admitted to an active
-	// stream, as after a reconnect; then the state stays.
+	// Recording says that first frames of an encoder were accepted. Event recording. resumed: it was admitted to an
+	// active stream, as after a reconnect; then the state stays.
 	Recording(ctx context.Context, s id.LiveStream, e id.Epoch, resumed bool, now time.Time) error
 	Active(ctx context.Context, s id.LiveStream, e id.Epoch, now time.Time) error                 // playable
 	Disconnected(ctx context.Context, s id.LiveStream, e id.Epoch, now time.Time) (Stream, error) // the window starts

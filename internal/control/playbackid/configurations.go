@@ -17,8 +17,8 @@ type Configuration struct {
 	EncryptedOnly bool
 }
 
-// Configurations finds a DRM configuration of an environment by its ID, and with an empty one the environment's default:
-// the only one that it has. fault.NotFound when there is none.
+// Configurations finds a DRM configuration of an environment by its ID, and with an empty one the environment's
+// default: the only one that it has. fault.NotFound when there is none.
 type Configurations func(ctx context.Context, env id.Environment, configuration string) (Configuration, error)
 
 // Choose gives requests with the DRM configuration that each names, or that is the environment's default where it names
@@ -48,8 +48,8 @@ func (c Configurations) ChooseOne(ctx context.Context, env id.Environment, path 
 	found, err := c(ctx, env, r.DRMConfigurationID)
 	switch {
 	case fault.Is(err, fault.NotFound) && r.DRMConfigurationID == "":
-		return r, fault.New(fault.Invalid, "%s must be given when %s is drm, unless the environment has exactly one DRM "+
-			"configuration; millrace drm-configuration lists and makes them", at, field.Join(path, "policy"))
+		return r, fault.New(fault.Invalid, "%s must be given when %s is drm, unless the environment has exactly one "+
+			"DRM configuration; millrace drm-configuration lists and makes them", at, field.Join(path, "policy"))
 	case fault.Is(err, fault.NotFound):
 		return r, fault.New(fault.Invalid, "%s must be the ID of a DRM configuration; there is none with that ID", at)
 	case err != nil:

@@ -84,8 +84,8 @@ func (r *Report) failed(program string, err error, problem string, args ...any) 
 	}
 }
 
-// IsLate reports whether a child was ended because a time on the clock was over: that says nothing about the child, as a
-// busy machine, a slow disk or a process that was stopped take as long as that lasts.
+// IsLate reports whether a child was ended because a time on the clock was over: that says nothing about the child, as
+// a busy machine, a slow disk or a process that was stopped take as long as that lasts.
 func IsLate(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, ErrLate) || errors.Is(err, ErrIdle)
 }

@@ -42,8 +42,8 @@ func (s *leastShare) look(ran time.Duration, ready bool, since time.Duration) (r
 	return raise, changed
 }
 
-// followTurns changes the child's priority while it runs: for good when somebody waits for it, and for a moment time and
-// again where it yields and gets less than its least share.
+// followTurns changes the child's priority while it runs: for good when somebody waits for it, and for a moment time
+// and again where it yields and gets less than its least share.
 func (r *run) followTurns(ctx context.Context) {
 	opts, least := r.process.opts, r.process.least
 	var looks <-chan time.Time

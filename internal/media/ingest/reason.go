@@ -31,8 +31,8 @@ const (
 	odd  = "the connection failed, or what came can't be read; the log of the service says more"
 )
 
-// Reason is why a publication ended, in words for the owner of the stream. Errors of the network and of libraries are for
-// the log.
+// Reason is why a publication ended, in words for the owner of the stream. Errors of the network and of libraries are
+// for the log.
 func Reason(err error) string {
 	if r, ok := errors.AsType[Reasoned](err); ok {
 		return r.Reason()
@@ -48,8 +48,8 @@ func Reason(err error) string {
 		return ErrSilent.Error()
 	}
 	for _, gone := range []error{
-		io.EOF, io.ErrUnexpectedEOF, io.ErrClosedPipe, net.ErrClosed, syscall.ECONNRESET, syscall.EPIPE, syscall.ETIMEDOUT,
-		syscall.EHOSTUNREACH, syscall.ENETUNREACH,
+		io.EOF, io.ErrUnexpectedEOF, io.ErrClosedPipe, net.ErrClosed, syscall.ECONNRESET, syscall.EPIPE,
+		syscall.ETIMEDOUT, syscall.EHOSTUNREACH, syscall.ENETUNREACH,
 	} {
 		if errors.Is(err, gone) {
 			return lost

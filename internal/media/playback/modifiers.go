@@ -76,7 +76,8 @@ func modifiersOf(query string) (modifiers, error) {
 
 // passedNames are the modifiers that media playlists are about.
 var passedNames = []string{ //nolint:gochecknoglobals // constants
-	"exclude_pdt", "low_latency", "text_hold_back", "asset_start_time", "asset_end_time", "program_start_time", "program_end_time",
+	"exclude_pdt", "low_latency", "text_hold_back", "asset_start_time", "asset_end_time", "program_start_time",
+	"program_end_time",
 }
 
 // passed are those that were given, in the form of a query.

@@ -131,11 +131,11 @@ func (x *Texts) Has(id string) bool {
 }
 
 // Publish adds a cue. One that begins in a segment which is listed already is moved behind that, as long as it is, so
-// that it is seen, by players at the PART-HOLD-BACK of the video for a second at least. Cues that are not the pictures' closed captions follow each other: one that would begin before the
-// last one ends begins there, and ends when it would have, but is there for a second at least. One of them that begins
-// more than MostLate behind the live edge is left out (Late): it would be shown with other pictures than its own. It
-// reports false where nothing is added: that, or the text is empty, the broadcast has ended, or there are too many
-// already (Full).
+// that it is seen, by players at the PART-HOLD-BACK of the video for a second at least. Cues that are not the pictures'
+// closed captions follow each other: one that would begin before the last one ends begins there, and ends when it would
+// have, but is there for a second at least. One of them that begins more than MostLate behind the live edge is left out
+// (Late): it would be shown with other pictures than its own. It reports false where nothing is added: that, or the
+// text is empty, the broadcast has ended, or there are too many already (Full).
 func (x *Texts) Publish(id string, c captions.Cue) bool {
 	clean := captions.New([]captions.Cue{c}).Cues()
 	e := x.e

@@ -135,9 +135,9 @@ func TestTextTooLate(t *testing.T) {
 	}
 }
 
-// TestTextIsInTime: text does not delay players that do not ask for it; one at the PART-HOLD-BACK of the text finds what
-// belongs to what it shows listed, and has two parts' time to load it, whenever it looks, with segments as long as the
-// target duration allows.
+// TestTextIsInTime: text does not delay players that do not ask for it; one at the PART-HOLD-BACK of the text finds
+// what belongs to what it shows listed, and has two parts' time to load it, whenever it looks, with segments as long as
+// the target duration allows.
 func TestTextIsInTime(t *testing.T) {
 	t.Parallel()
 	for what, add := range map[string]func(*Texts){

@@ -60,8 +60,8 @@ func pictured(t *testing.T, d *db.DB) string {
 	return strings.Join(out, " ")
 }
 
-// TestSkipDelivery: a delivery that waits is skipped, and no other one; the later ones of its resource wait for the next
-// one then.
+// TestSkipDelivery: a delivery that waits is skipped, and no other one; the later ones of its resource wait for the
+// next one then.
 func TestSkipDelivery(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, url string) {

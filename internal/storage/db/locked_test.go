@@ -1,7 +1,6 @@
 package db_test
 
 import (
-	"context"
 	"database/sql"
 	"net/url"
 	"strings"
@@ -26,10 +25,9 @@ func TestLocked(t *testing.T) {
 	lock, err := other.BeginTx(t.Context(), nil)
 	must(t, err)
 	results := make(chan error, 3)
+	asked := audit.With(t.Context(), audit.Entry{At: time.Now()})
 	for range cap(results) {
-		go func() {
-			results <- d.Sessions().DeleteSession(audit.With(context.Background(), audit.Entry{At: time.Now()}), "x")
-		}()
+		go func() { results <- d.Sessions().DeleteSession(asked, "x") }()
 	}
 	for range cap(results) {
 		if err := <-results; !fault.Is(err, fault.Unavailable) || fault.RetryAfter(err) != 5*time.Second {

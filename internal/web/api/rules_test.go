@@ -80,8 +80,8 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// TestUnsupportedFields: a field that asks for what this service does not have is refused as the operations are, whatever
-// else is wrong with the request.
+// TestUnsupportedFields: a field that asks for what this service does not have is refused as the operations are,
+// whatever else is wrong with the request.
 func TestUnsupportedFields(t *testing.T) {
 	t.Parallel()
 	services := openServices(t, dbtest.SQLite(t))
@@ -172,8 +172,8 @@ func TestClearing(t *testing.T) {
 	}
 }
 
-// TestDefaultDRM: a drm policy without a configuration has the environment's only one. Where there is none, or a choice,
-// it is refused.
+// TestDefaultDRM: a drm policy without a configuration has the environment's only one. Where there is none, or a
+// choice, it is refused.
 func TestDefaultDRM(t *testing.T) {
 	t.Parallel()
 	services := openServices(t, dbtest.SQLite(t))
@@ -231,8 +231,8 @@ func TestDefaultDRM(t *testing.T) {
 	refused("with two configurations")
 }
 
-// TestActiveAsset: a live stream names the asset of its broadcast from when there is one, which is after its encoder was
-// let in, and not before.
+// TestActiveAsset: a live stream names the asset of its broadcast from when there is one, which is after its encoder
+// was let in, and not before.
 func TestActiveAsset(t *testing.T) {
 	t.Parallel()
 	services := openServices(t, dbtest.SQLite(t))

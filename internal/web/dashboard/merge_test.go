@@ -56,7 +56,8 @@ func TestTwoEdit(t *testing.T) { //nolint:tparallel // see below
 			},
 		},
 		"asset": {
-			page, page, url.Values{"title": {"First"}, "passthrough": {"First"}},
+			page, page,
+			url.Values{"title": {"First"}, "passthrough": {"First"}},
 			"title", "Theirs", "passthrough", "Mine",
 			func() [2]string {
 				now := s.again(t, film.ID, nil)
@@ -64,7 +65,8 @@ func TestTwoEdit(t *testing.T) { //nolint:tparallel // see below
 			},
 		},
 		"track": {
-			track, track, url.Values{"name": {"First"}, "language_code": {"fi"}},
+			track, track,
+			url.Values{"name": {"First"}, "language_code": {"fi"}},
 			"name", "Theirs", "language_code", "sv",
 			func() [2]string {
 				for _, now := range s.again(t, film.ID, nil).Tracks {

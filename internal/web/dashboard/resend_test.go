@@ -12,8 +12,8 @@ import (
 	"millrace/internal/control/webhook"
 )
 
-// TestDeliveriesAreResent: one event holds those behind it until it is skipped, after a question; what waits is sent now,
-// and what failed again, by a button that is there when there is such, and the audit log has all of it.
+// TestDeliveriesAreResent: one event holds those behind it until it is skipped, after a question; what waits is sent
+// now, and what failed again, by a button that is there when there is such, and the audit log has all of it.
 func TestDeliveriesAreResent(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, "http://example.com")

@@ -116,8 +116,8 @@ func paged[T any](f *finding, list lister[T]) ([]T, error) {
 	return rows, nil
 }
 
-// searched looks through so many rows, the newest first, for those that fit, and ends with a page full of them. Next goes
-// on where it has ended, and Prev leads back to the newest.
+// searched looks through so many rows, the newest first, for those that fit, and ends with a page full of them. Next
+// goes on where it has ended, and Prev leads back to the newest.
 func searched[T any](f *finding, list lister[T], fits func(T) bool) (rows []T, err error) {
 	f.Page = 1
 	if f.From > 0 {

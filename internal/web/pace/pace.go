@@ -34,7 +34,7 @@ type Conn interface {
 }
 
 // ErrSlow ends the body of a client that does not keep pace. It is a timeout, os.ErrDeadlineExceeded.
-var ErrSlow error = slowError{} //nolint:gochecknoglobals,errname // a sentinel with a method
+var ErrSlow error = slowError{} //nolint:errname // a sentinel with a method
 
 type slowError struct{}
 
@@ -43,7 +43,7 @@ func (slowError) Timeout() bool   { return true }
 func (slowError) Temporary() bool { return true }
 
 // Is implements the interface of errors.Is.
-func (slowError) Is(target error) bool { return target == os.ErrDeadlineExceeded } //nolint:errorlint // what Is is for
+func (slowError) Is(target error) bool { return target == os.ErrDeadlineExceeded }
 
 // Keep has the body of a request keep pace, and returns what a handler is to be given in place of w and r, and what is
 // to be called when it has returned. A deadline for reading that the handler sets holds as well. conn may be nil.
