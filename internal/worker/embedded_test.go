@@ -78,8 +78,10 @@ func TestForcedSubtitles(t *testing.T) {
 			t.Fatalf("status %d", status)
 		}
 		for _, want := range []string{
-			`NAME="English (forced)",LANGUAGE="en",DEFAULT=NO,AUTOSELECT=YES,FORCED=YES,`, `NAME="English",LANGUAGE="en",DEFAULT=NO,AUTOSELECT=YES,FORCED=NO,`,
-			`NAME="en",LANGUAGE="en",DEFAULT=NO,AUTOSELECT=YES,FORCED=NO,CHARACTERISTICS="public`, "CLOSED-CAPTIONS=NONE",
+			`NAME="English (forced)",LANGUAGE="en",DEFAULT=NO,AUTOSELECT=YES,FORCED=YES,`,
+			`NAME="English (2)",LANGUAGE="en",DEFAULT=NO,AUTOSELECT=YES,FORCED=NO,`,
+			`NAME="English",LANGUAGE="en",DEFAULT=NO,AUTOSELECT=YES,FORCED=NO,CHARACTERISTICS="public`,
+			"CLOSED-CAPTIONS=NONE",
 		} {
 			if !strings.Contains(list, want) {
 				t.Errorf("%s: no %s in\n%s", x.Origin, want, list)
