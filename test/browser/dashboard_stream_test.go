@@ -12,8 +12,9 @@ func changes(t *testing.T, b *browser.Browser, p *browser.Page) {
 	p.Click(t, "#edit")
 	p.Fill(t, "#passthrough", streamName)
 	p.Click(t, "form.make button.main")
-	p.Await(t, "is changed", "document.getElementById('facts')?.textContent.includes('window.bad')", patience)
-	p.Eval(t, "document.querySelector('.undo button').focus()", nil) // it stays as long
+	// What offers to undo goes after a while, but for as long as the focus is there.
+	p.Await(t, "is changed", "document.getElementById('facts')?.textContent.includes('window.bad') && "+
+		"(document.querySelector('.undo button').focus(), true)", patience)
 	looksRight(t, b, p, "undo")
 	p.Click(t, "#add-target")
 	p.Fill(t, "#url", "rtmp://127.0.0.1:1/app")
