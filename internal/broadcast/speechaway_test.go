@@ -66,7 +66,9 @@ func TestEngineComesBack(t *testing.T) {
 		a := w.row(s.ID).ActiveAsset
 		before := w.generatedLive(a)
 		all := strings.Join(w.textSegments(n.viewer(), w.playbackID(a), before), "")
-		if strings.Contains(all, "\nw5\n") || !strings.Contains(all, "\nw35\n") {
+		// Where the engine begins as a segment does, it may begin with the one before. Those words come late, and as each
+		// one is shown for a second, so do all others.
+		if strings.Contains(all, "\nw5\n") || !strings.Contains(all, "\nw30\n") {
 			t.Errorf("the track is %s, and listed:\n%s", before.Status, all)
 		}
 		if told := strings.Count(strings.Join(w.events(), " ")+" ", " warning "); told != 1 {

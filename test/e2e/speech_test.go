@@ -27,7 +27,7 @@ const spoken = "good morning everyone and welcome to the weekly news program. to
 // service: no cue that was published is lost, others follow, and one who joins late sees both, rewound. When the stream has ended the final
 // track takes the live one's place in the playlist, and both remain as files.
 func TestGeneratedSubtitles(t *testing.T) {
-	rig.Parallel(t, rig.Long)
+	rig.Paced(t, rig.Long)
 	programtest.Speech(t)
 	video := programtest.SharedMedia(t, "spoken.flv", append(append([]string{"-f", "lavfi", "-i", "testsrc2=size=320x180:rate=30"}, programtest.SpeechArgs("slt", spoken)...),
 		"-c:v", "libx264", "-preset", "ultrafast", "-pix_fmt", "yuv420p", "-g", "30", "-c:a", "aac", "-ar", "48000", "-shortest", "-f", "flv")...)

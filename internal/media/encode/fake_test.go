@@ -110,12 +110,16 @@ func fake(what string) {
 		}
 		onFirstProcessor()
 		fake("told-spin")
-	case "work-there": // a tenth of a second of it
+	case "work-there": // a tenth of a second of it, and says for how long the process that it is told of has run meanwhile
 		onFirstProcessor()
-		_, _ = io.ReadAll(os.Stdin) // until its priority is set
+		in, _ := io.ReadAll(os.Stdin) // until its priority is set
+		other, _ := strconv.Atoi(string(in))
+		before, _ := processorTime(other)
 		for begin := ownTime(); ownTime() < begin+100*time.Millisecond; {
 			_ = os.Args
 		}
+		after, _ := processorTime(other)
+		fmt.Fprintln(os.Stdout, int64(after-before))
 	case "spin":
 		for {
 			_ = os.Args

@@ -93,16 +93,22 @@ var mayRaise = sync.OnceValue(func() bool {
 	return <-may
 })
 
-// comesBack tries it with the calling thread, which is of no use any more where it doesn't.
+// comesBack tries it with the calling thread, which is of no use any more where it doesn't: the system asks for the same
+// right for niceness as for SCHED_IDLE. The thread never is SCHED_IDLE itself: on a busy machine it would stay away for
+// seconds, perhaps with a lock of Go's runtime, and the whole service would wait for it.
 func comesBack() bool {
 	tid := unix.Gettid()
-	before, err := unix.SchedGetAttr(tid, 0)
+	own, err := unix.SchedGetAttr(tid, 0)
 	if err != nil {
 		return false
 	}
-	idle := yielding(true)
-	if unix.SchedSetAttr(tid, &idle, 0) != nil {
+	from, to := int(own.Nice)+1, int(own.Nice)
+	if own.Nice > niceRaised { // a child is raised above the service then
+		from, to = int(own.Nice), niceRaised
+	}
+	if unix.Setpriority(unix.PRIO_PROCESS, tid, from) != nil || unix.Setpriority(unix.PRIO_PROCESS, tid, to) != nil {
 		return false
 	}
-	return unix.SchedSetAttr(tid, before, 0) == nil
+	_ = unix.Setpriority(unix.PRIO_PROCESS, tid, int(own.Nice)) // lowering it is never forbidden
+	return true
 }
