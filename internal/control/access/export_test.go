@@ -11,6 +11,13 @@ const MaxOfToken = maxOfToken
 // MaxSharing is how many may wait for the hash of one secret.
 const MaxSharing = maxSharing
 
+// Remembered is how many addresses something is remembered of.
+func (s *Service) Remembered() int {
+	s.failures.mu.Lock()
+	defer s.failures.mu.Unlock()
+	return len(s.failures.seen)
+}
+
 // HoldLine fills the line of secrets to be hashed until free is called.
 func (s *Service) HoldLine(t *testing.T) (free func()) {
 	t.Helper()

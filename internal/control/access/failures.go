@@ -120,7 +120,11 @@ func (f *failures) passed(c Credentials) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	own := sources(c)[0]
-	f.seen[own] = failure{trying: f.seen[own].trying}
+	if trying := f.seen[own].trying; trying > 0 {
+		f.seen[own] = failure{trying: trying}
+	} else {
+		delete(f.seen, own)
+	}
 }
 
 // makeRoom forgets what is old when there is much, and any when there is too much.

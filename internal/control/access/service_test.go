@@ -3,6 +3,7 @@ package access_test
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -107,6 +108,23 @@ func TestRevokedElsewhere(t *testing.T) {
 	must(t, store.RevokeToken(t.Context(), "", token.ID, start))
 	_, err = s.Authenticate(t.Context(), access.Credentials{Token: token.ID, Secret: secret}, start.Add(5*time.Second))
 	wantKind(t, err, fault.Unauthorized)
+}
+
+// TestRightSecretsLeaveNothing: of callers whose secret is right nothing is remembered, wherever they come from.
+func TestRightSecretsLeaveNothing(t *testing.T) {
+	t.Parallel()
+	s, _, _ := newService(t)
+	token, secret, err := s.CreateToken(t.Context(), access.TokenInput{Name: "n"}, start)
+	must(t, err)
+	for n := range 3 { // each when the one before is not known any more
+		from := fmt.Sprintf("192.0.2.%d", n)
+		c := access.Credentials{Token: token.ID, Secret: secret, From: from}
+		_, err = s.Authenticate(t.Context(), c, start.Add(time.Duration(n)*time.Hour))
+		must(t, err)
+	}
+	if n := s.Remembered(); n != 0 {
+		t.Errorf("something is remembered of %d of them", n)
+	}
 }
 
 func TestAuthenticateWaits(t *testing.T) {

@@ -21,8 +21,8 @@ const AnyLanguage = "*"
 // ErrNoStreaming says that an engine recognises only sound that has ended.
 var ErrNoStreaming = errors.New("the engine does not recognise sound while it streams")
 
-// ErrNotInTime says that an engine on this machine was not given enough of it to respond: it may be installed, and the
-// machine busy.
+// ErrNotInTime says that an engine on this machine got too little processor time to respond: it may be installed, and
+// the machine busy.
 var ErrNotInTime = errors.New("the engine did not respond in time: this machine is busy, or its disk slow")
 
 // ErrBusy says that a server runs and has something else to do.

@@ -59,7 +59,7 @@ func (x *Texts) Add(id string, embedded bool) {
 
 // Offer has those text renditions listed whose cues are files that were added while the edge goes on, and no others of
 // that kind any more. A segment is listed when it is whole in the video; Span says what it is to show. None of them is
-// recorded, and they don't change how far behind live players stay, which never changes within a recording.
+// recorded.
 func (x *Texts) Offer(ids []string) {
 	e := x.e
 	e.mu.Lock()
@@ -117,11 +117,8 @@ func (x *Texts) find(id string) *liveRendition {
 func (x *Texts) Any() bool {
 	x.e.mu.Lock()
 	defer x.e.mu.Unlock()
-	return slices.ContainsFunc(x.renditions, (*liveRendition).saidHere)
+	return slices.ContainsFunc(x.renditions, func(l *liveRendition) bool { return !l.said.offered })
 }
-
-// saidHere reports whether the cues of a text rendition are published at the edge.
-func (l *liveRendition) saidHere() bool { return !l.said.offered }
 
 // Has reports whether there is such a text rendition.
 func (x *Texts) Has(id string) bool {
