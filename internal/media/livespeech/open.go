@@ -32,13 +32,17 @@ func (r *runner) open(ctx context.Context) error {
 			r.warn("subtitles can't be generated: " + none.Message)
 			return err
 		}
-		r.warn("subtitles can't be generated at the moment: " + whatFails(r.engine) + " does not run")
+		full := errors.Is(err, speech.ErrNoPlace)
+		r.warn("subtitles can't be generated at the moment: " + whatFails(r.engine, full))
 		tick := time.NewTimer(pause)
 		select {
 		case <-tick.C:
 		case <-going.Done():
 			tick.Stop()
 			return fmt.Errorf("wait for an engine: %w", context.Cause(going))
+		}
+		if full { // the health of the stream says so, for as long as it is
+			r.Missed(pause)
 		}
 		// What was said in the meantime is over: it would only be in the way of what is said now.
 		r.follower.Close()
@@ -78,12 +82,15 @@ func (r *runner) watch(ctx context.Context, end context.CancelCauseFunc) {
 	end(errEnded)
 }
 
-// whatFails is an engine's name, where one was found.
-func whatFails(engine string) string {
-	if engine == "" {
-		return "speech recognition"
+// whatFails says what is wrong with an engine, where one was found.
+func whatFails(engine string, full bool) string {
+	switch {
+	case full:
+		return engine + " recognises as many live streams on this machine as its processors carry; one that ends makes place"
+	case engine == "":
+		return "speech recognition does not run"
 	}
-	return engine
+	return engine + " does not run"
 }
 
 // warn tells once that what was said is missing.

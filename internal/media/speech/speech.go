@@ -28,6 +28,9 @@ var ErrNotInTime = errors.New("the engine did not respond in time: this machine 
 // ErrBusy says that a server runs and has something else to do.
 var ErrBusy = errors.New("the server is busy")
 
+// ErrNoPlace says that an engine recognises as many streams as it can carry. One that ends makes place.
+var ErrNoPlace = errors.New("as much is recognised live already as the processors carry")
+
 // Bias is how an engine is told of words that are likely.
 type Bias int
 
@@ -120,7 +123,7 @@ type Engine interface {
 	Abilities() (Abilities, error)
 	// Probe tries whether the engine runs at the moment; the error says to an operator what is wrong.
 	Probe(ctx context.Context) error
-	// Open recognises sound while it streams; ErrNoStreaming.
+	// Open recognises sound while it streams; ErrNoStreaming, ErrNoPlace.
 	Open(ctx context.Context, c Config) (Stream, error)
 	// Transcribe recognises sound that has ended: samples as bytes, least significant first. Times begin at zero.
 	Transcribe(ctx context.Context, pcm io.Reader, c Config, emit func(Result) error) error

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"time"
 
 	"millrace/internal/media/encode"
@@ -24,12 +25,21 @@ type Options struct {
 	Model   string // folder; empty: Model
 	// Budget has a place for each process that recognises what has ended. What is live has a share of its own.
 	Budget *encode.Budget
-	Args   []string      // of the program, which needs none
-	Limits encode.Limits // of each process; zero means DefaultLimits
+	// Streams is how many live streams are recognised at a time; 0: perProcessor for each processor.
+	Streams int
+	Args    []string      // of the program, which needs none
+	Limits  encode.Limits // of each process; zero means DefaultLimits
 }
 
+// perProcessor is how many live streams a processor carries: one with a person who speaks all the time takes 0.3 to 0.6
+// of it, and less where the engine is behind and looks less hard.
+const perProcessor = 2
+
 // Engine is PocketSphinx.
-type Engine struct{ opt Options }
+type Engine struct {
+	opt    Options
+	places chan struct{} // one for each live stream
+}
 
 // New returns an engine; nothing runs yet.
 func New(o Options) *Engine {
@@ -39,7 +49,10 @@ func New(o Options) *Engine {
 	if o.Limits == (encode.Limits{}) {
 		o.Limits = DefaultLimits()
 	}
-	return &Engine{opt: o}
+	if o.Streams <= 0 {
+		o.Streams = perProcessor * runtime.NumCPU()
+	}
+	return &Engine{opt: o, places: make(chan struct{}, o.Streams)}
 }
 
 // Name implements speech.Engine.
@@ -90,7 +103,12 @@ func (e *Engine) Open(ctx context.Context, c speech.Config) (speech.Stream, erro
 	if c.MaxLatency == 0 {
 		c.MaxLatency = 6 * time.Second
 	}
-	return e.open(ctx, c), nil
+	select {
+	case e.places <- struct{}{}:
+		return e.open(ctx, c), nil
+	default:
+		return nil, fmt.Errorf("%w: %d streams", speech.ErrNoPlace, cap(e.places))
+	}
 }
 
 // chunk is how much is read at once.

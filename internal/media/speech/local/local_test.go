@@ -48,6 +48,30 @@ func engine(t *testing.T) *local.Engine {
 	})
 }
 
+// TestStreamsHavePlaces: an engine recognises so many live streams at a time and no more, and one that ends makes place.
+func TestStreamsHavePlaces(t *testing.T) {
+	t.Parallel()
+	e := local.New(local.Options{Program: "/none", Streams: 2, Limits: raceDetector})
+	var open []speech.Stream
+	for range 2 {
+		s, err := e.Open(t.Context(), speech.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		open = append(open, s)
+	}
+	if s, err := e.Open(t.Context(), speech.Config{}); !errors.Is(err, speech.ErrNoPlace) {
+		t.Fatalf("a third stream: %v, %v", s, err)
+	}
+	open[0].Close()
+	s, err := e.Open(t.Context(), speech.Config{})
+	if err != nil {
+		t.Fatalf("when one has ended: %v", err)
+	}
+	s.Close()
+	open[1].Close()
+}
+
 // said is speech as samples.
 func said(t *testing.T, voice, text string) []byte {
 	t.Helper()

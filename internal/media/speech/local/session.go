@@ -41,7 +41,8 @@ type session struct {
 	results  chan speech.Result
 	ended    chan struct{}
 	cancel   context.CancelFunc
-	failed   error // once ended
+	release  func() // its place; nil: it has none
+	failed   error  // once ended
 
 	restarts atomic.Int64
 	until    atomic.Int64 // sample up to which all is told
@@ -56,9 +57,10 @@ func (e *Engine) newSession(c speech.Config, audio *speech.Backlog) *session {
 	}
 }
 
-// open starts a stream.
+// open starts a stream, which has a place, and gives it back when nothing of it runs any more.
 func (e *Engine) open(ctx context.Context, c speech.Config) *session {
 	s := e.newSession(c, speech.NewBacklog(maxHeld, maxAhead))
+	s.release = func() { <-e.places }
 	ctx, s.cancel = context.WithCancel(ctx)
 	go s.run(ctx)
 	return s
@@ -94,6 +96,9 @@ func (s *session) Close() {
 // run has processes recognise the sound until it has ended.
 func (s *session) run(ctx context.Context) {
 	defer close(s.ended)
+	if s.release != nil {
+		defer s.release()
+	}
 	defer close(s.results)
 	pause := pauseFirst
 	for died := 0; ctx.Err() == nil; {
