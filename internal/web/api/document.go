@@ -1,18 +1,16 @@
 package api
 
 import (
-	"bytes"
-	"crypto/sha256"
 	"embed"
-	"encoding/hex"
 	"encoding/json"
 	"net/http"
 	"reflect"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/danielgtaylor/huma/v2"
+
+	"millrace/internal/web/static"
 )
 
 //go:embed docs
@@ -119,25 +117,18 @@ func tolerate(schemas huma.Registry) {
 // serve responds to GET and HEAD of path with what content gives, which is asked once: it never changes while the
 // process runs.
 func (s *server) serve(path, media string, content func() ([]byte, error)) {
-	type entity struct {
-		content []byte
-		tag     string
-	}
-	made := sync.OnceValue(func() entity {
+	made := sync.OnceValue(func() static.Asset {
 		c, err := content()
 		if err != nil {
 			panic("write " + path + ": " + err.Error()) // it is made of our own types and files
 		}
-		sum := sha256.Sum256(c)
-		return entity{c, `"` + hex.EncodeToString(sum[:8]) + `"`}
+		return static.New(c, media)
 	})
 	s.mux.HandleFunc(http.MethodGet+" "+path, func(w http.ResponseWriter, r *http.Request) {
-		e, h := made(), w.Header()
-		h.Set("Content-Type", media)
+		h := w.Header()
 		h.Set("Content-Security-Policy", docsPolicy)
 		h.Set("Referrer-Policy", "no-referrer")
 		h.Set("Cache-Control", "no-cache") // ask again: an upgrade changes it
-		h.Set("ETag", e.tag)
-		http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(e.content))
+		made().Serve(w, r)
 	})
 }

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
-	"strings"
 
 	"millrace/internal/control/access"
 	"millrace/internal/control/asset"
@@ -108,7 +107,7 @@ func (v video) Offered() (n int) {
 
 // Title is its name, or what it is.
 func (t track) Title() string {
-	if n := strings.TrimSpace(t.Name); n != "" {
+	if n := plainName(t.Name); n != "" {
 		return n
 	}
 	return t.Kind()

@@ -152,7 +152,10 @@ func (s *server) routes() *http.ServeMux {
 	s.routeSettings(mux)
 	s.routeLinks(mux)
 	s.routeCode(mux)
-	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { s.notFound(w, r, access.Person{}) })
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		p, _ := s.who(r) // the page is the same for nobody, without the menu of who is signed in
+		s.notFound(w, r, p)
+	})
 	return mux
 }
 

@@ -54,7 +54,7 @@ type stream struct {
 
 // Title is its name; without one the beginning and the end of its ID.
 func (s stream) Title() string {
-	if t := strings.TrimSpace(s.Settings.Meta.Title); t != "" {
+	if t := plainName(s.Settings.Meta.Title); t != "" {
 		return t
 	}
 	return short(s.ID)

@@ -112,8 +112,9 @@ type act struct {
 
 var acts = map[string]act{ //nolint:gochecknoglobals // a table
 	"end": {
-		operation: "complete-live-stream", Title: "End the broadcast?", Yes: "End it", No: "Go on", Class: "air",
-		do: live.API.Complete,
+		operation: "complete-live-stream", Title: "End the broadcast?", Yes: "End broadcast", No: "Keep streaming",
+		Class: "air",
+		do:    live.API.Complete,
 		OnText: "Viewers see the end. The recording is ready at once. An encoder that goes on sending is cut " +
 			"off; if it connects again, a new recording begins.",
 		IdleText: "There is no broadcast to end at the moment.",

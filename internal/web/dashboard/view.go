@@ -93,9 +93,16 @@ func (s *server) render(w http.ResponseWriter, r *http.Request, p access.Person,
 		http.Error(w, "The page can't be shown; the log of the service says why.", http.StatusInternalServerError)
 		return
 	}
-	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	body, head := b.Bytes(), w.Header()
+	head.Set("Content-Type", "text/html; charset=utf-8")
+	head.Set("Vary", "Accept-Encoding")
+	// The response to a form may show a secret beside what was typed, of which a length would tell.
+	if r.Method == http.MethodGet && static.AcceptsGzip(r.Header.Get("Accept-Encoding")) {
+		body = static.Zip(body)
+		head.Set("Content-Encoding", "gzip")
+	}
 	w.WriteHeader(status)
-	_, _ = w.Write(b.Bytes()) // who has gone needs no page
+	_, _ = w.Write(body) // who has gone needs no page
 }
 
 // refusal is a page that says why there is no other.

@@ -46,7 +46,7 @@ func Read(files fs.FS, names ...string) Assets {
 		if zipped {
 			out[base] = Asset{contentType: kind, etag: etag(b), plain: unzip(b), zipped: func() []byte { return b }}
 		} else {
-			out[base] = newAsset(b, kind)
+			out[base] = New(b, kind)
 		}
 	}
 	return out
@@ -60,7 +60,7 @@ func (as Assets) Link(modules ...string) {
 		for _, other := range modules[:i] {
 			text = bytes.ReplaceAll(text, []byte("'./"+other+"'"), []byte("'./"+as.Address(other)+"'"))
 		}
-		as[name] = newAsset(text, kinds[".js"])
+		as[name] = New(text, kinds[".js"])
 	}
 }
 
@@ -70,16 +70,29 @@ func Page(files fs.FS, name string, assets Assets) Asset {
 	for name, a := range assets {
 		page = bytes.ReplaceAll(page, []byte(`"assets/`+name+`"`), []byte(`"assets/`+name+"?v="+a.version()+`"`))
 	}
-	return newAsset(page, kinds[".html"])
+	return New(page, kinds[".html"])
 }
 
-func newAsset(b []byte, contentType string) Asset {
+// New makes an asset of what is not in a file.
+func New(b []byte, contentType string) Asset {
 	return Asset{contentType: contentType, etag: etag(b), plain: b, zipped: sync.OnceValue(func() []byte { return zip(b) })}
 }
 
 func zip(b []byte) []byte {
 	var z bytes.Buffer
 	w, err := gzip.NewWriterLevel(&z, gzip.BestCompression)
+	if err != nil {
+		panic(fmt.Sprintf("static: gzip level: %v", err))
+	}
+	_, _ = w.Write(b) // a bytes.Buffer takes all
+	_ = w.Close()
+	return z.Bytes()
+}
+
+// Zip compresses what is made for one response, which is sent sooner when that is fast.
+func Zip(b []byte) []byte {
+	z := bytes.NewBuffer(make([]byte, 0, len(b)/4))
+	w, err := gzip.NewWriterLevel(z, gzip.BestSpeed)
 	if err != nil {
 		panic(fmt.Sprintf("static: gzip level: %v", err))
 	}
@@ -139,7 +152,7 @@ func (a Asset) Serve(w http.ResponseWriter, r *http.Request) {
 	head.Set("Vary", "Accept-Encoding")
 	head.Set("Cross-Origin-Resource-Policy", "same-origin")
 	body, etag := a.plain, a.etag
-	if acceptsGzip(r.Header.Get("Accept-Encoding")) {
+	if AcceptsGzip(r.Header.Get("Accept-Encoding")) {
 		body, etag = a.zipped(), strings.TrimSuffix(a.etag, `"`)+`-gzip"`
 		head.Set("Content-Encoding", "gzip")
 	}
@@ -157,8 +170,8 @@ func (a Asset) Serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// acceptsGzip reports whether an Accept-Encoding header allows gzip (RFC 9110, 12.5.3).
-func acceptsGzip(header string) bool {
+// AcceptsGzip reports whether an Accept-Encoding header allows gzip (RFC 9110, 12.5.3).
+func AcceptsGzip(header string) bool {
 	for item := range strings.SplitSeq(header, ",") {
 		coding, params, _ := strings.Cut(item, ";")
 		coding = strings.ToLower(strings.TrimSpace(coding))

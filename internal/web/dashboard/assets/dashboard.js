@@ -139,6 +139,9 @@ document.addEventListener('submit', (e) => {
   fetch(e.target.action, { method: 'POST', body: new URLSearchParams({ theme: to }), redirect: 'manual' }).catch(() => {});
 });
 
+// Who signs in comes back to the part of the page that the address has named.
+for (const form of $$('.door form')) form.action += location.hash;
+
 // A form that makes something is sent once, however often its button is pressed. The server sees to it as well, but for
 // what reaches another node of a fleet.
 document.addEventListener('submit', (e) => {

@@ -62,6 +62,8 @@ export function menus(stage, playing, signal) {
   on(el('quality'), 'change', (e) => { if (playing()) playing().nextLevel = Number(e.target.value); });
   on(el('audio'), 'change', (e) => { if (playing()) playing().audioTrack = Number(e.target.value); });
   on(el('speed'), 'change', (e) => { el('video').playbackRate = Number(e.target.value); });
+  // The player hides what is outside it: the menu has the room that the picture has.
+  on(menu, 'toggle', () => stage.style.setProperty('--room', stage.clientHeight + 'px'));
   on(document, 'pointerdown', (e) => { if (!menu.contains(e.target)) menu.open = false; });
   on(menu, 'keydown', (e) => {
     if (e.key !== 'Escape' || !menu.open) return;
