@@ -28,6 +28,7 @@ type conn struct {
 	opts    *Options
 	remote  netip.AddrPort
 	req     gosrt.ConnRequest
+	places  *ingest.Limiter // one of whose places it has until it is admitted
 	begun   time.Time
 	encoder string
 	log     *slog.Logger
@@ -78,7 +79,7 @@ func (c *conn) run(ctx context.Context) error {
 	var pub context.Context
 	var sink ingest.Sink
 	err := fault.Guard(func() (err error) {
-		defer c.server.handshakes.Release(c.remote)
+		defer c.places.Release(c.remote)
 		pub, sink, err = c.admit(ctx) //nolint:fatcontext // once
 		return err
 	})
@@ -126,6 +127,7 @@ func (c *conn) admit(ctx context.Context) (pub context.Context, sink ingest.Sink
 		sink.Close(err)
 		return nil, nil, c.refuse(ctx, err)
 	}
+	c.server.keys.add(id.key)
 	c.mu.Lock()
 	c.accepted = true
 	c.mu.Unlock()

@@ -65,6 +65,8 @@ type Server struct {
 	ln         gosrt.Listener
 	limit      ingest.Limiter
 	handshakes ingest.Limiter  // of callers that wait for the response
+	returning  ingest.Limiter  // likewise, of those whose key was right before
+	keys       keys            // that were right
 	refusals   ingest.Refusals // in the log
 
 	mu    sync.Mutex
@@ -108,6 +110,7 @@ func Listen(ctx context.Context, addr string, o Options) (*Server, error) {
 		opts: o, conns: map[uint32]*conn{},
 		limit:      ingest.Limiter{Max: o.MaxConns, PerOrigin: o.MaxConnsPerIP},
 		handshakes: ingest.Limiter{Max: o.MaxHandshakes, PerOrigin: o.MaxHandshakesPerIP},
+		returning:  ingest.Limiter{Max: o.MaxHandshakes, PerOrigin: o.MaxHandshakes},
 		refusals:   ingest.Refusals{Logger: o.Logger},
 	}
 	c.Logger = packetLog{s}
@@ -240,13 +243,17 @@ func (s *Server) handle(ctx context.Context, wg *sync.WaitGroup, req gosrt.ConnR
 		s.drop("too many connections", remote)
 		return
 	}
-	if !s.handshakes.Acquire(remote) {
+	places := &s.handshakes
+	if s.keys.has(req.StreamId()) {
+		places = &s.returning
+	}
+	if !places.Acquire(remote) {
 		s.limit.Release(remote)
 		req.Reject(gosrt.REJX_OVERLOAD)
 		s.drop("too many callers at a time", remote)
 		return
 	}
-	c := &conn{server: s, opts: &s.opts, remote: remote, req: req, log: s.opts.Logger, begun: time.Now()}
+	c := &conn{server: s, opts: &s.opts, remote: remote, req: req, places: places, log: s.opts.Logger, begun: time.Now()}
 	wg.Go(func() {
 		defer s.limit.Release(remote)
 		s.report(ctx, c, c.run(ctx))

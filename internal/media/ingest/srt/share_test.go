@@ -35,7 +35,7 @@ func (s slowSecrets) Passphrase(ctx context.Context, k string) (string, error) {
 }
 
 // TestFloodOfConclusions: an address that floods the listener with conclusions (true cookies, wrong keys) takes no place
-// from others.
+// from others, and no flood takes one from an encoder whose key was right before.
 func TestFloodOfConclusions(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -43,16 +43,22 @@ func TestFloodOfConclusions(t *testing.T) {
 		each     int
 		pending  int
 		refusing bool // of an encoder at 127.0.0.1
+		before   bool // it was connected before
 	}{
-		"one address":   {[]string{"127.0.0.2"}, 80, 16, false},
-		"two addresses": {[]string{"127.0.0.2", "127.0.0.3"}, 40, 32, false},
-		"its own":       {[]string{"127.0.0.1"}, 20, 16, true},
-		"too many":      {[]string{"127.0.0.2", "127.0.0.3", "127.0.0.4", "127.0.0.5", "127.0.0.6"}, 17, 64, true},
+		"one address":      {[]string{"127.0.0.2"}, 80, 16, false, false},
+		"two addresses":    {[]string{"127.0.0.2", "127.0.0.3"}, 40, 32, false, false},
+		"its own":          {[]string{"127.0.0.1"}, 20, 16, true, false},
+		"its own, before":  {[]string{"127.0.0.1"}, 20, 16, false, true},
+		"too many":         {[]string{"127.0.0.2", "127.0.0.3", "127.0.0.4", "127.0.0.5", "127.0.0.6"}, 17, 64, true, false},
+		"too many, before": {[]string{"127.0.0.2", "127.0.0.3", "127.0.0.4", "127.0.0.5", "127.0.0.6"}, 17, 64, false, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			slow := slowSecrets{asked: make(chan struct{}), release: make(chan struct{})}
 			s := start(t, Options{Gate: &gate{sink: ingesttest.NewRecorder()}, Secrets: slow})
+			if tt.before {
+				_ = connect(t, s.addr).Close()
+			}
 			refused := make(chan struct{})
 			var all sync.WaitGroup
 			for a, from := range tt.from {
