@@ -3,6 +3,9 @@ package local
 import (
 	"context"
 	"errors"
+	"fmt"
+	"os"
+	"runtime"
 	"sync"
 	"time"
 
@@ -12,8 +15,8 @@ import (
 const (
 	// late is how far behind an engine gives up its wide beams.
 	late = 6 * time.Second
-	// inTime is how little sound an engine leaves lying that keeps up. One that has for calm, and twice as long each time that turned out too
-	// soon, gets its wide beams back when nobody speaks.
+	// inTime is how little sound an engine leaves lying that keeps up. One that has for calm, and twice as long each
+	// time that turned out too soon, gets its wide beams back when nobody speaks and the machine has time to spare.
 	inTime   = time.Second
 	calm     = time.Minute
 	calmMost = time.Hour
@@ -22,6 +25,7 @@ const (
 // pace decides how hard an engine looks: less hard while it is behind.
 type pace struct {
 	wanted speech.Effort
+	spare  func() bool // the machine has processor time to spare
 
 	mu      sync.Mutex
 	effort  speech.Effort
@@ -30,7 +34,23 @@ type pace struct {
 	change  context.CancelCauseFunc
 }
 
-func newPace(wanted speech.Effort) *pace { return &pace{wanted: wanted, effort: wanted, calm: calm} }
+func newPace(wanted speech.Effort) *pace {
+	return &pace{wanted: wanted, effort: wanted, calm: calm, spare: spare}
+}
+
+// spare reports whether fewer threads of this machine run, or want to, than there are processors: on average over the
+// last minute, as the system tells. Where it does not there is.
+func spare() bool {
+	data, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return true
+	}
+	var threads float64
+	if _, err = fmt.Sscan(string(data), &threads); err != nil {
+		return true
+	}
+	return threads < float64(runtime.NumCPU())
+}
 
 var errEffort = errors.New("the engine is to look harder, or less hard")
 
@@ -63,6 +83,10 @@ func (p *pace) adjust(long, held, ahead time.Duration) {
 	default:
 		p.keepsUp += long
 		if p.effort < p.wanted && p.keepsUp >= p.calm && held <= inTime {
+			if !p.spare() { // it is asked again when as long has passed
+				p.keepsUp = 0
+				return
+			}
 			p.keepsUp, p.calm = 0, min(2*p.calm, calmMost)
 			p.set(p.effort + 1)
 		}
