@@ -68,7 +68,9 @@ func TestSRT(t *testing.T) {
 			l := s.CreateLive(t, "low", nil)
 			e := rig.PublishTo(t, s.SRTURL(l, ffmpegUnhurried+tt.query), tt.clip)
 			// It sends for a while only. What is asked for here stays so afterwards, or is so before anything is to be played.
-			now := s.AwaitLive(t, l.Text("id"), "with encoder", patience, func(o rig.Object) bool { return !away(o) })
+			now := s.AwaitLive(t, l.Text("id"), "with encoder and asset", patience, func(o rig.Object) bool {
+				return !away(o) && o.Text("active_asset_id") != ""
+			})
 			if got := now.Text("active_ingest_protocol"); got != "srt" {
 				t.Errorf("active_ingest_protocol %q", got)
 			}
