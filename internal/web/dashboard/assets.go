@@ -111,11 +111,12 @@ func why(e *asset.Errors) string {
 
 // direction are the characters that turn round the text behind them, or end that (Unicode Standard Annex 9).
 var direction = strings.NewReplacer( //nolint:gochecknoglobals // a table
-	"\u202a", "", "\u202b", "", "\u202c", "", "\u202d", "", "\u202e", "", "\u2066", "", "\u2067", "", "\u2068", "", "\u2069", "",
+	"\u202a", "", "\u202b", "", "\u202c", "", "\u202d", "", "\u202e", "",
+	"\u2066", "", "\u2067", "", "\u2068", "", "\u2069", "",
 )
 
-// plainName is a name as pages show it: it can't turn itself round to look like another one. Scripts that are written from
-// right to left need none of what is left out.
+// plainName is a name as pages show it: it can't turn itself round to look like another one. Scripts that are written
+// from right to left need none of what is left out.
 func plainName(name string) string { return strings.TrimSpace(direction.Replace(name)) }
 
 // capital is a text as the beginning of a sentence.

@@ -10,15 +10,16 @@ import (
 	"testing"
 )
 
-// TestPagesAreCompressed: what is asked for is compressed where the browser takes it, and says the same. The response to
-// a form is not: it may have a secret beside what was typed.
+// TestPagesAreCompressed: what is asked for is compressed where the browser takes it, and says the same. The response
+// to a form is not: it may have a secret beside what was typed.
 func TestPagesAreCompressed(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, "http://example.com")
 	const page = "/dashboard/live/new"
 	plain := s.ask(t, s.cookie, page, nil)
 	packed := s.ask(t, s.cookie, page, nil, "Accept-Encoding", "br, gzip")
-	if got := packed.Header().Get("Content-Encoding"); got != "gzip" || packed.Header().Get("Vary") != "Accept-Encoding" {
+	got, vary := packed.Header().Get("Content-Encoding"), packed.Header().Get("Vary")
+	if got != "gzip" || vary != "Accept-Encoding" {
 		t.Fatalf("it is encoded as %q", got)
 	}
 	if packed.Body.Len()*3 > plain.Body.Len() {

@@ -253,7 +253,9 @@ func (s *Server) handle(ctx context.Context, wg *sync.WaitGroup, req gosrt.ConnR
 		s.drop("too many callers at a time", remote)
 		return
 	}
-	c := &conn{server: s, opts: &s.opts, remote: remote, req: req, places: places, log: s.opts.Logger, begun: time.Now()}
+	c := &conn{
+		server: s, opts: &s.opts, remote: remote, req: req, places: places, log: s.opts.Logger, begun: time.Now(),
+	}
 	wg.Go(func() {
 		defer s.limit.Release(remote)
 		s.report(ctx, c, c.run(ctx))

@@ -48,7 +48,8 @@ func engine(t *testing.T) *local.Engine {
 	})
 }
 
-// TestStreamsHavePlaces: an engine recognises so many live streams at a time and no more, and one that ends makes place.
+// TestStreamsHavePlaces: an engine recognises so many live streams at a time and no more, and one that ends makes
+// place.
 func TestStreamsHavePlaces(t *testing.T) {
 	t.Parallel()
 	e := local.New(local.Options{Program: "/none", Streams: 2, Limits: raceDetector})

@@ -7,8 +7,8 @@ import (
 	"millrace/internal/media/speech"
 )
 
-// TestPaceAsksForTime: an engine that was behind and keeps up again looks harder when the machine has time to spare, and
-// not before, however long it has kept up.
+// TestPaceAsksForTime: an engine that was behind and keeps up again looks harder when the machine has time to spare,
+// and not before, however long it has kept up.
 func TestPaceAsksForTime(t *testing.T) {
 	t.Parallel()
 	p, asked, free := newPace(speech.Steady), 0, false
