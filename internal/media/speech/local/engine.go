@@ -27,8 +27,10 @@ type Options struct {
 	Budget *encode.Budget
 	// Streams is how many live streams are recognised at a time; 0: perProcessor for each processor.
 	Streams int
-	Args    []string      // of the program, which needs none
-	Limits  encode.Limits // of each process; zero means DefaultLimits
+	// Spare reports whether the machine has processor time to spare; nil: as the system tells.
+	Spare  func() bool
+	Args   []string      // of the program, which needs none
+	Limits encode.Limits // of each process; zero means DefaultLimits
 }
 
 // perProcessor is how many live streams a processor carries: one with a person who speaks all the time takes 0.3 to 0.6
@@ -48,6 +50,9 @@ func New(o Options) *Engine {
 	}
 	if o.Limits == (encode.Limits{}) {
 		o.Limits = DefaultLimits()
+	}
+	if o.Spare == nil {
+		o.Spare = spare
 	}
 	if o.Streams <= 0 {
 		o.Streams = perProcessor * runtime.NumCPU()

@@ -34,7 +34,7 @@ type pace struct {
 	change  context.CancelCauseFunc
 }
 
-func newPace(wanted speech.Effort) *pace {
+func newPace(wanted speech.Effort, spare func() bool) *pace {
 	return &pace{wanted: wanted, effort: wanted, calm: calm, spare: spare}
 }
 

@@ -11,8 +11,8 @@ import (
 // and not before, however long it has kept up.
 func TestPaceAsksForTime(t *testing.T) {
 	t.Parallel()
-	p, asked, free := newPace(speech.Steady), 0, false
-	p.spare = func() bool { asked++; return free }
+	asked, free := 0, false
+	p := newPace(speech.Steady, func() bool { asked++; return free })
 	p.adjust(time.Second, late+time.Second, 0)
 	if p.now() != speech.Quick {
 		t.Fatalf("behind, its effort is %d", p.now())

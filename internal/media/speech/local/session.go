@@ -52,7 +52,7 @@ type session struct {
 
 func (e *Engine) newSession(c speech.Config, audio *speech.Backlog) *session {
 	return &session{
-		engine: e, config: c, priority: encode.OnDemand, audio: audio, pace: newPace(c.Effort),
+		engine: e, config: c, priority: encode.OnDemand, audio: audio, pace: newPace(c.Effort, e.opt.Spare),
 		results: make(chan speech.Result, outbox), ended: make(chan struct{}),
 	}
 }

@@ -53,7 +53,10 @@ func faked(t *testing.T, effort speech.Effort) speech.Stream {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := local.New(local.Options{Program: self, Args: []string{asFake}, Budget: encode.NewBudget(encode.BudgetOptions{Cores: 1}), Limits: raceDetector})
+	e := local.New(local.Options{
+		Program: self, Args: []string{asFake}, Budget: encode.NewBudget(encode.BudgetOptions{Cores: 1}),
+		Limits: raceDetector, Spare: func() bool { return true },
+	})
 	s, err := e.Open(t.Context(), speech.Config{Effort: effort})
 	if err != nil {
 		t.Fatal(err)
