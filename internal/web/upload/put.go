@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"sync/atomic"
 	"time"
 
@@ -53,14 +52,16 @@ func (b *body) Read(p []byte) (int, error) {
 	case err == nil, errors.Is(err, io.EOF):
 	case b.stopped.Load():
 		err = errStopping
-	case errors.Is(err, pace.ErrSlow):
-		err = fault.Wrap(fault.Unavailable, err, "%s: go on where it ended", err)
-	case errors.Is(err, os.ErrDeadlineExceeded):
-		err = fault.New(fault.Unavailable, "nothing has come for %s", idleTime)
+	case pace.TooSlow(err):
+		err = tooSlow()
 	default:
 		err = fault.Wrap(fault.Unavailable, err, "the connection was lost")
 	}
 	return n, err
+}
+
+func tooSlow() error {
+	return fault.Wrap(fault.Unavailable, pace.ErrSlow, "%s: go on where it ended", pace.ErrSlow)
 }
 
 // put takes the whole file or a chunk of it, or says which bytes have come.

@@ -14,6 +14,7 @@ import (
 
 	"millrace/internal/control/upload"
 	"millrace/internal/fault"
+	"millrace/internal/web/pace"
 )
 
 // tus speaks tus 1.0 for uploads that were made by the API: the creation URL of each is its own, and so is the upload that is created there,
@@ -28,6 +29,22 @@ type tus struct {
 // other request's, even of one to the same upload at the same time.
 type turn struct {
 	writer Writer // while the request has the lock; nil where the file is whole
+	body   *tusBody
+}
+
+// tusBody is the body of a request. It notes why it could not be read to its end: the library says that in its own way.
+type tusBody struct {
+	io.ReadCloser
+	failed error
+}
+
+// Read implements io.Reader.
+func (b *tusBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		b.failed = err
+	}
+	return n, err
 }
 
 type turnKey struct{}
@@ -49,7 +66,7 @@ func newTus(o Options) (*tus, error) {
 	var err error
 	t.library, err = handler.NewUnroutedHandler(handler.Config{
 		StoreComposer: composer, BasePath: o.PublicURL + tusPath, MaxSize: o.Files.MaxSize(), DisableConcatenation: true, DisableDownload: true,
-		Cors: &handler.CorsConfig{Disable: true}, NetworkTimeout: idleTime,
+		Cors: &handler.CorsConfig{Disable: true}, NetworkTimeout: 2 * idleTime, // web/pace ends a body before
 		Logger: tuslog.New(tuslog.NewTextHandler(io.Discard, nil)), // its lines have URLs, which are secrets
 		PreUploadCreateCallback: func(hook handler.HookEvent) (handler.HTTPResponse, handler.FileInfoChanges, error) {
 			return handler.HTTPResponse{}, handler.FileInfoChanges{ID: path.Base(hook.HTTPRequest.URI)}, nil
@@ -95,7 +112,10 @@ func (t *tus) serve(w http.ResponseWriter, r *http.Request, u upload.Upload) {
 		refuse(w, r, http.StatusBadRequest, "invalid_parameters", "Upload-Metadata may have at most 4096 bytes")
 		return
 	}
-	t.routes.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), turnKey{}, &turn{})))
+	on := &turn{body: &tusBody{ReadCloser: r.Body}}
+	r = r.WithContext(context.WithValue(r.Context(), turnKey{}, on))
+	r.Body = on.body
+	t.routes.ServeHTTP(w, r)
 }
 
 // extended names the extension that is ours: uploads expire.
@@ -118,12 +138,20 @@ func (t *tus) libraryError(ctx context.Context, err error) error {
 		}
 		return own
 	}
-	code, typ, message := t.opt.explain(ctx, err)
+	code, typ, message := t.explain(ctx, err)
 	e := handler.NewError(typ, message, code)
 	if after := retryAfter(code); after != "" {
 		e.HTTPResponse.Header["Retry-After"] = after
 	}
 	return e
+}
+
+// explain is the status of an error and what a client is told of it. After 408 clients such as tus-js-client give up.
+func (t *tus) explain(ctx context.Context, err error) (code int, typ, message string) {
+	if code, typ, message = t.opt.explain(ctx, err); code == pace.Status {
+		code = http.StatusServiceUnavailable
+	}
+	return code, typ, message
 }
 
 // NewLock implements handler.Locker.
@@ -264,6 +292,9 @@ func (u *tusUpload) WriteChunk(ctx context.Context, offset int64, src io.Reader)
 		_, err = w.Receive(ctx, src)
 	} else if errors.Is(err, io.EOF) {
 		err = nil
+	}
+	if err == nil && errors.Is(u.turn.body.failed, pace.ErrSlow) {
+		err = tooSlow()
 	}
 	return w.Size() - offset, u.tus.libraryError(ctx, err)
 }

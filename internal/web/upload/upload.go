@@ -163,7 +163,7 @@ func status(err error) (code int, typ string) {
 		return http.StatusInsufficientStorage, "no_room"
 	}
 	if errors.Is(err, pace.ErrSlow) {
-		return http.StatusRequestTimeout, "request_timeout"
+		return pace.Status, "request_timeout"
 	}
 	switch fault.KindOf(err) {
 	case fault.Invalid:
