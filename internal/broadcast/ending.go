@@ -18,7 +18,7 @@ func (b *broadcast) end(why live.EndReason) {
 		return
 	}
 	b.schedule.ending, b.why = true, why
-	if s := b.sink; s != nil && keepsLink(why) {
+	if s := b.sink; s != nil && why.KeepsLink() {
 		b.sink = nil
 		b.finish(s, ingest.ErrEnded)
 		s.linger(b.opt.Linger)

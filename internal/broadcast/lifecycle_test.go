@@ -180,7 +180,7 @@ func TestLifecycle(t *testing.T) {
 				}
 				w.must(w.streams.Enable(w.ctx, env, s.ID, time.Now()))
 			},
-			events: begun + " disabled enabled", recordings: []time.Duration{10 * time.Second},
+			events: begun + " disabled disconnected enabled", recordings: []time.Duration{10 * time.Second},
 		},
 		"deleted": {
 			play: func(w *world, n *node, s live.Stream) {
@@ -250,7 +250,7 @@ func TestLifecycle(t *testing.T) {
 				}
 				w.must(w.streams.Enable(w.ctx, env, s.ID, time.Now()))
 			},
-			events: begun + " disabled enabled", recordings: []time.Duration{304 * time.Second},
+			events: begun + " disconnected disabled enabled", recordings: []time.Duration{304 * time.Second},
 		},
 		"nothing is sent": {
 			play: func(w *world, n *node, s live.Stream) {

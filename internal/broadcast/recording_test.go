@@ -3,6 +3,7 @@ package broadcast_test
 import (
 	"log/slog"
 	"math"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -47,6 +48,44 @@ func TestInputOfARecording(t *testing.T) {
 			t.Errorf("audio %+v", audio)
 		}
 	})
+}
+
+// TestInputsOfARecording: the first input of the settings is the encoder, and the API shows it once, with what was
+// found in its media; the others follow.
+func TestInputsOfARecording(t *testing.T) {
+	t.Parallel()
+	encoder := assetopt.Input{Name: "Original", LanguageCode: "de"}
+	text := assetopt.Input{
+		URL: "https://example.com/a.vtt", Type: "text", TextType: "subtitles", LanguageCode: "fr", Name: "Français",
+	}
+	spanish := text
+	spanish.LanguageCode, spanish.Name = "es", "Español"
+	for name, inputs := range map[string][]assetopt.Input{
+		"no inputs":              nil,
+		"the encoder's alone":    {encoder},
+		"the encoder's and text": {encoder, text},
+		"two texts":              {{}, text, spanish},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			run(t, func(w *world) {
+				s := w.stream(window(0), func(in *live.CreateInput) { in.NewAsset = &assetopt.Options{Inputs: inputs} })
+				w.start("a").publish(s.StreamKey).send(10 * time.Second).stop()
+				w.wait(time.Second)
+				a, err := w.assets.Find(w.ctx, w.row(s.ID).RecentAssets[0])
+				w.must(err)
+				if len(a.InputInfo) != max(len(inputs), 1) || len(a.InputInfo[0].File.Tracks) != 2 {
+					w.t.Fatalf("inputs %+v", a.InputInfo)
+				}
+				for i, in := range inputs {
+					got := a.InputInfo[i]
+					if !reflect.DeepEqual(got.Settings, in) || i > 0 && got.File.Tracks != nil {
+						w.t.Errorf("input %d: %+v, want the settings %+v", i, got, in)
+					}
+				}
+			})
+		})
+	}
 }
 
 // TestRecordingThatIsATest: a recording of an ordinary stream whose settings ask for test assets has ten seconds; the

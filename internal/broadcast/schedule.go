@@ -95,17 +95,6 @@ func (c *schedule) follow(s live.Stream, now time.Time) {
 	c.longest = time.Duration(s.Settings.MaxContinuous) * time.Second
 }
 
-// keepsLink reports whether the encoder's connection outlives the broadcast: one whose owner has ended the broadcast
-// would come back if it was cut off, and begin the next one by itself. After the longest time it may.
-func keepsLink(why live.EndReason) bool {
-	switch why {
-	case live.EndComplete:
-		return true
-	case live.EndNone, live.EndWindow, live.EndDisable, live.EndTest, live.EndDelete, live.EndCrash, live.EndMaxDuration:
-	}
-	return false
-}
-
 // lease is the right to record a broadcast, as this node knows it. It is measured on the node's own steady clock: a
 // jump of the wall clock neither ends nor lengthens it.
 type lease struct {

@@ -70,7 +70,7 @@ func TestKeepsLink(t *testing.T) {
 		live.EndComplete: true, live.EndMaxDuration: false, live.EndDisable: false, live.EndTest: false, live.EndDelete: false,
 		live.EndWindow: false, live.EndCrash: false,
 	} {
-		if keepsLink(why) != want {
+		if why.KeepsLink() != want {
 			t.Errorf("%s: %v", why, !want)
 		}
 	}

@@ -35,13 +35,12 @@ var containers = map[string]string{ //nolint:gochecknoglobals // a table
 	"rtmp": "flv", "rtmps": "flv", "srt": "mpegts", "whip": "rtp",
 }
 
-// inputs tells what was found in the encoder's media, in front of the inputs that came with the settings; nil before
-// any has come. tracks are those of the recording.
+// inputs tells what was found in the encoder's media, which are the first input of the settings, where these have any,
+// and then what was asked for of the others; nil before any media have come. tracks are those of the recording.
 func (s *sent) inputs(a asset.Asset, tracks []asset.Track) []asset.InputInfo {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var first asset.InputInfo
-	first.File.ContainerFormat = containers[s.protocol]
+	file := asset.InputFile{ContainerFormat: containers[s.protocol]}
 	for kind, c := range s.configs {
 		if c == nil {
 			continue
@@ -58,14 +57,15 @@ func (s *sent) inputs(a asset.Asset, tracks []asset.Track) []asset.InputInfo {
 				}
 			}
 		}
-		first.File.Tracks = append(first.File.Tracks, t)
+		file.Tracks = append(file.Tracks, t)
 	}
-	if len(first.File.Tracks) == 0 {
+	if len(file.Tracks) == 0 {
 		return nil
 	}
-	all := []asset.InputInfo{first}
-	for _, in := range a.Options.Inputs {
-		all = append(all, asset.InputInfo{Settings: in})
+	all := make([]asset.InputInfo, max(len(a.Options.Inputs), 1))
+	for i, in := range a.Options.Inputs {
+		all[i].Settings = in
 	}
+	all[0].File = file
 	return all
 }

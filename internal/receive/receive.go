@@ -52,6 +52,8 @@ type Files struct {
 	// declaring is held from a look at the room there is until it is written down who has it.
 	declaring sync.Mutex
 
+	sums remembered
+
 	mu   sync.Mutex
 	held map[id.Upload]*place
 }
@@ -130,7 +132,9 @@ func (f *Files) open(ctx context.Context, u id.Upload, p *place) (*Writer, error
 		}
 		return nil, err
 	}
-	if w.size = w.object.Size(); row.Whole && w.size == row.Size {
+	w.size = w.object.Size()
+	w.sums = f.sums.take(u, w.size)
+	if row.Whole && w.size == row.Size {
 		if err = w.Finish(ctx); err != nil {
 			return nil, errors.Join(err, w.object.Close())
 		}
@@ -168,7 +172,7 @@ func (f *Files) Clear(ctx context.Context, u upload.Upload) error {
 	key := objectkey.SourceFile(u.Media)
 	err = f.opt.Store.Drop(ctx, key)
 	if u.Asset == "" {
-		err = errors.Join(err, f.opt.Store.Delete(ctx, key))
+		err = errors.Join(err, f.opt.Store.Delete(ctx, key, objectkey.Checksums(u.Media)))
 	}
 	if err != nil {
 		return fmt.Errorf("clear up after an upload: %w", err)

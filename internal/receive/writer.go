@@ -21,6 +21,7 @@ type Writer struct {
 	upload upload.Upload
 	key    string
 	object blob.Growing // nil: the file is whole
+	sums   *checksums   // of what was given to object
 	size   int64        // bytes that are kept
 	made   id.Asset     // the asset; empty: bytes are missing
 	away   bool         // nothing has come for so long that its room may be another one's
@@ -87,6 +88,7 @@ func (w *Writer) Restart(ctx context.Context) (err error) {
 		return err
 	}
 	w.size, w.upload.Length = 0, upload.Length{}
+	w.sums = checksumsFrom(0)
 	w.object, err = w.files.opt.Store.Grow(ctx, w.key)
 	return err
 }
@@ -153,7 +155,11 @@ func (w *Writer) append(ctx context.Context, p []byte) error {
 			return err
 		}
 	}
-	return w.object.Append(ctx, p)
+	if err := w.object.Append(ctx, p); err != nil {
+		return err
+	}
+	w.sums.add(p)
+	return nil
 }
 
 // Finish makes the asset of a file whose last byte has come.
@@ -162,6 +168,9 @@ func (w *Writer) Finish(ctx context.Context) error {
 		return fault.New(fault.Invalid, "the file is empty")
 	}
 	ctx = context.WithoutCancel(ctx) // anyone who sent it may be gone: it is whole
+	if err := w.storeChecksums(ctx); err != nil {
+		return err
+	}
 	if err := w.object.Finish(ctx); err != nil {
 		return err
 	}
@@ -211,6 +220,9 @@ func (w *Writer) Close() error {
 	var err error
 	if w.object != nil {
 		err = w.object.Close()
+		if w.sums.size == w.size { // else not all of it is kept
+			w.files.sums.put(w.upload.ID, w.sums)
+		}
 	}
 	w.place.leave()
 	return err

@@ -35,6 +35,7 @@ type Token struct {
 	Name        string
 	Permissions []string // some of Permissions, or some of InstallationPermissions
 	Hash        []byte   // of the secret; the secret is shown once and never stored
+	Digest      []byte   // SHA-256 of a secret that was made here; nil: a person may have chosen it
 	CreatedAt   time.Time
 	ExpiresAt   time.Time // zero: never
 	LastUsedAt  time.Time // exact to about a minute; zero: never
@@ -86,15 +87,18 @@ type Store interface {
 	RevokeToken(ctx context.Context, e id.Environment, t id.Token, at time.Time) error
 	// TokensUsed notes when tokens were used; an earlier time than the one that is there changes nothing.
 	TokensUsed(ctx context.Context, used map[id.Token]time.Time) error
+	// SetTokenDigests stores digests of tokens that were made without.
+	SetTokenDigests(ctx context.Context, digests map[id.Token][]byte) error
 	PlaybackID(ctx context.Context, p id.Playback) (playbackid.Object, error)
 }
 
 // API is what the REST side, playback and the command line call. An empty environment stands for the default one.
 type API interface {
 	// Authenticate checks HTTP Basic credentials in constant time; fault.Unauthorized for unknown, revoked, expired or wrong ones.
-	// An identity is cached for seconds, and a secret that was right is not hashed again while the token has the same hash: those who are
-	// known do not wait behind wrong secrets. When too many others want a secret checked, or too many from that address were wrong, it is
-	// fault.TooMany with the time after which to ask again.
+	// An identity is cached for seconds. Secrets that were made here are compared at once, and those that a person may
+	// have chosen are hashed, in a line; one that was right is not hashed again while the token has the same hash, nor
+	// is that of the settings. When too many others want such a secret checked, or too many from that address were
+	// wrong, it is fault.TooMany with the time after which to ask again.
 	Authenticate(ctx context.Context, c Credentials, now time.Time) (Identity, error)
 	// Lookup resolves a playback ID of env; others' are fault.NotFound.
 	Lookup(ctx context.Context, env id.Environment, p id.Playback) (playbackid.Object, error)

@@ -16,44 +16,127 @@ import (
 	"millrace/internal/storage/db/dbtest"
 )
 
+// chosen stores a token as another process does whose settings have it: a person may have chosen its secret.
+func chosen(t *testing.T, store access.Store, token id.Token, secret string) access.Credentials {
+	t.Helper()
+	_, err := access.New(access.Options{Store: store}).SeedToken(t.Context(), token, secret, start)
+	must(t, err)
+	return access.Credentials{Token: token, Secret: secret}
+}
+
 // TestKnownSecretsDoNotWait fills the line of secrets to be hashed, and anyone who waits in it stays: nobody leaves before the test ends.
 func TestKnownSecretsDoNotWait(t *testing.T) {
 	t.Parallel()
 	s, store, _ := newService(t)
-	token, secret, err := s.CreateToken(t.Context(), access.TokenInput{Name: ""}, start)
-	must(t, err)
-	_, err = s.Authenticate(t.Context(), access.Credentials{Token: token.ID, Secret: secret}, start)
+	right := chosen(t, store, "chosen", "a secret of mine")
+	wrong := access.Credentials{Token: right.Token, Secret: "another secret"}
+	_, err := s.Authenticate(t.Context(), right, start)
 	must(t, err)
 	free := s.HoldLine(t)
 
-	who, err := s.Authenticate(t.Context(), access.Credentials{Token: token.ID, Secret: secret}, start.Add(time.Hour)) // the cache's time is long over
+	who, err := s.Authenticate(t.Context(), right, start.Add(time.Hour)) // the cache's time is long over
 	must(t, err)
-	if who.Token.ID != token.ID {
+	if who.Token.ID != right.Token {
 		t.Errorf("identity %+v", who)
 	}
-	_, err = s.Authenticate(t.Context(), access.Credentials{Token: token.ID, Secret: secret + "x"}, start.Add(time.Hour))
+	_, err = s.Authenticate(t.Context(), wrong, start.Add(time.Hour))
 	wantKind(t, err, fault.TooMany)
 	must(t, s.SetQuality(t.Context(), "", "plus", start.Add(time.Hour)))
-	who, err = s.Authenticate(t.Context(), access.Credentials{Token: token.ID, Secret: secret}, start.Add(time.Hour))
+	who, err = s.Authenticate(t.Context(), right, start.Add(time.Hour))
 	must(t, err)
 	if who.Environment.VideoQuality != "plus" {
 		t.Errorf("environment %+v: it was read before the change", who.Environment)
 	}
-	must(t, store.RevokeToken(t.Context(), "", token.ID, start)) // in another process
-	_, err = s.Authenticate(t.Context(), access.Credentials{Token: token.ID, Secret: secret}, start.Add(2*time.Hour))
-	wantKind(t, err, fault.Unauthorized)
 	free()
-	_, err = s.Authenticate(t.Context(), access.Credentials{Token: token.ID, Secret: secret + "x"}, start.Add(2*time.Hour))
+	_, err = s.Authenticate(t.Context(), wrong, start.Add(2*time.Hour))
 	wantKind(t, err, fault.Unauthorized)
+	s.HoldLine(t)
+	must(t, store.RevokeToken(t.Context(), "", right.Token, start)) // in another process
+	for _, c := range []access.Credentials{right, wrong} {
+		_, err = s.Authenticate(t.Context(), c, start.Add(3*time.Hour))
+		wantKind(t, err, fault.Unauthorized)
+	}
+}
+
+// TestGuessesKeepNobodyOut has a thousand addresses guess at once, each as often as it may before it has to wait: five
+// times at one token, and then at others. Whoever has the secret of that one is let in at once, in a process that has
+// not seen it before.
+func TestGuessesKeepNobodyOut(t *testing.T) {
+	t.Parallel()
+	const addresses = 1000
+	made := func(t *testing.T, store access.Store) access.Credentials {
+		t.Helper()
+		other := access.New(access.Options{Store: store})
+		token, secret, err := other.CreateToken(t.Context(), access.TokenInput{}, start)
+		must(t, err)
+		return access.Credentials{Token: token.ID, Secret: secret}
+	}
+	for name, token := range map[string]func(*testing.T, *access.Service, access.Store) access.Credentials{
+		"made by the API": func(t *testing.T, _ *access.Service, store access.Store) access.Credentials {
+			return made(t, store)
+		},
+		"of an earlier version, used": func(t *testing.T, _ *access.Service, store access.Store) access.Credentials {
+			right := made(t, store)
+			must(t, store.SetTokenDigests(t.Context(), map[id.Token][]byte{right.Token: nil}))
+			before := access.New(access.Options{Store: store})
+			_, err := before.Authenticate(t.Context(), right, start)
+			must(t, err)
+			must(t, before.WriteUse(t.Context()))
+			return right
+		},
+		"of the settings": func(t *testing.T, s *access.Service, _ access.Store) access.Credentials {
+			_, err := s.SeedToken(t.Context(), "chosen", "a secret of mine", start)
+			must(t, err)
+			return access.Credentials{Token: "chosen", Secret: "a secret of mine"}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			url := dbtest.SQLite(t)
+			dbtest.Fill(t, url)
+			synctest.Test(t, func(t *testing.T) {
+				d, err := db.Open(t.Context(), db.Options{URL: url, MasterKey: masterkey.Of(masterkey.Key{})})
+				must(t, err)
+				defer func() { must(t, d.Close()) }()
+				s := access.New(access.Options{Store: d.Access()})
+				right := token(t, s, d.Access())
+				s.HoldHashing(t)
+				guessing, end := context.WithCancel(t.Context())
+				for i := range addresses {
+					go func() {
+						for n := range 5 {
+							c := access.Credentials{Token: right.Token, Secret: fmt.Sprint("guess ", i, n)}
+							c.From = fmt.Sprint("address", i)
+							_, _ = s.Authenticate(guessing, c, start)
+							c.Token = id.Token(fmt.Sprint("another", n))
+							_, _ = s.Authenticate(guessing, c, start)
+						}
+					}()
+				}
+				synctest.Wait()
+				right.From = "an address of its own"
+				asked, cancel := context.WithTimeout(t.Context(), time.Second)
+				defer cancel()
+				if _, err = s.Authenticate(asked, right, start); err != nil {
+					t.Error(err)
+				}
+				end()
+				synctest.Wait()
+				s.LetHash(t)
+			})
+		})
+	}
 }
 
 // TestWrongSecretsAreBounded has many wrong secrets come at once: each is told so, or that there are too many, and a token that they are
 // not about is found right beside them.
 func TestWrongSecretsAreBounded(t *testing.T) {
 	t.Parallel()
-	s, _, _ := newService(t)
-	token, secret, err := s.CreateToken(t.Context(), access.TokenInput{Name: ""}, start)
-	must(t, err)
+	s, store, _ := newService(t)
+	for i := range 4 {
+		chosen(t, store, id.Token(fmt.Sprint("wrong", i)), "a secret of mine")
+	}
+	right := chosen(t, store, "right", "a secret of mine")
 	s.HoldHashing(t) // nothing is hashed until the test ends: what waits is counted
 	ctx, leave := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
@@ -70,7 +153,7 @@ func TestWrongSecretsAreBounded(t *testing.T) {
 		refused++
 	}
 	wg.Go(func() {
-		_, err := s.Authenticate(ctx, access.Credentials{Token: token.ID, Secret: secret}, start) // has a place: those four have not taken them all
+		_, err := s.Authenticate(ctx, right, start) // has a place: those four have not taken them all
 		results <- err
 	})
 	leave()
@@ -97,20 +180,19 @@ func TestBurstOfOneSecret(t *testing.T) {
 				must(t, err)
 				defer func() { must(t, d.Close()) }()
 				s := access.New(access.Options{Store: d.Access()})
-				token, secret, err := s.CreateToken(t.Context(), access.TokenInput{Name: ""}, start)
-				must(t, err)
+				right := chosen(t, d.Access(), "chosen", "a secret of mine")
 				s.HoldHashing(t)
 				leaving, leave := context.WithCancel(t.Context())
 				all := make(chan error, 3*tt.n)
 				try := func(ctx context.Context, secret string) {
-					_, err := s.Authenticate(ctx, access.Credentials{Token: token.ID, Secret: secret}, start)
+					_, err := s.Authenticate(ctx, access.Credentials{Token: right.Token, Secret: secret}, start)
 					all <- err
 				}
-				go try(leaving, secret)
+				go try(leaving, right.Secret)
 				synctest.Wait()
 				for range tt.n - 1 {
-					go try(t.Context(), secret)
-					go try(t.Context(), secret+"x")
+					go try(t.Context(), right.Secret)
+					go try(t.Context(), right.Secret+"x")
 				}
 				synctest.Wait()
 				leave()

@@ -6,14 +6,36 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"fmt"
+	"strings"
+
+	"millrace/internal/id"
 )
 
 // Secrets that we make have 256 bits of randomness; one that was seeded may be a person's, hence the iterations.
-// They cost about 5 ms, once per token and cache time.
+// They cost about 5 ms, once per token and cache time. Nobody guesses one of ours, so that it is compared by its
+// digest, which costs nothing: else many who guess would keep those out who have the right one.
 const (
 	iterations = 20_000
 	saltLength = 16
 	hashLength = saltLength + sha256.Size
+)
+
+// digestOf is SHA-256 of a secret.
+func digestOf(secret string) []byte {
+	sum := sha256.Sum256([]byte(secret))
+	return sum[:]
+}
+
+// madeHere reports whether a token's secret, which is right, has the form of those that CreateToken makes: id.New's, of
+// a token with a UUID.
+func madeHere(t id.Token, secret string) bool {
+	return len(t) == len(id.NewUUID()) && len(secret) >= madeLength && strings.Trim(secret, madeAlphabet) == ""
+}
+
+// madeLength is how long a secret of id.New is at least: fewer than one in 10^12 are shorter.
+const (
+	madeLength   = 37
+	madeAlphabet = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 )
 
 // hashSecret returns salt and PBKDF2-HMAC-SHA-256 of the secret (RFC 8018).

@@ -38,6 +38,7 @@ type Service struct {
 	mu    sync.Mutex
 	cache map[id.Token]remembered
 	used  map[id.Token]time.Time // since the last WriteUse
+	found map[id.Token][]byte    // digests of tokens that have none, likewise
 }
 
 // remembered is a secret that was found right. It lasts as long as the token's row has the hash that it was compared with.
@@ -53,7 +54,7 @@ var _ API = (*Service)(nil)
 func New(o Options) *Service {
 	return &Service{
 		store: o.Store, hashing: newLine(), shared: newShared(), failures: newFailures(),
-		cache: map[id.Token]remembered{}, used: map[id.Token]time.Time{},
+		cache: map[id.Token]remembered{}, used: map[id.Token]time.Time{}, found: map[id.Token][]byte{},
 	}
 }
 
@@ -77,7 +78,7 @@ func (s *Service) Authenticate(ctx context.Context, c Credentials, now time.Time
 		return Identity{}, err
 	}
 	if !right || !bytes.Equal(token.Hash, known.identity.Token.Hash) {
-		if right, err = s.check(ctx, c.Token, token.Hash, c.Secret); err != nil { // of no token too: the time must not tell which IDs exist
+		if right, err = s.check(ctx, token, c.Secret, now); err != nil {
 			return Identity{}, err
 		}
 	}
@@ -108,16 +109,34 @@ func (t Token) until(at time.Time) time.Time {
 	return at
 }
 
-// check hashes a secret once it is its turn, for all who come with the same one meanwhile.
-func (s *Service) check(ctx context.Context, t id.Token, hash []byte, secret string) (bool, error) {
-	g := guess{t, string(hash), sha256.Sum256([]byte(secret))}
+// check compares a secret with that of a token, which is zero where there is none: at once where no secret is right and
+// where the right one was made here. So the time tells of a token only that a person may have chosen its secret.
+func (s *Service) check(ctx context.Context, t Token, secret string, now time.Time) (bool, error) {
+	switch {
+	case len(t.Hash) == 0, !t.validAt(now):
+		return false, nil
+	case len(t.Digest) > 0:
+		return subtle.ConstantTimeCompare(t.Digest, digestOf(secret)) == 1, nil
+	}
+	right, err := s.hash(ctx, t, secret)
+	if right && madeHere(t.ID, secret) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.found[t.ID] = digestOf(secret)
+	}
+	return right, err
+}
+
+// hash hashes a secret once it is its turn, for all who come with the same one meanwhile.
+func (s *Service) hash(ctx context.Context, t Token, secret string) (bool, error) {
+	g := guess{t.ID, string(t.Hash), sha256.Sum256([]byte(secret))}
 	return s.shared.check(ctx, g, func(ctx context.Context) (bool, error) {
-		leave, err := s.hashing.enter(ctx, t)
+		leave, err := s.hashing.enter(ctx, t.ID)
 		if err != nil {
 			return false, err
 		}
 		defer leave()
-		return matches(hash, secret)
+		return matches(t.Hash, secret)
 	})
 }
 
@@ -136,6 +155,11 @@ func (s *Service) remember(t id.Token, r remembered, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.used[t] = now
+	s.put(t, r, now)
+}
+
+// put needs the lock.
+func (s *Service) put(t id.Token, r remembered, now time.Time) {
 	if len(s.cache) >= maxCache {
 		for k, old := range s.cache {
 			if !now.Before(old.until) {
@@ -167,24 +191,30 @@ func (s *Service) SeedToken(ctx context.Context, t id.Token, secret string, now 
 	if err = checkSeed(string(t), secret); err != nil {
 		return false, err
 	}
-	old, err := s.store.Token(ctx, t)
+	token, err := s.store.Token(ctx, t)
 	if fault.Is(err, fault.NotFound) {
-		if _, err = s.insert(ctx, TokenInput{Name: tokenName, Permissions: Permissions()}, t, secret, now); !fault.Is(err, fault.Conflict) {
-			return false, err
+		token, err = s.insert(ctx, TokenInput{Name: tokenName, Permissions: Permissions()}, Token{ID: t}, secret, now)
+		if fault.Is(err, fault.Conflict) {
+			token, err = s.store.Token(ctx, t) // another node was faster
 		}
-		old, err = s.store.Token(ctx, t) // another node was faster
 	}
 	if err != nil {
 		return false, err
 	}
-	if !old.RevokedAt.IsZero() {
+	if !token.RevokedAt.IsZero() {
 		return true, nil
 	}
-	same, err := matches(old.Hash, secret)
-	if err == nil && !same {
-		err = fault.New(fault.Conflict, "the token to seed exists with another secret; choose another ID")
+	same, err := matches(token.Hash, secret)
+	switch {
+	case err != nil:
+		return false, err
+	case !same:
+		return false, fault.New(fault.Conflict, "the token to seed exists with another secret; choose another ID")
 	}
-	return false, err
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.put(t, remembered{digest: sha256.Sum256([]byte(secret)), identity: Identity{Token: token}}, now)
+	return false, nil
 }
 
 func checkSeed(t, secret string) error {

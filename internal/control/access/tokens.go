@@ -2,6 +2,7 @@ package access
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"time"
@@ -52,7 +53,7 @@ func (s *Service) CreateToken(ctx context.Context, in TokenInput, now time.Time)
 		return Token{}, "", err
 	}
 	secret := id.New()
-	t, err := s.insert(ctx, in, id.Token(id.NewUUID()), secret, now)
+	t, err := s.insert(ctx, in, Token{ID: id.Token(id.NewUUID()), Digest: digestOf(secret)}, secret, now)
 	if err != nil {
 		return Token{}, "", err
 	}
@@ -76,19 +77,18 @@ func (in TokenInput) check(now time.Time) error {
 	return l.Err()
 }
 
-func (s *Service) insert(ctx context.Context, in TokenInput, t id.Token, secret string, now time.Time) (Token, error) {
+// insert stores a token with what it was made with.
+func (s *Service) insert(ctx context.Context, in TokenInput, token Token, secret string, now time.Time) (Token, error) {
 	now = now.UTC().Truncate(time.Millisecond)
 	env, err := s.Named(ctx, in.Environment, now)
 	if err != nil {
 		return Token{}, err
 	}
-	hash, err := hashSecret(secret)
-	if err != nil {
+	if token.Hash, err = hashSecret(secret); err != nil {
 		return Token{}, err
 	}
-	token := Token{
-		ID: t, Environment: env.ID, Name: in.Name, Permissions: slices.Compact(slices.Sorted(slices.Values(in.Permissions))), Hash: hash, CreatedAt: now,
-	}
+	token.Environment, token.Name, token.CreatedAt = env.ID, in.Name, now
+	token.Permissions = slices.Compact(slices.Sorted(slices.Values(in.Permissions)))
 	if !in.ExpiresAt.IsZero() {
 		token.ExpiresAt = in.ExpiresAt.UTC().Truncate(time.Millisecond)
 	}
@@ -139,21 +139,29 @@ func (s *Service) revoke(ctx context.Context, e id.Environment, t id.Token, now 
 	return err
 }
 
-// WriteUse stores when tokens were used since it was last called. Requests only note it in memory.
+// WriteUse stores when tokens were used since it was last called, and digests that they did not have. Requests only
+// note it in memory.
 func (s *Service) WriteUse(ctx context.Context) error {
 	s.mu.Lock()
-	used := s.used
-	s.used = map[id.Token]time.Time{}
+	used, found := s.used, s.found
+	s.used, s.found = map[id.Token]time.Time{}, map[id.Token][]byte{}
 	s.mu.Unlock()
-	if len(used) == 0 {
-		return nil
+	var errUse, errDigests error
+	if len(used) > 0 {
+		errUse = s.store.TokensUsed(ctx, used)
 	}
-	err := s.store.TokensUsed(ctx, used)
-	if err != nil { // the next call has them too
-		s.mu.Lock()
-		defer s.mu.Unlock()
+	if len(found) > 0 {
+		errDigests = s.store.SetTokenDigests(ctx, found)
+	}
+	s.mu.Lock() // the next call has what could not be written
+	defer s.mu.Unlock()
+	if errUse != nil {
 		maps.Copy(used, s.used)
 		s.used = used
 	}
-	return err
+	if errDigests != nil {
+		maps.Copy(found, s.found)
+		s.found = found
+	}
+	return errors.Join(errUse, errDigests)
 }

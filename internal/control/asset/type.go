@@ -204,10 +204,13 @@ type NonStandard struct {
 // InputInfo is what was found in one input file.
 type InputInfo struct {
 	Settings assetopt.Input `json:"settings"`
-	File     struct {
-		ContainerFormat string       `json:"container_format"`
-		Tracks          []InputTrack `json:"tracks"`
-	} `json:"file"`
+	File     InputFile      `json:"file"`
+}
+
+// InputFile is an input file, or what an encoder sends.
+type InputFile struct {
+	ContainerFormat string       `json:"container_format"`
+	Tracks          []InputTrack `json:"tracks"`
 }
 
 // InputTrack is one track of an input file.

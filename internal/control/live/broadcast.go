@@ -167,7 +167,10 @@ func (s *Service) End(ctx context.Context, stream id.LiveStream, e id.Epoch, why
 		c := begin(st)
 		c.Stream.UpdatedAt, c.Stream.Protocol, c.Stream.EndWanted = now, "", EndNone
 		var told []event.Event
-		if why == EndMaxDuration && c.Stream.step(PublisherLost) == nil { // which its owner did not ask for: it is cut off
+		if st.cutOff(why) {
+			if lost, ok := Next(st.State, PublisherLost); ok { // one that was disabled meanwhile stays so
+				c.Stream.State = lost
+			}
 			told = tell(c.Stream, now, EventDisconnected)
 		}
 		var types []string
@@ -205,6 +208,12 @@ func (s *Service) End(ctx context.Context, stream id.LiveStream, e id.Epoch, why
 		return Stream{}, err
 	}
 	return after, nil
+}
+
+// cutOff reports whether the end of the broadcast cuts off an encoder. The state does not say whether one is connected
+// when the stream was disabled meanwhile.
+func (s Stream) cutOff(why EndReason) bool {
+	return s.DisconnectedAt.IsZero() && !why.KeepsLink()
 }
 
 // Warn tells of a warning; see Broadcasts.

@@ -176,9 +176,10 @@ type Broadcasts interface {
 	// Silence reports whether the encoder that node has is silent, so that another connection is let in; no event. fault.Conflict when no
 	// encoder is connected or it is another node's.
 	Silence(ctx context.Context, s id.LiveStream, e id.Epoch, node id.Node, silent bool, now time.Time) (Stream, error)
-	// End finishes the broadcast: idle (or disabled), ActiveAsset into RecentAssets, events idle (disabled), lease cleared; a deleted
-	// stream's row goes away. It is the last step of an ending: the asset's EndLive comes before it, so that after a crash in
-	// between Broadcasting still lists the stream and both are done again.
+	// End finishes the broadcast: idle (or disabled), ActiveAsset into RecentAssets, events disconnected, of an encoder
+	// that it cuts off, and idle (disabled), lease cleared; a deleted stream's row goes away. It is the last step of an
+	// ending: the asset's EndLive comes before it, so that after a crash in between Broadcasting still lists the stream
+	// and both are done again.
 	End(ctx context.Context, s id.LiveStream, e id.Epoch, why EndReason, now time.Time) (Stream, error)
 	// Renew extends the lease and says which media sequence numbers may be published: those below reserved.
 	// Left says that the encoder has gone whose connection outlived the broadcast, which has been ended. Event disconnected; nothing is told once

@@ -60,24 +60,61 @@ func TestComplete(t *testing.T) {
 	}
 }
 
-// TestEndMaxDuration: whoever is connected at the longest time is told to be cut off, before the stream is idle.
-func TestEndMaxDuration(t *testing.T) {
+// TestEndTellsWhoWasConnected: whoever is connected at the end of a broadcast is told to be cut off, before the stream
+// is idle or disabled. One whose connection outlives the broadcast is told when it has gone, and one that was away
+// before was told then.
+func TestEndTellsWhoWasConnected(t *testing.T) {
 	t.Parallel()
-	for _, state := range broadcasting() {
-		t.Run(string(state), func(t *testing.T) {
-			t.Parallel()
-			w := newWorld(t)
-			s := w.on(state)
-			w.events()
-			_, err := w.End(w.ctx(), s.ID, s.Epoch, live.EndMaxDuration, w.now())
-			w.must(err)
-			if state.HasEncoder() {
-				w.events("disconnected", "idle")
-			} else {
-				w.events("idle")
-			}
-			w.state(s.ID, live.Idle)
-		})
+	disable := func(w *world, s id.LiveStream) { w.must(w.Disable(w.ctx(), env, s, w.now())) }
+	enable := func(w *world, s id.LiveStream) {
+		disable(w, s)
+		w.must(w.Enable(w.ctx(), env, s, w.now()))
+	}
+	remove := func(w *world, s id.LiveStream) { w.must(w.Delete(w.ctx(), env, s, w.now())) }
+	for name, tt := range map[string]struct {
+		why    live.EndReason
+		before func(w *world, s id.LiveStream)
+		told   []string // before the end
+		cutOff bool     // who is connected
+		last   string
+	}{
+		"reconnect window":           {why: live.EndWindow, cutOff: true, last: "idle"}, // its leaving was not told
+		"longest time":               {why: live.EndMaxDuration, cutOff: true, last: "idle"},
+		"crash":                      {why: live.EndCrash, cutOff: true, last: "idle"},
+		"completed":                  {why: live.EndComplete, last: "idle"},
+		"end of a test":              {why: live.EndTest, cutOff: true, last: "disabled"},
+		"disabled":                   {why: live.EndDisable, before: disable, told: []string{"disabled"}, cutOff: true},
+		"disabled at the test's end": {why: live.EndTest, before: disable, told: []string{"disabled"}, cutOff: true},
+		"disabled, then enabled": {
+			why: live.EndDisable, before: enable, told: []string{"disabled", "enabled"}, cutOff: true, last: "idle",
+		},
+		"disabled at the longest time": {
+			why: live.EndMaxDuration, before: disable, told: []string{"disabled"}, cutOff: true,
+		},
+		"completed, then disabled": {why: live.EndComplete, before: disable, told: []string{"disabled"}},
+		"deleted":                  {why: live.EndDelete, before: remove, told: []string{"deleted"}},
+	} {
+		for _, state := range broadcasting() {
+			t.Run(name+", "+string(state), func(t *testing.T) {
+				t.Parallel()
+				w := newWorld(t)
+				s := w.on(state)
+				if tt.before != nil {
+					tt.before(w, s.ID)
+				}
+				w.events(tt.told...)
+				_, err := w.End(w.ctx(), s.ID, s.Epoch, tt.why, w.now())
+				w.must(err)
+				var want []string
+				if tt.cutOff && state.HasEncoder() {
+					want = append(want, "disconnected")
+				}
+				if tt.last != "" {
+					want = append(want, tt.last)
+				}
+				w.events(want...)
+			})
+		}
 	}
 }
 
@@ -103,7 +140,9 @@ func TestDisable(t *testing.T) {
 			w.wantKind(err, fault.Conflict)
 			_, err = w.End(w.ctx(), s.ID, s.Epoch, live.EndDisable, w.now())
 			w.must(err)
-			w.events() // told already
+			if state.HasEncoder() {
+				w.events("disconnected")
+			} // that it is disabled was told
 			if got := w.state(s.ID, live.Disabled); got.ActiveAsset != "" || got.EndWanted != live.EndNone || len(got.RecentAssets) != 1 {
 				t.Errorf("ended %+v", got)
 			}
@@ -134,7 +173,7 @@ func TestEnableBeforeEnd(t *testing.T) {
 	w.wantKind(err, fault.Conflict) // one broadcast at a time
 	_, err = w.End(w.ctx(), s.ID, s.Epoch, live.EndDisable, w.now())
 	w.must(err)
-	w.events("idle")
+	w.events("disconnected", "idle")
 	if got := w.state(s.ID, live.Idle); got.ActiveAsset != "" || got.EndWanted != live.EndNone {
 		t.Errorf("ended %+v", got)
 	}
@@ -149,7 +188,7 @@ func TestEndDisable(t *testing.T) {
 	s := w.on(live.Active)
 	_, err := w.End(w.ctx(), s.ID, s.Epoch, live.EndTest, w.now())
 	w.must(err)
-	w.events("disabled")
+	w.events("disconnected", "disabled")
 	w.state(s.ID, live.Disabled)
 }
 

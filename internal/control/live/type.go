@@ -129,3 +129,7 @@ const (
 	EndTest        EndReason = "test"  // a test stream was active for as long as it may; it is disabled
 	EndCrash       EndReason = "crash" // found at start, its window has passed
 )
+
+// KeepsLink reports whether the encoder's connection outlives the broadcast: one whose owner has ended the broadcast
+// would come back if it was cut off, and begin the next one by itself. After the longest time it may.
+func (r EndReason) KeepsLink() bool { return r == EndComplete }

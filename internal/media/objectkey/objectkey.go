@@ -26,6 +26,9 @@ func Index(m id.Media) string { return Media(m) + "timeline.jsonl" }
 // SourceFile is the key of a file that is played from its byte ranges.
 func SourceFile(m id.Media) string { return Media(m) + "source.mp4" }
 
+// Checksums is the key of the checksums of an uploaded file's blocks.
+func Checksums(m id.Media) string { return Media(m) + "source.crc32c" }
+
 // Tracks is the prefix of an asset's text and alternate audio tracks.
 func Tracks(m id.Media) string { return Media(m) + "tracks/" }
 

@@ -16,6 +16,7 @@ func TestKeys(t *testing.T) {
 		"media/m/360p-0a":        objectkey.Rendition("m", "360p-0a"),
 		"media/m/timeline.jsonl": objectkey.Index("m"),
 		"media/m/source.mp4":     objectkey.SourceFile("m"),
+		"media/m/source.crc32c":  objectkey.Checksums("m"),
 		"media/m/tracks/":        objectkey.Tracks("m"),
 		"media/m/tracks/t.vtt":   objectkey.Track("m", "t", "vtt"),
 		"media/m/files/":         objectkey.Files("m"),

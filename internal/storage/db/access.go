@@ -52,6 +52,7 @@ type tokenRow struct {
 	Name          string `bun:"name"`
 	Permissions   string `bun:"permissions"`
 	Hash          []byte `bun:"hash"`
+	Digest        []byte `bun:"digest"` // nil: none
 	CreatedAt     int64  `bun:"created_at"`
 	ExpiresAt     int64  `bun:"expires_at"`
 	LastUsedAt    int64  `bun:"last_used_at"`
@@ -60,7 +61,7 @@ type tokenRow struct {
 
 func (r tokenRow) value() (access.Token, error) {
 	t := access.Token{
-		ID: id.Token(r.ID), Environment: id.Environment(r.Environment), Name: r.Name, Hash: r.Hash,
+		ID: id.Token(r.ID), Environment: id.Environment(r.Environment), Name: r.Name, Hash: r.Hash, Digest: r.Digest,
 		CreatedAt: moment(r.CreatedAt), ExpiresAt: moment(r.ExpiresAt), LastUsedAt: moment(r.LastUsedAt), RevokedAt: moment(r.RevokedAt),
 	}
 	if err := read(r.Permissions, &t.Permissions); err != nil {
@@ -205,6 +206,7 @@ func (d accessStore) InsertToken(ctx context.Context, t access.Token, most int) 
 	}
 	row := tokenRow{
 		ID: string(t.ID), Environment: string(t.Environment), Name: t.Name, Permissions: permissions, Hash: t.Hash,
+		Digest:    t.Digest,
 		CreatedAt: millis(t.CreatedAt), ExpiresAt: millis(t.ExpiresAt), LastUsedAt: millis(t.LastUsedAt), RevokedAt: millis(t.RevokedAt),
 	}
 	return d.engine.begin(ctx, func(ctx context.Context, t tx) error {
@@ -283,6 +285,19 @@ func (d accessStore) TokensUsed(ctx context.Context, used map[id.Token]time.Time
 				Where("id = ?", string(token)).Where("last_used_at < ?", at).Exec(ctx)
 			if err != nil {
 				return fmt.Errorf("note use of token: %w", err)
+			}
+		}
+		return nil
+	})
+}
+
+func (d accessStore) SetTokenDigests(ctx context.Context, digests map[id.Token][]byte) error {
+	return d.engine.begin(ctx, func(ctx context.Context, t tx) error {
+		for _, token := range slices.Sorted(maps.Keys(digests)) { // as in TokensUsed
+			_, err := t.NewUpdate().Model((*tokenRow)(nil)).Set("digest = ?", digests[token]).
+				Where("id = ?", string(token)).Exec(ctx)
+			if err != nil {
+				return fmt.Errorf("note digest of token: %w", err)
 			}
 		}
 		return nil

@@ -1,6 +1,7 @@
 package db_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"reflect"
@@ -47,7 +48,9 @@ func TestAccess(t *testing.T) {
 			}
 			must(t, errors.Join(store.SetVideoQuality(ctx, env.ID, ""), store.SetLiveRungs(ctx, env.ID, "")))
 			token := access.Token{
-				ID: "t1", Environment: env.ID, Name: "it's", Permissions: []string{"video:read", "video:write"}, Hash: []byte{0, 1, 255}, CreatedAt: at(1), RevokedAt: at(2), ExpiresAt: at(3), LastUsedAt: at(4),
+				ID: "t1", Environment: env.ID, Name: "it's", Permissions: []string{"video:read", "video:write"},
+				Hash:   []byte{0, 1, 255},
+				Digest: []byte{2, 0}, CreatedAt: at(1), RevokedAt: at(2), ExpiresAt: at(3), LastUsedAt: at(4),
 			}
 			every(t, token)
 			must(t, store.InsertToken(ctx, token, 10))
@@ -63,6 +66,13 @@ func TestAccess(t *testing.T) {
 			must(t, err)
 			if len(all) != 2 || all[0].ID != "t1" || all[1].ID != "t0" || !all[1].RevokedAt.IsZero() {
 				t.Errorf("tokens %+v, want the oldest first", all)
+			}
+			digests := map[id.Token][]byte{"t0": {7}, "t1": {8, 0}, "gone": {9}}
+			must(t, store.SetTokenDigests(ctx, digests))
+			for _, of := range all {
+				if got, err = store.Token(ctx, of.ID); err != nil || !bytes.Equal(got.Digest, digests[of.ID]) {
+					t.Errorf("token %+v, %v, want the digest %v", got, err, digests[of.ID])
+				}
 			}
 			must(t, store.RevokeToken(ctx, "", "t0", at(7)))
 			must(t, store.RevokeToken(ctx, "", "t0", at(9)))

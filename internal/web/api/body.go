@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"mime"
-	"net"
 	"net/http"
 	"strings"
 	"time"
@@ -15,6 +14,7 @@ import (
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
 	"millrace/internal/fault"
+	"millrace/internal/web/pace"
 )
 
 const (
@@ -80,8 +80,8 @@ func read(ctx huma.Context) ([]byte, error) {
 	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
 		return nil, newError(http.StatusRequestEntityTooLarge, typeTooLarge, "the body must not be larger than 256 KiB")
 	}
-	if e, isNet := errors.AsType[net.Error](err); isNet && e.Timeout() {
-		return nil, newError(http.StatusRequestTimeout, typeInvalid, "the body must arrive within 10 seconds")
+	if pace.TooSlow(err) {
+		return nil, newError(pace.Status, typeInvalid, "the body must arrive within 10 seconds")
 	}
 	return nil, invalid("the body ended before it was complete")
 }

@@ -12,7 +12,6 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -27,6 +26,7 @@ import (
 	"millrace/internal/control/upload"
 	"millrace/internal/control/webhook"
 	"millrace/internal/id"
+	"millrace/internal/web/pace"
 	"millrace/internal/web/player"
 	"millrace/internal/web/static"
 	"millrace/internal/web/style"
@@ -186,8 +186,8 @@ func (s *server) whole(next http.Handler) http.Handler {
 			if _, large := errors.AsType[*http.MaxBytesError](err); large {
 				status, why = http.StatusRequestEntityTooLarge, "The form has more than 64 KiB, so nothing was done."
 			}
-			if errors.Is(err, os.ErrDeadlineExceeded) {
-				status, why = http.StatusRequestTimeout, "The form came too slowly, so nothing was done."
+			if pace.TooSlow(err) {
+				status, why = pace.Status, "The form came too slowly, so nothing was done."
 			}
 			s.refuse(w, r, status, "That did not work", why)
 			return

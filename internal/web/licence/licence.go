@@ -21,6 +21,7 @@ import (
 	"millrace/internal/fault"
 	"millrace/internal/id"
 	"millrace/internal/web/limit"
+	"millrace/internal/web/pace"
 )
 
 const (
@@ -151,6 +152,9 @@ func (s *server) admit(r *http.Request, p id.Playback) (a asked, err error) {
 	return a, err
 }
 
+// errSlow ends a licence request that does not come in time.
+var errSlow = fault.New(fault.Unavailable, "the licence request came too slowly; send it again")
+
 // licence responds to a licence request. Who may not have one learns nothing about it.
 func (s *server) licence(w http.ResponseWriter, r *http.Request, system string, p id.Playback) error {
 	a, err := s.admit(r, p)
@@ -160,6 +164,9 @@ func (s *server) licence(w http.ResponseWriter, r *http.Request, system string, 
 	challenge, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxChallenge))
 	if _, large := errors.AsType[*http.MaxBytesError](err); large {
 		return fault.New(fault.TooLarge, "a licence request may have at most %d bytes", maxChallenge)
+	}
+	if pace.TooSlow(err) {
+		return errSlow
 	}
 	if err != nil {
 		return fault.New(fault.Invalid, "the licence request can't be read")
@@ -221,6 +228,10 @@ func (s *server) fail(w http.ResponseWriter, r *http.Request, err error) {
 		return
 	}
 	messages := fault.Messages(err)
+	if errors.Is(err, errSlow) {
+		refuse(w, pace.Status, "request_timeout", messages...)
+		return
+	}
 	switch fault.KindOf(err) {
 	case fault.Invalid, fault.Conflict, fault.NotReady:
 		refuse(w, http.StatusBadRequest, "invalid_parameters", messages...)

@@ -9,12 +9,14 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -31,6 +33,7 @@ import (
 	"millrace/internal/permit"
 	"millrace/internal/storage/db/dbtest"
 	"millrace/internal/web/licence"
+	"millrace/internal/web/pace"
 )
 
 // world is a licence server over the real services, and a vendor's server behind it.
@@ -296,6 +299,32 @@ func TestNoLicence(t *testing.T) {
 	w.expect("a certificate of Widevine", w.ask("GET", "/appcert/widevine/pb1", good, "", nil), 404, "no such path")
 	if w.sent != nil {
 		t.Error("a vendor was asked")
+	}
+}
+
+// failing is a body that can't be read to its end.
+type failing struct{ err error }
+
+func (f failing) Read([]byte) (int, error) { return 0, f.err }
+
+// TestBodyThatFails: who sends a licence request too slowly is told so, and not that it is wrong.
+func TestBodyThatFails(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, builtIn())
+	for name, tt := range map[string]struct {
+		err    error
+		status int
+		says   string
+	}{
+		"below the pace":      {pace.ErrSlow, 408, "too slowly"},
+		"not before a time":   {fmt.Errorf("read: %w", os.ErrDeadlineExceeded), 408, "too slowly"},
+		"the connection lost": {io.ErrUnexpectedEOF, 400, "can't be read"},
+	} {
+		path := "/license/clearkey/pb1?token=" + w.token(nil)
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, path, failing{tt.err})
+		rec := httptest.NewRecorder()
+		w.handler.ServeHTTP(rec, r)
+		w.expect(name, rec.Result(), tt.status, tt.says)
 	}
 }
 

@@ -36,6 +36,13 @@ type Conn interface {
 // ErrSlow ends the body of a client that does not keep pace. It is a timeout, os.ErrDeadlineExceeded.
 var ErrSlow error = slowError{} //nolint:errname // a sentinel with a method
 
+// Status is that of the response to a body that was TooSlow: Request Timeout, RFC 9110 section 15.5.9.
+const Status = http.StatusRequestTimeout
+
+// TooSlow reports whether the reading of a body has ended as it came too slowly: below the pace, or not before a
+// deadline that its handler has set. err has to be the body's own, as a timeout of storage looks the same.
+func TooSlow(err error) bool { return errors.Is(err, os.ErrDeadlineExceeded) }
+
 type slowError struct{}
 
 func (slowError) Error() string   { return "the body comes at less than 1000 bytes a second" }

@@ -7,7 +7,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"os"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -149,7 +148,7 @@ func TestPace(t *testing.T) {
 				if tt.slow == 0 && (!whole || read != int64(tt.length)) {
 					t.Errorf("%d of %d bytes, then %v after %v", read, tt.length, failed, ended)
 				}
-				slow := errors.Is(failed, os.ErrDeadlineExceeded) && errors.Is(failed, pace.ErrSlow) != tt.timeout
+				slow := pace.TooSlow(failed) && errors.Is(failed, pace.ErrSlow) != tt.timeout
 				if tt.slow > 0 && (!slow || ended != tt.slow) {
 					t.Errorf("%v after %v, want %v", failed, ended, tt.slow)
 				}

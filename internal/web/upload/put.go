@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"sync/atomic"
 	"time"
 
@@ -53,14 +52,16 @@ func (b *body) Read(p []byte) (int, error) {
 	case err == nil, errors.Is(err, io.EOF):
 	case b.stopped.Load():
 		err = errStopping
-	case errors.Is(err, pace.ErrSlow):
-		err = fault.Wrap(fault.Unavailable, err, "%s: go on where it ended", err)
-	case errors.Is(err, os.ErrDeadlineExceeded):
-		err = fault.New(fault.Unavailable, "nothing has come for %s", idleTime)
+	case pace.TooSlow(err):
+		err = tooSlow()
 	default:
 		err = fault.Wrap(fault.Unavailable, err, "the connection was lost")
 	}
 	return n, err
+}
+
+func tooSlow() error {
+	return fault.Wrap(fault.Unavailable, pace.ErrSlow, "%s: go on where it ended", pace.ErrSlow)
 }
 
 // put takes the whole file or a chunk of it, or says which bytes have come.
@@ -74,10 +75,10 @@ func (h *Handler) put(w http.ResponseWriter, r *http.Request, u upload.Upload) e
 		chunked = true
 	}
 	b := newBody(w, r)
+	defer context.AfterFunc(r.Context(), b.stop)()
 	switch {
 	case u.Status == upload.AssetCreated:
-		h.again(w, r, of, u.Size, b)
-		return nil
+		return h.again(w, r, of, u, b)
 	case u.Status != upload.Waiting:
 		return fault.New(fault.Conflict, "the upload is %s: it takes nothing any more", u.Status)
 	case chunked && !of.query && r.ContentLength >= 0 && r.ContentLength != of.end-of.first:
@@ -85,15 +86,13 @@ func (h *Handler) put(w http.ResponseWriter, r *http.Request, u upload.Upload) e
 	case chunked && !of.query && !of.whole():
 		return fault.New(fault.Invalid, "a chunk must have a multiple of 262144 bytes (256 KiB), unless it is the last one")
 	}
-	defer context.AfterFunc(r.Context(), b.stop)()
 	wr, err := h.opt.Files.Open(r.Context(), u.ID, b.stop)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = wr.Close() }() // what was received is kept already
 	if wr.Asset() != "" {             // made while this request waited
-		h.again(w, r, of, wr.Upload().Size, b)
-		return nil
+		return h.again(w, r, of, wr.Upload(), b)
 	}
 	if chunked {
 		err = chunk(r.Context(), wr, of, b)
@@ -177,20 +176,42 @@ func incomplete(w http.ResponseWriter, size int64) {
 	}
 }
 
-// again responds to one who sends to an upload that has its file, of so many bytes, already: to the sender of that file,
-// who has lost the response to its last byte, that it is there. Another file is refused, as it would be lost. What is
-// sent is read, since its sender may not listen before.
-func (*Handler) again(w http.ResponseWriter, r *http.Request, of contentRange, size int64, b *body) {
-	n, err := io.CopyN(io.Discard, b, drainBytes)
-	if of.total < 0 && !of.query && of.end == 0 && err != nil { // a file whose length is known by its end alone
-		of.total = n
+// again responds to one who sends to an upload that has its file already: to the sender of that file, who has lost the
+// response to its last byte, that it is there. Another file is refused, as it would be lost. What is sent is read,
+// since its sender may not listen before.
+func (h *Handler) again(w http.ResponseWriter, r *http.Request, of contentRange, u upload.Upload, b *body) error {
+	same, err := h.same(r.Context(), of, u, b)
+	if err != nil {
+		return err
 	}
-	if of.total >= 0 && of.total != size || of.end > size {
-		refuse(w, r, http.StatusConflict, "upload_over", fmt.Sprintf("the upload has its file already, which has %d bytes: "+
-			"make another upload for this one", size))
-		return
+	if !same {
+		_, _ = io.CopyN(io.Discard, b, drainBytes)
+		refuse(w, r, http.StatusConflict, "upload_over", anotherFile(u.Size))
+		return nil
 	}
 	respond(w, http.StatusOK)
+	return nil
+}
+
+// same reports whether what is sent is of the file that an upload has.
+func (h *Handler) same(ctx context.Context, of contentRange, u upload.Upload, b *body) (bool, error) {
+	if of.total >= 0 && of.total != u.Size || of.end > u.Size {
+		return false, nil
+	}
+	if of.query {
+		return true, nil
+	}
+	sent := io.Reader(b)
+	if of.end > 0 {
+		sent = io.LimitReader(b, of.end-of.first)
+	}
+	n, same, err := h.opt.Files.Compare(ctx, u, of.first, sent)
+	if err != nil || !same {
+		return false, err
+	}
+	more, err := io.CopyN(io.Discard, b, drainBytes) // what was not compared
+	unsized := of.total < 0 && of.end == 0           // its length is known by its end alone
+	return !unsized || !errors.Is(err, io.EOF) || n+more == u.Size, nil
 }
 
 func respond(w http.ResponseWriter, code int) {

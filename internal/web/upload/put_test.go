@@ -36,50 +36,121 @@ func TestWholeFile(t *testing.T) {
 }
 
 // TestAnotherFile: an upload that has its file takes no other one, and says so; whoever may have lost the response to the
-// last byte of that file is told that it is there.
+// last byte of that file is told that it is there. So it is when the file has been encoded and is gone.
 func TestAnotherFile(t *testing.T) {
 	t.Parallel()
-	const size = 300 << 10
+	const c, size = 256 << 10, 600 << 10
+	sent := file(size)
+	changed := func(at int) []byte {
+		b := bytes.Clone(sent)
+		b[at]++
+		return b
+	}
 	for name, tt := range map[string]struct {
-		body   int
+		body   []byte
 		ranged string
 		stream bool // the length is not said
 		status int
 	}{
-		"the file":                       {body: size, status: 200},
-		"the file, its length not said":  {body: size, stream: true, status: 200},
-		"its last chunk":                 {body: size - 256<<10, ranged: fmt.Sprintf("262144-%d/%d", size-1, size), status: 200},
-		"a chunk, its length not said":   {body: 256 << 10, ranged: "0-262143/*", status: 200},
-		"a question":                     {ranged: fmt.Sprintf("*/%d", size), status: 200},
-		"a question without a length":    {ranged: "*/*", status: 200},
-		"a shorter file":                 {body: 5, status: 409},
-		"a longer file":                  {body: size + 1, status: 409},
-		"one whose length is not said":   {body: size + 1, stream: true, status: 409},
-		"a chunk of another file":        {body: 256 << 10, ranged: "0-262143/999999", status: 409},
-		"a chunk behind its end":         {body: 256 << 10, ranged: "262144-524287/*", status: 409},
-		"a question about a longer file": {ranged: "*/999999", status: 409},
+		"the file":                         {body: sent, status: 200},
+		"the file, its length not said":    {body: sent, stream: true, status: 200},
+		"its first chunk":                  {body: sent[:c], ranged: "0-262143/614400", status: 200},
+		"its last chunk":                   {body: sent[2*c:], ranged: "524288-614399/614400", status: 200},
+		"its last chunk, not in one block": {body: sent[c/2:], ranged: "131072-614399/614400", status: 200},
+		"a chunk, its length not said":     {body: sent[c : 2*c], ranged: "262144-524287/*", status: 200},
+		"a question":                       {ranged: "*/614400", status: 200},
+		"a question without a length":      {ranged: "*/*", status: 200},
+		"a shorter file":                   {body: sent[:5], status: 409},
+		"a longer file":                    {body: file(size + 1), status: 409},
+		"a longer file that begins alike":  {body: append(bytes.Clone(sent), 1), stream: true, status: 409},
+		"a shorter one that begins alike":  {body: sent[:size-1], stream: true, status: 409},
+		"a chunk of a longer file":         {body: sent[:c], ranged: "0-262143/999999", status: 409},
+		"a chunk behind its end":           {body: file(c), ranged: "524288-786431/*", status: 409},
+		"a question about a longer file":   {ranged: "*/999999", status: 409},
+		"another first byte":               {body: changed(0), status: 409},
+		"another last byte":                {body: changed(size - 1), status: 409},
+		"another byte, length not said":    {body: changed(c), stream: true, status: 409},
+		"another file's first chunk":       {body: changed(5)[:c], ranged: "0-262143/614400", status: 409},
+		"another file's second chunk":      {body: changed(c + 5)[c : 2*c], ranged: "262144-524287/*", status: 409},
+		"another file's last chunk":        {body: file(size - 2*c), ranged: "524288-614399/614400", status: 409},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := start(t)
-			u := s.create()
-			s.put(u, file(size), "", http.StatusOK, "")
-			r := sent{method: http.MethodPut, body: bytes.NewReader(file(tt.body))}
-			if tt.stream {
-				r.body = io.LimitReader(r.body, int64(tt.body))
-			}
-			if tt.ranged != "" {
-				r.header = []string{"Content-Range: bytes " + tt.ranged}
-			}
-			resp := s.send(u, r)
-			said := text(resp)
-			refused := strings.Contains(said, "has its file already")
-			if resp.StatusCode != tt.status || refused != (tt.status == 409) {
-				t.Errorf("%d %s", resp.StatusCode, said)
-			}
-			s.arrived(u, file(size))
-		})
+		for _, encoded := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, encoded %v", name, encoded), func(t *testing.T) {
+				t.Parallel()
+				s := start(t)
+				u := s.create()
+				s.put(u, sent, "", http.StatusOK, "")
+				s.arrived(u, sent)
+				if encoded {
+					must(t, s.store.Delete(t.Context(), objectkey.SourceFile(u.Media)))
+				}
+				s.repeat(u, tt.body, tt.ranged, tt.stream, tt.status)
+				if !encoded {
+					s.arrived(u, sent)
+				}
+			})
+		}
 	}
+}
+
+// repeat sends something to an upload that has its file.
+func (s *service) repeat(u upload.Upload, body []byte, ranged string, stream bool, status int) {
+	s.t.Helper()
+	r := sent{method: http.MethodPut, body: bytes.NewReader(body)}
+	if stream {
+		r.body = io.LimitReader(r.body, int64(len(body)))
+	}
+	if ranged != "" {
+		r.header = []string{"Content-Range: bytes " + ranged}
+	}
+	resp := s.send(u, r)
+	said := text(resp)
+	refused := strings.Contains(said, "has its file already")
+	if resp.StatusCode != status || refused != (status == 409) {
+		s.t.Errorf("%d %s, want %d", resp.StatusCode, said, status)
+	}
+}
+
+// TestAnotherFileOverRestarts: what another process has taken of a file is not compared, and the rest is.
+func TestAnotherFileOverRestarts(t *testing.T) {
+	t.Parallel()
+	const c = 256 << 10
+	sent, other := file(4*c+17), bytes.Repeat([]byte{1}, 4*c+17)
+	of := func(from, to int) string { return fmt.Sprintf("%d-%d/%d", from, to-1, len(sent)) }
+	s := start(t)
+	u := s.create()
+	s.put(u, sent[:c], of(0, c), 308, "bytes=0-262143")
+	s.restart()
+	s.put(u, sent[c:2*c], of(c, 2*c), 308, "bytes=0-524287")
+	s.put(u, sent[2*c:3*c], of(2*c, 3*c), 308, "bytes=0-786431")
+	s.put(u, sent[3*c:], of(3*c, len(sent)), 200, "")
+	s.arrived(u, sent)
+	s.restart()
+	s.repeat(u, sent, "", false, 200)
+	s.repeat(u, other, "", false, 409)
+	s.repeat(u, other[c:2*c], of(c, 2*c), false, 409)
+	s.repeat(u, other[4*c:], of(4*c, len(sent)), false, 409)
+	s.repeat(u, other[:c], of(0, c), false, 200)
+	s.arrived(u, sent)
+	a, err := s.uploads.Get(t.Context(), env, u.ID, s.now())
+	must(t, err)
+	must(t, s.store.Delete(t.Context(), objectkey.Checksums(a.Media))) // with its asset, or it is an earlier version's
+	s.repeat(u, other, "", false, 200)
+	s.repeat(u, other[1:], "", false, 409)
+}
+
+// TestAnotherFileAfterOne: a file that replaces what came before is the one that others are compared with.
+func TestAnotherFileAfterOne(t *testing.T) {
+	t.Parallel()
+	const c = 256 << 10
+	first, second := file(2*c), bytes.Repeat([]byte{2}, 2*c)
+	s := start(t)
+	u := s.create()
+	s.put(u, first[:c], "0-262143/*", 308, "bytes=0-262143")
+	s.put(u, second, "", 200, "")
+	s.arrived(u, second)
+	s.repeat(u, first, "", false, 409)
+	s.repeat(u, second, "", false, 200)
 }
 
 // TestChunks sends a file as resumable clients do, with every kind of disturbance, each by a service that has forgotten everything.
@@ -496,13 +567,18 @@ func TestClear(t *testing.T) {
 	must(t, g.Close())
 
 	u = s.create() // its process died between its last byte and its asset, and then it was cancelled
-	must(t, s.store.Put(t.Context(), objectkey.SourceFile(u.Media), bytes.NewReader(file(5))))
+	stored := []string{objectkey.SourceFile(u.Media), objectkey.Checksums(u.Media)}
+	for _, key := range stored {
+		must(t, s.store.Put(t.Context(), key, bytes.NewReader(file(5))))
+	}
 	must(t, s.uploads.Quit(t.Context(), u.ID, time.Now()))
 	over, err = s.uploads.Find(t.Context(), u.ID)
 	must(t, err)
 	must(t, s.files.Clear(t.Context(), over))
-	if _, err = s.store.Stat(t.Context(), objectkey.SourceFile(u.Media)); fault.KindOf(err) != fault.NotFound {
-		t.Errorf("the file is left: %v", err)
+	for _, key := range stored {
+		if _, err = s.store.Stat(t.Context(), key); fault.KindOf(err) != fault.NotFound {
+			t.Errorf("%s is left: %v", key, err)
+		}
 	}
 }
 

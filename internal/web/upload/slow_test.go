@@ -38,6 +38,10 @@ func (*sink) Find(context.Context, string) (upload.Upload, error) {
 
 func (s *sink) Open(context.Context, id.Upload, func()) (webupload.Writer, error) { return s, nil }
 
+func (*sink) Upload() upload.Upload {
+	return upload.Upload{Status: upload.Waiting, Length: upload.Length{Size: 1000000, Whole: true}}
+}
+
 func (*sink) Declare(context.Context, upload.Length) error { return nil }
 func (*sink) Restart(context.Context) error                { return nil }
 func (*sink) Asset() id.Asset                              { return "" }
@@ -69,17 +73,27 @@ func (l *oneConn) Close() error   { close(l.closed); return nil }
 func (l *oneConn) Addr() net.Addr { return &net.TCPAddr{} }
 
 // TestSlowBytes: a client that sends nothing any more, or a byte now and then, is told so after a minute, its upload
-// is let go of, and what has come counts. That others need not wait so long is TestOneWriter's.
+// is let go of, and what has come counts. tus clients are told by a status after which they go on. That others need not
+// wait so long is TestOneWriter's.
 func TestSlowBytes(t *testing.T) {
 	t.Parallel()
+	const put = "PUT /uploads/a HTTP/1.1"
+	const patch = "PATCH /uploads/tus/a HTTP/1.1\r\nTus-Resumable: 1.0.0\r\nUpload-Offset: 0\r\n" +
+		"Content-Type: application/offset+octet-stream"
 	for name, tt := range map[string]struct {
+		request       string
 		pieces, bytes int           // so many of so many are sent, each after a pause
 		pause         time.Duration // between them
 		last          time.Duration // from the last piece to the response
+		status        int
+		again         string // Retry-After
 	}{
-		"silent from the first": {0, 0, 0, time.Minute},
-		"silent after some":     {3, 100_000, time.Second, time.Minute},
-		"a byte now and then":   {3, 1, 19 * time.Second, 3*time.Second + 3*time.Millisecond},
+		"PUT, silent from the first": {put, 0, 0, 0, time.Minute, 408, ""},
+		"PUT, silent after some":     {put, 3, 100_000, time.Second, time.Minute, 408, ""},
+		"PUT, a byte now and then":   {put, 3, 1, 19 * time.Second, 3*time.Second + 3*time.Millisecond, 408, ""},
+		"tus, silent from the first": {patch, 0, 0, 0, time.Minute, 503, "1"},
+		"tus, silent after some":     {patch, 3, 100_000, time.Second, time.Minute, 503, "1"},
+		"tus, a byte now and then":   {patch, 3, 1, 19 * time.Second, 3*time.Second + 3*time.Millisecond, 503, "1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -99,7 +113,7 @@ func TestSlowBytes(t *testing.T) {
 				l.conns <- far
 				served := make(chan error, 1)
 				go func() { served <- server.Serve(l) }()
-				_, err = fmt.Fprintf(near, "PUT /uploads/a HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n")
+				_, err = fmt.Fprintf(near, "%s\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n", tt.request)
 				must(t, err)
 				for range tt.pieces {
 					time.Sleep(tt.pause)
@@ -111,9 +125,9 @@ func TestSlowBytes(t *testing.T) {
 				must(t, err)
 				waited := time.Since(begun)
 				body := text(resp)
-				slow := resp.StatusCode == 408 && strings.Contains(body, "less than 1000 bytes a second")
-				if !slow || waited != tt.last {
-					t.Errorf("after %v: %d %s", waited, resp.StatusCode, body)
+				slow := resp.StatusCode == tt.status && strings.Contains(body, "less than 1000 bytes a second")
+				if !slow || waited != tt.last || resp.Header.Get("Retry-After") != tt.again {
+					t.Errorf("after %v: %d %v %s", waited, resp.StatusCode, resp.Header, body)
 				}
 				<-s.closed
 				if sent := int64(tt.pieces * tt.bytes); s.size != sent {
@@ -123,7 +137,7 @@ func TestSlowBytes(t *testing.T) {
 				if err = <-served; !errors.Is(err, http.ErrServerClosed) {
 					t.Error(err)
 				}
-				time.Sleep(time.Second) // net/http lingers
+				time.Sleep(time.Minute) // net/http lingers, and the library of tus
 			})
 		})
 	}

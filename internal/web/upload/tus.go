@@ -3,10 +3,10 @@ package upload
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"path"
+	"strconv"
 	"strings"
 
 	"github.com/tus/tusd/v2/pkg/handler"
@@ -14,6 +14,7 @@ import (
 
 	"millrace/internal/control/upload"
 	"millrace/internal/fault"
+	"millrace/internal/web/pace"
 )
 
 // tus speaks tus 1.0 for uploads that were made by the API: the creation URL of each is its own, and so is the upload that is created there,
@@ -27,7 +28,24 @@ type tus struct {
 // turn is what one request has of its upload. The library calls several methods for a request, and what they share is in its context: it is no
 // other request's, even of one to the same upload at the same time.
 type turn struct {
-	writer Writer // while the request has the lock; nil where the file is whole
+	upload upload.Upload // as it was when the request came
+	writer Writer        // while the request has the lock; nil where the file is whole
+	body   *tusBody
+}
+
+// tusBody is the body of a request. It notes why it could not be read to its end: the library says that in its own way.
+type tusBody struct {
+	io.ReadCloser
+	failed error
+}
+
+// Read implements io.Reader.
+func (b *tusBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		b.failed = err
+	}
+	return n, err
 }
 
 type turnKey struct{}
@@ -49,7 +67,7 @@ func newTus(o Options) (*tus, error) {
 	var err error
 	t.library, err = handler.NewUnroutedHandler(handler.Config{
 		StoreComposer: composer, BasePath: o.PublicURL + tusPath, MaxSize: o.Files.MaxSize(), DisableConcatenation: true, DisableDownload: true,
-		Cors: &handler.CorsConfig{Disable: true}, NetworkTimeout: idleTime,
+		Cors: &handler.CorsConfig{Disable: true}, NetworkTimeout: 2 * idleTime, // web/pace ends a body before
 		Logger: tuslog.New(tuslog.NewTextHandler(io.Discard, nil)), // its lines have URLs, which are secrets
 		PreUploadCreateCallback: func(hook handler.HookEvent) (handler.HTTPResponse, handler.FileInfoChanges, error) {
 			return handler.HTTPResponse{}, handler.FileInfoChanges{ID: path.Base(hook.HTTPRequest.URI)}, nil
@@ -69,13 +87,36 @@ func (t *tus) route(w http.ResponseWriter, r *http.Request) {
 	case http.MethodHead:
 		t.library.HeadFile(w, r)
 	case http.MethodPatch:
-		t.library.PatchFile(w, r)
+		if !t.refuseAnother(w, r) {
+			t.library.PatchFile(w, r)
+		}
 	case http.MethodDelete:
 		t.library.DelFile(w, r)
 	default:
 		w.Header().Set("Allow", "OPTIONS, POST, HEAD, PATCH, DELETE")
 		refuse(w, r, http.StatusMethodNotAllowed, "method_not_allowed", "This URL is for tus clients; PUT goes to the url of the upload")
 	}
+}
+
+// refuseAnother refuses bytes that are not those of the file that an upload has already. The library would only say
+// that they are not expected (409), after which clients ask how much has come, and take their own file for uploaded.
+func (t *tus) refuseAnother(w http.ResponseWriter, r *http.Request) bool {
+	u := turnOf(r.Context()).upload
+	from, err := strconv.ParseInt(r.Header.Get("Upload-Offset"), 10, 64)
+	if u.Status != upload.AssetCreated || err != nil || from < 0 || from >= u.Size {
+		return false
+	}
+	b := newBody(w, r)
+	_, same, err := t.opt.Files.Compare(r.Context(), u, from, b)
+	switch {
+	case err != nil:
+		code, typ, message := t.explain(r.Context(), err)
+		refuse(w, r, code, typ, message)
+	case !same:
+		_, _ = io.CopyN(io.Discard, b, drainBytes)
+		refuse(w, r, http.StatusGone, "upload_over", anotherFile(u.Size))
+	}
+	return err != nil || !same
 }
 
 func (t *tus) serve(w http.ResponseWriter, r *http.Request, u upload.Upload) {
@@ -95,7 +136,10 @@ func (t *tus) serve(w http.ResponseWriter, r *http.Request, u upload.Upload) {
 		refuse(w, r, http.StatusBadRequest, "invalid_parameters", "Upload-Metadata may have at most 4096 bytes")
 		return
 	}
-	t.routes.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), turnKey{}, &turn{})))
+	on := &turn{upload: u, body: &tusBody{ReadCloser: r.Body}}
+	r = r.WithContext(context.WithValue(r.Context(), turnKey{}, on))
+	r.Body = on.body
+	t.routes.ServeHTTP(w, r)
 }
 
 // extended names the extension that is ours: uploads expire.
@@ -118,12 +162,20 @@ func (t *tus) libraryError(ctx context.Context, err error) error {
 		}
 		return own
 	}
-	code, typ, message := t.opt.explain(ctx, err)
+	code, typ, message := t.explain(ctx, err)
 	e := handler.NewError(typ, message, code)
 	if after := retryAfter(code); after != "" {
 		e.HTTPResponse.Header["Retry-After"] = after
 	}
 	return e
+}
+
+// explain is the status of an error and what a client is told of it. After 408 clients such as tus-js-client give up.
+func (t *tus) explain(ctx context.Context, err error) (code int, typ, message string) {
+	if code, typ, message = t.opt.explain(ctx, err); code == pace.Status {
+		code = http.StatusServiceUnavailable
+	}
+	return code, typ, message
 }
 
 // NewLock implements handler.Locker.
@@ -191,8 +243,7 @@ func (t *tus) NewUpload(ctx context.Context, info handler.FileInfo) (handler.Upl
 	}
 	created, err := u.GetInfo(ctx)
 	if err == nil && !info.SizeIsDeferred && !created.SizeIsDeferred && info.Size != created.Size {
-		return nil, handler.NewError("upload_over", fmt.Sprintf("the upload has its file already, which has %d bytes: "+
-			"make another upload for this one", created.Size), http.StatusConflict)
+		return nil, handler.NewError("upload_over", anotherFile(created.Size), http.StatusConflict)
 	}
 	created.Offset = 0 // what comes with a creation is the beginning of the file
 	u.created = &created
@@ -252,9 +303,7 @@ func (u *tusUpload) GetInfo(ctx context.Context) (handler.FileInfo, error) {
 func (u *tusUpload) WriteChunk(ctx context.Context, offset int64, src io.Reader) (int64, error) {
 	w := u.turn.writer
 	if w == nil || w.Asset() != "" {
-		_, _ = io.CopyN(io.Discard, src, drainBytes)
-		now, err := u.tus.opt.Files.Find(ctx, u.secret)
-		return now.Size - offset, u.tus.libraryError(ctx, err)
+		return u.again(ctx, offset, src)
 	}
 	if offset > w.Size() {
 		return 0, handler.ErrMismatchOffset
@@ -265,7 +314,25 @@ func (u *tusUpload) WriteChunk(ctx context.Context, offset int64, src io.Reader)
 	} else if errors.Is(err, io.EOF) {
 		err = nil
 	}
+	if err == nil && errors.Is(u.turn.body.failed, pace.ErrSlow) {
+		err = tooSlow()
+	}
 	return w.Size() - offset, u.tus.libraryError(ctx, err)
+}
+
+// again reads what comes for a file that is whole already, with the creation of its upload or after waiting for who
+// sent its last byte. Another file is refused, as it would be lost.
+func (u *tusUpload) again(ctx context.Context, offset int64, src io.Reader) (int64, error) {
+	now, err := u.tus.opt.Files.Find(ctx, u.secret)
+	if err != nil {
+		return 0, u.tus.libraryError(ctx, err)
+	}
+	_, same, err := u.tus.opt.Files.Compare(ctx, now, offset, src)
+	if err == nil && !same {
+		err = handler.NewError("upload_over", anotherFile(now.Size), http.StatusConflict)
+	}
+	_, _ = io.CopyN(io.Discard, src, drainBytes)
+	return now.Size - offset, u.tus.libraryError(ctx, err)
 }
 
 // FinishUpload implements handler.Upload.

@@ -190,15 +190,27 @@ func TestTusRefused(t *testing.T) {
 }
 
 // TestTusAnotherFile: to create an upload that has its file already is no error for the sender of that file, and one for
-// that of another file, which would be lost.
+// that of another file, which would be lost. One of the same length is told from it by its first bytes, and by a status
+// after which no client asks how much has come: all of it, but of another file.
 func TestTusAnotherFile(t *testing.T) {
 	t.Parallel()
+	const size = 300 << 10
+	mine := file(size)
+	other := bytes.Repeat([]byte{1}, size)
+	length, content := fmt.Sprintf("Upload-Length: %d", size), "Content-Type: application/offset+octet-stream"
 	s := start(t)
 	u := s.create()
-	s.put(u, file(300), "", 200, "")
-	s.tus(u, http.MethodPost, 201, nil, "Upload-Length: 300")
-	s.tus(u, http.MethodPost, 409, nil, "Upload-Length: 301")
-	s.arrived(u, file(300))
+	s.put(u, mine, "", 200, "")
+	s.tus(u, http.MethodPost, 201, nil, length)
+	s.tus(u, http.MethodPost, 409, nil, fmt.Sprintf("Upload-Length: %d", size+1))
+	s.tus(u, http.MethodPost, 409, other, length, content)
+	s.tus(u, http.MethodPatch, 410, other, "Upload-Offset: 0")
+	s.tus(u, http.MethodPatch, 410, other[256<<10:], fmt.Sprintf("Upload-Offset: %d", 256<<10))
+	s.tus(u, http.MethodPatch, 409, mine, "Upload-Offset: 0") // the library's: they are not expected
+	s.tus(u, http.MethodPatch, 409, mine[1:], "Upload-Offset: 1")
+	s.tus(u, http.MethodPatch, 400, mine, "Upload-Offset: -1")
+	s.offset(u, size)
+	s.arrived(u, mine)
 }
 
 // TestTusInParts: a client that would send a file in several parts at once is told not to, in words that its page can

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -32,6 +33,9 @@ type Files interface {
 	// Open makes the caller the one writer of an upload; interrupt is called when it should hurry to Close. fault.TooMany: another one is
 	// writing. fault.Conflict: the upload is over without its file. Of one whose file is there the Writer has an Asset.
 	Open(ctx context.Context, u id.Upload, interrupt func()) (Writer, error)
+	// Compare reads what may be the file of an upload that has its file, from a byte of it on, until it is clear that
+	// it is another one. It reads nothing where that can't be known. n is how many bytes were read.
+	Compare(ctx context.Context, u upload.Upload, from int64, r io.Reader) (n int64, same bool, err error)
 	// Quit cancels an upload.
 	Quit(ctx context.Context, u id.Upload) error
 	// MaxSize is how many bytes a file may have.
@@ -163,7 +167,7 @@ func status(err error) (code int, typ string) {
 		return http.StatusInsufficientStorage, "no_room"
 	}
 	if errors.Is(err, pace.ErrSlow) {
-		return http.StatusRequestTimeout, "request_timeout"
+		return pace.Status, "request_timeout"
 	}
 	switch fault.KindOf(err) {
 	case fault.Invalid:
@@ -214,6 +218,12 @@ func (h *Handler) refuse(w http.ResponseWriter, r *http.Request, err error) {
 
 // unreadTime is how long what is left of a body may take to come after the response, so that a client that still sends gets to read that.
 const unreadTime = time.Second
+
+// anotherFile is said to who sends a file to an upload that has another one, of so many bytes.
+func anotherFile(size int64) string {
+	return fmt.Sprintf("the upload has its file already, which has %d bytes, and this is another one: "+
+		"make another upload for it", size)
+}
 
 // refuse responds with an error, in the form of the API's.
 func refuse(w http.ResponseWriter, r *http.Request, code int, typ, message string) {

@@ -54,7 +54,7 @@ type Options struct {
 type Server struct {
 	opts     Options
 	limit    ingest.Limiter
-	refusals ingest.Refusals // in the log
+	refusals ingest.SparseLog // in the log
 }
 
 // New makes a Server; Serve starts it.
@@ -77,7 +77,7 @@ func New(o Options) *Server {
 	count(&o.MaxMessage, 8<<20)
 	return &Server{
 		opts: o, limit: ingest.Limiter{Max: o.MaxConns, PerOrigin: o.MaxConnsPerIP},
-		refusals: ingest.Refusals{Logger: o.Logger},
+		refusals: ingest.SparseLog{Logger: o.Logger},
 	}
 }
 

@@ -64,10 +64,10 @@ type Server struct {
 	opts       Options
 	ln         gosrt.Listener
 	limit      ingest.Limiter
-	handshakes ingest.Limiter  // of callers that wait for the response
-	returning  ingest.Limiter  // likewise, of those whose key was right before
-	keys       keys            // that were right
-	refusals   ingest.Refusals // in the log
+	handshakes ingest.Limiter   // of callers that wait for the response
+	returning  ingest.Limiter   // likewise, of those whose key was right before
+	keys       keys             // that were right
+	refusals   ingest.SparseLog // in the log
 
 	mu    sync.Mutex
 	conns map[uint32]*conn // by socket id
@@ -111,7 +111,7 @@ func Listen(ctx context.Context, addr string, o Options) (*Server, error) {
 		limit:      ingest.Limiter{Max: o.MaxConns, PerOrigin: o.MaxConnsPerIP},
 		handshakes: ingest.Limiter{Max: o.MaxHandshakes, PerOrigin: o.MaxHandshakesPerIP},
 		returning:  ingest.Limiter{Max: o.MaxHandshakes, PerOrigin: o.MaxHandshakes},
-		refusals:   ingest.Refusals{Logger: o.Logger},
+		refusals:   ingest.SparseLog{Logger: o.Logger},
 	}
 	c.Logger = packetLog{s}
 	if s.ln, err = gosrt.Listen("srt", bind, c); err != nil {

@@ -120,7 +120,7 @@ func TestRefusalsAreLoggedSparsely(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		log := &ingesttest.Log{}
-		s := &Server{opts: Options{Logger: log.Logger()}, refusals: ingest.Refusals{Logger: log.Logger()}}
+		s := &Server{opts: Options{Logger: log.Logger()}, refusals: ingest.SparseLog{Logger: log.Logger()}}
 		c := &conn{server: s, opts: &s.opts, remote: netip.MustParseAddrPort("127.0.0.2:1"), log: s.opts.Logger}
 		const refused = 3000
 		for range refused {

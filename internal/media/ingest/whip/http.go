@@ -256,16 +256,17 @@ func (s *Server) remoteOf(r *http.Request) netip.AddrPort {
 	return netip.AddrPortFrom(a.Addr().Unmap(), a.Port())
 }
 
-// report logs a refusal. Anybody can cause one with every request: those without a key, which no encoder sends, hide
-// no other.
+// report logs a refusal. Anybody can cause one with every request, of any status: those without a key, which no encoder
+// sends, hide no other.
 func (s *Server) report(r *http.Request, p *problem) {
-	level := slog.LevelWarn
+	say := (*slog.Logger).Warn
 	if p.ours {
-		level = slog.LevelError
+		say = (*slog.Logger).Error
 	}
-	s.refusals.Log(fmt.Sprint(p.status, bearer(r) != ""), func(log *slog.Logger) {
-		log.Log(r.Context(), level, "publish refused", "protocol", "whip", "remote", s.remoteOf(r),
-			"method", clip(r.Method), "status", p.status, "reason", p, "encoder", clip(r.UserAgent()))
+	remote, method, encoder := s.remoteOf(r), clip(r.Method), clip(r.UserAgent())
+	s.refusals.LogFrom(fmt.Sprint(p.status, bearer(r) != ""), remote, func(log *slog.Logger) {
+		say(log, "publish refused", "protocol", "whip", "remote", remote, "method", method, "status", p.status,
+			"reason", p, "encoder", encoder)
 	})
 }
 

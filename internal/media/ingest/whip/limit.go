@@ -53,15 +53,19 @@ func (c *limitedConn) Close() error {
 	return c.Conn.Close()
 }
 
-// loggers make pion's loggers: what it warns of is about one peer alone.
-type loggers struct{ log *slog.Logger }
+// loggers make pion's loggers: what it warns of is about one peer alone, and a line for each packet would be as many as
+// strangers send.
+type loggers struct{ log *ingest.SparseLog }
 
 // NewLogger implements logging.LoggerFactory.
 func (l loggers) NewLogger(scope string) logging.LeveledLogger {
-	return &leveled{log: l.log.With("protocol", "whip", "scope", scope)}
+	return &leveled{log: l.log, scope: scope}
 }
 
-type leveled struct{ log *slog.Logger }
+type leveled struct {
+	log   *ingest.SparseLog
+	scope string
+}
 
 func (*leveled) Trace(string)          {}
 func (*leveled) Tracef(string, ...any) {}
@@ -76,7 +80,11 @@ func (l *leveled) Error(msg string)               { l.say("%s", msg) }
 func (l *leveled) Errorf(format string, a ...any) { l.say(format, a...) }
 
 func (l *leveled) say(format string, a ...any) {
-	if l.log.Enabled(context.Background(), slog.LevelDebug) { //nolint:forbidigo // pion has none to pass
-		l.log.Debug("connection", "message", clip(fmt.Sprintf(format, a...)))
+	if !l.log.Logger.Enabled(context.Background(), slog.LevelDebug) { //nolint:forbidigo // pion has none to pass
+		return
 	}
+	message := clip(fmt.Sprintf(format, a...)) // now: what it is about may change
+	l.log.Log(l.scope+" "+format, func(log *slog.Logger) {
+		log.Debug("connection", "protocol", "whip", "scope", l.scope, "message", message)
+	})
 }

@@ -68,7 +68,9 @@ type Options struct {
 type Server struct {
 	opts     Options
 	limit    ingest.Limiter
-	refusals ingest.Refusals // in the log
+	refusals ingest.SparseLog // by status and who is refused
+	comings  ingest.SparseLog // of encoders, by stream key: one may come and go all the time
+	peers    ingest.SparseLog // what pion says of them
 
 	mu       sync.Mutex
 	sockets  *sockets // nil: not serving
@@ -116,9 +118,14 @@ func New(o Options) *Server {
 	}
 	return &Server{
 		opts: o, limit: ingest.Limiter{Max: o.MaxSessions, PerOrigin: o.MaxPerIP}, sessions: map[string]*session{},
-		refusals: ingest.Refusals{Logger: o.Logger},
+		refusals: ingest.SparseLog{Logger: o.Logger, Every: logEvery},
+		comings:  ingest.SparseLog{Logger: o.Logger, Every: logEvery, AtOnce: 5},
+		peers:    ingest.SparseLog{Logger: o.Logger, Every: logEvery},
 	}
 }
+
+// logEvery is the time in which what anybody can cause has one line in the log.
+const logEvery = time.Minute
 
 const (
 	udpReadBytes   = 4 << 20 // that wait in the system for all sessions together: key frames come in bursts
@@ -134,7 +141,7 @@ func (s *Server) Serve(ctx context.Context, udp net.PacketConn, tcp net.Listener
 	}
 	root, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer end(ingest.ErrShutdown)
-	k := &sockets{root: root, loggers: loggers{s.opts.Logger}, machines: machineAddresses}
+	k := &sockets{root: root, loggers: loggers{&s.peers}, machines: machineAddresses}
 	if udp != nil {
 		if b, ok := udp.(interface{ SetReadBuffer(bytes int) error }); ok {
 			_ = b.SetReadBuffer(udpReadBytes) // as much of it as the system allows
@@ -164,7 +171,9 @@ func (s *Server) Serve(ctx context.Context, udp net.PacketConn, tcp net.Listener
 	}
 	end(ingest.ErrShutdown)
 	s.wg.Wait()
-	s.refusals.Flush()
+	for _, log := range []*ingest.SparseLog{&s.refusals, &s.comings, &s.peers} {
+		log.Flush()
+	}
 	return nil
 }
 

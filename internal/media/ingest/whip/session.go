@@ -51,6 +51,7 @@ type session struct {
 	encoder string
 	remote  netip.AddrPort
 	log     *slog.Logger
+	labels  []any // of its lines
 
 	pub    context.Context // ends when the session is to end, with the cause
 	cancel context.CancelCauseFunc
@@ -75,9 +76,10 @@ type session struct {
 }
 
 func newSession(s *Server, o *offer, key, encoder string, remote netip.AddrPort) *session {
+	labels := []any{"protocol", "whip", "remote", remote}
 	return &session{
 		server: s, id: rand.Text(), key: key, encoder: encoder, remote: remote, offer: o,
-		log:    s.opts.Logger.With("protocol", "whip", "remote", remote),
+		log: s.opts.Logger.With(labels...), labels: labels,
 		events: make(chan event, maxEvents), done: make(chan struct{}),
 		payloads: [2]uint8{frame.Video: o.video.payload, frame.Audio: o.audio.payload}, media: newMedia(o.video, o.audio, s.opts.MaxFrame, s.opts.patience, time.Now()),
 	}
@@ -94,7 +96,10 @@ func (n *session) admit(root context.Context) error {
 		return refusal(err)
 	}
 	n.pub, n.cancel, n.sink, n.media.sink = pub, cancel, sink, sink
-	n.log = ingest.Logger(n.log, sink)
+	if l, ok := sink.(ingest.Labelled); ok {
+		n.labels = append(n.labels, l.LogAttributes()...)
+		n.log = n.server.opts.Logger.With(n.labels...)
+	}
 	return nil
 }
 
@@ -233,7 +238,10 @@ func (n *session) readReports(kind frame.Kind, ssrc uint32, r *webrtc.RTPReceive
 // run carries the media until the session's end, and closes everything.
 func (n *session) run() {
 	began := time.Now()
-	n.log.Info("encoder connected", "encoder", n.encoder, "video", n.offer.video.codec, "audio", n.offer.audio.codec)
+	encoder, video, audio := n.encoder, n.offer.video.codec, n.offer.audio.codec
+	n.tell("connected", func(log *slog.Logger) {
+		log.Info("encoder connected", "encoder", encoder, "video", video, "audio", audio)
+	})
 	err := fault.Guard(n.carry)
 	if cause := context.Cause(n.pub); cause != nil {
 		if _, panicked := errors.AsType[*fault.PanicError](err); !panicked {
@@ -248,8 +256,19 @@ func (n *session) run() {
 		return
 	}
 	c := n.media.total()
-	n.log.Info("encoder disconnected", "cause", err, "encoder", n.encoder, "lasted", time.Since(began), "video_frames", c.video,
-		"audio_frames", c.audio, "malformed", c.malformed, "damaged", c.damaged, "packets_lost", c.lost, "packets_late", c.late, "key_frames_asked", c.requests)
+	lasted := time.Since(began)
+	n.tell("disconnected", func(log *slog.Logger) {
+		log.Info("encoder disconnected", "cause", err, "encoder", encoder, "lasted", lasted, "video_frames", c.video,
+			"audio_frames", c.audio, "malformed", c.malformed, "damaged", c.damaged, "packets_lost", c.lost,
+			"packets_late", c.late, "key_frames_asked", c.requests)
+	})
+}
+
+// tell logs that the encoder has come or gone, unless that of one stream key does so all the time. The line may be
+// written when the session is long over, and has nothing of it.
+func (n *session) tell(what string, line func(*slog.Logger)) {
+	labels := n.labels
+	n.server.comings.Log(what+" "+n.key, func(log *slog.Logger) { line(log.With(labels...)) })
 }
 
 // close ends the connection, its readers and the publication.
