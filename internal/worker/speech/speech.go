@@ -128,7 +128,10 @@ func document(said speech.Transcript) captions.Document {
 
 // recognise reads the sound and has it recognised.
 func (w *Worker) recognise(ctx context.Context, a asset.Asset, t asset.Track, engine speech.Engine) (said speech.Transcript, err error) {
-	batch := speech.Batch{Engine: engine, Most: w.Most, Progress: w.progress(ctx, a, t)}
+	batch := speech.Batch{
+		Engine: engine, Most: w.Most, Length: time.Duration(a.Facts.Duration * float64(time.Second)),
+		Progress: w.progress(ctx, a, t),
+	}
 	begin := sync.OnceFunc(func() { // what is left is told by the time since; that it can't be is no reason to end
 		_ = w.Assets.TrackProgress(ctx, a.ID, t.ID, 0, w.Now())
 	})

@@ -116,7 +116,7 @@ const chunk = speech.SampleRate
 
 // Transcribe implements speech.Engine. It waits for a processor.
 func (e *Engine) Transcribe(ctx context.Context, pcm io.Reader, c speech.Config, emit func(speech.Result) error) error {
-	release, err := e.opt.Budget.Acquire(ctx, encode.Background, 1)
+	release, err := e.opt.Budget.AcquirePart(ctx, encode.Background, 1, c.Left)
 	if err != nil {
 		return err
 	}

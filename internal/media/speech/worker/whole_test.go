@@ -113,8 +113,8 @@ func TestSecondPass(t *testing.T) {
 	live, final := 0, 0
 	for _, voice := range voices[:2] {
 		pcm := aloud(t, voice, ordinary[1])
-		live += wordErrors(plain(ordinary[1]), recognised(t, stream, pcm))
-		final += wordErrors(plain(ordinary[1]), recognised(t, whole, pcm))
+		live += programtest.WordErrors(plain(ordinary[1]), recognised(t, stream, pcm))
+		final += programtest.WordErrors(plain(ordinary[1]), recognised(t, whole, pcm))
 	}
 	t.Logf("%d words are wrong live, %d behind the end", live, final)
 	if final >= live {
