@@ -62,15 +62,20 @@ func TestShortWorkGoesFirst(t *testing.T) {
 		want  []string
 	}{
 		"short behind long": {[]part{
-			{"hours", Background, 10 * time.Hour}, {"hours again", Background, 10 * time.Hour},
-			{"minute", Background, time.Minute}, {"half a minute", Background, 30 * time.Second},
+			{"hours", Background, 10 * time.Hour},
+			{"hours again", Background, 10 * time.Hour},
+			{"minute", Background, time.Minute},
+			{"half a minute", Background, 30 * time.Second},
 		}, []string{"half a minute", "minute", "hours", "hours again"}},
 		"as long": {[]part{
-			{"first", Background, time.Minute}, {"second", Background, time.Minute},
+			{"first", Background, time.Minute},
+			{"second", Background, time.Minute},
 			{"first, further on", Background, 45 * time.Second},
 		}, []string{"first, further on", "first", "second"}},
 		"nobody knows": {[]part{
-			{"hours", Background, 10 * time.Hour}, {"a file", Background, 0}, {"minute", Background, time.Minute},
+			{"hours", Background, 10 * time.Hour},
+			{"a file", Background, 0},
+			{"minute", Background, time.Minute},
 			{"another file", Background, 0},
 		}, []string{"hours", "a file", "minute", "another file"}},
 		"another priority": {[]part{

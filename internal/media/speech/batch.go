@@ -182,7 +182,7 @@ func (c *cutter) next() ([]byte, error) {
 	from, to := c.least, c.most
 	switch {
 	case errors.Is(err, io.EOF) && samples > c.most:
-		from, to, err = samples*2/5, samples*3/5, nil
+		from, to = samples*2/5, samples*3/5
 	case err != nil:
 		return c.take(samples), err
 	}

@@ -17,7 +17,10 @@ func TestWorth(t *testing.T) {
 		after   time.Duration
 		want    bool
 	}{
-		{42, 0, true}, {41.9, 14 * time.Second, false}, {40.1, 15 * time.Second, true}, {40, time.Hour, false},
+		{42, 0, true},
+		{41.9, 14 * time.Second, false},
+		{40.1, 15 * time.Second, true},
+		{40, time.Hour, false},
 		{30, time.Hour, false},
 	} {
 		if got := last.Worth(tt.percent, begun.Add(tt.after)); got != tt.want {
