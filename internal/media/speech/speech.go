@@ -69,7 +69,8 @@ func (a Abilities) Speaks(language string) bool {
 type Config struct {
 	Language string   // BCP 47, or auto
 	Phrases  []string // likely ones, the most important first
-	// MaxLatency is after how much speech without a pause words become final; 0: 6 s. Sound that has ended is not cut.
+	// MaxLatency is after how much speech without a pause words become final; 0: as the engine does. Sound that has
+	// ended is not cut.
 	MaxLatency time.Duration
 	// Effort is how hard the engine looks.
 	Effort Effort

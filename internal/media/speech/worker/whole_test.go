@@ -19,6 +19,7 @@ type loudness struct {
 func (e *loudness) startStream()          {}
 func (e *loudness) startUtterance() error { return nil }
 func (e *loudness) speaking() bool        { return false }
+func (e *loudness) soFar() []segment      { return nil }
 
 func (e *loudness) process(samples []int16, _ bool) error {
 	e.pieces = append(e.pieces, slices.Clone(samples))
